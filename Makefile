@@ -1,0 +1,152 @@
+# make              build build/release/wallprof
+# make demo         from nothing: install, build, record a fixture for 5 s
+# make check        from nothing: install, lint, unit and end-to-end tests
+# make unit T=maps  one unit test
+# make e2e T=expr   end-to-end tests whose name matches (pytest -k)
+# make soak bench   what takes minutes; comparisons
+# make install      PREFIX=/usr/local DESTDIR=
+# BUILD=release|debug|asan|tsan|cov   each has its own object directory
+# V=1 shows commands; WERROR=1 makes warnings fatal (CI sets it)
+BUILD   ?= release
+O       := build/$(BUILD)
+CC      ?= cc
+PREFIX  ?= /usr/local
+# Debian's test packages belong to Debian's interpreter.
+PYTHON  ?= /usr/bin/python3
+VERSION := 0.1.0
+
+WARN := -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 -Wwrite-strings \
+	-Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
+	-Wold-style-definition -Wnull-dereference
+ifneq ($(findstring clang,$(CC)),clang)
+WARN += -Wimplicit-fallthrough=5 -Wstack-usage=65536
+endif
+ifeq ($(WERROR),1)
+WARN += -Werror
+endif
+OPT_release := -O2 -g
+OPT_debug   := -O0 -g3 -DWP_DEBUG=1
+OPT_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+	-fno-sanitize-recover=undefined -DWP_DEBUG=1
+OPT_tsan    := -O1 -g -fsanitize=thread
+OPT_cov     := -O0 -g --coverage
+ifndef OPT_$(BUILD)
+$(error BUILD=$(BUILD) is not one of release debug asan tsan cov)
+endif
+override CFLAGS += -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD))
+override CPPFLAGS += -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
+
+ifneq ($(V),1)
+Q := @
+say = @printf '  %-5s %s\n' $(1) $(2)
+endif
+
+all: $(O)/wallprof
+
+# A library per layer: a test links only the layers its module may use, so a
+# forbidden call is a link error, not a review comment.
+LIBS := base proc unwind symbols trace state profile sample output
+base_DIR := src/base
+proc_DIR := src/proc
+unwind_DIR := unwind
+symbols_DIR := symbols
+trace_DIR := src/trace
+state_DIR := src/state
+profile_DIR := src/profile
+sample_DIR := src/sample
+output_DIR := src/output
+# What each may use, nearest first; and the foreign libraries it needs.
+base_DEPS :=
+proc_DEPS := base
+unwind_DEPS := base
+symbols_DEPS := base
+trace_DEPS := proc base
+state_DEPS := proc base
+profile_DEPS := base
+sample_DEPS := trace state unwind profile proc base
+output_DEPS := profile base
+unwind_EXT := -lunwind-generic -lunwind
+symbols_EXT := -ldw -lelf -liberty
+output_EXT := -lz
+sample_EXT := $(unwind_EXT)
+
+define library
+$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(wildcard $$($(1)_DIR)/*.c))
+$(O)/lib$(1).a: $$($(1)_OBJ)
+	$$(call say,AR,$$@)
+	$$(Q)rm -f $$@; $$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LIBS),$(eval $(call library,$(l))))
+
+$(O)/%.o: %.c | deps-build
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+MAIN_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
+$(O)/wallprof: $(MAIN_OBJ) $(foreach l,sample trace state output symbols unwind profile proc base,$(O)/lib$(l).a)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(unwind_EXT) $(symbols_EXT) $(output_EXT)
+
+# Unit tests.  test_NAME.c says its layer in a line "Layer: NAME."
+UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
+layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/unit/test_$(1).c | head -1)
+define unit_test
+$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ -lcmocka $($(2)_EXT)
+endef
+$(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
+
+unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
+	$(Q)for t in $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%)); do \
+		$$t || exit 1; done
+
+include fixtures/fixtures.mk
+
+e2e: deps-test $(O)/wallprof fixtures
+	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
+		$(if $(T),-k '$(T)') -m 'not soak and not bench' test/e2e
+soak: deps-test $(O)/wallprof fixtures
+	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
+		$(if $(T),-k '$(T)') -m soak test/e2e
+bench: deps-test $(O)/wallprof fixtures
+	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -s -p no:cacheprovider \
+		$(if $(T),-k '$(T)') -m bench test/e2e
+
+lint: deps-test
+	$(Q)test/lint/layers.sh
+	$(Q)test/lint/headers.sh '$(CC)' $(CPPFLAGS) $(CFLAGS)
+	$(Q)test/lint/banned.sh
+	$(Q)shellcheck test/lint/*.sh
+	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
+		--enable=warning,portability -Iinclude -D__x86_64__ \
+		--suppress=missingIncludeSystem src unwind symbols
+names: $(LIBS:%=$(O)/lib%.a)
+	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
+format:
+	$(Q)git ls-files '*.[ch]' | xargs clang-format --style=file:test/lint/clang-format -i
+
+check: deps-test lint names unit e2e
+
+demo: deps-build $(O)/wallprof fixtures
+	$(Q)test/demo.sh $(O)
+
+# What is missing is installed where apt-get is at hand and may be used;
+# elsewhere the list is printed.
+DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev
+DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
+	golang-go elfutils gdb strace musl-tools clang g++ shellcheck cppcheck \
+	redis-server redis-tools nginx wrk libc6-dbg binutils
+deps: deps-build deps-test
+deps-build deps-test: deps-%:
+	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
+
+install: $(O)/wallprof
+	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
+	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
+clean: ; rm -rf build
+.PHONY: all unit e2e soak bench lint names format check demo deps deps-build \
+	deps-test install clean fixtures
+.SECONDARY:
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,42 @@
+/* intern.h - strings to small ids and back.
+ *
+ * Layer: base.
+ */
+#ifndef WP_INTERN_H
+#define WP_INTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wallprof/err.h"
+
+/* Id 0 is "" always.  Ids are dense, in order of first sight. */
+struct wp_intern {
+	/* The strings, NUL-terminated, end to end; owned. */
+	char *text;
+	size_t text_len;
+	size_t text_cap;
+	/* off[id]: where string ID starts in TEXT; off[0..len), owned. */
+	uint32_t *off;
+	uint32_t len;
+	uint32_t cap;
+	/* Open-addressing table of id + 1, 0 = free; a power of two, owned. */
+	uint32_t *slot;
+	uint32_t nslots;
+};
+
+#define WP_INTERN_INIT { 0 }
+
+/* The id of S (N bytes, no NUL inside; the rest is cut at one).  Returns the
+ * id, or UINT32_MAX when there is no memory or the text is over 1 GiB.
+ */
+uint32_t wp_intern_add(struct wp_intern *in, const char *s, size_t n);
+uint32_t wp_intern_add_str(struct wp_intern *in, const char *s);
+
+/* The string of ID, "" for one that was never given out.  Valid until the next
+ * add. */
+const char *wp_intern_str(const struct wp_intern *in, uint32_t id);
+
+void wp_intern_clear(struct wp_intern *in);
+
+#endif

@@ -1,0 +1,53 @@
+/* output.h - writers of a finished profile.
+ *
+ * Layer: output.  Read a profile whose locations have lines; change nothing.
+ */
+#ifndef WP_OUTPUT_H
+#define WP_OUTPUT_H
+
+#include <stdio.h>
+
+#include "wallprof/err.h"
+#include "wallprof/profile.h"
+
+#define WP_FORMATS(X)                                                          \
+	X(PPROF, "pprof")                                                      \
+	X(FOLDED, "folded")                                                    \
+	X(TEXT, "text")
+
+enum wp_format {
+#define X(name, text) WP_FORMAT_##name,
+	WP_FORMATS(X)
+#undef X
+	WP_NFORMATS
+};
+
+struct wp_text_options {
+	/* Show every node and function, not only what matters. */
+	bool full;
+	/* Columns to keep lines within; 0 for no limit. */
+	unsigned int width;
+};
+
+/* Each writes PROFILE to OUT and returns 0, -ENOMEM, or the -errno of a write
+ * that failed.  OUT is flushed, not closed.
+ *
+ * pprof: gzip-compressed profile.proto (github.com/google/pprof,
+ * proto/profile.proto).  folded: "thread;root;...;leaf MICROSECONDS" lines.
+ * text: the report for a terminal; control characters in names are escaped.
+ */
+WP_MUST_CHECK
+int wp_write_pprof(const struct wp_profile *profile, FILE *out);
+WP_MUST_CHECK
+int wp_write_folded(const struct wp_profile *profile, FILE *out);
+WP_MUST_CHECK
+int wp_write_text(const struct wp_profile *profile,
+		  const struct wp_text_options *options, FILE *out);
+
+/* Write the counters as lines of "name: value" text for people: the end of the
+ * text report, the summary after a recording, and the profile's comment.  EACH
+ * is called once per line, without newline. */
+void wp_counters_lines(const struct wp_profile *profile,
+		       void (*each)(void *ctx, const char *line), void *ctx);
+
+#endif

@@ -1,0 +1,235 @@
+/* profile.h - what a recording found: stacks, threads, states, weights.
+ *
+ * Layer: profile.  Does not know how a sample was made.
+ *
+ * While sampling: wp_profile_add_sample, which allocates only for what was
+ * never seen.  After sampling: wp_profile_locate turns stacks into locations,
+ * the resolver fills their lines, and the writers read.
+ */
+#ifndef WP_PROFILE_H
+#define WP_PROFILE_H
+
+#include "wallprof/err.h"
+#include "wallprof/intern.h"
+#include "wallprof/types.h"
+
+/* One executable mapping, once per (range, file); never freed while recording,
+ * so that a sample keeps the module it was taken in after a dlclose. */
+struct wp_profile_mapping {
+	uint64_t start_avma;
+	uint64_t end_avma;
+	uint64_t off;
+	/* String ids; PATH "" for anonymous memory, BUILD_ID in hex or "". */
+	uint32_t path;
+	uint32_t build_id;
+	/* Filled after symbolisation. */
+	bool has_functions;
+	bool has_filenames;
+	bool has_line_numbers;
+	bool has_inline_frames;
+};
+
+struct wp_profile_thread {
+	/* As seen from wallprof's PID namespace. */
+	int32_t tid;
+	/* String id; the last name it had. */
+	uint32_t name;
+	/* CLOCK_MONOTONIC, from when until when it was watched. */
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+
+/* An interned stack: frames[first..first + depth) of the pool. */
+struct wp_profile_stack {
+	uint64_t first;
+	uint32_t depth;
+	/* enum wp_stack_end. */
+	uint8_t end;
+	/* Module (mapping id) that the walk ended in, for the message. */
+	uint32_t end_mapping;
+	/* Set by wp_profile_locate: locs[loc_first..loc_first + nlocs) of the
+	 * location pool, innermost first. */
+	uint64_t loc_first;
+	uint32_t nlocs;
+};
+
+/* What tells one sample from another. */
+struct wp_sample_key {
+	/* Index of stacks[]. */
+	uint32_t stack;
+	/* Index of threads[]. */
+	uint32_t thread;
+	/* enum wp_state, enum wp_wait. */
+	uint8_t state;
+	uint8_t wait;
+	/* String id: name of the blocking system call, "" when none. */
+	uint16_t syscall;
+	/* String id: what is waited on ("fd 7 tcp 127.0.0.1:41234 ->
+	 * 127.0.0.1:5432"), "" when not known. */
+	uint32_t object;
+};
+
+struct wp_profile_sample {
+	struct wp_sample_key key;
+	/* How often it was seen, and for how long in all. */
+	uint64_t count;
+	uint64_t wall_ns;
+};
+
+struct wp_profile_function {
+	/* String ids. */
+	uint32_t name;
+	uint32_t system_name;
+	uint32_t file;
+	uint32_t start_line;
+};
+
+struct wp_profile_line {
+	/* Index of functions[]. */
+	uint32_t function;
+	uint32_t line;
+};
+
+/* One distinct address in one mapping, or a frame that is only a text. */
+struct wp_profile_location {
+	/* Where to look up (return addresses less one); 0 for a text. */
+	uint64_t avma;
+	/* WP_MAPPING_NONE for a text, WP_MAPPING_KERNEL for kernel code. */
+	uint32_t mapping;
+	/* String id of the text; 0 for an address. */
+	uint32_t text;
+	/* The frame was found without unwind info. */
+	bool guessed;
+	/* Filled after symbolisation: lines[line_first..+nlines), innermost
+	 * inlined first.  A text has one line too. */
+	uint32_t line_first;
+	uint32_t nlines;
+};
+
+/* What was done and what was lost.  Name in output, meaning. */
+#define WP_COUNTERS(X)                                                         \
+	X(ticks, "sampling ticks")                                             \
+	X(missed_ticks, "ticks that came too late and were left out")          \
+	X(unchanged, "samples of threads that had not run since the last")     \
+	X(no_stop, "samples of waiting threads read without a stop")           \
+	X(cached_site, "samples completed from the wait-site cache")           \
+	X(stopped, "samples taken in a stop window")                           \
+	X(partial, "samples whose stack may be incomplete, thread not stopped")\
+	X(no_stack, "samples without a stack")                                 \
+	X(stops_given_up, "stops that did not happen in time")                 \
+	X(stops_refused, "stops that the kernel refused")                      \
+	X(stops_over_budget, "stops left out to keep within --max-stopped")    \
+	X(eintr_repaired, "system calls restarted after a stop")               \
+	X(inconsistent, "reads thrown away because the thread moved")          \
+	X(threads_seen, "threads watched")                                     \
+	X(threads_lost, "threads that ended before a first sample")            \
+	X(samples_lost, "samples that could not be taken")                     \
+	X(map_reloads, "times the memory map was read")                        \
+	X(execs, "times the target called exec")
+
+struct wp_counters {
+#define X(name, text) uint64_t name;
+	WP_COUNTERS(X)
+#undef X
+	/* Samples by why their stack ended; [WP_END_ROOT] is whole stacks. */
+	uint64_t ends[WP_NSTACK_ENDS];
+	/* Stop windows, in ns, quantiles taken at the end. */
+	uint64_t pause_p50_ns;
+	uint64_t pause_p99_ns;
+	uint64_t pause_max_ns;
+	uint64_t pause_total_ns;
+};
+
+/* About the whole recording; strings owned by the profile's intern table. */
+struct wp_profile_meta {
+	int32_t pid;
+	uint32_t command_line;
+	uint32_t exe;
+	/* CLOCK_REALTIME at the first tick, UTC. */
+	int64_t time_ns;
+	int64_t duration_ns;
+	int64_t period_ns;
+	/* Mean ticks per second that were really made. */
+	double achieved_hz;
+	/* "auto", "all" or "never". */
+	uint32_t stop_mode;
+	/* How the target ended ("exited with status 3"), "" while it lives. */
+	uint32_t target_end;
+};
+
+struct wp_profile {
+	struct wp_intern strings;
+	/* mappings[0] is unused, so that ids are indices: [1..nmappings). */
+	struct wp_profile_mapping *mappings;
+	uint32_t nmappings, cap_mappings;
+	struct wp_profile_thread *threads;
+	uint32_t nthreads, cap_threads;
+	struct wp_frame *frames;
+	uint64_t nframes, cap_frames;
+	struct wp_profile_stack *stacks;
+	uint32_t nstacks, cap_stacks;
+	struct wp_profile_sample *samples;
+	uint32_t nsamples, cap_samples;
+	/* Open-addressing tables of index + 1 for stacks and samples. */
+	uint32_t *stack_slot, *sample_slot;
+	uint32_t nstack_slots, nsample_slots;
+	/* After wp_profile_locate. */
+	struct wp_profile_location *locations;
+	uint32_t nlocations, cap_locations;
+	uint32_t *loc_pool;
+	uint64_t nloc_pool, cap_loc_pool;
+	struct wp_profile_line *lines;
+	uint32_t nlines, cap_lines;
+	struct wp_profile_function *functions;
+	uint32_t nfunctions, cap_functions;
+
+	struct wp_counters counters;
+	struct wp_profile_meta meta;
+};
+
+/* Returns 0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_profile_init(struct wp_profile *profile);
+void wp_profile_clear(struct wp_profile *profile);
+
+/* Each returns the new index, or UINT32_MAX when there is no memory. */
+uint32_t wp_profile_add_mapping(struct wp_profile *profile,
+				const struct wp_profile_mapping *mapping);
+uint32_t wp_profile_add_thread(struct wp_profile *profile,
+			       const struct wp_profile_thread *thread);
+
+/* The index of the stack with exactly these frames and end, made if new.
+ * END_MAPPING: where the walk stopped.  UINT32_MAX when there is no memory. */
+uint32_t wp_profile_add_stack(struct wp_profile *profile,
+			      const struct wp_stack *stack,
+			      uint32_t end_mapping);
+
+/* Add COUNT and WALL_NS to the sample of KEY.  Returns 0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_profile_add_sample(struct wp_profile *profile,
+			  const struct wp_sample_key *key, uint64_t count,
+			  uint64_t wall_ns);
+
+/* Build locations[] and each stack's list of them.  A stack that did not reach
+ * its root ends in a text such as "[truncated: no unwind info in libfoo.so]".
+ * Lines are empty for addresses, and done for texts and kernel frames.
+ * Returns 0 or -ENOMEM.
+ */
+WP_MUST_CHECK
+int wp_profile_locate(struct wp_profile *profile);
+
+/* Index of the function with these string ids, made if new; UINT32_MAX when
+ * there is no memory. */
+uint32_t wp_profile_add_function(struct wp_profile *profile,
+				 const struct wp_profile_function *function);
+
+/* Append a line to location LOC, whose lines must be the last ones added.
+ * Returns 0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
+			struct wp_profile_line line);
+
+/* The text of string ID. */
+const char *wp_profile_str(const struct wp_profile *profile, uint32_t id);
+
+#endif

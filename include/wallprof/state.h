@@ -1,0 +1,107 @@
+/* state.h - from facts of /proc to a state and a wait reason.
+ *
+ * Layer: state.  Gets facts, returns enums: reads nothing, stops nothing.
+ */
+#ifndef WP_STATE_H
+#define WP_STATE_H
+
+#include "wallprof/types.h"
+
+enum { WP_SYSCALL_ARGS = 6 };
+
+/* What a system call that can block waits for. */
+struct wp_syscall_info {
+	/* As in the kernel's table, "epoll_wait"; NULL for a free number. */
+	const char *name;
+	/* Reason if a thread sleeps in it; WP_WAIT_SYSCALL when nothing more is
+	 * known.  A call on a descriptor is refined by what is behind it. */
+	enum wp_wait wait;
+	/* Index of the argument that is the descriptor waited on, -1 if none. */
+	int8_t fd_arg;
+	/* A stop makes it return EINTR though no signal came (signal(7), "by
+	 * stop signals"); some only with a timeout on the socket. */
+	bool eintr_on_stop;
+	/* A stop makes it go on through restart_syscall. */
+	bool restart_block;
+};
+
+/* The row of system call NR of this machine's kind, or NULL if the number is
+ * not known. */
+const struct wp_syscall_info *wp_syscall_find(long nr);
+/* Its name, or "syscall_NR" written to BUF[0..len). */
+const char *wp_syscall_name(long nr, char *buf, size_t len);
+/* The number of restart_syscall, behind which an interrupted call hides. */
+extern const long wp_syscall_restart;
+
+/* What is behind a descriptor. */
+#define WP_FD_KINDS(X)                                                         \
+	X(UNKNOWN, "")                                                         \
+	X(FILE, "file")                                                        \
+	X(DIRECTORY, "directory")                                              \
+	X(PIPE, "pipe")                                                        \
+	X(SOCKET, "socket")                                                    \
+	X(TTY, "tty")                                                          \
+	X(DEVICE, "device")                                                    \
+	X(EPOLL, "epoll")                                                      \
+	X(EVENTFD, "eventfd")                                                  \
+	X(TIMERFD, "timerfd")                                                  \
+	X(SIGNALFD, "signalfd")                                                \
+	X(INOTIFY, "inotify")                                                  \
+	X(FANOTIFY, "fanotify")                                                \
+	X(PIDFD, "pidfd")                                                      \
+	X(IO_URING, "io_uring")                                                \
+	X(OTHER, "other")
+
+enum wp_fd_kind {
+#define X(name, text) WP_FD_##name,
+	WP_FD_KINDS(X)
+#undef X
+	WP_NFD_KINDS
+};
+
+/* What one look at a thread gave. */
+struct wp_thread_facts {
+	/* State letter of /proc/PID/stat (proc(5)), 0 if not read. */
+	char letter;
+	/* /proc/TID/syscall said "running". */
+	bool running;
+	/* The call it sleeps in; -1: blocked outside a call (a page fault). */
+	long syscall_nr;
+	uint64_t args[WP_SYSCALL_ARGS];
+	/* What the descriptor argument of the call is, if it was looked up. */
+	enum wp_fd_kind fd_kind;
+};
+
+struct wp_thread_state {
+	enum wp_state state;
+	enum wp_wait wait;
+};
+
+/* The state and, when waiting, the reason as far as facts tell: a futex is
+ * WP_WAIT_FUTEX here; the stack decides later. */
+struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
+
+/* The same call with what was learned about its descriptor since. */
+enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
+
+/* One named frame for the functions below. */
+struct wp_named_frame {
+	/* Function as in the file (mangled), and demangled. */
+	const char *system_name;
+	const char *function;
+	/* Base name of the file it is in, "" if none. */
+	const char *module;
+};
+
+/* Sharpen WAIT (a futex) by the waiting thread's frames[0..n), innermost first:
+ * lock, condvar, semaphore, join, barrier, or WAIT as it was. */
+enum wp_wait wp_state_refine_stack(enum wp_wait wait,
+				   const struct wp_named_frame *frames,
+				   size_t n);
+
+/* The site of a wait: index of the first frame of the program's own below the
+ * waiting machinery (libc, pthread, std:: wrappers), or 0 if all of them are
+ * machinery; N when there is no frame. */
+size_t wp_state_wait_site(const struct wp_named_frame *frames, size_t n);
+
+#endif

@@ -1,0 +1,174 @@
+/* types.h - the plain data that samples are made of.
+ *
+ * Layer: base.
+ *
+ * An address is a uint64_t whose name says its space: _avma, as in the target
+ * process; _svma, as in the ELF file's own headers; _off, offset in the file.
+ */
+#ifndef WP_TYPES_H
+#define WP_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Registers by their DWARF number (x86-64: System V psABI figure 3.36). */
+#if defined(__x86_64__)
+enum {
+	WP_REG_FP = 6,
+	WP_REG_SP = 7,
+	WP_REG_PC = 16,
+	WP_NREGS = 17,
+};
+#elif defined(__aarch64__)
+enum {
+	WP_REG_FP = 29,
+	WP_REG_LR = 30,
+	WP_REG_SP = 31,
+	WP_REG_PC = 32,
+	WP_NREGS = 33,
+};
+#else
+#error "wallprof knows x86-64 and aarch64"
+#endif
+
+struct wp_regs {
+	/* Value per DWARF register number; 0 where not known. */
+	uint64_t v[WP_NREGS];
+	/* Bit N set: v[N] is the register's value. */
+	uint64_t known;
+};
+
+static inline bool wp_reg_known(const struct wp_regs *regs, unsigned int n)
+{
+	return n < WP_NREGS && (regs->known >> n & 1);
+}
+
+static inline void wp_reg_set(struct wp_regs *regs, unsigned int n, uint64_t val)
+{
+	regs->v[n] = val;
+	regs->known |= UINT64_C(1) << n;
+}
+
+enum wp_frame_flags {
+	/* PC is a return address: the call is in the instruction before. */
+	WP_FRAME_RETURN = 1,
+	/* Found without unwind info (frame pointer or known byte pattern). */
+	WP_FRAME_GUESSED = 2,
+	/* The kernel's signal trampoline; the frame after it is exact. */
+	WP_FRAME_SIGNAL = 4,
+	/* Kernel code: MAPPING is WP_MAPPING_KERNEL and PC_AVMA the id of the
+	 * function's name in the profile's strings. */
+	WP_FRAME_KERNEL = 8,
+};
+
+enum {
+	WP_MAPPING_NONE = 0,
+	WP_MAPPING_KERNEL = UINT32_MAX,
+};
+
+struct wp_frame {
+	uint64_t pc_avma;
+	/* Id of the executable mapping that holds the pc; WP_MAPPING_NONE if
+	 * none did. */
+	uint32_t mapping;
+	/* enum wp_frame_flags. */
+	uint32_t flags;
+};
+
+/* The only place that subtracts one: where to look up what FRAME was doing. */
+static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
+{
+	return frame->pc_avma - ((frame->flags & WP_FRAME_RETURN) ? 1 : 0);
+}
+
+/* Why a walk ended: name, text for a person. */
+#define WP_STACK_ENDS(X)                                                       \
+	X(ROOT, "reached the thread's first function")                         \
+	X(EMPTY, "no stack was read")                                          \
+	X(NO_MODULE, "address in no module")                                   \
+	X(NO_INFO, "no unwind info")                                           \
+	X(BAD_INFO, "malformed unwind info")                                   \
+	X(UNKNOWN_REG, "a register was not known")                             \
+	X(UNREADABLE, "memory not readable")                                   \
+	X(BEYOND_COPY, "stack deeper than the copy")                           \
+	X(NO_PROGRESS, "no progress")                                          \
+	X(DEPTH_LIMIT, "depth limit")
+
+enum wp_stack_end {
+#define X(name, text) WP_END_##name,
+	WP_STACK_ENDS(X)
+#undef X
+	WP_NSTACK_ENDS
+};
+
+struct wp_stack {
+	/* Innermost first: frames[0..depth), room for CAP; borrowed from
+	 * whoever set it up. */
+	struct wp_frame *frames;
+	/* cfa_avma[i]: the canonical frame address of frames[i], 0 if the walk
+	 * ended in it; same room. */
+	uint64_t *cfa_avma;
+	uint32_t depth;
+	uint32_t cap;
+	enum wp_stack_end end;
+};
+
+/* Reads the target's memory: a copy, a file, or the live process. */
+struct wp_mem {
+	/* Read LEN bytes at AVMA into BUF: 0, or -EFAULT when any byte cannot
+	 * be had (BUF is then undefined). */
+	int (*read)(void *ctx, uint64_t avma, void *buf, size_t len);
+	void *ctx;
+};
+
+/* What a thread was doing when it was sampled. */
+#define WP_STATES(X)                                                           \
+	X(RUNNING, "running")                                                  \
+	X(RUNNABLE, "runnable")                                                \
+	X(WAITING, "waiting")                                                  \
+	X(STOPPED, "stopped")                                                  \
+	X(EXITING, "exiting")
+
+enum wp_state {
+#define X(name, text) WP_STATE_##name,
+	WP_STATES(X)
+#undef X
+	WP_NSTATES
+};
+
+/* What a waiting thread waits for.  SYSCALL: anything else, by call name. */
+#define WP_WAITS(X)                                                            \
+	X(NONE, "")                                                            \
+	X(LOCK, "lock")                                                        \
+	X(CONDVAR, "condvar")                                                  \
+	X(SEMAPHORE, "semaphore")                                              \
+	X(JOIN, "join")                                                        \
+	X(BARRIER, "barrier")                                                  \
+	X(FUTEX, "futex")                                                      \
+	X(SLEEP, "sleep")                                                      \
+	X(POLL, "poll")                                                        \
+	X(SOCKET, "socket")                                                    \
+	X(PIPE, "pipe")                                                        \
+	X(TTY, "tty")                                                          \
+	X(FILE, "file")                                                        \
+	X(DISK, "disk")                                                        \
+	X(CHILD, "child")                                                      \
+	X(SIGNAL, "signal")                                                    \
+	X(TIMER, "timer")                                                      \
+	X(PAGE_FAULT, "page-fault")                                            \
+	X(SYSCALL, "syscall")
+
+enum wp_wait {
+#define X(name, text) WP_WAIT_##name,
+	WP_WAITS(X)
+#undef X
+	WP_NWAITS
+};
+
+const char *wp_state_name(enum wp_state state);
+const char *wp_wait_name(enum wp_wait wait);
+/* A short text for a person, as in WP_STACK_ENDS. */
+const char *wp_stack_end_text(enum wp_stack_end end);
+
+#endif

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Install those of the named Debian packages that are missing.
+missing=
+for p in "$@"; do
+	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
+		missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+if ! command -v apt-get >/dev/null; then
+	echo "wallprof needs these packages (Debian's names):$missing" >&2
+	exit 1
+fi
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+echo "  APT  $missing"
+# Services that a package would start are not wanted for a build.
+log=$(mktemp)
+# shellcheck disable=SC2086
+if ! { $sudo apt-get update &&
+	$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+		apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1
+then
+	tail -20 "$log" >&2
+	rm -f "$log"
+	exit 1
+fi
+rm -f "$log"

@@ -1,0 +1,66 @@
+/* step.h - what a back end of the unwinder must do: one step.
+ *
+ * Layer: unwind.  Private to unwind/.
+ */
+#ifndef WP_STEP_H
+#define WP_STEP_H
+
+#include "wallprof/unwind.h"
+
+enum wp_step_result {
+	/* REGS are the caller's now. */
+	WP_STEP_OK,
+	/* The return address is undefined: this was the first function. */
+	WP_STEP_ROOT,
+	/* No unwind info covers the pc. */
+	WP_STEP_NO_INFO,
+	/* There is info and it is malformed or beyond this back end. */
+	WP_STEP_BAD_INFO,
+	/* A register was needed whose value is not known. */
+	WP_STEP_UNKNOWN_REG,
+	/* Memory that was needed could not be read. */
+	WP_STEP_UNREADABLE,
+};
+
+struct wp_step {
+	/* The module that holds the pc; has an image. */
+	const struct wp_unwind_module *module;
+	/* In: the frame's registers.  Out, on WP_STEP_OK only: its caller's;
+	 * a callee-saved register of unknown place is not known; caller-saved
+	 * ones are not known.  Unchanged on any other result. */
+	struct wp_regs *regs;
+	const struct wp_mem *mem;
+	/* The pc is a return address: rules are looked up at pc - 1. */
+	bool is_return;
+	/* Out: the CFA of the frame (x86-64: the caller's sp). */
+	uint64_t cfa_avma;
+	/* Out: the frame's own code is a signal trampoline ('S' augmentation),
+	 * so the caller's pc is exact, not a return address. */
+	bool is_signal;
+};
+
+/* One way to make steps.  Stateless but for caches. */
+struct wp_step_ops {
+	const char *name;
+	/* Returns the back end's state or NULL (no memory). */
+	void *(*open)(struct wp_unwind_stats *stats);
+	/* Never called with NULL. */
+	void (*close)(void *self);
+	/* Called before the first step after MODULES has another generation:
+	 * anything cached by address is stale.  Images stay valid. */
+	void (*set_modules)(void *self, const struct wp_unwind_modules *modules);
+	enum wp_step_result (*step)(void *self, struct wp_step *step);
+};
+
+extern const struct wp_step_ops wp_step_rows;
+extern const struct wp_step_ops wp_step_libunwind;
+
+/* A step without unwind info: known byte patterns (signal trampoline, syscall
+ * stub, PLT), then the frame pointer.  Only what can be verified: see
+ * wp_unwind_walk.  MODULES tells code from data.  Same contract as step(),
+ * WP_STEP_NO_INFO when nothing can be verified; the module may be NULL.
+ */
+enum wp_step_result wp_step_guess(struct wp_step *step,
+				  const struct wp_unwind_modules *modules);
+
+#endif
