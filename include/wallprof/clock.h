@@ -1,0 +1,19 @@
+/* clock.h - time in nanoseconds, from one clock.
+ *
+ * Layer: base.
+ */
+#ifndef WP_CLOCK_H
+#define WP_CLOCK_H
+
+#include <stdint.h>
+
+#define WP_NS_PER_S UINT64_C(1000000000)
+#define WP_NS_PER_MS UINT64_C(1000000)
+#define WP_NS_PER_US UINT64_C(1000)
+
+/* CLOCK_MONOTONIC, what ticks and weights are measured in. */
+uint64_t wp_clock_ns(void);
+/* CLOCK_REALTIME, for the time stamp of a profile only. */
+int64_t wp_clock_utc_ns(void);
+
+#endif

@@ -1,0 +1,41 @@
+/* io.h - read whole files; EINTR is retried here.
+ *
+ * Layer: base.
+ */
+#ifndef WP_IO_H
+#define WP_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+
+/* Bytes of a file, kept between reads so that they are not allocated anew. */
+struct wp_text {
+	/* data[0..len), then a NUL; owned; NULL before the first read. */
+	char *data;
+	size_t len;
+	size_t cap;
+};
+
+#define WP_TEXT_INIT { 0 }
+
+/* Replace TEXT by the file PATH relative to DIRFD, read to its end.
+ *
+ * Returns 0; -EOVERFLOW when it is longer than MAX; -ENOMEM; or the -errno of
+ * open or read.  On error TEXT is empty.
+ */
+WP_MUST_CHECK
+int wp_text_read(struct wp_text *text, int dirfd, const char *path, size_t max);
+/* The same for an open file, from its start. */
+WP_MUST_CHECK
+int wp_text_pread(struct wp_text *text, int fd, size_t max);
+void wp_text_clear(struct wp_text *text);
+
+/* pread(2) from offset 0 into BUF[0..size), NUL-terminated; the number of bytes
+ * before the NUL or -errno. */
+ssize_t wp_io_pread(int fd, char *buf, size_t size);
+/* The same by name, for a file that is read once. */
+ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,100 @@
+/* io.c - see wallprof/io.h. */
+#include "wallprof/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static ssize_t pread_retry(int fd, void *buf, size_t len, off_t off)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, buf, len, off);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static int grow(struct wp_text *text, size_t max)
+{
+	size_t cap = text->cap ? 2 * text->cap : 16384;
+	char *data;
+
+	if (text->len > max)
+		return -EOVERFLOW;
+	if (text->len + 1 < text->cap)
+		return 0;
+	data = realloc(text->data, cap);
+	if (!data)
+		return -ENOMEM;
+	text->data = data;
+	text->cap = cap;
+	return 0;
+}
+
+int wp_text_pread(struct wp_text *text, int fd, size_t max)
+{
+	int rc;
+
+	text->len = 0;
+	for (;;) {
+		ssize_t n;
+
+		rc = grow(text, max);
+		if (rc)
+			break;
+		n = pread_retry(fd, text->data + text->len,
+				text->cap - text->len - 1, (off_t)text->len);
+		if (n <= 0) {
+			rc = (int)n;
+			break;
+		}
+		text->len += (size_t)n;
+	}
+	if (rc)
+		text->len = 0;
+	if (text->data)
+		text->data[text->len] = '\0';
+	return rc;
+}
+
+int wp_text_read(struct wp_text *text, int dirfd, const char *path, size_t max)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int rc;
+
+	text->len = 0;
+	if (fd < 0)
+		return -errno;
+	rc = wp_text_pread(text, fd, max);
+	close(fd);
+	return rc;
+}
+
+void wp_text_clear(struct wp_text *text)
+{
+	free(text->data);
+	*text = (struct wp_text)WP_TEXT_INIT;
+}
+
+ssize_t wp_io_pread(int fd, char *buf, size_t size)
+{
+	ssize_t n = pread_retry(fd, buf, size - 1, 0);
+
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = wp_io_pread(fd, buf, size);
+	close(fd);
+	return n;
+}

@@ -1,0 +1,232 @@
+/* maps.c - see wallprof/maps.h. */
+#include "wallprof/maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* Where parsing stands in one line: the bytes [p, end). */
+struct cursor {
+	const char *p;
+	const char *end;
+	bool bad;
+};
+
+static unsigned int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned int)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned int)(c - 'a') + 10;
+	return 99;
+}
+
+static uint64_t read_number(struct cursor *c, unsigned int base)
+{
+	const char *start = c->p;
+	uint64_t val = 0;
+
+	for (; c->p < c->end && digit(*c->p) < base; c->p++) {
+		if (val > (UINT64_MAX - digit(*c->p)) / base)
+			c->bad = true;
+		val = val * base + digit(*c->p);
+	}
+	if (c->p == start)
+		c->bad = true;
+	return val;
+}
+
+static char read_char(struct cursor *c)
+{
+	if (c->p == c->end) {
+		c->bad = true;
+		return '\0';
+	}
+	return *c->p++;
+}
+
+static void expect(struct cursor *c, char want)
+{
+	if (read_char(c) != want)
+		c->bad = true;
+}
+
+static int reserve_path(struct wp_maps *maps, size_t len)
+{
+	size_t cap = maps->paths_cap ? maps->paths_cap : 4096;
+	char *paths;
+
+	while (cap < maps->paths_len + len + 1)
+		cap *= 2;
+	if (cap == maps->paths_cap)
+		return 0;
+	paths = realloc(maps->paths, cap);
+	if (!paths)
+		return -ENOMEM;
+	maps->paths = paths;
+	maps->paths_cap = cap;
+	return 0;
+}
+
+/* The kernel writes a newline in a path as \012 and nothing else specially
+ * (fs/proc/task_mmu.c, seq_file_path with "\n").
+ */
+static size_t unescape(char *out, const char *in, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (len - i >= 4 && !memcmp(in + i, "\\012", 4)) {
+			out[n++] = '\n';
+			i += 3;
+		} else {
+			out[n++] = in[i];
+		}
+	}
+	return n;
+}
+
+static int add_path(struct wp_maps *maps, struct wp_map *map, const char *path,
+		    size_t len)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t tail = sizeof(deleted) - 1;
+
+	map->deleted = map->ino && len > tail &&
+		       !memcmp(path + len - tail, deleted, tail);
+	if (map->deleted)
+		len -= tail;
+	/* Regions of one file come together: share the text. */
+	if (maps->len) {
+		map->path = maps->v[maps->len - 1].path;
+		if (strlen(maps->paths + map->path) == len &&
+		    !memcmp(maps->paths + map->path, path, len))
+			return 0;
+	}
+	if (reserve_path(maps, len))
+		return -ENOMEM;
+	map->path = (uint32_t)maps->paths_len;
+	maps->paths_len += unescape(maps->paths + maps->paths_len, path, len);
+	maps->paths[maps->paths_len++] = '\0';
+	return 0;
+}
+
+static int append(struct wp_maps *maps, const struct wp_map *map)
+{
+	if (maps->len == maps->cap) {
+		size_t cap = maps->cap ? 2 * maps->cap : 64;
+		struct wp_map *v = reallocarray(maps->v, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		maps->v = v;
+		maps->cap = cap;
+	}
+	maps->v[maps->len++] = *map;
+	return 0;
+}
+
+/* start-end rwxp off major:minor inode          path */
+static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
+{
+	struct cursor c = { line, eol, false };
+	struct wp_map map = { 0 };
+	uint64_t major_nr, minor_nr;
+	int rc;
+
+	map.start_avma = read_number(&c, 16);
+	expect(&c, '-');
+	map.end_avma = read_number(&c, 16);
+	expect(&c, ' ');
+	map.read = read_char(&c) == 'r';
+	map.write = read_char(&c) == 'w';
+	map.exec = read_char(&c) == 'x';
+	(void)read_char(&c);
+	expect(&c, ' ');
+	map.off = read_number(&c, 16);
+	expect(&c, ' ');
+	major_nr = read_number(&c, 16);
+	expect(&c, ':');
+	minor_nr = read_number(&c, 16);
+	expect(&c, ' ');
+	map.dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
+	map.ino = read_number(&c, 10);
+	if (c.bad || map.start_avma >= map.end_avma ||
+	    (maps->len &&
+	     map.start_avma < maps->v[maps->len - 1].end_avma))
+		return -EBADMSG;
+	while (c.p < c.end && *c.p == ' ')
+		c.p++;
+	rc = add_path(maps, &map, c.p, (size_t)(c.end - c.p));
+	return rc ? rc : append(maps, &map);
+}
+
+int wp_maps_parse(struct wp_maps *maps, const char *text, size_t len)
+{
+	const char *p = text, *end = text + len;
+
+	maps->len = 0;
+	maps->paths_len = 0;
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		const char *eol = nl ? nl : end;
+		int rc = parse_line(maps, p, eol);
+
+		if (rc) {
+			maps->len = 0;
+			return rc;
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return 0;
+}
+
+/* Index of the first region that ends above ADDR; LEN if none. */
+static size_t first_above(const struct wp_maps *maps, uint64_t addr)
+{
+	size_t lo = 0, hi = maps->len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (addr < maps->v[mid].end_avma)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+const struct wp_map *wp_maps_find(const struct wp_maps *maps, uint64_t addr)
+{
+	size_t i = first_above(maps, addr);
+
+	return i < maps->len && addr >= maps->v[i].start_avma ? &maps->v[i] :
+								NULL;
+}
+
+const struct wp_map *wp_maps_find_stack(const struct wp_maps *maps,
+					uint64_t addr)
+{
+	size_t i = first_above(maps, addr);
+
+	if (i == maps->len)
+		return NULL;
+	if (addr >= maps->v[i].start_avma ||
+	    !strcmp(wp_maps_path(maps, &maps->v[i]), "[stack]"))
+		return &maps->v[i];
+	return NULL;
+}
+
+const char *wp_maps_path(const struct wp_maps *maps, const struct wp_map *map)
+{
+	return maps->paths + map->path;
+}
+
+void wp_maps_clear(struct wp_maps *maps)
+{
+	free(maps->v);
+	free(maps->paths);
+	*maps = (struct wp_maps)WP_MAPS_INIT;
+}

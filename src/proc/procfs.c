@@ -1,0 +1,170 @@
+/* procfs.c - see wallprof/procfs.h. */
+#include "wallprof/procfs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "wallprof/types.h"
+
+struct cursor {
+	const char *p;
+	const char *end;
+	bool bad;
+};
+
+static void skip_blanks(struct cursor *c)
+{
+	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t'))
+		c->p++;
+}
+
+static unsigned int digit(char ch)
+{
+	if (ch >= '0' && ch <= '9')
+		return (unsigned int)(ch - '0');
+	if (ch >= 'a' && ch <= 'f')
+		return (unsigned int)(ch - 'a') + 10;
+	return 99;
+}
+
+/* The next number after blanks; "0x" is passed in base 16.  Numbers over 64
+ * bits do not occur in what the kernel prints, so they are malformed.
+ */
+static uint64_t read_number(struct cursor *c, unsigned int base)
+{
+	const char *start;
+	uint64_t val = 0;
+
+	skip_blanks(c);
+	if (base == 16 && c->end - c->p > 2 && c->p[0] == '0' &&
+	    c->p[1] == 'x')
+		c->p += 2;
+	for (start = c->p; c->p < c->end && digit(*c->p) < base; c->p++) {
+		if (val > (UINT64_MAX - digit(*c->p)) / base)
+			c->bad = true;
+		val = val * base + digit(*c->p);
+	}
+	if (c->p == start)
+		c->bad = true;
+	return val;
+}
+
+static int64_t read_signed(struct cursor *c)
+{
+	bool negative;
+	uint64_t val;
+
+	skip_blanks(c);
+	negative = c->p < c->end && *c->p == '-';
+	if (negative)
+		c->p++;
+	val = read_number(c, 10);
+	return negative ? -(int64_t)val : (int64_t)val;
+}
+
+int wp_schedstat_parse(struct wp_schedstat *ret, const char *text, size_t len)
+{
+	struct cursor c = { text, text + len, false };
+	struct wp_schedstat s;
+
+	s.run_ns = read_number(&c, 10);
+	s.wait_ns = read_number(&c, 10);
+	s.slices = read_number(&c, 10);
+	/* A number that ends where the text does may have been cut. */
+	if (c.bad || c.p == c.end)
+		return -EBADMSG;
+	*ret = s;
+	return 0;
+}
+
+int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
+			  size_t len)
+{
+	static const char running[] = "running";
+	struct cursor c = { text, text + len, false };
+	struct wp_proc_syscall s = { 0 };
+
+	if (len >= sizeof(running) - 1 &&
+	    !memcmp(text, running, sizeof(running) - 1)) {
+		s.running = true;
+		*ret = s;
+		return 0;
+	}
+	s.nr = (long)read_signed(&c);
+	if (s.nr >= 0)
+		for (int i = 0; i < 6; i++)
+			s.args[i] = read_number(&c, 16);
+	s.sp_avma = read_number(&c, 16);
+	s.pc_avma = read_number(&c, 16);
+	if (c.bad || c.p == c.end)
+		return -EBADMSG;
+	*ret = s;
+	return 0;
+}
+
+/* proc(5): fields after the name are counted from 3, the state. */
+enum {
+	STAT_STATE = 3,
+	STAT_PPID = 4,
+	STAT_FLAGS = 9,
+	STAT_STARTTIME = 22,
+	STAT_PROCESSOR = 39,
+};
+
+/* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
+int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
+{
+	const char *paren = memrchr(text, ')', len);
+	struct cursor c = { paren ? paren + 1 : text, text + len, false };
+	struct wp_proc_stat s = { 0 };
+
+	if (!paren)
+		return -EBADMSG;
+	skip_blanks(&c);
+	if (c.p == c.end)
+		return -EBADMSG;
+	s.letter = *c.p++;
+	for (int field = STAT_PPID; field <= STAT_PROCESSOR; field++) {
+		int64_t val = read_signed(&c);
+
+		if (field == STAT_PPID)
+			s.ppid = (int32_t)val;
+		else if (field == STAT_FLAGS)
+			s.kernel_thread = (val & PF_KTHREAD) != 0;
+		else if (field == STAT_STARTTIME)
+			s.start_time = (uint64_t)val;
+		else if (field == STAT_PROCESSOR)
+			s.cpu = (int32_t)val;
+	}
+	if (c.bad || c.p == c.end)
+		return -EBADMSG;
+	*ret = s;
+	return 0;
+}
+
+int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
+			 const char *name, int base)
+{
+	const char *p = text, *end = text + len;
+	size_t n = strlen(name);
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		const char *eol = nl ? nl : end;
+
+		if ((size_t)(eol - p) > n && !memcmp(p, name, n) &&
+		    p[n] == ':') {
+			struct cursor c = { p + n + 1, eol, false };
+			uint64_t val = read_number(&c, (unsigned int)base);
+
+			if (c.bad)
+				return -EBADMSG;
+			*ret = val;
+			return 0;
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return -EBADMSG;
+}
