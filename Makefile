@@ -45,7 +45,8 @@ all: $(O)/wallprof
 
 # A library per layer: a test links only the layers its module may use, so a
 # forbidden call is a link error, not a review comment.
-LIBS := base proc unwind symbols trace state profile sample output
+LIBS := base proc unwind symbols trace state profile sample output main
+main_DIR := src
 base_DIR := src/base
 proc_DIR := src/proc
 unwind_DIR := unwind
@@ -65,13 +66,15 @@ state_DEPS := proc base
 profile_DEPS := base
 sample_DEPS := trace state unwind profile proc base
 output_DEPS := profile base
+main_DEPS := sample trace state output symbols unwind profile proc base
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -liberty
 output_EXT := -lz
 sample_EXT := $(unwind_EXT)
+main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT)
 
 define library
-$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(wildcard $$($(1)_DIR)/*.c))
+$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out src/main.c,$$(wildcard $$($(1)_DIR)/*.c)))
 $(O)/lib$(1).a: $$($(1)_OBJ)
 	$$(call say,AR,$$@)
 	$$(Q)rm -f $$@; $$(AR) rcs $$@ $$^
@@ -83,10 +86,9 @@ $(O)/%.o: %.c | deps-build
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-MAIN_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/*.c))
-$(O)/wallprof: $(MAIN_OBJ) $(foreach l,sample trace state output symbols unwind profile proc base,$(O)/lib$(l).a)
+$(O)/wallprof: $(O)/src/main.o $(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(unwind_EXT) $(symbols_EXT) $(output_EXT)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
 
 # Unit tests.  test_NAME.c says its layer in a line "Layer: NAME."
 UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))

@@ -98,4 +98,7 @@ int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 void wp_process_command_line(const struct wp_process *process, char *buf,
 			     size_t size);
 
+/* The path of the program it runs, without " (deleted)", "" if not known. */
+void wp_process_exe(const struct wp_process *process, char *buf, size_t size);
+
 #endif

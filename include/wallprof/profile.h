@@ -182,6 +182,9 @@ struct wp_profile {
 	uint32_t nlines, cap_lines;
 	struct wp_profile_function *functions;
 	uint32_t nfunctions, cap_functions;
+	/* As stack_slot, for functions. */
+	uint32_t *function_slot;
+	uint32_t nfunction_slots;
 
 	struct wp_counters counters;
 	struct wp_profile_meta meta;

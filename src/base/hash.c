@@ -13,6 +13,7 @@ uint64_t wp_hash_bytes(uint64_t seed, const void *data, size_t len)
 		hash = wp_hash_u64(hash ^ word);
 	}
 	word = 0;
-	memcpy(&word, p, len);
+	if (len)
+		memcpy(&word, p, len);
 	return wp_hash_u64(hash ^ word);
 }

@@ -363,3 +363,16 @@ void wp_process_command_line(const struct wp_process *process, char *buf,
 	buf[n] = ']';
 	buf[n + 1] = '\0';
 }
+
+void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t tail = sizeof(deleted) - 1;
+	ssize_t n = readlinkat(process->proc_fd, "exe", buf, size - 1);
+
+	if (n < 0)
+		n = 0;
+	buf[n] = '\0';
+	if ((size_t)n > tail && !strcmp(buf + (size_t)n - tail, deleted))
+		buf[(size_t)n - tail] = '\0';
+}

@@ -71,7 +71,7 @@ int wp_schedstat_parse(struct wp_schedstat *ret, const char *text, size_t len)
 	s.wait_ns = read_number(&c, 10);
 	s.slices = read_number(&c, 10);
 	/* A number that ends where the text does may have been cut. */
-	if (c.bad || c.p == c.end)
+	if (c.bad || c.p == c.end || !strchr("\n ", *c.p))
 		return -EBADMSG;
 	*ret = s;
 	return 0;
@@ -96,7 +96,7 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
 			s.args[i] = read_number(&c, 16);
 	s.sp_avma = read_number(&c, 16);
 	s.pc_avma = read_number(&c, 16);
-	if (c.bad || c.p == c.end)
+	if (c.bad || c.p == c.end || !strchr("\n ", *c.p))
 		return -EBADMSG;
 	*ret = s;
 	return 0;
@@ -138,7 +138,7 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 		else if (field == STAT_PROCESSOR)
 			s.cpu = (int32_t)val;
 	}
-	if (c.bad || c.p == c.end)
+	if (c.bad || c.p == c.end || !strchr("\n ", *c.p))
 		return -EBADMSG;
 	*ret = s;
 	return 0;

@@ -1,0 +1,92 @@
+/* sampler.h - sample all threads of a process by wall clock.
+ *
+ * Layer: sample.
+ *
+ * One tick looks at every thread: has it run since, is it waiting, is its stack
+ * known from its wait site, and only then is it stopped.  Threads that could
+ * not be stopped at once are sampled when their stop arrives, in the time
+ * until the next tick.
+ */
+#ifndef WP_SAMPLER_H
+#define WP_SAMPLER_H
+
+#include "wallprof/elf_image.h"
+#include "wallprof/err.h"
+#include "wallprof/process.h"
+#include "wallprof/profile.h"
+#include "wallprof/tracer.h"
+#include "wallprof/unwind.h"
+
+#define WP_STOP_MODES(X)                                                       \
+	X(AUTO, "auto")                                                        \
+	X(ALL, "all")                                                          \
+	X(NEVER, "never")
+
+enum wp_stop_mode {
+#define X(name, text) WP_STOP_##name,
+	WP_STOP_MODES(X)
+#undef X
+	WP_NSTOP_MODES
+};
+
+const char *wp_stop_mode_name(enum wp_stop_mode mode);
+
+struct wp_sampler_options {
+	uint64_t interval_ns;
+	enum wp_stop_mode stop;
+	/* Share of wall time that all stops together may cost the target:
+	 * 0.01 is 1 %.  0: no limit. */
+	double max_stopped;
+	uint32_t max_depth;
+	/* Only threads whose name matches (fnmatch(3)); NULL: all.  Borrowed. */
+	const char *thread_glob;
+	/* Add the kernel's stack of waiting threads. */
+	bool kernel;
+	enum wp_unwind_backend backend;
+};
+
+struct wp_sampler;
+
+/* Make a sampler of PROCESS that fills PROFILE and stops by TRACER; all three
+ * are borrowed for its life.  0, -ENOMEM, -ESRCH or -EPERM.
+ */
+WP_MUST_CHECK
+int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
+		   struct wp_profile *profile, struct wp_tracer *tracer,
+		   const struct wp_sampler_options *options,
+		   struct wp_err *err);
+
+/* Deadline of the next tick: the ticks before it that are over by NOW_NS are
+ * counted as missed. */
+uint64_t wp_sampler_next_tick(struct wp_sampler *sampler, uint64_t now_ns);
+
+/* Sleep until UNTIL_NS, a signal, or the end of the tracer's child, taking
+ * samples of threads whose stops arrive.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_sleep(struct wp_sampler *sampler, uint64_t until_ns);
+
+/* Look at every thread once.  0; -ESRCH when the process has no thread left;
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_tick(struct wp_sampler *sampler);
+
+/* The last look: account for time up to now, hold nothing any more, fill the
+ * profile's counters.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_finish(struct wp_sampler *sampler);
+
+/* Threads watched at the moment. */
+size_t wp_sampler_count_threads(const struct wp_sampler *sampler);
+
+/* Call EACH for every executable mapping that the profile has, with the ELF
+ * image behind it (NULL if none), until it returns non-zero, which is then
+ * returned. */
+int wp_sampler_each_module(struct wp_sampler *sampler,
+			   int (*each)(void *ctx, uint32_t mapping,
+				       struct wp_elf_image *image),
+			   void *ctx);
+
+/* Accepts NULL. */
+void wp_sampler_free(struct wp_sampler *sampler);
+
+#endif

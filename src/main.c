@@ -1,0 +1,28 @@
+/* main.c - parse, run, exit. */
+#include <stdio.h>
+
+#include "options.h"
+#include "run.h"
+
+int main(int argc, char **argv)
+{
+	struct wp_options options;
+	struct wp_err err = WP_ERR_INIT;
+
+	if (wp_options_parse(&options, argc, argv, &err)) {
+		fprintf(stderr, "wallprof: %s (wallprof --help tells more)\n",
+			err.msg);
+		return WP_EXIT_USAGE;
+	}
+	switch (options.action) {
+	case WP_ACTION_HELP:
+		fputs(wp_options_help, stdout);
+		break;
+	case WP_ACTION_VERSION:
+		puts("wallprof " WP_VERSION);
+		break;
+	case WP_ACTION_RECORD:
+		return wp_run_record(&options);
+	}
+	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
+}

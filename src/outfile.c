@@ -1,0 +1,117 @@
+/* outfile.c - see outfile.h. */
+#include "outfile.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A device or fifo cannot be renamed into being. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISREG(st.st_mode) &&
+	       !S_ISDIR(st.st_mode);
+}
+
+static int open_temporary(struct wp_outfile *out, struct wp_err *err)
+{
+	int n = snprintf(out->temporary, sizeof(out->temporary), "%s.XXXXXX",
+			 out->path);
+	struct stat st;
+	int fd, rc;
+
+	if (n < 0 || (size_t)n >= sizeof(out->temporary)) {
+		out->temporary[0] = '\0';
+		return wp_err_set(err, -ENAMETOOLONG, "name too long");
+	}
+	if (!stat(out->path, &st) && S_ISDIR(st.st_mode)) {
+		out->temporary[0] = '\0';
+		return wp_err_set(err, -EISDIR,
+				  "cannot write %s: it is a directory",
+				  out->path);
+	}
+	/* mkstemp makes it 0600: a profile holds command lines and paths. */
+	fd = mkstemp(out->temporary);
+	if (fd < 0) {
+		rc = -errno;
+		out->temporary[0] = '\0';
+		return wp_err_set(err, rc, "cannot write %s: %s (the file is "
+				  "made beside it and renamed)", out->path,
+				  strerror(-rc));
+	}
+	out->stream = fdopen(fd, "w");
+	if (!out->stream)
+		close(fd);
+	return out->stream ? 0 : -ENOMEM;
+}
+
+int wp_outfile_open(struct wp_outfile *ret, const char *path,
+		    struct wp_err *err)
+{
+	struct wp_outfile out = WP_OUTFILE_INIT;
+	int rc = 0;
+
+	if (!path || !strcmp(path, "-")) {
+		out.stream = stdout;
+	} else if (is_special(path)) {
+		out.path = path;
+		out.stream = fopen(path, "we");
+		if (!out.stream) {
+			rc = -errno;
+			wp_err_set(err, rc, "cannot write %s: %s", path,
+				   strerror(-rc));
+		}
+	} else {
+		out.path = path;
+		rc = open_temporary(&out, err);
+	}
+	if (rc)
+		wp_outfile_discard(&out);
+	else
+		*ret = out;
+	return rc;
+}
+
+static int close_stream(struct wp_outfile *out)
+{
+	int rc = 0;
+
+	/* Standard output may have failed long before its last byte. */
+	if (fflush(out->stream) || ferror(out->stream))
+		rc = errno ? -errno : -EIO;
+	if (out->path && fclose(out->stream) && !rc)
+		rc = -errno;
+	out->stream = NULL;
+	return rc;
+}
+
+int wp_outfile_commit(struct wp_outfile *out, int rc, struct wp_err *err)
+{
+	const char *name = out->path ? out->path : "standard output";
+	int closed = close_stream(out);
+
+	rc = rc ? rc : closed;
+	if (!rc && out->temporary[0] && rename(out->temporary, out->path))
+		rc = -errno;
+	if (rc) {
+		wp_err_set(err, rc, "cannot write %s: %s", name, strerror(-rc));
+		wp_outfile_discard(out);
+		return rc;
+	}
+	out->temporary[0] = '\0';
+	return 0;
+}
+
+void wp_outfile_discard(struct wp_outfile *out)
+{
+	if (out->stream && out->path)
+		fclose(out->stream);
+	out->stream = NULL;
+	if (out->temporary[0])
+		unlink(out->temporary);
+	out->temporary[0] = '\0';
+}

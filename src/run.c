@@ -1,0 +1,355 @@
+/* run.c - see run.h. */
+#include "run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "outfile.h"
+#include "symbolize.h"
+#include "wallprof/clock.h"
+
+#define PROGRESS_NS (250 * WP_NS_PER_MS)
+
+/* How many signals have asked for the end. */
+static volatile sig_atomic_t interrupts;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupts++;
+}
+
+static void catch_signals(void)
+{
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction act = { .sa_handler = on_signal };
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+		/* nohup(1) wants to be heeded. */
+		if (!sigaction(wanted[i], NULL, &old) &&
+		    old.sa_handler != SIG_IGN)
+			sigaction(wanted[i], &act, NULL);
+	/* A reader that goes away is a failed write, to be told as one. */
+	act.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &act, NULL);
+}
+
+struct recording {
+	const struct wp_options *options;
+	struct wp_process process;
+	struct wp_profile profile;
+	struct wp_tracer tracer;
+	struct wp_sampler *sampler;
+	struct wp_outfile out;
+	uint64_t start_ns;
+	/* UINT64_MAX: no end of its own. */
+	uint64_t end_ns;
+	uint64_t progress_ns;
+	bool progress_shown;
+	/* Child of ours, 0 if none or reaped. */
+	pid_t child;
+};
+
+/* One write a line, so that lines of several programs do not mix. */
+WP_PRINTF(1, 2)
+static void say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return;
+}
+
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
+	    limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	/* A sampler that loses its CPU in a stop window holds the target up:
+	 * where it may, it goes before others.  Denied is no matter. */
+	if (setpriority(PRIO_PROCESS, 0, -10))
+		errno = 0;
+}
+
+static uint64_t samples_of(const struct wp_counters *c)
+{
+	return c->unchanged + c->no_stop + c->stopped + c->partial +
+	       c->no_stack;
+}
+
+static void show_progress(struct recording *r, uint64_t now)
+{
+	const struct wp_counters *c = &r->profile.counters;
+	char left[48] = "";
+
+	if (r->options->quiet || now < r->progress_ns ||
+	    !isatty(STDERR_FILENO))
+		return;
+	r->progress_ns = now + PROGRESS_NS;
+	r->progress_shown = true;
+	if (r->end_ns != UINT64_MAX)
+		snprintf(left, sizeof(left), "%.0f s left",
+			 r->end_ns > now ? (double)(r->end_ns - now) / 1e9 : 0);
+	else
+		snprintf(left, sizeof(left), "%.0f s, Ctrl-C ends",
+			 (double)(now - r->start_ns) / 1e9);
+	fprintf(stderr,
+		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
+		left, wp_sampler_count_threads(r->sampler),
+		(unsigned long long)samples_of(c),
+		(unsigned long long)(c->missed_ticks + c->samples_lost +
+				     c->stops_given_up + c->stops_refused));
+	fflush(stderr);
+}
+
+static void clear_progress(struct recording *r)
+{
+	if (r->progress_shown)
+		fputs("\r\033[K", stderr);
+	r->progress_shown = false;
+}
+
+static bool is_over(const struct recording *r, uint64_t now)
+{
+	return interrupts || now >= r->end_ns || r->tracer.child_ended;
+}
+
+/* Ticks until the time is over, the target ends, or a signal comes. */
+static int record(struct recording *r)
+{
+	uint64_t now = wp_clock_ns();
+	int rc = wp_sampler_tick(r->sampler);
+
+	while (!rc && !is_over(r, now)) {
+		uint64_t next = wp_sampler_next_tick(r->sampler, now);
+
+		show_progress(r, now);
+		if (next > r->end_ns)
+			next = r->end_ns;
+		while (!rc && (now = wp_clock_ns()) < next && !is_over(r, now))
+			rc = wp_sampler_sleep(r->sampler, next);
+		if (!rc && !is_over(r, now))
+			rc = wp_sampler_tick(r->sampler);
+	}
+	return rc;
+}
+
+static int start(struct recording *r, struct wp_err *err)
+{
+	const struct wp_options *o = r->options;
+	pid_t pid = o->pid;
+	char text[4096];
+	int rc = wp_profile_init(&r->profile);
+
+	if (rc)
+		return wp_err_set(err, rc, "no memory");
+	rc = wp_outfile_open(&r->out, o->output, err);
+	if (!rc && o->command) {
+		rc = wp_child_start(&r->child, o->command, err);
+		pid = r->child;
+	}
+	if (rc)
+		return rc;
+	catch_signals();
+	raise_limits();
+	wp_tracer_init(&r->tracer);
+	r->tracer.child = r->child;
+	rc = wp_process_open(&r->process, pid, err);
+	if (rc == -EPERM)
+		wp_diagnose_denied(pid, err);
+	if (rc)
+		return rc;
+	r->profile.meta.pid = r->process.pid;
+	wp_process_command_line(&r->process, text, sizeof(text));
+	r->profile.meta.command_line = wp_intern_add_str(&r->profile.strings,
+							 text);
+	wp_process_exe(&r->process, text, sizeof(text));
+	r->profile.meta.exe = wp_intern_add_str(&r->profile.strings, text);
+	r->profile.meta.stop_mode = wp_intern_add_str(
+		&r->profile.strings, wp_stop_mode_name(o->sampler.stop));
+	rc = wp_sampler_new(&r->sampler, &r->process, &r->profile, &r->tracer,
+			    &o->sampler, err);
+	r->start_ns = wp_clock_ns();
+	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
+	return rc;
+}
+
+/* How the target ended, if it did. */
+static void note_end(struct recording *r)
+{
+	char text[96] = "";
+
+	if (r->tracer.child_ended) {
+		wp_child_describe(r->tracer.child_status, text, sizeof(text));
+		r->child = 0;
+	} else if (!wp_process_is_alive(&r->process)) {
+		snprintf(text, sizeof(text), "exited while being recorded");
+	}
+	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,
+						       text);
+}
+
+static unsigned int terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
+}
+
+static int write_profile(struct recording *r)
+{
+	const struct wp_text_options text = { r->options->full,
+					      terminal_width() };
+
+	switch (r->options->format) {
+	case WP_FORMAT_PPROF:
+		return wp_write_pprof(&r->profile, r->out.stream);
+	case WP_FORMAT_FOLDED:
+		return wp_write_folded(&r->profile, r->out.stream);
+	default:
+		return wp_write_text(&r->profile, &text, r->out.stream);
+	}
+}
+
+static void print_counter(void *ctx, const char *line)
+{
+	(void)ctx;
+	say("  %s", line);
+}
+
+static void summarize(const struct recording *r)
+{
+	const struct wp_profile *p = &r->profile;
+	const char *end = wp_profile_str(p, p->meta.target_end);
+
+	if (r->options->quiet)
+		return;
+	if (end[0])
+		say("wallprof: process %d %s", p->meta.pid, end);
+	if (r->options->output || r->options->format != WP_FORMAT_TEXT) {
+		say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
+		    "(asked for %.1f) in %s",
+		    (unsigned long long)samples_of(&p->counters), p->nthreads,
+		    (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
+		    1e9 / (double)p->meta.period_ns,
+		    r->out.path ? r->out.path : "standard output");
+		wp_counters_lines(p, print_counter, NULL);
+	}
+}
+
+/* Over one sample in ten without a whole stack, or every second tick missed:
+ * such a profile may mislead.  Stacks that were asked not to be taken are no
+ * loss. */
+static bool has_losses(const struct recording *r)
+{
+	const struct wp_counters *c = &r->profile.counters;
+	uint64_t all = 0, bad = c->samples_lost;
+
+	for (int i = 0; i < WP_NSTACK_ENDS; i++) {
+		all += c->ends[i];
+		if (i != WP_END_ROOT && i != WP_END_DEPTH_LIMIT &&
+		    !(i == WP_END_EMPTY &&
+		      r->options->sampler.stop == WP_STOP_NEVER))
+			bad += c->ends[i];
+	}
+	all += c->unchanged;
+	return bad * 10 > all || c->missed_ticks > c->ticks;
+}
+
+static int finish(struct recording *r, struct wp_err *err)
+{
+	int rc;
+
+	if (!r->profile.nsamples)
+		return wp_err_set(err, -ESRCH,
+				  "process %d ended before a first sample%s",
+				  r->process.pid, r->options->sampler.
+				  thread_glob ? ", or no thread's name matches "
+				  "-t" : "");
+	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &interrupts);
+	if (rc)
+		return wp_err_set(err, rc, "cannot name functions: %s",
+				  strerror(-rc));
+	return wp_outfile_commit(&r->out, write_profile(r), err);
+}
+
+/* A command that goes on after its recording keeps the terminal's attention:
+ * ending before it would leave it in the background. */
+static void wait_for_child(struct recording *r)
+{
+	int status;
+
+	if (!r->child)
+		return;
+	if (!r->options->quiet && !interrupts)
+		say("wallprof: the command (pid %d) goes on; waiting for it to "
+		    "end", r->child);
+	while (!interrupts && waitpid(r->child, &status, 0) < 0 &&
+	       errno == EINTR)
+		;
+}
+
+int wp_run_record(const struct wp_options *options)
+{
+	struct recording r = {
+		.options = options,
+		.process = WP_PROCESS_INIT,
+		.out = WP_OUTFILE_INIT,
+	};
+	struct wp_err err = WP_ERR_INIT;
+	int status = WP_EXIT_NOTHING;
+	int rc = start(&r, &err);
+
+	if (!rc) {
+		rc = record(&r);
+		/* The end of the target is an end like any other. */
+		if (!rc || rc == -ESRCH)
+			rc = wp_sampler_finish(r.sampler);
+		if (rc && rc != -ESRCH)
+			wp_err_set(&err, rc, "sampling: %s", strerror(-rc));
+		else
+			rc = 0;
+		clear_progress(&r);
+		note_end(&r);
+	}
+	if (!rc)
+		rc = finish(&r, &err);
+	if (rc) {
+		say("wallprof: %s", err.msg);
+	} else {
+		status = has_losses(&r) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
+		summarize(&r);
+	}
+	wp_outfile_discard(&r.out);
+	wp_sampler_free(r.sampler);
+	wp_tracer_clear(&r.tracer);
+	wp_process_clear(&r.process);
+	wait_for_child(&r);
+	wp_profile_clear(&r.profile);
+	return status;
+}

@@ -1,0 +1,297 @@
+/* look.c - one look at one thread: see sampler_priv.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler_priv.h"
+#include "wallprof/clock.h"
+
+enum {
+	/* A thread that moves while it is read is read once more. */
+	TRIES = 2,
+	KERNEL_FRAMES_MAX = 64,
+	KERNEL_TEXT_MAX = 8192,
+};
+
+static bool has_run(const struct wp_schedstat *a, const struct wp_schedstat *b)
+{
+	return a->run_ns != b->run_ns || a->slices != b->slices;
+}
+
+static uint64_t take_time(struct wp_sampler *s, struct wp_thread *t)
+{
+	uint64_t ns = s->tick_ns - t->last_ns;
+
+	t->last_ns = s->tick_ns;
+	return ns;
+}
+
+static void walk(struct wp_sampler *s, const struct wp_regs *regs)
+{
+	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
+
+	s->stack.frames = s->frame_room + KERNEL_FRAMES_MAX;
+	s->stack.cfa_avma = s->cfa_room + KERNEL_FRAMES_MAX;
+	s->stack.cap = s->options.max_depth;
+	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, &s->stack);
+	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond)
+		s->stack.end = WP_END_BEYOND_COPY;
+}
+
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
+{
+	walk(s, regs);
+	if (s->stack.end != WP_END_NO_MODULE &&
+	    wp_space_check(&s->space, &s->stack, s->tick))
+		return;
+	/* Something was mapped or unmapped since: dlopen, dlclose, exec. */
+	if (wp_space_reload(&s->space, s->stack.end != WP_END_NO_MODULE) == 1)
+		walk(s, regs);
+}
+
+static void add_kernel_frame(struct wp_sampler *s, struct wp_frame *frames,
+			     uint32_t *n, const char *name, size_t len)
+{
+	uint32_t id = wp_intern_add(&s->profile->strings, name, len);
+
+	if (id != UINT32_MAX && *n < KERNEL_FRAMES_MAX)
+		frames[(*n)++] = (struct wp_frame){ id, WP_MAPPING_KERNEL,
+						    WP_FRAME_KERNEL };
+}
+
+/* "[<0>] futex_wait+0x60/0x90 [module]", innermost first (proc(5), stack). */
+void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_frame frames[KERNEL_FRAMES_MAX];
+	char text[KERNEL_TEXT_MAX];
+	uint32_t n = 0;
+
+	if (wp_thread_read(s, -1, t->tid, "stack", text, sizeof(text)) <= 0)
+		return;
+	for (char *line = text; *line;) {
+		char *eol = strchrnul(line, '\n');
+		char *name = memchr(line, ']', (size_t)(eol - line));
+
+		if (name && name + 2 < eol)
+			add_kernel_frame(s, frames, &n, name + 2,
+					 strcspn(name + 2, "+ \n"));
+		line = *eol ? eol + 1 : eol;
+	}
+	s->stack.frames -= n;
+	s->stack.cfa_avma -= n;
+	s->stack.depth += n;
+	memcpy(s->stack.frames, frames, n * sizeof(*frames));
+	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
+}
+
+#if defined(__x86_64__)
+/* A call that goes on as restart_syscall hides its number; the wrapper's
+ * `mov $NR, %eax; syscall` before PC shows it.
+ */
+static long number_before(struct wp_sampler *s, uint64_t pc_avma)
+{
+	uint8_t code[7];
+	int32_t nr;
+
+	if (wp_process_read(s->process, pc_avma - sizeof(code), code,
+			    sizeof(code)) != sizeof(code) ||
+	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return wp_syscall_restart;
+	memcpy(&nr, code + 1, sizeof(nr));
+	return nr;
+}
+#else
+static long number_before(struct wp_sampler *s, uint64_t pc_avma)
+{
+	(void)s;
+	(void)pc_avma;
+	return wp_syscall_restart;
+}
+#endif
+
+static long real_number(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_proc_syscall *call)
+{
+	if (call->nr != wp_syscall_restart) {
+		t->wait_nr = call->nr;
+		t->wait_pc_avma = call->pc_avma;
+		return call->nr;
+	}
+	if (t->wait_pc_avma == call->pc_avma && t->wait_nr >= 0)
+		return t->wait_nr;
+	return number_before(s, call->pc_avma);
+}
+
+static int look_running(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_schedstat *now)
+{
+	uint64_t ns = take_time(s, t);
+	uint64_t run = now->run_ns - t->base.run_ns;
+	uint64_t wait = now->wait_ns - t->base.wait_ns;
+	/* Both may be 0 still: the kernel counts at its own ticks. */
+	double share = run + wait ? (double)run / (double)(run + wait) : 1.0;
+
+	t->asleep = false;
+	t->base = *now;
+	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns };
+	t->ask.running_ns = (uint64_t)((double)ns * share);
+	t->ask.runnable_ns = ns - t->ask.running_ns;
+	s->askers[s->naskers++] = t;
+	return 0;
+}
+
+static int look_exiting(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_thread_facts *facts)
+{
+	return wp_record_waiting(s, t, facts, wp_record_no_stack(s),
+				 take_time(s, t));
+}
+
+/* The stack needs a register: from the thread's wait sites, or by a stop. */
+static int complete(struct wp_sampler *s, struct wp_thread *t,
+		    const struct wp_proc_syscall *call,
+		    const struct wp_thread_facts *facts)
+{
+	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
+	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
+	struct wp_counters *counters = &s->profile->counters;
+
+	if (t->sites && wp_site_cache_find(t->sites, call->pc_avma,
+					   call->sp_avma,
+					   s->space.view.generation, &mem,
+					   &s->stack)) {
+		counters->cached_site++;
+		return 0;
+	}
+	/* A stop in such a call makes it go on as restart_syscall, for which a
+	 * filter that does not allow it kills the thread. */
+	if (s->options.stop == WP_STOP_NEVER ||
+	    (info && info->restart_block && wp_tracer_has_filter(t->tid))) {
+		counters->partial++;
+		return 0;
+	}
+	return 1;
+}
+
+/* Read T where it stands and see whether it stood still.  1 done, 0 it moved,
+ * or -errno.
+ */
+static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_schedstat *before,
+			const struct wp_proc_syscall *call)
+{
+	struct wp_thread_facts facts = { .syscall_nr = call->nr };
+	struct wp_schedstat after;
+	struct wp_proc_stat stat;
+	struct wp_regs regs = { .known = 0 };
+	char text[1024];
+	ssize_t n = wp_thread_read(s, -1, t->tid, "stat", text, sizeof(text));
+	bool need_regs;
+	uint32_t stack;
+	int rc;
+
+	if (n < 0)
+		return (int)n;
+	if (wp_proc_stat_parse(&stat, text, (size_t)n))
+		return -EBADMSG;
+	if (stat.letter == 'R')
+		return 0;
+	facts.letter = stat.letter;
+	if (stat.letter == 'Z' || stat.letter == 'X' || !call->sp_avma) {
+		t->base = *before;
+		return look_exiting(s, t, &facts) ? -ENOMEM : 1;
+	}
+	facts.syscall_nr = real_number(s, t, call);
+	memcpy(facts.args, call->args, sizeof(facts.args));
+	wp_reg_set(&regs, WP_REG_PC, call->pc_avma);
+	wp_reg_set(&regs, WP_REG_SP, call->sp_avma);
+	wp_stack_copy_take(&s->copy, call->sp_avma,
+			   wp_space_stack_end(&s->space, call->sp_avma),
+			   t->copy_len_waiting);
+	s->copy.live = true;
+	wp_look_walk(s, &regs);
+	while (s->copy.len > t->copy_len_waiting &&
+	       t->copy_len_waiting < WP_COPY_MAX)
+		t->copy_len_waiting *= 2;
+	need_regs = s->stack.end == WP_END_UNKNOWN_REG &&
+		    complete(s, t, call, &facts) == 1;
+	rc = wp_thread_schedstat(s, t, &after);
+	if (rc)
+		return rc;
+	if (has_run(before, &after))
+		return 0;
+	t->base = after;
+	if (s->options.kernel)
+		wp_look_add_kernel(s, t);
+	stack = wp_record_stack(s);
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	if (!need_regs) {
+		s->profile->counters.no_stop++;
+		return wp_record_waiting(s, t, &facts, stack,
+					 take_time(s, t)) ? -ENOMEM : 1;
+	}
+	t->asleep = false;
+	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns, .waiting = true,
+				  .running_ns = take_time(s, t),
+				  .pc_avma = call->pc_avma,
+				  .sp_avma = call->sp_avma,
+				  .partial_stack = stack, .facts = facts };
+	s->askers[s->naskers++] = t;
+	return 1;
+}
+
+/* T has run since the last look, or was not waiting then. */
+static int look_again(struct wp_sampler *s, struct wp_thread *t,
+		      struct wp_schedstat *now)
+{
+	wp_threads_name(s, t);
+	if (!t->watched)
+		return 0;
+	for (int try = 0; try < TRIES; try++) {
+		struct wp_proc_syscall call;
+		char text[256];
+		ssize_t n = wp_thread_read(s, t->syscall_fd, t->tid, "syscall",
+					   text, sizeof(text));
+		int rc;
+
+		if (n < 0)
+			return (int)n;
+		if (wp_proc_syscall_parse(&call, text, (size_t)n))
+			return -EBADMSG;
+		if (call.running)
+			break;
+		if (s->wait_for_runners) {
+			t->later = true;
+			return 0;
+		}
+		rc = look_waiting(s, t, now, &call);
+		if (rc)
+			return rc < 0 ? rc : 0;
+		s->profile->counters.inconsistent++;
+		rc = wp_thread_schedstat(s, t, now);
+		if (rc)
+			return rc;
+	}
+	return look_running(s, t, now);
+}
+
+int wp_look(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_schedstat now;
+	int rc;
+
+	t->later = false;
+	if (t->asked) {
+		/* It may have ended under the stop. */
+		if (wp_tracer_find(s->tracer, (uintptr_t)t))
+			return 0;
+		t->asked = false;
+	}
+	rc = wp_thread_schedstat(s, t, &now);
+	if (rc)
+		return rc;
+	if (t->asleep && s->schedstat_works && !has_run(&t->base, &now))
+		return wp_record_unchanged(s, t, take_time(s, t));
+	return look_again(s, t, &now);
+}

@@ -1,0 +1,76 @@
+/* pause.c - see pause.h. */
+#include "pause.h"
+
+#include <string.h>
+
+#include "wallprof/clock.h"
+
+/* Credit at the start, so that a short recording may stop at all. */
+#define FIRST_CREDIT_NS (2 * WP_NS_PER_MS)
+
+void wp_pauses_init(struct wp_pauses *pauses, uint64_t start_ns,
+		    double max_share)
+{
+	memset(pauses, 0, sizeof(*pauses));
+	pauses->start_ns = start_ns;
+	pauses->max_share = max_share;
+}
+
+static unsigned int bucket_of(uint64_t ns)
+{
+	unsigned int log;
+
+	if (ns < 1 << WP_PAUSE_SUB_BITS)
+		return (unsigned int)ns;
+	log = 63 - (unsigned int)__builtin_clzll(ns);
+	return (log - WP_PAUSE_SUB_BITS + 1) << WP_PAUSE_SUB_BITS |
+	       (unsigned int)(ns >> (log - WP_PAUSE_SUB_BITS) &
+			      ((1 << WP_PAUSE_SUB_BITS) - 1));
+}
+
+/* The longest duration that falls into BUCKET. */
+static uint64_t bucket_top(unsigned int bucket)
+{
+	unsigned int log = (bucket >> WP_PAUSE_SUB_BITS) + WP_PAUSE_SUB_BITS;
+	uint64_t sub = bucket & ((1 << WP_PAUSE_SUB_BITS) - 1);
+
+	if (bucket < 1 << WP_PAUSE_SUB_BITS)
+		return bucket;
+	log--;
+	return (UINT64_C(1) << log) +
+	       ((sub + 1) << (log - WP_PAUSE_SUB_BITS)) - 1;
+}
+
+void wp_pauses_add(struct wp_pauses *pauses, uint64_t ns)
+{
+	pauses->count[bucket_of(ns)]++;
+	pauses->n++;
+	pauses->total_ns += ns;
+	if (ns > pauses->max_ns)
+		pauses->max_ns = ns;
+}
+
+uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q)
+{
+	uint64_t rank = (uint64_t)(q * (double)pauses->n), seen = 0;
+
+	for (unsigned int i = 0; i < WP_PAUSE_BUCKETS; i++) {
+		uint64_t top = bucket_top(i);
+
+		seen += pauses->count[i];
+		if (pauses->count[i] && (seen > rank || seen == pauses->n))
+			return top < pauses->max_ns ? top : pauses->max_ns;
+	}
+	return 0;
+}
+
+bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t now_ns)
+{
+	double allowed;
+
+	if (pauses->max_share <= 0)
+		return true;
+	allowed = pauses->max_share * (double)(now_ns - pauses->start_ns) +
+		  (double)FIRST_CREDIT_NS;
+	return (double)pauses->total_ns < allowed;
+}

@@ -1,0 +1,37 @@
+/* pause.h - how long stops last, and how much of them is allowed.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_PAUSE_H
+#define WP_PAUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	/* Powers of two of a nanosecond, each cut into 16: a quantile is right
+	 * to within 1/16. */
+	WP_PAUSE_SUB_BITS = 4,
+	WP_PAUSE_BUCKETS = 64 << WP_PAUSE_SUB_BITS,
+};
+
+struct wp_pauses {
+	uint32_t count[WP_PAUSE_BUCKETS];
+	uint64_t n;
+	uint64_t total_ns;
+	uint64_t max_ns;
+	/* When the first could have been. */
+	uint64_t start_ns;
+	/* Share of time that all may take; 0: any. */
+	double max_share;
+};
+
+void wp_pauses_init(struct wp_pauses *pauses, uint64_t start_ns,
+		    double max_share);
+void wp_pauses_add(struct wp_pauses *pauses, uint64_t ns);
+/* The duration that share Q (0 to 1) of all pauses do not exceed; 0 if none. */
+uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q);
+/* May another stop of usual length be made at NOW_NS? */
+bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t now_ns);
+
+#endif

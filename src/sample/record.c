@@ -1,0 +1,153 @@
+/* record.c - what was seen becomes a sample: see sampler_priv.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sampler_priv.h"
+
+/* A target that waits on something new each time must not make us grow. */
+enum { OBJECTS_MAX = 20000 };
+
+uint32_t wp_record_stack(struct wp_sampler *s)
+{
+	uint32_t end_mapping = s->stack.depth ?
+		s->stack.frames[s->stack.depth - 1].mapping : WP_MAPPING_NONE;
+
+	s->profile->counters.ends[s->stack.end]++;
+	return wp_profile_add_stack(s->profile, &s->stack, end_mapping);
+}
+
+uint32_t wp_record_no_stack(struct wp_sampler *s)
+{
+	struct wp_stack none = { .end = WP_END_EMPTY };
+
+	s->profile->counters.ends[WP_END_EMPTY]++;
+	s->profile->counters.no_stack++;
+	return wp_profile_add_stack(s->profile, &none, WP_MAPPING_NONE);
+}
+
+static int add_sample(struct wp_sampler *s, struct wp_thread *t,
+		      const struct wp_sample_key *key, uint64_t count,
+		      uint64_t wall_ns)
+{
+	s->profile->threads[t->index].last_ns = t->last_ns;
+	return wp_profile_add_sample(s->profile, key, count, wall_ns);
+}
+
+int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
+			uint64_t wall_ns)
+{
+	s->profile->counters.unchanged++;
+	return add_sample(s, t, &t->key, 1, wall_ns);
+}
+
+int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
+		      const struct wp_thread_facts *facts, uint32_t stack,
+		      uint64_t wall_ns)
+{
+	struct wp_thread_state state = wp_state_classify(facts);
+
+	if (stack == UINT32_MAX || s->ndeferred == s->cap_deferred)
+		return -ENOMEM;
+	s->deferred[s->ndeferred++] = (struct wp_deferred){
+		.thread = t,
+		.key = { .stack = stack, .thread = t->index,
+			 .state = (uint8_t)state.state,
+			 .wait = (uint8_t)state.wait },
+		.wall_ns = wall_ns,
+		.facts = *facts,
+	};
+	t->asleep = state.state != WP_STATE_RUNNING;
+	return 0;
+}
+
+int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
+		      uint32_t stack, uint64_t running_ns,
+		      uint64_t runnable_ns)
+{
+	struct wp_sample_key key = { .stack = stack, .thread = t->index,
+				     .state = WP_STATE_RUNNING };
+	uint64_t count = t->owed_count + (running_ns + runnable_ns ? 1 : 0);
+	bool ran;
+	int rc = 0;
+
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	running_ns += t->owed_running_ns;
+	runnable_ns += t->owed_runnable_ns;
+	t->owed_running_ns = t->owed_runnable_ns = t->owed_count = 0;
+	t->asleep = false;
+	/* One sample, two states: it counts for the one with more time. */
+	ran = running_ns >= runnable_ns;
+	if (running_ns || ran)
+		rc = add_sample(s, t, &key, ran ? count : 0, running_ns);
+	key.state = WP_STATE_RUNNABLE;
+	if (!rc && (runnable_ns || !ran))
+		rc = add_sample(s, t, &key, ran ? 0 : count, runnable_ns);
+	return rc;
+}
+
+/* String id of what T waits on: "" when there is nothing to say. */
+static uint32_t describe(struct wp_sampler *s, struct wp_deferred *d)
+{
+	const struct wp_syscall_info *info = wp_syscall_find(
+		d->facts.syscall_nr);
+	struct wp_fd_desc desc;
+	char text[600] = "";
+	uint32_t len = s->profile->strings.len, id;
+
+	if (info && info->fd_arg >= 0) {
+		int fd = (int)d->facts.args[info->fd_arg];
+
+		if (fd >= 0 && !wp_fdinfo_describe(&s->fdinfo, fd, s->tick_ns,
+						   &desc)) {
+			d->key.wait = (uint8_t)wp_state_refine_fd(
+				d->key.wait, desc.kind);
+			snprintf(text, sizeof(text), "fd %d %s", fd,
+				 desc.text);
+		}
+	} else if (d->key.wait == WP_WAIT_FUTEX) {
+		d->key.wait = (uint8_t)wp_state_refine_futex(d->facts.args);
+		snprintf(text, sizeof(text), "0x%llx",
+			 (unsigned long long)d->facts.args[0]);
+	}
+	if (s->nobjects >= OBJECTS_MAX)
+		return 0;
+	id = wp_intern_add_str(&s->profile->strings, text);
+	if (s->profile->strings.len != len)
+		s->nobjects++;
+	return id;
+}
+
+static int make_sample(struct wp_sampler *s, struct wp_deferred *d)
+{
+	char buf[32];
+	uint32_t name;
+
+	if (d->key.state == WP_STATE_WAITING) {
+		d->key.object = describe(s, d);
+		if (d->facts.syscall_nr >= 0) {
+			name = wp_intern_add_str(
+				&s->profile->strings,
+				wp_syscall_name(d->facts.syscall_nr, buf,
+						sizeof(buf)));
+			d->key.syscall = name <= UINT16_MAX ?
+				(uint16_t)name : 0;
+		}
+	}
+	if (d->key.object == UINT32_MAX)
+		return -ENOMEM;
+	if (d->thread->asleep)
+		d->thread->key = d->key;
+	return add_sample(s, d->thread, &d->key, 1, d->wall_ns);
+}
+
+int wp_record_deferred(struct wp_sampler *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->ndeferred && !rc; i++)
+		rc = make_sample(s, &s->deferred[i]);
+	s->ndeferred = 0;
+	return rc;
+}

@@ -1,0 +1,200 @@
+/* sampler_priv.h - what the files of src/sample/ share.
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ *   sampler.c   ticks, waking and finishing
+ *   threads.c   which threads there are
+ *   look.c      one thread: has it run, is it waiting, read without a stop
+ *   stop.c      those that run: stop, copy, release
+ *   record.c    what was seen becomes a sample of the profile
+ */
+#ifndef WP_SAMPLER_PRIV_H
+#define WP_SAMPLER_PRIV_H
+
+#include <sys/resource.h>
+
+#include "pause.h"
+#include "site_cache.h"
+#include "space.h"
+#include "stack_copy.h"
+#include "wallprof/fdinfo.h"
+#include "wallprof/procfs.h"
+#include "wallprof/sampler.h"
+#include "wallprof/state.h"
+
+/* What a look at a thread left to be done by a stop. */
+struct wp_ask {
+	/* The tick it belongs to. */
+	uint64_t tick_ns;
+	/* Wall time that the sample stands for, by how the thread spent it if
+	 * it ran. */
+	uint64_t running_ns;
+	uint64_t runnable_ns;
+	/* It waits, and only its registers are wanted; pc and sp as they were,
+	 * and the stack as far as it is known without. */
+	bool waiting;
+	uint64_t pc_avma;
+	uint64_t sp_avma;
+	uint32_t partial_stack;
+	struct wp_thread_facts facts;
+};
+
+struct wp_thread {
+	pid_t tid;
+	/* Index in the profile's threads. */
+	uint32_t index;
+	/* Its name matches the glob. */
+	bool watched;
+	/* Kept open where the limit allows, else -1. */
+	int schedstat_fd;
+	int syscall_fd;
+
+	/* As of the end of the last look. */
+	struct wp_schedstat base;
+	/* All its time up to here has been accounted for or is owed. */
+	uint64_t last_ns;
+	/* At the last look it was waiting, as KEY says, and has been waiting
+	 * since if BASE still holds. */
+	bool asleep;
+	struct wp_sample_key key;
+
+	/* Running time whose stack was not read, to go with the next that is,
+	 * and how many samples that would have been. */
+	uint64_t owed_running_ns;
+	uint64_t owed_runnable_ns;
+	uint64_t owed_count;
+
+	/* A stop has been asked for and has not come. */
+	bool asked;
+	struct wp_ask ask;
+	/* --stop=all: to be looked at while those that run are stopped. */
+	bool later;
+	/* A stop wants the walk made before it ends: the stack is in more than
+	 * one piece. */
+	bool walk_in_stop;
+
+	/* Bytes that copies of its stack take. */
+	uint32_t copy_len_waiting;
+	uint32_t copy_len_running;
+	/* Real number of a call that goes on as restart_syscall. */
+	long wait_nr;
+	uint64_t wait_pc_avma;
+	/* Looks that found it changed; its name is read again at some. */
+	uint32_t looks;
+	/* NULL until needed; owned. */
+	struct wp_site_cache *sites;
+};
+
+/* A waiting sample whose object is looked up after the tick. */
+struct wp_deferred {
+	struct wp_thread *thread;
+	struct wp_sample_key key;
+	uint64_t wall_ns;
+	struct wp_thread_facts facts;
+};
+
+struct wp_sampler {
+	struct wp_sampler_options options;
+	/* Borrowed. */
+	struct wp_process *process;
+	struct wp_profile *profile;
+	struct wp_tracer *tracer;
+
+	struct wp_space space;
+	struct wp_unwinder *unwinder;
+	struct wp_stack_copy copy;
+	struct wp_pauses pauses;
+	struct wp_fdinfo fdinfo;
+	/* threads[0..nthreads) by tid; each owned. */
+	struct wp_thread **threads;
+	size_t nthreads, cap_threads;
+	size_t nwatched;
+	struct wp_tids tids;
+	/* Threads to be stopped in this tick; room for all. */
+	struct wp_thread **askers;
+	size_t naskers, cap_askers;
+	struct wp_deferred *deferred;
+	size_t ndeferred, cap_deferred;
+	/* The stack of the look at hand: room for the kernel's frames too. */
+	struct wp_stack stack;
+	struct wp_frame *frame_room;
+	uint64_t *cfa_room;
+
+	uint64_t start_ns;
+	uint64_t tick_ns;
+	uint64_t last_tick_ns;
+	/* Counts ticks from 1; next_index is of the one to come. */
+	uint64_t tick;
+	uint64_t next_index;
+	uint64_t random;
+	/* String ids of distinct wait objects, to bound what a target that
+	 * never waits twice on one thing can make us keep. */
+	uint32_t nobjects;
+	bool schedstat_works;
+	/* --stop=all, first pass: those that wait are looked at in the second. */
+	bool wait_for_runners;
+	/* The last tick, which pays what is owed. */
+	bool finishing;
+	rlim_t fd_limit;
+};
+
+/* A pseudo-random number, for jitter and fairness only. */
+uint64_t wp_sampler_random(struct wp_sampler *s);
+
+/* threads.c */
+/* Bring the table up to date if the number of threads differs from it.  0,
+ * -ESRCH when there is none, -ENOMEM. */
+int wp_threads_update(struct wp_sampler *s);
+/* Read T's kept file NAME ("schedstat", "syscall") into BUF. */
+ssize_t wp_thread_read(struct wp_sampler *s, int fd, pid_t tid,
+		       const char *name, char *buf, size_t size);
+/* 0 and the numbers, -ESRCH when T is gone, or another -errno. */
+int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
+			struct wp_schedstat *ret);
+/* threads[I] is gone. */
+void wp_threads_drop(struct wp_sampler *s, size_t i);
+/* T was looked at and has run: its name may be another now. */
+void wp_threads_name(struct wp_sampler *s, struct wp_thread *t);
+void wp_threads_clear(struct wp_sampler *s);
+
+/* look.c */
+/* One look at T: record it, or put it among the askers.  0, -ESRCH when it is
+ * gone, -ENOMEM, or another -errno: no look could be had. */
+int wp_look(struct wp_sampler *s, struct wp_thread *t);
+/* Walk the copy with REGS into s->stack; a stale map is read anew. */
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs);
+/* Put the kernel's frames of waiting T before those of s->stack. */
+void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t);
+
+/* stop.c */
+/* Stop the askers as the mode says; what does not stop soon comes by
+ * wp_stop_arrived later. */
+int wp_stop_askers(struct wp_sampler *s);
+/* --stop=all: ask the askers to stop, and forget them; they are taken when
+ * wp_stop_askers is called. */
+int wp_stop_ask(struct wp_sampler *s);
+int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee);
+/* Give up stops that have been asked for too long (0: all of them). */
+int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
+
+/* record.c */
+/* T was seen waiting (or stopped, exiting) as FACTS say, with stack STACK: its
+ * sample is made when the tick is over. */
+int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
+		      const struct wp_thread_facts *facts, uint32_t stack,
+		      uint64_t wall_ns);
+/* The sample of T that nothing has changed since. */
+int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
+			uint64_t wall_ns);
+/* T ran, with stack STACK; what it is owed goes with it. */
+int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
+		      uint32_t stack, uint64_t running_ns,
+		      uint64_t runnable_ns);
+/* Intern s->stack and count how it ended; UINT32_MAX without memory. */
+uint32_t wp_record_stack(struct wp_sampler *s);
+/* The id of the stack that has no frame. */
+uint32_t wp_record_no_stack(struct wp_sampler *s);
+/* Make the samples that were put off. */
+int wp_record_deferred(struct wp_sampler *s);
+
+#endif

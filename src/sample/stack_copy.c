@@ -1,0 +1,93 @@
+/* stack_copy.c - see stack_copy.h. */
+#include "stack_copy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MORE = 65536 };
+
+int wp_stack_copy_init(struct wp_stack_copy *copy,
+		       const struct wp_process *process)
+{
+	void *buf = mmap(NULL, WP_COPY_MAX, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	*copy = (struct wp_stack_copy){ .process = process };
+	if (buf == MAP_FAILED)
+		return -ENOMEM;
+	copy->buf = buf;
+	return 0;
+}
+
+void wp_stack_copy_clear(struct wp_stack_copy *copy)
+{
+	if (copy->buf)
+		munmap(copy->buf, WP_COPY_MAX);
+	*copy = (struct wp_stack_copy){ 0 };
+}
+
+ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
+			   uint64_t region_end_avma, size_t len)
+{
+	ssize_t n;
+
+	copy->start_avma = sp_avma - WP_RED_ZONE;
+	copy->region_end_avma = region_end_avma;
+	copy->len = 0;
+	copy->live = copy->beyond = copy->elsewhere = false;
+	if (region_end_avma > copy->start_avma &&
+	    region_end_avma - copy->start_avma < len)
+		len = (size_t)(region_end_avma - copy->start_avma);
+	n = wp_process_read(copy->process, copy->start_avma, copy->buf, len);
+	/* The page below sp may not be there. */
+	if (n <= 0) {
+		copy->start_avma = sp_avma;
+		n = wp_process_read(copy->process, sp_avma, copy->buf, len);
+	}
+	if (n > 0)
+		copy->len = (size_t)n;
+	return n;
+}
+
+/* Make the copy reach over [AVMA, AVMA + LEN): true if it does now. */
+static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
+{
+	uint64_t need = avma + len - copy->start_avma;
+	size_t want = need < WP_COPY_MAX - MORE ? (size_t)need + MORE :
+						  WP_COPY_MAX;
+	ssize_t n = wp_process_read(copy->process,
+				    copy->start_avma + copy->len,
+				    copy->buf + copy->len, want - copy->len);
+
+	if (n > 0)
+		copy->len += (size_t)n;
+	return need <= copy->len;
+}
+
+static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
+{
+	struct wp_stack_copy *copy = ctx;
+	uint64_t at = avma - copy->start_avma;
+
+	if (avma >= copy->start_avma && at < WP_COPY_MAX &&
+	    len <= WP_COPY_MAX - at && avma + len <= copy->region_end_avma) {
+		if (at + len > copy->len) {
+			copy->beyond = true;
+			if (!copy->live || !extend(copy, avma, len))
+				return -EFAULT;
+		}
+		memcpy(buf, copy->buf + at, len);
+		return 0;
+	}
+	copy->elsewhere = true;
+	/* Not the stack: code, or a stack that a signal handler has left, which
+	 * stands still as long as the handler runs. */
+	return wp_process_read(copy->process, avma, buf, len) == (ssize_t)len ?
+		       0 : -EFAULT;
+}
+
+struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy)
+{
+	return (struct wp_mem){ read_copy, copy };
+}

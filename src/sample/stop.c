@@ -1,0 +1,285 @@
+/* stop.c - stop those that run, copy, let go: see sampler_priv.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sampler_priv.h"
+#include "wallprof/clock.h"
+
+/* How long the sampler attends to one stop before it asks for the next; later
+ * ones are taken when they come. */
+#define ATTEND_NS (60 * WP_NS_PER_US)
+/* --stop=all holds threads until the last has stopped, but not longer. */
+#define ALL_BOUND_NS (20 * WP_NS_PER_MS)
+/* A stop seen this long after it was asked for was waiting for a CPU: until
+ * then the thread was held up by others, not by us. */
+#define LATE_NS (200 * WP_NS_PER_US)
+
+/* No stop, so no stack: what the look found goes in without. */
+static int record_without(struct wp_sampler *s, struct wp_thread *t)
+{
+	t->asked = false;
+	if (t->ask.waiting) {
+		s->profile->counters.partial++;
+		return wp_record_waiting(s, t, &t->ask.facts,
+					 t->ask.partial_stack,
+					 t->ask.running_ns);
+	}
+	return wp_record_running(s, t, wp_record_no_stack(s),
+				 t->ask.running_ns, t->ask.runnable_ns);
+}
+
+/* May a thread be stopped now?  At the end of a recording what is owed gets a stack. */
+static bool may_stop(const struct wp_sampler *s)
+{
+	return s->finishing || wp_pauses_allow(&s->pauses, wp_clock_ns());
+}
+
+/* Over the budget: the time is kept for the next stack of the same kind. */
+static int put_off(struct wp_sampler *s, struct wp_thread *t)
+{
+	s->profile->counters.stops_over_budget++;
+	if (t->ask.waiting)
+		return record_without(s, t);
+	t->owed_running_ns += t->ask.running_ns;
+	t->owed_runnable_ns += t->ask.runnable_ns;
+	t->owed_count++;
+	return 0;
+}
+
+static int refused(struct wp_sampler *s, struct wp_thread *t, int rc)
+{
+	struct wp_schedstat now;
+
+	if (rc == -ENOMEM)
+		return rc;
+	/* A thread on its way out refuses too; it will be missed at the next
+	 * look. */
+	if (wp_thread_schedstat(s, t, &now))
+		return 0;
+	if (rc == -EALREADY)
+		s->profile->counters.stops_given_up++;
+	else
+		s->profile->counters.stops_refused++;
+	return record_without(s, t);
+}
+
+/* Copy the stack while the thread stands still. */
+static void copy_stack(struct wp_sampler *s, const struct wp_thread *t,
+		       const struct wp_regs *regs)
+{
+	uint64_t sp = regs->v[WP_REG_SP];
+
+	wp_stack_copy_take(&s->copy, sp, wp_space_stack_end(&s->space, sp),
+			   t->copy_len_running);
+}
+
+static void release(struct wp_sampler *s, struct wp_tracee *tracee)
+{
+	uint64_t asked_ns = tracee->asked_ns, stopped_ns = tracee->stopped_ns;
+	uint64_t from_ns = stopped_ns - asked_ns < LATE_NS ? asked_ns :
+							     stopped_ns;
+
+	wp_tracer_release(s->tracer, tracee);
+	wp_pauses_add(&s->pauses, wp_clock_ns() - from_ns);
+}
+
+/* Make room for deeper stacks, and see whether one copy can hold this one. */
+static void learn(struct wp_sampler *s, struct wp_thread *t)
+{
+	if (s->copy.beyond && t->copy_len_running < WP_COPY_MAX)
+		t->copy_len_running *= 4;
+	t->walk_in_stop = s->copy.elsewhere;
+}
+
+/* A waiting thread was stopped for its registers: if it had not moved, its
+ * stack is known from now on.
+ */
+static int record_registers(struct wp_sampler *s, struct wp_thread *t,
+			    const struct wp_regs *regs)
+{
+	int rc = 0;
+
+	if (regs->v[WP_REG_SP] == t->ask.sp_avma &&
+	    s->stack.end != WP_END_BEYOND_COPY) {
+		if (!t->sites)
+			t->sites = calloc(1, sizeof(*t->sites));
+		if (!t->sites)
+			return -ENOMEM;
+		rc = wp_site_cache_add(t->sites, t->ask.sp_avma,
+				       s->space.view.generation, &s->stack);
+	}
+	return rc;
+}
+
+static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
+			  const struct wp_regs *regs,
+			  const struct wp_stop_facts *stop)
+{
+	struct wp_thread_facts facts = { .letter = 'S',
+					 .syscall_nr = stop->syscall_nr };
+	uint64_t ns = t->ask.running_ns + t->ask.runnable_ns;
+	uint32_t stack;
+	int rc = 0;
+
+	if (t->ask.waiting)
+		rc = record_registers(s, t, regs);
+	if (s->options.kernel && t->ask.waiting)
+		wp_look_add_kernel(s, t);
+	s->profile->counters.stopped++;
+	stack = wp_record_stack(s);
+	if (rc || stack == UINT32_MAX)
+		return -ENOMEM;
+	if (t->ask.waiting)
+		facts = t->ask.facts;
+	else if (!stop->asleep)
+		return wp_record_running(s, t, stack, t->ask.running_ns,
+					 t->ask.runnable_ns);
+	else
+		for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+			facts.args[i] = stop->args[i];
+	rc = wp_record_waiting(s, t, &facts, stack, ns);
+	/* The stop itself made it run: what it does now is not known. */
+	t->asleep = false;
+	return rc;
+}
+
+/* TRACEE has stopped: the window proper. */
+static int take(struct wp_sampler *s, struct wp_thread *t,
+		struct wp_tracee *tracee)
+{
+	struct wp_stop_facts facts;
+	struct wp_regs regs;
+	int rc = wp_tracer_read_regs(tracee, &regs, &facts);
+
+	t->asked = false;
+	if (rc) {
+		wp_tracer_release(s->tracer, tracee);
+		return 0;
+	}
+	copy_stack(s, t, &regs);
+	s->copy.live = t->walk_in_stop;
+	if (t->walk_in_stop)
+		wp_look_walk(s, &regs);
+	release(s, tracee);
+	if (!t->walk_in_stop)
+		wp_look_walk(s, &regs);
+	learn(s, t);
+	if (facts.eintr_repaired)
+		s->profile->counters.eintr_repaired++;
+	if (wp_thread_schedstat(s, t, &t->base))
+		return 0;
+	return record_stopped(s, t, &regs, &facts);
+}
+
+int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee)
+{
+	struct wp_thread *t = (struct wp_thread *)(uintptr_t)tracee->cookie;
+	int rc = take(s, t, tracee);
+
+	return rc ? rc : wp_record_deferred(s);
+}
+
+static int ask(struct wp_sampler *s, struct wp_thread *t)
+{
+	int rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
+
+	if (rc)
+		return refused(s, t, rc);
+	t->asked = true;
+	return 0;
+}
+
+static int stop_each(struct wp_sampler *s)
+{
+	/* Begin anywhere, so that a short budget is shared fairly. */
+	size_t first = s->naskers ? wp_sampler_random(s) % s->naskers : 0;
+
+	for (size_t i = 0; i < s->naskers; i++) {
+		struct wp_thread *t = s->askers[(first + i) % s->naskers];
+		int rc = may_stop(s) ? ask(s, t) : put_off(s, t);
+		uint64_t until_ns = wp_clock_ns() + ATTEND_NS;
+		struct wp_tracee *tracee;
+
+		while (!rc && t->asked &&
+		       (tracee = wp_tracer_wait(s->tracer, until_ns)))
+			rc = take(s, (void *)(uintptr_t)tracee->cookie, tracee);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int wp_stop_ask(struct wp_sampler *s)
+{
+	bool allowed = may_stop(s);
+	int rc = 0;
+
+	for (size_t i = 0; i < s->naskers && !rc; i++)
+		rc = allowed ? ask(s, s->askers[i]) : put_off(s, s->askers[i]);
+	s->naskers = 0;
+	return rc;
+}
+
+static size_t count_asked(const struct wp_sampler *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->nthreads; i++)
+		n += s->threads[i]->asked;
+	return n;
+}
+
+/* Every thread that runs is stopped before any is let go: one instant. */
+static int stop_together(struct wp_sampler *s)
+{
+	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
+	int rc = wp_stop_ask(s);
+	size_t n = count_asked(s);
+
+	for (size_t i = 0; i < s->tracer->len; i++)
+		n -= s->tracer->v[i].stopped;
+	while (!rc && n && wp_tracer_wait(s->tracer, until_ns))
+		n--;
+	for (size_t i = s->tracer->len; i-- > 0 && !rc;) {
+		struct wp_tracee *tracee = &s->tracer->v[i];
+
+		if (tracee->stopped)
+			rc = take(s, (void *)(uintptr_t)tracee->cookie, tracee);
+	}
+	return rc;
+}
+
+int wp_stop_askers(struct wp_sampler *s)
+{
+	int rc = 0;
+
+	if (s->options.stop == WP_STOP_NEVER)
+		for (size_t i = 0; i < s->naskers && !rc; i++)
+			rc = record_without(s, s->askers[i]);
+	else if (s->options.stop == WP_STOP_ALL)
+		rc = stop_together(s);
+	else
+		rc = stop_each(s);
+	s->naskers = 0;
+	return rc;
+}
+
+int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->nthreads && !rc; i++) {
+		struct wp_thread *t = s->threads[i];
+		struct wp_tracee *tracee;
+
+		if (!t->asked || (max_age_ns &&
+				  s->tick_ns - t->ask.tick_ns < max_age_ns))
+			continue;
+		tracee = wp_tracer_find(s->tracer, (uintptr_t)t);
+		if (tracee)
+			wp_tracer_release(s->tracer, tracee);
+		s->profile->counters.stops_given_up++;
+		rc = record_without(s, t);
+	}
+	return rc;
+}

@@ -1,0 +1,281 @@
+/* threads.c - which threads there are: see sampler_priv.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sampler_priv.h"
+#include "wallprof/clock.h"
+
+enum {
+	FIRST_COPY_WAITING = 4096,
+	FIRST_COPY_RUNNING = 16384,
+	/* TASK_COMM_LEN is 16; the kernel has 64 for workqueues. */
+	COMM_MAX = 80,
+};
+
+/* Each name is read again at looks 1, 2, 4, 8, ... and every so many more. */
+enum { NAME_EVERY = 512 };
+
+/* Descriptors for ELF files, the map and one-time reads. */
+enum { SPARE_FDS = 256 };
+
+ssize_t wp_thread_read(struct wp_sampler *s, int fd, pid_t tid,
+		       const char *name, char *buf, size_t size)
+{
+	char path[48];
+
+	if (fd >= 0)
+		return wp_io_pread(fd, buf, size);
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	return wp_io_read_at(s->process->task_fd, path, buf, size);
+}
+
+int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
+			struct wp_schedstat *ret)
+{
+	char text[96];
+	ssize_t n = wp_thread_read(s, t->schedstat_fd, t->tid, "schedstat",
+				   text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	return wp_schedstat_parse(ret, text, (size_t)n);
+}
+
+/* A descriptor to keep, unless that would leave none for other things. */
+static int open_file(struct wp_sampler *s, pid_t tid, const char *name)
+{
+	char path[48];
+	int fd;
+
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	fd = openat(s->process->task_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && (rlim_t)fd + SPARE_FDS > s->fd_limit) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void read_name(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_profile_thread *p = &s->profile->threads[t->index];
+	char name[COMM_MAX];
+	ssize_t n = wp_thread_read(s, -1, t->tid, "comm", name, sizeof(name));
+	bool watched;
+	uint32_t id;
+
+	if (n <= 0)
+		return;
+	if (name[n - 1] == '\n')
+		name[--n] = '\0';
+	id = wp_intern_add(&s->profile->strings, name, (size_t)n);
+	if (id != UINT32_MAX)
+		p->name = id;
+	watched = !s->options.thread_glob ||
+		  !fnmatch(s->options.thread_glob, name, 0);
+	if (watched == t->watched)
+		return;
+	t->watched = watched;
+	if (watched) {
+		s->nwatched++;
+		t->last_ns = s->tick_ns;
+	} else {
+		s->nwatched--;
+		t->asleep = false;
+	}
+}
+
+static struct wp_thread *new_thread(struct wp_sampler *s, pid_t tid)
+{
+	struct wp_thread *t = calloc(1, sizeof(*t));
+	struct wp_profile_thread p = {
+		.tid = tid, .first_ns = s->last_tick_ns,
+		.last_ns = s->last_tick_ns };
+
+	if (!t)
+		return NULL;
+	t->tid = tid;
+	/* It began some time after the last tick: that interval is its first
+	 * sample's. */
+	t->last_ns = s->last_tick_ns;
+	t->copy_len_waiting = FIRST_COPY_WAITING;
+	t->copy_len_running = FIRST_COPY_RUNNING;
+	t->wait_nr = -1;
+	t->index = wp_profile_add_thread(s->profile, &p);
+	if (t->index == UINT32_MAX) {
+		free(t);
+		return NULL;
+	}
+	t->schedstat_fd = open_file(s, tid, "schedstat");
+	t->syscall_fd = open_file(s, tid, "syscall");
+	read_name(s, t);
+	if (t->watched)
+		s->profile->counters.threads_seen++;
+	return t;
+}
+
+static void free_thread(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_tracee *tracee;
+
+	if (t->asked) {
+		tracee = wp_tracer_find(s->tracer, (uintptr_t)t);
+		if (tracee)
+			wp_tracer_release(s->tracer, tracee);
+	}
+	if (t->watched) {
+		s->nwatched--;
+		if (!t->looks)
+			s->profile->counters.threads_lost++;
+	}
+	if (t->schedstat_fd >= 0)
+		close(t->schedstat_fd);
+	if (t->syscall_fd >= 0)
+		close(t->syscall_fd);
+	if (t->sites)
+		wp_site_cache_clear(t->sites);
+	free(t->sites);
+	free(t);
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Room for WANT threads in every array that has one entry a thread. */
+static int reserve(struct wp_sampler *s, size_t want)
+{
+	struct wp_deferred *deferred;
+	struct wp_thread **v;
+
+	if (want > s->cap_askers) {
+		v = reallocarray(s->askers, 2 * want, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		s->askers = v;
+		s->cap_askers = 2 * want;
+	}
+	if (want > s->cap_deferred) {
+		deferred = reallocarray(s->deferred, 2 * want,
+					sizeof(*deferred));
+		if (!deferred)
+			return -ENOMEM;
+		s->deferred = deferred;
+		s->cap_deferred = 2 * want;
+	}
+	return 0;
+}
+
+/* A thread that still answers: another with its number would not, through
+ * descriptors that were opened on the first.
+ */
+static bool is_same(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_schedstat now;
+
+	return t->schedstat_fd < 0 || !wp_thread_schedstat(s, t, &now);
+}
+
+/* What the target is owed leaves with the thread. */
+static int settle(struct wp_sampler *s, struct wp_thread *t)
+{
+	if (!t->owed_count)
+		return 0;
+	return wp_record_running(s, t, wp_record_no_stack(s), 0, 0);
+}
+
+/* Merge the sorted table with the sorted list of tids. */
+static int merge(struct wp_sampler *s)
+{
+	size_t i = 0, n = 0, cap = s->nthreads + s->tids.len + 1;
+	struct wp_thread **v = reallocarray(NULL, cap, sizeof(*v));
+	int rc = v ? reserve(s, cap) : -ENOMEM;
+
+	for (size_t k = 0; !rc && k < s->tids.len; k++) {
+		pid_t tid = s->tids.v[k];
+		struct wp_thread *t = NULL;
+
+		for (; i < s->nthreads && s->threads[i]->tid < tid; i++) {
+			rc = settle(s, s->threads[i]);
+			free_thread(s, s->threads[i]);
+		}
+		if (i < s->nthreads && s->threads[i]->tid == tid) {
+			t = s->threads[i++];
+			if (!is_same(s, t)) {
+				rc = settle(s, t);
+				free_thread(s, t);
+				t = NULL;
+			}
+		}
+		if (!t)
+			t = new_thread(s, tid);
+		if (t)
+			v[n++] = t;
+		else
+			rc = -ENOMEM;
+	}
+	for (; i < s->nthreads; i++) {
+		(void)!settle(s, s->threads[i]);
+		free_thread(s, s->threads[i]);
+	}
+	free(s->threads);
+	s->threads = v;
+	s->nthreads = v ? n : 0;
+	return rc;
+}
+
+int wp_threads_update(struct wp_sampler *s)
+{
+	long count = wp_process_count_threads(s->process);
+	int rc;
+
+	if (count < 0)
+		return (int)count;
+	/* Equal numbers, and every known one answers: the same threads.  Those
+	 * that do not are dropped as they are met, which makes the numbers
+	 * differ. */
+	if ((size_t)count == s->nthreads)
+		return count ? 0 : -ESRCH;
+	rc = wp_process_list_threads(s->process, &s->tids);
+	if (rc)
+		return rc;
+	qsort(s->tids.v, s->tids.len, sizeof(*s->tids.v), compare_tids);
+	rc = merge(s);
+	return rc ? rc : (s->nthreads ? 0 : -ESRCH);
+}
+
+void wp_threads_drop(struct wp_sampler *s, size_t i)
+{
+	(void)!settle(s, s->threads[i]);
+	free_thread(s, s->threads[i]);
+	s->nthreads--;
+	memmove(&s->threads[i], &s->threads[i + 1],
+		(s->nthreads - i) * sizeof(*s->threads));
+}
+
+void wp_threads_name(struct wp_sampler *s, struct wp_thread *t)
+{
+	t->looks++;
+	if ((t->looks & (t->looks - 1)) == 0 || t->looks % NAME_EVERY == 0)
+		read_name(s, t);
+}
+
+void wp_threads_clear(struct wp_sampler *s)
+{
+	for (size_t i = 0; i < s->nthreads; i++)
+		free_thread(s, s->threads[i]);
+	free(s->threads);
+	free(s->askers);
+	free(s->deferred);
+	wp_tids_clear(&s->tids);
+	s->threads = NULL;
+	s->nthreads = 0;
+}

@@ -1,0 +1,198 @@
+/* Layer: base.  err, reader, intern, hash, types, io. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wallprof/err.h"
+#include "wallprof/intern.h"
+#include "wallprof/reader.h"
+#include "wallprof/types.h"
+
+static void errors_carry_code_and_context(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	errno = 42;
+	assert_int_equal(wp_err_set(&err, -EPERM, "thread %d", 7), -EPERM);
+	wp_err_prefix(&err, "attach");
+	assert_string_equal(err.msg, "attach: thread 7");
+	assert_int_equal(err.code, -EPERM);
+	assert_int_equal(errno, 42);
+	assert_int_equal(wp_err_set(NULL, -EPERM, "x"), -EPERM);
+}
+
+static void long_messages_are_cut_not_overrun(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+	char text[2000];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	wp_err_set(&err, -EPERM, "%s", text);
+	wp_err_prefix(&err, "%s", text);
+	assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+}
+
+static void numbers_are_little_endian(void **state)
+{
+	static const uint8_t bytes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+					 12, 13, 14, 15 };
+	struct wp_reader r = wp_reader_of(bytes, sizeof(bytes));
+
+	(void)state;
+	assert_int_equal(wp_read_u8(&r), 1);
+	assert_int_equal(wp_read_u16(&r), 0x0302);
+	assert_int_equal(wp_read_u32(&r), 0x07060504);
+	assert_true(wp_read_u64(&r) == UINT64_C(0x0f0e0d0c0b0a0908));
+	assert_false(r.failed);
+	assert_int_equal(wp_reader_left(&r), 0);
+}
+
+/* DWARF 5, 7.6, figures C.1 and C.2. */
+static void leb128_examples_of_the_standard(void **state)
+{
+	static const struct {
+		uint8_t bytes[10];
+		size_t len;
+		bool sign;
+		int64_t want;
+	} rows[] = {
+		{ { 2 }, 1, false, 2 },
+		{ { 127 }, 1, false, 127 },
+		{ { 0x80, 1 }, 2, false, 128 },
+		{ { 57 | 0x80, 100 }, 2, false, 12857 },
+		{ { 2 }, 1, true, 2 },
+		{ { 0x7e }, 1, true, -2 },
+		{ { 127 | 0x80, 0 }, 2, true, 127 },
+		{ { 1 | 0x80, 0x7f }, 2, true, -127 },
+		{ { 0x80, 0x7f }, 2, true, -128 },
+		{ { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 },
+		  10, false, -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_reader r = wp_reader_of(rows[i].bytes, rows[i].len);
+		int64_t val = rows[i].sign ? wp_read_sleb(&r) :
+					     (int64_t)wp_read_uleb(&r);
+
+		assert_true(val == rows[i].want);
+		assert_false(r.failed);
+	}
+}
+
+static void past_the_end_is_zero_for_good(void **state)
+{
+	static const uint8_t bytes[] = { 0xff, 0xff, 0xff };
+	struct wp_reader r = wp_reader_of(bytes, sizeof(bytes));
+
+	(void)state;
+	assert_int_equal(wp_read_u32(&r), 0);
+	assert_true(r.failed);
+	assert_int_equal(wp_read_u8(&r), 0);
+	r = wp_reader_of(bytes, sizeof(bytes));
+	assert_int_equal(wp_read_uleb(&r), 0);
+	assert_true(r.failed);
+	r = wp_reader_of(bytes, sizeof(bytes));
+	assert_null(wp_read_cstr(&r));
+	r = wp_reader_of(bytes, sizeof(bytes));
+	wp_read_skip(&r, UINT64_MAX);
+	assert_true(r.failed);
+	r = wp_reader_of(NULL, 0);
+	assert_true(r.failed);
+}
+
+static void overlong_leb128_fails(void **state)
+{
+	uint8_t bytes[12];
+	struct wp_reader r = wp_reader_of(bytes, sizeof(bytes));
+
+	(void)state;
+	memset(bytes, 0x80, sizeof(bytes));
+	assert_int_equal(wp_read_uleb(&r), 0);
+	assert_true(r.failed);
+}
+
+static void equal_strings_have_one_id(void **state)
+{
+	struct wp_intern in = WP_INTERN_INIT;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(wp_intern_add_str(&in, ""), 0);
+	assert_int_equal(wp_intern_add_str(&in, "a"), 1);
+	for (unsigned int i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		assert_int_equal(wp_intern_add_str(&in, name), i + 2);
+	}
+	for (unsigned int i = 0; i < 5000; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		assert_int_equal(wp_intern_add_str(&in, name), i + 2);
+		assert_string_equal(wp_intern_str(&in, i + 2), name);
+	}
+	assert_int_equal(wp_intern_add(&in, "abc", 1), 1);
+	assert_string_equal(wp_intern_str(&in, 999999), "");
+	wp_intern_clear(&in);
+	assert_string_equal(wp_intern_str(&in, 1), "");
+}
+
+static void a_prefix_is_another_string(void **state)
+{
+	struct wp_intern in = WP_INTERN_INIT;
+	uint32_t ab = wp_intern_add_str(&in, "ab");
+
+	(void)state;
+	assert_int_not_equal(wp_intern_add_str(&in, "a"), ab);
+	assert_int_not_equal(wp_intern_add_str(&in, "abc"), ab);
+	assert_int_equal(wp_intern_add(&in, "a\0b", 3),
+			 wp_intern_add_str(&in, "a"));
+	wp_intern_clear(&in);
+}
+
+static void every_enum_value_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < WP_NSTATES; i++)
+		assert_true(wp_state_name((enum wp_state)i)[0]);
+	for (int i = 1; i < WP_NWAITS; i++)
+		assert_true(wp_wait_name((enum wp_wait)i)[0]);
+	for (int i = 0; i < WP_NSTACK_ENDS; i++)
+		assert_true(wp_stack_end_text((enum wp_stack_end)i)[0]);
+	assert_string_equal(wp_wait_name(WP_NWAITS), "unknown");
+}
+
+static void a_return_address_is_looked_up_in_the_call(void **state)
+{
+	struct wp_frame frame = { 0x1000, 1, WP_FRAME_RETURN };
+
+	(void)state;
+	assert_int_equal(wp_frame_lookup_avma(&frame), 0xfff);
+	frame.flags = WP_FRAME_SIGNAL;
+	assert_int_equal(wp_frame_lookup_avma(&frame), 0x1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_carry_code_and_context),
+		cmocka_unit_test(long_messages_are_cut_not_overrun),
+		cmocka_unit_test(numbers_are_little_endian),
+		cmocka_unit_test(leb128_examples_of_the_standard),
+		cmocka_unit_test(past_the_end_is_zero_for_good),
+		cmocka_unit_test(overlong_leb128_fails),
+		cmocka_unit_test(equal_strings_have_one_id),
+		cmocka_unit_test(a_prefix_is_another_string),
+		cmocka_unit_test(every_enum_value_has_a_name),
+		cmocka_unit_test(a_return_address_is_looked_up_in_the_call),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

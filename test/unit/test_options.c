@@ -1,0 +1,178 @@
+/* Layer: main.  src/options.h */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "../../src/options.h"
+
+enum { ARGS_MAX = 12 };
+
+/* Parse a command line of words parted by blanks. */
+static int parse(struct wp_options *o, const char *line, struct wp_err *err)
+{
+	static char text[256];
+	static char *argv[ARGS_MAX + 1];
+	int argc = 0;
+	char *save, *word;
+
+	assert_true(strlen(line) < sizeof(text));
+	memcpy(text, line, strlen(line) + 1);
+	for (word = strtok_r(text, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	/* getopt keeps where it was; 0 makes glibc begin anew. */
+	optind = 0;
+	return wp_options_parse(o, argc, argv, err);
+}
+
+static void defaults_record_until_the_end_as_text(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "wallprof -p 42", NULL), 0);
+	assert_int_equal(o.pid, 42);
+	assert_null(o.command);
+	assert_int_equal(o.duration_ns, 0);
+	assert_int_equal(o.format, WP_FORMAT_TEXT);
+	assert_int_equal(o.sampler.interval_ns, 10000000);
+	assert_int_equal(o.sampler.stop, WP_STOP_AUTO);
+	assert_int_equal(o.sampler.max_depth, 512);
+	assert_true(o.sampler.max_stopped > 0.0099 &&
+		    o.sampler.max_stopped < 0.0101);
+}
+
+static void units_are_understood(void **state)
+{
+	static const struct {
+		const char *line;
+		uint64_t duration_ns;
+		uint64_t interval_ns;
+	} rows[] = {
+		{ "w -p 1 -d 30", 30000000000, 10000000 },
+		{ "w -p 1 -d 30s", 30000000000, 10000000 },
+		{ "w -p 1 -d 1.5", 1500000000, 10000000 },
+		{ "w -p 1 -d 5m", 300000000000, 10000000 },
+		{ "w -p 1 -d 1h", 3600000000000, 10000000 },
+		{ "w -p 1 -d 250ms", 250000000, 10000000 },
+		{ "w -p 1 -d 0", 0, 10000000 },
+		{ "w -p 1 -r 1000", 0, 1000000 },
+		{ "w -p 1 -r 1", 0, 1000000000 },
+		{ "w -p 1 -r 250Hz", 0, 4000000 },
+		{ "w -p 1 -i 20ms", 0, 20000000 },
+		{ "w -p 1 --interval 2500us", 0, 2500000 },
+		{ "w -p 1 -i 1s", 0, 1000000000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_options o;
+
+		assert_int_equal(parse(&o, rows[i].line, NULL), 0);
+		assert_int_equal(o.duration_ns, rows[i].duration_ns);
+		assert_int_equal(o.sampler.interval_ns, rows[i].interval_ns);
+	}
+}
+
+static void the_ending_names_the_format(void **state)
+{
+	static const struct {
+		const char *line;
+		enum wp_format format;
+	} rows[] = {
+		{ "w -p 1 -o x.pb.gz", WP_FORMAT_PPROF },
+		{ "w -p 1 -o a/b.pprof", WP_FORMAT_PPROF },
+		{ "w -p 1 -o x.folded", WP_FORMAT_FOLDED },
+		{ "w -p 1 -o x.txt", WP_FORMAT_TEXT },
+		{ "w -p 1 -o x -f folded", WP_FORMAT_FOLDED },
+		{ "w -p 1 -o x.txt -f pprof", WP_FORMAT_PPROF },
+		{ "w -p 1 -o /dev/full", WP_FORMAT_PPROF },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_options o;
+
+		assert_int_equal(parse(&o, rows[i].line, NULL), 0);
+		assert_int_equal(o.format, rows[i].format);
+	}
+}
+
+static void a_command_keeps_its_own_options(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "w -d 3 -- ls -l -p 7", NULL), 0);
+	assert_int_equal(o.pid, 0);
+	assert_string_equal(o.command[0], "ls");
+	assert_string_equal(o.command[2], "-p");
+	assert_int_equal(o.duration_ns, 3000000000);
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *says;
+	} rows[] = {
+		{ "w", "nothing to record" },
+		{ "w -p abc", "process id" },
+		{ "w -p -5", "process id" },
+		{ "w -p 0", "process id" },
+		{ "w -p 99999999999", "process id" },
+		{ "w -p 1x", "process id" },
+		{ "w -p", "wants an argument" },
+		{ "w -p 1 -d", "wants an argument" },
+		{ "w -p 1 -d soon", "-d wants" },
+		{ "w -p 1 -d 5parsecs", "-d wants" },
+		{ "w -p 1 -d inf", "-d wants" },
+		{ "w -p 1 -r 0", "1 to 1000" },
+		{ "w -p 1 -r 1001", "1 to 1000" },
+		{ "w -p 1 -i 10", "unit" },
+		{ "w -p 1 -i 10us", "1ms to" },
+		{ "w -p 1 -i 2s", "1ms to" },
+		{ "w -p 1 -f svg", "pprof, folded or text" },
+		{ "w -p 1 -o x.svg", "-f" },
+		{ "w -p 1 --stop=sometimes", "auto, all or never" },
+		{ "w -p 1 --max-stopped 101", "0 to 100" },
+		{ "w -p 1 --max-depth 0", "1 to" },
+		{ "w -p 1 --nonsense", "no option --nonsense" },
+		{ "w -p 1 -Z", "no option -Z" },
+		{ "w -p 1 ls", "goes after --" },
+		{ "w -p 1 -- ls", "not both" },
+		{ "w --threads -p 1", "--threads" },
+		{ "w --timeout 5 -- ls", "--timeout" },
+		{ "w -p 1 --profile heap", "heap" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_err err = WP_ERR_INIT;
+		struct wp_options o;
+
+		assert_int_equal(parse(&o, rows[i].line, &err), -EINVAL);
+		if (!strstr(err.msg, rows[i].says))
+			fail_msg("%s: \"%s\"", rows[i].line, err.msg);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_record_until_the_end_as_text),
+		cmocka_unit_test(units_are_understood),
+		cmocka_unit_test(the_ending_names_the_format),
+		cmocka_unit_test(a_command_keeps_its_own_options),
+		cmocka_unit_test(what_is_wrong_is_said),
+	};
+
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

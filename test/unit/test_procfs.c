@@ -1,0 +1,169 @@
+/* Layer: proc.  wallprof/procfs.h */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "wallprof/procfs.h"
+
+static const char stat_line[] =
+	"4242 (a) R (b) S 1 4242 4242 0 -1 4194560 120 0 0 0 5 6 0 0 20 0 3 0 "
+	"987654 10000000 500 18446744073709551615 1 2 3 4 5 0 0 0 0 0 0 0 17 1 "
+	"0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+static const char call_line[] =
+	"202 0x7ffe10 0x80 0x2 0x0 0x0 0xffffffffffffffff 0x7ffd30 0x7f1234\n";
+static const char sched_line[] = "123456789 98765 42\n";
+static const char status_text[] =
+	"Name:\tTracerPid:\t7\nUmask:\t0022\nTgid:\t99\nTracerPid:\t5\n"
+	"CapEff:\t000001ffffffffff\nSeccomp:\t2\n";
+
+static void a_name_with_parens_does_not_fool_stat(void **state)
+{
+	struct wp_proc_stat s;
+
+	(void)state;
+	assert_int_equal(wp_proc_stat_parse(&s, stat_line, strlen(stat_line)),
+			 0);
+	assert_int_equal(s.letter, 'S');
+	assert_int_equal(s.ppid, 1);
+	assert_int_equal(s.start_time, 987654);
+	assert_int_equal(s.cpu, 1);
+	assert_false(s.kernel_thread);
+}
+
+static void kernel_threads_are_told(void **state)
+{
+	static const char line[] =
+		"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 "
+		"0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0\n";
+	struct wp_proc_stat s;
+
+	(void)state;
+	assert_int_equal(wp_proc_stat_parse(&s, line, strlen(line)), 0);
+	assert_true(s.kernel_thread);
+}
+
+static void a_call_has_number_arguments_sp_and_pc(void **state)
+{
+	struct wp_proc_syscall c;
+
+	(void)state;
+	assert_int_equal(wp_proc_syscall_parse(&c, call_line,
+					       strlen(call_line)), 0);
+	assert_false(c.running);
+	assert_int_equal(c.nr, 202);
+	assert_int_equal(c.args[0], 0x7ffe10);
+	assert_int_equal(c.args[5], UINT64_MAX);
+	assert_int_equal(c.sp_avma, 0x7ffd30);
+	assert_int_equal(c.pc_avma, 0x7f1234);
+}
+
+static void outside_a_call_there_are_no_arguments(void **state)
+{
+	static const char line[] = "-1 0x7ffd30 0x7f1234\n";
+	struct wp_proc_syscall c;
+
+	(void)state;
+	assert_int_equal(wp_proc_syscall_parse(&c, line, strlen(line)), 0);
+	assert_int_equal(c.nr, -1);
+	assert_int_equal(c.sp_avma, 0x7ffd30);
+	assert_int_equal(c.pc_avma, 0x7f1234);
+}
+
+static void running_is_one_word(void **state)
+{
+	struct wp_proc_syscall c;
+
+	(void)state;
+	assert_int_equal(wp_proc_syscall_parse(&c, "running\n", 8), 0);
+	assert_true(c.running);
+}
+
+static void schedstat_has_three_numbers(void **state)
+{
+	struct wp_schedstat s;
+
+	(void)state;
+	assert_int_equal(wp_schedstat_parse(&s, sched_line,
+					    strlen(sched_line)), 0);
+	assert_int_equal(s.run_ns, 123456789);
+	assert_int_equal(s.wait_ns, 98765);
+	assert_int_equal(s.slices, 42);
+}
+
+static void status_lines_are_found_at_line_starts_only(void **state)
+{
+	uint64_t val = 77;
+	size_t n = strlen(status_text);
+
+	(void)state;
+	assert_int_equal(wp_proc_status_parse(&val, status_text, n,
+					      "TracerPid", 10), 0);
+	assert_int_equal(val, 5);
+	assert_int_equal(wp_proc_status_parse(&val, status_text, n, "CapEff",
+					      16), 0);
+	assert_int_equal(val, 0x1ffffffffff);
+	val = 77;
+	assert_int_equal(wp_proc_status_parse(&val, status_text, n, "NoSuch",
+					      10), -EBADMSG);
+	assert_int_equal(val, 77);
+}
+
+/* A number that a short read cut must not pass for a smaller one. */
+static void every_prefix_is_safe_and_refused(void **state)
+{
+	static const char *const texts[] = { stat_line, call_line, sched_line };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		for (size_t n = 0; n < strlen(texts[i]); n++) {
+			char *exact = test_malloc(n ? n : 1);
+			struct wp_proc_syscall c;
+			struct wp_schedstat s;
+			struct wp_proc_stat st;
+			uint64_t val;
+
+			memcpy(exact, texts[i], n);
+			if (texts[i] == call_line)
+				assert_int_equal(wp_proc_syscall_parse(
+					&c, exact, n), -EBADMSG);
+			if (texts[i] == sched_line)
+				assert_int_equal(wp_schedstat_parse(
+					&s, exact, n), -EBADMSG);
+			(void)!wp_proc_stat_parse(&st, exact, n);
+			(void)!wp_proc_status_parse(&val, exact, n, "Tgid",
+						    10);
+			test_free(exact);
+		}
+	}
+}
+
+static void overlong_numbers_are_refused(void **state)
+{
+	struct wp_schedstat s;
+	static const char line[] = "18446744073709551616 1 1\n";
+
+	(void)state;
+	assert_int_equal(wp_schedstat_parse(&s, line, strlen(line)), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_with_parens_does_not_fool_stat),
+		cmocka_unit_test(kernel_threads_are_told),
+		cmocka_unit_test(a_call_has_number_arguments_sp_and_pc),
+		cmocka_unit_test(outside_a_call_there_are_no_arguments),
+		cmocka_unit_test(running_is_one_word),
+		cmocka_unit_test(schedstat_has_three_numbers),
+		cmocka_unit_test(status_lines_are_found_at_line_starts_only),
+		cmocka_unit_test(every_prefix_is_safe_and_refused),
+		cmocka_unit_test(overlong_numbers_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
+}
