@@ -1,0 +1,171 @@
+/* counters.c - what was done and what was lost, in lines for people.
+ *
+ * Parts that are 0 are left out, except where the 0 is the news.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "wallprof/output.h"
+
+/* One line in the making: "name: part, part". */
+struct line {
+	char text[512];
+	size_t len;
+	/* Parts so far. */
+	unsigned int nparts;
+};
+
+static void begin(struct line *line, const char *name)
+{
+	line->nparts = 0;
+	line->len = (size_t)snprintf(line->text, sizeof(line->text), "%s:",
+				     name);
+}
+
+static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
+{
+	size_t room = sizeof(line->text) - line->len;
+	va_list ap;
+	int n;
+
+	n = snprintf(line->text + line->len, room, "%s",
+		     line->nparts++ ? ", " : " ");
+	line->len += (size_t)n;
+	room -= (size_t)n;
+	va_start(ap, fmt);
+	n = vsnprintf(line->text + line->len, room, fmt, ap);
+	va_end(ap);
+	line->len += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* "N what", when there are any. */
+static void count(struct line *line, uint64_t n, const char *what)
+{
+	if (n)
+		part(line, "%" PRIu64 " %s", n, what);
+}
+
+static void ticks(const struct wp_profile *profile, struct line *line)
+{
+	const struct wp_profile_meta *meta = &profile->meta;
+
+	begin(line, "ticks");
+	part(line, "%" PRIu64, profile->counters.ticks);
+	count(line, profile->counters.missed_ticks, "missed");
+	if (meta->period_ns > 0)
+		part(line, "%.1f Hz asked", 1e9 / (double)meta->period_ns);
+	part(line, "%.1f Hz achieved", meta->achieved_hz);
+}
+
+static void samples(const struct wp_counters *c, struct line *line)
+{
+	begin(line, "samples");
+	count(line, c->unchanged, "had not run since the last");
+	count(line, c->no_stop, "read without a stop");
+	count(line, c->cached_site, "from the wait-site cache");
+	count(line, c->stopped, "in a stop");
+	count(line, c->partial, "not stopped and perhaps incomplete");
+	count(line, c->no_stack, "without a stack");
+	if (!line->nparts)
+		part(line, "none");
+}
+
+static void stacks(const struct wp_counters *c, struct line *line)
+{
+	begin(line, "stacks");
+	part(line, "%" PRIu64 " whole", c->ends[WP_END_ROOT]);
+	for (unsigned int i = 0; i < WP_NSTACK_ENDS; i++)
+		if (i != WP_END_ROOT && c->ends[i])
+			part(line, "%" PRIu64 " ended early (%s)", c->ends[i],
+			     wp_stack_end_text((enum wp_stack_end)i));
+}
+
+static bool has_guess(const struct wp_profile *profile, uint32_t stack)
+{
+	const struct wp_profile_stack *s = &profile->stacks[stack];
+
+	for (uint32_t i = 0; i < s->depth; i++)
+		if (profile->frames[s->first + i].flags & WP_FRAME_GUESSED)
+			return true;
+	return false;
+}
+
+static bool guesses(const struct wp_profile *profile, struct line *line)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < profile->nsamples; i++)
+		if (has_guess(profile, profile->samples[i].key.stack))
+			n += profile->samples[i].count;
+	begin(line, "guessed");
+	count(line, n, "samples with a frame found without unwind info");
+	return n;
+}
+
+static void stops(const struct wp_counters *c, struct line *line)
+{
+	begin(line, "stops");
+	part(line, "%" PRIu64 " made", c->stopped);
+	count(line, c->eintr_repaired, "EINTR repaired");
+	count(line, c->stops_given_up, "not in time");
+	count(line, c->stops_refused, "refused by the kernel");
+	count(line, c->stops_over_budget, "left out for --max-stopped");
+}
+
+static void pauses(const struct wp_profile *profile, struct line *line)
+{
+	const struct wp_counters *c = &profile->counters;
+	int64_t duration = profile->meta.duration_ns;
+
+	begin(line, "pauses");
+	part(line, "p50 %.1f us", (double)c->pause_p50_ns / 1e3);
+	part(line, "p99 %.1f us", (double)c->pause_p99_ns / 1e3);
+	part(line, "max %.1f us", (double)c->pause_max_ns / 1e3);
+	if (duration > 0)
+		part(line, "%.3f %% of the recording in all",
+		     100 * (double)c->pause_total_ns / (double)duration);
+}
+
+static void watched(const struct wp_counters *c, struct line *line)
+{
+	begin(line, "watched");
+	part(line, "%" PRIu64 " threads", c->threads_seen);
+	count(line, c->map_reloads, "readings of the memory map");
+	count(line, c->execs, "calls of exec");
+}
+
+static void losses(const struct wp_counters *c, struct line *line)
+{
+	begin(line, "lost");
+	count(line, c->samples_lost, "samples could not be taken");
+	count(line, c->threads_lost, "threads ended before a first sample");
+	count(line, c->inconsistent, "reads dropped as the thread moved");
+	if (!line->nparts)
+		part(line, "nothing");
+}
+
+void wp_counters_lines(const struct wp_profile *profile,
+		       void (*each)(void *ctx, const char *line), void *ctx)
+{
+	struct line line;
+
+	ticks(profile, &line);
+	each(ctx, line.text);
+	watched(&profile->counters, &line);
+	each(ctx, line.text);
+	samples(&profile->counters, &line);
+	each(ctx, line.text);
+	stacks(&profile->counters, &line);
+	each(ctx, line.text);
+	if (guesses(profile, &line))
+		each(ctx, line.text);
+	stops(&profile->counters, &line);
+	each(ctx, line.text);
+	if (profile->counters.pause_max_ns) {
+		pauses(profile, &line);
+		each(ctx, line.text);
+	}
+	losses(&profile->counters, &line);
+	each(ctx, line.text);
+}

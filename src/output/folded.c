@@ -1,0 +1,109 @@
+/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, as flamegraph.pl and
+ * speedscope read them.  Its conventions: _[k] ends a kernel function's name,
+ * _[i] an inlined one's; the count stands after the last space.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "escape.h"
+#include "view.h"
+#include "wallprof/output.h"
+#include "wallprof/vec.h"
+
+struct folder {
+	const struct wp_profile *profile;
+	/* One line at a time. */
+	struct wp_buf line;
+	/* The lines without their counts, and ns[id] of each. */
+	struct wp_intern stacks;
+	uint64_t *ns;
+	uint32_t cap;
+};
+
+static bool add_frame(void *ctx, const struct wp_view *view)
+{
+	struct folder *f = ctx;
+
+	wp_buf_char(&f->line, ';');
+	wp_escape_folded(&f->line, wp_view_name(view));
+	if (view->kernel)
+		wp_buf_str(&f->line, "_[k]");
+	else if (view->inlined)
+		wp_buf_str(&f->line, "_[i]");
+	return true;
+}
+
+static int fold(struct folder *f, const struct wp_profile_sample *sample)
+{
+	const struct wp_profile *profile = f->profile;
+	const char *name = wp_profile_str(
+		profile, profile->threads[sample->key.thread].name);
+	uint32_t before = f->stacks.len, id;
+
+	wp_buf_reset(&f->line);
+	wp_escape_folded(&f->line, *name ? name : "[no name]");
+	wp_view_walk(profile, sample->key.stack, true, add_frame, f);
+	if (f->line.rc)
+		return f->line.rc;
+	id = wp_intern_add(&f->stacks, f->line.data, f->line.len);
+	if (id == UINT32_MAX || WP_VEC_ROOM(f->ns, id, f->cap, 1))
+		return -ENOMEM;
+	if (f->stacks.len != before)
+		f->ns[id] = 0;
+	f->ns[id] += sample->wall_ns;
+	return 0;
+}
+
+static int by_text(const void *a, const void *b, void *stacks)
+{
+	return strcmp(wp_intern_str(stacks, *(const uint32_t *)a),
+		      wp_intern_str(stacks, *(const uint32_t *)b));
+}
+
+static int write_sorted(struct folder *f, FILE *out)
+{
+	uint32_t n = f->stacks.len;
+	uint32_t *order = calloc((size_t)n + 1, sizeof(*order));
+
+	wp_buf_reset(&f->line);
+	if (!order) {
+		wp_buf_clear(&f->line);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), by_text, &f->stacks);
+	/* String 0 is the empty one that every table begins with. */
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t us = (f->ns[order[i]] + 500) / 1000;
+
+		if (!us)
+			continue;
+		wp_buf_str(&f->line, wp_intern_str(&f->stacks, order[i]));
+		wp_buf_printf(&f->line, " %" PRIu64 "\n", us);
+		if (f->line.len > 1 << 16)
+			wp_buf_write(&f->line, out);
+	}
+	free(order);
+	return wp_buf_finish(&f->line, out);
+}
+
+int wp_write_folded(const struct wp_profile *profile, FILE *out)
+{
+	struct folder f = { .profile = profile, .stacks = WP_INTERN_INIT };
+	int rc = 0;
+
+	if (wp_intern_add(&f.stacks, "", 0) == UINT32_MAX)
+		rc = -ENOMEM;
+	for (uint32_t i = 0; i < profile->nsamples && !rc; i++)
+		rc = fold(&f, &profile->samples[i]);
+	if (!rc)
+		rc = write_sorted(&f, out);
+	else
+		wp_buf_clear(&f.line);
+	free(f.ns);
+	wp_intern_clear(&f.stacks);
+	return rc;
+}

@@ -1,0 +1,159 @@
+/* groups.c - see groups.h. */
+#include "groups.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NAME with each run of digits made '*'. */
+static void make_pattern(const char *name, char *pattern, size_t size)
+{
+	size_t n = 0;
+
+	while (*name && n + 1 < size) {
+		if (isdigit((unsigned char)*name)) {
+			pattern[n++] = '*';
+			while (isdigit((unsigned char)*name))
+				name++;
+		} else {
+			pattern[n++] = *name++;
+		}
+	}
+	pattern[n] = '\0';
+}
+
+static uint32_t pattern_of(struct wp_groups *groups, const char *name)
+{
+	char pattern[256];
+
+	make_pattern(name, pattern, sizeof(pattern));
+	return wp_intern_add_str(&groups->names, pattern);
+}
+
+/* Set GROUP_OF[thread] to the pattern's string id. */
+static int name_threads(struct wp_groups *groups,
+			const struct wp_profile *profile, uint32_t *group_of)
+{
+	if (wp_intern_add(&groups->names, "", 0) == UINT32_MAX)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < profile->nthreads; i++) {
+		const char *name =
+			wp_profile_str(profile, profile->threads[i].name);
+
+		group_of[i] = pattern_of(groups, name);
+		if (group_of[i] == UINT32_MAX)
+			return -ENOMEM;
+	}
+	groups->len = groups->names.len;
+	groups->v = calloc(groups->len, sizeof(*groups->v));
+	groups->next = calloc((size_t)profile->nsamples + 1,
+			      sizeof(*groups->next));
+	return groups->v && groups->next ? 0 : -ENOMEM;
+}
+
+/* From the last to the first, so that the lists are in order. */
+static void add_samples(struct wp_groups *groups,
+			const struct wp_profile *profile,
+			const uint32_t *group_of, bool *seen)
+{
+	for (uint32_t i = profile->nsamples; i-- > 0;) {
+		const struct wp_profile_sample *s = &profile->samples[i];
+		struct wp_group *group = &groups->v[group_of[s->key.thread]];
+
+		if (!s->wall_ns)
+			continue;
+		groups->next[i] = group->first;
+		group->first = i + 1;
+		group->ns[s->key.state % WP_NSTATES] += s->wall_ns;
+		group->total_ns += s->wall_ns;
+		if (!seen[s->key.thread]) {
+			seen[s->key.thread] = true;
+			group->nthreads++;
+			group->thread = s->key.thread;
+		}
+	}
+}
+
+/* A group of equal names is called by that name. */
+static int name_groups(struct wp_groups *groups,
+		       const struct wp_profile *profile,
+		       const uint32_t *group_of, const bool *seen)
+{
+	for (uint32_t g = 0; g < groups->len; g++)
+		groups->v[g].name = UINT32_MAX;
+	for (uint32_t i = 0; i < profile->nthreads; i++) {
+		struct wp_group *group = &groups->v[group_of[i]];
+		uint32_t name;
+
+		if (!seen[i])
+			continue;
+		name = wp_intern_add_str(
+			&groups->names,
+			wp_profile_str(profile, profile->threads[i].name));
+		if (name == UINT32_MAX)
+			return -ENOMEM;
+		if (group->name == UINT32_MAX)
+			group->name = name;
+		else if (group->name != name)
+			group->name = group_of[i];
+	}
+	return 0;
+}
+
+static int busiest_first(const void *pa, const void *pb)
+{
+	const struct wp_group *a = pa, *b = pb;
+
+	if (a->ns[WP_STATE_RUNNING] != b->ns[WP_STATE_RUNNING])
+		return a->ns[WP_STATE_RUNNING] > b->ns[WP_STATE_RUNNING] ? -1 :
+									   1;
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return (a->name > b->name) - (a->name < b->name);
+}
+
+static void drop_empty(struct wp_groups *groups)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < groups->len; i++)
+		if (groups->v[i].nthreads)
+			groups->v[n++] = groups->v[i];
+	groups->len = n;
+}
+
+int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile)
+{
+	uint32_t *group_of;
+	bool *seen;
+	int rc = -ENOMEM;
+
+	*groups = (struct wp_groups){ .names = WP_INTERN_INIT };
+	group_of = calloc((size_t)profile->nthreads + 1, sizeof(*group_of));
+	seen = calloc((size_t)profile->nthreads + 1, sizeof(*seen));
+	if (!group_of || !seen)
+		goto out;
+	rc = name_threads(groups, profile, group_of);
+	if (rc)
+		goto out;
+	add_samples(groups, profile, group_of, seen);
+	rc = name_groups(groups, profile, group_of, seen);
+	if (rc)
+		goto out;
+	drop_empty(groups);
+	if (groups->len)
+		qsort(groups->v, groups->len, sizeof(*groups->v),
+		      busiest_first);
+out:
+	free(group_of);
+	free(seen);
+	return rc;
+}
+
+void wp_groups_clear(struct wp_groups *groups)
+{
+	free(groups->v);
+	free(groups->next);
+	wp_intern_clear(&groups->names);
+}

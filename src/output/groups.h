@@ -1,0 +1,33 @@
+/* groups.h - threads whose names differ only in digits, taken together. */
+#ifndef WP_GROUPS_H
+#define WP_GROUPS_H
+
+#include "wallprof/output.h"
+
+struct wp_group {
+	/* String id in NAMES: "worker-*", or the name if all have the same. */
+	uint32_t name;
+	/* Threads that have any time, and one of them (index). */
+	uint32_t nthreads;
+	uint32_t thread;
+	uint64_t ns[WP_NSTATES];
+	uint64_t total_ns;
+	/* Index + 1 of the first sample; the others follow in NEXT. */
+	uint32_t first;
+};
+
+struct wp_groups {
+	/* v[0..len), busiest first, owned. */
+	struct wp_group *v;
+	uint32_t len;
+	/* next[sample]: index + 1 of the group's next one, 0 at its end. */
+	uint32_t *next;
+	struct wp_intern names;
+};
+
+/* Returns 0 or -ENOMEM; to be cleared in both cases. */
+WP_MUST_CHECK
+int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile);
+void wp_groups_clear(struct wp_groups *groups);
+
+#endif

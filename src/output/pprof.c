@@ -1,0 +1,441 @@
+/* pprof.c - write google/pprof's proto/profile.proto, gzip-compressed.
+ *
+ * Ids are given in the order of first use and written in that order, so they
+ * are dense from 1, which Parca asks for, and nothing unused is written.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "escape.h"
+#include "gzip.h"
+#include "proto.h"
+#include "wallprof/output.h"
+
+/* Field numbers of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING_TABLE = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+	VALUE_TYPE_TYPE = 1,
+	VALUE_TYPE_UNIT = 2,
+	SAMPLE_LOCATION_ID = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_STR = 2,
+	LABEL_NUM = 3,
+	LABEL_NUM_UNIT = 4,
+	MAPPING_ID = 1,
+	MAPPING_START = 2,
+	MAPPING_LIMIT = 3,
+	MAPPING_OFFSET = 4,
+	MAPPING_FILENAME = 5,
+	MAPPING_BUILD_ID = 6,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILENAMES = 8,
+	MAPPING_HAS_LINE_NUMBERS = 9,
+	MAPPING_HAS_INLINE_FRAMES = 10,
+	LOCATION_ID = 1,
+	LOCATION_MAPPING_ID = 2,
+	LOCATION_ADDRESS = 3,
+	LOCATION_LINE = 4,
+	LINE_FUNCTION_ID = 1,
+	LINE_LINE = 2,
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILENAME = 4,
+	FUNCTION_START_LINE = 5,
+};
+
+/* Compress whenever so much has been gathered. */
+enum {
+	CHUNK = 1 << 16,
+};
+
+/* Ids for those indices of an array that are used. */
+struct ids {
+	/* id[index], 0 while not used; owned. */
+	uint32_t *id;
+	/* index[id - 1], [0..n); owned. */
+	uint32_t *index;
+	uint32_t n;
+};
+
+struct writer {
+	const struct wp_profile *profile;
+	struct wp_gzip gz;
+	struct wp_buf buf;
+	/* Strings as they are written, valid UTF-8. */
+	struct wp_intern strings;
+	/* Id in STRINGS + 1 of each string of the profile, 0 not yet; owned. */
+	uint32_t *string_id;
+	struct wp_buf scratch;
+	struct ids locations;
+	struct ids functions;
+	/* One more than the profile has: the kernel's comes last. */
+	struct ids mappings;
+	/* Id of a mapping made up for a main binary that no sample is in. */
+	bool own_main;
+};
+
+static int ids_init(struct ids *ids, uint32_t n)
+{
+	ids->id = calloc((size_t)n + 1, sizeof(*ids->id));
+	ids->index = calloc((size_t)n + 1, sizeof(*ids->index));
+	return ids->id && ids->index ? 0 : -ENOMEM;
+}
+
+static void ids_clear(struct ids *ids)
+{
+	free(ids->id);
+	free(ids->index);
+}
+
+static uint32_t id_of(struct ids *ids, uint32_t index)
+{
+	if (!ids->id[index]) {
+		ids->index[ids->n++] = index;
+		ids->id[index] = ids->n;
+	}
+	return ids->id[index];
+}
+
+/* Id of what is in the scratch buffer. */
+static uint32_t scratch_id(struct writer *w)
+{
+	uint32_t id = 0;
+
+	if (w->scratch.rc)
+		w->buf.rc = w->scratch.rc;
+	else if (w->scratch.len)
+		id = wp_intern_add(&w->strings, w->scratch.data,
+				   w->scratch.len);
+	wp_buf_reset(&w->scratch);
+	if (id != UINT32_MAX)
+		return id;
+	w->buf.rc = -ENOMEM;
+	return 0;
+}
+
+static uint32_t text_id(struct writer *w, const char *s)
+{
+	wp_escape_file(&w->scratch, s);
+	return scratch_id(w);
+}
+
+/* As text_id, for a string of the profile. */
+static uint32_t str_id(struct writer *w, uint32_t id)
+{
+	if (id >= w->profile->strings.len)
+		return 0;
+	if (!w->string_id[id])
+		w->string_id[id] =
+			text_id(w, wp_profile_str(w->profile, id)) + 1;
+	return w->string_id[id] - 1;
+}
+
+static void flush(struct writer *w)
+{
+	if (w->buf.len >= CHUNK)
+		wp_gzip_add(&w->gz, &w->buf);
+}
+
+static void put_value_type(struct writer *w, unsigned int field,
+			   const char *type, const char *unit)
+{
+	size_t begin = wp_proto_begin(&w->buf, field);
+
+	wp_proto_uint(&w->buf, VALUE_TYPE_TYPE, text_id(w, type));
+	wp_proto_uint(&w->buf, VALUE_TYPE_UNIT, text_id(w, unit));
+	wp_proto_end(&w->buf, begin);
+}
+
+static void put_label(struct writer *w, const char *key, uint32_t str)
+{
+	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
+
+	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, key));
+	wp_proto_uint(&w->buf, LABEL_STR, str);
+	wp_proto_end(&w->buf, begin);
+}
+
+static void put_tid(struct writer *w, int32_t tid)
+{
+	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
+
+	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, "tid"));
+	wp_proto_int(&w->buf, LABEL_NUM, tid);
+	/* A unit that pprof does not know is neither scaled nor shown; with
+	 * none it would show the key. */
+	wp_proto_uint(&w->buf, LABEL_NUM_UNIT, text_id(w, "id"));
+	wp_proto_end(&w->buf, begin);
+}
+
+static void put_wait(struct writer *w, const struct wp_sample_key *key)
+{
+	const char *syscall = wp_profile_str(w->profile, key->syscall);
+
+	wp_buf_str(&w->scratch, wp_wait_name((enum wp_wait)key->wait));
+	if (key->wait == WP_WAIT_SYSCALL && *syscall) {
+		wp_buf_char(&w->scratch, ':');
+		wp_escape_file(&w->scratch, syscall);
+	}
+	put_label(w, "wait", scratch_id(w));
+}
+
+static void put_labels(struct writer *w, const struct wp_sample_key *key)
+{
+	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
+	uint32_t name = str_id(w, t->name);
+
+	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
+	put_tid(w, t->tid);
+	put_label(w, "state",
+		  text_id(w, wp_state_name((enum wp_state)key->state)));
+	if (key->wait != WP_WAIT_NONE)
+		put_wait(w, key);
+	if (str_id(w, key->object))
+		put_label(w, "object", str_id(w, key->object));
+}
+
+static void put_sample(struct writer *w, const struct wp_profile_sample *s)
+{
+	const struct wp_profile_stack *stack =
+		&w->profile->stacks[s->key.stack];
+	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
+	size_t begin, packed;
+
+	/* A thread that was only seen: it has no weight, and is no sample. */
+	if (!s->count && !s->wall_ns)
+		return;
+	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
+	packed = wp_proto_begin(&w->buf, SAMPLE_LOCATION_ID);
+	for (uint32_t i = 0; i < stack->nlocs; i++)
+		wp_proto_varint(&w->buf, id_of(&w->locations, loc[i]));
+	wp_proto_end(&w->buf, packed);
+	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
+	wp_proto_varint(&w->buf, s->count);
+	wp_proto_varint(&w->buf, s->wall_ns);
+	wp_proto_end(&w->buf, packed);
+	put_labels(w, &s->key);
+	wp_proto_end(&w->buf, begin);
+	flush(w);
+}
+
+static void put_location(struct writer *w, uint32_t id)
+{
+	const struct wp_profile *profile = w->profile;
+	const struct wp_profile_location *loc =
+		&profile->locations[w->locations.index[id - 1]];
+	size_t begin = wp_proto_begin(&w->buf, PROFILE_LOCATION);
+	uint32_t mapping = loc->mapping == WP_MAPPING_KERNEL ?
+				   profile->nmappings :
+				   loc->mapping;
+
+	wp_proto_uint(&w->buf, LOCATION_ID, id);
+	if (mapping != WP_MAPPING_NONE)
+		wp_proto_uint(&w->buf, LOCATION_MAPPING_ID,
+			      id_of(&w->mappings, mapping) + w->own_main);
+	wp_proto_uint(&w->buf, LOCATION_ADDRESS, loc->avma);
+	for (uint32_t i = 0; i < loc->nlines; i++) {
+		const struct wp_profile_line *line =
+			&profile->lines[loc->line_first + i];
+		size_t at = wp_proto_begin(&w->buf, LOCATION_LINE);
+
+		wp_proto_uint(&w->buf, LINE_FUNCTION_ID,
+			      id_of(&w->functions, line->function));
+		wp_proto_uint(&w->buf, LINE_LINE, line->line);
+		wp_proto_end(&w->buf, at);
+	}
+	wp_proto_end(&w->buf, begin);
+	flush(w);
+}
+
+static void put_function(struct writer *w, uint32_t id)
+{
+	const struct wp_profile_function *f =
+		&w->profile->functions[w->functions.index[id - 1]];
+	uint32_t name = str_id(w, f->name);
+	size_t begin = wp_proto_begin(&w->buf, PROFILE_FUNCTION);
+
+	wp_proto_uint(&w->buf, FUNCTION_ID, id);
+	wp_proto_uint(&w->buf, FUNCTION_NAME,
+		      name ? name : text_id(w, "[no name]"));
+	wp_proto_uint(&w->buf, FUNCTION_SYSTEM_NAME, str_id(w, f->system_name));
+	wp_proto_uint(&w->buf, FUNCTION_FILENAME, str_id(w, f->file));
+	wp_proto_uint(&w->buf, FUNCTION_START_LINE, f->start_line);
+	wp_proto_end(&w->buf, begin);
+	flush(w);
+}
+
+static void put_mapping_of(struct writer *w, uint32_t id,
+			   const struct wp_profile_mapping *m, uint32_t file)
+{
+	size_t begin = wp_proto_begin(&w->buf, PROFILE_MAPPING);
+
+	wp_proto_uint(&w->buf, MAPPING_ID, id);
+	wp_proto_uint(&w->buf, MAPPING_START, m->start_avma);
+	wp_proto_uint(&w->buf, MAPPING_LIMIT, m->end_avma);
+	wp_proto_uint(&w->buf, MAPPING_OFFSET, m->off);
+	wp_proto_uint(&w->buf, MAPPING_FILENAME, file);
+	wp_proto_uint(&w->buf, MAPPING_BUILD_ID, str_id(w, m->build_id));
+	wp_proto_uint(&w->buf, MAPPING_HAS_FUNCTIONS, m->has_functions);
+	wp_proto_uint(&w->buf, MAPPING_HAS_FILENAMES, m->has_filenames);
+	wp_proto_uint(&w->buf, MAPPING_HAS_LINE_NUMBERS, m->has_line_numbers);
+	wp_proto_uint(&w->buf, MAPPING_HAS_INLINE_FRAMES, m->has_inline_frames);
+	wp_proto_end(&w->buf, begin);
+}
+
+static void put_mapping(struct writer *w, uint32_t id)
+{
+	static const struct wp_profile_mapping kernel = {
+		.has_functions = true,
+	};
+	uint32_t index = w->mappings.index[id - 1];
+	const struct wp_profile_mapping *m;
+	uint32_t file;
+
+	if (index == w->profile->nmappings) {
+		put_mapping_of(w, id + w->own_main, &kernel,
+			       text_id(w, "[kernel.kallsyms]"));
+		return;
+	}
+	m = &w->profile->mappings[index];
+	file = str_id(w, m->path);
+	put_mapping_of(w, id + w->own_main, m,
+		       file ? file : text_id(w, "[anon]"));
+}
+
+/* Give the main binary's mapping the first id. */
+static void choose_main(struct writer *w)
+{
+	static const struct wp_profile_mapping none;
+	uint32_t exe = w->profile->meta.exe;
+
+	if (!str_id(w, exe))
+		return;
+	for (uint32_t i = 1; i < w->profile->nmappings; i++) {
+		if (w->profile->mappings[i].path == exe) {
+			id_of(&w->mappings, i);
+			return;
+		}
+	}
+	w->own_main = true;
+	put_mapping_of(w, 1, &none, str_id(w, exe));
+}
+
+static void put_comment(void *ctx, const char *line)
+{
+	struct writer *w = ctx;
+	uint32_t id;
+
+	wp_escape_file(&w->scratch, line);
+	id = scratch_id(w);
+	wp_proto_uint(&w->buf, PROFILE_COMMENT, id);
+}
+
+static void put_comments(struct writer *w)
+{
+	const struct wp_profile_meta *meta = &w->profile->meta;
+	const char *end = wp_profile_str(w->profile, meta->target_end);
+	struct wp_buf line = WP_BUF_INIT;
+
+	wp_buf_printf(&line, "command: %s",
+		      wp_profile_str(w->profile, meta->command_line));
+	wp_buf_char(&line, '\0');
+	wp_buf_printf(&line, "pid: %d", meta->pid);
+	wp_buf_char(&line, '\0');
+	wp_buf_printf(&line, "wallprof: %s, stop mode %s", WP_VERSION,
+		      wp_profile_str(w->profile, meta->stop_mode));
+	wp_buf_char(&line, '\0');
+	if (*end) {
+		wp_buf_printf(&line, "target: %s", end);
+		wp_buf_char(&line, '\0');
+	}
+	for (size_t i = 0; !line.rc && i < line.len;
+	     i += strlen(line.data + i) + 1)
+		put_comment(w, line.data + i);
+	if (line.rc)
+		w->buf.rc = line.rc;
+	wp_buf_clear(&line);
+	wp_counters_lines(w->profile, put_comment, w);
+}
+
+/* Each table is complete when the ones before it are written, since those
+ * gave its ids. */
+static void put_tables(struct writer *w)
+{
+	for (uint32_t id = 1; id <= w->locations.n; id++)
+		put_location(w, id);
+	for (uint32_t id = 1; id <= w->functions.n; id++)
+		put_function(w, id);
+	for (uint32_t id = 1; id <= w->mappings.n; id++)
+		put_mapping(w, id);
+	/* The array of strings: nothing may ask for one after this. */
+	wp_proto_bytes(&w->buf, PROFILE_STRING_TABLE, "", 0);
+	for (uint32_t id = 1; id < w->strings.len; id++) {
+		const char *s = wp_intern_str(&w->strings, id);
+
+		wp_proto_bytes(&w->buf, PROFILE_STRING_TABLE, s, strlen(s));
+		flush(w);
+	}
+}
+
+static void put_profile(struct writer *w)
+{
+	const struct wp_profile_meta *meta = &w->profile->meta;
+
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
+	put_value_type(w, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
+	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, "wall"));
+	put_value_type(w, PROFILE_PERIOD_TYPE, "wall", "nanoseconds");
+	wp_proto_int(&w->buf, PROFILE_PERIOD, meta->period_ns);
+	wp_proto_int(&w->buf, PROFILE_TIME_NANOS, meta->time_ns);
+	wp_proto_int(&w->buf, PROFILE_DURATION_NANOS, meta->duration_ns);
+	put_comments(w);
+	choose_main(w);
+	for (uint32_t i = 0; i < w->profile->nsamples; i++)
+		put_sample(w, &w->profile->samples[i]);
+	put_tables(w);
+}
+
+int wp_write_pprof(const struct wp_profile *profile, FILE *out)
+{
+	struct writer w = { .profile = profile };
+	int rc, end;
+
+	rc = wp_gzip_init(&w.gz, out);
+	w.string_id = calloc((size_t)profile->strings.len + 1,
+			     sizeof(*w.string_id));
+	if (!w.string_id || wp_intern_add(&w.strings, "", 0) == UINT32_MAX ||
+	    ids_init(&w.locations, profile->nlocations) ||
+	    ids_init(&w.functions, profile->nfunctions) ||
+	    ids_init(&w.mappings, profile->nmappings + 1))
+		rc = -ENOMEM;
+	if (!rc) {
+		put_profile(&w);
+		wp_gzip_add(&w.gz, &w.buf);
+	}
+	end = wp_gzip_finish(&w.gz);
+	if (!rc)
+		rc = end;
+	ids_clear(&w.locations);
+	ids_clear(&w.functions);
+	ids_clear(&w.mappings);
+	free(w.string_id);
+	wp_intern_clear(&w.strings);
+	wp_buf_clear(&w.scratch);
+	wp_buf_clear(&w.buf);
+	return rc;
+}

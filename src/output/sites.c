@@ -1,0 +1,137 @@
+/* sites.c - where in the program threads wait.
+ *
+ * The leaf of a waiting stack is always some wrapper of a system call.  The
+ * site is the first frame above the machinery of waiting.
+ */
+#include <string.h>
+
+#include "text.h"
+
+enum {
+	TOP_SITES = 20,
+};
+
+struct site {
+	/* Name of the system call that waits, "" if none. */
+	const char *syscall;
+	struct wp_view view;
+	bool found;
+};
+
+static bool begins(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* Whether function NAME is in namespace std; a template's name begins with
+ * its return type. */
+static bool is_std(const char *name)
+{
+	const char *p = name;
+
+	while (*p && *p != '(' && *p != '<') {
+		if (begins(p, "std::"))
+			return true;
+		p += strcspn(p, " (<");
+		p += *p == ' ';
+	}
+	return false;
+}
+
+static bool is_machinery(const struct wp_view *view, const char *syscall)
+{
+	static const char *const modules[] = {
+		"libc.so", "libc-2.",	"libpthread", "ld-linux", "ld-musl",
+		"libc.musl", "libstdc++", "libc++",	"libgcc_s", "[vdso]",
+	};
+	static const char *const names[] = {
+		"__", "pthread_", "futex_", "sem_", "___pthread",
+	};
+	const char *name = wp_view_name(view);
+
+	if (view->kernel || is_std(name))
+		return true;
+	for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
+		if (begins(view->module, modules[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (begins(name, names[i]))
+			return true;
+	/* Statically linked: the wrapper is called as the call is. */
+	return *syscall && !strcmp(name, syscall);
+}
+
+static bool look_at(void *ctx, const struct wp_view *view)
+{
+	struct site *site = ctx;
+
+	/* "[truncated: ...]" says that nothing more is known. */
+	if (view->text)
+		return false;
+	if (is_machinery(view, site->syscall))
+		return true;
+	site->view = *view;
+	site->found = true;
+	return false;
+}
+
+/* The site of KEY's stack: its leaf if all of it is machinery. */
+static void find_site(const struct wp_profile *profile,
+		      const struct wp_sample_key *key, struct wp_view *view)
+{
+	const struct wp_profile_stack *stack = &profile->stacks[key->stack];
+	struct site site = { .syscall = wp_profile_str(profile, key->syscall) };
+
+	wp_view_walk(profile, key->stack, false, look_at, &site);
+	if (!site.found)
+		wp_view_get(profile, profile->loc_pool[stack->loc_first], 0,
+			    &site.view);
+	*view = site.view;
+}
+
+static void put_site(struct wp_report *r, const struct wp_pair *row)
+{
+	enum { COLUMN = 12 };
+	struct wp_view view;
+	size_t len;
+
+	wp_report_wait(r, row->b);
+	len = wp_utf8_length(r->name.data, r->name.len);
+	wp_buf_fill(&r->name, ' ', len < COLUMN ? COLUMN - len : 1);
+	wp_view_get(r->profile, row->loc, row->level, &view);
+	wp_report_name(r, &view);
+	wp_report_row(r, row->self, 0);
+}
+
+void wp_report_sites(struct wp_report *r)
+{
+	struct wp_pairs rows = WP_PAIRS_INIT;
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->profile->samples[i];
+		struct wp_view view;
+		struct wp_pair *row;
+
+		if (s->key.state != WP_STATE_WAITING || !s->wall_ns)
+			continue;
+		find_site(r->profile, &s->key, &view);
+		row = wp_report_add(r, &rows, view.id | (uint64_t)view.line
+						<< 34,
+				    wp_report_reason(&s->key), s->wall_ns);
+		if (!row)
+			break;
+		row->loc = view.loc;
+		row->level = view.level;
+	}
+	wp_pairs_sort(&rows);
+	if (rows.len) {
+		wp_report_title(r, "Where threads wait");
+		wp_buf_str(&r->out, "      time    share  for         at\n");
+	}
+	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_SITES);
+	     shown++)
+		put_site(r, &rows.v[shown]);
+	wp_report_rest(r, &rows, shown, 0);
+	wp_pairs_clear(&rows);
+}

@@ -1,0 +1,215 @@
+/* tables.c - the tables of the text report: states and functions. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "text.h"
+
+enum {
+	/* What a table shows when it is not asked for all. */
+	TOP_OBJECTS = 3,
+	TOP_FUNCTIONS = 20,
+	/* Columns of a time and a share. */
+	NUMBERS = 2 + 8 + 2 + 7,
+};
+
+bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit)
+{
+	return !r->options->full && shown >= limit;
+}
+
+void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent)
+{
+	char time[WP_CELL], share[WP_CELL];
+
+	wp_report_time(time, ns);
+	wp_report_share(share, ns, r->total_ns);
+	wp_buf_printf(&r->out, "  %s  %s", time, share);
+	wp_buf_fill(&r->out, ' ', 2 + indent);
+	wp_report_end(r, NUMBERS + 2 + indent);
+}
+
+void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
+		    uint32_t first, unsigned int indent)
+{
+	uint64_t ns = 0;
+
+	if (first >= rows->len)
+		return;
+	for (uint32_t i = first; i < rows->len; i++)
+		ns += rows->v[i].self;
+	wp_buf_printf(&r->name, "... %" PRIu32 " more", rows->len - first);
+	wp_report_row(r, ns, indent);
+}
+
+struct wp_pair *wp_report_add(struct wp_report *r, struct wp_pairs *rows,
+			      uint64_t a, uint64_t b, uint64_t ns)
+{
+	uint32_t i = wp_pairs_add(rows, a, b);
+
+	if (i == UINT32_MAX) {
+		wp_report_fail(r, -ENOMEM);
+		return NULL;
+	}
+	rows->v[i].self += ns;
+	return &rows->v[i];
+}
+
+uint64_t wp_report_reason(const struct wp_sample_key *key)
+{
+	uint64_t syscall = key->wait == WP_WAIT_SYSCALL ? key->syscall : 0;
+
+	return syscall << 8 | key->wait;
+}
+
+/* The objects that threads in STATE wait on for REASON. */
+static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
+{
+	struct wp_pairs rows = WP_PAIRS_INIT;
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->profile->samples[i];
+
+		if (s->key.state == state && s->key.object && s->wall_ns &&
+		    wp_report_reason(&s->key) == reason)
+			wp_report_add(r, &rows, s->key.object, 0, s->wall_ns);
+	}
+	wp_pairs_sort(&rows);
+	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
+	     shown++) {
+		wp_escape_terminal(&r->name,
+				   wp_profile_str(r->profile,
+						  (uint32_t)rows.v[shown].a));
+		wp_report_row(r, rows.v[shown].self, 4);
+	}
+	wp_report_rest(r, &rows, shown, 4);
+	wp_pairs_clear(&rows);
+}
+
+/* The reasons why threads were in STATE. */
+static void put_reasons(struct wp_report *r, uint64_t state)
+{
+	struct wp_pairs rows = WP_PAIRS_INIT;
+
+	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->profile->samples[i];
+
+		if (s->key.state == state && s->wall_ns &&
+		    (s->key.wait != WP_WAIT_NONE || state == WP_STATE_WAITING))
+			wp_report_add(r, &rows, wp_report_reason(&s->key), 0,
+				      s->wall_ns);
+	}
+	wp_pairs_sort(&rows);
+	for (uint32_t i = 0; i < rows.len; i++) {
+		wp_report_wait(r, rows.v[i].a);
+		wp_report_row(r, rows.v[i].self, 2);
+		put_objects(r, state, rows.v[i].a);
+	}
+	wp_pairs_clear(&rows);
+}
+
+void wp_report_states(struct wp_report *r)
+{
+	uint64_t ns[WP_NSTATES] = { 0 };
+
+	for (uint32_t i = 0; i < r->profile->nsamples; i++)
+		ns[r->profile->samples[i].key.state % WP_NSTATES] +=
+			r->profile->samples[i].wall_ns;
+	wp_report_title(r, "Thread time by state");
+	wp_buf_str(&r->out, "      time    share\n");
+	for (unsigned int state = 0; state < WP_NSTATES; state++) {
+		if (!ns[state])
+			continue;
+		wp_buf_str(&r->name, wp_state_name((enum wp_state)state));
+		if (state == WP_STATE_RUNNABLE)
+			wp_buf_str(&r->name, " (waits for a CPU)");
+		wp_report_row(r, ns[state], 0);
+		put_reasons(r, state);
+	}
+}
+
+/* One sample on its way into the table of functions. */
+struct function_sum {
+	struct wp_report *r;
+	struct wp_pairs *rows;
+	const struct wp_profile_sample *sample;
+	/* Says which sample a row was last counted for: a recursive function
+	 * is on the stack more than once and has its time once. */
+	uint32_t mark;
+	bool leaf;
+};
+
+static bool sum_frame(void *ctx, const struct wp_view *view)
+{
+	struct function_sum *sum = ctx;
+	uint64_t ns = sum->sample->wall_ns;
+	struct wp_pair *row = wp_report_add(sum->r, sum->rows, view->id, 0,
+					    sum->leaf ? ns : 0);
+
+	if (!row)
+		return false;
+	row->loc = view->loc;
+	row->level = view->level;
+	if (sum->leaf && sum->sample->key.state == WP_STATE_RUNNING)
+		row->split += ns;
+	if (row->mark != sum->mark)
+		row->total += ns;
+	row->mark = sum->mark;
+	sum->leaf = false;
+	return true;
+}
+
+static void put_function(struct wp_report *r, const struct wp_pair *row)
+{
+	char time[WP_CELL], self[WP_CELL], total[WP_CELL], cpu[WP_CELL];
+	struct wp_view view;
+
+	wp_report_time(time, row->self);
+	wp_report_share(self, row->self, r->total_ns);
+	wp_report_share(cpu, row->split, r->total_ns);
+	wp_report_share(total, row->total, r->total_ns);
+	wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu, total);
+	wp_view_get(r->profile, row->loc, row->level, &view);
+	/* The row is about all of the function. */
+	view.line = 0;
+	view.guessed = view.inlined = false;
+	wp_report_name(r, &view);
+	wp_report_end(r, NUMBERS + 2 * (2 + 7) + 2);
+}
+
+void wp_report_functions(struct wp_report *r)
+{
+	struct wp_pairs rows = WP_PAIRS_INIT;
+	uint32_t shown = 0, more = 0;
+
+	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
+		struct function_sum sum = {
+			.r = r,
+			.rows = &rows,
+			.sample = &r->profile->samples[i],
+			.mark = i + 1,
+			.leaf = true,
+		};
+
+		wp_view_walk(r->profile, sum.sample->key.stack, false,
+			     sum_frame, &sum);
+	}
+	wp_pairs_sort(&rows);
+	wp_report_title(r, "Functions by their own time");
+	wp_buf_str(&r->out, "      self    share   on CPU"
+			    "    total  function\n");
+	for (uint32_t i = 0; i < rows.len; i++) {
+		if (!r->options->full &&
+		    (shown >= TOP_FUNCTIONS || !rows.v[i].self)) {
+			more++;
+			continue;
+		}
+		put_function(r, &rows.v[i]);
+		shown++;
+	}
+	if (more)
+		wp_buf_printf(&r->out, "  ... %" PRIu32 " more functions"
+				       " with less or no time of their own\n",
+			      more);
+	wp_pairs_clear(&rows);
+}

@@ -1,0 +1,180 @@
+/* text.c - the report for a terminal: its frame, and how numbers and names are
+ * shown.  Nothing a target chose is shown unescaped.
+ */
+#include "text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+void wp_report_time(char cell[WP_CELL], uint64_t ns)
+{
+	const char *unit = "s";
+	double val = (double)ns / 1e9;
+
+	if (ns && ns < 1000000) {
+		unit = "us";
+		val *= 1e6;
+	} else if (ns && ns < 1000000000) {
+		unit = "ms";
+		val *= 1e3;
+	}
+	snprintf(cell, WP_CELL, "%*.*f %s", unit[1] ? 5 : 6,
+		 val < 9.995 && ns ? 2 :
+		 val < 99.95 && ns ? 1 :
+				     0,
+		 val, unit);
+}
+
+void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all)
+{
+	snprintf(cell, WP_CELL, "%5.1f %%",
+		 all ? 100 * (double)ns / (double)all : 0.0);
+}
+
+void wp_report_title(struct wp_report *r, const char *title)
+{
+	wp_buf_printf(&r->out, "\n%s\n", title);
+}
+
+void wp_report_end(struct wp_report *r, size_t used)
+{
+	enum { LEAST = 24 };
+	size_t width = r->options->width;
+
+	/* Below that a name says nothing: better a long line. */
+	if (width)
+		width = width > used + LEAST ? width - used : LEAST;
+	wp_escape_fit(&r->out, r->name.data, r->name.len, width);
+	wp_buf_char(&r->out, '\n');
+	wp_report_fail(r, r->name.rc);
+	wp_buf_reset(&r->name);
+}
+
+void wp_report_name(struct wp_report *r, const struct wp_view *view)
+{
+	const char *place = *view->file ? view->file : view->module;
+	const char *name = wp_view_name(view);
+
+	wp_escape_terminal(&r->name, name);
+	if (view->guessed)
+		wp_buf_char(&r->name, '?');
+	if (view->kernel)
+		wp_buf_str(&r->name, " (kernel)");
+	/* "libfoo.so+0x12" says its module already. */
+	if (*place && strncmp(name, place, strlen(place))) {
+		wp_buf_str(&r->name, " (");
+		wp_escape_terminal(&r->name, place);
+		if (*view->file && view->line)
+			wp_buf_printf(&r->name, ":%" PRIu32, view->line);
+		wp_buf_char(&r->name, ')');
+	}
+	if (view->inlined)
+		wp_buf_str(&r->name, " [inlined]");
+}
+
+void wp_report_wait(struct wp_report *r, uint64_t reason)
+{
+	unsigned int wait = reason & 0xff;
+	const char *name = wp_profile_str(r->profile, (uint32_t)(reason >> 8));
+
+	wp_buf_str(&r->name, wait == WP_WAIT_NONE ?
+				     "not known" :
+				     wp_wait_name((enum wp_wait)wait));
+	if (*name) {
+		wp_buf_char(&r->name, ':');
+		wp_escape_terminal(&r->name, name);
+	}
+}
+
+static void put_date(struct wp_report *r, int64_t time_ns)
+{
+	time_t t = (time_t)(time_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm))
+		wp_buf_printf(&r->out, "%s, ", text);
+}
+
+static const char *skip_blanks(const char *s)
+{
+	return s + strspn(s, " ");
+}
+
+static void put_header(struct wp_report *r)
+{
+	const struct wp_profile_meta *meta = &r->profile->meta;
+	const char *end = wp_profile_str(r->profile, meta->target_end);
+	char all[WP_CELL], clock[WP_CELL];
+
+	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
+	wp_escape_terminal(&r->name,
+			   wp_profile_str(r->profile, meta->command_line));
+	wp_report_end(r, 0);
+	wp_report_time(clock, (uint64_t)meta->duration_ns);
+	wp_report_time(all, r->total_ns);
+	put_date(r, meta->time_ns);
+	wp_buf_printf(&r->out, "%s on the clock", skip_blanks(clock));
+	if (meta->period_ns > 0)
+		wp_buf_printf(&r->out, ", %.4g Hz asked, %.4g Hz achieved",
+			      1e9 / (double)meta->period_ns,
+			      meta->achieved_hz);
+	wp_buf_char(&r->out, '\n');
+	wp_buf_printf(&r->out,
+		      "%" PRIu32 " %s, %" PRIu64 " samples, %s of thread time\n",
+		      r->profile->nthreads,
+		      r->profile->nthreads == 1 ? "thread" : "threads",
+		      r->count, skip_blanks(all));
+	if (*end) {
+		wp_buf_str(&r->name, "the target ");
+		wp_escape_terminal(&r->name, end);
+		wp_report_end(r, 0);
+	}
+	wp_buf_str(&r->out,
+		   "\nThread time adds up the time of every thread: two threads"
+		   " that wait for 10 s\nmake 20 s.  Shares are of all thread"
+		   " time; in a call tree, of its threads'.\n");
+}
+
+static void put_counter(void *ctx, const char *line)
+{
+	struct wp_report *r = ctx;
+
+	wp_buf_str(&r->out, "  ");
+	wp_escape_terminal(&r->name, line);
+	/* Not cut: a number must not be lost. */
+	wp_buf_add(&r->out, r->name.data, r->name.len);
+	wp_buf_reset(&r->name);
+	wp_buf_char(&r->out, '\n');
+}
+
+int wp_write_text(const struct wp_profile *profile,
+		  const struct wp_text_options *options, FILE *out)
+{
+	struct wp_report r = { .profile = profile, .options = options };
+	int rc;
+
+	for (uint32_t i = 0; i < profile->nsamples; i++) {
+		r.total_ns += profile->samples[i].wall_ns;
+		r.count += profile->samples[i].count;
+	}
+	put_header(&r);
+	if (r.total_ns) {
+		wp_report_states(&r);
+		wp_report_sites(&r);
+		wp_report_functions(&r);
+		wp_report_trees(&r);
+	} else {
+		wp_buf_str(&r.out, "\nNo thread was seen for any time.\n");
+	}
+	wp_report_title(&r, "How it was recorded");
+	wp_counters_lines(profile, put_counter, &r);
+	wp_report_fail(&r, r.name.rc);
+	wp_buf_clear(&r.name);
+	if (r.rc)
+		wp_buf_clear(&r.out);
+	rc = wp_buf_finish(&r.out, out);
+	return r.rc ? r.rc : rc;
+}

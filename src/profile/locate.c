@@ -1,0 +1,261 @@
+/* locate.c - see wallprof/profile.h: stacks to locations, lines, functions. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slots.h"
+#include "wallprof/hash.h"
+#include "wallprof/profile.h"
+#include "wallprof/vec.h"
+
+/* The table of locations is needed only while they are made. */
+struct locator {
+	struct wp_profile *profile;
+	uint32_t *slot;
+	uint32_t nslots;
+};
+
+static uint64_t hash_function(const struct wp_profile *profile, uint32_t index)
+{
+	const struct wp_profile_function *f = &profile->functions[index];
+
+	return wp_hash_bytes(0, f, sizeof(*f));
+}
+
+static uint32_t *find_function(const struct wp_profile *profile,
+			       const struct wp_profile_function *want)
+{
+	uint32_t mask = profile->nfunction_slots - 1;
+	uint32_t i = (uint32_t)wp_hash_bytes(0, want, sizeof(*want)) & mask;
+
+	for (;; i = (i + 1) & mask) {
+		uint32_t *slot = &profile->function_slot[i];
+
+		if (!*slot || !memcmp(&profile->functions[*slot - 1], want,
+				      sizeof(*want)))
+			return slot;
+	}
+}
+
+uint32_t wp_profile_add_function(struct wp_profile *profile,
+				 const struct wp_profile_function *function)
+{
+	uint32_t *slot;
+
+	if (WP_VEC_ROOM(profile->functions, profile->nfunctions,
+			profile->cap_functions, 1) ||
+	    wp_slots_room(profile, &profile->function_slot,
+			  &profile->nfunction_slots, profile->nfunctions,
+			  hash_function))
+		return UINT32_MAX;
+	slot = find_function(profile, function);
+	if (!*slot) {
+		profile->functions[profile->nfunctions] = *function;
+		*slot = ++profile->nfunctions;
+	}
+	return *slot - 1;
+}
+
+int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
+			struct wp_profile_line line)
+{
+	struct wp_profile_location *location = &profile->locations[loc];
+
+	if (!location->nlines)
+		location->line_first = profile->nlines;
+	assert(location->line_first + location->nlines == profile->nlines);
+	if (WP_VEC_ROOM(profile->lines, profile->nlines, profile->cap_lines, 1))
+		return -ENOMEM;
+	profile->lines[profile->nlines++] = line;
+	location->nlines++;
+	return 0;
+}
+
+static bool same_location(const struct wp_profile_location *a,
+			  const struct wp_profile_location *b)
+{
+	return a->avma == b->avma && a->mapping == b->mapping &&
+	       a->text == b->text && a->guessed == b->guessed;
+}
+
+static uint64_t location_hash(const struct wp_profile_location *l)
+{
+	return wp_hash_u64(wp_hash_u64(l->avma + l->guessed) ^
+			   ((uint64_t)l->mapping << 32 | l->text));
+}
+
+static uint64_t hash_location(const struct wp_profile *profile, uint32_t index)
+{
+	return location_hash(&profile->locations[index]);
+}
+
+/* A text or a kernel function is its own name. */
+static int name_location(struct wp_profile *profile, uint32_t loc)
+{
+	uint32_t text = profile->locations[loc].text;
+	struct wp_profile_function function = {
+		.name = text,
+		.system_name = text,
+	};
+	uint32_t index = wp_profile_add_function(profile, &function);
+
+	if (index == UINT32_MAX)
+		return -ENOMEM;
+	return wp_profile_add_line(profile, loc, (struct wp_profile_line){
+						.function = index });
+}
+
+static int intern_location(struct locator *l,
+			   const struct wp_profile_location *want,
+			   uint32_t *ret_index)
+{
+	struct wp_profile *profile = l->profile;
+	uint32_t i;
+
+	if (WP_VEC_ROOM(profile->locations, profile->nlocations,
+			profile->cap_locations, 1) ||
+	    wp_slots_room(profile, &l->slot, &l->nslots, profile->nlocations,
+			  hash_location))
+		return -ENOMEM;
+	for (i = (uint32_t)location_hash(want) & (l->nslots - 1); l->slot[i];
+	     i = (i + 1) & (l->nslots - 1)) {
+		*ret_index = l->slot[i] - 1;
+		if (same_location(&profile->locations[*ret_index], want))
+			return 0;
+	}
+	*ret_index = profile->nlocations;
+	profile->locations[profile->nlocations] = *want;
+	l->slot[i] = ++profile->nlocations;
+	return want->text ? name_location(profile, *ret_index) : 0;
+}
+
+/* The mapping ID if AVMA lies inside it: the address before a return address
+ * at the very start of a mapping does not. */
+static uint32_t mapping_of(const struct wp_profile *profile, uint32_t id,
+			   uint64_t avma)
+{
+	const struct wp_profile_mapping *m;
+
+	if (id == WP_MAPPING_NONE || id >= profile->nmappings)
+		return WP_MAPPING_NONE;
+	m = &profile->mappings[id];
+	return m->start_avma <= avma && avma < m->end_avma ? id :
+							     WP_MAPPING_NONE;
+}
+
+static int locate_frame(struct locator *l, const struct wp_frame *frame,
+			uint32_t *ret_index)
+{
+	struct wp_profile_location want = { 0 };
+
+	if (frame->flags & WP_FRAME_KERNEL) {
+		want.mapping = WP_MAPPING_KERNEL;
+		want.text = (uint32_t)frame->pc_avma;
+	} else {
+		want.avma = wp_frame_lookup_avma(frame);
+		want.mapping =
+			mapping_of(l->profile, frame->mapping, want.avma);
+		want.guessed = frame->flags & WP_FRAME_GUESSED;
+	}
+	return intern_location(l, &want, ret_index);
+}
+
+/* What the module where a walk ended is called, NULL if it says nothing about
+ * how the walk ended. */
+static const char *end_module(const struct wp_profile *profile,
+			      const struct wp_profile_stack *stack)
+{
+	const char *path, *slash;
+
+	switch (stack->end) {
+	case WP_END_NO_INFO:
+	case WP_END_BAD_INFO:
+	case WP_END_UNKNOWN_REG:
+	case WP_END_NO_PROGRESS:
+		break;
+	default:
+		return NULL;
+	}
+	if (stack->end_mapping == WP_MAPPING_NONE ||
+	    stack->end_mapping >= profile->nmappings)
+		return NULL;
+	path = wp_profile_str(profile,
+			      profile->mappings[stack->end_mapping].path);
+	if (!*path)
+		return "anonymous memory";
+	slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The text that stands for what STACK lacks; "" when it lacks nothing. */
+static void end_text(const struct wp_profile *profile,
+		     const struct wp_profile_stack *stack, char *text,
+		     size_t size)
+{
+	const char *why = wp_stack_end_text((enum wp_stack_end)stack->end);
+	const char *module = end_module(profile, stack);
+
+	text[0] = '\0';
+	if (!stack->depth && (stack->end == WP_END_ROOT ||
+			      stack->end == WP_END_EMPTY))
+		snprintf(text, size, "[no stack]");
+	else if (!stack->depth || stack->end != WP_END_ROOT)
+		snprintf(text, size, "[%s: %s%s%.200s]",
+			 stack->depth ? "truncated" : "no stack", why,
+			 module ? " in " : "", module ? module : "");
+}
+
+static int locate_end(struct locator *l, const struct wp_profile_stack *stack,
+		      uint32_t *ret_index)
+{
+	struct wp_profile_location want = { 0 };
+	char text[512];
+
+	end_text(l->profile, stack, text, sizeof(text));
+	want.text = wp_intern_add_str(&l->profile->strings, text);
+	if (want.text == UINT32_MAX)
+		return -ENOMEM;
+	return intern_location(l, &want, ret_index);
+}
+
+static int locate_stack(struct locator *l, struct wp_profile_stack *stack)
+{
+	struct wp_profile *profile = l->profile;
+	uint32_t *pool;
+	int rc;
+
+	if (WP_VEC_ROOM(profile->loc_pool, profile->nloc_pool,
+			profile->cap_loc_pool, (uint64_t)stack->depth + 1))
+		return -ENOMEM;
+	pool = profile->loc_pool + profile->nloc_pool;
+	stack->loc_first = profile->nloc_pool;
+	stack->nlocs = stack->depth;
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		rc = locate_frame(l, &profile->frames[stack->first + i],
+				  &pool[i]);
+		if (rc)
+			return rc;
+	}
+	if (!stack->depth || stack->end != WP_END_ROOT) {
+		rc = locate_end(l, stack, &pool[stack->nlocs++]);
+		if (rc)
+			return rc;
+	}
+	profile->nloc_pool += stack->nlocs;
+	return 0;
+}
+
+int wp_profile_locate(struct wp_profile *profile)
+{
+	struct locator l = { .profile = profile };
+	int rc = 0;
+
+	profile->nlocations = 0;
+	profile->nloc_pool = 0;
+	profile->nlines = 0;
+	for (uint32_t i = 0; i < profile->nstacks && !rc; i++)
+		rc = locate_stack(&l, &profile->stacks[i]);
+	free(l.slot);
+	return rc;
+}

@@ -1,0 +1,155 @@
+/* profile.c - see wallprof/profile.h: threads, mappings and samples. */
+#include "wallprof/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "slots.h"
+#include "wallprof/hash.h"
+#include "wallprof/vec.h"
+
+_Static_assert(sizeof(struct wp_sample_key) == 16,
+	       "keys are compared by their bytes, so they have no padding");
+
+int wp_slots_room(const struct wp_profile *profile, uint32_t **slot,
+		  uint32_t *nslots, uint32_t len,
+		  uint64_t (*hash)(const struct wp_profile *, uint32_t index))
+{
+	uint32_t n = *nslots ? 2 * *nslots : 256;
+	uint32_t *new_slot;
+
+	if (len < *nslots / 2)
+		return 0;
+	if (!n)
+		return -ENOMEM;
+	new_slot = calloc(n, sizeof(*new_slot));
+	if (!new_slot)
+		return -ENOMEM;
+	for (uint32_t index = 0; index < len; index++) {
+		uint32_t i = (uint32_t)hash(profile, index) & (n - 1);
+
+		while (new_slot[i])
+			i = (i + 1) & (n - 1);
+		new_slot[i] = index + 1;
+	}
+	free(*slot);
+	*slot = new_slot;
+	*nslots = n;
+	return 0;
+}
+
+int wp_profile_init(struct wp_profile *profile)
+{
+	static const struct wp_profile_mapping unused;
+
+	*profile = (struct wp_profile){ .strings = WP_INTERN_INIT };
+	if (wp_intern_add(&profile->strings, "", 0) == UINT32_MAX ||
+	    wp_profile_add_mapping(profile, &unused) == UINT32_MAX) {
+		wp_profile_clear(profile);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void wp_profile_clear(struct wp_profile *profile)
+{
+	wp_intern_clear(&profile->strings);
+	free(profile->mappings);
+	free(profile->threads);
+	free(profile->frames);
+	free(profile->stacks);
+	free(profile->samples);
+	free(profile->stack_slot);
+	free(profile->sample_slot);
+	free(profile->locations);
+	free(profile->loc_pool);
+	free(profile->lines);
+	free(profile->functions);
+	free(profile->function_slot);
+	*profile = (struct wp_profile){ .strings = WP_INTERN_INIT };
+}
+
+uint32_t wp_profile_add_mapping(struct wp_profile *profile,
+				const struct wp_profile_mapping *mapping)
+{
+	if (WP_VEC_ROOM(profile->mappings, profile->nmappings,
+			profile->cap_mappings, 1))
+		return UINT32_MAX;
+	profile->mappings[profile->nmappings] = *mapping;
+	return profile->nmappings++;
+}
+
+uint32_t wp_profile_add_thread(struct wp_profile *profile,
+			       const struct wp_profile_thread *thread)
+{
+	if (WP_VEC_ROOM(profile->threads, profile->nthreads,
+			profile->cap_threads, 1))
+		return UINT32_MAX;
+	profile->threads[profile->nthreads] = *thread;
+	return profile->nthreads++;
+}
+
+static uint64_t hash_sample(const struct wp_profile *profile, uint32_t index)
+{
+	const struct wp_sample_key *key = &profile->samples[index].key;
+
+	return wp_hash_bytes(0, key, sizeof(*key));
+}
+
+/* The slot of KEY's sample, or the free one where it belongs. */
+static uint32_t *find_sample(const struct wp_profile *profile,
+			     const struct wp_sample_key *key)
+{
+	uint32_t mask = profile->nsample_slots - 1;
+	uint32_t i = (uint32_t)wp_hash_bytes(0, key, sizeof(*key)) & mask;
+
+	for (;; i = (i + 1) & mask) {
+		uint32_t *slot = &profile->sample_slot[i];
+
+		if (!*slot || !memcmp(&profile->samples[*slot - 1].key, key,
+				      sizeof(*key)))
+			return slot;
+	}
+}
+
+static int new_sample(struct wp_profile *profile,
+		      const struct wp_sample_key *key)
+{
+	int rc;
+
+	rc = WP_VEC_ROOM(profile->samples, profile->nsamples,
+			 profile->cap_samples, 1);
+	if (!rc)
+		rc = wp_slots_room(profile, &profile->sample_slot,
+				   &profile->nsample_slots, profile->nsamples,
+				   hash_sample);
+	if (rc)
+		return rc;
+	profile->samples[profile->nsamples] =
+		(struct wp_profile_sample){ .key = *key };
+	*find_sample(profile, key) = ++profile->nsamples;
+	return 0;
+}
+
+int wp_profile_add_sample(struct wp_profile *profile,
+			  const struct wp_sample_key *key, uint64_t count,
+			  uint64_t wall_ns)
+{
+	struct wp_profile_sample *sample;
+
+	if (!profile->nsample_slots || !*find_sample(profile, key)) {
+		int rc = new_sample(profile, key);
+
+		if (rc)
+			return rc;
+	}
+	sample = &profile->samples[*find_sample(profile, key) - 1];
+	sample->count += count;
+	sample->wall_ns += wall_ns;
+	return 0;
+}
+
+const char *wp_profile_str(const struct wp_profile *profile, uint32_t id)
+{
+	return wp_intern_str(&profile->strings, id);
+}
