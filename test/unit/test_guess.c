@@ -1,0 +1,441 @@
+/* test_guess.c - steps without unwind info, over code and a stack that are
+ * arrays.
+ *
+ * Layer: unwind.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "../../unwind/step.h"
+#include "fake_elf.h"
+
+#if defined(__x86_64__)
+
+enum {
+	DW_RBX = 3,
+	DW_RBP = 6,
+	DW_R12 = 12,
+	/* Where the fixture has a call, and what it calls. */
+	CALL = 0x100,
+	CODE_SIZE = 0x400,
+};
+
+#define CODE UINT64_C(0x400000)
+#define STACK UINT64_C(0x7ffc00000000)
+
+struct fixture {
+	uint8_t code[CODE_SIZE];
+	uint64_t stack[128];
+	struct wp_unwind_module module;
+	struct wp_unwind_modules modules;
+	struct wp_mem mem;
+	struct wp_regs regs;
+	struct wp_step step;
+};
+
+static int read_range(const void *from, uint64_t start_avma, size_t size,
+		      uint64_t avma, void *buf, size_t len)
+{
+	if (avma < start_avma || len > size ||
+	    avma - start_avma > size - len)
+		return -EFAULT;
+	memcpy(buf, (const uint8_t *)from + (avma - start_avma), len);
+	return 0;
+}
+
+static int read_mem(void *ctx, uint64_t avma, void *buf, size_t len)
+{
+	const struct fixture *f = ctx;
+
+	if (!read_range(f->code, CODE, sizeof(f->code), avma, buf, len))
+		return 0;
+	return read_range(f->stack, STACK, sizeof(f->stack), avma, buf, len);
+}
+
+/* A thread at PC with sp at the stack's first word; code of int3. */
+static void start(struct fixture *f, uint64_t pc_avma)
+{
+	memset(f, 0, sizeof(*f));
+	memset(f->code, 0xcc, sizeof(f->code));
+	f->module = (struct wp_unwind_module){
+		.start_avma = CODE,
+		.end_avma = CODE + CODE_SIZE,
+		.bias = CODE,
+		.mapping = 1,
+	};
+	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
+	f->mem = (struct wp_mem){ read_mem, f };
+	wp_reg_set(&f->regs, WP_REG_PC, pc_avma);
+	wp_reg_set(&f->regs, WP_REG_SP, STACK);
+	f->step = (struct wp_step){ .module = &f->module,
+				    .regs = &f->regs,
+				    .mem = &f->mem };
+}
+
+/* Put LEN bytes of a call at CALL; returns the address behind it. */
+static uint64_t put_call(struct fixture *f, const void *insn, size_t len)
+{
+	memcpy(f->code + CALL, insn, len);
+	return CODE + CALL + len;
+}
+
+static uint64_t put_direct_call(struct fixture *f)
+{
+	return put_call(f, "\xe8\x11\x22\x33\x44", 5);
+}
+
+static enum wp_step_result guess(struct fixture *f)
+{
+	return wp_step_guess(&f->step, &f->modules);
+}
+
+/* The frame pointer is at word 10 of the stack, its record says RETURN. */
+static void put_frame(struct fixture *f, uint64_t return_avma)
+{
+	wp_reg_set(&f->regs, DW_RBP, STACK + 80);
+	f->stack[10] = STACK + 400;
+	f->stack[11] = return_avma;
+}
+
+static void frame_pointer_is_followed(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + 0x200);
+	put_frame(&f, put_direct_call(&f));
+	wp_reg_set(&f.regs, DW_RBX, 1);
+	f.step.is_return = true;
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	assert_int_equal(f.regs.v[WP_REG_PC], CODE + CALL + 5);
+	assert_int_equal(f.regs.v[WP_REG_SP], STACK + 96);
+	assert_int_equal(f.step.cfa_avma, STACK + 96);
+	assert_int_equal(f.regs.v[DW_RBP], STACK + 400);
+	/* The frame may have saved it anywhere. */
+	assert_false(wp_reg_known(&f.regs, DW_RBX));
+	assert_false(f.step.is_signal);
+}
+
+static void every_form_of_call_is_known(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} calls[] = {
+		{ "\xe8\x00\x00\x00\x00", 5 },
+		/* *%rax; *%r11 */
+		{ "\xff\xd0", 2 },
+		{ "\x41\xff\xd3", 3 },
+		/* *(%rax); *0x8(%rbx); *0x12345678(%rbx) */
+		{ "\xff\x10", 2 },
+		{ "\xff\x53\x08", 3 },
+		{ "\xff\x93\x78\x56\x34\x12", 6 },
+		/* *0x0(%rip); *0x1234(,%rax,8) */
+		{ "\xff\x15\x00\x00\x00\x00", 6 },
+		{ "\xff\x14\xc5\x34\x12\x00\x00", 7 },
+		/* *(%rax,%rbx,8); *0x8(%rsp); *0x12345678(%rsp) */
+		{ "\xff\x14\xd8", 3 },
+		{ "\xff\x54\x24\x08", 4 },
+		{ "\xff\x94\x24\x78\x56\x34\x12", 7 },
+		/* *(%r12); *0x8(%r13); notrack *%rax */
+		{ "\x41\xff\x14\x24", 4 },
+		{ "\x41\xff\x55\x08", 4 },
+		{ "\x3e\xff\xd0", 3 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_call(&f, calls[i].bytes, calls[i].len));
+		assert_int_equal(guess(&f), WP_STEP_OK);
+	}
+}
+
+static void what_is_no_call_is_refused(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} others[] = {
+		/* jmp; jmp *%rax; push (%rax); inc %eax; mov %rsp,%rbp */
+		{ "\xe9\x00\x00\x00\x00", 5 },
+		{ "\xff\xe0", 2 },
+		{ "\xff\x30", 2 },
+		{ "\xff\xc0", 2 },
+		{ "\x48\x89\xe5", 3 },
+		/* A call that has one byte more than is before the address. */
+		{ "\xff\x53", 2 },
+		{ "\xff\x14", 2 },
+		{ "\xe8\x00\x00\x00", 4 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_call(&f, others[i].bytes, others[i].len));
+		assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+	}
+}
+
+static void return_address_must_be_in_a_module(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + 0x200);
+	put_direct_call(&f);
+	/* Right behind the call, and yet nowhere. */
+	f.module.start_avma = CODE + CALL + 5;
+	put_frame(&f, CODE + CALL + 5);
+	assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+	/* The module's last instruction is the call. */
+	f.module.start_avma = CODE;
+	f.module.end_avma = CODE + CALL + 5;
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	/* Its first bytes end what looks like a call. */
+	start(&f, CODE + 0x200);
+	put_direct_call(&f);
+	f.module.start_avma = CODE + CALL + 1;
+	put_frame(&f, CODE + CALL + 5);
+	assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+}
+
+static void odd_frame_pointers_are_refused(void **state)
+{
+	static const uint64_t odd[] = {
+		0, STACK - 8, STACK + 4, UINT64_MAX - 7,
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_direct_call(&f));
+		wp_reg_set(&f.regs, DW_RBP, odd[i]);
+		assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+	}
+	start(&f, CODE + 0x200);
+	assert_int_equal(guess(&f), WP_STEP_UNKNOWN_REG);
+	wp_reg_set(&f.regs, DW_RBP, STACK + sizeof(f.stack) - 8);
+	assert_int_equal(guess(&f), WP_STEP_UNREADABLE);
+}
+
+static void cleared_frame_record_is_the_root(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + 0x200);
+	put_frame(&f, 0);
+	f.stack[10] = 0;
+	assert_int_equal(guess(&f), WP_STEP_ROOT);
+	f.stack[10] = STACK + 400;
+	assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+}
+
+static void code_in_no_module_has_a_frame_pointer_at_most(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, UINT64_C(0x10000));
+	put_frame(&f, put_direct_call(&f));
+	f.step.module = NULL;
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	assert_int_equal(f.regs.v[WP_REG_PC], CODE + CALL + 5);
+}
+
+static void system_call_stub_returns_to_its_caller(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + 0x202);
+	memcpy(f.code + 0x200, "\x0f\x05\xc3", 3);
+	f.stack[0] = put_direct_call(&f);
+	wp_reg_set(&f.regs, DW_R12, 7);
+	wp_reg_set(&f.regs, 0, 8);
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	assert_int_equal(f.regs.v[WP_REG_PC], f.stack[0]);
+	assert_int_equal(f.step.cfa_avma, STACK + 8);
+	assert_int_equal(f.regs.v[DW_R12], 7);
+	assert_false(wp_reg_known(&f.regs, 0));
+
+	/* No return address on top: the frame pointer says where it is. */
+	start(&f, CODE + 0x202);
+	memcpy(f.code + 0x200, "\x0f\x05\xc3", 3);
+	put_frame(&f, put_direct_call(&f));
+	f.stack[0] = 12345;
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	assert_int_equal(f.step.cfa_avma, STACK + 96);
+
+	/* A return address is no place where a thread stopped. */
+	start(&f, CODE + 0x202);
+	memcpy(f.code + 0x200, "\x0f\x05\xc3", 3);
+	f.stack[0] = put_direct_call(&f);
+	f.step.is_return = true;
+	assert_int_equal(guess(&f), WP_STEP_UNKNOWN_REG);
+}
+
+static void plt_stub_returns_to_its_caller(void **state)
+{
+	static const struct {
+		const char *stub;
+		size_t len;
+		/* From its start to the pc; what is pushed by then. */
+		size_t at;
+		size_t pushed;
+	} stubs[] = {
+		/* jmp *0x1234(%rip); push $5; jmp PLT0 */
+		{ "\xff\x25\x34\x12\0\0\x68\5\0\0\0\xe9\0\0\0\0", 16, 0, 0 },
+		{ "\xff\x25\x34\x12\0\0\x68\5\0\0\0\xe9\0\0\0\0", 16, 6, 0 },
+		{ "\xff\x25\x34\x12\0\0\x68\5\0\0\0\xe9\0\0\0\0", 16, 11, 1 },
+		/* endbr64; bnd jmp *0x1234(%rip) */
+		{ "\xf3\x0f\x1e\xfa\xf2\xff\x25\x34\x12\0\0", 11, 0, 0 },
+		{ "\xf3\x0f\x1e\xfa\xf2\xff\x25\x34\x12\0\0", 11, 4, 0 },
+		/* endbr64; jmp *0x1234(%rip) */
+		{ "\xf3\x0f\x1e\xfa\xff\x25\x34\x12\0\0", 10, 0, 0 },
+		/* endbr64; push $5; bnd jmp PLT0 */
+		{ "\xf3\x0f\x1e\xfa\x68\5\0\0\0\xf2\xe9\0\0\0\0", 15, 0, 0 },
+		{ "\xf3\x0f\x1e\xfa\x68\5\0\0\0\xf2\xe9\0\0\0\0", 15, 9, 1 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stubs) / sizeof(stubs[0]); i++) {
+		start(&f, CODE + 0x200 + stubs[i].at);
+		memcpy(f.code + 0x200, stubs[i].stub, stubs[i].len);
+		f.stack[0] = 5;
+		f.stack[stubs[i].pushed] = put_direct_call(&f);
+		assert_int_equal(guess(&f), WP_STEP_OK);
+		assert_int_equal(f.regs.v[WP_REG_PC], CODE + CALL + 5);
+		assert_int_equal(f.step.cfa_avma,
+				 STACK + 8 * (stubs[i].pushed + 1));
+	}
+}
+
+/* A struct ucontext where the kernel puts it: at sp in the trampoline. */
+static void put_sigframe(struct fixture *f)
+{
+	static const int gregs[] = {
+		/* By DWARF number: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+		REG_RBP, REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12,
+		REG_R13, REG_R14, REG_R15, REG_RIP,
+	};
+	ucontext_t uc;
+
+	memset(&uc, 0, sizeof(uc));
+	for (int i = 0; i < WP_NREGS; i++)
+		uc.uc_mcontext.gregs[gregs[i]] = 1000 + i;
+	memcpy(f->stack, &uc, sizeof(uc) < sizeof(f->stack) ?
+				     sizeof(uc) : sizeof(f->stack));
+}
+
+static void signal_trampoline_gives_all_registers(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t len;
+		size_t at;
+	} trampolines[] = {
+		/* mov $15,%rax; syscall */
+		{ "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9, 0 },
+		{ "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9, 7 },
+		/* mov $15,%eax; syscall */
+		{ "\xb8\x0f\0\0\0\x0f\x05", 7, 0 },
+		{ "\xb8\x0f\0\0\0\x0f\x05", 7, 5 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		start(&f, CODE + 0x200 + trampolines[i].at);
+		memcpy(f.code + 0x200, trampolines[i].code,
+		       trampolines[i].len);
+		put_sigframe(&f);
+		f.step.is_return = true;
+		assert_int_equal(guess(&f), WP_STEP_OK);
+		assert_true(f.step.is_signal);
+		assert_int_equal(f.regs.known, (1u << WP_NREGS) - 1);
+		for (unsigned int n = 0; n < WP_NREGS; n++)
+			assert_int_equal(f.regs.v[n], 1000 + n);
+	}
+	/* Another system call. */
+	start(&f, CODE + 0x200);
+	memcpy(f.code + 0x200, "\x48\xc7\xc0\x0e\0\0\0\x0f\x05", 9);
+	assert_int_equal(guess(&f), WP_STEP_UNKNOWN_REG);
+	/* The frame is cut off. */
+	start(&f, CODE + 0x200);
+	memcpy(f.code + 0x200, trampolines[0].code, 9);
+	wp_reg_set(&f.regs, WP_REG_SP, STACK + sizeof(f.stack) - 100);
+	assert_int_equal(guess(&f), WP_STEP_UNREADABLE);
+	assert_false(f.step.is_signal);
+}
+
+static void code_is_read_from_the_image(void **state)
+{
+	static struct fake_elf elf;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	struct fixture f;
+
+	(void)state;
+	memcpy(elf.bytes + FAKE_TEXT, "\xe8\0\0\0\0", 5);
+	assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
+	/* Mapped where the memory of the fixture has nothing. */
+	start(&f, UINT64_C(0x500000) + FAKE_TEXT + 0x20);
+	f.module = (struct wp_unwind_module){
+		.start_avma = UINT64_C(0x500000) + FAKE_TEXT,
+		.end_avma = UINT64_C(0x500000) + FAKE_HDR,
+		.bias = UINT64_C(0x500000),
+		.image = &image,
+	};
+	put_frame(&f, UINT64_C(0x500000) + FAKE_TEXT + 5);
+	assert_int_equal(guess(&f), WP_STEP_OK);
+	put_frame(&f, UINT64_C(0x500000) + FAKE_TEXT + 6);
+	start(&f, UINT64_C(0x500000) + FAKE_TEXT + 0x20);
+	put_frame(&f, UINT64_C(0x500000) + FAKE_TEXT + 5);
+	/* Without it there is nothing to read. */
+	f.module.start_avma = UINT64_C(0x500000) + FAKE_TEXT;
+	f.module.end_avma = UINT64_C(0x500000) + FAKE_HDR;
+	assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+	fake_close(&elf, &image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frame_pointer_is_followed),
+		cmocka_unit_test(every_form_of_call_is_known),
+		cmocka_unit_test(what_is_no_call_is_refused),
+		cmocka_unit_test(return_address_must_be_in_a_module),
+		cmocka_unit_test(odd_frame_pointers_are_refused),
+		cmocka_unit_test(cleared_frame_record_is_the_root),
+		cmocka_unit_test(code_in_no_module_has_a_frame_pointer_at_most),
+		cmocka_unit_test(system_call_stub_returns_to_its_caller),
+		cmocka_unit_test(plt_stub_returns_to_its_caller),
+		cmocka_unit_test(signal_trampoline_gives_all_registers),
+		cmocka_unit_test(code_is_read_from_the_image),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+/* The patterns above are of x86-64. */
+int main(void)
+{
+	return 0;
+}
+
+#endif

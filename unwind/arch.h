@@ -1,0 +1,65 @@
+/* arch.h - what the unwinder knows about the machine and its kernel's ABI.
+ *
+ * Layer: unwind.  Private to unwind/; one arch_MACHINE.c implements it.
+ */
+#ifndef WP_ARCH_H
+#define WP_ARCH_H
+
+#include "step.h"
+
+/* Registers that a call leaves as they were, a bit per DWARF number. */
+#if defined(__x86_64__)
+/* System V psABI, figure 3.4: rbx, rbp, r12 to r15. */
+#define WP_ARCH_CALLEE_SAVED (UINT64_C(0xf) << 12 | 1u << 6 | 1u << 3)
+/* A call pushes its return address: every frame has a stack slot. */
+#define WP_ARCH_FRAMES_TAKE_STACK 1
+#elif defined(__aarch64__)
+/* AAPCS64, 6.1.1: x19 to x29. */
+#define WP_ARCH_CALLEE_SAVED (UINT64_C(0x7ff) << 19)
+#define WP_ARCH_FRAMES_TAKE_STACK 0
+#endif
+
+/* The two words that a frame pointer points to, on both machines. */
+struct wp_frame_record {
+	uint64_t caller_fp;
+	uint64_t return_avma;
+};
+
+/* Read LEN bytes of code at AVMA: out of MODULE's file where it has one, else
+ * out of MEM.  MODULE may be NULL.  0 or -EFAULT.
+ */
+WP_MUST_CHECK
+int wp_code_read(const struct wp_unwind_module *module,
+		 const struct wp_mem *mem, uint64_t avma, void *buf,
+		 size_t len);
+
+static inline int wp_mem_u64(const struct wp_mem *mem, uint64_t avma,
+			     uint64_t *ret)
+{
+	return mem->read(mem->ctx, avma, ret, sizeof(*ret));
+}
+
+/* A pc as it came from the stack without what the machine hides in it. */
+uint64_t wp_arch_code_avma(uint64_t avma);
+
+/* The instruction before AVMA, which MODULE holds, is a call. */
+bool wp_arch_follows_call(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t avma);
+
+/* The code at PC_AVMA enters sigreturn: a signal handler's trampoline. */
+bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t pc_avma);
+
+/* STEP's pc is in a trampoline: take all registers from the kernel's frame at
+ * sp.  WP_STEP_OK, or WP_STEP_UNREADABLE.
+ */
+enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
+
+/* STEP's pc is exact and in code that keeps nothing on the stack (a bare
+ * system call, a PLT stub): true, with the return address and the caller's sp.
+ */
+bool wp_arch_find_stub_return(const struct wp_step *step,
+			      uint64_t *ret_return_avma,
+			      uint64_t *ret_sp_avma);
+
+#endif

@@ -1,0 +1,109 @@
+/* arch_aarch64.c - see arch.h. */
+#include "arch.h"
+
+#if defined(__aarch64__)
+
+enum {
+	/* mov x8, #139 (__NR_rt_sigreturn); svc #0. */
+	INSN_MOV_X8_SIGRETURN = 0xd2801168,
+	INSN_SVC = 0xd4000001,
+	/* blr xN and its authenticated forms blraaz, blrabz, blraa, blrab. */
+	INSN_BLR = 0xd63f0000,
+	/* struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then
+	 * struct ucontext (uapi/asm/ucontext.h), whose sigcontext is aligned
+	 * to 16 behind 168 bytes and starts with fault_address. */
+	SIGINFO_LEN = 128,
+	UC_SIGCONTEXT = 176,
+	SIGCONTEXT_REGS = SIGINFO_LEN + UC_SIGCONTEXT + 8,
+};
+
+uint64_t wp_arch_code_avma(uint64_t avma)
+{
+	/* Pointer authentication signs the bits above the address; bit 55
+	 * says which half it is in (Arm ARM, AddPAC).  The mask of the target
+	 * (NT_ARM_PAC_MASK) is not known here: 48 bits of address are what
+	 * Linux gives unless a larger space is asked for. */
+	const uint64_t sign = UINT64_C(0xffff) << 48;
+
+	return avma & UINT64_C(1) << 55 ? avma | sign : avma & ~sign;
+}
+
+static bool read_insn(const struct wp_unwind_module *module,
+		      const struct wp_mem *mem, uint64_t avma, uint32_t *ret)
+{
+	return !(avma & 3) &&
+	       !wp_code_read(module, mem, avma, ret, sizeof(*ret));
+}
+
+bool wp_arch_follows_call(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t avma)
+{
+	uint32_t insn;
+
+	if (avma - module->start_avma < 4 ||
+	    !read_insn(module, mem, avma - 4, &insn))
+		return false;
+	/* bl; blr; blraaz and blrabz; blraa and blrab. */
+	return (insn & 0xfc000000) == 0x94000000 ||
+	       (insn & 0xfffffc1f) == INSN_BLR ||
+	       (insn & 0xfffff81f) == 0xd63f081f ||
+	       (insn & 0xfffff800) == 0xd73f0800;
+}
+
+bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t pc_avma)
+{
+	uint32_t insn, other;
+
+	if (!read_insn(module, mem, pc_avma, &insn))
+		return false;
+	if (insn == INSN_MOV_X8_SIGRETURN)
+		return read_insn(module, mem, pc_avma + 4, &other) &&
+		       other == INSN_SVC;
+	/* Stopped between the two. */
+	return insn == INSN_SVC &&
+	       read_insn(module, mem, pc_avma - 4, &other) &&
+	       other == INSN_MOV_X8_SIGRETURN;
+}
+
+enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
+{
+	/* regs[31], sp, pc: in the order of their DWARF numbers. */
+	uint64_t frame_avma = step->regs->v[WP_REG_SP];
+	uint64_t saved[WP_NREGS];
+
+	if (step->mem->read(step->mem->ctx, frame_avma + SIGCONTEXT_REGS,
+			    saved, sizeof(saved)))
+		return WP_STEP_UNREADABLE;
+	for (unsigned int i = 0; i < WP_NREGS; i++)
+		wp_reg_set(step->regs, i, saved[i]);
+	step->cfa_avma = step->regs->v[WP_REG_SP];
+	step->is_signal = true;
+	return WP_STEP_OK;
+}
+
+bool wp_arch_find_stub_return(const struct wp_step *step,
+			      uint64_t *ret_return_avma,
+			      uint64_t *ret_sp_avma)
+{
+	uint64_t pc_avma = step->regs->v[WP_REG_PC];
+	uint32_t insn[4];
+	bool is_stub;
+
+	if (!wp_reg_known(step->regs, WP_REG_LR))
+		return false;
+	is_stub = read_insn(step->module, step->mem, pc_avma - 4, insn) &&
+		  insn[0] == INSN_SVC;
+	/* PLT: adrp x16; ldr x17, [x16]; add x16, x16; br x17. */
+	if (!is_stub &&
+	    !wp_code_read(step->module, step->mem, pc_avma, insn,
+			  sizeof(insn)))
+		is_stub = (insn[0] & 0x9f00001f) == 0x90000010 &&
+			  (insn[1] & 0xffc003ff) == 0xf9400211 &&
+			  insn[3] == 0xd61f0220;
+	*ret_return_avma = wp_arch_code_avma(step->regs->v[WP_REG_LR]);
+	*ret_sp_avma = step->regs->v[WP_REG_SP];
+	return is_stub;
+}
+
+#endif

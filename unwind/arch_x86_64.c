@@ -1,0 +1,176 @@
+/* arch_x86_64.c - see arch.h. */
+#include "arch.h"
+
+#if defined(__x86_64__)
+
+#include <string.h>
+
+enum {
+	/* The longest indirect call without REX: ff /2, SIB, disp32. */
+	CALL_MAX = 7,
+	SYSCALL_LEN = 2,
+};
+
+uint64_t wp_arch_code_avma(uint64_t avma)
+{
+	return avma;
+}
+
+/* Length of the call `ff /2` whose ModRM byte is at P[1], 0 if it is none
+ * (Intel SDM vol. 2, tables 2-2 and 2-3). */
+static size_t indirect_call_len(const uint8_t *p)
+{
+	unsigned int mod = p[1] >> 6, rm = p[1] & 7;
+	size_t len = 2;
+
+	if (p[0] != 0xff || (p[1] >> 3 & 7) != 2)
+		return 0;
+	if (mod == 3)
+		return len;
+	if (rm == 4) {
+		len++;
+		if (mod == 0 && (p[2] & 7) == 5)
+			len += 4;
+	}
+	if (mod == 0 && rm == 5)
+		len += 4;
+	return len + (mod == 1 ? 1 : 0) + (mod == 2 ? 4 : 0);
+}
+
+bool wp_arch_follows_call(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t avma)
+{
+	/* The code ends where the array does; what is not there is 0. */
+	uint8_t code[CALL_MAX + 1] = { 0 };
+	uint64_t room = avma - module->start_avma;
+	size_t len = room < CALL_MAX ? (size_t)room : CALL_MAX;
+
+	if (wp_code_read(module, mem, avma - len, code + CALL_MAX - len, len))
+		return false;
+	if (len >= 5 && code[CALL_MAX - 5] == 0xe8)
+		return true;
+	for (size_t n = 2; n <= len; n++)
+		if (indirect_call_len(code + CALL_MAX - n) == n)
+			return true;
+	return false;
+}
+
+static bool code_is(const struct wp_unwind_module *module,
+		    const struct wp_mem *mem, uint64_t avma,
+		    const void *bytes, size_t len)
+{
+	uint8_t code[16];
+
+	return len <= sizeof(code) &&
+	       !wp_code_read(module, mem, avma, code, len) &&
+	       !memcmp(code, bytes, len);
+}
+
+bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t pc_avma)
+{
+	/* __NR_rt_sigreturn is 15.  glibc and musl: mov $15,%rax; syscall. */
+	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0,
+					0x0f, 0x05 };
+	/* mov $15,%eax; syscall. */
+	static const uint8_t narrow[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t first;
+
+	/* Most code is told by one byte. */
+	if (wp_code_read(module, mem, pc_avma, &first, 1))
+		return false;
+	if (first == wide[0])
+		return code_is(module, mem, pc_avma, wide, sizeof(wide));
+	if (first == narrow[0])
+		return code_is(module, mem, pc_avma, narrow, sizeof(narrow));
+	if (first != 0x0f)
+		return false;
+	/* Stopped between the two instructions. */
+	return code_is(module, mem, pc_avma - (sizeof(wide) - SYSCALL_LEN),
+		       wide, sizeof(wide)) ||
+	       code_is(module, mem, pc_avma - (sizeof(narrow) - SYSCALL_LEN),
+		       narrow, sizeof(narrow));
+}
+
+/* DWARF number of each register in struct sigcontext_64, in its order
+ * (arch/x86/include/uapi/asm/sigcontext.h). */
+static const uint8_t sigcontext_regs[] = {
+	/* r8 to r15 */
+	8, 9, 10, 11, 12, 13, 14, 15,
+	/* di, si, bp, bx, dx, ax, cx, sp, ip */
+	5, 4, 6, 3, 1, 0, 2, 7, 16,
+};
+
+enum {
+	/* struct ucontext: uc_flags, uc_link, uc_stack (three words). */
+	UC_SIGCONTEXT = 8 + 8 + 24,
+	SIGCONTEXT_NREGS = sizeof(sigcontext_regs),
+};
+
+enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
+{
+	/* The handler's return popped the frame's first word (pretcode), so
+	 * sp is at the ucontext (struct rt_sigframe, asm/sigframe.h). */
+	uint64_t uc_avma = step->regs->v[WP_REG_SP];
+	uint64_t saved[SIGCONTEXT_NREGS];
+
+	if (step->mem->read(step->mem->ctx, uc_avma + UC_SIGCONTEXT, saved,
+			    sizeof(saved)))
+		return WP_STEP_UNREADABLE;
+	for (unsigned int i = 0; i < SIGCONTEXT_NREGS; i++)
+		wp_reg_set(step->regs, sigcontext_regs[i], saved[i]);
+	step->cfa_avma = step->regs->v[WP_REG_SP];
+	step->is_signal = true;
+	return WP_STEP_OK;
+}
+
+static bool is_past_syscall(const struct wp_step *step, uint64_t pc_avma)
+{
+	return code_is(step->module, step->mem, pc_avma - SYSCALL_LEN,
+		       "\x0f\x05", SYSCALL_LEN);
+}
+
+/* PLT stubs (psABI 5.2 and its IBT variant): [endbr64] [bnd] jmp *slot(%rip);
+ * push $index; [bnd] jmp PLT0.  True if PC_AVMA is at one of the three, with
+ * how many bytes the stub has pushed there. */
+static bool is_plt(const struct wp_step *step, uint64_t pc_avma,
+		   uint64_t *ret_pushed)
+{
+	uint8_t code[12];
+	const uint8_t *p = code;
+
+	if (wp_code_read(step->module, step->mem, pc_avma, code, sizeof(code)))
+		return false;
+	*ret_pushed = 0;
+	if (!memcmp(p, "\xf3\x0f\x1e\xfa", 4))
+		p += 4;
+	if (p[0] == 0x68)
+		return p[5] == 0xe9 || (p[5] == 0xf2 && p[6] == 0xe9);
+	p += p[0] == 0xf2;
+	if (p[0] == 0xff && p[1] == 0x25)
+		return true;
+	if (p[0] != 0xe9)
+		return false;
+	*ret_pushed = 8;
+	return code_is(step->module, step->mem, pc_avma - 5, "\x68", 1);
+}
+
+bool wp_arch_find_stub_return(const struct wp_step *step,
+			      uint64_t *ret_return_avma,
+			      uint64_t *ret_sp_avma)
+{
+	uint64_t pc_avma = step->regs->v[WP_REG_PC];
+	uint64_t slot_avma = step->regs->v[WP_REG_SP];
+	uint64_t pushed = 0;
+
+	if (!is_past_syscall(step, pc_avma) &&
+	    !is_plt(step, pc_avma, &pushed))
+		return false;
+	slot_avma += pushed;
+	if (wp_mem_u64(step->mem, slot_avma, ret_return_avma))
+		return false;
+	*ret_sp_avma = slot_avma + 8;
+	return true;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* guess.c - steps without unwind info: see step.h. */
+#include "arch.h"
+
+static bool is_return_address(const struct wp_unwind_modules *modules,
+			      const struct wp_mem *mem, uint64_t avma)
+{
+	const struct wp_unwind_module *module =
+		avma ? wp_unwind_find_module(modules, avma - 1) : NULL;
+
+	return module && wp_arch_follows_call(module, mem, avma);
+}
+
+/* Make STEP's registers the caller's. */
+static void set_caller(struct wp_step *step, uint64_t pc_avma, uint64_t sp_avma)
+{
+	step->regs->known &= WP_ARCH_CALLEE_SAVED;
+	wp_reg_set(step->regs, WP_REG_PC, pc_avma);
+	wp_reg_set(step->regs, WP_REG_SP, sp_avma);
+	step->cfa_avma = sp_avma;
+}
+
+static enum wp_step_result step_stub(struct wp_step *step,
+				     const struct wp_unwind_modules *modules)
+{
+	uint64_t return_avma, sp_avma;
+
+	if (!wp_arch_find_stub_return(step, &return_avma, &sp_avma) ||
+	    !is_return_address(modules, step->mem, return_avma))
+		return WP_STEP_NO_INFO;
+	set_caller(step, return_avma, sp_avma);
+	return WP_STEP_OK;
+}
+
+static enum wp_step_result
+step_frame_pointer(struct wp_step *step,
+		   const struct wp_unwind_modules *modules)
+{
+	uint64_t fp_avma = step->regs->v[WP_REG_FP];
+	struct wp_frame_record record;
+
+	if (!wp_reg_known(step->regs, WP_REG_FP))
+		return WP_STEP_UNKNOWN_REG;
+	if (fp_avma < step->regs->v[WP_REG_SP] || fp_avma % 8 ||
+	    fp_avma + sizeof(record) < fp_avma)
+		return WP_STEP_NO_INFO;
+	if (step->mem->read(step->mem->ctx, fp_avma, &record, sizeof(record)))
+		return WP_STEP_UNREADABLE;
+	/* psABI 3.4.1: the deepest frame is marked by a frame pointer of 0. */
+	if (!record.caller_fp && !record.return_avma)
+		return WP_STEP_ROOT;
+	record.return_avma = wp_arch_code_avma(record.return_avma);
+	if (!is_return_address(modules, step->mem, record.return_avma))
+		return WP_STEP_NO_INFO;
+	set_caller(step, record.return_avma, fp_avma + sizeof(record));
+	/* What else the frame saved, and where, nobody says. */
+	step->regs->known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1) << WP_REG_SP;
+	wp_reg_set(step->regs, WP_REG_FP, record.caller_fp);
+	return WP_STEP_OK;
+}
+
+enum wp_step_result wp_step_guess(struct wp_step *step,
+				  const struct wp_unwind_modules *modules)
+{
+	uint64_t pc_avma = step->regs->v[WP_REG_PC];
+	enum wp_step_result result = WP_STEP_NO_INFO;
+
+	step->is_signal = false;
+	step->cfa_avma = 0;
+	if (step->module &&
+	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
+		return wp_arch_step_sigreturn(step);
+	/* Only who stopped there is in a stub; who returns there is not. */
+	if (step->module && !step->is_return)
+		result = step_stub(step, modules);
+	return result == WP_STEP_NO_INFO ? step_frame_pointer(step, modules) :
+					   result;
+}

@@ -1,0 +1,351 @@
+/* libunwind.c - steps by libunwind over our own accessors: see step.h.
+ *
+ * Every step is a cursor of its own, so nothing of a frame outlives it but
+ * libunwind's cache of rules.  That cache holds 128 of them by default, and
+ * where more can be asked for its hash index is one byte all the same: so the
+ * pcs are dealt out over many address spaces, each with a cache of its own.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libunwind.h>
+
+#include "wallprof/hash.h"
+
+#include "arch.h"
+#include "fde.h"
+
+/* libunwind exports this for callers like us and declares it nowhere. */
+#define dwarf_search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
+int dwarf_search_unwind_table(unw_addr_space_t as, unw_word_t ip,
+			      unw_dyn_info_t *di, unw_proc_info_t *pi,
+			      int need_unwind_info, void *arg);
+
+enum {
+	SHARD_BITS = 6,
+	NSHARDS = 1 << SHARD_BITS,
+	/* Words that one step may read.  An expression may jump backwards, so
+	 * a malformed file could keep libunwind busy for ever. */
+	READS_MAX = 1 << 16,
+};
+
+/* Where the one-entry table of find_proc_info shows itself to libunwind: no
+ * user address, and aligned as one. */
+#define TABLE_AVMA UINT64_C(0xfffffffffffff000)
+
+struct libunwind {
+	struct wp_unwind_stats *stats;
+	struct wp_fde_cache *fdes;
+	unw_addr_space_t shards[NSHARDS];
+};
+
+/* One step, as the accessors know it. */
+struct request {
+	struct libunwind *self;
+	struct wp_step *step;
+	/* What libunwind sees at TABLE_AVMA: where a function starts and its
+	 * FDE, relative to the FDE. */
+	int32_t table[2];
+	/* The last aligned word that was read: libunwind reads by bytes. */
+	uint64_t word_avma;
+	uint64_t word;
+	unsigned int nreads;
+	bool has_word;
+	/* In find_proc_info.  There libunwind follows the pointer to a
+	 * function's personality routine, which lies in data and is of no
+	 * use: any value will do. */
+	bool is_lookup;
+	/* What happened: */
+	bool searched;
+	bool found;
+	bool asked_unknown_reg;
+	bool unreadable;
+};
+
+/* The aligned word at SVMA out of IMAGE, where only a part of it may lie;
+ * false if none does, or if the target may have written it and CONSTANT is
+ * asked for. */
+static bool read_image(struct wp_elf_image *image, uint64_t svma,
+		       bool constant, uint64_t *ret)
+{
+	for (uint32_t i = 0; i < image->nloads; i++) {
+		const struct wp_elf_load *load = &image->loads[i];
+		uint64_t lo = svma, hi = svma + sizeof(*ret);
+		uint64_t end = load->svma + load->filesz;
+		const uint8_t *bytes;
+
+		if ((constant && load->flags & PF_W) || hi < lo ||
+		    end < load->svma)
+			continue;
+		lo = lo < load->svma ? load->svma : lo;
+		hi = hi > end ? end : hi;
+		if (lo >= hi)
+			continue;
+		bytes = wp_elf_image_at(image, load->off + (lo - load->svma),
+					hi - lo);
+		if (!bytes)
+			return false;
+		*ret = 0;
+		memcpy((uint8_t *)ret + (lo - svma), bytes, (size_t)(hi - lo));
+		return true;
+	}
+	return false;
+}
+
+static int access_mem(unw_addr_space_t as, unw_word_t avma, unw_word_t *val,
+		      int write, void *arg)
+{
+	struct request *r = arg;
+	const struct wp_step *step = r->step;
+	const struct wp_unwind_module *module = step->module;
+	uint64_t word;
+
+	(void)as;
+	if (write)
+		return -UNW_EREADONLYREG;
+	if (++r->nreads > READS_MAX)
+		return -UNW_EINVAL;
+	if (r->has_word && r->word_avma == avma) {
+		*val = r->word;
+		return 0;
+	}
+	if (avma == TABLE_AVMA) {
+		memcpy(&word, r->table, sizeof(word));
+	} else if (!read_image(module->image, avma - module->bias,
+			       !r->is_lookup, &word) &&
+		   wp_mem_u64(step->mem, avma, &word)) {
+		r->unreadable = true;
+		return -UNW_EINVAL;
+	}
+	r->word_avma = avma;
+	r->word = word;
+	r->has_word = true;
+	*val = word;
+	return 0;
+}
+
+static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val,
+		      int write, void *arg)
+{
+	struct request *r = arg;
+
+	(void)as;
+	if (write)
+		return -UNW_EREADONLYREG;
+	/* Not -UNW_ENOINFO, which sets libunwind guessing. */
+	if (reg < 0 || !wp_reg_known(r->step->regs, (unsigned int)reg)) {
+		r->asked_unknown_reg = true;
+		return -UNW_EBADREG;
+	}
+	*val = r->step->regs->v[reg];
+	/* The rules are looked up by pc. */
+	if (reg == WP_REG_PC && r->step->is_return)
+		*val -= 1;
+	return 0;
+}
+
+static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg,
+			unw_fpreg_t *val, int write, void *arg)
+{
+	(void)as, (void)reg, (void)val, (void)write, (void)arg;
+	return -UNW_EBADREG;
+}
+
+static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
+			  unw_proc_info_t *pi, int need_unwind_info, void *arg)
+{
+	struct request *r = arg;
+	const struct wp_unwind_module *module = r->step->module;
+	unw_dyn_info_t table = { .start_ip = ip, .end_ip = ip + 1 };
+	uint64_t fde_svma;
+	int rc;
+
+	r->searched = true;
+	if (!wp_fde_find(r->self->fdes, module->image, ip - module->bias,
+			 &fde_svma))
+		return -UNW_EUNSPEC;
+	/* Searched already: one entry, that starts below every address. */
+	r->table[0] = INT32_MIN;
+	r->table[1] = 0;
+	table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+	table.u.rti.segbase = module->bias + fde_svma;
+	table.u.rti.table_data = TABLE_AVMA;
+	/* In words of 8, as long as an entry is. */
+	table.u.rti.table_len = 1;
+	r->is_lookup = true;
+	rc = dwarf_search_unwind_table(as, ip, &table, pi, need_unwind_info,
+				       arg);
+	r->is_lookup = false;
+	/* It may hold such a pointer. */
+	r->has_word = false;
+	/* The last function before IP ended before it. */
+	if (rc == -UNW_ENOINFO)
+		return -UNW_EUNSPEC;
+	r->found = true;
+	return rc;
+}
+
+static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg)
+{
+	/* libunwind's own pool, and it puts back what it took. */
+	(void)as, (void)pi, (void)arg;
+}
+
+static int find_dyn_info_list(unw_addr_space_t as, unw_word_t *ret, void *arg)
+{
+	(void)as, (void)ret, (void)arg;
+	return -UNW_ENOINFO;
+}
+
+static int resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg)
+{
+	(void)as, (void)cursor, (void)arg;
+	return -UNW_EINVAL;
+}
+
+static int find_proc_name(unw_addr_space_t as, unw_word_t ip, char *buf,
+			  size_t len, unw_word_t *ret_off, void *arg)
+{
+	(void)as, (void)ip, (void)buf, (void)len, (void)ret_off, (void)arg;
+	return -UNW_EINVAL;
+}
+
+static void libunwind_close(void *self)
+{
+	struct libunwind *u = self;
+
+	for (size_t i = 0; i < NSHARDS; i++)
+		if (u->shards[i])
+			unw_destroy_addr_space(u->shards[i]);
+	wp_fde_cache_free(u->fdes);
+	free(u);
+}
+
+static void *libunwind_open(struct wp_unwind_stats *stats)
+{
+	unw_accessors_t accessors = {
+		.find_proc_info = find_proc_info,
+		.put_unwind_info = put_unwind_info,
+		.get_dyn_info_list_addr = find_dyn_info_list,
+		.access_mem = access_mem,
+		.access_reg = access_reg,
+		.access_fpreg = access_fpreg,
+		.resume = resume,
+		.get_proc_name = find_proc_name,
+	};
+	struct libunwind *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->stats = stats;
+	u->fdes = wp_fde_cache_new();
+	if (!u->fdes)
+		goto out;
+	for (size_t i = 0; i < NSHARDS; i++) {
+		u->shards[i] = unw_create_addr_space(&accessors, 0);
+		if (!u->shards[i])
+			goto out;
+		unw_set_caching_policy(u->shards[i], UNW_CACHE_GLOBAL);
+	}
+	return u;
+out:
+	libunwind_close(u);
+	return NULL;
+}
+
+static void libunwind_set_modules(void *self,
+				  const struct wp_unwind_modules *modules)
+{
+	struct libunwind *u = self;
+
+	(void)modules;
+	/* 0, 0: all of it.  Rules are found by address alone. */
+	for (size_t i = 0; i < NSHARDS; i++)
+		unw_flush_cache(u->shards[i], 0, 0);
+}
+
+static unw_addr_space_t shard_of(const struct libunwind *u, uint64_t pc_avma)
+{
+	return u->shards[wp_hash_u64(pc_avma) >> (64 - SHARD_BITS)];
+}
+
+/* Why a step failed: what the accessors saw counts, not libunwind's word. */
+static enum wp_step_result classify_failure(const struct request *r)
+{
+	if (r->asked_unknown_reg)
+		return WP_STEP_UNKNOWN_REG;
+	if (r->searched && !r->found)
+		return WP_STEP_NO_INFO;
+	if (r->unreadable && r->nreads <= READS_MAX)
+		return WP_STEP_UNREADABLE;
+	return WP_STEP_BAD_INFO;
+}
+
+/* Take the caller's registers out of CURSOR. */
+static void read_caller(struct wp_step *step, unw_cursor_t *cursor)
+{
+	struct wp_regs caller = { .known = 0 };
+
+	for (unsigned int reg = 0; reg < WP_NREGS; reg++) {
+		unw_word_t val;
+
+		/* Only the kernel saves what a call may destroy. */
+		if (!(WP_ARCH_CALLEE_SAVED >> reg & 1) && reg != WP_REG_PC &&
+		    reg != WP_REG_SP && !step->is_signal)
+			continue;
+		if (!unw_get_reg(cursor, (int)reg, &val))
+			wp_reg_set(&caller, reg, val);
+	}
+	*step->regs = caller;
+}
+
+/* unw_step said that the chain ends.  It says so too where a frame pointer is
+ * undefined (x86_64/Gstep.c), though it has just read a return address. */
+static bool has_return_address(const struct request *r, uint64_t cfa_avma)
+{
+	return WP_ARCH_FRAMES_TAKE_STACK && r->has_word &&
+	       r->word_avma == cfa_avma - 8;
+}
+
+static enum wp_step_result libunwind_step(void *self, struct wp_step *step)
+{
+	struct libunwind *u = self;
+	struct request r = { .self = u, .step = step };
+	uint64_t pc_avma = step->regs->v[WP_REG_PC];
+	uint64_t return_avma;
+	unw_cursor_t cursor;
+	unw_word_t cfa_avma;
+	int rc;
+
+	if (unw_init_remote(&cursor, shard_of(u, pc_avma), &r))
+		return WP_STEP_UNKNOWN_REG;
+	rc = unw_step(&cursor);
+	if (r.searched)
+		u->stats->cache_misses++;
+	else
+		u->stats->cache_hits++;
+	if (rc < 0 || (r.searched && !r.found) || r.asked_unknown_reg ||
+	    r.unreadable)
+		return classify_failure(&r);
+	if (unw_get_reg(&cursor, UNW_REG_SP, &cfa_avma))
+		return WP_STEP_BAD_INFO;
+	if (rc == 0 && !has_return_address(&r, cfa_avma))
+		return WP_STEP_ROOT;
+	step->cfa_avma = cfa_avma;
+	step->is_signal = wp_arch_is_sigreturn(step->module, step->mem,
+					       pc_avma);
+	return_avma = r.word;
+	read_caller(step, &cursor);
+	if (rc == 0)
+		wp_reg_set(step->regs, WP_REG_PC, return_avma);
+	return WP_STEP_OK;
+}
+
+const struct wp_step_ops wp_step_libunwind = {
+	.name = "libunwind",
+	.open = libunwind_open,
+	.close = libunwind_close,
+	.set_modules = libunwind_set_modules,
+	.step = libunwind_step,
+};

@@ -1,0 +1,291 @@
+/* walk.c - from registers to a stack: see wallprof/unwind.h. */
+#include "wallprof/unwind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "arch.h"
+
+/* A back end in use. */
+struct stepper {
+	const struct wp_step_ops *ops;
+	/* NULL: not there. */
+	void *self;
+};
+
+struct wp_unwinder {
+	struct stepper main;
+	/* Asked what MAIN cannot do; without self when MAIN is the last word. */
+	struct stepper fallback;
+	/* Of the modules that both were told about. */
+	uint64_t generation;
+	bool has_modules;
+	struct wp_unwind_stats stats;
+};
+
+/* One walk under way. */
+struct walk {
+	struct wp_unwinder *unwinder;
+	const struct wp_unwind_modules *modules;
+	struct wp_stack *stack;
+	struct wp_regs regs;
+	struct wp_step step;
+	/* enum wp_frame_flags of the frame that regs are in. */
+	uint32_t flags;
+	/* The step was a guess. */
+	bool is_guess;
+};
+
+const struct wp_unwind_module *
+wp_unwind_find_module(const struct wp_unwind_modules *modules, uint64_t avma)
+{
+	size_t lo = 0, hi = modules->len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (avma >= modules->v[mid].end_avma)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == modules->len || avma < modules->v[lo].start_avma)
+		return NULL;
+	return &modules->v[lo];
+}
+
+static int open_stepper(struct stepper *stepper, const struct wp_step_ops *ops,
+			struct wp_unwind_stats *stats)
+{
+	stepper->ops = ops;
+	stepper->self = ops->open(stats);
+	return stepper->self ? 0 : -ENOMEM;
+}
+
+static void close_stepper(struct stepper *stepper)
+{
+	if (stepper->self)
+		stepper->ops->close(stepper->self);
+}
+
+int wp_unwinder_new(struct wp_unwinder **ret, enum wp_unwind_backend backend)
+{
+	struct wp_unwinder *u = calloc(1, sizeof(*u));
+	int rc;
+
+	if (!u)
+		return -ENOMEM;
+	if (backend == WP_UNWIND_LIBUNWIND) {
+		rc = open_stepper(&u->main, &wp_step_libunwind, &u->stats);
+	} else {
+		rc = open_stepper(&u->main, &wp_step_rows, &u->stats);
+		if (!rc)
+			rc = open_stepper(&u->fallback, &wp_step_libunwind,
+					  &u->stats);
+	}
+	if (rc) {
+		wp_unwinder_free(u);
+		return rc;
+	}
+	*ret = u;
+	return 0;
+}
+
+void wp_unwinder_free(struct wp_unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	close_stepper(&unwinder->fallback);
+	close_stepper(&unwinder->main);
+	free(unwinder);
+}
+
+const struct wp_unwind_stats *
+wp_unwinder_stats(const struct wp_unwinder *unwinder)
+{
+	return &unwinder->stats;
+}
+
+static void set_modules(struct wp_unwinder *u,
+			const struct wp_unwind_modules *modules)
+{
+	if (u->has_modules && u->generation == modules->generation)
+		return;
+	u->main.ops->set_modules(u->main.self, modules);
+	if (u->fallback.self)
+		u->fallback.ops->set_modules(u->fallback.self, modules);
+	u->generation = modules->generation;
+	u->has_modules = true;
+}
+
+static enum wp_step_result ask(const struct stepper *stepper,
+			       struct wp_step *step)
+{
+	step->cfa_avma = 0;
+	step->is_signal = false;
+	return stepper->ops->step(stepper->self, step);
+}
+
+static bool is_settled(enum wp_step_result result)
+{
+	return result != WP_STEP_NO_INFO && result != WP_STEP_BAD_INFO;
+}
+
+/* A step by what the module's file says. */
+static enum wp_step_result step_by_info(struct walk *w)
+{
+	struct wp_unwinder *u = w->unwinder;
+	enum wp_step_result result, other;
+
+	if (!w->step.module || !w->step.module->image)
+		return WP_STEP_NO_INFO;
+	result = ask(&u->main, &w->step);
+	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
+		return result;
+	other = ask(&u->fallback, &w->step);
+	if (!is_settled(other))
+		return result;
+	u->stats.fallbacks++;
+	return other;
+}
+
+static enum wp_step_result step_once(struct walk *w)
+{
+	enum wp_step_result result = step_by_info(w), guess;
+
+	w->is_guess = false;
+	if (is_settled(result))
+		return result;
+	guess = wp_step_guess(&w->step, w->modules);
+	if (guess == WP_STEP_NO_INFO)
+		return result;
+	w->is_guess = true;
+	if (guess == WP_STEP_OK)
+		w->unwinder->stats.guessed++;
+	return guess;
+}
+
+static enum wp_stack_end end_of(enum wp_step_result result,
+				const struct wp_step *step)
+{
+	switch (result) {
+	case WP_STEP_ROOT:
+		return WP_END_ROOT;
+	case WP_STEP_BAD_INFO:
+		return WP_END_BAD_INFO;
+	case WP_STEP_UNKNOWN_REG:
+		return WP_END_UNKNOWN_REG;
+	case WP_STEP_UNREADABLE:
+		return WP_END_UNREADABLE;
+	case WP_STEP_NO_INFO:
+	case WP_STEP_OK:
+		break;
+	}
+	return step->module ? WP_END_NO_INFO : WP_END_NO_MODULE;
+}
+
+/* The step from a frame at PC and SP leads on, so that no stack is endless. */
+static bool has_advanced(const struct walk *w, uint64_t pc_avma,
+			 uint64_t sp_avma)
+{
+	uint64_t next_sp_avma = w->regs.v[WP_REG_SP];
+
+	/* The interrupted code may have been on any other stack. */
+	if (w->step.is_signal)
+		return next_sp_avma != sp_avma ||
+		       w->regs.v[WP_REG_PC] != pc_avma;
+	if (next_sp_avma > sp_avma)
+		return true;
+	/* A leaf that has its return address in a register. */
+	return !WP_ARCH_FRAMES_TAKE_STACK && !w->step.is_return &&
+	       next_sp_avma == sp_avma && w->regs.v[WP_REG_PC] != pc_avma;
+}
+
+/* Add the frame that the registers are in. */
+static void add_frame(struct walk *w)
+{
+	struct wp_stack *stack = w->stack;
+
+	stack->frames[stack->depth] = (struct wp_frame){
+		.pc_avma = w->regs.v[WP_REG_PC],
+		.mapping = w->step.module ? w->step.module->mapping :
+					    WP_MAPPING_NONE,
+		.flags = w->flags,
+	};
+	stack->cfa_avma[stack->depth] = 0;
+	stack->depth++;
+}
+
+/* Add the frame that the registers are in and go to its caller.  False, with
+ * *RET_END, when the walk is over. */
+static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
+{
+	struct wp_stack *stack = w->stack;
+	uint64_t pc_avma = w->regs.v[WP_REG_PC];
+	uint64_t sp_avma = w->regs.v[WP_REG_SP];
+	enum wp_step_result result;
+
+	if (stack->depth == stack->cap) {
+		*ret_end = WP_END_DEPTH_LIMIT;
+		return false;
+	}
+	w->step.is_return = w->flags & WP_FRAME_RETURN;
+	w->step.module = wp_unwind_find_module(
+		w->modules, pc_avma - (w->step.is_return ? 1 : 0));
+	add_frame(w);
+
+	result = step_once(w);
+	if (result != WP_STEP_OK) {
+		*ret_end = end_of(result, &w->step);
+		return false;
+	}
+	if (w->step.is_signal)
+		stack->frames[stack->depth - 1].flags |= WP_FRAME_SIGNAL;
+	if (!has_advanced(w, pc_avma, sp_avma)) {
+		*ret_end = WP_END_NO_PROGRESS;
+		return false;
+	}
+	stack->cfa_avma[stack->depth - 1] = w->step.cfa_avma;
+	w->flags = (w->step.is_signal ? 0 : WP_FRAME_RETURN) |
+		   (w->is_guess ? WP_FRAME_GUESSED : 0);
+	return true;
+}
+
+/* The registers came out of a step and have no code to be in: a return address
+ * of 0 under a frame pointer of 0 is how a first function is marked (psABI
+ * 3.4.1), anything else is a stack that makes no sense. */
+static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
+{
+	if (w->regs.v[WP_REG_PC])
+		return false;
+	*ret_end = wp_reg_known(&w->regs, WP_REG_FP) &&
+				   !w->regs.v[WP_REG_FP] ?
+			   WP_END_ROOT :
+			   WP_END_NO_MODULE;
+	return true;
+}
+
+void wp_unwind_walk(struct wp_unwinder *unwinder,
+		    const struct wp_unwind_modules *modules,
+		    const struct wp_regs *regs, const struct wp_mem *mem,
+		    struct wp_stack *stack)
+{
+	struct walk w = {
+		.unwinder = unwinder,
+		.modules = modules,
+		.stack = stack,
+		.regs = *regs,
+		.step = { .mem = mem },
+	};
+
+	w.step.regs = &w.regs;
+	set_modules(unwinder, modules);
+	unwinder->stats.walks++;
+	stack->depth = 0;
+	stack->end = WP_END_EMPTY;
+	if (!wp_reg_known(regs, WP_REG_PC) || !wp_reg_known(regs, WP_REG_SP))
+		return;
+	while (walk_frame(&w, &stack->end) && !is_past_end(&w, &stack->end))
+		w.regs.v[WP_REG_PC] = wp_arch_code_avma(w.regs.v[WP_REG_PC]);
+	unwinder->stats.frames += stack->depth;
+}
