@@ -13,7 +13,6 @@ uint32_t wp_record_stack(struct wp_sampler *s)
 	uint32_t end_mapping = s->stack.depth ?
 		s->stack.frames[s->stack.depth - 1].mapping : WP_MAPPING_NONE;
 
-	s->profile->counters.ends[s->stack.end]++;
 	return wp_profile_add_stack(s->profile, &s->stack, end_mapping);
 }
 
@@ -21,9 +20,16 @@ uint32_t wp_record_no_stack(struct wp_sampler *s)
 {
 	struct wp_stack none = { .end = WP_END_EMPTY };
 
-	s->profile->counters.ends[WP_END_EMPTY]++;
-	s->profile->counters.no_stack++;
 	return wp_profile_add_stack(s->profile, &none, WP_MAPPING_NONE);
+}
+
+static void count_end(struct wp_sampler *s, uint32_t stack)
+{
+	unsigned int end = s->profile->stacks[stack].end;
+
+	s->profile->counters.ends[end]++;
+	if (end == WP_END_EMPTY)
+		s->profile->counters.no_stack++;
 }
 
 static int add_sample(struct wp_sampler *s, struct wp_thread *t,
@@ -49,6 +55,7 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 
 	if (stack == UINT32_MAX || s->ndeferred == s->cap_deferred)
 		return -ENOMEM;
+	count_end(s, stack);
 	s->deferred[s->ndeferred++] = (struct wp_deferred){
 		.thread = t,
 		.key = { .stack = stack, .thread = t->index,
@@ -73,6 +80,7 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
+	count_end(s, stack);
 	running_ns += t->owed_running_ns;
 	runnable_ns += t->owed_runnable_ns;
 	t->owed_running_ns = t->owed_runnable_ns = t->owed_count = 0;

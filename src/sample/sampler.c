@@ -15,6 +15,8 @@ enum {
 
 /* A stop that has not come by then is given up. */
 #define EXPIRE_NS (200 * WP_NS_PER_MS)
+/* At the end of the recording sooner. */
+#define LAST_STOPS_NS (30 * WP_NS_PER_MS)
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode)
 {
@@ -225,6 +227,16 @@ static void fill_counters(struct wp_sampler *s)
 		(double)c->ticks / seconds : 0;
 }
 
+static int wait_for_late_stops(struct wp_sampler *s)
+{
+	uint64_t until_ns = wp_clock_ns() + LAST_STOPS_NS;
+	int rc = 0;
+
+	while (!rc && wp_stop_count_asked(s) && wp_clock_ns() < until_ns)
+		rc = wp_sampler_sleep(s, wp_clock_ns() + WP_NS_PER_MS);
+	return rc;
+}
+
 int wp_sampler_finish(struct wp_sampler *s)
 {
 	int rc = 0;
@@ -233,7 +245,7 @@ int wp_sampler_finish(struct wp_sampler *s)
 	if (wp_process_is_alive(s->process))
 		rc = wp_sampler_tick(s);
 	if (!rc)
-		rc = wp_sampler_sleep(s, wp_clock_ns() + 2 * WP_NS_PER_MS);
+		rc = wait_for_late_stops(s);
 	if (!rc || rc == -ESRCH)
 		rc = wp_stop_expire(s, 0);
 	for (size_t i = 0; i < s->nthreads && !rc; i++)

@@ -174,6 +174,8 @@ int wp_stop_askers(struct wp_sampler *s);
  * wp_stop_askers is called. */
 int wp_stop_ask(struct wp_sampler *s);
 int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee);
+/* Threads whose stop has not come. */
+size_t wp_stop_count_asked(const struct wp_sampler *s);
 /* Give up stops that have been asked for too long (0: all of them). */
 int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
 
@@ -190,7 +192,7 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, uint64_t running_ns,
 		      uint64_t runnable_ns);
-/* Intern s->stack and count how it ended; UINT32_MAX without memory. */
+/* Intern s->stack; UINT32_MAX without memory. */
 uint32_t wp_record_stack(struct wp_sampler *s);
 /* The id of the stack that has no frame. */
 uint32_t wp_record_no_stack(struct wp_sampler *s);

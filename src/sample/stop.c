@@ -220,7 +220,7 @@ int wp_stop_ask(struct wp_sampler *s)
 	return rc;
 }
 
-static size_t count_asked(const struct wp_sampler *s)
+size_t wp_stop_count_asked(const struct wp_sampler *s)
 {
 	size_t n = 0;
 
@@ -234,7 +234,7 @@ static int stop_together(struct wp_sampler *s)
 {
 	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
 	int rc = wp_stop_ask(s);
-	size_t n = count_asked(s);
+	size_t n = wp_stop_count_asked(s);
 
 	for (size_t i = 0; i < s->tracer->len; i++)
 		n -= s->tracer->v[i].stopped;
