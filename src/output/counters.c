@@ -127,12 +127,13 @@ static void pauses(const struct wp_profile *profile, struct line *line)
 		     100 * (double)c->pause_total_ns / (double)duration);
 }
 
-static void watched(const struct wp_counters *c, struct line *line)
+static void threads(const struct wp_counters *c, struct line *line)
 {
-	begin(line, "watched");
-	part(line, "%" PRIu64 " threads", c->threads_seen);
-	count(line, c->map_reloads, "readings of the memory map");
-	count(line, c->execs, "calls of exec");
+	begin(line, "threads");
+	part(line, "%" PRIu64 " seen", c->threads_seen);
+	count(line, c->threads_lost, "ended before a first sample");
+	count(line, c->map_reloads, "x memory map read");
+	count(line, c->execs, "x exec");
 }
 
 static void losses(const struct wp_counters *c, struct line *line)
@@ -152,7 +153,7 @@ void wp_counters_lines(const struct wp_profile *profile,
 
 	ticks(profile, &line);
 	each(ctx, line.text);
-	watched(&profile->counters, &line);
+	threads(&profile->counters, &line);
 	each(ctx, line.text);
 	samples(&profile->counters, &line);
 	each(ctx, line.text);

@@ -1,0 +1,409 @@
+/* The text report.
+ *
+ * Layer: output.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profile_maker.h"
+#include "wallprof/output.h"
+
+static char *text_of(const struct wp_profile *p, bool full, unsigned int width)
+{
+	struct wp_text_options options = { .full = full, .width = width };
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	assert_int_equal(wp_write_text(p, &options, f), 0);
+	fclose(f);
+	return text;
+}
+
+static void assert_has(const char *text, const char *want)
+{
+	if (!strstr(text, want))
+		fail_msg("not in the report:\n%s\nthe report:\n%s", want, text);
+}
+
+static void assert_lacks(const char *text, const char *what)
+{
+	if (strstr(text, what))
+		fail_msg("in the report:\n%s\nthe report:\n%s", what, text);
+}
+
+static const char server_report[] =
+"pid 100: /usr/bin/server --port 80\n"
+"2023-11-14 22:13:20 UTC, 10.0 s on the clock, 100 Hz asked,"
+" 99.8 Hz achieved\n"
+"4 threads, 4000 samples, 40.0 s of thread time\n"
+"the target exited with status 3\n"
+"\n"
+"Thread time adds up the time of every thread: two threads that wait for"
+" 10 s\n"
+"make 20 s.  Shares are of all thread time; in a call tree, of its threads'.\n"
+"\n"
+"Thread time by state\n"
+"      time    share\n"
+"    8.90 s   22.2 %  running\n"
+"    10.0 s   25.0 %  runnable (waits for a CPU)\n"
+"    21.1 s   52.8 %  waiting\n"
+"    12.0 s   30.0 %    lock\n"
+"    12.0 s   30.0 %      0xdead0\n"
+"    9.00 s   22.5 %    poll\n"
+"    9.00 s   22.5 %      fd 5 epoll\n"
+"    100 ms    0.2 %    syscall:membarrier\n"
+"\n"
+"Where threads wait\n"
+"      time    share  for         at\n"
+"    12.0 s   30.0 %  lock        work (pool.c:9)\n"
+"    9.00 s   22.5 %  poll        serve (server.c:40)\n"
+"    100 ms    0.2 %  syscall:membarrier work (pool.c:9)\n"
+"\n"
+"Functions by their own time\n"
+"      self    share   on CPU    total  function\n"
+"    12.0 s   30.0 %    0.0 %   30.0 %  __lll_lock_wait (libc.so.6)\n"
+"    10.0 s   25.0 %    0.0 %   25.0 %  [no stack: memory not readable]\n"
+"    9.00 s   22.5 %    0.0 %   22.5 %  epoll_wait (libc.so.6)\n"
+"    7.90 s   19.8 %   19.8 %   19.8 %  hot;loop\\x0a(int)\n"
+"    1.00 s    2.5 %    2.5 %    2.5 %  parse_inline (parse.h)\n"
+"    100 ms    0.2 %    0.0 %    0.2 %  syscall (libc.so.6)\n"
+"  ... 6 more functions with less or no time of their own\n"
+"\n"
+"Call tree of work-* (2 threads, 20.0 s): running 39.5 %, waiting 60.5 %\n"
+"   60.5 %    12.1 s  + start_thread (libc.so.6)\n"
+"                     | work (pool.c:9)\n"
+"   60.0 %    12.0 s  | + __lll_lock_wait (libc.so.6)  [waiting: lock]\n"
+"   39.5 %    7.90 s  + [truncated: no unwind info in anonymous memory]\n"
+"                       hot;loop\\x0a(int)  [running]\n"
+"  (1 branch under 1 % not shown, 0.5 % together)\n"
+"\n"
+"Call tree of server (tid 100, 10.0 s): running 10.0 %, waiting 90.0 %\n"
+"  100.0 %    10.0 s  main (server.c:12)\n"
+"                     serve (server.c:40)\n"
+"   90.0 %    9.00 s  + epoll_wait (libc.so.6)  [waiting: poll]\n"
+"   10.0 %    1.00 s  + handle (server.c:80)\n"
+"                       parse_inline (parse.h:7) [inlined]  [running]\n"
+"\n"
+"Call tree of \\x1b[31m\\xff;e\xc3\xa9\\x0a (tid 103, 10.0 s):"
+" runnable 100.0 %\n"
+"  100.0 %    10.0 s  [no stack: memory not readable]  [runnable]\n"
+"\n"
+"How it was recorded\n"
+"  ticks: 998, 2 missed, 100.0 Hz asked, 99.8 Hz achieved\n"
+"  threads: 4 seen\n"
+"  samples: 3000 read without a stop, 1000 in a stop\n"
+"  stacks: 2210 whole, 790 ended early (no unwind info)\n"
+"  stops: 1000 made, 1 EINTR repaired\n"
+"  pauses: p50 12.0 us, p99 40.0 us, max 90.0 us,"
+" 0.150 % of the recording in all\n"
+"  lost: nothing\n";
+
+static void server_gives_the_known_report(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_server(&p);
+	text = text_of(&p, false, 0);
+	assert_string_equal(text, server_report);
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void full_report_shows_what_is_small(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_server(&p);
+	text = text_of(&p, true, 0);
+	assert_has(text, "    0.5 %    100 ms  | + syscall (libc.so.6)"
+			 "  [waiting: syscall:membarrier]\n");
+	assert_has(text, "       0 s    0.0 %    0.0 %   25.0 %  main "
+			 "(server.c)\n");
+	assert_lacks(text, "not shown");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void no_line_of_names_is_wider_than_asked(void **state)
+{
+	struct wp_profile p;
+	char *text, *line, *rest;
+	uint32_t t;
+
+	(void)state;
+	make_server(&p);
+	t = mk_thread(&p, 9, "a-thread-with-a-name-that-is-too-long-to-be-one");
+	mk_sample(&p, t, 0, WP_STATE_WAITING, WP_WAIT_SOCKET,
+		  "fd 7 tcp [2001:db8:aaaa:bbbb:cccc:dddd:eeee:1]:12345 -> "
+		  "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:2]:5432",
+		  100, 1000000000);
+	text = text_of(&p, false, 80);
+	assert_has(text, "      fd 7 tcp [2001:db8:aaa");
+	/* The counters are never cut. */
+	*strstr(text, "\nHow it was recorded") = '\0';
+	for (line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		assert_true(strlen(line) <= 82);
+	free(text);
+	wp_profile_clear(&p);
+}
+
+/* f calls itself 1 to 40 deep, then g waits: the same as one call. */
+static void recursion_is_one_frame_unless_full(void **state)
+{
+	static const struct maker_symbol symbols[] = {
+		{ 0x10, "g", "", 0 },
+		{ 0x20, "f", "", 0 },
+		{ 0x30, "main", "", 0 },
+	};
+	struct wp_profile p;
+	uint32_t t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	t = mk_thread(&p, 7, "t");
+	for (uint32_t depth = 1; depth <= 40; depth++) {
+		uint64_t pcs[64] = { 0x10 };
+
+		for (uint32_t i = 1; i <= depth; i++)
+			pcs[i] = 0x21;
+		pcs[depth + 1] = 0x31;
+		mk_sample(&p, t, mk_stack(&p, pcs, WP_END_ROOT, 0),
+			  WP_STATE_WAITING, WP_WAIT_SLEEP, "", 1, 1000000);
+	}
+	mk_lines(&p, symbols, 3);
+	text = text_of(&p, false, 0);
+	assert_has(text, "  100.0 %   40.0 ms  main\n"
+			 "                     f  (recursive, up to 40 deep)\n"
+			 "                     g  [waiting: sleep]\n");
+	/* Once per stack, however often it is on it. */
+	assert_has(text, "   40.0 ms  100.0 %    0.0 %  100.0 %  g\n");
+	free(text);
+	text = text_of(&p, true, 0);
+	assert_has(text, "       0 s    0.0 %    0.0 %  100.0 %  f\n");
+	/* Each level has its own g; the guides end at some width. */
+	assert_has(text, "  100.0 %   40.0 ms  main\n"
+			 "                     f\n"
+			 "   97.5 %   39.0 ms  + f\n");
+	assert_has(text, "[31 deep] ");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void long_chain_loses_its_middle_unless_full(void **state)
+{
+	struct wp_profile p;
+	uint64_t pcs[41];
+	uint32_t t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	t = mk_thread(&p, 7, "t");
+	for (uint64_t i = 0; i < 40; i++)
+		pcs[i] = 0x1000 - 0x10 * i + (i > 0);
+	pcs[40] = 0;
+	mk_sample(&p, t, mk_stack(&p, pcs, WP_END_ROOT, 0), WP_STATE_RUNNING,
+		  WP_WAIT_NONE, "", 1, 1000000);
+	mk_lines(&p, NULL, 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "                     0xde0\n"
+			 "                     ... 28 calls ...\n"
+			 "                     0xfb0\n");
+	free(text);
+	text = text_of(&p, true, 0);
+	assert_has(text, "                     0xde0\n"
+			 "                     0xdf0\n");
+	assert_lacks(text, "calls ...");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+/* A thousand leaves of a thousandth each are one remark; their caller stays. */
+static void small_branches_are_counted(void **state)
+{
+	struct wp_profile p;
+	uint32_t t;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	t = mk_thread(&p, 7, "t");
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t pcs[] = { 0x1000 + i, 0x11, 0 };
+
+		mk_sample(&p, t, mk_stack(&p, pcs, WP_END_ROOT, 0),
+			  WP_STATE_RUNNING, WP_WAIT_NONE, "", 1, 1000000);
+	}
+	mk_lines(&p, NULL, 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "  100.0 %    1.00 s  0x10\n"
+			 "  (1000 branches under 1 % not shown,"
+			 " 100.0 % together)\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void one_stack_in_several_states_shows_them(void **state)
+{
+	static const uint64_t pcs[] = { 0x1000, 0x11, 0 }, outer[] = { 0x10,
+								      0 };
+	struct wp_profile p;
+	uint32_t t, s;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	t = mk_thread(&p, 7, "t");
+	s = mk_stack(&p, pcs, WP_END_ROOT, 0);
+	mk_sample(&p, t, s, WP_STATE_RUNNING, WP_WAIT_NONE, "", 1, 60);
+	mk_sample(&p, t, s, WP_STATE_WAITING, WP_WAIT_DISK, "", 1, 20);
+	mk_sample(&p, t, s, WP_STATE_WAITING, WP_WAIT_NONE, "", 1, 10);
+	s = mk_stack(&p, outer, WP_END_ROOT, 0);
+	mk_sample(&p, t, s, WP_STATE_STOPPED, WP_WAIT_NONE, "", 1, 10);
+	mk_lines(&p, NULL, 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "0x10  [itself 10.0 %: stopped]\n");
+	assert_has(text, "+ 0x1000  [running 60.0 %, waiting: disk 20.0 %,"
+			 " waiting 10.0 %]\n");
+	assert_has(text, "   10.0 %    not known\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void threads_are_grouped_by_name_less_digits(void **state)
+{
+	static const char *const names[] = {
+		"io-1", "io-22", "io-", "main", "main", "7", "x9y8",
+	};
+	static const uint64_t pcs[] = { 0x10, 0 };
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	for (uint32_t i = 0; i < 7; i++)
+		mk_sample(&p, mk_thread(&p, 10 + (int32_t)i, names[i]),
+			  mk_stack(&p, pcs, WP_END_ROOT, 0), WP_STATE_WAITING,
+			  WP_WAIT_POLL, "", 1, 1000000000);
+	mk_lines(&p, NULL, 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "Call tree of io-* (2 threads, 2.00 s)");
+	assert_has(text, "Call tree of io- (tid 12, 1.00 s)");
+	assert_has(text, "Call tree of main (2 threads, 2.00 s)");
+	assert_has(text, "Call tree of 7 (tid 15, 1.00 s)");
+	assert_has(text, "Call tree of x9y8 (tid 16, 1.00 s)");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void site_is_above_the_machinery_of_waiting(void **state)
+{
+	static const struct maker_symbol symbols[] = {
+		{ LIBC_START + 1, "__futex_abstimed_wait", "", 0 },
+		{ EXE_START + 0x1f, "void std::condition_variable::wait<f>(g)",
+		  "", 0 },
+		{ EXE_START + 0x2f, "Queue<std::string>::pop(int)", "q.h", 5 },
+		{ EXE_START + 0x3f, "main", "", 0 },
+	};
+	static const uint64_t pcs[] = { LIBC_START + 1, EXE_START + 0x20,
+					EXE_START + 0x30, EXE_START + 0x40, 0 };
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	mk_mapping(&p, LIBC_START, "/lib/libc.so.6", "");
+	mk_mapping(&p, EXE_START, "/bin/x", "");
+	mk_sample(&p, mk_thread(&p, 1, "t"),
+		  mk_stack(&p, pcs, WP_END_ROOT, 0), WP_STATE_WAITING,
+		  WP_WAIT_CONDVAR, "", 1, 1000000000);
+	mk_lines(&p, symbols, 4);
+	text = text_of(&p, false, 0);
+	assert_has(text, "  condvar     Queue<std::string>::pop(int) (q.h:5)\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void counters_that_lost_something_say_so(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_server(&p);
+	p.counters.samples_lost = 3;
+	p.counters.threads_lost = 4;
+	p.counters.stops_refused = 5;
+	p.counters.execs = 1;
+	text = text_of(&p, false, 0);
+	assert_has(text, "  lost: 3 samples could not be taken,"
+			 " 4 threads ended before a first sample\n");
+	assert_has(text, "1 EINTR repaired, 5 refused by the kernel\n");
+	assert_has(text, "threads: 4 seen, 4 ended before a first sample, 1 x exec\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void report_of_nothing_says_so(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	mk_lines(&p, NULL, 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "No thread was seen for any time.");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void full_disk_is_an_error(void **state)
+{
+	struct wp_text_options options = { .width = 80 };
+	FILE *f = fopen("/dev/full", "w");
+	struct wp_profile p;
+
+	(void)state;
+	if (!f)
+		skip();
+	make_server(&p);
+	assert_int_equal(wp_write_text(&p, &options, f), -ENOSPC);
+	fclose(f);
+	wp_profile_clear(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server_gives_the_known_report),
+		cmocka_unit_test(full_report_shows_what_is_small),
+		cmocka_unit_test(no_line_of_names_is_wider_than_asked),
+		cmocka_unit_test(recursion_is_one_frame_unless_full),
+		cmocka_unit_test(long_chain_loses_its_middle_unless_full),
+		cmocka_unit_test(small_branches_are_counted),
+		cmocka_unit_test(one_stack_in_several_states_shows_them),
+		cmocka_unit_test(threads_are_grouped_by_name_less_digits),
+		cmocka_unit_test(site_is_above_the_machinery_of_waiting),
+		cmocka_unit_test(counters_that_lost_something_say_so),
+		cmocka_unit_test(report_of_nothing_says_so),
+		cmocka_unit_test(full_disk_is_an_error),
+	};
+
+	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
