@@ -557,6 +557,39 @@ static void every_end_has_its_reason(void **state)
 	fake_close(&f.elf, &f.image);
 }
 
+static void what_the_rows_cannot_do_is_asked_of_libunwind(void **state)
+{
+	/* DW_CFA_undefined rip. */
+	static const char root[] = "\x07\x10";
+	/* DW_CFA_remember_state, nested deeper than the rows go. */
+	uint8_t deep[20];
+	static struct fixture f;
+	struct wp_unwinder *unwinder;
+	uint64_t nested, first;
+
+	(void)state;
+	memset(deep, 0x0a, sizeof(deep));
+	nested = fake_add(&f.elf, "zR", deep, sizeof(deep));
+	first = fake_add(&f.elf, "zR", root, sizeof(root) - 1);
+	start(&f);
+	f.words[0] = BIAS + first + 5;
+	wp_reg_set(&f.regs, WP_REG_PC, BIAS + nested);
+	for (int i = 0; i < NBACKENDS; i++) {
+		assert_int_equal(wp_unwinder_new(&unwinder, backends[i]), 0);
+		f.out.stack = (struct wp_stack){ .frames = f.out.frames,
+						 .cfa_avma = f.out.cfa_avma,
+						 .cap = 8 };
+		wp_unwind_walk(unwinder, &f.modules, &f.regs, &f.mem,
+			       &f.out.stack);
+		assert_int_equal(f.out.stack.end, WP_END_ROOT);
+		assert_int_equal(f.out.stack.depth, 2);
+		assert_int_equal(wp_unwinder_stats(unwinder)->fallbacks,
+				 backends[i] == WP_UNWIND_ROWS ? 1 : 0);
+		wp_unwinder_free(unwinder);
+	}
+	fake_close(&f.elf, &f.image);
+}
+
 static void endless_stack_ends(void **state)
 {
 	static struct fixture f;
@@ -642,6 +675,7 @@ int main(void)
 		cmocka_unit_test(module_of_an_address_is_found),
 #if defined(__x86_64__)
 		cmocka_unit_test(every_end_has_its_reason),
+		cmocka_unit_test(what_the_rows_cannot_do_is_asked_of_libunwind),
 		cmocka_unit_test(endless_stack_ends),
 		cmocka_unit_test(endless_signals_end),
 		cmocka_unit_test(unusable_input_gives_an_empty_stack),
