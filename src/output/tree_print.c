@@ -274,8 +274,11 @@ void wp_report_trees(struct wp_report *r)
 	int rc;
 
 	rc = wp_groups_init(&groups, r->profile);
-	if (rc)
+	if (rc) {
 		wp_report_fail(r, rc);
+		wp_groups_clear(&groups);
+		return;
+	}
 	for (; !r->rc && i < groups.len &&
 	       !wp_report_hides(r, i, TOP_GROUPS); i++)
 		put_tree(r, &groups, &groups.v[i]);
