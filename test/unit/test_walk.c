@@ -21,7 +21,7 @@
 #pragma GCC diagnostic ignored "-Wstack-usage="
 #endif
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 /* Forces a frame of its own: no tail call, and the call has a result. */
 #define AFTER_CALL(x) __asm__ volatile("" : "+r"(x))
 
