@@ -23,17 +23,16 @@ int wp_gzip_init(struct wp_gzip *gz, FILE *out)
 /* Compress all of the input; with Z_FINISH, also what zlib holds back. */
 static void drain(struct wp_gzip *gz, int flush)
 {
-	Bytef out[16384];
 	size_t n;
 
 	do {
-		gz->z.next_out = out;
-		gz->z.avail_out = sizeof(out);
-		/* Cannot fail here but by a full OUT, which is emptied. */
+		gz->z.next_out = gz->block;
+		gz->z.avail_out = sizeof(gz->block);
+		/* Cannot fail here but by a full BLOCK, which is emptied. */
 		deflate(&gz->z, flush);
-		n = sizeof(out) - gz->z.avail_out;
+		n = sizeof(gz->block) - gz->z.avail_out;
 		errno = 0;
-		if (fwrite(out, 1, n, gz->out) != n)
+		if (fwrite(gz->block, 1, n, gz->out) != n)
 			gz->rc = errno ? -errno : -EIO;
 	} while (!gz->z.avail_out && !gz->rc);
 }

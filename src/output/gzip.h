@@ -10,6 +10,8 @@ struct wp_gzip {
 	z_stream z;
 	/* Borrowed. */
 	FILE *out;
+	/* Where zlib puts what it made. */
+	Bytef block[16384];
 	/* 0, -ENOMEM, or the -errno of a write; sticks. */
 	int rc;
 };

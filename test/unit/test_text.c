@@ -354,7 +354,8 @@ static void counters_that_lost_something_say_so(void **state)
 	assert_has(text, "  lost: 3 samples could not be taken,"
 			 " 4 threads ended before a first sample\n");
 	assert_has(text, "1 EINTR repaired, 5 refused by the kernel\n");
-	assert_has(text, "threads: 4 seen, 4 ended before a first sample, 1 x exec\n");
+	assert_has(text, "threads: 4 seen, 4 ended before a first"
+			 " sample, 1 x exec\n");
 	free(text);
 	wp_profile_clear(&p);
 }
