@@ -223,8 +223,9 @@ static void fill_counters(struct wp_sampler *s)
 	c->pause_total_ns = s->pauses.total_ns;
 	s->profile->meta.duration_ns = (int64_t)(s->last_tick_ns - s->start_ns);
 	seconds = (double)s->profile->meta.duration_ns / (double)WP_NS_PER_S;
-	s->profile->meta.achieved_hz = seconds > 0 ?
-		(double)c->ticks / seconds : 0;
+	/* The first tick is at the start: N ticks are N - 1 intervals. */
+	s->profile->meta.achieved_hz = c->ticks > 2 && seconds > 0 ?
+		(double)(c->ticks - 1) / seconds : 0;
 }
 
 static int wait_for_late_stops(struct wp_sampler *s)
