@@ -1,0 +1,57 @@
+/* cfi_arch.h - the registers whose rules are kept, per machine.
+ *
+ * Layer: unwind.  Private to unwind/.
+ *
+ * These are the callee-saved ones, the stack pointer and the return address:
+ * all that the next frames can ask for.  Rules for others are skipped.
+ */
+#ifndef WP_CFI_ARCH_H
+#define WP_CFI_ARCH_H
+
+#include "wallprof/types.h"
+
+/* X(slot, DWARF register number). */
+#if defined(__x86_64__)
+/* System V psABI x86-64, figures 3.4 and 3.36. */
+#define WP_CFI_TRACKED(X)                                                      \
+	X(0, 3) X(1, 6) X(2, 7) X(3, 12) X(4, 13) X(5, 14) X(6, 15) X(7, 16)
+enum {
+	WP_CFI_NTRACKED = 8,
+	WP_CFI_SP_SLOT = 2,
+	WP_CFI_RA_SLOT = 7,
+	/* The return address column of every CIE. */
+	WP_CFI_RA_REG = 16,
+};
+#elif defined(__aarch64__)
+/* AAPCS64, 6.1.1; AADWARF64, 4.1. */
+#define WP_CFI_TRACKED(X)                                                      \
+	X(0, 19) X(1, 20) X(2, 21) X(3, 22) X(4, 23) X(5, 24) X(6, 25)         \
+	X(7, 26) X(8, 27) X(9, 28) X(10, 29) X(11, 30) X(12, 31)
+enum {
+	WP_CFI_NTRACKED = 13,
+	WP_CFI_SP_SLOT = 12,
+	WP_CFI_RA_SLOT = 11,
+	WP_CFI_RA_REG = 30,
+};
+#endif
+
+/* DWARF number of a slot. */
+static const uint8_t wp_cfi_tracked[WP_CFI_NTRACKED] = {
+#define X(slot, reg) [slot] = reg,
+	WP_CFI_TRACKED(X)
+#undef X
+};
+
+/* Slot of a DWARF register number, or -1. */
+static inline int wp_cfi_slot(uint64_t reg)
+{
+	static const int8_t slot_plus_one[WP_NREGS] = {
+#define X(slot, r) [r] = slot + 1,
+		WP_CFI_TRACKED(X)
+#undef X
+	};
+
+	return reg < WP_NREGS ? slot_plus_one[reg] - 1 : -1;
+}
+
+#endif

@@ -1,0 +1,389 @@
+/* rule.c - see rule.h. */
+#include "rule.h"
+
+#include <string.h>
+
+#include "arch.h"
+
+enum {
+	KIND_BITS = 4,
+	KIND_MASK = (1 << KIND_BITS) - 1,
+	/* WP_CFI_AT: the register's share of val. */
+	AT_REGS = 64,
+};
+
+_Static_assert(WP_CFI_NTRACKED * KIND_BITS <= 64, "kinds hold every slot");
+_Static_assert((int)WP_CFI_AT <= (int)KIND_MASK, "every kind fits its bits");
+_Static_assert(WP_RULE_WORDS + WP_CFI_NTRACKED <= UINT8_MAX, "from[] fits");
+
+struct wp_rule wp_rule_of_result(enum wp_step_result result)
+{
+	return (struct wp_rule){ .result = (uint8_t)result };
+}
+
+static bool fits(int64_t val)
+{
+	return val >= INT32_MIN && val <= INT32_MAX;
+}
+
+static bool is_expr(enum wp_cfi_kind kind)
+{
+	return kind == WP_CFI_EXPR || kind == WP_CFI_VAL_EXPR;
+}
+
+static bool pack_cfa_expr(struct wp_rule *rule, int64_t file_off,
+			  struct wp_elf_image *image)
+{
+	struct wp_reader expr = wp_cfi_expr_at(image, (uint64_t)file_off);
+	uint64_t reg;
+	int64_t off;
+
+	switch (wp_cfi_expr_shape(expr, &reg, &off)) {
+	case WP_CFI_SHAPE_PLT:
+		rule->cfa_kind = WP_CFI_CFA_PLT;
+		rule->cfa_off = (int32_t)off;
+		return true;
+	case WP_CFI_SHAPE_DEREF:
+		if (reg >= WP_NREGS || !fits(off))
+			return false;
+		rule->cfa_kind = WP_CFI_CFA_DEREF;
+		rule->cfa_reg = (uint8_t)reg;
+		rule->cfa_off = (int32_t)off;
+		return true;
+	default:
+		rule->cfa_kind = WP_CFI_CFA_EXPR;
+		rule->cfa_off = (int32_t)(uint32_t)file_off;
+		return file_off <= UINT32_MAX;
+	}
+}
+
+static bool pack_cfa(struct wp_rule *rule, const struct wp_cfi_row *row,
+		     struct wp_elf_image *image)
+{
+	if (row->cfa_kind == WP_CFI_CFA_EXPR)
+		return pack_cfa_expr(rule, row->cfa_expr, image);
+	if (row->cfa_reg >= WP_NREGS || !fits(row->cfa_off))
+		return false;
+	rule->cfa_kind = WP_CFI_CFA_REG;
+	rule->cfa_reg = (uint8_t)row->cfa_reg;
+	rule->cfa_off = (int32_t)row->cfa_off;
+	return true;
+}
+
+/* PLACE with its expression recognised, where it is one that can be. */
+static struct wp_cfi_place simplify(struct wp_cfi_place place,
+				    struct wp_elf_image *image)
+{
+	struct wp_reader expr;
+	uint64_t reg;
+	int64_t off;
+
+	if (place.kind != WP_CFI_EXPR)
+		return place;
+	expr = wp_cfi_expr_at(image, (uint64_t)place.val);
+	if (wp_cfi_expr_shape(expr, &reg, &off) != WP_CFI_SHAPE_SUM ||
+	    reg >= WP_NREGS || off < INT32_MIN / AT_REGS ||
+	    off > INT32_MAX / AT_REGS)
+		return place;
+	return (struct wp_cfi_place){ WP_CFI_AT,
+				      off * AT_REGS + (int64_t)reg };
+}
+
+static bool pack_place(struct wp_rule *rule, unsigned int slot,
+		       struct wp_cfi_place place, struct wp_elf_image *image)
+{
+	place = simplify(place, image);
+	rule->kinds |= (uint64_t)place.kind << slot * KIND_BITS;
+	if (is_expr(place.kind)) {
+		rule->u.val[slot] = (int32_t)(uint32_t)place.val;
+		return place.val <= UINT32_MAX;
+	}
+	rule->u.val[slot] = (int32_t)place.val;
+	if (place.kind == WP_CFI_REGISTER)
+		return (uint64_t)place.val < WP_NREGS;
+	return fits(place.val);
+}
+
+static enum wp_cfi_kind kind_of(const struct wp_rule *rule, unsigned int slot)
+{
+	return (enum wp_cfi_kind)(rule->kinds >> slot * KIND_BITS & KIND_MASK);
+}
+
+struct wp_cfi_place wp_rule_place(const struct wp_rule *rule,
+				  unsigned int slot)
+{
+	struct wp_cfi_place place = { kind_of(rule, slot), 0 };
+
+	if (!(rule->flags & WP_RULE_BLOCK))
+		place.val = rule->u.val[slot];
+	else if (place.kind == WP_CFI_OFFSET)
+		place.val = rule->u.block.lo + 8 * rule->u.block.from[slot];
+	if (is_expr(place.kind))
+		place.val = (uint32_t)place.val;
+	return place;
+}
+
+/* The stretch of stack that holds what RULE saves: false if there is none that
+ * is short enough, or RULE has more than that. */
+static bool find_block(const struct wp_rule *rule, int32_t *ret_lo,
+		       int32_t *ret_hi)
+{
+	int32_t lo = rule->u.val[WP_CFI_RA_SLOT], hi = lo;
+
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++) {
+		enum wp_cfi_kind kind = kind_of(rule, i);
+		int32_t val = rule->u.val[i];
+
+		if (i == WP_CFI_SP_SLOT) {
+			if (kind != WP_CFI_VAL_OFFSET || val)
+				return false;
+		} else if (kind == WP_CFI_OFFSET) {
+			if ((val ^ hi) & 7)
+				return false;
+			lo = val < lo ? val : lo;
+			hi = val > hi ? val : hi;
+		} else if (kind != WP_CFI_SAME) {
+			return false;
+		}
+	}
+	*ret_lo = lo;
+	*ret_hi = hi;
+	return rule->cfa_kind == WP_CFI_CFA_REG &&
+	       kind_of(rule, WP_CFI_RA_SLOT) == WP_CFI_OFFSET &&
+	       (int64_t)hi - lo < 8 * WP_RULE_WORDS;
+}
+
+static void make_block(struct wp_rule *rule)
+{
+	struct wp_rule made = *rule;
+	int32_t lo, hi;
+
+	if (!find_block(rule, &lo, &hi))
+		return;
+	memset(&made.u, 0, sizeof(made.u));
+	made.flags |= WP_RULE_BLOCK;
+	made.u.block.lo = lo;
+	made.u.block.len = (uint8_t)((hi - lo) / 8 + 1);
+	made.u.block.set = UINT64_C(1) << WP_REG_SP | UINT64_C(1) << WP_REG_PC;
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++) {
+		uint64_t bit = UINT64_C(1) << wp_cfi_tracked[i];
+
+		if (kind_of(rule, i) == WP_CFI_OFFSET) {
+			made.u.block.set |= bit;
+			made.u.block.from[i] =
+				(uint8_t)((rule->u.val[i] - lo) / 8);
+		} else {
+			made.u.block.from[i] = (uint8_t)(WP_RULE_WORDS + i);
+			if (i != WP_CFI_SP_SLOT)
+				made.u.block.kept |= bit;
+		}
+	}
+	*rule = made;
+}
+
+struct wp_rule wp_rule_pack(const struct wp_cfi_row *row, bool is_signal,
+			    struct wp_elf_image *image)
+{
+	struct wp_rule rule = { 0 };
+
+	if (!pack_cfa(&rule, row, image))
+		return wp_rule_of_result(WP_STEP_BAD_INFO);
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		if (!pack_place(&rule, i, row->reg[i], image))
+			return wp_rule_of_result(WP_STEP_BAD_INFO);
+	if (is_signal)
+		rule.flags |= WP_RULE_SIGNAL;
+	if (row->is_ra_signed)
+		rule.flags |= WP_RULE_RA_SIGNED;
+	rule.result = WP_STEP_OK;
+	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_UNDEFINED)
+		rule.result = WP_STEP_ROOT;
+	/* Where the pc itself is the column, keeping it would go nowhere. */
+	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_SAME &&
+	    (int)WP_CFI_RA_REG == (int)WP_REG_PC)
+		rule.result = WP_STEP_BAD_INFO;
+	make_block(&rule);
+	return rule;
+}
+
+static enum wp_step_result reg_sum(const struct wp_step *step, unsigned int reg,
+				   int64_t off, uint64_t *ret)
+{
+	if (!wp_reg_known(step->regs, reg))
+		return WP_STEP_UNKNOWN_REG;
+	*ret = step->regs->v[reg] + (uint64_t)off;
+	return WP_STEP_OK;
+}
+
+static enum wp_step_result word_at(const struct wp_step *step, uint64_t avma,
+				   uint64_t *ret)
+{
+	return wp_mem_u64(step->mem, avma, ret) ? WP_STEP_UNREADABLE :
+						  WP_STEP_OK;
+}
+
+static enum wp_step_result word_at_reg(const struct wp_step *step,
+				       unsigned int reg, int64_t off,
+				       uint64_t *ret)
+{
+	enum wp_step_result result = reg_sum(step, reg, off, ret);
+
+	return result == WP_STEP_OK ? word_at(step, *ret, ret) : result;
+}
+
+/* See is_plt() in cfi_expr.c. */
+static enum wp_step_result plt_cfa(const struct wp_step *step, int32_t pushed,
+				   uint64_t *ret)
+{
+	uint64_t pc_avma;
+	enum wp_step_result result = reg_sum(step, WP_REG_PC, 0, &pc_avma);
+
+	if (result != WP_STEP_OK)
+		return result;
+	return reg_sum(step, WP_REG_SP,
+		       (int32_t)(pc_avma & 15) >= pushed ? 16 : 8, ret);
+}
+
+static enum wp_step_result cfa_of(const struct wp_rule *rule,
+				  const struct wp_step *step, uint64_t *ret)
+{
+	switch (rule->cfa_kind) {
+	case WP_CFI_CFA_REG:
+		return reg_sum(step, rule->cfa_reg, rule->cfa_off, ret);
+	case WP_CFI_CFA_DEREF:
+		return word_at_reg(step, rule->cfa_reg, rule->cfa_off, ret);
+	case WP_CFI_CFA_PLT:
+		return plt_cfa(step, rule->cfa_off, ret);
+	case WP_CFI_CFA_EXPR:
+		return wp_cfi_expr(wp_cfi_expr_at(step->module->image,
+						  (uint32_t)rule->cfa_off),
+				   step, NULL, ret);
+	default:
+		return WP_STEP_BAD_INFO;
+	}
+}
+
+static enum wp_step_result eval_expr(const struct wp_step *step,
+				     int64_t file_off, uint64_t cfa_avma,
+				     uint64_t *ret)
+{
+	return wp_cfi_expr(wp_cfi_expr_at(step->module->image,
+					  (uint64_t)file_off),
+			   step, &cfa_avma, ret);
+}
+
+/* The caller's value of the register in SLOT. */
+static enum wp_step_result value_of(const struct wp_rule *rule,
+				    unsigned int slot,
+				    const struct wp_step *step,
+				    uint64_t cfa_avma, uint64_t *ret)
+{
+	struct wp_cfi_place place = wp_rule_place(rule, slot);
+	enum wp_step_result result;
+
+	switch (place.kind) {
+	case WP_CFI_SAME:
+		return reg_sum(step, wp_cfi_tracked[slot], 0, ret);
+	case WP_CFI_UNDEFINED:
+		return WP_STEP_UNKNOWN_REG;
+	case WP_CFI_OFFSET:
+		return word_at(step, cfa_avma + (uint64_t)place.val, ret);
+	case WP_CFI_VAL_OFFSET:
+		*ret = cfa_avma + (uint64_t)place.val;
+		return WP_STEP_OK;
+	case WP_CFI_REGISTER:
+		return reg_sum(step, (unsigned int)place.val, 0, ret);
+	case WP_CFI_AT:
+		/* Shift, not division: offsets are negative too. */
+		return word_at_reg(step, (unsigned int)place.val % AT_REGS,
+				   place.val >> 6, ret);
+	case WP_CFI_VAL_EXPR:
+		return eval_expr(step, place.val, cfa_avma, ret);
+	case WP_CFI_EXPR:
+		result = eval_expr(step, place.val, cfa_avma, ret);
+		return result == WP_STEP_OK ? word_at(step, *ret, ret) : result;
+	}
+	return WP_STEP_BAD_INFO;
+}
+
+static enum wp_step_result finish(const struct wp_rule *rule,
+				  struct wp_step *step,
+				  const struct wp_regs *caller,
+				  uint64_t cfa_avma)
+{
+	uint64_t pc_avma = caller->v[WP_CFI_RA_REG];
+
+	if (rule->flags & WP_RULE_RA_SIGNED)
+		pc_avma = wp_arch_code_avma(pc_avma);
+	*step->regs = *caller;
+	/* Elsewhere the return address has a register besides the pc. */
+	wp_reg_set(step->regs, WP_REG_PC, pc_avma);
+	step->cfa_avma = cfa_avma;
+	return WP_STEP_OK;
+}
+
+static enum wp_step_result execute_places(const struct wp_rule *rule,
+					  struct wp_step *step)
+{
+	struct wp_regs caller = { 0 };
+	enum wp_step_result result;
+	uint64_t cfa_avma;
+
+	result = cfa_of(rule, step, &cfa_avma);
+	if (result != WP_STEP_OK)
+		return result;
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++) {
+		uint64_t val;
+
+		result = value_of(rule, i, step, cfa_avma, &val);
+		if (result == WP_STEP_OK)
+			wp_reg_set(&caller, wp_cfi_tracked[i], val);
+		else if (i == WP_CFI_RA_SLOT || i == WP_CFI_SP_SLOT ||
+			 result == WP_STEP_BAD_INFO)
+			return result;
+	}
+	return finish(rule, step, &caller, cfa_avma);
+}
+
+/* One read and no branch that depends on the rule: the kinds differ from frame
+ * to frame and would be mispredicted. */
+static enum wp_step_result execute_block(const struct wp_rule *rule,
+					 struct wp_step *step)
+{
+	uint64_t src[WP_RULE_WORDS + WP_CFI_NTRACKED];
+	const struct wp_regs *regs = step->regs;
+	struct wp_regs caller = { 0 };
+	uint64_t cfa_avma;
+
+	if (!wp_reg_known(regs, rule->cfa_reg))
+		return WP_STEP_UNKNOWN_REG;
+	cfa_avma = regs->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_off;
+	if (step->mem->read(step->mem->ctx,
+			    cfa_avma + (uint64_t)(int64_t)rule->u.block.lo, src,
+			    rule->u.block.len * sizeof(src[0])))
+		return WP_STEP_UNREADABLE;
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		src[WP_RULE_WORDS + i] = regs->v[wp_cfi_tracked[i]];
+	src[WP_RULE_WORDS + WP_CFI_SP_SLOT] = cfa_avma;
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		caller.v[wp_cfi_tracked[i]] = src[rule->u.block.from[i]];
+	caller.known = (regs->known & rule->u.block.kept) | rule->u.block.set;
+	return finish(rule, step, &caller, cfa_avma);
+}
+
+enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
+				    struct wp_step *step)
+{
+	enum wp_step_result result;
+
+	step->is_signal = rule->flags & WP_RULE_SIGNAL;
+	if (rule->flags & WP_RULE_BLOCK) {
+		result = execute_block(rule, step);
+		/* Part of the stretch may do: the return address's. */
+		if (result != WP_STEP_UNREADABLE)
+			return result;
+	}
+	if (rule->result != WP_STEP_OK)
+		return (enum wp_step_result)rule->result;
+	return execute_places(rule, step);
+}
