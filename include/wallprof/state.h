@@ -5,6 +5,7 @@
 #ifndef WP_STATE_H
 #define WP_STATE_H
 
+#include "wallprof/fdinfo.h"
 #include "wallprof/types.h"
 
 enum { WP_SYSCALL_ARGS = 6 };
@@ -33,32 +34,6 @@ const char *wp_syscall_name(long nr, char *buf, size_t len);
 /* The number of restart_syscall, behind which an interrupted call hides. */
 extern const long wp_syscall_restart;
 
-/* What is behind a descriptor. */
-#define WP_FD_KINDS(X)                                                         \
-	X(UNKNOWN, "")                                                         \
-	X(FILE, "file")                                                        \
-	X(DIRECTORY, "directory")                                              \
-	X(PIPE, "pipe")                                                        \
-	X(SOCKET, "socket")                                                    \
-	X(TTY, "tty")                                                          \
-	X(DEVICE, "device")                                                    \
-	X(EPOLL, "epoll")                                                      \
-	X(EVENTFD, "eventfd")                                                  \
-	X(TIMERFD, "timerfd")                                                  \
-	X(SIGNALFD, "signalfd")                                                \
-	X(INOTIFY, "inotify")                                                  \
-	X(FANOTIFY, "fanotify")                                                \
-	X(PIDFD, "pidfd")                                                      \
-	X(IO_URING, "io_uring")                                                \
-	X(OTHER, "other")
-
-enum wp_fd_kind {
-#define X(name, text) WP_FD_##name,
-	WP_FD_KINDS(X)
-#undef X
-	WP_NFD_KINDS
-};
-
 /* What one look at a thread gave. */
 struct wp_thread_facts {
 	/* State letter of /proc/PID/stat (proc(5)), 0 if not read. */
@@ -81,8 +56,15 @@ struct wp_thread_state {
  * WP_WAIT_FUTEX here; the stack decides later. */
 struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
 
-/* The same call with what was learned about its descriptor since. */
+/* What a call that reads or writes anything (WP_WAIT_FILE, WP_WAIT_DISK) waits
+ * for when its descriptor is a KIND: pipe, socket, tty; timer for a timerfd,
+ * signal for a signalfd, poll for whatever is an event (eventfd, inotify,
+ * pidfd, ...).  Any other WAIT as it was. */
 enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
+
+/* What the arguments of futex(2) alone decide: LOCK for a PI lock, JOIN for the
+ * form that pthread_join uses, else FUTEX. */
+enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS]);
 
 /* One named frame for the functions below. */
 struct wp_named_frame {

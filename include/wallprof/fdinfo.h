@@ -1,0 +1,102 @@
+/* fdinfo.h - what is behind a descriptor of a process.
+ *
+ * Layer: proc.  Reads links and tables of /proc only: opens nothing of the
+ * target's and touches no socket of its.
+ */
+#ifndef WP_FDINFO_H
+#define WP_FDINFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wallprof/err.h"
+#include "wallprof/io.h"
+
+#define WP_FD_KINDS(X)                                                         \
+	X(UNKNOWN, "")                                                         \
+	X(FILE, "file")                                                        \
+	X(DIRECTORY, "directory")                                              \
+	X(PIPE, "pipe")                                                        \
+	X(SOCKET, "socket")                                                    \
+	X(TTY, "tty")                                                          \
+	X(DEVICE, "device")                                                    \
+	X(EPOLL, "epoll")                                                      \
+	X(EVENTFD, "eventfd")                                                  \
+	X(TIMERFD, "timerfd")                                                  \
+	X(SIGNALFD, "signalfd")                                                \
+	X(INOTIFY, "inotify")                                                  \
+	X(FANOTIFY, "fanotify")                                                \
+	X(PIDFD, "pidfd")                                                      \
+	X(IO_URING, "io_uring")                                                \
+	X(OTHER, "other")
+
+enum wp_fd_kind {
+#define X(name, text) WP_FD_##name,
+	WP_FD_KINDS(X)
+#undef X
+	WP_NFD_KINDS
+};
+
+const char *wp_fd_kind_name(enum wp_fd_kind kind);
+
+enum { WP_FD_TEXT_MAX = 512 };
+
+struct wp_fd_desc {
+	enum wp_fd_kind kind;
+	/* For a person: "tcp 127.0.0.1:41234 -> 127.0.0.1:5432", "tcp listen
+	 * 0.0.0.0:6379", "unix /run/x.sock", "pipe:[1234]", "file /a/b".  No
+	 * control characters. */
+	char text[WP_FD_TEXT_MAX];
+};
+
+/* One socket of the target's network namespace. */
+struct wp_socket {
+	uint64_t ino;
+	/* Index of the table's texts. */
+	size_t text;
+};
+
+struct wp_fdinfo {
+	/* Directory /proc/PID, borrowed. */
+	int proc_fd;
+	/* Sockets by inode, sorted; owned, with their texts. */
+	struct wp_socket *sockets;
+	size_t nsockets, cap_sockets;
+	char *texts;
+	size_t texts_len, texts_cap;
+	struct wp_text file;
+	/* When the tables were read, CLOCK_MONOTONIC; 0 never. */
+	uint64_t read_ns;
+};
+
+/* PROC_FD is borrowed. */
+void wp_fdinfo_init(struct wp_fdinfo *fi, int proc_fd);
+void wp_fdinfo_clear(struct wp_fdinfo *fi);
+
+/* Say what descriptor FD is at NOW_NS (CLOCK_MONOTONIC).  Costs one readlink;
+ * for a socket never seen the tables of /proc/PID/net are read, at most five
+ * times a second, and until then it is just "socket:[N]".
+ *
+ * Returns 0, or -ENOENT when there is no such descriptor, -EPERM, -ESRCH.
+ */
+WP_MUST_CHECK
+int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
+		       struct wp_fd_desc *ret);
+
+/* The kind that the text of a /proc/PID/fd link tells; FILE for a path, which
+ * stat(2) then tells more of. */
+enum wp_fd_kind wp_fdinfo_classify(const char *link);
+
+/* Add the sockets that TEXT[0..len) lists.  NAME is the file's: "tcp", "tcp6",
+ * "udp", "udp6", "raw", "raw6" (proc(5)), "unix", "netlink", "packet".  Lines
+ * that do not parse are passed over.  0 or -ENOMEM.
+ */
+WP_MUST_CHECK
+int wp_fdinfo_parse_net(struct wp_fdinfo *fi, const char *name,
+			const char *text, size_t len);
+
+/* The text of socket INO, or NULL.  Valid until the tables are read again. */
+const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino);
+
+#endif

@@ -1,0 +1,180 @@
+/* fdinfo.c - see wallprof/fdinfo.h.  The tables of sockets: sockets.c. */
+#include "wallprof/fdinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wallprof/clock.h"
+
+enum { NET_FILE_MAX = 32 << 20 };
+
+#define REREAD_NS (200 * WP_NS_PER_MS)
+
+const char *wp_fd_kind_name(enum wp_fd_kind kind)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_FD_##id] = text,
+		WP_FD_KINDS(X)
+#undef X
+	};
+
+	return (unsigned int)kind < WP_NFD_KINDS ? name[kind] : "";
+}
+
+enum wp_fd_kind wp_fdinfo_classify(const char *link)
+{
+	/* fs/proc/fd.c shows d_path: "TYPE:[INODE]", "anon_inode:NAME", or a
+	 * path. */
+	static const struct {
+		const char *prefix;
+		enum wp_fd_kind kind;
+	} rows[] = {
+		{ "pipe:[", WP_FD_PIPE },
+		{ "socket:[", WP_FD_SOCKET },
+		{ "anon_inode:[eventpoll]", WP_FD_EPOLL },
+		{ "anon_inode:[eventfd", WP_FD_EVENTFD },
+		{ "anon_inode:[timerfd]", WP_FD_TIMERFD },
+		{ "anon_inode:[signalfd]", WP_FD_SIGNALFD },
+		{ "anon_inode:inotify", WP_FD_INOTIFY },
+		{ "anon_inode:[fanotify]", WP_FD_FANOTIFY },
+		{ "anon_inode:[pidfd]", WP_FD_PIDFD },
+		{ "anon_inode:[io_uring]", WP_FD_IO_URING },
+		{ "anon_inode:", WP_FD_OTHER },
+		{ "pidfd:[", WP_FD_PIDFD },
+		{ "/dev/pts/", WP_FD_TTY },
+		{ "/dev/tty", WP_FD_TTY },
+		{ "/dev/console", WP_FD_TTY },
+		{ "/", WP_FD_FILE },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (!strncmp(link, rows[i].prefix, strlen(rows[i].prefix)))
+			return rows[i].kind;
+	return WP_FD_OTHER;
+}
+
+/* A path says where something is, not what: a fifo has one too. */
+static enum wp_fd_kind kind_of_path(const struct wp_fdinfo *fi,
+				    const char *name)
+{
+	struct stat st;
+
+	/* Follows the link to the open file; opens nothing. */
+	if (fstatat(fi->proc_fd, name, &st, 0))
+		return WP_FD_FILE;
+	switch (st.st_mode & S_IFMT) {
+	case S_IFIFO:
+		return WP_FD_PIPE;
+	case S_IFSOCK:
+		return WP_FD_SOCKET;
+	case S_IFDIR:
+		return WP_FD_DIRECTORY;
+	case S_IFCHR:
+	case S_IFBLK:
+		return WP_FD_DEVICE;
+	default:
+		return WP_FD_FILE;
+	}
+}
+
+/* Append the printable form of S. */
+static void put(struct wp_fd_desc *desc, const char *s)
+{
+	size_t n = strlen(desc->text);
+
+	for (; *s && n + 5 < sizeof(desc->text); s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c < 0x20 || c == 0x7f)
+			n += (size_t)snprintf(desc->text + n,
+					      sizeof(desc->text) - n,
+					      "\\x%02x", c);
+		else
+			desc->text[n++] = *s;
+	}
+	desc->text[n] = '\0';
+}
+
+static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
+{
+	static const char *const names[] = { "tcp", "tcp6", "udp", "udp6",
+					     "unix", "raw", "raw6", "netlink",
+					     "packet" };
+	char path[32];
+	int rc = 0;
+
+	fi->nsockets = 0;
+	fi->texts_len = 0;
+	fi->read_ns = now_ns;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !rc; i++) {
+		snprintf(path, sizeof(path), "net/%s", names[i]);
+		/* One that is missing or too long is done without. */
+		if (!wp_text_read(&fi->file, fi->proc_fd, path, NET_FILE_MAX))
+			rc = wp_fdinfo_parse_net(fi, names[i], fi->file.data,
+						 fi->file.len);
+	}
+	return rc;
+}
+
+static int describe_socket(struct wp_fdinfo *fi, const char *link,
+			   uint64_t now_ns, struct wp_fd_desc *ret)
+{
+	uint64_t ino = strtoull(link + strlen("socket:["), NULL, 10);
+	const char *text = wp_fdinfo_find_socket(fi, ino);
+
+	if (!text && (!fi->read_ns || now_ns - fi->read_ns >= REREAD_NS)) {
+		if (read_tables(fi, now_ns))
+			return -ENOMEM;
+		text = wp_fdinfo_find_socket(fi, ino);
+	}
+	put(ret, text ? text : link);
+	return 0;
+}
+
+int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
+		       struct wp_fd_desc *ret)
+{
+	char name[32], link[PATH_MAX];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	n = readlinkat(fi->proc_fd, name, link, sizeof(link) - 1);
+	if (n < 0)
+		return errno == EACCES ? -EPERM : -errno;
+	link[n] = '\0';
+	ret->text[0] = '\0';
+	ret->kind = wp_fdinfo_classify(link);
+	if (!strncmp(link, "socket:[", 8))
+		return describe_socket(fi, link, now_ns, ret);
+	if (ret->kind == WP_FD_FILE)
+		ret->kind = kind_of_path(fi, name);
+	if (link[0] == '/' || ret->kind == WP_FD_OTHER) {
+		put(ret, wp_fd_kind_name(ret->kind));
+		put(ret, " ");
+		put(ret, link);
+	} else if (ret->kind == WP_FD_PIPE) {
+		put(ret, link);
+	} else {
+		put(ret, wp_fd_kind_name(ret->kind));
+	}
+	return 0;
+}
+
+void wp_fdinfo_init(struct wp_fdinfo *fi, int proc_fd)
+{
+	*fi = (struct wp_fdinfo){ .proc_fd = proc_fd };
+}
+
+void wp_fdinfo_clear(struct wp_fdinfo *fi)
+{
+	free(fi->sockets);
+	free(fi->texts);
+	wp_text_clear(&fi->file);
+	*fi = (struct wp_fdinfo){ .proc_fd = -1 };
+}

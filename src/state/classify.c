@@ -1,0 +1,105 @@
+/* classify.c - facts to state and reason: see wallprof/state.h. */
+#include "wallprof/state.h"
+
+static enum wp_wait wait_of(const struct wp_thread_facts *facts)
+{
+	const struct wp_syscall_info *info;
+	enum wp_wait wait;
+
+	/* Asleep, but in no call: the kernel works on a fault of its. */
+	if (facts->syscall_nr < 0)
+		return WP_WAIT_PAGE_FAULT;
+	info = wp_syscall_find(facts->syscall_nr);
+	wait = wp_state_refine_fd(info ? info->wait : WP_WAIT_SYSCALL,
+				  facts->fd_kind);
+	/* D: a wait that no signal ends.  A vfork parent waits so for its
+	 * child; a call on a file, or one that should not sleep at all, waits
+	 * for the disk. */
+	if (facts->letter == 'D' &&
+	    (wait == WP_WAIT_FILE || wait == WP_WAIT_SYSCALL))
+		return WP_WAIT_DISK;
+	return wait;
+}
+
+struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts)
+{
+	struct wp_thread_state state = { WP_STATE_WAITING, WP_WAIT_NONE };
+
+	if (facts->running) {
+		state.state = WP_STATE_RUNNING;
+		return state;
+	}
+	switch (facts->letter) {
+	case 'R':
+		state.state = WP_STATE_RUNNING;
+		break;
+	case 'T':
+	case 't':
+		state.state = WP_STATE_STOPPED;
+		break;
+	case 'Z':
+	case 'X':
+	case 'x':
+		state.state = WP_STATE_EXITING;
+		break;
+	default:
+		state.wait = wait_of(facts);
+	}
+	return state;
+}
+
+enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind)
+{
+	/* Calls that read and write anything are FILE in the table. */
+	if (wait != WP_WAIT_FILE && wait != WP_WAIT_DISK)
+		return wait;
+	switch (kind) {
+	case WP_FD_PIPE:
+		return WP_WAIT_PIPE;
+	case WP_FD_SOCKET:
+		return WP_WAIT_SOCKET;
+	case WP_FD_TTY:
+		return WP_WAIT_TTY;
+	case WP_FD_TIMERFD:
+		return WP_WAIT_TIMER;
+	case WP_FD_SIGNALFD:
+		return WP_WAIT_SIGNAL;
+	case WP_FD_EVENTFD:
+	case WP_FD_INOTIFY:
+	case WP_FD_FANOTIFY:
+	case WP_FD_EPOLL:
+	case WP_FD_PIDFD:
+	case WP_FD_IO_URING:
+		/* Waits for an event to be signalled. */
+		return WP_WAIT_POLL;
+	default:
+		return wait;
+	}
+}
+
+/* include/uapi/linux/futex.h */
+enum {
+	FUTEX_LOCK_PI_CMD = 6,
+	FUTEX_WAIT_BITSET_CMD = 9,
+	FUTEX_LOCK_PI2_CMD = 13,
+	FUTEX_CMD = 127,
+	FUTEX_PRIVATE = 128,
+	FUTEX_REALTIME = 256,
+};
+
+enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS])
+{
+	unsigned int op = (unsigned int)args[1];
+	unsigned int cmd = op & FUTEX_CMD;
+
+	if (cmd == FUTEX_LOCK_PI_CMD || cmd == FUTEX_LOCK_PI2_CMD)
+		return WP_WAIT_LOCK;
+	/* glibc's pthread_join waits for the kernel to clear the joined thread's
+	 * tid: shared, real-time clock, and a value that looks like a tid (0
+	 * and 1 are words of other objects). */
+	if (cmd == FUTEX_WAIT_BITSET_CMD && !(op & FUTEX_PRIVATE) &&
+	    (op & FUTEX_REALTIME) && (uint32_t)args[2] > 1 &&
+	    (uint32_t)args[2] < 1 << 22)
+		return WP_WAIT_JOIN;
+	return WP_WAIT_FUTEX;
+}

@@ -1,0 +1,232 @@
+/* wait_site.c - what a stack says of a wait: see wallprof/state.h. */
+#include <string.h>
+
+#include "wallprof/state.h"
+
+enum match {
+	/* The whole name. */
+	EXACT,
+	/* The name begins so. */
+	PREFIX,
+};
+
+struct row {
+	const char *name;
+	enum match match;
+	/* Reason that it gives; NONE: waiting machinery without one. */
+	enum wp_wait wait;
+	/* It knows better than what it is made of: a Python lock is a
+	 * semaphore below. */
+	bool outer;
+};
+
+/* Names are as after normalize(): no leading underscores, no "GI_", no version
+ * or compiler suffix.
+ */
+static const struct row rows[] = {
+	/* glibc and musl, locks. */
+	{ "pthread_mutex_lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_mutex_timedlock", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_mutex_clocklock", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_mutex_cond_lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_rwlock_", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_once", PREFIX, WP_WAIT_LOCK, false },
+	{ "pthread_spin_lock", EXACT, WP_WAIT_LOCK, false },
+	{ "lll_lock_wait", PREFIX, WP_WAIT_LOCK, false },
+	{ "lll_timedlock_wait", PREFIX, WP_WAIT_LOCK, false },
+	{ "lll_clocklock_wait", PREFIX, WP_WAIT_LOCK, false },
+	{ "mtx_lock", EXACT, WP_WAIT_LOCK, false },
+	{ "mtx_timedlock", EXACT, WP_WAIT_LOCK, false },
+	{ "call_once", EXACT, WP_WAIT_LOCK, false },
+	{ "flockfile", EXACT, WP_WAIT_LOCK, false },
+	{ "lockfile", EXACT, WP_WAIT_LOCK, false },
+	{ "lock", EXACT, WP_WAIT_LOCK, false },
+	{ "cxa_guard_acquire", EXACT, WP_WAIT_LOCK, false },
+	/* Condition variables. */
+	{ "pthread_cond_", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "cnd_wait", EXACT, WP_WAIT_CONDVAR, false },
+	{ "cnd_timedwait", EXACT, WP_WAIT_CONDVAR, false },
+	/* Semaphores. */
+	{ "sem_wait", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "sem_timedwait", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "sem_clockwait", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "new_sem_wait", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "old_sem_wait", PREFIX, WP_WAIT_SEMAPHORE, false },
+	/* Joins and barriers. */
+	{ "pthread_join", PREFIX, WP_WAIT_JOIN, false },
+	{ "pthread_timedjoin", PREFIX, WP_WAIT_JOIN, false },
+	{ "pthread_clockjoin", PREFIX, WP_WAIT_JOIN, false },
+	{ "pthread_tryjoin", PREFIX, WP_WAIT_JOIN, false },
+	{ "thrd_join", EXACT, WP_WAIT_JOIN, false },
+	{ "pthread_barrier_wait", PREFIX, WP_WAIT_BARRIER, false },
+	/* C++ libraries; what they call has been seen before, unless it was
+	 * inlined. */
+	{ "std::mutex::lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::timed_mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::recursive_mutex::lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::recursive_timed_mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::shared_mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::shared_timed_mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::unique_lock<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::lock_guard<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::scoped_lock<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::shared_lock<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::condition_variable", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::_V2::condition_variable", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::__condvar::", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::counting_semaphore<", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "std::__atomic_semaphore", PREFIX, WP_WAIT_SEMAPHORE, false },
+	{ "std::thread::join", PREFIX, WP_WAIT_JOIN, false },
+	{ "std::jthread::join", PREFIX, WP_WAIT_JOIN, false },
+	{ "std::barrier<", PREFIX, WP_WAIT_BARRIER, false },
+	{ "std::latch::", PREFIX, WP_WAIT_BARRIER, false },
+	{ "std::__1::mutex::lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::__1::condition_variable", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::__1::thread::join", PREFIX, WP_WAIT_JOIN, false },
+	/* Rust. */
+	{ "std::sys::sync::mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sys::sync::rwlock::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sys::sync::once::", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sys::sync::condvar::", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::sys::unix::locks::futex_mutex", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sys::unix::locks::futex_rwlock", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sys::unix::locks::futex_condvar", PREFIX, WP_WAIT_CONDVAR,
+	  false },
+	{ "std::sync::mutex::Mutex<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sync::condvar::Condvar::", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "std::thread::JoinHandle<", PREFIX, WP_WAIT_JOIN, false },
+	{ "parking_lot::raw_mutex::", PREFIX, WP_WAIT_LOCK, false },
+	{ "parking_lot::raw_rwlock::", PREFIX, WP_WAIT_LOCK, false },
+	{ "parking_lot::condvar::", PREFIX, WP_WAIT_CONDVAR, false },
+	/* Python, whose locks are semaphores and whose GIL is a condition
+	 * variable below. */
+	{ "PyThread_acquire_lock", PREFIX, WP_WAIT_LOCK, true },
+	{ "take_gil", PREFIX, WP_WAIT_LOCK, true },
+	/* GLib. */
+	{ "g_mutex_lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "g_rec_mutex_lock", PREFIX, WP_WAIT_LOCK, false },
+	{ "g_rw_lock_", PREFIX, WP_WAIT_LOCK, false },
+	{ "g_cond_wait", PREFIX, WP_WAIT_CONDVAR, false },
+	{ "g_thread_join", PREFIX, WP_WAIT_JOIN, false },
+	/* Machinery that does not say which: call wrappers of a static libc,
+	 * generic waiting layers. */
+	{ "futex_", PREFIX, WP_WAIT_NONE, false },
+	{ "do_futex_wait", PREFIX, WP_WAIT_NONE, false },
+	{ "timedwait", PREFIX, WP_WAIT_NONE, false },
+	{ "wait", EXACT, WP_WAIT_NONE, false },
+	{ "syscall", PREFIX, WP_WAIT_NONE, false },
+	{ "libc_", PREFIX, WP_WAIT_NONE, false },
+	{ "internal_syscall_cancel", PREFIX, WP_WAIT_NONE, false },
+	{ "clock_nanosleep", PREFIX, WP_WAIT_NONE, false },
+	{ "nanosleep", PREFIX, WP_WAIT_NONE, false },
+	{ "usleep", EXACT, WP_WAIT_NONE, false },
+	{ "sleep", EXACT, WP_WAIT_NONE, false },
+	{ "poll", EXACT, WP_WAIT_NONE, false },
+	{ "ppoll", EXACT, WP_WAIT_NONE, false },
+	{ "select", EXACT, WP_WAIT_NONE, false },
+	{ "pselect", PREFIX, WP_WAIT_NONE, false },
+	{ "epoll_", PREFIX, WP_WAIT_NONE, false },
+	{ "read", EXACT, WP_WAIT_NONE, false },
+	{ "write", EXACT, WP_WAIT_NONE, false },
+	{ "recv", PREFIX, WP_WAIT_NONE, false },
+	{ "send", PREFIX, WP_WAIT_NONE, false },
+	{ "accept", PREFIX, WP_WAIT_NONE, false },
+	{ "connect", EXACT, WP_WAIT_NONE, false },
+	{ "pause", EXACT, WP_WAIT_NONE, false },
+	{ "sigwait", PREFIX, WP_WAIT_NONE, false },
+	{ "sigsuspend", PREFIX, WP_WAIT_NONE, false },
+	{ "sigtimedwait", PREFIX, WP_WAIT_NONE, false },
+	{ "waitpid", EXACT, WP_WAIT_NONE, false },
+	{ "wait4", EXACT, WP_WAIT_NONE, false },
+	{ "waitid", EXACT, WP_WAIT_NONE, false },
+	{ "flock", EXACT, WP_WAIT_NONE, false },
+	{ "fcntl", PREFIX, WP_WAIT_NONE, false },
+	{ "gthread_", PREFIX, WP_WAIT_NONE, false },
+	{ "std::", PREFIX, WP_WAIT_NONE, false },
+	{ "gnu_cxx::", PREFIX, WP_WAIT_NONE, false },
+	{ "core::", PREFIX, WP_WAIT_NONE, false },
+	{ "parking_lot", PREFIX, WP_WAIT_NONE, false },
+	{ "PyThread_", PREFIX, WP_WAIT_NONE, false },
+};
+
+/* Base names of files that are machinery throughout. */
+static const char *const machinery[] = {
+	"libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "libc.musl",
+	"libstdc++", "libc++", "librt", "[vdso]",
+};
+
+/* Part of NAME that is compared, of LEN bytes. */
+static const char *normalize(const char *name, size_t *len)
+{
+	static const char *const tails[] = { ".constprop", ".part", ".isra",
+					     ".cold", ".llvm", "@" };
+
+	while (*name == '_' && strncmp(name, "_V2", 3))
+		name++;
+	if (!strncmp(name, "GI_", 3))
+		name += 3;
+	while (*name == '_')
+		name++;
+	*len = strlen(name);
+	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
+		const char *tail = strstr(name, tails[i]);
+
+		if (tail && (size_t)(tail - name) < *len)
+			*len = (size_t)(tail - name);
+	}
+	return name;
+}
+
+static const struct row *find_row(const char *function)
+{
+	size_t len;
+	const char *name = normalize(function, &len);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t n = strlen(rows[i].name);
+
+		if (len >= n && !memcmp(name, rows[i].name, n) &&
+		    (rows[i].match == PREFIX || len == n))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+static bool in_machinery(const char *module)
+{
+	for (size_t i = 0; i < sizeof(machinery) / sizeof(*machinery); i++)
+		if (!strncmp(module, machinery[i], strlen(machinery[i])))
+			return true;
+	return false;
+}
+
+enum wp_wait wp_state_refine_stack(enum wp_wait wait,
+				   const struct wp_named_frame *frames,
+				   size_t n)
+{
+	enum wp_wait found = WP_WAIT_NONE;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct row *row = find_row(frames[i].function);
+
+		if (row && row->outer)
+			return row->wait;
+		if (row && row->wait && !found)
+			found = row->wait;
+		/* The program's own: it may call its functions what it likes. */
+		if (!row && !in_machinery(frames[i].module))
+			break;
+	}
+	return found ? found : wait;
+}
+
+size_t wp_state_wait_site(const struct wp_named_frame *frames, size_t n)
+{
+	if (!n)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (!find_row(frames[i].function) &&
+		    !in_machinery(frames[i].module))
+			return i;
+	return 0;
+}
