@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	/* The longest seen in any library of a Debian system is 30 kB. */
+	/* The longest in 475 libraries of a Debian system is 8 kB. */
 	ENTRY_MAX = 1 << 20,
 };
 

@@ -185,6 +185,59 @@ def test_rows_are_those_of_readelf(path):
     assert check(path) > 100, "this file has many functions"
 
 
+# Frames of every kind: pushes, a frame pointer, a realigned stack, alloca.
+PROGRAM = r"""
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b)
+{ return *(const int *)a - *(const int *)b; }
+__attribute__((noinline)) int sized(int n)
+{ char v[n]; memset(v, n, sizeof(v)); return v[n / 2]; }
+__attribute__((noinline)) int aligned(int n)
+{ char v[n] __attribute__((aligned(64))); memset(v, n, sizeof(v));
+  return v[n / 2] + sized(n); }
+__attribute__((noinline)) int many(int a, int b, int c, int d, int e, int f)
+{ int v[32]; for (int i = 0; i < 32; i++) v[i] = a * i ^ b * c;
+  qsort(v, 32, sizeof(v[0]), compare);
+  return v[d & 31] + aligned(e + 1) + sized(f + 1); }
+int main(int argc, char **argv)
+{ return many(argc, 2, 3, argc, 5, 6) + (argv[0] == NULL); }
+"""
+
+NO_TABLES = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-g"]
+BUILDS = {
+    "eh_frame": ["gcc"],
+    "eh_frame-O0": ["gcc", "-O0"],
+    "clang": ["clang"],
+    # Found by an index: no search table, or no .eh_frame at all.
+    "no-search-table": ["gcc", "-Wl,--no-eh-frame-hdr"],
+    "debug_frame": ["gcc", *NO_TABLES],
+    "debug_frame-64-bit": ["gcc", *NO_TABLES, "-gdwarf64"],
+    "debug_frame-version-1": ["gcc", *NO_TABLES, "-gdwarf-2"],
+    "debug_frame-clang": ["clang", *NO_TABLES],
+    "musl-static": ["musl-gcc", "-static"],
+    "static": ["gcc", "-static"],
+}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_rows_of_a_compiled_program(build, tmp_path):
+    compiler, *flags = BUILDS[build]
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(PROGRAM)
+    subprocess.run([compiler, "-O2", *flags, "-o", program, source],
+                   check=True)
+    assert check(program) > 20
+    if "debug_frame" in build:
+        symbols = subprocess.run(["nm", program], capture_output=True,
+                                 text=True, check=True).stdout
+        main = int(re.search(r"([0-9a-f]+) T main", symbols)[1], 16)
+        rule, = our_rules(program, [main])
+        assert rule.split()[1] == "rsp+8", "main has .debug_frame only"
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("path", every_library(), ids=os.path.basename)
 def test_rows_of_every_library_are_those_of_readelf(path):
