@@ -306,16 +306,14 @@ static enum wp_step_result value_of(const struct wp_rule *rule,
 	return WP_STEP_BAD_INFO;
 }
 
+/* STEP's registers are the caller's but for the pc. */
 static enum wp_step_result finish(const struct wp_rule *rule,
-				  struct wp_step *step,
-				  const struct wp_regs *caller,
-				  uint64_t cfa_avma)
+				  struct wp_step *step, uint64_t cfa_avma)
 {
-	uint64_t pc_avma = caller->v[WP_CFI_RA_REG];
+	uint64_t pc_avma = step->regs->v[WP_CFI_RA_REG];
 
 	if (rule->flags & WP_RULE_RA_SIGNED)
 		pc_avma = wp_arch_code_avma(pc_avma);
-	*step->regs = *caller;
 	/* Elsewhere the return address has a register besides the pc. */
 	wp_reg_set(step->regs, WP_REG_PC, pc_avma);
 	step->cfa_avma = cfa_avma;
@@ -342,7 +340,17 @@ static enum wp_step_result execute_places(const struct wp_rule *rule,
 			 result == WP_STEP_BAD_INFO)
 			return result;
 	}
-	return finish(rule, step, &caller, cfa_avma);
+	*step->regs = caller;
+	return finish(rule, step, cfa_avma);
+}
+
+/* A call may change the registers without a rule. */
+static inline void forget_others(struct wp_regs *regs)
+{
+#pragma GCC unroll 64
+	for (unsigned int i = 0; i < WP_NREGS; i++)
+		if (wp_cfi_slot(i) < 0)
+			regs->v[i] = 0;
 }
 
 /* One read and no branch that depends on the rule: the kinds differ from frame
@@ -351,8 +359,7 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 					 struct wp_step *step)
 {
 	uint64_t src[WP_RULE_WORDS + WP_CFI_NTRACKED];
-	const struct wp_regs *regs = step->regs;
-	struct wp_regs caller = { 0 };
+	struct wp_regs *regs = step->regs;
 	uint64_t cfa_avma;
 
 	if (!wp_reg_known(regs, rule->cfa_reg))
@@ -362,13 +369,17 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 			    cfa_avma + (uint64_t)(int64_t)rule->u.block.lo, src,
 			    rule->u.block.len * sizeof(src[0])))
 		return WP_STEP_UNREADABLE;
+	/* Unrolled, each register's place is a constant. */
+#pragma GCC unroll 16
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		src[WP_RULE_WORDS + i] = regs->v[wp_cfi_tracked[i]];
 	src[WP_RULE_WORDS + WP_CFI_SP_SLOT] = cfa_avma;
+#pragma GCC unroll 16
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
-		caller.v[wp_cfi_tracked[i]] = src[rule->u.block.from[i]];
-	caller.known = (regs->known & rule->u.block.kept) | rule->u.block.set;
-	return finish(rule, step, &caller, cfa_avma);
+		regs->v[wp_cfi_tracked[i]] = src[rule->u.block.from[i]];
+	forget_others(regs);
+	regs->known = (regs->known & rule->u.block.kept) | rule->u.block.set;
+	return finish(rule, step, cfa_avma);
 }
 
 enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
