@@ -100,19 +100,26 @@ $(O)/test_$(1): $(O)/test/unit/test_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/li
 endef
 $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
 
+# Programs that tests run: each shows one layer at work.
+TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
+$(O)/tools/%: $(O)/test/tools/%.o $(foreach l,$(main_DEPS),$(O)/lib$(l).a)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
+
 unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
 	$(Q)for t in $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%)); do \
 		$$t || exit 1; done
 
 include fixtures/fixtures.mk
 
-e2e: deps-test $(O)/wallprof fixtures
+e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m 'not soak and not bench' test/e2e
-soak: deps-test $(O)/wallprof fixtures
+soak: deps-test $(O)/wallprof $(TOOLS) fixtures
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m soak test/e2e
-bench: deps-test $(O)/wallprof fixtures
+bench: deps-test $(O)/wallprof $(TOOLS) fixtures
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -s -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m bench test/e2e
 
