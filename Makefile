@@ -68,7 +68,7 @@ sample_DEPS := trace state unwind profile proc base
 output_DEPS := profile base
 main_DEPS := sample trace state output symbols unwind profile proc base
 unwind_EXT := -lunwind-generic -lunwind
-symbols_EXT := -ldw -lelf -liberty
+symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz
 sample_EXT := $(unwind_EXT)
 main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT)
@@ -113,13 +113,13 @@ unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
 
 include fixtures/fixtures.mk
 
-e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures
+e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m 'not soak and not bench' test/e2e
-soak: deps-test $(O)/wallprof $(TOOLS) fixtures
+soak: deps-test $(O)/wallprof $(TOOLS) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m soak test/e2e
-bench: deps-test $(O)/wallprof $(TOOLS) fixtures
+bench: deps-test $(O)/wallprof $(TOOLS) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -s -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m bench test/e2e
 
@@ -143,7 +143,7 @@ demo: deps-build $(O)/wallprof fixtures
 
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
-DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev
+DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace musl-tools clang g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \

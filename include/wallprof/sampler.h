@@ -70,6 +70,29 @@ int wp_sampler_sleep(struct wp_sampler *sampler, uint64_t until_ns);
 WP_MUST_CHECK
 int wp_sampler_tick(struct wp_sampler *sampler);
 
+/* One look that is all there is: a tick, late stops taken or given up, nothing
+ * held any more, the profile's counters filled.  0, -ESRCH, -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_look(struct wp_sampler *sampler);
+
+/* What the last look at a thread gave beside its sample. */
+struct wp_thread_view {
+	pid_t tid;
+	/* Index in the profile's threads. */
+	uint32_t index;
+	/* The call it is in and its arguments; -1: none. */
+	long syscall_nr;
+	uint64_t args[6];
+	/* Of its schedstat. */
+	uint64_t run_ns;
+	uint64_t slices;
+};
+
+void wp_sampler_each_thread(const struct wp_sampler *sampler,
+			    void (*each)(void *ctx,
+					 const struct wp_thread_view *view),
+			    void *ctx);
+
 /* The last look: account for time up to now, hold nothing any more, fill the
  * profile's counters.  0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -132,6 +132,8 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	double share = run + wait ? (double)run / (double)(run + wait) : 1.0;
 
 	t->asleep = false;
+	t->facts = (struct wp_thread_facts){ .running = true,
+					     .syscall_nr = -1 };
 	t->base = *now;
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns };
 	t->ask.running_ns = (uint64_t)((double)ns * share);

@@ -56,6 +56,7 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 	if (stack == UINT32_MAX || s->ndeferred == s->cap_deferred)
 		return -ENOMEM;
 	count_end(s, stack);
+	t->facts = *facts;
 	s->deferred[s->ndeferred++] = (struct wp_deferred){
 		.thread = t,
 		.key = { .stack = stack, .thread = t->index,
@@ -81,6 +82,7 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
 	count_end(s, stack);
+	t->last_running_stack = stack;
 	running_ns += t->owed_running_ns;
 	runnable_ns += t->owed_runnable_ns;
 	t->owed_running_ns = t->owed_runnable_ns = t->owed_count = 0;
@@ -93,6 +95,15 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 	if (!rc && (runnable_ns || !ran))
 		rc = add_sample(s, t, &key, ran ? 0 : count, runnable_ns);
 	return rc;
+}
+
+int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
+{
+	if (!t->owed_count)
+		return 0;
+	return wp_record_running(s, t, t->last_running_stack != UINT32_MAX ?
+				 t->last_running_stack : wp_record_no_stack(s),
+				 0, 0);
 }
 
 /* String id of what T waits on: "" when there is nothing to say. */

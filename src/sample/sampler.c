@@ -238,6 +238,46 @@ static int wait_for_late_stops(struct wp_sampler *s)
 	return rc;
 }
 
+/* Take the stops that are still to come, then hold nothing. */
+static int settle_stops(struct wp_sampler *s)
+{
+	int rc = wait_for_late_stops(s);
+
+	if (!rc)
+		rc = wp_stop_expire(s, 0);
+	return rc ? rc : wp_record_deferred(s);
+}
+
+int wp_sampler_look(struct wp_sampler *s)
+{
+	int rc;
+
+	s->finishing = true;
+	rc = wp_sampler_tick(s);
+	if (!rc)
+		rc = settle_stops(s);
+	wp_tracer_clear(s->tracer);
+	fill_counters(s);
+	return rc;
+}
+
+void wp_sampler_each_thread(const struct wp_sampler *s,
+			    void (*each)(void *ctx,
+					 const struct wp_thread_view *view),
+			    void *ctx)
+{
+	for (size_t i = 0; i < s->nthreads; i++) {
+		const struct wp_thread *t = s->threads[i];
+		struct wp_thread_view view = {
+			t->tid, t->index, t->facts.syscall_nr, { 0 },
+			t->base.run_ns, t->base.slices };
+
+		memcpy(view.args, t->facts.args, sizeof(view.args));
+		if (t->watched)
+			each(ctx, &view);
+	}
+}
+
 int wp_sampler_finish(struct wp_sampler *s)
 {
 	int rc = 0;
@@ -245,16 +285,10 @@ int wp_sampler_finish(struct wp_sampler *s)
 	s->finishing = true;
 	if (wp_process_is_alive(s->process))
 		rc = wp_sampler_tick(s);
-	if (!rc)
-		rc = wait_for_late_stops(s);
 	if (!rc || rc == -ESRCH)
-		rc = wp_stop_expire(s, 0);
+		rc = settle_stops(s);
 	for (size_t i = 0; i < s->nthreads && !rc; i++)
-		if (s->threads[i]->owed_count)
-			rc = wp_record_running(s, s->threads[i],
-					       wp_record_no_stack(s), 0, 0);
-	if (!rc)
-		rc = wp_record_deferred(s);
+		rc = wp_record_owed(s, s->threads[i]);
 	wp_tracer_clear(s->tracer);
 	fill_counters(s);
 	return rc;

@@ -57,12 +57,17 @@ struct wp_thread {
 	 * since if BASE still holds. */
 	bool asleep;
 	struct wp_sample_key key;
+	/* What the last look that found it changed gave. */
+	struct wp_thread_facts facts;
 
 	/* Running time whose stack was not read, to go with the next that is,
 	 * and how many samples that would have been. */
 	uint64_t owed_running_ns;
 	uint64_t owed_runnable_ns;
 	uint64_t owed_count;
+	/* The last stack it was seen running with, which takes what is still
+	 * owed when the thread or the recording ends; UINT32_MAX: none. */
+	uint32_t last_running_stack;
 
 	/* A stop has been asked for and has not come. */
 	bool asked;
@@ -192,6 +197,8 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, uint64_t running_ns,
 		      uint64_t runnable_ns);
+/* Give what T is still owed to the last stack it ran with. */
+int wp_record_owed(struct wp_sampler *s, struct wp_thread *t);
 /* Intern s->stack; UINT32_MAX without memory. */
 uint32_t wp_record_stack(struct wp_sampler *s);
 /* The id of the stack that has no frame. */

@@ -106,6 +106,7 @@ static struct wp_thread *new_thread(struct wp_sampler *s, pid_t tid)
 	t->copy_len_waiting = FIRST_COPY_WAITING;
 	t->copy_len_running = FIRST_COPY_RUNNING;
 	t->wait_nr = -1;
+	t->last_running_stack = UINT32_MAX;
 	t->index = wp_profile_add_thread(s->profile, &p);
 	if (t->index == UINT32_MAX) {
 		free(t);
@@ -184,14 +185,6 @@ static bool is_same(struct wp_sampler *s, struct wp_thread *t)
 	return t->schedstat_fd < 0 || !wp_thread_schedstat(s, t, &now);
 }
 
-/* What the target is owed leaves with the thread. */
-static int settle(struct wp_sampler *s, struct wp_thread *t)
-{
-	if (!t->owed_count)
-		return 0;
-	return wp_record_running(s, t, wp_record_no_stack(s), 0, 0);
-}
-
 /* Merge the sorted table with the sorted list of tids. */
 static int merge(struct wp_sampler *s)
 {
@@ -204,13 +197,13 @@ static int merge(struct wp_sampler *s)
 		struct wp_thread *t = NULL;
 
 		for (; i < s->nthreads && s->threads[i]->tid < tid; i++) {
-			rc = settle(s, s->threads[i]);
+			rc = wp_record_owed(s, s->threads[i]);
 			free_thread(s, s->threads[i]);
 		}
 		if (i < s->nthreads && s->threads[i]->tid == tid) {
 			t = s->threads[i++];
 			if (!is_same(s, t)) {
-				rc = settle(s, t);
+				rc = wp_record_owed(s, t);
 				free_thread(s, t);
 				t = NULL;
 			}
@@ -223,7 +216,7 @@ static int merge(struct wp_sampler *s)
 			rc = -ENOMEM;
 	}
 	for (; i < s->nthreads; i++) {
-		(void)!settle(s, s->threads[i]);
+		(void)!wp_record_owed(s, s->threads[i]);
 		free_thread(s, s->threads[i]);
 	}
 	free(s->threads);
@@ -254,7 +247,7 @@ int wp_threads_update(struct wp_sampler *s)
 
 void wp_threads_drop(struct wp_sampler *s, size_t i)
 {
-	(void)!settle(s, s->threads[i]);
+	(void)!wp_record_owed(s, s->threads[i]);
 	free_thread(s, s->threads[i]);
 	s->nthreads--;
 	memmove(&s->threads[i], &s->threads[i + 1],

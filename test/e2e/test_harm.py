@@ -1,0 +1,146 @@
+"""A target is a guest: no EINTR, no stop that stays, no death."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import SLOW, WALLPROF, status_of, tids_of, wallprof
+
+# What is enough in the gate; make soak takes the 30 s of the promise.
+SECONDS = [6, pytest.param(30, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize("stop", ["auto", "all"])
+def test_no_call_fails_with_eintr(start, tmp_path, stop, seconds):
+    target = start("eintr")
+    run = wallprof("-p", target.pid, "-d", seconds, "-r", 1000, "--stop", stop,
+                   "--max-stopped", 0, output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    truth = target.truth()
+    assert {name: t["eintrs"] for name, t in truth.items()
+            if t["eintrs"]} == {}
+    # It did stop threads, or nothing would have been shown.
+    assert run.counter("made") > 20, run.err
+    # Finite sleeps went on as they would: about 150 ms each.
+    for name in ("epoll", "semtimedop", "sigtimedwait", "recv-timeout"):
+        assert truth[name]["wakes"] > seconds / 0.150 * 0.5, truth
+
+
+def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
+    target = start("seccomp")
+    for stop in ("auto", "all"):
+        wallprof("-p", target.pid, "-d", 3, "-r", 1000, "--stop", stop,
+                 "--max-stopped", 0, output=tmp_path / "x.pb.gz")
+        target.assert_unharmed()
+    truth = target.truth()
+    assert truth["polls"] > 50 and truth["naps"] > 500
+
+
+def test_kill_9_leaves_the_target_running(start, tmp_path):
+    target = start("spinner", 2)
+    for _ in range(10):
+        tool = subprocess.Popen(
+            [WALLPROF, "-p", str(target.pid), "-r", "1000", "--max-stopped",
+             "0", "-o", str(tmp_path / "x.pb.gz")],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # Killed at any moment; the first is when its file appears.
+        while not any(tmp_path.iterdir()):
+            assert tool.poll() is None
+        time.sleep(0.05)
+        tool.kill()
+        tool.wait()
+        for left in tmp_path.iterdir():
+            assert left.name != "x.pb.gz"
+            left.unlink()
+        deadline = time.monotonic() + 5
+        while True:
+            states = [status_of(target.pid, t) for t in tids_of(target.pid)]
+            if all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
+                   for s in states):
+                break
+            assert time.monotonic() < deadline, states
+    assert target.truth()["work"] > 0
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_ctrl_c_writes_and_leaves_the_target_clean(start, tmp_path, signals):
+    target = start("spinner", 2)
+    out = tmp_path / "x.pb.gz"
+    tool = subprocess.Popen([WALLPROF, "-p", str(target.pid), "-o", str(out)],
+                            stderr=subprocess.PIPE)
+    while not any(tmp_path.iterdir()):
+        assert tool.poll() is None
+    time.sleep(0.5)
+    for _ in range(signals):
+        tool.send_signal(signal.SIGINT)
+    err = tool.communicate(timeout=30)[1].decode()
+    assert tool.returncode == 0, err
+    assert [f.name for f in tmp_path.iterdir()] == ["x.pb.gz"]
+    target.assert_unharmed()
+
+
+def test_waiting_threads_are_never_stopped(start, tmp_path):
+    """1,000 of them: no ptrace call at all, and little CPU."""
+    target = start("waiters", 1000)
+    trace = tmp_path / "trace"
+    run = wallprof("-p", target.pid, "-d", 3, output=tmp_path / "x.pb.gz",
+                   prefix=("strace", "-f", "-c", "-o", str(trace)))
+    run.check()
+    assert "ptrace" not in trace.read_text()
+    assert run.counter("made") == 0
+    before = os.times()
+    run = wallprof("-p", target.pid, "-d", 5, output=tmp_path / "x.pb.gz")
+    run.check()
+    after = os.times()
+    spent = (after.children_user - before.children_user +
+             after.children_system - before.children_system)
+    if not SLOW:
+        assert spent / 5 < 0.15, f"{spent / 5:.3f} of a core"
+    target.assert_unharmed()
+
+
+def test_a_traced_process_is_still_read(start, tmp_path):
+    """strace holds it: waiting threads need no ptrace; the rest is said."""
+    target = start("shares")
+    tracer = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p",
+                               str(target.pid)], stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 10
+        while status_of(target.pid)["TracerPid"] == "0":
+            assert time.monotonic() < deadline
+        run = wallprof("-p", target.pid, "-d", 2, output=tmp_path / "x.pb.gz")
+        assert run.status in (0, 1), run.err
+        assert run.counter("refused by the kernel") > 0, run.err
+        assert re.search(r"\d+ read without a stop", run.err)
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+
+
+def test_a_stopped_process_stays_stopped(start, profile):
+    import pprof_check
+    target = start("shares")
+    os.kill(target.pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while status_of(target.pid)["State"][0] != "T":
+        assert time.monotonic() < deadline
+    _, p = profile(target.pid, "-d", 1)
+    assert {s["labels"]["state"] for s in pprof_check.samples(p)} == {"stopped"}
+    assert status_of(target.pid)["State"][0] == "T"
+    assert status_of(target.pid)["TracerPid"] == "0"
+    os.kill(target.pid, signal.SIGCONT)
+
+
+def test_a_vfork_parent_is_no_trap(start, profile):
+    import pprof_check
+    target = start("vforks", 4)
+    run, p = profile(target.pid, "-d", 2)
+    waits = {s["labels"].get("wait") for s in pprof_check.samples(p)
+             if s["labels"]["tid"] == target.pid}
+    assert "child" in waits, waits
+    target.assert_unharmed()

@@ -1,0 +1,321 @@
+"""Stacks: the frames that are there, by name, and as eu-stack sees them."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+from conftest import FIXTURES, wallprof
+
+VARIANTS = sorted(p.name for p in FIXTURES.glob("stack-*"))
+CHAIN = ["leaf", "alloca_frame", "tail_target", "odd", "even", "odd", "even",
+         "odd", "even", "in_qsort", "run", "main"]
+
+
+def subsequence(want, names):
+    """The first of WANT that is not in NAMES in order; None if all are."""
+    it = iter(names)
+    for name in want:
+        if name not in it:
+            return name
+    return None
+
+
+def share_whole(p):
+    """Share of samples whose stack reached the thread's root."""
+    whole = total = 0
+    for s in pprof_check.samples(p):
+        total += s["values"]["samples"]
+        if not s["frames"][-1]["name"].startswith("["):
+            whole += s["values"]["samples"]
+    return whole / total
+
+
+def test_there_are_variants():
+    assert len(VARIANTS) >= 14
+
+
+@pytest.mark.parametrize("mode", ["spin", "wait"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_chain_is_whole(start, profile, variant, mode):
+    target = start(variant, mode)
+    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0)
+    target.assert_unharmed()
+    deep = 0
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        if "leaf" not in names:
+            continue
+        deep += s["values"]["samples"]
+        # The compiler may inline or turn calls into jumps; what is left must
+        # be in order.
+        kept = [n for n in CHAIN if n in ("leaf", "in_qsort", "run", "main")]
+        if "musl" in variant or "debugframe" in variant:
+            kept = ["leaf", "in_qsort"]
+        assert subsequence(kept, names) is None, names
+        if "O0" in variant:
+            assert subsequence(CHAIN, names) is None, names
+    assert deep > 20
+    if "musl" not in variant:
+        assert share_whole(p) >= 0.99, run.err
+
+
+@pytest.mark.parametrize("backend", ["rows", "libunwind"])
+def test_back_ends_agree(start, profile, backend):
+    target = start("stack-gcc-O0", "wait")
+    run, p = profile(target.pid, "-d", 1, "--unwinder", backend)
+    assert share_whole(p) >= 0.99, run.err
+
+
+@pytest.mark.parametrize("mode", ["sleep", "spin"])
+def test_deep_recursion(start, profile, mode):
+    target = start("deep", 5000, mode)
+    run, p = profile(target.pid, "-d", 2, "--max-depth", 6000)
+    target.assert_unharmed()
+    samples = pprof_check.samples(p)
+    depth = max(len(s["frames"]) for s in samples)
+    assert 5001 < depth < 5020
+    assert max(samples, key=lambda s: s["values"]["wall"])[
+        "frames"][-1]["name"] == "_start"
+
+
+def test_a_cut_at_the_depth_limit_is_said(start, profile):
+    target = start("deep", 5000)
+    _, p = profile(target.pid, "-d", 1)
+    for s in pprof_check.samples(p):
+        assert s["frames"][-1]["name"] == "[truncated: depth limit]"
+        assert len(s["frames"]) == 513
+
+
+@pytest.mark.parametrize("sleeps", [False, True])
+def test_handler_on_an_alternate_stack(start, profile, sleeps):
+    target = start("altstack", *(["sleep"] if sleeps else []))
+    run, p = profile(target.pid, "-d", 1)
+    target.assert_unharmed()
+    chain = ["in_handler", "handler", "interrupted", "main", "_start"]
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        assert subsequence(chain, names) is None, names
+
+
+def test_libraries_that_come_and_go(start, profile):
+    """Time goes to the library that was there, though the next takes its
+    place in memory."""
+    target = start("dlopen")
+    run, p = profile(target.pid, "-d", 5)
+    target.assert_unharmed()
+    truth = target.truth()
+    ns = {"work_a": 0, "work_b": 0}
+    for s in pprof_check.samples(p):
+        names = {f["name"] for f in s["frames"]}
+        for name in ns:
+            if name in names:
+                ns[name] += s["values"]["wall"]
+                assert any("plugin_" + name[-1] in f["mapping"]
+                           for f in s["frames"] if f["name"] == name)
+    want = truth["work_a"] / (truth["work_a"] + truth["work_b"])
+    share = ns["work_a"] / (ns["work_a"] + ns["work_b"])
+    assert abs(share - want) < 0.03, (ns, truth)
+    assert (ns["work_a"] + ns["work_b"]) / p.duration_nanos > 0.9
+
+
+def test_a_deleted_program_has_names(start, profile, tmp_path):
+    copy = tmp_path / "spinner-copy"
+    shutil.copy(FIXTURES / "spinner", copy)
+    target = start(copy, 1)
+    copy.unlink()
+    _, p = profile(target.pid, "-d", 1)
+    assert any(f["name"] == "spin" and f["file"].endswith("spinner.c")
+               for s in pprof_check.samples(p) for f in s["frames"])
+
+
+def test_cxx_names_and_sites(start, profile):
+    target = start("cxx")
+    run, p = profile(target.pid, "-d", 1)
+    waits = {}
+    for s in pprof_check.samples(p):
+        for f in s["frames"]:
+            waits.setdefault(f["name"], s["labels"].get("wait"))
+    assert waits["shop::Counter<int>::queue_up"] == "lock", waits
+    assert waits["shop::Counter<int>::wait_for_goods"] == "condvar", waits
+    text = wallprof("-p", target.pid, "-d", 1).check().out
+    assert re.search(r"lock\s.*shop::Counter<int>::queue_up", text), text
+
+
+def test_hostile_names_are_tamed(start, profile):
+    target = start("hostile")
+    _, p = profile(target.pid, "-d", 1)
+    assert len({s["labels"]["thread"] for s in pprof_check.samples(p)}) == 3
+    text = wallprof("-p", target.pid, "-d", 1).check().out
+    assert "\x1b" not in text
+    folded = wallprof("-p", target.pid, "-d", 1, "-f", "folded").check().out
+    for line in folded.splitlines():
+        assert re.fullmatch(r"[^\x00-\x1f]+ \d+", line), line
+
+
+def eu_stack(pid):
+    """tid -> addresses, innermost first, as eu-stack prints them."""
+    out = subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)], check=False,
+                         stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL).stdout.decode()
+    stacks, tid = {}, None
+    for line in out.splitlines():
+        if line.startswith("TID"):
+            tid = int(re.search(r"\d+", line).group())
+            stacks[tid] = []
+        elif line.startswith("#"):
+            stacks[tid].append(int(line.split()[1], 16))
+    return stacks
+
+
+def sleeping_stacks(p):
+    """tid -> addresses of threads that had one stack all through."""
+    stacks = {}
+    for s in pprof_check.samples(p):
+        if s["labels"]["state"] != "waiting":
+            continue
+        addresses = []
+        for f in s["frames"]:
+            if not addresses or addresses[-1] != f["address"]:
+                addresses.append(f["address"])
+        stacks.setdefault(s["labels"]["tid"], []).append(addresses)
+    return {tid: v[0] for tid, v in stacks.items() if len(v) == 1}
+
+
+def compare_with_eu_stack(pid, profile):
+    """How many threads were compared; every address must agree."""
+    theirs = eu_stack(pid)
+    run, p = profile(pid, "-d", 1)
+    ours = sleeping_stacks(p)
+    compared = 0
+    for tid, addresses in ours.items():
+        if tid not in theirs or theirs[tid] == []:
+            continue
+        # A return address is looked up one byte before.
+        want = [a if i == 0 else a - 1 for i, a in enumerate(theirs[tid])]
+        assert addresses == want, (tid, [hex(a) for a in addresses],
+                                   [hex(a) for a in want])
+        compared += 1
+    return compared
+
+
+def test_frames_are_those_of_eu_stack(start, profile):
+    target = start("waiters", 10)
+    assert compare_with_eu_stack(target.pid, profile) == 11
+    target = start("cxx")
+    assert compare_with_eu_stack(target.pid, profile) == 4
+    target = start("hostile")
+    assert compare_with_eu_stack(target.pid, profile) == 3
+
+
+@pytest.fixture
+def redis(start, tmp_path):
+    if not shutil.which("redis-server"):
+        pytest.skip("no redis-server")
+    sock = tmp_path / "redis.sock"
+    server = start("/usr/bin/redis-server", "--port", "0", "--unixsocket",
+                   sock, "--save", "", "--dir", tmp_path, ready=False)
+    deadline = time.monotonic() + 20
+    while not sock.exists():
+        assert time.monotonic() < deadline
+    return server, sock
+
+
+@pytest.fixture
+def nginx(start, tmp_path):
+    if not shutil.which("nginx"):
+        pytest.skip("no nginx")
+    port = 20000 + os.getpid() % 10000
+    conf = tmp_path / "nginx.conf"
+    conf.write_text(f"""
+worker_processes 1; daemon off; pid {tmp_path}/pid; error_log {tmp_path}/err;
+events {{ worker_connections 64; }}
+http {{ access_log off; client_body_temp_path {tmp_path}/b;
+  proxy_temp_path {tmp_path}/p; fastcgi_temp_path {tmp_path}/f;
+  uwsgi_temp_path {tmp_path}/u; scgi_temp_path {tmp_path}/s;
+  server {{ listen 127.0.0.1:{port}; root /usr/share/doc; autoindex on; }} }}
+""")
+    tmp_path.chmod(0o755)
+    server = start("/usr/sbin/nginx", "-c", conf, ready=False)
+    deadline = time.monotonic() + 20
+    worker = None
+    while not worker:
+        assert time.monotonic() < deadline
+        kids = pathlib.Path(
+            f"/proc/{server.pid}/task/{server.pid}/children").read_text()
+        worker = int(kids.split()[0]) if kids.split() else None
+    return server, worker, port
+
+
+PYTHON = r"""
+import hashlib, os, queue, socket, threading, time
+q, lock = queue.Queue(), threading.Lock()
+def spin():
+    while True: hashlib.sha256(b'x' * 100000).digest()
+def nap():
+    while True: time.sleep(0.01)
+def hold():
+    while True:
+        with lock: time.sleep(0.005)
+def pull(): q.get()
+def read():
+    a, b = socket.socketpair(); a.recv(1)
+for i, f in enumerate([spin, spin, nap, nap, hold, hold, hold, pull, read, read]):
+    threading.Thread(target=f, name=f'w{i}', daemon=True).start()
+print('READY pid=%d' % os.getpid(), flush=True)
+time.sleep(1000)
+"""
+
+
+def test_idle_redis_nginx_python_as_eu_stack(redis, nginx, start, profile):
+    server, _ = redis
+    assert compare_with_eu_stack(server.pid, profile) >= 4
+    master, worker, _ = nginx
+    assert compare_with_eu_stack(master.pid, profile) == 1
+    assert compare_with_eu_stack(worker, profile) == 1
+    python = start("/usr/bin/python3", "-c", PYTHON)
+    assert compare_with_eu_stack(python.pid, profile) >= 3
+    for target in (server, master, python):
+        target.assert_unharmed()
+
+
+def load(argv, target, pid, profile):
+    """Record PID for 5 s under the load of ARGV."""
+    driver = subprocess.Popen(argv, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        run, p = profile(pid, "-d", 5)
+    finally:
+        driver.kill()
+        driver.wait()
+    target.assert_unharmed()
+    states = {s["labels"]["state"] for s in pprof_check.samples(p)}
+    assert "running" in states, run.err
+    assert share_whole(p) >= 0.99, run.err
+    return p
+
+
+def test_redis_under_load(redis, profile):
+    server, sock = redis
+    p = load(["redis-benchmark", "-s", str(sock), "-n", "100000000", "-q"],
+             server, server.pid, profile)
+    names = {f["name"] for s in pprof_check.samples(p) for f in s["frames"]}
+    assert "main" in names or "__libc_start_main" in " ".join(names)
+
+
+def test_nginx_under_load(nginx, profile):
+    master, worker, port = nginx
+    load(["wrk", "-t1", "-c8", "-d60", f"http://127.0.0.1:{port}/"], master,
+         worker, profile)
+
+
+def test_python_with_ten_threads(start, profile):
+    target = start("/usr/bin/python3", "-c", PYTHON)
+    run, p = profile(target.pid, "-d", 5)
+    target.assert_unharmed()
+    assert share_whole(p) >= 0.99, run.err
+    assert len({s["labels"]["tid"] for s in pprof_check.samples(p)}) == 11
