@@ -1,0 +1,54 @@
+/* debugfile.h - the files that hold what was stripped from another.
+ *
+ * Layer: symbols.
+ */
+#ifndef WP_DEBUGFILE_H
+#define WP_DEBUGFILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf_file.h"
+#include "wallprof/err.h"
+
+/* Where to look, and for whom. */
+struct wp_debug_search {
+	/* Directories that stand for "/", in order; roots[0..nroots),
+	 * borrowed. */
+	const char *const *roots;
+	size_t nroots;
+	/* The file that was stripped, open, and its name below its root. */
+	const struct wp_elf_file *file;
+	const char *path;
+};
+
+/* Find the debug file of SEARCH: by build-id, then by .gnu_debuglink.  A file
+ * counts if its build-id is the same, or, where one of the two has none, if it
+ * has the checksum that the link names.  RET_PATH becomes its name below its
+ * root.  Returns 0 with RET open, or -ENOENT.
+ */
+WP_MUST_CHECK
+int wp_debugfile_find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
+		      const struct wp_debug_search *search);
+
+/* True if FILE shares its DWARF with another file (.gnu_debugaltlink). */
+bool wp_debugfile_wants_alt(const struct wp_elf_file *file);
+
+/* Find that other file.  Returned as above. */
+WP_MUST_CHECK
+int wp_debugfile_find_alt(struct wp_elf_file *ret,
+			  const struct wp_debug_search *search);
+
+/* Unpack FILE's .gnu_debugdata, an xz-compressed ELF file with more symbols.
+ * Returns 0 with RET open; -ENOENT if there is none; -EBADMSG; -EOVERFLOW if it
+ * is over 64 MiB; -ENOMEM. */
+WP_MUST_CHECK
+int wp_debugfile_unpack(struct wp_elf_file *ret,
+			const struct wp_elf_file *file);
+
+/* The checksum of .gnu_debuglink, going on from CRC (0 to begin). */
+uint32_t wp_debug_crc32(uint32_t crc, const uint8_t *data, size_t len);
+
+#endif

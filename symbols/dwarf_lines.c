@@ -1,0 +1,333 @@
+/* dwarf_lines.c - see dwarf_lines.h.
+ *
+ * libdw parses; what is walked, how far, and what is kept is decided here:
+ * libdw keeps every line table that it decoded until the end, so the end comes
+ * when there are too many.
+ */
+#include "dwarf_lines.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/reader.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* DIEs to look at for one address. */
+	DIES_MAX = 1 << 22,
+	/* Blocks and inlined functions around one address. */
+	DEPTH_MAX = 512,
+	/* Lines that libdw may hold, of about 40 bytes each. */
+	LINES_MAX = 300000,
+	/* The line program of one unit: a line may take one byte. */
+	LINE_PROGRAM_MAX = 16 << 20,
+};
+
+/* What compressed sections may grow to. */
+#define UNPACKED_MAX (UINT64_C(512) << 20)
+
+void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
+		   struct wp_elf_file *alt)
+{
+	*dwarf = (struct wp_dwarf)WP_DWARF_INIT;
+	dwarf->file = file;
+	dwarf->alt = alt;
+}
+
+/* Give everything back but what is needed to begin anew. */
+static void forget(struct wp_dwarf *dwarf)
+{
+	if (dwarf->dw)
+		dwarf_end(dwarf->dw);
+	if (dwarf->alt_dw)
+		dwarf_end(dwarf->alt_dw);
+	dwarf->dw = dwarf->alt_dw = NULL;
+	/* Sections that libdw unpacked belong to the ELF handle. */
+	wp_elf_file_close(dwarf->file);
+	wp_file_map_drop(&dwarf->file->map);
+	if (dwarf->alt) {
+		wp_elf_file_close(dwarf->alt);
+		wp_file_map_drop(&dwarf->alt->map);
+	}
+	dwarf->functions_unit = 0;
+	dwarf->functions.len = 0;
+	dwarf->nseen = 0;
+	dwarf->nlines = 0;
+}
+
+void wp_dwarf_close(struct wp_dwarf *dwarf)
+{
+	if (dwarf->file)
+		forget(dwarf);
+	wp_dwarf_ranges_clear(&dwarf->units);
+	wp_dwarf_ranges_clear(&dwarf->functions);
+	free(dwarf->seen);
+	*dwarf = (struct wp_dwarf)WP_DWARF_INIT;
+}
+
+/* Do the compressed sections of FILE unpack to a size that we take? */
+static bool is_bounded(const struct wp_elf_file *file)
+{
+	uint64_t sum = 0;
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(file->elf, scn))) {
+		GElf_Chdr ch;
+		GElf_Shdr sh;
+
+		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_COMPRESSED) &&
+		    gelf_getchdr(scn, &ch)) {
+			if (ch.ch_size > UNPACKED_MAX)
+				return false;
+			sum += ch.ch_size;
+		}
+	}
+	return sum <= UNPACKED_MAX;
+}
+
+static Dwarf *begin(struct wp_elf_file *file)
+{
+	if (wp_elf_file_open(file) || !is_bounded(file))
+		return NULL;
+	return dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+}
+
+static bool start(struct wp_dwarf *dwarf)
+{
+	GElf_Shdr sh;
+	Elf_Scn *scn;
+
+	dwarf->dw = begin(dwarf->file);
+	if (!dwarf->dw)
+		return false;
+	if (dwarf->alt) {
+		dwarf->alt_dw = begin(dwarf->alt);
+		if (!dwarf->alt_dw)
+			return false;
+		dwarf_setalt(dwarf->dw, dwarf->alt_dw);
+	}
+	scn = wp_elf_file_section(dwarf->file, ".debug_line", &sh);
+	if (!scn)
+		scn = wp_elf_file_section(dwarf->file, ".zdebug_line", &sh);
+	dwarf->line_data = scn ? elf_getdata(scn, NULL) : NULL;
+	return true;
+}
+
+/* Open, or open again after too much was kept. */
+static bool be_ready(struct wp_dwarf *dwarf)
+{
+	if (!dwarf->file)
+		return false;
+	if (dwarf->nlines > LINES_MAX)
+		forget(dwarf);
+	if (!dwarf->dw && !start(dwarf)) {
+		/* Once is enough. */
+		wp_dwarf_close(dwarf);
+		return false;
+	}
+	return true;
+}
+
+/* Is UNIT's line program of a size that we take?  (DWARF 5, 6.2.4.) */
+static bool line_program_ok(const struct wp_dwarf *dwarf, Dwarf_Die *unit)
+{
+	const Elf_Data *data = dwarf->line_data;
+	Dwarf_Attribute attr;
+	struct wp_reader r;
+	Dwarf_Word off;
+	uint64_t len;
+
+	if (!data || !data->d_buf ||
+	    !dwarf_attr(unit, DW_AT_stmt_list, &attr) ||
+	    dwarf_formudata(&attr, &off) || off > data->d_size)
+		return false;
+	r = wp_reader_of((const uint8_t *)data->d_buf + off,
+			 data->d_size - off);
+	len = wp_read_u32(&r);
+	if (len == UINT32_MAX)
+		len = wp_read_u64(&r);
+	return !r.failed && len <= LINE_PROGRAM_MAX;
+}
+
+/* Read UNIT's lines, and take note of what that costs. */
+static int read_lines(struct wp_dwarf *dwarf, Dwarf_Die *unit)
+{
+	Dwarf_Off off = dwarf_dieoffset(unit);
+	Dwarf_Lines *lines;
+	size_t n;
+
+	for (uint32_t i = dwarf->nseen; i-- > 0;)
+		if (dwarf->seen[i] == off)
+			return 0;
+	if (!line_program_ok(dwarf, unit) || dwarf_getsrclines(unit, &lines, &n))
+		return -ENOENT;
+	if (WP_VEC_ROOM(dwarf->seen, dwarf->nseen, dwarf->seen_cap, 1))
+		return -ENOMEM;
+	dwarf->seen[dwarf->nseen++] = off;
+	dwarf->nlines += n;
+	return 0;
+}
+
+static const char *string_attr(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr_integrate(die, name, &attr) ?
+		dwarf_formstring(&attr) : NULL;
+}
+
+static uint32_t number_attr(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word val;
+
+	if (!dwarf_attr_integrate(die, name, &attr) ||
+	    dwarf_formudata(&attr, &val) || val > INT32_MAX)
+		return 0;
+	return (uint32_t)val;
+}
+
+static void name_level(struct wp_dwarf_level *level, Dwarf_Die *die)
+{
+	level->linkage = string_attr(die, DW_AT_linkage_name);
+	if (!level->linkage)
+		level->linkage = string_attr(die, DW_AT_MIPS_linkage_name);
+	level->name = dwarf_diename(die);
+	level->start_line = number_attr(die, DW_AT_decl_line);
+}
+
+/* The innermost block or inlined function directly below *DIE that holds SVMA
+ * becomes *DIE. */
+static bool descend(struct wp_dwarf *dwarf, Dwarf_Die *die, uint64_t svma)
+{
+	Dwarf_Die child;
+
+	if (dwarf_child(die, &child))
+		return false;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (!dwarf->budget)
+			return false;
+		dwarf->budget--;
+		if ((tag == DW_TAG_inlined_subroutine ||
+		     tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+		     tag == DW_TAG_catch_block || tag == DW_TAG_with_stmt) &&
+		    dwarf_haspc(&child, svma) > 0) {
+			*die = child;
+			return true;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* Where the inlined function DIE was called becomes LEVEL's place. */
+static void set_call_site(struct wp_dwarf_level *level, Dwarf_Die *die,
+			  Dwarf_Files *files)
+{
+	uint32_t file = number_attr(die, DW_AT_call_file);
+
+	level->file = files ? dwarf_filesrc(files, file, NULL, NULL) : NULL;
+	level->line = number_attr(die, DW_AT_call_line);
+}
+
+/* Fill RET with the inlined functions of FUNCTION at SVMA, outermost first. */
+static void read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
+			Dwarf_Files *files, uint64_t svma,
+			struct wp_dwarf_lines *ret)
+{
+	Dwarf_Die die = *function;
+
+	ret->n = 1;
+	name_level(&ret->levels[0], function);
+	for (unsigned int depth = 0; depth < DEPTH_MAX &&
+	     ret->n < WP_DWARF_LEVELS_MAX && descend(dwarf, &die, svma);
+	     depth++) {
+		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
+			continue;
+		set_call_site(&ret->levels[ret->n - 1], &die, files);
+		name_level(&ret->levels[ret->n++], &die);
+	}
+}
+
+static void reverse(struct wp_dwarf_lines *lines)
+{
+	for (uint32_t i = 0, k = lines->n - 1; i < k; i++, k--) {
+		struct wp_dwarf_level level = lines->levels[i];
+
+		lines->levels[i] = lines->levels[k];
+		lines->levels[k] = level;
+	}
+}
+
+static void read_starts(Dwarf_Die *function, struct wp_dwarf_lines *ret)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t off = 0;
+
+	while (ret->nstarts < WP_DWARF_STARTS_MAX &&
+	       (off = dwarf_ranges(function, off, &base, &start, &end)) > 0)
+		ret->starts[ret->nstarts++] = start;
+}
+
+/* File and line of SVMA itself; false if the line table does not have it. */
+static bool read_place(Dwarf_Die *unit, uint64_t svma,
+		       struct wp_dwarf_level *level)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit, svma);
+	int number;
+
+	if (!line)
+		return false;
+	level->file = dwarf_linesrc(line, NULL, NULL);
+	if (!dwarf_lineno(line, &number) && number > 0)
+		level->line = (uint32_t)number;
+	return level->file;
+}
+
+static int lookup(struct wp_dwarf *dwarf, uint64_t svma,
+		  struct wp_dwarf_lines *ret)
+{
+	Dwarf_Files *files = NULL;
+	Dwarf_Die unit, function;
+	bool has_lines, has_place;
+	const char *dir;
+	int rc;
+
+	rc = wp_dwarf_find_unit(dwarf, svma, &unit);
+	if (rc)
+		return rc;
+	rc = read_lines(dwarf, &unit);
+	if (rc == -ENOMEM)
+		return rc;
+	has_lines = !rc;
+	if (has_lines && dwarf_getsrcfiles(&unit, &files, NULL))
+		files = NULL;
+	rc = wp_dwarf_find_function(dwarf, &unit, svma, &function);
+	if (rc == -ENOMEM)
+		return rc;
+	ret->n = 1;
+	ret->has_function = !rc;
+	if (!rc) {
+		read_levels(dwarf, &function, files, svma, ret);
+		read_starts(&function, ret);
+		reverse(ret);
+	}
+	has_place = has_lines && read_place(&unit, svma, &ret->levels[0]);
+	dir = string_attr(&unit, DW_AT_comp_dir);
+	for (uint32_t i = 0; i < ret->n; i++)
+		ret->levels[i].dir = dir;
+	return has_place || ret->has_function ? 0 : -ENOENT;
+}
+
+int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
+		    struct wp_dwarf_lines *ret)
+{
+	*ret = (struct wp_dwarf_lines){ 0 };
+	if (!be_ready(dwarf))
+		return -ENOENT;
+	dwarf->budget = DIES_MAX;
+	return lookup(dwarf, svma, ret);
+}

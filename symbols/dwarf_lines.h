@@ -1,0 +1,111 @@
+/* dwarf_lines.h - DWARF: files, lines and inlined functions of an address.
+ *
+ * Layer: symbols.
+ */
+#ifndef WP_DWARF_LINES_H
+#define WP_DWARF_LINES_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf_file.h"
+#include "wallprof/err.h"
+
+enum {
+	/* Levels of one address: inlined functions and the function proper. */
+	WP_DWARF_LEVELS_MAX = 64,
+	/* Pieces of one function whose starts are told. */
+	WP_DWARF_STARTS_MAX = 4,
+};
+
+/* One level.  Strings are borrowed until the next lookup. */
+struct wp_dwarf_level {
+	/* NULL where DWARF has none.  LINKAGE is the mangled name. */
+	const char *linkage;
+	const char *name;
+	/* The directory is to be put before FILE unless that is absolute. */
+	const char *dir;
+	const char *file;
+	uint32_t line;
+	uint32_t start_line;
+};
+
+struct wp_dwarf_lines {
+	/* Innermost first: levels[0..n). */
+	struct wp_dwarf_level levels[WP_DWARF_LEVELS_MAX];
+	uint32_t n;
+	/* False if only file and line are known, of what function not: then
+	 * the one level has no name. */
+	bool has_function;
+	/* Where the function proper starts, its hot part first. */
+	uint64_t starts[WP_DWARF_STARTS_MAX];
+	uint32_t nstarts;
+};
+
+/* Code of one compilation unit or function: START <= svma < END. */
+struct wp_dwarf_range {
+	uint64_t start;
+	uint64_t end;
+	Dwarf_Off die;
+};
+
+struct wp_dwarf_ranges {
+	/* v[0..len), sorted by start; owned. */
+	struct wp_dwarf_range *v;
+	uint32_t len;
+	uint32_t cap;
+};
+
+struct wp_dwarf {
+	/* NULL when not open; borrowed. */
+	struct wp_elf_file *file;
+	struct wp_elf_file *alt;
+	/* Owned; NULL while not needed. */
+	Dwarf *dw;
+	Dwarf *alt_dw;
+	/* .debug_line, unpacked. */
+	Elf_Data *line_data;
+	/* All units, read when .debug_aranges does not know an address. */
+	struct wp_dwarf_ranges units;
+	bool have_units;
+	/* The functions of the unit that was used last; DEEP if those inside
+	 * other functions are among them. */
+	struct wp_dwarf_ranges functions;
+	Dwarf_Off functions_unit;
+	bool functions_deep;
+	/* Units whose lines libdw keeps, and how many lines that is. */
+	Dwarf_Off *seen;
+	uint32_t nseen;
+	uint32_t seen_cap;
+	uint64_t nlines;
+	/* DIEs that may still be looked at for this address. */
+	uint32_t budget;
+};
+
+#define WP_DWARF_INIT { 0 }
+
+/* Use the DWARF of FILE, with ALT for what they share (or NULL); both must live
+ * until close.  Nothing is read yet. */
+void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
+		   struct wp_elf_file *alt);
+void wp_dwarf_close(struct wp_dwarf *dwarf);
+
+/* What DWARF knows of SVMA.  Returns 0; -ENOENT if nothing; -ENOMEM. */
+WP_MUST_CHECK
+int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
+		    struct wp_dwarf_lines *ret);
+
+/* Functions of dwarf_units.c. */
+
+/* The DIE of the unit that holds SVMA: 0, -ENOENT or -ENOMEM. */
+WP_MUST_CHECK
+int wp_dwarf_find_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret);
+/* The DIE of the function in UNIT that holds SVMA, likewise. */
+WP_MUST_CHECK
+int wp_dwarf_find_function(struct wp_dwarf *dwarf, Dwarf_Die *unit,
+			   uint64_t svma, Dwarf_Die *ret);
+void wp_dwarf_ranges_clear(struct wp_dwarf_ranges *ranges);
+
+#endif

@@ -1,0 +1,114 @@
+/* object.c - see object.h. */
+#include "object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How far the addresses of FILE are from those of MAIN (prelink(8) moves a
+ * library and leaves its debug file alone). */
+static uint64_t bias_of(const struct wp_elf_file *main,
+			const struct wp_elf_file *file)
+{
+	if (!main->nloads || !file->nloads)
+		return 0;
+	return main->loads[0].p_vaddr - file->loads[0].p_vaddr;
+}
+
+static int add_symbols(struct wp_object *object, struct wp_elf_file *file)
+{
+	if (!file->elf)
+		return 0;
+	return wp_symtab_add(&object->symtab, file->elf, &file->map,
+			     bias_of(&object->main, file));
+}
+
+/* The debug file that OBJECT's own file asks for, and its DWARF's rest. */
+static void find_debug(struct wp_object *object,
+		       const struct wp_debug_search *where, bool names_only)
+{
+	struct wp_debug_search search = *where;
+	char path[PATH_MAX];
+	bool own = wp_elf_file_has_dwarf(&object->main);
+
+	search.file = &object->main;
+	search.path = object->path;
+	/* A file with DWARF of its own and symbols needs no other. */
+	if ((own || names_only) && wp_elf_file_has_symtab(&object->main))
+		search.nroots = 0;
+	if (wp_debugfile_find(&object->debug, path, &search))
+		object->debug = (struct wp_elf_file)WP_ELF_FILE_INIT;
+	if (names_only)
+		return;
+	if (own) {
+		object->dwarf_file = &object->main;
+	} else if (object->debug.elf && wp_elf_file_has_dwarf(&object->debug)) {
+		object->dwarf_file = &object->debug;
+		object->debug_bias = bias_of(&object->debug, &object->main);
+		search.path = path;
+	}
+	if (!object->dwarf_file || !wp_debugfile_wants_alt(object->dwarf_file))
+		return;
+	search.file = object->dwarf_file;
+	search.nroots = where->nroots;
+	/* Half of the names would be missing; and libdw would look for the
+	 * other file itself, by a name that the target chose. */
+	if (wp_debugfile_find_alt(&object->alt, &search))
+		object->dwarf_file = NULL;
+}
+
+static int load_symbols(struct wp_object *object)
+{
+	int rc = add_symbols(object, &object->main);
+
+	if (!rc)
+		rc = add_symbols(object, &object->debug);
+	if (!rc && !wp_elf_file_has_symtab(&object->main) &&
+	    !(object->debug.elf && wp_elf_file_has_symtab(&object->debug)) &&
+	    !wp_debugfile_unpack(&object->mini, &object->main))
+		rc = add_symbols(object, &object->mini);
+	if (rc)
+		return rc;
+	wp_symtab_finish(&object->symtab);
+	rc = wp_symtab_add_plt(&object->symtab, object->main.elf);
+	wp_symtab_finish(&object->symtab);
+	return rc;
+}
+
+int wp_object_load(struct wp_object *object, const struct wp_debug_search *where,
+		   bool names_only)
+{
+	int rc;
+
+	if (object->loaded)
+		return 0;
+	object->loaded = true;
+	if (!object->main.map.size || wp_elf_file_open(&object->main))
+		return 0;
+	object->is_elf = true;
+	find_debug(object, where, names_only);
+	rc = load_symbols(object);
+	wp_object_drop(object);
+	return rc;
+}
+
+void wp_object_drop(struct wp_object *object)
+{
+	struct wp_elf_file *files[] = { &object->main, &object->debug,
+					&object->alt, &object->mini };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		wp_elf_file_close(files[i]);
+		wp_file_map_drop(&files[i]->map);
+	}
+}
+
+void wp_object_free(struct wp_object *object)
+{
+	wp_symtab_clear(&object->symtab);
+	wp_elf_file_clear(&object->main);
+	wp_elf_file_clear(&object->debug);
+	wp_elf_file_clear(&object->alt);
+	wp_elf_file_clear(&object->mini);
+	free(object->path);
+	free(object);
+}

@@ -1,0 +1,55 @@
+/* perf_map.h - names that a JIT compiler wrote to /tmp/perf-PID.map.
+ *
+ * Layer: symbols.  Format: tools/perf/Documentation/jit-interface.txt.
+ */
+#ifndef WP_PERF_MAP_H
+#define WP_PERF_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wallprof/err.h"
+#include "wallprof/io.h"
+
+/* One piece of code: START <= avma < END. */
+struct wp_perf_map_entry {
+	uint64_t start;
+	uint64_t end;
+	/* Offset of the name in the text. */
+	uint32_t name;
+	/* Its line: code is thrown away and its memory used again, so a later
+	 * line wins. */
+	uint32_t order;
+};
+
+struct wp_perf_map {
+	/* The file, line ends turned to NULs; owned. */
+	struct wp_text text;
+	/* Sorted, without overlaps; v[0..len), owned. */
+	struct wp_perf_map_entry *v;
+	uint32_t len;
+	uint32_t cap;
+	/* Lines that were not understood. */
+	uint32_t nbad;
+};
+
+#define WP_PERF_MAP_INIT { .text = WP_TEXT_INIT }
+
+/* Read the map that FD, which is left open, names.
+ *
+ * Returns 0; -ENOTSUP when it is not a regular file; -EOVERFLOW when it is over
+ * 64 MiB; -ENOMEM; or the -errno of a read.  On error MAP is empty.
+ */
+WP_MUST_CHECK
+int wp_perf_map_read(struct wp_perf_map *map, int fd);
+
+/* The same for TEXT[0..len), which is copied. */
+WP_MUST_CHECK
+int wp_perf_map_parse(struct wp_perf_map *map, const char *text, size_t len);
+
+/* The name of the code at AVMA, or NULL.  Valid until MAP is cleared. */
+const char *wp_perf_map_find(const struct wp_perf_map *map, uint64_t avma);
+
+void wp_perf_map_clear(struct wp_perf_map *map);
+
+#endif

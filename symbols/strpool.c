@@ -1,0 +1,147 @@
+/* strpool.c - see strpool.h. */
+#include "strpool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/hash.h"
+
+enum {
+	CHUNK = 32768,
+	FIRST_SLOTS = 256,
+};
+
+struct wp_strpool_chunk {
+	struct wp_strpool_chunk *next;
+	size_t len;
+	size_t cap;
+	char text[];
+};
+
+/* How many bytes the character at S[0..n) has, 0 if it is not UTF-8 (RFC 3629,
+ * section 4: no overlong forms, no surrogates, nothing over U+10FFFF). */
+static size_t char_len(const unsigned char *s, size_t n)
+{
+	unsigned char lo = 0x80, hi = 0xbf;
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (s[0] == 0xe0)
+		lo = 0xa0;
+	else if (s[0] == 0xed)
+		hi = 0x9f;
+	else if (s[0] == 0xf0)
+		lo = 0x90;
+	else if (s[0] == 0xf4)
+		hi = 0x8f;
+	if (n < len || s[1] < lo || s[1] > hi)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+static void copy_clean(char *to, const char *from, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len = char_len((const unsigned char *)from + i, n - i);
+
+		if (len)
+			memcpy(to + i, from + i, len);
+		else
+			to[i] = '?';
+		i += len ? len : 1;
+	}
+	to[n] = '\0';
+}
+
+static char *room(struct wp_strpool *pool, size_t need)
+{
+	struct wp_strpool_chunk *chunk = pool->chunks;
+	size_t cap = need > CHUNK ? need : CHUNK;
+
+	if (!chunk || chunk->cap - chunk->len < need) {
+		chunk = malloc(sizeof(*chunk) + cap);
+		if (!chunk)
+			return NULL;
+		chunk->next = pool->chunks;
+		chunk->len = 0;
+		chunk->cap = cap;
+		pool->chunks = chunk;
+	}
+	return chunk->text + chunk->len;
+}
+
+static const char **find_slot(const char **slot, uint32_t nslots, const char *s,
+			      size_t n)
+{
+	uint32_t i = (uint32_t)wp_hash_bytes(0, s, n) & (nslots - 1);
+
+	while (slot[i] && strcmp(slot[i], s))
+		i = (i + 1) & (nslots - 1);
+	return &slot[i];
+}
+
+static int grow_slots(struct wp_strpool *pool)
+{
+	uint32_t nslots = pool->nslots ? 2 * pool->nslots : FIRST_SLOTS;
+	const char **slot;
+
+	if (pool->len < pool->nslots / 2)
+		return 0;
+	slot = calloc(nslots, sizeof(*slot));
+	if (!slot)
+		return -1;
+	for (uint32_t i = 0; i < pool->nslots; i++)
+		if (pool->slot[i])
+			*find_slot(slot, nslots, pool->slot[i],
+				   strlen(pool->slot[i])) = pool->slot[i];
+	free(pool->slot);
+	pool->slot = slot;
+	pool->nslots = nslots;
+	return 0;
+}
+
+const char *wp_strpool_add(struct wp_strpool *pool, const char *s, size_t n)
+{
+	const char **slot;
+	char *text;
+
+	n = strnlen(s, n);
+	if (grow_slots(pool))
+		return NULL;
+	text = room(pool, n + 1);
+	if (!text)
+		return NULL;
+	/* The copy becomes the string only if nobody had it before. */
+	copy_clean(text, s, n);
+	slot = find_slot(pool->slot, pool->nslots, text, n);
+	if (!*slot) {
+		*slot = text;
+		pool->len++;
+		pool->chunks->len += n + 1;
+	}
+	return *slot;
+}
+
+const char *wp_strpool_add_str(struct wp_strpool *pool, const char *s)
+{
+	return wp_strpool_add(pool, s, strlen(s));
+}
+
+void wp_strpool_clear(struct wp_strpool *pool)
+{
+	struct wp_strpool_chunk *chunk = pool->chunks, *next;
+
+	for (; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	free(pool->slot);
+	*pool = (struct wp_strpool)WP_STRPOOL_INIT;
+}

@@ -1,0 +1,32 @@
+/* strpool.h - strings that are kept once and never move.
+ *
+ * Layer: symbols.
+ */
+#ifndef WP_STRPOOL_H
+#define WP_STRPOOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wp_strpool_chunk;
+
+struct wp_strpool {
+	/* Newest first; strings go into the newest; owned. */
+	struct wp_strpool_chunk *chunks;
+	/* Open-addressing table, NULL = free; a power of two, owned. */
+	const char **slot;
+	uint32_t nslots;
+	uint32_t len;
+};
+
+#define WP_STRPOOL_INIT { 0 }
+
+/* The one copy of S (N bytes, cut at a NUL), in which bytes that are not UTF-8
+ * became '?'.  Valid until the pool is cleared.  NULL without memory.
+ */
+const char *wp_strpool_add(struct wp_strpool *pool, const char *s, size_t n);
+const char *wp_strpool_add_str(struct wp_strpool *pool, const char *s);
+
+void wp_strpool_clear(struct wp_strpool *pool);
+
+#endif
