@@ -13,6 +13,10 @@ enum {
 	KERNEL_TEXT_MAX = 8192,
 };
 
+/* A thread on a CPU for this long has been counted as running: the slowest
+ * kernel tick is 100 Hz. */
+#define COUNTED_NS (10 * WP_NS_PER_MS)
+
 static bool has_run(const struct wp_schedstat *a, const struct wp_schedstat *b)
 {
 	return a->run_ns != b->run_ns || a->slices != b->slices;
@@ -122,22 +126,41 @@ static long real_number(struct wp_sampler *s, struct wp_thread *t,
 	return number_before(s, call->pc_avma);
 }
 
+/* How much of the time since it was last divided T was on a CPU. */
+static double divide(struct wp_thread *t, const struct wp_schedstat *now)
+{
+	uint64_t run = now->run_ns - t->divided.run_ns;
+	uint64_t wait = now->wait_ns - t->divided.wait_ns;
+
+	/* A wait for a CPU is counted by the kernel when it ends. */
+	wait -= wait < t->called_runnable_ns ? wait : t->called_runnable_ns;
+	t->divided = *now;
+	t->called_runnable_ns = 0;
+	/* Both may be 0 still: the kernel counts time on a CPU at its ticks. */
+	return run + wait ? (double)run / (double)(run + wait) : 1.0;
+}
+
 static int look_running(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_schedstat *now)
 {
-	uint64_t ns = take_time(s, t);
-	uint64_t run = now->run_ns - t->base.run_ns;
-	uint64_t wait = now->wait_ns - t->base.wait_ns;
-	/* Both may be 0 still: the kernel counts at its own ticks. */
-	double share = run + wait ? (double)run / (double)(run + wait) : 1.0;
+	uint64_t ns = take_time(s, t), running_ns;
 
 	t->asleep = false;
 	t->facts = (struct wp_thread_facts){ .running = true,
 					     .syscall_nr = -1 };
+	/* Ready, and it has not run since its stack was taken: it waits for a
+	 * CPU, and stopping it would tell nothing new. */
+	if (t->stack_holds && !has_run(&t->base, now) &&
+	    s->tick_ns - t->base_ns >= COUNTED_NS) {
+		t->called_runnable_ns += ns;
+		return wp_record_runnable(s, t, ns);
+	}
+	t->stack_holds = false;
 	t->base = *now;
-	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns };
-	t->ask.running_ns = (uint64_t)((double)ns * share);
-	t->ask.runnable_ns = ns - t->ask.running_ns;
+	running_ns = (uint64_t)((double)ns * divide(t, now));
+	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns,
+				  .running_ns = running_ns,
+				  .runnable_ns = ns - running_ns };
 	s->askers[s->naskers++] = t;
 	return 0;
 }
@@ -222,7 +245,9 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 		return rc;
 	if (has_run(before, &after))
 		return 0;
-	t->base = after;
+	t->base = t->divided = after;
+	t->called_runnable_ns = 0;
+	t->stack_holds = false;
 	if (s->options.kernel)
 		wp_look_add_kernel(s, t);
 	stack = wp_record_stack(s);

@@ -97,6 +97,17 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 	return rc;
 }
 
+int wp_record_runnable(struct wp_sampler *s, struct wp_thread *t,
+		       uint64_t wall_ns)
+{
+	struct wp_sample_key key = { .stack = t->last_running_stack,
+				     .thread = t->index,
+				     .state = WP_STATE_RUNNABLE };
+
+	s->profile->counters.unchanged++;
+	return add_sample(s, t, &key, 1, wall_ns);
+}
+
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 {
 	if (!t->owed_count)

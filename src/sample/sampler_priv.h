@@ -49,8 +49,13 @@ struct wp_thread {
 	int schedstat_fd;
 	int syscall_fd;
 
-	/* As of the end of the last look. */
+	/* As of the end of the last look, and when that was. */
 	struct wp_schedstat base;
+	uint64_t base_ns;
+	/* As of the last time that was divided between running and runnable,
+	 * and how much has been called runnable since. */
+	struct wp_schedstat divided;
+	uint64_t called_runnable_ns;
 	/* All its time up to here has been accounted for or is owed. */
 	uint64_t last_ns;
 	/* At the last look it was waiting, as KEY says, and has been waiting
@@ -68,6 +73,8 @@ struct wp_thread {
 	/* The last stack it was seen running with, which takes what is still
 	 * owed when the thread or the recording ends; UINT32_MAX: none. */
 	uint32_t last_running_stack;
+	/* That stack was taken at BASE: if BASE still holds, so does it. */
+	bool stack_holds;
 
 	/* A stop has been asked for and has not come. */
 	bool asked;
@@ -197,6 +204,9 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, uint64_t running_ns,
 		      uint64_t runnable_ns);
+/* T has been waiting for a CPU since it was last stopped: same stack. */
+int wp_record_runnable(struct wp_sampler *s, struct wp_thread *t,
+		       uint64_t wall_ns);
 /* Give what T is still owed to the last stack it ran with. */
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t);
 /* Intern s->stack; UINT32_MAX without memory. */

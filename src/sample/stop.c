@@ -129,14 +129,16 @@ static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 	stack = wp_record_stack(s);
 	if (rc || stack == UINT32_MAX)
 		return -ENOMEM;
-	if (t->ask.waiting)
+	if (t->ask.waiting) {
 		facts = t->ask.facts;
-	else if (!stop->asleep)
+	} else if (!stop->asleep) {
+		t->stack_holds = true;
 		return wp_record_running(s, t, stack, t->ask.running_ns,
 					 t->ask.runnable_ns);
-	else
+	} else {
 		for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 			facts.args[i] = stop->args[i];
+	}
 	rc = wp_record_waiting(s, t, &facts, stack, ns);
 	/* The stop itself made it run: what it does now is not known. */
 	t->asleep = false;
@@ -168,6 +170,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 		s->profile->counters.eintr_repaired++;
 	if (wp_thread_schedstat(s, t, &t->base))
 		return 0;
+	t->base_ns = wp_clock_ns();
 	return record_stopped(s, t, &regs, &facts);
 }
 

@@ -83,7 +83,9 @@ static void read_name(struct wp_sampler *s, struct wp_thread *t)
 	t->watched = watched;
 	if (watched) {
 		s->nwatched++;
-		t->last_ns = s->tick_ns;
+		/* Renamed into the glob: watched from now on. */
+		if (t->looks)
+			t->last_ns = s->tick_ns;
 	} else {
 		s->nwatched--;
 		t->asleep = false;

@@ -90,7 +90,9 @@ def test_waiting_threads_are_never_stopped(start, tmp_path):
     trace = tmp_path / "trace"
     run = wallprof("-p", target.pid, "-d", 3, output=tmp_path / "x.pb.gz",
                    prefix=("strace", "-f", "-c", "-o", str(trace)))
-    run.check()
+    # strace slows it so much that it misses ticks, and says so by status 1.
+    assert run.status in (0, 1), run.err
+    assert run.counter("had not run since the last") >= 5000, run.err
     assert "ptrace" not in trace.read_text()
     assert run.counter("made") == 0
     before = os.times()
