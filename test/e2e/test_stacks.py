@@ -43,24 +43,31 @@ def test_there_are_variants():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_chain_is_whole(start, profile, variant, mode):
     target = start(variant, mode)
-    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0)
+    # musl's own functions have no unwind info: its qsort ends the stack, which
+    # is a loss and said by the status.
+    musl = "musl" in variant
+    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0,
+                     status=1 if musl else 0)
     target.assert_unharmed()
     deep = 0
     for s in pprof_check.samples(p):
         names = [f["name"] for f in s["frames"]]
-        if "leaf" not in names:
+        # Asleep in musl's nanosleep, which has no unwind info, the frame
+        # pointer leads past the functions that do not keep one: leaf too.
+        if "leaf" not in names and not (musl and "in_qsort" in names):
             continue
         deep += s["values"]["samples"]
         # The compiler may inline or turn calls into jumps; what is left must
         # be in order.
         kept = [n for n in CHAIN if n in ("leaf", "in_qsort", "run", "main")]
-        if "musl" in variant or "debugframe" in variant:
-            kept = ["leaf", "in_qsort"]
+        if musl:
+            kept = ["leaf"] * (mode == "spin") + ["in_qsort"]
+            assert names[-1].startswith("[truncated: no unwind info"), names
         assert subsequence(kept, names) is None, names
         if "O0" in variant:
             assert subsequence(CHAIN, names) is None, names
     assert deep > 20
-    if "musl" not in variant:
+    if not musl:
         assert share_whole(p) >= 0.99, run.err
 
 
@@ -248,7 +255,10 @@ http {{ access_log off; client_body_temp_path {tmp_path}/b;
         kids = pathlib.Path(
             f"/proc/{server.pid}/task/{server.pid}/children").read_text()
         worker = int(kids.split()[0]) if kids.split() else None
-    return server, worker, port
+    yield server, worker, port
+    # Killed outright it would leave its worker behind.
+    server.proc.terminate()
+    server.proc.wait(20)
 
 
 PYTHON = r"""
@@ -271,14 +281,27 @@ time.sleep(1000)
 """
 
 
+PYTHON_IDLE = r"""
+import os, queue, socket, threading, time
+def pull(): queue.Queue().get()
+def read():
+    a, b = socket.socketpair(); a.recv(1)
+def nap(): time.sleep(1000)
+for f in [pull, read, nap]:
+    threading.Thread(target=f, daemon=True).start()
+print('READY pid=%d' % os.getpid(), flush=True)
+nap()
+"""
+
+
 def test_idle_redis_nginx_python_as_eu_stack(redis, nginx, start, profile):
     server, _ = redis
     assert compare_with_eu_stack(server.pid, profile) >= 4
     master, worker, _ = nginx
     assert compare_with_eu_stack(master.pid, profile) == 1
     assert compare_with_eu_stack(worker, profile) == 1
-    python = start("/usr/bin/python3", "-c", PYTHON)
-    assert compare_with_eu_stack(python.pid, profile) >= 3
+    python = start("/usr/bin/python3", "-c", PYTHON_IDLE)
+    assert compare_with_eu_stack(python.pid, profile) == 4
     for target in (server, master, python):
         target.assert_unharmed()
 
