@@ -125,9 +125,9 @@ bench: deps-test $(O)/wallprof $(TOOLS) fixtures-all
 
 lint: deps-test
 	$(Q)test/lint/layers.sh
-	$(Q)test/lint/headers.sh '$(CC)' $(CPPFLAGS) $(CFLAGS)
+	$(Q)test/lint/headers.sh $(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)
 	$(Q)test/lint/banned.sh
-	$(Q)shellcheck test/lint/*.sh
+	$(Q)shellcheck test/*.sh test/lint/*.sh
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 		--enable=warning,portability -Iinclude -D__x86_64__ \
 		--suppress=missingIncludeSystem src unwind symbols

@@ -37,6 +37,7 @@ const char wp_options_help[] =
 "  -o, --output FILE      .pb.gz pprof, .folded flame graph input, .txt text;\n"
 "                         - is standard output; default: a text report there\n"
 "  -f, --format FORMAT    pprof, folded or text, whatever the file's name\n"
+"      --report           with -o FILE: print the text report as well\n"
 "      --full             text report: nothing pruned\n"
 "  -q, --quiet            only errors on standard error\n"
 "  -v, --verbose          more about the recording on standard error\n"
@@ -59,6 +60,7 @@ const char wp_options_help[] =
 
 enum {
 	OPT_FULL = 256,
+	OPT_REPORT,
 	OPT_PROFILE,
 	OPT_STOP,
 	OPT_MAX_STOPPED,
@@ -84,6 +86,7 @@ static const struct option long_options[] = {
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
+	{ "report", no_argument, NULL, OPT_REPORT },
 	{ "full", no_argument, NULL, OPT_FULL },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -303,6 +306,9 @@ static int parse_option(struct wp_options *o, int c, const char *arg,
 	case 'v':
 		o->verbose = true;
 		return 0;
+	case OPT_REPORT:
+		o->report = true;
+		return 0;
 	case OPT_FULL:
 		o->full = true;
 		return 0;
@@ -349,6 +355,10 @@ static int check(struct wp_options *o, int format, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "nothing to record: give -p PID, or -- and a "
 				  "command");
+	if (o->report && (!o->output || !strcmp(o->output, "-")))
+		return wp_err_set(err, -EINVAL,
+				  "--report goes beside -o FILE; without -o it "
+				  "is what is printed");
 	if (format < 0)
 		format = o->output ? format_of(o->output, err) :
 				     WP_FORMAT_TEXT;

@@ -30,6 +30,8 @@ struct wp_options {
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;
+	/* The text report too, on standard output, beside OUTPUT. */
+	bool report;
 	/* Whole tree in the text report. */
 	bool full;
 	bool quiet;

@@ -221,18 +221,23 @@ static unsigned int terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
 }
 
+static int write_report(struct recording *r, FILE *out)
+{
+	const struct wp_text_options options = { r->options->full,
+						 terminal_width() };
+
+	return wp_write_text(&r->profile, &options, out);
+}
+
 static int write_profile(struct recording *r)
 {
-	const struct wp_text_options text = { r->options->full,
-					      terminal_width() };
-
 	switch (r->options->format) {
 	case WP_FORMAT_PPROF:
 		return wp_write_pprof(&r->profile, r->out.stream);
 	case WP_FORMAT_FOLDED:
 		return wp_write_folded(&r->profile, r->out.stream);
 	default:
-		return wp_write_text(&r->profile, &text, r->out.stream);
+		return write_report(r, r->out.stream);
 	}
 }
 
@@ -251,14 +256,15 @@ static void summarize(const struct recording *r)
 		return;
 	if (end[0])
 		say("wallprof: process %d %s", p->meta.pid, end);
-	if (r->options->output || r->options->format != WP_FORMAT_TEXT) {
+	if (r->options->output) {
 		say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
 		    "(asked for %.1f) in %s",
 		    (unsigned long long)samples_of(&p->counters), p->nthreads,
 		    (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
 		    1e9 / (double)p->meta.period_ns,
 		    r->out.path ? r->out.path : "standard output");
-		wp_counters_lines(p, print_counter, NULL);
+		if (!r->options->report || r->options->verbose)
+			wp_counters_lines(p, print_counter, NULL);
 	}
 }
 
@@ -295,7 +301,14 @@ static int finish(struct recording *r, struct wp_err *err)
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));
-	return wp_outfile_commit(&r->out, write_profile(r), err);
+	rc = wp_outfile_commit(&r->out, write_profile(r), err);
+	if (rc || !r->options->report)
+		return rc;
+	rc = write_report(r, stdout);
+	if (rc)
+		wp_err_set(err, rc, "cannot write standard output: %s",
+			   strerror(-rc));
+	return rc;
 }
 
 /* A command that goes on after its recording keeps the terminal's attention:

@@ -13,6 +13,8 @@
 /* A stop seen this long after it was asked for was waiting for a CPU: until
  * then the thread was held up by others, not by us. */
 #define LATE_NS (200 * WP_NS_PER_US)
+/* What PTRACE_DETACH takes until the thread is awake, as measured. */
+#define DETACH_NS (2 * WP_NS_PER_US)
 
 /* No stop, so no stack: what the look found goes in without. */
 static int record_without(struct wp_sampler *s, struct wp_thread *t)
@@ -79,8 +81,10 @@ static void release(struct wp_sampler *s, struct wp_tracee *tracee)
 	uint64_t from_ns = stopped_ns - asked_ns < LATE_NS ? asked_ns :
 							     stopped_ns;
 
+	/* The detach sets it going, often on this very CPU in our place, so a
+	 * clock read after it would count time in which it runs. */
+	wp_pauses_add(&s->pauses, wp_clock_ns() + DETACH_NS - from_ns);
 	wp_tracer_release(s->tracer, tracee);
-	wp_pauses_add(&s->pauses, wp_clock_ns() - from_ns);
 }
 
 /* Make room for deeper stacks, and see whether one copy can hold this one. */

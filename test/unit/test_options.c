@@ -151,6 +151,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w --threads -p 1", "--threads" },
 		{ "w --timeout 5 -- ls", "--timeout" },
 		{ "w -p 1 --profile heap", "heap" },
+		{ "w -p 1 --report", "beside -o FILE" },
 	};
 
 	(void)state;
