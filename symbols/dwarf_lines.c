@@ -1,8 +1,8 @@
 /* dwarf_lines.c - see dwarf_lines.h.
  *
  * libdw parses; what is walked, how far, and what is kept is decided here:
- * libdw keeps every line table that it decoded until the end, so the end comes
- * when there are too many.
+ * libdw keeps every line table that it decoded until it is closed, so it is
+ * closed and opened again when there are too many.
  */
 #include "dwarf_lines.h"
 
@@ -19,8 +19,8 @@ enum {
 	DIES_MAX = 1 << 22,
 	/* Blocks and inlined functions around one address. */
 	DEPTH_MAX = 512,
-	/* Lines that libdw may hold, of about 40 bytes each. */
-	LINES_MAX = 300000,
+	/* Lines that libdw may hold, of about 50 bytes each. */
+	LINES_MAX = 50000,
 	/* The line program of one unit: a line may take one byte. */
 	LINE_PROGRAM_MAX = 16 << 20,
 };
@@ -36,7 +36,7 @@ void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
 	dwarf->alt = alt;
 }
 
-/* Give everything back but what is needed to begin anew. */
+/* Give back what libdw made of the sections. */
 static void forget(struct wp_dwarf *dwarf)
 {
 	if (dwarf->dw)
@@ -44,13 +44,6 @@ static void forget(struct wp_dwarf *dwarf)
 	if (dwarf->alt_dw)
 		dwarf_end(dwarf->alt_dw);
 	dwarf->dw = dwarf->alt_dw = NULL;
-	/* Sections that libdw unpacked belong to the ELF handle. */
-	wp_elf_file_close(dwarf->file);
-	wp_file_map_drop(&dwarf->file->map);
-	if (dwarf->alt) {
-		wp_elf_file_close(dwarf->alt);
-		wp_file_map_drop(&dwarf->alt->map);
-	}
 	dwarf->functions_unit = 0;
 	dwarf->functions.len = 0;
 	dwarf->nseen = 0;
@@ -59,8 +52,12 @@ static void forget(struct wp_dwarf *dwarf)
 
 void wp_dwarf_close(struct wp_dwarf *dwarf)
 {
+	forget(dwarf);
+	/* Unpacked sections belong to the ELF handle. */
 	if (dwarf->file)
-		forget(dwarf);
+		wp_elf_file_close(dwarf->file);
+	if (dwarf->alt)
+		wp_elf_file_close(dwarf->alt);
 	wp_dwarf_ranges_clear(&dwarf->units);
 	wp_dwarf_ranges_clear(&dwarf->functions);
 	free(dwarf->seen);
@@ -77,8 +74,8 @@ static bool is_bounded(const struct wp_elf_file *file)
 		GElf_Chdr ch;
 		GElf_Shdr sh;
 
-		if (gelf_getshdr(scn, &sh) && (sh.sh_flags & SHF_COMPRESSED) &&
-		    gelf_getchdr(scn, &ch)) {
+		if (gelf_getshdr(scn, &sh) && sh.sh_type != SHT_NOBITS &&
+		    (sh.sh_flags & SHF_COMPRESSED) && gelf_getchdr(scn, &ch)) {
 			if (ch.ch_size > UNPACKED_MAX)
 				return false;
 			sum += ch.ch_size;
@@ -87,9 +84,33 @@ static bool is_bounded(const struct wp_elf_file *file)
 	return sum <= UNPACKED_MAX;
 }
 
+/* Nothing here asks where variables are, and libdw unpacks all that it finds:
+ * of Go programs this is half.  The map is private, so is the change. */
+static void hide_unused(struct wp_elf_file *file)
+{
+	static const char *const unused[] = {
+		".debug_loc", ".debug_loclists", ".debug_frame",
+		".debug_macro", ".debug_macinfo", ".zdebug_loc",
+		".zdebug_frame",
+	};
+
+	for (size_t i = 0; i < sizeof(unused) / sizeof(*unused); i++) {
+		GElf_Shdr sh;
+		Elf_Scn *scn = wp_elf_file_section(file, unused[i], &sh);
+
+		if (!scn)
+			continue;
+		sh.sh_type = SHT_NOBITS;
+		gelf_update_shdr(scn, &sh);
+	}
+}
+
 static Dwarf *begin(struct wp_elf_file *file)
 {
-	if (wp_elf_file_open(file) || !is_bounded(file))
+	if (wp_elf_file_open(file))
+		return NULL;
+	hide_unused(file);
+	if (!is_bounded(file))
 		return NULL;
 	return dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 }
@@ -112,22 +133,41 @@ static bool start(struct wp_dwarf *dwarf)
 	if (!scn)
 		scn = wp_elf_file_section(dwarf->file, ".zdebug_line", &sh);
 	dwarf->line_data = scn ? elf_getdata(scn, NULL) : NULL;
+	/* What was read to be unpacked. */
+	wp_elf_file_trim(dwarf->file);
 	return true;
 }
 
-/* Open, or open again after too much was kept. */
 static bool be_ready(struct wp_dwarf *dwarf)
 {
 	if (!dwarf->file)
 		return false;
-	if (dwarf->nlines > LINES_MAX)
-		forget(dwarf);
 	if (!dwarf->dw && !start(dwarf)) {
 		/* Once is enough. */
 		wp_dwarf_close(dwarf);
 		return false;
 	}
 	return true;
+}
+
+static bool is_seen(const struct wp_dwarf *dwarf, Dwarf_Off unit)
+{
+	for (uint32_t i = dwarf->nseen; i-- > 0;)
+		if (dwarf->seen[i] == unit)
+			return true;
+	return false;
+}
+
+/* The unit of SVMA, with room for its lines. */
+static int get_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
+{
+	int rc = wp_dwarf_find_unit(dwarf, svma, ret);
+
+	if (rc || dwarf->nlines <= LINES_MAX ||
+	    is_seen(dwarf, dwarf_dieoffset(ret)))
+		return rc;
+	forget(dwarf);
+	return be_ready(dwarf) ? wp_dwarf_find_unit(dwarf, svma, ret) : -ENOENT;
 }
 
 /* Is UNIT's line program of a size that we take?  (DWARF 5, 6.2.4.) */
@@ -158,9 +198,8 @@ static int read_lines(struct wp_dwarf *dwarf, Dwarf_Die *unit)
 	Dwarf_Lines *lines;
 	size_t n;
 
-	for (uint32_t i = dwarf->nseen; i-- > 0;)
-		if (dwarf->seen[i] == off)
-			return 0;
+	if (is_seen(dwarf, off))
+		return 0;
 	if (!line_program_ok(dwarf, unit) || dwarf_getsrclines(unit, &lines, &n))
 		return -ENOENT;
 	if (WP_VEC_ROOM(dwarf->seen, dwarf->nseen, dwarf->seen_cap, 1))
@@ -296,7 +335,7 @@ static int lookup(struct wp_dwarf *dwarf, uint64_t svma,
 	const char *dir;
 	int rc;
 
-	rc = wp_dwarf_find_unit(dwarf, svma, &unit);
+	rc = get_unit(dwarf, svma, &unit);
 	if (rc)
 		return rc;
 	rc = read_lines(dwarf, &unit);

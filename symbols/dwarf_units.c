@@ -103,7 +103,7 @@ static int read_units(struct wp_dwarf *dwarf)
 		if (add_die(&dwarf->units, &die) < 0)
 			return -ENOMEM;
 		if (++n % DROP_EVERY == 0)
-			wp_file_map_drop(&dwarf->file->map);
+			wp_elf_file_trim(dwarf->file);
 	}
 	sort_ranges(&dwarf->units);
 	return 0;

@@ -55,6 +55,19 @@ void wp_elf_file_close(struct wp_elf_file *file)
 	if (file->elf)
 		elf_end(file->elf);
 	file->elf = NULL;
+	wp_file_map_drop(&file->map, 0, 0);
+}
+
+void wp_elf_file_trim(struct wp_elf_file *file)
+{
+	GElf_Ehdr eh;
+	size_t n;
+
+	if (!gelf_getehdr(file->elf, &eh) || elf_getshdrnum(file->elf, &n))
+		return;
+	/* libelf notes in the section headers, in place, which sections it
+	 * unpacked. */
+	wp_file_map_drop(&file->map, eh.e_shoff, n * eh.e_shentsize);
 }
 
 void wp_elf_file_clear(struct wp_elf_file *file)

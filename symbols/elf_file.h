@@ -36,8 +36,11 @@ struct wp_elf_file {
 WP_MUST_CHECK
 int wp_elf_file_open(struct wp_elf_file *file);
 
-/* Let go of the headers' memory, not of the map. */
+/* Give back what libelf holds, and the memory of the map: both come back when
+ * they are needed again. */
 void wp_elf_file_close(struct wp_elf_file *file);
+/* Give back the memory of the map only, FILE staying open. */
+void wp_elf_file_trim(struct wp_elf_file *file);
 void wp_elf_file_clear(struct wp_elf_file *file);
 
 /* Svma of file offset OFF in a mapping of FILE; false if no segment has it. */

@@ -102,10 +102,22 @@ void wp_file_map_adopt(struct wp_file_map *ret, void *data, size_t size)
 	*ret = (struct wp_file_map){ .data = data, .size = size };
 }
 
-void wp_file_map_drop(struct wp_file_map *map)
+void wp_file_map_drop(struct wp_file_map *map, uint64_t keep,
+		      uint64_t keep_len)
 {
-	if (map->mapped)
+	uint64_t from = keep & ~UINT64_C(4095), to;
+
+	if (!map->mapped)
+		return;
+	if (from >= map->size || keep_len > map->size - keep) {
 		madvise(map->data, map->size, MADV_DONTNEED);
+		return;
+	}
+	to = (keep + keep_len + 4095) & ~UINT64_C(4095);
+	madvise(map->data, (size_t)from, MADV_DONTNEED);
+	if (to < map->size)
+		madvise(map->data + to, (size_t)(map->size - to),
+			MADV_DONTNEED);
 }
 
 void wp_file_map_clear(struct wp_file_map *map)

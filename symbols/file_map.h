@@ -37,8 +37,11 @@ int wp_file_map_open(struct wp_file_map *ret, int fd);
 /* The same for DATA from malloc, which passes to the map. */
 void wp_file_map_adopt(struct wp_file_map *ret, void *data, size_t size);
 
-/* Give back the memory of pages that can be read from the file again. */
-void wp_file_map_drop(struct wp_file_map *map);
+/* Give back the memory of all pages: they are read from the file again when
+ * needed, so what was written to them is gone.  KEEP_LEN bytes from KEEP on are
+ * left alone. */
+void wp_file_map_drop(struct wp_file_map *map, uint64_t keep,
+		      uint64_t keep_len);
 
 void wp_file_map_clear(struct wp_file_map *map);
 

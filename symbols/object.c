@@ -14,11 +14,10 @@ static uint64_t bias_of(const struct wp_elf_file *main,
 	return main->loads[0].p_vaddr - file->loads[0].p_vaddr;
 }
 
-static int add_symbols(struct wp_object *object, struct wp_elf_file *file)
+static int add_symbols(struct wp_object *object, struct wp_elf_file *file,
+		       uint32_t type)
 {
-	if (!file->elf)
-		return 0;
-	return wp_symtab_add(&object->symtab, file->elf, &file->map,
+	return wp_symtab_add(&object->symtab, file->elf, &file->map, type,
 			     bias_of(&object->main, file));
 }
 
@@ -56,16 +55,25 @@ static void find_debug(struct wp_object *object,
 		object->dwarf_file = NULL;
 }
 
+/* A .symtab has all that .dynsym has; .gnu_debugdata has only the rest. */
+static int add_best_symbols(struct wp_object *object)
+{
+	int rc;
+
+	if (wp_elf_file_has_symtab(&object->main))
+		return add_symbols(object, &object->main, SHT_SYMTAB);
+	if (object->debug.elf && wp_elf_file_has_symtab(&object->debug))
+		return add_symbols(object, &object->debug, SHT_SYMTAB);
+	rc = add_symbols(object, &object->main, SHT_DYNSYM);
+	if (!rc && !wp_debugfile_unpack(&object->mini, &object->main))
+		rc = add_symbols(object, &object->mini, SHT_SYMTAB);
+	return rc;
+}
+
 static int load_symbols(struct wp_object *object)
 {
-	int rc = add_symbols(object, &object->main);
+	int rc = add_best_symbols(object);
 
-	if (!rc)
-		rc = add_symbols(object, &object->debug);
-	if (!rc && !wp_elf_file_has_symtab(&object->main) &&
-	    !(object->debug.elf && wp_elf_file_has_symtab(&object->debug)) &&
-	    !wp_debugfile_unpack(&object->mini, &object->main))
-		rc = add_symbols(object, &object->mini);
 	if (rc)
 		return rc;
 	wp_symtab_finish(&object->symtab);
@@ -87,19 +95,11 @@ int wp_object_load(struct wp_object *object, const struct wp_debug_search *where
 	object->is_elf = true;
 	find_debug(object, where, names_only);
 	rc = load_symbols(object);
-	wp_object_drop(object);
+	wp_elf_file_close(&object->main);
+	wp_elf_file_close(&object->debug);
+	wp_elf_file_close(&object->alt);
+	wp_elf_file_close(&object->mini);
 	return rc;
-}
-
-void wp_object_drop(struct wp_object *object)
-{
-	struct wp_elf_file *files[] = { &object->main, &object->debug,
-					&object->alt, &object->mini };
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		wp_elf_file_close(files[i]);
-		wp_file_map_drop(&files[i]->map);
-	}
 }
 
 void wp_object_free(struct wp_object *object)

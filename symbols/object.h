@@ -45,9 +45,6 @@ WP_MUST_CHECK
 int wp_object_load(struct wp_object *object, const struct wp_debug_search *where,
 		   bool names_only);
 
-/* Give back the memory of what can be read from files again. */
-void wp_object_drop(struct wp_object *object);
-
 void wp_object_free(struct wp_object *object);
 
 #endif

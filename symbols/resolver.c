@@ -296,7 +296,8 @@ static int set_place(struct wp_symbols *s, struct wp_symbol_line *line,
 {
 	const char *file = level->file ? level->file : "";
 
-	if (*file && *file != '/' && level->dir && *level->dir) {
+	if (*file && *file != '/' && level->dir && *level->dir &&
+	    strcmp(level->dir, ".")) {
 		int n = snprintf(s->symbol, sizeof(s->symbol), "%s/%s",
 				 level->dir, file);
 

@@ -129,10 +129,18 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym,
 		return 0;
 	/* Labels that assemblers and linkers make for themselves; '$' is the
 	 * mark of a mapping symbol (AArch64 ELF ABI, 5.5.1). */
-	name = raw_name(tab, &entry, &len);
-	if (!len || (!is_func && (name[0] == '$' || name[0] == '.')))
+	if (!is_func) {
+		name = raw_name(tab, &entry, &len);
+		if (!len || name[0] == '$' || name[0] == '.')
+			return 0;
+	} else if (!sym->st_name) {
+		/* Looking at all names would bring all of them to memory. */
 		return 0;
-	entry.size = clamp_size(sym->st_size < left ? sym->st_size : left);
+	}
+	/* One without a size gets what there is, until its next is known. */
+	if (sym->st_size && sym->st_size < left)
+		left = sym->st_size;
+	entry.size = clamp_size(left);
 	return add_entry(tab, &entry);
 }
 
@@ -168,7 +176,7 @@ static int add_section(struct wp_symtab *tab, Elf_Scn *scn, unsigned int source,
 }
 
 int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
-		  const struct wp_file_map *map, uint64_t bias)
+		  const struct wp_file_map *map, uint32_t type, uint64_t bias)
 {
 	struct exec_ranges exec;
 	Elf_Scn *scn = NULL;
@@ -178,8 +186,7 @@ int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
 	while (!rc && (scn = elf_nextscn(elf, scn))) {
 		GElf_Shdr sh;
 
-		if (!gelf_getshdr(scn, &sh) ||
-		    (sh.sh_type != SHT_SYMTAB && sh.sh_type != SHT_DYNSYM) ||
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type ||
 		    (sh.sh_flags & SHF_COMPRESSED) ||
 		    !open_source(tab, elf, map, &sh))
 			continue;

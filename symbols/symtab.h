@@ -57,13 +57,13 @@ struct wp_symtab {
 
 #define WP_SYMTAB_INIT { 0 }
 
-/* Add the functions of ELF, whose bytes are MAP, with BIAS added to their
- * addresses.  MAP must live as long as the table.  What is malformed is left
+/* Add the functions in ELF's tables of TYPE (SHT_SYMTAB or SHT_DYNSYM), with BIAS
+ * added to their addresses.  MAP, which are ELF's bytes, must live as long as the table.  What is malformed is left
  * out.  Returns 0, or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
-		  const struct wp_file_map *map, uint64_t bias);
+		  const struct wp_file_map *map, uint32_t type, uint64_t bias);
 
 /* Add a name for each slot of ELF's procedure linkage table: "puts@plt".  What
  * calls a function of the file itself gets the name that was found for that so
