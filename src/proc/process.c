@@ -168,12 +168,16 @@ void wp_process_clear(struct wp_process *process)
 bool wp_process_is_alive(const struct wp_process *process)
 {
 	struct pollfd pfd = { process->pidfd, POLLIN, 0 };
+	struct wp_proc_stat stat;
 	char text[1024];
+	ssize_t n;
 
 	/* A pidfd is readable when the whole thread group has ended. */
 	if (process->pidfd >= 0)
 		return poll(&pfd, 1, 0) == 0;
-	return wp_io_read_at(process->proc_fd, "stat", text, sizeof(text)) > 0;
+	n = wp_io_read_at(process->proc_fd, "stat", text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       (stat.letter != 'Z' || wp_process_count_threads(process) > 1);
 }
 
 long wp_process_count_threads(const struct wp_process *process)

@@ -1,0 +1,332 @@
+"""The command line, and every error a user can make."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+from conftest import BUILD, FIXTURES, ROOT, WALLPROF, wallprof
+
+
+def test_help_and_version():
+    text = wallprof("--help").check().out
+    for option in ("--pid", "--duration", "--output", "--rate", "--interval",
+                   "--thread", "--stop", "--max-stopped", "--max-depth"):
+        assert option in text
+    assert re.fullmatch(r"wallprof \d+\.\d+\.\d+\n",
+                        wallprof("--version").check().out)
+
+
+@pytest.mark.parametrize("args, says", [
+    ([], "nothing to record"),
+    (["-p", "abc"], "process id"),
+    (["-p", "1", "-r", "5000"], "1 to 1000"),
+    (["-p", "1", "-o", "x.svg"], "-f"),
+    (["-p", "1", "--nonsense"], "--nonsense"),
+    (["--threads", "-p", "1"], "--threads"),
+    (["--timeout", "5", "--", "true"], "--timeout"),
+    (["-p", "1", "--", "true"], "not both"),
+])
+def test_wrong_usage_is_64(args, says):
+    run = wallprof(*args).check(64)
+    assert says in run.err
+    assert run.err.count("\n") == 1
+
+
+def no_such_pid():
+    pid = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) - 1
+    while pathlib.Path(f"/proc/{pid}").exists():
+        pid -= 1
+    return pid
+
+
+def assert_error(run, *says, status=2):
+    run.check(status)
+    lines = run.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("wallprof: "), run.err
+    for word in says:
+        assert word in lines[0], run.err
+    return run
+
+
+def test_no_such_process(tmp_path):
+    out = tmp_path / "x.pb.gz"
+    assert_error(wallprof("-p", no_such_pid(), output=out), "no process")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_zombie(start):
+    child = subprocess.Popen(["true"])
+    while pathlib.Path(f"/proc/{child.pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    assert_error(wallprof("-p", child.pid), "zombie", str(os.getpid()))
+    child.wait()
+
+
+def test_a_kernel_thread():
+    if not pathlib.Path("/proc/2/stat").exists():
+        pytest.skip("kernel threads are not visible here")
+    assert_error(wallprof("-p", 2), "kernel thread")
+
+
+def as_nobody(*args):
+    """Run wallprof as another user, from where that user can read it."""
+    return wallprof(*args, prefix=("setpriv", "--reuid=65534",
+                                   "--regid=65534", "--clear-groups"))
+
+
+@pytest.fixture
+def public(tmp_path_factory):
+    """A copy of wallprof that any user can execute."""
+    import conftest
+    place = pathlib.Path("/tmp") / f"wallprof-test-{os.getpid()}"
+    place.mkdir(mode=0o755, exist_ok=True)
+    copy = place / "wallprof"
+    shutil.copy(WALLPROF, copy)
+    copy.chmod(0o755)
+    old, conftest.WALLPROF = conftest.WALLPROF, copy
+    yield place
+    conftest.WALLPROF = old
+    shutil.rmtree(place)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be two users")
+def test_a_process_of_another_user(start, public):
+    target = start("spinner", 1)
+    run = assert_error(as_nobody("-p", target.pid), "belongs to root",
+                       "uid 65534", "sudo")
+    assert "ptrace_scope" not in run.err
+    target.assert_unharmed()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be two users")
+def test_a_process_of_the_same_user_needs_no_root(public):
+    shutil.copy(FIXTURES / "spinner", public / "spinner")
+    target = subprocess.Popen(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+         str(public / "spinner"), "1"], stdout=subprocess.PIPE)
+    try:
+        assert b"READY" in target.stdout.readline()
+        scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+        run = as_nobody("-p", target.pid, "-d", "1")
+        if scope.exists() and scope.read_text() != "0\n":
+            assert_error(run, "ptrace_scope")
+        else:
+            assert "spin" in run.check().out
+    finally:
+        target.kill()
+        target.wait()
+
+
+def test_without_the_capability(start):
+    """As in a container: root, but not allowed to look at others."""
+    target = start("spinner", 1)
+    run = wallprof("-p", target.pid, prefix=(
+        "setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"))
+    # Where bounding alone changes nothing for this root, nothing is shown.
+    if run.status == 2:
+        assert_error(run, "CAP_SYS_PTRACE")
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("where, says", [
+    ("/dev/full", "No space left"),
+    ("/nonexistent/x.pb.gz", "No such file"),
+    ("/", "irectory"),
+    ("/proc/x.pb.gz", "cannot write"),
+])
+def test_output_that_cannot_be_written(start, where, says):
+    target = start("spinner", 1)
+    run = wallprof("-p", target.pid, "-d", "0.3", "-f", "pprof", output=where)
+    assert_error(run, "cannot write", says)
+    target.assert_unharmed()
+
+
+def test_a_full_disk_leaves_no_partial_file(start, tmp_path):
+    target = start("waiters", 300)
+    limit = 'ulimit -f 1; trap "" XFSZ; exec "$@"'
+    run = wallprof("-p", target.pid, "-d", "0.5", "--full",
+                   output=tmp_path / "x.txt", prefix=("sh", "-c", limit, "sh"))
+    if run.status == 0:
+        pytest.skip("the report fits in the limit")
+    assert_error(run, "cannot write")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_output_that_is_full(start):
+    target = start("spinner", 1)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([WALLPROF, "-p", str(target.pid), "-d", "0.3"],
+                              stdout=full, stderr=subprocess.PIPE, timeout=30)
+    assert done.returncode == 2
+    assert b"No space left" in done.stderr
+
+
+def test_the_file_is_private_and_replaces_the_old(start, tmp_path):
+    target = start("spinner", 1)
+    out = tmp_path / "x.pb.gz"
+    out.write_text("old")
+    wallprof("-p", target.pid, "-d", "0.3", output=out).check()
+    assert out.stat().st_mode & 0o777 == 0o600
+    pprof_check.validate(pprof_check.load(str(out)))
+    assert [p.name for p in tmp_path.iterdir()] == ["x.pb.gz"]
+
+
+def test_target_that_exits_while_recorded(start, tmp_path):
+    target = start("exits", 1000, 5)
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("-p", target.pid, output=out).check()
+    assert "exited" in run.err
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    assert p.duration_nanos > 0.5e9
+
+
+def test_target_that_execs(start, profile):
+    target = start("execs", 6, 300)
+    run, p = profile(target.pid)
+    assert "exec" in run.err
+    assert target.proc.wait(10) == 3
+    assert p.duration_nanos > 1e9
+    assert any(f["name"] == "main" for s in pprof_check.samples(p)
+               for f in s["frames"])
+
+
+def test_a_command_is_recorded_until_it_ends(tmp_path):
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("--", FIXTURES / "exits", 700, 7, output=out).check()
+    assert "status 7" in run.err
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    assert 0.5e9 < p.duration_nanos < 5e9
+    assert any("exits" in c for c in pprof_check.comments(p))
+
+
+def test_a_command_keeps_its_streams_and_limits(tmp_path):
+    run = wallprof("--", "sh", "-c",
+                   "cat; ulimit -n; nice; echo err >&2; sleep 0.2",
+                   output=tmp_path / "x.pb.gz")
+    plain = subprocess.run(["sh", "-c", "cat; ulimit -n; nice"],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert run.out == plain.stdout.decode()
+    assert run.err.startswith("err\n")
+
+
+def test_a_command_that_does_not_exist(tmp_path):
+    assert_error(wallprof("--", "/nonexistent/x", output=tmp_path / "x.pb.gz"),
+                 "cannot run", "No such file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_outlives_its_recording(tmp_path):
+    begin = time.monotonic()
+    run = wallprof("-d", "0.5", "--", "sleep", "2",
+                   output=tmp_path / "x.pb.gz").check()
+    assert time.monotonic() - begin >= 1.9
+    assert "goes on" in run.err
+
+
+def test_threads_are_chosen_by_name(start, profile):
+    target = start("shares")
+    _, p = profile(target.pid, "-d", 1, "-t", "worker-*")
+    assert {s["labels"]["thread"] for s in pprof_check.samples(p)} == {
+        "worker-0", "worker-1", "worker-2"}
+    assert_error(wallprof("-p", target.pid, "-d", "0.3", "-t", "nobody"), "-t")
+
+
+@pytest.mark.parametrize("args, hz", [
+    (["-r", "50"], 50), (["-i", "20ms"], 50), (["-r", "1000"], 1000),
+    (["-i", "100ms"], 10),
+])
+def test_rates(start, profile, args, hz):
+    target = start("waiters", 2)
+    run, p = profile(target.pid, "-d", 2, *args)
+    assert abs(p.period - 1e9 / hz) < 1e9 / hz * 0.01
+    asked = run.counter("Hz asked")
+    achieved = run.counter("Hz achieved")
+    assert abs(asked - hz) < 0.1 and 0.5 < achieved / hz < 1.2, run.err
+
+
+def test_formats_follow_the_ending(start, tmp_path):
+    target = start("shares")
+    for name in ("a.folded", "a.txt", "a.pb.gz"):
+        wallprof("-p", target.pid, "-d", "0.5", output=tmp_path / name).check()
+    folded = (tmp_path / "a.folded").read_text().splitlines()
+    assert all(re.fullmatch(r"[^;]+(;[^;]+)+ \d+", line) for line in folded)
+    assert any(line.startswith("worker-0;clone3;start_thread;run")
+               for line in folded), folded[:3]
+    assert "Thread time by state" in (tmp_path / "a.txt").read_text()
+    out = subprocess.run([WALLPROF, "-p", str(target.pid), "-d", "0.3", "-o",
+                          "-", "-q"], stdout=subprocess.PIPE).stdout
+    assert out[:2] == b"\x1f\x8b"
+
+
+def test_report_beside_a_file(start, tmp_path):
+    target = start("shares")
+    run = wallprof("-p", target.pid, "-d", "0.5", "--report",
+                   output=tmp_path / "x.pb.gz").check()
+    assert "Thread time by state" in run.out
+    assert (tmp_path / "x.pb.gz").exists()
+
+
+def test_quiet_is_quiet(start, tmp_path):
+    target = start("spinner", 1)
+    run = wallprof("-q", "-p", target.pid, "-d", "0.3",
+                   output=tmp_path / "x.pb.gz").check()
+    assert run.err == "" and run.out == ""
+
+
+def test_kernel_stacks(start, profile):
+    target = start("waiters", 1)
+    if not pathlib.Path(f"/proc/{target.pid}/stack").exists():
+        pytest.skip("no /proc/PID/stack in this kernel")
+    _, p = profile(target.pid, "-d", "0.5", "-k")
+    names = {f["name"] for s in pprof_check.samples(p) for f in s["frames"]}
+    assert any("futex" in n and "do" in n for n in names), names
+
+
+@pytest.mark.parametrize("args", [
+    ["-raw"], ["-top"], ["-tagroot=thread", "-top"], ["-traces"],
+    ["-tagfocus=state=waiting", "-top"], ["-tags"], ["-comments"],
+    ["-sample_index=samples", "-top"],
+])
+def test_go_tool_pprof_reads_it(start, tmp_path, args):
+    out = tmp_path / "x.pb.gz"
+    target = start("shares")
+    wallprof("-p", target.pid, "-d", "1", output=out).check()
+    done = subprocess.run(["go", "tool", "pprof", *args, str(out)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "PPROF_TMPDIR": str(tmp_path)})
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr.decode()
+    want = {"-tags": "worker-0", "-comments": "ticks",
+            "-tagroot=thread": "worker-0"}.get(args[0], "do_sleep")
+    if args[0] == "-tagroot=thread":
+        assert "helper-0" in text
+    assert want in text, text[:2000]
+
+
+def test_install(tmp_path):
+    subprocess.run(["make", "-s", "install", f"O={BUILD}", "PREFIX=/usr",
+                    f"DESTDIR={tmp_path}"], cwd=ROOT, check=True,
+                   stdout=subprocess.DEVNULL)
+    assert os.access(tmp_path / "usr/bin/wallprof", os.X_OK)
+    man = tmp_path / "usr/share/man/man1/wallprof.1"
+    assert man.read_text().startswith(".TH WALLPROF 1")
+
+
+def test_every_option_is_in_help_and_man_page():
+    source = (ROOT / "src/options.c").read_text()
+    names = re.findall(r'\{ "([a-z-]+)", (?:no|required|optional)_arg', source)
+    later = {"threads", "timeout"}
+    text = wallprof("--help").out
+    page = (ROOT / "src/wallprof.1").read_text().replace("\\-", "-")
+    assert len(names) > 15
+    for name in set(names) - later:
+        assert f"--{name}" in text, name
+        assert f"--{name}" in page, name
