@@ -200,7 +200,8 @@ static int read_lines(struct wp_dwarf *dwarf, Dwarf_Die *unit)
 
 	if (is_seen(dwarf, off))
 		return 0;
-	if (!line_program_ok(dwarf, unit) || dwarf_getsrclines(unit, &lines, &n))
+	if (!line_program_ok(dwarf, unit) ||
+	    dwarf_getsrclines(unit, &lines, &n))
 		return -ENOENT;
 	if (WP_VEC_ROOM(dwarf->seen, dwarf->nseen, dwarf->seen_cap, 1))
 		return -ENOMEM;

@@ -82,8 +82,8 @@ static int load_symbols(struct wp_object *object)
 	return rc;
 }
 
-int wp_object_load(struct wp_object *object, const struct wp_debug_search *where,
-		   bool names_only)
+int wp_object_load(struct wp_object *object,
+		   const struct wp_debug_search *where, bool names_only)
 {
 	int rc;
 

@@ -42,8 +42,8 @@ struct wp_object {
  * DWARF is only looked for, unless NAMES_ONLY.  Returns 0 or -ENOMEM.
  */
 WP_MUST_CHECK
-int wp_object_load(struct wp_object *object, const struct wp_debug_search *where,
-		   bool names_only);
+int wp_object_load(struct wp_object *object,
+		   const struct wp_debug_search *where, bool names_only);
 
 void wp_object_free(struct wp_object *object);
 

@@ -1,24 +1,12 @@
-/* resolver.c - see wallprof/symbols.h.
- *
- * Which name: an address that a symbol table knows has one, whether debug info
- * is installed or not, and the profile should not change with that.  So the
- * function proper is named by the symbol where it starts (of a cold part, where
- * its hot part starts), as perf and eu-stack do, and by DWARF where there is
- * none.  Inlined functions have no symbol: DWARF names them.
- */
+/* resolver.c - see wallprof/symbols.h: modules, and what was resolved. */
 #include "wallprof/symbols.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "demangle.h"
-#include "object.h"
-#include "perf_map.h"
-#include "strpool.h"
+#include "resolver.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
@@ -26,64 +14,6 @@ enum {
 	/* Addresses whose lines are kept; then it begins anew. */
 	CACHE_MAX = 1 << 17,
 	FIRST_SLOTS = 1024,
-};
-
-struct module {
-	uint32_t id;
-	uint64_t start_avma;
-	uint64_t end_avma;
-	uint64_t off;
-	/* What the path ends with, or "[anon]"; in the pool. */
-	const char *name;
-	/* NULL without a file. */
-	struct wp_object *object;
-	struct wp_symbol_has has;
-};
-
-/* An address that was resolved: lines[first..first + n). */
-struct cached {
-	const struct wp_object *object;
-	uint64_t svma;
-	uint32_t first;
-	uint32_t n;
-	/* What has come of it, for each module of the object. */
-	struct wp_symbol_has has;
-};
-
-struct wp_symbols {
-	struct wp_debug_search search;
-	bool names_only;
-	struct wp_strpool strings;
-	struct wp_perf_map perf_map;
-
-	/* modules[0..nmodules), sorted by id; owned. */
-	struct module *modules;
-	uint32_t nmodules;
-	uint32_t modules_cap;
-	/* objects[0..nobjects), each owned: they do not move. */
-	struct wp_object **objects;
-	uint32_t nobjects;
-	uint32_t objects_cap;
-
-	/* The lines of all cached addresses, end to end; owned. */
-	struct wp_symbol_line *lines;
-	uint32_t nlines;
-	uint32_t lines_cap;
-	struct cached *cached;
-	uint32_t ncached;
-	uint32_t cached_cap;
-	/* Open-addressing table of index + 1, 0 = free; owned. */
-	uint32_t *slot;
-	uint32_t nslots;
-
-	/* The DWARF of one object at a time, as addresses come grouped by
-	 * module. */
-	struct wp_dwarf dwarf;
-	struct wp_object *dwarf_of;
-	/* For one address. */
-	struct wp_dwarf_lines found;
-	char symbol[WP_SYMBOL_NAME_MAX];
-	char demangled[WP_SYMBOL_NAME_MAX];
 };
 
 int wp_symbols_new(struct wp_symbols **ret,
@@ -138,7 +68,7 @@ static uint32_t module_index(const struct wp_symbols *s, uint32_t id)
 	return lo;
 }
 
-static struct module *find_module(const struct wp_symbols *s, uint32_t id)
+static struct wp_module *find_module(const struct wp_symbols *s, uint32_t id)
 {
 	uint32_t i = module_index(s, id);
 
@@ -230,7 +160,7 @@ static const char *base_name(const char *path)
 int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		   const struct wp_symbol_module *module)
 {
-	struct module m = {
+	struct wp_module m = {
 		.id = id,
 		.start_avma = module->start_avma,
 		.end_avma = module->end_avma,
@@ -259,157 +189,6 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 	return 0;
 }
 
-/* A level with both names, by SYSTEM_NAME; NULL without memory. */
-static struct wp_symbol_line *add_line(struct wp_symbols *s,
-				       const char *system_name)
-{
-	struct wp_symbol_line *line;
-
-	if (WP_VEC_ROOM(s->lines, s->nlines, s->lines_cap, 1))
-		return NULL;
-	line = &s->lines[s->nlines];
-	wp_demangle(system_name, s->demangled, sizeof(s->demangled));
-	*line = (struct wp_symbol_line){
-		.function = wp_strpool_add_str(&s->strings, s->demangled),
-		.system_name = wp_strpool_add_str(&s->strings, system_name),
-		.file = wp_strpool_add_str(&s->strings, ""),
-	};
-	if (!line->function || !line->system_name || !line->file)
-		return NULL;
-	s->nlines++;
-	return line;
-}
-
-/* One level that says only where the address is. */
-static int add_place(struct wp_symbols *s, const char *module, uint64_t addr)
-{
-	if (module)
-		snprintf(s->symbol, sizeof(s->symbol), "%s+0x%" PRIx64, module,
-			 addr);
-	else
-		snprintf(s->symbol, sizeof(s->symbol), "0x%" PRIx64, addr);
-	return add_line(s, s->symbol) ? 0 : -ENOMEM;
-}
-
-static int set_place(struct wp_symbols *s, struct wp_symbol_line *line,
-		     const struct wp_dwarf_level *level)
-{
-	const char *file = level->file ? level->file : "";
-
-	if (*file && *file != '/' && level->dir && *level->dir &&
-	    strcmp(level->dir, ".")) {
-		int n = snprintf(s->symbol, sizeof(s->symbol), "%s/%s",
-				 level->dir, file);
-
-		if (n > 0 && (size_t)n < sizeof(s->symbol))
-			file = s->symbol;
-	}
-	line->file = wp_strpool_add_str(&s->strings, file);
-	line->line = level->line;
-	line->start_line = level->start_line;
-	return line->file ? 0 : -ENOMEM;
-}
-
-/* The symbol of the function proper, or NULL. */
-static const struct wp_symtab_entry *own_symbol(const struct wp_symbols *s,
-						const struct wp_object *object,
-						uint64_t svma)
-{
-	const struct wp_dwarf_lines *found = &s->found;
-
-	for (uint32_t i = 0; found->has_function && i < found->nstarts; i++) {
-		const struct wp_symtab_entry *entry = wp_symtab_at(
-			&object->symtab,
-			found->starts[i] - object->debug_bias);
-
-		if (entry)
-			return entry;
-	}
-	return found->has_function && found->nstarts ?
-		NULL : wp_symtab_find(&object->symtab, svma);
-}
-
-/* The mangled name of level I, "" if it has none. */
-static const char *level_name(struct wp_symbols *s,
-			      const struct wp_object *object, uint32_t i,
-			      uint64_t svma)
-{
-	const struct wp_dwarf_level *level = &s->found.levels[i];
-	const struct wp_symtab_entry *entry = NULL;
-
-	if (i + 1 == s->found.n)
-		entry = own_symbol(s, object, svma);
-	/* A symbol that holds the address is better than nothing. */
-	if (!entry && i + 1 == s->found.n && !level->linkage && !level->name)
-		entry = wp_symtab_find(&object->symtab, svma);
-	if (entry) {
-		wp_symtab_name(&object->symtab, entry, s->symbol,
-			       sizeof(s->symbol));
-		return s->symbol;
-	}
-	if (level->linkage && *level->linkage)
-		return level->linkage;
-	return level->name ? level->name : "";
-}
-
-/* Have DWARF tell about SVMA of OBJECT in s->found; 0 levels if it cannot. */
-static int look_up_dwarf(struct wp_symbols *s, struct wp_object *object,
-			 uint64_t svma)
-{
-	int rc;
-
-	s->found.n = 0;
-	s->found.has_function = false;
-	if (!object->dwarf_file)
-		return 0;
-	if (s->dwarf_of != object) {
-		wp_dwarf_close(&s->dwarf);
-		wp_dwarf_open(&s->dwarf, object->dwarf_file,
-			      object->alt.map.size ? &object->alt : NULL);
-		s->dwarf_of = object;
-	}
-	rc = wp_dwarf_lookup(&s->dwarf, svma + object->debug_bias, &s->found);
-	if (rc)
-		s->found.n = 0;
-	return rc == -ENOMEM ? rc : 0;
-}
-
-/* Append the lines of SVMA in OBJECT. */
-static int add_lines(struct wp_symbols *s, const struct module *module,
-		     struct wp_object *object, struct cached *ret)
-{
-	uint64_t svma = ret->svma;
-	uint32_t n;
-	int rc = look_up_dwarf(s, object, svma);
-
-	if (rc)
-		return rc;
-	n = s->found.n;
-	if (!n) {
-		s->found.levels[0] = (struct wp_dwarf_level){ 0 };
-		s->found.n = n = 1;
-	}
-	for (uint32_t i = 0; !rc && i < n; i++) {
-		const char *name = level_name(s, object, i, svma);
-		struct wp_symbol_line *line;
-
-		ret->has.functions |= *name != '\0';
-		if (*name)
-			rc = add_line(s, name) ? 0 : -ENOMEM;
-		else
-			rc = add_place(s, module->name, svma);
-		if (rc)
-			break;
-		line = &s->lines[s->nlines - 1];
-		rc = set_place(s, line, &s->found.levels[i]);
-		ret->has.filenames |= !rc && *line->file;
-		ret->has.line_numbers |= line->line != 0;
-	}
-	ret->has.inline_frames = s->found.has_function;
-	ret->has.debug_file = object->debug.map.size != 0;
-	return rc;
-}
-
 static uint32_t *find_slot(const struct wp_symbols *s, uint32_t *slot,
 			   uint32_t nslots, const struct wp_object *object,
 			   uint64_t svma)
@@ -418,7 +197,7 @@ static uint32_t *find_slot(const struct wp_symbols *s, uint32_t *slot,
 					   (uintptr_t)object)) & (nslots - 1);
 
 	for (;; i = (i + 1) & (nslots - 1)) {
-		const struct cached *c;
+		const struct wp_cached *c;
 
 		if (!slot[i])
 			return &slot[i];
@@ -447,7 +226,7 @@ static int grow_slots(struct wp_symbols *s)
 	return 0;
 }
 
-static void note(struct module *module, const struct wp_symbol_has *has)
+static void note(struct wp_module *module, const struct wp_symbol_has *has)
 {
 	module->has.functions |= has->functions;
 	module->has.filenames |= has->filenames;
@@ -464,11 +243,11 @@ static void empty_cache(struct wp_symbols *s)
 		memset(s->slot, 0, s->nslots * sizeof(*s->slot));
 }
 
-static int resolve_in(struct wp_symbols *s, struct module *module,
+static int resolve_in(struct wp_symbols *s, struct wp_module *module,
 		      struct wp_object *object, uint64_t svma,
 		      const struct wp_symbol_line **ret)
 {
-	struct cached c = { object, svma, s->nlines, 0, { 0 } };
+	struct wp_cached c = { object, svma, s->nlines, 0, { 0 } };
 	uint32_t *slot;
 	int rc = grow_slots(s);
 
@@ -478,7 +257,7 @@ static int resolve_in(struct wp_symbols *s, struct module *module,
 	if (!*slot) {
 		rc = WP_VEC_ROOM(s->cached, s->ncached, s->cached_cap, 1);
 		if (!rc)
-			rc = add_lines(s, module, object, &c);
+			rc = wp_naming_add_lines(s, module->name, &c);
 		c.n = s->nlines - c.first;
 		if (rc) {
 			s->nlines = c.first;
@@ -494,7 +273,7 @@ static int resolve_in(struct wp_symbols *s, struct module *module,
 }
 
 /* An address that no ELF file explains. */
-static int resolve_outside(struct wp_symbols *s, struct module *module,
+static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 			   uint64_t avma, const struct wp_symbol_line **ret)
 {
 	const char *name = wp_perf_map_find(&s->perf_map, avma);
@@ -506,9 +285,9 @@ static int resolve_outside(struct wp_symbols *s, struct module *module,
 	if (module && module->object)
 		addr = avma - module->start_avma + module->off;
 	if (name)
-		rc = add_line(s, name) ? 0 : -ENOMEM;
+		rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;
 	else
-		rc = add_place(s, module ? module->name : NULL, addr);
+		rc = wp_naming_add_place(s, module ? module->name : NULL, addr);
 	if (rc)
 		return rc;
 	if (module && name)
@@ -521,7 +300,7 @@ static int resolve_outside(struct wp_symbols *s, struct module *module,
 int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		       const struct wp_symbol_line **ret)
 {
-	struct module *module = id ? find_module(s, id) : NULL;
+	struct wp_module *module = id ? find_module(s, id) : NULL;
 	struct wp_object *object = module ? module->object : NULL;
 	uint64_t svma;
 	int rc;
@@ -543,7 +322,7 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 
 struct wp_symbol_has wp_symbols_has(const struct wp_symbols *s, uint32_t id)
 {
-	const struct module *module = find_module(s, id);
+	const struct wp_module *module = find_module(s, id);
 
 	return module ? module->has : (struct wp_symbol_has){ 0 };
 }

@@ -75,7 +75,8 @@ static const char *source_text(const struct wp_symtab *tab, unsigned int source,
 
 /* The name as it stands, not terminated if the table is cut. */
 static const char *raw_name(const struct wp_symtab *tab,
-			    const struct wp_symtab_entry *entry, size_t *ret_len)
+			    const struct wp_symtab_entry *entry,
+			    size_t *ret_len)
 {
 	size_t len;
 	const char *text = source_text(tab, entry->source, &len);

@@ -57,9 +57,9 @@ struct wp_symtab {
 
 #define WP_SYMTAB_INIT { 0 }
 
-/* Add the functions in ELF's tables of TYPE (SHT_SYMTAB or SHT_DYNSYM), with BIAS
- * added to their addresses.  MAP, which are ELF's bytes, must live as long as the table.  What is malformed is left
- * out.  Returns 0, or -ENOMEM.
+/* Add the functions in ELF's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
+ * BIAS added to their addresses.  MAP has ELF's bytes and must live as long as
+ * the table.  What is malformed is left out.  Returns 0, or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symtab_add(struct wp_symtab *tab, Elf *elf,

@@ -73,10 +73,12 @@ static void later_lines_win(void **state)
 		uint64_t avma;
 		const char *want;
 	} at_want[] = {
-		{ 0x1000, "old" },   { 0x103f, "old" },	   { 0x1040, "new" },
-		{ 0x105f, "new" },   { 0x1060, "old" },	   { 0x10ef, "old" },
-		{ 0x10f0, "tail" },  { 0x110f, "tail" },   { 0x1110, "" },
-		{ 0x2005, "second" }, { 0x3005, "over" },  { 0x302f, "over" },
+		{ 0x1000, "old" },    { 0x103f, "old" },
+		{ 0x1040, "new" },    { 0x105f, "new" },
+		{ 0x1060, "old" },    { 0x10ef, "old" },
+		{ 0x10f0, "tail" },   { 0x110f, "tail" },
+		{ 0x1110, "" },	      { 0x2005, "second" },
+		{ 0x3005, "over" },   { 0x302f, "over" },
 		{ 0x3030, "" },
 	};
 	struct wp_perf_map map = WP_PERF_MAP_INIT;

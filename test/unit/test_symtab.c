@@ -188,7 +188,8 @@ static void only_code_counts(void **state)
 	(void)state;
 	make_symbol(&s, "object", STB_GLOBAL, STT_OBJECT, TEXT, 0x1100, 8);
 	make_symbol(&s, "data", STB_GLOBAL, STT_FUNC, 4, 0x3100, 8);
-	make_symbol(&s, "undefined", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0x1200, 8);
+	make_symbol(&s, "undefined", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0x1200,
+		    8);
 	make_symbol(&s, "absolute", STB_GLOBAL, STT_FUNC, SHN_ABS, 0x1300, 8);
 	make_symbol(&s, "$x", STB_LOCAL, STT_NOTYPE, TEXT, 0x1400, 0);
 	make_symbol(&s, ".L1", STB_LOCAL, STT_NOTYPE, TEXT, 0x1500, 0);

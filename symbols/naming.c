@@ -1,0 +1,167 @@
+/* naming.c - the levels of one address of a file.
+ *
+ * Which name: an address that a symbol table knows has one, whether debug info
+ * is installed or not, and the profile should not change with that.  So the
+ * function proper is named by the symbol where it starts (of a cold part, where
+ * its hot part starts), as perf and eu-stack do, and by DWARF where there is
+ * none.  Inlined functions have no symbol: DWARF names them.
+ */
+#include "resolver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "demangle.h"
+#include "wallprof/vec.h"
+
+struct wp_symbol_line *wp_naming_add_line(struct wp_symbols *s,
+					  const char *system_name)
+{
+	struct wp_symbol_line *line;
+
+	if (WP_VEC_ROOM(s->lines, s->nlines, s->lines_cap, 1))
+		return NULL;
+	line = &s->lines[s->nlines];
+	wp_demangle(system_name, s->demangled, sizeof(s->demangled));
+	*line = (struct wp_symbol_line){
+		.function = wp_strpool_add_str(&s->strings, s->demangled),
+		.system_name = wp_strpool_add_str(&s->strings, system_name),
+		.file = wp_strpool_add_str(&s->strings, ""),
+	};
+	if (!line->function || !line->system_name || !line->file)
+		return NULL;
+	s->nlines++;
+	return line;
+}
+
+int wp_naming_add_place(struct wp_symbols *s, const char *module,
+			uint64_t addr)
+{
+	if (module)
+		snprintf(s->symbol, sizeof(s->symbol), "%s+0x%" PRIx64, module,
+			 addr);
+	else
+		snprintf(s->symbol, sizeof(s->symbol), "0x%" PRIx64, addr);
+	return wp_naming_add_line(s, s->symbol) ? 0 : -ENOMEM;
+}
+
+static int set_place(struct wp_symbols *s, struct wp_symbol_line *line,
+		     const struct wp_dwarf_level *level)
+{
+	const char *file = level->file ? level->file : "";
+
+	if (*file && *file != '/' && level->dir && *level->dir &&
+	    strcmp(level->dir, ".")) {
+		int n = snprintf(s->symbol, sizeof(s->symbol), "%s/%s",
+				 level->dir, file);
+
+		if (n > 0 && (size_t)n < sizeof(s->symbol))
+			file = s->symbol;
+	}
+	line->file = wp_strpool_add_str(&s->strings, file);
+	line->line = level->line;
+	line->start_line = level->start_line;
+	return line->file ? 0 : -ENOMEM;
+}
+
+/* The symbol of the function proper, or NULL. */
+static const struct wp_symtab_entry *own_symbol(const struct wp_symbols *s,
+						const struct wp_object *object,
+						uint64_t svma)
+{
+	const struct wp_dwarf_lines *found = &s->found;
+
+	for (uint32_t i = 0; found->has_function && i < found->nstarts; i++) {
+		const struct wp_symtab_entry *entry = wp_symtab_at(
+			&object->symtab,
+			found->starts[i] - object->debug_bias);
+
+		if (entry)
+			return entry;
+	}
+	return found->has_function && found->nstarts ?
+		NULL : wp_symtab_find(&object->symtab, svma);
+}
+
+/* The mangled name of level I, "" if it has none. */
+static const char *level_name(struct wp_symbols *s,
+			      const struct wp_object *object, uint32_t i,
+			      uint64_t svma)
+{
+	const struct wp_dwarf_level *level = &s->found.levels[i];
+	const struct wp_symtab_entry *entry = NULL;
+
+	if (i + 1 == s->found.n)
+		entry = own_symbol(s, object, svma);
+	/* A symbol that holds the address is better than nothing. */
+	if (!entry && i + 1 == s->found.n && !level->linkage && !level->name)
+		entry = wp_symtab_find(&object->symtab, svma);
+	if (entry) {
+		wp_symtab_name(&object->symtab, entry, s->symbol,
+			       sizeof(s->symbol));
+		return s->symbol;
+	}
+	if (level->linkage && *level->linkage)
+		return level->linkage;
+	return level->name ? level->name : "";
+}
+
+/* Have DWARF tell about SVMA of OBJECT in s->found; 0 levels if it cannot. */
+static int look_up_dwarf(struct wp_symbols *s, struct wp_object *object,
+			 uint64_t svma)
+{
+	int rc;
+
+	s->found.n = 0;
+	s->found.has_function = false;
+	if (!object->dwarf_file)
+		return 0;
+	if (s->dwarf_of != object) {
+		wp_dwarf_close(&s->dwarf);
+		wp_dwarf_open(&s->dwarf, object->dwarf_file,
+			      object->alt.map.size ? &object->alt : NULL);
+		s->dwarf_of = object;
+	}
+	rc = wp_dwarf_lookup(&s->dwarf, svma + object->debug_bias, &s->found);
+	if (rc)
+		s->found.n = 0;
+	return rc == -ENOMEM ? rc : 0;
+}
+
+int wp_naming_add_lines(struct wp_symbols *s, const char *module,
+			struct wp_cached *address)
+{
+	struct wp_object *object = address->object;
+	uint64_t svma = address->svma;
+	uint32_t n;
+	int rc = look_up_dwarf(s, object, svma);
+
+	if (rc)
+		return rc;
+	n = s->found.n;
+	if (!n) {
+		s->found.levels[0] = (struct wp_dwarf_level){ 0 };
+		s->found.n = n = 1;
+	}
+	for (uint32_t i = 0; !rc && i < n; i++) {
+		const char *name = level_name(s, object, i, svma);
+		struct wp_symbol_line *line;
+
+		address->has.functions |= *name != '\0';
+		if (*name)
+			rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;
+		else
+			rc = wp_naming_add_place(s, module, svma);
+		if (rc)
+			break;
+		line = &s->lines[s->nlines - 1];
+		rc = set_place(s, line, &s->found.levels[i]);
+		address->has.filenames |= !rc && *line->file;
+		address->has.line_numbers |= line->line != 0;
+	}
+	address->has.inline_frames = s->found.has_function;
+	address->has.debug_file = object->debug.map.size != 0;
+	return rc;
+}
