@@ -147,7 +147,7 @@ DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libibe
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace musl-tools clang g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
-	libc6-dbg binutils
+	libc6-dbg binutils llvm dwz xz-utils
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))

@@ -129,7 +129,8 @@ def test_a_stopped_process_stays_stopped(start, profile):
     target = start("shares")
     os.kill(target.pid, signal.SIGSTOP)
     deadline = time.monotonic() + 10
-    while status_of(target.pid)["State"][0] != "T":
+    while {status_of(target.pid, t)["State"][0]
+           for t in tids_of(target.pid)} != {"T"}:
         assert time.monotonic() < deadline
     _, p = profile(target.pid, "-d", 1)
     assert {s["labels"]["state"] for s in pprof_check.samples(p)} == {"stopped"}
