@@ -44,6 +44,7 @@ static void walk(struct wp_sampler *s, const struct wp_regs *regs)
 
 void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
 {
+	s->map_is_stale = false;
 	walk(s, regs);
 	if (s->stack.end != WP_END_NO_MODULE &&
 	    wp_space_check(&s->space, &s->stack, s->tick))
@@ -51,6 +52,8 @@ void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
 	/* Something was mapped or unmapped since: dlopen, dlclose, exec. */
 	if (wp_space_reload(&s->space, s->stack.end != WP_END_NO_MODULE) == 1)
 		walk(s, regs);
+	else
+		s->map_is_stale = true;
 }
 
 static void add_kernel_frame(struct wp_sampler *s, struct wp_frame *frames,
@@ -255,8 +258,12 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 		return -ENOMEM;
 	if (!need_regs) {
 		s->profile->counters.no_stop++;
-		return wp_record_waiting(s, t, &facts, stack,
-					 take_time(s, t)) ? -ENOMEM : 1;
+		rc = wp_record_waiting(s, t, &facts, stack, take_time(s, t));
+		/* A stack by a map that is not right any more must not stay
+		 * for as long as the thread waits. */
+		if (s->map_is_stale)
+			t->asleep = false;
+		return rc ? -ENOMEM : 1;
 	}
 	t->asleep = false;
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns, .waiting = true,

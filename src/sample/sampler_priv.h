@@ -143,6 +143,9 @@ struct wp_sampler {
 	 * never waits twice on one thing can make us keep. */
 	uint32_t nobjects;
 	bool schedstat_works;
+	/* The last walk met an address that the map does not have, and the map
+	 * was not read again because that was done just before. */
+	bool map_is_stale;
 	/* --stop=all, first pass: those that wait are looked at in the second. */
 	bool wait_for_runners;
 	/* The last tick, which pays what is owed. */

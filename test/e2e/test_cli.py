@@ -197,6 +197,26 @@ def test_target_that_execs(start, profile):
                for f in s["frames"])
 
 
+def test_a_stale_map_does_not_stick(tmp_path):
+    """The map is read, then the program changes and sleeps for good."""
+    shell = subprocess.Popen(["sh", "-c", "read x; exec sleep 100"],
+                             stdin=subprocess.PIPE)
+    out = tmp_path / "x.pb.gz"
+    tool = subprocess.Popen([WALLPROF, "-q", "-p", str(shell.pid), "-d", "2",
+                             "-o", str(out)])
+    while not any(tmp_path.iterdir()):
+        assert tool.poll() is None
+    shell.stdin.write(b"x\n")
+    shell.stdin.close()
+    assert tool.wait(30) == 0
+    shell.kill()
+    shell.wait()
+    lost = sum(s["values"]["wall"]
+               for s in pprof_check.samples(pprof_check.load(str(out)))
+               if s["frames"][-1]["name"].startswith("["))
+    assert lost < 0.5e9
+
+
 def test_a_command_is_recorded_until_it_ends(tmp_path):
     out = tmp_path / "x.pb.gz"
     run = wallprof("--", FIXTURES / "exits", 700, 7, output=out).check()
