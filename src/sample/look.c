@@ -156,7 +156,10 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	if (t->stack_holds && !has_run(&t->base, now) &&
 	    s->tick_ns - t->base_ns >= COUNTED_NS) {
 		t->called_runnable_ns += ns;
-		return wp_record_runnable(s, t, ns);
+		t->ask = (struct wp_ask){ .runnable_ns = ns };
+		s->profile->counters.unchanged++;
+		return wp_record_running(s, t, t->last_running_stack,
+					 WP_STATE_RUNNABLE);
 	}
 	t->stack_holds = false;
 	t->base = *now;

@@ -12,7 +12,7 @@ enum {
 	/* Powers of two of a nanosecond, each cut into 16: a quantile is right
 	 * to within 1/16. */
 	WP_PAUSE_SUB_BITS = 4,
-	WP_PAUSE_BUCKETS = 64 << WP_PAUSE_SUB_BITS,
+	WP_PAUSE_BUCKETS = (64 - WP_PAUSE_SUB_BITS + 1) << WP_PAUSE_SUB_BITS,
 };
 
 struct wp_pauses {

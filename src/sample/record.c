@@ -69,52 +69,75 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 	return 0;
 }
 
-int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
-		      uint32_t stack, uint64_t running_ns,
-		      uint64_t runnable_ns)
+/* Add what T is owed in STATE to a sample with STACK. */
+static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+	       enum wp_state state, uint64_t count)
 {
 	struct wp_sample_key key = { .stack = stack, .thread = t->index,
-				     .state = WP_STATE_RUNNING };
-	uint64_t count = t->owed_count + (running_ns + runnable_ns ? 1 : 0);
-	bool ran;
-	int rc = 0;
+				     .state = (uint8_t)state };
+	uint64_t *owed = state == WP_STATE_RUNNING ? &t->owed_running_ns :
+						     &t->owed_runnable_ns;
+	uint64_t ns = *owed;
+
+	*owed = 0;
+	return ns || count ? add_sample(s, t, &key, count, ns) : 0;
+}
+
+static void take_ask(struct wp_thread *t)
+{
+	t->owed_running_ns += t->ask.running_ns;
+	t->owed_runnable_ns += t->ask.runnable_ns;
+	t->ask.running_ns = t->ask.runnable_ns = 0;
+}
+
+int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
+		      uint32_t stack, enum wp_state state)
+{
+	uint64_t count = t->owed_count + 1;
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
 	count_end(s, stack);
+	take_ask(t);
 	t->last_running_stack = stack;
-	running_ns += t->owed_running_ns;
-	runnable_ns += t->owed_runnable_ns;
-	t->owed_running_ns = t->owed_runnable_ns = t->owed_count = 0;
+	t->owed_count = 0;
 	t->asleep = false;
-	/* One sample, two states: it counts for the one with more time. */
-	ran = running_ns >= runnable_ns;
-	if (running_ns || ran)
-		rc = add_sample(s, t, &key, ran ? count : 0, running_ns);
-	key.state = WP_STATE_RUNNABLE;
-	if (!rc && (runnable_ns || !ran))
-		rc = add_sample(s, t, &key, ran ? 0 : count, runnable_ns);
-	return rc;
+	return pay(s, t, stack, state, count);
 }
 
-int wp_record_runnable(struct wp_sampler *s, struct wp_thread *t,
-		       uint64_t wall_ns)
+/* Pay everything, with STACK. */
+static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+		   uint64_t count)
 {
-	struct wp_sample_key key = { .stack = t->last_running_stack,
-				     .thread = t->index,
-				     .state = WP_STATE_RUNNABLE };
+	bool ran = t->owed_running_ns >= t->owed_runnable_ns;
+	int rc;
 
-	s->profile->counters.unchanged++;
-	return add_sample(s, t, &key, 1, wall_ns);
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	t->owed_count = 0;
+	rc = pay(s, t, stack, WP_STATE_RUNNING, ran ? count : 0);
+	return rc ? rc : pay(s, t, stack, WP_STATE_RUNNABLE, ran ? 0 : count);
+}
+
+int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)
+{
+	uint32_t stack = wp_record_no_stack(s);
+
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	count_end(s, stack);
+	take_ask(t);
+	t->asleep = false;
+	return pay_all(s, t, stack, t->owed_count + 1);
 }
 
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 {
-	if (!t->owed_count)
+	if (!t->owed_running_ns && !t->owed_runnable_ns)
 		return 0;
-	return wp_record_running(s, t, t->last_running_stack != UINT32_MAX ?
-				 t->last_running_stack : wp_record_no_stack(s),
-				 0, 0);
+	return pay_all(s, t, t->last_running_stack != UINT32_MAX ?
+		       t->last_running_stack : wp_record_no_stack(s),
+		       t->owed_count);
 }
 
 /* String id of what T waits on: "" when there is nothing to say. */

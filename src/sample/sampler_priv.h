@@ -30,6 +30,8 @@ struct wp_ask {
 	 * it ran. */
 	uint64_t running_ns;
 	uint64_t runnable_ns;
+	/* Times it had been put on a CPU when it was asked to stop. */
+	uint64_t slices;
 	/* It waits, and only its registers are wanted; pc and sp as they were,
 	 * and the stack as far as it is known without. */
 	bool waiting;
@@ -65,8 +67,8 @@ struct wp_thread {
 	/* What the last look that found it changed gave. */
 	struct wp_thread_facts facts;
 
-	/* Running time whose stack was not read, to go with the next that is,
-	 * and how many samples that would have been. */
+	/* Time that goes with the next stack seen on a CPU, and with the next
+	 * seen waiting for one; and samples that were not taken. */
 	uint64_t owed_running_ns;
 	uint64_t owed_runnable_ns;
 	uint64_t owed_count;
@@ -203,13 +205,14 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 /* The sample of T that nothing has changed since. */
 int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 			uint64_t wall_ns);
-/* T ran, with stack STACK; what it is owed goes with it. */
+/* T was ready to run, with stack STACK, and was in STATE (running or runnable)
+ * at that moment.  The time that ASK holds is divided already: what belongs to
+ * STATE goes with this stack, with what was owed before; the rest is owed to a
+ * stack of the other state. */
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
-		      uint32_t stack, uint64_t running_ns,
-		      uint64_t runnable_ns);
-/* T has been waiting for a CPU since it was last stopped: same stack. */
-int wp_record_runnable(struct wp_sampler *s, struct wp_thread *t,
-		       uint64_t wall_ns);
+		      uint32_t stack, enum wp_state state);
+/* The same without a stack or a look at the moment: all of it goes. */
+int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t);
 /* Give what T is still owed to the last stack it ran with. */
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t);
 /* Intern s->stack; UINT32_MAX without memory. */

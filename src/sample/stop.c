@@ -26,8 +26,7 @@ static int record_without(struct wp_sampler *s, struct wp_thread *t)
 					 t->ask.partial_stack,
 					 t->ask.running_ns);
 	}
-	return wp_record_running(s, t, wp_record_no_stack(s),
-				 t->ask.running_ns, t->ask.runnable_ns);
+	return wp_record_unseen(s, t);
 }
 
 /* May a thread be stopped now?  At the end of a recording what is owed gets a stack. */
@@ -117,7 +116,8 @@ static int record_registers(struct wp_sampler *s, struct wp_thread *t,
 
 static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 			  const struct wp_regs *regs,
-			  const struct wp_stop_facts *stop)
+			  const struct wp_stop_facts *stop,
+			  enum wp_state state)
 {
 	struct wp_thread_facts facts = { .letter = 'S',
 					 .syscall_nr = stop->syscall_nr };
@@ -137,8 +137,7 @@ static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 		facts = t->ask.facts;
 	} else if (!stop->asleep) {
 		t->stack_holds = true;
-		return wp_record_running(s, t, stack, t->ask.running_ns,
-					 t->ask.runnable_ns);
+		return wp_record_running(s, t, stack, state);
 	} else {
 		for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 			facts.args[i] = stop->args[i];
@@ -149,12 +148,24 @@ static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 	return rc;
 }
 
+/* Was T on a CPU when it was asked to stop?  Then it has not been put on one
+ * again by the time it stands still. */
+static enum wp_state state_when_asked(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_schedstat at_stop;
+
+	return wp_thread_schedstat(s, t, &at_stop) ||
+	       at_stop.slices == t->ask.slices ? WP_STATE_RUNNING :
+						 WP_STATE_RUNNABLE;
+}
+
 /* TRACEE has stopped: the window proper. */
 static int take(struct wp_sampler *s, struct wp_thread *t,
 		struct wp_tracee *tracee)
 {
 	struct wp_stop_facts facts;
 	struct wp_regs regs;
+	enum wp_state state;
 	int rc = wp_tracer_read_regs(tracee, &regs, &facts);
 
 	t->asked = false;
@@ -163,6 +174,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 		return 0;
 	}
 	copy_stack(s, t, &regs);
+	state = state_when_asked(s, t);
 	s->copy.live = t->walk_in_stop;
 	if (t->walk_in_stop)
 		wp_look_walk(s, &regs);
@@ -175,7 +187,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	if (wp_thread_schedstat(s, t, &t->base))
 		return 0;
 	t->base_ns = wp_clock_ns();
-	return record_stopped(s, t, &regs, &facts);
+	return record_stopped(s, t, &regs, &facts, state);
 }
 
 int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee)
@@ -188,8 +200,13 @@ int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee)
 
 static int ask(struct wp_sampler *s, struct wp_thread *t)
 {
-	int rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
+	struct wp_schedstat now;
+	int rc;
 
+	/* Between the look and here it may have slept and woken. */
+	if (!wp_thread_schedstat(s, t, &now))
+		t->ask.slices = now.slices;
+	rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
 	if (rc)
 		return refused(s, t, rc);
 	t->asked = true;
