@@ -3,7 +3,7 @@
 # make check        from nothing: install, lint, unit and end-to-end tests
 # make unit T=maps  one unit test
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
-# make soak bench   what takes minutes; comparisons
+# make soak         what takes minutes
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|tsan|cov   each has its own object directory
 # V=1 shows commands; WERROR=1 makes warnings fatal (CI sets it)
@@ -115,14 +115,10 @@ include fixtures/fixtures.mk
 
 e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
-		$(if $(T),-k '$(T)') -m 'not soak and not bench' test/e2e
+		$(if $(T),-k '$(T)') -m 'not soak' test/e2e
 soak: deps-test $(O)/wallprof $(TOOLS) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m soak test/e2e
-bench: deps-test $(O)/wallprof $(TOOLS) fixtures-all
-	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -s -p no:cacheprovider \
-		$(if $(T),-k '$(T)') -m bench test/e2e
-
 lint: deps-test
 	$(Q)test/lint/layers.sh
 	$(Q)test/lint/headers.sh $(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)
@@ -156,7 +152,7 @@ install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all unit e2e soak bench lint names format check demo deps deps-build \
+.PHONY: all unit e2e soak lint names format check demo deps deps-build \
 	deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -6,38 +6,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* Where parsing stands in one line: the bytes [p, end). */
-struct cursor {
-	const char *p;
-	const char *end;
-	bool bad;
-};
+#include "scan.h"
 
-static unsigned int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return (unsigned int)(c - '0');
-	if (c >= 'a' && c <= 'f')
-		return (unsigned int)(c - 'a') + 10;
-	return 99;
-}
-
-static uint64_t read_number(struct cursor *c, unsigned int base)
-{
-	const char *start = c->p;
-	uint64_t val = 0;
-
-	for (; c->p < c->end && digit(*c->p) < base; c->p++) {
-		if (val > (UINT64_MAX - digit(*c->p)) / base)
-			c->bad = true;
-		val = val * base + digit(*c->p);
-	}
-	if (c->p == start)
-		c->bad = true;
-	return val;
-}
-
-static char read_char(struct cursor *c)
+static char read_char(struct wp_scan *c)
 {
 	if (c->p == c->end) {
 		c->bad = true;
@@ -46,7 +17,7 @@ static char read_char(struct cursor *c)
 	return *c->p++;
 }
 
-static void expect(struct cursor *c, char want)
+static void expect(struct wp_scan *c, char want)
 {
 	if (read_char(c) != want)
 		c->bad = true;
@@ -130,28 +101,28 @@ static int append(struct wp_maps *maps, const struct wp_map *map)
 /* start-end rwxp off major:minor inode          path */
 static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 {
-	struct cursor c = { line, eol, false };
+	struct wp_scan c = { line, eol, false };
 	struct wp_map map = { 0 };
 	uint64_t major_nr, minor_nr;
 	int rc;
 
-	map.start_avma = read_number(&c, 16);
+	map.start_avma = wp_scan_number(&c, 16);
 	expect(&c, '-');
-	map.end_avma = read_number(&c, 16);
+	map.end_avma = wp_scan_number(&c, 16);
 	expect(&c, ' ');
 	map.read = read_char(&c) == 'r';
 	map.write = read_char(&c) == 'w';
 	map.exec = read_char(&c) == 'x';
 	(void)read_char(&c);
 	expect(&c, ' ');
-	map.off = read_number(&c, 16);
+	map.off = wp_scan_number(&c, 16);
 	expect(&c, ' ');
-	major_nr = read_number(&c, 16);
+	major_nr = wp_scan_number(&c, 16);
 	expect(&c, ':');
-	minor_nr = read_number(&c, 16);
+	minor_nr = wp_scan_number(&c, 16);
 	expect(&c, ' ');
 	map.dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
-	map.ino = read_number(&c, 10);
+	map.ino = wp_scan_number(&c, 10);
 	if (c.bad || map.start_avma >= map.end_avma ||
 	    (maps->len &&
 	     map.start_avma < maps->v[maps->len - 1].end_avma))

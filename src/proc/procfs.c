@@ -4,52 +4,25 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wallprof/types.h"
+#include "scan.h"
 
-struct cursor {
-	const char *p;
-	const char *end;
-	bool bad;
-};
-
-static void skip_blanks(struct cursor *c)
+static void skip_blanks(struct wp_scan *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t'))
 		c->p++;
 }
 
-static unsigned int digit(char ch)
+/* The next number after blanks; "0x" is passed in base 16. */
+static uint64_t read_number(struct wp_scan *c, unsigned int base)
 {
-	if (ch >= '0' && ch <= '9')
-		return (unsigned int)(ch - '0');
-	if (ch >= 'a' && ch <= 'f')
-		return (unsigned int)(ch - 'a') + 10;
-	return 99;
-}
-
-/* The next number after blanks; "0x" is passed in base 16.  Numbers over 64
- * bits do not occur in what the kernel prints, so they are malformed.
- */
-static uint64_t read_number(struct cursor *c, unsigned int base)
-{
-	const char *start;
-	uint64_t val = 0;
-
 	skip_blanks(c);
 	if (base == 16 && c->end - c->p > 2 && c->p[0] == '0' &&
 	    c->p[1] == 'x')
 		c->p += 2;
-	for (start = c->p; c->p < c->end && digit(*c->p) < base; c->p++) {
-		if (val > (UINT64_MAX - digit(*c->p)) / base)
-			c->bad = true;
-		val = val * base + digit(*c->p);
-	}
-	if (c->p == start)
-		c->bad = true;
-	return val;
+	return wp_scan_number(c, base);
 }
 
-static int64_t read_signed(struct cursor *c)
+static int64_t read_signed(struct wp_scan *c)
 {
 	bool negative;
 	uint64_t val;
@@ -64,7 +37,7 @@ static int64_t read_signed(struct cursor *c)
 
 int wp_schedstat_parse(struct wp_schedstat *ret, const char *text, size_t len)
 {
-	struct cursor c = { text, text + len, false };
+	struct wp_scan c = { text, text + len, false };
 	struct wp_schedstat s;
 
 	s.run_ns = read_number(&c, 10);
@@ -81,7 +54,7 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
 			  size_t len)
 {
 	static const char running[] = "running";
-	struct cursor c = { text, text + len, false };
+	struct wp_scan c = { text, text + len, false };
 	struct wp_proc_syscall s = { 0 };
 
 	if (len >= sizeof(running) - 1 &&
@@ -117,7 +90,7 @@ enum {
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 {
 	const char *paren = memrchr(text, ')', len);
-	struct cursor c = { paren ? paren + 1 : text, text + len, false };
+	struct wp_scan c = { paren ? paren + 1 : text, text + len, false };
 	struct wp_proc_stat s = { 0 };
 
 	if (!paren)
@@ -156,7 +129,7 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 
 		if ((size_t)(eol - p) > n && !memcmp(p, name, n) &&
 		    p[n] == ':') {
-			struct cursor c = { p + n + 1, eol, false };
+			struct wp_scan c = { p + n + 1, eol, false };
 			uint64_t val = read_number(&c, (unsigned int)base);
 
 			if (c.bad)

@@ -9,7 +9,6 @@
 enum {
 	/* A thread that moves while it is read is read once more. */
 	TRIES = 2,
-	KERNEL_FRAMES_MAX = 64,
 	KERNEL_TEXT_MAX = 8192,
 };
 
@@ -34,8 +33,8 @@ static void walk(struct wp_sampler *s, const struct wp_regs *regs)
 {
 	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
 
-	s->stack.frames = s->frame_room + KERNEL_FRAMES_MAX;
-	s->stack.cfa_avma = s->cfa_room + KERNEL_FRAMES_MAX;
+	s->stack.frames = s->frame_room + WP_KERNEL_FRAMES_MAX;
+	s->stack.cfa_avma = s->cfa_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cap = s->options.max_depth;
 	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, &s->stack);
 	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond)
@@ -61,7 +60,7 @@ static void add_kernel_frame(struct wp_sampler *s, struct wp_frame *frames,
 {
 	uint32_t id = wp_intern_add(&s->profile->strings, name, len);
 
-	if (id != UINT32_MAX && *n < KERNEL_FRAMES_MAX)
+	if (id != UINT32_MAX && *n < WP_KERNEL_FRAMES_MAX)
 		frames[(*n)++] = (struct wp_frame){ id, WP_MAPPING_KERNEL,
 						    WP_FRAME_KERNEL };
 }
@@ -69,7 +68,7 @@ static void add_kernel_frame(struct wp_sampler *s, struct wp_frame *frames,
 /* "[<0>] futex_wait+0x60/0x90 [module]", innermost first (proc(5), stack). */
 void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
 {
-	struct wp_frame frames[KERNEL_FRAMES_MAX];
+	struct wp_frame frames[WP_KERNEL_FRAMES_MAX];
 	char text[KERNEL_TEXT_MAX];
 	uint32_t n = 0;
 

@@ -8,7 +8,6 @@
 #include "wallprof/hash.h"
 
 enum {
-	KERNEL_FRAMES_MAX = 64,
 	/* Numbers below which system calls are; x86-64 has 470 of them. */
 	SYSCALLS_MAX = 600,
 };
@@ -63,7 +62,7 @@ static bool schedstat_works(void)
 
 static int open_parts(struct wp_sampler *s)
 {
-	size_t room = (size_t)s->options.max_depth + KERNEL_FRAMES_MAX;
+	size_t room = (size_t)s->options.max_depth + WP_KERNEL_FRAMES_MAX;
 	int rc = add_syscall_names(s->profile);
 
 	if (!rc)

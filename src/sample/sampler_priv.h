@@ -22,6 +22,9 @@
 #include "wallprof/sampler.h"
 #include "wallprof/state.h"
 
+/* Frames of the kernel that go before a thread's own. */
+enum { WP_KERNEL_FRAMES_MAX = 64 };
+
 /* What a look at a thread left to be done by a stop. */
 struct wp_ask {
 	/* The tick it belongs to. */

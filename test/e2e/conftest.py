@@ -23,7 +23,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "soak: takes minutes (make soak)")
-    config.addinivalue_line("markers", "bench: compares timings (make bench)")
 
 
 def pytest_terminal_summary(terminalreporter):
