@@ -157,6 +157,17 @@ static int record(struct recording *r)
 	return rc;
 }
 
+/* Waiting threads are read all the same. */
+static void warn_of_tracer(const struct recording *r)
+{
+	pid_t tracer = wp_diagnose_tracer(r->process.pid);
+
+	if (tracer && !r->options->quiet)
+		say("wallprof: process %d is traced by process %d (a debugger "
+		    "or strace): threads that run cannot be stopped and will "
+		    "have no stack; end that first", r->process.pid, tracer);
+}
+
 static int start(struct recording *r, struct wp_err *err)
 {
 	const struct wp_options *o = r->options;
@@ -182,6 +193,7 @@ static int start(struct recording *r, struct wp_err *err)
 		wp_diagnose_denied(pid, err);
 	if (rc)
 		return rc;
+	warn_of_tracer(r);
 	r->profile.meta.pid = r->process.pid;
 	wp_process_command_line(&r->process, text, sizeof(text));
 	r->profile.meta.command_line = wp_intern_add_str(&r->profile.strings,

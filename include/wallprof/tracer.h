@@ -119,6 +119,9 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
  * kernel frees anyway when wallprof exits.  Idempotent. */
 void wp_tracer_clear(struct wp_tracer *tracer);
 
+/* The process that traces PID, 0 if none does or it cannot be told. */
+pid_t wp_diagnose_tracer(pid_t pid);
+
 /* Fill ERR with why PID may not be looked at or stopped, and what to do:
  * another owner, yama, another tracer, a container without the capability, a
  * process that is not dumpable.  Returns -EPERM. */

@@ -49,18 +49,26 @@ static int explain_owner(pid_t pid, uid_t owner, struct wp_err *err)
 			  geteuid());
 }
 
+pid_t wp_diagnose_tracer(pid_t pid)
+{
+	uint64_t tracer;
+
+	return read_status(pid, "TracerPid", 10, &tracer) ? (pid_t)tracer : 0;
+}
+
 int wp_diagnose_denied(pid_t pid, struct wp_err *err)
 {
 	int scope = read_yama_scope();
-	uint64_t tracer = 0, caps = 0, owner = 0, mode = 0;
+	uint64_t caps = 0, owner = 0, mode = 0;
+	pid_t tracer = wp_diagnose_tracer(pid);
 	bool capable = read_status(0, "CapEff", 16, &caps) &&
 		       (caps >> CAP_SYS_PTRACE_BIT & 1);
 
-	if (read_status(pid, "TracerPid", 10, &tracer) && tracer)
+	if (tracer)
 		return wp_err_set(err, -EPERM,
 				  "process %d is traced by process %d (a "
 				  "debugger or strace); end that first",
-				  pid, (int)tracer);
+				  pid, tracer);
 	if (scope == 3)
 		return wp_err_set(err, -EPERM,
 				  "kernel.yama.ptrace_scope is 3: nobody may "

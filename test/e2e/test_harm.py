@@ -118,6 +118,7 @@ def test_a_traced_process_is_still_read(start, tmp_path):
         run = wallprof("-p", target.pid, "-d", 2, output=tmp_path / "x.pb.gz")
         assert run.status in (0, 1), run.err
         assert run.counter("refused by the kernel") > 0, run.err
+        assert f"is traced by process {tracer.pid} " in run.err
         assert re.search(r"\d+ read without a stop", run.err)
     finally:
         tracer.send_signal(signal.SIGINT)

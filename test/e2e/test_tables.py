@@ -1,0 +1,20 @@
+"""Tables that restate what the system knows better."""
+import pathlib
+import re
+
+import pytest
+
+from conftest import ROOT
+
+UNISTD = pathlib.Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+
+
+@pytest.mark.skipif(not UNISTD.exists(), reason="no x86-64 kernel headers")
+def test_every_system_call_of_the_headers_is_in_the_table():
+    table = {int(nr): name for nr, name in re.findall(
+        r"X\((\d+), (\w+),",
+        (ROOT / "src/state/syscalls_x86_64.h").read_text())}
+    system = {int(nr): name for name, nr in re.findall(
+        r"#define __NR_(\w+) (\d+)", UNISTD.read_text())}
+    assert len(system) > 300
+    assert {nr: table.get(nr) for nr in system} == system
