@@ -78,7 +78,7 @@ void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
 		char *eol = strchrnul(line, '\n');
 		char *name = memchr(line, ']', (size_t)(eol - line));
 
-		if (name && name + 2 < eol)
+		if (name && name + 2 < eol && strcspn(name + 2, "+ \n"))
 			add_kernel_frame(s, frames, &n, name + 2,
 					 strcspn(name + 2, "+ \n"));
 		line = *eol ? eol + 1 : eol;

@@ -195,6 +195,9 @@ int wp_sampler_tick(struct wp_sampler *s)
 	s->tick_ns = wp_clock_ns();
 	s->profile->counters.ticks++;
 	rc = wp_stop_expire(s, EXPIRE_NS);
+	/* Before threads can go that it is about. */
+	if (!rc)
+		rc = wp_record_deferred(s);
 	/* A zombie that nobody reaps keeps its directory in /proc. */
 	if (!rc && !wp_process_is_alive(s->process))
 		rc = -ESRCH;
