@@ -54,7 +54,8 @@ def test_chain_is_whole(start, profile, variant, mode):
         names = [f["name"] for f in s["frames"]]
         # Asleep in musl's nanosleep, which has no unwind info, the frame
         # pointer leads past the functions that do not keep one: leaf too.
-        if "leaf" not in names and not (musl and "in_qsort" in names):
+        if "leaf" not in names and not (musl and mode == "wait" and
+                                        "in_qsort" in names):
             continue
         deep += s["values"]["samples"]
         # The compiler may inline or turn calls into jumps; what is left must
