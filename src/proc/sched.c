@@ -1,0 +1,166 @@
+/* sched.c - see wallprof/sched.h. */
+#include "wallprof/sched.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scan.h"
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* More CPUs than Linux has (NR_CPUS). */
+	CPUS_MAX = 8192,
+	TRIES = 5,
+};
+
+#define READ_AGAIN_NS WP_NS_PER_S
+/* A reading as good as this is not tried again. */
+#define GOOD_NS (50 * WP_NS_PER_US)
+
+/* "   :   8766490.882386", milliseconds (kernel/sched/debug.c, SPLIT_NS). */
+static int parse_ms(uint64_t *ret_ns, const char *p, const char *end)
+{
+	struct wp_scan c = { p, end, false };
+	const char *point;
+	uint64_t ms, ns;
+
+	while (c.p < end && *c.p == ' ')
+		c.p++;
+	if (c.p == end || *c.p++ != ':')
+		return -EBADMSG;
+	while (c.p < end && *c.p == ' ')
+		c.p++;
+	ms = wp_scan_number(&c, 10);
+	if (c.bad || c.p == end || *c.p != '.' ||
+	    ms > UINT64_MAX / WP_NS_PER_MS - 1)
+		return -EBADMSG;
+	point = c.p++;
+	ns = wp_scan_number(&c, 10);
+	if (c.bad || c.p - point != 7 || c.p == end || *c.p != '\n')
+		return -EBADMSG;
+	*ret_ns = ms * WP_NS_PER_MS + ns;
+	return 0;
+}
+
+int wp_proc_sched_parse(uint64_t *ret_ns, const char *text, size_t len)
+{
+	static const char key[] = "se.exec_start";
+	const size_t n = sizeof(key) - 1;
+	const char *p = text, *end = text + len;
+
+	/* The first line has the thread's name as it is, which may hold a
+	 * newline: a line with the key and no number may be that. */
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		uint64_t ns;
+
+		if ((size_t)(end - p) > n && !memcmp(p, key, n) &&
+		    !parse_ms(&ns, p + n, nl ? nl + 1 : end)) {
+			if (!ns)
+				return -EBADMSG;
+			*ret_ns = ns;
+			return 0;
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return -EBADMSG;
+}
+
+/* Our own se.exec_start is as old as the last tick, unless we have just been
+ * scheduled: yielding does it. */
+static void read_here(int fd, struct wp_sched_cpu *ret)
+{
+	char text[4096];
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t before, after, own;
+		ssize_t n;
+
+		before = wp_clock_ns();
+		sched_yield();
+		n = wp_io_pread(fd, text, sizeof(text));
+		after = wp_clock_ns();
+		if (n < 0 || wp_proc_sched_parse(&own, text, (size_t)n))
+			return;
+		if (ret->known && after - before >= ret->error_ns)
+			continue;
+		ret->known = true;
+		ret->offset_ns = after - own;
+		ret->error_ns = after - before;
+		if (ret->error_ns <= GOOD_NS)
+			break;
+	}
+}
+
+static void read_there(struct wp_sched_cpu *ret)
+{
+	const size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+	cpu_set_t *old = CPU_ALLOC(CPUS_MAX), *one = CPU_ALLOC(CPUS_MAX);
+	int fd = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC);
+
+	if (!old || !one || fd < 0 || ret->cpu < 0 || ret->cpu >= CPUS_MAX)
+		goto out;
+	/* Isolated CPUs are not in it unless a person asked for them, and are
+	 * left in peace. */
+	if (sched_getaffinity(0, size, old) ||
+	    !CPU_ISSET_S((size_t)ret->cpu, size, old))
+		goto out;
+	CPU_ZERO_S(size, one);
+	CPU_SET_S((size_t)ret->cpu, size, one);
+	if (sched_setaffinity(0, size, one))
+		goto out;
+	read_here(fd, ret);
+	/* What was allowed a moment ago may no longer be, with cpusets; the
+	 * kernel then has moved us itself. */
+	if (sched_setaffinity(0, size, old))
+		ret->known = false;
+out:
+	if (fd >= 0)
+		close(fd);
+	if (old)
+		CPU_FREE(old);
+	if (one)
+		CPU_FREE(one);
+}
+
+const struct wp_sched_cpu *wp_sched_clock_find(struct wp_sched_clock *clock,
+					       int cpu)
+{
+	struct wp_sched_cpu *c = NULL;
+
+	for (size_t i = 0; i < clock->len && !c; i++)
+		if (clock->v[i].cpu == cpu)
+			c = &clock->v[i];
+	if (!c) {
+		if (WP_VEC_ROOM(clock->v, clock->len, clock->cap, 1))
+			return NULL;
+		c = &clock->v[clock->len++];
+		*c = (struct wp_sched_cpu){ .cpu = cpu };
+	}
+	if (!c->read_ns || wp_clock_ns() - c->read_ns >= READ_AGAIN_NS) {
+		c->known = false;
+		read_there(c);
+		c->read_ns = wp_clock_ns();
+	}
+	return c->known ? c : NULL;
+}
+
+uint64_t wp_sched_wait_ns(const struct wp_sched_cpu *cpu,
+			  uint64_t exec_start_ns, uint64_t now_ns)
+{
+	uint64_t wait = now_ns - cpu->offset_ns - exec_start_ns;
+
+	return wait > UINT64_MAX / 2 ? 0 : wait;
+}
+
+void wp_sched_clock_clear(struct wp_sched_clock *clock)
+{
+	free(clock->v);
+	*clock = (struct wp_sched_clock)WP_SCHED_CLOCK_INIT;
+}
