@@ -93,6 +93,10 @@ int wp_process_open_map(const struct wp_process *process,
 int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 			 uint64_t off, uint64_t ino);
 
+/* Is there code at AVMA now?  Asked in the same way: 1 yes (or the address
+ * space of MAPS_FD is gone), 0 no, -ENOTSUP. */
+int wp_process_check_code(int maps_fd, uint64_t avma);
+
 /* The command line as one line, arguments parted by blanks, into BUF[0..size);
  * "[comm]" style name when it has none. */
 void wp_process_command_line(const struct wp_process *process, char *buf,

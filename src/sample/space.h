@@ -75,6 +75,10 @@ void wp_space_close(struct wp_space *space);
  */
 int wp_space_reload(struct wp_space *space, bool force);
 
+/* Is there code at PC that the map does not have?  Without an answer of the
+ * kernel: no. */
+bool wp_space_misses(const struct wp_space *space, uint64_t pc_avma);
+
 /* Are the mappings of STACK's frames still the ones it was walked with?  Each
  * is asked for once a TICK.  False: reload and walk again. */
 bool wp_space_check(struct wp_space *space, const struct wp_stack *stack,

@@ -197,6 +197,11 @@ def sleeping_stacks(p):
 def compare_with_eu_stack(pid, profile):
     """How many threads were compared; every address must agree."""
     theirs = eu_stack(pid)
+    deadline = time.monotonic() + 20
+    # Its threads may be on the way to where they wait.
+    while theirs != (again := eu_stack(pid)):
+        assert time.monotonic() < deadline
+        theirs = again
     run, p = profile(pid, "-d", 1)
     ours = sleeping_stacks(p)
     compared = 0
