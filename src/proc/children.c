@@ -1,0 +1,157 @@
+/* children.c - the children of a process: see wallprof/peers.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "scan.h"
+#include "wallprof/io.h"
+#include "wallprof/peers.h"
+#include "wallprof/procfs.h"
+#include "wallprof/vec.h"
+
+enum { CHILDREN_TEXT_MAX = 64 << 20 };
+
+static int add(struct wp_tids *pids, pid_t pid)
+{
+	if (WP_VEC_ROOM(pids->v, pids->len, pids->cap, 1))
+		return -ENOMEM;
+	pids->v[pids->len++] = pid;
+	return 0;
+}
+
+int wp_children_parse(struct wp_tids *pids, const char *text, size_t len)
+{
+	struct wp_scan c = { text, text + len, false };
+	int rc = 0;
+
+	while (!rc && c.p < c.end) {
+		uint64_t pid = wp_scan_number(&c, 10);
+
+		/* A blank follows each number. */
+		if (c.bad || !pid || pid > INT32_MAX || c.p == c.end ||
+		    *c.p++ != ' ')
+			return -EBADMSG;
+		rc = add(pids, (pid_t)pid);
+	}
+	return rc;
+}
+
+static bool is_number(const char *name)
+{
+	return name[0] >= '1' && name[0] <= '9';
+}
+
+/* From /proc/PID/task/TID/children; -ENOTSUP in a kernel without
+ * CONFIG_PROC_CHILDREN. */
+static int add_by_threads(struct wp_tids *pids, DIR *task)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct dirent *entry;
+	bool seen = false;
+	int rc = 0;
+
+	while (!rc && (entry = readdir(task))) {
+		char path[300];
+
+		if (!is_number(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/children", entry->d_name);
+		rc = wp_text_read(&text, dirfd(task), path, CHILDREN_TEXT_MAX);
+		if (!rc) {
+			seen = true;
+			rc = wp_children_parse(pids, text.data, text.len);
+		} else if (rc != -ENOMEM) {
+			/* The thread has gone, or the file is not there. */
+			rc = 0;
+		}
+	}
+	wp_text_clear(&text);
+	return rc || seen ? rc : -ENOTSUP;
+}
+
+/* By asking every process for its parent. */
+static int add_by_parents(struct wp_tids *pids, pid_t pid)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int rc = 0;
+
+	if (!dir)
+		return -ENOMEM;
+	while (!rc && (entry = readdir(dir))) {
+		struct wp_proc_stat stat;
+		char path[300], text[1024];
+		ssize_t n;
+
+		if (!is_number(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
+		n = wp_io_read_at(dirfd(dir), path, text, sizeof(text));
+		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+		    stat.ppid == pid)
+			rc = add(pids, (pid_t)atoi(entry->d_name));
+	}
+	closedir(dir);
+	return rc;
+}
+
+static int add_children(struct wp_tids *pids, pid_t pid)
+{
+	const size_t len = pids->len;
+	char path[32];
+	DIR *task;
+	int rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	task = opendir(path);
+	if (!task)
+		return errno == ENOMEM ? -ENOMEM : -ESRCH;
+	rc = add_by_threads(pids, task);
+	closedir(task);
+	if (!rc || rc == -ENOMEM)
+		return rc;
+	pids->len = len;
+	return add_by_parents(pids, pid);
+}
+
+int wp_children_list(struct wp_tids *pids, pid_t pid)
+{
+	pids->len = 0;
+	return add_children(pids, pid);
+}
+
+/* Numbers are given out anew while we look. */
+static void drop_seen(struct wp_tids *pids, size_t from)
+{
+	size_t len = from;
+
+	for (size_t i = from; i < pids->len; i++) {
+		size_t k = 0;
+
+		while (k < len && pids->v[k] != pids->v[i])
+			k++;
+		if (k == len)
+			pids->v[len++] = pids->v[i];
+	}
+	pids->len = len;
+}
+
+int wp_children_list_all(struct wp_tids *pids, pid_t pid, size_t max)
+{
+	int rc = wp_children_list(pids, pid);
+
+	for (size_t i = 0; !rc && i < pids->len && pids->len < max; i++) {
+		const size_t len = pids->len;
+
+		rc = add_children(pids, pids->v[i]);
+		if (rc == -ESRCH)
+			rc = 0;
+		drop_seen(pids, len);
+	}
+	if (pids->len > max)
+		pids->len = max;
+	return rc;
+}

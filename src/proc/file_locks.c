@@ -1,0 +1,131 @@
+/* file_locks.c - who has a file locked: see wallprof/peers.h. */
+#include <errno.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "scan.h"
+#include "wallprof/peers.h"
+
+/* One line of /proc/locks (fs/locks.c, lock_get_status), as in
+ * "3:  -> POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF". */
+struct line {
+	uint64_t id;
+	bool waits;
+	bool write;
+	char type[sizeof(((struct wp_file_lock *)0)->type)];
+	pid_t pid;
+	uint64_t dev;
+	uint64_t ino;
+};
+
+static void skip_blanks(struct wp_scan *c)
+{
+	while (c->p < c->end && *c->p == ' ')
+		c->p++;
+}
+
+/* The next word into BUF, cut to fit. */
+static void read_word(struct wp_scan *c, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	skip_blanks(c);
+	if (c->p == c->end)
+		c->bad = true;
+	for (; c->p < c->end && *c->p != ' '; c->p++)
+		if (n + 1 < size)
+			buf[n++] = *c->p;
+	buf[n] = '\0';
+}
+
+static void expect(struct wp_scan *c, char byte)
+{
+	if (c->p == c->end || *c->p != byte)
+		c->bad = true;
+	else
+		c->p++;
+}
+
+static pid_t read_pid(struct wp_scan *c)
+{
+	bool negative;
+	uint64_t val;
+
+	skip_blanks(c);
+	negative = c->p < c->end && *c->p == '-';
+	if (negative)
+		c->p++;
+	val = wp_scan_number(c, 10);
+	if (val > INT32_MAX)
+		c->bad = true;
+	return negative ? -(pid_t)val : (pid_t)val;
+}
+
+static bool parse_line(struct line *ret, const char *p, const char *end)
+{
+	struct wp_scan c = { p, end, false };
+	uint64_t major_nr, minor_nr;
+	char word[16];
+
+	ret->id = wp_scan_number(&c, 10);
+	expect(&c, ':');
+	skip_blanks(&c);
+	ret->waits = end - c.p >= 2 && !memcmp(c.p, "->", 2);
+	if (ret->waits)
+		c.p += 2;
+	read_word(&c, ret->type, sizeof(ret->type));
+	/* ADVISORY, MSNFS, BREAKER, ... */
+	read_word(&c, word, sizeof(word));
+	read_word(&c, word, sizeof(word));
+	ret->write = !strcmp(word, "WRITE") || !strcmp(word, "RW");
+	ret->pid = read_pid(&c);
+	skip_blanks(&c);
+	major_nr = wp_scan_number(&c, 16);
+	expect(&c, ':');
+	minor_nr = wp_scan_number(&c, 16);
+	expect(&c, ':');
+	ret->ino = wp_scan_number(&c, 10);
+	/* Ranges follow: a number that ends where the text does may be cut. */
+	expect(&c, ' ');
+	ret->dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
+	return !c.bad;
+}
+
+/* Holders come before those that wait for them, under the same number; a
+ * waiter behind another waiter waits for the holder as well. */
+static bool find(struct wp_file_lock *ret, const char *text, size_t len,
+		 pid_t waiter, const uint64_t *dev, uint64_t ino)
+{
+	const char *p = text, *end = text + len;
+	struct line held = { 0 };
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		struct line l = { 0 };
+
+		if (parse_line(&l, p, nl ? nl : end)) {
+			if (!l.waits)
+				held = l;
+			if (l.waits && l.pid == waiter && l.ino == ino &&
+			    (!dev || l.dev == *dev) && held.id == l.id &&
+			    held.ino == ino && held.dev == l.dev) {
+				memcpy(ret->type, held.type,
+				       sizeof(ret->type));
+				ret->holder = held.pid;
+				ret->write = held.write;
+				return true;
+			}
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return false;
+}
+
+int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
+		      pid_t waiter, uint64_t dev, uint64_t ino)
+{
+	if (find(ret, text, len, waiter, &dev, ino) ||
+	    find(ret, text, len, waiter, NULL, ino))
+		return 0;
+	return -ENOENT;
+}
