@@ -53,7 +53,7 @@ struct wp_peers {
 
 /* Replace PEERS by who has any of OBJECTS[0..n) open, at most MAX descriptors
  * of them, looking no longer than until DEADLINE_NS of CLOCK_MONOTONIC.  About
- * 2 us for each descriptor on the machine.  A thread with a descriptor table of
+ * 5 us for each descriptor on the machine.  A thread with a descriptor table of
  * its own (unshare(2), CLONE_FILES) counts as its process's first one.
  *
  * Returns 0 or -ENOMEM; -ENOTSUP when there is no /proc.

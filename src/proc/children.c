@@ -92,7 +92,7 @@ static int add_by_parents(struct wp_tids *pids, pid_t pid)
 		n = wp_io_read_at(dirfd(dir), path, text, sizeof(text));
 		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
 		    stat.ppid == pid)
-			rc = add(pids, (pid_t)atoi(entry->d_name));
+			rc = add(pids, (pid_t)strtol(entry->d_name, NULL, 10));
 	}
 	closedir(dir);
 	return rc;

@@ -74,7 +74,8 @@ static int add_peer(struct job *job, size_t object, pid_t pid, int proc_fd,
 		    const char *name)
 {
 	struct wp_peers *peers = job->peers;
-	struct wp_peer peer = { (uint32_t)object, pid, atoi(name), true, true };
+	struct wp_peer peer = { (uint32_t)object, pid,
+				(int)strtol(name, NULL, 10), true, true };
 	char path[64], text[1024];
 	ssize_t n;
 
@@ -167,7 +168,7 @@ int wp_peers_scan(struct wp_peers *peers, const struct wp_peer_object *objects,
 		/* Gone since. */
 		if (fd < 0)
 			continue;
-		rc = scan_process(&job, (pid_t)atoi(entry->d_name), fd);
+		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10), fd);
 		close(fd);
 	}
 	closedir(dir);
