@@ -45,7 +45,7 @@ all: $(O)/wallprof
 
 # A library per layer: a test links only the layers its module may use, so a
 # forbidden call is a link error, not a review comment.
-LIBS := base proc unwind symbols trace state profile sample output main
+LIBS := base proc unwind symbols trace state profile hang sample output main
 main_DIR := src
 base_DIR := src/base
 proc_DIR := src/proc
@@ -54,6 +54,7 @@ symbols_DIR := symbols
 trace_DIR := src/trace
 state_DIR := src/state
 profile_DIR := src/profile
+hang_DIR := src/hang
 sample_DIR := src/sample
 output_DIR := src/output
 # What each may use, nearest first; and the foreign libraries it needs.
@@ -64,9 +65,10 @@ symbols_DEPS := base
 trace_DEPS := proc base
 state_DEPS := proc base
 profile_DEPS := base
+hang_DEPS := state base
 sample_DEPS := trace state unwind profile proc base
-output_DEPS := profile base
-main_DEPS := sample trace state output symbols unwind profile proc base
+output_DEPS := profile hang base
+main_DEPS := sample trace output hang state symbols unwind profile proc base
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz
@@ -112,6 +114,7 @@ unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
 		$$t || exit 1; done
 
 include fixtures/fixtures.mk
+include $(wildcard test/*/*.mk)
 
 e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \

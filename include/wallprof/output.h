@@ -1,12 +1,14 @@
-/* output.h - writers of a finished profile.
+/* output.h - writers of a finished profile, and of a dump.
  *
- * Layer: output.  Read a profile whose locations have lines; change nothing.
+ * Layer: output.  Read a profile whose locations have lines, or a dump whose
+ * graph is built; change nothing.
  */
 #ifndef WP_OUTPUT_H
 #define WP_OUTPUT_H
 
 #include <stdio.h>
 
+#include "wallprof/dump.h"
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
 
@@ -49,5 +51,24 @@ int wp_write_text(const struct wp_profile *profile,
  * is called once per line, without newline. */
 void wp_counters_lines(const struct wp_profile *profile,
 		       void (*each)(void *ctx, const char *line), void *ctx);
+
+struct wp_dump_options {
+	/* Identical stacks once, with count and names. */
+	bool group;
+	/* Print the processes that waits led to as well. */
+	bool peers;
+};
+
+/* Write DUMP for people: deadlocks first, then for each process its header, its
+ * main thread and the rest.  Control characters are escaped.  0 or the -errno
+ * of the stream, -ENOMEM. */
+WP_MUST_CHECK
+int wp_dump_write_text(const struct wp_dump *dump,
+		       const struct wp_dump_options *options, FILE *out);
+
+/* All of DUMP as JSON (schema: test/data/dump.schema.json), always valid
+ * UTF-8. */
+WP_MUST_CHECK
+int wp_dump_write_json(const struct wp_dump *dump, FILE *out);
 
 #endif

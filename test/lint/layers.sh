@@ -11,8 +11,8 @@ src/trace    base proc
 src/state    base proc
 src/profile  base
 src/sample   base proc trace state unwind profile
-src/output   base profile
-src/hang     base proc state profile
+src/hang     base proc state
+src/output   base profile hang
 src          base proc trace state unwind profile sample output symbols hang main
 '
 status=0

@@ -1,0 +1,122 @@
+/* dump.c - see wallprof/dump.h: the containers. */
+#include "wallprof/dump.h"
+
+#include <string.h>
+
+#include "wallprof/vec.h"
+
+void wp_dump_clear(struct wp_dump *dump)
+{
+	wp_intern_clear(&dump->strings);
+	free(dump->processes);
+	free(dump->threads);
+	free(dump->frames);
+	free(dump->edges);
+	free(dump->cycle_edges);
+	free(dump->cycle_first);
+	free(dump->roots);
+	*dump = (struct wp_dump)WP_DUMP_INIT;
+}
+
+#define ADD(dump, v, n, cap)                                                   \
+	({                                                                     \
+		__typeof__((dump)->v) add_p_ = NULL;                           \
+		if (!WP_VEC_ROOM((dump)->v, (dump)->n, (dump)->cap, 1)) {      \
+			add_p_ = &(dump)->v[(dump)->n++];                      \
+			memset(add_p_, 0, sizeof(*add_p_));                    \
+		}                                                              \
+		add_p_;                                                        \
+	})
+
+struct wp_dump_process *wp_dump_add_process(struct wp_dump *dump)
+{
+	return ADD(dump, processes, nprocesses, cap_processes);
+}
+
+struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump)
+{
+	struct wp_dump_thread *t = ADD(dump, threads, nthreads, cap_threads);
+
+	if (t) {
+		t->syscall_nr = -1;
+		t->cpu = -1;
+		t->waited_ns = UINT64_MAX;
+		t->lock.type = "";
+	}
+	return t;
+}
+
+struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump)
+{
+	return ADD(dump, frames, nframes, cap_frames);
+}
+
+struct wp_edge *wp_dump_add_edge(struct wp_dump *dump)
+{
+	return ADD(dump, edges, nedges, cap_edges);
+}
+
+const char *wp_dump_str(const struct wp_dump *dump, uint32_t id)
+{
+	return wp_intern_str(&dump->strings, id);
+}
+
+uint32_t wp_dump_find_thread(const struct wp_dump *dump, int32_t tid)
+{
+	for (uint32_t i = 0; i < dump->nthreads; i++)
+		if (dump->threads[i].tid == tid)
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid)
+{
+	for (uint32_t i = 0; i < dump->nprocesses; i++)
+		if (dump->processes[i].pid == pid)
+			return i;
+	return UINT32_MAX;
+}
+
+const char *wp_lock_kind_name(enum wp_lock_kind kind)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_LOCK_##id] = text,
+		WP_LOCK_KINDS(X)
+#undef X
+	};
+
+	return (unsigned int)kind < WP_NLOCK_KINDS ? name[kind] : "unknown";
+}
+
+const char *wp_holder_name(enum wp_holder holder)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_HOLDER_##id] = text,
+		WP_HOLDERS(X)
+#undef X
+	};
+
+	return (unsigned int)holder < WP_NHOLDERS ? name[holder] : "unknown";
+}
+
+const char *wp_edge_kind_name(enum wp_edge_kind kind)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_EDGE_##id] = text,
+		WP_EDGE_KINDS(X)
+#undef X
+	};
+
+	return (unsigned int)kind < WP_NEDGE_KINDS ? name[kind] : "unknown";
+}
+
+const char *wp_verdict_name(enum wp_verdict verdict)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_VERDICT_##id] = text,
+		WP_VERDICTS(X)
+#undef X
+	};
+
+	return (unsigned int)verdict < WP_NVERDICTS ? name[verdict] : "unknown";
+}
