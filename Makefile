@@ -71,7 +71,7 @@ output_DEPS := profile hang base
 main_DEPS := sample trace output hang state symbols unwind profile proc base
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -llzma -liberty
-output_EXT := -lz
+output_EXT := -lz -ljansson
 sample_EXT := $(unwind_EXT)
 main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT)
 
@@ -142,11 +142,12 @@ demo: deps-build $(O)/wallprof fixtures
 
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
-DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev
+DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
+	libjansson-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace musl-tools clang g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
-	libc6-dbg binutils llvm dwz xz-utils
+	libc6-dbg binutils llvm dwz xz-utils python3-jsonschema
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
