@@ -1,0 +1,475 @@
+/* graph.c - what can never end: see wallprof/dump.h and graph.h. */
+#include "graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wallprof/vec.h"
+
+/* Each thread belongs to one process, so that all these walks together take
+ * as long as there are threads. */
+static bool was_looked_at(const struct wp_dump *dump, uint32_t p)
+{
+	const struct wp_dump_process *proc = &dump->processes[p];
+
+	if (proc->error || !proc->nthreads ||
+	    proc->first_thread > dump->nthreads ||
+	    proc->nthreads > dump->nthreads - proc->first_thread)
+		return false;
+	for (uint32_t i = 0; i < proc->nthreads; i++)
+		if (dump->threads[proc->first_thread + i].process != p)
+			return false;
+	return true;
+}
+
+static uint32_t find_target(const struct wp_graph *g, const struct wp_edge *e)
+{
+	const struct wp_dump *dump = g->dump;
+
+	if (e->from >= dump->nthreads)
+		return WP_NO_NODE;
+	if (e->to < dump->nthreads)
+		return e->to;
+	if (e->to == UINT32_MAX && e->to_process < dump->nprocesses &&
+	    g->looked[e->to_process])
+		return dump->nthreads + e->to_process;
+	return g->outside;
+}
+
+static uint32_t key_of(const struct wp_graph *g, uint32_t e, bool by_target)
+{
+	if (by_target || g->target[e] == WP_NO_NODE)
+		return g->target[e];
+	return g->dump->edges[e].from;
+}
+
+/* The edges of each of N keys together. */
+static int group_edges(const struct wp_graph *g, bool by_target, uint32_t n,
+		       uint32_t **ret_first, uint32_t **ret_list)
+{
+	uint32_t nedges = g->dump->nedges;
+	uint32_t *first = calloc((size_t)n + 2, sizeof(*first));
+	uint32_t *list = calloc((size_t)nedges + 1, sizeof(*list));
+
+	/* Owned by the graph from here on. */
+	*ret_first = first;
+	*ret_list = list;
+	if (!first || !list)
+		return -ENOMEM;
+	for (uint32_t e = 0; e < nedges; e++)
+		if (key_of(g, e, by_target) != WP_NO_NODE)
+			first[key_of(g, e, by_target) + 2]++;
+	for (uint32_t k = 2; k < n + 2; k++)
+		first[k] += first[k - 1];
+	for (uint32_t e = 0; e < nedges; e++)
+		if (key_of(g, e, by_target) != WP_NO_NODE)
+			list[first[key_of(g, e, by_target) + 1]++] = e;
+	return 0;
+}
+
+int wp_graph_open(struct wp_graph *ret_graph, const struct wp_dump *dump)
+{
+	uint64_t nnodes = (uint64_t)dump->nthreads + dump->nprocesses + 1;
+	struct wp_graph g = WP_GRAPH_INIT;
+
+	g.dump = dump;
+	/* Room for the sums of group_edges. */
+	if (nnodes > UINT32_MAX - 2)
+		return -ENOMEM;
+	g.outside = (uint32_t)nnodes - 1;
+	g.looked = calloc((size_t)dump->nprocesses + 1, sizeof(*g.looked));
+	g.target = calloc((size_t)dump->nedges + 1, sizeof(*g.target));
+	if (!g.looked || !g.target)
+		goto out;
+	for (uint32_t p = 0; p < dump->nprocesses; p++)
+		g.looked[p] = was_looked_at(dump, p);
+	for (uint32_t e = 0; e < dump->nedges; e++)
+		g.target[e] = find_target(&g, &dump->edges[e]);
+	if (group_edges(&g, false, dump->nthreads, &g.out_first, &g.out) ||
+	    group_edges(&g, true, (uint32_t)nnodes, &g.in_first, &g.in))
+		goto out;
+	*ret_graph = g;
+	return 0;
+out:
+	wp_graph_close(&g);
+	return -ENOMEM;
+}
+
+void wp_graph_close(struct wp_graph *graph)
+{
+	free(graph->looked);
+	free(graph->target);
+	free(graph->out_first);
+	free(graph->out);
+	free(graph->in_first);
+	free(graph->in);
+	*graph = (struct wp_graph)WP_GRAPH_INIT;
+}
+
+static bool leads_on(const struct wp_graph *g, uint32_t p, bool spread)
+{
+	return p < g->dump->nprocesses && g->looked[p] &&
+	       (spread || g->dump->processes[p].nthreads == 1);
+}
+
+uint32_t wp_graph_next(const struct wp_graph *graph, uint32_t node,
+		       uint32_t *pos, bool spread)
+{
+	const struct wp_dump *dump = graph->dump;
+
+	if (node >= dump->nthreads) {
+		uint32_t p = node - dump->nthreads;
+
+		if (!leads_on(graph, p, spread) ||
+		    *pos >= dump->processes[p].nthreads)
+			return WP_NO_NODE;
+		return dump->processes[p].first_thread + (*pos)++;
+	}
+	while (*pos < graph->out_first[node + 1] - graph->out_first[node]) {
+		uint32_t e = graph->out[graph->out_first[node] + (*pos)++];
+
+		if (graph->target[e] != graph->outside)
+			return graph->target[e];
+	}
+	return WP_NO_NODE;
+}
+
+uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
+		       uint32_t *pos, bool spread)
+{
+	const struct wp_dump *dump = graph->dump;
+	uint32_t n = graph->in_first[node + 1] - graph->in_first[node];
+
+	if (*pos < n) {
+		uint32_t e = graph->in[graph->in_first[node] + (*pos)++];
+
+		return dump->edges[e].from;
+	}
+	if (*pos == n && node < dump->nthreads &&
+	    leads_on(graph, dump->threads[node].process, spread)) {
+		(*pos)++;
+		return dump->nthreads + dump->threads[node].process;
+	}
+	return WP_NO_NODE;
+}
+
+static int compare_tids(const void *a, const void *b, void *ctx)
+{
+	const struct wp_dump *dump = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int32_t s = dump->threads[x].tid, t = dump->threads[y].tid;
+
+	return s != t ? (s > t) - (s < t) : (x > y) - (x < y);
+}
+
+/* All threads by tid; NULL: no memory. */
+static uint32_t *sort_tids(struct wp_dump *dump)
+{
+	uint32_t *by_tid = calloc((size_t)dump->nthreads + 1, sizeof(*by_tid));
+
+	if (!by_tid)
+		return NULL;
+	for (uint32_t i = 0; i < dump->nthreads; i++)
+		by_tid[i] = i;
+	qsort_r(by_tid, dump->nthreads, sizeof(*by_tid), compare_tids, dump);
+	return by_tid;
+}
+
+static uint32_t find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
+			 int32_t tid)
+{
+	uint32_t lo = 0, hi = dump->nthreads;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (dump->threads[by_tid[mid]].tid < tid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == dump->nthreads || dump->threads[by_tid[lo]].tid != tid)
+		return UINT32_MAX;
+	return by_tid[lo];
+}
+
+/* The kind of edge that T's lock makes; WP_NEDGE_KINDS: none. */
+static enum wp_edge_kind lock_edge_kind(const struct wp_dump_thread *t)
+{
+	if (t->state != WP_STATE_WAITING || t->lock.owner_tid <= 0)
+		return WP_NEDGE_KINDS;
+	switch (t->lock.kind) {
+	case WP_LOCK_MUTEX:
+	case WP_LOCK_RWLOCK_READ:
+	case WP_LOCK_RWLOCK_WRITE:
+	case WP_LOCK_FUTEX:
+		if (t->lock.holder == WP_HOLDER_THREAD)
+			return WP_EDGE_LOCK;
+		return WP_NEDGE_KINDS;
+	case WP_LOCK_JOIN:
+		if (t->lock.holder != WP_HOLDER_GONE)
+			return WP_EDGE_JOIN;
+		return WP_NEDGE_KINDS;
+	default:
+		return WP_NEDGE_KINDS;
+	}
+}
+
+static int add_lock_edge(struct wp_dump *dump, uint32_t from, uint32_t to,
+			 enum wp_edge_kind kind)
+{
+	const struct wp_lock *lock = &dump->threads[from].lock;
+	uint32_t p = dump->threads[to].process, what;
+	struct wp_edge *e;
+	char text[64];
+
+	if (kind == WP_EDGE_JOIN)
+		snprintf(text, sizeof(text), "thread %d", lock->owner_tid);
+	else
+		snprintf(text, sizeof(text), "%s 0x%llx",
+			 wp_lock_kind_name(lock->kind),
+			 (unsigned long long)lock->avma);
+	what = wp_intern_add_str(&dump->strings, text);
+	e = what != UINT32_MAX ? wp_dump_add_edge(dump) : NULL;
+	if (!e)
+		return -ENOMEM;
+	e->kind = kind;
+	e->from = from;
+	e->to = to;
+	e->to_process = p;
+	e->to_pid = p < dump->nprocesses ? dump->processes[p].pid : 0;
+	e->what = what;
+	return 0;
+}
+
+/* Those that an earlier call added are not added again. */
+static int add_lock_edges(struct wp_dump *dump, const uint32_t *by_tid)
+{
+	bool *has = calloc((size_t)dump->nthreads + 1, sizeof(*has));
+	int rc = has ? 0 : -ENOMEM;
+
+	for (uint32_t e = 0; !rc && e < dump->nedges; e++)
+		if (dump->edges[e].from < dump->nthreads &&
+		    (dump->edges[e].kind == WP_EDGE_LOCK ||
+		     dump->edges[e].kind == WP_EDGE_JOIN))
+			has[dump->edges[e].from] = true;
+	for (uint32_t t = 0; !rc && t < dump->nthreads; t++) {
+		enum wp_edge_kind kind = lock_edge_kind(&dump->threads[t]);
+		uint32_t to;
+
+		if (kind == WP_NEDGE_KINDS || has[t])
+			continue;
+		to = find_tid(dump, by_tid, dump->threads[t].lock.owner_tid);
+		if (to != UINT32_MAX)
+			rc = add_lock_edge(dump, t, to, kind);
+	}
+	free(has);
+	return rc;
+}
+
+/* Nobody is left to release it. */
+static bool lock_is_lost(const struct wp_dump_thread *t)
+{
+	return t->lock.holder == WP_HOLDER_GONE &&
+	       (t->lock.kind == WP_LOCK_MUTEX ||
+		t->lock.kind == WP_LOCK_RWLOCK_READ ||
+		t->lock.kind == WP_LOCK_RWLOCK_WRITE);
+}
+
+/* A handler of its own process may write where the thread reads: the self-pipe
+ * trick. */
+static bool handler_may_end(const struct wp_dump *dump, const struct wp_edge *e)
+{
+	uint32_t own = dump->threads[e->from].process;
+	uint32_t to = e->to < dump->nthreads ? dump->threads[e->to].process :
+					       e->to_process;
+
+	return (e->kind == WP_EDGE_PIPE || e->kind == WP_EDGE_SOCKET) &&
+	       to == own && own < dump->nprocesses &&
+	       dump->processes[own].catches_signals;
+}
+
+static bool thread_may_be_stuck(const struct wp_graph *g, uint32_t i)
+{
+	const struct wp_dump_thread *t = &g->dump->threads[i];
+
+	if (t->state != WP_STATE_WAITING || t->timed || t->open_ended)
+		return false;
+	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++)
+		if (handler_may_end(g->dump, &g->dump->edges[g->out[k]]))
+			return false;
+	return g->out_first[i] < g->out_first[i + 1] || lock_is_lost(t);
+}
+
+/* Threads that have ended (a main thread after pthread_exit) do nothing more;
+ * of those that could not be read nobody knows. */
+static bool process_may_be_stuck(const struct wp_graph *g, uint32_t p)
+{
+	const struct wp_dump_process *proc = &g->dump->processes[p];
+
+	if (!g->looked[p] || proc->nlost)
+		return false;
+	for (uint32_t i = 0; i < proc->nthreads; i++)
+		if (g->dump->threads[proc->first_thread + i].state !=
+		    WP_STATE_EXITING)
+			return true;
+	return false;
+}
+
+/* Nodes that are not stuck, and those of them whose waiters are not told yet:
+ * queue[done..n). */
+struct free_nodes {
+	bool *is_free;
+	uint32_t *queue;
+	uint32_t done;
+	uint32_t n;
+};
+
+static void set_free(struct free_nodes *f, uint32_t node)
+{
+	if (!f->is_free[node]) {
+		f->is_free[node] = true;
+		f->queue[f->n++] = node;
+	}
+}
+
+static void free_what_is_free(const struct wp_graph *g, struct free_nodes *f)
+{
+	uint32_t nthreads = g->dump->nthreads;
+
+	for (uint32_t i = 0; i < nthreads; i++)
+		if (!thread_may_be_stuck(g, i))
+			set_free(f, i);
+	for (uint32_t p = 0; p < g->dump->nprocesses; p++)
+		if (!process_may_be_stuck(g, p))
+			set_free(f, nthreads + p);
+	set_free(f, g->outside);
+}
+
+static void free_who_waits(const struct wp_graph *g, struct free_nodes *f)
+{
+	const struct wp_dump *dump = g->dump;
+
+	while (f->done < f->n) {
+		uint32_t node = f->queue[f->done++];
+
+		for (uint32_t k = g->in_first[node]; k < g->in_first[node + 1];
+		     k++)
+			set_free(f, dump->edges[g->in[k]].from);
+		if (node < dump->nthreads &&
+		    dump->threads[node].state != WP_STATE_EXITING &&
+		    dump->threads[node].process < dump->nprocesses)
+			set_free(f, dump->nthreads +
+					    dump->threads[node].process);
+	}
+}
+
+/* The greatest set of threads each of which waits only for others of it:
+ * all of them at first, less those that are free, less those that wait for
+ * one that is free, and so on. */
+static int find_stuck(const struct wp_graph *g, struct wp_dump *dump)
+{
+	size_t nnodes = (size_t)g->outside + 1;
+	struct free_nodes f = {
+		.is_free = calloc(nnodes, sizeof(*f.is_free)),
+		.queue = calloc(nnodes, sizeof(*f.queue)),
+	};
+	int rc = f.is_free && f.queue ? 0 : -ENOMEM;
+
+	if (!rc) {
+		free_what_is_free(g, &f);
+		free_who_waits(g, &f);
+		for (uint32_t i = 0; i < dump->nthreads; i++)
+			dump->threads[i].stuck = !f.is_free[i];
+		for (uint32_t p = 0; p < dump->nprocesses; p++)
+			dump->processes[p].stuck =
+				!f.is_free[dump->nthreads + p];
+	}
+	free(f.is_free);
+	free(f.queue);
+	return rc;
+}
+
+/* It waits for no thread that is known, and for no process that is stuck
+ * itself: a cycle or a lost lock tells more then. */
+static bool is_root(const struct wp_graph *g, uint32_t i)
+{
+	const struct wp_dump_thread *t = &g->dump->threads[i];
+	uint32_t pos = 0, node;
+
+	if (t->waiters < 2 ||
+	    (t->stuck && g->out_first[i] < g->out_first[i + 1]))
+		return false;
+	while ((node = wp_graph_next(g, i, &pos, false)) != WP_NO_NODE) {
+		uint32_t first = 0;
+
+		if (node < g->dump->nthreads ||
+		    wp_graph_next(g, node, &first, false) != WP_NO_NODE)
+			return false;
+	}
+	return true;
+}
+
+static int compare_roots(const void *a, const void *b, void *ctx)
+{
+	const struct wp_dump *dump = ctx;
+	uint32_t x = dump->threads[*(const uint32_t *)a].waiters;
+	uint32_t y = dump->threads[*(const uint32_t *)b].waiters;
+
+	return x != y ? (x < y) - (x > y) : compare_tids(a, b, ctx);
+}
+
+static int find_roots(const struct wp_graph *g, struct wp_dump *dump)
+{
+	for (uint32_t i = 0; i < dump->nthreads; i++) {
+		if (!is_root(g, i))
+			continue;
+		if (WP_VEC_ROOM(dump->roots, dump->nroots, dump->cap_roots, 1))
+			return -ENOMEM;
+		dump->roots[dump->nroots++] = i;
+	}
+	if (dump->nroots)
+		qsort_r(dump->roots, dump->nroots, sizeof(*dump->roots),
+			compare_roots, dump);
+	return 0;
+}
+
+static void forget(struct wp_dump *dump)
+{
+	for (uint32_t i = 0; i < dump->nthreads; i++) {
+		dump->threads[i].stuck = false;
+		dump->threads[i].waiters = 0;
+	}
+	for (uint32_t p = 0; p < dump->nprocesses; p++)
+		dump->processes[p].stuck = false;
+	dump->ncycle_edges = 0;
+	dump->ncycles = 0;
+	dump->nroots = 0;
+}
+
+int wp_graph_build(struct wp_dump *dump)
+{
+	struct wp_graph g = WP_GRAPH_INIT;
+	uint32_t *by_tid = sort_tids(dump);
+	int rc = by_tid ? 0 : -ENOMEM;
+
+	forget(dump);
+	if (!rc)
+		rc = add_lock_edges(dump, by_tid);
+	if (!rc)
+		rc = wp_graph_open(&g, dump);
+	if (!rc)
+		rc = find_stuck(&g, dump);
+	if (!rc)
+		rc = wp_graph_find_cycles(&g, dump, by_tid);
+	if (!rc)
+		rc = wp_graph_count_waiters(&g, dump);
+	if (!rc)
+		rc = find_roots(&g, dump);
+	/* Half of it would be read as the whole. */
+	if (rc)
+		forget(dump);
+	wp_graph_close(&g);
+	free(by_tid);
+	return rc;
+}
