@@ -1,0 +1,184 @@
+/* dump_group.c - threads with the same stack and the same wait, once. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump_text.h"
+#include "wallprof/hash.h"
+
+enum {
+	MAX_NAMES = 8,
+};
+
+#define NONE UINT32_MAX
+
+struct group {
+	uint64_t hash;
+	struct wp_dump_same same;
+	/* Positions in order[]. */
+	uint32_t first, last;
+};
+
+struct grouper {
+	struct wp_dump_text *t;
+	/* The threads to group, borrowed. */
+	const uint32_t *order;
+	uint32_t n;
+	/* next[i]: the position after I in the same group, NONE at its end. */
+	uint32_t *next;
+	struct group *groups;
+	uint32_t ngroups;
+	/* Open-addressing table of group + 1, 0 = free; a power of two. */
+	uint32_t *slot;
+	uint32_t nslots;
+};
+
+static const struct wp_dump_thread *thread_at(const struct grouper *g,
+					      uint32_t i)
+{
+	return &g->t->dump->threads[g->order[i]];
+}
+
+static uint64_t hash_thread(const struct wp_dump *dump,
+			    const struct wp_dump_thread *thread)
+{
+	uint64_t h = wp_hash_u64((uint64_t)thread->state << 32 | thread->wait);
+
+	h = wp_hash_u64(h ^ thread->lock.avma);
+	for (uint32_t i = 0; i < thread->nframes; i++) {
+		const struct wp_dump_frame *f =
+			&dump->frames[thread->first_frame + i];
+
+		h = wp_hash_u64(h ^ f->pc_avma);
+		h = wp_hash_u64(h ^ f->function);
+	}
+	return h;
+}
+
+static bool is_same_wait(const struct wp_dump_thread *a,
+			 const struct wp_dump_thread *b)
+{
+	return a->state == b->state && a->wait == b->wait &&
+	       (a->wait != WP_WAIT_SYSCALL || a->syscall == b->syscall) &&
+	       a->stuck == b->stuck && a->lock.kind == b->lock.kind &&
+	       a->lock.avma == b->lock.avma &&
+	       a->lock.holder == b->lock.holder &&
+	       a->lock.owner_tid == b->lock.owner_tid &&
+	       a->lock.readers == b->lock.readers;
+}
+
+static bool is_same(const struct wp_dump *dump, const struct wp_dump_thread *a,
+		    const struct wp_dump_thread *b)
+{
+	if (!is_same_wait(a, b) || a->nframes != b->nframes ||
+	    a->site != b->site || a->truncated != b->truncated)
+		return false;
+	for (uint32_t i = 0; i < a->nframes; i++) {
+		const struct wp_dump_frame *x =
+			&dump->frames[a->first_frame + i];
+		const struct wp_dump_frame *y =
+			&dump->frames[b->first_frame + i];
+
+		if (x->pc_avma != y->pc_avma || x->function != y->function)
+			return false;
+	}
+	return true;
+}
+
+static void add_group(struct grouper *g, uint32_t *slot, uint64_t hash,
+		      uint32_t i)
+{
+	g->groups[g->ngroups] = (struct group){ .hash = hash,
+						.same = WP_DUMP_SAME_INIT,
+						.first = i, .last = i };
+	*slot = ++g->ngroups;
+}
+
+/* Put the thread at position I where it belongs. */
+static void add_thread(struct grouper *g, uint32_t i)
+{
+	const struct wp_dump *dump = g->t->dump;
+	const struct wp_dump_thread *thread = thread_at(g, i);
+	uint64_t hash = hash_thread(dump, thread);
+	uint32_t at = (uint32_t)hash & (g->nslots - 1);
+	struct group *group;
+
+	for (;; at = (at + 1) & (g->nslots - 1)) {
+		if (!g->slot[at])
+			add_group(g, &g->slot[at], hash, i);
+		group = &g->groups[g->slot[at] - 1];
+		if (group->hash == hash &&
+		    is_same(dump, thread_at(g, group->first), thread))
+			break;
+	}
+	g->next[group->last] = i;
+	g->next[i] = NONE;
+	group->last = i;
+	wp_dump_same_add(&group->same, thread);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	if (x->same.nthreads != y->same.nthreads)
+		return x->same.nthreads < y->same.nthreads ? 1 : -1;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+static void put_group(struct grouper *g, const struct group *group)
+{
+	const struct wp_dump_thread *first = thread_at(g, group->first);
+	struct wp_buf *buf = &g->t->buf;
+	uint32_t n = group->same.nthreads, i = group->first;
+
+	if (n == 1) {
+		wp_dump_put_whole(g->t, first);
+		return;
+	}
+	wp_dump_put_gap(g->t);
+	wp_buf_printf(buf, "%" PRIu32 " threads ", n);
+	wp_dump_put_state(g->t, first, &group->same);
+	wp_dump_put_site(g->t, " ", first);
+	for (uint32_t k = 0; k < n && k < MAX_NAMES; k++, i = g->next[i]) {
+		wp_buf_printf(buf, "%s %" PRId32 " ", k ? "," : ":",
+			      thread_at(g, i)->tid);
+		wp_dump_put_quoted(g->t, thread_at(g, i)->name);
+	}
+	if (n > MAX_NAMES)
+		wp_buf_printf(buf, " and %" PRIu32 " more", n - MAX_NAMES);
+	wp_buf_char(buf, '\n');
+	wp_dump_put_frames(g->t, first);
+}
+
+static int group_threads(struct grouper *g)
+{
+	/* At most half full. */
+	for (g->nslots = 16; g->nslots / 2 < g->n;)
+		if (!(g->nslots *= 2))
+			return -ENOMEM;
+	g->slot = calloc(g->nslots, sizeof(*g->slot));
+	g->next = calloc(g->n, sizeof(*g->next));
+	g->groups = calloc(g->n, sizeof(*g->groups));
+	if (!g->slot || !g->next || !g->groups)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->n; i++)
+		add_thread(g, i);
+	qsort(g->groups, g->ngroups, sizeof(*g->groups), compare_groups);
+	return 0;
+}
+
+int wp_dump_put_groups(struct wp_dump_text *t, const uint32_t *order,
+		       uint32_t n)
+{
+	struct grouper g = { .t = t, .order = order, .n = n };
+	int rc = group_threads(&g);
+
+	for (uint32_t i = 0; i < g.ngroups && !rc; i++)
+		put_group(&g, &g.groups[i]);
+	free(g.groups);
+	free(g.next);
+	free(g.slot);
+	return rc;
+}

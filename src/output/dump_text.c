@@ -1,0 +1,463 @@
+/* dump_text.c - a dump for people, in the spirit of jstack: what can never end
+ * first, then every thread.
+ */
+#include "dump_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	/* Bytes to gather before they are written. */
+	ENOUGH = 1 << 16,
+};
+
+static const char *plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void wp_dump_put_gap(struct wp_dump_text *t)
+{
+	if (t->begun)
+		wp_buf_char(&t->buf, '\n');
+	t->begun = true;
+	if (t->buf.len > ENOUGH)
+		wp_buf_write(&t->buf, t->out);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Function, file and line of FRAME; the module after BEFORE_MODULE when
+ * ALWAYS, or when there is no file. */
+static void put_place(struct wp_dump_text *t,
+		      const struct wp_dump_frame *frame, bool always,
+		      const char *before_module)
+{
+	const char *name = wp_dump_str(t->dump, frame->function);
+	const char *file = wp_dump_str(t->dump, frame->file);
+	const char *module = wp_dump_str(t->dump, frame->module);
+
+	if (*name)
+		wp_escape_terminal(&t->buf, name);
+	else
+		wp_buf_printf(&t->buf, "0x%" PRIx64, frame->pc_avma);
+	if (*file) {
+		wp_buf_char(&t->buf, ' ');
+		wp_escape_terminal(&t->buf, base_name(file));
+		if (frame->line)
+			wp_buf_printf(&t->buf, ":%" PRIu32, frame->line);
+	}
+	/* "libfoo.so+0x12" says its module already. */
+	if (*module && (always || !*file) &&
+	    strncmp(name, module, strlen(module)) != 0) {
+		wp_buf_str(&t->buf, before_module);
+		wp_escape_terminal(&t->buf, module);
+	}
+}
+
+void wp_dump_put_site(struct wp_dump_text *t, const char *before,
+		      const struct wp_dump_thread *thread)
+{
+	if (thread->site >= thread->nframes)
+		return;
+	wp_buf_printf(&t->buf, "%sat ", before);
+	put_place(t, &t->dump->frames[thread->first_frame + thread->site],
+		  false, " ");
+}
+
+void wp_dump_put_frames(struct wp_dump_text *t,
+			const struct wp_dump_thread *thread)
+{
+	const char *truncated = wp_dump_str(t->dump, thread->truncated);
+
+	for (uint32_t i = 0; i < thread->nframes; i++) {
+		const struct wp_dump_frame *frame =
+			&t->dump->frames[thread->first_frame + i];
+
+		wp_buf_printf(&t->buf, "  #%-2" PRIu32 " ", i);
+		put_place(t, frame, true, "  ");
+		if (frame->inlined)
+			wp_buf_str(&t->buf, " [inlined]");
+		if (frame->kernel)
+			wp_buf_str(&t->buf, " [kernel]");
+		if (frame->guessed)
+			wp_buf_str(&t->buf, " [guessed]");
+		wp_buf_char(&t->buf, '\n');
+	}
+	if (thread->nframes && !*truncated)
+		return;
+	/* A profile's own words for it have their brackets. */
+	if (*truncated == '[') {
+		wp_buf_str(&t->buf, "  ");
+		wp_escape_terminal(&t->buf, truncated);
+		wp_buf_char(&t->buf, '\n');
+		return;
+	}
+	wp_buf_printf(&t->buf, "  [%s%s",
+		      thread->nframes ? "truncated" : "no stack",
+		      *truncated ? ": " : "");
+	wp_escape_terminal(&t->buf, truncated);
+	wp_buf_str(&t->buf, "]\n");
+}
+
+static void put_state(struct wp_dump_text *t,
+		      const struct wp_dump_thread *thread)
+{
+	struct wp_dump_same alone = WP_DUMP_SAME_INIT;
+
+	wp_dump_same_add(&alone, thread);
+	wp_dump_put_state(t, thread, &alone);
+}
+
+void wp_dump_put_whole(struct wp_dump_text *t,
+		       const struct wp_dump_thread *thread)
+{
+	const char *call = wp_dump_str(t->dump, thread->call);
+
+	wp_dump_put_gap(t);
+	wp_dump_put_thread(t, thread);
+	wp_buf_char(&t->buf, ' ');
+	put_state(t, thread);
+	if (thread->cpu >= 0)
+		wp_buf_printf(&t->buf, " cpu %" PRId32, thread->cpu);
+	wp_dump_put_site(t, ", ", thread);
+	wp_buf_char(&t->buf, '\n');
+	if (!*call)
+		call = wp_dump_str(t->dump, thread->syscall);
+	if (*call) {
+		wp_buf_str(&t->buf, "  in ");
+		wp_escape_terminal(&t->buf, call);
+		wp_buf_char(&t->buf, '\n');
+	}
+	wp_dump_put_frames(t, thread);
+}
+
+/* How EDGE holds up its thread: "wants mutex 0x10 held by thread 7 "b"". */
+static void put_edge(struct wp_dump_text *t, const struct wp_edge *edge)
+{
+	const char *what = wp_dump_str(t->dump, edge->what);
+
+	switch (edge->kind) {
+	case WP_EDGE_LOCK:
+	case WP_EDGE_FILE_LOCK:
+		wp_buf_str(&t->buf, "wants ");
+		wp_escape_terminal(&t->buf, what);
+		wp_buf_str(&t->buf, " held by ");
+		wp_dump_put_target(t, edge);
+		break;
+	case WP_EDGE_JOIN:
+		wp_buf_str(&t->buf, "waits for the end of ");
+		wp_dump_put_target(t, edge);
+		break;
+	default:
+		wp_buf_str(&t->buf, "waits for ");
+		wp_dump_put_target(t, edge);
+		wp_buf_str(&t->buf, " (");
+		wp_escape_terminal(&t->buf, what);
+		wp_buf_char(&t->buf, ')');
+	}
+}
+
+/* Edge I of those of a cycle. */
+static const struct wp_edge *cycle_edge(const struct wp_dump *dump,
+					uint32_t cycle, uint32_t i)
+{
+	return &dump->edges[dump->cycle_edges[dump->cycle_first[cycle] + i]];
+}
+
+static uint32_t cycle_len(const struct wp_dump *dump, uint32_t cycle)
+{
+	return dump->cycle_first[cycle + 1] - dump->cycle_first[cycle];
+}
+
+/* Whether threads of more than one process wait in it. */
+static bool is_across(const struct wp_dump *dump, uint32_t cycle)
+{
+	const struct wp_dump_thread *first =
+		&dump->threads[cycle_edge(dump, cycle, 0)->from];
+
+	for (uint32_t i = 1; i < cycle_len(dump, cycle); i++)
+		if (dump->threads[cycle_edge(dump, cycle, i)->from].process !=
+		    first->process)
+			return true;
+	return false;
+}
+
+static void put_cycle_line(struct wp_dump_text *t, const struct wp_edge *edge,
+			   const struct wp_edge *before, bool across)
+{
+	const struct wp_dump_thread *from = &t->dump->threads[edge->from];
+
+	wp_buf_str(&t->buf, "  ");
+	wp_dump_put_thread(t, from);
+	if (across)
+		wp_buf_printf(&t->buf, " of process %" PRId32,
+			      t->dump->processes[from->process].pid);
+	wp_buf_char(&t->buf, ' ');
+	/* What the one before wants is what this one has. */
+	if (before->kind == WP_EDGE_LOCK || before->kind == WP_EDGE_FILE_LOCK) {
+		wp_buf_str(&t->buf, "holds ");
+		wp_escape_terminal(&t->buf, wp_dump_str(t->dump,
+							before->what));
+		wp_buf_str(&t->buf, ", ");
+	}
+	put_edge(t, edge);
+	wp_dump_put_site(t, ", ", from);
+	wp_buf_char(&t->buf, '\n');
+}
+
+static void put_cycle(struct wp_dump_text *t, uint32_t cycle)
+{
+	const struct wp_dump *dump = t->dump;
+	uint32_t n = cycle_len(dump, cycle);
+	const struct wp_edge *before;
+	bool across;
+
+	if (!n)
+		return;
+	across = is_across(dump, cycle);
+	before = cycle_edge(dump, cycle, n - 1);
+	wp_dump_put_gap(t);
+	wp_buf_str(&t->buf, "DEADLOCK: ");
+	if (n == 1) {
+		wp_dump_put_thread(t, &dump->threads[before->from]);
+		wp_buf_printf(&t->buf, " waits for %s\n",
+			      before->to == before->from ? "itself" :
+							   "its own process");
+	} else {
+		wp_buf_printf(&t->buf, "%" PRIu32
+			      " threads%s wait for each other\n", n,
+			      across ? " of several processes" : "");
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct wp_edge *edge = cycle_edge(dump, cycle, i);
+
+		put_cycle_line(t, edge, before, across);
+		before = edge;
+	}
+}
+
+static void put_roots(struct wp_dump_text *t)
+{
+	const struct wp_dump *dump = t->dump;
+
+	if (dump->nroots)
+		wp_dump_put_gap(t);
+	for (uint32_t i = 0; i < dump->nroots; i++) {
+		const struct wp_dump_thread *thread =
+			&dump->threads[dump->roots[i]];
+
+		wp_buf_printf(&t->buf, "ROOT: %" PRIu32
+			      " thread%s wait%s, directly or through others,"
+			      " for ", thread->waiters,
+			      plural(thread->waiters),
+			      thread->waiters == 1 ? "s" : "");
+		wp_dump_put_tid(t, thread->tid,
+				dump->nprocesses > 1 ? UINT32_MAX :
+						       thread->process);
+		wp_buf_char(&t->buf, ' ');
+		put_state(t, thread);
+		wp_dump_put_site(t, ", ", thread);
+		wp_buf_char(&t->buf, '\n');
+	}
+}
+
+static void put_date(struct wp_dump_text *t)
+{
+	time_t seconds = (time_t)(t->dump->time_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), ", %Y-%m-%d %H:%M:%S UTC", &tm))
+		wp_buf_str(&t->buf, text);
+}
+
+static void put_process_error(struct wp_dump_text *t,
+			      const struct wp_dump_process *process)
+{
+	wp_buf_printf(&t->buf, "process %" PRId32 ": could not be looked at: ",
+		      process->pid);
+	wp_escape_terminal(&t->buf, wp_dump_str(t->dump, process->error));
+	wp_buf_char(&t->buf, '\n');
+}
+
+static void put_header(struct wp_dump_text *t,
+		       const struct wp_dump_process *process)
+{
+	const char *user = wp_dump_str(t->dump, process->user);
+
+	wp_buf_printf(&t->buf, "process %" PRId32 " ", process->pid);
+	wp_dump_put_quoted(t, process->command_line);
+	if (*user) {
+		wp_buf_str(&t->buf, ", user ");
+		wp_escape_terminal(&t->buf, user);
+	}
+	put_date(t);
+	wp_buf_printf(&t->buf, "\n%" PRIu32 " thread%s, ", process->nthreads,
+		      plural(process->nthreads));
+	if (process->nstopped) {
+		wp_buf_printf(&t->buf, "%" PRIu32 " stopped for ",
+			      process->nstopped);
+		wp_dump_put_time(&t->buf, process->pause_ns);
+	} else {
+		wp_buf_str(&t->buf, "none stopped");
+	}
+	if (process->nlost)
+		wp_buf_printf(&t->buf, ", %" PRIu32
+			      " more came and went unread", process->nlost);
+	if (t->dump->interval_ns) {
+		wp_buf_str(&t->buf, ", looked at twice, ");
+		wp_dump_put_time(&t->buf, t->dump->interval_ns);
+		wp_buf_str(&t->buf, " apart");
+	}
+	wp_buf_char(&t->buf, '\n');
+}
+
+/* The threads of PROCESS in ORDER, its main thread first. */
+static void order_threads(const struct wp_dump *dump,
+			  const struct wp_dump_process *process,
+			  uint32_t *order)
+{
+	uint32_t first = process->first_thread, n = 0;
+
+	for (uint32_t i = 0; i < process->nthreads; i++)
+		if (dump->threads[first + i].tid == process->pid)
+			order[n++] = first + i;
+	for (uint32_t i = 0; i < process->nthreads; i++)
+		if (dump->threads[first + i].tid != process->pid)
+			order[n++] = first + i;
+}
+
+static int put_process(struct wp_dump_text *t,
+		       const struct wp_dump_process *process, bool group)
+{
+	uint32_t *order;
+	int rc = 0;
+
+	wp_dump_put_gap(t);
+	if (*wp_dump_str(t->dump, process->error))
+		put_process_error(t, process);
+	else
+		put_header(t, process);
+	if (!process->nthreads)
+		return 0;
+	order = calloc(process->nthreads, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	order_threads(t->dump, process, order);
+	if (group)
+		rc = wp_dump_put_groups(t, order, process->nthreads);
+	for (uint32_t i = 0; i < process->nthreads && !group; i++)
+		wp_dump_put_whole(t, &t->dump->threads[order[i]]);
+	free(order);
+	return rc;
+}
+
+static void put_peer_line(struct wp_dump_text *t,
+			  const struct wp_dump_process *process)
+{
+	if (*wp_dump_str(t->dump, process->error)) {
+		put_process_error(t, process);
+		return;
+	}
+	wp_dump_put_process(t, process->pid);
+	wp_buf_str(&t->buf, " was looked at because a wait led there;"
+			    " --follow-processes prints it\n");
+}
+
+static int put_processes(struct wp_dump_text *t,
+			 const struct wp_dump_options *options)
+{
+	const struct wp_dump *dump = t->dump;
+	bool lines = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < dump->nprocesses && !rc; i++)
+		if (!dump->processes[i].is_peer || options->peers)
+			rc = put_process(t, &dump->processes[i],
+					 options->group);
+	for (uint32_t i = 0; i < dump->nprocesses && !options->peers; i++) {
+		if (!dump->processes[i].is_peer)
+			continue;
+		if (!lines)
+			wp_dump_put_gap(t);
+		lines = true;
+		put_peer_line(t, &dump->processes[i]);
+	}
+	return rc;
+}
+
+static int compare_tids(const void *a, const void *b, void *ctx)
+{
+	const struct wp_dump *dump = ctx;
+	int32_t x = dump->threads[*(const uint32_t *)a].tid;
+	int32_t y = dump->threads[*(const uint32_t *)b].tid;
+
+	return (x > y) - (x < y);
+}
+
+static int compare_edges(const void *a, const void *b, void *ctx)
+{
+	const struct wp_dump *dump = ctx;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	uint32_t x = dump->edges[i].from, y = dump->edges[j].from;
+
+	if (x == y)
+		return (i > j) - (i < j);
+	return (x > y) - (x < y);
+}
+
+/* The numbers [0..n) sorted by COMPARE; NULL when there is no memory. */
+static uint32_t *sorted(const struct wp_dump *dump, uint32_t n,
+			int (*compare)(const void *, const void *, void *))
+{
+	uint32_t *v = calloc((size_t)n + 1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = i;
+	qsort_r(v, n, sizeof(*v), compare, (void *)dump);
+	return v;
+}
+
+static int put_all(struct wp_dump_text *t,
+		   const struct wp_dump_options *options)
+{
+	const struct wp_dump *dump = t->dump;
+
+	t->by_tid = sorted(dump, dump->nthreads, compare_tids);
+	t->by_from = sorted(dump, dump->nedges, compare_edges);
+	if (!t->by_tid || !t->by_from)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->ncycles; i++)
+		put_cycle(t, i);
+	put_roots(t);
+	return put_processes(t, options);
+}
+
+int wp_dump_write_text(const struct wp_dump *dump,
+		       const struct wp_dump_options *options, FILE *out)
+{
+	struct wp_dump_text t = { .dump = dump, .out = out };
+	int rc = put_all(&t, options);
+
+	if (!rc)
+		rc = t.part.rc;
+	if (!rc)
+		rc = wp_buf_finish(&t.buf, out);
+	wp_buf_clear(&t.buf);
+	wp_buf_clear(&t.part);
+	free(t.by_tid);
+	free(t.by_from);
+	return rc;
+}
