@@ -20,7 +20,7 @@ struct components {
 	 * where it leads. */
 	uint32_t *comp;
 	uint32_t n;
-	/* Nodes by rising component, once they are known: order[0..nordered). */
+	/* Nodes by rising component, as far as known: order[0..nordered). */
 	uint32_t *order;
 	uint32_t nordered;
 	/* Scratch, per node: number in order of first sight (0: not seen),
@@ -281,9 +281,10 @@ static uint32_t count_back(struct count *count, uint32_t node)
 		uint32_t at = count->queue[done++], pos = 0, prev;
 
 		threads += at < g->dump->nthreads;
-		while (steps && (prev = wp_graph_prev(g, at, &pos, c->spread)) !=
-					WP_NO_NODE) {
-			steps--;
+		for (; steps; steps--) {
+			prev = wp_graph_prev(g, at, &pos, c->spread);
+			if (prev == WP_NO_NODE)
+				break;
 			if (count->mark[prev] == mark)
 				continue;
 			count->mark[prev] = mark;

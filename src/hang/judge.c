@@ -100,13 +100,6 @@ static uint32_t active_in_cycle(const struct wp_dump *dump, uint32_t c)
 	return UINT32_MAX;
 }
 
-static bool node_is_stuck(const struct wp_dump *dump, uint32_t node)
-{
-	return node < dump->nthreads ?
-		       dump->threads[node].stuck :
-		       dump->processes[node - dump->nthreads].stuck;
-}
-
 /* Mark all that lead to cycles, from the cycles backwards. */
 static void mark_cycles(struct judge *j)
 {
@@ -127,7 +120,7 @@ static void mark_cycles(struct judge *j)
 
 		while ((prev = wp_graph_prev(&j->graph, node, &pos, true)) !=
 		       WP_NO_NODE) {
-			if (j->cycle[prev] || !node_is_stuck(dump, prev))
+			if (j->cycle[prev])
 				continue;
 			j->cycle[prev] = j->cycle[node];
 			j->queue[n++] = prev;
@@ -135,11 +128,22 @@ static void mark_cycles(struct judge *j)
 	}
 }
 
+/* By flock(2) or fcntl(2), of which the decoder of locks knows nothing. */
+static bool is_file_lock(const struct wp_dump *dump,
+			 const struct wp_dump_thread *t)
+{
+	const char *call = wp_dump_str(dump, t->syscall);
+
+	return t->lock.kind == WP_LOCK_FILE || !strcmp(call, "flock") ||
+	       !strcmp(call, "fcntl");
+}
+
 /* The thread that holds the lock that thread I waits for; WP_NO_NODE: none
- * that is known. */
+ * that is known, or it gives up by itself. */
 static uint32_t holder_of(const struct wp_graph *g, uint32_t i)
 {
-	if (g->dump->threads[i].wait != WP_WAIT_LOCK)
+	if (g->dump->threads[i].wait != WP_WAIT_LOCK ||
+	    g->dump->threads[i].timed)
 		return WP_NO_NODE;
 	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++) {
 		uint32_t e = g->out[k];
@@ -223,7 +227,9 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 		return false;
 	if (t->wait != WP_WAIT_LOCK || holder_of(g, i) != WP_NO_NODE)
 		return true;
-	if (t->lock.kind == WP_LOCK_FILE)
+	if (t->timed)
+		return false;
+	if (is_file_lock(g->dump, t))
 		return file_lock_is_hung(g, i);
 	/* A holder that is named and not in the dump came after the look. */
 	return t->lock.holder != WP_HOLDER_THREAD;
@@ -234,7 +240,7 @@ static bool lock_is_hung(struct judge *j, uint32_t i)
 	const struct wp_dump_thread *t = &j->dump->threads[i];
 
 	return t->state == WP_STATE_WAITING && t->wait == WP_WAIT_LOCK &&
-	       !t->timed && end_is_hung(&j->graph, find_end(j, i));
+	       end_is_hung(&j->graph, find_end(j, i));
 }
 
 /* A lock shared with another process may be released by that. */
@@ -243,7 +249,7 @@ static bool lock_is_inside(struct judge *j, uint32_t i)
 	const struct wp_dump_thread *t = &j->dump->threads[i];
 	uint32_t end = find_end(j, i);
 
-	if (t->lock.kind == WP_LOCK_FILE ||
+	if (is_file_lock(j->dump, t) ||
 	    j->dump->threads[end].process != t->process)
 		return false;
 	return end != i || t->lock.holder != WP_HOLDER_THREAD ||
@@ -440,8 +446,8 @@ static void say_end(struct judge *j, struct words *w, uint32_t i)
 	const struct wp_dump_thread *t = &dump->threads[end];
 
 	if (end != i) {
-		say(w, holder_of(&j->graph, i) == end ? ", held by " :
-							", held in the end by ");
+		say(w, ", held %sby ",
+		    holder_of(&j->graph, i) == end ? "" : "in the end ");
 		say_thread(w, dump, end);
 		if (t->state != WP_STATE_WAITING)
 			say(w, ", which is %s", wp_state_name(t->state));
@@ -456,8 +462,28 @@ static void say_end(struct judge *j, struct words *w, uint32_t i)
 	else if (t->lock.holder == WP_HOLDER_READERS)
 		say(w, ", held by %u reader%s", t->lock.readers,
 		    t->lock.readers == 1 ? "" : "s");
-	else if (t->lock.kind != WP_LOCK_FILE)
+	else if (!is_file_lock(dump, t))
 		say(w, ", whose holder is not recorded");
+}
+
+/* "mutex 0x55aa", "POSIX lock on /x, held by process 43". */
+static void say_lock(const struct judge *j, struct words *w, uint32_t i)
+{
+	const struct wp_dump_thread *t = &j->dump->threads[i];
+	const struct wp_graph *g = &j->graph;
+
+	if (is_file_lock(j->dump, t) && g->out_first[i] < g->out_first[i + 1]) {
+		const struct wp_edge *e =
+			&j->dump->edges[g->out[g->out_first[i]]];
+
+		say(w, "%s, held by process %d",
+		    wp_dump_str(j->dump, e->what), e->to_pid);
+	} else if (t->lock.kind == WP_LOCK_NONE) {
+		say(w, "a lock");
+	} else {
+		say(w, "%s 0x%llx", wp_lock_kind_name(t->lock.kind),
+		    (unsigned long long)t->lock.avma);
+	}
 }
 
 /* A lock that no thread is going to release. */
@@ -467,19 +493,12 @@ static bool has_hung_lock(struct judge *j, uint32_t p, struct words *w)
 
 	for (uint32_t i = proc->first_thread;
 	     i < proc->first_thread + proc->nthreads; i++) {
-		const struct wp_dump_thread *t = &j->dump->threads[i];
-
 		if (!lock_is_hung(j, i))
 			continue;
 		say(w, "no thread ran between the looks, and ");
 		say_thread(w, j->dump, i);
-		if (t->lock.kind == WP_LOCK_NONE || t->lock.kind == WP_LOCK_FILE)
-			say(w, " waits for a %s",
-			    t->lock.kind == WP_LOCK_FILE ? "file lock" : "lock");
-		else
-			say(w, " waits for %s 0x%llx",
-			    wp_lock_kind_name(t->lock.kind),
-			    (unsigned long long)t->lock.avma);
+		say(w, " waits for ");
+		say_lock(j, w, i);
 		say_end(j, w, i);
 		return true;
 	}
