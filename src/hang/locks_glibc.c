@@ -1,0 +1,226 @@
+/* locks_glibc.c - mutexes and threads of glibc: see
+ * wallprof/dump.h.
+ *
+ * Layouts and protocols: glibc's struct_mutex.h, pthreadP.h, descr.h,
+ * pthread_mutex_lock.c and pthread_join_common.c; checked against 2.36.
+ */
+#include <limits.h>
+
+#include "locks.h"
+
+/* __kind */
+enum {
+	TYPE = 3,
+	RECURSIVE = 1,
+	ERROR_CHECKING = 2,
+	ADAPTIVE = 3,
+	ROBUST = 16,
+	PRIO_INHERIT = 32,
+	PRIO_PROTECT = 64,
+	/* Set for robust mutexes as well. */
+	SHARED = 128,
+	/* And two bits of lock elision. */
+	KINDS = TYPE | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | 256 | 512,
+	/* The lock word under PRIO_PROTECT has the priority above. */
+	BELOW_CEILING = (1 << 19) - 1,
+};
+
+/* The same on x86-64 and aarch64; what x86-64 has of its own is in SPINS. */
+struct mutex {
+	uint32_t lock;
+	uint32_t count;
+	uint32_t owner;
+	uint32_t nusers;
+	uint32_t kind;
+	uint32_t spins;
+	/* Links of a robust mutex in its owner's list. */
+	uint64_t list[2];
+};
+
+_Static_assert(sizeof(struct mutex) == 40, "layout");
+
+static bool has_tid_in_word(const struct mutex *m)
+{
+	return m->kind & (ROBUST | PRIO_INHERIT);
+}
+
+static uint32_t owner_of(const struct mutex *m)
+{
+	return has_tid_in_word(m) ? m->lock & WP_FUTEX_TID : m->owner;
+}
+
+static bool is_locked(const struct mutex *m)
+{
+	uint32_t word = m->lock;
+
+	if (has_tid_in_word(m))
+		return word & (WP_FUTEX_TID | WP_FUTEX_OWNER_DIED);
+	if (m->kind & PRIO_PROTECT)
+		word &= BELOW_CEILING;
+	return word == 1 || word == 2;
+}
+
+/* Is CALL one that waits for a mutex of this kind? */
+static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
+{
+	if (m->kind & ~(uint32_t)KINDS || call->is_private == !!(m->kind & SHARED))
+		return false;
+	if (m->kind & PRIO_INHERIT)
+		return wp_lock_is_pi(call);
+	/* What waits for a condvar is a WAIT_BITSET; what takes its mutex back
+	 * is without a time, so it is a WAIT. */
+	if (!wp_lock_is_wait(call) || (call->frame == WP_LOCK_FRAME_COND &&
+				       call->cmd != WP_FUTEX_WAIT))
+		return false;
+	if (m->kind & ROBUST)
+		return call->val & WP_FUTEX_WAITERS;
+	if (m->kind & PRIO_PROTECT)
+		return (call->val & BELOW_CEILING) == 2;
+	return call->val == 2;
+}
+
+static bool fits_owner(const struct mutex *m)
+{
+	if (has_tid_in_word(m))
+		/* Not set yet, or INCONSISTENT, after its owner died. */
+		return !m->owner || m->owner >= INT_MAX - 1 ||
+		       m->owner == owner_of(m) ||
+		       (m->lock & WP_FUTEX_OWNER_DIED);
+	/* Those who wait for a condvar under it are users as well. */
+	if (!m->nusers || m->nusers > WP_MAX_TID)
+		return false;
+	if (m->kind & PRIO_PROTECT)
+		return m->count != 0;
+	return (m->count != 0) == ((m->kind & TYPE) == RECURSIVE);
+}
+
+/* What else must be so where no frame says that it is a mutex. */
+static bool is_beyond_doubt(const struct mutex *m)
+{
+	bool is_linked = m->list[0] && m->list[1];
+
+	if (m->kind & ROBUST)
+		return is_linked && m->owner == owner_of(m) && m->nusers;
+	return !m->list[0] && !m->list[1] && m->owner == owner_of(m) &&
+	       m->nusers;
+}
+
+static const char *type_of(const struct mutex *m)
+{
+	static const char *const name[] = {
+		"",
+		[RECURSIVE] = "recursive",
+		[ERROR_CHECKING] = "error-checking",
+		[ADAPTIVE] = "adaptive",
+	};
+
+	if (m->kind & ROBUST)
+		return "robust";
+	return m->kind & PRIO_INHERIT ? "PI" : name[m->kind & TYPE];
+}
+
+static void set_mutex_holder(struct wp_lock *ret, const struct mutex *m,
+			     const struct wp_lock_call *call)
+{
+	uint32_t owner = owner_of(m);
+	int32_t tid = wp_lock_find_thread(call, owner);
+
+	if (tid) {
+		ret->holder = WP_HOLDER_THREAD;
+		ret->owner_tid = tid;
+	} else if (!owner && has_tid_in_word(m)) {
+		ret->holder = WP_HOLDER_GONE;
+		if (wp_lock_is_tid(m->owner))
+			ret->owner_tid = (int32_t)m->owner;
+	} else if (wp_lock_is_tid(owner) && !(m->kind & SHARED)) {
+		ret->holder = WP_HOLDER_GONE;
+		ret->owner_tid = (int32_t)owner;
+	}
+}
+
+static bool still_holds(const struct mutex *m, const struct wp_lock_call *call)
+{
+	struct mutex now;
+
+	return wp_lock_read(&now, sizeof(now), call, 0) &&
+	       now.kind == m->kind && is_locked(&now) &&
+	       owner_of(&now) == owner_of(m);
+}
+
+bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
+				const struct wp_lock_call *call)
+{
+	bool is_named = call->frame == WP_LOCK_FRAME_MUTEX ||
+			call->frame == WP_LOCK_FRAME_COND;
+	struct wp_lock lock = { .kind = WP_LOCK_MUTEX,
+				.holder = WP_HOLDER_NOT_RECORDED,
+				.avma = call->uaddr_avma };
+	struct mutex m;
+
+	if ((!is_named && call->frame != WP_LOCK_FRAME_NONE) ||
+	    !wp_lock_read(&m, sizeof(m), call, 0) || !fits_call(&m, call) ||
+	    !is_locked(&m) || !fits_owner(&m))
+		return false;
+	lock.type = type_of(&m);
+	set_mutex_holder(&lock, &m, call);
+	if (!is_named &&
+	    (lock.holder != WP_HOLDER_THREAD || !is_beyond_doubt(&m)))
+		return false;
+	if (!still_holds(&m, call)) {
+		lock.holder = WP_HOLDER_NOT_RECORDED;
+		lock.owner_tid = 0;
+	}
+	*ret = lock;
+	return true;
+}
+
+/* Of struct pthread, x86-64 and aarch64: its links in the list of all threads,
+ * then its tid, which pthread_join waits for the kernel to clear. */
+struct thread {
+	uint64_t next;
+	uint64_t prev;
+	uint32_t tid;
+	/* And a lot more. */
+};
+
+enum { THREAD_TID = offsetof(struct thread, tid) };
+
+/* Do its neighbours in the list of threads know it? */
+static bool is_thread(const struct wp_lock_call *call)
+{
+	uint64_t base_avma = call->uaddr_avma - THREAD_TID;
+	struct thread t;
+	/* Links of the neighbours, the one before and the one after. */
+	uint64_t before[2], after[2];
+
+	return wp_lock_read(&t, THREAD_TID, call, THREAD_TID) &&
+	       wp_lock_read_at(before, sizeof(before), call, t.prev) &&
+	       wp_lock_read_at(after, sizeof(after), call, t.next) &&
+	       before[0] == base_avma && after[1] == base_avma;
+}
+
+bool wp_lock_decode_glibc_join(struct wp_lock *ret,
+			       const struct wp_lock_call *call)
+{
+	uint32_t word;
+	int32_t tid;
+
+	if (!wp_lock_is_wait(call) || call->is_private ||
+	    !wp_lock_is_tid(call->val) ||
+	    (call->frame != WP_LOCK_FRAME_JOIN &&
+	     (call->frame != WP_LOCK_FRAME_NONE || !is_thread(call))))
+		return false;
+	tid = wp_lock_find_thread(call, call->val);
+	/* Read last: 0 once the thread has ended. */
+	if (!tid || !wp_lock_read(&word, sizeof(word), call, 0) ||
+	    word != call->val)
+		return false;
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_JOIN,
+		.holder = WP_HOLDER_THREAD,
+		.owner_tid = tid,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+	return true;
+}

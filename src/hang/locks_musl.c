@@ -1,0 +1,186 @@
+/* locks_musl.c - mutexes, rwlocks and threads of musl (1.1.21 and later): see
+ * wallprof/dump.h.
+ *
+ * Layouts and protocols: musl's src/internal/pthread_impl.h,
+ * pthread_mutex_timedlock.c, pthread_rwlock_timedrdlock.c and pthread_join.c;
+ * checked against 1.2.3.
+ */
+#include "locks.h"
+
+/* _m_type */
+enum {
+	TYPE = 3,
+	RECURSIVE = 1,
+	ERROR_CHECKING = 2,
+	ROBUST = 4,
+	PRIO_INHERIT = 8,
+	SHARED = 128,
+	TYPES = TYPE | ROBUST | PRIO_INHERIT | SHARED,
+};
+
+struct mutex {
+	uint32_t type;
+	uint32_t lock;
+	uint32_t waiters;
+	uint32_t unused[2];
+	/* Of locks of a recursive one beyond the first. */
+	uint32_t count;
+	/* In its owner's list. */
+	uint64_t prev;
+	uint64_t next;
+};
+
+_Static_assert(sizeof(struct mutex) == 40, "layout");
+
+enum { LOCK = offsetof(struct mutex, lock) };
+
+static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
+{
+	if (m->type & ~(uint32_t)TYPES || (m->type & TYPE) == TYPE ||
+	    call->is_private == !!(m->type & SHARED))
+		return false;
+	if (m->type & PRIO_INHERIT)
+		return wp_lock_is_pi(call);
+	/* A normal one only says that it is locked. */
+	return (m->type & (TYPE | ROBUST)) && call->cmd == WP_FUTEX_WAIT &&
+	       (call->val & WP_FUTEX_WAITERS) && m->waiters &&
+	       m->waiters <= WP_MAX_TID;
+}
+
+static bool is_locked(const struct mutex *m)
+{
+	return m->lock & (WP_FUTEX_TID | WP_FUTEX_OWNER_DIED);
+}
+
+static bool is_beyond_doubt(const struct mutex *m)
+{
+	return !m->unused[0] && !m->unused[1] && m->prev && m->next &&
+	       m->count <= INT32_MAX;
+}
+
+static const char *type_of(const struct mutex *m)
+{
+	if (m->type & ROBUST)
+		return "robust";
+	if (m->type & PRIO_INHERIT)
+		return "PI";
+	return (m->type & TYPE) == RECURSIVE ? "recursive" : "error-checking";
+}
+
+bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
+			       const struct wp_lock_call *call)
+{
+	bool is_named = call->frame == WP_LOCK_FRAME_MUTEX ||
+			call->frame == WP_LOCK_FRAME_COND;
+	struct mutex m, now;
+	uint32_t owner;
+	int32_t tid;
+
+	if ((!is_named && call->frame != WP_LOCK_FRAME_NONE) ||
+	    !wp_lock_read(&m, sizeof(m), call, LOCK) || !fits_call(&m, call) ||
+	    !is_locked(&m))
+		return false;
+	owner = m.lock & WP_FUTEX_TID;
+	tid = wp_lock_find_thread(call, owner);
+	/* A thread that ends leaves no tid, only that it died: in robust ones,
+	 * and in others, which stay locked. */
+	if ((!tid && (owner || !is_named)) ||
+	    (!is_named && !is_beyond_doubt(&m)))
+		return false;
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_MUTEX,
+		.holder = WP_HOLDER_NOT_RECORDED,
+		.avma = call->uaddr_avma - LOCK,
+		.type = type_of(&m),
+	};
+	if (!wp_lock_read(&now, sizeof(now), call, LOCK) || !is_locked(&now) ||
+	    now.type != m.type || (now.lock & WP_FUTEX_TID) != owner)
+		return true;
+	ret->holder = tid ? WP_HOLDER_THREAD : WP_HOLDER_GONE;
+	ret->owner_tid = tid;
+	return true;
+}
+
+/* _rw_lock: how many read, or that one writes; and that someone waits. */
+#define RW_COUNT UINT32_C(0x7fffffff)
+#define RW_WRITER RW_COUNT
+
+bool wp_lock_decode_musl_rwlock(struct wp_lock *ret,
+				const struct wp_lock_call *call)
+{
+	bool is_reader = call->frame == WP_LOCK_FRAME_RDLOCK;
+	uint32_t word;
+
+	if ((!is_reader && call->frame != WP_LOCK_FRAME_WRLOCK) ||
+	    call->cmd != WP_FUTEX_WAIT || !(call->val & WP_FUTEX_WAITERS) ||
+	    !wp_lock_read(&word, sizeof(word), call, 0))
+		return false;
+	*ret = (struct wp_lock){
+		.kind = is_reader ? WP_LOCK_RWLOCK_READ : WP_LOCK_RWLOCK_WRITE,
+		.holder = WP_HOLDER_NOT_RECORDED,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+	if (!is_reader && (word & RW_COUNT) && (word & RW_COUNT) != RW_WRITER) {
+		ret->holder = WP_HOLDER_READERS;
+		ret->readers = word & RW_COUNT;
+	}
+	return true;
+}
+
+/* detach_state: DT_JOINABLE, and DT_EXITING while it does. */
+enum { MAX_JOINABLE = 2 };
+
+struct thread {
+	uint64_t self;
+#if defined(__x86_64__)
+	/* aarch64 has its thread local storage above and these at the end. */
+	uint64_t dtv;
+#endif
+	uint64_t prev;
+	uint64_t next;
+	uint64_t sysinfo;
+#if defined(__x86_64__)
+	uint64_t canary;
+#endif
+	uint32_t tid;
+	uint32_t errno_val;
+	uint32_t detach_state;
+};
+
+enum { DETACH_STATE = offsetof(struct thread, detach_state) };
+
+#if defined(__x86_64__)
+_Static_assert(DETACH_STATE == 56, "layout");
+#else
+_Static_assert(DETACH_STATE == 40, "layout");
+#endif
+
+bool wp_lock_decode_musl_join(struct wp_lock *ret,
+			      const struct wp_lock_call *call)
+{
+	uint64_t base_avma = call->uaddr_avma - DETACH_STATE;
+	struct thread t, next;
+	int32_t tid;
+
+	if ((call->frame != WP_LOCK_FRAME_JOIN &&
+	     call->frame != WP_LOCK_FRAME_NONE) ||
+	    call->cmd != WP_FUTEX_WAIT || !call->is_private || !call->val ||
+	    call->val > MAX_JOINABLE ||
+	    !wp_lock_read(&t, sizeof(t), call, DETACH_STATE) ||
+	    t.self != base_avma || t.detach_state != call->val ||
+	    !wp_lock_read_at(&next, sizeof(next), call, t.next) ||
+	    next.self != t.next || next.prev != base_avma)
+		return false;
+	tid = wp_lock_find_thread(call, t.tid);
+	if (!tid)
+		return false;
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_JOIN,
+		.holder = WP_HOLDER_THREAD,
+		.owner_tid = tid,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+	return true;
+}

@@ -1,0 +1,179 @@
+/* locks_rwlock.c - rwlocks of glibc (2.25 and later): see wallprof/dump.h.
+ *
+ * Layout and protocol: glibc's struct_rwlock.h and pthread_rwlock_common.c;
+ * checked against 2.36.
+ */
+#include <string.h>
+
+#include "locks.h"
+
+/* __readers; the rest is their number. */
+enum {
+	WRPHASE = 1,
+	WRLOCKED = 2,
+	RWAITING = 4,
+	READER_SHIFT = 3,
+};
+
+/* __wrphase_futex and __writers_futex: the value, and that someone waits. */
+enum {
+	FUTEX_SET = 1,
+	FUTEX_USED = 2,
+};
+
+/* __flags: readers wait behind writers who wait. */
+enum { PREFER_WRITER_NONRECURSIVE = 2 };
+
+/* The two machines agree here; glibc's generic struct_rwlock.h, which is for
+ * others, does not. */
+#if defined(__x86_64__) || defined(__aarch64__)
+struct rwlock {
+	uint32_t readers;
+	uint32_t writers;
+	uint32_t wrphase_futex;
+	uint32_t writers_futex;
+	uint32_t pad3;
+	uint32_t pad4;
+	uint32_t cur_writer;
+	uint32_t shared;
+	/* x86-64: first the state of elision. */
+	uint64_t pad1;
+	uint64_t pad2;
+	uint32_t flags;
+	uint32_t tail;
+};
+#endif
+
+_Static_assert(offsetof(struct rwlock, cur_writer) == 24, "layout");
+_Static_assert(offsetof(struct rwlock, flags) == 48, "layout");
+
+/* Ways to wait for a rwlock: where the futex is, and for what value of it. */
+struct rwlock_wait {
+	uint32_t off;
+	bool is_reader;
+	/* Its value, where it is not __readers. */
+	uint32_t val;
+};
+
+static const struct rwlock_wait rwlock_waits[] = {
+	/* For the writer to be done. */
+	{ offsetof(struct rwlock, wrphase_futex), true, FUTEX_SET | FUTEX_USED },
+	/* For the writer to come and go, while readers hold it. */
+	{ offsetof(struct rwlock, readers), true, 0 },
+	/* For the readers to be done. */
+	{ offsetof(struct rwlock, wrphase_futex), false, FUTEX_USED },
+	/* For the other writers. */
+	{ offsetof(struct rwlock, writers_futex), false,
+	  FUTEX_SET | FUTEX_USED },
+};
+
+enum { NRWLOCK_WAITS = sizeof(rwlock_waits) / sizeof(*rwlock_waits) };
+
+static bool is_rwlock(const struct rwlock *rw, const struct wp_lock_call *call)
+{
+	uint32_t futexes = rw->wrphase_futex | rw->writers_futex;
+
+	/* A padding that is in use: glibc before 2.25. */
+	return rw->shared == !call->is_private && !rw->pad3 && !rw->pad4 &&
+	       !rw->pad2 && rw->flags <= PREFER_WRITER_NONRECURSIVE &&
+	       !(futexes & ~(uint32_t)(FUTEX_SET | FUTEX_USED)) &&
+	       (rw->readers & WRLOCKED);
+}
+
+static bool fits_wait(const struct rwlock *rw, const struct rwlock_wait *w,
+		      const struct wp_lock_call *call)
+{
+	uint32_t bits = WRLOCKED | RWAITING, word;
+
+	if (!w->off)
+		return (call->val & (bits | WRPHASE)) == bits &&
+		       rw->flags == PREFER_WRITER_NONRECURSIVE;
+	memcpy(&word, (const char *)rw + w->off, sizeof(word));
+	return call->val == w->val && word == w->val;
+}
+
+static void set_rwlock_holder(struct wp_lock *ret, const struct rwlock *rw,
+			      const struct wp_lock_call *call)
+{
+	uint32_t readers = rw->readers >> READER_SHIFT;
+	int32_t tid = wp_lock_find_thread(call, rw->cur_writer);
+
+	if (!(rw->readers & WRPHASE)) {
+		/* A writer waits for them; who he is, is not recorded yet. */
+		if (readers && !rw->cur_writer) {
+			ret->holder = WP_HOLDER_READERS;
+			ret->readers = readers;
+		}
+	} else if (tid) {
+		ret->holder = WP_HOLDER_THREAD;
+		ret->owner_tid = tid;
+	} else if (wp_lock_is_tid(rw->cur_writer) && !rw->shared) {
+		ret->holder = WP_HOLDER_GONE;
+		ret->owner_tid = (int32_t)rw->cur_writer;
+	}
+}
+
+static bool still_held(const struct rwlock *rw, uint32_t off,
+		       const struct wp_lock_call *call)
+{
+	const uint32_t bits = WRPHASE | WRLOCKED;
+	struct rwlock now;
+
+	return wp_lock_read(&now, sizeof(now), call, off) &&
+	       (now.readers & bits) == (rw->readers & bits) &&
+	       now.cur_writer == rw->cur_writer &&
+	       ((now.readers & WRPHASE) || now.readers >> READER_SHIFT);
+}
+
+static bool decode_wait(struct wp_lock *ret, const struct rwlock_wait *w,
+			const struct wp_lock_call *call)
+{
+	struct wp_lock lock = {
+		.kind = w->is_reader ? WP_LOCK_RWLOCK_READ :
+				       WP_LOCK_RWLOCK_WRITE,
+		.holder = WP_HOLDER_NOT_RECORDED,
+		.avma = call->uaddr_avma - w->off,
+		.type = "",
+	};
+	struct rwlock rw;
+
+	if (!wp_lock_read(&rw, sizeof(rw), call, w->off) ||
+	    !is_rwlock(&rw, call) || !fits_wait(&rw, w, call))
+		return false;
+	set_rwlock_holder(&lock, &rw, call);
+	if (call->frame == WP_LOCK_FRAME_NONE &&
+	    lock.holder != WP_HOLDER_THREAD)
+		return false;
+	if (!still_held(&rw, w->off, call)) {
+		lock.holder = WP_HOLDER_NOT_RECORDED;
+		lock.owner_tid = 0;
+		lock.readers = 0;
+	}
+	*ret = lock;
+	return true;
+}
+
+bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
+				 const struct wp_lock_call *call)
+{
+	bool can_read = call->frame == WP_LOCK_FRAME_RDLOCK ||
+			call->frame == WP_LOCK_FRAME_NONE;
+	bool can_write = call->frame == WP_LOCK_FRAME_WRLOCK ||
+			 call->frame == WP_LOCK_FRAME_NONE;
+	struct wp_lock lock;
+	unsigned int found = 0;
+
+	if (!wp_lock_is_wait(call))
+		return false;
+	for (unsigned int i = 0; i < NRWLOCK_WAITS; i++) {
+		const struct rwlock_wait *w = &rwlock_waits[i];
+
+		if (w->is_reader ? can_read : can_write)
+			found += decode_wait(&lock, w, call);
+	}
+	/* Two readings of the same memory: neither is sure. */
+	if (found != 1)
+		return false;
+	*ret = lock;
+	return true;
+}
