@@ -3,6 +3,9 @@
 
 #include "options.h"
 #include "run.h"
+#include "self.h"
+#include "threads.h"
+#include "timeout.h"
 
 int main(int argc, char **argv)
 {
@@ -23,6 +26,12 @@ int main(int argc, char **argv)
 		break;
 	case WP_ACTION_RECORD:
 		return wp_run_record(&options);
+	case WP_ACTION_THREADS:
+		return wp_run_threads(&options);
+	case WP_ACTION_CHECK:
+		return wp_run_check(&options);
+	case WP_ACTION_TIMEOUT:
+		return wp_run_timeout(&options);
 	}
 	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }

@@ -15,8 +15,11 @@
 const char wp_options_help[] =
 "wallprof - what is this process doing, and what is it waiting for?\n"
 "\n"
-"usage: wallprof [options] -p PID\n"
+"usage: wallprof [options] -p PID                   record\n"
 "       wallprof [options] -- COMMAND [ARG...]\n"
+"       wallprof --threads [options] -p PID         dump every thread once\n"
+"       wallprof --check [options] -p PID           is it hung?\n"
+"       wallprof --timeout TIME [options] -- COMMAND [ARG...]\n"
 "\n"
 "Samples every thread of a process by wall clock, running or waiting, and\n"
 "shows where its time goes.  Ctrl-C ends a recording and still writes it.\n"
@@ -33,10 +36,24 @@ const char wp_options_help[] =
 "  -k, --kernel           add the kernel's stack of waiting threads\n"
 "      --profile LIST     which profiles; \"wall\" is the one there is\n"
 "\n"
+"When a process hangs\n"
+"      --threads          each thread, what it waits for, and who holds that\n"
+"      --check            two looks; exit 0 healthy or idle, 3 deadlock, 4 no\n"
+"                         progress on a lock\n"
+"  -i, --interval TIME    time between the two looks, default 2s\n"
+"      --timeout TIME     run COMMAND like timeout(1); when its time is up, dump\n"
+"                         it and what it started to standard error (or -o),\n"
+"                         end it, exit 124; 0: no limit\n"
+"      --kill-after TIME  from SIGTERM to SIGKILL, default 5s\n"
+"      --on-deadlock exit end COMMAND as soon as it is in a deadlock\n"
+"      --group            identical stacks once\n"
+"      --follow-processes dump the processes that waits lead to as well\n"
+"\n"
 "What to write\n"
-"  -o, --output FILE      .pb.gz pprof, .folded flame graph input, .txt text;\n"
-"                         - is standard output; default: a text report there\n"
-"  -f, --format FORMAT    pprof, folded or text, whatever the file's name\n"
+"  -o, --output FILE      .pb.gz pprof, .folded flame graph input, .txt text,\n"
+"                         .json (of a dump); - is standard output; default:\n"
+"                         text there\n"
+"  -f, --format FORMAT    pprof, folded, text or json, whatever the file's name\n"
 "      --report           with -o FILE: print the text report as well\n"
 "      --full             text report: nothing pruned\n"
 "  -q, --quiet            only errors on standard error\n"
@@ -56,7 +73,8 @@ const char wp_options_help[] =
 "\n"
 "Exit status: 0 recorded; 1 recorded, but over 10 % of the samples have no\n"
 "whole stack or over half of the ticks were missed; 2 nothing recorded; 64\n"
-"wrong usage.\n";
+"wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout: COMMAND's own,\n"
+"128 + N when signal N ended it, 124 when its time was up.\n";
 
 enum {
 	OPT_FULL = 256,
@@ -69,6 +87,11 @@ enum {
 	OPT_VERSION,
 	OPT_THREADS,
 	OPT_TIMEOUT,
+	OPT_CHECK,
+	OPT_KILL_AFTER,
+	OPT_ON_DEADLOCK,
+	OPT_GROUP,
+	OPT_FOLLOW,
 	MAX_DEPTH = 65536,
 };
 
@@ -94,6 +117,11 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "threads", optional_argument, NULL, OPT_THREADS },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "check", no_argument, NULL, OPT_CHECK },
+	{ "kill-after", required_argument, NULL, OPT_KILL_AFTER },
+	{ "on-deadlock", required_argument, NULL, OPT_ON_DEADLOCK },
+	{ "group", no_argument, NULL, OPT_GROUP },
+	{ "follow-processes", no_argument, NULL, OPT_FOLLOW },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -139,12 +167,13 @@ static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
 	return 0;
 }
 
-static int parse_duration(uint64_t *ret, const char *text, struct wp_err *err)
+static int parse_duration(uint64_t *ret, const char *option, const char *text,
+			  struct wp_err *err)
 {
 	if (parse_time(ret, text, 1e9))
 		return wp_err_set(err, -EINVAL,
-				  "-d wants a time such as 30, 30s or 5m, not "
-				  "\"%s\"", text);
+				  "%s wants a time such as 30, 30s or 5m, not "
+				  "\"%s\"", option, text);
 	return 0;
 }
 
@@ -171,6 +200,21 @@ static int parse_interval(uint64_t *ret_ns, const char *text,
 		return wp_err_set(err, -EINVAL,
 				  "-i wants a time with its unit from 1ms to "
 				  "1s, not \"%s\"", text);
+	*ret_ns = ns;
+	return 0;
+}
+
+/* Shorter than that, and a busy machine's threads seem not to move. */
+static int parse_look_interval(uint64_t *ret_ns, const char *text,
+			       struct wp_err *err)
+{
+	uint64_t ns;
+
+	if (parse_time(&ns, text, 1e9) || ns < 50 * WP_NS_PER_MS ||
+	    ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "--check -i wants a time from 50ms to 1h, not "
+				  "\"%s\"", text);
 	*ret_ns = ns;
 	return 0;
 }
@@ -242,8 +286,8 @@ static bool ends_in(const char *s, const char *tail)
 	return n >= m && !strcmp(s + n - m, tail);
 }
 
-/* The format that FILE's ending names, or -EINVAL. */
-static int format_of(const char *file, struct wp_err *err)
+/* The format that FILE's ending names, DEFAULT for a stream, or -EINVAL. */
+static int format_of(const char *file, enum wp_format def, struct wp_err *err)
 {
 	static const struct {
 		const char *ending;
@@ -252,16 +296,18 @@ static int format_of(const char *file, struct wp_err *err)
 		{ ".pb.gz", WP_FORMAT_PPROF }, { ".pprof", WP_FORMAT_PPROF },
 		{ ".prof", WP_FORMAT_PPROF }, { ".folded", WP_FORMAT_FOLDED },
 		{ ".collapsed", WP_FORMAT_FOLDED }, { ".txt", WP_FORMAT_TEXT },
+		{ ".json", WP_FORMAT_JSON },
 	};
 
 	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
 		if (ends_in(file, endings[i].ending))
 			return (int)endings[i].format;
 	if (!strncmp(file, "/dev/", 5) || !strcmp(file, "-"))
-		return WP_FORMAT_PPROF;
+		return (int)def;
 	return wp_err_set(err, -EINVAL,
-			  "\"%s\" ends in none of .pb.gz, .folded, .txt: say "
-			  "the format with -f pprof, folded or text", file);
+			  "\"%s\" ends in none of .pb.gz, .folded, .txt, "
+			  ".json: say the format with -f pprof, folded, text or "
+			  "json", file);
 }
 
 static int parse_profiles(const char *text, struct wp_err *err)
@@ -273,33 +319,127 @@ static int parse_profiles(const char *text, struct wp_err *err)
 			  "has wall", text);
 }
 
-static int parse_option(struct wp_options *o, int c, const char *arg,
-			int *format, struct wp_err *err)
+/* The command line so far. */
+struct parsing {
+	struct wp_options o;
+	/* -1: to be found. */
+	int format;
+	/* NULL: not given. */
+	const char *interval;
+	/* The last option given that only a recording, and only a dump, has. */
+	const char *of_recording;
+	const char *of_dump;
+	bool stop_given;
+};
+
+static int set_action(struct parsing *p, enum wp_action action,
+		      struct wp_err *err)
+{
+	if (p->o.action != WP_ACTION_RECORD && p->o.action != action)
+		return wp_err_set(err, -EINVAL, "--threads, --check and "
+				  "--timeout: give one of them");
+	p->o.action = action;
+	return 0;
+}
+
+static int parse_hang_option(struct parsing *p, int c, const char *arg,
+			     struct wp_err *err)
+{
+	static const char *const on_deadlock[] = { "exit", "wait" };
+	struct wp_options *o = &p->o;
+	int rc;
+
+	switch (c) {
+	case OPT_THREADS:
+		if (arg && strcmp(arg, "dump"))
+			return wp_err_set(err, -EINVAL, "--threads knows "
+					  "\"dump\", not \"%s\"", arg);
+		return set_action(p, WP_ACTION_THREADS, err);
+	case OPT_CHECK:
+		return set_action(p, WP_ACTION_CHECK, err);
+	case OPT_TIMEOUT:
+		rc = set_action(p, WP_ACTION_TIMEOUT, err);
+		return rc ? rc : parse_duration(&o->timeout_ns, "--timeout",
+						arg, err);
+	case OPT_KILL_AFTER:
+		p->of_dump = "--kill-after";
+		return parse_duration(&o->kill_after_ns, "--kill-after", arg,
+				      err);
+	case OPT_ON_DEADLOCK:
+		p->of_dump = "--on-deadlock";
+		rc = parse_word("--on-deadlock", arg, on_deadlock, 2, err);
+		o->exit_on_deadlock = rc == 0;
+		return rc < 0 ? rc : 0;
+	case OPT_GROUP:
+		p->of_dump = "--group";
+		o->group = true;
+		return 0;
+	case OPT_FOLLOW:
+		p->of_dump = "--follow-processes";
+		o->follow_processes = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int parse_sampler_option(struct parsing *p, int c, const char *arg,
+				struct wp_err *err)
 {
 	static const char *const unwinders[] = { "rows", "libunwind" };
+	struct wp_sampler_options *s = &p->o.sampler;
 	int rc;
+
+	switch (c) {
+	case 'r':
+		p->of_recording = "-r";
+		return parse_rate(&s->interval_ns, arg, err);
+	case 'i':
+		p->interval = arg;
+		return 0;
+	case 't':
+		s->thread_glob = arg;
+		return 0;
+	case 'k':
+		s->kernel = true;
+		return 0;
+	case OPT_STOP:
+		rc = parse_word("--stop", arg, stop_names, WP_NSTOP_MODES, err);
+		s->stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
+		p->stop_given = true;
+		return rc < 0 ? rc : 0;
+	case OPT_MAX_STOPPED:
+		p->of_recording = "--max-stopped";
+		return parse_share(&s->max_stopped, arg, err);
+	case OPT_MAX_DEPTH:
+		return parse_depth(&s->max_depth, arg, err);
+	case OPT_UNWINDER:
+		rc = parse_word("--unwinder", arg, unwinders, 2, err);
+		s->backend = rc == 1 ? WP_UNWIND_LIBUNWIND : WP_UNWIND_ROWS;
+		return rc < 0 ? rc : 0;
+	default:
+		return parse_hang_option(p, c, arg, err);
+	}
+}
+
+static int parse_option(struct parsing *p, int c, const char *arg,
+			struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
 
 	switch (c) {
 	case 'p':
 		return parse_pid(&o->pid, arg, err);
 	case 'd':
-		return parse_duration(&o->duration_ns, arg, err);
+		p->of_recording = "-d";
+		return parse_duration(&o->duration_ns, "-d", arg, err);
 	case 'o':
 		o->output = arg;
 		return 0;
-	case 'r':
-		return parse_rate(&o->sampler.interval_ns, arg, err);
-	case 'i':
-		return parse_interval(&o->sampler.interval_ns, arg, err);
 	case 'f':
-		*format = parse_word("-f", arg, format_names, WP_NFORMATS, err);
-		return *format < 0 ? *format : 0;
-	case 't':
-		o->sampler.thread_glob = arg;
-		return 0;
-	case 'k':
-		o->sampler.kernel = true;
-		return 0;
+		p->format = parse_word("-f", arg, format_names, WP_NFORMATS,
+				       err);
+		return p->format < 0 ? p->format : 0;
 	case 'q':
 		o->quiet = true;
 		return 0;
@@ -307,47 +447,42 @@ static int parse_option(struct wp_options *o, int c, const char *arg,
 		o->verbose = true;
 		return 0;
 	case OPT_REPORT:
+		p->of_recording = "--report";
 		o->report = true;
 		return 0;
 	case OPT_FULL:
+		p->of_recording = "--full";
 		o->full = true;
 		return 0;
 	case OPT_PROFILE:
+		p->of_recording = "--profile";
 		return parse_profiles(arg, err);
-	case OPT_STOP:
-		rc = parse_word("--stop", arg, stop_names, WP_NSTOP_MODES, err);
-		o->sampler.stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
-		return rc < 0 ? rc : 0;
-	case OPT_MAX_STOPPED:
-		return parse_share(&o->sampler.max_stopped, arg, err);
-	case OPT_MAX_DEPTH:
-		return parse_depth(&o->sampler.max_depth, arg, err);
-	case OPT_UNWINDER:
-		rc = parse_word("--unwinder", arg, unwinders, 2, err);
-		o->sampler.backend = rc == 1 ? WP_UNWIND_LIBUNWIND :
-					       WP_UNWIND_ROWS;
-		return rc < 0 ? rc : 0;
 	case 'h':
 		o->action = WP_ACTION_HELP;
 		return 0;
 	case OPT_VERSION:
 		o->action = WP_ACTION_VERSION;
 		return 0;
-	case OPT_THREADS:
-		return wp_err_set(err, -EINVAL,
-				  "--threads is not there yet in this version");
-	case OPT_TIMEOUT:
-		return wp_err_set(err, -EINVAL,
-				  "--timeout is not there yet in this version");
 	default:
-		return -EINVAL;
+		return parse_sampler_option(p, c, arg, err);
 	}
 }
 
-static int check(struct wp_options *o, int format, struct wp_err *err)
+static int check_target(const struct wp_options *o, struct wp_err *err)
 {
+	if (o->action == WP_ACTION_TIMEOUT) {
+		if (o->pid)
+			return wp_err_set(err, -EINVAL, "--timeout runs a "
+					  "command, and ends it: -p is for "
+					  "--threads and --check");
+		return o->command ? 0 : wp_err_set(
+			err, -EINVAL, "--timeout wants -- and a command");
+	}
 	if (o->action != WP_ACTION_RECORD)
-		return 0;
+		return o->pid && !o->command ? 0 : wp_err_set(
+			err, -EINVAL, "%s looks at a running process: give -p "
+			"PID (--timeout runs a command)",
+			o->action == WP_ACTION_CHECK ? "--check" : "--threads");
 	if (o->pid && o->command)
 		return wp_err_set(err, -EINVAL,
 				  "give either -p PID or a command, not both");
@@ -355,22 +490,73 @@ static int check(struct wp_options *o, int format, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "nothing to record: give -p PID, or -- and a "
 				  "command");
-	if (o->report && (!o->output || !strcmp(o->output, "-")))
-		return wp_err_set(err, -EINVAL,
-				  "--report goes beside -o FILE; without -o it "
-				  "is what is printed");
-	if (format < 0)
-		format = o->output ? format_of(o->output, err) :
-				     WP_FORMAT_TEXT;
-	if (format < 0)
-		return format;
-	o->format = (enum wp_format)format;
+	return 0;
+}
+
+static int check_format(struct parsing *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+	bool dump = o->action != WP_ACTION_RECORD;
+
+	if (p->format < 0)
+		p->format = o->output ? format_of(o->output, dump ?
+						  WP_FORMAT_TEXT :
+						  WP_FORMAT_PPROF, err) :
+					WP_FORMAT_TEXT;
+	if (p->format < 0)
+		return p->format;
+	o->format = (enum wp_format)p->format;
+	if (o->format == WP_FORMAT_JSON && !dump)
+		return wp_err_set(err, -EINVAL, "json is for --threads, "
+				  "--check and --timeout");
+	if (o->action == WP_ACTION_TIMEOUT && o->format != WP_FORMAT_TEXT &&
+	    o->format != WP_FORMAT_JSON)
+		return wp_err_set(err, -EINVAL, "--timeout dumps several "
+				  "processes: text or json");
 	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
 	    (!o->output || !strcmp(o->output, "-")))
 		return wp_err_set(err, -EINVAL,
 				  "a pprof file is not for a terminal: give -o "
 				  "FILE.pb.gz");
 	return 0;
+}
+
+static int check(struct parsing *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+	bool dump = o->action != WP_ACTION_RECORD;
+	int rc;
+
+	if (o->action == WP_ACTION_HELP || o->action == WP_ACTION_VERSION)
+		return 0;
+	rc = check_target(o, err);
+	if (rc)
+		return rc;
+	if (dump && p->of_recording)
+		return wp_err_set(err, -EINVAL, "%s is for recordings",
+				  p->of_recording);
+	if (!dump && p->of_dump)
+		return wp_err_set(err, -EINVAL, "%s goes with --threads, "
+				  "--check or --timeout", p->of_dump);
+	/* Part of the threads is no ground for a verdict. */
+	if (o->sampler.thread_glob && dump && o->action != WP_ACTION_THREADS)
+		return wp_err_set(err, -EINVAL, "-t is for recordings and "
+				  "--threads");
+	if (o->report && (!o->output || !strcmp(o->output, "-")))
+		return wp_err_set(err, -EINVAL,
+				  "--report goes beside -o FILE; without -o it "
+				  "is what is printed");
+	if (dump && !p->stop_given)
+		o->sampler.stop = WP_STOP_ALL;
+	if (p->interval && o->action == WP_ACTION_CHECK)
+		rc = parse_look_interval(&o->look_interval_ns, p->interval,
+					 err);
+	else if (p->interval && dump)
+		rc = wp_err_set(err, -EINVAL, "-i is for recordings and "
+				"--check");
+	else if (p->interval)
+		rc = parse_interval(&o->sampler.interval_ns, p->interval, err);
+	return rc ? rc : check_format(p, err);
 }
 
 /* What getopt found wrong at argv[at], in words. */
@@ -385,40 +571,54 @@ static int bad_option(char **argv, int at, int c, struct wp_err *err)
 	return wp_err_set(err, -EINVAL, "no option %s", word);
 }
 
+static int parse_all(struct parsing *p, int argc, char **argv,
+		     struct wp_err *err)
+{
+	opterr = 0;
+	for (;;) {
+		int at = optind, rc;
+		/* '+': the command's own options are not ours. */
+		int c = getopt_long(argc, argv, "+:p:d:o:r:i:f:t:kqvh",
+				    long_options, NULL);
+
+		if (c == -1)
+			return 0;
+		if (c == ':' || c == '?')
+			return bad_option(argv, at, c, err);
+		rc = parse_option(p, c, optarg, err);
+		if (rc)
+			return rc;
+		/* "--threads dump" reads as well as --threads. */
+		if (c == OPT_THREADS && !optarg && optind < argc &&
+		    !strcmp(argv[optind], "dump"))
+			optind++;
+	}
+}
+
 int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err)
 {
-	struct wp_options o = {
-		.sampler = { .interval_ns = 10 * WP_NS_PER_MS,
-			     .max_stopped = 0.01, .max_depth = 512 },
+	struct parsing p = {
+		.o = { .sampler = { .interval_ns = 10 * WP_NS_PER_MS,
+				    .max_stopped = 0.01, .max_depth = 512 },
+		       .look_interval_ns = 2 * WP_NS_PER_S,
+		       .kill_after_ns = 5 * WP_NS_PER_S },
+		.format = -1,
 	};
-	int format = -1, c, rc;
+	int rc = parse_all(&p, argc, argv, err);
 
-	opterr = 0;
-	for (;;) {
-		int at = optind;
-
-		/* '+': the command's own options are not ours. */
-		c = getopt_long(argc, argv, "+:p:d:o:r:i:f:t:kqvh",
-				long_options, NULL);
-		if (c == -1)
-			break;
-		if (c == ':' || c == '?')
-			return bad_option(argv, at, c, err);
-		rc = parse_option(&o, c, optarg, &format, err);
-		if (rc)
-			return rc;
-	}
+	if (rc)
+		return rc;
 	if (optind < argc) {
 		if (strcmp(argv[optind - 1], "--"))
 			return wp_err_set(err, -EINVAL,
 					  "\"%s\": a command goes after --, a "
 					  "process after -p", argv[optind]);
-		o.command = argv + optind;
+		p.o.command = argv + optind;
 	}
-	rc = check(&o, format, err);
+	rc = check(&p, err);
 	if (rc)
 		return rc;
-	*ret = o;
+	*ret = p.o;
 	return 0;
 }

@@ -15,6 +15,12 @@
 
 enum wp_action {
 	WP_ACTION_RECORD,
+	/* Dump every thread once. */
+	WP_ACTION_THREADS,
+	/* Two looks: is it hung? */
+	WP_ACTION_CHECK,
+	/* Run a command; dump it when its time is up. */
+	WP_ACTION_TIMEOUT,
 	WP_ACTION_HELP,
 	WP_ACTION_VERSION,
 };
@@ -36,6 +42,17 @@ struct wp_options {
 	bool full;
 	bool quiet;
 	bool verbose;
+	/* Of a dump: identical stacks once; the processes too that waits lead
+	 * to. */
+	bool group;
+	bool follow_processes;
+	/* Between the two looks of a check. */
+	uint64_t look_interval_ns;
+	/* 0: no end; and from SIGTERM to SIGKILL. */
+	uint64_t timeout_ns;
+	uint64_t kill_after_ns;
+	/* A deadlock ends the command before its time. */
+	bool exit_on_deadlock;
 	struct wp_sampler_options sampler;
 };
 

@@ -2,6 +2,7 @@
 #include "outfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,8 @@ static int open_temporary(struct wp_outfile *out, struct wp_err *err)
 				  "cannot write %s: it is a directory",
 				  out->path);
 	}
-	/* mkstemp makes it 0600: a profile holds command lines and paths. */
-	fd = mkstemp(out->temporary);
+	/* mkostemp makes it 0600: a profile holds command lines and paths. */
+	fd = mkostemp(out->temporary, O_CLOEXEC);
 	if (fd < 0) {
 		rc = -errno;
 		out->temporary[0] = '\0';

@@ -2,46 +2,19 @@
 #include "run.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
 #include "outfile.h"
+#include "self.h"
 #include "symbolize.h"
 #include "wallprof/clock.h"
 
 #define PROGRESS_NS (250 * WP_NS_PER_MS)
-
-/* How many signals have asked for the end. */
-static volatile sig_atomic_t interrupts;
-
-static void on_signal(int sig)
-{
-	(void)sig;
-	interrupts++;
-}
-
-static void catch_signals(void)
-{
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction act = { .sa_handler = on_signal };
-	struct sigaction old;
-
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		/* nohup(1) wants to be heeded. */
-		if (!sigaction(wanted[i], NULL, &old) &&
-		    old.sa_handler != SIG_IGN)
-			sigaction(wanted[i], &act, NULL);
-	/* A reader that goes away is a failed write, to be told as one. */
-	act.sa_handler = SIG_IGN;
-	sigaction(SIGPIPE, &act, NULL);
-}
 
 struct recording {
 	const struct wp_options *options;
@@ -58,41 +31,6 @@ struct recording {
 	/* Child of ours, 0 if none or reaped. */
 	pid_t child;
 };
-
-/* One write a line, so that lines of several programs do not mix. */
-WP_PRINTF(1, 2)
-static void say(const char *fmt, ...)
-{
-	char line[1024];
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return;
-	if ((size_t)n > sizeof(line) - 2)
-		n = sizeof(line) - 2;
-	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return;
-}
-
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
-	    limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	/* A sampler that loses its CPU in a stop window holds the target up:
-	 * where it may, it goes before others.  Denied is no matter. */
-	if (setpriority(PRIO_PROCESS, 0, -10))
-		errno = 0;
-}
 
 static uint64_t samples_of(const struct wp_counters *c)
 {
@@ -134,7 +72,7 @@ static void clear_progress(struct recording *r)
 
 static bool is_over(const struct recording *r, uint64_t now)
 {
-	return interrupts || now >= r->end_ns || r->tracer.child_ended;
+	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
 }
 
 /* Ticks until the time is over, the target ends, or a signal comes. */
@@ -163,7 +101,7 @@ static void warn_of_tracer(const struct recording *r)
 	pid_t tracer = wp_diagnose_tracer(r->process.pid);
 
 	if (tracer && !r->options->quiet)
-		say("wallprof: process %d is traced by process %d (a debugger "
+		wp_say("wallprof: process %d is traced by process %d (a debugger "
 		    "or strace): threads that run cannot be stopped and will "
 		    "have no stack; end that first", r->process.pid, tracer);
 }
@@ -184,8 +122,8 @@ static int start(struct recording *r, struct wp_err *err)
 	}
 	if (rc)
 		return rc;
-	catch_signals();
-	raise_limits();
+	wp_catch_signals();
+	wp_raise_limits();
 	wp_tracer_init(&r->tracer);
 	r->tracer.child = r->child;
 	rc = wp_process_open(&r->process, pid, err);
@@ -256,7 +194,7 @@ static int write_profile(struct recording *r)
 static void print_counter(void *ctx, const char *line)
 {
 	(void)ctx;
-	say("  %s", line);
+	wp_say("  %s", line);
 }
 
 static void summarize(const struct recording *r)
@@ -267,9 +205,9 @@ static void summarize(const struct recording *r)
 	if (r->options->quiet)
 		return;
 	if (end[0])
-		say("wallprof: process %d %s", p->meta.pid, end);
+		wp_say("wallprof: process %d %s", p->meta.pid, end);
 	if (r->options->output) {
-		say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
+		wp_say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
 		    "(asked for %.1f) in %s",
 		    (unsigned long long)samples_of(&p->counters), p->nthreads,
 		    (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
@@ -309,7 +247,7 @@ static int finish(struct recording *r, struct wp_err *err)
 				  r->process.pid, r->options->sampler.
 				  thread_glob ? ", or no thread's name matches "
 				  "-t" : "");
-	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &interrupts);
+	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &wp_interrupts);
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));
@@ -331,10 +269,10 @@ static void wait_for_child(struct recording *r)
 
 	if (!r->child)
 		return;
-	if (!r->options->quiet && !interrupts)
-		say("wallprof: the command (pid %d) goes on; waiting for it to "
+	if (!r->options->quiet && !wp_interrupts)
+		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
 		    "end", r->child);
-	while (!interrupts && waitpid(r->child, &status, 0) < 0 &&
+	while (!wp_interrupts && waitpid(r->child, &status, 0) < 0 &&
 	       errno == EINTR)
 		;
 }
@@ -365,7 +303,7 @@ int wp_run_record(const struct wp_options *options)
 	if (!rc)
 		rc = finish(&r, &err);
 	if (rc) {
-		say("wallprof: %s", err.msg);
+		wp_say("wallprof: %s", err.msg);
 	} else {
 		status = has_losses(&r) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 		summarize(&r);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 #include "wallprof/symbols.h"
 
@@ -21,27 +22,16 @@ struct job {
 	const volatile sig_atomic_t *hurry;
 };
 
-/* The target's own number for itself, the innermost of NSpid. */
+/* The target's own number for itself. */
 static int own_pid(const struct wp_process *process)
 {
+	int32_t pids[WP_PID_LEVELS];
 	char text[8192];
-	ssize_t n = wp_io_read_at(process->proc_fd, "status", text,
-				  sizeof(text));
-	const char *line = n > 0 ? strstr(text, "\nNSpid:") : NULL;
-	int pid = process->pid;
+	ssize_t len = wp_io_read_at(process->proc_fd, "status", text,
+				    sizeof(text));
+	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
 
-	if (!line)
-		return pid;
-	for (const char *p = line + strlen("\nNSpid:"); *p && *p != '\n';) {
-		char *end;
-		long val = strtol(p, &end, 10);
-
-		if (end == p)
-			break;
-		pid = (int)val;
-		p = end;
-	}
-	return pid;
+	return n > 0 ? pids[n - 1] : process->pid;
 }
 
 /* /tmp is everybody's: a map counts only if the target's owner or root wrote

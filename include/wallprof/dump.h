@@ -103,9 +103,12 @@ struct wp_dump_thread {
 	int32_t cpu;
 	/* How long it has been in this wait; UINT64_MAX: not known. */
 	uint64_t waited_ns;
-	/* Run time and times put on a CPU, to compare two looks. */
+	/* Run time and times put on a CPU just before the look, to compare two
+	 * looks; SLICES is UINT64_MAX when it ran meanwhile. */
 	uint64_t run_ns;
 	uint64_t slices;
+	/* Times put on a CPU after the look, which may have stopped it. */
+	uint64_t slices_after;
 	/* Of the dump's frames[], innermost first. */
 	uint32_t first_frame;
 	uint32_t nframes;

@@ -15,7 +15,9 @@
 #define WP_FORMATS(X)                                                          \
 	X(PPROF, "pprof")                                                      \
 	X(FOLDED, "folded")                                                    \
-	X(TEXT, "text")
+	X(TEXT, "text")                                                        \
+	/* Of a dump only. */                                                  \
+	X(JSON, "json")
 
 enum wp_format {
 #define X(name, text) WP_FORMAT_##name,
@@ -35,7 +37,8 @@ struct wp_text_options {
  * that failed.  OUT is flushed, not closed.
  *
  * pprof: gzip-compressed profile.proto (github.com/google/pprof,
- * proto/profile.proto).  folded: "thread;root;...;leaf MICROSECONDS" lines.
+ * proto/profile.proto).  folded: "thread;root;...;leaf MICROSECONDS" lines,
+ * or the number of threads for a threads profile.
  * text: the report for a terminal; control characters in names are escaped.
  */
 WP_MUST_CHECK

@@ -63,4 +63,14 @@ WP_MUST_CHECK
 int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 			 const char *name, int base);
 
+enum { WP_PID_LEVELS = 32 };
+
+/* The numbers behind "NSpid:" of /proc/PID/status: what the process is called
+ * in the PID namespace of the reader's /proc and in each one inside it, down to
+ * its own, which comes last (pid_namespaces(7); at most 32 deep).  Returns how
+ * many, at least 1, in ret[0..); -EBADMSG, with nothing touched. */
+WP_MUST_CHECK
+int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
+			size_t len);
+
 #endif

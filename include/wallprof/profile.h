@@ -140,8 +140,22 @@ struct wp_counters {
 	uint64_t pause_total_ns;
 };
 
+/* What the samples of a profile are: name. */
+#define WP_PROFILE_KINDS(X)                                                    \
+	X(WALL, "wall")                                                        \
+	/* Each thread once. */                                                \
+	X(THREADS, "threads")
+
+enum wp_profile_kind {
+#define X(name, text) WP_PROFILE_##name,
+	WP_PROFILE_KINDS(X)
+#undef X
+	WP_NPROFILE_KINDS
+};
+
 /* About the whole recording; strings owned by the profile's intern table. */
 struct wp_profile_meta {
+	enum wp_profile_kind kind;
 	int32_t pid;
 	uint32_t command_line;
 	uint32_t exe;

@@ -83,8 +83,7 @@ struct wp_thread_view {
 	/* The call it is in and its arguments; -1: none. */
 	long syscall_nr;
 	uint64_t args[6];
-	/* Of its schedstat. */
-	uint64_t run_ns;
+	/* Times it had been put on a CPU, before any stop of ours. */
 	uint64_t slices;
 };
 

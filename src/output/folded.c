@@ -1,6 +1,7 @@
-/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, as flamegraph.pl and
- * speedscope read them.  Its conventions: _[k] ends a kernel function's name,
- * _[i] an inlined one's; the count stands after the last space.
+/* folded.c - "thread;root;...;leaf MICROSECONDS" lines (of a threads profile:
+ * how many), as flamegraph.pl and speedscope read them.  Its conventions: _[k]
+ * ends a kernel function's name, _[i] an inlined one's; the count stands after
+ * the last space.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +17,9 @@ struct folder {
 	const struct wp_profile *profile;
 	/* One line at a time. */
 	struct wp_buf line;
-	/* The lines without their counts, and ns[id] of each. */
+	/* The lines without their weights, and weight[id] of each. */
 	struct wp_intern stacks;
-	uint64_t *ns;
+	uint64_t *weight;
 	uint32_t cap;
 };
 
@@ -48,11 +49,12 @@ static int fold(struct folder *f, const struct wp_profile_sample *sample)
 	if (f->line.rc)
 		return f->line.rc;
 	id = wp_intern_add(&f->stacks, f->line.data, f->line.len);
-	if (id == UINT32_MAX || WP_VEC_ROOM(f->ns, id, f->cap, 1))
+	if (id == UINT32_MAX || WP_VEC_ROOM(f->weight, id, f->cap, 1))
 		return -ENOMEM;
 	if (f->stacks.len != before)
-		f->ns[id] = 0;
-	f->ns[id] += sample->wall_ns;
+		f->weight[id] = 0;
+	f->weight[id] += profile->meta.kind == WP_PROFILE_THREADS ?
+				 sample->count : sample->wall_ns;
 	return 0;
 }
 
@@ -77,12 +79,14 @@ static int write_sorted(struct folder *f, FILE *out)
 	qsort_r(order, n, sizeof(*order), by_text, &f->stacks);
 	/* String 0 is the empty one that every table begins with. */
 	for (uint32_t i = 1; i < n; i++) {
-		uint64_t us = (f->ns[order[i]] + 500) / 1000;
+		uint64_t weight = f->weight[order[i]];
 
-		if (!us)
+		if (f->profile->meta.kind != WP_PROFILE_THREADS)
+			weight = (weight + 500) / 1000;
+		if (!weight)
 			continue;
 		wp_buf_str(&f->line, wp_intern_str(&f->stacks, order[i]));
-		wp_buf_printf(&f->line, " %" PRIu64 "\n", us);
+		wp_buf_printf(&f->line, " %" PRIu64 "\n", weight);
 		if (f->line.len > 1 << 16)
 			wp_buf_write(&f->line, out);
 	}
@@ -103,7 +107,7 @@ int wp_write_folded(const struct wp_profile *profile, FILE *out)
 		rc = write_sorted(&f, out);
 	else
 		wp_buf_clear(&f.line);
-	free(f.ns);
+	free(f.weight);
 	wp_intern_clear(&f.stacks);
 	return rc;
 }

@@ -161,6 +161,37 @@ static void put_value_type(struct writer *w, unsigned int field,
 	wp_proto_end(&w->buf, begin);
 }
 
+/* A profile's sample types in the order of its values, and its period type;
+ * the last is the one to be shown unless asked. */
+struct kind {
+	struct {
+		const char *type;
+		const char *unit;
+	} values[2], period;
+	unsigned int nvalues;
+};
+
+static const struct kind kinds[WP_NPROFILE_KINDS] = {
+	[WP_PROFILE_WALL] = { { { "samples", "count" },
+				{ "wall", "nanoseconds" } },
+			      { "wall", "nanoseconds" }, 2 },
+	[WP_PROFILE_THREADS] = { { { "thread", "count" } },
+				 { "thread", "count" }, 1 },
+};
+
+static void put_types(struct writer *w)
+{
+	const struct kind *kind = &kinds[w->profile->meta.kind];
+
+	for (unsigned int i = 0; i < kind->nvalues; i++)
+		put_value_type(w, PROFILE_SAMPLE_TYPE, kind->values[i].type,
+			       kind->values[i].unit);
+	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE,
+		      text_id(w, kind->values[kind->nvalues - 1].type));
+	put_value_type(w, PROFILE_PERIOD_TYPE, kind->period.type,
+		       kind->period.unit);
+}
+
 static void put_label(struct writer *w, const char *key, uint32_t str)
 {
 	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
@@ -226,7 +257,8 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	wp_proto_end(&w->buf, packed);
 	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
 	wp_proto_varint(&w->buf, s->count);
-	wp_proto_varint(&w->buf, s->wall_ns);
+	if (kinds[w->profile->meta.kind].nvalues > 1)
+		wp_proto_varint(&w->buf, s->wall_ns);
 	wp_proto_end(&w->buf, packed);
 	put_labels(w, &s->key);
 	wp_proto_end(&w->buf, begin);
@@ -396,10 +428,7 @@ static void put_profile(struct writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
 
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
-	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE, text_id(w, "wall"));
-	put_value_type(w, PROFILE_PERIOD_TYPE, "wall", "nanoseconds");
+	put_types(w);
 	wp_proto_int(&w->buf, PROFILE_PERIOD, meta->period_ns);
 	wp_proto_int(&w->buf, PROFILE_TIME_NANOS, meta->time_ns);
 	wp_proto_int(&w->buf, PROFILE_DURATION_NANOS, meta->duration_ns);

@@ -117,27 +117,53 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 	return 0;
 }
 
-int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
-			 const char *name, int base)
+/* What stands behind "NAME:" at the start of a line; BAD when it is not there
+ * or its line is cut. */
+static struct wp_scan find_line(const char *text, size_t len, const char *name)
 {
 	const char *p = text, *end = text + len;
 	size_t n = strlen(name);
 
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		const char *eol = nl ? nl : end;
 
-		if ((size_t)(eol - p) > n && !memcmp(p, name, n) &&
-		    p[n] == ':') {
-			struct wp_scan c = { p + n + 1, eol, false };
-			uint64_t val = read_number(&c, (unsigned int)base);
-
-			if (c.bad)
-				return -EBADMSG;
-			*ret = val;
-			return 0;
-		}
-		p = nl ? nl + 1 : end;
+		if (!nl)
+			break;
+		if ((size_t)(nl - p) > n && !memcmp(p, name, n) && p[n] == ':')
+			return (struct wp_scan){ p + n + 1, nl, false };
+		p = nl + 1;
 	}
-	return -EBADMSG;
+	return (struct wp_scan){ end, end, true };
+}
+
+int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
+			 const char *name, int base)
+{
+	struct wp_scan c = find_line(text, len, name);
+	uint64_t val = read_number(&c, (unsigned int)base);
+
+	if (c.bad)
+		return -EBADMSG;
+	*ret = val;
+	return 0;
+}
+
+int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
+			size_t len)
+{
+	struct wp_scan c = find_line(text, len, "NSpid");
+	int32_t pids[WP_PID_LEVELS];
+	int n = 0;
+
+	while (!c.bad && c.p < c.end && n < WP_PID_LEVELS) {
+		uint64_t val = read_number(&c, 10);
+
+		if (val > INT32_MAX)
+			c.bad = true;
+		pids[n++] = (int32_t)val;
+	}
+	if (c.bad || c.p != c.end || !n)
+		return -EBADMSG;
+	memcpy(ret, pids, (size_t)n * sizeof(*pids));
+	return n;
 }

@@ -177,7 +177,8 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	running_ns = (uint64_t)((double)ns * divide(t, now));
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns,
 				  .running_ns = running_ns,
-				  .runnable_ns = ns - running_ns };
+				  .runnable_ns = ns - running_ns,
+				  .slices = now->slices };
 	s->askers[s->naskers++] = t;
 	return 0;
 }
@@ -282,6 +283,7 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 	t->asleep = false;
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns, .waiting = true,
 				  .running_ns = take_time(s, t),
+				  .slices = after.slices,
 				  .pc_avma = call->pc_avma,
 				  .sp_avma = call->sp_avma,
 				  .partial_stack = stack, .facts = facts };

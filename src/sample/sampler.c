@@ -273,9 +273,10 @@ void wp_sampler_each_thread(const struct wp_sampler *s,
 {
 	for (size_t i = 0; i < s->nthreads; i++) {
 		const struct wp_thread *t = s->threads[i];
+		bool asked = t->ask.tick_ns == s->tick_ns;
 		struct wp_thread_view view = {
 			t->tid, t->index, t->facts.syscall_nr, { 0 },
-			t->base.run_ns, t->base.slices };
+			asked ? t->ask.slices : t->base.slices };
 
 		memcpy(view.args, t->facts.args, sizeof(view.args));
 		if (t->watched)

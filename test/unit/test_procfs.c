@@ -19,7 +19,7 @@ static const char call_line[] =
 static const char sched_line[] = "123456789 98765 42\n";
 static const char status_text[] =
 	"Name:\tTracerPid:\t7\nUmask:\t0022\nTgid:\t99\nTracerPid:\t5\n"
-	"CapEff:\t000001ffffffffff\nSeccomp:\t2\n";
+	"NSpid:\t4242\t17\t1\nCapEff:\t000001ffffffffff\nSeccomp:\t2\n";
 
 static void a_name_with_parens_does_not_fool_stat(void **state)
 {
@@ -113,10 +113,45 @@ static void status_lines_are_found_at_line_starts_only(void **state)
 	assert_int_equal(val, 77);
 }
 
+static void a_process_has_a_number_in_each_namespace(void **state)
+{
+	static const char *const bad[] = { "NSpid:\n", "NSpid:\t4294967296\n",
+					   "NSpid:\t1 x\n", "NSpid:\t12" };
+	int32_t pids[WP_PID_LEVELS] = { 0 };
+
+	(void)state;
+	assert_int_equal(wp_proc_nspid_parse(pids, status_text,
+					     strlen(status_text)), 3);
+	assert_int_equal(pids[0], 4242);
+	assert_int_equal(pids[1], 17);
+	assert_int_equal(pids[2], 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(wp_proc_nspid_parse(pids, bad[i],
+						     strlen(bad[i])), -EBADMSG);
+	assert_int_equal(pids[0], 4242);
+}
+
+static void too_many_namespaces_are_refused(void **state)
+{
+	char text[512] = "NSpid:";
+	int32_t pids[WP_PID_LEVELS];
+
+	(void)state;
+	for (int i = 0; i < WP_PID_LEVELS; i++)
+		strcat(text, "\t7");
+	strcat(text, "\n");
+	assert_int_equal(wp_proc_nspid_parse(pids, text, strlen(text)),
+			 WP_PID_LEVELS);
+	strcpy(text + strlen(text) - 1, "\t7\n");
+	assert_int_equal(wp_proc_nspid_parse(pids, text, strlen(text)),
+			 -EBADMSG);
+}
+
 /* A number that a short read cut must not pass for a smaller one. */
 static void every_prefix_is_safe_and_refused(void **state)
 {
-	static const char *const texts[] = { stat_line, call_line, sched_line };
+	static const char *const texts[] = { stat_line, call_line, sched_line,
+					     status_text };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -126,6 +161,7 @@ static void every_prefix_is_safe_and_refused(void **state)
 			struct wp_schedstat s;
 			struct wp_proc_stat st;
 			uint64_t val;
+			int32_t pids[WP_PID_LEVELS];
 
 			memcpy(exact, texts[i], n);
 			if (texts[i] == call_line)
@@ -137,6 +173,7 @@ static void every_prefix_is_safe_and_refused(void **state)
 			(void)!wp_proc_stat_parse(&st, exact, n);
 			(void)!wp_proc_status_parse(&val, exact, n, "Tgid",
 						    10);
+			(void)!wp_proc_nspid_parse(pids, exact, n);
 			test_free(exact);
 		}
 	}
@@ -161,6 +198,8 @@ int main(void)
 		cmocka_unit_test(running_is_one_word),
 		cmocka_unit_test(schedstat_has_three_numbers),
 		cmocka_unit_test(status_lines_are_found_at_line_starts_only),
+		cmocka_unit_test(a_process_has_a_number_in_each_namespace),
+		cmocka_unit_test(too_many_namespaces_are_refused),
 		cmocka_unit_test(every_prefix_is_safe_and_refused),
 		cmocka_unit_test(overlong_numbers_are_refused),
 	};

@@ -1,0 +1,390 @@
+/* links.c - see look.h: waits that lead out of a process, and what is there.
+ *
+ * Goes in rounds: the processes that one round finds are looked at, and the
+ * next asks what those wait for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "look.h"
+#include "wallprof/clock.h"
+#include "wallprof/peers.h"
+#include "wallprof/state.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* Processes looked at because waits led there. */
+	PEERS_MAX = 32,
+	/* Distinct pipes and sockets asked for in a round, and descriptors of
+	 * them that are counted. */
+	OBJECTS_MAX = 256,
+	HOLDERS_MAX = 4096,
+	LOCKS_FILE_MAX = 16 << 20,
+};
+/* For all rounds together. */
+#define FOLLOW_NS (2 * WP_NS_PER_S)
+
+/* A thread that waits on one end of a pipe or socket. */
+struct ask {
+	uint32_t thread;
+	/* Index of objects[]. */
+	uint32_t object;
+	enum wp_edge_kind kind;
+	/* The end that can end the wait. */
+	bool wants_writer;
+};
+
+struct job {
+	struct wp_looks *looks;
+	uint64_t deadline_ns;
+	uint32_t npeers;
+	/* Of this round; links owned. */
+	struct wp_peer_object objects[OBJECTS_MAX];
+	uint32_t nobjects;
+	struct ask *asks;
+	uint32_t nasks, cap_asks;
+	/* /proc/locks, once a round; LEN 0: not read. */
+	struct wp_text locks;
+};
+
+static struct wp_dump *dump_of(const struct job *job)
+{
+	return &job->looks->dump;
+}
+
+static const struct wp_look *look_of(const struct job *job, uint32_t thread)
+{
+	return job->looks->v[dump_of(job)->threads[thread].process];
+}
+
+static bool has_edge(const struct wp_dump *dump, uint32_t from, pid_t pid)
+{
+	for (uint32_t i = dump->nedges; i-- > 0 &&
+	     dump->edges[i].from == from;)
+		if (dump->edges[i].to_pid == pid)
+			return true;
+	return false;
+}
+
+/* FROM waits for any thread of process PID.  0 or -ENOMEM. */
+static int add_edge(struct job *job, enum wp_edge_kind kind, uint32_t from,
+		    pid_t pid, const char *what)
+{
+	struct wp_dump *dump = dump_of(job);
+	uint32_t id = wp_intern_add_str(&dump->strings, what);
+	struct wp_edge *edge;
+
+	if (id == UINT32_MAX)
+		return -ENOMEM;
+	if (has_edge(dump, from, pid))
+		return 0;
+	edge = wp_dump_add_edge(dump);
+	if (!edge)
+		return -ENOMEM;
+	*edge = (struct wp_edge){ .kind = kind, .from = from, .to = UINT32_MAX,
+				  .to_process = UINT32_MAX, .to_pid = pid,
+				  .what = id };
+	return 0;
+}
+
+/* An object's index, made if new; UINT32_MAX when there are too many. */
+static uint32_t add_object(struct job *job, const char *link,
+			   const struct stat *st)
+{
+	struct wp_peer_object *o;
+
+	for (uint32_t i = 0; i < job->nobjects; i++)
+		if (!strcmp(job->objects[i].link, link) &&
+		    job->objects[i].ino == st->st_ino &&
+		    job->objects[i].dev == st->st_dev)
+			return i;
+	if (job->nobjects == OBJECTS_MAX)
+		return UINT32_MAX;
+	o = &job->objects[job->nobjects];
+	o->link = strdup(link);
+	if (!o->link)
+		return UINT32_MAX;
+	o->dev = st->st_dev;
+	o->ino = st->st_ino;
+	return job->nobjects++;
+}
+
+static bool writes(const char *call)
+{
+	return !strncmp(call, "write", 5) || !strncmp(call, "pwrite", 6) ||
+	       !strncmp(call, "send", 4);
+}
+
+/* The link that the other end of THREAD's descriptor FD reads as in
+ * /proc/PID/fd, into LINK.  False when there is none to be found. */
+static bool find_end(const struct wp_look *look, int fd, char *link,
+		     size_t size, struct stat *st, bool *is_socket)
+{
+	char name[32];
+	uint64_t peer;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	n = readlinkat(look->process.proc_fd, name, link, size - 1);
+	if (n <= 0 || fstatat(look->process.proc_fd, name, st, 0))
+		return false;
+	link[n] = '\0';
+	*is_socket = S_ISSOCK(st->st_mode);
+	if (!*is_socket)
+		return S_ISFIFO(st->st_mode);
+	if (wp_peers_read_unix(&peer, look->process.proc_fd, st->st_ino))
+		return false;
+	snprintf(link, size, "socket:[%llu]", (unsigned long long)peer);
+	st->st_dev = 0;
+	st->st_ino = 0;
+	return true;
+}
+
+static int ask_end(struct job *job, uint32_t thread, int fd)
+{
+	struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	char link[PATH_MAX];
+	bool is_socket;
+	struct stat st;
+	uint32_t object;
+
+	if (!find_end(look_of(job, thread), fd, link, sizeof(link), &st,
+		      &is_socket))
+		return 0;
+	object = add_object(job, link, &st);
+	if (object == UINT32_MAX) {
+		t->open_ended = true;
+		return 0;
+	}
+	if (WP_VEC_ROOM(job->asks, job->nasks, job->cap_asks, 1))
+		return -ENOMEM;
+	job->asks[job->nasks++] = (struct ask){
+		thread, object, is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE,
+		is_socket || !writes(wp_dump_str(dump_of(job), t->syscall)) };
+	return 0;
+}
+
+/* The child that a vfork waits for is the last one of its thread. */
+static pid_t vfork_child(const struct wp_look *look, pid_t tid)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	char path[64], text[4096];
+	ssize_t n;
+	pid_t pid = 0;
+
+	snprintf(path, sizeof(path), "%d/children", tid);
+	n = wp_io_read_at(look->process.task_fd, path, text, sizeof(text));
+	if (n > 0 && !wp_children_parse(&pids, text, (size_t)n) && pids.len)
+		pid = pids.v[pids.len - 1];
+	wp_tids_clear(&pids);
+	return pid;
+}
+
+static int ask_vfork(struct job *job, uint32_t thread)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const char *call = wp_dump_str(dump_of(job), t->syscall);
+	const struct wp_look *look = look_of(job, thread);
+	uint64_t flags = t->args[0];
+	pid_t pid;
+
+	if (!strcmp(call, "clone3") &&
+	    wp_process_read(&look->process, t->args[0], &flags,
+			    sizeof(flags)) != sizeof(flags))
+		return 0;
+	if (strcmp(call, "vfork") && !(flags & CLONE_VFORK))
+		return 0;
+	pid = vfork_child(look, t->tid);
+	return pid ? add_edge(job, WP_EDGE_CHILD, thread, pid, "vfork child") :
+		     0;
+}
+
+static int ask_any_child(struct job *job, uint32_t thread)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc = wp_children_list(&pids, look_of(job, thread)->process.pid);
+
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		rc = add_edge(job, WP_EDGE_CHILD, thread, pids.v[i], "child");
+	wp_tids_clear(&pids);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+static int ask_child(struct job *job, uint32_t thread)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const char *call = wp_dump_str(dump_of(job), t->syscall);
+	int64_t want = 0;
+	pid_t pid;
+
+	if (!strcmp(call, "wait4"))
+		want = (int)t->args[0];
+	else if (strcmp(call, "waitid"))
+		return ask_vfork(job, thread);
+	else if (t->args[0] == P_PID)
+		want = (int)t->args[1];
+	if (want <= 0)
+		return ask_any_child(job, thread);
+	pid = wp_look_child(look_of(job, thread), (pid_t)want);
+	return pid ? add_edge(job, WP_EDGE_CHILD, thread, pid, "child") : 0;
+}
+
+static int ask_file_lock(struct job *job, uint32_t thread)
+{
+	struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const struct wp_look *look = look_of(job, thread);
+	int fd = (int)t->args[0];
+	struct wp_file_lock lock;
+	struct wp_fd_desc desc;
+	char name[32], what[WP_FD_TEXT_MAX + 32];
+	struct stat st;
+
+	if (!job->locks.len && wp_text_read(&job->locks, AT_FDCWD,
+					    "/proc/locks", LOCKS_FILE_MAX))
+		return 0;
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	if (fstatat(look->process.proc_fd, name, &st, 0) ||
+	    wp_file_lock_find(&lock, job->locks.data, job->locks.len,
+			      look->process.pid, st.st_dev, st.st_ino))
+		return 0;
+	/* Who has the description open may unlock it, whoever locked it. */
+	if (lock.holder <= 0 || kill(lock.holder, 0)) {
+		t->open_ended = true;
+		return 0;
+	}
+	if (wp_fdinfo_describe((struct wp_fdinfo *)&look->fdinfo, fd,
+			       wp_clock_ns(), &desc))
+		desc.text[0] = '\0';
+	snprintf(what, sizeof(what), "%s lock on %s", lock.type, desc.text);
+	return add_edge(job, WP_EDGE_FILE_LOCK, thread, lock.holder, what);
+}
+
+static int ask(struct job *job, uint32_t thread)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const char *call = wp_dump_str(dump_of(job), t->syscall);
+	const struct wp_syscall_info *info = wp_syscall_find(t->syscall_nr);
+
+	if (t->state != WP_STATE_WAITING && t->state != WP_STATE_STOPPED)
+		return 0;
+	if (!strcmp(call, "flock") || !strcmp(call, "fcntl"))
+		return ask_file_lock(job, thread);
+	if (t->wait == WP_WAIT_CHILD || !strcmp(call, "vfork") ||
+	    !strncmp(call, "clone", 5))
+		return ask_child(job, thread);
+	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&
+	    info->fd_arg >= 0)
+		return ask_end(job, thread, (int)t->args[info->fd_arg]);
+	return 0;
+}
+
+static int add_holders(struct job *job, const struct wp_peers *peers)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < job->nasks && !rc; i++) {
+		const struct ask *a = &job->asks[i];
+		const char *what = job->objects[a->object].link;
+
+		if (peers->cut)
+			dump_of(job)->threads[a->thread].open_ended = true;
+		for (size_t k = 0; k < peers->len && !rc; k++) {
+			const struct wp_peer *p = &peers->v[k];
+
+			if (p->object == a->object &&
+			    (a->wants_writer ? p->writes : p->reads))
+				rc = add_edge(job, a->kind, a->thread, p->pid,
+					      what);
+		}
+	}
+	return rc;
+}
+
+static int find_holders(struct job *job)
+{
+	struct wp_peers peers = WP_PEERS_INIT;
+	int rc;
+
+	if (!job->nobjects)
+		return 0;
+	rc = wp_peers_scan(&peers, job->objects, job->nobjects, HOLDERS_MAX,
+			   job->deadline_ns);
+	if (!rc)
+		rc = add_holders(job, &peers);
+	wp_peers_clear(&peers);
+	for (uint32_t i = 0; i < job->nobjects; i++)
+		free((char *)job->objects[i].link);
+	job->nobjects = 0;
+	job->nasks = 0;
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
+/* Where edges from FIRST on lead, looked at if that was not done yet. */
+static int look_at_peers(struct job *job, uint32_t first)
+{
+	struct wp_dump *dump = dump_of(job);
+
+	for (uint32_t i = first; i < dump->nedges; i++) {
+		pid_t pid = dump->edges[i].to_pid;
+		uint32_t at = wp_dump_find_process(dump, pid);
+		struct wp_err err = WP_ERR_INIT;
+
+		if (at == UINT32_MAX && job->npeers < PEERS_MAX &&
+		    wp_clock_ns() < job->deadline_ns) {
+			job->npeers++;
+			at = dump->nprocesses;
+			if (wp_looks_add(job->looks, pid, true, NULL, &err) ==
+			    -ENOMEM)
+				return -ENOMEM;
+		}
+		dump->edges[i].to_process = at;
+	}
+	return 0;
+}
+
+static int follow(struct job *job)
+{
+	struct wp_dump *dump = dump_of(job);
+	uint32_t thread = 0;
+	int rc = 0;
+
+	while (!rc && thread < dump->nthreads) {
+		uint32_t first = dump->nedges;
+
+		for (; thread < dump->nthreads && !rc; thread++)
+			rc = ask(job, thread);
+		if (!rc)
+			rc = find_holders(job);
+		if (!rc)
+			rc = look_at_peers(job, first);
+		wp_text_clear(&job->locks);
+	}
+	return rc;
+}
+
+int wp_looks_follow(struct wp_looks *looks)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	int rc;
+
+	if (!job)
+		return -ENOMEM;
+	job->looks = looks;
+	job->deadline_ns = wp_clock_ns() + FOLLOW_NS;
+	rc = follow(job);
+	for (uint32_t i = 0; i < job->nobjects; i++)
+		free((char *)job->objects[i].link);
+	free(job->asks);
+	wp_text_clear(&job->locks);
+	free(job);
+	return rc;
+}

@@ -1,0 +1,93 @@
+/* pidns.c - see look.h: numbers as a target in a PID namespace has them. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "look.h"
+#include "wallprof/peers.h"
+#include "wallprof/procfs.h"
+
+/* The number that thread or process PATH of DIRFD has LEVEL namespaces below
+ * ours; 0 when it is not there. */
+static pid_t own_number(int dirfd, const char *path, int level)
+{
+	int32_t pids[WP_PID_LEVELS];
+	char text[8192];
+	ssize_t len = wp_io_read_at(dirfd, path, text, sizeof(text));
+	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+
+	return level < n ? pids[level] : 0;
+}
+
+void wp_look_find_level(struct wp_look *look)
+{
+	int32_t pids[WP_PID_LEVELS];
+	char text[8192];
+	ssize_t len = wp_io_read_at(look->process.proc_fd, "status", text,
+				    sizeof(text));
+	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+
+	look->level = n > 0 ? n - 1 : 0;
+}
+
+static int by_own(const void *a, const void *b)
+{
+	const struct wp_own_tid *x = a, *y = b;
+
+	return (x->own > y->own) - (x->own < y->own);
+}
+
+static void list_own(struct wp_look *look)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+
+	if (wp_process_list_threads(&look->process, &tids) ||
+	    !(look->own_tids = calloc(tids.len + 1, sizeof(*look->own_tids)))) {
+		wp_tids_clear(&tids);
+		return;
+	}
+	for (size_t i = 0; i < tids.len; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%d/status", tids.v[i]);
+		look->own_tids[i] = (struct wp_own_tid){
+			own_number(look->process.task_fd, path, look->level),
+			tids.v[i] };
+	}
+	look->nown_tids = tids.len;
+	qsort(look->own_tids, tids.len, sizeof(*look->own_tids), by_own);
+	wp_tids_clear(&tids);
+}
+
+pid_t wp_look_thread(struct wp_look *look, pid_t own)
+{
+	struct wp_own_tid key = { own, 0 }, *found;
+
+	if (own <= 0)
+		return 0;
+	if (!look->level)
+		return own;
+	if (!look->own_tids)
+		list_own(look);
+	found = look->own_tids ? bsearch(&key, look->own_tids, look->nown_tids,
+					 sizeof(key), by_own) : NULL;
+	return found ? found->tid : 0;
+}
+
+pid_t wp_look_child(const struct wp_look *look, pid_t own)
+{
+	struct wp_tids children = WP_TIDS_INIT;
+	pid_t found = 0;
+
+	if (wp_children_list(&children, look->process.pid))
+		children.len = 0;
+	for (size_t i = 0; i < children.len && !found; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/status", children.v[i]);
+		if (!look->level ? children.v[i] == own :
+				   own_number(-1, path, look->level) == own)
+			found = children.v[i];
+	}
+	wp_tids_clear(&children);
+	return found;
+}

@@ -1,0 +1,39 @@
+/* self.h - what concerns wallprof's own process.
+ *
+ * Layer: main.
+ */
+#ifndef WP_SELF_H
+#define WP_SELF_H
+
+#include <signal.h>
+
+#include "wallprof/err.h"
+
+/* Exit statuses; the first four as eu-stack has them, the last three as
+ * timeout(1). */
+enum {
+	WP_EXIT_WHOLE = 0,
+	WP_EXIT_LOSSES = 1,
+	WP_EXIT_NOTHING = 2,
+	WP_EXIT_DEADLOCK = 3,
+	WP_EXIT_NO_PROGRESS = 4,
+	WP_EXIT_USAGE = 64,
+	WP_EXIT_TIMEOUT = 124,
+	WP_EXIT_CANNOT_RUN = 126,
+	WP_EXIT_NOT_FOUND = 127,
+};
+
+/* How many signals have asked for the end, once they are caught. */
+extern volatile sig_atomic_t wp_interrupts;
+
+/* Catch SIGINT, SIGTERM and SIGHUP, but for those that are ignored already;
+ * ignore SIGPIPE. */
+void wp_catch_signals(void);
+
+/* Allow as many descriptors as may be, and ask for a CPU before others. */
+void wp_raise_limits(void);
+
+/* A line on standard error. */
+void wp_say(const char *fmt, ...) WP_PRINTF(1, 2);
+
+#endif

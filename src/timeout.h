@@ -1,0 +1,13 @@
+/* timeout.h - run a command for so long; say why it hung.
+ *
+ * Layer: main.
+ */
+#ifndef WP_TIMEOUT_H
+#define WP_TIMEOUT_H
+
+#include "options.h"
+
+/* Run the command as OPTIONS say, like timeout(1); returns the exit status. */
+int wp_run_timeout(const struct wp_options *options);
+
+#endif
