@@ -31,7 +31,9 @@ static void put(const char *s, size_t n, void *opaque)
 
 	if (n >= sink->size - sink->len)
 		longjmp(sink->full, 1);
-	memcpy(sink->buf + sink->len, s, n);
+	/* An empty crate name comes as NULL. */
+	if (n)
+		memcpy(sink->buf + sink->len, s, n);
 	sink->len += n;
 	sink->buf[sink->len] = '\0';
 }

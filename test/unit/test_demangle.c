@@ -39,6 +39,8 @@ static void names_are_as_a_person_wrote_them(void **state)
 		  "3fmt17h0123456789abcdefE",
 		  "<std::io::Error as core::fmt::Debug>::fmt" },
 		{ "_RNvCs1234_7mycrate3foo", "mycrate::foo" },
+		/* A crate without a name. */
+		{ "_RNvC03foo", "::foo" },
 		{ "_RNvMNtCs1234_7mycrate3barNtB2_3Baz3foo",
 		  "<mycrate::bar::Baz>::foo" },
 		/* Clones. */
