@@ -218,6 +218,16 @@ static int add_frames(struct job *job, const struct wp_profile_location *loc)
 	return 0;
 }
 
+/* "[truncated: WHY]" gives WHY. */
+static uint32_t carry_reason(struct job *job, uint32_t id)
+{
+	const char *text = wp_profile_str(&job->profile, id);
+	const char *why = strstr(text, ": ");
+	size_t n = why ? strlen(why + 2) : 0;
+
+	return n ? wp_intern_add(&job->looks->dump.strings, why + 2, n - 1) : 0;
+}
+
 static int add_stack(struct job *job, uint32_t thread, uint32_t stack_index)
 {
 	struct wp_dump *dump = &job->looks->dump;
@@ -232,7 +242,7 @@ static int add_stack(struct job *job, uint32_t thread, uint32_t stack_index)
 			&p->locations[p->loc_pool[stack->loc_first + i]];
 
 		if (loc->text)
-			t->truncated = carry(job, loc->text);
+			t->truncated = carry_reason(job, loc->text);
 		else
 			rc = add_frames(job, loc);
 	}

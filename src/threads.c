@@ -106,8 +106,13 @@ static bool has_losses(const struct wp_dump *dump)
 	const struct wp_dump_process *p = &dump->processes[0];
 	uint32_t bad = p->nlost;
 
-	for (uint32_t i = 0; i < p->nthreads; i++)
-		bad += dump->threads[p->first_thread + i].truncated != 0;
+	for (uint32_t i = 0; i < p->nthreads; i++) {
+		const struct wp_dump_thread *t =
+			&dump->threads[p->first_thread + i];
+
+		bad += t->truncated || (!t->nframes &&
+					t->state != WP_STATE_EXITING);
+	}
 	return bad * 10 > p->nthreads + p->nlost;
 }
 
@@ -198,6 +203,16 @@ static int look_first(struct first_look **ret, size_t *ret_n, pid_t pid,
 	return rc;
 }
 
+/* The processes that waits led to were not there at the first look: how long
+ * their threads have waited tells as much. */
+static void mark_still_peers(struct wp_dump *dump)
+{
+	for (uint32_t i = dump->processes[0].nthreads; i < dump->nthreads; i++)
+		dump->threads[i].still =
+			dump->threads[i].waited_ns != UINT64_MAX &&
+			dump->threads[i].waited_ns >= dump->interval_ns;
+}
+
 static void mark_still(struct wp_dump *dump, const struct first_look *v,
 		       size_t n)
 {
@@ -235,8 +250,10 @@ static int look_twice(struct session *s, struct wp_err *err)
 		s->looks.dump.interval_ns = wp_clock_ns() - start_ns;
 		rc = look(s, err);
 	}
-	if (!rc)
+	if (!rc) {
 		mark_still(&s->looks.dump, v, n);
+		mark_still_peers(&s->looks.dump);
+	}
 	free(v);
 	return rc;
 }

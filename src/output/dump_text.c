@@ -94,13 +94,6 @@ void wp_dump_put_frames(struct wp_dump_text *t,
 	}
 	if (thread->nframes && !*truncated)
 		return;
-	/* A profile's own words for it have their brackets. */
-	if (*truncated == '[') {
-		wp_buf_str(&t->buf, "  ");
-		wp_escape_terminal(&t->buf, truncated);
-		wp_buf_char(&t->buf, '\n');
-		return;
-	}
 	wp_buf_printf(&t->buf, "  [%s%s",
 		      thread->nframes ? "truncated" : "no stack",
 		      *truncated ? ": " : "");
