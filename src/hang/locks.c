@@ -87,15 +87,10 @@ static enum wp_lock_frame classify(const char *name)
 	return WP_LOCK_FRAME_OTHER;
 }
 
-/* What a handler interrupted is below it on the stack and does not wait. */
-static bool is_signal_frame(const char *name)
-{
-	return !strcmp(name, "__restore_rt") || !strcmp(name, "__restore") ||
-	       !strcmp(name, "__kernel_rt_sigreturn");
-}
-
-/* The innermost frame that says what is waited for.  It is in the same file as
- * the call: what other files' functions are called proves nothing. */
+/* The innermost frame that says what is waited for, or that it is of no kind
+ * known here: any other name ends the search, be it malloc or the trampoline
+ * of a signal, below which nothing waits.  It is in the same file as the call:
+ * what other files' functions are called proves nothing. */
 static enum wp_lock_frame find_frame(const struct wp_dump *dump,
 				     const struct wp_dump_thread *thread)
 {
@@ -114,7 +109,7 @@ static enum wp_lock_frame find_frame(const struct wp_dump *dump,
 			module = f->module;
 		if (!*name)
 			name = wp_dump_str(dump, f->function);
-		if (f->module != module || is_signal_frame(name))
+		if (f->module != module)
 			break;
 		found = classify(name);
 		if (found)
@@ -176,8 +171,8 @@ static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 	       wp_lock_decode_glibc_mutex(ret, call) ||
 	       wp_lock_decode_glibc_rwlock(ret, call) ||
 	       wp_lock_decode_musl_mutex(ret, call) ||
-	       wp_lock_decode_musl_rwlock(ret, call) ||
-	       decode_pi(ret, call) || decode_join(ret, call);
+	       wp_lock_decode_musl_rwlock(ret, call) || decode_pi(ret, call) ||
+	       decode_join(ret, call);
 }
 
 static bool has_timeout(uint32_t cmd, const uint64_t *args)
@@ -237,7 +232,7 @@ void wp_lock_decode(struct wp_dump *dump, struct wp_dump_thread *thread,
 	if (thread->syscall_nr == SYS_futex) {
 		decode_futex(dump, thread, query);
 	} else if (thread->syscall_nr == FUTEX_WAITV_NR) {
-		/* Words of many locks, and whoever waits so tells none apart. */
+		/* Several words, and no library of ours waits so. */
 		thread->timed = thread->args[3] != 0;
 		set_undecoded(thread);
 	}

@@ -68,7 +68,7 @@ bool wp_lock_read(void *buf, size_t len, const struct wp_lock_call *call,
 /* Read BUF[0..len) at AVMA.  False when it cannot be had, or would wrap. */
 bool wp_lock_read_at(void *buf, size_t len, const struct wp_lock_call *call,
 		     uint64_t avma);
-/* The number in our PID namespace of the live thread TID, 0 if there is none. */
+/* The number in our PID namespace of the live thread TID, 0: there is none. */
 int32_t wp_lock_find_thread(const struct wp_lock_call *call, uint32_t tid);
 
 /* Each: true when CALL's futex lies in an object of that kind, by all of its

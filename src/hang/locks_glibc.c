@@ -19,8 +19,9 @@ enum {
 	PRIO_PROTECT = 64,
 	/* Set for robust mutexes as well. */
 	SHARED = 128,
-	/* And two bits of lock elision. */
-	KINDS = TYPE | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | 256 | 512,
+	/* With lock elision, and without. */
+	ELISION = 256 | 512,
+	KINDS = TYPE | ROBUST | PRIO_INHERIT | PRIO_PROTECT | SHARED | ELISION,
 	/* The lock word under PRIO_PROTECT has the priority above. */
 	BELOW_CEILING = (1 << 19) - 1,
 };
@@ -63,7 +64,9 @@ static bool is_locked(const struct mutex *m)
 /* Is CALL one that waits for a mutex of this kind? */
 static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 {
-	if (m->kind & ~(uint32_t)KINDS || call->is_private == !!(m->kind & SHARED))
+	bool is_shared = m->kind & SHARED;
+
+	if ((m->kind & ~(uint32_t)KINDS) || call->is_private == is_shared)
 		return false;
 	if (m->kind & PRIO_INHERIT)
 		return wp_lock_is_pi(call);

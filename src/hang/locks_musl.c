@@ -36,8 +36,10 @@ enum { LOCK = offsetof(struct mutex, lock) };
 
 static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 {
-	if (m->type & ~(uint32_t)TYPES || (m->type & TYPE) == TYPE ||
-	    call->is_private == !!(m->type & SHARED))
+	bool is_shared = m->type & SHARED;
+
+	if ((m->type & ~(uint32_t)TYPES) || (m->type & TYPE) == TYPE ||
+	    call->is_private == is_shared)
 		return false;
 	if (m->type & PRIO_INHERIT)
 		return wp_lock_is_pi(call);
@@ -170,7 +172,7 @@ bool wp_lock_decode_musl_join(struct wp_lock *ret,
 	    !wp_lock_read(&t, sizeof(t), call, DETACH_STATE) ||
 	    t.self != base_avma || t.detach_state != call->val ||
 	    !wp_lock_read_at(&next, sizeof(next), call, t.next) ||
-	    next.self != t.next || next.prev != base_avma)
+	    next.prev != base_avma)
 		return false;
 	tid = wp_lock_find_thread(call, t.tid);
 	if (!tid)

@@ -57,7 +57,8 @@ struct rwlock_wait {
 
 static const struct rwlock_wait rwlock_waits[] = {
 	/* For the writer to be done. */
-	{ offsetof(struct rwlock, wrphase_futex), true, FUTEX_SET | FUTEX_USED },
+	{ offsetof(struct rwlock, wrphase_futex), true,
+	  FUTEX_SET | FUTEX_USED },
 	/* For the writer to come and go, while readers hold it. */
 	{ offsetof(struct rwlock, readers), true, 0 },
 	/* For the readers to be done. */
@@ -160,20 +161,17 @@ bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
 			call->frame == WP_LOCK_FRAME_NONE;
 	bool can_write = call->frame == WP_LOCK_FRAME_WRLOCK ||
 			 call->frame == WP_LOCK_FRAME_NONE;
-	struct wp_lock lock;
-	unsigned int found = 0;
 
 	if (!wp_lock_is_wait(call))
 		return false;
 	for (unsigned int i = 0; i < NRWLOCK_WAITS; i++) {
 		const struct rwlock_wait *w = &rwlock_waits[i];
 
-		if (w->is_reader ? can_read : can_write)
-			found += decode_wait(&lock, w, call);
+		/* One at most fits: the word that has to be the writer in one
+		 * is a padding in the other. */
+		if ((w->is_reader ? can_read : can_write) &&
+		    decode_wait(ret, w, call))
+			return true;
 	}
-	/* Two readings of the same memory: neither is sure. */
-	if (found != 1)
-		return false;
-	*ret = lock;
-	return true;
+	return false;
 }
