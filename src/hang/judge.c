@@ -64,12 +64,16 @@ static void say_thread(struct words *w, const struct wp_dump *dump, uint32_t i)
 		say(w, " \"%s\"", wp_dump_str(dump, t->name));
 }
 
-/* It runs, or ran between two looks. */
+/* It runs, or ran between two looks.  Peers are known by the second look only,
+ * and nothing is known of what they did before. */
 static bool is_active(const struct wp_dump *dump,
 		      const struct wp_dump_thread *t)
 {
+	bool twice = dump->interval_ns && t->process < dump->nprocesses &&
+		     !dump->processes[t->process].is_peer;
+
 	return t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
-	       (dump->interval_ns && !t->still);
+	       (twice && !t->still);
 }
 
 /* It waits for work in the way of a pool: its leader polls, and followers wait
@@ -88,18 +92,6 @@ static const struct wp_edge *cycle_edge(const struct wp_dump *dump, uint32_t i)
 	return &dump->edges[dump->cycle_edges[i]];
 }
 
-/* Threads looked at one after the other may seem to wait in a circle: each of
- * a true one is where it was at the second look. */
-static uint32_t active_in_cycle(const struct wp_dump *dump, uint32_t c)
-{
-	for (uint32_t i = dump->cycle_first[c]; i < dump->cycle_first[c + 1];
-	     i++)
-		if (is_active(dump,
-			      &dump->threads[cycle_edge(dump, i)->from]))
-			return cycle_edge(dump, i)->from;
-	return UINT32_MAX;
-}
-
 /* Mark all that lead to cycles, from the cycles backwards. */
 static void mark_cycles(struct judge *j)
 {
@@ -107,8 +99,6 @@ static void mark_cycles(struct judge *j)
 	uint32_t n = 0;
 
 	for (uint32_t c = 0; c < dump->ncycles; c++) {
-		if (active_in_cycle(dump, c) != UINT32_MAX)
-			continue;
 		for (uint32_t i = dump->cycle_first[c];
 		     i < dump->cycle_first[c + 1]; i++) {
 			j->cycle[cycle_edge(dump, i)->from] = c + 1;
@@ -138,12 +128,19 @@ static bool is_file_lock(const struct wp_dump *dump,
 	       !strcmp(call, "fcntl");
 }
 
+/* A wait for a lock that may be over without its holder. */
+static bool gives_up(const struct wp_dump_thread *t)
+{
+	return t->timed || t->open_ended;
+}
+
 /* The thread that holds the lock that thread I waits for; WP_NO_NODE: none
- * that is known, or it gives up by itself. */
+ * that is known, or it need not be asked. */
 static uint32_t holder_of(const struct wp_graph *g, uint32_t i)
 {
-	if (g->dump->threads[i].wait != WP_WAIT_LOCK ||
-	    g->dump->threads[i].timed)
+	const struct wp_dump_thread *t = &g->dump->threads[i];
+
+	if (t->wait != WP_WAIT_LOCK || gives_up(t))
 		return WP_NO_NODE;
 	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++) {
 		uint32_t e = g->out[k];
@@ -214,7 +211,7 @@ static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 			return false;
 		any = true;
 	}
-	return any && !dump->threads[i].open_ended;
+	return any;
 }
 
 /* Thread I is at the end of a chain of holders: will it never go on, or not
@@ -227,7 +224,7 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 		return false;
 	if (t->wait != WP_WAIT_LOCK || holder_of(g, i) != WP_NO_NODE)
 		return true;
-	if (t->timed)
+	if (gives_up(t))
 		return false;
 	if (is_file_lock(g->dump, t))
 		return file_lock_is_hung(g, i);
@@ -377,8 +374,6 @@ static uint32_t count_cycles(const struct judge *j, uint32_t p,
 	for (uint32_t c = 0; c < dump->ncycles; c++) {
 		uint32_t i = dump->cycle_first[c];
 
-		if (j->cycle[cycle_edge(dump, i)->from] != c + 1)
-			continue;
 		while (i < dump->cycle_first[c + 1] &&
 		       dump->threads[cycle_edge(dump, i)->from].process != p)
 			i++;
@@ -428,8 +423,6 @@ static bool has_moved(const struct judge *j, uint32_t p, struct words *w)
 			say(w, " ran between the looks");
 		else
 			say(w, " is %s", wp_state_name(dump->threads[i].state));
-		if (dump->threads[i].stuck)
-			say(w, ", though it seemed to wait in a circle");
 		return true;
 	}
 	if (proc->nlost)
@@ -574,8 +567,7 @@ static enum finding judge_process(struct judge *j, uint32_t p, struct words *w)
 	}
 	say(w, "%u thread%s, %s: ", proc->nthreads,
 	    proc->nthreads == 1 ? "" : "s",
-	    dump->interval_ns ? "none ran between the looks but all waits may"
-				" end from outside" :
+	    dump->interval_ns ? "all idle between the looks" :
 				"no cycle of waits in one look");
 	say_waits(w, dump, proc);
 	return WELL;
@@ -620,8 +612,7 @@ static enum wp_verdict judge_roughly(const struct wp_dump *dump,
 			cycle_edge(dump, dump->cycle_first[c]);
 		uint32_t p = dump->threads[e->from].process;
 
-		if (active_in_cycle(dump, c) == UINT32_MAX &&
-		    p < dump->nprocesses && !dump->processes[p].is_peer) {
+		if (p < dump->nprocesses && !dump->processes[p].is_peer) {
 			say_cycle(w, dump, c);
 			return WP_VERDICT_DEADLOCK;
 		}

@@ -401,6 +401,7 @@ static void parent_waits_for_a_child_that_writes_to_it(void **state)
 	add_process(&d, 43);
 	add_thread(&d, WP_WAIT_PIPE);
 	d.processes[1].is_peer = true;
+	d.threads[1].still = false;
 	edge(&d, WP_EDGE_CHILD, 0, 1);
 	edge(&d, WP_EDGE_PIPE, 1, 0);
 	build(&d);
@@ -509,9 +510,9 @@ static void a_file_lock_is_as_hung_as_its_holder(void **state)
 	d.threads[0].open_ended = true;
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
 	d.threads[0].open_ended = false;
-	d.threads[1].still = false;
+	d.threads[1].state = WP_STATE_RUNNING;
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
-	d.threads[1].still = true;
+	d.threads[1].state = WP_STATE_WAITING;
 	d.threads[1].wait = WP_WAIT_POLL;
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
 	d.threads[1].wait = WP_WAIT_SLEEP;
@@ -634,10 +635,9 @@ static void pools_that_wait_for_work_are_well(void **state)
 		build(&d);
 		assert_int_equal(d.nroots, 1);
 		assert_int_equal(d.threads[2].waiters, 3);
-		assert_int_equal(judge(&d, "6 threads, none ran between the"
-					   " looks but all waits may end from"
-					   " outside: 2 lock, 2 condvar, 1"
-					   " join, 1 "),
+		assert_int_equal(judge(&d, "6 threads, all idle between the"
+					   " looks: 2 lock, 2 condvar, 1 join,"
+					   " 1 "),
 				 WP_VERDICT_HEALTHY);
 		d.threads[2].wait = WP_WAIT_SOCKET;
 		d.threads[2].syscall = text(&d, "read");
@@ -748,8 +748,8 @@ static void a_thread_that_ran_is_progress(void **state)
 	wp_dump_clear(&d);
 }
 
-/* Seen at two times, so it was none. */
-static void a_cycle_with_a_thread_that_ran_is_none(void **state)
+/* By a signal, say: it waits again for what cannot be. */
+static void a_cycle_is_one_even_if_its_threads_ran_before(void **state)
 {
 	struct wp_dump d;
 
@@ -759,8 +759,11 @@ static void a_cycle_with_a_thread_that_ran_is_none(void **state)
 	lock(&d, 1, 0);
 	d.threads[1].still = false;
 	build(&d);
-	assert_int_equal(judge(&d, "thread 101 ran between the looks, though"),
-			 WP_VERDICT_HEALTHY);
+	assert_int_equal(judge(&d, "2 threads"), WP_VERDICT_DEADLOCK);
+	/* It ran while others were looked at, so what it waited for is over. */
+	d.threads[1].open_ended = d.threads[1].still = true;
+	build(&d);
+	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
 	wp_dump_clear(&d);
 }
 
@@ -802,9 +805,13 @@ static void a_lock_of_a_peer_is_judged_by_the_peer(void **state)
 	assert_int_equal(d.edges[0].to_process, 1);
 	assert_int_equal(judge(&d, "held by thread 101"),
 			 WP_VERDICT_NO_PROGRESS);
+	/* Known by one look, so not whether it ran. */
 	d.threads[1].still = false;
+	assert_int_equal(judge(&d, "held by thread 101"),
+			 WP_VERDICT_NO_PROGRESS);
+	d.threads[1].state = WP_STATE_RUNNABLE;
 	assert_int_equal(judge(&d, "1 thread"), WP_VERDICT_HEALTHY);
-	d.threads[1].still = true;
+	d.threads[1].state = WP_STATE_WAITING;
 	d.threads[1].wait = WP_WAIT_POLL;
 	assert_int_equal(judge(&d, "1 thread"), WP_VERDICT_HEALTHY);
 	wp_dump_clear(&d);
@@ -1234,7 +1241,7 @@ int main(void)
 		cmocka_unit_test(a_lost_wakeup_is_no_progress),
 		cmocka_unit_test(a_ring_that_one_gives_up_is_well),
 		cmocka_unit_test(a_thread_that_ran_is_progress),
-		cmocka_unit_test(a_cycle_with_a_thread_that_ran_is_none),
+		cmocka_unit_test(a_cycle_is_one_even_if_its_threads_ran_before),
 		cmocka_unit_test(holders_that_are_not_known_are_no_progress),
 		cmocka_unit_test(a_lock_of_a_peer_is_judged_by_the_peer),
 		cmocka_unit_test(disjoint_cycles_are_told_apart),
