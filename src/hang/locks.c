@@ -90,7 +90,7 @@ static enum wp_lock_frame classify(const char *name)
 /* The innermost frame that says what is waited for, or that it is of no kind
  * known here: any other name ends the search, be it malloc or the trampoline
  * of a signal, below which nothing waits.  It is in the same file as the call:
- * what other files' functions are called proves nothing. */
+ * what other files' functions are called proves nothing, nor does a guess. */
 static enum wp_lock_frame find_frame(const struct wp_dump *dump,
 				     const struct wp_dump_thread *thread)
 {
@@ -109,7 +109,7 @@ static enum wp_lock_frame find_frame(const struct wp_dump *dump,
 			module = f->module;
 		if (!*name)
 			name = wp_dump_str(dump, f->function);
-		if (f->module != module)
+		if (f->module != module || f->guessed)
 			break;
 		found = classify(name);
 		if (found)

@@ -658,18 +658,20 @@ static void only_frames_of_the_wait_itself_count(void **state)
 	static const struct {
 		const char *name[3];
 		const char *module;
-		bool counts;
+		bool counts, is_guessed;
 	} stacks[] = {
 		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
-		  "libc.so.6", true },
+		  "libc.so.6", true, false },
+		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
+		  "libc.so.6", false, true },
 		{ { "", "libc.so.6+0x1", "pthread_mutex_lock" }, "libc.so.6",
-		  true },
+		  true, false },
 		{ { "__lll_lock_wait", "__restore_rt", "pthread_mutex_lock" },
-		  "libc.so.6", false },
+		  "libc.so.6", false, false },
 		{ { "__lll_lock_wait_private", "malloc",
-		    "pthread_mutex_lock" }, "libc.so.6", false },
+		    "pthread_mutex_lock" }, "libc.so.6", false, false },
 		{ { "__lll_lock_wait", "", "pthread_mutex_lock" }, "a.out",
-		  false },
+		  false, false },
 	};
 
 	(void)state;
@@ -687,6 +689,7 @@ static void only_frames_of_the_wait_itself_count(void **state)
 			add_frame(&dump, stacks[i].name[k],
 				  k < 2 ? "libc.so.6" : stacks[i].module,
 				  false);
+		dump.frames[t->first_frame + 1].guessed = stacks[i].is_guessed;
 		wp_lock_decode(&dump, t, &query);
 		if (stacks[i].counts)
 			assert_int_equal(t->lock.holder, GONE);
