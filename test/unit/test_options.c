@@ -94,6 +94,9 @@ static void the_ending_names_the_format(void **state)
 		{ "w -p 1 -o x -f folded", WP_FORMAT_FOLDED },
 		{ "w -p 1 -o x.txt -f pprof", WP_FORMAT_PPROF },
 		{ "w -p 1 -o /dev/full", WP_FORMAT_PPROF },
+		{ "w --threads -p 1 -o /dev/full", WP_FORMAT_TEXT },
+		{ "w --threads -p 1 -o x.json", WP_FORMAT_JSON },
+		{ "w --threads -p 1 -o x.pb.gz", WP_FORMAT_PPROF },
 	};
 
 	(void)state;
@@ -115,6 +118,41 @@ static void a_command_keeps_its_own_options(void **state)
 	assert_string_equal(o.command[0], "ls");
 	assert_string_equal(o.command[2], "-p");
 	assert_int_equal(o.duration_ns, 3000000000);
+}
+
+static void a_dump_has_options_of_its_own(void **state)
+{
+	static const char *const dumps[] = {
+		"w --threads -p 7", "w --threads dump -p 7", "w -p 7 --threads",
+		"w --threads=dump -p 7", "w -p 7 --threads dump",
+	};
+	struct wp_options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dumps) / sizeof(*dumps); i++) {
+		assert_int_equal(parse(&o, dumps[i], NULL), 0);
+		assert_int_equal(o.action, WP_ACTION_THREADS);
+		assert_int_equal(o.pid, 7);
+		assert_int_equal(o.sampler.stop, WP_STOP_ALL);
+	}
+	assert_int_equal(parse(&o, "w --threads -p 7 --stop=never", NULL), 0);
+	assert_int_equal(o.sampler.stop, WP_STOP_NEVER);
+	assert_int_equal(parse(&o, "w --check -p 7", NULL), 0);
+	assert_int_equal(o.action, WP_ACTION_CHECK);
+	assert_int_equal(o.look_interval_ns, 2000000000);
+	assert_int_equal(parse(&o, "w -i 500ms --check -p 7", NULL), 0);
+	assert_int_equal(o.look_interval_ns, 500000000);
+	assert_int_equal(parse(&o, "w --check -i 5 -p 7", NULL), 0);
+	assert_int_equal(o.look_interval_ns, 5000000000);
+	assert_int_equal(parse(&o, "w --timeout 5m -- ls -p", NULL), 0);
+	assert_int_equal(o.action, WP_ACTION_TIMEOUT);
+	assert_int_equal(o.timeout_ns, 300000000000);
+	assert_int_equal(o.kill_after_ns, 5000000000);
+	assert_false(o.exit_on_deadlock);
+	assert_string_equal(o.command[1], "-p");
+	assert_int_equal(parse(&o, "w --timeout 5 --on-deadlock exit -- ls",
+			       NULL), 0);
+	assert_true(o.exit_on_deadlock);
 }
 
 static void what_is_wrong_is_said(void **state)
@@ -139,7 +177,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 -i 10", "unit" },
 		{ "w -p 1 -i 10us", "1ms to" },
 		{ "w -p 1 -i 2s", "1ms to" },
-		{ "w -p 1 -f svg", "pprof, folded or text" },
+		{ "w -p 1 -f svg", "pprof, folded, text or json" },
 		{ "w -p 1 -o x.svg", "-f" },
 		{ "w -p 1 --stop=sometimes", "auto, all or never" },
 		{ "w -p 1 --max-stopped 101", "0 to 100" },
@@ -148,8 +186,24 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 -Z", "no option -Z" },
 		{ "w -p 1 ls", "goes after --" },
 		{ "w -p 1 -- ls", "not both" },
-		{ "w --threads -p 1", "--threads" },
-		{ "w --timeout 5 -- ls", "--timeout" },
+		{ "w --threads", "give -p" },
+		{ "w --threads -- ls", "give -p" },
+		{ "w --threads=all -p 1", "dump" },
+		{ "w --threads stop -p 1", "goes after --" },
+		{ "w --threads --check -p 1", "one of them" },
+		{ "w --threads -p 1 -d 3", "-d is for recordings" },
+		{ "w --threads -p 1 -i 2s", "-i is for" },
+		{ "w --check", "give -p" },
+		{ "w --check -p 1 -i 10ms", "50ms" },
+		{ "w --check -p 1 -t x", "-t is for" },
+		{ "w --timeout 5 -p 1", "-p is for --threads" },
+		{ "w --timeout 5", "a command" },
+		{ "w --timeout soon -- ls", "--timeout wants" },
+		{ "w --timeout 5 --kill-after x -- ls", "--kill-after wants" },
+		{ "w --timeout 5 --on-deadlock=x -- ls", "exit or wait" },
+		{ "w --timeout 5 -f pprof -- ls", "text or json" },
+		{ "w -p 1 --group", "--group goes with" },
+		{ "w -p 1 -f json", "json is for" },
 		{ "w -p 1 --profile heap", "heap" },
 		{ "w -p 1 --report", "beside -o FILE" },
 	};
@@ -172,6 +226,7 @@ int main(void)
 		cmocka_unit_test(units_are_understood),
 		cmocka_unit_test(the_ending_names_the_format),
 		cmocka_unit_test(a_command_keeps_its_own_options),
+		cmocka_unit_test(a_dump_has_options_of_its_own),
 		cmocka_unit_test(what_is_wrong_is_said),
 	};
 
