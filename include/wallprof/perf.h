@@ -1,0 +1,226 @@
+/* perf.h - what the kernel itself records of a process: its CPU samples, its
+ * context switches, its threads' beginnings and ends.
+ *
+ * Layer: trace.
+ *
+ * perf_event_open(2) without perf: no thread is stopped, nothing is traced.
+ * Records lie in one ring per CPU until wp_perf_drain hands them out.
+ *
+ * There are two ways to open a process's events, and they differ in more than
+ * permissions:
+ *
+ *   CPU    one event per CPU that sees every process; what is not ours is
+ *          dropped when read.  Wants CAP_PERFMON or perf_event_paranoid <= 0.
+ *          Next to nothing per switch, few descriptors, no thread is missed.
+ *          CPU samples are taken by wall clock: a share, not an account.
+ *   TASK   one event per thread and CPU, inherited by threads that start
+ *          later.  The owner of the process may do it.  The kernel changes
+ *          events at each switch of a thread, which is dear for threads that
+ *          switch often.  CPU samples are taken by each thread's own time.
+ */
+#ifndef WP_PERF_H
+#define WP_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+#include "wallprof/types.h"
+
+enum wp_perf_scope {
+	/* CPU where permitted, else TASK. */
+	WP_PERF_AUTO,
+	WP_PERF_TASK,
+	WP_PERF_CPU,
+};
+
+enum {
+	/* attr.sample_stack_user is a multiple of 8 below 64 KiB, as is the
+	 * whole record. */
+	WP_PERF_STACK_MAX = 65528,
+	WP_PERF_RING_DEFAULT = 512 * 1024,
+};
+
+struct wp_perf_options {
+	enum wp_perf_scope scope;
+	/* CPU time between two samples; 0: no CPU samples. */
+	uint64_t period_ns;
+	/* Record each switch to and from a CPU. */
+	bool switches;
+	/* A sample at every Nth time that a thread leaves a CPU (per CPU in
+	 * scope CPU, per thread and CPU in scope TASK); 0: none. */
+	uint64_t switch_sample_every;
+	/* Bytes of user stack in a sample: a multiple of 8, at most
+	 * WP_PERF_STACK_MAX; 0: none.  A sample takes that much of the ring
+	 * however little is copied. */
+	uint32_t stack_bytes;
+	/* User registers in a sample. */
+	bool user_regs;
+	/* The kernel's part of the stack in a sample. */
+	bool kernel_chain;
+	/* Record threads that start, end and change their name. */
+	bool tasks;
+	/* Size of each ring, rounded up to a power of two of pages; 0:
+	 * WP_PERF_RING_DEFAULT, which is what the kernel lets everybody lock
+	 * (perf_event_mlock_kb). */
+	size_t ring_bytes;
+};
+
+enum wp_perf_type {
+	/* A thread on a CPU. */
+	WP_PERF_SAMPLE_CPU,
+	/* A thread that is about to leave its CPU. */
+	WP_PERF_SAMPLE_SWITCH,
+	/* They take turns, but a thread that ends does not tell its last
+	 * SWITCH_OUT. */
+	WP_PERF_SWITCH_OUT,
+	WP_PERF_SWITCH_IN,
+	/* A thread was started: TID by PARENT_TID. */
+	WP_PERF_FORK,
+	WP_PERF_EXIT,
+	WP_PERF_COMM,
+	/* LOST records found no room; of which thread is not known. */
+	WP_PERF_LOST,
+	/* Samples end here, and begin again: they came faster than
+	 * kernel.perf_event_max_sample_rate. */
+	WP_PERF_THROTTLE,
+	WP_PERF_UNTHROTTLE,
+};
+
+/* Borrowed parts are valid in the callback only. */
+struct wp_perf_record {
+	enum wp_perf_type type;
+	/* CLOCK_MONOTONIC. */
+	uint64_t time_ns;
+	/* Whom it is about; of LOST, THROTTLE and UNTHROTTLE who ran when it
+	 * was written. */
+	pid_t pid;
+	pid_t tid;
+	uint32_t cpu;
+	/* Of the event that gave it (PERF_SAMPLE_IDENTIFIER). */
+	uint64_t id;
+
+	/* Samples: nanoseconds of CPU time, or number of switches, that it
+	 * stands for. */
+	uint64_t period;
+	/* Where it was, in the kernel if IN_KERNEL. */
+	uint64_t ip_avma;
+	bool in_kernel;
+	/* It runs 32-bit code: no register is known. */
+	bool regs_32bit;
+	/* Known where asked for and the thread has a user part. */
+	struct wp_regs regs;
+	/* stack[0..stack_len) from the stack pointer upwards; NULL if none. */
+	const uint8_t *stack;
+	size_t stack_len;
+	/* All that was asked for was copied: there may be more. */
+	bool stack_full;
+	/* kernel_chain[0..kernel_len), innermost first: return addresses but
+	 * the first; NULL if none. */
+	const uint64_t *kernel_chain;
+	size_t kernel_len;
+
+	/* SWITCH_OUT: it could have gone on (since Linux 4.17). */
+	bool preempted;
+	/* SWITCH_OUT, SWITCH_IN in scope CPU: who ran next, who before; -1:
+	 * not told. */
+	pid_t other_tid;
+	/* FORK, EXIT. */
+	pid_t parent_tid;
+	/* COMM: the new name, and whether by execve(2). */
+	char comm[16];
+	bool exec;
+	/* LOST. */
+	uint64_t lost;
+};
+
+/* What was opened. */
+struct wp_perf_facts {
+	/* TASK or CPU. */
+	enum wp_perf_scope scope;
+	/* The kernel's part is not permitted: no kernel chain, no sample while
+	 * a thread is in the kernel, no samples of switches. */
+	bool user_only;
+	/* Samples of switches are taken. */
+	bool switch_samples;
+	size_t ring_bytes;
+	size_t nrings;
+	size_t nevents;
+};
+
+/* What records were, summed since open. */
+struct wp_perf_stats {
+	uint64_t records;
+	/* Of other processes, or of a second event on the same thread. */
+	uint64_t foreign;
+	/* Records that the kernel had no room for, foreign ones included. */
+	uint64_t lost;
+	/* Samples whose stack did not fit. */
+	uint64_t truncated;
+	uint64_t throttled;
+	/* Not to be understood: dropped. */
+	uint64_t malformed;
+	/* Handed out with a time before that of a record handed out earlier. */
+	uint64_t late;
+};
+
+struct wp_perf;
+
+/* Open the events of all threads of PID, those that start later included, not
+ * yet recording: see wp_perf_enable.
+ *
+ * 0 and *RET, which the caller closes.  -EINVAL: options that make no sense;
+ * -ESRCH: no such process; -EPERM: forbidden; -ENOTSUP: this kernel has no
+ * such events; -EMFILE: too few descriptors; -ENOMEM.  ERR says why, and what
+ * to do about it.
+ */
+WP_MUST_CHECK
+int wp_perf_open(struct wp_perf **ret, pid_t pid,
+		 const struct wp_perf_options *options, struct wp_err *err);
+
+enum wp_perf_part {
+	/* CPU samples, and tasks. */
+	WP_PERF_PART_MAIN = 1,
+	/* Switches and their samples. */
+	WP_PERF_PART_SWITCHES = 2,
+	WP_PERF_PART_ALL = 3,
+};
+
+/* Begin, or end, to record PARTS (enum wp_perf_part).  Parts can be turned on
+ * and off at any time, so that what is dear can be done for a share of the
+ * time; one call per event (in scope CPU: per CPU).  What was recorded stays
+ * in the rings. */
+void wp_perf_enable(struct wp_perf *perf, unsigned int parts);
+void wp_perf_disable(struct wp_perf *perf, unsigned int parts);
+
+/* Scope TASK: see to it that thread TID is recorded.  Threads started by
+ * threads of the process are recorded anyway; one that is opened twice is
+ * handed out once.  0, -ESRCH, -EMFILE, -EPERM, -ENOMEM. */
+WP_MUST_CHECK
+int wp_perf_add_thread(struct wp_perf *perf, pid_t tid);
+
+/* A descriptor for poll(2): readable once after a ring has become a quarter
+ * full.  Owned by PERF. */
+int wp_perf_fd(const struct wp_perf *perf);
+
+/* Hand out the records of before UNTIL_NS, ordered by time over all rings; the
+ * rest stays.  EACH must not call PERF.
+ *
+ * A record gets its time before it is visible, so with UNTIL_NS some
+ * milliseconds in the past the order holds over all calls; what came late all
+ * the same is handed out and counted.  UINT64_MAX: all there is.
+ */
+void wp_perf_drain(struct wp_perf *perf, uint64_t until_ns,
+		   void (*each)(void *ctx, const struct wp_perf_record *record),
+		   void *ctx);
+
+/* Borrowed for the life of PERF. */
+const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf);
+const struct wp_perf_stats *wp_perf_stats(const struct wp_perf *perf);
+
+/* Accepts NULL. */
+void wp_perf_close(struct wp_perf *perf);
+
+#endif
