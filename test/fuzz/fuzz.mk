@@ -1,0 +1,34 @@
+# make fuzz T=maps SECONDS=1200   one fuzzer, with libFuzzer, ASan and UBSan
+# make fuzz SECONDS=60            all of them in turn, so long each
+# make fuzz-replay [T=maps]       the inputs of test/data/fuzz, their prefixes
+#                                 and 2,000 mutations of each, in this BUILD
+# fuzz_NAME.c says its layer in a line "Layer: NAME."; what libFuzzer finds
+# goes to $(O)/fuzz.
+SECONDS ?= 60
+FUZZ := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_RUN := $(if $(T),$(T),$(FUZZ))
+fuzz_layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/fuzz/fuzz_$(1).c | head -1)
+
+define fuzzer
+$(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ $($(2)_EXT)
+$(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(CFLAGS) -fsanitize=fuzzer -o $$@ $$^ $($(2)_EXT)
+endef
+$(foreach f,$(FUZZ),$(eval $(call fuzzer,$(f),$(call fuzz_layer_of,$(f)))))
+
+fuzz-replay: deps-build $(FUZZ_RUN:%=$(O)/replay_%)
+	$(Q)for t in $(FUZZ_RUN); do \
+		$(O)/replay_$$t test/data/fuzz/$$t || exit 1; done
+
+# A build of its own: libFuzzer is clang's and wants every object to report
+# where it has been.
+fuzz:
+	$(Q)test/deps.sh $(DEPS_BUILD) clang libclang-rt-dev
+	$(Q)$(MAKE) --no-print-directory CC=clang BUILD=asan O=$(O)/fuzz \
+		WERROR= CFLAGS=-fsanitize=fuzzer-no-link fuzz-run
+fuzz-run: $(FUZZ_RUN:%=$(O)/fuzz_%)
+	$(Q)test/fuzz/run.sh $(O) $(SECONDS) $(FUZZ_RUN)
+.PHONY: fuzz fuzz-run fuzz-replay
