@@ -21,6 +21,8 @@
 
 /* Frames among which the site of a wait is looked for. */
 enum { SITE_FRAMES_MAX = 64 };
+/* How long a thread that was stopped is given to go back to its wait. */
+#define SETTLE_NS (20 * WP_NS_PER_MS)
 
 /* What was read of a thread before the look. */
 struct before {
@@ -68,6 +70,26 @@ static uint64_t read_slices(const struct wp_look *look, pid_t tid)
 
 	return n > 0 && !wp_schedstat_parse(&now, text, (size_t)n) ?
 		       now.slices : UINT64_MAX;
+}
+
+/* Times TID has been put on a CPU, when it is back from a stop of ours. */
+static uint64_t settle(const struct wp_look *look, pid_t tid,
+		       enum wp_state state)
+{
+	uint64_t until_ns = wp_clock_ns() + SETTLE_NS;
+	struct wp_proc_syscall call;
+	char text[256];
+
+	while (state == WP_STATE_WAITING && wp_clock_ns() < until_ns) {
+		ssize_t n = read_thread(look, tid, "syscall", text,
+					sizeof(text));
+
+		if (n <= 0 || wp_proc_syscall_parse(&call, text, (size_t)n) ||
+		    !call.running)
+			break;
+		nanosleep(&(struct timespec){ 0, 200000 }, NULL);
+	}
+	return read_slices(look, tid);
 }
 
 static void read_before(const struct wp_look *look, pid_t tid,
@@ -282,7 +304,7 @@ static void set_times(struct job *job, struct wp_dump_thread *t,
 	const struct wp_sched_cpu *cpu;
 
 	t->slices = UINT64_MAX;
-	t->slices_after = read_slices(job->look, t->tid);
+	t->slices_after = settle(job->look, t->tid, t->state);
 	if (!b)
 		return;
 	t->cpu = b->cpu;

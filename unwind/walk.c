@@ -196,9 +196,10 @@ static bool has_advanced(const struct walk *w, uint64_t pc_avma,
 		       w->regs.v[WP_REG_PC] != pc_avma;
 	if (next_sp_avma > sp_avma)
 		return true;
-	/* A leaf that has its return address in a register. */
-	return !WP_ARCH_FRAMES_TAKE_STACK && !w->step.is_return &&
-	       next_sp_avma == sp_avma && w->regs.v[WP_REG_PC] != pc_avma;
+	/* A leaf that has its return address in a register, as all have it on
+	 * aarch64, and glibc's vfork on x86-64. */
+	return !w->step.is_return && next_sp_avma == sp_avma &&
+	       w->regs.v[WP_REG_PC] != pc_avma;
 }
 
 /* Add the frame that the registers are in. */

@@ -33,6 +33,9 @@ const struct wp_syscall_info *wp_syscall_find(long nr);
 const char *wp_syscall_name(long nr, char *buf, size_t len);
 /* The number of restart_syscall, behind which an interrupted call hides. */
 extern const long wp_syscall_restart;
+/* The registers (DWARF numbers) that hold a call's arguments, and go on to hold
+ * them while it sleeps (syscall(2)). */
+extern const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS];
 
 /* What one look at a thread gave. */
 struct wp_thread_facts {

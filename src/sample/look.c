@@ -248,6 +248,9 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 	memcpy(facts.args, call->args, sizeof(facts.args));
 	wp_reg_set(&regs, WP_REG_PC, call->pc_avma);
 	wp_reg_set(&regs, WP_REG_SP, call->sp_avma);
+	/* vfork of glibc has its return address in one of them. */
+	for (int i = 0; i < WP_SYSCALL_ARGS && call->nr >= 0; i++)
+		wp_reg_set(&regs, wp_syscall_arg_regs[i], call->args[i]);
 	wp_stack_copy_take(&s->copy, call->sp_avma,
 			   wp_space_stack_end(&s->space, call->sp_avma),
 			   t->copy_len_waiting);

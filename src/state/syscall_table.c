@@ -6,9 +6,12 @@
 #if defined(__x86_64__)
 #include "syscalls_x86_64.h"
 const long wp_syscall_restart = 219;
+/* rdi, rsi, rdx, r10, r8, r9 */
+const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 5, 4, 1, 10, 8, 9 };
 #elif defined(__aarch64__)
 #include "syscalls_aarch64.h"
 const long wp_syscall_restart = 128;
+const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 0, 1, 2, 3, 4, 5 };
 #endif
 
 static const struct wp_syscall_info table[] = {

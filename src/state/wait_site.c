@@ -21,7 +21,7 @@ struct row {
 };
 
 /* Names are as after normalize(): no leading underscores, no "GI_", no version
- * or compiler suffix.
+ * or compiler suffix, no '<' of Rust's <type>::method.
  */
 static const struct row rows[] = {
 	/* glibc and musl, locks. */
@@ -93,8 +93,13 @@ static const struct row rows[] = {
 	{ "std::sys::unix::locks::futex_condvar", PREFIX, WP_WAIT_CONDVAR,
 	  false },
 	{ "std::sync::mutex::Mutex<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sync::poison::mutex::Mutex<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sync::poison::rwlock::RwLock<", PREFIX, WP_WAIT_LOCK, false },
+	{ "std::sync::poison::condvar::Condvar", PREFIX, WP_WAIT_CONDVAR,
+	  false },
 	{ "std::sync::condvar::Condvar::", PREFIX, WP_WAIT_CONDVAR, false },
 	{ "std::thread::JoinHandle<", PREFIX, WP_WAIT_JOIN, false },
+	{ "std::thread::join_handle::", PREFIX, WP_WAIT_JOIN, false },
 	{ "parking_lot::raw_mutex::", PREFIX, WP_WAIT_LOCK, false },
 	{ "parking_lot::raw_rwlock::", PREFIX, WP_WAIT_LOCK, false },
 	{ "parking_lot::condvar::", PREFIX, WP_WAIT_CONDVAR, false },
@@ -161,6 +166,8 @@ static const char *normalize(const char *name, size_t *len)
 	static const char *const tails[] = { ".constprop", ".part", ".isra",
 					     ".cold", ".llvm", "@" };
 
+	if (*name == '<')
+		name++;
 	while (*name == '_' && strncmp(name, "_V2", 3))
 		name++;
 	if (!strncmp(name, "GI_", 3))

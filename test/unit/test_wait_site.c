@@ -75,6 +75,17 @@ static const struct stack stacks[] = {
 	{ { "syscall" C,
 	    "std::sys::sync::mutex::futex::Mutex::lock_contended" APP,
 	    "bank::transfer" APP }, WP_WAIT_LOCK, 2 },
+	/* The same of rustc 1.95, whose names are mangled another way. */
+	{ { "syscall" C, "std::sys::pal::unix::futex::futex_wait" APP,
+	    "<std::sys::sync::mutex::futex::Mutex>::lock_contended" APP,
+	    "<std::sys::sync::mutex::futex::Mutex>::lock" APP,
+	    "std::sync::poison::mutex::Mutex<T>::lock" APP,
+	    "bank::transfer" APP }, WP_WAIT_LOCK, 5 },
+	{ { "syscall" C, "<std::sys::sync::condvar::futex::Condvar>::wait" APP,
+	    "<bank::Desk>::serve" APP }, WP_WAIT_CONDVAR, 2 },
+	{ { "pthread_join" C, "<std::sys::thread::unix::Thread>::join" APP,
+	    "std::thread::join_handle::JoinHandle<T>::join" APP,
+	    "bank::main" APP }, WP_WAIT_JOIN, 3 },
 	/* Nothing is known: the program's own futex. */
 	{ { "syscall" C, "my_futex_lock" APP, "main" APP }, WP_WAIT_FUTEX, 1 },
 	/* A program's function with a library's name under its own frame does
