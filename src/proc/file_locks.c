@@ -56,8 +56,10 @@ static pid_t read_pid(struct wp_scan *c)
 	if (negative)
 		c->p++;
 	val = wp_scan_number(c, 10);
-	if (val > INT32_MAX)
+	if (val > INT32_MAX) {
 		c->bad = true;
+		return 0;
+	}
 	return negative ? -(pid_t)val : (pid_t)val;
 }
 

@@ -32,7 +32,8 @@ static int64_t read_signed(struct wp_scan *c)
 	if (negative)
 		c->p++;
 	val = read_number(c, 10);
-	return negative ? -(int64_t)val : (int64_t)val;
+	/* Wraps rather than overflows: no number here is 2^63. */
+	return (int64_t)(negative ? -val : val);
 }
 
 int wp_schedstat_parse(struct wp_schedstat *ret, const char *text, size_t len)

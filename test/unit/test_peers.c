@@ -97,6 +97,9 @@ static void a_waiter_without_a_holder_before_it_is_not_trusted(void **state)
 		"1:  -> POSIX ADVISORY WRITE 200 fd:01:131 0 EOF\n",
 		"1: POSIX ADVISORY WRITE 4294967396 fd:01:131 0 EOF\n"
 		"1:  -> POSIX ADVISORY WRITE 200 fd:01:131 0 EOF\n",
+		/* No pid_t holds the negation. */
+		"1: POSIX ADVISORY WRITE -2147483648 fd:01:131 0 EOF\n"
+		"1:  -> POSIX ADVISORY WRITE 200 fd:01:131 0 EOF\n",
 	};
 	struct wp_file_lock lock;
 

@@ -188,6 +188,23 @@ static void overlong_numbers_are_refused(void **state)
 	assert_int_equal(wp_schedstat_parse(&s, line, strlen(line)), -EBADMSG);
 }
 
+/* Whose negation no int64_t holds: UBSan watches. */
+static void the_least_number_is_negated_without_overflow(void **state)
+{
+	static const char stat[] = "7 (a) R 1 1 1 0 -9223372036854775808 0 0 0 "
+		"0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 ";
+	static const char call[] = "-9223372036854775808 0x1 0x2\n";
+	struct wp_proc_syscall c;
+	struct wp_proc_stat s;
+
+	(void)state;
+	assert_int_equal(wp_proc_stat_parse(&s, stat, strlen(stat)), 0);
+	assert_int_equal(s.cpu, 3);
+	assert_int_equal(wp_proc_syscall_parse(&c, call, strlen(call)), 0);
+	assert_int_equal(c.nr, INT64_MIN);
+	assert_int_equal(c.pc_avma, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +219,7 @@ int main(void)
 		cmocka_unit_test(too_many_namespaces_are_refused),
 		cmocka_unit_test(every_prefix_is_safe_and_refused),
 		cmocka_unit_test(overlong_numbers_are_refused),
+		cmocka_unit_test(the_least_number_is_negated_without_overflow),
 	};
 
 	return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
