@@ -93,11 +93,13 @@ bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 	 * that is not aligned. */
 	const uint64_t page = 4096;
 
-	for (uint32_t i = 0; i < image->nloads; i++) {
+	/* lld ends one segment and begins the next within one page of the
+	 * file: a mapping that starts there is of the later one. */
+	for (uint32_t i = image->nloads; i-- > 0;) {
 		const struct wp_elf_load *load = &image->loads[i];
 		uint64_t lead = load->off & (page - 1);
 
-		if (off >= load->off - lead &&
+		if (load->filesz && off >= load->off - lead &&
 		    off < load->off + load->filesz) {
 			*ret_svma = load->svma - load->off + off;
 			return true;

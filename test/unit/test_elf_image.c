@@ -106,6 +106,31 @@ static void headers_are_understood(void **state)
 	test_free(f);
 }
 
+/* As lld lays them out: readelf -lW of any program of rustc 1.90. */
+static void segments_may_share_a_page_of_the_file(void **state)
+{
+	struct file *f = make_file();
+	struct source src = { f, sizeof(*f), 0 };
+	struct wp_elf_image image;
+	uint64_t val;
+
+	(void)state;
+	f->phdrs[0].p_filesz = f->phdrs[0].p_memsz = 0x1230;
+	/* Without bytes in the file it is not mapped from there. */
+	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0x1240,
+				    .p_vaddr = 0x9240, .p_memsz = 0x100,
+				    .p_flags = PF_R | PF_W };
+	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+						  read_source, &src, NULL), 0);
+	assert_int_equal(image.nloads, 3);
+	assert_true(wp_elf_image_svma(&image, 0, &val));
+	assert_int_equal(val, 0);
+	assert_true(wp_elf_image_svma(&image, 0x1000, &val));
+	assert_int_equal(val, 0x5000);
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
 static void bytes_are_fetched_once_and_when_asked(void **state)
 {
 	struct file *f = make_file();
@@ -208,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers_are_understood),
+		cmocka_unit_test(segments_may_share_a_page_of_the_file),
 		cmocka_unit_test(bytes_are_fetched_once_and_when_asked),
 		cmocka_unit_test(a_file_cut_short_later_is_no_crash),
 		cmocka_unit_test(other_machines_are_refused),
