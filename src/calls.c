@@ -89,7 +89,7 @@ static void futex_words(struct words *w)
 static void poll_words(struct words *w)
 {
 	uint64_t n = w->thread->args[1];
-	struct pollfd fds[NAMED_MAX];
+	struct pollfd fds[NAMED_MAX] = { 0 };
 	size_t named = n < NAMED_MAX ? (size_t)n : NAMED_MAX;
 
 	say(w, " of %llu descriptor%s", (unsigned long long)n,
@@ -146,7 +146,7 @@ static void epoll_words(struct words *w)
 
 static void sleep_words(struct words *w, uint64_t avma, bool absolute)
 {
-	struct timespec ts;
+	struct timespec ts = { 0 };
 
 	if (!avma || !read_target(w, avma, &ts, sizeof(ts)))
 		return;
