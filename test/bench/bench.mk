@@ -1,0 +1,19 @@
+# make bench          the table, and $(O)/bench.csv
+# make bench T=dump   one group of it
+BENCH_TOOLS := bare_looks bare_stops counter gaps nappers spend
+BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
+	backend_libdw
+BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
+DEPS_BENCH := linux-perf
+
+$(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)
+$(O)/bench/%: $(O)/test/bench/%.o $(foreach l,sample $(sample_DEPS),$(O)/lib$(l).a)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(sample_EXT) -ldw -lelf
+
+bench: deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
+	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)
+deps-bench:
+	$(Q)test/deps.sh $(DEPS_BENCH)
+.PHONY: bench deps-bench

@@ -1,0 +1,69 @@
+"""make bench: wallprof beside its competitors, in one run.
+
+bench.py [GROUP]: prints the table and writes bench.csv to the object directory.
+Every figure is a median of paired runs; ratios come first, and say how many
+times better wallprof does (below 1: worse).
+"""
+import os
+import platform
+import shutil
+import sys
+import time
+
+import big
+import busy
+import dump
+import frames
+import harm
+import server
+import sizes
+import waiting
+import window
+from programs import BUILD, WORK
+from table import Table
+
+GROUPS = {"frames": frames, "window": window, "waiting": waiting,
+          "busy": busy, "server": server, "dump": dump, "big": big,
+          "sizes": sizes, "harm": harm}
+
+
+def machine():
+    model = "CPU"
+    with open("/proc/cpuinfo") as f:
+        for line in f:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return (f"{os.cpu_count()} CPUs, {model}\nLinux {platform.release()}, "
+            f"load {os.getloadavg()[0]:.1f} at the start")
+
+
+def main():
+    wanted = sys.argv[1:] or list(GROUPS)
+    unknown = [g for g in wanted if g not in GROUPS]
+    if unknown:
+        print(f"bench: no group {unknown[0]}; there are {', '.join(GROUPS)}",
+              file=sys.stderr)
+        return 64
+    start = time.monotonic()
+    table = Table()
+    print(machine())
+    print("ratio: how many times better wallprof is; spread: of its own "
+          "figures, the middle half")
+    try:
+        for name in wanted:
+            table.begin(name, GROUPS[name].TEXT)
+            begun = time.monotonic()
+            GROUPS[name].run(table)
+            table.note(f"({time.monotonic() - begun:.0f} s)")
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+        failed = table.print_limits()
+        table.write(BUILD / "bench.csv")
+    print(f"\n{failed} limits do not hold; {BUILD / 'bench.csv'} written; "
+          f"{time.monotonic() - start:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

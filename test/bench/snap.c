@@ -1,0 +1,269 @@
+/* snap.c - see snap.h. */
+#include "snap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <elf.h>
+
+#include "wallprof/clock.h"
+#include "wallprof/tracer.h"
+
+enum {
+	THREADS_MAX = 32,
+	PAGE = 4096,
+	RED_ZONE = 128,
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct snap_segment *x = a, *y = b;
+
+	return (x->start_avma > y->start_avma) -
+	       (x->start_avma < y->start_avma);
+}
+
+static size_t add_segments(struct snap_segment *v, size_t n,
+			   const struct wp_unwind_module *module)
+{
+	const struct wp_elf_image *image = module->image;
+
+	for (uint32_t i = 0; image && i < image->nloads; i++) {
+		const struct wp_elf_load *load = &image->loads[i];
+
+		if (load->flags & PF_W)
+			continue;
+		v[n++] = (struct snap_segment){
+			module->bias + load->svma,
+			module->bias + load->svma + load->filesz,
+			load->off, module->image };
+	}
+	return n;
+}
+
+static int list_segments(struct snap_set *set)
+{
+	const struct wp_unwind_modules *modules = &set->space.view;
+
+	set->segments = calloc(modules->len * WP_ELF_LOADS_MAX + 1,
+			       sizeof(*set->segments));
+	if (!set->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < modules->len; i++)
+		set->nsegments = add_segments(set->segments, set->nsegments,
+					      &modules->v[i]);
+	qsort(set->segments, set->nsegments, sizeof(*set->segments),
+	      by_address);
+	return 0;
+}
+
+int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
+{
+	int rc;
+
+	*ret = (struct snap_set){ .process = WP_PROCESS_INIT,
+				  .space = WP_SPACE_INIT };
+	rc = wp_process_open(&ret->process, pid, err);
+	if (rc)
+		return rc;
+	rc = wp_profile_init(&ret->profile);
+	if (!rc)
+		rc = wp_space_open(&ret->space, &ret->process, &ret->profile);
+	if (!rc)
+		rc = list_segments(ret);
+	if (!rc)
+		return 0;
+	snap_set_close(ret);
+	return wp_err_set(err, rc, "pid %d: %s", (int)pid, strerror(-rc));
+}
+
+static void clear(struct snap *snap)
+{
+	for (size_t i = 0; i < snap->npieces; i++)
+		free(snap->pieces[i].bytes);
+	snap->npieces = 0;
+}
+
+void snap_set_close(struct snap_set *set)
+{
+	for (size_t i = 0; i < set->len; i++)
+		clear(&set->v[i]);
+	free(set->v);
+	free(set->segments);
+	wp_space_close(&set->space);
+	wp_profile_clear(&set->profile);
+	wp_process_clear(&set->process);
+}
+
+static int read_file(const struct snap_set *set, uint64_t avma, void *buf,
+		     size_t len)
+{
+	size_t lo = 0, hi = set->nsegments;
+	const struct snap_segment *s;
+	const uint8_t *bytes;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (avma >= set->segments[mid].end_avma)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	s = &set->segments[lo];
+	if (lo == set->nsegments || avma < s->start_avma ||
+	    len > s->end_avma - avma)
+		return -EFAULT;
+	bytes = wp_elf_image_at(s->image, s->off + (avma - s->start_avma), len);
+	if (!bytes)
+		return -EFAULT;
+	memcpy(buf, bytes, len);
+	return 0;
+}
+
+/* Fetch LEN bytes at AVMA of the live target as one more piece. */
+static const struct snap_piece *add_piece(struct snap *snap, uint64_t avma,
+					  size_t len)
+{
+	struct snap_piece *piece = &snap->pieces[snap->npieces];
+	uint8_t *bytes;
+	ssize_t n;
+
+	if (snap->npieces == SNAP_PIECES_MAX)
+		return NULL;
+	bytes = malloc(len);
+	if (!bytes)
+		return NULL;
+	n = wp_process_read(&snap->set->process, avma, bytes, len);
+	if (n <= 0) {
+		free(bytes);
+		return NULL;
+	}
+	*piece = (struct snap_piece){ avma, (size_t)n, bytes };
+	snap->npieces++;
+	return piece;
+}
+
+static int read_piece(const struct snap_piece *piece, uint64_t avma, void *buf,
+		      size_t len)
+{
+	uint64_t at = avma - piece->avma;
+
+	if (avma < piece->avma || at >= piece->len || len > piece->len - at)
+		return -EFAULT;
+	memcpy(buf, piece->bytes + at, len);
+	return 0;
+}
+
+int snap_read(void *ctx, uint64_t avma, void *buf, size_t len)
+{
+	struct snap *snap = ctx;
+	const struct snap_piece *piece;
+
+	for (size_t i = 0; i < snap->npieces; i++)
+		if (!read_piece(&snap->pieces[i], avma, buf, len))
+			return 0;
+	if (!read_file(snap->set, avma, buf, len))
+		return 0;
+	if (!snap->live)
+		return -EFAULT;
+	piece = add_piece(snap, avma & -(uint64_t)PAGE, (size_t)2 * PAGE);
+	return piece ? read_piece(piece, avma, buf, len) : -EFAULT;
+}
+
+static void copy_stack(struct snap *snap)
+{
+	uint64_t sp = snap->regs.v[WP_REG_SP];
+	uint64_t end = wp_space_stack_end(&snap->set->space, sp);
+	uint64_t len = end > sp ? end - sp : PAGE;
+
+	if (len > SNAP_STACK_MAX)
+		len = SNAP_STACK_MAX;
+	if (!add_piece(snap, sp - RED_ZONE, (size_t)len + RED_ZONE))
+		add_piece(snap, sp, (size_t)len);
+}
+
+static bool is_same(const struct snap *a, const struct snap *b)
+{
+	return a->tid == b->tid &&
+	       !memcmp(&a->regs, &b->regs, sizeof(a->regs)) &&
+	       a->npieces && b->npieces &&
+	       a->pieces[0].len == b->pieces[0].len &&
+	       !memcmp(a->pieces[0].bytes, b->pieces[0].bytes,
+		       a->pieces[0].len);
+}
+
+static bool is_new(const struct snap_set *set, const struct snap *snap)
+{
+	for (size_t i = set->len; i-- > 0;)
+		if (set->v[i].tid == snap->tid)
+			return !is_same(&set->v[i], snap);
+	return true;
+}
+
+static int add(struct snap_set *set, struct snap *snap)
+{
+	struct snap *more;
+
+	if (!snap->npieces || !is_new(set, snap)) {
+		clear(snap);
+		return 0;
+	}
+	more = reallocarray(set->v, set->len + 1, sizeof(*set->v));
+	if (!more) {
+		clear(snap);
+		return -ENOMEM;
+	}
+	set->v = more;
+	set->v[set->len++] = *snap;
+	return 0;
+}
+
+static int take(struct snap_set *set, struct wp_tracer *tracer, pid_t tid,
+		void (*look)(void *ctx, struct snap *snap), void *ctx)
+{
+	struct snap snap = { .set = set, .tid = tid, .live = true };
+	struct wp_stop_facts facts;
+	struct wp_tracee *tracee;
+	int rc = wp_tracer_interrupt(tracer, tid, (uint64_t)tid);
+
+	if (rc)
+		return rc == -ENOMEM ? rc : 0;
+	tracee = wp_tracer_wait(tracer, wp_clock_ns() + 200 * WP_NS_PER_MS);
+	if (!tracee) {
+		tracee = wp_tracer_find(tracer, (uint64_t)tid);
+		if (tracee)
+			wp_tracer_release(tracer, tracee);
+		return 0;
+	}
+	rc = wp_tracer_read_regs(tracee, &snap.regs, &facts);
+	if (!rc) {
+		copy_stack(&snap);
+		look(ctx, &snap);
+	}
+	wp_tracer_release(tracer, tracee);
+	snap.live = false;
+	return add(set, &snap);
+}
+
+int snap_set_take(struct snap_set *set, unsigned int rounds,
+		  void (*look)(void *ctx, struct snap *snap), void *ctx)
+{
+	/* No divisor of a target's own period. */
+	const struct timespec gap = { 0, 3700000 };
+	struct wp_tracer tracer = WP_TRACER_INIT;
+	struct wp_tids tids = WP_TIDS_INIT;
+	int rc = wp_process_list_threads(&set->process, &tids);
+
+	wp_tracer_init(&tracer);
+	for (unsigned int i = 0; !rc && i < rounds; i++) {
+		for (size_t j = 0; !rc && j < tids.len && j < THREADS_MAX; j++)
+			rc = take(set, &tracer, tids.v[j], look, ctx);
+		nanosleep(&gap, NULL);
+	}
+	wp_tracer_clear(&tracer);
+	wp_tids_clear(&tids);
+	return rc;
+}
