@@ -267,11 +267,13 @@ static int tell(struct session *s, struct wp_err *err)
 	};
 	bool with_dump = !s->options->output &&
 			 s->options->format == WP_FORMAT_TEXT;
+	enum wp_verdict verdict;
 	char why[512];
-	enum wp_verdict verdict = wp_graph_judge(&s->looks.dump, why,
-						 sizeof(why));
-	int rc = 0;
+	int rc = wp_graph_judge(&s->looks.dump, &verdict, why, sizeof(why));
 
+	if (rc)
+		return wp_err_set(err, rc, "no verdict: %s", rc == -ENOMEM ?
+				  "no memory" : why);
 	if (with_dump) {
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {

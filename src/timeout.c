@@ -214,12 +214,14 @@ static bool is_deadlocked(struct job *job, char *why, size_t size)
 {
 	struct wp_sampler_options options = job->options->sampler;
 	struct wp_looks looks = looks_of(&options);
+	enum wp_verdict verdict;
 	bool yes;
 
 	/* A deadlock is among those that wait. */
 	options.stop = WP_STOP_NEVER;
 	yes = !look_at_all(&looks) &&
-	      wp_graph_judge(&looks.dump, why, size) == WP_VERDICT_DEADLOCK;
+	      !wp_graph_judge(&looks.dump, &verdict, why, size) &&
+	      verdict == WP_VERDICT_DEADLOCK;
 	wp_looks_clear(&looks);
 	return yes;
 }

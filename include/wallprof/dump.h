@@ -278,8 +278,13 @@ enum wp_verdict {
 const char *wp_verdict_name(enum wp_verdict verdict);
 
 /* Judge the processes asked for, after wp_graph_build.  WHY[0..size) says on
- * what it was judged, in one sentence without a full stop. */
-enum wp_verdict wp_graph_judge(const struct wp_dump *dump, char *why,
-			       size_t size);
+ * what it was judged, in one sentence without a full stop.
+ *
+ * Returns 0; -ESRCH when not one of their threads was read, and WHY says so;
+ * -ENOMEM.
+ */
+WP_MUST_CHECK
+int wp_graph_judge(const struct wp_dump *dump, enum wp_verdict *ret, char *why,
+		   size_t size);
 
 #endif

@@ -603,24 +603,6 @@ static int judge_open(struct judge *j, const struct wp_dump *dump)
 	return 0;
 }
 
-/* What the results of wp_graph_build alone tell, without memory. */
-static enum wp_verdict judge_roughly(const struct wp_dump *dump,
-				     struct words *w)
-{
-	for (uint32_t c = 0; c < dump->ncycles; c++) {
-		const struct wp_edge *e =
-			cycle_edge(dump, dump->cycle_first[c]);
-		uint32_t p = dump->threads[e->from].process;
-
-		if (p < dump->nprocesses && !dump->processes[p].is_peer) {
-			say_cycle(w, dump, c);
-			return WP_VERDICT_DEADLOCK;
-		}
-	}
-	say(w, "there was no memory to judge it");
-	return WP_VERDICT_HEALTHY;
-}
-
 /* The worst finding of the processes asked for, in the words of the first that
  * has it. */
 static enum finding judge_all(struct judge *j, struct words *w)
@@ -649,24 +631,28 @@ static enum finding judge_all(struct judge *j, struct words *w)
 	return worst;
 }
 
-enum wp_verdict wp_graph_judge(const struct wp_dump *dump, char *why,
-			       size_t size)
+int wp_graph_judge(const struct wp_dump *dump, enum wp_verdict *ret, char *why,
+		   size_t size)
 {
 	static const enum wp_verdict verdict[] = {
 		[WELL] = WP_VERDICT_HEALTHY,
-		[UNREAD] = WP_VERDICT_HEALTHY,
 		[NO_PROGRESS] = WP_VERDICT_NO_PROGRESS,
 		[DEADLOCK] = WP_VERDICT_DEADLOCK,
 	};
 	struct words w = { why, size, 0 };
-	enum wp_verdict ret;
+	enum finding finding;
 	struct judge j;
+	int rc;
 
 	if (size)
 		why[0] = '\0';
-	if (judge_open(&j, dump))
-		return judge_roughly(dump, &w);
-	ret = verdict[judge_all(&j, &w)];
+	rc = judge_open(&j, dump);
+	if (rc)
+		return rc;
+	finding = judge_all(&j, &w);
 	judge_close(&j);
-	return ret;
+	if (finding == UNREAD)
+		return -ESRCH;
+	*ret = verdict[finding];
+	return 0;
 }

@@ -203,13 +203,16 @@ static uint32_t count_stuck(const struct wp_dump *d)
 	return n;
 }
 
-/* The verdict, after its words were compared with a part of them. */
+/* The verdict, WP_NVERDICTS for none, after its words were compared with a part
+ * of them. */
 static enum wp_verdict judge(const struct wp_dump *d, const char *part)
 {
-	enum wp_verdict verdict;
+	enum wp_verdict verdict = WP_NVERDICTS;
 	char why[256];
+	int rc = wp_graph_judge(d, &verdict, why, sizeof(why));
 
-	verdict = wp_graph_judge(d, why, sizeof(why));
+	assert_true(!rc || rc == -ESRCH);
+	assert_true(!rc == (verdict != WP_NVERDICTS));
 	if (!strstr(why, part))
 		fail_msg("\"%s\" is not in \"%s\"", part, why);
 	return verdict;
@@ -882,7 +885,7 @@ static void the_worst_verdict_wins(void **state)
 	build(&d);
 	assert_int_equal(judge(&d, "nothing could be read of process 43:"
 				   " permission denied"),
-			 WP_VERDICT_HEALTHY);
+			 WP_NVERDICTS);
 	add_process(&d, 44);
 	add_thread(&d, WP_WAIT_CONDVAR);
 	build(&d);
@@ -897,16 +900,19 @@ static void the_worst_verdict_wins(void **state)
 
 static void no_process_and_no_room_for_words(void **state)
 {
+	enum wp_verdict verdict = WP_NVERDICTS;
 	struct wp_dump d = WP_DUMP_INIT;
 	char why[8] = "1234567";
 
 	(void)state;
 	build(&d);
 	assert_int_equal(d.ncycles, 0);
-	assert_int_equal(judge(&d, "nothing could be read"),
-			 WP_VERDICT_HEALTHY);
+	assert_int_equal(wp_graph_judge(&d, &verdict, why, sizeof(why)),
+			 -ESRCH);
+	assert_string_equal(why, "nothing");
 	for (size_t size = 0; size < sizeof(why); size++) {
-		wp_graph_judge(&d, why, size);
+		assert_int_equal(wp_graph_judge(&d, &verdict, why, size),
+				 -ESRCH);
 		assert_true(!size || strlen(why) == size - 1);
 	}
 	assert_int_equal(why[7], '\0');
@@ -934,15 +940,18 @@ static void indices_out_of_range_lead_nowhere(void **state)
 		/* Its threads are not where it says. */
 		d.processes[0].first_thread = bad[i];
 		build(&d);
-		judge(&d, "nothing could be read");
+		assert_int_equal(judge(&d, "nothing could be read"),
+				 WP_NVERDICTS);
 		d.processes[0].first_thread = 0;
 		d.processes[0].nthreads = bad[i] == 2 ? 3 : bad[i];
 		build(&d);
-		judge(&d, "nothing could be read");
+		assert_int_equal(judge(&d, "nothing could be read"),
+				 WP_NVERDICTS);
 		d.processes[0].nthreads = 2;
 		d.threads[1].process = bad[i];
 		build(&d);
-		judge(&d, "nothing could be read");
+		assert_int_equal(judge(&d, "nothing could be read"),
+				 WP_NVERDICTS);
 		wp_dump_clear(&d);
 	}
 }
@@ -1191,9 +1200,10 @@ static void no_memory_is_said_and_nothing_leaks(void **state)
 
 	(void)state;
 	for (long n = 0; rc; n++) {
-		enum wp_verdict verdict;
+		enum wp_verdict verdict = WP_NVERDICTS;
 		struct wp_dump d;
 		char why[64];
+		int judged;
 
 		start(&d, 40, WP_WAIT_SLEEP);
 		for (uint32_t i = 0; i < 39; i++)
@@ -1208,9 +1218,10 @@ static void no_memory_is_said_and_nothing_leaks(void **state)
 		build(&d);
 		assert_int_equal(d.nedges, 39);
 		allocations_left = n / 2;
-		verdict = wp_graph_judge(&d, why, sizeof(why));
+		judged = wp_graph_judge(&d, &verdict, why, sizeof(why));
 		allocations_left = -1;
-		assert_int_equal(verdict, WP_VERDICT_DEADLOCK);
+		assert_true(judged ? judged == -ENOMEM :
+				     verdict == WP_VERDICT_DEADLOCK);
 		wp_dump_clear(&d);
 		assert_true(n < 200);
 	}
