@@ -67,6 +67,16 @@ static void parse_status(const char *text, size_t len)
 	}
 }
 
+static void parse_namespaces(const char *text, size_t len)
+{
+	int32_t pids[WP_PID_LEVELS];
+	int n = wp_proc_nspid_parse(pids, text, len);
+
+	FUZZ_CHECK(n < 0 || (n >= 1 && n <= WP_PID_LEVELS));
+	for (int i = 0; i < n; i++)
+		FUZZ_CHECK(pids[i] >= 0);
+}
+
 static void parse_lists(const char *text, size_t len)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
@@ -88,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parse_counters(text, size);
 	parse_syscall(text, size);
 	parse_status(text, size);
+	parse_namespaces(text, size);
 	parse_lists(text, size);
 	return 0;
 }

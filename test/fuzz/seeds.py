@@ -90,6 +90,8 @@ TEXTS = {
         'stat': '4242 (a) R (b) S 1 4242 4242 0 -1 4194560 907 0 3 0 12 7 0 0 '
                 '20 0 4 0 38166 8220672 1024 18446744073709551615 1 1 0 0 0 0 '
                 '0 16781312 17642 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n',
+        'stat-least': '1 (a) R 1 1 1 0 -9223372036854775808 0 0 0 0 0 0 0 0 '
+                      '20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 ',
         'schedstat': '123456789 4567 89\n',
         'syscall': '202 0x7f2a10ff99d0 0x109 0x0 0x0 0x0 0xffffffff '
                    '0x7ffd5c1cb7a0 0x7f2a11083d06\n',
@@ -97,6 +99,7 @@ TEXTS = {
         'syscall-fault': '-1 0x7ffd5c1cb7a0 0x7f2a11083d06\n',
         'status': 'Name:\tworker\nUmask:\t0022\nState:\tS (sleeping)\n'
                   'Tgid:\t4242\nPid:\t4243\nPPid:\t1\nTracerPid:\t17\n'
+                  'NSpid:\t4243\t7\n'
                   'SigCgt:\t00000001800004ec\nSeccomp:\t2\n'
                   'voluntary_ctxt_switches:\t150\n',
         'sched': 'worker (4243, #threads: 4)\n'
@@ -129,7 +132,7 @@ TEXTS = {
             'ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0'
             '                  [vsyscall]\n',
     },
-    'locks': {
+    'filelocks': {
         'locks':
             '1: POSIX  ADVISORY  WRITE 100 fd:01:131 0 EOF\n'
             '1: -> POSIX  ADVISORY  WRITE 200 fd:01:131 0 EOF\n'
@@ -139,6 +142,8 @@ TEXTS = {
             '3: OFDLCK ADVISORY  WRITE -1 103:02:77 0 EOF\n'
             '3:  -> OFDLCK ADVISORY  WRITE -1 103:02:77 0 EOF\n'
             '4: LEASE  ACTIVE    WRITE 102 fd:01:9 0 EOF\n',
+        'least':
+            '1: POSIX  ADVISORY  WRITE -2147483648 fd:01:131 0 EOF\n',
     },
     'net': {
         'tcp':
@@ -201,6 +206,7 @@ TEXTS = {
         'rust-v0': '_RNvMs_NtCs8nP1jXzqE_4core5sliceSh4iter',
         'rust-v0-generic': '_RINvNtC3std3mem8align_ofNtNtC3std3mem12'
                            'DiscriminantjKj1_pE',
+        'rust-no-crate': '_RNvC03foo',
         'plt': 'puts@plt',
         'plain': 'main',
         'mangled-plt': '_ZN3far4callEv@plt',
@@ -225,6 +231,74 @@ def unixdiag():
     }
 
 
+def futexlocks():
+    """Locks of thread 4242 (a live one: a multiple of 3) and how it is
+    waited for."""
+    live, waiters = 4242, 0x80000000
+    links = (0x1000, 0x7f00, 0x1008, 0x7f00)
+
+    def make(words, op, val, name, at=0, flags=0, changes=0):
+        head = struct.pack('<HHIBBBB', at, op, val, flags, 0, changes, 0)
+        frames = ''.join(f'{f}\0' for f in name.split())
+        return (head + frames.encode() + b'\0' +
+                struct.pack(f'<{len(words)}I', *words) + bytes(64))
+
+    return {
+        'mutex': make((2, 0, live, 1, 0x200), 128, 2,
+                      '__lll_lock_wait ___pthread_mutex_lock'),
+        'robust': make((waiters | live, 1, live, 1, 0x290, 0) + links, 0,
+                       waiters | live, 'pthread_mutex_lock'),
+        'changing': make((2, 0, live, 1, 0), 0x189, 2, '', flags=1,
+                         changes=1),
+        'pi': make((waiters | live, 1, live, 1, 0x220), 134, 0,
+                   '__pthread_mutex_lock_full'),
+        'rwlock': make((2, 0, 0, 3, 0, 0, live, 0, 0, 0, 0, 0), 128, 3,
+                       'pthread_rwlock_rdlock', at=12),
+        'join': make((0,) * 4 + (live, 0, 0, 0), 9, live,
+                     'pthread_join main', at=16),
+        'musl-mutex': make((0, waiters | live, 1, 0, 0, 0, 0, 0, 0, 0), 128,
+                           waiters | live, '__timedwait pthread_mutex_lock',
+                           at=4),
+        'waitv': make((1, 2, 3), 0, 0, '', flags=3),
+    }
+
+
+def perfring():
+    """Records as linux/perf_event.h lays them out."""
+    kernel, user = -128 & (1 << 64) - 1, -512 & (1 << 64) - 1
+
+    def record(kind, misc, *words):
+        body = struct.pack(f'<{len(words)}Q', *words)
+        return struct.pack('<IHH', kind, misc, 8 + len(body)) + body
+
+    def pair(lo, hi):
+        return hi << 32 | lo
+
+    trailer = (pair(11, 12), 1000, 3, 77)
+    base = (77, 0x401000, pair(11, 12), 1000, 3, 10000000)
+    chain = (5, kernel, 0xffffffff81000001, 0xffffffff81000002, user,
+             0x401000)
+    regs = (2,) + tuple(range(0x100, 0x111))
+    stack = (64,) + tuple(range(0x5000, 0x5008)) + (40,)
+    comm = int.from_bytes(b'worker\0\0', 'little')
+    others = (record(3, 1 << 13, pair(11, 12), comm, *trailer) +
+              record(7, 0, pair(11, 11), pair(12, 10), 999, *trailer) +
+              record(4, 0, pair(11, 11), pair(12, 10), 999, *trailer) +
+              record(14, 1 << 13, *trailer) +
+              record(15, 3 << 13, pair(20, 21), *trailer) +
+              record(2, 0, 77, 5, *trailer) +
+              record(5, 0, 1000, 77, 77, *trailer) +
+              record(99, 0, 1, 2, *trailer))
+    full = record(9, 1, *base, *chain, *regs, *stack)
+    return {
+        'sample': b'\7\0' + full,
+        'wrapped': b'\7\x30' + full + full,
+        'bare': b'\0\0' + record(9, 2, *base) * 3,
+        'others': b'\0\5' + others,
+        'no-regs': b'\7\0' + record(9, 2, *base, 0, 0, 0),
+    }
+
+
 class Compiler:
     """Small shared objects, without a name of the machine in them."""
 
@@ -240,12 +314,15 @@ class Compiler:
     def build(self, name, source, *flags, suffix='.c'):
         with open(self.path(name + suffix), 'w') as f:
             f.write(source)
-        self.run('gcc', '-shared', '-nostdlib', '-fPIC', '-O2',
-                 '-fcf-protection=none', '-gno-record-gcc-switches',
-                 f'-fdebug-prefix-map={self.dir}=/src', '-Wl,-z,norelro',
+        # Its name is in the file.
+        self.run('gcc', '-c', '-fPIC', '-O2', '-fcf-protection=none',
+                 '-gno-record-gcc-switches',
+                 f'-fdebug-prefix-map={self.dir}=/src', *flags, '-o', 't.o',
+                 name + suffix)
+        self.run('gcc', '-shared', '-nostdlib', '-Wl,-z,norelro',
                  '-Wl,-z,noseparate-code', '-Wl,--hash-style=gnu',
-                 '-Wl,--build-id=0x0123456789abcdef0123456789abcdef', *flags,
-                 '-o', name, name + suffix)
+                 '-Wl,--build-id=0x0123456789abcdef0123456789abcdef',
+                 '-o', name, 't.o')
         self.run('objcopy', '-R', '.comment', name)
         return self.read(name)
 
@@ -401,6 +478,8 @@ def main():
         c = Compiler(directory)
         elf = elf_files(c)
         inputs['unixdiag'] = unixdiag()
+        inputs['futexlocks'] = futexlocks()
+        inputs['perfring'] = perfring()
         inputs['cfi'] = cfi_inputs(c)
         inputs['ehframe'] = ehframe_inputs(c)
         inputs['cfiexpr'] = cfiexpr_inputs()

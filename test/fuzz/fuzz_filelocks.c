@@ -1,5 +1,5 @@
-/* fuzz_locks.c - /proc/locks, asked for the processes and the file that the
- * inputs in test/data/fuzz/locks name.
+/* fuzz_filelocks.c - /proc/locks, asked for the processes and the file that the
+ * inputs in test/data/fuzz/filelocks name.
  *
  * Layer: proc.
  */
