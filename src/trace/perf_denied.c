@@ -70,7 +70,7 @@ static int explain_files(const struct wp_perf *perf, struct wp_err *err)
 	struct rlimit limit = { 0 };
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	if (perf->facts.scope == WP_PERF_CPU || !perf->nthreads)
+	if (!perf->nthreads)
 		return wp_err_set(err, -EMFILE,
 				  "too few descriptors for perf events: %zu "
 				  "CPUs, and the limit is %llu; raise it "

@@ -61,13 +61,28 @@ static bool has_thread(const struct wp_perf *perf, pid_t tid)
 	return i < perf->nthreads && perf->threads[i].tid == tid;
 }
 
-/* Every kind wanted, on every CPU; all of them or none. */
+static bool is_wanted_in(const struct wp_perf *perf, enum wp_perf_kind kind,
+			 enum wp_perf_scope scope)
+{
+	return wp_perf_kind_wanted(perf, kind) &&
+	       wp_perf_kind_scope(perf, kind) == scope;
+}
+
+static bool has_task_scope(const struct wp_perf *perf)
+{
+	return is_wanted_in(perf, WP_PERF_KIND_MAIN, WP_PERF_TASK) ||
+	       is_wanted_in(perf, WP_PERF_KIND_SWITCHES, WP_PERF_TASK);
+}
+
+/* Every kind that is wanted of thread TID, or of no thread (-1), on every CPU;
+ * all of them or none. */
 static int add_events(struct wp_perf *perf, pid_t tid)
 {
 	size_t before = perf->nevents;
 
 	for (int kind = 0; kind < WP_PERF_NKINDS; kind++) {
-		if (!wp_perf_kind_wanted(perf, (enum wp_perf_kind)kind))
+		if (!is_wanted_in(perf, (enum wp_perf_kind)kind,
+				  tid < 0 ? WP_PERF_CPU : WP_PERF_TASK))
 			continue;
 		for (size_t i = 0; i < perf->ncpus; i++) {
 			int rc = wp_perf_event_add(perf,
@@ -126,7 +141,7 @@ static int add_thread(struct wp_perf *perf, pid_t tid)
 
 int wp_perf_add_thread(struct wp_perf *perf, pid_t tid)
 {
-	if (perf->facts.scope == WP_PERF_CPU)
+	if (!has_task_scope(perf))
 		return 0;
 	return code_of(add_thread(perf, tid));
 }
@@ -184,14 +199,14 @@ static int add_threads(struct wp_perf *perf)
  * its first thread need not be there any more. */
 static int probe(struct wp_perf *perf)
 {
-	pid_t tid = perf->facts.scope == WP_PERF_CPU ? -1 : 0;
-
 	for (int kind = 0; kind < WP_PERF_NKINDS; kind++) {
+		enum wp_perf_kind k = (enum wp_perf_kind)kind;
+		bool cpu = wp_perf_kind_scope(perf, k) == WP_PERF_CPU;
 		int fd;
 
-		if (!wp_perf_kind_wanted(perf, (enum wp_perf_kind)kind))
+		if (!wp_perf_kind_wanted(perf, k))
 			continue;
-		fd = wp_perf_event_open(perf, (enum wp_perf_kind)kind, tid,
+		fd = wp_perf_event_open(perf, k, cpu ? -1 : 0,
 					perf->cpus[0].cpu);
 		if (fd < 0)
 			return fd;
@@ -205,20 +220,28 @@ static bool is_denied(int rc)
 	return rc == -EACCES || rc == -EPERM;
 }
 
-static int probe_tasks(struct wp_perf *perf)
+static int probe_scopes(struct wp_perf *perf, enum wp_perf_scope main_scope,
+			enum wp_perf_scope switch_scope)
 {
 	int rc;
 
-	perf->facts.scope = WP_PERF_TASK;
-	perf->facts.user_only = false;
+	perf->facts.main_scope = main_scope;
+	perf->facts.switch_scope = switch_scope;
 	rc = probe(perf);
+	if (rc == -EINVAL && perf->inherit_thread) {
+		perf->inherit_thread = false;
+		rc = probe(perf);
+	}
+	return rc;
+}
+
+static int probe_tasks(struct wp_perf *perf)
+{
+	int rc = probe_scopes(perf, WP_PERF_TASK, WP_PERF_TASK);
+
 	if (is_denied(rc)) {
 		perf->facts.user_only = true;
 		rc = probe(perf);
-	}
-	if (rc == -EINVAL && perf->inherit_thread) {
-		perf->inherit_thread = false;
-		return probe_tasks(perf);
 	}
 	return rc;
 }
@@ -227,12 +250,13 @@ static int probe_tasks(struct wp_perf *perf)
 static int choose(struct wp_perf *perf)
 {
 	enum wp_perf_scope scope = perf->options.scope;
+	bool mixed = scope == WP_PERF_AUTO && perf->options.period_ns;
 	int rc = -EACCES;
 
 	perf->inherit_thread = true;
-	perf->facts.scope = WP_PERF_CPU;
 	if (scope != WP_PERF_TASK)
-		rc = probe(perf);
+		rc = probe_scopes(perf, mixed ? WP_PERF_TASK : WP_PERF_CPU,
+				  WP_PERF_CPU);
 	if (scope == WP_PERF_TASK || (scope == WP_PERF_AUTO && is_denied(rc)))
 		rc = probe_tasks(perf);
 	perf->facts.switch_samples = perf->options.switch_sample_every &&
@@ -242,9 +266,9 @@ static int choose(struct wp_perf *perf)
 
 static int add_all(struct wp_perf *perf)
 {
-	if (perf->facts.scope == WP_PERF_CPU)
-		return add_events(perf, -1);
-	return add_threads(perf);
+	int rc = add_events(perf, -1);
+
+	return rc || !has_task_scope(perf) ? rc : add_threads(perf);
 }
 
 static int open_all(struct wp_perf *perf)

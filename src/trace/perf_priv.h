@@ -80,6 +80,9 @@ struct wp_perf {
 };
 
 /* perf_events.c */
+/* Of the facts. */
+enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
+				      enum wp_perf_kind kind);
 /* Open one event, off.  The descriptor or -errno. */
 int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 		       pid_t tid, int cpu);

@@ -28,11 +28,14 @@
 #include "wallprof/perf.h"
 #include "wallprof/vec.h"
 
-enum { THREADS_MAX = 64, LATE_NS = 5000000 };
+enum { THREADS_MAX = 64, LATE_NS = 5000000, PAUSE_NS = 1000000 };
 
 /* What the child says of itself. */
 struct truth {
 	uint64_t cpu_ns;
+	/* Of that, what went by at once: a virtual machine that was not run
+	 * takes no samples, and calls it CPU time. */
+	_Atomic uint64_t paused_ns;
 	uint64_t start_ns;
 	uint64_t end_ns;
 	struct {
@@ -78,10 +81,16 @@ static uint64_t clock_of(clockid_t id)
 
 static void burn(uint64_t ns)
 {
-	uint64_t until = clock_of(CLOCK_THREAD_CPUTIME_ID) + ns;
+	uint64_t now = clock_of(CLOCK_THREAD_CPUTIME_ID), until = now + ns;
 
-	while (clock_of(CLOCK_THREAD_CPUTIME_ID) < until)
-		busy(300000);
+	while (now < until) {
+		uint64_t before = now;
+
+		busy(50000);
+		now = clock_of(CLOCK_THREAD_CPUTIME_ID);
+		if (now - before > PAUSE_NS)
+			truth->paused_ns += now - before;
+	}
 }
 
 static uint64_t ns_of(struct timeval tv)
@@ -277,6 +286,17 @@ static void work(struct child *c, struct wp_perf *perf, struct got *got)
 	wp_perf_drain(perf, UINT64_MAX, keep, got);
 }
 
+/* A thread has been joined somewhat before the kernel tells its end. */
+static void drain_until(struct wp_perf *perf, struct got *got,
+			enum wp_perf_type type, size_t n)
+{
+	uint64_t until = wp_clock_ns() + 10 * WP_NS_PER_S;
+
+	while (count(got, type, 0) < n && wp_clock_ns() < until)
+		wp_perf_drain(perf, UINT64_MAX, keep, got);
+	assert_int_equal(count(got, type, 0), n);
+}
+
 static struct wp_perf *open_or_skip(pid_t pid,
 				    const struct wp_perf_options *options)
 {
@@ -301,6 +321,12 @@ static enum wp_perf_scope scope_of(void **state)
 	return *(const enum wp_perf_scope *)*state;
 }
 
+/* In scope CPU samples are a share. */
+static double tolerance(void **state, double of_task, double of_cpu)
+{
+	return scope_of(state) == WP_PERF_CPU ? of_cpu : of_task;
+}
+
 static void check_clean(struct wp_perf *perf)
 {
 	const struct wp_perf_stats *stats = wp_perf_stats(perf);
@@ -310,25 +336,27 @@ static void check_clean(struct wp_perf *perf)
 	assert_int_equal(stats->throttled, 0);
 }
 
+/* VAL is WANT to within SHARE, or less by no more than the pauses. */
 static void assert_within(uint64_t val, uint64_t want, double share)
 {
 	double off = (double)val / (double)want - 1;
+	double paused = (double)truth->paused_ns / (double)want;
 
-	if (off > share || off < -share) {
-		print_message("%llu for %llu: %+.2f %%\n",
-			      (unsigned long long)val,
-			      (unsigned long long)want, 100 * off);
+	if (off > share || off < -share - paused) {
+		print_message("%llu for %llu: %+.2f %%, paused %.2f %%\n",
+			      (unsigned long long)val, (unsigned long long)want,
+			      100 * off, 100 * paused);
 		fail();
 	}
 }
 
-/* Two threads that are there before, each 0.8 s of CPU time. */
+/* Two threads that are there before, each 1.2 s of CPU time. */
 static int two_pipe[2], two_done[2];
 
 static void *wait_and_burn(void *arg)
 {
 	await(two_pipe[0]);
-	burn(800 * WP_NS_PER_MS);
+	burn(1200 * WP_NS_PER_MS);
 	give(two_done[1]);
 	return arg;
 }
@@ -354,7 +382,7 @@ static void cpu_time_of_two_threads_agrees_with_rusage(void **state)
 	const struct scenario s = { two_before, two_work };
 	const struct wp_perf_options options = {
 		.scope = scope_of(state),
-		.period_ns = 250 * WP_NS_PER_US,
+		.period_ns = 2 * WP_NS_PER_MS,
 		.user_regs = true,
 		.stack_bytes = 512,
 		.ring_bytes = 4 << 20,
@@ -367,7 +395,8 @@ static void cpu_time_of_two_threads_agrees_with_rusage(void **state)
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
 	work(&c, perf, &got);
 	n = count(&got, WP_PERF_SAMPLE_CPU, 0);
-	assert_within(sum_periods(&got, 0), truth->cpu_ns, 0.02);
+	assert_within(sum_periods(&got, 0), truth->cpu_ns,
+		      tolerance(state, 0.02, 0.15));
 	if (!wp_perf_facts(perf)->user_only)
 		assert_true(got.in_busy > n - n / 10);
 	assert_int_equal(got.with_caller, got.in_busy);
@@ -408,7 +437,7 @@ static void threads_that_start_later_are_covered(void **state)
 	const struct scenario s = { NULL, later_work };
 	const struct wp_perf_options options = {
 		.scope = scope_of(state),
-		.period_ns = 200 * WP_NS_PER_US,
+		.period_ns = WP_NS_PER_MS,
 		.ring_bytes = 1 << 20,
 	};
 	struct child c = start_child(&s);
@@ -420,7 +449,8 @@ static void threads_that_start_later_are_covered(void **state)
 	assert_int_equal(truth->nthreads, 2);
 	for (int i = 0; i < 2; i++)
 		assert_within(sum_periods(&got, truth->threads[i].tid),
-			      truth->threads[i].cpu_ns, 0.05);
+			      truth->threads[i].cpu_ns,
+			      tolerance(state, 0.05, 0.3));
 	check_clean(perf);
 	wp_perf_close(perf);
 	end_child(&c);
@@ -460,7 +490,7 @@ static void a_thread_opened_twice_is_told_once(void **state)
 	const struct scenario s = { NULL, steps_work };
 	const struct wp_perf_options options = {
 		.scope = WP_PERF_TASK,
-		.period_ns = 200 * WP_NS_PER_US,
+		.period_ns = WP_NS_PER_MS,
 		.switches = true,
 		.ring_bytes = 1 << 20,
 	};
@@ -482,7 +512,7 @@ static void a_thread_opened_twice_is_told_once(void **state)
 	work(&c, perf, &got);
 	/* The second account includes the first. */
 	assert_within(sum_periods(&got, tid), truth->threads[1].cpu_ns, 0.05);
-	assert_true(wp_perf_stats(perf)->foreign > 500);
+	assert_true(wp_perf_stats(perf)->foreign > 100);
 	/* Out and in take turns: none is told twice. */
 	for (size_t i = 0; i < got.len; i++) {
 		const struct wp_perf_record *rec = &got.v[i];
@@ -733,6 +763,7 @@ static void every_thread_is_told_with_its_parent(void **state)
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
 	work(&c, perf, &got);
 	assert_int_equal(count(&got, WP_PERF_FORK, 0), MANY + 1);
+	drain_until(perf, &got, WP_PERF_EXIT, MANY + 1);
 	for (int i = 0; i < MANY; i++) {
 		pid_t tid = truth->threads[i].tid;
 
@@ -798,16 +829,19 @@ static void what_finds_no_room_is_counted(void **state)
 	cpu_ns = truth->cpu_ns;
 	wp_perf_drain(perf, UINT64_MAX, keep, &got);
 	kept = count(&got, WP_PERF_SAMPLE_CPU, 0);
-	assert_in_range(kept, 1, 4 * wp_perf_facts(perf)->nrings);
+	/* In scope CPU others may have been faster. */
+	assert_in_range(kept, scope_of(state) == WP_PERF_TASK,
+			4 * wp_perf_facts(perf)->nrings);
 	/* The next record that has room says how many had none. */
 	work(&c, perf, &got);
 	cpu_ns += truth->cpu_ns;
 	assert_true(count(&got, WP_PERF_LOST, 0) > 0);
 	assert_true(wp_perf_stats(perf)->lost > 500);
-	if (wp_perf_facts(perf)->scope == WP_PERF_TASK)
-		assert_within(count(&got, WP_PERF_SAMPLE_CPU, 0) +
-			      wp_perf_stats(perf)->lost,
-			      cpu_ns / options.period_ns, 0.05);
+	if (scope_of(state) == WP_PERF_TASK)
+		assert_within(options.period_ns *
+			      (count(&got, WP_PERF_SAMPLE_CPU, 0) +
+			       wp_perf_stats(perf)->lost),
+			      cpu_ns, 0.1);
 	assert_int_equal(wp_perf_stats(perf)->malformed, 0);
 	wp_perf_close(perf);
 	end_child(&c);
@@ -1036,6 +1070,42 @@ static void who_may_not_see_the_kernel_sees_the_rest(void **state)
 	end_child(&c);
 }
 
+/* Both ways in one. */
+static void samples_and_switches_come_together(void **state)
+{
+	const struct scenario s = { NULL, later_work };
+	const struct wp_perf_options options = {
+		.period_ns = WP_NS_PER_MS,
+		.switches = true,
+		.tasks = true,
+		/* Everybody's switches go through it. */
+		.ring_bytes = 16 << 20,
+	};
+	struct child c = start_child(&s);
+	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	const struct wp_perf_facts *facts = wp_perf_facts(perf);
+	struct got got = { 0 };
+
+	(void)state;
+	assert_int_equal(facts->main_scope, WP_PERF_TASK);
+	if (read_paranoid() < 1 || !geteuid())
+		assert_int_equal(facts->switch_scope, WP_PERF_CPU);
+	wp_perf_enable(perf, WP_PERF_PART_ALL);
+	work(&c, perf, &got);
+	assert_within(sum_periods(&got, 0), truth->cpu_ns, 0.05);
+	assert_int_equal(count(&got, WP_PERF_FORK, 0), 3);
+	drain_until(perf, &got, WP_PERF_EXIT, 3);
+	for (int i = 0; i < truth->nthreads; i++)
+		check_switches(&got, truth->threads[i].tid, 0, UINT64_MAX);
+	assert_true(count(&got, WP_PERF_SWITCH_IN, 0) >= 2);
+	assert_int_equal(wp_perf_stats(perf)->foreign > 0,
+			 facts->switch_scope == WP_PERF_CPU);
+	check_clean(perf);
+	wp_perf_close(perf);
+	end_child(&c);
+	got_clear(&got);
+}
+
 static const enum wp_perf_scope task = WP_PERF_TASK, cpu = WP_PERF_CPU;
 
 #define BOTH(fn)                                                               \
@@ -1057,6 +1127,7 @@ int main(void)
 		BOTH(the_past_is_handed_out_and_the_present_kept),
 		BOTH(the_gone_and_the_senseless_are_refused),
 		BOTH(too_few_descriptors_are_told),
+		cmocka_unit_test(samples_and_switches_come_together),
 		cmocka_unit_test(who_may_not_see_the_kernel_sees_the_rest),
 	};
 
