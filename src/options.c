@@ -34,7 +34,7 @@ const char wp_options_help[] =
 "                         default 100\n"
 "  -i, --interval TIME    the same as time between samples, such as 10ms\n"
 "  -k, --kernel           add the kernel's stack of waiting threads\n"
-"      --profile LIST     which profiles; \"wall\" is the one there is\n"
+"      --profile LIST     wall, cpu or wall,cpu (default): two columns, one file\n"
 "\n"
 "When a process hangs\n"
 "      --threads          each thread, what it waits for, and who holds that\n"
@@ -310,13 +310,26 @@ static int format_of(const char *file, enum wp_format def, struct wp_err *err)
 			  "json", file);
 }
 
-static int parse_profiles(const char *text, struct wp_err *err)
+/* "wall,cpu": any of them, in any order. */
+static int parse_profiles(struct wp_sampler_options *s, const char *text,
+			  struct wp_err *err)
 {
-	if (!strcmp(text, "wall"))
-		return 0;
-	return wp_err_set(err, -EINVAL,
-			  "--profile: \"%s\" is not there yet; this version "
-			  "has wall", text);
+	s->wall = s->cpu = false;
+	for (const char *p = text; *p;) {
+		size_t n = strcspn(p, ",");
+
+		if (n == 4 && !memcmp(p, "wall", n))
+			s->wall = true;
+		else if (n == 3 && !memcmp(p, "cpu", n))
+			s->cpu = true;
+		else
+			return wp_err_set(err, -EINVAL, "--profile wants wall, "
+					  "cpu or both (wall,cpu), not \"%s\"",
+					  text);
+		p += n + (p[n] == ',');
+	}
+	return s->wall || s->cpu ? 0 : wp_err_set(
+		err, -EINVAL, "--profile wants wall, cpu or both (wall,cpu)");
 }
 
 /* The command line so far. */
@@ -456,7 +469,7 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 		return 0;
 	case OPT_PROFILE:
 		p->of_recording = "--profile";
-		return parse_profiles(arg, err);
+		return parse_profiles(&o->sampler, arg, err);
 	case 'h':
 		o->action = WP_ACTION_HELP;
 		return 0;
@@ -548,6 +561,8 @@ static int check(struct parsing *p, struct wp_err *err)
 				  "is what is printed");
 	if (dump && !p->stop_given)
 		o->sampler.stop = WP_STOP_ALL;
+	if (dump)
+		o->sampler.cpu = false;
 	if (p->interval && o->action == WP_ACTION_CHECK)
 		rc = parse_look_interval(&o->look_interval_ns, p->interval,
 					 err);
@@ -599,7 +614,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err)
 {
 	struct parsing p = {
-		.o = { .sampler = { .interval_ns = 10 * WP_NS_PER_MS,
+		.o = { .sampler = { .wall = true, .cpu = true,
+				    .interval_ns = 10 * WP_NS_PER_MS,
 				    .max_stopped = 0.01, .max_depth = 512 },
 		       .look_interval_ns = 2 * WP_NS_PER_S,
 		       .kill_after_ns = 5 * WP_NS_PER_S },

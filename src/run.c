@@ -34,7 +34,7 @@ struct recording {
 
 static uint64_t samples_of(const struct wp_counters *c)
 {
-	return c->unchanged + c->no_stop + c->stopped + c->partial +
+	return c->unchanged + c->no_stop + c->stopped + c->sampled + c->partial +
 	       c->no_stack;
 }
 

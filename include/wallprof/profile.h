@@ -37,6 +37,8 @@ struct wp_profile_thread {
 	/* CLOCK_MONOTONIC, from when until when it was watched. */
 	uint64_t first_ns;
 	uint64_t last_ns;
+	/* CPU time that it used meanwhile, by the scheduler's account. */
+	uint64_t cpu_ns;
 };
 
 /* An interned stack: frames[first..first + depth) of the pool. */
@@ -74,6 +76,9 @@ struct wp_profile_sample {
 	/* How often it was seen, and for how long in all. */
 	uint64_t count;
 	uint64_t wall_ns;
+	/* The same of CPU samples. */
+	uint64_t cpu_count;
+	uint64_t cpu_ns;
 };
 
 struct wp_profile_function {
@@ -116,6 +121,9 @@ struct wp_profile_location {
 	X(stopped, "samples taken in a stop window")                           \
 	X(partial, "samples whose stack may be incomplete, thread not stopped")\
 	X(no_stack, "samples without a stack")                                 \
+	X(sampled, "samples of running threads with the stack of a CPU sample")\
+	X(cpu_samples, "CPU samples")                                          \
+	X(cpu_lost, "records of perf events lost")                             \
 	X(stops_given_up, "stops that did not happen in time")                 \
 	X(stops_refused, "stops that the kernel refused")                      \
 	X(stops_over_budget, "stops left out to keep within --max-stopped")    \
@@ -167,6 +175,11 @@ struct wp_profile_meta {
 	double achieved_hz;
 	/* "auto", "all" or "never". */
 	uint32_t stop_mode;
+	/* WALL: which of the two columns there are, and how the second was
+	 * made (string id). */
+	bool has_wall;
+	bool has_cpu;
+	uint32_t cpu_source;
 	/* How the target ended ("exited with status 3"), "" while it lives. */
 	uint32_t target_end;
 };
@@ -226,6 +239,18 @@ WP_MUST_CHECK
 int wp_profile_add_sample(struct wp_profile *profile,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns);
+
+/* The same for CPU time. */
+WP_MUST_CHECK
+int wp_profile_add_cpu(struct wp_profile *profile,
+		       const struct wp_sample_key *key, uint64_t count,
+		       uint64_t cpu_ns);
+
+/* Make the CPU samples of each thread add up to its cpu_ns.  A thread that has
+ * none gets it on the samples in which it was running or runnable, by their
+ * wall time; one that has not even those keeps nothing.  After the last
+ * sample. */
+void wp_profile_settle_cpu(struct wp_profile *profile);
 
 /* Build locations[] and each stack's list of them.  A stack that did not reach
  * its root ends in a text such as "[truncated: no unwind info in libfoo.so]".

@@ -32,6 +32,9 @@ enum wp_stop_mode {
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
 
 struct wp_sampler_options {
+	/* Take wall-clock samples, and CPU samples. */
+	bool wall;
+	bool cpu;
 	uint64_t interval_ns;
 	enum wp_stop_mode stop;
 	/* Share of wall time that all stops together may cost the target:

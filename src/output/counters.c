@@ -65,6 +65,7 @@ static void samples(const struct wp_counters *c, struct line *line)
 	count(line, c->no_stop, "read without a stop");
 	count(line, c->cached_site, "from the wait-site cache");
 	count(line, c->stopped, "in a stop");
+	count(line, c->sampled, "with the stack of a CPU sample");
 	count(line, c->partial, "not stopped and perhaps incomplete");
 	count(line, c->no_stack, "without a stack");
 	if (!line->nparts)
@@ -101,6 +102,17 @@ static bool guesses(const struct wp_profile *profile, struct line *line)
 	begin(line, "guessed");
 	count(line, n, "samples with a frame found without unwind info");
 	return n;
+}
+
+static void cpu(const struct wp_profile *profile, struct line *line)
+{
+	const struct wp_counters *c = &profile->counters;
+
+	begin(line, "cpu");
+	part(line, "by %s", wp_profile_str(profile,
+					   profile->meta.cpu_source));
+	count(line, c->cpu_samples, "samples");
+	count(line, c->cpu_lost, "records lost");
 }
 
 static void stops(const struct wp_counters *c, struct line *line)
@@ -159,6 +171,10 @@ void wp_counters_lines(const struct wp_profile *profile,
 	each(ctx, line.text);
 	stacks(&profile->counters, &line);
 	each(ctx, line.text);
+	if (profile->meta.has_cpu) {
+		cpu(profile, &line);
+		each(ctx, line.text);
+	}
 	if (guesses(profile, &line))
 		each(ctx, line.text);
 	stops(&profile->counters, &line);

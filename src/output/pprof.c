@@ -161,35 +161,63 @@ static void put_value_type(struct writer *w, unsigned int field,
 	wp_proto_end(&w->buf, begin);
 }
 
-/* A profile's sample types in the order of its values, and its period type;
- * the last is the one to be shown unless asked. */
-struct kind {
-	struct {
-		const char *type;
-		const char *unit;
-	} values[2], period;
-	unsigned int nvalues;
+struct value_type {
+	const char *type;
+	const char *unit;
+	/* Of struct wp_profile_sample. */
+	size_t field;
 };
 
-static const struct kind kinds[WP_NPROFILE_KINDS] = {
-	[WP_PROFILE_WALL] = { { { "samples", "count" },
-				{ "wall", "nanoseconds" } },
-			      { "wall", "nanoseconds" }, 2 },
-	[WP_PROFILE_THREADS] = { { { "thread", "count" } },
-				 { "thread", "count" }, 1 },
-};
+enum { VALUES_MAX = 4 };
+
+/* A profile's sample types in the order of its values.  The last of a kind is
+ * the period's, and the one that is shown unless asked. */
+static unsigned int value_types(const struct wp_profile_meta *meta,
+				const struct value_type **ret,
+				unsigned int *ret_main)
+{
+#define VALUE(type, unit, field)                                               \
+	{ type, unit, offsetof(struct wp_profile_sample, field) }
+	static const struct value_type wall[VALUES_MAX] = {
+		VALUE("samples", "count", count),
+		VALUE("wall", "nanoseconds", wall_ns),
+		VALUE("cpu_samples", "count", cpu_count),
+		VALUE("cpu", "nanoseconds", cpu_ns),
+	};
+	static const struct value_type threads[] = {
+		VALUE("thread", "count", count),
+	};
+#undef VALUE
+
+	if (meta->kind == WP_PROFILE_THREADS) {
+		*ret = threads;
+		*ret_main = 0;
+		return 1;
+	}
+	*ret = meta->has_wall ? wall : wall + 2;
+	*ret_main = 1;
+	return meta->has_wall && meta->has_cpu ? 4 : 2;
+}
+
+static uint64_t value_of(const struct wp_profile_sample *s,
+			 const struct value_type *type)
+{
+	return *(const uint64_t *)((const char *)s + type->field);
+}
 
 static void put_types(struct writer *w)
 {
-	const struct kind *kind = &kinds[w->profile->meta.kind];
+	const struct value_type *types;
+	unsigned int main_type;
+	unsigned int n = value_types(&w->profile->meta, &types, &main_type);
 
-	for (unsigned int i = 0; i < kind->nvalues; i++)
-		put_value_type(w, PROFILE_SAMPLE_TYPE, kind->values[i].type,
-			       kind->values[i].unit);
+	for (unsigned int i = 0; i < n; i++)
+		put_value_type(w, PROFILE_SAMPLE_TYPE, types[i].type,
+			       types[i].unit);
 	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE,
-		      text_id(w, kind->values[kind->nvalues - 1].type));
-	put_value_type(w, PROFILE_PERIOD_TYPE, kind->period.type,
-		       kind->period.unit);
+		      text_id(w, types[main_type].type));
+	put_value_type(w, PROFILE_PERIOD_TYPE, types[main_type].type,
+		       types[main_type].unit);
 }
 
 static void put_label(struct writer *w, const char *key, uint32_t str)
@@ -245,10 +273,16 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	const struct wp_profile_stack *stack =
 		&w->profile->stacks[s->key.stack];
 	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
+	const struct value_type *types;
+	unsigned int main_type;
+	unsigned int n = value_types(&w->profile->meta, &types, &main_type);
 	size_t begin, packed;
+	uint64_t any = 0;
 
+	for (unsigned int i = 0; i < n; i++)
+		any |= value_of(s, &types[i]);
 	/* A thread that was only seen: it has no weight, and is no sample. */
-	if (!s->count && !s->wall_ns)
+	if (!any)
 		return;
 	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
 	packed = wp_proto_begin(&w->buf, SAMPLE_LOCATION_ID);
@@ -256,9 +290,8 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 		wp_proto_varint(&w->buf, id_of(&w->locations, loc[i]));
 	wp_proto_end(&w->buf, packed);
 	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
-	wp_proto_varint(&w->buf, s->count);
-	if (kinds[w->profile->meta.kind].nvalues > 1)
-		wp_proto_varint(&w->buf, s->wall_ns);
+	for (unsigned int i = 0; i < n; i++)
+		wp_proto_varint(&w->buf, value_of(s, &types[i]));
 	wp_proto_end(&w->buf, packed);
 	put_labels(w, &s->key);
 	wp_proto_end(&w->buf, begin);

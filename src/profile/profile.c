@@ -43,6 +43,7 @@ int wp_profile_init(struct wp_profile *profile)
 	static const struct wp_profile_mapping unused;
 
 	*profile = (struct wp_profile){ .strings = WP_INTERN_INIT };
+	profile->meta.has_wall = true;
 	if (wp_intern_add(&profile->strings, "", 0) == UINT32_MAX ||
 	    wp_profile_add_mapping(profile, &unused) == UINT32_MAX) {
 		wp_profile_clear(profile);
@@ -131,21 +132,39 @@ static int new_sample(struct wp_profile *profile,
 	return 0;
 }
 
+/* KEY's sample, made if new; NULL when there is no memory. */
+static struct wp_profile_sample *get_sample(struct wp_profile *profile,
+					    const struct wp_sample_key *key)
+{
+	if ((!profile->nsample_slots || !*find_sample(profile, key)) &&
+	    new_sample(profile, key))
+		return NULL;
+	return &profile->samples[*find_sample(profile, key) - 1];
+}
+
 int wp_profile_add_sample(struct wp_profile *profile,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns)
 {
-	struct wp_profile_sample *sample;
+	struct wp_profile_sample *sample = get_sample(profile, key);
 
-	if (!profile->nsample_slots || !*find_sample(profile, key)) {
-		int rc = new_sample(profile, key);
-
-		if (rc)
-			return rc;
-	}
-	sample = &profile->samples[*find_sample(profile, key) - 1];
+	if (!sample)
+		return -ENOMEM;
 	sample->count += count;
 	sample->wall_ns += wall_ns;
+	return 0;
+}
+
+int wp_profile_add_cpu(struct wp_profile *profile,
+		       const struct wp_sample_key *key, uint64_t count,
+		       uint64_t cpu_ns)
+{
+	struct wp_profile_sample *sample = get_sample(profile, key);
+
+	if (!sample)
+		return -ENOMEM;
+	sample->cpu_count += count;
+	sample->cpu_ns += cpu_ns;
 	return 0;
 }
 

@@ -154,6 +154,21 @@ static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 	return run + wait ? (double)run / (double)(run + wait) : 1.0;
 }
 
+/* Looks at a running thread without a CPU sample until it is stopped instead. */
+enum { PATIENCE = 5 };
+
+/* May T's stack come from its next CPU sample? */
+static bool comes_by_cpu_sample(const struct wp_sampler *s,
+				const struct wp_thread *t)
+{
+	if (!s->perf || s->options.stop == WP_STOP_ALL)
+		return false;
+	if (s->options.stop == WP_STOP_NEVER)
+		return true;
+	return s->finishing ? t->last_running_stack != UINT32_MAX :
+			      t->owed_count < PATIENCE;
+}
+
 static int look_running(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_schedstat *now)
 {
@@ -175,6 +190,12 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	t->stack_holds = false;
 	t->base = *now;
 	running_ns = (uint64_t)((double)ns * divide(t, now));
+	if (comes_by_cpu_sample(s, t)) {
+		t->owed_running_ns += running_ns;
+		t->owed_runnable_ns += ns - running_ns;
+		t->owed_count++;
+		return 0;
+	}
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns,
 				  .running_ns = running_ns,
 				  .runnable_ns = ns - running_ns,
@@ -344,6 +365,10 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 	rc = wp_thread_schedstat(s, t, &now);
 	if (rc)
 		return rc;
+	if (s->schedstat_works)
+		wp_cpu_account(s, t, now.run_ns);
+	if (!s->looks_at_all)
+		return 0;
 	if (t->asleep && s->schedstat_works && !has_run(&t->base, &now))
 		return wp_record_unchanged(s, t, take_time(s, t));
 	return look_again(s, t, &now);

@@ -119,6 +119,26 @@ static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 	return rc ? rc : pay(s, t, stack, WP_STATE_RUNNABLE, ran ? 0 : count);
 }
 
+int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+		  uint64_t cpu_ns)
+{
+	struct wp_sample_key key = { .stack = stack, .thread = t->index,
+				     .state = WP_STATE_RUNNING };
+	int rc = stack == UINT32_MAX ? -ENOMEM :
+		 wp_profile_add_cpu(s->profile, &key, 1, cpu_ns);
+
+	if (rc)
+		return rc;
+	s->profile->counters.cpu_samples++;
+	t->last_running_stack = stack;
+	if (!t->owed_count)
+		return 0;
+	for (uint64_t i = 0; i < t->owed_count; i++)
+		count_end(s, stack);
+	s->profile->counters.sampled += t->owed_count;
+	return pay_all(s, t, stack, t->owed_count);
+}
+
 int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)
 {
 	uint32_t stack = wp_record_no_stack(s);

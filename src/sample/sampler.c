@@ -103,6 +103,11 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 	s->start_ns = s->tick_ns = s->last_tick_ns = wp_clock_ns();
 	s->random = wp_hash_u64(s->start_ns);
 	wp_pauses_init(&s->pauses, s->start_ns, options->max_stopped);
+	if (options->cpu)
+		wp_cpu_open(s, err);
+	s->looks_at_all = options->wall || !s->perf;
+	profile->meta.has_wall = options->wall;
+	profile->meta.has_cpu = options->cpu;
 	profile->meta.time_ns = wp_clock_utc_ns();
 	profile->meta.period_ns = (int64_t)options->interval_ns;
 	*ret = s;
@@ -204,6 +209,8 @@ int wp_sampler_tick(struct wp_sampler *s)
 	if (!rc)
 		rc = wp_threads_update(s);
 	if (!rc)
+		rc = wp_cpu_drain(s);
+	if (!rc)
 		rc = s->options.stop == WP_STOP_ALL ? look_at_instant(s) :
 						      look_at_all(s, false);
 	if (!rc)
@@ -293,9 +300,13 @@ int wp_sampler_finish(struct wp_sampler *s)
 		rc = wp_sampler_tick(s);
 	if (!rc || rc == -ESRCH)
 		rc = settle_stops(s);
+	if (!rc)
+		rc = wp_cpu_drain(s);
 	for (size_t i = 0; i < s->nthreads && !rc; i++)
 		rc = wp_record_owed(s, s->threads[i]);
 	wp_tracer_clear(s->tracer);
+	if (s->options.cpu)
+		wp_profile_settle_cpu(s->profile);
 	fill_counters(s);
 	return rc;
 }
@@ -323,6 +334,7 @@ void wp_sampler_free(struct wp_sampler *s)
 {
 	if (!s)
 		return;
+	wp_cpu_close(s);
 	wp_threads_clear(s);
 	wp_fdinfo_clear(&s->fdinfo);
 	wp_space_close(&s->space);

@@ -6,6 +6,7 @@
  *   threads.c   which threads there are
  *   look.c      one thread: has it run, is it waiting, read without a stop
  *   stop.c      those that run: stop, copy, release
+ *   cpu.c       CPU samples, which also tell the stacks of those that run
  *   record.c    what was seen becomes a sample of the profile
  */
 #ifndef WP_SAMPLER_PRIV_H
@@ -18,6 +19,8 @@
 #include "space.h"
 #include "stack_copy.h"
 #include "wallprof/fdinfo.h"
+#include "wallprof/kallsyms.h"
+#include "wallprof/perf.h"
 #include "wallprof/procfs.h"
 #include "wallprof/sampler.h"
 #include "wallprof/state.h"
@@ -75,6 +78,9 @@ struct wp_thread {
 	uint64_t owed_running_ns;
 	uint64_t owed_runnable_ns;
 	uint64_t owed_count;
+	/* Run time when it was first looked at, once it was. */
+	uint64_t first_run_ns;
+	bool run_known;
 	/* The last stack it was seen running with, which takes what is still
 	 * owed when the thread or the recording ends; UINT32_MAX: none. */
 	uint32_t last_running_stack;
@@ -122,6 +128,15 @@ struct wp_sampler {
 	struct wp_stack_copy copy;
 	struct wp_pauses pauses;
 	struct wp_fdinfo fdinfo;
+	/* NULL when CPU samples are not asked for or not to be had. */
+	struct wp_perf *perf;
+	uint32_t perf_stack_bytes;
+	/* A stack was deeper than what CPU samples copy. */
+	bool perf_wants_more;
+	/* By events that were closed. */
+	uint64_t perf_lost_before;
+	struct wp_kallsyms kallsyms;
+	struct wp_frame kernel_room[WP_KERNEL_FRAMES_MAX];
 	/* threads[0..nthreads) by tid; each owned. */
 	struct wp_thread **threads;
 	size_t nthreads, cap_threads;
@@ -148,6 +163,8 @@ struct wp_sampler {
 	 * never waits twice on one thing can make us keep. */
 	uint32_t nobjects;
 	bool schedstat_works;
+	/* Ticks look at what threads do; else only CPU samples are wanted. */
+	bool looks_at_all;
 	/* The last walk met an address that the map does not have, and the map
 	 * was not read again because that was done just before. */
 	bool map_is_stale;
@@ -171,6 +188,10 @@ ssize_t wp_thread_read(struct wp_sampler *s, int fd, pid_t tid,
 /* 0 and the numbers, -ESRCH when T is gone, or another -errno. */
 int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
 			struct wp_schedstat *ret);
+/* The thread with this number, NULL if it is not in the table. */
+struct wp_thread *wp_threads_find(struct wp_sampler *s, pid_t tid);
+/* The same, added if new; NULL when there is no memory. */
+struct wp_thread *wp_threads_get(struct wp_sampler *s, pid_t tid);
 /* threads[I] is gone. */
 void wp_threads_drop(struct wp_sampler *s, size_t i);
 /* T was looked at and has run: its name may be another now. */
@@ -199,6 +220,17 @@ size_t wp_stop_count_asked(const struct wp_sampler *s);
 /* Give up stops that have been asked for too long (0: all of them). */
 int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
 
+/* cpu.c */
+/* Open perf events; without them ERR says why, and CPU time is divided over the
+ * samples of running threads. */
+void wp_cpu_open(struct wp_sampler *s, struct wp_err *err);
+/* Take the CPU samples there are.  0 or -ENOMEM. */
+int wp_cpu_drain(struct wp_sampler *s);
+/* T used RUN_NS of CPU time in its life. */
+void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,
+		    uint64_t run_ns);
+void wp_cpu_close(struct wp_sampler *s);
+
 /* record.c */
 /* T was seen waiting (or stopped, exiting) as FACTS say, with stack STACK: its
  * sample is made when the tick is over. */
@@ -214,6 +246,9 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
  * stack of the other state. */
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, enum wp_state state);
+/* A CPU sample with STACK, for CPU_NS; what T is owed goes with it. */
+int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+		  uint64_t cpu_ns);
 /* The same without a stack or a look at the moment: all of it goes. */
 int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t);
 /* Give what T is still owed to the last stack it ran with. */

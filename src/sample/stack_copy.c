@@ -50,6 +50,17 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
 	return n;
 }
 
+void wp_stack_copy_set(struct wp_stack_copy *copy, uint64_t sp_avma,
+		       uint64_t region_end_avma, const void *data, size_t len)
+{
+	copy->start_avma = sp_avma;
+	copy->region_end_avma = region_end_avma;
+	copy->live = copy->beyond = copy->elsewhere = false;
+	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
+	if (copy->len)
+		memcpy(copy->buf, data, copy->len);
+}
+
 /* Make the copy reach over [AVMA, AVMA + LEN): true if it does now. */
 static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 {

@@ -47,6 +47,10 @@ void wp_stack_copy_clear(struct wp_stack_copy *copy);
 ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
 			   uint64_t region_end_avma, size_t len);
 
+/* Let COPY be DATA[0..len), which was copied from SP by others. */
+void wp_stack_copy_set(struct wp_stack_copy *copy, uint64_t sp_avma,
+		       uint64_t region_end_avma, const void *data, size_t len);
+
 /* A reader of COPY, borrowed. */
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy);
 

@@ -117,6 +117,12 @@ static struct wp_thread *new_thread(struct wp_sampler *s, pid_t tid)
 	t->schedstat_fd = open_file(s, tid, "schedstat");
 	t->syscall_fd = open_file(s, tid, "syscall");
 	read_name(s, t);
+	/* One that is over already cannot tell its name. */
+	if (!s->profile->threads[t->index].name && !s->options.thread_glob &&
+	    !t->watched) {
+		t->watched = true;
+		s->nwatched++;
+	}
 	if (t->watched)
 		s->profile->counters.threads_seen++;
 	return t;
@@ -245,6 +251,52 @@ int wp_threads_update(struct wp_sampler *s)
 	qsort(s->tids.v, s->tids.len, sizeof(*s->tids.v), compare_tids);
 	rc = merge(s);
 	return rc ? rc : (s->nthreads ? 0 : -ESRCH);
+}
+
+/* Where TID is, or belongs. */
+static size_t place_of(const struct wp_sampler *s, pid_t tid)
+{
+	size_t low = 0, high = s->nthreads;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->threads[mid]->tid < tid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct wp_thread *wp_threads_find(struct wp_sampler *s, pid_t tid)
+{
+	size_t i = place_of(s, tid);
+
+	return i < s->nthreads && s->threads[i]->tid == tid ? s->threads[i] :
+							      NULL;
+}
+
+struct wp_thread *wp_threads_get(struct wp_sampler *s, pid_t tid)
+{
+	struct wp_thread *t = wp_threads_find(s, tid), **v;
+	size_t i = place_of(s, tid);
+
+	if (t)
+		return t;
+	if (reserve(s, s->nthreads + 1))
+		return NULL;
+	v = reallocarray(s->threads, s->nthreads + 1, sizeof(*v));
+	if (!v)
+		return NULL;
+	s->threads = v;
+	t = new_thread(s, tid);
+	if (!t)
+		return NULL;
+	memmove(&v[i + 1], &v[i], (s->nthreads - i) * sizeof(*v));
+	v[i] = t;
+	s->nthreads++;
+	return t;
 }
 
 void wp_threads_drop(struct wp_sampler *s, size_t i)

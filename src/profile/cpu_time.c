@@ -1,0 +1,71 @@
+/* cpu_time.c - see wp_profile_settle_cpu of wallprof/profile.h.
+ *
+ * Samples tell where CPU time went, the scheduler how much there was.
+ */
+#include <stdlib.h>
+
+#include "wallprof/profile.h"
+
+/* What the samples of one thread add up to. */
+struct sums {
+	uint64_t cpu_ns;
+	uint64_t ready_ns;
+	/* Of CPU_NS what has been given out, in parts of which the last takes
+	 * the rest: nothing is lost to rounding. */
+	uint64_t seen_ns;
+	uint64_t given_ns;
+};
+
+static bool is_ready(const struct wp_profile_sample *s)
+{
+	return s->key.state == WP_STATE_RUNNING ||
+	       s->key.state == WP_STATE_RUNNABLE;
+}
+
+/* The part of ALL that goes with NS of SUM more. */
+static uint64_t share(struct sums *sums, uint64_t ns, uint64_t sum,
+		      uint64_t all)
+{
+	uint64_t until;
+
+	sums->seen_ns += ns;
+	until = (uint64_t)((__uint128_t)all * sums->seen_ns / sum);
+	ns = until - sums->given_ns;
+	sums->given_ns = until;
+	return ns;
+}
+
+static void settle_sample(struct wp_profile_sample *s, struct sums *sums,
+			  uint64_t cpu_ns)
+{
+	if (sums->cpu_ns)
+		s->cpu_ns = share(sums, s->cpu_ns, sums->cpu_ns, cpu_ns);
+	else if (sums->ready_ns && is_ready(s)) {
+		s->cpu_count = s->count;
+		s->cpu_ns = share(sums, s->wall_ns, sums->ready_ns, cpu_ns);
+	}
+}
+
+void wp_profile_settle_cpu(struct wp_profile *profile)
+{
+	struct sums *sums = calloc((size_t)profile->nthreads + 1,
+				   sizeof(*sums));
+
+	/* Without, the samples stay as they were taken. */
+	if (!sums)
+		return;
+	for (uint32_t i = 0; i < profile->nsamples; i++) {
+		const struct wp_profile_sample *s = &profile->samples[i];
+
+		sums[s->key.thread].cpu_ns += s->cpu_ns;
+		if (is_ready(s))
+			sums[s->key.thread].ready_ns += s->wall_ns;
+	}
+	for (uint32_t i = 0; i < profile->nsamples; i++) {
+		uint32_t thread = profile->samples[i].key.thread;
+
+		settle_sample(&profile->samples[i], &sums[thread],
+			      profile->threads[thread].cpu_ns);
+	}
+	free(sums);
+}

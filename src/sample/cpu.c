@@ -1,0 +1,188 @@
+/* cpu.c - CPU samples: see sampler_priv.h.
+ *
+ * A CPU sample is also the stack of a running thread for the wall clock: the
+ * time that ticks found it running is owed until its next CPU sample comes, so
+ * no thread is stopped for running.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sampler_priv.h"
+
+enum {
+	FIRST_STACK_BYTES = 8192,
+	KERNEL_NAME_MAX = 32,
+};
+
+static int open_events(struct wp_sampler *s, struct wp_perf **ret,
+		       uint32_t stack_bytes, struct wp_err *err)
+{
+	struct wp_perf_options options = {
+		.period_ns = s->options.interval_ns,
+		.stack_bytes = stack_bytes,
+		.user_regs = true,
+		.kernel_chain = s->options.kernel,
+	};
+	int rc = wp_perf_open(ret, s->process->pid, &options, err);
+
+	/* An event per thread takes descriptors by the thousand. */
+	if (rc == -EMFILE) {
+		options.scope = WP_PERF_CPU;
+		rc = wp_perf_open(ret, s->process->pid, &options, err);
+	}
+	if (!rc)
+		wp_perf_enable(*ret, WP_PERF_PART_ALL);
+	return rc;
+}
+
+static const char *text_of(struct wp_sampler *s, char *buf, size_t size,
+			   const struct wp_err *err)
+{
+	if (!s->perf)
+		snprintf(buf, size, "the scheduler's time of each thread, "
+			 "divided over its running samples (%s)", err->msg);
+	else
+		snprintf(buf, size, "perf events of each %s%s, scaled to the "
+			 "scheduler's time of each thread",
+			 wp_perf_facts(s->perf)->main_scope == WP_PERF_CPU ? "CPU" :
+									"thread",
+			 wp_perf_facts(s->perf)->user_only ?
+				 ", user code only" : "");
+	return buf;
+}
+
+void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
+{
+	char text[sizeof(err->msg) + 128];
+
+	s->perf_stack_bytes = FIRST_STACK_BYTES;
+	if (open_events(s, &s->perf, s->perf_stack_bytes, err))
+		s->perf = NULL;
+	s->profile->meta.cpu_source = wp_intern_add_str(
+		&s->profile->strings, text_of(s, text, sizeof(text), err));
+}
+
+/* The kernel's frames of a sample go before the user's. */
+static void add_kernel(struct wp_sampler *s,
+		       const struct wp_perf_record *record)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < record->kernel_len; i++) {
+		/* Return addresses but the first. */
+		uint64_t avma = record->kernel_chain[i] - (i > 0);
+		const char *name = wp_kallsyms_find(&s->kallsyms, avma);
+		char number[KERNEL_NAME_MAX];
+		uint32_t id;
+
+		if (!name) {
+			snprintf(number, sizeof(number), "0x%llx",
+				 (unsigned long long)avma);
+			name = number;
+		}
+		id = wp_intern_add_str(&s->profile->strings, name);
+		if (id == UINT32_MAX || n == WP_KERNEL_FRAMES_MAX)
+			break;
+		s->kernel_room[n++] = (struct wp_frame){
+			id, WP_MAPPING_KERNEL, WP_FRAME_KERNEL };
+	}
+	s->stack.frames -= n;
+	s->stack.cfa_avma -= n;
+	s->stack.depth += n;
+	memcpy(s->stack.frames, s->kernel_room, n * sizeof(*s->kernel_room));
+	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
+}
+
+/* The sample's stack, as an id of the profile's. */
+static uint32_t walk(struct wp_sampler *s, const struct wp_perf_record *record)
+{
+	uint64_t sp = record->regs.v[WP_REG_SP];
+
+	if (!wp_reg_known(&record->regs, WP_REG_PC))
+		return wp_record_no_stack(s);
+	wp_stack_copy_set(&s->copy, sp, wp_space_stack_end(&s->space, sp),
+			  record->stack, record->stack_len);
+	wp_look_walk(s, &record->regs);
+	if (s->stack.end == WP_END_BEYOND_COPY && record->stack_full)
+		s->perf_wants_more = true;
+	if (record->kernel_len)
+		add_kernel(s, record);
+	return wp_record_stack(s);
+}
+
+struct drain {
+	struct wp_sampler *s;
+	int rc;
+};
+
+static void take(void *ctx, const struct wp_perf_record *record)
+{
+	struct drain *d = ctx;
+	struct wp_sampler *s = d->s;
+	struct wp_thread *t;
+
+	if (d->rc || record->type != WP_PERF_SAMPLE_CPU)
+		return;
+	t = wp_threads_get(s, record->tid);
+	if (!t) {
+		d->rc = -ENOMEM;
+		return;
+	}
+	if (!t->watched)
+		return;
+	/* It may be over before a tick sees it. */
+	t->looks += !t->looks;
+	s->profile->threads[t->index].cpu_ns += record->period;
+	d->rc = wp_record_cpu(s, t, walk(s, record), record->period);
+}
+
+/* A stack was cut: copy more of each from now on. */
+static void grow(struct wp_sampler *s)
+{
+	uint32_t bytes = s->perf_stack_bytes * 4 < WP_PERF_STACK_MAX ?
+			 s->perf_stack_bytes * 4 : WP_PERF_STACK_MAX;
+	struct wp_perf *wider;
+
+	s->perf_wants_more = false;
+	if (bytes == s->perf_stack_bytes || open_events(s, &wider, bytes, NULL))
+		return;
+	s->perf_stack_bytes = bytes;
+	s->perf_lost_before += wp_perf_stats(s->perf)->lost;
+	wp_perf_close(s->perf);
+	s->perf = wider;
+}
+
+int wp_cpu_drain(struct wp_sampler *s)
+{
+	struct drain d = { s, 0 };
+
+	if (!s->perf)
+		return 0;
+	wp_perf_drain(s->perf, UINT64_MAX, take, &d);
+	s->profile->counters.cpu_lost = s->perf_lost_before +
+					wp_perf_stats(s->perf)->lost;
+	if (s->perf_wants_more && !d.rc) {
+		wp_perf_disable(s->perf, WP_PERF_PART_ALL);
+		wp_perf_drain(s->perf, UINT64_MAX, take, &d);
+		grow(s);
+		wp_perf_enable(s->perf, WP_PERF_PART_ALL);
+	}
+	return d.rc;
+}
+
+void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t, uint64_t run_ns)
+{
+	/* What a thread has used before the recording is no part of it. */
+	if (!t->run_known)
+		t->first_run_ns = s->tick > 1 ? 0 : run_ns;
+	t->run_known = true;
+	s->profile->threads[t->index].cpu_ns = run_ns - t->first_run_ns;
+}
+
+void wp_cpu_close(struct wp_sampler *s)
+{
+	wp_perf_close(s->perf);
+	s->perf = NULL;
+	wp_kallsyms_clear(&s->kallsyms);
+}
