@@ -13,10 +13,13 @@
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0xf) << 12 | 1u << 6 | 1u << 3)
 /* A call pushes its return address: every frame has a stack slot. */
 #define WP_ARCH_FRAMES_TAKE_STACK 1
+/* Code can be followed: see guess_prove.h. */
+#define WP_ARCH_HAS_PROOFS 1
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1: x19 to x29. */
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0x7ff) << 19)
 #define WP_ARCH_FRAMES_TAKE_STACK 0
+#define WP_ARCH_HAS_PROOFS 0
 #endif
 
 /* The two words that a frame pointer points to, on both machines. */
@@ -45,6 +48,17 @@ uint64_t wp_arch_code_avma(uint64_t avma);
 /* The instruction before AVMA, which MODULE holds, is a call. */
 bool wp_arch_follows_call(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma);
+
+#if WP_ARCH_HAS_PROOFS
+/* It is a call of what a register or memory points to. */
+bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
+			      const struct wp_mem *mem, uint64_t avma);
+
+/* STEP's pc is exact and in a PLT stub: true, with the return address and the
+ * caller's sp. */
+bool wp_arch_find_plt_return(const struct wp_step *step,
+			     uint64_t *ret_return_avma, uint64_t *ret_sp_avma);
+#endif
 
 /* The code at PC_AVMA enters sigreturn: a signal handler's trampoline. */
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,

@@ -37,22 +37,46 @@ static size_t indirect_call_len(const uint8_t *p)
 	return len + (mod == 1 ? 1 : 0) + (mod == 2 ? 4 : 0);
 }
 
-bool wp_arch_follows_call(const struct wp_unwind_module *module,
-			  const struct wp_mem *mem, uint64_t avma)
+/* The code before AVMA, up to CALL_MAX bytes of it: how many.  It ends where
+ * the array does; what is not there is 0. */
+static size_t read_before(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t avma,
+			  uint8_t code[CALL_MAX + 1])
 {
-	/* The code ends where the array does; what is not there is 0. */
-	uint8_t code[CALL_MAX + 1] = { 0 };
 	uint64_t room = avma - module->start_avma;
 	size_t len = room < CALL_MAX ? (size_t)room : CALL_MAX;
 
+	memset(code, 0, CALL_MAX + 1);
 	if (wp_code_read(module, mem, avma - len, code + CALL_MAX - len, len))
-		return false;
-	if (len >= 5 && code[CALL_MAX - 5] == 0xe8)
-		return true;
+		return 0;
+	return len;
+}
+
+static bool ends_in_indirect_call(const uint8_t code[CALL_MAX + 1], size_t len)
+{
 	for (size_t n = 2; n <= len; n++)
 		if (indirect_call_len(code + CALL_MAX - n) == n)
 			return true;
 	return false;
+}
+
+bool wp_arch_follows_call(const struct wp_unwind_module *module,
+			  const struct wp_mem *mem, uint64_t avma)
+{
+	uint8_t code[CALL_MAX + 1];
+	size_t len = read_before(module, mem, avma, code);
+
+	return (len >= 5 && code[CALL_MAX - 5] == 0xe8) ||
+	       ends_in_indirect_call(code, len);
+}
+
+bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
+			      const struct wp_mem *mem, uint64_t avma)
+{
+	uint8_t code[CALL_MAX + 1];
+
+	return ends_in_indirect_call(code,
+				     read_before(module, mem, avma, code));
 }
 
 static bool code_is(const struct wp_unwind_module *module,
@@ -155,22 +179,33 @@ static bool is_plt(const struct wp_step *step, uint64_t pc_avma,
 	return code_is(step->module, step->mem, pc_avma - 5, "\x68", 1);
 }
 
-bool wp_arch_find_stub_return(const struct wp_step *step,
-			      uint64_t *ret_return_avma,
-			      uint64_t *ret_sp_avma)
+static bool read_return(const struct wp_step *step, uint64_t pushed,
+			uint64_t *ret_return_avma, uint64_t *ret_sp_avma)
 {
-	uint64_t pc_avma = step->regs->v[WP_REG_PC];
-	uint64_t slot_avma = step->regs->v[WP_REG_SP];
-	uint64_t pushed = 0;
+	uint64_t slot_avma = step->regs->v[WP_REG_SP] + pushed;
 
-	if (!is_past_syscall(step, pc_avma) &&
-	    !is_plt(step, pc_avma, &pushed))
-		return false;
-	slot_avma += pushed;
 	if (wp_mem_u64(step->mem, slot_avma, ret_return_avma))
 		return false;
 	*ret_sp_avma = slot_avma + 8;
 	return true;
+}
+
+bool wp_arch_find_plt_return(const struct wp_step *step,
+			     uint64_t *ret_return_avma, uint64_t *ret_sp_avma)
+{
+	uint64_t pushed;
+
+	return is_plt(step, step->regs->v[WP_REG_PC], &pushed) &&
+	       read_return(step, pushed, ret_return_avma, ret_sp_avma);
+}
+
+bool wp_arch_find_stub_return(const struct wp_step *step,
+			      uint64_t *ret_return_avma,
+			      uint64_t *ret_sp_avma)
+{
+	if (is_past_syscall(step, step->regs->v[WP_REG_PC]))
+		return read_return(step, 0, ret_return_avma, ret_sp_avma);
+	return wp_arch_find_plt_return(step, ret_return_avma, ret_sp_avma);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* guess.c - steps without unwind info: see step.h. */
-#include "arch.h"
+#include "guess_prove.h"
 
 static bool is_return_address(const struct wp_unwind_modules *modules,
 			      const struct wp_mem *mem, uint64_t avma)
@@ -58,7 +58,8 @@ step_frame_pointer(struct wp_step *step,
 	return WP_STEP_OK;
 }
 
-enum wp_step_result wp_step_guess(struct wp_step *step,
+enum wp_step_result wp_step_guess(struct wp_prover *prover,
+				  struct wp_step *step,
 				  const struct wp_unwind_modules *modules)
 {
 	uint64_t pc_avma = step->regs->v[WP_REG_PC];
@@ -69,6 +70,10 @@ enum wp_step_result wp_step_guess(struct wp_step *step,
 	if (step->module &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
 		return wp_arch_step_sigreturn(step);
+	/* A compiler's or an assembler's code is as it is in the file; what a
+	 * JIT compiler makes keeps to its own rules. */
+	if (prover && step->module && step->module->image)
+		return wp_prove_step(prover, step, modules);
 	/* Only who stopped there is in a stub; who returns there is not. */
 	if (step->module && !step->is_return)
 		result = step_stub(step, modules);

@@ -55,12 +55,17 @@ struct wp_step_ops {
 extern const struct wp_step_ops wp_step_rows;
 extern const struct wp_step_ops wp_step_libunwind;
 
-/* A step without unwind info: known byte patterns (signal trampoline, syscall
- * stub, PLT), then the frame pointer.  Only what can be verified: see
- * wp_unwind_walk.  MODULES tells code from data.  Same contract as step(),
- * WP_STEP_NO_INFO when nothing can be verified; the module may be NULL.
+struct wp_prover;
+
+/* A step without unwind info: a signal trampoline by its bytes; in a file's
+ * code what PROVER proves (guess_prove.h); in other code, or without PROVER, a
+ * stub by its bytes (system call, PLT) and then the frame pointer.  Only what
+ * can be verified: see wp_unwind_walk.  MODULES tells code from data.  Same
+ * contract as step(), WP_STEP_NO_INFO when nothing can be verified; the module
+ * may be NULL.
  */
-enum wp_step_result wp_step_guess(struct wp_step *step,
+enum wp_step_result wp_step_guess(struct wp_prover *prover,
+				  struct wp_step *step,
 				  const struct wp_unwind_modules *modules);
 
 #endif

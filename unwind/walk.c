@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "arch.h"
+#include "guess_prove.h"
 
 /* A back end in use. */
 struct stepper {
@@ -17,6 +17,8 @@ struct wp_unwinder {
 	struct stepper main;
 	/* Asked what MAIN cannot do; without self when MAIN is the last word. */
 	struct stepper fallback;
+	/* For code without unwind info; NULL on machines that have none. */
+	struct wp_prover *prover;
 	/* Of the modules that both were told about. */
 	uint64_t generation;
 	bool has_modules;
@@ -83,6 +85,10 @@ int wp_unwinder_new(struct wp_unwinder **ret, enum wp_unwind_backend backend)
 			rc = open_stepper(&u->fallback, &wp_step_libunwind,
 					  &u->stats);
 	}
+	if (!rc && WP_ARCH_HAS_PROOFS) {
+		u->prover = wp_prover_new();
+		rc = u->prover ? 0 : -ENOMEM;
+	}
 	if (rc) {
 		wp_unwinder_free(u);
 		return rc;
@@ -97,6 +103,7 @@ void wp_unwinder_free(struct wp_unwinder *unwinder)
 		return;
 	close_stepper(&unwinder->fallback);
 	close_stepper(&unwinder->main);
+	wp_prover_free(unwinder->prover);
 	free(unwinder);
 }
 
@@ -156,7 +163,7 @@ static enum wp_step_result step_once(struct walk *w)
 	w->is_guess = false;
 	if (is_settled(result))
 		return result;
-	guess = wp_step_guess(&w->step, w->modules);
+	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);
 	if (guess == WP_STEP_NO_INFO)
 		return result;
 	w->is_guess = true;

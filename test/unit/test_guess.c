@@ -93,7 +93,7 @@ static uint64_t put_direct_call(struct fixture *f)
 
 static enum wp_step_result guess(struct fixture *f)
 {
-	return wp_step_guess(&f->step, &f->modules);
+	return wp_step_guess(NULL, &f->step, &f->modules);
 }
 
 /* The frame pointer is at word 10 of the stack, its record says RETURN. */
