@@ -6,7 +6,7 @@
  * perf_event_open(2) without perf: no thread is stopped, nothing is traced.
  * Records lie in one ring per CPU until wp_perf_drain hands them out.
  *
- * There are two ways to open a process's events, and they differ in more than
+ * There are two ways to open a process's events, which differ in more than
  * permissions:
  *
  *   CPU    one event per CPU that sees every process; what is not ours is
@@ -33,8 +33,8 @@
 #include "wallprof/types.h"
 
 enum wp_perf_scope {
-	/* TASK for CPU samples; CPU for switches and tasks where permitted, else
-	 * TASK. */
+	/* TASK for CPU samples; CPU for switches, and for tasks without
+	 * samples, where permitted, else TASK. */
 	WP_PERF_AUTO,
 	WP_PERF_TASK,
 	WP_PERF_CPU,
@@ -55,7 +55,9 @@ struct wp_perf_options {
 	/* Record each switch to and from a CPU. */
 	bool switches;
 	/* A sample at every Nth time that a thread leaves a CPU (per CPU in
-	 * scope CPU, per thread and CPU in scope TASK); 0: none. */
+	 * scope CPU, per thread and CPU in scope TASK); 0: none.  Threads that
+	 * take turns are in step with an N that has a divisor in common with
+	 * their number: a prime above it is not. */
 	uint64_t switch_sample_every;
 	/* Bytes of user stack in a sample: a multiple of 8, at most
 	 * WP_PERF_STACK_MAX; 0: none.  A sample takes that much of the ring
@@ -203,7 +205,8 @@ void wp_perf_disable(struct wp_perf *perf, unsigned int parts);
 
 /* Scope TASK: see to it that thread TID is recorded.  Threads started by
  * threads of the process are recorded anyway, so there should be no need; one
- * that is opened twice is handed out once.  0, -ESRCH, -EMFILE, -EPERM, -ENOMEM. */
+ * that is opened twice is handed out once.  0, -ESRCH, -EMFILE, -EPERM,
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_perf_add_thread(struct wp_perf *perf, pid_t tid);
 

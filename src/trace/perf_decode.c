@@ -98,7 +98,6 @@ static void parse_sample(struct wp_perf_record *rec,
 	rec->time_ns = wp_read_u64(r);
 	rec->cpu = wp_read_u32(r);
 	wp_read_skip(r, 4);
-	rec->period = wp_read_u64(r);
 	if (sample_type & PERF_SAMPLE_CALLCHAIN)
 		parse_chain(rec, r);
 	if (sample_type & PERF_SAMPLE_REGS_USER)

@@ -10,11 +10,12 @@
 #include "wallprof/perf.h"
 
 /* What all our events have in their samples, in the kernel's order
- * (linux/perf_event.h, PERF_RECORD_SAMPLE): */
+ * (linux/perf_event.h, PERF_RECORD_SAMPLE).  Not PERF_SAMPLE_PERIOD: a software
+ * event that has it samples every time, whatever its period is
+ * (kernel/events/core.c, perf_swevent_event). */
 #define WP_PERF_SAMPLE_BASE                                                    \
 	((uint64_t)(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP |                  \
-		    PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |     \
-		    PERF_SAMPLE_PERIOD))
+		    PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU))
 /* and what some have. */
 #define WP_PERF_SAMPLE_EXTRA                                                   \
 	((uint64_t)(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |            \
@@ -34,8 +35,8 @@ struct wp_perf_writer {
 
 /* Fill *RET from one record, BYTES[0..len), aligned to 8, of an event whose
  * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA,
- * with attr.sample_id_all.  Every sample is told as WP_PERF_SAMPLE_CPU: the
- * event's id tells more.  What *RET points to lies in BYTES.
+ * with attr.sample_id_all.  Every sample is told as WP_PERF_SAMPLE_CPU and
+ * without a period: the event's id tells more.  What *RET points to lies in BYTES.
  *
  * 0; -ENOTSUP: another type of record; -EBADMSG.
  */

@@ -103,9 +103,11 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 
 	if (!event)
 		return false;
-	if (rec->type == WP_PERF_SAMPLE_CPU &&
-	    event->kind == WP_PERF_KIND_SWITCHES)
-		rec->type = WP_PERF_SAMPLE_SWITCH;
+	if (rec->type == WP_PERF_SAMPLE_CPU) {
+		rec->period = wp_perf_kind_period(perf, event->kind);
+		if (event->kind == WP_PERF_KIND_SWITCHES)
+			rec->type = WP_PERF_SAMPLE_SWITCH;
+	}
 	/* -1: who has ended has no number any more. */
 	return rec->pid == perf->pid && rec->tid > 0 &&
 	       !is_told_twice(perf, event, writer->tid, rec->time_ns);

@@ -60,6 +60,17 @@ static uint64_t out_of_step(uint64_t period_ns)
 	return period_ns - period_ns / 1000 * 29;
 }
 
+uint64_t wp_perf_kind_period(const struct wp_perf *perf,
+			     enum wp_perf_kind kind)
+{
+	if (kind == WP_PERF_KIND_MAIN)
+		return perf->facts.main_scope == WP_PERF_CPU ?
+			       out_of_step(perf->options.period_ns) :
+			       perf->options.period_ns;
+	/* A switch happens in the kernel: none is seen without it. */
+	return perf->facts.user_only ? 0 : perf->options.switch_sample_every;
+}
+
 static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 {
 	bool cpu = perf->facts.main_scope == WP_PERF_CPU;
@@ -67,11 +78,10 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	a->task = perf->options.tasks || !cpu;
 	a->comm = perf->options.tasks;
 	a->comm_exec = perf->options.tasks;
-	if (!perf->options.period_ns)
+	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_MAIN);
+	if (!a->sample_period)
 		return;
 	a->config = cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
-	a->sample_period = cpu ? out_of_step(perf->options.period_ns) :
-				 perf->options.period_ns;
 	a->exclude_idle = cpu;
 }
 
@@ -82,11 +92,10 @@ static void set_switches(struct perf_event_attr *a, const struct wp_perf *perf)
 	 * that of an earlier one any more. */
 	a->task = perf->facts.switch_scope == WP_PERF_TASK &&
 		  !wp_perf_kind_wanted(perf, WP_PERF_KIND_MAIN);
-	/* A switch happens in the kernel: none is seen without it. */
-	if (!perf->options.switch_sample_every || perf->facts.user_only)
+	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_SWITCHES);
+	if (!a->sample_period)
 		return;
 	a->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
-	a->sample_period = perf->options.switch_sample_every;
 	/* swapper's switches are nobody's. */
 	a->exclude_idle = 1;
 }

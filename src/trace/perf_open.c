@@ -259,8 +259,8 @@ static int choose(struct wp_perf *perf)
 				  WP_PERF_CPU);
 	if (scope == WP_PERF_TASK || (scope == WP_PERF_AUTO && is_denied(rc)))
 		rc = probe_tasks(perf);
-	perf->facts.switch_samples = perf->options.switch_sample_every &&
-				     !perf->facts.user_only;
+	perf->facts.switch_samples =
+		wp_perf_kind_period(perf, WP_PERF_KIND_SWITCHES) > 0;
 	return rc;
 }
 

@@ -83,6 +83,9 @@ struct wp_perf {
 /* Of the facts. */
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
 				      enum wp_perf_kind kind);
+/* What a sample of KIND stands for; 0: none is taken. */
+uint64_t wp_perf_kind_period(const struct wp_perf *perf,
+			     enum wp_perf_kind kind);
 /* Open one event, off.  The descriptor or -errno. */
 int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 		       pid_t tid, int cpu);

@@ -682,6 +682,35 @@ static void switches_are_all_told_with_their_times(void **state)
 	got_clear(&got);
 }
 
+static void every_nth_switch_is_sampled(void **state)
+{
+	const struct scenario s = { NULL, pingpong_work };
+	const struct wp_perf_options options = {
+		.scope = scope_of(state),
+		.switches = true,
+		.switch_sample_every = 10,
+		.ring_bytes = 16 << 20,
+	};
+	struct child c = start_child(&s);
+	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct got got = { 0 };
+	size_t outs, samples;
+
+	wp_perf_enable(perf, WP_PERF_PART_ALL);
+	work(&c, perf, &got);
+	outs = count(&got, WP_PERF_SWITCH_OUT, 0);
+	samples = count(&got, WP_PERF_SAMPLE_SWITCH, 0);
+	if (wp_perf_facts(perf)->switch_samples)
+		assert_in_range(samples, outs / 20, outs / 5);
+	for (size_t i = 0; i < got.len; i++)
+		if (got.v[i].type == WP_PERF_SAMPLE_SWITCH)
+			assert_int_equal(got.v[i].period, 10);
+	check_clean(perf);
+	wp_perf_close(perf);
+	end_child(&c);
+	got_clear(&got);
+}
+
 static void parts_are_turned_on_and_off(void **state)
 {
 	const struct scenario s = { NULL, pingpong_work };
@@ -1119,6 +1148,7 @@ int main(void)
 		BOTH(threads_that_start_later_are_covered),
 		cmocka_unit_test(a_thread_opened_twice_is_told_once),
 		BOTH(switches_are_all_told_with_their_times),
+		BOTH(every_nth_switch_is_sampled),
 		BOTH(parts_are_turned_on_and_off),
 		BOTH(every_thread_is_told_with_its_parent),
 		BOTH(what_finds_no_room_is_counted),

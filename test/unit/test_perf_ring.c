@@ -61,7 +61,6 @@ static void put_sample_base(struct bytes *b, uint16_t misc)
 	put2(b, 11, 12);
 	put(b, 1000);
 	put2(b, 3, 0);
-	put(b, 10000000);
 }
 
 static void put_regs(struct bytes *b, uint64_t abi)
@@ -181,7 +180,6 @@ static void a_sample_gives_all_that_is_in_it(void **state)
 	assert_int_equal(rec.tid, 12);
 	assert_int_equal(rec.time_ns, 1000);
 	assert_int_equal(rec.cpu, 3);
-	assert_int_equal(rec.period, 10000000);
 	assert_int_equal(rec.kernel_len, 2);
 	assert_int_equal(rec.kernel_chain[0], 0xffffffff81000001);
 	assert_int_equal(rec.kernel_chain[1], 0xffffffff81000002);
