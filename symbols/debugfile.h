@@ -12,6 +12,7 @@
 
 #include "elf_file.h"
 #include "wallprof/err.h"
+#include "wallprof/symbols.h"
 
 /* Where to look, and for whom. */
 struct wp_debug_search {
@@ -22,12 +23,19 @@ struct wp_debug_search {
 	/* The file that was stripped, open, and its name below its root. */
 	const struct wp_elf_file *file;
 	const char *path;
+	/* As in struct wp_symbol_options; NULL: look below ROOTS. */
+	int (*open)(void *ctx, const struct wp_debug_query *query,
+		    uint32_t *nth);
+	void *ctx;
+	/* For OPEN: a module of FILE, or of what FILE is the debug file of. */
+	uint32_t module;
+	bool of_debug;
 };
 
 /* Find the debug file of SEARCH: by build-id, then by .gnu_debuglink.  A file
  * counts if its build-id is the same, or, where one of the two has none, if it
  * has the checksum that the link names.  RET_PATH becomes its name below its
- * root.  Returns 0 with RET open, or -ENOENT.
+ * root, where that is known here.  Returns 0 with RET open, or -ENOENT.
  */
 WP_MUST_CHECK
 int wp_debugfile_find(struct wp_elf_file *ret, char ret_path[PATH_MAX],

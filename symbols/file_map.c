@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SIZE_MAX_BYTES (INT64_C(8) << 30)
@@ -75,12 +76,17 @@ static void list_remove(struct wp_file_map *map)
 		sigaction(SIGBUS, &old_action, NULL);
 }
 
+int wp_file_stat(int fd, struct stat *ret)
+{
+	return (int)syscall(SYS_fstat, fd, ret);
+}
+
 int wp_file_map_open(struct wp_file_map *ret, int fd)
 {
 	struct stat st;
 	void *data;
 
-	if (fstat(fd, &st))
+	if (wp_file_stat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode) || !st.st_size)
 		return -ENOTSUP;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "wallprof/err.h"
 
@@ -26,6 +27,10 @@ struct wp_file_map {
 };
 
 #define WP_FILE_MAP_INIT { 0 }
+
+/* fstat(2), which glibc makes by newfstatat(2) since 2.33: that takes a path,
+ * and where the resolver runs no call that does is allowed. */
+int wp_file_stat(int fd, struct stat *ret);
 
 /* Map what FD, which is left open, names.  RET must not move afterwards.
  * Returns 0; -ENOTSUP for anything but a regular file with bytes in it;

@@ -31,10 +31,10 @@ static void find_debug(struct wp_object *object,
 
 	search.file = &object->main;
 	search.path = object->path;
+	search.module = object->module;
 	/* A file with DWARF of its own and symbols needs no other. */
-	if ((own || names_only) && wp_elf_file_has_symtab(&object->main))
-		search.nroots = 0;
-	if (wp_debugfile_find(&object->debug, path, &search))
+	if (((own || names_only) && wp_elf_file_has_symtab(&object->main)) ||
+	    wp_debugfile_find(&object->debug, path, &search))
 		object->debug = (struct wp_elf_file)WP_ELF_FILE_INIT;
 	if (names_only)
 		return;
@@ -44,11 +44,11 @@ static void find_debug(struct wp_object *object,
 		object->dwarf_file = &object->debug;
 		object->debug_bias = bias_of(&object->debug, &object->main);
 		search.path = path;
+		search.of_debug = true;
 	}
 	if (!object->dwarf_file || !wp_debugfile_wants_alt(object->dwarf_file))
 		return;
 	search.file = object->dwarf_file;
-	search.nroots = where->nroots;
 	/* Half of the names would be missing; and libdw would look for the
 	 * other file itself, by a name that the target chose. */
 	if (wp_debugfile_find_alt(&object->alt, &search))

@@ -20,6 +20,8 @@ struct wp_object {
 	ino_t ino;
 	/* As the target knows it, without " (deleted)"; owned. */
 	char *path;
+	/* The id of the module that it was first seen as. */
+	uint32_t module;
 
 	/* The rest is read by wp_object_load, owned. */
 	bool loaded;

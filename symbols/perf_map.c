@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "file_map.h"
 #include "wallprof/vec.h"
 
 enum { SIZE_MAX_BYTES = 64 << 20 };
@@ -204,7 +205,7 @@ int wp_perf_map_read(struct wp_perf_map *map, int fd)
 	int rc;
 
 	*map = (struct wp_perf_map)WP_PERF_MAP_INIT;
-	if (fstat(fd, &st))
+	if (wp_file_stat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOTSUP;

@@ -25,6 +25,8 @@ int wp_symbols_new(struct wp_symbols **ret,
 		return -ENOMEM;
 	s->search.roots = options->roots;
 	s->search.nroots = options->nroots;
+	s->search.open = options->open_debug;
+	s->search.ctx = options->ctx;
 	s->names_only = options->names_only;
 	if (options->perf_map_fd >= 0 &&
 	    wp_perf_map_read(&s->perf_map, options->perf_map_fd) == -ENOMEM) {
@@ -105,7 +107,7 @@ static int set_bytes(struct wp_object *object,
 	return 0;
 }
 
-static int add_object(struct wp_symbols *s, const struct stat *st,
+static int add_object(struct wp_symbols *s, uint32_t id, const struct stat *st,
 		      const struct wp_symbol_module *module,
 		      struct wp_object **ret)
 {
@@ -116,6 +118,7 @@ static int add_object(struct wp_symbols *s, const struct stat *st,
 		return -ENOMEM;
 	object->dev = st->st_dev;
 	object->ino = st->st_ino;
+	object->module = id;
 	object->path = strdup(module->path);
 	if (!object->path)
 		goto out;
@@ -133,7 +136,7 @@ out:
 	return rc;
 }
 
-static int get_object(struct wp_symbols *s,
+static int get_object(struct wp_symbols *s, uint32_t id,
 		      const struct wp_symbol_module *module,
 		      struct wp_object **ret)
 {
@@ -142,10 +145,10 @@ static int get_object(struct wp_symbols *s,
 	*ret = NULL;
 	if (module->fd < 0 && (!module->elf || !module->elf_len))
 		return 0;
-	if (module->fd >= 0 && fstat(module->fd, &st))
+	if (module->fd >= 0 && wp_file_stat(module->fd, &st))
 		return 0;
 	*ret = find_object(s, &st);
-	return *ret ? 0 : add_object(s, &st, module, ret);
+	return *ret ? 0 : add_object(s, id, &st, module, ret);
 }
 
 static const char *base_name(const char *path)
@@ -172,7 +175,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 	m.name = wp_strpool_add_str(&s->strings, base_name(module->path));
 	if (!m.name)
 		return -ENOMEM;
-	rc = get_object(s, module, &m.object);
+	rc = get_object(s, id, module, &m.object);
 	if (rc)
 		return rc;
 	if (i < s->nmodules && s->modules[i].id == id) {

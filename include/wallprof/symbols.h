@@ -30,12 +30,41 @@ struct wp_symbol_module {
 	size_t elf_len;
 };
 
+/* How a separate debug file is named by the file that wants it. */
+enum wp_debug_kind {
+	/* A build-id. */
+	WP_DEBUG_BY_ID,
+	/* The file name in a .gnu_debuglink. */
+	WP_DEBUG_BY_LINK,
+	/* The path in a .gnu_debugaltlink. */
+	WP_DEBUG_BY_ALT_NAME,
+	WP_NDEBUG_KINDS
+};
+
+/* A separate debug file that is wanted. */
+struct wp_debug_query {
+	enum wp_debug_kind kind;
+	/* The id of a module of the file that wants it. */
+	uint32_t module;
+	/* It is wanted by that file's debug file, opened last. */
+	bool of_debug;
+	/* id[0..id_len) for BY_ID; NAME for the others.  Borrowed. */
+	const uint8_t *id;
+	uint32_t id_len;
+	const char *name;
+};
+
 struct wp_symbol_options {
 	/* Directories that stand for "/" when a debug file is looked for, in
 	 * order, such as "/proc/self/fd/9" and "".  v[0..nroots), borrowed for
 	 * the resolver's life. */
 	const char *const *roots;
 	size_t nroots;
+	/* If not NULL, asked instead of looking below ROOTS: open as
+	 * wp_debug_open does. */
+	int (*open_debug)(void *ctx, const struct wp_debug_query *query,
+			  uint32_t *nth);
+	void *ctx;
 	/* Where /tmp/perf-PID.map of the target is, opened; -1 for none.
 	 * Owned by the caller, read during wp_symbols_new. */
 	int perf_map_fd;
@@ -101,5 +130,21 @@ int wp_symbols_resolve(struct wp_symbols *symbols, uint32_t id, uint64_t avma,
 /* What module ID has, as far as it was resolved. */
 struct wp_symbol_has wp_symbols_has(const struct wp_symbols *symbols,
 				    uint32_t id);
+
+/* Open what QUERY, which may come from a liar, may mean: the first file from
+ * number *NTH on (0 to begin) of those that it can be, below ROOTS[0..nroots).
+ * PATH is the name of the file that wants it, as the target knows it.  Whether
+ * it is the right file is for the caller to see.
+ *
+ * What is opened is a regular file that begins as ELF files do, named by a
+ * build-id, or beside PATH, or below /usr/lib/debug; symbolic links do not lead
+ * out of its root.
+ *
+ * Returns a descriptor that the caller owns, with *NTH moved past it and the
+ * name in RET_PATH[0..4096); or -ENOENT when there are no more.
+ */
+int wp_debug_open(const struct wp_debug_query *query, const char *path,
+		  const char *const *roots, size_t nroots, uint32_t *nth,
+		  char *ret_path);
 
 #endif

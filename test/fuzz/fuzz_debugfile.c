@@ -44,7 +44,8 @@ static void check_found(const struct wp_elf_file *found,
 
 static void search_root(const struct fuzz_elf *e, const char *root)
 {
-	struct wp_debug_search search = { &root, 1, &e->file, "/d/x" };
+	struct wp_debug_search search = { .roots = &root, .nroots = 1,
+					  .file = &e->file, .path = "/d/x" };
 	struct wp_elf_file found = WP_ELF_FILE_INIT;
 	char path[PATH_MAX];
 
