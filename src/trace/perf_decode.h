@@ -36,7 +36,8 @@ struct wp_perf_writer {
 /* Fill *RET from one record, BYTES[0..len), aligned to 8, of an event whose
  * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA,
  * with attr.sample_id_all.  Every sample is told as WP_PERF_SAMPLE_CPU and
- * without a period: the event's id tells more.  What *RET points to lies in BYTES.
+ * without a period: the event's id tells more.  What *RET points to lies in
+ * BYTES.
  *
  * 0; -ENOTSUP: another type of record; -EBADMSG.
  */

@@ -39,13 +39,32 @@ static bool read_paranoid(long *ret)
 	return true;
 }
 
+/* The capabilities of a user namespace of ours are none for perf
+ * (include/linux/capability.h, perfmon_capable). */
+static bool is_first_user_namespace(void)
+{
+	char text[64], *p = text;
+	unsigned long inside, outside, n;
+
+	if (wp_io_read_at(AT_FDCWD, "/proc/self/uid_map", text,
+			  sizeof(text)) <= 0)
+		return true;
+	inside = strtoul(p, &p, 10);
+	outside = strtoul(p, &p, 10);
+	n = strtoul(p, &p, 10);
+	return inside == 0 && outside == 0 && n == UINT32_MAX;
+}
+
 static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 {
 	uint64_t caps = read_own_status("CapEff", 16);
-	bool capable = (caps >> CAP_PERFMON_BIT & 1) ||
-		       (caps >> CAP_SYS_ADMIN_BIT & 1);
+	bool capable = ((caps >> CAP_PERFMON_BIT & 1) ||
+			(caps >> CAP_SYS_ADMIN_BIT & 1)) &&
+		       is_first_user_namespace();
 	long paranoid, limit = perf->options.scope == WP_PERF_CPU ? 0 : 2;
 
+	if (perf->permitted)
+		return wp_diagnose_denied(perf->pid, err);
 	if (!read_paranoid(&paranoid))
 		return wp_err_set(err, -ENOTSUP,
 				  "this kernel has no perf events");

@@ -288,6 +288,7 @@ static int open_all(struct wp_perf *perf)
 	if (!perf->heap || !perf->bounce)
 		return -ENOMEM;
 	rc = choose(perf);
+	perf->permitted = !rc;
 	return rc ? rc : add_all(perf);
 }
 

@@ -57,6 +57,8 @@ struct wp_perf {
 	uint64_t sample_type;
 	/* attr.inherit_thread works (since Linux 5.13). */
 	bool inherit_thread;
+	/* We may have such events, if not of this process. */
+	bool permitted;
 	/* enum wp_perf_part that are on. */
 	unsigned int enabled;
 
