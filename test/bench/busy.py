@@ -71,9 +71,11 @@ def measure(counter, all_tools):
     return lost
 
 
-PAIRS = [("auto 100 Hz", "perf dwarf 100 Hz"), ("auto 100 Hz", "perf fp 100 Hz"),
+PAIRS = [("auto 100 Hz", "perf dwarf 100 Hz"),
+         ("auto 100 Hz", "perf fp 100 Hz"),
          ("auto 100 Hz", "eu-stack loop"), ("auto 100 Hz", "gdb loop"),
-         ("all 100 Hz", "perf dwarf 100 Hz"), ("never 100 Hz", "perf fp 100 Hz"),
+         ("all 100 Hz", "perf dwarf 100 Hz"),
+         ("never 100 Hz", "perf fp 100 Hz"),
          ("auto 1000 Hz", "perf dwarf 1000 Hz"),
          ("auto 1000 Hz", "perf fp 1000 Hz"),
          ("auto 1000 Hz no bound", "perf dwarf 1000 Hz"),
@@ -87,7 +89,8 @@ def report(table, threads, lost, which, what):
     low, high = spread(lost["without"][which])
     noise = (high - low) / 2
     table.note(f"{threads} busy, {what}: no tool at all gives "
-               f"{median(lost['without'][which]):.2f} % ({low:.2f}..{high:.2f})")
+               f"{median(lost['without'][which]):.2f} % "
+               f"({low:.2f}..{high:.2f})")
     for ours, theirs in PAIRS:
         figures = [lost[name][which] for name in (ours, theirs)]
         # Medians below the noise have no ratio.
@@ -108,7 +111,7 @@ def run(table):
             lost = measure(counter, all_tools)
         for which, what in ((0, "wall"), (1, "held up")):
             noise = report(table, threads, lost, which, what)
-            name = "in all" if which == 0 else "not counting waits for a CPU"
+            name = "in all" if which == 0 else "waits for a CPU apart"
             table.limit(f"lost at 100 Hz, {threads} busy, {name}",
                         median(lost["auto 100 Hz"][which]), "%", 1, ROUNDS,
                         noise=noise)

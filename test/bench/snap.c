@@ -1,14 +1,20 @@
 /* snap.c - see snap.h. */
 #include "snap.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 
-#include <elf.h>
-
 #include "wallprof/clock.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
 #include "wallprof/tracer.h"
 
 enum {
@@ -221,11 +227,113 @@ static int add(struct snap_set *set, struct snap *snap)
 	return 0;
 }
 
-static int take(struct snap_set *set, struct wp_tracer *tracer, pid_t tid,
-		void (*look)(void *ctx, struct snap *snap), void *ctx)
+/* How snapshots are taken. */
+struct plan {
+	struct snap_set *set;
+	struct wp_tracer tracer;
+	void (*look)(void *ctx, struct snap *snap);
+	void *ctx;
+	/* Instructions to look at after the first of a stop. */
+	unsigned int steps;
+	/* Snapshots stay in the set. */
+	bool keeps;
+};
+
+/* Show the thread as it is, and add it to the set if it is to be kept. */
+static int look_once(struct plan *plan, struct wp_tracee *tracee)
 {
-	struct snap snap = { .set = set, .tid = tid, .live = true };
+	struct snap snap = { .set = plan->set, .tid = tracee->tid,
+			     .live = true };
 	struct wp_stop_facts facts;
+
+	if (wp_tracer_read_regs(tracee, &snap.regs, &facts))
+		return -ESRCH;
+	copy_stack(&snap);
+	if (snap.npieces)
+		plan->look(plan->ctx, &snap);
+	snap.live = false;
+	if (plan->keeps)
+		return add(plan->set, &snap);
+	clear(&snap);
+	return 0;
+}
+
+/* The next stop of TID: 1, with *RET_STATUS, 0 after 20 ms without one, or -1
+ * if it is gone.  SIGCHLD is blocked (wp_tracer_init). */
+static int wait_stop(pid_t tid, int *ret_status)
+{
+	const struct timespec most = { 0, 20 * (long)WP_NS_PER_MS };
+	sigset_t set;
+	pid_t rc;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	/* An earlier stop may have left its signal behind: twice. */
+	for (int i = 0; i < 3; i++) {
+		rc = waitpid(tid, ret_status, __WALL | WNOHANG);
+		if (rc)
+			return rc > 0 && WIFSTOPPED(*ret_status) ? 1 : -1;
+		if (sigtimedwait(&set, NULL, &most) < 0)
+			break;
+	}
+	rc = waitpid(tid, ret_status, __WALL | WNOHANG);
+	return rc > 0 && WIFSTOPPED(*ret_status) ? 1 : rc ? -1 : 0;
+}
+
+static bool has_pending_trap(pid_t tid)
+{
+	char path[32], text[4096];
+	uint64_t pending;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 &&
+	       !wp_proc_status_parse(&pending, text, (size_t)n, "SigPnd", 16) &&
+	       pending >> (SIGTRAP - 1) & 1;
+}
+
+/* Stop TID, which sleeps in the system call that was to be stepped over.  The
+ * way out of the call sends the step's SIGTRAP, which comes after our stop and
+ * would kill the thread once it is let go. */
+static void stop_stepping(pid_t tid)
+{
+	int status, rc;
+
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	while (!(rc = wait_stop(tid, &status)))
+		;
+	if (rc < 0 || !has_pending_trap(tid))
+		return;
+	ptrace(PTRACE_CONT, tid, 0, 0);
+	while (!wait_stop(tid, &status))
+		;
+}
+
+/* One instruction on: false, with the thread stopped or gone, if that was not
+ * it. */
+static bool step_once(struct wp_tracee *tracee)
+{
+	int status, rc;
+
+	tracee->repaired = false;
+	if (ptrace(PTRACE_SINGLESTEP, tracee->tid, 0,
+		   (void *)(intptr_t)tracee->signal))
+		return false;
+	tracee->signal = 0;
+	rc = wait_stop(tracee->tid, &status);
+	if (!rc)
+		stop_stepping(tracee->tid);
+	if (rc <= 0 || status >> 16)
+		return false;
+	if (WSTOPSIG(status) != SIGTRAP)
+		tracee->signal = WSTOPSIG(status);
+	return true;
+}
+
+static int take(struct plan *plan, pid_t tid)
+{
+	struct wp_tracer *tracer = &plan->tracer;
 	struct wp_tracee *tracee;
 	int rc = wp_tracer_interrupt(tracer, tid, (uint64_t)tid);
 
@@ -238,32 +346,49 @@ static int take(struct snap_set *set, struct wp_tracer *tracer, pid_t tid,
 			wp_tracer_release(tracer, tracee);
 		return 0;
 	}
-	rc = wp_tracer_read_regs(tracee, &snap.regs, &facts);
-	if (!rc) {
-		copy_stack(&snap);
-		look(ctx, &snap);
+	rc = look_once(plan, tracee);
+	for (unsigned int i = 0; !rc && i < plan->steps; i++) {
+		if (!step_once(tracee))
+			break;
+		rc = look_once(plan, tracee);
 	}
 	wp_tracer_release(tracer, tracee);
-	snap.live = false;
-	return add(set, &snap);
+	return rc == -ESRCH ? 0 : rc;
+}
+
+static int take_rounds(struct plan *plan, unsigned int rounds)
+{
+	/* No divisor of a target's own period. */
+	const struct timespec gap = { 0, 3700000 };
+	struct wp_tids tids = WP_TIDS_INIT;
+	int rc = wp_process_list_threads(&plan->set->process, &tids);
+
+	wp_tracer_init(&plan->tracer);
+	for (unsigned int i = 0; !rc && i < rounds; i++) {
+		for (size_t j = 0; !rc && j < tids.len && j < THREADS_MAX; j++)
+			rc = take(plan, tids.v[j]);
+		nanosleep(&gap, NULL);
+	}
+	wp_tracer_clear(&plan->tracer);
+	wp_tids_clear(&tids);
+	return rc;
 }
 
 int snap_set_take(struct snap_set *set, unsigned int rounds,
 		  void (*look)(void *ctx, struct snap *snap), void *ctx)
 {
-	/* No divisor of a target's own period. */
-	const struct timespec gap = { 0, 3700000 };
-	struct wp_tracer tracer = WP_TRACER_INIT;
-	struct wp_tids tids = WP_TIDS_INIT;
-	int rc = wp_process_list_threads(&set->process, &tids);
+	struct plan plan = { .set = set, .look = look, .ctx = ctx,
+			     .keeps = true };
 
-	wp_tracer_init(&tracer);
-	for (unsigned int i = 0; !rc && i < rounds; i++) {
-		for (size_t j = 0; !rc && j < tids.len && j < THREADS_MAX; j++)
-			rc = take(set, &tracer, tids.v[j], look, ctx);
-		nanosleep(&gap, NULL);
-	}
-	wp_tracer_clear(&tracer);
-	wp_tids_clear(&tids);
-	return rc;
+	return take_rounds(&plan, rounds);
+}
+
+int snap_set_show(struct snap_set *set, unsigned int rounds,
+		  unsigned int steps,
+		  void (*look)(void *ctx, struct snap *snap), void *ctx)
+{
+	struct plan plan = { .set = set, .look = look, .ctx = ctx,
+			     .steps = steps };
+
+	return take_rounds(&plan, rounds);
 }

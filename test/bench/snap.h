@@ -74,6 +74,15 @@ WP_MUST_CHECK
 int snap_set_take(struct snap_set *set, unsigned int rounds,
 		  void (*look)(void *ctx, struct snap *snap), void *ctx);
 
+/* As snap_set_take, but nothing is kept: LOOK is shown a snapshot at each stop
+ * and after each of the next STEPS instructions, so that prologues, epilogues
+ * and stubs are met, which a thread is rarely in when it is stopped.
+ */
+WP_MUST_CHECK
+int snap_set_show(struct snap_set *set, unsigned int rounds,
+		  unsigned int steps,
+		  void (*look)(void *ctx, struct snap *snap), void *ctx);
+
 /* Read LEN bytes at AVMA as the target had them: 0 or -EFAULT.  As a struct
  * wp_mem's read, with a snapshot as its context. */
 int snap_read(void *snap, uint64_t avma, void *buf, size_t len);
