@@ -28,11 +28,20 @@ enum step {
 };
 
 void wp_flow_open(struct wp_flow *flow, const struct wp_unwind_modules *modules,
-		  const struct wp_mem *mem)
+		  const struct wp_mem *mem, unsigned int reads)
 {
 	flow->modules = modules;
 	flow->mem = mem;
+	flow->reads = reads;
 	flow->code_avma = flow->code_end_avma = 0;
+}
+
+bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret)
+{
+	if (!flow->reads)
+		return false;
+	flow->reads--;
+	return !wp_mem_u64(flow->mem, avma, ret);
 }
 
 /* Make the window hold AVMA. */
@@ -62,13 +71,12 @@ static bool move_window(struct wp_flow *f, uint64_t avma)
 	return true;
 }
 
-/* The bytes from AVMA on, up to WANT of them: how many. */
-static size_t fetch(struct wp_flow *f, uint64_t avma, uint8_t *buf, size_t want)
+size_t wp_flow_code(struct wp_flow *f, uint64_t avma, uint8_t *buf, size_t len)
 {
-	size_t len = 0;
+	size_t got = 0;
 
-	while (len < want) {
-		uint64_t at = avma + len, left;
+	while (got < len) {
+		uint64_t at = avma + got, left;
 
 		if ((at < f->code_avma || at >= f->code_end_avma) &&
 		    !move_window(f, at)) {
@@ -76,17 +84,12 @@ static size_t fetch(struct wp_flow *f, uint64_t avma, uint8_t *buf, size_t want)
 			break;
 		}
 		left = f->code_end_avma - at;
-		if (left > want - len)
-			left = want - len;
-		memcpy(buf + len, f->code + (at - f->code_avma), left);
-		len += left;
+		if (left > len - got)
+			left = len - got;
+		memcpy(buf + got, f->code + (at - f->code_avma), left);
+		got += left;
 	}
-	return len;
-}
-
-bool wp_flow_code(struct wp_flow *flow, uint64_t avma, void *buf, size_t len)
-{
-	return fetch(flow, avma, buf, len) == len;
+	return got;
 }
 
 void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,
@@ -363,7 +366,7 @@ static bool indirect_target(struct wp_flow *f, const struct wp_flow_state *s,
 	}
 	/* A slot of the GOT. */
 	return operand_place(s, i, &base, &off) && base == WP_BASE_ZERO &&
-	       !f->mem->read(f->mem->ctx, (uint64_t)off, ret, sizeof(*ret));
+	       wp_flow_slot(f, (uint64_t)off, ret);
 }
 
 static enum step classify_ff(struct wp_flow *f, const struct wp_flow_state *s,
@@ -451,7 +454,7 @@ static enum wp_flow_stop step(struct wp_flow *f)
 		goto end;
 	f->budget--;
 	if (!wp_insn_decode(&insn, code,
-			    fetch(f, s->pc_avma, code, WP_INSN_MAX)))
+			    wp_flow_code(f, s->pc_avma, code, WP_INSN_MAX)))
 		goto end;
 	s->pc_avma += insn.len;
 	switch (classify(f, s, &insn, &target_avma)) {

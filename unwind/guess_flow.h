@@ -70,6 +70,8 @@ enum wp_flow_stop {
 struct wp_flow {
 	const struct wp_unwind_modules *modules;
 	const struct wp_mem *mem;
+	/* Words of memory (slots of GOTs) that may still be read. */
+	unsigned int reads;
 	/* Code as it lies in an image: [code_avma, code_end_avma). */
 	const uint8_t *code;
 	uint64_t code_avma;
@@ -91,12 +93,16 @@ struct wp_flow {
 	} visited[1 << WP_FLOW_VISITED_BITS];
 };
 
-/* For the walk that begins: images and memory to look at. */
+/* Look at these images and this memory from now on, READS words of it. */
 void wp_flow_open(struct wp_flow *flow, const struct wp_unwind_modules *modules,
-		  const struct wp_mem *mem);
+		  const struct wp_mem *mem, unsigned int reads);
 
-/* LEN bytes of code at AVMA out of a module's file; not all there: false. */
-bool wp_flow_code(struct wp_flow *flow, uint64_t avma, void *buf, size_t len);
+/* The word of memory at AVMA, which is a slot of a GOT: true, and *RET. */
+bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret);
+
+/* Up to LEN bytes of code at AVMA out of modules' files: how many. */
+size_t wp_flow_code(struct wp_flow *flow, uint64_t avma, uint8_t *buf,
+		    size_t len);
 
 /* Begin at START_AVMA, with BUDGET instructions to look at. */
 void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,

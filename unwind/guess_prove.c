@@ -16,6 +16,8 @@ enum {
 	ENTRY_BUDGET = 3000,
 	START_BUDGET = 1000,
 	ALL_BUDGET = 12000,
+	/* Slots of GOTs. */
+	READS_MAX = 64,
 	EXITS_MAX = 4,
 	/* Words of the stack looked through for a return address. */
 	SCAN_WORDS = 512,
@@ -23,6 +25,9 @@ enum {
 	SCAN_ENTRIES = 8,
 	/* How far back, and at how many places, a function may begin. */
 	STARTS_BACK = 16384,
+	STARTS_STEP = 256,
+	START_BEFORE = 5,
+	START_AFTER = 4,
 	STARTS_MAX = 24,
 	ALIGNMENT = 16,
 	/* No frame of a library's own is larger. */
@@ -76,12 +81,25 @@ struct proven {
 	struct rule rule;
 };
 
+/* A frame for which there was no proof. */
+struct refused {
+	/* As in struct proven. */
+	uint64_t key;
+	/* Of what the search went by. */
+	uint64_t fingerprint;
+	/* enum wp_step_result. */
+	uint8_t result;
+};
+
 struct wp_prover {
 	struct wp_flow flow;
-	/* Of the modules that CACHE is about. */
+	/* Of the modules that CACHE and REFUSED are about. */
 	uint64_t generation;
 	unsigned int victim;
+	/* The stack from sp on. */
+	uint64_t words[SCAN_WORDS];
 	struct proven cache[1 << CACHE_BITS][CACHE_WAYS];
+	struct refused refused[1 << CACHE_BITS];
 };
 
 /* One step under way. */
@@ -94,6 +112,8 @@ struct proof {
 	uint64_t sp_avma;
 	uint64_t fp_avma;
 	bool has_fp;
+	/* So many words of the stack are in the prover's. */
+	unsigned int nwords;
 	/* The frame pointer was asked for and not known. */
 	bool wanted_fp;
 	unsigned int budget;
@@ -154,7 +174,7 @@ static struct call find_call(struct proof *p, uint64_t return_avma)
 		call.target_avma = target;
 	/* *disp(%rip), a slot of the GOT. */
 	else if (code[0] == 0xff && code[1] == 0x15 &&
-		 !wp_mem_u64(p->step->mem, target, &target) &&
+		 wp_flow_slot(p->flow, target, &target) &&
 		 find_code(p, target))
 		call.target_avma = target;
 	else
@@ -304,11 +324,18 @@ enum entry {
 	/* It never comes to the pc with a frame that fits. */
 	ENTRY_WRONG,
 	ENTRY_FITS,
-	/* It may: there are ways that cannot be followed. */
-	ENTRY_OPEN,
 	/* It may, through a switch that has the frame in question. */
-	ENTRY_OPEN_FITS,
+	ENTRY_OPEN,
 };
+
+/* S is on its way in a function with a frame as RULE, a way out of it, has. */
+static bool has_frame_of(const struct wp_flow_state *s, const struct rule *rule)
+{
+	unsigned int r = rule->by_fp ? WP_RBP : WP_RSP;
+
+	return s->base[r] == WP_BASE_SP && -s->off[r] == rule->off &&
+	       (rule->by_fp || rule->off >= TELLING_DEPTH);
+}
 
 /* Does the function at START_AVMA have its return address at SLOT_AVMA when it
  * is at the pc, and its registers as EXIT, which may be NULL, says?  With
@@ -327,12 +354,8 @@ static enum entry enter(struct proof *p, uint64_t start_avma,
 	start(p, start_avma, p->pc_avma, budget);
 	while ((stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER) {
 		if (stop == WP_FLOW_LOST) {
-			bool fits = exit && !exit->rule.by_fp &&
-				    s->base[WP_RSP] == WP_BASE_SP &&
-				    -s->off[WP_RSP] == exit->rule.off;
-
-			if (result != ENTRY_OPEN_FITS)
-				result = fits ? ENTRY_OPEN_FITS : ENTRY_OPEN;
+			if (exit && has_frame_of(s, &exit->rule))
+				result = ENTRY_OPEN;
 			continue;
 		}
 		if (rule_of_entry(s, &rule) && place(p, &rule, &avma) &&
@@ -343,47 +366,72 @@ static enum entry enter(struct proof *p, uint64_t start_avma,
 			return ENTRY_FITS;
 		}
 	}
-	if (result == ENTRY_WRONG && !p->flow->budget)
-		result = ENTRY_OPEN;
 	finish(p);
 	return result;
 }
 
-/* A function may begin at AVMA: it is aligned and what is before it ends
- * another, or fills up. */
-static bool may_start(struct proof *p, uint64_t avma)
+/* Does a function seem to begin at CODE[at]?  Where AVMA is aligned, and what
+ * is before it ends another or fills up; or by setting up rbp. */
+static bool may_start(const uint8_t *code, size_t at, uint64_t avma)
 {
-	uint8_t before[5];
+	static const uint8_t by_fp[] = { 0x55, 0x48, 0x89, 0xe5 };
+	const uint8_t *before = code + at - START_BEFORE;
 
-	if (!wp_flow_code(p->flow, avma - sizeof(before), before,
-			  sizeof(before)))
+	if (!memcmp(code + at, by_fp, sizeof(by_fp)))
 		return true;
+	if (avma % ALIGNMENT)
+		return false;
 	/* ret, nop, int3, hlt, a long nop's displacement; jmp; call of what
-	 * does not return. */
+	 * does not return; ud2. */
 	return memchr("\xc3\x90\xcc\xf4\x00", before[4], 5) ||
 	       before[3] == 0xeb || before[0] == 0xe9 || before[0] == 0xe8 ||
 	       (before[3] == 0x0f && before[4] == 0x0b);
 }
 
-/* The same for the function that the pc is in, wherever it begins. */
+/* The search for the beginning of the function that the pc is in. */
+struct starts {
+	uint64_t slot_avma;
+	const struct exit *exit;
+	/* At so many places it may still be. */
+	unsigned int left;
+};
+
+/* Try the places in [AVMA, AVMA + STARTS_STEP), the last first. */
+static bool enter_within(struct proof *p, struct starts *s, uint64_t avma,
+			 struct rule *ret_rule)
+{
+	uint8_t code[START_BEFORE + STARTS_STEP + START_AFTER];
+
+	/* What is not there fills up. */
+	memset(code, 0xcc, sizeof(code));
+	wp_flow_code(p->flow, avma - START_BEFORE, code, START_BEFORE);
+	wp_flow_code(p->flow, avma, code + START_BEFORE,
+		     sizeof(code) - START_BEFORE);
+	for (unsigned int n = STARTS_STEP; n-- && s->left && p->budget;) {
+		if (avma + n > p->pc_avma - p->step->is_return ||
+		    !may_start(code, START_BEFORE + n, avma + n))
+			continue;
+		s->left--;
+		if (enter(p, avma + n, s->slot_avma, s->exit, START_BUDGET,
+			  ret_rule) == ENTRY_FITS)
+			return true;
+	}
+	return false;
+}
+
+/* As enter, for the function that the pc is in, wherever that begins. */
 static bool enter_somewhere(struct proof *p, uint64_t slot_avma,
 			    const struct exit *exit, struct rule *ret_rule)
 {
-	uint64_t avma = p->pc_avma - p->step->is_return;
-	uint64_t first = p->step->module->start_avma;
-	unsigned int n = 0;
+	struct starts s = { slot_avma, exit, STARTS_MAX };
+	uint64_t avma = p->pc_avma & ~(uint64_t)(STARTS_STEP - 1);
 
-	if (avma - first > STARTS_BACK)
-		first = avma - STARTS_BACK;
-	avma &= ~(uint64_t)(ALIGNMENT - 1);
-	for (; avma >= first && n < STARTS_MAX && p->budget;
-	     avma -= ALIGNMENT) {
-		if (!may_start(p, avma))
-			continue;
-		n++;
-		if (enter(p, avma, slot_avma, exit, START_BUDGET, ret_rule) ==
-		    ENTRY_FITS)
+	for (unsigned int n = 0; n < STARTS_BACK / STARTS_STEP; n++) {
+		if (enter_within(p, &s, avma, ret_rule))
 			return true;
+		avma -= STARTS_STEP;
+		if (!s.left || !p->budget || !find_code(p, avma))
+			return false;
 	}
 	return false;
 }
@@ -409,16 +457,9 @@ static bool prove_target(struct proof *p, uint64_t target_avma,
 
 	if (result == ENTRY_FITS)
 		return accept(p, return_avma, &rule);
-	if (!exit || exit->is_lost || !near)
-		return false;
-	/* A frame pointer that the function itself returns by; or a frame of
-	 * the same size on both sides of a switch. */
-	if ((result == ENTRY_OPEN || result == ENTRY_OPEN_FITS) &&
-	    exit->rule.by_fp)
-		return accept(p, return_avma, &exit->rule);
-	if (result == ENTRY_OPEN_FITS && exit->rule.off >= TELLING_DEPTH)
-		return accept(p, return_avma, &exit->rule);
-	return false;
+	/* The frame is the same on both sides of a switch. */
+	return result == ENTRY_OPEN && !exit->is_lost && near &&
+	       accept(p, return_avma, &exit->rule);
 }
 
 /* The function of the pc was called by pointer. */
@@ -460,14 +501,16 @@ static bool prove_exit(struct proof *p, const struct exit *exit)
  * process, inline. */
 static bool is_root_call(struct proof *p, uint64_t return_avma)
 {
-	/* mov %eax,%edi; then xor %eax,%eax; mov $60,%al; syscall, or mov
-	 * $60,%eax; syscall (musl's and others' clone). */
+	/* mov %eax,%edi or mov %rax,%rdi; then xor %eax,%eax; mov $60,%al;
+	 * syscall (musl's clone), or mov $60,%eax; syscall (glibc's). */
 	static const uint8_t by_byte[] = { 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05 };
 	static const uint8_t at_once[] = { 0xb8, 60, 0, 0, 0, 0x0f, 0x05 };
-	uint8_t code[9], *c = code;
+	uint8_t code[10], *c = code;
 
-	if (!wp_flow_code(p->flow, return_avma, code, sizeof(code)))
+	if (wp_flow_code(p->flow, return_avma, code, sizeof(code)) !=
+	    sizeof(code))
 		return false;
+	c += c[0] == 0x48;
 	if (c[0] == 0x89 && c[1] == 0xc7)
 		c += 2;
 	return !memcmp(c, by_byte, sizeof(by_byte)) ||
@@ -481,8 +524,8 @@ static bool is_entry_point(struct proof *p, uint64_t return_avma)
 	static const uint8_t align[] = { 0x48, 0x83, 0xe4, 0xf0, 0xe8 };
 	uint8_t code[24];
 
-	if (!wp_flow_code(p->flow, return_avma - sizeof(code), code,
-			  sizeof(code)) ||
+	if (wp_flow_code(p->flow, return_avma - sizeof(code), code,
+			 sizeof(code)) != sizeof(code) ||
 	    memcmp(code + sizeof(code) - 9, align, sizeof(align)))
 		return false;
 	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
@@ -511,23 +554,11 @@ static bool prove_word(struct proof *p, uint64_t slot_avma,
 static bool scan(struct proof *p)
 {
 	unsigned int left = SCAN_ENTRIES;
-	uint64_t words[SCAN_STEP];
 
-	for (unsigned int n = 0; n < SCAN_WORDS; n += SCAN_STEP) {
-		uint64_t avma = p->sp_avma + 8 * (uint64_t)n;
-		unsigned int got = SCAN_STEP;
-
-		/* The stack may end before. */
-		while (got && p->step->mem->read(p->step->mem->ctx, avma,
-						 words, 8 * (size_t)got))
-			got /= 2;
-		for (unsigned int i = 0; i < got && p->budget; i++)
-			if (prove_word(p, avma + 8 * (uint64_t)i, words[i],
-				       &left))
-				return true;
-		if (got < SCAN_STEP)
-			break;
-	}
+	for (unsigned int n = 0; n < p->nwords && p->budget; n++)
+		if (prove_word(p, p->sp_avma + 8 * (uint64_t)n, p->prover->words[n],
+			       &left))
+			return true;
 	return false;
 }
 
@@ -548,6 +579,37 @@ static bool prove_stub(struct proof *p)
 	rule.off = (int32_t)(sp_avma - 8 - p->sp_avma);
 	memset(rule.where, KEPT, sizeof(rule.where));
 	return accept(p, return_avma, &rule);
+}
+
+static void read_words(struct proof *p)
+{
+	const struct wp_mem *mem = p->step->mem;
+	unsigned int got = SCAN_STEP;
+
+	for (p->nwords = 0; p->nwords < SCAN_WORDS && got == SCAN_STEP;
+	     p->nwords += got) {
+		/* The stack may end before. */
+		while (got && mem->read(mem->ctx,
+					p->sp_avma + 8 * (uint64_t)p->nwords,
+					p->prover->words + p->nwords, 8 * (size_t)got))
+			got /= 2;
+	}
+}
+
+/* What a proof depends on, but for words beyond those that were read: they
+ * that may be return addresses, and the frame pointer. */
+static uint64_t fingerprint(const struct proof *p)
+{
+	const struct wp_unwind_modules *m = p->modules;
+	uint64_t low = m->len ? m->v[0].start_avma : 0;
+	uint64_t high = m->len ? m->v[m->len - 1].end_avma : 0;
+	uint64_t hash = p->has_fp ? p->fp_avma - p->sp_avma : 1;
+
+	for (unsigned int n = 0; n < p->nwords; n++)
+		if (p->prover->words[n] - low <= high - low &&
+		    find_code(p, p->prover->words[n] - 1))
+			hash = wp_hash_u64(hash ^ p->prover->words[n]) + n;
+	return hash;
 }
 
 static bool prove(struct proof *p)
@@ -621,6 +683,28 @@ static enum wp_step_result take(struct proof *p)
 	return WP_STEP_OK;
 }
 
+/* Nothing is known of KEY with such a stack: find out, or remember that it
+ * cannot be. */
+static enum wp_step_result search(struct proof *p, uint64_t key)
+{
+	struct refused *r =
+		&p->prover->refused[wp_hash_u64(key) >> (64 - CACHE_BITS)];
+	uint64_t print;
+
+	read_words(p);
+	print = fingerprint(p);
+	if (r->key == key && r->fingerprint == print)
+		return r->result;
+	if (prove(p)) {
+		remember(p, key);
+		return take(p);
+	}
+	*r = (struct refused){ key, print,
+			       p->wanted_fp ? WP_STEP_UNKNOWN_REG :
+					      WP_STEP_NO_INFO };
+	return r->result;
+}
+
 enum wp_step_result wp_prove_step(struct wp_prover *prover,
 				  struct wp_step *step,
 				  const struct wp_unwind_modules *modules)
@@ -641,18 +725,16 @@ enum wp_step_result wp_prove_step(struct wp_prover *prover,
 
 	if (prover->generation != modules->generation) {
 		memset(prover->cache, 0, sizeof(prover->cache));
+		memset(prover->refused, 0, sizeof(prover->refused));
 		prover->generation = modules->generation;
 	}
 	if (recall(&p, key))
 		return take(&p);
-	wp_flow_open(p.flow, modules, step->mem);
+	wp_flow_open(p.flow, modules, step->mem, READS_MAX);
 	if (step->is_return && (is_root_call(&p, p.pc_avma) ||
 				is_entry_point(&p, p.pc_avma)))
 		return WP_STEP_ROOT;
-	if (!prove(&p))
-		return p.wanted_fp ? WP_STEP_UNKNOWN_REG : WP_STEP_NO_INFO;
-	remember(&p, key);
-	return take(&p);
+	return search(&p, key);
 }
 
 #else
