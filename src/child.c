@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 /* Never returns.  The pipe closes by itself when the exec succeeds. */
-static void exec_or_tell(char **argv, int fd)
+static void exec_or_tell(char **argv, const sigset_t *mask, int fd)
 {
 	int error;
 
+	if (mask)
+		sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	error = errno;
 	if (write(fd, &error, sizeof(error)) < 0)
@@ -20,7 +22,8 @@ static void exec_or_tell(char **argv, int fd)
 	_exit(127);
 }
 
-int wp_child_start(pid_t *ret_pid, char **argv, struct wp_err *err)
+int wp_child_start(pid_t *ret_pid, char **argv, const sigset_t *mask,
+		   struct wp_err *err)
 {
 	int fds[2], error = 0, rc;
 	ssize_t n;
@@ -32,7 +35,7 @@ int wp_child_start(pid_t *ret_pid, char **argv, struct wp_err *err)
 	}
 	pid = fork();
 	if (pid == 0)
-		exec_or_tell(argv, fds[1]);
+		exec_or_tell(argv, mask, fds[1]);
 	rc = pid < 0 ? -errno : 0;
 	close(fds[1]);
 	if (rc) {

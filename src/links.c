@@ -238,6 +238,15 @@ static int ask_child(struct job *job, uint32_t thread)
 	return pid ? add_edge(job, WP_EDGE_CHILD, thread, pid, "child") : 0;
 }
 
+static void set_unrecorded(struct wp_dump_thread *t)
+{
+	t->open_ended = true;
+	t->lock = (struct wp_lock){
+		.kind = WP_LOCK_FILE,
+		.holder = WP_HOLDER_NOT_RECORDED,
+	};
+}
+
 static int ask_file_lock(struct job *job, uint32_t thread)
 {
 	struct wp_dump_thread *t = &dump_of(job)->threads[thread];
@@ -248,6 +257,13 @@ static int ask_file_lock(struct job *job, uint32_t thread)
 	char name[32], what[WP_FD_TEXT_MAX + 32];
 	struct stat st;
 
+	/* The kernel shows neither who waits nor who holds (fs/locks.c,
+	 * lock_get_status): fl_pid is -1. */
+	if (!strcmp(wp_dump_str(dump_of(job), t->syscall), "fcntl") &&
+	    t->args[1] == F_OFD_SETLKW) {
+		set_unrecorded(t);
+		return 0;
+	}
 	if (!job->locks.len && wp_text_read(&job->locks, AT_FDCWD,
 					    "/proc/locks", LOCKS_FILE_MAX))
 		return 0;
@@ -258,7 +274,7 @@ static int ask_file_lock(struct job *job, uint32_t thread)
 		return 0;
 	/* Who has the description open may unlock it, whoever locked it. */
 	if (lock.holder <= 0 || kill(lock.holder, 0)) {
-		t->open_ended = true;
+		set_unrecorded(t);
 		return 0;
 	}
 	if (wp_fdinfo_describe((struct wp_fdinfo *)&look->fdinfo, fd,

@@ -117,7 +117,7 @@ static int start(struct recording *r, struct wp_err *err)
 		return wp_err_set(err, rc, "no memory");
 	rc = wp_outfile_open(&r->out, o->output, err);
 	if (!rc && o->command) {
-		rc = wp_child_start(&r->child, o->command, err);
+		rc = wp_child_start(&r->child, o->command, NULL, err);
 		pid = r->child;
 	}
 	if (rc)

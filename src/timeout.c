@@ -65,15 +65,15 @@ struct job {
 static const int forwarded[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP,
 				 SIGUSR1, SIGUSR2 };
 
-/* From here on signals are waited for, not taken. */
-static void block_signals(struct job *job)
+/* From here on signals are waited for, not taken; *RET_OLD is the mask that the
+ * command is to have. */
+static void block_signals(struct job *job, sigset_t *ret_old)
 {
 	sigemptyset(&job->signals);
 	sigaddset(&job->signals, SIGCHLD);
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
 		sigaddset(&job->signals, forwarded[i]);
-	sigprocmask(SIG_BLOCK, &job->signals, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &job->signals, ret_old);
 }
 
 /* The command, and orphans of its, which nobody else would reap. */
@@ -90,6 +90,26 @@ static void reap(struct job *job)
 	}
 }
 
+static void list_descendants(struct wp_tids *pids)
+{
+	if (wp_children_list_all(pids, getpid(), DESCENDANTS_MAX))
+		pids->len = 0;
+}
+
+/* Signal SIG to all below us; how many there are. */
+static size_t signal_all(int sig)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	size_t n;
+
+	list_descendants(&pids);
+	for (size_t i = 0; i < pids.len; i++)
+		kill(pids.v[i], sig);
+	n = pids.len;
+	wp_tids_clear(&pids);
+	return n;
+}
+
 /* Sleep until UNTIL_NS, the end of a child, or a signal, which is handed on. */
 static void wait_until(struct job *job, uint64_t until_ns)
 {
@@ -100,17 +120,10 @@ static void wait_until(struct job *job, uint64_t until_ns)
 	siginfo_t info;
 	int sig = sigtimedwait(&job->signals, &info, &ts);
 
-	/* What the terminal sends (SI_KERNEL) the command has got itself. */
-	if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL &&
-	    job->child)
-		kill(job->child, sig);
+	/* What the terminal sends (SI_KERNEL) they have got themselves. */
+	if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+		signal_all(sig);
 	reap(job);
-}
-
-static void list_descendants(struct wp_tids *pids)
-{
-	if (wp_children_list_all(pids, getpid(), DESCENDANTS_MAX))
-		pids->len = 0;
 }
 
 static int by_tid(const void *a, const void *b)
@@ -294,20 +307,6 @@ static void dump(struct job *job)
 	wp_looks_clear(&looks);
 }
 
-/* Signal SIG to all below us; how many there are. */
-static size_t signal_all(int sig)
-{
-	struct wp_tids pids = WP_TIDS_INIT;
-	size_t n;
-
-	list_descendants(&pids);
-	for (size_t i = 0; i < pids.len; i++)
-		kill(pids.v[i], sig);
-	n = pids.len;
-	wp_tids_clear(&pids);
-	return n;
-}
-
 /* SIGTERM, some time, SIGKILL. */
 static void end_all(struct job *job)
 {
@@ -329,12 +328,14 @@ static int start(struct job *job, struct wp_err *err)
 {
 	const struct wp_options *o = job->options;
 	int rc = o->output ? wp_outfile_open(&job->out, o->output, err) : 0;
+	sigset_t mask;
 
 	if (rc)
 		return WP_EXIT_NOTHING;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	rc = wp_child_start(&job->child, o->command, err);
-	block_signals(job);
+	block_signals(job, &mask);
+	rc = wp_child_start(&job->child, o->command, &mask, err);
+	signal(SIGPIPE, SIG_IGN);
 	job->start_ns = wp_clock_ns();
 	if (!rc)
 		return WP_EXIT_WHOLE;

@@ -53,6 +53,10 @@ struct judge {
 	uint32_t *queue;
 	/* end[T]: the thread at the end of the chain of holders from T. */
 	uint32_t *end;
+	/* leader[P]: a thread of process P waits for work, and all who want a
+	 * lock without a recorded holder want the same one: its leader may
+	 * have it. */
+	bool *leader;
 };
 
 static void say_thread(struct words *w, const struct wp_dump *dump, uint32_t i)
@@ -214,6 +218,40 @@ static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 	return any;
 }
 
+static bool is_unrecorded(const struct wp_dump_thread *t)
+{
+	return t->state == WP_STATE_WAITING && t->wait == WP_WAIT_LOCK &&
+	       t->lock.kind != WP_LOCK_FILE &&
+	       t->lock.holder == WP_HOLDER_NOT_RECORDED;
+}
+
+static void find_leaders(struct judge *j)
+{
+	const struct wp_dump *dump = j->dump;
+
+	for (uint32_t p = 0; p < dump->nprocesses; p++) {
+		const struct wp_dump_process *proc = &dump->processes[p];
+		bool works = false, same = true;
+		uint64_t avma = 0;
+
+		for (uint32_t i = 0; i < proc->nthreads; i++) {
+			uint32_t at = proc->first_thread + i;
+			const struct wp_dump_thread *t;
+
+			if (at >= dump->nthreads)
+				break;
+			t = &dump->threads[at];
+			works |= t->state == WP_STATE_WAITING &&
+				 waits_for_work(dump, t);
+			if (!is_unrecorded(t))
+				continue;
+			same &= !avma || avma == t->lock.avma;
+			avma = t->lock.avma;
+		}
+		j->leader[p] = works && same;
+	}
+}
+
 /* Thread I is at the end of a chain of holders: will it never go on, or not
  * for what comes from outside in the way of a pool? */
 static bool end_is_hung(const struct wp_graph *g, uint32_t i)
@@ -234,10 +272,16 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 
 static bool lock_is_hung(struct judge *j, uint32_t i)
 {
-	const struct wp_dump_thread *t = &j->dump->threads[i];
+	const struct wp_dump_thread *t = &j->dump->threads[i], *end;
+	uint32_t at;
 
-	return t->state == WP_STATE_WAITING && t->wait == WP_WAIT_LOCK &&
-	       end_is_hung(&j->graph, find_end(j, i));
+	if (t->state != WP_STATE_WAITING || t->wait != WP_WAIT_LOCK)
+		return false;
+	at = find_end(j, i);
+	end = &j->dump->threads[at];
+	if (is_unrecorded(end) && j->leader[end->process])
+		return false;
+	return end_is_hung(&j->graph, at);
 }
 
 /* A lock shared with another process may be released by that. */
@@ -579,6 +623,7 @@ static void judge_close(struct judge *j)
 	free(j->cycle);
 	free(j->queue);
 	free(j->end);
+	free(j->leader);
 }
 
 static int judge_open(struct judge *j, const struct wp_dump *dump)
@@ -594,12 +639,14 @@ static int judge_open(struct judge *j, const struct wp_dump *dump)
 	j->cycle = calloc(nnodes, sizeof(*j->cycle));
 	j->queue = calloc(nnodes, sizeof(*j->queue));
 	j->end = calloc(nnodes, sizeof(*j->end));
-	if (!j->cycle || !j->queue || !j->end) {
+	j->leader = calloc((size_t)dump->nprocesses + 1, sizeof(*j->leader));
+	if (!j->cycle || !j->queue || !j->end || !j->leader) {
 		judge_close(j);
 		return -ENOMEM;
 	}
 	memset(j->end, 0xff, nnodes * sizeof(*j->end));
 	mark_cycles(j);
+	find_leaders(j);
 	return 0;
 }
 

@@ -203,9 +203,10 @@ static void put_reason(struct wp_dump_text *t,
 	case WP_WAIT_LOCK:
 	case WP_WAIT_FUTEX:
 		/* A file lock has no address: its edges name it. */
-		if (thread->lock.kind != WP_LOCK_NONE &&
-		    thread->lock.kind != WP_LOCK_JOIN &&
-		    thread->lock.kind != WP_LOCK_FILE)
+		if (thread->lock.kind == WP_LOCK_FILE)
+			put_holder(t, thread);
+		else if (thread->lock.kind != WP_LOCK_NONE &&
+			 thread->lock.kind != WP_LOCK_JOIN)
 			put_lock(t, thread);
 		break;
 	default:

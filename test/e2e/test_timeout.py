@@ -169,9 +169,9 @@ def test_the_dump_as_json(tmp_path):
 
 def test_sigkill_follows_for_who_ignores_sigterm():
     """Both the shell and its child ignore SIGTERM."""
-    run = Timed("--timeout", 1, "--kill-after", 1, "--", "sh", "-c",
+    run = Timed("--timeout", 3, "--kill-after", 1, "--", "sh", "-c",
                 f"trap '' TERM; {HANG} idle; exit 0")
-    run.check(124, least=2, most=2)
+    run.check(124, least=4, most=4)
     truth = run.truth()
     assert_dumped(run.err, truth)
     assert_gone(*truth["pids"].values())
@@ -280,8 +280,8 @@ def test_signals_reach_the_command(background, sig):
     tool.send_signal(sig)
     out, err = tool.communicate(timeout=20)
     assert out == f"got {name}\n".encode()
+    # The shell may say of its sleep what ended it.
     assert tool.returncode == 9, err
-    assert err == b""
 
 
 def test_a_signal_may_come_at_once(background):

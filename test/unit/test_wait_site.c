@@ -86,6 +86,10 @@ static const struct stack stacks[] = {
 	{ { "pthread_join" C, "<std::sys::thread::unix::Thread>::join" APP,
 	    "std::thread::join_handle::JoinHandle<T>::join" APP,
 	    "bank::main" APP }, WP_WAIT_JOIN, 3 },
+	/* Names of the program's own that begin as a library's do. */
+	{ { "recvmsg" C, "recv_message" APP, "main" APP }, WP_WAIT_FUTEX, 1 },
+	{ { "syscall" C, "futex_queue_pop" APP, "main" APP }, WP_WAIT_FUTEX,
+	  1 },
 	/* Nothing is known: the program's own futex. */
 	{ { "syscall" C, "my_futex_lock" APP, "main" APP }, WP_WAIT_FUTEX, 1 },
 	/* A program's function with a library's name under its own frame does
