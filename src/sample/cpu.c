@@ -94,21 +94,42 @@ static void add_kernel(struct wp_sampler *s,
 	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
 }
 
-/* The sample's stack, as an id of the profile's. */
-static uint32_t walk(struct wp_sampler *s, const struct wp_perf_record *record)
+/* Walk the sample's stack into s->stack. */
+static void walk(struct wp_sampler *s, const struct wp_perf_record *record)
 {
 	uint64_t sp = record->regs.v[WP_REG_SP];
 
-	if (!wp_reg_known(&record->regs, WP_REG_PC))
-		return wp_record_no_stack(s);
 	wp_stack_copy_set(&s->copy, sp, wp_space_stack_end(&s->space, sp),
 			  record->stack, record->stack_len);
 	wp_look_walk(s, &record->regs);
-	if (s->stack.end == WP_END_BEYOND_COPY && record->stack_full)
-		s->perf_wants_more = true;
+}
+
+/* T's stack is deeper than the copy in its samples: more is copied from now on,
+ * and a stop, which copies all, gives the one for what T is owed. */
+static bool is_cut(struct wp_sampler *s, const struct wp_perf_record *record)
+{
+	if (s->stack.end != WP_END_BEYOND_COPY || !record->stack_full)
+		return false;
+	s->perf_wants_more = true;
+	return s->options.stop == WP_STOP_AUTO;
+}
+
+static int take_sample(struct wp_sampler *s, struct wp_thread *t,
+		       const struct wp_perf_record *record)
+{
+	/* It may be over before a tick sees it. */
+	t->looks += !t->looks;
+	s->profile->threads[t->index].cpu_ns += record->period;
+	t->owed_cpu_count++;
+	t->owed_cpu_ns += record->period;
+	if (!wp_reg_known(&record->regs, WP_REG_PC))
+		return wp_record_cpu(s, t, wp_record_no_stack(s));
+	walk(s, record);
+	if (is_cut(s, record))
+		return 0;
 	if (record->kernel_len)
 		add_kernel(s, record);
-	return wp_record_stack(s);
+	return wp_record_cpu(s, t, wp_record_stack(s));
 }
 
 struct drain {
@@ -129,12 +150,8 @@ static void take(void *ctx, const struct wp_perf_record *record)
 		d->rc = -ENOMEM;
 		return;
 	}
-	if (!t->watched)
-		return;
-	/* It may be over before a tick sees it. */
-	t->looks += !t->looks;
-	s->profile->threads[t->index].cpu_ns += record->period;
-	d->rc = wp_record_cpu(s, t, walk(s, record), record->period);
+	if (t->watched)
+		d->rc = take_sample(s, t, record);
 }
 
 /* A stack was cut: copy more of each from now on. */

@@ -10,6 +10,8 @@ enum {
 	/* A thread that moves while it is read is read once more. */
 	TRIES = 2,
 	KERNEL_TEXT_MAX = 8192,
+	/* Calls of 32-bit programs are numbered from here on. */
+	FOREIGN_CALLS = 1000000,
 };
 
 /* A thread on a CPU for this long has been counted as running: the slowest
@@ -41,14 +43,23 @@ static void walk(struct wp_sampler *s, const struct wp_regs *regs)
 		s->stack.end = WP_END_BEYOND_COPY;
 }
 
-/* Did the walk end at an address that is code only since the map was read, or
- * in a mapping that is another by now: dlopen, dlclose, exec? */
+/* Did the walk meet an address that is in no mapping? */
+static bool met_unknown(const struct wp_sampler *s)
+{
+	for (uint32_t i = 0; i < s->stack.depth; i++)
+		if (s->stack.frames[i].mapping == WP_MAPPING_NONE)
+			return true;
+	return false;
+}
+
+/* Is such an address code only since the map was read, or another frame in a
+ * mapping that is another by now: dlopen, dlclose, exec? */
 static bool is_stale(struct wp_sampler *s)
 {
-	if (s->stack.end == WP_END_NO_MODULE && s->stack.depth)
-		return wp_space_misses(&s->space,
-				       s->stack.frames[s->stack.depth - 1].
-				       pc_avma);
+	for (uint32_t i = 0; i < s->stack.depth; i++)
+		if (s->stack.frames[i].mapping == WP_MAPPING_NONE &&
+		    wp_space_misses(&s->space, s->stack.frames[i].pc_avma))
+			return true;
 	return !wp_space_check(&s->space, &s->stack, s->tick);
 }
 
@@ -59,7 +70,7 @@ void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
 	s->map_is_stale = false;
 	walk(s, regs);
 	stale = is_stale(s);
-	if (!stale && s->stack.end != WP_END_NO_MODULE)
+	if (!stale && !met_unknown(s))
 		return;
 	if (wp_space_reload(&s->space, stale) == 1)
 		walk(s, regs);
@@ -130,6 +141,9 @@ static long number_before(struct wp_sampler *s, uint64_t pc_avma)
 static long real_number(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_proc_syscall *call)
 {
+	/* Of another table: a number that no call has. */
+	if (s->space.is_32bit)
+		return call->nr < 0 ? call->nr : FOREIGN_CALLS + call->nr;
 	if (call->nr != wp_syscall_restart) {
 		t->wait_nr = call->nr;
 		t->wait_pc_avma = call->pc_avma;
@@ -165,6 +179,8 @@ static bool comes_by_cpu_sample(const struct wp_sampler *s,
 		return false;
 	if (s->options.stop == WP_STOP_NEVER)
 		return true;
+	if (t->owed_cpu_count)
+		return false;
 	return s->finishing ? t->last_running_stack != UINT32_MAX :
 			      t->owed_count < PATIENCE;
 }

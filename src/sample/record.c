@@ -83,6 +83,17 @@ static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 	return ns || count ? add_sample(s, t, &key, count, ns) : 0;
 }
 
+static int pay_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
+{
+	struct wp_sample_key key = { .stack = stack, .thread = t->index,
+				     .state = WP_STATE_RUNNING };
+	uint64_t count = t->owed_cpu_count, ns = t->owed_cpu_ns;
+
+	t->owed_cpu_count = t->owed_cpu_ns = 0;
+	s->profile->counters.cpu_samples += count;
+	return count ? wp_profile_add_cpu(s->profile, &key, count, ns) : 0;
+}
+
 static void take_ask(struct wp_thread *t)
 {
 	t->owed_running_ns += t->ask.running_ns;
@@ -94,6 +105,7 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, enum wp_state state)
 {
 	uint64_t count = t->owed_count + 1;
+	int rc;
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
@@ -102,7 +114,8 @@ int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 	t->last_running_stack = stack;
 	t->owed_count = 0;
 	t->asleep = false;
-	return pay(s, t, stack, state, count);
+	rc = pay_cpu(s, t, stack);
+	return rc ? rc : pay(s, t, stack, state, count);
 }
 
 /* Pay everything, with STACK. */
@@ -119,17 +132,12 @@ static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 	return rc ? rc : pay(s, t, stack, WP_STATE_RUNNABLE, ran ? 0 : count);
 }
 
-int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
-		  uint64_t cpu_ns)
+int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
 {
-	struct wp_sample_key key = { .stack = stack, .thread = t->index,
-				     .state = WP_STATE_RUNNING };
-	int rc = stack == UINT32_MAX ? -ENOMEM :
-		 wp_profile_add_cpu(s->profile, &key, 1, cpu_ns);
+	int rc = stack == UINT32_MAX ? -ENOMEM : pay_cpu(s, t, stack);
 
 	if (rc)
 		return rc;
-	s->profile->counters.cpu_samples++;
 	t->last_running_stack = stack;
 	if (!t->owed_count)
 		return 0;
@@ -153,11 +161,15 @@ int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)
 
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 {
-	if (!t->owed_running_ns && !t->owed_runnable_ns)
+	uint32_t stack = t->last_running_stack;
+	int rc;
+
+	if (!t->owed_running_ns && !t->owed_runnable_ns && !t->owed_cpu_count)
 		return 0;
-	return pay_all(s, t, t->last_running_stack != UINT32_MAX ?
-		       t->last_running_stack : wp_record_no_stack(s),
-		       t->owed_count);
+	if (stack == UINT32_MAX)
+		stack = wp_record_no_stack(s);
+	rc = pay_all(s, t, stack, t->owed_count);
+	return rc ? rc : pay_cpu(s, t, stack);
 }
 
 /* String id of what T waits on: "" when there is nothing to say. */

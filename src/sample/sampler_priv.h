@@ -78,6 +78,9 @@ struct wp_thread {
 	uint64_t owed_running_ns;
 	uint64_t owed_runnable_ns;
 	uint64_t owed_count;
+	/* CPU samples whose stack was deeper than their copy: a stop tells it. */
+	uint64_t owed_cpu_count;
+	uint64_t owed_cpu_ns;
 	/* Run time when it was first looked at, once it was. */
 	uint64_t first_run_ns;
 	bool run_known;
@@ -246,9 +249,8 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
  * stack of the other state. */
 int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
 		      uint32_t stack, enum wp_state state);
-/* A CPU sample with STACK, for CPU_NS; what T is owed goes with it. */
-int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
-		  uint64_t cpu_ns);
+/* A CPU sample with STACK; T's owed CPU time and wall time go with it. */
+int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack);
 /* The same without a stack or a look at the moment: all of it goes. */
 int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t);
 /* Give what T is still owed to the last stack it ran with. */

@@ -43,33 +43,22 @@ def test_there_are_variants():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_chain_is_whole(start, profile, variant, mode):
     target = start(variant, mode)
-    # musl's own functions have no unwind info: its qsort ends the stack, which
-    # is a loss and said by the status.
-    musl = "musl" in variant
-    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0,
-                     status=1 if musl else 0)
+    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0)
     target.assert_unharmed()
     deep = 0
     for s in pprof_check.samples(p):
         names = [f["name"] for f in s["frames"]]
-        # Asleep in musl's nanosleep, which has no unwind info, the frame
-        # pointer leads past the functions that do not keep one: leaf too.
-        if "leaf" not in names and not (musl and mode == "wait" and
-                                        "in_qsort" in names):
+        if "leaf" not in names:
             continue
         deep += s["values"]["samples"]
         # The compiler may inline or turn calls into jumps; what is left must
         # be in order.
         kept = [n for n in CHAIN if n in ("leaf", "in_qsort", "run", "main")]
-        if musl:
-            kept = ["leaf"] * (mode == "spin") + ["in_qsort"]
-            assert names[-1].startswith("[truncated: no unwind info"), names
         assert subsequence(kept, names) is None, names
         if "O0" in variant:
             assert subsequence(CHAIN, names) is None, names
     assert deep > 20
-    if not musl:
-        assert share_whole(p) >= 0.99, run.err
+    assert share_whole(p) >= 0.99, run.err
 
 
 @pytest.mark.parametrize("backend", ["rows", "libunwind"])

@@ -178,6 +178,7 @@ static MAKER_UNUSED void make_server(struct wp_profile *p)
 	mk_sample(p, thread, mk_stack(p, none, WP_END_UNREADABLE, 0),
 		  WP_STATE_RUNNABLE, WP_WAIT_NONE, "", 1000, 10000000000);
 	p->meta = (struct wp_profile_meta){
+		.has_wall = true,
 		.pid = 100,
 		.command_line = mk_str(p, "/usr/bin/server --port 80"),
 		.exe = mk_str(p, "/usr/bin/server"),
