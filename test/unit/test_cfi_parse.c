@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "cfi_bytes.h"
 
@@ -436,6 +437,43 @@ static void every_flipped_byte_is_safe(void **state)
 	}
 }
 
+/* A CIE of CIE_LEN bytes after its length and an FDE of FDE_LEN, with programs
+ * of DW_CFA_nop: what parsing the FDE returns. */
+static int parse_long(uint32_t cie_len, uint32_t fde_len)
+{
+	static const char aug[] = "\x01zR\0\x01\x78\x10\x01\x04";
+	uint32_t fde_off = 4 + cie_len, cie_ptr = fde_off + 4;
+	size_t size = (size_t)fde_off + 4 + fde_len;
+	uint8_t *bytes = calloc(1, size);
+	struct wp_cfi_section section;
+	struct wp_elf_image image;
+	struct wp_cfi_fde fde;
+	int rc;
+
+	memcpy(bytes, &cie_len, 4);
+	memcpy(bytes + 8, aug, sizeof(aug) - 1);
+	memcpy(bytes + fde_off, &fde_len, 4);
+	memcpy(bytes + fde_off + 4, &cie_ptr, 4);
+	image = image_of(bytes, size, 0x8000);
+	section = section_of(&image, false);
+	rc = wp_cfi_parse_fde(&section, fde_off, &fde);
+	image_free(&image);
+	free(bytes);
+	return rc;
+}
+
+/* Or a hostile file would make each step cost milliseconds. */
+static void entries_far_longer_than_real_ones_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_long(100, 100), 0);
+	assert_int_equal(parse_long(100, 61000), 0);
+	assert_int_equal(parse_long(4092, 100), 0);
+	assert_int_equal(parse_long(4093, 100), -EBADMSG);
+	assert_int_equal(parse_long(100, 1 << 17), 0);
+	assert_int_equal(parse_long(100, (1 << 17) + 1), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -449,6 +487,8 @@ int main(void)
 		cmocka_unit_test(a_list_may_follow_a_terminator),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(every_flipped_byte_is_safe),
+		cmocka_unit_test(
+			entries_far_longer_than_real_ones_are_refused),
 	};
 	return cmocka_run_group_tests_name("cfi_parse", tests, NULL, NULL);
 }
