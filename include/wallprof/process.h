@@ -37,8 +37,8 @@ struct wp_process {
 /* Open process PID; the number of one of its other threads will do.
  *
  * Returns 0; -ESRCH when there is none or it is a zombie; -ENOTSUP for a kernel
- * thread; -EPERM when it may not be looked at (ERR then says only that;
- * wp_diagnose_denied knows why); -EMFILE.
+ * thread or a 32-bit program; -EPERM when it may not be looked at (ERR then
+ * says only that; wp_diagnose_denied knows why); -EMFILE.
  */
 WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
@@ -46,6 +46,10 @@ void wp_process_clear(struct wp_process *process);
 
 /* Still there, and not a zombie all through. */
 bool wp_process_is_alive(const struct wp_process *process);
+
+/* Does it run a 32-bit program, of which neither calls nor registers are known
+ * here?  False when that cannot be told. */
+bool wp_process_is_32bit(const struct wp_process *process);
 
 /* How many threads it has now, from one fstat(2); -ESRCH when gone.  The
  * kernel makes the link count of the task directory from it

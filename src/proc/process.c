@@ -2,6 +2,7 @@
 #include "wallprof/process.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -96,6 +97,10 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 		return wp_err_set(err, -ESRCH,
 				  "process %d is a zombie: it has ended and "
 				  "waits for its parent %d", p->pid, stat.ppid);
+	if (wp_process_is_32bit(p))
+		return wp_err_set(err, -ENOTSUP,
+				  "process %d runs a 32-bit program; wallprof "
+				  "knows 64-bit ones only", p->pid);
 	return 0;
 }
 
@@ -178,6 +183,17 @@ bool wp_process_is_alive(const struct wp_process *process)
 	n = wp_io_read_at(process->proc_fd, "stat", text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
 	       (stat.letter != 'Z' || wp_process_count_threads(process) > 1);
+}
+
+bool wp_process_is_32bit(const struct wp_process *process)
+{
+	/* e_ident of elf(5) and a byte for the end. */
+	char ident[EI_NIDENT + 1];
+	ssize_t n = wp_io_read_at(process->proc_fd, "exe", ident,
+				  sizeof(ident));
+
+	return n == EI_NIDENT && !memcmp(ident, ELFMAG, SELFMAG) &&
+	       ident[EI_CLASS] == ELFCLASS32;
 }
 
 long wp_process_count_threads(const struct wp_process *process)

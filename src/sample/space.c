@@ -288,6 +288,7 @@ static void reopen_maps(struct wp_space *space)
 		close(space->maps_fd);
 	space->maps_fd = openat(space->process->proc_fd, "maps",
 				O_RDONLY | O_CLOEXEC);
+	space->is_32bit = wp_process_is_32bit(space->process);
 }
 
 int wp_space_reload(struct wp_space *space, bool force)

@@ -46,6 +46,8 @@ struct wp_space {
 	int maps_fd;
 	/* The kernel answers questions about one address (Linux 6.11). */
 	bool can_query;
+	/* An exec in the recording may lead to a program of the other kind. */
+	bool is_32bit;
 	uint64_t reloaded_ns;
 	uint64_t reload_cost_ns;
 

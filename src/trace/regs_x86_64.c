@@ -15,6 +15,18 @@ enum {
 	ERESTART_RESTARTBLOCK_ = 516,
 };
 
+/* What GETREGSET gives of a thread in 32-bit mode (arch/x86/include/asm/
+ * user_32.h). */
+struct regs_32 {
+	uint32_t ebx, ecx, edx, esi, edi, ebp, eax, ds, es, fs, gs, orig_eax,
+		eip, cs, eflags, esp, ss;
+};
+
+union any_regs {
+	struct user_regs_struct r64;
+	struct regs_32 r32;
+};
+
 static void copy_regs(struct wp_regs *to, const struct user_regs_struct *from)
 {
 	const unsigned long long v[WP_NREGS] = {
@@ -53,27 +65,54 @@ static void read_facts(struct wp_stop_facts *facts,
 	facts->args[5] = r->r9;
 }
 
+static bool needs_repair(pid_t tid, long rax)
+{
+	return rax == -EINTR || (rax == -ERESTART_RESTARTBLOCK_ &&
+				 wp_tracer_has_filter(tid));
+}
+
+static int write_regs(pid_t tid, union any_regs *r, size_t size)
+{
+	struct iovec iov = { r, size };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
+}
+
+/* Its calls have other numbers, so that it is in one is all that is told. */
+static int read_32(pid_t tid, bool repair, union any_regs *r,
+		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts)
+{
+	int32_t eax = (int32_t)r->r32.eax;
+
+	ret_regs->known = 0;
+	wp_reg_set(ret_regs, WP_REG_PC, r->r32.eip);
+	wp_reg_set(ret_regs, WP_REG_SP, r->r32.esp);
+	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
+	if (!repair || (int32_t)r->r32.orig_eax < 0 || !needs_repair(tid, eax))
+		return 0;
+	r->r32.eax = (uint32_t)-ERESTARTNOHAND_;
+	ret_facts->eintr_repaired = eax == -EINTR;
+	return write_regs(tid, r, sizeof(r->r32));
+}
+
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 		 struct wp_stop_facts *ret_facts)
 {
-	struct user_regs_struct r;
+	union any_regs r = { 0 };
 	struct iovec iov = { &r, sizeof(r) };
 	long rax;
 
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
 		return -ESRCH;
-	copy_regs(ret_regs, &r);
-	read_facts(ret_facts, &r);
-	rax = (long)r.rax;
-	if (!repair || !ret_facts->asleep ||
-	    !(rax == -EINTR || (rax == -ERESTART_RESTARTBLOCK_ &&
-				wp_tracer_has_filter(tid))))
+	if (iov.iov_len == sizeof(r.r32))
+		return read_32(tid, repair, &r, ret_regs, ret_facts);
+	copy_regs(ret_regs, &r.r64);
+	read_facts(ret_facts, &r.r64);
+	rax = (long)r.r64.rax;
+	if (!repair || !ret_facts->asleep || !needs_repair(tid, rax))
 		return 0;
-	r.rax = (unsigned long long)-ERESTARTNOHAND_;
-	iov.iov_len = sizeof(r);
-	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov))
-		return -ESRCH;
+	r.r64.rax = (unsigned long long)-ERESTARTNOHAND_;
 	ret_facts->eintr_repaired = rax == -EINTR;
-	return 0;
+	return write_regs(tid, &r, sizeof(r.r64));
 }
 #endif
