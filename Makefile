@@ -145,7 +145,7 @@ demo: deps-build $(O)/wallprof fixtures
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
 	libjansson-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
-	golang-go elfutils gdb strace musl-tools clang g++ shellcheck cppcheck \
+	golang-go elfutils gdb strace musl-tools clang lld g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg binutils llvm dwz xz-utils python3-jsonschema
 deps: deps-build deps-test

@@ -15,6 +15,7 @@
  * One JSON object a line: "differs" for each place and kind of difference,
  * "looked" for each process, with what was covered.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "../../unwind/cfi.h"
+#include "../../unwind/guess_prove.h"
 #include "../bench/backend.h"
 #include "wallprof/hash.h"
 #include "wallprof/unwind.h"
@@ -64,6 +66,7 @@ struct corpus {
 	struct wp_unwind_stats step_stats;
 	void *step_rows;
 	void *step_libunwind;
+	struct wp_prover *prover;
 	/* NULL: could not be opened, or was not asked for. */
 	void *perf;
 	void *libdw;
@@ -375,8 +378,8 @@ static void compare_steps(struct corpus *c, struct snap *snap, uint32_t depth)
 			regs = to.regs;
 			step.is_signal = to.is_signal;
 		} else if (to.result != WP_STEP_NO_INFO ||
-			   wp_step_guess(&step, &c->set.space.view) !=
-				   WP_STEP_OK) {
+			   wp_step_guess(c->prover, &step,
+					 &c->set.space.view) != WP_STEP_OK) {
 			return;
 		}
 		step.is_return = !step.is_signal;
@@ -505,8 +508,10 @@ static int open_unwinders(struct corpus *c)
 		return rc;
 	c->step_rows = wp_step_rows.open(&c->step_stats);
 	c->step_libunwind = wp_step_libunwind.open(&c->step_stats);
-	if (!c->step_rows || !c->step_libunwind)
-		return -1;
+	c->prover = wp_prover_new();
+	if (!c->step_rows || !c->step_libunwind ||
+	    (WP_ARCH_HAS_PROOFS && !c->prover))
+		return -ENOMEM;
 	wp_step_rows.set_modules(c->step_rows, &c->set.space.view);
 	wp_step_libunwind.set_modules(c->step_libunwind, &c->set.space.view);
 	c->perf = backend_libunwind.open(&c->set);
@@ -521,6 +526,7 @@ static void close_unwinders(struct corpus *c)
 		backend_libdw.close(c->libdw);
 	if (c->perf)
 		backend_libunwind.close(c->perf);
+	wp_prover_free(c->prover);
 	if (c->step_libunwind)
 		wp_step_libunwind.close(c->step_libunwind);
 	if (c->step_rows)
