@@ -26,10 +26,14 @@ struct job {
 static int own_pid(const struct wp_process *process)
 {
 	int32_t pids[WP_PID_LEVELS];
-	char text[8192];
-	ssize_t len = wp_io_read_at(process->proc_fd, "status", text,
-				    sizeof(text));
-	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+	char path[32], text[8192];
+	ssize_t len;
+	int n;
+
+	/* proc_fd may be that of another thread. */
+	snprintf(path, sizeof(path), "%d/status", process->pid);
+	len = wp_io_read_at(process->task_fd, path, text, sizeof(text));
+	n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
 
 	return n > 0 ? pids[n - 1] : process->pid;
 }
@@ -208,12 +212,12 @@ static size_t name_frames(const struct wp_profile *profile,
 }
 
 /* /proc cannot tell a mutex from a condition variable; the stack can. */
-static void refine_waits(struct wp_profile *profile)
+static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
 {
 	struct wp_named_frame frames[WAIT_FRAMES_MAX];
 
-	for (uint32_t i = 0; i < profile->nsamples; i++) {
-		struct wp_sample_key *key = &profile->samples[i].key;
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		struct wp_sample_key *key = &set->samples[i].key;
 		size_t n;
 
 		if (key->wait != WP_WAIT_FUTEX)
@@ -251,7 +255,7 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 	wp_symbols_free(job.symbols);
 	if (options.perf_map_fd >= 0)
 		close(options.perf_map_fd);
-	if (!rc)
-		refine_waits(profile);
+	for (int kind = 0; kind < WP_NPROFILE_KINDS && !rc; kind++)
+		refine_waits(profile, &profile->sets[kind]);
 	return rc;
 }

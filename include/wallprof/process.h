@@ -20,7 +20,8 @@ struct wp_process {
 	pid_t pid;
 	/* pidfd_open(2); -1 on a kernel before 5.3. */
 	int pidfd;
-	/* /proc/PID and /proc/PID/task, open directories. */
+	/* /proc/PID (/proc/TID of another thread where the first has exited)
+	 * and /proc/PID/task, open directories. */
 	int proc_fd;
 	int task_fd;
 	/* /proc/PID/root, O_PATH: the target's files even after it has gone;
@@ -30,9 +31,11 @@ struct wp_process {
 	uint64_t start_time;
 	/* Owner, for messages. */
 	uid_t uid;
+	/* The thread whose memory is read: the first, if it had not exited. */
+	pid_t reader_tid;
 };
 
-#define WP_PROCESS_INIT { 0, -1, -1, -1, -1, 0, 0 }
+#define WP_PROCESS_INIT { 0, -1, -1, -1, -1, 0, 0, 0 }
 
 /* Open process PID; the number of one of its other threads will do.
  *
@@ -84,6 +87,10 @@ ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 WP_MUST_CHECK
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps);
+
+/* A descriptor of the memory map, for the two questions below, which the caller
+ * owns; negative when the process is gone or it is not permitted. */
+int wp_process_open_maps(const struct wp_process *process);
 
 /* Open the file behind MAP for reading: through /proc/PID/map_files, which
  * also reaches deleted and hidden files, else by path under /proc/PID/root if

@@ -75,6 +75,66 @@ static int find_leader(struct wp_process *p, struct wp_err *err)
 	return open_proc(p, err);
 }
 
+/* linux_dirent64 of getdents64(2); glibc has no name for it before 2.30. */
+struct dirent_rec {
+	uint64_t ino;
+	int64_t off;
+	unsigned short reclen;
+	unsigned char type;
+	char name[];
+};
+
+static bool is_living(const struct wp_process *p, pid_t tid)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%d/stat", tid);
+	n = wp_io_read_at(p->task_fd, path, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       stat.letter != 'Z' && stat.letter != 'X';
+}
+
+/* A thread that has not exited, 0 if none: the address space, the files and the
+ * root of a process cannot be seen through a thread that has, not even the
+ * first.
+ */
+static pid_t find_living(const struct wp_process *p)
+{
+	char buf[2048] __attribute__((aligned(8)));
+	long n;
+
+	if (lseek(p->task_fd, 0, SEEK_SET) < 0)
+		return 0;
+	while ((n = syscall(SYS_getdents64, p->task_fd, buf, sizeof(buf))) > 0) {
+		for (long at = 0; at < n;) {
+			const struct dirent_rec *d = (void *)(buf + at);
+			long tid = strtol(d->name, NULL, 10);
+
+			at += d->reclen;
+			if (tid > 0 && is_living(p, (pid_t)tid))
+				return (pid_t)tid;
+		}
+	}
+	return 0;
+}
+
+/* The first thread has exited and others live: see it through one of them. */
+static int see_through_living(struct wp_process *p, struct wp_err *err)
+{
+	pid_t pid = p->pid, tid = find_living(p);
+	int rc;
+
+	if (!tid)
+		return 0;
+	close(p->proc_fd);
+	p->pid = p->reader_tid = tid;
+	rc = open_proc(p, err);
+	p->pid = pid;
+	return rc;
+}
+
 static int check_kind(struct wp_process *p, struct wp_err *err)
 {
 	struct wp_proc_stat stat;
@@ -91,12 +151,18 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	p->start_time = stat.start_time;
 	if (!fstat(p->proc_fd, &st))
 		p->uid = st.st_uid;
+	if (stat.letter != 'Z' && stat.letter != 'X')
+		return 0;
 	/* A zombie leader whose threads live on is a live process. */
-	if ((stat.letter == 'Z' || stat.letter == 'X') &&
-	    wp_process_count_threads(p) <= 1)
+	if (wp_process_count_threads(p) <= 1)
 		return wp_err_set(err, -ESRCH,
 				  "process %d is a zombie: it has ended and "
 				  "waits for its parent %d", p->pid, stat.ppid);
+	return see_through_living(p, err);
+}
+
+static int check_bits(const struct wp_process *p, struct wp_err *err)
+{
 	if (wp_process_is_32bit(p))
 		return wp_err_set(err, -ENOTSUP,
 				  "process %d runs a 32-bit program; wallprof "
@@ -140,7 +206,10 @@ int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)
 			   strerror(errno));
 		goto out;
 	}
+	p.reader_tid = p.pid;
 	rc = check_kind(&p, err);
+	if (!rc)
+		rc = check_bits(&p, err);
 	if (!rc)
 		rc = check_access(&p, err);
 	if (rc)
@@ -220,15 +289,6 @@ static int add_tid(struct wp_tids *tids, pid_t tid)
 	return 0;
 }
 
-/* linux_dirent64 of getdents64(2); glibc has no name for it before 2.30. */
-struct dirent_rec {
-	uint64_t ino;
-	int64_t off;
-	unsigned short reclen;
-	unsigned char type;
-	char name[];
-};
-
 int wp_process_list_threads(const struct wp_process *process,
 			    struct wp_tids *tids)
 {
@@ -264,27 +324,51 @@ ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 {
 	struct iovec local = { buf, len };
 	struct iovec remote = { (void *)(uintptr_t)avma, len };
-	ssize_t n = process_vm_readv(process->pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(process->reader_tid, &local, 1, &remote, 1,
+				     0);
+	pid_t tid;
 
+	/* That thread may have exited without the others. */
+	if (n < 0 && errno == ESRCH) {
+		tid = find_living(process);
+		if (!tid)
+			return -ESRCH;
+		n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	}
 	if (n >= 0)
 		return n;
-	switch (errno) {
-	case EFAULT:
-		return 0;
-	case ESRCH:
-		return -ESRCH;
-	case EPERM:
-		return -EPERM;
-	default:
-		return -errno;
-	}
+	return errno == EFAULT ? 0 : -errno;
+}
+
+int wp_process_open_maps(const struct wp_process *process)
+{
+	int fd = openat(process->proc_fd, "maps", O_RDONLY | O_CLOEXEC);
+	char path[32], byte[2];
+	pid_t tid;
+
+	if (fd >= 0 && wp_io_pread(fd, byte, sizeof(byte)) > 0)
+		return fd;
+	tid = find_living(process);
+	if (!tid)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(path, sizeof(path), "%d/maps", tid);
+	return openat(process->task_fd, path, O_RDONLY | O_CLOEXEC);
 }
 
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps)
 {
 	int rc = wp_text_read(text, process->proc_fd, "maps", MAPS_TEXT_MAX);
+	char path[32];
+	pid_t tid;
 
+	if ((rc == -ESRCH || rc == -ENOENT || (!rc && !text->len)) &&
+	    (tid = find_living(process))) {
+		snprintf(path, sizeof(path), "%d/maps", tid);
+		rc = wp_text_read(text, process->task_fd, path, MAPS_TEXT_MAX);
+	}
 	if (rc)
 		return proc_error(-rc);
 	return wp_maps_parse(maps, text->data, text->len);

@@ -286,8 +286,7 @@ static void reopen_maps(struct wp_space *space)
 		space->profile->counters.execs++;
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
-	space->maps_fd = openat(space->process->proc_fd, "maps",
-				O_RDONLY | O_CLOEXEC);
+	space->maps_fd = wp_process_open_maps(space->process);
 	space->is_32bit = wp_process_is_32bit(space->process);
 }
 
