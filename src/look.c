@@ -158,7 +158,7 @@ static int take(struct job *job, struct wp_err *err)
 	if (!rc)
 		rc = wp_symbolize(&job->profile, job->sampler,
 				  &job->look->process, job->looks->hurry);
-	if (!rc && !job->profile.nsamples)
+	if (!rc && !wp_profile_shown(&job->profile)->nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)
 		return wp_err_set(err, rc, "process %d ended before it could "
@@ -179,6 +179,7 @@ static void keep_view(void *ctx, const struct wp_thread_view *view)
 
 static int index_threads(struct job *job)
 {
+	const struct wp_sample_set *set = wp_profile_shown(&job->profile);
 	uint32_t n = job->profile.nthreads;
 
 	job->views = calloc((size_t)n + 1, sizeof(*job->views));
@@ -187,9 +188,9 @@ static int index_threads(struct job *job)
 		return -ENOMEM;
 	memset(job->samples, 0xff, ((size_t)n + 1) * sizeof(*job->samples));
 	wp_sampler_each_thread(job->sampler, keep_view, job);
-	for (uint32_t i = 0; i < job->profile.nsamples; i++)
-		if (job->profile.samples[i].count)
-			job->samples[job->profile.samples[i].key.thread] = i;
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].count)
+			job->samples[set->samples[i].key.thread] = i;
 	return 0;
 }
 
@@ -393,7 +394,8 @@ static int add_thread(struct job *job, uint32_t index)
 		dump->processes[job->process].nlost++;
 		return 0;
 	}
-	sample = &job->profile.samples[job->samples[index]];
+	sample = &wp_profile_shown(&job->profile)->samples[
+		job->samples[index]];
 	t = wp_dump_add_thread(dump);
 	if (!t)
 		return -ENOMEM;

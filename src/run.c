@@ -241,7 +241,7 @@ static int finish(struct recording *r, struct wp_err *err)
 {
 	int rc;
 
-	if (!r->profile.nsamples)
+	if (!wp_profile_shown(&r->profile)->nsamples)
 		return wp_err_set(err, -ESRCH,
 				  "process %d ended before a first sample%s",
 				  r->process.pid, r->options->sampler.

@@ -3,23 +3,32 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "namer.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
-#include "wallprof/symbols.h"
 
 /* Deepest frame that is looked at for what a thread waits for. */
 enum { WAIT_FRAMES_MAX = 64 };
 
 struct job {
 	struct wp_profile *profile;
-	struct wp_symbols *symbols;
-	const volatile sig_atomic_t *hurry;
+	/* Of each of the profile's mappings but the first: what the namer is
+	 * told, with a path of its own, and the image, NULL for none. */
+	struct wp_namer_module *modules;
+	struct wp_elf_image **images;
+	uint32_t nmodules;
+	/* Locations with an address, order[0..naddresses), by module. */
+	uint32_t *order;
+	struct wp_namer_address *addresses;
+	uint32_t naddresses;
 };
 
 /* The target's own number for itself. */
@@ -68,21 +77,26 @@ static int add_module(void *ctx, uint32_t mapping, struct wp_elf_image *image)
 		.start_avma = m->start_avma,
 		.end_avma = m->end_avma,
 		.off = m->off,
-		.path = wp_profile_str(job->profile, m->path),
+		.path = strdup(wp_profile_str(job->profile, m->path)),
 		.fd = image ? image->fd : -1,
 	};
 
+	if (!module.path)
+		return -ENOMEM;
 	if (image && image->fd < 0 && !strcmp(module.path, "[vdso]")) {
 		module.elf = wp_elf_image_at(image, 0, image->size);
 		module.elf_len = module.elf ? (size_t)image->size : 0;
 	}
-	return wp_symbols_add(job->symbols, mapping, &module);
+	job->images[job->nmodules] = image;
+	job->modules[job->nmodules++] = (struct wp_namer_module){ mapping,
+								  module };
+	return 0;
 }
 
 static int add_lines(struct wp_profile *profile, uint32_t loc,
-		     const struct wp_symbol_line *lines, int n)
+		     const struct wp_symbol_line *lines, uint32_t n)
 {
-	for (int i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct wp_profile_function f = {
 			.name = wp_intern_add_str(&profile->strings,
 						  lines[i].function),
@@ -118,67 +132,156 @@ static int compare_locations(const void *a, const void *b, void *ctx)
 	return (x->avma > y->avma) - (x->avma < y->avma);
 }
 
-static int resolve(struct job *job, const uint32_t *order, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct wp_profile_location *loc =
-			&job->profile->locations[order[i]];
-		struct wp_symbol_line plain;
-		const struct wp_symbol_line *lines;
-		char name[32];
-		int rc;
-
-		if (*job->hurry > 1) {
-			snprintf(name, sizeof(name), "0x%llx",
-				 (unsigned long long)loc->avma);
-			plain = (struct wp_symbol_line){ name, name, "", 0, 0 };
-			lines = &plain;
-			rc = 1;
-		} else {
-			rc = wp_symbols_resolve(job->symbols, loc->mapping,
-						loc->avma, &lines);
-		}
-		if (rc > 0)
-			rc = add_lines(job->profile, order[i], lines, rc);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int resolve_all(struct job *job)
-{
-	struct wp_profile *profile = job->profile;
-	uint32_t *order = reallocarray(NULL, profile->nlocations + 1,
-				       sizeof(*order));
-	uint32_t n = 0;
-	int rc;
-
-	if (!order)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < profile->nlocations; i++)
-		if (!profile->locations[i].text)
-			order[n++] = i;
-	qsort_r(order, n, sizeof(*order), compare_locations, profile);
-	rc = resolve(job, order, n);
-	free(order);
-	for (uint32_t id = 1; id < profile->nmappings; id++) {
-		struct wp_symbol_has has = wp_symbols_has(job->symbols, id);
-		struct wp_profile_mapping *m = &profile->mappings[id];
-
-		m->has_functions = has.functions;
-		m->has_filenames = has.filenames;
-		m->has_line_numbers = has.line_numbers;
-		m->has_inline_frames = has.inline_frames;
-	}
-	return rc;
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+static void list_addresses(struct job *job)
+{
+	const struct wp_profile *profile = job->profile;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < profile->nlocations; i++)
+		if (!profile->locations[i].text)
+			job->order[n++] = i;
+	qsort_r(job->order, n, sizeof(*job->order), compare_locations,
+		job->profile);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct wp_profile_location *loc =
+			&profile->locations[job->order[i]];
+
+		job->addresses[i] = (struct wp_namer_address){ loc->mapping,
+							       loc->avma };
+	}
+	job->naddresses = n;
+}
+
+static int prepare(struct job *job, struct wp_sampler *sampler)
+{
+	size_t nmappings = job->profile->nmappings;
+	size_t nlocations = job->profile->nlocations;
+
+	job->modules = calloc(nmappings + 1, sizeof(*job->modules));
+	job->images = calloc(nmappings + 1, sizeof(*job->images));
+	job->order = calloc(nlocations + 1, sizeof(*job->order));
+	job->addresses = calloc(nlocations + 1, sizeof(*job->addresses));
+	if (!job->modules || !job->images || !job->order || !job->addresses)
+		return -ENOMEM;
+	list_addresses(job);
+	return wp_sampler_each_module(sampler, add_module, job);
+}
+
+static void clear(struct job *job)
+{
+	for (uint32_t i = 0; i < job->nmodules; i++)
+		free((char *)job->modules[i].module.path);
+	free(job->modules);
+	free(job->images);
+	free(job->order);
+	free(job->addresses);
+}
+
+static int take_answer(void *ctx, uint32_t index,
+		       const struct wp_symbol_line *lines, uint32_t n)
+{
+	const struct job *job = ctx;
+
+	return add_lines(job->profile, job->order[index], lines, n);
+}
+
+static void take_has(void *ctx, uint32_t module,
+		     const struct wp_symbol_has *has)
+{
+	const struct job *job = ctx;
+	struct wp_profile_mapping *m = &job->profile->mappings[module];
+
+	m->has_functions = has->functions;
+	m->has_filenames = has->filenames;
+	m->has_line_numbers = has->line_numbers;
+	m->has_inline_frames = has->inline_frames;
+}
+
+/* "libfoo.so+0x1234": what can be said without reading the file. */
+static void name_place(const struct job *job,
+		       const struct wp_profile_location *loc, char *buf,
+		       size_t size)
+{
+	const struct wp_symbol_module *m = NULL;
+	uint64_t at = loc->avma;
+
+	/* Mapping 0 has none. */
+	if (loc->mapping - 1 < job->nmodules)
+		m = &job->modules[loc->mapping - 1].module;
+	if (m && job->images[loc->mapping - 1]) {
+		at = at - m->start_avma + m->off;
+		if (!wp_elf_image_svma(job->images[loc->mapping - 1], at, &at))
+			at = loc->avma - m->start_avma + m->off;
+	}
+	snprintf(buf, size, "%s%s0x%" PRIx64,
+		 !m ? "" : *m->path ? base_name(m->path) : "[anon]",
+		 m ? "+" : "", at);
+}
+
+/* Addresses that got no answer. */
+static int name_rest(struct job *job)
+{
+	struct wp_profile *profile = job->profile;
+	char name[PATH_MAX + 32];
+	int rc = 0;
+
+	for (uint32_t i = 0; i < job->naddresses && !rc; i++) {
+		const struct wp_profile_location *loc =
+			&profile->locations[job->order[i]];
+		struct wp_symbol_line plain = { name, name, "", 0, 0 };
+
+		if (loc->nlines)
+			continue;
+		name_place(job, loc, name, sizeof(name));
+		rc = add_lines(profile, job->order[i], &plain, 1);
+		profile->counters.unnamed++;
+	}
+	return rc;
+}
+
+static int name_all(struct job *job, const struct wp_process *process,
+		    const volatile sig_atomic_t *hurry)
+{
+	char root[32];
+	/* The target's own files first: a container's, if it is in one. */
+	const char *const roots[] = { process->root_fd >= 0 ? root : "", "" };
+	struct wp_namer namer = {
+		.modules = job->modules,
+		.nmodules = job->nmodules,
+		.addresses = job->addresses,
+		.naddresses = job->naddresses,
+		.roots = roots,
+		.nroots = 2,
+		.perf_map_fd = open_perf_map(process),
+		.hurry = hurry,
+		.child = wp_namer_child,
+		.answer = take_answer,
+		.has = take_has,
+		.ctx = job,
+	};
+	struct wp_namer_end end;
+	int rc;
+
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", process->root_fd);
+	rc = wp_namer_run(&namer, &end);
+	if (namer.perf_map_fd >= 0)
+		close(namer.perf_map_fd);
+	if (!rc)
+		rc = name_rest(job);
+	/* Who asked for it to end knows. */
+	if (end.hurried)
+		job->profile->counters.unnamed = 0;
+	else
+		job->profile->meta.unnamed_why = wp_intern_add_str(
+			&job->profile->strings, end.why);
+	return rc;
 }
 
 /* The named frames of STACK, innermost first, inlined ones too. */
@@ -233,29 +336,15 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 		 const struct wp_process *process,
 		 const volatile sig_atomic_t *hurry)
 {
-	struct job job = { .profile = profile, .hurry = hurry };
-	struct wp_symbol_options options = { .nroots = 2 };
-	const char *roots[2];
-	char root[32];
+	struct job job = { .profile = profile };
 	int rc = wp_profile_locate(profile);
 
-	if (rc)
-		return rc;
-	snprintf(root, sizeof(root), "/proc/self/fd/%d", process->root_fd);
-	/* The target's own files first: a container's, if it is in one. */
-	roots[0] = process->root_fd >= 0 ? root : "";
-	roots[1] = "";
-	options.roots = roots;
-	options.perf_map_fd = open_perf_map(process);
-	rc = wp_symbols_new(&job.symbols, &options);
 	if (!rc)
-		rc = wp_sampler_each_module(sampler, add_module, &job);
+		rc = prepare(&job, sampler);
 	if (!rc)
-		rc = resolve_all(&job);
-	wp_symbols_free(job.symbols);
-	if (options.perf_map_fd >= 0)
-		close(options.perf_map_fd);
-	for (int kind = 0; kind < WP_NPROFILE_KINDS && !rc; kind++)
-		refine_waits(profile, &profile->sets[kind]);
+		rc = name_all(&job, process, hurry);
+	clear(&job);
+	if (!rc)
+		refine_waits(profile);
 	return rc;
 }

@@ -73,12 +73,23 @@ struct wp_sample_key {
 
 struct wp_profile_sample {
 	struct wp_sample_key key;
-	/* How often it was seen, and for how long in all. */
+	/* How often it was seen, and for how long in all.  BLOCK, MUTEX:
+	 * waits, and how long they took.  THREADCREATE: threads, and how long
+	 * they lived. */
 	uint64_t count;
 	uint64_t wall_ns;
 	/* The same of CPU samples. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
+};
+
+/* The samples of one kind of profile. */
+struct wp_sample_set {
+	struct wp_profile_sample *samples;
+	uint32_t nsamples, cap_samples;
+	/* Open-addressing table of index + 1. */
+	uint32_t *slot;
+	uint32_t nslots;
 };
 
 struct wp_profile_function {
@@ -132,6 +143,7 @@ struct wp_profile_location {
 	X(threads_seen, "threads watched")                                     \
 	X(threads_lost, "threads that ended before a first sample")            \
 	X(samples_lost, "samples that could not be taken")                     \
+	X(unnamed, "addresses left without a name by a failure")               \
 	X(map_reloads, "times the memory map was read")                        \
 	X(execs, "times the target called exec")
 
@@ -148,11 +160,18 @@ struct wp_counters {
 	uint64_t pause_total_ns;
 };
 
-/* What the samples of a profile are: name. */
+/* What samples are of: name. */
 #define WP_PROFILE_KINDS(X)                                                    \
+	/* Wall clock and CPU time, side by side. */                           \
 	X(WALL, "wall")                                                        \
 	/* Each thread once. */                                                \
-	X(THREADS, "threads")
+	X(THREADS, "threads")                                                  \
+	/* Waits, by the stack that waited. */                                 \
+	X(BLOCK, "block")                                                      \
+	/* Waits for locks, by the stack that held the lock. */                \
+	X(MUTEX, "mutex")                                                      \
+	/* Threads, by the stack that created them. */                         \
+	X(THREADCREATE, "threadcreate")
 
 enum wp_profile_kind {
 #define X(name, text) WP_PROFILE_##name,
@@ -163,6 +182,7 @@ enum wp_profile_kind {
 
 /* About the whole recording; strings owned by the profile's intern table. */
 struct wp_profile_meta {
+	/* The kind that writers write. */
 	enum wp_profile_kind kind;
 	int32_t pid;
 	uint32_t command_line;
@@ -180,8 +200,14 @@ struct wp_profile_meta {
 	bool has_wall;
 	bool has_cpu;
 	uint32_t cpu_source;
+	/* How the samples of each other kind were made (string ids), 0 if there
+	 * is nothing to say. */
+	uint32_t source[WP_NPROFILE_KINDS];
 	/* How the target ended ("exited with status 3"), "" while it lives. */
 	uint32_t target_end;
+	/* String id: why addresses are unnamed ("the symboliser was killed by
+	 * signal 11"), "" when none are. */
+	uint32_t unnamed_why;
 };
 
 struct wp_profile {
@@ -195,11 +221,10 @@ struct wp_profile {
 	uint64_t nframes, cap_frames;
 	struct wp_profile_stack *stacks;
 	uint32_t nstacks, cap_stacks;
-	struct wp_profile_sample *samples;
-	uint32_t nsamples, cap_samples;
-	/* Open-addressing tables of index + 1 for stacks and samples. */
-	uint32_t *stack_slot, *sample_slot;
-	uint32_t nstack_slots, nsample_slots;
+	struct wp_sample_set sets[WP_NPROFILE_KINDS];
+	/* Open-addressing table of index + 1 for stacks. */
+	uint32_t *stack_slot;
+	uint32_t nstack_slots;
 	/* After wp_profile_locate. */
 	struct wp_profile_location *locations;
 	uint32_t nlocations, cap_locations;
@@ -234,13 +259,15 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping);
 
-/* Add COUNT and WALL_NS to the sample of KEY.  Returns 0 or -ENOMEM. */
+/* Add COUNT and WALL_NS to the sample of KEY in the set of KIND.  Returns 0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_sample(struct wp_profile *profile,
+			  enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns);
 
-/* The same for CPU time. */
+/* The same for CPU time, in the set of WALL. */
 WP_MUST_CHECK
 int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
@@ -270,6 +297,17 @@ uint32_t wp_profile_add_function(struct wp_profile *profile,
 WP_MUST_CHECK
 int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
 			struct wp_profile_line line);
+
+/* The samples of the kind that writers write. */
+const struct wp_sample_set *wp_profile_shown(const struct wp_profile *profile);
+
+/* Of a sample of that set, the time by which it is ranked: CPU time where there
+ * is no wall time. */
+uint64_t wp_profile_time(const struct wp_profile *profile,
+			 const struct wp_profile_sample *sample);
+
+/* "wall", "threads", ... */
+const char *wp_profile_kind_name(enum wp_profile_kind kind);
 
 /* The text of string ID. */
 const char *wp_profile_str(const struct wp_profile *profile, uint32_t id);

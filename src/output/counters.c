@@ -94,11 +94,12 @@ static bool has_guess(const struct wp_profile *profile, uint32_t stack)
 
 static bool guesses(const struct wp_profile *profile, struct line *line)
 {
+	const struct wp_sample_set *set = wp_profile_shown(profile);
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < profile->nsamples; i++)
-		if (has_guess(profile, profile->samples[i].key.stack))
-			n += profile->samples[i].count;
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (has_guess(profile, set->samples[i].key.stack))
+			n += set->samples[i].count;
 	begin(line, "guessed");
 	count(line, n, "samples with a frame found without unwind info");
 	return n;

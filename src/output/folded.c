@@ -1,5 +1,5 @@
-/* folded.c - "thread;root;...;leaf MICROSECONDS" lines (of a threads profile:
- * how many), as flamegraph.pl and speedscope read them.  Its conventions: _[k]
+/* folded.c - "thread;root;...;leaf MICROSECONDS" lines (of threads and
+ * threadcreate: how many), as flamegraph.pl and speedscope read them.  Its conventions: _[k]
  * ends a kernel function's name, _[i] an inlined one's; the count stands after
  * the last space.
  */
@@ -22,6 +22,13 @@ struct folder {
 	uint64_t *weight;
 	uint32_t cap;
 };
+
+/* Else of a number of threads. */
+static bool is_of_time(const struct wp_profile *profile)
+{
+	return profile->meta.kind != WP_PROFILE_THREADS &&
+	       profile->meta.kind != WP_PROFILE_THREADCREATE;
+}
 
 static bool add_frame(void *ctx, const struct wp_view *view)
 {
@@ -53,8 +60,9 @@ static int fold(struct folder *f, const struct wp_profile_sample *sample)
 		return -ENOMEM;
 	if (f->stacks.len != before)
 		f->weight[id] = 0;
-	f->weight[id] += profile->meta.kind == WP_PROFILE_THREADS ?
-				 sample->count : sample->wall_ns;
+	f->weight[id] += is_of_time(profile) ?
+				 wp_profile_time(profile, sample) :
+				 sample->count;
 	return 0;
 }
 
@@ -81,7 +89,7 @@ static int write_sorted(struct folder *f, FILE *out)
 	for (uint32_t i = 1; i < n; i++) {
 		uint64_t weight = f->weight[order[i]];
 
-		if (f->profile->meta.kind != WP_PROFILE_THREADS)
+		if (is_of_time(f->profile))
 			weight = (weight + 500) / 1000;
 		if (!weight)
 			continue;
@@ -97,12 +105,13 @@ static int write_sorted(struct folder *f, FILE *out)
 int wp_write_folded(const struct wp_profile *profile, FILE *out)
 {
 	struct folder f = { .profile = profile, .stacks = WP_INTERN_INIT };
+	const struct wp_sample_set *set = wp_profile_shown(profile);
 	int rc = 0;
 
 	if (wp_intern_add(&f.stacks, "", 0) == UINT32_MAX)
 		rc = -ENOMEM;
-	for (uint32_t i = 0; i < profile->nsamples && !rc; i++)
-		rc = fold(&f, &profile->samples[i]);
+	for (uint32_t i = 0; i < set->nsamples && !rc; i++)
+		rc = fold(&f, &set->samples[i]);
 	if (!rc)
 		rc = write_sorted(&f, out);
 	else

@@ -47,7 +47,7 @@ static int name_threads(struct wp_groups *groups,
 	}
 	groups->len = groups->names.len;
 	groups->v = calloc(groups->len, sizeof(*groups->v));
-	groups->next = calloc((size_t)profile->nsamples + 1,
+	groups->next = calloc((size_t)wp_profile_shown(profile)->nsamples + 1,
 			      sizeof(*groups->next));
 	return groups->v && groups->next ? 0 : -ENOMEM;
 }
@@ -57,16 +57,19 @@ static void add_samples(struct wp_groups *groups,
 			const struct wp_profile *profile,
 			const uint32_t *group_of, bool *seen)
 {
-	for (uint32_t i = profile->nsamples; i-- > 0;) {
-		const struct wp_profile_sample *s = &profile->samples[i];
-		struct wp_group *group = &groups->v[group_of[s->key.thread]];
+	const struct wp_sample_set *set = wp_profile_shown(profile);
 
-		if (!s->wall_ns)
+	for (uint32_t i = set->nsamples; i-- > 0;) {
+		const struct wp_profile_sample *s = &set->samples[i];
+		struct wp_group *group = &groups->v[group_of[s->key.thread]];
+		uint64_t ns = wp_profile_time(profile, s);
+
+		if (!ns)
 			continue;
 		groups->next[i] = group->first;
 		group->first = i + 1;
-		group->ns[s->key.state % WP_NSTATES] += s->wall_ns;
-		group->total_ns += s->wall_ns;
+		group->ns[s->key.state % WP_NSTATES] += ns;
+		group->total_ns += ns;
 		if (!seen[s->key.thread]) {
 			seen[s->key.thread] = true;
 			group->nthreads++;

@@ -187,16 +187,35 @@ static unsigned int value_types(const struct wp_profile_meta *meta,
 	static const struct value_type threads[] = {
 		VALUE("thread", "count", count),
 	};
+	/* As Go's block and mutex profiles. */
+	static const struct value_type waits[] = {
+		VALUE("contentions", "count", count),
+		VALUE("delay", "nanoseconds", wall_ns),
+	};
+	static const struct value_type births[] = {
+		VALUE("threadcreate", "count", count),
+		VALUE("lifetime", "nanoseconds", wall_ns),
+	};
 #undef VALUE
 
-	if (meta->kind == WP_PROFILE_THREADS) {
+	*ret_main = 1;
+	switch (meta->kind) {
+	case WP_PROFILE_THREADS:
 		*ret = threads;
 		*ret_main = 0;
 		return 1;
+	case WP_PROFILE_BLOCK:
+	case WP_PROFILE_MUTEX:
+		*ret = waits;
+		return 2;
+	case WP_PROFILE_THREADCREATE:
+		*ret = births;
+		*ret_main = 0;
+		return 2;
+	default:
+		*ret = meta->has_wall ? wall : wall + 2;
+		return meta->has_wall && meta->has_cpu ? 4 : 2;
 	}
-	*ret = meta->has_wall ? wall : wall + 2;
-	*ret_main = 1;
-	return meta->has_wall && meta->has_cpu ? 4 : 2;
 }
 
 static uint64_t value_of(const struct wp_profile_sample *s,
@@ -260,8 +279,9 @@ static void put_labels(struct writer *w, const struct wp_sample_key *key)
 
 	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
 	put_tid(w, t->tid);
-	put_label(w, "state",
-		  text_id(w, wp_state_name((enum wp_state)key->state)));
+	if (w->profile->meta.kind <= WP_PROFILE_THREADS)
+		put_label(w, "state", text_id(w, wp_state_name(
+				(enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (str_id(w, key->object))
@@ -424,6 +444,12 @@ static void put_comments(struct writer *w)
 	wp_buf_printf(&line, "wallprof: %s, stop mode %s", WP_VERSION,
 		      wp_profile_str(w->profile, meta->stop_mode));
 	wp_buf_char(&line, '\0');
+	if (meta->source[meta->kind]) {
+		wp_buf_printf(&line, "%s: %s", wp_profile_kind_name(meta->kind),
+			      wp_profile_str(w->profile,
+					     meta->source[meta->kind]));
+		wp_buf_char(&line, '\0');
+	}
 	if (*end) {
 		wp_buf_printf(&line, "target: %s", end);
 		wp_buf_char(&line, '\0');
@@ -460,6 +486,7 @@ static void put_tables(struct writer *w)
 static void put_profile(struct writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
+	const struct wp_sample_set *set = wp_profile_shown(w->profile);
 
 	put_types(w);
 	wp_proto_int(&w->buf, PROFILE_PERIOD, meta->period_ns);
@@ -467,8 +494,8 @@ static void put_profile(struct writer *w)
 	wp_proto_int(&w->buf, PROFILE_DURATION_NANOS, meta->duration_ns);
 	put_comments(w);
 	choose_main(w);
-	for (uint32_t i = 0; i < w->profile->nsamples; i++)
-		put_sample(w, &w->profile->samples[i]);
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		put_sample(w, &set->samples[i]);
 	put_tables(w);
 }
 

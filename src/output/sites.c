@@ -108,17 +108,17 @@ void wp_report_sites(struct wp_report *r)
 	struct wp_pairs rows = WP_PAIRS_INIT;
 	uint32_t shown = 0;
 
-	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
-		const struct wp_profile_sample *s = &r->profile->samples[i];
+	for (uint32_t i = 0; i < r->set->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->set->samples[i];
 		struct wp_view view;
 		struct wp_pair *row;
 
-		if (s->key.state != WP_STATE_WAITING || !s->wall_ns)
+		if (s->key.state != WP_STATE_WAITING || !wp_profile_time(r->profile, s))
 			continue;
 		find_site(r->profile, &s->key, &view);
 		row = wp_report_add(r, &rows, view.id | (uint64_t)view.line
 						<< 34,
-				    wp_report_reason(&s->key), s->wall_ns);
+				    wp_report_reason(&s->key), wp_profile_time(r->profile, s));
 		if (!row)
 			break;
 		row->loc = view.loc;

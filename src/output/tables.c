@@ -67,12 +67,14 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 	struct wp_pairs rows = WP_PAIRS_INIT;
 	uint32_t shown = 0;
 
-	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
-		const struct wp_profile_sample *s = &r->profile->samples[i];
+	for (uint32_t i = 0; i < r->set->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->set->samples[i];
 
-		if (s->key.state == state && s->key.object && s->wall_ns &&
+		if (s->key.state == state && s->key.object &&
+		    wp_profile_time(r->profile, s) &&
 		    wp_report_reason(&s->key) == reason)
-			wp_report_add(r, &rows, s->key.object, 0, s->wall_ns);
+			wp_report_add(r, &rows, s->key.object, 0,
+				      wp_profile_time(r->profile, s));
 	}
 	wp_pairs_sort(&rows);
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
@@ -91,13 +93,14 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 {
 	struct wp_pairs rows = WP_PAIRS_INIT;
 
-	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
-		const struct wp_profile_sample *s = &r->profile->samples[i];
+	for (uint32_t i = 0; i < r->set->nsamples; i++) {
+		const struct wp_profile_sample *s = &r->set->samples[i];
 
-		if (s->key.state == state && s->wall_ns &&
+		if (s->key.state == state &&
+		    wp_profile_time(r->profile, s) &&
 		    (s->key.wait != WP_WAIT_NONE || state == WP_STATE_WAITING))
 			wp_report_add(r, &rows, wp_report_reason(&s->key), 0,
-				      s->wall_ns);
+				      wp_profile_time(r->profile, s));
 	}
 	wp_pairs_sort(&rows);
 	for (uint32_t i = 0; i < rows.len; i++) {
@@ -112,9 +115,9 @@ void wp_report_states(struct wp_report *r)
 {
 	uint64_t ns[WP_NSTATES] = { 0 };
 
-	for (uint32_t i = 0; i < r->profile->nsamples; i++)
-		ns[r->profile->samples[i].key.state % WP_NSTATES] +=
-			r->profile->samples[i].wall_ns;
+	for (uint32_t i = 0; i < r->set->nsamples; i++)
+		ns[r->set->samples[i].key.state % WP_NSTATES] +=
+			wp_profile_time(r->profile, &r->set->samples[i]);
 	wp_report_title(r, "Thread time by state");
 	wp_buf_str(&r->out, "      time    share\n");
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {
@@ -142,7 +145,7 @@ struct function_sum {
 static bool sum_frame(void *ctx, const struct wp_view *view)
 {
 	struct function_sum *sum = ctx;
-	uint64_t ns = sum->sample->wall_ns;
+	uint64_t ns = wp_profile_time(sum->r->profile, sum->sample);
 	struct wp_pair *row = wp_report_add(sum->r, sum->rows, view->id, 0,
 					    sum->leaf ? ns : 0);
 
@@ -182,11 +185,11 @@ void wp_report_functions(struct wp_report *r)
 	struct wp_pairs rows = WP_PAIRS_INIT;
 	uint32_t shown = 0, more = 0;
 
-	for (uint32_t i = 0; i < r->profile->nsamples; i++) {
+	for (uint32_t i = 0; i < r->set->nsamples; i++) {
 		struct function_sum sum = {
 			.r = r,
 			.rows = &rows,
-			.sample = &r->profile->samples[i],
+			.sample = &r->set->samples[i],
 			.mark = i + 1,
 			.leaf = true,
 		};

@@ -150,15 +150,25 @@ static void put_counter(void *ctx, const char *line)
 	wp_buf_char(&r->out, '\n');
 }
 
+static uint64_t samples_of(const struct wp_profile *profile,
+			   const struct wp_profile_sample *s)
+{
+	return profile->meta.has_wall ? s->count : s->cpu_count;
+}
+
 int wp_write_text(const struct wp_profile *profile,
 		  const struct wp_text_options *options, FILE *out)
 {
-	struct wp_report r = { .profile = profile, .options = options };
+	struct wp_report r = {
+		.profile = profile,
+		.set = wp_profile_shown(profile),
+		.options = options,
+	};
 	int rc;
 
-	for (uint32_t i = 0; i < profile->nsamples; i++) {
-		r.total_ns += profile->samples[i].wall_ns;
-		r.count += profile->samples[i].count;
+	for (uint32_t i = 0; i < r.set->nsamples; i++) {
+		r.total_ns += wp_profile_time(profile, &r.set->samples[i]);
+		r.count += samples_of(profile, &r.set->samples[i]);
 	}
 	put_header(&r);
 	if (r.total_ns) {

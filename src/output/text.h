@@ -9,6 +9,8 @@
 
 struct wp_report {
 	const struct wp_profile *profile;
+	/* What it is about, of PROFILE. */
+	const struct wp_sample_set *set;
 	const struct wp_text_options *options;
 	/* The report so far. */
 	struct wp_buf out;

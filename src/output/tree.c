@@ -100,7 +100,9 @@ int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample)
 	struct descent d = { .tree = tree, .sample = sample };
 	uint32_t i;
 
-	if (!sample->wall_ns)
+	uint64_t ns = wp_profile_time(tree->profile, sample);
+
+	if (!ns)
 		return 0;
 	wp_view_walk(tree->profile, sample->key.stack, true, descend, &d);
 	if (d.rc)

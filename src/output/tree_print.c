@@ -251,7 +251,7 @@ static void put_tree(struct wp_report *r, const struct wp_groups *groups,
 
 	rc = wp_tree_init(&p.tree, r->profile, !full);
 	for (uint32_t i = group->first; i && !rc; i = groups->next[i - 1])
-		rc = wp_tree_add(&p.tree, &r->profile->samples[i - 1]);
+		rc = wp_tree_add(&p.tree, &r->set->samples[i - 1]);
 	if (!rc)
 		rc = wp_tree_link(&p.tree, least);
 	if (!rc) {

@@ -48,23 +48,24 @@ static void settle_sample(struct wp_profile_sample *s, struct sums *sums,
 
 void wp_profile_settle_cpu(struct wp_profile *profile)
 {
+	struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 	struct sums *sums = calloc((size_t)profile->nthreads + 1,
 				   sizeof(*sums));
 
 	/* Without, the samples stay as they were taken. */
 	if (!sums)
 		return;
-	for (uint32_t i = 0; i < profile->nsamples; i++) {
-		const struct wp_profile_sample *s = &profile->samples[i];
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_profile_sample *s = &set->samples[i];
 
 		sums[s->key.thread].cpu_ns += s->cpu_ns;
 		if (is_ready(s))
 			sums[s->key.thread].ready_ns += s->wall_ns;
 	}
-	for (uint32_t i = 0; i < profile->nsamples; i++) {
-		uint32_t thread = profile->samples[i].key.thread;
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		uint32_t thread = set->samples[i].key.thread;
 
-		settle_sample(&profile->samples[i], &sums[thread],
+		settle_sample(&set->samples[i], &sums[thread],
 			      profile->threads[thread].cpu_ns);
 	}
 	free(sums);

@@ -16,8 +16,9 @@ struct locator {
 	uint32_t nslots;
 };
 
-static uint64_t hash_function(const struct wp_profile *profile, uint32_t index)
+static uint64_t hash_function(const void *owner, uint32_t index)
 {
+	const struct wp_profile *profile = owner;
 	const struct wp_profile_function *f = &profile->functions[index];
 
 	return wp_hash_bytes(0, f, sizeof(*f));
@@ -85,8 +86,10 @@ static uint64_t location_hash(const struct wp_profile_location *l)
 			   ((uint64_t)l->mapping << 32 | l->text));
 }
 
-static uint64_t hash_location(const struct wp_profile *profile, uint32_t index)
+static uint64_t hash_location(const void *owner, uint32_t index)
 {
+	const struct wp_profile *profile = owner;
+
 	return location_hash(&profile->locations[index]);
 }
 

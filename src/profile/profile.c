@@ -11,9 +11,9 @@
 _Static_assert(sizeof(struct wp_sample_key) == 16,
 	       "keys are compared by their bytes, so they have no padding");
 
-int wp_slots_room(const struct wp_profile *profile, uint32_t **slot,
-		  uint32_t *nslots, uint32_t len,
-		  uint64_t (*hash)(const struct wp_profile *, uint32_t index))
+int wp_slots_room(const void *owner, uint32_t **slot, uint32_t *nslots,
+		  uint32_t len,
+		  uint64_t (*hash)(const void *owner, uint32_t index))
 {
 	uint32_t n = *nslots ? 2 * *nslots : 256;
 	uint32_t *new_slot;
@@ -26,7 +26,7 @@ int wp_slots_room(const struct wp_profile *profile, uint32_t **slot,
 	if (!new_slot)
 		return -ENOMEM;
 	for (uint32_t index = 0; index < len; index++) {
-		uint32_t i = (uint32_t)hash(profile, index) & (n - 1);
+		uint32_t i = (uint32_t)hash(owner, index) & (n - 1);
 
 		while (new_slot[i])
 			i = (i + 1) & (n - 1);
@@ -59,9 +59,11 @@ void wp_profile_clear(struct wp_profile *profile)
 	free(profile->threads);
 	free(profile->frames);
 	free(profile->stacks);
-	free(profile->samples);
 	free(profile->stack_slot);
-	free(profile->sample_slot);
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
+		free(profile->sets[kind].samples);
+		free(profile->sets[kind].slot);
+	}
 	free(profile->locations);
 	free(profile->loc_pool);
 	free(profile->lines);
@@ -90,63 +92,61 @@ uint32_t wp_profile_add_thread(struct wp_profile *profile,
 	return profile->nthreads++;
 }
 
-static uint64_t hash_sample(const struct wp_profile *profile, uint32_t index)
+static uint64_t hash_sample(const void *owner, uint32_t index)
 {
-	const struct wp_sample_key *key = &profile->samples[index].key;
+	const struct wp_sample_set *set = owner;
+	const struct wp_sample_key *key = &set->samples[index].key;
 
 	return wp_hash_bytes(0, key, sizeof(*key));
 }
 
 /* The slot of KEY's sample, or the free one where it belongs. */
-static uint32_t *find_sample(const struct wp_profile *profile,
+static uint32_t *find_sample(const struct wp_sample_set *set,
 			     const struct wp_sample_key *key)
 {
-	uint32_t mask = profile->nsample_slots - 1;
+	uint32_t mask = set->nslots - 1;
 	uint32_t i = (uint32_t)wp_hash_bytes(0, key, sizeof(*key)) & mask;
 
 	for (;; i = (i + 1) & mask) {
-		uint32_t *slot = &profile->sample_slot[i];
+		uint32_t *slot = &set->slot[i];
 
-		if (!*slot || !memcmp(&profile->samples[*slot - 1].key, key,
+		if (!*slot || !memcmp(&set->samples[*slot - 1].key, key,
 				      sizeof(*key)))
 			return slot;
 	}
 }
 
-static int new_sample(struct wp_profile *profile,
+static int new_sample(struct wp_sample_set *set,
 		      const struct wp_sample_key *key)
 {
-	int rc;
+	int rc = WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1);
 
-	rc = WP_VEC_ROOM(profile->samples, profile->nsamples,
-			 profile->cap_samples, 1);
 	if (!rc)
-		rc = wp_slots_room(profile, &profile->sample_slot,
-				   &profile->nsample_slots, profile->nsamples,
-				   hash_sample);
+		rc = wp_slots_room(set, &set->slot, &set->nslots,
+				   set->nsamples, hash_sample);
 	if (rc)
 		return rc;
-	profile->samples[profile->nsamples] =
-		(struct wp_profile_sample){ .key = *key };
-	*find_sample(profile, key) = ++profile->nsamples;
+	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
+	*find_sample(set, key) = ++set->nsamples;
 	return 0;
 }
 
 /* KEY's sample, made if new; NULL when there is no memory. */
-static struct wp_profile_sample *get_sample(struct wp_profile *profile,
+static struct wp_profile_sample *get_sample(struct wp_sample_set *set,
 					    const struct wp_sample_key *key)
 {
-	if ((!profile->nsample_slots || !*find_sample(profile, key)) &&
-	    new_sample(profile, key))
+	if ((!set->nslots || !*find_sample(set, key)) && new_sample(set, key))
 		return NULL;
-	return &profile->samples[*find_sample(profile, key) - 1];
+	return &set->samples[*find_sample(set, key) - 1];
 }
 
 int wp_profile_add_sample(struct wp_profile *profile,
+			  enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns)
 {
-	struct wp_profile_sample *sample = get_sample(profile, key);
+	struct wp_profile_sample *sample = get_sample(&profile->sets[kind],
+						      key);
 
 	if (!sample)
 		return -ENOMEM;
@@ -159,13 +159,37 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
 		       uint64_t cpu_ns)
 {
-	struct wp_profile_sample *sample = get_sample(profile, key);
+	struct wp_profile_sample *sample =
+		get_sample(&profile->sets[WP_PROFILE_WALL], key);
 
 	if (!sample)
 		return -ENOMEM;
 	sample->cpu_count += count;
 	sample->cpu_ns += cpu_ns;
 	return 0;
+}
+
+const struct wp_sample_set *wp_profile_shown(const struct wp_profile *profile)
+{
+	return &profile->sets[profile->meta.kind];
+}
+
+uint64_t wp_profile_time(const struct wp_profile *profile,
+			 const struct wp_profile_sample *sample)
+{
+	return profile->meta.kind == WP_PROFILE_WALL &&
+	       !profile->meta.has_wall ? sample->cpu_ns : sample->wall_ns;
+}
+
+const char *wp_profile_kind_name(enum wp_profile_kind kind)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_PROFILE_##id] = text,
+		WP_PROFILE_KINDS(X)
+#undef X
+	};
+
+	return (unsigned int)kind < WP_NPROFILE_KINDS ? name[kind] : "unknown";
 }
 
 const char *wp_profile_str(const struct wp_profile *profile, uint32_t id)

@@ -22,8 +22,9 @@ static const struct wp_frame *frames_of(const struct wp_profile *profile,
 	return profile->frames + stack->first;
 }
 
-static uint64_t hash_stack(const struct wp_profile *profile, uint32_t index)
+static uint64_t hash_stack(const void *owner, uint32_t index)
 {
+	const struct wp_profile *profile = owner;
 	const struct wp_profile_stack *stack = &profile->stacks[index];
 
 	return hash_frames(frames_of(profile, stack), stack->depth, stack->end,

@@ -37,7 +37,9 @@ static int add_sample(struct wp_sampler *s, struct wp_thread *t,
 		      uint64_t wall_ns)
 {
 	s->profile->threads[t->index].last_ns = t->last_ns;
-	return wp_profile_add_sample(s->profile, key, count, wall_ns);
+	/* WALL, or THREADS in a look. */
+	return wp_profile_add_sample(s->profile, s->profile->meta.kind, key,
+				     count, wall_ns);
 }
 
 int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,

@@ -95,7 +95,8 @@ static MAKER_UNUSED void mk_sample(struct wp_profile *p, uint32_t thread,
 
 	if (wait == WP_WAIT_SYSCALL)
 		key.syscall = (uint16_t)mk_str(p, "membarrier");
-	assert_int_equal(wp_profile_add_sample(p, &key, count, ns), 0);
+	assert_int_equal(wp_profile_add_sample(p, WP_PROFILE_WALL, &key, count,
+					       ns), 0);
 }
 
 static MAKER_UNUSED void mk_lines(struct wp_profile *p,

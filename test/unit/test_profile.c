@@ -80,32 +80,57 @@ static void many_stacks_are_found_again(void **state)
 static void samples_of_one_key_add_up(void **state)
 {
 	struct wp_profile *p = *state;
+	const struct wp_sample_set *set = wp_profile_shown(p);
 
 	for (uint32_t i = 0; i < 30000; i++)
 		mk_sample(p, i % 3000, 0, WP_STATE_WAITING, WP_WAIT_LOCK, "x",
 			  1, i);
-	assert_int_equal(p->nsamples, 3000);
+	assert_int_equal(set->nsamples, 3000);
 	for (uint32_t i = 0; i < 3000; i++) {
-		assert_int_equal(p->samples[i].key.thread, i);
-		assert_int_equal(p->samples[i].count, 10);
+		assert_int_equal(set->samples[i].key.thread, i);
+		assert_int_equal(set->samples[i].count, 10);
 		/* i, i + 3000, ..., i + 27000. */
-		assert_int_equal(p->samples[i].wall_ns, 10 * i + 135000);
+		assert_int_equal(set->samples[i].wall_ns, 10 * i + 135000);
 	}
+}
+
+static void add(struct wp_profile *p, enum wp_profile_kind kind,
+		const struct wp_sample_key *key)
+{
+	assert_int_equal(wp_profile_add_sample(p, kind, key, 1, 1), 0);
 }
 
 static void every_part_of_a_key_counts(void **state)
 {
 	struct wp_sample_key key = { 0 }, other;
 	struct wp_profile *p = *state;
+	const struct wp_sample_set *set = wp_profile_shown(p);
 	unsigned char *bytes = (unsigned char *)&other;
 
-	assert_int_equal(wp_profile_add_sample(p, &key, 1, 1), 0);
+	add(p, WP_PROFILE_WALL, &key);
 	for (size_t i = 0; i < sizeof(key); i++) {
 		other = key;
 		bytes[i] = 1;
-		assert_int_equal(wp_profile_add_sample(p, &other, 1, 1), 0);
-		assert_int_equal(p->nsamples, 2 + i);
+		add(p, WP_PROFILE_WALL, &other);
+		assert_int_equal(set->nsamples, 2 + i);
 	}
+}
+
+static void kinds_have_samples_of_their_own(void **state)
+{
+	struct wp_sample_key key = { 0 };
+	struct wp_profile *p = *state;
+
+	add(p, WP_PROFILE_BLOCK, &key);
+	add(p, WP_PROFILE_MUTEX, &key);
+	add(p, WP_PROFILE_MUTEX, &key);
+	p->meta.kind = WP_PROFILE_BLOCK;
+	assert_int_equal(wp_profile_shown(p)->nsamples, 1);
+	assert_int_equal(wp_profile_shown(p)->samples[0].count, 1);
+	p->meta.kind = WP_PROFILE_MUTEX;
+	assert_int_equal(wp_profile_shown(p)->samples[0].count, 2);
+	assert_int_equal(p->sets[WP_PROFILE_WALL].nsamples, 0);
+	assert_string_equal(wp_profile_kind_name(p->meta.kind), "mutex");
 }
 
 static void return_address_is_looked_up_before_itself(void **state)
@@ -251,6 +276,7 @@ int main(void)
 		T(many_stacks_are_found_again),
 		T(samples_of_one_key_add_up),
 		T(every_part_of_a_key_counts),
+		T(kinds_have_samples_of_their_own),
 		T(return_address_is_looked_up_before_itself),
 		T(address_before_its_mapping_is_in_none),
 		T(same_address_is_one_location),
