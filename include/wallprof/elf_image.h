@@ -98,8 +98,9 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 			 uint64_t *ret_off);
 
 /* Svma of file offset OFF by the PT_LOAD that holds it, as mmap would see it:
- * a mapping of the file at OFF shows that address plus the load bias.  False
- * if none does. */
+ * an executable mapping of the file at OFF shows that address plus the load
+ * bias.  Of several in one page the last with code, or the last.  False if
+ * none does. */
 bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 		       uint64_t *ret_svma);
 

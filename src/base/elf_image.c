@@ -86,26 +86,38 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 	return false;
 }
 
-bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
-		       uint64_t *ret_svma)
+/* The last segment with FLAGS that a mapping of the file at OFF shows. */
+static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
+					    uint64_t off, uint32_t flags)
 {
 	/* mmap works in pages, so a mapping starts before its segment when
 	 * that is not aligned. */
 	const uint64_t page = 4096;
 
-	/* lld ends one segment and begins the next within one page of the
-	 * file: a mapping that starts there is of the later one. */
 	for (uint32_t i = image->nloads; i-- > 0;) {
 		const struct wp_elf_load *load = &image->loads[i];
 		uint64_t lead = load->off & (page - 1);
 
-		if (load->filesz && off >= load->off - lead &&
-		    off < load->off + load->filesz) {
-			*ret_svma = load->svma - load->off + off;
-			return true;
-		}
+		if (load->filesz && (load->flags & flags) == flags &&
+		    off >= load->off - lead && off < load->off + load->filesz)
+			return load;
 	}
-	return false;
+	return NULL;
+}
+
+bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
+		       uint64_t *ret_svma)
+{
+	/* lld ends one segment and begins the next within one page of the file,
+	 * and a short program's are all in one page. */
+	const struct wp_elf_load *load = find_shown(image, off, PF_X);
+
+	if (!load)
+		load = find_shown(image, off, 0);
+	if (!load)
+		return false;
+	*ret_svma = load->svma - load->off + off;
+	return true;
 }
 
 /* gABI, Note Section; NT_GNU_BUILD_ID is 3. */

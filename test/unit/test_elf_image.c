@@ -131,6 +131,31 @@ static void segments_may_share_a_page_of_the_file(void **state)
 	test_free(f);
 }
 
+/* As lld 14 lays out a short program: headers, code and data in one page. */
+static void code_may_be_between_others_in_a_page(void **state)
+{
+	struct file *f = make_file();
+	struct source src = { f, sizeof(*f), 0 };
+	struct wp_elf_image image;
+	uint64_t val;
+
+	(void)state;
+	f->phdrs[0].p_filesz = f->phdrs[0].p_memsz = 0x400;
+	f->phdrs[1].p_offset = 0x440;
+	f->phdrs[1].p_vaddr = 0x1440;
+	f->phdrs[1].p_filesz = f->phdrs[1].p_memsz = 0x80;
+	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0x4c0,
+				    .p_vaddr = 0x24c0, .p_filesz = 0x80,
+				    .p_memsz = 0x80, .p_flags = PF_R | PF_W };
+	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+						  read_source, &src, NULL), 0);
+	assert_int_equal(image.nloads, 3);
+	assert_true(wp_elf_image_svma(&image, 0, &val));
+	assert_int_equal(val, 0x1000);
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
 static void bytes_are_fetched_once_and_when_asked(void **state)
 {
 	struct file *f = make_file();
@@ -234,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers_are_understood),
 		cmocka_unit_test(segments_may_share_a_page_of_the_file),
+		cmocka_unit_test(code_may_be_between_others_in_a_page),
 		cmocka_unit_test(bytes_are_fetched_once_and_when_asked),
 		cmocka_unit_test(a_file_cut_short_later_is_no_crash),
 		cmocka_unit_test(other_machines_are_refused),
