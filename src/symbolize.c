@@ -344,7 +344,7 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 	if (!rc)
 		rc = name_all(&job, process, hurry);
 	clear(&job);
-	if (!rc)
-		refine_waits(profile);
+	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
+		refine_waits(profile, &profile->sets[kind]);
 	return rc;
 }

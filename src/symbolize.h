@@ -13,8 +13,10 @@
 
 /* Turn the stacks of PROFILE into locations with lines, and sharpen wait
  * reasons by what the stacks say.  Names are looked for in the modules that
- * SAMPLER knows and under the root directory of PROCESS.  Once *HURRY is over
- * 1, addresses get no more names than module and offset.
+ * SAMPLER knows and under the root directory of PROCESS, by a process that can
+ * do nothing else (namer.h).  What it fails to name gets module and offset and
+ * is counted as unnamed, with the reason in PROFILE->meta.  Once *HURRY is over
+ * 1, the rest gets no better names, either.
  *
  * Returns 0 or -ENOMEM.
  */
