@@ -34,7 +34,11 @@ const char wp_options_help[] =
 "                         default 100\n"
 "  -i, --interval TIME    the same as time between samples, such as 10ms\n"
 "  -k, --kernel           add the kernel's stack of waiting threads\n"
-"      --profile LIST     wall, cpu or wall,cpu (default): two columns, one file\n"
+"      --profile LIST     any of wall,cpu (default: two columns of one file),\n"
+"                         block (waits, by stack), mutex (waits for locks, by\n"
+"                         the stack that holds them), threadcreate\n"
+"      --block-rate RATE  block: 1/N of the waits, or a time such as 10us: one\n"
+"                         sample each so much delay; default: what is cheap\n"
 "\n"
 "When a process hangs\n"
 "      --threads          each thread, what it waits for, and who holds that\n"
@@ -92,6 +96,7 @@ enum {
 	OPT_ON_DEADLOCK,
 	OPT_GROUP,
 	OPT_FOLLOW,
+	OPT_BLOCK_RATE,
 	MAX_DEPTH = 65536,
 };
 
@@ -105,6 +110,7 @@ static const struct option long_options[] = {
 	{ "thread", required_argument, NULL, 't' },
 	{ "kernel", no_argument, NULL, 'k' },
 	{ "profile", required_argument, NULL, OPT_PROFILE },
+	{ "block-rate", required_argument, NULL, OPT_BLOCK_RATE },
 	{ "stop", required_argument, NULL, OPT_STOP },
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
@@ -310,26 +316,65 @@ static int format_of(const char *file, enum wp_format def, struct wp_err *err)
 			  "json", file);
 }
 
+static bool is_word(const char *text, size_t n, const char *word)
+{
+	return n == strlen(word) && !memcmp(text, word, n);
+}
+
 /* "wall,cpu": any of them, in any order. */
-static int parse_profiles(struct wp_sampler_options *s, const char *text,
+static int parse_profiles(struct wp_options *o, const char *text,
 			  struct wp_err *err)
 {
-	s->wall = s->cpu = false;
-	for (const char *p = text; *p;) {
-		size_t n = strcspn(p, ",");
+	struct wp_sampler_options *s = &o->sampler;
+	struct {
+		const char *name;
+		bool *on;
+		enum wp_profile_kind kind;
+	} const words[] = {
+		{ "wall", &s->wall, WP_PROFILE_WALL },
+		{ "cpu", &s->cpu, WP_PROFILE_WALL },
+		{ "block", &s->block, WP_PROFILE_BLOCK },
+		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
+		{ "threadcreate", &s->births, WP_PROFILE_THREADCREATE },
+	};
+	const size_t nwords = sizeof(words) / sizeof(*words);
 
-		if (n == 4 && !memcmp(p, "wall", n))
-			s->wall = true;
-		else if (n == 3 && !memcmp(p, "cpu", n))
-			s->cpu = true;
-		else
+	s->wall = s->cpu = s->block = s->mutex = s->births = false;
+	o->kinds = 0;
+	for (const char *p = text; *p || p == text;) {
+		size_t n = strcspn(p, ","), i = 0;
+
+		while (i < nwords && !is_word(p, n, words[i].name))
+			i++;
+		if (i == nwords)
 			return wp_err_set(err, -EINVAL, "--profile wants wall, "
-					  "cpu or both (wall,cpu), not \"%s\"",
-					  text);
+					  "cpu, block, mutex, threadcreate or "
+					  "several (wall,cpu,block), not "
+					  "\"%s\"", text);
+		*words[i].on = true;
+		o->kinds |= 1u << words[i].kind;
 		p += n + (p[n] == ',');
 	}
-	return s->wall || s->cpu ? 0 : wp_err_set(
-		err, -EINVAL, "--profile wants wall, cpu or both (wall,cpu)");
+	return 0;
+}
+
+/* "1/100" or a time. */
+static int parse_block_rate(struct wp_block_rate *ret, const char *text,
+			    struct wp_err *err)
+{
+	char *end;
+	long n = !strncmp(text, "1/", 2) ? strtol(text + 2, &end, 10) : 0;
+
+	*ret = (struct wp_block_rate){ 0 };
+	if (n > 0 && !*end && n <= INT32_MAX) {
+		ret->every = (uint32_t)n;
+		return 0;
+	}
+	if (parse_time(&ret->ns, text, 1) || ret->ns < 1 ||
+	    ret->ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL, "--block-rate wants 1/N or a "
+				  "time such as 10us, not \"%s\"", text);
+	return 0;
 }
 
 /* The command line so far. */
@@ -343,6 +388,7 @@ struct parsing {
 	const char *of_recording;
 	const char *of_dump;
 	bool stop_given;
+	bool block_rate_given;
 };
 
 static int set_action(struct parsing *p, enum wp_action action,
@@ -469,7 +515,11 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 		return 0;
 	case OPT_PROFILE:
 		p->of_recording = "--profile";
-		return parse_profiles(&o->sampler, arg, err);
+		return parse_profiles(o, arg, err);
+	case OPT_BLOCK_RATE:
+		p->of_recording = "--block-rate";
+		p->block_rate_given = true;
+		return parse_block_rate(&o->sampler.block_rate, arg, err);
 	case 'h':
 		o->action = WP_ACTION_HELP;
 		return 0;
@@ -526,6 +576,11 @@ static int check_format(struct parsing *p, struct wp_err *err)
 	    o->format != WP_FORMAT_JSON)
 		return wp_err_set(err, -EINVAL, "--timeout dumps several "
 				  "processes: text or json");
+	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
+	    (!o->output || !strcmp(o->output, "-") ||
+	     !strncmp(o->output, "/dev/", 5)))
+		return wp_err_set(err, -EINVAL, "several profiles want several "
+				  "files: give -o FILE");
 	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
 	    (!o->output || !strcmp(o->output, "-")))
 		return wp_err_set(err, -EINVAL,
@@ -563,6 +618,9 @@ static int check(struct parsing *p, struct wp_err *err)
 		o->sampler.stop = WP_STOP_ALL;
 	if (dump)
 		o->sampler.cpu = false;
+	if (p->block_rate_given && !o->sampler.block)
+		return wp_err_set(err, -EINVAL,
+				  "--block-rate goes with --profile block");
 	if (p->interval && o->action == WP_ACTION_CHECK)
 		rc = parse_look_interval(&o->look_interval_ns, p->interval,
 					 err);
@@ -614,7 +672,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err)
 {
 	struct parsing p = {
-		.o = { .sampler = { .wall = true, .cpu = true,
+		.o = { .kinds = 1u << WP_PROFILE_WALL,
+		       .sampler = { .wall = true, .cpu = true,
 				    .interval_ns = 10 * WP_NS_PER_MS,
 				    .max_stopped = 0.01, .max_depth = 512 },
 		       .look_interval_ns = 2 * WP_NS_PER_S,

@@ -53,6 +53,8 @@ struct wp_options {
 	uint64_t kill_after_ns;
 	/* A deadlock ends the command before its time. */
 	bool exit_on_deadlock;
+	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
+	unsigned int kinds;
 	struct wp_sampler_options sampler;
 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "outfile.h"
+#include "outset.h"
 #include "self.h"
 #include "symbolize.h"
 #include "wallprof/clock.h"
@@ -22,7 +22,7 @@ struct recording {
 	struct wp_profile profile;
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
-	struct wp_outfile out;
+	struct wp_outset out;
 	uint64_t start_ns;
 	/* UINT64_MAX: no end of its own. */
 	uint64_t end_ns;
@@ -115,7 +115,7 @@ static int start(struct recording *r, struct wp_err *err)
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
-	rc = wp_outfile_open(&r->out, o->output, err);
+	rc = wp_outset_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {
 		rc = wp_child_start(&r->child, o->command, NULL, err);
 		pid = r->child;
@@ -179,16 +179,46 @@ static int write_report(struct recording *r, FILE *out)
 	return wp_write_text(&r->profile, &options, out);
 }
 
-static int write_profile(struct recording *r)
+static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
 {
+	struct recording *r = ctx;
+
+	r->profile.meta.kind = kind;
 	switch (r->options->format) {
 	case WP_FORMAT_PPROF:
-		return wp_write_pprof(&r->profile, r->out.stream);
+		return wp_write_pprof(&r->profile, out);
 	case WP_FORMAT_FOLDED:
-		return wp_write_folded(&r->profile, r->out.stream);
+		return wp_write_folded(&r->profile, out);
 	default:
-		return write_report(r, r->out.stream);
+		return write_report(r, out);
 	}
+}
+
+static int write_reports(struct recording *r)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < r->out.n && !rc; i++) {
+		r->profile.meta.kind = r->out.v[i].kind;
+		rc = write_report(r, stdout);
+	}
+	return rc;
+}
+
+/* The names of all files. */
+static const char *file_names(const struct recording *r, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < r->out.n && len < size; i++) {
+		const char *path = r->out.v[i].file.path;
+
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					i ? ", " : "",
+					path ? path : "standard output");
+	}
+	return buf;
 }
 
 static void print_counter(void *ctx, const char *line)
@@ -201,6 +231,7 @@ static void summarize(const struct recording *r)
 {
 	const struct wp_profile *p = &r->profile;
 	const char *end = wp_profile_str(p, p->meta.target_end);
+	char names[2 * PATH_MAX];
 
 	if (r->options->quiet)
 		return;
@@ -212,15 +243,15 @@ static void summarize(const struct recording *r)
 		    (unsigned long long)samples_of(&p->counters), p->nthreads,
 		    (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
 		    1e9 / (double)p->meta.period_ns,
-		    r->out.path ? r->out.path : "standard output");
+		    file_names(r, names, sizeof(names)));
 		if (!r->options->report || r->options->verbose)
 			wp_counters_lines(p, print_counter, NULL);
 	}
 }
 
-/* Over one sample in ten without a whole stack, or every second tick missed:
- * such a profile may mislead.  Stacks that were asked not to be taken are no
- * loss. */
+/* Over one sample in ten without a whole stack, or every second tick missed, or
+ * functions left without a name: such a profile may mislead.  Stacks that were
+ * asked not to be taken are no loss. */
 static bool has_losses(const struct recording *r)
 {
 	const struct wp_counters *c = &r->profile.counters;
@@ -234,7 +265,7 @@ static bool has_losses(const struct recording *r)
 			bad += c->ends[i];
 	}
 	all += c->unchanged;
-	return bad * 10 > all || c->missed_ticks > c->ticks;
+	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
 }
 
 static int finish(struct recording *r, struct wp_err *err)
@@ -251,10 +282,11 @@ static int finish(struct recording *r, struct wp_err *err)
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));
-	rc = wp_outfile_commit(&r->out, write_profile(r), err);
+	wp_symbolize_warn(&r->profile);
+	rc = wp_outset_write(&r->out, write_profile, r, err);
 	if (rc || !r->options->report)
 		return rc;
-	rc = write_report(r, stdout);
+	rc = write_reports(r);
 	if (rc)
 		wp_err_set(err, rc, "cannot write standard output: %s",
 			   strerror(-rc));
@@ -282,7 +314,6 @@ int wp_run_record(const struct wp_options *options)
 	struct recording r = {
 		.options = options,
 		.process = WP_PROCESS_INIT,
-		.out = WP_OUTFILE_INIT,
 	};
 	struct wp_err err = WP_ERR_INIT;
 	int status = WP_EXIT_NOTHING;
@@ -308,7 +339,7 @@ int wp_run_record(const struct wp_options *options)
 		status = has_losses(&r) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 		summarize(&r);
 	}
-	wp_outfile_discard(&r.out);
+	wp_outset_discard(&r.out);
 	wp_sampler_free(r.sampler);
 	wp_tracer_clear(&r.tracer);
 	wp_process_clear(&r.process);

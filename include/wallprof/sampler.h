@@ -31,10 +31,23 @@ enum wp_stop_mode {
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
 
+/* Rates of the block profile, see wallprof/block.h. */
+struct wp_block_rate {
+	/* One of so many switches gives its stack; 0: as many as are cheap. */
+	uint32_t every;
+	/* One sample for so much time waited, on average; 0: all are kept. */
+	uint64_t ns;
+};
+
 struct wp_sampler_options {
 	/* Take wall-clock samples, and CPU samples. */
 	bool wall;
 	bool cpu;
+	/* Waits; who holds what is waited for; threads that start. */
+	bool block;
+	bool mutex;
+	bool births;
+	struct wp_block_rate block_rate;
 	uint64_t interval_ns;
 	enum wp_stop_mode stop;
 	/* Share of wall time that all stops together may cost the target:

@@ -98,6 +98,45 @@ static void put_date(struct wp_report *r, int64_t time_ns)
 		wp_buf_printf(&r->out, "%s, ", text);
 }
 
+/* What the numbers of a kind are called, and what they mean. */
+struct words {
+	const char *samples;
+	const char *time;
+	const char *note;
+	/* When there are none. */
+	const char *none;
+};
+
+static const struct words *words_of(const struct wp_profile *profile)
+{
+	static const struct words words[WP_NPROFILE_KINDS] = {
+		[WP_PROFILE_WALL] = { "samples", "thread time",
+			"Thread time adds up the time of every thread: two "
+			"threads that wait for 10 s\nmake 20 s.  Shares are of "
+			"all thread time; in a call tree, of its threads'.",
+			"No thread was seen for any time" },
+		[WP_PROFILE_THREADS] = { "threads", "time", "Each thread once.",
+					 "No thread was seen" },
+		[WP_PROFILE_BLOCK] = { "waits", "delay",
+			"Delay adds up the time that threads were off the CPU "
+			"because they waited, until\nthey were on it again.",
+			"No thread waited" },
+		[WP_PROFILE_MUTEX] = { "waits", "delay",
+			"Delay adds up the time that threads waited for a lock."
+			"  The stacks are of the\nthread that held it then.",
+			"No thread was seen waiting for a lock" },
+		[WP_PROFILE_THREADCREATE] = { "threads", "life",
+			"Threads that were created, how long they have lived, "
+			"and the stacks that\ncreated them.", "No thread was created" },
+	};
+	static const struct words cpu = { "CPU samples", "CPU time",
+		"CPU time adds up the time of every thread on a CPU.",
+		"No thread was on a CPU" };
+
+	return profile->meta.kind == WP_PROFILE_WALL &&
+	       !profile->meta.has_wall ? &cpu : &words[profile->meta.kind];
+}
+
 static const char *skip_blanks(const char *s)
 {
 	return s + strspn(s, " ");
@@ -107,6 +146,9 @@ static void put_header(struct wp_report *r)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
 	const char *end = wp_profile_str(r->profile, meta->target_end);
+	const struct words *words = words_of(r->profile);
+	const char *source = wp_profile_str(r->profile,
+					    meta->source[meta->kind]);
 	char all[WP_CELL], clock[WP_CELL];
 
 	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
@@ -123,19 +165,19 @@ static void put_header(struct wp_report *r)
 			      meta->achieved_hz);
 	wp_buf_char(&r->out, '\n');
 	wp_buf_printf(&r->out,
-		      "%" PRIu32 " %s, %" PRIu64 " samples, %s of thread time\n",
+		      "%" PRIu32 " %s, %" PRIu64 " %s, %s of %s\n",
 		      r->profile->nthreads,
 		      r->profile->nthreads == 1 ? "thread" : "threads",
-		      r->count, skip_blanks(all));
+		      r->count, words->samples, skip_blanks(all), words->time);
 	if (*end) {
 		wp_buf_str(&r->name, "the target ");
 		wp_escape_terminal(&r->name, end);
 		wp_report_end(r, 0);
 	}
-	wp_buf_str(&r->out,
-		   "\nThread time adds up the time of every thread: two threads"
-		   " that wait for 10 s\nmake 20 s.  Shares are of all thread"
-		   " time; in a call tree, of its threads'.\n");
+	if (*source)
+		wp_buf_printf(&r->out, "%s: %s\n",
+			      wp_profile_kind_name(meta->kind), source);
+	wp_buf_printf(&r->out, "\n%s\n", words->note);
 }
 
 static void put_counter(void *ctx, const char *line)
@@ -153,7 +195,8 @@ static void put_counter(void *ctx, const char *line)
 static uint64_t samples_of(const struct wp_profile *profile,
 			   const struct wp_profile_sample *s)
 {
-	return profile->meta.has_wall ? s->count : s->cpu_count;
+	return profile->meta.kind != WP_PROFILE_WALL ||
+	       profile->meta.has_wall ? s->count : s->cpu_count;
 }
 
 int wp_write_text(const struct wp_profile *profile,
@@ -172,12 +215,14 @@ int wp_write_text(const struct wp_profile *profile,
 	}
 	put_header(&r);
 	if (r.total_ns) {
-		wp_report_states(&r);
-		wp_report_sites(&r);
+		if (profile->meta.kind == WP_PROFILE_WALL)
+			wp_report_states(&r);
+		if (profile->meta.kind != WP_PROFILE_MUTEX)
+			wp_report_sites(&r);
 		wp_report_functions(&r);
 		wp_report_trees(&r);
 	} else {
-		wp_buf_str(&r.out, "\nNo thread was seen for any time.\n");
+		wp_buf_printf(&r.out, "\n%s.\n", words_of(profile)->none);
 	}
 	wp_report_title(&r, "How it was recorded");
 	wp_counters_lines(profile, put_counter, &r);

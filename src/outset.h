@@ -1,0 +1,39 @@
+/* outset.h - the files of one recording, one for each kind of profile.
+ *
+ * Layer: main.
+ */
+#ifndef WP_OUTSET_H
+#define WP_OUTSET_H
+
+#include "outfile.h"
+#include "wallprof/profile.h"
+
+struct wp_outset {
+	struct {
+		enum wp_profile_kind kind;
+		struct wp_outfile file;
+		char path[PATH_MAX];
+	} v[WP_NPROFILE_KINDS];
+	size_t n;
+};
+
+/* Open a file for each kind in KINDS (bits 1 << kind).  A single one is PATH,
+ * as is wall among several; the others have their name put into it:
+ * "out.pb.gz", "out.block.pb.gz".  NULL, "-" and devices take them one after
+ * another.  0 or -errno with ERR; the caller discards in both cases. */
+WP_MUST_CHECK
+int wp_outset_open(struct wp_outset *set, unsigned int kinds, const char *path,
+		   struct wp_err *err);
+
+/* Call WRITE for each kind and give each file its name, or with the first
+ * error none that is not there already.  0 or -errno with ERR. */
+WP_MUST_CHECK
+int wp_outset_write(struct wp_outset *set,
+		    int (*write)(void *ctx, enum wp_profile_kind kind,
+				 FILE *out),
+		    void *ctx, struct wp_err *err);
+
+/* Remove what was not written.  Idempotent. */
+void wp_outset_discard(struct wp_outset *set);
+
+#endif
