@@ -146,7 +146,15 @@ static bool is_own(const struct wp_flow_state *s, unsigned int reg)
 	return s->base[reg] == WP_BASE_REG + reg && !s->off[reg];
 }
 
-/* Register REG, WP_NGPRS for something else, goes to the word at BASE + OFF. */
+/* Register REG, WP_NGPRS for something else, goes to memory. */
+static void note_store(struct wp_flow_state *s, unsigned int reg)
+{
+	for (unsigned int i = 0; i < WP_NKEPT; i++)
+		if (reg == wp_kept_regs[i] && is_own(s, reg))
+			s->stored |= (uint8_t)(1u << i);
+}
+
+/* The same, to the word at BASE + OFF. */
 static void store(struct wp_flow_state *s, uint8_t base, int64_t off,
 		  unsigned int reg)
 {
@@ -220,6 +228,7 @@ static void move_sp(struct wp_flow_state *s, int64_t by)
 static void push(struct wp_flow_state *s, unsigned int reg)
 {
 	move_sp(s, -8);
+	note_store(s, reg);
 	store(s, s->base[WP_RSP], s->off[WP_RSP], reg);
 }
 
@@ -283,11 +292,15 @@ static void move_to_rm(struct wp_flow_state *s, const struct wp_insn *i)
 	uint8_t base;
 	int64_t off;
 
-	if (i->mod == 3 && i->wide)
-		assign(s, i->rm, s->base[i->reg], s->off[i->reg]);
-	else if (i->mod == 3)
-		forget(s, 1u << i->rm);
-	else if (operand_place(s, i, &base, &off))
+	if (i->mod == 3) {
+		if (i->wide)
+			assign(s, i->rm, s->base[i->reg], s->off[i->reg]);
+		else
+			forget(s, 1u << i->rm);
+		return;
+	}
+	note_store(s, i->wide ? i->reg : WP_NGPRS);
+	if (operand_place(s, i, &base, &off))
 		store(s, base, off, i->wide ? i->reg : WP_NGPRS);
 }
 

@@ -49,6 +49,9 @@ struct wp_flow_state {
 	 * register I held at the start. */
 	uint8_t saved;
 	int64_t saved_off[WP_NKEPT];
+	/* Bit I: what kept register I held at the start was put into memory on
+	 * the way: at the start it was not there yet. */
+	uint8_t stored;
 	/* The way went through a call, which may be one that never returns;
 	 * what is behind it may be another function. */
 	bool past_call;

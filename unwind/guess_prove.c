@@ -215,7 +215,8 @@ static bool rule_of_exit(const struct wp_flow_state *s, struct rule *ret)
 
 		if (s->base[r] == WP_BASE_REG + r && !s->off[r]) {
 			ret->where[i] = KEPT;
-		} else if (s->base[r] == (by_fp ? WP_BASE_AT_FP :
+		} else if (!(s->stored >> i & 1) &&
+			   s->base[r] == (by_fp ? WP_BASE_AT_FP :
 						  WP_BASE_AT_SP) &&
 			   s->off[r] < ret->off && s->off[r] >= -FRAME_MAX) {
 			ret->where[i] = SLOT;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "../../unwind/step.h"
+#include "../../unwind/guess_prove.h"
 #include "fake_elf.h"
 
 #if defined(__x86_64__)
@@ -411,6 +411,65 @@ static void code_is_read_from_the_image(void **state)
 	fake_close(&elf, &image);
 }
 
+/* In the prologue, before registers are saved, the slots that the epilogue gets
+ * them from hold anything: as vDSO's clock_gettime is, which is called by
+ * pointer. */
+static void what_is_saved_later_is_not_saved_yet(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; push %r12; push %rbx; and $-16,%rsp;
+	 * lea -0x10(%rbp),%rsp; pop %rbx; pop %r12; pop %rbp; ret */
+	static const uint8_t by_push[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x53, 0x48, 0x83, 0xe4,
+		0xf0, 0x48, 0x8d, 0x65, 0xf0, 0x5b, 0x41, 0x5c, 0x5d, 0xc3 };
+	/* push %rbp; mov %rsp,%rbp; mov %rbx,-0x10(%rbp);
+	 * mov -0x10(%rbp),%rbx; leave; ret */
+	static const uint8_t by_move[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0x5d, 0xf0, 0x48, 0x8b,
+		0x5d, 0xf0, 0xc9, 0xc3 };
+	static const struct {
+		const uint8_t *code;
+		size_t len;
+	} funcs[] = { { by_push, sizeof(by_push) },
+		      { by_move, sizeof(by_move) } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		static struct fake_elf elf;
+		struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+		struct wp_prover *prover = wp_prover_new();
+		struct fixture f;
+
+		assert_non_null(prover);
+		/* call *%rax */
+		memcpy(elf.bytes + FAKE_TEXT, "\xff\xd0", 2);
+		memcpy(elf.bytes + FAKE_TEXT + FAKE_FUNC, funcs[i].code,
+		       funcs[i].len);
+		assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
+		start(&f, CODE + FAKE_TEXT + FAKE_FUNC + 4);
+		f.module.start_avma = CODE + FAKE_TEXT;
+		f.module.end_avma = CODE + FAKE_HDR;
+		f.module.image = &image;
+		for (size_t n = 0; n < 64; n++)
+			f.stack[n] = 0xbad;
+		wp_reg_set(&f.regs, WP_REG_SP, STACK + 64 * 8);
+		wp_reg_set(&f.regs, DW_RBP, STACK + 64 * 8);
+		wp_reg_set(&f.regs, DW_RBX, 0xb);
+		wp_reg_set(&f.regs, DW_R12, 0x12);
+		f.stack[64] = 0xf;
+		f.stack[65] = CODE + FAKE_TEXT + 2;
+		assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
+				 WP_STEP_OK);
+		assert_int_equal(f.regs.v[WP_REG_PC], CODE + FAKE_TEXT + 2);
+		assert_int_equal(f.regs.v[DW_RBP], 0xf);
+		assert_true(!wp_reg_known(&f.regs, DW_RBX) ||
+			    f.regs.v[DW_RBX] == 0xb);
+		assert_true(!wp_reg_known(&f.regs, DW_R12) ||
+			    f.regs.v[DW_R12] == 0x12);
+		wp_prover_free(prover);
+		fake_close(&elf, &image);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +484,7 @@ int main(void)
 		cmocka_unit_test(plt_stub_returns_to_its_caller),
 		cmocka_unit_test(signal_trampoline_gives_all_registers),
 		cmocka_unit_test(code_is_read_from_the_image),
+		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
