@@ -158,6 +158,8 @@ static int take(struct job *job, struct wp_err *err)
 	if (!rc)
 		rc = wp_symbolize(&job->profile, job->sampler,
 				  &job->look->process, job->looks->hurry);
+	wp_symbolize_warn(&job->profile);
+	job->looks->nunnamed += job->profile.counters.unnamed;
 	if (!rc && !wp_profile_shown(&job->profile)->nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)

@@ -44,6 +44,8 @@ struct wp_looks {
 	bool stop_peers;
 	/* Over 1: no names any more, only addresses. */
 	const volatile sig_atomic_t *hurry;
+	/* Addresses that a failure left without a name, in all looks. */
+	uint64_t nunnamed;
 };
 
 /* Look at all threads of process PID and add them to LOOKS->dump.  PEER: only

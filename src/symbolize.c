@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "namer.h"
+#include "self.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
@@ -347,4 +348,13 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		refine_waits(profile, &profile->sets[kind]);
 	return rc;
+}
+
+void wp_symbolize_warn(const struct wp_profile *profile)
+{
+	if (profile->counters.unnamed)
+		wp_say("wallprof: %" PRIu64 " addresses have no better name "
+		       "than module and offset: %s",
+		       profile->counters.unnamed,
+		       wp_profile_str(profile, profile->meta.unnamed_why));
 }

@@ -25,4 +25,7 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 		 const struct wp_process *process,
 		 const volatile sig_atomic_t *hurry);
 
+/* Say on standard error that, and why, names are missing, if any are. */
+void wp_symbolize_warn(const struct wp_profile *profile);
+
 #endif

@@ -100,9 +100,10 @@ static int write_out(struct session *s, struct wp_err *err)
 	return wp_outfile_commit(&s->out, rc, err);
 }
 
-/* Over one thread in ten without a whole stack. */
-static bool has_losses(const struct wp_dump *dump)
+/* Over one thread in ten without a whole stack, or functions without a name. */
+static bool has_losses(const struct wp_looks *looks)
 {
+	const struct wp_dump *dump = &looks->dump;
 	const struct wp_dump_process *p = &dump->processes[0];
 	uint32_t bad = p->nlost;
 
@@ -113,7 +114,7 @@ static bool has_losses(const struct wp_dump *dump)
 		bad += t->truncated || (!t->nframes &&
 					t->state != WP_STATE_EXITING);
 	}
-	return bad * 10 > p->nthreads + p->nlost;
+	return bad * 10 > p->nthreads + p->nlost || looks->nunnamed;
 }
 
 static void warn_of_tracer(const struct wp_options *o)
@@ -142,7 +143,7 @@ int wp_run_threads(const struct wp_options *options)
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
 	else
-		status = has_losses(&s.looks.dump) ? WP_EXIT_LOSSES :
+		status = has_losses(&s.looks) ? WP_EXIT_LOSSES :
 						     WP_EXIT_WHOLE;
 	end(&s);
 	return status;
@@ -274,6 +275,10 @@ static int tell(struct session *s, struct wp_err *err)
 	if (rc)
 		return wp_err_set(err, rc, "no verdict: %s", rc == -ENOMEM ?
 				  "no memory" : why);
+	/* Locks are known by the names of functions. */
+	if (verdict == WP_VERDICT_HEALTHY && s->looks.nunnamed)
+		return wp_err_set(err, -ENODATA, "no verdict: a lock may be "
+				  "among what has no name");
 	if (with_dump) {
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {

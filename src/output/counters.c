@@ -149,12 +149,17 @@ static void threads(const struct wp_counters *c, struct line *line)
 	count(line, c->execs, "x exec");
 }
 
-static void losses(const struct wp_counters *c, struct line *line)
+static void losses(const struct wp_profile *profile, struct line *line)
 {
+	const struct wp_counters *c = &profile->counters;
+
 	begin(line, "lost");
 	count(line, c->samples_lost, "samples could not be taken");
 	count(line, c->threads_lost, "threads ended before a first sample");
 	count(line, c->inconsistent, "reads dropped as the thread moved");
+	if (c->unnamed)
+		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
+		     wp_profile_str(profile, profile->meta.unnamed_why));
 	if (!line->nparts)
 		part(line, "nothing");
 }
@@ -184,6 +189,6 @@ void wp_counters_lines(const struct wp_profile *profile,
 		pauses(profile, &line);
 		each(ctx, line.text);
 	}
-	losses(&profile->counters, &line);
+	losses(profile, &line);
 	each(ctx, line.text);
 }

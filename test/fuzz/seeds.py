@@ -231,6 +231,42 @@ def unixdiag():
     }
 
 
+def namer():
+    """What is said of 12 addresses in modules 1, 2 and 7."""
+    def message(kind, *parts):
+        body = bytes([kind]) + b''.join(parts)
+        return struct.pack('<I', len(body)) + body
+
+    def answer(*names):
+        return message(1, bytes([len(names)]), *(
+            name + b'\0_Z' + name + b'\0a.c\0' + struct.pack('<II', 7, 3)
+            for name in names))
+
+    def has(module):
+        return message(2, struct.pack('<IB', module, 0x15))
+
+    def want(kind, of_debug, module, nth, ident=b'', name=b''):
+        return message(3, struct.pack('<BBIIB', kind, of_debug, module, nth,
+                                      len(ident)), ident, name, b'\0')
+
+    def end(how, error=0):
+        return message(4, struct.pack('<BI', how, error))
+
+    return {
+        'whole': b''.join([
+            want(0, 0, 1, 0, ident=bytes(range(20))),
+            want(1, 0, 1, 0, name=b'lib.debug'),
+            answer(b'f'), answer(b'g', b'f'), has(1),
+            want(2, 0, 7, 0, name=b'../x/y.debug'),
+            *[answer(b'h')] * 10, has(7), end(0)]),
+        'no-memory': answer(b'f') + end(1),
+        'no-sandbox': end(2, 1),
+        'of-debug': want(0, 1, 2, 3, ident=bytes(20)),
+        'too-many': answer(b'f') * 13 + end(0),
+        'deep': answer(*[b'f'] * 64),
+    }
+
+
 def futexlocks():
     """Locks of thread 4242 (a live one: a multiple of 3) and how it is
     waited for."""
@@ -479,6 +515,7 @@ def main():
         elf = elf_files(c)
         inputs['unixdiag'] = unixdiag()
         inputs['futexlocks'] = futexlocks()
+        inputs['namer'] = namer()
         inputs['perfring'] = perfring()
         inputs['cfi'] = cfi_inputs(c)
         inputs['ehframe'] = ehframe_inputs(c)
