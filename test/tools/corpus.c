@@ -1,6 +1,6 @@
 /* corpus - walks of live threads by each unwinder, frame by frame.
  *
- * corpus [-n ROUNDS] [-s STEPS] [-d] PID...
+ * corpus [-n ROUNDS] [-s STEPS] [-dgw] PID...
  *
  * Each thread is stopped ROUNDS times and looked at there and after each of the
  * next STEPS instructions.  Every look is walked by the rows and compared with:
@@ -11,9 +11,13 @@
  *   unknown   the rows, knowing pc and sp alone: no other frames
  *   perf      libunwind as perf drives it, with a search of its own: pcs
  *   libdw     as eu-stack (with -d): pcs
+ *   guess     with -g: the step that is guessed as if there were no unwind
+ *             info, from the same registers and from pc and sp alone; it may
+ *             refuse, but not differ in result, CFA or register
  *
  * One JSON object a line: "differs" for each place and kind of difference,
- * "looked" for each process, with what was covered.
+ * "walk" for each distinct walk by the rows (with -w), "looked" for each
+ * process, with what was covered.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -33,6 +37,7 @@ enum {
 	TEXT_MAX = 200,
 	MAPPINGS_MAX = 4096,
 	PCS_BITS = 17,
+	WALKS_BITS = 13,
 };
 
 /* A place where two did not agree. */
@@ -59,6 +64,8 @@ struct corpus {
 	unsigned int rounds;
 	unsigned int steps;
 	bool has_libdw;
+	bool guesses;
+	bool prints_walks;
 	struct snap_set set;
 	struct wp_unwinder *rows;
 	struct wp_unwinder *libunwind;
@@ -83,6 +90,14 @@ struct corpus {
 	/* Open addressing; 0: free. */
 	uint64_t pcs[1 << PCS_BITS];
 	size_t npcs;
+	/* Hashes of the walks that were printed; 0: free. */
+	uint64_t walks[1 << WALKS_BITS];
+	size_t nwalks;
+	/* Steps that were guessed: as the rows say, refused, and where neither
+	 * the rows nor libunwind have info. */
+	size_t nguess_right;
+	size_t nguess_refused;
+	size_t nguess_more;
 
 	struct finding findings[FINDINGS_MAX];
 	size_t nfindings;
@@ -342,6 +357,81 @@ static const char *step_difference(const struct stepped *a,
 	return NULL;
 }
 
+static struct stepped guess_from(struct corpus *c, const struct wp_step *from,
+				 const struct wp_regs *regs)
+{
+	struct stepped to = { .regs = *regs };
+	struct wp_step step = *from;
+
+	step.regs = &to.regs;
+	to.result = wp_step_guess(c->prover, &step, &c->set.space.view);
+	to.cfa_avma = step.cfa_avma;
+	to.is_signal = step.is_signal;
+	return to;
+}
+
+/* A guess may know fewer registers than the CFI, and none but those that a call
+ * keeps; what it knows must be so. */
+static const char *guess_difference(const struct stepped *guess,
+				    const struct stepped *truth)
+{
+	uint64_t both = guess->regs.known & truth->regs.known &
+			WP_ARCH_CALLEE_SAVED;
+
+	if (guess->result != truth->result)
+		return "result";
+	if (guess->result != WP_STEP_OK)
+		return NULL;
+	if (guess->regs.v[WP_REG_PC] != truth->regs.v[WP_REG_PC] ||
+	    guess->regs.v[WP_REG_SP] != truth->regs.v[WP_REG_SP] ||
+	    guess->is_signal != truth->is_signal)
+		return "frame";
+	for (unsigned int reg = 0; reg < WP_NREGS; reg++)
+		if (both >> reg & 1 &&
+		    guess->regs.v[reg] != truth->regs.v[reg])
+			return "register";
+	return NULL;
+}
+
+static void compare_guess(struct corpus *c, const struct wp_step *from,
+			  const struct wp_regs *regs,
+			  const struct stepped *truth, uint64_t lookup_avma)
+{
+	struct stepped guess = guess_from(c, from, regs);
+	const char *what = guess_difference(&guess, truth);
+	struct finding *f;
+
+	if (guess.result != WP_STEP_OK && guess.result != WP_STEP_ROOT) {
+		c->nguess_refused++;
+		return;
+	}
+	if (truth->result == WP_STEP_NO_INFO) {
+		c->nguess_more++;
+		return;
+	}
+	c->nguess_right += !what;
+	f = what ? add_finding(c, "guess", what, lookup_avma) : NULL;
+	if (f) {
+		format_step(c, f->ours, &guess);
+		format_step(c, f->theirs, truth);
+	}
+}
+
+/* Guess the step of FROM, of which TRUTH came. */
+static void compare_guesses(struct corpus *c, const struct wp_step *from,
+			    const struct stepped *truth, uint64_t lookup_avma)
+{
+	struct wp_regs bare = { .known = 0 };
+
+	if (truth->result != WP_STEP_OK && truth->result != WP_STEP_ROOT &&
+	    truth->result != WP_STEP_NO_INFO)
+		return;
+	wp_reg_set(&bare, WP_REG_PC, from->regs->v[WP_REG_PC]);
+	wp_reg_set(&bare, WP_REG_SP, from->regs->v[WP_REG_SP]);
+	compare_guess(c, from, from->regs, truth, lookup_avma);
+	compare_guess(c, from, &bare, truth, lookup_avma);
+}
+
 /* Make the step of FROM by both and compare; the rows' one, or libunwind's
  * where these cannot. */
 static struct stepped compare_step(struct corpus *c, const struct wp_step *from,
@@ -374,6 +464,8 @@ static void compare_steps(struct corpus *c, struct snap *snap, uint32_t depth)
 		step.module = module_of(c, lookup_avma);
 		if (step.module && step.module->image)
 			to = compare_step(c, &step, lookup_avma);
+		if (c->guesses && step.module && step.module->image)
+			compare_guesses(c, &step, &to, lookup_avma);
 		if (to.result == WP_STEP_OK) {
 			regs = to.regs;
 			step.is_signal = to.is_signal;
@@ -418,6 +510,51 @@ static void count(struct corpus *c, const struct walked *w)
 	}
 }
 
+/* TEXT in quotes; names of files are the target's. */
+static void print_text(const char *key, const char *text)
+{
+	printf(", \"%s\": \"", key);
+	for (; *text; text++)
+		putchar(*text < ' ' || *text == '"' || *text == '\\' ? '?' :
+								       *text);
+	putchar('"');
+}
+
+/* W has been printed: its frames are those of one before. */
+static bool is_known(struct corpus *c, const struct walked *w)
+{
+	uint64_t hash = wp_hash_bytes(w->stack.end, w->frames,
+				      w->stack.depth * sizeof(*w->frames)) | 1;
+	uint64_t i = hash >> (64 - WALKS_BITS);
+
+	while (c->walks[i] && c->walks[i] != hash)
+		i = (i + 1) & ((1 << WALKS_BITS) - 1);
+	if (c->walks[i] || c->nwalks == (1 << WALKS_BITS) / 2)
+		return true;
+	c->nwalks++;
+	c->walks[i] = hash;
+	return false;
+}
+
+/* Each frame where it is looked up, with '?' if it was guessed. */
+static void print_walk(const struct corpus *c, const struct walked *w)
+{
+	printf("{\"kind\": \"walk\", \"pid\": %d", (int)c->pid);
+	print_text("end", wp_stack_end_text(w->stack.end));
+	printf(", \"frames\": [");
+	for (uint32_t i = 0; i < w->stack.depth; i++) {
+		uint64_t avma = lookup_of(w, i);
+		const struct wp_unwind_module *module = module_of(c, avma);
+
+		printf("%s[\"%s\", %" PRIu64 ", %s]", i ? ", " : "",
+		       module ? module_name(c, module->mapping) : "",
+		       module ? avma - module->bias : avma,
+		       w->frames[i].flags & WP_FRAME_GUESSED ? "true" :
+							       "false");
+	}
+	printf("]}\n");
+}
+
 static void look(void *ctx, struct snap *snap)
 {
 	static struct walked ours, theirs;
@@ -433,16 +570,8 @@ static void look(void *ctx, struct snap *snap)
 	compare_unknown(c, snap, &ours);
 	compare_pcs(c, snap, &ours, &backend_libunwind, c->perf);
 	compare_pcs(c, snap, &ours, &backend_libdw, c->libdw);
-}
-
-/* TEXT in quotes; names of files are the target's. */
-static void print_text(const char *key, const char *text)
-{
-	printf(", \"%s\": \"", key);
-	for (; *text; text++)
-		putchar(*text < ' ' || *text == '"' || *text == '\\' ? '?' :
-								       *text);
-	putchar('"');
+	if (c->prints_walks && !is_known(c, &ours))
+		print_walk(c, &ours);
 }
 
 static void print_finding(const struct corpus *c, const struct finding *f)
@@ -489,6 +618,9 @@ static void print_looked(const struct corpus *c)
 	       "\"stuck\": %zu, \"pc_and_sp_do\": %zu, \"lost\": %zu",
 	       c->nframes - nfallbacks - c->nguessed - c->nstuck, nfallbacks,
 	       c->nguessed, c->nstuck, c->nunknown_whole, c->nlost);
+	printf(", \"guess_right\": %zu, \"guess_refused\": %zu, "
+	       "\"guess_more\": %zu", c->nguess_right, c->nguess_refused,
+	       c->nguess_more);
 	for (int i = 0; i < WP_NSTACK_ENDS; i++)
 		if (c->ends[i])
 			printf(", \"end: %s\": %zu",
@@ -563,30 +695,40 @@ static unsigned int number(const char *text)
 	return n > 1000000 ? 1000000 : (unsigned int)n;
 }
 
+static bool read_options(int argc, char **argv, struct corpus *c)
+{
+	int opt;
+
+	c->rounds = 10;
+	while ((opt = getopt(argc, argv, "n:s:dgw")) != -1) {
+		if (opt == 'n')
+			c->rounds = number(optarg);
+		else if (opt == 's')
+			c->steps = number(optarg);
+		else if (opt == 'd')
+			c->has_libdw = true;
+		else if (opt == 'g')
+			c->guesses = true;
+		else if (opt == 'w')
+			c->prints_walks = true;
+		else
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned int rounds = 10, steps = 0;
-	bool has_libdw = false;
-	int opt, status = 0;
+	static struct corpus options;
+	int status = 0;
 
-	while ((opt = getopt(argc, argv, "n:s:d")) != -1) {
-		if (opt == 'n')
-			rounds = number(optarg);
-		else if (opt == 's')
-			steps = number(optarg);
-		else if (opt == 'd')
-			has_libdw = true;
-		else
-			return 64;
-	}
+	if (!read_options(argc, argv, &options))
+		return 64;
 	for (int i = optind; i < argc; i++) {
 		struct wp_err err = WP_ERR_INIT;
 
-		memset(&corpus, 0, sizeof(corpus));
+		corpus = options;
 		corpus.pid = (pid_t)strtol(argv[i], NULL, 10);
-		corpus.rounds = rounds;
-		corpus.steps = steps;
-		corpus.has_libdw = has_libdw;
 		if (run(&corpus, &err)) {
 			fprintf(stderr, "corpus: %s\n", err.msg);
 			status = 1;
