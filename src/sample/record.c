@@ -161,6 +161,8 @@ int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)
 	return pay_all(s, t, stack, t->owed_count + 1);
 }
 
+enum { SILENT_PERIODS = 20 };
+
 int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 {
 	uint32_t stack = t->last_running_stack;
@@ -168,6 +170,11 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 
 	if (!t->owed_running_ns && !t->owed_runnable_ns && !t->owed_cpu_count)
 		return 0;
+	/* A thread that ran for so long without a CPU sample has lost its event,
+	 * as an exec of a set-user-id program ends it: where it ran since is not
+	 * known. */
+	if (t->owed_running_ns > SILENT_PERIODS * s->options.interval_ns)
+		stack = UINT32_MAX;
 	if (stack == UINT32_MAX)
 		stack = wp_record_no_stack(s);
 	rc = pay_all(s, t, stack, t->owed_count);
