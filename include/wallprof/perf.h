@@ -203,6 +203,11 @@ enum wp_perf_part {
 void wp_perf_enable(struct wp_perf *perf, unsigned int parts);
 void wp_perf_disable(struct wp_perf *perf, unsigned int parts);
 
+/* From now on a sample at every Nth switch: the period of samples of before is
+ * not N, and by their times the caller knows them.  A no-op where no samples of
+ * switches are taken. */
+void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
+
 /* Scope TASK: see to it that thread TID is recorded.  Threads started by
  * threads of the process are recorded anyway, so there should be no need; one
  * that is opened twice is handed out once.  0, -ESRCH, -EMFILE, -EPERM,

@@ -10,6 +10,7 @@
 #ifndef WP_SAMPLER_H
 #define WP_SAMPLER_H
 
+#include "wallprof/block.h"
 #include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 #include "wallprof/process.h"
@@ -30,14 +31,6 @@ enum wp_stop_mode {
 };
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
-
-/* Rates of the block profile, see wallprof/block.h. */
-struct wp_block_rate {
-	/* One of so many switches gives its stack; 0: as many as are cheap. */
-	uint32_t every;
-	/* One sample for so much time waited, on average; 0: all are kept. */
-	uint64_t ns;
-};
 
 struct wp_sampler_options {
 	/* Take wall-clock samples, and CPU samples. */

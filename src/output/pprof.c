@@ -279,9 +279,8 @@ static void put_labels(struct writer *w, const struct wp_sample_key *key)
 
 	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
 	put_tid(w, t->tid);
-	if (w->profile->meta.kind <= WP_PROFILE_THREADS)
-		put_label(w, "state", text_id(w, wp_state_name(
-				(enum wp_state)key->state)));
+	put_label(w, "state",
+		  text_id(w, wp_state_name((enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (str_id(w, key->object))

@@ -331,6 +331,17 @@ void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
 	turn(perf, 0, parts, PERF_EVENT_IOC_DISABLE);
 }
 
+void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
+{
+	if (!perf->facts.switch_samples || !every)
+		return;
+	perf->options.switch_sample_every = every;
+	for (size_t i = 0; i < perf->nevents; i++)
+		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
+			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
+			      &every);
+}
+
 int wp_perf_fd(const struct wp_perf *perf)
 {
 	return perf->poll_fd;
