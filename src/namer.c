@@ -141,11 +141,11 @@ static bool may_go_on(const struct wp_namer_session *s)
 int wp_namer_run(const struct wp_namer *namer, struct wp_namer_end *ret_end)
 {
 	struct wp_namer_session *s = calloc(1, sizeof(*s));
-	int rc = s ? 0 : -ENOMEM;
+	int rc;
 
 	*ret_end = (struct wp_namer_end){ "", false };
-	if (rc)
-		return rc;
+	if (!s)
+		return -ENOMEM;
 	s->namer = namer;
 	s->end_ns = wp_clock_ns() + WP_NAMER_TOTAL_MAX_S * WP_NS_PER_S;
 	for (int i = 0; i < CHILDREN_MAX && may_go_on(s); i++) {

@@ -73,9 +73,12 @@ static int reply(struct wp_namer_session *s, uint32_t nth, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(fd));
 		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	}
-	/* Who does not take answers gets no more. */
-	return sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-		sizeof(answer) ? 0 : -EPIPE;
+	if (sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	    sizeof(answer))
+		return 0;
+	/* Who does not take answers gets no more; one that has died is seen
+	 * by what comes next. */
+	return errno == EPIPE || errno == ECONNRESET ? 0 : -EBADMSG;
 }
 
 static int serve_open(struct wp_namer_session *s)

@@ -9,13 +9,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* /dev/stdout and /dev/fd/9 are links to what is asked for; any other link may
+ * have been put there by somebody else. */
+static bool may_be_link(const char *path)
+{
+	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
 /* A device or fifo cannot be renamed into being. */
 static bool is_special(const char *path)
 {
 	struct stat st;
 
-	return !stat(path, &st) && !S_ISREG(st.st_mode) &&
-	       !S_ISDIR(st.st_mode);
+	return !(may_be_link(path) ? stat(path, &st) : lstat(path, &st)) &&
+	       !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
+	       !S_ISLNK(st.st_mode);
+}
+
+static int open_special(struct wp_outfile *out, struct wp_err *err)
+{
+	int fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY |
+				 (may_be_link(out->path) ? 0 : O_NOFOLLOW));
+	int rc = fd < 0 ? -errno : 0;
+
+	if (rc)
+		return wp_err_set(err, rc, "cannot write %s: %s", out->path,
+				  strerror(-rc));
+	out->stream = fdopen(fd, "w");
+	if (!out->stream)
+		close(fd);
+	return out->stream ? 0 : -ENOMEM;
 }
 
 static int open_temporary(struct wp_outfile *out, struct wp_err *err)
@@ -60,12 +83,7 @@ int wp_outfile_open(struct wp_outfile *ret, const char *path,
 		out.stream = stdout;
 	} else if (is_special(path)) {
 		out.path = path;
-		out.stream = fopen(path, "we");
-		if (!out.stream) {
-			rc = -errno;
-			wp_err_set(err, rc, "cannot write %s: %s", path,
-				   strerror(-rc));
-		}
+		rc = open_special(&out, err);
 	} else {
 		out.path = path;
 		rc = open_temporary(&out, err);

@@ -43,7 +43,7 @@ static const int allowed[] = {
 	SYS_read, SYS_pread64, SYS_lseek, SYS_close, SYS_fstat,
 	SYS_recvmsg, SYS_sendmsg,
 	SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise,
-	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,
 	SYS_futex, SYS_restart_syscall, SYS_clock_gettime, SYS_gettimeofday,
 	SYS_getrandom, SYS_sysinfo, SYS_getpid, SYS_gettid,
 	SYS_exit, SYS_exit_group,
