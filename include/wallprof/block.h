@@ -11,6 +11,9 @@
 
 #include <stdint.h>
 
+#include "wallprof/err.h"
+#include "wallprof/profile.h"
+
 /* Which waits are kept. */
 struct wp_block_rate {
 	/* One of so many switches gives its stack; 0: as many as are cheap. */
@@ -33,11 +36,11 @@ struct wp_block_parts {
 	double time;
 };
 
-/* Looks at intervals of INTERVAL_NS tell waits that are seen WP_BLOCK_LOOKS
- * times: count one for each, and the time from look to look.  What they are
- * expected to miss of a wait of DELAY_NS, as shares of its count and time, is
- * for those who know its length: all of it up to two intervals, none from three
- * on.
+/* One look in each interval of INTERVAL_NS, at a random time in its first half,
+ * tells waits that are seen three times: one for each, and an interval for each
+ * look.  What looks are expected to miss of a wait of DELAY_NS, as shares of
+ * its count and time, is for those who know its length: all of it up to one
+ * and a half intervals, none from three and a half on.
  */
 enum { WP_BLOCK_LOOKS = 3 };
 struct wp_block_parts wp_block_missed_by_looks(uint64_t delay_ns,
@@ -47,6 +50,24 @@ struct wp_block_parts wp_block_missed_by_looks(uint64_t delay_ns,
  * window in each CYCLE_NS, at a random time; 0: no such wait fits. */
 double wp_block_window_weight(uint64_t delay_ns, uint64_t window_ns,
 			      uint64_t cycle_ns);
+
+/* Waits of one thread that are alike in length: a class from 1 to
+ * WP_BLOCK_CLASSES, two to each power of two. */
+enum { WP_BLOCK_CLASSES = 128 };
+uint32_t wp_block_class(uint64_t delay_ns);
+
+/* The stack of a sample that tells how many waits a thread had in a class, and
+ * how long they took, with or without a stack. */
+#define WP_BLOCK_ALL UINT32_MAX
+
+/* While recording, the object of a sample of the block profile is its class, 0
+ * for a wait of which all is known, and samples with stack WP_BLOCK_ALL tell
+ * what there was of each.  Now make the samples of each class add up to that,
+ * so that only the shares of stacks are an estimate, and put classes together.
+ * NO_STACK is for a class of which no stack was sampled.  0 or -ENOMEM, and
+ * the samples are of no use. */
+WP_MUST_CHECK
+int wp_profile_settle_block(struct wp_profile *profile, uint32_t no_stack);
 
 /* X up or down to a whole number that is X on average. */
 uint64_t wp_block_round(double x, uint64_t random);

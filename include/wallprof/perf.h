@@ -69,6 +69,9 @@ struct wp_perf_options {
 	bool kernel_chain;
 	/* Record threads that start, end and change their name. */
 	bool tasks;
+	/* A sample of each thread that starts another (or a process), right
+	 * after its record.  Not with CPU samples. */
+	bool births;
 	/* Size of each ring, rounded up to a power of two of pages; 0:
 	 * WP_PERF_RING_DEFAULT, which is what the kernel lets everybody lock
 	 * (perf_event_mlock_kb). */
@@ -80,6 +83,8 @@ enum wp_perf_type {
 	WP_PERF_SAMPLE_CPU,
 	/* A thread that is about to leave its CPU. */
 	WP_PERF_SAMPLE_SWITCH,
+	/* A thread that has just started another. */
+	WP_PERF_SAMPLE_BIRTH,
 	/* They take turns, but a thread that ends does not tell its last
 	 * SWITCH_OUT. */
 	WP_PERF_SWITCH_OUT,
@@ -153,6 +158,9 @@ struct wp_perf_facts {
 	bool user_only;
 	/* Samples of switches are taken. */
 	bool switch_samples;
+	/* Births were asked for and are not sampled: -errno of tracefs(5), where
+	 * their tracepoint has its number, or of opening it. */
+	int birth_rc;
 	size_t ring_bytes;
 	size_t nrings;
 	size_t nevents;
@@ -163,6 +171,8 @@ struct wp_perf_stats {
 	uint64_t records;
 	/* Of other processes, or of a second event on the same thread. */
 	uint64_t foreign;
+	/* Samples of switches, foreign ones included. */
+	uint64_t switch_samples;
 	/* Records that the kernel had no room for, foreign ones included. */
 	uint64_t lost;
 	/* Samples whose stack did not fit. */

@@ -63,8 +63,7 @@ void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
 		&s->profile->strings, text_of(s, text, sizeof(text), err));
 }
 
-/* The kernel's frames of a sample go before the user's. */
-static void add_kernel(struct wp_sampler *s,
+void wp_cpu_add_kernel(struct wp_sampler *s,
 		       const struct wp_perf_record *record)
 {
 	uint32_t n = 0;
@@ -94,8 +93,7 @@ static void add_kernel(struct wp_sampler *s,
 	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
 }
 
-/* Walk the sample's stack into s->stack. */
-static void walk(struct wp_sampler *s, const struct wp_perf_record *record)
+void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record)
 {
 	uint64_t sp = record->regs.v[WP_REG_SP];
 
@@ -124,11 +122,11 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	t->owed_cpu_ns += record->period;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(s, t, wp_record_no_stack(s));
-	walk(s, record);
+	wp_cpu_walk(s, record);
 	if (is_cut(s, record))
 		return 0;
 	if (record->kernel_len)
-		add_kernel(s, record);
+		wp_cpu_add_kernel(s, record);
 	return wp_record_cpu(s, t, wp_record_stack(s));
 }
 

@@ -114,23 +114,23 @@ void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
 }
 
 #if defined(__x86_64__)
-/* A call that goes on as restart_syscall hides its number; the wrapper's
- * `mov $NR, %eax; syscall` before PC shows it.
- */
-static long number_before(struct wp_sampler *s, uint64_t pc_avma)
+/* `mov $NR, %eax; syscall`. */
+long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
 {
 	uint8_t code[7];
 	int32_t nr;
 
 	if (wp_process_read(s->process, pc_avma - sizeof(code), code,
 			    sizeof(code)) != sizeof(code) ||
-	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+	    code[5] != 0x0f || code[6] != 0x05)
+		return -1;
+	if (code[0] != 0xb8)
 		return wp_syscall_restart;
 	memcpy(&nr, code + 1, sizeof(nr));
 	return nr;
 }
 #else
-static long number_before(struct wp_sampler *s, uint64_t pc_avma)
+long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
 {
 	(void)s;
 	(void)pc_avma;
@@ -141,6 +141,8 @@ static long number_before(struct wp_sampler *s, uint64_t pc_avma)
 static long real_number(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_proc_syscall *call)
 {
+	long nr;
+
 	/* Of another table: a number that no call has. */
 	if (s->space.is_32bit)
 		return call->nr < 0 ? call->nr : FOREIGN_CALLS + call->nr;
@@ -151,7 +153,8 @@ static long real_number(struct wp_sampler *s, struct wp_thread *t,
 	}
 	if (t->wait_pc_avma == call->pc_avma && t->wait_nr >= 0)
 		return t->wait_nr;
-	return number_before(s, call->pc_avma);
+	nr = wp_look_call_before(s, call->pc_avma);
+	return nr < 0 ? wp_syscall_restart : nr;
 }
 
 /* How much of the time since it was last divided T was on a CPU. */

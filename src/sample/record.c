@@ -45,8 +45,10 @@ static int add_sample(struct wp_sampler *s, struct wp_thread *t,
 int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 			uint64_t wall_ns)
 {
+	int rc = wp_block_look(s, t, &t->key, true, wall_ns);
+
 	s->profile->counters.unchanged++;
-	return add_sample(s, t, &t->key, 1, wall_ns);
+	return rc ? rc : add_sample(s, t, &t->key, 1, wall_ns);
 }
 
 int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
@@ -181,29 +183,29 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 	return rc ? rc : pay_cpu(s, t, stack);
 }
 
-/* String id of what T waits on: "" when there is nothing to say. */
-static uint32_t describe(struct wp_sampler *s, struct wp_deferred *d)
+/* String id of what is waited on: "" when there is nothing to say. */
+static uint32_t object_of(struct wp_sampler *s, struct wp_sample_key *key,
+			  const struct wp_thread_facts *facts)
 {
-	const struct wp_syscall_info *info = wp_syscall_find(
-		d->facts.syscall_nr);
+	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
 	struct wp_fd_desc desc;
 	char text[600] = "";
 	uint32_t len = s->profile->strings.len, id;
 
 	if (info && info->fd_arg >= 0) {
-		int fd = (int)d->facts.args[info->fd_arg];
+		int fd = (int)facts->args[info->fd_arg];
 
 		if (fd >= 0 && !wp_fdinfo_describe(&s->fdinfo, fd, s->tick_ns,
 						   &desc)) {
-			d->key.wait = (uint8_t)wp_state_refine_fd(
-				d->key.wait, desc.kind);
+			key->wait = (uint8_t)wp_state_refine_fd(key->wait,
+								desc.kind);
 			snprintf(text, sizeof(text), "fd %d %s", fd,
 				 desc.text);
 		}
-	} else if (d->key.wait == WP_WAIT_FUTEX) {
-		d->key.wait = (uint8_t)wp_state_refine_futex(d->facts.args);
+	} else if (key->wait == WP_WAIT_FUTEX) {
+		key->wait = (uint8_t)wp_state_refine_futex(facts->args);
 		snprintf(text, sizeof(text), "0x%llx",
-			 (unsigned long long)d->facts.args[0]);
+			 (unsigned long long)facts->args[0]);
 	}
 	if (s->nobjects >= OBJECTS_MAX)
 		return 0;
@@ -213,27 +215,34 @@ static uint32_t describe(struct wp_sampler *s, struct wp_deferred *d)
 	return id;
 }
 
-static int make_sample(struct wp_sampler *s, struct wp_deferred *d)
+void wp_record_describe(struct wp_sampler *s, struct wp_sample_key *key,
+			const struct wp_thread_facts *facts)
 {
 	char buf[32];
 	uint32_t name;
 
-	if (d->key.state == WP_STATE_WAITING) {
-		d->key.object = describe(s, d);
-		if (d->facts.syscall_nr >= 0) {
-			name = wp_intern_add_str(
-				&s->profile->strings,
-				wp_syscall_name(d->facts.syscall_nr, buf,
-						sizeof(buf)));
-			d->key.syscall = name <= UINT16_MAX ?
-				(uint16_t)name : 0;
-		}
-	}
+	key->object = object_of(s, key, facts);
+	if (facts->syscall_nr < 0)
+		return;
+	name = wp_intern_add_str(&s->profile->strings,
+				 wp_syscall_name(facts->syscall_nr, buf,
+						 sizeof(buf)));
+	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
+}
+
+static int make_sample(struct wp_sampler *s, struct wp_deferred *d)
+{
+	struct wp_thread *t = d->thread;
+	int rc;
+
+	if (d->key.state == WP_STATE_WAITING)
+		wp_record_describe(s, &d->key, &d->facts);
 	if (d->key.object == UINT32_MAX)
 		return -ENOMEM;
-	if (d->thread->asleep)
-		d->thread->key = d->key;
-	return add_sample(s, d->thread, &d->key, 1, d->wall_ns);
+	if (t->asleep)
+		t->key = d->key;
+	rc = wp_block_look(s, t, &d->key, false, d->wall_ns);
+	return rc ? rc : add_sample(s, t, &d->key, 1, d->wall_ns);
 }
 
 int wp_record_deferred(struct wp_sampler *s)

@@ -105,7 +105,14 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 	wp_pauses_init(&s->pauses, s->start_ns, options->max_stopped);
 	if (options->cpu)
 		wp_cpu_open(s, err);
-	s->looks_at_all = options->wall || !s->perf;
+	if (options->block)
+		rc = wp_block_open(s);
+	if (!rc && options->births)
+		rc = wp_births_open(s);
+	if (rc)
+		goto out;
+	s->looks_at_all = options->wall || options->block || options->mutex ||
+			  (options->cpu && !s->perf);
 	profile->meta.has_wall = options->wall;
 	profile->meta.has_cpu = options->cpu;
 	profile->meta.time_ns = wp_clock_utc_ns();
@@ -211,6 +218,10 @@ int wp_sampler_tick(struct wp_sampler *s)
 	if (!rc)
 		rc = wp_cpu_drain(s);
 	if (!rc)
+		rc = wp_births_tick(s);
+	if (!rc)
+		rc = wp_block_tick(s);
+	if (!rc)
 		rc = s->options.stop == WP_STOP_ALL ? look_at_instant(s) :
 						      look_at_all(s, false);
 	if (!rc)
@@ -299,9 +310,13 @@ int wp_sampler_finish(struct wp_sampler *s)
 	if (wp_process_is_alive(s->process))
 		rc = wp_sampler_tick(s);
 	if (!rc || rc == -ESRCH)
+		rc = wp_births_finish(s);
+	if (!rc)
 		rc = settle_stops(s);
 	if (!rc)
 		rc = wp_cpu_drain(s);
+	if (!rc)
+		rc = wp_block_finish(s);
 	for (size_t i = 0; i < s->nthreads && !rc; i++)
 		rc = wp_record_owed(s, s->threads[i]);
 	wp_tracer_clear(s->tracer);
@@ -335,6 +350,8 @@ void wp_sampler_free(struct wp_sampler *s)
 	if (!s)
 		return;
 	wp_cpu_close(s);
+	wp_block_close(s);
+	wp_births_close(s);
 	wp_threads_clear(s);
 	wp_fdinfo_clear(&s->fdinfo);
 	wp_space_close(&s->space);

@@ -7,6 +7,8 @@
  *   look.c      one thread: has it run, is it waiting, read without a stop
  *   stop.c      those that run: stop, copy, release
  *   cpu.c       CPU samples, which also tell the stacks of those that run
+ *   block.c     waits, by switches of context and by looks
+ *   births.c    threads that start
  *   record.c    what was seen becomes a sample of the profile
  */
 #ifndef WP_SAMPLER_PRIV_H
@@ -45,6 +47,19 @@ struct wp_ask {
 	uint64_t sp_avma;
 	uint32_t partial_stack;
 	struct wp_thread_facts facts;
+};
+
+/* Of a thread: see block.c. */
+struct wp_block_thread {
+	/* When it left its CPU to wait; 0: it did not, or is not known to. */
+	uint64_t out_ns;
+	/* The wait's sample and that it is one of EVERY; 0: it has none. */
+	uint32_t every;
+	struct wp_sample_key key;
+	/* Looks that found it in one wait. */
+	uint32_t looks;
+	/* The last stop of ours. */
+	uint64_t stop_begin_ns, stop_end_ns;
 };
 
 struct wp_thread {
@@ -109,6 +124,7 @@ struct wp_thread {
 	uint32_t looks;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
+	struct wp_block_thread block;
 };
 
 /* A waiting sample whose object is looked up after the tick. */
@@ -138,6 +154,10 @@ struct wp_sampler {
 	bool perf_wants_more;
 	/* By events that were closed. */
 	uint64_t perf_lost_before;
+	/* NULL when waits are not asked for. */
+	struct wp_block *block;
+	/* NULL when threads that start are not asked for. */
+	struct wp_births *births;
 	struct wp_kallsyms kallsyms;
 	struct wp_frame kernel_room[WP_KERNEL_FRAMES_MAX];
 	/* threads[0..nthreads) by tid; each owned. */
@@ -207,6 +227,10 @@ void wp_threads_clear(struct wp_sampler *s);
 int wp_look(struct wp_sampler *s, struct wp_thread *t);
 /* Walk the copy with REGS into s->stack; a stale map is read anew. */
 void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs);
+/* The number of the system call that the code just before PC makes, which one
+ * that goes on as restart_syscall hides; wp_syscall_restart if that is not
+ * known, -1 if it makes none. */
+long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma);
 /* Put the kernel's frames of waiting T before those of s->stack. */
 void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t);
 
@@ -229,10 +253,37 @@ int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
 void wp_cpu_open(struct wp_sampler *s, struct wp_err *err);
 /* Take the CPU samples there are.  0 or -ENOMEM. */
 int wp_cpu_drain(struct wp_sampler *s);
+/* Walk the stack of a sample of perf events into s->stack. */
+void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record);
+/* Put its kernel frames before those of s->stack. */
+void wp_cpu_add_kernel(struct wp_sampler *s,
+		       const struct wp_perf_record *record);
 /* T used RUN_NS of CPU time in its life. */
 void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,
 		    uint64_t run_ns);
 void wp_cpu_close(struct wp_sampler *s);
+
+/* block.c */
+/* Begin to record waits.  0 or -ENOMEM; without perf events looks tell. */
+int wp_block_open(struct wp_sampler *s);
+/* Before the looks of a tick, and after the last.  0 or -ENOMEM. */
+int wp_block_tick(struct wp_sampler *s);
+int wp_block_finish(struct wp_sampler *s);
+/* A look found T waiting as KEY says, in the SAME wait as the last look;
+ * WALL_NS is the time in between.  0 or -ENOMEM. */
+int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
+		  const struct wp_sample_key *key, bool same,
+		  uint64_t wall_ns);
+void wp_block_close(struct wp_sampler *s);
+
+/* births.c */
+/* Begin to record threads that start.  0 or -ENOMEM; without perf events the
+ * ticks' lists of threads tell. */
+int wp_births_open(struct wp_sampler *s);
+/* In a tick, once it has its list, and after the last.  0 or -ENOMEM. */
+int wp_births_tick(struct wp_sampler *s);
+int wp_births_finish(struct wp_sampler *s);
+void wp_births_close(struct wp_sampler *s);
 
 /* record.c */
 /* T was seen waiting (or stopped, exiting) as FACTS say, with stack STACK: its
@@ -259,6 +310,10 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t);
 uint32_t wp_record_stack(struct wp_sampler *s);
 /* The id of the stack that has no frame. */
 uint32_t wp_record_no_stack(struct wp_sampler *s);
+/* What a thread with FACTS waits on: KEY's wait sharpened, its object and call
+ * set.  The object is UINT32_MAX without memory. */
+void wp_record_describe(struct wp_sampler *s, struct wp_sample_key *key,
+			const struct wp_thread_facts *facts);
 /* Make the samples that were put off. */
 int wp_record_deferred(struct wp_sampler *s);
 

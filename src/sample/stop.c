@@ -179,6 +179,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	if (t->walk_in_stop)
 		wp_look_walk(s, &regs);
 	release(s, tracee);
+	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
 		wp_look_walk(s, &regs);
 	learn(s, t);
@@ -206,6 +207,7 @@ static int ask(struct wp_sampler *s, struct wp_thread *t)
 	/* Between the look and here it may have slept and woken. */
 	if (!wp_thread_schedstat(s, t, &now))
 		t->ask.slices = now.slices;
+	t->block.stop_begin_ns = wp_clock_ns();
 	rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
 	if (rc)
 		return refused(s, t, rc);

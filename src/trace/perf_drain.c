@@ -105,8 +105,12 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		return false;
 	if (rec->type == WP_PERF_SAMPLE_CPU) {
 		rec->period = wp_perf_kind_period(perf, event->kind);
-		if (event->kind == WP_PERF_KIND_SWITCHES)
+		if (event->kind == WP_PERF_KIND_MAIN && perf->birth_id)
+			rec->type = WP_PERF_SAMPLE_BIRTH;
+		if (event->kind == WP_PERF_KIND_SWITCHES) {
 			rec->type = WP_PERF_SAMPLE_SWITCH;
+			perf->stats.switch_samples++;
+		}
 	}
 	/* -1: who has ended has no number any more. */
 	return rec->pid == perf->pid && rec->tid > 0 &&

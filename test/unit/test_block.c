@@ -137,6 +137,19 @@ static void no_rate_keeps_all(void **state)
 	assert_true(wp_block_keep(1000, 0, 0) == 1000);
 }
 
+/* How many of the looks of each interval are in DELAY from BEGIN. */
+static int looks_in(uint64_t begin, uint64_t delay, uint64_t interval)
+{
+	int n = 0;
+
+	for (uint64_t k = 0; k * interval < begin + delay; k++) {
+		uint64_t at = k * interval + next_random() % (interval / 2);
+
+		n += at >= begin && at < begin + delay;
+	}
+	return n;
+}
+
 /* Waits of all lengths under looks at random times of each interval: what
  * looks tell and what they are said to miss make the whole. */
 static void looks_and_what_they_miss_make_the_whole(void **state)
@@ -151,7 +164,7 @@ static void looks_and_what_they_miss_make_the_whole(void **state)
 
 		for (int i = 0; i < N; i++) {
 			uint64_t begin = next_random() % I;
-			int looks = (int)((begin + delay) / I);
+			int looks = looks_in(begin, delay, I);
 
 			if (looks < WP_BLOCK_LOOKS)
 				continue;

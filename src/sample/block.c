@@ -1,0 +1,538 @@
+/* block.c - waits, by the stack that waited: see sampler_priv.h.
+ *
+ * Long waits are told by the looks of each tick, which find the thread asleep
+ * with its stack.  Shorter ones are told by the kernel: records of each switch
+ * say from when until when a thread was off its CPU, and a sample at every Nth
+ * switch brings the stack.  Where switches are too many for a record of each,
+ * they are recorded in windows of time.  wallprof/block.h has the weights.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "sampler_priv.h"
+#include "wallprof/clock.h"
+#include "wallprof/hash.h"
+
+enum {
+	FIRST_STACK_BYTES = 8192,
+	RING_BYTES = 2 << 20,
+	/* Waits that are kept until a window is over. */
+	WAITS_MAX = 1 << 16,
+	/* Stacks a second that are cheap: a sample costs the target 1 to 2 us,
+	 * and us as much. */
+	STACKS_PER_S = 2000,
+	/* Records a second and CPU that are cheap, at 0.3 us each; more are
+	 * taken in windows, of this many intervals each. */
+	RECORDS_PER_S = 20000,
+	WINDOW_INTERVALS = 10,
+	/* Shorter, when that many are enough; but longer than waits that looks
+	 * do not tell. */
+	LEAST_INTERVALS = WP_BLOCK_LOOKS + 2,
+	/* Records are handed out in order of time when they are this old. */
+	SETTLE_NS = 1000000,
+	/* Until their number is known. */
+	FIRST_EVERY = 101,
+	CALLS_CACHED = 256,
+};
+
+struct wait {
+	struct wp_sample_key key;
+	uint64_t delay_ns;
+	/* Its stack was taken as one of so many; 0: it was not. */
+	uint32_t every;
+};
+
+/* The call that the code before PC makes. */
+struct call {
+	uint64_t pc_avma;
+	uint64_t generation;
+	long nr;
+};
+
+struct wp_block {
+	struct wp_perf *perf;
+	uint32_t stack_bytes;
+	bool wants_more;
+	/* A sample at every EVERYth switch, before CHANGED_NS at every
+	 * EVERY_BEFOREth. */
+	uint32_t every, every_before;
+	uint64_t changed_ns;
+	/* The window, and the gap that is between two of them; in a gap when
+	 * not ON. */
+	bool on;
+	uint64_t on_ns, off_ns, turn_ns;
+	/* What came before that is not known: records were lost. */
+	uint64_t valid_ns;
+	/* Of this window, and of the part since the last drain. */
+	uint64_t records, lost, samples;
+	uint64_t all_records, all_lost;
+	/* Time recorded, and in all. */
+	uint64_t recorded_ns, start_ns;
+	/* Samples made. */
+	uint64_t stacks;
+	struct wait *waits;
+	uint32_t nwaits, dropped;
+	struct call calls[CALLS_CACHED];
+	int rc;
+};
+
+static int open_events(struct wp_sampler *s, struct wp_perf **ret,
+		       uint32_t stack_bytes, struct wp_err *err)
+{
+	uint32_t every = s->options.block_rate.every;
+	struct wp_perf_options options = {
+		.switches = true,
+		.switch_sample_every = every ? every : FIRST_EVERY,
+		.stack_bytes = stack_bytes,
+		.user_regs = true,
+		.kernel_chain = s->options.kernel,
+		.ring_bytes = RING_BYTES,
+	};
+	int rc = wp_perf_open(ret, s->process->pid, &options, err);
+
+	/* More than everybody may lock. */
+	if (rc == -ENOMEM || rc == -EPERM) {
+		options.ring_bytes = 0;
+		rc = wp_perf_open(ret, s->process->pid, &options, err);
+	}
+	if (!rc && !wp_perf_facts(*ret)->switch_samples) {
+		wp_perf_close(*ret);
+		*ret = NULL;
+		rc = wp_err_set(err, -EPERM, "the kernel shows no stacks at "
+				"context switches to this user");
+	}
+	return rc;
+}
+
+static void turn_on(struct wp_block *b)
+{
+	wp_perf_enable(b->perf, WP_PERF_PART_ALL);
+	b->on = true;
+	b->on_ns = b->valid_ns = wp_clock_ns();
+}
+
+static void turn_off(struct wp_block *b)
+{
+	b->off_ns = wp_clock_ns();
+	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
+	b->on = false;
+	b->recorded_ns += b->off_ns - b->on_ns;
+}
+
+int wp_block_open(struct wp_sampler *s)
+{
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_block *b = calloc(1, sizeof(*b));
+	char text[sizeof(err.msg) + 128];
+
+	if (!b)
+		return -ENOMEM;
+	s->block = b;
+	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
+	if (!b->waits)
+		return -ENOMEM;
+	b->stack_bytes = FIRST_STACK_BYTES;
+	b->every = b->every_before = s->options.block_rate.every ?
+					     s->options.block_rate.every :
+					     FIRST_EVERY;
+	b->start_ns = wp_clock_ns();
+	if (!open_events(s, &b->perf, b->stack_bytes, &err)) {
+		turn_on(b);
+		return 0;
+	}
+	b->perf = NULL;
+	snprintf(text, sizeof(text), "an estimate from wall-clock samples, in "
+		 "which waits shorter than the interval count too little; %s",
+		 err.msg);
+	s->profile->meta.source[WP_PROFILE_BLOCK] =
+		wp_intern_add_str(&s->profile->strings, text);
+	return 0;
+}
+
+static uint64_t interval_of(const struct wp_sampler *s)
+{
+	uint64_t ticks = s->profile->counters.ticks;
+
+	return ticks > 10 ? (s->tick_ns - s->start_ns) / (ticks - 1) :
+			    s->options.interval_ns;
+}
+
+/* The call that the instruction before PC makes; -1: it makes none. */
+static long call_before(struct wp_sampler *s, uint64_t pc_avma)
+{
+	struct call *call = &s->block->calls[wp_hash_u64(pc_avma) %
+					     CALLS_CACHED];
+
+	if (call->pc_avma != pc_avma ||
+	    call->generation != s->space.view.generation)
+		*call = (struct call){ pc_avma, s->space.view.generation,
+				       wp_look_call_before(s, pc_avma) };
+	return call->nr;
+}
+
+/* Perf events do not tell the number of a call.  Where the code does not either
+ * (syscall(2)), the last look may, or the arguments: an operation of futex(2)
+ * on a private word looks like no other call's. */
+static long call_of(struct wp_sampler *s, const struct wp_thread *t,
+		    const struct wp_regs *regs, const uint64_t *args)
+{
+	uint64_t pc_avma = regs->v[WP_REG_PC];
+	long nr = call_before(s, pc_avma);
+
+	if (nr != wp_syscall_restart)
+		return nr;
+	if (t->wait_pc_avma == pc_avma && t->wait_nr >= 0)
+		return t->wait_nr;
+	switch (args[1]) {
+	case FUTEX_WAIT_PRIVATE:
+	case FUTEX_LOCK_PI_PRIVATE:
+	case FUTEX_WAIT_BITSET_PRIVATE:
+	case FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME:
+		return SYS_futex;
+	default:
+		return nr;
+	}
+}
+
+/* What T with these registers waits for, as far as they tell. */
+static void classify(struct wp_sampler *s, const struct wp_thread *t,
+		     const struct wp_regs *regs, struct wp_sample_key *key)
+{
+	struct wp_thread_facts facts = { .letter = 'S' };
+	struct wp_thread_state state;
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
+	facts.syscall_nr = call_of(s, t, regs, facts.args);
+	if (facts.syscall_nr < 0)
+		facts.letter = 'D';
+	state = wp_state_classify(&facts);
+	key->state = WP_STATE_WAITING;
+	key->wait = (uint8_t)state.wait;
+	wp_record_describe(s, key, &facts);
+	key->object = 0;
+}
+
+static void take_sample(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_perf_record *record)
+{
+	struct wp_block *b = s->block;
+	struct wp_sample_key *key = &t->block.key;
+
+	t->block.every = 0;
+	if (!wp_reg_known(&record->regs, WP_REG_PC))
+		return;
+	wp_cpu_walk(s, record);
+	b->wants_more |= s->stack.end == WP_END_BEYOND_COPY &&
+			 record->stack_full;
+	*key = (struct wp_sample_key){ .thread = t->index };
+	classify(s, t, &record->regs, key);
+	key->stack = wp_record_stack(s);
+	if (key->stack == UINT32_MAX)
+		b->rc = -ENOMEM;
+	t->block.every = record->time_ns < b->changed_ns ? b->every_before :
+							   b->every;
+}
+
+/* T is on a CPU again. */
+static void end_wait(struct wp_sampler *s, struct wp_thread *t, uint64_t now)
+{
+	struct wp_block *b = s->block;
+	uint64_t out_ns = t->block.out_ns;
+	uint32_t every = t->block.every;
+
+	t->block.out_ns = 0;
+	t->block.every = 0;
+	/* A stop of ours is no wait of its own. */
+	if (out_ns < b->valid_ns || !out_ns || now < out_ns ||
+	    (out_ns <= t->block.stop_end_ns && now >= t->block.stop_begin_ns))
+		return;
+	if (b->nwaits == WAITS_MAX) {
+		b->dropped++;
+		return;
+	}
+	b->waits[b->nwaits++] = (struct wait){
+		every ? t->block.key :
+			(struct wp_sample_key){ .stack = WP_BLOCK_ALL,
+						.thread = t->index },
+		now - out_ns, every };
+}
+
+static void take(void *ctx, const struct wp_perf_record *record)
+{
+	struct wp_sampler *s = ctx;
+	struct wp_block *b = s->block;
+	struct wp_thread *t;
+
+	if (record->type == WP_PERF_LOST) {
+		b->valid_ns = record->time_ns;
+		return;
+	}
+	t = wp_threads_get(s, record->tid);
+	if (!t)
+		b->rc = -ENOMEM;
+	if (!t || !t->watched || b->rc)
+		return;
+	if (record->type == WP_PERF_SAMPLE_SWITCH) {
+		take_sample(s, t, record);
+	} else if (record->type == WP_PERF_SWITCH_OUT) {
+		/* It waits for nothing but a CPU. */
+		t->block.out_ns = record->preempted ? 0 : record->time_ns;
+	} else if (record->type == WP_PERF_SWITCH_IN) {
+		end_wait(s, t, record->time_ns);
+	}
+}
+
+/* Read what is older than UNTIL_NS. */
+static void drain(struct wp_sampler *s, uint64_t until_ns)
+{
+	struct wp_block *b = s->block;
+	const struct wp_perf_stats *stats = wp_perf_stats(b->perf);
+	uint64_t records = stats->records + stats->foreign;
+	uint64_t lost = stats->lost, samples = stats->switch_samples;
+
+	wp_perf_drain(b->perf, until_ns, take, s);
+	b->records += stats->records + stats->foreign - records;
+	b->samples += stats->switch_samples - samples;
+	b->lost += stats->lost - lost;
+}
+
+/* What looks do not tell of W, times WEIGHT. */
+static int add(struct wp_sampler *s, const struct wait *w,
+	       const struct wp_sample_key *key, double weight)
+{
+	struct wp_block_parts missed =
+		wp_block_missed_by_looks(w->delay_ns, interval_of(s));
+	double ns = missed.time * (double)w->delay_ns;
+
+	return wp_profile_add_sample(
+		s->profile, WP_PROFILE_BLOCK, key,
+		wp_block_round(weight * missed.count, wp_sampler_random(s)),
+		wp_block_round(weight * ns, wp_sampler_random(s)));
+}
+
+static int add_wait(struct wp_sampler *s, const struct wait *w, double weight)
+{
+	struct wp_sample_key key = { .stack = WP_BLOCK_ALL,
+				     .thread = w->key.thread,
+				     .object = wp_block_class(w->delay_ns) };
+	int rc = add(s, w, &key, weight);
+
+	if (rc || !w->every)
+		return rc;
+	weight *= w->every * wp_block_keep(s->options.block_rate.ns,
+					   w->delay_ns, wp_sampler_random(s));
+	if (weight <= 0)
+		return 0;
+	s->block->stacks++;
+	key = w->key;
+	key.object = wp_block_class(w->delay_ns);
+	return add(s, w, &key, weight);
+}
+
+/* The waits of the window become samples; it was one in CYCLE_NS, 0: it goes
+ * on without a gap. */
+static int flush(struct wp_sampler *s, uint64_t cycle_ns)
+{
+	struct wp_block *b = s->block;
+	uint64_t window_ns = b->off_ns - b->on_ns;
+	double lost = 1;
+	int rc = 0;
+
+	/* Whatever was lost was like what was not. */
+	if (b->records)
+		lost += (double)b->lost / (double)b->records;
+	if (b->nwaits)
+		lost *= 1 + (double)b->dropped / (double)b->nwaits;
+	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
+		const struct wait *w = &b->waits[i];
+
+		rc = add_wait(s, w, cycle_ns ? lost * wp_block_window_weight(
+				w->delay_ns, window_ns, cycle_ns) : lost);
+	}
+	b->all_records += b->records;
+	b->all_lost += b->lost + b->dropped;
+	b->nwaits = b->dropped = 0;
+	b->records = b->lost = b->samples = 0;
+	return rc;
+}
+
+/* As many switches for a stack as make them cheap: a prime, since threads that
+ * take turns are in step with any other number sooner, and not always the
+ * same. */
+static uint32_t choose_every(struct wp_sampler *s, double samples_per_s)
+{
+	static const uint32_t primes[] = { 1, 2, 3, 5, 7, 11, 17, 29, 43, 67,
+					   101, 151, 227, 347, 521, 787, 1181,
+					   1777, 2663, 3989, 5987, 8999 };
+	const size_t n = sizeof(primes) / sizeof(*primes);
+	double want = samples_per_s * s->block->every / STACKS_PER_S;
+	size_t i = 0;
+
+	while (i + 2 < n && primes[i] < want)
+		i++;
+	/* Every switch, if it is that few. */
+	return want <= 1 ? 1 : primes[i + wp_sampler_random(s) % 2];
+}
+
+static void adapt(struct wp_sampler *s, uint64_t window_ns)
+{
+	struct wp_block *b = s->block;
+	uint32_t every;
+
+	if (s->options.block_rate.every || !window_ns)
+		return;
+	every = choose_every(s, (double)b->samples * WP_NS_PER_S /
+					(double)window_ns);
+	b->every_before = b->every;
+	b->every = every;
+	b->changed_ns = wp_clock_ns();
+	wp_perf_set_switch_samples(b->perf, every);
+}
+
+/* Stacks were cut: copy more of each from now on. */
+static void grow(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	uint32_t bytes = b->stack_bytes * 4 < WP_PERF_STACK_MAX ?
+			 b->stack_bytes * 4 : WP_PERF_STACK_MAX;
+	struct wp_perf *wider;
+
+	b->wants_more = false;
+	if (bytes == b->stack_bytes || open_events(s, &wider, bytes, NULL))
+		return;
+	b->stack_bytes = bytes;
+	wp_perf_close(b->perf);
+	b->perf = wider;
+	wp_perf_set_switch_samples(b->perf, b->every);
+}
+
+/* The gap that leaves as many records as are cheap; 0: none. */
+static uint64_t gap_after(struct wp_sampler *s, uint64_t window_ns)
+{
+	double cheap = (double)RECORDS_PER_S *
+		       (double)wp_perf_facts(s->block->perf)->nrings *
+		       (double)window_ns / WP_NS_PER_S;
+	double share = cheap / ((double)(s->block->records + s->block->lost) +
+				1);
+
+	/* From half to one and a half: no program's period is in step. */
+	return share > 0.8 ? 0 : (uint64_t)((double)window_ns *
+					    (1 / share - 1)) / 1000 *
+				 (500 + wp_sampler_random(s) % 1000);
+}
+
+static int end_window(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
+
+	if (window_ns < (b->records < RECORDS_PER_S ? WINDOW_INTERVALS :
+			 LEAST_INTERVALS) * s->options.interval_ns)
+		return 0;
+	gap = gap_after(s, window_ns);
+	adapt(s, window_ns);
+	if (!gap && !b->wants_more) {
+		b->recorded_ns += window_ns;
+		b->on_ns += window_ns;
+		return flush(s, 0);
+	}
+	turn_off(b);
+	drain(s, UINT64_MAX);
+	b->turn_ns = b->off_ns + gap;
+	if (b->wants_more)
+		grow(s);
+	return 0;
+}
+
+int wp_block_tick(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	int rc = 0;
+
+	if (!b || !b->perf)
+		return 0;
+	if (b->on) {
+		drain(s, s->tick_ns - SETTLE_NS);
+		rc = end_window(s);
+	} else if (s->tick_ns >= b->turn_ns) {
+		rc = flush(s, wp_clock_ns() - b->on_ns);
+		turn_on(b);
+	}
+	return rc ? rc : b->rc;
+}
+
+static void say_how(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	uint64_t all_ns = wp_clock_ns() - b->start_ns;
+	char text[256];
+
+	snprintf(text, sizeof(text), "context switches from perf events, "
+		 "recorded %.3g %% of the time; %llu stacks; waits of over %d "
+		 "intervals from wall-clock samples; %llu of %llu records "
+		 "lost and scaled for",
+		 all_ns ? 100 * (double)b->recorded_ns / (double)all_ns : 0.0,
+		 (unsigned long long)b->stacks, WP_BLOCK_LOOKS,
+		 (unsigned long long)b->all_lost,
+		 (unsigned long long)(b->all_records + b->all_lost));
+	s->profile->meta.source[WP_PROFILE_BLOCK] =
+		wp_intern_add_str(&s->profile->strings, text);
+}
+
+int wp_block_finish(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	int rc;
+
+	if (!b || !b->perf)
+		return 0;
+	if (b->on) {
+		turn_off(b);
+		drain(s, UINT64_MAX);
+		rc = flush(s, 0);
+	} else {
+		rc = flush(s, wp_clock_ns() - b->on_ns);
+	}
+	say_how(s);
+	if (!rc)
+		rc = b->rc;
+	return rc ? rc : wp_profile_settle_block(s->profile,
+						 wp_record_no_stack(s));
+}
+
+int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
+		  const struct wp_sample_key *key, bool same, uint64_t wall_ns)
+{
+	struct wp_sample_key own = *key;
+	uint64_t count = 0, ns = wall_ns;
+
+	if (!s->block || key->state != WP_STATE_WAITING)
+		return 0;
+	own.object = 0;
+	t->block.looks = same ? t->block.looks + 1 : 1;
+	if (s->block->perf) {
+		if (t->block.looks < WP_BLOCK_LOOKS)
+			return 0;
+		count = t->block.looks == WP_BLOCK_LOOKS;
+		ns = interval_of(s) * (count ? WP_BLOCK_LOOKS : 1);
+	} else {
+		count = !same;
+	}
+	return wp_profile_add_sample(s->profile, WP_PROFILE_BLOCK, &own, count,
+				     ns);
+}
+
+void wp_block_close(struct wp_sampler *s)
+{
+	if (!s->block)
+		return;
+	wp_perf_close(s->block->perf);
+	free(s->block->waits);
+	free(s->block);
+	s->block = NULL;
+}
