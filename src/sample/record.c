@@ -175,7 +175,8 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 	/* A thread that ran for so long without a CPU sample has lost its event,
 	 * as an exec of a set-user-id program ends it: where it ran since is not
 	 * known. */
-	if (t->owed_running_ns > SILENT_PERIODS * s->options.interval_ns)
+	if (t->owed_count > SILENT_PERIODS &&
+	    t->owed_running_ns > SILENT_PERIODS * s->options.interval_ns)
 		stack = UINT32_MAX;
 	if (stack == UINT32_MAX)
 		stack = wp_record_no_stack(s);
