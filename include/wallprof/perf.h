@@ -158,7 +158,7 @@ struct wp_perf_facts {
 	bool user_only;
 	/* Samples of switches are taken. */
 	bool switch_samples;
-	/* Births were asked for and are not sampled: -errno of tracefs(5), where
+	/* Births were asked for and are not sampled: -errno of tracefs, where
 	 * their tracepoint has its number, or of opening it. */
 	int birth_rc;
 	size_t ring_bytes;

@@ -93,7 +93,8 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(UNREADABLE, "memory not readable")                                   \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(NO_PROGRESS, "no progress")                                          \
-	X(DEPTH_LIMIT, "depth limit")
+	X(DEPTH_LIMIT, "depth limit")                                          \
+	X(NO_RECORD, "what created the thread was not recorded")
 
 enum wp_stack_end {
 #define X(name, text) WP_END_##name,

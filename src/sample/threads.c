@@ -139,7 +139,7 @@ static void free_thread(struct wp_sampler *s, struct wp_thread *t)
 	}
 	if (t->watched) {
 		s->nwatched--;
-		if (!t->looks)
+		if (!t->looks && (s->looks_at_all || s->perf))
 			s->profile->counters.threads_lost++;
 	}
 	if (t->schedstat_fd >= 0)

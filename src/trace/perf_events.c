@@ -18,7 +18,7 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 
 	if (kind == WP_PERF_KIND_SWITCHES)
 		return o->switches || o->switch_sample_every;
-	return o->period_ns || o->tasks;
+	return o->period_ns || o->tasks || o->births;
 }
 
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
@@ -63,6 +63,8 @@ static uint64_t out_of_step(uint64_t period_ns)
 uint64_t wp_perf_kind_period(const struct wp_perf *perf,
 			     enum wp_perf_kind kind)
 {
+	if (kind == WP_PERF_KIND_MAIN && perf->birth_id)
+		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
 		return perf->facts.main_scope == WP_PERF_CPU ?
 			       out_of_step(perf->options.period_ns) :
@@ -81,6 +83,11 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_MAIN);
 	if (!a->sample_period)
 		return;
+	if (perf->birth_id) {
+		a->type = PERF_TYPE_TRACEPOINT;
+		a->config = (uint64_t)perf->birth_id;
+		return;
+	}
 	a->config = cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
 	a->exclude_idle = cpu;
 }

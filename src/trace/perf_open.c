@@ -23,7 +23,7 @@ static bool options_make_sense(const struct wp_perf_options *o)
 	return o->stack_bytes % 8 == 0 && o->stack_bytes <= WP_PERF_STACK_MAX &&
 	       o->ring_bytes <= SIZE_MAX / 4 &&
 	       (o->period_ns || o->switches || o->switch_sample_every ||
-		o->tasks);
+		o->tasks || o->births) && !(o->period_ns && o->births);
 }
 
 static uint64_t sample_type_of(const struct wp_perf_options *o)
@@ -241,6 +241,10 @@ static int probe_tasks(struct wp_perf *perf)
 
 	if (is_denied(rc)) {
 		perf->facts.user_only = true;
+		/* A birth happens in the kernel. */
+		if (perf->birth_id)
+			perf->facts.birth_rc = rc;
+		perf->birth_id = 0;
 		rc = probe(perf);
 	}
 	return rc;
@@ -262,6 +266,24 @@ static int choose(struct wp_perf *perf)
 	perf->facts.switch_samples =
 		wp_perf_kind_period(perf, WP_PERF_KIND_SWITCHES) > 0;
 	return rc;
+}
+
+/* The same with births, or without where there is no such tracepoint. */
+static int choose_births(struct wp_perf *perf)
+{
+	int rc, id = 0;
+
+	if (perf->options.births)
+		id = wp_perf_tracepoint_id("task/task_newtask");
+	perf->birth_id = id > 0 ? id : 0;
+	perf->facts.birth_rc = id < 0 ? id : 0;
+	rc = choose(perf);
+	if (!rc || !perf->birth_id)
+		return rc;
+	perf->birth_id = 0;
+	perf->facts.birth_rc = rc;
+	perf->facts.user_only = false;
+	return choose(perf);
 }
 
 static int add_all(struct wp_perf *perf)
@@ -287,7 +309,7 @@ static int open_all(struct wp_perf *perf)
 	perf->bounce = malloc(WP_PERF_RECORD_MAX);
 	if (!perf->heap || !perf->bounce)
 		return -ENOMEM;
-	rc = choose(perf);
+	rc = choose_births(perf);
 	perf->permitted = !rc;
 	return rc ? rc : add_all(perf);
 }

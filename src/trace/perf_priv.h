@@ -6,6 +6,7 @@
  *   perf_events.c  one event and one ring at a time
  *   perf_drain.c   the rings' records in order of time
  *   perf_decode.c, perf_ring.c, perf_regs.c  pure: bytes to records
+ *   perf_tracepoint.c  the number of a tracepoint
  *   perf_denied.c  why not, and what to do
  */
 #ifndef WP_TRACE_PERF_PRIV_H
@@ -15,8 +16,8 @@
 #include "perf_ring.h"
 
 enum wp_perf_kind {
-	/* Samples by time; a dummy that only carries records of tasks if none
-	 * are wanted. */
+	/* Samples by time, or of births; a dummy that only carries records of
+	 * tasks if none are wanted. */
 	WP_PERF_KIND_MAIN,
 	/* Samples at switches; a dummy that only carries switch records if
 	 * none are wanted. */
@@ -55,6 +56,8 @@ struct wp_perf {
 	struct wp_perf_facts facts;
 	struct wp_perf_stats stats;
 	uint64_t sample_type;
+	/* The tracepoint of births; 0: they are not sampled. */
+	int birth_id;
 	/* attr.inherit_thread works (since Linux 5.13). */
 	bool inherit_thread;
 	/* We may have such events, if not of this process. */
@@ -105,6 +108,11 @@ void wp_perf_rings_close(struct wp_perf *perf);
 
 /* The place of TID in the sorted threads: where it is or would be. */
 size_t wp_perf_thread_index(const struct wp_perf *perf, pid_t tid);
+
+/* perf_tracepoint.c */
+/* The number of tracepoint NAME, such as "task/task_newtask", or -errno.
+ * tracefs need not be mounted, and is not afterwards. */
+int wp_perf_tracepoint_id(const char *name);
 
 /* perf_denied.c */
 /* Fill ERR with the reason of RC, which opening events of PERF gave.  Returns

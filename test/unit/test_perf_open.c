@@ -53,6 +53,8 @@ struct truth {
 	int rc;
 	int user_only;
 	int nswitches;
+	int birth_open_rc;
+	int birth_rc;
 	char msg[512];
 };
 
@@ -241,6 +243,8 @@ static void keep(void *ctx, const struct wp_perf_record *rec)
 		got->unsorted = true;
 	if (rec->type == WP_PERF_SAMPLE_CPU)
 		look_at_stack(got, rec);
+	if (rec->type == WP_PERF_SAMPLE_BIRTH)
+		got->with_caller += has_word(rec, truth->return_avma);
 	assert_int_equal(WP_VEC_ROOM(got->v, got->len, got->cap, 1), 0);
 	got->v[got->len++] = *rec;
 }
@@ -821,6 +825,85 @@ static void every_thread_is_told_with_its_parent(void **state)
 	got_clear(&got);
 }
 
+/* Threads, each followed by a process. */
+__attribute__((noinline)) static pthread_t give_birth(void)
+{
+	atomic_store_explicit(&truth->return_avma,
+			      (uintptr_t)__builtin_return_address(0),
+			      memory_order_relaxed);
+	return start(tell_tid, NULL);
+}
+
+static void births_work(void)
+{
+	for (int i = 0; i < MANY; i++) {
+		pthread_t t = give_birth();
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		pthread_join(t, NULL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+/* A record of the thread, then the sample of who started it; of the process the
+ * sample alone. */
+static void check_births(const struct got *got, pid_t creator)
+{
+	bool is_thread = false;
+
+	for (size_t i = 0; i < got->len; i++) {
+		const struct wp_perf_record *rec = &got->v[i];
+
+		if (rec->type == WP_PERF_FORK) {
+			assert_false(is_thread);
+			assert_int_equal(rec->parent_tid, creator);
+			is_thread = true;
+		}
+		if (rec->type != WP_PERF_SAMPLE_BIRTH)
+			continue;
+		assert_int_equal(rec->tid, creator);
+		assert_int_equal(rec->period, 1);
+		assert_true(wp_reg_known(&rec->regs, WP_REG_PC));
+		is_thread = false;
+	}
+}
+
+static void births_bring_the_stack_of_the_creator(void **state)
+{
+	const struct scenario s = { NULL, births_work };
+	const struct wp_perf_options options = {
+		.scope = scope_of(state),
+		.tasks = true,
+		.births = true,
+		.user_regs = true,
+		.stack_bytes = 4096,
+		.ring_bytes = 4 << 20,
+	};
+	struct child c = start_child(&s);
+	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct got got = { 0 };
+	size_t samples;
+
+	if (!geteuid())
+		assert_int_equal(wp_perf_facts(perf)->birth_rc, 0);
+	wp_perf_enable(perf, WP_PERF_PART_ALL);
+	work(&c, perf, &got);
+	assert_int_equal(count(&got, WP_PERF_FORK, 0), MANY);
+	samples = count(&got, WP_PERF_SAMPLE_BIRTH, 0);
+	if (!wp_perf_facts(perf)->birth_rc)
+		assert_int_equal(samples, 2 * MANY);
+	assert_int_equal(count(&got, WP_PERF_SAMPLE_CPU, 0), 0);
+	/* Half of them are of the threads. */
+	assert_in_range(got.with_caller, samples / 2, samples);
+	check_births(&got, c.pid);
+	check_clean(perf);
+	wp_perf_close(perf);
+	end_child(&c);
+	got_clear(&got);
+}
+
 /* On one CPU, so that all is in one ring. */
 static void burn_a_while(void)
 {
@@ -1034,6 +1117,19 @@ static long read_paranoid(void)
 	return val;
 }
 
+/* Who may not sample births is told of them all the same. */
+static void births_of_nobody(struct wp_err *err)
+{
+	const struct wp_perf_options options = { .tasks = true,
+						 .births = true };
+	struct wp_perf *perf = NULL;
+
+	truth->birth_open_rc = wp_perf_open(&perf, getpid(), &options, err);
+	if (!truth->birth_open_rc)
+		truth->birth_rc = wp_perf_facts(perf)->birth_rc;
+	wp_perf_close(perf);
+}
+
 static void count_outs(void *ctx, const struct wp_perf_record *rec)
 {
 	(void)ctx;
@@ -1065,6 +1161,7 @@ static void nobody_work(void)
 		truth->user_only = wp_perf_facts(perf)->user_only;
 		assert_true(wp_perf_facts(perf)->ring_bytes <= 4 << 20);
 		wp_perf_close(perf);
+		births_of_nobody(&err);
 		if (wp_perf_open(&perf, getppid(), &options, &err) != -EPERM)
 			truth->rc = 1;
 		memcpy(truth->msg, err.msg, sizeof(truth->msg));
@@ -1093,6 +1190,9 @@ static void who_may_not_see_the_kernel_sees_the_rest(void **state)
 		assert_int_equal(truth->rc, 0);
 		assert_int_equal(truth->user_only, paranoid > 1);
 		assert_true(truth->nswitches >= NAPS);
+		assert_int_equal(truth->birth_open_rc, 0);
+		/* tracefs is root's. */
+		assert_int_not_equal(truth->birth_rc, 0);
 		assert_non_null(strstr(truth->msg, "belongs to root"));
 	}
 	end_child(&c);
@@ -1150,6 +1250,7 @@ int main(void)
 		BOTH(every_nth_switch_is_sampled),
 		BOTH(parts_are_turned_on_and_off),
 		BOTH(every_thread_is_told_with_its_parent),
+		BOTH(births_bring_the_stack_of_the_creator),
 		BOTH(what_finds_no_room_is_counted),
 		BOTH(stacks_that_do_not_fit_are_counted),
 		BOTH(a_quarter_full_ring_wakes),
