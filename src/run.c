@@ -237,6 +237,12 @@ static void summarize(const struct recording *r)
 		return;
 	if (end[0])
 		wp_say("wallprof: process %d %s", p->meta.pid, end);
+	for (size_t i = 0; i < r->out.n; i++)
+		if (p->meta.source[r->out.v[i].kind])
+			wp_say("wallprof: %s: %s",
+			       wp_profile_kind_name(r->out.v[i].kind),
+			       wp_profile_str(p, p->meta.source[
+							 r->out.v[i].kind]));
 	if (r->options->output) {
 		wp_say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
 		    "(asked for %.1f) in %s",
@@ -268,16 +274,33 @@ static bool has_losses(const struct recording *r)
 	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
 }
 
+/* Waits and births there may be none; a thread there is always. */
+static int nothing_seen(const struct recording *r, struct wp_err *err)
+{
+	const struct wp_profile *p = &r->profile;
+	const struct wp_sampler_options *o = &r->options->sampler;
+	const char *glob = o->thread_glob ?
+		", or no thread's name matches -t" : "";
+
+	if (!o->wall && !*wp_profile_str(p, p->meta.target_end))
+		return wp_err_set(err, -ENODATA,
+				  "process %d was on a CPU for so little of "
+				  "%.1f s that no CPU sample met it%s; what it "
+				  "waits for is told by --profile wall",
+				  r->process.pid,
+				  (double)p->meta.duration_ns / 1e9, glob);
+	return wp_err_set(err, -ESRCH,
+			  "process %d ended before a first sample%s",
+			  r->process.pid, glob);
+}
+
 static int finish(struct recording *r, struct wp_err *err)
 {
 	int rc;
 
-	if (!wp_profile_shown(&r->profile)->nsamples)
-		return wp_err_set(err, -ESRCH,
-				  "process %d ended before a first sample%s",
-				  r->process.pid, r->options->sampler.
-				  thread_glob ? ", or no thread's name matches "
-				  "-t" : "");
+	if ((r->options->kinds & 1u << WP_PROFILE_WALL) &&
+	    !r->profile.sets[WP_PROFILE_WALL].nsamples)
+		return nothing_seen(r, err);
 	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &wp_interrupts);
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
