@@ -37,8 +37,8 @@ struct wp_block_parts {
 };
 
 /* One look in each interval of INTERVAL_NS, at a random time in its first half,
- * tells waits that are seen three times: one for each, and an interval for each
- * look.  What looks are expected to miss of a wait of DELAY_NS, as shares of
+ * tells waits that are seen three times: one for each, and for each look the
+ * time since the one before.  What looks are expected to miss of a wait of DELAY_NS, as shares of
  * its count and time, is for those who know its length: all of it up to one
  * and a half intervals, none from three and a half on.
  */

@@ -74,10 +74,12 @@ double wp_block_window_weight(uint64_t delay_ns, uint64_t window_ns,
 
 uint32_t wp_block_class(uint64_t delay_ns)
 {
-	uint32_t top = delay_ns > 1 ?
-			       63 - (uint32_t)__builtin_clzll(delay_ns) : 1;
+	uint32_t top;
 
-	/* The bit below the highest one halves it. */
+	if (delay_ns < 2)
+		return 1;
+	/* The bit below the highest one halves a power of two. */
+	top = 63 - (uint32_t)__builtin_clzll(delay_ns);
 	return 1 + 2 * (top - 1) + (delay_ns >> (top - 1) & 1);
 }
 
@@ -128,6 +130,32 @@ static int add_up(struct settling *st, const struct wp_sample_set *set)
 	return 0;
 }
 
+/* The class nearest to C of which a stack was sampled; 0: none was. */
+static uint32_t nearest_sampled(const struct sums *sums, uint32_t c)
+{
+	for (uint32_t d = 0; d <= WP_BLOCK_CLASSES; d++) {
+		if (c > d && sums[c - d].sampled_count)
+			return c - d;
+		if (c + d <= WP_BLOCK_CLASSES && sums[c + d].sampled_count)
+			return c + d;
+	}
+	return 0;
+}
+
+/* Classes without a stack go with the one that is most like them. */
+static void merge_classes(struct sums *sums)
+{
+	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++) {
+		uint32_t to = nearest_sampled(sums, c);
+
+		if (!to || to == c)
+			continue;
+		sums[to].count += sums[c].count;
+		sums[to].ns += sums[c].ns;
+		sums[c].count = sums[c].ns = 0;
+	}
+}
+
 /* The part of ALL that goes with X more of SUM, of which *SEEN was before. */
 static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
 {
@@ -146,20 +174,17 @@ static int settle(struct wp_profile *profile, struct settling *st,
 {
 	struct wp_sample_key key = s->key;
 	uint64_t count = s->count, ns = s->wall_ns;
+	struct sums *sums = key.object ? sums_of(st, &key) : NULL;
 
-	if (key.object) {
-		struct sums *sums = sums_of(st, &key);
-
-		if (key.stack != WP_BLOCK_ALL) {
-			count = share(&sums->seen_count, count,
-				      sums->sampled_count, sums->count);
-			ns = share(&sums->seen_ns, ns, sums->sampled_ns,
-				   sums->ns);
-		} else {
-			key.stack = no_stack;
-			count = sums->sampled_count ? 0 : count;
-			ns = sums->sampled_ns ? 0 : ns;
-		}
+	if (sums && key.stack != WP_BLOCK_ALL) {
+		count = share(&sums->seen_count, count, sums->sampled_count,
+			      sums->count);
+		ns = share(&sums->seen_ns, ns, sums->sampled_ns, sums->ns);
+	} else if (sums) {
+		key.stack = no_stack;
+		key.state = WP_STATE_WAITING;
+		count = sums->sampled_count ? 0 : sums->count;
+		ns = sums->sampled_count ? 0 : sums->ns;
 	}
 	key.object = 0;
 	return count || ns ? wp_profile_add_sample(profile, WP_PROFILE_BLOCK,
@@ -178,6 +203,9 @@ int wp_profile_settle_block(struct wp_profile *profile, uint32_t no_stack)
 		return -ENOMEM;
 	memset(set, 0, sizeof(*set));
 	rc = add_up(&st, &old);
+	for (uint32_t i = 0; i < st.nthreads && !rc; i++)
+		if (st.sums[i])
+			merge_classes(st.sums[i]);
 	for (uint32_t i = 0; i < old.nsamples && !rc; i++)
 		rc = settle(profile, &st, &old.samples[i], no_stack);
 	for (uint32_t i = 0; i < st.nthreads; i++)

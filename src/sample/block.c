@@ -514,12 +514,17 @@ int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
 	if (!s->block || key->state != WP_STATE_WAITING)
 		return 0;
 	own.object = 0;
-	t->block.looks = same ? t->block.looks + 1 : 1;
+	if (!same)
+		t->block.looks = t->block.looks_ns = 0;
+	t->block.looks++;
+	t->block.looks_ns += wall_ns;
 	if (s->block->perf) {
 		if (t->block.looks < WP_BLOCK_LOOKS)
 			return 0;
-		count = t->block.looks == WP_BLOCK_LOOKS;
-		ns = interval_of(s) * (count ? WP_BLOCK_LOOKS : 1);
+		if (t->block.looks == WP_BLOCK_LOOKS) {
+			count = 1;
+			ns = t->block.looks_ns;
+		}
 	} else {
 		count = !same;
 	}

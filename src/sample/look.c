@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
@@ -114,7 +115,7 @@ void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
 }
 
 #if defined(__x86_64__)
-/* `mov $NR, %eax; syscall`. */
+/* `mov $NR, %eax; syscall`, or `xor %eax, %eax` for read(2). */
 long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
 {
 	uint8_t code[7];
@@ -124,6 +125,8 @@ long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
 			    sizeof(code)) != sizeof(code) ||
 	    code[5] != 0x0f || code[6] != 0x05)
 		return -1;
+	if (code[3] == 0x31 && code[4] == 0xc0)
+		return SYS_read;
 	if (code[0] != 0xb8)
 		return wp_syscall_restart;
 	memcpy(&nr, code + 1, sizeof(nr));
@@ -196,6 +199,11 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	t->asleep = false;
 	t->facts = (struct wp_thread_facts){ .running = true,
 					     .syscall_nr = -1 };
+	/* Only what waits is of interest. */
+	if (!s->wants_running) {
+		t->base = t->divided = *now;
+		return 0;
+	}
 	/* Ready, and it has not run since its stack was taken: it waits for a
 	 * CPU, and stopping it would tell nothing new. */
 	if (t->stack_holds && !has_run(&t->base, now) &&

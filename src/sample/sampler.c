@@ -17,6 +17,9 @@ enum {
 /* At the end of the recording sooner. */
 #define LAST_STOPS_NS (30 * WP_NS_PER_MS)
 
+/* Rings are emptied as often as this, however rare ticks are. */
+#define DRAIN_NS (20 * WP_NS_PER_MS)
+
 const char *wp_stop_mode_name(enum wp_stop_mode mode)
 {
 	static const char *const name[] = {
@@ -111,8 +114,8 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 		rc = wp_births_open(s);
 	if (rc)
 		goto out;
-	s->looks_at_all = options->wall || options->block || options->mutex ||
-			  (options->cpu && !s->perf);
+	s->wants_running = options->wall || (options->cpu && !s->perf);
+	s->looks_at_all = s->wants_running || options->block || options->mutex;
 	profile->meta.has_wall = options->wall;
 	profile->meta.has_cpu = options->cpu;
 	profile->meta.time_ns = wp_clock_utc_ns();
@@ -146,16 +149,19 @@ uint64_t wp_sampler_next_tick(struct wp_sampler *s, uint64_t now_ns)
 
 int wp_sampler_sleep(struct wp_sampler *s, uint64_t until_ns)
 {
+	uint64_t drain_ns = wp_clock_ns() + DRAIN_NS;
 	struct wp_tracee *tracee;
 	int rc = 0;
 
+	if (s->births && until_ns > drain_ns)
+		until_ns = drain_ns;
 	while (!rc && wp_clock_ns() < until_ns) {
 		tracee = wp_tracer_sleep(s->tracer, until_ns);
 		if (!tracee)
 			break;
 		rc = wp_stop_arrived(s, tracee);
 	}
-	return rc;
+	return rc ? rc : wp_births_drain(s);
 }
 
 /* One that is not watched is looked at for its name only. */

@@ -56,8 +56,9 @@ struct wp_block_thread {
 	/* The wait's sample and that it is one of EVERY; 0: it has none. */
 	uint32_t every;
 	struct wp_sample_key key;
-	/* Looks that found it in one wait. */
+	/* Looks that found it in one wait, and the time they stand for. */
 	uint32_t looks;
+	uint64_t looks_ns;
 	/* The last stop of ours. */
 	uint64_t stop_begin_ns, stop_end_ns;
 };
@@ -186,8 +187,10 @@ struct wp_sampler {
 	 * never waits twice on one thing can make us keep. */
 	uint32_t nobjects;
 	bool schedstat_works;
-	/* Ticks look at what threads do; else only CPU samples are wanted. */
+	/* Ticks look at what threads do, those that run too; else only CPU
+	 * samples are wanted. */
 	bool looks_at_all;
+	bool wants_running;
 	/* The last walk met an address that the map does not have, and the map
 	 * was not read again because that was done just before. */
 	bool map_is_stale;
@@ -282,6 +285,8 @@ void wp_block_close(struct wp_sampler *s);
 int wp_births_open(struct wp_sampler *s);
 /* In a tick, once it has its list, and after the last.  0 or -ENOMEM. */
 int wp_births_tick(struct wp_sampler *s);
+/* Between ticks. */
+int wp_births_drain(struct wp_sampler *s);
 int wp_births_finish(struct wp_sampler *s);
 void wp_births_close(struct wp_sampler *s);
 

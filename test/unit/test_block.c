@@ -198,6 +198,81 @@ static void waits_in_windows_make_the_whole(void **state)
 	assert_true(wp_block_window_weight(50, 100, 100) == 2);
 }
 
+static struct wp_profile profile;
+
+static void add_to(uint32_t stack, uint32_t thread, uint64_t delay_ns,
+		   uint64_t count)
+{
+	struct wp_sample_key key = {
+		.stack = stack, .thread = thread,
+		.state = WP_STATE_WAITING,
+		.object = delay_ns ? wp_block_class(delay_ns) : 0 };
+
+	assert_int_equal(wp_profile_add_sample(&profile, WP_PROFILE_BLOCK, &key,
+					       count, count * delay_ns), 0);
+}
+
+static void assert_sample(uint32_t stack, uint32_t thread, uint64_t count,
+			  uint64_t ns)
+{
+	const struct wp_sample_set *set = &profile.sets[WP_PROFILE_BLOCK];
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_profile_sample *s = &set->samples[i];
+
+		assert_int_equal(s->key.object, 0);
+		if (s->key.stack != stack || s->key.thread != thread)
+			continue;
+		assert_int_equal(s->count, count);
+		assert_int_equal(s->wall_ns, ns);
+		return;
+	}
+	fail_msg("no sample of stack %u, thread %u", stack, thread);
+}
+
+/* Thread 0: 1,000 waits of 1,000 ns, a third of whose samples have stack 1;
+ * 10 of 8,000 ns without a sample go with them.  Thread 1 has no stack at
+ * all. */
+static void samples_add_up_to_what_there_was(void **state)
+{
+	static const struct wp_profile_thread thread;
+	enum { NO_STACK = 9 };
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(wp_profile_add_thread(&profile, &thread), i);
+	add_to(1, 0, 1000, 10);
+	add_to(2, 0, 1000, 20);
+	add_to(WP_BLOCK_ALL, 0, 1000, 1000);
+	add_to(WP_BLOCK_ALL, 0, 8000, 10);
+	add_to(WP_BLOCK_ALL, 1, 50, 7);
+	assert_int_equal(wp_profile_settle_block(&profile, NO_STACK), 0);
+	assert_int_equal(profile.sets[WP_PROFILE_BLOCK].nsamples, 3);
+	assert_sample(1, 0, 336, 360000);
+	assert_sample(2, 0, 674, 720000);
+	assert_sample(NO_STACK, 1, 7, 350);
+	wp_profile_clear(&profile);
+}
+
+static void classes_are_half_powers_of_two(void **state)
+{
+	uint32_t last = 0;
+
+	(void)state;
+	assert_int_equal(wp_block_class(0), wp_block_class(1));
+	assert_int_equal(wp_block_class(1024), wp_block_class(1535));
+	assert_int_equal(wp_block_class(1536), wp_block_class(2047));
+	for (int i = 1; i < 64; i++) {
+		uint64_t ns = UINT64_C(1) << i;
+
+		assert_true(wp_block_class(ns) > last);
+		assert_true(wp_block_class(ns + ns / 2) > wp_block_class(ns));
+		last = wp_block_class(ns + ns / 2);
+	}
+	assert_true(wp_block_class(UINT64_MAX) <= WP_BLOCK_CLASSES);
+}
+
 static void rounding_is_right_on_average(void **state)
 {
 	uint64_t sum = 0;
@@ -220,6 +295,8 @@ int main(void)
 		T(no_rate_keeps_all),
 		T(looks_and_what_they_miss_make_the_whole),
 		T(waits_in_windows_make_the_whole),
+		T(samples_add_up_to_what_there_was),
+		T(classes_are_half_powers_of_two),
 		T(rounding_is_right_on_average),
 	};
 #undef T
