@@ -156,6 +156,8 @@ static int take(struct job *job, struct wp_err *err)
 	if (!rc)
 		rc = wp_sampler_look(job->sampler);
 	if (!rc)
+		rc = wp_process_recheck(&job->look->process, err);
+	if (!rc)
 		rc = wp_symbolize(&job->profile, job->sampler,
 				  &job->look->process, job->looks->hurry);
 	wp_symbolize_warn(&job->profile);

@@ -12,6 +12,10 @@ int main(int argc, char **argv)
 	struct wp_options options;
 	struct wp_err err = WP_ERR_INIT;
 
+	if (wp_settle_rights(&err)) {
+		wp_say("wallprof: %s", err.msg);
+		return WP_EXIT_NOTHING;
+	}
 	if (wp_options_parse(&options, argc, argv, &err)) {
 		fprintf(stderr, "wallprof: %s (wallprof --help tells more)\n",
 			err.msg);

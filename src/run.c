@@ -75,11 +75,19 @@ static bool is_over(const struct recording *r, uint64_t now)
 	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
 }
 
+/* What a tick read is thrown away with all else if it was not ours to read. */
+static int tick(struct recording *r, struct wp_err *err)
+{
+	int rc = wp_sampler_tick(r->sampler);
+
+	return rc ? rc : wp_process_recheck(&r->process, err);
+}
+
 /* Ticks until the time is over, the target ends, or a signal comes. */
-static int record(struct recording *r)
+static int record(struct recording *r, struct wp_err *err)
 {
 	uint64_t now = wp_clock_ns();
-	int rc = wp_sampler_tick(r->sampler);
+	int rc = tick(r, err);
 
 	while (!rc && !is_over(r, now)) {
 		uint64_t next = wp_sampler_next_tick(r->sampler, now);
@@ -90,7 +98,7 @@ static int record(struct recording *r)
 		while (!rc && (now = wp_clock_ns()) < next && !is_over(r, now))
 			rc = wp_sampler_sleep(r->sampler, next);
 		if (!rc && !is_over(r, now))
-			rc = wp_sampler_tick(r->sampler);
+			rc = tick(r, err);
 	}
 	return rc;
 }
@@ -343,14 +351,17 @@ int wp_run_record(const struct wp_options *options)
 	int rc = start(&r, &err);
 
 	if (!rc) {
-		rc = record(&r);
+		err = (struct wp_err)WP_ERR_INIT;
+		rc = record(&r, &err);
 		/* The end of the target is an end like any other. */
 		if (!rc || rc == -ESRCH)
 			rc = wp_sampler_finish(r.sampler);
-		if (rc && rc != -ESRCH)
-			wp_err_set(&err, rc, "sampling: %s", strerror(-rc));
-		else
+		if (!rc)
+			rc = wp_process_recheck(&r.process, &err);
+		if (rc == -ESRCH)
 			rc = 0;
+		else if (rc && !err.code)
+			wp_err_set(&err, rc, "sampling: %s", strerror(-rc));
 		clear_progress(&r);
 		note_end(&r);
 	}

@@ -30,6 +30,14 @@ extern volatile sig_atomic_t wp_interrupts;
  * ignore SIGPIPE. */
 void wp_catch_signals(void);
 
+/* Put down what capabilities wallprof's file has given it without need, before
+ * anything else.  CAP_SYS_PTRACE is kept only where Yama keeps users from their
+ * own processes; whom they may look at is for wp_process_open to find out.
+ *
+ * Returns 0, or -EPERM when it is set-user-ID, with ERR. */
+WP_MUST_CHECK
+int wp_settle_rights(struct wp_err *err);
+
 /* Allow as many descriptors as may be, and ask for a CPU before others. */
 void wp_raise_limits(void);
 

@@ -47,6 +47,12 @@ WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
 void wp_process_clear(struct wp_process *process);
 
+/* May it still be looked at?  Asked where wallprof has capabilities from its
+ * file, with which a process can be read that has executed a set-user-ID
+ * program since.  0, or -EPERM with ERR: what was read is not to be shown. */
+WP_MUST_CHECK
+int wp_process_recheck(const struct wp_process *process, struct wp_err *err);
+
 /* Still there, and not a zombie all through. */
 bool wp_process_is_alive(const struct wp_process *process);
 

@@ -122,6 +122,9 @@ void wp_tracer_clear(struct wp_tracer *tracer);
 /* The process that traces PID, 0 if none does or it cannot be told. */
 pid_t wp_diagnose_tracer(pid_t pid);
 
+/* kernel.yama.ptrace_scope, 0 where there is no Yama. */
+int wp_diagnose_yama_scope(void);
+
 /* Fill ERR with why PID may not be looked at or stopped, and what to do:
  * another owner, yama, another tracer, a container without the capability, a
  * process that is not dumpable.  Returns -EPERM. */

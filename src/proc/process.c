@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -170,21 +171,36 @@ static int check_bits(const struct wp_process *p, struct wp_err *err)
 	return 0;
 }
 
+static bool is_denied(const struct wp_process *p, const char *name)
+{
+	char text[512];
+	ssize_t n = wp_io_read_at(p->proc_fd, name, text, sizeof(text));
+
+	return n < 0 && proc_error((int)-n) == -EPERM;
+}
+
 /* Both kinds of access that sampling needs: the map (PTRACE_MODE_READ) and the
- * registers (PTRACE_MODE_ATTACH).
+ * registers (PTRACE_MODE_ATTACH).  "syscall" is its owner's alone to read, and
+ * root's if the program is set-user-ID, so that CAP_SYS_PTRACE does not reach
+ * further than the user does.
  */
 static int check_access(const struct wp_process *p, struct wp_err *err)
 {
-	char text[512];
-	ssize_t n = wp_io_read_at(p->proc_fd, "maps", text, sizeof(text));
-
-	if (n >= 0)
-		n = wp_io_read_at(p->proc_fd, "syscall", text, sizeof(text));
-	/* A zombie leader has neither; its threads do. */
-	if (n >= 0 || proc_error((int)-n) != -EPERM)
+	/* A zombie leader has neither, which is no refusal. */
+	if (!is_denied(p, "maps") && !is_denied(p, "syscall"))
 		return 0;
 	return wp_err_set(err, -EPERM, "not allowed to look at process %d",
 			  p->pid);
+}
+
+int wp_process_recheck(const struct wp_process *p, struct wp_err *err)
+{
+	/* Without, the kernel asks at each access. */
+	if (!getauxval(AT_SECURE) || !check_access(p, NULL))
+		return 0;
+	return wp_err_set(err, -EPERM, "process %d may not be looked at any "
+			  "more (it has executed a set-user-ID program?): what "
+			  "was recorded is thrown away", p->pid);
 }
 
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)

@@ -4,6 +4,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ static bool read_status(pid_t pid, const char *name, int base, uint64_t *ret)
 	return n > 0 && !wp_proc_status_parse(ret, text, (size_t)n, name, base);
 }
 
-static int read_yama_scope(void)
+int wp_diagnose_yama_scope(void)
 {
 	char text[16];
 	ssize_t n = wp_io_read_at(AT_FDCWD,
@@ -43,10 +44,11 @@ static int explain_owner(pid_t pid, uid_t owner, struct wp_err *err)
 
 	return wp_err_set(err, -EPERM,
 			  "process %d belongs to %s (uid %u) and you are uid "
-			  "%u; run wallprof as that user or as root (sudo), or "
-			  "give it CAP_SYS_PTRACE",
+			  "%u; run wallprof as that user or as root (sudo)%s",
 			  pid, pw ? pw->pw_name : "another user", owner,
-			  geteuid());
+			  geteuid(), getauxval(AT_SECURE) ? ": what "
+			  "capabilities its file has makes no difference" :
+			  ", or give it CAP_SYS_PTRACE");
 }
 
 pid_t wp_diagnose_tracer(pid_t pid)
@@ -58,11 +60,13 @@ pid_t wp_diagnose_tracer(pid_t pid)
 
 int wp_diagnose_denied(pid_t pid, struct wp_err *err)
 {
-	int scope = read_yama_scope();
+	int scope = wp_diagnose_yama_scope();
 	uint64_t caps = 0, owner = 0, mode = 0;
 	pid_t tracer = wp_diagnose_tracer(pid);
 	bool capable = read_status(0, "CapEff", 16, &caps) &&
 		       (caps >> CAP_SYS_PTRACE_BIT & 1);
+	/* Files of /proc are their owner's: it does not help with those. */
+	bool only_own = !capable || getauxval(AT_SECURE);
 
 	if (tracer)
 		return wp_err_set(err, -EPERM,
@@ -74,7 +78,7 @@ int wp_diagnose_denied(pid_t pid, struct wp_err *err)
 				  "kernel.yama.ptrace_scope is 3: nobody may "
 				  "look into other processes until a reboot "
 				  "with another value");
-	if (!capable && read_status(pid, "Uid", 10, &owner) &&
+	if (only_own && read_status(pid, "Uid", 10, &owner) &&
 	    owner != geteuid())
 		return explain_owner(pid, (uid_t)owner, err);
 	if (!capable && scope)
@@ -95,7 +99,7 @@ int wp_diagnose_denied(pid_t pid, struct wp_err *err)
 				  "into process %d (a container's default "
 				  "profile?): run wallprof outside of it, or "
 				  "allow ptrace and process_vm_readv", pid);
-	if (!capable)
+	if (only_own)
 		return wp_err_set(err, -EPERM,
 				  "process %d does not let itself be looked at "
 				  "(it is set-user-id, has capabilities, or set "

@@ -3,15 +3,17 @@ whom is the kernel's to say; what is written is its owner's."""
 import os
 import pathlib
 import re
+import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 
 import pytest
 
 import pprof_check
-from conftest import WALLPROF, status_of, wallprof
+from conftest import FIXTURES, WALLPROF, Run, Target, status_of, wallprof
 
 LOST = re.compile(r"wallprof: \d+ addresses have no better name than module "
                   r"and offset: (.*)")
@@ -112,6 +114,8 @@ def test_what_names_addresses_dies_and_the_profile_is_written(
         dead.append(child)
         if all_of_them or len(dead) == 1:
             os.kill(child, sig)
+            if sig == signal.SIGKILL:
+                continue
         os.kill(child, signal.SIGCONT)
     rc, _, err = watched.finish()
     assert dead and rc == 1, err
@@ -220,3 +224,144 @@ def test_nothing_unfinished_has_the_final_name(start, tmp_path):
     assert seen == {b"the last one"}, err
     assert tool.returncode != 0
     assert out.read_text() == "the last one"
+
+
+# Two users without rights: any numbers will do.
+ALICE, BOB = 61001, 61002
+CAP_SYS_PTRACE, CAP_PERFMON = 1 << 19, 1 << 38
+
+# In a mount namespace: what the kernel says of itself, but for Yama's scope.
+YAMA = """
+mount --make-rprivate /
+mkdir $1/kernel && cp -r /proc/sys/kernel/perf_event_* $1/kernel
+mkdir -p $1/kernel/yama && echo 1 >$1/kernel/yama/ptrace_scope
+chmod -R a+rX $1/kernel && mount --bind $1/kernel /proc/sys/kernel
+uid=$2; shift 2
+exec setpriv --reuid=$uid --regid=$uid --clear-groups "$@"
+"""
+
+
+class Installed:
+    """wallprof as README says, in a place that all may reach."""
+
+    def __init__(self, directory, yama):
+        self.directory = pathlib.Path(directory)
+        os.chmod(directory, 0o755)
+        self.yama = yama
+        self.tool = self.copy(WALLPROF, "wallprof")
+        self.waiters = self.copy(FIXTURES / "waiters", "waiters")
+        done = subprocess.run(
+            ["setcap", "cap_sys_ptrace,cap_perfmon+ep", str(self.tool)],
+            capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(f"setcap: {done.stderr.decode()}")
+        self.targets = []
+
+    def copy(self, source, name):
+        shutil.copy(source, self.directory / name)
+        return self.directory / name
+
+    def home(self, uid):
+        path = self.directory / str(uid)
+        if not path.exists():
+            path.mkdir(mode=0o700)
+            os.chown(path, uid, uid)
+        return path
+
+    def argv(self, uid, argv):
+        argv = [str(a) for a in argv]
+        if self.yama:
+            subprocess.run(["rm", "-rf", self.directory / "kernel"],
+                           check=True)
+            return ["unshare", "-m", "sh", "-ec", YAMA, "sh",
+                    str(self.directory), str(uid), *argv]
+        return ["setpriv", f"--reuid={uid}", f"--regid={uid}",
+                "--clear-groups", *argv]
+
+    def start(self, uid, *argv, **kwargs):
+        self.targets.append(Target(self.argv(uid, argv or [self.waiters, 2]),
+                                   **kwargs))
+        return self.targets[-1]
+
+    def start_tool(self, uid, *args):
+        """Once it has opened its file."""
+        tool = self.start(uid, self.tool, *args, ready=False)
+        while not list(self.home(uid).iterdir()):
+            assert tool.is_running(), tool.proc.stderr.read()
+        return tool
+
+    def run(self, uid, *args):
+        argv = self.argv(uid, [self.tool, *args])
+        done = subprocess.run(argv, capture_output=True, timeout=60,
+                              stdin=subprocess.DEVNULL, check=False)
+        return Run(argv, done, None)
+
+
+@pytest.fixture(params=[False, True], ids=["", "yama"])
+def installed(request):
+    with tempfile.TemporaryDirectory() as directory:
+        it = Installed(directory, request.param)
+        yield it
+        for target in it.targets:
+            target.end()
+
+
+@pytest.mark.parametrize("me,other", [(ALICE, BOB), (BOB, ALICE)])
+def test_capabilities_of_the_file_show_nobody_elses_processes(
+        installed, me, other):
+    mine, others = installed.start(me), installed.start(other)
+    out = installed.home(me) / "x.txt"
+    for args in (("-d", 0.2, "-o", out), ("--threads", "-o", out),
+                 ("--check", "--interval", 0.1, "-o", out)):
+        run = installed.run(me, "-p", mine.pid, *args).check()
+        assert "wait_for_ever" in out.read_text()
+        assert out.stat().st_uid == me
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+        out.unlink()
+        for pid, uid in (others.pid, other), (os.getpid(), 0):
+            run = installed.run(me, "-p", pid, *args).check(2)
+            assert f"(uid {uid}) and you are uid {me}" in run.err, run.err
+            assert "makes no difference" in run.err
+            assert not run.out and not list(installed.home(me).iterdir())
+    others.assert_unharmed()
+
+
+def test_what_capabilities_it_keeps(installed):
+    target = installed.start(ALICE)
+    tool = installed.start_tool(ALICE, "-p", target.pid, "-o",
+                                installed.home(ALICE) / "x.folded")
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    yama = installed.yama or (scope.exists() and
+                              scope.read_text().strip() in "12")
+    caps = status_of(tool.pid)
+    assert (int(caps["CapPrm"], 16) == int(caps["CapEff"], 16) ==
+            CAP_PERFMON + (CAP_SYS_PTRACE if yama else 0))
+    os.kill(tool.pid, signal.SIGINT)
+    assert tool.proc.wait(20) == 0
+
+
+def test_it_does_not_run_set_user_id(installed):
+    mine = installed.start(ALICE)
+    os.chmod(installed.tool, 0o4755)
+    run = installed.run(ALICE, "--threads", "-p", mine.pid).check(2)
+    assert "set-user-ID" in run.err and not run.out
+
+
+def test_a_set_user_id_program_ends_the_recording(installed):
+    """Rights from the file end where the user's do."""
+    sleeper = installed.copy("/bin/sleep", "sleep")
+    os.chmod(sleeper, 0o4755)
+    fifo = installed.directory / "fifo"
+    os.mkfifo(fifo)
+    os.chmod(fifo, 0o666)
+    target = installed.start(
+        ALICE, "/bin/sh", "-c",
+        f"echo READY pid=$$; read x < {fifo}; exec {sleeper} 60")
+    tool = installed.start_tool(ALICE, "-p", target.pid, "-o",
+                                installed.home(ALICE) / "x.folded")
+    time.sleep(0.2)
+    fifo.write_text("go\n")
+    assert tool.proc.wait(20) == 2
+    assert b"executed a set-user-ID program" in tool.proc.stderr.read()
+    assert not list(installed.home(ALICE).iterdir())
+    assert target.is_running()
