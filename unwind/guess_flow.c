@@ -154,10 +154,39 @@ static void note_store(struct wp_flow_state *s, unsigned int reg)
 			s->stored |= (uint8_t)(1u << i);
 }
 
+static struct wp_flow_range *range_of(struct wp_flow_state *s, uint8_t base)
+{
+	return base == WP_BASE_SP ? &s->over_sp :
+	       base == WP_BASE_FP ? &s->over_fp : NULL;
+}
+
+/* What is jumped to at the end of a function writes where that had its own. */
+static void note_written(struct wp_flow_state *s, uint8_t base, int64_t off)
+{
+	struct wp_flow_range *r = range_of(s, base);
+
+	if (!r)
+		return;
+	if (r->lo == r->hi)
+		*r = (struct wp_flow_range){ off, off };
+	if (off < r->lo)
+		r->lo = off;
+	if (off + 8 > r->hi)
+		r->hi = off + 8;
+}
+
+static bool is_written(struct wp_flow_state *s, uint8_t base, int64_t off)
+{
+	const struct wp_flow_range *r = range_of(s, base);
+
+	return r && off < r->hi && off + 8 > r->lo;
+}
+
 /* The same, to the word at BASE + OFF. */
 static void store(struct wp_flow_state *s, uint8_t base, int64_t off,
 		  unsigned int reg)
 {
+	note_written(s, base, off);
 	if (base != WP_BASE_SP)
 		return;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
@@ -178,11 +207,12 @@ static void load(struct wp_flow_state *s, uint8_t base, int64_t off,
 {
 	s->off[reg] = off;
 	s->base[reg] = WP_BASE_NONE;
-	if (base == WP_BASE_FP)
-		s->base[reg] = WP_BASE_AT_FP;
+	if (!is_written(s, base, off))
+		s->base[reg] = base == WP_BASE_FP ? WP_BASE_AT_FP :
+			       base == WP_BASE_SP ? WP_BASE_AT_SP :
+						    WP_BASE_NONE;
 	if (base != WP_BASE_SP)
 		return;
-	s->base[reg] = WP_BASE_AT_SP;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		if ((s->saved >> i & 1) && s->saved_off[i] == off) {
 			s->base[reg] = (uint8_t)(WP_BASE_REG +

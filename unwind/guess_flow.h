@@ -52,6 +52,12 @@ struct wp_flow_state {
 	/* Bit I: what kept register I held at the start was put into memory on
 	 * the way: at the start it was not there yet. */
 	uint8_t stored;
+	/* Words from LO up to HI were written on the way, or some of them: by
+	 * the offset from what rsp, and rbp, held at the start. */
+	struct wp_flow_range {
+		int64_t lo;
+		int64_t hi;
+	} over_sp, over_fp;
 	/* The way went through a call, which may be one that never returns;
 	 * what is behind it may be another function. */
 	bool past_call;

@@ -218,7 +218,8 @@ static bool rule_of_exit(const struct wp_flow_state *s, struct rule *ret)
 		} else if (!(s->stored >> i & 1) &&
 			   s->base[r] == (by_fp ? WP_BASE_AT_FP :
 						  WP_BASE_AT_SP) &&
-			   s->off[r] < ret->off && s->off[r] >= -FRAME_MAX) {
+			   s->off[r] < ret->off &&
+			   s->off[r] >= (by_fp ? -FRAME_MAX : 0)) {
 			ret->where[i] = SLOT;
 			ret->rel[i] = (int32_t)s->off[r] - ret->off;
 		}

@@ -411,8 +411,50 @@ static void code_is_read_from_the_image(void **state)
 	fake_close(&elf, &image);
 }
 
+/* Guess the caller of the code at OFF of what a call by pointer calls, whose
+ * frame has WORDS up to the return address; rbp, rbx and r12 are 0xf, 0xb and
+ * 0x12 in the caller. */
+static void assert_caller(const uint8_t *code, size_t len, size_t off,
+			  const uint64_t *words, size_t nwords, bool by_fp)
+{
+	static struct fake_elf elf;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	struct wp_prover *prover = wp_prover_new();
+	struct fixture f;
+
+	assert_non_null(prover);
+	/* call *%rax */
+	memcpy(elf.bytes + FAKE_TEXT, "\xff\xd0", 2);
+	memcpy(elf.bytes + FAKE_TEXT + FAKE_FUNC, code, len);
+	assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
+	start(&f, CODE + FAKE_TEXT + FAKE_FUNC + off);
+	f.module.start_avma = CODE + FAKE_TEXT;
+	f.module.end_avma = CODE + FAKE_HDR;
+	f.module.image = &image;
+	for (size_t n = 0; n < 64; n++)
+		f.stack[n] = 0xbad;
+	wp_reg_set(&f.regs, WP_REG_SP, STACK + 64 * 8);
+	wp_reg_set(&f.regs, DW_RBP, by_fp ? STACK + 64 * 8 : 0xf);
+	wp_reg_set(&f.regs, DW_RBX, 0xb);
+	wp_reg_set(&f.regs, DW_R12, 0x12);
+	memcpy(f.stack + 64, words, nwords * sizeof(*words));
+	f.stack[64 + nwords] = CODE + FAKE_TEXT + 2;
+	assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
+			 WP_STEP_OK);
+	assert_int_equal(f.regs.v[WP_REG_PC], CODE + FAKE_TEXT + 2);
+	assert_int_equal(f.regs.v[WP_REG_SP], STACK + (65 + nwords) * 8);
+	assert_true(!wp_reg_known(&f.regs, DW_RBP) ||
+		    f.regs.v[DW_RBP] == 0xf);
+	assert_true(!wp_reg_known(&f.regs, DW_RBX) ||
+		    f.regs.v[DW_RBX] == 0xb);
+	assert_true(!wp_reg_known(&f.regs, DW_R12) ||
+		    f.regs.v[DW_R12] == 0x12);
+	wp_prover_free(prover);
+	fake_close(&elf, &image);
+}
+
 /* In the prologue, before registers are saved, the slots that the epilogue gets
- * them from hold anything: as vDSO's clock_gettime is, which is called by
+ * them from hold anything: as in vDSO's clock_gettime, which is called by
  * pointer. */
 static void what_is_saved_later_is_not_saved_yet(void **state)
 {
@@ -426,48 +468,26 @@ static void what_is_saved_later_is_not_saved_yet(void **state)
 	static const uint8_t by_move[] = {
 		0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0x5d, 0xf0, 0x48, 0x8b,
 		0x5d, 0xf0, 0xc9, 0xc3 };
-	static const struct {
-		const uint8_t *code;
-		size_t len;
-	} funcs[] = { { by_push, sizeof(by_push) },
-		      { by_move, sizeof(by_move) } };
+	static const uint64_t words[] = { 0xf };
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
-		static struct fake_elf elf;
-		struct wp_elf_image image = WP_ELF_IMAGE_INIT;
-		struct wp_prover *prover = wp_prover_new();
-		struct fixture f;
+	assert_caller(by_push, sizeof(by_push), 4, words, 1, true);
+	assert_caller(by_move, sizeof(by_move), 4, words, 1, true);
+}
 
-		assert_non_null(prover);
-		/* call *%rax */
-		memcpy(elf.bytes + FAKE_TEXT, "\xff\xd0", 2);
-		memcpy(elf.bytes + FAKE_TEXT + FAKE_FUNC, funcs[i].code,
-		       funcs[i].len);
-		assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
-		start(&f, CODE + FAKE_TEXT + FAKE_FUNC + 4);
-		f.module.start_avma = CODE + FAKE_TEXT;
-		f.module.end_avma = CODE + FAKE_HDR;
-		f.module.image = &image;
-		for (size_t n = 0; n < 64; n++)
-			f.stack[n] = 0xbad;
-		wp_reg_set(&f.regs, WP_REG_SP, STACK + 64 * 8);
-		wp_reg_set(&f.regs, DW_RBP, STACK + 64 * 8);
-		wp_reg_set(&f.regs, DW_RBX, 0xb);
-		wp_reg_set(&f.regs, DW_R12, 0x12);
-		f.stack[64] = 0xf;
-		f.stack[65] = CODE + FAKE_TEXT + 2;
-		assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
-				 WP_STEP_OK);
-		assert_int_equal(f.regs.v[WP_REG_PC], CODE + FAKE_TEXT + 2);
-		assert_int_equal(f.regs.v[DW_RBP], 0xf);
-		assert_true(!wp_reg_known(&f.regs, DW_RBX) ||
-			    f.regs.v[DW_RBX] == 0xb);
-		assert_true(!wp_reg_known(&f.regs, DW_R12) ||
-			    f.regs.v[DW_R12] == 0x12);
-		wp_prover_free(prover);
-		fake_close(&elf, &image);
-	}
+/* What a function ends with a jump to saves registers where that had its own,
+ * in another order: as redis's sdssplitargs does with zmalloc. */
+static void what_was_written_over_is_not_what_was_there(void **state)
+{
+	/* push %rbx; push %rbp; mov %edi,%ebx; mov %edi,%ebp; nop; pop %rbp;
+	 * pop %rbx; jmp 1f; 1: push %rbp; push %rbx; pop %rbx; pop %rbp; ret */
+	static const uint8_t by_sp[] = {
+		0x53, 0x55, 0x89, 0xfb, 0x89, 0xfd, 0x90, 0x5d, 0x5b, 0xeb,
+		0x00, 0x55, 0x53, 0x5b, 0x5d, 0xc3 };
+	static const uint64_t words[] = { 0xf, 0xb };
+
+	(void)state;
+	assert_caller(by_sp, sizeof(by_sp), 6, words, 2, false);
 }
 
 int main(void)
@@ -485,6 +505,7 @@ int main(void)
 		cmocka_unit_test(signal_trampoline_gives_all_registers),
 		cmocka_unit_test(code_is_read_from_the_image),
 		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
+		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
