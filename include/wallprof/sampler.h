@@ -69,8 +69,8 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
  * counted as missed. */
 uint64_t wp_sampler_next_tick(struct wp_sampler *sampler, uint64_t now_ns);
 
-/* Sleep until UNTIL_NS, a signal, or the end of the tracer's child, taking
- * samples of threads whose stops arrive.  0 or -ENOMEM. */
+/* Sleep until UNTIL_NS, a signal, or the end of the tracer's child, or not so
+ * long, taking samples of threads whose stops arrive.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_sleep(struct wp_sampler *sampler, uint64_t until_ns);
 

@@ -358,6 +358,16 @@ static int drain(struct wp_sampler *s, uint64_t until_ns)
 	return b->rc ? b->rc : compare_list(s, false);
 }
 
+int wp_births_drain(struct wp_sampler *s)
+{
+	struct wp_births *b = s->births;
+
+	if (!b || !b->perf)
+		return 0;
+	wp_perf_drain(b->perf, wp_clock_ns() - SETTLE_NS, take, s);
+	return b->rc;
+}
+
 int wp_births_tick(struct wp_sampler *s)
 {
 	struct wp_births *b = s->births;

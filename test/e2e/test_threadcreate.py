@@ -1,0 +1,175 @@
+"""--profile threadcreate: who created threads, how many, how long they lived.
+
+The truth is the account of fixtures/profiles.c, mode churn."""
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import pprof_check
+from conftest import FIXTURES, WALLPROF, Run, wallprof
+
+PATHS = ("create_often", "create_rarely")
+# x86-64: rt_sigtimedwait, in which wallprof sleeps between two ticks.
+SLEEPS_IN = "128"
+PERF_EVENT_OPEN = "298"
+EACCES = "13"
+
+
+def by_path(p, value):
+    """{path: sum of VALUE}; "" is what no path is in."""
+    sums = dict.fromkeys((*PATHS, ""), 0)
+    for s in pprof_check.samples(p):
+        names = {f["name"] for f in s["frames"]}
+        path = next((n for n in PATHS if n in names), "")
+        sums[path] += s["values"][value]
+    return sums
+
+
+def wait_until_it_records(tool):
+    """It has been asleep between two ticks: what it records is on."""
+    while tool.poll() is None:
+        with open(f"/proc/{tool.pid}/syscall") as f:
+            if f.read().split()[0] == SLEEPS_IN:
+                return
+        time.sleep(0.005)
+    raise AssertionError(tool.stderr.read().decode())
+
+
+def record_all(target, out, *args):
+    """From before the first of so many threads until after the last."""
+    tool = subprocess.Popen(
+        [str(WALLPROF), "--profile", "threadcreate", "-p", str(target.pid),
+         "-o", str(out), *args], stderr=subprocess.PIPE)
+    wait_until_it_records(tool)
+    os.kill(target.pid, signal.SIGUSR2)
+    target.read_line("DONE")
+    tool.send_signal(signal.SIGINT)
+    err = tool.communicate(timeout=60)[1].decode()
+    assert tool.returncode == 0, err
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    return err, p
+
+
+@pytest.mark.parametrize("rate, args", [(200, ()), (2000, ("-r", "1"))])
+def test_every_thread_is_told_with_its_creator(start, tmp_path, rate, args):
+    target = start("profiles", "churn", rate, 4 * rate)
+    err, p = record_all(target, tmp_path / "x.pb.gz", *args)
+    truth = target.truth()["paths"]
+    counts = by_path(p, "threadcreate")
+    lives = by_path(p, "lifetime")
+    assert "0 records of perf events lost" in err, err
+    for path in PATHS:
+        assert counts[path] == truth[path]["count"] > rate / 2
+        want = truth[path]["ns"]
+        assert abs(lives[path] / want - 1) < 0.02, (path, lives, want)
+    assert counts[""] == 0
+    for s in pprof_check.samples(p):
+        assert s["labels"]["thread"] == "maker"
+        names = [f["name"] for f in s["frames"]]
+        assert "spawn" in names and "make_threads" in names, names
+        assert not names[-1].startswith("["), names
+
+
+def test_shares_of_a_part_of_a_longer_life(start, profile):
+    """Some live already, and some live on."""
+    target = start("profiles", "churn", 200)
+    run, p = profile(target.pid, "--profile", "threadcreate", "-d", 5)
+    target.assert_unharmed()
+    truth = target.truth()["paths"]
+    counts, lives = by_path(p, "threadcreate"), by_path(p, "lifetime")
+    whole = sum(counts.values())
+    true_whole = sum(truth[path]["count"] for path in PATHS)
+    for path in PATHS:
+        share = counts[path] / whole
+        want = truth[path]["count"] / true_whole
+        assert abs(share - want) < 0.02, (path, share, want)
+        life = lives[path] / counts[path]
+        want = truth[path]["ns"] / truth[path]["count"]
+        # At most five of a thousand are cut short by the end.
+        assert abs(life / want - 1) < 0.02, (path, life, want)
+
+
+def test_it_goes_with_the_other_profiles(start, tmp_path):
+    target = start("profiles", "churn", 200)
+    wallprof("-p", target.pid, "-d", 2, "--profile", "wall,cpu,threadcreate",
+             output=tmp_path / "x.pb.gz").check()
+    target.assert_unharmed()
+    wall = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    births = pprof_check.load(str(tmp_path / "x.threadcreate.pb.gz"))
+    pprof_check.validate(wall)
+    pprof_check.validate(births)
+    assert "maker" in pprof_check.by_label(wall, "thread")
+    assert 300 < sum(by_path(births, "threadcreate").values()) < 500
+
+
+def test_processes_are_no_threads(start, profile):
+    """vfork(2) is the tracepoint's business too."""
+    target = start("vforks", 3)
+    run, p = profile(target.pid, "--profile", "threadcreate", "-d", "0.5")
+    assert not p.sample
+    assert "0 threads created" in run.err
+
+
+def test_creators_are_chosen_by_name(start, profile):
+    target = start("profiles", "churn", 200)
+    _, p = profile(target.pid, "--profile", "threadcreate", "-d", 1,
+                   "-t", "nobody*")
+    assert not p.sample
+    _, p = profile(target.pid, "--profile", "threadcreate", "-d", 1,
+                   "-t", "make*")
+    assert sum(by_path(p, "threadcreate").values()) > 100
+
+
+def check_without_stacks(run, p):
+    """Over a tenth has no whole stack: status 1, and a frame says why."""
+    run.check(1)
+    pprof_check.validate(p)
+    for s in pprof_check.samples(p):
+        assert [f["name"] for f in s["frames"]] == [
+            "[no stack: what created the thread was not recorded]"]
+    return by_path(p, "threadcreate")[""], by_path(p, "lifetime")[""]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_who_may_not_see_the_kernel_counts(start, tmp_path):
+    with open("/proc/sys/kernel/perf_event_paranoid") as f:
+        if int(f.read()) < 2:
+            pytest.skip("everybody may see the kernel")
+    target = start("profiles", "churn", 200, user=65534, group=65534,
+                   extra_groups=[])
+    # Not into a directory that is root's.
+    out = tmp_path / "x.pb.gz"
+    done = subprocess.run(
+        [str(WALLPROF), "-p", str(target.pid), "-d", "3", "--profile",
+         "threadcreate", "-f", "pprof", "-o", "-"], user=65534, group=65534,
+        extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        timeout=60)
+    out.write_bytes(done.stdout)
+    run = Run(done.args, done, out)
+    target.assert_unharmed()
+    count, ns = check_without_stacks(
+        run, pprof_check.load(str(tmp_path / "x.pb.gz")))
+    assert "no stacks: kernel.perf_event_paranoid" in run.err
+    # 600, and the load of the machine.
+    assert 500 < count <= 610
+    assert 0.95 < ns / count / 25e6 < 1.3
+
+
+def test_lists_of_threads_count_those_that_live_long(start, tmp_path):
+    """No perf events at all: those are missing that no tick saw."""
+    target = start("profiles", "churn", 200)
+    run = wallprof("-p", target.pid, "-d", 3, "--profile", "threadcreate",
+                   output=tmp_path / "x.pb.gz",
+                   prefix=(str(FIXTURES / "fault_deny"), PERF_EVENT_OPEN,
+                           EACCES))
+    target.assert_unharmed()
+    count, ns = check_without_stacks(
+        run, pprof_check.load(str(tmp_path / "x.pb.gz")))
+    assert "told by lists of threads" in run.err
+    # Two or four ticks in each life.
+    assert 400 < count <= 610
+    assert 0.7 < ns / count / 25e6 < 1.5
