@@ -66,17 +66,19 @@ trace_DEPS := proc base
 state_DEPS := proc base
 profile_DEPS := base
 hang_DEPS := state base
-sample_DEPS := trace state unwind profile proc base
+sample_DEPS := trace hang state unwind profile proc base
 output_DEPS := profile hang base
 main_DEPS := sample trace output hang state symbols unwind profile proc base
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
-sample_EXT := $(unwind_EXT)
-main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT)
+# Known once the BPF program is built: a file of arguments.
+trace_EXT := @$(O)/bpf/libs
+sample_EXT := $(unwind_EXT) $(trace_EXT)
+main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT) $(trace_EXT)
 
 define library
-$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out src/main.c,$$(wildcard $$($(1)_DIR)/*.c)))
+$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out src/main.c %.bpf.c,$$(wildcard $$($(1)_DIR)/*.c)))
 $(O)/lib$(1).a: $$($(1)_OBJ)
 	$$(call say,AR,$$@)
 	$$(Q)rm -f $$@; $$(AR) rcs $$@ $$^
@@ -87,6 +89,20 @@ $(O)/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# A program for the kernel, part of ours as bytes.  Without clang or libbpf all
+# is built but this; why is in the log.
+$(O)/bpf/libs: src/trace/task_scan.bpf.c include/wallprof/task_record.h \
+		| deps-build
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)rm -f $(@D)/*; if clang -target bpf -O2 -g -Wall -Werror -Iinclude \
+		-idirafter /usr/include/$$($(CC) -dumpmachine | sed s/-pc//) \
+		-c -o $(@D)/task_scan.o $< 2>$(@D)/log; \
+	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
+	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
+$(O)/src/trace/task_scan.o: $(O)/bpf/libs
+$(O)/src/trace/task_scan.o: override CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
 $(O)/wallprof: $(O)/src/main.o $(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
 	$(call say,LD,$@)
@@ -144,6 +160,8 @@ demo: deps-build $(O)/wallprof fixtures
 # elsewhere the list is printed.
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
 	libjansson-dev
+# Not needed to build.
+DEPS_BPF := clang libbpf-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace musl-tools clang lld g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
@@ -151,6 +169,7 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
+	$(Q)[ -e $(O)/bpf/libs ] || test/deps.sh $(DEPS_BPF) || :
 
 install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof

@@ -1,0 +1,491 @@
+/* Layer: trace.  wallprof/task_scan.h against /proc/TID/schedstat of threads
+ * made here, which sleep, run, begin and end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <grp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "wallprof/io.h"
+#include "wallprof/process.h"
+#include "wallprof/procfs.h"
+#include "wallprof/task_scan.h"
+
+enum { THREADS = 24, MANY = 2500, STACK = 65536, NOBODY = 65534 };
+
+struct sleeper {
+	pthread_t thread;
+	_Atomic pid_t tid;
+	sem_t wake;
+	/* Times it was woken; set by itself. */
+	atomic_int woken;
+	atomic_bool end;
+};
+
+static void *sleep_until_woken(void *arg)
+{
+	struct sleeper *s = arg;
+
+	atomic_store(&s->tid, gettid());
+	while (!atomic_load(&s->end)) {
+		while (sem_wait(&s->wake))
+			;
+		atomic_fetch_add(&s->woken, 1);
+	}
+	return NULL;
+}
+
+static int schedstat_of(pid_t tid, struct wp_schedstat *ret)
+{
+	char path[64], text[96];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	return n < 0 ? (int)n : wp_schedstat_parse(ret, text, (size_t)n);
+}
+
+static char letter_of(pid_t tid)
+{
+	struct wp_proc_stat stat = { .letter = '?' };
+	char path[64], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	if (n > 0 && wp_proc_stat_parse(&stat, text, (size_t)n))
+		return '?';
+	return stat.letter;
+}
+
+static void wait_until_asleep(struct sleeper *s)
+{
+	while (letter_of(s->tid) != 'S')
+		sched_yield();
+}
+
+static struct sleeper *begin_sleepers(size_t n)
+{
+	struct sleeper *v = calloc(n, sizeof(*v));
+	pthread_attr_t attr;
+
+	assert_non_null(v);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	for (size_t i = 0; i < n; i++) {
+		sem_init(&v[i].wake, 0, 0);
+		assert_int_equal(pthread_create(&v[i].thread, &attr,
+						sleep_until_woken, &v[i]), 0);
+	}
+	pthread_attr_destroy(&attr);
+	for (size_t i = 0; i < n; i++)
+		while (!atomic_load(&v[i].tid))
+			sched_yield();
+	return v;
+}
+
+static struct sleeper *start_sleepers(size_t n)
+{
+	struct sleeper *v = begin_sleepers(n);
+
+	for (size_t i = 0; i < n; i++)
+		wait_until_asleep(&v[i]);
+	return v;
+}
+
+static void end_sleeper(struct sleeper *s)
+{
+	atomic_store(&s->end, true);
+	sem_post(&s->wake);
+	pthread_join(s->thread, NULL);
+	/* A thread is joined a little before the kernel forgets it. */
+	while (letter_of(s->tid) != '?')
+		sched_yield();
+	sem_destroy(&s->wake);
+}
+
+static void end_sleepers(struct sleeper *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		end_sleeper(&v[i]);
+	free(v);
+}
+
+/* NULL, and why is said, where BPF is not to be had. */
+static struct wp_task_scan *open_scan(pid_t pid, size_t nthreads)
+{
+	struct wp_task_scan *scan = NULL;
+	struct wp_err err = WP_ERR_INIT;
+	int rc = wp_task_scan_open(&scan, pid, nthreads, &err);
+
+	if (!rc)
+		return scan;
+	assert_int_equal(rc, err.code);
+	assert_true(rc == -EPERM || rc == -ENOTSUP);
+	assert_true(err.msg[0]);
+	print_message("no BPF here: %s\n", err.msg);
+	return NULL;
+}
+
+#define OPEN_OR_SKIP(scan, pid, n)                                             \
+	do {                                                                   \
+		scan = open_scan(pid, n);                                      \
+		if (!scan)                                                     \
+			skip();                                                \
+	} while (0)
+
+struct found {
+	const struct wp_task_record *v;
+	size_t n;
+};
+
+static struct found read_all(struct wp_task_scan *scan)
+{
+	struct found found = { NULL, 0 };
+
+	assert_int_equal(wp_task_scan_read(scan, &found.v, &found.n), 0);
+	for (size_t i = 1; i < found.n; i++)
+		assert_true(found.v[i - 1].tid < found.v[i].tid);
+	return found;
+}
+
+static const struct wp_task_record *find(struct found found, pid_t tid)
+{
+	for (size_t i = 0; i < found.n; i++)
+		if (found.v[i].tid == tid)
+			return &found.v[i];
+	return NULL;
+}
+
+static void assert_same(const struct wp_task_record *r,
+			const struct wp_schedstat *want)
+{
+	assert_non_null(r);
+	assert_int_equal(r->run_ns, want->run_ns);
+	assert_int_equal(r->wait_ns, want->wait_ns);
+	assert_int_equal(r->slices, want->slices);
+}
+
+static void sleeping_threads_are_as_schedstat_says(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	found = read_all(scan);
+	assert_int_equal(found.n, THREADS + 1);
+	assert_non_null(find(found, getpid()));
+	for (int i = 0; i < THREADS; i++) {
+		struct wp_schedstat want;
+
+		assert_int_equal(schedstat_of(v[i].tid, &want), 0);
+		assert_true(want.slices);
+		assert_same(find(found, v[i].tid), &want);
+	}
+	end_sleepers(v, THREADS);
+	wp_task_scan_close(scan);
+}
+
+static void only_the_thread_that_was_woken_has_moved(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+	struct wp_schedstat before[THREADS];
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	for (int round = 0; round < THREADS; round++) {
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(schedstat_of(v[i].tid, &before[i]), 0);
+		sem_post(&v[round].wake);
+		while (!atomic_load(&v[round].woken))
+			sched_yield();
+		wait_until_asleep(&v[round]);
+		found = read_all(scan);
+		for (int i = 0; i < THREADS; i++) {
+			const struct wp_task_record *r = find(found, v[i].tid);
+
+			if (i != round) {
+				assert_same(r, &before[i]);
+				continue;
+			}
+			assert_non_null(r);
+			assert_true(r->slices > before[i].slices);
+			assert_true(r->run_ns > before[i].run_ns);
+		}
+	}
+	end_sleepers(v, THREADS);
+	wp_task_scan_close(scan);
+}
+
+static void *spin(void *arg)
+{
+	struct sleeper *s = arg;
+
+	atomic_store(&s->tid, gettid());
+	while (!atomic_load(&s->end))
+		;
+	return NULL;
+}
+
+/* A read before and one after are the bounds of what lies between. */
+static void running_thread_lies_between_two_reads(void **state)
+{
+	struct sleeper s = { .tid = 0 };
+	struct wp_task_scan *scan;
+	uint64_t first = 0, last = 0;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 2);
+	assert_int_equal(pthread_create(&s.thread, NULL, spin, &s), 0);
+	while (!atomic_load(&s.tid))
+		sched_yield();
+	/* Until it has been seen to move: ticks count its time. */
+	for (int i = 0; i < 100 || last == first; i++) {
+		struct wp_schedstat low, high;
+		const struct wp_task_record *r;
+
+		assert_int_equal(schedstat_of(s.tid, &low), 0);
+		r = find(read_all(scan), s.tid);
+		assert_int_equal(schedstat_of(s.tid, &high), 0);
+		assert_non_null(r);
+		assert_in_range(r->run_ns, low.run_ns, high.run_ns);
+		assert_in_range(r->wait_ns, low.wait_ns, high.wait_ns);
+		assert_in_range(r->slices, low.slices, high.slices);
+		first = first ? first : r->run_ns;
+		last = r->run_ns;
+		sched_yield();
+	}
+	atomic_store(&s.end, true);
+	pthread_join(s.thread, NULL);
+	wp_task_scan_close(scan);
+}
+
+/* More than there was room for at first. */
+static void threads_that_begin_and_end_come_and_go(void **state)
+{
+	struct sleeper *few, *many;
+	struct wp_task_scan *scan;
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 1);
+	few = start_sleepers(THREADS);
+	assert_int_equal(read_all(scan).n, THREADS + 1);
+	many = start_sleepers(MANY);
+	found = read_all(scan);
+	assert_int_equal(found.n, THREADS + MANY + 1);
+	for (int i = 0; i < MANY; i++) {
+		struct wp_schedstat want;
+
+		assert_int_equal(schedstat_of(many[i].tid, &want), 0);
+		assert_same(find(found, many[i].tid), &want);
+	}
+	end_sleepers(many, MANY);
+	found = read_all(scan);
+	assert_int_equal(found.n, THREADS + 1);
+	for (int i = 0; i < THREADS; i++)
+		assert_non_null(find(found, few[i].tid));
+	end_sleepers(few, THREADS);
+	assert_int_equal(read_all(scan).n, 1);
+	wp_task_scan_close(scan);
+}
+
+static void process_that_has_gone_has_no_threads(void **state)
+{
+	struct wp_task_scan *scan;
+	struct found found;
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	scan = open_scan(child, 1);
+	if (scan) {
+		found = read_all(scan);
+		assert_int_equal(found.n, 1);
+		assert_int_equal(found.v[0].tid, child);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	if (!scan)
+		skip();
+	assert_int_equal(read_all(scan).n, 0);
+	wp_task_scan_close(scan);
+}
+
+/* A child that runs CHECK; its exit status. */
+static int in_child(int (*check)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(check());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+enum { GOOD = 0, SKIPPED = 77 };
+
+/* The first of a new PID namespace: its numbers are 1, 2, 3, and others
+ * outside.  /proc here has those of outside. */
+static int scan_inside(int to_outer, int from_outer)
+{
+	struct wp_task_scan *scan = open_scan(getpid(), 2);
+	struct sleeper *s;
+	struct found found;
+	char c = 0;
+
+	if (!scan)
+		return SKIPPED;
+	s = begin_sleepers(2);
+	found = read_all(scan);
+	for (int i = 0; i < 3; i++)
+		if (found.n != 3 || found.v[i].tid != i + 1)
+			return 1;
+	for (int i = 0; i < 2; i++)
+		if (s[i].tid != i + 2)
+			return 2;
+	return write(to_outer, &c, 1) == 1 && read(from_outer, &c, 1) == 1 ?
+	       GOOD : 3;
+}
+
+/* The same threads from outside, as they are listed there. */
+static int scan_from_outside(pid_t pid)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_tids tids = WP_TIDS_INIT;
+	struct wp_task_scan *scan = open_scan(pid, 3);
+	struct found found;
+
+	if (!scan)
+		return SKIPPED;
+	found = read_all(scan);
+	if (wp_process_open(&process, pid, NULL) ||
+	    wp_process_list_threads(&process, &tids) || tids.len != 3 ||
+	    found.n != 3)
+		return 4;
+	for (size_t i = 0; i < 3; i++)
+		if (!find(found, tids.v[i]))
+			return 5;
+	return GOOD;
+}
+
+static int look_at_namespace(void)
+{
+	int to_outer[2], to_inner[2], status, rc = GOOD;
+	pid_t inner;
+	char c = 0;
+
+	if (pipe(to_outer) || pipe(to_inner))
+		return 6;
+	if (unshare(CLONE_NEWPID)) {
+		print_message("no PID namespace here: %s\n", strerror(errno));
+		return SKIPPED;
+	}
+	inner = fork();
+	if (!inner)
+		_exit(scan_inside(to_outer[1], to_inner[0]));
+	close(to_outer[1]);
+	if (read(to_outer[0], &c, 1) == 1)
+		rc = scan_from_outside(inner);
+	if (write(to_inner[1], &c, 1) != 1)
+		return 7;
+	waitpid(inner, &status, 0);
+	return rc ? rc : WEXITSTATUS(status);
+}
+
+static void numbers_are_those_of_the_readers_namespace(void **state)
+{
+	int rc = in_child(look_at_namespace);
+
+	(void)state;
+	if (rc == SKIPPED)
+		skip();
+	assert_int_equal(rc, GOOD);
+}
+
+static int be_nobody(void)
+{
+	struct wp_task_scan *scan = NULL;
+	struct wp_err err = WP_ERR_INIT;
+	int rc;
+
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+		return SKIPPED;
+	rc = wp_task_scan_open(&scan, getpid(), 1, &err);
+	if (rc == -ENOTSUP)
+		return SKIPPED;
+	return rc == -EPERM && strstr(err.msg, "not permitted") ? GOOD : 1;
+}
+
+static void without_rights_it_says_so(void **state)
+{
+	int rc = in_child(be_nobody);
+
+	(void)state;
+	if (rc == SKIPPED)
+		skip();
+	assert_int_equal(rc, GOOD);
+}
+
+static size_t count_fds(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
+	return n;
+}
+
+static void nothing_is_left_open(void **state)
+{
+	size_t before = count_fds();
+	struct wp_task_scan *scan;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 1);
+	read_all(scan);
+	assert_true(count_fds() > before);
+	wp_task_scan_close(scan);
+	assert_int_equal(count_fds(), before);
+	wp_task_scan_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sleeping_threads_are_as_schedstat_says),
+		cmocka_unit_test(only_the_thread_that_was_woken_has_moved),
+		cmocka_unit_test(running_thread_lies_between_two_reads),
+		cmocka_unit_test(threads_that_begin_and_end_come_and_go),
+		cmocka_unit_test(process_that_has_gone_has_no_threads),
+		cmocka_unit_test(numbers_are_those_of_the_readers_namespace),
+		cmocka_unit_test(without_rights_it_says_so),
+		cmocka_unit_test(nothing_is_left_open),
+	};
+
+	return cmocka_run_group_tests_name("task_scan", tests, NULL, NULL);
+}
