@@ -145,7 +145,8 @@ lint: deps-test
 	$(Q)shellcheck test/*.sh test/lint/*.sh
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 		--enable=warning,portability -Iinclude -D__x86_64__ \
-		--suppress=missingIncludeSystem src unwind symbols
+		--suppress=missingIncludeSystem --suppress=unknownMacro:*.bpf.c \
+		src unwind symbols
 names: $(LIBS:%=$(O)/lib%.a)
 	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
 format:

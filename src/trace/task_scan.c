@@ -80,10 +80,9 @@ static int load_failed(int rc, char *log, struct wp_err *err)
 static int load(struct wp_task_scan *scan, struct wp_err *err)
 {
 	char *log = calloc(1, LOG_SIZE);
-	LIBBPF_OPTS(bpf_object_open_opts, options,
-		    .object_name = "wallprof",
-		    .kernel_log_buf = log, .kernel_log_size = LOG_SIZE,
-		    .kernel_log_level = 0);
+	struct bpf_object_open_opts options = {
+		.sz = sizeof(options), .object_name = "wallprof",
+		.kernel_log_buf = log, .kernel_log_size = LOG_SIZE };
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	struct bpf_map *map;
 	int rc = -ENOMEM;
@@ -132,8 +131,9 @@ static int attach(struct wp_task_scan *scan, struct wp_err *err)
 	/* Of the thread with that number only: the program finds the rest. */
 	union bpf_iter_link_info info = {
 		.task.tid = (uint32_t)scan->pid };
-	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &info,
-		    .link_info_len = sizeof(info));
+	struct bpf_iter_attach_opts options = {
+		.sz = sizeof(options), .link_info = &info,
+		.link_info_len = sizeof(info) };
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	int rc;
 
