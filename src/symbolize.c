@@ -333,6 +333,21 @@ static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
 	}
 }
 
+/* Of the waits whose holder is not recorded those that are for no lock: their
+ * futex could not tell. */
+static void drop_other_waits(struct wp_profile *profile)
+{
+	struct wp_sample_set *set = &profile->sets[WP_PROFILE_MUTEX];
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		struct wp_profile_sample *s = &set->samples[i];
+
+		if (profile->stacks[s->key.stack].end == WP_END_HOLDER &&
+		    s->key.wait != WP_WAIT_LOCK)
+			s->count = s->wall_ns = 0;
+	}
+}
+
 int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 		 const struct wp_process *process,
 		 const volatile sig_atomic_t *hurry)
@@ -347,6 +362,7 @@ int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
 	clear(&job);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		refine_waits(profile, &profile->sets[kind]);
+	drop_other_waits(profile);
 	return rc;
 }
 

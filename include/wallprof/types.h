@@ -94,6 +94,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(NO_PROGRESS, "no progress")                                          \
 	X(DEPTH_LIMIT, "depth limit")                                          \
+	X(HOLDER, "holder not recorded")                                       \
 	X(NO_RECORD, "what created the thread was not recorded")
 
 enum wp_stack_end {

@@ -47,6 +47,7 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 {
 	int rc = wp_block_look(s, t, &t->key, true, wall_ns);
 
+	wp_mutex_look(s, t, true, wall_ns);
 	s->profile->counters.unchanged++;
 	return rc ? rc : add_sample(s, t, &t->key, 1, wall_ns);
 }
@@ -60,6 +61,7 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 	if (stack == UINT32_MAX || s->ndeferred == s->cap_deferred)
 		return -ENOMEM;
 	count_end(s, stack);
+	wp_mutex_look(s, t, false, wall_ns);
 	t->facts = *facts;
 	s->deferred[s->ndeferred++] = (struct wp_deferred){
 		.thread = t,
@@ -83,8 +85,10 @@ static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 						     &t->owed_runnable_ns;
 	uint64_t ns = *owed;
 
+	int rc = wp_mutex_pay(s, t, &key);
+
 	*owed = 0;
-	return ns || count ? add_sample(s, t, &key, count, ns) : 0;
+	return !rc && (ns || count) ? add_sample(s, t, &key, count, ns) : rc;
 }
 
 static int pay_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
@@ -243,6 +247,8 @@ static int make_sample(struct wp_sampler *s, struct wp_deferred *d)
 	if (t->asleep)
 		t->key = d->key;
 	rc = wp_block_look(s, t, &d->key, false, d->wall_ns);
+	if (!rc)
+		rc = wp_mutex_pay(s, t, &d->key);
 	return rc ? rc : add_sample(s, t, &d->key, 1, d->wall_ns);
 }
 

@@ -110,6 +110,8 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 		wp_cpu_open(s, err);
 	if (options->block)
 		rc = wp_block_open(s);
+	if (!rc && options->mutex)
+		rc = wp_mutex_open(s);
 	if (!rc && options->births)
 		rc = wp_births_open(s);
 	if (rc)
@@ -205,6 +207,14 @@ static int look_at_instant(struct wp_sampler *s)
 	return rc ? rc : look_at_all(s, true);
 }
 
+/* The keys of those that were found waiting are made with their samples. */
+static int mutex_tick(struct wp_sampler *s)
+{
+	int rc = s->mutex ? wp_record_deferred(s) : 0;
+
+	return rc ? rc : wp_mutex_tick(s);
+}
+
 int wp_sampler_tick(struct wp_sampler *s)
 {
 	int rc;
@@ -230,6 +240,8 @@ int wp_sampler_tick(struct wp_sampler *s)
 	if (!rc)
 		rc = s->options.stop == WP_STOP_ALL ? look_at_instant(s) :
 						      look_at_all(s, false);
+	if (!rc)
+		rc = mutex_tick(s);
 	if (!rc)
 		rc = wp_stop_askers(s);
 	if (!rc || rc == -ESRCH) {
@@ -323,6 +335,8 @@ int wp_sampler_finish(struct wp_sampler *s)
 		rc = wp_cpu_drain(s);
 	if (!rc)
 		rc = wp_block_finish(s);
+	if (!rc)
+		rc = wp_mutex_finish(s);
 	for (size_t i = 0; i < s->nthreads && !rc; i++)
 		rc = wp_record_owed(s, s->threads[i]);
 	wp_tracer_clear(s->tracer);
@@ -357,6 +371,7 @@ void wp_sampler_free(struct wp_sampler *s)
 		return;
 	wp_cpu_close(s);
 	wp_block_close(s);
+	wp_mutex_close(s);
 	wp_births_close(s);
 	wp_threads_clear(s);
 	wp_fdinfo_clear(&s->fdinfo);

@@ -9,6 +9,7 @@
  *   cpu.c       CPU samples, which also tell the stacks of those that run
  *   block.c     waits, by switches of context and by looks
  *   births.c    threads that start
+ *   mutex.c     waits for locks, by who holds them
  *   record.c    what was seen becomes a sample of the profile
  */
 #ifndef WP_SAMPLER_PRIV_H
@@ -61,6 +62,21 @@ struct wp_block_thread {
 	uint64_t looks_ns;
 	/* The last stop of ours. */
 	uint64_t stop_begin_ns, stop_end_ns;
+};
+
+/* Of a thread: see mutex.c. */
+struct wp_mutex_thread {
+	/* The last look that found it waiting, whether in the SAME wait as the
+	 * one before, and the time in between. */
+	uint64_t tick_ns;
+	uint64_t wait_ns;
+	bool same;
+	/* Waits for locks that it held when last seen, which go with its next
+	 * stack. */
+	uint64_t owed_count;
+	uint64_t owed_ns;
+	/* Its number in its own PID namespace; 0: not read. */
+	pid_t own_tid;
 };
 
 struct wp_thread {
@@ -126,6 +142,7 @@ struct wp_thread {
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
 	struct wp_block_thread block;
+	struct wp_mutex_thread mutex;
 };
 
 /* A waiting sample whose object is looked up after the tick. */
@@ -157,6 +174,8 @@ struct wp_sampler {
 	uint64_t perf_lost_before;
 	/* NULL when waits are not asked for. */
 	struct wp_block *block;
+	/* NULL when holders are not asked for. */
+	struct wp_mutex *mutex;
 	/* NULL when threads that start are not asked for. */
 	struct wp_births *births;
 	struct wp_kallsyms kallsyms;
@@ -289,6 +308,21 @@ int wp_births_tick(struct wp_sampler *s);
 int wp_births_drain(struct wp_sampler *s);
 int wp_births_finish(struct wp_sampler *s);
 void wp_births_close(struct wp_sampler *s);
+
+/* mutex.c */
+/* Begin to look for holders of locks.  0 or -ENOMEM. */
+int wp_mutex_open(struct wp_sampler *s);
+/* A look found T waiting, in the SAME wait as the last look. */
+void wp_mutex_look(struct wp_sampler *s, struct wp_thread *t, bool same,
+		   uint64_t wall_ns);
+/* After the looks of a tick, before its stops.  0 or -ENOMEM. */
+int wp_mutex_tick(struct wp_sampler *s);
+/* T was seen with the stack of KEY: what it held others up for goes there.  0
+ * or -ENOMEM. */
+int wp_mutex_pay(struct wp_sampler *s, struct wp_thread *t,
+		 const struct wp_sample_key *key);
+int wp_mutex_finish(struct wp_sampler *s);
+void wp_mutex_close(struct wp_sampler *s);
 
 /* record.c */
 /* T was seen waiting (or stopped, exiting) as FACTS say, with stack STACK: its

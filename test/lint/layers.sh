@@ -10,7 +10,7 @@ symbols      base
 src/trace    base proc
 src/state    base proc
 src/profile  base
-src/sample   base proc trace state unwind profile
+src/sample   base proc trace state unwind profile hang
 src/hang     base proc state
 src/output   base profile hang
 src          base proc trace state unwind profile sample output symbols hang main

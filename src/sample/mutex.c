@@ -1,0 +1,223 @@
+/* mutex.c - waits for locks, by the stack that held the lock: see
+ * sampler_priv.h.
+ *
+ * At each tick the time that a thread has waited for a lock goes to the thread
+ * that the lock records as its holder, with the stack that it has at this
+ * tick: one that runs is stopped for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "sampler_priv.h"
+#include "wallprof/dump.h"
+
+struct wp_mutex {
+	/* PID namespaces between ours and the target's. */
+	int level;
+	/* What wp_lock_decode puts strings into: none. */
+	struct wp_dump no_names;
+};
+
+/* The number of TID (0: of the process) in its own namespace. */
+static pid_t own_number(const struct wp_sampler *s, pid_t tid, int *ret_level)
+{
+	int32_t pids[WP_PID_LEVELS];
+	char text[8192];
+	ssize_t len = wp_thread_read((struct wp_sampler *)s, -1, tid, "status",
+				     text, sizeof(text));
+	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+
+	*ret_level = n > 0 ? n - 1 : 0;
+	return n > 0 ? pids[n - 1] : 0;
+}
+
+int wp_mutex_open(struct wp_sampler *s)
+{
+	static const char how[] =
+		"from wall-clock samples: the time that threads waited for a "
+		"lock goes to the thread that the lock names as its holder, a "
+		"wait counts when it is first seen";
+	struct wp_mutex *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->no_names = (struct wp_dump)WP_DUMP_INIT;
+	own_number(s, s->process->pid, &m->level);
+	s->mutex = m;
+	s->profile->meta.source[WP_PROFILE_MUTEX] =
+		wp_intern_add_str(&s->profile->strings, how);
+	return 0;
+}
+
+/* The thread that the target's own namespace numbers OWN. */
+static struct wp_thread *find_own(struct wp_sampler *s, pid_t own)
+{
+	int level;
+
+	if (!s->mutex->level)
+		return wp_threads_find(s, own);
+	for (size_t i = 0; i < s->nthreads; i++) {
+		struct wp_thread *t = s->threads[i];
+
+		if (!t->mutex.own_tid)
+			t->mutex.own_tid = own_number(s, t->tid, &level);
+		if (t->mutex.own_tid == own)
+			return t;
+	}
+	return NULL;
+}
+
+static int32_t find_thread(void *ctx, int32_t own)
+{
+	const struct wp_thread *t = find_own(ctx, own);
+
+	return t ? t->tid : 0;
+}
+
+static int read_memory(void *ctx, uint64_t avma, void *buf, size_t len)
+{
+	const struct wp_sampler *s = ctx;
+
+	return wp_process_read(s->process, avma, buf, len) == (ssize_t)len ?
+		       0 : -EFAULT;
+}
+
+/* The thread that has the lock that T waits for; NULL: not recorded, or T waits
+ * for something else. */
+static struct wp_thread *holder_of(struct wp_sampler *s,
+				   const struct wp_thread *t)
+{
+	const struct wp_lock_query query = {
+		.mem = { read_memory, s },
+		.find_thread = find_thread,
+		.ctx = s,
+	};
+	struct wp_dump_thread look = {
+		.tid = t->tid,
+		.state = WP_STATE_WAITING,
+		.wait = WP_WAIT_FUTEX,
+		.syscall_nr = t->facts.syscall_nr,
+		.lock = { .type = "" },
+	};
+
+	memcpy(look.args, t->facts.args, sizeof(look.args));
+	wp_lock_decode(&s->mutex->no_names, &look, &query);
+	if (look.lock.kind == WP_LOCK_JOIN ||
+	    look.lock.holder != WP_HOLDER_THREAD)
+		return NULL;
+	return wp_threads_find(s, look.lock.owner_tid);
+}
+
+/* STACK, under a frame that says that it is of those who wait. */
+static uint32_t waiter_stack(struct wp_sampler *s, uint32_t id)
+{
+	const struct wp_profile_stack *from = &s->profile->stacks[id];
+	struct wp_stack stack = {
+		.frames = s->frame_room,
+		.depth = from->depth,
+		.end = WP_END_HOLDER,
+	};
+
+	/* Out of the pool, which may move as it grows. */
+	memcpy(stack.frames, s->profile->frames + from->first,
+	       stack.depth * sizeof(*stack.frames));
+	return wp_profile_add_stack(s->profile, &stack, WP_MAPPING_NONE);
+}
+
+static int blame_nobody(struct wp_sampler *s, const struct wp_thread *t)
+{
+	struct wp_sample_key key = t->key;
+
+	key.object = 0;
+	key.stack = waiter_stack(s, t->key.stack);
+	return key.stack == UINT32_MAX ? -ENOMEM :
+		wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &key,
+				      !t->mutex.same, t->mutex.wait_ns);
+}
+
+int wp_mutex_pay(struct wp_sampler *s, struct wp_thread *t,
+		 const struct wp_sample_key *key)
+{
+	struct wp_sample_key own = *key;
+	uint64_t count = t->mutex.owed_count, ns = t->mutex.owed_ns;
+
+	if (!ns && !count)
+		return 0;
+	t->mutex.owed_count = t->mutex.owed_ns = 0;
+	own.object = 0;
+	return wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &own, count,
+				     ns);
+}
+
+/* Does T's stack come without asking? */
+static bool is_asked_for(const struct wp_sampler *s, const struct wp_thread *t)
+{
+	for (size_t i = 0; i < s->naskers; i++)
+		if (s->askers[i] == t)
+			return true;
+	return t->asked;
+}
+
+static int blame(struct wp_sampler *s, struct wp_thread *holder,
+		 const struct wp_thread *t)
+{
+	holder->mutex.owed_count += !t->mutex.same;
+	holder->mutex.owed_ns += t->mutex.wait_ns;
+	if (holder->asleep)
+		return wp_mutex_pay(s, holder, &holder->key);
+	if (s->options.stop != WP_STOP_NEVER && !is_asked_for(s, holder)) {
+		holder->ask = (struct wp_ask){ .tick_ns = s->tick_ns };
+		s->askers[s->naskers++] = holder;
+	}
+	return 0;
+}
+
+void wp_mutex_look(struct wp_sampler *s, struct wp_thread *t, bool same,
+		   uint64_t wall_ns)
+{
+	t->mutex.tick_ns = s->tick_ns;
+	t->mutex.same = same;
+	t->mutex.wait_ns = wall_ns;
+}
+
+int wp_mutex_tick(struct wp_sampler *s)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->nthreads && s->mutex && !rc; i++) {
+		struct wp_thread *t = s->threads[i], *holder;
+
+		if (!t->asleep || t->mutex.tick_ns != s->tick_ns ||
+		    t->facts.syscall_nr != SYS_futex)
+			continue;
+		holder = holder_of(s, t);
+		rc = holder ? blame(s, holder, t) : blame_nobody(s, t);
+	}
+	return rc;
+}
+
+int wp_mutex_finish(struct wp_sampler *s)
+{
+	int rc = 0;
+
+	/* Holders whose stack did not come any more. */
+	for (size_t i = 0; i < s->nthreads && s->mutex && !rc; i++) {
+		struct wp_thread *t = s->threads[i];
+		struct wp_sample_key key = {
+			.stack = t->last_running_stack != UINT32_MAX ?
+					 t->last_running_stack :
+					 wp_record_no_stack(s),
+			.thread = t->index };
+
+		rc = wp_mutex_pay(s, t, &key);
+	}
+	return rc;
+}
+
+void wp_mutex_close(struct wp_sampler *s)
+{
+	free(s->mutex);
+	s->mutex = NULL;
+}
