@@ -68,9 +68,10 @@ static int open_temporary(struct wp_outfile *out, struct wp_err *err)
 				  strerror(-rc));
 	}
 	out->stream = fdopen(fd, "w");
-	if (!out->stream)
-		close(fd);
-	return out->stream ? 0 : -ENOMEM;
+	if (out->stream)
+		return 0;
+	close(fd);
+	return wp_err_set(err, -ENOMEM, "no memory");
 }
 
 int wp_outfile_open(struct wp_outfile *ret, const char *path,

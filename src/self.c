@@ -35,6 +35,9 @@ void wp_catch_signals(void)
 	/* A reader that goes away is a failed write, to be told as one. */
 	act.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &act, NULL);
+	/* So is one past RLIMIT_FSIZE; its signal would end us with the part of
+	 * a profile left behind. */
+	sigaction(SIGXFSZ, &act, NULL);
 }
 
 void wp_raise_limits(void)
