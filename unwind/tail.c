@@ -298,6 +298,10 @@ uint32_t wp_tail_keep(struct wp_tail *t, const struct wp_stack *stack)
 	uint32_t had = t->njoined, n = t->nnew, at;
 	uint32_t had_words = had ? t->states[t->cap - had].nwords : 0;
 
+	/* A copy that is too short says nothing about the rest: what was found
+	 * before may serve the next walk. */
+	if (stack->end == WP_END_UNREADABLE)
+		return had;
 	t->generation = t->now_generation;
 	t->n = t->nwords = 0;
 	if (t->is_full || n > t->cap - had ||

@@ -28,8 +28,8 @@ void wp_tail_add(struct wp_tail *tail, const struct wp_regs *regs);
 /* That step is not to be repeated: it was a guess, or left a handler. */
 void wp_tail_close(struct wp_tail *tail);
 
-/* The walk is over: remember it.  STACK is all of it.  Returns how many frames
- * were taken over. */
+/* The walk is over: remember it, unless memory was missing.  STACK is all of it.
+ * Returns how many frames were taken over. */
 uint32_t wp_tail_keep(struct wp_tail *tail, const struct wp_stack *stack);
 
 #endif

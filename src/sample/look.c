@@ -32,14 +32,20 @@ static uint64_t take_time(struct wp_sampler *s, struct wp_thread *t)
 	return ns;
 }
 
-static void walk(struct wp_sampler *s, const struct wp_regs *regs)
+static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
+		 const struct wp_regs *regs)
 {
 	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
 
 	s->stack.frames = s->frame_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cfa_avma = s->cfa_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cap = s->options.max_depth;
-	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, &s->stack);
+	if (reuse)
+		wp_reuse_walk(reuse, &s->reuse_room, s->unwinder,
+			      &s->space.view, regs, &mem, &s->stack);
+	else
+		wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem,
+			       &s->stack);
 	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond)
 		s->stack.end = WP_END_BEYOND_COPY;
 }
@@ -64,17 +70,18 @@ static bool is_stale(struct wp_sampler *s)
 	return !wp_space_check(&s->space, &s->stack, s->tick);
 }
 
-void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
+void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
+		  const struct wp_regs *regs)
 {
 	bool stale;
 
 	s->map_is_stale = false;
-	walk(s, regs);
+	walk(s, reuse, regs);
 	stale = is_stale(s);
 	if (!stale && !met_unknown(s))
 		return;
 	if (wp_space_reload(&s->space, stale) == 1)
-		walk(s, regs);
+		walk(s, reuse, regs);
 	else
 		s->map_is_stale = true;
 }
@@ -303,7 +310,7 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 			   wp_space_stack_end(&s->space, call->sp_avma),
 			   t->copy_len_waiting);
 	s->copy.live = true;
-	wp_look_walk(s, &regs);
+	wp_look_walk(s, &t->waiting_walks, &regs);
 	while (s->copy.len > t->copy_len_waiting &&
 	       t->copy_len_waiting < WP_COPY_MAX)
 		t->copy_len_waiting *= 2;

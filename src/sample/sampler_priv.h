@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 
 #include "pause.h"
+#include "reuse.h"
 #include "site_cache.h"
 #include "space.h"
 #include "stack_copy.h"
@@ -141,6 +142,9 @@ struct wp_thread {
 	uint32_t looks;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
+	/* Its last walks without and with all registers. */
+	struct wp_reuse waiting_walks;
+	struct wp_reuse running_walks;
 	struct wp_block_thread block;
 	struct wp_mutex_thread mutex;
 };
@@ -162,6 +166,7 @@ struct wp_sampler {
 
 	struct wp_space space;
 	struct wp_unwinder *unwinder;
+	struct wp_reuse_room reuse_room;
 	struct wp_stack_copy copy;
 	struct wp_pauses pauses;
 	struct wp_fdinfo fdinfo;
@@ -247,8 +252,11 @@ void wp_threads_clear(struct wp_sampler *s);
 /* One look at T: record it, or put it among the askers.  0, -ESRCH when it is
  * gone, -ENOMEM, or another -errno: no look could be had. */
 int wp_look(struct wp_sampler *s, struct wp_thread *t);
-/* Walk the copy with REGS into s->stack; a stale map is read anew. */
-void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs);
+/* Walk the copy with REGS into s->stack; a stale map is read anew.  REUSE: the
+ * thread's last walk with as many registers; NULL: nothing is taken over, nor
+ * allocated. */
+void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
+		  const struct wp_regs *regs);
 /* The number of the system call that the code just before PC makes, which one
  * that goes on as restart_syscall hides; wp_syscall_restart if that is not
  * known, -1 if it makes none. */

@@ -177,11 +177,11 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	state = state_when_asked(s, t);
 	s->copy.live = t->walk_in_stop;
 	if (t->walk_in_stop)
-		wp_look_walk(s, &regs);
+		wp_look_walk(s, NULL, &regs);
 	release(s, tracee);
 	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
-		wp_look_walk(s, &regs);
+		wp_look_walk(s, &t->running_walks, &regs);
 	learn(s, t);
 	if (facts.eintr_repaired)
 		s->profile->counters.eintr_repaired++;

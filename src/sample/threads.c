@@ -149,6 +149,8 @@ static void free_thread(struct wp_sampler *s, struct wp_thread *t)
 	if (t->sites)
 		wp_site_cache_clear(t->sites);
 	free(t->sites);
+	wp_reuse_clear(&t->waiting_walks, &s->reuse_room);
+	wp_reuse_clear(&t->running_walks, &s->reuse_room);
 	free(t);
 }
 

@@ -315,7 +315,8 @@ static void memory_that_goes_and_comes_is_seen(void **state)
 	assert_int_equal(again.stack.end, WP_END_UNREADABLE);
 	check(&fix, FRAMES_MAX);
 	fix.end_avma = STACK + sizeof(fix.stack);
-	check(&fix, FRAMES_MAX);
+	/* What was found before the cut ones is good for it still. */
+	assert_int_equal(check(&fix, FRAMES_MAX), 100);
 	assert_int_equal(again.stack.end, WP_END_ROOT);
 }
 
