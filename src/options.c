@@ -67,6 +67,9 @@ const char wp_options_help[] =
 "      --stop MODE        auto (default): only running threads are stopped,\n"
 "                         each for microseconds; all: those at one instant;\n"
 "                         never: running threads have no stack\n"
+"      --scan MODE        auto (default): 200 threads and more are asked by one\n"
+"                         BPF program whether they have run, where that is\n"
+"                         permitted; bpf: fewer too; proc: each by /proc\n"
 "      --max-stopped PCT  bound on the target's time lost in stops, default\n"
 "                         1%; 0 for no bound\n"
 "      --max-depth N      frames kept of a stack, default 512\n"
@@ -85,6 +88,7 @@ enum {
 	OPT_REPORT,
 	OPT_PROFILE,
 	OPT_STOP,
+	OPT_SCAN,
 	OPT_MAX_STOPPED,
 	OPT_MAX_DEPTH,
 	OPT_UNWINDER,
@@ -112,6 +116,7 @@ static const struct option long_options[] = {
 	{ "profile", required_argument, NULL, OPT_PROFILE },
 	{ "block-rate", required_argument, NULL, OPT_BLOCK_RATE },
 	{ "stop", required_argument, NULL, OPT_STOP },
+	{ "scan", required_argument, NULL, OPT_SCAN },
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
@@ -283,6 +288,12 @@ static const char *const stop_names[] = {
 #define X(id, text) text,
 	WP_STOP_MODES(X)
 #undef X
+};
+
+static const char *const scan_names[] = {
+	[WP_SCAN_AUTO] = "auto",
+	[WP_SCAN_BPF] = "bpf",
+	[WP_SCAN_PROC] = "proc",
 };
 
 static bool ends_in(const char *s, const char *tail)
@@ -466,6 +477,11 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 		rc = parse_word("--stop", arg, stop_names, WP_NSTOP_MODES, err);
 		s->stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
 		p->stop_given = true;
+		return rc < 0 ? rc : 0;
+	case OPT_SCAN:
+		p->of_recording = "--scan";
+		rc = parse_word("--scan", arg, scan_names, WP_NSCAN_MODES, err);
+		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
 		return rc < 0 ? rc : 0;
 	case OPT_MAX_STOPPED:
 		p->of_recording = "--max-stopped";

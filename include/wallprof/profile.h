@@ -126,6 +126,7 @@ struct wp_profile_location {
 #define WP_COUNTERS(X)                                                         \
 	X(ticks, "sampling ticks")                                             \
 	X(missed_ticks, "ticks that came too late and were left out")          \
+	X(scans, "ticks at which all threads were asked by one BPF scan")      \
 	X(unchanged, "samples of threads that had not run since the last")     \
 	X(no_stop, "samples of waiting threads read without a stop")           \
 	X(cached_site, "samples completed from the wait-site cache")           \
@@ -203,6 +204,9 @@ struct wp_profile_meta {
 	/* How the samples of each other kind were made (string ids), 0 if there
 	 * is nothing to say. */
 	uint32_t source[WP_NPROFILE_KINDS];
+	/* String id: why there was no BPF scan where one was wanted, "" if
+	 * there was, or it was not. */
+	uint32_t no_scan;
 	/* How the target ended ("exited with status 3"), "" while it lives. */
 	uint32_t target_end;
 	/* String id: why addresses are unnamed ("the symboliser was killed by

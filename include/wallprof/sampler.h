@@ -32,6 +32,17 @@ enum wp_stop_mode {
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
 
+/* How threads are asked whether they have run. */
+enum wp_scan_mode {
+	/* All at once by BPF where there are many and it may be had. */
+	WP_SCAN_AUTO,
+	/* All at once however few they are. */
+	WP_SCAN_BPF,
+	/* One by one. */
+	WP_SCAN_PROC,
+	WP_NSCAN_MODES
+};
+
 struct wp_sampler_options {
 	/* Take wall-clock samples, and CPU samples. */
 	bool wall;
@@ -43,6 +54,7 @@ struct wp_sampler_options {
 	struct wp_block_rate block_rate;
 	uint64_t interval_ns;
 	enum wp_stop_mode stop;
+	enum wp_scan_mode scan;
 	/* Share of wall time that all stops together may cost the target:
 	 * 0.01 is 1 %.  0: no limit. */
 	double max_stopped;

@@ -140,13 +140,19 @@ static void pauses(const struct wp_profile *profile, struct line *line)
 		     100 * (double)c->pause_total_ns / (double)duration);
 }
 
-static void threads(const struct wp_counters *c, struct line *line)
+static void threads(const struct wp_profile *profile, struct line *line)
 {
+	const struct wp_counters *c = &profile->counters;
+	const char *no_scan = wp_profile_str(profile, profile->meta.no_scan);
+
 	begin(line, "threads");
 	part(line, "%" PRIu64 " seen", c->threads_seen);
 	count(line, c->threads_lost, "ended before a first sample");
 	count(line, c->map_reloads, "x memory map read");
 	count(line, c->execs, "x exec");
+	count(line, c->scans, "ticks by a BPF scan");
+	if (no_scan[0])
+		part(line, "no BPF scan: %s", no_scan);
 }
 
 static void losses(const struct wp_profile *profile, struct line *line)
@@ -171,7 +177,7 @@ void wp_counters_lines(const struct wp_profile *profile,
 
 	ticks(profile, &line);
 	each(ctx, line.text);
-	threads(&profile->counters, &line);
+	threads(profile, &line);
 	each(ctx, line.text);
 	samples(&profile->counters, &line);
 	each(ctx, line.text);

@@ -135,9 +135,11 @@ static int new_sample(struct wp_sample_set *set,
 static struct wp_profile_sample *get_sample(struct wp_sample_set *set,
 					    const struct wp_sample_key *key)
 {
-	if ((!set->nslots || !*find_sample(set, key)) && new_sample(set, key))
-		return NULL;
-	return &set->samples[*find_sample(set, key) - 1];
+	uint32_t *slot = set->nslots ? find_sample(set, key) : NULL;
+
+	if (slot && *slot)
+		return &set->samples[*slot - 1];
+	return new_sample(set, key) ? NULL : &set->samples[set->nsamples - 1];
 }
 
 int wp_profile_add_sample(struct wp_profile *profile,

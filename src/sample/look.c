@@ -384,6 +384,13 @@ static int look_again(struct wp_sampler *s, struct wp_thread *t,
 	return look_running(s, t, now);
 }
 
+/* T has not run since the last look, says the scan. */
+static int look_unchanged(struct wp_sampler *s, struct wp_thread *t)
+{
+	wp_cpu_account(s, t, t->base.run_ns);
+	return wp_record_unchanged(s, t, take_time(s, t));
+}
+
 int wp_look(struct wp_sampler *s, struct wp_thread *t)
 {
 	struct wp_schedstat now;
@@ -396,13 +403,17 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 			return 0;
 		t->asked = false;
 	}
+	if ((t->asleep || !s->looks_at_all) && wp_scan_holds(s, t))
+		return s->looks_at_all ? look_unchanged(s, t) : 0;
 	rc = wp_thread_schedstat(s, t, &now);
 	if (rc)
 		return rc;
 	if (s->schedstat_works)
 		wp_cpu_account(s, t, now.run_ns);
-	if (!s->looks_at_all)
+	if (!s->looks_at_all) {
+		t->base = now;
 		return 0;
+	}
 	if (t->asleep && s->schedstat_works && !has_run(&t->base, &now))
 		return wp_record_unchanged(s, t, take_time(s, t));
 	return look_again(s, t, &now);

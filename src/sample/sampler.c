@@ -202,6 +202,7 @@ static int look_at_instant(struct wp_sampler *s)
 	s->wait_for_runners = true;
 	rc = look_at_all(s, false);
 	s->wait_for_runners = false;
+	wp_scan_forget(s);
 	if (!rc)
 		rc = wp_stop_ask(s);
 	return rc ? rc : look_at_all(s, true);
@@ -237,6 +238,8 @@ int wp_sampler_tick(struct wp_sampler *s)
 		rc = wp_births_tick(s);
 	if (!rc)
 		rc = wp_block_tick(s);
+	if (!rc)
+		wp_scan_take(s);
 	if (!rc)
 		rc = s->options.stop == WP_STOP_ALL ? look_at_instant(s) :
 						      look_at_all(s, false);
@@ -373,6 +376,7 @@ void wp_sampler_free(struct wp_sampler *s)
 	wp_block_close(s);
 	wp_mutex_close(s);
 	wp_births_close(s);
+	wp_scan_close(s);
 	wp_threads_clear(s);
 	wp_fdinfo_clear(&s->fdinfo);
 	wp_space_close(&s->space);

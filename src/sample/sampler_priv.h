@@ -4,6 +4,7 @@
  *
  *   sampler.c   ticks, waking and finishing
  *   threads.c   which threads there are
+ *   scan.c      which of many threads have run, asked of the kernel at once
  *   look.c      one thread: has it run, is it waiting, read without a stop
  *   stop.c      those that run: stop, copy, release
  *   cpu.c       CPU samples, which also tell the stacks of those that run
@@ -28,6 +29,7 @@
 #include "wallprof/procfs.h"
 #include "wallprof/sampler.h"
 #include "wallprof/state.h"
+#include "wallprof/task_scan.h"
 
 /* Frames of the kernel that go before a thread's own. */
 enum { WP_KERNEL_FRAMES_MAX = 64 };
@@ -157,6 +159,17 @@ struct wp_deferred {
 	struct wp_thread_facts facts;
 };
 
+/* See scan.c. */
+struct wp_scan_state {
+	/* NULL when there are few threads, or a scan is not to be had. */
+	struct wp_task_scan *scan;
+	bool tried;
+	/* Of this tick: v[0..n) by tid, borrowed from SCAN; what was last found
+	 * was before v[NEXT]. */
+	const struct wp_task_record *v;
+	size_t n, next;
+};
+
 struct wp_sampler {
 	struct wp_sampler_options options;
 	/* Borrowed. */
@@ -189,6 +202,7 @@ struct wp_sampler {
 	struct wp_thread **threads;
 	size_t nthreads, cap_threads;
 	size_t nwatched;
+	struct wp_scan_state scan;
 	struct wp_tids tids;
 	/* Threads to be stopped in this tick; room for all. */
 	struct wp_thread **askers;
@@ -247,6 +261,15 @@ void wp_threads_drop(struct wp_sampler *s, size_t i);
 /* T was looked at and has run: its name may be another now. */
 void wp_threads_name(struct wp_sampler *s, struct wp_thread *t);
 void wp_threads_clear(struct wp_sampler *s);
+
+/* scan.c */
+/* At the start of a tick's looks: ask for all threads, if they are many. */
+void wp_scan_take(struct wp_sampler *s);
+/* T has not run since BASE, as far as this tick's scan knows of it. */
+bool wp_scan_holds(struct wp_sampler *s, const struct wp_thread *t);
+/* What was taken is too old for looks from now on. */
+void wp_scan_forget(struct wp_sampler *s);
+void wp_scan_close(struct wp_sampler *s);
 
 /* look.c */
 /* One look at T: record it, or put it among the askers.  0, -ESRCH when it is

@@ -187,15 +187,43 @@ static int compare_tids(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
+/* V[0..n) from back to front. */
+static void turn(struct wp_task_record *v, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		struct wp_task_record record = v[i];
+
+		v[i] = v[n - 1 - i];
+		v[n - 1 - i] = record;
+	}
+}
+
+/* The first that is below the one before it. */
+static size_t ordered(const struct wp_task_record *v, size_t n)
+{
+	size_t i = 1;
+
+	while (i < n && v[i - 1].tid < v[i].tid)
+		i++;
+	return i;
+}
+
 /* The kernel lists threads in the order in which they began: that of their
- * numbers until those begin again. */
+ * numbers until those begin again from below. */
 static void sort(struct wp_task_record *v, size_t n)
 {
-	for (size_t i = 1; i < n; i++)
-		if (v[i - 1].tid > v[i].tid) {
-			qsort(v, n, sizeof(*v), compare_tids);
-			return;
-		}
+	size_t first = ordered(v, n);
+
+	if (first >= n)
+		return;
+	if (v[n - 1].tid < v[0].tid &&
+	    ordered(v + first, n - first) == n - first) {
+		turn(v, first);
+		turn(v + first, n - first);
+		turn(v, n);
+		return;
+	}
+	qsort(v, n, sizeof(*v), compare_tids);
 }
 
 /* Run the program: how many threads it found. */

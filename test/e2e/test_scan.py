@@ -1,0 +1,140 @@
+"""Threads asked all at once by BPF: the same profile, and cheap."""
+import re
+import resource
+
+import pprof_check
+import pytest
+
+from conftest import SLOW, wallprof
+
+LONG, SHORT = 4, 1
+
+
+def skip_without_scan(run):
+    text = run.err + run.out
+    why = re.search(r"no BPF scan: (.*)", text)
+    if why:
+        pytest.skip(why.group(1))
+    assert run.counter("ticks by a BPF scan") > 0, text
+
+
+def children_cpu():
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return use.ru_utime + use.ru_stime
+
+
+def wall_of(samples):
+    ns = {}
+    for s in samples:
+        tid = s["labels"]["tid"]
+        ns[tid] = ns.get(tid, 0) + s["values"]["wall"]
+    return ns
+
+
+def test_both_ways_give_the_same_profile_of_threads_that_wait(start, profile):
+    target = start("waiters", 300)
+    kept = {}
+    for way in ("bpf", "proc"):
+        run, p = profile(target.pid, "-d", 2, "--scan", way)
+        target.assert_unharmed()
+        if way == "bpf":
+            skip_without_scan(run)
+        else:
+            assert "BPF" not in run.err
+        samples = pprof_check.samples(p)
+        ns = wall_of(samples)
+        assert len(ns) == 301
+        for tid, wall in ns.items():
+            assert abs(wall - p.duration_nanos) <= p.period * 1.5, (tid, wall)
+        kept[way] = sorted(
+            (s["labels"]["tid"], s["labels"]["state"],
+             s["labels"].get("wait", ""), tuple(f["name"] for f in s["frames"]))
+            for s in samples)
+    assert kept["bpf"] == kept["proc"]
+
+
+@pytest.mark.parametrize("stop", ["auto", "all"])
+def test_shares_are_those_of_the_fixture_by_scan(start, profile, stop):
+    target = start("shares")
+    run, p = profile(target.pid, "-d", 10, "--scan", "bpf", "--stop", stop)
+    target.assert_unharmed()
+    skip_without_scan(run)
+    samples = pprof_check.samples(p)
+    for worker in target.truth()["workers"]:
+        mine = [s for s in samples if s["labels"]["tid"] == worker["tid"]]
+        whole = sum(s["values"]["wall"] for s in mine)
+        true_whole = sum(worker[k] for k in ("spin", "sleep", "lock", "read"))
+        slept = sum(s["values"]["wall"] for s in mine
+                    if s["labels"].get("wait") == "sleep")
+        spun = sum(s["values"]["wall"] for s in mine
+                   if s["labels"]["state"] in ("running", "runnable"))
+        assert abs(slept / whole - worker["sleep"] / true_whole) < 0.03, worker
+        assert abs(spun / whole - worker["spin"] / true_whole) < 0.03, worker
+
+
+def test_threads_that_come_and_go_by_scan(start, profile):
+    target = start("churn")
+    run, p = profile(target.pid, "-d", 4, "--scan", "bpf")
+    target.assert_unharmed()
+    skip_without_scan(run)
+    mayfly = sum(s["values"]["wall"] for s in pprof_check.samples(p)
+                 if s["labels"]["thread"] == "mayfly")
+    assert 0.4 < mayfly / p.duration_nanos < 3
+
+
+def test_cpu_time_alone_is_the_same_by_scan(start, profile):
+    target = start("spinner", 2)
+    run, p = profile(target.pid, "-d", 3, "--scan", "bpf", "--profile", "cpu")
+    target.assert_unharmed()
+    skip_without_scan(run)
+    by_name = sum(s["values"]["cpu"] for s in pprof_check.samples(p)
+                  if any(f["name"] == "spin" for f in s["frames"]))
+    assert by_name > 0.9 * sum(s["values"]["cpu"]
+                               for s in pprof_check.samples(p)) > 0
+
+
+def test_without_rights_each_thread_is_asked_and_it_is_said(start):
+    target = start("waiters", 300, user=65534, group=65534, extra_groups=[])
+    run = wallprof("-p", target.pid, "-d", 1, "-v", user=65534, group=65534,
+                   extra_groups=[]).check()
+    target.assert_unharmed()
+    assert "no BPF scan: " in run.err + run.out
+    assert run.counter("had not run since the last") > 300
+
+
+def test_few_threads_are_not_worth_a_scan(start, profile):
+    target = start("waiters", 20)
+    run, _ = profile(target.pid, "-d", 1)
+    assert "BPF" not in run.err
+
+
+def steady(pid):
+    """Between a short recording and a long one: CPU seconds, ticks, misses."""
+    def one(seconds):
+        before = children_cpu()
+        run = wallprof("-p", pid, "-d", seconds, "-v", "--full",
+                       output="/dev/null", timeout=300)
+        # 1 is many ticks missed at the start.
+        assert run.status in (0, 1), run.err
+        skip_without_scan(run)
+        ticks = float(re.search(r"ticks: (\d+)", run.err).group(1))
+        stops = float(re.search(r"stops: (\d+)", run.err).group(1))
+        return (children_cpu() - before, ticks, run.counter("missed"), stops)
+
+    short = one(SHORT)
+    return [b - a for a, b in zip(short, one(LONG))]
+
+
+@pytest.mark.skipif(SLOW, reason="measures speed")
+@pytest.mark.parametrize("n", [3000, pytest.param(10000,
+                                                  marks=pytest.mark.soak)])
+def test_threads_that_wait_cost_little(start, n):
+    target = start("waiters", n)
+    cpu, ticks, missed, stops = steady(target.pid)
+    target.assert_unharmed()
+    assert stops == 0
+    assert ticks > 0
+    # One core is 10 ms a tick for 10,000.
+    assert cpu / ticks < 0.010 * n / 10000, (cpu, ticks)
+    if n == 10000:
+        assert missed <= 0.01 * (ticks + missed), (ticks, missed)
