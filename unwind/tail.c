@@ -43,6 +43,8 @@ struct wp_tail {
 	/* The last walk, in arrays that its outermost frame ends, so that what
 	 * is taken over stays where it is: x[cap - n..cap). */
 	uint32_t n, nwords;
+	/* So many, from the outermost on, are not closed. */
+	uint32_t nopen;
 	struct wp_frame *frames;
 	uint64_t *cfa_avma;
 	struct state *states;
@@ -198,24 +200,32 @@ static int read_word(void *ctx, uint64_t avma, void *buf, size_t len)
 	return rc;
 }
 
+/* How many of the last frames read no more than the last NWORDS words. */
+static uint32_t count_holding(const struct wp_tail *t, uint32_t nwords)
+{
+	uint32_t lo = 0, hi = t->nopen;
+
+	while (lo < hi) {
+		uint32_t mid = hi - (hi - lo) / 2;
+
+		if (t->states[t->cap - mid].nwords <= nwords)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return lo;
+}
+
 struct wp_mem wp_tail_open(struct wp_tail *t, uint64_t generation,
 			   uint64_t sp_avma, const struct wp_mem *mem)
 {
-	uint32_t nwords;
-
 	t->mem = mem;
 	t->now_generation = generation;
 	t->nnew = t->nnew_words = 0;
 	t->next = t->njoined = 0;
 	t->is_full = false;
-	if (t->n && t->generation == generation) {
-		const struct state *s = t->states + t->cap;
-
-		nwords = count_unchanged(t, sp_avma);
-		while (t->next < t->n && !(--s)->is_closed &&
-		       s->nwords <= nwords)
-			t->next++;
-	}
+	if (t->nopen && t->generation == generation)
+		t->next = count_holding(t, count_unchanged(t, sp_avma));
 	return (struct wp_mem){ read_word, t };
 }
 
@@ -303,7 +313,7 @@ uint32_t wp_tail_keep(struct wp_tail *t, const struct wp_stack *stack)
 	if (stack->end == WP_END_UNREADABLE)
 		return had;
 	t->generation = t->now_generation;
-	t->n = t->nwords = 0;
+	t->n = t->nopen = t->nwords = 0;
 	if (t->is_full || n > t->cap - had ||
 	    t->nnew_words > t->cap_words - had_words)
 		return had;
@@ -319,5 +329,8 @@ uint32_t wp_tail_keep(struct wp_tail *t, const struct wp_stack *stack)
 	memcpy(t->words + t->cap_words - t->nwords, t->new_words,
 	       t->nnew_words * sizeof(*t->words));
 	t->n = had + n;
+	t->nopen = had;
+	while (t->nopen < t->n && !t->states[t->cap - t->nopen - 1].is_closed)
+		t->nopen++;
 	return had;
 }

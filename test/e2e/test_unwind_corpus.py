@@ -27,7 +27,7 @@ VARIANTS = sorted(p.name[len("stack-"):] for p in FIXTURES.glob("stack-*"))
 ROOT = "end: reached the thread's first function"
 
 # What may differ: fixture, from, module, why ours is right, and who says so:
-# libdw finds the same frames there, or the known chain holds.
+# libdw, or libunwind, finds the same frames there, or the known chain holds.
 ALLOWED = [
     (r"gcc-O2-static|musl-.*", "libunwind-cached", r"stack-.*|libc\.so",
      "ld makes no .eh_frame_hdr for them, and perf's search knows no other way "
@@ -46,6 +46,9 @@ ALLOWED = [
     (r"clang-O2-lld", "libdw", r"stack-.*",
      "lld's PLT has no unwind info: libdw goes by the frame pointer and leaves "
      "out the function that made the call", "chain"),
+    (r"program", "libdw", r"ld-linux-x86-64\.so\.2",
+     "libdw does not get out of _dl_runtime_resolve, which has its frame by rbx; "
+     "libunwind and ours do, to the caller", "libunwind"),
 ]
 
 
@@ -84,13 +87,16 @@ def find_allowed(variant, finding):
 def check_differences(variant, looked):
     """The entries of ALLOWED that were needed."""
     used = set()
-    libdw = {(d["module"], d["svma"]) for d in looked.differs
-             if d["from"] == "libdw"}
+    against = {"libdw": set(), "libunwind": set()}
+    for d in looked.differs:
+        by = "libdw" if d["from"] == "libdw" else "libunwind"
+        against[by].add((d["module"], d["svma"]))
     for d in looked.differs:
         i = find_allowed(variant, d)
         assert i is not None, text_of(d)
-        if ALLOWED[i][4] == "libdw":
-            assert (d["module"], d["svma"]) not in libdw, text_of(d)
+        if ALLOWED[i][4] != "chain":
+            by = ALLOWED[i][4]
+            assert (d["module"], d["svma"]) not in against[by], text_of(d)
         used.add(i)
     return used
 
@@ -215,7 +221,7 @@ def check_program(pid, rounds=4, steps=250):
     looked.check_whole()
     assert looked.all["snapshots"] > rounds
     assert looked.all["guess_right"] > looked.all["snapshots"]
-    assert not looked.differs, "\n".join(map(text_of, looked.differs))
+    check_differences("program", looked)
 
 
 BUSY = {
@@ -326,14 +332,14 @@ def test_guesses_in_redis(redis):  # noqa: F811
 def test_program_for_long(name):
     with busy(*BUSY[name]) as pid:
         threads = len(tids_of(pid))
-        check_program(pid, 1 + 50 // threads, 1000)
+        check_program(pid, 1 + 30 // threads, 600)
         check_guesses(pid, 1 + 1000 // threads)
 
 
 @pytest.mark.soak
 def test_git_for_long(tmp_path):
     with busy_git(tmp_path) as pid:
-        check_program(pid, 50, 1000)
+        check_program(pid, 30, 600)
         check_guesses(pid, 1000)
 
 
@@ -341,7 +347,7 @@ def test_git_for_long(tmp_path):
 def test_redis_for_long(redis):  # noqa: F811
     server, sock = redis
     with load_redis(sock):
-        check_program(server.pid, 30, 1000)
+        check_program(server.pid, 12, 600)
         check_guesses(server.pid, 200)
 
 
@@ -349,7 +355,7 @@ def test_redis_for_long(redis):  # noqa: F811
 def test_nginx_for_long(nginx):  # noqa: F811
     master, worker, port = nginx
     with load_nginx(port):
-        check_program(worker, 50, 1000)
+        check_program(worker, 30, 600)
         check_guesses(worker, 1000)
 
 
