@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "wallprof/err.h"
+#include "wallprof/hash.h"
 #include "wallprof/intern.h"
 #include "wallprof/reader.h"
 #include "wallprof/types.h"
@@ -179,6 +180,36 @@ static void a_return_address_is_looked_up_in_the_call(void **state)
 	assert_int_equal(wp_frame_lookup_avma(&frame), 0x1000);
 }
 
+/* Long inputs are hashed in blocks, the rest by words, the rest by bytes. */
+static void each_byte_and_the_length_count_in_a_hash(void **state)
+{
+	uint64_t seen[1 + 8 * 160];
+	uint8_t bytes[160] = { 0 };
+	size_t n = 0;
+
+	(void)state;
+	for (size_t len = 0; len <= sizeof(bytes); len++)
+		seen[n++] = wp_hash_bytes(0, bytes, len);
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = 1;
+		seen[n++] = wp_hash_bytes(0, bytes, sizeof(bytes));
+		bytes[i] = 0x80;
+		seen[n++] = wp_hash_bytes(0, bytes, sizeof(bytes));
+		bytes[i] = 0;
+	}
+	/* Words that change places; another seed. */
+	bytes[0] = bytes[40] = 1;
+	seen[n++] = wp_hash_bytes(0, bytes, sizeof(bytes));
+	bytes[0] = bytes[40] = 0;
+	bytes[8] = bytes[32] = 1;
+	seen[n++] = wp_hash_bytes(0, bytes, sizeof(bytes));
+	seen[n++] = wp_hash_bytes(1, bytes, sizeof(bytes));
+	assert_int_equal(seen[n - 2], wp_hash_bytes(0, bytes, sizeof(bytes)));
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(seen[i], seen[j]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_prefix_is_another_string),
 		cmocka_unit_test(every_enum_value_has_a_name),
 		cmocka_unit_test(a_return_address_is_looked_up_in_the_call),
+		cmocka_unit_test(each_byte_and_the_length_count_in_a_hash),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
