@@ -108,6 +108,76 @@ static void the_ending_names_the_format(void **state)
 	}
 }
 
+#define BIT(kind) (1u << WP_PROFILE_##kind)
+
+static void profiles_come_in_any_order(void **state)
+{
+	static const struct {
+		const char *line;
+		unsigned int kinds;
+		bool wall, cpu, block, mutex, births;
+	} rows[] = {
+		{ "w -p 1", BIT(WALL), .wall = true, .cpu = true },
+		{ "w -p 1 --profile wall", BIT(WALL), .wall = true },
+		{ "w -p 1 --profile cpu", BIT(WALL), .cpu = true },
+		{ "w -p 1 --profile cpu,wall", BIT(WALL), .wall = true,
+		  .cpu = true },
+		{ "w -p 1 --profile=block", BIT(BLOCK), .block = true },
+		{ "w -p 1 --profile mutex,block", BIT(BLOCK) | BIT(MUTEX),
+		  .block = true, .mutex = true },
+		{ "w -p 1 --profile threadcreate", BIT(THREADCREATE),
+		  .births = true },
+		{ "w -p 1 --profile threadcreate,mutex,block,cpu,wall",
+		  BIT(WALL) | BIT(BLOCK) | BIT(MUTEX) | BIT(THREADCREATE),
+		  true, true, true, true, true },
+		{ "w -p 1 --profile block,block", BIT(BLOCK), .block = true },
+		/* The last one counts. */
+		{ "w -p 1 --profile block --profile cpu", BIT(WALL),
+		  .cpu = true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_options o;
+
+		assert_int_equal(parse(&o, rows[i].line, NULL), 0);
+		assert_int_equal(o.kinds, rows[i].kinds);
+		assert_int_equal(o.sampler.wall, rows[i].wall);
+		assert_int_equal(o.sampler.cpu, rows[i].cpu);
+		assert_int_equal(o.sampler.block, rows[i].block);
+		assert_int_equal(o.sampler.mutex, rows[i].mutex);
+		assert_int_equal(o.sampler.births, rows[i].births);
+	}
+}
+
+static void block_rates_are_shares_or_times(void **state)
+{
+	static const struct {
+		const char *line;
+		uint32_t every;
+		uint64_t ns;
+	} rows[] = {
+		{ "w -p 1 --profile block", 0, 0 },
+		{ "w -p 1 --profile block --block-rate 1/100", 100, 0 },
+		{ "w -p 1 --profile block --block-rate 1/1", 1, 0 },
+		{ "w -p 1 --block-rate 1/7 --profile wall,block", 7, 0 },
+		{ "w -p 1 --profile block --block-rate 10us", 0, 10000 },
+		{ "w -p 1 --profile block --block-rate 1ms", 0, 1000000 },
+		{ "w -p 1 --profile block --block-rate 1", 0, 1 },
+		{ "w -p 1 --profile block --block-rate 1h", 0,
+		  UINT64_C(3600000000000) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_options o;
+
+		assert_int_equal(parse(&o, rows[i].line, NULL), 0);
+		assert_int_equal(o.sampler.block_rate.every, rows[i].every);
+		assert_int_equal(o.sampler.block_rate.ns, rows[i].ns);
+	}
+}
+
 static void a_command_keeps_its_own_options(void **state)
 {
 	struct wp_options o;
@@ -205,6 +275,30 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 --group", "--group goes with" },
 		{ "w -p 1 -f json", "json is for" },
 		{ "w -p 1 --profile heap", "heap" },
+		{ "w -p 1 --profile ,", "--profile wants" },
+		{ "w -p 1 --profile wall,,cpu", "--profile wants" },
+		{ "w -p 1 --profile wal", "--profile wants" },
+		{ "w -p 1 --profile walls", "--profile wants" },
+		{ "w -p 1 --profile wall;cpu", "--profile wants" },
+		{ "w -p 1 --profile Block", "--profile wants" },
+		{ "w -p 1 --profile block,mutex -f pprof", "several files" },
+		{ "w -p 1 --profile wall,block -o /dev/null", "several files" },
+		{ "w -p 1 --profile wall,block -f folded -o -",
+		  "several files" },
+		{ "w -p 1 --block-rate 1/10", "goes with --profile block" },
+		{ "w -p 1 --profile mutex --block-rate 10us",
+		  "goes with --profile block" },
+		{ "w -p 1 --profile block --block-rate 1/0", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 1/-3", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 1/2x", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 1/", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 2/3", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 1/99999999999",
+		  "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 0", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate -1us", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate 2h", "wants 1/N" },
+		{ "w -p 1 --profile block --block-rate often", "wants 1/N" },
 		{ "w -p 1 --report", "beside -o FILE" },
 	};
 
@@ -225,6 +319,8 @@ int main(void)
 		cmocka_unit_test(defaults_record_until_the_end_as_text),
 		cmocka_unit_test(units_are_understood),
 		cmocka_unit_test(the_ending_names_the_format),
+		cmocka_unit_test(profiles_come_in_any_order),
+		cmocka_unit_test(block_rates_are_shares_or_times),
 		cmocka_unit_test(a_command_keeps_its_own_options),
 		cmocka_unit_test(a_dump_has_options_of_its_own),
 		cmocka_unit_test(what_is_wrong_is_said),
