@@ -168,17 +168,21 @@ struct value_type {
 	size_t field;
 };
 
-enum { VALUES_MAX = 4 };
+/* What the values of a profile are. */
+struct columns {
+	const struct value_type *types;
+	unsigned int n;
+	/* The one that is shown unless asked, and what the period is of. */
+	unsigned int main;
+	unsigned int period;
+};
 
-/* A profile's sample types in the order of its values.  The last of a kind is
- * the period's, and the one that is shown unless asked. */
-static unsigned int value_types(const struct wp_profile_meta *meta,
-				const struct value_type **ret,
-				unsigned int *ret_main)
-{
 #define VALUE(type, unit, field)                                               \
 	{ type, unit, offsetof(struct wp_profile_sample, field) }
-	static const struct value_type wall[VALUES_MAX] = {
+
+static struct columns columns_of(const struct wp_profile_meta *meta)
+{
+	static const struct value_type wall[] = {
 		VALUE("samples", "count", count),
 		VALUE("wall", "nanoseconds", wall_ns),
 		VALUE("cpu_samples", "count", cpu_count),
@@ -194,29 +198,23 @@ static unsigned int value_types(const struct wp_profile_meta *meta,
 	};
 	static const struct value_type births[] = {
 		VALUE("threadcreate", "count", count),
-		VALUE("lifetime", "nanoseconds", wall_ns),
 	};
-#undef VALUE
 
-	*ret_main = 1;
 	switch (meta->kind) {
 	case WP_PROFILE_THREADS:
-		*ret = threads;
-		*ret_main = 0;
-		return 1;
+		return (struct columns){ threads, 1, 0, 0 };
 	case WP_PROFILE_BLOCK:
 	case WP_PROFILE_MUTEX:
-		*ret = waits;
-		return 2;
+		return (struct columns){ waits, 2, 1, 0 };
 	case WP_PROFILE_THREADCREATE:
-		*ret = births;
-		*ret_main = 0;
-		return 2;
+		return (struct columns){ births, 1, 0, 0 };
 	default:
-		*ret = meta->has_wall ? wall : wall + 2;
-		return meta->has_wall && meta->has_cpu ? 4 : 2;
+		return (struct columns){
+			meta->has_wall ? wall : wall + 2,
+			meta->has_wall && meta->has_cpu ? 4 : 2, 1, 1 };
 	}
 }
+#undef VALUE
 
 static uint64_t value_of(const struct wp_profile_sample *s,
 			 const struct value_type *type)
@@ -226,17 +224,19 @@ static uint64_t value_of(const struct wp_profile_sample *s,
 
 static void put_types(struct writer *w)
 {
-	const struct value_type *types;
-	unsigned int main_type;
-	unsigned int n = value_types(&w->profile->meta, &types, &main_type);
+	struct columns c = columns_of(&w->profile->meta);
 
-	for (unsigned int i = 0; i < n; i++)
-		put_value_type(w, PROFILE_SAMPLE_TYPE, types[i].type,
-			       types[i].unit);
+	for (unsigned int i = 0; i < c.n; i++)
+		put_value_type(w, PROFILE_SAMPLE_TYPE, c.types[i].type,
+			       c.types[i].unit);
 	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE,
-		      text_id(w, types[main_type].type));
-	put_value_type(w, PROFILE_PERIOD_TYPE, types[main_type].type,
-		       types[main_type].unit);
+		      text_id(w, c.types[c.main].type));
+	put_value_type(w, PROFILE_PERIOD_TYPE, c.types[c.period].type,
+		       c.types[c.period].unit);
+	/* Of what is counted, each counts. */
+	wp_proto_int(&w->buf, PROFILE_PERIOD,
+		     w->profile->meta.kind == WP_PROFILE_WALL ?
+			     w->profile->meta.period_ns : 1);
 }
 
 static void put_label(struct writer *w, const char *key, uint32_t str)
@@ -248,15 +248,14 @@ static void put_label(struct writer *w, const char *key, uint32_t str)
 	wp_proto_end(&w->buf, begin);
 }
 
-static void put_tid(struct writer *w, int32_t tid)
+static void put_number(struct writer *w, const char *key, int64_t num,
+		       const char *unit)
 {
 	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
 
-	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, "tid"));
-	wp_proto_int(&w->buf, LABEL_NUM, tid);
-	/* A unit that pprof does not know is neither scaled nor shown; with
-	 * none it would show the key. */
-	wp_proto_uint(&w->buf, LABEL_NUM_UNIT, text_id(w, "id"));
+	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, key));
+	wp_proto_int(&w->buf, LABEL_NUM, num);
+	wp_proto_uint(&w->buf, LABEL_NUM_UNIT, text_id(w, unit));
 	wp_proto_end(&w->buf, begin);
 }
 
@@ -272,19 +271,25 @@ static void put_wait(struct writer *w, const struct wp_sample_key *key)
 	put_label(w, "wait", scratch_id(w));
 }
 
-static void put_labels(struct writer *w, const struct wp_sample_key *key)
+static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 {
+	const struct wp_sample_key *key = &s->key;
 	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
 	uint32_t name = str_id(w, t->name);
 
 	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
-	put_tid(w, t->tid);
+	/* A unit that pprof does not know is neither scaled nor shown; with
+	 * none it would show the key. */
+	put_number(w, "tid", t->tid, "id");
 	put_label(w, "state",
 		  text_id(w, wp_state_name((enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (str_id(w, key->object))
 		put_label(w, "object", str_id(w, key->object));
+	if (w->profile->meta.kind == WP_PROFILE_THREADCREATE && s->count)
+		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
+			   "nanoseconds");
 }
 
 static void put_sample(struct writer *w, const struct wp_profile_sample *s)
@@ -292,14 +297,12 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	const struct wp_profile_stack *stack =
 		&w->profile->stacks[s->key.stack];
 	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
-	const struct value_type *types;
-	unsigned int main_type;
-	unsigned int n = value_types(&w->profile->meta, &types, &main_type);
+	struct columns c = columns_of(&w->profile->meta);
 	size_t begin, packed;
 	uint64_t any = 0;
 
-	for (unsigned int i = 0; i < n; i++)
-		any |= value_of(s, &types[i]);
+	for (unsigned int i = 0; i < c.n; i++)
+		any |= value_of(s, &c.types[i]);
 	/* A thread that was only seen: it has no weight, and is no sample. */
 	if (!any)
 		return;
@@ -309,10 +312,10 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 		wp_proto_varint(&w->buf, id_of(&w->locations, loc[i]));
 	wp_proto_end(&w->buf, packed);
 	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
-	for (unsigned int i = 0; i < n; i++)
-		wp_proto_varint(&w->buf, value_of(s, &types[i]));
+	for (unsigned int i = 0; i < c.n; i++)
+		wp_proto_varint(&w->buf, value_of(s, &c.types[i]));
 	wp_proto_end(&w->buf, packed);
-	put_labels(w, &s->key);
+	put_labels(w, s);
 	wp_proto_end(&w->buf, begin);
 	flush(w);
 }
@@ -488,7 +491,6 @@ static void put_profile(struct writer *w)
 	const struct wp_sample_set *set = wp_profile_shown(w->profile);
 
 	put_types(w);
-	wp_proto_int(&w->buf, PROFILE_PERIOD, meta->period_ns);
 	wp_proto_int(&w->buf, PROFILE_TIME_NANOS, meta->time_ns);
 	wp_proto_int(&w->buf, PROFILE_DURATION_NANOS, meta->duration_ns);
 	put_comments(w);

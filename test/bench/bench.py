@@ -18,12 +18,13 @@ import harm
 import server
 import sizes
 import waiting
+import waits
 import window
 from programs import BUILD, WORK
 from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
-          "busy": busy, "server": server, "dump": dump, "big": big,
+          "busy": busy, "waits": waits, "server": server, "dump": dump, "big": big,
           "sizes": sizes, "harm": harm}
 
 

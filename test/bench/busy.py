@@ -115,6 +115,10 @@ def run(table):
             table.limit(f"lost at 100 Hz, {threads} busy, {name}",
                         median(lost["auto 100 Hz"][which]), "%", 1, ROUNDS,
                         noise=noise)
+            table.limit(f"lost to wall,cpu, perf dwarf's loss the limit, "
+                        f"{threads} busy, {name}",
+                        median(lost["auto 100 Hz"][which]), "%",
+                        median(lost["perf dwarf 100 Hz"][which]), ROUNDS)
         for tool in all_tools:
             if hasattr(tool, "rate"):
                 table.note(f"{tool.name}: {tool.rate():.1f} looks a second")

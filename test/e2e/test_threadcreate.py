@@ -19,12 +19,15 @@ EACCES = "13"
 
 
 def by_path(p, value):
-    """{path: sum of VALUE}; "" is what no path is in."""
+    """{path: sum of VALUE}; "" is what no path is in.  The lifetime is a mean,
+    and a label."""
     sums = dict.fromkeys((*PATHS, ""), 0)
     for s in pprof_check.samples(p):
         names = {f["name"] for f in s["frames"]}
         path = next((n for n in PATHS if n in names), "")
-        sums[path] += s["values"][value]
+        count = s["values"]["threadcreate"]
+        sums[path] += count * (s["labels"]["lifetime"]
+                               if value == "lifetime" else 1)
     return sums
 
 
