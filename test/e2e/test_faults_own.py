@@ -278,7 +278,10 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
         return
     assert run.status in (0, 1), run.err
     p = load(out)
-    check_whole_time(p, "worker", "sleeper")
+    # Without the target's memory looks fail, and those at the end leave their
+    # time out; the status says that there are losses.
+    if "310" not in numbers:
+        check_whole_time(p, "worker", "sleeper")
     if mode in whole:
         check_stacks(p, run, "worker", "work_round")
     else:
