@@ -12,7 +12,7 @@
 
 enum {
 	/* Seconds without an answer, and in all, after which it is ended. */
-	WP_NAMER_QUIET_MAX_S = 20,
+	WP_NAMER_QUIET_MAX_S = 60,
 	WP_NAMER_TOTAL_MAX_S = 600,
 };
 

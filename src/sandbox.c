@@ -166,6 +166,11 @@ static void close_from_to(unsigned int first, unsigned int last)
 {
 	struct rlimit limit;
 
+	if (KEEPS_STDERR && first <= STDERR_FILENO && last >= STDERR_FILENO) {
+		for (; first < STDERR_FILENO; first++)
+			close((int)first);
+		first = STDERR_FILENO + 1;
+	}
 	if (first > last || !syscall(SYS_close_range, first, last, 0))
 		return;
 	/* Linux before 5.9. */
@@ -183,8 +188,6 @@ static void close_others(const struct wp_sandbox *sandbox)
 	for (size_t i = 0; i < sandbox->nkeep; i++) {
 		unsigned int fd = (unsigned int)sandbox->keep[i];
 
-		if (KEEPS_STDERR && next <= STDERR_FILENO && fd > STDERR_FILENO)
-			next = STDERR_FILENO + 1;
 		if (fd > next)
 			close_from_to(next, fd - 1);
 		next = fd + 1;

@@ -17,6 +17,7 @@ from conftest import FIXTURES, WALLPROF, Run, Target, status_of, wallprof
 
 LOST = re.compile(r"wallprof: \d+ addresses have no better name than module "
                   r"and offset: (.*)")
+INTERRUPT = 1 << signal.SIGINT - 1
 PLAIN = re.compile(r"[\w.\[\]-]+\+0x[0-9a-f]+|0x[0-9a-f]+")
 
 
@@ -40,7 +41,9 @@ class Watched:
              "-e", "inject=recvmsg:signal=SIGSTOP:when=1", str(WALLPROF),
              *(str(a) for a in args)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE)
+            stderr=subprocess.PIPE, env={
+                # LeakSanitizer cannot work below strace.
+                **os.environ, "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"})
 
     def next_child(self, done=()):
         """The child, stopped; None once wallprof has ended."""
@@ -162,11 +165,11 @@ def test_what_names_addresses_hangs_and_is_ended(start, watch):
     watched = watch("--threads", "-p", target.pid)
     began = time.monotonic()
     # Each is left as it is, stopped.
-    rc, out, err = watched.proc.wait(120), *watched.finish()[1:]
+    rc, out, err = watched.proc.wait(300), *watched.finish()[1:]
     assert rc == 1, err
     assert LOST.search(err).group(1).startswith(
-        "the symboliser gave no answer for 20 s"), err
-    assert 19 < time.monotonic() - began < 100
+        "the symboliser gave no answer for 60 s"), err
+    assert 59 < time.monotonic() - began < 200
     assert "libc.so.6+0x" in out
 
 
@@ -177,7 +180,7 @@ def test_a_second_interrupt_ends_it_at_once(start, watch, tmp_path):
     assert watched.next_child()
     os.kill(watched.tool, signal.SIGINT)
     # Two that are pending are one.
-    while int(status_of(watched.tool)["ShdPnd"], 16) & 1 << signal.SIGINT - 1:
+    while int(status_of(watched.tool)["ShdPnd"], 16) & INTERRUPT:
         time.sleep(0.001)
     os.kill(watched.tool, signal.SIGINT)
     rc, _, err = watched.finish()
@@ -284,9 +287,10 @@ class Installed:
         return self.targets[-1]
 
     def start_tool(self, uid, *args):
-        """Once it has opened its file."""
+        """Once it has opened its file and heeds signals."""
         tool = self.start(uid, self.tool, *args, ready=False)
-        while not list(self.home(uid).iterdir()):
+        while not (list(self.home(uid).iterdir()) and
+                   int(status_of(tool.pid)["SigCgt"], 16) & INTERRUPT):
             assert tool.is_running(), tool.proc.stderr.read()
         return tool
 

@@ -196,7 +196,7 @@ static void an_intruder_is_killed(void **state)
 
 static int loops(void)
 {
-	for (volatile int i = 0;; i++)
+	for (volatile unsigned int i = 0;; i++)
 		;
 	return 0;
 }
