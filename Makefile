@@ -166,7 +166,7 @@ DEPS_BPF := clang libbpf-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace musl-tools clang lld g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
-	libc6-dbg binutils llvm dwz xz-utils python3-jsonschema
+	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
