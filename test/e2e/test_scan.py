@@ -69,8 +69,10 @@ def test_shares_are_those_of_the_fixture_by_scan(start, profile, stop):
                     if s["labels"].get("wait") == "sleep")
         spun = sum(s["values"]["wall"] for s in mine
                    if s["labels"]["state"] in ("running", "runnable"))
-        assert abs(slept / whole - worker["sleep"] / true_whole) < 0.03, worker
-        assert abs(spun / whole - worker["spin"] / true_whole) < 0.03, worker
+        # The fixture ran on before and after.
+        most = 0.02 + abs(true_whole - whole) / true_whole
+        assert abs(slept / whole - worker["sleep"] / true_whole) < most, worker
+        assert abs(spun / whole - worker["spin"] / true_whole) < most, worker
 
 
 def test_threads_that_come_and_go_by_scan(start, profile):
