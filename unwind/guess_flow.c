@@ -59,8 +59,12 @@ static bool move_window(struct wp_flow *f, uint64_t avma)
 		start = m->start_avma;
 	if (end > m->end_avma)
 		end = m->end_avma;
-	if (!wp_elf_image_offset(m->image, start - m->bias, &off))
-		return false;
+	/* lld begins a segment within a page: what is before is not its. */
+	if (!wp_elf_image_offset(m->image, start - m->bias, &off)) {
+		start = avma;
+		if (!wp_elf_image_offset(m->image, start - m->bias, &off))
+			return false;
+	}
 	if (wp_elf_image_left(m->image, off) < end - start)
 		end = start + wp_elf_image_left(m->image, off);
 	f->code = wp_elf_image_at(m->image, off, end - start);
@@ -150,7 +154,7 @@ static bool is_own(const struct wp_flow_state *s, unsigned int reg)
 static void note_store(struct wp_flow_state *s, unsigned int reg)
 {
 	for (unsigned int i = 0; i < WP_NKEPT; i++)
-		if (reg == wp_kept_regs[i] && is_own(s, reg))
+		if (reg == wp_kept_regs[i] && is_own(s, wp_kept_regs[i]))
 			s->stored |= (uint8_t)(1u << i);
 }
 
