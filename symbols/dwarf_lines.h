@@ -68,10 +68,8 @@ struct wp_dwarf {
 	/* .debug_line and .debug_aranges, unpacked; NULL for none. */
 	Elf_Data *line_data;
 	Elf_Data *aranges_data;
-	/* What the latter says, sorted after so many scans of it; here die is
-	 * the offset of the unit. */
+	/* What the latter says; here die is the offset of the unit. */
 	struct wp_dwarf_ranges aranges;
-	uint32_t nscans;
 	bool have_aranges;
 	/* All units, read when .debug_aranges does not know an address. */
 	struct wp_dwarf_ranges units;

@@ -16,8 +16,6 @@ enum {
 	/* Pages of units that were passed are given back so often. */
 	DROP_EVERY = 256,
 	RANGES_MAX = 1 << 23,
-	/* Addresses that are looked for before a table is sorted. */
-	SCANS_MAX = 32,
 };
 
 void wp_dwarf_ranges_clear(struct wp_dwarf_ranges *ranges)
@@ -170,38 +168,9 @@ static int read_aranges(struct wp_dwarf *dwarf)
 	r = wp_reader_of(data->d_buf, data->d_size);
 	while (!rc && !r.failed && wp_reader_left(&r))
 		rc = read_set(&dwarf->aranges, &r, data->d_buf);
-	return rc;
-}
-
-/* find_range for ranges that are not sorted: the same one. */
-static const struct wp_dwarf_range *
-scan_ranges(const struct wp_dwarf_ranges *ranges, uint64_t svma)
-{
-	const struct wp_dwarf_range *best = NULL;
-
-	for (uint32_t i = 0; i < ranges->len; i++) {
-		const struct wp_dwarf_range *range = &ranges->v[i];
-
-		if (range->start <= svma && svma < range->end &&
-		    (!best || compare_range(range, best) > 0))
-			best = range;
-	}
-	return best;
-}
-
-/* Sorting takes as long as looking for some tens of addresses. */
-static const struct wp_dwarf_range *find_arange(struct wp_dwarf *dwarf,
-						uint64_t svma)
-{
-	if (dwarf->nscans < SCANS_MAX) {
-		dwarf->nscans++;
-		return scan_ranges(&dwarf->aranges, svma);
-	}
-	if (dwarf->nscans == SCANS_MAX) {
-		dwarf->nscans++;
+	if (!rc)
 		sort_ranges(&dwarf->aranges);
-	}
-	return find_range(&dwarf->aranges, svma);
+	return rc;
 }
 
 /* The DIE of the unit whose header is at OFF. */
@@ -223,7 +192,7 @@ int wp_dwarf_find_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
 
 	if (rc)
 		return rc;
-	range = find_arange(dwarf, svma);
+	range = find_range(&dwarf->aranges, svma);
 	if (range && unit_at(dwarf, range->die, ret))
 		return 0;
 	rc = dwarf->have_units ? 0 : read_units(dwarf);

@@ -132,8 +132,7 @@ static void unpack_section(struct wp_elf_file *file, Elf_Scn *scn)
 		return;
 	raw = elf_rawdata(scn, NULL);
 	cooked = elf_getdata(scn, NULL);
-	if (!raw || !cooked || !raw->d_buf ||
-	    raw->d_size < sizeof(Elf64_Chdr) ||
+	if (!raw || !cooked || !raw->d_buf || raw->d_size < sizeof(Elf64_Chdr) ||
 	    wp_unpack_new(&area, (uint8_t *)raw->d_buf + sizeof(Elf64_Chdr),
 			  raw->d_size - sizeof(Elf64_Chdr), ch.ch_size, &data))
 		return;

@@ -13,7 +13,7 @@
 #endif
 
 /* So much is unpacked at a time, at least. */
-#define CHUNK ((size_t)32 << 10)
+#define CHUNK ((size_t)128 << 10)
 
 struct wp_unpack {
 	/* data[0..room), of which data[0..size) is the section's and
