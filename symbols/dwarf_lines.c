@@ -58,7 +58,6 @@ void wp_dwarf_close(struct wp_dwarf *dwarf)
 		wp_elf_file_close(dwarf->file);
 	if (dwarf->alt)
 		wp_elf_file_close(dwarf->alt);
-	wp_dwarf_ranges_clear(&dwarf->aranges);
 	wp_dwarf_ranges_clear(&dwarf->units);
 	wp_dwarf_ranges_clear(&dwarf->functions);
 	free(dwarf->seen);
@@ -113,20 +112,14 @@ static Dwarf *begin(struct wp_elf_file *file)
 	hide_unused(file);
 	if (!is_bounded(file))
 		return NULL;
-	wp_elf_file_unpack(file);
 	return dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-}
-
-static Elf_Data *section_data(const struct wp_elf_file *file, const char *name)
-{
-	GElf_Shdr sh;
-	Elf_Scn *scn = wp_elf_file_section(file, name, &sh);
-
-	return scn && sh.sh_type != SHT_NOBITS ? elf_getdata(scn, NULL) : NULL;
 }
 
 static bool start(struct wp_dwarf *dwarf)
 {
+	GElf_Shdr sh;
+	Elf_Scn *scn;
+
 	dwarf->dw = begin(dwarf->file);
 	if (!dwarf->dw)
 		return false;
@@ -136,13 +129,10 @@ static bool start(struct wp_dwarf *dwarf)
 			return false;
 		dwarf_setalt(dwarf->dw, dwarf->alt_dw);
 	}
-	dwarf->line_data = section_data(dwarf->file, ".debug_line");
-	if (!dwarf->line_data)
-		dwarf->line_data = section_data(dwarf->file, ".zdebug_line");
-	dwarf->aranges_data = section_data(dwarf->file, ".debug_aranges");
-	if (!dwarf->aranges_data)
-		dwarf->aranges_data = section_data(dwarf->file,
-						   ".zdebug_aranges");
+	scn = wp_elf_file_section(dwarf->file, ".debug_line", &sh);
+	if (!scn)
+		scn = wp_elf_file_section(dwarf->file, ".zdebug_line", &sh);
+	dwarf->line_data = scn ? elf_getdata(scn, NULL) : NULL;
 	/* What was read to be unpacked. */
 	wp_elf_file_trim(dwarf->file);
 	return true;

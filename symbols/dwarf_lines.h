@@ -65,12 +65,8 @@ struct wp_dwarf {
 	/* Owned; NULL while not needed. */
 	Dwarf *dw;
 	Dwarf *alt_dw;
-	/* .debug_line and .debug_aranges, unpacked; NULL for none. */
+	/* .debug_line, unpacked. */
 	Elf_Data *line_data;
-	Elf_Data *aranges_data;
-	/* What the latter says; here die is the offset of the unit. */
-	struct wp_dwarf_ranges aranges;
-	bool have_aranges;
 	/* All units, read when .debug_aranges does not know an address. */
 	struct wp_dwarf_ranges units;
 	bool have_units;

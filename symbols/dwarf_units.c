@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "wallprof/reader.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -110,90 +109,12 @@ static int read_units(struct wp_dwarf *dwarf)
 	return 0;
 }
 
-/* The tuples of one set, which R has to its end.  (DWARF 5, 6.1.2.) */
-static int read_tuples(struct wp_dwarf_ranges *ranges, struct wp_reader *r,
-		       unsigned int size, Dwarf_Off unit)
-{
-	while (wp_reader_left(r) >= 2 * size) {
-		uint64_t start, len;
-
-		start = size == 8 ? wp_read_u64(r) : wp_read_u32(r);
-		len = size == 8 ? wp_read_u64(r) : wp_read_u32(r);
-		if (!start && !len)
-			break;
-		if (len <= UINT64_MAX - start &&
-		    add_range(ranges, start, start + len, unit))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* One set of .debug_aranges, which begins at R; DATA is the section's start. */
-static int read_set(struct wp_dwarf_ranges *ranges, struct wp_reader *r,
-		    const uint8_t *data)
-{
-	uint64_t len = wp_read_u32(r), unit;
-	bool wide = len == UINT32_MAX;
-	struct wp_reader set;
-	unsigned int size, segment;
-	size_t at;
-
-	if (wide)
-		len = wp_read_u64(r);
-	set = wp_reader_of(r->pos, wp_reader_left(r) < len ? 0 : (size_t)len);
-	wp_read_skip(r, len);
-	if (r->failed || wp_read_u16(&set) != 2)
-		return 0;
-	unit = wide ? wp_read_u64(&set) : wp_read_u32(&set);
-	size = wp_read_u8(&set);
-	segment = wp_read_u8(&set);
-	if (set.failed || segment || (size != 4 && size != 8))
-		return 0;
-	at = (size_t)(set.pos - data) % (2 * size);
-	wp_read_skip(&set, at ? 2 * size - at : 0);
-	return read_tuples(ranges, &set, size, unit);
-}
-
-/* What .debug_aranges has.  libdw would look at the header of each unit that
- * it names, and so unpack all of .debug_info. */
-static int read_aranges(struct wp_dwarf *dwarf)
-{
-	const Elf_Data *data = dwarf->aranges_data;
-	struct wp_reader r;
-	int rc = 0;
-
-	dwarf->have_aranges = true;
-	if (!data || !data->d_buf)
-		return 0;
-	r = wp_reader_of(data->d_buf, data->d_size);
-	while (!rc && !r.failed && wp_reader_left(&r))
-		rc = read_set(&dwarf->aranges, &r, data->d_buf);
-	if (!rc)
-		sort_ranges(&dwarf->aranges);
-	return rc;
-}
-
-/* The DIE of the unit whose header is at OFF. */
-static bool unit_at(struct wp_dwarf *dwarf, Dwarf_Off off, Dwarf_Die *ret)
-{
-	Dwarf_Off next, abbrev;
-	size_t header;
-	uint8_t addr, offset;
-
-	return !dwarf_nextcu(dwarf->dw, off, &next, &header, &abbrev, &addr,
-			     &offset) &&
-	       dwarf_offdie(dwarf->dw, off + header, ret);
-}
-
 int wp_dwarf_find_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
 {
 	const struct wp_dwarf_range *range;
-	int rc = dwarf->have_aranges ? 0 : read_aranges(dwarf);
+	int rc;
 
-	if (rc)
-		return rc;
-	range = find_range(&dwarf->aranges, svma);
-	if (range && unit_at(dwarf, range->die, ret))
+	if (dwarf_addrdie(dwarf->dw, svma, ret))
 		return 0;
 	rc = dwarf->have_units ? 0 : read_units(dwarf);
 	if (rc)

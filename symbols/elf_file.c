@@ -55,8 +55,6 @@ void wp_elf_file_close(struct wp_elf_file *file)
 	if (file->elf)
 		elf_end(file->elf);
 	file->elf = NULL;
-	while (file->nunpacked)
-		wp_unpack_free(file->unpacked[--file->nunpacked]);
 	wp_file_map_drop(&file->map, 0, 0);
 }
 
@@ -115,47 +113,6 @@ Elf_Scn *wp_elf_file_section(const struct wp_elf_file *file, const char *name,
 			return scn;
 	}
 	return NULL;
-}
-
-static void unpack_section(struct wp_elf_file *file, Elf_Scn *scn)
-{
-	struct wp_unpack *area;
-	uint8_t *data;
-	GElf_Shdr sh;
-	GElf_Chdr ch;
-	Elf_Data *raw, *cooked;
-
-	if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_PROGBITS ||
-	    (sh.sh_flags & SHF_ALLOC) || !(sh.sh_flags & SHF_COMPRESSED) ||
-	    !gelf_getchdr(scn, &ch) || ch.ch_type != ELFCOMPRESS_ZLIB ||
-	    !ch.ch_size)
-		return;
-	raw = elf_rawdata(scn, NULL);
-	cooked = elf_getdata(scn, NULL);
-	if (!raw || !cooked || !raw->d_buf || raw->d_size < sizeof(Elf64_Chdr) ||
-	    wp_unpack_new(&area, (uint8_t *)raw->d_buf + sizeof(Elf64_Chdr),
-			  raw->d_size - sizeof(Elf64_Chdr), ch.ch_size, &data))
-		return;
-	sh.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
-	if (!gelf_update_shdr(scn, &sh)) {
-		wp_unpack_free(area);
-		return;
-	}
-	/* What libelf has once it does not read again. */
-	raw->d_buf = cooked->d_buf = data;
-	raw->d_size = cooked->d_size = ch.ch_size;
-	file->unpacked[file->nunpacked++] = area;
-}
-
-void wp_elf_file_unpack(struct wp_elf_file *file)
-{
-	Elf_Scn *scn = NULL;
-
-	if (gelf_getclass(file->elf) != ELFCLASS64)
-		return;
-	while (file->nunpacked < WP_ELF_FILE_UNPACKED_MAX &&
-	       (scn = elf_nextscn(file->elf, scn)))
-		unpack_section(file, scn);
 }
 
 bool wp_elf_file_has_symtab(const struct wp_elf_file *file)

@@ -10,12 +10,10 @@
 #include <stdint.h>
 
 #include "file_map.h"
-#include "unpack.h"
 #include "wallprof/err.h"
 
 enum {
 	WP_ELF_FILE_LOADS_MAX = 32,
-	WP_ELF_FILE_UNPACKED_MAX = 16,
 	WP_ELF_FILE_ID_MAX = 64,
 };
 
@@ -23,10 +21,6 @@ struct wp_elf_file {
 	struct wp_file_map map;
 	/* NULL until opened; owned. */
 	Elf *elf;
-	/* Sections that unpack as they are read, unpacked[0..nunpacked),
-	 * owned. */
-	struct wp_unpack *unpacked[WP_ELF_FILE_UNPACKED_MAX];
-	uint32_t nunpacked;
 	/* PT_LOAD segments, loads[0..nloads). */
 	GElf_Phdr loads[WP_ELF_FILE_LOADS_MAX];
 	uint32_t nloads;
@@ -56,10 +50,6 @@ bool wp_elf_file_svma(const struct wp_elf_file *file, uint64_t off,
 /* The section NAME with its header, or NULL. */
 Elf_Scn *wp_elf_file_section(const struct wp_elf_file *file, const char *name,
 			     GElf_Shdr *ret);
-
-/* Have libelf take the compressed sections of FILE for plain ones, which unpack
- * as they are read.  What cannot be is left as it is. */
-void wp_elf_file_unpack(struct wp_elf_file *file);
 
 /* True if FILE has a .symtab with names in it. */
 bool wp_elf_file_has_symtab(const struct wp_elf_file *file);
