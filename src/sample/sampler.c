@@ -323,6 +323,16 @@ void wp_sampler_each_thread(const struct wp_sampler *s,
 	}
 }
 
+/* A thread that waited for a CPU, and so for its stop, was not looked at in the
+ * last ticks. */
+static void owe_rest(const struct wp_sampler *s, struct wp_thread *t)
+{
+	if (!t->watched || t->asleep || t->last_ns >= s->last_tick_ns)
+		return;
+	t->owed_runnable_ns += s->last_tick_ns - t->last_ns;
+	t->last_ns = s->last_tick_ns;
+}
+
 int wp_sampler_finish(struct wp_sampler *s)
 {
 	int rc = 0;
@@ -340,8 +350,10 @@ int wp_sampler_finish(struct wp_sampler *s)
 		rc = wp_block_finish(s);
 	if (!rc)
 		rc = wp_mutex_finish(s);
-	for (size_t i = 0; i < s->nthreads && !rc; i++)
+	for (size_t i = 0; i < s->nthreads && !rc; i++) {
+		owe_rest(s, s->threads[i]);
 		rc = wp_record_owed(s, s->threads[i]);
+	}
 	wp_tracer_clear(s->tracer);
 	if (s->options.cpu)
 		wp_profile_settle_cpu(s->profile);
