@@ -37,12 +37,13 @@ FAULTS = {
     "limited": ["limited"],
     "noelf": ["noelf"],
     "maps": ["maps", 65000],
-    "code-maps": ["maps", 60000, "x"],
+    "code-maps": ["maps", 20000, "x"],
     "threads": ["threads", 4000],
     "deep": ["deep"],
 }
-# Takes seconds to start: all modes of it are in soak.
-MANY = ["threads", 20000]
+# Those take seconds to start: all modes of them are in soak.
+SOAK_FAULTS = {**FAULTS, "many": ["threads", 20000],
+               "code-maps": ["maps", 60000, "x"]}
 
 
 def log(test, mode, run=None, **figures):
@@ -181,22 +182,22 @@ def check_threads(p, run, has_sleeper=True):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_target_in_trouble(start, tmp_path, fault, mode):
-    run_fault(start, tmp_path, fault, mode, SECONDS)
+    run_fault(start, tmp_path, fault, FAULTS[fault], mode, SECONDS)
 
 
 def test_many_threads(start, tmp_path):
-    run_fault(start, tmp_path, "many", "auto", SECONDS)
+    run_fault(start, tmp_path, "many", SOAK_FAULTS["many"], "auto", SECONDS)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("fault", [*FAULTS, "many"])
+@pytest.mark.parametrize("fault", SOAK_FAULTS)
 def test_a_target_in_trouble_for_long(start, tmp_path, fault, mode):
-    run_fault(start, tmp_path, fault, mode, SOAK_SECONDS)
+    run_fault(start, tmp_path, fault, SOAK_FAULTS[fault], mode, SOAK_SECONDS)
 
 
-def run_fault(start, tmp_path, fault, mode, seconds):
-    argv = ["fault", *(MANY if fault == "many" else FAULTS[fault])]
+def run_fault(start, tmp_path, fault, args, mode, seconds):
+    argv = ["fault", *args]
     begun = time.monotonic()
     target = start(*argv)
     out = tmp_path / "x.pb.gz"
