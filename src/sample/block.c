@@ -25,9 +25,9 @@ enum {
 	/* Stacks a second that are cheap: a sample costs the target 1 to 2 us,
 	 * and us as much. */
 	STACKS_PER_S = 2000,
-	/* Records a second and CPU that are cheap, at 0.3 us each; more are
+	/* Records a second and CPU that are cheap, at 0.6 us each; more are
 	 * taken in windows, of this many intervals each. */
-	RECORDS_PER_S = 20000,
+	RECORDS_PER_S = 10000,
 	WINDOW_INTERVALS = 10,
 	/* Shorter, when that many are enough; but longer than waits that looks
 	 * do not tell. */

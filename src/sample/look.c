@@ -387,7 +387,7 @@ static int look_again(struct wp_sampler *s, struct wp_thread *t,
 /* T has not run since the last look, says the scan. */
 static int look_unchanged(struct wp_sampler *s, struct wp_thread *t)
 {
-	wp_cpu_account(s, t, t->base.run_ns);
+	wp_cpu_account(s, t, &t->base);
 	return wp_record_unchanged(s, t, take_time(s, t));
 }
 
@@ -409,7 +409,7 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 	if (rc)
 		return rc;
 	if (s->schedstat_works)
-		wp_cpu_account(s, t, now.run_ns);
+		wp_cpu_account(s, t, &now);
 	if (!s->looks_at_all) {
 		t->base = now;
 		return 0;

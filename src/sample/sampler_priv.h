@@ -118,6 +118,8 @@ struct wp_thread {
 	uint64_t owed_cpu_ns;
 	/* Run time when it was first looked at, once it was. */
 	uint64_t first_run_ns;
+	/* Times put on a CPU as of the last look. */
+	uint64_t slices;
 	bool run_known;
 	/* The last stack it was seen running with, which takes what is still
 	 * owed when the thread or the recording ends; UINT32_MAX: none. */
@@ -186,6 +188,10 @@ struct wp_sampler {
 	/* NULL when CPU samples are not asked for or not to be had. */
 	struct wp_perf *perf;
 	uint32_t perf_stack_bytes;
+	enum wp_perf_scope perf_scope;
+	/* Times that threads were put on a CPU, since when. */
+	uint64_t switches;
+	uint64_t switches_ns;
 	/* A stack was deeper than what CPU samples copy. */
 	bool perf_wants_more;
 	/* By events that were closed. */
@@ -311,9 +317,9 @@ void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record);
 /* Put its kernel frames before those of s->stack. */
 void wp_cpu_add_kernel(struct wp_sampler *s,
 		       const struct wp_perf_record *record);
-/* T used RUN_NS of CPU time in its life. */
+/* What T has used of CPUs in its life is NOW. */
 void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,
-		    uint64_t run_ns);
+		    const struct wp_schedstat *now);
 void wp_cpu_close(struct wp_sampler *s);
 
 /* block.c */
