@@ -69,8 +69,8 @@ struct wp_perf_options {
 	bool kernel_chain;
 	/* Record threads that start, end and change their name. */
 	bool tasks;
-	/* A sample of each thread that starts another (or a process), right
-	 * after its record.  Not with CPU samples. */
+	/* A sample of each thread that starts another, right after its record.
+	 * Not with CPU samples. */
 	bool births;
 	/* Size of each ring, rounded up to a power of two of pages; 0:
 	 * WP_PERF_RING_DEFAULT, which is what the kernel lets everybody lock

@@ -49,6 +49,8 @@ struct wp_births {
 	uint64_t from_ns;
 	/* By events that were closed, and what is known of at the last tick. */
 	uint64_t lost_before, lost;
+	/* Up to this tick there may be threads of whom a record was lost. */
+	uint64_t suspect_tick;
 	/* v[0..n) by tid; owned. */
 	struct birth *v;
 	size_t n, cap;
@@ -303,6 +305,16 @@ static bool is_there(struct wp_sampler *s, pid_t tid)
 	return !faccessat(s->process->task_fd, name, F_OK, 0);
 }
 
+/* No record has told of T, which is in the list for the second time at least:
+ * in its first, the record of its end may just have been taken. */
+static bool was_missed(struct wp_sampler *s, const struct wp_thread *t)
+{
+	uint64_t first_ns = s->profile->threads[t->index].first_ns;
+
+	return first_ns > s->start_ns && first_ns < s->last_tick_ns &&
+	       is_there(s, t->tid);
+}
+
 /* T is in the list of threads.  At the FIRST tick it has been there before. */
 static int compare_thread(struct wp_sampler *s, const struct wp_thread *t,
 			  uint64_t between_ns, bool first)
@@ -312,7 +324,11 @@ static int compare_thread(struct wp_sampler *s, const struct wp_thread *t,
 
 	if (birth && (birth->index == t->index || birth->creator))
 		return 0;
-	rc = begin(s, t->tid, between_ns, &birth);
+	if (s->births->perf && !was_missed(s, t))
+		return 0;
+	rc = begin(s, t->tid, s->births->perf ?
+		   s->profile->threads[t->index].first_ns : between_ns,
+		   &birth);
 	if (rc)
 		return rc;
 	birth->index = t->index;
@@ -330,10 +346,7 @@ static int compare_list(struct wp_sampler *s, bool first)
 	int rc = 0;
 
 	for (size_t i = 0; i < s->nthreads && !rc; i++)
-		if (!b->perf || s->profile->threads[s->threads[i]->index].
-					first_ns > s->start_ns)
-			rc = compare_thread(s, s->threads[i], between_ns,
-					    first);
+		rc = compare_thread(s, s->threads[i], between_ns, first);
 	for (size_t i = b->n; i-- > 0 && !rc;)
 		if (!wp_threads_find(s, b->v[i].tid) &&
 		    !is_there(s, b->v[i].tid))
@@ -350,9 +363,11 @@ static int drain(struct wp_sampler *s, uint64_t until_ns)
 
 	wp_perf_drain(b->perf, until_ns, take, s);
 	lost = b->lost_before + wp_perf_stats(b->perf)->lost;
-	if (lost == b->lost || b->rc)
-		return b->rc;
+	if (lost != b->lost)
+		b->suspect_tick = s->tick + 2;
 	b->lost = lost;
+	if (s->tick > b->suspect_tick || b->rc)
+		return b->rc;
 	/* So that no record of a thread that is in the list is to come. */
 	wp_perf_drain(b->perf, UINT64_MAX, take, s);
 	return b->rc ? b->rc : compare_list(s, false);

@@ -129,6 +129,13 @@ int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 	return open_attr(&a, tid, cpu);
 }
 
+/* Processes that start are not meant; where a build runs they are many. */
+static void leave_out_processes(int fd)
+{
+	/* linux/sched.h: CLONE_THREAD.  The reader does without, too. */
+	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "clone_flags & 0x10000");
+}
+
 int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		      const struct wp_perf_cpu *cpu)
 {
@@ -143,6 +150,8 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		return e->fd;
 	e->tid = tid;
 	e->kind = kind;
+	if (kind == WP_PERF_KIND_MAIN && perf->birth_id)
+		leave_out_processes(e->fd);
 	if (ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->fd) ||
 	    ioctl(e->fd, PERF_EVENT_IOC_ID, &e->id)) {
 		rc = -errno;

@@ -847,8 +847,8 @@ static void births_work(void)
 	}
 }
 
-/* A record of the thread, then the sample of who started it; of the process the
- * sample alone. */
+/* A record of the thread, then the sample of who started it; of the process
+ * neither. */
 static void check_births(const struct got *got, pid_t creator)
 {
 	bool is_thread = false;
@@ -863,6 +863,7 @@ static void check_births(const struct got *got, pid_t creator)
 		}
 		if (rec->type != WP_PERF_SAMPLE_BIRTH)
 			continue;
+		assert_true(is_thread);
 		assert_int_equal(rec->tid, creator);
 		assert_int_equal(rec->period, 1);
 		assert_true(wp_reg_known(&rec->regs, WP_REG_PC));
@@ -893,10 +894,9 @@ static void births_bring_the_stack_of_the_creator(void **state)
 	assert_int_equal(count(&got, WP_PERF_FORK, 0), MANY);
 	samples = count(&got, WP_PERF_SAMPLE_BIRTH, 0);
 	if (!wp_perf_facts(perf)->birth_rc)
-		assert_int_equal(samples, 2 * MANY);
+		assert_int_equal(samples, MANY);
 	assert_int_equal(count(&got, WP_PERF_SAMPLE_CPU, 0), 0);
-	/* Half of them are of the threads. */
-	assert_in_range(got.with_caller, samples / 2, samples);
+	assert_int_equal(got.with_caller, samples);
 	check_births(&got, c.pid);
 	check_clean(perf);
 	wp_perf_close(perf);
