@@ -80,13 +80,17 @@ static int load_failed(int rc, char *log, struct wp_err *err)
 static int load(struct wp_task_scan *scan, struct wp_err *err)
 {
 	char *log = calloc(1, LOG_SIZE);
-	struct bpf_object_open_opts options = {
-		.sz = sizeof(options), .object_name = "wallprof",
-		.kernel_log_buf = log, .kernel_log_size = LOG_SIZE };
+	struct bpf_object_open_opts options;
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	struct bpf_map *map;
 	int rc = -ENOMEM;
 
+	/* libbpf wants the padding at the end of its options zero too. */
+	memset(&options, 0, sizeof(options));
+	options.sz = sizeof(options);
+	options.object_name = "wallprof";
+	options.kernel_log_buf = log;
+	options.kernel_log_size = LOG_SIZE;
 	if (log) {
 		scan->object = bpf_object__open_mem(
 			wp_task_scan_object, (size_t)(wp_task_scan_object_end -
@@ -129,14 +133,17 @@ static int attach(struct wp_task_scan *scan, struct wp_err *err)
 	struct bpf_program *program = bpf_object__next_program(scan->object,
 							       NULL);
 	/* Of the thread with that number only: the program finds the rest. */
-	union bpf_iter_link_info info = {
-		.task.tid = (uint32_t)scan->pid };
-	struct bpf_iter_attach_opts options = {
-		.sz = sizeof(options), .link_info = &info,
-		.link_info_len = sizeof(info) };
+	union bpf_iter_link_info info;
+	struct bpf_iter_attach_opts options;
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	int rc;
 
+	memset(&info, 0, sizeof(info));
+	info.task.tid = (uint32_t)scan->pid;
+	memset(&options, 0, sizeof(options));
+	options.sz = sizeof(options);
+	options.link_info = &info;
+	options.link_info_len = sizeof(info);
 	scan->link = bpf_program__attach_iter(program, &options);
 	rc = scan->link ? 0 : -errno;
 	libbpf_set_print(old);
