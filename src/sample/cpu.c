@@ -45,28 +45,23 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 	return rc;
 }
 
-static const char *text_of(struct wp_sampler *s, char *buf, size_t size,
-			   const struct wp_err *err)
+/* WHY there are no events, if there are none. */
+static void say_how(struct wp_sampler *s, const char *why)
 {
+	char text[sizeof(((struct wp_err *)0)->msg) + 128];
+
 	if (!s->perf)
-		snprintf(buf, size, "the scheduler's time of each thread, "
-			 "divided over its running samples (%s)", err->msg);
+		snprintf(text, sizeof(text), "the scheduler's time of each "
+			 "thread, divided over its running samples (%s)", why);
 	else
-		snprintf(buf, size, "perf events of each %s%s, scaled to the "
-			 "scheduler's time of each thread",
-			 wp_perf_facts(s->perf)->main_scope == WP_PERF_CPU ? "CPU" :
-									"thread",
+		snprintf(text, sizeof(text), "perf events of each %s%s, scaled "
+			 "to the scheduler's time of each thread",
+			 wp_perf_facts(s->perf)->main_scope == WP_PERF_CPU ?
+				 "CPU" : "thread",
 			 wp_perf_facts(s->perf)->user_only ?
 				 ", user code only" : "");
-	return buf;
-}
-
-static void say_how(struct wp_sampler *s, const struct wp_err *err)
-{
-	char text[sizeof(err->msg) + 128];
-
-	s->profile->meta.cpu_source = wp_intern_add_str(
-		&s->profile->strings, text_of(s, text, sizeof(text), err));
+	s->profile->meta.cpu_source = wp_intern_add_str(&s->profile->strings,
+							text);
 }
 
 void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
@@ -74,7 +69,7 @@ void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
 	s->perf_stack_bytes = FIRST_STACK_BYTES;
 	if (open_events(s, &s->perf, s->perf_stack_bytes, err))
 		s->perf = NULL;
-	say_how(s, err);
+	say_how(s, err->msg);
 }
 
 void wp_cpu_add_kernel(struct wp_sampler *s,
@@ -198,15 +193,12 @@ static void grow(struct wp_sampler *s)
 static void do_without(struct wp_sampler *s)
 {
 	struct wp_sample_set *set = &s->profile->sets[WP_PROFILE_WALL];
-	struct wp_err err = WP_ERR_INIT;
-
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		set->samples[i].cpu_count = set->samples[i].cpu_ns = 0;
 	replace(s, NULL);
 	s->wants_running = s->looks_at_all = true;
-	wp_err_set(&err, -EPERM, "its switches are too many for perf events of "
-		   "each thread, and those of each CPU want CAP_PERFMON");
-	say_how(s, &err);
+	say_how(s, "its switches are too many for perf events of each thread, "
+		"and those of each CPU want CAP_PERFMON");
 }
 
 /* Switches a second since this was last asked. */
@@ -234,7 +226,7 @@ static void relieve(struct wp_sampler *s)
 	s->perf_scope = WP_PERF_CPU;
 	if (!open_events(s, &cheap, s->perf_stack_bytes, NULL)) {
 		replace(s, cheap);
-		say_how(s, NULL);
+		say_how(s, "");
 		return;
 	}
 	s->perf_scope = WP_PERF_AUTO;
