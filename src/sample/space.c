@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "wallprof/clock.h"
+#include "wallprof/hash.h"
 
 /* Makes room for one more entry of SIZE in *V[0..len). */
 static int grow(void *v, size_t len, size_t *cap, size_t size)
@@ -186,9 +187,48 @@ static uint32_t add_build_id(struct wp_space *space,
 	return wp_intern_add_str(&space->profile->strings, hex);
 }
 
+static uint64_t hash_map(const struct wp_space *space, const struct wp_map *map)
+{
+	const uint64_t key[] = { map->start_avma, map->end_avma, map->off,
+				 map->dev, map->ino };
+	const char *path = wp_maps_path(&space->maps, map);
+
+	return wp_hash_bytes(wp_hash_bytes(0, key, sizeof(key)), path,
+			     strlen(path));
+}
+
+static void put_slot(const struct wp_space *space, uint32_t *slot,
+		     size_t nslots, uint32_t id)
+{
+	size_t i = space->modules[id].hash & (nslots - 1);
+
+	while (slot[i])
+		i = (i + 1) & (nslots - 1);
+	slot[i] = id;
+}
+
+/* Room for one module more at half load. */
+static int reserve_slot(struct wp_space *space)
+{
+	size_t n = space->nslots ? 2 * space->nslots : 256;
+	uint32_t *slot;
+
+	if (space->nmodules < space->nslots / 2)
+		return 0;
+	slot = calloc(n, sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	for (uint32_t id = 1; id < space->nmodules; id++)
+		put_slot(space, slot, n, id);
+	free(space->slot);
+	space->slot = slot;
+	space->nslots = n;
+	return 0;
+}
+
 /* Enter MAP into the profile: its new mapping id. */
 static int add_module(struct wp_space *space, const struct wp_map *map,
-		      uint32_t *ret_id)
+		      uint64_t hash, uint32_t *ret_id)
 {
 	struct wp_profile_mapping mapping = {
 		.start_avma = map->start_avma,
@@ -197,10 +237,12 @@ static int add_module(struct wp_space *space, const struct wp_map *map,
 	};
 	struct wp_space_module module = {
 		map->start_avma, map->end_avma, map->off, map->dev, map->ino,
-		0, NULL, 0 };
+		0, NULL, hash, 0 };
 	uint64_t svma;
 	int rc = find_image(space, map, &module.image);
 
+	if (!rc)
+		rc = reserve_slot(space);
 	if (rc)
 		return rc;
 	if (module.image && wp_elf_image_svma(module.image, map->off, &svma))
@@ -217,29 +259,35 @@ static int add_module(struct wp_space *space, const struct wp_map *map,
 			return -ENOMEM;
 		space->modules[space->nmodules++] = module;
 	}
-	return *ret_id == UINT32_MAX ? -ENOMEM : 0;
+	if (*ret_id == UINT32_MAX)
+		return -ENOMEM;
+	put_slot(space, space->slot, space->nslots, *ret_id);
+	return 0;
 }
 
-/* The id of MAP as it was at the last reload, if it is the same still.  Newest
- * first: a range is mapped and unmapped over and over.
- */
+/* The id of MAP if it has been seen before. */
 static uint32_t find_module(const struct wp_space *space,
-			    const struct wp_map *map)
+			    const struct wp_map *map, uint64_t hash)
 {
 	const char *path = wp_maps_path(&space->maps, map);
+	size_t mask = space->nslots - 1;
+	uint32_t id;
 
-	for (size_t id = space->nmodules; id-- > 1;) {
+	if (!space->nslots)
+		return WP_MAPPING_NONE;
+	for (size_t i = hash & mask; (id = space->slot[i]);
+	     i = (i + 1) & mask) {
 		const struct wp_space_module *m = &space->modules[id];
 
-		if (m->start_avma == map->start_avma &&
+		if (m->hash == hash && m->start_avma == map->start_avma &&
 		    m->end_avma == map->end_avma && m->off == map->off &&
 		    m->dev == map->dev && m->ino == map->ino &&
 		    !strcmp(wp_profile_str(space->profile,
 					   space->profile->mappings[id].path),
 			    path))
-			return (uint32_t)id;
+			break;
 	}
-	return WP_MAPPING_NONE;
+	return id;
 }
 
 static int list_modules(struct wp_space *space)
@@ -248,13 +296,15 @@ static int list_modules(struct wp_space *space)
 	for (size_t i = 0; i < space->maps.len; i++) {
 		const struct wp_map *map = &space->maps.v[i];
 		const struct wp_space_module *m;
+		uint64_t hash;
 		uint32_t id;
 		int rc;
 
 		if (!map->exec)
 			continue;
-		id = find_module(space, map);
-		rc = id ? 0 : add_module(space, map, &id);
+		hash = hash_map(space, map);
+		id = find_module(space, map, hash);
+		rc = id ? 0 : add_module(space, map, hash, &id);
 		if (rc)
 			return rc;
 		if (grow(&space->current, space->ncurrent, &space->cap_current,
@@ -333,6 +383,7 @@ void wp_space_close(struct wp_space *space)
 		clear_image(&space->images[i]);
 	free(space->images);
 	free(space->modules);
+	free(space->slot);
 	free(space->current);
 	wp_maps_clear(&space->maps);
 	wp_text_clear(&space->text);

@@ -30,6 +30,8 @@ struct wp_space_module {
 	uint64_t bias;
 	/* NULL: not an ELF file, or not readable. */
 	struct wp_elf_image *image;
+	/* Of all that tells it from others. */
+	uint64_t hash;
 	/* Tick in which it was last seen to be still mapped. */
 	uint64_t checked_tick;
 };
@@ -57,6 +59,9 @@ struct wp_space {
 	/* modules[0..nmodules): index is the profile's mapping id; owned. */
 	struct wp_space_module *modules;
 	size_t nmodules, cap_modules;
+	/* Open-addressing table of their ids, 0 where there is none; owned. */
+	uint32_t *slot;
+	size_t nslots;
 	/* What the unwinder sees: the mappings of now, sorted; owned. */
 	struct wp_unwind_module *current;
 	size_t ncurrent, cap_current;
