@@ -143,6 +143,7 @@ static int take(struct job *job, struct wp_err *err)
 	struct wp_sampler_options options = *job->looks->options;
 	int rc;
 
+	options.own_threads = 0;
 	if (job->peer && !job->looks->stop_peers)
 		options.stop = WP_STOP_NEVER;
 	rc = wp_profile_init(&job->profile);

@@ -101,6 +101,8 @@ enum {
 	OPT_GROUP,
 	OPT_FOLLOW,
 	OPT_BLOCK_RATE,
+	OPT_OWN_THREADS,
+	OWN_THREADS = 30000,
 	MAX_DEPTH = 65536,
 };
 
@@ -119,6 +121,8 @@ static const struct option long_options[] = {
 	{ "scan", required_argument, NULL, OPT_SCAN },
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
+	/* For tests: not in the help. */
+	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
 	{ "report", no_argument, NULL, OPT_REPORT },
 	{ "full", no_argument, NULL, OPT_FULL },
@@ -255,6 +259,18 @@ static int parse_depth(uint32_t *ret, const char *text, struct wp_err *err)
 				  "--max-depth wants a number from 1 to %d, not "
 				  "\"%s\"", MAX_DEPTH, text);
 	*ret = (uint32_t)depth;
+	return 0;
+}
+
+static int parse_threads(uint32_t *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)text[0]) || *end || n < 1 || n > INT32_MAX)
+		return wp_err_set(err, -EINVAL, "--own-threads wants a number, "
+				  "not \"%s\"", text);
+	*ret = (uint32_t)n;
 	return 0;
 }
 
@@ -488,6 +504,9 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 		return parse_share(&s->max_stopped, arg, err);
 	case OPT_MAX_DEPTH:
 		return parse_depth(&s->max_depth, arg, err);
+	case OPT_OWN_THREADS:
+		p->of_recording = "--own-threads";
+		return parse_threads(&s->own_threads, arg, err);
 	case OPT_UNWINDER:
 		rc = parse_word("--unwinder", arg, unwinders, 2, err);
 		s->backend = rc == 1 ? WP_UNWIND_LIBUNWIND : WP_UNWIND_ROWS;
@@ -691,7 +710,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		.o = { .kinds = 1u << WP_PROFILE_WALL,
 		       .sampler = { .wall = true, .cpu = true,
 				    .interval_ns = 10 * WP_NS_PER_MS,
-				    .max_stopped = 0.01, .max_depth = 512 },
+				    .max_stopped = 0.01, .max_depth = 512,
+				    .own_threads = OWN_THREADS },
 		       .look_interval_ns = 2 * WP_NS_PER_S,
 		       .kill_after_ns = 5 * WP_NS_PER_S },
 		.format = -1,

@@ -252,9 +252,10 @@ static void summarize(const struct recording *r)
 			       wp_profile_str(p, p->meta.source[
 							 r->out.v[i].kind]));
 	if (r->options->output) {
-		wp_say("wallprof: %llu samples of %u threads in %.1f s at %.1f Hz "
+		wp_say("wallprof: %llu samples of %llu threads in %.1f s at %.1f Hz "
 		    "(asked for %.1f) in %s",
-		    (unsigned long long)samples_of(&p->counters), p->nthreads,
+		    (unsigned long long)samples_of(&p->counters),
+		    (unsigned long long)wp_profile_count_threads(p),
 		    (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
 		    1e9 / (double)p->meta.period_ns,
 		    file_names(r, names, sizeof(names)));

@@ -30,8 +30,11 @@ struct wp_profile_mapping {
 };
 
 struct wp_profile_thread {
-	/* As seen from wallprof's PID namespace. */
+	/* As seen from wallprof's PID namespace; the first's, of several that
+	 * share it. */
 	int32_t tid;
+	/* How many share it beside the first. */
+	uint32_t nmore;
 	/* String id; the last name it had. */
 	uint32_t name;
 	/* CLOCK_MONOTONIC, from when until when it was watched. */
@@ -143,6 +146,7 @@ struct wp_profile_location {
 	X(inconsistent, "reads thrown away because the thread moved")          \
 	X(threads_seen, "threads watched")                                     \
 	X(threads_lost, "threads that ended before a first sample")            \
+	X(threads_shared, "threads that are told by name only, being too many")\
 	X(samples_lost, "samples that could not be taken")                     \
 	X(unnamed, "addresses left without a name by a failure")               \
 	X(map_reloads, "times the memory map was read")                        \
@@ -221,6 +225,8 @@ struct wp_profile {
 	uint32_t nmappings, cap_mappings;
 	struct wp_profile_thread *threads;
 	uint32_t nthreads, cap_threads;
+	/* The last of them are shared. */
+	uint32_t nshared;
 	struct wp_frame *frames;
 	uint64_t nframes, cap_frames;
 	struct wp_profile_stack *stacks;
@@ -256,6 +262,20 @@ uint32_t wp_profile_add_mapping(struct wp_profile *profile,
 				const struct wp_profile_mapping *mapping);
 uint32_t wp_profile_add_thread(struct wp_profile *profile,
 			       const struct wp_profile_thread *thread);
+
+enum { WP_SHARED_NAMES = 256 };
+
+/* The index of the entry that all threads called NAME share, which is made of
+ * THREAD if it is the first; beyond WP_SHARED_NAMES names the others share one
+ * entry as well.  No thread is added in the other way after that.  UINT32_MAX
+ * when there is no memory. */
+uint32_t wp_profile_share_thread(struct wp_profile *profile,
+				 const struct wp_profile_thread *thread,
+				 const char *name);
+
+/* Threads that were added; by entries that are shared, as many as the counter
+ * says. */
+uint64_t wp_profile_count_threads(const struct wp_profile *profile);
 
 /* The index of the stack with exactly these frames and end, made if new.
  * END_MAPPING: where the walk stopped.  UINT32_MAX when there is no memory. */

@@ -59,6 +59,9 @@ struct wp_sampler_options {
 	 * 0.01 is 1 %.  0: no limit. */
 	double max_stopped;
 	uint32_t max_depth;
+	/* So many threads are told apart; those that come later share by name,
+	 * so that memory is bounded.  0: all. */
+	uint32_t own_threads;
 	/* Only threads whose name matches (fnmatch(3)); NULL: all.  Borrowed. */
 	const char *thread_glob;
 	/* Add the kernel's stack of waiting threads. */

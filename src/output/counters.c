@@ -148,6 +148,7 @@ static void threads(const struct wp_profile *profile, struct line *line)
 	begin(line, "threads");
 	part(line, "%" PRIu64 " seen", c->threads_seen);
 	count(line, c->threads_lost, "ended before a first sample");
+	count(line, c->threads_shared, "told by name only, being too many");
 	count(line, c->map_reloads, "x memory map read");
 	count(line, c->execs, "x exec");
 	count(line, c->scans, "ticks by a BPF scan");

@@ -72,7 +72,8 @@ static void add_samples(struct wp_groups *groups,
 		group->total_ns += ns;
 		if (!seen[s->key.thread]) {
 			seen[s->key.thread] = true;
-			group->nthreads++;
+			group->nthreads +=
+				1 + profile->threads[s->key.thread].nmore;
 			group->thread = s->key.thread;
 		}
 	}

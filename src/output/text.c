@@ -149,6 +149,7 @@ static void put_header(struct wp_report *r)
 	const struct words *words = words_of(r->profile);
 	const char *source = wp_profile_str(r->profile,
 					    meta->source[meta->kind]);
+	uint64_t threads = wp_profile_count_threads(r->profile);
 	char all[WP_CELL], clock[WP_CELL];
 
 	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
@@ -165,9 +166,8 @@ static void put_header(struct wp_report *r)
 			      meta->achieved_hz);
 	wp_buf_char(&r->out, '\n');
 	wp_buf_printf(&r->out,
-		      "%" PRIu32 " %s, %" PRIu64 " %s, %s of %s\n",
-		      r->profile->nthreads,
-		      r->profile->nthreads == 1 ? "thread" : "threads",
+		      "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s\n", threads,
+		      threads == 1 ? "thread" : "threads",
 		      r->count, words->samples, skip_blanks(all), words->time);
 	if (*end) {
 		wp_buf_str(&r->name, "the target ");

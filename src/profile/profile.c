@@ -92,6 +92,46 @@ uint32_t wp_profile_add_thread(struct wp_profile *profile,
 	return profile->nthreads++;
 }
 
+static uint32_t find_shared(const struct wp_profile *profile, const char *name)
+{
+	for (uint32_t i = profile->nthreads - profile->nshared;
+	     i < profile->nthreads; i++)
+		if (!strcmp(wp_profile_str(profile, profile->threads[i].name),
+			    name))
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t wp_profile_share_thread(struct wp_profile *profile,
+				 const struct wp_profile_thread *thread,
+				 const char *name)
+{
+	static const char others[] = "[other threads]";
+	uint32_t index = find_shared(profile, name);
+	struct wp_profile_thread own = *thread;
+
+	if (index == UINT32_MAX && profile->nshared >= WP_SHARED_NAMES) {
+		name = others;
+		index = find_shared(profile, name);
+	}
+	if (index != UINT32_MAX) {
+		profile->threads[index].nmore++;
+		return index;
+	}
+	own.name = wp_intern_add_str(&profile->strings, name);
+	if (own.name == UINT32_MAX)
+		return UINT32_MAX;
+	index = wp_profile_add_thread(profile, &own);
+	profile->nshared += index != UINT32_MAX;
+	return index;
+}
+
+uint64_t wp_profile_count_threads(const struct wp_profile *profile)
+{
+	return profile->nthreads - profile->nshared +
+	       profile->counters.threads_shared;
+}
+
 static uint64_t hash_sample(const void *owner, uint32_t index)
 {
 	const struct wp_sample_set *set = owner;

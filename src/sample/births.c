@@ -36,8 +36,8 @@ struct birth {
 	 * there is none to come. */
 	bool counted;
 	struct wp_sample_key key;
-	/* By lists of threads: its index in the profile's. */
-	uint32_t index;
+	/* By lists of threads: its number. */
+	uint64_t number;
 };
 
 struct wp_births {
@@ -309,9 +309,7 @@ static bool is_there(struct wp_sampler *s, pid_t tid)
  * in its first, the record of its end may just have been taken. */
 static bool was_missed(struct wp_sampler *s, const struct wp_thread *t)
 {
-	uint64_t first_ns = s->profile->threads[t->index].first_ns;
-
-	return first_ns > s->start_ns && first_ns < s->last_tick_ns &&
+	return t->first_ns > s->start_ns && t->first_ns < s->last_tick_ns &&
 	       is_there(s, t->tid);
 }
 
@@ -322,16 +320,15 @@ static int compare_thread(struct wp_sampler *s, const struct wp_thread *t,
 	struct birth *birth = find(s->births, t->tid);
 	int rc = 0;
 
-	if (birth && (birth->index == t->index || birth->creator))
+	if (birth && (birth->number == t->number || birth->creator))
 		return 0;
 	if (s->births->perf && !was_missed(s, t))
 		return 0;
-	rc = begin(s, t->tid, s->births->perf ?
-		   s->profile->threads[t->index].first_ns : between_ns,
+	rc = begin(s, t->tid, s->births->perf ? t->first_ns : between_ns,
 		   &birth);
 	if (rc)
 		return rc;
-	birth->index = t->index;
+	birth->number = t->number;
 	return first || !t->watched ? 0 : count(s, birth, no_record(s),
 						t->index);
 }

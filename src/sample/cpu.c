@@ -133,6 +133,7 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	/* It may be over before a tick sees it. */
 	t->looks += !t->looks;
 	s->profile->threads[t->index].cpu_ns += record->period;
+	t->cpu_ns += record->period;
 	t->owed_cpu_count++;
 	t->owed_cpu_ns += record->period;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
@@ -257,15 +258,20 @@ int wp_cpu_drain(struct wp_sampler *s)
 void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,
 		    const struct wp_schedstat *now)
 {
+	uint64_t ns;
+
 	/* What a thread has used before the recording is no part of it. */
 	if (!t->run_known) {
-		t->first_run_ns = s->tick > 1 ? 0 : now->run_ns;
+		t->first_run_ns += s->tick > 1 ? 0 : now->run_ns;
 		t->slices = s->tick > 1 ? 0 : now->slices;
 	}
 	t->run_known = true;
 	s->switches += now->slices - t->slices;
 	t->slices = now->slices;
-	s->profile->threads[t->index].cpu_ns = now->run_ns - t->first_run_ns;
+	ns = now->run_ns > t->first_run_ns ? now->run_ns - t->first_run_ns : 0;
+	/* Samples may have told more. */
+	s->profile->threads[t->index].cpu_ns += ns - t->cpu_ns;
+	t->cpu_ns = ns;
 }
 
 void wp_cpu_close(struct wp_sampler *s)

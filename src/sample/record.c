@@ -36,7 +36,10 @@ static int add_sample(struct wp_sampler *s, struct wp_thread *t,
 		      const struct wp_sample_key *key, uint64_t count,
 		      uint64_t wall_ns)
 {
-	s->profile->threads[t->index].last_ns = t->last_ns;
+	struct wp_profile_thread *p = &s->profile->threads[t->index];
+
+	if (p->last_ns < t->last_ns)
+		p->last_ns = t->last_ns;
 	/* WALL, or THREADS in a look. */
 	return wp_profile_add_sample(s->profile, s->profile->meta.kind, key,
 				     count, wall_ns);

@@ -84,8 +84,13 @@ struct wp_mutex_thread {
 
 struct wp_thread {
 	pid_t tid;
-	/* Index in the profile's threads. */
+	/* Index in the profile's threads, and whether others have it too. */
 	uint32_t index;
+	bool shared;
+	/* From 1, no other's ever. */
+	uint64_t number;
+	/* From when it is watched. */
+	uint64_t first_ns;
 	/* Its name matches the glob. */
 	bool watched;
 	/* Kept open where the limit allows, else -1. */
@@ -116,8 +121,10 @@ struct wp_thread {
 	/* CPU samples whose stack was deeper than their copy: a stop tells it. */
 	uint64_t owed_cpu_count;
 	uint64_t owed_cpu_ns;
-	/* Run time when it was first looked at, once it was. */
+	/* Run time when it was first looked at, once it was, and what it has
+	 * added to its entry since. */
 	uint64_t first_run_ns;
+	uint64_t cpu_ns;
 	/* Times put on a CPU as of the last look. */
 	uint64_t slices;
 	bool run_known;
@@ -208,6 +215,8 @@ struct wp_sampler {
 	struct wp_thread **threads;
 	size_t nthreads, cap_threads;
 	size_t nwatched;
+	/* Numbers given out. */
+	uint64_t nnumbers;
 	struct wp_scan_state scan;
 	struct wp_tids tids;
 	/* Threads to be stopped in this tick; room for all. */

@@ -61,21 +61,74 @@ static int open_file(struct wp_sampler *s, pid_t tid, const char *name)
 	return fd;
 }
 
-static void read_name(struct wp_sampler *s, struct wp_thread *t)
+/* False, and "", for one that is over already. */
+static bool read_comm(struct wp_sampler *s, pid_t tid, char name[COMM_MAX])
 {
-	struct wp_profile_thread *p = &s->profile->threads[t->index];
-	char name[COMM_MAX];
-	ssize_t n = wp_thread_read(s, -1, t->tid, "comm", name, sizeof(name));
+	ssize_t n = wp_thread_read(s, -1, tid, "comm", name, COMM_MAX);
+
+	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
+	return n > 0;
+}
+
+/* An entry of its own; one for its name when those are enough. */
+static uint32_t enter(struct wp_sampler *s, struct wp_thread *t,
+		      const char *name)
+{
+	const struct wp_profile_thread p = {
+		.tid = t->tid,
+		.first_ns = t->first_ns,
+		.last_ns = t->last_ns,
+	};
+	uint32_t most = s->options.own_threads;
+
+	if (!most || s->profile->nthreads - s->profile->nshared < most)
+		return wp_profile_add_thread(s->profile, &p);
+	t->shared = true;
+	s->profile->counters.threads_shared++;
+	return wp_profile_share_thread(s->profile, &p, name);
+}
+
+/* T goes on in the entry of its new name. */
+static void move(struct wp_sampler *s, struct wp_thread *t, const char *name)
+{
+	const struct wp_profile_thread p = {
+		.tid = t->tid,
+		.first_ns = t->last_ns,
+		.last_ns = t->last_ns,
+	};
+	struct wp_profile_thread *old = &s->profile->threads[t->index];
+	uint32_t index;
+
+	if (!strcmp(wp_profile_str(s->profile, old->name), name))
+		return;
+	index = wp_profile_share_thread(s->profile, &p, name);
+	if (index == UINT32_MAX)
+		return;
+	/* No sample has the name that it began with, or it shares with those of
+	 * any name. */
+	old = &s->profile->threads[t->index];
+	if (old->nmore && (t->looks <= 1 || index == t->index))
+		old->nmore--;
+	if (index == t->index)
+		return;
+	t->index = index;
+	t->first_run_ns += t->cpu_ns;
+	t->cpu_ns = 0;
+}
+
+static void take_name(struct wp_sampler *s, struct wp_thread *t,
+		      const char *name)
+{
 	bool watched;
 	uint32_t id;
 
-	if (n <= 0)
-		return;
-	if (name[n - 1] == '\n')
-		name[--n] = '\0';
-	id = wp_intern_add(&s->profile->strings, name, (size_t)n);
-	if (id != UINT32_MAX)
-		p->name = id;
+	if (t->shared) {
+		move(s, t, name);
+	} else {
+		id = wp_intern_add_str(&s->profile->strings, name);
+		if (id != UINT32_MAX)
+			s->profile->threads[t->index].name = id;
+	}
 	watched = !s->options.thread_glob ||
 		  !fnmatch(s->options.thread_glob, name, 0);
 	if (watched == t->watched)
@@ -95,31 +148,32 @@ static void read_name(struct wp_sampler *s, struct wp_thread *t)
 static struct wp_thread *new_thread(struct wp_sampler *s, pid_t tid)
 {
 	struct wp_thread *t = calloc(1, sizeof(*t));
-	struct wp_profile_thread p = {
-		.tid = tid, .first_ns = s->last_tick_ns,
-		.last_ns = s->last_tick_ns };
+	char name[COMM_MAX];
+	bool named;
 
 	if (!t)
 		return NULL;
 	t->tid = tid;
+	t->number = ++s->nnumbers;
 	/* It began some time after the last tick: that interval is its first
 	 * sample's. */
-	t->last_ns = s->last_tick_ns;
+	t->first_ns = t->last_ns = s->last_tick_ns;
 	t->copy_len_waiting = FIRST_COPY_WAITING;
 	t->copy_len_running = FIRST_COPY_RUNNING;
 	t->wait_nr = -1;
 	t->last_running_stack = UINT32_MAX;
-	t->index = wp_profile_add_thread(s->profile, &p);
+	named = read_comm(s, tid, name);
+	t->index = enter(s, t, name);
 	if (t->index == UINT32_MAX) {
 		free(t);
 		return NULL;
 	}
 	t->schedstat_fd = open_file(s, tid, "schedstat");
 	t->syscall_fd = open_file(s, tid, "syscall");
-	read_name(s, t);
+	if (named)
+		take_name(s, t, name);
 	/* One that is over already cannot tell its name. */
-	if (!s->profile->threads[t->index].name && !s->options.thread_glob &&
-	    !t->watched) {
+	if (!named && !s->options.thread_glob) {
 		t->watched = true;
 		s->nwatched++;
 	}
@@ -312,9 +366,13 @@ void wp_threads_drop(struct wp_sampler *s, size_t i)
 
 void wp_threads_name(struct wp_sampler *s, struct wp_thread *t)
 {
+	char name[COMM_MAX];
+
 	t->looks++;
-	if ((t->looks & (t->looks - 1)) == 0 || t->looks % NAME_EVERY == 0)
-		read_name(s, t);
+	if (t->looks & (t->looks - 1) && t->looks % NAME_EVERY)
+		return;
+	if (read_comm(s, t->tid, name))
+		take_name(s, t, name);
 }
 
 void wp_threads_clear(struct wp_sampler *s)

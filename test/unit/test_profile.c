@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "profile_maker.h"
@@ -131,6 +132,55 @@ static void kinds_have_samples_of_their_own(void **state)
 	assert_int_equal(wp_profile_shown(p)->samples[0].count, 2);
 	assert_int_equal(p->sets[WP_PROFILE_WALL].nsamples, 0);
 	assert_string_equal(wp_profile_kind_name(p->meta.kind), "mutex");
+}
+
+static uint32_t share(struct wp_profile *p, int32_t tid, const char *name)
+{
+	const struct wp_profile_thread t = { .tid = tid };
+
+	p->counters.threads_shared++;
+	return wp_profile_share_thread(p, &t, name);
+}
+
+static void threads_share_by_name(void **state)
+{
+	struct wp_profile *p = *state;
+	uint32_t own = mk_thread(p, 1, "worker"), worker, nameless;
+
+	worker = share(p, 2, "worker");
+	assert_int_not_equal(worker, own);
+	nameless = share(p, 3, "");
+	assert_int_not_equal(nameless, worker);
+	for (int32_t tid = 4; tid < 100; tid++)
+		assert_int_equal(share(p, tid, tid % 2 ? "worker" : ""),
+				 tid % 2 ? worker : nameless);
+	assert_int_equal(p->nthreads, 3);
+	assert_int_equal(p->threads[worker].tid, 2);
+	assert_int_equal(p->threads[worker].nmore, 48);
+	assert_int_equal(p->threads[nameless].nmore, 48);
+	assert_string_equal(wp_profile_str(p, p->threads[worker].name),
+			    "worker");
+	assert_int_equal(wp_profile_count_threads(p), 99);
+}
+
+static void names_that_are_too_many_share_too(void **state)
+{
+	struct wp_profile *p = *state;
+	uint32_t first = share(p, 1, "0"), others = 0, nstrings;
+	char name[16];
+
+	for (int i = 1; i < WP_SHARED_NAMES; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(share(p, i + 1, name), first + (uint32_t)i);
+	}
+	others = share(p, 1000, "x");
+	nstrings = p->strings.len;
+	assert_int_equal(others, first + WP_SHARED_NAMES);
+	assert_int_equal(share(p, 1001, "y"), others);
+	assert_int_equal(share(p, 1002, "0"), first);
+	assert_int_equal(p->threads[others].nmore, 1);
+	assert_int_equal(p->strings.len, nstrings);
+	assert_int_equal(p->nthreads, WP_SHARED_NAMES + 1);
 }
 
 static void return_address_is_looked_up_before_itself(void **state)
@@ -277,6 +327,8 @@ int main(void)
 		T(samples_of_one_key_add_up),
 		T(every_part_of_a_key_counts),
 		T(kinds_have_samples_of_their_own),
+		T(threads_share_by_name),
+		T(names_that_are_too_many_share_too),
 		T(return_address_is_looked_up_before_itself),
 		T(address_before_its_mapping_is_in_none),
 		T(same_address_is_one_location),
