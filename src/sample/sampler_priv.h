@@ -312,7 +312,9 @@ int wp_stop_ask(struct wp_sampler *s);
 int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee);
 /* Threads whose stop has not come. */
 size_t wp_stop_count_asked(const struct wp_sampler *s);
-/* Give up stops that have been asked for too long (0: all of them). */
+/* Give up stops that have been asked for too long, unless the thread has been
+ * waiting for a CPU since: its stop and its stack are to come (0: all of them;
+ * what such a thread is owed goes with its last stack). */
 int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
 
 /* cpu.c */

@@ -35,16 +35,22 @@ static bool may_stop(const struct wp_sampler *s)
 	return s->finishing || wp_pauses_allow(&s->pauses, wp_clock_ns());
 }
 
-/* Over the budget: the time is kept for the next stack of the same kind. */
-static int put_off(struct wp_sampler *s, struct wp_thread *t)
+/* The time is kept for the next stack of the same kind. */
+static int owe(struct wp_sampler *s, struct wp_thread *t)
 {
-	s->profile->counters.stops_over_budget++;
 	if (t->ask.waiting)
 		return record_without(s, t);
+	t->asked = false;
 	t->owed_running_ns += t->ask.running_ns;
 	t->owed_runnable_ns += t->ask.runnable_ns;
 	t->owed_count++;
 	return 0;
+}
+
+static int put_off(struct wp_sampler *s, struct wp_thread *t)
+{
+	s->profile->counters.stops_over_budget++;
+	return owe(s, t);
 }
 
 static int refused(struct wp_sampler *s, struct wp_thread *t, int rc)
@@ -255,20 +261,30 @@ size_t wp_stop_count_asked(const struct wp_sampler *s)
 	return n;
 }
 
-/* Every thread that runs is stopped before any is let go: one instant. */
+static bool is_of_this_tick(const struct wp_sampler *s,
+			    const struct wp_tracee *tracee)
+{
+	const struct wp_thread *t = (void *)(uintptr_t)tracee->cookie;
+
+	return t && t->ask.tick_ns == s->tick_ns;
+}
+
+/* Every thread that runs is stopped before any is let go: one instant.  Those
+ * of ticks before come when they get a CPU. */
 static int stop_together(struct wp_sampler *s)
 {
 	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
 	int rc = wp_stop_ask(s);
-	size_t n = wp_stop_count_asked(s);
+	struct wp_tracee *tracee;
+	size_t n = 0;
 
 	for (size_t i = 0; i < s->tracer->len; i++)
-		n -= s->tracer->v[i].stopped;
-	while (!rc && n && wp_tracer_wait(s->tracer, until_ns))
-		n--;
+		n += !s->tracer->v[i].stopped &&
+		     is_of_this_tick(s, &s->tracer->v[i]);
+	while (!rc && n && (tracee = wp_tracer_wait(s->tracer, until_ns)))
+		n -= is_of_this_tick(s, tracee);
 	for (size_t i = s->tracer->len; i-- > 0 && !rc;) {
-		struct wp_tracee *tracee = &s->tracer->v[i];
-
+		tracee = &s->tracer->v[i];
 		if (tracee->stopped)
 			rc = take(s, (void *)(uintptr_t)tracee->cookie, tracee);
 	}
@@ -290,22 +306,48 @@ int wp_stop_askers(struct wp_sampler *s)
 	return rc;
 }
 
+/* A stop takes effect when the thread is next put on a CPU: T has not been. */
+static bool waits_for_cpu(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_schedstat now;
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n;
+
+	if (wp_thread_schedstat(s, t, &now) || now.slices != t->ask.slices)
+		return false;
+	n = wp_thread_read(s, -1, t->tid, "stat", text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       stat.letter == 'R';
+}
+
+static int give_up(struct wp_sampler *s, struct wp_thread *t, bool owed)
+{
+	struct wp_tracee *tracee = wp_tracer_find(s->tracer, (uintptr_t)t);
+
+	if (tracee)
+		wp_tracer_release(s->tracer, tracee);
+	/* Nobody has seen where it went since, for it went nowhere. */
+	if (owed && t->last_running_stack != UINT32_MAX)
+		return owe(s, t);
+	s->profile->counters.stops_given_up++;
+	return record_without(s, t);
+}
+
 int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < s->nthreads && !rc; i++) {
 		struct wp_thread *t = s->threads[i];
-		struct wp_tracee *tracee;
+		bool waits;
 
 		if (!t->asked || (max_age_ns &&
 				  s->tick_ns - t->ask.tick_ns < max_age_ns))
 			continue;
-		tracee = wp_tracer_find(s->tracer, (uintptr_t)t);
-		if (tracee)
-			wp_tracer_release(s->tracer, tracee);
-		s->profile->counters.stops_given_up++;
-		rc = record_without(s, t);
+		waits = waits_for_cpu(s, t);
+		if (!max_age_ns || !waits)
+			rc = give_up(s, t, waits);
 	}
 	return rc;
 }

@@ -1,8 +1,11 @@
 """Shares and sums: what the profile says is what the fixture did."""
+import os
+import time
+
 import pprof_check
 import pytest
 
-from conftest import SLOW
+from conftest import FIXTURES, SLOW, tids_of
 
 # The phases of fixtures/shares.c as wallprof sees them.
 PHASES = {
@@ -52,7 +55,8 @@ def test_weights_add_up_to_the_time_watched(start, profile, stop):
 
 def test_weights_stay_right_when_stops_run_out(start, profile):
     target = start("spinner", 2)
-    run, p = profile(target.pid, "-d", 3, "-r", 500, "--max-stopped", "0.2")
+    run, p = profile(target.pid, "-d", 3, "-r", 500, "--max-stopped", "0.2",
+                     "--profile", "wall")
     target.assert_unharmed()
     assert run.counter("left out for --max-stopped") > 100
     busy = sum(s["values"]["wall"] for s in pprof_check.samples(p)
@@ -63,7 +67,6 @@ def test_weights_stay_right_when_stops_run_out(start, profile):
 
 def test_runnable_is_told_from_running(start, profile):
     """Eight spinners cannot have eight CPUs here."""
-    import os
     cpus = os.cpu_count()
     target = start("spinner", cpus * 4)
     _, p = profile(target.pid, "-d", 4)
@@ -87,3 +90,34 @@ def test_threads_that_come_and_go(start, profile):
     # Some 450 threads a second that live 3 ms: 1.3 threads at any time.
     assert 0.4 < by_name["mayfly"] / p.duration_nanos < 3, by_name
     assert run.counter("threads") > 100
+
+
+def ran_ns(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+        return int(f.read().split()[0])
+
+
+@pytest.mark.parametrize("stop", ["auto", "all"])
+@pytest.mark.parametrize("kinds", ["wall", "wall,cpu"])
+def test_a_thread_that_hardly_gets_a_cpu_has_a_stack(start, profile, kinds,
+                                                     stop):
+    """It waits for a CPU for hundreds of milliseconds, and so does its stop."""
+    cpu = min(os.sched_getaffinity(0))
+    target = start("spinner", 1)
+    tid = max(tids_of(target.pid))
+    while ran_ns(target.pid, tid) < 50e6:
+        time.sleep(0.01)
+    os.sched_setaffinity(tid, [cpu])
+    os.setpriority(os.PRIO_PROCESS, tid, 19)
+    for _ in range(4):
+        start("/usr/bin/taskset", "-c", cpu, FIXTURES / "spinner", 1)
+    run, p = profile(target.pid, "-d", 5, "--profile", kinds, "--stop", stop)
+    target.assert_unharmed()
+    mine = [s for s in pprof_check.samples(p)
+            if s["labels"]["tid"] == tid]
+    whole = sum(s["values"]["wall"] for s in mine)
+    assert abs(whole / p.duration_nanos - 1) < 0.1
+    spins = sum(s["values"]["wall"] for s in mine
+                if any(f["name"] == "spin" for f in s["frames"]))
+    assert spins > 0.95 * whole, run.err
+    assert run.counter("not in time") == 0, run.err
