@@ -1,4 +1,7 @@
-"""A target is a guest: no EINTR, no stop that stays, no death."""
+"""A target is a guest: no EINTR, no stop that stays, no death.
+
+Where stops are the subject, there are no CPU samples to take their place.
+"""
 import os
 import re
 import signal
@@ -18,7 +21,8 @@ SECONDS = [6, pytest.param(30, marks=pytest.mark.soak)]
 def test_no_call_fails_with_eintr(start, tmp_path, stop, seconds):
     target = start("eintr")
     run = wallprof("-p", target.pid, "-d", seconds, "-r", 1000, "--stop", stop,
-                   "--max-stopped", 0, output=tmp_path / "x.pb.gz")
+                   "--profile", "wall", "--max-stopped", 0,
+                   output=tmp_path / "x.pb.gz")
     assert run.status in (0, 1), run.err
     target.assert_unharmed()
     truth = target.truth()
@@ -35,7 +39,8 @@ def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
     target = start("seccomp")
     for stop in ("auto", "all"):
         wallprof("-p", target.pid, "-d", 3, "-r", 1000, "--stop", stop,
-                 "--max-stopped", 0, output=tmp_path / "x.pb.gz")
+                 "--profile", "wall", "--max-stopped", 0,
+                 output=tmp_path / "x.pb.gz")
         target.assert_unharmed()
     truth = target.truth()
     assert truth["polls"] > 50 and truth["naps"] > 500
@@ -46,7 +51,7 @@ def test_kill_9_leaves_the_target_running(start, tmp_path):
     for _ in range(10):
         tool = subprocess.Popen(
             [WALLPROF, "-p", str(target.pid), "-r", "1000", "--max-stopped",
-             "0", "-o", str(tmp_path / "x.pb.gz")],
+             "0", "--profile", "wall", "-o", str(tmp_path / "x.pb.gz")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # Killed at any moment; the first is when its file appears.
         while not any(tmp_path.iterdir()):
@@ -71,8 +76,8 @@ def test_kill_9_leaves_the_target_running(start, tmp_path):
 def test_ctrl_c_writes_and_leaves_the_target_clean(start, tmp_path, signals):
     target = start("spinner", 2)
     out = tmp_path / "x.pb.gz"
-    tool = subprocess.Popen([WALLPROF, "-p", str(target.pid), "-o", str(out)],
-                            stderr=subprocess.PIPE)
+    tool = subprocess.Popen([WALLPROF, "-p", str(target.pid), "--profile",
+                             "wall", "-o", str(out)], stderr=subprocess.PIPE)
     while not any(tmp_path.iterdir()):
         assert tool.poll() is None
     time.sleep(0.5)
@@ -133,7 +138,8 @@ def test_a_traced_process_is_still_read(start, tmp_path):
         deadline = time.monotonic() + 10
         while status_of(target.pid)["TracerPid"] == "0":
             assert time.monotonic() < deadline
-        run = wallprof("-p", target.pid, "-d", 2, output=tmp_path / "x.pb.gz")
+        run = wallprof("-p", target.pid, "-d", 2, "--profile", "wall",
+                       output=tmp_path / "x.pb.gz")
         assert run.status in (0, 1), run.err
         assert run.counter("refused by the kernel") > 0, run.err
         assert f"is traced by process {tracer.pid} " in run.err
