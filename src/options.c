@@ -73,6 +73,8 @@ const char wp_options_help[] =
 "      --max-stopped PCT  bound on the target's time lost in stops, default\n"
 "                         1%; 0 for no bound\n"
 "      --max-depth N      frames kept of a stack, default 512\n"
+"      --own-threads N    threads told apart, default 30000; those that start\n"
+"                         later share by name\n"
 "      --unwinder NAME    rows (default) or libunwind\n"
 "\n"
 "      --version          print the version and exit\n"
@@ -121,7 +123,6 @@ static const struct option long_options[] = {
 	{ "scan", required_argument, NULL, OPT_SCAN },
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
-	/* For tests: not in the help. */
 	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
 	{ "report", no_argument, NULL, OPT_REPORT },
