@@ -74,13 +74,13 @@ static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 				  "wallprof as root (sudo), give it "
 				  "CAP_PERFMON (setcap cap_perfmon+ep), or set "
 				  "it to %ld with sysctl", paranoid, limit);
-	if (!capable && read_own_status("Seccomp", 10) == 2)
+	if (read_own_status("Seccomp", 10) == 2)
 		return wp_err_set(err, -EPERM,
 				  "a seccomp filter on wallprof forbids "
 				  "perf_event_open (a container's default "
-				  "profile?): start the container with "
-				  "--cap-add PERFMON, or run wallprof outside "
-				  "of it");
+				  "profile?): %s, or run wallprof outside of "
+				  "it", capable ? "allow that call" :
+				  "start the container with --cap-add PERFMON");
 	return wp_diagnose_denied(perf->pid, err);
 }
 
