@@ -273,13 +273,14 @@ static bool has_losses(const struct recording *r)
 	uint64_t all = 0, bad = c->samples_lost;
 
 	for (int i = 0; i < WP_NSTACK_ENDS; i++) {
-		all += c->ends[i];
+		uint64_t n = c->ends[i] + c->unchanged_ends[i];
+
+		all += n;
 		if (i != WP_END_ROOT && i != WP_END_DEPTH_LIMIT &&
 		    !(i == WP_END_EMPTY &&
 		      r->options->sampler.stop == WP_STOP_NEVER))
-			bad += c->ends[i];
+			bad += n;
 	}
-	all += c->unchanged;
 	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
 }
 

@@ -158,6 +158,9 @@ struct wp_counters {
 #undef X
 	/* Samples by why their stack ended; [WP_END_ROOT] is whole stacks. */
 	uint64_t ends[WP_NSTACK_ENDS];
+	/* The same of those that had not run since the last; threads that have
+	 * ended need no stack, and count as whole. */
+	uint64_t unchanged_ends[WP_NSTACK_ENDS];
 	/* Stop windows, in ns, quantiles taken at the end. */
 	uint64_t pause_p50_ns;
 	uint64_t pause_p99_ns;

@@ -46,7 +46,7 @@ static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
 	else
 		wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem,
 			       &s->stack);
-	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond)
+	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond && s->copy.len)
 		s->stack.end = WP_END_BEYOND_COPY;
 }
 

@@ -49,9 +49,12 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 			uint64_t wall_ns)
 {
 	int rc = wp_block_look(s, t, &t->key, true, wall_ns);
+	unsigned int end = t->key.state == WP_STATE_EXITING ? WP_END_ROOT :
+			   s->profile->stacks[t->key.stack].end;
 
 	wp_mutex_look(s, t, true, wall_ns);
 	s->profile->counters.unchanged++;
+	s->profile->counters.unchanged_ends[end]++;
 	return rc ? rc : add_sample(s, t, &t->key, 1, wall_ns);
 }
 

@@ -3,7 +3,7 @@
 After each the target's own account (checksums, EINTRs, what was lost, its exit
 status) is what it is without a profiler, and wallprof has ended with a right
 profile or a clear error.  With FAULTS_LOG=FILE in the environment the figures
-of each trial are added to FILE, a line of JSON each: doc/faults.md has them.
+of each trial are added to FILE, a line of JSON each: FAULTS.md has them.
 """
 import functools
 import json
@@ -47,7 +47,7 @@ SOAK_FAULTS = {**FAULTS, "many": ["threads", 20000],
 
 
 def log(test, mode, run=None, **figures):
-    """One trial for the table of doc/faults.md."""
+    """One trial for the table of FAULTS.md."""
     if run is not None:
         figures.update(status=run.status, stops=run.counter("made"),
                        repaired=run.counter("EINTR repaired"))

@@ -278,10 +278,7 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
         return
     assert run.status in (0, 1), run.err
     p = load(out)
-    # Without the target's memory looks fail, and those at the end leave their
-    # time out; the status says that there are losses.
-    if "310" not in numbers:
-        check_whole_time(p, "worker", "sleeper")
+    check_whole_time(p, "worker", "sleeper")
     if mode in whole:
         check_stacks(p, run, "worker", "work_round")
     else:
@@ -290,6 +287,29 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
             f["name"].startswith("[") or f["name"] == "work_round"
             for f in s["frames"]))
         assert named < 0.3 * p.duration_nanos
+
+
+def test_stacks_that_cannot_be_read_are_losses(start, tmp_path):
+    """Each is looked at once and then found unchanged: all are bad."""
+    target = start("waiters", 20)
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("--stop", "never", "-p", target.pid, "-d", 1, output=out,
+                   prefix=(str(FIXTURES / "fault_deny"), "101,298,310", "1"))
+    target.assert_unharmed()
+    assert run.counter("whole") == 0
+    assert run.counter("ended early (memory not readable)") >= 20, run.err
+    assert run.status == 1, run.err
+    # Without a filter it is whole.
+    run = wallprof("--stop", "never", "-p", target.pid, "-d", 1, output=out)
+    assert run.status == 0, run.err
+
+
+def test_denied_perf_events_are_called_so(start, tmp_path):
+    target = start("spinner", 1)
+    run = wallprof("-p", target.pid, "-d", "0.2", output=tmp_path / "x.pb.gz",
+                   prefix=DENY_PERF)
+    assert "forbids perf_event_open" in run.err, run.err
+    assert "process_vm_readv" not in run.err, run.err
 
 
 @pytest.mark.parametrize("scope", [1, 2])
