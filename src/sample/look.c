@@ -8,8 +8,10 @@
 #include "wallprof/clock.h"
 
 enum {
-	/* A thread that moves while it is read is read once more. */
+	/* A thread that moves while it is read is read once more; more often
+	 * where no stop can settle what it does. */
 	TRIES = 2,
+	TRIES_NEVER = 6,
 	KERNEL_TEXT_MAX = 8192,
 	/* Calls of 32-bit programs are numbered from here on. */
 	FOREIGN_CALLS = 1000000,
@@ -181,25 +183,60 @@ static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 	return run + wait ? (double)run / (double)(run + wait) : 1.0;
 }
 
+static void settle_undecided(struct wp_thread *t,
+			     const struct wp_schedstat *now)
+{
+	uint64_t running_ns = t->undecided_ns;
+
+	if (!t->undecided_ns)
+		return;
+	running_ns = (uint64_t)((double)running_ns * divide(t, now));
+	t->owed_running_ns += running_ns;
+	t->owed_runnable_ns += t->undecided_ns - running_ns;
+	t->undecided_ns = 0;
+}
+
 /* Looks at a running thread without a CPU sample until it is stopped instead. */
 enum { PATIENCE = 5 };
 
-/* May T's stack come from its next CPU sample? */
+/* May T's stack come from its next CPU sample?  One that MOVED while it was
+ * read is hardly on a CPU, and may have none for long. */
 static bool comes_by_cpu_sample(const struct wp_sampler *s,
-				const struct wp_thread *t)
+				const struct wp_thread *t, bool moved)
 {
 	if (!s->perf || s->options.stop == WP_STOP_ALL)
 		return false;
 	if (s->options.stop == WP_STOP_NEVER)
 		return true;
-	if (t->owed_cpu_count)
+	/* One that hardly runs may have none at all: a first stack is had by
+	 * a stop. */
+	if (t->owed_cpu_count || moved || t->last_running_stack == UINT32_MAX)
 		return false;
-	return s->finishing ? t->last_running_stack != UINT32_MAX :
-			      t->owed_count < PATIENCE;
+	return s->finishing || t->owed_count < PATIENCE;
 }
 
+/* NS that T was ready to run are owed to its next CPU sample.  Unless it has run
+ * meanwhile it waits for a CPU; that it has not is known after COUNTED_NS. */
+static int owe(struct wp_sampler *s, struct wp_thread *t,
+	       const struct wp_schedstat *now, uint64_t ns)
+{
+	t->owed_count++;
+	t->undecided_ns += ns;
+	if (has_run(&t->base, now)) {
+		settle_undecided(t, now);
+		t->base = *now;
+		t->base_ns = s->tick_ns;
+	} else if (s->tick_ns - t->base_ns >= COUNTED_NS) {
+		t->called_runnable_ns += t->undecided_ns;
+		t->owed_runnable_ns += t->undecided_ns;
+		t->undecided_ns = 0;
+	}
+	return 0;
+}
+
+/* T is ready to run, or MOVED while it was read. */
 static int look_running(struct wp_sampler *s, struct wp_thread *t,
-			const struct wp_schedstat *now)
+			const struct wp_schedstat *now, bool moved)
 {
 	uint64_t ns = take_time(s, t), running_ns;
 
@@ -222,14 +259,13 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 					 WP_STATE_RUNNABLE);
 	}
 	t->stack_holds = false;
+	if (comes_by_cpu_sample(s, t, moved))
+		return owe(s, t, now, ns);
+	ns += t->undecided_ns;
+	t->undecided_ns = 0;
 	t->base = *now;
+	t->base_ns = s->tick_ns;
 	running_ns = (uint64_t)((double)ns * divide(t, now));
-	if (comes_by_cpu_sample(s, t)) {
-		t->owed_running_ns += running_ns;
-		t->owed_runnable_ns += ns - running_ns;
-		t->owed_count++;
-		return 0;
-	}
 	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns,
 				  .running_ns = running_ns,
 				  .runnable_ns = ns - running_ns,
@@ -321,6 +357,7 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 		return rc;
 	if (has_run(before, &after))
 		return 0;
+	settle_undecided(t, &after);
 	t->base = t->divided = after;
 	t->called_runnable_ns = 0;
 	t->stack_holds = false;
@@ -353,10 +390,12 @@ static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
 static int look_again(struct wp_sampler *s, struct wp_thread *t,
 		      struct wp_schedstat *now)
 {
+	int tries = s->options.stop == WP_STOP_NEVER ? TRIES_NEVER : TRIES;
+
 	wp_threads_name(s, t);
 	if (!t->watched)
 		return 0;
-	for (int try = 0; try < TRIES; try++) {
+	for (int try = 0; try < tries; try++) {
 		struct wp_proc_syscall call;
 		char text[256];
 		ssize_t n = wp_thread_read(s, t->syscall_fd, t->tid, "syscall",
@@ -368,7 +407,7 @@ static int look_again(struct wp_sampler *s, struct wp_thread *t,
 		if (wp_proc_syscall_parse(&call, text, (size_t)n))
 			return -EBADMSG;
 		if (call.running)
-			break;
+			return look_running(s, t, now, false);
 		if (s->wait_for_runners) {
 			t->later = true;
 			return 0;
@@ -381,7 +420,7 @@ static int look_again(struct wp_sampler *s, struct wp_thread *t,
 		if (rc)
 			return rc;
 	}
-	return look_running(s, t, now);
+	return look_running(s, t, now, true);
 }
 
 /* T has not run since the last look, says the scan. */

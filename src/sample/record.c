@@ -180,6 +180,8 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 	uint32_t stack = t->last_running_stack;
 	int rc;
 
+	t->owed_runnable_ns += t->undecided_ns;
+	t->undecided_ns = 0;
 	if (!t->owed_running_ns && !t->owed_runnable_ns && !t->owed_cpu_count)
 		return 0;
 	/* A thread that ran for so long without a CPU sample has lost its event,

@@ -118,6 +118,8 @@ struct wp_thread {
 	uint64_t owed_running_ns;
 	uint64_t owed_runnable_ns;
 	uint64_t owed_count;
+	/* Time owed of which it is not known yet whether it ran. */
+	uint64_t undecided_ns;
 	/* CPU samples whose stack was deeper than their copy: a stop tells it. */
 	uint64_t owed_cpu_count;
 	uint64_t owed_cpu_ns;

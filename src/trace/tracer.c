@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -199,8 +200,11 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 		now = wp_clock_ns();
 		if (now >= until_ns)
 			return NULL;
-		if (now < spin_until)
+		if (now < spin_until) {
+			/* What is to stop may want this CPU. */
+			sched_yield();
 			continue;
+		}
 		if (!wait_sigchld(until_ns))
 			return poll_stops(tracer);
 	}

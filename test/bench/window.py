@@ -22,7 +22,7 @@ def pin(cpu):
 def ours(program, hz, cpu):
     done = subprocess.run(
         [WALLPROF, "-p", str(program.pid), "-d", str(SECONDS), "-r", str(hz),
-         "--max-stopped", "0", "-v", "-o", WORK / "x.pb.gz"],
+         "--profile", "wall", "--max-stopped", "0", "-v", "-o", WORK / "x.pb.gz"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, preexec_fn=pin(cpu), text=True, check=True)
     line = next(x for x in done.stderr.splitlines() if "pauses:" in x)
