@@ -47,8 +47,8 @@ class Counter:
 
 
 def tools():
-    return [Nothing(), wallprof(100), wallprof(100, "all"),
-            wallprof(100, "never"), wallprof(1000), wallprof(1000, "all"),
+    return [Nothing(), wallprof(100), wallprof(100, profile="wall"),
+            wallprof(100, "all"), wallprof(100, "never"), wallprof(1000), wallprof(1000, "all"),
             wallprof(1000, "never"), wallprof(1000, "auto", unbounded=True),
             perf(100, "fp"), perf(100, "dwarf"), perf(1000, "fp"),
             perf(1000, "dwarf"), eu_stack(), gdb()]
@@ -72,6 +72,7 @@ def measure(counter, all_tools):
 
 
 PAIRS = [("auto 100 Hz", "perf dwarf 100 Hz"),
+         ("auto 100 Hz wall", "perf dwarf 100 Hz"),
          ("auto 100 Hz", "perf fp 100 Hz"),
          ("auto 100 Hz", "eu-stack loop"), ("auto 100 Hz", "gdb loop"),
          ("all 100 Hz", "perf dwarf 100 Hz"),

@@ -16,7 +16,7 @@ def stray(tool):
 
 
 def run(table):
-    ours = [stray(wallprof(1000, stop, unbounded=True))
+    ours = [stray(wallprof(1000, stop, unbounded=True, profile="wall"))
             for stop in ("auto", "all")]
     for tool in (eu_stack(), gdb()):
         table.add("1000 Hz, auto and all", ours, "EINTR", tool.name,

@@ -86,11 +86,14 @@ class Nothing:
         pass
 
 
-def wallprof(hz, stop="auto", unbounded=False):
+def wallprof(hz, stop="auto", unbounded=False, profile="wall,cpu"):
+    """PROFILE: wall alone has no CPU samples, and stops those that run."""
     bound = ["--max-stopped", "0"] if unbounded else []
-    return Recorder(f"{stop} {hz} Hz" + (" no bound" if unbounded else ""),
-                    [WALLPROF, "-p", "PID", "-r", hz, "--stop", stop, *bound,
-                     "-q", "-o", WORK / "beside.pb.gz"])
+    name = (f"{stop} {hz} Hz" + (" no bound" if unbounded else "") +
+            (" wall" if profile == "wall" else ""))
+    return Recorder(name, [WALLPROF, "-p", "PID", "-r", hz, "--stop", stop,
+                           *bound, "--profile", profile, "-q", "-o",
+                           WORK / "beside.pb.gz"])
 
 
 def perf(hz, how):
