@@ -48,8 +48,9 @@ class Counter:
 
 def tools():
     return [Nothing(), wallprof(100), wallprof(100, profile="wall"),
-            wallprof(100, "all"), wallprof(100, "never"), wallprof(1000), wallprof(1000, "all"),
-            wallprof(1000, "never"), wallprof(1000, "auto", unbounded=True),
+            wallprof(100, "all"), wallprof(100, "never"), wallprof(1000),
+            wallprof(1000, "all"), wallprof(1000, "never"),
+            wallprof(1000, "auto", unbounded=True, profile="wall"),
             perf(100, "fp"), perf(100, "dwarf"), perf(1000, "fp"),
             perf(1000, "dwarf"), eu_stack(), gdb()]
 
@@ -79,7 +80,7 @@ PAIRS = [("auto 100 Hz", "perf dwarf 100 Hz"),
          ("never 100 Hz", "perf fp 100 Hz"),
          ("auto 1000 Hz", "perf dwarf 1000 Hz"),
          ("auto 1000 Hz", "perf fp 1000 Hz"),
-         ("auto 1000 Hz no bound", "perf dwarf 1000 Hz"),
+         ("auto 1000 Hz no bound wall", "perf dwarf 1000 Hz"),
          ("all 1000 Hz", "perf dwarf 1000 Hz"),
          ("never 1000 Hz", "perf dwarf 1000 Hz")]
 
