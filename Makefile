@@ -69,13 +69,14 @@ hang_DEPS := state base
 sample_DEPS := trace hang state unwind profile proc base
 output_DEPS := profile hang base
 main_DEPS := sample trace output hang state symbols unwind profile proc base
+base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
 # Known once the BPF program is built: a file of arguments.
 trace_EXT := @$(O)/bpf/libs
 sample_EXT := $(unwind_EXT) $(trace_EXT)
-main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT) $(trace_EXT)
+main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT) $(trace_EXT) $(base_EXT)
 
 define library
 $(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out src/main.c %.bpf.c,$$(wildcard $$($(1)_DIR)/*.c)))
@@ -114,7 +115,8 @@ layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/unit/test_$(1).c
 define unit_test
 $(O)/test_$(1): $(O)/test/unit/test_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ -lcmocka $($(2)_EXT)
+	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ -lcmocka $($(2)_EXT) \
+		$(base_EXT)
 endef
 $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
 

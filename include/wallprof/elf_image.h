@@ -37,14 +37,36 @@ struct wp_elf_range {
 	uint64_t size;
 };
 
+enum wp_elf_packed_state {
+	/* Not wanted so far. */
+	WP_ELF_PACKED,
+	WP_ELF_UNPACKED,
+	/* It is not what its header says. */
+	WP_ELF_BROKEN,
+};
+
+/* A compressed section: unpacked, behind the file, when first asked for.  SIZE
+ * 0 where absent. */
+struct wp_elf_packed {
+	/* What wp_elf_image_at takes, past the file's end. */
+	uint64_t off;
+	uint64_t size;
+	/* The compressed bytes in the file. */
+	uint64_t src_off;
+	uint64_t src_size;
+	enum wp_elf_packed_state state;
+};
+
 struct wp_elf_image {
 	/* Reads SRC at OFF; NULL after clear.  Returns bytes read or -errno. */
 	long (*read)(void *src, void *buf, size_t len, uint64_t off);
 	void *src;
-	/* Reserved memory of SIZE bytes and one byte per block: 1 = loaded. */
+	/* Reserved memory; the file is its first SIZE bytes, one byte of LOADED
+	 * per block: 1 = loaded. */
 	uint8_t *data;
 	uint8_t *loaded;
 	uint64_t size;
+	uint64_t reserved;
 	/* Owned, -1 when the image is of memory. */
 	int fd;
 
@@ -59,8 +81,10 @@ struct wp_elf_image {
 	 * an image of memory: the others. */
 	struct wp_elf_range eh_frame_hdr;
 	struct wp_elf_range eh_frame;
-	/* No address: svma is 0.  Absent when compressed. */
+	/* No address: svma is 0.  That of PACKED when it is compressed (by zlib,
+	 * to at most 64 MiB; absent when otherwise). */
 	struct wp_elf_range debug_frame;
+	struct wp_elf_packed packed;
 };
 
 #define WP_ELF_IMAGE_INIT { .fd = -1 }
@@ -83,13 +107,14 @@ int wp_elf_image_open_memory(struct wp_elf_image *ret, uint64_t size,
 			     long (*read)(void *, void *, size_t, uint64_t),
 			     void *src, struct wp_err *err);
 
-/* The bytes [OFF, OFF + LEN) of the file, or NULL when they are not all there
- * or not readable.  Valid until the image is cleared.  The only way to them.
+/* The bytes [OFF, OFF + LEN) of the file, or of what is unpacked behind it, or
+ * NULL when they are not all there or not readable.  Valid until the image is cleared.  The only way to them.
  */
 const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 			       uint64_t len);
 
-/* How many bytes follow OFF in the file (0 when OFF is past the end). */
+/* How many bytes follow OFF in the file, or in what is unpacked behind it (0
+ * when OFF is past the end). */
 uint64_t wp_elf_image_left(const struct wp_elf_image *image, uint64_t off);
 
 /* File offset of SVMA: true and *RET_OFF, or false if no PT_LOAD has file

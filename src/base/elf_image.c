@@ -2,6 +2,7 @@
 #include "wallprof/elf_image.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wallprof/inflate.h"
 #include "wallprof/reader.h"
 
 enum {
@@ -17,6 +19,10 @@ enum {
 	PHDRS_MAX = 1024,
 	SHDRS_MAX = 65536,
 	NOTES_MAX = 1 << 16,
+	/* "ZLIB" and the length, big-endian (.zdebug_frame). */
+	OLD_CHDR = 12,
+	/* The Linux kernel's with all its drivers is 20 MiB. */
+	PACKED_MAX = 64 << 20,
 };
 
 #define SIZE_MAX_BYTES (UINT64_C(8) << 30)
@@ -52,9 +58,38 @@ static bool load_block(struct wp_elf_image *image, uint64_t block)
 	return true;
 }
 
+/* Unpack what PACKED says, the first time it is wanted. */
+static bool unpack(struct wp_elf_image *image)
+{
+	struct wp_elf_packed *p = &image->packed;
+	const uint8_t *src;
+
+	if (p->state == WP_ELF_PACKED) {
+		src = wp_elf_image_at(image, p->src_off, p->src_size);
+		p->state = WP_ELF_BROKEN;
+		if (src && wp_inflate(src, (size_t)p->src_size,
+				      image->data + p->off, (size_t)p->size))
+			p->state = WP_ELF_UNPACKED;
+	}
+	return p->state == WP_ELF_UNPACKED;
+}
+
+static const uint8_t *unpacked_at(struct wp_elf_image *image, uint64_t off,
+				  uint64_t len)
+{
+	const struct wp_elf_packed *p = &image->packed;
+
+	if (off < p->off || off - p->off > p->size ||
+	    len > p->size - (off - p->off) || !unpack(image))
+		return NULL;
+	return image->data + off;
+}
+
 const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 			       uint64_t len)
 {
+	if (image->data && off > image->size && image->packed.size)
+		return unpacked_at(image, off, len);
 	if (!image->data || off > image->size || len > image->size - off)
 		return NULL;
 	if (len) {
@@ -69,6 +104,10 @@ const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 
 uint64_t wp_elf_image_left(const struct wp_elf_image *image, uint64_t off)
 {
+	const struct wp_elf_packed *p = &image->packed;
+
+	if (p->size && off >= p->off && off - p->off < p->size)
+		return p->size - (off - p->off);
 	return off < image->size ? image->size - off : 0;
 }
 
@@ -178,9 +217,62 @@ static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 	return 0;
 }
 
+/* How long what the section at OFF holds is, and its compressed bytes: false if
+ * it is of an unknown kind.  gABI, Section Compression; before that GNU had
+ * names of its own, .z*, and a header without a type. */
+static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
+		      bool is_old, struct wp_elf_packed *ret)
+{
+	uint64_t lead = is_old ? OLD_CHDR : sizeof(Elf64_Chdr), be;
+	const uint8_t *bytes =
+		size > lead ? wp_elf_image_at(image, off, lead) : NULL;
+	Elf64_Chdr ch;
+
+	if (!bytes)
+		return false;
+	ret->src_off = off + lead;
+	ret->src_size = size - lead;
+	if (is_old) {
+		memcpy(&be, bytes + 4, sizeof(be));
+		ret->size = be64toh(be);
+		return !memcmp(bytes, "ZLIB", 4);
+	}
+	memcpy(&ch, bytes, sizeof(ch));
+	ret->size = ch.ch_size;
+	return ch.ch_type == ELFCOMPRESS_ZLIB;
+}
+
+/* Make room behind the file for .debug_frame, which is compressed at OFF.
+ * Pages are used when it is unpacked.  Moves the image's bytes. */
+static void reserve_packed(struct wp_elf_image *image, uint64_t off,
+			   uint64_t size, bool is_old)
+{
+	struct wp_elf_packed packed = { 0 };
+	void *moved;
+
+	if (!read_chdr(image, off, size, is_old, &packed) || !packed.size ||
+	    packed.size > PACKED_MAX ||
+	    packed.size / WP_INFLATE_RATIO_MAX > packed.src_size ||
+	    packed.src_size > wp_elf_image_left(image, packed.src_off))
+		return;
+	/* Not at the end itself, which is an offset in the file. */
+	packed.off = ((image->size >> BLOCK_BITS) + 1) << BLOCK_BITS;
+	moved = mremap(image->data, (size_t)image->reserved,
+		       (size_t)(packed.off + packed.size), MREMAP_MAYMOVE);
+	if (moved == MAP_FAILED)
+		return;
+	image->data = moved;
+	image->reserved = packed.off + packed.size;
+	image->packed = packed;
+	image->debug_frame =
+		(struct wp_elf_range){ 0, packed.off, packed.size };
+}
+
 /* Sections are a luxury: a file without them still unwinds. */
 static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 {
+	struct wp_elf_range packed = { 0 };
+	bool is_old = false;
 	const uint8_t *bytes;
 	Elf64_Shdr names;
 
@@ -213,11 +305,20 @@ static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 				  sizeof(".debug_frame")) &&
 			 !image->eh_frame_hdr.size)
 			image->eh_frame_hdr = range;
-		else if (!strncmp(name, ".debug_frame",
-				  sizeof(".debug_frame")) &&
-			 !(sh.sh_flags & SHF_COMPRESSED))
+		else if (!strncmp(name, ".zdebug_frame",
+				  sizeof(".debug_frame"))) {
+			packed = range;
+			is_old = true;
+		} else if (strncmp(name, ".debug_frame",
+				   sizeof(".debug_frame")))
+			continue;
+		else if (sh.sh_flags & SHF_COMPRESSED)
+			packed = range;
+		else
 			image->debug_frame = range;
 	}
+	if (packed.size && !image->debug_frame.size)
+		reserve_packed(image, packed.off, packed.size, is_old);
 }
 
 static int read_headers(struct wp_elf_image *image, struct wp_err *err)
@@ -260,7 +361,7 @@ static int reserve(struct wp_elf_image *image, uint64_t size,
 		image->data = NULL;
 		return wp_err_set(err, -ENOMEM, "no memory for an ELF file");
 	}
-	image->size = size;
+	image->size = image->reserved = size;
 	image->loaded = calloc(1, (size_t)((size - 1) >> BLOCK_BITS) + 1);
 	if (!image->loaded)
 		return wp_err_set(err, -ENOMEM, "no memory for an ELF file");
@@ -320,7 +421,7 @@ out:
 void wp_elf_image_clear(struct wp_elf_image *image)
 {
 	if (image->data)
-		munmap(image->data, (size_t)image->size);
+		munmap(image->data, (size_t)image->reserved);
 	free(image->loaded);
 	if (image->fd >= 0)
 		close(image->fd);

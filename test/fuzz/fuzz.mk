@@ -12,10 +12,10 @@ fuzz_layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/fuzz/fuzz_$
 define fuzzer
 $(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ $($(2)_EXT)
+	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ $($(2)_EXT) $(base_EXT)
 $(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -fsanitize=fuzzer -o $$@ $$^ $($(2)_EXT)
+	$$(Q)$$(CC) $$(CFLAGS) -fsanitize=fuzzer -o $$@ $$^ $($(2)_EXT) $(base_EXT)
 endef
 $(foreach f,$(FUZZ),$(eval $(call fuzzer,$(f),$(call fuzz_layer_of,$(f)))))
 

@@ -14,6 +14,25 @@ static void check_range(struct wp_elf_image *image, uint64_t off, uint64_t len)
 	FUZZ_CHECK(!p || p == image->data + off);
 }
 
+/* Compressed, it may turn out not to be there: then no byte of it is. */
+static void check_debug_frame(struct wp_elf_image *image)
+{
+	const struct wp_elf_range *r = &image->debug_frame;
+	const uint8_t *p;
+
+	if (!image->packed.size) {
+		check_range(image, r->off, r->size);
+		return;
+	}
+	FUZZ_CHECK(r->off > image->size && r->size == image->packed.size);
+	p = wp_elf_image_at(image, r->off, r->size);
+	FUZZ_CHECK(!p || p == image->data + r->off);
+	FUZZ_CHECK(!wp_elf_image_at(image, r->off + r->size - 1, 1) == !p);
+	FUZZ_CHECK(!wp_elf_image_at(image, r->off, r->size + 1));
+	FUZZ_CHECK(!wp_elf_image_at(image, r->off - 1, 1) ==
+		   (r->off - 1 >= image->size));
+}
+
 static void check_addresses(struct wp_elf_image *image)
 {
 	for (uint32_t i = 0; i < image->nloads; i++) {
@@ -39,7 +58,7 @@ static void check_image(struct wp_elf_image *image, const uint8_t *data,
 	check_addresses(image);
 	check_range(image, image->eh_frame_hdr.off, image->eh_frame_hdr.size);
 	check_range(image, image->eh_frame.off, image->eh_frame.size);
-	check_range(image, image->debug_frame.off, image->debug_frame.size);
+	check_debug_frame(image);
 	check_range(image, size, 0);
 	check_range(image, size, 1);
 	check_range(image, size + 1, 0);

@@ -9,8 +9,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "wallprof/elf_image.h"
+#include "wallprof/inflate.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -254,6 +258,232 @@ static void every_prefix_and_every_flipped_header_byte_is_safe(void **state)
 	test_free(f);
 }
 
+enum { FRAME_LEN = 50000, PACKED_ROOM = 8192 };
+
+/* A file with a compressed .debug_frame, which becomes the bytes of FRAME. */
+struct packed_file {
+	Elf64_Ehdr ehdr;
+	Elf64_Shdr shdrs[3];
+	char names[40];
+	/* Its header, of either kind, and zlib's stream. */
+	uint8_t section[PACKED_ROOM];
+	uint8_t behind[16];
+};
+
+static uint8_t frame[FRAME_LEN];
+/* Bytes of the stream. */
+static uLongf stream_len;
+
+static void make_packed(struct packed_file *f, bool is_old)
+{
+	const char names[] = "\0.debug_frame\0.zdebug_frame";
+	size_t lead = is_old ? 12 : sizeof(Elf64_Chdr);
+	Elf64_Chdr ch = { .ch_type = ELFCOMPRESS_ZLIB, .ch_size = FRAME_LEN };
+
+	*f = (struct packed_file){ 0 };
+	memcpy(f->ehdr.e_ident, ELFMAG, SELFMAG);
+	f->ehdr.e_ident[EI_CLASS] = ELFCLASS64;
+	f->ehdr.e_ident[EI_DATA] = ELFDATA2LSB;
+	f->ehdr.e_machine = MACHINE;
+	f->ehdr.e_type = ET_EXEC;
+	f->ehdr.e_phentsize = sizeof(Elf64_Phdr);
+	f->ehdr.e_shoff = offsetof(struct packed_file, shdrs);
+	f->ehdr.e_shentsize = sizeof(Elf64_Shdr);
+	f->ehdr.e_shnum = 3;
+	f->ehdr.e_shstrndx = 2;
+	memcpy(f->names, names, sizeof(names));
+	/* Compressible, and no two stretches of it alike. */
+	for (size_t i = 0; i < FRAME_LEN; i++)
+		frame[i] = (uint8_t)(i % 64 ? i / 64 : i / 4096);
+	stream_len = PACKED_ROOM - lead;
+	assert_int_equal(compress(f->section + lead, &stream_len, frame,
+				  FRAME_LEN), Z_OK);
+	if (is_old)
+		memcpy(f->section, "ZLIB\0\0\0\0\0\0\xc3\x50", 12);
+	else
+		memcpy(f->section, &ch, sizeof(ch));
+	f->shdrs[1] = (Elf64_Shdr){
+		.sh_name = is_old ? 14 : 1,
+		.sh_type = SHT_PROGBITS,
+		.sh_flags = is_old ? 0 : SHF_COMPRESSED,
+		.sh_offset = offsetof(struct packed_file, section),
+		.sh_size = lead + stream_len,
+	};
+	f->shdrs[2] = (Elf64_Shdr){
+		.sh_type = SHT_STRTAB,
+		.sh_offset = offsetof(struct packed_file, names),
+		.sh_size = sizeof(f->names),
+	};
+}
+
+static void open_file(struct wp_elf_image *image, const void *data, size_t len)
+{
+	int fd = memfd_create("elf", 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, len), (ssize_t)len);
+	assert_int_equal(wp_elf_image_open(image, fd, NULL), 0);
+}
+
+static void set_chdr(struct packed_file *f, uint32_t type, uint64_t size)
+{
+	Elf64_Chdr ch = { .ch_type = type, .ch_size = size };
+
+	memcpy(f->section, &ch, sizeof(ch));
+}
+
+/* The file has no .debug_frame, or one of which no byte can be had; all its own
+ * bytes can. */
+static void assert_refused(const struct packed_file *f)
+{
+	struct wp_elf_image image;
+	const uint8_t *bytes;
+
+	open_file(&image, f, sizeof(*f));
+	if (image.debug_frame.size) {
+		for (int i = 0; i < 2; i++)
+			assert_null(wp_elf_image_at(
+				&image, image.debug_frame.off, 1));
+		assert_int_equal(image.packed.state, WP_ELF_BROKEN);
+	}
+	bytes = wp_elf_image_at(&image, 0, sizeof(*f));
+	assert_non_null(bytes);
+	assert_memory_equal(bytes, f, sizeof(*f));
+	wp_elf_image_clear(&image);
+}
+
+static void a_compressed_section_is_unpacked_when_wanted(void **state)
+{
+	(void)state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		struct wp_elf_image image;
+		const struct wp_elf_range *r = &image.debug_frame;
+		struct packed_file f;
+		const uint8_t *p;
+
+		make_packed(&f, is_old);
+		open_file(&image, &f, sizeof(f));
+		assert_int_equal(r->size, FRAME_LEN);
+		assert_int_equal(image.size, sizeof(f));
+		assert_true(r->off > image.size);
+		assert_int_equal(image.packed.state, WP_ELF_PACKED);
+		assert_null(wp_elf_image_at(&image, r->off + FRAME_LEN, 1));
+		assert_null(wp_elf_image_at(&image, r->off, FRAME_LEN + 1));
+		assert_null(wp_elf_image_at(&image, r->off - 1, 1));
+		assert_null(wp_elf_image_at(&image, r->off, UINT64_MAX));
+		assert_null(wp_elf_image_at(&image, image.size, 1));
+		assert_int_equal(image.packed.state, WP_ELF_PACKED);
+		p = wp_elf_image_at(&image, r->off + 100, 8);
+		assert_non_null(p);
+		assert_int_equal(image.packed.state, WP_ELF_UNPACKED);
+		assert_memory_equal(p, frame + 100, 8);
+		p = wp_elf_image_at(&image, r->off, FRAME_LEN);
+		assert_memory_equal(p, frame, FRAME_LEN);
+		assert_int_equal(wp_elf_image_left(&image, r->off + 1),
+				 FRAME_LEN - 1);
+		assert_int_equal(
+			wp_elf_image_left(&image, r->off + FRAME_LEN), 0);
+		assert_int_equal(wp_elf_image_left(&image, 1), sizeof(f) - 1);
+		wp_elf_image_clear(&image);
+		assert_null(wp_elf_image_at(&image, 1 << 20, 1));
+	}
+}
+
+static void a_lying_size_is_refused(void **state)
+{
+	const uint64_t sizes[] = {
+		0, 1, FRAME_LEN - 1, FRAME_LEN + 1, 2 * FRAME_LEN,
+		UINT64_C(64) << 20, (UINT64_C(64) << 20) + 1,
+		UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX - 1, UINT64_MAX,
+		/* What so many bytes can become at most, and more. */
+		WP_INFLATE_RATIO_MAX * stream_len,
+		WP_INFLATE_RATIO_MAX * (stream_len + 2),
+	};
+	struct wp_elf_image image;
+	struct packed_file f;
+
+	(void)state;
+	make_packed(&f, false);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		set_chdr(&f, ELFCOMPRESS_ZLIB, sizes[i]);
+		assert_refused(&f);
+	}
+	/* Neither is room kept for what cannot be. */
+	open_file(&image, &f, sizeof(f));
+	assert_int_equal(image.debug_frame.size, 0);
+	assert_int_equal(image.reserved, image.size);
+	wp_elf_image_clear(&image);
+	/* zstd, and no type at all. */
+	for (uint32_t type = 0; type <= 3; type += type ? 1 : 2) {
+		set_chdr(&f, type, FRAME_LEN);
+		assert_refused(&f);
+	}
+	set_chdr(&f, ELFCOMPRESS_ZLIB, FRAME_LEN);
+	f.shdrs[1].sh_size = UINT64_MAX - 100;
+	assert_refused(&f);
+	f.shdrs[1].sh_size = sizeof(Elf64_Chdr) + stream_len;
+	f.shdrs[1].sh_offset = UINT64_MAX - 10;
+	assert_refused(&f);
+	f.shdrs[1].sh_offset = sizeof(f) - 4;
+	assert_refused(&f);
+}
+
+static void every_prefix_of_a_compressed_section_is_refused(void **state)
+{
+	struct packed_file f;
+
+	(void)state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		make_packed(&f, is_old);
+		for (uint64_t n = f.shdrs[1].sh_size; n-- > 0;) {
+			f.shdrs[1].sh_size = n;
+			assert_refused(&f);
+		}
+		make_packed(&f, is_old);
+		/* One byte too many, too. */
+		f.shdrs[1].sh_size++;
+		assert_refused(&f);
+	}
+}
+
+/* zlib's stream has checksums of its head and of what it becomes. */
+static void a_changed_byte_is_refused(void **state)
+{
+	struct packed_file f;
+
+	(void)state;
+	make_packed(&f, false);
+	for (size_t i = 0; i < stream_len; i++) {
+		uint8_t *byte = &f.section[sizeof(Elf64_Chdr) + i];
+
+		*byte ^= 0xff;
+		assert_refused(&f);
+		*byte ^= 0xff;
+	}
+	make_packed(&f, true);
+	f.section[0] = 'z';
+	assert_refused(&f);
+}
+
+static void a_file_cut_before_it_is_unpacked(void **state)
+{
+	struct wp_elf_image image;
+	struct packed_file *f = test_calloc(1, sizeof(*f) + 100000);
+
+	(void)state;
+	make_packed(f, false);
+	memmove((uint8_t *)f + 90000, f->section, sizeof(f->section));
+	f->shdrs[1].sh_offset = 90000;
+	open_file(&image, f, sizeof(*f) + 100000);
+	assert_int_equal(image.debug_frame.size, FRAME_LEN);
+	assert_int_equal(ftruncate(image.fd, 90100), 0);
+	/* The block with the section's header was read when it was opened. */
+	image.loaded[90000 >> 14] = 0;
+	assert_null(wp_elf_image_at(&image, image.debug_frame.off, 1));
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +495,12 @@ int main(void)
 		cmocka_unit_test(other_machines_are_refused),
 		cmocka_unit_test(
 			every_prefix_and_every_flipped_header_byte_is_safe),
+		cmocka_unit_test(a_compressed_section_is_unpacked_when_wanted),
+		cmocka_unit_test(a_lying_size_is_refused),
+		cmocka_unit_test(
+			every_prefix_of_a_compressed_section_is_refused),
+		cmocka_unit_test(a_changed_byte_is_refused),
+		cmocka_unit_test(a_file_cut_before_it_is_unpacked),
 	};
 
 	return cmocka_run_group_tests_name("elf_image", tests, NULL, NULL);
