@@ -1,0 +1,125 @@
+"""Go programs: goroutines' stacks and the runtime's, by .debug_frame, which Go
+compresses and which its linker ends without a mark."""
+import re
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+from conftest import FIXTURES, tids_of, wallprof
+
+STRIPPED = "goroutines-stripped"
+# Innermost first; what the compiler may inline is left out.
+SPIN = ["main.spinInner", "main.spinOuter", "runtime.goexit"]
+READ = ["syscall.read", "main.readInner", "main.readOuter", "main.main.func",
+        "runtime.goexit"]
+MAIN = ["syscall.read", "main.readInner", "main.readOuter", "main.main",
+        "runtime.main", "runtime.goexit"]
+MONITOR = ["runtime.usleep", "runtime.sysmon", "runtime.mstart1",
+           "runtime.mstart0", "runtime.mstart", "runtime.clone"]
+ROOTS = ("runtime.goexit", "runtime.clone", "runtime.mcall")
+
+
+def plain(name):
+    """Without what tells ABIs and closures apart."""
+    return re.sub(r"(\.abi0|(?<=\.func)\d+)$", "", name)
+
+
+def follows(want, names):
+    it = iter(names)
+    return all(name in it for name in want)
+
+
+def is_in_read(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/syscall") as f:
+        return f.read().startswith("0 ")
+
+
+def settle(pid):
+    """Until both readers wait in read()."""
+    end = time.monotonic() + 20
+    while sum(is_in_read(pid, t) for t in tids_of(pid)) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def goroutines(start):
+    def begin(name="goroutines"):
+        target = start(name)
+        settle(target.pid)
+        return target
+    return begin
+
+
+def stacks_of(p):
+    """(names, samples) of each."""
+    return [([plain(f["name"]) for f in s["frames"]], s["values"]["samples"])
+            for s in pprof_check.samples(p)]
+
+
+def test_the_fixture_is_what_it_is_for():
+    out = subprocess.run(["readelf", "-SW", FIXTURES / "goroutines"],
+                         capture_output=True, text=True, check=True).stdout
+    line = next(l for l in out.splitlines() if ".debug_frame" in l)
+    assert re.search(r" 00 +C ", line), line
+    assert ".eh_frame" not in out
+    out = subprocess.run(["readelf", "-SW", FIXTURES / STRIPPED],
+                         capture_output=True, text=True, check=True).stdout
+    assert "debug_frame" not in out
+
+
+def test_stacks_are_whole(goroutines, profile):
+    target = goroutines()
+    _, p = profile(target.pid, "-d", 2, "--max-stopped", 0)
+    target.assert_unharmed()
+    stacks = stacks_of(p)
+    total = sum(n for _, n in stacks)
+    whole = sum(n for names, n in stacks if names[-1] in ROOTS)
+    assert whole >= 0.95 * total, [s for s in stacks if s[0][-1] not in ROOTS]
+    for want in (SPIN, READ, MAIN, MONITOR):
+        found = [names for names, _ in stacks if follows(want, names)]
+        assert found, (want, stacks)
+        assert all(names[-1] == want[-1] for names in found)
+    # Nothing stands below what is outermost.
+    for names, _ in stacks:
+        assert not set(names[:-1]) & set(ROOTS), names
+
+
+def test_dump_of_every_thread(goroutines):
+    target = goroutines()
+    run = wallprof("--threads", "-p", target.pid).check()
+    target.assert_unharmed()
+    threads = [[plain(n) for n in re.findall(r"^  #\d+ +(\S+)", t, re.M)]
+               for t in run.out.split("\nthread ")[1:]]
+    for want in (SPIN, READ, MAIN):
+        assert any(follows(want, names) for names in threads), run.out
+    assert "truncated" not in run.out
+
+
+def test_as_elfutils_sees_them(goroutines):
+    """Threads that wait in read() are at one place for both."""
+    target = goroutines()
+    run = wallprof("--threads", "-p", target.pid).check()
+    done = subprocess.run(["eu-stack", "-p", str(target.pid)],
+                          capture_output=True, text=True, timeout=60)
+    theirs = [re.findall(r"^#\d+ +0x\S+ (?:- \d+ )?(\S+)", t, re.M)
+              for t in done.stdout.split("TID ")[1:]]
+    for want in (["main.main", "runtime.main"], ["main.main.func1"]):
+        their = next(n for n in theirs if follows(want, n))
+        mine = next(n for n in (
+            re.findall(r"^  #\d+ +(\S+)(?!.*\[inlined\])", t, re.M)
+            for t in run.out.split("\nthread ")[1:]) if follows(want, n))
+        assert mine == their
+    target.assert_unharmed()
+
+
+def test_a_stripped_program_says_why(goroutines, profile):
+    target = goroutines(STRIPPED)
+    _, p = profile(target.pid, "-d", 1, "--max-stopped", 0, status=1)
+    target.assert_unharmed()
+    for names, _ in stacks_of(p):
+        assert names[-1].startswith("[truncated: no unwind info in "), names
+    run = wallprof("--threads", "-p", target.pid).check(1)
+    assert "[truncated: no unwind info in " + STRIPPED in run.out

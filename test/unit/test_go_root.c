@@ -1,0 +1,224 @@
+/* The outermost frames of Go programs.  Layer: unwind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "../../unwind/eh_frame_hdr.h"
+#include "../../unwind/go_root.h"
+#include "cfi_bytes.h"
+
+#if defined(__x86_64__)
+enum { TEXT = 0x401000, ROOM = 64, STACK = 0x70000 };
+
+/* Code as objdump -d shows it in a program of go 1.19, the last two as its
+ * assembler makes them of later sources; AT is the last byte of the call.  What
+ * is_whole is must be all of its function, what is_end is its end. */
+static const struct root {
+	const char *code;
+	uint8_t len;
+	uint8_t at;
+	bool is_whole;
+	bool is_end;
+	/* Bytes that may be any: a call's displacement. */
+	uint8_t any;
+	uint8_t nany;
+} roots[] = {
+	{ "\x90\xe8\x1a\x25\0\0\x90", 7, 0, true, true, 2, 4 },
+	{ "\x41\xff\xd4\xbf\x6f\0\0\0\xb8\x3c\0\0\0\x0f\x05\xeb\xf2", 17, 2,
+	  false, true, 0, 0 },
+	{ "\x49\x8b\x66\x38\x50\x4c\x8b\x22\x41\xff\xd4\x58\xe9", 13, 10,
+	  false, false, 0, 0 },
+	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
+	  "\x58\xe9", 20, 17, false, false, 0, 0 },
+	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
+	  "\x90\x58\xe9", 21, 17, false, false, 0, 0 },
+};
+
+#define NROOTS (sizeof(roots) / sizeof(roots[0]))
+
+/* A function of SIZE bytes at TEXT whose code is CODE[0..LEN) from AT on; after
+ * ROOM bytes .debug_frame as Go's linker writes it: CFA = rsp + 8, the return
+ * address at CFA - 8. */
+static struct wp_elf_image make_image(const void *code, size_t len, size_t at,
+				      size_t size)
+{
+	struct bytes b = { .len = ROOM };
+	struct wp_elf_image image;
+
+	memcpy(b.v + at, code, len);
+	begin_entry(&b);
+	put(&b, UINT32_MAX, 4);
+	put_bytes(&b, LIT("\x03\0\x01\x7c\x10\x0c\x07\x08\x05\x10\x02\0"));
+	end_entry(&b);
+	begin_entry(&b);
+	put(&b, 0, 4);
+	put(&b, TEXT, 8);
+	put(&b, size, 8);
+	put_bytes(&b, LIT("\x13\x7e"));
+	end_entry(&b);
+	image = image_of(b.v, b.len, TEXT);
+	image.debug_frame = (struct wp_elf_range){ 0, ROOM, b.len - ROOM };
+	return image;
+}
+
+/* The one place in the image that is a root, 0 if none is. */
+static uint64_t find_root(struct wp_elf_image *image)
+{
+	struct wp_cfi_table table;
+	struct wp_cfi_fde fde;
+	uint64_t found = 0;
+
+	wp_cfi_table_init(&table, image);
+	for (uint64_t svma = TEXT; svma < TEXT + ROOM; svma++) {
+		if (wp_cfi_table_find(&table, svma, &fde) ||
+		    !wp_go_is_root(&fde, svma))
+			continue;
+		assert_int_equal(found, 0);
+		found = svma;
+	}
+	wp_cfi_table_clear(&table);
+	return found;
+}
+
+/* See make_image(). */
+static uint64_t root_of(const void *code, size_t len, size_t at, size_t size)
+{
+	struct wp_elf_image image = make_image(code, len, at, size);
+	uint64_t found = find_root(&image);
+
+	image_free(&image);
+	return found;
+}
+
+static void the_call_of_an_outermost_frame(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NROOTS; i++) {
+		const struct root *r = &roots[i];
+
+		assert_int_equal(root_of(r->code, r->len, 0, r->len),
+				 TEXT + r->at);
+		/* More code behind it, or before it. */
+		assert_int_equal(root_of(r->code, r->len, 0, r->len + 1u),
+				 r->is_end ? 0 : TEXT + r->at);
+		assert_int_equal(root_of(r->code, r->len, 9, 9u + r->len),
+				 r->is_whole ? 0 : TEXT + 9 + r->at);
+	}
+}
+
+static void each_byte_counts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < NROOTS; i++) {
+		const struct root *r = &roots[i];
+
+		for (unsigned int n = 0; n < r->len; n++) {
+			bool is_any = n >= r->any && n < r->any + r->nany;
+			char code[ROOM];
+
+			memcpy(code, r->code, r->len);
+			code[n] ^= 1;
+			assert_int_equal(root_of(code, r->len, 0, r->len),
+					 is_any ? TEXT + r->at : 0);
+			/* A function that ends earlier. */
+			assert_int_equal(root_of(r->code, r->len, 0, n), 0);
+		}
+	}
+}
+
+/* .eh_frame is a compiler's, which marks outermost frames itself. */
+static void only_by_debug_frame(void **state)
+{
+	struct wp_elf_image image =
+		make_image(roots[0].code, roots[0].len, 0, roots[0].len);
+	struct wp_cfi_table table;
+	struct wp_cfi_fde fde;
+
+	(void)state;
+	wp_cfi_table_init(&table, &image);
+	assert_int_equal(wp_cfi_table_find(&table, TEXT, &fde), 0);
+	assert_true(wp_go_is_root(&fde, TEXT));
+	table.debug_frame.is_debug = false;
+	assert_false(wp_go_is_root(&fde, TEXT));
+	wp_cfi_table_clear(&table);
+	image_free(&image);
+}
+
+/* Code that the file does not have. */
+static void without_bytes(void **state)
+{
+	struct wp_elf_image image =
+		make_image(roots[0].code, roots[0].len, 0, roots[0].len);
+
+	(void)state;
+	image.loads[0].filesz = 0;
+	assert_int_equal(find_root(&image), 0);
+	image.loads[0].filesz = image.size;
+	image.loads[0].off = image.size - 3;
+	assert_int_equal(find_root(&image), 0);
+	image_free(&image);
+}
+
+static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
+{
+	(void)ctx;
+	if (avma < STACK || len > 64)
+		return -EFAULT;
+	/* Everywhere a return address. */
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)((uint64_t)(TEXT + 32) >>
+						(avma + i) % 8 * 8);
+	return 0;
+}
+
+/* What the last owner of the stack left above is no caller. */
+static void a_step_ends_there(void **state)
+{
+	struct wp_elf_image image =
+		make_image(roots[0].code, roots[0].len, 0, roots[0].len);
+	struct wp_unwind_module module = { .start_avma = TEXT,
+					   .end_avma = TEXT + ROOM,
+					   .image = &image };
+	struct wp_unwind_stats stats = { 0 };
+	struct wp_mem mem = { read_stack, NULL };
+	struct wp_regs regs = { 0 };
+	struct wp_step step = { .module = &module, .regs = &regs, .mem = &mem,
+				.is_return = true };
+	void *rows = wp_step_rows.open(&stats);
+
+	(void)state;
+	assert_non_null(rows);
+	wp_reg_set(&regs, WP_REG_SP, STACK);
+	wp_reg_set(&regs, WP_REG_PC, TEXT + 1);
+	assert_int_equal(wp_step_rows.step(rows, &step), WP_STEP_ROOT);
+	/* In the call of goexit1 there is a caller: goexit itself, as before. */
+	wp_reg_set(&regs, WP_REG_PC, TEXT + 6);
+	assert_int_equal(wp_step_rows.step(rows, &step), WP_STEP_OK);
+	assert_int_equal(regs.v[WP_REG_PC], TEXT + 32);
+	wp_step_rows.close(rows);
+	image_free(&image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_call_of_an_outermost_frame),
+		cmocka_unit_test(each_byte_counts),
+		cmocka_unit_test(only_by_debug_frame),
+		cmocka_unit_test(without_bytes),
+		cmocka_unit_test(a_step_ends_there),
+	};
+
+	return cmocka_run_group_tests_name("go_root", tests, NULL, NULL);
+}
+#else
+int main(void)
+{
+	/* The bytes above are x86-64's. */
+	return 0;
+}
+#endif

@@ -1,0 +1,97 @@
+/* go_root.c - see go_root.h.
+ *
+ * On x86-64 Go's linker describes the outermost functions like any other: the
+ * CFA is rsp + 8 and the return address there, where in truth nothing is, or
+ * whatever the stack's last owner left (cmd/link, dwarf.go: "TODO: similar mark
+ * on non-LR architectures").  rbp has no rule, so that its 0 is no sign either.
+ * On aarch64 the return address is marked undefined.  So the code must tell:
+ * runtime/asm_amd64.s, sys_linux_amd64.s.
+ */
+#include "go_root.h"
+
+#if defined(__x86_64__)
+
+enum { CODE_MAX = 24, ANY = -1 };
+
+/* Code of which a byte is looked up as that of a call. */
+struct root {
+	/* The whole function, or its end. */
+	bool is_start, is_end;
+	/* The byte that is looked up, a return address less one. */
+	uint8_t at;
+	uint8_t len;
+	int16_t code[CODE_MAX];
+};
+
+static const struct root roots[] = {
+	/* goexit: nop; call goexit1; nop.  Every goroutine's first function
+	 * returns to the second byte, behind no call: newproc1 put it there. */
+	{ true, true, 0, 7,
+	  { 0x90, 0xe8, ANY, ANY, ANY, ANY, 0x90 } },
+	/* clone in the child, on a stack of which nothing is used: call *r12;
+	 * 1: exit(111); jmp 1b. */
+	{ false, true, 2, 17,
+	  { 0x41, 0xff, 0xd4, 0xbf, 0x6f, 0, 0, 0, 0xb8, 0x3c, 0, 0, 0, 0x0f,
+	    0x05, 0xeb, 0xf2 } },
+	/* mcall, which has left the goroutine's stack for good and starts anew
+	 * on the thread's: mov 0x38(r14), rsp; push rax; mov (rdx), r12;
+	 * call *r12; pop rax; jmp badmcall2. */
+	{ false, false, 10, 13,
+	  { 0x49, 0x8b, 0x66, 0x38, 0x50, 0x4c, 0x8b, 0x22, 0x41, 0xff, 0xd4,
+	    0x58, 0xe9 } },
+	/* In later versions with mov $0, rbp before the push, */
+	{ false, false, 17, 20,
+	  { 0x49, 0x8b, 0x66, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0x50, 0x4c,
+	    0x8b, 0x22, 0x41, 0xff, 0xd4, 0x58, 0xe9 } },
+	/* and a nop behind the call. */
+	{ false, false, 17, 21,
+	  { 0x49, 0x8b, 0x66, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0x50, 0x4c,
+	    0x8b, 0x22, 0x41, 0xff, 0xd4, 0x90, 0x58, 0xe9 } },
+};
+
+static bool is_code(const struct root *root, const uint8_t *bytes)
+{
+	for (unsigned int i = 0; i < root->len; i++)
+		if (root->code[i] != ANY && root->code[i] != bytes[i])
+			return false;
+	return true;
+}
+
+static bool is_at(const struct root *root, const struct wp_cfi_fde *fde,
+		  uint64_t svma)
+{
+	struct wp_elf_image *image = fde->section->image;
+	uint64_t start = svma - root->at, off;
+	const uint8_t *bytes;
+
+	if (svma - fde->start_svma < root->at ||
+	    fde->end_svma - start < root->len ||
+	    (root->is_start && start != fde->start_svma) ||
+	    (root->is_end && start + root->len != fde->end_svma) ||
+	    !wp_elf_image_offset(image, start, &off))
+		return false;
+	bytes = wp_elf_image_at(image, off, root->len);
+	return bytes && is_code(root, bytes);
+}
+
+bool wp_go_is_root(const struct wp_cfi_fde *fde, uint64_t svma)
+{
+	/* Go's own linker writes .debug_frame, and no .eh_frame. */
+	if (!fde->section->is_debug)
+		return false;
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
+		if (is_at(&roots[i], fde, svma))
+			return true;
+	return false;
+}
+
+#else
+
+bool wp_go_is_root(const struct wp_cfi_fde *fde, uint64_t svma)
+{
+	(void)fde;
+	(void)svma;
+	return false;
+}
+
+#endif
