@@ -53,6 +53,9 @@ struct wp_tracer {
 	bool child_ended;
 	/* As waitpid(2) gives it, once CHILD_ENDED. */
 	int child_status;
+	/* Waits that do not begin by looking again and again, which did not
+	 * help. */
+	unsigned int spins_left_out;
 };
 
 #define WP_TRACER_INIT { 0 }

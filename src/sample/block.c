@@ -29,6 +29,11 @@ enum {
 	 * taken in windows, of this many intervals each. */
 	RECORDS_PER_S = 10000,
 	WINDOW_INTERVALS = 10,
+	/* Beyond that even events that are off slow each switch down, while
+	 * they are open and for a second after (kernel/events/core.c,
+	 * perf_sched_work): they are closed for so long, on average. */
+	RECORDS_CLOSE_PER_S = 100000,
+	CLOSED_S = 4,
 	/* Shorter, when that many are enough; but longer than waits that looks
 	 * do not tell. */
 	LEAST_INTERVALS = WP_BLOCK_LOOKS + 2,
@@ -55,6 +60,8 @@ struct call {
 
 struct wp_block {
 	struct wp_perf *perf;
+	/* There are no perf events: looks tell all. */
+	bool never;
 	uint32_t stack_bytes;
 	bool wants_more;
 	/* A sample at every EVERYth switch, before CHANGED_NS at every
@@ -62,8 +69,9 @@ struct wp_block {
 	uint32_t every, every_before;
 	uint64_t changed_ns;
 	/* The window, and the gap that is between two of them; in a gap when
-	 * not ON. */
+	 * not ON, without PERF in a long one. */
 	bool on;
+	bool closes;
 	uint64_t on_ns, off_ns, turn_ns;
 	/* What came before that is not known: records were lost. */
 	uint64_t valid_ns;
@@ -145,6 +153,7 @@ int wp_block_open(struct wp_sampler *s)
 		return 0;
 	}
 	b->perf = NULL;
+	b->never = true;
 	snprintf(text, sizeof(text), "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
 		 err.msg);
@@ -414,16 +423,20 @@ static void grow(struct wp_sampler *s)
 /* The gap that leaves as many records as are cheap; 0: none. */
 static uint64_t gap_after(struct wp_sampler *s, uint64_t window_ns)
 {
+	struct wp_block *b = s->block;
 	double cheap = (double)RECORDS_PER_S *
-		       (double)wp_perf_facts(s->block->perf)->nrings *
-		       (double)window_ns / WP_NS_PER_S;
-	double share = cheap / ((double)(s->block->records + s->block->lost) +
-				1);
+		       (double)wp_perf_facts(b->perf)->nrings;
+	double records = (double)(b->records + b->lost + 1) /
+			 (double)window_ns * WP_NS_PER_S;
+	double gap = (double)window_ns * (records / cheap - 1);
 
+	if (cheap / records > 0.8)
+		return 0;
+	b->closes = records > RECORDS_CLOSE_PER_S;
+	if (b->closes && gap < (double)CLOSED_S * WP_NS_PER_S)
+		gap = (double)CLOSED_S * WP_NS_PER_S;
 	/* From half to one and a half: no program's period is in step. */
-	return share > 0.8 ? 0 : (uint64_t)((double)window_ns *
-					    (1 / share - 1)) / 1000 *
-				 (500 + wp_sampler_random(s) % 1000);
+	return (uint64_t)gap / 1000 * (500 + wp_sampler_random(s) % 1000);
 }
 
 static int end_window(struct wp_sampler *s)
@@ -446,7 +459,29 @@ static int end_window(struct wp_sampler *s)
 	b->turn_ns = b->off_ns + gap;
 	if (b->wants_more)
 		grow(s);
+	if (!b->closes)
+		return 0;
+	wp_perf_close(b->perf);
+	b->perf = NULL;
 	return 0;
+}
+
+/* After a gap. */
+static int begin_window(struct wp_sampler *s)
+{
+	struct wp_block *b = s->block;
+	int rc;
+
+	if (!b->perf && open_events(s, &b->perf, b->stack_bytes, NULL)) {
+		/* A descriptor may be free later. */
+		b->perf = NULL;
+		b->turn_ns = s->tick_ns + CLOSED_S * WP_NS_PER_S;
+		return 0;
+	}
+	wp_perf_set_switch_samples(b->perf, b->every);
+	rc = flush(s, wp_clock_ns() - b->on_ns);
+	turn_on(b);
+	return rc;
 }
 
 int wp_block_tick(struct wp_sampler *s)
@@ -454,14 +489,13 @@ int wp_block_tick(struct wp_sampler *s)
 	struct wp_block *b = s->block;
 	int rc = 0;
 
-	if (!b || !b->perf)
+	if (!b || b->never)
 		return 0;
 	if (b->on) {
 		drain(s, s->tick_ns - SETTLE_NS);
 		rc = end_window(s);
 	} else if (s->tick_ns >= b->turn_ns) {
-		rc = flush(s, wp_clock_ns() - b->on_ns);
-		turn_on(b);
+		rc = begin_window(s);
 	}
 	return rc ? rc : b->rc;
 }
@@ -489,7 +523,7 @@ int wp_block_finish(struct wp_sampler *s)
 	struct wp_block *b = s->block;
 	int rc;
 
-	if (!b || !b->perf)
+	if (!b || b->never)
 		return 0;
 	if (b->on) {
 		turn_off(b);
@@ -518,7 +552,7 @@ int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
 		t->block.looks = t->block.looks_ns = 0;
 	t->block.looks++;
 	t->block.looks_ns += wall_ns;
-	if (s->block->perf) {
+	if (!s->block->never) {
 		if (t->block.looks < WP_BLOCK_LOOKS)
 			return 0;
 		if (t->block.looks == WP_BLOCK_LOOKS) {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -20,6 +19,7 @@
  * may be waiting for ours.
  */
 #define SPIN_NS (40 * WP_NS_PER_US)
+enum { SPINS_LEFT_OUT = 32 };
 
 static void block_sigchld(sigset_t *set)
 {
@@ -190,6 +190,10 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 {
 	uint64_t spin_until = wp_clock_ns() + SPIN_NS;
 
+	if (tracer->spins_left_out) {
+		tracer->spins_left_out--;
+		spin_until = 0;
+	}
 	for (;;) {
 		struct wp_tracee *tracee = poll_stops(tracer);
 		uint64_t now;
@@ -200,11 +204,12 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 		now = wp_clock_ns();
 		if (now >= until_ns)
 			return NULL;
-		if (now < spin_until) {
-			/* What is to stop may want this CPU. */
-			sched_yield();
+		if (now < spin_until)
 			continue;
-		}
+		/* What is to stop may want this very CPU. */
+		if (spin_until)
+			tracer->spins_left_out = SPINS_LEFT_OUT;
+		spin_until = 0;
 		if (!wait_sigchld(until_ns))
 			return poll_stops(tracer);
 	}
