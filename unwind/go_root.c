@@ -11,7 +11,7 @@
 
 #if defined(__x86_64__)
 
-enum { CODE_MAX = 24, ANY = -1 };
+enum { CODE_MAX = 36, ANY = -1 };
 
 /* Code of which a byte is looked up as that of a call. */
 struct root {
@@ -20,33 +20,49 @@ struct root {
 	/* The byte that is looked up, a return address less one. */
 	uint8_t at;
 	uint8_t len;
+	/* enum wp_step_result. */
+	uint8_t result;
 	int16_t code[CODE_MAX];
 };
 
 static const struct root roots[] = {
 	/* goexit: nop; call goexit1; nop.  Every goroutine's first function
 	 * returns to the second byte, behind no call: newproc1 put it there. */
-	{ true, true, 0, 7,
+	{ true, true, 0, 7, WP_STEP_ROOT,
 	  { 0x90, 0xe8, ANY, ANY, ANY, ANY, 0x90 } },
 	/* clone in the child, on a stack of which nothing is used: call *r12;
 	 * 1: exit(111); jmp 1b. */
-	{ false, true, 2, 17,
+	{ false, true, 2, 17, WP_STEP_ROOT,
 	  { 0x41, 0xff, 0xd4, 0xbf, 0x6f, 0, 0, 0, 0xb8, 0x3c, 0, 0, 0, 0x0f,
 	    0x05, 0xeb, 0xf2 } },
 	/* mcall, which has left the goroutine's stack for good and starts anew
 	 * on the thread's: mov 0x38(r14), rsp; push rax; mov (rdx), r12;
 	 * call *r12; pop rax; jmp badmcall2. */
-	{ false, false, 10, 13,
+	{ false, false, 10, 13, WP_STEP_ROOT,
 	  { 0x49, 0x8b, 0x66, 0x38, 0x50, 0x4c, 0x8b, 0x22, 0x41, 0xff, 0xd4,
 	    0x58, 0xe9 } },
 	/* In later versions with mov $0, rbp before the push, */
-	{ false, false, 17, 20,
+	{ false, false, 17, 20, WP_STEP_ROOT,
 	  { 0x49, 0x8b, 0x66, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0x50, 0x4c,
 	    0x8b, 0x22, 0x41, 0xff, 0xd4, 0x58, 0xe9 } },
 	/* and a nop behind the call. */
-	{ false, false, 17, 21,
+	{ false, false, 17, 21, WP_STEP_ROOT,
 	  { 0x49, 0x8b, 0x66, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0x50, 0x4c,
 	    0x8b, 0x22, 0x41, 0xff, 0xd4, 0x90, 0x58, 0xe9 } },
+	/* systemstack, which goes back: call *rdi; mov fs:-8, rax (g0);
+	 * mov 0x30(rax), rbx (m); mov curg(rbx), rax; mov rax, fs:-8;
+	 * mov 0x38(rax), rsp.  Above it on the thread's stack is what the
+	 * thread left there when it started. */
+	{ false, false, 1, 35, WP_STEP_UNKNOWN_REG,
+	  { 0xff, 0xd7, 0x64, 0x48, 0x8b, 0x04, 0x25, 0xf8, 0xff, 0xff, 0xff,
+	    0x48, 0x8b, 0x58, 0x30, 0x48, 0x8b, 0x83, ANY, ANY, ANY, ANY,
+	    0x64, 0x48, 0x89, 0x04, 0x25, 0xf8, 0xff, 0xff, 0xff,
+	    0x48, 0x8b, 0x60, 0x38 } },
+	/* morestack: mov 0x38(rbx), rsp; call newstack, which runs the
+	 * goroutine on from where it was; call abort; ret. */
+	{ false, true, 8, 15, WP_STEP_UNKNOWN_REG,
+	  { 0x48, 0x8b, 0x63, 0x38, 0xe8, ANY, ANY, ANY, ANY, 0xe8, ANY, ANY,
+	    ANY, ANY, 0xc3 } },
 };
 
 static bool is_code(const struct root *root, const uint8_t *bytes)
@@ -74,24 +90,24 @@ static bool is_at(const struct root *root, const struct wp_cfi_fde *fde,
 	return bytes && is_code(root, bytes);
 }
 
-bool wp_go_is_root(const struct wp_cfi_fde *fde, uint64_t svma)
+enum wp_step_result wp_go_end(const struct wp_cfi_fde *fde, uint64_t svma)
 {
 	/* Go's own linker writes .debug_frame, and no .eh_frame. */
 	if (!fde->section->is_debug)
-		return false;
+		return WP_STEP_OK;
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
 		if (is_at(&roots[i], fde, svma))
-			return true;
-	return false;
+			return (enum wp_step_result)roots[i].result;
+	return WP_STEP_OK;
 }
 
 #else
 
-bool wp_go_is_root(const struct wp_cfi_fde *fde, uint64_t svma)
+enum wp_step_result wp_go_end(const struct wp_cfi_fde *fde, uint64_t svma)
 {
 	(void)fde;
 	(void)svma;
-	return false;
+	return WP_STEP_OK;
 }
 
 #endif

@@ -172,8 +172,8 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 	if (rc)
 		*ret = wp_rule_of_result(rc == -ENOENT ? WP_STEP_NO_INFO :
 							 WP_STEP_BAD_INFO);
-	else if (wp_go_is_root(&fde, svma))
-		*ret = wp_rule_of_result(WP_STEP_ROOT);
+	else if (wp_go_end(&fde, svma) != WP_STEP_OK)
+		*ret = wp_rule_of_result(wp_go_end(&fde, svma));
 	else
 		*ret = wp_rule_pack(&row, fde.cie.is_signal, image);
 	return 0;

@@ -14,28 +14,39 @@
 #if defined(__x86_64__)
 enum { TEXT = 0x401000, ROOM = 64, STACK = 0x70000 };
 
-/* Code as objdump -d shows it in a program of go 1.19, the last two as its
- * assembler makes them of later sources; AT is the last byte of the call.  What
- * is_whole is must be all of its function, what is_end is its end. */
+/* Code as objdump -d shows it in a program of go 1.19, the fourth and fifth as
+ * its assembler makes them of later sources; AT is the last byte of the call.
+ * What is_whole is must be all of its function, what is_end is its end. */
 static const struct root {
 	const char *code;
 	uint8_t len;
 	uint8_t at;
 	bool is_whole;
 	bool is_end;
-	/* Bytes that may be any: a call's displacement. */
-	uint8_t any;
-	uint8_t nany;
+	/* Bytes that may be any: displacements. */
+	uint8_t any[8];
+	enum wp_step_result result;
 } roots[] = {
-	{ "\x90\xe8\x1a\x25\0\0\x90", 7, 0, true, true, 2, 4 },
+	{ "\x90\xe8\x1a\x25\0\0\x90", 7, 0, true, true, { 2, 3, 4, 5 },
+	  WP_STEP_ROOT },
 	{ "\x41\xff\xd4\xbf\x6f\0\0\0\xb8\x3c\0\0\0\x0f\x05\xeb\xf2", 17, 2,
-	  false, true, 0, 0 },
+	  false, true, { 0 },
+	  WP_STEP_ROOT },
 	{ "\x49\x8b\x66\x38\x50\x4c\x8b\x22\x41\xff\xd4\x58\xe9", 13, 10,
-	  false, false, 0, 0 },
+	  false, false, { 0 },
+	  WP_STEP_ROOT },
 	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
-	  "\x58\xe9", 20, 17, false, false, 0, 0 },
+	  "\x58\xe9", 20, 17, false, false, { 0 },
+	  WP_STEP_ROOT },
 	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
-	  "\x90\x58\xe9", 21, 17, false, false, 0, 0 },
+	  "\x90\x58\xe9", 21, 17, false, false, { 0 },
+	  WP_STEP_ROOT },
+	{ "\xff\xd7\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x8b\x58\x30\x48"
+	  "\x8b\x83\xc0\0\0\0\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b"
+	  "\x60\x38", 35, 1, false, false, { 18, 19, 20, 21 },
+	  WP_STEP_UNKNOWN_REG },
+	{ "\x48\x8b\x63\x38\xe8\x75\x45\0\0\xe8\x10\x1e\0\0\xc3", 15, 8,
+	  false, true, { 5, 6, 7, 8, 10, 11, 12, 13 }, WP_STEP_UNKNOWN_REG },
 };
 
 #define NROOTS (sizeof(roots) / sizeof(roots[0]))
@@ -65,8 +76,9 @@ static struct wp_elf_image make_image(const void *code, size_t len, size_t at,
 	return image;
 }
 
-/* The one place in the image that is a root, 0 if none is. */
-static uint64_t find_root(struct wp_elf_image *image)
+/* The one place in the image where a walk ends, with RESULT; 0 if none. */
+static uint64_t find_root(struct wp_elf_image *image,
+			  enum wp_step_result result)
 {
 	struct wp_cfi_table table;
 	struct wp_cfi_fde fde;
@@ -75,8 +87,9 @@ static uint64_t find_root(struct wp_elf_image *image)
 	wp_cfi_table_init(&table, image);
 	for (uint64_t svma = TEXT; svma < TEXT + ROOM; svma++) {
 		if (wp_cfi_table_find(&table, svma, &fde) ||
-		    !wp_go_is_root(&fde, svma))
+		    wp_go_end(&fde, svma) == WP_STEP_OK)
 			continue;
+		assert_int_equal(wp_go_end(&fde, svma), result);
 		assert_int_equal(found, 0);
 		found = svma;
 	}
@@ -84,11 +97,12 @@ static uint64_t find_root(struct wp_elf_image *image)
 	return found;
 }
 
-/* See make_image(). */
-static uint64_t root_of(const void *code, size_t len, size_t at, size_t size)
+/* Of CODE in place of R's: see make_image(). */
+static uint64_t root_of(const struct root *r, const void *code, size_t at,
+			size_t size)
 {
-	struct wp_elf_image image = make_image(code, len, at, size);
-	uint64_t found = find_root(&image);
+	struct wp_elf_image image = make_image(code, r->len, at, size);
+	uint64_t found = find_root(&image, r->result);
 
 	image_free(&image);
 	return found;
@@ -100,12 +114,12 @@ static void the_call_of_an_outermost_frame(void **state)
 	for (size_t i = 0; i < NROOTS; i++) {
 		const struct root *r = &roots[i];
 
-		assert_int_equal(root_of(r->code, r->len, 0, r->len),
+		assert_int_equal(root_of(r, r->code, 0, r->len),
 				 TEXT + r->at);
 		/* More code behind it, or before it. */
-		assert_int_equal(root_of(r->code, r->len, 0, r->len + 1u),
+		assert_int_equal(root_of(r, r->code, 0, r->len + 1u),
 				 r->is_end ? 0 : TEXT + r->at);
-		assert_int_equal(root_of(r->code, r->len, 9, 9u + r->len),
+		assert_int_equal(root_of(r, r->code, 9, 9u + r->len),
 				 r->is_whole ? 0 : TEXT + 9 + r->at);
 	}
 }
@@ -117,15 +131,16 @@ static void each_byte_counts(void **state)
 		const struct root *r = &roots[i];
 
 		for (unsigned int n = 0; n < r->len; n++) {
-			bool is_any = n >= r->any && n < r->any + r->nany;
+			bool is_any = n && memchr(r->any, (int)n,
+						  sizeof(r->any));
 			char code[ROOM];
 
 			memcpy(code, r->code, r->len);
 			code[n] ^= 1;
-			assert_int_equal(root_of(code, r->len, 0, r->len),
+			assert_int_equal(root_of(r, code, 0, r->len),
 					 is_any ? TEXT + r->at : 0);
 			/* A function that ends earlier. */
-			assert_int_equal(root_of(r->code, r->len, 0, n), 0);
+			assert_int_equal(root_of(r, r->code, 0, n), 0);
 		}
 	}
 }
@@ -141,9 +156,9 @@ static void only_by_debug_frame(void **state)
 	(void)state;
 	wp_cfi_table_init(&table, &image);
 	assert_int_equal(wp_cfi_table_find(&table, TEXT, &fde), 0);
-	assert_true(wp_go_is_root(&fde, TEXT));
+	assert_int_equal(wp_go_end(&fde, TEXT), WP_STEP_ROOT);
 	table.debug_frame.is_debug = false;
-	assert_false(wp_go_is_root(&fde, TEXT));
+	assert_int_equal(wp_go_end(&fde, TEXT), WP_STEP_OK);
 	wp_cfi_table_clear(&table);
 	image_free(&image);
 }
@@ -156,10 +171,10 @@ static void without_bytes(void **state)
 
 	(void)state;
 	image.loads[0].filesz = 0;
-	assert_int_equal(find_root(&image), 0);
+	assert_int_equal(find_root(&image, WP_STEP_ROOT), 0);
 	image.loads[0].filesz = image.size;
 	image.loads[0].off = image.size - 3;
-	assert_int_equal(find_root(&image), 0);
+	assert_int_equal(find_root(&image, WP_STEP_ROOT), 0);
 	image_free(&image);
 }
 
@@ -195,7 +210,7 @@ static void a_step_ends_there(void **state)
 	wp_reg_set(&regs, WP_REG_SP, STACK);
 	wp_reg_set(&regs, WP_REG_PC, TEXT + 1);
 	assert_int_equal(wp_step_rows.step(rows, &step), WP_STEP_ROOT);
-	/* In the call of goexit1 there is a caller: goexit itself, as before. */
+	/* The call of goexit1 is a call like any other. */
 	wp_reg_set(&regs, WP_REG_PC, TEXT + 6);
 	assert_int_equal(wp_step_rows.step(rows, &step), WP_STEP_OK);
 	assert_int_equal(regs.v[WP_REG_PC], TEXT + 32);
