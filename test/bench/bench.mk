@@ -10,7 +10,7 @@ $(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)
 $(O)/bench/%: $(O)/test/bench/%.o $(foreach l,sample $(sample_DEPS),$(O)/lib$(l).a)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(sample_EXT) -ldw -lelf
+	$(Q)$(CC) $(CFLAGS) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(sample_EXT) $(base_EXT) -ldw -lelf
 
 bench: deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)
