@@ -2,9 +2,10 @@
 import mmap
 import os
 import struct
+import subprocess
 import time
 
-from programs import HELPERS, WORK, Program
+from programs import HELPERS, WALLPROF, WORK, Program
 from table import median, spread
 from tools import Nothing, beside, eu_stack, gdb, perf, wallprof
 
@@ -85,6 +86,42 @@ PAIRS = [("auto 100 Hz", "perf dwarf 100 Hz"),
          ("never 1000 Hz", "perf dwarf 1000 Hz")]
 
 
+WHOLE_S = 8
+WHOLE = {
+    "wall,cpu": [WALLPROF, "-p", "PID", "-d", WHOLE_S, "-q", "-o",
+                 WORK / "whole.pb.gz"],
+    "perf dwarf": ["perf", "record", "-q", "-F", 99, "--call-graph", "dwarf",
+                   "-p", "PID", "-o", WORK / "whole.data", "--", "sleep",
+                   WHOLE_S],
+}
+
+
+def whole_run(counter, argv):
+    """What is lost from the start of a tool to its end, files written, in ms
+    of one thread's work."""
+    base = counter.rates(2)[0]
+    before = counter.read()
+    subprocess.run([str(a).replace("PID", str(counter.pid)) for a in argv],
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=True)
+    t, _, work = (a - b for a, b in zip(counter.read(), before))
+    base = (base + counter.rates(2)[0]) / 2
+    return 1000 * (t - work / base)
+
+
+def run_whole(table, counter):
+    lost = {name: [] for name in WHOLE}
+    for _ in range(ROUNDS):
+        for name, argv in WHOLE.items():
+            lost[name].append(whole_run(counter, argv))
+    row = f"{counter.threads} busy, all of a recording of {WHOLE_S} s"
+    table.add(row, lost["wall,cpu"], "ms", "perf dwarf", lost["perf dwarf"],
+              ratio=False)
+    table.limit(f"{row}, perf dwarf's loss the limit",
+                median(lost["wall,cpu"]), "ms", median(lost["perf dwarf"]),
+                ROUNDS)
+
+
 def report(table, threads, lost, which, what):
     """Rows of rate WHICH.  Returns the noise: half of the spread of the same
     measure without a tool."""
@@ -111,6 +148,7 @@ def run(table):
         with counter.program:
             all_tools = tools()
             lost = measure(counter, all_tools)
+            run_whole(table, counter)
         for which, what in ((0, "wall"), (1, "held up")):
             noise = report(table, threads, lost, which, what)
             name = "in all" if which == 0 else "waits for a CPU apart"
