@@ -660,7 +660,7 @@ def test_python_at_a_prompt_is_healthy():
 
 
 @pytest.mark.soak
-def test_up_to_twenty_dumps_a_second_cost_no_request(redis, load):
+def test_twenty_dumps_a_second_cost_no_request(redis, load):
     server, sock = redis
     begin = next_one = time.monotonic()
     dumps = 0
@@ -677,7 +677,7 @@ def test_up_to_twenty_dumps_a_second_cost_no_request(redis, load):
                            check=True).stdout.decode()
     calls = int(re.search(r"cmdstat_set:calls=(\d+)", stats).group(1))
     assert calls == load.rounds * load.ROUND
-    # Names and lines are looked up anew by each: some 80 ms of a CPU that
+    # Names and lines are looked up anew by each: some 50 ms of a CPU that
     # the server and its clients want as well.
-    assert dumps > (20 if SLOW else 200), dumps
+    assert dumps > (20 if SLOW else 1000), dumps
     server.assert_unharmed()
