@@ -11,9 +11,7 @@
 static pid_t own_number(int dirfd, const char *path, int level)
 {
 	int32_t pids[WP_PID_LEVELS];
-	char text[8192];
-	ssize_t len = wp_io_read_at(dirfd, path, text, sizeof(text));
-	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+	int n = wp_proc_nspid_read(pids, dirfd, path);
 
 	return level < n ? pids[level] : 0;
 }
@@ -21,10 +19,7 @@ static pid_t own_number(int dirfd, const char *path, int level)
 void wp_look_find_level(struct wp_look *look)
 {
 	int32_t pids[WP_PID_LEVELS];
-	char text[8192];
-	ssize_t len = wp_io_read_at(look->process.proc_fd, "status", text,
-				    sizeof(text));
-	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+	int n = wp_proc_nspid_read(pids, look->process.proc_fd, "status");
 
 	look->level = n > 0 ? n - 1 : 0;
 }

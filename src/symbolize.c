@@ -36,15 +36,12 @@ struct job {
 static int own_pid(const struct wp_process *process)
 {
 	int32_t pids[WP_PID_LEVELS];
-	char path[32], text[8192];
-	ssize_t len;
+	char path[32];
 	int n;
 
 	/* proc_fd may be that of another thread. */
 	snprintf(path, sizeof(path), "%d/status", process->pid);
-	len = wp_io_read_at(process->task_fd, path, text, sizeof(text));
-	n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
-
+	n = wp_proc_nspid_read(pids, process->task_fd, path);
 	return n > 0 ? pids[n - 1] : process->pid;
 }
 

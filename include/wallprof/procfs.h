@@ -72,5 +72,9 @@ enum { WP_PID_LEVELS = 32 };
 WP_MUST_CHECK
 int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 			size_t len);
+/* The same of file PATH of DIRFD; also the -errno of reading it. */
+WP_MUST_CHECK
+int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd,
+		       const char *path);
 
 #endif

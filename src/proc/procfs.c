@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scan.h"
+#include "wallprof/io.h"
 
 static void skip_blanks(struct wp_scan *c)
 {
@@ -167,4 +168,13 @@ int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 		return -EBADMSG;
 	memcpy(ret, pids, (size_t)n * sizeof(*pids));
 	return n;
+}
+
+int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path)
+{
+	char text[8192];
+	ssize_t len = wp_io_read_at(dirfd, path, text, sizeof(text));
+
+	return len < 0 ? (int)len :
+			 wp_proc_nspid_parse(ret, text, (size_t)len);
 }

@@ -6,6 +6,7 @@
  * tick: one that runs is stopped for it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -20,15 +21,15 @@ struct wp_mutex {
 	struct wp_dump no_names;
 };
 
-/* The number of TID (0: of the process) in its own namespace. */
+/* The number of TID in its own namespace, which is so many below ours. */
 static pid_t own_number(const struct wp_sampler *s, pid_t tid, int *ret_level)
 {
 	int32_t pids[WP_PID_LEVELS];
-	char text[8192];
-	ssize_t len = wp_thread_read((struct wp_sampler *)s, -1, tid, "status",
-				     text, sizeof(text));
-	int n = len > 0 ? wp_proc_nspid_parse(pids, text, (size_t)len) : 0;
+	char path[32];
+	int n;
 
+	snprintf(path, sizeof(path), "%d/status", tid);
+	n = wp_proc_nspid_read(pids, s->process->task_fd, path);
 	*ret_level = n > 0 ? n - 1 : 0;
 	return n > 0 ? pids[n - 1] : 0;
 }
