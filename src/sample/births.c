@@ -17,7 +17,6 @@
 #include "wallprof/vec.h"
 
 enum {
-	FIRST_STACK_BYTES = 8192,
 	/* Of all CPUs, and of one. */
 	RINGS_BYTES = 16 << 20,
 	RING_MOST = 4 << 20,
@@ -92,7 +91,7 @@ int wp_births_open(struct wp_sampler *s)
 	if (!b)
 		return -ENOMEM;
 	s->births = b;
-	b->stack_bytes = FIRST_STACK_BYTES;
+	b->stack_bytes = WP_CPU_FIRST_STACK;
 	if (open_events(s, &b->perf, b->stack_bytes, &b->why))
 		b->perf = NULL;
 	return 0;
@@ -244,8 +243,7 @@ static int take_sample(struct wp_sampler *s,
 	if (!t->watched)
 		return 0;
 	wp_cpu_walk(s, record);
-	b->wants_more |= s->stack.end == WP_END_BEYOND_COPY &&
-			 record->stack_full;
+	b->wants_more |= wp_cpu_is_cut(s, record);
 	return count(s, birth, wp_record_stack(s), t->index);
 }
 
@@ -278,8 +276,7 @@ static void take(void *ctx, const struct wp_perf_record *record)
 static void grow(struct wp_sampler *s)
 {
 	struct wp_births *b = s->births;
-	uint32_t bytes = b->stack_bytes * 4 < WP_PERF_STACK_MAX ?
-			 b->stack_bytes * 4 : WP_PERF_STACK_MAX;
+	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
 	uint64_t now;
 	struct wp_perf *wider;
 

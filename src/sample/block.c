@@ -18,7 +18,6 @@
 #include "wallprof/hash.h"
 
 enum {
-	FIRST_STACK_BYTES = 8192,
 	RING_BYTES = 2 << 20,
 	/* Waits that are kept until a window is over. */
 	WAITS_MAX = 1 << 16,
@@ -97,7 +96,6 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 		.switch_sample_every = every ? every : FIRST_EVERY,
 		.stack_bytes = stack_bytes,
 		.user_regs = true,
-		.kernel_chain = s->options.kernel,
 		.ring_bytes = RING_BYTES,
 	};
 	int rc = wp_perf_open(ret, s->process->pid, &options, err);
@@ -143,7 +141,7 @@ int wp_block_open(struct wp_sampler *s)
 	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
-	b->stack_bytes = FIRST_STACK_BYTES;
+	b->stack_bytes = WP_CPU_FIRST_STACK;
 	b->every = b->every_before = s->options.block_rate.every ?
 					     s->options.block_rate.every :
 					     FIRST_EVERY;
@@ -236,8 +234,7 @@ static void take_sample(struct wp_sampler *s, struct wp_thread *t,
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return;
 	wp_cpu_walk(s, record);
-	b->wants_more |= s->stack.end == WP_END_BEYOND_COPY &&
-			 record->stack_full;
+	b->wants_more |= wp_cpu_is_cut(s, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
 	classify(s, t, &record->regs, key);
 	key->stack = wp_record_stack(s);
@@ -407,8 +404,7 @@ static void adapt(struct wp_sampler *s, uint64_t window_ns)
 static void grow(struct wp_sampler *s)
 {
 	struct wp_block *b = s->block;
-	uint32_t bytes = b->stack_bytes * 4 < WP_PERF_STACK_MAX ?
-			 b->stack_bytes * 4 : WP_PERF_STACK_MAX;
+	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
 	struct wp_perf *wider;
 
 	b->wants_more = false;

@@ -12,7 +12,6 @@
 #include "wallprof/clock.h"
 
 enum {
-	FIRST_STACK_BYTES = 8192,
 	KERNEL_NAME_MAX = 32,
 	/* Events of threads cost the target near 2 us at each switch to or from
 	 * one (2.5 us of CPU time a switch became 4.4): 1 % of a core. */
@@ -66,13 +65,14 @@ static void say_how(struct wp_sampler *s, const char *why)
 
 void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
 {
-	s->perf_stack_bytes = FIRST_STACK_BYTES;
+	s->perf_stack_bytes = WP_CPU_FIRST_STACK;
 	if (open_events(s, &s->perf, s->perf_stack_bytes, err))
 		s->perf = NULL;
 	say_how(s, err->msg);
 }
 
-void wp_cpu_add_kernel(struct wp_sampler *s,
+/* The kernel's frames of a sample go before the user's. */
+static void add_kernel(struct wp_sampler *s,
 		       const struct wp_perf_record *record)
 {
 	uint32_t n = 0;
@@ -117,11 +117,23 @@ void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record)
 	walk(s, NULL, record);
 }
 
+bool wp_cpu_is_cut(const struct wp_sampler *s,
+		   const struct wp_perf_record *record)
+{
+	return s->stack.end == WP_END_BEYOND_COPY && record->stack_full;
+}
+
+uint32_t wp_cpu_more_stack(uint32_t bytes)
+{
+	return bytes * 4 < WP_PERF_STACK_MAX ? bytes * 4 : WP_PERF_STACK_MAX;
+}
+
 /* T's stack is deeper than the copy in its samples: more is copied from now on,
  * and a stop, which copies all, gives the one for what T is owed. */
-static bool is_cut(struct wp_sampler *s, const struct wp_perf_record *record)
+static bool waits_for_stop(struct wp_sampler *s,
+			   const struct wp_perf_record *record)
 {
-	if (s->stack.end != WP_END_BEYOND_COPY || !record->stack_full)
+	if (!wp_cpu_is_cut(s, record))
 		return false;
 	s->perf_wants_more = true;
 	return s->options.stop == WP_STOP_AUTO;
@@ -139,10 +151,10 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(s, t, wp_record_no_stack(s));
 	walk(s, &t->running_walks, record);
-	if (is_cut(s, record))
+	if (waits_for_stop(s, record))
 		return 0;
 	if (record->kernel_len)
-		wp_cpu_add_kernel(s, record);
+		add_kernel(s, record);
 	return wp_record_cpu(s, t, wp_record_stack(s));
 }
 
@@ -178,8 +190,7 @@ static void replace(struct wp_sampler *s, struct wp_perf *by)
 /* A stack was cut: copy more of each from now on. */
 static void grow(struct wp_sampler *s)
 {
-	uint32_t bytes = s->perf_stack_bytes * 4 < WP_PERF_STACK_MAX ?
-			 s->perf_stack_bytes * 4 : WP_PERF_STACK_MAX;
+	uint32_t bytes = wp_cpu_more_stack(s->perf_stack_bytes);
 	struct wp_perf *wider;
 
 	s->perf_wants_more = false;
@@ -194,6 +205,7 @@ static void grow(struct wp_sampler *s)
 static void do_without(struct wp_sampler *s)
 {
 	struct wp_sample_set *set = &s->profile->sets[WP_PROFILE_WALL];
+
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		set->samples[i].cpu_count = set->samples[i].cpu_ns = 0;
 	replace(s, NULL);

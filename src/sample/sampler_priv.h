@@ -327,9 +327,12 @@ void wp_cpu_open(struct wp_sampler *s, struct wp_err *err);
 int wp_cpu_drain(struct wp_sampler *s);
 /* Walk the stack of a sample of perf events into s->stack. */
 void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record);
-/* Put its kernel frames before those of s->stack. */
-void wp_cpu_add_kernel(struct wp_sampler *s,
-		       const struct wp_perf_record *record);
+/* Was that stack deeper than the copy in RECORD, and what is to be copied of each
+ * instead of so many BYTES? */
+bool wp_cpu_is_cut(const struct wp_sampler *s,
+		   const struct wp_perf_record *record);
+uint32_t wp_cpu_more_stack(uint32_t bytes);
+enum { WP_CPU_FIRST_STACK = 8192 };
 /* What T has used of CPUs in its life is NOW. */
 void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,
 		    const struct wp_schedstat *now);
