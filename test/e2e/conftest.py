@@ -23,6 +23,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "soak: takes minutes (make soak)")
+    # A shell's background and nohup(1) have some ignored; what is started here
+    # would inherit that, and heed it.
+    for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(sig) == signal.SIG_IGN:
+            signal.signal(sig, signal.SIG_DFL)
 
 
 def pytest_terminal_summary(terminalreporter):
