@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "output/escape.h"
 #include "wallprof/tracer.h"
 
 volatile sig_atomic_t wp_interrupts;
@@ -55,6 +56,21 @@ void wp_raise_limits(void)
 		errno = 0;
 }
 
+/* Messages have names in them, of programs and files. */
+static void replace_controls(char *s)
+{
+	uint32_t code;
+	size_t n;
+
+	for (; *s; s += n) {
+		n = wp_utf8_next(s, strlen(s), &code);
+		if (n && !wp_utf8_is_control(code))
+			continue;
+		n = n ? n : 1;
+		memset(s, '?', n);
+	}
+}
+
 /* One write a line, so that lines of several programs do not mix. */
 void wp_say(const char *fmt, ...)
 {
@@ -69,6 +85,7 @@ void wp_say(const char *fmt, ...)
 		return;
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
+	replace_controls(line);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;

@@ -41,7 +41,7 @@ int wp_settle_rights(struct wp_err *err);
 /* Allow as many descriptors as may be, and ask for a CPU before others. */
 void wp_raise_limits(void);
 
-/* A line on standard error. */
+/* A line on standard error; '?' for what is not to be printed. */
 void wp_say(const char *fmt, ...) WP_PRINTF(1, 2);
 
 #endif

@@ -1,0 +1,182 @@
+"""Names and files that a target, or somebody else, makes up to do harm."""
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+from conftest import FIXTURES, SLOW, WALLPROF, wallprof
+
+# Of files, threads, sockets: lines and fields of their own, a terminal told to
+# clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks.
+EVIL = b"e;vil 7\n\x1b[2J\x9b2J\xc2\x9b2J\xff\xc3\xe2\x80\xae\t\\x"
+
+
+def assert_tame(data):
+    """Valid UTF-8, in which nothing is a command to a terminal."""
+    text = data.decode()
+    assert not re.search("[^\n -~\u00a0-\u2027\u202f-\U0010ffff]", text), text
+    return text
+
+
+@pytest.fixture
+def evil(start, tmp_path):
+    """A program of such a name, with such an argument, waiting for such."""
+    path = os.fsencode(tmp_path) + b"/" + EVIL
+    shutil.copy(FIXTURES / "hostile", path)
+    subprocess.run(["strip", path], check=True)
+    target = start(os.fsdecode(path), os.fsdecode(path + b".fifo"))
+    deadline = time.monotonic() + 10
+    while not os.path.exists(path + b".fifo"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return target
+
+
+def raw(*args, **kwargs):
+    """Bytes of standard output, of standard error, and the status."""
+    done = subprocess.run([WALLPROF, *map(str, args)], timeout=120,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, **kwargs)
+    assert_tame(done.stderr)
+    return done
+
+
+@pytest.mark.parametrize("args", [
+    ("-d", 0.5), ("-d", 0.5, "--full"), ("-d", 0.5, "-v", "-k"),
+    ("-d", 0.5, "--profile", "wall,cpu,block,mutex,threadcreate"),
+    ("-d", 0.5, "-f", "folded"),
+    ("--threads",), ("--threads", "--group"), ("--threads", "-v"),
+    ("--threads", "--follow-processes"), ("--threads", "-f", "json"),
+    ("--check", "-i", 0.2), ("--check", "-i", 0.2, "-f", "json"),
+], ids=lambda args: "".join(map(str, args)))
+def test_what_is_printed_is_tame(evil, args):
+    done = raw(*args, "-p", evil.pid)
+    text = assert_tame(done.stdout)
+    assert done.returncode in (0, 1), done.stderr
+    evil.assert_unharmed()
+    if "json" in args:
+        json.loads(text)
+    elif "folded" in args:
+        # One stack a line, and its number.
+        for line in text.splitlines():
+            assert re.fullmatch(r"[^ ].* \d+", line), line
+    elif args[0] == "--threads":
+        # The names are there.
+        assert r"\x1b[31m\xff" in text and r"vil 7\x0a\x1b[2J" in text, text
+
+
+def test_what_is_written_as_pprof_is_tame(evil, tmp_path):
+    out = tmp_path / "x.pb.gz"
+    raw("-d", 0.5, "-o", out, "-p", evil.pid)
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    for string in p.string_table:
+        assert_tame(string.encode())
+    # The program's file is in it, and one thread for each name.
+    assert any("vil 7" in s for s in p.string_table)
+    assert len({s["labels"]["thread"] for s in pprof_check.samples(p)}) == 5
+    top = subprocess.run(["go", "tool", "pprof", "-top", out],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert_tame(top.stdout)
+
+
+def test_a_dump_after_a_time_out_is_tame(evil):
+    done = raw("--timeout", 0.5, "--", evil.argv[0],
+               evil.argv[1] + ".2")
+    assert done.returncode == 124
+    assert "reader" in done.stderr.decode()
+
+
+@pytest.fixture
+def jit(start):
+    """(target, its map's path, a line for it); the map is gone afterwards."""
+    target = start("jit")
+    code, size = re.search("code=(.*) size=(.*)", target.ready).groups()
+    path = pathlib.Path(f"/tmp/perf-{target.pid}.map")
+    yield target, path, f"{code} {size} ".encode()
+    if path.is_dir():
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+
+
+def jit_names(target, tmp_path, **kwargs):
+    """What the code that is in no file is called."""
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("-p", target.pid, "-d", 0.3, output=out, timeout=30,
+                   **kwargs)
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    return {s["frames"][0]["name"] for s in pprof_check.samples(p)
+            if s["labels"]["thread"] == "jit"}
+
+
+def test_a_map_of_code_names_it(jit, tmp_path):
+    target, path, line = jit
+    assert "jitted" not in jit_names(target, tmp_path)
+    path.write_bytes(line + b"jitted\n")
+    assert "jitted" in jit_names(target, tmp_path)
+
+
+def place_link(path, good):
+    path.symlink_to(good)
+
+
+def place_fifo(path, good):
+    os.mkfifo(path)
+
+
+def place_directory(path, good):
+    path.mkdir()
+
+
+def place_strangers(path, good):
+    if os.geteuid():
+        pytest.skip("only root can give a file to another user")
+    shutil.copy(good, path)
+    os.chown(path, 65534, -1)
+
+
+def place_huge(path, good):
+    """10 GB, sparse, after a line that would do."""
+    shutil.copy(good, path)
+    os.truncate(path, 10 << 30)
+
+
+def place_noise(path, good):
+    path.write_bytes(os.urandom(1 << 20))
+
+
+@pytest.mark.parametrize("place", [place_link, place_fifo, place_directory,
+                                   place_strangers, place_huge, place_noise])
+def test_a_map_of_code_that_is_none_is_left(jit, tmp_path, place):
+    """It neither blocks nor costs memory, and everything else is written."""
+    target, path, line = jit
+    good = tmp_path / "good"
+    good.write_bytes(line + b"jitted\n")
+    place(path, good)
+    limit = None if SLOW else lambda: resource.setrlimit(
+        resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    names = jit_names(target, tmp_path, preexec_fn=limit)
+    assert names and "jitted" not in names
+
+
+def test_names_in_a_map_of_code_are_tame(jit, tmp_path):
+    target, path, line = jit
+    path.write_bytes(line + EVIL.replace(b"\n", b"\r") + b"\n")
+    for form in ("text", "folded"):
+        done = raw("-p", target.pid, "-d", 0.3, "-f", form)
+        assert "vil 7" in assert_tame(done.stdout)
+    assert any("vil 7" in n for n in jit_names(target, tmp_path))
+    p = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    for string in p.string_table:
+        assert_tame(string.encode())
