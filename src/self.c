@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "output/escape.h"
 #include "wallprof/tracer.h"
+#include "wallprof/utf8.h"
 
 volatile sig_atomic_t wp_interrupts;
 
@@ -56,21 +56,6 @@ void wp_raise_limits(void)
 		errno = 0;
 }
 
-/* Messages have names in them, of programs and files. */
-static void replace_controls(char *s)
-{
-	uint32_t code;
-	size_t n;
-
-	for (; *s; s += n) {
-		n = wp_utf8_next(s, strlen(s), &code);
-		if (n && !wp_utf8_is_control(code))
-			continue;
-		n = n ? n : 1;
-		memset(s, '?', n);
-	}
-}
-
 /* One write a line, so that lines of several programs do not mix. */
 void wp_say(const char *fmt, ...)
 {
@@ -85,7 +70,9 @@ void wp_say(const char *fmt, ...)
 		return;
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
-	replace_controls(line);
+	/* Messages have names in them, of programs and files. */
+	line[n] = '\0';
+	wp_utf8_tame(line);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;

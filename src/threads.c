@@ -12,6 +12,7 @@
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
 #include "wallprof/tracer.h"
+#include "wallprof/utf8.h"
 
 /* The dump of one process, from look to file. */
 struct session {
@@ -279,6 +280,7 @@ static int tell(struct session *s, struct wp_err *err)
 	if (verdict == WP_VERDICT_HEALTHY && s->looks.nunnamed)
 		return wp_err_set(err, -ENODATA, "no verdict: a lock may be "
 				  "among what has no name");
+	wp_utf8_tame(why);
 	if (with_dump) {
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {

@@ -76,20 +76,34 @@ def begin(mode, *args, **kwargs):
                             **kwargs)
 
 
+def children_of(pid):
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        return [int(p) for p in path.read_text().split()]
+    except OSError:
+        return []
+
+
+def open_files(pid):
+    """Where the descriptors lead that stay open for a moment."""
+    try:
+        for fd in os.scandir(f"/proc/{pid}/fd"):
+            try:
+                yield os.readlink(fd.path)
+            except OSError:
+                continue
+    except OSError:
+        return
+
+
 def wait_until_sampling(tool):
     """It holds a file of a thread open; TOOL may be its parent."""
     deadline = time.monotonic() + 20
     while tool.poll() is None and time.monotonic() < deadline:
-        pids = subprocess.run(["pgrep", "-P", str(tool.pid)],
-                              stdout=subprocess.PIPE).stdout.split()
-        for pid in (tool.pid, *map(int, pids)):
-            try:
-                links = [os.readlink(f"/proc/{pid}/fd/{fd}")
-                         for fd in os.listdir(f"/proc/{pid}/fd")]
-            except OSError:
-                continue
-            if any(link.endswith("/schedstat") for link in links):
-                return
+        if any(link.endswith("/schedstat")
+               for pid in (tool.pid, *children_of(tool.pid))
+               for link in open_files(pid)):
+            return
         time.sleep(0.01)
     raise AssertionError(f"no sample: {tool.poll()} {tool.stderr.read()}")
 
@@ -483,14 +497,12 @@ def run_reuse(tmp_path, mode, kind, trials):
         for trial in range(trials):
             out = tmp_path / f"x{trial}.pb.gz"
             pid, number = words(proc, "OLD")
-            inner = subprocess.run(
-                ["pgrep", "-P", str(proc.pid)], stdout=subprocess.PIPE,
-                check=True).stdout.split()[0].decode()
+            inner = str(children_of(proc.pid)[0])
             tool = subprocess.Popen(
                 ["nsenter", "--pid", "--mount", "-t", inner,
                  *(DENY_PERF if mode == "stops" else ()), WALLPROF,
                  *(str(a) for a in mode_args(mode)), "-p", str(pid), "-d",
-                 "1", "-o", out], stderr=subprocess.PIPE)
+                 "2", "-o", out], stderr=subprocess.PIPE)
             wait_until_sampling(tool)
             time.sleep(0.2)
             go_on(proc)

@@ -19,8 +19,8 @@ import pytest
 
 from conftest import FIXTURES, SLOW, WALLPROF, status_of, tids_of, wallprof
 from test_faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
-                         check_whole_time, load, log, mode_args, record, wall,
-                         wait_until_sampling)
+                         check_whole_time, children_of, load, log, mode_args,
+                         record, wall, wait_until_sampling)
 
 SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "HUP": signal.SIGHUP,
            "PIPE": signal.SIGPIPE, "KILL": signal.SIGKILL}
@@ -404,8 +404,7 @@ def test_from_the_host_into_namespaces(start, tmp_path, mode):
         pytest.skip("user namespaces may not be made here")
     outer = start(*("/usr/bin/unshare", *NAMESPACES[1:]),
                   FIXTURES / "fault", "plain")
-    child = int(subprocess.run(["pgrep", "-P", str(outer.proc.pid)],
-                               stdout=subprocess.PIPE).stdout.split()[0])
+    child = children_of(outer.proc.pid)[0]
     run = record(mode, "-p", child, "-d", "0.4", output=tmp_path / "x.pb.gz")
     assert run.status in (0, 1), run.err
     p = load(tmp_path / "x.pb.gz")

@@ -156,11 +156,21 @@ static void long_names_lose_their_middle(void **state)
 	}
 }
 
+static void a_line_is_made_tame_in_place(void **state)
+{
+	char line[] = "a\n\x1b[2J\xff \xc3\xa9 \xc2\x9b \xe2\x80\xae\xe2\x80";
+
+	(void)state;
+	wp_utf8_tame(line);
+	assert_string_equal(line, "a??[2J? \xc3\xa9 ?? ?????");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_text_is_left_alone),
 		cmocka_unit_test(bad_utf8_is_replaced),
+		cmocka_unit_test(a_line_is_made_tame_in_place),
 		cmocka_unit_test(controls_are_shown_not_obeyed),
 		cmocka_unit_test(every_byte_pair_ends_as_printable_utf8),
 		cmocka_unit_test(long_names_lose_their_middle),
