@@ -20,7 +20,7 @@ import pytest
 from conftest import FIXTURES, SLOW, WALLPROF, status_of, tids_of, wallprof
 from test_faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
                          check_whole_time, children_of, load, log, mode_args,
-                         record, wall, wait_until_sampling)
+                         quiet_account, record, wall, wait_until_sampling)
 
 SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "HUP": signal.SIGHUP,
            "PIPE": signal.SIGPIPE, "KILL": signal.SIGKILL}
@@ -114,6 +114,53 @@ def one_signal(tmp_path, target, name, mode, delay, what):
     for f in tmp_path.iterdir():
         f.unlink()
     return 0
+
+
+def check_orphan(tool, pid):
+    """The command goes on, nobody holds it, and its account is as without."""
+    wait_until_clean(pid)
+    os.kill(pid, signal.SIGTERM)
+    line = tool.stdout.readline().decode()
+    account = json.loads(line[len("TRUTH"):])["account"]
+    # As in run_signals: a stop that a dead profiler held may be an EINTR.
+    if tool.returncode == -signal.SIGKILL:
+        account["eintrs"] = 0
+    assert account == quiet_account("fault", "plain")
+
+
+@pytest.mark.parametrize("name, mode", [
+    *((name, mode) for name in ("INT", "TERM", "HUP", "KILL")
+      for mode in MODES), ("KILL", "timeout")])
+def test_a_command_outlives_who_started_it(tmp_path, name, mode):
+    """Signals to wallprof alone; with --timeout they are handed on, but for
+    SIGKILL (test_timeout.py has the others)."""
+    out = tmp_path / "x.pb.gz"
+    command = ("--", FIXTURES / "fault", "plain")
+    tool = (begin(mode, "-o", out, *command) if mode != "timeout" else
+            subprocess.Popen([WALLPROF, "--timeout", "60", *command],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE))
+    pid = int(tool.stdout.readline().split(b"pid=")[1])
+    try:
+        if mode != "timeout":
+            wait_until_sampling(tool)
+        tool.send_signal(SIGNALS[name])
+        tool.wait(30)
+        check_orphan(tool, pid)
+        log(f"test_a_command_outlives_who_started_it[{name}-{mode}]", mode,
+            status=tool.returncode)
+        if name == "KILL":
+            assert tool.returncode == -signal.SIGKILL and not out.exists()
+        else:
+            assert tool.returncode in (0, 1), tool.stderr.read()
+            load(out)
+    finally:
+        if tool.poll() is None:
+            tool.kill()
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
 
 
 def assert_error(run, *words):
