@@ -4,8 +4,9 @@
 # make unit T=maps  one unit test
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
 # make soak         what takes minutes
+# make tidy         clang-tidy: some minutes
 # make install      PREFIX=/usr/local DESTDIR=
-# BUILD=release|debug|asan|tsan|cov   each has its own object directory
+# BUILD=release|debug|asan|cov   each has its own object directory
 # V=1 shows commands; WERROR=1 makes warnings fatal (CI sets it)
 BUILD   ?= release
 O       := build/$(BUILD)
@@ -28,10 +29,9 @@ OPT_release := -O2 -g
 OPT_debug   := -O0 -g3 -DWP_DEBUG=1
 OPT_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DWP_DEBUG=1
-OPT_tsan    := -O1 -g -fsanitize=thread
 OPT_cov     := -O0 -g --coverage
 ifndef OPT_$(BUILD)
-$(error BUILD=$(BUILD) is not one of release debug asan tsan cov)
+$(error BUILD=$(BUILD) is not one of release debug asan cov)
 endif
 override CFLAGS += -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD))
 override CPPFLAGS += -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
@@ -149,6 +149,9 @@ lint: deps-test
 		--enable=warning,portability -Iinclude -D__x86_64__ \
 		--suppress=missingIncludeSystem --suppress=unknownMacro:*.bpf.c \
 		src unwind symbols
+tidy: deps-test $(O)/bpf/libs
+	$(Q)test/lint/tidy.sh $(filter-out -M%,$(CPPFLAGS)) -std=gnu11 \
+		-D_GNU_SOURCE $$(cat $(O)/bpf/flags)
 names: $(LIBS:%=$(O)/lib%.a)
 	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
 format:
@@ -166,7 +169,8 @@ DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libibe
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
-	golang-go elfutils gdb strace musl-tools clang lld g++ shellcheck cppcheck \
+	golang-go elfutils gdb strace musl-tools clang clang-tidy lld \
+	g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema
 deps: deps-build deps-test
@@ -178,7 +182,7 @@ install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all unit e2e soak lint names format check demo deps deps-build \
-	deps-test install clean fixtures
+.PHONY: all unit e2e soak lint tidy names format check demo \
+	deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -30,7 +30,7 @@
 
 /* Sanitizers tell what they found on standard error; a release must not: what
  * is written there comes from the files of others. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_ADDRESS__
 enum { KEEPS_STDERR = 1 };
 #else
 enum { KEEPS_STDERR = 0 };

@@ -44,7 +44,7 @@ static uint32_t key_of(const struct wp_graph *g, uint32_t e, bool by_target)
 }
 
 /* The edges of each of N keys together. */
-static int group_edges(const struct wp_graph *g, bool by_target, uint32_t n,
+static int group_edges(struct wp_graph *g, bool by_target, uint32_t n,
 		       uint32_t **ret_first, uint32_t **ret_list)
 {
 	uint32_t nedges = g->dump->nedges;

@@ -34,7 +34,8 @@ static bool grow(struct wp_pairs *pairs)
 	for (uint32_t i = 0; i < pairs->len; i++)
 		*find(&new, pairs->v[i].a, pairs->v[i].b) = i + 1;
 	free(pairs->slot);
-	*pairs = new;
+	pairs->slot = new.slot;
+	pairs->nslots = new.nslots;
 	return true;
 }
 

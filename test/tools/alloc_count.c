@@ -37,7 +37,7 @@ static void note(unsigned long *count, const void *caller)
 }
 
 /* A sanitizer has an allocator of its own. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_ADDRESS__
 /* glibc has them under these names too, for programs that replace them. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);

@@ -25,7 +25,7 @@ enum {
 
 /* Failing allocations, and how many were not freed.  Sanitizers have functions
  * of their own in these places. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_ADDRESS__
 #define CAN_FAIL 1
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
