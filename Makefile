@@ -5,6 +5,7 @@
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
 # make soak         what takes minutes
 # make tidy         clang-tidy: some minutes
+# make cov          which lines the unit and end-to-end tests reach
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|cov   each has its own object directory
 # V=1 shows commands; WERROR=1 makes warnings fatal (CI sets it)
@@ -29,7 +30,9 @@ OPT_release := -O2 -g
 OPT_debug   := -O0 -g3 -DWP_DEBUG=1
 OPT_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DWP_DEBUG=1
-OPT_cov     := -O0 -g --coverage
+# The fork of gcc itself would clear the counts: see test/cov/shared.c.
+OPT_cov     := -O0 -g --coverage -fdata-sections -fno-builtin-fork \
+	-Wl,-T,test/cov/shared.ld
 ifndef OPT_$(BUILD)
 $(error BUILD=$(BUILD) is not one of release debug asan cov)
 endif
@@ -42,6 +45,9 @@ say = @printf '  %-5s %s\n' $(1) $(2)
 endif
 
 all: $(O)/wallprof
+
+# Linked into every program of a build.
+LINKED_cov := $(O)/test/cov/shared.o
 
 # A library per layer: a test links only the layers its module may use, so a
 # forbidden call is a link error, not a review comment.
@@ -105,7 +111,8 @@ $(O)/bpf/libs: src/trace/task_scan.bpf.c include/wallprof/task_record.h \
 $(O)/src/trace/task_scan.o: $(O)/bpf/libs
 $(O)/src/trace/task_scan.o: override CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
-$(O)/wallprof: $(O)/src/main.o $(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
+$(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
+		$(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
 
@@ -113,7 +120,8 @@ $(O)/wallprof: $(O)/src/main.o $(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
 UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
 layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/unit/test_$(1).c | head -1)
 define unit_test
-$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) \
+		$(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ -lcmocka $($(2)_EXT) \
 		$(base_EXT)
@@ -122,7 +130,7 @@ $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
 
 # Programs that tests run: each shows one layer at work.
 TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
-$(O)/tools/%: $(O)/test/tools/%.o $(foreach l,$(main_DEPS),$(O)/lib$(l).a)
+$(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(foreach l,$(main_DEPS),$(O)/lib$(l).a)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
@@ -152,6 +160,15 @@ lint: deps-test
 tidy: deps-test $(O)/bpf/libs
 	$(Q)test/lint/tidy.sh $(filter-out -M%,$(CPPFLAGS)) -std=gnu11 \
 		-D_GNU_SOURCE $$(cat $(O)/bpf/flags)
+# Files are written by all: some tests run wallprof as another user.
+cov:
+	$(Q)$(MAKE) BUILD=cov all deps-test
+	$(Q)find build/cov -name '*.gcda' -delete
+	$(Q)build/cov/wallprof --version >build/cov/gcov.log
+	$(Q)chmod -R a+rwX build/cov
+	$(Q)export GCOV_ERROR_FILE=$(CURDIR)/build/cov/gcov.log; \
+		$(MAKE) -k BUILD=cov unit e2e; status=$$?; \
+		$(PYTHON) test/cov/lines.py build/cov && exit $$status
 names: $(LIBS:%=$(O)/lib%.a)
 	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
 format:
@@ -182,7 +199,7 @@ install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all unit e2e soak lint tidy names format check demo \
+.PHONY: all unit e2e soak lint tidy cov names format check demo \
 	deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,69 @@
+"""Line coverage of src, unwind and symbols after a run of BUILD=cov.
+
+lines.py BUILD_DIR prints the share of each file and directory, and writes
+what was never reached, with its text, to BUILD_DIR/unreached.txt.
+"""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOTS = ("src", "unwind", "symbols")
+
+
+def counts_of(build):
+    """{file: {line: times run}}; what no test linked counts as never run."""
+    files = collections.defaultdict(collections.Counter)
+    notes = [str(p) for root in ROOTS for p in build.glob(f"{root}/**/*.gcno")]
+    done = subprocess.run(["gcov", "--json-format", "--stdout", *notes],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          check=True)
+    for text in done.stdout.splitlines():
+        for file in json.loads(text)["files"]:
+            name = os.path.relpath(file["file"])
+            if name.startswith(ROOTS):
+                for line in file["lines"]:
+                    files[name][line["line_number"]] += line["count"]
+    return files
+
+
+def unreached(name, counts):
+    """Runs of lines never reached: a line that has no code ends none."""
+    text = pathlib.Path(name).read_text().splitlines()
+    first = None
+    for line in [*sorted(counts), None]:
+        if line and not counts[line]:
+            first, last = first or line, line
+        elif first:
+            where = f"{first}-{last}" if last > first else str(first)
+            yield f"{name}:{where}"
+            yield from (f"\t{t}" for t in text[first - 1:last])
+            first = None
+
+
+def show(name, all_counts):
+    lines = sum(map(len, all_counts))
+    reached = sum(1 for c in all_counts for n in c.values() if n)
+    print(f"{100 * reached / lines:6.1f} %  {reached:5} of {lines:5}  {name}")
+
+
+def main(build):
+    files = counts_of(build)
+    folders = collections.defaultdict(list)
+    for name, counts in sorted(files.items()):
+        show(name, [counts])
+        folders[os.path.dirname(name)].append(counts)
+    print()
+    for name, all_counts in sorted(folders.items()):
+        show(name, all_counts)
+    show("src unwind symbols", files.values())
+    rest = build / "unreached.txt"
+    rest.write_text("".join(f"{line}\n" for name, counts in
+                            sorted(files.items())
+                            for line in unreached(name, counts)))
+    print(f"\nNever reached: {rest}")
+
+
+main(pathlib.Path(sys.argv[1]))
