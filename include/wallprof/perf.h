@@ -161,6 +161,9 @@ struct wp_perf_facts {
 	/* Births were asked for and are not sampled: -errno of tracefs, where
 	 * their tracepoint has its number, or of opening it. */
 	int birth_rc;
+	/* What was lost after a ring's last record is known, too (since Linux
+	 * 6.0). */
+	bool counts_lost;
 	size_t ring_bytes;
 	size_t nrings;
 	size_t nevents;
@@ -173,7 +176,9 @@ struct wp_perf_stats {
 	uint64_t foreign;
 	/* Samples of switches, foreign ones included. */
 	uint64_t switch_samples;
-	/* Records that the kernel had no room for, foreign ones included. */
+	/* Records that the kernel had no room for, foreign ones included.  It
+	 * says so in the next record that has room, or, if facts.counts_lost,
+	 * when all is off. */
 	uint64_t lost;
 	/* Samples whose stack did not fit. */
 	uint64_t truncated;

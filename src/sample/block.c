@@ -123,8 +123,11 @@ static void turn_on(struct wp_block *b)
 
 static void turn_off(struct wp_block *b)
 {
+	uint64_t lost = wp_perf_stats(b->perf)->lost;
+
 	b->off_ns = wp_clock_ns();
 	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
+	b->lost += wp_perf_stats(b->perf)->lost - lost;
 	b->on = false;
 	b->recorded_ns += b->off_ns - b->on_ns;
 }

@@ -182,6 +182,7 @@ static void take(void *ctx, const struct wp_perf_record *record)
 
 static void replace(struct wp_sampler *s, struct wp_perf *by)
 {
+	wp_perf_disable(s->perf, WP_PERF_PART_ALL);
 	s->perf_lost_before += wp_perf_stats(s->perf)->lost;
 	wp_perf_close(s->perf);
 	s->perf = by;
@@ -265,6 +266,13 @@ int wp_cpu_drain(struct wp_sampler *s)
 	if (!d.rc)
 		relieve(s);
 	return d.rc;
+}
+
+int wp_cpu_finish(struct wp_sampler *s)
+{
+	if (s->perf)
+		wp_perf_disable(s->perf, WP_PERF_PART_ALL);
+	return wp_cpu_drain(s);
 }
 
 void wp_cpu_account(struct wp_sampler *s, struct wp_thread *t,

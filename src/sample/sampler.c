@@ -345,7 +345,7 @@ int wp_sampler_finish(struct wp_sampler *s)
 	if (!rc)
 		rc = settle_stops(s);
 	if (!rc)
-		rc = wp_cpu_drain(s);
+		rc = wp_cpu_finish(s);
 	if (!rc)
 		rc = wp_block_finish(s);
 	if (!rc)

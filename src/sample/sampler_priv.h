@@ -325,6 +325,9 @@ int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns);
 void wp_cpu_open(struct wp_sampler *s, struct wp_err *err);
 /* Take the CPU samples there are.  0 or -ENOMEM. */
 int wp_cpu_drain(struct wp_sampler *s);
+/* The same at the end, when no more is to be taken. */
+WP_MUST_CHECK
+int wp_cpu_finish(struct wp_sampler *s);
 /* Walk the stack of a sample of perf events into s->stack. */
 void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record);
 /* Was that stack deeper than the copy in RECORD, and what is to be copied of each

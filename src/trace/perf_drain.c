@@ -129,7 +129,10 @@ static void count(struct wp_perf *perf, const struct wp_perf_record *rec)
 	struct wp_perf_stats *stats = &perf->stats;
 
 	stats->records++;
-	stats->lost += rec->lost;
+	perf->lost_told += rec->lost;
+	/* Or it is known already: see wp_perf_events_count_lost. */
+	if (stats->lost < perf->lost_told)
+		stats->lost = perf->lost_told;
 	stats->throttled += rec->type == WP_PERF_THROTTLE;
 	stats->truncated += rec->stack_full;
 	stats->late += rec->time_ns < perf->last_ns;

@@ -12,6 +12,9 @@
 
 #include "wallprof/vec.h"
 
+/* PERF_FORMAT_LOST, which headers before Linux 6.0 have not. */
+enum { FORMAT_LOST = 1 << 4 };
+
 bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
 	const struct wp_perf_options *o = &perf->options;
@@ -124,6 +127,8 @@ int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 		set_main(&a, perf);
 	else
 		set_switches(&a, perf);
+	if (perf->facts.counts_lost)
+		a.read_format = FORMAT_LOST;
 	a.inherit = tid >= 0;
 	a.inherit_thread = a.inherit && perf->inherit_thread;
 	return open_attr(&a, tid, cpu);
@@ -160,6 +165,24 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 	}
 	perf->facts.nevents = ++perf->nevents;
 	return 0;
+}
+
+void wp_perf_events_count_lost(struct wp_perf *perf)
+{
+	struct {
+		uint64_t value, lost;
+	} count;
+	uint64_t sum = 0;
+
+	if (!perf->facts.counts_lost)
+		return;
+	/* A thread's event counts for those that inherited it as well. */
+	for (size_t i = 0; i < perf->nevents; i++)
+		if (read(perf->events[i].fd, &count, sizeof(count)) ==
+		    sizeof(count))
+			sum += count.lost;
+	if (perf->stats.lost < sum)
+		perf->stats.lost = sum;
 }
 
 void wp_perf_events_cut(struct wp_perf *perf, size_t n)

@@ -228,6 +228,10 @@ static int probe_scopes(struct wp_perf *perf, enum wp_perf_scope main_scope,
 	perf->facts.main_scope = main_scope;
 	perf->facts.switch_scope = switch_scope;
 	rc = probe(perf);
+	if (rc == -EINVAL && perf->facts.counts_lost) {
+		perf->facts.counts_lost = false;
+		rc = probe(perf);
+	}
 	if (rc == -EINVAL && perf->inherit_thread) {
 		perf->inherit_thread = false;
 		rc = probe(perf);
@@ -257,7 +261,7 @@ static int choose(struct wp_perf *perf)
 	bool mixed = scope == WP_PERF_AUTO && perf->options.period_ns;
 	int rc = -EACCES;
 
-	perf->inherit_thread = true;
+	perf->facts.counts_lost = perf->inherit_thread = true;
 	if (scope != WP_PERF_TASK)
 		rc = probe_scopes(perf, mixed ? WP_PERF_TASK : WP_PERF_CPU,
 				  WP_PERF_CPU);
@@ -351,6 +355,8 @@ void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
 {
 	perf->enabled &= ~parts;
 	turn(perf, 0, parts, PERF_EVENT_IOC_DISABLE);
+	if (!perf->enabled)
+		wp_perf_events_count_lost(perf);
 }
 
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)

@@ -55,6 +55,8 @@ struct wp_perf {
 	struct wp_perf_options options;
 	struct wp_perf_facts facts;
 	struct wp_perf_stats stats;
+	/* Of stats.lost, by LOST records. */
+	uint64_t lost_told;
 	uint64_t sample_type;
 	/* The tracepoint of births; 0: they are not sampled. */
 	int birth_id;
@@ -99,6 +101,8 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind);
 /* Open KIND on TID for CPU and lead it to the CPU's ring.  0 or -errno. */
 int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		      const struct wp_perf_cpu *cpu);
+/* Put into the stats what the events say of losses. */
+void wp_perf_events_count_lost(struct wp_perf *perf);
 /* Close the events after the first N. */
 void wp_perf_events_cut(struct wp_perf *perf, size_t n);
 /* A ring of at most options.ring_bytes for each CPU that is there.  0 or

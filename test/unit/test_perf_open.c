@@ -931,7 +931,7 @@ static void what_finds_no_room_is_counted(void **state)
 	struct child c = start_child(&s);
 	struct wp_perf *perf = open_or_skip(c.pid, &options);
 	struct got got = { 0 };
-	uint64_t kept, cpu_ns;
+	uint64_t kept, lost, cpu_ns;
 
 	assert_int_equal(wp_perf_facts(perf)->ring_bytes,
 			 sysconf(_SC_PAGESIZE));
@@ -939,11 +939,23 @@ static void what_finds_no_room_is_counted(void **state)
 	give(c.go);
 	await(c.done);
 	cpu_ns = truth->cpu_ns;
+	wp_perf_disable(perf, WP_PERF_PART_ALL);
+	lost = wp_perf_stats(perf)->lost;
+	assert_true(lost > 500 || !wp_perf_facts(perf)->counts_lost);
 	wp_perf_drain(perf, UINT64_MAX, keep, &got);
+	/* Later ones of the same size had no room, so that none could say it.
+	 */
+	if (scope_of(state) == WP_PERF_TASK)
+		assert_int_equal(count(&got, WP_PERF_LOST, 0), 0);
+	if (wp_perf_facts(perf)->counts_lost)
+		assert_int_equal(wp_perf_stats(perf)->lost, lost);
 	kept = count(&got, WP_PERF_SAMPLE_CPU, 0);
 	/* In scope CPU others may have been faster. */
 	assert_in_range(kept, scope_of(state) == WP_PERF_TASK,
 			4 * wp_perf_facts(perf)->nrings);
+	if (lost && scope_of(state) == WP_PERF_TASK)
+		assert_within(options.period_ns * (kept + lost), cpu_ns, 0.1);
+	wp_perf_enable(perf, WP_PERF_PART_ALL);
 	/* The next record that has room says how many had none. */
 	work(&c, perf, &got);
 	cpu_ns += truth->cpu_ns;
