@@ -178,9 +178,11 @@ static int look_first(struct first_look **ret, size_t *ret_n, pid_t pid,
 	if (!rc) {
 		rc = wp_process_list_threads(&process, &tids);
 		v = calloc(tids.len + 1, sizeof(*v));
-		if (rc || !v)
-			rc = wp_err_set(err, rc ? rc : -ENOMEM, "cannot list "
-					"the threads of process %d", pid);
+		if (!rc && !v)
+			rc = -ENOMEM;
+		if (rc)
+			wp_err_set(err, rc, "cannot list the threads of "
+				   "process %d", pid);
 	}
 	for (size_t i = 0; i < tids.len && !rc; i++) {
 		ssize_t len;

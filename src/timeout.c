@@ -141,9 +141,10 @@ static int see_process(struct seen **v, size_t *len, size_t *cap, pid_t pid)
 	char path[64], text[256];
 	int rc = 0;
 
-	if (!wp_process_open(&process, pid, NULL) &&
-	    !wp_process_list_threads(&process, &tids))
-		rc = WP_VEC_ROOM(*v, *len, *cap, tids.len);
+	if (wp_process_open(&process, pid, NULL) ||
+	    wp_process_list_threads(&process, &tids))
+		goto out;
+	rc = WP_VEC_ROOM(*v, *len, *cap, tids.len);
 	for (size_t i = 0; i < tids.len && !rc; i++) {
 		ssize_t n;
 
@@ -152,6 +153,7 @@ static int see_process(struct seen **v, size_t *len, size_t *cap, pid_t pid)
 		if (n > 0 && !wp_schedstat_parse(&now, text, (size_t)n))
 			(*v)[(*len)++] = (struct seen){ tids.v[i], now.slices };
 	}
+out:
 	wp_tids_clear(&tids);
 	wp_process_clear(&process);
 	return rc;

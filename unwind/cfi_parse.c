@@ -269,8 +269,8 @@ int wp_cfi_parse_cie(const struct wp_cfi_section *section, uint64_t off,
 		wp_read_skip(r, 8);
 		letters += 2;
 	}
-	/* Version 4: address size, segment selector size. */
-	if (version == 4 && (wp_read_u8(r) != 8 || wp_read_u8(r) != 0))
+	/* Version 4: address size 8, segment selector size 0. */
+	if (version == 4 && wp_read_u16(r) != 8)
 		return -ENOTSUP;
 	cie.code_align = wp_read_uleb(r);
 	cie.data_align = wp_read_sleb(r);

@@ -35,7 +35,7 @@ static int parse_line(struct wp_kallsyms *table, const char *p, const char *eol)
 	const char *name = c.p + 3, *end;
 
 	if (c.bad || !avma || eol - c.p < 4 || c.p[0] != ' ' ||
-	    !c.p[1] || !strchr("tTwW", c.p[1]) || c.p[2] != ' ')
+	    !memchr("tTwW", c.p[1], 4) || c.p[2] != ' ')
 		return 0;
 	for (end = name; end < eol && *end != '\t' && *end != ' ';)
 		end++;
