@@ -4,6 +4,7 @@
 # make unit T=maps  one unit test
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
 # make soak         what takes minutes
+# make valgrind     wallprof under valgrind, a part of soak
 # make tidy         clang-tidy: some minutes
 # make cov          which lines the unit and end-to-end tests reach
 # make install      PREFIX=/usr/local DESTDIR=
@@ -157,6 +158,7 @@ lint: deps-test
 		--enable=warning,portability -Iinclude -D__x86_64__ \
 		--suppress=missingIncludeSystem --suppress=unknownMacro:*.bpf.c \
 		src unwind symbols
+valgrind: ; $(Q)$(MAKE) soak T=test_valgrind
 tidy: deps-test $(O)/bpf/libs
 	$(Q)test/lint/tidy.sh $(filter-out -M%,$(CPPFLAGS)) -std=gnu11 \
 		-D_GNU_SOURCE $$(cat $(O)/bpf/flags)
@@ -186,7 +188,7 @@ DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libibe
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
-	golang-go elfutils gdb strace musl-tools clang clang-tidy lld \
+	golang-go elfutils gdb strace valgrind musl-tools clang clang-tidy lld \
 	g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema
@@ -199,7 +201,7 @@ install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all unit e2e soak lint tidy cov names format check demo \
+.PHONY: all unit e2e soak valgrind lint tidy cov names format check demo \
 	deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

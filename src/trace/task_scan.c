@@ -260,6 +260,7 @@ static int grow(struct wp_task_scan *scan, size_t nthreads)
 
 	if (rc)
 		return rc;
+	/* NOLINTNEXTLINE: no 0 comes from wp_err_set. */
 	*scan = *wider;
 	*wider = old;
 	wp_task_scan_close(wider);
