@@ -225,9 +225,7 @@ struct wp_edge *wp_dump_add_edge(struct wp_dump *dump);
 /* The text of string ID; valid until a string is added. */
 const char *wp_dump_str(const struct wp_dump *dump, uint32_t id);
 
-/* The index of the thread, and of the process, with this number; UINT32_MAX:
- * none.  A walk over all of them. */
-uint32_t wp_dump_find_thread(const struct wp_dump *dump, int32_t tid);
+/* The index of the process with this number; UINT32_MAX: none. */
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid);
 
 const char *wp_lock_kind_name(enum wp_lock_kind kind);

@@ -30,7 +30,4 @@ struct wp_err {
 int wp_err_set(struct wp_err *err, int code, const char *fmt, ...)
 	WP_PRINTF(3, 4);
 
-/* Put the formatted text and ": " before ERR's message (ERR may be NULL). */
-void wp_err_prefix(struct wp_err *err, const char *fmt, ...) WP_PRINTF(2, 3);
-
 #endif

@@ -61,14 +61,6 @@ const char *wp_dump_str(const struct wp_dump *dump, uint32_t id)
 	return wp_intern_str(&dump->strings, id);
 }
 
-uint32_t wp_dump_find_thread(const struct wp_dump *dump, int32_t tid)
-{
-	for (uint32_t i = 0; i < dump->nthreads; i++)
-		if (dump->threads[i].tid == tid)
-			return i;
-	return UINT32_MAX;
-}
-
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid)
 {
 	for (uint32_t i = 0; i < dump->nprocesses; i++)

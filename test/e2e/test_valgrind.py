@@ -9,9 +9,13 @@ import subprocess
 
 import pytest
 
-from conftest import WALLPROF, wallprof
+from conftest import BUILD, WALLPROF, wallprof
 
-pytestmark = pytest.mark.soak
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif("asan" in BUILD.name,
+                       reason="the sanitizers exclude valgrind"),
+]
 
 # valgrind writes code and a log in the process that it watches.  The filter of
 # the sandboxed child forbids both; the rest of the sandbox stays.

@@ -15,15 +15,14 @@
 #include "wallprof/reader.h"
 #include "wallprof/types.h"
 
-static void errors_carry_code_and_context(void **state)
+static void errors_carry_code_and_text(void **state)
 {
 	struct wp_err err = WP_ERR_INIT;
 
 	(void)state;
 	errno = 42;
 	assert_int_equal(wp_err_set(&err, -EPERM, "thread %d", 7), -EPERM);
-	wp_err_prefix(&err, "attach");
-	assert_string_equal(err.msg, "attach: thread 7");
+	assert_string_equal(err.msg, "thread 7");
 	assert_int_equal(err.code, -EPERM);
 	assert_int_equal(errno, 42);
 	assert_int_equal(wp_err_set(NULL, -EPERM, "x"), -EPERM);
@@ -38,7 +37,6 @@ static void long_messages_are_cut_not_overrun(void **state)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	wp_err_set(&err, -EPERM, "%s", text);
-	wp_err_prefix(&err, "%s", text);
 	assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
 }
 
@@ -213,7 +211,7 @@ static void each_byte_and_the_length_count_in_a_hash(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(errors_carry_code_and_context),
+		cmocka_unit_test(errors_carry_code_and_text),
 		cmocka_unit_test(long_messages_are_cut_not_overrun),
 		cmocka_unit_test(numbers_are_little_endian),
 		cmocka_unit_test(leb128_examples_of_the_standard),
