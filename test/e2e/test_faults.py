@@ -484,6 +484,20 @@ def begin_inside(proc, mode, *args):
          *map(str, (*mode_args(mode), *args))], stderr=subprocess.PIPE)
 
 
+def run_ns(pid):
+    """The CPU time of all threads that it has now."""
+    return sum(int(pathlib.Path(f"/proc/{pid}/task/{t}/schedstat").read_text()
+                   .split()[0]) for t in tids_of(pid))
+
+
+def wait_until_run(pid, ns):
+    """On a loaded machine a process may have to wait for seconds."""
+    until, deadline = run_ns(pid) + ns, time.monotonic() + 30
+    while run_ns(pid) < until:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def words(proc, first):
     line = proc.stdout.readline().decode().split()
     if not line:
@@ -511,12 +525,19 @@ def run_reuse(tmp_path, mode, kind, trials):
         for trial in range(trials):
             out = tmp_path / f"x{trial}.pb.gz"
             pid, number = words(proc, "OLD")
-            tool = begin_inside(proc, mode, "-p", pid, "-d", 2, "-o", out)
+            old = children_of(children_of(proc.pid)[0])[0]
+            tool = begin_inside(proc, mode, "-p", pid, "-o", out)
             wait_until_sampling(tool)
-            time.sleep(0.2)
+            wait_until_run(old, 100_000_000)
             go_on(proc)
             again, gap_us = words(proc, "NEW")
             assert again == number
+            if kind == "thread":
+                # The old process lives on; the new one is there to be taken
+                # for its thread.
+                wait_until_run(children_of(children_of(proc.pid)[0])[-1],
+                               100_000_000)
+                os.kill(children_of(tool.pid)[0], signal.SIGINT)
             err = tool.communicate(timeout=30)[1].decode()
             assert tool.returncode in (0, 1), err
             check_reuse(load(out), kind, err)

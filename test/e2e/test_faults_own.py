@@ -237,7 +237,7 @@ def run_allocations(start, tmp_path, action, more, first, stride):
         pytest.skip("a sanitizer has an allocator of its own")
     target = start("fault", "plain")
     run, total = fail_alloc(target, tmp_path, action, 0, False)
-    run.check()
+    assert run.status in (0, 1), run.err
     assert total > 500
     statuses, in_glibc = {}, 0
     # The first are the ones of the start, each of which is of its own kind.
