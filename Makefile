@@ -31,9 +31,9 @@ OPT_release := -O2 -g
 OPT_debug   := -O0 -g3 -DWP_DEBUG=1
 OPT_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DWP_DEBUG=1
-# The fork of gcc itself would clear the counts: see test/cov/shared.c.
+# What gcc makes of fork and exec would clear the counts: see test/cov/shared.c.
 OPT_cov     := -O0 -g --coverage -fdata-sections -fno-builtin-fork \
-	-Wl,-T,test/cov/shared.ld
+	-fno-builtin-execvp -Wl,-T,test/cov/shared.ld
 ifndef OPT_$(BUILD)
 $(error BUILD=$(BUILD) is not one of release debug asan cov)
 endif
