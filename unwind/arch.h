@@ -69,6 +69,11 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
  */
 enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 
+/* STEP is of a thread just made: its pc is exact and right behind the system call
+ * clone or clone3, which gave it 0.  The C library has no unwind info there, for
+ * its caller's and the new stack are two. */
+bool wp_arch_is_new_thread(const struct wp_step *step);
+
 /* STEP's pc is exact and in code that keeps nothing on the stack (a bare
  * system call, a PLT stub): true, with the return address and the caller's sp.
  */

@@ -7,6 +7,9 @@ enum {
 	/* mov x8, #139 (__NR_rt_sigreturn); svc #0. */
 	INSN_MOV_X8_SIGRETURN = 0xd2801168,
 	INSN_SVC = 0xd4000001,
+	/* mov x8, #220 and #435. */
+	INSN_MOV_X8_CLONE = 0xd2801b88,
+	INSN_MOV_X8_CLONE3 = 0xd2803668,
 	/* blr xN and its authenticated forms blraaz, blrabz, blraa, blrab. */
 	INSN_BLR = 0xd63f0000,
 	/* struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then
@@ -48,6 +51,19 @@ bool wp_arch_follows_call(const struct wp_unwind_module *module,
 	       (insn & 0xfffffc1f) == INSN_BLR ||
 	       (insn & 0xfffff81f) == 0xd63f081f ||
 	       (insn & 0xfffff800) == 0xd73f0800;
+}
+
+bool wp_arch_is_new_thread(const struct wp_step *step)
+{
+	uint64_t avma = step->regs->v[WP_REG_PC];
+	uint32_t insn, other;
+
+	return !step->is_return && step->module &&
+	       wp_reg_known(step->regs, 0) && !step->regs->v[0] &&
+	       read_insn(step->module, step->mem, avma - 4, &insn) &&
+	       read_insn(step->module, step->mem, avma - 8, &other) &&
+	       insn == INSN_SVC && (other == INSN_MOV_X8_CLONE ||
+				    other == INSN_MOV_X8_CLONE3);
 }
 
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,

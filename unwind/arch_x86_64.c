@@ -9,6 +9,7 @@ enum {
 	/* The longest indirect call without REX: ff /2, SIB, disp32. */
 	CALL_MAX = 7,
 	SYSCALL_LEN = 2,
+	REG_RAX = 0,
 };
 
 uint64_t wp_arch_code_avma(uint64_t avma)
@@ -88,6 +89,19 @@ static bool code_is(const struct wp_unwind_module *module,
 	return len <= sizeof(code) &&
 	       !wp_code_read(module, mem, avma, code, len) &&
 	       !memcmp(code, bytes, len);
+}
+
+bool wp_arch_is_new_thread(const struct wp_step *step)
+{
+	/* mov $56,%eax or $435; syscall. */
+	static const uint8_t clone[] = { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t clone3[] = { 0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05 };
+	uint64_t avma = step->regs->v[WP_REG_PC] - sizeof(clone);
+
+	return !step->is_return && step->module &&
+	       wp_reg_known(step->regs, REG_RAX) && !step->regs->v[REG_RAX] &&
+	       (code_is(step->module, step->mem, avma, clone, sizeof(clone)) ||
+		code_is(step->module, step->mem, avma, clone3, sizeof(clone3)));
 }
 
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,

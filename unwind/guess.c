@@ -70,6 +70,8 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (step->module &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
 		return wp_arch_step_sigreturn(step);
+	if (wp_arch_is_new_thread(step))
+		return WP_STEP_ROOT;
 	/* A compiler's or an assembler's code is as it is in the file; what a
 	 * JIT compiler makes keeps to its own rules. */
 	if (prover && step->module && step->module->image)

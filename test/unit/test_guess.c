@@ -286,6 +286,36 @@ static void system_call_stub_returns_to_its_caller(void **state)
 	assert_int_equal(guess(&f), WP_STEP_UNKNOWN_REG);
 }
 
+/* clone in glibc 2.36: mov $0x38,%eax; syscall; test %rax,%rax; jl; je; ret;
+ * and clone3 with another number. */
+static void a_thread_just_made_is_at_its_root(void **state)
+{
+	static const char *const number[] = { "\x38\0", "\xb3\x01", "\x39\0" };
+	struct fixture f;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		for (uint64_t rax = 0; rax < 2; rax++) {
+			bool want = i < 2 && !rax;
+
+			start(&f, CODE + 0x207);
+			memcpy(f.code + 0x200,
+			       "\xb8\0\0\0\0\x0f\x05\x48\x85\xc0", 10);
+			memcpy(f.code + 0x201, number[i], 2);
+			wp_reg_set(&f.regs, 0, rax);
+			assert_int_equal(guess(&f) == WP_STEP_ROOT, want);
+			f.step.is_return = true;
+			assert_int_not_equal(guess(&f), WP_STEP_ROOT);
+			/* Not known to be 0. */
+			start(&f, CODE + 0x207);
+			assert_int_not_equal(guess(&f), WP_STEP_ROOT);
+		}
+	/* Nothing before it. */
+	start(&f, CODE);
+	wp_reg_set(&f.regs, 0, 0);
+	assert_int_not_equal(guess(&f), WP_STEP_ROOT);
+}
+
 static void plt_stub_returns_to_its_caller(void **state)
 {
 	static const struct {
@@ -501,6 +531,7 @@ int main(void)
 		cmocka_unit_test(cleared_frame_record_is_the_root),
 		cmocka_unit_test(code_in_no_module_has_a_frame_pointer_at_most),
 		cmocka_unit_test(system_call_stub_returns_to_its_caller),
+		cmocka_unit_test(a_thread_just_made_is_at_its_root),
 		cmocka_unit_test(plt_stub_returns_to_its_caller),
 		cmocka_unit_test(signal_trampoline_gives_all_registers),
 		cmocka_unit_test(code_is_read_from_the_image),
