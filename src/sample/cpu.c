@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
@@ -20,6 +21,9 @@ enum {
 	 * here: 4 %. */
 	SWITCHES_BEAR = 20000,
 	SWITCHES_TICKS = 10,
+	/* To open an event, turn it on and close it takes 20 us of CPU time,
+	 * and longer until the other CPUs have heard of it: so many, 40 ms. */
+	EVENTS_MAX = 2000,
 };
 
 static int open_events(struct wp_sampler *s, struct wp_perf **ret,
@@ -63,10 +67,29 @@ static void say_how(struct wp_sampler *s, const char *why)
 							text);
 }
 
+/* Events of threads are one for each on each CPU. */
+static bool are_too_many(const struct wp_sampler *s)
+{
+	long threads = wp_process_count_threads(s->process);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return threads > 0 && cpus > 0 && threads > EVENTS_MAX / cpus;
+}
+
 void wp_cpu_open(struct wp_sampler *s, struct wp_err *err)
 {
+	int rc = -EPERM;
+
 	s->perf_stack_bytes = WP_CPU_FIRST_STACK;
-	if (open_events(s, &s->perf, s->perf_stack_bytes, err))
+	s->perf_scope = are_too_many(s) ? WP_PERF_CPU : WP_PERF_AUTO;
+	if (s->perf_scope == WP_PERF_CPU)
+		rc = open_events(s, &s->perf, s->perf_stack_bytes, err);
+	/* Those of CPUs want rights that not everybody has. */
+	if (rc == -EPERM) {
+		s->perf_scope = WP_PERF_AUTO;
+		rc = open_events(s, &s->perf, s->perf_stack_bytes, err);
+	}
+	if (rc)
 		s->perf = NULL;
 	say_how(s, err->msg);
 }
@@ -150,7 +173,7 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	t->owed_cpu_ns += record->period;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(s, t, wp_record_no_stack(s));
-	walk(s, &t->running_walks, record);
+	walk(s, &t->all_walks, record);
 	if (waits_for_stop(s, record))
 		return 0;
 	if (record->kernel_len)
