@@ -105,9 +105,11 @@ $(O)/bpf/libs: src/trace/task_scan.bpf.c include/wallprof/task_record.h \
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)rm -f $(@D)/*; if clang -target bpf -O2 -g -Wall -Werror -Iinclude \
+		-D__$$($(CC) -dumpmachine | sed s/-.*//)__ \
 		-idirafter /usr/include/$$($(CC) -dumpmachine | sed s/-pc//) \
 		-c -o $(@D)/task_scan.o $< 2>$(@D)/log; \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
+	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
 $(O)/src/trace/task_scan.o: $(O)/bpf/libs
 $(O)/src/trace/task_scan.o: override CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf

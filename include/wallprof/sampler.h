@@ -34,9 +34,10 @@ const char *wp_stop_mode_name(enum wp_stop_mode mode);
 
 /* How threads are asked whether they have run. */
 enum wp_scan_mode {
-	/* All at once by BPF where there are many and it may be had. */
+	/* All at once by BPF where it may be had and there are many, or where a
+	 * stack wants registers that /proc does not tell. */
 	WP_SCAN_AUTO,
-	/* All at once however few they are. */
+	/* All at once in any case. */
 	WP_SCAN_BPF,
 	/* One by one. */
 	WP_SCAN_PROC,

@@ -2,10 +2,12 @@
  *
  * Layer: trace.
  *
- * /proc/TID/schedstat costs a system call and a text per thread.  A BPF program
- * (task_scan.bpf.c) walks the thread list instead and leaves a record of each
- * in memory that is mapped here: one system call or two a scan, and some tens
- * of nanoseconds a thread.
+ * /proc/TID/schedstat costs a system call and a text per thread, and to know
+ * where a thread waits takes two more, which give three of its registers and the
+ * arguments of its call.  A BPF program (task_scan.bpf.c) walks the thread list
+ * instead and leaves a record of each, with all registers of those that wait, in
+ * memory that is mapped here: one system call or two a scan, and some tens of
+ * nanoseconds a thread.
  *
  * It wants CAP_BPF and CAP_PERFMON (or root) in the first user namespace, Linux
  * 6.7 (task iterators inside a program) and the kernel's BTF.  Nothing is

@@ -180,7 +180,7 @@ static long call_before(struct wp_sampler *s, uint64_t pc_avma)
 	if (call->pc_avma != pc_avma ||
 	    call->generation != s->space.view.generation)
 		*call = (struct call){ pc_avma, s->space.view.generation,
-				       wp_look_call_before(s, pc_avma) };
+				       wp_waiting_call_before(s, pc_avma) };
 	return call->nr;
 }
 

@@ -21,12 +21,7 @@ enum {
  * kernel tick is 100 Hz. */
 #define COUNTED_NS (10 * WP_NS_PER_MS)
 
-static bool has_run(const struct wp_schedstat *a, const struct wp_schedstat *b)
-{
-	return a->run_ns != b->run_ns || a->slices != b->slices;
-}
-
-static uint64_t take_time(struct wp_sampler *s, struct wp_thread *t)
+uint64_t wp_look_take_time(struct wp_sampler *s, struct wp_thread *t)
 {
 	uint64_t ns = s->tick_ns - t->last_ns;
 
@@ -88,87 +83,6 @@ void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
 		s->map_is_stale = true;
 }
 
-static void add_kernel_frame(struct wp_sampler *s, struct wp_frame *frames,
-			     uint32_t *n, const char *name, size_t len)
-{
-	uint32_t id = wp_intern_add(&s->profile->strings, name, len);
-
-	if (id != UINT32_MAX && *n < WP_KERNEL_FRAMES_MAX)
-		frames[(*n)++] = (struct wp_frame){ id, WP_MAPPING_KERNEL,
-						    WP_FRAME_KERNEL };
-}
-
-/* "[<0>] futex_wait+0x60/0x90 [module]", innermost first (proc(5), stack). */
-void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t)
-{
-	struct wp_frame frames[WP_KERNEL_FRAMES_MAX];
-	char text[KERNEL_TEXT_MAX];
-	uint32_t n = 0;
-
-	if (wp_thread_read(s, -1, t->tid, "stack", text, sizeof(text)) <= 0)
-		return;
-	for (char *line = text; *line;) {
-		char *eol = strchrnul(line, '\n');
-		char *name = memchr(line, ']', (size_t)(eol - line));
-
-		if (name && name + 2 < eol && strcspn(name + 2, "+ \n"))
-			add_kernel_frame(s, frames, &n, name + 2,
-					 strcspn(name + 2, "+ \n"));
-		line = *eol ? eol + 1 : eol;
-	}
-	s->stack.frames -= n;
-	s->stack.cfa_avma -= n;
-	s->stack.depth += n;
-	memcpy(s->stack.frames, frames, n * sizeof(*frames));
-	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
-}
-
-#if defined(__x86_64__)
-/* `mov $NR, %eax; syscall`, or `xor %eax, %eax` for read(2). */
-long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
-{
-	uint8_t code[7];
-	int32_t nr;
-
-	if (wp_process_read(s->process, pc_avma - sizeof(code), code,
-			    sizeof(code)) != sizeof(code) ||
-	    code[5] != 0x0f || code[6] != 0x05)
-		return -1;
-	if (code[3] == 0x31 && code[4] == 0xc0)
-		return SYS_read;
-	if (code[0] != 0xb8)
-		return wp_syscall_restart;
-	memcpy(&nr, code + 1, sizeof(nr));
-	return nr;
-}
-#else
-long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma)
-{
-	(void)s;
-	(void)pc_avma;
-	return wp_syscall_restart;
-}
-#endif
-
-static long real_number(struct wp_sampler *s, struct wp_thread *t,
-			const struct wp_proc_syscall *call)
-{
-	long nr;
-
-	/* Of another table: a number that no call has. */
-	if (s->space.is_32bit)
-		return call->nr < 0 ? call->nr : FOREIGN_CALLS + call->nr;
-	if (call->nr != wp_syscall_restart) {
-		t->wait_nr = call->nr;
-		t->wait_pc_avma = call->pc_avma;
-		return call->nr;
-	}
-	if (t->wait_pc_avma == call->pc_avma && t->wait_nr >= 0)
-		return t->wait_nr;
-	nr = wp_look_call_before(s, call->pc_avma);
-	return nr < 0 ? wp_syscall_restart : nr;
-}
-
 /* How much of the time since it was last divided T was on a CPU. */
 static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 {
@@ -183,8 +97,7 @@ static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 	return run + wait ? (double)run / (double)(run + wait) : 1.0;
 }
 
-static void settle_undecided(struct wp_thread *t,
-			     const struct wp_schedstat *now)
+void wp_look_settle(struct wp_thread *t, const struct wp_schedstat *now)
 {
 	uint64_t running_ns = t->undecided_ns;
 
@@ -222,8 +135,8 @@ static int owe(struct wp_sampler *s, struct wp_thread *t,
 {
 	t->owed_count++;
 	t->undecided_ns += ns;
-	if (has_run(&t->base, now)) {
-		settle_undecided(t, now);
+	if (wp_has_run(&t->base, now)) {
+		wp_look_settle(t, now);
 		t->base = *now;
 		t->base_ns = s->tick_ns;
 	} else if (s->tick_ns - t->base_ns >= COUNTED_NS) {
@@ -238,7 +151,7 @@ static int owe(struct wp_sampler *s, struct wp_thread *t,
 static int look_running(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_schedstat *now, bool moved)
 {
-	uint64_t ns = take_time(s, t), running_ns;
+	uint64_t ns = wp_look_take_time(s, t), running_ns;
 
 	t->asleep = false;
 	t->facts = (struct wp_thread_facts){ .running = true,
@@ -250,7 +163,7 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	}
 	/* Ready, and it has not run since its stack was taken: it waits for a
 	 * CPU, and stopping it would tell nothing new. */
-	if (t->stack_holds && !has_run(&t->base, now) &&
+	if (t->stack_holds && !wp_has_run(&t->base, now) &&
 	    s->tick_ns - t->base_ns >= COUNTED_NS) {
 		t->called_runnable_ns += ns;
 		t->ask = (struct wp_ask){ .runnable_ns = ns };
@@ -274,145 +187,32 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	return 0;
 }
 
-static int look_exiting(struct wp_sampler *s, struct wp_thread *t,
-			const struct wp_thread_facts *facts)
-{
-	return wp_record_waiting(s, t, facts, wp_record_no_stack(s),
-				 take_time(s, t));
-}
-
-/* The stack needs a register: from the thread's wait sites, or by a stop. */
-static int complete(struct wp_sampler *s, struct wp_thread *t,
-		    const struct wp_proc_syscall *call,
-		    const struct wp_thread_facts *facts)
-{
-	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
-	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
-	struct wp_counters *counters = &s->profile->counters;
-
-	if (t->sites && wp_site_cache_find(t->sites, call->pc_avma,
-					   call->sp_avma,
-					   s->space.view.generation, &mem,
-					   &s->stack)) {
-		counters->cached_site++;
-		return 0;
-	}
-	/* A stop in such a call makes it go on as restart_syscall, for which a
-	 * filter that does not allow it kills the thread. */
-	if (s->options.stop == WP_STOP_NEVER ||
-	    (info && info->restart_block && wp_tracer_has_filter(t->tid))) {
-		counters->partial++;
-		return 0;
-	}
-	return 1;
-}
-
-/* Read T where it stands and see whether it stood still.  1 done, 0 it moved,
- * or -errno.
- */
-static int look_waiting(struct wp_sampler *s, struct wp_thread *t,
-			const struct wp_schedstat *before,
-			const struct wp_proc_syscall *call)
-{
-	struct wp_thread_facts facts = { .syscall_nr = call->nr };
-	struct wp_schedstat after;
-	struct wp_proc_stat stat;
-	struct wp_regs regs = { .known = 0 };
-	char text[1024];
-	ssize_t n = wp_thread_read(s, -1, t->tid, "stat", text, sizeof(text));
-	bool need_regs;
-	uint32_t stack;
-	int rc;
-
-	if (n < 0)
-		return (int)n;
-	if (wp_proc_stat_parse(&stat, text, (size_t)n))
-		return -EBADMSG;
-	if (stat.letter == 'R')
-		return 0;
-	facts.letter = stat.letter;
-	if (stat.letter == 'Z' || stat.letter == 'X' || !call->sp_avma) {
-		t->base = *before;
-		return look_exiting(s, t, &facts) ? -ENOMEM : 1;
-	}
-	facts.syscall_nr = real_number(s, t, call);
-	memcpy(facts.args, call->args, sizeof(facts.args));
-	wp_reg_set(&regs, WP_REG_PC, call->pc_avma);
-	wp_reg_set(&regs, WP_REG_SP, call->sp_avma);
-	/* vfork of glibc has its return address in one of them. */
-	for (int i = 0; i < WP_SYSCALL_ARGS && call->nr >= 0; i++)
-		wp_reg_set(&regs, wp_syscall_arg_regs[i], call->args[i]);
-	wp_stack_copy_take(&s->copy, call->sp_avma,
-			   wp_space_stack_end(&s->space, call->sp_avma),
-			   t->copy_len_waiting);
-	s->copy.live = true;
-	wp_look_walk(s, &t->waiting_walks, &regs);
-	while (s->copy.len > t->copy_len_waiting &&
-	       t->copy_len_waiting < WP_COPY_MAX)
-		t->copy_len_waiting *= 2;
-	need_regs = s->stack.end == WP_END_UNKNOWN_REG &&
-		    complete(s, t, call, &facts) == 1;
-	rc = wp_thread_schedstat(s, t, &after);
-	if (rc)
-		return rc;
-	if (has_run(before, &after))
-		return 0;
-	settle_undecided(t, &after);
-	t->base = t->divided = after;
-	t->called_runnable_ns = 0;
-	t->stack_holds = false;
-	if (s->options.kernel)
-		wp_look_add_kernel(s, t);
-	stack = wp_record_stack(s);
-	if (stack == UINT32_MAX)
-		return -ENOMEM;
-	if (!need_regs) {
-		s->profile->counters.no_stop++;
-		rc = wp_record_waiting(s, t, &facts, stack, take_time(s, t));
-		/* A stack by a map that is not right any more must not stay
-		 * for as long as the thread waits. */
-		if (s->map_is_stale)
-			t->asleep = false;
-		return rc ? -ENOMEM : 1;
-	}
-	t->asleep = false;
-	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns, .waiting = true,
-				  .running_ns = take_time(s, t),
-				  .slices = after.slices,
-				  .pc_avma = call->pc_avma,
-				  .sp_avma = call->sp_avma,
-				  .partial_stack = stack, .facts = facts };
-	s->askers[s->naskers++] = t;
-	return 1;
-}
-
 /* T has run since the last look, or was not waiting then. */
 static int look_again(struct wp_sampler *s, struct wp_thread *t,
 		      struct wp_schedstat *now)
 {
 	int tries = s->options.stop == WP_STOP_NEVER ? TRIES_NEVER : TRIES;
 
-	wp_threads_name(s, t);
-	if (!t->watched)
-		return 0;
 	for (int try = 0; try < tries; try++) {
-		struct wp_proc_syscall call;
+		struct wp_stand stand = { .before = *now };
 		char text[256];
-		ssize_t n = wp_thread_read(s, t->syscall_fd, t->tid, "syscall",
-					   text, sizeof(text));
+		ssize_t n = wp_thread_read(s, t, WP_THREAD_SYSCALL, text,
+					   sizeof(text));
 		int rc;
 
 		if (n < 0)
 			return (int)n;
-		if (wp_proc_syscall_parse(&call, text, (size_t)n))
+		if (wp_proc_syscall_parse(&stand.call, text, (size_t)n))
 			return -EBADMSG;
-		if (call.running)
+		if (stand.call.running)
 			return look_running(s, t, now, false);
 		if (s->wait_for_runners) {
 			t->later = true;
 			return 0;
 		}
-		rc = look_waiting(s, t, now, &call);
+		rc = wp_waiting_stand(s, t, &stand);
+		if (rc > 0)
+			rc = wp_waiting_look(s, t, &stand);
 		if (rc)
 			return rc < 0 ? rc : 0;
 		s->profile->counters.inconsistent++;
@@ -423,17 +223,87 @@ static int look_again(struct wp_sampler *s, struct wp_thread *t,
 	return look_running(s, t, now, true);
 }
 
-/* T has not run since the last look, says the scan. */
+/* T stands as a scan says: as wp_waiting_look. */
+static int look_where_it_stood(struct wp_sampler *s, struct wp_thread *t,
+			       const struct wp_stand *stand)
+{
+	int rc = 1;
+
+	if (s->wait_for_runners)
+		t->later = true;
+	else
+		rc = wp_waiting_look(s, t, stand);
+	s->profile->counters.inconsistent += rc == 0;
+	return rc;
+}
+
+static int look_changed(struct wp_sampler *s, struct wp_thread *t,
+			const struct wp_stand *stand, struct wp_schedstat *now)
+{
+	int rc = stand ? look_where_it_stood(s, t, stand) : 0;
+
+	if (rc)
+		return rc < 0 ? rc : 0;
+	rc = stand ? wp_thread_schedstat(s, t, now) : 0;
+	return rc ? rc : look_again(s, t, now);
+}
+
+/* As T was at its last look? */
+static bool holds(const struct wp_sampler *s, const struct wp_thread *t,
+		  const struct wp_schedstat *now)
+{
+	return (t->asleep || !s->looks_at_all) && s->schedstat_works &&
+	       !wp_has_run(&t->base, now);
+}
+
 static int look_unchanged(struct wp_sampler *s, struct wp_thread *t)
 {
+	if (!s->looks_at_all)
+		return 0;
 	wp_cpu_account(s, t, &t->base);
-	return wp_record_unchanged(s, t, take_time(s, t));
+	return wp_record_unchanged(s, t, wp_look_take_time(s, t));
+}
+
+/* Its number is another thread's by now. */
+static bool is_another(struct wp_thread *t, const struct wp_task_record *record)
+{
+	if (!t->began_ns)
+		t->began_ns = record->start_ns;
+	return t->began_ns != record->start_ns;
+}
+
+/* By RECORD, if there is one. */
+static int look(struct wp_sampler *s, struct wp_thread *t,
+		const struct wp_task_record *record)
+{
+	struct wp_stand stand;
+	struct wp_schedstat now;
+	bool stands = record && wp_waiting_stand_of(s, record, &stand);
+	int rc = 0;
+
+	if (stands)
+		now = stand.before;
+	else
+		rc = wp_thread_schedstat(s, t, &now);
+	if (rc)
+		return rc;
+	if (holds(s, t, &now))
+		return look_unchanged(s, t);
+	if (s->schedstat_works)
+		wp_cpu_account(s, t, &now);
+	if (!s->looks_at_all) {
+		t->base = now;
+		return 0;
+	}
+	wp_threads_name(s, t, record);
+	if (!t->watched)
+		return 0;
+	return look_changed(s, t, stands ? &stand : NULL, &now);
 }
 
 int wp_look(struct wp_sampler *s, struct wp_thread *t)
 {
-	struct wp_schedstat now;
-	int rc;
+	const struct wp_task_record *record = wp_scan_find(s, t->tid);
 
 	t->later = false;
 	if (t->asked) {
@@ -442,18 +312,11 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 			return 0;
 		t->asked = false;
 	}
-	if ((t->asleep || !s->looks_at_all) && wp_scan_holds(s, t))
-		return s->looks_at_all ? look_unchanged(s, t) : 0;
-	rc = wp_thread_schedstat(s, t, &now);
-	if (rc)
-		return rc;
-	if (s->schedstat_works)
-		wp_cpu_account(s, t, &now);
-	if (!s->looks_at_all) {
-		t->base = now;
-		return 0;
-	}
-	if (t->asleep && s->schedstat_works && !has_run(&t->base, &now))
-		return wp_record_unchanged(s, t, take_time(s, t));
-	return look_again(s, t, &now);
+	if (record && is_another(t, record))
+		return -ESRCH;
+	if (record && holds(s, t, &(struct wp_schedstat){
+				    record->run_ns, record->wait_ns,
+				    record->slices }))
+		return look_unchanged(s, t);
+	return look(s, t, record);
 }

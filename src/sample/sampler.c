@@ -171,7 +171,7 @@ static int look_at(struct wp_sampler *s, struct wp_thread *t)
 {
 	if (t->watched)
 		return wp_look(s, t);
-	wp_threads_name(s, t);
+	wp_threads_name(s, t, wp_scan_find(s, t->tid));
 	return 0;
 }
 

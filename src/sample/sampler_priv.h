@@ -5,7 +5,8 @@
  *   sampler.c   ticks, waking and finishing
  *   threads.c   which threads there are
  *   scan.c      which of many threads have run, asked of the kernel at once
- *   look.c      one thread: has it run, is it waiting, read without a stop
+ *   look.c      one thread: has it run, is it waiting
+ *   waiting.c   one that waits: read without a stop
  *   stop.c      those that run: stop, copy, release
  *   cpu.c       CPU samples, which also tell the stacks of those that run
  *   block.c     waits, by switches of context and by looks
@@ -82,6 +83,26 @@ struct wp_mutex_thread {
 	pid_t own_tid;
 };
 
+/* Files of a thread in /proc that are read over and over. */
+enum wp_thread_file {
+	WP_THREAD_SCHEDSTAT,
+	WP_THREAD_SYSCALL,
+	WP_THREAD_STAT,
+	WP_NTHREAD_FILES
+};
+
+/* Where a thread stood that waits. */
+struct wp_stand {
+	/* Scheduler times of before the rest was read: if they are the same
+	 * afterwards, it stood there all the time. */
+	struct wp_schedstat before;
+	/* As in /proc/TID/stat. */
+	char letter;
+	struct wp_proc_syscall call;
+	/* Those that are known. */
+	struct wp_regs regs;
+};
+
 struct wp_thread {
 	pid_t tid;
 	/* Index in the profile's threads, and whether others have it too. */
@@ -93,9 +114,10 @@ struct wp_thread {
 	uint64_t first_ns;
 	/* Its name matches the glob. */
 	bool watched;
-	/* Kept open where the limit allows, else -1. */
-	int schedstat_fd;
-	int syscall_fd;
+	/* Its files that are kept open: see threads.c. */
+	int fds[WP_NTHREAD_FILES];
+	/* When it began, as a scan says; 0: none has. */
+	uint64_t began_ns;
 
 	/* As of the end of the last look, and when that was. */
 	struct wp_schedstat base;
@@ -156,8 +178,8 @@ struct wp_thread {
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
 	/* Its last walks without and with all registers. */
-	struct wp_reuse waiting_walks;
-	struct wp_reuse running_walks;
+	struct wp_reuse few_walks;
+	struct wp_reuse all_walks;
 	struct wp_block_thread block;
 	struct wp_mutex_thread mutex;
 };
@@ -172,9 +194,11 @@ struct wp_deferred {
 
 /* See scan.c. */
 struct wp_scan_state {
-	/* NULL when there are few threads, or a scan is not to be had. */
+	/* NULL when none is wanted or to be had. */
 	struct wp_task_scan *scan;
 	bool tried;
+	/* A stack of a waiting thread lacked a register. */
+	bool wants_regs;
 	/* Of this tick: v[0..n) by tid, borrowed from SCAN; what was last found
 	 * was before v[NEXT]. */
 	const struct wp_task_record *v;
@@ -263,9 +287,12 @@ uint64_t wp_sampler_random(struct wp_sampler *s);
 /* Bring the table up to date if the number of threads differs from it.  0,
  * -ESRCH when there is none, -ENOMEM. */
 int wp_threads_update(struct wp_sampler *s);
-/* Read T's kept file NAME ("schedstat", "syscall") into BUF. */
-ssize_t wp_thread_read(struct wp_sampler *s, int fd, pid_t tid,
-		       const char *name, char *buf, size_t size);
+/* Read T's FILE into BUF[0..size): bytes, ended by NUL, or -errno. */
+ssize_t wp_thread_read(struct wp_sampler *s, struct wp_thread *t,
+		       enum wp_thread_file file, char *buf, size_t size);
+/* The same of file NAME of thread TID, which is not kept open. */
+ssize_t wp_thread_read_once(struct wp_sampler *s, pid_t tid, const char *name,
+			    char *buf, size_t size);
 /* 0 and the numbers, -ESRCH when T is gone, or another -errno. */
 int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
 			struct wp_schedstat *ret);
@@ -275,15 +302,17 @@ struct wp_thread *wp_threads_find(struct wp_sampler *s, pid_t tid);
 struct wp_thread *wp_threads_get(struct wp_sampler *s, pid_t tid);
 /* threads[I] is gone. */
 void wp_threads_drop(struct wp_sampler *s, size_t i);
-/* T was looked at and has run: its name may be another now. */
-void wp_threads_name(struct wp_sampler *s, struct wp_thread *t);
+/* T was looked at and has run: its name may be another now, as RECORD says if
+ * there is one. */
+void wp_threads_name(struct wp_sampler *s, struct wp_thread *t,
+		     const struct wp_task_record *record);
 void wp_threads_clear(struct wp_sampler *s);
 
 /* scan.c */
 /* At the start of a tick's looks: ask for all threads, if they are many. */
 void wp_scan_take(struct wp_sampler *s);
-/* T has not run since BASE, as far as this tick's scan knows of it. */
-bool wp_scan_holds(struct wp_sampler *s, const struct wp_thread *t);
+/* What this tick's scan says of a thread, NULL if nothing. */
+const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid);
 /* What was taken is too old for looks from now on. */
 void wp_scan_forget(struct wp_sampler *s);
 void wp_scan_close(struct wp_sampler *s);
@@ -297,12 +326,36 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t);
  * allocated. */
 void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
 		  const struct wp_regs *regs);
+static inline bool wp_has_run(const struct wp_schedstat *a,
+			      const struct wp_schedstat *b)
+{
+	return a->run_ns != b->run_ns || a->slices != b->slices;
+}
+
+/* T's time since the last look, which this look accounts for. */
+uint64_t wp_look_take_time(struct wp_sampler *s, struct wp_thread *t);
+/* T's owed time, up to NOW, is running or runnable. */
+void wp_look_settle(struct wp_thread *t, const struct wp_schedstat *now);
+
+/* waiting.c */
+/* Where T stands by its files of /proc, RET->before and RET->call being filled:
+ * 1; 0, it runs; -errno. */
+int wp_waiting_stand(struct wp_sampler *s, struct wp_thread *t,
+		     struct wp_stand *ret);
+/* The same by a scan: false if RECORD does not tell. */
+bool wp_waiting_stand_of(const struct wp_sampler *s,
+			 const struct wp_task_record *record,
+			 struct wp_stand *ret);
+/* Read T where it stands and see whether it stood still.  1 done, 0 it moved,
+ * or -errno. */
+int wp_waiting_look(struct wp_sampler *s, struct wp_thread *t,
+		    const struct wp_stand *stand);
 /* The number of the system call that the code just before PC makes, which one
  * that goes on as restart_syscall hides; wp_syscall_restart if that is not
  * known, -1 if it makes none. */
-long wp_look_call_before(struct wp_sampler *s, uint64_t pc_avma);
+long wp_waiting_call_before(struct wp_sampler *s, uint64_t pc_avma);
 /* Put the kernel's frames of waiting T before those of s->stack. */
-void wp_look_add_kernel(struct wp_sampler *s, struct wp_thread *t);
+void wp_waiting_add_kernel(struct wp_sampler *s, struct wp_thread *t);
 
 /* stop.c */
 /* Stop the askers as the mode says; what does not stop soon comes by

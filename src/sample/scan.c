@@ -1,9 +1,11 @@
-/* scan.c - which of many threads have run: see sampler_priv.h.
+/* scan.c - many threads asked at once: see sampler_priv.h.
  *
- * A thread that slept at its last look and has not run since is as it was.  To
- * ask each one costs a system call; where there are many, a BPF scan answers
- * for all.  What it does not answer is asked as before, so that no sample is
- * better or worse for it.
+ * A thread that slept at its last look and has not run since is as it was; one
+ * that has run and waits again has its registers in the kernel.  To ask each
+ * one costs some system calls, and those give no more registers than pc, sp and
+ * the call's arguments: a stack that wants more costs a stop.  A BPF scan answers
+ * for all threads at once, with all registers.  What it does not answer is asked
+ * as before.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +13,14 @@
 #include "sampler_priv.h"
 
 /* From so many threads on a scan repays the 15 ms that it takes to make ready
- * within a second at 100 Hz: a read is 1.1 us a thread, a scan 0.1 us. */
-enum { MANY = 200 };
+ * within some seconds at 100 Hz: a thread that waits costs 1.1 us by a read,
+ * 0.1 by a scan; one that has run 15 and 4. */
+enum { MANY = 50 };
 
 static bool is_wanted(const struct wp_sampler *s)
 {
+	const struct wp_scan_state *c = &s->scan;
+
 	/* Scheduler times are not known, or this look is all there is. */
 	if (!s->schedstat_works || s->finishing)
 		return false;
@@ -25,8 +30,7 @@ static bool is_wanted(const struct wp_sampler *s)
 	case WP_SCAN_PROC:
 		return false;
 	default:
-		/* The first tick reads every thread anyway. */
-		return s->tick > 1 && s->nthreads >= MANY;
+		return s->nthreads >= MANY || c->wants_regs;
 	}
 }
 
@@ -70,8 +74,9 @@ void wp_scan_take(struct wp_sampler *s)
 }
 
 /* Threads are asked for by their numbers, mostly in order. */
-static const struct wp_task_record *find(struct wp_scan_state *c, pid_t tid)
+const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid)
 {
+	struct wp_scan_state *c = &s->scan;
 	size_t low = 0, high = c->n;
 
 	if (c->next < c->n && c->v[c->next].tid == tid)
@@ -88,13 +93,6 @@ static const struct wp_task_record *find(struct wp_scan_state *c, pid_t tid)
 		return NULL;
 	c->next = low + 1;
 	return &c->v[low];
-}
-
-bool wp_scan_holds(struct wp_sampler *s, const struct wp_thread *t)
-{
-	const struct wp_task_record *r = find(&s->scan, t->tid);
-
-	return r && r->slices == t->base.slices && r->run_ns == t->base.run_ns;
 }
 
 void wp_scan_forget(struct wp_sampler *s)

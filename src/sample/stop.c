@@ -134,7 +134,7 @@ static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 	if (t->ask.waiting)
 		rc = record_registers(s, t, regs);
 	if (s->options.kernel && t->ask.waiting)
-		wp_look_add_kernel(s, t);
+		wp_waiting_add_kernel(s, t);
 	s->profile->counters.stopped++;
 	stack = wp_record_stack(s);
 	if (rc || stack == UINT32_MAX)
@@ -187,7 +187,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	release(s, tracee);
 	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
-		wp_look_walk(s, &t->running_walks, &regs);
+		wp_look_walk(s, &t->all_walks, &regs);
 	learn(s, t);
 	if (facts.eintr_repaired)
 		s->profile->counters.eintr_repaired++;
@@ -316,7 +316,7 @@ static bool waits_for_cpu(struct wp_sampler *s, struct wp_thread *t)
 
 	if (wp_thread_schedstat(s, t, &now) || now.slices != t->ask.slices)
 		return false;
-	n = wp_thread_read(s, -1, t->tid, "stat", text, sizeof(text));
+	n = wp_thread_read(s, t, WP_THREAD_STAT, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
 	       stat.letter == 'R';
 }

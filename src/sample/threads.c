@@ -23,27 +23,27 @@ enum { NAME_EVERY = 512 };
 /* Descriptors for ELF files, the map and one-time reads. */
 enum { SPARE_FDS = 256 };
 
-ssize_t wp_thread_read(struct wp_sampler *s, int fd, pid_t tid,
-		       const char *name, char *buf, size_t size)
+/* What wp_thread's fds may be besides descriptors.  An open file holds a page
+ * of the kernel's: one that is read once only is not kept. */
+enum {
+	NOT_READ = -1,
+	READ_ONCE = -2,
+	NOT_KEPT = -3,
+};
+
+static const char *const file_name[] = {
+	[WP_THREAD_SCHEDSTAT] = "schedstat",
+	[WP_THREAD_SYSCALL] = "syscall",
+	[WP_THREAD_STAT] = "stat",
+};
+
+ssize_t wp_thread_read_once(struct wp_sampler *s, pid_t tid, const char *name,
+			    char *buf, size_t size)
 {
 	char path[48];
 
-	if (fd >= 0)
-		return wp_io_pread(fd, buf, size);
 	snprintf(path, sizeof(path), "%d/%s", tid, name);
 	return wp_io_read_at(s->process->task_fd, path, buf, size);
-}
-
-int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
-			struct wp_schedstat *ret)
-{
-	char text[96];
-	ssize_t n = wp_thread_read(s, t->schedstat_fd, t->tid, "schedstat",
-				   text, sizeof(text));
-
-	if (n < 0)
-		return (int)n;
-	return wp_schedstat_parse(ret, text, (size_t)n);
 }
 
 /* A descriptor to keep, unless that would leave none for other things. */
@@ -56,15 +56,41 @@ static int open_file(struct wp_sampler *s, pid_t tid, const char *name)
 	fd = openat(s->process->task_fd, path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && (rlim_t)fd + SPARE_FDS > s->fd_limit) {
 		close(fd);
-		return -1;
+		return NOT_KEPT;
 	}
-	return fd;
+	return fd < 0 ? NOT_KEPT : fd;
+}
+
+ssize_t wp_thread_read(struct wp_sampler *s, struct wp_thread *t,
+		       enum wp_thread_file file, char *buf, size_t size)
+{
+	int *fd = &t->fds[file];
+
+	if (*fd == READ_ONCE)
+		*fd = open_file(s, t->tid, file_name[file]);
+	if (*fd >= 0)
+		return wp_io_pread(*fd, buf, size);
+	if (*fd == NOT_READ)
+		*fd = READ_ONCE;
+	return wp_thread_read_once(s, t->tid, file_name[file], buf, size);
+}
+
+int wp_thread_schedstat(struct wp_sampler *s, struct wp_thread *t,
+			struct wp_schedstat *ret)
+{
+	char text[96];
+	ssize_t n = wp_thread_read(s, t, WP_THREAD_SCHEDSTAT, text,
+				   sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	return wp_schedstat_parse(ret, text, (size_t)n);
 }
 
 /* False, and "", for one that is over already. */
 static bool read_comm(struct wp_sampler *s, pid_t tid, char name[COMM_MAX])
 {
-	ssize_t n = wp_thread_read(s, -1, tid, "comm", name, COMM_MAX);
+	ssize_t n = wp_thread_read_once(s, tid, "comm", name, COMM_MAX);
 
 	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
 	return n > 0;
@@ -168,8 +194,8 @@ static struct wp_thread *new_thread(struct wp_sampler *s, pid_t tid)
 		free(t);
 		return NULL;
 	}
-	t->schedstat_fd = open_file(s, tid, "schedstat");
-	t->syscall_fd = open_file(s, tid, "syscall");
+	for (int i = 0; i < WP_NTHREAD_FILES; i++)
+		t->fds[i] = NOT_READ;
 	if (named)
 		take_name(s, t, name);
 	/* One that is over already cannot tell its name. */
@@ -196,15 +222,14 @@ static void free_thread(struct wp_sampler *s, struct wp_thread *t)
 		if (!t->looks && (s->looks_at_all || s->perf))
 			s->profile->counters.threads_lost++;
 	}
-	if (t->schedstat_fd >= 0)
-		close(t->schedstat_fd);
-	if (t->syscall_fd >= 0)
-		close(t->syscall_fd);
+	for (int i = 0; i < WP_NTHREAD_FILES; i++)
+		if (t->fds[i] >= 0)
+			close(t->fds[i]);
 	if (t->sites)
 		wp_site_cache_clear(t->sites);
 	free(t->sites);
-	wp_reuse_clear(&t->waiting_walks, &s->reuse_room);
-	wp_reuse_clear(&t->running_walks, &s->reuse_room);
+	wp_reuse_clear(&t->few_walks, &s->reuse_room);
+	wp_reuse_clear(&t->all_walks, &s->reuse_room);
 	free(t);
 }
 
@@ -246,7 +271,8 @@ static bool is_same(struct wp_sampler *s, struct wp_thread *t)
 {
 	struct wp_schedstat now;
 
-	return t->schedstat_fd < 0 || !wp_thread_schedstat(s, t, &now);
+	return t->fds[WP_THREAD_SCHEDSTAT] < 0 ||
+	       !wp_thread_schedstat(s, t, &now);
 }
 
 /* Merge the sorted table with the sorted list of tids. */
@@ -364,14 +390,17 @@ void wp_threads_drop(struct wp_sampler *s, size_t i)
 		(s->nthreads - i) * sizeof(*s->threads));
 }
 
-void wp_threads_name(struct wp_sampler *s, struct wp_thread *t)
+void wp_threads_name(struct wp_sampler *s, struct wp_thread *t,
+		     const struct wp_task_record *record)
 {
 	char name[COMM_MAX];
 
 	t->looks++;
 	if (t->looks & (t->looks - 1) && t->looks % NAME_EVERY)
 		return;
-	if (read_comm(s, t->tid, name))
+	if (record)
+		take_name(s, t, record->comm);
+	else if (read_comm(s, t->tid, name))
 		take_name(s, t, name);
 }
 

@@ -37,9 +37,11 @@ struct wp_task_scan {
 	struct bpf_object *object;
 	struct bpf_link *link;
 	/* The map's memory: room for NRECORDS. */
-	struct wp_task_record *records;
+	const struct wp_task_record *records;
 	size_t nrecords;
 	size_t mapped;
+	/* As much, once they were found in another order than by tid; owned. */
+	struct wp_task_record *sorted;
 };
 
 static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -117,8 +119,7 @@ static int map_records(struct wp_task_scan *scan, struct wp_err *err)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t size = (scan->nrecords * sizeof(*scan->records) + page - 1) /
 		      page * page;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_map__fd(map), 0);
+	void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
 
 	if (p == MAP_FAILED)
 		return wp_err_set(err, -errno, "cannot map the records of the "
@@ -194,17 +195,6 @@ static int compare_tids(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* V[0..n) from back to front. */
-static void turn(struct wp_task_record *v, size_t n)
-{
-	for (size_t i = 0; i < n / 2; i++) {
-		struct wp_task_record record = v[i];
-
-		v[i] = v[n - 1 - i];
-		v[n - 1 - i] = record;
-	}
-}
-
 /* The first that is below the one before it. */
 static size_t ordered(const struct wp_task_record *v, size_t n)
 {
@@ -216,21 +206,18 @@ static size_t ordered(const struct wp_task_record *v, size_t n)
 }
 
 /* The kernel lists threads in the order in which they began: that of their
- * numbers until those begin again from below. */
-static void sort(struct wp_task_record *v, size_t n)
+ * numbers until those begin again from below.  The program wants its records
+ * where it put them. */
+static void sort(struct wp_task_scan *scan, size_t n)
 {
+	const struct wp_task_record *v = scan->records;
+	struct wp_task_record *to = scan->sorted;
 	size_t first = ordered(v, n);
 
-	if (first >= n)
-		return;
-	if (v[n - 1].tid < v[0].tid &&
-	    ordered(v + first, n - first) == n - first) {
-		turn(v, first);
-		turn(v + first, n - first);
-		turn(v, n);
-		return;
-	}
-	qsort(v, n, sizeof(*v), compare_tids);
+	memcpy(to, v + first, (n - first) * sizeof(*to));
+	memcpy(to + n - first, v, first * sizeof(*to));
+	if (ordered(to, n) < n)
+		qsort(to, n, sizeof(*to), compare_tids);
 }
 
 /* Run the program: how many threads it found. */
@@ -282,9 +269,17 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 		return rc;
 	if (n > scan->nrecords)
 		n = (uint32_t)scan->nrecords;
-	sort(scan->records, n);
 	*ret = scan->records;
 	*ret_n = n;
+	if (ordered(scan->records, n) >= n)
+		return 0;
+	if (!scan->sorted)
+		scan->sorted = reallocarray(NULL, scan->nrecords,
+					    sizeof(*scan->sorted));
+	if (!scan->sorted)
+		return -ENOMEM;
+	sort(scan, n);
+	*ret = scan->sorted;
 	return 0;
 }
 
@@ -294,8 +289,9 @@ void wp_task_scan_close(struct wp_task_scan *scan)
 		return;
 	bpf_link__destroy(scan->link);
 	if (scan->records)
-		munmap(scan->records, scan->mapped);
+		munmap((void *)scan->records, scan->mapped);
 	bpf_object__close(scan->object);
+	free(scan->sorted);
 	free(scan);
 }
 #else

@@ -111,6 +111,40 @@ def test_few_threads_are_not_worth_a_scan(start, profile):
     assert "BPF" not in run.err
 
 
+@pytest.mark.parametrize("stop", ["auto", "never"])
+def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
+    # main has its frame by a register that the call it waits in does not save.
+    target = start("stack-gcc-O0", "wait")
+    lacked = {"auto": "from the wait-site cache",
+              "never": "not stopped and perhaps incomplete"}[stop]
+    share, cut = {}, {}
+    for way in ("proc", "auto"):
+        out = tmp_path / f"{way}.pb.gz"
+        run = wallprof("-p", target.pid, "-d", 2, "--stop", stop, "--scan",
+                       way, "-v", "--full", output=out)
+        # 1 is stacks that are not whole.
+        assert run.status in (0, 1), run.err
+        p = pprof_check.load(out)
+        if way == "auto":
+            skip_without_scan(run)
+        # What runs has its stack by other ways.
+        samples = [s for s in pprof_check.samples(p)
+                   if s["labels"]["state"] == "waiting"]
+        n = sum(s["values"]["samples"] for s in samples)
+        assert n > 50
+        share[way] = run.counter(lacked) / n
+        cut[way] = sum(s["values"]["samples"] for s in samples
+                       if s["frames"][-1]["name"] != "_start") / n
+    target.assert_unharmed()
+    # The first look, which asks for a scan, and those that read /proc because
+    # the thread was about to wait.
+    assert share["auto"] < 0.1
+    assert cut["auto"] < 0.1
+    assert share["proc"] > 0.5
+    if stop == "never":
+        assert cut["proc"] > 0.9
+
+
 def steady(pid):
     """Between a short recording and a long one: CPU seconds, ticks, misses."""
     def one(seconds):

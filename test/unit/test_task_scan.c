@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
 #include "wallprof/task_scan.h"
+#include "wallprof/types.h"
 
 enum { THREADS = 24, MANY = 2500, STACK = 65536, NOBODY = 65534 };
 
@@ -186,6 +188,15 @@ static const struct wp_task_record *find(struct found found, pid_t tid)
 	return NULL;
 }
 
+static struct wp_task_record get(struct found found, pid_t tid)
+{
+	const struct wp_task_record *r = find(found, tid);
+
+	if (!r)
+		fail();
+	return r ? *r : (struct wp_task_record){ 0 };
+}
+
 static void assert_same(const struct wp_task_record *r,
 			const struct wp_schedstat *want)
 {
@@ -261,6 +272,135 @@ static void *spin(void *arg)
 		;
 	return NULL;
 }
+
+static struct wp_proc_syscall syscall_of(pid_t tid)
+{
+	struct wp_proc_syscall call = { .running = true };
+	char path[64], text[256];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	assert_true(n > 0);
+	assert_int_equal(wp_proc_syscall_parse(&call, text, (size_t)n), 0);
+	assert_false(call.running);
+	return call;
+}
+
+static void sleeping_threads_stand_where_proc_says(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	for (int round = 0; round < 3; round++) {
+		found = read_all(scan);
+		for (int i = 0; i < THREADS; i++) {
+			struct wp_task_record r = get(found, v[i].tid);
+			struct wp_proc_syscall want = syscall_of(v[i].tid);
+
+			assert_int_equal(r.letter, 'S');
+			assert_int_equal(r.nr, want.nr);
+			assert_int_equal(r.regs[WP_REG_SP], want.sp_avma);
+			assert_int_equal(r.regs[WP_REG_PC], want.pc_avma);
+#if defined(__x86_64__)
+			assert_int_equal(r.regs[5], want.args[0]);
+			assert_int_equal(r.regs[4], want.args[1]);
+#endif
+		}
+		/* The reader itself is on a CPU. */
+		assert_int_equal(get(found, getpid()).letter, 0);
+	}
+	end_sleepers(v, THREADS);
+	wp_task_scan_close(scan);
+}
+
+static void *sleep_under_a_name(void *arg)
+{
+	pthread_setname_np(pthread_self(), "fifteen letters");
+	return sleep_until_woken(arg);
+}
+
+static void a_thread_has_its_name_and_when_it_began(void **state)
+{
+	struct sleeper s[2] = { 0 };
+	struct wp_task_scan *scan;
+	struct found found;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 2);
+	for (int i = 0; i < 2; i++) {
+		sem_init(&s[i].wake, 0, 0);
+		assert_int_equal(pthread_create(&s[i].thread, NULL,
+						sleep_under_a_name, &s[i]), 0);
+		while (!atomic_load(&s[i].tid))
+			sched_yield();
+		wait_until_asleep(&s[i]);
+	}
+	found = read_all(scan);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(get(found, s[i].tid).comm,
+				    "fifteen letters");
+	assert_true(get(found, s[0].tid).start_ns <
+		    get(found, s[1].tid).start_ns);
+	for (int i = 0; i < 2; i++)
+		end_sleeper(&s[i]);
+	wp_task_scan_close(scan);
+}
+
+#if defined(__x86_64__)
+/* Sleep in read(FD, BYTE, 1) with register N of the callee-saved ones being
+ * N * 0x1111. */
+void read_with_known_registers(int fd, char *byte);
+__asm__(".text\n"
+	"read_with_known_registers:\n"
+	"push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15\n"
+	"mov $0x3333, %ebx; mov $0x6666, %ebp; mov $0xcccc, %r12d\n"
+	"mov $0xdddd, %r13d; mov $0xeeee, %r14d; mov $0xffff, %r15d\n"
+	"mov $1, %edx; xor %eax, %eax; syscall\n"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
+	"ret\n");
+
+static void a_waiting_thread_has_all_registers(void **state)
+{
+	struct wp_task_scan *scan;
+	struct wp_task_record r = { 0 };
+	int fds[2];
+	char byte;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		close(fds[1]);
+		read_with_known_registers(fds[0], &byte);
+		_exit(0);
+	}
+	scan = open_scan(child, 1);
+	while (scan && (!r.letter || r.nr != SYS_read))
+		r = get(read_all(scan), child);
+	if (scan) {
+		assert_int_equal(r.regs[3], 0x3333);
+		assert_int_equal(r.regs[6], 0x6666);
+		assert_int_equal(r.regs[12], 0xcccc);
+		assert_int_equal(r.regs[13], 0xdddd);
+		assert_int_equal(r.regs[14], 0xeeee);
+		assert_int_equal(r.regs[15], 0xffff);
+		assert_int_equal(r.regs[5], fds[0]);
+	}
+	wp_task_scan_close(scan);
+	close(fds[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(fds[0]);
+	if (!scan)
+		skip();
+}
+#endif
 
 /* A read before and one after are the bounds of what lies between. */
 static void running_thread_lies_between_two_reads(void **state)
@@ -495,6 +635,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sleeping_threads_are_as_schedstat_says),
 		cmocka_unit_test(only_the_thread_that_was_woken_has_moved),
+		cmocka_unit_test(sleeping_threads_stand_where_proc_says),
+		cmocka_unit_test(a_thread_has_its_name_and_when_it_began),
+#if defined(__x86_64__)
+		cmocka_unit_test(a_waiting_thread_has_all_registers),
+#endif
 		cmocka_unit_test(running_thread_lies_between_two_reads),
 		cmocka_unit_test(threads_that_begin_and_end_come_and_go),
 		cmocka_unit_test(process_that_has_gone_has_no_threads),
