@@ -477,6 +477,7 @@ def run_long(start, tmp_path, seconds):
     rss, fds = [], []
     while time.monotonic() - begun < seconds:
         time.sleep(min(1, seconds / 10))
+        assert tool.poll() is None, (tool.returncode, tool.communicate())
         rss.append(rss_kb(tool.pid))
         fds.append(len(os.listdir(f"/proc/{tool.pid}/fd")))
     tool.send_signal(signal.SIGINT)
