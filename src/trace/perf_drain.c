@@ -1,6 +1,11 @@
 /* perf_drain.c - the rings' records in order of time. */
 #include "perf_priv.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "wallprof/clock.h"
+
 /* heap[0..n) holds CPUs whose ring has a record; that of heap[0] is the
  * earliest. */
 static uint64_t time_of(const struct wp_perf *perf, size_t i)
@@ -43,6 +48,22 @@ static size_t load_rings(struct wp_perf *perf)
 	for (size_t i = n / 2; i-- > 0;)
 		sift_down(perf, i, n);
 	return n;
+}
+
+/* Events of CPUs know the process by its number alone.  After load_rings: what
+ * is in them happened before. */
+static void look_for_process(struct wp_perf *perf)
+{
+	uint64_t now = wp_clock_ns();
+	struct stat st;
+
+	if (fstatat(perf->proc_fd, "stat", &st, 0) &&
+	    (errno == ESRCH || errno == ENOENT)) {
+		perf->ours_until_ns = perf->there_ns;
+		return;
+	}
+	perf->there_ns = now;
+	perf->ours_until_ns = UINT64_MAX;
 }
 
 static const struct wp_perf_event *find_event(const struct wp_perf *perf,
@@ -101,7 +122,7 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 {
 	const struct wp_perf_event *event = find_event(perf, rec->id);
 
-	if (!event)
+	if (!event || (event->tid == -1 && rec->time_ns > perf->ours_until_ns))
 		return false;
 	if (rec->type == WP_PERF_SAMPLE_CPU) {
 		rec->period = wp_perf_kind_period(perf, event->kind);
@@ -169,6 +190,7 @@ void wp_perf_drain(struct wp_perf *perf, uint64_t until_ns,
 {
 	size_t n = load_rings(perf);
 
+	look_for_process(perf);
 	while (n && time_of(perf, 0) < until_ns) {
 		struct wp_perf_ring *ring = &perf->cpus[perf->heap[0]].ring;
 		struct wp_perf_record rec;

@@ -1,6 +1,7 @@
 /* perf_open.c - see wallprof/perf.h. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +300,7 @@ static int add_all(struct wp_perf *perf)
 
 static int open_all(struct wp_perf *perf)
 {
+	char path[32];
 	int rc;
 
 	if (kill(perf->pid, 0) && errno == ESRCH)
@@ -306,6 +308,11 @@ static int open_all(struct wp_perf *perf)
 	perf->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (perf->poll_fd < 0)
 		return -errno;
+	snprintf(path, sizeof(path), "/proc/%d", perf->pid);
+	perf->there_ns = wp_clock_ns();
+	perf->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (perf->proc_fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
 	rc = wp_perf_rings_open(perf);
 	if (rc)
 		return rc;
@@ -334,7 +341,7 @@ int wp_perf_open(struct wp_perf **ret, pid_t pid,
 	perf->pid = pid;
 	perf->options = *options;
 	perf->sample_type = sample_type_of(options);
-	perf->poll_fd = -1;
+	perf->poll_fd = perf->proc_fd = -1;
 	rc = open_all(perf);
 	if (rc) {
 		rc = wp_perf_explain(perf, rc, err);
@@ -393,6 +400,8 @@ void wp_perf_close(struct wp_perf *perf)
 	wp_perf_rings_close(perf);
 	if (perf->poll_fd >= 0)
 		close(perf->poll_fd);
+	if (perf->proc_fd >= 0)
+		close(perf->proc_fd);
 	free(perf->events);
 	free(perf->cpus);
 	free(perf->threads);

@@ -52,6 +52,12 @@ struct wp_perf_thread {
 
 struct wp_perf {
 	pid_t pid;
+	/* Its directory in /proc, where nothing is once PID may be another's;
+	 * and when something was there for certain. */
+	int proc_fd;
+	uint64_t there_ns;
+	/* Of this drain: what events of CPUs tell of PID later is not ours. */
+	uint64_t ours_until_ns;
 	struct wp_perf_options options;
 	struct wp_perf_facts facts;
 	struct wp_perf_stats stats;

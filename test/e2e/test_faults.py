@@ -554,7 +554,7 @@ def check_reuse(p, kind, err):
     assert any(has_frame("old_work")(s) or has_frame("old_thread")(s)
                for s in samples), err
     assert not any(has_frame("new_work")(s) or s["labels"]["thread"] == "new"
-                   for s in samples), "another process was profiled as the old"
+                   for s in samples), err
     if kind != "thread":
         assert "exited while being recorded" in err, err
 
