@@ -1,6 +1,7 @@
 # make              build build/release/wallprof
 # make demo         from nothing: install, build, record a fixture for 5 s
-# make check        from nothing: install, lint, unit and end-to-end tests
+# make check        from nothing: install, lint, unit and end-to-end tests, inputs
+#                   of the fuzzers under ASan and UBSan
 # make unit T=maps  one unit test
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
 # make soak         what takes minutes
@@ -178,7 +179,7 @@ names: $(LIBS:%=$(O)/lib%.a)
 format:
 	$(Q)git ls-files '*.[ch]' | xargs clang-format --style=file:test/lint/clang-format -i
 
-check: deps-test lint names unit e2e
+check: deps-test lint names unit e2e replay-asan
 
 demo: deps-build $(O)/wallprof fixtures
 	$(Q)test/demo.sh $(O)

@@ -23,6 +23,11 @@ fuzz-replay: deps-build $(FUZZ_RUN:%=$(O)/replay_%)
 	$(Q)for t in $(FUZZ_RUN); do \
 		$(O)/replay_$$t test/data/fuzz/$$t || exit 1; done
 
+# What inputs do to memory a sanitizer sees.
+replay-asan:
+	$(Q)$(MAKE) --no-print-directory BUILD=asan \
+		O=$(O)$(if $(filter asan,$(BUILD)),,-asan) fuzz-replay
+
 # A build of its own: libFuzzer is clang's and wants every object to report
 # where it has been.
 fuzz:
@@ -31,4 +36,4 @@ fuzz:
 		WERROR= CFLAGS=-fsanitize=fuzzer-no-link fuzz-run
 fuzz-run: $(FUZZ_RUN:%=$(O)/fuzz_%)
 	$(Q)test/fuzz/run.sh $(O) $(SECONDS) $(FUZZ_RUN)
-.PHONY: fuzz fuzz-run fuzz-replay
+.PHONY: fuzz fuzz-run fuzz-replay replay-asan
