@@ -67,7 +67,6 @@ size_t wp_utf8_length(const char *s, size_t n)
 	return len;
 }
 
-
 void wp_utf8_tame(char *s)
 {
 	uint32_t code;
