@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ struct words {
 	size_t len;
 	struct wp_look *look;
 	const struct wp_dump_thread *thread;
+	const char *call;
 	const char *object;
 };
 
@@ -60,13 +62,54 @@ static void say_time(struct words *w, const struct timespec *ts)
 	say(w, " %.*f s", s < 10 ? 3 : 0, s);
 }
 
+/* How long the call may last, where it says so. */
+static void say_most(struct words *w, const struct timespec *ts)
+{
+	say(w, ", at most");
+	say_time(w, ts);
+}
+
+static void say_most_ms(struct words *w, int ms)
+{
+	if (ms >= 0)
+		say_most(w, &(struct timespec){ ms / 1000,
+						ms % 1000 * WP_NS_PER_MS });
+}
+
+static void say_most_at(struct words *w, uint64_t avma)
+{
+	struct timespec ts;
+
+	if (avma && read_target(w, avma, &ts, sizeof(ts)))
+		say_most(w, &ts);
+}
+
+static void say_process(struct words *w, pid_t pid)
+{
+	char path[64], name[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	n = wp_io_read_at(-1, path, name, sizeof(name));
+	say(w, " pid %d", pid);
+	if (n > 1)
+		say(w, " \"%.*s\"", (int)n - 1, name);
+}
+
 static void say_fd(struct words *w, int fd)
 {
 	struct wp_fd_desc desc;
+	pid_t pid;
 
 	say(w, "fd %d", fd);
-	if (!wp_fdinfo_describe(&w->look->fdinfo, fd, wp_clock_ns(), &desc))
-		say(w, " %s", desc.text);
+	if (wp_fdinfo_describe(&w->look->fdinfo, fd, wp_clock_ns(), &desc))
+		return;
+	say(w, " %s", desc.text);
+	pid = desc.kind == WP_FD_PIDFD ? wp_look_pidfd(w->look, fd) : 0;
+	if (pid) {
+		say(w, " of");
+		say_process(w, pid);
+	}
 }
 
 static void futex_words(struct words *w)
@@ -86,7 +129,7 @@ static void futex_words(struct words *w)
 		say(w, ", with a timeout");
 }
 
-static void poll_words(struct words *w)
+static void poll_descriptors(struct words *w)
 {
 	uint64_t n = w->thread->args[1];
 	struct pollfd fds[NAMED_MAX] = { 0 };
@@ -105,7 +148,16 @@ static void poll_words(struct words *w)
 		say(w, ", ...");
 }
 
-static void select_words(struct words *w)
+static void poll_words(struct words *w)
+{
+	poll_descriptors(w);
+	if (!strcmp(w->call, "poll"))
+		say_most_ms(w, (int)w->thread->args[2]);
+	else
+		say_most_at(w, w->thread->args[2]);
+}
+
+static void select_descriptors(struct words *w)
 {
 	uint64_t n = w->thread->args[0], set[SET_WORDS] = { 0 };
 	size_t words = (size_t)((n < 1024 ? n : 1024) + 63) / 64;
@@ -126,8 +178,21 @@ static void select_words(struct words *w)
 	}
 }
 
+static void select_words(struct words *w)
+{
+	uint64_t avma = w->thread->args[4];
+	struct timeval tv;
+
+	select_descriptors(w);
+	if (!strcmp(w->call, "pselect6"))
+		say_most_at(w, avma);
+	else if (avma && read_target(w, avma, &tv, sizeof(tv)))
+		say_most(w, &(struct timespec){ tv.tv_sec,
+						tv.tv_usec * WP_NS_PER_US });
+}
+
 /* "tfd:" begins a line for each descriptor watched (proc_pid_fdinfo(5)). */
-static void epoll_words(struct words *w)
+static void epoll_descriptors(struct words *w)
 {
 	struct wp_text text = WP_TEXT_INIT;
 	char path[64];
@@ -144,29 +209,35 @@ static void epoll_words(struct words *w)
 	say(w, " watching %u descriptor%s", n, n == 1 ? "" : "s");
 }
 
-static void sleep_words(struct words *w, uint64_t avma, bool absolute)
+static void epoll_words(struct words *w)
 {
-	struct timespec ts = { 0 };
-
-	if (!avma || !read_target(w, avma, &ts, sizeof(ts)))
-		return;
-	if (absolute)
-		say(w, " until %lld.%03ld", (long long)ts.tv_sec,
-		    ts.tv_nsec / 1000000);
+	epoll_descriptors(w);
+	if (!strcmp(w->call, "epoll_pwait2"))
+		say_most_at(w, w->thread->args[3]);
 	else
+		say_most_ms(w, (int)w->thread->args[3]);
+}
+
+static void sleep_words(struct words *w, uint64_t avma)
+{
+	struct timespec ts;
+
+	if (avma && read_target(w, avma, &ts, sizeof(ts)))
 		say_time(w, &ts);
 }
 
-static void say_process(struct words *w, pid_t pid)
+/* Until a time of a clock: what is left of it says more. */
+static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 {
-	char path[64], name[64];
-	ssize_t n;
+	struct timespec ts, now;
+	double left;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	n = wp_io_read_at(-1, path, name, sizeof(name));
-	say(w, " pid %d", pid);
-	if (n > 1)
-		say(w, " \"%.*s\"", (int)n - 1, name);
+	if (!avma || !read_target(w, avma, &ts, sizeof(ts)) ||
+	    clock_gettime(clock, &now))
+		return;
+	left = (double)(ts.tv_sec - now.tv_sec) +
+	       (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
+	say(w, " for %.*f s more", left < 10 ? 3 : 0, left);
 }
 
 static void wait_words(struct words *w, bool by_id, int id, bool group)
@@ -193,8 +264,14 @@ static void wait4_words(struct words *w)
 static void waitid_words(struct words *w)
 {
 	unsigned int type = (unsigned int)w->thread->args[0];
+	int id = (int)w->thread->args[1];
 
-	wait_words(w, type == P_PID, (int)w->thread->args[1], type == P_PGID);
+	if (type == WP_LOOK_P_PIDFD) {
+		say(w, " ");
+		say_fd(w, id);
+	} else {
+		wait_words(w, type == P_PID, id, type == P_PGID);
+	}
 }
 
 static void flock_words(struct words *w)
@@ -222,9 +299,10 @@ static void plain_words(struct words *w)
 		say(w, " %s", w->object);
 }
 
-static void describe(struct words *w, const char *name)
+static void describe(struct words *w)
 {
 	const uint64_t *args = w->thread->args;
+	const char *name = w->call;
 
 	if (!strcmp(name, "futex"))
 		futex_words(w);
@@ -235,9 +313,11 @@ static void describe(struct words *w, const char *name)
 	else if (!strncmp(name, "epoll_", 6) || !strncmp(name, "epoll_p", 7))
 		epoll_words(w);
 	else if (!strcmp(name, "nanosleep"))
-		sleep_words(w, args[0], false);
+		sleep_words(w, args[0]);
+	else if (!strcmp(name, "clock_nanosleep") && args[1] & TIMER_ABSTIME)
+		sleep_until_words(w, (clockid_t)args[0], args[2]);
 	else if (!strcmp(name, "clock_nanosleep"))
-		sleep_words(w, args[2], args[1] & TIMER_ABSTIME);
+		sleep_words(w, args[2]);
 	else if (!strcmp(name, "wait4"))
 		wait4_words(w);
 	else if (!strcmp(name, "waitid"))
@@ -253,13 +333,13 @@ static void describe(struct words *w, const char *name)
 int wp_look_call(uint32_t *ret, struct wp_dump *dump, struct wp_look *look,
 		 const struct wp_dump_thread *thread, const char *object)
 {
-	struct words w = { .look = look, .thread = thread, .object = object };
-	const char *name = wp_dump_str(dump, thread->syscall);
+	struct words w = { .look = look, .thread = thread, .object = object,
+			   .call = wp_dump_str(dump, thread->syscall) };
 	uint32_t id = 0;
 
-	if (thread->state == WP_STATE_WAITING && name[0]) {
-		say(&w, "%s", name);
-		describe(&w, name);
+	if (thread->state == WP_STATE_WAITING && w.call[0]) {
+		say(&w, "%s", w.call);
+		describe(&w);
 		id = wp_intern_add_str(&dump->strings, w.text);
 	}
 	*ret = id;

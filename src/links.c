@@ -219,22 +219,31 @@ static int ask_any_child(struct job *job, uint32_t thread)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+/* The child that T waits for in wait4 or waitid; 0: it is not there; -1: any. */
+static pid_t child_of_wait(const struct wp_look *look,
+			   const struct wp_dump_thread *t, const char *call)
+{
+	int own = (int)t->args[0];
+
+	if (!strcmp(call, "waitid")) {
+		if (t->args[0] == WP_LOOK_P_PIDFD)
+			return wp_look_pidfd(look, (int)t->args[1]);
+		own = t->args[0] == P_PID ? (int)t->args[1] : 0;
+	}
+	return own > 0 ? wp_look_child(look, own) : -1;
+}
+
 static int ask_child(struct job *job, uint32_t thread)
 {
 	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
 	const char *call = wp_dump_str(dump_of(job), t->syscall);
-	int64_t want = 0;
 	pid_t pid;
 
-	if (!strcmp(call, "wait4"))
-		want = (int)t->args[0];
-	else if (strcmp(call, "waitid"))
+	if (strcmp(call, "wait4") && strcmp(call, "waitid"))
 		return ask_vfork(job, thread);
-	else if (t->args[0] == P_PID)
-		want = (int)t->args[1];
-	if (want <= 0)
+	pid = child_of_wait(look_of(job, thread), t, call);
+	if (pid < 0)
 		return ask_any_child(job, thread);
-	pid = wp_look_child(look_of(job, thread), (pid_t)want);
 	return pid ? add_edge(job, WP_EDGE_CHILD, thread, pid, "child") : 0;
 }
 

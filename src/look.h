@@ -74,6 +74,11 @@ void wp_look_find_level(struct wp_look *look);
 pid_t wp_look_thread(struct wp_look *look, pid_t own);
 /* The same for a child of the process. */
 pid_t wp_look_child(const struct wp_look *look, pid_t own);
+/* P_PIDFD of linux/wait.h, which C libraries have only lately. */
+enum { WP_LOOK_P_PIDFD = 3 };
+/* The process that the target's descriptor FD, a pidfd, is of; 0: not known, or
+ * it has been waited for. */
+pid_t wp_look_pidfd(const struct wp_look *look, int fd);
 
 /* Add the edges that lead over pipes, unix sockets, file locks and children,
  * and look at the processes where they lead to.  Bounded in processes and time.

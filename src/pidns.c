@@ -86,3 +86,17 @@ pid_t wp_look_child(const struct wp_look *look, pid_t own)
 	wp_tids_clear(&children);
 	return found;
 }
+
+pid_t wp_look_pidfd(const struct wp_look *look, int fd)
+{
+	char path[64], text[512];
+	uint64_t pid;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "fdinfo/%d", fd);
+	n = wp_io_read_at(look->process.proc_fd, path, text, sizeof(text));
+	/* "Pid:" is -1 of one that has gone (kernel/fork.c,
+	 * pidfd_show_fdinfo). */
+	return n > 0 && !wp_proc_status_parse(&pid, text, (size_t)n, "Pid",
+					      10) ? (pid_t)pid : 0;
+}
