@@ -78,7 +78,7 @@ static void say_most_ms(struct words *w, int ms)
 
 static void say_most_at(struct words *w, uint64_t avma)
 {
-	struct timespec ts;
+	struct timespec ts = { 0 };
 
 	if (avma && read_target(w, avma, &ts, sizeof(ts)))
 		say_most(w, &ts);
@@ -181,7 +181,7 @@ static void select_descriptors(struct words *w)
 static void select_words(struct words *w)
 {
 	uint64_t avma = w->thread->args[4];
-	struct timeval tv;
+	struct timeval tv = { 0 };
 
 	select_descriptors(w);
 	if (!strcmp(w->call, "pselect6"))
@@ -220,7 +220,7 @@ static void epoll_words(struct words *w)
 
 static void sleep_words(struct words *w, uint64_t avma)
 {
-	struct timespec ts;
+	struct timespec ts = { 0 };
 
 	if (avma && read_target(w, avma, &ts, sizeof(ts)))
 		say_time(w, &ts);
@@ -229,7 +229,7 @@ static void sleep_words(struct words *w, uint64_t avma)
 /* Until a time of a clock: what is left of it says more. */
 static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 {
-	struct timespec ts, now;
+	struct timespec ts = { 0 }, now;
 	double left;
 
 	if (!avma || !read_target(w, avma, &ts, sizeof(ts)) ||
