@@ -27,6 +27,8 @@ static bool counts;
 static unsigned long nallocs, nfrees;
 static uintptr_t callers[CALLERS_MAX];
 
+/* A sanitizer has an allocator of its own. */
+#ifndef __SANITIZE_ADDRESS__
 static void note(unsigned long *count, const void *caller)
 {
 	if (!counts)
@@ -36,8 +38,6 @@ static void note(unsigned long *count, const void *caller)
 	++*count;
 }
 
-/* A sanitizer has an allocator of its own. */
-#ifndef __SANITIZE_ADDRESS__
 /* glibc has them under these names too, for programs that replace them. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
