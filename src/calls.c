@@ -73,7 +73,7 @@ static void say_most_ms(struct words *w, int ms)
 {
 	if (ms >= 0)
 		say_most(w, &(struct timespec){ ms / 1000,
-						ms % 1000 * WP_NS_PER_MS });
+						ms % 1000 * (long)WP_NS_PER_MS });
 }
 
 static void say_most_at(struct words *w, uint64_t avma)
@@ -188,7 +188,7 @@ static void select_words(struct words *w)
 		say_most_at(w, avma);
 	else if (avma && read_target(w, avma, &tv, sizeof(tv)))
 		say_most(w, &(struct timespec){ tv.tv_sec,
-						tv.tv_usec * WP_NS_PER_US });
+						tv.tv_usec * (long)WP_NS_PER_US });
 }
 
 /* "tfd:" begins a line for each descriptor watched (proc_pid_fdinfo(5)). */
