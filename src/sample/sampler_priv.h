@@ -314,7 +314,7 @@ void wp_threads_name(struct wp_sampler *s, struct wp_thread *t,
 void wp_threads_clear(struct wp_sampler *s);
 
 /* scan.c */
-/* At the start of a tick's looks: ask for all threads, if they are many. */
+/* Before looks: ask for all threads, if that is wanted. */
 void wp_scan_take(struct wp_sampler *s);
 /* What this tick's scan says of a thread, NULL if nothing. */
 const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid);

@@ -65,10 +65,8 @@ void wp_scan_take(struct wp_sampler *s)
 	if (!c->scan)
 		return;
 	rc = wp_task_scan_read(c->scan, &c->v, &c->n);
-	if (!rc) {
-		s->profile->counters.scans++;
+	if (!rc)
 		return;
-	}
 	wp_scan_close(s);
 	say_why(s, strerror(-rc));
 }
