@@ -282,6 +282,7 @@ def test_every_kind_of_allocation_fails(start, tmp_path, action, more):
 
 
 @ROOT_ONLY
+@pytest.mark.skipif(SLOW, reason="LeakSanitizer wants /proc itself")
 def test_no_proc(start, tmp_path):
     target = start("fault", "plain")
     hide = ("unshare", "--mount", "sh", "-c",
@@ -495,7 +496,8 @@ def run_long(start, tmp_path, seconds):
     # A thread that was seen keeps its name, number and samples: 512 bytes each
     # are allowed for, and 2 MiB for stacks seen for the first time.
     grown = rss[-1] - rss[len(rss) // 5]
-    assert grown < 2048 + threads / 2, (rss, threads)
+    # A sanitizer keeps for a while what was freed.
+    assert SLOW or grown < 2048 + threads / 2, (rss, threads)
     # The descriptors of threads that have gone are closed.
     assert max(fds[len(fds) // 2:]) < max(fds[:len(fds) // 2]) + 40, fds
 
