@@ -270,3 +270,13 @@ def test_go_tool_pprof_shows_servers_under_load(start, tmp_path, begin):
     cpu = sum(s["values"]["cpu"] for s in pprof_check.samples(p))
     # It was at work, however busy the machine is.
     assert cpu > 0.01 * p.duration_nanos
+
+
+@pytest.mark.parametrize("threads, whose", [(20, "thread"), (2100, "CPU")])
+def test_events_are_not_opened_by_the_thousand(start, threads, whose):
+    target = start("waiters", threads)
+    # 1 is ticks missed where the machine is busy.
+    run = wallprof("-p", target.pid, "-d", 0.5, output="/dev/null")
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    assert f"by perf events of each {whose}" in run.err, run.err
