@@ -86,8 +86,11 @@ void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
 /* How much of the time since it was last divided T was on a CPU. */
 static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 {
-	uint64_t run = now->run_ns - t->divided.run_ns;
-	uint64_t wait = now->wait_ns - t->divided.wait_ns;
+	/* Below what they were: another thread has the number. */
+	uint64_t run = now->run_ns < t->divided.run_ns ?
+			       0 : now->run_ns - t->divided.run_ns;
+	uint64_t wait = now->wait_ns < t->divided.wait_ns ?
+				0 : now->wait_ns - t->divided.wait_ns;
 
 	/* A wait for a CPU is counted by the kernel when it ends. */
 	wait -= wait < t->called_runnable_ns ? wait : t->called_runnable_ns;

@@ -24,7 +24,8 @@ enum { NAME_EVERY = 512 };
 enum { SPARE_FDS = 256 };
 
 /* What wp_thread's fds may be besides descriptors.  An open file holds a page
- * of the kernel's: one that is read once only is not kept. */
+ * of the kernel's: one that is read once only is not kept, but for schedstat,
+ * which tells this thread from a later one with its number. */
 enum {
 	NOT_READ = -1,
 	READ_ONCE = -2,
@@ -66,7 +67,8 @@ ssize_t wp_thread_read(struct wp_sampler *s, struct wp_thread *t,
 {
 	int *fd = &t->fds[file];
 
-	if (*fd == READ_ONCE)
+	if (*fd == READ_ONCE ||
+	    (*fd == NOT_READ && file == WP_THREAD_SCHEDSTAT))
 		*fd = open_file(s, t->tid, file_name[file]);
 	if (*fd >= 0)
 		return wp_io_pread(*fd, buf, size);
