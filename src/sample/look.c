@@ -243,12 +243,16 @@ static int look_where_it_stood(struct wp_sampler *s, struct wp_thread *t,
 static int look_changed(struct wp_sampler *s, struct wp_thread *t,
 			const struct wp_stand *stand, struct wp_schedstat *now)
 {
-	int rc = stand ? look_where_it_stood(s, t, stand) : 0;
+	if (stand) {
+		int rc = look_where_it_stood(s, t, stand);
 
-	if (rc)
-		return rc < 0 ? rc : 0;
-	rc = stand ? wp_thread_schedstat(s, t, now) : 0;
-	return rc ? rc : look_again(s, t, now);
+		if (rc)
+			return rc < 0 ? rc : 0;
+		rc = wp_thread_schedstat(s, t, now);
+		if (rc)
+			return rc;
+	}
+	return look_again(s, t, now);
 }
 
 /* As T was at its last look? */
@@ -275,23 +279,24 @@ static bool is_another(struct wp_thread *t, const struct wp_task_record *record)
 	return t->began_ns != record->start_ns;
 }
 
-/* By RECORD, if there is one. */
+/* By RECORD, if there is one, which says that T has run. */
 static int look(struct wp_sampler *s, struct wp_thread *t,
 		const struct wp_task_record *record)
 {
 	struct wp_stand stand;
 	struct wp_schedstat now;
 	bool stands = record && wp_waiting_stand_of(s, record, &stand);
-	int rc = 0;
 
-	if (stands)
+	if (stands) {
 		now = stand.before;
-	else
-		rc = wp_thread_schedstat(s, t, &now);
-	if (rc)
-		return rc;
-	if (holds(s, t, &now))
-		return look_unchanged(s, t);
+	} else {
+		int rc = wp_thread_schedstat(s, t, &now);
+
+		if (rc)
+			return rc;
+		if (holds(s, t, &now))
+			return look_unchanged(s, t);
+	}
 	if (s->schedstat_works)
 		wp_cpu_account(s, t, &now);
 	if (!s->looks_at_all) {
@@ -317,9 +322,11 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 	}
 	if (record && is_another(t, record))
 		return -ESRCH;
-	if (record && holds(s, t, &(struct wp_schedstat){
-				    record->run_ns, record->wait_ns,
-				    record->slices }))
-		return look_unchanged(s, t);
+	if (record) {
+		struct wp_schedstat then = wp_scan_times(record);
+
+		if (holds(s, t, &then))
+			return look_unchanged(s, t);
+	}
 	return look(s, t, record);
 }

@@ -316,6 +316,13 @@ void wp_threads_clear(struct wp_sampler *s);
 /* scan.c */
 /* Before looks: ask for all threads, if that is wanted. */
 void wp_scan_take(struct wp_sampler *s);
+static inline struct wp_schedstat
+wp_scan_times(const struct wp_task_record *record)
+{
+	return (struct wp_schedstat){ record->run_ns, record->wait_ns,
+				      record->slices };
+}
+
 /* What this tick's scan says of a thread, NULL if nothing. */
 const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid);
 /* What was taken is too old for looks from now on. */

@@ -124,8 +124,7 @@ bool wp_waiting_stand_of(const struct wp_sampler *s,
 {
 	if (!record->letter || s->space.is_32bit)
 		return false;
-	ret->before = (struct wp_schedstat){ record->run_ns, record->wait_ns,
-					     record->slices };
+	ret->before = wp_scan_times(record);
 	ret->letter = record->letter;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
