@@ -108,8 +108,8 @@ int wp_elf_image_open_memory(struct wp_elf_image *ret, uint64_t size,
 			     void *src, struct wp_err *err);
 
 /* The bytes [OFF, OFF + LEN) of the file, or of what is unpacked behind it, or
- * NULL when they are not all there or not readable.  Valid until the image is cleared.  The only way to them.
- */
+ * NULL when they are not all there or not readable.  Valid until the image is
+ * cleared.  The only way to them. */
 const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 			       uint64_t len);
 
