@@ -1,8 +1,5 @@
 /* look.c - one look at one thread: see sampler_priv.h. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
 
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
@@ -12,9 +9,6 @@ enum {
 	 * where no stop can settle what it does. */
 	TRIES = 2,
 	TRIES_NEVER = 6,
-	KERNEL_TEXT_MAX = 8192,
-	/* Calls of 32-bit programs are numbered from here on. */
-	FOREIGN_CALLS = 1000000,
 };
 
 /* A thread on a CPU for this long has been counted as running: the slowest
