@@ -30,6 +30,7 @@
 #include <sys/types.h>
 
 #include "wallprof/err.h"
+#include "wallprof/process.h"
 #include "wallprof/types.h"
 
 enum wp_perf_scope {
@@ -191,16 +192,17 @@ struct wp_perf_stats {
 
 struct wp_perf;
 
-/* Open the events of all threads of PID, those that start later included, not
- * yet recording: see wp_perf_enable.
+/* Open the events of all threads of PROCESS, those that start later included,
+ * not yet recording: see wp_perf_enable.  Another process that gets its number
+ * is not told of.
  *
- * 0 and *RET, which the caller closes.  -EINVAL: options that make no sense;
- * -ESRCH: no such process; -EPERM: forbidden; -ENOTSUP: this kernel has no
+ * 0 and *RET, which the caller closes, and which borrows PROCESS until then.
+ * -EINVAL: options that make no sense; -ESRCH: it has ended; -EPERM: forbidden; -ENOTSUP: this kernel has no
  * such events; -EMFILE: too few descriptors; -ENOMEM.  ERR says why, and what
  * to do about it.
  */
 WP_MUST_CHECK
-int wp_perf_open(struct wp_perf **ret, pid_t pid,
+int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 		 const struct wp_perf_options *options, struct wp_err *err);
 
 enum wp_perf_part {

@@ -60,9 +60,9 @@ bool wp_process_is_alive(const struct wp_process *process);
  * here?  False when that cannot be told. */
 bool wp_process_is_32bit(const struct wp_process *process);
 
-/* How many threads it has now, from one fstat(2); -ESRCH when gone.  The
- * kernel makes the link count of the task directory from it
- * (fs/proc/base.c, proc_task_getattr). */
+/* How many threads it has now, from one fstat(2): a zombie has one, and once
+ * there are none its number may be another's.  The kernel makes the link count
+ * of the task directory from it (fs/proc/base.c, proc_task_getattr). */
 long wp_process_count_threads(const struct wp_process *process);
 
 /* Thread ids, in the kernel's order (by creation). */

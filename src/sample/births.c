@@ -77,7 +77,7 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 			share > WP_PERF_RING_DEFAULT ? share :
 						       WP_PERF_RING_DEFAULT,
 	};
-	int rc = wp_sampler_open_perf(s, ret, &options, err);
+	int rc = wp_perf_open(ret, s->process, &options, err);
 
 	if (!rc)
 		wp_perf_enable(*ret, WP_PERF_PART_ALL);

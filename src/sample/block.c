@@ -98,12 +98,12 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 		.user_regs = true,
 		.ring_bytes = RING_BYTES,
 	};
-	int rc = wp_sampler_open_perf(s, ret, &options, err);
+	int rc = wp_perf_open(ret, s->process, &options, err);
 
 	/* More than everybody may lock. */
 	if (rc == -ENOMEM || rc == -EPERM) {
 		options.ring_bytes = 0;
-		rc = wp_sampler_open_perf(s, ret, &options, err);
+		rc = wp_perf_open(ret, s->process, &options, err);
 	}
 	if (!rc && !wp_perf_facts(*ret)->switch_samples) {
 		wp_perf_close(*ret);

@@ -36,12 +36,12 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 		.user_regs = true,
 		.kernel_chain = s->options.kernel,
 	};
-	int rc = wp_sampler_open_perf(s, ret, &options, err);
+	int rc = wp_perf_open(ret, s->process, &options, err);
 
 	/* An event per thread takes descriptors by the thousand. */
 	if (rc == -EMFILE) {
 		options.scope = s->perf_scope = WP_PERF_CPU;
-		rc = wp_sampler_open_perf(s, ret, &options, err);
+		rc = wp_perf_open(ret, s->process, &options, err);
 	}
 	if (!rc)
 		wp_perf_enable(*ret, WP_PERF_PART_ALL);

@@ -38,20 +38,6 @@ uint64_t wp_sampler_random(struct wp_sampler *s)
 	return wp_hash_u64(s->random);
 }
 
-int wp_sampler_open_perf(struct wp_sampler *s, struct wp_perf **ret,
-			 const struct wp_perf_options *options,
-			 struct wp_err *err)
-{
-	int rc = wp_perf_open(ret, s->process->pid, options, err);
-
-	if (rc || wp_process_is_alive(s->process))
-		return rc;
-	wp_perf_close(*ret);
-	*ret = NULL;
-	return wp_err_set(err, -ESRCH, "process %d has gone",
-			  s->process->pid);
-}
-
 /* Names of calls get small ids, so that a sample key holds one in 16 bits. */
 static int add_syscall_names(struct wp_profile *profile)
 {

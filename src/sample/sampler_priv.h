@@ -280,11 +280,6 @@ struct wp_sampler {
 	rlim_t fd_limit;
 };
 
-/* As wp_perf_open of the process that is sampled; -ESRCH too when it has gone,
- * since another may have its number then. */
-int wp_sampler_open_perf(struct wp_sampler *s, struct wp_perf **ret,
-			 const struct wp_perf_options *options,
-			 struct wp_err *err);
 /* A pseudo-random number, for jitter and fairness only. */
 uint64_t wp_sampler_random(struct wp_sampler *s);
 

@@ -64,7 +64,7 @@ static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 	long paranoid, limit = perf->options.scope == WP_PERF_CPU ? 0 : 2;
 
 	if (perf->permitted)
-		return wp_diagnose_denied(perf->pid, err);
+		return wp_diagnose_denied(perf->process->pid, err);
 	if (!read_paranoid(&paranoid))
 		return wp_err_set(err, -ENOTSUP,
 				  "this kernel has no perf events");
@@ -81,7 +81,7 @@ static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 				  "profile?): %s, or run wallprof outside of "
 				  "it", capable ? "allow that call" :
 				  "start the container with --cap-add PERFMON");
-	return wp_diagnose_denied(perf->pid, err);
+	return wp_diagnose_denied(perf->process->pid, err);
 }
 
 static int explain_files(const struct wp_perf *perf, struct wp_err *err)
@@ -120,7 +120,8 @@ int wp_perf_explain(const struct wp_perf *perf, int rc, struct wp_err *err)
 				  "kernel.perf_event_mlock_kb with sysctl, or "
 				  "run wallprof as root (sudo)");
 	case -ESRCH:
-		return wp_err_set(err, -ESRCH, "no process %d", perf->pid);
+		return wp_err_set(err, -ESRCH, "process %d has gone",
+				  perf->process->pid);
 	case -ENOMEM:
 		return wp_err_set(err, -ENOMEM, "out of memory");
 	}

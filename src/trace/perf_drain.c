@@ -1,9 +1,6 @@
 /* perf_drain.c - the rings' records in order of time. */
 #include "perf_priv.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-
 #include "wallprof/clock.h"
 
 /* heap[0..n) holds CPUs whose ring has a record; that of heap[0] is the
@@ -50,15 +47,14 @@ static size_t load_rings(struct wp_perf *perf)
 	return n;
 }
 
-/* Events of CPUs know the process by its number alone.  After load_rings: what
- * is in them happened before. */
+/* Events of CPUs know the process by its number alone, which may be another's
+ * once no thread is left, not even a zombie.  After load_rings: what is in them
+ * happened before. */
 static void look_for_process(struct wp_perf *perf)
 {
 	uint64_t now = wp_clock_ns();
-	struct stat st;
 
-	if (fstatat(perf->proc_fd, "stat", &st, 0) &&
-	    (errno == ESRCH || errno == ENOENT)) {
+	if (wp_process_count_threads(perf->process) <= 0) {
 		perf->ours_until_ns = perf->there_ns;
 		return;
 	}
@@ -134,7 +130,7 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		}
 	}
 	/* -1: who has ended has no number any more. */
-	return rec->pid == perf->pid && rec->tid > 0 &&
+	return rec->pid == perf->process->pid && rec->tid > 0 &&
 	       !is_told_twice(perf, event, writer->tid, rec->time_ns);
 }
 

@@ -1,9 +1,5 @@
 /* perf_open.c - see wallprof/perf.h. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -147,20 +143,17 @@ int wp_perf_add_thread(struct wp_perf *perf, pid_t tid)
 	return code_of(add_thread(perf, tid));
 }
 
-/* Add the threads listed in DIR that are not there yet.  Their number, or
- * -errno. */
-static int add_listed(struct wp_perf *perf, DIR *dir)
+/* Add those of TIDS that are not there yet.  Their number, or -errno. */
+static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
 {
-	const struct dirent *d;
 	int n = 0;
 
-	while ((d = readdir(dir))) {
-		pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+	for (size_t i = 0; i < tids->len; i++) {
 		int rc;
 
-		if (tid <= 0 || has_thread(perf, tid))
+		if (has_thread(perf, tids->v[i]))
 			continue;
-		rc = add_thread(perf, tid);
+		rc = add_thread(perf, tids->v[i]);
 		/* Gone, or on its way: what it starts inherits nothing, and it
 		 * starts nothing any more. */
 		if (rc == -ESRCH)
@@ -177,20 +170,15 @@ static int add_listed(struct wp_perf *perf, DIR *dir)
  * one has events to pass on. */
 static int add_threads(struct wp_perf *perf)
 {
-	char path[32];
-	int n = 0;
+	struct wp_tids tids = WP_TIDS_INIT;
+	int n = 1;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", perf->pid);
-	for (int i = 0; i < ROUNDS_MAX; i++) {
-		DIR *dir = opendir(path);
-
-		if (!dir)
-			return -errno == -ENOENT ? -ESRCH : -errno;
-		n = add_listed(perf, dir);
-		closedir(dir);
-		if (n <= 0)
-			break;
+	for (int i = 0; n > 0 && i < ROUNDS_MAX; i++) {
+		n = wp_process_list_threads(perf->process, &tids);
+		if (!n)
+			n = add_listed(perf, &tids);
 	}
+	wp_tids_clear(&tids);
 	if (n < 0)
 		return n;
 	return perf->nthreads ? 0 : -ESRCH;
@@ -300,19 +288,11 @@ static int add_all(struct wp_perf *perf)
 
 static int open_all(struct wp_perf *perf)
 {
-	char path[32];
 	int rc;
 
-	if (kill(perf->pid, 0) && errno == ESRCH)
-		return -ESRCH;
 	perf->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (perf->poll_fd < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/%d", perf->pid);
-	perf->there_ns = wp_clock_ns();
-	perf->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (perf->proc_fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
 	rc = wp_perf_rings_open(perf);
 	if (rc)
 		return rc;
@@ -322,10 +302,15 @@ static int open_all(struct wp_perf *perf)
 		return -ENOMEM;
 	rc = choose_births(perf);
 	perf->permitted = !rc;
-	return rc ? rc : add_all(perf);
+	if (!rc)
+		rc = add_all(perf);
+	/* Events are opened by number: it was its own until here, or they are
+	 * another's. */
+	perf->there_ns = wp_clock_ns();
+	return wp_process_is_alive(perf->process) ? rc : -ESRCH;
 }
 
-int wp_perf_open(struct wp_perf **ret, pid_t pid,
+int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 		 const struct wp_perf_options *options, struct wp_err *err)
 {
 	struct wp_perf *perf;
@@ -338,10 +323,10 @@ int wp_perf_open(struct wp_perf **ret, pid_t pid,
 	perf = calloc(1, sizeof(*perf));
 	if (!perf)
 		return wp_err_set(err, -ENOMEM, "out of memory");
-	perf->pid = pid;
+	perf->process = process;
 	perf->options = *options;
 	perf->sample_type = sample_type_of(options);
-	perf->poll_fd = perf->proc_fd = -1;
+	perf->poll_fd = -1;
 	rc = open_all(perf);
 	if (rc) {
 		rc = wp_perf_explain(perf, rc, err);
@@ -400,8 +385,6 @@ void wp_perf_close(struct wp_perf *perf)
 	wp_perf_rings_close(perf);
 	if (perf->poll_fd >= 0)
 		close(perf->poll_fd);
-	if (perf->proc_fd >= 0)
-		close(perf->proc_fd);
 	free(perf->events);
 	free(perf->cpus);
 	free(perf->threads);

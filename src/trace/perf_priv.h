@@ -51,12 +51,11 @@ struct wp_perf_thread {
 };
 
 struct wp_perf {
-	pid_t pid;
-	/* Its directory in /proc, where nothing is once PID may be another's;
-	 * and when something was there for certain. */
-	int proc_fd;
+	const struct wp_process *process;
+	/* When its number was its own for certain. */
 	uint64_t there_ns;
-	/* Of this drain: what events of CPUs tell of PID later is not ours. */
+	/* Of this drain: what events of CPUs tell of its number later is not
+	 * ours. */
 	uint64_t ours_until_ns;
 	struct wp_perf_options options;
 	struct wp_perf_facts facts;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -130,6 +132,7 @@ static pthread_t start(void *(*fn)(void *), void *arg)
  */
 struct child {
 	pid_t pid;
+	struct wp_process process;
 	int go;
 	int done;
 };
@@ -193,15 +196,22 @@ static struct child start_child(const struct scenario *s)
 	c.go = go[1];
 	c.done = done[0];
 	await(c.done);
+	assert_int_equal(wp_process_open(&c.process, c.pid, NULL), 0);
 	return c;
+}
+
+static void close_child(struct child *c)
+{
+	wp_process_clear(&c->process);
+	close(c->go);
+	close(c->done);
 }
 
 static void end_child(struct child *c)
 {
 	kill(c->pid, SIGKILL);
 	assert_int_equal(waitpid(c->pid, NULL, 0), c->pid);
-	close(c->go);
-	close(c->done);
+	close_child(c);
 }
 
 /* What was handed out. */
@@ -301,17 +311,16 @@ static void drain_until(struct wp_perf *perf, struct got *got,
 	assert_int_equal(count(got, type, 0), n);
 }
 
-static struct wp_perf *open_or_skip(pid_t pid,
+static struct wp_perf *open_or_skip(struct child *c,
 				    const struct wp_perf_options *options)
 {
 	struct wp_err err = WP_ERR_INIT;
 	struct wp_perf *perf = NULL;
-	int rc = wp_perf_open(&perf, pid, options, &err);
+	int rc = wp_perf_open(&perf, &c->process, options, &err);
 
 	if (rc == -EPERM || rc == -ENOTSUP) {
 		print_message("%s\n", err.msg);
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+		end_child(c);
 		skip();
 	}
 	if (rc)
@@ -392,7 +401,7 @@ static void cpu_time_of_two_threads_agrees_with_rusage(void **state)
 		.ring_bytes = 4 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	size_t n;
 
@@ -445,7 +454,7 @@ static void threads_that_start_later_are_covered(void **state)
 		.ring_bytes = 1 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
@@ -499,7 +508,7 @@ static void a_thread_opened_twice_is_told_once(void **state)
 		.ring_bytes = 1 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	size_t events, last = 2;
 	pid_t tid;
@@ -622,6 +631,16 @@ static size_t next_of(const struct got *got, size_t i)
 	return j;
 }
 
+/* A thread that ends can be preempted when it has no memory any more
+ * (kernel/exit.c, exit_mm). */
+static bool is_ending(const struct wp_perf_record *rec)
+{
+	for (int i = 0; i < truth->nthreads; i++)
+		if (truth->threads[i].tid == rec->tid)
+			return rec->time_ns > truth->threads[i].end_ns;
+	return false;
+}
+
 /* The next record of a sample's thread is the switch it was taken at. */
 static void check_samples(const struct got *got)
 {
@@ -634,10 +653,12 @@ static void check_samples(const struct got *got)
 		assert_true(j < got->len);
 		assert_int_equal(got->v[j].type, WP_PERF_SWITCH_OUT);
 		assert_int_equal(got->v[j].cpu, got->v[i].cpu);
-		assert_true(got->v[i].stack_len > 0);
-		assert_true(wp_reg_known(&got->v[i].regs, WP_REG_SP));
 		assert_true(got->v[i].kernel_len > 0);
 		assert_int_equal(got->v[i].period, 1);
+		if (is_ending(&got->v[i]))
+			continue;
+		assert_true(got->v[i].stack_len > 0);
+		assert_true(wp_reg_known(&got->v[i].regs, WP_REG_SP));
 	}
 }
 
@@ -654,7 +675,7 @@ static void switches_are_all_told_with_their_times(void **state)
 		.ring_bytes = 16 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
@@ -696,7 +717,7 @@ static void every_nth_switch_is_sampled(void **state)
 		.ring_bytes = 16 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	size_t outs, samples;
 
@@ -726,7 +747,7 @@ static void parts_are_turned_on_and_off(void **state)
 		.ring_bytes = 4 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 
 	work(&c, perf, &got);
@@ -789,7 +810,7 @@ static void every_thread_is_told_with_its_parent(void **state)
 	const struct wp_perf_options options = { .scope = scope_of(state),
 						 .tasks = true };
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	size_t by_main = 0;
 
@@ -883,7 +904,7 @@ static void births_bring_the_stack_of_the_creator(void **state)
 		.ring_bytes = 4 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	size_t samples;
 
@@ -929,7 +950,7 @@ static void what_finds_no_room_is_counted(void **state)
 		.ring_bytes = 1,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	uint64_t kept, lost, cpu_ns;
 
@@ -991,7 +1012,7 @@ static void stacks_that_do_not_fit_are_counted(void **state)
 		.stack_bytes = 4096,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
@@ -1014,7 +1035,7 @@ static void a_quarter_full_ring_wakes(void **state)
 		.stack_bytes = 8192,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct pollfd fd = { wp_perf_fd(perf), POLLIN, 0 };
 	struct got got = { 0 };
 
@@ -1037,7 +1058,7 @@ static void the_past_is_handed_out_and_the_present_kept(void **state)
 	const struct wp_perf_options options = {
 		.scope = scope_of(state), .period_ns = WP_NS_PER_MS };
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
 	uint64_t middle;
 	size_t n;
@@ -1078,16 +1099,85 @@ static void the_gone_and_the_senseless_are_refused(void **state)
 	struct child c = start_child(&s);
 	struct wp_err err = WP_ERR_INIT;
 	struct wp_perf *perf = NULL;
-	pid_t pid = c.pid;
 
 	for (size_t i = 0; i < sizeof(senseless) / sizeof(*senseless); i++)
-		assert_int_equal(wp_perf_open(&perf, pid, &senseless[i], &err),
-				 -EINVAL);
-	end_child(&c);
-	assert_int_equal(wp_perf_open(&perf, pid, &options, &err), -ESRCH);
-	assert_non_null(strstr(err.msg, "no process"));
+		assert_int_equal(wp_perf_open(&perf, &c.process, &senseless[i],
+					      &err), -EINVAL);
+	kill(c.pid, SIGKILL);
+	while (wp_process_is_alive(&c.process))
+		usleep(1000);
+	/* A zombie, then not even that. */
+	assert_int_equal(wp_perf_open(&perf, &c.process, &options, &err),
+			 -ESRCH);
+	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+	assert_int_equal(wp_perf_open(&perf, &c.process, &options, &err),
+			 -ESRCH);
+	assert_non_null(strstr(err.msg, "has gone"));
 	assert_null(perf);
+	close_child(&c);
 	wp_perf_close(NULL);
+}
+
+static void burn_work(void)
+{
+	burn(50 * WP_NS_PER_MS);
+}
+
+/* A process of number PID that works and ends; false where numbers cannot be
+ * chosen. */
+static bool run_another(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+	long child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child) {
+		burn_work();
+		_exit(0);
+	}
+	if (child < 0)
+		return false;
+	assert_int_equal(child, pid);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return true;
+}
+
+static void another_process_with_its_number_is_not_told_of(void **state)
+{
+	const struct wp_perf_options options = {
+		.scope = scope_of(state),
+		.period_ns = WP_NS_PER_MS,
+		.switches = true,
+		.tasks = true,
+		.ring_bytes = 4 << 20,
+	};
+	const struct scenario s = { NULL, burn_work };
+	struct child c = start_child(&s);
+	struct wp_perf *perf = open_or_skip(&c, &options);
+	struct got got = { 0 };
+	uint64_t end;
+	bool chosen;
+
+	wp_perf_enable(perf, WP_PERF_PART_ALL);
+	work(&c, perf, &got);
+	assert_true(count(&got, WP_PERF_SAMPLE_CPU, c.pid) > 10);
+	got_clear(&got);
+	kill(c.pid, SIGKILL);
+	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+	end = wp_clock_ns();
+	chosen = run_another(c.pid);
+	wp_perf_drain(perf, UINT64_MAX, keep, &got);
+	for (size_t i = 0; i < got.len; i++)
+		assert_true(got.v[i].time_ns < end);
+	check_clean(perf);
+	wp_perf_close(perf);
+	close_child(&c);
+	got_clear(&got);
+	if (!chosen)
+		skip();
 }
 
 static void too_few_descriptors_are_told(void **state)
@@ -1096,7 +1186,7 @@ static void too_few_descriptors_are_told(void **state)
 						 .tasks = true };
 	const struct scenario s = { two_before, two_work };
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct wp_err err = WP_ERR_INIT;
 	struct rlimit limit, few;
 	int fd = wp_perf_fd(perf);
@@ -1107,7 +1197,8 @@ static void too_few_descriptors_are_told(void **state)
 	few.rlim_cur = (rlim_t)fd + 2 + (rlim_t)sysconf(_SC_NPROCESSORS_CONF);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	perf = NULL;
-	assert_int_equal(wp_perf_open(&perf, c.pid, &options, &err), -EMFILE);
+	assert_int_equal(wp_perf_open(&perf, &c.process, &options, &err),
+			 -EMFILE);
 	assert_null(perf);
 	assert_non_null(strstr(err.msg, "ulimit -n"));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -1130,13 +1221,13 @@ static long read_paranoid(void)
 }
 
 /* Who may not sample births is told of them all the same. */
-static void births_of_nobody(struct wp_err *err)
+static void births_of_nobody(const struct wp_process *self, struct wp_err *err)
 {
 	const struct wp_perf_options options = { .tasks = true,
 						 .births = true };
 	struct wp_perf *perf = NULL;
 
-	truth->birth_open_rc = wp_perf_open(&perf, getpid(), &options, err);
+	truth->birth_open_rc = wp_perf_open(&perf, self, &options, err);
 	if (!truth->birth_open_rc)
 		truth->birth_rc = wp_perf_facts(perf)->birth_rc;
 	wp_perf_close(perf);
@@ -1156,12 +1247,15 @@ static void nobody_work(void)
 		.period_ns = WP_NS_PER_MS, .user_regs = true,
 		.stack_bytes = 1024, .ring_bytes = 4 << 20,
 	};
+	struct wp_process self, parent;
 	struct wp_err err = WP_ERR_INIT;
 	struct wp_perf *perf = NULL;
 
-	if (setgroups(0, NULL) || setgid(65534) || setuid(65534))
+	if (wp_process_open(&self, getpid(), NULL) ||
+	    wp_process_open(&parent, getppid(), NULL) || setgroups(0, NULL) ||
+	    setgid(65534) || setuid(65534))
 		_exit(1);
-	truth->rc = wp_perf_open(&perf, getpid(), &options, &err);
+	truth->rc = wp_perf_open(&perf, &self, &options, &err);
 	memcpy(truth->msg, err.msg, sizeof(truth->msg));
 	if (!truth->rc) {
 		const struct timespec ts = { 0, NAP_NS };
@@ -1173,8 +1267,8 @@ static void nobody_work(void)
 		truth->user_only = wp_perf_facts(perf)->user_only;
 		assert_true(wp_perf_facts(perf)->ring_bytes <= 4 << 20);
 		wp_perf_close(perf);
-		births_of_nobody(&err);
-		if (wp_perf_open(&perf, getppid(), &options, &err) != -EPERM)
+		births_of_nobody(&self, &err);
+		if (wp_perf_open(&perf, &parent, &options, &err) != -EPERM)
 			truth->rc = 1;
 		memcpy(truth->msg, err.msg, sizeof(truth->msg));
 	}
@@ -1222,7 +1316,7 @@ static void samples_and_switches_come_together(void **state)
 		.ring_bytes = 16 << 20,
 	};
 	struct child c = start_child(&s);
-	struct wp_perf *perf = open_or_skip(c.pid, &options);
+	struct wp_perf *perf = open_or_skip(&c, &options);
 	const struct wp_perf_facts *facts = wp_perf_facts(perf);
 	struct got got = { 0 };
 
@@ -1268,6 +1362,7 @@ int main(void)
 		BOTH(a_quarter_full_ring_wakes),
 		BOTH(the_past_is_handed_out_and_the_present_kept),
 		BOTH(the_gone_and_the_senseless_are_refused),
+		BOTH(another_process_with_its_number_is_not_told_of),
 		BOTH(too_few_descriptors_are_told),
 		cmocka_unit_test(samples_and_switches_come_together),
 		cmocka_unit_test(who_may_not_see_the_kernel_sees_the_rest),
