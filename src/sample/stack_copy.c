@@ -27,24 +27,31 @@ void wp_stack_copy_clear(struct wp_stack_copy *copy)
 	*copy = (struct wp_stack_copy){ 0 };
 }
 
+static ssize_t take_from(struct wp_stack_copy *copy, uint64_t start_avma,
+			 size_t len)
+{
+	uint64_t end_avma = copy->region_end_avma;
+
+	copy->start_avma = start_avma;
+	if (len > WP_COPY_MAX)
+		len = WP_COPY_MAX;
+	if (end_avma > start_avma && end_avma - start_avma < len)
+		len = (size_t)(end_avma - start_avma);
+	return wp_process_read(copy->process, start_avma, copy->buf, len);
+}
+
 ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
 			   uint64_t region_end_avma, size_t len)
 {
 	ssize_t n;
 
-	copy->start_avma = sp_avma - WP_RED_ZONE;
 	copy->region_end_avma = region_end_avma;
 	copy->len = 0;
 	copy->live = copy->beyond = copy->elsewhere = false;
-	if (region_end_avma > copy->start_avma &&
-	    region_end_avma - copy->start_avma < len)
-		len = (size_t)(region_end_avma - copy->start_avma);
-	n = wp_process_read(copy->process, copy->start_avma, copy->buf, len);
+	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
 	/* The page below sp may not be there. */
-	if (n <= 0) {
-		copy->start_avma = sp_avma;
-		n = wp_process_read(copy->process, sp_avma, copy->buf, len);
-	}
+	if (n <= 0)
+		n = take_from(copy, sp_avma, len);
 	if (n > 0)
 		copy->len = (size_t)n;
 	return n;

@@ -42,8 +42,8 @@ int wp_stack_copy_init(struct wp_stack_copy *copy,
 		       const struct wp_process *process);
 void wp_stack_copy_clear(struct wp_stack_copy *copy);
 
-/* Copy from SP (less the red zone) up to LEN bytes, not past REGION_END.  Bytes
- * copied, 0 when nothing could be read, or -errno. */
+/* Copy from SP (less the red zone) up to LEN bytes or WP_COPY_MAX, not past
+ * REGION_END.  Bytes copied, 0 when nothing could be read, or -errno. */
 ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
 			   uint64_t region_end_avma, size_t len);
 

@@ -1,0 +1,136 @@
+/* Layer: sample.  stack_copy.h on this process: what it copies is memory that
+ * the test has filled. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../src/sample/stack_copy.h"
+
+enum { PAGE = 4096, BIG = 4 * WP_COPY_MAX, FILL = 0xa5, KEPT = 0x5a };
+
+struct own {
+	struct wp_process process;
+	struct wp_stack_copy copy;
+	/* BIG bytes that begin where sp is. */
+	uint8_t *stack;
+};
+
+static void open_own(struct own *own)
+{
+	own->process = (struct wp_process)WP_PROCESS_INIT;
+	assert_int_equal(wp_process_open(&own->process, getpid(), NULL), 0);
+	assert_int_equal(wp_stack_copy_init(&own->copy, &own->process), 0);
+	own->stack = mmap(NULL, BIG + PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(own->stack, MAP_FAILED);
+	memset(own->stack, FILL, BIG + PAGE);
+	own->stack += PAGE;
+}
+
+static void close_own(struct own *own)
+{
+	munmap(own->stack - PAGE, BIG + PAGE);
+	wp_stack_copy_clear(&own->copy);
+	wp_process_clear(&own->process);
+}
+
+static uint64_t avma_of(const void *p)
+{
+	return (uintptr_t)p;
+}
+
+static void no_more_is_copied_than_there_is_room_for(void **state)
+{
+	struct own own;
+	uint8_t *behind;
+
+	(void)state;
+	open_own(&own);
+	/* If the page is another's already, this cannot tell. */
+	behind = mmap(own.copy.buf + WP_COPY_MAX, PAGE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (behind == MAP_FAILED) {
+		close_own(&own);
+		skip();
+	}
+	memset(behind, KEPT, PAGE);
+	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
+					    avma_of(own.stack + BIG),
+					    2 * WP_COPY_MAX), WP_COPY_MAX);
+	assert_int_equal(own.copy.len, WP_COPY_MAX);
+	for (int i = 0; i < PAGE; i++)
+		assert_int_equal(behind[i], KEPT);
+	wp_stack_copy_set(&own.copy, avma_of(own.stack),
+			  avma_of(own.stack + BIG), own.stack, BIG);
+	assert_int_equal(own.copy.len, WP_COPY_MAX);
+	for (int i = 0; i < PAGE; i++)
+		assert_int_equal(behind[i], KEPT);
+	munmap(behind, PAGE);
+	close_own(&own);
+}
+
+/* A copy of 1 KiB is read past its end: only of a thread that stands still. */
+static void what_is_not_copied_is_read_of_who_stands_still(void **state)
+{
+	struct own own;
+	struct wp_mem mem;
+	uint64_t far, word = 0;
+
+	(void)state;
+	open_own(&own);
+	far = avma_of(own.stack + WP_COPY_MAX / 2);
+	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
+					    avma_of(own.stack + BIG), 1024),
+			 1024);
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	assert_false(own.copy.beyond);
+	assert_true(mem.read(mem.ctx, far, &word, 8) < 0);
+	assert_true(own.copy.beyond);
+	own.copy.live = true;
+	memset(own.stack + WP_COPY_MAX / 2, KEPT, 8);
+	assert_int_equal(mem.read(mem.ctx, far, &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0x5a5a5a5a5a5a5a5a));
+	assert_true(own.copy.len <= WP_COPY_MAX);
+	assert_false(own.copy.elsewhere);
+	/* Past what a copy can hold. */
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack + BIG - 8), &word,
+				  8), 0);
+	assert_true(own.copy.elsewhere);
+	close_own(&own);
+}
+
+static void the_end_of_the_region_ends_the_copy(void **state)
+{
+	struct own own;
+
+	(void)state;
+	open_own(&own);
+	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
+					    avma_of(own.stack + 512), 4096),
+			 512 + WP_RED_ZONE);
+	/* No page below sp: the copy begins at sp. */
+	munmap(own.stack - PAGE, PAGE);
+	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
+					    avma_of(own.stack + 512), 4096),
+			 512);
+	close_own(&own);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
+		cmocka_unit_test(what_is_not_copied_is_read_of_who_stands_still),
+		cmocka_unit_test(the_end_of_the_region_ends_the_copy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
