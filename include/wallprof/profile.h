@@ -139,6 +139,7 @@ struct wp_profile_location {
 	X(sampled, "samples of running threads with the stack of a CPU sample")\
 	X(cpu_samples, "CPU samples")                                          \
 	X(cpu_lost, "records of perf events lost")                             \
+	X(stops, "stops made, more than one for some stacks")                  \
 	X(stops_given_up, "stops that did not happen in time")                 \
 	X(stops_refused, "stops that the kernel refused")                      \
 	X(stops_over_budget, "stops left out to keep within --max-stopped")    \

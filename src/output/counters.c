@@ -119,7 +119,7 @@ static void cpu(const struct wp_profile *profile, struct line *line)
 static void stops(const struct wp_counters *c, struct line *line)
 {
 	begin(line, "stops");
-	part(line, "%" PRIu64 " made", c->stopped);
+	part(line, "%" PRIu64 " made", c->stops);
 	count(line, c->eintr_repaired, "EINTR repaired");
 	count(line, c->stops_given_up, "not in time");
 	count(line, c->stops_refused, "refused by the kernel");

@@ -89,15 +89,20 @@ static void release(struct wp_sampler *s, struct wp_tracee *tracee)
 	/* The detach sets it going, often on this very CPU in our place, so a
 	 * clock read after it would count time in which it runs. */
 	wp_pauses_add(&s->pauses, wp_clock_ns() + DETACH_NS - from_ns);
+	s->profile->counters.stops++;
 	wp_tracer_release(s->tracer, tracee);
 }
 
-/* Make room for deeper stacks, and see whether one copy can hold this one. */
-static void learn(struct wp_sampler *s, struct wp_thread *t)
+/* Make room for deeper stacks, and see whether one copy can hold this one.  Was
+ * it cut where the next would not be? */
+static bool learn(struct wp_sampler *s, struct wp_thread *t)
 {
-	if (s->copy.beyond && t->copy_len_running < WP_COPY_MAX)
+	bool grows = s->copy.beyond && t->copy_len_running < WP_COPY_MAX;
+
+	if (grows)
 		t->copy_len_running *= 4;
 	t->walk_in_stop = s->copy.elsewhere;
+	return grows && s->stack.end == WP_END_BEYOND_COPY;
 }
 
 /* A waiting thread was stopped for its registers: if it had not moved, its
@@ -165,6 +170,21 @@ static enum wp_state state_when_asked(struct wp_sampler *s, struct wp_thread *t)
 						 WP_STATE_RUNNABLE;
 }
 
+static int interrupt(struct wp_sampler *s, struct wp_thread *t)
+{
+	struct wp_schedstat now;
+	int rc;
+
+	/* Since the look, or the stop before, it may have slept and woken. */
+	if (!wp_thread_schedstat(s, t, &now))
+		t->ask.slices = now.slices;
+	rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
+	if (rc)
+		return refused(s, t, rc);
+	t->asked = true;
+	return 0;
+}
+
 /* TRACEE has stopped: the window proper. */
 static int take(struct wp_sampler *s, struct wp_thread *t,
 		struct wp_tracee *tracee)
@@ -188,9 +208,10 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
 		wp_look_walk(s, &t->all_walks, &regs);
-	learn(s, t);
 	if (facts.eintr_repaired)
 		s->profile->counters.eintr_repaired++;
+	if (learn(s, t) && may_stop(s))
+		return interrupt(s, t);
 	if (wp_thread_schedstat(s, t, &t->base))
 		return 0;
 	t->base_ns = wp_clock_ns();
@@ -207,18 +228,8 @@ int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee)
 
 static int ask(struct wp_sampler *s, struct wp_thread *t)
 {
-	struct wp_schedstat now;
-	int rc;
-
-	/* Between the look and here it may have slept and woken. */
-	if (!wp_thread_schedstat(s, t, &now))
-		t->ask.slices = now.slices;
 	t->block.stop_begin_ns = wp_clock_ns();
-	rc = wp_tracer_interrupt(s->tracer, t->tid, (uintptr_t)t);
-	if (rc)
-		return refused(s, t, rc);
-	t->asked = true;
-	return 0;
+	return interrupt(s, t);
 }
 
 static int stop_each(struct wp_sampler *s)

@@ -517,6 +517,20 @@ def test_a_vfork_parent_is_no_trap(hang):
     target.assert_unharmed()
 
 
+@pytest.mark.parametrize("frames, more", [(500, ()), (5, ("big",)),
+                                          (20, ("big",))])
+def test_deep_stacks_of_running_threads_are_whole(start, frames, more):
+    """24 KB, 9 MiB and 30 MiB: more than the first copy of a stack holds."""
+    target = start("deep", frames, "spin", *more)
+    for args in ((), ("--stop", "all")):
+        dump = Dump(target.pid, *args)
+        names = max((dump.functions(tid) for tid in dump.threads), key=len)
+        down = "down_big" if more else "down"
+        assert names.count(down) == frames + 1, (args, names)
+        assert names[-1] in ("_start", "clone3", "clone"), (args, names)
+    target.assert_unharmed()
+
+
 def test_owners_in_a_pid_namespace(start, tmp_path):
     """A mutex has its owner's number in there."""
     probe = subprocess.run(["unshare", "-pf", "--mount-proc", "true"],

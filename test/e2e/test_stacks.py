@@ -80,6 +80,22 @@ def test_deep_recursion(start, profile, mode):
         "frames"][-1]["name"] == "_start"
 
 
+@pytest.mark.parametrize("frames", [5, 20])
+@pytest.mark.parametrize("mode", ["sleep", "spin"])
+def test_frames_of_megabytes(start, profile, mode, frames):
+    """9 and 30 MiB of stack, of which a copy holds 8."""
+    target = start("deep", frames, mode, "big")
+    _, p = profile(target.pid, "-d", 1, "--profile", "wall", "--max-stopped",
+                   0)
+    target.assert_unharmed()
+    deep = [[f["name"] for f in s["frames"]] for s in pprof_check.samples(p)
+            if "bottom" in (f["name"] for f in s["frames"])]
+    assert deep
+    for names in deep:
+        assert names.count("down_big") == frames + 1, names
+        assert names[-1].startswith("clone"), names
+
+
 def test_a_cut_at_the_depth_limit_is_said(start, profile):
     target = start("deep", 5000)
     _, p = profile(target.pid, "-d", 1)

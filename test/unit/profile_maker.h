@@ -193,7 +193,7 @@ static MAKER_UNUSED void make_server(struct wp_profile *p)
 	p->counters.ticks = 998;
 	p->counters.missed_ticks = 2;
 	p->counters.no_stop = 3000;
-	p->counters.stopped = 1000;
+	p->counters.stopped = p->counters.stops = 1000;
 	p->counters.pause_p50_ns = 12000;
 	p->counters.pause_p99_ns = 40000;
 	p->counters.pause_max_ns = 90000;
