@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,11 +36,16 @@ enum {
 /* For all rounds together. */
 #define FOLLOW_NS (2 * WP_NS_PER_S)
 
-/* A thread that waits on one end of a pipe or socket. */
+/* A thread that waits on one end of a pipe or socket, or for a file lock that
+ * an open file has. */
 struct ask {
 	uint32_t thread;
 	/* Index of objects[]. */
 	uint32_t object;
+	/* Of a file lock: the thread's own descriptor; who took the lock, by
+	 * /proc/locks, 0 if that is not told. */
+	int fd;
+	pid_t taker;
 	enum wp_edge_kind kind;
 	/* The end that can end the wait. */
 	bool wants_writer;
@@ -49,6 +57,7 @@ struct job {
 	uint32_t npeers;
 	/* Of this round; links owned. */
 	struct wp_peer_object objects[OBJECTS_MAX];
+	struct wp_file_want wants[OBJECTS_MAX];
 	uint32_t nobjects;
 	struct ask *asks;
 	uint32_t nasks, cap_asks;
@@ -96,14 +105,17 @@ static int add_edge(struct job *job, enum wp_edge_kind kind, uint32_t from,
 	return 0;
 }
 
-/* An object's index, made if new; UINT32_MAX when there are too many. */
+/* An object's index, made if new, as one with a WANT always is; UINT32_MAX when
+ * there are too many. */
 static uint32_t add_object(struct job *job, const char *link,
-			   const struct stat *st)
+			   const struct stat *st,
+			   const struct wp_file_want *want)
 {
 	struct wp_peer_object *o;
 
-	for (uint32_t i = 0; i < job->nobjects; i++)
-		if (!strcmp(job->objects[i].link, link) &&
+	for (uint32_t i = 0; i < job->nobjects && !want; i++)
+		if (!job->objects[i].want &&
+		    !strcmp(job->objects[i].link, link) &&
 		    job->objects[i].ino == st->st_ino &&
 		    job->objects[i].dev == st->st_dev)
 			return i;
@@ -115,7 +127,25 @@ static uint32_t add_object(struct job *job, const char *link,
 		return UINT32_MAX;
 	o->dev = st->st_dev;
 	o->ino = st->st_ino;
+	o->want = NULL;
+	if (want) {
+		job->wants[job->nobjects] = *want;
+		o->want = &job->wants[job->nobjects];
+	}
 	return job->nobjects++;
+}
+
+/* Whoever has the object open is asked, at the end of the round. */
+static int add_ask(struct job *job, const struct ask *ask)
+{
+	if (ask->object == UINT32_MAX) {
+		dump_of(job)->threads[ask->thread].open_ended = true;
+		return 0;
+	}
+	if (WP_VEC_ROOM(job->asks, job->nasks, job->cap_asks, 1))
+		return -ENOMEM;
+	job->asks[job->nasks++] = *ask;
+	return 0;
 }
 
 static bool writes(const char *call)
@@ -151,26 +181,20 @@ static bool find_end(const struct wp_look *look, int fd, char *link,
 
 static int ask_end(struct job *job, uint32_t thread, int fd)
 {
-	struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	struct ask ask = { .thread = thread, .fd = fd };
 	char link[PATH_MAX];
 	bool is_socket;
 	struct stat st;
-	uint32_t object;
 
 	if (!find_end(look_of(job, thread), fd, link, sizeof(link), &st,
 		      &is_socket))
 		return 0;
-	object = add_object(job, link, &st);
-	if (object == UINT32_MAX) {
-		t->open_ended = true;
-		return 0;
-	}
-	if (WP_VEC_ROOM(job->asks, job->nasks, job->cap_asks, 1))
-		return -ENOMEM;
-	job->asks[job->nasks++] = (struct ask){
-		thread, object, is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE,
-		is_socket || !writes(wp_dump_str(dump_of(job), t->syscall)) };
-	return 0;
+	ask.object = add_object(job, link, &st, NULL);
+	ask.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
+	ask.wants_writer = is_socket ||
+			   !writes(wp_dump_str(dump_of(job), t->syscall));
+	return add_ask(job, &ask);
 }
 
 /* The child that a vfork waits for is the last one of its thread. */
@@ -256,41 +280,107 @@ static void set_unrecorded(struct wp_dump_thread *t)
 	};
 }
 
+static int add_lock_edge(struct job *job, uint32_t thread, pid_t holder,
+			 const char *type)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const struct wp_look *look = look_of(job, thread);
+	char what[WP_FD_TEXT_MAX + 32];
+	struct wp_fd_desc desc;
+
+	if (wp_fdinfo_describe((struct wp_fdinfo *)&look->fdinfo,
+			       (int)t->args[0], wp_clock_ns(), &desc))
+		desc.text[0] = '\0';
+	snprintf(what, sizeof(what), "%s lock on %s", type, desc.text);
+	return add_edge(job, WP_EDGE_FILE_LOCK, thread, holder, what);
+}
+
+/* The lock that T asks for; false when that cannot be told. */
+static bool find_want(const struct wp_look *look,
+		      const struct wp_dump_thread *t, const char *call,
+		      struct wp_file_want *want)
+{
+	struct flock lock = { 0 };
+	int64_t last;
+
+	*want = (struct wp_file_want){ WP_FILE_WANT_FLOCK,
+				       (t->args[1] & ~(uint64_t)LOCK_NB) ==
+					       LOCK_EX, 0, UINT64_MAX };
+	if (!strcmp(call, "flock"))
+		return true;
+	if (wp_process_read(&look->process, t->args[2], &lock, sizeof(lock)) !=
+		    sizeof(lock) ||
+	    lock.l_whence != SEEK_SET || lock.l_start < 0 || lock.l_len < 0 ||
+	    (lock.l_type != F_WRLCK && lock.l_type != F_RDLCK))
+		return false;
+	want->kind = t->args[1] == F_OFD_SETLKW ? WP_FILE_WANT_OFD :
+						  WP_FILE_WANT_POSIX;
+	want->write = lock.l_type == F_WRLCK;
+	want->first = (uint64_t)lock.l_start;
+	if (lock.l_len &&
+	    !__builtin_add_overflow(lock.l_start, lock.l_len - 1, &last))
+		want->last = (uint64_t)last;
+	return true;
+}
+
+/* No open file was found that has it. */
+static int blame_taker(struct job *job, uint32_t thread, pid_t taker)
+{
+	if (taker > 0 && !kill(taker, 0))
+		return add_lock_edge(job, thread, taker, "FLOCK");
+	set_unrecorded(&dump_of(job)->threads[thread]);
+	return 0;
+}
+
+/* A lock that belongs to an open file can be let go by whoever has that open:
+ * /proc/locks tells at most who took it, which may have gone or closed it.  The
+ * fdinfo of a descriptor tells its file's locks. */
+static int ask_open_files(struct job *job, uint32_t thread, pid_t taker)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const struct wp_look *look = look_of(job, thread);
+	struct ask ask = { .thread = thread, .fd = (int)t->args[0],
+			   .taker = taker, .kind = WP_EDGE_FILE_LOCK };
+	char name[32], link[PATH_MAX];
+	struct wp_file_want want;
+	struct stat st;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", ask.fd);
+	n = readlinkat(look->process.proc_fd, name, link, sizeof(link) - 1);
+	if (n <= 0 || fstatat(look->process.proc_fd, name, &st, 0) ||
+	    !find_want(look, t, wp_dump_str(dump_of(job), t->syscall),
+		       &want))
+		return blame_taker(job, thread, taker);
+	link[n] = '\0';
+	ask.object = add_object(job, link, &st, &want);
+	return add_ask(job, &ask);
+}
+
 static int ask_file_lock(struct job *job, uint32_t thread)
 {
-	struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
 	const struct wp_look *look = look_of(job, thread);
-	int fd = (int)t->args[0];
 	struct wp_file_lock lock;
-	struct wp_fd_desc desc;
-	char name[32], what[WP_FD_TEXT_MAX + 32];
+	char name[32];
 	struct stat st;
 
-	/* The kernel shows neither who waits nor who holds (fs/locks.c,
-	 * lock_get_status): fl_pid is -1. */
+	/* It is not said who waits either (fs/locks.c, lock_get_status). */
 	if (!strcmp(wp_dump_str(dump_of(job), t->syscall), "fcntl") &&
-	    t->args[1] == F_OFD_SETLKW) {
-		set_unrecorded(t);
-		return 0;
-	}
+	    t->args[1] == F_OFD_SETLKW)
+		return ask_open_files(job, thread, 0);
 	if (!job->locks.len && wp_text_read(&job->locks, AT_FDCWD,
 					    "/proc/locks", LOCKS_FILE_MAX))
 		return 0;
-	snprintf(name, sizeof(name), "fd/%d", fd);
+	snprintf(name, sizeof(name), "fd/%d", (int)t->args[0]);
 	if (fstatat(look->process.proc_fd, name, &st, 0) ||
 	    wp_file_lock_find(&lock, job->locks.data, job->locks.len,
 			      look->process.pid, st.st_dev, st.st_ino))
 		return 0;
-	/* Who has the description open may unlock it, whoever locked it. */
-	if (lock.holder <= 0 || kill(lock.holder, 0)) {
-		set_unrecorded(t);
-		return 0;
-	}
-	if (wp_fdinfo_describe((struct wp_fdinfo *)&look->fdinfo, fd,
-			       wp_clock_ns(), &desc))
-		desc.text[0] = '\0';
-	snprintf(what, sizeof(what), "%s lock on %s", lock.type, desc.text);
-	return add_edge(job, WP_EDGE_FILE_LOCK, thread, lock.holder, what);
+	if (lock.holder <= 0 || !strcmp(lock.type, "FLOCK"))
+		return ask_open_files(job, thread,
+				      lock.holder > 0 ? lock.holder : 0);
+	return add_lock_edge(job, thread, lock.holder, lock.type);
 }
 
 static int ask(struct job *job, uint32_t thread)
@@ -312,24 +402,53 @@ static int ask(struct job *job, uint32_t thread)
 	return 0;
 }
 
+/* A lock is not in the way of others of the same open file. */
+static bool is_own_file(const struct job *job, const struct ask *a,
+			const struct wp_peer *p)
+{
+	pid_t own = look_of(job, a->thread)->process.pid;
+
+	return (p->pid == own && p->fd == a->fd) ||
+	       !syscall(SYS_kcmp, own, p->pid, KCMP_FILE, a->fd, p->fd);
+}
+
+static bool is_waited_for(const struct job *job, const struct ask *a,
+			  const struct wp_peer *p)
+{
+	if (p->object != a->object)
+		return false;
+	if (a->kind == WP_EDGE_FILE_LOCK)
+		return p->blocks && !is_own_file(job, a, p);
+	return a->wants_writer ? p->writes : p->reads;
+}
+
+static int add_holder(struct job *job, const struct ask *a, pid_t pid)
+{
+	const struct wp_peer_object *o = &job->objects[a->object];
+
+	if (a->kind != WP_EDGE_FILE_LOCK)
+		return add_edge(job, a->kind, a->thread, pid, o->link);
+	return add_lock_edge(job, a->thread, pid,
+			     o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" :
+								   "OFDLCK");
+}
+
 static int add_holders(struct job *job, const struct wp_peers *peers)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; i < job->nasks && !rc; i++) {
 		const struct ask *a = &job->asks[i];
-		const char *what = job->objects[a->object].link;
+		uint32_t before = dump_of(job)->nedges;
 
 		if (peers->cut)
 			dump_of(job)->threads[a->thread].open_ended = true;
-		for (size_t k = 0; k < peers->len && !rc; k++) {
-			const struct wp_peer *p = &peers->v[k];
-
-			if (p->object == a->object &&
-			    (a->wants_writer ? p->writes : p->reads))
-				rc = add_edge(job, a->kind, a->thread, p->pid,
-					      what);
-		}
+		for (size_t k = 0; k < peers->len && !rc; k++)
+			if (is_waited_for(job, a, &peers->v[k]))
+				rc = add_holder(job, a, peers->v[k].pid);
+		if (!rc && a->kind == WP_EDGE_FILE_LOCK &&
+		    dump_of(job)->nedges == before)
+			rc = blame_taker(job, a->thread, a->taker);
 	}
 	return rc;
 }

@@ -16,15 +16,34 @@
 #include "wallprof/err.h"
 #include "wallprof/process.h"
 
+/* Whose locks keep a file lock from being granted: of flock(2); of an open file
+ * description (F_OFD_SETLK), which is in the way of F_SETLK too; and for one of
+ * a description also a process's own (F_SETLK). */
+enum wp_file_want_kind {
+	WP_FILE_WANT_FLOCK,
+	WP_FILE_WANT_POSIX,
+	WP_FILE_WANT_OFD,
+};
+
+/* A file lock that somebody waits for: bytes FIRST to LAST, LAST included. */
+struct wp_file_want {
+	enum wp_file_want_kind kind;
+	bool write;
+	uint64_t first;
+	uint64_t last;
+};
+
 /* What others may have open as well. */
 struct wp_peer_object {
 	/* As the link in /proc/PID/fd reads: "pipe:[123]", "socket:[456]", or
-	 * the path of a fifo; borrowed. */
+	 * the path of a fifo or file; borrowed. */
 	const char *link;
-	/* Of a fifo, by which the same path in another mount namespace is told
+	/* Of a path, by which the same one in another mount namespace is told
 	 * apart; unused for the others. */
 	dev_t dev;
 	ino_t ino;
+	/* The lock on it that is waited for; borrowed, NULL: none. */
+	const struct wp_file_want *want;
 };
 
 /* One descriptor of one process that is one of the objects. */
@@ -36,6 +55,8 @@ struct wp_peer {
 	/* Ends of the pipe or fifo; both for a socket. */
 	bool reads;
 	bool writes;
+	/* It has a lock that is in the way of the object's WANT. */
+	bool blocks;
 };
 
 struct wp_peers {
@@ -90,7 +111,7 @@ struct wp_file_lock {
 	/* As /proc/locks names it: "POSIX", "FLOCK", "OFDLCK", "LEASE", ... */
 	char type[12];
 	/* The process that has it; -1 for one that belongs to an open file
-	 * description (F_OFD_SETLK), whose user the kernel does not tell. */
+	 * description (F_OFD_SETLK), of which wp_peers_scan tells more. */
 	pid_t holder;
 	/* It is held for writing. */
 	bool write;
@@ -106,6 +127,12 @@ struct wp_file_lock {
 WP_MUST_CHECK
 int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
 		      pid_t waiter, uint64_t dev, uint64_t ino);
+
+/* Does TEXT[0..len), from /proc/PID/fdinfo/FD (proc(5), lines "lock:", since
+ * Linux 4.1), say that this descriptor's open file has a lock that keeps WANT
+ * from being granted? */
+bool wp_file_lock_blocks(const struct wp_file_want *want, const char *text,
+			 size_t len);
 
 /* Replace PIDS by the children of process PID.  One whose parent thread ended
  * belongs to another thread of the process; one whose parent process ended is

@@ -250,7 +250,7 @@ static void put_peers(struct wp_dump_text *t,
 		      const struct wp_dump_thread *thread)
 {
 	uint32_t from = (uint32_t)(thread - t->dump->threads), n = 0;
-	const char *before = "";
+	const char *joint = "or";
 
 	for (uint32_t i = first_edge(t, from); i < t->dump->nedges; i++) {
 		const struct wp_edge *e = &t->dump->edges[t->by_from[i]];
@@ -266,16 +266,19 @@ static void put_peers(struct wp_dump_text *t,
 				   " " : ", ");
 			wp_escape_terminal(&t->buf,
 					   wp_dump_str(t->dump, e->what));
-			before = " held by ";
+			/* Each has it, alone or in a file that they share. */
+			joint = "and";
+			wp_buf_str(&t->buf, " held by ");
 		} else if (n == 1) {
-			before = ", waits for ";
+			wp_buf_str(&t->buf, ", waits for ");
+		} else {
+			wp_buf_printf(&t->buf, " %s ", joint);
 		}
-		wp_buf_str(&t->buf, before);
 		wp_dump_put_target(t, e);
-		before = " or ";
 	}
 	if (n > MAX_PEERS)
-		wp_buf_printf(&t->buf, " or %" PRIu32 " more", n - MAX_PEERS);
+		wp_buf_printf(&t->buf, " %s %" PRIu32 " more", joint,
+			      n - MAX_PEERS);
 }
 
 void wp_dump_same_add(struct wp_dump_same *same,

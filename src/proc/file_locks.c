@@ -6,7 +6,8 @@
 #include "scan.h"
 #include "wallprof/peers.h"
 
-/* One line of /proc/locks (fs/locks.c, lock_get_status), as in
+/* One line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
+ * lock_get_status), as in
  * "3:  -> POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF". */
 struct line {
 	uint64_t id;
@@ -63,34 +64,34 @@ static pid_t read_pid(struct wp_scan *c)
 	return negative ? -(pid_t)val : (pid_t)val;
 }
 
-static bool parse_line(struct line *ret, const char *p, const char *end)
+/* Leaves C at the range. */
+static bool parse_line(struct line *ret, struct wp_scan *c)
 {
-	struct wp_scan c = { p, end, false };
 	uint64_t major_nr, minor_nr;
 	char word[16];
 
-	ret->id = wp_scan_number(&c, 10);
-	expect(&c, ':');
-	skip_blanks(&c);
-	ret->waits = end - c.p >= 2 && !memcmp(c.p, "->", 2);
+	ret->id = wp_scan_number(c, 10);
+	expect(c, ':');
+	skip_blanks(c);
+	ret->waits = c->end - c->p >= 2 && !memcmp(c->p, "->", 2);
 	if (ret->waits)
-		c.p += 2;
-	read_word(&c, ret->type, sizeof(ret->type));
+		c->p += 2;
+	read_word(c, ret->type, sizeof(ret->type));
 	/* ADVISORY, MSNFS, BREAKER, ... */
-	read_word(&c, word, sizeof(word));
-	read_word(&c, word, sizeof(word));
+	read_word(c, word, sizeof(word));
+	read_word(c, word, sizeof(word));
 	ret->write = !strcmp(word, "WRITE") || !strcmp(word, "RW");
-	ret->pid = read_pid(&c);
-	skip_blanks(&c);
-	major_nr = wp_scan_number(&c, 16);
-	expect(&c, ':');
-	minor_nr = wp_scan_number(&c, 16);
-	expect(&c, ':');
-	ret->ino = wp_scan_number(&c, 10);
-	/* Ranges follow: a number that ends where the text does may be cut. */
-	expect(&c, ' ');
+	ret->pid = read_pid(c);
+	skip_blanks(c);
+	major_nr = wp_scan_number(c, 16);
+	expect(c, ':');
+	minor_nr = wp_scan_number(c, 16);
+	expect(c, ':');
+	ret->ino = wp_scan_number(c, 10);
+	/* A number that ends where the text does may be cut. */
+	expect(c, ' ');
 	ret->dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
-	return !c.bad;
+	return !c->bad;
 }
 
 /* Holders come before those that wait for them, under the same number; a
@@ -103,9 +104,10 @@ static bool find(struct wp_file_lock *ret, const char *text, size_t len,
 
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		struct wp_scan c = { p, nl ? nl : end, false };
 		struct line l = { 0 };
 
-		if (parse_line(&l, p, nl ? nl : end)) {
+		if (parse_line(&l, &c)) {
 			if (!l.waits)
 				held = l;
 			if (l.waits && l.pid == waiter && l.ino == ino &&
@@ -130,4 +132,48 @@ int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
 	    find(ret, text, len, waiter, NULL, ino))
 		return 0;
 	return -ENOENT;
+}
+
+/* "10 29" or "0 EOF", the last byte included. */
+static bool parse_range(struct wp_scan *c, uint64_t *ret_first,
+			uint64_t *ret_last)
+{
+	*ret_first = wp_scan_number(c, 10);
+	expect(c, ' ');
+	*ret_last = UINT64_MAX;
+	if (c->end - c->p == 3 && !memcmp(c->p, "EOF", 3))
+		c->p += 3;
+	else
+		*ret_last = wp_scan_number(c, 10);
+	return !c->bad && c->p == c->end;
+}
+
+static bool is_of_kind(const struct line *l, enum wp_file_want_kind kind)
+{
+	if (kind == WP_FILE_WANT_FLOCK)
+		return !strcmp(l->type, "FLOCK");
+	return !strcmp(l->type, "OFDLCK") ||
+	       (kind == WP_FILE_WANT_OFD && !strcmp(l->type, "POSIX"));
+}
+
+bool wp_file_lock_blocks(const struct wp_file_want *want, const char *text,
+			 size_t len)
+{
+	static const char key[] = "lock:\t";
+	const size_t n = sizeof(key) - 1;
+	const char *p = text, *end = text + len, *nl;
+
+	for (; (nl = memchr(p, '\n', (size_t)(end - p))); p = nl + 1) {
+		struct wp_scan c = { p + n, nl, false };
+		struct line l = { 0 };
+		uint64_t first, last;
+
+		if ((size_t)(nl - p) <= n || memcmp(p, key, n) ||
+		    !parse_line(&l, &c) || !parse_range(&c, &first, &last))
+			continue;
+		if (is_of_kind(&l, want->kind) && (l.write || want->write) &&
+		    first <= want->last && last >= want->first)
+			return true;
+	}
+	return false;
 }

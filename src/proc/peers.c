@@ -16,6 +16,9 @@
 #include "wallprof/clock.h"
 #include "wallprof/vec.h"
 
+/* A line for each lock. */
+enum { FDINFO_MAX = 16384 };
+
 struct job {
 	struct wp_peers *peers;
 	const struct wp_peer_object *objects;
@@ -74,9 +77,11 @@ static int add_peer(struct job *job, size_t object, pid_t pid, int proc_fd,
 		    const char *name)
 {
 	struct wp_peers *peers = job->peers;
+	const struct wp_file_want *want = job->objects[object].want;
 	struct wp_peer peer = { (uint32_t)object, pid,
-				(int)strtol(name, NULL, 10), true, true };
-	char path[64], text[1024];
+				(int)strtol(name, NULL, 10), true, true,
+				false };
+	char path[64], text[FDINFO_MAX];
 	ssize_t n;
 
 	if (strncmp(job->objects[object].link, "socket:", 7)) {
@@ -86,6 +91,8 @@ static int add_peer(struct job *job, size_t object, pid_t pid, int proc_fd,
 		if (n < 0 || wp_peers_parse_flags(&peer.reads, &peer.writes,
 						  text, (size_t)n))
 			return 0;
+		peer.blocks = want && wp_file_lock_blocks(want, text,
+							  (size_t)n);
 	}
 	if (WP_VEC_ROOM(peers->v, peers->len, peers->cap, 1))
 		return -ENOMEM;

@@ -12,6 +12,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -28,6 +29,7 @@ KINDS = {
     "tworead": {"parent": "pipe", "child": "pipe"},
     "socketpair": {"parent": "socket", "child": "socket"},
     "flock": {"parent": "file lock", "child": "file lock"},
+    "ofd": {"parent": "file lock", "child": "file lock"},
     "fcntl": {"parent": "file lock"},
     "forked": {"parent": "child"},
     "vfork": {"parent": "child"},
@@ -73,7 +75,7 @@ class Hang:
 
     def knows_owner(self, name):
         """Does what NAME waits for say who has it?"""
-        if self.program == "hang_rust" or self.mode == "ofd":
+        if self.program == "hang_rust":
             return False
         if self.program == "hang-musl":
             # A join neither: the word is in the thread, not its number.
@@ -148,9 +150,6 @@ def has_function(names, name):
 def assert_places(dump, hang):
     """Every thread is there, with its name, process and function."""
     for name, tid in hang.threads.items():
-        # Whoever holds an open file description's lock is not told.
-        if hang.mode == "ofd" and tid not in dump.threads:
-            continue
         t = dump.threads[tid]
         assert t["name"] == name
         assert tid in {x["tid"] for x in
@@ -191,8 +190,6 @@ def assert_edges(dump, hang):
 def assert_locks(dump, hang):
     """Kind, type, address and holder of every lock waited for."""
     for name, tid in hang.threads.items():
-        if hang.mode == "ofd" and tid not in dump.threads:
-            continue
         lock = dump.threads[tid]["lock"]
         other = hang.waits_for[name]
         if hang.mode in ("gone", "forked") and not other:
@@ -297,12 +294,134 @@ def test_verdict(hang, case):
 
 @pytest.mark.parametrize("mode, who, verdict", [
     ("fullpipe", "child", "deadlock"), ("tworead", "child", "deadlock"),
-    ("flock", "child", "deadlock"), ("forked", "child", "no progress"),
+    ("flock", "child", "deadlock"), ("ofd", "child", "deadlock"),
+    ("forked", "child", "no progress"),
 ])
 def test_verdict_from_the_other_side(hang, mode, who, verdict):
     target = hang("hang", mode)
     assert check(target.pids[who]).verdict == verdict
     target.assert_unharmed()
+
+
+FCNTL, FLOCK = (72, 73) if os.uname().machine == "x86_64" else (25, 32)
+
+# Processes that have locks on argv[1], or wait for one; each says who it is.
+# One goes on when the one before it has its lock.
+OPEN_FILES = r"""
+import fcntl, os, signal, struct, sys, threading, time
+SETLK, SETLKW, OFD_SETLK, OFD_SETLKW = 6, 7, 37, 38
+READ, WRITE = fcntl.F_RDLCK, fcntl.F_WRLCK
+said, has_said = os.pipe()
+def say(name):
+    os.write(1, f"{name} {os.getpid()}\n".encode())
+    os.write(has_said, b"x")
+def process(name, work):
+    if os.fork() == 0:
+        try:
+            work(name)
+        except BaseException:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(3600)
+    os.read(said, 1)
+def waiter(work):
+    process("waiter", work)
+def lock(cmd, kind, start=0, n=0, fd=None):
+    def work(name):
+        at = os.open(sys.argv[1], os.O_RDWR) if fd is None else fd
+        if cmd in (SETLKW, OFD_SETLKW):
+            say(name)
+        fcntl.fcntl(at, cmd, struct.pack("hhqqi4x", kind, 0, start, n, 0))
+        if cmd in (SETLK, OFD_SETLK):
+            say(name)
+    return work
+def heir(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    if os.fork():
+        os._exit(0)
+    say(name)
+    time.sleep(3600)
+def flock(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    say(name)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+"""
+
+# What is run, one word after the other is said; who waits for whom.
+OPEN_FILE_CASES = {
+    "ranges": ("""
+process("far", lock(OFD_SETLK, WRITE, 100, 10))
+process("near", lock(OFD_SETLK, WRITE, 5, 10))
+process("reader", lock(OFD_SETLK, READ, 0, 5))
+waiter( lock(OFD_SETLKW, WRITE, 0, 10))
+""", ["far", "near", "reader"], ["near", "reader"]),
+    "readers": ("""
+process("reader", lock(OFD_SETLK, READ, 0, 90))
+process("writer", lock(OFD_SETLK, WRITE, 100, 10))
+waiter( lock(OFD_SETLKW, READ, 50))
+""", ["reader", "writer"], ["writer"]),
+    "posix holder": ("""
+process("holder", lock(SETLK, WRITE))
+waiter( lock(OFD_SETLKW, WRITE))
+""", ["holder"], ["holder"]),
+    "posix waiter": ("""
+process("holder", lock(OFD_SETLK, WRITE))
+waiter( lock(SETLKW, WRITE))
+""", ["holder"], ["holder"]),
+    "shared": ("""
+own = os.open(sys.argv[1], os.O_RDWR)
+process("holder", lock(OFD_SETLK, READ))
+process("sharer", lock(OFD_SETLK, READ, 0, 5, fd=own))
+waiter( lock(OFD_SETLKW, WRITE, 0, 10, fd=own))
+""", ["holder", "sharer"], ["holder"]),
+    "threads": ("""
+def two(name):
+    lock(OFD_SETLK, WRITE)(name)
+    threading.Thread(target=lock(OFD_SETLKW, WRITE), args=("waiter",)).start()
+process("holder", two)
+""", ["holder"], ["holder"]),
+    "heir": ("""
+process("holder", heir)
+waiter( flock)
+""", ["holder"], ["holder"]),
+}
+
+
+def is_in(pid, *numbers):
+    """Does a thread of PID sleep in one of these calls?"""
+    for tid in tids_of(pid):
+        call = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text()
+        if call.split()[0] in map(str, numbers):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("case", OPEN_FILE_CASES)
+def test_locks_of_open_files(tmp_path, case):
+    """/proc/locks does not say who has them."""
+    program, names, holders = OPEN_FILE_CASES[case]
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1000))
+    proc = subprocess.Popen(
+        [sys.executable, "-c", OPEN_FILES + program + "time.sleep(3600)",
+         path], stdout=subprocess.PIPE, start_new_session=True, text=True)
+    try:
+        pids = {}
+        while set(pids) != {*names, "waiter"}:
+            name, pid = proc.stdout.readline().split()
+            pids[name] = int(pid)
+        deadline = time.monotonic() + 10
+        while not is_in(pids["waiter"], FCNTL, FLOCK):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        dump = Dump(pids["waiter"], "--follow-processes")
+        edges = [e for e in dump.edges if e["kind"] == "file lock"]
+        assert (sorted(e["to_pid"] for e in edges) ==
+                sorted(pids[h] for h in holders)), (edges, pids)
+        assert all(str(path) in e["what"] for e in edges), edges
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
 
 
 def test_a_deadlock_beside_work_is_found(start, hang):

@@ -1,5 +1,5 @@
 /* fuzz_filelocks.c - /proc/locks, asked for the processes and the file that the
- * inputs in test/data/fuzz/filelocks name.
+ * inputs in test/data/fuzz/filelocks name; the lines "lock:" of an fdinfo.
  *
  * Layer: proc.
  */
@@ -11,6 +11,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const pid_t waiters[] = { 200, 300, 400, -1 };
+	static const struct wp_file_want wants[] = {
+		{ WP_FILE_WANT_OFD, true, 5, 15 },
+		{ WP_FILE_WANT_POSIX, false, 100, UINT64_MAX },
+		{ WP_FILE_WANT_FLOCK, true, 0, UINT64_MAX },
+	};
 	struct wp_file_lock lock;
 
 	for (size_t i = 0; i < sizeof(waiters) / sizeof(*waiters); i++) {
@@ -20,5 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		FUZZ_CHECK(memchr(lock.type, '\0', sizeof(lock.type)));
 	}
+	for (size_t i = 0; i < sizeof(wants) / sizeof(*wants); i++)
+		/* What is not there can be in nobody's way. */
+		FUZZ_CHECK(!wp_file_lock_blocks(&wants[i], (const char *)data,
+						size) ||
+			   memmem(data, size, "lock:\t", 6));
 	return 0;
 }

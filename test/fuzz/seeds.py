@@ -144,6 +144,11 @@ TEXTS = {
             '4: LEASE  ACTIVE    WRITE 102 fd:01:9 0 EOF\n',
         'least':
             '1: POSIX  ADVISORY  WRITE -2147483648 fd:01:131 0 EOF\n',
+        'fdinfo':
+            'pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t131\n'
+            'lock:\t1: FLOCK  ADVISORY  READ 101 fd:01:131 0 EOF\n'
+            'lock:\t2: OFDLCK ADVISORY  WRITE -1 fd:01:131 10 29\n'
+            'lock:\t3: POSIX  ADVISORY  WRITE 101 fd:01:131 50 EOF\n',
     },
     'net': {
         'tcp':

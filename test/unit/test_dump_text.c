@@ -244,6 +244,9 @@ static void waits_for_many_processes_are_cut(void **state)
 	d.threads[1].wait = WP_WAIT_FILE;
 	assert_state(&d, 1, "[waiting: file, flock \\x1b[1m held by"
 		     " process 60]");
+	add_edge(&d, WP_EDGE_FILE_LOCK, 1, UINT32_MAX, 61, "flock \x1b[1m");
+	assert_state(&d, 1, "[waiting: file, flock \\x1b[1m held by"
+		     " process 60 and process 61]");
 	wp_dump_clear(&d);
 }
 

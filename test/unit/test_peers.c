@@ -111,8 +111,80 @@ static void a_waiter_without_a_holder_before_it_is_not_trusted(void **state)
 				 -ENOENT);
 }
 
+static const char fdinfo_text[] =
+	"pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t131\n"
+	"lock:\t1: FLOCK  ADVISORY  READ 101 fd:01:131 0 EOF\n"
+	"lock:\t2: OFDLCK ADVISORY  WRITE -1 fd:01:131 10 29\n"
+	"lock:\t3: OFDLCK ADVISORY  READ -1 fd:01:131 100 EOF\n"
+	"lock:\t4: POSIX  ADVISORY  WRITE 101 fd:01:131 50 50\n";
+
+static void locks_of_an_open_file_block_what_they_overlap(void **state)
+{
+	static const struct {
+		struct wp_file_want want;
+		bool blocks;
+	} rows[] = {
+		{ { WP_FILE_WANT_OFD, true, 0, 9 }, false },
+		{ { WP_FILE_WANT_OFD, true, 0, 10 }, true },
+		{ { WP_FILE_WANT_OFD, false, 29, 40 }, true },
+		{ { WP_FILE_WANT_OFD, true, 30, 49 }, false },
+		{ { WP_FILE_WANT_OFD, false, 30, 50 }, true },
+		/* A process's own lock is told by /proc/locks. */
+		{ { WP_FILE_WANT_POSIX, false, 30, 50 }, false },
+		{ { WP_FILE_WANT_POSIX, true, 10, 10 }, true },
+		/* Readers share. */
+		{ { WP_FILE_WANT_OFD, false, 51, UINT64_MAX }, false },
+		{ { WP_FILE_WANT_OFD, true, 51, UINT64_MAX }, true },
+		{ { WP_FILE_WANT_OFD, true, UINT64_MAX, UINT64_MAX }, true },
+		{ { WP_FILE_WANT_FLOCK, false, 0, UINT64_MAX }, false },
+		{ { WP_FILE_WANT_FLOCK, true, 0, UINT64_MAX }, true },
+	};
+	static const char *const others[] = {
+		"", "lock:\t", "lock:\t\n", "lock:\t1: OFDLCK\n",
+		/* Cut: of a number only digits may be there. */
+		"lock:\t1: OFDLCK ADVISORY WRITE -1 fd:01:131 0 EOF",
+		"lock:\t1: OFDLCK ADVISORY WRITE -1 fd:01:131 0 \n",
+		"lock:\t1: OFDLCK ADVISORY WRITE -1 fd:01:131 0 EOFX\n",
+		"lock:\t1: OFDLCK ADVISORY WRITE -1 fd:01:131 -1 EOF\n",
+		"lock:\t1: LEASE ACTIVE WRITE 7 fd:01:131 0 EOF\n",
+		"block:\t1: OFDLCK ADVISORY WRITE -1 fd:01:131 0 EOF\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(wp_file_lock_blocks(&rows[i].want, fdinfo_text,
+						     strlen(fdinfo_text)),
+				 rows[i].blocks);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(wp_file_lock_blocks(&rows[1].want, others[i],
+						 strlen(others[i])));
+}
+
+/* As the kernel writes it. */
+static void own_locks_are_found(void **state)
+{
+	const struct wp_file_want want = { WP_FILE_WANT_OFD, true, 15, 15 };
+	const struct wp_file_want other = { WP_FILE_WANT_OFD, true, 0, 9 };
+	struct flock lock = { .l_type = F_RDLCK, .l_start = 10, .l_len = 10 };
+	char path[] = "/tmp/test_peers_XXXXXX", name[64], text[1024];
+	int fd = mkstemp(path);
+	ssize_t n;
+
+	(void)state;
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fd);
+	n = wp_io_read_at(AT_FDCWD, name, text, sizeof(text));
+	assert_true(n > 0);
+	assert_true(wp_file_lock_blocks(&want, text, (size_t)n));
+	assert_false(wp_file_lock_blocks(&other, text, (size_t)n));
+	close(fd);
+}
+
 static void every_prefix_is_safe(void **state)
 {
+	const struct wp_file_want last = { WP_FILE_WANT_OFD, false, 50, 50 };
 	static const char flags[] = "pos:\t0\nflags:\t0100001\nmnt_id:\t14\n";
 	static const char kids[] = "12 345 6 ";
 
@@ -123,6 +195,12 @@ static void every_prefix_is_safe(void **state)
 		struct wp_tids pids = WP_TIDS_INIT;
 		bool r, w;
 
+		memcpy(exact, fdinfo_text, n < strlen(fdinfo_text) ?
+		       n : strlen(fdinfo_text));
+		assert_int_equal(wp_file_lock_blocks(&last, exact,
+				 n < strlen(fdinfo_text) ?
+				 n : strlen(fdinfo_text)),
+				 n >= strlen(fdinfo_text));
 		memcpy(exact, locks_text, n);
 		(void)!wp_file_lock_find(&lock, exact, n, 400,
 					 makedev(0x103, 2), 77);
@@ -328,8 +406,9 @@ static void holders_of_pipes_and_fifos_are_found(void **state)
 	assert_true(fd >= 0);
 	link_of(pipes[0], pipe_link, sizeof(pipe_link));
 	fstat(fd, &st);
-	objects[0] = (struct wp_peer_object){ fifo, st.st_dev, st.st_ino };
-	objects[1] = (struct wp_peer_object){ pipe_link, 0, 0 };
+	objects[0] = (struct wp_peer_object){ fifo, st.st_dev, st.st_ino,
+					       NULL };
+	objects[1] = (struct wp_peer_object){ pipe_link, 0, 0, NULL };
 	child = fork_holder(pipes[0]);
 	close(pipes[1]);
 
@@ -360,7 +439,7 @@ static void bounds_end_a_scan_and_it_says_so(void **state)
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	link_of(pipes[0], link, sizeof(link));
-	object = (struct wp_peer_object){ link, 0, 0 };
+	object = (struct wp_peer_object){ link, 0, 0, NULL };
 	scan_until(&peers, &object, 1, 2);
 	assert_int_equal(wp_peers_scan(&peers, &object, 1, 1, FOREVER), 0);
 	assert_int_equal(peers.len, 1);
@@ -522,6 +601,8 @@ int main(void)
 		cmocka_unit_test(who_holds_waits_for_nobody),
 		cmocka_unit_test(
 			a_waiter_without_a_holder_before_it_is_not_trusted),
+		cmocka_unit_test(locks_of_an_open_file_block_what_they_overlap),
+		cmocka_unit_test(own_locks_are_found),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(flags_tell_ends),
 		cmocka_unit_test(
