@@ -165,7 +165,7 @@ static bool find_end(const struct wp_look *look, int fd, char *link,
 
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	n = readlinkat(look->process.proc_fd, name, link, size - 1);
-	if (n <= 0 || fstatat(look->process.proc_fd, name, st, 0))
+	if (n <= 0 || wp_io_stat_open(look->process.proc_fd, name, st))
 		return false;
 	link[n] = '\0';
 	*is_socket = S_ISSOCK(st->st_mode);
@@ -348,7 +348,7 @@ static int ask_open_files(struct job *job, uint32_t thread, pid_t taker)
 
 	snprintf(name, sizeof(name), "fd/%d", ask.fd);
 	n = readlinkat(look->process.proc_fd, name, link, sizeof(link) - 1);
-	if (n <= 0 || fstatat(look->process.proc_fd, name, &st, 0) ||
+	if (n <= 0 || wp_io_stat_open(look->process.proc_fd, name, &st) ||
 	    !find_want(look, t, wp_dump_str(dump_of(job), t->syscall),
 		       &want))
 		return blame_taker(job, thread, taker);
@@ -373,7 +373,7 @@ static int ask_file_lock(struct job *job, uint32_t thread)
 					    "/proc/locks", LOCKS_FILE_MAX))
 		return 0;
 	snprintf(name, sizeof(name), "fd/%d", (int)t->args[0]);
-	if (fstatat(look->process.proc_fd, name, &st, 0) ||
+	if (wp_io_stat_open(look->process.proc_fd, name, &st) ||
 	    wp_file_lock_find(&lock, job->locks.data, job->locks.len,
 			      look->process.pid, st.st_dev, st.st_ino))
 		return 0;

@@ -6,6 +6,7 @@
 #define WP_IO_H
 
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "wallprof/err.h"
@@ -37,5 +38,11 @@ void wp_text_clear(struct wp_text *text);
 ssize_t wp_io_pread(int fd, char *buf, size_t size);
 /* The same by name, for a file that is read once. */
 ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
+
+/* What is known of a file that a process has open, behind a link of /proc such
+ * as PID/fd/3: its st_dev, st_ino and st_mode, without asking a file server,
+ * which may be what the process hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or
+ * -errno. */
+int wp_io_stat_open(int dirfd, const char *path, struct stat *ret);
 
 #endif

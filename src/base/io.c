@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static ssize_t pread_retry(int fd, void *buf, size_t len, off_t off)
@@ -97,4 +98,19 @@ ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size)
 	n = wp_io_pread(fd, buf, size);
 	close(fd);
 	return n;
+}
+
+int wp_io_stat_open(int dirfd, const char *path, struct stat *ret)
+{
+	struct statx stx;
+
+	if (statx(dirfd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		  STATX_TYPE | STATX_INO, &stx))
+		return -errno;
+	*ret = (struct stat){
+		.st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
+		.st_ino = stx.stx_ino,
+		.st_mode = stx.stx_mode,
+	};
+	return 0;
 }

@@ -65,8 +65,7 @@ static enum wp_fd_kind kind_of_path(const struct wp_fdinfo *fi,
 {
 	struct stat st;
 
-	/* Follows the link to the open file; opens nothing. */
-	if (fstatat(fi->proc_fd, name, &st, 0))
+	if (wp_io_stat_open(fi->proc_fd, name, &st))
 		return WP_FD_FILE;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFIFO:

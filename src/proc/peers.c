@@ -69,7 +69,7 @@ static bool is_same(const struct wp_peer_object *object, int fd_dir,
 
 	if (object->link[0] != '/')
 		return true;
-	return !fstatat(fd_dir, name, &st, 0) && st.st_dev == object->dev &&
+	return !wp_io_stat_open(fd_dir, name, &st) && st.st_dev == object->dev &&
 		st.st_ino == object->ino;
 }
 

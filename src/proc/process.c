@@ -424,7 +424,7 @@ int wp_process_open_map(const struct wp_process *process,
 		return -ENOENT;
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
 		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
-	if (!fstatat(process->proc_fd, name, &st, 0) && !S_ISREG(st.st_mode))
+	if (!wp_io_stat_open(process->proc_fd, name, &st) && !S_ISREG(st.st_mode))
 		return -ENOENT;
 	fd = openat(process->proc_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd >= 0 ? fd : open_by_path(process, maps, map);

@@ -18,7 +18,7 @@ import time
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, SLOW, WALLPROF, Target, status_of, tids_of,
+from conftest import (FIXTURES, ROOT, SLOW, WALLPROF, Target, status_of, tids_of,
                       wallprof)
 
 # "stops": perf events denied, so that every look at a running thread stops it.
@@ -616,6 +616,49 @@ def test_threads_that_take_turns_at_a_number(tmp_path):
         right_us=right // 1000, wrong_us=wrong // 1000)
     assert times > 50 and right > 0, (times, right, wrong, err)
     assert wrong < 0.02 * right, (times, right, wrong, err)
+
+
+def ask_beside_silence(server, *args):
+    """Run wallprof; one that hangs cannot even be killed while SERVER lives."""
+    run = subprocess.Popen([WALLPROF, *map(str, args)], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = run.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        run.kill()
+        run.wait()
+        raise
+    assert run.returncode == 0, err
+    return out
+
+
+def test_a_file_server_that_never_answers(tmp_path):
+    """The target waits for it; what wallprof asks of the file must not."""
+    if os.geteuid() or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs root and fuse")
+    mnt, out = tmp_path / "mnt", tmp_path / "x.pb.gz"
+    mnt.mkdir()
+    server = subprocess.Popen(
+        ["/usr/bin/python3", ROOT / "test" / "e2e" / "silent_files.py", mnt],
+        stdout=subprocess.PIPE, text=True)
+    try:
+        word, pid = server.stdout.readline().split()
+        assert word == "READING"
+        text = ask_beside_silence(server, "--threads", "-p", pid)
+        # The path is that in the target's mount namespace, or what is left
+        # of it outside.
+        assert re.search(r"\[waiting: file.*\n  in read fd \d+ file /.*x\n",
+                         text), text
+        text = ask_beside_silence(server, "--check", "--interval", "300ms",
+                                  "-p", pid)
+        assert text.startswith("healthy: "), text
+        ask_beside_silence(server, "-p", pid, "-d", 0.5, "-o", out)
+        assert wall(load(out), "python3",
+                    lambda s: s["labels"]["wait"] == "file") > 400_000_000
+    finally:
+        server.kill()
+        server.wait()
 
 
 class Freezer:
