@@ -357,29 +357,37 @@ static int ask_open_files(struct job *job, uint32_t thread, pid_t taker)
 	return add_ask(job, &ask);
 }
 
-static int ask_file_lock(struct job *job, uint32_t thread)
+/* What T waits for by /proc/locks: false if it is not there, as when who took
+ * it has gone and wallprof is in a PID namespace. */
+static bool find_file_lock(struct job *job, const struct wp_look *look,
+			   const struct wp_dump_thread *t,
+			   struct wp_file_lock *lock)
 {
-	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
-	const struct wp_look *look = look_of(job, thread);
-	struct wp_file_lock lock;
 	char name[32];
 	struct stat st;
 
-	/* It is not said who waits either (fs/locks.c, lock_get_status). */
-	if (!strcmp(wp_dump_str(dump_of(job), t->syscall), "fcntl") &&
-	    t->args[1] == F_OFD_SETLKW)
-		return ask_open_files(job, thread, 0);
 	if (!job->locks.len && wp_text_read(&job->locks, AT_FDCWD,
 					    "/proc/locks", LOCKS_FILE_MAX))
-		return 0;
+		return false;
 	snprintf(name, sizeof(name), "fd/%d", (int)t->args[0]);
-	if (wp_io_stat_open(look->process.proc_fd, name, &st) ||
-	    wp_file_lock_find(&lock, job->locks.data, job->locks.len,
-			      look->process.pid, st.st_dev, st.st_ino))
-		return 0;
-	if (lock.holder <= 0 || !strcmp(lock.type, "FLOCK"))
-		return ask_open_files(job, thread,
-				      lock.holder > 0 ? lock.holder : 0);
+	return !wp_io_stat_open(look->process.proc_fd, name, &st) &&
+	       !wp_file_lock_find(lock, job->locks.data, job->locks.len,
+				  look->process.pid, st.st_dev, st.st_ino);
+}
+
+static int ask_file_lock(struct job *job, uint32_t thread)
+{
+	const struct wp_dump_thread *t = &dump_of(job)->threads[thread];
+	bool is_flock = !strcmp(wp_dump_str(dump_of(job), t->syscall), "flock");
+	struct wp_file_lock lock = { .holder = 0 };
+
+	/* It is not said who waits either (fs/locks.c, lock_get_status). */
+	if (!is_flock && t->args[1] == F_OFD_SETLKW)
+		return ask_open_files(job, thread, 0);
+	if (!find_file_lock(job, look_of(job, thread), t, &lock))
+		return is_flock ? ask_open_files(job, thread, 0) : 0;
+	if (is_flock || lock.holder <= 0)
+		return ask_open_files(job, thread, lock.holder);
 	return add_lock_edge(job, thread, lock.holder, lock.type);
 }
 

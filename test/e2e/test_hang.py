@@ -341,6 +341,14 @@ def heir(name):
         os._exit(0)
     say(name)
     time.sleep(3600)
+def errand(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    pid = os.fork()
+    if pid == 0:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    say(name)
 def flock(name):
     fd = os.open(sys.argv[1], os.O_RDWR)
     say(name)
@@ -379,6 +387,11 @@ def two(name):
     lock(OFD_SETLK, WRITE)(name)
     threading.Thread(target=lock(OFD_SETLKW, WRITE), args=("waiter",)).start()
 process("holder", two)
+""", ["holder"], ["holder"]),
+    # As flock(1) does on a descriptor of a shell's.
+    "errand": ("""
+process("holder", errand)
+waiter(flock)
 """, ["holder"], ["holder"]),
     "heir": ("""
 process("holder", heir)
