@@ -77,6 +77,8 @@ struct wp_block {
 	/* Of this window, and of the part since the last drain. */
 	uint64_t records, lost, samples;
 	uint64_t all_records, all_lost;
+	/* Records a second of the windows before; 0: there was none. */
+	double rate;
 	/* Time recorded, and in all. */
 	uint64_t recorded_ns, start_ns;
 	/* Samples made. */
@@ -419,14 +421,27 @@ static void grow(struct wp_sampler *s)
 	wp_perf_set_switch_samples(b->perf, b->every);
 }
 
+/* Records a second to be expected: those of the windows before this one.  What
+ * it has itself is weighted by the gap after it, so that a gap which went by
+ * that would weight windows of many waits more: by the variance of their
+ * number, a tenth to a quarter too many on a busy machine. */
+static double expect_records(struct wp_block *b, uint64_t window_ns)
+{
+	double now = (double)(b->records + b->lost + 1) / (double)window_ns *
+		     WP_NS_PER_S;
+	double before = b->rate > 0 ? b->rate : now;
+
+	b->rate = before + (now - before) / 4;
+	return before;
+}
+
 /* The gap that leaves as many records as are cheap; 0: none. */
 static uint64_t gap_after(struct wp_sampler *s, uint64_t window_ns)
 {
 	struct wp_block *b = s->block;
 	double cheap = (double)RECORDS_PER_S *
 		       (double)wp_perf_facts(b->perf)->nrings;
-	double records = (double)(b->records + b->lost + 1) /
-			 (double)window_ns * WP_NS_PER_S;
+	double records = expect_records(b, window_ns);
 	double gap = (double)window_ns * (records / cheap - 1);
 
 	if (cheap / records > 0.8)
