@@ -145,6 +145,9 @@ struct wp_cfi_row {
 	int64_t cfa_expr;
 	/* aarch64: the return address is signed. */
 	bool is_ra_signed;
+	/* Slots, as bits, whose place was in the frame, not below sp, at this
+	 * row or one that led to it. */
+	uint32_t in_frame;
 	/* By slot of cfi_arch.h. */
 	struct wp_cfi_place reg[WP_CFI_NTRACKED];
 };
@@ -157,6 +160,12 @@ struct wp_cfi_row {
 WP_MUST_CHECK
 int wp_cfi_eval(const struct wp_cfi_fde *fde, uint64_t pc_svma,
 		struct wp_cfi_row *ret);
+
+/* Let ROW keep the registers that an epilogue has popped.  Compilers go on
+ * naming the place they came from, which is below sp by then: where a copy of
+ * the stack does not reach, and a signal handler may write.
+ */
+void wp_cfi_keep_popped(struct wp_cfi_row *row);
 
 /* The bytes of the expression whose length is at FILE_OFF; failed if absent. */
 struct wp_reader wp_cfi_expr_at(struct wp_elf_image *image, uint64_t file_off);

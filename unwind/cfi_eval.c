@@ -69,8 +69,10 @@ static void place(struct eval *e, uint64_t reg, enum wp_cfi_kind kind,
 {
 	int slot = wp_cfi_slot(reg);
 
-	if (slot >= 0)
-		e->row.reg[slot] = (struct wp_cfi_place){ kind, val };
+	if (slot < 0)
+		return;
+	e->row.reg[slot] = (struct wp_cfi_place){ kind, val };
+	e->row.in_frame &= ~(1u << slot);
 }
 
 /* Wraps rather than overflows: a nonsense offset is no worse than another. */
@@ -99,8 +101,35 @@ static void restore(struct eval *e, uint64_t reg)
 		e->row.reg[slot] = e->initial->reg[slot];
 }
 
+/* Is the place of ROW's SLOT on the stack and below sp? */
+static bool is_below_sp(const struct wp_cfi_row *row, unsigned int slot)
+{
+	return row->cfa_kind == WP_CFI_CFA_REG && row->cfa_reg == WP_REG_SP &&
+	       row->reg[slot].kind == WP_CFI_OFFSET &&
+	       (int64_t)((uint64_t)row->cfa_off +
+			 (uint64_t)row->reg[slot].val) < 0;
+}
+
+/* ROW is complete. */
+static void note_frame(struct wp_cfi_row *row)
+{
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		if (row->reg[i].kind == WP_CFI_OFFSET && !is_below_sp(row, i))
+			row->in_frame |= 1u << i;
+}
+
+void wp_cfi_keep_popped(struct wp_cfi_row *row)
+{
+	/* One that never was in the frame is in the red zone, and the register
+	 * may hold something else. */
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		if (row->in_frame >> i & 1 && is_below_sp(row, i))
+			row->reg[i] = (struct wp_cfi_place){ WP_CFI_SAME, 0 };
+}
+
 static void move_to(struct eval *e, uint64_t loc_svma)
 {
+	note_frame(&e->row);
 	if (!e->initial || loc_svma < e->loc_svma)
 		e->rc = -EBADMSG;
 	else if (loc_svma > e->pc_svma)

@@ -174,8 +174,10 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 							 WP_STEP_BAD_INFO);
 	else if (wp_go_end(&fde, svma) != WP_STEP_OK)
 		*ret = wp_rule_of_result(wp_go_end(&fde, svma));
-	else
+	else {
+		wp_cfi_keep_popped(&row);
 		*ret = wp_rule_pack(&row, fde.cie.is_signal, image);
+	}
 	return 0;
 }
 

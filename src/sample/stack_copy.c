@@ -5,7 +5,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MORE = 65536 };
+enum {
+	MORE = 65536,
+	/* So close below sp only what is over has been. */
+	BELOW = 4096,
+};
 
 int wp_stack_copy_init(struct wp_stack_copy *copy,
 		       const struct wp_process *process)
@@ -98,6 +102,10 @@ static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
 		memcpy(buf, copy->buf + at, len);
 		return 0;
 	}
+	/* The copy is of another moment than the target's memory is by now. */
+	if (!copy->live && avma < copy->start_avma &&
+	    copy->start_avma - avma <= BELOW)
+		return -EFAULT;
 	copy->elsewhere = true;
 	/* Not the stack: code, or a stack that a signal handler has left, which
 	 * stands still as long as the handler runs. */

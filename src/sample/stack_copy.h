@@ -4,7 +4,7 @@
  *
  * One system call copies the stack from sp up; the walk then reads the copy.
  * What is not in it is read from the live target while the thread is known to
- * stand still (LIVE), and is otherwise missing.
+ * stand still (LIVE), and is otherwise missing, as is what lay right below it.
  */
 #ifndef WP_STACK_COPY_H
 #define WP_STACK_COPY_H

@@ -61,6 +61,25 @@ def test_chain_is_whole(start, profile, variant, mode):
     assert share_whole(p) >= 0.99, run.err
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_functions_that_return_at_once(start, profile, variant):
+    """Half of the CPU samples are in an epilogue, which has popped registers
+    from where CFI still says they are: below sp, which no sample has."""
+    target = start(variant, "return")
+    _, p = profile(target.pid, "-d", 1, "-r", 1000, "--stop", "never",
+                   "--profile", "cpu")
+    target.assert_unharmed()
+    inner = 0
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        if names[0] == "save_and_return":
+            inner += s["values"]["cpu"] // p.period
+            assert subsequence(["call_it", "leaf", "in_qsort", "run", "main"],
+                               names) is None, names
+            assert not names[-1].startswith("["), names
+    assert inner > 30
+
+
 @pytest.mark.parametrize("backend", ["rows", "libunwind"])
 def test_back_ends_agree(start, profile, backend):
     target = start("stack-gcc-O0", "wait")

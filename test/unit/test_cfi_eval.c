@@ -238,6 +238,64 @@ static void every_advance(void **state)
 	}
 }
 
+/* At PC_SVMA, with what was popped kept. */
+static void eval_kept(const void *insns, size_t len, uint64_t pc_svma,
+		      struct wp_cfi_row *ret)
+{
+	assert_int_equal(eval(LIT(GCC_CIE), insns, len, pc_svma, ret), 0);
+	wp_cfi_keep_popped(ret);
+}
+
+static void who_has_been_popped_is_kept(void **state)
+{
+	/* A byte each: push rbp; push rbx; pop rbx; pop rbp; ret; and a second
+	 * way out, from where both are pushed. */
+	static const char pushes[] = "\x41\x0e\x10\x86\x02\x41\x0e\x18\x83\x03"
+				     "\x41\x0a\x0e\x10\x41\x0e\x08\x41\x0b"
+				     "\x41\x0e\x10\x41\x0e\x08";
+	/* push rbp; mov rbp, rsp; push rbx; leave, at +3; ret. */
+	static const char leaves[] = "\x41\x0e\x10\x86\x02\x41\x0d\x06"
+				     "\x41\x83\x03\x41\x0c\x07\x08";
+	struct wp_cfi_row row;
+
+	(void)state;
+	for (uint64_t pc = 0x1002; pc <= 0x1007; pc++) {
+		bool rbx = pc == 0x1002 || pc == 0x1005;
+		bool rbp = rbx || pc == 0x1003 || pc == 0x1006;
+
+		eval_kept(LIT(pushes), pc, &row);
+		assert_place(&row, RBX, rbx ? WP_CFI_OFFSET : WP_CFI_SAME,
+			     rbx ? -24 : 0);
+		assert_place(&row, RBP, rbp ? WP_CFI_OFFSET : WP_CFI_SAME,
+			     rbp ? -16 : 0);
+		assert_place(&row, RA, WP_CFI_OFFSET, -8);
+	}
+	eval_kept(LIT(leaves), 0x1003, &row);
+	assert_place(&row, RBX, WP_CFI_OFFSET, -24);
+	eval_kept(LIT(leaves), 0x1004, &row);
+	assert_cfa(&row, 7, 8);
+	assert_place(&row, RBX, WP_CFI_SAME, 0);
+	assert_place(&row, RBP, WP_CFI_SAME, 0);
+}
+
+static void the_red_zone_holds_what_was_not_popped(void **state)
+{
+	/* mov [rsp - 8], rbx, and rbx is used; then one that was popped is
+	 * stored there. */
+	static const char stored[] = "\x41\x83\x02";
+	static const char again[] = "\x41\x0e\x10\x83\x02\x41\x0e\x08"
+				    "\x41\x83\x02";
+	struct wp_cfi_row row;
+
+	(void)state;
+	eval_kept(LIT(stored), 0x1001, &row);
+	assert_place(&row, RBX, WP_CFI_OFFSET, -16);
+	eval_kept(LIT(again), 0x1002, &row);
+	assert_place(&row, RBX, WP_CFI_SAME, 0);
+	eval_kept(LIT(again), 0x1003, &row);
+	assert_place(&row, RBX, WP_CFI_OFFSET, -16);
+}
+
 /* An aarch64-like CIE: code factor 4, data factor -4. */
 static void alignment_factors_scale(void **state)
 {
@@ -468,6 +526,8 @@ int main(void)
 		cmocka_unit_test(every_cfa_opcode),
 		cmocka_unit_test(expressions_are_where_they_say),
 		cmocka_unit_test(every_advance),
+		cmocka_unit_test(who_has_been_popped_is_kept),
+		cmocka_unit_test(the_red_zone_holds_what_was_not_popped),
 		cmocka_unit_test(alignment_factors_scale),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(what_comes_after_the_pc_does_not_matter),

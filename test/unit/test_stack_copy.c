@@ -107,6 +107,29 @@ static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 	close_own(&own);
 }
 
+/* Below a copy is what has been over since it was made. */
+static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
+{
+	struct own own;
+	struct wp_mem mem;
+	uint64_t words[2];
+
+	(void)state;
+	open_own(&own);
+	wp_stack_copy_set(&own.copy, avma_of(own.stack),
+			  avma_of(own.stack + BIG), own.stack, 1024);
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_true(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8) < 0);
+	/* Also where a part of it is in the copy. */
+	assert_true(mem.read(mem.ctx, avma_of(own.stack - 8), words, 16) < 0);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), words, 16), 0);
+	assert_false(own.copy.beyond || own.copy.elsewhere);
+	own.copy.live = true;
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 16),
+			 0);
+	close_own(&own);
+}
+
 static void the_end_of_the_region_ends_the_copy(void **state)
 {
 	struct own own;
@@ -129,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
 		cmocka_unit_test(what_is_not_copied_is_read_of_who_stands_still),
+		cmocka_unit_test(what_is_below_a_copy_is_read_of_who_stands_still),
 		cmocka_unit_test(the_end_of_the_region_ends_the_copy),
 	};
 
