@@ -120,7 +120,9 @@ static int tick(struct run *r, uint64_t from, uint64_t to, struct mark *before)
 			*before = mark_of(r);
 			counts = true;
 		}
-		rc = wp_sampler_sleep(r->sampler, next);
+		/* It may end early: see sampler.h. */
+		while (!rc && wp_clock_ns() < next)
+			rc = wp_sampler_sleep(r->sampler, next);
 		if (!rc)
 			rc = wp_sampler_tick(r->sampler);
 	}
