@@ -151,14 +151,16 @@ uint32_t wp_cpu_more_stack(uint32_t bytes)
 	return bytes * 4 < WP_PERF_STACK_MAX ? bytes * 4 : WP_PERF_STACK_MAX;
 }
 
-/* T's stack is deeper than the copy in its samples: more is copied from now on,
- * and a stop, which copies all, gives the one for what T is owed. */
+/* T's stack goes on past the copy in its sample: a stop, which copies all, gives
+ * the one for what T is owed.  Where the copy was too short, more is copied from
+ * now on; where it ended at a page that T has never touched, which the kernel
+ * does not bring in for a sample, more would not help. */
 static bool waits_for_stop(struct wp_sampler *s,
 			   const struct wp_perf_record *record)
 {
-	if (!wp_cpu_is_cut(s, record))
+	if (s->stack.end != WP_END_BEYOND_COPY)
 		return false;
-	s->perf_wants_more = true;
+	s->perf_wants_more |= record->stack_full;
 	return s->options.stop == WP_STOP_AUTO;
 }
 

@@ -115,6 +115,20 @@ def test_frames_of_megabytes(start, profile, mode, frames):
         assert names[-1].startswith("clone"), names
 
 
+def test_pages_of_a_stack_that_were_never_touched(start, profile):
+    """A CPU sample's copy ends at the first of them."""
+    target = start("deep", 5, "spin", "gap")
+    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0)
+    target.assert_unharmed()
+    samples = pprof_check.samples(p)
+    assert sum(s["values"]["samples"] for s in samples) > 100
+    for s in samples:
+        names = [f["name"] for f in s["frames"]]
+        assert names.count("down") == 6, names
+        assert subsequence(["down_past_gap", "main", "_start"], names) is None
+        assert names[-1] == "_start", run.err
+
+
 def test_a_cut_at_the_depth_limit_is_said(start, profile):
     target = start("deep", 5000)
     _, p = profile(target.pid, "-d", 1)
