@@ -320,6 +320,8 @@ wp_scan_times(const struct wp_task_record *record)
 
 /* What this tick's scan says of a thread, NULL if nothing. */
 const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid);
+/* Is there one for the next tick? */
+bool wp_scan_is_next(const struct wp_sampler *s);
 /* What was taken is too old for looks from now on. */
 void wp_scan_forget(struct wp_sampler *s);
 void wp_scan_close(struct wp_sampler *s);

@@ -54,13 +54,18 @@ static void open_scan(struct wp_sampler *s)
 	}
 }
 
+bool wp_scan_is_next(const struct wp_sampler *s)
+{
+	return s->scan.scan || (!s->scan.tried && is_wanted(s));
+}
+
 void wp_scan_take(struct wp_sampler *s)
 {
 	struct wp_scan_state *c = &s->scan;
 	int rc;
 
 	wp_scan_forget(s);
-	if (!c->scan && !c->tried && is_wanted(s))
+	if (!c->scan && wp_scan_is_next(s))
 		open_scan(s);
 	if (!c->scan)
 		return;

@@ -215,15 +215,24 @@ static int ask(struct wp_sampler *s, struct wp_thread *t,
 	return 1;
 }
 
+/* A stack by a map that is not right any more, or without a register that the
+ * next scan has, must not stay for as long as the thread waits. */
+static bool is_better_had_again(const struct wp_sampler *s,
+				const struct wp_stand *stand)
+{
+	return s->map_is_stale ||
+	       (s->stack.end == WP_END_UNKNOWN_REG &&
+		stand->regs.known != ALL_KNOWN && wp_scan_is_next(s));
+}
+
 static int record(struct wp_sampler *s, struct wp_thread *t,
+		  const struct wp_stand *stand,
 		  const struct wp_thread_facts *facts, uint32_t stack)
 {
 	s->profile->counters.no_stop++;
 	if (wp_record_waiting(s, t, facts, stack, wp_look_take_time(s, t)))
 		return -ENOMEM;
-	/* A stack by a map that is not right any more must not stay for as long
-	 * as the thread waits. */
-	if (s->map_is_stale)
+	if (is_better_had_again(s, stand))
 		t->asleep = false;
 	return 1;
 }
@@ -262,5 +271,5 @@ int wp_waiting_look(struct wp_sampler *s, struct wp_thread *t,
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
 	return by_stop ? ask(s, t, stand, &facts, stack) :
-			 record(s, t, &facts, stack);
+			 record(s, t, stand, &facts, stack);
 }

@@ -120,7 +120,7 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     share, cut = {}, {}
     for way in ("proc", "auto"):
         out = tmp_path / f"{way}.pb.gz"
-        run = wallprof("-p", target.pid, "-d", 2, "--stop", stop, "--scan",
+        run = wallprof("-p", target.pid, "-d", 8, "--stop", stop, "--scan",
                        way, "-v", "--full", output=out)
         # 1 is stacks that are not whole.
         assert run.status in (0, 1), run.err
@@ -143,6 +143,23 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     assert share["proc"] > 0.5
     if stop == "never":
         assert cut["proc"] > 0.9
+
+
+def test_who_never_runs_again_gets_its_registers(start, tmp_path):
+    """Its first stack, from before the first scan, is not all it ever has."""
+    target = start("stack-gcc-O0", "idle")
+    out = tmp_path / "p.pb.gz"
+    run = wallprof("-p", target.pid, "-d", 2, "--stop", "never", "-v",
+                   "--full", output=out)
+    # 1 is stacks that are not whole.
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    skip_without_scan(run)
+    samples = pprof_check.samples(pprof_check.load(out))
+    cut = sum(s["values"]["samples"] for s in samples
+              if s["frames"][-1]["name"] != "_start")
+    assert sum(s["values"]["samples"] for s in samples) > 50
+    assert cut <= 1, run.err
 
 
 def steady(pid):
