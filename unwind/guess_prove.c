@@ -328,6 +328,9 @@ enum entry {
 	ENTRY_FITS,
 	/* It may, through a switch that has the frame in question. */
 	ENTRY_OPEN,
+	/* It jumps on by pointer, with no frame of its own left: to a function
+	 * that finds the stack as one called by pointer does. */
+	ENTRY_HANDED_ON,
 };
 
 /* S is on its way in a function with a frame as RULE, a way out of it, has. */
@@ -337,6 +340,12 @@ static bool has_frame_of(const struct wp_flow_state *s, const struct rule *rule)
 
 	return s->base[r] == WP_BASE_SP && -s->off[r] == rule->off &&
 	       (rule->by_fp || rule->off >= TELLING_DEPTH);
+}
+
+/* S has come from a function's start and has nothing on the stack. */
+static bool has_no_frame(const struct wp_flow_state *s)
+{
+	return s->base[WP_RSP] == WP_BASE_SP && !s->off[WP_RSP];
 }
 
 /* Does the function at START_AVMA have its return address at SLOT_AVMA when it
@@ -358,6 +367,8 @@ static enum entry enter(struct proof *p, uint64_t start_avma,
 		if (stop == WP_FLOW_LOST) {
 			if (exit && has_frame_of(s, &exit->rule))
 				result = ENTRY_OPEN;
+			else if (result == ENTRY_WRONG && has_no_frame(s))
+				result = ENTRY_HANDED_ON;
 			continue;
 		}
 		if (rule_of_entry(s, &rule) && place(p, &rule, &avma) &&
@@ -446,25 +457,7 @@ static bool accept(struct proof *p, uint64_t return_avma,
 	return true;
 }
 
-/* The function at TARGET_AVMA was called: is it the one of the pc? */
-static bool prove_target(struct proof *p, uint64_t target_avma,
-			 uint64_t slot_avma, uint64_t return_avma,
-			 const struct exit *exit)
-{
-	struct rule rule;
-	enum entry result = enter(p, target_avma, slot_avma, exit,
-				  ENTRY_BUDGET, &rule);
-	bool near = target_avma <= p->pc_avma &&
-		    p->pc_avma - target_avma < FUNCTION_MAX;
-
-	if (result == ENTRY_FITS)
-		return accept(p, return_avma, &rule);
-	/* The frame is the same on both sides of a switch. */
-	return result == ENTRY_OPEN && !exit->is_lost && near &&
-	       accept(p, return_avma, &exit->rule);
-}
-
-/* The function of the pc was called by pointer. */
+/* The function of the pc was called, or jumped to, by pointer. */
 static bool prove_start(struct proof *p, uint64_t slot_avma,
 			uint64_t return_avma, const struct exit *exit)
 {
@@ -481,6 +474,26 @@ static bool prove_start(struct proof *p, uint64_t slot_avma,
 		return false;
 	return enter_somewhere(p, slot_avma, exit, &rule) &&
 	       accept(p, return_avma, &rule);
+}
+
+/* The function at TARGET_AVMA was called: is it the one of the pc? */
+static bool prove_target(struct proof *p, uint64_t target_avma,
+			 uint64_t slot_avma, uint64_t return_avma,
+			 const struct exit *exit)
+{
+	struct rule rule;
+	enum entry result = enter(p, target_avma, slot_avma, exit,
+				  ENTRY_BUDGET, &rule);
+	bool near = target_avma <= p->pc_avma &&
+		    p->pc_avma - target_avma < FUNCTION_MAX;
+
+	if (result == ENTRY_FITS)
+		return accept(p, return_avma, &rule);
+	if (result == ENTRY_HANDED_ON)
+		return prove_start(p, slot_avma, return_avma, exit);
+	/* The frame is the same on both sides of a switch. */
+	return result == ENTRY_OPEN && !exit->is_lost && near &&
+	       accept(p, return_avma, &exit->rule);
 }
 
 static bool prove_exit(struct proof *p, const struct exit *exit)

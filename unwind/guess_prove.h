@@ -20,7 +20,8 @@ void wp_prover_free(struct wp_prover *prover);
  * Accepted is a return address only where two of three agree on its place to
  * the byte: the ways from the pc to a return, the ways to the pc from what the
  * call before the return address calls, and (where that is not known, the call
- * being by pointer) the ways to the pc from where a function seems to begin.
+ * being by pointer, or what it calls jumping on by pointer) the ways to the pc
+ * from where a function seems to begin.
  * WP_STEP_NO_INFO where there is no proof; WP_STEP_UNKNOWN_REG where it needs
  * the frame pointer, which is not known.  MODULES: see wp_step_guess.
  */

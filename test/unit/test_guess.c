@@ -441,11 +441,16 @@ static void code_is_read_from_the_image(void **state)
 	fake_close(&elf, &image);
 }
 
-/* Guess the caller of the code at OFF of what a call by pointer calls, whose
- * frame has WORDS up to the return address; rbp, rbx and r12 are 0xf, 0xb and
- * 0x12 in the caller. */
-static void assert_caller(const uint8_t *code, size_t len, size_t off,
-			  const uint64_t *words, size_t nwords, bool by_fp)
+/* A call by pointer: call *%rax. */
+#define BY_POINTER "\xff\xd0", 2
+
+/* Guess the caller of the code at OFF of CODE, whose frame has WORDS up to the
+ * return address, which is behind CALL; rbp, rbx and r12 are 0xf, 0xb and 0x12
+ * in the caller. */
+static void assert_caller(const void *call, size_t call_len,
+			  const uint8_t *code, size_t len, size_t off,
+			  const uint64_t *words, size_t nwords, bool by_fp,
+			  enum wp_step_result want)
 {
 	static struct fake_elf elf;
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
@@ -453,8 +458,7 @@ static void assert_caller(const uint8_t *code, size_t len, size_t off,
 	struct fixture f;
 
 	assert_non_null(prover);
-	/* call *%rax */
-	memcpy(elf.bytes + FAKE_TEXT, "\xff\xd0", 2);
+	memcpy(elf.bytes + FAKE_TEXT, call, call_len);
 	memcpy(elf.bytes + FAKE_TEXT + FAKE_FUNC, code, len);
 	assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
 	start(&f, CODE + FAKE_TEXT + FAKE_FUNC + off);
@@ -468,17 +472,20 @@ static void assert_caller(const uint8_t *code, size_t len, size_t off,
 	wp_reg_set(&f.regs, DW_RBX, 0xb);
 	wp_reg_set(&f.regs, DW_R12, 0x12);
 	memcpy(f.stack + 64, words, nwords * sizeof(*words));
-	f.stack[64 + nwords] = CODE + FAKE_TEXT + 2;
-	assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
-			 WP_STEP_OK);
-	assert_int_equal(f.regs.v[WP_REG_PC], CODE + FAKE_TEXT + 2);
-	assert_int_equal(f.regs.v[WP_REG_SP], STACK + (65 + nwords) * 8);
-	assert_true(!wp_reg_known(&f.regs, DW_RBP) ||
-		    f.regs.v[DW_RBP] == 0xf);
-	assert_true(!wp_reg_known(&f.regs, DW_RBX) ||
-		    f.regs.v[DW_RBX] == 0xb);
-	assert_true(!wp_reg_known(&f.regs, DW_R12) ||
-		    f.regs.v[DW_R12] == 0x12);
+	f.stack[64 + nwords] = CODE + FAKE_TEXT + call_len;
+	assert_int_equal(wp_step_guess(prover, &f.step, &f.modules), want);
+	if (want == WP_STEP_OK) {
+		assert_int_equal(f.regs.v[WP_REG_PC],
+				 CODE + FAKE_TEXT + call_len);
+		assert_int_equal(f.regs.v[WP_REG_SP],
+				 STACK + (65 + nwords) * 8);
+		assert_true(!wp_reg_known(&f.regs, DW_RBP) ||
+			    f.regs.v[DW_RBP] == 0xf);
+		assert_true(!wp_reg_known(&f.regs, DW_RBX) ||
+			    f.regs.v[DW_RBX] == 0xb);
+		assert_true(!wp_reg_known(&f.regs, DW_R12) ||
+			    f.regs.v[DW_R12] == 0x12);
+	}
 	wp_prover_free(prover);
 	fake_close(&elf, &image);
 }
@@ -501,8 +508,10 @@ static void what_is_saved_later_is_not_saved_yet(void **state)
 	static const uint64_t words[] = { 0xf };
 
 	(void)state;
-	assert_caller(by_push, sizeof(by_push), 4, words, 1, true);
-	assert_caller(by_move, sizeof(by_move), 4, words, 1, true);
+	assert_caller(BY_POINTER, by_push, sizeof(by_push), 4, words, 1, true,
+		      WP_STEP_OK);
+	assert_caller(BY_POINTER, by_move, sizeof(by_move), 4, words, 1, true,
+		      WP_STEP_OK);
 }
 
 /* What a function ends with a jump to saves registers where that had its own,
@@ -517,7 +526,28 @@ static void what_was_written_over_is_not_what_was_there(void **state)
 	static const uint64_t words[] = { 0xf, 0xb };
 
 	(void)state;
-	assert_caller(by_sp, sizeof(by_sp), 6, words, 2, false);
+	assert_caller(BY_POINTER, by_sp, sizeof(by_sp), 6, words, 2, false,
+		      WP_STEP_OK);
+}
+
+/* As v8's builtins do, which JavaScript's functions call and are called by. */
+static void who_was_jumped_to_by_pointer_was_called(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; nop; pop %rbp; ret; what is called is at 7:
+	 * jmp *%rax, or with a word on the stack, push %rbx; jmp *%rax. */
+	static const uint8_t bare[] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d,
+					0xc3, 0xff, 0xe0 };
+	static const uint8_t pushed[] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d,
+					  0xc3, 0x53, 0xff, 0xe0 };
+	static const uint64_t words[] = { 0xf };
+	const uint8_t call[] = { 0xe8, (FAKE_FUNC + 7 - 5) & 0xff,
+				 (FAKE_FUNC + 7 - 5) >> 8, 0, 0 };
+
+	(void)state;
+	assert_caller(call, sizeof(call), bare, sizeof(bare), 4, words, 1, true,
+		      WP_STEP_OK);
+	assert_caller(call, sizeof(call), pushed, sizeof(pushed), 4, words, 1,
+		      true, WP_STEP_NO_INFO);
 }
 
 int main(void)
@@ -537,6 +567,7 @@ int main(void)
 		cmocka_unit_test(code_is_read_from_the_image),
 		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
 		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
+		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
