@@ -55,7 +55,8 @@ static void find_debug(struct wp_object *object,
 		object->dwarf_file = NULL;
 }
 
-/* A .symtab has all that .dynsym has; .gnu_debugdata has only the rest. */
+/* A .symtab has all that .dynsym and .gopclntab have; .gnu_debugdata has only
+ * the rest. */
 static int add_best_symbols(struct wp_object *object)
 {
 	int rc;
@@ -67,6 +68,8 @@ static int add_best_symbols(struct wp_object *object)
 	rc = add_symbols(object, &object->main, SHT_DYNSYM);
 	if (!rc && !wp_debugfile_unpack(&object->mini, &object->main))
 		rc = add_symbols(object, &object->mini, SHT_SYMTAB);
+	if (!rc)
+		rc = wp_symtab_add_go(&object->symtab, &object->main);
 	return rc;
 }
 

@@ -110,7 +110,7 @@ static uint8_t rank_of(const GElf_Sym *sym, bool is_func)
 }
 
 static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym,
-		      unsigned int source, const struct exec_ranges *exec,
+		      int source, const struct exec_ranges *exec,
 		      uint64_t bias)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info);
@@ -145,24 +145,30 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym,
 	return add_entry(tab, &entry);
 }
 
-/* The string table that SCN names, or false. */
-static bool open_source(struct wp_symtab *tab, Elf *elf,
-			const struct wp_file_map *map, const GElf_Shdr *symbols)
+int wp_symtab_add_text(struct wp_symtab *tab, const char *text, size_t len)
+{
+	if (tab->nsources == WP_SYMTAB_SOURCES_MAX)
+		return -1;
+	tab->sources[tab->nsources] = (struct wp_symtab_source){ text, len };
+	return (int)tab->nsources++;
+}
+
+/* The string table that SYMBOLS name: as wp_symtab_add_text. */
+static int open_source(struct wp_symtab *tab, Elf *elf,
+		       const struct wp_file_map *map, const GElf_Shdr *symbols)
 {
 	Elf_Scn *scn = elf_getscn(elf, symbols->sh_link);
 	GElf_Shdr sh;
 
 	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB ||
 	    (sh.sh_flags & SHF_COMPRESSED) || sh.sh_offset > map->size ||
-	    sh.sh_size > map->size - sh.sh_offset ||
-	    tab->nsources == WP_SYMTAB_SOURCES_MAX)
-		return false;
-	tab->sources[tab->nsources++] = (struct wp_symtab_source){
-		(const char *)map->data + sh.sh_offset, (size_t)sh.sh_size };
-	return true;
+	    sh.sh_size > map->size - sh.sh_offset)
+		return -1;
+	return wp_symtab_add_text(tab, (const char *)map->data + sh.sh_offset,
+				  (size_t)sh.sh_size);
 }
 
-static int add_section(struct wp_symtab *tab, Elf_Scn *scn, unsigned int source,
+static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
 		       const struct exec_ranges *exec, uint64_t bias)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
@@ -186,14 +192,28 @@ int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
 	find_exec(elf, &exec);
 	while (!rc && (scn = elf_nextscn(elf, scn))) {
 		GElf_Shdr sh;
+		int source;
 
 		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type ||
-		    (sh.sh_flags & SHF_COMPRESSED) ||
-		    !open_source(tab, elf, map, &sh))
+		    (sh.sh_flags & SHF_COMPRESSED))
 			continue;
-		rc = add_section(tab, scn, tab->nsources - 1, &exec, bias);
+		source = open_source(tab, elf, map, &sh);
+		if (source >= 0)
+			rc = add_section(tab, scn, source, &exec, bias);
 	}
 	return rc;
+}
+
+int wp_symtab_add_named(struct wp_symtab *tab, int source, uint64_t svma,
+			uint32_t size, uint32_t name)
+{
+	return add_entry(tab, &(struct wp_symtab_entry){
+		.svma = svma,
+		.size = size,
+		.name = name,
+		.source = (uint8_t)source,
+		.rank = RANK_FUNC | RANK_SIZED,
+	});
 }
 
 int wp_symtab_add_made(struct wp_symtab *tab, uint64_t svma, uint32_t size,

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "elf_file.h"
 #include "file_map.h"
 #include "wallprof/err.h"
 
@@ -34,7 +35,7 @@ struct wp_symtab_entry {
 	uint8_t rank;
 };
 
-/* A string table: text[0..len), borrowed from a wp_file_map. */
+/* A table of strings: text[0..len), borrowed from a wp_file_map. */
 struct wp_symtab_source {
 	const char *text;
 	size_t len;
@@ -70,6 +71,21 @@ int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
  * far, so finish the table before (and after). */
 WP_MUST_CHECK
 int wp_symtab_add_plt(struct wp_symtab *tab, Elf *elf);
+
+/* Add the functions that FILE's .gopclntab has, as wp_symtab_add: Go programs
+ * keep their names there when they are stripped. */
+WP_MUST_CHECK
+int wp_symtab_add_go(struct wp_symtab *tab, const struct wp_elf_file *file);
+
+/* Names may be in TEXT[0..len) too, which must live as long as the table: a
+ * number for wp_symtab_add_named(), or -1 if there are too many such. */
+int wp_symtab_add_text(struct wp_symtab *tab, const char *text, size_t len);
+
+/* Add one function whose name begins NAME bytes into the text numbered SOURCE.
+ */
+WP_MUST_CHECK
+int wp_symtab_add_named(struct wp_symtab *tab, int source, uint64_t svma,
+			uint32_t size, uint32_t name);
 
 /* Add one function whose NAME is copied. */
 WP_MUST_CHECK

@@ -73,39 +73,38 @@ static bool is_code(const struct root *root, const uint8_t *bytes)
 	return true;
 }
 
-static bool is_at(const struct root *root, const struct wp_cfi_fde *fde,
-		  uint64_t svma)
+static bool is_at(const struct root *root, struct wp_elf_image *image,
+		  uint64_t start_svma, uint64_t end_svma, uint64_t svma)
 {
-	struct wp_elf_image *image = fde->section->image;
 	uint64_t start = svma - root->at, off;
 	const uint8_t *bytes;
 
-	if (svma - fde->start_svma < root->at ||
-	    fde->end_svma - start < root->len ||
-	    (root->is_start && start != fde->start_svma) ||
-	    (root->is_end && start + root->len != fde->end_svma) ||
+	if (svma - start_svma < root->at || end_svma - start < root->len ||
+	    (root->is_start && start != start_svma) ||
+	    (root->is_end && start + root->len != end_svma) ||
 	    !wp_elf_image_offset(image, start, &off))
 		return false;
 	bytes = wp_elf_image_at(image, off, root->len);
 	return bytes && is_code(root, bytes);
 }
 
-enum wp_step_result wp_go_end(const struct wp_cfi_fde *fde, uint64_t svma)
+enum wp_step_result wp_go_end(struct wp_elf_image *image, uint64_t start_svma,
+			      uint64_t end_svma, uint64_t svma)
 {
-	/* Go's own linker writes .debug_frame, and no .eh_frame. */
-	if (!fde->section->is_debug)
-		return WP_STEP_OK;
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
-		if (is_at(&roots[i], fde, svma))
+		if (is_at(&roots[i], image, start_svma, end_svma, svma))
 			return (enum wp_step_result)roots[i].result;
 	return WP_STEP_OK;
 }
 
 #else
 
-enum wp_step_result wp_go_end(const struct wp_cfi_fde *fde, uint64_t svma)
+enum wp_step_result wp_go_end(struct wp_elf_image *image, uint64_t start_svma,
+			      uint64_t end_svma, uint64_t svma)
 {
-	(void)fde;
+	(void)image;
+	(void)start_svma;
+	(void)end_svma;
 	(void)svma;
 	return WP_STEP_OK;
 }

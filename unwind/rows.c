@@ -8,6 +8,7 @@
 
 #include "eh_frame_hdr.h"
 #include "go_root.h"
+#include "go_row.h"
 #include "rule.h"
 #include "step.h"
 #include "wallprof/hash.h"
@@ -155,6 +156,27 @@ static struct wp_cfi_table *find_table(struct rows *rows,
 	return table;
 }
 
+/* Is SVMA where a stack of Go's ends?  Its own linker writes .debug_frame, and
+ * no .eh_frame. */
+static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
+				     uint64_t svma)
+{
+	return fde->section->is_debug ?
+		       wp_go_end(fde->section->image, fde->start_svma,
+				 fde->end_svma, svma) :
+		       WP_STEP_OK;
+}
+
+/* The rule for the code at SVMA of IMAGE, which no FDE covers. */
+static struct wp_rule rule_of_go(struct wp_elf_image *image, uint64_t svma)
+{
+	struct wp_cfi_row row;
+	enum wp_step_result result = wp_go_row(image, svma, &row);
+
+	return result == WP_STEP_OK ? wp_rule_pack(&row, false, image) :
+				      wp_rule_of_result(result);
+}
+
 /* The rule for the code at SVMA of IMAGE. */
 static int make_rule(struct rows *rows, struct wp_elf_image *image,
 		     uint64_t svma, struct wp_rule *ret)
@@ -169,12 +191,13 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 		rc = wp_cfi_eval(&fde, svma, &row);
 	if (rc == -ENOMEM)
 		return rc;
-	if (rc)
-		*ret = wp_rule_of_result(rc == -ENOENT ? WP_STEP_NO_INFO :
-							 WP_STEP_BAD_INFO);
-	else if (wp_go_end(&fde, svma) != WP_STEP_OK)
-		*ret = wp_rule_of_result(wp_go_end(&fde, svma));
-	else {
+	if (rc == -ENOENT) {
+		*ret = rule_of_go(image, svma);
+	} else if (rc) {
+		*ret = wp_rule_of_result(WP_STEP_BAD_INFO);
+	} else if (go_end_of(&fde, svma) != WP_STEP_OK) {
+		*ret = wp_rule_of_result(go_end_of(&fde, svma));
+	} else {
 		wp_cfi_keep_popped(&row);
 		*ret = wp_rule_pack(&row, fde.cie.is_signal, image);
 	}

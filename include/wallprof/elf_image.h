@@ -81,6 +81,9 @@ struct wp_elf_image {
 	 * an image of memory: the others. */
 	struct wp_elf_range eh_frame_hdr;
 	struct wp_elf_range eh_frame;
+	/* .text; .gopclntab, see go_table.h. */
+	struct wp_elf_range text;
+	struct wp_elf_range go_table;
 	/* No address: svma is 0.  That of PACKED when it is compressed (by zlib,
 	 * to at most 64 MiB; absent when otherwise). */
 	struct wp_elf_range debug_frame;

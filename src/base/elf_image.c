@@ -268,13 +268,60 @@ static void reserve_packed(struct wp_elf_image *image, uint64_t off,
 		(struct wp_elf_range){ 0, packed.off, packed.size };
 }
 
+/* The section headers of a file, and what they say. */
+struct sections {
+	struct wp_elf_image *image;
+	/* Their names' own. */
+	Elf64_Shdr names;
+	/* .debug_frame, compressed; in the old way. */
+	struct wp_elf_range packed;
+	bool is_old;
+};
+
+static bool is_called(const struct sections *s, const Elf64_Shdr *sh,
+		      const char *name)
+{
+	size_t len = strlen(name) + 1;
+	const uint8_t *bytes;
+
+	if (sh->sh_name >= s->names.sh_size)
+		return false;
+	bytes = wp_elf_image_at(s->image, s->names.sh_offset + sh->sh_name,
+				len);
+	return bytes && !memcmp(bytes, name, len);
+}
+
+static void note_section(struct sections *s, const Elf64_Shdr *sh)
+{
+	const struct wp_elf_range range = { sh->sh_addr, sh->sh_offset,
+					    sh->sh_size };
+
+	if (is_called(s, sh, ".eh_frame")) {
+		s->image->eh_frame = range;
+	} else if (is_called(s, sh, ".eh_frame_hdr")) {
+		if (!s->image->eh_frame_hdr.size)
+			s->image->eh_frame_hdr = range;
+	} else if (is_called(s, sh, ".zdebug_frame")) {
+		s->packed = range;
+		s->is_old = true;
+	} else if (is_called(s, sh, ".debug_frame")) {
+		if (sh->sh_flags & SHF_COMPRESSED)
+			s->packed = range;
+		else
+			s->image->debug_frame = range;
+	} else if (is_called(s, sh, ".text")) {
+		s->image->text = range;
+	} else if (is_called(s, sh, ".gopclntab") ||
+		   is_called(s, sh, ".data.rel.ro.gopclntab")) {
+		s->image->go_table = range;
+	}
+}
+
 /* Sections are a luxury: a file without them still unwinds. */
 static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 {
-	struct wp_elf_range packed = { 0 };
-	bool is_old = false;
+	struct sections s = { .image = image };
 	const uint8_t *bytes;
-	Elf64_Shdr names;
 
 	if (ehdr->e_shentsize != sizeof(Elf64_Shdr) || !ehdr->e_shnum ||
 	    ehdr->e_shstrndx >= ehdr->e_shnum)
@@ -283,42 +330,17 @@ static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 				(uint64_t)ehdr->e_shnum * sizeof(Elf64_Shdr));
 	if (!bytes)
 		return;
-	memcpy(&names, bytes + ehdr->e_shstrndx * sizeof(names), sizeof(names));
+	memcpy(&s.names, bytes + ehdr->e_shstrndx * sizeof(s.names),
+	       sizeof(s.names));
 	for (unsigned int i = 0; i < ehdr->e_shnum; i++) {
-		struct wp_elf_range range;
-		const char *name;
 		Elf64_Shdr sh;
 
 		memcpy(&sh, bytes + i * sizeof(sh), sizeof(sh));
-		if (sh.sh_name >= names.sh_size || sh.sh_type == SHT_NOBITS)
-			continue;
-		name = (const char *)wp_elf_image_at(
-			image, names.sh_offset + sh.sh_name,
-			sizeof(".debug_frame"));
-		range = (struct wp_elf_range){ sh.sh_addr, sh.sh_offset,
-					       sh.sh_size };
-		if (!name)
-			continue;
-		if (!strncmp(name, ".eh_frame", sizeof(".eh_frame")))
-			image->eh_frame = range;
-		else if (!strncmp(name, ".eh_frame_hdr",
-				  sizeof(".debug_frame")) &&
-			 !image->eh_frame_hdr.size)
-			image->eh_frame_hdr = range;
-		else if (!strncmp(name, ".zdebug_frame",
-				  sizeof(".debug_frame"))) {
-			packed = range;
-			is_old = true;
-		} else if (strncmp(name, ".debug_frame",
-				   sizeof(".debug_frame")))
-			continue;
-		else if (sh.sh_flags & SHF_COMPRESSED)
-			packed = range;
-		else
-			image->debug_frame = range;
+		if (sh.sh_type != SHT_NOBITS)
+			note_section(&s, &sh);
 	}
-	if (packed.size && !image->debug_frame.size)
-		reserve_packed(image, packed.off, packed.size, is_old);
+	if (s.packed.size && !image->debug_frame.size)
+		reserve_packed(image, s.packed.off, s.packed.size, s.is_old);
 }
 
 static int read_headers(struct wp_elf_image *image, struct wp_err *err)

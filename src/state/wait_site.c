@@ -113,6 +113,11 @@ static const struct row rows[] = {
 	{ "g_rw_lock_", PREFIX, WP_WAIT_LOCK, false },
 	{ "g_cond_wait", PREFIX, WP_WAIT_CONDVAR, false },
 	{ "g_thread_join", PREFIX, WP_WAIT_JOIN, false },
+	/* Go's runtime, which waits for goroutines. */
+	{ "runtime.", PREFIX, WP_WAIT_NONE, false },
+	{ "runtime/", PREFIX, WP_WAIT_NONE, false },
+	{ "internal/", PREFIX, WP_WAIT_NONE, false },
+	{ "syscall.", PREFIX, WP_WAIT_NONE, false },
 	/* Machinery that does not say which: call wrappers of a static libc,
 	 * generic waiting layers. */
 	{ "futex_wait", PREFIX, WP_WAIT_NONE, false },

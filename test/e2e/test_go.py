@@ -1,5 +1,6 @@
 """Go programs: goroutines' stacks and the runtime's, by .debug_frame, which Go
-compresses and which its linker ends without a mark."""
+compresses and which its linker ends without a mark; and by .gopclntab, which is
+in stripped programs too."""
 import re
 import subprocess
 import time
@@ -7,9 +8,10 @@ import time
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, tids_of, wallprof
+from conftest import BUILD, FIXTURES, tids_of, wallprof
 
 STRIPPED = "goroutines-stripped"
+PROGRAMS = ["goroutines", STRIPPED, "goroutines-pie"]
 # Innermost first; what the compiler may inline is left out.
 SPIN = ["main.spinInner", "main.spinOuter", "runtime.goexit"]
 READ = ["syscall.read", "main.readInner", "main.readOuter", "main.main.func",
@@ -65,13 +67,52 @@ def test_the_fixture_is_what_it_is_for():
     line = next(l for l in out.splitlines() if ".debug_frame" in l)
     assert re.search(r" 00 +C ", line), line
     assert ".eh_frame" not in out
-    out = subprocess.run(["readelf", "-SW", FIXTURES / STRIPPED],
-                         capture_output=True, text=True, check=True).stdout
-    assert "debug_frame" not in out
+    for name in PROGRAMS[1:]:
+        out = subprocess.run(["readelf", "-SW", FIXTURES / name],
+                             capture_output=True, text=True, check=True).stdout
+        assert "debug_frame" not in out and ".symtab" not in out
+        assert "gopclntab" in out
 
 
-def test_stacks_are_whole(goroutines, profile):
-    target = goroutines()
+def rows_of(addresses, *args):
+    """{address: where the CFA is} by test/tools/cfi_rows."""
+    done = subprocess.run([BUILD / "tools/cfi_rows", *args], text=True,
+                          input="".join(f"{a:x}\n" for a in addresses),
+                          capture_output=True, check=True, timeout=120)
+    return {int(line.split()[0], 16): line.split()[1]
+            for line in done.stdout.splitlines()}
+
+
+def test_both_tables_say_the_same():
+    """Of each byte of code, in the program that has both."""
+    program = FIXTURES / "goroutines"
+    out = subprocess.run(["readelf", "-SW", program], capture_output=True,
+                         text=True, check=True).stdout
+    start, off, size = (int(n, 16) for n in re.search(
+        r" \.text +PROGBITS +(\w+) (\w+) (\w+)", out).groups())
+    code = program.read_bytes()[off:off + size]
+    by_frame = rows_of(range(start, start + size), program)
+    by_table = rows_of(range(start, start + size), "--go", program)
+    same = others = 0
+    for address, byte in enumerate(code, start):
+        want, got = by_frame[address], by_table[address]
+        # Between functions.
+        if want == "none":
+            continue
+        # Where stacks end, which the code says; an int3 that ends a function
+        # looks like those between two.
+        if got in ("root", "elsewhere") or (got == "none" and byte == 0xcc):
+            others += 1
+            continue
+        assert want == got, f"{address:#x}"
+        same += 1
+    assert same > 0.9 * size
+    assert 0 < others < 50
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_stacks_are_whole(goroutines, profile, program):
+    target = goroutines(program)
     _, p = profile(target.pid, "-d", 2, "--max-stopped", 0)
     target.assert_unharmed()
     stacks = stacks_of(p)
@@ -87,8 +128,9 @@ def test_stacks_are_whole(goroutines, profile):
         assert not set(names[:-1]) & set(ROOTS), names
 
 
-def test_dump_of_every_thread(goroutines):
-    target = goroutines()
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_dump_of_every_thread(goroutines, program):
+    target = goroutines(program)
     run = wallprof("--threads", "-p", target.pid).check()
     target.assert_unharmed()
     threads = [[plain(n) for n in re.findall(r"^  #\d+ +(\S+)", t, re.M)]
@@ -96,6 +138,8 @@ def test_dump_of_every_thread(goroutines):
     for want in (SPIN, READ, MAIN):
         assert any(follows(want, names) for names in threads), run.out
     assert "truncated" not in run.out
+    # What the runtime does to wait is not where the program waits.
+    assert f"at main.readInner {program}" in run.out
 
 
 def test_as_elfutils_sees_them(goroutines):
@@ -113,13 +157,3 @@ def test_as_elfutils_sees_them(goroutines):
             for t in run.out.split("\nthread ")[1:]) if follows(want, n))
         assert mine == their
     target.assert_unharmed()
-
-
-def test_a_stripped_program_says_why(goroutines, profile):
-    target = goroutines(STRIPPED)
-    _, p = profile(target.pid, "-d", 1, "--max-stopped", 0, status=1)
-    target.assert_unharmed()
-    for names, _ in stacks_of(p):
-        assert names[-1].startswith("[truncated: no unwind info in "), names
-    run = wallprof("--threads", "-p", target.pid).check(1)
-    assert "[truncated: no unwind info in " + STRIPPED in run.out

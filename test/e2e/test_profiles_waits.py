@@ -119,10 +119,13 @@ def test_block_labels(start, profile):
     seen = {}
     for s in pprof_check.samples(p):
         assert s["labels"]["state"] == "waiting"
-        for f in s["frames"]:
-            m = re.fullmatch(r"([a-z]+)_(short|middle|long)", f["name"])
+        names = [f["name"] for f in s["frames"]]
+        for name in names:
+            m = re.fullmatch(r"([a-z]+)_(short|middle|long)", name)
             if m:
-                key = m[1], s["labels"]["wait"]
+                # It asks for the lock to be taken, and waits for the answer.
+                kind = "pipe" if "wait_until_held" in names else m[1]
+                key = kind, s["labels"]["wait"]
                 seen[key] = seen.get(key, 0) + s["values"]["delay"]
                 assert s["labels"]["thread"] == m[1]
     for kind, wait in waits.items():

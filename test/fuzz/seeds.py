@@ -501,6 +501,32 @@ def walk_inputs(c):
     }
 
 
+def gotable_inputs():
+    """Three functions, of which the second has no table of frame sizes."""
+    names = b'main.a\0main.bb\0main.ccc\0'
+    sizes = bytes([0, 2, 4, 48, 0x38, 47, 4, 0,
+                   2, 0x10, 0x80, 0x40, 0x90, 0x1d, 0])
+    funcs = [(0, 0, 1), (0x40, 7, 0), (0x60, 15, 8)]
+    end = 0x1000
+
+    def make(magic, text):
+        names_off = 72
+        sizes_off = names_off + len(names)
+        funcs_off = sizes_off + len(sizes)
+        at = 8 * len(funcs) + 4
+        table, rest = b'', b''
+        for start, name, frames in funcs:
+            table += struct.pack('<II', start, at + len(rest))
+            rest += struct.pack('<5I', start, name, 0, 0, frames) + bytes(20)
+        return (struct.pack('<IBBBB8Q', magic, 0, 0, 1, 8, len(funcs), 1, text,
+                            names_off, 0, 0, sizes_off, funcs_off) + names +
+                sizes + table + struct.pack('<I', end) + rest)
+
+    return {'go1.18': make(0xfffffff0, 0x401000),
+            'go1.20': make(0xfffffff1, 0x401000),
+            'go1.26': make(0xfffffff1, 0)}
+
+
 def debugdata_inputs(c):
     inner = c.objcopy('plain.so', 'inner.so', '--only-keep-debug', '-R',
                       '.eh_frame')
@@ -526,6 +552,7 @@ def main():
         inputs['ehframe'] = ehframe_inputs(c)
         inputs['cfiexpr'] = cfiexpr_inputs()
         inputs['walk'] = walk_inputs(c)
+        inputs['gotable'] = gotable_inputs()
         inputs['debugdata'] = debugdata_inputs(c)
         inputs['debugfile'] = debugfile_inputs(c)
         for fuzzer, names in (

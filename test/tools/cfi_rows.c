@@ -2,9 +2,11 @@
  *
  * cfi_rows FILE            for every svma (hexadecimal) on standard input the
  *                          rule that holds there, in readelf's notation
+ * cfi_rows --go FILE       the same by .gopclntab
  * cfi_rows --bench FILE    what finding and executing rules costs
  *
- * The way to a rule is the product's: table, FDE, row, packed rule.
+ * The way to a rule is the product's: table, FDE, row, packed rule; but what was
+ * popped is not kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include <time.h>
 
 #include "../../unwind/eh_frame_hdr.h"
+#include "../../unwind/go_row.h"
 #include "../../unwind/rule.h"
 #include "wallprof/hash.h"
 
@@ -47,6 +50,17 @@ static struct wp_rule find(struct wp_cfi_table *table,
 	if (rc)
 		return wp_rule_of_result(WP_STEP_BAD_INFO);
 	return wp_rule_pack(&row, fde.cie.is_signal, image);
+}
+
+static struct wp_rule find_go(struct wp_cfi_table *table,
+			      struct wp_elf_image *image, uint64_t svma)
+{
+	struct wp_cfi_row row;
+	enum wp_step_result result = wp_go_row(image, svma, &row);
+
+	(void)table;
+	return result == WP_STEP_OK ? wp_rule_pack(&row, false, image) :
+				      wp_rule_of_result(result);
 }
 
 static void print_place(unsigned int slot, struct wp_cfi_place place)
@@ -83,25 +97,31 @@ static void print_rule(uint64_t svma, const struct wp_rule *rule)
 	printf("%" PRIx64, svma);
 	if (rule->result == WP_STEP_NO_INFO)
 		printf(" none");
+	else if (rule->result == WP_STEP_ROOT && !rule->kinds)
+		printf(" root");
+	else if (rule->result == WP_STEP_UNKNOWN_REG)
+		printf(" elsewhere");
 	else if (rule->result == WP_STEP_BAD_INFO)
 		printf(" bad");
 	else if (rule->cfa_kind == WP_CFI_CFA_REG)
 		printf(" %s%+" PRId32, names[rule->cfa_reg], rule->cfa_off);
 	else
 		printf(" exp");
-	if (rule->result == WP_STEP_OK || rule->result == WP_STEP_ROOT)
+	if (rule->kinds)
 		for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 			print_place(i, wp_rule_place(rule, i));
 	putchar('\n');
 }
 
-static void print_rules(struct wp_cfi_table *table, struct wp_elf_image *image)
+static void print_rules(struct wp_cfi_table *table, struct wp_elf_image *image,
+			struct wp_rule (*by)(struct wp_cfi_table *,
+					     struct wp_elf_image *, uint64_t))
 {
 	char line[64];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		uint64_t svma = strtoull(line, NULL, 16);
-		struct wp_rule rule = find(table, image, svma);
+		struct wp_rule rule = by(table, image, svma);
 
 		print_rule(svma, &rule);
 	}
@@ -270,11 +290,12 @@ int main(int argc, char **argv)
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
 	struct wp_err err = WP_ERR_INIT;
 	bool is_bench = argc == 3 && !strcmp(argv[1], "--bench");
+	bool is_go = argc == 3 && !strcmp(argv[1], "--go");
 	struct wp_cfi_table table;
 	int fd, rc = 0;
 
-	if (argc != 2 && !is_bench) {
-		fprintf(stderr, "usage: cfi_rows [--bench] FILE\n");
+	if (argc != 2 && !is_bench && !is_go) {
+		fprintf(stderr, "usage: cfi_rows [--bench | --go] FILE\n");
 		return 64;
 	}
 	fd = open(argv[argc - 1], O_RDONLY | O_CLOEXEC);
@@ -287,7 +308,7 @@ int main(int argc, char **argv)
 	if (is_bench)
 		rc = run_bench(&table, &image);
 	else
-		print_rules(&table, &image);
+		print_rules(&table, &image, is_go ? find_go : find);
 	wp_cfi_table_clear(&table);
 	wp_elf_image_clear(&image);
 	return rc;

@@ -47,6 +47,12 @@ static const struct stack stacks[] = {
 	    "___pthread_rwlock_rdlock" C, "look" APP }, WP_WAIT_LOCK, 3 },
 	{ { "__lll_lock_wait_private" C, "arena_get2" C, "malloc" C,
 	    "grow" APP }, WP_WAIT_LOCK, 3 },
+	/* Go: what waits in a call, and what the runtime does by itself. */
+	{ { "runtime/internal/syscall.Syscall6" APP, "syscall.RawSyscall6" APP,
+	    "syscall.read" APP, "internal/poll.(*FD).Read" APP,
+	    "os.(*File).Read" APP, "main.serve" APP }, WP_WAIT_FUTEX, 4 },
+	{ { "runtime.futex.abi0" APP, "runtime.notesleep" APP,
+	    "runtime.mcall" APP }, WP_WAIT_FUTEX, 0 },
 	/* C++: wrappers of the library, and inlined ones of the program. */
 	{ { "__lll_lock_wait" C, "pthread_mutex_lock" C,
 	    "__gthread_mutex_lock" APP, "std::mutex::lock" APP,

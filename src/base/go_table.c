@@ -1,0 +1,193 @@
+/* go_table.c - see wallprof/go_table.h. */
+#include "wallprof/go_table.h"
+
+#include <errno.h>
+
+#include "wallprof/reader.h"
+
+enum {
+	/* Go 1.18; from Go 1.20 on. */
+	MAGIC_118 = -16,
+	MAGIC_120 = -15,
+	POINTER = 8,
+	HEADER = 8 + 8 * POINTER,
+	/* Of the list of functions: an address and where the rest is. */
+	ENTRY = 8,
+	/* Of a function: the fields up to its frame's sizes; all. */
+	FUNC = 20,
+	FUNC_ALL = 40,
+	/* A pair of differences, 5 bytes each at most. */
+	PAIR_MAX = 10,
+	/* No function's is longer: it changes where the stack does only. */
+	PAIRS_BYTES_MAX = 1 << 20,
+};
+
+/* The bytes [OFF, OFF + LEN) of the section. */
+static struct wp_reader read_at(const struct wp_go_table *table, uint64_t off,
+				uint64_t len)
+{
+	const uint8_t *bytes = NULL;
+
+	if (off <= table->size && len <= table->size - off)
+		bytes = table->at(table->src, off, len);
+	return wp_reader_of(bytes, (size_t)len);
+}
+
+/* The list of functions ends with the address where the last one does. */
+static int read_entry(const struct wp_go_table *table, uint64_t i,
+		      uint64_t *ret_svma)
+{
+	struct wp_reader r = read_at(table, table->funcs_off + i * ENTRY, 4);
+	uint32_t off = wp_read_u32(&r);
+
+	*ret_svma = table->text_svma + off;
+	return r.failed ? -EBADMSG : 0;
+}
+
+/* Where nothing says what addresses count from, it is .text, if the last
+ * function ends where that does. */
+static int place_text(struct wp_go_table *table, uint64_t text_svma,
+		      uint64_t text_end_svma)
+{
+	uint64_t end_svma;
+
+	if (table->text_svma)
+		return 0;
+	table->text_svma = text_svma;
+	if (read_entry(table, table->nfuncs, &end_svma))
+		return -EBADMSG;
+	return text_svma && end_svma == text_end_svma ? 0 : -ENOTSUP;
+}
+
+int wp_go_table_open(struct wp_go_table *ret,
+		     const uint8_t *(*at)(void *src, uint64_t off,
+					  uint64_t len),
+		     void *src, uint64_t size, uint64_t text_svma,
+		     uint64_t text_end_svma)
+{
+	struct wp_go_table table = { .at = at, .src = src, .size = size };
+	struct wp_reader r = read_at(&table, 0, HEADER);
+	int32_t magic = (int32_t)wp_read_u32(&r);
+	uint64_t nfuncs;
+	uint8_t pointer;
+
+	wp_read_skip(&r, 2);
+	table.quantum = wp_read_u8(&r);
+	pointer = wp_read_u8(&r);
+	nfuncs = wp_read_u64(&r);
+	/* How many files there are. */
+	wp_read_skip(&r, POINTER);
+	table.text_svma = wp_read_u64(&r);
+	table.names_off = wp_read_u64(&r);
+	/* Compilation units and files. */
+	wp_read_skip(&r, 2 * POINTER);
+	table.pctab_off = wp_read_u64(&r);
+	table.funcs_off = wp_read_u64(&r);
+	if (r.failed)
+		return -EBADMSG;
+	if ((magic != MAGIC_118 && magic != MAGIC_120) || pointer != POINTER)
+		return -ENOTSUP;
+	if (!table.quantum || table.names_off >= size ||
+	    table.pctab_off >= size || table.funcs_off >= size ||
+	    nfuncs > (size - table.funcs_off) / (ENTRY + FUNC_ALL))
+		return -EBADMSG;
+	table.nfuncs = (uint32_t)nfuncs;
+	*ret = table;
+	return place_text(ret, text_svma, text_end_svma);
+}
+
+int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
+		     struct wp_go_func *ret)
+{
+	struct wp_reader r = read_at(
+		table, table->funcs_off + (uint64_t)i * ENTRY + 4, 4);
+	uint32_t func_off = wp_read_u32(&r), name, frames;
+
+	if (i >= table->nfuncs || r.failed ||
+	    read_entry(table, i, &ret->start_svma) ||
+	    read_entry(table, (uint64_t)i + 1, &ret->end_svma))
+		return -EBADMSG;
+	r = read_at(table, table->funcs_off + func_off, FUNC);
+	/* Its address, once more. */
+	wp_read_skip(&r, 4);
+	name = wp_read_u32(&r);
+	/* Arguments; where deferred calls return to. */
+	wp_read_skip(&r, 8);
+	frames = wp_read_u32(&r);
+	if (r.failed || ret->end_svma <= ret->start_svma)
+		return -EBADMSG;
+	ret->name_off = table->names_off + name;
+	ret->frames_off = frames ? table->pctab_off + frames : 0;
+	return 0;
+}
+
+int wp_go_table_find(const struct wp_go_table *table, uint64_t svma,
+		     struct wp_go_func *ret)
+{
+	uint32_t lo = 0, hi = table->nfuncs;
+	int rc;
+
+	/* The first that starts behind SVMA. */
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		uint64_t start_svma;
+
+		rc = read_entry(table, mid, &start_svma);
+		if (rc)
+			return rc;
+		if (start_svma <= svma)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return -ENOENT;
+	rc = wp_go_table_func(table, lo - 1, ret);
+	if (rc)
+		return rc;
+	return svma >= ret->start_svma && svma < ret->end_svma ? 0 : -ENOENT;
+}
+
+/* The bytes at OFF, as many as may be asked for. */
+static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
+{
+	uint64_t left = off < table->size ? table->size - off : 0;
+
+	return read_at(table, off, left < WP_GO_READ_MAX ? left :
+							   WP_GO_READ_MAX);
+}
+
+/* A table by pc: pairs of what the value grows by, zigzag, and how far that
+ * holds, from -1 and the function's start; 0 in any but the first ends it. */
+int wp_go_table_frame(const struct wp_go_table *table,
+		      const struct wp_go_func *func, uint64_t svma,
+		      uint32_t *ret_size)
+{
+	uint64_t off = func->frames_off, end_svma = func->start_svma;
+	int64_t value = -1;
+	struct wp_reader r;
+
+	if (!off)
+		return -ENOENT;
+	r = read_most(table, off);
+	do {
+		const uint8_t *pair = r.pos;
+		uint64_t grows = wp_read_uleb(&r);
+
+		if (!grows && end_svma != func->start_svma)
+			return -ENOENT;
+		value += (int32_t)((uint32_t)(grows >> 1) ^
+				   -(uint32_t)(grows & 1));
+		end_svma += wp_read_uleb(&r) * table->quantum;
+		off += (uint64_t)(r.pos - pair);
+		if (r.failed || value > INT32_MAX || value < INT32_MIN ||
+		    off - func->frames_off > PAIRS_BYTES_MAX)
+			return -EBADMSG;
+		if (wp_reader_left(&r) < PAIR_MAX)
+			r = read_most(table, off);
+	} while (end_svma <= svma);
+	if (value < 0)
+		return -ENOENT;
+	*ret_size = (uint32_t)value;
+	return 0;
+}

@@ -1,0 +1,297 @@
+/* Layer: base.  .gopclntab made by hand: three functions, of which the second
+ * has no frame sizes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/go_table.h"
+
+enum {
+	MAX = 1024,
+	NFUNCS = 3,
+	TEXT = 0x401000,
+	TEXT_END = TEXT + 0x200,
+	/* Where fields of the header are. */
+	MAGIC = 0,
+	QUANTUM = 6,
+	POINTER = 7,
+	COUNT = 8,
+	START = 24,
+	NAMES = 32,
+	PCTAB = 56,
+	FUNCS = 64,
+	HEADER = 72,
+	FUNC_SIZE = 40,
+};
+
+static const uint32_t starts[NFUNCS + 1] = { 0, 0x40, 0x60, 0x200 };
+static const char names[] = "main.a\0main.bb\0main.ccc";
+static const uint32_t name_at[NFUNCS] = { 0, 7, 15 };
+
+/* The first byte is nobody's.  At 1: 0 for 4 bytes, 24 for 0x38, 0.  At 8: 0
+ * for 0x10, 0x1000 for 0x190. */
+static const uint8_t pctab[] = { 0, 2, 4, 48, 0x38, 47, 4, 0,
+				 2, 0x10, 0x80, 0x40, 0x90, 0x03, 0 };
+static const uint32_t frames_at[NFUNCS] = { 1, 0, 8 };
+
+struct section {
+	uint8_t *v;
+	size_t len;
+};
+
+static void put(struct section *s, size_t at, uint64_t val, size_t size)
+{
+	assert_true(at + size <= MAX);
+	memcpy(s->v + at, &val, size);
+	if (at + size > s->len)
+		s->len = at + size;
+}
+
+static struct section make(void)
+{
+	struct section s = { test_calloc(1, MAX), 0 };
+	size_t pctab_at, funcs_at, at;
+
+	put(&s, MAGIC, 0xfffffff1, 4);
+	put(&s, QUANTUM, 1, 1);
+	put(&s, POINTER, 8, 1);
+	put(&s, COUNT, NFUNCS, 8);
+	put(&s, START, TEXT, 8);
+	put(&s, NAMES, HEADER, 8);
+	memcpy(s.v + HEADER, names, sizeof(names));
+	pctab_at = HEADER + sizeof(names);
+	put(&s, PCTAB, pctab_at, 8);
+	memcpy(s.v + pctab_at, pctab, sizeof(pctab));
+	funcs_at = (pctab_at + sizeof(pctab) + 7) & ~7u;
+	put(&s, FUNCS, funcs_at, 8);
+	at = NFUNCS * 8 + 4;
+	for (size_t i = 0; i < NFUNCS; i++, at += FUNC_SIZE) {
+		put(&s, funcs_at + 8 * i, starts[i], 4);
+		put(&s, funcs_at + 8 * i + 4, at, 4);
+		put(&s, funcs_at + at, starts[i], 4);
+		put(&s, funcs_at + at + 4, name_at[i], 4);
+		put(&s, funcs_at + at + 16, frames_at[i], 4);
+		put(&s, funcs_at + at + FUNC_SIZE - 1, 0, 1);
+	}
+	put(&s, funcs_at + (size_t)8 * NFUNCS, starts[NFUNCS], 4);
+	return s;
+}
+
+static const uint8_t *at(void *src, uint64_t off, uint64_t len)
+{
+	const struct section *s = src;
+
+	assert_true(len <= WP_GO_READ_MAX);
+	return off <= s->len && len <= s->len - off ? s->v + off : NULL;
+}
+
+static int open_table(struct section *s, struct wp_go_table *ret)
+{
+	return wp_go_table_open(ret, at, s, s->len, TEXT, TEXT_END);
+}
+
+static int frame_at(const struct wp_go_table *table, uint64_t svma)
+{
+	struct wp_go_func func;
+	uint32_t size;
+	int rc = wp_go_table_find(table, svma, &func);
+
+	if (!rc) {
+		assert_true(svma >= func.start_svma && svma < func.end_svma);
+		rc = wp_go_table_frame(table, &func, svma, &size);
+	}
+	return rc ? rc : (int)size;
+}
+
+static void functions_and_their_frames(void **state)
+{
+	static const uint32_t magics[] = { 0xfffffff0, 0xfffffff1 };
+	struct section s = make();
+
+	(void)state;
+	for (size_t m = 0; m < 2; m++) {
+		struct wp_go_table table;
+
+		put(&s, MAGIC, magics[m], 4);
+		assert_int_equal(open_table(&s, &table), 0);
+		assert_int_equal(table.nfuncs, NFUNCS);
+		for (uint32_t i = 0; i < NFUNCS; i++) {
+			struct wp_go_func func;
+
+			assert_int_equal(wp_go_table_func(&table, i, &func), 0);
+			assert_int_equal(func.start_svma, TEXT + starts[i]);
+			assert_int_equal(func.end_svma, TEXT + starts[i + 1]);
+			assert_string_equal(s.v + func.name_off,
+					    names + name_at[i]);
+		}
+		for (uint32_t off = 0; off < 0x200; off++) {
+			int want = off < 4 ? 0 : off < 0x3c ? 24 :
+				   off < 0x40 ? 0 : off < 0x60 ? -ENOENT :
+				   off < 0x70 ? 0 : 0x1000;
+
+			assert_int_equal(frame_at(&table, TEXT + off), want);
+		}
+		assert_int_equal(frame_at(&table, TEXT - 1), -ENOENT);
+		assert_int_equal(frame_at(&table, TEXT_END), -ENOENT);
+		assert_int_equal(frame_at(&table, UINT64_MAX), -ENOENT);
+	}
+	test_free(s.v);
+}
+
+/* A table that ends before its function does says nothing of the rest. */
+static void a_table_that_ends_early(void **state)
+{
+	struct section s = make();
+	struct wp_go_table table;
+
+	(void)state;
+	assert_int_equal(open_table(&s, &table), 0);
+	s.v[table.pctab_off + 5] = 0;
+	assert_int_equal(frame_at(&table, TEXT + 0x3b), 24);
+	assert_int_equal(frame_at(&table, TEXT + 0x3c), -ENOENT);
+	/* The instructions of other machines are counted in fours. */
+	table.quantum = 4;
+	assert_int_equal(frame_at(&table, TEXT + 0x0f), 0);
+	assert_int_equal(frame_at(&table, TEXT + 0x10), 24);
+	test_free(s.v);
+}
+
+/* Go 1.26 does not say where its code begins. */
+static void text_that_is_not_told(void **state)
+{
+	struct section s = make();
+	struct wp_go_table table;
+
+	(void)state;
+	put(&s, START, 0, 8);
+	assert_int_equal(open_table(&s, &table), 0);
+	assert_int_equal(frame_at(&table, TEXT + 4), 24);
+	/* Somebody else's code is in .text too. */
+	assert_int_equal(wp_go_table_open(&table, at, &s, s.len, TEXT,
+					  TEXT_END + 1), -ENOTSUP);
+	assert_int_equal(wp_go_table_open(&table, at, &s, s.len, 0, 0),
+			 -ENOTSUP);
+	test_free(s.v);
+}
+
+static void others_are_refused(void **state)
+{
+	static const struct {
+		size_t at, size;
+		uint64_t val;
+		int rc;
+	} cases[] = {
+		/* Go 1.16; 1.2; a pointer of 4 bytes. */
+		{ MAGIC, 4, 0xfffffffa, -ENOTSUP },
+		{ MAGIC, 4, 0xfffffffb, -ENOTSUP },
+		{ POINTER, 1, 4, -ENOTSUP },
+		{ QUANTUM, 1, 0, -EBADMSG },
+		{ COUNT, 8, NFUNCS + 10, -EBADMSG },
+		{ COUNT, 8, UINT64_MAX, -EBADMSG },
+		{ NAMES, 8, MAX, -EBADMSG },
+		{ PCTAB, 8, UINT64_MAX, -EBADMSG },
+		{ FUNCS, 8, MAX, -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct section s = make();
+		struct wp_go_table table;
+
+		put(&s, cases[i].at, cases[i].val, cases[i].size);
+		assert_int_equal(open_table(&s, &table), cases[i].rc);
+		test_free(s.v);
+	}
+}
+
+/* Pairs that stand still, and never come to the end of their function. */
+static void pairs_without_end(void **state)
+{
+	enum { LEN = 3 << 20 };
+	struct section s = make();
+	struct wp_go_table table;
+	struct wp_go_func func;
+	uint32_t size;
+
+	(void)state;
+	s.v = test_realloc(s.v, LEN);
+	assert_int_equal(open_table(&s, &table), 0);
+	memset(s.v + s.len, 0, LEN - s.len);
+	for (size_t i = s.len; i < LEN; i += 2)
+		s.v[i] = 2 - i / 2 % 2;
+	assert_int_equal(wp_go_table_find(&table, TEXT, &func), 0);
+	func.frames_off = s.len;
+	s.len = table.size = LEN;
+	assert_int_equal(wp_go_table_frame(&table, &func, TEXT, &size),
+			 -EBADMSG);
+	test_free(s.v);
+}
+
+/* All that can be asked of the table of S, whose bytes may be anything. */
+static void ask_all(struct section *s)
+{
+	struct wp_go_table table;
+
+	if (open_table(s, &table))
+		return;
+	for (uint32_t i = 0; i < table.nfuncs; i++) {
+		struct wp_go_func func;
+
+		(void)!wp_go_table_func(&table, i, &func);
+	}
+	for (uint64_t off = 0; off < 0x210; off += 3)
+		(void)frame_at(&table, TEXT + off);
+}
+
+static void every_prefix_is_safe(void **state)
+{
+	struct section s = make();
+
+	(void)state;
+	for (size_t len = 0; len < s.len; len++) {
+		struct section cut = { test_malloc(len + !len), len };
+
+		memcpy(cut.v, s.v, len);
+		ask_all(&cut);
+		test_free(cut.v);
+	}
+	test_free(s.v);
+}
+
+static void every_flipped_byte_is_safe(void **state)
+{
+	static const uint8_t flips[] = { 0x01, 0x80, 0xff };
+	struct section s = make();
+
+	(void)state;
+	for (size_t n = 0; n < s.len * sizeof(flips); n++) {
+		struct section flipped = { test_malloc(s.len), s.len };
+
+		memcpy(flipped.v, s.v, s.len);
+		flipped.v[n / sizeof(flips)] ^= flips[n % sizeof(flips)];
+		ask_all(&flipped);
+		test_free(flipped.v);
+	}
+	test_free(s.v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_and_their_frames),
+		cmocka_unit_test(a_table_that_ends_early),
+		cmocka_unit_test(text_that_is_not_told),
+		cmocka_unit_test(others_are_refused),
+		cmocka_unit_test(pairs_without_end),
+		cmocka_unit_test(every_prefix_is_safe),
+		cmocka_unit_test(every_flipped_byte_is_safe),
+	};
+
+	return cmocka_run_group_tests_name("go_table", tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* go_row.c - see go_row.h. */
+#include "go_row.h"
+
+#include <errno.h>
+
+#include "go_root.h"
+#include "wallprof/go_table.h"
+
+#if defined(__x86_64__)
+
+enum {
+	/* What fills up between functions: int3 (cmd/link, amd64/obj.go). */
+	PADDING = 0xcc,
+	ALIGNMENT = 64,
+	WORD = 8,
+};
+
+static const uint8_t *at(void *src, uint64_t off, uint64_t len)
+{
+	struct wp_elf_image *image = src;
+
+	return wp_elf_image_at(image, image->go_table.off + off, len);
+}
+
+static bool is_padding(struct wp_elf_image *image, uint64_t svma)
+{
+	uint64_t off;
+	const uint8_t *byte = wp_elf_image_offset(image, svma, &off) ?
+				      wp_elf_image_at(image, off, 1) : NULL;
+
+	return !byte || *byte == PADDING;
+}
+
+/* Where FUNC's code ends, which the table has where the next one begins. */
+static uint64_t code_end(struct wp_elf_image *image,
+			 const struct wp_go_func *func)
+{
+	uint64_t end_svma = func->end_svma;
+
+	while (func->end_svma - end_svma < ALIGNMENT &&
+	       end_svma > func->start_svma && is_padding(image, end_svma - 1))
+		end_svma--;
+	return end_svma;
+}
+
+static enum wp_step_result result_of(int rc)
+{
+	return rc == -EBADMSG ? WP_STEP_BAD_INFO : WP_STEP_NO_INFO;
+}
+
+static struct wp_cfi_row make_row(uint32_t size)
+{
+	struct wp_cfi_row row = {
+		.cfa_kind = WP_CFI_CFA_REG,
+		.cfa_reg = WP_REG_SP,
+		.cfa_off = (int64_t)size + WORD,
+	};
+
+	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
+		row.reg[i].kind = WP_CFI_UNDEFINED;
+	row.reg[WP_CFI_SP_SLOT].kind = WP_CFI_VAL_OFFSET;
+	row.reg[WP_CFI_RA_SLOT] =
+		(struct wp_cfi_place){ WP_CFI_OFFSET, -WORD };
+	return row;
+}
+
+enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
+			      struct wp_cfi_row *ret)
+{
+	const struct wp_elf_range *text = &image->text;
+	struct wp_go_table table;
+	struct wp_go_func func;
+	enum wp_step_result end;
+	uint64_t end_svma;
+	uint32_t size;
+	int rc;
+
+	if (!image->go_table.size)
+		return WP_STEP_NO_INFO;
+	rc = wp_go_table_open(&table, at, image, image->go_table.size,
+			      text->svma, text->svma + text->size);
+	if (!rc)
+		rc = wp_go_table_find(&table, svma, &func);
+	if (!rc)
+		rc = wp_go_table_frame(&table, &func, svma, &size);
+	if (rc)
+		return result_of(rc);
+	end_svma = code_end(image, &func);
+	/* Behind it returns who goes on where the next one starts: a signal
+	 * handler, to what it was called from by the kernel. */
+	if (svma >= end_svma)
+		return WP_STEP_NO_INFO;
+	end = wp_go_end(image, func.start_svma, end_svma, svma);
+	if (end == WP_STEP_OK)
+		*ret = make_row(size);
+	return end;
+}
+
+#else
+
+enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
+			      struct wp_cfi_row *ret)
+{
+	(void)image;
+	(void)svma;
+	(void)ret;
+	return WP_STEP_NO_INFO;
+}
+
+#endif
