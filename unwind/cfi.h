@@ -128,6 +128,9 @@ enum wp_cfi_cfa_kind {
 	 * offset; a PLT stub whose push is done from byte OFFSET on. */
 	WP_CFI_CFA_DEREF,
 	WP_CFI_CFA_PLT,
+	/* Of Go's code, not CFI's: register + offset, until it goes to another
+	 * stack; the frame pointer + 2 words from then on. */
+	WP_CFI_CFA_SWITCH,
 };
 
 struct wp_cfi_place {

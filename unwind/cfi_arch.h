@@ -17,6 +17,7 @@
 	X(0, 3) X(1, 6) X(2, 7) X(3, 12) X(4, 13) X(5, 14) X(6, 15) X(7, 16)
 enum {
 	WP_CFI_NTRACKED = 8,
+	WP_CFI_FP_SLOT = 1,
 	WP_CFI_SP_SLOT = 2,
 	WP_CFI_RA_SLOT = 7,
 	/* The return address column of every CIE. */

@@ -1,17 +1,18 @@
-/* go_row.h - Go's frames where there is no CFI: by .gopclntab.
+/* go_row.h - Go's frames, by .gopclntab.
  *
  * Layer: unwind.  Private to unwind/.
  *
- * Stripped programs have no .debug_frame; what is a row of that is here made of
- * the table that Go's own unwinder goes by.
+ * Go's linker makes .debug_frame of the same table, less what it says of other
+ * stacks; and stripped programs have no .debug_frame.
  */
 #ifndef WP_GO_ROW_H
 #define WP_GO_ROW_H
 
 #include "cfi.h"
 
-/* The row that holds at SVMA of IMAGE, which no FDE covers.  Go's functions
- * keep no registers for who calls them.
+/* The row that holds at SVMA of IMAGE.  Go's functions keep no registers for who
+ * calls them but the frame pointer, and that of those that go to another stack
+ * (time.Now does, and asmcgocall) leads back.
  *
  * WP_STEP_OK: *RET is the row.
  * WP_STEP_ROOT, _UNKNOWN_REG: as wp_go_end.

@@ -167,14 +167,16 @@ static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 		       WP_STEP_OK;
 }
 
-/* The rule for the code at SVMA of IMAGE, which no FDE covers. */
-static struct wp_rule rule_of_go(struct wp_elf_image *image, uint64_t svma)
+/* The rule for the code at SVMA of IMAGE, if that is Go's and says so. */
+static bool find_go_rule(struct wp_elf_image *image, uint64_t svma,
+			 struct wp_rule *ret)
 {
 	struct wp_cfi_row row;
 	enum wp_step_result result = wp_go_row(image, svma, &row);
 
-	return result == WP_STEP_OK ? wp_rule_pack(&row, false, image) :
+	*ret = result == WP_STEP_OK ? wp_rule_pack(&row, false, image) :
 				      wp_rule_of_result(result);
+	return result != WP_STEP_NO_INFO && result != WP_STEP_BAD_INFO;
 }
 
 /* The rule for the code at SVMA of IMAGE. */
@@ -187,14 +189,16 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 	int rc;
 
 	rc = table ? wp_cfi_table_find(table, svma, &fde) : -ENOMEM;
-	if (!rc)
-		rc = wp_cfi_eval(&fde, svma, &row);
 	if (rc == -ENOMEM)
 		return rc;
-	if (rc == -ENOENT) {
-		*ret = rule_of_go(image, svma);
-	} else if (rc) {
-		*ret = wp_rule_of_result(WP_STEP_BAD_INFO);
+	if ((rc == -ENOENT || (!rc && fde.section->is_debug)) &&
+	    find_go_rule(image, svma, ret))
+		return 0;
+	if (!rc)
+		rc = wp_cfi_eval(&fde, svma, &row);
+	if (rc) {
+		*ret = wp_rule_of_result(rc == -ENOENT ? WP_STEP_NO_INFO :
+							 WP_STEP_BAD_INFO);
 	} else if (go_end_of(&fde, svma) != WP_STEP_OK) {
 		*ret = wp_rule_of_result(go_end_of(&fde, svma));
 	} else {

@@ -64,7 +64,7 @@ static bool pack_cfa(struct wp_rule *rule, const struct wp_cfi_row *row,
 		return pack_cfa_expr(rule, row->cfa_expr, image);
 	if (row->cfa_reg >= WP_NREGS || !fits(row->cfa_off))
 		return false;
-	rule->cfa_kind = WP_CFI_CFA_REG;
+	rule->cfa_kind = (uint8_t)row->cfa_kind;
 	rule->cfa_reg = (uint8_t)row->cfa_reg;
 	rule->cfa_off = (int32_t)row->cfa_off;
 	return true;
@@ -244,8 +244,27 @@ static enum wp_step_result plt_cfa(const struct wp_step *step, int32_t pushed,
 		       (int32_t)(pc_avma & 15) >= pushed ? 16 : 8, ret);
 }
 
+/* Nobody can tell from an exact pc whether the stack is the other one yet, or
+ * rbp set already, unless both lead to the same place; a caller is past both. */
+static enum wp_step_result switch_cfa(const struct wp_rule *rule,
+				      struct wp_step *step, uint64_t *ret)
+{
+	uint64_t by_reg_avma;
+	enum wp_step_result result = reg_sum(step, rule->cfa_reg,
+					     rule->cfa_off, &by_reg_avma);
+
+	if (result == WP_STEP_OK)
+		result = reg_sum(step, WP_REG_FP,
+				 sizeof(struct wp_frame_record), ret);
+	if (result != WP_STEP_OK)
+		return result;
+	step->is_switch = *ret != by_reg_avma;
+	return step->is_switch && !step->is_return ? WP_STEP_UNKNOWN_REG :
+						     WP_STEP_OK;
+}
+
 static enum wp_step_result cfa_of(const struct wp_rule *rule,
-				  const struct wp_step *step, uint64_t *ret)
+				  struct wp_step *step, uint64_t *ret)
 {
 	switch (rule->cfa_kind) {
 	case WP_CFI_CFA_REG:
@@ -254,6 +273,8 @@ static enum wp_step_result cfa_of(const struct wp_rule *rule,
 		return word_at_reg(step, rule->cfa_reg, rule->cfa_off, ret);
 	case WP_CFI_CFA_PLT:
 		return plt_cfa(step, rule->cfa_off, ret);
+	case WP_CFI_CFA_SWITCH:
+		return switch_cfa(rule, step, ret);
 	case WP_CFI_CFA_EXPR:
 		return wp_cfi_expr(wp_cfi_expr_at(step->module->image,
 						  (uint32_t)rule->cfa_off),
@@ -388,6 +409,7 @@ enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 	enum wp_step_result result;
 
 	step->is_signal = rule->flags & WP_RULE_SIGNAL;
+	step->is_switch = false;
 	if (rule->flags & WP_RULE_BLOCK) {
 		result = execute_block(rule, step);
 		/* Part of the stretch may do: the return address's. */

@@ -37,6 +37,8 @@ struct wp_step {
 	/* Out: the frame's own code is a signal trampoline ('S' augmentation),
 	 * so the caller's pc is exact, not a return address. */
 	bool is_signal;
+	/* Out: the frame is on another stack than its caller. */
+	bool is_switch;
 };
 
 /* One way to make steps.  Stateless but for caches. */

@@ -132,7 +132,7 @@ static enum wp_step_result ask(const struct stepper *stepper,
 			       struct wp_step *step)
 {
 	step->cfa_avma = 0;
-	step->is_signal = false;
+	step->is_signal = step->is_switch = false;
 	return stepper->ops->step(stepper->self, step);
 }
 
@@ -201,7 +201,7 @@ static bool has_advanced(const struct walk *w, uint64_t pc_avma,
 	uint64_t next_sp_avma = w->regs.v[WP_REG_SP];
 
 	/* The interrupted code may have been on any other stack. */
-	if (w->step.is_signal)
+	if (w->step.is_signal || w->step.is_switch)
 		return next_sp_avma != sp_avma ||
 		       w->regs.v[WP_REG_PC] != pc_avma;
 	if (next_sp_avma > sp_avma)
@@ -253,7 +253,8 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	add_frame(w);
 
 	result = step_once(w);
-	if (w->tail && (w->is_guess || w->step.is_signal))
+	if (w->tail &&
+	    (w->is_guess || w->step.is_signal || w->step.is_switch))
 		wp_tail_close(w->tail);
 	if (result != WP_STEP_OK) {
 		*ret_end = end_of(result, &w->step);

@@ -32,6 +32,8 @@ struct wp_go_table {
 	uint32_t nfuncs;
 	/* Of one instruction, which the table counts in. */
 	uint32_t quantum;
+	/* Go 1.20 and later: functions have a line each. */
+	bool has_lines;
 	/* Where in the section they begin: names; tables by pc; functions. */
 	uint64_t names_off;
 	uint64_t pctab_off;
@@ -46,6 +48,10 @@ struct wp_go_func {
 	uint64_t name_off;
 	/* Where in the section its frame's sizes are; 0: it has none. */
 	uint64_t frames_off;
+	/* It sets sp to something else, so sizes count from where that was; it
+	 * is the first on its stack (TOPFRAME: so are signal handlers). */
+	bool sets_sp;
+	bool is_first;
 };
 
 /* Read the header of a section of SIZE bytes.  TEXT is where .text begins and

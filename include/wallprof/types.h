@@ -92,6 +92,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(UNKNOWN_REG, "a register was not known")                             \
 	X(UNREADABLE, "memory not readable")                                   \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
+	X(OTHER_STACK, "on another stack than the copy's")                     \
 	X(NO_PROGRESS, "no progress")                                          \
 	X(DEPTH_LIMIT, "depth limit")                                          \
 	X(HOLDER, "holder not recorded")                                       \

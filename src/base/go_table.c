@@ -13,9 +13,12 @@ enum {
 	HEADER = 8 + 8 * POINTER,
 	/* Of the list of functions: an address and where the rest is. */
 	ENTRY = 8,
-	/* Of a function: the fields up to its frame's sizes; all. */
-	FUNC = 20,
-	FUNC_ALL = 40,
+	/* Of a function; that of Go 1.20 has a line's number before the rest. */
+	FUNC = 40,
+	LINE_120 = 4,
+	/* Bits of its flags. */
+	TOP_FRAME = 1,
+	SP_WRITE = 2,
 	/* A pair of differences, 5 bytes each at most. */
 	PAIR_MAX = 10,
 	/* No function's is longer: it changes where the stack does only. */
@@ -89,9 +92,10 @@ int wp_go_table_open(struct wp_go_table *ret,
 		return -ENOTSUP;
 	if (!table.quantum || table.names_off >= size ||
 	    table.pctab_off >= size || table.funcs_off >= size ||
-	    nfuncs > (size - table.funcs_off) / (ENTRY + FUNC_ALL))
+	    nfuncs > (size - table.funcs_off) / (ENTRY + FUNC))
 		return -EBADMSG;
 	table.nfuncs = (uint32_t)nfuncs;
+	table.has_lines = magic == MAGIC_120;
 	*ret = table;
 	return place_text(ret, text_svma, text_end_svma);
 }
@@ -102,22 +106,30 @@ int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
 	struct wp_reader r = read_at(
 		table, table->funcs_off + (uint64_t)i * ENTRY + 4, 4);
 	uint32_t func_off = wp_read_u32(&r), name, frames;
+	uint8_t flags;
 
 	if (i >= table->nfuncs || r.failed ||
 	    read_entry(table, i, &ret->start_svma) ||
 	    read_entry(table, (uint64_t)i + 1, &ret->end_svma))
 		return -EBADMSG;
-	r = read_at(table, table->funcs_off + func_off, FUNC);
+	r = read_at(table, table->funcs_off + func_off,
+		    FUNC + (table->has_lines ? LINE_120 : 0));
 	/* Its address, once more. */
 	wp_read_skip(&r, 4);
 	name = wp_read_u32(&r);
 	/* Arguments; where deferred calls return to. */
 	wp_read_skip(&r, 8);
 	frames = wp_read_u32(&r);
+	/* Files, lines, other tables, compilation unit; which function of the
+	 * runtime it is. */
+	wp_read_skip(&r, 16 + (table->has_lines ? LINE_120 : 0) + 1);
+	flags = wp_read_u8(&r);
 	if (r.failed || ret->end_svma <= ret->start_svma)
 		return -EBADMSG;
 	ret->name_off = table->names_off + name;
 	ret->frames_off = frames ? table->pctab_off + frames : 0;
+	ret->sets_sp = flags & SP_WRITE;
+	ret->is_first = flags & TOP_FRAME;
 	return 0;
 }
 

@@ -154,13 +154,15 @@ uint32_t wp_cpu_more_stack(uint32_t bytes)
 /* T's stack goes on past the copy in its sample: a stop, which copies all, gives
  * the one for what T is owed.  Where the copy was too short, more is copied from
  * now on; where it ended at a page that T has never touched, which the kernel
- * does not bring in for a sample, more would not help. */
+ * does not bring in for a sample, or the rest is on another stack (T is in a
+ * signal handler, or Go's runtime has one of its own), more would not help. */
 static bool waits_for_stop(struct wp_sampler *s,
 			   const struct wp_perf_record *record)
 {
-	if (s->stack.end != WP_END_BEYOND_COPY)
+	if (s->stack.end != WP_END_BEYOND_COPY &&
+	    s->stack.end != WP_END_OTHER_STACK)
 		return false;
-	s->perf_wants_more |= record->stack_full;
+	s->perf_wants_more |= s->copy.beyond && record->stack_full;
 	return s->options.stop == WP_STOP_AUTO;
 }
 

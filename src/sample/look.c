@@ -37,7 +37,11 @@ static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
 	else
 		wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem,
 			       &s->stack);
-	if (s->stack.end == WP_END_UNREADABLE && s->copy.beyond && s->copy.len)
+	if (s->stack.end != WP_END_UNREADABLE)
+		return;
+	if (s->copy.elsewhere && !s->copy.live)
+		s->stack.end = WP_END_OTHER_STACK;
+	else if (s->copy.beyond && s->copy.len)
 		s->stack.end = WP_END_BEYOND_COPY;
 }
 

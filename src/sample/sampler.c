@@ -71,7 +71,8 @@ static int open_parts(struct wp_sampler *s)
 	if (!rc)
 		rc = wp_unwinder_new(&s->unwinder, s->options.backend);
 	if (!rc)
-		rc = wp_stack_copy_init(&s->copy, s->process);
+		rc = wp_stack_copy_init(&s->copy, s->process,
+					&s->space.maps);
 	if (rc)
 		return rc;
 	s->frame_room = calloc(room, sizeof(*s->frame_room));

@@ -12,12 +12,13 @@ enum {
 };
 
 int wp_stack_copy_init(struct wp_stack_copy *copy,
-		       const struct wp_process *process)
+		       const struct wp_process *process,
+		       const struct wp_maps *maps)
 {
 	void *buf = mmap(NULL, WP_COPY_MAX, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	*copy = (struct wp_stack_copy){ .process = process };
+	*copy = (struct wp_stack_copy){ .process = process, .maps = maps };
 	if (buf == MAP_FAILED)
 		return -ENOMEM;
 	copy->buf = buf;
@@ -87,13 +88,32 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	return need <= copy->len;
 }
 
+/* Not of a stack: code, or what a file was mapped for. */
+static bool is_lasting(const struct wp_stack_copy *copy, uint64_t avma)
+{
+	const struct wp_map *map = wp_maps_find(copy->maps, avma);
+
+	return map && (map->exec || map->ino);
+}
+
+/* Is [AVMA, AVMA + LEN) of the stack that was copied, and such that a copy could
+ * hold it? */
+static bool is_same_stack(const struct wp_stack_copy *copy, uint64_t avma,
+			  size_t len)
+{
+	uint64_t at = avma - copy->start_avma;
+
+	return avma >= copy->start_avma && at < WP_COPY_MAX &&
+	       len <= WP_COPY_MAX - at &&
+	       (at + len <= copy->len || avma + len <= copy->region_end_avma);
+}
+
 static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
 {
 	struct wp_stack_copy *copy = ctx;
 	uint64_t at = avma - copy->start_avma;
 
-	if (avma >= copy->start_avma && at < WP_COPY_MAX &&
-	    len <= WP_COPY_MAX - at && avma + len <= copy->region_end_avma) {
+	if (is_same_stack(copy, avma, len)) {
 		if (at + len > copy->len) {
 			copy->beyond = true;
 			if (!copy->live || !extend(copy, avma, len))
@@ -102,13 +122,13 @@ static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
 		memcpy(buf, copy->buf + at, len);
 		return 0;
 	}
-	/* The copy is of another moment than the target's memory is by now. */
-	if (!copy->live && avma < copy->start_avma &&
-	    copy->start_avma - avma <= BELOW)
-		return -EFAULT;
-	copy->elsewhere = true;
-	/* Not the stack: code, or a stack that a signal handler has left, which
-	 * stands still as long as the handler runs. */
+	if (!is_lasting(copy, avma)) {
+		copy->elsewhere |= avma > copy->start_avma ||
+				   copy->start_avma - avma > BELOW;
+		/* It is of another moment than the copy by now. */
+		if (!copy->live)
+			return -EFAULT;
+	}
 	return wp_process_read(copy->process, avma, buf, len) == (ssize_t)len ?
 		       0 : -EFAULT;
 }

@@ -4,11 +4,13 @@
  *
  * One system call copies the stack from sp up; the walk then reads the copy.
  * What is not in it is read from the live target while the thread is known to
- * stand still (LIVE), and is otherwise missing, as is what lay right below it.
+ * stand still (LIVE), and is otherwise missing, be it more of the stack or another
+ * stack.  Code and what else files hold is read as it is needed.
  */
 #ifndef WP_STACK_COPY_H
 #define WP_STACK_COPY_H
 
+#include "wallprof/maps.h"
 #include "wallprof/process.h"
 #include "wallprof/types.h"
 
@@ -21,6 +23,7 @@ enum {
 struct wp_stack_copy {
 	/* Borrowed. */
 	const struct wp_process *process;
+	const struct wp_maps *maps;
 	/* Reserved memory of WP_COPY_MAX bytes, owned. */
 	uint8_t *buf;
 	/* buf[0..len) is the target's memory at START. */
@@ -30,8 +33,8 @@ struct wp_stack_copy {
 	uint64_t region_end_avma;
 	/* The thread cannot move: missing parts may be read. */
 	bool live;
-	/* Set by reads: the stack goes on past the copy; something outside of
-	 * the region was wanted. */
+	/* Set by reads: the stack goes on past the copy; another stack was
+	 * wanted. */
 	bool beyond;
 	bool elsewhere;
 };
@@ -39,7 +42,8 @@ struct wp_stack_copy {
 /* 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_stack_copy_init(struct wp_stack_copy *copy,
-		       const struct wp_process *process);
+		       const struct wp_process *process,
+		       const struct wp_maps *maps);
 void wp_stack_copy_clear(struct wp_stack_copy *copy);
 
 /* Copy from SP (less the red zone) up to LEN bytes or WP_COPY_MAX, not past

@@ -102,7 +102,8 @@ static bool learn(struct wp_sampler *s, struct wp_thread *t)
 	if (grows)
 		t->copy_len_running *= 4;
 	t->walk_in_stop = s->copy.elsewhere;
-	return grows && s->stack.end == WP_END_BEYOND_COPY;
+	return (grows && s->stack.end == WP_END_BEYOND_COPY) ||
+	       s->stack.end == WP_END_OTHER_STACK;
 }
 
 /* A waiting thread was stopped for its registers: if it had not moved, its
@@ -114,7 +115,8 @@ static int record_registers(struct wp_sampler *s, struct wp_thread *t,
 	int rc = 0;
 
 	if (regs->v[WP_REG_SP] == t->ask.sp_avma &&
-	    s->stack.end != WP_END_BEYOND_COPY) {
+	    s->stack.end != WP_END_BEYOND_COPY &&
+	    s->stack.end != WP_END_OTHER_STACK) {
 		if (!t->sites)
 			t->sites = calloc(1, sizeof(*t->sites));
 		if (!t->sites)

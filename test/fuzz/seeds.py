@@ -517,7 +517,8 @@ def gotable_inputs():
         table, rest = b'', b''
         for start, name, frames in funcs:
             table += struct.pack('<II', start, at + len(rest))
-            rest += struct.pack('<5I', start, name, 0, 0, frames) + bytes(20)
+            rest += (struct.pack('<5I', start, name, 0, 0, frames) +
+                     bytes(17) + b'\2' + bytes(2) + b'\2' + bytes(3))
         return (struct.pack('<IBBBB8Q', magic, 0, 0, 1, 8, len(funcs), 1, text,
                             names_off, 0, 0, sizes_off, funcs_off) + names +
                 sizes + table + struct.pack('<I', end) + rest)

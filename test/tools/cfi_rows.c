@@ -103,7 +103,8 @@ static void print_rule(uint64_t svma, const struct wp_rule *rule)
 		printf(" elsewhere");
 	else if (rule->result == WP_STEP_BAD_INFO)
 		printf(" bad");
-	else if (rule->cfa_kind == WP_CFI_CFA_REG)
+	else if (rule->cfa_kind == WP_CFI_CFA_REG ||
+		 rule->cfa_kind == WP_CFI_CFA_SWITCH)
 		printf(" %s%+" PRId32, names[rule->cfa_reg], rule->cfa_off);
 	else
 		printf(" exp");

@@ -27,7 +27,10 @@ enum {
 	PCTAB = 56,
 	FUNCS = 64,
 	HEADER = 72,
-	FUNC_SIZE = 40,
+	FUNC_SIZE = 44,
+	/* Of a function: its flags, in Go 1.18 and from 1.20 on. */
+	FLAGS_118 = 37,
+	FLAGS_120 = 41,
 };
 
 static const uint32_t starts[NFUNCS + 1] = { 0, 0x40, 0x60, 0x200 };
@@ -109,6 +112,16 @@ static int frame_at(const struct wp_go_table *table, uint64_t svma)
 	return rc ? rc : (int)size;
 }
 
+static uint8_t *flags_of(struct section *s, const struct wp_go_table *table,
+			 uint32_t i, bool is_120)
+{
+	uint32_t func_off;
+
+	memcpy(&func_off, s->v + table->funcs_off + (size_t)i * 8 + 4, 4);
+	return s->v + table->funcs_off + func_off +
+	       (is_120 ? FLAGS_120 : FLAGS_118);
+}
+
 static void functions_and_their_frames(void **state)
 {
 	static const uint32_t magics[] = { 0xfffffff0, 0xfffffff1 };
@@ -123,8 +136,13 @@ static void functions_and_their_frames(void **state)
 		assert_int_equal(table.nfuncs, NFUNCS);
 		for (uint32_t i = 0; i < NFUNCS; i++) {
 			struct wp_go_func func;
+			uint8_t *flags = flags_of(&s, &table, i, m);
 
+			*flags = (uint8_t)i;
 			assert_int_equal(wp_go_table_func(&table, i, &func), 0);
+			*flags = 0;
+			assert_int_equal(func.is_first, i == 1);
+			assert_int_equal(func.sets_sp, i == 2);
 			assert_int_equal(func.start_svma, TEXT + starts[i]);
 			assert_int_equal(func.end_svma, TEXT + starts[i + 1]);
 			assert_string_equal(s.v + func.name_off,

@@ -19,13 +19,16 @@ struct own {
 	struct wp_stack_copy copy;
 	/* BIG bytes that begin where sp is. */
 	uint8_t *stack;
+	struct wp_maps maps;
 };
 
 static void open_own(struct own *own)
 {
 	own->process = (struct wp_process)WP_PROCESS_INIT;
 	assert_int_equal(wp_process_open(&own->process, getpid(), NULL), 0);
-	assert_int_equal(wp_stack_copy_init(&own->copy, &own->process), 0);
+	own->maps = (struct wp_maps)WP_MAPS_INIT;
+	assert_int_equal(wp_stack_copy_init(&own->copy, &own->process,
+					    &own->maps), 0);
 	own->stack = mmap(NULL, BIG + PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(own->stack, MAP_FAILED);
@@ -130,6 +133,37 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 	close_own(&own);
 }
 
+/* Another stack may be used meanwhile; code and what files hold is as it was. */
+static void another_stack_is_read_of_who_stands_still(void **state)
+{
+	static const uint8_t lasting[16] = "as in the file";
+	struct wp_text text = { 0 };
+	struct own own;
+	struct wp_mem mem;
+	uint8_t bytes[16];
+	uint64_t other;
+
+	(void)state;
+	open_own(&own);
+	assert_int_equal(wp_process_read_maps(&own.process, &text, &own.maps),
+			 0);
+	other = avma_of(own.stack + BIG / 2);
+	wp_stack_copy_set(&own.copy, avma_of(own.stack),
+			  avma_of(own.stack + 1024), own.stack, 1024);
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(mem.read(mem.ctx, avma_of(lasting), bytes, 16), 0);
+	assert_memory_equal(bytes, lasting, 16);
+	assert_false(own.copy.elsewhere);
+	assert_true(mem.read(mem.ctx, other, bytes, 16) < 0);
+	assert_true(own.copy.elsewhere);
+	own.copy.live = true;
+	assert_int_equal(mem.read(mem.ctx, other, bytes, 16), 0);
+	assert_int_equal(bytes[0], FILL);
+	wp_maps_clear(&own.maps);
+	wp_text_clear(&text);
+	close_own(&own);
+}
+
 static void the_end_of_the_region_ends_the_copy(void **state)
 {
 	struct own own;
@@ -153,6 +187,7 @@ int main(void)
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
 		cmocka_unit_test(what_is_not_copied_is_read_of_who_stands_still),
 		cmocka_unit_test(what_is_below_a_copy_is_read_of_who_stands_still),
+		cmocka_unit_test(another_stack_is_read_of_who_stands_still),
 		cmocka_unit_test(the_end_of_the_region_ends_the_copy),
 	};
 
