@@ -154,20 +154,31 @@ static bool writes(const char *call)
 	       !strncmp(call, "send", 4);
 }
 
+/* What descriptor FD is open on: how it reads in /proc/PID/fd, into LINK, and
+ * what stat(2) says. */
+static bool find_open(const struct wp_look *look, int fd, char *link,
+		      size_t size, struct stat *ret_st)
+{
+	char name[32];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	n = readlinkat(look->process.proc_fd, name, link, size - 1);
+	if (n <= 0)
+		return false;
+	link[n] = '\0';
+	return !wp_io_stat_open(look->process.proc_fd, name, ret_st);
+}
+
 /* The link that the other end of THREAD's descriptor FD reads as in
  * /proc/PID/fd, into LINK.  False when there is none to be found. */
 static bool find_end(const struct wp_look *look, int fd, char *link,
 		     size_t size, struct stat *st, bool *is_socket)
 {
-	char name[32];
 	uint64_t peer;
-	ssize_t n;
 
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	n = readlinkat(look->process.proc_fd, name, link, size - 1);
-	if (n <= 0 || wp_io_stat_open(look->process.proc_fd, name, st))
+	if (!find_open(look, fd, link, size, st))
 		return false;
-	link[n] = '\0';
 	*is_socket = S_ISSOCK(st->st_mode);
 	if (!*is_socket)
 		return S_ISFIFO(st->st_mode);
@@ -341,18 +352,14 @@ static int ask_open_files(struct job *job, uint32_t thread, pid_t taker)
 	const struct wp_look *look = look_of(job, thread);
 	struct ask ask = { .thread = thread, .fd = (int)t->args[0],
 			   .taker = taker, .kind = WP_EDGE_FILE_LOCK };
-	char name[32], link[PATH_MAX];
 	struct wp_file_want want;
+	char link[PATH_MAX];
 	struct stat st;
-	ssize_t n;
 
-	snprintf(name, sizeof(name), "fd/%d", ask.fd);
-	n = readlinkat(look->process.proc_fd, name, link, sizeof(link) - 1);
-	if (n <= 0 || wp_io_stat_open(look->process.proc_fd, name, &st) ||
+	if (!find_open(look, ask.fd, link, sizeof(link), &st) ||
 	    !find_want(look, t, wp_dump_str(dump_of(job), t->syscall),
 		       &want))
 		return blame_taker(job, thread, taker);
-	link[n] = '\0';
 	ask.object = add_object(job, link, &st, &want);
 	return add_ask(job, &ask);
 }

@@ -244,8 +244,9 @@ static enum wp_step_result plt_cfa(const struct wp_step *step, int32_t pushed,
 		       (int32_t)(pc_avma & 15) >= pushed ? 16 : 8, ret);
 }
 
-/* Nobody can tell from an exact pc whether the stack is the other one yet, or
- * rbp set already, unless both lead to the same place; a caller is past both. */
+/* Nobody can tell from an exact pc whether the stack is the other one yet, or the
+ * frame pointer set, unless both lead to the same place; a caller is past
+ * both. */
 static enum wp_step_result switch_cfa(const struct wp_rule *rule,
 				      struct wp_step *step, uint64_t *ret)
 {
