@@ -157,8 +157,9 @@ static int look_running(struct wp_sampler *s, struct wp_thread *t,
 	t->asleep = false;
 	t->facts = (struct wp_thread_facts){ .running = true,
 					     .syscall_nr = -1 };
-	/* Only what waits is of interest. */
-	if (!s->wants_running) {
+	/* Only what waits is of interest, or a stack for CPU samples that have
+	 * none. */
+	if (!s->wants_running && !t->owed_cpu_count) {
 		t->base = t->divided = *now;
 		return 0;
 	}
@@ -297,7 +298,7 @@ static int look(struct wp_sampler *s, struct wp_thread *t,
 	}
 	if (s->schedstat_works)
 		wp_cpu_account(s, t, &now);
-	if (!s->looks_at_all) {
+	if (!s->looks_at_all && !t->owed_cpu_count) {
 		t->base = now;
 		return 0;
 	}

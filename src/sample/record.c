@@ -148,17 +148,17 @@ static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 
 int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
 {
+	/* Without ticks that look, CPU samples are all there is. */
+	uint64_t count = s->wants_running ? t->owed_count : t->owed_cpu_count;
 	int rc = stack == UINT32_MAX ? -ENOMEM : pay_cpu(s, t, stack);
 
 	if (rc)
 		return rc;
 	t->last_running_stack = stack;
-	if (!t->owed_count)
-		return 0;
-	for (uint64_t i = 0; i < t->owed_count; i++)
+	for (uint64_t i = 0; i < count; i++)
 		count_end(s, stack);
-	s->profile->counters.sampled += t->owed_count;
-	return pay_all(s, t, stack, t->owed_count);
+	s->profile->counters.sampled += count;
+	return t->owed_count ? pay_all(s, t, stack, t->owed_count) : 0;
 }
 
 int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)

@@ -148,6 +148,21 @@ def test_handler_on_an_alternate_stack(start, profile, sleeps):
         assert subsequence(chain, names) is None, names
 
 
+@pytest.mark.parametrize("args", [["altstack"], ["deep", 5000, "spin"]])
+def test_cpu_samples_alone_have_whole_stacks(start, profile, args):
+    """Where a sample has not got all of it, a stop has, and the time is not
+    given to another stack."""
+    target = start(*args)
+    run, p = profile(target.pid, "-d", 2, "-r", 200, "--profile", "cpu",
+                     "--max-depth", 6000, "--max-stopped", 0)
+    target.assert_unharmed()
+    samples = pprof_check.samples(p)
+    assert sum(s["values"]["cpu"] for s in samples) > p.duration_nanos * 0.3
+    assert run.counter("in a stop") > 20
+    for s in samples:
+        assert s["frames"][-1]["name"] == "_start", s["frames"][-1]
+
+
 def test_libraries_that_come_and_go(start, profile):
     """Time goes to the library that was there, though the next takes its
     place in memory."""

@@ -1,0 +1,190 @@
+"""Are the callers in a profile's stacks callers, by the bytes of the files?
+
+A return address must be behind a call; and a direct call must lead to the
+function that the frame above is in: go there itself, or through functions that
+jump on, which may be by pointer, to anywhere.  Functions begin where the table
+of .eh_frame_hdr says.  What cannot be told (code that is in no file) is left
+out, and bytes that look like a jump are taken for one: what is called wrong here
+is wrong.
+"""
+import bisect
+import struct
+
+PT_LOAD, PT_GNU_EH_FRAME = 1, 0x6474E550
+# mov $15, %rax; syscall: what a signal handler returns to.
+SIGRETURN = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
+# Functions that jump on, one after the other.
+JUMPS = 4
+
+
+class File:
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        phoff, = struct.unpack_from("<Q", self.data, 32)
+        phentsize, phnum = struct.unpack_from("<HH", self.data, 54)
+        self.loads, hdr = [], None
+        for n in range(phnum):
+            kind, _, off, svma, _, size = struct.unpack_from(
+                "<IIQQQQ", self.data, phoff + n * phentsize)
+            if kind == PT_LOAD:
+                self.loads.append((svma, off, size))
+            elif kind == PT_GNU_EH_FRAME:
+                hdr = svma, off
+        self.starts = self._starts(*hdr) if hdr else []
+
+    def _starts(self, svma, off):
+        version, _, count_enc, table_enc = self.data[off:off + 4]
+        # LSB 5.0, 10.6: a count of 4 bytes, pairs of 4 from the header on.
+        if (version, count_enc, table_enc) != (1, 0x03, 0x3B):
+            return []
+        count, = struct.unpack_from("<I", self.data, off + 8)
+        words = struct.unpack_from(f"<{2 * count}i", self.data, off + 12)
+        return [svma + word for word in words[::2]]
+
+    def svma_of(self, off):
+        """As mmap shows it; the last segment that has it."""
+        for svma, start, size in reversed(self.loads):
+            if start - start % 4096 <= off < start + size:
+                return off - start + svma
+        return None
+
+    def code(self, svma, size):
+        for start, off, length in self.loads:
+            if start <= svma and svma + size <= start + length:
+                return self.data[off + svma - start:off + svma - start + size]
+        return b""
+
+    def function(self, svma):
+        """The start of the one around it, and of the next; None."""
+        i = bisect.bisect_right(self.starts, svma)
+        if not 0 < i < len(self.starts):
+            return None
+        return self.starts[i - 1], self.starts[i]
+
+    def jumps(self, function):
+        """(by pointer, to these addresses), or what looks like it."""
+        start, end = function
+        code = self.code(start, min(end - start, 65536))
+        targets = set()
+        for at in range(len(code) - 4):
+            # jmp rel32; jcc rel32 (0f 8x).
+            if code[at] == 0xE9 or (code[at] & 0xF0 == 0x80 and at and
+                                    code[at - 1] == 0x0F):
+                disp, = struct.unpack_from("<i", code, at + 1)
+                targets.add(start + at + 5 + disp)
+        for at in range(len(code) - 1):
+            # jmp rel8; jmp by register or memory (ff /4).
+            if code[at] == 0xEB or code[at] & 0xF0 == 0x70:
+                disp, = struct.unpack_from("<b", code, at + 1)
+                targets.add(start + at + 2 + disp)
+            if code[at] == 0xFF and code[at + 1] >> 3 & 7 == 4:
+                return True, targets
+        return False, targets
+
+    def leads(self, svma, want):
+        """May a call of SVMA come to the function that starts at WANT?  None:
+        it may come anywhere."""
+        if not self.function(svma):
+            return None
+        seen, now = {None}, {svma}
+        for _ in range(JUMPS):
+            # What looks like a jump to no function is none.
+            found = {self.function(s) for s in now} - seen
+            if any(f[0] == want for f in found):
+                return True
+            if not found:
+                return False
+            seen |= found
+            now = set()
+            for function in found:
+                by_pointer, targets = self.jumps(function)
+                if by_pointer:
+                    return None
+                now |= targets
+        return None
+
+
+class Edges:
+    """Of all profiles that were added: how many there were, and the wrong ones.
+    """
+
+    def __init__(self):
+        self.files, self.known = {}, {}
+        self.edges, self.direct, self.wrong = 0, 0, {}
+
+    def _place(self, mapping, address):
+        """(file, svma); None where it is in no file."""
+        path = mapping.filename
+        if path not in self.files:
+            try:
+                self.files[path] = File(path)
+            except (OSError, struct.error):
+                self.files[path] = None
+        file = self.files[path]
+        svma = file and file.svma_of(
+            address - mapping.memory_start + mapping.file_offset)
+        return (file, svma) if svma is not None else None
+
+    def _is_wrong(self, caller, callee):
+        """None if right or not to be told, else what is wrong."""
+        file, last = caller
+        before = file.code(last - 6, 7)
+        above = file.code(last + 1, len(SIGRETURN))
+        if len(before) < 7 or above == SIGRETURN:
+            return None
+        if before[2] == 0xE8:
+            self.direct += 1
+            disp, = struct.unpack_from("<i", before, 3)
+            target = last + 1 + disp
+            function = callee and callee[0].function(callee[1])
+            if not function:
+                return None
+            # Another file's is called through the GOT.
+            want = function[0] if callee[0] is file else None
+            if file.leads(target, want) is False:
+                return f"calls {target:#x}"
+            return None
+        # ff /2, of 2 to 7 bytes.
+        for at in range(len(before) - 1):
+            if before[at] == 0xFF and before[at + 1] >> 3 & 7 == 2:
+                return None
+        # Of 7 bytes, the first of which is a prefix of REX and not read.
+        return "no call"
+
+    def add(self, p):
+        """P: a decoded pprof profile with names."""
+        strings = p.string_table
+        functions = {f.id: strings[f.name] for f in p.function}
+        mappings = {}
+        for m in p.mapping:
+            m_filename = strings[m.filename]
+            mappings[m.id] = type("M", (), {
+                "filename": m_filename, "memory_start": m.memory_start,
+                "file_offset": m.file_offset})
+        places = {}
+        for l in p.location:
+            m = mappings.get(l.mapping_id)
+            place = m and l.address and self._place(m, l.address)
+            name = functions[l.line[0].function_id] if l.line else ""
+            places[l.id] = place or None, name
+        for sample in p.sample:
+            for i in range(1, len(sample.location_id)):
+                self._add_edge(places[sample.location_id[i]],
+                               places[sample.location_id[i - 1]])
+
+    def _add_edge(self, caller, callee):
+        place, name = caller
+        if not place or not callee[0]:
+            return
+        # Whom a signal came upon has called nobody.
+        file, svma = callee[0]
+        if SIGRETURN in file.code(svma, len(SIGRETURN) + 1):
+            return
+        self.edges += 1
+        key = id(place[0]), place[1], id(callee[0][0]), callee[0][1]
+        if key not in self.known:
+            self.known[key] = self._is_wrong(place, callee[0])
+        if self.known[key]:
+            edge = f"{callee[1]} from {name} {place[1]:#x}: {self.known[key]}"
+            self.wrong[edge] = self.wrong.get(edge, 0) + 1
