@@ -31,16 +31,21 @@ class File:
                 self.loads.append((svma, off, size))
             elif kind == PT_GNU_EH_FRAME:
                 hdr = svma, off
-        self.starts = self._starts(*hdr) if hdr else []
+        self.functions = self._functions(*hdr) if hdr else []
+        self.starts = [start for start, _ in self.functions]
 
-    def _starts(self, svma, off):
+    def _functions(self, svma, off):
         version, _, count_enc, table_enc = self.data[off:off + 4]
-        # LSB 5.0, 10.6: a count of 4 bytes, pairs of 4 from the header on.
+        # LSB 5.0, 10.6: a count of 4 bytes, pairs of 4 from the header on; an
+        # FDE, whose code's length is in 4 bytes, as all linkers' tables want.
         if (version, count_enc, table_enc) != (1, 0x03, 0x3B):
             return []
         count, = struct.unpack_from("<I", self.data, off + 8)
         words = struct.unpack_from(f"<{2 * count}i", self.data, off + 12)
-        return [svma + word for word in words[::2]]
+        sizes = [struct.unpack("<I", self.code(svma + fde + 12, 4))[0]
+                 for fde in words[1::2]]
+        return [(svma + start, svma + start + size)
+                for start, size in zip(words[::2], sizes)]
 
     def svma_of(self, off):
         """As mmap shows it; the last segment that has it."""
@@ -56,11 +61,10 @@ class File:
         return b""
 
     def function(self, svma):
-        """The start of the one around it, and of the next; None."""
+        """(start, end) of the one around it, or None."""
         i = bisect.bisect_right(self.starts, svma)
-        if not 0 < i < len(self.starts):
-            return None
-        return self.starts[i - 1], self.starts[i]
+        return (self.functions[i - 1]
+                if i and svma < self.functions[i - 1][1] else None)
 
     def jumps(self, function):
         """(by pointer, to these addresses), or what looks like it."""
