@@ -66,7 +66,7 @@ def test_functions_that_return_at_once(start, profile, variant):
     """Half of the CPU samples are in an epilogue, which has popped registers
     from where CFI still says they are: below sp, which no sample has."""
     target = start(variant, "return")
-    _, p = profile(target.pid, "-d", 1, "-r", 1000, "--stop", "never",
+    _, p = profile(target.pid, "-d", 2, "-r", 1000, "--stop", "never",
                    "--profile", "cpu")
     target.assert_unharmed()
     inner = 0
