@@ -142,7 +142,7 @@ struct wp_thread {
 	uint64_t owed_count;
 	/* Time owed of which it is not known yet whether it ran. */
 	uint64_t undecided_ns;
-	/* CPU samples whose stack was deeper than their copy: a stop tells it. */
+	/* CPU samples whose stack was not all in their copy: a stop tells it. */
 	uint64_t owed_cpu_count;
 	uint64_t owed_cpu_ns;
 	/* Run time when it was first looked at, once it was, and what it has
