@@ -156,8 +156,8 @@ static struct wp_cfi_table *find_table(struct rows *rows,
 	return table;
 }
 
-/* Is SVMA where a stack of Go's ends?  Its own linker writes .debug_frame, and
- * no .eh_frame. */
+/* Is SVMA where a stack of Go's ends, in a program from before Go 1.18?  Its own
+ * linker writes .debug_frame, and no .eh_frame. */
 static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 				     uint64_t svma)
 {
@@ -184,6 +184,7 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 		     uint64_t svma, struct wp_rule *ret)
 {
 	struct wp_cfi_table *table = find_table(rows, image);
+	enum wp_step_result end;
 	struct wp_cfi_row row;
 	struct wp_cfi_fde fde;
 	int rc;
@@ -199,12 +200,13 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 	if (rc) {
 		*ret = wp_rule_of_result(rc == -ENOENT ? WP_STEP_NO_INFO :
 							 WP_STEP_BAD_INFO);
-	} else if (go_end_of(&fde, svma) != WP_STEP_OK) {
-		*ret = wp_rule_of_result(go_end_of(&fde, svma));
-	} else {
-		wp_cfi_keep_popped(&row);
-		*ret = wp_rule_pack(&row, fde.cie.is_signal, image);
+		return 0;
 	}
+	end = go_end_of(&fde, svma);
+	wp_cfi_keep_popped(&row);
+	*ret = end == WP_STEP_OK ?
+		       wp_rule_pack(&row, fde.cie.is_signal, image) :
+		       wp_rule_of_result(end);
 	return 0;
 }
 
