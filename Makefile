@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make              build build/release/wallprof
 # make demo         from nothing: install, build, record a fixture for 5 s
 # make check        from nothing: install, lint, unit and end-to-end tests, inputs
@@ -28,18 +29,28 @@ endif
 ifeq ($(WERROR),1)
 WARN += -Werror
 endif
-OPT_release := -O2 -g
-OPT_debug   := -O0 -g3 -DWP_DEBUG=1
-OPT_asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+# What a build is, beside what its user wants of it in CFLAGS.
+OPT_release :=
+OPT_debug   := -DWP_DEBUG=1
+OPT_asan    := -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=undefined -DWP_DEBUG=1
 # What gcc makes of fork and exec would clear the counts: see test/cov/shared.c.
-OPT_cov     := -O0 -g --coverage -fdata-sections -fno-builtin-fork \
+OPT_cov     := --coverage -fdata-sections -fno-builtin-fork \
 	-fno-builtin-execvp -Wl,-T,test/cov/shared.ld
-ifndef OPT_$(BUILD)
+CFLAGS_release := -O2 -g
+CFLAGS_debug   := -O0 -g3
+CFLAGS_asan    := -O1 -g
+CFLAGS_cov     := -O0 -g
+ifndef CFLAGS_$(BUILD)
 $(error BUILD=$(BUILD) is not one of release debug asan cov)
 endif
-override CFLAGS += -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD))
-override CPPFLAGS += -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
+# A user's CFLAGS, CPPFLAGS and LDFLAGS come last and so win.  EXTRA is for
+# this Makefile's own builds.
+CFLAGS ?= $(CFLAGS_$(BUILD))
+WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(EXTRA)
+WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
+COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
+LINK = $(CC) $(WP_CFLAGS) $(CFLAGS) $(LDFLAGS)
 
 ifneq ($(V),1)
 Q := @
@@ -51,57 +62,70 @@ all: $(O)/wallprof
 # Linked into every program of a build.
 LINKED_cov := $(O)/test/cov/shared.o
 
-# A library per layer: a test links only the layers its module may use, so a
-# forbidden call is a link error, not a review comment.
-LIBS := base proc unwind symbols trace state profile hang sample output main
-main_DIR := src
+# A library per room: a test links only the rooms that its own may use, so a
+# forbidden call is a link error, not a review comment.  This table is the only
+# one; `make layers` prints it for test/lint/layers.sh.
+ROOMS := base proc ptrace perf bpf unwind symbols state profile hang sample \
+	output symbolize dump cmd
 base_DIR := src/base
 proc_DIR := src/proc
+ptrace_DIR := src/ptrace
+perf_DIR := src/perf
+bpf_DIR := src/bpf
 unwind_DIR := unwind
 symbols_DIR := symbols
-trace_DIR := src/trace
 state_DIR := src/state
 profile_DIR := src/profile
 hang_DIR := src/hang
 sample_DIR := src/sample
 output_DIR := src/output
-# What each may use, nearest first; and the foreign libraries it needs.
+symbolize_DIR := src/symbolize
+dump_DIR := src/dump
+cmd_DIR := src/cmd
+# What each may use, nearest first.
 base_DEPS :=
 proc_DEPS := base
+ptrace_DEPS := proc base
+perf_DEPS := proc base
+bpf_DEPS := proc base
 unwind_DEPS := base
 symbols_DEPS := base
-trace_DEPS := proc base
 state_DEPS := proc base
 profile_DEPS := base
 hang_DEPS := state base
-sample_DEPS := trace hang state unwind profile proc base
+sample_DEPS := bpf perf ptrace hang state unwind profile proc base
 output_DEPS := profile hang base
-main_DEPS := sample trace output hang state symbols unwind profile proc base
+symbolize_DEPS := sample symbols bpf perf ptrace hang state unwind profile proc base
+dump_DEPS := symbolize $(symbolize_DEPS)
+cmd_DEPS := dump output $(dump_DEPS)
+# The foreign libraries that each needs itself; those of bpf are known once its
+# program is built, in a file of arguments.
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
-# Known once the BPF program is built: a file of arguments.
-trace_EXT := @$(O)/bpf/libs
-sample_EXT := $(unwind_EXT) $(trace_EXT)
-main_EXT := $(unwind_EXT) $(symbols_EXT) $(output_EXT) $(trace_EXT) $(base_EXT)
+bpf_EXT := @$(O)/bpf/libs
+libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
+ext_of = $(foreach l,$(1) $($(1)_DEPS),$($(l)_EXT))
+layers:
+	@$(foreach l,$(ROOMS),echo '$(l) $($(l)_DIR) $($(l)_DEPS)';)
 
 define library
-$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out src/main.c %.bpf.c,$$(wildcard $$($(1)_DIR)/*.c)))
+$(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out %.bpf.c,$$(wildcard $$($(1)_DIR)/*.c)))
 $(O)/lib$(1).a: $$($(1)_OBJ)
 	$$(call say,AR,$$@)
 	$$(Q)rm -f $$@; $$(AR) rcs $$@ $$^
 endef
-$(foreach l,$(LIBS),$(eval $(call library,$(l))))
+$(foreach l,$(ROOMS),$(eval $(call library,$(l))))
 
 $(O)/%.o: %.c | deps-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(COMPILE) -c -o $@ $<
 
 # A program for the kernel, part of ours as bytes.  Without clang or libbpf all
 # is built but this; why is in the log.
-$(O)/bpf/libs: src/trace/task_scan.bpf.c include/wallprof/task_record.h \
+$(O)/bpf/libs: src/bpf/task_scan.bpf.c include/wallprof/task_record.h \
 		| deps-build
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
@@ -112,32 +136,31 @@ $(O)/bpf/libs: src/trace/task_scan.bpf.c include/wallprof/task_record.h \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-$(O)/src/trace/task_scan.o: $(O)/bpf/libs
-$(O)/src/trace/task_scan.o: override CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
+$(O)/src/bpf/task_scan.o: $(O)/bpf/libs
+$(O)/src/bpf/task_scan.o: WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
 $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
-		$(foreach l,main $(main_DEPS),$(O)/lib$(l).a)
+		$(call libs_of,cmd)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
+	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
 # Unit tests.  test_NAME.c says its layer in a line "Layer: NAME."
 UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
 layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/unit/test_$(1).c | head -1)
 define unit_test
 $(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) \
-		$(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+		$(call libs_of,$(2))
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ -lcmocka $($(2)_EXT) \
-		$(base_EXT)
+	$$(Q)$$(LINK) -o $$@ $$^ -lcmocka $(call ext_of,$(2))
 endef
 $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
 
 # Programs that tests run: each shows one layer at work.
 TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
-$(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(foreach l,$(main_DEPS),$(O)/lib$(l).a)
+$(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(main_EXT)
+	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
 unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
 	$(Q)for t in $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%)); do \
@@ -153,8 +176,8 @@ soak: deps-test $(O)/wallprof $(TOOLS) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 		$(if $(T),-k '$(T)') -m soak test/e2e
 lint: deps-test
-	$(Q)test/lint/layers.sh
-	$(Q)test/lint/headers.sh $(CC) $(filter-out -M%,$(CPPFLAGS)) $(CFLAGS)
+	$(Q)$(MAKE) -s --no-print-directory layers | test/lint/layers.sh
+	$(Q)test/lint/headers.sh $(CC) $(filter-out -M%,$(WP_CPPFLAGS)) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 	$(Q)test/lint/banned.sh
 	$(Q)shellcheck test/*.sh test/lint/*.sh
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
@@ -163,7 +186,7 @@ lint: deps-test
 		src unwind symbols
 valgrind: ; $(Q)$(MAKE) soak T=test_valgrind
 tidy: deps-test $(O)/bpf/libs
-	$(Q)test/lint/tidy.sh $(filter-out -M%,$(CPPFLAGS)) -std=gnu11 \
+	$(Q)test/lint/tidy.sh $(filter-out -M%,$(WP_CPPFLAGS)) -std=gnu11 \
 		-D_GNU_SOURCE $$(cat $(O)/bpf/flags)
 # Files are written by all: some tests run wallprof as another user.
 cov:
@@ -174,7 +197,7 @@ cov:
 	$(Q)export GCOV_ERROR_FILE=$(CURDIR)/build/cov/gcov.log; \
 		$(MAKE) -k BUILD=cov unit e2e; status=$$?; \
 		$(PYTHON) test/cov/lines.py build/cov && exit $$status
-names: $(LIBS:%=$(O)/lib%.a)
+names: $(ROOMS:%=$(O)/lib%.a)
 	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
 format:
 	$(Q)git ls-files '*.[ch]' | xargs clang-format --style=file:test/lint/clang-format -i
@@ -202,9 +225,9 @@ deps-build deps-test: deps-%:
 
 install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
-	install -D -m 644 src/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
+	install -D -m 644 src/cmd/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all unit e2e soak valgrind lint tidy cov names format check demo \
+.PHONY: all layers unit e2e soak valgrind lint tidy cov names format check demo \
 	deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

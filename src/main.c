@@ -1,18 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - parse, run, exit. */
 #include <stdio.h>
 
-#include "options.h"
-#include "run.h"
-#include "self.h"
-#include "threads.h"
-#include "timeout.h"
+#include "cmd/cmd_dump.h"
+#include "cmd/cmd_record.h"
+#include "cmd/cmd_timeout.h"
+#include "cmd/exit_status.h"
+#include "cmd/messages.h"
+#include "cmd/options.h"
+#include "cmd/privileges.h"
 
 int main(int argc, char **argv)
 {
 	struct wp_options options;
 	struct wp_err err = WP_ERR_INIT;
 
-	if (wp_settle_rights(&err)) {
+	if (wp_privileges_drop(&err)) {
 		wp_say("wallprof: %s", err.msg);
 		return WP_EXIT_NOTHING;
 	}
@@ -29,13 +32,13 @@ int main(int argc, char **argv)
 		puts("wallprof " WP_VERSION);
 		break;
 	case WP_ACTION_RECORD:
-		return wp_run_record(&options);
+		return wp_cmd_record(&options);
 	case WP_ACTION_THREADS:
-		return wp_run_threads(&options);
+		return wp_cmd_dump(&options);
 	case WP_ACTION_CHECK:
-		return wp_run_check(&options);
+		return wp_cmd_check(&options);
 	case WP_ACTION_TIMEOUT:
-		return wp_run_timeout(&options);
+		return wp_cmd_timeout(&options);
 	}
 	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }

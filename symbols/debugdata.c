@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debugdata.c - .gnu_debugdata, the packed symbols of some distributions.
  *
  * libdw unpacks it only inside its own search for modules (libdwfl), and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debugfile.c - see debugfile.h: is it the file that was stripped? */
 #include "debugfile.h"
 
@@ -68,9 +69,10 @@ static int find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
 	ret_path[0] = '\0';
 	while (!found) {
 		int fd = search->open ?
-			search->open(search->ctx, query, &nth) :
-			wp_debug_open(query, search->path, search->roots,
-				      search->nroots, &nth, ret_path);
+				 search->open(search->ctx, query, &nth) :
+				 wp_debug_open(query, search->path,
+					       search->roots, search->nroots,
+					       &nth, ret_path);
 
 		if (fd < 0)
 			return -ENOENT;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debugfile.h - the files that hold what was stripped from another.
  *
  * Layer: symbols.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* debugopen.c - see wp_debug_open of wallprof/symbols.h: where debug files lie.
  *
  * Names come from files of the target and are opened with our rights, so a
@@ -99,7 +100,9 @@ static bool join(char buf[PATH_MAX], const char *prefix, const char *path,
 
 /* GDB manual, "Separate Debug Files". */
 static const char *const link_places[][2] = {
-	{ "", "" }, { "", ".debug/" }, { "/usr/lib/debug", "" },
+	{ "", "" },
+	{ "", ".debug/" },
+	{ "/usr/lib/debug", "" },
 };
 
 enum { NLINK_PLACES = sizeof(link_places) / sizeof(*link_places) };
@@ -111,7 +114,8 @@ static bool link_path(const char *name, const char *path, uint32_t place,
 	    !strcmp(name, "."))
 		return false;
 	return join(buf, link_places[place][0], path, link_places[place][1],
-		    name) && strcmp(buf, path);
+		    name) &&
+	       strcmp(buf, path);
 }
 
 /* Take "//", "." and ".." out of absolute PATH, in place, by its letters. */
@@ -149,9 +153,9 @@ static bool alt_path(const char *name, const char *path, char buf[PATH_MAX])
 	if (*path != '/' || !*name)
 		return false;
 	dir = (size_t)(slash - path);
-	n = *name == '/' ? snprintf(buf, PATH_MAX, "%s", name) :
-			   snprintf(buf, PATH_MAX, "%.*s/%s", (int)dir, path,
-				    name);
+	n = *name == '/' ?
+		    snprintf(buf, PATH_MAX, "%s", name) :
+		    snprintf(buf, PATH_MAX, "%.*s/%s", (int)dir, path, name);
 	if (n < 0 || n >= PATH_MAX)
 		return false;
 	normalize(buf);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demangle.c - see demangle.h.
  *
  * A mangled name of 300 bytes can stand for gigabytes of text (substitutions
@@ -58,8 +59,8 @@ static bool is_clone_suffix(const char *s)
 		const char *text;
 		bool number;
 	} suffixes[] = {
-		{ ".cold", false },   { ".localalias", false },
-		{ ".part", true },    { ".isra", true },
+		{ ".cold", false },	{ ".localalias", false },
+		{ ".part", true },	{ ".isra", true },
 		{ ".constprop", true }, { ".lto_priv", true },
 		{ ".llvm", true },
 	};

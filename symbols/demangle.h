@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* demangle.h - names as a person wrote them.
  *
  * Layer: symbols.

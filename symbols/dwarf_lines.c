@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dwarf_lines.c - see dwarf_lines.h.
  *
  * libdw parses; what is walked, how far, and what is kept is decided here:
@@ -89,8 +90,8 @@ static bool is_bounded(const struct wp_elf_file *file)
 static void hide_unused(struct wp_elf_file *file)
 {
 	static const char *const unused[] = {
-		".debug_loc", ".debug_loclists", ".debug_frame",
-		".debug_macro", ".debug_macinfo", ".zdebug_loc",
+		".debug_loc",	 ".debug_loclists", ".debug_frame",
+		".debug_macro",	 ".debug_macinfo",  ".zdebug_loc",
 		".zdebug_frame",
 	};
 
@@ -215,7 +216,8 @@ static const char *string_attr(Dwarf_Die *die, unsigned int name)
 	Dwarf_Attribute attr;
 
 	return dwarf_attr_integrate(die, name, &attr) ?
-		dwarf_formstring(&attr) : NULL;
+		       dwarf_formstring(&attr) :
+		       NULL;
 }
 
 static uint32_t number_attr(Dwarf_Die *die, unsigned int name)
@@ -282,8 +284,9 @@ static void read_levels(struct wp_dwarf *dwarf, Dwarf_Die *function,
 
 	ret->n = 1;
 	name_level(&ret->levels[0], function);
-	for (unsigned int depth = 0; depth < DEPTH_MAX &&
-	     ret->n < WP_DWARF_LEVELS_MAX && descend(dwarf, &die, svma);
+	for (unsigned int depth = 0;
+	     depth < DEPTH_MAX && ret->n < WP_DWARF_LEVELS_MAX &&
+	     descend(dwarf, &die, svma);
 	     depth++) {
 		if (dwarf_tag(&die) != DW_TAG_inlined_subroutine)
 			continue;

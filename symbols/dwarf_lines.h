@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dwarf_lines.h - DWARF: files, lines and inlined functions of an address.
  *
  * Layer: symbols.
@@ -84,7 +85,10 @@ struct wp_dwarf {
 	uint32_t budget;
 };
 
-#define WP_DWARF_INIT { 0 }
+#define WP_DWARF_INIT                                                          \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* Use the DWARF of FILE, with ALT for what they share (or NULL); both must live
  * until close.  Nothing is read yet. */

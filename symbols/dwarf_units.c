@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dwarf_units.c - which unit and which function an address is in. */
 #include "dwarf_lines.h"
 

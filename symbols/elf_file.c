@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf_file.c - see elf_file.h. */
 #include "elf_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf_file.h - an ELF file's bytes, and what its headers say of it.
  *
  * Layer: symbols.
@@ -29,7 +30,10 @@ struct wp_elf_file {
 	uint32_t id_len;
 };
 
-#define WP_ELF_FILE_INIT { .map = WP_FILE_MAP_INIT }
+#define WP_ELF_FILE_INIT                                                       \
+	{                                                                      \
+		.map = WP_FILE_MAP_INIT                                        \
+	}
 
 /* Read the headers of FILE->map, which is set.  Returns 0, or -ENOTSUP if it is
  * not an ELF file. */

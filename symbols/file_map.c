@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_map.c - see file_map.h. */
 #include "file_map.h"
 
@@ -108,8 +109,7 @@ void wp_file_map_adopt(struct wp_file_map *ret, void *data, size_t size)
 	*ret = (struct wp_file_map){ .data = data, .size = size };
 }
 
-void wp_file_map_drop(struct wp_file_map *map, uint64_t keep,
-		      uint64_t keep_len)
+void wp_file_map_drop(struct wp_file_map *map, uint64_t keep, uint64_t keep_len)
 {
 	uint64_t from = keep & ~UINT64_C(4095), to;
 

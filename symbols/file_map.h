@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file_map.h - the bytes of a file that somebody else may truncate.
  *
  * Layer: symbols.
@@ -26,7 +27,10 @@ struct wp_file_map {
 	struct wp_file_map *next;
 };
 
-#define WP_FILE_MAP_INIT { 0 }
+#define WP_FILE_MAP_INIT                                                       \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* fstat(2), which glibc makes by newfstatat(2) since 2.33: that takes a path,
  * and where the resolver runs no call that does is allowed. */

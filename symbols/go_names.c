@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_names.c - names of Go's functions by .gopclntab: see symtab.h. */
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const uint8_t *at(void *src, uint64_t off, uint64_t len)
 	const struct bytes *bytes = src;
 
 	return off <= bytes->len && len <= bytes->len - off ?
-		       bytes->data + off : NULL;
+		       bytes->data + off :
+		       NULL;
 }
 
 static bool open_table(struct wp_go_table *ret, struct bytes *bytes,
@@ -43,9 +45,9 @@ int wp_symtab_add_go(struct wp_symtab *tab, const struct wp_elf_file *file)
 
 	if (!open_table(&table, &bytes, file))
 		return 0;
-	source = wp_symtab_add_text(
-		tab, (const char *)bytes.data + table.names_off,
-		(size_t)(bytes.len - table.names_off));
+	source = wp_symtab_add_text(tab,
+				    (const char *)bytes.data + table.names_off,
+				    (size_t)(bytes.len - table.names_off));
 	if (source < 0)
 		return 0;
 	for (uint32_t i = 0; !rc && i < table.nfuncs; i++) {

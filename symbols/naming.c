@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* naming.c - the levels of one address of a file.
  *
  * Which name: an address that a symbol table knows has one, whether debug info
@@ -36,8 +37,7 @@ struct wp_symbol_line *wp_naming_add_line(struct wp_symbols *s,
 	return line;
 }
 
-int wp_naming_add_place(struct wp_symbols *s, const char *module,
-			uint64_t addr)
+int wp_naming_add_place(struct wp_symbols *s, const char *module, uint64_t addr)
 {
 	if (module)
 		snprintf(s->symbol, sizeof(s->symbol), "%s+0x%" PRIx64, module,
@@ -75,14 +75,14 @@ static const struct wp_symtab_entry *own_symbol(const struct wp_symbols *s,
 
 	for (uint32_t i = 0; found->has_function && i < found->nstarts; i++) {
 		const struct wp_symtab_entry *entry = wp_symtab_at(
-			&object->symtab,
-			found->starts[i] - object->debug_bias);
+			&object->symtab, found->starts[i] - object->debug_bias);
 
 		if (entry)
 			return entry;
 	}
 	return found->has_function && found->nstarts ?
-		NULL : wp_symtab_find(&object->symtab, svma);
+		       NULL :
+		       wp_symtab_find(&object->symtab, svma);
 }
 
 /* The mangled name of level I, "" if it has none. */

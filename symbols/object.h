@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* object.h - one mapped file and all that is known to name its addresses.
  *
  * Layer: symbols.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* perf_map.c - see perf_map.h. */
 #include "perf_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* perf_map.h - names that a JIT compiler wrote to /tmp/perf-PID.map.
  *
  * Layer: symbols.  Format: tools/perf/Documentation/jit-interface.txt.
@@ -33,7 +34,10 @@ struct wp_perf_map {
 	uint32_t nbad;
 };
 
-#define WP_PERF_MAP_INIT { .text = WP_TEXT_INIT }
+#define WP_PERF_MAP_INIT                                                       \
+	{                                                                      \
+		.text = WP_TEXT_INIT                                           \
+	}
 
 /* Read the map that FD, which is left open, names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plt.c - names for the slots of procedure linkage tables.
  *
  * No symbol says which function a slot calls.  Its jump goes through a word of
@@ -39,9 +40,9 @@ static bool is_got_type(unsigned int machine, uint32_t type)
 	if (machine == EM_X86_64)
 		return type == R_X86_64_JUMP_SLOT ||
 		       type == R_X86_64_GLOB_DAT || type == R_X86_64_IRELATIVE;
-	return machine == EM_AARCH64 && (type == R_AARCH64_JUMP_SLOT ||
-					 type == R_AARCH64_GLOB_DAT ||
-					 type == R_AARCH64_IRELATIVE);
+	return machine == EM_AARCH64 &&
+	       (type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT ||
+		type == R_AARCH64_IRELATIVE);
 }
 
 static int add_relocs(struct gots *gots, unsigned int machine, Elf_Scn *scn)
@@ -58,7 +59,8 @@ static int add_relocs(struct gots *gots, unsigned int machine, Elf_Scn *scn)
 			return -ENOMEM;
 		gots->v[gots->len++] = (struct got){
 			rela.r_offset, (uint64_t)rela.r_addend,
-			(uint32_t)GELF_R_SYM(rela.r_info) };
+			(uint32_t)GELF_R_SYM(rela.r_info)
+		};
 	}
 	return 0;
 }
@@ -75,7 +77,8 @@ static const struct got *find_got(const struct gots *gots, uint64_t svma)
 	struct got key = { .svma = svma };
 
 	return gots->len ? bsearch(&key, gots->v, gots->len, sizeof(key),
-				   compare_got) : NULL;
+				   compare_got) :
+			   NULL;
 }
 
 static int read_relocs(struct gots *gots, Elf *elf, unsigned int machine)
@@ -116,7 +119,8 @@ static uint64_t got_of_x86(const uint8_t *p, size_t len, uint64_t svma)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	size_t i = len >= 8 && !memcmp(p, endbr, sizeof(endbr)) ?
-		sizeof(endbr) : 0;
+			   sizeof(endbr) :
+			   0;
 
 	if (i < len && p[i] == 0xf2)
 		i++;

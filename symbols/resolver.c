@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolver.c - see wallprof/symbols.h: modules, and what was resolved. */
 #include "wallprof/symbols.h"
 
@@ -196,8 +197,9 @@ static uint32_t *find_slot(const struct wp_symbols *s, uint32_t *slot,
 			   uint32_t nslots, const struct wp_object *object,
 			   uint64_t svma)
 {
-	uint32_t i = (uint32_t)wp_hash_u64(svma ^ wp_hash_u64(
-					   (uintptr_t)object)) & (nslots - 1);
+	uint32_t i = (uint32_t)wp_hash_u64(svma ^
+					   wp_hash_u64((uintptr_t)object)) &
+		     (nslots - 1);
 
 	for (;; i = (i + 1) & (nslots - 1)) {
 		const struct wp_cached *c;
@@ -317,8 +319,8 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		return rc;
 	if (!object->is_elf)
 		return resolve_outside(s, module, avma, ret);
-	if (!wp_elf_file_svma(&object->main, avma - module->start_avma +
-			      module->off, &svma))
+	if (!wp_elf_file_svma(&object->main,
+			      avma - module->start_avma + module->off, &svma))
 		svma = avma - module->start_avma + module->off;
 	return resolve_in(s, module, object, svma, ret);
 }

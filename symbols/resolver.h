@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resolver.h - what the files of the resolver share.
  *
  * Layer: symbols.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strpool.c - see strpool.h. */
 #include "strpool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strpool.h - strings that are kept once and never move.
  *
  * Layer: symbols.
@@ -19,7 +20,10 @@ struct wp_strpool {
 	uint32_t len;
 };
 
-#define WP_STRPOOL_INIT { 0 }
+#define WP_STRPOOL_INIT                                                        \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* The one copy of S (N bytes, cut at a NUL), in which bytes that are not UTF-8
  * became '?'.  Valid until the pool is cleared.  NULL without memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* symtab.c - see symtab.h. */
 #include "symtab.h"
 
@@ -109,9 +110,8 @@ static uint8_t rank_of(const GElf_Sym *sym, bool is_func)
 			 (bind != STB_WEAK ? RANK_NOT_WEAK : 0));
 }
 
-static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym,
-		      int source, const struct exec_ranges *exec,
-		      uint64_t bias)
+static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
+		      const struct exec_ranges *exec, uint64_t bias)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info);
 	bool is_func = type == STT_FUNC || type == STT_GNU_IFUNC;
@@ -208,12 +208,12 @@ int wp_symtab_add_named(struct wp_symtab *tab, int source, uint64_t svma,
 			uint32_t size, uint32_t name)
 {
 	return add_entry(tab, &(struct wp_symtab_entry){
-		.svma = svma,
-		.size = size,
-		.name = name,
-		.source = (uint8_t)source,
-		.rank = RANK_FUNC | RANK_SIZED,
-	});
+				      .svma = svma,
+				      .size = size,
+				      .name = name,
+				      .source = (uint8_t)source,
+				      .rank = RANK_FUNC | RANK_SIZED,
+			      });
 }
 
 int wp_symtab_add_made(struct wp_symtab *tab, uint64_t svma, uint32_t size,

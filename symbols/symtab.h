@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* symtab.h - the functions that ELF symbol tables name, sorted by address.
  *
  * Layer: symbols.
@@ -56,7 +57,10 @@ struct wp_symtab {
 	uint32_t made_cap;
 };
 
-#define WP_SYMTAB_INIT { 0 }
+#define WP_SYMTAB_INIT                                                         \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* Add the functions in ELF's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
  * BIAS added to their addresses.  MAP has ELF's bytes and must live as long as

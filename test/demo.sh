@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Record a fixture for 5 s: the report on the terminal, demo.pb.gz beside it.
 # Argument: the object directory.
 set -e

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Install those of the named Debian packages that are missing.
 missing=
 for p in "$@"; do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arch.h - what the unwinder knows about the machine and its kernel's ABI.
  *
  * Layer: unwind.  Private to unwind/; one arch_MACHINE.c implements it.
@@ -78,7 +79,6 @@ bool wp_arch_is_new_thread(const struct wp_step *step);
  * system call, a PLT stub): true, with the return address and the caller's sp.
  */
 bool wp_arch_find_stub_return(const struct wp_step *step,
-			      uint64_t *ret_return_avma,
-			      uint64_t *ret_sp_avma);
+			      uint64_t *ret_return_avma, uint64_t *ret_sp_avma);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arch_aarch64.c - see arch.h. */
 #include "arch.h"
 
@@ -62,8 +63,8 @@ bool wp_arch_is_new_thread(const struct wp_step *step)
 	       wp_reg_known(step->regs, 0) && !step->regs->v[0] &&
 	       read_insn(step->module, step->mem, avma - 4, &insn) &&
 	       read_insn(step->module, step->mem, avma - 8, &other) &&
-	       insn == INSN_SVC && (other == INSN_MOV_X8_CLONE ||
-				    other == INSN_MOV_X8_CLONE3);
+	       insn == INSN_SVC &&
+	       (other == INSN_MOV_X8_CLONE || other == INSN_MOV_X8_CLONE3);
 }
 
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
@@ -88,8 +89,8 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 	uint64_t frame_avma = step->regs->v[WP_REG_SP];
 	uint64_t saved[WP_NREGS];
 
-	if (step->mem->read(step->mem->ctx, frame_avma + SIGCONTEXT_REGS,
-			    saved, sizeof(saved)))
+	if (step->mem->read(step->mem->ctx, frame_avma + SIGCONTEXT_REGS, saved,
+			    sizeof(saved)))
 		return WP_STEP_UNREADABLE;
 	for (unsigned int i = 0; i < WP_NREGS; i++)
 		wp_reg_set(step->regs, i, saved[i]);
@@ -99,8 +100,7 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 }
 
 bool wp_arch_find_stub_return(const struct wp_step *step,
-			      uint64_t *ret_return_avma,
-			      uint64_t *ret_sp_avma)
+			      uint64_t *ret_return_avma, uint64_t *ret_sp_avma)
 {
 	uint64_t pc_avma = step->regs->v[WP_REG_PC];
 	uint32_t insn[4];
@@ -112,8 +112,7 @@ bool wp_arch_find_stub_return(const struct wp_step *step,
 		  insn[0] == INSN_SVC;
 	/* PLT: adrp x16; ldr x17, [x16]; add x16, x16; br x17. */
 	if (!is_stub &&
-	    !wp_code_read(step->module, step->mem, pc_avma, insn,
-			  sizeof(insn)))
+	    !wp_code_read(step->module, step->mem, pc_avma, insn, sizeof(insn)))
 		is_stub = (insn[0] & 0x9f00001f) == 0x90000010 &&
 			  (insn[1] & 0xffc003ff) == 0xf9400211 &&
 			  insn[3] == 0xd61f0220;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arch_x86_64.c - see arch.h. */
 #include "arch.h"
 
@@ -81,8 +82,8 @@ bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
 }
 
 static bool code_is(const struct wp_unwind_module *module,
-		    const struct wp_mem *mem, uint64_t avma,
-		    const void *bytes, size_t len)
+		    const struct wp_mem *mem, uint64_t avma, const void *bytes,
+		    size_t len)
 {
 	uint8_t code[16];
 
@@ -108,8 +109,8 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t pc_avma)
 {
 	/* __NR_rt_sigreturn is 15.  glibc and musl: mov $15,%rax; syscall. */
-	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0,
-					0x0f, 0x05 };
+	static const uint8_t wide[] = { 0x48, 0xc7, 0xc0, 15,  0,
+					0,    0,    0x0f, 0x05 };
 	/* mov $15,%eax; syscall. */
 	static const uint8_t narrow[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
 	uint8_t first;
@@ -132,12 +133,14 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 
 /* DWARF number of each register in struct sigcontext_64, in its order
  * (arch/x86/include/uapi/asm/sigcontext.h). */
+/* clang-format off */
 static const uint8_t sigcontext_regs[] = {
 	/* r8 to r15 */
 	8, 9, 10, 11, 12, 13, 14, 15,
 	/* di, si, bp, bx, dx, ax, cx, sp, ip */
 	5, 4, 6, 3, 1, 0, 2, 7, 16,
 };
+/* clang-format on */
 
 enum {
 	/* struct ucontext: uc_flags, uc_link, uc_stack (three words). */
@@ -214,8 +217,7 @@ bool wp_arch_find_plt_return(const struct wp_step *step,
 }
 
 bool wp_arch_find_stub_return(const struct wp_step *step,
-			      uint64_t *ret_return_avma,
-			      uint64_t *ret_sp_avma)
+			      uint64_t *ret_return_avma, uint64_t *ret_sp_avma)
 {
 	if (is_past_syscall(step, step->regs->v[WP_REG_PC]))
 		return read_return(step, 0, ret_return_avma, ret_sp_avma);

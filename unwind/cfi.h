@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi.h - call frame information, from bytes to one row.
  *
  * Layer: unwind.  Private to unwind/.

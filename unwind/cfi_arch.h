@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_arch.h - the registers whose rules are kept, per machine.
  *
  * Layer: unwind.  Private to unwind/.
@@ -26,8 +27,19 @@ enum {
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1; AADWARF64, 4.1. */
 #define WP_CFI_TRACKED(X)                                                      \
-	X(0, 19) X(1, 20) X(2, 21) X(3, 22) X(4, 23) X(5, 24) X(6, 25)         \
-	X(7, 26) X(8, 27) X(9, 28) X(10, 29) X(11, 30) X(12, 31)
+	X(0, 19)                                                               \
+	X(1, 20)                                                               \
+	X(2, 21)                                                               \
+	X(3, 22)                                                               \
+	X(4, 23)                                                               \
+	X(5, 24)                                                               \
+	X(6, 25)                                                               \
+	X(7, 26)                                                               \
+	X(8, 27)                                                               \
+	X(9, 28)                                                               \
+	X(10, 29)                                                              \
+	X(11, 30)                                                              \
+	X(12, 31)
 enum {
 	WP_CFI_NTRACKED = 13,
 	WP_CFI_SP_SLOT = 12,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_eval.c - run the programs of a CIE and an FDE up to a pc.
  *
  * See cfi.h.  DWARF 5, 6.4.2 and 7.24 (table 7.29).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_expr.c - DWARF expressions, as far as CFI has them.
  *
  * See cfi.h.  DWARF 5, 2.5 and 7.7.1.  What needs a debugger's context (frame
@@ -391,9 +392,18 @@ struct wp_reader wp_cfi_expr_at(struct wp_elf_image *image, uint64_t file_off)
 static bool is_plt(struct wp_reader expr, int64_t *ret_off)
 {
 	static const uint8_t want[] = {
-		OP_BREG0 + 7, 8, OP_BREG0 + 16, 0, OP_LIT0 + 15, OP_AND,
+		OP_BREG0 + 7,
+		8,
+		OP_BREG0 + 16,
+		0,
+		OP_LIT0 + 15,
+		OP_AND,
 		/* N goes here. */
-		0, OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS,
+		0,
+		OP_GE,
+		OP_LIT0 + 3,
+		OP_SHL,
+		OP_PLUS,
 	};
 	const uint8_t *bytes = expr.pos;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_parse.c - CIEs and FDEs.  See cfi.h. */
 #include "cfi.h"
 

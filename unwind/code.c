@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* code.c - the target's machine code: see arch.h. */
 #include "arch.h"
 
@@ -5,8 +6,7 @@
 #include <string.h>
 
 int wp_code_read(const struct wp_unwind_module *module,
-		 const struct wp_mem *mem, uint64_t avma, void *buf,
-		 size_t len)
+		 const struct wp_mem *mem, uint64_t avma, void *buf, size_t len)
 {
 	const uint8_t *bytes;
 	uint64_t off;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* eh_frame_hdr.c - see eh_frame_hdr.h. */
 #include "eh_frame_hdr.h"
 
@@ -99,10 +100,9 @@ void wp_cfi_table_clear(struct wp_cfi_table *table)
 static bool read_table(const struct wp_cfi_table *table, uint64_t i,
 		       uint64_t *ret_start_svma, uint64_t *ret_fde_svma)
 {
-	const uint8_t *bytes =
-		wp_elf_image_at(table->eh_frame.image,
-				table->table_off + i * TABLE_ENTRY,
-				TABLE_ENTRY);
+	const uint8_t *bytes = wp_elf_image_at(
+		table->eh_frame.image, table->table_off + i * TABLE_ENTRY,
+		TABLE_ENTRY);
 	int32_t start, fde;
 
 	if (!bytes)
@@ -190,8 +190,8 @@ static int index_add(struct wp_cfi_index *index, size_t *cap,
 		index->v = v;
 		*cap = more;
 	}
-	index->v[index->len++] =
-		(struct wp_cfi_index_entry){ (uint32_t)start, (uint32_t)off };
+	index->v[index->len++] = (struct wp_cfi_index_entry){ (uint32_t)start,
+							      (uint32_t)off };
 	return 0;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* eh_frame_hdr.h - find the FDE of an address in one image.
  *
  * Layer: unwind.  Private to unwind/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fde.c - see fde.h.  LSB Core, 10.6 (Exception Frames). */
 #include "fde.h"
 
@@ -91,7 +92,8 @@ static bool find_table(struct wp_elf_image *image, uint64_t *ret_off,
 	*ret_len = wp_read_u32(&r);
 	*ret_off = hdr->off + HDR_TABLE;
 	return !r.failed && version == HDR_VERSION &&
-	       (eh_frame_enc & PE_FORMAT) == PE_SDATA4 && count_enc == PE_UDATA4 &&
+	       (eh_frame_enc & PE_FORMAT) == PE_SDATA4 &&
+	       count_enc == PE_UDATA4 &&
 	       table_enc == (PE_DATAREL | PE_SDATA4) &&
 	       *ret_len <= (hdr->size - HDR_TABLE) / HDR_ENTRY;
 }
@@ -100,8 +102,8 @@ static bool find_table(struct wp_elf_image *image, uint64_t *ret_off,
 static bool read_table(struct wp_elf_image *image, uint64_t table_off,
 		       uint64_t i, struct fde *ret)
 {
-	const uint8_t *bytes = wp_elf_image_at(
-		image, table_off + i * HDR_ENTRY, HDR_ENTRY);
+	const uint8_t *bytes = wp_elf_image_at(image, table_off + i * HDR_ENTRY,
+					       HDR_ENTRY);
 	uint64_t base_svma = image->eh_frame_hdr.svma;
 	int32_t rel[2];
 

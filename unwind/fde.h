@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fde.h - find the frame description of a function in an ELF image.
  *
  * Layer: unwind.  Private to unwind/.

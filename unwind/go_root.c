@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_root.c - see go_root.h.
  *
  * On x86-64 Go's linker describes the outermost functions like any other: the
@@ -25,6 +26,7 @@ struct root {
 	int16_t code[CODE_MAX];
 };
 
+/* clang-format off */
 static const struct root roots[] = {
 	/* goexit: nop; call goexit1; nop.  Every goroutine's first function
 	 * returns to the second byte, behind no call: newproc1 put it there. */
@@ -64,6 +66,7 @@ static const struct root roots[] = {
 	  { 0x48, 0x8b, 0x63, 0x38, 0xe8, ANY, ANY, ANY, ANY, 0xe8, ANY, ANY,
 	    ANY, ANY, 0xc3 } },
 };
+/* clang-format on */
 
 static bool is_code(const struct root *root, const uint8_t *bytes)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_root.h - where the stacks of Go programs end.
  *
  * Layer: unwind.  Private to unwind/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_row.c - see go_row.h. */
 #include "go_row.h"
 
@@ -26,7 +27,8 @@ static bool is_padding(struct wp_elf_image *image, uint64_t svma)
 {
 	uint64_t off;
 	const uint8_t *byte = wp_elf_image_offset(image, svma, &off) ?
-				      wp_elf_image_at(image, off, 1) : NULL;
+				      wp_elf_image_at(image, off, 1) :
+				      NULL;
 
 	return !byte || *byte == PADDING;
 }
@@ -61,11 +63,10 @@ static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		row.reg[i].kind = WP_CFI_UNDEFINED;
 	row.reg[WP_CFI_SP_SLOT].kind = WP_CFI_VAL_OFFSET;
-	row.reg[WP_CFI_RA_SLOT] =
-		(struct wp_cfi_place){ WP_CFI_OFFSET, -WORD };
+	row.reg[WP_CFI_RA_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET, -WORD };
 	if (is_switch)
-		row.reg[WP_CFI_FP_SLOT] =
-			(struct wp_cfi_place){ WP_CFI_OFFSET, -2 * WORD };
+		row.reg[WP_CFI_FP_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET,
+								 -2 * WORD };
 	return row;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_row.h - Go's frames, by .gopclntab.
  *
  * Layer: unwind.  Private to unwind/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess.c - steps without unwind info: see step.h. */
 #include "guess_prove.h"
 
@@ -53,7 +54,8 @@ step_frame_pointer(struct wp_step *step,
 		return WP_STEP_NO_INFO;
 	set_caller(step, record.return_avma, fp_avma + sizeof(record));
 	/* What else the frame saved, and where, nobody says. */
-	step->regs->known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1) << WP_REG_SP;
+	step->regs->known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1)
+								<< WP_REG_SP;
 	wp_reg_set(step->regs, WP_REG_FP, record.caller_fp);
 	return WP_STEP_OK;
 }

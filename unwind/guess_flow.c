@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_flow.c - see guess_flow.h. */
 #include "arch.h"
 
@@ -47,8 +48,8 @@ bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret)
 /* Make the window hold AVMA. */
 static bool move_window(struct wp_flow *f, uint64_t avma)
 {
-	const struct wp_unwind_module *m =
-		wp_unwind_find_module(f->modules, avma);
+	const struct wp_unwind_module *m = wp_unwind_find_module(f->modules,
+								 avma);
 	uint64_t start, end, off;
 
 	if (!m || !m->image)
@@ -161,7 +162,8 @@ static void note_store(struct wp_flow_state *s, unsigned int reg)
 static struct wp_flow_range *range_of(struct wp_flow_state *s, uint8_t base)
 {
 	return base == WP_BASE_SP ? &s->over_sp :
-	       base == WP_BASE_FP ? &s->over_fp : NULL;
+	       base == WP_BASE_FP ? &s->over_fp :
+				    NULL;
 }
 
 /* What is jumped to at the end of a function writes where that had its own. */
@@ -197,7 +199,7 @@ static void store(struct wp_flow_state *s, uint8_t base, int64_t off,
 		if ((s->saved >> i & 1) && s->saved_off[i] < off + 8 &&
 		    off < s->saved_off[i] + 8 &&
 		    !(reg == wp_kept_regs[i] && is_own(s, reg)))
-			s->saved &= (uint8_t)~(1u << i);
+			s->saved &= (uint8_t) ~(1u << i);
 		if (reg == wp_kept_regs[i] && is_own(s, reg) &&
 		    !(s->saved >> i & 1)) {
 			s->saved |= (uint8_t)(1u << i);
@@ -219,8 +221,7 @@ static void load(struct wp_flow_state *s, uint8_t base, int64_t off,
 		return;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		if ((s->saved >> i & 1) && s->saved_off[i] == off) {
-			s->base[reg] = (uint8_t)(WP_BASE_REG +
-						 wp_kept_regs[i]);
+			s->base[reg] = (uint8_t)(WP_BASE_REG + wp_kept_regs[i]);
 			s->off[reg] = 0;
 		}
 	}
@@ -245,7 +246,7 @@ static void set_sp(struct wp_flow_state *s, uint8_t base, int64_t off)
 		for (unsigned int i = 0; i < WP_NKEPT; i++)
 			if ((s->saved >> i & 1) && off > s->off[WP_RSP] &&
 			    s->saved_off[i] < off)
-				s->saved &= (uint8_t)~(1u << i);
+				s->saved &= (uint8_t) ~(1u << i);
 	/* Only offsets of a stack make sense. */
 	if (base < WP_BASE_REG || off > INT32_MAX || off < INT32_MIN)
 		base = WP_BASE_NONE;
@@ -310,8 +311,8 @@ static bool operand_place(const struct wp_flow_state *s,
 		return false;
 	if (i->base >= WP_NO_BASE) {
 		*ret_base = WP_BASE_ZERO;
-		*ret_off = i->disp + (i->base == WP_RIP_BASE ?
-					      (int64_t)s->pc_avma : 0);
+		*ret_off = i->disp +
+			   (i->base == WP_RIP_BASE ? (int64_t)s->pc_avma : 0);
 		return true;
 	}
 	if (!is_sum(s->base[i->base]))
@@ -424,7 +425,7 @@ static enum step classify_ff(struct wp_flow *f, const struct wp_flow_state *s,
 		return STEP_CALL;
 	case 4:
 		return indirect_target(f, s, i, ret_target) ? STEP_JUMP :
-							       STEP_LOST;
+							      STEP_LOST;
 	case 3:
 	case 5:
 		return STEP_END;
@@ -443,7 +444,8 @@ static enum step classify(struct wp_flow *f, const struct wp_flow_state *s,
 	if (i->map == WP_MAP_0F)
 		return i->op >> 4 == 8 ? STEP_BRANCH :
 		       i->op == 0x0b || i->op == 0xb9 || i->op == 0xff ?
-					 STEP_END : STEP_NEXT;
+					 STEP_END :
+					 STEP_NEXT;
 	if (i->map != WP_MAP_ONE_BYTE)
 		return STEP_NEXT;
 	if (i->op >> 4 == 7 || (i->op >= 0xe0 && i->op < 0xe4))
@@ -484,9 +486,9 @@ static bool has_left_frame(const struct wp_flow_state *s,
 			   const struct wp_insn *i)
 {
 	return (i->op == 0xc9 || (i->op == 0x5d && i->rm == WP_RBP)) &&
-	       i->map == WP_MAP_ONE_BYTE &&
-	       s->base[WP_RSP] == WP_BASE_FP && s->off[WP_RSP] == 8 &&
-	       s->base[WP_RBP] == WP_BASE_AT_FP && !s->off[WP_RBP];
+	       i->map == WP_MAP_ONE_BYTE && s->base[WP_RSP] == WP_BASE_FP &&
+	       s->off[WP_RSP] == 8 && s->base[WP_RBP] == WP_BASE_AT_FP &&
+	       !s->off[WP_RBP];
 }
 
 /* Go over one instruction.  WP_FLOW_OVER: nothing to report. */

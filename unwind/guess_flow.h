@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_flow.h - what code does to the stack pointer and to the registers
  * that a function must keep, on the ways that it may go.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_insn.c - see guess_insn.h. */
 #include "guess_insn.h"
 
@@ -13,25 +14,39 @@
  *	t  ModRM and, for reg 0 and 1, as M; T the same as Z (test)
  *	x  not for user code, or not in 64-bit mode, or a prefix
  */
-static const char one_byte[] =
-	"mmmmbzxxmmmmbzxx" "mmmmbzxxmmmmbzxx"
-	"mmmmbzxxmmmmbzxx" "mmmmbzxxmmmmbzxx"
-	"xxxxxxxxxxxxxxxx" "................"
-	"xxxmxxxxzZbMxxxx" "jjjjjjjjjjjjjjjj"
-	"MZxMmmmmmmmmmmmm" "..........x....."
-	"oooo....bz......" "bbbbbbbbvvvvvvvv"
-	"MMw.xxMZe.xx.bxx" "mmmmxxx.mmmmmmmm"
-	"jjjjxxxxJJxjxxxx" "xxxx..tT..xx..mm";
+static const char one_byte[] = "mmmmbzxxmmmmbzxx"
+			       "mmmmbzxxmmmmbzxx"
+			       "mmmmbzxxmmmmbzxx"
+			       "mmmmbzxxmmmmbzxx"
+			       "xxxxxxxxxxxxxxxx"
+			       "................"
+			       "xxxmxxxxzZbMxxxx"
+			       "jjjjjjjjjjjjjjjj"
+			       "MZxMmmmmmmmmmmmm"
+			       "..........x....."
+			       "oooo....bz......"
+			       "bbbbbbbbvvvvvvvv"
+			       "MMw.xxMZe.xx.bxx"
+			       "mmmmxxx.mmmmmmmm"
+			       "jjjjxxxxJJxjxxxx"
+			       "xxxx..tT..xx..mm";
 
-static const char two_byte[] =
-	"xmmmx.xxxxx.xmxx" "mmmmmmmmmmmmmmmm"
-	"xxxxxxxxmmmmmmmm" "x.xxxxxxxxxxxxxx"
-	"mmmmmmmmmmmmmmmm" "mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmm" "MMMMmmm.mmxxmmmm"
-	"JJJJJJJJJJJJJJJJ" "mmmmmmmmmmmmmmmm"
-	"xx.mMmxxxxxmMmmm" "mmmmmmmmmmMmmmmm"
-	"mmMmMMMm........" "mmmmmmmmmmmmmmmm"
-	"mmmmmmmmmmmmmmmm" "mmmmmmmmmmmmmmmm";
+static const char two_byte[] = "xmmmx.xxxxx.xmxx"
+			       "mmmmmmmmmmmmmmmm"
+			       "xxxxxxxxmmmmmmmm"
+			       "x.xxxxxxxxxxxxxx"
+			       "mmmmmmmmmmmmmmmm"
+			       "mmmmmmmmmmmmmmmm"
+			       "mmmmmmmmmmmmmmmm"
+			       "MMMMmmm.mmxxmmmm"
+			       "JJJJJJJJJJJJJJJJ"
+			       "mmmmmmmmmmmmmmmm"
+			       "xx.mMmxxxxxmMmmm"
+			       "mmmmmmmmmmMmmmmm"
+			       "mmMmMMMm........"
+			       "mmmmmmmmmmmmmmmm"
+			       "mmmmmmmmmmmmmmmm"
+			       "mmmmmmmmmmmmmmmm";
 
 _Static_assert(sizeof(one_byte) == 257 && sizeof(two_byte) == 257,
 	       "a letter for each opcode");
@@ -220,8 +235,10 @@ bool wp_insn_decode(struct wp_insn *ret, const uint8_t *code, size_t left)
 
 	for (;; i.narrow |= op == 0x66, i.segment |= op == 0x64 || op == 0x65) {
 		op = next(&b);
-		if (op == 0 || b.over || !memchr("\x66\x67\xf0\xf2\xf3\x2e\x36"
-						 "\x3e\x26\x64\x65", op, 11))
+		if (op == 0 || b.over ||
+		    !memchr("\x66\x67\xf0\xf2\xf3\x2e\x36"
+			    "\x3e\x26\x64\x65",
+			    op, 11))
 			break;
 	}
 	if ((op & 0xf0) == 0x40) {
@@ -367,7 +384,8 @@ static uint32_t one_byte_writes(const struct wp_insn *i)
 		return i->op < 0x58 ? 0 : bit(i->rm);
 	if (i->op < 0x80)
 		return i->op == 0x63 || i->op == 0x69 || i->op == 0x6b ?
-			       bit(i->reg) : 0;
+			       bit(i->reg) :
+			       0;
 	if (i->op < 0xa0)
 		return one_byte_middle_writes(i);
 	if (i->op < 0xb0)
@@ -432,7 +450,8 @@ uint32_t wp_insn_writes(const struct wp_insn *i)
 	case WP_MAP_0F3A:
 		/* pextr and the like; rorx. */
 		return (i->op >= 0x14 && i->op < 0x18) ? rm_bit(i) :
-		       i->op >= 0xf0 ? both : 0;
+		       i->op >= 0xf0		       ? both :
+							 0;
 	default:
 		return both;
 	}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_insn.h - x86-64 machine instructions: how long, and what they write.
  *
  * Layer: unwind.  Private to unwind/.  Registers go by their machine numbers,

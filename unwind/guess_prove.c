@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_prove.c - see guess_prove.h. */
 #include "guess_prove.h"
 
@@ -45,8 +46,8 @@ enum {
 	DW_R12 = 12,
 };
 
-static const uint8_t kept_dwarf[WP_NKEPT] = { DW_RBX, WP_REG_FP, DW_R12, 13,
-					      14, 15 };
+static const uint8_t kept_dwarf[WP_NKEPT] = { DW_RBX, WP_REG_FP, DW_R12,
+					      13,     14,	 15 };
 
 /* Where a kept register of the caller is. */
 enum where {
@@ -151,8 +152,10 @@ static const struct wp_unwind_module *find_code(const struct proof *p,
 /* The call before RETURN_AVMA. */
 static struct call find_call(struct proof *p, uint64_t return_avma)
 {
-	const struct wp_unwind_module *m =
-		return_avma ? find_code(p, return_avma - 1) : NULL;
+	const struct wp_unwind_module *m = return_avma ?
+						   find_code(p,
+							     return_avma - 1) :
+						   NULL;
 	struct call call = { 0 };
 	uint8_t code[6];
 	uint64_t target;
@@ -174,8 +177,7 @@ static struct call find_call(struct proof *p, uint64_t return_avma)
 		call.target_avma = target;
 	/* *disp(%rip), a slot of the GOT. */
 	else if (code[0] == 0xff && code[1] == 0x15 &&
-		 wp_flow_slot(p->flow, target, &target) &&
-		 find_code(p, target))
+		 wp_flow_slot(p->flow, target, &target) && find_code(p, target))
 		call.target_avma = target;
 	else
 		call.by_pointer = wp_arch_calls_by_pointer(m, p->step->mem,
@@ -216,8 +218,8 @@ static bool rule_of_exit(const struct wp_flow_state *s, struct rule *ret)
 		if (s->base[r] == WP_BASE_REG + r && !s->off[r]) {
 			ret->where[i] = KEPT;
 		} else if (!(s->stored >> i & 1) &&
-			   s->base[r] == (by_fp ? WP_BASE_AT_FP :
-						  WP_BASE_AT_SP) &&
+			   s->base[r] ==
+				   (by_fp ? WP_BASE_AT_FP : WP_BASE_AT_SP) &&
 			   s->off[r] < ret->off &&
 			   s->off[r] >= (by_fp ? -FRAME_MAX : 0)) {
 			ret->where[i] = SLOT;
@@ -264,8 +266,7 @@ static bool rule_of_entry(const struct wp_flow_state *s, struct rule *ret)
 	bool by_fp = s->base[WP_RSP] != WP_BASE_SP;
 	unsigned int r = by_fp ? WP_RBP : WP_RSP;
 
-	if (s->base[r] != WP_BASE_SP || s->off[r] > 0 ||
-	    s->off[r] < -FRAME_MAX)
+	if (s->base[r] != WP_BASE_SP || s->off[r] > 0 || s->off[r] < -FRAME_MAX)
 		return false;
 	memset(ret, 0, sizeof(*ret));
 	ret->off = (int32_t)-s->off[r];
@@ -482,8 +483,8 @@ static bool prove_target(struct proof *p, uint64_t target_avma,
 			 const struct exit *exit)
 {
 	struct rule rule;
-	enum entry result = enter(p, target_avma, slot_avma, exit,
-				  ENTRY_BUDGET, &rule);
+	enum entry result = enter(p, target_avma, slot_avma, exit, ENTRY_BUDGET,
+				  &rule);
 	bool near = target_avma <= p->pc_avma &&
 		    p->pc_avma - target_avma < FUNCTION_MAX;
 
@@ -505,9 +506,8 @@ static bool prove_exit(struct proof *p, const struct exit *exit)
 	    wp_mem_u64(p->step->mem, slot_avma, &return_avma))
 		return false;
 	call = find_call(p, return_avma);
-	return (call.target_avma &&
-		prove_target(p, call.target_avma, slot_avma, return_avma,
-			     exit)) ||
+	return (call.target_avma && prove_target(p, call.target_avma, slot_avma,
+						 return_avma, exit)) ||
 	       (call.by_pointer &&
 		prove_start(p, slot_avma, return_avma, exit));
 }
@@ -571,8 +571,8 @@ static bool scan(struct proof *p)
 	unsigned int left = SCAN_ENTRIES;
 
 	for (unsigned int n = 0; n < p->nwords && p->budget; n++)
-		if (prove_word(p, p->sp_avma + 8 * (uint64_t)n, p->prover->words[n],
-			       &left))
+		if (prove_word(p, p->sp_avma + 8 * (uint64_t)n,
+			       p->prover->words[n], &left))
 			return true;
 	return false;
 }
@@ -604,9 +604,9 @@ static void read_words(struct proof *p)
 	for (p->nwords = 0; p->nwords < SCAN_WORDS && got == SCAN_STEP;
 	     p->nwords += got) {
 		/* The stack may end before. */
-		while (got && mem->read(mem->ctx,
-					p->sp_avma + 8 * (uint64_t)p->nwords,
-					p->prover->words + p->nwords, 8 * (size_t)got))
+		while (got &&
+		       mem->read(mem->ctx, p->sp_avma + 8 * (uint64_t)p->nwords,
+				 p->prover->words + p->nwords, 8 * (size_t)got))
 			got /= 2;
 	}
 }
@@ -746,8 +746,8 @@ enum wp_step_result wp_prove_step(struct wp_prover *prover,
 	if (recall(&p, key))
 		return take(&p);
 	wp_flow_open(p.flow, modules, step->mem, READS_MAX);
-	if (step->is_return && (is_root_call(&p, p.pc_avma) ||
-				is_entry_point(&p, p.pc_avma)))
+	if (step->is_return &&
+	    (is_root_call(&p, p.pc_avma) || is_entry_point(&p, p.pc_avma)))
 		return WP_STEP_ROOT;
 	return search(&p, key);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_prove.h - the caller of a frame in a file without unwind info, proven
  * by the code around the pc, the stack and the call that led there.
  *

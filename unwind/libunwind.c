@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libunwind.c - steps by libunwind over our own accessors: see step.h.
  *
  * Every step is a cursor of its own, so nothing of a frame outlives it but
@@ -66,8 +67,8 @@ struct request {
 /* The aligned word at SVMA out of IMAGE, where only a part of it may lie;
  * false if none does, or if the target may have written it and CONSTANT is
  * asked for. */
-static bool read_image(struct wp_elf_image *image, uint64_t svma,
-		       bool constant, uint64_t *ret)
+static bool read_image(struct wp_elf_image *image, uint64_t svma, bool constant,
+		       uint64_t *ret)
 {
 	for (uint32_t i = 0; i < image->nloads; i++) {
 		const struct wp_elf_load *load = &image->loads[i];
@@ -145,8 +146,8 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val,
 	return 0;
 }
 
-static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg,
-			unw_fpreg_t *val, int write, void *arg)
+static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val,
+			int write, void *arg)
 {
 	(void)as, (void)reg, (void)val, (void)write, (void)arg;
 	return -UNW_EBADREG;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c - the back end that evaluates CFI itself.
  *
  * A step finds a rule and executes it.  Rules belong to (image, svma), both of
@@ -64,8 +65,8 @@ static void *rows_open(struct wp_unwind_stats *stats)
 	rows->tables_cap = TABLES_MIN;
 	/* calloc leaves pages alone until they are used; aligned_alloc and
 	 * memset would not. */
-	rows->entries_memory =
-		calloc(1, NENTRIES * sizeof(struct entry) + CACHE_LINE);
+	rows->entries_memory = calloc(1, NENTRIES * sizeof(struct entry) +
+						 CACHE_LINE);
 	if (!rows->tables || !rows->entries_memory) {
 		free(rows->tables);
 		free(rows->entries_memory);
@@ -136,8 +137,8 @@ static int grow_tables(struct rows *rows)
 static struct wp_cfi_table *find_table(struct rows *rows,
 				       struct wp_elf_image *image)
 {
-	struct wp_cfi_table **slot =
-		table_slot(rows->tables, rows->tables_cap, image);
+	struct wp_cfi_table **slot = table_slot(rows->tables, rows->tables_cap,
+						image);
 	struct wp_cfi_table *table = *slot;
 
 	if (table)
@@ -229,9 +230,8 @@ static struct entry *choose_victim(struct rows *rows, struct entry *set)
 	return &set[rows->victim++ % WAYS];
 }
 
-static const struct wp_rule *find_rule(struct rows *rows,
-				       struct wp_elf_image *image,
-				       uint64_t svma)
+static const struct wp_rule *
+find_rule(struct rows *rows, struct wp_elf_image *image, uint64_t svma)
 {
 	struct entry *set = set_of(rows, image, svma);
 	struct entry *entry;
@@ -256,8 +256,7 @@ static enum wp_step_result rows_step(void *self, struct wp_step *step)
 {
 	uint64_t svma = step->regs->v[WP_REG_PC] - step->is_return -
 			step->module->bias;
-	const struct wp_rule *rule =
-		find_rule(self, step->module->image, svma);
+	const struct wp_rule *rule = find_rule(self, step->module->image, svma);
 
 	/* Without memory there may be info and it cannot be had. */
 	return rule ? wp_rule_execute(rule, step) : WP_STEP_BAD_INFO;

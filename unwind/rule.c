@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule.c - see rule.h. */
 #include "rule.h"
 
@@ -12,7 +13,7 @@ enum {
 	AT_REGS = 64,
 };
 
-_Static_assert(WP_CFI_NTRACKED * KIND_BITS <= 64, "kinds hold every slot");
+_Static_assert(WP_CFI_NTRACKED *KIND_BITS <= 64, "kinds hold every slot");
 _Static_assert((int)WP_CFI_AT <= (int)KIND_MASK, "every kind fits its bits");
 _Static_assert(WP_RULE_WORDS + WP_CFI_NTRACKED <= UINT8_MAX, "from[] fits");
 
@@ -85,8 +86,7 @@ static struct wp_cfi_place simplify(struct wp_cfi_place place,
 	    reg >= WP_NREGS || off < INT32_MIN / AT_REGS ||
 	    off > INT32_MAX / AT_REGS)
 		return place;
-	return (struct wp_cfi_place){ WP_CFI_AT,
-				      off * AT_REGS + (int64_t)reg };
+	return (struct wp_cfi_place){ WP_CFI_AT, off * AT_REGS + (int64_t)reg };
 }
 
 static bool pack_place(struct wp_rule *rule, unsigned int slot,
@@ -109,8 +109,7 @@ static enum wp_cfi_kind kind_of(const struct wp_rule *rule, unsigned int slot)
 	return (enum wp_cfi_kind)(rule->kinds >> slot * KIND_BITS & KIND_MASK);
 }
 
-struct wp_cfi_place wp_rule_place(const struct wp_rule *rule,
-				  unsigned int slot)
+struct wp_cfi_place wp_rule_place(const struct wp_rule *rule, unsigned int slot)
 {
 	struct wp_cfi_place place = { kind_of(rule, slot), 0 };
 
@@ -170,8 +169,8 @@ static void make_block(struct wp_rule *rule)
 
 		if (kind_of(rule, i) == WP_CFI_OFFSET) {
 			made.u.block.set |= bit;
-			made.u.block.from[i] =
-				(uint8_t)((rule->u.val[i] - lo) / 8);
+			made.u.block.from[i] = (uint8_t)((rule->u.val[i] - lo) /
+							 8);
 		} else {
 			made.u.block.from[i] = (uint8_t)(WP_RULE_WORDS + i);
 			if (i != WP_CFI_SP_SLOT)
@@ -251,8 +250,8 @@ static enum wp_step_result switch_cfa(const struct wp_rule *rule,
 				      struct wp_step *step, uint64_t *ret)
 {
 	uint64_t by_reg_avma;
-	enum wp_step_result result = reg_sum(step, rule->cfa_reg,
-					     rule->cfa_off, &by_reg_avma);
+	enum wp_step_result result = reg_sum(step, rule->cfa_reg, rule->cfa_off,
+					     &by_reg_avma);
 
 	if (result == WP_STEP_OK)
 		result = reg_sum(step, WP_REG_FP,
@@ -289,9 +288,9 @@ static enum wp_step_result eval_expr(const struct wp_step *step,
 				     int64_t file_off, uint64_t cfa_avma,
 				     uint64_t *ret)
 {
-	return wp_cfi_expr(wp_cfi_expr_at(step->module->image,
-					  (uint64_t)file_off),
-			   step, &cfa_avma, ret);
+	return wp_cfi_expr(
+		wp_cfi_expr_at(step->module->image, (uint64_t)file_off), step,
+		&cfa_avma, ret);
 }
 
 /* The caller's value of the register in SLOT. */
@@ -391,7 +390,7 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 			    cfa_avma + (uint64_t)(int64_t)rule->u.block.lo, src,
 			    rule->u.block.len * sizeof(src[0])))
 		return WP_STEP_UNREADABLE;
-	/* Unrolled, each register's place is a constant. */
+		/* Unrolled, each register's place is a constant. */
 #pragma GCC unroll 16
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		src[WP_RULE_WORDS + i] = regs->v[wp_cfi_tracked[i]];

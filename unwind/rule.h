@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rule.h - a row, packed to be cached and executed.
  *
  * Layer: unwind.  Private to unwind/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step.h - what a back end of the unwinder must do: one step.
  *
  * Layer: unwind.  Private to unwind/.
@@ -50,7 +51,8 @@ struct wp_step_ops {
 	void (*close)(void *self);
 	/* Called before the first step after MODULES has another generation:
 	 * anything cached by address is stale.  Images stay valid. */
-	void (*set_modules)(void *self, const struct wp_unwind_modules *modules);
+	void (*set_modules)(void *self,
+			    const struct wp_unwind_modules *modules);
 	enum wp_step_result (*step)(void *self, struct wp_step *step);
 };
 

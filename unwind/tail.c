@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tail.c - see tail.h. */
 #include "tail.h"
 
@@ -233,7 +234,8 @@ static void take_state(struct state *ret, const struct wp_regs *regs)
 {
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		ret->v[i] = regs->known >> wp_cfi_tracked[i] & 1 ?
-				    regs->v[wp_cfi_tracked[i]] : 0;
+				    regs->v[wp_cfi_tracked[i]] :
+				    0;
 	ret->known = regs->known;
 }
 
@@ -250,8 +252,8 @@ static bool is_at(const struct wp_tail *t, uint32_t i,
 	return !memcmp(now.v, t->states[i].v, sizeof(now.v));
 }
 
-bool wp_tail_join(struct wp_tail *t, const struct wp_regs *regs,
-		  uint32_t flags, struct wp_stack *stack)
+bool wp_tail_join(struct wp_tail *t, const struct wp_regs *regs, uint32_t flags,
+		  struct wp_stack *stack)
 {
 	uint64_t sp = regs->v[WP_REG_SP];
 	uint32_t i, n;

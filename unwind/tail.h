@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tail.h - what a thread's last walk found, to be taken over where it holds.
  *
  * Layer: unwind.  Private to unwind/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* walk.c - from registers to a stack: see wallprof/unwind.h. */
 #include "wallprof/unwind.h"
 
@@ -253,8 +254,7 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	add_frame(w);
 
 	result = step_once(w);
-	if (w->tail &&
-	    (w->is_guess || w->step.is_signal || w->step.is_switch))
+	if (w->tail && (w->is_guess || w->step.is_signal || w->step.is_switch))
 		wp_tail_close(w->tail);
 	if (result != WP_STEP_OK) {
 		*ret_end = end_of(result, &w->step);
@@ -279,8 +279,7 @@ static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 {
 	if (w->regs.v[WP_REG_PC])
 		return false;
-	*ret_end = wp_reg_known(&w->regs, WP_REG_FP) &&
-				   !w->regs.v[WP_REG_FP] ?
+	*ret_end = wp_reg_known(&w->regs, WP_REG_FP) && !w->regs.v[WP_REG_FP] ?
 			   WP_END_ROOT :
 			   WP_END_NO_MODULE;
 	return true;
@@ -322,9 +321,8 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 
 void wp_unwind_walk_again(struct wp_unwinder *unwinder,
 			  const struct wp_unwind_modules *modules,
-			  const struct wp_regs *regs,
-			  const struct wp_mem *mem, struct wp_tail *tail,
-			  struct wp_stack *stack)
+			  const struct wp_regs *regs, const struct wp_mem *mem,
+			  struct wp_tail *tail, struct wp_stack *stack)
 {
 	struct wp_mem watched = wp_tail_open(tail, modules->generation,
 					     regs->v[WP_REG_SP], mem);

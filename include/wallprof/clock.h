@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - time in nanoseconds, from one clock.
  *
  * Layer: base.

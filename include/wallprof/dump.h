@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump.h - one look at every thread of some processes, and who waits for whom.
  *
  * Layer: hang.
  *
- * Plain data: src/look.c takes the look and fills it in, wp_lock_decode says
+ * Plain data: src/dump/snapshot.c takes the look and fills it in, wp_lock_decode says
  * what a futex is and who holds it, wp_graph_build finds what can never end,
  * and the writers of wallprof/output.h print it.  Strings are ids of the dump's own
  * intern table, 0 for "".
@@ -28,28 +29,28 @@ enum wp_lock_kind {
 #define X(name, text) WP_LOCK_##name,
 	WP_LOCK_KINDS(X)
 #undef X
-	WP_NLOCK_KINDS
+		WP_NLOCK_KINDS
 };
 
 /* What is known of its holder: name, text (as in JSON). */
-#define WP_HOLDERS(X)                                                          \
-	/* Holding is not what is waited for (a condvar, a semaphore). */      \
-	X(NONE, "none")                                                        \
-	/* Its design records no owner, or what is recorded fails a check. */  \
-	X(NOT_RECORDED, "not recorded")                                        \
-	/* OWNER_TID, checked: alive, and the lock word agrees. */             \
-	X(THREAD, "thread")                                                    \
+#define WP_HOLDERS(X)                                                            \
+	/* Holding is not what is waited for (a condvar, a semaphore). */        \
+	X(NONE, "none")                                                          \
+	/* Its design records no owner, or what is recorded fails a check. */    \
+	X(NOT_RECORDED, "not recorded")                                          \
+	/* OWNER_TID, checked: alive, and the lock word agrees. */               \
+	X(THREAD, "thread")                                                      \
 	/* OWNER_TID (0: not known) is in the process no more: it ended with   \
-	 * the lock held, or a fork copied the lock and not the thread. */     \
-	X(GONE, "gone")                                                        \
-	/* READERS of them, whom a rwlock does not record. */                  \
+	 * the lock held, or a fork copied the lock and not the thread. */ \
+	X(GONE, "gone")                                                          \
+	/* READERS of them, whom a rwlock does not record. */                    \
 	X(READERS, "readers")
 
 enum wp_holder {
 #define X(name, text) WP_HOLDER_##name,
 	WP_HOLDERS(X)
 #undef X
-	WP_NHOLDERS
+		WP_NHOLDERS
 };
 
 struct wp_lock {
@@ -162,7 +163,7 @@ enum wp_edge_kind {
 #define X(name, text) WP_EDGE_##name,
 	WP_EDGE_KINDS(X)
 #undef X
-	WP_NEDGE_KINDS
+		WP_NEDGE_KINDS
 };
 
 /* FROM waits for TO.  Several edges from one thread: any of them can end its
@@ -211,7 +212,10 @@ struct wp_dump {
 	uint64_t interval_ns;
 };
 
-#define WP_DUMP_INIT { .strings = WP_INTERN_INIT }
+#define WP_DUMP_INIT                                                           \
+	{                                                                      \
+		.strings = WP_INTERN_INIT                                      \
+	}
 
 void wp_dump_clear(struct wp_dump *dump);
 
@@ -257,20 +261,20 @@ void wp_lock_decode(struct wp_dump *dump, struct wp_dump_thread *thread,
 WP_MUST_CHECK
 int wp_graph_build(struct wp_dump *dump);
 
-#define WP_VERDICTS(X)                                                         \
-	/* Something runs, or what is waited for comes from outside. */        \
-	X(HEALTHY, "healthy")                                                  \
-	/* A cycle of waits: nothing can end it from inside. */                \
-	X(DEADLOCK, "deadlock")                                                \
+#define WP_VERDICTS(X)                                                           \
+	/* Something runs, or what is waited for comes from outside. */          \
+	X(HEALTHY, "healthy")                                                    \
+	/* A cycle of waits: nothing can end it from inside. */                  \
+	X(DEADLOCK, "deadlock")                                                  \
 	/* No thread ran between two looks, and a wait is one that another     \
-	 * part of the process must end. */                                    \
+	 * part of the process must end. */ \
 	X(NO_PROGRESS, "no progress")
 
 enum wp_verdict {
 #define X(name, text) WP_VERDICT_##name,
 	WP_VERDICTS(X)
 #undef X
-	WP_NVERDICTS
+		WP_NVERDICTS
 };
 
 const char *wp_verdict_name(enum wp_verdict verdict);

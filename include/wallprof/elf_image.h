@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf_image.h - the bytes of one ELF file, fetched as they are asked for.
  *
  * Layer: base.
@@ -90,7 +91,10 @@ struct wp_elf_image {
 	struct wp_elf_packed packed;
 };
 
-#define WP_ELF_IMAGE_INIT { .fd = -1 }
+#define WP_ELF_IMAGE_INIT                                                      \
+	{                                                                      \
+		.fd = -1                                                       \
+	}
 
 /* Open the file behind FD, which the image owns on success.
  *

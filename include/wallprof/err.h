@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err.h - error values and messages.
  *
  * Layer: base.
@@ -22,7 +23,10 @@ struct wp_err {
 	char msg[512];
 };
 
-#define WP_ERR_INIT { 0, "" }
+#define WP_ERR_INIT                                                            \
+	{                                                                      \
+		0, ""                                                          \
+	}
 
 /* Set ERR (may be NULL) to CODE and the formatted message.  Returns CODE, so
  * that `return wp_err_set(...)` reads well.  errno is preserved.

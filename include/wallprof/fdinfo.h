@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fdinfo.h - what is behind a descriptor of a process.
  *
  * Layer: proc.  Reads links and tables of /proc only: opens nothing of the
@@ -35,7 +36,7 @@ enum wp_fd_kind {
 #define X(name, text) WP_FD_##name,
 	WP_FD_KINDS(X)
 #undef X
-	WP_NFD_KINDS
+		WP_NFD_KINDS
 };
 
 const char *wp_fd_kind_name(enum wp_fd_kind kind);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_table.h - functions and frames of Go programs, by .gopclntab.
  *
  * Layer: base.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.h - one hash function for the tables.
  *
  * Layer: base.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.h - what was compressed by zlib, whole or not at all.
  *
  * Layer: base.

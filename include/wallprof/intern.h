@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* intern.h - strings to small ids and back.
  *
  * Layer: base.
@@ -25,7 +26,10 @@ struct wp_intern {
 	uint32_t nslots;
 };
 
-#define WP_INTERN_INIT { 0 }
+#define WP_INTERN_INIT                                                         \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* The id of S (N bytes, no NUL inside; the rest is cut at one).  Returns the
  * id, or UINT32_MAX when there is no memory or the text is over 1 GiB.

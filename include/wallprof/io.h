@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io.h - read whole files; EINTR is retried here.
  *
  * Layer: base.
@@ -19,7 +20,10 @@ struct wp_text {
 	size_t cap;
 };
 
-#define WP_TEXT_INIT { 0 }
+#define WP_TEXT_INIT                                                           \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* Replace TEXT by the file PATH relative to DIRFD, read to its end.
  *

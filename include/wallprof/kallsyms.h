@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kallsyms.h - names of the kernel's functions.
  *
  * Layer: proc.
@@ -26,7 +27,10 @@ struct wp_kallsyms {
 	bool read;
 };
 
-#define WP_KALLSYMS_INIT { 0 }
+#define WP_KALLSYMS_INIT                                                       \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* The function that AVMA is in, or NULL.  /proc/kallsyms is read at the first
  * call; without CAP_SYSLOG, or with kernel.kptr_restrict, it has no addresses

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* maps.h - the memory map of one process, as a sorted array of regions.
  *
  * Layer: proc.  Parses text that callers hand it (proc(5), /proc/PID/maps).
@@ -40,7 +41,10 @@ struct wp_maps {
 	size_t paths_cap;
 };
 
-#define WP_MAPS_INIT { 0 }
+#define WP_MAPS_INIT                                                           \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* Parse TEXT (LEN bytes, need not end in NUL) into MAPS, replacing what it
  * held; memory is used again.

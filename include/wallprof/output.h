@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* output.h - writers of a finished profile, and of a dump.
  *
  * Layer: output.  Read a profile whose locations have lines, or a dump whose
@@ -23,7 +24,7 @@ enum wp_format {
 #define X(name, text) WP_FORMAT_##name,
 	WP_FORMATS(X)
 #undef X
-	WP_NFORMATS
+		WP_NFORMATS
 };
 
 struct wp_text_options {

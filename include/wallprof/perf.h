@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* perf.h - what the kernel itself records of a process: its CPU samples, its
  * context switches, its threads' beginnings and ends.
  *
- * Layer: trace.
+ * Layer: perf.
  *
  * perf_event_open(2) without perf: no thread is stopped, nothing is traced.
  * Records lie in one ring per CPU until wp_perf_drain hands them out.
@@ -72,7 +73,7 @@ struct wp_perf_options {
 	bool tasks;
 	/* A sample of each thread that starts another, right after its record.
 	 * Not with CPU samples. */
-	bool births;
+	bool thread_starts;
 	/* Size of each ring, rounded up to a power of two of pages; 0:
 	 * WP_PERF_RING_DEFAULT, which is what the kernel lets everybody lock
 	 * (perf_event_mlock_kb). */
@@ -85,7 +86,7 @@ enum wp_perf_type {
 	/* A thread that is about to leave its CPU. */
 	WP_PERF_SAMPLE_SWITCH,
 	/* A thread that has just started another. */
-	WP_PERF_SAMPLE_BIRTH,
+	WP_PERF_SAMPLE_THREAD_START,
 	/* They take turns, but a thread that ends does not tell its last
 	 * SWITCH_OUT. */
 	WP_PERF_SWITCH_OUT,
@@ -161,7 +162,7 @@ struct wp_perf_facts {
 	bool switch_samples;
 	/* Births were asked for and are not sampled: -errno of tracefs, where
 	 * their tracepoint has its number, or of opening it. */
-	int birth_rc;
+	int thread_start_rc;
 	/* What was lost after a ring's last record is known, too (since Linux
 	 * 6.0). */
 	bool counts_lost;

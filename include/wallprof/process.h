@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.h - a live process, held open.
  *
  * Layer: proc.
@@ -35,13 +36,16 @@ struct wp_process {
 	pid_t reader_tid;
 };
 
-#define WP_PROCESS_INIT { 0, -1, -1, -1, -1, 0, 0, 0 }
+#define WP_PROCESS_INIT                                                        \
+	{                                                                      \
+		0, -1, -1, -1, -1, 0, 0, 0                                     \
+	}
 
 /* Open process PID; the number of one of its other threads will do.
  *
  * Returns 0; -ESRCH when there is none or it is a zombie; -ENOTSUP for a kernel
  * thread or a 32-bit program; -EPERM when it may not be looked at (ERR then
- * says only that; wp_diagnose_denied knows why); -EMFILE.
+ * says only that; wp_access_denied knows why); -EMFILE.
  */
 WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
@@ -73,7 +77,10 @@ struct wp_tids {
 	size_t cap;
 };
 
-#define WP_TIDS_INIT { 0 }
+#define WP_TIDS_INIT                                                           \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* Replace TIDS by the threads there are.  0, -ESRCH, -ENOMEM. */
 WP_MUST_CHECK

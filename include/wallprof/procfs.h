@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* procfs.h - what /proc says of one thread, parsed.
  *
  * Layer: proc.  Texts are as in proc(5); parsers take LEN bytes that need not
@@ -74,7 +75,6 @@ int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 			size_t len);
 /* The same of file PATH of DIRFD; also the -errno of reading it. */
 WP_MUST_CHECK
-int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd,
-		       const char *path);
+int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path);
 
 #endif

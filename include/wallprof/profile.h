@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile.h - what a recording found: stacks, threads, states, weights.
  *
  * Layer: profile.  Does not know how a sample was made.
@@ -134,9 +135,11 @@ struct wp_profile_location {
 	X(no_stop, "samples of waiting threads read without a stop")           \
 	X(cached_site, "samples completed from the wait-site cache")           \
 	X(stopped, "samples taken in a stop window")                           \
-	X(partial, "samples whose stack may be incomplete, thread not stopped")\
+	X(partial,                                                             \
+	  "samples whose stack may be incomplete, thread not stopped")         \
 	X(no_stack, "samples without a stack")                                 \
-	X(sampled, "samples of running threads with the stack of a CPU sample")\
+	X(sampled,                                                             \
+	  "samples of running threads with the stack of a CPU sample")         \
 	X(cpu_samples, "CPU samples")                                          \
 	X(cpu_lost, "records of perf events lost")                             \
 	X(stops, "stops made, more than one for some stacks")                  \
@@ -147,7 +150,8 @@ struct wp_profile_location {
 	X(inconsistent, "reads thrown away because the thread moved")          \
 	X(threads_seen, "threads watched")                                     \
 	X(threads_lost, "threads that ended before a first sample")            \
-	X(threads_shared, "threads that are told by name only, being too many")\
+	X(threads_shared,                                                      \
+	  "threads that are told by name only, being too many")                \
 	X(samples_lost, "samples that could not be taken")                     \
 	X(unnamed, "addresses left without a name by a failure")               \
 	X(map_reloads, "times the memory map was read")                        \
@@ -186,7 +190,7 @@ enum wp_profile_kind {
 #define X(name, text) WP_PROFILE_##name,
 	WP_PROFILE_KINDS(X)
 #undef X
-	WP_NPROFILE_KINDS
+		WP_NPROFILE_KINDS
 };
 
 /* About the whole recording; strings owned by the profile's intern table. */
@@ -290,8 +294,7 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 /* Add COUNT and WALL_NS to the sample of KEY in the set of KIND.  Returns 0 or
  * -ENOMEM. */
 WP_MUST_CHECK
-int wp_profile_add_sample(struct wp_profile *profile,
-			  enum wp_profile_kind kind,
+int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns);
 
@@ -305,7 +308,7 @@ int wp_profile_add_cpu(struct wp_profile *profile,
  * none gets it on the samples in which it was running or runnable, by their
  * wall time; one that has not even those keeps nothing.  After the last
  * sample. */
-void wp_profile_settle_cpu(struct wp_profile *profile);
+void wp_profile_finish_cpu(struct wp_profile *profile);
 
 /* Build locations[] and each stack's list of them.  A stack that did not reach
  * its root ends in a text such as "[truncated: no unwind info in libfoo.so]".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reader.h - a sticky little-endian byte reader.
  *
  * Layer: base.

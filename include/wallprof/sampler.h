@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.h - sample all threads of a process by wall clock.
  *
  * Layer: sample.
@@ -10,7 +11,7 @@
 #ifndef WP_SAMPLER_H
 #define WP_SAMPLER_H
 
-#include "wallprof/block.h"
+#include "wallprof/block_weight.h"
 #include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 #include "wallprof/process.h"
@@ -27,7 +28,7 @@ enum wp_stop_mode {
 #define X(name, text) WP_STOP_##name,
 	WP_STOP_MODES(X)
 #undef X
-	WP_NSTOP_MODES
+		WP_NSTOP_MODES
 };
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
@@ -51,7 +52,7 @@ struct wp_sampler_options {
 	/* Waits; who holds what is waited for; threads that start. */
 	bool block;
 	bool mutex;
-	bool births;
+	bool thread_starts;
 	struct wp_block_rate block_rate;
 	uint64_t interval_ns;
 	enum wp_stop_mode stop;

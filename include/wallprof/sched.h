@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sched.h - how long a thread has not run.
  *
  * Layer: proc.
@@ -50,7 +51,10 @@ struct wp_sched_clock {
 	size_t cap;
 };
 
-#define WP_SCHED_CLOCK_INIT { 0 }
+#define WP_SCHED_CLOCK_INIT                                                    \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* The clock of CPU, read anew when older than a second.  Moves the calling
  * thread to CPU and back, so not for use while anything is stopped.  Valid

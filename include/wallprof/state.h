@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* state.h - from facts of /proc to a state and a wait reason.
  *
  * Layer: state.  Gets facts, returns enums: reads nothing, stops nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* symbols.h - addresses to functions, files, lines and inlined frames.
  *
  * Layer: symbols.  Knows no pid: callers hand it open files and the roots

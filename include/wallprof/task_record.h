@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
 /* task_record.h - what one scan says of one thread.
  *
- * Layer: trace.  Written by a BPF program and read here, so it has nothing but
+ * Layer: bpf.  Written by a BPF program and read here, so it has nothing but
  * what both can include.
  */
 #ifndef WP_TASK_RECORD_H

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* task_scan.h - ask the kernel for all threads of a process at once.
  *
- * Layer: trace.
+ * Layer: bpf.
  *
  * /proc/TID/schedstat costs a system call and a text per thread, and to know
  * where a thread waits takes two more, which give three of its registers and the

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tracer.h - stop threads that run, for as short as the kernel allows.
  *
- * Layer: trace.
+ * Layer: ptrace.
  *
  * A tracee is held from wp_tracer_interrupt until wp_tracer_release and is in
  * exactly one state:
@@ -58,7 +59,10 @@ struct wp_tracer {
 	unsigned int spins_left_out;
 };
 
-#define WP_TRACER_INIT { 0 }
+#define WP_TRACER_INIT                                                         \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* What a stopped thread's registers tell. */
 struct wp_stop_facts {
@@ -121,16 +125,5 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
 /* Let go of everything; waits up to 100 ms for late stops, whose tracees the
  * kernel frees anyway when wallprof exits.  Idempotent. */
 void wp_tracer_clear(struct wp_tracer *tracer);
-
-/* The process that traces PID, 0 if none does or it cannot be told. */
-pid_t wp_diagnose_tracer(pid_t pid);
-
-/* kernel.yama.ptrace_scope, 0 where there is no Yama. */
-int wp_diagnose_yama_scope(void);
-
-/* Fill ERR with why PID may not be looked at or stopped, and what to do:
- * another owner, yama, another tracer, a container without the capability, a
- * process that is not dumpable.  Returns -EPERM. */
-int wp_diagnose_denied(pid_t pid, struct wp_err *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* types.h - the plain data that samples are made of.
  *
  * Layer: base.
@@ -44,7 +45,8 @@ static inline bool wp_reg_known(const struct wp_regs *regs, unsigned int n)
 	return n < WP_NREGS && (regs->known >> n & 1);
 }
 
-static inline void wp_reg_set(struct wp_regs *regs, unsigned int n, uint64_t val)
+static inline void wp_reg_set(struct wp_regs *regs, unsigned int n,
+			      uint64_t val)
 {
 	regs->v[n] = val;
 	regs->known |= UINT64_C(1) << n;
@@ -102,7 +104,7 @@ enum wp_stack_end {
 #define X(name, text) WP_END_##name,
 	WP_STACK_ENDS(X)
 #undef X
-	WP_NSTACK_ENDS
+		WP_NSTACK_ENDS
 };
 
 struct wp_stack {
@@ -137,7 +139,7 @@ enum wp_state {
 #define X(name, text) WP_STATE_##name,
 	WP_STATES(X)
 #undef X
-	WP_NSTATES
+		WP_NSTATES
 };
 
 /* What a waiting thread waits for.  SYSCALL: anything else, by call name. */
@@ -166,7 +168,7 @@ enum wp_wait {
 #define X(name, text) WP_WAIT_##name,
 	WP_WAITS(X)
 #undef X
-	WP_NWAITS
+		WP_NWAITS
 };
 
 const char *wp_state_name(enum wp_state state);

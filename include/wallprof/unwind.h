@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unwind.h - recover return addresses from a stack.
  *
  * Layer: unwind.  Pure computation over registers, a module list and a read
@@ -108,9 +109,8 @@ size_t wp_tail_size(uint32_t depth);
  * is not remembered.  TAIL is of one thread and one unwinder. */
 void wp_unwind_walk_again(struct wp_unwinder *unwinder,
 			  const struct wp_unwind_modules *modules,
-			  const struct wp_regs *regs,
-			  const struct wp_mem *mem, struct wp_tail *tail,
-			  struct wp_stack *stack);
+			  const struct wp_regs *regs, const struct wp_mem *mem,
+			  struct wp_tail *tail, struct wp_stack *stack);
 
 /* Counters so far; borrowed until the next walk. */
 const struct wp_unwind_stats *

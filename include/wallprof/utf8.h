@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.h - what is text that may be shown, and what is not.
  *
  * Layer: base.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vec.h - room in the growing arrays.
  *
  * Layer: base.
@@ -30,10 +31,11 @@ static inline uint64_t wp_vec_cap(uint64_t len, uint64_t more,
 	({                                                                     \
 		int vec_rc_ = 0;                                               \
 		if ((cap) < (uint64_t)(len) + (more)) {                        \
-			uint64_t vec_cap_ =                                    \
-				wp_vec_cap((len), (more), sizeof(cap));        \
+			uint64_t vec_cap_ = wp_vec_cap((len), (more),          \
+						       sizeof(cap));           \
 			void *vec_p_ = vec_cap_ ? reallocarray((v), vec_cap_,  \
-						sizeof(*(v))) : NULL;          \
+							       sizeof(*(v))) : \
+						  NULL;                        \
 			if (vec_p_) {                                          \
 				(v) = vec_p_;                                  \
 				(cap) = (__typeof__(cap))vec_cap_;             \

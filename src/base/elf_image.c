@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* elf_image.c - see wallprof/elf_image.h. */
 #include "wallprof/elf_image.h"
 
@@ -207,10 +208,12 @@ static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 		if (ph.p_type == PT_LOAD && image->nloads < WP_ELF_LOADS_MAX)
 			image->loads[image->nloads++] = (struct wp_elf_load){
 				ph.p_vaddr, ph.p_offset, ph.p_filesz,
-				ph.p_memsz, ph.p_flags };
+				ph.p_memsz, ph.p_flags
+			};
 		else if (ph.p_type == PT_GNU_EH_FRAME)
 			image->eh_frame_hdr = (struct wp_elf_range){
-				ph.p_vaddr, ph.p_offset, ph.p_filesz };
+				ph.p_vaddr, ph.p_offset, ph.p_filesz
+			};
 		else if (ph.p_type == PT_NOTE && !image->build_id_len)
 			read_notes(image, ph.p_offset, ph.p_filesz);
 	}
@@ -224,8 +227,8 @@ static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
 		      bool is_old, struct wp_elf_packed *ret)
 {
 	uint64_t lead = is_old ? OLD_CHDR : sizeof(Elf64_Chdr), be;
-	const uint8_t *bytes =
-		size > lead ? wp_elf_image_at(image, off, lead) : NULL;
+	const uint8_t *bytes = size > lead ? wp_elf_image_at(image, off, lead) :
+					     NULL;
 	Elf64_Chdr ch;
 
 	if (!bytes)
@@ -264,8 +267,8 @@ static void reserve_packed(struct wp_elf_image *image, uint64_t off,
 	image->data = moved;
 	image->reserved = packed.off + packed.size;
 	image->packed = packed;
-	image->debug_frame =
-		(struct wp_elf_range){ 0, packed.off, packed.size };
+	image->debug_frame = (struct wp_elf_range){ 0, packed.off,
+						    packed.size };
 }
 
 /* The section headers of a file, and what they say. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* err.c - see wallprof/err.h. */
 #include "wallprof/err.h"
 

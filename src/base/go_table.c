@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* go_table.c - see wallprof/go_table.h. */
 #include "wallprof/go_table.h"
 
@@ -165,8 +166,8 @@ static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
 {
 	uint64_t left = off < table->size ? table->size - off : 0;
 
-	return read_at(table, off, left < WP_GO_READ_MAX ? left :
-							   WP_GO_READ_MAX);
+	return read_at(table, off,
+		       left < WP_GO_READ_MAX ? left : WP_GO_READ_MAX);
 }
 
 /* A table by pc: pairs of what the value grows by, zigzag, and how far that

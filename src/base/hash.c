@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.c - see wallprof/hash.h. */
 #include "wallprof/hash.h"
 

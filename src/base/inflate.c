@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.c - see wallprof/inflate.h. */
 #include "wallprof/inflate.h"
 

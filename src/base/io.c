@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* io.c - see wallprof/io.h. */
 #include "wallprof/io.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - see wallprof/reader.h. */
 #include "wallprof/reader.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* types.c - names of the enums of wallprof/types.h. */
 #include "wallprof/types.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c - see wallprof/utf8.h. */
 #include "wallprof/utf8.h"
 
@@ -52,8 +53,8 @@ bool wp_utf8_is_control(uint32_t code)
 {
 	/* C0, DEL and C1; line and paragraph separator; the marks that
 	 * change the direction of text (Unicode UAX 9); byte order mark. */
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) ||
-	       code == 0x61c || code == 0x200e || code == 0x200f ||
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+	       code == 0x200e || code == 0x200f ||
 	       (code >= 0x2028 && code <= 0x202e) ||
 	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cycles.c - the cycles of a graph, and how many wait for whom: see graph.h. */
 #include "graph.h"
 
@@ -354,8 +355,8 @@ static void settle(struct count *count, struct wp_dump *dump, uint32_t first,
 		count->total[own] = count_back(count, c->order[first]);
 	for (uint32_t i = first; i < end; i++)
 		if (c->order[i] < dump->nthreads)
-			dump->threads[c->order[i]].waiters =
-				count->total[own] - 1;
+			dump->threads[c->order[i]].waiters = count->total[own] -
+							     1;
 	pass_on(count, first, end);
 }
 

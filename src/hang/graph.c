@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c - what can never end: see wallprof/dump.h and graph.h. */
 #include "graph.h"
 
@@ -359,8 +360,8 @@ static void free_who_waits(const struct wp_graph *g, struct free_nodes *f)
 		if (node < dump->nthreads &&
 		    dump->threads[node].state != WP_STATE_EXITING &&
 		    dump->threads[node].process < dump->nprocesses)
-			set_free(f, dump->nthreads +
-					    dump->threads[node].process);
+			set_free(f,
+				 dump->nthreads + dump->threads[node].process);
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.h - who leads where, made from the edges of a dump.
  *
  * Nodes are the threads[0..nthreads), then the processes[0..nprocesses), then
@@ -28,7 +29,10 @@ struct wp_graph {
 	uint32_t *in;
 };
 
-#define WP_GRAPH_INIT { 0 }
+#define WP_GRAPH_INIT                                                          \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* 0 or -ENOMEM.  Indices out of range lead OUTSIDE. */
 WP_MUST_CHECK

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* judge.c - is a process hung: see wp_graph_judge of wallprof/dump.h. */
 #include "graph.h"
 
@@ -513,8 +514,8 @@ static void say_lock(const struct judge *j, struct words *w, uint32_t i)
 		const struct wp_edge *e =
 			&j->dump->edges[g->out[g->out_first[i]]];
 
-		say(w, "%s, held by process %d",
-		    wp_dump_str(j->dump, e->what), e->to_pid);
+		say(w, "%s, held by process %d", wp_dump_str(j->dump, e->what),
+		    e->to_pid);
 	} else if (t->lock.kind == WP_LOCK_NONE) {
 		say(w, "a lock");
 	} else {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locks.c - what a futex is and who holds it: see wallprof/dump.h. */
 #include "locks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locks.h - what the decoders of each C library's locks share; private. */
 #ifndef WP_LOCKS_H
 #define WP_LOCKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locks_glibc.c - mutexes and threads of glibc: see
  * wallprof/dump.h.
  *
@@ -72,8 +73,8 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 		return wp_lock_is_pi(call);
 	/* What waits for a condvar is a WAIT_BITSET; what takes its mutex back
 	 * is without a time, so it is a WAIT. */
-	if (!wp_lock_is_wait(call) || (call->frame == WP_LOCK_FRAME_COND &&
-				       call->cmd != WP_FUTEX_WAIT))
+	if (!wp_lock_is_wait(call) ||
+	    (call->frame == WP_LOCK_FRAME_COND && call->cmd != WP_FUTEX_WAIT))
 		return false;
 	if (m->kind & ROBUST)
 		return call->val & WP_FUTEX_WAITERS;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locks_musl.c - mutexes, rwlocks and threads of musl (1.1.21 and later): see
  * wallprof/dump.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locks_rwlock.c - rwlocks of glibc (2.25 and later): see wallprof/dump.h.
  *
  * Layout and protocol: glibc's struct_rwlock.h and pthread_rwlock_common.c;

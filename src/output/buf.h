@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* buf.h - bytes that grow, on their way to a file. */
 #ifndef WP_BUF_H
 #define WP_BUF_H
@@ -19,7 +20,10 @@ struct wp_buf {
 	int rc;
 };
 
-#define WP_BUF_INIT { 0 }
+#define WP_BUF_INIT                                                            \
+	{                                                                      \
+		0                                                              \
+	}
 
 void wp_buf_add(struct wp_buf *buf, const void *data, size_t n);
 void wp_buf_str(struct wp_buf *buf, const char *s);

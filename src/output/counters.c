@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counters.c - what was done and what was lost, in lines for people.
  *
  * Parts that are 0 are left out, except where the 0 is the news.
@@ -19,8 +20,8 @@ struct line {
 static void begin(struct line *line, const char *name)
 {
 	line->nparts = 0;
-	line->len = (size_t)snprintf(line->text, sizeof(line->text), "%s:",
-				     name);
+	line->len = (size_t)snprintf(line->text, sizeof(line->text),
+				     "%s:", name);
 }
 
 static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
@@ -110,8 +111,7 @@ static void cpu(const struct wp_profile *profile, struct line *line)
 	const struct wp_counters *c = &profile->counters;
 
 	begin(line, "cpu");
-	part(line, "by %s", wp_profile_str(profile,
-					   profile->meta.cpu_source));
+	part(line, "by %s", wp_profile_str(profile, profile->meta.cpu_source));
 	count(line, c->cpu_samples, "samples");
 	count(line, c->cpu_lost, "records lost");
 }

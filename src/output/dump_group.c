@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_group.c - threads with the same stack and the same wait, once. */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,9 +90,9 @@ static bool is_same(const struct wp_dump *dump, const struct wp_dump_thread *a,
 static void add_group(struct grouper *g, uint32_t *slot, uint64_t hash,
 		      uint32_t i)
 {
-	g->groups[g->ngroups] = (struct group){ .hash = hash,
-						.same = WP_DUMP_SAME_INIT,
-						.first = i, .last = i };
+	g->groups[g->ngroups] = (struct group){
+		.hash = hash, .same = WP_DUMP_SAME_INIT, .first = i, .last = i
+	};
 	*slot = ++g->ngroups;
 }
 

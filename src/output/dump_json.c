@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_json.c - a dump as one JSON document: test/data/dump.schema.json.
  *
  * A line for each thread and edge, made and written one at a time: a tree of
@@ -161,9 +162,9 @@ static bool is_same(const struct wp_dump_frame *a,
 
 static void put_frame(struct writer *w, const struct wp_dump_frame *frame)
 {
-	uint64_t hash = wp_hash_u64(wp_hash_u64(frame->pc_avma) ^
-				    ((uint64_t)frame->function << 32 |
-				     frame->line));
+	uint64_t hash = wp_hash_u64(
+		wp_hash_u64(frame->pc_avma) ^
+		((uint64_t)frame->function << 32 | frame->line));
 	struct cached_frame *c = &w->cache[hash % CACHED_FRAMES];
 
 	if (!c->text.len || !is_same(&c->frame, frame)) {
@@ -183,13 +184,14 @@ static json_t *make_lock(struct writer *w, const struct wp_lock *lock)
 	o = json_object();
 	set(w, o, "kind", string(w, wp_lock_kind_name(lock->kind)));
 	set(w, o, "type", string(w, lock->type ? lock->type : ""));
-	set(w, o, "access", string(w, lock->kind == WP_LOCK_RWLOCK_READ ?
-			    "read" : lock->kind == WP_LOCK_RWLOCK_WRITE ?
-			    "write" : ""));
+	set(w, o, "access",
+	    string(w, lock->kind == WP_LOCK_RWLOCK_READ	 ? "read" :
+		      lock->kind == WP_LOCK_RWLOCK_WRITE ? "write" :
+							   ""));
 	set(w, o, "address", address(lock->avma));
 	set(w, o, "holder", string(w, wp_holder_name(lock->holder)));
-	set(w, o, "owner_tid", known(lock->owner_tid > 0,
-				     (uint64_t)lock->owner_tid));
+	set(w, o, "owner_tid",
+	    known(lock->owner_tid > 0, (uint64_t)lock->owner_tid));
 	set(w, o, "readers", number(lock->readers));
 	return o;
 }
@@ -206,8 +208,8 @@ static json_t *make_thread(struct writer *w,
 	set(w, o, "syscall", string_id(w, thread->syscall));
 	set(w, o, "call", string_id(w, thread->call));
 	set(w, o, "cpu", known(thread->cpu >= 0, (uint64_t)thread->cpu));
-	set(w, o, "waited_ns", known(thread->waited_ns != UINT64_MAX,
-				     thread->waited_ns));
+	set(w, o, "waited_ns",
+	    known(thread->waited_ns != UINT64_MAX, thread->waited_ns));
 	set(w, o, "timed", json_boolean(thread->timed));
 	set(w, o, "open_ended", json_boolean(thread->open_ended));
 	set(w, o, "still", json_boolean(thread->still));
@@ -274,8 +276,8 @@ static json_t *make_edge(struct writer *w, const struct wp_edge *edge)
 	set(w, o, "kind", string(w, wp_edge_kind_name(edge->kind)));
 	set(w, o, "what", string_id(w, edge->what));
 	set(w, o, "from_tid", json_integer(threads[edge->from].tid));
-	set(w, o, "to_tid", to_thread ? json_integer(threads[edge->to].tid) :
-					json_null());
+	set(w, o, "to_tid",
+	    to_thread ? json_integer(threads[edge->to].tid) : json_null());
 	set(w, o, "to_pid", json_integer(edge->to_pid));
 	return o;
 }
@@ -291,8 +293,7 @@ static json_t *make_cycle(struct writer *w, uint32_t cycle)
 	return a;
 }
 
-static json_t *make_root(struct writer *w,
-			 const struct wp_dump_thread *thread)
+static json_t *make_root(struct writer *w, const struct wp_dump_thread *thread)
 {
 	json_t *o = json_object();
 
@@ -323,8 +324,9 @@ static json_t *make_head(struct writer *w)
 
 	set(w, o, "wallprof", string(w, WP_VERSION));
 	set(w, o, "time", make_time(dump->time_ns));
-	set(w, o, "interval_seconds", !dump->interval_ns ? json_null() :
-	    json_real((double)dump->interval_ns / 1e9));
+	set(w, o, "interval_seconds",
+	    !dump->interval_ns ? json_null() :
+				 json_real((double)dump->interval_ns / 1e9));
 	return o;
 }
 

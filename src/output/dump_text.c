@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_text.c - a dump for people, in the spirit of jstack: what can never end
  * first, then every thread.
  */
@@ -37,9 +38,8 @@ static const char *base_name(const char *path)
 
 /* Function, file and line of FRAME; the module after BEFORE_MODULE when
  * ALWAYS, or when there is no file. */
-static void put_place(struct wp_dump_text *t,
-		      const struct wp_dump_frame *frame, bool always,
-		      const char *before_module)
+static void put_place(struct wp_dump_text *t, const struct wp_dump_frame *frame,
+		      bool always, const char *before_module)
 {
 	const char *name = wp_dump_str(t->dump, frame->function);
 	const char *file = wp_dump_str(t->dump, frame->file);
@@ -198,8 +198,7 @@ static void put_cycle_line(struct wp_dump_text *t, const struct wp_edge *edge,
 	/* What the one before wants is what this one has. */
 	if (before->kind == WP_EDGE_LOCK || before->kind == WP_EDGE_FILE_LOCK) {
 		wp_buf_str(&t->buf, "holds ");
-		wp_escape_terminal(&t->buf, wp_dump_str(t->dump,
-							before->what));
+		wp_escape_terminal(&t->buf, wp_dump_str(t->dump, before->what));
 		wp_buf_str(&t->buf, ", ");
 	}
 	put_edge(t, edge);
@@ -226,8 +225,8 @@ static void put_cycle(struct wp_dump_text *t, uint32_t cycle)
 			      before->to == before->from ? "itself" :
 							   "its own process");
 	} else {
-		wp_buf_printf(&t->buf, "%" PRIu32
-			      " threads%s wait for each other\n", n,
+		wp_buf_printf(&t->buf,
+			      "%" PRIu32 " threads%s wait for each other\n", n,
 			      across ? " of several processes" : "");
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -248,10 +247,11 @@ static void put_roots(struct wp_dump_text *t)
 		const struct wp_dump_thread *thread =
 			&dump->threads[dump->roots[i]];
 
-		wp_buf_printf(&t->buf, "ROOT: %" PRIu32
+		wp_buf_printf(&t->buf,
+			      "ROOT: %" PRIu32
 			      " thread%s wait%s, directly or through others,"
-			      " for ", thread->waiters,
-			      plural(thread->waiters),
+			      " for ",
+			      thread->waiters, plural(thread->waiters),
 			      thread->waiters == 1 ? "s" : "");
 		wp_dump_put_tid(t, thread->tid,
 				dump->nprocesses > 1 ? UINT32_MAX :
@@ -305,8 +305,9 @@ static void put_header(struct wp_dump_text *t,
 		wp_buf_str(&t->buf, "none stopped");
 	}
 	if (process->nlost)
-		wp_buf_printf(&t->buf, ", %" PRIu32
-			      " more came and went unread", process->nlost);
+		wp_buf_printf(&t->buf,
+			      ", %" PRIu32 " more came and went unread",
+			      process->nlost);
 	if (t->dump->interval_ns) {
 		wp_buf_str(&t->buf, ", looked at twice, ");
 		wp_dump_put_time(&t->buf, t->dump->interval_ns);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_text.h - what the parts of a dump's text share.
  *
  * One fact a line and one line a fact, so that grep finds it.  Nothing a target
@@ -34,7 +35,10 @@ struct wp_dump_same {
 	uint64_t most_ns;
 };
 
-#define WP_DUMP_SAME_INIT { 0, 0, UINT64_MAX, UINT64_MAX }
+#define WP_DUMP_SAME_INIT                                                      \
+	{                                                                      \
+		0, 0, UINT64_MAX, UINT64_MAX                                   \
+	}
 
 /* Count THREAD in. */
 void wp_dump_same_add(struct wp_dump_same *same,

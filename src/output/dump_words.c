@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_words.c - threads, processes, times and waits of a dump in words. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,9 +147,9 @@ static void put_holder(struct wp_dump_text *t,
 		wp_buf_str(buf, gone);
 		break;
 	case WP_HOLDER_READERS:
-		wp_buf_printf(buf, " held by %" PRIu32
-			      " reader%s (not recorded who)",
-			      lock->readers, plural(lock->readers));
+		wp_buf_printf(
+			buf, " held by %" PRIu32 " reader%s (not recorded who)",
+			lock->readers, plural(lock->readers));
 		break;
 	default:
 		break;
@@ -262,8 +263,8 @@ static void put_peers(struct wp_dump_text *t,
 		if (++n > MAX_PEERS)
 			continue;
 		if (n == 1 && e->kind == WP_EDGE_FILE_LOCK) {
-			wp_buf_str(&t->buf, thread->wait == WP_WAIT_LOCK ?
-				   " " : ", ");
+			wp_buf_str(&t->buf,
+				   thread->wait == WP_WAIT_LOCK ? " " : ", ");
 			wp_escape_terminal(&t->buf,
 					   wp_dump_str(t->dump, e->what));
 			/* Each has it, alone or in a file that they share. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* escape.h - make text from a target fit to be shown.
  *
  * Names of threads, files and functions are whatever the target chose.

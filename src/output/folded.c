@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* folded.c - "thread;root;...;leaf MICROSECONDS" lines (of threads and
  * threadcreate: how many), as flamegraph.pl and speedscope read them.  Its conventions: _[k]
  * ends a kernel function's name, _[i] an inlined one's; the count stands after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* groups.c - see groups.h. */
 #include "groups.h"
 
@@ -38,8 +39,8 @@ static int name_threads(struct wp_groups *groups,
 	if (wp_intern_add(&groups->names, "", 0) == UINT32_MAX)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
-		const char *name =
-			wp_profile_str(profile, profile->threads[i].name);
+		const char *name = wp_profile_str(profile,
+						  profile->threads[i].name);
 
 		group_of[i] = pattern_of(groups, name);
 		if (group_of[i] == UINT32_MAX)

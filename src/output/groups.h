@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* groups.h - threads whose names differ only in digits, taken together. */
 #ifndef WP_GROUPS_H
 #define WP_GROUPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gzip.h - compress into a file as it is written. */
 #ifndef WP_GZIP_H
 #define WP_GZIP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pairs.c - see pairs.h. */
 #include "pairs.h"
 
@@ -15,8 +16,8 @@ static uint32_t *find(const struct wp_pairs *pairs, uint64_t a, uint64_t b)
 	for (;; i = (i + 1) & mask) {
 		uint32_t *slot = &pairs->slot[i];
 
-		if (!*slot || (pairs->v[*slot - 1].a == a &&
-			       pairs->v[*slot - 1].b == b))
+		if (!*slot ||
+		    (pairs->v[*slot - 1].a == a && pairs->v[*slot - 1].b == b))
 			return slot;
 	}
 }
@@ -43,8 +44,7 @@ uint32_t wp_pairs_add(struct wp_pairs *pairs, uint64_t a, uint64_t b)
 {
 	uint32_t *slot;
 
-	if (!grow(pairs) ||
-	    WP_VEC_ROOM(pairs->v, pairs->len, pairs->cap, 1))
+	if (!grow(pairs) || WP_VEC_ROOM(pairs->v, pairs->len, pairs->cap, 1))
 		return UINT32_MAX;
 	slot = find(pairs, a, b);
 	if (!*slot) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pairs.h - sums by a pair of numbers. */
 #ifndef WP_PAIRS_H
 #define WP_PAIRS_H
@@ -30,7 +31,10 @@ struct wp_pairs {
 	uint32_t nslots;
 };
 
-#define WP_PAIRS_INIT { 0 }
+#define WP_PAIRS_INIT                                                          \
+	{                                                                      \
+		0                                                              \
+	}
 
 /* The index of (A, B), made with sums of 0 if new; UINT32_MAX when there is no
  * memory.  Not after wp_pairs_sort. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pprof.c - write google/pprof's proto/profile.proto, gzip-compressed.
  *
  * Ids are given in the order of first use and written in that order, so they
@@ -140,8 +141,8 @@ static uint32_t str_id(struct writer *w, uint32_t id)
 	if (id >= w->profile->strings.len)
 		return 0;
 	if (!w->string_id[id])
-		w->string_id[id] =
-			text_id(w, wp_profile_str(w->profile, id)) + 1;
+		w->string_id[id] = text_id(w, wp_profile_str(w->profile, id)) +
+				   1;
 	return w->string_id[id] - 1;
 }
 
@@ -178,7 +179,9 @@ struct columns {
 };
 
 #define VALUE(type, unit, field)                                               \
-	{ type, unit, offsetof(struct wp_profile_sample, field) }
+	{                                                                      \
+		type, unit, offsetof(struct wp_profile_sample, field)          \
+	}
 
 static struct columns columns_of(const struct wp_profile_meta *meta)
 {
@@ -196,7 +199,7 @@ static struct columns columns_of(const struct wp_profile_meta *meta)
 		VALUE("contentions", "count", count),
 		VALUE("delay", "nanoseconds", wall_ns),
 	};
-	static const struct value_type births[] = {
+	static const struct value_type thread_starts[] = {
 		VALUE("threadcreate", "count", count),
 	};
 
@@ -207,11 +210,12 @@ static struct columns columns_of(const struct wp_profile_meta *meta)
 	case WP_PROFILE_MUTEX:
 		return (struct columns){ waits, 2, 1, 0 };
 	case WP_PROFILE_THREADCREATE:
-		return (struct columns){ births, 1, 0, 0 };
+		return (struct columns){ thread_starts, 1, 0, 0 };
 	default:
-		return (struct columns){
-			meta->has_wall ? wall : wall + 2,
-			meta->has_wall && meta->has_cpu ? 4 : 2, 1, 1 };
+		return (struct columns){ meta->has_wall ? wall : wall + 2,
+					 meta->has_wall && meta->has_cpu ? 4 :
+									   2,
+					 1, 1 };
 	}
 }
 #undef VALUE
@@ -236,7 +240,8 @@ static void put_types(struct writer *w)
 	/* Of what is counted, each counts. */
 	wp_proto_int(&w->buf, PROFILE_PERIOD,
 		     w->profile->meta.kind == WP_PROFILE_WALL ?
-			     w->profile->meta.period_ns : 1);
+			     w->profile->meta.period_ns :
+			     1);
 }
 
 static void put_label(struct writer *w, const char *key, uint32_t str)
@@ -447,9 +452,9 @@ static void put_comments(struct writer *w)
 		      wp_profile_str(w->profile, meta->stop_mode));
 	wp_buf_char(&line, '\0');
 	if (meta->source[meta->kind]) {
-		wp_buf_printf(&line, "%s: %s", wp_profile_kind_name(meta->kind),
-			      wp_profile_str(w->profile,
-					     meta->source[meta->kind]));
+		wp_buf_printf(
+			&line, "%s: %s", wp_profile_kind_name(meta->kind),
+			wp_profile_str(w->profile, meta->source[meta->kind]));
 		wp_buf_char(&line, '\0');
 	}
 	if (*end) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proto.h - write protocol buffers (protobuf.dev, "Encoding"). */
 #ifndef WP_PROTO_H
 #define WP_PROTO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sites.c - where in the program threads wait.
  *
  * The leaf of a waiting stack is always some wrapper of a system call.  The
@@ -41,7 +42,7 @@ static bool is_std(const char *name)
 static bool is_machinery(const struct wp_view *view, const char *syscall)
 {
 	static const char *const modules[] = {
-		"libc.so", "libc-2.",	"libpthread", "ld-linux", "ld-musl",
+		"libc.so",   "libc-2.",	  "libpthread", "ld-linux", "ld-musl",
 		"libc.musl", "libstdc++", "libc++",	"libgcc_s", "[vdso]",
 	};
 	static const char *const names[] = {
@@ -113,12 +114,14 @@ void wp_report_sites(struct wp_report *r)
 		struct wp_view view;
 		struct wp_pair *row;
 
-		if (s->key.state != WP_STATE_WAITING || !wp_profile_time(r->profile, s))
+		if (s->key.state != WP_STATE_WAITING ||
+		    !wp_profile_time(r->profile, s))
 			continue;
 		find_site(r->profile, &s->key, &view);
-		row = wp_report_add(r, &rows, view.id | (uint64_t)view.line
-						<< 34,
-				    wp_report_reason(&s->key), wp_profile_time(r->profile, s));
+		row = wp_report_add(r, &rows,
+				    view.id | (uint64_t)view.line << 34,
+				    wp_report_reason(&s->key),
+				    wp_profile_time(r->profile, s));
 		if (!row)
 			break;
 		row->loc = view.loc;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - the tables of the text report: states and functions. */
 #include <errno.h>
 #include <inttypes.h>
@@ -79,9 +80,9 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 	wp_pairs_sort(&rows);
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
 	     shown++) {
-		wp_escape_terminal(&r->name,
-				   wp_profile_str(r->profile,
-						  (uint32_t)rows.v[shown].a));
+		wp_escape_terminal(
+			&r->name,
+			wp_profile_str(r->profile, (uint32_t)rows.v[shown].a));
 		wp_report_row(r, rows.v[shown].self, 4);
 	}
 	wp_report_rest(r, &rows, shown, 4);
@@ -96,8 +97,7 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 	for (uint32_t i = 0; i < r->set->nsamples; i++) {
 		const struct wp_profile_sample *s = &r->set->samples[i];
 
-		if (s->key.state == state &&
-		    wp_profile_time(r->profile, s) &&
+		if (s->key.state == state && wp_profile_time(r->profile, s) &&
 		    (s->key.wait != WP_WAIT_NONE || state == WP_STATE_WAITING))
 			wp_report_add(r, &rows, wp_report_reason(&s->key), 0,
 				      wp_profile_time(r->profile, s));
@@ -211,8 +211,9 @@ void wp_report_functions(struct wp_report *r)
 		shown++;
 	}
 	if (more)
-		wp_buf_printf(&r->out, "  ... %" PRIu32 " more functions"
-				       " with less or no time of their own\n",
+		wp_buf_printf(&r->out,
+			      "  ... %" PRIu32 " more functions"
+			      " with less or no time of their own\n",
 			      more);
 	wp_pairs_clear(&rows);
 }

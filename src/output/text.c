@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - the report for a terminal: its frame, and how numbers and names are
  * shown.  Nothing a target chose is shown unescaped.
  */
@@ -111,30 +112,35 @@ static const struct words *words_of(const struct wp_profile *profile)
 {
 	static const struct words words[WP_NPROFILE_KINDS] = {
 		[WP_PROFILE_WALL] = { "samples", "thread time",
-			"Thread time adds up the time of every thread: two "
-			"threads that wait for 10 s\nmake 20 s.  Shares are of "
-			"all thread time; in a call tree, of its threads'.",
-			"No thread was seen for any time" },
+				      "Thread time adds up the time of every thread: two "
+				      "threads that wait for 10 s\nmake 20 s.  Shares are of "
+				      "all thread time; in a call tree, of its threads'.",
+				      "No thread was seen for any time" },
 		[WP_PROFILE_THREADS] = { "threads", "time", "Each thread once.",
 					 "No thread was seen" },
 		[WP_PROFILE_BLOCK] = { "waits", "delay",
-			"Delay adds up the time that threads were off the CPU "
-			"because they waited, until\nthey were on it again.",
-			"No thread waited" },
+				       "Delay adds up the time that threads were off the CPU "
+				       "because they waited, until\nthey were on it again.",
+				       "No thread waited" },
 		[WP_PROFILE_MUTEX] = { "waits", "delay",
-			"Delay adds up the time that threads waited for a lock."
-			"  The stacks are of the\nthread that held it then.",
-			"No thread was seen waiting for a lock" },
+				       "Delay adds up the time that threads waited for a lock."
+				       "  The stacks are of the\nthread that held it then.",
+				       "No thread was seen waiting for a lock" },
 		[WP_PROFILE_THREADCREATE] = { "threads", "life",
-			"Threads that were created, how long they have lived, "
-			"and the stacks that\ncreated them.", "No thread was created" },
+					      "Threads that were created, how long they have lived, "
+					      "and the stacks that\ncreated them.",
+					      "No thread was created" },
 	};
-	static const struct words cpu = { "CPU samples", "CPU time",
+	static const struct words cpu = {
+		"CPU samples", "CPU time",
 		"CPU time adds up the time of every thread on a CPU.",
-		"No thread was on a CPU" };
+		"No thread was on a CPU"
+	};
 
 	return profile->meta.kind == WP_PROFILE_WALL &&
-	       !profile->meta.has_wall ? &cpu : &words[profile->meta.kind];
+			       !profile->meta.has_wall ?
+		       &cpu :
+		       &words[profile->meta.kind];
 }
 
 static const char *skip_blanks(const char *s)
@@ -162,13 +168,11 @@ static void put_header(struct wp_report *r)
 	wp_buf_printf(&r->out, "%s on the clock", skip_blanks(clock));
 	if (meta->period_ns > 0)
 		wp_buf_printf(&r->out, ", %.4g Hz asked, %.4g Hz achieved",
-			      1e9 / (double)meta->period_ns,
-			      meta->achieved_hz);
+			      1e9 / (double)meta->period_ns, meta->achieved_hz);
 	wp_buf_char(&r->out, '\n');
-	wp_buf_printf(&r->out,
-		      "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s\n", threads,
-		      threads == 1 ? "thread" : "threads",
-		      r->count, words->samples, skip_blanks(all), words->time);
+	wp_buf_printf(&r->out, "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s\n",
+		      threads, threads == 1 ? "thread" : "threads", r->count,
+		      words->samples, skip_blanks(all), words->time);
 	if (*end) {
 		wp_buf_str(&r->name, "the target ");
 		wp_escape_terminal(&r->name, end);
@@ -195,8 +199,9 @@ static void put_counter(void *ctx, const char *line)
 static uint64_t samples_of(const struct wp_profile *profile,
 			   const struct wp_profile_sample *s)
 {
-	return profile->meta.kind != WP_PROFILE_WALL ||
-	       profile->meta.has_wall ? s->count : s->cpu_count;
+	return profile->meta.kind != WP_PROFILE_WALL || profile->meta.has_wall ?
+		       s->count :
+		       s->cpu_count;
 }
 
 int wp_write_text(const struct wp_profile *profile,

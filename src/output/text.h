@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.h - what the parts of the text report share. */
 #ifndef WP_TEXT_H
 #define WP_TEXT_H

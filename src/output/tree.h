@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.h - samples as a tree of calls. */
 #ifndef WP_TREE_H
 #define WP_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree_print.c - the call trees of the text report, one per thread group.
  *
  *   100.0 %   10.0 s  main (server.c:12)
@@ -72,16 +73,16 @@ static void put_states(struct printer *p, uint32_t node)
 	struct wp_report *r = p->r;
 	char share[WP_CELL];
 
-	if (!n->state || (!r->options->full &&
-			  n->self_ns < all / 100 * LEAST_SHARE))
+	if (!n->state ||
+	    (!r->options->full && n->self_ns < all / 100 * LEAST_SHARE))
 		return;
 	while (end < states->len && states->v[end].a == node)
 		end++;
 	wp_buf_str(&r->name, "  [");
 	wp_report_share(share, n->self_ns, all);
 	if (!whole)
-		wp_buf_printf(&r->name, "itself %s: ",
-			      share + strspn(share, " "));
+		wp_buf_printf(&r->name,
+			      "itself %s: ", share + strspn(share, " "));
 	for (uint32_t k = i; k < end; k++) {
 		uint64_t reason = states->v[k].b >> 8;
 
@@ -90,8 +91,8 @@ static void put_states(struct printer *p, uint32_t node)
 			wp_buf_str(&r->name, "...");
 			break;
 		}
-		wp_buf_str(&r->name,
-			   wp_state_name((enum wp_state)(states->v[k].b & 0xff)));
+		wp_buf_str(&r->name, wp_state_name((enum wp_state)(
+					     states->v[k].b & 0xff)));
 		if (reason) {
 			wp_buf_str(&r->name, ": ");
 			wp_report_wait(r, reason);
@@ -279,8 +280,8 @@ void wp_report_trees(struct wp_report *r)
 		wp_groups_clear(&groups);
 		return;
 	}
-	for (; !r->rc && i < groups.len &&
-	       !wp_report_hides(r, i, TOP_GROUPS); i++)
+	for (; !r->rc && i < groups.len && !wp_report_hides(r, i, TOP_GROUPS);
+	     i++)
 		put_tree(r, &groups, &groups.v[i]);
 	for (uint32_t k = i; k < groups.len; k++)
 		left += groups.v[k].total_ns;

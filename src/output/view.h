@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* view.h - a frame as people see it: an inlined function is one of its own. */
 #ifndef WP_VIEW_H
 #define WP_VIEW_H

@@ -1,4 +1,5 @@
-/* children.c - the children of a process: see wallprof/peers.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* children.c - the children of a process: see wallprof/fd_holders.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "text_scan.h"
 #include "wallprof/io.h"
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
@@ -24,11 +25,11 @@ static int add(struct wp_tids *pids, pid_t pid)
 
 int wp_children_parse(struct wp_tids *pids, const char *text, size_t len)
 {
-	struct wp_scan c = { text, text + len, false };
+	struct wp_text_scan c = { text, text + len, false };
 	int rc = 0;
 
 	while (!rc && c.p < c.end) {
-		uint64_t pid = wp_scan_number(&c, 10);
+		uint64_t pid = wp_text_scan_number(&c, 10);
 
 		/* A blank follows each number. */
 		if (c.bad || !pid || pid > INT32_MAX || c.p == c.end ||

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fdinfo.c - see wallprof/fdinfo.h.  The tables of sockets: sockets.c. */
 #include "wallprof/fdinfo.h"
 
@@ -92,8 +93,8 @@ static void put(struct wp_fd_desc *desc, const char *s)
 
 		if (c < 0x20 || c == 0x7f)
 			n += (size_t)snprintf(desc->text + n,
-					      sizeof(desc->text) - n,
-					      "\\x%02x", c);
+					      sizeof(desc->text) - n, "\\x%02x",
+					      c);
 		else
 			desc->text[n++] = *s;
 	}
@@ -102,9 +103,9 @@ static void put(struct wp_fd_desc *desc, const char *s)
 
 static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
 {
-	static const char *const names[] = { "tcp", "tcp6", "udp", "udp6",
-					     "unix", "raw", "raw6", "netlink",
-					     "packet" };
+	static const char *const names[] = { "tcp",  "tcp6",	"udp",
+					     "udp6", "unix",	"raw",
+					     "raw6", "netlink", "packet" };
 	char path[32];
 	int rc = 0;
 

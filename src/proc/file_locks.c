@@ -1,10 +1,11 @@
-/* file_locks.c - who has a file locked: see wallprof/peers.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_locks.c - who has a file locked: see wallprof/fd_holders.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "scan.h"
-#include "wallprof/peers.h"
+#include "text_scan.h"
+#include "wallprof/fd_holders.h"
 
 /* One line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
  * lock_get_status), as in
@@ -19,14 +20,14 @@ struct line {
 	uint64_t ino;
 };
 
-static void skip_blanks(struct wp_scan *c)
+static void skip_blanks(struct wp_text_scan *c)
 {
 	while (c->p < c->end && *c->p == ' ')
 		c->p++;
 }
 
 /* The next word into BUF, cut to fit. */
-static void read_word(struct wp_scan *c, char *buf, size_t size)
+static void read_word(struct wp_text_scan *c, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -39,7 +40,7 @@ static void read_word(struct wp_scan *c, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-static void expect(struct wp_scan *c, char byte)
+static void expect(struct wp_text_scan *c, char byte)
 {
 	if (c->p == c->end || *c->p != byte)
 		c->bad = true;
@@ -47,7 +48,7 @@ static void expect(struct wp_scan *c, char byte)
 		c->p++;
 }
 
-static pid_t read_pid(struct wp_scan *c)
+static pid_t read_pid(struct wp_text_scan *c)
 {
 	bool negative;
 	uint64_t val;
@@ -56,7 +57,7 @@ static pid_t read_pid(struct wp_scan *c)
 	negative = c->p < c->end && *c->p == '-';
 	if (negative)
 		c->p++;
-	val = wp_scan_number(c, 10);
+	val = wp_text_scan_number(c, 10);
 	if (val > INT32_MAX) {
 		c->bad = true;
 		return 0;
@@ -65,12 +66,12 @@ static pid_t read_pid(struct wp_scan *c)
 }
 
 /* Leaves C at the range. */
-static bool parse_line(struct line *ret, struct wp_scan *c)
+static bool parse_line(struct line *ret, struct wp_text_scan *c)
 {
 	uint64_t major_nr, minor_nr;
 	char word[16];
 
-	ret->id = wp_scan_number(c, 10);
+	ret->id = wp_text_scan_number(c, 10);
 	expect(c, ':');
 	skip_blanks(c);
 	ret->waits = c->end - c->p >= 2 && !memcmp(c->p, "->", 2);
@@ -83,11 +84,11 @@ static bool parse_line(struct line *ret, struct wp_scan *c)
 	ret->write = !strcmp(word, "WRITE") || !strcmp(word, "RW");
 	ret->pid = read_pid(c);
 	skip_blanks(c);
-	major_nr = wp_scan_number(c, 16);
+	major_nr = wp_text_scan_number(c, 16);
 	expect(c, ':');
-	minor_nr = wp_scan_number(c, 16);
+	minor_nr = wp_text_scan_number(c, 16);
 	expect(c, ':');
-	ret->ino = wp_scan_number(c, 10);
+	ret->ino = wp_text_scan_number(c, 10);
 	/* A number that ends where the text does may be cut. */
 	expect(c, ' ');
 	ret->dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
@@ -104,7 +105,7 @@ static bool find(struct wp_file_lock *ret, const char *text, size_t len,
 
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		struct wp_scan c = { p, nl ? nl : end, false };
+		struct wp_text_scan c = { p, nl ? nl : end, false };
 		struct line l = { 0 };
 
 		if (parse_line(&l, &c)) {
@@ -113,8 +114,7 @@ static bool find(struct wp_file_lock *ret, const char *text, size_t len,
 			if (l.waits && l.pid == waiter && l.ino == ino &&
 			    (!dev || l.dev == *dev) && held.id == l.id &&
 			    held.ino == ino && held.dev == l.dev) {
-				memcpy(ret->type, held.type,
-				       sizeof(ret->type));
+				memcpy(ret->type, held.type, sizeof(ret->type));
 				ret->holder = held.pid;
 				ret->write = held.write;
 				return true;
@@ -135,16 +135,16 @@ int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
 }
 
 /* "10 29" or "0 EOF", the last byte included. */
-static bool parse_range(struct wp_scan *c, uint64_t *ret_first,
+static bool parse_range(struct wp_text_scan *c, uint64_t *ret_first,
 			uint64_t *ret_last)
 {
-	*ret_first = wp_scan_number(c, 10);
+	*ret_first = wp_text_scan_number(c, 10);
 	expect(c, ' ');
 	*ret_last = UINT64_MAX;
 	if (c->end - c->p == 3 && !memcmp(c->p, "EOF", 3))
 		c->p += 3;
 	else
-		*ret_last = wp_scan_number(c, 10);
+		*ret_last = wp_text_scan_number(c, 10);
 	return !c->bad && c->p == c->end;
 }
 
@@ -164,7 +164,7 @@ bool wp_file_lock_blocks(const struct wp_file_want *want, const char *text,
 	const char *p = text, *end = text + len, *nl;
 
 	for (; (nl = memchr(p, '\n', (size_t)(end - p))); p = nl + 1) {
-		struct wp_scan c = { p + n, nl, false };
+		struct wp_text_scan c = { p + n, nl, false };
 		struct line l = { 0 };
 		uint64_t first, last;
 

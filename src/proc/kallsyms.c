@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kallsyms.c - see wallprof/kallsyms.h. */
 #include "wallprof/kallsyms.h"
 
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scan.h"
+#include "text_scan.h"
 #include "wallprof/io.h"
 #include "wallprof/vec.h"
 
@@ -20,7 +21,8 @@ static int add(struct wp_kallsyms *table, uint64_t avma, const char *name,
 	if (table->text_len > UINT32_MAX)
 		return -ENOMEM;
 	table->v[table->len++] = (struct wp_kallsym){
-		avma, (uint32_t)table->text_len };
+		avma, (uint32_t)table->text_len
+	};
 	memcpy(table->text + table->text_len, name, len);
 	table->text[table->text_len + len] = '\0';
 	table->text_len += len + 1;
@@ -30,8 +32,8 @@ static int add(struct wp_kallsyms *table, uint64_t avma, const char *name,
 /* "ADDRESS TYPE NAME[\t[MODULE]]" */
 static int parse_line(struct wp_kallsyms *table, const char *p, const char *eol)
 {
-	struct wp_scan c = { p, eol, false };
-	uint64_t avma = wp_scan_number(&c, 16);
+	struct wp_text_scan c = { p, eol, false };
+	uint64_t avma = wp_text_scan_number(&c, 16);
 	const char *name = c.p + 3, *end;
 
 	if (c.bad || !avma || eol - c.p < 4 || c.p[0] != ' ' ||

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* maps.c - see wallprof/maps.h. */
 #include "wallprof/maps.h"
 
@@ -6,9 +7,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "scan.h"
+#include "text_scan.h"
 
-static char read_char(struct wp_scan *c)
+static char read_char(struct wp_text_scan *c)
 {
 	if (c->p == c->end) {
 		c->bad = true;
@@ -17,7 +18,7 @@ static char read_char(struct wp_scan *c)
 	return *c->p++;
 }
 
-static void expect(struct wp_scan *c, char want)
+static void expect(struct wp_text_scan *c, char want)
 {
 	if (read_char(c) != want)
 		c->bad = true;
@@ -101,31 +102,30 @@ static int append(struct wp_maps *maps, const struct wp_map *map)
 /* start-end rwxp off major:minor inode          path */
 static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 {
-	struct wp_scan c = { line, eol, false };
+	struct wp_text_scan c = { line, eol, false };
 	struct wp_map map = { 0 };
 	uint64_t major_nr, minor_nr;
 	int rc;
 
-	map.start_avma = wp_scan_number(&c, 16);
+	map.start_avma = wp_text_scan_number(&c, 16);
 	expect(&c, '-');
-	map.end_avma = wp_scan_number(&c, 16);
+	map.end_avma = wp_text_scan_number(&c, 16);
 	expect(&c, ' ');
 	map.read = read_char(&c) == 'r';
 	map.write = read_char(&c) == 'w';
 	map.exec = read_char(&c) == 'x';
 	(void)read_char(&c);
 	expect(&c, ' ');
-	map.off = wp_scan_number(&c, 16);
+	map.off = wp_text_scan_number(&c, 16);
 	expect(&c, ' ');
-	major_nr = wp_scan_number(&c, 16);
+	major_nr = wp_text_scan_number(&c, 16);
 	expect(&c, ':');
-	minor_nr = wp_scan_number(&c, 16);
+	minor_nr = wp_text_scan_number(&c, 16);
 	expect(&c, ' ');
 	map.dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
-	map.ino = wp_scan_number(&c, 10);
+	map.ino = wp_text_scan_number(&c, 10);
 	if (c.bad || map.start_avma >= map.end_avma ||
-	    (maps->len &&
-	     map.start_avma < maps->v[maps->len - 1].end_avma))
+	    (maps->len && map.start_avma < maps->v[maps->len - 1].end_avma))
 		return -EBADMSG;
 	while (c.p < c.end && *c.p == ' ')
 		c.p++;

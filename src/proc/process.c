@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* process.c - see wallprof/process.h. */
 #include "wallprof/process.h"
 
@@ -108,7 +109,8 @@ static pid_t find_living(const struct wp_process *p)
 
 	if (lseek(p->task_fd, 0, SEEK_SET) < 0)
 		return 0;
-	while ((n = syscall(SYS_getdents64, p->task_fd, buf, sizeof(buf))) > 0) {
+	while ((n = syscall(SYS_getdents64, p->task_fd, buf, sizeof(buf))) >
+	       0) {
 		for (long at = 0; at < n;) {
 			const struct dirent_rec *d = (void *)(buf + at);
 			long tid = strtol(d->name, NULL, 10);
@@ -148,7 +150,8 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	if (stat.kernel_thread)
 		return wp_err_set(err, -ENOTSUP,
 				  "%d is a kernel thread: it has no user stack "
-				  "to sample", p->pid);
+				  "to sample",
+				  p->pid);
 	p->start_time = stat.start_time;
 	if (!fstat(p->proc_fd, &st))
 		p->uid = st.st_uid;
@@ -158,7 +161,8 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	if (wp_process_count_threads(p) <= 1)
 		return wp_err_set(err, -ESRCH,
 				  "process %d is a zombie: it has ended and "
-				  "waits for its parent %d", p->pid, stat.ppid);
+				  "waits for its parent %d",
+				  p->pid, stat.ppid);
 	return see_through_living(p, err);
 }
 
@@ -167,7 +171,8 @@ static int check_bits(const struct wp_process *p, struct wp_err *err)
 	if (wp_process_is_32bit(p))
 		return wp_err_set(err, -ENOTSUP,
 				  "process %d runs a 32-bit program; wallprof "
-				  "knows 64-bit ones only", p->pid);
+				  "knows 64-bit ones only",
+				  p->pid);
 	return 0;
 }
 
@@ -198,9 +203,11 @@ int wp_process_recheck(const struct wp_process *p, struct wp_err *err)
 	/* Without, the kernel asks at each access. */
 	if (!getauxval(AT_SECURE) || !check_access(p, NULL))
 		return 0;
-	return wp_err_set(err, -EPERM, "process %d may not be looked at any "
+	return wp_err_set(err, -EPERM,
+			  "process %d may not be looked at any "
 			  "more (it has executed a set-user-ID program?): what "
-			  "was recorded is thrown away", p->pid);
+			  "was recorded is thrown away",
+			  p->pid);
 }
 
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)
@@ -231,8 +238,7 @@ int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)
 	if (rc)
 		goto out;
 	p.pidfd = (int)syscall(SYS_pidfd_open, p.pid, 0);
-	p.root_fd = openat(p.proc_fd, "root",
-			   O_PATH | O_DIRECTORY | O_CLOEXEC);
+	p.root_fd = openat(p.proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	*ret = p;
 	return 0;
 out:
@@ -424,7 +430,8 @@ int wp_process_open_map(const struct wp_process *process,
 		return -ENOENT;
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
 		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
-	if (!wp_io_stat_open(process->proc_fd, name, &st) && !S_ISREG(st.st_mode))
+	if (!wp_io_stat_open(process->proc_fd, name, &st) &&
+	    !S_ISREG(st.st_mode))
 		return -ENOENT;
 	fd = openat(process->proc_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd >= 0 ? fd : open_by_path(process, maps, map);
@@ -467,7 +474,8 @@ int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 
 int wp_process_check_code(int maps_fd, uint64_t avma)
 {
-	struct procmap_query q = { .size = sizeof(q), .query_addr = avma,
+	struct procmap_query q = { .size = sizeof(q),
+				   .query_addr = avma,
 				   .query_flags = QUERY_EXECUTABLE };
 
 	if (!ioctl(maps_fd, PROCMAP_QUERY_IOCTL, &q))
@@ -492,8 +500,9 @@ void wp_process_command_line(const struct wp_process *process, char *buf,
 		return;
 	}
 	buf[0] = '[';
-	n = size > 3 ? wp_io_read_at(process->proc_fd, "comm", buf + 1,
-				     size - 2) : -1;
+	n = size > 3 ?
+		    wp_io_read_at(process->proc_fd, "comm", buf + 1, size - 2) :
+		    -1;
 	n = n > 0 && buf[n] == '\n' ? n : (n > 0 ? n + 1 : 1);
 	buf[n] = ']';
 	buf[n + 1] = '\0';

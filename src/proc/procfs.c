@@ -1,29 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* procfs.c - see wallprof/procfs.h. */
 #include "wallprof/procfs.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "scan.h"
+#include "text_scan.h"
 #include "wallprof/io.h"
 
-static void skip_blanks(struct wp_scan *c)
+static void skip_blanks(struct wp_text_scan *c)
 {
 	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t'))
 		c->p++;
 }
 
 /* The next number after blanks; "0x" is passed in base 16. */
-static uint64_t read_number(struct wp_scan *c, unsigned int base)
+static uint64_t read_number(struct wp_text_scan *c, unsigned int base)
 {
 	skip_blanks(c);
-	if (base == 16 && c->end - c->p > 2 && c->p[0] == '0' &&
-	    c->p[1] == 'x')
+	if (base == 16 && c->end - c->p > 2 && c->p[0] == '0' && c->p[1] == 'x')
 		c->p += 2;
-	return wp_scan_number(c, base);
+	return wp_text_scan_number(c, base);
 }
 
-static int64_t read_signed(struct wp_scan *c)
+static int64_t read_signed(struct wp_text_scan *c)
 {
 	bool negative;
 	uint64_t val;
@@ -39,7 +39,7 @@ static int64_t read_signed(struct wp_scan *c)
 
 int wp_schedstat_parse(struct wp_schedstat *ret, const char *text, size_t len)
 {
-	struct wp_scan c = { text, text + len, false };
+	struct wp_text_scan c = { text, text + len, false };
 	struct wp_schedstat s;
 
 	s.run_ns = read_number(&c, 10);
@@ -56,7 +56,7 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
 			  size_t len)
 {
 	static const char running[] = "running";
-	struct wp_scan c = { text, text + len, false };
+	struct wp_text_scan c = { text, text + len, false };
 	struct wp_proc_syscall s = { 0 };
 
 	if (len >= sizeof(running) - 1 &&
@@ -92,7 +92,7 @@ enum {
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 {
 	const char *paren = memrchr(text, ')', len);
-	struct wp_scan c = { paren ? paren + 1 : text, text + len, false };
+	struct wp_text_scan c = { paren ? paren + 1 : text, text + len, false };
 	struct wp_proc_stat s = { 0 };
 
 	if (!paren)
@@ -121,7 +121,8 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 
 /* What stands behind "NAME:" at the start of a line; BAD when it is not there
  * or its line is cut. */
-static struct wp_scan find_line(const char *text, size_t len, const char *name)
+static struct wp_text_scan find_line(const char *text, size_t len,
+				     const char *name)
 {
 	const char *p = text, *end = text + len;
 	size_t n = strlen(name);
@@ -132,16 +133,16 @@ static struct wp_scan find_line(const char *text, size_t len, const char *name)
 		if (!nl)
 			break;
 		if ((size_t)(nl - p) > n && !memcmp(p, name, n) && p[n] == ':')
-			return (struct wp_scan){ p + n + 1, nl, false };
+			return (struct wp_text_scan){ p + n + 1, nl, false };
 		p = nl + 1;
 	}
-	return (struct wp_scan){ end, end, true };
+	return (struct wp_text_scan){ end, end, true };
 }
 
 int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 			 const char *name, int base)
 {
-	struct wp_scan c = find_line(text, len, name);
+	struct wp_text_scan c = find_line(text, len, name);
 	uint64_t val = read_number(&c, (unsigned int)base);
 
 	if (c.bad)
@@ -153,7 +154,7 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 			size_t len)
 {
-	struct wp_scan c = find_line(text, len, "NSpid");
+	struct wp_text_scan c = find_line(text, len, "NSpid");
 	int32_t pids[WP_PID_LEVELS];
 	int n = 0;
 
@@ -175,6 +176,5 @@ int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path)
 	char text[8192];
 	ssize_t len = wp_io_read_at(dirfd, path, text, sizeof(text));
 
-	return len < 0 ? (int)len :
-			 wp_proc_nspid_parse(ret, text, (size_t)len);
+	return len < 0 ? (int)len : wp_proc_nspid_parse(ret, text, (size_t)len);
 }

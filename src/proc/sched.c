@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sched.c - see wallprof/sched.h. */
 #include "wallprof/sched.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "text_scan.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/vec.h"
@@ -26,7 +27,7 @@ enum {
 /* "   :   8766490.882386", milliseconds (kernel/sched/debug.c, SPLIT_NS). */
 static int parse_ms(uint64_t *ret_ns, const char *p, const char *end)
 {
-	struct wp_scan c = { p, end, false };
+	struct wp_text_scan c = { p, end, false };
 	const char *point;
 	uint64_t ms, ns;
 
@@ -36,12 +37,12 @@ static int parse_ms(uint64_t *ret_ns, const char *p, const char *end)
 		return -EBADMSG;
 	while (c.p < end && *c.p == ' ')
 		c.p++;
-	ms = wp_scan_number(&c, 10);
+	ms = wp_text_scan_number(&c, 10);
 	if (c.bad || c.p == end || *c.p != '.' ||
 	    ms > UINT64_MAX / WP_NS_PER_MS - 1)
 		return -EBADMSG;
 	point = c.p++;
-	ns = wp_scan_number(&c, 10);
+	ns = wp_text_scan_number(&c, 10);
 	if (c.bad || c.p - point != 7 || c.p == end || *c.p != '\n')
 		return -EBADMSG;
 	*ret_ns = ms * WP_NS_PER_MS + ns;

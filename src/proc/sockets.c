@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sockets.c - the tables of sockets in /proc/PID/net: see wallprof/fdinfo.h. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -115,8 +116,8 @@ static int add_inet(struct wp_fdinfo *fi, const char *name, char *line)
 		return 0;
 	if (!strncmp(name, "tcp", 3) &&
 	    strtoul(field[STATE], NULL, 16) == STATE_LISTEN)
-		snprintf(text, sizeof(text), "%.*s listen %s", (int)proto,
-			 name, local);
+		snprintf(text, sizeof(text), "%.*s listen %s", (int)proto, name,
+			 local);
 	else if (is_unconnected(remote))
 		snprintf(text, sizeof(text), "%.*s %s", (int)proto, name,
 			 local);

@@ -1,4 +1,5 @@
-/* unix_diag.c - the peer of a unix socket: see wallprof/peers.h. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unix_diag.c - the peer of a unix socket: see wallprof/fd_holders.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 
 /* The kernel answers one socket at once; a lost answer must not hang us. */
 static const struct timeval answer_timeout = { .tv_sec = 1 };
@@ -46,8 +47,8 @@ static int parse_attributes(uint64_t *ret, const char *p, size_t len)
 	return -ENOENT;
 }
 
-int wp_peers_parse_unix(uint64_t *ret_peer_ino, const void *buf, size_t len,
-			uint64_t ino)
+int wp_unix_peer_parse(uint64_t *ret_peer_ino, const void *buf, size_t len,
+		       uint64_t ino)
 {
 	const size_t head = NLMSG_ALIGN(sizeof(struct nlmsghdr));
 	const char *p = buf;
@@ -122,7 +123,7 @@ static ssize_t ask(int sock, uint64_t ino, void *buf, size_t size)
 	return n < 0 ? -ENOTSUP : n;
 }
 
-int wp_peers_read_unix(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
+int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
 {
 	char buf[4096];
 	ssize_t n;
@@ -140,5 +141,5 @@ int wp_peers_read_unix(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
 	close(sock);
 	if (n < 0)
 		return (int)n;
-	return wp_peers_parse_unix(ret_peer_ino, buf, (size_t)n, ino);
+	return wp_unix_peer_parse(ret_peer_ino, buf, (size_t)n, ino);
 }

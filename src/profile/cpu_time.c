@@ -1,4 +1,5 @@
-/* cpu_time.c - see wp_profile_settle_cpu of wallprof/profile.h.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cpu_time.c - see wp_profile_finish_cpu of wallprof/profile.h.
  *
  * Samples tell where CPU time went, the scheduler how much there was.
  */
@@ -46,7 +47,7 @@ static void settle_sample(struct wp_profile_sample *s, struct sums *sums,
 	}
 }
 
-void wp_profile_settle_cpu(struct wp_profile *profile)
+void wp_profile_finish_cpu(struct wp_profile *profile)
 {
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 	struct sums *sums = calloc((size_t)profile->nthreads + 1,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* locate.c - see wallprof/profile.h: stacks to locations, lines, functions. */
 #include <assert.h>
 #include <stdio.h>
@@ -105,8 +106,8 @@ static int name_location(struct wp_profile *profile, uint32_t loc)
 
 	if (index == UINT32_MAX)
 		return -ENOMEM;
-	return wp_profile_add_line(profile, loc, (struct wp_profile_line){
-						.function = index });
+	return wp_profile_add_line(
+		profile, loc, (struct wp_profile_line){ .function = index });
 }
 
 static int intern_location(struct locator *l,
@@ -157,8 +158,8 @@ static int locate_frame(struct locator *l, const struct wp_frame *frame,
 		want.text = (uint32_t)frame->pc_avma;
 	} else {
 		want.avma = wp_frame_lookup_avma(frame);
-		want.mapping =
-			mapping_of(l->profile, frame->mapping, want.avma);
+		want.mapping = mapping_of(l->profile, frame->mapping,
+					  want.avma);
 		want.guessed = frame->flags & WP_FRAME_GUESSED;
 	}
 	return intern_location(l, &want, ret_index);
@@ -200,8 +201,8 @@ static void end_text(const struct wp_profile *profile,
 	const char *module = end_module(profile, stack);
 
 	text[0] = '\0';
-	if (!stack->depth && (stack->end == WP_END_ROOT ||
-			      stack->end == WP_END_EMPTY))
+	if (!stack->depth &&
+	    (stack->end == WP_END_ROOT || stack->end == WP_END_EMPTY))
 		snprintf(text, size, "[no stack]");
 	else if (stack->end == WP_END_HOLDER)
 		snprintf(text, size, "[%s, those who waited]", why);

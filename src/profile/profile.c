@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c - see wallprof/profile.h: threads, mappings and samples. */
 #include "wallprof/profile.h"
 
@@ -150,8 +151,8 @@ static uint32_t *find_sample(const struct wp_sample_set *set,
 	for (;; i = (i + 1) & mask) {
 		uint32_t *slot = &set->slot[i];
 
-		if (!*slot || !memcmp(&set->samples[*slot - 1].key, key,
-				      sizeof(*key)))
+		if (!*slot ||
+		    !memcmp(&set->samples[*slot - 1].key, key, sizeof(*key)))
 			return slot;
 	}
 }
@@ -162,8 +163,8 @@ static int new_sample(struct wp_sample_set *set,
 	int rc = WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1);
 
 	if (!rc)
-		rc = wp_slots_room(set, &set->slot, &set->nslots,
-				   set->nsamples, hash_sample);
+		rc = wp_slots_room(set, &set->slot, &set->nslots, set->nsamples,
+				   hash_sample);
 	if (rc)
 		return rc;
 	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
@@ -182,8 +183,7 @@ static struct wp_profile_sample *get_sample(struct wp_sample_set *set,
 	return new_sample(set, key) ? NULL : &set->samples[set->nsamples - 1];
 }
 
-int wp_profile_add_sample(struct wp_profile *profile,
-			  enum wp_profile_kind kind,
+int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns)
 {
@@ -201,8 +201,8 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
 		       uint64_t cpu_ns)
 {
-	struct wp_profile_sample *sample =
-		get_sample(&profile->sets[WP_PROFILE_WALL], key);
+	struct wp_profile_sample *sample = get_sample(
+		&profile->sets[WP_PROFILE_WALL], key);
 
 	if (!sample)
 		return -ENOMEM;
@@ -220,7 +220,9 @@ uint64_t wp_profile_time(const struct wp_profile *profile,
 			 const struct wp_profile_sample *sample)
 {
 	return profile->meta.kind == WP_PROFILE_WALL &&
-	       !profile->meta.has_wall ? sample->cpu_ns : sample->wall_ns;
+			       !profile->meta.has_wall ?
+		       sample->cpu_ns :
+		       sample->wall_ns;
 }
 
 const char *wp_profile_kind_name(enum wp_profile_kind kind)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slots.h - the open-addressing tables of a profile: slot[] holds index + 1. */
 #ifndef WP_SLOTS_H
 #define WP_SLOTS_H

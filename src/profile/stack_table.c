@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stack_table.c - see wallprof/profile.h: each distinct stack once. */
 #include <string.h>
 
@@ -38,9 +39,8 @@ static bool same_stack(const struct wp_profile *profile, uint32_t index,
 
 	return have->depth == want->depth && have->end == want->end &&
 	       have->end_mapping == end_mapping &&
-	       (!want->depth ||
-		!memcmp(frames_of(profile, have), want->frames,
-			want->depth * sizeof(*want->frames)));
+	       (!want->depth || !memcmp(frames_of(profile, have), want->frames,
+					want->depth * sizeof(*want->frames)));
 }
 
 /* The slot of the stack, or the free one where it belongs. */
@@ -67,9 +67,8 @@ static uint32_t new_stack(struct wp_profile *profile,
 			1) ||
 	    WP_VEC_ROOM(profile->frames, profile->nframes, profile->cap_frames,
 			stack->depth) ||
-	    wp_slots_room(profile, &profile->stack_slot,
-			  &profile->nstack_slots, profile->nstacks,
-			  hash_stack))
+	    wp_slots_room(profile, &profile->stack_slot, &profile->nstack_slots,
+			  profile->nstacks, hash_stack))
 		return UINT32_MAX;
 	/* Before the stack is in the array: the search compares with those. */
 	*find_stack(profile, stack, end_mapping, hash) = profile->nstacks + 1;

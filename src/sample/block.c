@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* block.c - waits, by the stack that waited: see sampler_priv.h.
  *
  * Long waits are told by the looks of each tick, which find the thread asleep
  * with its stack.  Shorter ones are told by the kernel: records of each switch
  * say from when until when a thread was off its CPU, and a sample at every Nth
  * switch brings the stack.  Where switches are too many for a record of each,
- * they are recorded in windows of time.  wallprof/block.h has the weights.
+ * they are recorded in windows of time.  wallprof/block_weight.h has the weights.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -110,7 +111,8 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 	if (!rc && !wp_perf_facts(*ret)->switch_samples) {
 		wp_perf_close(*ret);
 		*ret = NULL;
-		rc = wp_err_set(err, -EPERM, "the kernel shows no stacks at "
+		rc = wp_err_set(err, -EPERM,
+				"the kernel shows no stacks at "
 				"context switches to this user");
 	}
 	return rc;
@@ -157,11 +159,12 @@ int wp_block_open(struct wp_sampler *s)
 	}
 	b->perf = NULL;
 	b->never = true;
-	snprintf(text, sizeof(text), "an estimate from wall-clock samples, in "
+	snprintf(text, sizeof(text),
+		 "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
 		 err.msg);
-	s->profile->meta.source[WP_PROFILE_BLOCK] =
-		wp_intern_add_str(&s->profile->strings, text);
+	s->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&s->profile->strings, text);
 	return 0;
 }
 
@@ -176,8 +179,8 @@ static uint64_t interval_of(const struct wp_sampler *s)
 /* The call that the instruction before PC makes; -1: it makes none. */
 static long call_before(struct wp_sampler *s, uint64_t pc_avma)
 {
-	struct call *call = &s->block->calls[wp_hash_u64(pc_avma) %
-					     CALLS_CACHED];
+	struct call *call =
+		&s->block->calls[wp_hash_u64(pc_avma) % CALLS_CACHED];
 
 	if (call->pc_avma != pc_avma ||
 	    call->generation != s->space.view.generation)
@@ -270,7 +273,8 @@ static void end_wait(struct wp_sampler *s, struct wp_thread *t, uint64_t now)
 		every ? t->block.key :
 			(struct wp_sample_key){ .stack = WP_BLOCK_ALL,
 						.thread = t->index },
-		now - out_ns, every };
+		now - out_ns, every
+	};
 }
 
 static void take(void *ctx, const struct wp_perf_record *record)
@@ -316,32 +320,35 @@ static void drain(struct wp_sampler *s, uint64_t until_ns)
 static int add(struct wp_sampler *s, const struct wait *w,
 	       const struct wp_sample_key *key, double weight)
 {
-	struct wp_block_parts missed =
-		wp_block_missed_by_looks(w->delay_ns, interval_of(s));
+	struct wp_block_parts missed = wp_block_weight_missed_by_looks(
+		w->delay_ns, interval_of(s));
 	double ns = missed.time * (double)w->delay_ns;
 
 	return wp_profile_add_sample(
 		s->profile, WP_PROFILE_BLOCK, key,
-		wp_block_round(weight * missed.count, wp_sampler_random(s)),
-		wp_block_round(weight * ns, wp_sampler_random(s)));
+		wp_block_weight_round(weight * missed.count,
+				      wp_sampler_random(s)),
+		wp_block_weight_round(weight * ns, wp_sampler_random(s)));
 }
 
 static int add_wait(struct wp_sampler *s, const struct wait *w, double weight)
 {
 	struct wp_sample_key key = { .stack = WP_BLOCK_ALL,
 				     .thread = w->key.thread,
-				     .object = wp_block_class(w->delay_ns) };
+				     .object = wp_block_weight_class(
+					     w->delay_ns) };
 	int rc = add(s, w, &key, weight);
 
 	if (rc || !w->every)
 		return rc;
-	weight *= w->every * wp_block_keep(s->options.block_rate.ns,
-					   w->delay_ns, wp_sampler_random(s));
+	weight *= w->every * wp_block_weight_keep(s->options.block_rate.ns,
+						  w->delay_ns,
+						  wp_sampler_random(s));
 	if (weight <= 0)
 		return 0;
 	s->block->stacks++;
 	key = w->key;
-	key.object = wp_block_class(w->delay_ns);
+	key.object = wp_block_weight_class(w->delay_ns);
 	return add(s, w, &key, weight);
 }
 
@@ -362,8 +369,11 @@ static int flush(struct wp_sampler *s, uint64_t cycle_ns)
 	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
 		const struct wait *w = &b->waits[i];
 
-		rc = add_wait(s, w, cycle_ns ? lost * wp_block_window_weight(
-				w->delay_ns, window_ns, cycle_ns) : lost);
+		rc = add_wait(s, w,
+			      cycle_ns ? lost * wp_block_weight_window_weight(
+							w->delay_ns, window_ns,
+							cycle_ns) :
+					 lost);
 	}
 	b->all_records += b->records;
 	b->all_lost += b->lost + b->dropped;
@@ -377,9 +387,10 @@ static int flush(struct wp_sampler *s, uint64_t cycle_ns)
  * same. */
 static uint32_t choose_every(struct wp_sampler *s, double samples_per_s)
 {
-	static const uint32_t primes[] = { 1, 2, 3, 5, 7, 11, 17, 29, 43, 67,
-					   101, 151, 227, 347, 521, 787, 1181,
-					   1777, 2663, 3989, 5987, 8999 };
+	static const uint32_t primes[] = { 1,	 2,    3,    5,	  7,	11,
+					   17,	 29,   43,   67,  101,	151,
+					   227,	 347,  521,  787, 1181, 1777,
+					   2663, 3989, 5987, 8999 };
 	const size_t n = sizeof(primes) / sizeof(*primes);
 	double want = samples_per_s * s->block->every / STACKS_PER_S;
 	size_t i = 0;
@@ -458,8 +469,9 @@ static int end_window(struct wp_sampler *s)
 	struct wp_block *b = s->block;
 	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
 
-	if (window_ns < (b->records < RECORDS_PER_S ? WINDOW_INTERVALS :
-			 LEAST_INTERVALS) * s->options.interval_ns)
+	if (window_ns <
+	    (b->records < RECORDS_PER_S ? WINDOW_INTERVALS : LEAST_INTERVALS) *
+		    s->options.interval_ns)
 		return 0;
 	gap = gap_after(s, window_ns);
 	adapt(s, window_ns);
@@ -520,7 +532,8 @@ static void say_how(struct wp_sampler *s)
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
 	char text[256];
 
-	snprintf(text, sizeof(text), "context switches from perf events, "
+	snprintf(text, sizeof(text),
+		 "context switches from perf events, "
 		 "recorded %.3g %% of the time; %llu stacks; waits of over %d "
 		 "intervals from wall-clock samples; %llu of %llu records "
 		 "lost and scaled for",
@@ -528,8 +541,8 @@ static void say_how(struct wp_sampler *s)
 		 (unsigned long long)b->stacks, WP_BLOCK_LOOKS,
 		 (unsigned long long)b->all_lost,
 		 (unsigned long long)(b->all_records + b->all_lost));
-	s->profile->meta.source[WP_PROFILE_BLOCK] =
-		wp_intern_add_str(&s->profile->strings, text);
+	s->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&s->profile->strings, text);
 }
 
 int wp_block_finish(struct wp_sampler *s)
@@ -549,8 +562,8 @@ int wp_block_finish(struct wp_sampler *s)
 	say_how(s);
 	if (!rc)
 		rc = b->rc;
-	return rc ? rc : wp_profile_settle_block(s->profile,
-						 wp_record_no_stack(s));
+	return rc ? rc :
+		    wp_profile_finish_block(s->profile, wp_record_no_stack(s));
 }
 
 int wp_block_look(struct wp_sampler *s, struct wp_thread *t,

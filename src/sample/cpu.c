@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu.c - CPU samples: see sampler_priv.h.
  *
  * A CPU sample is also the stack of a running thread for the wall clock: the
@@ -54,15 +55,20 @@ static void say_how(struct wp_sampler *s, const char *why)
 	char text[sizeof(((struct wp_err *)0)->msg) + 128];
 
 	if (!s->perf)
-		snprintf(text, sizeof(text), "the scheduler's time of each "
-			 "thread, divided over its running samples (%s)", why);
+		snprintf(text, sizeof(text),
+			 "the scheduler's time of each "
+			 "thread, divided over its running samples (%s)",
+			 why);
 	else
-		snprintf(text, sizeof(text), "perf events of each %s%s, scaled "
+		snprintf(text, sizeof(text),
+			 "perf events of each %s%s, scaled "
 			 "to the scheduler's time of each thread",
 			 wp_perf_facts(s->perf)->main_scope == WP_PERF_CPU ?
-				 "CPU" : "thread",
+				 "CPU" :
+				 "thread",
 			 wp_perf_facts(s->perf)->user_only ?
-				 ", user code only" : "");
+				 ", user code only" :
+				 "");
 	s->profile->meta.cpu_source = wp_intern_add_str(&s->profile->strings,
 							text);
 }
@@ -115,8 +121,8 @@ static void add_kernel(struct wp_sampler *s,
 		id = wp_intern_add_str(&s->profile->strings, name);
 		if (id == UINT32_MAX || n == WP_KERNEL_FRAMES_MAX)
 			break;
-		s->kernel_room[n++] = (struct wp_frame){
-			id, WP_MAPPING_KERNEL, WP_FRAME_KERNEL };
+		s->kernel_room[n++] = (struct wp_frame){ id, WP_MAPPING_KERNEL,
+							 WP_FRAME_KERNEL };
 	}
 	s->stack.frames -= n;
 	s->stack.cfa_avma -= n;
@@ -130,7 +136,8 @@ static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
 {
 	uint64_t sp = record->regs.v[WP_REG_SP];
 
-	wp_stack_copy_set(&s->copy, sp, wp_space_stack_end(&s->space, sp),
+	wp_stack_copy_set(&s->copy, sp,
+			  wp_address_space_stack_end(&s->space, sp),
 			  record->stack, record->stack_len);
 	wp_look_walk(s, reuse, &record->regs);
 }
@@ -239,7 +246,7 @@ static void do_without(struct wp_sampler *s)
 	replace(s, NULL);
 	s->wants_running = s->looks_at_all = true;
 	say_how(s, "its switches are too many for perf events of each thread, "
-		"and those of each CPU want CAP_PERFMON");
+		   "and those of each CPU want CAP_PERFMON");
 }
 
 /* Switches a second since this was last asked. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* look.c - one look at one thread: see sampler_priv.h. */
 #include <errno.h>
 
@@ -60,9 +61,10 @@ static bool is_stale(struct wp_sampler *s)
 {
 	for (uint32_t i = 0; i < s->stack.depth; i++)
 		if (s->stack.frames[i].mapping == WP_MAPPING_NONE &&
-		    wp_space_misses(&s->space, s->stack.frames[i].pc_avma))
+		    wp_address_space_misses(&s->space,
+					    s->stack.frames[i].pc_avma))
 			return true;
-	return !wp_space_check(&s->space, &s->stack, s->tick);
+	return !wp_address_space_check(&s->space, &s->stack, s->tick);
 }
 
 void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
@@ -75,7 +77,7 @@ void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
 	stale = is_stale(s);
 	if (!stale && !met_unknown(s))
 		return;
-	if (wp_space_reload(&s->space, stale) == 1)
+	if (wp_address_space_reload(&s->space, stale) == 1)
 		walk(s, reuse, regs);
 	else
 		s->map_is_stale = true;
@@ -86,9 +88,11 @@ static double divide(struct wp_thread *t, const struct wp_schedstat *now)
 {
 	/* Below what they were: another thread has the number. */
 	uint64_t run = now->run_ns < t->divided.run_ns ?
-			       0 : now->run_ns - t->divided.run_ns;
+			       0 :
+			       now->run_ns - t->divided.run_ns;
 	uint64_t wait = now->wait_ns < t->divided.wait_ns ?
-				0 : now->wait_ns - t->divided.wait_ns;
+				0 :
+				now->wait_ns - t->divided.wait_ns;
 
 	/* A wait for a CPU is counted by the kernel when it ends. */
 	wait -= wait < t->called_runnable_ns ? wait : t->called_runnable_ns;
@@ -310,7 +314,7 @@ static int look(struct wp_sampler *s, struct wp_thread *t,
 
 int wp_look(struct wp_sampler *s, struct wp_thread *t)
 {
-	const struct wp_task_record *record = wp_scan_find(s, t->tid);
+	const struct wp_task_record *record = wp_bpf_scan_find(s, t->tid);
 
 	t->later = false;
 	if (t->asked) {
@@ -322,7 +326,7 @@ int wp_look(struct wp_sampler *s, struct wp_thread *t)
 	if (record && is_another(t, record))
 		return -ESRCH;
 	if (record) {
-		struct wp_schedstat then = wp_scan_times(record);
+		struct wp_schedstat then = wp_bpf_scan_times(record);
 
 		if (holds(s, t, &then))
 			return look_unchanged(s, t);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mutex.c - waits for locks, by the stack that held the lock: see
  * sampler_priv.h.
  *
@@ -47,8 +48,8 @@ int wp_mutex_open(struct wp_sampler *s)
 	m->no_names = (struct wp_dump)WP_DUMP_INIT;
 	own_number(s, s->process->pid, &m->level);
 	s->mutex = m;
-	s->profile->meta.source[WP_PROFILE_MUTEX] =
-		wp_intern_add_str(&s->profile->strings, how);
+	s->profile->meta.source[WP_PROFILE_MUTEX] = wp_intern_add_str(
+		&s->profile->strings, how);
 	return 0;
 }
 
@@ -62,9 +63,9 @@ static struct wp_thread *find_own(struct wp_sampler *s, pid_t own)
 	for (size_t i = 0; i < s->nthreads; i++) {
 		struct wp_thread *t = s->threads[i];
 
-		if (!t->mutex.own_tid)
-			t->mutex.own_tid = own_number(s, t->tid, &level);
-		if (t->mutex.own_tid == own)
+		if (!t->mutex.ns_tid)
+			t->mutex.ns_tid = own_number(s, t->tid, &level);
+		if (t->mutex.ns_tid == own)
 			return t;
 	}
 	return NULL;
@@ -82,7 +83,8 @@ static int read_memory(void *ctx, uint64_t avma, void *buf, size_t len)
 	const struct wp_sampler *s = ctx;
 
 	return wp_process_read(s->process, avma, buf, len) == (ssize_t)len ?
-		       0 : -EFAULT;
+		       0 :
+		       -EFAULT;
 }
 
 /* The thread that has the lock that T waits for; NULL: not recorded, or T waits
@@ -133,9 +135,10 @@ static int blame_nobody(struct wp_sampler *s, const struct wp_thread *t)
 
 	key.object = 0;
 	key.stack = waiter_stack(s, t->key.stack);
-	return key.stack == UINT32_MAX ? -ENOMEM :
-		wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &key,
-				      !t->mutex.same, t->mutex.wait_ns);
+	return key.stack == UINT32_MAX ?
+		       -ENOMEM :
+		       wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &key,
+					     !t->mutex.same, t->mutex.wait_ns);
 }
 
 int wp_mutex_pay(struct wp_sampler *s, struct wp_thread *t,
@@ -210,7 +213,8 @@ int wp_mutex_finish(struct wp_sampler *s)
 			.stack = t->last_running_stack != UINT32_MAX ?
 					 t->last_running_stack :
 					 wp_record_no_stack(s),
-			.thread = t->index };
+			.thread = t->index
+		};
 
 		rc = wp_mutex_pay(s, t, &key);
 	}

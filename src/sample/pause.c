@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pause.c - see pause.h. */
 #include "pause.h"
 
@@ -37,8 +38,8 @@ static uint64_t bucket_top(unsigned int bucket)
 	if (bucket < 1 << WP_PAUSE_SUB_BITS)
 		return bucket;
 	log--;
-	return (UINT64_C(1) << log) +
-	       ((sub + 1) << (log - WP_PAUSE_SUB_BITS)) - 1;
+	return (UINT64_C(1) << log) + ((sub + 1) << (log - WP_PAUSE_SUB_BITS)) -
+	       1;
 }
 
 void wp_pauses_add(struct wp_pauses *pauses, uint64_t ns)

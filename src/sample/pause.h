@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pause.h - how long stops last, and how much of them is allowed.
  *
  * Layer: sample.  Private to src/sample/.

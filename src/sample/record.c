@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* record.c - what was seen becomes a sample: see sampler_priv.h. */
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +11,9 @@ enum { OBJECTS_MAX = 20000 };
 
 uint32_t wp_record_stack(struct wp_sampler *s)
 {
-	uint32_t end_mapping = s->stack.depth ?
-		s->stack.frames[s->stack.depth - 1].mapping : WP_MAPPING_NONE;
+	uint32_t end_mapping =
+		s->stack.depth ? s->stack.frames[s->stack.depth - 1].mapping :
+				 WP_MAPPING_NONE;
 
 	return wp_profile_add_stack(s->profile, &s->stack, end_mapping);
 }
@@ -49,8 +51,9 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
 			uint64_t wall_ns)
 {
 	int rc = wp_block_look(s, t, &t->key, true, wall_ns);
-	unsigned int end = t->key.state == WP_STATE_EXITING ? WP_END_ROOT :
-			   s->profile->stacks[t->key.stack].end;
+	unsigned int end = t->key.state == WP_STATE_EXITING ?
+				   WP_END_ROOT :
+				   s->profile->stacks[t->key.stack].end;
 
 	wp_mutex_look(s, t, true, wall_ns);
 	s->profile->counters.unchanged++;
@@ -71,7 +74,8 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 	t->facts = *facts;
 	s->deferred[s->ndeferred++] = (struct wp_deferred){
 		.thread = t,
-		.key = { .stack = stack, .thread = t->index,
+		.key = { .stack = stack,
+			 .thread = t->index,
 			 .state = (uint8_t)state.state,
 			 .wait = (uint8_t)state.wait },
 		.wall_ns = wall_ns,
@@ -85,7 +89,8 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 	       enum wp_state state, uint64_t count)
 {
-	struct wp_sample_key key = { .stack = stack, .thread = t->index,
+	struct wp_sample_key key = { .stack = stack,
+				     .thread = t->index,
 				     .state = (uint8_t)state };
 	uint64_t *owed = state == WP_STATE_RUNNING ? &t->owed_running_ns :
 						     &t->owed_runnable_ns;
@@ -99,7 +104,8 @@ static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 
 static int pay_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
 {
-	struct wp_sample_key key = { .stack = stack, .thread = t->index,
+	struct wp_sample_key key = { .stack = stack,
+				     .thread = t->index,
 				     .state = WP_STATE_RUNNING };
 	uint64_t count = t->owed_cpu_count, ns = t->owed_cpu_ns;
 
@@ -115,8 +121,8 @@ static void take_ask(struct wp_thread *t)
 	t->ask.running_ns = t->ask.runnable_ns = 0;
 }
 
-int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
-		      uint32_t stack, enum wp_state state)
+int wp_record_running(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+		      enum wp_state state)
 {
 	uint64_t count = t->owed_count + 1;
 	int rc;
@@ -208,12 +214,11 @@ static uint32_t object_of(struct wp_sampler *s, struct wp_sample_key *key,
 	if (info && info->fd_arg >= 0) {
 		int fd = (int)facts->args[info->fd_arg];
 
-		if (fd >= 0 && !wp_fdinfo_describe(&s->fdinfo, fd, s->tick_ns,
-						   &desc)) {
+		if (fd >= 0 &&
+		    !wp_fdinfo_describe(&s->fdinfo, fd, s->tick_ns, &desc)) {
 			key->wait = (uint8_t)wp_state_refine_fd(key->wait,
 								desc.kind);
-			snprintf(text, sizeof(text), "fd %d %s", fd,
-				 desc.text);
+			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
 		}
 	} else if (key->wait == WP_WAIT_FUTEX) {
 		key->wait = (uint8_t)wp_state_refine_futex(facts->args);
@@ -237,9 +242,9 @@ void wp_record_describe(struct wp_sampler *s, struct wp_sample_key *key,
 	key->object = object_of(s, key, facts);
 	if (facts->syscall_nr < 0)
 		return;
-	name = wp_intern_add_str(&s->profile->strings,
-				 wp_syscall_name(facts->syscall_nr, buf,
-						 sizeof(buf)));
+	name = wp_intern_add_str(
+		&s->profile->strings,
+		wp_syscall_name(facts->syscall_nr, buf, sizeof(buf)));
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
 }
 

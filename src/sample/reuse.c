@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reuse.c - see reuse.h. */
 #include "reuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reuse.h - walks that take over what the thread's last one found.
  *
  * Layer: sample.  Private to src/sample/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.c - see wallprof/sampler.h and sampler_priv.h. */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,8 +72,7 @@ static int open_parts(struct wp_sampler *s)
 	if (!rc)
 		rc = wp_unwinder_new(&s->unwinder, s->options.backend);
 	if (!rc)
-		rc = wp_stack_copy_init(&s->copy, s->process,
-					&s->space.maps);
+		rc = wp_stack_copy_init(&s->copy, s->process, &s->space.maps);
 	if (rc)
 		return rc;
 	s->frame_room = calloc(room, sizeof(*s->frame_room));
@@ -80,13 +80,12 @@ static int open_parts(struct wp_sampler *s)
 	if (!s->frame_room || !s->cfa_room)
 		return -ENOMEM;
 	wp_fdinfo_init(&s->fdinfo, s->process->proc_fd);
-	return wp_space_open(&s->space, s->process, s->profile);
+	return wp_address_space_open(&s->space, s->process, s->profile);
 }
 
 int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 		   struct wp_profile *profile, struct wp_tracer *tracer,
-		   const struct wp_sampler_options *options,
-		   struct wp_err *err)
+		   const struct wp_sampler_options *options, struct wp_err *err)
 {
 	struct wp_sampler *s = calloc(1, sizeof(*s));
 	int rc = s ? 0 : -ENOMEM;
@@ -98,7 +97,7 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 	s->process = process;
 	s->profile = profile;
 	s->tracer = tracer;
-	s->space = (struct wp_space)WP_SPACE_INIT;
+	s->space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	s->schedstat_works = schedstat_works();
 	s->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) ? 1024 : limit.rlim_cur;
 	rc = open_parts(s);
@@ -113,8 +112,8 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 		rc = wp_block_open(s);
 	if (!rc && options->mutex)
 		rc = wp_mutex_open(s);
-	if (!rc && options->births)
-		rc = wp_births_open(s);
+	if (!rc && options->thread_starts)
+		rc = wp_thread_starts_open(s);
 	if (rc)
 		goto out;
 	s->wants_running = options->wall || (options->cpu && !s->perf);
@@ -128,10 +127,9 @@ int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
 out:
 	wp_sampler_free(s);
 	if (rc == -ESRCH)
-		return wp_err_set(err, rc, "process %d has gone",
-				  process->pid);
-	return wp_err_set(err, rc, "cannot sample process %d: %s",
-			  process->pid, strerror(-rc));
+		return wp_err_set(err, rc, "process %d has gone", process->pid);
+	return wp_err_set(err, rc, "cannot sample process %d: %s", process->pid,
+			  strerror(-rc));
 }
 
 uint64_t wp_sampler_next_tick(struct wp_sampler *s, uint64_t now_ns)
@@ -156,7 +154,7 @@ int wp_sampler_sleep(struct wp_sampler *s, uint64_t until_ns)
 	struct wp_tracee *tracee;
 	int rc = 0;
 
-	if (s->births && until_ns > drain_ns)
+	if (s->thread_starts && until_ns > drain_ns)
 		until_ns = drain_ns;
 	while (!rc && wp_clock_ns() < until_ns) {
 		tracee = wp_tracer_sleep(s->tracer, until_ns);
@@ -164,7 +162,7 @@ int wp_sampler_sleep(struct wp_sampler *s, uint64_t until_ns)
 			break;
 		rc = wp_stop_arrived(s, tracee);
 	}
-	return rc ? rc : wp_births_drain(s);
+	return rc ? rc : wp_thread_starts_drain(s);
 }
 
 /* One that is not watched is looked at for its name only. */
@@ -172,7 +170,7 @@ static int look_at(struct wp_sampler *s, struct wp_thread *t)
 {
 	if (t->watched)
 		return wp_look(s, t);
-	wp_threads_name(s, t, wp_scan_find(s, t->tid));
+	wp_threads_name(s, t, wp_bpf_scan_find(s, t->tid));
 	return 0;
 }
 
@@ -205,9 +203,9 @@ static void scan_again(struct wp_sampler *s)
 	for (size_t i = 0; i < s->nthreads; i++)
 		nlater += s->threads[i]->later;
 	if (nlater > s->nthreads / SCAN_PAYS)
-		wp_scan_take(s);
+		wp_bpf_scan_take(s);
 	else
-		wp_scan_forget(s);
+		wp_bpf_scan_forget(s);
 }
 
 /* --stop=all: those that run are brought to a halt first. */
@@ -253,11 +251,11 @@ int wp_sampler_tick(struct wp_sampler *s)
 	if (!rc)
 		rc = wp_cpu_drain(s);
 	if (!rc)
-		rc = wp_births_tick(s);
+		rc = wp_thread_starts_tick(s);
 	if (!rc)
 		rc = wp_block_tick(s);
 	if (!rc) {
-		wp_scan_take(s);
+		wp_bpf_scan_take(s);
 		s->profile->counters.scans += s->scan.v != NULL;
 	}
 	if (!rc)
@@ -289,7 +287,9 @@ static void fill_counters(struct wp_sampler *s)
 	seconds = (double)s->profile->meta.duration_ns / (double)WP_NS_PER_S;
 	/* The first tick is at the start: N ticks are N - 1 intervals. */
 	s->profile->meta.achieved_hz = c->ticks > 2 && seconds > 0 ?
-		(double)(c->ticks - 1) / seconds : 0;
+					       (double)(c->ticks - 1) /
+						       seconds :
+					       0;
 }
 
 static int wait_for_late_stops(struct wp_sampler *s)
@@ -333,9 +333,12 @@ void wp_sampler_each_thread(const struct wp_sampler *s,
 	for (size_t i = 0; i < s->nthreads; i++) {
 		const struct wp_thread *t = s->threads[i];
 		bool asked = t->ask.tick_ns == s->tick_ns;
-		struct wp_thread_view view = {
-			t->tid, t->index, t->facts.syscall_nr, { 0 },
-			asked ? t->ask.slices : t->base.slices };
+		struct wp_thread_view view = { t->tid,
+					       t->index,
+					       t->facts.syscall_nr,
+					       { 0 },
+					       asked ? t->ask.slices :
+						       t->base.slices };
 
 		memcpy(view.args, t->facts.args, sizeof(view.args));
 		if (t->watched)
@@ -361,7 +364,7 @@ int wp_sampler_finish(struct wp_sampler *s)
 	if (wp_process_is_alive(s->process))
 		rc = wp_sampler_tick(s);
 	if (!rc || rc == -ESRCH)
-		rc = wp_births_finish(s);
+		rc = wp_thread_starts_finish(s);
 	if (!rc)
 		rc = settle_stops(s);
 	if (!rc)
@@ -376,7 +379,7 @@ int wp_sampler_finish(struct wp_sampler *s)
 	}
 	wp_tracer_clear(s->tracer);
 	if (s->options.cpu)
-		wp_profile_settle_cpu(s->profile);
+		wp_profile_finish_cpu(s->profile);
 	fill_counters(s);
 	return rc;
 }
@@ -407,11 +410,11 @@ void wp_sampler_free(struct wp_sampler *s)
 	wp_cpu_close(s);
 	wp_block_close(s);
 	wp_mutex_close(s);
-	wp_births_close(s);
-	wp_scan_close(s);
+	wp_thread_starts_close(s);
+	wp_bpf_scan_close(s);
 	wp_threads_clear(s);
 	wp_fdinfo_clear(&s->fdinfo);
-	wp_space_close(&s->space);
+	wp_address_space_close(&s->space);
 	wp_unwinder_free(s->unwinder);
 	wp_stack_copy_clear(&s->copy);
 	free(s->frame_room);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sampler_priv.h - what the files of src/sample/ share.
  *
  * Layer: sample.  Private to src/sample/.
@@ -10,7 +11,7 @@
  *   stop.c      those that run: stop, copy, release
  *   cpu.c       CPU samples, which also tell the stacks of those that run
  *   block.c     waits, by switches of context and by looks
- *   births.c    threads that start
+ *   thread_starts.c    threads that start
  *   mutex.c     waits for locks, by who holds them
  *   record.c    what was seen becomes a sample of the profile
  */
@@ -22,7 +23,7 @@
 #include "pause.h"
 #include "reuse.h"
 #include "site_cache.h"
-#include "space.h"
+#include "address_space.h"
 #include "stack_copy.h"
 #include "wallprof/fdinfo.h"
 #include "wallprof/kallsyms.h"
@@ -80,7 +81,7 @@ struct wp_mutex_thread {
 	uint64_t owed_count;
 	uint64_t owed_ns;
 	/* Its number in its own PID namespace; 0: not read. */
-	pid_t own_tid;
+	pid_t ns_tid;
 };
 
 /* Files of a thread in /proc that are read over and over. */
@@ -193,7 +194,7 @@ struct wp_deferred {
 };
 
 /* See scan.c. */
-struct wp_scan_state {
+struct wp_bpf_scan_state {
 	/* NULL when none is wanted or to be had. */
 	struct wp_task_scan *scan;
 	bool tried;
@@ -212,7 +213,7 @@ struct wp_sampler {
 	struct wp_profile *profile;
 	struct wp_tracer *tracer;
 
-	struct wp_space space;
+	struct wp_address_space space;
 	struct wp_unwinder *unwinder;
 	struct wp_reuse_room reuse_room;
 	struct wp_stack_copy copy;
@@ -234,7 +235,7 @@ struct wp_sampler {
 	/* NULL when holders are not asked for. */
 	struct wp_mutex *mutex;
 	/* NULL when threads that start are not asked for. */
-	struct wp_births *births;
+	struct wp_thread_starts *thread_starts;
 	struct wp_kallsyms kallsyms;
 	struct wp_frame kernel_room[WP_KERNEL_FRAMES_MAX];
 	/* threads[0..nthreads) by tid; each owned. */
@@ -243,7 +244,7 @@ struct wp_sampler {
 	size_t nwatched;
 	/* Numbers given out. */
 	uint64_t nnumbers;
-	struct wp_scan_state scan;
+	struct wp_bpf_scan_state scan;
 	struct wp_tids tids;
 	/* Threads to be stopped in this tick; room for all. */
 	struct wp_thread **askers;
@@ -310,21 +311,21 @@ void wp_threads_clear(struct wp_sampler *s);
 
 /* scan.c */
 /* Before looks: ask for all threads, if that is wanted. */
-void wp_scan_take(struct wp_sampler *s);
+void wp_bpf_scan_take(struct wp_sampler *s);
 static inline struct wp_schedstat
-wp_scan_times(const struct wp_task_record *record)
+wp_bpf_scan_times(const struct wp_task_record *record)
 {
 	return (struct wp_schedstat){ record->run_ns, record->wait_ns,
 				      record->slices };
 }
 
 /* What this tick's scan says of a thread, NULL if nothing. */
-const struct wp_task_record *wp_scan_find(struct wp_sampler *s, pid_t tid);
+const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *s, pid_t tid);
 /* Is there one for the next tick? */
-bool wp_scan_is_next(const struct wp_sampler *s);
+bool wp_bpf_scan_is_next(const struct wp_sampler *s);
 /* What was taken is too old for looks from now on. */
-void wp_scan_forget(struct wp_sampler *s);
-void wp_scan_close(struct wp_sampler *s);
+void wp_bpf_scan_forget(struct wp_sampler *s);
+void wp_bpf_scan_close(struct wp_sampler *s);
 
 /* look.c */
 /* One look at T: record it, or put it among the askers.  0, -ESRCH when it is
@@ -412,20 +413,19 @@ int wp_block_finish(struct wp_sampler *s);
 /* A look found T waiting as KEY says, in the SAME wait as the last look;
  * WALL_NS is the time in between.  0 or -ENOMEM. */
 int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
-		  const struct wp_sample_key *key, bool same,
-		  uint64_t wall_ns);
+		  const struct wp_sample_key *key, bool same, uint64_t wall_ns);
 void wp_block_close(struct wp_sampler *s);
 
-/* births.c */
+/* thread_starts.c */
 /* Begin to record threads that start.  0 or -ENOMEM; without perf events the
  * ticks' lists of threads tell. */
-int wp_births_open(struct wp_sampler *s);
+int wp_thread_starts_open(struct wp_sampler *s);
 /* In a tick, once it has its list, and after the last.  0 or -ENOMEM. */
-int wp_births_tick(struct wp_sampler *s);
+int wp_thread_starts_tick(struct wp_sampler *s);
 /* Between ticks. */
-int wp_births_drain(struct wp_sampler *s);
-int wp_births_finish(struct wp_sampler *s);
-void wp_births_close(struct wp_sampler *s);
+int wp_thread_starts_drain(struct wp_sampler *s);
+int wp_thread_starts_finish(struct wp_sampler *s);
+void wp_thread_starts_close(struct wp_sampler *s);
 
 /* mutex.c */
 /* Begin to look for holders of locks.  0 or -ENOMEM. */
@@ -455,8 +455,8 @@ int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
  * at that moment.  The time that ASK holds is divided already: what belongs to
  * STATE goes with this stack, with what was owed before; the rest is owed to a
  * stack of the other state. */
-int wp_record_running(struct wp_sampler *s, struct wp_thread *t,
-		      uint32_t stack, enum wp_state state);
+int wp_record_running(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+		      enum wp_state state);
 /* A CPU sample with STACK; T's owed CPU time and wall time go with it. */
 int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack);
 /* The same without a stack or a look at the moment: all of it goes. */

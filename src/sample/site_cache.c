@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* site_cache.c - see site_cache.h. */
 #include "site_cache.h"
 
@@ -22,7 +23,8 @@ static bool same_return_addresses(const struct wp_site *site,
 		if (!(caller->flags & WP_FRAME_RETURN))
 			return false;
 		if (mem->read(mem->ctx, site->cfa_avma[i] - sizeof(ra), &ra,
-			      sizeof(ra)) || ra != caller->pc_avma)
+			      sizeof(ra)) ||
+		    ra != caller->pc_avma)
 			return false;
 	}
 	return true;

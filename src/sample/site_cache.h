@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* site_cache.h - the stacks of one thread's wait sites.
  *
  * Layer: sample.  Private to src/sample/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stack_copy.c - see stack_copy.h. */
 #include "stack_copy.h"
 
@@ -79,8 +80,7 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	uint64_t need = avma + len - copy->start_avma;
 	size_t want = need < WP_COPY_MAX - MORE ? (size_t)need + MORE :
 						  WP_COPY_MAX;
-	ssize_t n = wp_process_read(copy->process,
-				    copy->start_avma + copy->len,
+	ssize_t n = wp_process_read(copy->process, copy->start_avma + copy->len,
 				    copy->buf + copy->len, want - copy->len);
 
 	if (n > 0)
@@ -130,7 +130,8 @@ static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
 			return -EFAULT;
 	}
 	return wp_process_read(copy->process, avma, buf, len) == (ssize_t)len ?
-		       0 : -EFAULT;
+		       0 :
+		       -EFAULT;
 }
 
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stack_copy.h - the memory that a walk reads.
  *
  * Layer: sample.  Private to src/sample/.

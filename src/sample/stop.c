@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stop.c - stop those that run, copy, let go: see sampler_priv.h. */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static void copy_stack(struct wp_sampler *s, const struct wp_thread *t,
 {
 	uint64_t sp = regs->v[WP_REG_SP];
 
-	wp_stack_copy_take(&s->copy, sp, wp_space_stack_end(&s->space, sp),
+	wp_stack_copy_take(&s->copy, sp,
+			   wp_address_space_stack_end(&s->space, sp),
 			   t->copy_len_running);
 }
 
@@ -129,8 +131,7 @@ static int record_registers(struct wp_sampler *s, struct wp_thread *t,
 
 static int record_stopped(struct wp_sampler *s, struct wp_thread *t,
 			  const struct wp_regs *regs,
-			  const struct wp_stop_facts *stop,
-			  enum wp_state state)
+			  const struct wp_stop_facts *stop, enum wp_state state)
 {
 	struct wp_thread_facts facts = { .letter = 'S',
 					 .syscall_nr = stop->syscall_nr };
@@ -168,8 +169,9 @@ static enum wp_state state_when_asked(struct wp_sampler *s, struct wp_thread *t)
 	struct wp_schedstat at_stop;
 
 	return wp_thread_schedstat(s, t, &at_stop) ||
-	       at_stop.slices == t->ask.slices ? WP_STATE_RUNNING :
-						 WP_STATE_RUNNABLE;
+			       at_stop.slices == t->ask.slices ?
+		       WP_STATE_RUNNING :
+		       WP_STATE_RUNNABLE;
 }
 
 static int interrupt(struct wp_sampler *s, struct wp_thread *t)
@@ -355,8 +357,8 @@ int wp_stop_expire(struct wp_sampler *s, uint64_t max_age_ns)
 		struct wp_thread *t = s->threads[i];
 		bool waits;
 
-		if (!t->asked || (max_age_ns &&
-				  s->tick_ns - t->ask.tick_ns < max_age_ns))
+		if (!t->asked ||
+		    (max_age_ns && s->tick_ns - t->ask.tick_ns < max_age_ns))
 			continue;
 		waits = waits_for_cpu(s, t);
 		if (!max_age_ns || !waits)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c - which threads there are: see sampler_priv.h. */
 #include <errno.h>
 #include <fcntl.h>

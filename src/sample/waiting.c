@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waiting.c - one look at a thread that waits: see sampler_priv.h. */
 #include <errno.h>
 #include <string.h>
@@ -124,7 +125,7 @@ bool wp_waiting_stand_of(const struct wp_sampler *s,
 {
 	if (!record->letter || s->space.is_32bit)
 		return false;
-	ret->before = wp_scan_times(record);
+	ret->before = wp_bpf_scan_times(record);
 	ret->letter = record->letter;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
@@ -148,7 +149,9 @@ static int look_exiting(struct wp_sampler *s, struct wp_thread *t,
 
 	t->base = stand->before;
 	return wp_record_waiting(s, t, &facts, wp_record_no_stack(s),
-				 wp_look_take_time(s, t)) ? -ENOMEM : 1;
+				 wp_look_take_time(s, t)) ?
+		       -ENOMEM :
+		       1;
 }
 
 /* The stack needs a register: from the thread's wait sites (false), or by a
@@ -163,10 +166,10 @@ static bool wants_stop(struct wp_sampler *s, struct wp_thread *t,
 	if (s->stack.end != WP_END_UNKNOWN_REG)
 		return false;
 	s->scan.wants_regs = true;
-	if (t->sites && wp_site_cache_find(t->sites, stand->call.pc_avma,
-					   stand->call.sp_avma,
-					   s->space.view.generation, &mem,
-					   &s->stack)) {
+	if (t->sites &&
+	    wp_site_cache_find(t->sites, stand->call.pc_avma,
+			       stand->call.sp_avma, s->space.view.generation,
+			       &mem, &s->stack)) {
 		counters->cached_site++;
 		return false;
 	}
@@ -185,13 +188,15 @@ static bool walk(struct wp_sampler *s, struct wp_thread *t,
 		 const struct wp_stand *stand)
 {
 	uint64_t sp_avma = stand->call.sp_avma;
-	ssize_t n = wp_stack_copy_take(&s->copy, sp_avma,
-				       wp_space_stack_end(&s->space, sp_avma),
-				       t->copy_len_waiting);
+	ssize_t n = wp_stack_copy_take(
+		&s->copy, sp_avma,
+		wp_address_space_stack_end(&s->space, sp_avma),
+		t->copy_len_waiting);
 
 	s->copy.live = true;
-	wp_look_walk(s, stand->regs.known == ALL_KNOWN ? &t->all_walks :
-							 &t->few_walks,
+	wp_look_walk(s,
+		     stand->regs.known == ALL_KNOWN ? &t->all_walks :
+						      &t->few_walks,
 		     &stand->regs);
 	while (s->copy.len > t->copy_len_waiting &&
 	       t->copy_len_waiting < WP_COPY_MAX)
@@ -205,12 +210,14 @@ static int ask(struct wp_sampler *s, struct wp_thread *t,
 	       const struct wp_thread_facts *facts, uint32_t stack)
 {
 	t->asleep = false;
-	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns, .waiting = true,
+	t->ask = (struct wp_ask){ .tick_ns = s->tick_ns,
+				  .waiting = true,
 				  .running_ns = wp_look_take_time(s, t),
 				  .slices = t->base.slices,
 				  .pc_avma = stand->call.pc_avma,
 				  .sp_avma = stand->call.sp_avma,
-				  .partial_stack = stack, .facts = *facts };
+				  .partial_stack = stack,
+				  .facts = *facts };
 	s->askers[s->naskers++] = t;
 	return 1;
 }
@@ -222,7 +229,7 @@ static bool is_better_had_again(const struct wp_sampler *s,
 {
 	return s->map_is_stale ||
 	       (s->stack.end == WP_END_UNKNOWN_REG &&
-		stand->regs.known != ALL_KNOWN && wp_scan_is_next(s));
+		stand->regs.known != ALL_KNOWN && wp_bpf_scan_is_next(s));
 }
 
 static int record(struct wp_sampler *s, struct wp_thread *t,

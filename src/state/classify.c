@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* classify.c - facts to state and reason: see wallprof/state.h. */
 #include "wallprof/state.h"
 

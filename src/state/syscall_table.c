@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* syscall_table.c - what each system call waits for: see wallprof/state.h. */
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 0, 1, 2, 3, 4, 5 };
 #endif
 
 static const struct wp_syscall_info table[] = {
-#define X(nr, name, wait, fd, eintr, restart) \
+#define X(nr, name, wait, fd, eintr, restart)                                  \
 	[nr] = { #name, WP_WAIT_##wait, fd, eintr, restart },
 	WP_SYSCALLS(X)
 #undef X

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wait_site.c - what a stack says of a wait: see wallprof/state.h. */
 #include <string.h>
 
@@ -178,15 +179,15 @@ static const struct row rows[] = {
 
 /* Base names of files that are machinery throughout. */
 static const char *const machinery[] = {
-	"libc.so", "libc-", "libpthread", "ld-linux", "ld-musl", "libc.musl",
-	"libstdc++", "libc++", "librt", "[vdso]",
+	"libc.so",   "libc-",	  "libpthread", "ld-linux", "ld-musl",
+	"libc.musl", "libstdc++", "libc++",	"librt",    "[vdso]",
 };
 
 /* Part of NAME that is compared, of LEN bytes. */
 static const char *normalize(const char *name, size_t *len)
 {
 	static const char *const tails[] = { ".constprop", ".part", ".isra",
-					     ".cold", ".llvm", "@" };
+					     ".cold",	   ".llvm", "@" };
 
 	if (*name == '<')
 		name++;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend.h - an unwinder as the bench drives it. */
 #ifndef WP_BENCH_BACKEND_H
 #define WP_BENCH_BACKEND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_libdw.c - libdw's unwinder, as eu-stack uses it: see backend.h. */
 #include <stdlib.h>
 
@@ -84,8 +85,8 @@ static void *open_self(struct snap_set *set)
 	if (!self)
 		return NULL;
 	self->dwfl = dwfl_begin(&callbacks);
-	if (!self->dwfl || dwfl_linux_proc_report(self->dwfl,
-						  set->process.pid) ||
+	if (!self->dwfl ||
+	    dwfl_linux_proc_report(self->dwfl, set->process.pid) ||
 	    dwfl_report_end(self->dwfl, NULL, NULL) ||
 	    !dwfl_attach_state(self->dwfl, NULL, set->process.pid, &threads,
 			       self)) {
@@ -108,5 +109,8 @@ static size_t walk(void *arg, struct snap *snap, uint64_t *pcs)
 }
 
 const struct backend backend_libdw = {
-	"libdw", open_self, walk, close_self,
+	"libdw",
+	open_self,
+	walk,
+	close_self,
 };

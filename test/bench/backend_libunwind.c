@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_libunwind.c - libunwind as perf drives it: see backend.h.
  *
  * tools/perf/util/unwind-libunwind-local.c: one address space, a cursor a
@@ -45,8 +46,8 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 			  unw_proc_info_t *pi, int need_unwind_info, void *arg)
 {
 	const struct self *self = arg;
-	const struct wp_unwind_module *module =
-		wp_unwind_find_module(self->modules, ip);
+	const struct wp_unwind_module *module = wp_unwind_find_module(
+		self->modules, ip);
 	unw_dyn_info_t table = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
 	uint32_t len;
 
@@ -85,8 +86,8 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *val,
 	return 0;
 }
 
-static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg,
-			unw_fpreg_t *val, int write, void *arg)
+static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *val,
+			int write, void *arg)
 {
 	(void)as, (void)reg, (void)val, (void)write, (void)arg;
 	return -UNW_EBADREG;
@@ -182,9 +183,15 @@ static void close_self(void *arg)
 }
 
 const struct backend backend_libunwind = {
-	"libunwind-cached", open_cached, walk, close_self,
+	"libunwind-cached",
+	open_cached,
+	walk,
+	close_self,
 };
 
 const struct backend backend_uncached = {
-	"libunwind-uncached", open_uncached, walk, close_self,
+	"libunwind-uncached",
+	open_uncached,
+	walk,
+	close_self,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* backend_wallprof.c - wallprof's own back ends: see backend.h. */
 #include <stdlib.h>
 
@@ -74,11 +75,11 @@ static size_t walk(void *arg, struct snap *snap, uint64_t *pcs)
 	struct wp_tail *tail = tail_of(self, snap->tid);
 
 	if (tail)
-		wp_unwind_walk_again(self->unwinder, self->modules,
-				     &snap->regs, &mem, tail, &stack);
+		wp_unwind_walk_again(self->unwinder, self->modules, &snap->regs,
+				     &mem, tail, &stack);
 	else
-		wp_unwind_walk(self->unwinder, self->modules, &snap->regs,
-			       &mem, &stack);
+		wp_unwind_walk(self->unwinder, self->modules, &snap->regs, &mem,
+			       &stack);
 	for (uint32_t i = 0; i < stack.depth; i++)
 		pcs[i] = stack.frames[i].pc_avma;
 	return stack.depth;
@@ -95,13 +96,22 @@ static void close_self(void *arg)
 }
 
 const struct backend backend_rows = {
-	"rows", open_rows, walk, close_self,
+	"rows",
+	open_rows,
+	walk,
+	close_self,
 };
 
 const struct backend backend_sharded = {
-	"libunwind-sharded", open_sharded, walk, close_self,
+	"libunwind-sharded",
+	open_sharded,
+	walk,
+	close_self,
 };
 
 const struct backend backend_again = {
-	"rows-again", open_again, walk, close_self,
+	"rows-again",
+	open_again,
+	walk,
+	close_self,
 };

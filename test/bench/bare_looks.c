@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bare_looks.c - the least that a look at waiting threads takes.
  *
  * bare_looks PID: /proc/PID/task/TID/schedstat of every thread is kept open and
@@ -79,8 +80,7 @@ int main(int argc, char **argv)
 			if (pread(fds[i], text, sizeof(text), 0) <= 0)
 				return 1;
 		}
-		us[rounds++] = 1e6 *
-			       (clock_s(CLOCK_THREAD_CPUTIME_ID) - start);
+		us[rounds++] = 1e6 * (clock_s(CLOCK_THREAD_CPUTIME_ID) - start);
 	}
 	if (!rounds)
 		return 1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bare_stops.c - the least that a stop takes, with nothing around it.
  *
  * bare_stops TID HZ SECONDS: SEIZE, INTERRUPT, wait, GETREGSET,
@@ -92,7 +93,8 @@ int main(int argc, char **argv)
 		}
 	}
 	printf("{\"n\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, "
-	       "\"whole_p50_us\": %.2f}\n", (unsigned long long)pauses.n,
+	       "\"whole_p50_us\": %.2f}\n",
+	       (unsigned long long)pauses.n,
 	       (double)wp_pauses_quantile(&pauses, 0.5) / 1e3,
 	       (double)wp_pauses_quantile(&pauses, 0.99) / 1e3,
 	       (double)wp_pauses_quantile(&wholes, 0.5) / 1e3);

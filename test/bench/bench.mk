@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make bench          the table, and $(O)/bench.csv
 # make bench T=dump   one group of it
 BENCH_TOOLS := bare_looks bare_stops counter gaps nappers spend
@@ -7,10 +8,10 @@ BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
 DEPS_BENCH := linux-perf
 
 $(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)
-$(O)/bench/%: $(O)/test/bench/%.o $(foreach l,sample $(sample_DEPS),$(O)/lib$(l).a)
+$(O)/bench/%: $(O)/test/bench/%.o $(call libs_of,sample)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(sample_EXT) $(base_EXT) -ldw -lelf
+	$(Q)$(LINK) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(call ext_of,sample) -ldw -lelf
 
 bench: deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """make bench: wallprof beside its competitors, in one run.
 
 bench.py [GROUP]: prints the table and writes bench.csv to the object directory.

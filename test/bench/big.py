@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The biggest programs at hand, with symbols."""
 import subprocess
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a busy program loses of its work."""
 import mmap
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* counter.c - busy threads whose account of their work can be read any time.
  *
  * counter N FILE: thread I counts in the I-th line of 64 bytes of FILE, which a
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
 
 	if (n < 1 || n > MAX || fd < 0 || ftruncate(fd, MAX * LINE))
 		return 64;
-	file = mmap(NULL, MAX * LINE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	file = mmap(NULL, MAX * LINE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    0);
 	if (file == MAP_FAILED)
 		return 1;
 	block_sigterm();

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One look at every thread, with names, files, lines and inlined calls."""
 from programs import WALLPROF, fixture, spend
 from tools import GDB

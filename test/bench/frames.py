@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a frame costs each unwinder, on the same snapshots."""
 import json
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gaps.c - a busy thread that sees its own pauses.
  *
  * It reads the clock without end; two readings over 10 us apart are a gap: a
@@ -40,7 +41,8 @@ static void print(void)
 	/* The thread may be about to add to the old one. */
 	nanosleep(&settle, NULL);
 	printf("GAPS {\"n\": %llu, \"p50_us\": %.2f, \"p99_us\": %.2f, "
-	       "\"total_us\": %.1f}\n", (unsigned long long)p->n,
+	       "\"total_us\": %.1f}\n",
+	       (unsigned long long)p->n,
 	       (double)wp_pauses_quantile(p, 0.5) / 1e3,
 	       (double)wp_pauses_quantile(p, 0.99) / 1e3,
 	       (double)p->total_ns / 1e3);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nappers.c - threads that wait, but have run since anybody last looked.
  *
  * nappers N US: N threads that sleep US microseconds over and over.

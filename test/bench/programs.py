@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs to be looked at, and what it takes to run others beside them."""
 import json
 import os

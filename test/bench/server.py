@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server under load, with and without each tool."""
 import csv
 import subprocess

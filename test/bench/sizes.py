@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is written, and how long that takes."""
 from programs import WORK, fixture, record, spend
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* snap.c - see snap.h. */
 #include "snap.h"
 
@@ -41,10 +42,10 @@ static size_t add_segments(struct snap_segment *v, size_t n,
 
 		if (load->flags & PF_W)
 			continue;
-		v[n++] = (struct snap_segment){
-			module->bias + load->svma,
-			module->bias + load->svma + load->filesz,
-			load->off, module->image };
+		v[n++] = (struct snap_segment){ module->bias + load->svma,
+						module->bias + load->svma +
+							load->filesz,
+						load->off, module->image };
 	}
 	return n;
 }
@@ -70,13 +71,14 @@ int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 	int rc;
 
 	*ret = (struct snap_set){ .process = WP_PROCESS_INIT,
-				  .space = WP_SPACE_INIT };
+				  .space = WP_ADDRESS_SPACE_INIT };
 	rc = wp_process_open(&ret->process, pid, err);
 	if (rc)
 		return rc;
 	rc = wp_profile_init(&ret->profile);
 	if (!rc)
-		rc = wp_space_open(&ret->space, &ret->process, &ret->profile);
+		rc = wp_address_space_open(&ret->space, &ret->process,
+					   &ret->profile);
 	if (!rc)
 		rc = list_segments(ret);
 	if (!rc)
@@ -98,7 +100,7 @@ void snap_set_close(struct snap_set *set)
 		clear(&set->v[i]);
 	free(set->v);
 	free(set->segments);
-	wp_space_close(&set->space);
+	wp_address_space_close(&set->space);
 	wp_profile_clear(&set->profile);
 	wp_process_clear(&set->process);
 }
@@ -182,7 +184,7 @@ int snap_read(void *ctx, uint64_t avma, void *buf, size_t len)
 static void copy_stack(struct snap *snap)
 {
 	uint64_t sp = snap->regs.v[WP_REG_SP];
-	uint64_t end = wp_space_stack_end(&snap->set->space, sp);
+	uint64_t end = wp_address_space_stack_end(&snap->set->space, sp);
 	uint64_t len = end > sp ? end - sp : PAGE;
 
 	if (len > SNAP_STACK_MAX)
@@ -194,9 +196,8 @@ static void copy_stack(struct snap *snap)
 static bool is_same(const struct snap *a, const struct snap *b)
 {
 	return a->tid == b->tid &&
-	       !memcmp(&a->regs, &b->regs, sizeof(a->regs)) &&
-	       a->npieces && b->npieces &&
-	       a->pieces[0].len == b->pieces[0].len &&
+	       !memcmp(&a->regs, &b->regs, sizeof(a->regs)) && a->npieces &&
+	       b->npieces && a->pieces[0].len == b->pieces[0].len &&
 	       !memcmp(a->pieces[0].bytes, b->pieces[0].bytes,
 		       a->pieces[0].len);
 }
@@ -242,7 +243,8 @@ struct plan {
 /* Show the thread as it is, and add it to the set if it is to be kept. */
 static int look_once(struct plan *plan, struct wp_tracee *tracee)
 {
-	struct snap snap = { .set = plan->set, .tid = tracee->tid,
+	struct snap snap = { .set = plan->set,
+			     .tid = tracee->tid,
 			     .live = true };
 	struct wp_stop_facts facts;
 
@@ -377,18 +379,19 @@ static int take_rounds(struct plan *plan, unsigned int rounds)
 int snap_set_take(struct snap_set *set, unsigned int rounds,
 		  void (*look)(void *ctx, struct snap *snap), void *ctx)
 {
-	struct plan plan = { .set = set, .look = look, .ctx = ctx,
-			     .keeps = true };
+	struct plan plan = {
+		.set = set, .look = look, .ctx = ctx, .keeps = true
+	};
 
 	return take_rounds(&plan, rounds);
 }
 
-int snap_set_show(struct snap_set *set, unsigned int rounds,
-		  unsigned int steps,
+int snap_set_show(struct snap_set *set, unsigned int rounds, unsigned int steps,
 		  void (*look)(void *ctx, struct snap *snap), void *ctx)
 {
-	struct plan plan = { .set = set, .look = look, .ctx = ctx,
-			     .steps = steps };
+	struct plan plan = {
+		.set = set, .look = look, .ctx = ctx, .steps = steps
+	};
 
 	return take_rounds(&plan, rounds);
 }

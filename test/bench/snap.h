@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* snap.h - snapshots of the threads of a live process, for unwinders to walk.
  *
  * A snapshot is the registers and the stack of a thread at one instant, and
@@ -7,7 +8,7 @@
 #ifndef WP_BENCH_SNAP_H
 #define WP_BENCH_SNAP_H
 
-#include "../../src/sample/space.h"
+#include "../../src/sample/address_space.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
 #include "wallprof/types.h"
@@ -52,7 +53,7 @@ struct snap_segment {
 struct snap_set {
 	struct wp_process process;
 	struct wp_profile profile;
-	struct wp_space space;
+	struct wp_address_space space;
 	/* segments[0..nsegments), sorted by address, owned. */
 	struct snap_segment *segments;
 	size_t nsegments;
@@ -79,8 +80,7 @@ int snap_set_take(struct snap_set *set, unsigned int rounds,
  * and stubs are met, which a thread is rarely in when it is stopped.
  */
 WP_MUST_CHECK
-int snap_set_show(struct snap_set *set, unsigned int rounds,
-		  unsigned int steps,
+int snap_set_show(struct snap_set *set, unsigned int rounds, unsigned int steps,
 		  void (*look)(void *ctx, struct snap *snap), void *ctx);
 
 /* Read LEN bytes at AVMA as the target had them: 0 or -EFAULT.  As a struct

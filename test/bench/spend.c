@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spend.c - run a command and say what it took.
  *
  * spend FILE COMMAND ARG...: a line of JSON goes to FILE.  The peak of memory
@@ -47,8 +48,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "spend: %s: %s\n", argv[1], strerror(errno));
 		return 1;
 	}
-	fprintf(f, "{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"peak_kib\": %ld, "
-		"\"status\": %d}\n", now() - start,
+	fprintf(f,
+		"{\"wall_s\": %.6f, \"cpu_s\": %.6f, \"peak_kib\": %ld, "
+		"\"status\": %d}\n",
+		now() - start,
 		seconds(&usage.ru_utime) + seconds(&usage.ru_stime),
 		usage.ru_maxrss,
 		WIFEXITED(status) ? WEXITSTATUS(status) :

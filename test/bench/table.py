@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of figures: the table, the CSV, and the limits that must hold."""
 import csv
 import statistics

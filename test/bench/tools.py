@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """wallprof and its competitors, running beside a target."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unwind_bench - what a frame costs each unwinder, on the same snapshots.
  *
  * unwind_bench [-n TAKES] [-r ROUNDS] [-v] PID...
@@ -29,7 +30,7 @@ enum {
 /* The first is what others are compared with. */
 static const struct backend *const backends[] = {
 	&backend_rows,	   &backend_libunwind, &backend_sharded,
-	&backend_uncached, &backend_libdw,	&backend_again,
+	&backend_uncached, &backend_libdw,     &backend_again,
 };
 
 enum { NBACKENDS = sizeof(backends) / sizeof(*backends) };

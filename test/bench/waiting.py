@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What threads that only wait cost."""
 from programs import HELPERS, counter, fixture, helper, record, spend
 from table import median

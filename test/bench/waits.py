@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program that switches all the time loses to a record of its waits."""
 import json
 import signal

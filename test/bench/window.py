@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stop window against its bare system calls."""
 import json
 import os

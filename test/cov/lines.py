@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Line coverage of src, unwind and symbols after a run of BUILD=cov.
 
 lines.py BUILD_DIR prints the share of each file and directory, and writes

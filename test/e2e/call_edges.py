@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Are the callers in a profile's stacks callers, by the bytes of the files?
 
 A return address must be behind a call; and a direct call must lead to the

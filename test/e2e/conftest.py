@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start fixtures, run wallprof on them, check that nobody was harmed."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read and judge a pprof file without any code of wallprof.
 
 The classes are made by protoc from Google's own profile.proto, as Debian's

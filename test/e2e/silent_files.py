@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file system whose server never answers, and a process that reads from it.
 
 silent_files.py DIRECTORY mounts it there, in a mount namespace of its own, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sampling takes no memory once all stacks have been met."""
 import json
 import subprocess

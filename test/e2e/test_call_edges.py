@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callers are callers, in programs that nobody here wrote: see call_edges.py."""
 import pytest
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The call that a thread sleeps in, with its arguments, in a dump: a program of
 python's, whose threads each sleep in one that it knows."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unwinder's CFI rows against readelf's, row by row.
 
 readelf prints every row of every FDE; test/tools/cfi_rows prints the rule that

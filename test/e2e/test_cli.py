@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line, and every error a user can make."""
 import os
 import pathlib
@@ -344,7 +345,7 @@ def test_every_option_is_in_help_and_man_page():
     source = (ROOT / "src/options.c").read_text()
     names = re.findall(r'\{ "([a-z-]+)", (?:no|required|optional)_arg', source)
     text = wallprof("--help").out
-    page = (ROOT / "src/wallprof.1").read_text().replace("\\-", "-")
+    page = (ROOT / "src/cmd/wallprof.1").read_text().replace("\\-", "-")
     assert len(names) > 15
     for name in names:
         assert f"--{name}" in text, name

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets that make trouble: each is recorded at 1,000 Hz in every mode.
 
 After each the target's own account (checksums, EINTRs, what was lost, its exit

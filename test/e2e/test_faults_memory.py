@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory cgroups: a target that lives at its limit, and wallprof in one.
 
 FAULTS_LOG as in test_faults.py.

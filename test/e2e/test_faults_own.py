@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults on wallprof's own side: signals, full disks, no memory, no rights.
 
 No thread is left stopped or traced, nothing partial stands under the final

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Go programs: goroutines' stacks and the runtime's, by .debug_frame, which Go
 compresses and which its linker ends without a mark; and by .gopclntab, which is
 in stripped programs too."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that hang, each in its own way: dumps and verdicts.
 
 A fixture says which thread is stuck in which function and whom it waits for

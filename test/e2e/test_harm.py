@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A target is a guest: no EINTR, no stop that stays, no death.
 
 Where stops are the subject, there are no CPU samples to take their place.

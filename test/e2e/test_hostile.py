@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and files that a target, or somebody else, makes up to do harm."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pprof writer's file, as other programs read it.
 
 The profile is the one of test/unit/profile_maker.h, written by its unit test:

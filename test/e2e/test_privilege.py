@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least privilege: who names addresses can do nothing else; who may look at
 whom is the kernel's to say; what is written is its owner's."""
 import os

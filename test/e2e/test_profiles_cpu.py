@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU profiles: shares and sums are those that the fixture has measured, no
 thread is stopped for them, and who may not have them is told so."""
 import bisect

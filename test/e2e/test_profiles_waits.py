@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block and mutex profiles: shares are those that the fixture has measured
 around its own calls, and both tell the same story of a lock."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads asked all at once by BPF: the same profile, and cheap."""
 import re
 import resource

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stacks: the frames that are there, by name, and as eu-stack sees them."""
 import os
 import pathlib

@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names, files, lines and inlined functions against other symbolizers.
 
-test/tools/symbolize asks the resolver about svmas of one file.  llvm-symbolizer
+test/tools/name_addresses asks the resolver about svmas of one file.  llvm-symbolizer
 and eu-addr2line, which share no code with it, say what is right.
 """
 import lzma
@@ -15,7 +16,7 @@ import zlib
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "build/release"))
-TOOL = (BUILD / "tools/symbolize").resolve()
+TOOL = (BUILD / "tools/name_addresses").resolve()
 LIBC = pathlib.Path("/usr/lib/x86_64-linux-gnu/libc.so.6")
 
 PROGRAM = r"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that restate what the system knows better."""
 import pathlib
 import re

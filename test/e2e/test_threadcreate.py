@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--profile threadcreate: who created threads, how many, how long they lived.
 
 The truth is the account of fixtures/profiles.c, mode churn."""
@@ -141,11 +142,11 @@ def test_it_goes_with_the_other_profiles(start, tmp_path):
              output=tmp_path / "x.pb.gz").check()
     target.assert_unharmed()
     wall = pprof_check.load(str(tmp_path / "x.pb.gz"))
-    births = pprof_check.load(str(tmp_path / "x.threadcreate.pb.gz"))
+    thread_starts = pprof_check.load(str(tmp_path / "x.threadcreate.pb.gz"))
     pprof_check.validate(wall)
-    pprof_check.validate(births)
+    pprof_check.validate(thread_starts)
     assert "maker" in pprof_check.by_label(wall, "thread")
-    assert 200 < sum(by_path(births, "threadcreate").values()) < 500
+    assert 200 < sum(by_path(thread_starts, "threadcreate").values()) < 500
 
 
 def test_processes_are_no_threads(start, profile):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Beyond --own-threads threads share by name: bounded memory, right weights."""
 import re
 import subprocess

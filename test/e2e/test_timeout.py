@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--timeout: like timeout(1), but a hang leaves a diagnosis."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unwinders agree, frame by frame and instruction by instruction.
 
 tools/corpus stops each thread of a live program and walks it there and after

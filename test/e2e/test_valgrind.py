@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """wallprof reads no memory that is not set, not its own, or given back.
 
 Each way to record, to look and to write is taken once under valgrind.  Shares

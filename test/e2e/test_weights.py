@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shares and sums: what the profile says is what the fixture did."""
 import os
 import time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.h - what the fuzzers share.
  *
  * fuzz_NAME.c defines LLVMFuzzerTestOneInput, without state that outlives the

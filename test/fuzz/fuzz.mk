@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make fuzz T=maps SECONDS=1200   one fuzzer, with libFuzzer, ASan and UBSan
 # make fuzz SECONDS=60            all of them in turn, so long each
 # make fuzz-replay [T=maps]       the inputs of test/data/fuzz, their prefixes
@@ -10,12 +11,12 @@ FUZZ_RUN := $(if $(T),$(T),$(FUZZ))
 fuzz_layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/fuzz/fuzz_$(1).c | head -1)
 
 define fuzzer
-$(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+$(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(call libs_of,$(2))
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -o $$@ $$^ $($(2)_EXT) $(base_EXT)
-$(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(foreach l,$(2) $($(2)_DEPS),$(O)/lib$(l).a)
+	$$(Q)$$(LINK) -o $$@ $$^ $(call ext_of,$(2))
+$(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(call libs_of,$(2))
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(CFLAGS) -fsanitize=fuzzer -o $$@ $$^ $($(2)_EXT) $(base_EXT)
+	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $(call ext_of,$(2))
 endef
 $(foreach f,$(FUZZ),$(eval $(call fuzzer,$(f),$(call fuzz_layer_of,$(f)))))
 
@@ -33,7 +34,7 @@ replay-asan:
 fuzz:
 	$(Q)test/deps.sh $(DEPS_BUILD) clang libclang-rt-dev
 	$(Q)$(MAKE) --no-print-directory CC=clang BUILD=asan O=$(O)/fuzz \
-		WERROR= CFLAGS=-fsanitize=fuzzer-no-link fuzz-run
+		WERROR= EXTRA=-fsanitize=fuzzer-no-link fuzz-run
 fuzz-run: $(FUZZ_RUN:%=$(O)/fuzz_%)
 	$(Q)test/fuzz/run.sh $(O) $(SECONDS) $(FUZZ_RUN)
 .PHONY: fuzz fuzz-run fuzz-replay replay-asan

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_cfi.c - CIEs, FDEs and their programs, to rules that are executed.  The
  * first byte: bit 0 for .debug_frame, bit 1 for a section without an end.
  *

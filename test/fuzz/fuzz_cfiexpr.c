@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_cfiexpr.c - DWARF expressions of CFI.  First byte: bit 0 for a value on
  * the stack at first; then four bytes, a bit for each register that is known;
  * then the expression.

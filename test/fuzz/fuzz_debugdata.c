@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_debugdata.c - .gnu_debugdata: the input is the section, xz-compressed.
  * The checksums of its headers are put right, or nothing else would be read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_debugfile.c - build-id, .gnu_debuglink and .gnu_debugaltlink of an ELF
  * file, and the search for what they name in a directory that holds the input
  * itself as "/d/x.debug" and "/d/x".  Beside that directory lies a file that
@@ -15,7 +16,8 @@
 static bool write_file(int dir, const char *name, const uint8_t *data,
 		       size_t size)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			0600);
 	bool ok = fd >= 0 && write(fd, data, size) == (ssize_t)size;
 
 	if (fd >= 0)
@@ -38,14 +40,14 @@ static void check_found(const struct wp_elf_file *found,
 {
 	FUZZ_CHECK(found->elf);
 	FUZZ_CHECK(found->map.size == e->file.map.size);
-	FUZZ_CHECK(!memcmp(found->map.data, e->file.map.data,
-			   found->map.size));
+	FUZZ_CHECK(!memcmp(found->map.data, e->file.map.data, found->map.size));
 }
 
 static void search_root(const struct fuzz_elf *e, const char *root)
 {
-	struct wp_debug_search search = { .roots = &root, .nroots = 1,
-					  .file = &e->file, .path = "/d/x" };
+	struct wp_debug_search search = {
+		.roots = &root, .nroots = 1, .file = &e->file, .path = "/d/x"
+	};
 	struct wp_elf_file found = WP_ELF_FILE_INIT;
 	char path[PATH_MAX];
 

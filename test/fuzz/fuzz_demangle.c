@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_demangle.c - symbols' names to what a person wrote, by libiberty.
  *
  * Layer: symbols.

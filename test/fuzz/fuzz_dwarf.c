@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_dwarf.c - DWARF of an ELF file: units, functions, inlined functions and
  * lines, by libdw.  Asked for addresses all over its code.
  *

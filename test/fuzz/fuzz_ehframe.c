@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_ehframe.c - .eh_frame_hdr, its table, and sections without a table.
  *
  * Two bytes say how long .eh_frame_hdr is, two where .eh_frame begins, two
@@ -13,8 +14,9 @@ enum { SVMA = 0x2000, LOOKUPS = 24 };
 
 static struct wp_elf_range range_of(uint64_t from, uint64_t to, uint64_t svma)
 {
-	return to > from ? (struct wp_elf_range){ svma + from, from, to - from } :
-			   (struct wp_elf_range){ 0 };
+	return to > from ?
+		       (struct wp_elf_range){ svma + from, from, to - from } :
+		       (struct wp_elf_range){ 0 };
 }
 
 static void look_up(struct wp_cfi_table *table, struct wp_fde_cache *cache,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_elf.h - ELF files for libelf and libdw, which no sanitizer watches. */
 #ifndef WP_FUZZ_ELF_H
 #define WP_FUZZ_ELF_H

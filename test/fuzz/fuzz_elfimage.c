@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_elfimage.c - the headers of an ELF file, read through a descriptor; and
  * of one that is cut short after it was opened.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_filelocks.c - /proc/locks, asked for the processes and the file that the
  * inputs in test/data/fuzz/filelocks name; the lines "lock:" of an fdinfo.
  *
@@ -6,7 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "fuzz.h"
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_futexlocks.c - what a futex is and who holds it, from memory that the
  * target fills: mutexes, rwlocks and threads of glibc and musl.
  *
@@ -91,7 +92,8 @@ static const uint8_t *read_frames(struct wp_dump *dump,
 static void decode(const struct header *h, struct wp_dump *dump,
 		   struct target *target)
 {
-	struct wp_lock_query query = { { read_target, target }, find_thread,
+	struct wp_lock_query query = { { read_target, target },
+				       find_thread,
 				       NULL };
 	struct wp_dump_thread thread = {
 		.syscall_nr = h->flags & 2 ? FUTEX_WAITV_NR : SYS_futex,

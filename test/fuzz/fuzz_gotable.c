@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_gotable.c - .gopclntab, and rows made of it.
  *
  * The input is the section; its first bytes are the program's code as well.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_image.h - ELF images made of bytes, and memory, for the unwinder. */
 #ifndef WP_FUZZ_IMAGE_H
 #define WP_FUZZ_IMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_maps.c - /proc/PID/maps.
  *
  * Layer: proc.

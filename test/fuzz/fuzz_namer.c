@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_namer.c - what the process that names addresses may send.
  *
  * The input is all of it, as the parent receives it, before the end.
  *
- * Layer: main.
+ * Layer: symbolize.
  */
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "../../src/namer_serve.h"
+#include "../../src/symbolize/namer_session.h"
 #include "fuzz.h"
 
 enum { NADDRESSES = 12 };
@@ -30,7 +31,7 @@ static int take_answer(void *ctx, uint32_t index,
 	struct got *got = ctx;
 
 	FUZZ_CHECK(index == got->nanswers++ && index < NADDRESSES);
-	FUZZ_CHECK(n && n <= WP_WIRE_LEVELS_MAX);
+	FUZZ_CHECK(n && n <= WP_PROTOCOL_LEVELS_MAX);
 	for (uint32_t i = 0; i < n; i++) {
 		FUZZ_CHECK(*lines[i].function && *lines[i].system_name);
 		got->bytes += strlen(lines[i].function) +
@@ -51,12 +52,12 @@ static void take_has(void *ctx, uint32_t module,
 /* Message by message, from memory that ends where the input does. */
 static void parse(const uint8_t *data, size_t size)
 {
-	struct wp_wire_message *m = malloc(sizeof(*m));
+	struct wp_protocol_message *m = malloc(sizeof(*m));
 	size_t at = 0;
 	ssize_t n = m ? 1 : 0;
 
 	while (n > 0) {
-		n = wp_wire_parse(m, data + at, size - at);
+		n = wp_protocol_parse(m, data + at, size - at);
 		FUZZ_CHECK(n >= -EBADMSG && n <= (ssize_t)(size - at));
 		at += n > 0 ? (size_t)n : 0;
 	}
@@ -70,10 +71,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wp_namer_address addresses[NADDRESSES] = { { 0, 0 } };
 	struct got got = { 0, 0 };
 	const struct wp_namer namer = {
-		.modules = modules, .nmodules = 3,
-		.addresses = addresses, .naddresses = NADDRESSES,
-		.roots = roots, .nroots = 1, .perf_map_fd = -1,
-		.hurry = &hurry, .answer = take_answer, .has = take_has,
+		.modules = modules,
+		.nmodules = 3,
+		.addresses = addresses,
+		.naddresses = NADDRESSES,
+		.roots = roots,
+		.nroots = 1,
+		.perf_map_fd = -1,
+		.hurry = &hurry,
+		.answer = take_answer,
+		.has = take_has,
 		.ctx = &got,
 	};
 	struct wp_namer_session *s = calloc(1, sizeof(*s));
@@ -89,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		s->end_ns = UINT64_MAX;
 		FUZZ_CHECK(send(socks[1], data, size, 0) == (ssize_t)size);
 		close(socks[1]);
-		wp_namer_serve(s);
+		wp_namer_session_run(s);
 		FUZZ_CHECK(s->how != WP_NAMER_RUNNING && !s->rc);
 		FUZZ_CHECK(s->how != WP_NAMER_DONE ||
 			   got.nanswers == NADDRESSES);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_net.c - the tables of sockets in /proc/PID/net, and the links of
  * /proc/PID/fd.  The first line says which table the rest is; the kernel's own
  * heading stands after it.
@@ -7,7 +8,7 @@
 #include "fuzz.h"
 #include "wallprof/fdinfo.h"
 
-static const char *const tables[] = { "tcp", "tcp6", "udp", "udp6", "raw",
+static const char *const tables[] = { "tcp",  "tcp6", "udp",	 "udp6",  "raw",
 				      "raw6", "unix", "netlink", "packet" };
 
 static const char *table_of(const char *line, size_t len)

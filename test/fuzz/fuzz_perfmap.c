@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_perfmap.c - /tmp/perf-PID.map.
  *
  * Layer: symbols.

@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_perfring.c - a ring of perf records.
  *
  * The first byte says which fields samples have, the second where the ring was
  * read up to (in 8 bytes), then come the bytes of the ring.
  *
- * Layer: trace.
+ * Layer: perf.
  */
-#include "../../src/trace/perf_decode.h"
-#include "../../src/trace/perf_ring.h"
+#include "../../src/perf/perf_decode.h"
+#include "../../src/perf/perf_ring.h"
 #include "fuzz.h"
 
 static uint64_t sample_type_of(uint8_t flags)

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_proctext.c - the small texts of /proc: stat, status, schedstat, syscall,
  * sched, children, fdinfo.  Every parser gets every text.
  *
  * Layer: proc.
  */
 #include "fuzz.h"
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 #include "wallprof/procfs.h"
 #include "wallprof/sched.h"
 
@@ -55,7 +56,9 @@ static void parse_status(const char *text, size_t len)
 	static const struct {
 		const char *name;
 		int base;
-	} fields[] = { { "TracerPid", 10 }, { "Seccomp", 10 }, { "Tgid", 10 },
+	} fields[] = { { "TracerPid", 10 },
+		       { "Seccomp", 10 },
+		       { "Tgid", 10 },
 		       { "SigCgt", 16 } };
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
@@ -87,7 +90,7 @@ static void parse_lists(const char *text, size_t len)
 			FUZZ_CHECK(pids.v[i] > 0);
 	FUZZ_CHECK(pids.len <= len);
 	wp_tids_clear(&pids);
-	(void)!wp_peers_parse_flags(&reads, &writes, text, len);
+	(void)!wp_fd_holders_parse_flags(&reads, &writes, text, len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_resolver.c - the whole of symbols/ as the program uses it: an ELF file
  * behind a descriptor and behind a pointer, addresses all over its code.
  *
@@ -81,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wp_symbol_options options = { .perf_map_fd = -1 };
 	struct wp_symbol_module module = {
-		.start_avma = START, .end_avma = START + 0x100000,
+		.start_avma = START,
+		.end_avma = START + 0x100000,
 		.path = "/d/libx.so",
 	};
 	struct wp_symbols *s;

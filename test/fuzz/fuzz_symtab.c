@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_symtab.c - symbol tables and PLTs of an ELF file, by libelf.
  *
  * Layer: symbols.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_unixdiag.c - the kernel's answer about unix socket 7.
  *
  * Layer: proc.
@@ -5,12 +6,12 @@
 #include <errno.h>
 
 #include "fuzz.h"
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint64_t peer = 0;
-	int rc = wp_peers_parse_unix(&peer, data, size, 7);
+	int rc = wp_unix_peer_parse(&peer, data, size, 7);
 
 	FUZZ_CHECK(rc == 0 || rc == -ENOENT || rc == -ENOTSUP ||
 		   rc == -EBADMSG);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_walk.c - a whole walk: registers, stack and ELF file are the target's.
  *
  * The input begins with a struct header; then come the stack's bytes and then
@@ -118,8 +119,8 @@ static void walk_twice(const struct header *h, struct target *t,
 	if (!(h->flags & 1) && !wp_unwinder_stats(u)->fallbacks) {
 		FUZZ_CHECK(cold.stack.depth == warm.stack.depth);
 		FUZZ_CHECK(cold.stack.end == warm.stack.end);
-		FUZZ_CHECK(!memcmp(cold.frames, warm.frames,
-				   sizeof(cold.frames)));
+		FUZZ_CHECK(
+			!memcmp(cold.frames, warm.frames, sizeof(cold.frames)));
 		FUZZ_CHECK(!memcmp(cold.cfa_avma, warm.cfa_avma,
 				   sizeof(cold.cfa_avma)));
 	}

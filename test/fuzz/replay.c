@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c - run a fuzzer without libFuzzer: every file of a directory, every
  * prefix of it, and mutations that are the same each time.
  *
@@ -57,9 +58,13 @@ static void on_crash(int sig)
 static void catch_crashes(void)
 {
 	static const int signals[] = {
-		SIGABRT, SIGALRM, SIGILL, SIGFPE,
+		SIGABRT,
+		SIGALRM,
+		SIGILL,
+		SIGFPE,
 #if !defined(__SANITIZE_ADDRESS__)
-		SIGSEGV, SIGBUS,
+		SIGSEGV,
+		SIGBUS,
 #endif
 	};
 
@@ -94,11 +99,13 @@ static uint64_t next(uint64_t *state)
 }
 
 /* Values at which lengths and offsets go wrong. */
+/* clang-format off */
 static const uint64_t odd[] = {
 	0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000,
 	0xffffffff, UINT64_C(0x7fffffffffffffff), UINT64_C(0x8000000000000000),
 	UINT64_MAX,
 };
+/* clang-format on */
 
 /* Up to 16 bytes from elsewhere to AT. */
 static void copy_piece(uint8_t *data, size_t size, size_t at, uint64_t *state)
@@ -209,8 +216,9 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		files += replay_path(argv[i]);
 	crash_path = NULL;
-	printf("%s: %lu runs of %lu files\n", strrchr(argv[0], '/') ?
-	       strrchr(argv[0], '/') + 1 : argv[0], runs, files);
+	printf("%s: %lu runs of %lu files\n",
+	       strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0],
+	       runs, files);
 	/* A fuzzer without inputs shows nothing. */
 	return files ? 0 : 1;
 }

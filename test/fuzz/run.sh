@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Run fuzzers one after the other: run.sh DIRECTORY SECONDS NAME...
 # Prints for each how often it ran, how many edges of the code it has seen and
 # how it ended; after a crash, the report and the command that repeats it.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Make the inputs of test/data/fuzz that fuzzing begins with.
 
 seeds.py DIRECTORY: writes DIRECTORY/FUZZER/seed-NAME.  Needs gcc, binutils and

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Functions that are not used here, C++ comments, overlong files, white space.
 cd "${1:-.}" || exit 2
 status=0

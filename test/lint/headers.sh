@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone.  Arguments: the compiler and its flags.
 status=0
 for h in include/wallprof/*.h src/*.h src/*/*.h unwind/*.h symbols/*.h; do

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # clang-tidy over all C but the kernel's.  Arguments: the compiler's flags.
 # One file at a time: several at once make it see va_lists without va_start.
 out=$(find src unwind symbols -name '*.c' ! -name '*.bpf.c' -print0 |

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* alloc_count - does sampling allocate?
  *
  * alloc_count [-c] [-k] PID FROM TO   tick until tick TO at 200 Hz, with CPU
@@ -65,8 +66,7 @@ void *realloc(void *p, size_t size)
 void *reallocarray(void *p, size_t n, size_t size)
 {
 	note(&nallocs, __builtin_return_address(0));
-	return size && n > SIZE_MAX / size ? NULL :
-					     __libc_realloc(p, n * size);
+	return size && n > SIZE_MAX / size ? NULL : __libc_realloc(p, n * size);
 }
 
 void free(void *p)
@@ -93,8 +93,9 @@ static int start(struct run *r, pid_t pid,
 		return rc;
 	wp_tracer_init(&r->tracer);
 	rc = wp_process_open(&r->process, pid, err);
-	return rc ? rc : wp_sampler_new(&r->sampler, &r->process, &r->profile,
-					&r->tracer, options, err);
+	return rc ? rc :
+		    wp_sampler_new(&r->sampler, &r->process, &r->profile,
+				   &r->tracer, options, err);
 }
 
 /* What a profile has at one moment. */

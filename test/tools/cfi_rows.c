@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_rows - what the unwinder makes of an ELF file's CFI.
  *
  * cfi_rows FILE            for every svma (hexadecimal) on standard input the
@@ -24,14 +25,14 @@
 #if defined(__x86_64__)
 static const char *const names[WP_NREGS] = {
 	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-	"r9", "r10", "r11", "r12", "r13", "r14", "r15", "ra",
+	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "ra",
 };
 #else
 static const char *const names[WP_NREGS] = {
-	"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",
-	"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20",
-	"x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30",
-	"sp", "pc",
+	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",	"x8",
+	"x9",  "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
+	"x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
+	"x27", "x28", "x29", "x30", "sp",  "pc",
 };
 #endif
 

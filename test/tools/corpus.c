@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* corpus - walks of live threads by each unwinder, frame by frame.
  *
  * corpus [-n ROUNDS] [-s STEPS] [-dgw] PID...
@@ -160,8 +161,11 @@ static struct finding *add_finding(struct corpus *c, const char *kind,
 		return NULL;
 	}
 	c->nfindings++;
-	*f = (struct finding){ .kind = kind, .what = what, .svma = svma,
-			       .mapping = mapping, .count = 1 };
+	*f = (struct finding){ .kind = kind,
+			       .what = what,
+			       .svma = svma,
+			       .mapping = mapping,
+			       .count = 1 };
 	return f;
 }
 
@@ -275,9 +279,9 @@ static void compare_pcs(struct corpus *c, struct snap *snap,
 	if (i == n && i == ours->stack.depth)
 		return;
 	f = add_finding(c, backend->name,
-			i == n			   ? "ends earlier" :
+			i == n		       ? "ends earlier" :
 			i == ours->stack.depth ? "goes on" :
-						     "frame",
+						 "frame",
 			lookup_of(ours, i ? (uint32_t)i - 1 : 0));
 	if (!f)
 		return;
@@ -327,11 +331,11 @@ static void format_step(const struct corpus *c, char *buf,
 
 		if (reg == WP_REG_PC || reg == WP_REG_SP)
 			continue;
-		n += (size_t)snprintf(
-			buf + n, TEXT_MAX - n,
-			wp_reg_known(&to->regs, reg) ? " r%u=%" PRIx64 :
-						       " r%u=?",
-			reg, to->regs.v[reg]);
+		n += (size_t)snprintf(buf + n, TEXT_MAX - n,
+				      wp_reg_known(&to->regs, reg) ?
+					      " r%u=%" PRIx64 :
+					      " r%u=?",
+				      reg, to->regs.v[reg]);
 	}
 }
 
@@ -387,8 +391,7 @@ static const char *guess_difference(const struct stepped *guess,
 	    guess->is_signal != truth->is_signal)
 		return "frame";
 	for (unsigned int reg = 0; reg < WP_NREGS; reg++)
-		if (both >> reg & 1 &&
-		    guess->regs.v[reg] != truth->regs.v[reg])
+		if (both >> reg & 1 && guess->regs.v[reg] != truth->regs.v[reg])
 			return "register";
 	return NULL;
 }
@@ -438,11 +441,11 @@ static struct stepped compare_step(struct corpus *c, const struct wp_step *from,
 				   uint64_t lookup_avma)
 {
 	struct stepped ours = step_by(&wp_step_rows, c->step_rows, from);
-	struct stepped theirs =
-		step_by(&wp_step_libunwind, c->step_libunwind, from);
+	struct stepped theirs = step_by(&wp_step_libunwind, c->step_libunwind,
+					from);
 	const char *what = step_difference(&ours, &theirs);
-	struct finding *f =
-		what ? add_finding(c, "step", what, lookup_avma) : NULL;
+	struct finding *f = what ? add_finding(c, "step", what, lookup_avma) :
+				   NULL;
 
 	if (f) {
 		format_step(c, f->ours, &ours);
@@ -485,8 +488,7 @@ static void add_pc(struct corpus *c, uint64_t avma)
 
 	if (!avma || c->npcs > (1 << PCS_BITS) / 2)
 		return;
-	while (*(slot = &c->pcs[i & ((1 << PCS_BITS) - 1)]) &&
-	       *slot != avma)
+	while (*(slot = &c->pcs[i & ((1 << PCS_BITS) - 1)]) && *slot != avma)
 		i++;
 	c->npcs += !*slot;
 	*slot = avma;
@@ -524,7 +526,8 @@ static void print_text(const char *key, const char *text)
 static bool is_known(struct corpus *c, const struct walked *w)
 {
 	uint64_t hash = wp_hash_bytes(w->stack.end, w->frames,
-				      w->stack.depth * sizeof(*w->frames)) | 1;
+				      w->stack.depth * sizeof(*w->frames)) |
+			1;
 	uint64_t i = hash >> (64 - WALKS_BITS);
 
 	while (c->walks[i] && c->walks[i] != hash)
@@ -619,8 +622,8 @@ static void print_looked(const struct corpus *c)
 	       c->nframes - nfallbacks - c->nguessed - c->nstuck, nfallbacks,
 	       c->nguessed, c->nstuck, c->nunknown_whole, c->nlost);
 	printf(", \"guess_right\": %zu, \"guess_refused\": %zu, "
-	       "\"guess_more\": %zu", c->nguess_right, c->nguess_refused,
-	       c->nguess_more);
+	       "\"guess_more\": %zu",
+	       c->nguess_right, c->nguess_refused, c->nguess_more);
 	for (int i = 0; i < WP_NSTACK_ENDS; i++)
 		if (c->ends[i])
 			printf(", \"end: %s\": %zu",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* guess_check - are steps without unwind info what the info would say?
  *
  * guess_check PID [ROUNDS]   stop the process's threads ROUNDS times, walk each
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "../../src/sample/space.h"
+#include "../../src/sample/address_space.h"
 #include "../../unwind/guess_prove.h"
 
 enum {
@@ -45,7 +46,7 @@ struct totals {
 	uint64_t shown_pc[SHOWN_MAX];
 };
 
-static struct wp_space space = WP_SPACE_INIT;
+static struct wp_address_space space = WP_ADDRESS_SPACE_INIT;
 
 static uint64_t now_ns(void)
 {
@@ -89,8 +90,8 @@ static bool get_regs(pid_t tid, struct wp_regs *ret)
 static bool differs(const struct wp_regs *guess, const struct wp_regs *truth)
 {
 	for (unsigned int r = 0; r < WP_NREGS; r++)
-		if ((guess->known & truth->known & WP_ARCH_CALLEE_SAVED) >>
-			    r & 1 &&
+		if ((guess->known & truth->known & WP_ARCH_CALLEE_SAVED) >> r &
+			    1 &&
 		    guess->v[r] != truth->v[r])
 			return true;
 	return guess->v[WP_REG_PC] != truth->v[WP_REG_PC] ||
@@ -109,13 +110,15 @@ static void show(struct totals *t, const struct wp_step *step, uint64_t pc,
 	t->shown_pc[t->shown++] = pc;
 	printf("wrong at %" PRIx64 " (svma %" PRIx64 ", mapping %u%s):"
 	       " %d for %d, pc %" PRIx64 " for %" PRIx64 ", sp %" PRIx64
-	       " for %" PRIx64 ", registers", pc, pc - step->module->bias,
-	       step->module->mapping, step->is_return ? ", return" : "",
-	       (int)result, (int)truth, got->v[WP_REG_PC],
-	       want->v[WP_REG_PC], got->v[WP_REG_SP], want->v[WP_REG_SP]);
+	       " for %" PRIx64 ", registers",
+	       pc, pc - step->module->bias, step->module->mapping,
+	       step->is_return ? ", return" : "", (int)result, (int)truth,
+	       got->v[WP_REG_PC], want->v[WP_REG_PC], got->v[WP_REG_SP],
+	       want->v[WP_REG_SP]);
 	for (unsigned int r = 0; r < WP_NREGS; r++)
 		if ((got->known & want->known & WP_ARCH_CALLEE_SAVED) >> r &
-			    1 && got->v[r] != want->v[r])
+			    1 &&
+		    got->v[r] != want->v[r])
 			printf(" %u", r);
 	printf("\n");
 }
@@ -184,9 +187,8 @@ static void walk(struct totals *t, void *rows, struct wp_prover *prover,
 	}
 }
 
-static void check_thread(struct totals *t, void *rows,
-			 struct wp_prover *prover, pid_t tid,
-			 struct wp_mem *mem)
+static void check_thread(struct totals *t, void *rows, struct wp_prover *prover,
+			 pid_t tid, struct wp_mem *mem)
 {
 	struct wp_regs regs;
 	int status;
@@ -197,8 +199,8 @@ static void check_thread(struct totals *t, void *rows,
 	    waitpid(tid, &status, __WALL) == tid && get_regs(tid, &regs)) {
 		walk(t, rows, prover, regs, mem);
 		/* As for a thread that was not stopped. */
-		regs.known &= UINT64_C(1) << WP_REG_PC |
-			      UINT64_C(1) << WP_REG_SP;
+		regs.known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1)
+								 << WP_REG_SP;
 		walk(t, rows, prover, regs, mem);
 	}
 	ptrace(PTRACE_DETACH, tid, 0, 0);
@@ -218,7 +220,7 @@ static void check(struct totals *t, struct wp_process *process, long rounds)
 			break;
 		for (size_t i = 0; i < tids.len; i++)
 			check_thread(t, rows, prover, tids.v[i], &mem);
-		if (t->left_map && wp_space_reload(&space, false) < 0)
+		if (t->left_map && wp_address_space_reload(&space, false) < 0)
 			break;
 		t->left_map = false;
 		nanosleep(&pause, NULL);
@@ -239,7 +241,7 @@ int main(int argc, char **argv)
 		return 64;
 	if (wp_process_open(&process, (pid_t)strtol(argv[1], NULL, 10), NULL) ||
 	    wp_profile_init(&profile) ||
-	    wp_space_open(&space, &process, &profile)) {
+	    wp_address_space_open(&space, &process, &profile)) {
 		fprintf(stderr, "guess_check: cannot look at %s\n", argv[1]);
 		return 2;
 	}
@@ -250,9 +252,8 @@ int main(int argc, char **argv)
 	       t.compared, t.right, t.refused, t.wrong, t.more,
 	       t.right + t.more ? (t.ns - t.refused_ns) / (t.right + t.more) :
 				  0,
-	       t.refused ? t.refused_ns / t.refused : 0,
-	       t.max_ns / 1000);
-	wp_space_close(&space);
+	       t.refused ? t.refused_ns / t.refused : 0, t.max_ns / 1000);
+	wp_address_space_close(&space);
 	wp_profile_clear(&profile);
 	wp_process_clear(&process);
 	return t.wrong != 0;

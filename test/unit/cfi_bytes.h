@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cfi_bytes.h - hand-assembled CFI, and images made of bytes.
  *
  * Include after cmocka.h.
@@ -22,8 +23,7 @@ static inline struct wp_elf_image image_of(const void *bytes, size_t len,
 	image.size = len;
 	image.loaded = test_malloc(blocks);
 	memset(image.loaded, 1, blocks);
-	image.loads[0] =
-		(struct wp_elf_load){ svma, 0, len, len, 4 | 1 };
+	image.loads[0] = (struct wp_elf_load){ svma, 0, len, len, 4 | 1 };
 	image.nloads = 1;
 	return image;
 }
@@ -38,10 +38,11 @@ static inline void image_free(struct wp_elf_image *image)
 static inline struct wp_cfi_section section_of(struct wp_elf_image *image,
 					       bool is_debug)
 {
-	return (struct wp_cfi_section){
-		image,
-		{ is_debug ? 0 : image->loads[0].svma, 0, image->size },
-		is_debug, true };
+	return (struct wp_cfi_section){ image,
+					{ is_debug ? 0 : image->loads[0].svma,
+					  0, image->size },
+					is_debug,
+					true };
 }
 
 /* An assembler of bytes. */
@@ -124,6 +125,7 @@ static inline size_t put_fde(struct bytes *b, size_t cie, uint64_t start,
  * made by gcc 12 -O2 -shared -nostdlib -fPIC and objcopy -O binary: functions
  * at 0x1020, 0x1050, 0x1070 (realigned: expressions), .plt at 0x1000.
  */
+/* clang-format off */
 static const uint8_t small_hdr[] = {
 	0x01, 0x1b, 0x03, 0x3b, 0x2c, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00,
 	0x00, 0xf0, 0xff, 0xff, 0xb8, 0x00, 0x00, 0x00, 0x20, 0xf0, 0xff, 0xff,
@@ -132,6 +134,7 @@ static const uint8_t small_hdr[] = {
 	/* The gap up to .eh_frame. */
 	0x00, 0x00, 0x00, 0x00,
 };
+/* clang-format on */
 static const uint8_t small_eh_frame[] = {
 	0x14, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x7a, 0x52, 0x00,
 	0x01, 0x78, 0x10, 0x01, 0x1b, 0x0c, 0x07, 0x08, 0x90, 0x01, 0x00, 0x00,

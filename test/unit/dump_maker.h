@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dump_maker.h - dumps made by hand, for the tests of their writers. */
 #ifndef DUMP_MAKER_H
 #define DUMP_MAKER_H
@@ -21,9 +22,8 @@ static inline uint32_t add_text(struct wp_dump *d, const char *text)
 #define MAKER_TIME INT64_C(1795271412345000000)
 
 /* The process that the threads added after it are of. */
-static inline struct wp_dump_process *add_process(struct wp_dump *d,
-						  int32_t pid,
-						  const char *command_line)
+static inline struct wp_dump_process *
+add_process(struct wp_dump *d, int32_t pid, const char *command_line)
 {
 	struct wp_dump_process *p = wp_dump_add_process(d);
 

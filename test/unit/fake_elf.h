@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_elf.h - an ELF image with frame info, made byte by byte for tests of
  * the unwinder: functions of 0x100 bytes from FAKE_TEXT on, each with its own
  * CIE and FDE, sorted search table in front.
@@ -112,14 +113,20 @@ static inline void fake_headers(struct fake_elf *f)
 		.e_phnum = f->no_hdr ? 2 : 3,
 	};
 	Elf64_Phdr ph[3] = {
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X,
-		  .p_filesz = FAKE_DATA, .p_memsz = FAKE_DATA },
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W,
-		  .p_vaddr = FAKE_DATA, .p_offset = FAKE_DATA,
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_X,
+		  .p_filesz = FAKE_DATA,
+		  .p_memsz = FAKE_DATA },
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_W,
+		  .p_vaddr = FAKE_DATA,
+		  .p_offset = FAKE_DATA,
 		  .p_filesz = FAKE_SIZE - FAKE_DATA,
 		  .p_memsz = FAKE_SIZE - FAKE_DATA },
-		{ .p_type = PT_GNU_EH_FRAME, .p_flags = PF_R,
-		  .p_vaddr = FAKE_HDR, .p_offset = FAKE_HDR,
+		{ .p_type = PT_GNU_EH_FRAME,
+		  .p_flags = PF_R,
+		  .p_vaddr = FAKE_HDR,
+		  .p_offset = FAKE_HDR,
 		  .p_filesz = 12 + 8 * f->nfuncs },
 	};
 

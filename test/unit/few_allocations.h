@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* few_allocations.h - allocations that fail, and how many were not freed.
  *
  * Included by tests only, so it has code.  All of the program's allocations go

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* make_elf.h - ELF files made section by section, for tests of symbols. */
 #ifndef WP_TEST_MAKE_ELF_H
 #define WP_TEST_MAKE_ELF_H
@@ -62,12 +63,15 @@ static inline uint8_t *make_elf(const struct make_section *sections, size_t n,
 			.sh_addralign = 8,
 		};
 		names_len += strlen(strcpy(names + names_len,
-					   sections[i].name)) + 1;
+					   sections[i].name)) +
+			     1;
 		if (sections[i].type != SHT_NOBITS)
 			at = make_align(at + sections[i].size);
 	}
-	sh[n + 1] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = at,
-				  .sh_size = names_len, .sh_addralign = 1 };
+	sh[n + 1] = (Elf64_Shdr){ .sh_type = SHT_STRTAB,
+				  .sh_offset = at,
+				  .sh_size = names_len,
+				  .sh_addralign = 1 };
 	eh.e_shoff = make_align(at + names_len);
 	*ret_size = eh.e_shoff + (n + 2) * sizeof(*sh);
 	ph.p_filesz = ph.p_memsz = *ret_size;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile_maker.h - a small profile whose numbers the tests know by heart.
  *
  * Included by tests only, so it has code.
@@ -70,8 +71,8 @@ static MAKER_UNUSED uint32_t mk_stack(struct wp_profile *p, const uint64_t *pcs,
 
 		assert_true(stack.depth < 64);
 		*f = (struct wp_frame){ .pc_avma = pc,
-					.flags = stack.depth ? WP_FRAME_RETURN
-							     : 0 };
+					.flags = stack.depth ? WP_FRAME_RETURN :
+							       0 };
 		for (uint32_t m = 1; m < p->nmappings; m++)
 			if (p->mappings[m].start_avma <= pc &&
 			    pc < p->mappings[m].end_avma)
@@ -95,8 +96,8 @@ static MAKER_UNUSED void mk_sample(struct wp_profile *p, uint32_t thread,
 
 	if (wait == WP_WAIT_SYSCALL)
 		key.syscall = (uint16_t)mk_str(p, "membarrier");
-	assert_int_equal(wp_profile_add_sample(p, WP_PROFILE_WALL, &key, count,
-					       ns), 0);
+	assert_int_equal(
+		wp_profile_add_sample(p, WP_PROFILE_WALL, &key, count, ns), 0);
 }
 
 static MAKER_UNUSED void mk_lines(struct wp_profile *p,
@@ -161,8 +162,8 @@ static MAKER_UNUSED void make_server(struct wp_profile *p)
 	mk_sample(p, thread, mk_stack(p, wait, WP_END_ROOT, 0),
 		  WP_STATE_WAITING, WP_WAIT_POLL, "fd 5 epoll", 900,
 		  9000000000);
-	mk_sample(p, thread, mk_stack(p, run, WP_END_ROOT, 0),
-		  WP_STATE_RUNNING, WP_WAIT_NONE, "", 100, 1000000000);
+	mk_sample(p, thread, mk_stack(p, run, WP_END_ROOT, 0), WP_STATE_RUNNING,
+		  WP_WAIT_NONE, "", 100, 1000000000);
 	for (int32_t i = 1; i <= 2; i++) {
 		thread = mk_thread(p, 100 + i, i == 1 ? "work-1" : "work-2");
 		stack = mk_stack(p, lock, WP_END_ROOT, 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot.h - what tests of the unwinder take from their own process: the
  * registers at a point, the modules, memory, and another unwinder's opinion.
  */
@@ -49,8 +50,7 @@ static inline int snapshot_add_module(struct dl_phdr_info *info, size_t size,
 				      void *ctx)
 {
 	struct snapshot_modules *m = ctx;
-	struct wp_elf_image *image =
-		snapshot_open_image(m, info->dlpi_name);
+	struct wp_elf_image *image = snapshot_open_image(m, info->dlpi_name);
 
 	(void)size;
 	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
@@ -61,8 +61,7 @@ static inline int snapshot_add_module(struct dl_phdr_info *info, size_t size,
 			continue;
 		m->v[m->list.len] = (struct wp_unwind_module){
 			.start_avma = info->dlpi_addr + ph->p_vaddr,
-			.end_avma = info->dlpi_addr + ph->p_vaddr +
-				    ph->p_memsz,
+			.end_avma = info->dlpi_addr + ph->p_vaddr + ph->p_memsz,
 			.bias = info->dlpi_addr,
 			.mapping = (uint32_t)m->list.len + 1,
 			.image = image,
@@ -123,7 +122,7 @@ static inline void snapshot_regs(struct wp_regs *ret, const ucontext_t *context)
 		int dwarf;
 		int greg;
 	} map[] = {
-		{ 3, REG_RBX }, { 6, REG_RBP }, { 7, REG_RSP },
+		{ 3, REG_RBX },	 { 6, REG_RBP },  { 7, REG_RSP },
 		{ 12, REG_R12 }, { 13, REG_R13 }, { 14, REG_R14 },
 		{ 15, REG_R15 }, { 16, REG_RIP },
 	};

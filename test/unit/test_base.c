@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: base.  err, reader, intern, hash, types, io. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,8 +43,8 @@ static void long_messages_are_cut_not_overrun(void **state)
 
 static void numbers_are_little_endian(void **state)
 {
-	static const uint8_t bytes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
-					 12, 13, 14, 15 };
+	static const uint8_t bytes[] = { 1, 2,	3,  4,	5,  6,	7, 8,
+					 9, 10, 11, 12, 13, 14, 15 };
 	struct wp_reader r = wp_reader_of(bytes, sizeof(bytes));
 
 	(void)state;
@@ -74,7 +75,9 @@ static void leb128_examples_of_the_standard(void **state)
 		{ { 1 | 0x80, 0x7f }, 2, true, -127 },
 		{ { 0x80, 0x7f }, 2, true, -128 },
 		{ { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 },
-		  10, false, -1 },
+		  10,
+		  false,
+		  -1 },
 	};
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the programs of a CIE and an FDE to a row.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,8 +110,8 @@ static void every_register_opcode(void **state)
 		/* offset r3, 2; restore_extended r3 */
 		{ LIT("\x83\x02\x06\x03"), RBX, WP_CFI_SAME, 0 },
 		/* Registers whose rules are not kept: rax, xmm0, none at all */
-		{ LIT("\x80\x02\x91\x03\x05\xff\xff\x03\x04"), RBX,
-		  WP_CFI_SAME, 0 },
+		{ LIT("\x80\x02\x91\x03\x05\xff\xff\x03\x04"), RBX, WP_CFI_SAME,
+		  0 },
 		{ LIT("\xc0\x06\xff\xff\x03\x09\x00\x01"), RBX, WP_CFI_SAME,
 		  0 },
 		/* nop; GNU_args_size 300: no effect on what follows */
@@ -164,7 +165,8 @@ static void every_cfa_opcode(void **state)
 		struct wp_cfi_row row;
 
 		assert_int_equal(eval(LIT(GCC_CIE), cases[i].insns,
-				      cases[i].len, 0x1000, &row), 0);
+				      cases[i].len, 0x1000, &row),
+				 0);
 		assert_cfa(&row, cases[i].reg, cases[i].off);
 		assert_place(&row, RA, WP_CFI_OFFSET, -8);
 	}
@@ -223,8 +225,10 @@ static void every_advance(void **state)
 		static const struct {
 			uint64_t pc;
 			int64_t off;
-		} want[] = { { 0x1000, 8 },   { 0x100f, 8 },
-			     { 0x1010, 16 },  { 0x1011, 16 },
+		} want[] = { { 0x1000, 8 },
+			     { 0x100f, 8 },
+			     { 0x1010, 16 },
+			     { 0x1011, 16 },
 			     { 0x10ff, 16 } };
 
 		for (size_t j = 0; j < sizeof(want) / sizeof(want[0]); j++) {
@@ -338,7 +342,8 @@ static void nonsense_is_refused(void **state)
 		{ LIT("\x0b"), -EBADMSG },
 		/* remember_state 17 times */
 		{ LIT("\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a"
-		      "\x0a\x0a\x0a\x0a"), -EOVERFLOW },
+		      "\x0a\x0a\x0a\x0a"),
+		  -EOVERFLOW },
 		/* Unknown: 0x17, user 0x3f; GNU_window_save is SPARC's */
 		{ LIT("\x17\x00"), -ENOTSUP },
 		{ LIT("\x3f\x00"), -ENOTSUP },
@@ -450,8 +455,8 @@ static void a_real_function(void **state)
 		{ 0x10b8, WP_CFI_CFA_REG, 10, 0, WP_CFI_EXPR, WP_CFI_EXPR },
 		{ 0x10bd, WP_CFI_CFA_REG, 7, 8, WP_CFI_EXPR, WP_CFI_EXPR },
 	};
-	struct wp_elf_image image =
-		small_image(sizeof(small_hdr) + sizeof(small_eh_frame));
+	struct wp_elf_image image = small_image(sizeof(small_hdr) +
+						sizeof(small_eh_frame));
 	struct wp_cfi_section section = { &image, image.eh_frame, false, true };
 	struct wp_cfi_fde fde;
 
@@ -501,8 +506,8 @@ static void every_flipped_byte_is_safe(void **state)
 
 	(void)state;
 	for (size_t n = 0; n < len * sizeof(flips); n++) {
-		struct wp_elf_image image =
-			image_of(small_eh_frame, len, 0x2030);
+		struct wp_elf_image image = image_of(small_eh_frame, len,
+						     0x2030);
 		struct wp_cfi_section section = section_of(&image, false);
 		struct wp_cfi_fde fde;
 		struct wp_cfi_row row;

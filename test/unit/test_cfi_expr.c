@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DWARF expressions.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +13,8 @@
 /* Memory: 0x10 bytes at 0x5000. */
 static int read_fake(void *ctx, uint64_t avma, void *buf, size_t len)
 {
-	static const uint8_t bytes[16] = { 0x11, 0x22, 0x33, 0x44, 0x55, 0x66,
-					   0x77, 0x88, 1 };
+	static const uint8_t bytes[16] = { 0x11, 0x22, 0x33, 0x44, 0x55,
+					   0x66, 0x77, 0x88, 1 };
 	uint64_t at = avma - 0x5000;
 
 	(void)ctx;
@@ -54,8 +55,8 @@ static void assert_cases(const struct expr_case *cases, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t val = ~cases[i].want;
-		enum wp_step_result result =
-			eval(cases[i].code, cases[i].len, NULL, &val);
+		enum wp_step_result result = eval(cases[i].code, cases[i].len,
+						  NULL, &val);
 
 		if (result != WP_STEP_OK || val != cases[i].want)
 			print_error("case %zu\n", i);
@@ -64,7 +65,7 @@ static void assert_cases(const struct expr_case *cases, size_t n)
 	}
 }
 
-#define M(n) ((uint64_t)-(n))
+#define M(n) ((uint64_t) - (n))
 
 static void constants(void **state)
 {
@@ -146,20 +147,13 @@ static void comparisons_are_signed(void **state)
 {
 	/* -1 and 1; 1 and 1; 1 and -1: eq ge gt le lt ne */
 	static const struct expr_case cases[] = {
-		{ LIT("\x09\xff\x31\x29"), 0 },
-		{ LIT("\x31\x31\x29"), 1 },
-		{ LIT("\x09\xff\x31\x2a"), 0 },
-		{ LIT("\x31\x31\x2a"), 1 },
-		{ LIT("\x31\x09\xff\x2a"), 1 },
-		{ LIT("\x09\xff\x31\x2b"), 0 },
-		{ LIT("\x31\x31\x2b"), 0 },
-		{ LIT("\x31\x09\xff\x2b"), 1 },
-		{ LIT("\x09\xff\x31\x2c"), 1 },
-		{ LIT("\x31\x31\x2c"), 1 },
-		{ LIT("\x31\x09\xff\x2c"), 0 },
-		{ LIT("\x09\xff\x31\x2d"), 1 },
-		{ LIT("\x31\x31\x2d"), 0 },
-		{ LIT("\x09\xff\x31\x2e"), 1 },
+		{ LIT("\x09\xff\x31\x29"), 0 }, { LIT("\x31\x31\x29"), 1 },
+		{ LIT("\x09\xff\x31\x2a"), 0 }, { LIT("\x31\x31\x2a"), 1 },
+		{ LIT("\x31\x09\xff\x2a"), 1 }, { LIT("\x09\xff\x31\x2b"), 0 },
+		{ LIT("\x31\x31\x2b"), 0 },	{ LIT("\x31\x09\xff\x2b"), 1 },
+		{ LIT("\x09\xff\x31\x2c"), 1 }, { LIT("\x31\x31\x2c"), 1 },
+		{ LIT("\x31\x09\xff\x2c"), 0 }, { LIT("\x09\xff\x31\x2d"), 1 },
+		{ LIT("\x31\x31\x2d"), 0 },	{ LIT("\x09\xff\x31\x2e"), 1 },
 		{ LIT("\x31\x31\x2e"), 0 },
 	};
 
@@ -291,8 +285,8 @@ static void each_failure_has_its_result(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t val = 42;
-		enum wp_step_result result =
-			eval(cases[i].code, cases[i].len, NULL, &val);
+		enum wp_step_result result = eval(cases[i].code, cases[i].len,
+						  NULL, &val);
 
 		if (result != cases[i].want)
 			print_error("case %zu\n", i);

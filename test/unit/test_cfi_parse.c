@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CIEs and FDEs.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,11 +115,15 @@ static void every_pointer_encoding(void **state)
 		{ 0x0f, LIT("\x10\x20\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\0"),
 		  -EBADMSG, 0, 0 },
 		/* An end past the last address. */
-		{ 0x04, LIT("\xff\xff\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\0\0"
-			    "\0\0"), -EBADMSG, 0, 0 },
+		{ 0x04,
+		  LIT("\xff\xff\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\0\0"
+		      "\0\0"),
+		  -EBADMSG, 0, 0 },
 		/* A LEB128 number of more than 10 bytes. */
-		{ 0x01, LIT("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x05"
-			    "\0"), -EBADMSG, 0, 0 },
+		{ 0x01,
+		  LIT("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x05"
+		      "\0"),
+		  -EBADMSG, 0, 0 },
 		/* Augmentation data longer than the entry. */
 		{ 0x0b, LIT("\x10\x20\0\0\x05\0\0\0\x7f"), -EBADMSG, 0, 0 },
 	};
@@ -216,34 +221,44 @@ static void every_version(void **state)
 	(void)state;
 	/* length, id, version, "", code 1, data -8, column 16. */
 	assert_int_equal(parse_cie_bytes(LIT("\x09\0\0\0\0\0\0\0\x01\0"
-					     "\x01\x78\x10"), false, &cie), 0);
+					     "\x01\x78\x10"),
+					 false, &cie),
+			 0);
 	assert_int_equal(cie.ra_reg, 16);
 	/* Version 1 has the column in a byte, later ones as uleb128. */
 	assert_int_equal(parse_cie_bytes(LIT("\x0a\0\0\0\0\0\0\0\x01\0"
-					     "\x01\x78\x90\x01"), false, &cie),
+					     "\x01\x78\x90\x01"),
+					 false, &cie),
 			 0);
 	assert_int_equal(cie.ra_reg, 0x90);
 	assert_int_equal(parse_cie_bytes(LIT("\x0a\0\0\0\xff\xff\xff\xff\x03\0"
-					     "\x01\x78\x90\x01"), true, &cie),
+					     "\x01\x78\x90\x01"),
+					 true, &cie),
 			 0);
 	assert_int_equal(cie.ra_reg, 0x90);
 	/* Version 4: address size, segment selector size. */
 	assert_int_equal(parse_cie_bytes(LIT("\x0b\0\0\0\xff\xff\xff\xff\x04\0"
-					     "\x08\0\x01\x78\x10"), true, &cie),
+					     "\x08\0\x01\x78\x10"),
+					 true, &cie),
 			 0);
 	assert_int_equal(parse_cie_bytes(LIT("\x0b\0\0\0\xff\xff\xff\xff\x04\0"
-					     "\x04\0\x01\x78\x10"), true, &cie),
+					     "\x04\0\x01\x78\x10"),
+					 true, &cie),
 			 -ENOTSUP);
 	assert_int_equal(parse_cie_bytes(LIT("\x0b\0\0\0\xff\xff\xff\xff\x04\0"
-					     "\x08\x02\x01\x78\x10"), true,
-					 &cie), -ENOTSUP);
+					     "\x08\x02\x01\x78\x10"),
+					 true, &cie),
+			 -ENOTSUP);
 	assert_int_equal(parse_cie_bytes(LIT("\x09\0\0\0\xff\xff\xff\xff\x02\0"
-					     "\x01\x78\x10"), true, &cie),
+					     "\x01\x78\x10"),
+					 true, &cie),
 			 -ENOTSUP);
 	/* gcc 2's "eh" pointer comes before the factors. */
-	assert_int_equal(parse_cie_bytes(LIT("\x13\0\0\0\0\0\0\0\x01" "eh\0"
+	assert_int_equal(parse_cie_bytes(LIT("\x13\0\0\0\0\0\0\0\x01"
+					     "eh\0"
 					     "\1\2\3\4\5\6\7\x08\x01\x78\x10"),
-					 false, &cie), 0);
+					 false, &cie),
+			 0);
 	assert_int_equal(cie.data_align, -8);
 }
 
@@ -487,8 +502,7 @@ int main(void)
 		cmocka_unit_test(a_list_may_follow_a_terminator),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(every_flipped_byte_is_safe),
-		cmocka_unit_test(
-			entries_far_longer_than_real_ones_are_refused),
+		cmocka_unit_test(entries_far_longer_than_real_ones_are_refused),
 	};
 	return cmocka_run_group_tests_name("cfi_parse", tests, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: state.  src/state/classify.c */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,9 +42,10 @@ static void letters_and_calls_make_states(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct wp_thread_facts facts = {
-			.letter = rows[i].letter, .running = rows[i].running,
-			.syscall_nr = rows[i].nr, .fd_kind = rows[i].kind };
+		struct wp_thread_facts facts = { .letter = rows[i].letter,
+						 .running = rows[i].running,
+						 .syscall_nr = rows[i].nr,
+						 .fd_kind = rows[i].kind };
 		struct wp_thread_state got = wp_state_classify(&facts);
 
 		if (got.state != rows[i].want || got.wait != rows[i].wait)
@@ -75,13 +77,13 @@ static void a_read_waits_for_what_is_behind_it(void **state)
 
 	(void)state;
 	for (int kind = 0; kind < WP_NFD_KINDS; kind++) {
-		assert_int_equal(wp_state_refine_fd(WP_WAIT_FILE,
-						    (enum wp_fd_kind)kind),
-				 want[kind]);
+		assert_int_equal(
+			wp_state_refine_fd(WP_WAIT_FILE, (enum wp_fd_kind)kind),
+			want[kind]);
 		/* A call that says what it waits for is not overruled. */
-		assert_int_equal(wp_state_refine_fd(WP_WAIT_LOCK,
-						    (enum wp_fd_kind)kind),
-				 WP_WAIT_LOCK);
+		assert_int_equal(
+			wp_state_refine_fd(WP_WAIT_LOCK, (enum wp_fd_kind)kind),
+			WP_WAIT_LOCK);
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  symbols/debugfile.h; how files are found is a matter of
  * test/e2e/test_symbols.py. */
 #include <setjmp.h>
@@ -22,8 +23,9 @@ static void the_checksum_is_that_of_debuglink(void **state)
 	/* The check value of CRC-32/ISO-HDLC. */
 	assert_int_equal(wp_debug_crc32(0, check, 9), 0xcbf43926);
 	assert_int_equal(wp_debug_crc32(0, check, 0), 0);
-	assert_int_equal(wp_debug_crc32(wp_debug_crc32(0, check, 4), check + 4,
-					5), 0xcbf43926);
+	assert_int_equal(
+		wp_debug_crc32(wp_debug_crc32(0, check, 4), check + 4, 5),
+		0xcbf43926);
 }
 
 /* A file whose .gnu_debugdata is DATA[0..n). */

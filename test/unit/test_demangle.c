@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  symbols/demangle.h, symbols/strpool.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,8 +95,7 @@ static void what_does_not_fit_stays_mangled(void **state)
 static void a_name_that_doubles_ends(void **state)
 {
 	static char symbol[4096], buf[16384];
-	size_t n = (size_t)snprintf(symbol, sizeof(symbol),
-					  "_ZN1BI1AIiiE");
+	size_t n = (size_t)snprintf(symbol, sizeof(symbol), "_ZN1BI1AIiiE");
 
 	(void)state;
 	for (unsigned int i = 0; i < 40; i++) {
@@ -106,11 +106,9 @@ static void a_name_that_doubles_ends(void **state)
 		char ref[8];
 
 		if (last < 36)
-			snprintf(ref, sizeof(ref), "S%c_",
-				 digits[last]);
+			snprintf(ref, sizeof(ref), "S%c_", digits[last]);
 		else
-			snprintf(ref, sizeof(ref), "S1%c_",
-				 digits[last - 36]);
+			snprintf(ref, sizeof(ref), "S1%c_", digits[last - 36]);
 		n += (size_t)snprintf(symbol + n, sizeof(symbol) - n,
 				      "S0_I%s%sE", ref, ref);
 	}
@@ -119,8 +117,8 @@ static void a_name_that_doubles_ends(void **state)
 	assert_string_equal(buf, symbol);
 	/* The pattern is right: a short one is expanded. */
 	wp_demangle("_ZN1BI1AIiiES0_IS1_S1_EE1fEv", buf, sizeof(buf));
-	assert_string_equal(
-		buf, "B<A<int, int>, A<A<int, int>, A<int, int> > >::f");
+	assert_string_equal(buf,
+			    "B<A<int, int>, A<A<int, int>, A<int, int> > >::f");
 }
 
 static void a_long_name_is_left_alone(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of a dump, read back by jansson: it refuses what is not UTF-8 and,
  * asked to, members that come twice.  End-to-end tests check documents against
  * the schema with a program that is not ours.
@@ -71,22 +72,22 @@ static json_t *at(json_t *object, const char *key, size_t i)
 }
 
 static const char deadlock_thread[] =
-"{\"tid\": 4243, \"name\": \"a\", \"state\": \"waiting\", \"wait\": \"lock\","
-" \"syscall\": \"\", \"call\": \"\", \"cpu\": null,"
-" \"waited_ns\": 190000000000, \"timed\": false, \"open_ended\": false,"
-" \"still\": false, \"stuck\": true, \"waiters\": 0, \"site\": 1,"
-" \"truncated\": \"\","
-" \"lock\": {\"kind\": \"mutex\", \"type\": \"\", \"access\": \"\","
-"  \"address\": \"0x55aa60\", \"holder\": \"thread\", \"owner_tid\": 4244,"
-"  \"readers\": 0},"
-" \"frames\": ["
-"  {\"address\": \"0xbeef\", \"function\": \"__lll_lock_wait\","
-"   \"file\": \"./nptl/lowlevellock.c\", \"line\": 49,"
-"   \"module\": \"libc.so.6\", \"inlined\": false, \"kernel\": false,"
-"   \"guessed\": false},"
-"  {\"address\": \"0xffffffffffffffff\", \"function\": \"take_b\","
-"   \"file\": \"/src/ab.c\", \"line\": 21, \"module\": \"ab\","
-"   \"inlined\": true, \"kernel\": false, \"guessed\": false}]}";
+	"{\"tid\": 4243, \"name\": \"a\", \"state\": \"waiting\", \"wait\": \"lock\","
+	" \"syscall\": \"\", \"call\": \"\", \"cpu\": null,"
+	" \"waited_ns\": 190000000000, \"timed\": false, \"open_ended\": false,"
+	" \"still\": false, \"stuck\": true, \"waiters\": 0, \"site\": 1,"
+	" \"truncated\": \"\","
+	" \"lock\": {\"kind\": \"mutex\", \"type\": \"\", \"access\": \"\","
+	"  \"address\": \"0x55aa60\", \"holder\": \"thread\", \"owner_tid\": 4244,"
+	"  \"readers\": 0},"
+	" \"frames\": ["
+	"  {\"address\": \"0xbeef\", \"function\": \"__lll_lock_wait\","
+	"   \"file\": \"./nptl/lowlevellock.c\", \"line\": 49,"
+	"   \"module\": \"libc.so.6\", \"inlined\": false, \"kernel\": false,"
+	"   \"guessed\": false},"
+	"  {\"address\": \"0xffffffffffffffff\", \"function\": \"take_b\","
+	"   \"file\": \"/src/ab.c\", \"line\": 21, \"module\": \"ab\","
+	"   \"inlined\": true, \"kernel\": false, \"guessed\": false}]}";
 
 static void a_document_has_all_of_the_dump(void **state)
 {
@@ -106,15 +107,16 @@ static void a_document_has_all_of_the_dump(void **state)
 	assert_json(json_array_get(threads, 0), deadlock_thread);
 	assert_int_equal(json_array_clear(threads), 0);
 	assert_json(process,
-		"{\"pid\": 4242, \"ppid\": 1,"
-		" \"command_line\": \"./server --port 80\","
-		" \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
-		" \"catches_signals\": false, \"stuck\": false,"
-		" \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
-		" \"threads\": []}");
+		    "{\"pid\": 4242, \"ppid\": 1,"
+		    " \"command_line\": \"./server --port 80\","
+		    " \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
+		    " \"catches_signals\": false, \"stuck\": false,"
+		    " \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
+		    " \"threads\": []}");
 	assert_int_equal(json_array_clear(json_object_get(root, "processes")),
 			 0);
-	assert_json(root,
+	assert_json(
+		root,
 		"{\"wallprof\": \"" WP_VERSION "\","
 		" \"time\": \"2026-11-21T14:30:12.345Z\","
 		" \"interval_seconds\": null, \"processes\": [],"
@@ -163,7 +165,8 @@ static void what_is_set_is_told(void **state)
 	d.interval_ns = 2500000000;
 	root = load(&d);
 	process = at(root, "processes", 0);
-	assert_json(at(process, "threads", 0),
+	assert_json(
+		at(process, "threads", 0),
 		"{\"tid\": 42, \"name\": \"\", \"state\": \"waiting\","
 		" \"wait\": \"syscall\", \"syscall\": \"bpf\","
 		" \"call\": \"bpf 1\", \"cpu\": 0, \"waited_ns\": 0,"
@@ -180,16 +183,16 @@ static void what_is_set_is_told(void **state)
 		"   \"kernel\": true, \"guessed\": true}]}");
 	json_array_clear(json_object_get(process, "threads"));
 	assert_json(process,
-		"{\"pid\": 42, \"ppid\": 1, \"command_line\": \"\","
-		" \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
-		" \"catches_signals\": true, \"stuck\": true,"
-		" \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
-		" \"lost\": 4294967295, \"threads\": []}");
+		    "{\"pid\": 42, \"ppid\": 1, \"command_line\": \"\","
+		    " \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
+		    " \"catches_signals\": true, \"stuck\": true,"
+		    " \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
+		    " \"lost\": 4294967295, \"threads\": []}");
 	assert_json(at(root, "edges", 0),
-		"{\"kind\": \"pipe\", \"what\": \"pipe:[1]\","
-		" \"from_tid\": 42, \"to_tid\": null, \"to_pid\": 77}");
-	assert_true(json_real_value(json_object_get(root, "interval_seconds"))
-		    == 2.5);
+		    "{\"kind\": \"pipe\", \"what\": \"pipe:[1]\","
+		    " \"from_tid\": 42, \"to_tid\": null, \"to_pid\": 77}");
+	assert_true(json_real_value(
+			    json_object_get(root, "interval_seconds")) == 2.5);
 	json_decref(root);
 	wp_dump_clear(&d);
 }
@@ -201,9 +204,9 @@ static void an_empty_dump_is_a_document(void **state)
 
 	(void)state;
 	assert_json(root, "{\"wallprof\": \"" WP_VERSION "\","
-		    " \"time\": \"1970-01-01T00:00:00.000Z\","
-		    " \"interval_seconds\": null, \"processes\": [],"
-		    " \"edges\": [], \"deadlocks\": [], \"roots\": []}");
+			  " \"time\": \"1970-01-01T00:00:00.000Z\","
+			  " \"interval_seconds\": null, \"processes\": [],"
+			  " \"edges\": [], \"deadlocks\": [], \"roots\": []}");
 	json_decref(root);
 	wp_dump_clear(&d);
 }
@@ -225,14 +228,17 @@ static void processes_follow_each_other(void **state)
 		json_t *process = at(root, "processes", i), *threads;
 
 		threads = json_object_get(process, "threads");
-		assert_int_equal(json_integer_value(json_object_get(process,
-								    "pid")),
-				 42 + i);
-		assert_int_equal(json_array_size(threads),
-				 i == 1 ? 0 : i ? 2 : 1);
+		assert_int_equal(
+			json_integer_value(json_object_get(process, "pid")),
+			42 + i);
+		assert_int_equal(json_array_size(threads), i == 1 ? 0 :
+							   i	  ? 2 :
+								    1);
 	}
-	assert_int_equal(json_integer_value(json_object_get(
-		at(at(root, "processes", 2), "threads", 1), "tid")), 45);
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			at(at(root, "processes", 2), "threads", 1), "tid")),
+		45);
 	json_decref(root);
 	wp_dump_clear(&d);
 }
@@ -266,11 +272,14 @@ static void frames_are_not_mixed(void **state)
 		const char *module, *address;
 		int inlined, kernel, guessed, line;
 
-		assert_int_equal(json_unpack(have, "{s:s, s:s, s:i, s:b, s:b,"
-					     " s:b}", "address", &address,
-					     "module", &module, "line", &line,
-					     "inlined", &inlined, "kernel",
-					     &kernel, "guessed", &guessed), 0);
+		assert_int_equal(json_unpack(have,
+					     "{s:s, s:s, s:i, s:b, s:b,"
+					     " s:b}",
+					     "address", &address, "module",
+					     &module, "line", &line, "inlined",
+					     &inlined, "kernel", &kernel,
+					     "guessed", &guessed),
+				 0);
 		assert_int_equal(strtoull(address, NULL, 16), f->pc_avma);
 		assert_string_equal(module, wp_dump_str(&d, f->module));
 		assert_int_equal(line, f->line);
@@ -320,8 +329,10 @@ static void names_may_be_any_bytes(void **state)
 		assert_string_equal(
 			json_string_value(json_object_get(thread, "name")),
 			hostile[i].want);
-		assert_string_equal(json_string_value(json_object_get(
-			at(thread, "frames", 0), "function")), hostile[i].want);
+		assert_string_equal(
+			json_string_value(json_object_get(
+				at(thread, "frames", 0), "function")),
+			hostile[i].want);
 		json_decref(root);
 		wp_dump_clear(&d);
 	}
@@ -384,8 +395,7 @@ static void many_threads_are_no_matter(void **state)
 	assert_non_null(f);
 	add_process(&d, 1, "x");
 	for (int i = 0; i < n; i++) {
-		add_thread(&d, 1 + i, "worker", WP_STATE_WAITING,
-			   WP_WAIT_POLL);
+		add_thread(&d, 1 + i, "worker", WP_STATE_WAITING, WP_WAIT_POLL);
 		for (uint32_t k = 0; k < 20; k++)
 			add_frame(&d, "frame_of_a_pool", "/src/pool.c", k,
 				  "pool");

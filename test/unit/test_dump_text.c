@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of a dump.
  *
  * Layer: output.
@@ -65,29 +66,29 @@ static void assert_state(struct wp_dump *d, uint32_t thread, const char *want)
 }
 
 static const char deadlock_text[] =
-"DEADLOCK: 2 threads wait for each other\n"
-"  thread 4243 \"a\" holds mutex 0x55aa10, wants mutex 0x55aa60 held by"
-" thread 4244 \"b\", at take_b ab.c:21\n"
-"  thread 4244 \"b\" holds mutex 0x55aa60, wants mutex 0x55aa10 held by"
-" thread 4243 \"a\", at take_a ab.c:33\n"
-"\n"
-"process 4242 \"./server --port 80\", user www-data,"
-" 2026-11-21 14:30:12 UTC\n"
-"3 threads, 1 stopped for 38 us\n"
-"\n"
-"thread 4242 \"server\" [waiting: join of thread 4243 \"a\", stuck] cpu 1,"
-" at main server.c:55\n"
-"  in futex 0x7f01 WAIT_BITSET\n"
-"  #0  main server.c:55  server\n"
-"\n"
-"thread 4243 \"a\" [waiting: lock mutex 0x55aa60 held by thread 4244 \"b\","
-" 3 min, stuck], at take_b ab.c:21\n"
-"  #0  __lll_lock_wait lowlevellock.c:49  libc.so.6\n"
-"  #1  take_b ab.c:21  ab\n"
-"\n"
-"thread 4244 \"b\" [waiting: lock recursive mutex 0x55aa10 held by"
-" thread 4243 \"a\", 12 s, stuck], at take_a ab.c:33\n"
-"  #0  take_a ab.c:33  ab\n";
+	"DEADLOCK: 2 threads wait for each other\n"
+	"  thread 4243 \"a\" holds mutex 0x55aa10, wants mutex 0x55aa60 held by"
+	" thread 4244 \"b\", at take_b ab.c:21\n"
+	"  thread 4244 \"b\" holds mutex 0x55aa60, wants mutex 0x55aa10 held by"
+	" thread 4243 \"a\", at take_a ab.c:33\n"
+	"\n"
+	"process 4242 \"./server --port 80\", user www-data,"
+	" 2026-11-21 14:30:12 UTC\n"
+	"3 threads, 1 stopped for 38 us\n"
+	"\n"
+	"thread 4242 \"server\" [waiting: join of thread 4243 \"a\", stuck] cpu 1,"
+	" at main server.c:55\n"
+	"  in futex 0x7f01 WAIT_BITSET\n"
+	"  #0  main server.c:55  server\n"
+	"\n"
+	"thread 4243 \"a\" [waiting: lock mutex 0x55aa60 held by thread 4244 \"b\","
+	" 3 min, stuck], at take_b ab.c:21\n"
+	"  #0  __lll_lock_wait lowlevellock.c:49  libc.so.6\n"
+	"  #1  take_b ab.c:21  ab\n"
+	"\n"
+	"thread 4244 \"b\" [waiting: lock recursive mutex 0x55aa10 held by"
+	" thread 4243 \"a\", 12 s, stuck], at take_a ab.c:33\n"
+	"  #0  take_a ab.c:33  ab\n";
 
 static void a_deadlock_comes_first_and_the_main_thread_after(void **state)
 {
@@ -107,16 +108,18 @@ static void a_thread_may_wait_for_itself(void **state)
 
 	(void)state;
 	add_process(&d, 42, "x");
-	set_mutex(add_thread(&d, 42, "x", WP_STATE_WAITING, WP_WAIT_LOCK),
-		  0x10, 42);
+	set_mutex(add_thread(&d, 42, "x", WP_STATE_WAITING, WP_WAIT_LOCK), 0x10,
+		  42);
 	add_frame(&d, "twice", "x.c", 3, "x");
 	set_site(&d);
 	add_edge(&d, WP_EDGE_LOCK, 0, 0, 42, "mutex 0x10");
 	add_cycle(&d, 0, 1);
-	assert_has(&d, "DEADLOCK: thread 42 \"x\" waits for itself\n"
+	assert_has(&d,
+		   "DEADLOCK: thread 42 \"x\" waits for itself\n"
 		   "  thread 42 \"x\" holds mutex 0x10, wants mutex 0x10 held"
 		   " by itself, at twice x.c:3\n\nprocess 42 ");
-	assert_state(&d, 0, "[waiting: lock mutex 0x10 held by itself],"
+	assert_state(&d, 0,
+		     "[waiting: lock mutex 0x10 held by itself],"
 		     " at twice x.c:3");
 	wp_dump_clear(&d);
 }
@@ -130,7 +133,8 @@ static void a_process_may_wait_for_itself(void **state)
 	add_thread(&d, 42, "x", WP_STATE_WAITING, WP_WAIT_PIPE);
 	add_edge(&d, WP_EDGE_PIPE, 0, UINT32_MAX, 42, "pipe:[7]");
 	add_cycle(&d, 0, 1);
-	assert_has(&d, "DEADLOCK: thread 42 \"x\" waits for its own process\n"
+	assert_has(&d,
+		   "DEADLOCK: thread 42 \"x\" waits for its own process\n"
 		   "  thread 42 \"x\" waits for its own process (pipe:[7])\n"
 		   "\nprocess 42 ");
 	wp_dump_clear(&d);
@@ -162,47 +166,47 @@ static void make_peers(struct wp_dump *d)
 }
 
 static const char peers_head[] =
-"DEADLOCK: 3 threads of several processes wait for each other\n"
-"  thread 42 \"parent\" of process 42 holds flock /x.lock, waits for"
-" process 43 \"child\" (child), at reap p.c:9\n"
-"  thread 43 \"child\" of process 43 wants mutex 0x20 held by"
-" thread 45 \"w\" of process 44\n"
-"  thread 45 \"w\" of process 44 holds mutex 0x20, wants flock /x.lock held"
-" by process 42 \"parent\"\n"
-"\n"
-"process 42 \"./parent\", 2026-11-21 14:30:12 UTC\n"
-"1 thread, none stopped\n"
-"\n"
-"thread 42 \"parent\" [waiting: child, waits for process 43 \"child\"],"
-" at reap p.c:9\n"
-"  in wait4 pid 43 \"child\"\n"
-"  #0  wait4  libc.so.6\n"
-"  #1  reap p.c:9  parent\n"
-"\n";
+	"DEADLOCK: 3 threads of several processes wait for each other\n"
+	"  thread 42 \"parent\" of process 42 holds flock /x.lock, waits for"
+	" process 43 \"child\" (child), at reap p.c:9\n"
+	"  thread 43 \"child\" of process 43 wants mutex 0x20 held by"
+	" thread 45 \"w\" of process 44\n"
+	"  thread 45 \"w\" of process 44 holds mutex 0x20, wants flock /x.lock held"
+	" by process 42 \"parent\"\n"
+	"\n"
+	"process 42 \"./parent\", 2026-11-21 14:30:12 UTC\n"
+	"1 thread, none stopped\n"
+	"\n"
+	"thread 42 \"parent\" [waiting: child, waits for process 43 \"child\"],"
+	" at reap p.c:9\n"
+	"  in wait4 pid 43 \"child\"\n"
+	"  #0  wait4  libc.so.6\n"
+	"  #1  reap p.c:9  parent\n"
+	"\n";
 
 static const char peers_short[] =
-"process 43 \"child\" was looked at because a wait led there;"
-" --follow-processes prints it\n"
-"process 44 \"other\" was looked at because a wait led there;"
-" --follow-processes prints it\n";
+	"process 43 \"child\" was looked at because a wait led there;"
+	" --follow-processes prints it\n"
+	"process 44 \"other\" was looked at because a wait led there;"
+	" --follow-processes prints it\n";
 
 static const char peers_full[] =
-"process 43 \"./parent\", 2026-11-21 14:30:12 UTC\n"
-"1 thread, none stopped\n"
-"\n"
-"thread 43 \"child\" [waiting: lock mutex 0x20 held by thread 45 \"w\""
-" of process 44]\n"
-"  [no stack]\n"
-"\n"
-"process 44 \"./other\", 2026-11-21 14:30:12 UTC\n"
-"2 threads, none stopped\n"
-"\n"
-"thread 44 \"other\" [running]\n"
-"  [no stack]\n"
-"\n"
-"thread 45 \"w\" [waiting: lock flock /x.lock held by"
-" process 42 \"parent\"]\n"
-"  [no stack]\n";
+	"process 43 \"./parent\", 2026-11-21 14:30:12 UTC\n"
+	"1 thread, none stopped\n"
+	"\n"
+	"thread 43 \"child\" [waiting: lock mutex 0x20 held by thread 45 \"w\""
+	" of process 44]\n"
+	"  [no stack]\n"
+	"\n"
+	"process 44 \"./other\", 2026-11-21 14:30:12 UTC\n"
+	"2 threads, none stopped\n"
+	"\n"
+	"thread 44 \"other\" [running]\n"
+	"  [no stack]\n"
+	"\n"
+	"thread 45 \"w\" [waiting: lock flock /x.lock held by"
+	" process 42 \"parent\"]\n"
+	"  [no stack]\n";
 
 static void peers_are_a_line_each_unless_asked_for(void **state)
 {
@@ -233,19 +237,24 @@ static void waits_for_many_processes_are_cut(void **state)
 	/* They need not lie together. */
 	add_edge(&d, WP_EDGE_FILE_LOCK, 1, UINT32_MAX, 60, "flock \x1b[1m");
 	add_edge(&d, WP_EDGE_PIPE, 0, 1, 42, "pipe:[7]");
-	assert_state(&d, 0, "[waiting: pipe, waits for process 50 or thread 43"
+	assert_state(&d, 0,
+		     "[waiting: pipe, waits for process 50 or thread 43"
 		     " \"y\"]");
-	assert_state(&d, 1, "[waiting: lock flock \\x1b[1m held by"
+	assert_state(&d, 1,
+		     "[waiting: lock flock \\x1b[1m held by"
 		     " process 60]");
 	for (int32_t pid = 51; pid < 55; pid++)
 		add_edge(&d, WP_EDGE_PIPE, 0, UINT32_MAX, pid, "pipe:[7]");
-	assert_state(&d, 0, "[waiting: pipe, waits for process 50 or thread 43"
+	assert_state(&d, 0,
+		     "[waiting: pipe, waits for process 50 or thread 43"
 		     " \"y\" or process 51 or 3 more]");
 	d.threads[1].wait = WP_WAIT_FILE;
-	assert_state(&d, 1, "[waiting: file, flock \\x1b[1m held by"
+	assert_state(&d, 1,
+		     "[waiting: file, flock \\x1b[1m held by"
 		     " process 60]");
 	add_edge(&d, WP_EDGE_FILE_LOCK, 1, UINT32_MAX, 61, "flock \x1b[1m");
-	assert_state(&d, 1, "[waiting: file, flock \\x1b[1m held by"
+	assert_state(&d, 1,
+		     "[waiting: file, flock \\x1b[1m held by"
 		     " process 60 and process 61]");
 	wp_dump_clear(&d);
 }
@@ -265,10 +274,10 @@ static void roots_are_named_with_their_waits(void **state)
 	add_root(&d, 0, 7);
 	add_root(&d, 1, 2);
 	assert_has(&d, "ROOT: 7 threads wait, directly or through others, for"
-		   " thread 4250 \"worker-7\" [waiting: sleep, 12 s], at"
-		   " flush_log log.c:88\n"
-		   "ROOT: 2 threads wait, directly or through others, for"
-		   " thread 4251 \"r\" [running]\n\nprocess 4242 ");
+		       " thread 4250 \"worker-7\" [waiting: sleep, 12 s], at"
+		       " flush_log log.c:88\n"
+		       "ROOT: 2 threads wait, directly or through others, for"
+		       " thread 4251 \"r\" [running]\n\nprocess 4242 ");
 	add_process(&d, 99, "p")->is_peer = true;
 	assert_has(&d, " for thread 4251 \"r\" of process 4242 [running]\n");
 	wp_dump_clear(&d);
@@ -313,9 +322,13 @@ static void holders_are_told_as_far_as_they_are_known(void **state)
 		char want[256];
 
 		d.threads[0].lock = (struct wp_lock){
-			.kind = rows[i].kind, .holder = rows[i].holder,
-			.avma = 0x10, .owner_tid = rows[i].owner,
-			.readers = rows[i].readers, .type = rows[i].type };
+			.kind = rows[i].kind,
+			.holder = rows[i].holder,
+			.avma = 0x10,
+			.owner_tid = rows[i].owner,
+			.readers = rows[i].readers,
+			.type = rows[i].type
+		};
 		snprintf(want, sizeof(want), "[waiting: lock %s]",
 			 rows[i].want);
 		assert_state(&d, 0, want);
@@ -355,7 +368,8 @@ static void states_and_reasons_have_their_words(void **state)
 	t->lock.kind = WP_LOCK_JOIN;
 	t->lock.owner_tid = 77;
 	t->lock.holder = WP_HOLDER_GONE;
-	assert_state(&d, 0, "[waiting: join of thread 77, which is in the"
+	assert_state(&d, 0,
+		     "[waiting: join of thread 77, which is in the"
 		     " process no more]");
 	wp_dump_clear(&d);
 }
@@ -410,7 +424,7 @@ static void two_looks_tell_who_did_not_run(void **state)
 	d.threads[0].waited_ns = 190 * S;
 	d.interval_ns = 2 * S;
 	assert_has(&d, "\n2 threads, none stopped, 2 more came and went unread,"
-		   " looked at twice, 2 s apart\n");
+		       " looked at twice, 2 s apart\n");
 	assert_state(&d, 0, "[waiting: poll, 3 min, still for 2 s]");
 	assert_state(&d, 1, "[waiting: poll]");
 	wp_dump_clear(&d);
@@ -430,12 +444,12 @@ static void frames_say_what_they_are(void **state)
 	add_frame(&d, "", "", 0, "")->pc_avma = 0xbeef;
 	d.threads[0].truncated = add_text(&d, "no unwind info in libq.so.1");
 	assert_has(&d, "thread 42 \"x\" [waiting: poll]\n"
-		   "  #0  do_poll [kernel]\n"
-		   "  #1  poll  libc.so.6\n"
-		   "  #2  tiny t.h:4  x [inlined]\n"
-		   "  #3  libq.so.1+0x12 [guessed]\n"
-		   "  #4  0xbeef\n"
-		   "  [truncated: no unwind info in libq.so.1]\n");
+		       "  #0  do_poll [kernel]\n"
+		       "  #1  poll  libc.so.6\n"
+		       "  #2  tiny t.h:4  x [inlined]\n"
+		       "  #3  libq.so.1+0x12 [guessed]\n"
+		       "  #4  0xbeef\n"
+		       "  [truncated: no unwind info in libq.so.1]\n");
 	d.threads[0].nframes = 0;
 	d.threads[0].truncated = add_text(&d, "memory not readable");
 	assert_has(&d, "\n  [no stack: memory not readable]\n");
@@ -476,10 +490,10 @@ static void names_of_the_target_are_harmless(void **state)
 	add_process(&d, 51, "")->is_peer = true;
 	add_thread(&d, 51, evil, WP_STATE_RUNNING, WP_WAIT_NONE);
 	assert_has(&d, "\nthread 42 \"a\\\" [running]\\x0a\\x1b[2J\\xff\\\\\""
-		   " [waiting: syscall:a\" [running]\\x0a\\x1b[2J\\xff\\,"
-		   " waits for itself], at a\" [running]");
+		       " [waiting: syscall:a\" [running]\\x0a\\x1b[2J\\xff\\,"
+		       " waits for itself], at a\" [running]");
 	assert_has(&d, "process 50: could not be looked at: a\" [running]"
-		   "\\x0a\\x1b[2J\\xff\\\n");
+		       "\\x0a\\x1b[2J\\xff\\\n");
 	for (int group = 0; group < 2; group++) {
 		text = text_with(&d, group, true);
 		for (const char *p = text; *p; p++)
@@ -495,11 +509,13 @@ static void a_process_that_could_not_be_seen_says_why(void **state)
 
 	(void)state;
 	add_process(&d, 42, "x")->error = add_text(&d, "not permitted");
-	assert_text(&d, false, "process 42: could not be looked at:"
+	assert_text(&d, false,
+		    "process 42: could not be looked at:"
 		    " not permitted\n");
 	/* Where a wait led to it, too. */
 	d.processes[0].is_peer = true;
-	assert_text(&d, true, "process 42: could not be looked at:"
+	assert_text(&d, true,
+		    "process 42: could not be looked at:"
 		    " not permitted\n");
 	wp_dump_clear(&d);
 	assert_text(&d, false, "");
@@ -531,21 +547,21 @@ static void make_pool(struct wp_dump *d)
 }
 
 static const char pool_text[] =
-"process 99 \"pool\", 2026-11-21 14:30:12 UTC\n"
-"15 threads, none stopped, looked at twice, 1 s apart\n"
-"\n"
-"12 threads [waiting: condvar, 3 s to 16 s, 6 of 12 still for 1 s]"
-" at wait_for_work pool.c:41: 100 \"w-0\", 101 \"w-1\", 102 \"w-2\","
-" 103 \"w-3\", 105 \"w-5\", 106 \"w-6\", 108 \"w-8\", 109 \"w-9\""
-" and 4 more\n"
-"  #0  wait_for_work pool.c:41  pool\n"
-"\n"
-"2 threads [waiting: condvar, 7 s to 10 s, 1 of 2 still for 1 s]"
-" at wait_for_work pool.c:41: 104 \"w-4\", 107 \"w-7\"\n"
-"  #0  wait_for_work pool.c:41  pool\n"
-"\n"
-"thread 99 \"main\" [waiting: poll] cpu 0\n"
-"  #0  main pool.c:90  pool\n";
+	"process 99 \"pool\", 2026-11-21 14:30:12 UTC\n"
+	"15 threads, none stopped, looked at twice, 1 s apart\n"
+	"\n"
+	"12 threads [waiting: condvar, 3 s to 16 s, 6 of 12 still for 1 s]"
+	" at wait_for_work pool.c:41: 100 \"w-0\", 101 \"w-1\", 102 \"w-2\","
+	" 103 \"w-3\", 105 \"w-5\", 106 \"w-6\", 108 \"w-8\", 109 \"w-9\""
+	" and 4 more\n"
+	"  #0  wait_for_work pool.c:41  pool\n"
+	"\n"
+	"2 threads [waiting: condvar, 7 s to 10 s, 1 of 2 still for 1 s]"
+	" at wait_for_work pool.c:41: 104 \"w-4\", 107 \"w-7\"\n"
+	"  #0  wait_for_work pool.c:41  pool\n"
+	"\n"
+	"thread 99 \"main\" [waiting: poll] cpu 0\n"
+	"  #0  main pool.c:90  pool\n";
 
 static void equal_stacks_are_printed_once(void **state)
 {
@@ -565,7 +581,7 @@ static void equal_stacks_are_printed_once(void **state)
 		char *text = text_with(&d, true, false);
 
 		assert_non_null(strstr(text, "\n12 threads [waiting: condvar,"
-				       " 3 min, still for 1 s] at "));
+					     " 3 min, still for 1 s] at "));
 		free(text);
 	}
 	wp_dump_clear(&d);
@@ -599,7 +615,7 @@ static void groups_differ_in_any_part_of_the_wait(void **state)
 	t[9].lock.owner_tid = 3;
 	text = text_with(&d, true, false);
 	assert_non_null(strstr(text, "\n2 threads [waiting: syscall:]:"
-			       " 1 \"x\", 2 \"other\"\n"));
+				     " 1 \"x\", 2 \"other\"\n"));
 	for (uint32_t i = 2; i < n; i++) {
 		char want[32];
 

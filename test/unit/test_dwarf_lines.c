@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  symbols/dwarf_lines.h, through wallprof/symbols.h: the
  * program asks about its own functions. */
 #include <setjmp.h>
@@ -89,8 +90,7 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *data)
 		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X))
 			continue;
 		self->off = ph->p_offset & ~UINT64_C(4095);
-		self->start = (info->dlpi_addr + ph->p_vaddr) &
-			      ~UINT64_C(4095);
+		self->start = (info->dlpi_addr + ph->p_vaddr) & ~UINT64_C(4095);
 		self->end = info->dlpi_addr + ph->p_vaddr + ph->p_memsz;
 	}
 	return 1;

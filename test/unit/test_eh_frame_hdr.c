@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the FDE of an address.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +109,10 @@ static void a_header_without_a_table(void **state)
 {
 	static const uint8_t encodings[][2] = {
 		/* Count omitted, entries not datarel | sdata4. */
-		{ 0xff, 0x3b }, { 0x03, 0xff }, { 0x03, 0x1b }, { 0x03, 0x3c },
+		{ 0xff, 0x3b },
+		{ 0x03, 0xff },
+		{ 0x03, 0x1b },
+		{ 0x03, 0x3c },
 	};
 
 	(void)state;
@@ -187,8 +191,7 @@ static void debug_frame_after_eh_frame(void **state)
 	image = image_of(both, SMALL_SIZE + debug.size, SMALL_SVMA);
 	image.eh_frame_hdr = small.eh_frame_hdr;
 	image.eh_frame = small.eh_frame;
-	image.debug_frame =
-		(struct wp_elf_range){ 0, SMALL_SIZE, debug.size };
+	image.debug_frame = (struct wp_elf_range){ 0, SMALL_SIZE, debug.size };
 	image.loads[0].svma = 0x1000;
 	wp_cfi_table_init(&table, &image);
 	assert_int_equal(wp_cfi_table_find(&table, 0x1030, &fde), 0);

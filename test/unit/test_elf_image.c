@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: base.  wallprof/elf_image.h, over bytes made here. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,14 +66,21 @@ static struct file *make_file(void)
 	f->ehdr.e_phoff = offsetof(struct file, phdrs);
 	f->ehdr.e_phentsize = sizeof(Elf64_Phdr);
 	f->ehdr.e_phnum = 4;
-	f->phdrs[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0,
-				    .p_vaddr = 0, .p_filesz = 4096,
-				    .p_memsz = 4096, .p_flags = PF_R };
-	f->phdrs[1] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0x1234,
-				    .p_vaddr = 0x5234, .p_filesz = 0x2000,
-				    .p_memsz = 0x3000, .p_flags = PF_R | PF_X };
+	f->phdrs[0] = (Elf64_Phdr){ .p_type = PT_LOAD,
+				    .p_offset = 0,
+				    .p_vaddr = 0,
+				    .p_filesz = 4096,
+				    .p_memsz = 4096,
+				    .p_flags = PF_R };
+	f->phdrs[1] = (Elf64_Phdr){ .p_type = PT_LOAD,
+				    .p_offset = 0x1234,
+				    .p_vaddr = 0x5234,
+				    .p_filesz = 0x2000,
+				    .p_memsz = 0x3000,
+				    .p_flags = PF_R | PF_X };
 	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME,
-				    .p_offset = 0x300, .p_vaddr = 0x300,
+				    .p_offset = 0x300,
+				    .p_vaddr = 0x300,
 				    .p_filesz = 0x40 };
 	f->phdrs[3] = (Elf64_Phdr){ .p_type = PT_NOTE,
 				    .p_offset = offsetof(struct file, note),
@@ -93,7 +101,8 @@ static void headers_are_understood(void **state)
 
 	(void)state;
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
-						  read_source, &src, NULL), 0);
+						  read_source, &src, NULL),
+			 0);
 	assert_int_equal(image.nloads, 2);
 	assert_int_equal(image.build_id_len, 20);
 	assert_int_equal(image.build_id[19], 20);
@@ -121,11 +130,14 @@ static void segments_may_share_a_page_of_the_file(void **state)
 	(void)state;
 	f->phdrs[0].p_filesz = f->phdrs[0].p_memsz = 0x1230;
 	/* Without bytes in the file it is not mapped from there. */
-	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0x1240,
-				    .p_vaddr = 0x9240, .p_memsz = 0x100,
+	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD,
+				    .p_offset = 0x1240,
+				    .p_vaddr = 0x9240,
+				    .p_memsz = 0x100,
 				    .p_flags = PF_R | PF_W };
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
-						  read_source, &src, NULL), 0);
+						  read_source, &src, NULL),
+			 0);
 	assert_int_equal(image.nloads, 3);
 	assert_true(wp_elf_image_svma(&image, 0, &val));
 	assert_int_equal(val, 0);
@@ -148,11 +160,15 @@ static void code_may_be_between_others_in_a_page(void **state)
 	f->phdrs[1].p_offset = 0x440;
 	f->phdrs[1].p_vaddr = 0x1440;
 	f->phdrs[1].p_filesz = f->phdrs[1].p_memsz = 0x80;
-	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_offset = 0x4c0,
-				    .p_vaddr = 0x24c0, .p_filesz = 0x80,
-				    .p_memsz = 0x80, .p_flags = PF_R | PF_W };
+	f->phdrs[2] = (Elf64_Phdr){ .p_type = PT_LOAD,
+				    .p_offset = 0x4c0,
+				    .p_vaddr = 0x24c0,
+				    .p_filesz = 0x80,
+				    .p_memsz = 0x80,
+				    .p_flags = PF_R | PF_W };
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
-						  read_source, &src, NULL), 0);
+						  read_source, &src, NULL),
+			 0);
 	assert_int_equal(image.nloads, 3);
 	assert_true(wp_elf_image_svma(&image, 0, &val));
 	assert_int_equal(val, 0x1000);
@@ -170,14 +186,17 @@ static void bytes_are_fetched_once_and_when_asked(void **state)
 	(void)state;
 	f->rest[30000] = 0xab;
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
-						  read_source, &src, NULL), 0);
+						  read_source, &src, NULL),
+			 0);
 	reads = src.reads;
 	assert_int_equal(reads, 1);
-	assert_int_equal(*wp_elf_image_at(&image, offsetof(struct file, rest) +
-					  30000, 1), 0xab);
+	assert_int_equal(*wp_elf_image_at(&image,
+					  offsetof(struct file, rest) + 30000,
+					  1),
+			 0xab);
 	assert_int_equal(src.reads, reads + 1);
-	assert_non_null(wp_elf_image_at(&image, offsetof(struct file, rest) +
-					30001, 8));
+	assert_non_null(wp_elf_image_at(
+		&image, offsetof(struct file, rest) + 30001, 8));
 	assert_int_equal(src.reads, reads + 1);
 	assert_null(wp_elf_image_at(&image, sizeof(*f) - 1, 2));
 	assert_null(wp_elf_image_at(&image, UINT64_MAX, 2));
@@ -195,7 +214,8 @@ static void a_file_cut_short_later_is_no_crash(void **state)
 
 	(void)state;
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
-						  read_source, &src, NULL), 0);
+						  read_source, &src, NULL),
+			 0);
 	src.len = 20000;
 	assert_null(wp_elf_image_at(&image, 30000, 1));
 	assert_non_null(wp_elf_image_at(&image, 100, 1));
@@ -221,8 +241,9 @@ static void other_machines_are_refused(void **state)
 	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
 						  read_source, &src, NULL),
 			 -EBADMSG);
-	assert_int_equal(wp_elf_image_open_memory(&image, 0, read_source, &src,
-						  NULL), -ENOTSUP);
+	assert_int_equal(
+		wp_elf_image_open_memory(&image, 0, read_source, &src, NULL),
+		-ENOTSUP);
 	assert_int_equal(wp_elf_image_open_memory(&image, UINT64_C(1) << 40,
 						  read_source, &src, NULL),
 			 -EOVERFLOW);
@@ -296,8 +317,9 @@ static void make_packed(struct packed_file *f, bool is_old)
 	for (size_t i = 0; i < FRAME_LEN; i++)
 		frame[i] = (uint8_t)(i % 64 ? i / 64 : i / 4096);
 	stream_len = PACKED_ROOM - lead;
-	assert_int_equal(compress(f->section + lead, &stream_len, frame,
-				  FRAME_LEN), Z_OK);
+	assert_int_equal(
+		compress(f->section + lead, &stream_len, frame, FRAME_LEN),
+		Z_OK);
 	if (is_old)
 		memcpy(f->section, "ZLIB\0\0\0\0\0\0\xc3\x50", 12);
 	else
@@ -342,8 +364,8 @@ static void assert_refused(const struct packed_file *f)
 	open_file(&image, f, sizeof(*f));
 	if (image.debug_frame.size) {
 		for (int i = 0; i < 2; i++)
-			assert_null(wp_elf_image_at(
-				&image, image.debug_frame.off, 1));
+			assert_null(wp_elf_image_at(&image,
+						    image.debug_frame.off, 1));
 		assert_int_equal(image.packed.state, WP_ELF_BROKEN);
 	}
 	bytes = wp_elf_image_at(&image, 0, sizeof(*f));
@@ -381,8 +403,8 @@ static void a_compressed_section_is_unpacked_when_wanted(void **state)
 		assert_memory_equal(p, frame, FRAME_LEN);
 		assert_int_equal(wp_elf_image_left(&image, r->off + 1),
 				 FRAME_LEN - 1);
-		assert_int_equal(
-			wp_elf_image_left(&image, r->off + FRAME_LEN), 0);
+		assert_int_equal(wp_elf_image_left(&image, r->off + FRAME_LEN),
+				 0);
 		assert_int_equal(wp_elf_image_left(&image, 1), sizeof(f) - 1);
 		wp_elf_image_clear(&image);
 		assert_null(wp_elf_image_at(&image, 1 << 20, 1));
@@ -392,9 +414,17 @@ static void a_compressed_section_is_unpacked_when_wanted(void **state)
 static void a_lying_size_is_refused(void **state)
 {
 	const uint64_t sizes[] = {
-		0, 1, FRAME_LEN - 1, FRAME_LEN + 1, 2 * FRAME_LEN,
-		UINT64_C(64) << 20, (UINT64_C(64) << 20) + 1,
-		UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX - 1, UINT64_MAX,
+		0,
+		1,
+		FRAME_LEN - 1,
+		FRAME_LEN + 1,
+		2 * FRAME_LEN,
+		UINT64_C(64) << 20,
+		(UINT64_C(64) << 20) + 1,
+		UINT32_MAX,
+		UINT64_C(1) << 32,
+		UINT64_MAX - 1,
+		UINT64_MAX,
 		/* What so many bytes can become at most, and more. */
 		WP_INFLATE_RATIO_MAX * stream_len,
 		WP_INFLATE_RATIO_MAX * (stream_len + 2),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text from a target made fit to be shown.
  *
  * Layer: output.
@@ -30,9 +31,14 @@ static void assert_escaped(void (*escape)(struct wp_buf *, const char *),
 static void good_text_is_left_alone(void **state)
 {
 	static const char *const good[] = {
-		"", "main", "std::vector<int, a>::f(char const*)",
-		"h\xc3\xa9ros", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
-		"\xf4\x8f\xbf\xbf", "back\\slash",
+		"",
+		"main",
+		"std::vector<int, a>::f(char const*)",
+		"h\xc3\xa9ros",
+		"\xe2\x82\xac",
+		"\xf0\x9f\x98\x80",
+		"\xf4\x8f\xbf\xbf",
+		"back\\slash",
 	};
 
 	(void)state;
@@ -51,7 +57,11 @@ static void bad_utf8_is_replaced(void **state)
 		const char *terminal;
 		const char *file;
 	} rows[] = {
-		{ "a\xff" "b", "a\\xffb", "a\xef\xbf\xbd" "b" },
+		{ "a\xff"
+		  "b",
+		  "a\\xffb",
+		  "a\xef\xbf\xbd"
+		  "b" },
 		{ "\x80", "\\x80", "\xef\xbf\xbd" },
 		/* Overlong '/' and NUL. */
 		{ "\xc0\xaf", "\\xc0\\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },
@@ -89,7 +99,9 @@ static void controls_are_shown_not_obeyed(void **state)
 		{ "\x7f", "\\x7f", "?" },
 		/* CSI as one C1 character; line separator; right-to-left
 		 * override; byte order mark. */
-		{ "\xc2\x9b" "31m", "\\u009b31m", "?31m" },
+		{ "\xc2\x9b"
+		  "31m",
+		  "\\u009b31m", "?31m" },
 		{ "\xe2\x80\xa8", "\\u2028", "?" },
 		{ "\xe2\x80\xaetxt", "\\u202etxt", "?txt" },
 		{ "\xef\xbb\xbf", "\\ufeff", "?" },

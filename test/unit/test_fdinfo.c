@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: proc.  wallprof/fdinfo.h: recorded tables, and this very process. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,20 +21,20 @@
 #include "wallprof/fdinfo.h"
 
 static const char tcp_text[] =
-"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-"   0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 101 1 0000000000000000 100 0 0 10 0\n"
-"   1: 0100007F:A112 0200007F:1538 01 00000000:00000000 00:00000000 00000000  1000        0 102 1 0000000000000000 20 4 30 10 -1\n";
+	"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	"   0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 101 1 0000000000000000 100 0 0 10 0\n"
+	"   1: 0100007F:A112 0200007F:1538 01 00000000:00000000 00:00000000 00000000  1000        0 102 1 0000000000000000 20 4 30 10 -1\n";
 static const char tcp6_text[] =
-"  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-"   0: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 103 1 0000000000000000 100 0 0 10 0\n"
-"   1: 0000000000000000FFFF00000100007F:0050 0000000000000000FFFF00000100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 104 1 0000000000000000 100 0 0 10 0\n";
+	"  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	"   0: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 103 1 0000000000000000 100 0 0 10 0\n"
+	"   1: 0000000000000000FFFF00000100007F:0050 0000000000000000FFFF00000100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 104 1 0000000000000000 100 0 0 10 0\n";
 static const char unix_text[] =
-"Num       RefCount Protocol Flags    Type St Inode Path\n"
-"ffff9f0000000000: 00000002 00000000 00010000 0001 01 105 /run/a.sock\n"
-"ffff9f0000000000: 00000003 00000000 00000000 0001 03 106\n";
+	"Num       RefCount Protocol Flags    Type St Inode Path\n"
+	"ffff9f0000000000: 00000002 00000000 00010000 0001 01 105 /run/a.sock\n"
+	"ffff9f0000000000: 00000003 00000000 00000000 0001 03 106\n";
 static const char netlink_text[] =
-"sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
-"0000000000000000 0   1234       00000000 0        0        0     2        0        107\n";
+	"sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
+	"0000000000000000 0   1234       00000000 0        0        0     2        0        107\n";
 
 static const struct {
 	const char *name;
@@ -85,9 +86,9 @@ static void every_prefix_of_a_table_is_safe(void **state)
 
 			memcpy(exact, tables[i].text, n);
 			wp_fdinfo_init(&fi, -1);
-			assert_int_equal(wp_fdinfo_parse_net(&fi,
-							     tables[i].name,
-							     exact, n), 0);
+			assert_int_equal(wp_fdinfo_parse_net(
+						 &fi, tables[i].name, exact, n),
+					 0);
 			wp_fdinfo_clear(&fi);
 			test_free(exact);
 		}
@@ -159,15 +160,17 @@ static void own_descriptors_are_told(void **state)
 	assert_string_equal(desc.text, "epoll");
 	assert_int_equal(wp_fdinfo_describe(&fi, eventfd(0, 0), 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_EVENTFD);
-	assert_int_equal(wp_fdinfo_describe(
-				 &fi, timerfd_create(CLOCK_MONOTONIC, 0), 1,
-				 &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi,
+					    timerfd_create(CLOCK_MONOTONIC, 0),
+					    1, &desc),
+			 0);
 	assert_int_equal(desc.kind, WP_FD_TIMERFD);
-	assert_int_equal(wp_fdinfo_describe(&fi, open("/dev/null", O_RDONLY),
-					    1, &desc), 0);
+	assert_int_equal(
+		wp_fdinfo_describe(&fi, open("/dev/null", O_RDONLY), 1, &desc),
+		0);
 	assert_string_equal(desc.text, "device /dev/null");
-	assert_int_equal(wp_fdinfo_describe(&fi, open("/", O_RDONLY), 1,
-					    &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, open("/", O_RDONLY), 1, &desc),
+			 0);
 	assert_int_equal(desc.kind, WP_FD_DIRECTORY);
 	assert_int_equal(wp_fdinfo_describe(&fi, 987654, 1, &desc), -ENOENT);
 	wp_fdinfo_clear(&fi);

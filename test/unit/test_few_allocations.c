@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A profile and a dump are made and written whole, or it is said that there was
  * no memory, whichever allocation fails.
  *
@@ -139,7 +140,8 @@ static int add_to_profile(struct wp_profile *p, uint32_t i)
 		{ .pc_avma = mapping.start_avma + 1 },
 		{ .pc_avma = 0x10 + i, .flags = WP_FRAME_RETURN },
 	};
-	struct wp_stack stack = { .frames = frames, .depth = 2,
+	struct wp_stack stack = { .frames = frames,
+				  .depth = 2,
 				  .end = WP_END_NO_INFO };
 	struct wp_sample_key key = { .state = WP_STATE_WAITING };
 	char name[32];
@@ -165,8 +167,8 @@ static int add_to_profile(struct wp_profile *p, uint32_t i)
 static int add_line(struct wp_profile *p, uint32_t loc)
 {
 	struct wp_profile_function function = { .name = loc, .file = loc };
-	struct wp_profile_line line = {
-		.function = wp_profile_add_function(p, &function) };
+	struct wp_profile_line line = { .function = wp_profile_add_function(
+						p, &function) };
 
 	if (line.function == UINT32_MAX)
 		return -ENOMEM;

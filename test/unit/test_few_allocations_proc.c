@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc says is read whole, or it is said that there was no memory,
  * whichever allocation fails.
  *
@@ -18,7 +19,7 @@
 #include "few_allocations.h"
 #include "wallprof/fdinfo.h"
 #include "wallprof/kallsyms.h"
-#include "wallprof/peers.h"
+#include "wallprof/fd_holders.h"
 #include "wallprof/process.h"
 
 #ifdef CAN_FAIL
@@ -42,8 +43,10 @@ static void put_child(FILE *f, unsigned int i)
 
 static void put_socket(FILE *f, unsigned int i)
 {
-	fprintf(f, "0000000000000000: 00000002 00000000 00010000 0001 01 %u "
-		   "/run/socket-%u\n", i, i);
+	fprintf(f,
+		"0000000000000000: 00000002 00000000 00010000 0001 01 %u "
+		"/run/socket-%u\n",
+		i, i);
 }
 
 /* To be freed. */

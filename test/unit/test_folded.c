@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Folded stacks.
  *
  * Layer: output.
@@ -34,7 +35,8 @@ static void server_folds_to_known_lines(void **state)
 
 	(void)state;
 	make_server(&p);
-	assert_folds(&p,
+	assert_folds(
+		&p,
 		"?[31m\xef\xbf\xbd:e\xc3\xa9?;[no stack: memory not readable]"
 		" 10000000\n"
 		"server;main;serve;epoll_wait 9000000\n"
@@ -91,8 +93,8 @@ static void kernel_and_bare_addresses_are_named(void **state)
 				       .flags = WP_FRAME_KERNEL };
 	frames[1] = (struct wp_frame){ .pc_avma = 0x1235,
 				       .flags = WP_FRAME_RETURN };
-	mk_sample(&p, t, wp_profile_add_stack(&p, &stack, 0),
-		  WP_STATE_WAITING, WP_WAIT_LOCK, "", 1, 1000);
+	mk_sample(&p, t, wp_profile_add_stack(&p, &stack, 0), WP_STATE_WAITING,
+		  WP_WAIT_LOCK, "", 1, 1000);
 	mk_lines(&p, NULL, 0);
 	assert_folds(&p, "a b;0x1234;do_futex_[k] 1\n");
 	wp_profile_clear(&p);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The outermost frames of Go programs.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,26 +28,59 @@ static const struct root {
 	uint8_t any[8];
 	enum wp_step_result result;
 } roots[] = {
-	{ "\x90\xe8\x1a\x25\0\0\x90", 7, 0, true, true, { 2, 3, 4, 5 },
+	{ "\x90\xe8\x1a\x25\0\0\x90",
+	  7,
+	  0,
+	  true,
+	  true,
+	  { 2, 3, 4, 5 },
 	  WP_STEP_ROOT },
-	{ "\x41\xff\xd4\xbf\x6f\0\0\0\xb8\x3c\0\0\0\x0f\x05\xeb\xf2", 17, 2,
-	  false, true, { 0 },
+	{ "\x41\xff\xd4\xbf\x6f\0\0\0\xb8\x3c\0\0\0\x0f\x05\xeb\xf2",
+	  17,
+	  2,
+	  false,
+	  true,
+	  { 0 },
 	  WP_STEP_ROOT },
-	{ "\x49\x8b\x66\x38\x50\x4c\x8b\x22\x41\xff\xd4\x58\xe9", 13, 10,
-	  false, false, { 0 },
+	{ "\x49\x8b\x66\x38\x50\x4c\x8b\x22\x41\xff\xd4\x58\xe9",
+	  13,
+	  10,
+	  false,
+	  false,
+	  { 0 },
 	  WP_STEP_ROOT },
 	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
-	  "\x58\xe9", 20, 17, false, false, { 0 },
+	  "\x58\xe9",
+	  20,
+	  17,
+	  false,
+	  false,
+	  { 0 },
 	  WP_STEP_ROOT },
 	{ "\x49\x8b\x66\x38\x48\xc7\xc5\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4"
-	  "\x90\x58\xe9", 21, 17, false, false, { 0 },
+	  "\x90\x58\xe9",
+	  21,
+	  17,
+	  false,
+	  false,
+	  { 0 },
 	  WP_STEP_ROOT },
 	{ "\xff\xd7\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x8b\x58\x30\x48"
 	  "\x8b\x83\xc0\0\0\0\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b"
-	  "\x60\x38", 35, 1, false, false, { 18, 19, 20, 21 },
+	  "\x60\x38",
+	  35,
+	  1,
+	  false,
+	  false,
+	  { 18, 19, 20, 21 },
 	  WP_STEP_UNKNOWN_REG },
-	{ "\x48\x8b\x63\x38\xe8\x75\x45\0\0\xe8\x10\x1e\0\0\xc3", 15, 8,
-	  false, true, { 5, 6, 7, 8, 10, 11, 12, 13 }, WP_STEP_UNKNOWN_REG },
+	{ "\x48\x8b\x63\x38\xe8\x75\x45\0\0\xe8\x10\x1e\0\0\xc3",
+	  15,
+	  8,
+	  false,
+	  true,
+	  { 5, 6, 7, 8, 10, 11, 12, 13 },
+	  WP_STEP_UNKNOWN_REG },
 };
 
 #define NROOTS (sizeof(roots) / sizeof(roots[0]))
@@ -118,8 +152,7 @@ static void the_call_of_an_outermost_frame(void **state)
 	for (size_t i = 0; i < NROOTS; i++) {
 		const struct root *r = &roots[i];
 
-		assert_int_equal(root_of(r, r->code, 0, r->len),
-				 TEXT + r->at);
+		assert_int_equal(root_of(r, r->code, 0, r->len), TEXT + r->at);
 		/* More code behind it, or before it. */
 		assert_int_equal(root_of(r, r->code, 0, r->len + 1u),
 				 r->is_end ? 0 : TEXT + r->at);
@@ -135,8 +168,8 @@ static void each_byte_counts(void **state)
 		const struct root *r = &roots[i];
 
 		for (unsigned int n = 0; n < r->len; n++) {
-			bool is_any = n && memchr(r->any, (int)n,
-						  sizeof(r->any));
+			bool is_any = n &&
+				      memchr(r->any, (int)n, sizeof(r->any));
 			char code[ROOM];
 
 			memcpy(code, r->code, r->len);
@@ -152,8 +185,8 @@ static void each_byte_counts(void **state)
 /* Code that the file does not have. */
 static void without_bytes(void **state)
 {
-	struct wp_elf_image image =
-		make_image(roots[0].code, roots[0].len, 0, roots[0].len);
+	struct wp_elf_image image = make_image(roots[0].code, roots[0].len, 0,
+					       roots[0].len);
 
 	(void)state;
 	image.loads[0].filesz = 0;
@@ -179,16 +212,17 @@ static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
 /* What the last owner of the stack left above is no caller. */
 static void a_step_ends_there(void **state)
 {
-	struct wp_elf_image image =
-		make_image(roots[0].code, roots[0].len, 0, roots[0].len);
+	struct wp_elf_image image = make_image(roots[0].code, roots[0].len, 0,
+					       roots[0].len);
 	struct wp_unwind_module module = { .start_avma = TEXT,
 					   .end_avma = TEXT + ROOM,
 					   .image = &image };
 	struct wp_unwind_stats stats = { 0 };
 	struct wp_mem mem = { read_stack, NULL };
 	struct wp_regs regs = { 0 };
-	struct wp_step step = { .module = &module, .regs = &regs, .mem = &mem,
-				.is_return = true };
+	struct wp_step step = {
+		.module = &module, .regs = &regs, .mem = &mem, .is_return = true
+	};
 	void *rows = wp_step_rows.open(&stats);
 
 	(void)state;

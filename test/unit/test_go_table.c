@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: base.  .gopclntab made by hand: three functions, of which the second
  * has no frame sizes. */
 #include <setjmp.h>
@@ -39,7 +40,7 @@ static const uint32_t name_at[NFUNCS] = { 0, 7, 15 };
 
 /* The first byte is nobody's.  At 1: 0 for 4 bytes, 24 for 0x38, 0.  At 8: 0
  * for 0x10, 0x1000 for 0x190. */
-static const uint8_t pctab[] = { 0, 2, 4, 48, 0x38, 47, 4, 0,
+static const uint8_t pctab[] = { 0, 2,	  4,	48,   0x38, 47,	  4, 0,
 				 2, 0x10, 0x80, 0x40, 0x90, 0x03, 0 };
 static const uint32_t frames_at[NFUNCS] = { 1, 0, 8 };
 
@@ -149,9 +150,12 @@ static void functions_and_their_frames(void **state)
 					    names + name_at[i]);
 		}
 		for (uint32_t off = 0; off < 0x200; off++) {
-			int want = off < 4 ? 0 : off < 0x3c ? 24 :
-				   off < 0x40 ? 0 : off < 0x60 ? -ENOENT :
-				   off < 0x70 ? 0 : 0x1000;
+			int want = off < 4    ? 0 :
+				   off < 0x3c ? 24 :
+				   off < 0x40 ? 0 :
+				   off < 0x60 ? -ENOENT :
+				   off < 0x70 ? 0 :
+						0x1000;
 
 			assert_int_equal(frame_at(&table, TEXT + off), want);
 		}
@@ -191,8 +195,9 @@ static void text_that_is_not_told(void **state)
 	assert_int_equal(open_table(&s, &table), 0);
 	assert_int_equal(frame_at(&table, TEXT + 4), 24);
 	/* Somebody else's code is in .text too. */
-	assert_int_equal(wp_go_table_open(&table, at, &s, s.len, TEXT,
-					  TEXT_END + 1), -ENOTSUP);
+	assert_int_equal(
+		wp_go_table_open(&table, at, &s, s.len, TEXT, TEXT_END + 1),
+		-ENOTSUP);
 	assert_int_equal(wp_go_table_open(&table, at, &s, s.len, 0, 0),
 			 -ENOTSUP);
 	test_free(s.v);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: hang.  wp_graph_build and wp_graph_judge on dumps made by hand, and
  * against slow and plain definitions on random ones. */
 #include <setjmp.h>
@@ -76,8 +77,7 @@ static void wait_for(struct wp_dump *d, uint32_t i, enum wp_lock_kind kind,
 
 static void lock(struct wp_dump *d, uint32_t i, uint32_t holder)
 {
-	wait_for(d, i, WP_LOCK_MUTEX, WP_HOLDER_THREAD,
-		 d->threads[holder].tid);
+	wait_for(d, i, WP_LOCK_MUTEX, WP_HOLDER_THREAD, d->threads[holder].tid);
 }
 
 static void join(struct wp_dump *d, uint32_t i, uint32_t joined)
@@ -190,8 +190,7 @@ static void two_threads_lock_crosswise(void **state)
 			 WP_VERDICT_DEADLOCK);
 	/* Needs no second look. */
 	d.interval_ns = 0;
-	assert_int_equal(judge(&d, "wait for each other"),
-			 WP_VERDICT_DEADLOCK);
+	assert_int_equal(judge(&d, "wait for each other"), WP_VERDICT_DEADLOCK);
 	wp_dump_clear(&d);
 }
 
@@ -607,8 +606,11 @@ static void a_pool_behind_an_ownerless_lock_is_well(void **state)
 	start(&d, 3, WP_WAIT_LOCK);
 	for (uint32_t i = 0; i < 3; i++)
 		d.threads[i].lock = (struct wp_lock){
-			.kind = WP_LOCK_FUTEX, .avma = 0x55aa, .type = "",
-			.holder = WP_HOLDER_NOT_RECORDED };
+			.kind = WP_LOCK_FUTEX,
+			.avma = 0x55aa,
+			.type = "",
+			.holder = WP_HOLDER_NOT_RECORDED
+		};
 	build(&d);
 	assert_int_equal(judge(&d, "not recorded"), WP_VERDICT_NO_PROGRESS);
 	d.threads[0].wait = WP_WAIT_POLL;
@@ -740,7 +742,9 @@ static void a_cycle_is_one_even_if_its_threads_ran_before(void **state)
 static void holders_that_are_not_known_are_no_progress(void **state)
 {
 	static const enum wp_holder holders[] = {
-		WP_HOLDER_NONE, WP_HOLDER_NOT_RECORDED, WP_HOLDER_GONE,
+		WP_HOLDER_NONE,
+		WP_HOLDER_NOT_RECORDED,
+		WP_HOLDER_GONE,
 		WP_HOLDER_READERS,
 	};
 	struct wp_dump d;
@@ -889,7 +893,7 @@ static void no_process_and_no_room_for_words(void **state)
 static void indices_out_of_range_lead_nowhere(void **state)
 {
 	static const uint32_t bad[] = { 2, 3, 1000, UINT32_MAX - 1,
-				       UINT32_MAX };
+					UINT32_MAX };
 	struct wp_dump d;
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_guess.c - steps without unwind info, over code and a stack that are
  * arrays.
  *
@@ -43,8 +44,7 @@ struct fixture {
 static int read_range(const void *from, uint64_t start_avma, size_t size,
 		      uint64_t avma, void *buf, size_t len)
 {
-	if (avma < start_avma || len > size ||
-	    avma - start_avma > size - len)
+	if (avma < start_avma || len > size || avma - start_avma > size - len)
 		return -EFAULT;
 	memcpy(buf, (const uint8_t *)from + (avma - start_avma), len);
 	return 0;
@@ -212,7 +212,10 @@ static void return_address_must_be_in_a_module(void **state)
 static void odd_frame_pointers_are_refused(void **state)
 {
 	static const uint64_t odd[] = {
-		0, STACK - 8, STACK + 4, UINT64_MAX - 7,
+		0,
+		STACK - 8,
+		STACK + 4,
+		UINT64_MAX - 7,
 	};
 	struct fixture f;
 
@@ -359,16 +362,16 @@ static void put_sigframe(struct fixture *f)
 	static const int gregs[] = {
 		/* By DWARF number: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp. */
 		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-		REG_RBP, REG_RSP, REG_R8, REG_R9, REG_R10, REG_R11, REG_R12,
-		REG_R13, REG_R14, REG_R15, REG_RIP,
+		REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+		REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
 	};
 	ucontext_t uc;
 
 	memset(&uc, 0, sizeof(uc));
 	for (int i = 0; i < WP_NREGS; i++)
 		uc.uc_mcontext.gregs[gregs[i]] = 1000 + i;
-	memcpy(f->stack, &uc, sizeof(uc) < sizeof(f->stack) ?
-				     sizeof(uc) : sizeof(f->stack));
+	memcpy(f->stack, &uc,
+	       sizeof(uc) < sizeof(f->stack) ? sizeof(uc) : sizeof(f->stack));
 }
 
 static void signal_trampoline_gives_all_registers(void **state)
@@ -390,8 +393,7 @@ static void signal_trampoline_gives_all_registers(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		start(&f, CODE + 0x200 + trampolines[i].at);
-		memcpy(f.code + 0x200, trampolines[i].code,
-		       trampolines[i].len);
+		memcpy(f.code + 0x200, trampolines[i].code, trampolines[i].len);
 		put_sigframe(&f);
 		f.step.is_return = true;
 		assert_int_equal(guess(&f), WP_STEP_OK);
@@ -497,14 +499,15 @@ static void what_is_saved_later_is_not_saved_yet(void **state)
 {
 	/* push %rbp; mov %rsp,%rbp; push %r12; push %rbx; and $-16,%rsp;
 	 * lea -0x10(%rbp),%rsp; pop %rbx; pop %r12; pop %rbp; ret */
-	static const uint8_t by_push[] = {
-		0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x53, 0x48, 0x83, 0xe4,
-		0xf0, 0x48, 0x8d, 0x65, 0xf0, 0x5b, 0x41, 0x5c, 0x5d, 0xc3 };
+	static const uint8_t by_push[] = { 0x55, 0x48, 0x89, 0xe5, 0x41,
+					   0x54, 0x53, 0x48, 0x83, 0xe4,
+					   0xf0, 0x48, 0x8d, 0x65, 0xf0,
+					   0x5b, 0x41, 0x5c, 0x5d, 0xc3 };
 	/* push %rbp; mov %rsp,%rbp; mov %rbx,-0x10(%rbp);
 	 * mov -0x10(%rbp),%rbx; leave; ret */
-	static const uint8_t by_move[] = {
-		0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0x5d, 0xf0, 0x48, 0x8b,
-		0x5d, 0xf0, 0xc9, 0xc3 };
+	static const uint8_t by_move[] = { 0x55, 0x48, 0x89, 0xe5, 0x48,
+					   0x89, 0x5d, 0xf0, 0x48, 0x8b,
+					   0x5d, 0xf0, 0xc9, 0xc3 };
 	static const uint64_t words[] = { 0xf };
 
 	(void)state;
@@ -520,9 +523,9 @@ static void what_was_written_over_is_not_what_was_there(void **state)
 {
 	/* push %rbx; push %rbp; mov %edi,%ebx; mov %edi,%ebp; nop; pop %rbp;
 	 * pop %rbx; jmp 1f; 1: push %rbp; push %rbx; pop %rbx; pop %rbp; ret */
-	static const uint8_t by_sp[] = {
-		0x53, 0x55, 0x89, 0xfb, 0x89, 0xfd, 0x90, 0x5d, 0x5b, 0xeb,
-		0x00, 0x55, 0x53, 0x5b, 0x5d, 0xc3 };
+	static const uint8_t by_sp[] = { 0x53, 0x55, 0x89, 0xfb, 0x89, 0xfd,
+					 0x90, 0x5d, 0x5b, 0xeb, 0x00, 0x55,
+					 0x53, 0x5b, 0x5d, 0xc3 };
 	static const uint64_t words[] = { 0xf, 0xb };
 
 	(void)state;
@@ -535,10 +538,10 @@ static void who_was_jumped_to_by_pointer_was_called(void **state)
 {
 	/* push %rbp; mov %rsp,%rbp; nop; pop %rbp; ret; what is called is at 7:
 	 * jmp *%rax, or with a word on the stack, push %rbx; jmp *%rax. */
-	static const uint8_t bare[] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d,
-					0xc3, 0xff, 0xe0 };
-	static const uint8_t pushed[] = { 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d,
-					  0xc3, 0x53, 0xff, 0xe0 };
+	static const uint8_t bare[] = { 0x55, 0x48, 0x89, 0xe5, 0x90,
+					0x5d, 0xc3, 0xff, 0xe0 };
+	static const uint8_t pushed[] = { 0x55, 0x48, 0x89, 0xe5, 0x90,
+					  0x5d, 0xc3, 0x53, 0xff, 0xe0 };
 	static const uint64_t words[] = { 0xf };
 	const uint8_t call[] = { 0xe8, (FAKE_FUNC + 7 - 5) & 0xff,
 				 (FAKE_FUNC + 7 - 5) >> 8, 0, 0 };

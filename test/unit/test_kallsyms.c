@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: proc.  src/proc/kallsyms.c */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,15 +10,14 @@
 
 #include "wallprof/kallsyms.h"
 
-static const char text[] =
-	"ffffffff81000000 T _text\n"
-	"ffffffff81002000 t do_futex\n"
-	"ffffffff81001000 W schedule\n"
-	"ffffffff81001800 D jiffies\n"
-	"ffffffffc0000000 t kvm_run\t[kvm]\n"
-	"0000000000000000 T hidden\n"
-	"nonsense\n"
-	"ffffffff81009000 T cut";
+static const char text[] = "ffffffff81000000 T _text\n"
+			   "ffffffff81002000 t do_futex\n"
+			   "ffffffff81001000 W schedule\n"
+			   "ffffffff81001800 D jiffies\n"
+			   "ffffffffc0000000 t kvm_run\t[kvm]\n"
+			   "0000000000000000 T hidden\n"
+			   "nonsense\n"
+			   "ffffffff81009000 T cut";
 
 static struct wp_kallsyms table_of(const char *s, size_t n)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_libunwind.c - one step by libunwind, of functions whose frame info is
  * written here by hand.
  *

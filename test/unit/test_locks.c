@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: hang.  wp_lock_decode: words as glibc 2.36 and musl 1.2.3 write them,
  * the same words damaged, and the locks of this very process. */
 #include <setjmp.h>
@@ -75,6 +76,7 @@ struct row {
 #define LINKS 0x1000, 0x7f00, 0x1008, 0x7f00
 
 /* What these threads wait for is so, and whose it is. */
+/* clang-format off */
 static const struct row rows[] = {
 	{ "normal", { 2, 0, LIVE, 1, 0x200 }, 0, WAIT | PRIVATE, 2,
 	  "___pthread_mutex_lock", MUTEX, THREAD, LIVE_HERE, 0, "", 0 },
@@ -201,8 +203,10 @@ static const struct row rows[] = {
 	{ "musl join, another layout", { 0, 0, 0, 0, 2 }, 16, WAIT | PRIVATE, 2,
 	  "pthread_timedjoin_np", JOIN, UNKNOWN, 0, 0, "", 16 },
 };
+/* clang-format on */
 
 /* Whom these wait for, nobody can tell. */
+/* clang-format off */
 static const struct row unknowns[] = {
 	{ .what = "musl normal", .words = { 0, W(16), 1 }, .off = 4,
 	  .op = WAIT | PRIVATE, .val = W(16), .frame = "pthread_mutex_lock" },
@@ -279,6 +283,7 @@ static const struct row unknowns[] = {
 	{ .what = "bare musl without links", .words = { 1, W(LIVE), 1 },
 	  .off = 4, .op = WAIT | PRIVATE, .val = W(LIVE) },
 };
+/* clang-format on */
 
 enum {
 	NROWS = sizeof(rows) / sizeof(*rows),
@@ -333,11 +338,13 @@ static void add_frame(struct wp_dump *dump, const char *name,
 }
 
 /* The thread of ROW in TARGET; the result is valid until DUMP is cleared. */
-static struct wp_dump_thread *
-decode_row(struct wp_dump *dump, const struct row *row, struct target *target,
-	   enum wp_wait wait)
+static struct wp_dump_thread *decode_row(struct wp_dump *dump,
+					 const struct row *row,
+					 struct target *target,
+					 enum wp_wait wait)
 {
-	const struct wp_lock_query query = { { read_target, target }, find_one,
+	const struct wp_lock_query query = { { read_target, target },
+					     find_one,
 					     NULL };
 	struct wp_dump_thread *t = wp_dump_add_thread(dump);
 
@@ -379,10 +386,10 @@ static void assert_row(const struct row *row, const struct wp_dump_thread *t)
 	    strcmp(l->type, row->type) || l->avma != BASE + row->lock_off ||
 	    t->wait != (row->kind == JOIN ? WP_WAIT_JOIN : WP_WAIT_LOCK))
 		fail_msg("%s: kind %d holder %s tid %d readers %u \"%s\" at "
-			 "+%ld, wait %s", row->what, l->kind,
-			 wp_holder_name(l->holder), l->owner_tid, l->readers,
-			 l->type, (long)(l->avma - BASE),
-			 wp_wait_name(t->wait));
+			 "+%ld, wait %s",
+			 row->what, l->kind, wp_holder_name(l->holder),
+			 l->owner_tid, l->readers, l->type,
+			 (long)(l->avma - BASE), wp_wait_name(t->wait));
 }
 
 static bool is_unknown(const struct wp_lock *l)
@@ -407,8 +414,8 @@ static void each_kind_is_told(void **state)
 		struct target target = target_of(&rows[i]);
 		struct wp_dump dump = WP_DUMP_INIT;
 
-		assert_row(&rows[i], decode_row(&dump, &rows[i], &target,
-						WP_WAIT_FUTEX));
+		assert_row(&rows[i],
+			   decode_row(&dump, &rows[i], &target, WP_WAIT_FUTEX));
 		wp_dump_clear(&dump);
 	}
 }
@@ -473,8 +480,7 @@ static void every_part_of_memory_is_safe(void **state)
  * all reads, its holder is not known.  Else it is AFTER: the last read
  * decides. */
 static unsigned int count_unknown(const struct row *row,
-				  const struct row *later,
-				  enum wp_holder after,
+				  const struct row *later, enum wp_holder after,
 				  unsigned int *ret_nreads)
 {
 	struct target target = target_of(row);
@@ -605,7 +611,8 @@ static void addresses_at_the_ends_do_not_wrap(void **state)
 		for (uint64_t a = 0; a < 128; a++) {
 			struct target target = { .bytes = zeros, .len = 64 };
 			const struct wp_lock_query query = {
-				{ read_target, &target }, find_one, NULL };
+				{ read_target, &target }, find_one, NULL
+			};
 			struct wp_dump dump = WP_DUMP_INIT;
 			struct wp_dump_thread *t = decode_row(
 				&dump, &rows[i], &target, WP_WAIT_FUTEX);
@@ -626,7 +633,8 @@ static void what_is_not_held_has_no_holder(void **state)
 	static const enum wp_wait waits[] = { WP_WAIT_CONDVAR,
 					      WP_WAIT_SEMAPHORE,
 					      WP_WAIT_BARRIER };
-	struct row row = { .words = { 2, 0, LIVE, 1, 0 }, .op = TIMED_WAIT,
+	struct row row = { .words = { 2, 0, LIVE, 1, 0 },
+			   .op = TIMED_WAIT,
 			   .val = 2 };
 	static const char *const frames[] = { NULL, "pthread_cond_wait",
 					      "__new_sem_wait_slow64",
@@ -654,31 +662,45 @@ static void only_frames_of_the_wait_itself_count(void **state)
 {
 	/* It only decides where its owner does not live. */
 	const struct row row = { .words = { 2, 0, DEAD, 1, 0 },
-				 .op = WAIT | PRIVATE, .val = 2 };
+				 .op = WAIT | PRIVATE,
+				 .val = 2 };
 	static const struct {
 		const char *name[3];
 		const char *module;
 		bool counts, is_guessed;
 	} stacks[] = {
 		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
-		  "libc.so.6", true, false },
+		  "libc.so.6",
+		  true,
+		  false },
 		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
-		  "libc.so.6", false, true },
-		{ { "", "libc.so.6+0x1", "pthread_mutex_lock" }, "libc.so.6",
-		  true, false },
+		  "libc.so.6",
+		  false,
+		  true },
+		{ { "", "libc.so.6+0x1", "pthread_mutex_lock" },
+		  "libc.so.6",
+		  true,
+		  false },
 		{ { "__lll_lock_wait", "__restore_rt", "pthread_mutex_lock" },
-		  "libc.so.6", false, false },
-		{ { "__lll_lock_wait_private", "malloc",
-		    "pthread_mutex_lock" }, "libc.so.6", false, false },
-		{ { "__lll_lock_wait", "", "pthread_mutex_lock" }, "a.out",
-		  false, false },
+		  "libc.so.6",
+		  false,
+		  false },
+		{ { "__lll_lock_wait_private", "malloc", "pthread_mutex_lock" },
+		  "libc.so.6",
+		  false,
+		  false },
+		{ { "__lll_lock_wait", "", "pthread_mutex_lock" },
+		  "a.out",
+		  false,
+		  false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = {
-			{ read_target, &target }, find_one, NULL };
+		const struct wp_lock_query query = { { read_target, &target },
+						     find_one,
+						     NULL };
 		struct wp_dump dump = WP_DUMP_INIT;
 		struct wp_dump_thread *t = decode_row(&dump, &row, &target,
 						      WP_WAIT_LOCK);
@@ -702,9 +724,11 @@ static void only_frames_of_the_wait_itself_count(void **state)
 static void a_frame_too_deep_does_not_count(void **state)
 {
 	const struct row row = { .words = { 2, 0, DEAD, 1, 0 },
-				 .op = WAIT | PRIVATE, .val = 2 };
+				 .op = WAIT | PRIVATE,
+				 .val = 2 };
 	struct target target = target_of(&row);
-	const struct wp_lock_query query = { { read_target, &target }, find_one,
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_one,
 					     NULL };
 	struct wp_dump dump = WP_DUMP_INIT;
 	struct wp_dump_thread *t = decode_row(&dump, &row, &target,
@@ -726,9 +750,12 @@ static void a_time_limit_is_told(void **state)
 		uint32_t op;
 		bool has_time;
 	} ops[] = {
-		{ WAIT, true }, { WAIT | PRIVATE, true },
-		{ TIMED_WAIT, true }, { LOCK_PI, true },
-		{ LOCK_PI2 | PRIVATE, true }, { WAIT_REQUEUE_PI, true },
+		{ WAIT, true },
+		{ WAIT | PRIVATE, true },
+		{ TIMED_WAIT, true },
+		{ LOCK_PI, true },
+		{ LOCK_PI2 | PRIVATE, true },
+		{ WAIT_REQUEUE_PI, true },
 		/* CMP_REQUEUE: a count. */
 		{ 4, false },
 	};
@@ -737,8 +764,9 @@ static void a_time_limit_is_told(void **state)
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		const struct row row = { .op = ops[i].op };
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = {
-			{ read_target, &target }, find_one, NULL };
+		const struct wp_lock_query query = { { read_target, &target },
+						     find_one,
+						     NULL };
 		struct wp_dump dump = WP_DUMP_INIT;
 		struct wp_dump_thread *t = decode_row(&dump, &row, &target,
 						      WP_WAIT_FUTEX);
@@ -914,7 +942,9 @@ static int read_self(void *ctx, uint64_t avma, void *buf, size_t len)
 
 	(void)ctx;
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) ==
-		(ssize_t)len ? 0 : -EFAULT;
+			       (ssize_t)len ?
+		       0 :
+		       -EFAULT;
 }
 
 static int32_t find_self(void *ctx, int32_t tid)
@@ -926,7 +956,8 @@ static int32_t find_self(void *ctx, int32_t tid)
 	return access(path, F_OK) ? 0 : tid;
 }
 
-static const struct wp_lock_query self_query = { { read_self, NULL }, find_self,
+static const struct wp_lock_query self_query = { { read_self, NULL },
+						 find_self,
 						 NULL };
 
 static void assert_blocked(const struct blocked *b,
@@ -943,9 +974,9 @@ static void assert_blocked(const struct blocked *b,
 	    ((l->kind == MUTEX || l->kind == READ || l->kind == WRITE) &&
 	     l->avma != (uintptr_t)b->object))
 		fail_msg("%s: kind %d holder %s tid %d (want %d) readers %u "
-			 "\"%s\" timed %d", b->what, l->kind,
-			 wp_holder_name(l->holder), l->owner_tid, owner,
-			 l->readers, l->type, t->timed);
+			 "\"%s\" timed %d",
+			 b->what, l->kind, wp_holder_name(l->holder),
+			 l->owner_tid, owner, l->readers, l->type, t->timed);
 }
 
 /* A new thread that waits; what is decoded is what is. */
@@ -1034,8 +1065,17 @@ static void real_mutexes_are_told(void **state)
 static void a_real_owner_that_ended_is_gone(void **state)
 {
 	static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-	struct blocked b = { "owner ended", lock, &m, "pthread_mutex_lock",
-			     MUTEX, GONE, 0, "", false, false, WP_WAIT_LOCK,
+	struct blocked b = { "owner ended",
+			     lock,
+			     &m,
+			     "pthread_mutex_lock",
+			     MUTEX,
+			     GONE,
+			     0,
+			     "",
+			     false,
+			     false,
+			     WP_WAIT_LOCK,
 			     0 };
 	pthread_t thread;
 
@@ -1051,8 +1091,10 @@ static void a_real_owner_that_ended_is_gone(void **state)
 
 static void real_rwlocks_are_told(void **state)
 {
-	enum { ANY = PTHREAD_RWLOCK_DEFAULT_NP,
-	       WRITERS = PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP };
+	enum {
+		ANY = PTHREAD_RWLOCK_DEFAULT_NP,
+		WRITERS = PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
+	};
 	void *written = make_rwlock(true, ANY, false);
 	void *was_read = make_rwlock(false, ANY, false);
 	void *preferring = make_rwlock(false, WRITERS, false);
@@ -1092,8 +1134,9 @@ static void real_rwlocks_are_told(void **state)
 
 static void real_joins_are_told(void **state)
 {
-	struct blocked b = { "join", join, &other, "pthread_join", JOIN, THREAD,
-			     0, "", false, true, WP_WAIT_JOIN, 0 };
+	struct blocked b = { "join",	   join, &other, "pthread_join", JOIN,
+			     THREAD,	   0,	 "",	 false,		 true,
+			     WP_WAIT_JOIN, 0 };
 
 	(void)state;
 	other_tid = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: proc.  wallprof/maps.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +67,10 @@ static void a_stack_that_grew_is_found_below_its_region(void **state)
 static void bad_lines_leave_maps_empty(void **state)
 {
 	static const char *const bad[] = {
-		"zz", "1000-", "1000-2000", "2000-1000 r-xp 0 0:0 0\n",
+		"zz",
+		"1000-",
+		"1000-2000",
+		"2000-1000 r-xp 0 0:0 0\n",
 		"1000-2000 r-xp 0 0:0 0\n1800-3000 r-xp 0 0:0 0\n",
 		"11112222333344445-5 r-xp 0 0:0 0\n",
 	};
@@ -111,8 +115,7 @@ static void many_regions_stay_sorted(void **state)
 					i, i, i % 100);
 	assert_int_equal(wp_maps_parse(&maps, text, len), 0);
 	assert_int_equal(maps.len, 20000);
-	assert_string_equal(wp_maps_path(&maps,
-					 wp_maps_find(&maps, 77 * 4096)),
+	assert_string_equal(wp_maps_path(&maps, wp_maps_find(&maps, 77 * 4096)),
 			    "/f77");
 	wp_maps_clear(&maps);
 	test_free(text);

@@ -1,4 +1,5 @@
-/* Layer: main.  src/namer.h: what becomes of names when the child fails. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: symbolize.  src/namer.h: what becomes of names when the child fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../src/namer.h"
-#include "../../src/namer_wire.h"
+#include "../../src/symbolize/namer.h"
+#include "../../src/symbolize/namer_protocol.h"
 
 enum { PER_MODULE = 3, NMODULES = 3, NADDRESSES = PER_MODULE * NMODULES };
 
@@ -51,7 +52,7 @@ static void take_has(void *ctx, uint32_t module,
 	assert_true(module == 1 || module == 2 || module == 5);
 }
 
-static void send_wire(int sock, struct wp_wire *wire)
+static void send_wire(int sock, struct wp_protocol_buf *wire)
 {
 	if (send(sock, wire->data, wire->len, MSG_NOSIGNAL) !=
 	    (ssize_t)wire->len)
@@ -62,38 +63,45 @@ static void send_wire(int sock, struct wp_wire *wire)
 static void send_answers(int sock, uint32_t n)
 {
 	static const struct wp_symbol_line line = { "f", "f", "", 0, 0 };
-	struct wp_wire wire = WP_WIRE_INIT;
+	struct wp_protocol_buf wire = WP_PROTOCOL_INIT;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (wp_wire_add_answer(&wire, &line, 1))
+		if (wp_protocol_add_answer(&wire, &line, 1))
 			_exit(1);
 	send_wire(sock, &wire);
 }
 
-static void __attribute__((noreturn)) send_end(int sock, enum wp_wire_end how)
+static void __attribute__((noreturn))
+send_end(int sock, enum wp_protocol_end how)
 {
-	struct wp_wire wire = WP_WIRE_INIT;
+	struct wp_protocol_buf wire = WP_PROTOCOL_INIT;
 
-	if (wp_wire_add_end(&wire, how, EPERM))
+	if (wp_protocol_add_end(&wire, how, EPERM))
 		_exit(1);
 	send_wire(sock, &wire);
 	_exit(0);
 }
 
-static struct wp_namer_end run(void (*child)(const struct wp_namer *, uint32_t,
-					     int, pid_t), int want_rc)
+static struct wp_namer_end
+run(void (*child)(const struct wp_namer *, uint32_t, int, pid_t), int want_rc)
 {
 	struct wp_namer namer = {
-		.modules = modules, .nmodules = NMODULES,
-		.addresses = addresses, .naddresses = NADDRESSES,
-		.perf_map_fd = -1, .hurry = &hurry, .child = child,
-		.answer = take_answer, .has = take_has,
+		.modules = modules,
+		.nmodules = NMODULES,
+		.addresses = addresses,
+		.naddresses = NADDRESSES,
+		.perf_map_fd = -1,
+		.hurry = &hurry,
+		.child = child,
+		.answer = take_answer,
+		.has = take_has,
 	};
 	struct wp_namer_end end;
 
 	for (uint32_t i = 0; i < NADDRESSES; i++)
 		addresses[i] = (struct wp_namer_address){
-			modules[i / PER_MODULE].id, i };
+			modules[i / PER_MODULE].id, i
+		};
 	memset(answered, 0, sizeof(answered));
 	nanswers = 0;
 	assert_int_equal(wp_namer_run(&namer, &end), want_rc);
@@ -105,7 +113,7 @@ static void good(const struct wp_namer *namer, uint32_t first, int sock,
 {
 	(void)parent;
 	send_answers(sock, namer->naddresses - first);
-	send_end(sock, WP_WIRE_DONE);
+	send_end(sock, WP_PROTOCOL_DONE);
 }
 
 static void all_are_named(void **state)
@@ -135,13 +143,13 @@ static void a_crash_costs_the_rest_of_its_module(void **state)
 
 	(void)state;
 	assert_string_equal(end.why, "the symboliser was killed by signal 11 "
-			    "(Segmentation fault) at two?[2J");
+				     "(Segmentation fault) at two?[2J");
 	assert_int_equal(nanswers, NADDRESSES - 2);
 	assert_true(answered[3] && !answered[4] && !answered[5] && answered[6]);
 }
 
-static void dies_at_once(const struct wp_namer *namer, uint32_t first,
-			 int sock, pid_t parent)
+static void dies_at_once(const struct wp_namer *namer, uint32_t first, int sock,
+			 pid_t parent)
 {
 	(void)namer;
 	(void)first;
@@ -164,7 +172,7 @@ static void has_no_memory(const struct wp_namer *namer, uint32_t first,
 {
 	if (first >= PER_MODULE)
 		good(namer, first, sock, parent);
-	send_end(sock, WP_WIRE_NO_MEMORY);
+	send_end(sock, WP_PROTOCOL_NO_MEMORY);
 }
 
 static void no_memory_costs_a_module(void **state)
@@ -183,7 +191,7 @@ static void has_no_sandbox(const struct wp_namer *namer, uint32_t first,
 	(void)namer;
 	(void)first;
 	(void)parent;
-	send_end(sock, WP_WIRE_NO_SANDBOX);
+	send_end(sock, WP_PROTOCOL_NO_SANDBOX);
 }
 
 static void nothing_is_read_without_a_sandbox(void **state)
@@ -192,7 +200,7 @@ static void nothing_is_read_without_a_sandbox(void **state)
 
 	(void)state;
 	assert_string_equal(end.why, "the symboliser could not give up its "
-			    "rights (Operation not permitted) at one");
+				     "rights (Operation not permitted) at one");
 	assert_int_equal(nanswers, 0);
 }
 
@@ -203,7 +211,7 @@ static void ends_early(const struct wp_namer *namer, uint32_t first, int sock,
 	(void)first;
 	(void)parent;
 	send_answers(sock, 1);
-	send_end(sock, WP_WIRE_DONE);
+	send_end(sock, WP_PROTOCOL_DONE);
 }
 
 static void answers_too_much(const struct wp_namer *namer, uint32_t first,
@@ -212,20 +220,20 @@ static void answers_too_much(const struct wp_namer *namer, uint32_t first,
 	(void)first;
 	(void)parent;
 	send_answers(sock, namer->naddresses + 1);
-	send_end(sock, WP_WIRE_DONE);
+	send_end(sock, WP_PROTOCOL_DONE);
 }
 
 static void talks_forever(const struct wp_namer *namer, uint32_t first,
 			  int sock, pid_t parent)
 {
 	static const struct wp_symbol_has has;
-	struct wp_wire wire = WP_WIRE_INIT;
+	struct wp_protocol_buf wire = WP_PROTOCOL_INIT;
 
 	(void)namer;
 	(void)first;
 	(void)parent;
 	for (;;) {
-		if (wp_wire_add_has(&wire, 77, &has))
+		if (wp_protocol_add_has(&wire, 77, &has))
 			_exit(1);
 		send_wire(sock, &wire);
 	}
@@ -234,15 +242,16 @@ static void talks_forever(const struct wp_namer *namer, uint32_t first,
 static void asks_for_what_it_may_not(const struct wp_namer *namer,
 				     uint32_t first, int sock, pid_t parent)
 {
-	const struct wp_debug_query query = { WP_DEBUG_BY_LINK, 99, false,
-					      NULL, 0, "passwd" };
-	struct wp_wire wire = WP_WIRE_INIT;
+	const struct wp_debug_query query = {
+		WP_DEBUG_BY_LINK, 99, false, NULL, 0, "passwd"
+	};
+	struct wp_protocol_buf wire = WP_PROTOCOL_INIT;
 	char byte;
 
 	(void)namer;
 	(void)first;
 	(void)parent;
-	if (wp_wire_add_open(&wire, &query, 0))
+	if (wp_protocol_add_open(&wire, &query, 0))
 		_exit(1);
 	send_wire(sock, &wire);
 	if (recv(sock, &byte, 1, 0) > 0)

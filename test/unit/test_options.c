@@ -1,4 +1,5 @@
-/* Layer: main.  src/options.h */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: cmd.  src/options.h */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "../../src/options.h"
+#include "../../src/cmd/options.h"
 
 enum { ARGS_MAX = 12 };
 
@@ -115,7 +116,7 @@ static void profiles_come_in_any_order(void **state)
 	static const struct {
 		const char *line;
 		unsigned int kinds;
-		bool wall, cpu, block, mutex, births;
+		bool wall, cpu, block, mutex, thread_starts;
 	} rows[] = {
 		{ "w -p 1", BIT(WALL), .wall = true, .cpu = true },
 		{ "w -p 1 --profile wall", BIT(WALL), .wall = true },
@@ -126,10 +127,10 @@ static void profiles_come_in_any_order(void **state)
 		{ "w -p 1 --profile mutex,block", BIT(BLOCK) | BIT(MUTEX),
 		  .block = true, .mutex = true },
 		{ "w -p 1 --profile threadcreate", BIT(THREADCREATE),
-		  .births = true },
+		  .thread_starts = true },
 		{ "w -p 1 --profile threadcreate,mutex,block,cpu,wall",
-		  BIT(WALL) | BIT(BLOCK) | BIT(MUTEX) | BIT(THREADCREATE),
-		  true, true, true, true, true },
+		  BIT(WALL) | BIT(BLOCK) | BIT(MUTEX) | BIT(THREADCREATE), true,
+		  true, true, true, true },
 		{ "w -p 1 --profile block,block", BIT(BLOCK), .block = true },
 		/* The last one counts. */
 		{ "w -p 1 --profile block --profile cpu", BIT(WALL),
@@ -146,7 +147,8 @@ static void profiles_come_in_any_order(void **state)
 		assert_int_equal(o.sampler.cpu, rows[i].cpu);
 		assert_int_equal(o.sampler.block, rows[i].block);
 		assert_int_equal(o.sampler.mutex, rows[i].mutex);
-		assert_int_equal(o.sampler.births, rows[i].births);
+		assert_int_equal(o.sampler.thread_starts,
+				 rows[i].thread_starts);
 	}
 }
 
@@ -193,8 +195,9 @@ static void a_command_keeps_its_own_options(void **state)
 static void a_dump_has_options_of_its_own(void **state)
 {
 	static const char *const dumps[] = {
-		"w --threads -p 7", "w --threads dump -p 7", "w -p 7 --threads",
-		"w --threads=dump -p 7", "w -p 7 --threads dump",
+		"w --threads -p 7",	 "w --threads dump -p 7",
+		"w -p 7 --threads",	 "w --threads=dump -p 7",
+		"w -p 7 --threads dump",
 	};
 	struct wp_options o;
 
@@ -220,8 +223,8 @@ static void a_dump_has_options_of_its_own(void **state)
 	assert_int_equal(o.kill_after_ns, 5000000000);
 	assert_false(o.exit_on_deadlock);
 	assert_string_equal(o.command[1], "-p");
-	assert_int_equal(parse(&o, "w --timeout 5 --on-deadlock exit -- ls",
-			       NULL), 0);
+	assert_int_equal(
+		parse(&o, "w --timeout 5 --on-deadlock exit -- ls", NULL), 0);
 	assert_true(o.exit_on_deadlock);
 }
 

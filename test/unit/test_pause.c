@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: sample.  src/sample/pause.h */
 #include <setjmp.h>
 #include <stdarg.h>

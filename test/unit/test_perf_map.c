@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  symbols/perf_map.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,8 +34,8 @@ static void lines_become_functions(void **state)
 
 	(void)state;
 	parse(&map, "2000 10 LazyCompile:~f g.js:1\n"
-	      "0x1000 0x20 b\r\n"
-	      "  7f00AB00\t8 c");
+		    "0x1000 0x20 b\r\n"
+		    "  7f00AB00\t8 c");
 	assert_int_equal(map.nbad, 0);
 	assert_string_equal(at(&map, 0xfff), "");
 	assert_string_equal(at(&map, 0x1000), "b");
@@ -51,8 +52,8 @@ static void bad_lines_are_left_out_and_counted(void **state)
 
 	(void)state;
 	parse(&map, "\n\nhello\n1000\n1000 10\n1000 10 \n1000 0 empty\n"
-	      "ffffffffffffffff 10 over\n11112222333344445 1 long\n"
-	      "-1000 10 minus\n1000 10x y\n2000 10 good\n3000 1");
+		    "ffffffffffffffff 10 over\n11112222333344445 1 long\n"
+		    "-1000 10 minus\n1000 10x y\n2000 10 good\n3000 1");
 	assert_int_equal(map.nbad, 10);
 	assert_int_equal(map.len, 1);
 	assert_string_equal(at(&map, 0x2000), "good");
@@ -61,24 +62,21 @@ static void bad_lines_are_left_out_and_counted(void **state)
 
 static void later_lines_win(void **state)
 {
-	static const char text[] =
-		"1000 100 old\n"
-		"1040 20 new\n"
-		"10f0 20 tail\n"
-		"2000 10 first\n"
-		"2000 10 second\n"
-		"3000 10 under\n"
-		"2ff0 40 over\n";
+	static const char text[] = "1000 100 old\n"
+				   "1040 20 new\n"
+				   "10f0 20 tail\n"
+				   "2000 10 first\n"
+				   "2000 10 second\n"
+				   "3000 10 under\n"
+				   "2ff0 40 over\n";
 	static const struct {
 		uint64_t avma;
 		const char *want;
 	} at_want[] = {
-		{ 0x1000, "old" },    { 0x103f, "old" },
-		{ 0x1040, "new" },    { 0x105f, "new" },
-		{ 0x1060, "old" },    { 0x10ef, "old" },
-		{ 0x10f0, "tail" },   { 0x110f, "tail" },
-		{ 0x1110, "" },	      { 0x2005, "second" },
-		{ 0x3005, "over" },   { 0x302f, "over" },
+		{ 0x1000, "old" },    { 0x103f, "old" },  { 0x1040, "new" },
+		{ 0x105f, "new" },    { 0x1060, "old" },  { 0x10ef, "old" },
+		{ 0x10f0, "tail" },   { 0x110f, "tail" }, { 0x1110, "" },
+		{ 0x2005, "second" }, { 0x3005, "over" }, { 0x302f, "over" },
 		{ 0x3030, "" },
 	};
 	struct wp_perf_map map = WP_PERF_MAP_INIT;
@@ -86,8 +84,7 @@ static void later_lines_win(void **state)
 	(void)state;
 	parse(&map, text);
 	for (size_t i = 0; i < sizeof(at_want) / sizeof(*at_want); i++)
-		assert_string_equal(at(&map, at_want[i].avma),
-				    at_want[i].want);
+		assert_string_equal(at(&map, at_want[i].avma), at_want[i].want);
 	wp_perf_map_clear(&map);
 }
 
@@ -106,8 +103,8 @@ static void overlaps_are_what_a_plain_search_finds(void **state)
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		start[i] = (uint32_t)(seed >> 33) % RANGE;
 		len[i] = 1 + (uint32_t)(seed >> 20) % 100;
-		n += (size_t)snprintf(text + n, sizeof(text) - n,
-				      "%x %x f%u\n", start[i], len[i], i);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%x %x f%u\n",
+				      start[i], len[i], i);
 	}
 	parse(&map, text);
 	for (uint32_t avma = 0; avma < RANGE + 200; avma++) {

@@ -1,4 +1,5 @@
-/* Layer: trace.  wallprof/perf.h on children that keep an account of their own:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: perf.  wallprof/perf.h on children that keep an account of their own:
  * CPU time by getrusage(2), switches by ru_nvcsw, threads by their numbers, the
  * addresses of the function that is busy. */
 #include <setjmp.h>
@@ -57,7 +58,7 @@ struct truth {
 	int user_only;
 	int nswitches;
 	int birth_open_rc;
-	int birth_rc;
+	int thread_start_rc;
 	char msg[512];
 };
 
@@ -186,9 +187,10 @@ static uint64_t stolen_ns(void)
 	FILE *f = fopen("/proc/stat", "re");
 
 	assert_non_null(f);
-	assert_int_equal(fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu",
-				v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6,
-				v + 7), 8);
+	assert_int_equal(
+		fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", v,
+		       v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7),
+		8);
 	fclose(f);
 	return v[7] * (uint64_t)(WP_NS_PER_S / sysconf(_SC_CLK_TCK));
 }
@@ -271,7 +273,7 @@ static void keep(void *ctx, const struct wp_perf_record *rec)
 		got->unsorted = true;
 	if (rec->type == WP_PERF_SAMPLE_CPU)
 		look_at_stack(got, rec);
-	if (rec->type == WP_PERF_SAMPLE_BIRTH)
+	if (rec->type == WP_PERF_SAMPLE_THREAD_START)
 		got->with_caller += has_word(rec, truth->return_avma);
 	assert_int_equal(WP_VEC_ROOM(got->v, got->len, got->cap, 1), 0);
 	got->v[got->len++] = *rec;
@@ -910,7 +912,7 @@ static void check_births(const struct got *got, pid_t creator)
 			assert_int_equal(rec->parent_tid, creator);
 			is_thread = true;
 		}
-		if (rec->type != WP_PERF_SAMPLE_BIRTH)
+		if (rec->type != WP_PERF_SAMPLE_THREAD_START)
 			continue;
 		assert_true(is_thread);
 		assert_int_equal(rec->tid, creator);
@@ -926,7 +928,7 @@ static void births_bring_the_stack_of_the_creator(void **state)
 	const struct wp_perf_options options = {
 		.scope = scope_of(state),
 		.tasks = true,
-		.births = true,
+		.thread_starts = true,
 		.user_regs = true,
 		.stack_bytes = 4096,
 		.ring_bytes = 4 << 20,
@@ -937,12 +939,12 @@ static void births_bring_the_stack_of_the_creator(void **state)
 	size_t samples;
 
 	if (!geteuid())
-		assert_int_equal(wp_perf_facts(perf)->birth_rc, 0);
+		assert_int_equal(wp_perf_facts(perf)->thread_start_rc, 0);
 	wp_perf_enable(perf, WP_PERF_PART_ALL);
 	work(&c, perf, &got);
 	assert_int_equal(count(&got, WP_PERF_FORK, 0), MANY);
-	samples = count(&got, WP_PERF_SAMPLE_BIRTH, 0);
-	if (!wp_perf_facts(perf)->birth_rc)
+	samples = count(&got, WP_PERF_SAMPLE_THREAD_START, 0);
+	if (!wp_perf_facts(perf)->thread_start_rc)
 		assert_int_equal(samples, MANY);
 	assert_int_equal(count(&got, WP_PERF_SAMPLE_CPU, 0), 0);
 	assert_int_equal(got.with_caller, samples);
@@ -1012,8 +1014,8 @@ static void what_finds_no_room_is_counted(void **state)
 	assert_true(wp_perf_stats(perf)->lost > 500);
 	if (scope_of(state) == WP_PERF_TASK)
 		assert_within(options.period_ns *
-			      (count(&got, WP_PERF_SAMPLE_CPU, 0) +
-			       wp_perf_stats(perf)->lost),
+				      (count(&got, WP_PERF_SAMPLE_CPU, 0) +
+				       wp_perf_stats(perf)->lost),
 			      cpu_ns, 0.1);
 	assert_int_equal(wp_perf_stats(perf)->malformed, 0);
 	wp_perf_close(perf);
@@ -1083,8 +1085,8 @@ static void a_quarter_full_ring_wakes(void **state)
 static void the_past_is_handed_out_and_the_present_kept(void **state)
 {
 	const struct scenario s = { NULL, burn_a_while };
-	const struct wp_perf_options options = {
-		.scope = scope_of(state), .period_ns = WP_NS_PER_MS };
+	const struct wp_perf_options options = { .scope = scope_of(state),
+						 .period_ns = WP_NS_PER_MS };
 	struct child c = start_child(&s);
 	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
@@ -1129,8 +1131,9 @@ static void the_gone_and_the_senseless_are_refused(void **state)
 	struct wp_perf *perf = NULL;
 
 	for (size_t i = 0; i < sizeof(senseless) / sizeof(*senseless); i++)
-		assert_int_equal(wp_perf_open(&perf, &c.process, &senseless[i],
-					      &err), -EINVAL);
+		assert_int_equal(
+			wp_perf_open(&perf, &c.process, &senseless[i], &err),
+			-EINVAL);
 	kill(c.pid, SIGKILL);
 	while (wp_process_is_alive(&c.process))
 		usleep(1000);
@@ -1248,16 +1251,16 @@ static long read_paranoid(void)
 	return val;
 }
 
-/* Who may not sample births is told of them all the same. */
+/* Who may not sample thread_starts is told of them all the same. */
 static void births_of_nobody(const struct wp_process *self, struct wp_err *err)
 {
 	const struct wp_perf_options options = { .tasks = true,
-						 .births = true };
+						 .thread_starts = true };
 	struct wp_perf *perf = NULL;
 
 	truth->birth_open_rc = wp_perf_open(&perf, self, &options, err);
 	if (!truth->birth_open_rc)
-		truth->birth_rc = wp_perf_facts(perf)->birth_rc;
+		truth->thread_start_rc = wp_perf_facts(perf)->thread_start_rc;
 	wp_perf_close(perf);
 }
 
@@ -1271,9 +1274,12 @@ static void count_outs(void *ctx, const struct wp_perf_record *rec)
 static void nobody_work(void)
 {
 	const struct wp_perf_options options = {
-		.switches = true, .switch_sample_every = 1,
-		.period_ns = WP_NS_PER_MS, .user_regs = true,
-		.stack_bytes = 1024, .ring_bytes = 4 << 20,
+		.switches = true,
+		.switch_sample_every = 1,
+		.period_ns = WP_NS_PER_MS,
+		.user_regs = true,
+		.stack_bytes = 1024,
+		.ring_bytes = 4 << 20,
 	};
 	struct wp_process self, parent;
 	struct wp_err err = WP_ERR_INIT;
@@ -1326,7 +1332,7 @@ static void who_may_not_see_the_kernel_sees_the_rest(void **state)
 		assert_true(truth->nswitches >= NAPS);
 		assert_int_equal(truth->birth_open_rc, 0);
 		/* tracefs is root's. */
-		assert_int_not_equal(truth->birth_rc, 0);
+		assert_int_not_equal(truth->thread_start_rc, 0);
 		assert_non_null(strstr(truth->msg, "belongs to root"));
 	}
 	end_child(&c);
@@ -1372,7 +1378,9 @@ static const enum wp_perf_scope task = WP_PERF_TASK, cpu = WP_PERF_CPU;
 
 #define BOTH(fn)                                                               \
 	{ #fn " (task)", fn, NULL, NULL, (void *)&task },                      \
-	{ #fn " (cpu)", fn, NULL, NULL, (void *)&cpu }
+	{                                                                      \
+#fn " (cpu)", fn, NULL, NULL, (void *)&cpu                     \
+	}
 
 int main(void)
 {

@@ -1,4 +1,5 @@
-/* Layer: trace.  src/trace/perf_decode.h and perf_ring.h: records made by hand
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: perf.  src/trace/perf_decode.h and perf_ring.h: records made by hand
  * as linux/perf_event.h lays them out, and everything that is none. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/trace/perf_decode.h"
-#include "../../src/trace/perf_ring.h"
+#include "../../src/perf/perf_decode.h"
+#include "../../src/perf/perf_ring.h"
 
 enum { ROOM = 4096 };
 
@@ -121,7 +122,8 @@ static int parse_len(struct wp_perf_record *rec, uint64_t type,
 		last.stack = (const uint8_t *)b->v + (last.stack - exact);
 	if (last.kernel_chain)
 		last.kernel_chain = b->v + ((const uint8_t *)last.kernel_chain -
-					    exact) / 8;
+					    exact) /
+						   8;
 	test_free(exact);
 	*rec = last;
 	return rc;
@@ -434,8 +436,8 @@ static void switches_tell_direction_and_why(void **state)
 		  PERF_RECORD_MISC_SWITCH_OUT |
 			  PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
 		  WP_PERF_SWITCH_OUT, true },
-		{ false, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
-		  WP_PERF_SWITCH_IN, false },
+		{ false, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, WP_PERF_SWITCH_IN,
+		  false },
 	};
 	struct wp_perf_record rec;
 	struct bytes b;
@@ -477,15 +479,33 @@ enum { NKINDS = 9 };
 static void make_any(struct bytes *b, size_t kind)
 {
 	switch (kind) {
-	case 0: make_full_sample(b); break;
-	case 1: make_task(b, PERF_RECORD_FORK); break;
-	case 2: make_task(b, PERF_RECORD_EXIT); break;
-	case 3: make_comm(b, "name", 8); break;
-	case 4: make_switch(b, false, 0); break;
-	case 5: make_switch(b, true, PERF_RECORD_MISC_SWITCH_OUT); break;
-	case 6: make_lost(b); break;
-	case 7: make_throttle(b, PERF_RECORD_THROTTLE); break;
-	case 8: make_throttle(b, PERF_RECORD_UNTHROTTLE); break;
+	case 0:
+		make_full_sample(b);
+		break;
+	case 1:
+		make_task(b, PERF_RECORD_FORK);
+		break;
+	case 2:
+		make_task(b, PERF_RECORD_EXIT);
+		break;
+	case 3:
+		make_comm(b, "name", 8);
+		break;
+	case 4:
+		make_switch(b, false, 0);
+		break;
+	case 5:
+		make_switch(b, true, PERF_RECORD_MISC_SWITCH_OUT);
+		break;
+	case 6:
+		make_lost(b);
+		break;
+	case 7:
+		make_throttle(b, PERF_RECORD_THROTTLE);
+		break;
+	case 8:
+		make_throttle(b, PERF_RECORD_UNTHROTTLE);
+		break;
 	}
 }
 
@@ -505,8 +525,8 @@ static void every_prefix_is_refused(void **state)
 					 -EBADMSG);
 			cut.v[0] &= ~(UINT64_C(0xffff) << 48);
 			cut.v[0] |= (uint64_t)n << 48;
-			assert_int_not_equal(parse_len(&rec, full_type, &cut,
-						       n), 0);
+			assert_int_not_equal(
+				parse_len(&rec, full_type, &cut, n), 0);
 		}
 		assert_int_equal(parse(&rec, full_type, &b), 0);
 		/* More than there is to it. */
@@ -530,8 +550,8 @@ static void garbage_is_survived(void **state)
 
 		make_any(&b, kind);
 		for (long n = random() % 4; n >= 0; n--)
-			((uint8_t *)b.v)[8 + (size_t)random() %
-					 (8 * b.n - 8)] = (uint8_t)random();
+			((uint8_t *)b.v)[8 + (size_t)random() % (8 * b.n - 8)] =
+				(uint8_t)random();
 		if (random() % 4 == 0)
 			b.v[0] ^= (uint64_t)random() & 0x3f;
 		(void)!wp_perf_parse(&rec, &(struct wp_perf_writer){ 0 },
@@ -557,8 +577,10 @@ static void ring_init(struct made_ring *m, size_t size, uint64_t pos)
 	m->bounce = test_malloc(WP_PERF_RECORD_MAX);
 	memset(m->data, 0xee, size);
 	m->page.data_head = m->page.data_tail = pos;
-	m->ring = (struct wp_perf_ring){ .page = &m->page, .data = m->data,
-					 .size = size, .pos = pos,
+	m->ring = (struct wp_perf_ring){ .page = &m->page,
+					 .data = m->data,
+					 .size = size,
+					 .pos = pos,
 					 .head = pos };
 }
 
@@ -595,9 +617,12 @@ static void records_around_the_end_come_in_one_piece(void **state)
 		for (int i = 0; i < 3; i++) {
 			assert_int_equal(m.ring.len, 8 * b.n);
 			assert_int_equal(m.ring.time_ns, 1000);
-			assert_int_equal(wp_perf_parse(&rec, &writer, full_type,
-					 wp_perf_ring_bytes(&m.ring, m.bounce),
-					 m.ring.len), 0);
+			assert_int_equal(
+				wp_perf_parse(
+					&rec, &writer, full_type,
+					wp_perf_ring_bytes(&m.ring, m.bounce),
+					m.ring.len),
+				0);
 			assert_int_equal(rec.stack[8 * 4], 4);
 			assert_int_equal(rec.regs.v[WP_REG_FP] & ~0xffu, 0x100);
 			assert_true(wp_perf_ring_next(&m.ring));

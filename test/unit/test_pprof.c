@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pprof writer, read back by a decoder that shares no code with it.
  *
  * Layer: output.

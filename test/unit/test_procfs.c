@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: proc.  wallprof/procfs.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,8 +53,8 @@ static void a_call_has_number_arguments_sp_and_pc(void **state)
 	struct wp_proc_syscall c;
 
 	(void)state;
-	assert_int_equal(wp_proc_syscall_parse(&c, call_line,
-					       strlen(call_line)), 0);
+	assert_int_equal(
+		wp_proc_syscall_parse(&c, call_line, strlen(call_line)), 0);
 	assert_false(c.running);
 	assert_int_equal(c.nr, 202);
 	assert_int_equal(c.args[0], 0x7ffe10);
@@ -88,8 +89,8 @@ static void schedstat_has_three_numbers(void **state)
 	struct wp_schedstat s;
 
 	(void)state;
-	assert_int_equal(wp_schedstat_parse(&s, sched_line,
-					    strlen(sched_line)), 0);
+	assert_int_equal(wp_schedstat_parse(&s, sched_line, strlen(sched_line)),
+			 0);
 	assert_int_equal(s.run_ns, 123456789);
 	assert_int_equal(s.wait_ns, 98765);
 	assert_int_equal(s.slices, 42);
@@ -101,15 +102,16 @@ static void status_lines_are_found_at_line_starts_only(void **state)
 	size_t n = strlen(status_text);
 
 	(void)state;
-	assert_int_equal(wp_proc_status_parse(&val, status_text, n,
-					      "TracerPid", 10), 0);
+	assert_int_equal(
+		wp_proc_status_parse(&val, status_text, n, "TracerPid", 10), 0);
 	assert_int_equal(val, 5);
-	assert_int_equal(wp_proc_status_parse(&val, status_text, n, "CapEff",
-					      16), 0);
+	assert_int_equal(
+		wp_proc_status_parse(&val, status_text, n, "CapEff", 16), 0);
 	assert_int_equal(val, 0x1ffffffffff);
 	val = 77;
-	assert_int_equal(wp_proc_status_parse(&val, status_text, n, "NoSuch",
-					      10), -EBADMSG);
+	assert_int_equal(
+		wp_proc_status_parse(&val, status_text, n, "NoSuch", 10),
+		-EBADMSG);
 	assert_int_equal(val, 77);
 }
 
@@ -120,14 +122,15 @@ static void a_process_has_a_number_in_each_namespace(void **state)
 	int32_t pids[WP_PID_LEVELS] = { 0 };
 
 	(void)state;
-	assert_int_equal(wp_proc_nspid_parse(pids, status_text,
-					     strlen(status_text)), 3);
+	assert_int_equal(
+		wp_proc_nspid_parse(pids, status_text, strlen(status_text)), 3);
 	assert_int_equal(pids[0], 4242);
 	assert_int_equal(pids[1], 17);
 	assert_int_equal(pids[2], 1);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		assert_int_equal(wp_proc_nspid_parse(pids, bad[i],
-						     strlen(bad[i])), -EBADMSG);
+		assert_int_equal(
+			wp_proc_nspid_parse(pids, bad[i], strlen(bad[i])),
+			-EBADMSG);
 	assert_int_equal(pids[0], 4242);
 }
 
@@ -165,14 +168,15 @@ static void every_prefix_is_safe_and_refused(void **state)
 
 			memcpy(exact, texts[i], n);
 			if (texts[i] == call_line)
-				assert_int_equal(wp_proc_syscall_parse(
-					&c, exact, n), -EBADMSG);
+				assert_int_equal(
+					wp_proc_syscall_parse(&c, exact, n),
+					-EBADMSG);
 			if (texts[i] == sched_line)
-				assert_int_equal(wp_schedstat_parse(
-					&s, exact, n), -EBADMSG);
+				assert_int_equal(
+					wp_schedstat_parse(&s, exact, n),
+					-EBADMSG);
 			(void)!wp_proc_stat_parse(&st, exact, n);
-			(void)!wp_proc_status_parse(&val, exact, n, "Tgid",
-						    10);
+			(void)!wp_proc_status_parse(&val, exact, n, "Tgid", 10);
 			(void)!wp_proc_nspid_parse(pids, exact, n);
 			test_free(exact);
 		}
@@ -191,7 +195,8 @@ static void overlong_numbers_are_refused(void **state)
 /* Whose negation no int64_t holds: UBSan watches. */
 static void the_least_number_is_negated_without_overflow(void **state)
 {
-	static const char stat[] = "7 (a) R 1 1 1 0 -9223372036854775808 0 0 0 "
+	static const char stat[] =
+		"7 (a) R 1 1 1 0 -9223372036854775808 0 0 0 "
 		"0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 ";
 	static const char call[] = "-9223372036854775808 0x1 0x2\n";
 	struct wp_proc_syscall c;

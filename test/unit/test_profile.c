@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, stacks, samples, and what locate makes of them.
  *
  * Layer: profile.
@@ -263,8 +264,9 @@ static void cut_stack_says_why(void **state)
 	mk_mapping(p, EXE_START, "/usr/lib/libfoo.so", "");
 	mk_mapping(p, JIT_START, "", "");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		assert_int_equal(mk_stack(p, rows[i].pcs, rows[i].end,
-					  rows[i].mapping), i);
+		assert_int_equal(
+			mk_stack(p, rows[i].pcs, rows[i].end, rows[i].mapping),
+			i);
 	assert_int_equal(wp_profile_locate(p), 0);
 	for (uint32_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		assert_string_equal(end_of(p, i), rows[i].want);

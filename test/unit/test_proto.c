@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Protocol buffer encoding, against the bytes of the specification.
  *
  * Layer: output.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  wallprof/symbols.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,8 +35,8 @@ static int open_elf(void)
 			  0x1000, text, sizeof(text), 0, 0 },
 			{ ".symtab", SHT_SYMTAB, 0, 0, s.v,
 			  s.len * sizeof(*s.v), 3, sizeof(*s.v) },
-			{ ".strtab", SHT_STRTAB, 0, 0, s.names, s.names_len,
-			  0, 0 },
+			{ ".strtab", SHT_STRTAB, 0, 0, s.names, s.names_len, 0,
+			  0 },
 		};
 
 		bytes = make_elf(sections, 3, &size);
@@ -52,8 +53,9 @@ static struct wp_symbols *open_symbols(const char *perf_map)
 
 	if (perf_map) {
 		options.perf_map_fd = memfd_create("map", MFD_CLOEXEC);
-		assert_int_equal(write(options.perf_map_fd, perf_map,
-				       strlen(perf_map)), strlen(perf_map));
+		assert_int_equal(
+			write(options.perf_map_fd, perf_map, strlen(perf_map)),
+			strlen(perf_map));
 	}
 	assert_int_equal(wp_symbols_new(&symbols, &options), 0);
 	if (perf_map)
@@ -182,9 +184,11 @@ static void a_module_of_memory_is_copied(void **state)
 	/* Where it is in there is the kernel's choice. */
 	for (uint64_t off = 0; off < 8192 && !found; off += 8)
 		found = !strcmp(one(symbols, 1, module.start_avma + off)
-				->function, "clock_gettime") ||
+					->function,
+				"clock_gettime") ||
 			!strcmp(one(symbols, 1, module.start_avma + off)
-				->function, "__vdso_clock_gettime");
+					->function,
+				"__vdso_clock_gettime");
 	assert_true(found);
 	wp_symbols_free(symbols);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_reuse.c - when the walks of a thread are remembered.
  *
  * Layer: sample.
@@ -78,9 +79,10 @@ static int setup(void **state)
 	memset(f, 0, sizeof(*f));
 	memset(f->code, 0x90, sizeof(f->code));
 	f->code[0x20 - 5] = 0xe8;
-	f->module = (struct wp_unwind_module){
-		.start_avma = CODE, .end_avma = CODE + CODE_SIZE,
-		.bias = CODE, .mapping = 1 };
+	f->module = (struct wp_unwind_module){ .start_avma = CODE,
+					       .end_avma = CODE + CODE_SIZE,
+					       .bias = CODE,
+					       .mapping = 1 };
 	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
 	f->mem = (struct wp_mem){ read_mem, f };
 	return wp_unwinder_new(&f->unwinder, WP_UNWIND_ROWS);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps by our own rows.  Layer: unwind. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -412,12 +413,12 @@ static void saved_registers_need_not_be_close(void **state)
 static void a_signal_frame(void **state)
 {
 	static const char insns[] =
-		"\x0f\x04\x77\xa0\x01\x06"   /* CFA: *(rsp + 160) */
-		"\x10\x00\x03\x77\x90\x01"   /* rax at rsp + 144 */
-		"\x10\x03\x03\x77\x80\x01"   /* rbx at rsp + 128 */
-		"\x10\x06\x02\x77\x38"	     /* rbp at rsp + 56 */
-		"\x10\x07\x03\x77\xa8\x01"   /* rsp at rsp + 168 */
-		"\x10\x10\x03\x77\xb0\x01";  /* rip at rsp + 176 */
+		"\x0f\x04\x77\xa0\x01\x06" /* CFA: *(rsp + 160) */
+		"\x10\x00\x03\x77\x90\x01" /* rax at rsp + 144 */
+		"\x10\x03\x03\x77\x80\x01" /* rbx at rsp + 128 */
+		"\x10\x06\x02\x77\x38" /* rbp at rsp + 56 */
+		"\x10\x07\x03\x77\xa8\x01" /* rsp at rsp + 168 */
+		"\x10\x10\x03\x77\xb0\x01"; /* rip at rsp + 176 */
 	struct bytes b = { .len = 0 };
 	size_t cie;
 	struct rig rig;
@@ -577,8 +578,7 @@ static void a_full_cache_just_misses(void **state)
 	rig_open(&rig);
 	for (unsigned int round = 0; round < 2; round++) {
 		for (unsigned int i = 0; i < PCS; i++) {
-			assert_int_equal(step_at(&rig, 0x1000 + i),
-					 WP_STEP_OK);
+			assert_int_equal(step_at(&rig, 0x1000 + i), WP_STEP_OK);
 			assert_int_equal(rig.step.cfa_avma,
 					 STACK + 8 * (i < 20000 ? 9 : 10));
 		}

@@ -1,4 +1,5 @@
-/* Layer: main.  src/sandbox.h: what can still be done inside. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: symbolize.  src/sandbox.h: what can still be done inside. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/sandbox.h"
+#include "../../src/symbolize/sandbox.h"
 
 #ifdef __SANITIZE_ADDRESS__
 /* It has terabytes of address space. */
@@ -107,8 +108,9 @@ static int makes_data_code(void)
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return p == MAP_FAILED ? 98 :
-	       error_of(mprotect(p, 4096, PROT_READ | PROT_EXEC));
+	return p == MAP_FAILED ?
+		       98 :
+		       error_of(mprotect(p, 4096, PROT_READ | PROT_EXEC));
 }
 
 static int takes_its_limit_back(void)
@@ -144,16 +146,15 @@ static void all_else_fails(void **state)
 		{ "data to code", makes_data_code, EPERM },
 		{ "setrlimit", takes_its_limit_back, EPERM },
 		{ "signal", signals_another, EPERM },
-		{ "a GiB", allocates_too_much, MEMORY == UINT64_MAX ? 0 :
-						       ENOMEM },
+		{ "a GiB", allocates_too_much,
+		  MEMORY == UINT64_MAX ? 0 : ENOMEM },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
 		int status = run(tries[i].try);
 
-		if (!WIFEXITED(status) ||
-		    WEXITSTATUS(status) != tries[i].error)
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != tries[i].error)
 			fail_msg("%s: status 0x%x", tries[i].what, status);
 	}
 }

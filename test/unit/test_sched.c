@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: proc.  wallprof/sched.h: the text, and threads of this process that
  * sleep since a time that is known. */
 #include <setjmp.h>
@@ -37,25 +38,30 @@ static void exec_start_is_in_nanoseconds(void **state)
 
 static void a_name_does_not_pass_for_the_line(void **state)
 {
-	static const char hostile[] =
-		"\nse.exec_start: (7, #threads: 1)\n---\n"
-		"se.exec_start   :   2.000001\n";
+	static const char hostile[] = "\nse.exec_start: (7, #threads: 1)\n---\n"
+				      "se.exec_start   :   2.000001\n";
 	uint64_t ns;
 
 	(void)state;
-	assert_int_equal(wp_proc_sched_parse(&ns, hostile, strlen(hostile)),
-			 0);
+	assert_int_equal(wp_proc_sched_parse(&ns, hostile, strlen(hostile)), 0);
 	assert_int_equal(ns, 2000001);
 }
 
 static void what_is_no_time_is_refused(void **state)
 {
 	static const char *const texts[] = {
-		"", "\n", "se.exec_start", "se.exec_start :",
-		"se.exec_start : x\n", "se.exec_start : 1\n",
-		"se.exec_start : 1.5\n", "se.exec_start : 1.0000000\n",
-		"se.exec_start : -1.000000\n", "se.exec_start : .000000\n",
-		"se.exec_start : 0.000000\n", "xse.exec_start : 1.000000\n",
+		"",
+		"\n",
+		"se.exec_start",
+		"se.exec_start :",
+		"se.exec_start : x\n",
+		"se.exec_start : 1\n",
+		"se.exec_start : 1.5\n",
+		"se.exec_start : 1.0000000\n",
+		"se.exec_start : -1.000000\n",
+		"se.exec_start : .000000\n",
+		"se.exec_start : 0.000000\n",
+		"xse.exec_start : 1.000000\n",
 		"se.exec_start : 99999999999999999999.000000\n",
 		"se.exec_start : 18446744073709551.000000\n",
 	};
@@ -63,9 +69,9 @@ static void what_is_no_time_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		assert_int_equal(wp_proc_sched_parse(&ns, texts[i],
-						     strlen(texts[i])),
-				 -EBADMSG);
+		assert_int_equal(
+			wp_proc_sched_parse(&ns, texts[i], strlen(texts[i])),
+			-EBADMSG);
 	assert_int_equal(ns, 7);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: sample.  src/sample/site_cache.h, over a stack that is an array. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: sample.  stack_copy.h on this process: what it copies is memory that
  * the test has filled. */
 #include <setjmp.h>
@@ -27,8 +28,8 @@ static void open_own(struct own *own)
 	own->process = (struct wp_process)WP_PROCESS_INIT;
 	assert_int_equal(wp_process_open(&own->process, getpid(), NULL), 0);
 	own->maps = (struct wp_maps)WP_MAPS_INIT;
-	assert_int_equal(wp_stack_copy_init(&own->copy, &own->process,
-					    &own->maps), 0);
+	assert_int_equal(
+		wp_stack_copy_init(&own->copy, &own->process, &own->maps), 0);
 	own->stack = mmap(NULL, BIG + PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(own->stack, MAP_FAILED);
@@ -65,7 +66,8 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 	memset(behind, KEPT, PAGE);
 	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
 					    avma_of(own.stack + BIG),
-					    2 * WP_COPY_MAX), WP_COPY_MAX);
+					    2 * WP_COPY_MAX),
+			 WP_COPY_MAX);
 	assert_int_equal(own.copy.len, WP_COPY_MAX);
 	for (int i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
@@ -104,8 +106,8 @@ static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 	assert_true(own.copy.len <= WP_COPY_MAX);
 	assert_false(own.copy.elsewhere);
 	/* Past what a copy can hold. */
-	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack + BIG - 8), &word,
-				  8), 0);
+	assert_int_equal(
+		mem.read(mem.ctx, avma_of(own.stack + BIG - 8), &word, 8), 0);
 	assert_true(own.copy.elsewhere);
 	close_own(&own);
 }
@@ -185,8 +187,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
-		cmocka_unit_test(what_is_not_copied_is_read_of_who_stands_still),
-		cmocka_unit_test(what_is_below_a_copy_is_read_of_who_stands_still),
+		cmocka_unit_test(
+			what_is_not_copied_is_read_of_who_stands_still),
+		cmocka_unit_test(
+			what_is_below_a_copy_is_read_of_who_stands_still),
 		cmocka_unit_test(another_stack_is_read_of_who_stands_still),
 		cmocka_unit_test(the_end_of_the_region_ends_the_copy),
 	};

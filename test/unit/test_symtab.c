@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: symbols.  symbols/symtab.h */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,10 +38,10 @@ static void open_bytes(struct wp_symtab *tab, struct wp_elf_file *file,
 	wp_file_map_adopt(&file->map, bytes, size);
 	if (wp_elf_file_open(file))
 		return;
-	assert_int_equal(wp_symtab_add(tab, file->elf, &file->map, SHT_SYMTAB,
-				       0), 0);
-	assert_int_equal(wp_symtab_add(tab, file->elf, &file->map, SHT_DYNSYM,
-				       0), 0);
+	assert_int_equal(
+		wp_symtab_add(tab, file->elf, &file->map, SHT_SYMTAB, 0), 0);
+	assert_int_equal(
+		wp_symtab_add(tab, file->elf, &file->map, SHT_DYNSYM, 0), 0);
 	wp_symtab_finish(tab);
 	assert_int_equal(wp_symtab_add_plt(tab, file->elf), 0);
 	wp_symtab_finish(tab);
@@ -94,25 +95,23 @@ static void the_better_of_two_names_wins(void **state)
 		uint64_t worse_size;
 	} pairs[] = {
 		/* As in glibc: the names that programs call. */
-		{ "read", STB_WEAK, STT_FUNC, 8,
-		  "__read", STB_GLOBAL, STT_FUNC, 8 },
+		{ "read", STB_WEAK, STT_FUNC, 8, "__read", STB_GLOBAL, STT_FUNC,
+		  8 },
 		{ "__pthread_mutex_lock@GLIBC_2.2.5", STB_GLOBAL, STT_FUNC, 8,
 		  "___pthread_mutex_lock", STB_LOCAL, STT_FUNC, 8 },
 		{ "__lll_lock_wait", STB_LOCAL, STT_FUNC, 8,
 		  "__GI___lll_lock_wait", STB_LOCAL, STT_FUNC, 8 },
-		{ "__x", STB_GLOBAL, STT_FUNC, 8,
-		  "x", STB_LOCAL, STT_FUNC, 8 },
-		{ "__f", STB_LOCAL, STT_FUNC, 8,
-		  "l", STB_GLOBAL, STT_NOTYPE, 8 },
-		{ "__f", STB_LOCAL, STT_FUNC, 8,
-		  "g", STB_GLOBAL, STT_FUNC, 0 },
+		{ "__x", STB_GLOBAL, STT_FUNC, 8, "x", STB_LOCAL, STT_FUNC, 8 },
+		{ "__f", STB_LOCAL, STT_FUNC, 8, "l", STB_GLOBAL, STT_NOTYPE,
+		  8 },
+		{ "__f", STB_LOCAL, STT_FUNC, 8, "g", STB_GLOBAL, STT_FUNC, 0 },
 		{ "g", STB_GLOBAL, STT_FUNC, 8, "w", STB_WEAK, STT_FUNC, 8 },
-		{ "zz", STB_GLOBAL, STT_FUNC, 9,
-		  "aa", STB_GLOBAL, STT_FUNC, 8 },
-		{ "aa", STB_GLOBAL, STT_FUNC, 8,
-		  "bb", STB_GLOBAL, STT_FUNC, 8 },
-		{ "i", STB_GLOBAL, STT_GNU_IFUNC, 8,
-		  "__i", STB_GLOBAL, STT_FUNC, 8 },
+		{ "zz", STB_GLOBAL, STT_FUNC, 9, "aa", STB_GLOBAL, STT_FUNC,
+		  8 },
+		{ "aa", STB_GLOBAL, STT_FUNC, 8, "bb", STB_GLOBAL, STT_FUNC,
+		  8 },
+		{ "i", STB_GLOBAL, STT_GNU_IFUNC, 8, "__i", STB_GLOBAL,
+		  STT_FUNC, 8 },
 	};
 
 	(void)state;
@@ -202,6 +201,7 @@ static void only_code_counts(void **state)
 	wp_elf_file_clear(&file);
 }
 
+/* clang-format off */
 static const uint8_t plt[] = {
 	/* push, jmp *0x10(%rip): the header, which has no name. */
 	0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0,
@@ -213,6 +213,7 @@ static const uint8_t plt[] = {
 	/* 0x1830: jmp *0x3010. */
 	0xff, 0x25, 0xda, 0x17, 0, 0, 0x66, 0x90,
 };
+/* clang-format on */
 
 static uint8_t *file_with_plt(size_t *ret_size)
 {
@@ -234,8 +235,8 @@ static uint8_t *file_with_plt(size_t *ret_size)
 		{ ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, dynsym.names, 64, 0, 0 },
 		{ ".rela.plt", SHT_RELA, SHF_ALLOC, 0, rela, sizeof(rela), 3,
 		  sizeof(*rela) },
-		{ ".symtab", SHT_SYMTAB, 0, 0, symtab.v,
-		  2 * sizeof(Elf64_Sym), 7, sizeof(Elf64_Sym) },
+		{ ".symtab", SHT_SYMTAB, 0, 0, symtab.v, 2 * sizeof(Elf64_Sym),
+		  7, sizeof(Elf64_Sym) },
 		{ ".strtab", SHT_STRTAB, 0, 0, symtab.names, 64, 0, 0 },
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_tail.c - walks that take over what the last one found come to what a
  * walk from nothing comes to, whatever has changed.
  *
@@ -124,8 +125,7 @@ static void lay_out(struct fixture *f)
 }
 
 /* Another chain from frame KEEP, counted from the outermost, inwards. */
-static void make_chain(struct fixture *f, unsigned int keep,
-		       unsigned int depth)
+static void make_chain(struct fixture *f, unsigned int keep, unsigned int depth)
 {
 	enum func kept[FRAMES_MAX];
 
@@ -341,7 +341,8 @@ static void a_walk_without_room_is_made_all_the_same(void **state)
 static void change(struct fixture *f)
 {
 	uint64_t sp = f->regs.v[WP_REG_SP];
-	unsigned int words = (unsigned int)((STACK + sizeof(f->stack) - sp) / 8);
+	unsigned int words = (unsigned int)((STACK + sizeof(f->stack) - sp) /
+					    8);
 
 	switch (draw(8)) {
 	case 0:
@@ -353,10 +354,12 @@ static void change(struct fixture *f)
 		f->stack[WORDS - 1 - draw(words)] = code_of(draw(NFUNCS));
 		break;
 	case 4:
-		f->stack[WORDS - 1 - draw(words)] = sp + 8 * (uint64_t)draw(words);
+		f->stack[WORDS - 1 - draw(words)] = sp +
+						    8 * (uint64_t)draw(words);
 		break;
 	case 5:
-		f->regs.v[draw(2) ? DW_RBP : WP_REG_SP] += 8 * (uint64_t)draw(4);
+		f->regs.v[draw(2) ? DW_RBP : WP_REG_SP] += 8 *
+							   (uint64_t)draw(4);
 		break;
 	case 6:
 		f->end_avma = STACK + sizeof(f->stack) -

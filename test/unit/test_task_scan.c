@@ -1,4 +1,5 @@
-/* Layer: trace.  wallprof/task_scan.h against /proc/TID/schedstat of threads
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: bpf.  wallprof/task_scan.h against /proc/TID/schedstat of threads
  * made here, which sleep, run, begin and end. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +93,8 @@ static struct sleeper *begin_sleepers(size_t n)
 	for (size_t i = 0; i < n; i++) {
 		sem_init(&v[i].wake, 0, 0);
 		assert_int_equal(pthread_create(&v[i].thread, &attr,
-						sleep_until_woken, &v[i]), 0);
+						sleep_until_woken, &v[i]),
+				 0);
 	}
 	pthread_attr_destroy(&attr);
 	for (size_t i = 0; i < n; i++)
@@ -335,7 +337,8 @@ static void a_thread_has_its_name_and_when_it_began(void **state)
 	for (int i = 0; i < 2; i++) {
 		sem_init(&s[i].wake, 0, 0);
 		assert_int_equal(pthread_create(&s[i].thread, NULL,
-						sleep_under_a_name, &s[i]), 0);
+						sleep_under_a_name, &s[i]),
+				 0);
 		while (!atomic_load(&s[i].tid))
 			sched_yield();
 		wait_until_asleep(&s[i]);
@@ -525,7 +528,8 @@ static int scan_inside(int to_outer, int from_outer)
 		if (s[i].tid != i + 2)
 			return 2;
 	return write(to_outer, &c, 1) == 1 && read(from_outer, &c, 1) == 1 ?
-	       GOOD : 3;
+		       GOOD :
+		       3;
 }
 
 /* The same threads from outside, as they are listed there. */

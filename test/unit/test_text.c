@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text report.
  *
  * Layer: output.
@@ -41,71 +42,71 @@ static void assert_lacks(const char *text, const char *what)
 }
 
 static const char server_report[] =
-"pid 100: /usr/bin/server --port 80\n"
-"2023-11-14 22:13:20 UTC, 10.0 s on the clock, 100 Hz asked,"
-" 99.8 Hz achieved\n"
-"4 threads, 4000 samples, 40.0 s of thread time\n"
-"the target exited with status 3\n"
-"\n"
-"Thread time adds up the time of every thread: two threads that wait for"
-" 10 s\n"
-"make 20 s.  Shares are of all thread time; in a call tree, of its threads'.\n"
-"\n"
-"Thread time by state\n"
-"      time    share\n"
-"    8.90 s   22.2 %  running\n"
-"    10.0 s   25.0 %  runnable (waits for a CPU)\n"
-"    21.1 s   52.8 %  waiting\n"
-"    12.0 s   30.0 %    lock\n"
-"    12.0 s   30.0 %      0xdead0\n"
-"    9.00 s   22.5 %    poll\n"
-"    9.00 s   22.5 %      fd 5 epoll\n"
-"    100 ms    0.2 %    syscall:membarrier\n"
-"\n"
-"Where threads wait\n"
-"      time    share  for         at\n"
-"    12.0 s   30.0 %  lock        work (pool.c:9)\n"
-"    9.00 s   22.5 %  poll        serve (server.c:40)\n"
-"    100 ms    0.2 %  syscall:membarrier work (pool.c:9)\n"
-"\n"
-"Functions by their own time\n"
-"      self    share   on CPU    total  function\n"
-"    12.0 s   30.0 %    0.0 %   30.0 %  __lll_lock_wait (libc.so.6)\n"
-"    10.0 s   25.0 %    0.0 %   25.0 %  [no stack: memory not readable]\n"
-"    9.00 s   22.5 %    0.0 %   22.5 %  epoll_wait (libc.so.6)\n"
-"    7.90 s   19.8 %   19.8 %   19.8 %  hot;loop\\x0a(int)\n"
-"    1.00 s    2.5 %    2.5 %    2.5 %  parse_inline (parse.h)\n"
-"    100 ms    0.2 %    0.0 %    0.2 %  syscall (libc.so.6)\n"
-"  ... 6 more functions with less or no time of their own\n"
-"\n"
-"Call tree of work-* (2 threads, 20.0 s): running 39.5 %, waiting 60.5 %\n"
-"   60.5 %    12.1 s  + start_thread (libc.so.6)\n"
-"                     | work (pool.c:9)\n"
-"   60.0 %    12.0 s  | + __lll_lock_wait (libc.so.6)  [waiting: lock]\n"
-"   39.5 %    7.90 s  + [truncated: no unwind info in anonymous memory]\n"
-"                       hot;loop\\x0a(int)  [running]\n"
-"  (1 branch under 1 % not shown, 0.5 % together)\n"
-"\n"
-"Call tree of server (tid 100, 10.0 s): running 10.0 %, waiting 90.0 %\n"
-"  100.0 %    10.0 s  main (server.c:12)\n"
-"                     serve (server.c:40)\n"
-"   90.0 %    9.00 s  + epoll_wait (libc.so.6)  [waiting: poll]\n"
-"   10.0 %    1.00 s  + handle (server.c:80)\n"
-"                       parse_inline (parse.h:7) [inlined]  [running]\n"
-"\n"
-"Call tree of \\x1b[31m\\xff;e\xc3\xa9\\x0a (tid 103, 10.0 s):"
-" runnable 100.0 %\n"
-"  100.0 %    10.0 s  [no stack: memory not readable]  [runnable]\n"
-"\n"
-"How it was recorded\n"
-"  ticks: 998, 2 missed, 100.0 Hz asked, 99.8 Hz achieved\n"
-"  threads: 4 seen\n"
-"  samples: 3000 read without a stop, 1000 in a stop\n"
-"  stacks: 2210 whole, 790 ended early (no unwind info)\n"
-"  stops: 1000 made, 1 EINTR repaired\n"
-"  pauses: p50 12.0 us, p99 40.0 us, max 90.0 us,"
-" 0.150 % of the recording in all\n"
-"  lost: nothing\n";
+	"pid 100: /usr/bin/server --port 80\n"
+	"2023-11-14 22:13:20 UTC, 10.0 s on the clock, 100 Hz asked,"
+	" 99.8 Hz achieved\n"
+	"4 threads, 4000 samples, 40.0 s of thread time\n"
+	"the target exited with status 3\n"
+	"\n"
+	"Thread time adds up the time of every thread: two threads that wait for"
+	" 10 s\n"
+	"make 20 s.  Shares are of all thread time; in a call tree, of its threads'.\n"
+	"\n"
+	"Thread time by state\n"
+	"      time    share\n"
+	"    8.90 s   22.2 %  running\n"
+	"    10.0 s   25.0 %  runnable (waits for a CPU)\n"
+	"    21.1 s   52.8 %  waiting\n"
+	"    12.0 s   30.0 %    lock\n"
+	"    12.0 s   30.0 %      0xdead0\n"
+	"    9.00 s   22.5 %    poll\n"
+	"    9.00 s   22.5 %      fd 5 epoll\n"
+	"    100 ms    0.2 %    syscall:membarrier\n"
+	"\n"
+	"Where threads wait\n"
+	"      time    share  for         at\n"
+	"    12.0 s   30.0 %  lock        work (pool.c:9)\n"
+	"    9.00 s   22.5 %  poll        serve (server.c:40)\n"
+	"    100 ms    0.2 %  syscall:membarrier work (pool.c:9)\n"
+	"\n"
+	"Functions by their own time\n"
+	"      self    share   on CPU    total  function\n"
+	"    12.0 s   30.0 %    0.0 %   30.0 %  __lll_lock_wait (libc.so.6)\n"
+	"    10.0 s   25.0 %    0.0 %   25.0 %  [no stack: memory not readable]\n"
+	"    9.00 s   22.5 %    0.0 %   22.5 %  epoll_wait (libc.so.6)\n"
+	"    7.90 s   19.8 %   19.8 %   19.8 %  hot;loop\\x0a(int)\n"
+	"    1.00 s    2.5 %    2.5 %    2.5 %  parse_inline (parse.h)\n"
+	"    100 ms    0.2 %    0.0 %    0.2 %  syscall (libc.so.6)\n"
+	"  ... 6 more functions with less or no time of their own\n"
+	"\n"
+	"Call tree of work-* (2 threads, 20.0 s): running 39.5 %, waiting 60.5 %\n"
+	"   60.5 %    12.1 s  + start_thread (libc.so.6)\n"
+	"                     | work (pool.c:9)\n"
+	"   60.0 %    12.0 s  | + __lll_lock_wait (libc.so.6)  [waiting: lock]\n"
+	"   39.5 %    7.90 s  + [truncated: no unwind info in anonymous memory]\n"
+	"                       hot;loop\\x0a(int)  [running]\n"
+	"  (1 branch under 1 % not shown, 0.5 % together)\n"
+	"\n"
+	"Call tree of server (tid 100, 10.0 s): running 10.0 %, waiting 90.0 %\n"
+	"  100.0 %    10.0 s  main (server.c:12)\n"
+	"                     serve (server.c:40)\n"
+	"   90.0 %    9.00 s  + epoll_wait (libc.so.6)  [waiting: poll]\n"
+	"   10.0 %    1.00 s  + handle (server.c:80)\n"
+	"                       parse_inline (parse.h:7) [inlined]  [running]\n"
+	"\n"
+	"Call tree of \\x1b[31m\\xff;e\xc3\xa9\\x0a (tid 103, 10.0 s):"
+	" runnable 100.0 %\n"
+	"  100.0 %    10.0 s  [no stack: memory not readable]  [runnable]\n"
+	"\n"
+	"How it was recorded\n"
+	"  ticks: 998, 2 missed, 100.0 Hz asked, 99.8 Hz achieved\n"
+	"  threads: 4 seen\n"
+	"  samples: 3000 read without a stop, 1000 in a stop\n"
+	"  stacks: 2210 whole, 790 ended early (no unwind info)\n"
+	"  stops: 1000 made, 1 EINTR repaired\n"
+	"  pauses: p50 12.0 us, p99 40.0 us, max 90.0 us,"
+	" 0.150 % of the recording in all\n"
+	"  lost: nothing\n";
 
 static void server_gives_the_known_report(void **state)
 {
@@ -260,8 +261,8 @@ static void small_branches_are_counted(void **state)
 
 static void one_stack_in_several_states_shows_them(void **state)
 {
-	static const uint64_t pcs[] = { 0x1000, 0x11, 0 }, outer[] = { 0x10,
-								      0 };
+	static const uint64_t pcs[] = { 0x1000, 0x11, 0 },
+			      outer[] = { 0x10, 0 };
 	struct wp_profile p;
 	uint32_t t, s;
 	char *text;
@@ -329,12 +330,12 @@ static void site_is_above_the_machinery_of_waiting(void **state)
 	assert_int_equal(wp_profile_init(&p), 0);
 	mk_mapping(&p, LIBC_START, "/lib/libc.so.6", "");
 	mk_mapping(&p, EXE_START, "/bin/x", "");
-	mk_sample(&p, mk_thread(&p, 1, "t"),
-		  mk_stack(&p, pcs, WP_END_ROOT, 0), WP_STATE_WAITING,
-		  WP_WAIT_CONDVAR, "", 1, 1000000000);
+	mk_sample(&p, mk_thread(&p, 1, "t"), mk_stack(&p, pcs, WP_END_ROOT, 0),
+		  WP_STATE_WAITING, WP_WAIT_CONDVAR, "", 1, 1000000000);
 	mk_lines(&p, symbols, 4);
 	text = text_of(&p, false, 0);
-	assert_has(text, "  condvar     Queue<std::string>::pop(int) (q.h:5)\n");
+	assert_has(text,
+		   "  condvar     Queue<std::string>::pop(int) (q.h:5)\n");
 	free(text);
 	wp_profile_clear(&p);
 }

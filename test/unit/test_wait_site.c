@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layer: state.  src/state/wait_site.c, over stacks as real programs have. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ struct stack {
 #define CXX "|libstdc++.so.6.0.30"
 #define APP "|app"
 
+/* clang-format off */
 static const struct stack stacks[] = {
 	/* glibc 2.36 with its debug symbols, then without. */
 	{ { "futex_wait" C, "__GI___lll_lock_wait" C,
@@ -105,6 +107,7 @@ static const struct stack stacks[] = {
 	{ { "libc.so.6+0x1" C, "libc.so.6+0x2" C }, WP_WAIT_FUTEX, 0 },
 	{ { NULL }, WP_WAIT_FUTEX, 0 },
 };
+/* clang-format on */
 
 static size_t read_stack(const struct stack *s, struct wp_named_frame *frames,
 			 char text[DEEPEST][128])
@@ -120,8 +123,8 @@ static size_t read_stack(const struct stack *s, struct wp_named_frame *frames,
 		for (size_t i = 0; i < len; i++)
 			text[n][i] = s->frames[n][i];
 		text[n][len] = '\0';
-		frames[n] = (struct wp_named_frame){
-			text[n], text[n], s->frames[n] + len + 1 };
+		frames[n] = (struct wp_named_frame){ text[n], text[n],
+						     s->frames[n] + len + 1 };
 	}
 	return n;
 }
@@ -133,8 +136,8 @@ static void stacks_tell_reason_and_site(void **state)
 		struct wp_named_frame frames[DEEPEST];
 		char text[DEEPEST][128];
 		size_t n = read_stack(&stacks[i], frames, text);
-		enum wp_wait wait = wp_state_refine_stack(WP_WAIT_FUTEX,
-							  frames, n);
+		enum wp_wait wait = wp_state_refine_stack(WP_WAIT_FUTEX, frames,
+							  n);
 		size_t site = wp_state_wait_site(frames, n);
 
 		if (wait != stacks[i].wait || site != stacks[i].site)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_walk.c - walks of this very process, compared with what libgcc finds
  * (the truth here), over both back ends; and of stacks made by hand.
  *
@@ -67,8 +68,7 @@ static void walk(struct shot *s, const struct wp_regs *regs,
 	ret->stack = (struct wp_stack){ .frames = ret->frames,
 					.cfa_avma = ret->cfa_avma,
 					.cap = cap };
-	wp_unwind_walk(s->unwinder, &s->modules->list, regs, mem,
-		       &ret->stack);
+	wp_unwind_walk(s->unwinder, &s->modules->list, regs, mem, &ret->stack);
 }
 
 /* Walk from the registers in CONTEXT, on a stack that is still there. */
@@ -241,7 +241,8 @@ static void run_signal(unsigned int flags)
 	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
 	stack_t old;
 	struct sigaction action = { .sa_handler = take_in_handler,
-				    .sa_flags = (int)flags }, before;
+				    .sa_flags = (int)flags },
+			 before;
 
 	assert_int_equal(sigaltstack(&stack, &old), 0);
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
@@ -475,8 +476,7 @@ static enum wp_stack_end walk_from(struct fixture *f, int backend,
 	f->out.stack = (struct wp_stack){ .frames = f->out.frames,
 					  .cfa_avma = f->out.cfa_avma,
 					  .cap = SNAPSHOT_FRAMES_MAX };
-	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem,
-		       &f->out.stack);
+	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem, &f->out.stack);
 	wp_unwinder_free(unwinder);
 	return f->out.stack.end;
 }

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_record.c - see cmd_record.h. */
+#include "cmd_record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "profile_files.h"
+#include "exit_status.h"
+#include "messages.h"
+#include "signals.h"
+#include "wallprof/access.h"
+#include "wallprof/symbolize.h"
+#include "wallprof/clock.h"
+
+#define PROGRESS_NS (250 * WP_NS_PER_MS)
+
+struct recording {
+	const struct wp_options *options;
+	struct wp_process process;
+	struct wp_profile profile;
+	struct wp_tracer tracer;
+	struct wp_sampler *sampler;
+	struct wp_profile_files out;
+	uint64_t start_ns;
+	/* UINT64_MAX: no end of its own. */
+	uint64_t end_ns;
+	uint64_t progress_ns;
+	bool progress_shown;
+	/* Child of ours, 0 if none or reaped. */
+	pid_t child;
+};
+
+static uint64_t samples_of(const struct wp_counters *c)
+{
+	return c->unchanged + c->no_stop + c->stopped + c->sampled +
+	       c->partial + c->no_stack;
+}
+
+static void show_progress(struct recording *r, uint64_t now)
+{
+	const struct wp_counters *c = &r->profile.counters;
+	char left[48] = "";
+
+	if (r->options->quiet || now < r->progress_ns || !isatty(STDERR_FILENO))
+		return;
+	r->progress_ns = now + PROGRESS_NS;
+	r->progress_shown = true;
+	if (r->end_ns != UINT64_MAX)
+		snprintf(left, sizeof(left), "%.0f s left",
+			 r->end_ns > now ? (double)(r->end_ns - now) / 1e9 : 0);
+	else
+		snprintf(left, sizeof(left), "%.0f s, Ctrl-C ends",
+			 (double)(now - r->start_ns) / 1e9);
+	fprintf(stderr,
+		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
+		left, wp_sampler_count_threads(r->sampler),
+		(unsigned long long)samples_of(c),
+		(unsigned long long)(c->missed_ticks + c->samples_lost +
+				     c->stops_given_up + c->stops_refused));
+	fflush(stderr);
+}
+
+static void clear_progress(struct recording *r)
+{
+	if (r->progress_shown)
+		fputs("\r\033[K", stderr);
+	r->progress_shown = false;
+}
+
+static bool is_over(const struct recording *r, uint64_t now)
+{
+	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
+}
+
+/* What a tick read is thrown away with all else if it was not ours to read. */
+static int tick(struct recording *r, struct wp_err *err)
+{
+	int rc = wp_sampler_tick(r->sampler);
+
+	return rc ? rc : wp_process_recheck(&r->process, err);
+}
+
+/* Ticks until the time is over, the target ends, or a signal comes. */
+static int record(struct recording *r, struct wp_err *err)
+{
+	uint64_t now = wp_clock_ns();
+	int rc = tick(r, err);
+
+	while (!rc && !is_over(r, now)) {
+		uint64_t next = wp_sampler_next_tick(r->sampler, now);
+
+		show_progress(r, now);
+		if (next > r->end_ns)
+			next = r->end_ns;
+		while (!rc && (now = wp_clock_ns()) < next && !is_over(r, now))
+			rc = wp_sampler_sleep(r->sampler, next);
+		if (!rc && !is_over(r, now))
+			rc = tick(r, err);
+	}
+	return rc;
+}
+
+/* Waiting threads are read all the same. */
+static void warn_of_tracer(const struct recording *r)
+{
+	pid_t tracer = wp_access_tracer(r->process.pid);
+
+	if (tracer && !r->options->quiet)
+		wp_say("wallprof: process %d is traced by process %d (a debugger "
+		       "or strace): threads that run cannot be stopped and will "
+		       "have no stack; end that first",
+		       r->process.pid, tracer);
+}
+
+static int start(struct recording *r, struct wp_err *err)
+{
+	const struct wp_options *o = r->options;
+	pid_t pid = o->pid;
+	char text[4096];
+	int rc = wp_profile_init(&r->profile);
+
+	if (rc)
+		return wp_err_set(err, rc, "no memory");
+	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
+	if (!rc && o->command) {
+		rc = wp_child_start(&r->child, o->command, NULL, err);
+		pid = r->child;
+	}
+	if (rc)
+		return rc;
+	wp_signals_catch();
+	wp_limits_raise();
+	wp_tracer_init(&r->tracer);
+	r->tracer.child = r->child;
+	rc = wp_process_open(&r->process, pid, err);
+	if (rc == -EPERM)
+		wp_access_denied(pid, err);
+	if (rc)
+		return rc;
+	warn_of_tracer(r);
+	r->profile.meta.pid = r->process.pid;
+	wp_process_command_line(&r->process, text, sizeof(text));
+	r->profile.meta.command_line = wp_intern_add_str(&r->profile.strings,
+							 text);
+	wp_process_exe(&r->process, text, sizeof(text));
+	r->profile.meta.exe = wp_intern_add_str(&r->profile.strings, text);
+	r->profile.meta.stop_mode = wp_intern_add_str(
+		&r->profile.strings, wp_stop_mode_name(o->sampler.stop));
+	rc = wp_sampler_new(&r->sampler, &r->process, &r->profile, &r->tracer,
+			    &o->sampler, err);
+	r->start_ns = wp_clock_ns();
+	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
+	return rc;
+}
+
+/* How the target ended, if it did. */
+static void note_end(struct recording *r)
+{
+	char text[96] = "";
+
+	if (r->tracer.child_ended) {
+		wp_child_describe(r->tracer.child_status, text, sizeof(text));
+		r->child = 0;
+	} else if (!wp_process_is_alive(&r->process)) {
+		snprintf(text, sizeof(text), "exited while being recorded");
+	}
+	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,
+						       text);
+}
+
+static unsigned int terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
+}
+
+static int write_report(struct recording *r, FILE *out)
+{
+	const struct wp_text_options options = { r->options->full,
+						 terminal_width() };
+
+	return wp_write_text(&r->profile, &options, out);
+}
+
+static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
+{
+	struct recording *r = ctx;
+
+	r->profile.meta.kind = kind;
+	switch (r->options->format) {
+	case WP_FORMAT_PPROF:
+		return wp_write_pprof(&r->profile, out);
+	case WP_FORMAT_FOLDED:
+		return wp_write_folded(&r->profile, out);
+	default:
+		return write_report(r, out);
+	}
+}
+
+static int write_reports(struct recording *r)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < r->out.n && !rc; i++) {
+		r->profile.meta.kind = r->out.v[i].kind;
+		rc = write_report(r, stdout);
+	}
+	return rc;
+}
+
+/* The names of all files. */
+static const char *file_names(const struct recording *r, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < r->out.n && len < size; i++) {
+		const char *path = r->out.v[i].file.path;
+
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					i ? ", " : "",
+					path ? path : "standard output");
+	}
+	return buf;
+}
+
+static void print_counter(void *ctx, const char *line)
+{
+	(void)ctx;
+	wp_say("  %s", line);
+}
+
+static void summarize(const struct recording *r)
+{
+	const struct wp_profile *p = &r->profile;
+	const char *end = wp_profile_str(p, p->meta.target_end);
+	char names[2 * PATH_MAX];
+
+	if (r->options->quiet)
+		return;
+	if (end[0])
+		wp_say("wallprof: process %d %s", p->meta.pid, end);
+	for (size_t i = 0; i < r->out.n; i++)
+		if (p->meta.source[r->out.v[i].kind])
+			wp_say("wallprof: %s: %s",
+			       wp_profile_kind_name(r->out.v[i].kind),
+			       wp_profile_str(
+				       p, p->meta.source[r->out.v[i].kind]));
+	if (r->options->output) {
+		wp_say("wallprof: %llu samples of %llu threads in %.1f s at %.1f Hz "
+		       "(asked for %.1f) in %s",
+		       (unsigned long long)samples_of(&p->counters),
+		       (unsigned long long)wp_profile_count_threads(p),
+		       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
+		       1e9 / (double)p->meta.period_ns,
+		       file_names(r, names, sizeof(names)));
+		if (!r->options->report || r->options->verbose)
+			wp_counters_lines(p, print_counter, NULL);
+	}
+}
+
+/* Over one sample in ten without a whole stack, or every second tick missed, or
+ * functions left without a name: such a profile may mislead.  Stacks that were
+ * asked not to be taken are no loss. */
+static bool has_losses(const struct recording *r)
+{
+	const struct wp_counters *c = &r->profile.counters;
+	uint64_t all = 0, bad = c->samples_lost;
+
+	for (int i = 0; i < WP_NSTACK_ENDS; i++) {
+		uint64_t n = c->ends[i] + c->unchanged_ends[i];
+
+		all += n;
+		if (i != WP_END_ROOT && i != WP_END_DEPTH_LIMIT &&
+		    !(i == WP_END_EMPTY &&
+		      r->options->sampler.stop == WP_STOP_NEVER))
+			bad += n;
+	}
+	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
+}
+
+/* Waits and thread_starts there may be none; a thread there is always. */
+static int nothing_seen(const struct recording *r, struct wp_err *err)
+{
+	const struct wp_profile *p = &r->profile;
+	const struct wp_sampler_options *o = &r->options->sampler;
+	const char *glob = o->thread_glob ? ", or no thread's name matches -t" :
+					    "";
+
+	if (!o->wall && !*wp_profile_str(p, p->meta.target_end))
+		return wp_err_set(err, -ENODATA,
+				  "process %d was on a CPU for so little of "
+				  "%.1f s that no CPU sample met it%s; what it "
+				  "waits for is told by --profile wall",
+				  r->process.pid,
+				  (double)p->meta.duration_ns / 1e9, glob);
+	return wp_err_set(err, -ESRCH,
+			  "process %d ended before a first sample%s",
+			  r->process.pid, glob);
+}
+
+static int finish(struct recording *r, struct wp_err *err)
+{
+	int rc;
+
+	if ((r->options->kinds & 1u << WP_PROFILE_WALL) &&
+	    !r->profile.sets[WP_PROFILE_WALL].nsamples)
+		return nothing_seen(r, err);
+	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &wp_interrupts);
+	if (rc)
+		return wp_err_set(err, rc, "cannot name functions: %s",
+				  strerror(-rc));
+	wp_say_unnamed(
+		r->profile.counters.unnamed,
+		wp_profile_str(&r->profile, r->profile.meta.unnamed_why));
+	rc = wp_profile_files_write(&r->out, write_profile, r, err);
+	if (rc || !r->options->report)
+		return rc;
+	rc = write_reports(r);
+	if (rc)
+		wp_err_set(err, rc, "cannot write standard output: %s",
+			   strerror(-rc));
+	return rc;
+}
+
+/* A command that goes on after its recording keeps the terminal's attention:
+ * ending before it would leave it in the background. */
+static void wait_for_child(struct recording *r)
+{
+	int status;
+
+	if (!r->child)
+		return;
+	if (!r->options->quiet && !wp_interrupts)
+		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
+		       "end",
+		       r->child);
+	while (!wp_interrupts && waitpid(r->child, &status, 0) < 0 &&
+	       errno == EINTR)
+		;
+}
+
+int wp_cmd_record(const struct wp_options *options)
+{
+	struct recording r = {
+		.options = options,
+		.process = WP_PROCESS_INIT,
+	};
+	struct wp_err err = WP_ERR_INIT;
+	int status = WP_EXIT_NOTHING;
+	int rc = start(&r, &err);
+
+	if (!rc) {
+		err = (struct wp_err)WP_ERR_INIT;
+		rc = record(&r, &err);
+		/* The end of the target is an end like any other. */
+		if (!rc || rc == -ESRCH)
+			rc = wp_sampler_finish(r.sampler);
+		if (!rc)
+			rc = wp_process_recheck(&r.process, &err);
+		if (rc == -ESRCH)
+			rc = 0;
+		else if (rc && !err.code)
+			wp_err_set(&err, rc, "sampling: %s", strerror(-rc));
+		clear_progress(&r);
+		note_end(&r);
+	}
+	if (!rc)
+		rc = finish(&r, &err);
+	if (rc) {
+		wp_say("wallprof: %s", err.msg);
+	} else {
+		status = has_losses(&r) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
+		summarize(&r);
+	}
+	wp_profile_files_discard(&r.out);
+	wp_sampler_free(r.sampler);
+	wp_tracer_clear(&r.tracer);
+	wp_process_clear(&r.process);
+	wait_for_child(&r);
+	wp_profile_clear(&r.profile);
+	return status;
+}

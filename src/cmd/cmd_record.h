@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_record.h - a recording from start to file.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_RUN_H
+#define WP_RUN_H
+
+#include "options.h"
+
+/* Record as OPTIONS say and write the result; returns the exit status. */
+int wp_cmd_record(const struct wp_options *options);
+
+#endif

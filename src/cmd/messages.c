@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messages.c - see messages.h. */
+#include "messages.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "wallprof/utf8.h"
+
+/* One write a line, so that lines of several programs do not mix. */
+void wp_say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	/* Messages have names in them, of programs and files. */
+	line[n] = '\0';
+	wp_utf8_tame(line);
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return;
+}
+
+void wp_say_unnamed(uint64_t n, const char *why)
+{
+	if (n)
+		wp_say("wallprof: %" PRIu64 " addresses have no better name "
+		       "than module and offset: %s",
+		       n, why);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messages.h - lines on standard error.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_MESSAGES_H
+#define WP_MESSAGES_H
+
+#include <stdint.h>
+
+#include "wallprof/err.h"
+
+/* Write one line to standard error with one write(2); '?' stands for bytes
+ * that are not printable.  Lines over 1 KiB are cut. */
+void wp_say(const char *fmt, ...) WP_PRINTF(1, 2);
+
+/* Say that N addresses have no function name, and WHY.  Nothing if N is 0. */
+void wp_say_unnamed(uint64_t n, const char *why);
+
+#endif

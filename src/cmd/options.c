@@ -1,0 +1,782 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - see options.h. */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wallprof/clock.h"
+
+const char wp_options_help[] =
+	"wallprof - what is this process doing, and what is it waiting for?\n"
+	"\n"
+	"usage: wallprof [options] -p PID                   record\n"
+	"       wallprof [options] -- COMMAND [ARG...]\n"
+	"       wallprof --threads [options] -p PID         dump every thread once\n"
+	"       wallprof --check [options] -p PID           is it hung?\n"
+	"       wallprof --timeout TIME [options] -- COMMAND [ARG...]\n"
+	"\n"
+	"Samples every thread of a process by wall clock, running or waiting, and\n"
+	"shows where its time goes.  Ctrl-C ends a recording and still writes it.\n"
+	"\n"
+	"What to record\n"
+	"  -p, --pid PID          a running process\n"
+	"  -- COMMAND ARG...      start COMMAND and record until it exits\n"
+	"  -t, --thread GLOB      only threads whose name matches, such as 'worker-*'\n"
+	"  -d, --duration TIME    stop after 30, 30s, 5m; 0 (default): until the\n"
+	"                         target exits or Ctrl-C\n"
+	"  -r, --rate HZ          samples per second of each thread, 1 to 1000;\n"
+	"                         default 100\n"
+	"  -i, --interval TIME    the same as time between samples, such as 10ms\n"
+	"  -k, --kernel           add the kernel's stack of waiting threads\n"
+	"      --profile LIST     any of wall,cpu (default: two columns of one file),\n"
+	"                         block (waits, by stack), mutex (waits for locks, by\n"
+	"                         the stack that holds them), threadcreate\n"
+	"      --block-rate RATE  block: 1/N of the waits, or a time such as 10us: one\n"
+	"                         sample each so much delay; default: what is cheap\n"
+	"\n"
+	"When a process hangs\n"
+	"      --threads          each thread, what it waits for, and who holds that\n"
+	"      --check            two looks; exit 0 healthy or idle, 3 deadlock, 4 no\n"
+	"                         progress on a lock\n"
+	"  -i, --interval TIME    time between the two looks, default 2s\n"
+	"      --timeout TIME     run COMMAND like timeout(1); when its time is up, dump\n"
+	"                         it and what it started to standard error (or -o),\n"
+	"                         end it, exit 124; 0: no limit\n"
+	"      --kill-after TIME  from SIGTERM to SIGKILL, default 5s\n"
+	"      --on-deadlock exit end COMMAND as soon as it is in a deadlock\n"
+	"      --group            identical stacks once\n"
+	"      --follow-processes dump the processes that waits lead to as well\n"
+	"\n"
+	"What to write\n"
+	"  -o, --output FILE      .pb.gz pprof, .folded flame graph input, .txt text,\n"
+	"                         .json (of a dump); - is standard output; default:\n"
+	"                         text there\n"
+	"  -f, --format FORMAT    pprof, folded, text or json, whatever the file's name\n"
+	"      --report           with -o FILE: print the text report as well\n"
+	"      --full             text report: nothing pruned\n"
+	"  -q, --quiet            only errors on standard error\n"
+	"  -v, --verbose          more about the recording on standard error\n"
+	"\n"
+	"How to sample\n"
+	"      --stop MODE        auto (default): only running threads are stopped,\n"
+	"                         each for microseconds; all: those at one instant;\n"
+	"                         never: running threads have no stack\n"
+	"      --scan MODE        auto (default): 50 threads and more, and stacks that\n"
+	"                         want all registers, are asked of one BPF program,\n"
+	"                         where that is permitted; bpf: all; proc: none\n"
+	"      --max-stopped PCT  bound on the target's time lost in stops, default\n"
+	"                         1%; 0 for no bound\n"
+	"      --max-depth N      frames kept of a stack, default 512\n"
+	"      --own-threads N    threads told apart, default 30000; those that start\n"
+	"                         later share by name\n"
+	"      --unwinder NAME    rows (default) or libunwind\n"
+	"\n"
+	"      --version          print the version and exit\n"
+	"  -h, --help             print this and exit\n"
+	"\n"
+	"Exit status: 0 recorded; 1 recorded, but over 10 % of the samples have no\n"
+	"whole stack or over half of the ticks were missed; 2 nothing recorded; 64\n"
+	"wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout: COMMAND's own,\n"
+	"128 + N when signal N ended it, 124 when its time was up.\n";
+
+enum {
+	OPT_FULL = 256,
+	OPT_REPORT,
+	OPT_PROFILE,
+	OPT_STOP,
+	OPT_SCAN,
+	OPT_MAX_STOPPED,
+	OPT_MAX_DEPTH,
+	OPT_UNWINDER,
+	OPT_VERSION,
+	OPT_THREADS,
+	OPT_TIMEOUT,
+	OPT_CHECK,
+	OPT_KILL_AFTER,
+	OPT_ON_DEADLOCK,
+	OPT_GROUP,
+	OPT_FOLLOW,
+	OPT_BLOCK_RATE,
+	OPT_OWN_THREADS,
+	OWN_THREADS = 30000,
+	MAX_DEPTH = 65536,
+};
+
+static const struct option long_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "rate", required_argument, NULL, 'r' },
+	{ "interval", required_argument, NULL, 'i' },
+	{ "format", required_argument, NULL, 'f' },
+	{ "thread", required_argument, NULL, 't' },
+	{ "kernel", no_argument, NULL, 'k' },
+	{ "profile", required_argument, NULL, OPT_PROFILE },
+	{ "block-rate", required_argument, NULL, OPT_BLOCK_RATE },
+	{ "stop", required_argument, NULL, OPT_STOP },
+	{ "scan", required_argument, NULL, OPT_SCAN },
+	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
+	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
+	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
+	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
+	{ "report", no_argument, NULL, OPT_REPORT },
+	{ "full", no_argument, NULL, OPT_FULL },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, 'h' },
+	{ "threads", optional_argument, NULL, OPT_THREADS },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "check", no_argument, NULL, OPT_CHECK },
+	{ "kill-after", required_argument, NULL, OPT_KILL_AFTER },
+	{ "on-deadlock", required_argument, NULL, OPT_ON_DEADLOCK },
+	{ "group", no_argument, NULL, OPT_GROUP },
+	{ "follow-processes", no_argument, NULL, OPT_FOLLOW },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_pid(pid_t *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || pid < 1 ||
+	    pid > INT32_MAX)
+		return wp_err_set(err, -EINVAL,
+				  "-p wants a process id, not \"%s\" (pgrep "
+				  "NAME finds one)",
+				  text);
+	*ret = (pid_t)pid;
+	return 0;
+}
+
+/* A number with a unit; UNIT_NS is for one without, 0 when it must have one. */
+static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {
+		{ "ns", 1 },   { "us", 1e3 },	{ "ms", 1e6 },	 { "s", 1e9 },
+		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
+	};
+	char *end;
+	double val = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) || !isfinite(val))
+		return -EINVAL;
+	if (*end)
+		unit_ns = 0;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(end, units[i].name))
+			unit_ns = units[i].ns;
+	if (unit_ns <= 0 || val * unit_ns > 1e18)
+		return -EINVAL;
+	*ret_ns = (uint64_t)(val * unit_ns);
+	return 0;
+}
+
+static int parse_duration(uint64_t *ret, const char *option, const char *text,
+			  struct wp_err *err)
+{
+	if (parse_time(ret, text, 1e9))
+		return wp_err_set(err, -EINVAL,
+				  "%s wants a time such as 30, 30s or 5m, not "
+				  "\"%s\"",
+				  option, text);
+	return 0;
+}
+
+static int parse_rate(uint64_t *ret_ns, const char *text, struct wp_err *err)
+{
+	char *end;
+	double hz = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) ||
+	    (*end && strcasecmp(end, "hz")) || !(hz >= 1 && hz <= 1000))
+		return wp_err_set(err, -EINVAL,
+				  "-r wants samples per second from 1 to 1000, "
+				  "not \"%s\"",
+				  text);
+	*ret_ns = (uint64_t)(1e9 / hz);
+	return 0;
+}
+
+static int parse_interval(uint64_t *ret_ns, const char *text,
+			  struct wp_err *err)
+{
+	uint64_t ns;
+
+	if (parse_time(&ns, text, 0) || ns < WP_NS_PER_MS || ns > WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "-i wants a time with its unit from 1ms to "
+				  "1s, not \"%s\"",
+				  text);
+	*ret_ns = ns;
+	return 0;
+}
+
+/* Shorter than that, and a busy machine's threads seem not to move. */
+static int parse_look_interval(uint64_t *ret_ns, const char *text,
+			       struct wp_err *err)
+{
+	uint64_t ns;
+
+	if (parse_time(&ns, text, 1e9) || ns < 50 * WP_NS_PER_MS ||
+	    ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(
+			err, -EINVAL,
+			"--check -i wants a time from 50ms to 1h, not "
+			"\"%s\"",
+			text);
+	*ret_ns = ns;
+	return 0;
+}
+
+static int parse_share(double *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) || (*end && strcmp(end, "%")) ||
+	    !(percent >= 0 && percent <= 100))
+		return wp_err_set(err, -EINVAL,
+				  "--max-stopped wants percent from 0 to 100, "
+				  "not \"%s\"",
+				  text);
+	*ret = percent / 100;
+	return 0;
+}
+
+static int parse_depth(uint32_t *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	long depth = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)text[0]) || *end || depth < 1 ||
+	    depth > MAX_DEPTH)
+		return wp_err_set(
+			err, -EINVAL,
+			"--max-depth wants a number from 1 to %d, not "
+			"\"%s\"",
+			MAX_DEPTH, text);
+	*ret = (uint32_t)depth;
+	return 0;
+}
+
+static int parse_threads(uint32_t *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)text[0]) || *end || n < 1 || n > INT32_MAX)
+		return wp_err_set(err, -EINVAL,
+				  "--own-threads wants a number, "
+				  "not \"%s\"",
+				  text);
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+/* The index of TEXT in NAMES[0..n), or -EINVAL with a list of them. */
+static int parse_word(const char *option, const char *text,
+		      const char *const *names, int n, struct wp_err *err)
+{
+	char list[128] = "";
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(text, names[i]))
+			return i;
+		if (len < sizeof(list))
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%s",
+						!i	  ? "" :
+						i + 1 < n ? ", " :
+							    " or ",
+						names[i]);
+	}
+	return wp_err_set(err, -EINVAL, "%s wants %s, not \"%s\"", option, list,
+			  text);
+}
+
+static const char *const format_names[] = {
+#define X(id, text) text,
+	WP_FORMATS(X)
+#undef X
+};
+
+static const char *const stop_names[] = {
+#define X(id, text) text,
+	WP_STOP_MODES(X)
+#undef X
+};
+
+static const char *const scan_names[] = {
+	[WP_SCAN_AUTO] = "auto",
+	[WP_SCAN_BPF] = "bpf",
+	[WP_SCAN_PROC] = "proc",
+};
+
+static bool ends_in(const char *s, const char *tail)
+{
+	size_t n = strlen(s), m = strlen(tail);
+
+	return n >= m && !strcmp(s + n - m, tail);
+}
+
+/* The format that FILE's ending names, DEFAULT for a stream, or -EINVAL. */
+static int format_of(const char *file, enum wp_format def, struct wp_err *err)
+{
+	static const struct {
+		const char *ending;
+		enum wp_format format;
+	} endings[] = {
+		{ ".pb.gz", WP_FORMAT_PPROF },
+		{ ".pprof", WP_FORMAT_PPROF },
+		{ ".prof", WP_FORMAT_PPROF },
+		{ ".folded", WP_FORMAT_FOLDED },
+		{ ".collapsed", WP_FORMAT_FOLDED },
+		{ ".txt", WP_FORMAT_TEXT },
+		{ ".json", WP_FORMAT_JSON },
+	};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (ends_in(file, endings[i].ending))
+			return (int)endings[i].format;
+	if (!strncmp(file, "/dev/", 5) || !strcmp(file, "-"))
+		return (int)def;
+	return wp_err_set(
+		err, -EINVAL,
+		"\"%s\" ends in none of .pb.gz, .folded, .txt, "
+		".json: say the format with -f pprof, folded, text or "
+		"json",
+		file);
+}
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+	return n == strlen(word) && !memcmp(text, word, n);
+}
+
+/* "wall,cpu": any of them, in any order. */
+static int parse_profiles(struct wp_options *o, const char *text,
+			  struct wp_err *err)
+{
+	struct wp_sampler_options *s = &o->sampler;
+	struct {
+		const char *name;
+		bool *on;
+		enum wp_profile_kind kind;
+	} const words[] = {
+		{ "wall", &s->wall, WP_PROFILE_WALL },
+		{ "cpu", &s->cpu, WP_PROFILE_WALL },
+		{ "block", &s->block, WP_PROFILE_BLOCK },
+		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
+		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
+	};
+	const size_t nwords = sizeof(words) / sizeof(*words);
+
+	s->wall = s->cpu = s->block = s->mutex = s->thread_starts = false;
+	o->kinds = 0;
+	for (const char *p = text; *p || p == text;) {
+		size_t n = strcspn(p, ","), i = 0;
+
+		while (i < nwords && !is_word(p, n, words[i].name))
+			i++;
+		if (i == nwords)
+			return wp_err_set(err, -EINVAL,
+					  "--profile wants wall, "
+					  "cpu, block, mutex, threadcreate or "
+					  "several (wall,cpu,block), not "
+					  "\"%s\"",
+					  text);
+		*words[i].on = true;
+		o->kinds |= 1u << words[i].kind;
+		p += n + (p[n] == ',');
+	}
+	return 0;
+}
+
+/* "1/100" or a time. */
+static int parse_block_rate(struct wp_block_rate *ret, const char *text,
+			    struct wp_err *err)
+{
+	char *end;
+	long n = !strncmp(text, "1/", 2) ? strtol(text + 2, &end, 10) : 0;
+
+	*ret = (struct wp_block_rate){ 0 };
+	if (n > 0 && !*end && n <= INT32_MAX) {
+		ret->every = (uint32_t)n;
+		return 0;
+	}
+	if (parse_time(&ret->ns, text, 1) || ret->ns < 1 ||
+	    ret->ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "--block-rate wants 1/N or a "
+				  "time such as 10us, not \"%s\"",
+				  text);
+	return 0;
+}
+
+/* The command line so far. */
+struct parsing {
+	struct wp_options o;
+	/* -1: to be found. */
+	int format;
+	/* NULL: not given. */
+	const char *interval;
+	/* The last option given that only a recording, and only a dump, has. */
+	const char *of_recording;
+	const char *of_dump;
+	bool stop_given;
+	bool block_rate_given;
+};
+
+static int set_action(struct parsing *p, enum wp_action action,
+		      struct wp_err *err)
+{
+	if (p->o.action != WP_ACTION_RECORD && p->o.action != action)
+		return wp_err_set(err, -EINVAL,
+				  "--threads, --check and "
+				  "--timeout: give one of them");
+	p->o.action = action;
+	return 0;
+}
+
+static int parse_hang_option(struct parsing *p, int c, const char *arg,
+			     struct wp_err *err)
+{
+	static const char *const on_deadlock[] = { "exit", "wait" };
+	struct wp_options *o = &p->o;
+	int rc;
+
+	switch (c) {
+	case OPT_THREADS:
+		if (arg && strcmp(arg, "dump"))
+			return wp_err_set(err, -EINVAL,
+					  "--threads knows "
+					  "\"dump\", not \"%s\"",
+					  arg);
+		return set_action(p, WP_ACTION_THREADS, err);
+	case OPT_CHECK:
+		return set_action(p, WP_ACTION_CHECK, err);
+	case OPT_TIMEOUT:
+		rc = set_action(p, WP_ACTION_TIMEOUT, err);
+		return rc ? rc :
+			    parse_duration(&o->timeout_ns, "--timeout", arg,
+					   err);
+	case OPT_KILL_AFTER:
+		p->of_dump = "--kill-after";
+		return parse_duration(&o->kill_after_ns, "--kill-after", arg,
+				      err);
+	case OPT_ON_DEADLOCK:
+		p->of_dump = "--on-deadlock";
+		rc = parse_word("--on-deadlock", arg, on_deadlock, 2, err);
+		o->exit_on_deadlock = rc == 0;
+		return rc < 0 ? rc : 0;
+	case OPT_GROUP:
+		p->of_dump = "--group";
+		o->group = true;
+		return 0;
+	case OPT_FOLLOW:
+		p->of_dump = "--follow-processes";
+		o->follow_processes = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int parse_sampler_option(struct parsing *p, int c, const char *arg,
+				struct wp_err *err)
+{
+	static const char *const unwinders[] = { "rows", "libunwind" };
+	struct wp_sampler_options *s = &p->o.sampler;
+	int rc;
+
+	switch (c) {
+	case 'r':
+		p->of_recording = "-r";
+		return parse_rate(&s->interval_ns, arg, err);
+	case 'i':
+		p->interval = arg;
+		return 0;
+	case 't':
+		s->thread_glob = arg;
+		return 0;
+	case 'k':
+		s->kernel = true;
+		return 0;
+	case OPT_STOP:
+		rc = parse_word("--stop", arg, stop_names, WP_NSTOP_MODES, err);
+		s->stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
+		p->stop_given = true;
+		return rc < 0 ? rc : 0;
+	case OPT_SCAN:
+		p->of_recording = "--scan";
+		rc = parse_word("--scan", arg, scan_names, WP_NSCAN_MODES, err);
+		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
+		return rc < 0 ? rc : 0;
+	case OPT_MAX_STOPPED:
+		p->of_recording = "--max-stopped";
+		return parse_share(&s->max_stopped, arg, err);
+	case OPT_MAX_DEPTH:
+		return parse_depth(&s->max_depth, arg, err);
+	case OPT_OWN_THREADS:
+		p->of_recording = "--own-threads";
+		return parse_threads(&s->own_threads, arg, err);
+	case OPT_UNWINDER:
+		rc = parse_word("--unwinder", arg, unwinders, 2, err);
+		s->backend = rc == 1 ? WP_UNWIND_LIBUNWIND : WP_UNWIND_ROWS;
+		return rc < 0 ? rc : 0;
+	default:
+		return parse_hang_option(p, c, arg, err);
+	}
+}
+
+static int parse_option(struct parsing *p, int c, const char *arg,
+			struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+
+	switch (c) {
+	case 'p':
+		return parse_pid(&o->pid, arg, err);
+	case 'd':
+		p->of_recording = "-d";
+		return parse_duration(&o->duration_ns, "-d", arg, err);
+	case 'o':
+		o->output = arg;
+		return 0;
+	case 'f':
+		p->format = parse_word("-f", arg, format_names, WP_NFORMATS,
+				       err);
+		return p->format < 0 ? p->format : 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case OPT_REPORT:
+		p->of_recording = "--report";
+		o->report = true;
+		return 0;
+	case OPT_FULL:
+		p->of_recording = "--full";
+		o->full = true;
+		return 0;
+	case OPT_PROFILE:
+		p->of_recording = "--profile";
+		return parse_profiles(o, arg, err);
+	case OPT_BLOCK_RATE:
+		p->of_recording = "--block-rate";
+		p->block_rate_given = true;
+		return parse_block_rate(&o->sampler.block_rate, arg, err);
+	case 'h':
+		o->action = WP_ACTION_HELP;
+		return 0;
+	case OPT_VERSION:
+		o->action = WP_ACTION_VERSION;
+		return 0;
+	default:
+		return parse_sampler_option(p, c, arg, err);
+	}
+}
+
+static int check_target(const struct wp_options *o, struct wp_err *err)
+{
+	if (o->action == WP_ACTION_TIMEOUT) {
+		if (o->pid)
+			return wp_err_set(err, -EINVAL,
+					  "--timeout runs a "
+					  "command, and ends it: -p is for "
+					  "--threads and --check");
+		return o->command ?
+			       0 :
+			       wp_err_set(err, -EINVAL,
+					  "--timeout wants -- and a command");
+	}
+	if (o->action != WP_ACTION_RECORD)
+		return o->pid && !o->command ?
+			       0 :
+			       wp_err_set(
+				       err, -EINVAL,
+				       "%s looks at a running process: give -p "
+				       "PID (--timeout runs a command)",
+				       o->action == WP_ACTION_CHECK ?
+					       "--check" :
+					       "--threads");
+	if (o->pid && o->command)
+		return wp_err_set(err, -EINVAL,
+				  "give either -p PID or a command, not both");
+	if (!o->pid && !o->command)
+		return wp_err_set(err, -EINVAL,
+				  "nothing to record: give -p PID, or -- and a "
+				  "command");
+	return 0;
+}
+
+static int check_format(struct parsing *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+	bool dump = o->action != WP_ACTION_RECORD;
+
+	if (p->format < 0)
+		p->format = o->output ? format_of(o->output,
+						  dump ? WP_FORMAT_TEXT :
+							 WP_FORMAT_PPROF,
+						  err) :
+					WP_FORMAT_TEXT;
+	if (p->format < 0)
+		return p->format;
+	o->format = (enum wp_format)p->format;
+	if (o->format == WP_FORMAT_JSON && !dump)
+		return wp_err_set(err, -EINVAL,
+				  "json is for --threads, "
+				  "--check and --timeout");
+	if (o->action == WP_ACTION_TIMEOUT && o->format != WP_FORMAT_TEXT &&
+	    o->format != WP_FORMAT_JSON)
+		return wp_err_set(err, -EINVAL,
+				  "--timeout dumps several "
+				  "processes: text or json");
+	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
+	    (!o->output || !strcmp(o->output, "-") ||
+	     !strncmp(o->output, "/dev/", 5)))
+		return wp_err_set(err, -EINVAL,
+				  "several profiles want several "
+				  "files: give -o FILE");
+	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
+	    (!o->output || !strcmp(o->output, "-")))
+		return wp_err_set(err, -EINVAL,
+				  "a pprof file is not for a terminal: give -o "
+				  "FILE.pb.gz");
+	return 0;
+}
+
+static int check(struct parsing *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+	bool dump = o->action != WP_ACTION_RECORD;
+	int rc;
+
+	if (o->action == WP_ACTION_HELP || o->action == WP_ACTION_VERSION)
+		return 0;
+	rc = check_target(o, err);
+	if (rc)
+		return rc;
+	if (dump && p->of_recording)
+		return wp_err_set(err, -EINVAL, "%s is for recordings",
+				  p->of_recording);
+	if (!dump && p->of_dump)
+		return wp_err_set(err, -EINVAL,
+				  "%s goes with --threads, "
+				  "--check or --timeout",
+				  p->of_dump);
+	/* Part of the threads is no ground for a verdict. */
+	if (o->sampler.thread_glob && dump && o->action != WP_ACTION_THREADS)
+		return wp_err_set(err, -EINVAL,
+				  "-t is for recordings and "
+				  "--threads");
+	if (o->report && (!o->output || !strcmp(o->output, "-")))
+		return wp_err_set(err, -EINVAL,
+				  "--report goes beside -o FILE; without -o it "
+				  "is what is printed");
+	if (dump && !p->stop_given)
+		o->sampler.stop = WP_STOP_ALL;
+	if (dump)
+		o->sampler.cpu = false;
+	if (p->block_rate_given && !o->sampler.block)
+		return wp_err_set(err, -EINVAL,
+				  "--block-rate goes with --profile block");
+	if (p->interval && o->action == WP_ACTION_CHECK)
+		rc = parse_look_interval(&o->look_interval_ns, p->interval,
+					 err);
+	else if (p->interval && dump)
+		rc = wp_err_set(err, -EINVAL,
+				"-i is for recordings and "
+				"--check");
+	else if (p->interval)
+		rc = parse_interval(&o->sampler.interval_ns, p->interval, err);
+	return rc ? rc : check_format(p, err);
+}
+
+/* What getopt found wrong at argv[at], in words. */
+static int bad_option(char **argv, int at, int c, struct wp_err *err)
+{
+	const char *word = argv[at] ? argv[at] : "";
+
+	if (c == ':')
+		return wp_err_set(err, -EINVAL, "%s wants an argument", word);
+	if (optopt && optopt < 256)
+		return wp_err_set(err, -EINVAL, "no option -%c", optopt);
+	return wp_err_set(err, -EINVAL, "no option %s", word);
+}
+
+static int parse_all(struct parsing *p, int argc, char **argv,
+		     struct wp_err *err)
+{
+	opterr = 0;
+	for (;;) {
+		int at = optind, rc;
+		/* '+': the command's own options are not ours. */
+		int c = getopt_long(argc, argv, "+:p:d:o:r:i:f:t:kqvh",
+				    long_options, NULL);
+
+		if (c == -1)
+			return 0;
+		if (c == ':' || c == '?')
+			return bad_option(argv, at, c, err);
+		rc = parse_option(p, c, optarg, err);
+		if (rc)
+			return rc;
+		/* "--threads dump" reads as well as --threads. */
+		if (c == OPT_THREADS && !optarg && optind < argc &&
+		    !strcmp(argv[optind], "dump"))
+			optind++;
+	}
+}
+
+int wp_options_parse(struct wp_options *ret, int argc, char **argv,
+		     struct wp_err *err)
+{
+	struct parsing p = {
+		.o = { .kinds = 1u << WP_PROFILE_WALL,
+		       .sampler = { .wall = true,
+				    .cpu = true,
+				    .interval_ns = 10 * WP_NS_PER_MS,
+				    .max_stopped = 0.01,
+				    .max_depth = 512,
+				    .own_threads = OWN_THREADS },
+		       .look_interval_ns = 2 * WP_NS_PER_S,
+		       .kill_after_ns = 5 * WP_NS_PER_S },
+		.format = -1,
+	};
+	int rc = parse_all(&p, argc, argv, err);
+
+	if (rc)
+		return rc;
+	if (optind < argc) {
+		if (strcmp(argv[optind - 1], "--"))
+			return wp_err_set(err, -EINVAL,
+					  "\"%s\": a command goes after --, a "
+					  "process after -p",
+					  argv[optind]);
+		p.o.command = argv + optind;
+	}
+	rc = check(&p, err);
+	if (rc)
+		return rc;
+	*ret = p.o;
+	return 0;
+}

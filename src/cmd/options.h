@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - the command line.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_OPTIONS_H
+#define WP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+#include "wallprof/output.h"
+#include "wallprof/sampler.h"
+
+enum wp_action {
+	WP_ACTION_RECORD,
+	/* Dump every thread once. */
+	WP_ACTION_THREADS,
+	/* Two looks: is it hung? */
+	WP_ACTION_CHECK,
+	/* Run a command; dump it when its time is up. */
+	WP_ACTION_TIMEOUT,
+	WP_ACTION_HELP,
+	WP_ACTION_VERSION,
+};
+
+struct wp_options {
+	enum wp_action action;
+	/* 0 when COMMAND is given. */
+	pid_t pid;
+	/* NULL-ended, borrowed from argv; NULL when PID is given. */
+	char **command;
+	/* 0: until the target ends or Ctrl-C. */
+	uint64_t duration_ns;
+	/* NULL: the text report on standard output; "-": standard output. */
+	const char *output;
+	enum wp_format format;
+	/* The text report too, on standard output, beside OUTPUT. */
+	bool report;
+	/* Whole tree in the text report. */
+	bool full;
+	bool quiet;
+	bool verbose;
+	/* Of a dump: identical stacks once; the processes too that waits lead
+	 * to. */
+	bool group;
+	bool follow_processes;
+	/* Between the two looks of a check. */
+	uint64_t look_interval_ns;
+	/* 0: no end; and from SIGTERM to SIGKILL. */
+	uint64_t timeout_ns;
+	uint64_t kill_after_ns;
+	/* A deadlock ends the command before its time. */
+	bool exit_on_deadlock;
+	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
+	unsigned int kinds;
+	struct wp_sampler_options sampler;
+};
+
+/* Read ARGV into *RET.  0, or -EINVAL with ERR saying what is wrong. */
+WP_MUST_CHECK
+int wp_options_parse(struct wp_options *ret, int argc, char **argv,
+		     struct wp_err *err);
+
+/* The text of --help. */
+extern const char wp_options_help[];
+
+#endif

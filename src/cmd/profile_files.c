@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_files.c - see profile_files.h. */
+#include "profile_files.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Where the ending of PATH begins that says what is in the file. */
+static size_t ending_of(const char *path)
+{
+	static const char pprof[] = ".pb.gz";
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	size_t len = strlen(path), n = sizeof(pprof) - 1;
+
+	if (len > n && !strcmp(path + len - n, pprof))
+		return len - n;
+	return dot && dot > name ? (size_t)(dot - path) : len;
+}
+
+static int name_file(char out[PATH_MAX], const char *path,
+		     enum wp_profile_kind kind, bool plain)
+{
+	int at = (int)ending_of(path), n;
+
+	if (plain)
+		n = snprintf(out, PATH_MAX, "%s", path);
+	else
+		n = snprintf(out, PATH_MAX, "%.*s.%s%s", at, path,
+			     wp_profile_kind_name(kind), path + at);
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
+			  const char *path, struct wp_err *err)
+{
+	bool single = !(kinds & (kinds - 1));
+	bool is_stream = !path || !strcmp(path, "-") ||
+			 !strncmp(path, "/dev/", 5);
+
+	set->n = 0;
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
+		bool plain = single || is_stream || kind == WP_PROFILE_WALL;
+		char *name = set->v[set->n].path;
+		int rc;
+
+		if (!(kinds & 1u << kind))
+			continue;
+		set->v[set->n].kind = (enum wp_profile_kind)kind;
+		set->v[set->n].file = (struct wp_output_file)
+			WP_OUTPUT_FILE_INIT;
+		if (path &&
+		    name_file(name, path, (enum wp_profile_kind)kind, plain))
+			return wp_err_set(err, -ENAMETOOLONG, "name too long");
+		rc = wp_output_file_open(&set->v[set->n].file,
+					 path ? name : NULL, err);
+		if (rc)
+			return rc;
+		set->n++;
+	}
+	return 0;
+}
+
+int wp_profile_files_write(struct wp_profile_files *set,
+			   int (*write)(void *ctx, enum wp_profile_kind kind,
+					FILE *out),
+			   void *ctx, struct wp_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < set->n && !rc; i++)
+		rc = wp_output_file_commit(
+			&set->v[i].file,
+			write(ctx, set->v[i].kind, set->v[i].file.stream), err);
+	return rc;
+}
+
+void wp_profile_files_discard(struct wp_profile_files *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		wp_output_file_discard(&set->v[i].file);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_files.h - the files of one recording, one for each kind of profile.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_PROFILE_FILES_H
+#define WP_PROFILE_FILES_H
+
+#include "output_file.h"
+#include "wallprof/profile.h"
+
+struct wp_profile_files {
+	struct {
+		enum wp_profile_kind kind;
+		struct wp_output_file file;
+		char path[PATH_MAX];
+	} v[WP_NPROFILE_KINDS];
+	size_t n;
+};
+
+/* Open a file for each kind in KINDS (bits 1 << kind).  A single one is PATH,
+ * as is wall among several; the others have their name put into it:
+ * "out.pb.gz", "out.block.pb.gz".  NULL, "-" and devices take them one after
+ * another.  0 or -errno with ERR; the caller discards in both cases. */
+WP_MUST_CHECK
+int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
+			  const char *path, struct wp_err *err);
+
+/* Call WRITE for each kind and give each file its name, or with the first
+ * error none that is not there already.  0 or -errno with ERR. */
+WP_MUST_CHECK
+int wp_profile_files_write(struct wp_profile_files *set,
+			   int (*write)(void *ctx, enum wp_profile_kind kind,
+					FILE *out),
+			   void *ctx, struct wp_err *err);
+
+/* Remove what was not written.  Idempotent. */
+void wp_profile_files_discard(struct wp_profile_files *set);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signals.h - signals that ask wallprof to end, and its resource limits.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_SIGNALS_H
+#define WP_SIGNALS_H
+
+#include <signal.h>
+
+/* Number of SIGINT, SIGTERM and SIGHUP caught so far. */
+extern volatile sig_atomic_t wp_interrupts;
+
+/* Catch SIGINT, SIGTERM and SIGHUP, except those that are ignored already
+ * (nohup(1)).  Ignore SIGPIPE and SIGXFSZ: the write fails instead. */
+void wp_signals_catch(void);
+
+/* Raise the soft limit of descriptors to the hard one, and ask for a higher
+ * scheduling priority.  What is denied stays as it is. */
+void wp_limits_raise(void);
+
+#endif

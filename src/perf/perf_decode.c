@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* perf_decode.c - see perf_decode.h.  The layouts are those of
+ * linux/perf_event.h, enum perf_event_type. */
+#include "perf_decode.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "wallprof/reader.h"
+
+/* Sizes of struct perf_event_header and, behind every record but samples, of
+ * struct sample_id: pid, tid, time, cpu, res, id. */
+enum { HEADER_LEN = 8, TRAILER_LEN = 32, TRAILER_TIME_OFF = 8 };
+/* header, id, ip, pid and tid, then the time. */
+enum { SAMPLE_TIME_OFF = 32 };
+
+size_t wp_perf_time_off(uint32_t type, size_t size)
+{
+	if (type == PERF_RECORD_SAMPLE)
+		return size >= SAMPLE_TIME_OFF + 8 ? SAMPLE_TIME_OFF : 0;
+	if (size < HEADER_LEN + TRAILER_LEN)
+		return 0;
+	return size - TRAILER_LEN + TRAILER_TIME_OFF;
+}
+
+/* Kernel addresses of a call chain, which markers divide into contexts. */
+static void parse_chain(struct wp_perf_record *rec, struct wp_reader *r)
+{
+	uint64_t n = wp_read_u64(r), ctx = 0;
+	const uint8_t *p = r->pos;
+
+	if (n > wp_reader_left(r) / 8) {
+		r->failed = true;
+		return;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t val = wp_read_u64(r);
+
+		if (val >= (uint64_t)PERF_CONTEXT_MAX) {
+			ctx = val;
+			continue;
+		}
+		if (ctx != (uint64_t)PERF_CONTEXT_KERNEL)
+			continue;
+		if (!rec->kernel_chain)
+			rec->kernel_chain = (const void *)(p + 8 * i);
+		/* One run: what another context interrupts ends it. */
+		if ((const void *)(rec->kernel_chain + rec->kernel_len) ==
+		    (const void *)(p + 8 * i))
+			rec->kernel_len++;
+	}
+}
+
+static void parse_regs(struct wp_perf_record *rec, struct wp_reader *r)
+{
+	uint64_t abi = wp_read_u64(r);
+	const uint8_t *values = r->pos;
+
+	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return;
+	if (abi != PERF_SAMPLE_REGS_ABI_32 && abi != PERF_SAMPLE_REGS_ABI_64)
+		r->failed = true;
+	wp_read_skip(r, UINT64_C(8) * WP_NREGS);
+	rec->regs_32bit = abi == PERF_SAMPLE_REGS_ABI_32;
+	if (!r->failed && !rec->regs_32bit)
+		wp_perf_regs_set(&rec->regs, values);
+}
+
+/* size, data[size], and how much of it is data; a size of 0 ends it. */
+static void parse_stack(struct wp_perf_record *rec, struct wp_reader *r)
+{
+	uint64_t size = wp_read_u64(r), len;
+	const uint8_t *data = r->pos;
+
+	if (!size)
+		return;
+	wp_read_skip(r, size);
+	len = wp_read_u64(r);
+	if (len > size)
+		r->failed = true;
+	if (r->failed || !len)
+		return;
+	rec->stack = data;
+	rec->stack_len = len;
+	rec->stack_full = len == size;
+}
+
+static void parse_sample(struct wp_perf_record *rec,
+			 struct wp_perf_writer *writer, uint64_t sample_type,
+			 uint16_t misc, struct wp_reader *r)
+{
+	rec->type = WP_PERF_SAMPLE_CPU;
+	rec->in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+			 PERF_RECORD_MISC_KERNEL;
+	rec->id = wp_read_u64(r);
+	rec->ip_avma = wp_read_u64(r);
+	rec->pid = writer->pid = (pid_t)wp_read_u32(r);
+	rec->tid = writer->tid = (pid_t)wp_read_u32(r);
+	rec->time_ns = wp_read_u64(r);
+	rec->cpu = wp_read_u32(r);
+	wp_read_skip(r, 4);
+	if (sample_type & PERF_SAMPLE_CALLCHAIN)
+		parse_chain(rec, r);
+	if (sample_type & PERF_SAMPLE_REGS_USER)
+		parse_regs(rec, r);
+	if (sample_type & PERF_SAMPLE_STACK_USER)
+		parse_stack(rec, r);
+}
+
+static void parse_task(struct wp_perf_record *rec, enum wp_perf_type type,
+		       struct wp_reader *r)
+{
+	rec->type = type;
+	rec->pid = (pid_t)wp_read_u32(r);
+	/* The parent's process is ours too, or the thread is not. */
+	wp_read_skip(r, 4);
+	rec->tid = (pid_t)wp_read_u32(r);
+	rec->parent_tid = (pid_t)wp_read_u32(r);
+	wp_read_skip(r, 8);
+}
+
+static void parse_comm(struct wp_perf_record *rec, uint16_t misc,
+		       struct wp_reader *r)
+{
+	size_t left, len;
+
+	rec->type = WP_PERF_COMM;
+	rec->exec = misc & PERF_RECORD_MISC_COMM_EXEC;
+	rec->pid = (pid_t)wp_read_u32(r);
+	rec->tid = (pid_t)wp_read_u32(r);
+	left = wp_reader_left(r);
+	len = strnlen((const char *)r->pos, left);
+	/* Padded with NULs to a multiple of 8. */
+	if (!left || len == left || len >= sizeof(rec->comm)) {
+		r->failed = true;
+		return;
+	}
+	memcpy(rec->comm, r->pos, len);
+	wp_read_skip(r, len);
+	while (wp_reader_left(r))
+		r->failed |= wp_read_u8(r) != 0;
+}
+
+static void parse_switch(struct wp_perf_record *rec, bool cpu_wide,
+			 uint16_t misc, struct wp_reader *r)
+{
+	bool out = misc & PERF_RECORD_MISC_SWITCH_OUT;
+
+	rec->type = out ? WP_PERF_SWITCH_OUT : WP_PERF_SWITCH_IN;
+	rec->preempted = out && (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	rec->other_tid = -1;
+	if (cpu_wide) {
+		wp_read_skip(r, 4);
+		rec->other_tid = (pid_t)wp_read_u32(r);
+	}
+}
+
+static void parse_throttle(struct wp_perf_record *rec, enum wp_perf_type type,
+			   struct wp_reader *r)
+{
+	rec->type = type;
+	wp_read_skip(r, 24);
+}
+
+static void parse_lost(struct wp_perf_record *rec, struct wp_reader *r)
+{
+	rec->type = WP_PERF_LOST;
+	wp_read_skip(r, 8);
+	rec->lost = wp_read_u64(r);
+}
+
+/* R is the record between its header and its trailer. */
+static int parse_body(struct wp_perf_record *rec, uint32_t type, uint16_t misc,
+		      struct wp_reader *r)
+{
+	switch (type) {
+	case PERF_RECORD_LOST:
+		parse_lost(rec, r);
+		break;
+	case PERF_RECORD_COMM:
+		parse_comm(rec, misc, r);
+		break;
+	case PERF_RECORD_EXIT:
+		parse_task(rec, WP_PERF_EXIT, r);
+		break;
+	case PERF_RECORD_FORK:
+		parse_task(rec, WP_PERF_FORK, r);
+		break;
+	case PERF_RECORD_THROTTLE:
+		parse_throttle(rec, WP_PERF_THROTTLE, r);
+		break;
+	case PERF_RECORD_UNTHROTTLE:
+		parse_throttle(rec, WP_PERF_UNTHROTTLE, r);
+		break;
+	case PERF_RECORD_SWITCH:
+		parse_switch(rec, false, misc, r);
+		break;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		parse_switch(rec, true, misc, r);
+		break;
+	default:
+		return -ENOTSUP;
+	}
+	return r->failed || r->pos != r->end ? -EBADMSG : 0;
+}
+
+static void parse_trailer(struct wp_perf_record *rec,
+			  struct wp_perf_writer *writer, struct wp_reader *r)
+{
+	writer->pid = (pid_t)wp_read_u32(r);
+	writer->tid = (pid_t)wp_read_u32(r);
+	rec->time_ns = wp_read_u64(r);
+	rec->cpu = wp_read_u32(r);
+	wp_read_skip(r, 4);
+	rec->id = wp_read_u64(r);
+	if (rec->type == WP_PERF_FORK || rec->type == WP_PERF_EXIT ||
+	    rec->type == WP_PERF_COMM)
+		return;
+	rec->pid = writer->pid;
+	rec->tid = writer->tid;
+}
+
+int wp_perf_parse(struct wp_perf_record *ret, struct wp_perf_writer *ret_writer,
+		  uint64_t sample_type, const void *bytes, size_t len)
+{
+	struct wp_reader r = wp_reader_of(bytes, len), trailer;
+	uint32_t type = wp_read_u32(&r);
+	uint16_t misc = wp_read_u16(&r), size = wp_read_u16(&r);
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	if (r.failed || size != len || len % 8)
+		return -EBADMSG;
+	if (type == PERF_RECORD_SAMPLE) {
+		parse_sample(ret, ret_writer, sample_type, misc, &r);
+		return r.failed || r.pos != r.end ? -EBADMSG : 0;
+	}
+	if (wp_reader_left(&r) < TRAILER_LEN)
+		return -EBADMSG;
+	r.end -= TRAILER_LEN;
+	trailer = wp_reader_of(r.end, TRAILER_LEN);
+	rc = parse_body(ret, type, misc, &r);
+	if (!rc)
+		parse_trailer(ret, ret_writer, &trailer);
+	return rc;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* perf_open.c - see wallprof/perf.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "perf_priv.h"
+#include "wallprof/clock.h"
+#include "wallprof/vec.h"
+
+/* Times that the list of threads is read before those that start meanwhile are
+ * left to inheritance. */
+enum { ROUNDS_MAX = 16 };
+
+static bool options_make_sense(const struct wp_perf_options *o)
+{
+	return o->stack_bytes % 8 == 0 && o->stack_bytes <= WP_PERF_STACK_MAX &&
+	       o->ring_bytes <= SIZE_MAX / 4 &&
+	       (o->period_ns || o->switches || o->switch_sample_every ||
+		o->tasks || o->thread_starts) &&
+	       !(o->period_ns && o->thread_starts);
+}
+
+static uint64_t sample_type_of(const struct wp_perf_options *o)
+{
+	uint64_t type = WP_PERF_SAMPLE_BASE;
+
+	if (o->kernel_chain)
+		type |= PERF_SAMPLE_CALLCHAIN;
+	if (o->user_regs)
+		type |= PERF_SAMPLE_REGS_USER;
+	if (o->stack_bytes)
+		type |= PERF_SAMPLE_STACK_USER;
+	return type;
+}
+
+size_t wp_perf_thread_index(const struct wp_perf *perf, pid_t tid)
+{
+	size_t lo = 0, hi = perf->nthreads;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (perf->threads[mid].tid < tid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool has_thread(const struct wp_perf *perf, pid_t tid)
+{
+	size_t i = wp_perf_thread_index(perf, tid);
+
+	return i < perf->nthreads && perf->threads[i].tid == tid;
+}
+
+static bool is_wanted_in(const struct wp_perf *perf, enum wp_perf_kind kind,
+			 enum wp_perf_scope scope)
+{
+	return wp_perf_kind_wanted(perf, kind) &&
+	       wp_perf_kind_scope(perf, kind) == scope;
+}
+
+static bool has_task_scope(const struct wp_perf *perf)
+{
+	return is_wanted_in(perf, WP_PERF_KIND_MAIN, WP_PERF_TASK) ||
+	       is_wanted_in(perf, WP_PERF_KIND_SWITCHES, WP_PERF_TASK);
+}
+
+/* Every kind that is wanted of thread TID, or of no thread (-1), on every CPU;
+ * all of them or none. */
+static int add_events(struct wp_perf *perf, pid_t tid)
+{
+	size_t before = perf->nevents;
+
+	for (int kind = 0; kind < WP_PERF_NKINDS; kind++) {
+		if (!is_wanted_in(perf, (enum wp_perf_kind)kind,
+				  tid < 0 ? WP_PERF_CPU : WP_PERF_TASK))
+			continue;
+		for (size_t i = 0; i < perf->ncpus; i++) {
+			int rc = wp_perf_event_add(perf,
+						   (enum wp_perf_kind)kind, tid,
+						   &perf->cpus[i]);
+
+			if (rc) {
+				wp_perf_events_cut(perf, before);
+				return rc;
+			}
+		}
+	}
+	return 0;
+}
+
+static bool part_has(unsigned int parts, enum wp_perf_kind kind)
+{
+	return parts & (kind == WP_PERF_KIND_MAIN ? WP_PERF_PART_MAIN :
+						    WP_PERF_PART_SWITCHES);
+}
+
+static void turn(struct wp_perf *perf, size_t from, unsigned int parts,
+		 unsigned long request)
+{
+	for (size_t i = from; i < perf->nevents; i++)
+		if (part_has(parts, perf->events[i].kind))
+			ioctl(perf->events[i].fd, request, 0);
+}
+
+/* To the codes of wp_perf_open. */
+static int code_of(int rc)
+{
+	return rc == -EACCES ? -EPERM : rc == -ENFILE ? -EMFILE : rc;
+}
+
+static int add_thread(struct wp_perf *perf, pid_t tid)
+{
+	size_t before = perf->nevents, i;
+	int rc;
+
+	if (has_thread(perf, tid))
+		return 0;
+	if (WP_VEC_ROOM(perf->threads, perf->nthreads, perf->cap_threads, 1))
+		return -ENOMEM;
+	rc = add_events(perf, tid);
+	if (rc)
+		return rc;
+	turn(perf, before, perf->enabled, PERF_EVENT_IOC_ENABLE);
+	i = wp_perf_thread_index(perf, tid);
+	memmove(&perf->threads[i + 1], &perf->threads[i],
+		(perf->nthreads - i) * sizeof(*perf->threads));
+	perf->threads[i] = (struct wp_perf_thread){ tid, wp_clock_ns() };
+	perf->nthreads++;
+	return 0;
+}
+
+int wp_perf_add_thread(struct wp_perf *perf, pid_t tid)
+{
+	if (!has_task_scope(perf))
+		return 0;
+	return code_of(add_thread(perf, tid));
+}
+
+/* Add those of TIDS that are not there yet.  Their number, or -errno. */
+static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < tids->len; i++) {
+		int rc;
+
+		if (has_thread(perf, tids->v[i]))
+			continue;
+		rc = add_thread(perf, tids->v[i]);
+		/* Gone, or on its way: what it starts inherits nothing, and it
+		 * starts nothing any more. */
+		if (rc == -ESRCH)
+			continue;
+		if (rc)
+			return rc;
+		n++;
+	}
+	return n;
+}
+
+/* A thread that a thread without events starts has none either.  So the list
+ * is read until it holds nobody new: from then on every thread that can start
+ * one has events to pass on. */
+static int add_threads(struct wp_perf *perf)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+	int n = 1;
+
+	for (int i = 0; n > 0 && i < ROUNDS_MAX; i++) {
+		n = wp_process_list_threads(perf->process, &tids);
+		if (!n)
+			n = add_listed(perf, &tids);
+	}
+	wp_tids_clear(&tids);
+	if (n < 0)
+		return n;
+	return perf->nthreads ? 0 : -ESRCH;
+}
+
+/* Try one event on ourselves, or on a CPU: the process may forbid more, but
+ * its first thread need not be there any more. */
+static int probe(struct wp_perf *perf)
+{
+	for (int kind = 0; kind < WP_PERF_NKINDS; kind++) {
+		enum wp_perf_kind k = (enum wp_perf_kind)kind;
+		bool cpu = wp_perf_kind_scope(perf, k) == WP_PERF_CPU;
+		int fd;
+
+		if (!wp_perf_kind_wanted(perf, k))
+			continue;
+		fd = wp_perf_event_open(perf, k, cpu ? -1 : 0,
+					perf->cpus[0].cpu);
+		if (fd < 0)
+			return fd;
+		close(fd);
+	}
+	return 0;
+}
+
+static bool is_denied(int rc)
+{
+	return rc == -EACCES || rc == -EPERM;
+}
+
+static int probe_scopes(struct wp_perf *perf, enum wp_perf_scope main_scope,
+			enum wp_perf_scope switch_scope)
+{
+	int rc;
+
+	perf->facts.main_scope = main_scope;
+	perf->facts.switch_scope = switch_scope;
+	rc = probe(perf);
+	if (rc == -EINVAL && perf->facts.counts_lost) {
+		perf->facts.counts_lost = false;
+		rc = probe(perf);
+	}
+	if (rc == -EINVAL && perf->inherit_thread) {
+		perf->inherit_thread = false;
+		rc = probe(perf);
+	}
+	return rc;
+}
+
+static int probe_tasks(struct wp_perf *perf)
+{
+	int rc = probe_scopes(perf, WP_PERF_TASK, WP_PERF_TASK);
+
+	if (is_denied(rc)) {
+		perf->facts.user_only = true;
+		/* A birth happens in the kernel. */
+		if (perf->birth_id)
+			perf->facts.thread_start_rc = rc;
+		perf->birth_id = 0;
+		rc = probe(perf);
+	}
+	return rc;
+}
+
+/* The best that is permitted. */
+static int choose(struct wp_perf *perf)
+{
+	enum wp_perf_scope scope = perf->options.scope;
+	bool mixed = scope == WP_PERF_AUTO && perf->options.period_ns;
+	int rc = -EACCES;
+
+	perf->facts.counts_lost = perf->inherit_thread = true;
+	if (scope != WP_PERF_TASK)
+		rc = probe_scopes(perf, mixed ? WP_PERF_TASK : WP_PERF_CPU,
+				  WP_PERF_CPU);
+	if (scope == WP_PERF_TASK || (scope == WP_PERF_AUTO && is_denied(rc)))
+		rc = probe_tasks(perf);
+	perf->facts.switch_samples = wp_perf_kind_period(
+					     perf, WP_PERF_KIND_SWITCHES) > 0;
+	return rc;
+}
+
+/* The same with thread_starts, or without where there is no such tracepoint. */
+static int choose_births(struct wp_perf *perf)
+{
+	int rc, id = 0;
+
+	if (perf->options.thread_starts)
+		id = wp_perf_tracepoint_id("task/task_newtask");
+	perf->birth_id = id > 0 ? id : 0;
+	perf->facts.thread_start_rc = id < 0 ? id : 0;
+	rc = choose(perf);
+	if (!rc || !perf->birth_id)
+		return rc;
+	perf->birth_id = 0;
+	perf->facts.thread_start_rc = rc;
+	perf->facts.user_only = false;
+	return choose(perf);
+}
+
+static int add_all(struct wp_perf *perf)
+{
+	int rc = add_events(perf, -1);
+
+	return rc || !has_task_scope(perf) ? rc : add_threads(perf);
+}
+
+static int open_all(struct wp_perf *perf)
+{
+	int rc;
+
+	perf->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (perf->poll_fd < 0)
+		return -errno;
+	rc = wp_perf_rings_open(perf);
+	if (rc)
+		return rc;
+	perf->heap = calloc(perf->ncpus, sizeof(*perf->heap));
+	perf->bounce = malloc(WP_PERF_RECORD_MAX);
+	if (!perf->heap || !perf->bounce)
+		return -ENOMEM;
+	rc = choose_births(perf);
+	perf->permitted = !rc;
+	if (!rc)
+		rc = add_all(perf);
+	/* Events are opened by number: it was its own until here, or they are
+	 * another's. */
+	perf->there_ns = wp_clock_ns();
+	return wp_process_is_alive(perf->process) ? rc : -ESRCH;
+}
+
+int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
+		 const struct wp_perf_options *options, struct wp_err *err)
+{
+	struct wp_perf *perf;
+	int rc;
+
+	if (!options_make_sense(options))
+		return wp_err_set(err, -EINVAL,
+				  "perf events: %u bytes of stack, or nothing "
+				  "to record",
+				  options->stack_bytes);
+	perf = calloc(1, sizeof(*perf));
+	if (!perf)
+		return wp_err_set(err, -ENOMEM, "out of memory");
+	perf->process = process;
+	perf->options = *options;
+	perf->sample_type = sample_type_of(options);
+	perf->poll_fd = -1;
+	rc = open_all(perf);
+	if (rc) {
+		rc = wp_perf_explain(perf, rc, err);
+		wp_perf_close(perf);
+		return rc;
+	}
+	*ret = perf;
+	return 0;
+}
+
+void wp_perf_enable(struct wp_perf *perf, unsigned int parts)
+{
+	perf->enabled |= parts;
+	turn(perf, 0, parts, PERF_EVENT_IOC_ENABLE);
+}
+
+void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
+{
+	perf->enabled &= ~parts;
+	turn(perf, 0, parts, PERF_EVENT_IOC_DISABLE);
+	if (!perf->enabled)
+		wp_perf_events_count_lost(perf);
+}
+
+void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
+{
+	if (!perf->facts.switch_samples || !every)
+		return;
+	perf->options.switch_sample_every = every;
+	for (size_t i = 0; i < perf->nevents; i++)
+		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
+			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
+			      &every);
+}
+
+int wp_perf_fd(const struct wp_perf *perf)
+{
+	return perf->poll_fd;
+}
+
+const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf)
+{
+	return &perf->facts;
+}
+
+const struct wp_perf_stats *wp_perf_stats(const struct wp_perf *perf)
+{
+	return &perf->stats;
+}
+
+void wp_perf_close(struct wp_perf *perf)
+{
+	if (!perf)
+		return;
+	wp_perf_events_cut(perf, 0);
+	wp_perf_rings_close(perf);
+	if (perf->poll_fd >= 0)
+		close(perf->poll_fd);
+	free(perf->events);
+	free(perf->cpus);
+	free(perf->threads);
+	free(perf->heap);
+	free(perf->bounce);
+	free(perf);
+}

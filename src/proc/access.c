@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* access.c - why a process may not be looked at. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wallprof/access.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
+
+/* include/uapi/linux/capability.h */
+enum { CAP_SYS_PTRACE_BIT = 19 };
+
+static bool read_status(pid_t pid, const char *name, int base, uint64_t *ret)
+{
+	char path[32], text[4096];
+	ssize_t n;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	else
+		snprintf(path, sizeof(path), "/proc/self/status");
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 && !wp_proc_status_parse(ret, text, (size_t)n, name, base);
+}
+
+int wp_access_yama_scope(void)
+{
+	char text[16];
+	ssize_t n = wp_io_read_at(AT_FDCWD,
+				  "/proc/sys/kernel/yama/ptrace_scope", text,
+				  sizeof(text));
+
+	return n > 0 && text[0] >= '0' && text[0] <= '3' ? text[0] - '0' : 0;
+}
+
+static int explain_owner(pid_t pid, uid_t owner, struct wp_err *err)
+{
+	const struct passwd *pw = getpwuid(owner);
+
+	return wp_err_set(
+		err, -EPERM,
+		"process %d belongs to %s (uid %u) and you are uid "
+		"%u; run wallprof as that user or as root (sudo)%s",
+		pid, pw ? pw->pw_name : "another user", owner, geteuid(),
+		getauxval(AT_SECURE) ?
+			": what "
+			"capabilities its file has makes no difference" :
+			", or give it CAP_SYS_PTRACE");
+}
+
+pid_t wp_access_tracer(pid_t pid)
+{
+	uint64_t tracer;
+
+	return read_status(pid, "TracerPid", 10, &tracer) ? (pid_t)tracer : 0;
+}
+
+int wp_access_denied(pid_t pid, struct wp_err *err)
+{
+	int scope = wp_access_yama_scope();
+	uint64_t caps = 0, owner = 0, mode = 0;
+	pid_t tracer = wp_access_tracer(pid);
+	bool capable = read_status(0, "CapEff", 16, &caps) &&
+		       (caps >> CAP_SYS_PTRACE_BIT & 1);
+	/* Files of /proc are their owner's: it does not help with those. */
+	bool only_own = !capable || getauxval(AT_SECURE);
+
+	if (tracer)
+		return wp_err_set(err, -EPERM,
+				  "process %d is traced by process %d (a "
+				  "debugger or strace); end that first",
+				  pid, tracer);
+	if (scope == 3)
+		return wp_err_set(err, -EPERM,
+				  "kernel.yama.ptrace_scope is 3: nobody may "
+				  "look into other processes until a reboot "
+				  "with another value");
+	if (only_own && read_status(pid, "Uid", 10, &owner) &&
+	    owner != geteuid())
+		return explain_owner(pid, (uid_t)owner, err);
+	if (!capable && scope)
+		return wp_err_set(err, -EPERM,
+				  "kernel.yama.ptrace_scope is %d: only %s may "
+				  "look into process %d; run wallprof as root "
+				  "(sudo), or set it to 0 with sysctl",
+				  scope,
+				  scope == 1 ? "its parents and root" : "root",
+				  pid);
+	if (!capable && !geteuid())
+		return wp_err_set(err, -EPERM,
+				  "this root has no CAP_SYS_PTRACE (a "
+				  "container?): start it with --cap-add "
+				  "SYS_PTRACE, or run wallprof outside of it");
+	if (read_status(0, "Seccomp", 10, &mode) && mode == 2)
+		return wp_err_set(
+			err, -EPERM,
+			"a seccomp filter on wallprof forbids to look "
+			"into process %d (a container's default "
+			"profile?): run wallprof outside of it, or "
+			"allow ptrace and process_vm_readv",
+			pid);
+	if (only_own)
+		return wp_err_set(
+			err, -EPERM,
+			"process %d does not let itself be looked at "
+			"(it is set-user-id, has capabilities, or set "
+			"PR_SET_DUMPABLE to 0); run wallprof as root "
+			"(sudo)",
+			pid);
+	return wp_err_set(err, -EPERM,
+			  "not allowed to look at process %d: it is in a user "
+			  "namespace or under a security module (AppArmor, "
+			  "SELinux) that forbids it",
+			  pid);
+}

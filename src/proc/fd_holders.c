@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fd_holders.c - who has a pipe or socket open: see wallprof/fd_holders.h.  Children:
+ * children.c; file locks: file_locks.c; unix sockets: unix_diag.c. */
+#include "wallprof/fd_holders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "text_scan.h"
+#include "wallprof/clock.h"
+#include "wallprof/vec.h"
+
+/* A line for each lock. */
+enum { FDINFO_MAX = 16384 };
+
+struct job {
+	struct wp_fd_holders *peers;
+	const struct wp_fd_object *objects;
+	size_t n;
+	size_t max;
+	uint64_t deadline_ns;
+};
+
+int wp_fd_holders_parse_flags(bool *ret_reads, bool *ret_writes,
+			      const char *text, size_t len)
+{
+	static const char key[] = "flags:";
+	const size_t n = sizeof(key) - 1;
+	const char *p = text, *end = text + len;
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+		/* A line that was cut has lost digits. */
+		if (!nl)
+			break;
+		if ((size_t)(nl - p) > n && !memcmp(p, key, n)) {
+			struct wp_text_scan c = { p + n, nl, false };
+			uint64_t flags;
+
+			while (c.p < nl && (*c.p == '\t' || *c.p == ' '))
+				c.p++;
+			flags = wp_text_scan_number(&c, 8);
+			if (c.bad || c.p != nl)
+				return -EBADMSG;
+			/* O_PATH keeps no end open (open(2)). */
+			*ret_reads = !(flags & O_PATH) &&
+				     (flags & O_ACCMODE) != O_WRONLY;
+			*ret_writes = !(flags & O_PATH) &&
+				      (flags & O_ACCMODE) != O_RDONLY;
+			return 0;
+		}
+		p = nl + 1;
+	}
+	return -EBADMSG;
+}
+
+/* Is NAME in directory FD_DIR, whose link reads as OBJECT's, the object? */
+static bool is_same(const struct wp_fd_object *object, int fd_dir,
+		    const char *name)
+{
+	struct stat st;
+
+	if (object->link[0] != '/')
+		return true;
+	return !wp_io_stat_open(fd_dir, name, &st) &&
+	       st.st_dev == object->dev && st.st_ino == object->ino;
+}
+
+static int add_peer(struct job *job, size_t object, pid_t pid, int proc_fd,
+		    const char *name)
+{
+	struct wp_fd_holders *peers = job->peers;
+	const struct wp_file_want *want = job->objects[object].want;
+	struct wp_fd_holder peer = { (uint32_t)object,
+				     pid,
+				     (int)strtol(name, NULL, 10),
+				     true,
+				     true,
+				     false };
+	char path[64], text[FDINFO_MAX];
+	ssize_t n;
+
+	if (strncmp(job->objects[object].link, "socket:", 7)) {
+		snprintf(path, sizeof(path), "fdinfo/%d", peer.fd);
+		n = wp_io_read_at(proc_fd, path, text, sizeof(text));
+		/* Closed by now. */
+		if (n < 0 ||
+		    wp_fd_holders_parse_flags(&peer.reads, &peer.writes, text,
+					      (size_t)n))
+			return 0;
+		peer.blocks = want &&
+			      wp_file_lock_blocks(want, text, (size_t)n);
+	}
+	if (WP_VEC_ROOM(peers->v, peers->len, peers->cap, 1))
+		return -ENOMEM;
+	peers->v[peers->len++] = peer;
+	return 0;
+}
+
+static int check_fd(struct job *job, pid_t pid, int proc_fd, int fd_dir,
+		    const char *name)
+{
+	char link[PATH_MAX];
+	ssize_t len = readlinkat(fd_dir, name, link, sizeof(link) - 1);
+	int rc = 0;
+
+	if (len <= 0)
+		return 0;
+	link[len] = '\0';
+	for (size_t i = 0; i < job->n && !rc; i++)
+		if (!strcmp(link, job->objects[i].link) &&
+		    is_same(&job->objects[i], fd_dir, name))
+			rc = add_peer(job, i, pid, proc_fd, name);
+	return rc;
+}
+
+static bool is_over(struct job *job)
+{
+	struct wp_fd_holders *peers = job->peers;
+
+	if (peers->len >= job->max || wp_clock_ns() >= job->deadline_ns)
+		peers->cut = true;
+	return peers->cut;
+}
+
+static int scan_process(struct job *job, pid_t pid, int proc_fd)
+{
+	int fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	int rc = 0;
+
+	if (!dir) {
+		job->peers->denied += errno == EACCES || errno == EPERM;
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	errno = 0;
+	while (!rc && !is_over(job) && (entry = readdir(dir)))
+		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+			rc = check_fd(job, pid, proc_fd, fd, entry->d_name);
+	/* Some kernels let the directory be opened and not be read. */
+	job->peers->denied += !rc && (errno == EACCES || errno == EPERM);
+	closedir(dir);
+	return rc;
+}
+
+int wp_fd_holders_find(struct wp_fd_holders *peers,
+		       const struct wp_fd_object *objects, size_t n, size_t max,
+		       uint64_t deadline_ns)
+{
+	struct job job = { peers, objects, n, max, deadline_ns };
+	struct dirent *entry;
+	DIR *dir;
+	int rc = 0;
+
+	peers->len = 0;
+	peers->denied = 0;
+	peers->cut = false;
+	if (!n)
+		return 0;
+	dir = opendir("/proc");
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : -ENOTSUP;
+	while (!rc && !is_over(&job) && (entry = readdir(dir))) {
+		int fd;
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		fd = openat(dirfd(dir), entry->d_name,
+			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* Gone since. */
+		if (fd < 0)
+			continue;
+		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10),
+				  fd);
+		close(fd);
+	}
+	closedir(dir);
+	return rc;
+}
+
+void wp_fd_holders_clear(struct wp_fd_holders *peers)
+{
+	free(peers->v);
+	*peers = (struct wp_fd_holders)WP_FD_HOLDERS_INIT;
+}

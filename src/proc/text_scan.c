@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text_scan.c - see scan.h. */
+#include "text_scan.h"
+
+static unsigned int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned int)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned int)(c - 'a') + 10;
+	return 99;
+}
+
+uint64_t wp_text_scan_number(struct wp_text_scan *c, unsigned int base)
+{
+	const char *start = c->p;
+	uint64_t val = 0;
+
+	for (; c->p < c->end && digit(*c->p) < base; c->p++) {
+		if (val > (UINT64_MAX - digit(*c->p)) / base)
+			c->bad = true;
+		val = val * base + digit(*c->p);
+	}
+	if (c->p == start)
+		c->bad = true;
+	return val;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* block_weight.c - see wallprof/block_weight.h. */
+#include "wallprof/block_weight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From 0 to below 1. */
+static double fraction(uint64_t random)
+{
+	return (double)(random >> 11) * 0x1p-53;
+}
+
+double wp_block_weight_keep(uint64_t rate_ns, uint64_t delay_ns,
+			    uint64_t random)
+{
+	double p;
+
+	if (delay_ns >= rate_ns)
+		return 1;
+	/* The shortest that a clock can tell is not nothing. */
+	p = (double)(delay_ns ? delay_ns : 1) / (double)rate_ns;
+	return fraction(random) < p ? 1 / p : 0;
+}
+
+static double clamp(double p)
+{
+	return p < 0 ? 0 : p > 1 ? 1 : p;
+}
+
+/* The probability that a wait of X intervals is looked at WP_BLOCK_LOOKS times.
+ * It begins at B of an interval.  Looks that may count are the third from that
+ * interval's own, if that comes after B, or the one after; those are later by
+ * Y with probability 2 Y.
+ */
+static double seen_thrice(double x)
+{
+	enum { STEPS = 64 };
+	double sum = 0;
+
+	for (int i = 0; i < STEPS; i++) {
+		double b = (i + 0.5) / STEPS, own = b < 0.5 ? 1 - 2 * b : 0;
+		double y = x - WP_BLOCK_LOOKS + b;
+
+		sum += own * clamp(2 * (y + 1)) + (1 - own) * clamp(2 * y);
+	}
+	return sum / STEPS;
+}
+
+struct wp_block_parts wp_block_weight_missed_by_looks(uint64_t delay_ns,
+						      uint64_t interval_ns)
+{
+	double x = (double)delay_ns / (double)interval_ns, thrice;
+
+	if (x <= WP_BLOCK_LOOKS - 1.5)
+		return (struct wp_block_parts){ 1, 1 };
+	if (x >= WP_BLOCK_LOOKS + 0.5)
+		return (struct wp_block_parts){ 0, 0 };
+	/* Once at least is three times at least of a wait that is longer by
+	 * two intervals; X looks on average are all of X. */
+	thrice = seen_thrice(x);
+	return (struct wp_block_parts){
+		1 - thrice,
+		(seen_thrice(x + 2) + seen_thrice(x + 1) - 2 * thrice) / x
+	};
+}
+
+double wp_block_weight_window_weight(uint64_t delay_ns, uint64_t window_ns,
+				     uint64_t cycle_ns)
+{
+	if (delay_ns >= window_ns)
+		return 0;
+	return (double)cycle_ns / (double)(window_ns - delay_ns);
+}
+
+uint32_t wp_block_weight_class(uint64_t delay_ns)
+{
+	uint32_t top;
+
+	if (delay_ns < 2)
+		return 1;
+	/* The bit below the highest one halves a power of two. */
+	top = 63 - (uint32_t)__builtin_clzll(delay_ns);
+	return 1 + 2 * (top - 1) + (delay_ns >> (top - 1) & 1);
+}
+
+/* What the samples of one thread and class add up to. */
+struct sums {
+	/* Of all waits, and of those with a stack. */
+	uint64_t count, ns;
+	uint64_t sampled_count, sampled_ns;
+	/* Of these what has been dealt with, in parts of which the last takes
+	 * the rest: nothing is lost to rounding. */
+	uint64_t seen_count, seen_ns;
+};
+
+/* For each thread a pointer to its classes: most threads have none. */
+struct settling {
+	struct sums **sums;
+	uint32_t nthreads;
+};
+
+static struct sums *sums_of(struct settling *st,
+			    const struct wp_sample_key *key)
+{
+	struct sums **of = &st->sums[key->thread];
+
+	if (!*of)
+		*of = calloc(WP_BLOCK_CLASSES + 1, sizeof(**of));
+	return *of ? &(*of)[key->object] : NULL;
+}
+
+static int add_up(struct settling *st, const struct wp_sample_set *set)
+{
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_profile_sample *s = &set->samples[i];
+		struct sums *sums = s->key.object ? sums_of(st, &s->key) : NULL;
+
+		if (!s->key.object)
+			continue;
+		if (!sums)
+			return -ENOMEM;
+		if (s->key.stack == WP_BLOCK_ALL) {
+			sums->count = s->count;
+			sums->ns = s->wall_ns;
+		} else {
+			sums->sampled_count += s->count;
+			sums->sampled_ns += s->wall_ns;
+		}
+	}
+	return 0;
+}
+
+/* The class nearest to C of which a stack was sampled; 0: none was. */
+static uint32_t nearest_sampled(const struct sums *sums, uint32_t c)
+{
+	for (uint32_t d = 0; d <= WP_BLOCK_CLASSES; d++) {
+		if (c > d && sums[c - d].sampled_count)
+			return c - d;
+		if (c + d <= WP_BLOCK_CLASSES && sums[c + d].sampled_count)
+			return c + d;
+	}
+	return 0;
+}
+
+/* Classes without a stack go with the one that is most like them. */
+static void merge_classes(struct sums *sums)
+{
+	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++) {
+		uint32_t to = nearest_sampled(sums, c);
+
+		if (!to || to == c)
+			continue;
+		sums[to].count += sums[c].count;
+		sums[to].ns += sums[c].ns;
+		sums[c].count = sums[c].ns = 0;
+	}
+}
+
+/* The part of ALL that goes with X more of SUM, of which *SEEN was before. */
+static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
+{
+	uint64_t before;
+
+	if (!sum)
+		return 0;
+	before = (uint64_t)((__uint128_t)all * *seen / sum);
+	*seen += x;
+	return (uint64_t)((__uint128_t)all * *seen / sum) - before;
+}
+
+/* Put S where it belongs when classes are forgotten. */
+static int settle(struct wp_profile *profile, struct settling *st,
+		  const struct wp_profile_sample *s, uint32_t no_stack)
+{
+	struct wp_sample_key key = s->key;
+	uint64_t count = s->count, ns = s->wall_ns;
+	struct sums *sums = key.object ? sums_of(st, &key) : NULL;
+
+	if (sums && key.stack != WP_BLOCK_ALL) {
+		count = share(&sums->seen_count, count, sums->sampled_count,
+			      sums->count);
+		ns = share(&sums->seen_ns, ns, sums->sampled_ns, sums->ns);
+	} else if (sums) {
+		key.stack = no_stack;
+		key.state = WP_STATE_WAITING;
+		count = sums->sampled_count ? 0 : sums->count;
+		ns = sums->sampled_count ? 0 : sums->ns;
+	}
+	key.object = 0;
+	return count || ns ? wp_profile_add_sample(profile, WP_PROFILE_BLOCK,
+						   &key, count, ns) :
+			     0;
+}
+
+int wp_profile_finish_block(struct wp_profile *profile, uint32_t no_stack)
+{
+	struct wp_sample_set *set = &profile->sets[WP_PROFILE_BLOCK];
+	struct wp_sample_set old = *set;
+	struct settling st = { .nthreads = profile->nthreads };
+	int rc;
+
+	st.sums = calloc((size_t)st.nthreads + 1, sizeof(*st.sums));
+	if (!st.sums)
+		return -ENOMEM;
+	memset(set, 0, sizeof(*set));
+	rc = add_up(&st, &old);
+	for (uint32_t i = 0; i < st.nthreads && !rc; i++)
+		if (st.sums[i])
+			merge_classes(st.sums[i]);
+	for (uint32_t i = 0; i < old.nsamples && !rc; i++)
+		rc = settle(profile, &st, &old.samples[i], no_stack);
+	for (uint32_t i = 0; i < st.nthreads; i++)
+		free(st.sums[i]);
+	free(st.sums);
+	free(old.samples);
+	free(old.slot);
+	return rc;
+}
+
+uint64_t wp_block_weight_round(double x, uint64_t random)
+{
+	uint64_t whole = (uint64_t)x;
+
+	return whole + (fraction(random) < x - (double)whole);
+}

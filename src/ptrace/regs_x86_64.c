@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* regs_x86_64.c - registers of a stopped thread, and the EINTR repair. */
+#if defined(__x86_64__)
+#include "regs.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+/* include/linux/errno.h: never seen by programs, only by tracers. */
+enum {
+	ERESTARTSYS_ = 512,
+	ERESTARTNOHAND_ = 514,
+	ERESTART_RESTARTBLOCK_ = 516,
+};
+
+/* What GETREGSET gives of a thread in 32-bit mode (arch/x86/include/asm/
+ * user_32.h). */
+struct regs_32 {
+	uint32_t ebx, ecx, edx, esi, edi, ebp, eax, ds, es, fs, gs, orig_eax,
+		eip, cs, eflags, esp, ss;
+};
+
+union any_regs {
+	struct user_regs_struct r64;
+	struct regs_32 r32;
+};
+
+static void copy_regs(struct wp_regs *to, const struct user_regs_struct *from)
+{
+	const unsigned long long v[WP_NREGS] = {
+		from->rax, from->rdx, from->rcx, from->rbx, from->rsi,
+		from->rdi, from->rbp, from->rsp, from->r8,  from->r9,
+		from->r10, from->r11, from->r12, from->r13, from->r14,
+		from->r15, from->rip,
+	};
+
+	to->known = 0;
+	for (unsigned int i = 0; i < WP_NREGS; i++)
+		wp_reg_set(to, i, v[i]);
+}
+
+/* orig_rax is the call's number on the way out of an interrupted call, and
+ * rax what the kernel is about to do with it; busy code has orig_rax -1.
+ */
+static void read_facts(struct wp_stop_facts *facts,
+		       const struct user_regs_struct *r)
+{
+	long rax = (long)r->rax;
+
+	*facts = (struct wp_stop_facts){ .syscall_nr = -1 };
+	if ((long)r->orig_rax < 0)
+		return;
+	facts->asleep = rax == -EINTR || (rax <= -ERESTARTSYS_ &&
+					  rax >= -ERESTART_RESTARTBLOCK_);
+	if (!facts->asleep)
+		return;
+	facts->syscall_nr = (long)r->orig_rax;
+	facts->args[0] = r->rdi;
+	facts->args[1] = r->rsi;
+	facts->args[2] = r->rdx;
+	facts->args[3] = r->r10;
+	facts->args[4] = r->r8;
+	facts->args[5] = r->r9;
+}
+
+static bool needs_repair(pid_t tid, long rax)
+{
+	return rax == -EINTR ||
+	       (rax == -ERESTART_RESTARTBLOCK_ && wp_tracer_has_filter(tid));
+}
+
+static int write_regs(pid_t tid, union any_regs *r, size_t size)
+{
+	struct iovec iov = { r, size };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
+}
+
+/* Its calls have other numbers, so that it is in one is all that is told. */
+static int read_32(pid_t tid, bool repair, union any_regs *r,
+		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts)
+{
+	int32_t eax = (int32_t)r->r32.eax;
+
+	ret_regs->known = 0;
+	wp_reg_set(ret_regs, WP_REG_PC, r->r32.eip);
+	wp_reg_set(ret_regs, WP_REG_SP, r->r32.esp);
+	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
+	if (!repair || (int32_t)r->r32.orig_eax < 0 || !needs_repair(tid, eax))
+		return 0;
+	r->r32.eax = (uint32_t)-ERESTARTNOHAND_;
+	ret_facts->eintr_repaired = eax == -EINTR;
+	return write_regs(tid, r, sizeof(r->r32));
+}
+
+int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
+		 struct wp_stop_facts *ret_facts)
+{
+	union any_regs r = { 0 };
+	struct iovec iov = { &r, sizeof(r) };
+	long rax;
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
+		return -ESRCH;
+	if (iov.iov_len == sizeof(r.r32))
+		return read_32(tid, repair, &r, ret_regs, ret_facts);
+	copy_regs(ret_regs, &r.r64);
+	read_facts(ret_facts, &r.r64);
+	rax = (long)r.r64.rax;
+	if (!repair || !ret_facts->asleep || !needs_repair(tid, rax))
+		return 0;
+	r.r64.rax = (unsigned long long)-ERESTARTNOHAND_;
+	ret_facts->eintr_repaired = rax == -EINTR;
+	return write_regs(tid, &r, sizeof(r.r64));
+}
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer.c - see wallprof/tracer.h. */
+#include "wallprof/tracer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "regs.h"
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
+
+/* A thread on another CPU stops within some microseconds: looking again is
+ * cheaper than being woken.  One that must first get a CPU takes longer, and
+ * may be waiting for ours.
+ */
+#define SPIN_NS (40 * WP_NS_PER_US)
+enum { SPINS_LEFT_OUT = 32 };
+
+static void block_sigchld(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+}
+
+void wp_tracer_init(struct wp_tracer *tracer)
+{
+	sigset_t set;
+
+	*tracer = (struct wp_tracer)WP_TRACER_INIT;
+	block_sigchld(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static struct wp_tracee *find_tid(struct wp_tracer *tracer, pid_t tid)
+{
+	for (size_t i = 0; i < tracer->len; i++)
+		if (tracer->v[i].tid == tid)
+			return &tracer->v[i];
+	return NULL;
+}
+
+struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)
+{
+	for (size_t i = 0; i < tracer->len; i++)
+		if (tracer->v[i].cookie == cookie && !tracer->v[i].unwanted)
+			return &tracer->v[i];
+	return NULL;
+}
+
+static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
+{
+	*tracee = tracer->v[--tracer->len];
+}
+
+static int reserve(struct wp_tracer *tracer)
+{
+	size_t cap = tracer->cap ? 2 * tracer->cap : 64;
+	struct wp_tracee *v;
+
+	if (tracer->len < tracer->cap)
+		return 0;
+	v = reallocarray(tracer->v, cap, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	tracer->v = v;
+	tracer->cap = cap;
+	return 0;
+}
+
+int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
+{
+	if (find_tid(tracer, tid))
+		return -EALREADY;
+	if (reserve(tracer))
+		return -ENOMEM;
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
+		/* A thread on its way out gives EPERM as a foreign one does;
+		 * the caller learns from /proc which it is. */
+		return errno == EPERM || errno == EACCES ? -EPERM : -ESRCH;
+	}
+	tracer->v[tracer->len++] = (struct wp_tracee){
+		.tid = tid, .cookie = cookie, .asked_ns = wp_clock_ns()
+	};
+	/* It can only fail by ESRCH, and then the end is reported by wait. */
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	return 0;
+}
+
+/* What a stop means, and which signal must go on with the thread. */
+static int signal_of_stop(int status)
+{
+	/* PTRACE_EVENT_STOP: our interrupt, or a group-stop, which a detach
+	 * leaves as it is (ptrace(2), "Group-stop"). */
+	if (status >> 16)
+		return 0;
+	/* Signal-delivery-stop: the signal is ours to pass on. */
+	return WSTOPSIG(status);
+}
+
+static void detach(pid_t tid, int sig)
+{
+	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
+}
+
+/* Nobody wants this stop: leave no trace of it. */
+static void undo(pid_t tid, int sig)
+{
+	struct wp_stop_facts facts;
+	struct wp_regs regs;
+
+	/* It may have died; then there is nothing to undo. */
+	(void)!wp_regs_read(tid, !sig, &regs, &facts);
+	detach(tid, sig);
+}
+
+/* Make STATUS of TID known; returns the tracee that stopped, if it is one that
+ * somebody still waits for.
+ */
+static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
+				     int status)
+{
+	struct wp_tracee *tracee = find_tid(tracer, tid);
+
+	if (!WIFSTOPPED(status)) {
+		if (tracee)
+			drop(tracer, tracee);
+		if (tid == tracer->child) {
+			tracer->child_ended = true;
+			tracer->child_status = status;
+		}
+		return NULL;
+	}
+	if (!tracee || tracee->unwanted) {
+		/* An exec moves a traced thread to the leader's number. */
+		undo(tid, signal_of_stop(status));
+		if (tracee)
+			drop(tracer, tracee);
+		return NULL;
+	}
+	tracee->stopped = true;
+	tracee->stopped_ns = wp_clock_ns();
+	tracee->signal = signal_of_stop(status);
+	return tracee;
+}
+
+/* Take what has happened until something is for the caller or nothing is left.
+ */
+static struct wp_tracee *poll_stops(struct wp_tracer *tracer)
+{
+	for (;;) {
+		struct wp_tracee *tracee;
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+
+		if (tid <= 0)
+			return NULL;
+		tracee = take_status(tracer, tid, status);
+		if (tracee)
+			return tracee;
+	}
+}
+
+/* Wait for SIGCHLD until UNTIL_NS: true if it came. */
+static bool wait_sigchld(uint64_t until_ns)
+{
+	uint64_t now = wp_clock_ns();
+	uint64_t left = until_ns > now ? until_ns - now : 0;
+	struct timespec ts = { (time_t)(left / WP_NS_PER_S),
+			       (long)(left % WP_NS_PER_S) };
+	sigset_t set;
+
+	block_sigchld(&set);
+	return sigtimedwait(&set, NULL, &ts) == SIGCHLD;
+}
+
+static size_t count_interrupting(const struct wp_tracer *tracer)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < tracer->len; i++)
+		n += !tracer->v[i].stopped && !tracer->v[i].unwanted;
+	return n;
+}
+
+struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
+{
+	uint64_t spin_until = wp_clock_ns() + SPIN_NS;
+
+	if (tracer->spins_left_out) {
+		tracer->spins_left_out--;
+		spin_until = 0;
+	}
+	for (;;) {
+		struct wp_tracee *tracee = poll_stops(tracer);
+		uint64_t now;
+
+		if (tracee || tracer->child_ended ||
+		    !count_interrupting(tracer))
+			return tracee;
+		now = wp_clock_ns();
+		if (now >= until_ns)
+			return NULL;
+		if (now < spin_until)
+			continue;
+		/* What is to stop may want this very CPU. */
+		if (spin_until)
+			tracer->spins_left_out = SPINS_LEFT_OUT;
+		spin_until = 0;
+		if (!wait_sigchld(until_ns))
+			return poll_stops(tracer);
+	}
+}
+
+struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)
+{
+	struct wp_tracee *tracee = poll_stops(tracer);
+
+	if (!tracee && wp_clock_ns() < until_ns && wait_sigchld(until_ns))
+		tracee = poll_stops(tracer);
+	return tracee;
+}
+
+bool wp_tracer_has_filter(pid_t tid)
+{
+	char path[32], text[4096];
+	uint64_t mode;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 &&
+	       !wp_proc_status_parse(&mode, text, (size_t)n, "Seccomp", 10) &&
+	       mode == 2;
+}
+
+int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
+			struct wp_stop_facts *ret_facts)
+{
+	tracee->repaired = true;
+	/* With a signal on its way EINTR is the program's due, and the kernel
+	 * itself decides between handler and restart. */
+	return wp_regs_read(tracee->tid, !tracee->signal, ret_regs, ret_facts);
+}
+
+void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
+{
+	if (!tracee->stopped) {
+		tracee->unwanted = true;
+		tracee->cookie = 0;
+		return;
+	}
+	if (tracee->repaired)
+		detach(tracee->tid, tracee->signal);
+	else
+		undo(tracee->tid, tracee->signal);
+	drop(tracer, tracee);
+}
+
+void wp_tracer_clear(struct wp_tracer *tracer)
+{
+	uint64_t until_ns = wp_clock_ns() + 100 * WP_NS_PER_MS;
+
+	for (size_t i = tracer->len; i-- > 0;)
+		wp_tracer_release(tracer, &tracer->v[i]);
+	while (tracer->len && wp_clock_ns() < until_ns) {
+		poll_stops(tracer);
+		if (tracer->len)
+			wait_sigchld(wp_clock_ns() + 5 * WP_NS_PER_MS);
+	}
+	free(tracer->v);
+	tracer->v = NULL;
+	tracer->len = tracer->cap = 0;
+}

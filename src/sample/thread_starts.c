@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_starts.c - threads, by the stack that created them: see sampler_priv.h.
+ *
+ * The kernel tells that a thread was started, by whom, and when it ended; and a
+ * sample of who started it, which the tracepoint task:task_newtask takes right
+ * after that record, brings the stack.  Where the tracepoint is not to be had,
+ * the threads are counted without; where records are not, the ticks' lists of
+ * threads tell who is new.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sampler_priv.h"
+#include "wallprof/clock.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* Of all CPUs, and of one. */
+	RINGS_BYTES = 16 << 20,
+	RING_MOST = 4 << 20,
+	/* Records are handed out in order of time when they are this old. */
+	SETTLE_NS = 2000000,
+	RECENT = 64,
+};
+
+/* A thread that has not ended. */
+struct birth {
+	pid_t tid;
+	/* Who started it; 0: not known. */
+	pid_t creator;
+	uint64_t begin_ns;
+	/* It has been counted, with this key: its creator's sample came, or
+	 * there is none to come. */
+	bool counted;
+	struct wp_sample_key key;
+	/* By lists of threads: its number. */
+	uint64_t number;
+};
+
+struct wp_thread_starts {
+	/* NULL: lists of threads tell. */
+	struct wp_perf *perf;
+	uint32_t stack_bytes;
+	bool wants_more;
+	/* What happened before has been told by the events before these. */
+	uint64_t from_ns;
+	/* By events that were closed, and what is known of at the last tick. */
+	uint64_t lost_before, lost;
+	/* Up to this tick there may be threads of whom a record was lost. */
+	uint64_t suspect_tick;
+	/* v[0..n) by tid; owned. */
+	struct birth *v;
+	size_t n, cap;
+	/* Those that were started last, in a circle: one of them is whom a
+	 * sample is about. */
+	pid_t recent[RECENT];
+	size_t nrecent;
+	uint64_t created, without_stack;
+	/* Why there are no events. */
+	struct wp_err why;
+	int rc;
+};
+
+static int open_events(struct wp_sampler *s, struct wp_perf **ret,
+		       uint32_t stack_bytes, struct wp_err *err)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1);
+	const struct wp_perf_options options = {
+		.tasks = true,
+		.thread_starts = true,
+		.stack_bytes = stack_bytes,
+		.user_regs = true,
+		.ring_bytes = share > RING_MOST ? RING_MOST :
+			      share > WP_PERF_RING_DEFAULT ?
+						  share :
+						  WP_PERF_RING_DEFAULT,
+	};
+	int rc = wp_perf_open(ret, s->process, &options, err);
+
+	if (!rc)
+		wp_perf_enable(*ret, WP_PERF_PART_ALL);
+	return rc;
+}
+
+int wp_thread_starts_open(struct wp_sampler *s)
+{
+	struct wp_thread_starts *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	s->thread_starts = b;
+	b->stack_bytes = WP_CPU_FIRST_STACK;
+	if (open_events(s, &b->perf, b->stack_bytes, &b->why))
+		b->perf = NULL;
+	return 0;
+}
+
+/* Where TID is, or belongs. */
+static size_t place_of(const struct wp_thread_starts *b, pid_t tid)
+{
+	size_t low = 0, high = b->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (b->v[mid].tid < tid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static struct birth *find(struct wp_thread_starts *b, pid_t tid)
+{
+	size_t i = place_of(b, tid);
+
+	return i < b->n && b->v[i].tid == tid ? &b->v[i] : NULL;
+}
+
+static void drop(struct wp_thread_starts *b, struct birth *birth)
+{
+	size_t i = (size_t)(birth - b->v);
+
+	memmove(birth, birth + 1, (--b->n - i) * sizeof(*b->v));
+}
+
+static int add_sample(struct wp_sampler *s, const struct wp_sample_key *key,
+		      uint64_t count, uint64_t ns)
+{
+	return wp_profile_add_sample(s->profile, WP_PROFILE_THREADCREATE, key,
+				     count, ns);
+}
+
+static uint32_t no_record(struct wp_sampler *s)
+{
+	struct wp_stack none = { .end = WP_END_NO_RECORD };
+
+	return wp_profile_add_stack(s->profile, &none, WP_MAPPING_NONE);
+}
+
+/* BIRTH came about by STACK of thread INDEX. */
+static int count(struct wp_sampler *s, struct birth *birth, uint32_t stack,
+		 uint32_t index)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	enum wp_stack_end why;
+
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	why = (enum wp_stack_end)s->profile->stacks[stack].end;
+	s->profile->counters.ends[why]++;
+	b->created++;
+	b->without_stack += why == WP_END_NO_RECORD;
+	birth->key = (struct wp_sample_key){ .stack = stack, .thread = index };
+	birth->counted = true;
+	return add_sample(s, &birth->key, 1, 0);
+}
+
+/* -t is about who creates. */
+static int count_without_stack(struct wp_sampler *s, struct birth *birth)
+{
+	struct wp_thread *t = wp_threads_get(s, birth->creator);
+
+	if (!t)
+		return -ENOMEM;
+	return t->watched ? count(s, birth, no_record(s), t->index) : 0;
+}
+
+/* BIRTH's thread lived until END_NS.  BIRTH goes. */
+static int end(struct wp_sampler *s, struct birth *birth, uint64_t end_ns)
+{
+	int rc = 0;
+
+	if (!birth->counted && birth->creator)
+		rc = count_without_stack(s, birth);
+	if (!rc && birth->counted && end_ns > birth->begin_ns)
+		rc = add_sample(s, &birth->key, 0, end_ns - birth->begin_ns);
+	drop(s->thread_starts, birth);
+	return rc;
+}
+
+/* 0 and *RET, valid until the next call, or -ENOMEM. */
+static int begin(struct wp_sampler *s, pid_t tid, uint64_t begin_ns,
+		 struct birth **ret)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	struct birth *old = find(b, tid);
+	int rc = old ? end(s, old, begin_ns) : 0;
+	size_t i = place_of(b, tid);
+
+	if (!rc && WP_VEC_ROOM(b->v, b->n, b->cap, 1))
+		rc = -ENOMEM;
+	if (rc)
+		return rc;
+	memmove(&b->v[i + 1], &b->v[i], (b->n++ - i) * sizeof(*b->v));
+	b->v[i] = (struct birth){ .tid = tid, .begin_ns = begin_ns };
+	*ret = &b->v[i];
+	return 0;
+}
+
+static int take_fork(struct wp_sampler *s, const struct wp_perf_record *record)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	struct birth *birth;
+	int rc = begin(s, record->tid, record->time_ns, &birth);
+
+	if (rc)
+		return rc;
+	birth->creator = record->parent_tid;
+	b->recent[b->nrecent++ % RECENT] = record->tid;
+	return 0;
+}
+
+/* What CREATOR started last, if that waits for its sample, which comes right
+ * after the record.  NULL: it started a process. */
+static struct birth *find_created(struct wp_thread_starts *b, pid_t creator)
+{
+	for (size_t i = 1; i <= RECENT && i <= b->nrecent; i++) {
+		pid_t tid = b->recent[(b->nrecent - i) % RECENT];
+		struct birth *birth = find(b, tid);
+
+		if (birth && birth->creator == creator)
+			return birth->counted ? NULL : birth;
+	}
+	return NULL;
+}
+
+static int take_sample(struct wp_sampler *s,
+		       const struct wp_perf_record *record)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	struct birth *birth = find_created(b, record->tid);
+	struct wp_thread *t;
+
+	if (!birth || !wp_reg_known(&record->regs, WP_REG_PC))
+		return 0;
+	t = wp_threads_get(s, record->tid);
+	if (!t)
+		return -ENOMEM;
+	if (!t->watched)
+		return 0;
+	wp_cpu_walk(s, record);
+	b->wants_more |= wp_cpu_is_cut(s, record);
+	return count(s, birth, wp_record_stack(s), t->index);
+}
+
+static void take(void *ctx, const struct wp_perf_record *record)
+{
+	struct wp_sampler *s = ctx;
+	struct wp_thread_starts *b = s->thread_starts;
+	struct birth *ended;
+
+	if (b->rc || record->time_ns < b->from_ns)
+		return;
+	switch (record->type) {
+	case WP_PERF_FORK:
+		b->rc = take_fork(s, record);
+		break;
+	case WP_PERF_EXIT:
+		ended = find(b, record->tid);
+		b->rc = ended ? end(s, ended, record->time_ns) : 0;
+		break;
+	case WP_PERF_SAMPLE_THREAD_START:
+		b->rc = take_sample(s, record);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A stack was cut: copy more of each from now on.  Both record until the first
+ * has told what came before. */
+static void grow(struct wp_sampler *s)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
+	uint64_t now;
+	struct wp_perf *wider;
+
+	b->wants_more = false;
+	if (bytes == b->stack_bytes || open_events(s, &wider, bytes, NULL))
+		return;
+	now = wp_clock_ns();
+	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
+	wp_perf_drain(b->perf, now, take, s);
+	b->lost_before += wp_perf_stats(b->perf)->lost;
+	wp_perf_close(b->perf);
+	b->perf = wider;
+	b->stack_bytes = bytes;
+	b->from_ns = now;
+}
+
+/* The list may be older than the records. */
+static bool is_there(struct wp_sampler *s, pid_t tid)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%d", tid);
+	return !faccessat(s->process->task_fd, name, F_OK, 0);
+}
+
+/* No record has told of T, which is in the list for the second time at least:
+ * in its first, the record of its end may just have been taken. */
+static bool was_missed(struct wp_sampler *s, const struct wp_thread *t)
+{
+	return t->first_ns > s->start_ns && t->first_ns < s->last_tick_ns &&
+	       is_there(s, t->tid);
+}
+
+/* T is in the list of threads.  At the FIRST tick it has been there before. */
+static int compare_thread(struct wp_sampler *s, const struct wp_thread *t,
+			  uint64_t between_ns, bool first)
+{
+	struct birth *birth = find(s->thread_starts, t->tid);
+	int rc = 0;
+
+	if (birth && (birth->number == t->number || birth->creator))
+		return 0;
+	if (s->thread_starts->perf && !was_missed(s, t))
+		return 0;
+	rc = begin(s, t->tid, s->thread_starts->perf ? t->first_ns : between_ns,
+		   &birth);
+	if (rc)
+		return rc;
+	birth->number = t->number;
+	return first || !t->watched ? 0 :
+				      count(s, birth, no_record(s), t->index);
+}
+
+/* Who is not known, or not there any more, has begun or ended some time since
+ * the last tick. */
+static int compare_list(struct wp_sampler *s, bool first)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	uint64_t between_ns = s->last_tick_ns +
+			      (s->tick_ns - s->last_tick_ns) / 2;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->nthreads && !rc; i++)
+		rc = compare_thread(s, s->threads[i], between_ns, first);
+	for (size_t i = b->n; i-- > 0 && !rc;)
+		if (!wp_threads_find(s, b->v[i].tid) &&
+		    !is_there(s, b->v[i].tid))
+			rc = end(s, &b->v[i], between_ns);
+	return rc;
+}
+
+/* All records there are; if some were lost, the list of threads tells what can
+ * still be known. */
+static int drain(struct wp_sampler *s, uint64_t until_ns)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	uint64_t lost;
+
+	wp_perf_drain(b->perf, until_ns, take, s);
+	lost = b->lost_before + wp_perf_stats(b->perf)->lost;
+	if (lost != b->lost)
+		b->suspect_tick = s->tick + 2;
+	b->lost = lost;
+	if (s->tick > b->suspect_tick || b->rc)
+		return b->rc;
+	/* So that no record of a thread that is in the list is to come. */
+	wp_perf_drain(b->perf, UINT64_MAX, take, s);
+	return b->rc ? b->rc : compare_list(s, false);
+}
+
+int wp_thread_starts_drain(struct wp_sampler *s)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+
+	if (!b || !b->perf)
+		return 0;
+	wp_perf_drain(b->perf, wp_clock_ns() - SETTLE_NS, take, s);
+	return b->rc;
+}
+
+int wp_thread_starts_tick(struct wp_sampler *s)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	int rc;
+
+	if (!b)
+		return 0;
+	if (!b->perf)
+		return compare_list(s, s->tick == 1);
+	rc = drain(s, s->tick_ns - SETTLE_NS);
+	if (!rc && b->wants_more)
+		grow(s);
+	return rc;
+}
+
+static const char *why_no_stacks(const struct wp_perf_facts *facts)
+{
+	switch (facts->thread_start_rc) {
+	case 0:
+		return "";
+	case -EPERM:
+	case -EACCES:
+		return facts->user_only ?
+			       ", no stacks: kernel.perf_event_paranoid or missing "
+			       "CAP_PERFMON forbids samples of the kernel" :
+			       ", no stacks: tracefs, which tells the tracepoint "
+			       "task:task_newtask, may not be read (run wallprof as "
+			       "root)";
+	default:
+		return ", no stacks: the kernel has no tracepoint "
+		       "task:task_newtask";
+	}
+}
+
+static uint32_t describe(struct wp_sampler *s)
+{
+	const struct wp_thread_starts *b = s->thread_starts;
+	char text[sizeof(b->why.msg) + 256];
+	int n = snprintf(text, sizeof(text),
+			 "%llu threads created, %llu "
+			 "without the stack that did it, %llu records of perf "
+			 "events lost; ",
+			 (unsigned long long)b->created,
+			 (unsigned long long)b->without_stack,
+			 (unsigned long long)b->lost);
+
+	if (b->perf)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			 "told by perf events of each %s%s",
+			 wp_perf_facts(b->perf)->main_scope == WP_PERF_CPU ?
+				 "CPU" :
+				 "thread",
+			 why_no_stacks(wp_perf_facts(b->perf)));
+	else
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			 "told by lists of threads, in which those are missing "
+			 "that lived between two ticks, and a thread stands "
+			 "for who created it (%s)",
+			 b->why.msg);
+	return wp_intern_add_str(&s->profile->strings, text);
+}
+
+int wp_thread_starts_finish(struct wp_sampler *s)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	uint64_t now = wp_clock_ns();
+	uint32_t id;
+	int rc = 0;
+
+	if (!b)
+		return 0;
+	if (b->perf) {
+		wp_perf_disable(b->perf, WP_PERF_PART_ALL);
+		rc = drain(s, UINT64_MAX);
+	}
+	while (b->n && !rc)
+		rc = end(s, &b->v[b->n - 1], now);
+	id = describe(s);
+	if (id == UINT32_MAX)
+		return -ENOMEM;
+	s->profile->meta.source[WP_PROFILE_THREADCREATE] = id;
+	return rc;
+}
+
+void wp_thread_starts_close(struct wp_sampler *s)
+{
+	if (!s->thread_starts)
+		return;
+	wp_perf_close(s->thread_starts->perf);
+	free(s->thread_starts->v);
+	free(s->thread_starts);
+	s->thread_starts = NULL;
+}

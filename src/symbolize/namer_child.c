@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* namer_child.c - see namer.h: what happens in the sandbox.
+ *
+ * Runs after fork(2) without exec(2): it has the parent's memory, and nothing
+ * of the parent's rights.
+ */
+#include "namer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "namer_protocol.h"
+#include "sandbox.h"
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+
+enum {
+	/* What is sent at once; and sooner, if that takes longer. */
+	FLUSH_BYTES = 32768,
+	CPU_MAX_S = 300,
+};
+#define FLUSH_NS (50 * WP_NS_PER_MS)
+/* Beside what there is already and the files. */
+#define MEMORY_MAX (UINT64_C(2) << 30)
+
+struct child {
+	const struct wp_namer *namer;
+	int sock;
+	struct wp_protocol_buf wire;
+	struct wp_symbols *symbols;
+	uint64_t flushed_ns;
+};
+
+static void flush(struct child *child)
+{
+	size_t at = 0;
+
+	while (at < child->wire.len) {
+		struct iovec iov = { child->wire.data + at,
+				     child->wire.len - at };
+		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t n = sendmsg(child->sock, &msg, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			_exit(1);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	child->wire.len = 0;
+	child->flushed_ns = wp_clock_ns();
+}
+
+/* All that can be said if RC is no memory: sending needs none. */
+static void end(struct child *child, enum wp_protocol_end how, int error)
+{
+	if (wp_protocol_add_end(&child->wire, how, error))
+		_exit(1);
+	flush(child);
+	_exit(0);
+}
+
+static void check(struct child *child, int rc)
+{
+	if (rc < 0)
+		end(child, WP_PROTOCOL_NO_MEMORY, 0);
+}
+
+/* The descriptor that came with MSG, or -1. */
+static int take_fd(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* As wp_debug_open, by the parent. */
+static int ask_for_debug(void *ctx, const struct wp_debug_query *query,
+			 uint32_t *nth)
+{
+	struct child *child = ctx;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct wp_protocol_reply reply;
+	struct iovec iov = { &reply, sizeof(reply) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	check(child, wp_protocol_add_open(&child->wire, query, *nth));
+	flush(child);
+	do
+		n = recvmsg(child->sock, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(reply))
+		_exit(1);
+	*nth = reply.nth;
+	return reply.found ? take_fd(&msg) : -ENOENT;
+}
+
+/* Our address space as it is, and the files that will be mapped. */
+static uint64_t memory_bound(const struct wp_namer *namer)
+{
+	uint64_t sum = MEMORY_MAX;
+	char text[128];
+	struct stat st;
+
+	if (wp_io_read_at(-1, "/proc/self/statm", text, sizeof(text)) > 0)
+		sum += strtoull(text, NULL, 10) *
+		       (uint64_t)sysconf(_SC_PAGESIZE);
+	for (uint32_t i = 0; i < namer->nmodules; i++)
+		if (namer->modules[i].module.fd >= 0 &&
+		    !fstat(namer->modules[i].module.fd, &st))
+			sum += (uint64_t)st.st_size;
+	return sum;
+}
+
+static int enter(struct child *child, pid_t parent)
+{
+	const struct wp_namer *namer = child->namer;
+	struct wp_sandbox sandbox = {
+		.keep = calloc((size_t)namer->nmodules + 2, sizeof(int)),
+		.parent = parent,
+		.memory = memory_bound(namer),
+		.cpu_s = CPU_MAX_S,
+	};
+
+	if (!sandbox.keep)
+		return -ENOMEM;
+	sandbox.keep[sandbox.nkeep++] = child->sock;
+	if (namer->perf_map_fd >= 0)
+		sandbox.keep[sandbox.nkeep++] = namer->perf_map_fd;
+	for (uint32_t i = 0; i < namer->nmodules; i++)
+		if (namer->modules[i].module.fd >= 0)
+			sandbox.keep[sandbox.nkeep++] =
+				namer->modules[i].module.fd;
+	return wp_sandbox_enter(&sandbox);
+}
+
+static void start(struct child *child)
+{
+	const struct wp_namer *namer = child->namer;
+	struct wp_symbol_options options = {
+		.open_debug = ask_for_debug,
+		.ctx = child,
+		.perf_map_fd = namer->perf_map_fd,
+	};
+
+	check(child, wp_symbols_new(&child->symbols, &options));
+	for (uint32_t i = 0; i < namer->nmodules; i++)
+		check(child,
+		      wp_symbols_add(child->symbols, namer->modules[i].id,
+				     &namer->modules[i].module));
+	/* They are mapped. */
+	for (uint32_t i = 0; i < namer->nmodules; i++)
+		if (namer->modules[i].module.fd >= 0)
+			close(namer->modules[i].module.fd);
+	if (namer->perf_map_fd >= 0)
+		close(namer->perf_map_fd);
+}
+
+static void name(struct child *child, const struct wp_namer_address *address,
+		 bool last_of_module)
+{
+	const struct wp_symbol_line *lines;
+	struct wp_symbol_has has;
+	int n = wp_symbols_resolve(child->symbols, address->module,
+				   address->avma, &lines);
+
+	check(child, n);
+	check(child, wp_protocol_add_answer(&child->wire, lines, (uint32_t)n));
+	if (last_of_module) {
+		has = wp_symbols_has(child->symbols, address->module);
+		check(child,
+		      wp_protocol_add_has(&child->wire, address->module, &has));
+	}
+	/* The next module may be the one that ends us. */
+	if (last_of_module || child->wire.len >= FLUSH_BYTES ||
+	    wp_clock_ns() - child->flushed_ns >= FLUSH_NS)
+		flush(child);
+}
+
+void wp_namer_child(const struct wp_namer *namer, uint32_t first, int sock,
+		    pid_t parent)
+{
+	struct child child = { .namer = namer, .sock = sock };
+	const struct wp_namer_address *v = namer->addresses;
+	int rc = enter(&child, parent);
+
+	if (rc)
+		end(&child, WP_PROTOCOL_NO_SANDBOX, -rc);
+	start(&child);
+	for (uint32_t i = first; i < namer->naddresses; i++)
+		name(&child, &v[i],
+		     i + 1 == namer->naddresses ||
+			     v[i].module != v[i + 1].module);
+	end(&child, WP_PROTOCOL_DONE, 0);
+	_exit(0);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* namer_protocol.h - what the process that names addresses says, in bytes.
+ *
+ * Layer: symbolize.
+ *
+ * A message is its length (32 bits, without these), its kind (8 bits) and what
+ * belongs to the kind: numbers little-endian, strings with a NUL.  The reader
+ * trusts nothing: the writer has read hostile files.
+ */
+#ifndef WP_NAMER_WIRE_H
+#define WP_NAMER_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+#include "wallprof/symbols.h"
+
+enum {
+	/* Levels of one address. */
+	WP_PROTOCOL_LEVELS_MAX = 64,
+	/* Bytes of a string, with its NUL; longer ones are cut. */
+	WP_PROTOCOL_STRING_MAX = 16384,
+	WP_PROTOCOL_MESSAGE_MAX = 4 << 20,
+};
+
+enum wp_protocol_kind {
+	/* Names of the next address. */
+	WP_PROTOCOL_ANSWER = 1,
+	/* What a module turned out to have. */
+	WP_PROTOCOL_HAS,
+	/* A debug file is wanted; struct wp_protocol_reply comes back. */
+	WP_PROTOCOL_OPEN,
+	/* Nothing comes after this. */
+	WP_PROTOCOL_END,
+};
+
+enum wp_protocol_end {
+	WP_PROTOCOL_DONE,
+	WP_PROTOCOL_NO_MEMORY,
+	/* The sandbox could not be set up: there is an errno. */
+	WP_PROTOCOL_NO_SANDBOX,
+	WP_NPROTOCOL_ENDS
+};
+
+/* One message.  Strings and bytes lie in what was parsed. */
+struct wp_protocol_message {
+	enum wp_protocol_kind kind;
+	union {
+		struct {
+			uint32_t n;
+			struct wp_symbol_line lines[WP_PROTOCOL_LEVELS_MAX];
+		} answer;
+		struct {
+			uint32_t module;
+			struct wp_symbol_has has;
+		} has;
+		struct {
+			struct wp_debug_query query;
+			uint32_t nth;
+		} open;
+		struct {
+			enum wp_protocol_end how;
+			int error;
+		} end;
+	};
+};
+
+/* What goes back, with the descriptor if FOUND. */
+struct wp_protocol_reply {
+	uint32_t nth;
+	uint32_t found;
+};
+
+/* Bytes to be sent. */
+struct wp_protocol_buf {
+	/* data[0..len), owned. */
+	uint8_t *data;
+	size_t len;
+	size_t cap;
+};
+
+#define WP_PROTOCOL_INIT                                                       \
+	{                                                                      \
+		0                                                              \
+	}
+
+/* Add a message.  0, or -ENOMEM: then nothing was added. */
+WP_MUST_CHECK
+int wp_protocol_add_answer(struct wp_protocol_buf *wire,
+			   const struct wp_symbol_line *lines, uint32_t n);
+WP_MUST_CHECK
+int wp_protocol_add_has(struct wp_protocol_buf *wire, uint32_t module,
+			const struct wp_symbol_has *has);
+WP_MUST_CHECK
+int wp_protocol_add_open(struct wp_protocol_buf *wire,
+			 const struct wp_debug_query *query, uint32_t nth);
+WP_MUST_CHECK
+int wp_protocol_add_end(struct wp_protocol_buf *wire, enum wp_protocol_end how,
+			int error);
+void wp_protocol_clear(struct wp_protocol_buf *wire);
+
+/* Parse the message that DATA[0..len) begins with.  Returns its bytes; 0 if
+ * not all of it is there; -EBADMSG if it is malformed or over a limit. */
+ssize_t wp_protocol_parse(struct wp_protocol_message *ret, const void *data,
+			  size_t len);
+
+#endif

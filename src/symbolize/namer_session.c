@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* namer_session.c - see namer_session.h: nothing that comes is believed. */
+#include "namer_session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wallprof/clock.h"
+
+enum {
+	READ_BYTES = 1 << 16,
+	/* Messages that are no answers, for each module and in all. */
+	NOISE_PER_MODULE = 32,
+	NOISE_MIN = 64,
+};
+#define RECEIVED_MAX (UINT64_C(512) << 20)
+
+const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
+					    uint32_t id)
+{
+	uint32_t lo = 0, hi = namer->nmodules;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (namer->modules[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < namer->nmodules && namer->modules[lo].id == id ?
+		       &namer->modules[lo] :
+		       NULL;
+}
+
+/* What is mapped is no memory of its own. */
+static void allow_memory(pid_t pid, int fd)
+{
+	struct rlimit limit;
+	struct stat st;
+
+	if (fstat(fd, &st) || prlimit(pid, RLIMIT_AS, NULL, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		return;
+	limit.rlim_cur += (rlim_t)st.st_size;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	/* If denied, the file is not mapped: fewer names. */
+	prlimit(pid, RLIMIT_AS, &limit, NULL);
+}
+
+static int reply(struct wp_namer_session *s, uint32_t nth, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct wp_protocol_reply answer = { nth, fd >= 0 };
+	struct iovec iov = { &answer, sizeof(answer) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	if (sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	    sizeof(answer))
+		return 0;
+	/* Who does not take answers gets no more; one that has died is seen
+	 * by what comes next. */
+	return errno == EPIPE || errno == ECONNRESET ? 0 : -EBADMSG;
+}
+
+static int serve_open(struct wp_namer_session *s)
+{
+	const struct wp_debug_query *query = &s->message.open.query;
+	const struct wp_namer_module *m = wp_namer_find(s->namer,
+							query->module);
+	uint32_t nth = s->message.open.nth;
+	char path[PATH_MAX];
+	int fd, rc;
+
+	if (!m || (query->of_debug && s->debug_module != query->module))
+		return -EBADMSG;
+	fd = wp_debug_open(query,
+			   query->of_debug ? s->debug_path : m->module.path,
+			   s->namer->roots, s->namer->nroots, &nth, path);
+	if (fd >= 0) {
+		allow_memory(s->pid, fd);
+		if (!query->of_debug) {
+			s->debug_module = query->module;
+			memcpy(s->debug_path, path, strlen(path) + 1);
+		}
+	}
+	rc = reply(s, nth, fd);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static int take_answer(struct wp_namer_session *s)
+{
+	if (s->next >= s->namer->naddresses)
+		return -EBADMSG;
+	s->rc = s->namer->answer(s->namer->ctx, s->next,
+				 s->message.answer.lines, s->message.answer.n);
+	s->next++;
+	return s->rc;
+}
+
+static void take_has(struct wp_namer_session *s)
+{
+	/* 0 stands for addresses outside all modules. */
+	if (wp_namer_find(s->namer, s->message.has.module))
+		s->namer->has(s->namer->ctx, s->message.has.module,
+			      &s->message.has.has);
+}
+
+static int take_end(struct wp_namer_session *s)
+{
+	static const enum wp_namer_how hows[] = {
+		[WP_PROTOCOL_DONE] = WP_NAMER_DONE,
+		[WP_PROTOCOL_NO_MEMORY] = WP_NAMER_NO_MEMORY,
+		[WP_PROTOCOL_NO_SANDBOX] = WP_NAMER_NO_SANDBOX,
+	};
+
+	s->how = hows[s->message.end.how];
+	s->error = s->message.end.error;
+	return s->how == WP_NAMER_DONE && s->next < s->namer->naddresses ?
+		       -EBADMSG :
+		       0;
+}
+
+static int take_message(struct wp_namer_session *s)
+{
+	if (s->message.kind != WP_PROTOCOL_ANSWER &&
+	    ++s->noise > NOISE_MIN + NOISE_PER_MODULE * s->namer->nmodules)
+		return -EBADMSG;
+	switch (s->message.kind) {
+	case WP_PROTOCOL_ANSWER:
+		return take_answer(s);
+	case WP_PROTOCOL_HAS:
+		take_has(s);
+		return 0;
+	case WP_PROTOCOL_OPEN:
+		return serve_open(s);
+	case WP_PROTOCOL_END:
+		return take_end(s);
+	}
+	return -EBADMSG;
+}
+
+static void take_messages(struct wp_namer_session *s)
+{
+	size_t at = 0;
+
+	while (s->how == WP_NAMER_RUNNING) {
+		ssize_t n = wp_protocol_parse(&s->message, s->buf + at,
+					      s->len - at);
+
+		if (!n)
+			break;
+		if (n < 0 || take_message(s)) {
+			s->how = WP_NAMER_NONSENSE;
+			break;
+		}
+		s->quiet_s = 0;
+		at += (size_t)n;
+	}
+	s->len -= at;
+	memmove(s->buf, s->buf + at, s->len);
+}
+
+static int make_room(struct wp_namer_session *s)
+{
+	size_t cap = s->cap ? 2 * s->cap : 2 * READ_BYTES;
+	uint8_t *buf;
+
+	if (s->cap - s->len >= READ_BYTES)
+		return 0;
+	buf = realloc(s->buf, cap);
+	if (!buf)
+		return -ENOMEM;
+	s->buf = buf;
+	s->cap = cap;
+	return 0;
+}
+
+static void receive(struct wp_namer_session *s)
+{
+	ssize_t n;
+
+	s->rc = make_room(s);
+	if (s->rc) {
+		s->how = WP_NAMER_NONSENSE;
+		return;
+	}
+	n = recv(s->sock, s->buf + s->len, s->cap - s->len, MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		s->how = WP_NAMER_DIED;
+		return;
+	}
+	s->len += (size_t)n;
+	s->received += (uint64_t)n;
+	if (s->received > RECEIVED_MAX)
+		s->how = WP_NAMER_NONSENSE;
+	take_messages(s);
+}
+
+/* Seconds are counted by themselves, so that a time in which we were stopped,
+ * too, is not held against the child. */
+void wp_namer_session_run(struct wp_namer_session *s)
+{
+	struct pollfd pfd = { s->sock, POLLIN, 0 };
+
+	while (s->how == WP_NAMER_RUNNING) {
+		int n = poll(&pfd, 1, 1000);
+
+		if (*s->namer->hurry > 1)
+			s->how = WP_NAMER_HURRIED;
+		else if (n > 0)
+			receive(s);
+		else if (++s->quiet_s >= WP_NAMER_QUIET_MAX_S)
+			s->how = WP_NAMER_SILENT;
+		if (s->how == WP_NAMER_RUNNING && wp_clock_ns() > s->end_ns)
+			s->how = WP_NAMER_TOO_LONG;
+	}
+}

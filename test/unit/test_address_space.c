@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  space.h on this process, which maps and unmaps code. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../src/sample/address_space.h"
+
+enum { MANY = 40000, PAGE = 4096 };
+
+struct own {
+	struct wp_process process;
+	struct wp_profile profile;
+	struct wp_address_space space;
+};
+
+static int setup(void **state)
+{
+	struct own *own = calloc(1, sizeof(*own));
+	struct wp_err err = WP_ERR_INIT;
+
+	*state = own;
+	own->process = (struct wp_process)WP_PROCESS_INIT;
+	assert_int_equal(wp_process_open(&own->process, getpid(), &err), 0);
+	return wp_profile_init(&own->profile);
+}
+
+static int teardown(void **state)
+{
+	struct own *own = *state;
+
+	wp_address_space_close(&own->space);
+	wp_profile_clear(&own->profile);
+	wp_process_clear(&own->process);
+	free(own);
+	return 0;
+}
+
+static void open_space(struct own *own)
+{
+	assert_int_equal(wp_address_space_open(&own->space, &own->process,
+					       &own->profile),
+			 0);
+}
+
+static void *map_code(void *at, size_t size)
+{
+	void *p = mmap(at, size, PROT_READ | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1,
+		       0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+/* The mapping id of ADDR now; WP_MAPPING_NONE: no code there. */
+static uint32_t id_of(struct own *own, const void *addr)
+{
+	const struct wp_unwind_module *m;
+
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	m = wp_unwind_find_module(&own->space.view, (uintptr_t)addr);
+	return m ? m->mapping : WP_MAPPING_NONE;
+}
+
+static void a_mapping_has_one_id_for_good(void **state)
+{
+	struct own *own = *state;
+	char *p = map_code(NULL, 3 * PAGE);
+	uint32_t whole, part;
+
+	open_space(own);
+	whole = id_of(own, p);
+	assert_int_not_equal(whole, WP_MAPPING_NONE);
+	assert_int_equal(id_of(own, p), whole);
+	munmap(p, 3 * PAGE);
+	assert_int_equal(id_of(own, p), WP_MAPPING_NONE);
+	map_code(p, PAGE);
+	part = id_of(own, p);
+	assert_int_not_equal(part, WP_MAPPING_NONE);
+	assert_int_not_equal(part, whole);
+	map_code(p, 3 * PAGE);
+	assert_int_equal(id_of(own, p), whole);
+	munmap(p, 3 * PAGE);
+	map_code(p, PAGE);
+	assert_int_equal(id_of(own, p), part);
+	munmap(p, PAGE);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* What it takes over reading the map, which the kernel writes line by line. */
+static void many_mappings_cost_no_more_than_to_read_them(void **state)
+{
+	struct own *own = *state;
+	struct wp_maps maps = WP_MAPS_INIT;
+	struct wp_text text = { 0 };
+	char *p = map_code(NULL, (size_t)MANY * PAGE);
+	uint64_t begin, read_ns, all_ns;
+
+	/* Neighbours that differ are not merged. */
+	for (size_t i = 0; i < MANY; i += 2)
+		assert_int_equal(mprotect(p + i * PAGE, PAGE, PROT_EXEC), 0);
+	begin = cpu_ns();
+	assert_int_equal(wp_process_read_maps(&own->process, &text, &maps), 0);
+	read_ns = cpu_ns() - begin;
+	assert_true(maps.len >= MANY);
+	begin = cpu_ns();
+	open_space(own);
+	all_ns = cpu_ns() - begin;
+	assert_true(own->profile.nmappings > MANY);
+	print_message("%d mappings: read in %.1f ms, opened in %.1f ms\n", MANY,
+		      (double)read_ns / 1e6, (double)all_ns / 1e6);
+	assert_true(all_ns < 6 * read_ns);
+	/* Nothing new. */
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_true(own->profile.nmappings < MANY + 100);
+	wp_maps_clear(&maps);
+	wp_text_clear(&text);
+	munmap(p, (size_t)MANY * PAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_mapping_has_one_id_for_good,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			many_mappings_cost_no_more_than_to_read_them, setup,
+			teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
