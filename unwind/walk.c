@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "guess_prove.h"
-#include "tail.h"
 
 /* A back end in use. */
 struct stepper {
@@ -32,8 +31,6 @@ struct walk {
 	struct wp_unwinder *unwinder;
 	const struct wp_unwind_modules *modules;
 	struct wp_stack *stack;
-	/* NULL: nothing is taken over. */
-	struct wp_tail *tail;
 	struct wp_regs regs;
 	struct wp_step step;
 	/* enum wp_frame_flags of the frame that regs are in. */
@@ -241,21 +238,12 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 		*ret_end = WP_END_DEPTH_LIMIT;
 		return false;
 	}
-	if (w->tail) {
-		if (wp_tail_join(w->tail, &w->regs, w->flags, stack)) {
-			*ret_end = stack->end;
-			return false;
-		}
-		wp_tail_add(w->tail, &w->regs);
-	}
 	w->step.is_return = w->flags & WP_FRAME_RETURN;
 	w->step.module = wp_unwind_find_module(
 		w->modules, pc_avma - (w->step.is_return ? 1 : 0));
 	add_frame(w);
 
 	result = step_once(w);
-	if (w->tail && (w->is_guess || w->step.is_signal || w->step.is_switch))
-		wp_tail_close(w->tail);
 	if (result != WP_STEP_OK) {
 		*ret_end = end_of(result, &w->step);
 		return false;
@@ -285,24 +273,6 @@ static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 	return true;
 }
 
-static void walk(struct walk *w)
-{
-	struct wp_unwinder *u = w->unwinder;
-	struct wp_stack *stack = w->stack;
-
-	w->step.regs = &w->regs;
-	set_modules(u, w->modules);
-	u->stats.walks++;
-	stack->depth = 0;
-	stack->end = WP_END_EMPTY;
-	if (!wp_reg_known(&w->regs, WP_REG_PC) ||
-	    !wp_reg_known(&w->regs, WP_REG_SP))
-		return;
-	while (walk_frame(w, &stack->end) && !is_past_end(w, &stack->end))
-		w->regs.v[WP_REG_PC] = wp_arch_code_avma(w->regs.v[WP_REG_PC]);
-	u->stats.frames += stack->depth;
-}
-
 void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
@@ -313,28 +283,17 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		.modules = modules,
 		.stack = stack,
 		.regs = *regs,
-		.step = { .mem = mem },
+		.step = { .mem = mem, .regs = &w.regs },
 	};
 
-	walk(&w);
-}
-
-void wp_unwind_walk_again(struct wp_unwinder *unwinder,
-			  const struct wp_unwind_modules *modules,
-			  const struct wp_regs *regs, const struct wp_mem *mem,
-			  struct wp_tail *tail, struct wp_stack *stack)
-{
-	struct wp_mem watched = wp_tail_open(tail, modules->generation,
-					     regs->v[WP_REG_SP], mem);
-	struct walk w = {
-		.unwinder = unwinder,
-		.modules = modules,
-		.stack = stack,
-		.tail = tail,
-		.regs = *regs,
-		.step = { .mem = &watched },
-	};
-
-	walk(&w);
-	unwinder->stats.reused += wp_tail_keep(tail, stack);
+	set_modules(unwinder, modules);
+	unwinder->stats.walks++;
+	stack->depth = 0;
+	stack->end = WP_END_EMPTY;
+	if (!wp_reg_known(&w.regs, WP_REG_PC) ||
+	    !wp_reg_known(&w.regs, WP_REG_SP))
+		return;
+	while (walk_frame(&w, &stack->end) && !is_past_end(&w, &stack->end))
+		w.regs.v[WP_REG_PC] = wp_arch_code_avma(w.regs.v[WP_REG_PC]);
+	unwinder->stats.frames += stack->depth;
 }

@@ -53,8 +53,6 @@ struct wp_unwinder;
 struct wp_unwind_stats {
 	uint64_t walks;
 	uint64_t frames;
-	/* Of them, taken from the walk before. */
-	uint64_t reused;
 	/* Steps by frame pointer or byte pattern. */
 	uint64_t guessed;
 	/* Steps that the rows could not do and libunwind did. */
@@ -90,27 +88,6 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
 		    struct wp_stack *stack);
-
-/* What a thread's last walk found; made by wp_tail_new. */
-struct wp_tail;
-
-/* Room for walks of DEPTH frames, wp_tail_size(DEPTH) bytes, at once: walks that
- * use it allocate nothing.  0 and a tail that the caller frees, or -ENOMEM. */
-WP_MUST_CHECK
-int wp_tail_new(struct wp_tail **ret, uint32_t depth);
-/* Accepts NULL. */
-void wp_tail_free(struct wp_tail *tail);
-uint32_t wp_tail_depth(const struct wp_tail *tail);
-size_t wp_tail_size(uint32_t depth);
-
-/* As wp_unwind_walk, and to the same frames.  From the frame on that is as TAIL
- * has it, with all that deeper steps read being as it was, they are taken from
- * TAIL, which holds this walk afterwards.  A deeper walk than TAIL has room for
- * is not remembered.  TAIL is of one thread and one unwinder. */
-void wp_unwind_walk_again(struct wp_unwinder *unwinder,
-			  const struct wp_unwind_modules *modules,
-			  const struct wp_regs *regs, const struct wp_mem *mem,
-			  struct wp_tail *tail, struct wp_stack *stack);
 
 /* Counters so far; borrowed until the next walk. */
 const struct wp_unwind_stats *

@@ -131,20 +131,14 @@ static void add_kernel(struct wp_sampler *s,
 	memset(s->stack.cfa_avma, 0, n * sizeof(*s->stack.cfa_avma));
 }
 
-static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
-		 const struct wp_perf_record *record)
+void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record)
 {
 	uint64_t sp = record->regs.v[WP_REG_SP];
 
 	wp_stack_copy_set(&s->copy, sp,
 			  wp_address_space_stack_end(&s->space, sp),
 			  record->stack, record->stack_len);
-	wp_look_walk(s, reuse, &record->regs);
-}
-
-void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record)
-{
-	walk(s, NULL, record);
+	wp_look_walk(s, &record->regs);
 }
 
 bool wp_cpu_is_cut(const struct wp_sampler *s,
@@ -184,7 +178,7 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	t->owed_cpu_ns += record->period;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(s, t, wp_record_no_stack(s));
-	walk(s, &t->all_walks, record);
+	wp_cpu_walk(s, record);
 	if (waits_for_stop(s, record))
 		return 0;
 	if (record->kernel_len)

@@ -24,20 +24,14 @@ uint64_t wp_look_take_time(struct wp_sampler *s, struct wp_thread *t)
 	return ns;
 }
 
-static void walk(struct wp_sampler *s, struct wp_reuse *reuse,
-		 const struct wp_regs *regs)
+static void walk(struct wp_sampler *s, const struct wp_regs *regs)
 {
 	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
 
 	s->stack.frames = s->frame_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cfa_avma = s->cfa_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cap = s->options.max_depth;
-	if (reuse)
-		wp_reuse_walk(reuse, &s->reuse_room, s->unwinder,
-			      &s->space.view, regs, &mem, &s->stack);
-	else
-		wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem,
-			       &s->stack);
+	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, &s->stack);
 	if (s->stack.end != WP_END_UNREADABLE)
 		return;
 	if (s->copy.elsewhere && !s->copy.live)
@@ -67,18 +61,17 @@ static bool is_stale(struct wp_sampler *s)
 	return !wp_address_space_check(&s->space, &s->stack, s->tick);
 }
 
-void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
-		  const struct wp_regs *regs)
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
 {
 	bool stale;
 
 	s->map_is_stale = false;
-	walk(s, reuse, regs);
+	walk(s, regs);
 	stale = is_stale(s);
 	if (!stale && !met_unknown(s))
 		return;
 	if (wp_address_space_reload(&s->space, stale) == 1)
-		walk(s, reuse, regs);
+		walk(s, regs);
 	else
 		s->map_is_stale = true;
 }

@@ -21,7 +21,6 @@
 #include <sys/resource.h>
 
 #include "pause.h"
-#include "reuse.h"
 #include "site_cache.h"
 #include "address_space.h"
 #include "stack_copy.h"
@@ -178,9 +177,6 @@ struct wp_thread {
 	uint32_t looks;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
-	/* Its last walks without and with all registers. */
-	struct wp_reuse few_walks;
-	struct wp_reuse all_walks;
 	struct wp_block_thread block;
 	struct wp_mutex_thread mutex;
 };
@@ -215,7 +211,6 @@ struct wp_sampler {
 
 	struct wp_address_space space;
 	struct wp_unwinder *unwinder;
-	struct wp_reuse_room reuse_room;
 	struct wp_stack_copy copy;
 	struct wp_pauses pauses;
 	struct wp_fdinfo fdinfo;
@@ -331,11 +326,8 @@ void wp_bpf_scan_close(struct wp_sampler *s);
 /* One look at T: record it, or put it among the askers.  0, -ESRCH when it is
  * gone, -ENOMEM, or another -errno: no look could be had. */
 int wp_look(struct wp_sampler *s, struct wp_thread *t);
-/* Walk the copy with REGS into s->stack; a stale map is read anew.  REUSE: the
- * thread's last walk with as many registers; NULL: nothing is taken over, nor
- * allocated. */
-void wp_look_walk(struct wp_sampler *s, struct wp_reuse *reuse,
-		  const struct wp_regs *regs);
+/* Walk the copy with REGS into s->stack; a stale map is read anew. */
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs);
 static inline bool wp_has_run(const struct wp_schedstat *a,
 			      const struct wp_schedstat *b)
 {

@@ -207,11 +207,11 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	state = state_when_asked(s, t);
 	s->copy.live = t->walk_in_stop;
 	if (t->walk_in_stop)
-		wp_look_walk(s, NULL, &regs);
+		wp_look_walk(s, &regs);
 	release(s, tracee);
 	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
-		wp_look_walk(s, &t->all_walks, &regs);
+		wp_look_walk(s, &regs);
 	if (facts.eintr_repaired)
 		s->profile->counters.eintr_repaired++;
 	if (learn(s, t) && may_stop(s))

@@ -231,8 +231,6 @@ static void free_thread(struct wp_sampler *s, struct wp_thread *t)
 	if (t->sites)
 		wp_site_cache_clear(t->sites);
 	free(t->sites);
-	wp_reuse_clear(&t->few_walks, &s->reuse_room);
-	wp_reuse_clear(&t->all_walks, &s->reuse_room);
 	free(t);
 }
 

@@ -194,10 +194,7 @@ static bool walk(struct wp_sampler *s, struct wp_thread *t,
 		t->copy_len_waiting);
 
 	s->copy.live = true;
-	wp_look_walk(s,
-		     stand->regs.known == ALL_KNOWN ? &t->all_walks :
-						      &t->few_walks,
-		     &stand->regs);
+	wp_look_walk(s, &stand->regs);
 	while (s->copy.len > t->copy_len_waiting &&
 	       t->copy_len_waiting < WP_COPY_MAX)
 		t->copy_len_waiting *= 2;

@@ -18,8 +18,6 @@ struct backend {
  * address spaces. */
 extern const struct backend backend_rows;
 extern const struct backend backend_sharded;
-/* The rows, with what the last walk of a thread found. */
-extern const struct backend backend_again;
 /* libunwind as perf drives it: one address space, a cursor a walk. */
 extern const struct backend backend_libunwind;
 extern const struct backend backend_uncached;

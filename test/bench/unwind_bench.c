@@ -30,7 +30,7 @@ enum {
 /* The first is what others are compared with. */
 static const struct backend *const backends[] = {
 	&backend_rows,	   &backend_libunwind, &backend_sharded,
-	&backend_uncached, &backend_libdw,     &backend_again,
+	&backend_uncached, &backend_libdw,
 };
 
 enum { NBACKENDS = sizeof(backends) / sizeof(*backends) };
