@@ -7,6 +7,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +25,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "soak: takes minutes (make soak)")
+    config.addinivalue_line(
+        "markers", "alone: measures what the machine's load changes, or sets "
+        "what the whole machine has: runs when no other test does")
     # A shell's background and nohup(1) have some ignored; what is started here
     # would inherit that, and heed it.
     for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -178,6 +182,22 @@ def profile(tmp_path):
         return run, p
 
     return record
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that nobody has."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def stack_variants():
+    """The names of fixtures/stack.c's builds, by the table they are made of:
+    a build that is missing is a failure, not a test less."""
+    table = (ROOT / "fixtures" / "fixtures.mk").read_text()
+    lines = re.search(r"^STACKS := ((?:.*\\\n)*.*)", table, re.M).group(1)
+    return sorted("stack-" + word.split(":")[0]
+                  for word in lines.split() if ":" in word)
 
 
 def raise_nofile():

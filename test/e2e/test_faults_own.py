@@ -363,6 +363,7 @@ def test_denied_perf_events_are_called_so(start, tmp_path):
     assert "process_vm_readv" not in run.err, run.err
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("scope", [1, 2])
 def test_yama(scope):
     path = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")

@@ -14,7 +14,7 @@ import time
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, WALLPROF, Run, wallprof
+from conftest import FIXTURES, WALLPROF, Run, free_port, wallprof
 
 PARTS = ("f1", "f2", "f3")
 PERF_EVENT_OPEN = "298"
@@ -199,12 +199,6 @@ def test_who_may_not_have_it_is_told_why(how, mode, kind, tmp_path):
     pprof_check.validate(p)
     if kind in ("block", "mutex", "threadcreate"):
         assert any(c.startswith(f"{kind}: ") for c in pprof_check.comments(p))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for_port(target, port):

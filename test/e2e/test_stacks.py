@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks: the frames that are there, by name, and as eu-stack sees them."""
-import os
 import pathlib
 import re
 import shutil
@@ -10,9 +9,9 @@ import time
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, wallprof
+from conftest import FIXTURES, free_port, stack_variants, wallprof
 
-VARIANTS = sorted(p.name for p in FIXTURES.glob("stack-*"))
+VARIANTS = stack_variants()
 CHAIN = ["leaf", "alloca_frame", "tail_target", "odd", "even", "odd", "even",
          "odd", "even", "in_qsort", "run", "main"]
 
@@ -285,7 +284,7 @@ def redis(start, tmp_path):
 def nginx(start, tmp_path):
     if not shutil.which("nginx"):
         pytest.skip("no nginx")
-    port = 20000 + os.getpid() % 10000
+    port = free_port()
     conf = tmp_path / "nginx.conf"
     conf.write_text(f"""
 worker_processes 1; daemon off; pid {tmp_path}/pid; error_log {tmp_path}/err;

@@ -19,12 +19,13 @@ import time
 
 import pytest
 
-from conftest import BUILD, FIXTURES, SLOW, status_of, tids_of
+from conftest import (BUILD, FIXTURES, SLOW, stack_variants, status_of,
+                      tids_of)
 from test_stacks import CHAIN, PYTHON, nginx, redis  # noqa: F401
 
 CORPUS = BUILD / "tools" / "corpus"
 GUESS_CHECK = BUILD / "tools" / "guess_check"
-VARIANTS = sorted(p.name[len("stack-"):] for p in FIXTURES.glob("stack-*"))
+VARIANTS = [name.removeprefix("stack-") for name in stack_variants()]
 ROOT = "end: reached the thread's first function"
 
 # What may differ: fixture, from, module, why ours is right, and who says so:
