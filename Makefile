@@ -65,8 +65,8 @@ LINKED_cov := $(O)/test/cov/shared.o
 # A library per room: a test links only the rooms that its own may use, so a
 # forbidden call is a link error, not a review comment.  This table is the only
 # one; `make layers` prints it for test/lint/layers.sh.
-ROOMS := base proc ptrace perf bpf unwind symbols state profile hang sample \
-	output symbolize dump cmd
+ROOMS := base proc ptrace perf bpf unwind symbols state profile lock hang \
+	sample output symbolize dump cmd
 base_DIR := src/base
 proc_DIR := src/proc
 ptrace_DIR := src/ptrace
@@ -76,6 +76,7 @@ unwind_DIR := unwind
 symbols_DIR := symbols
 state_DIR := src/state
 profile_DIR := src/profile
+lock_DIR := src/lock
 hang_DIR := src/hang
 sample_DIR := src/sample
 output_DIR := src/output
@@ -92,11 +93,12 @@ unwind_DEPS := base
 symbols_DEPS := base
 state_DEPS := proc base
 profile_DEPS := base
-hang_DEPS := state base
-sample_DEPS := bpf perf ptrace hang state unwind profile proc base
-output_DEPS := profile hang base
-symbolize_DEPS := sample symbols bpf perf ptrace hang state unwind profile proc base
-dump_DEPS := symbolize $(symbolize_DEPS)
+lock_DEPS := base
+hang_DEPS := lock state base
+sample_DEPS := bpf perf ptrace lock state unwind profile proc base
+output_DEPS := profile hang lock state base
+symbolize_DEPS := sample symbols bpf perf ptrace lock state unwind profile proc base
+dump_DEPS := hang symbolize $(symbolize_DEPS)
 cmd_DEPS := dump output $(dump_DEPS)
 # The foreign libraries that each needs itself; those of bpf are known once its
 # program is built, in a file of arguments.

@@ -13,58 +13,8 @@
 
 #include "wallprof/err.h"
 #include "wallprof/intern.h"
+#include "wallprof/lock.h"
 #include "wallprof/types.h"
-
-/* What a waiting thread's lock is, as far as memory tells: name, text. */
-#define WP_LOCK_KINDS(X)                                                       \
-	X(NONE, "")                                                            \
-	X(MUTEX, "mutex")                                                      \
-	X(RWLOCK_READ, "rwlock")                                               \
-	X(RWLOCK_WRITE, "rwlock")                                              \
-	X(JOIN, "thread")                                                      \
-	X(FILE, "file lock")                                                   \
-	X(FUTEX, "futex")
-
-enum wp_lock_kind {
-#define X(name, text) WP_LOCK_##name,
-	WP_LOCK_KINDS(X)
-#undef X
-		WP_NLOCK_KINDS
-};
-
-/* What is known of its holder: name, text (as in JSON). */
-#define WP_HOLDERS(X)                                                            \
-	/* Holding is not what is waited for (a condvar, a semaphore). */        \
-	X(NONE, "none")                                                          \
-	/* Its design records no owner, or what is recorded fails a check. */    \
-	X(NOT_RECORDED, "not recorded")                                          \
-	/* OWNER_TID, checked: alive, and the lock word agrees. */               \
-	X(THREAD, "thread")                                                      \
-	/* OWNER_TID (0: not known) is in the process no more: it ended with   \
-	 * the lock held, or a fork copied the lock and not the thread. */ \
-	X(GONE, "gone")                                                          \
-	/* READERS of them, whom a rwlock does not record. */                    \
-	X(READERS, "readers")
-
-enum wp_holder {
-#define X(name, text) WP_HOLDER_##name,
-	WP_HOLDERS(X)
-#undef X
-		WP_NHOLDERS
-};
-
-struct wp_lock {
-	enum wp_lock_kind kind;
-	enum wp_holder holder;
-	/* The lock object, not the futex word inside it. */
-	uint64_t avma;
-	/* As in wallprof's PID namespace; HOLDER_GONE: as recorded. */
-	int32_t owner_tid;
-	uint32_t readers;
-	/* "robust", "PI", "recursive", "error-checking", "adaptive", "". A
-	 * string constant. */
-	const char *type;
-};
 
 struct wp_dump_frame {
 	uint64_t pc_avma;
@@ -232,27 +182,7 @@ const char *wp_dump_str(const struct wp_dump *dump, uint32_t id);
 /* The index of the process with this number; UINT32_MAX: none. */
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid);
 
-const char *wp_lock_kind_name(enum wp_lock_kind kind);
-const char *wp_holder_name(enum wp_holder holder);
 const char *wp_edge_kind_name(enum wp_edge_kind kind);
-
-/* What the decoder of locks may ask. */
-struct wp_lock_query {
-	/* The target's memory, live: hostile, and it may change between two
-	 * reads. */
-	struct wp_mem mem;
-	/* Is TID, as the target's own PID namespace numbers it, a live thread
-	 * of the process?  Its number in ours, or 0. */
-	int32_t (*find_thread)(void *ctx, int32_t tid);
-	void *ctx;
-};
-
-/* Say what thread THREAD of DUMP, which waits in futex(2), waits for: its
- * number, wait (as the stack refined it), call arguments and frames are filled
- * in.  Sets its lock, sharpens its wait (LOCK, JOIN), and sets timed.  Never
- * guesses: see enum wp_holder. */
-void wp_lock_decode(struct wp_dump *dump, struct wp_dump_thread *thread,
-		    const struct wp_lock_query *query);
 
 /* Find what can never end: set stuck, waiters, cycles and roots from threads
  * and edges (edges of locks and joins are added here from each thread's lock;

@@ -385,6 +385,28 @@ static bool still_there(const struct wp_snapshot_process *look,
 	       !memcmp(call.args, t->args, 3 * sizeof(*t->args));
 }
 
+/* T's innermost user frames as FRAMES[0..n); returns n. */
+static uint32_t lock_frames(struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX],
+			    const struct wp_dump *dump,
+			    const struct wp_dump_thread *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->nframes && n < WP_LOCK_FRAMES_MAX; i++) {
+		const struct wp_dump_frame *f =
+			&dump->frames[t->first_frame + i];
+		uint32_t name = f->system_name ? f->system_name : f->function;
+
+		if (!f->kernel)
+			frames[n++] = (struct wp_lock_frame){
+				.function = wp_dump_str(dump, name),
+				.module = f->module,
+				.guessed = f->guessed,
+			};
+	}
+	return n;
+}
+
 static void decode_lock(struct job *job, struct wp_dump_thread *t)
 {
 	const struct wp_lock_query query = {
@@ -392,10 +414,21 @@ static void decode_lock(struct job *job, struct wp_dump_thread *t)
 		.find_thread = find_thread,
 		.ctx = job->look,
 	};
+	struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX];
+	const struct wp_lock_wait wait = {
+		.syscall_nr = t->syscall_nr,
+		.args = t->args,
+		.wait = t->wait,
+		.frames = frames,
+		.nframes = lock_frames(frames, &job->looks->dump, t),
+	};
+	struct wp_lock_answer answer;
 
-	wp_lock_decode(&job->looks->dump, t, &query);
-	if (t->lock.kind != WP_LOCK_NONE && !still_there(job->look, t))
-		t->lock = (struct wp_lock){ .type = "" };
+	wp_lock_decode(&wait, &query, &answer);
+	t->timed = answer.timed;
+	t->wait = answer.wait;
+	if (still_there(job->look, t))
+		t->lock = answer.lock;
 }
 
 static bool is_futex(const struct wp_dump *dump, const struct wp_dump_thread *t)

@@ -70,28 +70,6 @@ uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid)
 	return UINT32_MAX;
 }
 
-const char *wp_lock_kind_name(enum wp_lock_kind kind)
-{
-	static const char *const name[] = {
-#define X(id, text) [WP_LOCK_##id] = text,
-		WP_LOCK_KINDS(X)
-#undef X
-	};
-
-	return (unsigned int)kind < WP_NLOCK_KINDS ? name[kind] : "unknown";
-}
-
-const char *wp_holder_name(enum wp_holder holder)
-{
-	static const char *const name[] = {
-#define X(id, text) [WP_HOLDER_##id] = text,
-		WP_HOLDERS(X)
-#undef X
-	};
-
-	return (unsigned int)holder < WP_NHOLDERS ? name[holder] : "unknown";
-}
-
 const char *wp_edge_kind_name(enum wp_edge_kind kind)
 {
 	static const char *const name[] = {

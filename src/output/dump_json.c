@@ -189,7 +189,7 @@ static json_t *make_lock(struct writer *w, const struct wp_lock *lock)
 		      lock->kind == WP_LOCK_RWLOCK_WRITE ? "write" :
 							   ""));
 	set(w, o, "address", address(lock->avma));
-	set(w, o, "holder", string(w, wp_holder_name(lock->holder)));
+	set(w, o, "holder", string(w, wp_lock_holder_name(lock->holder)));
 	set(w, o, "owner_tid",
 	    known(lock->owner_tid > 0, (uint64_t)lock->owner_tid));
 	set(w, o, "readers", number(lock->readers));

@@ -13,13 +13,11 @@
 #include <sys/syscall.h>
 
 #include "sampler_priv.h"
-#include "wallprof/dump.h"
+#include "wallprof/lock.h"
 
 struct wp_mutex {
 	/* PID namespaces between ours and the target's. */
 	int level;
-	/* What wp_lock_decode puts strings into: none. */
-	struct wp_dump no_names;
 };
 
 /* The number of TID in its own namespace, which is so many below ours. */
@@ -45,7 +43,6 @@ int wp_mutex_open(struct wp_sampler *s)
 
 	if (!m)
 		return -ENOMEM;
-	m->no_names = (struct wp_dump)WP_DUMP_INIT;
 	own_number(s, s->process->pid, &m->level);
 	s->mutex = m;
 	s->profile->meta.source[WP_PROFILE_MUTEX] = wp_intern_add_str(
@@ -97,20 +94,18 @@ static struct wp_thread *holder_of(struct wp_sampler *s,
 		.find_thread = find_thread,
 		.ctx = s,
 	};
-	struct wp_dump_thread look = {
-		.tid = t->tid,
-		.state = WP_STATE_WAITING,
-		.wait = WP_WAIT_FUTEX,
+	const struct wp_lock_wait wait = {
 		.syscall_nr = t->facts.syscall_nr,
-		.lock = { .type = "" },
+		.args = t->facts.args,
+		.wait = WP_WAIT_FUTEX,
 	};
+	struct wp_lock_answer answer;
 
-	memcpy(look.args, t->facts.args, sizeof(look.args));
-	wp_lock_decode(&s->mutex->no_names, &look, &query);
-	if (look.lock.kind == WP_LOCK_JOIN ||
-	    look.lock.holder != WP_HOLDER_THREAD)
+	wp_lock_decode(&wait, &query, &answer);
+	if (answer.lock.kind == WP_LOCK_JOIN ||
+	    answer.lock.holder != WP_HOLDER_THREAD)
 		return NULL;
-	return wp_threads_find(s, look.lock.owner_tid);
+	return wp_threads_find(s, answer.lock.owner_tid);
 }
 
 /* STACK, under a frame that says that it is of those who wait. */

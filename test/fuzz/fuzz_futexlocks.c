@@ -5,13 +5,13 @@
  * The input begins with a struct header, then come the names of the functions
  * that wait, each ending in NUL, then one NUL, then memory.
  *
- * Layer: hang.
+ * Layer: lock.
  */
 #include <errno.h>
 #include <sys/syscall.h>
 
 #include "fuzz.h"
-#include "wallprof/dump.h"
+#include "wallprof/lock.h"
 
 #define MEMORY UINT64_C(0x7f0000001000)
 
@@ -63,65 +63,53 @@ static void check_lock(const struct wp_lock *lock)
 {
 	FUZZ_CHECK(lock->kind > WP_LOCK_NONE && lock->kind < WP_NLOCK_KINDS);
 	FUZZ_CHECK(wp_lock_kind_name(lock->kind));
-	FUZZ_CHECK(wp_holder_name(lock->holder));
+	FUZZ_CHECK(wp_lock_holder_name(lock->holder));
 	FUZZ_CHECK(lock->type && strlen(lock->type) < 32);
 	if (lock->holder == WP_HOLDER_THREAD)
 		FUZZ_CHECK(lock->owner_tid > 1000);
 }
 
-/* The names at P as FRAMES; where the memory begins. */
-static const uint8_t *read_frames(struct wp_dump *dump,
-				  struct wp_dump_frame frames[FRAMES_MAX],
-				  const uint8_t *p, const uint8_t *end)
+/* The names at *P as FRAMES[0..n); returns n and moves *P to the memory. */
+static uint32_t read_frames(struct wp_lock_frame frames[FRAMES_MAX],
+			    const uint8_t **p, const uint8_t *end)
 {
 	const uint8_t *nul;
+	uint32_t n = 0;
 
-	while (p < end && *p && dump->nframes < FRAMES_MAX &&
-	       (nul = memchr(p, '\0', (size_t)(end - p)))) {
-		frames[dump->nframes++] = (struct wp_dump_frame){
-			.system_name = wp_intern_add(&dump->strings,
-						     (const char *)p,
-						     (size_t)(nul - p)),
-		};
-		p = nul + 1;
+	while (*p < end && **p && n < FRAMES_MAX &&
+	       (nul = memchr(*p, '\0', (size_t)(end - *p)))) {
+		frames[n++] = (struct wp_lock_frame){ (const char *)*p };
+		*p = nul + 1;
 	}
-	dump->frames = frames;
-	return p < end ? p + 1 : end;
-}
-
-static void decode(const struct header *h, struct wp_dump *dump,
-		   struct target *target)
-{
-	struct wp_lock_query query = { { read_target, target },
-				       find_thread,
-				       NULL };
-	struct wp_dump_thread thread = {
-		.syscall_nr = h->flags & 2 ? FUTEX_WAITV_NR : SYS_futex,
-		.args = { MEMORY + h->at, h->op, h->val, h->flags & 1 },
-		.wait = h->wait % WP_NWAITS,
-		.nframes = dump->nframes,
-	};
-
-	wp_lock_decode(dump, &thread, &query);
-	check_lock(&thread.lock);
-	FUZZ_CHECK(thread.wait < WP_NWAITS);
+	*p = *p < end ? *p + 1 : end;
+	return n;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct wp_dump_frame frames[FRAMES_MAX];
-	struct wp_dump dump = WP_DUMP_INIT;
+	const uint8_t *p = data + sizeof(struct header);
+	struct wp_lock_frame frames[FRAMES_MAX];
+	struct wp_lock_wait wait = { .frames = frames };
 	struct target target = { 0 };
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_thread,
+					     NULL };
+	struct wp_lock_answer answer;
 	struct header h;
 
 	if (size < sizeof(h))
 		return 0;
 	memcpy(&h, data, sizeof(h));
-	target.bytes = read_frames(&dump, frames, data + sizeof(h),
-				   data + size);
-	target.len = (size_t)(data + size - target.bytes);
+	wait.nframes = read_frames(frames, &p, data + size);
+	wait.syscall_nr = h.flags & 2 ? FUTEX_WAITV_NR : SYS_futex;
+	wait.args = (const uint64_t[6]){ MEMORY + h.at, h.op, h.val,
+					 h.flags & 1 };
+	wait.wait = h.wait % WP_NWAITS;
+	target.bytes = p;
+	target.len = (size_t)(data + size - p);
 	target.changes = h.changes & 1;
-	decode(&h, &dump, &target);
-	wp_intern_clear(&dump.strings);
+	wp_lock_decode(&wait, &query, &answer);
+	check_lock(&answer.lock);
+	FUZZ_CHECK(answer.wait < WP_NWAITS);
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks_rwlock.c - rwlocks of glibc (2.25 and later): see wallprof/dump.h.
+/* lock_rwlock.c - rwlocks of glibc (2.25 and later): see wallprof/lock.h.
  *
  * Layout and protocol: glibc's struct_rwlock.h and pthread_rwlock_common.c;
  * checked against 2.36.
  */
 #include <string.h>
 
-#include "locks.h"
+#include "lock_priv.h"
 
 /* __readers; the rest is their number. */
 enum {
@@ -143,7 +143,7 @@ static bool decode_wait(struct wp_lock *ret, const struct rwlock_wait *w,
 	    !is_rwlock(&rw, call) || !fits_wait(&rw, w, call))
 		return false;
 	set_rwlock_holder(&lock, &rw, call);
-	if (call->frame == WP_LOCK_FRAME_NONE &&
+	if (call->caller == WP_LOCK_CALLER_UNKNOWN &&
 	    lock.holder != WP_HOLDER_THREAD)
 		return false;
 	if (!still_held(&rw, w->off, call)) {
@@ -158,10 +158,10 @@ static bool decode_wait(struct wp_lock *ret, const struct rwlock_wait *w,
 bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
 				 const struct wp_lock_call *call)
 {
-	bool can_read = call->frame == WP_LOCK_FRAME_RDLOCK ||
-			call->frame == WP_LOCK_FRAME_NONE;
-	bool can_write = call->frame == WP_LOCK_FRAME_WRLOCK ||
-			 call->frame == WP_LOCK_FRAME_NONE;
+	bool can_read = call->caller == WP_LOCK_CALLER_RDLOCK ||
+			call->caller == WP_LOCK_CALLER_UNKNOWN;
+	bool can_write = call->caller == WP_LOCK_CALLER_WRLOCK ||
+			 call->caller == WP_LOCK_CALLER_UNKNOWN;
 
 	if (!wp_lock_is_wait(call))
 		return false;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks_glibc.c - mutexes and threads of glibc: see
- * wallprof/dump.h.
+/* lock_glibc.c - mutexes and threads of glibc: see
+ * wallprof/lock.h.
  *
  * Layouts and protocols: glibc's struct_mutex.h, pthreadP.h, descr.h,
  * pthread_mutex_lock.c and pthread_join_common.c; checked against 2.36.
  */
 #include <limits.h>
 
-#include "locks.h"
+#include "lock_priv.h"
 
 /* __kind */
 enum {
@@ -74,7 +74,7 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 	/* What waits for a condvar is a WAIT_BITSET; what takes its mutex back
 	 * is without a time, so it is a WAIT. */
 	if (!wp_lock_is_wait(call) ||
-	    (call->frame == WP_LOCK_FRAME_COND && call->cmd != WP_FUTEX_WAIT))
+	    (call->caller == WP_LOCK_CALLER_COND && call->cmd != WP_FUTEX_WAIT))
 		return false;
 	if (m->kind & ROBUST)
 		return call->val & WP_FUTEX_WAITERS;
@@ -154,14 +154,14 @@ static bool still_holds(const struct mutex *m, const struct wp_lock_call *call)
 bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 				const struct wp_lock_call *call)
 {
-	bool is_named = call->frame == WP_LOCK_FRAME_MUTEX ||
-			call->frame == WP_LOCK_FRAME_COND;
+	bool is_named = call->caller == WP_LOCK_CALLER_MUTEX ||
+			call->caller == WP_LOCK_CALLER_COND;
 	struct wp_lock lock = { .kind = WP_LOCK_MUTEX,
 				.holder = WP_HOLDER_NOT_RECORDED,
 				.avma = call->uaddr_avma };
 	struct mutex m;
 
-	if ((!is_named && call->frame != WP_LOCK_FRAME_NONE) ||
+	if ((!is_named && call->caller != WP_LOCK_CALLER_UNKNOWN) ||
 	    !wp_lock_read(&m, sizeof(m), call, 0) || !fits_call(&m, call) ||
 	    !is_locked(&m) || !fits_owner(&m))
 		return false;
@@ -211,8 +211,8 @@ bool wp_lock_decode_glibc_join(struct wp_lock *ret,
 
 	if (!wp_lock_is_wait(call) || call->is_private ||
 	    !wp_lock_is_tid(call->val) ||
-	    (call->frame != WP_LOCK_FRAME_JOIN &&
-	     (call->frame != WP_LOCK_FRAME_NONE || !is_thread(call))))
+	    (call->caller != WP_LOCK_CALLER_JOIN &&
+	     (call->caller != WP_LOCK_CALLER_UNKNOWN || !is_thread(call))))
 		return false;
 	tid = wp_lock_find_thread(call, call->val);
 	/* Read last: 0 once the thread has ended. */

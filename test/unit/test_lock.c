@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: hang.  wp_lock_decode: words as glibc 2.36 and musl 1.2.3 write them,
+/* Layer: lock.  wp_lock_decode: words as glibc 2.36 and musl 1.2.3 write them,
  * the same words damaged, and the locks of this very process. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wallprof/dump.h"
+#include "wallprof/lock.h"
 
 enum {
 	WAIT = 0,
@@ -325,48 +325,65 @@ static int32_t find_one(void *ctx, int32_t tid)
 	return tid == LIVE ? LIVE_HERE : 0;
 }
 
-static void add_frame(struct wp_dump *dump, const char *name,
-		      const char *module, bool kernel)
-{
-	struct wp_dump_frame *f = wp_dump_add_frame(dump);
+enum { FRAMES_MAX = 128, LIBC = 1, PROGRAM = 2 };
 
-	assert_non_null(f);
-	f->system_name = wp_intern_add_str(&dump->strings, name);
-	f->function = f->system_name;
-	f->module = wp_intern_add_str(&dump->strings, module);
-	f->kernel = kernel;
+/* A waiting thread, and what is decoded of it. */
+struct waiter {
+	long syscall_nr;
+	uint64_t args[6];
+	enum wp_wait by_stack;
+	struct wp_lock_frame frames[FRAMES_MAX];
+	uint32_t nframes;
+	struct wp_lock lock;
+	enum wp_wait wait;
+	bool timed;
+};
+
+static void add_frame(struct waiter *t, const char *name, uint32_t module)
+{
+	assert_true(t->nframes < FRAMES_MAX);
+	t->frames[t->nframes++] = (struct wp_lock_frame){ name, module, false };
 }
 
-/* The thread of ROW in TARGET; the result is valid until DUMP is cleared. */
-static struct wp_dump_thread *decode_row(struct wp_dump *dump,
-					 const struct row *row,
-					 struct target *target,
-					 enum wp_wait wait)
+static void decode(struct waiter *t, const struct wp_lock_query *query)
+{
+	const struct wp_lock_wait wait = {
+		.syscall_nr = t->syscall_nr,
+		.args = t->args,
+		.wait = t->by_stack,
+		.frames = t->frames,
+		.nframes = t->nframes,
+	};
+	struct wp_lock_answer answer;
+
+	wp_lock_decode(&wait, query, &answer);
+	t->lock = answer.lock;
+	t->wait = answer.wait;
+	t->timed = answer.timed;
+}
+
+/* The thread of ROW in TARGET. */
+static struct waiter decode_row(const struct row *row, struct target *target,
+				enum wp_wait wait)
 {
 	const struct wp_lock_query query = { { read_target, target },
 					     find_one,
 					     NULL };
-	struct wp_dump_thread *t = wp_dump_add_thread(dump);
 
-	assert_non_null(t);
-	t->first_frame = dump->nframes;
-	add_frame(dump, "futex_wait_queue", "[kernel]", true);
+	struct waiter t = { .syscall_nr = SYS_futex, .by_stack = wait };
+
 	if (row->frame) {
-		add_frame(dump, "__futex_abstimed_wait_common64", "libc.so.6",
-			  false);
-		add_frame(dump, row->frame, "libc.so.6", false);
+		add_frame(&t, "__futex_abstimed_wait_common64", LIBC);
+		add_frame(&t, row->frame, LIBC);
 	} else {
-		add_frame(dump, "libc.so.6+0x82f16", "libc.so.6", false);
+		add_frame(&t, "libc.so.6+0x82f16", LIBC);
 	}
-	add_frame(dump, "main", "a.out", false);
-	t->nframes = dump->nframes - t->first_frame;
-	t->syscall_nr = SYS_futex;
-	t->wait = wait;
-	t->args[0] = BASE + row->off;
-	t->args[1] = row->op;
+	add_frame(&t, "main", PROGRAM);
+	t.args[0] = BASE + row->off;
+	t.args[1] = row->op;
 	/* /proc shows an int with its sign. */
-	t->args[2] = (uint64_t)(int32_t)row->val;
-	wp_lock_decode(dump, t, &query);
+	t.args[2] = (uint64_t)(int32_t)row->val;
+	decode(&t, &query);
 	return t;
 }
 
@@ -377,7 +394,7 @@ static struct target target_of(const struct row *row)
 				.len = sizeof(row->words) };
 }
 
-static void assert_row(const struct row *row, const struct wp_dump_thread *t)
+static void assert_row(const struct row *row, const struct waiter *t)
 {
 	const struct wp_lock *l = &t->lock;
 
@@ -387,7 +404,7 @@ static void assert_row(const struct row *row, const struct wp_dump_thread *t)
 	    t->wait != (row->kind == JOIN ? WP_WAIT_JOIN : WP_WAIT_LOCK))
 		fail_msg("%s: kind %d holder %s tid %d readers %u \"%s\" at "
 			 "+%ld, wait %s",
-			 row->what, l->kind, wp_holder_name(l->holder),
+			 row->what, l->kind, wp_lock_holder_name(l->holder),
 			 l->owner_tid, l->readers, l->type,
 			 (long)(l->avma - BASE), wp_wait_name(t->wait));
 }
@@ -397,13 +414,12 @@ static bool is_unknown(const struct wp_lock *l)
 	return l->holder == UNKNOWN && !l->owner_tid && !l->readers;
 }
 
-static void assert_undecoded(const struct row *row,
-			     const struct wp_dump_thread *t)
+static void assert_undecoded(const struct row *row, const struct waiter *t)
 {
 	if (t->lock.kind != FUTEX || !is_unknown(&t->lock) ||
 	    t->lock.avma != BASE + row->off || *t->lock.type)
 		fail_msg("%s: kind %d holder %s tid %d", row->what,
-			 t->lock.kind, wp_holder_name(t->lock.holder),
+			 t->lock.kind, wp_lock_holder_name(t->lock.holder),
 			 t->lock.owner_tid);
 }
 
@@ -412,11 +428,10 @@ static void each_kind_is_told(void **state)
 	(void)state;
 	for (size_t i = 0; i < NROWS; i++) {
 		struct target target = target_of(&rows[i]);
-		struct wp_dump dump = WP_DUMP_INIT;
 
-		assert_row(&rows[i],
-			   decode_row(&dump, &rows[i], &target, WP_WAIT_FUTEX));
-		wp_dump_clear(&dump);
+		struct waiter t = decode_row(&rows[i], &target, WP_WAIT_FUTEX);
+
+		assert_row(&rows[i], &t);
 	}
 }
 
@@ -425,19 +440,16 @@ static void what_fails_a_check_is_not_guessed(void **state)
 	(void)state;
 	for (size_t i = 0; i < NUNKNOWNS; i++) {
 		struct target target = target_of(&unknowns[i]);
-		struct wp_dump dump = WP_DUMP_INIT;
-		struct wp_dump_thread *t = decode_row(&dump, &unknowns[i],
-						      &target, WP_WAIT_LOCK);
+		struct waiter t = decode_row(&unknowns[i], &target,
+					     WP_WAIT_LOCK);
 
-		assert_undecoded(&unknowns[i], t);
-		assert_int_equal(t->wait, WP_WAIT_LOCK);
-		wp_dump_clear(&dump);
+		assert_undecoded(&unknowns[i], &t);
+		assert_int_equal(t.wait, WP_WAIT_LOCK);
 	}
 }
 
 /* Either all that is needed could be read, or it is not known. */
-static void assert_row_or_less(const struct row *row,
-			       const struct wp_dump_thread *t)
+static void assert_row_or_less(const struct row *row, const struct waiter *t)
 {
 	struct row less = *row;
 
@@ -457,7 +469,6 @@ static void every_part_of_memory_is_safe(void **state)
 	(void)state;
 	for (size_t i = 0; i < NROWS; i++) {
 		for (size_t n = 0; n <= 2 * all; n++) {
-			struct wp_dump dump = WP_DUMP_INIT;
 			/* The first n bytes, then all but the first n. */
 			size_t from = n > all ? n - all : 0;
 			size_t len = n > all ? all - from : n;
@@ -465,12 +476,11 @@ static void every_part_of_memory_is_safe(void **state)
 			struct target target = { .avma = BASE + from,
 						 .bytes = exact,
 						 .len = len };
+			struct waiter t;
 
 			memcpy(exact, (const char *)rows[i].words + from, len);
-			assert_row_or_less(&rows[i],
-					   decode_row(&dump, &rows[i], &target,
-						      WP_WAIT_FUTEX));
-			wp_dump_clear(&dump);
+			t = decode_row(&rows[i], &target, WP_WAIT_FUTEX);
+			assert_row_or_less(&rows[i], &t);
 			test_free(exact);
 		}
 	}
@@ -484,24 +494,22 @@ static unsigned int count_unknown(const struct row *row,
 				  unsigned int *ret_nreads)
 {
 	struct target target = target_of(row);
-	struct wp_dump dump = WP_DUMP_INIT;
 	unsigned int count = 0, nreads;
 
-	decode_row(&dump, row, &target, WP_WAIT_FUTEX);
+	decode_row(row, &target, WP_WAIT_FUTEX);
 	nreads = target.nreads;
 	target.later = (const unsigned char *)later->words;
 	for (unsigned int n = 0; n < nreads; n++) {
-		struct wp_dump_thread *t;
+		struct waiter t;
 
 		target.nreads = 0;
 		target.changes_at = n;
-		t = decode_row(&dump, row, &target, WP_WAIT_FUTEX);
-		if (is_unknown(&t->lock))
+		t = decode_row(row, &target, WP_WAIT_FUTEX);
+		if (is_unknown(&t.lock))
 			count++;
 		else
-			assert_int_equal(t->lock.holder, after);
+			assert_int_equal(t.lock.holder, after);
 	}
-	wp_dump_clear(&dump);
 	*ret_nreads = nreads;
 	return count;
 }
@@ -563,20 +571,18 @@ static void garbage_names_nobody(void **state)
 	for (size_t i = 0; i < 200000; i++) {
 		struct row row = rows[i % NROWS];
 		struct target target = target_of(&row);
-		struct wp_dump dump = WP_DUMP_INIT;
-		struct wp_dump_thread *t;
+		struct waiter t;
 
 		/* Numbers of all sizes; LIVE only by a chance of one to
 		 * millions, which the seed does not meet. */
 		for (size_t k = 0; k < NWORDS; k++)
 			row.words[k] = (uint32_t)(next_random(&seed) >>
 						  (seed % 64));
-		t = decode_row(&dump, &row, &target, WP_WAIT_FUTEX);
-		assert_int_not_equal(t->lock.holder, THREAD);
+		t = decode_row(&row, &target, WP_WAIT_FUTEX);
+		assert_int_not_equal(t.lock.holder, THREAD);
 		if (!row.frame)
-			assert_true(is_unknown(&t->lock));
-		assert_true(t->lock.kind && t->lock.type);
-		wp_dump_clear(&dump);
+			assert_true(is_unknown(&t.lock));
+		assert_true(t.lock.kind && t.lock.type);
 	}
 }
 
@@ -588,17 +594,15 @@ static void one_damaged_word_names_nobody_else(void **state)
 	for (size_t i = 0; i < 100000; i++) {
 		struct row row = rows[i % NROWS];
 		struct target target = target_of(&row);
-		struct wp_dump dump = WP_DUMP_INIT;
-		struct wp_dump_thread *t;
+		struct waiter t;
 
 		row.words[next_random(&seed) % NWORDS] ^=
 			(uint32_t)1 << next_random(&seed) % 32;
-		t = decode_row(&dump, &row, &target, WP_WAIT_FUTEX);
-		if (t->lock.holder == THREAD)
-			assert_int_equal(t->lock.owner_tid, LIVE_HERE);
-		else if (t->lock.holder != GONE)
-			assert_int_equal(t->lock.owner_tid, 0);
-		wp_dump_clear(&dump);
+		t = decode_row(&row, &target, WP_WAIT_FUTEX);
+		if (t.lock.holder == THREAD)
+			assert_int_equal(t.lock.owner_tid, LIVE_HERE);
+		else if (t.lock.holder != GONE)
+			assert_int_equal(t.lock.owner_tid, 0);
 	}
 }
 
@@ -613,17 +617,15 @@ static void addresses_at_the_ends_do_not_wrap(void **state)
 			const struct wp_lock_query query = {
 				{ read_target, &target }, find_one, NULL
 			};
-			struct wp_dump dump = WP_DUMP_INIT;
-			struct wp_dump_thread *t = decode_row(
-				&dump, &rows[i], &target, WP_WAIT_FUTEX);
+			struct waiter t = decode_row(&rows[i], &target,
+						     WP_WAIT_FUTEX);
 
 			for (int high = 0; high < 2; high++) {
-				t->args[0] = high ? UINT64_MAX - a : a;
+				t.args[0] = high ? UINT64_MAX - a : a;
 				target.avma = high ? UINT64_MAX - 63 : 0;
-				wp_lock_decode(&dump, t, &query);
-				assert_int_not_equal(t->lock.holder, THREAD);
+				decode(&t, &query);
+				assert_int_not_equal(t.lock.holder, THREAD);
 			}
-			wp_dump_clear(&dump);
 		}
 	}
 }
@@ -644,15 +646,13 @@ static void what_is_not_held_has_no_holder(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		for (size_t k = 0; k < 4; k++) {
 			struct target target = target_of(&row);
-			struct wp_dump dump = WP_DUMP_INIT;
-			struct wp_dump_thread *t;
+			struct waiter t;
 
 			row.frame = frames[k];
-			t = decode_row(&dump, &row, &target, waits[i]);
-			assert_int_equal(t->lock.kind, FUTEX);
-			assert_int_equal(t->lock.holder, WP_HOLDER_NONE);
-			assert_int_equal(t->wait, waits[i]);
-			wp_dump_clear(&dump);
+			t = decode_row(&row, &target, waits[i]);
+			assert_int_equal(t.lock.kind, FUTEX);
+			assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
+			assert_int_equal(t.wait, waits[i]);
 		}
 	}
 }
@@ -666,31 +666,31 @@ static void only_frames_of_the_wait_itself_count(void **state)
 				 .val = 2 };
 	static const struct {
 		const char *name[3];
-		const char *module;
+		uint32_t module;
 		bool counts, is_guessed;
 	} stacks[] = {
 		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
-		  "libc.so.6",
+		  LIBC,
 		  true,
 		  false },
 		{ { "__lll_lock_wait", "pthread_mutex_lock", "main" },
-		  "libc.so.6",
+		  LIBC,
 		  false,
 		  true },
 		{ { "", "libc.so.6+0x1", "pthread_mutex_lock" },
-		  "libc.so.6",
+		  LIBC,
 		  true,
 		  false },
 		{ { "__lll_lock_wait", "__restore_rt", "pthread_mutex_lock" },
-		  "libc.so.6",
+		  LIBC,
 		  false,
 		  false },
 		{ { "__lll_lock_wait_private", "malloc", "pthread_mutex_lock" },
-		  "libc.so.6",
+		  LIBC,
 		  false,
 		  false },
 		{ { "__lll_lock_wait", "", "pthread_mutex_lock" },
-		  "a.out",
+		  PROGRAM,
 		  false,
 		  false },
 	};
@@ -701,23 +701,18 @@ static void only_frames_of_the_wait_itself_count(void **state)
 		const struct wp_lock_query query = { { read_target, &target },
 						     find_one,
 						     NULL };
-		struct wp_dump dump = WP_DUMP_INIT;
-		struct wp_dump_thread *t = decode_row(&dump, &row, &target,
-						      WP_WAIT_LOCK);
+		struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
-		t->first_frame = dump.nframes;
-		t->nframes = 3;
+		t.nframes = 0;
 		for (size_t k = 0; k < 3; k++)
-			add_frame(&dump, stacks[i].name[k],
-				  k < 2 ? "libc.so.6" : stacks[i].module,
-				  false);
-		dump.frames[t->first_frame + 1].guessed = stacks[i].is_guessed;
-		wp_lock_decode(&dump, t, &query);
+			add_frame(&t, stacks[i].name[k],
+				  k < 2 ? LIBC : stacks[i].module);
+		t.frames[1].guessed = stacks[i].is_guessed;
+		decode(&t, &query);
 		if (stacks[i].counts)
-			assert_int_equal(t->lock.holder, GONE);
+			assert_int_equal(t.lock.holder, GONE);
 		else
-			assert_undecoded(&row, t);
-		wp_dump_clear(&dump);
+			assert_undecoded(&row, &t);
 	}
 }
 
@@ -730,18 +725,15 @@ static void a_frame_too_deep_does_not_count(void **state)
 	const struct wp_lock_query query = { { read_target, &target },
 					     find_one,
 					     NULL };
-	struct wp_dump dump = WP_DUMP_INIT;
-	struct wp_dump_thread *t = decode_row(&dump, &row, &target,
-					      WP_WAIT_LOCK);
+	struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
 	(void)state;
-	t->first_frame = dump.nframes;
-	for (t->nframes = 1; t->nframes < 100; t->nframes++)
-		add_frame(&dump, "", "libc.so.6", false);
-	add_frame(&dump, "pthread_mutex_lock", "libc.so.6", false);
-	wp_lock_decode(&dump, t, &query);
-	assert_undecoded(&row, t);
-	wp_dump_clear(&dump);
+	t.nframes = 0;
+	while (t.nframes < 100)
+		add_frame(&t, "", LIBC);
+	add_frame(&t, "pthread_mutex_lock", LIBC);
+	decode(&t, &query);
+	assert_undecoded(&row, &t);
 }
 
 static void a_time_limit_is_told(void **state)
@@ -767,20 +759,17 @@ static void a_time_limit_is_told(void **state)
 		const struct wp_lock_query query = { { read_target, &target },
 						     find_one,
 						     NULL };
-		struct wp_dump dump = WP_DUMP_INIT;
-		struct wp_dump_thread *t = decode_row(&dump, &row, &target,
-						      WP_WAIT_FUTEX);
+		struct waiter t = decode_row(&row, &target, WP_WAIT_FUTEX);
 
-		assert_false(t->timed);
-		t->args[3] = UINT64_C(1) << 40;
-		wp_lock_decode(&dump, t, &query);
-		assert_int_equal(t->timed, ops[i].has_time);
-		t->syscall_nr = WAITV_NR;
-		wp_lock_decode(&dump, t, &query);
-		assert_true(t->timed);
-		assert_int_equal(t->lock.kind, FUTEX);
-		assert_true(is_unknown(&t->lock));
-		wp_dump_clear(&dump);
+		assert_false(t.timed);
+		t.args[3] = UINT64_C(1) << 40;
+		decode(&t, &query);
+		assert_int_equal(t.timed, ops[i].has_time);
+		t.syscall_nr = WAITV_NR;
+		decode(&t, &query);
+		assert_true(t.timed);
+		assert_int_equal(t.lock.kind, FUTEX);
+		assert_true(is_unknown(&t.lock));
 	}
 }
 
@@ -913,7 +902,7 @@ static void pause_briefly(void)
 }
 
 /* Wait until TID sleeps in futex(2) and give its call. */
-static void read_call(struct wp_dump_thread *t, int32_t tid)
+static void read_call(struct waiter *t, int32_t tid)
 {
 	char text[512];
 	const char *state;
@@ -960,8 +949,7 @@ static const struct wp_lock_query self_query = { { read_self, NULL },
 						 find_self,
 						 NULL };
 
-static void assert_blocked(const struct blocked *b,
-			   const struct wp_dump_thread *t)
+static void assert_blocked(const struct blocked *b, const struct waiter *t)
 {
 	const struct wp_lock *l = &t->lock;
 	int32_t owner = 0;
@@ -975,15 +963,14 @@ static void assert_blocked(const struct blocked *b,
 	     l->avma != (uintptr_t)b->object))
 		fail_msg("%s: kind %d holder %s tid %d (want %d) readers %u "
 			 "\"%s\" timed %d",
-			 b->what, l->kind, wp_holder_name(l->holder),
+			 b->what, l->kind, wp_lock_holder_name(l->holder),
 			 l->owner_tid, owner, l->readers, l->type, t->timed);
 }
 
 /* A new thread that waits; what is decoded is what is. */
 static void check_blocked(const struct blocked *b)
 {
-	struct wp_dump dump = WP_DUMP_INIT;
-	struct wp_dump_thread *t = wp_dump_add_thread(&dump);
+	struct waiter t = { 0 };
 	pthread_t thread;
 
 	waiter_tid = 0;
@@ -991,22 +978,20 @@ static void check_blocked(const struct blocked *b)
 	pthread_detach(thread);
 	while (!waiter_tid)
 		pause_briefly();
-	t->wait = b->wait_hint;
-	read_call(t, waiter_tid);
-	add_frame(&dump, b->frame, "libc.so.6", false);
-	t->nframes = 1;
-	wp_lock_decode(&dump, t, &self_query);
-	assert_blocked(b, t);
+	t.by_stack = b->wait_hint;
+	read_call(&t, waiter_tid);
+	add_frame(&t, b->frame, LIBC);
+	decode(&t, &self_query);
+	assert_blocked(b, &t);
 
 	/* Without a stack. */
-	t->nframes = 0;
-	t->wait = b->wait_hint;
-	wp_lock_decode(&dump, t, &self_query);
+	t.nframes = 0;
+	t.by_stack = b->wait_hint;
+	decode(&t, &self_query);
 	if (b->is_told_bare)
-		assert_blocked(b, t);
+		assert_blocked(b, &t);
 	else
-		assert_true(t->lock.kind == FUTEX && !t->lock.owner_tid);
-	wp_dump_clear(&dump);
+		assert_true(t.lock.kind == FUTEX && !t.lock.owner_tid);
 }
 
 static void real_mutexes_are_told(void **state)
@@ -1188,8 +1173,7 @@ static void real_waits_for_nobody_are_not_laid_at_a_door(void **state)
 /* The waiter of the condvar is woken and has to take the mutex back. */
 static void a_condvar_that_was_signalled_waits_for_its_mutex(void **state)
 {
-	struct wp_dump dump = WP_DUMP_INIT;
-	struct wp_dump_thread *t = wp_dump_add_thread(&dump);
+	struct waiter t = { 0 };
 	pthread_t thread;
 
 	(void)state;
@@ -1199,24 +1183,22 @@ static void a_condvar_that_was_signalled_waits_for_its_mutex(void **state)
 	while (!waiter_tid)
 		pause_briefly();
 	/* In its wait it has let go of the mutex. */
-	read_call(t, waiter_tid);
+	read_call(&t, waiter_tid);
 	pthread_mutex_lock(&cond_mutex);
 	pthread_cond_broadcast(&cond);
 	do {
-		read_call(t, waiter_tid);
+		read_call(&t, waiter_tid);
 		pause_briefly();
-	} while (t->args[0] != (uintptr_t)&cond_mutex);
-	add_frame(&dump, "pthread_cond_wait", "libc.so.6", false);
-	t->nframes = 1;
-	t->wait = WP_WAIT_CONDVAR;
-	wp_lock_decode(&dump, t, &self_query);
-	assert_int_equal(t->lock.kind, MUTEX);
-	assert_int_equal(t->lock.holder, THREAD);
-	assert_int_equal(t->lock.owner_tid, getpid());
-	assert_true(t->lock.avma == (uintptr_t)&cond_mutex);
-	assert_int_equal(t->wait, WP_WAIT_LOCK);
+	} while (t.args[0] != (uintptr_t)&cond_mutex);
+	add_frame(&t, "pthread_cond_wait", LIBC);
+	t.wait = WP_WAIT_CONDVAR;
+	decode(&t, &self_query);
+	assert_int_equal(t.lock.kind, MUTEX);
+	assert_int_equal(t.lock.holder, THREAD);
+	assert_int_equal(t.lock.owner_tid, getpid());
+	assert_true(t.lock.avma == (uintptr_t)&cond_mutex);
+	assert_int_equal(t.wait, WP_WAIT_LOCK);
 	pthread_mutex_unlock(&cond_mutex);
-	wp_dump_clear(&dump);
 }
 
 int main(void)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks_musl.c - mutexes, rwlocks and threads of musl (1.1.21 and later): see
- * wallprof/dump.h.
+/* lock_musl.c - mutexes, rwlocks and threads of musl (1.1.21 and later): see
+ * wallprof/lock.h.
  *
  * Layouts and protocols: musl's src/internal/pthread_impl.h,
  * pthread_mutex_timedlock.c, pthread_rwlock_timedrdlock.c and pthread_join.c;
  * checked against 1.2.3.
  */
-#include "locks.h"
+#include "lock_priv.h"
 
 /* _m_type */
 enum {
@@ -73,13 +73,13 @@ static const char *type_of(const struct mutex *m)
 bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 			       const struct wp_lock_call *call)
 {
-	bool is_named = call->frame == WP_LOCK_FRAME_MUTEX ||
-			call->frame == WP_LOCK_FRAME_COND;
+	bool is_named = call->caller == WP_LOCK_CALLER_MUTEX ||
+			call->caller == WP_LOCK_CALLER_COND;
 	struct mutex m, now;
 	uint32_t owner;
 	int32_t tid;
 
-	if ((!is_named && call->frame != WP_LOCK_FRAME_NONE) ||
+	if ((!is_named && call->caller != WP_LOCK_CALLER_UNKNOWN) ||
 	    !wp_lock_read(&m, sizeof(m), call, LOCK) || !fits_call(&m, call) ||
 	    !is_locked(&m))
 		return false;
@@ -111,10 +111,10 @@ bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 bool wp_lock_decode_musl_rwlock(struct wp_lock *ret,
 				const struct wp_lock_call *call)
 {
-	bool is_reader = call->frame == WP_LOCK_FRAME_RDLOCK;
+	bool is_reader = call->caller == WP_LOCK_CALLER_RDLOCK;
 	uint32_t word;
 
-	if ((!is_reader && call->frame != WP_LOCK_FRAME_WRLOCK) ||
+	if ((!is_reader && call->caller != WP_LOCK_CALLER_WRLOCK) ||
 	    call->cmd != WP_FUTEX_WAIT || !(call->val & WP_FUTEX_WAITERS) ||
 	    !wp_lock_read(&word, sizeof(word), call, 0))
 		return false;
@@ -166,8 +166,8 @@ bool wp_lock_decode_musl_join(struct wp_lock *ret,
 	struct thread t, next;
 	int32_t tid;
 
-	if ((call->frame != WP_LOCK_FRAME_JOIN &&
-	     call->frame != WP_LOCK_FRAME_NONE) ||
+	if ((call->caller != WP_LOCK_CALLER_JOIN &&
+	     call->caller != WP_LOCK_CALLER_UNKNOWN) ||
 	    call->cmd != WP_FUTEX_WAIT || !call->is_private || !call->val ||
 	    call->val > MAX_JOINABLE ||
 	    !wp_lock_read(&t, sizeof(t), call, DETACH_STATE) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks.h - what the decoders of each C library's locks share; private. */
-#ifndef WP_LOCKS_H
-#define WP_LOCKS_H
+/* lock_priv.h - what the decoders of each C library's locks share. */
+#ifndef WP_LOCK_PRIV_H
+#define WP_LOCK_PRIV_H
 
-#include "wallprof/dump.h"
+#include "wallprof/lock.h"
 
 /* include/uapi/linux/futex.h */
 enum {
@@ -23,28 +23,28 @@ enum {
 /* PID_MAX_LIMIT of the kernel: no tid is above. */
 enum { WP_MAX_TID = 4194304 };
 
-/* Whose frame the stack shows to be waiting. */
-enum wp_lock_frame {
-	/* No names, or none that says so: only memory can tell. */
-	WP_LOCK_FRAME_NONE,
-	WP_LOCK_FRAME_MUTEX,
-	/* pthread_cond_wait: waits for the condvar, or for its mutex. */
-	WP_LOCK_FRAME_COND,
-	WP_LOCK_FRAME_RDLOCK,
-	WP_LOCK_FRAME_WRLOCK,
-	WP_LOCK_FRAME_JOIN,
-	/* Something else. */
-	WP_LOCK_FRAME_OTHER,
+/* The library function that waits, by the stack. */
+enum wp_lock_caller {
+	/* No frame tells: only memory can. */
+	WP_LOCK_CALLER_UNKNOWN,
+	WP_LOCK_CALLER_MUTEX,
+	/* pthread_cond_wait, which waits for the condvar or for its mutex. */
+	WP_LOCK_CALLER_COND,
+	WP_LOCK_CALLER_RDLOCK,
+	WP_LOCK_CALLER_WRLOCK,
+	WP_LOCK_CALLER_JOIN,
+	/* None of these. */
+	WP_LOCK_CALLER_OTHER,
 };
 
-/* One blocked call of futex(2). */
+/* A blocked call of futex(2). */
 struct wp_lock_call {
 	const struct wp_lock_query *query;
 	uint64_t uaddr_avma;
 	uint32_t cmd;
 	uint32_t val;
 	bool is_private;
-	enum wp_lock_frame frame;
+	enum wp_lock_caller caller;
 };
 
 static inline bool wp_lock_is_wait(const struct wp_lock_call *call)
@@ -62,18 +62,18 @@ static inline bool wp_lock_is_tid(uint32_t tid)
 	return tid && tid <= WP_MAX_TID;
 }
 
-/* Read BUF[0..len) from where an object lies whose futex word, OFF bytes into
- * it, is CALL's.  False when it cannot be had, or would wrap. */
+/* Read BUF[0..len) from the start of the object that has CALL's futex word at
+ * offset OFF.  False when it is unreadable, or an address would wrap. */
 bool wp_lock_read(void *buf, size_t len, const struct wp_lock_call *call,
 		  uint64_t off);
-/* Read BUF[0..len) at AVMA.  False when it cannot be had, or would wrap. */
+/* Read BUF[0..len) at AVMA.  False when it is unreadable, or would wrap. */
 bool wp_lock_read_at(void *buf, size_t len, const struct wp_lock_call *call,
 		     uint64_t avma);
-/* The number in our PID namespace of the live thread TID, 0: there is none. */
+/* struct wp_lock_query's find_thread for a TID that may be none at all. */
 int32_t wp_lock_find_thread(const struct wp_lock_call *call, uint32_t tid);
 
-/* Each: true when CALL's futex lies in an object of that kind, by all of its
- * checks, and RET says what and whose; else false and RET is untouched. */
+/* Each decodes one kind of object.  True when CALL's futex passes all checks of
+ * that kind, and RET is the lock; else false, and RET is untouched. */
 bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 				const struct wp_lock_call *call);
 bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock.c - see wallprof/lock.h. */
+#include "lock_priv.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+/* Linux 5.16; one number everywhere. */
+enum { FUTEX_WAITV_NR = 449 };
+
+const char *wp_lock_kind_name(enum wp_lock_kind kind)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_LOCK_##id] = text,
+		WP_LOCK_KINDS(X)
+#undef X
+	};
+
+	return (unsigned int)kind < WP_NLOCK_KINDS ? name[kind] : "unknown";
+}
+
+const char *wp_lock_holder_name(enum wp_holder holder)
+{
+	static const char *const name[] = {
+#define X(id, text) [WP_HOLDER_##id] = text,
+		WP_HOLDERS(X)
+#undef X
+	};
+
+	return (unsigned int)holder < WP_NHOLDERS ? name[holder] : "unknown";
+}
+
+bool wp_lock_read_at(void *buf, size_t len, const struct wp_lock_call *call,
+		     uint64_t avma)
+{
+	const struct wp_mem *mem = &call->query->mem;
+
+	return avma <= UINT64_MAX - len && !mem->read(mem->ctx, avma, buf, len);
+}
+
+bool wp_lock_read(void *buf, size_t len, const struct wp_lock_call *call,
+		  uint64_t off)
+{
+	return off <= call->uaddr_avma &&
+	       wp_lock_read_at(buf, len, call, call->uaddr_avma - off);
+}
+
+int32_t wp_lock_find_thread(const struct wp_lock_call *call, uint32_t tid)
+{
+	if (!wp_lock_is_tid(tid))
+		return 0;
+	return call->query->find_thread(call->query->ctx, (int32_t)tid);
+}
+
+static bool begins(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* A function without a name may be any of the library's own. */
+static enum wp_lock_caller classify(const char *name)
+{
+	static const struct {
+		const char *prefix;
+		enum wp_lock_caller frame;
+	} rows[] = {
+		{ "pthread_mutex_lock", WP_LOCK_CALLER_MUTEX },
+		{ "pthread_mutex_timedlock", WP_LOCK_CALLER_MUTEX },
+		{ "pthread_mutex_clocklock", WP_LOCK_CALLER_MUTEX },
+		{ "pthread_mutex_cond_lock", WP_LOCK_CALLER_MUTEX },
+		{ "pthread_cond_wait", WP_LOCK_CALLER_COND },
+		{ "pthread_cond_timedwait", WP_LOCK_CALLER_COND },
+		{ "pthread_cond_clockwait", WP_LOCK_CALLER_COND },
+		{ "pthread_rwlock_rdlock", WP_LOCK_CALLER_RDLOCK },
+		{ "pthread_rwlock_timedrdlock", WP_LOCK_CALLER_RDLOCK },
+		{ "pthread_rwlock_clockrdlock", WP_LOCK_CALLER_RDLOCK },
+		{ "pthread_rwlock_wrlock", WP_LOCK_CALLER_WRLOCK },
+		{ "pthread_rwlock_timedwrlock", WP_LOCK_CALLER_WRLOCK },
+		{ "pthread_rwlock_clockwrlock", WP_LOCK_CALLER_WRLOCK },
+		{ "pthread_join", WP_LOCK_CALLER_JOIN },
+		{ "pthread_timedjoin", WP_LOCK_CALLER_JOIN },
+		{ "pthread_clockjoin", WP_LOCK_CALLER_JOIN },
+		{ "thrd_join", WP_LOCK_CALLER_JOIN },
+		{ "pthread_", WP_LOCK_CALLER_OTHER },
+		/* What they wait by; syscall() itself is what others use. */
+		{ "futex", WP_LOCK_CALLER_UNKNOWN },
+		{ "lll_", WP_LOCK_CALLER_UNKNOWN },
+		{ "libc_", WP_LOCK_CALLER_UNKNOWN },
+		{ "internal_syscall_cancel", WP_LOCK_CALLER_UNKNOWN },
+		{ "syscall_c", WP_LOCK_CALLER_UNKNOWN },
+		{ "timedwait", WP_LOCK_CALLER_UNKNOWN },
+		{ "cp_", WP_LOCK_CALLER_UNKNOWN },
+		{ "sccp", WP_LOCK_CALLER_UNKNOWN },
+	};
+
+	if (!*name || strstr(name, "+0x"))
+		return WP_LOCK_CALLER_UNKNOWN;
+	while (*name == '_')
+		name++;
+	if (begins(name, "GI_"))
+		name += strlen("GI_");
+	while (*name == '_')
+		name++;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (begins(name, rows[i].prefix))
+			return rows[i].frame;
+	return WP_LOCK_CALLER_OTHER;
+}
+
+/* The function of the innermost frame that tells what is waited for.  Any name
+ * that is not of the waiting machinery ends the search, be it malloc or a
+ * signal trampoline, below which nothing waits.  Names count in the file of the
+ * innermost frame only; a guessed frame does not count. */
+static enum wp_lock_caller find_caller(const struct wp_lock_wait *wait)
+{
+	for (uint32_t i = 0; i < wait->nframes && i < WP_LOCK_FRAMES_MAX; i++) {
+		const struct wp_lock_frame *f = &wait->frames[i];
+		enum wp_lock_caller found;
+
+		if (f->module != wait->frames[0].module || f->guessed)
+			break;
+		found = classify(f->function);
+		if (found)
+			return found;
+	}
+	return WP_LOCK_CALLER_UNKNOWN;
+}
+
+/* The kernel's own rule for a PI lock, whatever library it is of: the word
+ * holds the owner. */
+static bool decode_pi(struct wp_lock *ret, const struct wp_lock_call *call)
+{
+	uint32_t word;
+	int32_t tid;
+
+	if (!wp_lock_is_pi(call) || !wp_lock_read(&word, sizeof(word), call, 0))
+		return false;
+	tid = wp_lock_find_thread(call, word & WP_FUTEX_TID);
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_MUTEX,
+		.holder = tid ? WP_HOLDER_THREAD : WP_HOLDER_NOT_RECORDED,
+		.owner_tid = tid,
+		.avma = call->uaddr_avma,
+		.type = "PI",
+	};
+	return true;
+}
+
+/* A join whose futex says nothing of the joined thread. */
+static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
+{
+	if (call->caller != WP_LOCK_CALLER_JOIN)
+		return false;
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_JOIN,
+		.holder = WP_HOLDER_NOT_RECORDED,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+	return true;
+}
+
+/* Does a wait of this kind end without a holder? */
+static bool has_no_holder(enum wp_wait wait)
+{
+	return wait == WP_WAIT_CONDVAR || wait == WP_WAIT_SEMAPHORE ||
+	       wait == WP_WAIT_BARRIER;
+}
+
+static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
+{
+	/* Most demanding checks first. */
+	return wp_lock_decode_glibc_join(ret, call) ||
+	       wp_lock_decode_musl_join(ret, call) ||
+	       wp_lock_decode_glibc_mutex(ret, call) ||
+	       wp_lock_decode_glibc_rwlock(ret, call) ||
+	       wp_lock_decode_musl_mutex(ret, call) ||
+	       wp_lock_decode_musl_rwlock(ret, call) || decode_pi(ret, call) ||
+	       decode_join(ret, call);
+}
+
+static bool has_timeout(uint32_t cmd, const uint64_t *args)
+{
+	switch (cmd) {
+	case WP_FUTEX_WAIT:
+	case WP_FUTEX_LOCK_PI:
+	case WP_FUTEX_WAIT_BITSET:
+	case WP_FUTEX_WAIT_REQUEUE_PI:
+	case WP_FUTEX_LOCK_PI2:
+		return args[3] != 0;
+	default:
+		return false;
+	}
+}
+
+static void decode_futex(struct wp_lock_answer *answer,
+			 const struct wp_lock_wait *wait,
+			 const struct wp_lock_query *query)
+{
+	uint32_t op = (uint32_t)wait->args[1];
+	struct wp_lock_call call = {
+		.query = query,
+		.uaddr_avma = wait->args[0],
+		.cmd = op & WP_FUTEX_CMD,
+		.is_private = op & WP_FUTEX_PRIVATE,
+		.val = (uint32_t)wait->args[2],
+		.caller = find_caller(wait),
+	};
+
+	answer->timed = has_timeout(call.cmd, wait->args);
+	/* futex(2) rejects an unaligned word, so these are not its arguments.
+	 * Where the stack shows a condvar without its function, memory alone
+	 * could only give a false holder. */
+	if (call.uaddr_avma % sizeof(uint32_t) ||
+	    (call.caller == WP_LOCK_CALLER_UNKNOWN &&
+	     has_no_holder(wait->wait)) ||
+	    !decode(&answer->lock, &call))
+		return;
+	answer->wait = answer->lock.kind == WP_LOCK_JOIN ? WP_WAIT_JOIN :
+							   WP_WAIT_LOCK;
+}
+
+void wp_lock_decode(const struct wp_lock_wait *wait,
+		    const struct wp_lock_query *query,
+		    struct wp_lock_answer *ret_answer)
+{
+	bool is_futex = wait->syscall_nr == SYS_futex;
+	bool is_waitv = wait->syscall_nr == FUTEX_WAITV_NR;
+
+	*ret_answer = (struct wp_lock_answer){ .lock.type = "",
+					       .wait = wait->wait };
+	if (!is_futex && !is_waitv)
+		return;
+	ret_answer->lock.kind = WP_LOCK_FUTEX;
+	ret_answer->lock.holder = has_no_holder(wait->wait) ?
+					  WP_HOLDER_NONE :
+					  WP_HOLDER_NOT_RECORDED;
+	ret_answer->lock.avma = wait->args[0];
+	if (is_futex)
+		decode_futex(ret_answer, wait, query);
+	else
+		/* Several words, and neither C library waits so. */
+		ret_answer->timed = wait->args[3] != 0;
+}
