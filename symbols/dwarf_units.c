@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -73,19 +74,12 @@ static void sort_ranges(struct wp_dwarf_ranges *ranges)
 static const struct wp_dwarf_range *
 find_range(const struct wp_dwarf_ranges *ranges, uint64_t svma)
 {
-	uint32_t lo = 0, hi = ranges->len;
+	uint32_t at = WP_LOWER_BOUND(ranges->len, i,
+				     ranges->v[i].start <= svma);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (ranges->v[mid].start <= svma)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (uint32_t n = 0; lo > 0 && n < BACK_MAX; n++)
-		if (svma < ranges->v[--lo].end)
-			return &ranges->v[lo];
+	for (uint32_t n = 0; at > 0 && n < BACK_MAX; n++)
+		if (svma < ranges->v[--at].end)
+			return &ranges->v[at];
 	return NULL;
 }
 

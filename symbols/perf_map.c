@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "file_map.h"
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum { SIZE_MAX_BYTES = 64 << 20 };
@@ -235,19 +236,11 @@ int wp_perf_map_parse(struct wp_perf_map *map, const char *text, size_t len)
 
 const char *wp_perf_map_find(const struct wp_perf_map *map, uint64_t avma)
 {
-	uint32_t lo = 0, hi = map->len;
+	uint32_t at = WP_LOWER_BOUND(map->len, i, map->v[i].end <= avma);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (avma < map->v[mid].start)
-			hi = mid;
-		else if (avma >= map->v[mid].end)
-			lo = mid + 1;
-		else
-			return map->text.data + map->v[mid].name;
-	}
-	return NULL;
+	return at < map->len && avma >= map->v[at].start ?
+		       map->text.data + map->v[at].name :
+		       NULL;
 }
 
 void wp_perf_map_clear(struct wp_perf_map *map)

@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 
 #include "resolver.h"
+#include "wallprof/base_name.h"
 #include "wallprof/hash.h"
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum {
 	/* Addresses whose lines are kept; then it begins anew. */
 	CACHE_MAX = 1 << 17,
-	FIRST_SLOTS = 1024,
 };
 
 int wp_symbols_new(struct wp_symbols **ret,
@@ -49,7 +50,7 @@ void wp_symbols_free(struct wp_symbols *s)
 	free(s->modules);
 	free(s->lines);
 	free(s->cached);
-	free(s->slot);
+	wp_index_clear(&s->by_address);
 	wp_perf_map_clear(&s->perf_map);
 	wp_strpool_clear(&s->strings);
 	free(s);
@@ -58,17 +59,7 @@ void wp_symbols_free(struct wp_symbols *s)
 /* Where module ID is or would be. */
 static uint32_t module_index(const struct wp_symbols *s, uint32_t id)
 {
-	uint32_t lo = 0, hi = s->nmodules;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (s->modules[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return WP_LOWER_BOUND(s->nmodules, i, s->modules[i].id < id);
 }
 
 static struct wp_module *find_module(const struct wp_symbols *s, uint32_t id)
@@ -152,15 +143,6 @@ static int get_object(struct wp_symbols *s, uint32_t id,
 	return *ret ? 0 : add_object(s, id, &st, module, ret);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	if (!*path)
-		return "[anon]";
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		   const struct wp_symbol_module *module)
 {
@@ -173,7 +155,9 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 	uint32_t i = module_index(s, id);
 	int rc;
 
-	m.name = wp_strpool_add_str(&s->strings, base_name(module->path));
+	m.name = wp_strpool_add_str(&s->strings,
+				    *module->path ? wp_base_name(module->path) :
+						    "[anon]");
 	if (!m.name)
 		return -ENOMEM;
 	rc = get_object(s, id, module, &m.object);
@@ -193,44 +177,6 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 	return 0;
 }
 
-static uint32_t *find_slot(const struct wp_symbols *s, uint32_t *slot,
-			   uint32_t nslots, const struct wp_object *object,
-			   uint64_t svma)
-{
-	uint32_t i = (uint32_t)wp_hash_u64(svma ^
-					   wp_hash_u64((uintptr_t)object)) &
-		     (nslots - 1);
-
-	for (;; i = (i + 1) & (nslots - 1)) {
-		const struct wp_cached *c;
-
-		if (!slot[i])
-			return &slot[i];
-		c = &s->cached[slot[i] - 1];
-		if (c->object == object && c->svma == svma)
-			return &slot[i];
-	}
-}
-
-static int grow_slots(struct wp_symbols *s)
-{
-	uint32_t nslots = s->nslots ? 2 * s->nslots : FIRST_SLOTS;
-	uint32_t *slot;
-
-	if (s->ncached < s->nslots / 2)
-		return 0;
-	slot = calloc(nslots, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < s->ncached; i++)
-		*find_slot(s, slot, nslots, s->cached[i].object,
-			   s->cached[i].svma) = i + 1;
-	free(s->slot);
-	s->slot = slot;
-	s->nslots = nslots;
-	return 0;
-}
-
 static void note(struct wp_module *module, const struct wp_symbol_has *has)
 {
 	module->has.functions |= has->functions;
@@ -244,8 +190,7 @@ static void empty_cache(struct wp_symbols *s)
 {
 	s->ncached = 0;
 	s->nlines = 0;
-	if (s->slot)
-		memset(s->slot, 0, s->nslots * sizeof(*s->slot));
+	wp_index_clear(&s->by_address);
 }
 
 static int resolve_in(struct wp_symbols *s, struct wp_module *module,
@@ -253,25 +198,27 @@ static int resolve_in(struct wp_symbols *s, struct wp_module *module,
 		      const struct wp_symbol_line **ret)
 {
 	struct wp_cached c = { object, svma, s->nlines, 0, { 0 } };
-	uint32_t *slot;
-	int rc = grow_slots(s);
+	uint64_t hash = wp_hash_u64(svma ^ wp_hash_u64((uintptr_t)object));
+	uint32_t at = WP_INDEX_FIND(&s->by_address, hash, i,
+				    s->cached[i].object == object &&
+					    s->cached[i].svma == svma);
+	int rc;
 
-	if (rc)
-		return rc;
-	slot = find_slot(s, s->slot, s->nslots, object, svma);
-	if (!*slot) {
+	if (at == WP_INDEX_NONE) {
 		rc = WP_VEC_ROOM(s->cached, s->ncached, s->cached_cap, 1);
 		if (!rc)
 			rc = wp_naming_add_lines(s, module->name, &c);
 		c.n = s->nlines - c.first;
+		if (!rc)
+			rc = wp_index_add(&s->by_address, hash, s->ncached);
 		if (rc) {
 			s->nlines = c.first;
 			return rc;
 		}
-		s->cached[s->ncached++] = c;
-		*slot = s->ncached;
+		at = s->ncached++;
+		s->cached[at] = c;
 	}
-	c = s->cached[*slot - 1];
+	c = s->cached[at];
 	note(module, &c.has);
 	*ret = &s->lines[c.first];
 	return (int)c.n;

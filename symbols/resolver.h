@@ -13,6 +13,7 @@
 #include "object.h"
 #include "perf_map.h"
 #include "strpool.h"
+#include "wallprof/index.h"
 #include "wallprof/symbols.h"
 
 struct wp_module {
@@ -59,9 +60,8 @@ struct wp_symbols {
 	struct wp_cached *cached;
 	uint32_t ncached;
 	uint32_t cached_cap;
-	/* Open-addressing table of index + 1, 0 = free; owned. */
-	uint32_t *slot;
-	uint32_t nslots;
+	/* cached[] by object and address. */
+	struct wp_index by_address;
 
 	/* The DWARF of one object at a time, as addresses come grouped by
 	 * module. */

@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "wallprof/hash.h"
+#include "wallprof/vec.h"
 
-enum {
-	CHUNK = 32768,
-	FIRST_SLOTS = 256,
-};
+enum { CHUNK = 32768 };
 
 struct wp_strpool_chunk {
 	struct wp_strpool_chunk *next;
@@ -78,56 +76,28 @@ static char *room(struct wp_strpool *pool, size_t need)
 	return chunk->text + chunk->len;
 }
 
-static const char **find_slot(const char **slot, uint32_t nslots, const char *s,
-			      size_t n)
-{
-	uint32_t i = (uint32_t)wp_hash_bytes(0, s, n) & (nslots - 1);
-
-	while (slot[i] && strcmp(slot[i], s))
-		i = (i + 1) & (nslots - 1);
-	return &slot[i];
-}
-
-static int grow_slots(struct wp_strpool *pool)
-{
-	uint32_t nslots = pool->nslots ? 2 * pool->nslots : FIRST_SLOTS;
-	const char **slot;
-
-	if (pool->len < pool->nslots / 2)
-		return 0;
-	slot = calloc(nslots, sizeof(*slot));
-	if (!slot)
-		return -1;
-	for (uint32_t i = 0; i < pool->nslots; i++)
-		if (pool->slot[i])
-			*find_slot(slot, nslots, pool->slot[i],
-				   strlen(pool->slot[i])) = pool->slot[i];
-	free(pool->slot);
-	pool->slot = slot;
-	pool->nslots = nslots;
-	return 0;
-}
-
 const char *wp_strpool_add(struct wp_strpool *pool, const char *s, size_t n)
 {
-	const char **slot;
+	uint64_t hash;
+	uint32_t at;
 	char *text;
 
 	n = strnlen(s, n);
-	if (grow_slots(pool))
-		return NULL;
 	text = room(pool, n + 1);
 	if (!text)
 		return NULL;
-	/* The copy becomes the string only if nobody had it before. */
+	/* The copy becomes the string only if the pool does not have it yet. */
 	copy_clean(text, s, n);
-	slot = find_slot(pool->slot, pool->nslots, text, n);
-	if (!*slot) {
-		*slot = text;
-		pool->len++;
-		pool->chunks->len += n + 1;
-	}
-	return *slot;
+	hash = wp_hash_bytes(0, text, n);
+	at = WP_INDEX_FIND(&pool->index, hash, i, !strcmp(pool->v[i], text));
+	if (at != WP_INDEX_NONE)
+		return pool->v[at];
+	if (WP_VEC_ROOM(pool->v, pool->len, pool->cap, 1) ||
+	    wp_index_add(&pool->index, hash, pool->len))
+		return NULL;
+	pool->v[pool->len++] = text;
+	pool->chunks->len += n + 1;
+	return text;
 }
 
 const char *wp_strpool_add_str(struct wp_strpool *pool, const char *s)
@@ -143,6 +113,7 @@ void wp_strpool_clear(struct wp_strpool *pool)
 		next = chunk->next;
 		free(chunk);
 	}
-	free(pool->slot);
+	free(pool->v);
+	wp_index_clear(&pool->index);
 	*pool = (struct wp_strpool)WP_STRPOOL_INIT;
 }

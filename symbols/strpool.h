@@ -9,15 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wallprof/index.h"
+
 struct wp_strpool_chunk;
 
 struct wp_strpool {
 	/* Newest first; strings go into the newest; owned. */
 	struct wp_strpool_chunk *chunks;
-	/* Open-addressing table, NULL = free; a power of two, owned. */
-	const char **slot;
-	uint32_t nslots;
+	/* The strings v[0..len), owned by their chunks, and their index. */
+	const char **v;
 	uint32_t len;
+	uint32_t cap;
+	struct wp_index index;
 };
 
 #define WP_STRPOOL_INIT                                                        \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -325,17 +326,7 @@ void wp_symtab_finish(struct wp_symtab *tab)
 /* How many entries start at or before SVMA. */
 static uint32_t upper_bound(const struct wp_symtab *tab, uint64_t svma)
 {
-	uint32_t lo = 0, hi = tab->nsorted;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (tab->v[mid].svma <= svma)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return WP_LOWER_BOUND(tab->nsorted, i, tab->v[i].svma <= svma);
 }
 
 const struct wp_symtab_entry *wp_symtab_find(const struct wp_symtab *tab,

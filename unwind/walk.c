@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "guess_prove.h"
+#include "wallprof/lower_bound.h"
 
 /* A back end in use. */
 struct stepper {
@@ -42,19 +43,12 @@ struct walk {
 const struct wp_unwind_module *
 wp_unwind_find_module(const struct wp_unwind_modules *modules, uint64_t avma)
 {
-	size_t lo = 0, hi = modules->len;
+	size_t at = WP_LOWER_BOUND(modules->len, i,
+				   modules->v[i].end_avma <= avma);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (avma >= modules->v[mid].end_avma)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == modules->len || avma < modules->v[lo].start_avma)
+	if (at == modules->len || avma < modules->v[at].start_avma)
 		return NULL;
-	return &modules->v[lo];
+	return &modules->v[at];
 }
 
 static int open_stepper(struct stepper *stepper, const struct wp_step_ops *ops,

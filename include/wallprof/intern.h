@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "wallprof/err.h"
+#include "wallprof/index.h"
 
 /* Id 0 is "" always.  Ids are dense, in order of first sight. */
 struct wp_intern {
@@ -21,9 +22,8 @@ struct wp_intern {
 	uint32_t *off;
 	uint32_t len;
 	uint32_t cap;
-	/* Open-addressing table of id + 1, 0 = free; a power of two, owned. */
-	uint32_t *slot;
-	uint32_t nslots;
+	/* Ids by string. */
+	struct wp_index index;
 };
 
 #define WP_INTERN_INIT                                                         \

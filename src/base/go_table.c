@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "wallprof/lower_bound.h"
 #include "wallprof/reader.h"
 
 enum {
@@ -137,25 +138,16 @@ int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
 int wp_go_table_find(const struct wp_go_table *table, uint64_t svma,
 		     struct wp_go_func *ret)
 {
-	uint32_t lo = 0, hi = table->nfuncs;
-	int rc;
+	uint64_t start_svma;
+	int rc = 0;
+	uint32_t n = WP_LOWER_BOUND(
+		table->nfuncs, i,
+		!rc && !(rc = read_entry(table, (uint32_t)i, &start_svma)) &&
+			start_svma <= svma);
 
-	/* The first that starts behind SVMA. */
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		uint64_t start_svma;
-
-		rc = read_entry(table, mid, &start_svma);
-		if (rc)
-			return rc;
-		if (start_svma <= svma)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
-		return -ENOENT;
-	rc = wp_go_table_func(table, lo - 1, ret);
+	if (rc || !n)
+		return rc ? rc : -ENOENT;
+	rc = wp_go_table_func(table, n - 1, ret);
 	if (rc)
 		return rc;
 	return svma >= ret->start_svma && svma < ret->end_svma ? 0 : -ENOENT;

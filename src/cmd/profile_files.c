@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "wallprof/base_name.h"
+
 /* Where the ending of PATH begins that says what is in the file. */
 static size_t ending_of(const char *path)
 {
 	static const char pprof[] = ".pb.gz";
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = wp_base_name(path);
 	const char *dot = strrchr(name, '.');
 	size_t len = strlen(path), n = sizeof(pprof) - 1;
 

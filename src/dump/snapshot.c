@@ -16,6 +16,7 @@
 #include "call_text.h"
 #include "pid_namespace.h"
 #include "wallprof/access.h"
+#include "wallprof/base_name.h"
 #include "wallprof/snapshot.h"
 #include "wallprof/symbolize.h"
 #include "wallprof/clock.h"
@@ -223,13 +224,6 @@ static uint32_t carry(struct job *job, uint32_t id)
 				 wp_profile_str(&job->profile, id));
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int add_frames(struct job *job, const struct wp_profile_location *loc)
 {
 	struct wp_dump *dump = &job->looks->dump;
@@ -239,7 +233,7 @@ static int add_frames(struct job *job, const struct wp_profile_location *loc)
 	if (loc->mapping == WP_MAPPING_KERNEL)
 		module = "[kernel]";
 	else if (loc->mapping != WP_MAPPING_NONE)
-		module = base_name(
+		module = wp_base_name(
 			wp_profile_str(p, p->mappings[loc->mapping].path));
 	for (uint32_t i = 0; i < loc->nlines; i++) {
 		const struct wp_profile_line *line =

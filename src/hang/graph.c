@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 /* Each thread belongs to one process, so that all these walks together take
@@ -179,19 +180,12 @@ static uint32_t *sort_tids(struct wp_dump *dump)
 static uint32_t find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
 			 int32_t tid)
 {
-	uint32_t lo = 0, hi = dump->nthreads;
+	uint32_t at = WP_LOWER_BOUND(dump->nthreads, i,
+				     dump->threads[by_tid[i]].tid < tid);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (dump->threads[by_tid[mid]].tid < tid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == dump->nthreads || dump->threads[by_tid[lo]].tid != tid)
+	if (at == dump->nthreads || dump->threads[by_tid[at]].tid != tid)
 		return UINT32_MAX;
-	return by_tid[lo];
+	return by_tid[at];
 }
 
 /* The kind of edge that T's lock makes; WP_NEDGE_KINDS: none. */

@@ -5,9 +5,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* Linux 5.16; one number everywhere. */
-enum { FUTEX_WAITV_NR = 449 };
-
 const char *wp_lock_kind_name(enum wp_lock_kind kind)
 {
 	static const char *const name[] = {
@@ -135,7 +132,7 @@ static bool decode_pi(struct wp_lock *ret, const struct wp_lock_call *call)
 
 	if (!wp_lock_is_pi(call) || !wp_lock_read(&word, sizeof(word), call, 0))
 		return false;
-	tid = wp_lock_find_thread(call, word & WP_FUTEX_TID);
+	tid = wp_lock_find_thread(call, word & FUTEX_TID_MASK);
 	*ret = (struct wp_lock){
 		.kind = WP_LOCK_MUTEX,
 		.holder = tid ? WP_HOLDER_THREAD : WP_HOLDER_NOT_RECORDED,
@@ -182,11 +179,11 @@ static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 static bool has_timeout(uint32_t cmd, const uint64_t *args)
 {
 	switch (cmd) {
-	case WP_FUTEX_WAIT:
-	case WP_FUTEX_LOCK_PI:
-	case WP_FUTEX_WAIT_BITSET:
-	case WP_FUTEX_WAIT_REQUEUE_PI:
-	case WP_FUTEX_LOCK_PI2:
+	case FUTEX_WAIT:
+	case FUTEX_LOCK_PI:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI2:
 		return args[3] != 0;
 	default:
 		return false;
@@ -201,8 +198,8 @@ static void decode_futex(struct wp_lock_answer *answer,
 	struct wp_lock_call call = {
 		.query = query,
 		.uaddr_avma = wait->args[0],
-		.cmd = op & WP_FUTEX_CMD,
-		.is_private = op & WP_FUTEX_PRIVATE,
+		.cmd = op & FUTEX_CMD_MASK,
+		.is_private = op & FUTEX_PRIVATE_FLAG,
 		.val = (uint32_t)wait->args[2],
 		.caller = find_caller(wait),
 	};
@@ -225,7 +222,7 @@ void wp_lock_decode(const struct wp_lock_wait *wait,
 		    struct wp_lock_answer *ret_answer)
 {
 	bool is_futex = wait->syscall_nr == SYS_futex;
-	bool is_waitv = wait->syscall_nr == FUTEX_WAITV_NR;
+	bool is_waitv = wait->syscall_nr == SYS_futex_waitv;
 
 	*ret_answer = (struct wp_lock_answer){ .lock.type = "",
 					       .wait = wait->wait };

@@ -48,7 +48,7 @@ static bool has_tid_in_word(const struct mutex *m)
 
 static uint32_t owner_of(const struct mutex *m)
 {
-	return has_tid_in_word(m) ? m->lock & WP_FUTEX_TID : m->owner;
+	return has_tid_in_word(m) ? m->lock & FUTEX_TID_MASK : m->owner;
 }
 
 static bool is_locked(const struct mutex *m)
@@ -56,7 +56,7 @@ static bool is_locked(const struct mutex *m)
 	uint32_t word = m->lock;
 
 	if (has_tid_in_word(m))
-		return word & (WP_FUTEX_TID | WP_FUTEX_OWNER_DIED);
+		return word & (FUTEX_TID_MASK | FUTEX_OWNER_DIED);
 	if (m->kind & PRIO_PROTECT)
 		word &= BELOW_CEILING;
 	return word == 1 || word == 2;
@@ -74,10 +74,10 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 	/* What waits for a condvar is a WAIT_BITSET; what takes its mutex back
 	 * is without a time, so it is a WAIT. */
 	if (!wp_lock_is_wait(call) ||
-	    (call->caller == WP_LOCK_CALLER_COND && call->cmd != WP_FUTEX_WAIT))
+	    (call->caller == WP_LOCK_CALLER_COND && call->cmd != FUTEX_WAIT))
 		return false;
 	if (m->kind & ROBUST)
-		return call->val & WP_FUTEX_WAITERS;
+		return call->val & FUTEX_WAITERS;
 	if (m->kind & PRIO_PROTECT)
 		return (call->val & BELOW_CEILING) == 2;
 	return call->val == 2;
@@ -88,8 +88,7 @@ static bool fits_owner(const struct mutex *m)
 	if (has_tid_in_word(m))
 		/* Not set yet, or INCONSISTENT, after its owner died. */
 		return !m->owner || m->owner >= INT_MAX - 1 ||
-		       m->owner == owner_of(m) ||
-		       (m->lock & WP_FUTEX_OWNER_DIED);
+		       m->owner == owner_of(m) || (m->lock & FUTEX_OWNER_DIED);
 	/* Those who wait for a condvar under it are users as well. */
 	if (!m->nusers || m->nusers > WP_MAX_TID)
 		return false;

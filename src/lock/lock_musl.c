@@ -45,14 +45,14 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 	if (m->type & PRIO_INHERIT)
 		return wp_lock_is_pi(call);
 	/* A normal one only says that it is locked. */
-	return (m->type & (TYPE | ROBUST)) && call->cmd == WP_FUTEX_WAIT &&
-	       (call->val & WP_FUTEX_WAITERS) && m->waiters &&
+	return (m->type & (TYPE | ROBUST)) && call->cmd == FUTEX_WAIT &&
+	       (call->val & FUTEX_WAITERS) && m->waiters &&
 	       m->waiters <= WP_MAX_TID;
 }
 
 static bool is_locked(const struct mutex *m)
 {
-	return m->lock & (WP_FUTEX_TID | WP_FUTEX_OWNER_DIED);
+	return m->lock & (FUTEX_TID_MASK | FUTEX_OWNER_DIED);
 }
 
 static bool is_beyond_doubt(const struct mutex *m)
@@ -83,7 +83,7 @@ bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 	    !wp_lock_read(&m, sizeof(m), call, LOCK) || !fits_call(&m, call) ||
 	    !is_locked(&m))
 		return false;
-	owner = m.lock & WP_FUTEX_TID;
+	owner = m.lock & FUTEX_TID_MASK;
 	tid = wp_lock_find_thread(call, owner);
 	/* A thread that ends leaves no tid, only that it died: in robust ones,
 	 * and in others, which stay locked. */
@@ -97,7 +97,7 @@ bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 		.type = type_of(&m),
 	};
 	if (!wp_lock_read(&now, sizeof(now), call, LOCK) || !is_locked(&now) ||
-	    now.type != m.type || (now.lock & WP_FUTEX_TID) != owner)
+	    now.type != m.type || (now.lock & FUTEX_TID_MASK) != owner)
 		return true;
 	ret->holder = tid ? WP_HOLDER_THREAD : WP_HOLDER_GONE;
 	ret->owner_tid = tid;
@@ -115,7 +115,7 @@ bool wp_lock_decode_musl_rwlock(struct wp_lock *ret,
 	uint32_t word;
 
 	if ((!is_reader && call->caller != WP_LOCK_CALLER_WRLOCK) ||
-	    call->cmd != WP_FUTEX_WAIT || !(call->val & WP_FUTEX_WAITERS) ||
+	    call->cmd != FUTEX_WAIT || !(call->val & FUTEX_WAITERS) ||
 	    !wp_lock_read(&word, sizeof(word), call, 0))
 		return false;
 	*ret = (struct wp_lock){
@@ -168,7 +168,7 @@ bool wp_lock_decode_musl_join(struct wp_lock *ret,
 
 	if ((call->caller != WP_LOCK_CALLER_JOIN &&
 	     call->caller != WP_LOCK_CALLER_UNKNOWN) ||
-	    call->cmd != WP_FUTEX_WAIT || !call->is_private || !call->val ||
+	    call->cmd != FUTEX_WAIT || !call->is_private || !call->val ||
 	    call->val > MAX_JOINABLE ||
 	    !wp_lock_read(&t, sizeof(t), call, DETACH_STATE) ||
 	    t.self != base_avma || t.detach_state != call->val ||

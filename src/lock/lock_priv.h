@@ -3,22 +3,9 @@
 #ifndef WP_LOCK_PRIV_H
 #define WP_LOCK_PRIV_H
 
+#include <linux/futex.h>
+
 #include "wallprof/lock.h"
-
-/* include/uapi/linux/futex.h */
-enum {
-	WP_FUTEX_WAIT = 0,
-	WP_FUTEX_LOCK_PI = 6,
-	WP_FUTEX_WAIT_BITSET = 9,
-	WP_FUTEX_WAIT_REQUEUE_PI = 11,
-	WP_FUTEX_LOCK_PI2 = 13,
-	WP_FUTEX_CMD = 127,
-	WP_FUTEX_PRIVATE = 128,
-};
-
-#define WP_FUTEX_WAITERS UINT32_C(0x80000000)
-#define WP_FUTEX_OWNER_DIED UINT32_C(0x40000000)
-#define WP_FUTEX_TID UINT32_C(0x3fffffff)
 
 /* PID_MAX_LIMIT of the kernel: no tid is above. */
 enum { WP_MAX_TID = 4194304 };
@@ -49,12 +36,12 @@ struct wp_lock_call {
 
 static inline bool wp_lock_is_wait(const struct wp_lock_call *call)
 {
-	return call->cmd == WP_FUTEX_WAIT || call->cmd == WP_FUTEX_WAIT_BITSET;
+	return call->cmd == FUTEX_WAIT || call->cmd == FUTEX_WAIT_BITSET;
 }
 
 static inline bool wp_lock_is_pi(const struct wp_lock_call *call)
 {
-	return call->cmd == WP_FUTEX_LOCK_PI || call->cmd == WP_FUTEX_LOCK_PI2;
+	return call->cmd == FUTEX_LOCK_PI || call->cmd == FUTEX_LOCK_PI2;
 }
 
 static inline bool wp_lock_is_tid(uint32_t tid)

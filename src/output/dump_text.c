@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "wallprof/base_name.h"
+
 enum {
 	/* Bytes to gather before they are written. */
 	ENOUGH = 1 << 16,
@@ -29,13 +31,6 @@ void wp_dump_put_gap(struct wp_dump_text *t)
 		wp_buf_write(&t->buf, t->out);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Function, file and line of FRAME; the module after BEFORE_MODULE when
  * ALWAYS, or when there is no file. */
 static void put_place(struct wp_dump_text *t, const struct wp_dump_frame *frame,
@@ -51,7 +46,7 @@ static void put_place(struct wp_dump_text *t, const struct wp_dump_frame *frame,
 		wp_buf_printf(&t->buf, "0x%" PRIx64, frame->pc_avma);
 	if (*file) {
 		wp_buf_char(&t->buf, ' ');
-		wp_escape_terminal(&t->buf, base_name(file));
+		wp_escape_terminal(&t->buf, wp_base_name(file));
 		if (frame->line)
 			wp_buf_printf(&t->buf, ":%" PRIu32, frame->line);
 	}

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/lower_bound.h"
+
 #include "dump_text.h"
 
 enum {
@@ -72,21 +74,13 @@ void wp_dump_put_thread(struct wp_dump_text *t,
 static const struct wp_dump_thread *find_thread(const struct wp_dump_text *t,
 						int32_t tid)
 {
-	uint32_t lo = 0, hi = t->dump->nthreads;
+	const struct wp_dump_thread *threads = t->dump->threads;
+	uint32_t at = WP_LOWER_BOUND(t->dump->nthreads, i,
+				     threads[t->by_tid[i]].tid < tid);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const struct wp_dump_thread *thread =
-			&t->dump->threads[t->by_tid[mid]];
-
-		if (thread->tid == tid)
-			return thread;
-		if (thread->tid < tid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return at < t->dump->nthreads && threads[t->by_tid[at]].tid == tid ?
+		       &threads[t->by_tid[at]] :
+		       NULL;
 }
 
 void wp_dump_put_tid(struct wp_dump_text *t, int32_t tid, uint32_t from)
@@ -218,17 +212,8 @@ static void put_reason(struct wp_dump_text *t,
 /* The first of by_from[] that starts from thread FROM or a later one. */
 static uint32_t first_edge(const struct wp_dump_text *t, uint32_t from)
 {
-	uint32_t lo = 0, hi = t->dump->nedges;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->dump->edges[t->by_from[mid]].from < from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return WP_LOWER_BOUND(t->dump->nedges, i,
+			      t->dump->edges[t->by_from[i]].from < from);
 }
 
 void wp_dump_put_target(struct wp_dump_text *t, const struct wp_edge *edge)

@@ -6,16 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/base_name.h"
+
 /* What makes ids of the three kinds of frame differ. */
 #define KERNEL_BIT (UINT64_C(1) << 32)
 #define ADDRESS_BIT (UINT64_C(1) << 33)
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 uint32_t wp_view_levels(const struct wp_profile *profile, uint32_t loc)
 {
@@ -33,7 +28,7 @@ static void set_function(const struct wp_profile *profile,
 
 	view->id = line->function;
 	view->function = wp_profile_str(profile, f->name);
-	view->file = base_name(wp_profile_str(profile, f->file));
+	view->file = wp_base_name(wp_profile_str(profile, f->file));
 	view->line = line->line;
 	if (!*view->function)
 		view->function = "[no name]";
@@ -62,7 +57,7 @@ void wp_view_get(const struct wp_profile *profile, uint32_t loc, uint32_t level,
 	if (view->kernel)
 		view->id |= KERNEL_BIT;
 	else if (l->mapping < profile->nmappings)
-		view->module = base_name(wp_profile_str(
+		view->module = wp_base_name(wp_profile_str(
 			profile, profile->mappings[l->mapping].path));
 }
 

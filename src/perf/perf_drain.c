@@ -3,6 +3,7 @@
 #include "perf_priv.h"
 
 #include "wallprof/clock.h"
+#include "wallprof/lower_bound.h"
 
 /* heap[0..n) holds CPUs whose ring has a record; that of heap[0] is the
  * earliest. */
@@ -66,18 +67,10 @@ static void look_for_process(struct wp_perf *perf)
 static const struct wp_perf_event *find_event(const struct wp_perf *perf,
 					      uint64_t id)
 {
-	size_t lo = 0, hi = perf->nevents;
+	size_t at = WP_LOWER_BOUND(perf->nevents, i, perf->events[i].id < id);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (perf->events[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < perf->nevents && perf->events[lo].id == id ?
-		       &perf->events[lo] :
+	return at < perf->nevents && perf->events[at].id == id ?
+		       &perf->events[at] :
 		       NULL;
 }
 

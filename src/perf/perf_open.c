@@ -10,6 +10,7 @@
 
 #include "perf_priv.h"
 #include "wallprof/clock.h"
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 /* Times that the list of threads is read before those that start meanwhile are
@@ -40,17 +41,7 @@ static uint64_t sample_type_of(const struct wp_perf_options *o)
 
 size_t wp_perf_thread_index(const struct wp_perf *perf, pid_t tid)
 {
-	size_t lo = 0, hi = perf->nthreads;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (perf->threads[mid].tid < tid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return WP_LOWER_BOUND(perf->nthreads, i, perf->threads[i].tid < tid);
 }
 
 static bool has_thread(const struct wp_perf *perf, pid_t tid)

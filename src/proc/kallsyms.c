@@ -8,6 +8,7 @@
 
 #include "text_scan.h"
 #include "wallprof/io.h"
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum { FILE_MAX = 128 << 20 };
@@ -83,20 +84,12 @@ static void read_table(struct wp_kallsyms *table)
 
 const char *wp_kallsyms_find(struct wp_kallsyms *table, uint64_t avma)
 {
-	size_t low = 0, high;
+	size_t n;
 
 	if (!table->read)
 		read_table(table);
-	high = table->len;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (table->v[mid].avma <= avma)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? table->text + table->v[low - 1].name : NULL;
+	n = WP_LOWER_BOUND(table->len, i, table->v[i].avma <= avma);
+	return n ? table->text + table->v[n - 1].name : NULL;
 }
 
 void wp_kallsyms_clear(struct wp_kallsyms *table)

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "text_scan.h"
+#include "wallprof/lower_bound.h"
 
 static char read_char(struct wp_text_scan *c)
 {
@@ -156,17 +157,7 @@ int wp_maps_parse(struct wp_maps *maps, const char *text, size_t len)
 /* Index of the first region that ends above ADDR; LEN if none. */
 static size_t first_above(const struct wp_maps *maps, uint64_t addr)
 {
-	size_t lo = 0, hi = maps->len;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (addr < maps->v[mid].end_avma)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return WP_LOWER_BOUND(maps->len, i, maps->v[i].end_avma <= addr);
 }
 
 const struct wp_map *wp_maps_find(const struct wp_maps *maps, uint64_t addr)

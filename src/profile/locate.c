@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "slots.h"
+#include "wallprof/base_name.h"
 #include "wallprof/hash.h"
 #include "wallprof/profile.h"
 #include "wallprof/vec.h"
@@ -170,7 +171,7 @@ static int locate_frame(struct locator *l, const struct wp_frame *frame,
 static const char *end_module(const struct wp_profile *profile,
 			      const struct wp_profile_stack *stack)
 {
-	const char *path, *slash;
+	const char *path;
 
 	switch (stack->end) {
 	case WP_END_NO_INFO:
@@ -188,8 +189,7 @@ static const char *end_module(const struct wp_profile *profile,
 			      profile->mappings[stack->end_mapping].path);
 	if (!*path)
 		return "anonymous memory";
-	slash = strrchr(path, '/');
-	return slash && slash[1] ? slash + 1 : path;
+	return wp_base_name(path);
 }
 
 /* The text that stands for what STACK lacks; "" when it lacks nothing. */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/lower_bound.h"
+
 #include "sampler_priv.h"
 
 /* From so many threads on a scan repays the 15 ms that it takes to make ready
@@ -81,22 +83,15 @@ void wp_bpf_scan_take(struct wp_sampler *s)
 const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *s, pid_t tid)
 {
 	struct wp_bpf_scan_state *c = &s->scan;
-	size_t low = 0, high = c->n;
+	size_t at;
 
 	if (c->next < c->n && c->v[c->next].tid == tid)
 		return &c->v[c->next++];
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->v[mid].tid < tid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == c->n || c->v[low].tid != tid)
+	at = WP_LOWER_BOUND(c->n, i, c->v[i].tid < tid);
+	if (at == c->n || c->v[at].tid != tid)
 		return NULL;
-	c->next = low + 1;
-	return &c->v[low];
+	c->next = at + 1;
+	return &c->v[at];
 }
 
 void wp_bpf_scan_forget(struct wp_sampler *s)

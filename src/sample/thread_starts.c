@@ -15,6 +15,7 @@
 
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -102,17 +103,7 @@ int wp_thread_starts_open(struct wp_sampler *s)
 /* Where TID is, or belongs. */
 static size_t place_of(const struct wp_thread_starts *b, pid_t tid)
 {
-	size_t low = 0, high = b->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (b->v[mid].tid < tid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return WP_LOWER_BOUND(b->n, i, b->v[i].tid < tid);
 }
 
 static struct birth *find(struct wp_thread_starts *b, pid_t tid)

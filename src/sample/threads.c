@@ -10,6 +10,7 @@
 
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
+#include "wallprof/lower_bound.h"
 
 enum {
 	FIRST_COPY_WAITING = 4096,
@@ -339,17 +340,7 @@ int wp_threads_update(struct wp_sampler *s)
 /* Where TID is, or belongs. */
 static size_t place_of(const struct wp_sampler *s, pid_t tid)
 {
-	size_t low = 0, high = s->nthreads;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->threads[mid]->tid < tid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return WP_LOWER_BOUND(s->nthreads, i, s->threads[i]->tid < tid);
 }
 
 struct wp_thread *wp_threads_find(struct wp_sampler *s, pid_t tid)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* classify.c - facts to state and reason: see wallprof/state.h. */
+#include <linux/futex.h>
+
 #include "wallprof/state.h"
 
 static enum wp_wait wait_of(const struct wp_thread_facts *facts)
@@ -78,28 +80,18 @@ enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind)
 	}
 }
 
-/* include/uapi/linux/futex.h */
-enum {
-	FUTEX_LOCK_PI_CMD = 6,
-	FUTEX_WAIT_BITSET_CMD = 9,
-	FUTEX_LOCK_PI2_CMD = 13,
-	FUTEX_CMD = 127,
-	FUTEX_PRIVATE = 128,
-	FUTEX_REALTIME = 256,
-};
-
 enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS])
 {
 	unsigned int op = (unsigned int)args[1];
-	unsigned int cmd = op & FUTEX_CMD;
+	unsigned int cmd = op & FUTEX_CMD_MASK;
 
-	if (cmd == FUTEX_LOCK_PI_CMD || cmd == FUTEX_LOCK_PI2_CMD)
+	if (cmd == FUTEX_LOCK_PI || cmd == FUTEX_LOCK_PI2)
 		return WP_WAIT_LOCK;
 	/* glibc's pthread_join waits for the kernel to clear the joined thread's
 	 * tid: shared, real-time clock, and a value that looks like a tid (0
 	 * and 1 are words of other objects). */
-	if (cmd == FUTEX_WAIT_BITSET_CMD && !(op & FUTEX_PRIVATE) &&
-	    (op & FUTEX_REALTIME) && (uint32_t)args[2] > 1 &&
+	if (cmd == FUTEX_WAIT_BITSET && !(op & FUTEX_PRIVATE_FLAG) &&
+	    (op & FUTEX_CLOCK_REALTIME) && (uint32_t)args[2] > 1 &&
 	    (uint32_t)args[2] < 1 << 22)
 		return WP_WAIT_JOIN;
 	return WP_WAIT_FUTEX;

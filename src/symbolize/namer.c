@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "namer_session.h"
+#include "wallprof/base_name.h"
 #include "wallprof/clock.h"
 
 /* Children, each after the failure of the one before. */
@@ -91,13 +92,11 @@ static void put_module(const struct wp_namer_session *s, char *buf, size_t size)
 {
 	const struct wp_namer_module *m = wp_namer_find(
 		s->namer, s->namer->addresses[s->next].module);
-	const char *slash = m ? strrchr(m->module.path, '/') : NULL;
 	int n;
 
 	if (!m || s->how == WP_NAMER_HURRIED)
 		return;
-	n = snprintf(buf, size, " at %.100s",
-		     slash ? slash + 1 : m->module.path);
+	n = snprintf(buf, size, " at %.100s", wp_base_name(m->module.path));
 	for (int i = 0; i < n && (size_t)i + 1 < size && buf[i]; i++)
 		if (!isascii(buf[i]) || !isprint(buf[i]))
 			buf[i] = '?';

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "wallprof/clock.h"
+#include "wallprof/lower_bound.h"
 
 enum {
 	READ_BYTES = 1 << 16,
@@ -24,18 +25,11 @@ enum {
 const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
 					    uint32_t id)
 {
-	uint32_t lo = 0, hi = namer->nmodules;
+	uint32_t i = WP_LOWER_BOUND(namer->nmodules, k,
+				    namer->modules[k].id < id);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (namer->modules[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < namer->nmodules && namer->modules[lo].id == id ?
-		       &namer->modules[lo] :
+	return i < namer->nmodules && namer->modules[i].id == id ?
+		       &namer->modules[i] :
 		       NULL;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "namer.h"
+#include "wallprof/base_name.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
@@ -130,13 +131,6 @@ static int compare_locations(const void *a, const void *b, void *ctx)
 	return (x->avma > y->avma) - (x->avma < y->avma);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void list_addresses(struct job *job)
 {
 	const struct wp_profile *profile = job->profile;
@@ -220,7 +214,7 @@ static void name_place(const struct job *job,
 	}
 	snprintf(buf, size, "%s%s0x%" PRIx64,
 		 !m	  ? "" :
-		 *m->path ? base_name(m->path) :
+		 *m->path ? wp_base_name(m->path) :
 			    "[anon]",
 		 m ? "+" : "", at);
 }
@@ -300,7 +294,7 @@ static size_t name_frames(const struct wp_profile *profile,
 		if (loc->mapping == WP_MAPPING_KERNEL)
 			continue;
 		if (loc->mapping != WP_MAPPING_NONE)
-			module = base_name(wp_profile_str(
+			module = wp_base_name(wp_profile_str(
 				profile, profile->mappings[loc->mapping].path));
 		for (uint32_t k = 0; k < loc->nlines && n < max; k++) {
 			const struct wp_profile_function *f =

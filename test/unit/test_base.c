@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/base_name.h"
 #include "wallprof/err.h"
 #include "wallprof/hash.h"
 #include "wallprof/intern.h"
@@ -27,6 +28,16 @@ static void errors_carry_code_and_text(void **state)
 	assert_int_equal(err.code, -EPERM);
 	assert_int_equal(errno, 42);
 	assert_int_equal(wp_err_set(NULL, -EPERM, "x"), -EPERM);
+}
+
+static void a_base_name_is_never_empty(void **state)
+{
+	(void)state;
+	assert_string_equal(wp_base_name("/usr/lib/libc.so.6"), "libc.so.6");
+	assert_string_equal(wp_base_name("prog"), "prog");
+	assert_string_equal(wp_base_name("/"), "/");
+	assert_string_equal(wp_base_name("dir/"), "dir/");
+	assert_string_equal(wp_base_name(""), "");
 }
 
 static void long_messages_are_cut_not_overrun(void **state)
@@ -215,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errors_carry_code_and_text),
+		cmocka_unit_test(a_base_name_is_never_empty),
 		cmocka_unit_test(long_messages_are_cut_not_overrun),
 		cmocka_unit_test(numbers_are_little_endian),
 		cmocka_unit_test(leb128_examples_of_the_standard),
