@@ -34,8 +34,8 @@ struct wp_text_options {
 	unsigned int width;
 };
 
-/* Each writes PROFILE to OUT and returns 0, -ENOMEM, or the -errno of a write
- * that failed.  OUT is flushed, not closed.
+/* Each writes PROFILE's samples of KIND to OUT, which is flushed and not closed.
+ * Returns 0, -ENOMEM, or the -errno of a write that failed.
  *
  * pprof: gzip-compressed profile.proto (github.com/google/pprof,
  * proto/profile.proto).  folded: "thread;root;...;leaf MICROSECONDS" lines,
@@ -43,17 +43,20 @@ struct wp_text_options {
  * text: the report for a terminal; control characters in names are escaped.
  */
 WP_MUST_CHECK
-int wp_write_pprof(const struct wp_profile *profile, FILE *out);
+int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
+		   FILE *out);
 WP_MUST_CHECK
-int wp_write_folded(const struct wp_profile *profile, FILE *out);
+int wp_write_folded(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    FILE *out);
 WP_MUST_CHECK
-int wp_write_text(const struct wp_profile *profile,
+int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_text_options *options, FILE *out);
 
-/* Write the counters as lines of "name: value" text for people: the end of the
+/* Write PROFILE's counters as lines of "name: value" text for people: the end of the
  * text report, the summary after a recording, and the profile's comment.  EACH
  * is called once per line, without newline. */
 void wp_counters_lines(const struct wp_profile *profile,
+		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx);
 
 struct wp_dump_options {

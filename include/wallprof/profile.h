@@ -195,7 +195,7 @@ enum wp_profile_kind {
 
 /* About the whole recording; strings owned by the profile's intern table. */
 struct wp_profile_meta {
-	/* The kind that writers write. */
+	/* Where the sampler puts wall-clock samples. */
 	enum wp_profile_kind kind;
 	int32_t pid;
 	uint32_t command_line;
@@ -329,12 +329,10 @@ WP_MUST_CHECK
 int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
 			struct wp_profile_line line);
 
-/* The samples of the kind that writers write. */
-const struct wp_sample_set *wp_profile_shown(const struct wp_profile *profile);
-
-/* Of a sample of that set, the time by which it is ranked: CPU time where there
- * is no wall time. */
+/* The time by which SAMPLE of the set of KIND is ranked: its CPU time in a
+ * profile of CPU samples only, else its wall time. */
 uint64_t wp_profile_time(const struct wp_profile *profile,
+			 enum wp_profile_kind kind,
 			 const struct wp_profile_sample *sample);
 
 /* "wall", "threads", ... */

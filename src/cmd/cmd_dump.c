@@ -96,10 +96,12 @@ static int write_out(struct session *s, struct wp_err *err)
 
 	switch (s->options->format) {
 	case WP_FORMAT_PPROF:
-		rc = wp_write_pprof(&s->profile, s->out.stream);
+		rc = wp_write_pprof(&s->profile, WP_PROFILE_THREADS,
+				    s->out.stream);
 		break;
 	case WP_FORMAT_FOLDED:
-		rc = wp_write_folded(&s->profile, s->out.stream);
+		rc = wp_write_folded(&s->profile, WP_PROFILE_THREADS,
+				     s->out.stream);
 		break;
 	default:
 		rc = wp_cmd_dump_write(&s->looks, s->options, s->out.stream);

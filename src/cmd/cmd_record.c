@@ -183,26 +183,26 @@ static unsigned int terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
 }
 
-static int write_report(struct recording *r, FILE *out)
+static int write_report(struct recording *r, enum wp_profile_kind kind,
+			FILE *out)
 {
 	const struct wp_text_options options = { r->options->full,
 						 terminal_width() };
 
-	return wp_write_text(&r->profile, &options, out);
+	return wp_write_text(&r->profile, kind, &options, out);
 }
 
 static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
 {
 	struct recording *r = ctx;
 
-	r->profile.meta.kind = kind;
 	switch (r->options->format) {
 	case WP_FORMAT_PPROF:
-		return wp_write_pprof(&r->profile, out);
+		return wp_write_pprof(&r->profile, kind, out);
 	case WP_FORMAT_FOLDED:
-		return wp_write_folded(&r->profile, out);
+		return wp_write_folded(&r->profile, kind, out);
 	default:
-		return write_report(r, out);
+		return write_report(r, kind, out);
 	}
 }
 
@@ -210,10 +210,8 @@ static int write_reports(struct recording *r)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < r->out.n && !rc; i++) {
-		r->profile.meta.kind = r->out.v[i].kind;
-		rc = write_report(r, stdout);
-	}
+	for (size_t i = 0; i < r->out.n && !rc; i++)
+		rc = write_report(r, r->out.v[i].kind, stdout);
 	return rc;
 }
 
@@ -264,7 +262,8 @@ static void summarize(const struct recording *r)
 		       1e9 / (double)p->meta.period_ns,
 		       file_names(r, names, sizeof(names)));
 		if (!r->options->report || r->options->verbose)
-			wp_counters_lines(p, print_counter, NULL);
+			wp_counters_lines(p, WP_PROFILE_WALL, print_counter,
+					  NULL);
 	}
 }
 

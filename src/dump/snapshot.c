@@ -179,7 +179,7 @@ static int take(struct job *job, struct wp_err *err)
 		rc = wp_symbolize(&job->profile, job->sampler,
 				  &job->look->process, job->looks->hurry);
 	count_unnamed(job);
-	if (!rc && !wp_profile_shown(&job->profile)->nsamples)
+	if (!rc && !job->profile.sets[WP_PROFILE_THREADS].nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)
 		return wp_err_set(err, rc,
@@ -202,7 +202,8 @@ static void keep_view(void *ctx, const struct wp_thread_view *view)
 
 static int index_threads(struct job *job)
 {
-	const struct wp_sample_set *set = wp_profile_shown(&job->profile);
+	const struct wp_sample_set *set =
+		&job->profile.sets[WP_PROFILE_THREADS];
 	uint32_t n = job->profile.nthreads;
 
 	job->views = calloc((size_t)n + 1, sizeof(*job->views));
@@ -445,7 +446,8 @@ static int add_thread(struct job *job, uint32_t index)
 		dump->processes[job->process].nlost++;
 		return 0;
 	}
-	sample = &wp_profile_shown(&job->profile)->samples[job->samples[index]];
+	sample = &job->profile.sets[WP_PROFILE_THREADS]
+			  .samples[job->samples[index]];
 	t = wp_dump_add_thread(dump);
 	if (!t)
 		return -ENOMEM;

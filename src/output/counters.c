@@ -93,9 +93,10 @@ static bool has_guess(const struct wp_profile *profile, uint32_t stack)
 	return false;
 }
 
-static bool guesses(const struct wp_profile *profile, struct line *line)
+static bool guesses(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    struct line *line)
 {
-	const struct wp_sample_set *set = wp_profile_shown(profile);
+	const struct wp_sample_set *set = &profile->sets[kind];
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < set->nsamples; i++)
@@ -172,6 +173,7 @@ static void losses(const struct wp_profile *profile, struct line *line)
 }
 
 void wp_counters_lines(const struct wp_profile *profile,
+		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx)
 {
 	struct line line;
@@ -188,7 +190,7 @@ void wp_counters_lines(const struct wp_profile *profile,
 		cpu(profile, &line);
 		each(ctx, line.text);
 	}
-	if (guesses(profile, &line))
+	if (guesses(profile, kind, &line))
 		each(ctx, line.text);
 	stops(&profile->counters, &line);
 	each(ctx, line.text);

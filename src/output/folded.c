@@ -16,6 +16,7 @@
 
 struct folder {
 	const struct wp_profile *profile;
+	enum wp_profile_kind kind;
 	/* One line at a time. */
 	struct wp_buf line;
 	/* The lines without their weights, and weight[id] of each. */
@@ -25,10 +26,9 @@ struct folder {
 };
 
 /* Else of a number of threads. */
-static bool is_of_time(const struct wp_profile *profile)
+static bool is_of_time(enum wp_profile_kind kind)
 {
-	return profile->meta.kind != WP_PROFILE_THREADS &&
-	       profile->meta.kind != WP_PROFILE_THREADCREATE;
+	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE;
 }
 
 static bool add_frame(void *ctx, const struct wp_view *view)
@@ -61,8 +61,8 @@ static int fold(struct folder *f, const struct wp_profile_sample *sample)
 		return -ENOMEM;
 	if (f->stacks.len != before)
 		f->weight[id] = 0;
-	f->weight[id] += is_of_time(profile) ?
-				 wp_profile_time(profile, sample) :
+	f->weight[id] += is_of_time(f->kind) ?
+				 wp_profile_time(profile, f->kind, sample) :
 				 sample->count;
 	return 0;
 }
@@ -90,7 +90,7 @@ static int write_sorted(struct folder *f, FILE *out)
 	for (uint32_t i = 1; i < n; i++) {
 		uint64_t weight = f->weight[order[i]];
 
-		if (is_of_time(f->profile))
+		if (is_of_time(f->kind))
 			weight = (weight + 500) / 1000;
 		if (!weight)
 			continue;
@@ -103,10 +103,13 @@ static int write_sorted(struct folder *f, FILE *out)
 	return wp_buf_finish(&f->line, out);
 }
 
-int wp_write_folded(const struct wp_profile *profile, FILE *out)
+int wp_write_folded(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    FILE *out)
 {
-	struct folder f = { .profile = profile, .stacks = WP_INTERN_INIT };
-	const struct wp_sample_set *set = wp_profile_shown(profile);
+	struct folder f = { .profile = profile,
+			    .kind = kind,
+			    .stacks = WP_INTERN_INIT };
+	const struct wp_sample_set *set = &profile->sets[kind];
 	int rc = 0;
 
 	if (wp_intern_add(&f.stacks, "", 0) == UINT32_MAX)

@@ -34,7 +34,8 @@ static uint32_t pattern_of(struct wp_groups *groups, const char *name)
 
 /* Set GROUP_OF[thread] to the pattern's string id. */
 static int name_threads(struct wp_groups *groups,
-			const struct wp_profile *profile, uint32_t *group_of)
+			const struct wp_profile *profile,
+			enum wp_profile_kind kind, uint32_t *group_of)
 {
 	if (wp_intern_add(&groups->names, "", 0) == UINT32_MAX)
 		return -ENOMEM;
@@ -48,7 +49,7 @@ static int name_threads(struct wp_groups *groups,
 	}
 	groups->len = groups->names.len;
 	groups->v = calloc(groups->len, sizeof(*groups->v));
-	groups->next = calloc((size_t)wp_profile_shown(profile)->nsamples + 1,
+	groups->next = calloc((size_t)profile->sets[kind].nsamples + 1,
 			      sizeof(*groups->next));
 	return groups->v && groups->next ? 0 : -ENOMEM;
 }
@@ -56,14 +57,15 @@ static int name_threads(struct wp_groups *groups,
 /* From the last to the first, so that the lists are in order. */
 static void add_samples(struct wp_groups *groups,
 			const struct wp_profile *profile,
-			const uint32_t *group_of, bool *seen)
+			enum wp_profile_kind kind, const uint32_t *group_of,
+			bool *seen)
 {
-	const struct wp_sample_set *set = wp_profile_shown(profile);
+	const struct wp_sample_set *set = &profile->sets[kind];
 
 	for (uint32_t i = set->nsamples; i-- > 0;) {
 		const struct wp_profile_sample *s = &set->samples[i];
 		struct wp_group *group = &groups->v[group_of[s->key.thread]];
-		uint64_t ns = wp_profile_time(profile, s);
+		uint64_t ns = wp_profile_time(profile, kind, s);
 
 		if (!ns)
 			continue;
@@ -128,7 +130,8 @@ static void drop_empty(struct wp_groups *groups)
 	groups->len = n;
 }
 
-int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile)
+int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
+		   enum wp_profile_kind kind)
 {
 	uint32_t *group_of;
 	bool *seen;
@@ -139,10 +142,10 @@ int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile)
 	seen = calloc((size_t)profile->nthreads + 1, sizeof(*seen));
 	if (!group_of || !seen)
 		goto out;
-	rc = name_threads(groups, profile, group_of);
+	rc = name_threads(groups, profile, kind, group_of);
 	if (rc)
 		goto out;
-	add_samples(groups, profile, group_of, seen);
+	add_samples(groups, profile, kind, group_of, seen);
 	rc = name_groups(groups, profile, group_of, seen);
 	if (rc)
 		goto out;

@@ -28,7 +28,8 @@ struct wp_groups {
 
 /* Returns 0 or -ENOMEM; to be cleared in both cases. */
 WP_MUST_CHECK
-int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile);
+int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
+		   enum wp_profile_kind kind);
 void wp_groups_clear(struct wp_groups *groups);
 
 #endif

@@ -75,6 +75,7 @@ struct ids {
 
 struct writer {
 	const struct wp_profile *profile;
+	enum wp_profile_kind kind;
 	struct wp_gzip gz;
 	struct wp_buf buf;
 	/* Strings as they are written, valid UTF-8. */
@@ -183,7 +184,8 @@ struct columns {
 		type, unit, offsetof(struct wp_profile_sample, field)          \
 	}
 
-static struct columns columns_of(const struct wp_profile_meta *meta)
+static struct columns columns_of(const struct wp_profile_meta *meta,
+				 enum wp_profile_kind kind)
 {
 	static const struct value_type wall[] = {
 		VALUE("samples", "count", count),
@@ -203,7 +205,7 @@ static struct columns columns_of(const struct wp_profile_meta *meta)
 		VALUE("threadcreate", "count", count),
 	};
 
-	switch (meta->kind) {
+	switch (kind) {
 	case WP_PROFILE_THREADS:
 		return (struct columns){ threads, 1, 0, 0 };
 	case WP_PROFILE_BLOCK:
@@ -228,7 +230,7 @@ static uint64_t value_of(const struct wp_profile_sample *s,
 
 static void put_types(struct writer *w)
 {
-	struct columns c = columns_of(&w->profile->meta);
+	struct columns c = columns_of(&w->profile->meta, w->kind);
 
 	for (unsigned int i = 0; i < c.n; i++)
 		put_value_type(w, PROFILE_SAMPLE_TYPE, c.types[i].type,
@@ -239,9 +241,8 @@ static void put_types(struct writer *w)
 		       c.types[c.period].unit);
 	/* Of what is counted, each counts. */
 	wp_proto_int(&w->buf, PROFILE_PERIOD,
-		     w->profile->meta.kind == WP_PROFILE_WALL ?
-			     w->profile->meta.period_ns :
-			     1);
+		     w->kind == WP_PROFILE_WALL ? w->profile->meta.period_ns :
+						  1);
 }
 
 static void put_label(struct writer *w, const char *key, uint32_t str)
@@ -292,7 +293,7 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 		put_wait(w, key);
 	if (str_id(w, key->object))
 		put_label(w, "object", str_id(w, key->object));
-	if (w->profile->meta.kind == WP_PROFILE_THREADCREATE && s->count)
+	if (w->kind == WP_PROFILE_THREADCREATE && s->count)
 		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
 			   "nanoseconds");
 }
@@ -302,7 +303,7 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	const struct wp_profile_stack *stack =
 		&w->profile->stacks[s->key.stack];
 	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
-	struct columns c = columns_of(&w->profile->meta);
+	struct columns c = columns_of(&w->profile->meta, w->kind);
 	size_t begin, packed;
 	uint64_t any = 0;
 
@@ -451,10 +452,10 @@ static void put_comments(struct writer *w)
 	wp_buf_printf(&line, "wallprof: %s, stop mode %s", WP_VERSION,
 		      wp_profile_str(w->profile, meta->stop_mode));
 	wp_buf_char(&line, '\0');
-	if (meta->source[meta->kind]) {
+	if (meta->source[w->kind]) {
 		wp_buf_printf(
-			&line, "%s: %s", wp_profile_kind_name(meta->kind),
-			wp_profile_str(w->profile, meta->source[meta->kind]));
+			&line, "%s: %s", wp_profile_kind_name(w->kind),
+			wp_profile_str(w->profile, meta->source[w->kind]));
 		wp_buf_char(&line, '\0');
 	}
 	if (*end) {
@@ -467,7 +468,7 @@ static void put_comments(struct writer *w)
 	if (line.rc)
 		w->buf.rc = line.rc;
 	wp_buf_clear(&line);
-	wp_counters_lines(w->profile, put_comment, w);
+	wp_counters_lines(w->profile, w->kind, put_comment, w);
 }
 
 /* Each table is complete when the ones before it are written, since those
@@ -493,7 +494,7 @@ static void put_tables(struct writer *w)
 static void put_profile(struct writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
-	const struct wp_sample_set *set = wp_profile_shown(w->profile);
+	const struct wp_sample_set *set = &w->profile->sets[w->kind];
 
 	put_types(w);
 	wp_proto_int(&w->buf, PROFILE_TIME_NANOS, meta->time_ns);
@@ -505,9 +506,10 @@ static void put_profile(struct writer *w)
 	put_tables(w);
 }
 
-int wp_write_pprof(const struct wp_profile *profile, FILE *out)
+int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
+		   FILE *out)
 {
-	struct writer w = { .profile = profile };
+	struct writer w = { .profile = profile, .kind = kind };
 	int rc, end;
 
 	rc = wp_gzip_init(&w.gz, out);

@@ -114,14 +114,12 @@ void wp_report_sites(struct wp_report *r)
 		struct wp_view view;
 		struct wp_pair *row;
 
-		if (s->key.state != WP_STATE_WAITING ||
-		    !wp_profile_time(r->profile, s))
+		if (s->key.state != WP_STATE_WAITING || !wp_report_ns(r, s))
 			continue;
 		find_site(r->profile, &s->key, &view);
-		row = wp_report_add(r, &rows,
-				    view.id | (uint64_t)view.line << 34,
-				    wp_report_reason(&s->key),
-				    wp_profile_time(r->profile, s));
+		row = wp_report_add(
+			r, &rows, view.id | (uint64_t)view.line << 34,
+			wp_report_reason(&s->key), wp_report_ns(r, s));
 		if (!row)
 			break;
 		row->loc = view.loc;

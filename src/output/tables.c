@@ -72,10 +72,9 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 		const struct wp_profile_sample *s = &r->set->samples[i];
 
 		if (s->key.state == state && s->key.object &&
-		    wp_profile_time(r->profile, s) &&
-		    wp_report_reason(&s->key) == reason)
+		    wp_report_ns(r, s) && wp_report_reason(&s->key) == reason)
 			wp_report_add(r, &rows, s->key.object, 0,
-				      wp_profile_time(r->profile, s));
+				      wp_report_ns(r, s));
 	}
 	wp_pairs_sort(&rows);
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
@@ -97,10 +96,10 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 	for (uint32_t i = 0; i < r->set->nsamples; i++) {
 		const struct wp_profile_sample *s = &r->set->samples[i];
 
-		if (s->key.state == state && wp_profile_time(r->profile, s) &&
+		if (s->key.state == state && wp_report_ns(r, s) &&
 		    (s->key.wait != WP_WAIT_NONE || state == WP_STATE_WAITING))
 			wp_report_add(r, &rows, wp_report_reason(&s->key), 0,
-				      wp_profile_time(r->profile, s));
+				      wp_report_ns(r, s));
 	}
 	wp_pairs_sort(&rows);
 	for (uint32_t i = 0; i < rows.len; i++) {
@@ -116,8 +115,8 @@ void wp_report_states(struct wp_report *r)
 	uint64_t ns[WP_NSTATES] = { 0 };
 
 	for (uint32_t i = 0; i < r->set->nsamples; i++)
-		ns[r->set->samples[i].key.state % WP_NSTATES] +=
-			wp_profile_time(r->profile, &r->set->samples[i]);
+		ns[r->set->samples[i].key.state % WP_NSTATES] += wp_report_ns(
+			r, &r->set->samples[i]);
 	wp_report_title(r, "Thread time by state");
 	wp_buf_str(&r->out, "      time    share\n");
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {
@@ -145,7 +144,7 @@ struct function_sum {
 static bool sum_frame(void *ctx, const struct wp_view *view)
 {
 	struct function_sum *sum = ctx;
-	uint64_t ns = wp_profile_time(sum->r->profile, sum->sample);
+	uint64_t ns = wp_report_ns(sum->r, sum->sample);
 	struct wp_pair *row = wp_report_add(sum->r, sum->rows, view->id, 0,
 					    sum->leaf ? ns : 0);
 

@@ -108,7 +108,7 @@ struct words {
 	const char *none;
 };
 
-static const struct words *words_of(const struct wp_profile *profile)
+static const struct words *words_of(const struct wp_report *r)
 {
 	static const struct words words[WP_NPROFILE_KINDS] = {
 		[WP_PROFILE_WALL] = { "samples", "thread time",
@@ -137,10 +137,9 @@ static const struct words *words_of(const struct wp_profile *profile)
 		"No thread was on a CPU"
 	};
 
-	return profile->meta.kind == WP_PROFILE_WALL &&
-			       !profile->meta.has_wall ?
+	return r->kind == WP_PROFILE_WALL && !r->profile->meta.has_wall ?
 		       &cpu :
-		       &words[profile->meta.kind];
+		       &words[r->kind];
 }
 
 static const char *skip_blanks(const char *s)
@@ -152,9 +151,8 @@ static void put_header(struct wp_report *r)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
 	const char *end = wp_profile_str(r->profile, meta->target_end);
-	const struct words *words = words_of(r->profile);
-	const char *source = wp_profile_str(r->profile,
-					    meta->source[meta->kind]);
+	const struct words *words = words_of(r);
+	const char *source = wp_profile_str(r->profile, meta->source[r->kind]);
 	uint64_t threads = wp_profile_count_threads(r->profile);
 	char all[WP_CELL], clock[WP_CELL];
 
@@ -180,7 +178,7 @@ static void put_header(struct wp_report *r)
 	}
 	if (*source)
 		wp_buf_printf(&r->out, "%s: %s\n",
-			      wp_profile_kind_name(meta->kind), source);
+			      wp_profile_kind_name(r->kind), source);
 	wp_buf_printf(&r->out, "\n%s\n", words->note);
 }
 
@@ -196,41 +194,42 @@ static void put_counter(void *ctx, const char *line)
 	wp_buf_char(&r->out, '\n');
 }
 
-static uint64_t samples_of(const struct wp_profile *profile,
+static uint64_t samples_of(const struct wp_report *r,
 			   const struct wp_profile_sample *s)
 {
-	return profile->meta.kind != WP_PROFILE_WALL || profile->meta.has_wall ?
+	return r->kind != WP_PROFILE_WALL || r->profile->meta.has_wall ?
 		       s->count :
 		       s->cpu_count;
 }
 
-int wp_write_text(const struct wp_profile *profile,
+int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_text_options *options, FILE *out)
 {
 	struct wp_report r = {
 		.profile = profile,
-		.set = wp_profile_shown(profile),
+		.kind = kind,
+		.set = &profile->sets[kind],
 		.options = options,
 	};
 	int rc;
 
 	for (uint32_t i = 0; i < r.set->nsamples; i++) {
-		r.total_ns += wp_profile_time(profile, &r.set->samples[i]);
-		r.count += samples_of(profile, &r.set->samples[i]);
+		r.total_ns += wp_report_ns(&r, &r.set->samples[i]);
+		r.count += samples_of(&r, &r.set->samples[i]);
 	}
 	put_header(&r);
 	if (r.total_ns) {
-		if (profile->meta.kind == WP_PROFILE_WALL)
+		if (kind == WP_PROFILE_WALL)
 			wp_report_states(&r);
-		if (profile->meta.kind != WP_PROFILE_MUTEX)
+		if (kind != WP_PROFILE_MUTEX)
 			wp_report_sites(&r);
 		wp_report_functions(&r);
 		wp_report_trees(&r);
 	} else {
-		wp_buf_printf(&r.out, "\n%s.\n", words_of(profile)->none);
+		wp_buf_printf(&r.out, "\n%s.\n", words_of(&r)->none);
 	}
 	wp_report_title(&r, "How it was recorded");
-	wp_counters_lines(profile, put_counter, &r);
+	wp_counters_lines(profile, kind, put_counter, &r);
 	wp_report_fail(&r, r.name.rc);
 	wp_buf_clear(&r.name);
 	if (r.rc)

@@ -10,7 +10,8 @@
 
 struct wp_report {
 	const struct wp_profile *profile;
-	/* What it is about, of PROFILE. */
+	enum wp_profile_kind kind;
+	/* PROFILE's samples of KIND. */
 	const struct wp_sample_set *set;
 	const struct wp_text_options *options;
 	/* The report so far. */
@@ -22,6 +23,13 @@ struct wp_report {
 	uint64_t count;
 	int rc;
 };
+
+/* The time by which SAMPLE is ranked. */
+static inline uint64_t wp_report_ns(const struct wp_report *r,
+				    const struct wp_profile_sample *sample)
+{
+	return wp_profile_time(r->profile, r->kind, sample);
+}
 
 /* Room for a share or a time: "100.0 %", " 12.3 ms". */
 enum {

@@ -11,7 +11,7 @@
 /* One sample on its way from the root to its leaf. */
 struct descent {
 	struct wp_tree *tree;
-	const struct wp_profile_sample *sample;
+	uint64_t ns;
 	uint32_t at;
 	/* Function of AT, and how often it has called itself. */
 	uint64_t id;
@@ -84,7 +84,7 @@ static bool descend(void *ctx, const struct wp_view *view)
 		}
 		d->id = view->id;
 		d->repeat = 0;
-		tree->nodes[d->at].total_ns += d->sample->wall_ns;
+		tree->nodes[d->at].total_ns += d->ns;
 	}
 	node = &tree->nodes[d->at];
 	if (++d->repeat > node->repeat)
@@ -96,12 +96,11 @@ static bool descend(void *ctx, const struct wp_view *view)
 	return true;
 }
 
-int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample)
+int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample,
+		uint64_t ns)
 {
-	struct descent d = { .tree = tree, .sample = sample };
+	struct descent d = { .tree = tree, .ns = ns };
 	uint32_t i;
-
-	uint64_t ns = wp_profile_time(tree->profile, sample);
 
 	if (!ns)
 		return 0;
@@ -113,9 +112,9 @@ int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample)
 				 sample->key.state);
 	if (i == UINT32_MAX)
 		return -ENOMEM;
-	tree->states.v[i].self += sample->wall_ns;
-	tree->nodes[d.at].self_ns += sample->wall_ns;
-	tree->nodes[0].total_ns += sample->wall_ns;
+	tree->states.v[i].self += ns;
+	tree->nodes[d.at].self_ns += ns;
+	tree->nodes[0].total_ns += ns;
 	return 0;
 }
 

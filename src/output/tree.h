@@ -49,9 +49,10 @@ struct wp_tree {
 WP_MUST_CHECK
 int wp_tree_init(struct wp_tree *tree, const struct wp_profile *profile,
 		 bool fold_recursion);
-/* Returns 0 or -ENOMEM. */
+/* Add SAMPLE's stack with NS.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample);
+int wp_tree_add(struct wp_tree *tree, const struct wp_profile_sample *sample,
+		uint64_t ns);
 /* Link the children of each node, largest first, without those under LEAST_NS.
  * Returns 0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -251,8 +251,11 @@ static void put_tree(struct wp_report *r, const struct wp_groups *groups,
 	int rc;
 
 	rc = wp_tree_init(&p.tree, r->profile, !full);
-	for (uint32_t i = group->first; i && !rc; i = groups->next[i - 1])
-		rc = wp_tree_add(&p.tree, &r->set->samples[i - 1]);
+	for (uint32_t i = group->first; i && !rc; i = groups->next[i - 1]) {
+		const struct wp_profile_sample *s = &r->set->samples[i - 1];
+
+		rc = wp_tree_add(&p.tree, s, wp_report_ns(r, s));
+	}
 	if (!rc)
 		rc = wp_tree_link(&p.tree, least);
 	if (!rc) {
@@ -274,7 +277,7 @@ void wp_report_trees(struct wp_report *r)
 	uint32_t i = 0;
 	int rc;
 
-	rc = wp_groups_init(&groups, r->profile);
+	rc = wp_groups_init(&groups, r->profile, r->kind);
 	if (rc) {
 		wp_report_fail(r, rc);
 		wp_groups_clear(&groups);

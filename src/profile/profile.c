@@ -211,16 +211,11 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 	return 0;
 }
 
-const struct wp_sample_set *wp_profile_shown(const struct wp_profile *profile)
-{
-	return &profile->sets[profile->meta.kind];
-}
-
 uint64_t wp_profile_time(const struct wp_profile *profile,
+			 enum wp_profile_kind kind,
 			 const struct wp_profile_sample *sample)
 {
-	return profile->meta.kind == WP_PROFILE_WALL &&
-			       !profile->meta.has_wall ?
+	return kind == WP_PROFILE_WALL && !profile->meta.has_wall ?
 		       sample->cpu_ns :
 		       sample->wall_ns;
 }

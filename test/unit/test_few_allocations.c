@@ -70,19 +70,19 @@ static void assert_whole_or_error(int (*write)(const void *what, FILE *out),
 
 static int write_pprof(const void *what, FILE *out)
 {
-	return wp_write_pprof(what, out);
+	return wp_write_pprof(what, WP_PROFILE_WALL, out);
 }
 
 static int write_folded(const void *what, FILE *out)
 {
-	return wp_write_folded(what, out);
+	return wp_write_folded(what, WP_PROFILE_WALL, out);
 }
 
 static int write_text(const void *what, FILE *out)
 {
 	const struct wp_text_options options = { .width = 80 };
 
-	return wp_write_text(what, &options, out);
+	return wp_write_text(what, WP_PROFILE_WALL, &options, out);
 }
 
 static int write_dump(const void *what, FILE *out)

@@ -23,7 +23,7 @@ static void assert_folds(const struct wp_profile *p, const char *want)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	assert_int_equal(wp_write_folded(p, f), 0);
+	assert_int_equal(wp_write_folded(p, WP_PROFILE_WALL, f), 0);
 	fclose(f);
 	assert_string_equal(text, want);
 	free(text);
@@ -125,7 +125,7 @@ static void full_disk_is_an_error(void **state)
 	if (!f)
 		skip();
 	make_server(&p);
-	assert_int_equal(wp_write_folded(&p, f), -ENOSPC);
+	assert_int_equal(wp_write_folded(&p, WP_PROFILE_WALL, f), -ENOSPC);
 	fclose(f);
 	wp_profile_clear(&p);
 }

@@ -121,7 +121,7 @@ static struct message write_and_inflate(const struct wp_profile *p)
 	FILE *f = open_memstream(&data, &len);
 
 	assert_non_null(f);
-	assert_int_equal(wp_write_pprof(p, f), 0);
+	assert_int_equal(wp_write_pprof(p, WP_PROFILE_WALL, f), 0);
 	fclose(f);
 	/* 16: insist on a gzip header. */
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
@@ -327,7 +327,7 @@ static void full_disk_is_an_error(void **state)
 
 	if (!f)
 		skip();
-	assert_int_equal(wp_write_pprof(*state, f), -ENOSPC);
+	assert_int_equal(wp_write_pprof(*state, WP_PROFILE_WALL, f), -ENOSPC);
 	fclose(f);
 }
 
@@ -340,7 +340,7 @@ static int write_file(const char *path)
 	if (!f)
 		return 1;
 	make_server(&p);
-	rc = wp_write_pprof(&p, f);
+	rc = wp_write_pprof(&p, WP_PROFILE_WALL, f);
 	wp_profile_clear(&p);
 	return fclose(f) || rc;
 }

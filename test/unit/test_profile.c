@@ -82,7 +82,7 @@ static void many_stacks_are_found_again(void **state)
 static void samples_of_one_key_add_up(void **state)
 {
 	struct wp_profile *p = *state;
-	const struct wp_sample_set *set = wp_profile_shown(p);
+	const struct wp_sample_set *set = &p->sets[WP_PROFILE_WALL];
 
 	for (uint32_t i = 0; i < 30000; i++)
 		mk_sample(p, i % 3000, 0, WP_STATE_WAITING, WP_WAIT_LOCK, "x",
@@ -106,7 +106,7 @@ static void every_part_of_a_key_counts(void **state)
 {
 	struct wp_sample_key key = { 0 }, other;
 	struct wp_profile *p = *state;
-	const struct wp_sample_set *set = wp_profile_shown(p);
+	const struct wp_sample_set *set = &p->sets[WP_PROFILE_WALL];
 	unsigned char *bytes = (unsigned char *)&other;
 
 	add(p, WP_PROFILE_WALL, &key);
@@ -126,13 +126,12 @@ static void kinds_have_samples_of_their_own(void **state)
 	add(p, WP_PROFILE_BLOCK, &key);
 	add(p, WP_PROFILE_MUTEX, &key);
 	add(p, WP_PROFILE_MUTEX, &key);
-	p->meta.kind = WP_PROFILE_BLOCK;
-	assert_int_equal(wp_profile_shown(p)->nsamples, 1);
-	assert_int_equal(wp_profile_shown(p)->samples[0].count, 1);
-	p->meta.kind = WP_PROFILE_MUTEX;
-	assert_int_equal(wp_profile_shown(p)->samples[0].count, 2);
+	assert_int_equal(p->sets[WP_PROFILE_BLOCK].nsamples, 1);
+	assert_int_equal(p->sets[WP_PROFILE_BLOCK].samples[0].count, 1);
+	assert_int_equal(p->sets[WP_PROFILE_MUTEX].nsamples, 1);
+	assert_int_equal(p->sets[WP_PROFILE_MUTEX].samples[0].count, 2);
 	assert_int_equal(p->sets[WP_PROFILE_WALL].nsamples, 0);
-	assert_string_equal(wp_profile_kind_name(p->meta.kind), "mutex");
+	assert_string_equal(wp_profile_kind_name(WP_PROFILE_MUTEX), "mutex");
 }
 
 static uint32_t share(struct wp_profile *p, int32_t tid, const char *name)

@@ -24,7 +24,7 @@ static char *text_of(const struct wp_profile *p, bool full, unsigned int width)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	assert_int_equal(wp_write_text(p, &options, f), 0);
+	assert_int_equal(wp_write_text(p, WP_PROFILE_WALL, &options, f), 0);
 	fclose(f);
 	return text;
 }
@@ -385,8 +385,37 @@ static void full_disk_is_an_error(void **state)
 	if (!f)
 		skip();
 	make_server(&p);
-	assert_int_equal(wp_write_text(&p, &options, f), -ENOSPC);
+	assert_int_equal(wp_write_text(&p, WP_PROFILE_WALL, &options, f),
+			 -ENOSPC);
 	fclose(f);
+	wp_profile_clear(&p);
+}
+
+/* CPU samples have no wall time, by which the trees of others are ranked. */
+static void cpu_samples_alone_have_a_tree(void **state)
+{
+	static const uint64_t pcs[] = { EXE_START + 0x300, 0 };
+	static const struct maker_symbol symbols[] = {
+		{ EXE_START + 0x300, "spin", "/src/spin.c", 3 },
+	};
+	struct wp_sample_key key = { .state = WP_STATE_RUNNING };
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	mk_mapping(&p, EXE_START, "/usr/bin/spin", "");
+	key.thread = mk_thread(&p, 100, "spin");
+	key.stack = mk_stack(&p, pcs, WP_END_ROOT, 0);
+	assert_int_equal(wp_profile_add_cpu(&p, &key, 100, 1000000000), 0);
+	p.meta.has_cpu = true;
+	p.meta.has_wall = false;
+	mk_lines(&p, symbols, 1);
+	text = text_of(&p, false, 0);
+	assert_has(text, "1 thread, 100 CPU samples, 1.00 s of CPU time");
+	/* In the table of functions, and in the tree. */
+	assert_has(strstr(text, "spin (spin.c)") + 1, "spin (spin.c:3)");
+	free(text);
 	wp_profile_clear(&p);
 }
 
@@ -395,6 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server_gives_the_known_report),
 		cmocka_unit_test(full_report_shows_what_is_small),
+		cmocka_unit_test(cpu_samples_alone_have_a_tree),
 		cmocka_unit_test(no_line_of_names_is_wider_than_asked),
 		cmocka_unit_test(recursion_is_one_frame_unless_full),
 		cmocka_unit_test(long_chain_loses_its_middle_unless_full),
