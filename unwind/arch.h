@@ -37,10 +37,11 @@ int wp_code_read(const struct wp_unwind_module *module,
 		 const struct wp_mem *mem, uint64_t avma, void *buf,
 		 size_t len);
 
-static inline int wp_mem_u64(const struct wp_mem *mem, uint64_t avma,
-			     uint64_t *ret)
+/* The word at AVMA: true, and *RET, if it can be read. */
+static inline bool wp_mem_u64(const struct wp_mem *mem, uint64_t avma,
+			      uint64_t *ret)
 {
-	return mem->read(mem->ctx, avma, ret, sizeof(*ret));
+	return mem->read(mem->ctx, avma, ret, sizeof(*ret)) == WP_MEM_OK;
 }
 
 /* A pc as it came from the stack without what the machine hides in it. */
@@ -66,7 +67,7 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t pc_avma);
 
 /* STEP's pc is in a trampoline: take all registers from the kernel's frame at
- * sp.  WP_STEP_OK, or WP_STEP_UNREADABLE.
+ * sp.  WP_STEP_OK, or as wp_step_read.
  */
 enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 

@@ -88,10 +88,12 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 	/* regs[31], sp, pc: in the order of their DWARF numbers. */
 	uint64_t frame_avma = step->regs->v[WP_REG_SP];
 	uint64_t saved[WP_NREGS];
+	enum wp_step_result result;
 
-	if (step->mem->read(step->mem->ctx, frame_avma + SIGCONTEXT_REGS, saved,
-			    sizeof(saved)))
-		return WP_STEP_UNREADABLE;
+	result = wp_step_read(step, frame_avma + SIGCONTEXT_REGS, saved,
+			      sizeof(saved));
+	if (result != WP_STEP_OK)
+		return result;
 	for (unsigned int i = 0; i < WP_NREGS; i++)
 		wp_reg_set(step->regs, i, saved[i]);
 	step->cfa_avma = step->regs->v[WP_REG_SP];

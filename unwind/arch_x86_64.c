@@ -154,10 +154,12 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 	 * sp is at the ucontext (struct rt_sigframe, asm/sigframe.h). */
 	uint64_t uc_avma = step->regs->v[WP_REG_SP];
 	uint64_t saved[SIGCONTEXT_NREGS];
+	enum wp_step_result result;
 
-	if (step->mem->read(step->mem->ctx, uc_avma + UC_SIGCONTEXT, saved,
-			    sizeof(saved)))
-		return WP_STEP_UNREADABLE;
+	result = wp_step_read(step, uc_avma + UC_SIGCONTEXT, saved,
+			      sizeof(saved));
+	if (result != WP_STEP_OK)
+		return result;
 	for (unsigned int i = 0; i < SIGCONTEXT_NREGS; i++)
 		wp_reg_set(step->regs, sigcontext_regs[i], saved[i]);
 	step->cfa_avma = step->regs->v[WP_REG_SP];
@@ -201,7 +203,7 @@ static bool read_return(const struct wp_step *step, uint64_t pushed,
 {
 	uint64_t slot_avma = step->regs->v[WP_REG_SP] + pushed;
 
-	if (wp_mem_u64(step->mem, slot_avma, ret_return_avma))
+	if (!wp_mem_u64(step->mem, slot_avma, ret_return_avma))
 		return false;
 	*ret_sp_avma = slot_avma + 8;
 	return true;

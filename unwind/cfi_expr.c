@@ -123,18 +123,19 @@ static void push_reg(struct machine *m, uint64_t reg, int64_t off)
 
 static void deref(struct machine *m, uint8_t size)
 {
-	const struct wp_mem *mem = m->step->mem;
 	uint64_t val = 0, avma = pop(m);
+	enum wp_step_result result;
 
 	if (size != 1 && size != 2 && size != 4 && size != 8)
 		fail(m, WP_STEP_BAD_INFO);
 	if (m->result != WP_STEP_OK)
 		return;
 	/* Both supported machines are little-endian. */
-	if (mem->read(mem->ctx, avma, &val, size))
-		fail(m, WP_STEP_UNREADABLE);
-	else
+	result = wp_step_read(m->step, avma, &val, size);
+	if (result == WP_STEP_OK)
 		push(m, val);
+	else
+		fail(m, result);
 }
 
 static void branch(struct machine *m, int16_t delta)

@@ -12,7 +12,7 @@ int wp_code_read(const struct wp_unwind_module *module,
 	uint64_t off;
 
 	if (!module || !module->image)
-		return mem->read(mem->ctx, avma, buf, len);
+		return mem->read(mem->ctx, avma, buf, len) ? -EFAULT : 0;
 	if (!wp_elf_image_offset(module->image, avma - module->bias, &off))
 		return -EFAULT;
 	bytes = wp_elf_image_at(module->image, off, len);

@@ -38,14 +38,16 @@ step_frame_pointer(struct wp_step *step,
 {
 	uint64_t fp_avma = step->regs->v[WP_REG_FP];
 	struct wp_frame_record record;
+	enum wp_step_result result;
 
 	if (!wp_reg_known(step->regs, WP_REG_FP))
 		return WP_STEP_UNKNOWN_REG;
 	if (fp_avma < step->regs->v[WP_REG_SP] || fp_avma % 8 ||
 	    fp_avma + sizeof(record) < fp_avma)
 		return WP_STEP_NO_INFO;
-	if (step->mem->read(step->mem->ctx, fp_avma, &record, sizeof(record)))
-		return WP_STEP_UNREADABLE;
+	result = wp_step_read(step, fp_avma, &record, sizeof(record));
+	if (result != WP_STEP_OK)
+		return result;
 	/* psABI 3.4.1: the deepest frame is marked by a frame pointer of 0. */
 	if (!record.caller_fp && !record.return_avma)
 		return WP_STEP_ROOT;

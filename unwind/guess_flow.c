@@ -42,7 +42,7 @@ bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret)
 	if (!flow->reads)
 		return false;
 	flow->reads--;
-	return !wp_mem_u64(flow->mem, avma, ret);
+	return wp_mem_u64(flow->mem, avma, ret);
 }
 
 /* Make the window hold AVMA. */

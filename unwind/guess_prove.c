@@ -93,6 +93,8 @@ struct refused {
 };
 
 struct wp_prover {
+	/* Borrowed. */
+	struct wp_unwind_stats *stats;
 	struct wp_flow flow;
 	/* Of the modules that CACHE and REFUSED are about. */
 	uint64_t generation;
@@ -133,9 +135,13 @@ struct call {
 	bool by_pointer;
 };
 
-struct wp_prover *wp_prover_new(void)
+struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats)
 {
-	return calloc(1, sizeof(struct wp_prover));
+	struct wp_prover *prover = calloc(1, sizeof(*prover));
+
+	if (prover)
+		prover->stats = stats;
+	return prover;
 }
 
 void wp_prover_free(struct wp_prover *prover)
@@ -503,7 +509,7 @@ static bool prove_exit(struct proof *p, const struct exit *exit)
 	struct call call;
 
 	if (!place(p, &exit->rule, &slot_avma) ||
-	    wp_mem_u64(p->step->mem, slot_avma, &return_avma))
+	    !wp_mem_u64(p->step->mem, slot_avma, &return_avma))
 		return false;
 	call = find_call(p, return_avma);
 	return (call.target_avma && prove_target(p, call.target_avma, slot_avma,
@@ -650,7 +656,7 @@ static bool recall(struct proof *p, uint64_t key)
 		uint64_t slot_avma, return_avma;
 
 		if (set[i].key == key && place(p, &set[i].rule, &slot_avma) &&
-		    !wp_mem_u64(p->step->mem, slot_avma, &return_avma) &&
+		    wp_mem_u64(p->step->mem, slot_avma, &return_avma) &&
 		    return_avma == set[i].return_avma)
 			return accept(p, return_avma, &set[i].rule);
 	}
@@ -685,9 +691,9 @@ static enum wp_step_result take(struct proof *p)
 		if (rule->where[i] == KEPT)
 			continue;
 		if (rule->where[i] == SLOT &&
-		    !wp_mem_u64(p->step->mem,
-				slot_avma + (uint64_t)(int64_t)rule->rel[i],
-				&val))
+		    wp_mem_u64(p->step->mem,
+			       slot_avma + (uint64_t)(int64_t)rule->rel[i],
+			       &val))
 			wp_reg_set(regs, reg, val);
 		else
 			regs->known &= ~(UINT64_C(1) << reg);
@@ -710,6 +716,7 @@ static enum wp_step_result search(struct proof *p, uint64_t key)
 	print = fingerprint(p);
 	if (r->key == key && r->fingerprint == print)
 		return r->result;
+	p->prover->stats->proofs++;
 	if (prove(p)) {
 		remember(p, key);
 		return take(p);
@@ -749,13 +756,14 @@ enum wp_step_result wp_prove_step(struct wp_prover *prover,
 	if (step->is_return &&
 	    (is_root_call(&p, p.pc_avma) || is_entry_point(&p, p.pc_avma)))
 		return WP_STEP_ROOT;
-	return search(&p, key);
+	return step->in_stop ? WP_STEP_TOO_SLOW : search(&p, key);
 }
 
 #else
 
-struct wp_prover *wp_prover_new(void)
+struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats)
 {
+	(void)stats;
 	return NULL;
 }
 

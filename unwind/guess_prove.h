@@ -11,8 +11,10 @@
 
 struct wp_prover;
 
-/* NULL: no memory, or a machine whose code nothing is known of. */
-struct wp_prover *wp_prover_new(void);
+/* Returns a prover that counts its searches in STATS, which is borrowed, and
+ * that the caller frees.  NULL: no memory, or a machine whose code this module
+ * cannot follow. */
+struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats);
 /* Accepts NULL. */
 void wp_prover_free(struct wp_prover *prover);
 
@@ -24,7 +26,9 @@ void wp_prover_free(struct wp_prover *prover);
  * being by pointer, or what it calls jumping on by pointer) the ways to the pc
  * from where a function seems to begin.
  * WP_STEP_NO_INFO where there is no proof; WP_STEP_UNKNOWN_REG where it needs
- * the frame pointer, which is not known.  MODULES: see wp_step_guess.
+ * the frame pointer, which is not known; WP_STEP_TOO_SLOW where only a search,
+ * which may take a millisecond, can tell, and the thread is stopped.  MODULES:
+ * see wp_step_guess.
  */
 enum wp_step_result wp_prove_step(struct wp_prover *prover,
 				  struct wp_step *step,

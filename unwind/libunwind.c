@@ -61,7 +61,8 @@ struct request {
 	bool searched;
 	bool found;
 	bool asked_unknown_reg;
-	bool unreadable;
+	/* The last read of the target's memory. */
+	enum wp_step_result read;
 };
 
 /* The aligned word at SVMA out of IMAGE, where only a part of it may lie;
@@ -114,10 +115,10 @@ static int access_mem(unw_addr_space_t as, unw_word_t avma, unw_word_t *val,
 	if (avma == TABLE_AVMA) {
 		memcpy(&word, r->table, sizeof(word));
 	} else if (!read_image(module->image, avma - module->bias,
-			       !r->is_lookup, &word) &&
-		   wp_mem_u64(step->mem, avma, &word)) {
-		r->unreadable = true;
-		return -UNW_EINVAL;
+			       !r->is_lookup, &word)) {
+		r->read = wp_step_read(step, avma, &word, sizeof(word));
+		if (r->read != WP_STEP_OK)
+			return -UNW_EINVAL;
 	}
 	r->word_avma = avma;
 	r->word = word;
@@ -278,8 +279,8 @@ static enum wp_step_result classify_failure(const struct request *r)
 		return WP_STEP_UNKNOWN_REG;
 	if (r->searched && !r->found)
 		return WP_STEP_NO_INFO;
-	if (r->unreadable && r->nreads <= READS_MAX)
-		return WP_STEP_UNREADABLE;
+	if (r->read != WP_STEP_OK && r->nreads <= READS_MAX)
+		return r->read;
 	return WP_STEP_BAD_INFO;
 }
 
@@ -327,7 +328,7 @@ static enum wp_step_result libunwind_step(void *self, struct wp_step *step)
 	else
 		u->stats->cache_hits++;
 	if (rc < 0 || (r.searched && !r.found) || r.asked_unknown_reg ||
-	    r.unreadable)
+	    r.read != WP_STEP_OK)
 		return classify_failure(&r);
 	if (unw_get_reg(&cursor, UNW_REG_SP, &cfa_avma))
 		return WP_STEP_BAD_INFO;

@@ -217,8 +217,7 @@ static enum wp_step_result reg_sum(const struct wp_step *step, unsigned int reg,
 static enum wp_step_result word_at(const struct wp_step *step, uint64_t avma,
 				   uint64_t *ret)
 {
-	return wp_mem_u64(step->mem, avma, ret) ? WP_STEP_UNREADABLE :
-						  WP_STEP_OK;
+	return wp_step_read(step, avma, ret, sizeof(*ret));
 }
 
 static enum wp_step_result word_at_reg(const struct wp_step *step,
@@ -381,15 +380,17 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 {
 	uint64_t src[WP_RULE_WORDS + WP_CFI_NTRACKED];
 	struct wp_regs *regs = step->regs;
+	enum wp_step_result result;
 	uint64_t cfa_avma;
 
 	if (!wp_reg_known(regs, rule->cfa_reg))
 		return WP_STEP_UNKNOWN_REG;
 	cfa_avma = regs->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_off;
-	if (step->mem->read(step->mem->ctx,
-			    cfa_avma + (uint64_t)(int64_t)rule->u.block.lo, src,
-			    rule->u.block.len * sizeof(src[0])))
-		return WP_STEP_UNREADABLE;
+	result = wp_step_read(step,
+			      cfa_avma + (uint64_t)(int64_t)rule->u.block.lo,
+			      src, rule->u.block.len * sizeof(src[0]));
+	if (result != WP_STEP_OK)
+		return result;
 		/* Unrolled, each register's place is a constant. */
 #pragma GCC unroll 16
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
@@ -413,7 +414,7 @@ enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 	if (rule->flags & WP_RULE_BLOCK) {
 		result = execute_block(rule, step);
 		/* Part of the stretch may do: the return address's. */
-		if (result != WP_STEP_UNREADABLE)
+		if (!wp_step_is_unread(result))
 			return result;
 	}
 	if (rule->result != WP_STEP_OK)

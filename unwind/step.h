@@ -19,8 +19,12 @@ enum wp_step_result {
 	WP_STEP_BAD_INFO,
 	/* A register was needed whose value is not known. */
 	WP_STEP_UNKNOWN_REG,
-	/* Memory that was needed could not be read. */
+	/* It would take too long while the thread is stopped. */
+	WP_STEP_TOO_SLOW,
+	/* Memory that was needed could not be read: see enum wp_mem_result. */
 	WP_STEP_UNREADABLE,
+	WP_STEP_BEYOND_COPY,
+	WP_STEP_OTHER_STACK,
 };
 
 struct wp_step {
@@ -33,6 +37,8 @@ struct wp_step {
 	const struct wp_mem *mem;
 	/* The pc is a return address: rules are looked up at pc - 1. */
 	bool is_return;
+	/* The thread is stopped until the step is made: nothing slow. */
+	bool in_stop;
 	/* Out: the CFA of the frame (x86-64: the caller's sp). */
 	uint64_t cfa_avma;
 	/* Out: the frame's own code is a signal trampoline ('S' augmentation),
@@ -41,6 +47,28 @@ struct wp_step {
 	/* Out: the frame is on another stack than its caller. */
 	bool is_switch;
 };
+
+/* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY or _OTHER_STACK. */
+static inline enum wp_step_result
+wp_step_read(const struct wp_step *step, uint64_t avma, void *buf, size_t len)
+{
+	switch (step->mem->read(step->mem->ctx, avma, buf, len)) {
+	case WP_MEM_OK:
+		return WP_STEP_OK;
+	case WP_MEM_BEYOND_COPY:
+		return WP_STEP_BEYOND_COPY;
+	case WP_MEM_OTHER_STACK:
+		return WP_STEP_OTHER_STACK;
+	case WP_MEM_UNREADABLE:
+		break;
+	}
+	return WP_STEP_UNREADABLE;
+}
+
+static inline bool wp_step_is_unread(enum wp_step_result result)
+{
+	return result >= WP_STEP_UNREADABLE;
+}
 
 /* One way to make steps.  Stateless but for caches. */
 struct wp_step_ops {

@@ -81,7 +81,7 @@ int wp_unwinder_new(struct wp_unwinder **ret, enum wp_unwind_backend backend)
 					  &u->stats);
 	}
 	if (!rc && WP_ARCH_HAS_PROOFS) {
-		u->prover = wp_prover_new();
+		u->prover = wp_prover_new(&u->stats);
 		rc = u->prover ? 0 : -ENOMEM;
 	}
 	if (rc) {
@@ -177,8 +177,14 @@ static enum wp_stack_end end_of(enum wp_step_result result,
 		return WP_END_BAD_INFO;
 	case WP_STEP_UNKNOWN_REG:
 		return WP_END_UNKNOWN_REG;
+	case WP_STEP_TOO_SLOW:
+		return WP_END_TOO_SLOW;
 	case WP_STEP_UNREADABLE:
 		return WP_END_UNREADABLE;
+	case WP_STEP_BEYOND_COPY:
+		return WP_END_BEYOND_COPY;
+	case WP_STEP_OTHER_STACK:
+		return WP_END_OTHER_STACK;
 	case WP_STEP_NO_INFO:
 	case WP_STEP_OK:
 		break;
@@ -270,14 +276,16 @@ static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
-		    struct wp_stack *stack)
+		    enum wp_unwind_pace pace, struct wp_stack *stack)
 {
 	struct walk w = {
 		.unwinder = unwinder,
 		.modules = modules,
 		.stack = stack,
 		.regs = *regs,
-		.step = { .mem = mem, .regs = &w.regs },
+		.step = { .mem = mem,
+			  .regs = &w.regs,
+			  .in_stop = pace == WP_UNWIND_IN_STOP },
 	};
 
 	set_modules(unwinder, modules);

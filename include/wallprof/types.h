@@ -93,6 +93,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(BAD_INFO, "malformed unwind info")                                   \
 	X(UNKNOWN_REG, "a register was not known")                             \
 	X(UNREADABLE, "memory not readable")                                   \
+	X(TOO_SLOW, "too slow to find out during a stop")                      \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(OTHER_STACK, "on another stack than the copy's")                     \
 	X(NO_PROGRESS, "no progress")                                          \
@@ -119,11 +120,23 @@ struct wp_stack {
 	enum wp_stack_end end;
 };
 
+/* What became of a read of the target's memory. */
+enum wp_mem_result {
+	WP_MEM_OK,
+	/* The target has no such memory, or it cannot be read. */
+	WP_MEM_UNREADABLE,
+	/* It is of the stack that was copied, past the copy's end. */
+	WP_MEM_BEYOND_COPY,
+	/* It is of another stack than the one that was copied. */
+	WP_MEM_OTHER_STACK,
+};
+
 /* Reads the target's memory: a copy, a file, or the live process. */
 struct wp_mem {
-	/* Read LEN bytes at AVMA into BUF: 0, or -EFAULT when any byte cannot
-	 * be had (BUF is then undefined). */
-	int (*read)(void *ctx, uint64_t avma, void *buf, size_t len);
+	/* Read LEN bytes at AVMA into BUF, which is undefined unless all of
+	 * them could be read. */
+	enum wp_mem_result (*read)(void *ctx, uint64_t avma, void *buf,
+				   size_t len);
 	void *ctx;
 };
 

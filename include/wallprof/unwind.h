@@ -47,6 +47,16 @@ enum wp_unwind_backend {
 	WP_UNWIND_LIBUNWIND,
 };
 
+/* What a walk may take time for. */
+enum wp_unwind_pace {
+	WP_UNWIND_THOROUGH,
+	/* The thread stays stopped until the walk has ended.  A step that needs
+	 * a search not made before (the proof of a frame without unwind info,
+	 * an index of a file that has none) ends it with WP_END_TOO_SLOW.  A
+	 * thorough walk over the same frame makes that search for good. */
+	WP_UNWIND_IN_STOP,
+};
+
 struct wp_unwinder;
 
 /* What the walks did, summed since the unwinder was made. */
@@ -55,6 +65,8 @@ struct wp_unwind_stats {
 	uint64_t frames;
 	/* Steps by frame pointer or byte pattern. */
 	uint64_t guessed;
+	/* Searches for the proof of a frame without unwind info. */
+	uint64_t proofs;
 	/* Steps that the rows could not do and libunwind did. */
 	uint64_t fallbacks;
 	/* Steps whose rule was at hand, and was not. */
@@ -76,8 +88,8 @@ void wp_unwinder_free(struct wp_unwinder *unwinder);
  * the rest return addresses (WP_FRAME_RETURN), except the frame under a
  * signal trampoline, whose pc is exact.  STACK->end says why the walk ended;
  * the frames found until then are always kept.  WP_END_UNKNOWN_REG: a step
- * needed a register that is not known.  MEM may fail for any address; the
- * walk tells WP_END_UNREADABLE.
+ * needed a register that is not known.  MEM may fail for any address; the walk
+ * then ends with WP_END_UNREADABLE, _BEYOND_COPY or _OTHER_STACK, as MEM says.
  *
  * A code address in no module, or in one without unwind info, is passed by
  * frame pointer only where that can be verified (the return address follows a
@@ -87,7 +99,7 @@ void wp_unwinder_free(struct wp_unwinder *unwinder);
 void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
-		    struct wp_stack *stack);
+		    enum wp_unwind_pace pace, struct wp_stack *stack);
 
 /* Counters so far; borrowed until the next walk. */
 const struct wp_unwind_stats *

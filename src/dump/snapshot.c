@@ -357,13 +357,14 @@ static int32_t find_thread(void *ctx, int32_t tid)
 	return tid;
 }
 
-static int read_memory(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
 	const struct wp_snapshot_process *look = ctx;
 
 	return wp_process_read(&look->process, avma, buf, len) == (ssize_t)len ?
-		       0 :
-		       -EFAULT;
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 /* Is it in the call that the look saw, as far as /proc tells? */

@@ -177,6 +177,7 @@ static const char *end_module(const struct wp_profile *profile,
 	case WP_END_NO_INFO:
 	case WP_END_BAD_INFO:
 	case WP_END_UNKNOWN_REG:
+	case WP_END_TOO_SLOW:
 	case WP_END_NO_PROGRESS:
 		break;
 	default:

@@ -138,7 +138,7 @@ void wp_cpu_walk(struct wp_sampler *s, const struct wp_perf_record *record)
 	wp_stack_copy_set(&s->copy, sp,
 			  wp_address_space_stack_end(&s->space, sp),
 			  record->stack, record->stack_len);
-	wp_look_walk(s, &record->regs);
+	wp_look_walk(s, &record->regs, WP_UNWIND_THOROUGH);
 }
 
 bool wp_cpu_is_cut(const struct wp_sampler *s,

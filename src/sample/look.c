@@ -24,20 +24,16 @@ uint64_t wp_look_take_time(struct wp_sampler *s, struct wp_thread *t)
 	return ns;
 }
 
-static void walk(struct wp_sampler *s, const struct wp_regs *regs)
+static void walk(struct wp_sampler *s, const struct wp_regs *regs,
+		 enum wp_unwind_pace pace)
 {
 	struct wp_mem mem = wp_stack_copy_mem(&s->copy);
 
 	s->stack.frames = s->frame_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cfa_avma = s->cfa_room + WP_KERNEL_FRAMES_MAX;
 	s->stack.cap = s->options.max_depth;
-	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, &s->stack);
-	if (s->stack.end != WP_END_UNREADABLE)
-		return;
-	if (s->copy.elsewhere && !s->copy.live)
-		s->stack.end = WP_END_OTHER_STACK;
-	else if (s->copy.beyond && s->copy.len)
-		s->stack.end = WP_END_BEYOND_COPY;
+	wp_unwind_walk(s->unwinder, &s->space.view, regs, &mem, pace,
+		       &s->stack);
 }
 
 /* Did the walk meet an address that is in no mapping? */
@@ -61,17 +57,18 @@ static bool is_stale(struct wp_sampler *s)
 	return !wp_address_space_check(&s->space, &s->stack, s->tick);
 }
 
-void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs)
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs,
+		  enum wp_unwind_pace pace)
 {
 	bool stale;
 
 	s->map_is_stale = false;
-	walk(s, regs);
+	walk(s, regs, pace);
 	stale = is_stale(s);
 	if (!stale && !met_unknown(s))
 		return;
 	if (wp_address_space_reload(&s->space, stale) == 1)
-		walk(s, regs);
+		walk(s, regs, pace);
 	else
 		s->map_is_stale = true;
 }

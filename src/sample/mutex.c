@@ -75,13 +75,14 @@ static int32_t find_thread(void *ctx, int32_t own)
 	return t ? t->tid : 0;
 }
 
-static int read_memory(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
 	const struct wp_sampler *s = ctx;
 
 	return wp_process_read(s->process, avma, buf, len) == (ssize_t)len ?
-		       0 :
-		       -EFAULT;
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 /* The thread that has the lock that T waits for; NULL: not recorded, or T waits

@@ -327,7 +327,8 @@ void wp_bpf_scan_close(struct wp_sampler *s);
  * gone, -ENOMEM, or another -errno: no look could be had. */
 int wp_look(struct wp_sampler *s, struct wp_thread *t);
 /* Walk the copy with REGS into s->stack; a stale map is read anew. */
-void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs);
+void wp_look_walk(struct wp_sampler *s, const struct wp_regs *regs,
+		  enum wp_unwind_pace pace);
 static inline bool wp_has_run(const struct wp_schedstat *a,
 			      const struct wp_schedstat *b)
 {

@@ -108,7 +108,8 @@ static bool is_same_stack(const struct wp_stack_copy *copy, uint64_t avma,
 	       (at + len <= copy->len || avma + len <= copy->region_end_avma);
 }
 
-static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
+				    size_t len)
 {
 	struct wp_stack_copy *copy = ctx;
 	uint64_t at = avma - copy->start_avma;
@@ -117,21 +118,25 @@ static int read_copy(void *ctx, uint64_t avma, void *buf, size_t len)
 		if (at + len > copy->len) {
 			copy->beyond = true;
 			if (!copy->live || !extend(copy, avma, len))
-				return -EFAULT;
+				return copy->len ? WP_MEM_BEYOND_COPY :
+						   WP_MEM_UNREADABLE;
 		}
 		memcpy(buf, copy->buf + at, len);
-		return 0;
+		return WP_MEM_OK;
 	}
 	if (!is_lasting(copy, avma)) {
-		copy->elsewhere |= avma > copy->start_avma ||
-				   copy->start_avma - avma > BELOW;
+		bool is_other = avma > copy->start_avma ||
+				copy->start_avma - avma > BELOW;
+
+		copy->elsewhere |= is_other;
 		/* It is of another moment than the copy by now. */
 		if (!copy->live)
-			return -EFAULT;
+			return is_other ? WP_MEM_OTHER_STACK :
+					  WP_MEM_UNREADABLE;
 	}
 	return wp_process_read(copy->process, avma, buf, len) == (ssize_t)len ?
-		       0 :
-		       -EFAULT;
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy)

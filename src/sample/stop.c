@@ -196,6 +196,7 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	struct wp_stop_facts facts;
 	struct wp_regs regs;
 	enum wp_state state;
+	bool too_slow;
 	int rc = wp_tracer_read_regs(tracee, &regs, &facts);
 
 	t->asked = false;
@@ -207,11 +208,11 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	state = state_when_asked(s, t);
 	s->copy.live = t->walk_in_stop;
 	if (t->walk_in_stop)
-		wp_look_walk(s, &regs);
+		wp_look_walk(s, &regs, WP_UNWIND_IN_STOP);
 	release(s, tracee);
 	t->block.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
-		wp_look_walk(s, &regs);
+		wp_look_walk(s, &regs, WP_UNWIND_THOROUGH);
 	if (facts.eintr_repaired)
 		s->profile->counters.eintr_repaired++;
 	if (learn(s, t) && may_stop(s))
@@ -219,7 +220,12 @@ static int take(struct wp_sampler *s, struct wp_thread *t,
 	if (wp_thread_schedstat(s, t, &t->base))
 		return 0;
 	t->base_ns = wp_clock_ns();
-	return record_stopped(s, t, &regs, &facts, state);
+	too_slow = s->stack.end == WP_END_TOO_SLOW;
+	rc = record_stopped(s, t, &regs, &facts, state);
+	/* What the walk had no time for is found out now, for the next one. */
+	if (too_slow)
+		wp_look_walk(s, &regs, WP_UNWIND_THOROUGH);
+	return rc;
 }
 
 int wp_stop_arrived(struct wp_sampler *s, struct wp_tracee *tracee)

@@ -194,7 +194,7 @@ static bool walk(struct wp_sampler *s, struct wp_thread *t,
 		t->copy_len_waiting);
 
 	s->copy.live = true;
-	wp_look_walk(s, &stand->regs);
+	wp_look_walk(s, &stand->regs, WP_UNWIND_THOROUGH);
 	while (s->copy.len > t->copy_len_waiting &&
 	       t->copy_len_waiting < WP_COPY_MAX)
 		t->copy_len_waiting *= 2;

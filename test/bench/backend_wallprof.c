@@ -45,7 +45,7 @@ static size_t walk(void *arg, struct snap *snap, uint64_t *pcs)
 				  .cap = SNAP_FRAMES_MAX };
 
 	wp_unwind_walk(self->unwinder, self->modules, &snap->regs, &mem,
-		       &stack);
+		       WP_UNWIND_THOROUGH, &stack);
 	for (uint32_t i = 0; i < stack.depth; i++)
 		pcs[i] = stack.frames[i].pc_avma;
 	return stack.depth;

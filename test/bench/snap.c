@@ -105,8 +105,8 @@ void snap_set_close(struct snap_set *set)
 	wp_process_clear(&set->process);
 }
 
-static int read_file(const struct snap_set *set, uint64_t avma, void *buf,
-		     size_t len)
+static enum wp_mem_result read_file(const struct snap_set *set, uint64_t avma,
+				    void *buf, size_t len)
 {
 	size_t lo = 0, hi = set->nsegments;
 	const struct snap_segment *s;
@@ -123,12 +123,12 @@ static int read_file(const struct snap_set *set, uint64_t avma, void *buf,
 	s = &set->segments[lo];
 	if (lo == set->nsegments || avma < s->start_avma ||
 	    len > s->end_avma - avma)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	bytes = wp_elf_image_at(s->image, s->off + (avma - s->start_avma), len);
 	if (!bytes)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, bytes, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* Fetch LEN bytes at AVMA of the live target as one more piece. */
@@ -154,31 +154,31 @@ static const struct snap_piece *add_piece(struct snap *snap, uint64_t avma,
 	return piece;
 }
 
-static int read_piece(const struct snap_piece *piece, uint64_t avma, void *buf,
-		      size_t len)
+static enum wp_mem_result read_piece(const struct snap_piece *piece,
+				     uint64_t avma, void *buf, size_t len)
 {
 	uint64_t at = avma - piece->avma;
 
 	if (avma < piece->avma || at >= piece->len || len > piece->len - at)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, piece->bytes + at, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
-int snap_read(void *ctx, uint64_t avma, void *buf, size_t len)
+enum wp_mem_result snap_read(void *ctx, uint64_t avma, void *buf, size_t len)
 {
 	struct snap *snap = ctx;
 	const struct snap_piece *piece;
 
 	for (size_t i = 0; i < snap->npieces; i++)
 		if (!read_piece(&snap->pieces[i], avma, buf, len))
-			return 0;
+			return WP_MEM_OK;
 	if (!read_file(snap->set, avma, buf, len))
-		return 0;
+		return WP_MEM_OK;
 	if (!snap->live)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	piece = add_piece(snap, avma & -(uint64_t)PAGE, (size_t)2 * PAGE);
-	return piece ? read_piece(piece, avma, buf, len) : -EFAULT;
+	return piece ? read_piece(piece, avma, buf, len) : WP_MEM_UNREADABLE;
 }
 
 static void copy_stack(struct snap *snap)

@@ -85,6 +85,6 @@ int snap_set_show(struct snap_set *set, unsigned int rounds, unsigned int steps,
 
 /* Read LEN bytes at AVMA as the target had them: 0 or -EFAULT.  As a struct
  * wp_mem's read, with a snapshot as its context. */
-int snap_read(void *snap, uint64_t avma, void *buf, size_t len);
+enum wp_mem_result snap_read(void *snap, uint64_t avma, void *buf, size_t len);
 
 #endif

@@ -19,7 +19,7 @@ static void execute(const struct wp_rule *rule, struct wp_elf_image *image,
 	struct wp_step step = { .module = &module, .regs = &regs, .mem = &mem };
 	enum wp_step_result result = wp_rule_execute(rule, &step);
 
-	FUZZ_CHECK(result <= WP_STEP_UNREADABLE);
+	FUZZ_CHECK(result <= WP_STEP_OTHER_STACK);
 	FUZZ_CHECK(memory.nreads <= READS_MAX);
 	if (result != WP_STEP_OK)
 		FUZZ_CHECK(!memcmp(&regs, &before, sizeof(regs)));

@@ -38,17 +38,18 @@ struct target {
 	unsigned int nreads;
 };
 
-static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_target(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
 	struct target *t = ctx;
 	uint64_t off = avma - MEMORY;
 
 	if (avma < MEMORY || off > t->len || len > t->len - off)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, t->bytes + off, len);
 	if (t->changes && t->nreads++ % 2 && len)
 		*(uint8_t *)buf ^= 0x55;
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* Every third number is a thread. */

@@ -40,18 +40,18 @@ struct fuzz_memory {
 	unsigned int nreads;
 };
 
-static inline int fuzz_memory_read(void *ctx, uint64_t avma, void *buf,
-				   size_t len)
+static inline enum wp_mem_result fuzz_memory_read(void *ctx, uint64_t avma,
+						  void *buf, size_t len)
 {
 	struct fuzz_memory *m = ctx;
 	uint8_t *bytes = buf;
 
 	m->nreads++;
 	if (avma & 0x10000 || avma + len < avma)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)((avma + i) >> 3);
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* Every register known that has its bit in MASK. */

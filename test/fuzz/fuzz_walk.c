@@ -43,7 +43,8 @@ struct target {
 	uint64_t nreads;
 };
 
-static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_target(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
 	struct target *t = ctx;
 	const uint8_t *from = t->stack;
@@ -56,9 +57,9 @@ static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
 		room = t->file_len;
 	}
 	if (off > room || len > room - off)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, from + off, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 static struct wp_regs regs_of(const struct header *h)
@@ -91,7 +92,7 @@ static void walk(struct wp_unwinder *u, const struct wp_unwind_modules *modules,
 	w->stack.cfa_avma = w->cfa_avma;
 	w->stack.cap = DEPTH_MAX;
 	t->nreads = 0;
-	wp_unwind_walk(u, modules, regs, &mem, &w->stack);
+	wp_unwind_walk(u, modules, regs, &mem, WP_UNWIND_THOROUGH, &w->stack);
 	FUZZ_CHECK(w->stack.depth >= 1 && w->stack.depth <= DEPTH_MAX);
 	FUZZ_CHECK(w->stack.end < WP_NSTACK_ENDS);
 	FUZZ_CHECK(wp_stack_end_text(w->stack.end));

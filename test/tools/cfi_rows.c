@@ -141,14 +141,15 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_stack(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	uint64_t at = avma - STACK_AVMA;
 
 	if (at > STACK || len > STACK - at)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, (const char *)ctx + at, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 struct bench {

@@ -178,7 +178,8 @@ static void walk(struct corpus *c, struct wp_unwinder *unwinder,
 	w->stack = (struct wp_stack){ .frames = w->frames,
 				      .cfa_avma = w->cfas,
 				      .cap = SNAP_FRAMES_MAX };
-	wp_unwind_walk(unwinder, &c->set.space.view, regs, &mem, &w->stack);
+	wp_unwind_walk(unwinder, &c->set.space.view, regs, &mem,
+		       WP_UNWIND_THOROUGH, &w->stack);
 }
 
 /* What W has at frame I: "pc flags cfa" or why it ended before. */
@@ -643,7 +644,7 @@ static int open_unwinders(struct corpus *c)
 		return rc;
 	c->step_rows = wp_step_rows.open(&c->step_stats);
 	c->step_libunwind = wp_step_libunwind.open(&c->step_stats);
-	c->prover = wp_prover_new();
+	c->prover = wp_prover_new(&c->step_stats);
 	if (!c->step_rows || !c->step_libunwind ||
 	    (WP_ARCH_HAS_PROOFS && !c->prover))
 		return -ENOMEM;

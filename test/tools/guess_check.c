@@ -56,10 +56,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_target(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
-	return wp_process_read(ctx, avma, buf, len) == (ssize_t)len ? 0 :
-								      -EFAULT;
+	return wp_process_read(ctx, avma, buf, len) == (ssize_t)len ?
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 #if defined(__x86_64__)
@@ -209,7 +211,7 @@ static void check_thread(struct totals *t, void *rows, struct wp_prover *prover,
 static void check(struct totals *t, struct wp_process *process, long rounds)
 {
 	struct wp_unwind_stats stats = { 0 };
-	struct wp_prover *prover = wp_prover_new();
+	struct wp_prover *prover = wp_prover_new(&stats);
 	void *rows = wp_step_rows.open(&stats);
 	struct wp_mem mem = { read_target, process };
 	struct wp_tids tids = WP_TIDS_INIT;

@@ -97,20 +97,21 @@ static inline void snapshot_modules_clear(struct snapshot_modules *m)
 
 /* A struct wp_mem's read over this process; CTX may point to the address of
  * the first byte that is not there. */
-static inline int snapshot_read(void *ctx, uint64_t avma, void *buf, size_t len)
+static inline enum wp_mem_result snapshot_read(void *ctx, uint64_t avma,
+					       void *buf, size_t len)
 {
 	const uint64_t *end = ctx;
 	struct iovec local = { buf, len };
 	struct iovec remote = { (void *)(uintptr_t)avma, len };
 
 	if (end && avma + len > *end)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	/* By the kernel, which minds neither bad addresses nor what a
 	 * sanitizer has put on the stack. */
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
 			       (ssize_t)len ?
-		       0 :
-		       -EFAULT;
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 /* The registers that CONTEXT holds. */

@@ -11,7 +11,8 @@
 #include "cfi_bytes.h"
 
 /* Memory: 0x10 bytes at 0x5000. */
-static int read_fake(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_fake(void *ctx, uint64_t avma, void *buf,
+				    size_t len)
 {
 	static const uint8_t bytes[16] = { 0x11, 0x22, 0x33, 0x44, 0x55,
 					   0x66, 0x77, 0x88, 1 };
@@ -19,9 +20,9 @@ static int read_fake(void *ctx, uint64_t avma, void *buf, size_t len)
 
 	(void)ctx;
 	if (at > sizeof(bytes) || len > sizeof(bytes) - at)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, bytes + at, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* Evaluate with register N = 0x5000 + N, but for 11, which is not known; in a

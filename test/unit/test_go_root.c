@@ -197,16 +197,17 @@ static void without_bytes(void **state)
 	image_free(&image);
 }
 
-static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_stack(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	(void)ctx;
 	if (avma < STACK || len > 64)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	/* Everywhere a return address. */
 	for (size_t i = 0; i < len; i++)
 		((uint8_t *)buf)[i] = (uint8_t)((uint64_t)(TEXT + 32) >>
 						(avma + i) % 8 * 8);
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* What the last owner of the stack left above is no caller. */

@@ -41,21 +41,23 @@ struct fixture {
 	struct wp_step step;
 };
 
-static int read_range(const void *from, uint64_t start_avma, size_t size,
-		      uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_range(const void *from, uint64_t start_avma,
+				     size_t size, uint64_t avma, void *buf,
+				     size_t len)
 {
 	if (avma < start_avma || len > size || avma - start_avma > size - len)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, (const uint8_t *)from + (avma - start_avma), len);
-	return 0;
+	return WP_MEM_OK;
 }
 
-static int read_mem(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_mem(void *ctx, uint64_t avma, void *buf,
+				   size_t len)
 {
 	const struct fixture *f = ctx;
 
 	if (!read_range(f->code, CODE, sizeof(f->code), avma, buf, len))
-		return 0;
+		return WP_MEM_OK;
 	return read_range(f->stack, STACK, sizeof(f->stack), avma, buf, len);
 }
 
@@ -446,9 +448,33 @@ static void code_is_read_from_the_image(void **state)
 /* A call by pointer: call *%rax. */
 #define BY_POINTER "\xff\xd0", 2
 
-/* Guess the caller of the code at OFF of CODE, whose frame has WORDS up to the
- * return address, which is behind CALL; rbp, rbx and r12 are 0xf, 0xb and 0x12
- * in the caller. */
+/* A thread at OFF of CODE, in a file without unwind info; its frame has WORDS up
+ * to the return address, which is behind CALL; rbp, rbx and r12 are 0xf, 0xb and
+ * 0x12 in the caller. */
+static void start_in_file(struct fixture *f, struct fake_elf *elf,
+			  struct wp_elf_image *image, const void *call,
+			  size_t call_len, const uint8_t *code, size_t len,
+			  size_t off, const uint64_t *words, size_t nwords,
+			  bool by_fp)
+{
+	memcpy(elf->bytes + FAKE_TEXT, call, call_len);
+	memcpy(elf->bytes + FAKE_TEXT + FAKE_FUNC, code, len);
+	assert_int_equal(fake_open(elf, image, FAKE_SIZE), 0);
+	start(f, CODE + FAKE_TEXT + FAKE_FUNC + off);
+	f->module.start_avma = CODE + FAKE_TEXT;
+	f->module.end_avma = CODE + FAKE_HDR;
+	f->module.image = image;
+	for (size_t n = 0; n < 64; n++)
+		f->stack[n] = 0xbad;
+	wp_reg_set(&f->regs, WP_REG_SP, STACK + 64 * 8);
+	wp_reg_set(&f->regs, DW_RBP, by_fp ? STACK + 64 * 8 : 0xf);
+	wp_reg_set(&f->regs, DW_RBX, 0xb);
+	wp_reg_set(&f->regs, DW_R12, 0x12);
+	memcpy(f->stack + 64, words, nwords * sizeof(*words));
+	f->stack[64 + nwords] = CODE + FAKE_TEXT + call_len;
+}
+
+/* Guess the caller of the code at OFF of CODE: as start_in_file. */
 static void assert_caller(const void *call, size_t call_len,
 			  const uint8_t *code, size_t len, size_t off,
 			  const uint64_t *words, size_t nwords, bool by_fp,
@@ -456,25 +482,13 @@ static void assert_caller(const void *call, size_t call_len,
 {
 	static struct fake_elf elf;
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
-	struct wp_prover *prover = wp_prover_new();
+	struct wp_unwind_stats stats = { 0 };
+	struct wp_prover *prover = wp_prover_new(&stats);
 	struct fixture f;
 
 	assert_non_null(prover);
-	memcpy(elf.bytes + FAKE_TEXT, call, call_len);
-	memcpy(elf.bytes + FAKE_TEXT + FAKE_FUNC, code, len);
-	assert_int_equal(fake_open(&elf, &image, FAKE_SIZE), 0);
-	start(&f, CODE + FAKE_TEXT + FAKE_FUNC + off);
-	f.module.start_avma = CODE + FAKE_TEXT;
-	f.module.end_avma = CODE + FAKE_HDR;
-	f.module.image = &image;
-	for (size_t n = 0; n < 64; n++)
-		f.stack[n] = 0xbad;
-	wp_reg_set(&f.regs, WP_REG_SP, STACK + 64 * 8);
-	wp_reg_set(&f.regs, DW_RBP, by_fp ? STACK + 64 * 8 : 0xf);
-	wp_reg_set(&f.regs, DW_RBX, 0xb);
-	wp_reg_set(&f.regs, DW_R12, 0x12);
-	memcpy(f.stack + 64, words, nwords * sizeof(*words));
-	f.stack[64 + nwords] = CODE + FAKE_TEXT + call_len;
+	start_in_file(&f, &elf, &image, call, call_len, code, len, off, words,
+		      nwords, by_fp);
 	assert_int_equal(wp_step_guess(prover, &f.step, &f.modules), want);
 	if (want == WP_STEP_OK) {
 		assert_int_equal(f.regs.v[WP_REG_PC],
@@ -553,6 +567,53 @@ static void who_was_jumped_to_by_pointer_was_called(void **state)
 		      true, WP_STEP_NO_INFO);
 }
 
+/* How a walk from F's registers ends that has room for one frame: by the depth
+ * limit, if the step to the second is made. */
+static enum wp_stack_end walk_at(struct wp_unwinder *unwinder,
+				 struct fixture *f, enum wp_unwind_pace pace)
+{
+	struct wp_frame frame;
+	uint64_t cfa_avma;
+	struct wp_stack stack = { .frames = &frame,
+				  .cfa_avma = &cfa_avma,
+				  .cap = 1 };
+
+	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem, pace, &stack);
+	return stack.end;
+}
+
+/* A proof takes up to a millisecond.  What is proven is at hand for later. */
+static void nothing_is_proven_while_the_thread_is_stopped(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; nop; pop %rbp; ret */
+	static const uint8_t code[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3
+	};
+	static const uint64_t words[] = { 0xf };
+	static struct fake_elf elf;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	const struct wp_unwind_stats *stats;
+	struct wp_unwinder *unwinder;
+	struct fixture f;
+
+	(void)state;
+	assert_int_equal(wp_unwinder_new(&unwinder, WP_UNWIND_ROWS), 0);
+	stats = wp_unwinder_stats(unwinder);
+	start_in_file(&f, &elf, &image, BY_POINTER, code, sizeof(code), 4,
+		      words, 1, true);
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
+			 WP_END_TOO_SLOW);
+	assert_int_equal(stats->proofs, 0);
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_THOROUGH),
+			 WP_END_DEPTH_LIMIT);
+	assert_int_equal(stats->proofs, 1);
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
+			 WP_END_DEPTH_LIMIT);
+	assert_int_equal(stats->proofs, 1);
+	wp_unwinder_free(unwinder);
+	fake_close(&elf, &image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -571,6 +632,7 @@ int main(void)
 		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
 		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
 		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
+		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,16 +37,17 @@ struct fixture {
 	struct wp_step step;
 };
 
-static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_stack(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	struct fixture *f = ctx;
 
 	f->nread++;
 	if (avma < STACK || len > sizeof(f->stack) ||
 	    avma - STACK > sizeof(f->stack) - len)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, (uint8_t *)f->stack + (avma - STACK), len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 static void start_size(struct fixture *f, uint64_t size)

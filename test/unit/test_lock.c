@@ -301,7 +301,8 @@ struct target {
 	unsigned int nreads;
 };
 
-static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_target(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
 {
 	struct target *t = ctx;
 	const unsigned char *bytes = t->bytes;
@@ -313,9 +314,9 @@ static int read_target(void *ctx, uint64_t avma, void *buf, size_t len)
 	t->nreads++;
 	if (avma < t->avma || avma - t->avma > t->len ||
 	    len > t->len - (avma - t->avma))
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, bytes + (avma - t->avma), len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 static int32_t find_one(void *ctx, int32_t tid)
@@ -924,7 +925,8 @@ static void read_call(struct waiter *t, int32_t tid)
 	}
 }
 
-static int read_self(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_self(void *ctx, uint64_t avma, void *buf,
+				    size_t len)
 {
 	const struct iovec here = { buf, len };
 	const struct iovec there = { (void *)(uintptr_t)avma, len };
@@ -932,8 +934,8 @@ static int read_self(void *ctx, uint64_t avma, void *buf, size_t len)
 	(void)ctx;
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) ==
 			       (ssize_t)len ?
-		       0 :
-		       -EFAULT;
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
 }
 
 static int32_t find_self(void *ctx, int32_t tid)

@@ -35,22 +35,23 @@ struct memory {
 	unsigned int reads;
 };
 
-static int read_stack(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_stack(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	struct memory *memory = ctx;
 	uint64_t words[STACK_WORDS], at = avma - STACK;
 
 	memory->reads++;
 	if (at > sizeof(words) || len > sizeof(words) - at)
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	for (uint64_t i = 0; i < STACK_WORDS; i++) {
 		words[i] = 0xf000 + i;
 		if ((memory->holes >> i & 1) && at < 8 * (i + 1) &&
 		    at + len > 8 * i)
-			return -EFAULT;
+			return WP_MEM_UNREADABLE;
 	}
 	memcpy(buf, (char *)words + at, len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 /* One unwinder over one image, and the registers of one frame. */

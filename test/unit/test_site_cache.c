@@ -15,13 +15,14 @@ enum { SP = 0x7000, DEPTH = 3 };
 
 static uint64_t words[16];
 
-static int read_words(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_words(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	(void)ctx;
 	if (avma < SP || avma + len > SP + sizeof(words))
-		return -EFAULT;
+		return WP_MEM_UNREADABLE;
 	memcpy(buf, (char *)words + (avma - SP), len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 static const struct wp_mem mem = { read_words, NULL };

@@ -97,7 +97,7 @@ static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), &word, 8), 0);
 	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
 	assert_false(own.copy.beyond);
-	assert_true(mem.read(mem.ctx, far, &word, 8) < 0);
+	assert_int_equal(mem.read(mem.ctx, far, &word, 8), WP_MEM_BEYOND_COPY);
 	assert_true(own.copy.beyond);
 	own.copy.live = true;
 	memset(own.stack + WP_COPY_MAX / 2, KEPT, 8);
@@ -124,9 +124,11 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 	wp_stack_copy_set(&own.copy, avma_of(own.stack),
 			  avma_of(own.stack + BIG), own.stack, 1024);
 	mem = wp_stack_copy_mem(&own.copy);
-	assert_true(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8) < 0);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8),
+			 WP_MEM_UNREADABLE);
 	/* Also where a part of it is in the copy. */
-	assert_true(mem.read(mem.ctx, avma_of(own.stack - 8), words, 16) < 0);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 16),
+			 WP_MEM_UNREADABLE);
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), words, 16), 0);
 	assert_false(own.copy.beyond || own.copy.elsewhere);
 	own.copy.live = true;
@@ -156,7 +158,8 @@ static void another_stack_is_read_of_who_stands_still(void **state)
 	assert_int_equal(mem.read(mem.ctx, avma_of(lasting), bytes, 16), 0);
 	assert_memory_equal(bytes, lasting, 16);
 	assert_false(own.copy.elsewhere);
-	assert_true(mem.read(mem.ctx, other, bytes, 16) < 0);
+	assert_int_equal(mem.read(mem.ctx, other, bytes, 16),
+			 WP_MEM_OTHER_STACK);
 	assert_true(own.copy.elsewhere);
 	own.copy.live = true;
 	assert_int_equal(mem.read(mem.ctx, other, bytes, 16), 0);

@@ -68,7 +68,8 @@ static void walk(struct shot *s, const struct wp_regs *regs,
 	ret->stack = (struct wp_stack){ .frames = ret->frames,
 					.cfa_avma = ret->cfa_avma,
 					.cap = cap };
-	wp_unwind_walk(s->unwinder, &s->modules->list, regs, mem, &ret->stack);
+	wp_unwind_walk(s->unwinder, &s->modules->list, regs, mem,
+		       WP_UNWIND_THOROUGH, &ret->stack);
 }
 
 /* Walk from the registers in CONTEXT, on a stack that is still there. */
@@ -434,19 +435,22 @@ struct fixture {
 	struct wp_unwind_modules modules;
 	uint64_t words[NWORDS];
 	struct wp_mem mem;
+	/* Why reads fail. */
+	enum wp_mem_result fails;
 	struct wp_regs regs;
 	struct walked out;
 };
 
-static int read_words(void *ctx, uint64_t avma, void *buf, size_t len)
+static enum wp_mem_result read_words(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
 {
 	struct fixture *f = ctx;
 
 	if (avma < STACK || len > sizeof(f->words) ||
 	    avma - STACK > sizeof(f->words) - len)
-		return -EFAULT;
+		return f->fails;
 	memcpy(buf, (uint8_t *)f->words + (avma - STACK), len);
-	return 0;
+	return WP_MEM_OK;
 }
 
 static void start(struct fixture *f)
@@ -462,6 +466,7 @@ static void start(struct fixture *f)
 	};
 	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
 	f->mem = (struct wp_mem){ read_words, f };
+	f->fails = WP_MEM_UNREADABLE;
 	f->regs = (struct wp_regs){ .known = 0 };
 	wp_reg_set(&f->regs, WP_REG_SP, STACK);
 }
@@ -476,7 +481,8 @@ static enum wp_stack_end walk_from(struct fixture *f, int backend,
 	f->out.stack = (struct wp_stack){ .frames = f->out.frames,
 					  .cfa_avma = f->out.cfa_avma,
 					  .cap = SNAPSHOT_FRAMES_MAX };
-	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem, &f->out.stack);
+	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem,
+		       WP_UNWIND_THOROUGH, &f->out.stack);
 	wp_unwinder_free(unwinder);
 	return f->out.stack.end;
 }
@@ -521,6 +527,11 @@ static void every_end_has_its_reason(void **state)
 		wp_reg_set(&f.regs, DW_RBP, STACK + 8 * NWORDS);
 		assert_int_equal(walk_from(&f, i, plain), WP_END_UNREADABLE);
 		assert_int_equal(f.out.stack.depth, 2);
+		f.fails = WP_MEM_BEYOND_COPY;
+		assert_int_equal(walk_from(&f, i, plain), WP_END_BEYOND_COPY);
+		f.fails = WP_MEM_OTHER_STACK;
+		assert_int_equal(walk_from(&f, i, plain), WP_END_OTHER_STACK);
+		f.fails = WP_MEM_UNREADABLE;
 
 		wp_reg_set(&f.regs, DW_RBP, 1);
 		f.words[0] = BIAS + broken + 5;
@@ -580,7 +591,7 @@ static void what_the_rows_cannot_do_is_asked_of_libunwind(void **state)
 						 .cfa_avma = f.out.cfa_avma,
 						 .cap = 8 };
 		wp_unwind_walk(unwinder, &f.modules, &f.regs, &f.mem,
-			       &f.out.stack);
+			       WP_UNWIND_THOROUGH, &f.out.stack);
 		assert_int_equal(f.out.stack.end, WP_END_ROOT);
 		assert_int_equal(f.out.stack.depth, 2);
 		assert_int_equal(wp_unwinder_stats(unwinder)->fallbacks,
