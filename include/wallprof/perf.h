@@ -5,7 +5,7 @@
  * Layer: perf.
  *
  * perf_event_open(2) without perf: no thread is stopped, nothing is traced.
- * Records lie in one ring per CPU until wp_perf_drain hands them out.
+ * Records lie in one ring per CPU until wp_perf_next hands them out.
  *
  * There are two ways to open a process's events, which differ in more than
  * permissions:
@@ -103,7 +103,7 @@ enum wp_perf_type {
 	WP_PERF_UNTHROTTLE,
 };
 
-/* Borrowed parts are valid in the callback only. */
+/* Borrowed parts are valid until the next call of wp_perf_next. */
 struct wp_perf_record {
 	enum wp_perf_type type;
 	/* CLOCK_MONOTONIC. */
@@ -226,27 +226,18 @@ void wp_perf_disable(struct wp_perf *perf, unsigned int parts);
  * switches are taken. */
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
 
-/* Scope TASK: see to it that thread TID is recorded.  Threads started by
- * threads of the process are recorded anyway, so there should be no need; one
- * that is opened twice is handed out once.  0, -ESRCH, -EMFILE, -EPERM,
- * -ENOMEM. */
-WP_MUST_CHECK
-int wp_perf_add_thread(struct wp_perf *perf, pid_t tid);
-
-/* A descriptor for poll(2): readable once after a ring has become a quarter
- * full.  Owned by PERF. */
-int wp_perf_fd(const struct wp_perf *perf);
-
-/* Hand out the records of before UNTIL_NS, ordered by time over all rings; the
- * rest stays.  EACH must not call PERF.
+/* Fill *RET with the earliest record that has not been handed out, if its time
+ * is before UNTIL_NS (UINT64_MAX: any).  False: there is none; *RET is undefined.
  *
- * A record gets its time before it is visible, so with UNTIL_NS some
- * milliseconds in the past the order holds over all calls; what came late all
- * the same is handed out and counted.  UINT64_MAX: all there is.
+ * Call it until it returns false: what the kernel wrote meanwhile is seen from
+ * the call after that on.  A record gets its time before it is visible, so with
+ * UNTIL_NS some milliseconds in the past records come in order of time, over all
+ * rings and calls; one that comes too late all the same is handed out and
+ * counted (wp_perf_stats.late).
  */
-void wp_perf_drain(struct wp_perf *perf, uint64_t until_ns,
-		   void (*each)(void *ctx, const struct wp_perf_record *record),
-		   void *ctx);
+WP_MUST_CHECK
+bool wp_perf_next(struct wp_perf *perf, uint64_t until_ns,
+		  struct wp_perf_record *ret);
 
 /* Borrowed for the life of PERF. */
 const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf);

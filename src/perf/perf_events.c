@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -192,8 +191,7 @@ void wp_perf_events_cut(struct wp_perf *perf, size_t n)
 	perf->facts.nevents = n;
 }
 
-/* What the rings' owner is: it only lies there, off, and decides how full a
- * ring may become before poll(2) tells. */
+/* Open the event that owns the ring of CPU; it is never enabled. */
 static int open_owner(const struct wp_perf *perf, int cpu)
 {
 	struct perf_event_attr a = attr_base(perf);
@@ -202,7 +200,6 @@ static int open_owner(const struct wp_perf *perf, int cpu)
 	a.sample_type = WP_PERF_SAMPLE_BASE;
 	a.sample_regs_user = 0;
 	a.sample_stack_user = 0;
-	a.wakeup_watermark = (uint32_t)(perf->facts.ring_bytes / 4);
 	return open_attr(&a, 0, cpu);
 }
 
@@ -228,8 +225,6 @@ static int map_ring(struct wp_perf *perf, struct wp_perf_cpu *cpu)
 static int add_cpu(struct wp_perf *perf, int nr)
 {
 	struct wp_perf_cpu *cpu;
-	struct epoll_event ev = { .events = EPOLLIN };
-	int rc;
 
 	if (WP_VEC_ROOM(perf->cpus, perf->ncpus, perf->cap_cpus, 1))
 		return -ENOMEM;
@@ -238,10 +233,7 @@ static int add_cpu(struct wp_perf *perf, int nr)
 	if (cpu->fd < 0)
 		return cpu->fd;
 	perf->ncpus++;
-	rc = map_ring(perf, cpu);
-	if (!rc && epoll_ctl(perf->poll_fd, EPOLL_CTL_ADD, cpu->fd, &ev))
-		rc = -errno;
-	return rc;
+	return map_ring(perf, cpu);
 }
 
 void wp_perf_rings_close(struct wp_perf *perf)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,14 +40,14 @@ static uint64_t sample_type_of(const struct wp_perf_options *o)
 
 size_t wp_perf_thread_index(const struct wp_perf *perf, pid_t tid)
 {
-	return WP_LOWER_BOUND(perf->nthreads, i, perf->threads[i].tid < tid);
+	return WP_LOWER_BOUND(perf->nthreads, i, perf->threads[i] < tid);
 }
 
-static bool has_thread(const struct wp_perf *perf, pid_t tid)
+bool wp_perf_has_thread(const struct wp_perf *perf, pid_t tid)
 {
 	size_t i = wp_perf_thread_index(perf, tid);
 
-	return i < perf->nthreads && perf->threads[i].tid == tid;
+	return i < perf->nthreads && perf->threads[i] == tid;
 }
 
 static bool is_wanted_in(const struct wp_perf *perf, enum wp_perf_kind kind,
@@ -94,46 +93,29 @@ static bool part_has(unsigned int parts, enum wp_perf_kind kind)
 						    WP_PERF_PART_SWITCHES);
 }
 
-static void turn(struct wp_perf *perf, size_t from, unsigned int parts,
+static void turn(struct wp_perf *perf, unsigned int parts,
 		 unsigned long request)
 {
-	for (size_t i = from; i < perf->nevents; i++)
+	for (size_t i = 0; i < perf->nevents; i++)
 		if (part_has(parts, perf->events[i].kind))
 			ioctl(perf->events[i].fd, request, 0);
 }
 
-/* To the codes of wp_perf_open. */
-static int code_of(int rc)
-{
-	return rc == -EACCES ? -EPERM : rc == -ENFILE ? -EMFILE : rc;
-}
-
 static int add_thread(struct wp_perf *perf, pid_t tid)
 {
-	size_t before = perf->nevents, i;
+	size_t i = wp_perf_thread_index(perf, tid);
 	int rc;
 
-	if (has_thread(perf, tid))
-		return 0;
 	if (WP_VEC_ROOM(perf->threads, perf->nthreads, perf->cap_threads, 1))
 		return -ENOMEM;
 	rc = add_events(perf, tid);
 	if (rc)
 		return rc;
-	turn(perf, before, perf->enabled, PERF_EVENT_IOC_ENABLE);
-	i = wp_perf_thread_index(perf, tid);
 	memmove(&perf->threads[i + 1], &perf->threads[i],
 		(perf->nthreads - i) * sizeof(*perf->threads));
-	perf->threads[i] = (struct wp_perf_thread){ tid, wp_clock_ns() };
+	perf->threads[i] = tid;
 	perf->nthreads++;
 	return 0;
-}
-
-int wp_perf_add_thread(struct wp_perf *perf, pid_t tid)
-{
-	if (!has_task_scope(perf))
-		return 0;
-	return code_of(add_thread(perf, tid));
 }
 
 /* Add those of TIDS that are not there yet.  Their number, or -errno. */
@@ -144,7 +126,7 @@ static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
 	for (size_t i = 0; i < tids->len; i++) {
 		int rc;
 
-		if (has_thread(perf, tids->v[i]))
+		if (wp_perf_has_thread(perf, tids->v[i]))
 			continue;
 		rc = add_thread(perf, tids->v[i]);
 		/* Gone, or on its way: what it starts inherits nothing, and it
@@ -283,9 +265,6 @@ static int open_all(struct wp_perf *perf)
 {
 	int rc;
 
-	perf->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (perf->poll_fd < 0)
-		return -errno;
 	rc = wp_perf_rings_open(perf);
 	if (rc)
 		return rc;
@@ -320,7 +299,6 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 	perf->process = process;
 	perf->options = *options;
 	perf->sample_type = sample_type_of(options);
-	perf->poll_fd = -1;
 	rc = open_all(perf);
 	if (rc) {
 		rc = wp_perf_explain(perf, rc, err);
@@ -334,13 +312,13 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 void wp_perf_enable(struct wp_perf *perf, unsigned int parts)
 {
 	perf->enabled |= parts;
-	turn(perf, 0, parts, PERF_EVENT_IOC_ENABLE);
+	turn(perf, parts, PERF_EVENT_IOC_ENABLE);
 }
 
 void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
 {
 	perf->enabled &= ~parts;
-	turn(perf, 0, parts, PERF_EVENT_IOC_DISABLE);
+	turn(perf, parts, PERF_EVENT_IOC_DISABLE);
 	if (!perf->enabled)
 		wp_perf_events_count_lost(perf);
 }
@@ -354,11 +332,6 @@ void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
 			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
 			      &every);
-}
-
-int wp_perf_fd(const struct wp_perf *perf)
-{
-	return perf->poll_fd;
 }
 
 const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf)
@@ -377,8 +350,6 @@ void wp_perf_close(struct wp_perf *perf)
 		return;
 	wp_perf_events_cut(perf, 0);
 	wp_perf_rings_close(perf);
-	if (perf->poll_fd >= 0)
-		close(perf->poll_fd);
 	free(perf->events);
 	free(perf->cpus);
 	free(perf->threads);

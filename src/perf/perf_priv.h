@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf_priv.h - what the files of perf share.
  *
- * Layer: perf.  Private to src/trace/.
+ * Layer: perf.  Private to src/perf/.
  *
  *   perf_open.c    which events, opened how
  *   perf_events.c  one event and one ring at a time
- *   perf_drain.c   the rings' records in order of time
+ *   perf_next.c    the records of all rings in order of time
  *   perf_decode.c, perf_ring.c, perf_regs.c  pure: bytes to records
  *   perf_tracepoint.c  the number of a tracepoint
  *   perf_denied.c  why not, and what to do
@@ -37,26 +37,19 @@ struct wp_perf_event {
 struct wp_perf_cpu {
 	int cpu;
 	/* A dummy event on ourselves that owns the ring: it outlives every
-	 * thread, so that poll(2) never tells its end. */
+	 * thread. */
 	int fd;
 	/* The kernel's page and the ring behind it; NULL: none. */
 	void *map;
 	struct wp_perf_ring ring;
 };
 
-/* A thread that has events of its own. */
-struct wp_perf_thread {
-	pid_t tid;
-	/* What its events tell holds from here on. */
-	uint64_t since_ns;
-};
-
 struct wp_perf {
 	const struct wp_process *process;
 	/* When its number was its own for certain. */
 	uint64_t there_ns;
-	/* Of this drain: what events of CPUs tell of its number later is not
-	 * ours. */
+	/* Since the rings were loaded: what events of CPUs tell of its pid
+	 * later is not ours. */
 	uint64_t ours_until_ns;
 	struct wp_perf_options options;
 	struct wp_perf_facts facts;
@@ -78,15 +71,20 @@ struct wp_perf {
 	/* By ascending id: the kernel counts them up. */
 	struct wp_perf_event *events;
 	size_t nevents, cap_events;
-	/* Scope TASK; by tid. */
-	struct wp_perf_thread *threads;
+	/* Scope TASK: tids of the threads that have events of their own, sorted.
+	 */
+	pid_t *threads;
 	size_t nthreads, cap_threads;
-	/* epoll(7) on the owners of the rings. */
-	int poll_fd;
 
-	/* Room for what drain needs: heap[0..ncpus) of indices of CPUS, and a
-	 * record that lies around the end of its ring. */
+	/* State of wp_perf_next: heap[0..nheap) are indices of CPUS whose rings
+	 * hold a record, the earliest first (a binary heap; room for NCPUS);
+	 * kept from one call to the next while LOADED.  HANDED_OUT: the caller
+	 * has the earliest record. */
 	uint32_t *heap;
+	size_t nheap;
+	bool loaded;
+	bool handed_out;
+	/* Room for a record that lies around the end of its ring. */
 	void *bounce;
 	/* The greatest time handed out. */
 	uint64_t last_ns;
@@ -116,8 +114,9 @@ void wp_perf_events_cut(struct wp_perf *perf, size_t n);
 int wp_perf_rings_open(struct wp_perf *perf);
 void wp_perf_rings_close(struct wp_perf *perf);
 
-/* The place of TID in the sorted threads: where it is or would be. */
+/* The index of TID in the sorted threads: where it is or would be. */
 size_t wp_perf_thread_index(const struct wp_perf *perf, pid_t tid);
+bool wp_perf_has_thread(const struct wp_perf *perf, pid_t tid);
 
 /* perf_tracepoint.c */
 /* The number of tracepoint NAME, such as "task/task_newtask", or -errno.

@@ -87,7 +87,6 @@ struct wp_block {
 	struct wait *waits;
 	uint32_t nwaits, dropped;
 	struct call calls[CALLS_CACHED];
-	int rc;
 };
 
 static int open_events(struct wp_sampler *s, struct wp_perf **ret,
@@ -232,24 +231,25 @@ static void classify(struct wp_sampler *s, const struct wp_thread *t,
 	key->object = 0;
 }
 
-static void take_sample(struct wp_sampler *s, struct wp_thread *t,
-			const struct wp_perf_record *record)
+static int take_sample(struct wp_sampler *s, struct wp_thread *t,
+		       const struct wp_perf_record *record)
 {
 	struct wp_block *b = s->block;
 	struct wp_sample_key *key = &t->block.key;
 
 	t->block.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
-		return;
+		return 0;
 	wp_cpu_walk(s, record);
 	b->wants_more |= wp_cpu_is_cut(s, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
 	classify(s, t, &record->regs, key);
 	key->stack = wp_record_stack(s);
 	if (key->stack == UINT32_MAX)
-		b->rc = -ENOMEM;
+		return -ENOMEM;
 	t->block.every = record->time_ns < b->changed_ns ? b->every_before :
 							   b->every;
+	return 0;
 }
 
 /* T is on a CPU again. */
@@ -277,43 +277,45 @@ static void end_wait(struct wp_sampler *s, struct wp_thread *t, uint64_t now)
 	};
 }
 
-static void take(void *ctx, const struct wp_perf_record *record)
+static int take(struct wp_sampler *s, const struct wp_perf_record *record)
 {
-	struct wp_sampler *s = ctx;
-	struct wp_block *b = s->block;
 	struct wp_thread *t;
 
 	if (record->type == WP_PERF_LOST) {
-		b->valid_ns = record->time_ns;
-		return;
+		s->block->valid_ns = record->time_ns;
+		return 0;
 	}
 	t = wp_threads_get(s, record->tid);
 	if (!t)
-		b->rc = -ENOMEM;
-	if (!t || !t->watched || b->rc)
-		return;
-	if (record->type == WP_PERF_SAMPLE_SWITCH) {
-		take_sample(s, t, record);
-	} else if (record->type == WP_PERF_SWITCH_OUT) {
+		return -ENOMEM;
+	if (!t->watched)
+		return 0;
+	if (record->type == WP_PERF_SAMPLE_SWITCH)
+		return take_sample(s, t, record);
+	if (record->type == WP_PERF_SWITCH_OUT)
 		/* It waits for nothing but a CPU. */
 		t->block.out_ns = record->preempted ? 0 : record->time_ns;
-	} else if (record->type == WP_PERF_SWITCH_IN) {
+	else if (record->type == WP_PERF_SWITCH_IN)
 		end_wait(s, t, record->time_ns);
-	}
+	return 0;
 }
 
 /* Read what is older than UNTIL_NS. */
-static void drain(struct wp_sampler *s, uint64_t until_ns)
+static int drain(struct wp_sampler *s, uint64_t until_ns)
 {
 	struct wp_block *b = s->block;
 	const struct wp_perf_stats *stats = wp_perf_stats(b->perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
+	struct wp_perf_record record;
+	int rc = 0;
 
-	wp_perf_drain(b->perf, until_ns, take, s);
+	while (!rc && wp_perf_next(b->perf, until_ns, &record))
+		rc = take(s, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
 	b->lost += stats->lost - lost;
+	return rc;
 }
 
 /* What looks do not tell of W, times WEIGHT. */
@@ -468,6 +470,7 @@ static int end_window(struct wp_sampler *s)
 {
 	struct wp_block *b = s->block;
 	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
+	int rc;
 
 	if (window_ns <
 	    (b->records < RECORDS_PER_S ? WINDOW_INTERVALS : LEAST_INTERVALS) *
@@ -481,15 +484,15 @@ static int end_window(struct wp_sampler *s)
 		return flush(s, 0);
 	}
 	turn_off(b);
-	drain(s, UINT64_MAX);
+	rc = drain(s, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
 	if (b->wants_more)
 		grow(s);
 	if (!b->closes)
-		return 0;
+		return rc;
 	wp_perf_close(b->perf);
 	b->perf = NULL;
-	return 0;
+	return rc;
 }
 
 /* After a gap. */
@@ -518,12 +521,13 @@ int wp_block_tick(struct wp_sampler *s)
 	if (!b || b->never)
 		return 0;
 	if (b->on) {
-		drain(s, s->tick_ns - SETTLE_NS);
-		rc = end_window(s);
+		rc = drain(s, s->tick_ns - SETTLE_NS);
+		if (!rc)
+			rc = end_window(s);
 	} else if (s->tick_ns >= b->turn_ns) {
 		rc = begin_window(s);
 	}
-	return rc ? rc : b->rc;
+	return rc;
 }
 
 static void say_how(struct wp_sampler *s)
@@ -554,14 +558,13 @@ int wp_block_finish(struct wp_sampler *s)
 		return 0;
 	if (b->on) {
 		turn_off(b);
-		drain(s, UINT64_MAX);
-		rc = flush(s, 0);
+		rc = drain(s, UINT64_MAX);
+		if (!rc)
+			rc = flush(s, 0);
 	} else {
 		rc = flush(s, wp_clock_ns() - b->on_ns);
 	}
 	say_how(s);
-	if (!rc)
-		rc = b->rc;
 	return rc ? rc :
 		    wp_profile_finish_block(s->profile, wp_record_no_stack(s));
 }

@@ -167,8 +167,8 @@ static bool waits_for_stop(struct wp_sampler *s,
 	return s->options.stop == WP_STOP_AUTO;
 }
 
-static int take_sample(struct wp_sampler *s, struct wp_thread *t,
-		       const struct wp_perf_record *record)
+static int record_sample(struct wp_sampler *s, struct wp_thread *t,
+			 const struct wp_perf_record *record)
 {
 	/* It may be over before a tick sees it. */
 	t->looks += !t->looks;
@@ -186,26 +186,24 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 	return wp_record_cpu(s, t, wp_record_stack(s));
 }
 
-struct drain {
-	struct wp_sampler *s;
-	int rc;
-};
-
-static void take(void *ctx, const struct wp_perf_record *record)
+/* Record the CPU samples that there are. */
+static int record_samples(struct wp_sampler *s)
 {
-	struct drain *d = ctx;
-	struct wp_sampler *s = d->s;
-	struct wp_thread *t;
+	struct wp_perf_record record;
+	int rc = 0;
 
-	if (d->rc || record->type != WP_PERF_SAMPLE_CPU)
-		return;
-	t = wp_threads_get(s, record->tid);
-	if (!t) {
-		d->rc = -ENOMEM;
-		return;
+	while (!rc && wp_perf_next(s->perf, UINT64_MAX, &record)) {
+		struct wp_thread *t;
+
+		if (record.type != WP_PERF_SAMPLE_CPU)
+			continue;
+		t = wp_threads_get(s, record.tid);
+		if (!t)
+			rc = -ENOMEM;
+		else if (t->watched)
+			rc = record_sample(s, t, &record);
 	}
-	if (t->watched)
-		d->rc = take_sample(s, t, record);
+	return rc;
 }
 
 static void replace(struct wp_sampler *s, struct wp_perf *by)
@@ -278,22 +276,22 @@ static void relieve(struct wp_sampler *s)
 
 int wp_cpu_drain(struct wp_sampler *s)
 {
-	struct drain d = { s, 0 };
+	int rc;
 
 	if (!s->perf)
 		return 0;
-	wp_perf_drain(s->perf, UINT64_MAX, take, &d);
+	rc = record_samples(s);
 	s->profile->counters.cpu_lost = s->perf_lost_before +
 					wp_perf_stats(s->perf)->lost;
-	if (s->perf_wants_more && !d.rc) {
+	if (s->perf_wants_more && !rc) {
 		wp_perf_disable(s->perf, WP_PERF_PART_ALL);
-		wp_perf_drain(s->perf, UINT64_MAX, take, &d);
+		rc = record_samples(s);
 		grow(s);
 		wp_perf_enable(s->perf, WP_PERF_PART_ALL);
 	}
-	if (!d.rc)
+	if (!rc)
 		relieve(s);
-	return d.rc;
+	return rc;
 }
 
 int wp_cpu_finish(struct wp_sampler *s)

@@ -62,7 +62,6 @@ struct wp_thread_starts {
 	uint64_t created, without_stack;
 	/* Why there are no events. */
 	struct wp_err why;
-	int rc;
 };
 
 static int open_events(struct wp_sampler *s, struct wp_perf **ret,
@@ -240,50 +239,59 @@ static int take_sample(struct wp_sampler *s,
 	return count(s, birth, wp_record_stack(s), t->index);
 }
 
-static void take(void *ctx, const struct wp_perf_record *record)
+static int take(struct wp_sampler *s, const struct wp_perf_record *record)
 {
-	struct wp_sampler *s = ctx;
 	struct wp_thread_starts *b = s->thread_starts;
 	struct birth *ended;
 
-	if (b->rc || record->time_ns < b->from_ns)
-		return;
 	switch (record->type) {
 	case WP_PERF_FORK:
-		b->rc = take_fork(s, record);
-		break;
+		return take_fork(s, record);
 	case WP_PERF_EXIT:
 		ended = find(b, record->tid);
-		b->rc = ended ? end(s, ended, record->time_ns) : 0;
-		break;
+		return ended ? end(s, ended, record->time_ns) : 0;
 	case WP_PERF_SAMPLE_THREAD_START:
-		b->rc = take_sample(s, record);
-		break;
+		return take_sample(s, record);
 	default:
-		break;
+		return 0;
 	}
+}
+
+/* Take the records of before UNTIL_NS. */
+static int take_records(struct wp_sampler *s, uint64_t until_ns)
+{
+	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_perf_record record;
+	int rc = 0;
+
+	while (!rc && wp_perf_next(b->perf, until_ns, &record))
+		if (record.time_ns >= b->from_ns)
+			rc = take(s, &record);
+	return rc;
 }
 
 /* A stack was cut: copy more of each from now on.  Both record until the first
  * has told what came before. */
-static void grow(struct wp_sampler *s)
+static int grow(struct wp_sampler *s)
 {
 	struct wp_thread_starts *b = s->thread_starts;
 	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
 	uint64_t now;
 	struct wp_perf *wider;
+	int rc;
 
 	b->wants_more = false;
 	if (bytes == b->stack_bytes || open_events(s, &wider, bytes, NULL))
-		return;
+		return 0;
 	now = wp_clock_ns();
 	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
-	wp_perf_drain(b->perf, now, take, s);
+	rc = take_records(s, now);
 	b->lost_before += wp_perf_stats(b->perf)->lost;
 	wp_perf_close(b->perf);
 	b->perf = wider;
 	b->stack_bytes = bytes;
 	b->from_ns = now;
+	return rc;
 }
 
 /* The list may be older than the records. */
@@ -347,17 +355,17 @@ static int drain(struct wp_sampler *s, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = s->thread_starts;
 	uint64_t lost;
+	int rc = take_records(s, until_ns);
 
-	wp_perf_drain(b->perf, until_ns, take, s);
 	lost = b->lost_before + wp_perf_stats(b->perf)->lost;
 	if (lost != b->lost)
 		b->suspect_tick = s->tick + 2;
 	b->lost = lost;
-	if (s->tick > b->suspect_tick || b->rc)
-		return b->rc;
+	if (s->tick > b->suspect_tick || rc)
+		return rc;
 	/* So that no record of a thread that is in the list is to come. */
-	wp_perf_drain(b->perf, UINT64_MAX, take, s);
-	return b->rc ? b->rc : compare_list(s, false);
+	rc = take_records(s, UINT64_MAX);
+	return rc ? rc : compare_list(s, false);
 }
 
 int wp_thread_starts_drain(struct wp_sampler *s)
@@ -366,8 +374,7 @@ int wp_thread_starts_drain(struct wp_sampler *s)
 
 	if (!b || !b->perf)
 		return 0;
-	wp_perf_drain(b->perf, wp_clock_ns() - SETTLE_NS, take, s);
-	return b->rc;
+	return take_records(s, wp_clock_ns() - SETTLE_NS);
 }
 
 int wp_thread_starts_tick(struct wp_sampler *s)
@@ -381,7 +388,7 @@ int wp_thread_starts_tick(struct wp_sampler *s)
 		return compare_list(s, s->tick == 1);
 	rc = drain(s, s->tick_ns - SETTLE_NS);
 	if (!rc && b->wants_more)
-		grow(s);
+		rc = grow(s);
 	return rc;
 }
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_drain.c - the rings' records in order of time. */
+/* perf_next.c - hand out the records of all rings in order of time. */
 #include "perf_priv.h"
 
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 
-/* heap[0..n) holds CPUs whose ring has a record; that of heap[0] is the
- * earliest. */
+/* The time of the record at hand in the ring of heap[I]. */
 static uint64_t time_of(const struct wp_perf *perf, size_t i)
 {
 	return perf->cpus[perf->heap[i]].ring.time_ns;
 }
 
-static void sift_down(struct wp_perf *perf, size_t i, size_t n)
+/* Restore the heap's order after heap[I] got a later time. */
+static void sift_down(struct wp_perf *perf, size_t i)
 {
 	for (;;) {
 		size_t child = 2 * i + 1;
 		uint32_t swap;
 
-		if (child >= n)
+		if (child >= perf->nheap)
 			return;
-		if (child + 1 < n &&
+		if (child + 1 < perf->nheap &&
 		    time_of(perf, child + 1) < time_of(perf, child))
 			child++;
 		if (time_of(perf, i) <= time_of(perf, child))
@@ -32,27 +32,27 @@ static void sift_down(struct wp_perf *perf, size_t i, size_t n)
 	}
 }
 
-static size_t load_rings(struct wp_perf *perf)
+/* See what each ring holds now and fill the heap with those that hold a
+ * record. */
+static void load_rings(struct wp_perf *perf)
 {
-	size_t n = 0;
-
+	perf->nheap = 0;
 	for (size_t i = 0; i < perf->ncpus; i++) {
 		struct wp_perf_ring *ring = &perf->cpus[i].ring;
 
 		if (!wp_perf_ring_load(ring))
 			perf->stats.malformed++;
 		if (ring->len)
-			perf->heap[n++] = (uint32_t)i;
+			perf->heap[perf->nheap++] = (uint32_t)i;
 	}
-	for (size_t i = n / 2; i-- > 0;)
-		sift_down(perf, i, n);
-	return n;
+	for (size_t i = perf->nheap / 2; i-- > 0;)
+		sift_down(perf, i);
 }
 
-/* Events of CPUs know the process by its number alone, which may be another's
- * once no thread is left, not even a zombie.  After load_rings: what is in them
- * happened before. */
-static void look_for_process(struct wp_perf *perf)
+/* Events of CPUs know the process by its pid alone, which another process may
+ * have once no thread is left, not even a zombie.  Call after load_rings: what
+ * the rings hold then happened before the check. */
+static void check_process(struct wp_perf *perf)
 {
 	uint64_t now = wp_clock_ns();
 
@@ -74,29 +74,21 @@ static const struct wp_perf_event *find_event(const struct wp_perf *perf,
 		       NULL;
 }
 
-/* Is there, besides the event EVENT that thread TID inherited, one of its own,
- * which tells the same? */
+/* Thread TID inherited EVENT and has an event of its own as well, which records
+ * the same. */
 static bool is_told_twice(const struct wp_perf *perf,
-			  const struct wp_perf_event *event, pid_t tid,
-			  uint64_t time_ns)
+			  const struct wp_perf_event *event, pid_t tid)
 {
-	size_t i;
-
-	if (event->tid == -1 || event->tid == tid)
-		return false;
-	i = wp_perf_thread_index(perf, tid);
-	return i < perf->nthreads && perf->threads[i].tid == tid &&
-	       perf->threads[i].since_ns <= time_ns;
+	return event->tid != -1 && event->tid != tid &&
+	       wp_perf_has_thread(perf, tid);
 }
 
-/* A new thread with the number of one that had events is another. */
-static void forget_thread(struct wp_perf *perf,
-			  const struct wp_perf_record *rec)
+/* A thread TID has started: what a former thread of that tid had is not its. */
+static void forget_thread(struct wp_perf *perf, pid_t tid)
 {
-	size_t i = wp_perf_thread_index(perf, rec->tid);
+	size_t i = wp_perf_thread_index(perf, tid);
 
-	if (i == perf->nthreads || perf->threads[i].tid != rec->tid ||
-	    perf->threads[i].since_ns > rec->time_ns)
+	if (!wp_perf_has_thread(perf, tid))
 		return;
 	for (perf->nthreads--; i < perf->nthreads; i++)
 		perf->threads[i] = perf->threads[i + 1];
@@ -124,9 +116,9 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 			perf->stats.switch_samples++;
 		}
 	}
-	/* -1: who has ended has no number any more. */
+	/* A thread that has ended has tid -1. */
 	return rec->pid == perf->process->pid && rec->tid > 0 &&
-	       !is_told_twice(perf, event, writer->tid, rec->time_ns);
+	       !is_told_twice(perf, event, writer->tid);
 }
 
 static bool is_asked_for(const struct wp_perf *perf,
@@ -152,9 +144,9 @@ static void count(struct wp_perf *perf, const struct wp_perf_record *rec)
 		perf->last_ns = rec->time_ns;
 }
 
-/* Understand the record at hand.  Is it one to hand out? */
-static bool take(struct wp_perf *perf, const struct wp_perf_ring *ring,
-		 struct wp_perf_record *rec)
+/* Parse RING's record at hand into *REC.  False: it is not one to hand out. */
+static bool parse_wanted(struct wp_perf *perf, const struct wp_perf_ring *ring,
+			 struct wp_perf_record *rec)
 {
 	const void *bytes = wp_perf_ring_bytes(ring, perf->bounce);
 	struct wp_perf_writer writer;
@@ -168,32 +160,45 @@ static bool take(struct wp_perf *perf, const struct wp_perf_ring *ring,
 		return false;
 	}
 	if (rec->type == WP_PERF_FORK)
-		forget_thread(perf, rec);
+		forget_thread(perf, rec->tid);
 	if (!is_asked_for(perf, rec))
 		return false;
 	count(perf, rec);
 	return true;
 }
 
-void wp_perf_drain(struct wp_perf *perf, uint64_t until_ns,
-		   void (*each)(void *ctx, const struct wp_perf_record *record),
-		   void *ctx)
+/* Go past the earliest record. */
+static void skip_first(struct wp_perf *perf)
 {
-	size_t n = load_rings(perf);
+	struct wp_perf_ring *ring = &perf->cpus[perf->heap[0]].ring;
 
-	look_for_process(perf);
-	while (n && time_of(perf, 0) < until_ns) {
-		struct wp_perf_ring *ring = &perf->cpus[perf->heap[0]].ring;
-		struct wp_perf_record rec;
+	if (!wp_perf_ring_next(ring))
+		perf->stats.malformed++;
+	if (!ring->len)
+		perf->heap[0] = perf->heap[--perf->nheap];
+	sift_down(perf, 0);
+}
 
-		if (take(perf, ring, &rec))
-			each(ctx, &rec);
-		if (!wp_perf_ring_next(ring))
-			perf->stats.malformed++;
-		if (!ring->len)
-			perf->heap[0] = perf->heap[--n];
-		sift_down(perf, 0, n);
+bool wp_perf_next(struct wp_perf *perf, uint64_t until_ns,
+		  struct wp_perf_record *ret)
+{
+	if (!perf->loaded) {
+		load_rings(perf);
+		check_process(perf);
+	} else if (perf->handed_out) {
+		skip_first(perf);
 	}
+	perf->handed_out = false;
+	while (perf->nheap && time_of(perf, 0) < until_ns) {
+		perf->loaded = true;
+		perf->handed_out = parse_wanted(
+			perf, &perf->cpus[perf->heap[0]].ring, ret);
+		if (perf->handed_out)
+			return true;
+		skip_first(perf);
+	}
+	perf->loaded = false;
 	for (size_t i = 0; i < perf->ncpus; i++)
 		wp_perf_ring_release(&perf->cpus[i].ring);
+	return false;
 }
