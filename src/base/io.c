@@ -8,6 +8,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "wallprof/vec.h"
+
+/* Files of /proc are read in few calls. */
+enum { STEP = 16384 };
+
 static ssize_t pread_retry(int fd, void *buf, size_t len, off_t off)
 {
 	ssize_t n;
@@ -18,21 +23,14 @@ static ssize_t pread_retry(int fd, void *buf, size_t len, off_t off)
 	return n < 0 ? -errno : n;
 }
 
+/* Make room for one byte more and a NUL. */
 static int grow(struct wp_text *text, size_t max)
 {
-	size_t cap = text->cap ? 2 * text->cap : 16384;
-	char *data;
-
 	if (text->len > max)
 		return -EOVERFLOW;
 	if (text->len + 1 < text->cap)
 		return 0;
-	data = realloc(text->data, cap);
-	if (!data)
-		return -ENOMEM;
-	text->data = data;
-	text->cap = cap;
-	return 0;
+	return WP_VEC_ROOM(text->data, text->len, text->cap, STEP);
 }
 
 int wp_text_pread(struct wp_text *text, int fd, size_t max)

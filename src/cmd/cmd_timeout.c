@@ -21,9 +21,9 @@
 #include "messages.h"
 #include "signals.h"
 #include "cmd_dump.h"
+#include "wallprof/children.h"
 #include "wallprof/clock.h"
 #include "wallprof/hash.h"
-#include "wallprof/fd_holders.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "pid_namespace.h"
-#include "wallprof/fd_holders.h"
+#include "wallprof/children.h"
 #include "wallprof/procfs.h"
 
 /* The number that thread or process PATH of DIRFD has LEVEL namespaces below

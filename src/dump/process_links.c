@@ -20,10 +20,13 @@
 #include <unistd.h>
 
 #include "pid_namespace.h"
+#include "wallprof/children.h"
+#include "wallprof/fd_holders.h"
+#include "wallprof/file_lock.h"
 #include "wallprof/snapshot.h"
 #include "wallprof/clock.h"
-#include "wallprof/fd_holders.h"
 #include "wallprof/state.h"
+#include "wallprof/unix_peer.h"
 #include "wallprof/vec.h"
 
 enum {

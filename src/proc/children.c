@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* children.c - the children of a process: see wallprof/fd_holders.h. */
+/* children.c - see wallprof/children.h. */
+#include "wallprof/children.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "text_scan.h"
 #include "wallprof/io.h"
-#include "wallprof/fd_holders.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 

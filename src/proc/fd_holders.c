@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fd_holders.c - who has a pipe or socket open: see wallprof/fd_holders.h.  Children:
- * children.c; file locks: file_locks.c; unix sockets: unix_diag.c. */
+/* fd_holders.c - see wallprof/fd_holders.h. */
 #include "wallprof/fd_holders.h"
 
 #include <dirent.h>
@@ -15,13 +14,14 @@
 
 #include "text_scan.h"
 #include "wallprof/clock.h"
+#include "wallprof/io.h"
 #include "wallprof/vec.h"
 
 /* A line for each lock. */
 enum { FDINFO_MAX = 16384 };
 
 struct job {
-	struct wp_fd_holders *peers;
+	struct wp_fd_holders *holders;
 	const struct wp_fd_object *objects;
 	size_t n;
 	size_t max;
@@ -74,34 +74,34 @@ static bool is_same(const struct wp_fd_object *object, int fd_dir,
 	       st.st_dev == object->dev && st.st_ino == object->ino;
 }
 
-static int add_peer(struct job *job, size_t object, pid_t pid, int proc_fd,
-		    const char *name)
+static int add_holder(struct job *job, size_t object, pid_t pid, int proc_fd,
+		      const char *name)
 {
-	struct wp_fd_holders *peers = job->peers;
+	struct wp_fd_holders *holders = job->holders;
 	const struct wp_file_want *want = job->objects[object].want;
-	struct wp_fd_holder peer = { (uint32_t)object,
-				     pid,
-				     (int)strtol(name, NULL, 10),
-				     true,
-				     true,
-				     false };
+	struct wp_fd_holder holder = { (uint32_t)object,
+				       pid,
+				       (int)strtol(name, NULL, 10),
+				       true,
+				       true,
+				       false };
 	char path[64], text[FDINFO_MAX];
 	ssize_t n;
 
 	if (strncmp(job->objects[object].link, "socket:", 7)) {
-		snprintf(path, sizeof(path), "fdinfo/%d", peer.fd);
+		snprintf(path, sizeof(path), "fdinfo/%d", holder.fd);
 		n = wp_io_read_at(proc_fd, path, text, sizeof(text));
 		/* Closed by now. */
 		if (n < 0 ||
-		    wp_fd_holders_parse_flags(&peer.reads, &peer.writes, text,
-					      (size_t)n))
+		    wp_fd_holders_parse_flags(&holder.reads, &holder.writes,
+					      text, (size_t)n))
 			return 0;
-		peer.blocks = want &&
-			      wp_file_lock_blocks(want, text, (size_t)n);
+		holder.blocks = want &&
+				wp_file_lock_blocks(want, text, (size_t)n);
 	}
-	if (WP_VEC_ROOM(peers->v, peers->len, peers->cap, 1))
+	if (WP_VEC_ROOM(holders->v, holders->len, holders->cap, 1))
 		return -ENOMEM;
-	peers->v[peers->len++] = peer;
+	holders->v[holders->len++] = holder;
 	return 0;
 }
 
@@ -118,17 +118,17 @@ static int check_fd(struct job *job, pid_t pid, int proc_fd, int fd_dir,
 	for (size_t i = 0; i < job->n && !rc; i++)
 		if (!strcmp(link, job->objects[i].link) &&
 		    is_same(&job->objects[i], fd_dir, name))
-			rc = add_peer(job, i, pid, proc_fd, name);
+			rc = add_holder(job, i, pid, proc_fd, name);
 	return rc;
 }
 
 static bool is_over(struct job *job)
 {
-	struct wp_fd_holders *peers = job->peers;
+	struct wp_fd_holders *holders = job->holders;
 
-	if (peers->len >= job->max || wp_clock_ns() >= job->deadline_ns)
-		peers->cut = true;
-	return peers->cut;
+	if (holders->len >= job->max || wp_clock_ns() >= job->deadline_ns)
+		holders->cut = true;
+	return holders->cut;
 }
 
 static int scan_process(struct job *job, pid_t pid, int proc_fd)
@@ -139,7 +139,7 @@ static int scan_process(struct job *job, pid_t pid, int proc_fd)
 	int rc = 0;
 
 	if (!dir) {
-		job->peers->denied += errno == EACCES || errno == EPERM;
+		job->holders->denied += errno == EACCES || errno == EPERM;
 		if (fd >= 0)
 			close(fd);
 		return 0;
@@ -149,23 +149,23 @@ static int scan_process(struct job *job, pid_t pid, int proc_fd)
 		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
 			rc = check_fd(job, pid, proc_fd, fd, entry->d_name);
 	/* Some kernels let the directory be opened and not be read. */
-	job->peers->denied += !rc && (errno == EACCES || errno == EPERM);
+	job->holders->denied += !rc && (errno == EACCES || errno == EPERM);
 	closedir(dir);
 	return rc;
 }
 
-int wp_fd_holders_find(struct wp_fd_holders *peers,
+int wp_fd_holders_find(struct wp_fd_holders *holders,
 		       const struct wp_fd_object *objects, size_t n, size_t max,
 		       uint64_t deadline_ns)
 {
-	struct job job = { peers, objects, n, max, deadline_ns };
+	struct job job = { holders, objects, n, max, deadline_ns };
 	struct dirent *entry;
 	DIR *dir;
 	int rc = 0;
 
-	peers->len = 0;
-	peers->denied = 0;
-	peers->cut = false;
+	holders->len = 0;
+	holders->denied = 0;
+	holders->cut = false;
 	if (!n)
 		return 0;
 	dir = opendir("/proc");
@@ -189,8 +189,8 @@ int wp_fd_holders_find(struct wp_fd_holders *peers,
 	return rc;
 }
 
-void wp_fd_holders_clear(struct wp_fd_holders *peers)
+void wp_fd_holders_clear(struct wp_fd_holders *holders)
 {
-	free(peers->v);
-	*peers = (struct wp_fd_holders)WP_FD_HOLDERS_INIT;
+	free(holders->v);
+	*holders = (struct wp_fd_holders)WP_FD_HOLDERS_INIT;
 }

@@ -9,6 +9,7 @@
 
 #include "text_scan.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
 
 static char read_char(struct wp_text_scan *c)
 {
@@ -23,23 +24,6 @@ static void expect(struct wp_text_scan *c, char want)
 {
 	if (read_char(c) != want)
 		c->bad = true;
-}
-
-static int reserve_path(struct wp_maps *maps, size_t len)
-{
-	size_t cap = maps->paths_cap ? maps->paths_cap : 4096;
-	char *paths;
-
-	while (cap < maps->paths_len + len + 1)
-		cap *= 2;
-	if (cap == maps->paths_cap)
-		return 0;
-	paths = realloc(maps->paths, cap);
-	if (!paths)
-		return -ENOMEM;
-	maps->paths = paths;
-	maps->paths_cap = cap;
-	return 0;
 }
 
 /* The kernel writes a newline in a path as \012 and nothing else specially
@@ -77,26 +61,11 @@ static int add_path(struct wp_maps *maps, struct wp_map *map, const char *path,
 		    !memcmp(maps->paths + map->path, path, len))
 			return 0;
 	}
-	if (reserve_path(maps, len))
+	if (WP_VEC_ROOM(maps->paths, maps->paths_len, maps->paths_cap, len + 1))
 		return -ENOMEM;
 	map->path = (uint32_t)maps->paths_len;
 	maps->paths_len += unescape(maps->paths + maps->paths_len, path, len);
 	maps->paths[maps->paths_len++] = '\0';
-	return 0;
-}
-
-static int append(struct wp_maps *maps, const struct wp_map *map)
-{
-	if (maps->len == maps->cap) {
-		size_t cap = maps->cap ? 2 * maps->cap : 64;
-		struct wp_map *v = reallocarray(maps->v, cap, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		maps->v = v;
-		maps->cap = cap;
-	}
-	maps->v[maps->len++] = *map;
 	return 0;
 }
 
@@ -131,7 +100,11 @@ static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 	while (c.p < c.end && *c.p == ' ')
 		c.p++;
 	rc = add_path(maps, &map, c.p, (size_t)(c.end - c.p));
-	return rc ? rc : append(maps, &map);
+	if (!rc)
+		rc = WP_VEC_ROOM(maps->v, maps->len, maps->cap, 1);
+	if (!rc)
+		maps->v[maps->len++] = map;
+	return rc;
 }
 
 int wp_maps_parse(struct wp_maps *maps, const char *text, size_t len)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/vec.h"
+
 #include "wallprof/fdinfo.h"
 
 enum {
@@ -21,25 +23,9 @@ static int add_socket(struct wp_fdinfo *fi, uint64_t ino, const char *text)
 {
 	size_t len = strlen(text) + 1;
 
-	if (fi->nsockets == fi->cap_sockets) {
-		size_t cap = fi->cap_sockets ? 2 * fi->cap_sockets : 256;
-		void *more = reallocarray(fi->sockets, cap,
-					  sizeof(*fi->sockets));
-
-		if (!more)
-			return -ENOMEM;
-		fi->sockets = more;
-		fi->cap_sockets = cap;
-	}
-	if (fi->texts_len + len > fi->texts_cap) {
-		size_t cap = 2 * fi->texts_cap + len + 4096;
-		char *more = realloc(fi->texts, cap);
-
-		if (!more)
-			return -ENOMEM;
-		fi->texts = more;
-		fi->texts_cap = cap;
-	}
+	if (WP_VEC_ROOM(fi->sockets, fi->nsockets, fi->cap_sockets, 1) ||
+	    WP_VEC_ROOM(fi->texts, fi->texts_len, fi->texts_cap, len))
+		return -ENOMEM;
 	memcpy(fi->texts + fi->texts_len, text, len);
 	fi->sockets[fi->nsockets++] = (struct wp_socket){ ino, fi->texts_len };
 	fi->texts_len += len;

@@ -13,6 +13,7 @@
 
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
 
 enum {
 	READ_BYTES = 1 << 16,
@@ -177,26 +178,11 @@ static void take_messages(struct wp_namer_session *s)
 	memmove(s->buf, s->buf + at, s->len);
 }
 
-static int make_room(struct wp_namer_session *s)
-{
-	size_t cap = s->cap ? 2 * s->cap : 2 * READ_BYTES;
-	uint8_t *buf;
-
-	if (s->cap - s->len >= READ_BYTES)
-		return 0;
-	buf = realloc(s->buf, cap);
-	if (!buf)
-		return -ENOMEM;
-	s->buf = buf;
-	s->cap = cap;
-	return 0;
-}
-
 static void receive(struct wp_namer_session *s)
 {
 	ssize_t n;
 
-	s->rc = make_room(s);
+	s->rc = WP_VEC_ROOM(s->buf, s->len, s->cap, READ_BYTES);
 	if (s->rc) {
 		s->how = WP_NAMER_NONSENSE;
 		return;

@@ -6,8 +6,9 @@
  */
 #include <sys/sysmacros.h>
 
+#include "wallprof/file_lock.h"
+
 #include "fuzz.h"
-#include "wallprof/fd_holders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,6 +5,7 @@
  * Layer: proc.
  */
 #include "fuzz.h"
+#include "wallprof/children.h"
 #include "wallprof/fd_holders.h"
 #include "wallprof/procfs.h"
 #include "wallprof/sched.h"

@@ -5,8 +5,9 @@
  */
 #include <errno.h>
 
+#include "wallprof/unix_peer.h"
+
 #include "fuzz.h"
-#include "wallprof/fd_holders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

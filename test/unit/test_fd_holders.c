@@ -27,9 +27,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wallprof/children.h"
 #include "wallprof/clock.h"
-#include "wallprof/io.h"
 #include "wallprof/fd_holders.h"
+#include "wallprof/file_lock.h"
+#include "wallprof/io.h"
+#include "wallprof/unix_peer.h"
 
 #define FOREVER UINT64_MAX
 enum { MANY = 1000 };

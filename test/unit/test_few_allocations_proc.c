@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "few_allocations.h"
+#include "wallprof/children.h"
 #include "wallprof/fdinfo.h"
 #include "wallprof/kallsyms.h"
-#include "wallprof/fd_holders.h"
 #include "wallprof/process.h"
 
 #ifdef CAN_FAIL

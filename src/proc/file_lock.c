@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_locks.c - who has a file locked: see wallprof/fd_holders.h. */
+/* file_lock.c - see wallprof/file_lock.h. */
+#include "wallprof/file_lock.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
 #include "text_scan.h"
-#include "wallprof/fd_holders.h"
 
 /* One line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
  * lock_get_status), as in

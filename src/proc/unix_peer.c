@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unix_diag.c - the peer of a unix socket: see wallprof/fd_holders.h. */
+/* unix_peer.c - see wallprof/unix_peer.h. */
+#include "wallprof/unix_peer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,13 +9,12 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#include "wallprof/fd_holders.h"
 
 /* The kernel answers one socket at once; a lost answer must not hang us. */
 static const struct timeval answer_timeout = { .tv_sec = 1 };
@@ -89,7 +90,7 @@ static bool in_our_namespace(int proc_fd)
 	return n > 0 && n == m && !memcmp(theirs, ours, (size_t)n);
 }
 
-static ssize_t ask(int sock, uint64_t ino, void *buf, size_t size)
+static ssize_t query_kernel(int sock, uint64_t ino, void *buf, size_t size)
 {
 	const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	const struct {
@@ -137,7 +138,7 @@ int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
 	sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (sock < 0)
 		return -ENOTSUP;
-	n = ask(sock, ino, buf, sizeof(buf));
+	n = query_kernel(sock, ino, buf, sizeof(buf));
 	close(sock);
 	if (n < 0)
 		return (int)n;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_memory.c - see wallprof/process.h: memory, its map, and mapped files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "process_priv.h"
+
+enum { MAPS_TEXT_MAX = 256 << 20 };
+
+ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
+			void *buf, size_t len)
+{
+	struct iovec local = { buf, len };
+	struct iovec remote = { (void *)(uintptr_t)avma, len };
+	ssize_t n = process_vm_readv(process->reader_tid, &local, 1, &remote, 1,
+				     0);
+	pid_t tid;
+
+	/* That thread may have exited without the others. */
+	if (n < 0 && errno == ESRCH) {
+		tid = wp_process_find_living(process);
+		if (!tid)
+			return -ESRCH;
+		n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	}
+	if (n >= 0)
+		return n;
+	return errno == EFAULT ? 0 : -errno;
+}
+
+int wp_process_open_maps(const struct wp_process *process)
+{
+	int fd = openat(process->proc_fd, "maps", O_RDONLY | O_CLOEXEC);
+	char path[32], byte[2];
+	pid_t tid;
+
+	if (fd >= 0 && wp_io_pread(fd, byte, sizeof(byte)) > 0)
+		return fd;
+	tid = wp_process_find_living(process);
+	if (!tid)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(path, sizeof(path), "%d/maps", tid);
+	return openat(process->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
+			 struct wp_maps *maps)
+{
+	int rc = wp_text_read(text, process->proc_fd, "maps", MAPS_TEXT_MAX);
+	char path[32];
+	pid_t tid;
+
+	if ((rc == -ESRCH || rc == -ENOENT || (!rc && !text->len)) &&
+	    (tid = wp_process_find_living(process))) {
+		snprintf(path, sizeof(path), "%d/maps", tid);
+		rc = wp_text_read(text, process->task_fd, path, MAPS_TEXT_MAX);
+	}
+	if (rc)
+		return wp_process_error(-rc);
+	return wp_maps_parse(maps, text->data, text->len);
+}
+
+static int open_by_path(const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map)
+{
+	const char *path = wp_maps_path(maps, map);
+	struct stat st;
+	int fd;
+
+	if (path[0] != '/' || process->root_fd < 0 || map->deleted)
+		return -ENOENT;
+	fd = openat(process->root_fd, path + 1,
+		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	/* The device may differ between the map and stat(2) on overlay file
+	 * systems, so it is the inode that must agree. */
+	if (fstat(fd, &st) || st.st_ino != map->ino || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd;
+}
+
+int wp_process_open_map(const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map)
+{
+	char name[64];
+	struct stat st;
+	int fd;
+
+	/* Opening a device that the target has mapped could have effects. */
+	if (!map->ino || !strncmp(wp_maps_path(maps, map), "/dev/", 5))
+		return -ENOENT;
+	snprintf(name, sizeof(name), "map_files/%lx-%lx",
+		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
+	if (!wp_io_stat_open(process->proc_fd, name, &st) &&
+	    !S_ISREG(st.st_mode))
+		return -ENOENT;
+	fd = openat(process->proc_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd >= 0 ? fd : open_by_path(process, maps, map);
+}
+
+/* include/uapi/linux/fs.h of Linux 6.11; not in older headers. */
+struct procmap_query {
+	uint64_t size;
+	uint64_t query_flags;
+	uint64_t query_addr;
+	uint64_t vma_start;
+	uint64_t vma_end;
+	uint64_t vma_flags;
+	uint64_t vma_page_size;
+	uint64_t vma_offset;
+	uint64_t inode;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint32_t vma_name_size;
+	uint32_t build_id_size;
+	uint64_t vma_name_addr;
+	uint64_t build_id_addr;
+};
+
+/* Only a region that may be executed. */
+enum { QUERY_EXECUTABLE = 0x04 };
+
+#define PROCMAP_QUERY_IOCTL _IOWR('f', 17, struct procmap_query)
+
+int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
+			 uint64_t off, uint64_t ino)
+{
+	struct procmap_query q = { .size = sizeof(q), .query_addr = avma };
+
+	if (ioctl(maps_fd, PROCMAP_QUERY_IOCTL, &q))
+		return errno == ENOTTY || errno == EINVAL ? -ENOTSUP : 0;
+	return q.vma_start == start_avma && q.vma_offset == off &&
+	       q.inode == ino;
+}
+
+int wp_process_check_code(int maps_fd, uint64_t avma)
+{
+	struct procmap_query q = { .size = sizeof(q),
+				   .query_addr = avma,
+				   .query_flags = QUERY_EXECUTABLE };
+
+	if (!ioctl(maps_fd, PROCMAP_QUERY_IOCTL, &q))
+		return 1;
+	if (errno == ENOTTY || errno == EINVAL)
+		return -ENOTSUP;
+	return errno != ENOENT;
+}
