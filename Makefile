@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # make              build build/release/wallprof
 # make demo         from nothing: install, build, record a fixture for 5 s
-# make check        from nothing: install, lint, unit and end-to-end tests, inputs
-#                   of the fuzzers under ASan and UBSan
+# make check        from nothing: install, build by both compilers and for
+#                   aarch64, lint, unit tests, the same and the inputs of the
+#                   fuzzers under ASan and UBSan, end-to-end tests
+# make lint, house, cross, ...   its parts: test/*/*.mk
 # make unit T=maps  one unit test
 # make e2e T=expr   end-to-end tests whose name matches (pytest -k)
 # make soak         what takes minutes
@@ -11,7 +13,8 @@
 # make cov          which lines the unit and end-to-end tests reach
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|cov   each has its own object directory
-# V=1 shows commands; WERROR=1 makes warnings fatal (CI sets it)
+# V=1 shows commands; WERROR=1 makes warnings fatal, STRICT=1 skipped tests that
+# test/skips.txt does not allow (CI sets both)
 BUILD   ?= release
 O       := build/$(BUILD)
 CC      ?= cc
@@ -57,6 +60,9 @@ Q := @
 say = @printf '  %-5s %s\n' $(1) $(2)
 endif
 
+# Scripts of tests ask for it.
+export STRICT
+
 all: $(O)/wallprof
 
 # Linked into every program of a build.
@@ -64,7 +70,7 @@ LINKED_cov := $(O)/test/cov/shared.o
 
 # A library per room: a test links only the rooms that its own may use, so a
 # forbidden call is a link error, not a review comment.  This table is the only
-# one; `make layers` prints it for test/lint/layers.sh.
+# one: `make lint` hands it to test/lint/layers.sh.
 ROOMS := base proc ptrace perf bpf unwind symbols state profile lock hang \
 	sample output symbolize dump cmd
 base_DIR := src/base
@@ -108,10 +114,10 @@ symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
 bpf_EXT := @$(O)/bpf/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
+# The room that a test's source names, of one read of all of them.
+ROOM_LINES := $(shell grep -om1 'Layer: [a-z]*\.' test/unit/test_*.c test/fuzz/fuzz_*.c | tr -d ' ')
+room_of = $(patsubst $(1):Layer:%.,%,$(filter $(1):%,$(ROOM_LINES)))
 ext_of = $(foreach l,$(1) $($(1)_DEPS),$($(l)_EXT))
-layers:
-	@$(foreach l,$(ROOMS),echo '$(l) $($(l)_DIR) $($(l)_DEPS)';)
-
 define library
 $(1)_OBJ := $$(patsubst %.c,$(O)/%.o,$$(filter-out %.bpf.c,$$(wildcard $$($(1)_DIR)/*.c)))
 $(O)/lib$(1).a: $$($(1)_OBJ)
@@ -134,6 +140,7 @@ $(O)/bpf/libs: src/bpf/task_scan.bpf.c include/wallprof/task_record.h \
 	$(Q)rm -f $(@D)/*; if clang -target bpf -O2 -g -Wall -Werror -Iinclude \
 		-D__$$($(CC) -dumpmachine | sed s/-.*//)__ \
 		-idirafter /usr/include/$$($(CC) -dumpmachine | sed s/-pc//) \
+		-idirafter /usr/$$($(CC) -dumpmachine)/include \
 		-c -o $(@D)/task_scan.o $< 2>$(@D)/log; \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
@@ -146,17 +153,6 @@ $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
-# Unit tests.  test_NAME.c says its layer in a line "Layer: NAME."
-UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
-layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/unit/test_$(1).c | head -1)
-define unit_test
-$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) \
-		$(call libs_of,$(2))
-	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ -lcmocka $(call ext_of,$(2))
-endef
-$(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call layer_of,$(u)))))
-
 # Programs that tests run: each shows one layer at work.
 TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
 $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
@@ -164,32 +160,9 @@ $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
-unit: deps-test $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%))
-	$(Q)for t in $(if $(T),$(O)/test_$(T),$(UNIT:%=$(O)/test_%)); do \
-		$$t || exit 1; done
-
 include fixtures/fixtures.mk
 include $(wildcard test/*/*.mk)
 
-e2e: deps-test $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
-	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
-		$(if $(T),-k '$(T)') -m 'not soak' test/e2e
-soak: deps-test $(O)/wallprof $(TOOLS) fixtures-all
-	$(Q)BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
-		$(if $(T),-k '$(T)') -m soak test/e2e
-lint: deps-test
-	$(Q)$(MAKE) -s --no-print-directory layers | test/lint/layers.sh
-	$(Q)test/lint/headers.sh $(CC) $(filter-out -M%,$(WP_CPPFLAGS)) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
-	$(Q)test/lint/banned.sh
-	$(Q)shellcheck test/*.sh test/lint/*.sh
-	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
-		--enable=warning,portability -Iinclude -D__x86_64__ \
-		--suppress=missingIncludeSystem --suppress=unknownMacro:*.bpf.c \
-		src unwind symbols
-valgrind: ; $(Q)$(MAKE) soak T=test_valgrind
-tidy: deps-test $(O)/bpf/libs
-	$(Q)test/lint/tidy.sh $(filter-out -M%,$(WP_CPPFLAGS)) -std=gnu11 \
-		-D_GNU_SOURCE $$(cat $(O)/bpf/flags)
 # Files are written by all: some tests run wallprof as another user.
 cov:
 	$(Q)$(MAKE) BUILD=cov all deps-test
@@ -199,12 +172,20 @@ cov:
 	$(Q)export GCOV_ERROR_FILE=$(CURDIR)/build/cov/gcov.log; \
 		$(MAKE) -k BUILD=cov unit e2e; status=$$?; \
 		$(PYTHON) test/cov/lines.py build/cov && exit $$status
-names: $(ROOMS:%=$(O)/lib%.a)
-	$(Q)! nm -g --defined-only $^ | awk 'NF==3 && $$3 !~ /^(_?wp_|__odr_asan|_GLOBAL_|_sub_)/' | grep .
-format:
-	$(Q)git ls-files '*.[ch]' | xargs clang-format --style=file:test/lint/clang-format -i
-
-check: deps-test lint names unit e2e replay-asan
+# Each stage in its turn, on all CPUs; what each counted is summed up at the end.
+STAGE = $(Q)$(MAKE) --no-print-directory -j$(shell nproc)
+TOTALS := unit unit-asan replay-asan e2e e2e-alone
+check: deps-test
+	$(Q)rm -rf build/totals
+	$(STAGE) all lint
+	$(STAGE) clang
+	$(STAGE) cross
+	$(STAGE) unit
+	$(STAGE) unit-asan
+	$(STAGE) replay-asan
+	$(STAGE) e2e-programs
+	$(STAGE) e2e
+	$(Q)test/totals.sh $(TOTALS)
 
 demo: deps-build $(O)/wallprof fixtures
 	$(Q)test/demo.sh $(O)
@@ -219,7 +200,9 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace valgrind musl-tools clang clang-tidy lld \
 	g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
-	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema
+	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
+	python3-pytest-xdist clang-format gcc-aarch64-linux-gnu \
+	libc6-dev-arm64-cross
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
@@ -229,7 +212,6 @@ install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/cmd/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 clean: ; rm -rf build
-.PHONY: all layers unit e2e soak valgrind lint tidy cov names format check demo \
-	deps deps-build deps-test install clean fixtures
+.PHONY: all cov check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Install those of the named Debian packages that are missing.
-missing=
-for p in "$@"; do
-	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
-		missing="$missing $p"
-done
+missing=$(dpkg-query -W -f='${Package} ${Status}\n' "$@" 2>/dev/null |
+	awk 'BEGIN { for (i = 1; i < ARGC; i++) want[i] = ARGV[i]; n = ARGC; ARGC = 1 }
+	/ok installed/ { have[$1] = 1 }
+	END { for (i = 1; i < n; i++) if (!(want[i] in have)) printf " %s", want[i] }' "$@")
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null; then
 	echo "wallprof needs these packages (Debian's names):$missing" >&2

@@ -21,6 +21,8 @@ FIXTURES = ROOT / "build" / "fixtures"
 SLOW = "asan" in BUILD.name or "valgrind" in os.environ.get("WRAP", "")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from gate import (  # noqa: E402,F401  pylint: disable=unused-import
+    pytest_sessionfinish, pytest_terminal_summary, record_fault)
 
 
 def pytest_configure(config):
@@ -33,19 +35,6 @@ def pytest_configure(config):
     for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(sig) == signal.SIG_IGN:
             signal.signal(sig, signal.SIG_DFL)
-
-
-def pytest_terminal_summary(terminalreporter):
-    skipped = terminalreporter.stats.get("skipped", [])
-    if skipped and os.environ.get("STRICT") == "1":
-        terminalreporter.section("STRICT: skipped tests are failures")
-
-
-def pytest_sessionfinish(session, exitstatus):
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if (os.environ.get("STRICT") == "1" and exitstatus == 0
-            and reporter.stats.get("skipped")):
-        session.exitstatus = 1
 
 
 def status_of(pid, tid=None):

@@ -8,7 +8,6 @@
 SECONDS ?= 60
 FUZZ := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FUZZ_RUN := $(if $(T),$(T),$(FUZZ))
-fuzz_layer_of = $(shell sed -n 's/.*Layer: \([a-z]*\)\..*/\1/p' test/fuzz/fuzz_$(1).c | head -1)
 
 define fuzzer
 $(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(call libs_of,$(2))
@@ -18,16 +17,14 @@ $(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(call libs_of,$(2))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $(call ext_of,$(2))
 endef
-$(foreach f,$(FUZZ),$(eval $(call fuzzer,$(f),$(call fuzz_layer_of,$(f)))))
+$(foreach f,$(FUZZ),$(eval $(call fuzzer,$(f),$(call room_of,test/fuzz/fuzz_$(f).c))))
 
 fuzz-replay: deps-build $(FUZZ_RUN:%=$(O)/replay_%)
-	$(Q)for t in $(FUZZ_RUN); do \
-		$(O)/replay_$$t test/data/fuzz/$$t || exit 1; done
-
+	$(Q)test/fuzz/replay.sh $(O) $(if $(filter asan,$(BUILD)),replay-asan,replay) \
+		$(FUZZ_RUN)
 # What inputs do to memory a sanitizer sees.
 replay-asan:
-	$(Q)$(MAKE) --no-print-directory BUILD=asan \
-		O=$(O)$(if $(filter asan,$(BUILD)),,-asan) fuzz-replay
+	$(Q)$(MAKE) --no-print-directory BUILD=asan O=build/asan fuzz-replay
 
 # A build of its own: libFuzzer is clang's and wants every object to report
 # where it has been.

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 
 #include "fuzz.h"
 
@@ -17,7 +18,7 @@ enum {
 	/* Prefixes of longer files are taken in steps. */
 	PREFIXES = 2000,
 	FILE_MAX = 1 << 20,
-	/* Something hangs. */
+	/* Something hangs.  CPU time, so that other work does not matter. */
 	SECONDS_MAX = 300,
 };
 
@@ -59,7 +60,7 @@ static void catch_crashes(void)
 {
 	static const int signals[] = {
 		SIGABRT,
-		SIGALRM,
+		SIGPROF,
 		SIGILL,
 		SIGFPE,
 #if !defined(__SANITIZE_ADDRESS__)
@@ -68,9 +69,13 @@ static void catch_crashes(void)
 #endif
 	};
 
+	static const struct itimerval limit = {
+		.it_value.tv_sec = SECONDS_MAX,
+	};
+
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		signal(signals[i], on_crash);
-	alarm(SECONDS_MAX);
+	setitimer(ITIMER_PROF, &limit, NULL);
 }
 
 static void run(const uint8_t *data, size_t size)

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone.  Arguments: the compiler and its flags.
-status=0
-for h in include/wallprof/*.h src/*.h src/*/*.h unwind/*.h symbols/*.h; do
-	[ -e "$h" ] || continue
-	echo "#include \"$h\"" |
-		"$@" -I. -I"$(dirname "$h")" -fsyntax-only -x c - ||
-		{ echo "$h: does not compile alone"; status=1; }
-done
-exit $status
+# shellcheck disable=SC2016
+printf '%s\0' include/wallprof/*.h src/*/*.h unwind/*.h symbols/*.h |
+	xargs -0 -P "$(nproc)" -I{} sh -c '
+		header=$1
+		shift
+		echo "#include \"$header\"" |
+			"$@" -I. -I"$(dirname "$header")" -fsyntax-only -x c - ||
+			{ echo "$header: does not compile alone"; exit 1; }
+	' sh {} "$@"

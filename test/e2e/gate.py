@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of the tests leaves for who reads it: counts, skips with their
+reasons, and the figures of FAULTS.md."""
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def record_fault(row, trials, did):
+    """A figure of FAULTS.md: in its row ROW (of several: they are added), so
+    many TRIALS, of which DID is said ({"stops": 418}: the most is shown)."""
+    path = ROOT / "build" / "faults.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    line = json.dumps({"row": row, "trials": trials, "did": did}) + "\n"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
+
+
+def skips_of(stats):
+    """Lines of test, tab, reason."""
+    for report in stats.get("skipped", []):
+        why = report.longrepr
+        why = why[2] if isinstance(why, tuple) else str(why)
+        path, _, name = report.nodeid.partition("::")
+        why = why.removeprefix("Skipped: ").splitlines()[0]
+        yield f"{os.path.basename(path)}::{name}\t{why}"
+
+
+def pytest_sessionfinish(session):
+    """Skips and counts, for test/skips.sh and test/totals.sh."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(session.config, "workerinput") or not reporter:
+        return
+    stats = reporter.stats
+    skips = list(skips_of(stats))
+    done = subprocess.run([ROOT / "test" / "skips.sh"], cwd=ROOT, text=True,
+                          input="".join(line + "\n" for line in skips),
+                          stdout=subprocess.PIPE, check=False)
+    reporter.skips = done.stdout
+    if done.returncode and session.exitstatus == 0:
+        session.exitstatus = 1
+    name = os.environ.get("TOTALS")
+    if name:
+        failed = len(stats.get("failed", [])) + len(stats.get("error", []))
+        passed = len(stats.get("passed", []))
+        (ROOT / "build" / "totals").mkdir(exist_ok=True)
+        (ROOT / "build" / "totals" / name).write_text(
+            f"{passed} passed, {failed} failed, {len(skips)} skipped\n")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What was skipped, and why."""
+    terminalreporter.write(getattr(terminalreporter, "skips", ""))

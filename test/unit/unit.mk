@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# make unit [T=maps] [BUILD=asan]   test_NAME.c says its room in a line
+#                                   "Layer: NAME."
+UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
+UNIT_RUN := $(if $(T),$(T),$(UNIT))
+define unit_test
+$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) $(call libs_of,$(2))
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -o $$@ $$^ -lcmocka $(call ext_of,$(2))
+endef
+$(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call room_of,test/unit/test_$(u).c))))
+
+unit-programs: $(UNIT_RUN:%=$(O)/test_%)
+unit: deps-test unit-programs
+	$(Q)test/unit/run.sh $(if $(filter asan,$(BUILD)),unit-asan,unit) \
+		$(UNIT_RUN:%=$(O)/test_%)
+unit-asan: ; $(Q)$(MAKE) --no-print-directory BUILD=asan O=build/asan unit
+.PHONY: unit unit-programs unit-asan
