@@ -103,8 +103,8 @@ lock_DEPS := base
 hang_DEPS := lock state base
 sample_DEPS := bpf perf ptrace lock state unwind profile proc base
 output_DEPS := profile hang lock state base
-symbolize_DEPS := sample symbols bpf perf ptrace lock state unwind profile proc base
-dump_DEPS := hang symbolize $(symbolize_DEPS)
+symbolize_DEPS := symbols state profile proc base
+dump_DEPS := hang symbolize symbols sample $(sample_DEPS)
 cmd_DEPS := dump output $(dump_DEPS)
 # The foreign libraries that each needs itself; those of bpf are known once its
 # program is built, in a file of arguments.

@@ -16,6 +16,8 @@
 
 /* One executable mapping, once per (range, file); never freed while recording,
  * so that a sample keeps the module it was taken in after a dlclose. */
+struct wp_elf_image;
+
 struct wp_profile_mapping {
 	uint64_t start_avma;
 	uint64_t end_avma;
@@ -23,6 +25,9 @@ struct wp_profile_mapping {
 	/* String ids; PATH "" for anonymous memory, BUILD_ID in hex or "". */
 	uint32_t path;
 	uint32_t build_id;
+	/* The ELF file that is mapped; borrowed from who samples, NULL for
+	 * none.  Only wp_symbolize reads it. */
+	struct wp_elf_image *image;
 	/* Filled after symbolisation. */
 	bool has_functions;
 	bool has_filenames;

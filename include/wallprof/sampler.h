@@ -126,14 +126,6 @@ int wp_sampler_finish(struct wp_sampler *sampler);
 /* Threads watched at the moment. */
 size_t wp_sampler_count_threads(const struct wp_sampler *sampler);
 
-/* Call EACH for every executable mapping that the profile has, with the ELF
- * image behind it (NULL if none), until it returns non-zero, which is then
- * returned. */
-int wp_sampler_each_module(struct wp_sampler *sampler,
-			   int (*each)(void *ctx, uint32_t mapping,
-				       struct wp_elf_image *image),
-			   void *ctx);
-
 /* Accepts NULL. */
 void wp_sampler_free(struct wp_sampler *sampler);
 

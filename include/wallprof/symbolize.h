@@ -10,20 +10,19 @@
 
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
-#include "wallprof/sampler.h"
 
-/* Turn the stacks of PROFILE into locations with lines, and sharpen wait
- * reasons by what the stacks say.  Names are looked for in the modules that
- * SAMPLER knows and under the root directory of PROCESS, by a process that can
- * do nothing else (namer.h).  What it fails to name gets module and offset and
- * is counted as unnamed, with the reason in PROFILE->meta.  Once *HURRY is over
- * 1, the rest gets no better names, either.
+/* Turn the stacks of PROFILE into locations with lines, and refine wait reasons
+ * by the functions in the stacks.  Names come from the files behind PROFILE's
+ * mappings and from debug files under the root directory of PROCESS; a child
+ * process in a sandbox reads them (namer.h).  An address that it fails to name
+ * reads "MODULE+0xOFFSET" and is counted as unnamed, with the reason in
+ * PROFILE->meta.  *INTERRUPTS counts the user's interrupts: at the second one
+ * the naming ends.
  *
  * Returns 0 or -ENOMEM.
  */
 WP_MUST_CHECK
-int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
-		 const struct wp_process *process,
-		 const volatile sig_atomic_t *hurry);
+int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
+		 const volatile sig_atomic_t *interrupts);
 
 #endif

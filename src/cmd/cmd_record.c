@@ -314,7 +314,7 @@ static int finish(struct recording *r, struct wp_err *err)
 	if ((r->options->kinds & 1u << WP_PROFILE_WALL) &&
 	    !r->profile.sets[WP_PROFILE_WALL].nsamples)
 		return nothing_seen(r, err);
-	rc = wp_symbolize(&r->profile, r->sampler, &r->process, &wp_interrupts);
+	rc = wp_symbolize(&r->profile, &r->process, &wp_interrupts);
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));

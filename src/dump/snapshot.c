@@ -176,8 +176,8 @@ static int take(struct job *job, struct wp_err *err)
 	if (!rc)
 		rc = wp_process_recheck(&job->look->process, err);
 	if (!rc)
-		rc = wp_symbolize(&job->profile, job->sampler,
-				  &job->look->process, job->looks->hurry);
+		rc = wp_symbolize(&job->profile, &job->look->process,
+				  job->looks->hurry);
 	count_unnamed(job);
 	if (!rc && !job->profile.sets[WP_PROFILE_THREADS].nsamples)
 		rc = -ESRCH;

@@ -261,6 +261,7 @@ static int add_module(struct wp_address_space *space, const struct wp_map *map,
 	mapping.path = wp_intern_add_str(&space->profile->strings,
 					 wp_maps_path(&space->maps, map));
 	mapping.build_id = add_build_id(space, module.image);
+	mapping.image = module.image;
 	*ret_id = wp_profile_add_mapping(space->profile, &mapping);
 	while (*ret_id != UINT32_MAX && space->nmodules <= *ret_id) {
 		if (grow(&space->modules, space->nmodules, &space->cap_modules,

@@ -389,20 +389,6 @@ size_t wp_sampler_count_threads(const struct wp_sampler *s)
 	return s->nwatched;
 }
 
-int wp_sampler_each_module(struct wp_sampler *s,
-			   int (*each)(void *ctx, uint32_t mapping,
-				       struct wp_elf_image *image),
-			   void *ctx)
-{
-	for (uint32_t id = 1; id < s->space.nmodules; id++) {
-		int rc = each(ctx, id, s->space.modules[id].image);
-
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
 void wp_sampler_free(struct wp_sampler *s)
 {
 	if (!s)

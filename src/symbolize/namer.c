@@ -74,7 +74,7 @@ static void describe(const struct wp_namer_session *s, char *buf, size_t size)
 	case WP_NAMER_NONSENSE:
 		snprintf(buf, size, "made no sense");
 		break;
-	case WP_NAMER_HURRIED:
+	case WP_NAMER_INTERRUPTED:
 		snprintf(buf, size, "was interrupted");
 		break;
 	default:
@@ -94,7 +94,7 @@ static void put_module(const struct wp_namer_session *s, char *buf, size_t size)
 		s->namer, s->namer->addresses[s->next].module);
 	int n;
 
-	if (!m || s->how == WP_NAMER_HURRIED)
+	if (!m || s->how == WP_NAMER_INTERRUPTED)
 		return;
 	n = snprintf(buf, size, " at %.100s", wp_base_name(m->module.path));
 	for (int i = 0; i < n && (size_t)i + 1 < size && buf[i]; i++)
@@ -107,7 +107,7 @@ static void explain(const struct wp_namer_session *s, struct wp_namer_end *end)
 	char *why = end->why;
 	size_t size = sizeof(end->why), n;
 
-	end->hurried |= s->how == WP_NAMER_HURRIED;
+	end->interrupted |= s->how == WP_NAMER_INTERRUPTED;
 	/* The first reason is the one to look into. */
 	if (s->next >= s->namer->naddresses || *why)
 		return;
@@ -135,8 +135,8 @@ static void skip_module(struct wp_namer_session *s)
 static bool may_go_on(const struct wp_namer_session *s)
 {
 	return !s->rc && s->next < s->namer->naddresses &&
-	       s->how != WP_NAMER_NO_SANDBOX && s->how != WP_NAMER_HURRIED &&
-	       s->how != WP_NAMER_TOO_LONG;
+	       s->how != WP_NAMER_NO_SANDBOX &&
+	       s->how != WP_NAMER_INTERRUPTED && s->how != WP_NAMER_TOO_LONG;
 }
 
 int wp_namer_run(const struct wp_namer *namer, struct wp_namer_end *ret_end)

@@ -43,7 +43,7 @@ struct wp_namer {
 	size_t nroots;
 	int perf_map_fd;
 	/* Over 1: it is to end. */
-	const volatile sig_atomic_t *hurry;
+	const volatile sig_atomic_t *interrupts;
 	/* What the child does: wp_namer_child, or a liar in a test. */
 	void (*child)(const struct wp_namer *namer, uint32_t first, int sock,
 		      pid_t parent);
@@ -61,8 +61,8 @@ struct wp_namer {
 struct wp_namer_end {
 	/* Why not all addresses got an answer, printable; "" if all did. */
 	char why[256];
-	/* That was asked for, by HURRY. */
-	bool hurried;
+	/* That was asked for, by INTERRUPTS. */
+	bool interrupted;
 };
 
 /* Name all addresses.  A child that crashes, hangs, lies or runs out of memory

@@ -210,8 +210,8 @@ void wp_namer_session_run(struct wp_namer_session *s)
 	while (s->how == WP_NAMER_RUNNING) {
 		int n = poll(&pfd, 1, 1000);
 
-		if (*s->namer->hurry > 1)
-			s->how = WP_NAMER_HURRIED;
+		if (*s->namer->interrupts > 1)
+			s->how = WP_NAMER_INTERRUPTED;
 		else if (n > 0)
 			receive(s);
 		else if (++s->quiet_s >= WP_NAMER_QUIET_MAX_S)

@@ -27,7 +27,7 @@ enum wp_namer_how {
 	WP_NAMER_SILENT,
 	WP_NAMER_TOO_LONG,
 	WP_NAMER_NONSENSE,
-	WP_NAMER_HURRIED,
+	WP_NAMER_INTERRUPTED,
 };
 
 struct wp_namer_session {

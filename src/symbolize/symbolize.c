@@ -14,48 +14,49 @@
 
 #include "namer.h"
 #include "wallprof/base_name.h"
+#include "wallprof/elf_image.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
-/* Deepest frame that is looked at for what a thread waits for. */
+/* Number of frames, innermost first, that decide a wait reason. */
 enum { WAIT_FRAMES_MAX = 64 };
 
 struct job {
 	struct wp_profile *profile;
-	/* Of each of the profile's mappings but the first: what the namer is
-	 * told, with a path of its own, and the image, NULL for none. */
+	/* The profile's mappings but the first, each with a path of its own:
+	 * modules[0..nmodules), owned. */
 	struct wp_namer_module *modules;
-	struct wp_elf_image **images;
 	uint32_t nmodules;
-	/* Locations with an address, order[0..naddresses), by module. */
+	/* Indices of the locations with an address, and those addresses:
+	 * x[0..naddresses), by module; owned. */
 	uint32_t *order;
 	struct wp_namer_address *addresses;
 	uint32_t naddresses;
 };
 
-/* The target's own number for itself. */
-static int own_pid(const struct wp_process *process)
+/* The pid of the target in its own PID namespace. */
+static int pid_inside(const struct wp_process *process)
 {
 	int32_t pids[WP_PID_LEVELS];
 	char path[32];
 	int n;
 
-	/* proc_fd may be that of another thread. */
+	/* PROC_FD may be a non-leader thread's directory. */
 	snprintf(path, sizeof(path), "%d/status", process->pid);
 	n = wp_proc_nspid_read(pids, process->task_fd, path);
 	return n > 0 ? pids[n - 1] : process->pid;
 }
 
-/* /tmp is everybody's: a map counts only if the target's owner or root wrote
- * it.  Never through a symbolic link, never a fifo.
- */
+/* Open /tmp/perf-PID.map; -1 for none.  Anyone may write to /tmp: the file
+ * counts only if the target's owner or root owns it, and if it is neither a
+ * symbolic link nor a fifo. */
 static int open_perf_map(const struct wp_process *process)
 {
 	char path[64];
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "tmp/perf-%d.map", own_pid(process));
+	snprintf(path, sizeof(path), "tmp/perf-%d.map", pid_inside(process));
 	fd = openat(process->root_fd, path,
 		    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -68,25 +69,23 @@ static int open_perf_map(const struct wp_process *process)
 	return fd;
 }
 
-static int add_module(void *ctx, uint32_t mapping, struct wp_elf_image *image)
+static int add_module(struct job *job, uint32_t mapping)
 {
-	struct job *job = ctx;
 	const struct wp_profile_mapping *m = &job->profile->mappings[mapping];
 	struct wp_symbol_module module = {
 		.start_avma = m->start_avma,
 		.end_avma = m->end_avma,
 		.off = m->off,
 		.path = strdup(wp_profile_str(job->profile, m->path)),
-		.fd = image ? image->fd : -1,
+		.fd = m->image ? m->image->fd : -1,
 	};
 
 	if (!module.path)
 		return -ENOMEM;
-	if (image && image->fd < 0 && !strcmp(module.path, "[vdso]")) {
-		module.elf = wp_elf_image_at(image, 0, image->size);
-		module.elf_len = module.elf ? (size_t)image->size : 0;
+	if (m->image && m->image->fd < 0 && !strcmp(module.path, "[vdso]")) {
+		module.elf = wp_elf_image_at(m->image, 0, m->image->size);
+		module.elf_len = module.elf ? (size_t)m->image->size : 0;
 	}
-	job->images[job->nmodules] = image;
 	job->modules[job->nmodules++] = (struct wp_namer_module){ mapping,
 								  module };
 	return 0;
@@ -118,7 +117,7 @@ static int add_lines(struct wp_profile *profile, uint32_t loc,
 	return 0;
 }
 
-/* Locations with an address, by module: so each file is read once. */
+/* By module, as the namer has the files of one module open at a time. */
 static int compare_locations(const void *a, const void *b, void *ctx)
 {
 	const struct wp_profile *profile = ctx;
@@ -151,19 +150,22 @@ static void list_addresses(struct job *job)
 	job->naddresses = n;
 }
 
-static int prepare(struct job *job, struct wp_sampler *sampler)
+static int prepare(struct job *job)
 {
 	size_t nmappings = job->profile->nmappings;
 	size_t nlocations = job->profile->nlocations;
+	int rc = 0;
 
 	job->modules = calloc(nmappings + 1, sizeof(*job->modules));
-	job->images = calloc(nmappings + 1, sizeof(*job->images));
 	job->order = calloc(nlocations + 1, sizeof(*job->order));
 	job->addresses = calloc(nlocations + 1, sizeof(*job->addresses));
-	if (!job->modules || !job->images || !job->order || !job->addresses)
+	if (!job->modules || !job->order || !job->addresses)
 		return -ENOMEM;
 	list_addresses(job);
-	return wp_sampler_each_module(sampler, add_module, job);
+	/* Mapping 0 stands for none. */
+	for (uint32_t i = 1; i < nmappings && !rc; i++)
+		rc = add_module(job, i);
+	return rc;
 }
 
 static void clear(struct job *job)
@@ -171,7 +173,6 @@ static void clear(struct job *job)
 	for (uint32_t i = 0; i < job->nmodules; i++)
 		free((char *)job->modules[i].module.path);
 	free(job->modules);
-	free(job->images);
 	free(job->order);
 	free(job->addresses);
 }
@@ -196,30 +197,33 @@ static void take_has(void *ctx, uint32_t module,
 	m->has_inline_frames = has->inline_frames;
 }
 
-/* "libfoo.so+0x1234": what can be said without reading the file. */
-static void name_place(const struct job *job,
+/* "libfoo.so+0x1234": the name of an address without symbols. */
+static void name_place(const struct wp_profile *profile,
 		       const struct wp_profile_location *loc, char *buf,
 		       size_t size)
 {
-	const struct wp_symbol_module *m = NULL;
+	const struct wp_profile_mapping *m;
 	uint64_t at = loc->avma;
+	const char *path;
 
-	/* Mapping 0 has none. */
-	if (loc->mapping - 1 < job->nmodules)
-		m = &job->modules[loc->mapping - 1].module;
-	if (m && job->images[loc->mapping - 1]) {
+	/* The kernel has no mapping here. */
+	if (loc->mapping == WP_MAPPING_NONE ||
+	    loc->mapping >= profile->nmappings) {
+		snprintf(buf, size, "0x%" PRIx64, at);
+		return;
+	}
+	m = &profile->mappings[loc->mapping];
+	path = wp_profile_str(profile, m->path);
+	if (m->image) {
 		at = at - m->start_avma + m->off;
-		if (!wp_elf_image_svma(job->images[loc->mapping - 1], at, &at))
+		if (!wp_elf_image_svma(m->image, at, &at))
 			at = loc->avma - m->start_avma + m->off;
 	}
-	snprintf(buf, size, "%s%s0x%" PRIx64,
-		 !m	  ? "" :
-		 *m->path ? wp_base_name(m->path) :
-			    "[anon]",
-		 m ? "+" : "", at);
+	snprintf(buf, size, "%s+0x%" PRIx64,
+		 *path ? wp_base_name(path) : "[anon]", at);
 }
 
-/* Addresses that got no answer. */
+/* Name the addresses that got no answer. */
 static int name_rest(struct job *job)
 {
 	struct wp_profile *profile = job->profile;
@@ -233,7 +237,7 @@ static int name_rest(struct job *job)
 
 		if (loc->nlines)
 			continue;
-		name_place(job, loc, name, sizeof(name));
+		name_place(profile, loc, name, sizeof(name));
 		rc = add_lines(profile, job->order[i], &plain, 1);
 		profile->counters.unnamed++;
 	}
@@ -241,10 +245,10 @@ static int name_rest(struct job *job)
 }
 
 static int name_all(struct job *job, const struct wp_process *process,
-		    const volatile sig_atomic_t *hurry)
+		    const volatile sig_atomic_t *interrupts)
 {
 	char root[32];
-	/* The target's own files first: a container's, if it is in one. */
+	/* The target's root comes first: it may be a container's. */
 	const char *const roots[] = { process->root_fd >= 0 ? root : "", "" };
 	struct wp_namer namer = {
 		.modules = job->modules,
@@ -254,7 +258,7 @@ static int name_all(struct job *job, const struct wp_process *process,
 		.roots = roots,
 		.nroots = 2,
 		.perf_map_fd = open_perf_map(process),
-		.hurry = hurry,
+		.interrupts = interrupts,
 		.child = wp_namer_child,
 		.answer = take_answer,
 		.has = take_has,
@@ -269,8 +273,8 @@ static int name_all(struct job *job, const struct wp_process *process,
 		close(namer.perf_map_fd);
 	if (!rc)
 		rc = name_rest(job);
-	/* Who asked for it to end knows. */
-	if (end.hurried)
+	/* Who interrupted needs no reason. */
+	if (end.interrupted)
 		job->profile->counters.unnamed = 0;
 	else
 		job->profile->meta.unnamed_why = wp_intern_add_str(
@@ -278,7 +282,8 @@ static int name_all(struct job *job, const struct wp_process *process,
 	return rc;
 }
 
-/* The named frames of STACK, innermost first, inlined ones too. */
+/* Fill FRAMES[0..MAX) with the named frames of STACK, innermost first, inlined
+ * ones included; returns their number. */
 static size_t name_frames(const struct wp_profile *profile,
 			  const struct wp_profile_stack *stack,
 			  struct wp_named_frame *frames, size_t max)
@@ -311,7 +316,8 @@ static size_t name_frames(const struct wp_profile *profile,
 	return n;
 }
 
-/* /proc cannot tell a mutex from a condition variable; the stack can. */
+/* futex(2) is the wait for a mutex as for a condition variable: the functions
+ * in the stack tell. */
 static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
 {
 	struct wp_named_frame frames[WAIT_FRAMES_MAX];
@@ -329,8 +335,8 @@ static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
 	}
 }
 
-/* Of the waits whose holder is not recorded those that are for no lock: their
- * futex could not tell. */
+/* Of the mutex profile's waits without a recorded holder, drop those that
+ * turned out not to be for a lock. */
 static void drop_other_waits(struct wp_profile *profile)
 {
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_MUTEX];
@@ -344,17 +350,16 @@ static void drop_other_waits(struct wp_profile *profile)
 	}
 }
 
-int wp_symbolize(struct wp_profile *profile, struct wp_sampler *sampler,
-		 const struct wp_process *process,
-		 const volatile sig_atomic_t *hurry)
+int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
+		 const volatile sig_atomic_t *interrupts)
 {
 	struct job job = { .profile = profile };
 	int rc = wp_profile_locate(profile);
 
 	if (!rc)
-		rc = prepare(&job, sampler);
+		rc = prepare(&job);
 	if (!rc)
-		rc = name_all(&job, process, hurry);
+		rc = name_all(&job, process, interrupts);
 	clear(&job);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		refine_waits(profile, &profile->sets[kind]);

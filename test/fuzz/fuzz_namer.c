@@ -66,7 +66,7 @@ static void parse(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const volatile sig_atomic_t hurry;
+	static const volatile sig_atomic_t interrupts;
 	static const char *const roots[] = { "/nonexistent" };
 	struct wp_namer_address addresses[NADDRESSES] = { { 0, 0 } };
 	struct got got = { 0, 0 };
@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.roots = roots,
 		.nroots = 1,
 		.perf_map_fd = -1,
-		.hurry = &hurry,
+		.interrupts = &interrupts,
 		.answer = take_answer,
 		.has = take_has,
 		.ctx = &got,

@@ -25,7 +25,7 @@ static const struct wp_namer_module modules[NMODULES] = {
 	{ 5, { 0x5000, 0x6000, 0, "/five", -1, NULL, 0 } },
 };
 static struct wp_namer_address addresses[NADDRESSES];
-static volatile sig_atomic_t hurry;
+static volatile sig_atomic_t interrupts;
 
 /* What the parent got. */
 static bool answered[NADDRESSES];
@@ -91,7 +91,7 @@ run(void (*child)(const struct wp_namer *, uint32_t, int, pid_t), int want_rc)
 		.addresses = addresses,
 		.naddresses = NADDRESSES,
 		.perf_map_fd = -1,
-		.hurry = &hurry,
+		.interrupts = &interrupts,
 		.child = child,
 		.answer = take_answer,
 		.has = take_has,
@@ -301,10 +301,10 @@ static void an_interrupt_ends_it(void **state)
 	struct wp_namer_end end;
 
 	(void)state;
-	hurry = 2;
+	interrupts = 2;
 	end = run(hangs, 0);
-	hurry = 0;
-	assert_true(end.hurried);
+	interrupts = 0;
+	assert_true(end.interrupted);
 }
 
 int main(void)
