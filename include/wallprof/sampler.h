@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler.h - sample all threads of a process by wall clock.
+/* sampler.h - sample the threads of processes at ticks.
  *
  * Layer: sample.
  *
- * One tick looks at every thread: has it run since, is it waiting, is its stack
- * known from its wait site, and only then is it stopped.  Threads that could
- * not be stopped at once are sampled when their stop arrives, in the time
- * until the next tick.
+ * A sampler is a loop over targets.  A target is one process with the profile
+ * that its samples go to.  All targets share the ticks, the unwinder and the
+ * BPF scan; nothing else.
  */
 #ifndef WP_SAMPLER_H
 #define WP_SAMPLER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "wallprof/block_weight.h"
-#include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
@@ -33,100 +34,120 @@ enum wp_stop_mode {
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode);
 
-/* How threads are asked whether they have run. */
+/* How the sampler learns which threads have run since the last tick. */
 enum wp_scan_mode {
-	/* All at once by BPF where it may be had and there are many, or where a
-	 * stack wants registers that /proc does not tell. */
+	/* BPF scan where it is permitted and there are many threads, or where
+	 * a stack needs registers that /proc/TID/syscall does not show;
+	 * otherwise one read of schedstat per thread. */
 	WP_SCAN_AUTO,
-	/* All at once in any case. */
+	/* BPF scan, however few threads there are. */
 	WP_SCAN_BPF,
-	/* One by one. */
+	/* One read of schedstat per thread. */
 	WP_SCAN_PROC,
 	WP_NSCAN_MODES
 };
 
 struct wp_sampler_options {
-	/* Take wall-clock samples, and CPU samples. */
+	/* Take wall-clock samples; take CPU samples. */
 	bool wall;
 	bool cpu;
-	/* Waits; who holds what is waited for; threads that start. */
+	/* The set of the profile that wall-clock samples are added to: WALL, or
+	 * THREADS for a dump. */
+	enum wp_profile_kind wall_kind;
+	/* Fill the profile's sets BLOCK, MUTEX and THREADCREATE. */
 	bool block;
 	bool mutex;
 	bool thread_starts;
 	struct wp_block_rate block_rate;
+	/* Time between two ticks, and CPU time between two CPU samples. */
 	uint64_t interval_ns;
 	enum wp_stop_mode stop;
 	enum wp_scan_mode scan;
-	/* Share of wall time that all stops together may cost the target:
-	 * 0.01 is 1 %.  0: no limit. */
+	/* Share of wall time that all stops of a target may take together: 0.01
+	 * is 1 %; 0: no limit. */
 	double max_stopped;
+	/* Most frames of a stack. */
 	uint32_t max_depth;
-	/* So many threads are told apart; those that come later share by name,
-	 * so that memory is bounded.  0: all. */
+	/* Most threads with an entry of their own in the profile; later threads
+	 * share an entry per name, which bounds memory.  0: no limit. */
 	uint32_t own_threads;
-	/* Only threads whose name matches (fnmatch(3)); NULL: all.  Borrowed. */
+	/* Only threads whose name matches (fnmatch(3)) are watched; NULL: all.
+	 * Borrowed. */
 	const char *thread_glob;
-	/* Add the kernel's stack of waiting threads. */
+	/* Add the kernel's frames to stacks. */
 	bool kernel;
 	enum wp_unwind_backend backend;
 };
 
+/* The loop, and one process in it. */
 struct wp_sampler;
+struct wp_target;
 
-/* Make a sampler of PROCESS that fills PROFILE and stops by TRACER; all three
- * are borrowed for its life.  0, -ENOMEM, -ESRCH or -EPERM.
- */
+/* Make a sampler without targets.  TRACER is borrowed for its life.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
-int wp_sampler_new(struct wp_sampler **ret, struct wp_process *process,
-		   struct wp_profile *profile, struct wp_tracer *tracer,
+int wp_sampler_new(struct wp_sampler **ret,
 		   const struct wp_sampler_options *options,
-		   struct wp_err *err);
+		   struct wp_tracer *tracer, struct wp_err *err);
 
-/* Deadline of the next tick: the ticks before it that are over by NOW_NS are
- * counted as missed. */
+/* Sample PROCESS from the next tick on, into PROFILE.  Both are borrowed for
+ * the life of SAMPLER, which owns *RET.  0, -ENOMEM, -ESRCH or -EPERM. */
+WP_MUST_CHECK
+int wp_sampler_add_target(struct wp_sampler *sampler,
+			  struct wp_process *process,
+			  struct wp_profile *profile, struct wp_target **ret,
+			  struct wp_err *err);
+
+/* Deadline of the next tick.  Ticks before it whose interval is over by NOW_NS
+ * are counted as missed. */
 uint64_t wp_sampler_next_tick(struct wp_sampler *sampler, uint64_t now_ns);
 
-/* Sleep until UNTIL_NS, a signal, or the end of the tracer's child, or not so
- * long, taking samples of threads whose stops arrive.  0 or -ENOMEM. */
+/* Sleep until UNTIL_NS, a signal, or the end of the tracer's child, and take
+ * samples of threads whose stops arrive meanwhile.  May return earlier.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_sleep(struct wp_sampler *sampler, uint64_t until_ns);
 
-/* Look at every thread once.  0; -ESRCH when the process has no thread left;
- * -ENOMEM. */
+/* Sample every watched thread of every target.  0; -ESRCH when no target has a
+ * thread left; -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_tick(struct wp_sampler *sampler);
 
-/* One look that is all there is: a tick, late stops taken or given up, nothing
- * held any more, the profile's counters filled.  0, -ESRCH, -ENOMEM. */
+/* Make the only tick there is: sample every thread, take late stops or give
+ * them up, release all tracees, fill the profiles' counters.  0, -ESRCH,
+ * -ENOMEM. */
 WP_MUST_CHECK
-int wp_sampler_look(struct wp_sampler *sampler);
+int wp_sampler_sample_once(struct wp_sampler *sampler);
 
-/* What the last look at a thread gave beside its sample. */
+/* Make the last tick: account for all time up to now, release all tracees, fill
+ * the profiles' counters.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_finish(struct wp_sampler *sampler);
+
+/* Accepts NULL. */
+void wp_sampler_free(struct wp_sampler *sampler);
+
+/* What the last sample of a thread found besides what the profile holds. */
 struct wp_thread_view {
 	pid_t tid;
 	/* Index in the profile's threads. */
 	uint32_t index;
-	/* The call it is in and its arguments; -1: none. */
+	/* The system call that the thread is blocked in and its arguments; -1:
+	 * none. */
 	long syscall_nr;
 	uint64_t args[6];
-	/* Times it had been put on a CPU, before any stop of ours. */
+	/* Times that the thread had been put on a CPU, before any stop by
+	 * wallprof (third field of schedstat). */
 	uint64_t slices;
 };
 
-void wp_sampler_each_thread(const struct wp_sampler *sampler,
+/* Call EACH for every watched thread of TARGET. */
+void wp_sampler_each_thread(const struct wp_target *target,
 			    void (*each)(void *ctx,
 					 const struct wp_thread_view *view),
 			    void *ctx);
 
-/* The last look: account for time up to now, hold nothing any more, fill the
- * profile's counters.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_sampler_finish(struct wp_sampler *sampler);
-
-/* Threads watched at the moment. */
-size_t wp_sampler_count_threads(const struct wp_sampler *sampler);
-
-/* Accepts NULL. */
-void wp_sampler_free(struct wp_sampler *sampler);
+/* Number of threads of TARGET that are watched now. */
+size_t wp_sampler_count_threads(const struct wp_target *target);
 
 #endif

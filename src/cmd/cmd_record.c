@@ -26,6 +26,7 @@ struct recording {
 	struct wp_profile profile;
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
+	struct wp_target *target;
 	struct wp_profile_files out;
 	uint64_t start_ns;
 	/* UINT64_MAX: no end of its own. */
@@ -59,7 +60,7 @@ static void show_progress(struct recording *r, uint64_t now)
 			 (double)(now - r->start_ns) / 1e9);
 	fprintf(stderr,
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
-		left, wp_sampler_count_threads(r->sampler),
+		left, wp_sampler_count_threads(r->target),
 		(unsigned long long)samples_of(c),
 		(unsigned long long)(c->missed_ticks + c->samples_lost +
 				     c->stops_given_up + c->stops_refused));
@@ -152,8 +153,10 @@ static int start(struct recording *r, struct wp_err *err)
 	r->profile.meta.exe = wp_intern_add_str(&r->profile.strings, text);
 	r->profile.meta.stop_mode = wp_intern_add_str(
 		&r->profile.strings, wp_stop_mode_name(o->sampler.stop));
-	rc = wp_sampler_new(&r->sampler, &r->process, &r->profile, &r->tracer,
-			    &o->sampler, err);
+	rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
+	if (!rc)
+		rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
+					   &r->target, err);
 	r->start_ns = wp_clock_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
 	return rc;

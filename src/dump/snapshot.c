@@ -48,6 +48,7 @@ struct job {
 	struct wp_profile profile;
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
+	struct wp_target *target;
 	/* before[0..nbefore) by tid. */
 	struct before *before;
 	size_t nbefore;
@@ -161,6 +162,7 @@ static int take(struct job *job, struct wp_err *err)
 	int rc;
 
 	options.own_threads = 0;
+	options.wall_kind = WP_PROFILE_THREADS;
 	if (job->peer && !job->looks->stop_peers)
 		options.stop = WP_STOP_NEVER;
 	rc = wp_profile_init(&job->profile);
@@ -169,10 +171,12 @@ static int take(struct job *job, struct wp_err *err)
 	job->profile.meta.kind = WP_PROFILE_THREADS;
 	rc = read_all_before(job);
 	if (!rc)
-		rc = wp_sampler_new(&job->sampler, &job->look->process,
-				    &job->profile, &job->tracer, &options, err);
+		rc = wp_sampler_new(&job->sampler, &options, &job->tracer, err);
 	if (!rc)
-		rc = wp_sampler_look(job->sampler);
+		rc = wp_sampler_add_target(job->sampler, &job->look->process,
+					   &job->profile, &job->target, err);
+	if (!rc)
+		rc = wp_sampler_sample_once(job->sampler);
 	if (!rc)
 		rc = wp_process_recheck(&job->look->process, err);
 	if (!rc)
@@ -211,7 +215,7 @@ static int index_threads(struct job *job)
 	if (!job->views || !job->samples)
 		return -ENOMEM;
 	memset(job->samples, 0xff, ((size_t)n + 1) * sizeof(*job->samples));
-	wp_sampler_each_thread(job->sampler, keep_view, job);
+	wp_sampler_each_thread(job->target, keep_view, job);
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		if (set->samples[i].count)
 			job->samples[set->samples[i].key.thread] = i;

@@ -327,7 +327,7 @@ static int list_modules(struct wp_address_space *space)
 	}
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
-	space->view.generation++;
+	space->view.generation = ++*space->generations;
 	return 0;
 }
 
@@ -372,13 +372,14 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile)
+			  struct wp_profile *profile, uint64_t *generations)
 {
 	int rc;
 
 	*space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	space->process = process;
 	space->profile = profile;
+	space->generations = generations;
 	rc = wp_address_space_reload(space, true);
 	if (rc < 0) {
 		wp_address_space_close(space);

@@ -41,6 +41,9 @@ struct wp_address_space {
 	/* Borrowed. */
 	const struct wp_process *process;
 	struct wp_profile *profile;
+	/* Counts the generations that all address spaces of a sampler have had:
+	 * the next is one more. */
+	uint64_t *generations;
 
 	/* As of the last reload. */
 	struct wp_maps maps;
@@ -74,11 +77,12 @@ struct wp_address_space {
 		.maps_fd = -1                                                  \
 	}
 
-/* Read the map for the first time.  0 or as wp_process_read_maps. */
+/* Read the map for the first time.  GENERATIONS is shared by all address spaces
+ * that one unwinder serves, and borrowed.  0 or as wp_process_read_maps. */
 WP_MUST_CHECK
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile);
+			  struct wp_profile *profile, uint64_t *generations);
 void wp_address_space_close(struct wp_address_space *space);
 
 /* Read the map anew.  With FORCE false only if the last time is long enough

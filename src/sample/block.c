@@ -89,10 +89,10 @@ struct wp_block {
 	struct call calls[CALLS_CACHED];
 };
 
-static int open_events(struct wp_sampler *s, struct wp_perf **ret,
+static int open_events(struct wp_target *target, struct wp_perf **ret,
 		       uint32_t stack_bytes, struct wp_err *err)
 {
-	uint32_t every = s->options.block_rate.every;
+	uint32_t every = target->loop->options.block_rate.every;
 	struct wp_perf_options options = {
 		.switches = true,
 		.switch_sample_every = every ? every : FIRST_EVERY,
@@ -100,12 +100,12 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 		.user_regs = true,
 		.ring_bytes = RING_BYTES,
 	};
-	int rc = wp_perf_open(ret, s->process, &options, err);
+	int rc = wp_perf_open(ret, target->process, &options, err);
 
 	/* More than everybody may lock. */
 	if (rc == -ENOMEM || rc == -EPERM) {
 		options.ring_bytes = 0;
-		rc = wp_perf_open(ret, s->process, &options, err);
+		rc = wp_perf_open(ret, target->process, &options, err);
 	}
 	if (!rc && !wp_perf_facts(*ret)->switch_samples) {
 		wp_perf_close(*ret);
@@ -135,7 +135,7 @@ static void turn_off(struct wp_block *b)
 	b->recorded_ns += b->off_ns - b->on_ns;
 }
 
-int wp_block_open(struct wp_sampler *s)
+int wp_block_open(struct wp_target *target)
 {
 	struct wp_err err = WP_ERR_INIT;
 	struct wp_block *b = calloc(1, sizeof(*b));
@@ -143,16 +143,17 @@ int wp_block_open(struct wp_sampler *s)
 
 	if (!b)
 		return -ENOMEM;
-	s->block = b;
+	target->block = b;
 	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
 	b->stack_bytes = WP_CPU_FIRST_STACK;
-	b->every = b->every_before = s->options.block_rate.every ?
-					     s->options.block_rate.every :
-					     FIRST_EVERY;
+	b->every = b->every_before =
+		target->loop->options.block_rate.every ?
+			target->loop->options.block_rate.every :
+			FIRST_EVERY;
 	b->start_ns = wp_clock_ns();
-	if (!open_events(s, &b->perf, b->stack_bytes, &err)) {
+	if (!open_events(target, &b->perf, b->stack_bytes, &err)) {
 		turn_on(b);
 		return 0;
 	}
@@ -162,40 +163,42 @@ int wp_block_open(struct wp_sampler *s)
 		 "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
 		 err.msg);
-	s->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
-		&s->profile->strings, text);
+	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&target->profile->strings, text);
 	return 0;
 }
 
-static uint64_t interval_of(const struct wp_sampler *s)
+static uint64_t interval_of(const struct wp_target *target)
 {
-	uint64_t ticks = s->profile->counters.ticks;
+	uint64_t ticks = target->profile->counters.ticks;
 
-	return ticks > 10 ? (s->tick_ns - s->start_ns) / (ticks - 1) :
-			    s->options.interval_ns;
+	return ticks > 10 ? (target->loop->tick_ns - target->start_ns) /
+				    (ticks - 1) :
+			    target->loop->options.interval_ns;
 }
 
 /* The call that the instruction before PC makes; -1: it makes none. */
-static long call_before(struct wp_sampler *s, uint64_t pc_avma)
+static long call_before(struct wp_target *target, uint64_t pc_avma)
 {
 	struct call *call =
-		&s->block->calls[wp_hash_u64(pc_avma) % CALLS_CACHED];
+		&target->block->calls[wp_hash_u64(pc_avma) % CALLS_CACHED];
 
 	if (call->pc_avma != pc_avma ||
-	    call->generation != s->space.view.generation)
-		*call = (struct call){ pc_avma, s->space.view.generation,
-				       wp_waiting_call_before(s, pc_avma) };
+	    call->generation != target->space.view.generation)
+		*call = (struct call){ pc_avma, target->space.view.generation,
+				       wp_waiting_call_before(target,
+							      pc_avma) };
 	return call->nr;
 }
 
 /* Perf events do not tell the number of a call.  Where the code does not either
  * (syscall(2)), the last look may, or the arguments: an operation of futex(2)
  * on a private word looks like no other call's. */
-static long call_of(struct wp_sampler *s, const struct wp_thread *t,
+static long call_of(struct wp_target *target, const struct wp_thread *t,
 		    const struct wp_regs *regs, const uint64_t *args)
 {
 	uint64_t pc_avma = regs->v[WP_REG_PC];
-	long nr = call_before(s, pc_avma);
+	long nr = call_before(target, pc_avma);
 
 	if (nr != wp_syscall_restart)
 		return nr;
@@ -213,7 +216,7 @@ static long call_of(struct wp_sampler *s, const struct wp_thread *t,
 }
 
 /* What T with these registers waits for, as far as they tell. */
-static void classify(struct wp_sampler *s, const struct wp_thread *t,
+static void classify(struct wp_target *target, const struct wp_thread *t,
 		     const struct wp_regs *regs, struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .letter = 'S' };
@@ -221,30 +224,30 @@ static void classify(struct wp_sampler *s, const struct wp_thread *t,
 
 	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
-	facts.syscall_nr = call_of(s, t, regs, facts.args);
+	facts.syscall_nr = call_of(target, t, regs, facts.args);
 	if (facts.syscall_nr < 0)
 		facts.letter = 'D';
 	state = wp_state_classify(&facts);
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)state.wait;
-	wp_record_describe(s, key, &facts);
+	wp_record_describe(target, key, &facts);
 	key->object = 0;
 }
 
-static int take_sample(struct wp_sampler *s, struct wp_thread *t,
+static int take_sample(struct wp_target *target, struct wp_thread *t,
 		       const struct wp_perf_record *record)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	struct wp_sample_key *key = &t->block.key;
 
 	t->block.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	wp_cpu_walk(s, record);
-	b->wants_more |= wp_cpu_is_cut(s, record);
+	wp_cpu_walk(target, record);
+	b->wants_more |= wp_cpu_is_cut(target, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
-	classify(s, t, &record->regs, key);
-	key->stack = wp_record_stack(s);
+	classify(target, t, &record->regs, key);
+	key->stack = wp_record_stack(target);
 	if (key->stack == UINT32_MAX)
 		return -ENOMEM;
 	t->block.every = record->time_ns < b->changed_ns ? b->every_before :
@@ -253,9 +256,10 @@ static int take_sample(struct wp_sampler *s, struct wp_thread *t,
 }
 
 /* T is on a CPU again. */
-static void end_wait(struct wp_sampler *s, struct wp_thread *t, uint64_t now)
+static void end_wait(struct wp_target *target, struct wp_thread *t,
+		     uint64_t now)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint64_t out_ns = t->block.out_ns;
 	uint32_t every = t->block.every;
 
@@ -277,33 +281,33 @@ static void end_wait(struct wp_sampler *s, struct wp_thread *t, uint64_t now)
 	};
 }
 
-static int take(struct wp_sampler *s, const struct wp_perf_record *record)
+static int take(struct wp_target *target, const struct wp_perf_record *record)
 {
 	struct wp_thread *t;
 
 	if (record->type == WP_PERF_LOST) {
-		s->block->valid_ns = record->time_ns;
+		target->block->valid_ns = record->time_ns;
 		return 0;
 	}
-	t = wp_threads_get(s, record->tid);
+	t = wp_threads_get(target, record->tid);
 	if (!t)
 		return -ENOMEM;
 	if (!t->watched)
 		return 0;
 	if (record->type == WP_PERF_SAMPLE_SWITCH)
-		return take_sample(s, t, record);
+		return take_sample(target, t, record);
 	if (record->type == WP_PERF_SWITCH_OUT)
 		/* It waits for nothing but a CPU. */
 		t->block.out_ns = record->preempted ? 0 : record->time_ns;
 	else if (record->type == WP_PERF_SWITCH_IN)
-		end_wait(s, t, record->time_ns);
+		end_wait(target, t, record->time_ns);
 	return 0;
 }
 
 /* Read what is older than UNTIL_NS. */
-static int drain(struct wp_sampler *s, uint64_t until_ns)
+static int drain(struct wp_target *target, uint64_t until_ns)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	const struct wp_perf_stats *stats = wp_perf_stats(b->perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
@@ -311,7 +315,7 @@ static int drain(struct wp_sampler *s, uint64_t until_ns)
 	int rc = 0;
 
 	while (!rc && wp_perf_next(b->perf, until_ns, &record))
-		rc = take(s, &record);
+		rc = take(target, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
 	b->lost += stats->lost - lost;
@@ -319,46 +323,49 @@ static int drain(struct wp_sampler *s, uint64_t until_ns)
 }
 
 /* What looks do not tell of W, times WEIGHT. */
-static int add(struct wp_sampler *s, const struct wait *w,
+static int add(struct wp_target *target, const struct wait *w,
 	       const struct wp_sample_key *key, double weight)
 {
 	struct wp_block_parts missed = wp_block_weight_missed_by_looks(
-		w->delay_ns, interval_of(s));
+		w->delay_ns, interval_of(target));
 	double ns = missed.time * (double)w->delay_ns;
 
 	return wp_profile_add_sample(
-		s->profile, WP_PROFILE_BLOCK, key,
+		target->profile, WP_PROFILE_BLOCK, key,
 		wp_block_weight_round(weight * missed.count,
-				      wp_sampler_random(s)),
-		wp_block_weight_round(weight * ns, wp_sampler_random(s)));
+				      wp_sampler_random(target->loop)),
+		wp_block_weight_round(weight * ns,
+				      wp_sampler_random(target->loop)));
 }
 
-static int add_wait(struct wp_sampler *s, const struct wait *w, double weight)
+static int add_wait(struct wp_target *target, const struct wait *w,
+		    double weight)
 {
 	struct wp_sample_key key = { .stack = WP_BLOCK_ALL,
 				     .thread = w->key.thread,
 				     .object = wp_block_weight_class(
 					     w->delay_ns) };
-	int rc = add(s, w, &key, weight);
+	int rc = add(target, w, &key, weight);
 
 	if (rc || !w->every)
 		return rc;
-	weight *= w->every * wp_block_weight_keep(s->options.block_rate.ns,
-						  w->delay_ns,
-						  wp_sampler_random(s));
+	weight *= w->every *
+		  wp_block_weight_keep(target->loop->options.block_rate.ns,
+				       w->delay_ns,
+				       wp_sampler_random(target->loop));
 	if (weight <= 0)
 		return 0;
-	s->block->stacks++;
+	target->block->stacks++;
 	key = w->key;
 	key.object = wp_block_weight_class(w->delay_ns);
-	return add(s, w, &key, weight);
+	return add(target, w, &key, weight);
 }
 
 /* The waits of the window become samples; it was one in CYCLE_NS, 0: it goes
  * on without a gap. */
-static int flush(struct wp_sampler *s, uint64_t cycle_ns)
+static int flush(struct wp_target *target, uint64_t cycle_ns)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint64_t window_ns = b->off_ns - b->on_ns;
 	double lost = 1;
 	int rc = 0;
@@ -371,7 +378,7 @@ static int flush(struct wp_sampler *s, uint64_t cycle_ns)
 	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
 		const struct wait *w = &b->waits[i];
 
-		rc = add_wait(s, w,
+		rc = add_wait(target, w,
 			      cycle_ns ? lost * wp_block_weight_window_weight(
 							w->delay_ns, window_ns,
 							cycle_ns) :
@@ -387,31 +394,31 @@ static int flush(struct wp_sampler *s, uint64_t cycle_ns)
 /* As many switches for a stack as make them cheap: a prime, since threads that
  * take turns are in step with any other number sooner, and not always the
  * same. */
-static uint32_t choose_every(struct wp_sampler *s, double samples_per_s)
+static uint32_t choose_every(struct wp_target *target, double samples_per_s)
 {
 	static const uint32_t primes[] = { 1,	 2,    3,    5,	  7,	11,
 					   17,	 29,   43,   67,  101,	151,
 					   227,	 347,  521,  787, 1181, 1777,
 					   2663, 3989, 5987, 8999 };
 	const size_t n = sizeof(primes) / sizeof(*primes);
-	double want = samples_per_s * s->block->every / STACKS_PER_S;
+	double want = samples_per_s * target->block->every / STACKS_PER_S;
 	size_t i = 0;
 
 	while (i + 2 < n && primes[i] < want)
 		i++;
 	/* Every switch, if it is that few. */
-	return want <= 1 ? 1 : primes[i + wp_sampler_random(s) % 2];
+	return want <= 1 ? 1 : primes[i + wp_sampler_random(target->loop) % 2];
 }
 
-static void adapt(struct wp_sampler *s, uint64_t window_ns)
+static void adapt(struct wp_target *target, uint64_t window_ns)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint32_t every;
 
-	if (s->options.block_rate.every || !window_ns)
+	if (target->loop->options.block_rate.every || !window_ns)
 		return;
-	every = choose_every(s, (double)b->samples * WP_NS_PER_S /
-					(double)window_ns);
+	every = choose_every(target, (double)b->samples * WP_NS_PER_S /
+					     (double)window_ns);
 	b->every_before = b->every;
 	b->every = every;
 	b->changed_ns = wp_clock_ns();
@@ -419,14 +426,14 @@ static void adapt(struct wp_sampler *s, uint64_t window_ns)
 }
 
 /* Stacks were cut: copy more of each from now on. */
-static void grow(struct wp_sampler *s)
+static void grow(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
 	struct wp_perf *wider;
 
 	b->wants_more = false;
-	if (bytes == b->stack_bytes || open_events(s, &wider, bytes, NULL))
+	if (bytes == b->stack_bytes || open_events(target, &wider, bytes, NULL))
 		return;
 	b->stack_bytes = bytes;
 	wp_perf_close(b->perf);
@@ -449,9 +456,9 @@ static double expect_records(struct wp_block *b, uint64_t window_ns)
 }
 
 /* The gap that leaves as many records as are cheap; 0: none. */
-static uint64_t gap_after(struct wp_sampler *s, uint64_t window_ns)
+static uint64_t gap_after(struct wp_target *target, uint64_t window_ns)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	double cheap = (double)RECORDS_PER_S *
 		       (double)wp_perf_facts(b->perf)->nrings;
 	double records = expect_records(b, window_ns);
@@ -463,31 +470,32 @@ static uint64_t gap_after(struct wp_sampler *s, uint64_t window_ns)
 	if (b->closes && gap < (double)CLOSED_S * WP_NS_PER_S)
 		gap = (double)CLOSED_S * WP_NS_PER_S;
 	/* From half to one and a half: no program's period is in step. */
-	return (uint64_t)gap / 1000 * (500 + wp_sampler_random(s) % 1000);
+	return (uint64_t)gap / 1000 *
+	       (500 + wp_sampler_random(target->loop) % 1000);
 }
 
-static int end_window(struct wp_sampler *s)
+static int end_window(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
 	int rc;
 
 	if (window_ns <
 	    (b->records < RECORDS_PER_S ? WINDOW_INTERVALS : LEAST_INTERVALS) *
-		    s->options.interval_ns)
+		    target->loop->options.interval_ns)
 		return 0;
-	gap = gap_after(s, window_ns);
-	adapt(s, window_ns);
+	gap = gap_after(target, window_ns);
+	adapt(target, window_ns);
 	if (!gap && !b->wants_more) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
-		return flush(s, 0);
+		return flush(target, 0);
 	}
 	turn_off(b);
-	rc = drain(s, UINT64_MAX);
+	rc = drain(target, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
 	if (b->wants_more)
-		grow(s);
+		grow(target);
 	if (!b->closes)
 		return rc;
 	wp_perf_close(b->perf);
@@ -496,43 +504,43 @@ static int end_window(struct wp_sampler *s)
 }
 
 /* After a gap. */
-static int begin_window(struct wp_sampler *s)
+static int begin_window(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	int rc;
 
-	if (!b->perf && open_events(s, &b->perf, b->stack_bytes, NULL)) {
+	if (!b->perf && open_events(target, &b->perf, b->stack_bytes, NULL)) {
 		/* A descriptor may be free later. */
 		b->perf = NULL;
-		b->turn_ns = s->tick_ns + CLOSED_S * WP_NS_PER_S;
+		b->turn_ns = target->loop->tick_ns + CLOSED_S * WP_NS_PER_S;
 		return 0;
 	}
 	wp_perf_set_switch_samples(b->perf, b->every);
-	rc = flush(s, wp_clock_ns() - b->on_ns);
+	rc = flush(target, wp_clock_ns() - b->on_ns);
 	turn_on(b);
 	return rc;
 }
 
-int wp_block_tick(struct wp_sampler *s)
+int wp_block_tick(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	int rc = 0;
 
 	if (!b || b->never)
 		return 0;
 	if (b->on) {
-		rc = drain(s, s->tick_ns - SETTLE_NS);
+		rc = drain(target, target->loop->tick_ns - SETTLE_NS);
 		if (!rc)
-			rc = end_window(s);
-	} else if (s->tick_ns >= b->turn_ns) {
-		rc = begin_window(s);
+			rc = end_window(target);
+	} else if (target->loop->tick_ns >= b->turn_ns) {
+		rc = begin_window(target);
 	}
 	return rc;
 }
 
-static void say_how(struct wp_sampler *s)
+static void say_how(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
 	char text[256];
 
@@ -545,44 +553,45 @@ static void say_how(struct wp_sampler *s)
 		 (unsigned long long)b->stacks, WP_BLOCK_LOOKS,
 		 (unsigned long long)b->all_lost,
 		 (unsigned long long)(b->all_records + b->all_lost));
-	s->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
-		&s->profile->strings, text);
+	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&target->profile->strings, text);
 }
 
-int wp_block_finish(struct wp_sampler *s)
+int wp_block_finish(struct wp_target *target)
 {
-	struct wp_block *b = s->block;
+	struct wp_block *b = target->block;
 	int rc;
 
 	if (!b || b->never)
 		return 0;
 	if (b->on) {
 		turn_off(b);
-		rc = drain(s, UINT64_MAX);
+		rc = drain(target, UINT64_MAX);
 		if (!rc)
-			rc = flush(s, 0);
+			rc = flush(target, 0);
 	} else {
-		rc = flush(s, wp_clock_ns() - b->on_ns);
+		rc = flush(target, wp_clock_ns() - b->on_ns);
 	}
-	say_how(s);
+	say_how(target);
 	return rc ? rc :
-		    wp_profile_finish_block(s->profile, wp_record_no_stack(s));
+		    wp_profile_finish_block(target->profile,
+					    wp_record_no_stack(target));
 }
 
-int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
+int wp_block_look(struct wp_target *target, struct wp_thread *t,
 		  const struct wp_sample_key *key, bool same, uint64_t wall_ns)
 {
 	struct wp_sample_key own = *key;
 	uint64_t count = 0, ns = wall_ns;
 
-	if (!s->block || key->state != WP_STATE_WAITING)
+	if (!target->block || key->state != WP_STATE_WAITING)
 		return 0;
 	own.object = 0;
 	if (!same)
 		t->block.looks = t->block.looks_ns = 0;
 	t->block.looks++;
 	t->block.looks_ns += wall_ns;
-	if (!s->block->never) {
+	if (!target->block->never) {
 		if (t->block.looks < WP_BLOCK_LOOKS)
 			return 0;
 		if (t->block.looks == WP_BLOCK_LOOKS) {
@@ -592,16 +601,16 @@ int wp_block_look(struct wp_sampler *s, struct wp_thread *t,
 	} else {
 		count = !same;
 	}
-	return wp_profile_add_sample(s->profile, WP_PROFILE_BLOCK, &own, count,
-				     ns);
+	return wp_profile_add_sample(target->profile, WP_PROFILE_BLOCK, &own,
+				     count, ns);
 }
 
-void wp_block_close(struct wp_sampler *s)
+void wp_block_close(struct wp_target *target)
 {
-	if (!s->block)
+	if (!target->block)
 		return;
-	wp_perf_close(s->block->perf);
-	free(s->block->waits);
-	free(s->block);
-	s->block = NULL;
+	wp_perf_close(target->block->perf);
+	free(target->block->waits);
+	free(target->block);
+	target->block = NULL;
 }

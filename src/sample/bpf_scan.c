@@ -20,69 +20,70 @@
  * 0.1 by a scan; one that has run 15 and 4. */
 enum { MANY = 50 };
 
-static bool is_wanted(const struct wp_sampler *s)
+static size_t count_threads(const struct wp_sampler *loop)
 {
-	const struct wp_bpf_scan_state *c = &s->scan;
+	size_t n = 0;
 
-	/* Scheduler times are not known, or this look is all there is. */
-	if (!s->schedstat_works || s->finishing)
+	for (size_t i = 0; i < loop->ntargets; i++)
+		n += loop->targets[i]->nthreads;
+	return n;
+}
+
+static bool is_wanted(const struct wp_sampler *loop)
+{
+	/* Without schedstat no sample is known to hold; and to open a scan for
+	 * one tick takes longer than to read the threads. */
+	if (!loop->schedstat_works || loop->finishing || !loop->ntargets)
 		return false;
-	switch (s->options.scan) {
+	switch (loop->options.scan) {
 	case WP_SCAN_BPF:
 		return true;
 	case WP_SCAN_PROC:
 		return false;
 	default:
-		return s->nthreads >= MANY || c->wants_regs;
+		return loop->scan.wants_regs || count_threads(loop) >= MANY;
 	}
 }
 
-static void say_why(struct wp_sampler *s, const char *why)
+/* The BPF program scans one process: threads of other targets are read one by
+ * one. */
+static void open_scan(struct wp_sampler *loop)
 {
-	uint32_t id = wp_intern_add_str(&s->profile->strings, why);
-
-	if (id != UINT32_MAX)
-		s->profile->meta.no_scan = id;
-}
-
-static void open_scan(struct wp_sampler *s)
-{
-	struct wp_bpf_scan_state *c = &s->scan;
-	struct wp_err err = WP_ERR_INIT;
+	struct wp_bpf_scan_state *c = &loop->scan;
 
 	c->tried = true;
-	if (wp_task_scan_open(&c->scan, s->process->pid, s->nthreads, &err)) {
+	if (wp_task_scan_open(&c->scan, loop->targets[0]->process->pid,
+			      count_threads(loop), &c->why))
 		c->scan = NULL;
-		say_why(s, err.msg);
-	}
 }
 
-bool wp_bpf_scan_is_next(const struct wp_sampler *s)
+bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 {
-	return s->scan.scan || (!s->scan.tried && is_wanted(s));
+	return loop->scan.scan || (!loop->scan.tried && is_wanted(loop));
 }
 
-void wp_bpf_scan_take(struct wp_sampler *s)
+void wp_bpf_scan_take(struct wp_sampler *loop)
 {
-	struct wp_bpf_scan_state *c = &s->scan;
+	struct wp_bpf_scan_state *c = &loop->scan;
 	int rc;
 
-	wp_bpf_scan_forget(s);
-	if (!c->scan && wp_bpf_scan_is_next(s))
-		open_scan(s);
+	wp_bpf_scan_forget(loop);
+	if (!c->scan && wp_bpf_scan_is_next(loop))
+		open_scan(loop);
 	if (!c->scan)
 		return;
 	rc = wp_task_scan_read(c->scan, &c->v, &c->n);
 	if (!rc)
 		return;
-	wp_bpf_scan_close(s);
-	say_why(s, strerror(-rc));
+	wp_bpf_scan_close(loop);
+	wp_err_set(&c->why, rc, "%s", strerror(-rc));
 }
 
 /* Threads are asked for by their numbers, mostly in order. */
-const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *s, pid_t tid)
+const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
+					      pid_t tid)
 {
-	struct wp_bpf_scan_state *c = &s->scan;
+	struct wp_bpf_scan_state *c = &loop->scan;
 	size_t at;
 
 	if (c->next < c->n && c->v[c->next].tid == tid)
@@ -94,15 +95,15 @@ const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *s, pid_t tid)
 	return &c->v[at];
 }
 
-void wp_bpf_scan_forget(struct wp_sampler *s)
+void wp_bpf_scan_forget(struct wp_sampler *loop)
 {
-	s->scan.v = NULL;
-	s->scan.n = s->scan.next = 0;
+	loop->scan.v = NULL;
+	loop->scan.n = loop->scan.next = 0;
 }
 
-void wp_bpf_scan_close(struct wp_sampler *s)
+void wp_bpf_scan_close(struct wp_sampler *loop)
 {
-	wp_bpf_scan_forget(s);
-	wp_task_scan_close(s->scan.scan);
-	s->scan.scan = NULL;
+	wp_bpf_scan_forget(loop);
+	wp_task_scan_close(loop->scan.scan);
+	loop->scan.scan = NULL;
 }

@@ -21,19 +21,20 @@ struct wp_mutex {
 };
 
 /* The number of TID in its own namespace, which is so many below ours. */
-static pid_t own_number(const struct wp_sampler *s, pid_t tid, int *ret_level)
+static pid_t own_number(const struct wp_target *target, pid_t tid,
+			int *ret_level)
 {
 	int32_t pids[WP_PID_LEVELS];
 	char path[32];
 	int n;
 
 	snprintf(path, sizeof(path), "%d/status", tid);
-	n = wp_proc_nspid_read(pids, s->process->task_fd, path);
+	n = wp_proc_nspid_read(pids, target->process->task_fd, path);
 	*ret_level = n > 0 ? n - 1 : 0;
 	return n > 0 ? pids[n - 1] : 0;
 }
 
-int wp_mutex_open(struct wp_sampler *s)
+int wp_mutex_open(struct wp_target *target)
 {
 	static const char how[] =
 		"from wall-clock samples: the time that threads waited for a "
@@ -43,25 +44,25 @@ int wp_mutex_open(struct wp_sampler *s)
 
 	if (!m)
 		return -ENOMEM;
-	own_number(s, s->process->pid, &m->level);
-	s->mutex = m;
-	s->profile->meta.source[WP_PROFILE_MUTEX] = wp_intern_add_str(
-		&s->profile->strings, how);
+	own_number(target, target->process->pid, &m->level);
+	target->mutex = m;
+	target->profile->meta.source[WP_PROFILE_MUTEX] = wp_intern_add_str(
+		&target->profile->strings, how);
 	return 0;
 }
 
 /* The thread that the target's own namespace numbers OWN. */
-static struct wp_thread *find_own(struct wp_sampler *s, pid_t own)
+static struct wp_thread *find_own(struct wp_target *target, pid_t own)
 {
 	int level;
 
-	if (!s->mutex->level)
-		return wp_threads_find(s, own);
-	for (size_t i = 0; i < s->nthreads; i++) {
-		struct wp_thread *t = s->threads[i];
+	if (!target->mutex->level)
+		return wp_threads_find(target, own);
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct wp_thread *t = target->threads[i];
 
 		if (!t->mutex.ns_tid)
-			t->mutex.ns_tid = own_number(s, t->tid, &level);
+			t->mutex.ns_tid = own_number(target, t->tid, &level);
 		if (t->mutex.ns_tid == own)
 			return t;
 	}
@@ -78,22 +79,23 @@ static int32_t find_thread(void *ctx, int32_t own)
 static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 				      size_t len)
 {
-	const struct wp_sampler *s = ctx;
+	const struct wp_target *target = ctx;
 
-	return wp_process_read(s->process, avma, buf, len) == (ssize_t)len ?
+	return wp_process_read(target->process, avma, buf, len) ==
+			       (ssize_t)len ?
 		       WP_MEM_OK :
 		       WP_MEM_UNREADABLE;
 }
 
 /* The thread that has the lock that T waits for; NULL: not recorded, or T waits
  * for something else. */
-static struct wp_thread *holder_of(struct wp_sampler *s,
+static struct wp_thread *holder_of(struct wp_target *target,
 				   const struct wp_thread *t)
 {
 	const struct wp_lock_query query = {
-		.mem = { read_memory, s },
+		.mem = { read_memory, target },
 		.find_thread = find_thread,
-		.ctx = s,
+		.ctx = target,
 	};
 	const struct wp_lock_wait wait = {
 		.syscall_nr = t->facts.syscall_nr,
@@ -106,38 +108,39 @@ static struct wp_thread *holder_of(struct wp_sampler *s,
 	if (answer.lock.kind == WP_LOCK_JOIN ||
 	    answer.lock.holder != WP_HOLDER_THREAD)
 		return NULL;
-	return wp_threads_find(s, answer.lock.owner_tid);
+	return wp_threads_find(target, answer.lock.owner_tid);
 }
 
 /* STACK, under a frame that says that it is of those who wait. */
-static uint32_t waiter_stack(struct wp_sampler *s, uint32_t id)
+static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 {
-	const struct wp_profile_stack *from = &s->profile->stacks[id];
+	const struct wp_profile_stack *from = &target->profile->stacks[id];
 	struct wp_stack stack = {
-		.frames = s->frame_room,
+		.frames = target->loop->frame_room,
 		.depth = from->depth,
 		.end = WP_END_HOLDER,
 	};
 
 	/* Out of the pool, which may move as it grows. */
-	memcpy(stack.frames, s->profile->frames + from->first,
+	memcpy(stack.frames, target->profile->frames + from->first,
 	       stack.depth * sizeof(*stack.frames));
-	return wp_profile_add_stack(s->profile, &stack, WP_MAPPING_NONE);
+	return wp_profile_add_stack(target->profile, &stack, WP_MAPPING_NONE);
 }
 
-static int blame_nobody(struct wp_sampler *s, const struct wp_thread *t)
+static int blame_nobody(struct wp_target *target, const struct wp_thread *t)
 {
 	struct wp_sample_key key = t->key;
 
 	key.object = 0;
-	key.stack = waiter_stack(s, t->key.stack);
+	key.stack = waiter_stack(target, t->key.stack);
 	return key.stack == UINT32_MAX ?
 		       -ENOMEM :
-		       wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &key,
-					     !t->mutex.same, t->mutex.wait_ns);
+		       wp_profile_add_sample(target->profile, WP_PROFILE_MUTEX,
+					     &key, !t->mutex.same,
+					     t->mutex.wait_ns);
 }
 
-int wp_mutex_pay(struct wp_sampler *s, struct wp_thread *t,
+int wp_mutex_pay(struct wp_target *target, struct wp_thread *t,
 		 const struct wp_sample_key *key)
 {
 	struct wp_sample_key own = *key;
@@ -147,78 +150,83 @@ int wp_mutex_pay(struct wp_sampler *s, struct wp_thread *t,
 		return 0;
 	t->mutex.owed_count = t->mutex.owed_ns = 0;
 	own.object = 0;
-	return wp_profile_add_sample(s->profile, WP_PROFILE_MUTEX, &own, count,
-				     ns);
+	return wp_profile_add_sample(target->profile, WP_PROFILE_MUTEX, &own,
+				     count, ns);
 }
 
 /* Does T's stack come without asking? */
-static bool is_asked_for(const struct wp_sampler *s, const struct wp_thread *t)
+static bool is_asked_for(const struct wp_target *target,
+			 const struct wp_thread *t)
 {
-	for (size_t i = 0; i < s->naskers; i++)
-		if (s->askers[i] == t)
+	for (size_t i = 0; i < target->naskers; i++)
+		if (target->askers[i] == t)
 			return true;
 	return t->asked;
 }
 
-static int blame(struct wp_sampler *s, struct wp_thread *holder,
+static int blame(struct wp_target *target, struct wp_thread *holder,
 		 const struct wp_thread *t)
 {
 	holder->mutex.owed_count += !t->mutex.same;
 	holder->mutex.owed_ns += t->mutex.wait_ns;
 	if (holder->asleep)
-		return wp_mutex_pay(s, holder, &holder->key);
-	if (s->options.stop != WP_STOP_NEVER && !is_asked_for(s, holder)) {
-		holder->ask = (struct wp_ask){ .tick_ns = s->tick_ns };
-		s->askers[s->naskers++] = holder;
+		return wp_mutex_pay(target, holder, &holder->key);
+	if (target->loop->options.stop != WP_STOP_NEVER &&
+	    !is_asked_for(target, holder)) {
+		holder->ask = (struct wp_ask){
+			.tick_ns = target->loop->tick_ns
+		};
+		target->askers[target->naskers++] = holder;
 	}
 	return 0;
 }
 
-void wp_mutex_look(struct wp_sampler *s, struct wp_thread *t, bool same,
+void wp_mutex_look(struct wp_target *target, struct wp_thread *t, bool same,
 		   uint64_t wall_ns)
 {
-	t->mutex.tick_ns = s->tick_ns;
+	t->mutex.tick_ns = target->loop->tick_ns;
 	t->mutex.same = same;
 	t->mutex.wait_ns = wall_ns;
 }
 
-int wp_mutex_tick(struct wp_sampler *s)
+int wp_mutex_tick(struct wp_target *target)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < s->nthreads && s->mutex && !rc; i++) {
-		struct wp_thread *t = s->threads[i], *holder;
+	for (size_t i = 0; i < target->nthreads && target->mutex && !rc; i++) {
+		struct wp_thread *t = target->threads[i], *holder;
 
-		if (!t->asleep || t->mutex.tick_ns != s->tick_ns ||
+		if (!t->asleep || t->mutex.tick_ns != target->loop->tick_ns ||
 		    t->facts.syscall_nr != SYS_futex)
 			continue;
-		holder = holder_of(s, t);
-		rc = holder ? blame(s, holder, t) : blame_nobody(s, t);
+		holder = holder_of(target, t);
+		rc = holder ? blame(target, holder, t) :
+			      blame_nobody(target, t);
 	}
 	return rc;
 }
 
-int wp_mutex_finish(struct wp_sampler *s)
+int wp_mutex_finish(struct wp_target *target)
 {
 	int rc = 0;
 
 	/* Holders whose stack did not come any more. */
-	for (size_t i = 0; i < s->nthreads && s->mutex && !rc; i++) {
-		struct wp_thread *t = s->threads[i];
+	for (size_t i = 0; i < target->nthreads && target->mutex && !rc; i++) {
+		struct wp_thread *t = target->threads[i];
 		struct wp_sample_key key = {
 			.stack = t->last_running_stack != UINT32_MAX ?
 					 t->last_running_stack :
-					 wp_record_no_stack(s),
+					 wp_record_no_stack(target),
 			.thread = t->index
 		};
 
-		rc = wp_mutex_pay(s, t, &key);
+		rc = wp_mutex_pay(target, t, &key);
 	}
 	return rc;
 }
 
-void wp_mutex_close(struct wp_sampler *s)
+void wp_mutex_close(struct wp_target *target)
 {
-	free(s->mutex);
-	s->mutex = NULL;
+	free(target->mutex);
+	target->mutex = NULL;
 }

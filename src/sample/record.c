@@ -9,70 +9,75 @@
 /* A target that waits on something new each time must not make us grow. */
 enum { OBJECTS_MAX = 20000 };
 
-uint32_t wp_record_stack(struct wp_sampler *s)
+uint32_t wp_record_stack(struct wp_target *target)
 {
 	uint32_t end_mapping =
-		s->stack.depth ? s->stack.frames[s->stack.depth - 1].mapping :
-				 WP_MAPPING_NONE;
+		target->loop->stack.depth ?
+			target->loop->stack
+				.frames[target->loop->stack.depth - 1]
+				.mapping :
+			WP_MAPPING_NONE;
 
-	return wp_profile_add_stack(s->profile, &s->stack, end_mapping);
+	return wp_profile_add_stack(target->profile, &target->loop->stack,
+				    end_mapping);
 }
 
-uint32_t wp_record_no_stack(struct wp_sampler *s)
+uint32_t wp_record_no_stack(struct wp_target *target)
 {
 	struct wp_stack none = { .end = WP_END_EMPTY };
 
-	return wp_profile_add_stack(s->profile, &none, WP_MAPPING_NONE);
+	return wp_profile_add_stack(target->profile, &none, WP_MAPPING_NONE);
 }
 
-static void count_end(struct wp_sampler *s, uint32_t stack)
+static void count_end(struct wp_target *target, uint32_t stack)
 {
-	unsigned int end = s->profile->stacks[stack].end;
+	unsigned int end = target->profile->stacks[stack].end;
 
-	s->profile->counters.ends[end]++;
+	target->profile->counters.ends[end]++;
 	if (end == WP_END_EMPTY)
-		s->profile->counters.no_stack++;
+		target->profile->counters.no_stack++;
 }
 
-static int add_sample(struct wp_sampler *s, struct wp_thread *t,
+static int add_sample(struct wp_target *target, struct wp_thread *t,
 		      const struct wp_sample_key *key, uint64_t count,
 		      uint64_t wall_ns)
 {
-	struct wp_profile_thread *p = &s->profile->threads[t->index];
+	struct wp_profile_thread *p = &target->profile->threads[t->index];
 
 	if (p->last_ns < t->last_ns)
 		p->last_ns = t->last_ns;
 	/* WALL, or THREADS in a look. */
-	return wp_profile_add_sample(s->profile, s->profile->meta.kind, key,
+	return wp_profile_add_sample(target->profile,
+				     target->loop->options.wall_kind, key,
 				     count, wall_ns);
 }
 
-int wp_record_unchanged(struct wp_sampler *s, struct wp_thread *t,
+int wp_record_unchanged(struct wp_target *target, struct wp_thread *t,
 			uint64_t wall_ns)
 {
-	int rc = wp_block_look(s, t, &t->key, true, wall_ns);
+	int rc = wp_block_look(target, t, &t->key, true, wall_ns);
 	unsigned int end = t->key.state == WP_STATE_EXITING ?
 				   WP_END_ROOT :
-				   s->profile->stacks[t->key.stack].end;
+				   target->profile->stacks[t->key.stack].end;
 
-	wp_mutex_look(s, t, true, wall_ns);
-	s->profile->counters.unchanged++;
-	s->profile->counters.unchanged_ends[end]++;
-	return rc ? rc : add_sample(s, t, &t->key, 1, wall_ns);
+	wp_mutex_look(target, t, true, wall_ns);
+	target->profile->counters.unchanged++;
+	target->profile->counters.unchanged_ends[end]++;
+	return rc ? rc : add_sample(target, t, &t->key, 1, wall_ns);
 }
 
-int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
+int wp_record_waiting(struct wp_target *target, struct wp_thread *t,
 		      const struct wp_thread_facts *facts, uint32_t stack,
 		      uint64_t wall_ns)
 {
 	struct wp_thread_state state = wp_state_classify(facts);
 
-	if (stack == UINT32_MAX || s->ndeferred == s->cap_deferred)
+	if (stack == UINT32_MAX || target->ndeferred == target->cap_deferred)
 		return -ENOMEM;
-	count_end(s, stack);
-	wp_mutex_look(s, t, false, wall_ns);
+	count_end(target, stack);
+	wp_mutex_look(target, t, false, wall_ns);
 	t->facts = *facts;
-	s->deferred[s->ndeferred++] = (struct wp_deferred){
+	target->deferred[target->ndeferred++] = (struct wp_deferred){
 		.thread = t,
 		.key = { .stack = stack,
 			 .thread = t->index,
@@ -86,7 +91,7 @@ int wp_record_waiting(struct wp_sampler *s, struct wp_thread *t,
 }
 
 /* Add what T is owed in STATE to a sample with STACK. */
-static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
+static int pay(struct wp_target *target, struct wp_thread *t, uint32_t stack,
 	       enum wp_state state, uint64_t count)
 {
 	struct wp_sample_key key = { .stack = stack,
@@ -96,13 +101,15 @@ static int pay(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 						     &t->owed_runnable_ns;
 	uint64_t ns = *owed;
 
-	int rc = wp_mutex_pay(s, t, &key);
+	int rc = wp_mutex_pay(target, t, &key);
 
 	*owed = 0;
-	return !rc && (ns || count) ? add_sample(s, t, &key, count, ns) : rc;
+	return !rc && (ns || count) ? add_sample(target, t, &key, count, ns) :
+				      rc;
 }
 
-static int pay_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
+static int pay_cpu(struct wp_target *target, struct wp_thread *t,
+		   uint32_t stack)
 {
 	struct wp_sample_key key = { .stack = stack,
 				     .thread = t->index,
@@ -110,8 +117,8 @@ static int pay_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
 	uint64_t count = t->owed_cpu_count, ns = t->owed_cpu_ns;
 
 	t->owed_cpu_count = t->owed_cpu_ns = 0;
-	s->profile->counters.cpu_samples += count;
-	return count ? wp_profile_add_cpu(s->profile, &key, count, ns) : 0;
+	target->profile->counters.cpu_samples += count;
+	return count ? wp_profile_add_cpu(target->profile, &key, count, ns) : 0;
 }
 
 static void take_ask(struct wp_thread *t)
@@ -121,26 +128,26 @@ static void take_ask(struct wp_thread *t)
 	t->ask.running_ns = t->ask.runnable_ns = 0;
 }
 
-int wp_record_running(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
-		      enum wp_state state)
+int wp_record_running(struct wp_target *target, struct wp_thread *t,
+		      uint32_t stack, enum wp_state state)
 {
 	uint64_t count = t->owed_count + 1;
 	int rc;
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	count_end(s, stack);
+	count_end(target, stack);
 	take_ask(t);
 	t->last_running_stack = stack;
 	t->owed_count = 0;
 	t->asleep = false;
-	rc = pay_cpu(s, t, stack);
-	return rc ? rc : pay(s, t, stack, state, count);
+	rc = pay_cpu(target, t, stack);
+	return rc ? rc : pay(target, t, stack, state, count);
 }
 
 /* Pay everything, with STACK. */
-static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
-		   uint64_t count)
+static int pay_all(struct wp_target *target, struct wp_thread *t,
+		   uint32_t stack, uint64_t count)
 {
 	bool ran = t->owed_running_ns >= t->owed_runnable_ns;
 	int rc;
@@ -148,40 +155,42 @@ static int pay_all(struct wp_sampler *s, struct wp_thread *t, uint32_t stack,
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
 	t->owed_count = 0;
-	rc = pay(s, t, stack, WP_STATE_RUNNING, ran ? count : 0);
-	return rc ? rc : pay(s, t, stack, WP_STATE_RUNNABLE, ran ? 0 : count);
+	rc = pay(target, t, stack, WP_STATE_RUNNING, ran ? count : 0);
+	return rc ? rc :
+		    pay(target, t, stack, WP_STATE_RUNNABLE, ran ? 0 : count);
 }
 
-int wp_record_cpu(struct wp_sampler *s, struct wp_thread *t, uint32_t stack)
+int wp_record_cpu(struct wp_target *target, struct wp_thread *t, uint32_t stack)
 {
 	/* Without ticks that look, CPU samples are all there is. */
-	uint64_t count = s->wants_running ? t->owed_count : t->owed_cpu_count;
-	int rc = stack == UINT32_MAX ? -ENOMEM : pay_cpu(s, t, stack);
+	uint64_t count = target->wants_running ? t->owed_count :
+						 t->owed_cpu_count;
+	int rc = stack == UINT32_MAX ? -ENOMEM : pay_cpu(target, t, stack);
 
 	if (rc)
 		return rc;
 	t->last_running_stack = stack;
 	for (uint64_t i = 0; i < count; i++)
-		count_end(s, stack);
-	s->profile->counters.sampled += count;
-	return t->owed_count ? pay_all(s, t, stack, t->owed_count) : 0;
+		count_end(target, stack);
+	target->profile->counters.sampled += count;
+	return t->owed_count ? pay_all(target, t, stack, t->owed_count) : 0;
 }
 
-int wp_record_unseen(struct wp_sampler *s, struct wp_thread *t)
+int wp_record_unseen(struct wp_target *target, struct wp_thread *t)
 {
-	uint32_t stack = wp_record_no_stack(s);
+	uint32_t stack = wp_record_no_stack(target);
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	count_end(s, stack);
+	count_end(target, stack);
 	take_ask(t);
 	t->asleep = false;
-	return pay_all(s, t, stack, t->owed_count + 1);
+	return pay_all(target, t, stack, t->owed_count + 1);
 }
 
 enum { SILENT_PERIODS = 20 };
 
-int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
+int wp_record_owed(struct wp_target *target, struct wp_thread *t)
 {
 	uint32_t stack = t->last_running_stack;
 	int rc;
@@ -194,28 +203,30 @@ int wp_record_owed(struct wp_sampler *s, struct wp_thread *t)
 	 * as an exec of a set-user-id program ends it: where it ran since is not
 	 * known. */
 	if (t->owed_count > SILENT_PERIODS &&
-	    t->owed_running_ns > SILENT_PERIODS * s->options.interval_ns)
+	    t->owed_running_ns >
+		    SILENT_PERIODS * target->loop->options.interval_ns)
 		stack = UINT32_MAX;
 	if (stack == UINT32_MAX)
-		stack = wp_record_no_stack(s);
-	rc = pay_all(s, t, stack, t->owed_count);
-	return rc ? rc : pay_cpu(s, t, stack);
+		stack = wp_record_no_stack(target);
+	rc = pay_all(target, t, stack, t->owed_count);
+	return rc ? rc : pay_cpu(target, t, stack);
 }
 
 /* String id of what is waited on: "" when there is nothing to say. */
-static uint32_t object_of(struct wp_sampler *s, struct wp_sample_key *key,
+static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 			  const struct wp_thread_facts *facts)
 {
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
 	struct wp_fd_desc desc;
 	char text[600] = "";
-	uint32_t len = s->profile->strings.len, id;
+	uint32_t len = target->profile->strings.len, id;
 
 	if (info && info->fd_arg >= 0) {
 		int fd = (int)facts->args[info->fd_arg];
 
 		if (fd >= 0 &&
-		    !wp_fdinfo_describe(&s->fdinfo, fd, s->tick_ns, &desc)) {
+		    !wp_fdinfo_describe(&target->fdinfo, fd,
+					target->loop->tick_ns, &desc)) {
 			key->wait = (uint8_t)wp_state_refine_fd(key->wait,
 								desc.kind);
 			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
@@ -225,52 +236,52 @@ static uint32_t object_of(struct wp_sampler *s, struct wp_sample_key *key,
 		snprintf(text, sizeof(text), "0x%llx",
 			 (unsigned long long)facts->args[0]);
 	}
-	if (s->nobjects >= OBJECTS_MAX)
+	if (target->nobjects >= OBJECTS_MAX)
 		return 0;
-	id = wp_intern_add_str(&s->profile->strings, text);
-	if (s->profile->strings.len != len)
-		s->nobjects++;
+	id = wp_intern_add_str(&target->profile->strings, text);
+	if (target->profile->strings.len != len)
+		target->nobjects++;
 	return id;
 }
 
-void wp_record_describe(struct wp_sampler *s, struct wp_sample_key *key,
+void wp_record_describe(struct wp_target *target, struct wp_sample_key *key,
 			const struct wp_thread_facts *facts)
 {
 	char buf[32];
 	uint32_t name;
 
-	key->object = object_of(s, key, facts);
+	key->object = object_of(target, key, facts);
 	if (facts->syscall_nr < 0)
 		return;
 	name = wp_intern_add_str(
-		&s->profile->strings,
+		&target->profile->strings,
 		wp_syscall_name(facts->syscall_nr, buf, sizeof(buf)));
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
 }
 
-static int make_sample(struct wp_sampler *s, struct wp_deferred *d)
+static int make_sample(struct wp_target *target, struct wp_deferred *d)
 {
 	struct wp_thread *t = d->thread;
 	int rc;
 
 	if (d->key.state == WP_STATE_WAITING)
-		wp_record_describe(s, &d->key, &d->facts);
+		wp_record_describe(target, &d->key, &d->facts);
 	if (d->key.object == UINT32_MAX)
 		return -ENOMEM;
 	if (t->asleep)
 		t->key = d->key;
-	rc = wp_block_look(s, t, &d->key, false, d->wall_ns);
+	rc = wp_block_look(target, t, &d->key, false, d->wall_ns);
 	if (!rc)
-		rc = wp_mutex_pay(s, t, &d->key);
-	return rc ? rc : add_sample(s, t, &d->key, 1, d->wall_ns);
+		rc = wp_mutex_pay(target, t, &d->key);
+	return rc ? rc : add_sample(target, t, &d->key, 1, d->wall_ns);
 }
 
-int wp_record_deferred(struct wp_sampler *s)
+int wp_record_deferred(struct wp_target *target)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < s->ndeferred && !rc; i++)
-		rc = make_sample(s, &s->deferred[i]);
-	s->ndeferred = 0;
+	for (size_t i = 0; i < target->ndeferred && !rc; i++)
+		rc = make_sample(target, &target->deferred[i]);
+	target->ndeferred = 0;
 	return rc;
 }

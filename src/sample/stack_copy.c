@@ -12,17 +12,14 @@ enum {
 	BELOW = 4096,
 };
 
-int wp_stack_copy_init(struct wp_stack_copy *copy,
-		       const struct wp_process *process,
-		       const struct wp_maps *maps)
+int wp_stack_copy_init(struct wp_stack_copy *copy)
 {
 	void *buf = mmap(NULL, WP_COPY_MAX, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	*copy = (struct wp_stack_copy){ .process = process, .maps = maps };
 	if (buf == MAP_FAILED)
 		return -ENOMEM;
-	copy->buf = buf;
+	*copy = (struct wp_stack_copy){ .buf = buf };
 	return 0;
 }
 
@@ -43,15 +40,18 @@ static ssize_t take_from(struct wp_stack_copy *copy, uint64_t start_avma,
 		len = WP_COPY_MAX;
 	if (end_avma > start_avma && end_avma - start_avma < len)
 		len = (size_t)(end_avma - start_avma);
-	return wp_process_read(copy->process, start_avma, copy->buf, len);
+	return wp_process_read(copy->space->process, start_avma, copy->buf,
+			       len);
 }
 
-ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
-			   uint64_t region_end_avma, size_t len)
+ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
+			   const struct wp_address_space *space,
+			   uint64_t sp_avma, size_t len)
 {
 	ssize_t n;
 
-	copy->region_end_avma = region_end_avma;
+	copy->space = space;
+	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->len = 0;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
@@ -63,11 +63,13 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
 	return n;
 }
 
-void wp_stack_copy_set(struct wp_stack_copy *copy, uint64_t sp_avma,
-		       uint64_t region_end_avma, const void *data, size_t len)
+void wp_stack_copy_set(struct wp_stack_copy *copy,
+		       const struct wp_address_space *space, uint64_t sp_avma,
+		       const void *data, size_t len)
 {
+	copy->space = space;
 	copy->start_avma = sp_avma;
-	copy->region_end_avma = region_end_avma;
+	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	if (copy->len)
@@ -80,7 +82,8 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	uint64_t need = avma + len - copy->start_avma;
 	size_t want = need < WP_COPY_MAX - MORE ? (size_t)need + MORE :
 						  WP_COPY_MAX;
-	ssize_t n = wp_process_read(copy->process, copy->start_avma + copy->len,
+	ssize_t n = wp_process_read(copy->space->process,
+				    copy->start_avma + copy->len,
 				    copy->buf + copy->len, want - copy->len);
 
 	if (n > 0)
@@ -91,7 +94,7 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 /* Not of a stack: code, or what a file was mapped for. */
 static bool is_lasting(const struct wp_stack_copy *copy, uint64_t avma)
 {
-	const struct wp_map *map = wp_maps_find(copy->maps, avma);
+	const struct wp_map *map = wp_maps_find(&copy->space->maps, avma);
 
 	return map && (map->exec || map->ino);
 }
@@ -134,7 +137,8 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 			return is_other ? WP_MEM_OTHER_STACK :
 					  WP_MEM_UNREADABLE;
 	}
-	return wp_process_read(copy->process, avma, buf, len) == (ssize_t)len ?
+	return wp_process_read(copy->space->process, avma, buf, len) ==
+			       (ssize_t)len ?
 		       WP_MEM_OK :
 		       WP_MEM_UNREADABLE;
 }

@@ -11,8 +11,7 @@
 #ifndef WP_STACK_COPY_H
 #define WP_STACK_COPY_H
 
-#include "wallprof/maps.h"
-#include "wallprof/process.h"
+#include "address_space.h"
 #include "wallprof/types.h"
 
 enum {
@@ -22,9 +21,8 @@ enum {
 };
 
 struct wp_stack_copy {
-	/* Borrowed. */
-	const struct wp_process *process;
-	const struct wp_maps *maps;
+	/* Whose stack was copied last; borrowed. */
+	const struct wp_address_space *space;
 	/* Reserved memory of WP_COPY_MAX bytes, owned. */
 	uint8_t *buf;
 	/* buf[0..len) is the target's memory at START. */
@@ -42,19 +40,20 @@ struct wp_stack_copy {
 
 /* 0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_stack_copy_init(struct wp_stack_copy *copy,
-		       const struct wp_process *process,
-		       const struct wp_maps *maps);
+int wp_stack_copy_init(struct wp_stack_copy *copy);
 void wp_stack_copy_clear(struct wp_stack_copy *copy);
 
-/* Copy from SP (less the red zone) up to LEN bytes or WP_COPY_MAX, not past
- * REGION_END.  Bytes copied, 0 when nothing could be read, or -errno. */
-ssize_t wp_stack_copy_take(struct wp_stack_copy *copy, uint64_t sp_avma,
-			   uint64_t region_end_avma, size_t len);
+/* Copy from SP in SPACE (less the red zone) up to LEN bytes or WP_COPY_MAX, not
+ * past the end of the stack's region.  Bytes copied, 0 when nothing could be
+ * read, or -errno. */
+ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
+			   const struct wp_address_space *space,
+			   uint64_t sp_avma, size_t len);
 
-/* Let COPY be DATA[0..len), which was copied from SP by others. */
-void wp_stack_copy_set(struct wp_stack_copy *copy, uint64_t sp_avma,
-		       uint64_t region_end_avma, const void *data, size_t len);
+/* Let COPY be DATA[0..len), which the kernel copied from SP in SPACE. */
+void wp_stack_copy_set(struct wp_stack_copy *copy,
+		       const struct wp_address_space *space, uint64_t sp_avma,
+		       const void *data, size_t len);
 
 /* A reader of COPY, borrowed. */
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy);

@@ -64,7 +64,7 @@ struct wp_thread_starts {
 	struct wp_err why;
 };
 
-static int open_events(struct wp_sampler *s, struct wp_perf **ret,
+static int open_events(struct wp_target *target, struct wp_perf **ret,
 		       uint32_t stack_bytes, struct wp_err *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
@@ -79,22 +79,22 @@ static int open_events(struct wp_sampler *s, struct wp_perf **ret,
 						  share :
 						  WP_PERF_RING_DEFAULT,
 	};
-	int rc = wp_perf_open(ret, s->process, &options, err);
+	int rc = wp_perf_open(ret, target->process, &options, err);
 
 	if (!rc)
 		wp_perf_enable(*ret, WP_PERF_PART_ALL);
 	return rc;
 }
 
-int wp_thread_starts_open(struct wp_sampler *s)
+int wp_thread_starts_open(struct wp_target *target)
 {
 	struct wp_thread_starts *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
-	s->thread_starts = b;
+	target->thread_starts = b;
 	b->stack_bytes = WP_CPU_FIRST_STACK;
-	if (open_events(s, &b->perf, b->stack_bytes, &b->why))
+	if (open_events(target, &b->perf, b->stack_bytes, &b->why))
 		b->perf = NULL;
 	return 0;
 }
@@ -119,68 +119,70 @@ static void drop(struct wp_thread_starts *b, struct birth *birth)
 	memmove(birth, birth + 1, (--b->n - i) * sizeof(*b->v));
 }
 
-static int add_sample(struct wp_sampler *s, const struct wp_sample_key *key,
+static int add_sample(struct wp_target *target, const struct wp_sample_key *key,
 		      uint64_t count, uint64_t ns)
 {
-	return wp_profile_add_sample(s->profile, WP_PROFILE_THREADCREATE, key,
-				     count, ns);
+	return wp_profile_add_sample(target->profile, WP_PROFILE_THREADCREATE,
+				     key, count, ns);
 }
 
-static uint32_t no_record(struct wp_sampler *s)
+static uint32_t no_record(struct wp_target *target)
 {
 	struct wp_stack none = { .end = WP_END_NO_RECORD };
 
-	return wp_profile_add_stack(s->profile, &none, WP_MAPPING_NONE);
+	return wp_profile_add_stack(target->profile, &none, WP_MAPPING_NONE);
 }
 
 /* BIRTH came about by STACK of thread INDEX. */
-static int count(struct wp_sampler *s, struct birth *birth, uint32_t stack,
+static int count(struct wp_target *target, struct birth *birth, uint32_t stack,
 		 uint32_t index)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	enum wp_stack_end why;
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	why = (enum wp_stack_end)s->profile->stacks[stack].end;
-	s->profile->counters.ends[why]++;
+	why = (enum wp_stack_end)target->profile->stacks[stack].end;
+	target->profile->counters.ends[why]++;
 	b->created++;
 	b->without_stack += why == WP_END_NO_RECORD;
 	birth->key = (struct wp_sample_key){ .stack = stack, .thread = index };
 	birth->counted = true;
-	return add_sample(s, &birth->key, 1, 0);
+	return add_sample(target, &birth->key, 1, 0);
 }
 
 /* -t is about who creates. */
-static int count_without_stack(struct wp_sampler *s, struct birth *birth)
+static int count_without_stack(struct wp_target *target, struct birth *birth)
 {
-	struct wp_thread *t = wp_threads_get(s, birth->creator);
+	struct wp_thread *t = wp_threads_get(target, birth->creator);
 
 	if (!t)
 		return -ENOMEM;
-	return t->watched ? count(s, birth, no_record(s), t->index) : 0;
+	return t->watched ? count(target, birth, no_record(target), t->index) :
+			    0;
 }
 
 /* BIRTH's thread lived until END_NS.  BIRTH goes. */
-static int end(struct wp_sampler *s, struct birth *birth, uint64_t end_ns)
+static int end(struct wp_target *target, struct birth *birth, uint64_t end_ns)
 {
 	int rc = 0;
 
 	if (!birth->counted && birth->creator)
-		rc = count_without_stack(s, birth);
+		rc = count_without_stack(target, birth);
 	if (!rc && birth->counted && end_ns > birth->begin_ns)
-		rc = add_sample(s, &birth->key, 0, end_ns - birth->begin_ns);
-	drop(s->thread_starts, birth);
+		rc = add_sample(target, &birth->key, 0,
+				end_ns - birth->begin_ns);
+	drop(target->thread_starts, birth);
 	return rc;
 }
 
 /* 0 and *RET, valid until the next call, or -ENOMEM. */
-static int begin(struct wp_sampler *s, pid_t tid, uint64_t begin_ns,
+static int begin(struct wp_target *target, pid_t tid, uint64_t begin_ns,
 		 struct birth **ret)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	struct birth *old = find(b, tid);
-	int rc = old ? end(s, old, begin_ns) : 0;
+	int rc = old ? end(target, old, begin_ns) : 0;
 	size_t i = place_of(b, tid);
 
 	if (!rc && WP_VEC_ROOM(b->v, b->n, b->cap, 1))
@@ -193,11 +195,12 @@ static int begin(struct wp_sampler *s, pid_t tid, uint64_t begin_ns,
 	return 0;
 }
 
-static int take_fork(struct wp_sampler *s, const struct wp_perf_record *record)
+static int take_fork(struct wp_target *target,
+		     const struct wp_perf_record *record)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	struct birth *birth;
-	int rc = begin(s, record->tid, record->time_ns, &birth);
+	int rc = begin(target, record->tid, record->time_ns, &birth);
 
 	if (rc)
 		return rc;
@@ -220,72 +223,72 @@ static struct birth *find_created(struct wp_thread_starts *b, pid_t creator)
 	return NULL;
 }
 
-static int take_sample(struct wp_sampler *s,
+static int take_sample(struct wp_target *target,
 		       const struct wp_perf_record *record)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	struct birth *birth = find_created(b, record->tid);
 	struct wp_thread *t;
 
 	if (!birth || !wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	t = wp_threads_get(s, record->tid);
+	t = wp_threads_get(target, record->tid);
 	if (!t)
 		return -ENOMEM;
 	if (!t->watched)
 		return 0;
-	wp_cpu_walk(s, record);
-	b->wants_more |= wp_cpu_is_cut(s, record);
-	return count(s, birth, wp_record_stack(s), t->index);
+	wp_cpu_walk(target, record);
+	b->wants_more |= wp_cpu_is_cut(target, record);
+	return count(target, birth, wp_record_stack(target), t->index);
 }
 
-static int take(struct wp_sampler *s, const struct wp_perf_record *record)
+static int take(struct wp_target *target, const struct wp_perf_record *record)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	struct birth *ended;
 
 	switch (record->type) {
 	case WP_PERF_FORK:
-		return take_fork(s, record);
+		return take_fork(target, record);
 	case WP_PERF_EXIT:
 		ended = find(b, record->tid);
-		return ended ? end(s, ended, record->time_ns) : 0;
+		return ended ? end(target, ended, record->time_ns) : 0;
 	case WP_PERF_SAMPLE_THREAD_START:
-		return take_sample(s, record);
+		return take_sample(target, record);
 	default:
 		return 0;
 	}
 }
 
 /* Take the records of before UNTIL_NS. */
-static int take_records(struct wp_sampler *s, uint64_t until_ns)
+static int take_records(struct wp_target *target, uint64_t until_ns)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	struct wp_perf_record record;
 	int rc = 0;
 
 	while (!rc && wp_perf_next(b->perf, until_ns, &record))
 		if (record.time_ns >= b->from_ns)
-			rc = take(s, &record);
+			rc = take(target, &record);
 	return rc;
 }
 
 /* A stack was cut: copy more of each from now on.  Both record until the first
  * has told what came before. */
-static int grow(struct wp_sampler *s)
+static int grow(struct wp_target *target)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
 	uint64_t now;
 	struct wp_perf *wider;
 	int rc;
 
 	b->wants_more = false;
-	if (bytes == b->stack_bytes || open_events(s, &wider, bytes, NULL))
+	if (bytes == b->stack_bytes || open_events(target, &wider, bytes, NULL))
 		return 0;
 	now = wp_clock_ns();
 	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
-	rc = take_records(s, now);
+	rc = take_records(target, now);
 	b->lost_before += wp_perf_stats(b->perf)->lost;
 	wp_perf_close(b->perf);
 	b->perf = wider;
@@ -295,100 +298,104 @@ static int grow(struct wp_sampler *s)
 }
 
 /* The list may be older than the records. */
-static bool is_there(struct wp_sampler *s, pid_t tid)
+static bool is_there(struct wp_target *target, pid_t tid)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "%d", tid);
-	return !faccessat(s->process->task_fd, name, F_OK, 0);
+	return !faccessat(target->process->task_fd, name, F_OK, 0);
 }
 
 /* No record has told of T, which is in the list for the second time at least:
  * in its first, the record of its end may just have been taken. */
-static bool was_missed(struct wp_sampler *s, const struct wp_thread *t)
+static bool was_missed(struct wp_target *target, const struct wp_thread *t)
 {
-	return t->first_ns > s->start_ns && t->first_ns < s->last_tick_ns &&
-	       is_there(s, t->tid);
+	return t->first_ns > target->start_ns &&
+	       t->first_ns < target->last_tick_ns && is_there(target, t->tid);
 }
 
 /* T is in the list of threads.  At the FIRST tick it has been there before. */
-static int compare_thread(struct wp_sampler *s, const struct wp_thread *t,
+static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 			  uint64_t between_ns, bool first)
 {
-	struct birth *birth = find(s->thread_starts, t->tid);
+	struct birth *birth = find(target->thread_starts, t->tid);
 	int rc = 0;
 
 	if (birth && (birth->number == t->number || birth->creator))
 		return 0;
-	if (s->thread_starts->perf && !was_missed(s, t))
+	if (target->thread_starts->perf && !was_missed(target, t))
 		return 0;
-	rc = begin(s, t->tid, s->thread_starts->perf ? t->first_ns : between_ns,
+	rc = begin(target, t->tid,
+		   target->thread_starts->perf ? t->first_ns : between_ns,
 		   &birth);
 	if (rc)
 		return rc;
 	birth->number = t->number;
-	return first || !t->watched ? 0 :
-				      count(s, birth, no_record(s), t->index);
+	return first || !t->watched ?
+		       0 :
+		       count(target, birth, no_record(target), t->index);
 }
 
 /* Who is not known, or not there any more, has begun or ended some time since
  * the last tick. */
-static int compare_list(struct wp_sampler *s, bool first)
+static int compare_list(struct wp_target *target, bool first)
 {
-	struct wp_thread_starts *b = s->thread_starts;
-	uint64_t between_ns = s->last_tick_ns +
-			      (s->tick_ns - s->last_tick_ns) / 2;
+	struct wp_thread_starts *b = target->thread_starts;
+	uint64_t between_ns = target->last_tick_ns +
+			      (target->loop->tick_ns - target->last_tick_ns) /
+				      2;
 	int rc = 0;
 
-	for (size_t i = 0; i < s->nthreads && !rc; i++)
-		rc = compare_thread(s, s->threads[i], between_ns, first);
+	for (size_t i = 0; i < target->nthreads && !rc; i++)
+		rc = compare_thread(target, target->threads[i], between_ns,
+				    first);
 	for (size_t i = b->n; i-- > 0 && !rc;)
-		if (!wp_threads_find(s, b->v[i].tid) &&
-		    !is_there(s, b->v[i].tid))
-			rc = end(s, &b->v[i], between_ns);
+		if (!wp_threads_find(target, b->v[i].tid) &&
+		    !is_there(target, b->v[i].tid))
+			rc = end(target, &b->v[i], between_ns);
 	return rc;
 }
 
 /* All records there are; if some were lost, the list of threads tells what can
  * still be known. */
-static int drain(struct wp_sampler *s, uint64_t until_ns)
+static int drain(struct wp_target *target, uint64_t until_ns)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	uint64_t lost;
-	int rc = take_records(s, until_ns);
+	int rc = take_records(target, until_ns);
 
 	lost = b->lost_before + wp_perf_stats(b->perf)->lost;
 	if (lost != b->lost)
-		b->suspect_tick = s->tick + 2;
+		b->suspect_tick = target->tick + 2;
 	b->lost = lost;
-	if (s->tick > b->suspect_tick || rc)
+	if (target->tick > b->suspect_tick || rc)
 		return rc;
 	/* So that no record of a thread that is in the list is to come. */
-	rc = take_records(s, UINT64_MAX);
-	return rc ? rc : compare_list(s, false);
+	rc = take_records(target, UINT64_MAX);
+	return rc ? rc : compare_list(target, false);
 }
 
-int wp_thread_starts_drain(struct wp_sampler *s)
+int wp_thread_starts_drain(struct wp_target *target)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 
 	if (!b || !b->perf)
 		return 0;
-	return take_records(s, wp_clock_ns() - SETTLE_NS);
+	return take_records(target, wp_clock_ns() - SETTLE_NS);
 }
 
-int wp_thread_starts_tick(struct wp_sampler *s)
+int wp_thread_starts_tick(struct wp_target *target)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	int rc;
 
 	if (!b)
 		return 0;
 	if (!b->perf)
-		return compare_list(s, s->tick == 1);
-	rc = drain(s, s->tick_ns - SETTLE_NS);
+		return compare_list(target, target->tick == 1);
+	rc = drain(target, target->loop->tick_ns - SETTLE_NS);
 	if (!rc && b->wants_more)
-		rc = grow(s);
+		rc = grow(target);
 	return rc;
 }
 
@@ -411,9 +418,9 @@ static const char *why_no_stacks(const struct wp_perf_facts *facts)
 	}
 }
 
-static uint32_t describe(struct wp_sampler *s)
+static uint32_t describe(struct wp_target *target)
 {
-	const struct wp_thread_starts *b = s->thread_starts;
+	const struct wp_thread_starts *b = target->thread_starts;
 	char text[sizeof(b->why.msg) + 256];
 	int n = snprintf(text, sizeof(text),
 			 "%llu threads created, %llu "
@@ -436,12 +443,12 @@ static uint32_t describe(struct wp_sampler *s)
 			 "that lived between two ticks, and a thread stands "
 			 "for who created it (%s)",
 			 b->why.msg);
-	return wp_intern_add_str(&s->profile->strings, text);
+	return wp_intern_add_str(&target->profile->strings, text);
 }
 
-int wp_thread_starts_finish(struct wp_sampler *s)
+int wp_thread_starts_finish(struct wp_target *target)
 {
-	struct wp_thread_starts *b = s->thread_starts;
+	struct wp_thread_starts *b = target->thread_starts;
 	uint64_t now = wp_clock_ns();
 	uint32_t id;
 	int rc = 0;
@@ -450,23 +457,23 @@ int wp_thread_starts_finish(struct wp_sampler *s)
 		return 0;
 	if (b->perf) {
 		wp_perf_disable(b->perf, WP_PERF_PART_ALL);
-		rc = drain(s, UINT64_MAX);
+		rc = drain(target, UINT64_MAX);
 	}
 	while (b->n && !rc)
-		rc = end(s, &b->v[b->n - 1], now);
-	id = describe(s);
+		rc = end(target, &b->v[b->n - 1], now);
+	id = describe(target);
 	if (id == UINT32_MAX)
 		return -ENOMEM;
-	s->profile->meta.source[WP_PROFILE_THREADCREATE] = id;
+	target->profile->meta.source[WP_PROFILE_THREADCREATE] = id;
 	return rc;
 }
 
-void wp_thread_starts_close(struct wp_sampler *s)
+void wp_thread_starts_close(struct wp_target *target)
 {
-	if (!s->thread_starts)
+	if (!target->thread_starts)
 		return;
-	wp_perf_close(s->thread_starts->perf);
-	free(s->thread_starts->v);
-	free(s->thread_starts);
-	s->thread_starts = NULL;
+	wp_perf_close(target->thread_starts->perf);
+	free(target->thread_starts->v);
+	free(target->thread_starts);
+	target->thread_starts = NULL;
 }

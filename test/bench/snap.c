@@ -78,7 +78,7 @@ int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 	rc = wp_profile_init(&ret->profile);
 	if (!rc)
 		rc = wp_address_space_open(&ret->space, &ret->process,
-					   &ret->profile);
+					   &ret->profile, &ret->generations);
 	if (!rc)
 		rc = list_segments(ret);
 	if (!rc)

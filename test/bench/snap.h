@@ -54,6 +54,8 @@ struct snap_set {
 	struct wp_process process;
 	struct wp_profile profile;
 	struct wp_address_space space;
+	/* Of SPACE. */
+	uint64_t generations;
 	/* segments[0..nsegments), sorted by address, owned. */
 	struct snap_segment *segments;
 	size_t nsegments;

@@ -82,6 +82,7 @@ struct run {
 	struct wp_profile profile;
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
+	struct wp_target *target;
 };
 
 static int start(struct run *r, pid_t pid,
@@ -93,9 +94,11 @@ static int start(struct run *r, pid_t pid,
 		return rc;
 	wp_tracer_init(&r->tracer);
 	rc = wp_process_open(&r->process, pid, err);
+	if (!rc)
+		rc = wp_sampler_new(&r->sampler, options, &r->tracer, err);
 	return rc ? rc :
-		    wp_sampler_new(&r->sampler, &r->process, &r->profile,
-				   &r->tracer, options, err);
+		    wp_sampler_add_target(r->sampler, &r->process, &r->profile,
+					  &r->target, err);
 }
 
 /* What a profile has at one moment. */

@@ -47,6 +47,7 @@ struct totals {
 };
 
 static struct wp_address_space space = WP_ADDRESS_SPACE_INIT;
+static uint64_t generations;
 
 static uint64_t now_ns(void)
 {
@@ -243,7 +244,7 @@ int main(int argc, char **argv)
 		return 64;
 	if (wp_process_open(&process, (pid_t)strtol(argv[1], NULL, 10), NULL) ||
 	    wp_profile_init(&profile) ||
-	    wp_address_space_open(&space, &process, &profile)) {
+	    wp_address_space_open(&space, &process, &profile, &generations)) {
 		fprintf(stderr, "guess_check: cannot look at %s\n", argv[1]);
 		return 2;
 	}

@@ -19,6 +19,7 @@ struct own {
 	struct wp_process process;
 	struct wp_profile profile;
 	struct wp_address_space space;
+	uint64_t generations;
 };
 
 static int setup(void **state)
@@ -46,7 +47,8 @@ static int teardown(void **state)
 static void open_space(struct own *own)
 {
 	assert_int_equal(wp_address_space_open(&own->space, &own->process,
-					       &own->profile),
+					       &own->profile,
+					       &own->generations),
 			 0);
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,33 +21,47 @@ struct own {
 	struct wp_stack_copy copy;
 	/* BIG bytes that begin where sp is. */
 	uint8_t *stack;
-	struct wp_maps maps;
+	/* Its map has the regions that the test says. */
+	struct wp_address_space space;
 };
 
 static void open_own(struct own *own)
 {
 	own->process = (struct wp_process)WP_PROCESS_INIT;
 	assert_int_equal(wp_process_open(&own->process, getpid(), NULL), 0);
-	own->maps = (struct wp_maps)WP_MAPS_INIT;
-	assert_int_equal(
-		wp_stack_copy_init(&own->copy, &own->process, &own->maps), 0);
+	own->space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
+	own->space.process = &own->process;
+	assert_int_equal(wp_stack_copy_init(&own->copy), 0);
 	own->stack = mmap(NULL, BIG + PAGE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(own->stack, MAP_FAILED);
 	memset(own->stack, FILL, BIG + PAGE);
 	own->stack += PAGE;
+	own->space.maps = (struct wp_maps)WP_MAPS_INIT;
 }
 
 static void close_own(struct own *own)
 {
 	munmap(own->stack - PAGE, BIG + PAGE);
 	wp_stack_copy_clear(&own->copy);
+	wp_maps_clear(&own->space.maps);
 	wp_process_clear(&own->process);
 }
 
 static uint64_t avma_of(const void *p)
 {
 	return (uintptr_t)p;
+}
+
+/* The map is the stack's region, which ends SIZE bytes above sp. */
+static void set_region(struct own *own, size_t size)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text), "%lx-%lx rw-p 00000000 00:00 0\n",
+			 (unsigned long)avma_of(own->stack),
+			 (unsigned long)avma_of(own->stack + size));
+
+	assert_int_equal(wp_maps_parse(&own->space.maps, text, (size_t)n), 0);
 }
 
 static void no_more_is_copied_than_there_is_room_for(void **state)
@@ -64,15 +79,16 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 		skip();
 	}
 	memset(behind, KEPT, PAGE);
-	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
-					    avma_of(own.stack + BIG),
+	set_region(&own, BIG);
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space,
+					    avma_of(own.stack),
 					    2 * WP_COPY_MAX),
 			 WP_COPY_MAX);
 	assert_int_equal(own.copy.len, WP_COPY_MAX);
 	for (int i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
-	wp_stack_copy_set(&own.copy, avma_of(own.stack),
-			  avma_of(own.stack + BIG), own.stack, BIG);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  BIG);
 	assert_int_equal(own.copy.len, WP_COPY_MAX);
 	for (int i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
@@ -89,9 +105,10 @@ static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 
 	(void)state;
 	open_own(&own);
+	set_region(&own, BIG);
 	far = avma_of(own.stack + WP_COPY_MAX / 2);
-	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
-					    avma_of(own.stack + BIG), 1024),
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space,
+					    avma_of(own.stack), 1024),
 			 1024);
 	mem = wp_stack_copy_mem(&own.copy);
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), &word, 8), 0);
@@ -121,8 +138,9 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 
 	(void)state;
 	open_own(&own);
-	wp_stack_copy_set(&own.copy, avma_of(own.stack),
-			  avma_of(own.stack + BIG), own.stack, 1024);
+	set_region(&own, BIG);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  1024);
 	mem = wp_stack_copy_mem(&own.copy);
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8),
 			 WP_MEM_UNREADABLE);
@@ -141,19 +159,27 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 static void another_stack_is_read_of_who_stands_still(void **state)
 {
 	static const uint8_t lasting[16] = "as in the file";
-	struct wp_text text = { 0 };
+	const uint64_t page = avma_of(lasting) & ~(uint64_t)(PAGE - 1);
+	char text[256];
 	struct own own;
 	struct wp_mem mem;
 	uint8_t bytes[16];
 	uint64_t other;
+	int n;
 
 	(void)state;
 	open_own(&own);
-	assert_int_equal(wp_process_read_maps(&own.process, &text, &own.maps),
-			 0);
+	assert_true(page < avma_of(own.stack));
+	n = snprintf(text, sizeof(text),
+		     "%lx-%lx r--p 00000000 00:01 7 /a\n"
+		     "%lx-%lx rw-p 00000000 00:00 0\n",
+		     (unsigned long)page, (unsigned long)page + 2 * PAGE,
+		     (unsigned long)avma_of(own.stack),
+		     (unsigned long)avma_of(own.stack + 1024));
+	assert_int_equal(wp_maps_parse(&own.space.maps, text, (size_t)n), 0);
 	other = avma_of(own.stack + BIG / 2);
-	wp_stack_copy_set(&own.copy, avma_of(own.stack),
-			  avma_of(own.stack + 1024), own.stack, 1024);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  1024);
 	mem = wp_stack_copy_mem(&own.copy);
 	assert_int_equal(mem.read(mem.ctx, avma_of(lasting), bytes, 16), 0);
 	assert_memory_equal(bytes, lasting, 16);
@@ -164,8 +190,6 @@ static void another_stack_is_read_of_who_stands_still(void **state)
 	own.copy.live = true;
 	assert_int_equal(mem.read(mem.ctx, other, bytes, 16), 0);
 	assert_int_equal(bytes[0], FILL);
-	wp_maps_clear(&own.maps);
-	wp_text_clear(&text);
 	close_own(&own);
 }
 
@@ -175,13 +199,14 @@ static void the_end_of_the_region_ends_the_copy(void **state)
 
 	(void)state;
 	open_own(&own);
-	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
-					    avma_of(own.stack + 512), 4096),
+	set_region(&own, 512);
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space,
+					    avma_of(own.stack), 4096),
 			 512 + WP_RED_ZONE);
 	/* No page below sp: the copy begins at sp. */
 	munmap(own.stack - PAGE, PAGE);
-	assert_int_equal(wp_stack_copy_take(&own.copy, avma_of(own.stack),
-					    avma_of(own.stack + 512), 4096),
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space,
+					    avma_of(own.stack), 4096),
 			 512);
 	close_own(&own);
 }
