@@ -110,6 +110,7 @@ cmd_DEPS := dump output $(dump_DEPS)
 # program is built, in a file of arguments.
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
+state_EXT := -lseccomp
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
 bpf_EXT := @$(O)/bpf/libs
@@ -193,7 +194,7 @@ demo: deps-build $(O)/wallprof fixtures
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
-	libjansson-dev
+	libjansson-dev libseccomp-dev
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \

@@ -9,7 +9,11 @@
 #include "wallprof/fdinfo.h"
 #include "wallprof/types.h"
 
-enum { WP_SYSCALL_ARGS = 6 };
+enum {
+	WP_SYSCALL_ARGS = 6,
+	/* Numbers of system calls are below; x86-64 has 470 of them. */
+	WP_SYSCALLS_MAX = 600,
+};
 
 /* What a system call that can block waits for. */
 struct wp_syscall_info {

@@ -7,18 +7,13 @@
 #include "sampler_priv.h"
 #include "wallprof/clock.h"
 
-enum {
-	/* System calls have smaller numbers; x86-64 has 470 of them. */
-	SYSCALLS_MAX = 600,
-};
-
 /* A stop that has not come by then is given up. */
 #define EXPIRE_NS (200 * WP_NS_PER_MS)
 
 /* Names of calls get small ids, so that a sample key holds one in 16 bits. */
 static int add_syscall_names(struct wp_profile *profile)
 {
-	for (long nr = 0; nr < SYSCALLS_MAX; nr++) {
+	for (long nr = 0; nr < WP_SYSCALLS_MAX; nr++) {
 		const struct wp_syscall_info *info = wp_syscall_find(nr);
 
 		if (info && wp_intern_add_str(&profile->strings, info->name) ==

@@ -1,31 +1,146 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* syscall_table.c - what each system call waits for: see wallprof/state.h. */
+/* syscall_table.c - what each system call waits for: see wallprof/state.h.
+ *
+ * Names and numbers come from libseccomp, for the machine's own architecture;
+ * a row here is what the kernel's tables do not tell.
+ */
+#include <seccomp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "wallprof/state.h"
 
 #if defined(__x86_64__)
-#include "syscalls_x86_64.h"
 const long wp_syscall_restart = 219;
 /* rdi, rsi, rdx, r10, r8, r9 */
 const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 5, 4, 1, 10, 8, 9 };
 #elif defined(__aarch64__)
-#include "syscalls_aarch64.h"
 const long wp_syscall_restart = 128;
 const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 0, 1, 2, 3, 4, 5 };
 #endif
 
-static const struct wp_syscall_info table[] = {
-#define X(nr, name, wait, fd, eintr, restart)                                  \
-	[nr] = { #name, WP_WAIT_##wait, fd, eintr, restart },
-	WP_SYSCALLS(X)
-#undef X
+/* System calls of one kind; the members after NAMES are those of struct
+ * wp_syscall_info.  A call without a row is WP_WAIT_SYSCALL and has no
+ * descriptor.
+ *
+ * EINTR after a stop: signal(7), "Interruption of system calls ... by stop
+ * signals", and measured on Linux 6.18; for sockets only with SO_RCVTIMEO or
+ * SO_SNDTIMEO.  restart_syscall: calls that return -ERESTART_RESTARTBLOCK. */
+struct row {
+	/* Separated by blanks. */
+	const char *names;
+	enum wp_wait wait;
+	int8_t fd_arg;
+	bool eintr_on_stop;
+	bool restart_block;
 };
+
+static const struct row rows[] = {
+	{ "read write close fstat ioctl pread64 pwrite64 readv writev fsync "
+	  "fdatasync ftruncate getdents getdents64 fchdir fchmod fchown "
+	  "fstatfs readahead fgetxattr fsetxattr flistxattr fremovexattr "
+	  "sync_file_range fallocate preadv pwritev preadv2 pwritev2 syncfs "
+	  "copy_file_range splice",
+	  WP_WAIT_FILE, 0, false, false },
+	{ "sendfile", WP_WAIT_FILE, 1, false, false },
+	{ "open openat openat2 open_by_handle_at name_to_handle_at creat stat "
+	  "lstat newfstatat statx statfs ustat access faccessat faccessat2 "
+	  "truncate chdir chroot pivot_root rename renameat renameat2 mkdir "
+	  "mkdirat mknod mknodat rmdir link linkat unlink unlinkat symlink "
+	  "symlinkat readlink readlinkat chmod fchmodat chown lchown fchownat "
+	  "utime utimes utimensat futimesat getxattr lgetxattr setxattr "
+	  "lsetxattr listxattr llistxattr removexattr lremovexattr mount "
+	  "umount2 swapon swapoff quotactl acct uselib sync msync execve "
+	  "execveat",
+	  WP_WAIT_FILE, -1, false, false },
+	{ "io_getevents io_pgetevents", WP_WAIT_DISK, -1, true, false },
+	{ "tee vmsplice", WP_WAIT_PIPE, 0, false, false },
+	{ "accept accept4 connect recvfrom recvmsg recvmmsg sendto sendmsg "
+	  "sendmmsg",
+	  WP_WAIT_SOCKET, 0, true, false },
+	{ "poll", WP_WAIT_POLL, -1, false, true },
+	{ "ppoll select pselect6", WP_WAIT_POLL, -1, false, false },
+	{ "epoll_wait epoll_pwait epoll_pwait2 io_uring_enter", WP_WAIT_POLL, 0,
+	  true, false },
+	{ "futex futex_wait futex_waitv", WP_WAIT_FUTEX, -1, false, true },
+	{ "fcntl flock", WP_WAIT_LOCK, 0, false, false },
+	{ "semop semtimedop", WP_WAIT_SEMAPHORE, -1, true, false },
+	{ "nanosleep clock_nanosleep", WP_WAIT_SLEEP, -1, false, true },
+	{ "fork vfork clone clone3 wait4 waitid", WP_WAIT_CHILD, -1, false,
+	  false },
+	{ "pause rt_sigsuspend", WP_WAIT_SIGNAL, -1, false, false },
+	{ "rt_sigtimedwait", WP_WAIT_SIGNAL, -1, true, false },
+	{ "restart_syscall", WP_WAIT_SYSCALL, -1, false, true },
+};
+
+/* Calls that libseccomp 2.5 does not know.  All architectures have had one
+ * number for a new call since 424 (include/uapi/asm-generic/unistd.h). */
+enum { RECENT_FIRST = 451 };
+static const char *const recent[] = {
+	"cachestat",	     "fchmodat2",	 "map_shadow_stack",
+	"futex_wake",	     "futex_wait",	 "futex_requeue",
+	"statmount",	     "listmount",	 "lsm_get_self_attr",
+	"lsm_set_self_attr", "lsm_list_modules", "mseal",
+	"setxattrat",	     "getxattrat",	 "listxattrat",
+	"removexattrat",     "open_tree_attr",	 "file_getattr",
+	"file_setattr",
+};
+
+enum { NRECENT = sizeof(recent) / sizeof(*recent) };
+
+/* Made at the first question, never changed after. */
+static struct wp_syscall_info table[WP_SYSCALLS_MAX];
+static bool is_made;
+
+static bool has_name(const struct row *row, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = row->names;
+
+	while ((at = strstr(at, name))) {
+		if ((at == row->names || at[-1] == ' ') &&
+		    (at[len] == ' ' || !at[len]))
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+static struct wp_syscall_info describe(const char *name)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct row *row = &rows[i];
+
+		if (has_name(row, name))
+			return (struct wp_syscall_info){ name, row->wait,
+							 row->fd_arg,
+							 row->eintr_on_stop,
+							 row->restart_block };
+	}
+	return (struct wp_syscall_info){ name, WP_WAIT_SYSCALL, -1, false,
+					 false };
+}
+
+static void make_table(void)
+{
+	for (int nr = 0; nr < WP_SYSCALLS_MAX; nr++) {
+		/* Ours to free; kept for the life of the program. */
+		const char *name = seccomp_syscall_resolve_num_arch(
+			SCMP_ARCH_NATIVE, nr);
+
+		if (!name && nr >= RECENT_FIRST && nr < RECENT_FIRST + NRECENT)
+			name = recent[nr - RECENT_FIRST];
+		if (name)
+			table[nr] = describe(name);
+	}
+	is_made = true;
+}
 
 const struct wp_syscall_info *wp_syscall_find(long nr)
 {
-	if (nr < 0 || (size_t)nr >= sizeof(table) / sizeof(*table) ||
-	    !table[nr].name)
+	if (!is_made)
+		make_table();
+	if (nr < 0 || nr >= WP_SYSCALLS_MAX || !table[nr].name)
 		return NULL;
 	return &table[nr];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: state.  src/state/syscalls_*.h, row by row. */
+/* Layer: state.  the table of system calls, row by row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,23 +19,21 @@ static void names_are_those_of_the_system(void **state)
 		const char *name;
 	} rows[] = {
 #define ROW(name) { SYS_##name, #name },
-		ROW(read) ROW(write) ROW(close) ROW(fstat) ROW(lseek) ROW(mmap) ROW(
-			ioctl) ROW(readv) ROW(writev) ROW(nanosleep) ROW(socket) ROW(connect)
-			ROW(accept) ROW(sendto) ROW(recvfrom) ROW(sendmsg) ROW(
-				recvmsg) ROW(clone) ROW(execve) ROW(exit) ROW(wait4)
-				ROW(kill) ROW(fcntl) ROW(flock) ROW(fsync) ROW(semop) ROW(
-					msgrcv) ROW(ptrace) ROW(futex) ROW(io_getevents)
-					ROW(restart_syscall) ROW(semtimedop) ROW(
-						clock_nanosleep) ROW(mq_timedreceive)
-						ROW(waitid) ROW(pselect6) ROW(ppoll) ROW(
-							splice) ROW(accept4) ROW(epoll_pwait)
-							ROW(recvmmsg) ROW(sendmmsg) ROW(
-								openat) ROW(io_uring_enter)
-								ROW(clone3) ROW(
-									rt_sigtimedwait)
-									ROW(rt_sigsuspend) ROW(
-										copy_file_range)
-										ROW(process_vm_readv)
+		/* clang-format off */
+		ROW(read) ROW(write) ROW(close) ROW(fstat)
+		ROW(lseek) ROW(mmap) ROW(ioctl) ROW(readv)
+		ROW(writev) ROW(nanosleep) ROW(socket) ROW(connect)
+		ROW(accept) ROW(sendto) ROW(recvfrom) ROW(sendmsg)
+		ROW(recvmsg) ROW(clone) ROW(execve) ROW(exit)
+		ROW(wait4) ROW(kill) ROW(fcntl) ROW(flock)
+		ROW(fsync) ROW(semop) ROW(msgrcv) ROW(ptrace)
+		ROW(futex) ROW(io_getevents) ROW(restart_syscall) ROW(semtimedop)
+		ROW(clock_nanosleep) ROW(mq_timedreceive) ROW(waitid) ROW(pselect6)
+		ROW(ppoll) ROW(splice) ROW(accept4) ROW(epoll_pwait)
+		ROW(recvmmsg) ROW(sendmmsg) ROW(openat) ROW(io_uring_enter)
+		ROW(clone3) ROW(rt_sigtimedwait) ROW(rt_sigsuspend) ROW(copy_file_range)
+		ROW(process_vm_readv)
+/* clang-format on */
 #undef ROW
 	};
 	char buf[32];
