@@ -7,6 +7,7 @@
  * pcs are dealt out over many address spaces, each with a cache of its own.
  */
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 #include "wallprof/hash.h"
 
 #include "arch.h"
-#include "fde.h"
+#include "cfi_table.h"
 
 /* libunwind exports this for callers like us and declares it nowhere. */
 #define dwarf_search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
@@ -37,7 +38,7 @@ enum {
 
 struct libunwind {
 	struct wp_unwind_stats *stats;
-	struct wp_fde_cache *fdes;
+	struct wp_cfi_tables tables;
 	unw_addr_space_t shards[NSHARDS];
 };
 
@@ -60,6 +61,7 @@ struct request {
 	/* What happened: */
 	bool searched;
 	bool found;
+	bool too_slow;
 	bool asked_unknown_reg;
 	/* The last read of the target's memory. */
 	enum wp_step_result read;
@@ -160,12 +162,17 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 	struct request *r = arg;
 	const struct wp_unwind_module *module = r->step->module;
 	unw_dyn_info_t table = { .start_ip = ip, .end_ip = ip + 1 };
+	struct wp_cfi_table *cfi = wp_cfi_tables_get(&r->self->tables,
+						     module->image);
 	uint64_t fde_svma;
 	int rc;
 
 	r->searched = true;
-	if (!wp_fde_find(r->self->fdes, module->image, ip - module->bias,
-			 &fde_svma))
+	rc = cfi ? wp_cfi_table_find_last(cfi, ip - module->bias,
+					  !r->step->in_stop, &fde_svma) :
+		   -ENOMEM;
+	r->too_slow = rc == -EAGAIN;
+	if (rc)
 		return -UNW_EUNSPEC;
 	/* Searched already: one entry, that starts below every address. */
 	r->table[0] = INT32_MIN;
@@ -220,7 +227,7 @@ static void libunwind_close(void *self)
 	for (size_t i = 0; i < NSHARDS; i++)
 		if (u->shards[i])
 			unw_destroy_addr_space(u->shards[i]);
-	wp_fde_cache_free(u->fdes);
+	wp_cfi_tables_clear(&u->tables);
 	free(u);
 }
 
@@ -241,9 +248,6 @@ static void *libunwind_open(struct wp_unwind_stats *stats)
 	if (!u)
 		return NULL;
 	u->stats = stats;
-	u->fdes = wp_fde_cache_new();
-	if (!u->fdes)
-		goto out;
 	for (size_t i = 0; i < NSHARDS; i++) {
 		u->shards[i] = unw_create_addr_space(&accessors, 0);
 		if (!u->shards[i])
@@ -277,6 +281,8 @@ static enum wp_step_result classify_failure(const struct request *r)
 {
 	if (r->asked_unknown_reg)
 		return WP_STEP_UNKNOWN_REG;
+	if (r->too_slow)
+		return WP_STEP_TOO_SLOW;
 	if (r->searched && !r->found)
 		return WP_STEP_NO_INFO;
 	if (r->read != WP_STEP_OK && r->nreads <= READS_MAX)

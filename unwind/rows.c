@@ -7,12 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "eh_frame_hdr.h"
+#include "cfi_table.h"
 #include "go_root.h"
 #include "go_row.h"
 #include "rule.h"
 #include "step.h"
-#include "wallprof/hash.h"
 
 enum {
 	/* Pcs at which threads are found: thousands in the largest programs.
@@ -23,7 +22,6 @@ enum {
 	WAYS = 4,
 	NENTRIES = WAYS << SET_BITS,
 	CACHE_LINE = 64,
-	TABLES_MIN = 64,
 };
 
 struct entry {
@@ -44,11 +42,7 @@ struct rows {
 	void *entries_memory;
 	/* Which of a full set goes next. */
 	unsigned int victim;
-	/* Open addressing by image: NULL or owned; 2 ** TABLES_BITS slots, at
-	 * most half of them used. */
-	struct wp_cfi_table **tables;
-	unsigned int tables_cap;
-	unsigned int ntables;
+	struct wp_cfi_tables tables;
 	/* Borrowed. */
 	struct wp_unwind_stats *stats;
 };
@@ -61,15 +55,11 @@ static void *rows_open(struct wp_unwind_stats *stats)
 	if (!rows)
 		return NULL;
 	rows->stats = stats;
-	rows->tables = calloc(TABLES_MIN, sizeof(*rows->tables));
-	rows->tables_cap = TABLES_MIN;
 	/* calloc leaves pages alone until they are used; aligned_alloc and
 	 * memset would not. */
 	rows->entries_memory = calloc(1, NENTRIES * sizeof(struct entry) +
 						 CACHE_LINE);
-	if (!rows->tables || !rows->entries_memory) {
-		free(rows->tables);
-		free(rows->entries_memory);
+	if (!rows->entries_memory) {
 		free(rows);
 		return NULL;
 	}
@@ -83,13 +73,7 @@ static void rows_close(void *self)
 {
 	struct rows *rows = self;
 
-	for (unsigned int i = 0; i < rows->tables_cap; i++) {
-		if (!rows->tables[i])
-			continue;
-		wp_cfi_table_clear(rows->tables[i]);
-		free(rows->tables[i]);
-	}
-	free(rows->tables);
+	wp_cfi_tables_clear(&rows->tables);
 	free(rows->entries_memory);
 	free(rows);
 }
@@ -99,62 +83,6 @@ static void rows_set_modules(void *self,
 {
 	(void)self;
 	(void)modules;
-}
-
-/* Where the table of IMAGE is, or would be. */
-static struct wp_cfi_table **table_slot(struct wp_cfi_table **tables,
-					unsigned int cap,
-					const struct wp_elf_image *image)
-{
-	uint64_t i = wp_hash_u64((uintptr_t)image);
-
-	while (tables[i & (cap - 1)] &&
-	       tables[i & (cap - 1)]->eh_frame.image != image)
-		i++;
-	return &tables[i & (cap - 1)];
-}
-
-static int grow_tables(struct rows *rows)
-{
-	unsigned int cap = 2 * rows->tables_cap;
-	struct wp_cfi_table **tables = calloc(cap, sizeof(*tables));
-
-	if (!tables)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < rows->tables_cap; i++) {
-		struct wp_cfi_table *table = rows->tables[i];
-
-		if (table)
-			*table_slot(tables, cap, table->eh_frame.image) = table;
-	}
-	free(rows->tables);
-	rows->tables = tables;
-	rows->tables_cap = cap;
-	return 0;
-}
-
-/* The table of IMAGE, made when first asked for; NULL: no memory. */
-static struct wp_cfi_table *find_table(struct rows *rows,
-				       struct wp_elf_image *image)
-{
-	struct wp_cfi_table **slot = table_slot(rows->tables, rows->tables_cap,
-						image);
-	struct wp_cfi_table *table = *slot;
-
-	if (table)
-		return table;
-	if (2 * (rows->ntables + 1) > rows->tables_cap) {
-		if (grow_tables(rows))
-			return NULL;
-		slot = table_slot(rows->tables, rows->tables_cap, image);
-	}
-	table = malloc(sizeof(*table));
-	if (!table)
-		return NULL;
-	wp_cfi_table_init(table, image);
-	*slot = table;
-	rows->ntables++;
-	return table;
 }
 
 /* Is SVMA where a stack of Go's ends, in a program from before Go 1.18?  Its own
@@ -180,18 +108,19 @@ static bool find_go_rule(struct wp_elf_image *image, uint64_t svma,
 	return result != WP_STEP_NO_INFO && result != WP_STEP_BAD_INFO;
 }
 
-/* The rule for the code at SVMA of IMAGE. */
+/* The rule for the code at SVMA of IMAGE.  Returns 0; -EAGAIN if the file must be
+ * indexed first and not MAY_INDEX; -ENOMEM. */
 static int make_rule(struct rows *rows, struct wp_elf_image *image,
-		     uint64_t svma, struct wp_rule *ret)
+		     uint64_t svma, bool may_index, struct wp_rule *ret)
 {
-	struct wp_cfi_table *table = find_table(rows, image);
+	struct wp_cfi_table *table = wp_cfi_tables_get(&rows->tables, image);
 	enum wp_step_result end;
 	struct wp_cfi_row row;
 	struct wp_cfi_fde fde;
 	int rc;
 
-	rc = table ? wp_cfi_table_find(table, svma, &fde) : -ENOMEM;
-	if (rc == -ENOMEM)
+	rc = table ? wp_cfi_table_find(table, svma, may_index, &fde) : -ENOMEM;
+	if (rc == -ENOMEM || rc == -EAGAIN)
 		return rc;
 	if ((rc == -ENOENT || (!rc && fde.section->is_debug)) &&
 	    find_go_rule(image, svma, ret))
@@ -230,36 +159,55 @@ static struct entry *choose_victim(struct rows *rows, struct entry *set)
 	return &set[rows->victim++ % WAYS];
 }
 
-static const struct wp_rule *
-find_rule(struct rows *rows, struct wp_elf_image *image, uint64_t svma)
+static const struct wp_rule *find_rule(const struct entry *set,
+				       const struct wp_elf_image *image,
+				       uint64_t svma)
 {
-	struct entry *set = set_of(rows, image, svma);
-	struct entry *entry;
-
-	for (unsigned int i = 0; i < WAYS; i++) {
-		if (set[i].svma == svma && set[i].image == image) {
-			rows->stats->cache_hits++;
+	for (unsigned int i = 0; i < WAYS; i++)
+		if (set[i].svma == svma && set[i].image == image)
 			return &set[i].rule;
-		}
-	}
-	rows->stats->cache_misses++;
-	entry = choose_victim(rows, set);
+	return NULL;
+}
+
+/* Make the rule for the code at SVMA of IMAGE and put it into SET; errors as of
+ * make_rule. */
+static int add_rule(struct rows *rows, struct entry *set,
+		    struct wp_elf_image *image, uint64_t svma, bool may_index,
+		    const struct wp_rule **ret)
+{
+	struct entry *entry = choose_victim(rows, set);
+	int rc;
+
 	entry->image = NULL;
-	if (make_rule(rows, image, svma, &entry->rule))
-		return NULL;
+	rc = make_rule(rows, image, svma, may_index, &entry->rule);
+	if (rc)
+		return rc;
 	entry->image = image;
 	entry->svma = svma;
-	return &entry->rule;
+	*ret = &entry->rule;
+	return 0;
 }
 
 static enum wp_step_result rows_step(void *self, struct wp_step *step)
 {
+	struct rows *rows = self;
+	struct wp_elf_image *image = step->module->image;
 	uint64_t svma = step->regs->v[WP_REG_PC] - step->is_return -
 			step->module->bias;
-	const struct wp_rule *rule = find_rule(self, step->module->image, svma);
+	struct entry *set = set_of(rows, image, svma);
+	const struct wp_rule *rule = find_rule(set, image, svma);
+	int rc;
 
+	if (rule) {
+		rows->stats->cache_hits++;
+		return wp_rule_execute(rule, step);
+	}
+	rows->stats->cache_misses++;
+	rc = add_rule(rows, set, image, svma, !step->in_stop, &rule);
+	if (!rc)
+		return wp_rule_execute(rule, step);
 	/* Without memory there may be info and it cannot be had. */
-	return rule ? wp_rule_execute(rule, step) : WP_STEP_BAD_INFO;
+	return rc == -EAGAIN ? WP_STEP_TOO_SLOW : WP_STEP_BAD_INFO;
 }
 
 const struct wp_step_ops wp_step_rows = {

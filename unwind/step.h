@@ -48,21 +48,18 @@ struct wp_step {
 	bool is_switch;
 };
 
-/* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY or _OTHER_STACK. */
+/* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY or _OTHER_STACK,
+ * which are in the order of enum wp_mem_result. */
 static inline enum wp_step_result
 wp_step_read(const struct wp_step *step, uint64_t avma, void *buf, size_t len)
 {
-	switch (step->mem->read(step->mem->ctx, avma, buf, len)) {
-	case WP_MEM_OK:
-		return WP_STEP_OK;
-	case WP_MEM_BEYOND_COPY:
-		return WP_STEP_BEYOND_COPY;
-	case WP_MEM_OTHER_STACK:
-		return WP_STEP_OTHER_STACK;
-	case WP_MEM_UNREADABLE:
-		break;
-	}
-	return WP_STEP_UNREADABLE;
+	enum wp_mem_result result = step->mem->read(step->mem->ctx, avma, buf,
+						    len);
+
+	return result == WP_MEM_OK ?
+		       WP_STEP_OK :
+		       (enum wp_step_result)(WP_STEP_UNREADABLE +
+					     (result - WP_MEM_UNREADABLE));
 }
 
 static inline bool wp_step_is_unread(enum wp_step_result result)

@@ -6,8 +6,7 @@
  *
  * Layer: unwind.
  */
-#include "../../unwind/eh_frame_hdr.h"
-#include "../../unwind/fde.h"
+#include "../../unwind/cfi_table.h"
 #include "fuzz_image.h"
 
 enum { SVMA = 0x2000, LOOKUPS = 24 };
@@ -19,43 +18,37 @@ static struct wp_elf_range range_of(uint64_t from, uint64_t to, uint64_t svma)
 		       (struct wp_elf_range){ 0 };
 }
 
-static void look_up(struct wp_cfi_table *table, struct wp_fde_cache *cache,
-		    struct wp_elf_image *image, uint64_t svma)
+static void look_up(struct wp_cfi_table *table, uint64_t svma)
 {
 	struct wp_cfi_fde fde;
 	struct wp_cfi_row row;
 	uint64_t fde_svma;
 
-	if (!wp_cfi_table_find(table, svma, &fde)) {
+	if (!wp_cfi_table_find(table, svma, true, &fde)) {
 		FUZZ_CHECK(svma >= fde.start_svma && svma < fde.end_svma);
 		(void)!wp_cfi_eval(&fde, svma, &row);
 	}
-	(void)wp_fde_find(cache, image, svma, &fde_svma);
+	(void)!wp_cfi_table_find_last(table, svma, true, &fde_svma);
 }
 
 /* Ask for addresses that may be those of functions: words of the file, as they
  * are and as differences from where they stand. */
 static void look_up_all(struct wp_cfi_table *table, struct wp_elf_image *image)
 {
-	struct wp_fde_cache *cache = wp_fde_cache_new();
 	uint64_t step = image->size / LOOKUPS / 4 * 4 + 4;
 
-	if (!cache)
-		return;
 	for (uint64_t off = 0; off + 4 <= image->size; off += step) {
 		int32_t word;
 
 		memcpy(&word, image->data + off, sizeof(word));
-		look_up(table, cache, image, (uint64_t)(int64_t)word);
-		look_up(table, cache, image, SVMA + (uint64_t)(int64_t)word);
-		look_up(table, cache, image,
-			SVMA + off + (uint64_t)(int64_t)word);
+		look_up(table, (uint64_t)(int64_t)word);
+		look_up(table, SVMA + (uint64_t)(int64_t)word);
+		look_up(table, SVMA + off + (uint64_t)(int64_t)word);
 	}
 	for (uint64_t svma = 0x1000; svma < 0x1100; svma += 0x20)
-		look_up(table, cache, image, svma);
-	look_up(table, cache, image, 0);
-	look_up(table, cache, image, UINT64_MAX);
-	wp_fde_cache_free(cache);
+		look_up(table, svma);
+	look_up(table, 0);
+	look_up(table, UINT64_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../unwind/eh_frame_hdr.h"
+#include "../../unwind/cfi_table.h"
 #include "../../unwind/go_row.h"
 #include "../../unwind/rule.h"
 #include "wallprof/hash.h"
@@ -42,7 +42,7 @@ static struct wp_rule find(struct wp_cfi_table *table,
 {
 	struct wp_cfi_fde fde;
 	struct wp_cfi_row row;
-	int rc = wp_cfi_table_find(table, svma, &fde);
+	int rc = wp_cfi_table_find(table, svma, true, &fde);
 
 	if (rc == -ENOENT)
 		return wp_rule_of_result(WP_STEP_NO_INFO);

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "../../unwind/eh_frame_hdr.h"
+#include "../../unwind/cfi_table.h"
 #include "../../unwind/go_root.h"
 #include "cfi_bytes.h"
 
@@ -122,7 +122,7 @@ static uint64_t find_root(struct wp_elf_image *image,
 	for (uint64_t svma = TEXT; svma < TEXT + ROOM; svma++) {
 		enum wp_step_result end;
 
-		if (wp_cfi_table_find(&table, svma, &fde))
+		if (wp_cfi_table_find(&table, svma, true, &fde))
 			continue;
 		end = wp_go_end(image, fde.start_svma, fde.end_svma, svma);
 		if (end == WP_STEP_OK)

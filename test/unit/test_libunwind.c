@@ -341,6 +341,9 @@ static void image_without_search_table_is_indexed(void **state)
 	start(&f);
 	assert_int_equal(f.image.eh_frame_hdr.size, 0);
 	place(&f, first_svma + 5);
+	f.step.in_stop = true;
+	assert_int_equal(step(&f), WP_STEP_TOO_SLOW);
+	f.step.in_stop = false;
 	assert_int_equal(step(&f), WP_STEP_OK);
 	assert_int_equal(f.step.cfa_avma, STACK + 8);
 	place(&f, second_svma + 5);

@@ -106,7 +106,8 @@ static void rig_small(struct rig *rig)
 }
 
 /* Step from SVMA with register N = 0xa00 + N, sp and rbp in the stack. */
-static enum wp_step_result step_at(struct rig *rig, uint64_t svma)
+static enum wp_step_result step_at_pace(struct rig *rig, uint64_t svma,
+					bool in_stop)
 {
 	rig->regs = (struct wp_regs){ 0 };
 	for (unsigned int i = 0; i < WP_NREGS; i++)
@@ -116,8 +117,14 @@ static enum wp_step_result step_at(struct rig *rig, uint64_t svma)
 	wp_reg_set(&rig->regs, RIP, BIAS + svma);
 	rig->step = (struct wp_step){ .module = &rig->module,
 				      .regs = &rig->regs,
-				      .mem = &rig->mem };
+				      .mem = &rig->mem,
+				      .in_stop = in_stop };
 	return wp_step_rows.step(rig->rows, &rig->step);
+}
+
+static enum wp_step_result step_at(struct rig *rig, uint64_t svma)
+{
+	return step_at_pace(rig, svma, false);
 }
 
 static void assert_reg(const struct rig *rig, unsigned int reg, uint64_t want)
@@ -563,6 +570,20 @@ static void images_are_told_apart(void **state)
 }
 
 /* More pcs than the cache holds: slower, not wrong. */
+/* To index a section takes long.  Once it is, its rules are at hand. */
+static void nothing_is_indexed_while_the_thread_is_stopped(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_functions(&rig, LIT("\x0e\x20"));
+	assert_int_equal(step_at_pace(&rig, 0x1004, true), WP_STEP_TOO_SLOW);
+	assert_int_equal(rig.memory.reads, 0);
+	assert_int_equal(step_at(&rig, 0x1014), WP_STEP_OK);
+	assert_int_equal(step_at_pace(&rig, 0x1004, true), WP_STEP_OK);
+	rig_close(&rig);
+}
+
 static void a_full_cache_just_misses(void **state)
 {
 	enum { PCS = 40000 };
@@ -680,6 +701,8 @@ int main(void)
 		cmocka_unit_test(rules_of_it_are_recognised),
 		cmocka_unit_test(the_cache_is_used),
 		cmocka_unit_test(images_are_told_apart),
+		cmocka_unit_test(
+			nothing_is_indexed_while_the_thread_is_stopped),
 		cmocka_unit_test(a_full_cache_just_misses),
 		cmocka_unit_test(steady_state_allocates_nothing),
 		cmocka_unit_test(a_rule_is_small),

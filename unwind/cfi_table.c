@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eh_frame_hdr.c - see eh_frame_hdr.h. */
-#include "eh_frame_hdr.h"
+/* cfi_table.c - see cfi_table.h. */
+#include "cfi_table.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "wallprof/hash.h"
+#include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
 
 enum {
 	/* DW_EH_PE_omit; _datarel | _sdata4, what every linker writes. */
@@ -96,22 +100,39 @@ void wp_cfi_table_clear(struct wp_cfi_table *table)
 	*table = (struct wp_cfi_table){ 0 };
 }
 
-/* Entry I of the search table: both addresses count from the header. */
-static bool read_table(const struct wp_cfi_table *table, uint64_t i,
-		       uint64_t *ret_start_svma, uint64_t *ret_fde_svma)
+/* An entry of the search table. */
+struct table_entry {
+	uint64_t start_svma;
+	uint64_t fde_svma;
+};
+
+/* Entry I of the search table, whose addresses count from the header.  Sets
+ * *RET_FAILED, and leaves it otherwise, if the file does not have it. */
+static struct table_entry table_entry(const struct wp_cfi_table *table,
+				      uint64_t i, bool *ret_failed)
 {
 	const uint8_t *bytes = wp_elf_image_at(
 		table->eh_frame.image, table->table_off + i * TABLE_ENTRY,
 		TABLE_ENTRY);
-	int32_t start, fde;
+	int32_t rel[2] = { 0, 0 };
 
-	if (!bytes)
-		return false;
-	memcpy(&start, bytes, 4);
-	memcpy(&fde, bytes + 4, 4);
-	*ret_start_svma = table->hdr_svma + (uint64_t)(int64_t)start;
-	*ret_fde_svma = table->hdr_svma + (uint64_t)(int64_t)fde;
-	return true;
+	if (bytes)
+		memcpy(rel, bytes, sizeof(rel));
+	else
+		*ret_failed = true;
+	return (struct table_entry){
+		table->hdr_svma + (uint64_t)(int64_t)rel[0],
+		table->hdr_svma + (uint64_t)(int64_t)rel[1],
+	};
+}
+
+/* The number of entries of the search table that start at SVMA or before. */
+static uint64_t count_in_table(const struct wp_cfi_table *table, uint64_t svma,
+			       bool *ret_failed)
+{
+	return WP_LOWER_BOUND(table->table_len, i,
+			      table_entry(table, i, ret_failed).start_svma <=
+				      svma);
 }
 
 static bool covers(const struct wp_cfi_fde *fde, uint64_t svma)
@@ -119,11 +140,11 @@ static bool covers(const struct wp_cfi_fde *fde, uint64_t svma)
 	return svma >= fde->start_svma && svma < fde->end_svma;
 }
 
-/* Parse the FDE at FDE_SVMA: 0 if it covers SVMA, -ENOENT if not. */
-static int try_fde(const struct wp_cfi_section *section, uint64_t fde_svma,
-		   uint64_t svma, struct wp_cfi_fde *ret)
+/* Parse the FDE at OFF of SECTION: 0 if it covers SVMA, -ENOENT if not. */
+static int parse_covering(const struct wp_cfi_section *section, uint64_t off,
+			  uint64_t svma, struct wp_cfi_fde *ret)
 {
-	int rc = wp_cfi_parse_fde(section, fde_svma - section->range.svma, ret);
+	int rc = wp_cfi_parse_fde(section, off, ret);
 
 	if (rc)
 		return rc;
@@ -133,33 +154,23 @@ static int try_fde(const struct wp_cfi_section *section, uint64_t fde_svma,
 static int find_in_table(struct wp_cfi_table *table, uint64_t svma,
 			 struct wp_cfi_fde *ret)
 {
-	uint64_t lo = 0, hi = table->table_len;
-	uint64_t start_svma, fde_svma, first_start_svma = 0;
+	bool failed = false;
+	uint64_t i = count_in_table(table, svma, &failed), first_start_svma = 0;
 
-	/* The number of entries that start at SVMA or below. */
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (!read_table(table, mid, &start_svma, &fde_svma))
-			return -EBADMSG;
-		if (start_svma <= svma)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (unsigned int n = 0; lo && n < SAME_START_MAX; n++) {
+	for (unsigned int n = 0; i && n < SAME_START_MAX && !failed; n++) {
+		struct table_entry entry = table_entry(table, --i, &failed);
 		int rc;
 
-		if (!read_table(table, --lo, &start_svma, &fde_svma))
-			return -EBADMSG;
-		if (n && start_svma != first_start_svma)
+		if (failed || (n && entry.start_svma != first_start_svma))
 			break;
-		first_start_svma = start_svma;
-		rc = try_fde(&table->eh_frame, fde_svma, svma, ret);
+		first_start_svma = entry.start_svma;
+		rc = parse_covering(&table->eh_frame,
+				    entry.fde_svma - table->eh_frame.range.svma,
+				    svma, ret);
 		if (rc != -ENOENT)
 			return rc;
 	}
-	return -ENOENT;
+	return failed ? -EBADMSG : -ENOENT;
 }
 
 static int by_start(const void *va, const void *vb)
@@ -181,15 +192,8 @@ static int index_add(struct wp_cfi_index *index, size_t *cap,
 	if (!fde->start_svma || fde->start_svma >= fde->end_svma ||
 	    start > UINT32_MAX || index->len == INDEX_MAX)
 		return 0;
-	if (index->len == *cap) {
-		size_t more = *cap ? 2 * *cap : 256;
-		void *v = realloc(index->v, more * sizeof(*index->v));
-
-		if (!v)
-			return -ENOMEM;
-		index->v = v;
-		*cap = more;
-	}
+	if (WP_VEC_ROOM(index->v, index->len, *cap, 1))
+		return -ENOMEM;
 	index->v[index->len++] = (struct wp_cfi_index_entry){ (uint32_t)start,
 							      (uint32_t)off };
 	return 0;
@@ -241,51 +245,102 @@ static int index_make(struct wp_cfi_index *index,
 	return 0;
 }
 
-static int find_in_index(struct wp_cfi_index *index,
-			 const struct wp_cfi_section *section, uint64_t svma,
-			 struct wp_cfi_fde *ret)
+/* Find how many entries of INDEX, made if need be, start at SVMA or before. */
+static int count_in_index(struct wp_cfi_index *index,
+			  const struct wp_cfi_section *section, uint64_t svma,
+			  bool may_index, uint64_t *ret)
 {
 	uint64_t want = svma - index_base(section->image);
-	size_t lo = 0, hi;
-	int rc;
+	int rc = index->is_made ? 0 :
+		 may_index	? index_make(index, section) :
+				  -EAGAIN;
 
-	rc = index->is_made ? 0 : index_make(index, section);
 	if (rc)
 		return rc;
-	hi = index->len;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (index->v[mid].start <= want)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || want > UINT32_MAX)
-		return -ENOENT;
-	rc = wp_cfi_parse_fde(section, index->v[lo - 1].off, ret);
-	if (rc)
-		return rc;
-	return covers(ret, svma) ? 0 : -ENOENT;
+	*ret = want > UINT32_MAX ?
+		       0 :
+		       WP_LOWER_BOUND(index->len, i, index->v[i].start <= want);
+	return *ret ? 0 : -ENOENT;
 }
 
-static int find_in_eh_frame(struct wp_cfi_table *table, uint64_t svma,
-			    struct wp_cfi_fde *ret)
+static int find_in_index(struct wp_cfi_index *index,
+			 const struct wp_cfi_section *section, uint64_t svma,
+			 bool may_index, struct wp_cfi_fde *ret)
 {
-	if (table->table_len)
-		return find_in_table(table, svma, ret);
-	return find_in_index(&table->eh_index, &table->eh_frame, svma, ret);
+	uint64_t n;
+	int rc = count_in_index(index, section, svma, may_index, &n);
+
+	return rc ? rc :
+		    parse_covering(section, index->v[n - 1].off, svma, ret);
 }
 
-int wp_cfi_table_find(struct wp_cfi_table *table, uint64_t svma,
+int wp_cfi_table_find(struct wp_cfi_table *table, uint64_t svma, bool may_index,
 		      struct wp_cfi_fde *ret)
 {
-	int rc, debug_rc;
+	int rc = table->table_len ?
+			 find_in_table(table, svma, ret) :
+			 find_in_index(&table->eh_index, &table->eh_frame, svma,
+				       may_index, ret);
+	int debug_rc;
 
-	rc = find_in_eh_frame(table, svma, ret);
-	if (!rc || !table->debug_frame.range.size)
+	if (!rc || rc == -EAGAIN || !table->debug_frame.range.size)
 		return rc;
 	debug_rc = find_in_index(&table->debug_index, &table->debug_frame, svma,
-				 ret);
+				 may_index, ret);
 	return debug_rc && rc != -ENOENT ? rc : debug_rc;
+}
+
+int wp_cfi_table_find_last(struct wp_cfi_table *table, uint64_t svma,
+			   bool may_index, uint64_t *ret_fde_svma)
+{
+	bool failed = false;
+	uint64_t n;
+	int rc;
+
+	if (table->table_len) {
+		n = count_in_table(table, svma, &failed);
+		if (n)
+			*ret_fde_svma =
+				table_entry(table, n - 1, &failed).fde_svma;
+		return failed ? -EBADMSG : n ? 0 : -ENOENT;
+	}
+	rc = count_in_index(&table->eh_index, &table->eh_frame, svma, may_index,
+			    &n);
+	if (!rc)
+		*ret_fde_svma = table->eh_frame.range.svma +
+				table->eh_index.v[n - 1].off;
+	return rc;
+}
+
+struct wp_cfi_table *wp_cfi_tables_get(struct wp_cfi_tables *tables,
+				       struct wp_elf_image *image)
+{
+	uint64_t hash = wp_hash_u64((uintptr_t)image);
+	uint32_t found = WP_INDEX_FIND(&tables->by_image, hash, i,
+				       tables->v[i]->eh_frame.image == image);
+	struct wp_cfi_table *table;
+
+	if (found != WP_INDEX_NONE)
+		return tables->v[found];
+	if (WP_VEC_ROOM(tables->v, tables->len, tables->cap, 1))
+		return NULL;
+	table = malloc(sizeof(*table));
+	if (!table || wp_index_add(&tables->by_image, hash, tables->len)) {
+		free(table);
+		return NULL;
+	}
+	wp_cfi_table_init(table, image);
+	tables->v[tables->len++] = table;
+	return table;
+}
+
+void wp_cfi_tables_clear(struct wp_cfi_tables *tables)
+{
+	for (uint32_t i = 0; i < tables->len; i++) {
+		wp_cfi_table_clear(tables->v[i]);
+		free(tables->v[i]);
+	}
+	free(tables->v);
+	wp_index_clear(&tables->by_image);
+	*tables = (struct wp_cfi_tables){ 0 };
 }

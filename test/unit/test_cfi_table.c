@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "../../unwind/eh_frame_hdr.h"
+#include "../../unwind/cfi_table.h"
 #include "cfi_bytes.h"
 
 enum { SMALL_SIZE = sizeof(small_hdr) + sizeof(small_eh_frame) };
@@ -35,11 +35,30 @@ static const struct {
 	{ UINT64_MAX, 0, 0 },
 };
 
+/* The last function that starts at SVMA or before starts at START. */
+static void assert_last(struct wp_cfi_table *table, uint64_t svma,
+			uint64_t start)
+{
+	struct wp_cfi_fde fde;
+	uint64_t fde_svma;
+
+	assert_int_equal(wp_cfi_table_find_last(table, svma, true, &fde_svma),
+			 0);
+	assert_int_equal(wp_cfi_parse_fde(&table->eh_frame,
+					  fde_svma - table->eh_frame.range.svma,
+					  &fde),
+			 0);
+	assert_int_equal(fde.start_svma, start);
+}
+
 static void assert_functions(struct wp_cfi_table *table)
 {
+	uint64_t fde_svma;
+
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		struct wp_cfi_fde fde;
-		int rc = wp_cfi_table_find(table, functions[i].svma, &fde);
+		int rc = wp_cfi_table_find(table, functions[i].svma, true,
+					   &fde);
 
 		if (rc != (functions[i].start ? 0 : -ENOENT))
 			print_error("at %#lx: %d\n",
@@ -49,7 +68,13 @@ static void assert_functions(struct wp_cfi_table *table)
 			continue;
 		assert_int_equal(fde.start_svma, functions[i].start);
 		assert_int_equal(fde.end_svma, functions[i].end);
+		assert_last(table, functions[i].svma, functions[i].start);
 	}
+	/* Between functions, before the first, behind the last. */
+	assert_last(table, 0x104f, 0x1020);
+	assert_last(table, 0x10be, 0x1070);
+	assert_int_equal(wp_cfi_table_find_last(table, 0xfff, true, &fde_svma),
+			 -ENOENT);
 }
 
 static void by_the_search_table(void **state)
@@ -101,6 +126,51 @@ static void by_an_index(void **state)
 	wp_cfi_table_clear(&table);
 	wp_cfi_table_clear(&table);
 	image_free(&image);
+}
+
+static void a_section_is_indexed_only_if_it_may_be(void **state)
+{
+	struct wp_elf_image image = small_image(SMALL_SIZE);
+	struct wp_cfi_table table;
+	struct wp_cfi_fde fde;
+	uint64_t fde_svma;
+
+	(void)state;
+	image.loads[0].svma = 0x1000;
+	image.eh_frame_hdr.size = 0;
+	wp_cfi_table_init(&table, &image);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1030, false, &fde),
+			 -EAGAIN);
+	assert_int_equal(
+		wp_cfi_table_find_last(&table, 0x1030, false, &fde_svma),
+		-EAGAIN);
+	assert_false(table.eh_index.is_made);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1030, true, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1030, false, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x104f, false, &fde),
+			 -ENOENT);
+	wp_cfi_table_clear(&table);
+	image_free(&image);
+}
+
+/* The table of another image is another one, however many there are. */
+static void every_image_has_its_table(void **state)
+{
+	enum { N = 100 };
+	static struct wp_elf_image images[N];
+	struct wp_cfi_tables tables = { 0 };
+	struct wp_cfi_table *first[N];
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		first[i] = wp_cfi_tables_get(&tables, &images[i]);
+		assert_ptr_equal(first[i]->eh_frame.image, &images[i]);
+	}
+	for (size_t i = 0; i < N; i++)
+		assert_ptr_equal(wp_cfi_tables_get(&tables, &images[i]),
+				 first[i]);
+	wp_cfi_tables_clear(&tables);
+	wp_cfi_tables_clear(&tables);
 }
 
 /* Table encodings that no linker writes: by the index as well, to where the
@@ -167,11 +237,12 @@ static void debug_frame_alone(void **state)
 
 	(void)state;
 	wp_cfi_table_init(&table, &image);
-	assert_int_equal(wp_cfi_table_find(&table, 0x121f, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x121f, true, &fde), 0);
 	assert_int_equal(fde.start_svma, 0x1200);
 	assert_true(fde.section->is_debug);
-	assert_int_equal(wp_cfi_table_find(&table, 0x1220, &fde), -ENOENT);
-	assert_int_equal(wp_cfi_table_find(&table, 0x10, &fde), -ENOENT);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1220, true, &fde),
+			 -ENOENT);
+	assert_int_equal(wp_cfi_table_find(&table, 0x10, true, &fde), -ENOENT);
 	assert_int_equal(table.debug_index.len, 1);
 	wp_cfi_table_clear(&table);
 	image_free(&image);
@@ -194,12 +265,13 @@ static void debug_frame_after_eh_frame(void **state)
 	image.debug_frame = (struct wp_elf_range){ 0, SMALL_SIZE, debug.size };
 	image.loads[0].svma = 0x1000;
 	wp_cfi_table_init(&table, &image);
-	assert_int_equal(wp_cfi_table_find(&table, 0x1030, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1030, true, &fde), 0);
 	assert_false(fde.section->is_debug);
 	assert_false(table.debug_index.is_made);
-	assert_int_equal(wp_cfi_table_find(&table, 0x1210, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1210, true, &fde), 0);
 	assert_true(fde.section->is_debug);
-	assert_int_equal(wp_cfi_table_find(&table, 0x1230, &fde), -ENOENT);
+	assert_int_equal(wp_cfi_table_find(&table, 0x1230, true, &fde),
+			 -ENOENT);
 	wp_cfi_table_clear(&table);
 	image_free(&image);
 	image_free(&debug);
@@ -233,7 +305,7 @@ static void functions_that_share_a_start(void **state)
 	image.eh_frame_hdr = (struct wp_elf_range){ 0x8000, 0, 28 };
 	image.eh_frame = (struct wp_elf_range){ 0x8000 + 28, 28, b.len - 28 };
 	wp_cfi_table_init(&table, &image);
-	assert_int_equal(wp_cfi_table_find(&table, 0x880f, &fde), 0);
+	assert_int_equal(wp_cfi_table_find(&table, 0x880f, true, &fde), 0);
 	assert_int_equal(fde.start_svma, 0x8800);
 	wp_cfi_table_clear(&table);
 	image_free(&image);
@@ -270,7 +342,7 @@ static void hostile_headers(void **state)
 		image.loads[0].svma = 0x1000;
 		memcpy(image.data + cases[i].at, cases[i].bytes, cases[i].len);
 		wp_cfi_table_init(&table, &image);
-		assert_int_equal(wp_cfi_table_find(&table, 0x1030, &fde),
+		assert_int_equal(wp_cfi_table_find(&table, 0x1030, true, &fde),
 				 cases[i].want);
 		wp_cfi_table_clear(&table);
 		image_free(&image);
@@ -285,7 +357,7 @@ static void look_everywhere(struct wp_elf_image *image)
 
 	wp_cfi_table_init(&table, image);
 	for (uint64_t svma = 0xff8; svma < 0x10c8; svma += 7)
-		if (!wp_cfi_table_find(&table, svma, &fde))
+		if (!wp_cfi_table_find(&table, svma, true, &fde))
 			(void)!wp_cfi_eval(&fde, svma, &row);
 	wp_cfi_table_clear(&table);
 }
@@ -338,6 +410,8 @@ int main(void)
 		cmocka_unit_test(by_the_search_table),
 		cmocka_unit_test(without_section_headers),
 		cmocka_unit_test(by_an_index),
+		cmocka_unit_test(a_section_is_indexed_only_if_it_may_be),
+		cmocka_unit_test(every_image_has_its_table),
 		cmocka_unit_test(a_header_without_a_table),
 		cmocka_unit_test(debug_frame_alone),
 		cmocka_unit_test(debug_frame_after_eh_frame),
