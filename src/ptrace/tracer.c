@@ -204,8 +204,9 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 		    !count_interrupting(tracer))
 			return tracee;
 		now = wp_clock_ns();
+		/* What has come while we had no CPU ourselves is in time. */
 		if (now >= until_ns)
-			return NULL;
+			return poll_stops(tracer);
 		if (now < spin_until)
 			continue;
 		/* What is to stop may want this very CPU. */

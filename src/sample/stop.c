@@ -300,8 +300,9 @@ static bool is_of_this_tick(const struct wp_target *target,
  * of ticks before come when they get a CPU. */
 static int stop_together(struct wp_target *target)
 {
-	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
 	int rc = wp_stop_ask(target);
+	/* From then on: asking may take long where others want the CPU. */
+	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
 	struct wp_tracee *tracee;
 	size_t n = 0;
 
