@@ -12,7 +12,7 @@ def test_callers_are_callers(profile, name):
     with busy(*BUSY[name]) as pid:
         for options in (["--profile", "wall"], ["--profile", "wall,cpu"],
                         ["--profile", "cpu", "--stop", "never"]):
-            _, p = profile(pid, "-d", 2, "-r", 500, *options)
+            _, p = profile(pid, "-r", 500, *options, cpu=1)
             edges.add(p)
     assert edges.edges > 300
     assert not edges.wrong, edges.wrong

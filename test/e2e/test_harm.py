@@ -4,6 +4,7 @@
 Where stops are the subject, there are no CPU samples to take their place.
 """
 import os
+import random
 import re
 import signal
 import subprocess
@@ -11,10 +12,11 @@ import time
 
 import pytest
 
-from conftest import SLOW, WALLPROF, status_of, tids_of, wallprof
+from conftest import (SLOW, WALLPROF, Run, has_run, status_of, tids_of,
+                      wait_until, wait_until_sampling, wallprof)
 
 # What is enough in the gate; make soak takes the 30 s of the promise.
-SECONDS = [6, pytest.param(30, marks=pytest.mark.soak)]
+SECONDS = [3, pytest.param(30, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize("seconds", SECONDS)
@@ -39,12 +41,18 @@ def test_no_call_fails_with_eintr(start, tmp_path, stop, seconds):
 def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
     target = start("seccomp")
     for stop in ("auto", "all"):
-        wallprof("-p", target.pid, "-d", 3, "-r", 1000, "--stop", stop,
+        wallprof("-p", target.pid, "-d", 2, "-r", 1000, "--stop", stop,
                  "--profile", "wall", "--max-stopped", 0,
                  output=tmp_path / "x.pb.gz")
         target.assert_unharmed()
     truth = target.truth()
-    assert truth["polls"] > 50 and truth["naps"] > 500
+    assert truth["polls"] > 30 and truth["naps"] > 300
+
+
+def is_clean(pid):
+    states = [status_of(pid, t) for t in tids_of(pid)]
+    return all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
+               for s in states)
 
 
 def test_kill_9_leaves_the_target_running(start, tmp_path):
@@ -54,22 +62,15 @@ def test_kill_9_leaves_the_target_running(start, tmp_path):
             [WALLPROF, "-p", str(target.pid), "-r", "1000", "--max-stopped",
              "0", "--profile", "wall", "-o", str(tmp_path / "x.pb.gz")],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Killed at any moment; the first is when its file appears.
-        while not any(tmp_path.iterdir()):
-            assert tool.poll() is None
-        time.sleep(0.05)
+        # Killed at any moment.
+        wait_until_sampling(tool)
+        time.sleep(random.uniform(0, 0.05))
         tool.kill()
         tool.wait()
         for left in tmp_path.iterdir():
             assert left.name != "x.pb.gz"
             left.unlink()
-        deadline = time.monotonic() + 5
-        while True:
-            states = [status_of(target.pid, t) for t in tids_of(target.pid)]
-            if all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
-                   for s in states):
-                break
-            assert time.monotonic() < deadline, states
+        wait_until(lambda: is_clean(target.pid))
     assert target.truth()["work"] > 0
 
 
@@ -79,30 +80,37 @@ def test_ctrl_c_writes_and_leaves_the_target_clean(start, tmp_path, signals):
     out = tmp_path / "x.pb.gz"
     tool = subprocess.Popen([WALLPROF, "-p", str(target.pid), "--profile",
                              "wall", "-o", str(out)], stderr=subprocess.PIPE)
-    while not any(tmp_path.iterdir()):
-        assert tool.poll() is None
-    time.sleep(0.5)
+    wait_until_sampling(tool)
+    wait_until(has_run(target.pid, 0.2))
     for _ in range(signals):
         tool.send_signal(signal.SIGINT)
-    err = tool.communicate(timeout=30)[1].decode()
-    assert tool.returncode == 0, err
+    err = tool.communicate(timeout=30)[1]
+    done = subprocess.CompletedProcess([], tool.returncode, b"", err)
+    Run(["wallprof"], done, out).check()
     assert [f.name for f in tmp_path.iterdir()] == ["x.pb.gz"]
     target.assert_unharmed()
 
 
 def test_waiting_threads_are_never_stopped(start, tmp_path):
-    """1,000 of them: no ptrace call at all, and little CPU."""
+    """1,000 of them: no ptrace call at all."""
     target = start("waiters", 1000)
     trace = tmp_path / "trace"
-    run = wallprof("-p", target.pid, "-d", 3, output=tmp_path / "x.pb.gz",
+    run = wallprof("-p", target.pid, "-d", 2, output=tmp_path / "x.pb.gz",
                    prefix=("strace", "-f", "-c", "-o", str(trace)))
     # strace slows it so much that it misses ticks, and says so by status 1.
     assert run.status in (0, 1), run.err
-    assert run.counter("had not run since the last") >= 5000, run.err
+    # Each, at some ticks.
+    assert run.counter("had not run since the last") >= 3000, run.err
     assert "ptrace" not in trace.read_text()
     assert run.counter("made") == 0
+    target.assert_unharmed()
+
+
+@pytest.mark.alone
+def test_waiting_threads_cost_little_cpu_time(start, tmp_path):
+    target = start("waiters", 1000)
     before = os.times()
-    run = wallprof("-p", target.pid, "-d", 5, output=tmp_path / "x.pb.gz")
+    run = wallprof("-p", target.pid, "-d", 4, output=tmp_path / "x.pb.gz")
     run.check()
     after = os.times()
     spent = (after.children_user - before.children_user +
@@ -136,9 +144,7 @@ def test_a_traced_process_is_still_read(start, tmp_path):
     tracer = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p",
                                str(target.pid)], stderr=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 10
-        while status_of(target.pid)["TracerPid"] == "0":
-            assert time.monotonic() < deadline
+        wait_until(lambda: status_of(target.pid)["TracerPid"] != "0")
         run = wallprof("-p", target.pid, "-d", 2, "--profile", "wall",
                        output=tmp_path / "x.pb.gz")
         assert run.status in (0, 1), run.err
@@ -154,10 +160,8 @@ def test_a_stopped_process_stays_stopped(start, profile):
     import pprof_check
     target = start("shares")
     os.kill(target.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
-    while {status_of(target.pid, t)["State"][0]
-           for t in tids_of(target.pid)} != {"T"}:
-        assert time.monotonic() < deadline
+    wait_until(lambda: {status_of(target.pid, t)["State"][0]
+                        for t in tids_of(target.pid)} == {"T"})
     _, p = profile(target.pid, "-d", 1)
     assert {s["labels"]["state"] for s in pprof_check.samples(p)} == {"stopped"}
     assert status_of(target.pid)["State"][0] == "T"

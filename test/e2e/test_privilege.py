@@ -14,20 +14,13 @@ import time
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, WALLPROF, Run, Target, status_of, wallprof
+from conftest import (FIXTURES, WALLPROF, Run, Target, children_of, is_sampling,
+                      status_of, wait_until, wallprof)
 
 LOST = re.compile(r"wallprof: \d+ addresses have no better name than module "
                   r"and offset: (.*)")
 INTERRUPT = 1 << signal.SIGINT - 1
 PLAIN = re.compile(r"[\w.\[\]-]+\+0x[0-9a-f]+|0x[0-9a-f]+")
-
-
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
-            return [int(p) for p in f.read().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
 
 
 class Watched:
@@ -364,7 +357,7 @@ def test_a_set_user_id_program_ends_the_recording(installed):
         f"echo READY pid=$$; read x < {fifo}; exec {sleeper} 60")
     tool = installed.start_tool(ALICE, "-p", target.pid, "-o",
                                 installed.home(ALICE) / "x.folded")
-    time.sleep(0.2)
+    wait_until(lambda: is_sampling(tool.proc))
     fifo.write_text("go\n")
     assert tool.proc.wait(20) == 2
     assert b"executed a set-user-ID program" in tool.proc.stderr.read()

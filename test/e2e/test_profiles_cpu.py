@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU profiles: shares and sums are those that the fixture has measured, no
 thread is stopped for them, and who may not have them is told so."""
-import bisect
 import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, WALLPROF, Run, free_port, wallprof
+from conftest import (FIXTURES, WALLPROF, CpuClock, Run, free_port, has_run,
+                      wallprof)
 
 PARTS = ("f1", "f2", "f3")
 PERF_EVENT_OPEN = "298"
@@ -53,12 +52,11 @@ def share(spent, of, index):
     return sum(v for k, v in spent.items() if k[index] == of) / whole
 
 
-# Of the 3 s that they use with duty there are enough samples at 1,000 Hz.
-@pytest.mark.parametrize("args, rate", [((3,), 100), ((3, "duty"), 1000)])
-def test_shares_of_functions_and_threads(start, profile, args, rate):
+@pytest.mark.parametrize("args", [(3,), (3, "duty")])
+def test_shares_of_functions_and_threads(start, profile, args):
     target = start("profiles", "cpu", *args)
     before = mark(target)
-    _, p = profile(target.pid, "--profile", "cpu", "-d", 8, "-r", rate)
+    _, p = profile(target.pid, "--profile", "cpu", "-r", 1000, cpu=2)
     truth = between(before, mark(target))
     target.assert_unharmed()
     got = by_part(p)
@@ -68,66 +66,23 @@ def test_shares_of_functions_and_threads(start, profile, args, rate):
             assert abs(have - want) < 0.02, (of, have, want, got, truth)
 
 
-class CpuClock:
-    """The CPU time of a process, by its own clock, at times of our choice."""
-
-    def __init__(self, pid):
-        # linux/posix-timers.h: ~pid << 3 | CPUCLOCK_SCHED.
-        self.clock = ~pid << 3 | 2
-        self.times, self.cpu = [], []
-        self.over = threading.Event()
-        self.look()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def look(self):
-        before = time.time_ns()
-        cpu = time.clock_gettime_ns(self.clock)
-        self.times.append((before + time.time_ns()) // 2)
-        self.cpu.append(cpu)
-
-    def run(self):
-        while not self.over.wait(0.005):
-            self.look()
-
-    def stop(self):
-        self.over.set()
-        self.thread.join()
-        self.look()
-
-    def at(self, ns):
-        """What it was, and by how much that may be wrong."""
-        i = bisect.bisect(self.times, ns)
-        assert 0 < i < len(self.times), "outside of what was watched"
-        t0, t1 = self.times[i - 1], self.times[i]
-        c0, c1 = self.cpu[i - 1], self.cpu[i]
-        return c0 + (c1 - c0) * (ns - t0) / (t1 - t0), c1 - c0
-
-
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("kinds", ["cpu", "wall,cpu"])
 def test_all_of_the_cpu_time_is_told(start, profile, threads, kinds):
     target = start("profiles", "cpu", threads)
-    clock = CpuClock(target.pid)
-    try:
-        _, p = profile(target.pid, "--profile", kinds, "-d", 5)
-        time.sleep(0.05)
-    finally:
-        clock.stop()
+    with CpuClock(target.pid) as clock:
+        _, p = profile(target.pid, "--profile", kinds, cpu=1.5)
     target.assert_unharmed()
-    before, not_sure = clock.at(p.time_nanos)
-    after, not_sure_either = clock.at(p.time_nanos + p.duration_nanos)
-    want = after - before
+    want, not_sure = clock.spent(p)
     got = sum(s["values"]["cpu"] for s in pprof_check.samples(p))
-    assert (abs(got - want) < 0.02 * want + not_sure + not_sure_either), (
-        got, want, not_sure, not_sure_either)
+    assert abs(got - want) < 0.02 * want + not_sure, (got, want, not_sure)
 
 
 def test_never_stopping_calls_no_ptrace(start, tmp_path):
     """And threads that run have a stack all the same."""
     target = start("profiles", "cpu", 2)
     trace, out = tmp_path / "trace", tmp_path / "x.pb.gz"
-    run = wallprof("-p", target.pid, "-d", 3, "--stop", "never", output=out,
+    run = wallprof("-p", target.pid, "-d", 1, "--stop", "never", output=out,
                    prefix=("strace", "-f", "-c", "-o", str(trace)))
     # strace slows it so much that it misses ticks, and says so by status 1.
     assert run.status in (0, 1), run.err
@@ -246,7 +201,8 @@ def test_go_tool_pprof_shows_servers_under_load(start, tmp_path, begin):
                               stderr=subprocess.DEVNULL)
     out = tmp_path / "x.pb.gz"
     try:
-        wallprof("-p", target.pid, "-d", 4, output=out).check()
+        wallprof("-p", target.pid, output=out,
+                 until=lambda: has_run(target.pid, 0.3)).check()
         assert client.poll() is None, "the load ended too soon"
     finally:
         client.kill()
@@ -263,8 +219,7 @@ def test_go_tool_pprof_shows_servers_under_load(start, tmp_path, begin):
         assert known in text, text[:3000]
     p = pprof_check.load(str(out))
     cpu = sum(s["values"]["cpu"] for s in pprof_check.samples(p))
-    # It was at work, however busy the machine is.
-    assert cpu > 0.01 * p.duration_nanos
+    assert cpu > 0.2e9
 
 
 @pytest.mark.parametrize("threads, whose", [(20, "thread"), (2100, "CPU")])

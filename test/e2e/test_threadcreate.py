@@ -49,6 +49,17 @@ def made_by(target):
     return json.loads(target.read_line("MARK")[len("MARK"):])["made"]
 
 
+def late(truth):
+    """How long a thread was made before it ran, which the kernel counts from
+    somewhere in between; and it has not gone when it says that it goes."""
+    return 2 * truth["late_ns"] / truth["made"]
+
+
+def lost(err):
+    """Records, on a machine that is too busy to read them all in time."""
+    return int(re.search(r"(\d+) records of perf events lost", err).group(1))
+
+
 def record_all(target, out, *args, asleep=0):
     """From before the first of so many threads until after the last; ASLEEP:
     the tool is stopped for the first so many."""
@@ -65,27 +76,34 @@ def record_all(target, out, *args, asleep=0):
     target.read_line("DONE")
     tool.send_signal(signal.SIGINT)
     err = tool.communicate(timeout=60)[1].decode()
-    assert tool.returncode == 0 or asleep, err
+    assert tool.returncode == 0 or tool.returncode == 1 and lost(err), err
     p = pprof_check.load(str(out))
     pprof_check.validate(p)
     return err, p
+
+
+def check_lost(err, counts, made):
+    """Of whom the records were is not known; nobody is told twice, and nobody
+    is missing without being said to be."""
+    told = sum(counts.values())
+    assert told <= made <= told + lost(err)
 
 
 @pytest.mark.parametrize("rate, args", [(200, ()), (2000, ("-r", "1"))])
 def test_every_thread_is_told_with_its_creator(start, tmp_path, rate, args):
     target = start("profiles", "churn", rate, 4 * rate)
     err, p = record_all(target, tmp_path / "x.pb.gz", *args)
-    truth = target.truth()["paths"]
+    truth = target.truth()
     counts = by_path(p, "threadcreate")
     lives = by_path(p, "lifetime")
-    if "0 records of perf events lost" not in err:
-        # Of whom they were is not known; nobody is told twice.
-        assert sum(counts.values()) <= 4 * rate
-        pytest.skip("the machine is too busy: " + err.splitlines()[0])
+    if lost(err):
+        check_lost(err, counts, 4 * rate)
+        return
     for path in PATHS:
-        assert counts[path] == truth[path]["count"] > rate / 2
-        want = truth[path]["ns"]
-        assert abs(lives[path] / want - 1) < 0.02, (path, lives, want)
+        assert counts[path] == truth["paths"][path]["count"] > rate / 2
+        want = truth["paths"][path]["ns"]
+        bound = 0.02 * want + late(truth) * counts[path]
+        assert abs(lives[path] - want) < bound, (path, lives, want, bound)
     assert counts[""] == 0
     for s in pprof_check.samples(p):
         assert s["labels"]["thread"] == "maker"
@@ -99,8 +117,7 @@ def test_what_is_lost_is_told(start, tmp_path):
     target = start("profiles", "churn", 1000, 3000)
     err, p = record_all(target, tmp_path / "x.pb.gz", asleep=2500)
     counts = by_path(p, "threadcreate")
-    lost = int(re.search(r"(\d+) records of perf events lost", err).group(1))
-    assert lost > 1000
+    assert lost(err) > 1000
     whole = counts["create_often"] + counts["create_rarely"]
     assert 400 < whole <= sum(counts.values()) < 3000
 
@@ -111,6 +128,9 @@ def test_deep_stacks_are_copied_whole(start, tmp_path):
     err, p = record_all(target, tmp_path / "x.pb.gz")
     truth = target.truth()["paths"]
     counts = by_path(p, "threadcreate")
+    if lost(err):
+        check_lost(err, counts, 400)
+        return
     assert counts == {**{path: truth[path]["count"] for path in PATHS}, "": 0}
     cut = sum(s["values"]["threadcreate"] for s in pprof_check.samples(p)
               if s["frames"][-1]["name"].startswith("[truncated: stack deeper"))
@@ -120,20 +140,22 @@ def test_deep_stacks_are_copied_whole(start, tmp_path):
 def test_shares_of_a_part_of_a_longer_life(start, profile):
     """Some live already, and some live on."""
     target = start("profiles", "churn", 200)
-    run, p = profile(target.pid, "--profile", "threadcreate", "-d", 5)
+    run, p = profile(target.pid, "--profile", "threadcreate", "-d", 3)
     target.assert_unharmed()
-    truth = target.truth()["paths"]
+    truth = target.truth()
     counts, lives = by_path(p, "threadcreate"), by_path(p, "lifetime")
-    whole = sum(counts.values())
-    true_whole = sum(truth[path]["count"] for path in PATHS)
+    begin, end = p.time_nanos, p.time_nanos + p.duration_nanos
     for path in PATHS:
-        share = counts[path] / whole
-        want = truth[path]["count"] / true_whole
-        assert abs(share - want) < 0.02, (path, share, want)
+        mine = [(b, min(e, end)) for what, b, e in truth["lives"]
+                if what == path and begin <= b < end]
+        # The events are open a little later than the clock starts.
+        assert 0.95 * len(mine) - 2 <= counts[path] <= len(mine) + 2, (
+            path, counts, len(mine))
+        share = counts[path] / sum(counts.values())
+        assert abs(share - (0.75 if path == PATHS[0] else 0.25)) < 0.02
         life = lives[path] / counts[path]
-        want = truth[path]["ns"] / truth[path]["count"]
-        # At most five of a thousand are cut short by the end.
-        assert abs(life / want - 1) < 0.02, (path, life, want)
+        want = sum(e - b for b, e in mine) / len(mine)
+        assert abs(life - want) < 0.02 * want + late(truth), (path, life, want)
 
 
 def test_it_goes_with_the_other_profiles(start, tmp_path):
@@ -194,7 +216,7 @@ def test_who_may_not_see_the_kernel_counts(start, tmp_path):
     # Not into a directory that is root's.
     out = tmp_path / "x.pb.gz"
     done = subprocess.run(
-        [str(WALLPROF), "-p", str(target.pid), "-d", "3", "--profile",
+        [str(WALLPROF), "-p", str(target.pid), "-d", "2", "--profile",
          "threadcreate", "-f", "pprof", "-o", "-"], user=65534, group=65534,
         extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         timeout=60)

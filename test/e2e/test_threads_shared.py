@@ -7,8 +7,8 @@ import time
 import pprof_check
 import pytest
 
-from conftest import WALLPROF, status_of
-from test_profiles_cpu import CpuClock
+from conftest import WALLPROF, CpuClock, status_of
+from test_weights import check_mayflies
 
 
 def tids_by_name(p):
@@ -20,7 +20,7 @@ def tids_by_name(p):
 
 def test_threads_of_one_name_are_one_entry(start, profile):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 3, "--own-threads", 4)
+    run, p = profile(target.pid, "-d", 2, "--own-threads", 4)
     target.assert_unharmed()
     tids = tids_by_name(p)
     # Main, who breeds and two more are told apart.
@@ -30,33 +30,23 @@ def test_threads_of_one_name_are_one_entry(start, profile):
     assert seen > 100
     assert run.counter("told by name only") == seen - 4
     assert f" of {seen:.0f} threads in" in run.err
-    mayflies = sum(s["values"]["wall"] for s in pprof_check.samples(p)
-                   if s["labels"]["thread"] == "mayfly")
-    # As test_threads_that_come_and_go.
-    assert 0.4 < mayflies / p.duration_nanos < 3
+    check_mayflies(p, target)
 
 
 def test_weights_of_those_who_share_add_up(start, profile):
     """Five threads; those that spin share one entry, whose CPU time is that of
     all."""
     target = start("spinner", 4)
-    clock = CpuClock(target.pid)
-    try:
-        _, p = profile(target.pid, "-d", 4, "--own-threads", 1)
-        time.sleep(0.05)
-    finally:
-        clock.stop()
+    with CpuClock(target.pid) as clock:
+        _, p = profile(target.pid, "--own-threads", 1, cpu=1.5)
     target.assert_unharmed()
     samples = pprof_check.samples(p)
     assert len({s["labels"]["tid"] for s in samples}) == 2
     wall = sum(s["values"]["wall"] for s in samples)
     assert abs(wall / p.duration_nanos - 5) < 0.2
-    before, not_sure = clock.at(p.time_nanos)
-    after, not_sure_either = clock.at(p.time_nanos + p.duration_nanos)
-    want = after - before
+    want, not_sure = clock.spent(p)
     got = sum(s["values"]["cpu"] for s in samples)
-    assert (abs(got - want) < 0.02 * want + not_sure + not_sure_either), (
-        got, want, not_sure, not_sure_either)
+    assert abs(got - want) < 0.02 * want + not_sure, (got, want, not_sure)
 
 
 def test_so_many_names_share_too(start, profile):

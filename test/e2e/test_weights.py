@@ -1,50 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares and sums: what the profile says is what the fixture did."""
 import os
-import time
 
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, SLOW, tids_of
+from conftest import (FIXTURES, SLOW, CpuClock, in_window, tids_of, tolerance,
+                      wait_until)
 
-# The phases of fixtures/shares.c as wallprof sees them.
-PHASES = {
-    "spin": lambda s: s["labels"]["state"] in ("running", "runnable")
-    and any(f["name"] == "do_spin" for f in s["frames"]),
-    "sleep": lambda s: s["labels"].get("wait") == "sleep",
-    "lock": lambda s: s["labels"].get("wait") == "lock"
-    and any(f["name"] == "do_lock" for f in s["frames"]),
-    "read": lambda s: s["labels"].get("wait") == "pipe"
-    and any(f["name"] == "do_read" for f in s["frames"]),
-}
+# What fixtures/shares.c is in when it is in no other function of its own, and
+# as what it waits there; in do_lock, below ask, it waits for the lock.
+WAITS = {"do_spin": None, "do_sleep": "sleep", "ask": "pipe",
+         "do_lock": "lock", "do_read": "pipe"}
 
 
-@pytest.mark.parametrize("seconds", [20])
-def test_shares_are_those_of_the_fixture(start, profile, seconds):
+def phase_of(sample):
+    names = [f["name"] for f in sample["frames"]]
+    return next((n for n in names if n in WAITS), "")
+
+
+def schedstat(pid, tid):
+    """Nanoseconds on a CPU, and waiting for one, and how often it was on one.
+    """
+    with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+        return [int(n) for n in f.read().split()]
+
+
+def record_shares(start, profile, *args):
+    """Record fixtures/shares.c and hold each worker's shares against its own
+    account."""
     target = start("shares")
-    run, p = profile(target.pid, "-d", seconds, "-r", 100)
+    before = {tid: schedstat(target.pid, tid) for tid in tids_of(target.pid)}
+    run, p = profile(target.pid, "-d", 4, "-r", 250, *args)
+    queued = {tid: (schedstat(target.pid, tid)[1] - was[1]) / p.duration_nanos
+              for tid, was in before.items()}
     target.assert_unharmed()
-    truth = target.truth()
-    samples = pprof_check.samples(p)
-    for worker in truth["workers"]:
-        mine = [s for s in samples if s["labels"]["tid"] == worker["tid"]]
-        assert {s["labels"]["thread"] for s in mine} == {worker["name"]}
-        whole = sum(s["values"]["wall"] for s in mine)
-        true_whole = sum(worker[phase] for phase in PHASES)
-        for phase, is_phase in PHASES.items():
-            share = sum(s["values"]["wall"] for s in mine
-                        if is_phase(s)) / whole
-            want = worker[phase] / true_whole
-            assert abs(share - want) < 0.02, (worker, phase, share, want)
+    for worker in target.truth()["workers"]:
+        check_shares(p, worker, queued[worker["tid"]])
+    return run, p
+
+
+def check_shares(p, worker, queued):
+    """QUEUED: the share of the time that it waited for a CPU, of which is not
+    known so well what it was in: where it waits for long is told once it runs.
+    """
+    mine = [s for s in pprof_check.samples(p)
+            if s["labels"]["tid"] == worker["tid"]]
+    assert {s["labels"]["thread"] for s in mine} == {worker["name"]}
+    whole = sum(s["values"]["wall"] for s in mine)
+    truth = in_window(worker["spans"], p)
+    assert abs(sum(truth.values()) / p.duration_nanos - 1) < 0.001
+    got = dict.fromkeys((*WAITS, ""), 0)
+    for s in mine:
+        ns, phase = s["values"]["wall"], phase_of(s)
+        got[phase] += ns
+        if phase and s["labels"]["state"] == "waiting":
+            assert s["labels"]["wait"] == WAITS[phase], (s, worker["name"])
+    for phase in WAITS:
+        share, want = got[phase] / whole, truth.get(phase, 0) / p.duration_nanos
+        changes = 2 * sum(what == phase for what, _, _ in worker["spans"])
+        bound = 0.01 + tolerance(p, changes) + queued / 4
+        assert abs(share - want) < bound, (phase, share, want, bound, got,
+                                           truth)
+    assert got[""] / whole < 0.01, got
+
+
+def test_shares_are_those_of_the_fixture(start, profile):
+    record_shares(start, profile)
 
 
 @pytest.mark.parametrize("stop", ["auto", "all", "never"])
 def test_weights_add_up_to_the_time_watched(start, profile, stop):
     target = start("shares")
-    _, p = profile(target.pid, "-d", 3, "--stop", stop)
+    _, p = profile(target.pid, "-d", 1, "--stop", stop)
     target.assert_unharmed()
-    assert abs(p.duration_nanos - 3e9) < 0.5e9
+    assert p.duration_nanos > 0.99e9
     per_thread = {}
     for s in pprof_check.samples(p):
         tid = s["labels"]["tid"]
@@ -56,8 +86,8 @@ def test_weights_add_up_to_the_time_watched(start, profile, stop):
 
 def test_weights_stay_right_when_stops_run_out(start, profile):
     target = start("spinner", 2)
-    run, p = profile(target.pid, "-d", 3, "-r", 500, "--max-stopped", "0.2",
-                     "--profile", "wall")
+    run, p = profile(target.pid, "-r", 500, "--max-stopped", "0.2", "--profile",
+                     "wall", cpu=1.5)
     target.assert_unharmed()
     assert run.counter("left out for --max-stopped") > 100
     busy = sum(s["values"]["wall"] for s in pprof_check.samples(p)
@@ -67,35 +97,40 @@ def test_weights_stay_right_when_stops_run_out(start, profile):
 
 
 def test_runnable_is_told_from_running(start, profile):
-    """Eight spinners cannot have eight CPUs here."""
-    cpus = os.cpu_count()
-    target = start("spinner", cpus * 4)
-    _, p = profile(target.pid, "-d", 4)
-    ns = {}
+    """Four times as many spinners as CPUs: most of
+    their time they wait for one."""
+    spinners = os.cpu_count() * 4
+    target = start("spinner", spinners)
+    with CpuClock(target.pid) as clock:
+        _, p = profile(target.pid, "-d", 2)
+    target.assert_unharmed()
+    ns = dict.fromkeys(pprof_check.STATES, 0)
     for s in pprof_check.samples(p):
-        state = s["labels"]["state"]
-        ns[state] = ns.get(state, 0) + s["values"]["wall"]
-    ran = ns["running"] / (ns["running"] + ns["runnable"])
-    assert 0.05 < ran < 0.5, ns
-    assert ns["runnable"] > ns["running"]
+        ns[s["labels"]["state"]] += s["values"]["wall"]
+    ran, not_sure = clock.spent(p)
+    assert ns["runnable"] > ns["running"] > 0.8 * ran - not_sure, (ns, ran)
+    whole = spinners * p.duration_nanos
+    assert abs(ns["running"] + ns["runnable"] - whole) < 0.05 * whole, ns
+
+
+def check_mayflies(p, target):
+    """The short lives of fixtures/churn.c: who is seen at a tick stands for
+    those who are not, so their time is known as well as they are many."""
+    samples = [s["values"] for s in pprof_check.samples(p)
+               if s["labels"]["thread"] == "mayfly"]
+    seen = sum(v["samples"] for v in samples)
+    share = (sum(v["wall"] for v in samples) /
+             in_window(target.truth()["spans"], p)["live"])
+    assert seen > 50
+    assert abs(share - 1) < 0.1 + 4 / seen ** 0.5, (share, seen)
 
 
 def test_threads_that_come_and_go(start, profile):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 4)
+    run, p = profile(target.pid, "-d", 2)
     target.assert_unharmed()
-    by_name = {}
-    for s in pprof_check.samples(p):
-        name = s["labels"]["thread"]
-        by_name[name] = by_name.get(name, 0) + s["values"]["wall"]
-    # Some 450 threads a second that live 3 ms: 1.3 threads at any time.
-    assert 0.4 < by_name["mayfly"] / p.duration_nanos < 3, by_name
+    check_mayflies(p, target)
     assert run.counter("threads") > 100
-
-
-def ran_ns(pid, tid):
-    with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
-        return int(f.read().split()[0])
 
 
 @pytest.mark.parametrize("stop", ["auto", "all"])
@@ -106,13 +141,22 @@ def test_a_thread_that_hardly_gets_a_cpu_has_a_stack(start, profile, kinds,
     cpu = min(os.sched_getaffinity(0))
     target = start("spinner", 1)
     tid = max(tids_of(target.pid))
-    while ran_ns(target.pid, tid) < 50e6:
-        time.sleep(0.01)
+    wait_until(lambda: schedstat(target.pid, tid)[0] > 50e6)
     os.sched_setaffinity(tid, [cpu])
-    os.setpriority(os.PRIO_PROCESS, tid, 19)
+    os.setpriority(os.PRIO_PROCESS, tid, 15)
     for _ in range(4):
         start("/usr/bin/taskset", "-c", cpu, FIXTURES / "spinner", 1)
-    run, p = profile(target.pid, "-d", 5, "--profile", kinds, "--stop", stop)
+
+    def has_waited():
+        _, waited, slices = schedstat(target.pid, tid)
+
+        def later():
+            _, now_waited, now_slices = schedstat(target.pid, tid)
+            return now_waited > waited + 1e9 and now_slices > slices + 2
+        return later
+
+    run, p = profile(target.pid, "--profile", kinds, "--stop", stop,
+                     until=has_waited)
     target.assert_unharmed()
     mine = [s for s in pprof_check.samples(p)
             if s["labels"]["tid"] == tid]
