@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump.h - one look at every thread of some processes, and who waits for whom.
+/* dump.h - the threads of some processes at one moment, and what each waits for.
  *
  * Layer: hang.
  *
- * Plain data: src/dump/snapshot.c takes the look and fills it in, wp_lock_decode says
- * what a futex is and who holds it, wp_graph_build finds what can never end,
- * and the writers of wallprof/output.h print it.  Strings are ids of the dump's own
- * intern table, 0 for "".
+ * Plain data: wp_snapshot_add fills it in, wp_graph_build adds what can never
+ * end, the writers of wallprof/output.h print it.  A string is an id of the
+ * dump's own table, 0 for "".
  */
 #ifndef WP_DUMP_H
 #define WP_DUMP_H
@@ -18,8 +17,8 @@
 
 struct wp_dump_frame {
 	uint64_t pc_avma;
-	/* String ids: function (demangled, and as in the file), file, base name
-	 * of the module. */
+	/* String ids: the function, demangled and as in the file; the source
+	 * file; the base name of the module. */
 	uint32_t function;
 	uint32_t system_name;
 	uint32_t file;
@@ -31,71 +30,86 @@ struct wp_dump_frame {
 	bool guessed;
 };
 
+/* The system call that a thread sleeps in. */
+struct wp_dump_call {
+	/* Its number; -1: none. */
+	long nr;
+	uint64_t args[6];
+	/* String id: the call and its arguments in words, "read fd 7 tcp
+	 * 127.0.0.1:41234 -> 127.0.0.1:5432", "wait4 pid 99 \"child\"". */
+	uint32_t text;
+	/* It returns after a time of its own. */
+	bool timed;
+};
+
+struct wp_dump_stack {
+	/* frames[first_frame..first_frame + nframes) of the dump, innermost
+	 * first. */
+	uint32_t first_frame;
+	uint32_t nframes;
+	/* Which of these is the wait's site; NFRAMES: there is none. */
+	uint32_t site;
+	/* Why the walk ended, and a string id: base name of the module that it
+	 * ended in, "" where that tells nothing. */
+	enum wp_stack_end end;
+	uint32_t end_module;
+};
+
+/* What the scheduler says of a thread. */
+struct wp_dump_times {
+	/* CPU it last ran on; -1: not known. */
+	int32_t cpu;
+	/* It ran at no time between two looks. */
+	bool still;
+	/* How long it has been in its wait; UINT64_MAX: not known. */
+	uint64_t waited_ns;
+	/* Run time and timeslices of schedstat just before the thread was
+	 * sampled; SLICES is UINT64_MAX if it ran between the two. */
+	uint64_t run_ns;
+	uint64_t slices;
+	/* Timeslices after it was sampled, for which it may have been stopped. */
+	uint64_t slices_after;
+};
+
 struct wp_dump_thread {
 	/* Index of processes[]. */
 	uint32_t process;
 	int32_t tid;
+	/* String id. */
 	uint32_t name;
-	/* "futex", "read", ... of the blocking call; "" when none. */
-	uint32_t syscall;
-	/* With its arguments: "read fd 7 tcp 127.0.0.1:41234 ->
-	 * 127.0.0.1:5432", "wait4 pid 99 \"child\"", "futex 0x55aa WAIT". */
-	uint32_t call;
-	/* The raw call: number (-1 none) and arguments. */
-	long syscall_nr;
-	uint64_t args[6];
 	enum wp_state state;
 	enum wp_wait wait;
-	/* The call itself has a time after which it returns. */
-	bool timed;
+	struct wp_dump_call call;
+	struct wp_dump_stack stack;
+	struct wp_dump_times times;
+	struct wp_lock lock;
 	/* Something that the graph does not know may end its wait as well. */
 	bool open_ended;
-	/* CPU it last ran on, -1 not known. */
-	int32_t cpu;
-	/* How long it has been in this wait; UINT64_MAX: not known. */
-	uint64_t waited_ns;
-	/* Run time and times put on a CPU just before the look, to compare two
-	 * looks; SLICES is UINT64_MAX when it ran meanwhile. */
-	uint64_t run_ns;
-	uint64_t slices;
-	/* Times put on a CPU after the look, which may have stopped it. */
-	uint64_t slices_after;
-	/* Of the dump's frames[], innermost first. */
-	uint32_t first_frame;
-	uint32_t nframes;
-	/* Index into those, of the wait's site; NFRAMES when there is none. */
-	uint32_t site;
-	/* Why the stack ended early, "" when it is whole. */
-	uint32_t truncated;
-	struct wp_lock lock;
-	/* It did not run between two looks. */
-	bool still;
-	/* Set by wp_graph_build: nothing inside the graph can end its wait. */
+	/* Set by wp_graph_build: no thread of the dump can end its wait, and
+	 * how many threads wait for it, directly or through others. */
 	bool stuck;
-	/* Set by wp_graph_build: threads that wait for it, directly or through
-	 * others. */
 	uint32_t waiters;
 };
 
 struct wp_dump_process {
 	int32_t pid;
 	int32_t ppid;
+	/* String ids. */
 	uint32_t command_line;
 	uint32_t user;
-	/* "" when the look succeeded, else why not. */
+	/* String id: why it could not be looked at; "" if it could. */
 	uint32_t error;
-	/* Of threads[]: they lie together. */
+	/* threads[first_thread..first_thread + nthreads). */
 	uint32_t first_thread;
 	uint32_t nthreads;
-	/* Threads that came and went and could not be read. */
+	/* Threads that came and went unread. */
 	uint32_t nlost;
-	/* Whole pause of the look and how many threads were stopped for it. */
+	/* How long its threads were stopped in all, and how many were. */
 	uint64_t pause_ns;
 	uint32_t nstopped;
-	/* Only looked at because a wait led here: printed with
-	 * --follow-processes only. */
+	/* It was looked at only because a wait led there. */
 	bool is_peer;
-	/* It has signal handlers, which may end waits for itself. */
+	/* It has signal handlers, which may end its waits. */
 	bool catches_signals;
 	/* Set by wp_graph_build: all of its threads are stuck. */
 	bool stuck;
@@ -116,25 +130,25 @@ enum wp_edge_kind {
 		WP_NEDGE_KINDS
 };
 
-/* FROM waits for TO.  Several edges from one thread: any of them can end its
- * wait (a pipe that two processes may write to). */
+/* FROM waits for TO.  A thread with several edges waits for any one of them: a
+ * pipe that two processes may write to. */
 struct wp_edge {
 	enum wp_edge_kind kind;
 	/* Index of threads[]. */
 	uint32_t from;
-	/* A thread; UINT32_MAX: any thread of process TO_PROCESS. */
+	/* Index of threads[]; UINT32_MAX: any thread of TO_PROCESS. */
 	uint32_t to;
-	/* Index of processes[]; UINT32_MAX: one that was not looked at. */
+	/* Index of processes[]; UINT32_MAX: not in the dump. */
 	uint32_t to_process;
 	int32_t to_pid;
-	/* What is waited on, in words: "mutex 0x55aa", "pipe:[7]", "flock
+	/* String id, for people: "mutex 0x55aa", "pipe:[7]", "FLOCK lock on
 	 * /var/lib/x.lock", "child". */
 	uint32_t what;
 };
 
 struct wp_dump {
 	struct wp_intern strings;
-	/* The ones asked for first, then peers. */
+	/* Those asked for first, then peers; all arrays are owned. */
 	struct wp_dump_process *processes;
 	uint32_t nprocesses, cap_processes;
 	struct wp_dump_thread *threads;
@@ -143,22 +157,21 @@ struct wp_dump {
 	uint32_t nframes, cap_frames;
 	struct wp_edge *edges;
 	uint32_t nedges, cap_edges;
-	/* Set by wp_graph_build.  Cycles end to end as indices of edges[]:
-	 * cycle I is cycle_edges[cycle_first[I]..cycle_first[I + 1]), each edge
-	 * going on where the one before it led (to that thread, or to a thread
-	 * of that process). */
+	/* Set by wp_graph_build: cycle I is the edges cycle_edges[cycle_first[I]
+	 * ..cycle_first[I + 1]), each of which starts from the thread, or from a
+	 * thread of the process, that the one before leads to. */
 	uint32_t *cycle_edges;
 	uint32_t ncycle_edges, cap_cycle_edges;
-	/* ncycles + 1 of them, once built. */
+	/* ncycles + 1 of them once built. */
 	uint32_t *cycle_first;
 	uint32_t ncycles, cap_cycles;
-	/* Threads that two or more others wait for, directly or through others,
-	 * and that wait for no thread themselves: most waiters first. */
+	/* Set by wp_graph_build: threads that two or more others wait for and
+	 * that wait for no thread themselves, most waiters first. */
 	uint32_t *roots;
 	uint32_t nroots, cap_roots;
-	/* CLOCK_REALTIME of the look. */
+	/* CLOCK_REALTIME when the threads were sampled. */
 	int64_t time_ns;
-	/* Between the two looks; 0: there was one. */
+	/* Time between the two looks; 0: there was one. */
 	uint64_t interval_ns;
 };
 
@@ -169,54 +182,40 @@ struct wp_dump {
 
 void wp_dump_clear(struct wp_dump *dump);
 
-/* Each appends a zeroed entry and returns it, valid until the next call, or
- * NULL when there is no memory. */
+/* Each appends an entry without content and returns it, valid until the next
+ * call; NULL: no memory. */
 struct wp_dump_process *wp_dump_add_process(struct wp_dump *dump);
 struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump);
 struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump);
 struct wp_edge *wp_dump_add_edge(struct wp_dump *dump);
 
-/* The text of string ID; valid until a string is added. */
+/* The text of string ID, valid until a string is added. */
 const char *wp_dump_str(const struct wp_dump *dump, uint32_t id);
 
-/* The index of the process with this number; UINT32_MAX: none. */
+/* The index of process PID; UINT32_MAX: not in the dump. */
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid);
 
-const char *wp_edge_kind_name(enum wp_edge_kind kind);
+/* Element I of cycle_edges[]. */
+static inline const struct wp_edge *
+wp_dump_cycle_edge(const struct wp_dump *dump, uint32_t i)
+{
+	return &dump->edges[dump->cycle_edges[i]];
+}
 
-/* Find what can never end: set stuck, waiters, cycles and roots from threads
- * and edges (edges of locks and joins are added here from each thread's lock;
- * those of pipes, sockets, children and file locks are there already).
- * Idempotent but for that.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_graph_build(struct wp_dump *dump);
+enum { WP_DUMP_CUT_MAX = 384 };
 
-#define WP_VERDICTS(X)                                                           \
-	/* Something runs, or what is waited for comes from outside. */          \
-	X(HEALTHY, "healthy")                                                    \
-	/* A cycle of waits: nothing can end it from inside. */                  \
-	X(DEADLOCK, "deadlock")                                                  \
-	/* No thread ran between two looks, and a wait is one that another     \
-	 * part of the process must end. */ \
-	X(NO_PROGRESS, "no progress")
+/* Set BUF to why STACK is cut, "no unwind info in libfoo.so", or to "" if it is
+ * whole; returns BUF. */
+const char *wp_dump_cut_text(const struct wp_dump *dump,
+			     const struct wp_dump_stack *stack,
+			     char buf[WP_DUMP_CUT_MAX]);
 
-enum wp_verdict {
-#define X(name, text) WP_VERDICT_##name,
-	WP_VERDICTS(X)
-#undef X
-		WP_NVERDICTS
-};
+/* The walk of STACK ended before the thread's first function. */
+static inline bool wp_dump_is_cut(const struct wp_dump_stack *stack)
+{
+	return stack->end != WP_END_ROOT && stack->end != WP_END_EMPTY;
+}
 
-const char *wp_verdict_name(enum wp_verdict verdict);
-
-/* Judge the processes asked for, after wp_graph_build.  WHY[0..size) says on
- * what it was judged, in one sentence without a full stop.
- *
- * Returns 0; -ESRCH when not one of their threads was read, and WHY says so;
- * -ENOMEM.
- */
-WP_MUST_CHECK
-int wp_graph_judge(const struct wp_dump *dump, enum wp_verdict *ret, char *why,
-		   size_t size);
+const char *wp_dump_edge_name(enum wp_edge_kind kind);
 
 #endif

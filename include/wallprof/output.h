@@ -59,7 +59,7 @@ void wp_counters_lines(const struct wp_profile *profile,
 		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx);
 
-struct wp_dump_options {
+struct wp_write_dump_options {
 	/* Identical stacks once, with count and names. */
 	bool group;
 	/* Print the processes that waits led to as well. */
@@ -70,12 +70,12 @@ struct wp_dump_options {
  * main thread and the rest.  Control characters are escaped.  0 or the -errno
  * of the stream, -ENOMEM. */
 WP_MUST_CHECK
-int wp_dump_write_text(const struct wp_dump *dump,
-		       const struct wp_dump_options *options, FILE *out);
+int wp_write_dump_text(const struct wp_dump *dump,
+		       const struct wp_write_dump_options *options, FILE *out);
 
 /* All of DUMP as JSON (schema: test/data/dump.schema.json), always valid
  * UTF-8. */
 WP_MUST_CHECK
-int wp_dump_write_json(const struct wp_dump *dump, FILE *out);
+int wp_write_dump_json(const struct wp_dump *dump, FILE *out);
 
 #endif

@@ -200,8 +200,6 @@ enum wp_profile_kind {
 
 /* About the whole recording; strings owned by the profile's intern table. */
 struct wp_profile_meta {
-	/* Where the sampler puts wall-clock samples. */
-	enum wp_profile_kind kind;
 	int32_t pid;
 	uint32_t command_line;
 	uint32_t exe;
@@ -322,6 +320,11 @@ void wp_profile_finish_cpu(struct wp_profile *profile);
  */
 WP_MUST_CHECK
 int wp_profile_locate(struct wp_profile *profile);
+
+/* The mapping that STACK's walk ended in; WP_MAPPING_NONE where that has nothing
+ * to do with its end. */
+uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
+				const struct wp_profile_stack *stack);
 
 /* Index of the function with these string ids, made if new; UINT32_MAX when
  * there is no memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.h - one look at the threads of some processes, as a dump.
+/* snapshot.h - sample the threads of some processes once, as a dump.
  *
  * Layer: dump.
  */
@@ -15,35 +15,36 @@
 #include "wallprof/sampler.h"
 #include "wallprof/sched.h"
 
-/* A thread's number in the target's own PID namespace, and in ours. */
+/* A thread's tid in the target's own PID namespace, and in wallprof's. */
 struct wp_ns_tid {
 	pid_t own;
 	pid_t tid;
 };
 
-/* A process that was looked at, held open until the looks are cleared. */
+/* A process of the dump, held open until the snapshot is cleared. */
 struct wp_snapshot_process {
 	struct wp_process process;
 	struct wp_fdinfo fdinfo;
-	/* How many PID namespaces it is below ours. */
+	/* PID namespaces between wallprof's and the target's. */
 	int level;
-	/* Its threads, made when LEVEL is not 0 and one is asked for:
-	 * ns_tids[0..n_ns_tids), owned. */
+	/* ns_tids[0..n_ns_tids) by OWN, made when LEVEL is not 0 and the first
+	 * is asked for; owned. */
 	struct wp_ns_tid *ns_tids;
 	size_t n_ns_tids;
 };
 
 struct wp_snapshot {
 	struct wp_dump dump;
-	/* v[i] is of dump.processes[i]; each owned. */
-	struct wp_snapshot_process **v;
+	/* processes[i] is of dump.processes[i]; each owned. */
+	struct wp_snapshot_process **processes;
 	uint32_t cap;
 	struct wp_sched_clock clock;
 	/* Borrowed. */
 	const struct wp_sampler_options *options;
-	/* Stop threads of peers that run, too: else those have no stack. */
+	/* Stop the running threads of peers, which have no stack otherwise. */
 	bool stop_peers;
-	/* Over 1: no names any more, only addresses. */
+	/* Number of the user's interrupts; borrowed.  From 2 on addresses get
+	 * no names. */
 	const volatile sig_atomic_t *hurry;
 	/* Addresses of all processes that a failure left without a function
 	 * name, and the reason of the first process that has some. */
@@ -51,29 +52,65 @@ struct wp_snapshot {
 	char unnamed_why[256];
 };
 
-/* Look at all threads of process PID and add them to LOOKS->dump.  PEER: only
- * because a wait led there.  What could not be looked at is an entry with an
- * error.  KEEP, if not NULL, is filled with the
- * look as a threads profile, which the caller clears.
+/* Sample all threads of process PID and add them to the dump.  PEER: a wait
+ * led there.  A process that cannot be sampled is an entry with an error.
  *
- * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EMFILE: could not be looked at, ERR says
- * why; -ENOMEM.
+ * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EMFILE: it could not be sampled, ERR
+ * says why; -ENOMEM.
  */
 WP_MUST_CHECK
-int wp_snapshot_add(struct wp_snapshot *looks, pid_t pid, bool peer,
-		    struct wp_profile *keep, struct wp_err *err);
+int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
+		    struct wp_err *err);
 
-/* Add the edges that lead over pipes, unix sockets, file locks and children,
- * and look at the processes where they lead to.  Bounded in processes and time.
- * 0 or -ENOMEM. */
+/* Sample all threads of process PID, but into PROFILE, set of THREADS, which
+ * the caller clears in any case; the dump stays as it is.  Errors as above. */
 WP_MUST_CHECK
-int wp_snapshot_follow(struct wp_snapshot *looks);
+int wp_snapshot_profile(const struct wp_snapshot *snapshot, pid_t pid,
+			struct wp_profile *profile, struct wp_err *err);
 
-/* After all looks: a thread that has run since it was looked at is marked
- * open_ended, since what it waited for is over.  All others were waiting at one
- * moment: when the last look began. */
-void wp_snapshot_finish(struct wp_snapshot *looks);
+/* Add the edges over pipes, unix sockets, file locks and children, and the
+ * processes that they lead to as peers; bounded in processes and time.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_follow(struct wp_snapshot *snapshot);
 
-void wp_snapshot_clear(struct wp_snapshot *looks);
+/* After the last process: mark a thread that has run since it was sampled as
+ * open_ended, as its wait is over.  All other waits held at one moment, when
+ * the sampling of the last process began. */
+void wp_snapshot_finish(struct wp_snapshot *snapshot);
+
+void wp_snapshot_clear(struct wp_snapshot *snapshot);
+
+/* What the scheduler said of a thread at one moment. */
+struct wp_thread_time {
+	pid_t tid;
+	/* CPU it last ran on; -1: not known. */
+	int cpu;
+	/* CPU time when it last began to run (/proc/TID/sched); 0: not known. */
+	uint64_t exec_start_ns;
+	/* As in schedstat; SLICES is UINT64_MAX if that could not be read. */
+	uint64_t run_ns;
+	uint64_t slices;
+};
+
+struct wp_thread_times {
+	/* v[0..len) by tid, owned. */
+	struct wp_thread_time *v;
+	size_t len;
+};
+
+#define WP_THREAD_TIMES_INIT                                                   \
+	{                                                                      \
+		0                                                              \
+	}
+
+/* Read the times of all threads of PROCESS.  0, -ESRCH, -ENOMEM. */
+WP_MUST_CHECK
+int wp_thread_times_read(struct wp_thread_times *ret_times,
+			 const struct wp_process *process);
+/* Of thread TID; NULL: it was not there. */
+const struct wp_thread_time *
+wp_thread_times_find(const struct wp_thread_times *times, pid_t tid);
+void wp_thread_times_clear(struct wp_thread_times *times);
 
 #endif

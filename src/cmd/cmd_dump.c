@@ -14,30 +14,35 @@
 #include "signals.h"
 #include "wallprof/access.h"
 #include "wallprof/clock.h"
-#include "wallprof/procfs.h"
+#include "wallprof/graph.h"
+#include "wallprof/output.h"
 #include "wallprof/tracer.h"
 #include "wallprof/utf8.h"
 
-/* The dump of one process, from look to file. */
+/* The dump of one process, from its sample to its file. */
 struct session {
 	const struct wp_options *options;
-	struct wp_snapshot looks;
+	struct wp_snapshot snapshot;
 	struct wp_output_file out;
-	/* The look as a profile, where the format is one of those. */
-	struct wp_profile profile;
-	bool has_profile;
 };
+
+struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
+{
+	return (struct wp_snapshot){
+		.dump = WP_DUMP_INIT,
+		.clock = WP_SCHED_CLOCK_INIT,
+		.options = &options->sampler,
+		.stop_peers = options->follow_processes,
+		.hurry = &wp_interrupts,
+	};
+}
 
 static int start(struct session *s, const struct wp_options *o,
 		 struct wp_err *err)
 {
 	*s = (struct session){
 		.options = o,
-		.looks = { .dump = WP_DUMP_INIT,
-			   .clock = WP_SCHED_CLOCK_INIT,
-			   .options = &o->sampler,
-			   .stop_peers = o->follow_processes,
-			   .hurry = &wp_interrupts },
+		.snapshot = wp_cmd_dump_snapshot(o),
 		.out = WP_OUTPUT_FILE_INIT,
 	};
 	wp_signals_catch();
@@ -48,71 +53,60 @@ static int start(struct session *s, const struct wp_options *o,
 static void end(struct session *s)
 {
 	wp_output_file_discard(&s->out);
-	if (s->has_profile)
-		wp_profile_clear(&s->profile);
-	wp_snapshot_clear(&s->looks);
+	wp_snapshot_clear(&s->snapshot);
 }
 
-/* The look itself, and all that follows from it. */
-static int look(struct session *s, struct wp_err *err)
+/* Sample the process and those that its waits lead to, and build the graph. */
+static int make_dump(struct session *s, struct wp_err *err)
 {
-	const struct wp_options *o = s->options;
-	bool as_profile = o->format == WP_FORMAT_PPROF ||
-			  o->format == WP_FORMAT_FOLDED;
+	struct wp_snapshot *snapshot = &s->snapshot;
 	int rc;
 
-	s->looks.dump.time_ns = wp_clock_utc_ns();
-	rc = wp_snapshot_add(&s->looks, o->pid, false,
-			     as_profile ? &s->profile : NULL, err);
-	s->has_profile = as_profile && !rc;
-	if (!rc && !as_profile)
-		rc = wp_snapshot_follow(&s->looks);
+	snapshot->dump.time_ns = wp_clock_utc_ns();
+	rc = wp_snapshot_add(snapshot, s->options->pid, false, err);
+	if (!rc)
+		rc = wp_snapshot_follow(snapshot);
 	if (!rc) {
-		wp_snapshot_finish(&s->looks);
-		rc = wp_graph_build(&s->looks.dump);
+		wp_snapshot_finish(snapshot);
+		rc = wp_graph_build(&snapshot->dump);
 	}
 	if (rc == -ENOMEM)
 		wp_err_set(err, rc, "no memory");
-	wp_say_unnamed(s->looks.nunnamed, s->looks.unnamed_why);
+	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
 	return rc;
 }
 
-int wp_cmd_dump_write(const struct wp_snapshot *looks,
+int wp_cmd_dump_write(const struct wp_snapshot *snapshot,
 		      const struct wp_options *options, FILE *out)
 {
-	const struct wp_dump_options how = {
+	const struct wp_write_dump_options how = {
 		.group = options->group,
 		.peers = options->follow_processes,
 	};
 
 	return options->format == WP_FORMAT_JSON ?
-		       wp_dump_write_json(&looks->dump, out) :
-		       wp_dump_write_text(&looks->dump, &how, out);
+		       wp_write_dump_json(&snapshot->dump, out) :
+		       wp_write_dump_text(&snapshot->dump, &how, out);
 }
 
-static int write_out(struct session *s, struct wp_err *err)
+static int write_dump(struct session *s, struct wp_err *err)
 {
-	int rc;
-
-	switch (s->options->format) {
-	case WP_FORMAT_PPROF:
-		rc = wp_write_pprof(&s->profile, WP_PROFILE_THREADS,
-				    s->out.stream);
-		break;
-	case WP_FORMAT_FOLDED:
-		rc = wp_write_folded(&s->profile, WP_PROFILE_THREADS,
-				     s->out.stream);
-		break;
-	default:
-		rc = wp_cmd_dump_write(&s->looks, s->options, s->out.stream);
-	}
-	return wp_output_file_commit(&s->out, rc, err);
+	return wp_output_file_commit(
+		&s->out,
+		wp_cmd_dump_write(&s->snapshot, s->options, s->out.stream),
+		err);
 }
 
-/* Over one thread in ten without a whole stack, or functions without a name. */
-static bool has_losses(const struct wp_snapshot *looks)
+/* NBAD threads without a whole stack are over one in ten of NTHREADS, or
+ * functions have no name. */
+static bool has_losses(uint32_t nbad, uint32_t nthreads, uint64_t nunnamed)
 {
-	const struct wp_dump *dump = &looks->dump;
+	return nbad * 10 > nthreads || nunnamed;
+}
+
+static bool dump_has_losses(const struct wp_snapshot *snapshot)
+{
+	const struct wp_dump *dump = &snapshot->dump;
 	const struct wp_dump_process *p = &dump->processes[0];
 	uint32_t bad = p->nlost;
 
@@ -120,10 +114,51 @@ static bool has_losses(const struct wp_snapshot *looks)
 		const struct wp_dump_thread *t =
 			&dump->threads[p->first_thread + i];
 
-		bad += t->truncated ||
-		       (!t->nframes && t->state != WP_STATE_EXITING);
+		bad += wp_dump_is_cut(&t->stack) ||
+		       (!t->stack.nframes && t->state != WP_STATE_EXITING);
 	}
-	return bad * 10 > p->nthreads + p->nlost || looks->nunnamed;
+	return has_losses(bad, p->nthreads + p->nlost, snapshot->nunnamed);
+}
+
+static bool profile_has_losses(const struct wp_profile *p)
+{
+	const struct wp_sample_set *set = &p->sets[WP_PROFILE_THREADS];
+	uint32_t bad = 0, n = 0, lost;
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_sample_key *key = &set->samples[i].key;
+		const struct wp_profile_stack *stack = &p->stacks[key->stack];
+
+		if (!set->samples[i].count)
+			continue;
+		n++;
+		bad += stack->depth ? stack->end != WP_END_ROOT :
+				      key->state != WP_STATE_EXITING;
+	}
+	lost = p->nthreads - n +
+	       (uint32_t)(p->counters.samples_lost + p->counters.threads_lost);
+	return has_losses(bad + lost, n + lost, p->counters.unnamed);
+}
+
+static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
+{
+	struct wp_profile profile;
+	int rc = wp_snapshot_profile(&s->snapshot, s->options->pid, &profile,
+				     err);
+
+	wp_say_unnamed(profile.counters.unnamed,
+		       wp_profile_str(&profile, profile.meta.unnamed_why));
+	if (!rc) {
+		rc = s->options->format == WP_FORMAT_PPROF ?
+			     wp_write_pprof(&profile, WP_PROFILE_THREADS,
+					    s->out.stream) :
+			     wp_write_folded(&profile, WP_PROFILE_THREADS,
+					     s->out.stream);
+		rc = wp_output_file_commit(&s->out, rc, err);
+		*ret_losses = profile_has_losses(&profile);
+	}
+	wp_profile_clear(&profile);
+	return rc;
 }
 
 static void warn_of_tracer(const struct wp_options *o)
@@ -139,145 +174,126 @@ static void warn_of_tracer(const struct wp_options *o)
 
 int wp_cmd_dump(const struct wp_options *options)
 {
+	bool as_profile = options->format == WP_FORMAT_PPROF ||
+			  options->format == WP_FORMAT_FOLDED;
 	struct wp_err err = WP_ERR_INIT;
-	int status = WP_EXIT_NOTHING;
+	bool losses = false;
 	struct session s;
 	int rc = start(&s, options, &err);
 
-	if (!rc) {
-		warn_of_tracer(options);
-		rc = look(&s, &err);
-	}
 	if (!rc)
-		rc = write_out(&s, &err);
+		warn_of_tracer(options);
+	if (!rc && as_profile) {
+		rc = dump_profile(&s, &losses, &err);
+	} else if (!rc) {
+		rc = make_dump(&s, &err);
+		if (!rc)
+			rc = write_dump(&s, &err);
+		losses = !rc && dump_has_losses(&s.snapshot);
+	}
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
-	else
-		status = has_losses(&s.looks) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 	end(&s);
-	return status;
+	if (rc)
+		return WP_EXIT_NOTHING;
+	return losses ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 }
 
-/* What the first look of a check keeps of a thread. */
-struct first_look {
-	pid_t tid;
-	struct wp_schedstat schedstat;
-};
-
-static int by_tid(const void *a, const void *b)
-{
-	const struct first_look *x = a, *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-static int look_first(struct first_look **ret, size_t *ret_n, pid_t pid,
-		      struct wp_err *err)
+/* The first look of a check: what the scheduler says of the threads. */
+static int read_first_times(struct wp_thread_times *times, pid_t pid,
+			    struct wp_err *err)
 {
 	struct wp_process process = WP_PROCESS_INIT;
-	struct wp_tids tids = WP_TIDS_INIT;
-	struct first_look *v = NULL;
-	char path[64], text[256];
-	size_t n = 0;
 	int rc = wp_process_open(&process, pid, err);
+	size_t known = 0;
 
 	if (rc == -EPERM)
 		wp_access_denied(pid, err);
 	if (!rc) {
-		rc = wp_process_list_threads(&process, &tids);
-		v = calloc(tids.len + 1, sizeof(*v));
-		if (!rc && !v)
-			rc = -ENOMEM;
+		rc = wp_thread_times_read(times, &process);
 		if (rc)
 			wp_err_set(err, rc,
-				   "cannot list the threads of "
-				   "process %d",
+				   "cannot list the threads of process %d",
 				   pid);
 	}
-	for (size_t i = 0; i < tids.len && !rc; i++) {
-		ssize_t len;
-
-		snprintf(path, sizeof(path), "%d/schedstat", tids.v[i]);
-		len = wp_io_read_at(process.task_fd, path, text, sizeof(text));
-		v[n].tid = tids.v[i];
-		if (len > 0 &&
-		    !wp_schedstat_parse(&v[n].schedstat, text, (size_t)len))
-			n++;
-	}
-	if (!rc && !n)
+	for (size_t i = 0; i < times->len; i++)
+		known += times->v[i].slices != UINT64_MAX;
+	if (!rc && !known)
 		rc = wp_err_set(err, -ENOTSUP,
 				"cannot tell whether threads "
 				"ran: /proc/%d/task/*/schedstat cannot be read "
 				"(a kernel without CONFIG_SCHED_INFO)",
 				pid);
-	if (!rc)
-		qsort(v, n, sizeof(*v), by_tid);
-	wp_tids_clear(&tids);
 	wp_process_clear(&process);
-	*ret = v;
-	*ret_n = n;
 	return rc;
 }
 
-/* The processes that waits led to were not there at the first look: how long
- * their threads have waited tells as much. */
+/* Peers have no first look: how long their threads have waited tells. */
 static void mark_still_peers(struct wp_dump *dump)
 {
-	for (uint32_t i = dump->processes[0].nthreads; i < dump->nthreads; i++)
-		dump->threads[i].still = dump->threads[i].waited_ns !=
-						 UINT64_MAX &&
-					 dump->threads[i].waited_ns >=
-						 dump->interval_ns;
+	for (uint32_t i = dump->processes[0].nthreads; i < dump->nthreads;
+	     i++) {
+		struct wp_dump_times *times = &dump->threads[i].times;
+
+		times->still = times->waited_ns != UINT64_MAX &&
+			       times->waited_ns >= dump->interval_ns;
+	}
 }
 
-static void mark_still(struct wp_dump *dump, const struct first_look *v,
-		       size_t n)
+static void mark_still(struct wp_dump *dump,
+		       const struct wp_thread_times *first)
 {
 	const struct wp_dump_process *p = &dump->processes[0];
 
 	for (uint32_t i = 0; i < p->nthreads; i++) {
 		struct wp_dump_thread *t = &dump->threads[p->first_thread + i];
-		struct first_look key = { .tid = t->tid };
-		const struct first_look *was = bsearch(&key, v, n, sizeof(key),
-						       by_tid);
+		const struct wp_thread_time *was = wp_thread_times_find(first,
+									t->tid);
 
-		t->still = was && was->schedstat.run_ns == t->run_ns &&
-			   was->schedstat.slices == t->slices;
+		t->times.still = was && was->slices != UINT64_MAX &&
+				 was->run_ns == t->times.run_ns &&
+				 was->slices == t->times.slices;
 	}
 }
 
-static int look_twice(struct session *s, struct wp_err *err)
+static int sleep_until(uint64_t until_ns, struct wp_err *err)
 {
-	uint64_t start_ns = wp_clock_ns(), now_ns;
-	uint64_t until_ns = start_ns + s->options->look_interval_ns;
-	struct first_look *v = NULL;
-	size_t n;
-	int rc = look_first(&v, &n, s->options->pid, err);
+	uint64_t now_ns;
 
-	while (!rc && (now_ns = wp_clock_ns()) < until_ns) {
+	while ((now_ns = wp_clock_ns()) < until_ns) {
 		struct timespec ts = {
 			.tv_sec = (time_t)((until_ns - now_ns) / WP_NS_PER_S),
 			.tv_nsec = (long)((until_ns - now_ns) % WP_NS_PER_S)
 		};
 
 		if (nanosleep(&ts, NULL) && wp_interrupts)
-			rc = wp_err_set(err, -EINTR,
-					"interrupted between the "
-					"looks");
+			return wp_err_set(err, -EINTR,
+					  "interrupted between the looks");
+	}
+	return 0;
+}
+
+static int look_twice(struct session *s, struct wp_err *err)
+{
+	struct wp_thread_times first = WP_THREAD_TIMES_INIT;
+	uint64_t start_ns = wp_clock_ns();
+	int rc = read_first_times(&first, s->options->pid, err);
+
+	if (!rc)
+		rc = sleep_until(start_ns + s->options->look_interval_ns, err);
+	if (!rc) {
+		s->snapshot.dump.interval_ns = wp_clock_ns() - start_ns;
+		rc = make_dump(s, err);
 	}
 	if (!rc) {
-		s->looks.dump.interval_ns = wp_clock_ns() - start_ns;
-		rc = look(s, err);
+		mark_still(&s->snapshot.dump, &first);
+		mark_still_peers(&s->snapshot.dump);
 	}
-	if (!rc) {
-		mark_still(&s->looks.dump, v, n);
-		mark_still_peers(&s->looks.dump);
-	}
-	free(v);
+	wp_thread_times_clear(&first);
 	return rc;
 }
 
-static int tell(struct session *s, struct wp_err *err)
+static int report_verdict(struct session *s, struct wp_err *err)
 {
 	static const int statuses[] = {
 		[WP_VERDICT_HEALTHY] = WP_EXIT_WHOLE,
@@ -288,13 +304,13 @@ static int tell(struct session *s, struct wp_err *err)
 			 s->options->format == WP_FORMAT_TEXT;
 	enum wp_verdict verdict;
 	char why[512];
-	int rc = wp_graph_judge(&s->looks.dump, &verdict, why, sizeof(why));
+	int rc = wp_verdict_find(&s->snapshot.dump, &verdict, why, sizeof(why));
 
 	if (rc)
 		return wp_err_set(err, rc, "no verdict: %s",
 				  rc == -ENOMEM ? "no memory" : why);
 	/* Locks are known by the names of functions. */
-	if (verdict == WP_VERDICT_HEALTHY && s->looks.nunnamed)
+	if (verdict == WP_VERDICT_HEALTHY && s->snapshot.nunnamed)
 		return wp_err_set(err, -ENODATA,
 				  "no verdict: a lock may be "
 				  "among what has no name");
@@ -303,7 +319,7 @@ static int tell(struct session *s, struct wp_err *err)
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {
 			putchar('\n');
-			rc = write_out(s, err);
+			rc = write_dump(s, err);
 		} else if (fflush(stdout)) {
 			rc = wp_err_set(err, -errno,
 					"cannot write standard "
@@ -312,7 +328,7 @@ static int tell(struct session *s, struct wp_err *err)
 		}
 	} else {
 		wp_say("%s: %s", wp_verdict_name(verdict), why);
-		rc = write_out(s, err);
+		rc = write_dump(s, err);
 	}
 	return rc ? rc : statuses[verdict];
 }
@@ -326,7 +342,7 @@ int wp_cmd_check(const struct wp_options *options)
 	if (!rc)
 		rc = look_twice(&s, &err);
 	if (!rc)
-		rc = tell(&s, &err);
+		rc = report_verdict(&s, &err);
 	if (rc < 0)
 		wp_say("wallprof: %s", err.msg);
 	end(&s);

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_dump.h - one look at a process, printed: --threads and --check.
+/* cmd_dump.h - a dump of a process: --threads and --check.
  *
  * Layer: cmd.
  */
-#ifndef WP_THREADS_H
-#define WP_THREADS_H
+#ifndef WP_CMD_DUMP_H
+#define WP_CMD_DUMP_H
 
 #include "wallprof/snapshot.h"
 #include "options.h"
 
-/* Dump the threads as OPTIONS say; returns the exit status. */
+/* Sample the process once and write its dump; returns the exit status. */
 int wp_cmd_dump(const struct wp_options *options);
 
-/* Look twice and say whether the process hangs; returns the exit status. */
+/* Look at the process twice and say whether it hangs; returns the exit status. */
 int wp_cmd_check(const struct wp_options *options);
 
-/* Write the dump of LOOKS to OUT in the text or JSON that OPTIONS ask for.
+/* A snapshot without processes, to be made as OPTIONS say, which are borrowed. */
+struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options);
+
+/* Write SNAPSHOT's dump to OUT, as the text or JSON that OPTIONS ask for.
  * 0, -ENOMEM or the -errno of the stream. */
 WP_MUST_CHECK
-int wp_cmd_dump_write(const struct wp_snapshot *looks,
+int wp_cmd_dump_write(const struct wp_snapshot *snapshot,
 		      const struct wp_options *options, FILE *out);
 
 #endif

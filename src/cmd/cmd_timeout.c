@@ -23,6 +23,7 @@
 #include "cmd_dump.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
+#include "wallprof/graph.h"
 #include "wallprof/hash.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
@@ -193,21 +194,21 @@ static uint64_t hash_still(struct job *job)
 	return hash;
 }
 
-/* Look at everything below us.  0; -ESRCH when nothing could be looked at;
- * -ENOMEM. */
-static int look_at_all(struct wp_snapshot *looks)
+/* Sample all descendants into SNAPSHOT, and build its graph.  0; -ESRCH when
+ * none could be sampled; -ENOMEM. */
+static int sample_descendants(struct wp_snapshot *snapshot)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	size_t n = 0;
 	int rc = 0;
 
-	looks->dump.time_ns = wp_clock_utc_ns();
+	snapshot->dump.time_ns = wp_clock_utc_ns();
 	list_descendants(&pids);
 	for (size_t i = 0; i < pids.len && i < DUMPED_MAX && rc != -ENOMEM;
 	     i++) {
 		struct wp_err err = WP_ERR_INIT;
 
-		rc = wp_snapshot_add(looks, pids.v[i], false, NULL, &err);
+		rc = wp_snapshot_add(snapshot, pids.v[i], false, &err);
 		n += rc == 0;
 	}
 	if (pids.len > DUMPED_MAX)
@@ -215,36 +216,30 @@ static int look_at_all(struct wp_snapshot *looks)
 		       pids.len, DUMPED_MAX);
 	wp_tids_clear(&pids);
 	if (rc != -ENOMEM)
-		rc = n ? wp_snapshot_follow(looks) : -ESRCH;
+		rc = n ? wp_snapshot_follow(snapshot) : -ESRCH;
 	if (!rc) {
-		wp_snapshot_finish(looks);
-		rc = wp_graph_build(&looks->dump);
+		wp_snapshot_finish(snapshot);
+		rc = wp_graph_build(&snapshot->dump);
 	}
-	wp_say_unnamed(looks->nunnamed, looks->unnamed_why);
+	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
 	return rc;
-}
-
-static struct wp_snapshot looks_of(const struct wp_sampler_options *options)
-{
-	return (struct wp_snapshot){ .dump = WP_DUMP_INIT,
-				     .clock = WP_SCHED_CLOCK_INIT,
-				     .options = options,
-				     .hurry = &wp_interrupts };
 }
 
 static bool is_deadlocked(struct job *job, char *why, size_t size)
 {
+	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(job->options);
 	struct wp_sampler_options options = job->options->sampler;
-	struct wp_snapshot looks = looks_of(&options);
 	enum wp_verdict verdict;
 	bool yes;
 
 	/* A deadlock is among those that wait. */
 	options.stop = WP_STOP_NEVER;
-	yes = !look_at_all(&looks) &&
-	      !wp_graph_judge(&looks.dump, &verdict, why, size) &&
+	snapshot.options = &options;
+	snapshot.stop_peers = false;
+	yes = !sample_descendants(&snapshot) &&
+	      !wp_verdict_find(&snapshot.dump, &verdict, why, size) &&
 	      verdict == WP_VERDICT_DEADLOCK;
-	wp_snapshot_clear(&looks);
+	wp_snapshot_clear(&snapshot);
 	return yes;
 }
 
@@ -297,12 +292,11 @@ static void run(struct job *job)
 
 static void dump(struct job *job)
 {
-	struct wp_snapshot looks = looks_of(&job->options->sampler);
+	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(job->options);
 	struct wp_err err = WP_ERR_INIT;
 	int rc;
 
-	looks.stop_peers = job->options->follow_processes;
-	rc = look_at_all(&looks);
+	rc = sample_descendants(&snapshot);
 	if (rc == -ESRCH)
 		wp_err_set(&err, rc,
 			   "nothing to dump: the command has just "
@@ -311,15 +305,15 @@ static void dump(struct job *job)
 		wp_err_set(&err, rc, "no dump: %s", strerror(-rc));
 	else if (job->out.stream)
 		rc = wp_output_file_commit(&job->out,
-					   wp_cmd_dump_write(&looks,
+					   wp_cmd_dump_write(&snapshot,
 							     job->options,
 							     job->out.stream),
 					   &err);
 	else
-		rc = wp_cmd_dump_write(&looks, job->options, stderr);
+		rc = wp_cmd_dump_write(&snapshot, job->options, stderr);
 	if (rc)
 		wp_say("wallprof: %s", err.msg[0] ? err.msg : strerror(-rc));
-	wp_snapshot_clear(&looks);
+	wp_snapshot_clear(&snapshot);
 }
 
 /* SIGTERM, some time, SIGKILL. */

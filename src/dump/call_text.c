@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_text.c - see call_text.h: the call that a thread sleeps in, in words. */
+/* call_text.c - see call_text.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -17,22 +17,22 @@
 #include "pid_namespace.h"
 #include "wallprof/clock.h"
 #include "wallprof/state.h"
+#include "wallprof/syscall_nr.h"
 
 enum {
-	/* Descriptors of a poll that are named; the rest is counted. */
+	/* Descriptors of a poll that are described; the others are counted. */
 	NAMED_MAX = 3,
-	/* Words of a select's set that are looked at: 1024 descriptors. */
+	/* 64-bit words of a select's set that are read: 1024 descriptors. */
 	SET_WORDS = 16,
 	FDINFO_MAX = 16 << 20,
 };
 
-/* The words so far; what does not fit is left out. */
+/* The text so far; what does not fit is left out. */
 struct words {
 	char text[1024];
 	size_t len;
-	struct wp_snapshot_process *look;
-	const struct wp_dump_thread *thread;
-	const char *call;
+	struct wp_snapshot_process *process;
+	const struct wp_dump_call *call;
 	const char *object;
 };
 
@@ -53,7 +53,7 @@ static void say(struct words *w, const char *fmt, ...)
 static bool read_target(const struct words *w, uint64_t avma, void *buf,
 			size_t len)
 {
-	return wp_process_read(&w->look->process, avma, buf, len) ==
+	return wp_process_read(&w->process->process, avma, buf, len) ==
 	       (ssize_t)len;
 }
 
@@ -64,7 +64,7 @@ static void say_time(struct words *w, const struct timespec *ts)
 	say(w, " %.*f s", s < 10 ? 3 : 0, s);
 }
 
-/* How long the call may last, where it says so. */
+/* The call's own time limit. */
 static void say_most(struct words *w, const struct timespec *ts)
 {
 	say(w, ", at most");
@@ -105,11 +105,12 @@ static void say_fd(struct words *w, int fd)
 	pid_t pid;
 
 	say(w, "fd %d", fd);
-	if (wp_fdinfo_describe(&w->look->fdinfo, fd, wp_clock_ns(), &desc))
+	if (wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
 		return;
 	say(w, " %s", desc.text);
-	pid = desc.kind == WP_FD_PIDFD ? wp_pid_namespace_pidfd(w->look, fd) :
-					 0;
+	pid = desc.kind == WP_FD_PIDFD ?
+		      wp_pid_namespace_pidfd(w->process, fd) :
+		      0;
 	if (pid) {
 		say(w, " of");
 		say_process(w, pid);
@@ -123,27 +124,27 @@ static void futex_words(struct words *w)
 		[FUTEX_WAIT_BITSET] = "WAIT_BITSET",
 		[FUTEX_LOCK_PI] = "LOCK_PI",
 		[FUTEX_WAIT_REQUEUE_PI] = "WAIT_REQUEUE_PI",
-		[13] = "LOCK_PI2",
+		[FUTEX_LOCK_PI2] = "LOCK_PI2",
 	};
-	unsigned int op = (unsigned int)w->thread->args[1] & FUTEX_CMD_MASK;
+	unsigned int op = (unsigned int)w->call->args[1] & FUTEX_CMD_MASK;
 
-	say(w, " 0x%llx", (unsigned long long)w->thread->args[0]);
+	say(w, " 0x%llx", (unsigned long long)w->call->args[0]);
 	if (op < sizeof(names) / sizeof(*names) && names[op])
 		say(w, " %s", names[op]);
-	if (w->thread->args[3])
+	if (w->call->args[3])
 		say(w, ", with a timeout");
 }
 
 static void poll_descriptors(struct words *w)
 {
-	uint64_t n = w->thread->args[1];
+	uint64_t n = w->call->args[1];
 	struct pollfd fds[NAMED_MAX] = { 0 };
 	size_t named = n < NAMED_MAX ? (size_t)n : NAMED_MAX;
 
 	say(w, " of %llu descriptor%s", (unsigned long long)n,
 	    n == 1 ? "" : "s");
 	if (!named ||
-	    !read_target(w, w->thread->args[0], fds, named * sizeof(*fds)))
+	    !read_target(w, w->call->args[0], fds, named * sizeof(*fds)))
 		return;
 	for (size_t i = 0; i < named; i++) {
 		say(w, i ? ", " : ": ");
@@ -156,20 +157,20 @@ static void poll_descriptors(struct words *w)
 static void poll_words(struct words *w)
 {
 	poll_descriptors(w);
-	if (!strcmp(w->call, "poll"))
-		say_most_ms(w, (int)w->thread->args[2]);
+	if (w->call->nr == SYS_poll)
+		say_most_ms(w, (int)w->call->args[2]);
 	else
-		say_most_at(w, w->thread->args[2]);
+		say_most_at(w, w->call->args[2]);
 }
 
 static void select_descriptors(struct words *w)
 {
-	uint64_t n = w->thread->args[0], set[SET_WORDS] = { 0 };
+	uint64_t n = w->call->args[0], set[SET_WORDS] = { 0 };
 	size_t words = (size_t)((n < 1024 ? n : 1024) + 63) / 64;
 	unsigned int found = 0;
 
-	if (!w->thread->args[1] ||
-	    !read_target(w, w->thread->args[1], set, words * sizeof(*set)))
+	if (!w->call->args[1] ||
+	    !read_target(w, w->call->args[1], set, words * sizeof(*set)))
 		return;
 	for (unsigned int fd = 0; fd < n && fd < 1024; fd++) {
 		if (!(set[fd / 64] >> fd % 64 & 1))
@@ -185,11 +186,11 @@ static void select_descriptors(struct words *w)
 
 static void select_words(struct words *w)
 {
-	uint64_t avma = w->thread->args[4];
+	uint64_t avma = w->call->args[4];
 	struct timeval tv = { 0 };
 
 	select_descriptors(w);
-	if (!strcmp(w->call, "pselect6"))
+	if (w->call->nr == SYS_pselect6)
 		say_most_at(w, avma);
 	else if (avma && read_target(w, avma, &tv, sizeof(tv)))
 		say_most(w,
@@ -204,9 +205,9 @@ static void epoll_descriptors(struct words *w)
 	char path[64];
 	unsigned int n = 0;
 
-	say(w, " fd %d", (int)w->thread->args[0]);
-	snprintf(path, sizeof(path), "fdinfo/%d", (int)w->thread->args[0]);
-	if (wp_text_read(&text, w->look->process.proc_fd, path, FDINFO_MAX))
+	say(w, " fd %d", (int)w->call->args[0]);
+	snprintf(path, sizeof(path), "fdinfo/%d", (int)w->call->args[0]);
+	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
 		return;
 	for (const char *p = strstr(text.data, "\ntfd:"); p;
 	     p = strstr(p + 1, "\ntfd:"))
@@ -218,10 +219,10 @@ static void epoll_descriptors(struct words *w)
 static void epoll_words(struct words *w)
 {
 	epoll_descriptors(w);
-	if (!strcmp(w->call, "epoll_pwait2"))
-		say_most_at(w, w->thread->args[3]);
+	if (w->call->nr == SYS_epoll_pwait2)
+		say_most_at(w, w->call->args[3]);
 	else
-		say_most_ms(w, (int)w->thread->args[3]);
+		say_most_ms(w, (int)w->call->args[3]);
 }
 
 static void sleep_words(struct words *w, uint64_t avma)
@@ -232,7 +233,7 @@ static void sleep_words(struct words *w, uint64_t avma)
 		say_time(w, &ts);
 }
 
-/* Until a time of a clock: what is left of it says more. */
+/* A sleep until a time of CLOCK, as the time that is left. */
 static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 {
 	struct timespec ts = { 0 }, now;
@@ -248,7 +249,7 @@ static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 
 static void wait_words(struct words *w, bool by_id, int id, bool group)
 {
-	pid_t pid = by_id ? wp_pid_namespace_child(w->look, id) : 0;
+	pid_t pid = by_id ? wp_pid_namespace_child(w->process, id) : 0;
 
 	if (pid)
 		say_process(w, pid);
@@ -262,15 +263,15 @@ static void wait_words(struct words *w, bool by_id, int id, bool group)
 
 static void wait4_words(struct words *w)
 {
-	int pid = (int)w->thread->args[0];
+	int pid = (int)w->call->args[0];
 
 	wait_words(w, pid > 0, pid > 0 ? pid : -pid, pid < -1);
 }
 
 static void waitid_words(struct words *w)
 {
-	unsigned int type = (unsigned int)w->thread->args[0];
-	int id = (int)w->thread->args[1];
+	unsigned int type = (unsigned int)w->call->args[0];
+	int id = (int)w->call->args[1];
 
 	if (type == WP_P_PIDFD) {
 		say(w, " ");
@@ -283,12 +284,12 @@ static void waitid_words(struct words *w)
 static void flock_words(struct words *w)
 {
 	say(w, " %s %s", w->object,
-	    (w->thread->args[1] & LOCK_EX) ? "exclusively" : "shared");
+	    (w->call->args[1] & LOCK_EX) ? "exclusively" : "shared");
 }
 
 static void fcntl_words(struct words *w)
 {
-	switch (w->thread->args[1]) {
+	switch (w->call->args[1]) {
 	case F_SETLKW:
 		say(w, " F_SETLKW");
 		break;
@@ -305,52 +306,72 @@ static void plain_words(struct words *w)
 		say(w, " %s", w->object);
 }
 
-static void describe(struct words *w)
+static void clock_nanosleep_words(struct words *w)
 {
-	const uint64_t *args = w->thread->args;
-	const char *name = w->call;
+	const uint64_t *args = w->call->args;
 
-	if (!strcmp(name, "futex"))
-		futex_words(w);
-	else if (!strcmp(name, "poll") || !strcmp(name, "ppoll"))
-		poll_words(w);
-	else if (!strcmp(name, "select") || !strcmp(name, "pselect6"))
-		select_words(w);
-	else if (!strncmp(name, "epoll_", 6) || !strncmp(name, "epoll_p", 7))
-		epoll_words(w);
-	else if (!strcmp(name, "nanosleep"))
-		sleep_words(w, args[0]);
-	else if (!strcmp(name, "clock_nanosleep") && args[1] & TIMER_ABSTIME)
+	if (args[1] & TIMER_ABSTIME)
 		sleep_until_words(w, (clockid_t)args[0], args[2]);
-	else if (!strcmp(name, "clock_nanosleep"))
-		sleep_words(w, args[2]);
-	else if (!strcmp(name, "wait4"))
-		wait4_words(w);
-	else if (!strcmp(name, "waitid"))
-		waitid_words(w);
-	else if (!strcmp(name, "flock"))
-		flock_words(w);
-	else if (!strcmp(name, "fcntl"))
-		fcntl_words(w);
 	else
-		plain_words(w);
+		sleep_words(w, args[2]);
 }
 
-int wp_call_text(uint32_t *ret, struct wp_dump *dump,
-		 struct wp_snapshot_process *look,
-		 const struct wp_dump_thread *thread, const char *object)
+static void describe_arguments(struct words *w)
 {
-	struct words w = { .look = look,
-			   .thread = thread,
-			   .object = object,
-			   .call = wp_dump_str(dump, thread->syscall) };
-	uint32_t id = 0;
-
-	if (thread->state == WP_STATE_WAITING && w.call[0]) {
-		say(&w, "%s", w.call);
-		describe(&w);
-		id = wp_intern_add_str(&dump->strings, w.text);
+	switch (w->call->nr) {
+	case SYS_futex:
+		futex_words(w);
+		break;
+	case SYS_poll:
+	case SYS_ppoll:
+		poll_words(w);
+		break;
+	case SYS_select:
+	case SYS_pselect6:
+		select_words(w);
+		break;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		epoll_words(w);
+		break;
+	case SYS_nanosleep:
+		sleep_words(w, w->call->args[0]);
+		break;
+	case SYS_clock_nanosleep:
+		clock_nanosleep_words(w);
+		break;
+	case SYS_wait4:
+		wait4_words(w);
+		break;
+	case SYS_waitid:
+		waitid_words(w);
+		break;
+	case SYS_flock:
+		flock_words(w);
+		break;
+	case SYS_fcntl:
+		fcntl_words(w);
+		break;
+	default:
+		plain_words(w);
 	}
-	*ret = id;
-	return id == UINT32_MAX ? -ENOMEM : 0;
+}
+
+int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
+		 struct wp_snapshot_process *process, const char *object)
+{
+	struct words w = { .process = process, .call = call, .object = object };
+	char name[32];
+	uint32_t id;
+
+	if (call->nr < 0)
+		return 0;
+	say(&w, "%s", wp_syscall_name(call->nr, name, sizeof(name)));
+	describe_arguments(&w);
+	id = wp_intern_add_str(&dump->strings, w.text);
+	if (id == UINT32_MAX)
+		return -ENOMEM;
+	call->text = id;
+	return 0;
 }

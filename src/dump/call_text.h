@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call_text.h - the system call that a thread sleeps in, in words.
+/* call_text.h - a system call and its arguments in words.
  *
  * Layer: dump.
  */
@@ -8,12 +8,11 @@
 
 #include "wallprof/snapshot.h"
 
-/* Put into *RET what call THREAD of PROCESS sleeps in, with its arguments;
- * OBJECT: what a descriptor among them is, "" if there is none.  A string id
- * of DUMP's; 0 or -ENOMEM. */
+/* Set CALL's text, a string of DUMP, from the rest of CALL, in which a thread
+ * of PROCESS sleeps; "" if there is no call.  OBJECT is what its descriptor
+ * argument refers to, "" if it has none.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_call_text(uint32_t *ret, struct wp_dump *dump,
-		 struct wp_snapshot_process *look,
-		 const struct wp_dump_thread *thread, const char *object);
+int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
+		 struct wp_snapshot_process *process, const char *object);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pid_namespace.c - see pid_namespace.h: numbers as a target in a PID namespace has them. */
+/* pid_namespace.c - see pid_namespace.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,9 +7,9 @@
 #include "wallprof/children.h"
 #include "wallprof/procfs.h"
 
-/* The number that thread or process PATH of DIRFD has LEVEL namespaces below
- * ours; 0 when it is not there. */
-static pid_t own_number(int dirfd, const char *path, int level)
+/* The pid, LEVEL namespaces below ours, that file PATH of DIRFD, a "status",
+ * gives; 0 when there is none. */
+static pid_t read_own_pid(int dirfd, const char *path, int level)
 {
 	int32_t pids[WP_PID_LEVELS];
 	int n = wp_proc_nspid_read(pids, dirfd, path);
@@ -17,12 +17,12 @@ static pid_t own_number(int dirfd, const char *path, int level)
 	return level < n ? pids[level] : 0;
 }
 
-void wp_pid_namespace_find(struct wp_snapshot_process *look)
+void wp_pid_namespace_find(struct wp_snapshot_process *process)
 {
 	int32_t pids[WP_PID_LEVELS];
-	int n = wp_proc_nspid_read(pids, look->process.proc_fd, "status");
+	int n = wp_proc_nspid_read(pids, process->process.proc_fd, "status");
 
-	look->level = n > 0 ? n - 1 : 0;
+	process->level = n > 0 ? n - 1 : 0;
 }
 
 static int by_own(const void *a, const void *b)
@@ -32,12 +32,13 @@ static int by_own(const void *a, const void *b)
 	return (x->own > y->own) - (x->own < y->own);
 }
 
-static void list_own(struct wp_snapshot_process *look)
+static void list_ns_tids(struct wp_snapshot_process *process)
 {
 	struct wp_tids tids = WP_TIDS_INIT;
 
-	if (wp_process_list_threads(&look->process, &tids) ||
-	    !(look->ns_tids = calloc(tids.len + 1, sizeof(*look->ns_tids)))) {
+	if (wp_process_list_threads(&process->process, &tids) ||
+	    !(process->ns_tids = calloc(tids.len + 1,
+					sizeof(*process->ns_tids)))) {
 		wp_tids_clear(&tids);
 		return;
 	}
@@ -45,59 +46,63 @@ static void list_own(struct wp_snapshot_process *look)
 		char path[64];
 
 		snprintf(path, sizeof(path), "%d/status", tids.v[i]);
-		look->ns_tids[i] = (struct wp_ns_tid){
-			own_number(look->process.task_fd, path, look->level),
+		process->ns_tids[i] = (struct wp_ns_tid){
+			read_own_pid(process->process.task_fd, path,
+				     process->level),
 			tids.v[i]
 		};
 	}
-	look->n_ns_tids = tids.len;
-	qsort(look->ns_tids, tids.len, sizeof(*look->ns_tids), by_own);
+	process->n_ns_tids = tids.len;
+	qsort(process->ns_tids, tids.len, sizeof(*process->ns_tids), by_own);
 	wp_tids_clear(&tids);
 }
 
-pid_t wp_pid_namespace_thread(struct wp_snapshot_process *look, pid_t own)
+pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own)
 {
 	struct wp_ns_tid key = { own, 0 }, *found;
 
 	if (own <= 0)
 		return 0;
-	if (!look->level)
+	if (!process->level)
 		return own;
-	if (!look->ns_tids)
-		list_own(look);
-	found = look->ns_tids ? bsearch(&key, look->ns_tids, look->n_ns_tids,
-					sizeof(key), by_own) :
-				NULL;
+	if (!process->ns_tids)
+		list_ns_tids(process);
+	found = process->ns_tids ?
+			bsearch(&key, process->ns_tids, process->n_ns_tids,
+				sizeof(key), by_own) :
+			NULL;
 	return found ? found->tid : 0;
 }
 
-pid_t wp_pid_namespace_child(const struct wp_snapshot_process *look, pid_t own)
+pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,
+			     pid_t own)
 {
 	struct wp_tids children = WP_TIDS_INIT;
 	pid_t found = 0;
 
-	if (wp_children_list(&children, look->process.pid))
+	if (wp_children_list(&children, process->process.pid))
 		children.len = 0;
 	for (size_t i = 0; i < children.len && !found; i++) {
 		char path[64];
 
 		snprintf(path, sizeof(path), "/proc/%d/status", children.v[i]);
-		if (!look->level ? children.v[i] == own :
-				   own_number(-1, path, look->level) == own)
+		if (!process->level ?
+			    children.v[i] == own :
+			    read_own_pid(-1, path, process->level) == own)
 			found = children.v[i];
 	}
 	wp_tids_clear(&children);
 	return found;
 }
 
-pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *look, int fd)
+pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process, int fd)
 {
 	char path[64], text[512];
 	uint64_t pid;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	n = wp_io_read_at(look->process.proc_fd, path, text, sizeof(text));
+	n = wp_io_read_at(process->process.proc_fd, path, text, sizeof(text));
 	/* "Pid:" is -1 of one that has gone (kernel/fork.c,
 	 * pidfd_show_fdinfo). */
 	return n > 0 && !wp_proc_status_parse(&pid, text, (size_t)n, "Pid",

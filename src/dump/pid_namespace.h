@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pid_namespace.h - tids and pids as a target in a PID namespace has them.
+/* pid_namespace.h - from tids and pids of a target's PID namespace to ours.
  *
  * Layer: dump.
  */
@@ -8,16 +8,18 @@
 
 #include "wallprof/snapshot.h"
 
-/* Set LOOK->level; its process is open. */
-void wp_pid_namespace_find(struct wp_snapshot_process *look);
-/* The thread that the target numbers OWN, as numbered here; 0: none. */
-pid_t wp_pid_namespace_thread(struct wp_snapshot_process *look, pid_t own);
-/* The same for a child of the process. */
-pid_t wp_pid_namespace_child(const struct wp_snapshot_process *look, pid_t own);
-/* P_PIDFD of linux/wait.h, which C libraries have only lately. */
+/* Set PROCESS->level; the process is open. */
+void wp_pid_namespace_find(struct wp_snapshot_process *process);
+/* The tid in wallprof's PID namespace of the thread that has tid OWN in
+ * PROCESS's; 0: none. */
+pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own);
+/* The same of the pid of a child of PROCESS. */
+pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,
+			     pid_t own);
+/* P_PIDFD of waitid(2), Linux 5.4, later than some C libraries' headers. */
 enum { WP_P_PIDFD = 3 };
-/* The process that the target's descriptor FD, a pidfd, is of; 0: not known, or
- * it has been waited for. */
-pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *look, int fd);
+/* The pid of the process that PROCESS's pidfd FD refers to; 0: not known, or it
+ * has been waited for. */
+pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process, int fd);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cycles.c - the cycles of a graph, and how many wait for whom: see graph.h. */
-#include "graph.h"
+#include "graph_priv.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* dump.c - see wallprof/dump.h: the containers. */
 #include "wallprof/dump.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "wallprof/vec.h"
@@ -39,9 +40,9 @@ struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump)
 	struct wp_dump_thread *t = ADD(dump, threads, nthreads, cap_threads);
 
 	if (t) {
-		t->syscall_nr = -1;
-		t->cpu = -1;
-		t->waited_ns = UINT64_MAX;
+		t->call.nr = -1;
+		t->times.cpu = -1;
+		t->times.waited_ns = UINT64_MAX;
 		t->lock.type = "";
 	}
 	return t;
@@ -70,7 +71,21 @@ uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid)
 	return UINT32_MAX;
 }
 
-const char *wp_edge_kind_name(enum wp_edge_kind kind)
+const char *wp_dump_cut_text(const struct wp_dump *dump,
+			     const struct wp_dump_stack *stack,
+			     char buf[WP_DUMP_CUT_MAX])
+{
+	const char *module = wp_dump_str(dump, stack->end_module);
+
+	buf[0] = '\0';
+	if (wp_dump_is_cut(stack))
+		snprintf(buf, WP_DUMP_CUT_MAX, "%s%s%.256s",
+			 wp_stack_end_text(stack->end), *module ? " in " : "",
+			 module);
+	return buf;
+}
+
+const char *wp_dump_edge_name(enum wp_edge_kind kind)
 {
 	static const char *const name[] = {
 #define X(id, text) [WP_EDGE_##id] = text,
@@ -79,15 +94,4 @@ const char *wp_edge_kind_name(enum wp_edge_kind kind)
 	};
 
 	return (unsigned int)kind < WP_NEDGE_KINDS ? name[kind] : "unknown";
-}
-
-const char *wp_verdict_name(enum wp_verdict verdict)
-{
-	static const char *const name[] = {
-#define X(id, text) [WP_VERDICT_##id] = text,
-		WP_VERDICTS(X)
-#undef X
-	};
-
-	return (unsigned int)verdict < WP_NVERDICTS ? name[verdict] : "unknown";
 }

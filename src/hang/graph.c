@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c - what can never end: see wallprof/dump.h and graph.h. */
-#include "graph.h"
+#include "graph_priv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -288,7 +288,7 @@ static bool thread_may_be_stuck(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump_thread *t = &g->dump->threads[i];
 
-	if (t->state != WP_STATE_WAITING || t->timed || t->open_ended)
+	if (t->state != WP_STATE_WAITING || t->call.timed || t->open_ended)
 		return false;
 	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++)
 		if (handler_may_end(g->dump, &g->dump->edges[g->out[k]]))

@@ -166,31 +166,34 @@ static int locate_frame(struct locator *l, const struct wp_frame *frame,
 	return intern_location(l, &want, ret_index);
 }
 
-/* What the module where a walk ended is called, NULL if it says nothing about
- * how the walk ended. */
-static const char *end_module(const struct wp_profile *profile,
-			      const struct wp_profile_stack *stack)
+uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
+				const struct wp_profile_stack *stack)
 {
-	const char *path;
-
 	switch (stack->end) {
 	case WP_END_NO_INFO:
 	case WP_END_BAD_INFO:
 	case WP_END_UNKNOWN_REG:
-	case WP_END_TOO_SLOW:
 	case WP_END_NO_PROGRESS:
-		break;
+		return stack->end_mapping < profile->nmappings ?
+			       stack->end_mapping :
+			       WP_MAPPING_NONE;
 	default:
-		return NULL;
+		return WP_MAPPING_NONE;
 	}
-	if (stack->end_mapping == WP_MAPPING_NONE ||
-	    stack->end_mapping >= profile->nmappings)
+}
+
+/* The name of the module that STACK's walk ended in; NULL where that tells
+ * nothing. */
+static const char *end_module(const struct wp_profile *profile,
+			      const struct wp_profile_stack *stack)
+{
+	uint32_t mapping = wp_profile_end_mapping(profile, stack);
+	const char *path;
+
+	if (mapping == WP_MAPPING_NONE)
 		return NULL;
-	path = wp_profile_str(profile,
-			      profile->mappings[stack->end_mapping].path);
-	if (!*path)
-		return "anonymous memory";
-	return wp_base_name(path);
+	path = wp_profile_str(profile, profile->mappings[mapping].path);
+	return *path ? wp_base_name(path) : "anonymous memory";
 }
 
 /* The text that stands for what STACK lacks; "" when it lacks nothing. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "wallprof/output.h"
+#include "wallprof/syscall_nr.h"
 
 static inline uint32_t add_text(struct wp_dump *d, const char *text)
 {
@@ -49,9 +50,9 @@ static inline struct wp_dump_thread *add_thread(struct wp_dump *d, int32_t tid,
 	t->name = add_text(d, name);
 	t->state = state;
 	t->wait = wait;
-	t->first_frame = d->nframes;
+	t->stack.first_frame = d->nframes;
 	/* The number of frames: none. */
-	t->site = 0;
+	t->stack.site = 0;
 	d->processes[t->process].nthreads++;
 	return t;
 }
@@ -72,8 +73,8 @@ static inline struct wp_dump_frame *add_frame(struct wp_dump *d,
 	f->file = add_text(d, file);
 	f->line = line;
 	f->module = add_text(d, module);
-	t->site += t->site == t->nframes;
-	t->nframes++;
+	t->stack.site += t->stack.site == t->stack.nframes;
+	t->stack.nframes++;
 	return f;
 }
 
@@ -82,7 +83,7 @@ static inline void set_site(struct wp_dump *d)
 {
 	struct wp_dump_thread *t = &d->threads[d->nthreads - 1];
 
-	t->site = t->nframes - 1;
+	t->stack.site = t->stack.nframes - 1;
 }
 
 /* Index FROM of threads[] waits for TO, or for any of the process TO_PID. */
@@ -148,7 +149,7 @@ static inline void make_deadlock(struct wp_dump *d)
 	p->pause_ns = 38000;
 	t = add_thread(d, 4243, "a", WP_STATE_WAITING, WP_WAIT_LOCK);
 	set_mutex(t, 0x55aa60, 4244);
-	t->waited_ns = UINT64_C(190000000000);
+	t->times.waited_ns = UINT64_C(190000000000);
 	t->stuck = true;
 	add_frame(d, "__lll_lock_wait", "./nptl/lowlevellock.c", 49,
 		  "libc.so.6");
@@ -156,7 +157,7 @@ static inline void make_deadlock(struct wp_dump *d)
 	set_site(d);
 	t = add_thread(d, 4244, "b", WP_STATE_WAITING, WP_WAIT_LOCK);
 	set_mutex(t, 0x55aa10, 4243);
-	t->waited_ns = UINT64_C(12000000000);
+	t->times.waited_ns = UINT64_C(12000000000);
 	t->lock.type = "recursive";
 	t->stuck = true;
 	add_frame(d, "take_a", "/src/ab.c", 33, "ab");
@@ -165,9 +166,9 @@ static inline void make_deadlock(struct wp_dump *d)
 	t->lock.kind = WP_LOCK_JOIN;
 	t->lock.holder = WP_HOLDER_THREAD;
 	t->lock.owner_tid = 4243;
-	t->cpu = 1;
-	t->call = add_text(d, "futex 0x7f01 WAIT_BITSET");
-	t->syscall = add_text(d, "futex");
+	t->times.cpu = 1;
+	t->call.text = add_text(d, "futex 0x7f01 WAIT_BITSET");
+	t->call.nr = SYS_futex;
 	t->stuck = true;
 	add_frame(d, "main", "server.c", 55, "server");
 	set_site(d);

@@ -24,7 +24,7 @@ static char *json_of(const struct wp_dump *d)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	assert_int_equal(wp_dump_write_json(d, f), 0);
+	assert_int_equal(wp_write_dump_json(d, f), 0);
 	fclose(f);
 	assert_int_equal(strlen(text), len);
 	for (const char *p = text; *p; p++)
@@ -147,13 +147,13 @@ static void what_is_set_is_told(void **state)
 	p->pause_ns = UINT64_MAX;
 	p->error = add_text(&d, "gone");
 	t = add_thread(&d, 42, "", WP_STATE_WAITING, WP_WAIT_SYSCALL);
-	t->timed = t->open_ended = t->still = true;
+	t->call.timed = t->open_ended = t->times.still = true;
 	t->waiters = 3;
-	t->cpu = 0;
-	t->waited_ns = 0;
-	t->syscall = add_text(&d, "bpf");
-	t->call = add_text(&d, "bpf 1");
-	t->truncated = add_text(&d, "depth limit");
+	t->times.cpu = 0;
+	t->times.waited_ns = 0;
+	t->call.nr = SYS_bpf;
+	t->call.text = add_text(&d, "bpf 1");
+	t->stack.end = WP_END_DEPTH_LIMIT;
 	t->lock.kind = WP_LOCK_RWLOCK_WRITE;
 	t->lock.holder = WP_HOLDER_READERS;
 	t->lock.readers = 7;
@@ -319,7 +319,8 @@ static void names_may_be_any_bytes(void **state)
 		add_process(&d, 42, hostile[i].name);
 		t = add_thread(&d, 42, hostile[i].name, WP_STATE_WAITING,
 			       WP_WAIT_NONE);
-		t->call = t->syscall = t->truncated = t->name;
+		t->call.text = t->stack.end_module = t->name;
+		t->stack.end = WP_END_NO_INFO;
 		d.processes[0].user = d.processes[0].error = t->name;
 		add_frame(&d, hostile[i].name, hostile[i].name, 1,
 			  hostile[i].name);
@@ -363,14 +364,14 @@ static void a_full_device_is_told(void **state)
 	(void)state;
 	assert_non_null(f);
 	make_deadlock(&d);
-	assert_int_equal(wp_dump_write_json(&d, f), -ENOSPC);
+	assert_int_equal(wp_write_dump_json(&d, f), -ENOSPC);
 	fclose(f);
 	/* Found while threads are still to come. */
 	for (int i = 0; i < 1000; i++)
 		add_thread(&d, 5000 + i, "w", WP_STATE_RUNNING, WP_WAIT_NONE);
 	f = fopen("/dev/full", "w");
 	assert_non_null(f);
-	assert_int_equal(wp_dump_write_json(&d, f), -ENOSPC);
+	assert_int_equal(wp_write_dump_json(&d, f), -ENOSPC);
 	fclose(f);
 	wp_dump_clear(&d);
 }
@@ -401,7 +402,7 @@ static void many_threads_are_no_matter(void **state)
 				  "pool");
 	}
 	begin = seconds();
-	assert_int_equal(wp_dump_write_json(&d, f), 0);
+	assert_int_equal(wp_write_dump_json(&d, f), 0);
 	print_message("%d threads: %.0f ms\n", n, (seconds() - begin) * 1e3);
 	assert_true(seconds() - begin < 20);
 	fclose(f);

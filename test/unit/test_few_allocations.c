@@ -87,21 +87,21 @@ static int write_text(const void *what, FILE *out)
 
 static int write_dump(const void *what, FILE *out)
 {
-	const struct wp_dump_options options = { .peers = true };
+	const struct wp_write_dump_options options = { .peers = true };
 
-	return wp_dump_write_text(what, &options, out);
+	return wp_write_dump_text(what, &options, out);
 }
 
 static int write_groups(const void *what, FILE *out)
 {
-	const struct wp_dump_options options = { .group = true };
+	const struct wp_write_dump_options options = { .group = true };
 
-	return wp_dump_write_text(what, &options, out);
+	return wp_write_dump_text(what, &options, out);
 }
 
 static int write_json(const void *what, FILE *out)
 {
-	return wp_dump_write_json(what, out);
+	return wp_write_dump_json(what, out);
 }
 
 static void a_profile_is_written_whole_or_not(void **state)

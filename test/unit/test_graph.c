@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: hang.  wp_graph_build and wp_graph_judge on dumps made by hand, and
+/* Layer: hang.  wp_graph_build and wp_verdict_find on dumps made by hand, and
  * against slow and plain definitions on random ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,8 @@
 #include <time.h>
 
 #include "few_allocations.h"
-#include "wallprof/dump.h"
+#include "wallprof/graph.h"
+#include "wallprof/syscall_nr.h"
 
 enum {
 	MANY = 20000,
@@ -48,7 +49,7 @@ static uint32_t add_thread(struct wp_dump *d, enum wp_wait wait)
 	t->tid = (int32_t)d->nthreads + 99;
 	t->state = WP_STATE_WAITING;
 	t->wait = wait;
-	t->still = true;
+	t->times.still = true;
 	d->processes[t->process].nthreads++;
 	return d->nthreads - 1;
 }
@@ -155,7 +156,7 @@ static enum wp_verdict judge(const struct wp_dump *d, const char *part)
 {
 	enum wp_verdict verdict = WP_NVERDICTS;
 	char why[256];
-	int rc = wp_graph_judge(d, &verdict, why, sizeof(why));
+	int rc = wp_verdict_find(d, &verdict, why, sizeof(why));
 
 	assert_true(!rc || rc == -ESRCH);
 	assert_true(!rc == (verdict != WP_NVERDICTS));
@@ -349,7 +350,7 @@ static void parent_waits_for_a_child_that_writes_to_it(void **state)
 	add_process(&d, 43);
 	add_thread(&d, WP_WAIT_PIPE);
 	d.processes[1].is_peer = true;
-	d.threads[1].still = false;
+	d.threads[1].times.still = false;
 	edge(&d, WP_EDGE_CHILD, 0, 1);
 	edge(&d, WP_EDGE_PIPE, 1, 0);
 	build(&d);
@@ -447,7 +448,7 @@ static void a_file_lock_is_as_hung_as_its_holder(void **state)
 	add_process(&d, 43);
 	d.processes[1].is_peer = true;
 	add_thread(&d, WP_WAIT_SLEEP);
-	d.threads[0].syscall = text(&d, "fcntl");
+	d.threads[0].call.nr = SYS_fcntl;
 	build(&d);
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
 	edge(&d, WP_EDGE_FILE_LOCK, 0, 1);
@@ -493,7 +494,7 @@ static void what_may_end_a_wait_makes_it_none_for_ever(void **state)
 		if (way == WRITER)
 			edge(&d, WP_EDGE_PIPE, 0, 2);
 		d.threads[0].open_ended = way == OPEN_ENDED;
-		d.threads[0].timed = way == TIMED;
+		d.threads[0].call.timed = way == TIMED;
 		d.processes[0].catches_signals = way == SIGNALS;
 		if (way == RUNS)
 			d.threads[0].state = WP_STATE_RUNNING;
@@ -531,7 +532,7 @@ static void a_lock_whose_holder_is_gone_is_never_released(void **state)
 	d.interval_ns = 0;
 	assert_int_equal(judge(&d, "one look"), WP_VERDICT_HEALTHY);
 	d.interval_ns = SECOND;
-	d.threads[1].timed = true;
+	d.threads[1].call.timed = true;
 	build(&d);
 	assert_int_equal(count_stuck(&d), 0);
 	wp_dump_clear(&d);
@@ -565,8 +566,7 @@ static void a_child_that_is_stuck_holds_up_its_parent(void **state)
 
 static void pools_that_wait_for_work_are_well(void **state)
 {
-	static const char *const calls[] = { "epoll_wait", "accept",
-					     "accept4" };
+	static const long calls[] = { SYS_epoll_wait, SYS_accept, SYS_accept4 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
@@ -579,7 +579,7 @@ static void pools_that_wait_for_work_are_well(void **state)
 		lock(&d, 1, 2);
 		lock(&d, 3, 1);
 		d.threads[2].wait = i ? WP_WAIT_SOCKET : WP_WAIT_POLL;
-		d.threads[2].syscall = text(&d, calls[i]);
+		d.threads[2].call.nr = calls[i];
 		build(&d);
 		assert_int_equal(d.nroots, 1);
 		assert_int_equal(d.threads[2].waiters, 3);
@@ -588,7 +588,7 @@ static void pools_that_wait_for_work_are_well(void **state)
 					   " 1 "),
 				 WP_VERDICT_HEALTHY);
 		d.threads[2].wait = WP_WAIT_SOCKET;
-		d.threads[2].syscall = text(&d, "read");
+		d.threads[2].call.nr = SYS_read;
 		assert_int_equal(judge(&d, "thread 101 waits for mutex 0x55aa,"
 					   " held by thread 102, which waits"
 					   " (socket)"),
@@ -625,23 +625,25 @@ static void a_lost_wakeup_is_no_progress(void **state)
 {
 	static const struct {
 		enum wp_wait wait;
-		const char *call;
+		long call;
 		bool timed, open_ended, signals;
 		enum wp_verdict want;
 	} cases[] = {
-		{ WP_WAIT_CONDVAR, "futex", 0, 0, 0, WP_VERDICT_NO_PROGRESS },
-		{ WP_WAIT_CONDVAR, "futex", 0, 0, 1, WP_VERDICT_NO_PROGRESS },
-		{ WP_WAIT_CONDVAR, "futex", 1, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_CONDVAR, "futex", 0, 1, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_BARRIER, "futex", 0, 0, 0, WP_VERDICT_NO_PROGRESS },
-		{ WP_WAIT_SEMAPHORE, "futex", 0, 0, 0, WP_VERDICT_NO_PROGRESS },
-		{ WP_WAIT_SEMAPHORE, "futex", 0, 0, 1, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_SEMAPHORE, "semop", 0, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_FUTEX, "futex", 0, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_SIGNAL, "pause", 0, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_SLEEP, "nanosleep", 0, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_TTY, "read", 0, 0, 0, WP_VERDICT_HEALTHY },
-		{ WP_WAIT_DISK, "read", 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 0, WP_VERDICT_NO_PROGRESS },
+		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 1, WP_VERDICT_NO_PROGRESS },
+		{ WP_WAIT_CONDVAR, SYS_futex, 1, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_CONDVAR, SYS_futex, 0, 1, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_BARRIER, SYS_futex, 0, 0, 0, WP_VERDICT_NO_PROGRESS },
+		{ WP_WAIT_SEMAPHORE, SYS_futex, 0, 0, 0,
+		  WP_VERDICT_NO_PROGRESS },
+		{ WP_WAIT_SEMAPHORE, SYS_futex, 0, 0, 1, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_SEMAPHORE, SYS_semop, 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_FUTEX, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_SIGNAL, SYS_rt_sigsuspend, 0, 0, 0,
+		  WP_VERDICT_HEALTHY },
+		{ WP_WAIT_SLEEP, SYS_nanosleep, 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_TTY, SYS_read, 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_DISK, SYS_read, 0, 0, 0, WP_VERDICT_HEALTHY },
 	};
 
 	(void)state;
@@ -653,8 +655,8 @@ static void a_lost_wakeup_is_no_progress(void **state)
 		d.threads[0].wait = WP_WAIT_NONE;
 		join(&d, 1, 2);
 		d.threads[3].wait = cases[i].wait;
-		d.threads[3].syscall = text(&d, cases[i].call);
-		d.threads[3].timed = cases[i].timed;
+		d.threads[3].call.nr = cases[i].call;
+		d.threads[3].call.timed = cases[i].timed;
 		d.threads[3].open_ended = cases[i].open_ended;
 		d.processes[0].catches_signals = cases[i].signals;
 		build(&d);
@@ -674,7 +676,7 @@ static void a_ring_that_one_gives_up_is_well(void **state)
 	lock(&d, 0, 1);
 	lock(&d, 1, 2);
 	lock(&d, 2, 1);
-	d.threads[2].timed = true;
+	d.threads[2].call.timed = true;
 	build(&d);
 	assert_int_equal(count_stuck(&d), 0);
 	assert_int_equal(d.threads[1].waiters, 2);
@@ -683,7 +685,7 @@ static void a_ring_that_one_gives_up_is_well(void **state)
 	d.nedges = 0;
 	build(&d);
 	assert_int_equal(judge(&d, "3 lock"), WP_VERDICT_HEALTHY);
-	d.threads[2].timed = false;
+	d.threads[2].call.timed = false;
 	build(&d);
 	assert_int_equal(judge(&d, "thread 100 waits for mutex 0x55aa, held in"
 				   " the end by thread 102, which waits"
@@ -700,11 +702,11 @@ static void a_thread_that_ran_is_progress(void **state)
 	start(&d, 3, WP_WAIT_CONDVAR);
 	lock(&d, 0, 1);
 	d.threads[2].name = text(&d, "x");
-	d.threads[2].still = false;
+	d.threads[2].times.still = false;
 	build(&d);
 	assert_int_equal(judge(&d, "thread 102 \"x\" ran between the looks"),
 			 WP_VERDICT_HEALTHY);
-	d.threads[2].still = true;
+	d.threads[2].times.still = true;
 	d.threads[2].state = WP_STATE_RUNNABLE;
 	assert_int_equal(judge(&d, "thread 102 \"x\" is runnable"),
 			 WP_VERDICT_HEALTHY);
@@ -715,7 +717,7 @@ static void a_thread_that_ran_is_progress(void **state)
 	d.processes[0].nlost = 0;
 	assert_int_equal(judge(&d, "held by thread 101, which waits (condvar)"),
 			 WP_VERDICT_NO_PROGRESS);
-	d.threads[0].timed = true;
+	d.threads[0].call.timed = true;
 	assert_int_equal(judge(&d, "1 lock, 2 condvar"), WP_VERDICT_HEALTHY);
 	wp_dump_clear(&d);
 }
@@ -729,11 +731,11 @@ static void a_cycle_is_one_even_if_its_threads_ran_before(void **state)
 	start(&d, 2, WP_WAIT_LOCK);
 	lock(&d, 0, 1);
 	lock(&d, 1, 0);
-	d.threads[1].still = false;
+	d.threads[1].times.still = false;
 	build(&d);
 	assert_int_equal(judge(&d, "2 threads"), WP_VERDICT_DEADLOCK);
 	/* It ran while others were looked at, so what it waited for is over. */
-	d.threads[1].open_ended = d.threads[1].still = true;
+	d.threads[1].open_ended = d.threads[1].times.still = true;
 	build(&d);
 	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
 	wp_dump_clear(&d);
@@ -780,7 +782,7 @@ static void a_lock_of_a_peer_is_judged_by_the_peer(void **state)
 	assert_int_equal(judge(&d, "held by thread 101"),
 			 WP_VERDICT_NO_PROGRESS);
 	/* Known by one look, so not whether it ran. */
-	d.threads[1].still = false;
+	d.threads[1].times.still = false;
 	assert_int_equal(judge(&d, "held by thread 101"),
 			 WP_VERDICT_NO_PROGRESS);
 	d.threads[1].state = WP_STATE_RUNNABLE;
@@ -838,7 +840,7 @@ static void a_chain_into_a_cycle_is_deadlocked_too(void **state)
 				   " process 43 wait for each other"),
 			 WP_VERDICT_DEADLOCK);
 	/* Of no interest to who did not ask for it. */
-	d.threads[0].timed = d.threads[1].timed = true;
+	d.threads[0].call.timed = d.threads[1].call.timed = true;
 	build(&d);
 	assert_int_equal(d.ncycles, 1);
 	assert_int_equal(judge(&d, "2 threads"), WP_VERDICT_HEALTHY);
@@ -878,11 +880,11 @@ static void no_process_and_no_room_for_words(void **state)
 	(void)state;
 	build(&d);
 	assert_int_equal(d.ncycles, 0);
-	assert_int_equal(wp_graph_judge(&d, &verdict, why, sizeof(why)),
+	assert_int_equal(wp_verdict_find(&d, &verdict, why, sizeof(why)),
 			 -ESRCH);
 	assert_string_equal(why, "nothing");
 	for (size_t size = 0; size < sizeof(why); size++) {
-		assert_int_equal(wp_graph_judge(&d, &verdict, why, size),
+		assert_int_equal(wp_verdict_find(&d, &verdict, why, size),
 				 -ESRCH);
 		assert_true(!size || strlen(why) == size - 1);
 	}
@@ -1014,7 +1016,7 @@ static void make_random(struct wp_dump *d, uint32_t *seed)
 
 		/* Numbers in no order, each once. */
 		t->tid = 100 + (int32_t)(i * 7 % 11);
-		t->timed = !draw(seed, 12);
+		t->call.timed = !draw(seed, 12);
 		if (!draw(seed, 12))
 			t->state = WP_STATE_EXITING;
 	}
@@ -1051,7 +1053,7 @@ static bool can_end(const struct wp_dump *d, uint32_t i, const bool *stuck)
 	const struct wp_dump_thread *t = &d->threads[i];
 	bool any = t->lock.holder == WP_HOLDER_GONE;
 
-	if (t->state != WP_STATE_WAITING || t->timed)
+	if (t->state != WP_STATE_WAITING || t->call.timed)
 		return true;
 	for (uint32_t e = 0; e < d->nedges; e++) {
 		const struct wp_edge *x = &d->edges[e];
@@ -1189,7 +1191,7 @@ static void no_memory_is_said_and_nothing_leaks(void **state)
 		build(&d);
 		assert_int_equal(d.nedges, 39);
 		allocations_left = n / 2;
-		judged = wp_graph_judge(&d, &verdict, why, sizeof(why));
+		judged = wp_verdict_find(&d, &verdict, why, sizeof(why));
 		allocations_left = -1;
 		assert_true(judged ? judged == -ENOMEM :
 				     verdict == WP_VERDICT_DEADLOCK);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump_group.c - threads with the same stack and the same wait, once. */
+/* print_groups.c - threads with the same stack and the same wait, once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_text.h"
+#include "print.h"
 #include "wallprof/hash.h"
 
 enum {
@@ -16,13 +16,13 @@ enum {
 
 struct group {
 	uint64_t hash;
-	struct wp_dump_same same;
+	struct wp_print_same same;
 	/* Positions in order[]. */
 	uint32_t first, last;
 };
 
 struct grouper {
-	struct wp_dump_text *t;
+	struct wp_print *t;
 	/* The threads to group, borrowed. */
 	const uint32_t *order;
 	uint32_t n;
@@ -47,9 +47,9 @@ static uint64_t hash_thread(const struct wp_dump *dump,
 	uint64_t h = wp_hash_u64((uint64_t)thread->state << 32 | thread->wait);
 
 	h = wp_hash_u64(h ^ thread->lock.avma);
-	for (uint32_t i = 0; i < thread->nframes; i++) {
+	for (uint32_t i = 0; i < thread->stack.nframes; i++) {
 		const struct wp_dump_frame *f =
-			&dump->frames[thread->first_frame + i];
+			&dump->frames[thread->stack.first_frame + i];
 
 		h = wp_hash_u64(h ^ f->pc_avma);
 		h = wp_hash_u64(h ^ f->function);
@@ -61,7 +61,7 @@ static bool is_same_wait(const struct wp_dump_thread *a,
 			 const struct wp_dump_thread *b)
 {
 	return a->state == b->state && a->wait == b->wait &&
-	       (a->wait != WP_WAIT_SYSCALL || a->syscall == b->syscall) &&
+	       (a->wait != WP_WAIT_SYSCALL || a->call.nr == b->call.nr) &&
 	       a->stuck == b->stuck && a->lock.kind == b->lock.kind &&
 	       a->lock.avma == b->lock.avma &&
 	       a->lock.holder == b->lock.holder &&
@@ -72,14 +72,15 @@ static bool is_same_wait(const struct wp_dump_thread *a,
 static bool is_same(const struct wp_dump *dump, const struct wp_dump_thread *a,
 		    const struct wp_dump_thread *b)
 {
-	if (!is_same_wait(a, b) || a->nframes != b->nframes ||
-	    a->site != b->site || a->truncated != b->truncated)
+	if (!is_same_wait(a, b) || a->stack.nframes != b->stack.nframes ||
+	    a->stack.site != b->stack.site || a->stack.end != b->stack.end ||
+	    a->stack.end_module != b->stack.end_module)
 		return false;
-	for (uint32_t i = 0; i < a->nframes; i++) {
+	for (uint32_t i = 0; i < a->stack.nframes; i++) {
 		const struct wp_dump_frame *x =
-			&dump->frames[a->first_frame + i];
+			&dump->frames[a->stack.first_frame + i];
 		const struct wp_dump_frame *y =
-			&dump->frames[b->first_frame + i];
+			&dump->frames[b->stack.first_frame + i];
 
 		if (x->pc_avma != y->pc_avma || x->function != y->function)
 			return false;
@@ -91,7 +92,7 @@ static void add_group(struct grouper *g, uint32_t *slot, uint64_t hash,
 		      uint32_t i)
 {
 	g->groups[g->ngroups] = (struct group){
-		.hash = hash, .same = WP_DUMP_SAME_INIT, .first = i, .last = i
+		.hash = hash, .same = WP_PRINT_SAME_INIT, .first = i, .last = i
 	};
 	*slot = ++g->ngroups;
 }
@@ -116,7 +117,7 @@ static void add_thread(struct grouper *g, uint32_t i)
 	g->next[group->last] = i;
 	g->next[i] = NONE;
 	group->last = i;
-	wp_dump_same_add(&group->same, thread);
+	wp_print_same_add(&group->same, thread);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -135,22 +136,22 @@ static void put_group(struct grouper *g, const struct group *group)
 	uint32_t n = group->same.nthreads, i = group->first;
 
 	if (n == 1) {
-		wp_dump_put_whole(g->t, first);
+		wp_print_whole(g->t, first);
 		return;
 	}
-	wp_dump_put_gap(g->t);
+	wp_print_gap(g->t);
 	wp_buf_printf(buf, "%" PRIu32 " threads ", n);
-	wp_dump_put_state(g->t, first, &group->same);
-	wp_dump_put_site(g->t, " ", first);
+	wp_print_state(g->t, first, &group->same);
+	wp_print_site(g->t, " ", first);
 	for (uint32_t k = 0; k < n && k < MAX_NAMES; k++, i = g->next[i]) {
 		wp_buf_printf(buf, "%s %" PRId32 " ", k ? "," : ":",
 			      thread_at(g, i)->tid);
-		wp_dump_put_quoted(g->t, thread_at(g, i)->name);
+		wp_print_quoted(g->t, thread_at(g, i)->name);
 	}
 	if (n > MAX_NAMES)
 		wp_buf_printf(buf, " and %" PRIu32 " more", n - MAX_NAMES);
 	wp_buf_char(buf, '\n');
-	wp_dump_put_frames(g->t, first);
+	wp_print_frames(g->t, first);
 }
 
 static int group_threads(struct grouper *g)
@@ -170,8 +171,7 @@ static int group_threads(struct grouper *g)
 	return 0;
 }
 
-int wp_dump_put_groups(struct wp_dump_text *t, const uint32_t *order,
-		       uint32_t n)
+int wp_print_groups(struct wp_print *t, const uint32_t *order, uint32_t n)
 {
 	struct grouper g = { .t = t, .order = order, .n = n };
 	int rc = group_threads(&g);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump_words.c - threads, processes, times and waits of a dump in words. */
+/* print_words.c - threads, processes, times and waits of a dump in words. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "wallprof/lower_bound.h"
 
-#include "dump_text.h"
+#include "print.h"
 
 enum {
 	/* Processes named in one wait. */
 	MAX_PEERS = 3,
 };
 
-void wp_dump_put_time(struct wp_buf *buf, uint64_t ns)
+void wp_print_time(struct wp_buf *buf, uint64_t ns)
 {
 	uint64_t s = ns / 1000000000, min = s / 60, h = min / 60;
 	unsigned int tenth = (unsigned int)(ns / 100000000 % 10);
@@ -40,7 +40,7 @@ void wp_dump_put_time(struct wp_buf *buf, uint64_t ns)
 		wp_buf_printf(buf, "%" PRIu64 " d", h / 24);
 }
 
-void wp_dump_put_quoted(struct wp_dump_text *t, uint32_t id)
+void wp_print_quoted(struct wp_print *t, uint32_t id)
 {
 	const char *s = wp_dump_str(t->dump, id);
 	size_t n;
@@ -63,15 +63,14 @@ void wp_dump_put_quoted(struct wp_dump_text *t, uint32_t id)
 	wp_buf_char(&t->buf, '"');
 }
 
-void wp_dump_put_thread(struct wp_dump_text *t,
-			const struct wp_dump_thread *thread)
+void wp_print_thread(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	wp_buf_printf(&t->buf, "thread %" PRId32 " ", thread->tid);
-	wp_dump_put_quoted(t, thread->name);
+	wp_print_quoted(t, thread->name);
 }
 
 /* The thread with number TID, NULL when the dump has none. */
-static const struct wp_dump_thread *find_thread(const struct wp_dump_text *t,
+static const struct wp_dump_thread *find_thread(const struct wp_print *t,
 						int32_t tid)
 {
 	const struct wp_dump_thread *threads = t->dump->threads;
@@ -83,7 +82,7 @@ static const struct wp_dump_thread *find_thread(const struct wp_dump_text *t,
 		       NULL;
 }
 
-void wp_dump_put_tid(struct wp_dump_text *t, int32_t tid, uint32_t from)
+void wp_print_tid(struct wp_print *t, int32_t tid, uint32_t from)
 {
 	const struct wp_dump_thread *thread = find_thread(t, tid);
 
@@ -91,20 +90,20 @@ void wp_dump_put_tid(struct wp_dump_text *t, int32_t tid, uint32_t from)
 		wp_buf_printf(&t->buf, "thread %" PRId32, tid);
 		return;
 	}
-	wp_dump_put_thread(t, thread);
+	wp_print_thread(t, thread);
 	if (thread->process != from)
 		wp_buf_printf(&t->buf, " of process %" PRId32,
 			      t->dump->processes[thread->process].pid);
 }
 
-void wp_dump_put_process(struct wp_dump_text *t, int32_t pid)
+void wp_print_process(struct wp_print *t, int32_t pid)
 {
 	const struct wp_dump_thread *thread = find_thread(t, pid);
 
 	wp_buf_printf(&t->buf, "process %" PRId32, pid);
 	if (thread) {
 		wp_buf_char(&t->buf, ' ');
-		wp_dump_put_quoted(t, thread->name);
+		wp_print_quoted(t, thread->name);
 	}
 }
 
@@ -113,8 +112,7 @@ static const char *plural(uint32_t n)
 	return n == 1 ? "" : "s";
 }
 
-static void put_holder(struct wp_dump_text *t,
-		       const struct wp_dump_thread *thread)
+static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	static const char gone[] = ", which is in the process no more (it"
 				   " ended, or a fork copied the lock)";
@@ -130,7 +128,7 @@ static void put_holder(struct wp_dump_text *t,
 		if (lock->owner_tid == thread->tid)
 			wp_buf_str(buf, "itself");
 		else
-			wp_dump_put_tid(t, lock->owner_tid, thread->process);
+			wp_print_tid(t, lock->owner_tid, thread->process);
 		break;
 	case WP_HOLDER_GONE:
 		wp_buf_str(buf, ", held by ");
@@ -150,8 +148,7 @@ static void put_holder(struct wp_dump_text *t,
 	}
 }
 
-static void put_lock(struct wp_dump_text *t,
-		     const struct wp_dump_thread *thread)
+static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	const struct wp_lock *lock = &thread->lock;
 	const char *type = lock->type ? lock->type : "";
@@ -168,29 +165,28 @@ static void put_lock(struct wp_dump_text *t,
 	put_holder(t, thread);
 }
 
-static void put_join(struct wp_dump_text *t,
-		     const struct wp_dump_thread *thread)
+static void put_join(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	const struct wp_lock *lock = &thread->lock;
 
 	if (lock->kind != WP_LOCK_JOIN || lock->owner_tid <= 0)
 		return;
 	wp_buf_str(&t->buf, " of ");
-	wp_dump_put_tid(t, lock->owner_tid, thread->process);
+	wp_print_tid(t, lock->owner_tid, thread->process);
 	if (lock->holder == WP_HOLDER_GONE)
 		wp_buf_str(&t->buf, ", which is in the process no more");
 }
 
 /* What thread waits for, as far as it alone tells. */
-static void put_reason(struct wp_dump_text *t,
-		       const struct wp_dump_thread *thread)
+static void put_reason(struct wp_print *t, const struct wp_dump_thread *thread)
 {
+	char name[WP_PRINT_CALL_MAX];
+
 	wp_buf_printf(&t->buf, ": %s", wp_wait_name(thread->wait));
 	switch (thread->wait) {
 	case WP_WAIT_SYSCALL:
 		wp_buf_char(&t->buf, ':');
-		wp_escape_terminal(&t->buf,
-				   wp_dump_str(t->dump, thread->syscall));
+		wp_buf_str(&t->buf, wp_print_call_name(&thread->call, name));
 		break;
 	case WP_WAIT_JOIN:
 		put_join(t, thread);
@@ -210,30 +206,28 @@ static void put_reason(struct wp_dump_text *t,
 }
 
 /* The first of by_from[] that starts from thread FROM or a later one. */
-static uint32_t first_edge(const struct wp_dump_text *t, uint32_t from)
+static uint32_t first_edge(const struct wp_print *t, uint32_t from)
 {
 	return WP_LOWER_BOUND(t->dump->nedges, i,
 			      t->dump->edges[t->by_from[i]].from < from);
 }
 
-void wp_dump_put_target(struct wp_dump_text *t, const struct wp_edge *edge)
+void wp_print_target(struct wp_print *t, const struct wp_edge *edge)
 {
 	const struct wp_dump_thread *from = &t->dump->threads[edge->from];
 
 	if (edge->to == edge->from)
 		wp_buf_str(&t->buf, "itself");
 	else if (edge->to < t->dump->nthreads)
-		wp_dump_put_tid(t, t->dump->threads[edge->to].tid,
-				from->process);
+		wp_print_tid(t, t->dump->threads[edge->to].tid, from->process);
 	else if (edge->to_process == from->process)
 		wp_buf_str(&t->buf, "its own process");
 	else
-		wp_dump_put_process(t, edge->to_pid);
+		wp_print_process(t, edge->to_pid);
 }
 
 /* Whom THREAD waits for by something that is no lock in memory. */
-static void put_peers(struct wp_dump_text *t,
-		      const struct wp_dump_thread *thread)
+static void put_peers(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	uint32_t from = (uint32_t)(thread - t->dump->threads), n = 0;
 	const char *joint = "or";
@@ -260,27 +254,28 @@ static void put_peers(struct wp_dump_text *t,
 		} else {
 			wp_buf_printf(&t->buf, " %s ", joint);
 		}
-		wp_dump_put_target(t, e);
+		wp_print_target(t, e);
 	}
 	if (n > MAX_PEERS)
 		wp_buf_printf(&t->buf, " %s %" PRIu32 " more", joint,
 			      n - MAX_PEERS);
 }
 
-void wp_dump_same_add(struct wp_dump_same *same,
-		      const struct wp_dump_thread *thread)
+void wp_print_same_add(struct wp_print_same *same,
+		       const struct wp_dump_thread *thread)
 {
 	same->nthreads++;
-	same->nstill += thread->still;
-	if (thread->waited_ns == UINT64_MAX)
+	same->nstill += thread->times.still;
+	if (thread->times.waited_ns == UINT64_MAX)
 		return;
-	if (same->least_ns > thread->waited_ns)
-		same->least_ns = thread->waited_ns;
-	if (same->most_ns == UINT64_MAX || same->most_ns < thread->waited_ns)
-		same->most_ns = thread->waited_ns;
+	if (same->least_ns > thread->times.waited_ns)
+		same->least_ns = thread->times.waited_ns;
+	if (same->most_ns == UINT64_MAX ||
+	    same->most_ns < thread->times.waited_ns)
+		same->most_ns = thread->times.waited_ns;
 }
 
-static void put_times(struct wp_dump_text *t, const struct wp_dump_same *same)
+static void put_times(struct wp_print *t, const struct wp_print_same *same)
 {
 	size_t least, most;
 
@@ -288,17 +283,17 @@ static void put_times(struct wp_dump_text *t, const struct wp_dump_same *same)
 		return;
 	wp_buf_str(&t->buf, ", ");
 	least = t->buf.len;
-	wp_dump_put_time(&t->buf, same->least_ns);
+	wp_print_time(&t->buf, same->least_ns);
 	most = t->buf.len;
 	wp_buf_str(&t->buf, " to ");
-	wp_dump_put_time(&t->buf, same->most_ns);
+	wp_print_time(&t->buf, same->most_ns);
 	/* "3 min to 3 min" */
 	if (!t->buf.rc && t->buf.len - most == most - least + 4 &&
 	    !memcmp(t->buf.data + least, t->buf.data + most + 4, most - least))
 		t->buf.len = most;
 }
 
-static void put_still(struct wp_dump_text *t, const struct wp_dump_same *same)
+static void put_still(struct wp_print *t, const struct wp_print_same *same)
 {
 	if (!same->nstill)
 		return;
@@ -309,13 +304,12 @@ static void put_still(struct wp_dump_text *t, const struct wp_dump_same *same)
 			      same->nstill, same->nthreads);
 	if (t->dump->interval_ns) {
 		wp_buf_str(&t->buf, " for ");
-		wp_dump_put_time(&t->buf, t->dump->interval_ns);
+		wp_print_time(&t->buf, t->dump->interval_ns);
 	}
 }
 
-void wp_dump_put_state(struct wp_dump_text *t,
-		       const struct wp_dump_thread *thread,
-		       const struct wp_dump_same *same)
+void wp_print_state(struct wp_print *t, const struct wp_dump_thread *thread,
+		    const struct wp_print_same *same)
 {
 	wp_buf_printf(&t->buf, "[%s", wp_state_name(thread->state));
 	if (thread->state == WP_STATE_WAITING) {

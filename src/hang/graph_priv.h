@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.h - who leads where, made from the edges of a dump.
+/* graph_priv.h - who leads where, made from the edges of a dump.
  *
  * Nodes are the threads[0..nthreads), then the processes[0..nprocesses), then
  * one more, OUTSIDE, for whatever was not looked at.
  */
-#ifndef WP_GRAPH_H
-#define WP_GRAPH_H
+#ifndef WP_GRAPH_PRIV_H
+#define WP_GRAPH_PRIV_H
 
-#include "wallprof/dump.h"
+#include "wallprof/graph.h"
 
 enum { WP_NO_NODE = UINT32_MAX };
 

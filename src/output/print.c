@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump_text.c - a dump for people, in the spirit of jstack: what can never end
+/* print.c - a dump for people, in the spirit of jstack: what can never end
  * first, then every thread.
  */
-#include "dump_text.h"
+#include "print.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static const char *plural(uint32_t n)
 	return n == 1 ? "" : "s";
 }
 
-void wp_dump_put_gap(struct wp_dump_text *t)
+void wp_print_gap(struct wp_print *t)
 {
 	if (t->begun)
 		wp_buf_char(&t->buf, '\n');
@@ -33,7 +33,7 @@ void wp_dump_put_gap(struct wp_dump_text *t)
 
 /* Function, file and line of FRAME; the module after BEFORE_MODULE when
  * ALWAYS, or when there is no file. */
-static void put_place(struct wp_dump_text *t, const struct wp_dump_frame *frame,
+static void put_place(struct wp_print *t, const struct wp_dump_frame *frame,
 		      bool always, const char *before_module)
 {
 	const char *name = wp_dump_str(t->dump, frame->function);
@@ -58,24 +58,25 @@ static void put_place(struct wp_dump_text *t, const struct wp_dump_frame *frame,
 	}
 }
 
-void wp_dump_put_site(struct wp_dump_text *t, const char *before,
-		      const struct wp_dump_thread *thread)
+void wp_print_site(struct wp_print *t, const char *before,
+		   const struct wp_dump_thread *thread)
 {
-	if (thread->site >= thread->nframes)
+	if (thread->stack.site >= thread->stack.nframes)
 		return;
 	wp_buf_printf(&t->buf, "%sat ", before);
-	put_place(t, &t->dump->frames[thread->first_frame + thread->site],
+	put_place(t,
+		  &t->dump->frames[thread->stack.first_frame +
+				   thread->stack.site],
 		  false, " ");
 }
 
-void wp_dump_put_frames(struct wp_dump_text *t,
-			const struct wp_dump_thread *thread)
+void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread)
 {
-	const char *truncated = wp_dump_str(t->dump, thread->truncated);
+	char cut[WP_DUMP_CUT_MAX];
 
-	for (uint32_t i = 0; i < thread->nframes; i++) {
+	for (uint32_t i = 0; i < thread->stack.nframes; i++) {
 		const struct wp_dump_frame *frame =
-			&t->dump->frames[thread->first_frame + i];
+			&t->dump->frames[thread->stack.first_frame + i];
 
 		wp_buf_printf(&t->buf, "  #%-2" PRIu32 " ", i);
 		put_place(t, frame, true, "  ");
@@ -87,49 +88,49 @@ void wp_dump_put_frames(struct wp_dump_text *t,
 			wp_buf_str(&t->buf, " [guessed]");
 		wp_buf_char(&t->buf, '\n');
 	}
-	if (thread->nframes && !*truncated)
+	wp_dump_cut_text(t->dump, &thread->stack, cut);
+	if (thread->stack.nframes && !*cut)
 		return;
 	wp_buf_printf(&t->buf, "  [%s%s",
-		      thread->nframes ? "truncated" : "no stack",
-		      *truncated ? ": " : "");
-	wp_escape_terminal(&t->buf, truncated);
+		      thread->stack.nframes ? "truncated" : "no stack",
+		      *cut ? ": " : "");
+	wp_escape_terminal(&t->buf, cut);
 	wp_buf_str(&t->buf, "]\n");
 }
 
-static void put_state(struct wp_dump_text *t,
-		      const struct wp_dump_thread *thread)
+static void put_state(struct wp_print *t, const struct wp_dump_thread *thread)
 {
-	struct wp_dump_same alone = WP_DUMP_SAME_INIT;
+	struct wp_print_same alone = WP_PRINT_SAME_INIT;
 
-	wp_dump_same_add(&alone, thread);
-	wp_dump_put_state(t, thread, &alone);
+	wp_print_same_add(&alone, thread);
+	wp_print_state(t, thread, &alone);
 }
 
-void wp_dump_put_whole(struct wp_dump_text *t,
-		       const struct wp_dump_thread *thread)
+void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread)
 {
-	const char *call = wp_dump_str(t->dump, thread->call);
+	const char *call = wp_dump_str(t->dump, thread->call.text);
+	char name[WP_PRINT_CALL_MAX];
 
-	wp_dump_put_gap(t);
-	wp_dump_put_thread(t, thread);
+	wp_print_gap(t);
+	wp_print_thread(t, thread);
 	wp_buf_char(&t->buf, ' ');
 	put_state(t, thread);
-	if (thread->cpu >= 0)
-		wp_buf_printf(&t->buf, " cpu %" PRId32, thread->cpu);
-	wp_dump_put_site(t, ", ", thread);
+	if (thread->times.cpu >= 0)
+		wp_buf_printf(&t->buf, " cpu %" PRId32, thread->times.cpu);
+	wp_print_site(t, ", ", thread);
 	wp_buf_char(&t->buf, '\n');
 	if (!*call)
-		call = wp_dump_str(t->dump, thread->syscall);
+		call = wp_print_call_name(&thread->call, name);
 	if (*call) {
 		wp_buf_str(&t->buf, "  in ");
 		wp_escape_terminal(&t->buf, call);
 		wp_buf_char(&t->buf, '\n');
 	}
-	wp_dump_put_frames(t, thread);
+	wp_print_frames(t, thread);
 }
 
 /* How EDGE holds up its thread: "wants mutex 0x10 held by thread 7 "b"". */
-static void put_edge(struct wp_dump_text *t, const struct wp_edge *edge)
+static void put_edge(struct wp_print *t, const struct wp_edge *edge)
 {
 	const char *what = wp_dump_str(t->dump, edge->what);
 
@@ -139,15 +140,15 @@ static void put_edge(struct wp_dump_text *t, const struct wp_edge *edge)
 		wp_buf_str(&t->buf, "wants ");
 		wp_escape_terminal(&t->buf, what);
 		wp_buf_str(&t->buf, " held by ");
-		wp_dump_put_target(t, edge);
+		wp_print_target(t, edge);
 		break;
 	case WP_EDGE_JOIN:
 		wp_buf_str(&t->buf, "waits for the end of ");
-		wp_dump_put_target(t, edge);
+		wp_print_target(t, edge);
 		break;
 	default:
 		wp_buf_str(&t->buf, "waits for ");
-		wp_dump_put_target(t, edge);
+		wp_print_target(t, edge);
 		wp_buf_str(&t->buf, " (");
 		wp_escape_terminal(&t->buf, what);
 		wp_buf_char(&t->buf, ')');
@@ -158,7 +159,7 @@ static void put_edge(struct wp_dump_text *t, const struct wp_edge *edge)
 static const struct wp_edge *cycle_edge(const struct wp_dump *dump,
 					uint32_t cycle, uint32_t i)
 {
-	return &dump->edges[dump->cycle_edges[dump->cycle_first[cycle] + i]];
+	return wp_dump_cycle_edge(dump, dump->cycle_first[cycle] + i);
 }
 
 static uint32_t cycle_len(const struct wp_dump *dump, uint32_t cycle)
@@ -179,13 +180,13 @@ static bool is_across(const struct wp_dump *dump, uint32_t cycle)
 	return false;
 }
 
-static void put_cycle_line(struct wp_dump_text *t, const struct wp_edge *edge,
+static void put_cycle_line(struct wp_print *t, const struct wp_edge *edge,
 			   const struct wp_edge *before, bool across)
 {
 	const struct wp_dump_thread *from = &t->dump->threads[edge->from];
 
 	wp_buf_str(&t->buf, "  ");
-	wp_dump_put_thread(t, from);
+	wp_print_thread(t, from);
 	if (across)
 		wp_buf_printf(&t->buf, " of process %" PRId32,
 			      t->dump->processes[from->process].pid);
@@ -197,11 +198,11 @@ static void put_cycle_line(struct wp_dump_text *t, const struct wp_edge *edge,
 		wp_buf_str(&t->buf, ", ");
 	}
 	put_edge(t, edge);
-	wp_dump_put_site(t, ", ", from);
+	wp_print_site(t, ", ", from);
 	wp_buf_char(&t->buf, '\n');
 }
 
-static void put_cycle(struct wp_dump_text *t, uint32_t cycle)
+static void put_cycle(struct wp_print *t, uint32_t cycle)
 {
 	const struct wp_dump *dump = t->dump;
 	uint32_t n = cycle_len(dump, cycle);
@@ -212,10 +213,10 @@ static void put_cycle(struct wp_dump_text *t, uint32_t cycle)
 		return;
 	across = is_across(dump, cycle);
 	before = cycle_edge(dump, cycle, n - 1);
-	wp_dump_put_gap(t);
+	wp_print_gap(t);
 	wp_buf_str(&t->buf, "DEADLOCK: ");
 	if (n == 1) {
-		wp_dump_put_thread(t, &dump->threads[before->from]);
+		wp_print_thread(t, &dump->threads[before->from]);
 		wp_buf_printf(&t->buf, " waits for %s\n",
 			      before->to == before->from ? "itself" :
 							   "its own process");
@@ -232,12 +233,12 @@ static void put_cycle(struct wp_dump_text *t, uint32_t cycle)
 	}
 }
 
-static void put_roots(struct wp_dump_text *t)
+static void put_roots(struct wp_print *t)
 {
 	const struct wp_dump *dump = t->dump;
 
 	if (dump->nroots)
-		wp_dump_put_gap(t);
+		wp_print_gap(t);
 	for (uint32_t i = 0; i < dump->nroots; i++) {
 		const struct wp_dump_thread *thread =
 			&dump->threads[dump->roots[i]];
@@ -248,17 +249,17 @@ static void put_roots(struct wp_dump_text *t)
 			      " for ",
 			      thread->waiters, plural(thread->waiters),
 			      thread->waiters == 1 ? "s" : "");
-		wp_dump_put_tid(t, thread->tid,
-				dump->nprocesses > 1 ? UINT32_MAX :
-						       thread->process);
+		wp_print_tid(t, thread->tid,
+			     dump->nprocesses > 1 ? UINT32_MAX :
+						    thread->process);
 		wp_buf_char(&t->buf, ' ');
 		put_state(t, thread);
-		wp_dump_put_site(t, ", ", thread);
+		wp_print_site(t, ", ", thread);
 		wp_buf_char(&t->buf, '\n');
 	}
 }
 
-static void put_date(struct wp_dump_text *t)
+static void put_date(struct wp_print *t)
 {
 	time_t seconds = (time_t)(t->dump->time_ns / 1000000000);
 	char text[64];
@@ -269,7 +270,7 @@ static void put_date(struct wp_dump_text *t)
 		wp_buf_str(&t->buf, text);
 }
 
-static void put_process_error(struct wp_dump_text *t,
+static void put_process_error(struct wp_print *t,
 			      const struct wp_dump_process *process)
 {
 	wp_buf_printf(&t->buf, "process %" PRId32 ": could not be looked at: ",
@@ -278,13 +279,13 @@ static void put_process_error(struct wp_dump_text *t,
 	wp_buf_char(&t->buf, '\n');
 }
 
-static void put_header(struct wp_dump_text *t,
+static void put_header(struct wp_print *t,
 		       const struct wp_dump_process *process)
 {
 	const char *user = wp_dump_str(t->dump, process->user);
 
 	wp_buf_printf(&t->buf, "process %" PRId32 " ", process->pid);
-	wp_dump_put_quoted(t, process->command_line);
+	wp_print_quoted(t, process->command_line);
 	if (*user) {
 		wp_buf_str(&t->buf, ", user ");
 		wp_escape_terminal(&t->buf, user);
@@ -295,7 +296,7 @@ static void put_header(struct wp_dump_text *t,
 	if (process->nstopped) {
 		wp_buf_printf(&t->buf, "%" PRIu32 " stopped for ",
 			      process->nstopped);
-		wp_dump_put_time(&t->buf, process->pause_ns);
+		wp_print_time(&t->buf, process->pause_ns);
 	} else {
 		wp_buf_str(&t->buf, "none stopped");
 	}
@@ -305,7 +306,7 @@ static void put_header(struct wp_dump_text *t,
 			      process->nlost);
 	if (t->dump->interval_ns) {
 		wp_buf_str(&t->buf, ", looked at twice, ");
-		wp_dump_put_time(&t->buf, t->dump->interval_ns);
+		wp_print_time(&t->buf, t->dump->interval_ns);
 		wp_buf_str(&t->buf, " apart");
 	}
 	wp_buf_char(&t->buf, '\n');
@@ -326,13 +327,13 @@ static void order_threads(const struct wp_dump *dump,
 			order[n++] = first + i;
 }
 
-static int put_process(struct wp_dump_text *t,
+static int put_process(struct wp_print *t,
 		       const struct wp_dump_process *process, bool group)
 {
 	uint32_t *order;
 	int rc = 0;
 
-	wp_dump_put_gap(t);
+	wp_print_gap(t);
 	if (*wp_dump_str(t->dump, process->error))
 		put_process_error(t, process);
 	else
@@ -344,27 +345,27 @@ static int put_process(struct wp_dump_text *t,
 		return -ENOMEM;
 	order_threads(t->dump, process, order);
 	if (group)
-		rc = wp_dump_put_groups(t, order, process->nthreads);
+		rc = wp_print_groups(t, order, process->nthreads);
 	for (uint32_t i = 0; i < process->nthreads && !group; i++)
-		wp_dump_put_whole(t, &t->dump->threads[order[i]]);
+		wp_print_whole(t, &t->dump->threads[order[i]]);
 	free(order);
 	return rc;
 }
 
-static void put_peer_line(struct wp_dump_text *t,
+static void put_peer_line(struct wp_print *t,
 			  const struct wp_dump_process *process)
 {
 	if (*wp_dump_str(t->dump, process->error)) {
 		put_process_error(t, process);
 		return;
 	}
-	wp_dump_put_process(t, process->pid);
+	wp_print_process(t, process->pid);
 	wp_buf_str(&t->buf, " was looked at because a wait led there;"
 			    " --follow-processes prints it\n");
 }
 
-static int put_processes(struct wp_dump_text *t,
-			 const struct wp_dump_options *options)
+static int put_processes(struct wp_print *t,
+			 const struct wp_write_dump_options *options)
 {
 	const struct wp_dump *dump = t->dump;
 	bool lines = false;
@@ -378,7 +379,7 @@ static int put_processes(struct wp_dump_text *t,
 		if (!dump->processes[i].is_peer)
 			continue;
 		if (!lines)
-			wp_dump_put_gap(t);
+			wp_print_gap(t);
 		lines = true;
 		put_peer_line(t, &dump->processes[i]);
 	}
@@ -419,8 +420,8 @@ static uint32_t *sorted(const struct wp_dump *dump, uint32_t n,
 	return v;
 }
 
-static int put_all(struct wp_dump_text *t,
-		   const struct wp_dump_options *options)
+static int put_all(struct wp_print *t,
+		   const struct wp_write_dump_options *options)
 {
 	const struct wp_dump *dump = t->dump;
 
@@ -434,10 +435,10 @@ static int put_all(struct wp_dump_text *t,
 	return put_processes(t, options);
 }
 
-int wp_dump_write_text(const struct wp_dump *dump,
-		       const struct wp_dump_options *options, FILE *out)
+int wp_write_dump_text(const struct wp_dump *dump,
+		       const struct wp_write_dump_options *options, FILE *out)
 {
-	struct wp_dump_text t = { .dump = dump, .out = out };
+	struct wp_print t = { .dump = dump, .out = out };
 	int rc = put_all(&t, options);
 
 	if (!rc)

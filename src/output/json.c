@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump_json.c - a dump as one JSON document: test/data/dump.schema.json.
+/* json.c - a dump as one JSON document: test/data/dump.schema.json.
  *
  * A line for each thread and edge, made and written one at a time: a tree of
  * the whole dump would take a kilobyte for every frame.
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "escape.h"
+#include "print.h"
 #include "wallprof/hash.h"
 #include "wallprof/output.h"
 
@@ -199,25 +199,31 @@ static json_t *make_lock(struct writer *w, const struct wp_lock *lock)
 static json_t *make_thread(struct writer *w,
 			   const struct wp_dump_thread *thread)
 {
+	char buf[WP_PRINT_CALL_MAX], cut[WP_DUMP_CUT_MAX];
 	json_t *o = json_object();
 
 	set(w, o, "tid", json_integer(thread->tid));
 	set(w, o, "name", string_id(w, thread->name));
 	set(w, o, "state", string(w, wp_state_name(thread->state)));
 	set(w, o, "wait", string(w, wp_wait_name(thread->wait)));
-	set(w, o, "syscall", string_id(w, thread->syscall));
-	set(w, o, "call", string_id(w, thread->call));
-	set(w, o, "cpu", known(thread->cpu >= 0, (uint64_t)thread->cpu));
+	set(w, o, "syscall", string(w, wp_print_call_name(&thread->call, buf)));
+	set(w, o, "call", string_id(w, thread->call.text));
+	set(w, o, "cpu",
+	    known(thread->times.cpu >= 0, (uint64_t)thread->times.cpu));
 	set(w, o, "waited_ns",
-	    known(thread->waited_ns != UINT64_MAX, thread->waited_ns));
-	set(w, o, "timed", json_boolean(thread->timed));
+	    known(thread->times.waited_ns != UINT64_MAX,
+		  thread->times.waited_ns));
+	set(w, o, "timed", json_boolean(thread->call.timed));
 	set(w, o, "open_ended", json_boolean(thread->open_ended));
-	set(w, o, "still", json_boolean(thread->still));
+	set(w, o, "still", json_boolean(thread->times.still));
 	set(w, o, "stuck", json_boolean(thread->stuck));
 	set(w, o, "waiters", number(thread->waiters));
 	set(w, o, "lock", make_lock(w, &thread->lock));
-	set(w, o, "site", known(thread->site < thread->nframes, thread->site));
-	set(w, o, "truncated", string_id(w, thread->truncated));
+	set(w, o, "site",
+	    known(thread->stack.site < thread->stack.nframes,
+		  thread->stack.site));
+	set(w, o, "truncated",
+	    string(w, wp_dump_cut_text(w->dump, &thread->stack, cut)));
 	return o;
 }
 
@@ -226,10 +232,10 @@ static void put_thread(struct writer *w, const struct wp_dump_thread *thread)
 	wp_buf_char(&w->buf, '{');
 	put(w, make_thread(w, thread), JSON_EMBED);
 	wp_buf_str(&w->buf, ", \"frames\": [");
-	for (uint32_t i = 0; i < thread->nframes; i++) {
+	for (uint32_t i = 0; i < thread->stack.nframes; i++) {
 		if (i)
 			wp_buf_str(&w->buf, ", ");
-		put_frame(w, &w->dump->frames[thread->first_frame + i]);
+		put_frame(w, &w->dump->frames[thread->stack.first_frame + i]);
 	}
 	wp_buf_str(&w->buf, "]}");
 }
@@ -273,7 +279,7 @@ static json_t *make_edge(struct writer *w, const struct wp_edge *edge)
 	bool to_thread = edge->to < w->dump->nthreads;
 	json_t *o = json_object();
 
-	set(w, o, "kind", string(w, wp_edge_kind_name(edge->kind)));
+	set(w, o, "kind", string(w, wp_dump_edge_name(edge->kind)));
 	set(w, o, "what", string_id(w, edge->what));
 	set(w, o, "from_tid", json_integer(threads[edge->from].tid));
 	set(w, o, "to_tid",
@@ -351,7 +357,7 @@ static void put_dump(struct writer *w)
 	wp_buf_str(&w->buf, "]}\n");
 }
 
-int wp_dump_write_json(const struct wp_dump *dump, FILE *out)
+int wp_write_dump_json(const struct wp_dump *dump, FILE *out)
 {
 	struct writer w = { .dump = dump, .out = out };
 	int rc;

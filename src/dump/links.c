@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links.c - see links.h and wp_snapshot_follow of wallprof/snapshot.h.
+ *
+ * Goes in rounds: a round samples the processes that its threads' waits lead to,
+ * and the next round follows the waits of their threads.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "links.h"
+#include "wallprof/clock.h"
+#include "wallprof/state.h"
+#include "wallprof/syscall_nr.h"
+#include "wallprof/unix_peer.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* Processes sampled because waits lead there. */
+	PEERS_MAX = 32,
+	/* Descriptors that are found to be an object of the round. */
+	HOLDERS_MAX = 4096,
+};
+/* For all rounds together. */
+#define FOLLOW_NS (2 * WP_NS_PER_S)
+
+static bool has_edge(const struct wp_dump *dump, uint32_t from, pid_t pid)
+{
+	for (uint32_t i = dump->nedges; i-- > 0 && dump->edges[i].from == from;)
+		if (dump->edges[i].to_pid == pid)
+			return true;
+	return false;
+}
+
+int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
+		      uint32_t from, pid_t pid, const char *what)
+{
+	struct wp_dump *dump = &links->snapshot->dump;
+	uint32_t id = wp_intern_add_str(&dump->strings, what);
+	struct wp_edge *edge;
+
+	if (id == UINT32_MAX)
+		return -ENOMEM;
+	if (has_edge(dump, from, pid))
+		return 0;
+	edge = wp_dump_add_edge(dump);
+	if (!edge)
+		return -ENOMEM;
+	*edge = (struct wp_edge){ .kind = kind,
+				  .from = from,
+				  .to = UINT32_MAX,
+				  .to_process = UINT32_MAX,
+				  .to_pid = pid,
+				  .what = id };
+	return 0;
+}
+
+/* The object's index; UINT32_MAX when there are too many.  One without a lock is
+ * entered once. */
+static uint32_t add_object(struct wp_links *links, const char *link,
+			   const struct stat *st,
+			   const struct wp_file_want *want)
+{
+	struct wp_fd_object *o;
+
+	for (uint32_t i = 0; i < links->nobjects && !want; i++)
+		if (!links->objects[i].want &&
+		    !strcmp(links->objects[i].link, link) &&
+		    links->objects[i].ino == st->st_ino &&
+		    links->objects[i].dev == st->st_dev)
+			return i;
+	if (links->nobjects == WP_LINKS_OBJECTS_MAX)
+		return UINT32_MAX;
+	o = &links->objects[links->nobjects];
+	o->link = strdup(link);
+	if (!o->link)
+		return UINT32_MAX;
+	o->dev = st->st_dev;
+	o->ino = st->st_ino;
+	o->want = NULL;
+	if (want) {
+		links->wants[links->nobjects] = *want;
+		o->want = &links->wants[links->nobjects];
+	}
+	return links->nobjects++;
+}
+
+int wp_links_add_wait(struct wp_links *links, const struct wp_links_wait *wait,
+		      const char *link, const struct stat *st,
+		      const struct wp_file_want *want)
+{
+	uint32_t object = add_object(links, link, st, want);
+
+	if (object == UINT32_MAX) {
+		wp_links_thread(links, wait->thread)->open_ended = true;
+		return 0;
+	}
+	if (WP_VEC_ROOM(links->waits, links->nwaits, links->cap_waits, 1))
+		return -ENOMEM;
+	links->waits[links->nwaits] = *wait;
+	links->waits[links->nwaits++].object = object;
+	return 0;
+}
+
+bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
+		      char *link, size_t size, struct stat *ret_st)
+{
+	char name[32];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	n = readlinkat(process->process.proc_fd, name, link, size - 1);
+	if (n <= 0)
+		return false;
+	link[n] = '\0';
+	return !wp_io_stat_open(process->process.proc_fd, name, ret_st);
+}
+
+/* The other end of PROCESS's pipe or connected unix socket FD, as
+ * wp_links_read_fd; false when there is none to be found. */
+static bool find_other_end(const struct wp_snapshot_process *process, int fd,
+			   char *link, size_t size, struct stat *st,
+			   bool *is_socket)
+{
+	uint64_t peer;
+
+	if (!wp_links_read_fd(process, fd, link, size, st))
+		return false;
+	*is_socket = S_ISSOCK(st->st_mode);
+	if (!*is_socket)
+		return S_ISFIFO(st->st_mode);
+	if (wp_unix_peer_read(&peer, process->process.proc_fd, st->st_ino))
+		return false;
+	snprintf(link, size, "socket:[%llu]", (unsigned long long)peer);
+	st->st_dev = 0;
+	st->st_ino = 0;
+	return true;
+}
+
+static bool is_write(long nr)
+{
+	switch (nr) {
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwrite64:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_sendfile:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* THREAD waits on its pipe or socket FD. */
+static int add_other_end(struct wp_links *links, uint32_t thread, int fd)
+{
+	long nr = wp_links_thread(links, thread)->call.nr;
+	struct wp_links_wait wait = { .thread = thread, .fd = fd };
+	char link[PATH_MAX];
+	bool is_socket;
+	struct stat st;
+
+	if (!find_other_end(wp_links_process(links, thread), fd, link,
+			    sizeof(link), &st, &is_socket))
+		return 0;
+	wait.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
+	wait.wants_writer = is_socket || !is_write(nr);
+	return wp_links_add_wait(links, &wait, link, &st, NULL);
+}
+
+static int add_links(struct wp_links *links, uint32_t thread)
+{
+	const struct wp_dump_thread *t = wp_links_thread(links, thread);
+	const struct wp_syscall_info *info = wp_syscall_find(t->call.nr);
+
+	if (t->state != WP_STATE_WAITING)
+		return 0;
+	switch (t->call.nr) {
+	case SYS_flock:
+	case SYS_fcntl:
+		return wp_links_add_file_lock(links, thread);
+	case SYS_vfork:
+	case SYS_clone:
+	case SYS_clone3:
+		return wp_links_add_child(links, thread);
+	}
+	if (t->wait == WP_WAIT_CHILD)
+		return wp_links_add_child(links, thread);
+	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&
+	    info->fd_arg >= 0)
+		return add_other_end(links, thread,
+				     (int)t->call.args[info->fd_arg]);
+	return 0;
+}
+
+static bool can_end(const struct wp_links *links, const struct wp_links_wait *w,
+		    const struct wp_fd_holder *holder)
+{
+	if (holder->object != w->object)
+		return false;
+	if (w->kind == WP_EDGE_FILE_LOCK)
+		return holder->blocks &&
+		       !wp_links_is_same_file(links, w, holder);
+	return w->wants_writer ? holder->writes : holder->reads;
+}
+
+static int add_holder(struct wp_links *links, const struct wp_links_wait *w,
+		      pid_t pid)
+{
+	const struct wp_fd_object *o = &links->objects[w->object];
+
+	if (w->kind != WP_EDGE_FILE_LOCK)
+		return wp_links_add_edge(links, w->kind, w->thread, pid,
+					 o->link);
+	return wp_links_add_lock_holder(
+		links, w->thread, pid,
+		o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" : "OFDLCK");
+}
+
+static int add_holders(struct wp_links *links,
+		       const struct wp_fd_holders *holders)
+{
+	const struct wp_dump *dump = &links->snapshot->dump;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < links->nwaits && !rc; i++) {
+		const struct wp_links_wait *w = &links->waits[i];
+		uint32_t nedges = dump->nedges;
+
+		if (holders->cut)
+			dump->threads[w->thread].open_ended = true;
+		for (size_t k = 0; k < holders->len && !rc; k++)
+			if (can_end(links, w, &holders->v[k]))
+				rc = add_holder(links, w, holders->v[k].pid);
+		if (!rc && w->kind == WP_EDGE_FILE_LOCK &&
+		    dump->nedges == nedges)
+			rc = wp_links_add_lock_taker(links, w->thread,
+						     w->taker);
+	}
+	return rc;
+}
+
+static void clear_round(struct wp_links *links)
+{
+	for (uint32_t i = 0; i < links->nobjects; i++)
+		free((char *)links->objects[i].link);
+	links->nobjects = 0;
+	links->nwaits = 0;
+	wp_text_clear(&links->locks);
+}
+
+/* The edges of all waits of the round. */
+static int find_holders(struct wp_links *links)
+{
+	struct wp_fd_holders holders = WP_FD_HOLDERS_INIT;
+	int rc;
+
+	if (!links->nobjects)
+		return 0;
+	rc = wp_fd_holders_find(&holders, links->objects, links->nobjects,
+				HOLDERS_MAX, links->deadline_ns);
+	if (!rc)
+		rc = add_holders(links, &holders);
+	wp_fd_holders_clear(&holders);
+	return rc == -ENOTSUP ? 0 : rc;
+}
+
+/* Sample the processes that the edges from FIRST on lead to and that are not in
+ * the dump. */
+static int add_peers(struct wp_links *links, uint32_t first)
+{
+	struct wp_dump *dump = &links->snapshot->dump;
+
+	for (uint32_t i = first; i < dump->nedges; i++) {
+		pid_t pid = dump->edges[i].to_pid;
+		uint32_t at = wp_dump_find_process(dump, pid);
+		struct wp_err err = WP_ERR_INIT;
+
+		if (at == UINT32_MAX && links->npeers < PEERS_MAX &&
+		    wp_clock_ns() < links->deadline_ns) {
+			links->npeers++;
+			at = dump->nprocesses;
+			if (wp_snapshot_add(links->snapshot, pid, true, &err) ==
+			    -ENOMEM)
+				return -ENOMEM;
+		}
+		dump->edges[i].to_process = at;
+	}
+	return 0;
+}
+
+static int follow(struct wp_links *links)
+{
+	const struct wp_dump *dump = &links->snapshot->dump;
+	uint32_t thread = 0;
+	int rc = 0;
+
+	while (!rc && thread < dump->nthreads) {
+		uint32_t first = dump->nedges;
+
+		for (; thread < dump->nthreads && !rc; thread++)
+			rc = add_links(links, thread);
+		if (!rc)
+			rc = find_holders(links);
+		clear_round(links);
+		if (!rc)
+			rc = add_peers(links, first);
+	}
+	return rc;
+}
+
+int wp_snapshot_follow(struct wp_snapshot *snapshot)
+{
+	struct wp_links *links = calloc(1, sizeof(*links));
+	int rc;
+
+	if (!links)
+		return -ENOMEM;
+	links->snapshot = snapshot;
+	links->deadline_ns = wp_clock_ns() + FOLLOW_NS;
+	rc = follow(links);
+	free(links->waits);
+	free(links);
+	return rc;
+}

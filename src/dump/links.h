@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links.h - waits that lead out of a process, and where to.
+ *
+ * Layer: dump.
+ */
+#ifndef WP_LINKS_H
+#define WP_LINKS_H
+
+#include <sys/stat.h>
+
+#include "wallprof/fd_holders.h"
+#include "wallprof/file_lock.h"
+#include "wallprof/snapshot.h"
+
+enum {
+	/* Pipes, sockets and files of a round. */
+	WP_LINKS_OBJECTS_MAX = 256,
+};
+
+/* A thread whose wait can be ended by whoever has an object open: the other end
+ * of a pipe or socket, or the open file that has a lock. */
+struct wp_links_wait {
+	uint32_t thread;
+	/* Index of objects[]; UINT32_MAX: there was no room for it. */
+	uint32_t object;
+	enum wp_edge_kind kind;
+	/* Of a pipe: a writer ends the wait, else a reader. */
+	bool wants_writer;
+	/* Of a file lock: the thread's own descriptor, and the pid that took
+	 * the lock by /proc/locks, 0 if that does not tell. */
+	int fd;
+	pid_t taker;
+};
+
+struct wp_links {
+	/* Borrowed. */
+	struct wp_snapshot *snapshot;
+	/* CLOCK_MONOTONIC by which all rounds are to end. */
+	uint64_t deadline_ns;
+	uint32_t npeers;
+	/* Of this round: objects[0..nobjects), whose links are owned and whose
+	 * WANT points into wants[]; and waits[0..nwaits), owned. */
+	struct wp_fd_object objects[WP_LINKS_OBJECTS_MAX];
+	struct wp_file_want wants[WP_LINKS_OBJECTS_MAX];
+	uint32_t nobjects;
+	struct wp_links_wait *waits;
+	uint32_t nwaits, cap_waits;
+	/* /proc/locks, read once a round; LEN 0: not read yet. */
+	struct wp_text locks;
+};
+
+static inline struct wp_dump_thread *
+wp_links_thread(const struct wp_links *links, uint32_t thread)
+{
+	return &links->snapshot->dump.threads[thread];
+}
+
+/* The process of thread THREAD. */
+static inline struct wp_snapshot_process *
+wp_links_process(const struct wp_links *links, uint32_t thread)
+{
+	uint32_t p = wp_links_thread(links, thread)->process;
+
+	return links->snapshot->processes[p];
+}
+
+/* Add an edge from thread FROM to any thread of process PID, unless FROM has
+ * one to it.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
+		      uint32_t from, pid_t pid, const char *what);
+
+/* Add WAIT, for an object that reads LINK in /proc/PID/fd and is ST; WANT, which
+ * may be NULL, is the lock that is waited for.  At the end of the round it gets
+ * an edge to each process that has the object open.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_links_add_wait(struct wp_links *links, const struct wp_links_wait *wait,
+		      const char *link, const struct stat *st,
+		      const struct wp_file_want *want);
+
+/* What PROCESS's descriptor FD refers to: its link in /proc/PID/fd into
+ * LINK[0..size), and what stat(2) says.  False when that cannot be read. */
+bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
+		      char *link, size_t size, struct stat *ret_st);
+
+/* links_child.c: add the edges of THREAD's wait for a child.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_links_add_child(struct wp_links *links, uint32_t thread);
+
+/* links_file_lock.c: add the edges of THREAD's wait for a file lock, or a wait
+ * for it.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_links_add_file_lock(struct wp_links *links, uint32_t thread);
+/* Add an edge to HOLDER of a lock of TYPE ("FLOCK", "POSIX"). */
+WP_MUST_CHECK
+int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
+			     pid_t holder, const char *type);
+/* No open file was found that has the lock: add an edge to TAKER if that lives,
+ * else mark the lock's holder as not recorded. */
+WP_MUST_CHECK
+int wp_links_add_lock_taker(struct wp_links *links, uint32_t thread,
+			    pid_t taker);
+/* HOLDER has the same open file as WAIT's thread, whose own lock does not keep
+ * it waiting. */
+bool wp_links_is_same_file(const struct wp_links *links,
+			   const struct wp_links_wait *wait,
+			   const struct wp_fd_holder *holder);
+
+#endif

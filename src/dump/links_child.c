@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links_child.c - waits for children: see links.h. */
+#include <errno.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "links.h"
+#include "pid_namespace.h"
+#include "wallprof/children.h"
+#include "wallprof/syscall_nr.h"
+
+/* The child that a vfork waits for is the last one of its thread. */
+static pid_t find_vfork_child(const struct wp_snapshot_process *process,
+			      pid_t tid)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	char path[64], text[4096];
+	ssize_t n;
+	pid_t pid = 0;
+
+	snprintf(path, sizeof(path), "%d/children", tid);
+	n = wp_io_read_at(process->process.task_fd, path, text, sizeof(text));
+	if (n > 0 && !wp_children_parse(&pids, text, (size_t)n) && pids.len)
+		pid = pids.v[pids.len - 1];
+	wp_tids_clear(&pids);
+	return pid;
+}
+
+static bool is_vfork(const struct wp_snapshot_process *process,
+		     const struct wp_dump_call *call)
+{
+	uint64_t flags = call->args[0];
+
+	if (call->nr == SYS_vfork)
+		return true;
+	if (call->nr == SYS_clone3 &&
+	    wp_process_read(&process->process, call->args[0], &flags,
+			    sizeof(flags)) != sizeof(flags))
+		return false;
+	return flags & CLONE_VFORK;
+}
+
+static int add_vfork_child(struct wp_links *links, uint32_t thread)
+{
+	const struct wp_dump_thread *t = wp_links_thread(links, thread);
+	const struct wp_snapshot_process *process = wp_links_process(links,
+								     thread);
+	pid_t pid = is_vfork(process, &t->call) ?
+			    find_vfork_child(process, t->tid) :
+			    0;
+
+	return pid ? wp_links_add_edge(links, WP_EDGE_CHILD, thread, pid,
+				       "vfork child") :
+		     0;
+}
+
+static int add_all_children(struct wp_links *links, uint32_t thread)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc = wp_children_list(&pids,
+				  wp_links_process(links, thread)->process.pid);
+
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread, pids.v[i],
+				       "child");
+	wp_tids_clear(&pids);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* The pid of the child that CALL, of wait4(2) or waitid(2), waits for; 0: it is
+ * not there; -1: any child. */
+static pid_t child_of_wait(const struct wp_snapshot_process *process,
+			   const struct wp_dump_call *call)
+{
+	int own = (int)call->args[0];
+
+	if (call->nr == SYS_waitid) {
+		if (call->args[0] == WP_P_PIDFD)
+			return wp_pid_namespace_pidfd(process,
+						      (int)call->args[1]);
+		own = call->args[0] == P_PID ? (int)call->args[1] : 0;
+	}
+	return own > 0 ? wp_pid_namespace_child(process, own) : -1;
+}
+
+int wp_links_add_child(struct wp_links *links, uint32_t thread)
+{
+	const struct wp_dump_call *call = &wp_links_thread(links, thread)->call;
+	pid_t pid;
+
+	if (call->nr != SYS_wait4 && call->nr != SYS_waitid)
+		return add_vfork_child(links, thread);
+	pid = child_of_wait(wp_links_process(links, thread), call);
+	if (pid < 0)
+		return add_all_children(links, thread);
+	return pid ? wp_links_add_edge(links, WP_EDGE_CHILD, thread, pid,
+				       "child") :
+		     0;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links_file_lock.c - waits for file locks: see links.h.
+ *
+ * A process's own lock (F_SETLK) has a holder in /proc/locks.  A lock of an open
+ * file (flock(2), F_OFD_SETLK) can be released by whoever has that file open:
+ * /proc/locks tells at most who took it, who may have ended or closed it.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/kcmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "links.h"
+#include "wallprof/clock.h"
+#include "wallprof/syscall_nr.h"
+
+enum { LOCKS_FILE_MAX = 16 << 20 };
+
+int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
+			     pid_t holder, const char *type)
+{
+	const struct wp_dump_thread *t = wp_links_thread(links, thread);
+	char what[WP_FD_TEXT_MAX + 32];
+	struct wp_fd_desc desc;
+
+	if (wp_fdinfo_describe(&wp_links_process(links, thread)->fdinfo,
+			       (int)t->call.args[0], wp_clock_ns(), &desc))
+		desc.text[0] = '\0';
+	snprintf(what, sizeof(what), "%s lock on %s", type, desc.text);
+	return wp_links_add_edge(links, WP_EDGE_FILE_LOCK, thread, holder,
+				 what);
+}
+
+int wp_links_add_lock_taker(struct wp_links *links, uint32_t thread,
+			    pid_t taker)
+{
+	struct wp_dump_thread *t = wp_links_thread(links, thread);
+
+	if (taker > 0 && !kill(taker, 0))
+		return wp_links_add_lock_holder(links, thread, taker, "FLOCK");
+	t->open_ended = true;
+	t->lock = (struct wp_lock){
+		.kind = WP_LOCK_FILE,
+		.holder = WP_HOLDER_NOT_RECORDED,
+	};
+	return 0;
+}
+
+/* The lock that CALL asks for; false when it is unreadable or not from the
+ * file's start. */
+static bool read_wanted_lock(const struct wp_snapshot_process *process,
+			     const struct wp_dump_call *call,
+			     struct wp_file_want *want)
+{
+	struct flock lock = { 0 };
+	int64_t last;
+
+	*want = (struct wp_file_want){ WP_FILE_WANT_FLOCK,
+				       (call->args[1] & ~(uint64_t)LOCK_NB) ==
+					       LOCK_EX,
+				       0, UINT64_MAX };
+	if (call->nr == SYS_flock)
+		return true;
+	if (wp_process_read(&process->process, call->args[2], &lock,
+			    sizeof(lock)) != sizeof(lock) ||
+	    lock.l_whence != SEEK_SET || lock.l_start < 0 || lock.l_len < 0 ||
+	    (lock.l_type != F_WRLCK && lock.l_type != F_RDLCK))
+		return false;
+	want->kind = call->args[1] == F_OFD_SETLKW ? WP_FILE_WANT_OFD :
+						     WP_FILE_WANT_POSIX;
+	want->write = lock.l_type == F_WRLCK;
+	want->first = (uint64_t)lock.l_start;
+	if (lock.l_len &&
+	    !__builtin_add_overflow(lock.l_start, lock.l_len - 1, &last))
+		want->last = (uint64_t)last;
+	return true;
+}
+
+/* THREAD waits for a lock that an open file has; fdinfo tells which have it. */
+static int add_open_file_wait(struct wp_links *links, uint32_t thread,
+			      pid_t taker)
+{
+	const struct wp_dump_call *call = &wp_links_thread(links, thread)->call;
+	const struct wp_snapshot_process *process = wp_links_process(links,
+								     thread);
+	const struct wp_links_wait wait = {
+		.thread = thread,
+		.kind = WP_EDGE_FILE_LOCK,
+		.fd = (int)call->args[0],
+		.taker = taker,
+	};
+	struct wp_file_want want;
+	char link[PATH_MAX];
+	struct stat st;
+
+	if (!wp_links_read_fd(process, wait.fd, link, sizeof(link), &st) ||
+	    !read_wanted_lock(process, call, &want))
+		return wp_links_add_lock_taker(links, thread, taker);
+	return wp_links_add_wait(links, &wait, link, &st, &want);
+}
+
+/* The lock that CALL waits for by /proc/locks; false if it is not there, as when
+ * its taker has ended and wallprof is in a PID namespace. */
+static bool find_held_lock(struct wp_links *links,
+			   const struct wp_snapshot_process *process,
+			   const struct wp_dump_call *call,
+			   struct wp_file_lock *lock)
+{
+	char name[32];
+	struct stat st;
+
+	if (!links->locks.len && wp_text_read(&links->locks, AT_FDCWD,
+					      "/proc/locks", LOCKS_FILE_MAX))
+		return false;
+	snprintf(name, sizeof(name), "fd/%d", (int)call->args[0]);
+	return !wp_io_stat_open(process->process.proc_fd, name, &st) &&
+	       !wp_file_lock_find(lock, links->locks.data, links->locks.len,
+				  process->process.pid, st.st_dev, st.st_ino);
+}
+
+int wp_links_add_file_lock(struct wp_links *links, uint32_t thread)
+{
+	const struct wp_dump_call *call = &wp_links_thread(links, thread)->call;
+	bool is_flock = call->nr == SYS_flock;
+	struct wp_file_lock lock = { .holder = 0 };
+
+	/* /proc/locks does not say who waits for such a lock either
+	 * (fs/locks.c, lock_get_status). */
+	if (!is_flock && call->args[1] == F_OFD_SETLKW)
+		return add_open_file_wait(links, thread, 0);
+	if (!find_held_lock(links, wp_links_process(links, thread), call,
+			    &lock))
+		return is_flock ? add_open_file_wait(links, thread, 0) : 0;
+	if (is_flock || lock.holder <= 0)
+		return add_open_file_wait(links, thread, lock.holder);
+	return wp_links_add_lock_holder(links, thread, lock.holder, lock.type);
+}
+
+bool wp_links_is_same_file(const struct wp_links *links,
+			   const struct wp_links_wait *wait,
+			   const struct wp_fd_holder *holder)
+{
+	pid_t own = wp_links_process(links, wait->thread)->process.pid;
+
+	return (holder->pid == own && holder->fd == wait->fd) ||
+	       !syscall(SYS_kcmp, own, holder->pid, KCMP_FILE, wait->fd,
+			holder->fd);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_priv.h - the sampling of one process, and how it becomes a dump's.
+ *
+ * Layer: dump.
+ */
+#ifndef WP_SNAPSHOT_PRIV_H
+#define WP_SNAPSHOT_PRIV_H
+
+#include "wallprof/snapshot.h"
+
+/* A process that was sampled once. */
+struct wp_snapshot_sample {
+	struct wp_profile profile;
+	struct wp_tracer tracer;
+	/* NULL: not made. */
+	struct wp_sampler *sampler;
+	struct wp_target *target;
+	/* Read before the threads were sampled, as stops change them. */
+	struct wp_thread_times times;
+};
+
+/* Add the threads of SAMPLE to the dump, as those of its process number INDEX,
+ * whose entry is filled in but for them.  SAMPLE's strings are the dump's.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
+			    const struct wp_snapshot_sample *sample);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_times.c - see thread_times.h. */
+#include "thread_times.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "wallprof/clock.h"
+#include "wallprof/procfs.h"
+
+/* For a thread that was stopped, to go back to its wait. */
+#define BACK_IN_WAIT_NS (20 * WP_NS_PER_MS)
+
+ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
+			     const char *name, char *buf, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%d/%s", tid, name);
+	return wp_io_read_at(process->task_fd, path, buf, size);
+}
+
+static bool read_schedstat(struct wp_schedstat *ret,
+			   const struct wp_process *process, pid_t tid)
+{
+	char text[256];
+	ssize_t n = wp_thread_times_file(process, tid, "schedstat", text,
+					 sizeof(text));
+
+	return n > 0 && !wp_schedstat_parse(ret, text, (size_t)n);
+}
+
+uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid)
+{
+	struct wp_schedstat now;
+
+	return read_schedstat(&now, process, tid) ? now.slices : UINT64_MAX;
+}
+
+static void read_thread(struct wp_thread_time *ret,
+			const struct wp_process *process, pid_t tid)
+{
+	struct wp_schedstat schedstat;
+	struct wp_proc_stat stat;
+	char text[4096];
+	ssize_t n;
+
+	*ret = (struct wp_thread_time){ .tid = tid,
+					.cpu = -1,
+					.slices = UINT64_MAX };
+	n = wp_thread_times_file(process, tid, "stat", text, sizeof(text));
+	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n))
+		ret->cpu = stat.cpu;
+	n = wp_thread_times_file(process, tid, "sched", text, sizeof(text));
+	if (n <= 0 || wp_proc_sched_parse(&ret->exec_start_ns, text, (size_t)n))
+		ret->exec_start_ns = 0;
+	/* Last: slices that are the same later say that the start of the wait,
+	 * read before, is of the same wait. */
+	if (read_schedstat(&schedstat, process, tid)) {
+		ret->run_ns = schedstat.run_ns;
+		ret->slices = schedstat.slices;
+	}
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	const struct wp_thread_time *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int wp_thread_times_read(struct wp_thread_times *ret_times,
+			 const struct wp_process *process)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+	struct wp_thread_time *v = NULL;
+	int rc = wp_process_list_threads(process, &tids);
+
+	if (!rc) {
+		v = calloc(tids.len + 1, sizeof(*v));
+		rc = v ? 0 : -ENOMEM;
+	}
+	if (!rc) {
+		for (size_t i = 0; i < tids.len; i++)
+			read_thread(&v[i], process, tids.v[i]);
+		qsort(v, tids.len, sizeof(*v), compare_tids);
+		*ret_times = (struct wp_thread_times){ v, tids.len };
+	}
+	wp_tids_clear(&tids);
+	return rc;
+}
+
+const struct wp_thread_time *
+wp_thread_times_find(const struct wp_thread_times *times, pid_t tid)
+{
+	struct wp_thread_time key = { .tid = tid };
+
+	return times->len ? bsearch(&key, times->v, times->len, sizeof(key),
+				    compare_tids) :
+			    NULL;
+}
+
+void wp_thread_times_clear(struct wp_thread_times *times)
+{
+	free(times->v);
+	*times = (struct wp_thread_times)WP_THREAD_TIMES_INIT;
+}
+
+static void await_wait(const struct wp_process *process, pid_t tid)
+{
+	uint64_t until_ns = wp_clock_ns() + BACK_IN_WAIT_NS;
+	struct wp_proc_syscall call;
+	char text[256];
+
+	while (wp_clock_ns() < until_ns) {
+		ssize_t n = wp_thread_times_file(process, tid, "syscall", text,
+						 sizeof(text));
+
+		if (n <= 0 || wp_proc_syscall_parse(&call, text, (size_t)n) ||
+		    !call.running)
+			break;
+		nanosleep(&(struct timespec){ 0, 200000 }, NULL);
+	}
+}
+
+void wp_thread_times_set(struct wp_dump_thread *t,
+			 const struct wp_thread_times *times, uint64_t slices,
+			 const struct wp_process *process,
+			 struct wp_sched_clock *clock)
+{
+	const struct wp_thread_time *before = wp_thread_times_find(times,
+								   t->tid);
+	const struct wp_sched_cpu *cpu;
+
+	if (t->state == WP_STATE_WAITING)
+		await_wait(process, t->tid);
+	t->times.slices = UINT64_MAX;
+	t->times.slices_after = wp_thread_times_slices(process, t->tid);
+	if (!before)
+		return;
+	t->times.cpu = before->cpu;
+	t->times.run_ns = before->run_ns;
+	if (before->slices == slices)
+		t->times.slices = slices;
+	if (t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
+	    !before->exec_start_ns || t->times.slices == UINT64_MAX)
+		return;
+	cpu = wp_sched_clock_find(clock, before->cpu);
+	if (cpu)
+		t->times.waited_ns = wp_sched_wait_ns(
+			cpu, before->exec_start_ns, wp_clock_ns());
+}
