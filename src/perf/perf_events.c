@@ -280,7 +280,8 @@ int wp_perf_rings_open(struct wp_perf *perf)
 	while (perf->facts.ring_bytes < want)
 		perf->facts.ring_bytes *= 2;
 	rc = open_rings(perf);
-	while (rc == -ENOBUFS && perf->facts.ring_bytes > 64 * 1024) {
+	while ((rc == -ENOBUFS || rc == -ENOMEM) &&
+	       perf->facts.ring_bytes > 64 * 1024) {
 		perf->facts.ring_bytes /= 2;
 		rc = open_rings(perf);
 	}

@@ -59,18 +59,16 @@ struct call {
 };
 
 struct wp_block {
-	struct wp_perf *perf;
+	/* No events are open in a long gap. */
+	struct wp_perf_source events;
 	/* There are no perf events: looks tell all. */
 	bool never;
-	uint32_t stack_bytes;
-	bool wants_more;
 	/* A sample at every EVERYth switch, before CHANGED_NS at every
 	 * EVERY_BEFOREth. */
 	uint32_t every, every_before;
 	uint64_t changed_ns;
-	/* The window, and the gap that is between two of them; in a gap when
-	 * not ON, without PERF in a long one. */
-	bool on;
+	/* The window, and the gap between two of them, in which EVENTS are
+	 * disabled; CLOSES: the next gap is a long one. */
 	bool closes;
 	uint64_t on_ns, off_ns, turn_ns;
 	/* What came before that is not known: records were lost. */
@@ -89,49 +87,41 @@ struct wp_block {
 	struct call calls[CALLS_CACHED];
 };
 
-static int open_events(struct wp_target *target, struct wp_perf **ret,
-		       uint32_t stack_bytes, struct wp_err *err)
+static int open_events(struct wp_target *target, struct wp_err *err)
 {
-	uint32_t every = target->loop->options.block_rate.every;
-	struct wp_perf_options options = {
+	struct wp_perf_source *events = &target->block->events;
+	const struct wp_perf_options options = {
 		.switches = true,
-		.switch_sample_every = every ? every : FIRST_EVERY,
-		.stack_bytes = stack_bytes,
+		.switch_sample_every = target->block->every,
+		.stack_bytes = events->options.stack_bytes ?
+				       events->options.stack_bytes :
+				       WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
 		.ring_bytes = RING_BYTES,
 	};
-	int rc = wp_perf_open(ret, target->process, &options, err);
+	int rc = wp_perf_source_open(events, target->process, &options, err);
 
-	/* More than everybody may lock. */
-	if (rc == -ENOMEM || rc == -EPERM) {
-		options.ring_bytes = 0;
-		rc = wp_perf_open(ret, target->process, &options, err);
-	}
-	if (!rc && !wp_perf_facts(*ret)->switch_samples) {
-		wp_perf_close(*ret);
-		*ret = NULL;
-		rc = wp_err_set(err, -EPERM,
-				"the kernel shows no stacks at "
-				"context switches to this user");
-	}
-	return rc;
+	if (rc || wp_perf_facts(events->perf)->switch_samples)
+		return rc;
+	wp_perf_source_close(events);
+	return wp_err_set(err, -EPERM,
+			  "the kernel shows no stacks at context switches to "
+			  "this user");
 }
 
 static void turn_on(struct wp_block *b)
 {
-	wp_perf_enable(b->perf, WP_PERF_PART_ALL);
-	b->on = true;
+	wp_perf_source_enable(&b->events);
 	b->on_ns = b->valid_ns = wp_clock_ns();
 }
 
 static void turn_off(struct wp_block *b)
 {
-	uint64_t lost = wp_perf_stats(b->perf)->lost;
+	uint64_t lost = wp_perf_source_lost(&b->events);
 
 	b->off_ns = wp_clock_ns();
-	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
-	b->lost += wp_perf_stats(b->perf)->lost - lost;
-	b->on = false;
+	wp_perf_source_disable(&b->events);
+	b->lost += wp_perf_source_lost(&b->events) - lost;
 	b->recorded_ns += b->off_ns - b->on_ns;
 }
 
@@ -147,17 +137,15 @@ int wp_block_open(struct wp_target *target)
 	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
-	b->stack_bytes = WP_CPU_FIRST_STACK;
 	b->every = b->every_before =
 		target->loop->options.block_rate.every ?
 			target->loop->options.block_rate.every :
 			FIRST_EVERY;
 	b->start_ns = wp_clock_ns();
-	if (!open_events(target, &b->perf, b->stack_bytes, &err)) {
+	if (!open_events(target, &err)) {
 		turn_on(b);
 		return 0;
 	}
-	b->perf = NULL;
 	b->never = true;
 	snprintf(text, sizeof(text),
 		 "an estimate from wall-clock samples, in "
@@ -243,8 +231,7 @@ static int take_sample(struct wp_target *target, struct wp_thread *t,
 	t->block.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	wp_cpu_walk(target, record);
-	b->wants_more |= wp_cpu_is_cut(target, record);
+	wp_cpu_walk(target, &b->events, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
 	classify(target, t, &record->regs, key);
 	key->stack = wp_record_stack(target);
@@ -308,13 +295,13 @@ static int take(struct wp_target *target, const struct wp_perf_record *record)
 static int drain(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_block *b = target->block;
-	const struct wp_perf_stats *stats = wp_perf_stats(b->perf);
+	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
 	struct wp_perf_record record;
 	int rc = 0;
 
-	while (!rc && wp_perf_next(b->perf, until_ns, &record))
+	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
 		rc = take(target, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
@@ -422,23 +409,7 @@ static void adapt(struct wp_target *target, uint64_t window_ns)
 	b->every_before = b->every;
 	b->every = every;
 	b->changed_ns = wp_clock_ns();
-	wp_perf_set_switch_samples(b->perf, every);
-}
-
-/* Stacks were cut: copy more of each from now on. */
-static void grow(struct wp_target *target)
-{
-	struct wp_block *b = target->block;
-	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
-	struct wp_perf *wider;
-
-	b->wants_more = false;
-	if (bytes == b->stack_bytes || open_events(target, &wider, bytes, NULL))
-		return;
-	b->stack_bytes = bytes;
-	wp_perf_close(b->perf);
-	b->perf = wider;
-	wp_perf_set_switch_samples(b->perf, b->every);
+	wp_perf_set_switch_samples(b->events.perf, every);
 }
 
 /* Records a second to be expected: those of the windows before this one.  What
@@ -460,7 +431,7 @@ static uint64_t gap_after(struct wp_target *target, uint64_t window_ns)
 {
 	struct wp_block *b = target->block;
 	double cheap = (double)RECORDS_PER_S *
-		       (double)wp_perf_facts(b->perf)->nrings;
+		       (double)wp_perf_facts(b->events.perf)->nrings;
 	double records = expect_records(b, window_ns);
 	double gap = (double)window_ns * (records / cheap - 1);
 
@@ -486,7 +457,7 @@ static int end_window(struct wp_target *target)
 		return 0;
 	gap = gap_after(target, window_ns);
 	adapt(target, window_ns);
-	if (!gap && !b->wants_more) {
+	if (!gap && !b->events.stack_was_cut) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
 		return flush(target, 0);
@@ -494,12 +465,9 @@ static int end_window(struct wp_target *target)
 	turn_off(b);
 	rc = drain(target, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
-	if (b->wants_more)
-		grow(target);
-	if (!b->closes)
-		return rc;
-	wp_perf_close(b->perf);
-	b->perf = NULL;
+	wp_perf_source_grow(&b->events, target->process);
+	if (b->closes)
+		wp_perf_source_close(&b->events);
 	return rc;
 }
 
@@ -509,13 +477,12 @@ static int begin_window(struct wp_target *target)
 	struct wp_block *b = target->block;
 	int rc;
 
-	if (!b->perf && open_events(target, &b->perf, b->stack_bytes, NULL)) {
+	if (!b->events.perf && open_events(target, NULL)) {
 		/* A descriptor may be free later. */
-		b->perf = NULL;
 		b->turn_ns = target->loop->tick_ns + CLOSED_S * WP_NS_PER_S;
 		return 0;
 	}
-	wp_perf_set_switch_samples(b->perf, b->every);
+	wp_perf_set_switch_samples(b->events.perf, b->every);
 	rc = flush(target, wp_clock_ns() - b->on_ns);
 	turn_on(b);
 	return rc;
@@ -528,7 +495,7 @@ int wp_block_tick(struct wp_target *target)
 
 	if (!b || b->never)
 		return 0;
-	if (b->on) {
+	if (b->events.enabled) {
 		rc = drain(target, target->loop->tick_ns - SETTLE_NS);
 		if (!rc)
 			rc = end_window(target);
@@ -538,7 +505,7 @@ int wp_block_tick(struct wp_target *target)
 	return rc;
 }
 
-static void say_how(struct wp_target *target)
+static void describe_source(struct wp_target *target)
 {
 	struct wp_block *b = target->block;
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
@@ -564,7 +531,7 @@ int wp_block_finish(struct wp_target *target)
 
 	if (!b || b->never)
 		return 0;
-	if (b->on) {
+	if (b->events.enabled) {
 		turn_off(b);
 		rc = drain(target, UINT64_MAX);
 		if (!rc)
@@ -572,7 +539,7 @@ int wp_block_finish(struct wp_target *target)
 	} else {
 		rc = flush(target, wp_clock_ns() - b->on_ns);
 	}
-	say_how(target);
+	describe_source(target);
 	return rc ? rc :
 		    wp_profile_finish_block(target->profile,
 					    wp_record_no_stack(target));
@@ -609,7 +576,7 @@ void wp_block_close(struct wp_target *target)
 {
 	if (!target->block)
 		return;
-	wp_perf_close(target->block->perf);
+	wp_perf_source_close(&target->block->events);
 	free(target->block->waits);
 	free(target->block);
 	target->block = NULL;

@@ -27,34 +27,31 @@ enum {
 	EVENTS_MAX = 2000,
 };
 
-static int open_events(struct wp_target *target, struct wp_perf **ret,
-		       uint32_t stack_bytes, struct wp_err *err)
+static int open_events(struct wp_target *target, enum wp_perf_scope scope,
+		       struct wp_err *err)
 {
-	struct wp_perf_options options = {
-		.scope = target->perf_scope,
+	const struct wp_perf_source *source = &target->cpu_events;
+	const struct wp_perf_options options = {
+		.scope = scope,
 		.period_ns = target->loop->options.interval_ns,
-		.stack_bytes = stack_bytes,
+		.stack_bytes = source->perf ? source->options.stack_bytes :
+					      WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
 		.kernel_chain = target->loop->options.kernel,
 	};
-	int rc = wp_perf_open(ret, target->process, &options, err);
 
-	/* An event per thread takes descriptors by the thousand. */
-	if (rc == -EMFILE) {
-		options.scope = target->perf_scope = WP_PERF_CPU;
-		rc = wp_perf_open(ret, target->process, &options, err);
-	}
-	if (!rc)
-		wp_perf_enable(*ret, WP_PERF_PART_ALL);
-	return rc;
+	return wp_perf_source_open(&target->cpu_events, target->process,
+				   &options, err);
 }
 
-/* WHY there are no events, if there are none. */
-static void say_how(struct wp_target *target, const char *why)
+/* Tell in the profile where CPU time is from; WHY there are no events, if there
+ * are none. */
+static void describe_source(struct wp_target *target, const char *why)
 {
+	const struct wp_perf *perf = target->cpu_events.perf;
 	char text[sizeof(((struct wp_err *)0)->msg) + 128];
 
-	if (!target->perf)
+	if (!perf)
 		snprintf(text, sizeof(text),
 			 "the scheduler's time of each "
 			 "thread, divided over its running samples (%s)",
@@ -63,13 +60,11 @@ static void say_how(struct wp_target *target, const char *why)
 		snprintf(text, sizeof(text),
 			 "perf events of each %s%s, scaled "
 			 "to the scheduler's time of each thread",
-			 wp_perf_facts(target->perf)->main_scope ==
-					 WP_PERF_CPU ?
+			 wp_perf_facts(perf)->main_scope == WP_PERF_CPU ?
 				 "CPU" :
 				 "thread",
-			 wp_perf_facts(target->perf)->user_only ?
-				 ", user code only" :
-				 "");
+			 wp_perf_facts(perf)->user_only ? ", user code only" :
+							  "");
 	target->profile->meta.cpu_source = wp_intern_add_str(
 		&target->profile->strings, text);
 }
@@ -85,22 +80,12 @@ static bool are_too_many(const struct wp_target *target)
 
 void wp_cpu_open(struct wp_target *target, struct wp_err *err)
 {
-	int rc = -EPERM;
-
-	target->perf_stack_bytes = WP_CPU_FIRST_STACK;
-	target->perf_scope = are_too_many(target) ? WP_PERF_CPU : WP_PERF_AUTO;
-	if (target->perf_scope == WP_PERF_CPU)
-		rc = open_events(target, &target->perf,
-				 target->perf_stack_bytes, err);
-	/* Those of CPUs want rights that not everybody has. */
-	if (rc == -EPERM) {
-		target->perf_scope = WP_PERF_AUTO;
-		rc = open_events(target, &target->perf,
-				 target->perf_stack_bytes, err);
-	}
-	if (rc)
-		target->perf = NULL;
-	say_how(target, err->msg);
+	wp_perf_source_enable(&target->cpu_events);
+	/* Events of CPUs want rights that not everybody has. */
+	if (!are_too_many(target) ||
+	    open_events(target, WP_PERF_CPU, err) == -EPERM)
+		(void)!open_events(target, WP_PERF_AUTO, err);
+	describe_source(target, err->msg);
 }
 
 /* The kernel's frames of a sample go before the user's. */
@@ -138,41 +123,29 @@ static void add_kernel(struct wp_target *target,
 	       n * sizeof(*target->loop->stack.cfa_avma));
 }
 
-void wp_cpu_walk(struct wp_target *target, const struct wp_perf_record *record)
+void wp_cpu_walk(struct wp_target *target, struct wp_perf_source *source,
+		 const struct wp_perf_record *record)
 {
 	uint64_t sp = record->regs.v[WP_REG_SP];
 
 	wp_stack_copy_set(&target->loop->copy, &target->space, sp,
 			  record->stack, record->stack_len);
 	wp_look_walk(target, &record->regs, WP_UNWIND_THOROUGH);
+	source->stack_was_cut |= target->loop->stack.end ==
+					 WP_END_BEYOND_COPY &&
+				 record->stack_full && !source->cannot_grow;
 }
 
-bool wp_cpu_is_cut(const struct wp_target *target,
-		   const struct wp_perf_record *record)
+/* The stack goes on past the copy in its sample: a ptrace stop, which copies all,
+ * will supply the stack for what the thread is owed.  Where the copy ends at a
+ * page that the thread has never touched, which the kernel does not bring in for
+ * a sample, or the rest is on another stack (the thread is in a signal handler,
+ * or Go's runtime has one of its own), a longer copy would not help. */
+static bool waits_for_stop(const struct wp_target *target)
 {
-	return target->loop->stack.end == WP_END_BEYOND_COPY &&
-	       record->stack_full;
-}
-
-uint32_t wp_cpu_more_stack(uint32_t bytes)
-{
-	return bytes * 4 < WP_PERF_STACK_MAX ? bytes * 4 : WP_PERF_STACK_MAX;
-}
-
-/* T's stack goes on past the copy in its sample: a stop, which copies all, gives
- * the one for what T is owed.  Where the copy was too short, more is copied from
- * now on; where it ended at a page that T has never touched, which the kernel
- * does not bring in for a sample, or the rest is on another stack (T is in a
- * signal handler, or Go's runtime has one of its own), more would not help. */
-static bool waits_for_stop(struct wp_target *target,
-			   const struct wp_perf_record *record)
-{
-	if (target->loop->stack.end != WP_END_BEYOND_COPY &&
-	    target->loop->stack.end != WP_END_OTHER_STACK)
-		return false;
-	target->perf_wants_more |= target->loop->copy.beyond &&
-				   record->stack_full;
-	return target->loop->options.stop == WP_STOP_AUTO;
+	return target->loop->options.stop == WP_STOP_AUTO &&
+	       (target->loop->stack.end == WP_END_BEYOND_COPY ||
+		target->loop->stack.end == WP_END_OTHER_STACK);
 }
 
 static int record_sample(struct wp_target *target, struct wp_thread *t,
@@ -186,8 +159,8 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	t->owed_cpu_ns += record->period;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(target, t, wp_record_no_stack(target));
-	wp_cpu_walk(target, record);
-	if (waits_for_stop(target, record))
+	wp_cpu_walk(target, &target->cpu_events, record);
+	if (waits_for_stop(target))
 		return 0;
 	if (record->kernel_len)
 		add_kernel(target, record);
@@ -200,7 +173,8 @@ static int record_samples(struct wp_target *target)
 	struct wp_perf_record record;
 	int rc = 0;
 
-	while (!rc && wp_perf_next(target->perf, UINT64_MAX, &record)) {
+	while (!rc &&
+	       wp_perf_source_next(&target->cpu_events, UINT64_MAX, &record)) {
 		struct wp_thread *t;
 
 		if (record.type != WP_PERF_SAMPLE_CPU)
@@ -211,42 +185,23 @@ static int record_samples(struct wp_target *target)
 		else if (t->watched)
 			rc = record_sample(target, t, &record);
 	}
+	target->profile->counters.cpu_lost = wp_perf_source_lost(
+		&target->cpu_events);
 	return rc;
-}
-
-static void replace(struct wp_target *target, struct wp_perf *by)
-{
-	wp_perf_disable(target->perf, WP_PERF_PART_ALL);
-	target->perf_lost_before += wp_perf_stats(target->perf)->lost;
-	wp_perf_close(target->perf);
-	target->perf = by;
-}
-
-/* A stack was cut: copy more of each from now on. */
-static void grow(struct wp_target *target)
-{
-	uint32_t bytes = wp_cpu_more_stack(target->perf_stack_bytes);
-	struct wp_perf *wider;
-
-	target->perf_wants_more = false;
-	if (bytes == target->perf_stack_bytes ||
-	    open_events(target, &wider, bytes, NULL))
-		return;
-	target->perf_stack_bytes = bytes;
-	replace(target, wider);
 }
 
 /* The time of each thread is divided over its running samples from now on, and
  * so is that of before. */
-static void do_without(struct wp_target *target)
+static void give_up_events(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_WALL];
 
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		set->samples[i].cpu_count = set->samples[i].cpu_ns = 0;
-	replace(target, NULL);
+	wp_perf_source_close(&target->cpu_events);
 	target->wants_running = target->looks_at_all = true;
-	say_how(target,
+	describe_source(
+		target,
 		"its switches are too many for perf events of each thread, "
 		"and those of each CPU want CAP_PERFMON");
 }
@@ -263,53 +218,37 @@ static uint64_t switch_rate(struct wp_target *target)
 }
 
 /* A target that switches very often is better off with events of CPUs. */
-static void relieve(struct wp_target *target)
+static void use_cheaper_events(struct wp_target *target)
 {
-	struct wp_perf *cheap;
 	uint64_t rate;
 
-	if (wp_perf_facts(target->perf)->main_scope == WP_PERF_CPU ||
+	if (wp_perf_facts(target->cpu_events.perf)->main_scope == WP_PERF_CPU ||
 	    target->tick % SWITCHES_TICKS)
 		return;
 	rate = switch_rate(target);
-	if (rate < SWITCHES_MAX || target->perf_scope == WP_PERF_CPU)
+	if (rate < SWITCHES_MAX)
 		return;
-	target->perf_scope = WP_PERF_CPU;
-	if (!open_events(target, &cheap, target->perf_stack_bytes, NULL)) {
-		replace(target, cheap);
-		say_how(target, "");
-		return;
-	}
-	target->perf_scope = WP_PERF_AUTO;
-	if (rate > SWITCHES_BEAR)
-		do_without(target);
+	if (!open_events(target, WP_PERF_CPU, NULL))
+		describe_source(target, "");
+	else if (rate > SWITCHES_BEAR)
+		give_up_events(target);
 }
 
 int wp_cpu_drain(struct wp_target *target)
 {
-	int rc;
+	int rc = record_samples(target);
 
-	if (!target->perf)
-		return 0;
-	rc = record_samples(target);
-	target->profile->counters.cpu_lost = target->perf_lost_before +
-					     wp_perf_stats(target->perf)->lost;
-	if (target->perf_wants_more && !rc) {
-		wp_perf_disable(target->perf, WP_PERF_PART_ALL);
-		rc = record_samples(target);
-		grow(target);
-		wp_perf_enable(target->perf, WP_PERF_PART_ALL);
-	}
-	if (!rc)
-		relieve(target);
-	return rc;
+	if (rc || !target->cpu_events.perf)
+		return rc;
+	wp_perf_source_grow(&target->cpu_events, target->process);
+	use_cheaper_events(target);
+	return 0;
 }
 
 int wp_cpu_finish(struct wp_target *target)
 {
-	if (target->perf)
-		wp_perf_disable(target->perf, WP_PERF_PART_ALL);
-	return wp_cpu_drain(target);
+	wp_perf_source_disable(&target->cpu_events);
+	return record_samples(target);
 }
 
 void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
@@ -333,6 +272,6 @@ void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
 
 void wp_cpu_close(struct wp_target *target)
 {
-	wp_perf_close(target->perf);
-	target->perf = NULL;
+	wp_perf_source_close(&target->cpu_events);
+	wp_kallsyms_clear(&target->loop->kallsyms);
 }

@@ -116,7 +116,8 @@ enum { PATIENCE = 5 };
 static bool comes_by_cpu_sample(const struct wp_target *target,
 				const struct wp_thread *t, bool moved)
 {
-	if (!target->perf || target->loop->options.stop == WP_STOP_ALL)
+	if (!target->cpu_events.perf ||
+	    target->loop->options.stop == WP_STOP_ALL)
 		return false;
 	if (target->loop->options.stop == WP_STOP_NEVER)
 		return true;

@@ -9,6 +9,7 @@
  *   look.c      one thread: has it run, is it waiting
  *   waiting.c   one that waits: read without a stop
  *   stop.c      those that run: stop, copy, release
+ *   perf_source.c  the perf events of the next three
  *   cpu.c       CPU samples, which also tell the stacks of those that run
  *   block.c     waits, by switches of context and by looks
  *   thread_starts.c    threads that start
@@ -21,12 +22,12 @@
 #include <sys/resource.h>
 
 #include "pause.h"
+#include "perf_source.h"
 #include "site_cache.h"
 #include "address_space.h"
 #include "stack_copy.h"
 #include "wallprof/fdinfo.h"
 #include "wallprof/kallsyms.h"
-#include "wallprof/perf.h"
 #include "wallprof/procfs.h"
 #include "wallprof/sampler.h"
 #include "wallprof/state.h"
@@ -259,17 +260,12 @@ struct wp_target {
 	struct wp_address_space space;
 	struct wp_pauses pauses;
 	struct wp_fdinfo fdinfo;
-	/* NULL when CPU samples are not asked for or not to be had. */
-	struct wp_perf *perf;
-	uint32_t perf_stack_bytes;
-	enum wp_perf_scope perf_scope;
+	/* CPU samples; no events are open where they are not asked for or not
+	 * to be had. */
+	struct wp_perf_source cpu_events;
 	/* Times that threads were put on a CPU, since when. */
 	uint64_t switches;
 	uint64_t switches_ns;
-	/* A stack was deeper than what CPU samples copy. */
-	bool perf_wants_more;
-	/* By events that were closed. */
-	uint64_t perf_lost_before;
 	/* NULL when waits are not asked for. */
 	struct wp_block *block;
 	/* NULL when holders are not asked for. */
@@ -444,14 +440,10 @@ int wp_cpu_drain(struct wp_target *target);
 /* The same at the end, when no more is to be taken. */
 WP_MUST_CHECK
 int wp_cpu_finish(struct wp_target *target);
-/* Walk the stack of a sample of perf events into the stack. */
-void wp_cpu_walk(struct wp_target *target, const struct wp_perf_record *record);
-/* Was that stack deeper than the copy in RECORD, and what is to be copied of each
- * instead of so many BYTES? */
-bool wp_cpu_is_cut(const struct wp_target *target,
-		   const struct wp_perf_record *record);
-uint32_t wp_cpu_more_stack(uint32_t bytes);
-enum { WP_CPU_FIRST_STACK = 8192 };
+/* Walk the stack of RECORD, a sample of SOURCE, into the loop's stack; if it goes
+ * on past its copy, SOURCE's stack_was_cut is set. */
+void wp_cpu_walk(struct wp_target *target, struct wp_perf_source *source,
+		 const struct wp_perf_record *record);
 /* What T has used of CPUs in its life is NOW. */
 void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
 		    const struct wp_schedstat *now);

@@ -73,7 +73,7 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 	if (rc)
 		goto out;
 	target->wants_running = loop->options.wall ||
-				(loop->options.cpu && !target->perf);
+				(loop->options.cpu && !target->cpu_events.perf);
 	target->looks_at_all = target->wants_running || loop->options.block ||
 			       loop->options.mutex;
 	describe_recording(target);

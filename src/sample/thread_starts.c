@@ -42,14 +42,10 @@ struct birth {
 };
 
 struct wp_thread_starts {
-	/* NULL: lists of threads tell. */
-	struct wp_perf *perf;
-	uint32_t stack_bytes;
-	bool wants_more;
-	/* What happened before has been told by the events before these. */
-	uint64_t from_ns;
-	/* By events that were closed, and what is known of at the last tick. */
-	uint64_t lost_before, lost;
+	/* Without open events lists of threads tell. */
+	struct wp_perf_source events;
+	/* Records known to be lost at the last tick. */
+	uint64_t lost;
 	/* Up to this tick there may be threads of whom a record was lost. */
 	uint64_t suspect_tick;
 	/* v[0..n) by tid; owned. */
@@ -64,26 +60,24 @@ struct wp_thread_starts {
 	struct wp_err why;
 };
 
-static int open_events(struct wp_target *target, struct wp_perf **ret,
-		       uint32_t stack_bytes, struct wp_err *err)
+static int open_events(struct wp_target *target)
 {
+	struct wp_thread_starts *b = target->thread_starts;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1);
 	const struct wp_perf_options options = {
 		.tasks = true,
 		.thread_starts = true,
-		.stack_bytes = stack_bytes,
+		.stack_bytes = WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
 		.ring_bytes = share > RING_MOST ? RING_MOST :
 			      share > WP_PERF_RING_DEFAULT ?
 						  share :
 						  WP_PERF_RING_DEFAULT,
 	};
-	int rc = wp_perf_open(ret, target->process, &options, err);
 
-	if (!rc)
-		wp_perf_enable(*ret, WP_PERF_PART_ALL);
-	return rc;
+	return wp_perf_source_open(&b->events, target->process, &options,
+				   &b->why);
 }
 
 int wp_thread_starts_open(struct wp_target *target)
@@ -93,9 +87,9 @@ int wp_thread_starts_open(struct wp_target *target)
 	if (!b)
 		return -ENOMEM;
 	target->thread_starts = b;
-	b->stack_bytes = WP_CPU_FIRST_STACK;
-	if (open_events(target, &b->perf, b->stack_bytes, &b->why))
-		b->perf = NULL;
+	wp_perf_source_enable(&b->events);
+	/* WHY says why not. */
+	(void)!open_events(target);
 	return 0;
 }
 
@@ -237,8 +231,7 @@ static int take_sample(struct wp_target *target,
 		return -ENOMEM;
 	if (!t->watched)
 		return 0;
-	wp_cpu_walk(target, record);
-	b->wants_more |= wp_cpu_is_cut(target, record);
+	wp_cpu_walk(target, &b->events, record);
 	return count(target, birth, wp_record_stack(target), t->index);
 }
 
@@ -267,33 +260,8 @@ static int take_records(struct wp_target *target, uint64_t until_ns)
 	struct wp_perf_record record;
 	int rc = 0;
 
-	while (!rc && wp_perf_next(b->perf, until_ns, &record))
-		if (record.time_ns >= b->from_ns)
-			rc = take(target, &record);
-	return rc;
-}
-
-/* A stack was cut: copy more of each from now on.  Both record until the first
- * has told what came before. */
-static int grow(struct wp_target *target)
-{
-	struct wp_thread_starts *b = target->thread_starts;
-	uint32_t bytes = wp_cpu_more_stack(b->stack_bytes);
-	uint64_t now;
-	struct wp_perf *wider;
-	int rc;
-
-	b->wants_more = false;
-	if (bytes == b->stack_bytes || open_events(target, &wider, bytes, NULL))
-		return 0;
-	now = wp_clock_ns();
-	wp_perf_disable(b->perf, WP_PERF_PART_ALL);
-	rc = take_records(target, now);
-	b->lost_before += wp_perf_stats(b->perf)->lost;
-	wp_perf_close(b->perf);
-	b->perf = wider;
-	b->stack_bytes = bytes;
-	b->from_ns = now;
+	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
+		rc = take(target, &record);
 	return rc;
 }
 
@@ -323,10 +291,11 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 
 	if (birth && (birth->number == t->number || birth->creator))
 		return 0;
-	if (target->thread_starts->perf && !was_missed(target, t))
+	if (target->thread_starts->events.perf && !was_missed(target, t))
 		return 0;
 	rc = begin(target, t->tid,
-		   target->thread_starts->perf ? t->first_ns : between_ns,
+		   target->thread_starts->events.perf ? t->first_ns :
+							between_ns,
 		   &birth);
 	if (rc)
 		return rc;
@@ -364,7 +333,7 @@ static int drain(struct wp_target *target, uint64_t until_ns)
 	uint64_t lost;
 	int rc = take_records(target, until_ns);
 
-	lost = b->lost_before + wp_perf_stats(b->perf)->lost;
+	lost = wp_perf_source_lost(&b->events);
 	if (lost != b->lost)
 		b->suspect_tick = target->tick + 2;
 	b->lost = lost;
@@ -379,7 +348,7 @@ int wp_thread_starts_drain(struct wp_target *target)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 
-	if (!b || !b->perf)
+	if (!b || !b->events.perf)
 		return 0;
 	return take_records(target, wp_clock_ns() - SETTLE_NS);
 }
@@ -391,11 +360,11 @@ int wp_thread_starts_tick(struct wp_target *target)
 
 	if (!b)
 		return 0;
-	if (!b->perf)
+	if (!b->events.perf)
 		return compare_list(target, target->tick == 1);
 	rc = drain(target, target->loop->tick_ns - SETTLE_NS);
-	if (!rc && b->wants_more)
-		rc = grow(target);
+	if (!rc)
+		wp_perf_source_grow(&b->events, target->process);
 	return rc;
 }
 
@@ -430,13 +399,14 @@ static uint32_t describe(struct wp_target *target)
 			 (unsigned long long)b->without_stack,
 			 (unsigned long long)b->lost);
 
-	if (b->perf)
+	if (b->events.perf)
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			 "told by perf events of each %s%s",
-			 wp_perf_facts(b->perf)->main_scope == WP_PERF_CPU ?
+			 wp_perf_facts(b->events.perf)->main_scope ==
+					 WP_PERF_CPU ?
 				 "CPU" :
 				 "thread",
-			 why_no_stacks(wp_perf_facts(b->perf)));
+			 why_no_stacks(wp_perf_facts(b->events.perf)));
 	else
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			 "told by lists of threads, in which those are missing "
@@ -455,8 +425,8 @@ int wp_thread_starts_finish(struct wp_target *target)
 
 	if (!b)
 		return 0;
-	if (b->perf) {
-		wp_perf_disable(b->perf, WP_PERF_PART_ALL);
+	if (b->events.perf) {
+		wp_perf_source_disable(&b->events);
 		rc = drain(target, UINT64_MAX);
 	}
 	while (b->n && !rc)
@@ -472,7 +442,7 @@ void wp_thread_starts_close(struct wp_target *target)
 {
 	if (!target->thread_starts)
 		return;
-	wp_perf_close(target->thread_starts->perf);
+	wp_perf_source_close(&target->thread_starts->events);
 	free(target->thread_starts->v);
 	free(target->thread_starts);
 	target->thread_starts = NULL;

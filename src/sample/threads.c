@@ -226,7 +226,8 @@ static void free_thread(struct wp_target *target, struct wp_thread *t)
 	}
 	if (t->watched) {
 		target->nwatched--;
-		if (!t->looks && (target->looks_at_all || target->perf))
+		if (!t->looks &&
+		    (target->looks_at_all || target->cpu_events.perf))
 			target->profile->counters.threads_lost++;
 	}
 	for (int i = 0; i < WP_NTHREAD_FILES; i++)
