@@ -212,6 +212,7 @@ deps-build deps-test: deps-%:
 install: $(O)/wallprof
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
 	install -D -m 644 src/cmd/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/wallprof/LICENSE
 clean: ; rm -rf build
 .PHONY: all cov check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:

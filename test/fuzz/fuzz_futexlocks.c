@@ -79,7 +79,9 @@ static uint32_t read_frames(struct wp_lock_frame frames[FRAMES_MAX],
 
 	while (*p < end && **p && n < FRAMES_MAX &&
 	       (nul = memchr(*p, '\0', (size_t)(end - *p)))) {
-		frames[n++] = (struct wp_lock_frame){ (const char *)*p };
+		frames[n++] = (struct wp_lock_frame){
+			.function = (const char *)*p,
+		};
 		*p = nul + 1;
 	}
 	*p = *p < end ? *p + 1 : end;
