@@ -12,7 +12,7 @@ $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call room_of,test/unit/test_$
 
 unit-programs: $(UNIT_RUN:%=$(O)/test_%)
 unit: deps-test unit-programs
-	$(Q)test/unit/run.sh $(if $(filter asan,$(BUILD)),unit-asan,unit) \
+	$(Q)test/unit/programs.sh $(if $(filter asan,$(BUILD)),unit-asan,unit) \
 		$(UNIT_RUN:%=$(O)/test_%)
 unit-asan: ; $(Q)$(MAKE) --no-print-directory BUILD=asan O=build/asan unit
 .PHONY: unit unit-programs unit-asan
