@@ -10,7 +10,7 @@
 # make soak         what takes minutes
 # make valgrind     wallprof under valgrind, a part of soak
 # make tidy         clang-tidy: some minutes
-# make cov          which lines the unit and end-to-end tests reach
+# make cov          which lines the unit and end-to-end tests reach; cov-sample
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|cov   each has its own object directory
 # V=1 shows commands; WERROR=1 makes warnings fatal, STRICT=1 skipped tests that
@@ -164,15 +164,6 @@ $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 include fixtures/fixtures.mk
 include $(wildcard test/*/*.mk)
 
-# Files are written by all: some tests run wallprof as another user.
-cov:
-	$(Q)$(MAKE) BUILD=cov all deps-test
-	$(Q)find build/cov -name '*.gcda' -delete
-	$(Q)build/cov/wallprof --version >build/cov/gcov.log
-	$(Q)chmod -R a+rwX build/cov
-	$(Q)export GCOV_ERROR_FILE=$(CURDIR)/build/cov/gcov.log; \
-		$(MAKE) -k BUILD=cov unit e2e; status=$$?; \
-		$(PYTHON) test/cov/lines.py build/cov && exit $$status
 # Each stage in its turn, on all CPUs; what each counted is summed up at the end.
 STAGE = $(Q)$(MAKE) --no-print-directory -j$(shell nproc)
 TOTALS := unit unit-asan replay-asan e2e e2e-alone
@@ -214,6 +205,6 @@ install: $(O)/wallprof
 	install -D -m 644 src/cmd/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/wallprof/LICENSE
 clean: ; rm -rf build
-.PHONY: all cov check demo deps deps-build deps-test install clean fixtures
+.PHONY: all check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# make unit [T=maps] [BUILD=asan]   test_NAME.c says its room in a line
-#                                   "Layer: NAME."
+# make unit [T=maps|ROOM=proc] [BUILD=asan]   test_NAME.c says its room in a line
+#                                             "Layer: NAME."
 UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
-UNIT_RUN := $(if $(T),$(T),$(UNIT))
+UNIT_RUN := $(or $(T),$(if $(ROOM),$(foreach u,$(UNIT),$(if $(filter \
+	$(ROOM),$(call room_of,test/unit/test_$(u).c)),$(u))),$(UNIT)))
 define unit_test
 $(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) $(call libs_of,$(2))
 	$$(call say,LD,$$@)
