@@ -142,10 +142,11 @@ def ticks(p):
 def tolerance(p, changes):
     """Of a share of the time of one thread that ticks tell, where it has begun
     and ended so many times in the recording P: each time is known to a tick,
-    any part of one being as likely.  Six standard deviations, as ticks that
-    come late on a busy machine are not evenly spread."""
-    tick = p.duration_nanos / ticks(p)
-    return 6 * tick * (changes / 6) ** 0.5 / p.duration_nanos
+    any part of one being as likely; six standard deviations.  What it was in
+    while ticks were missed is not known."""
+    import pprof_check
+    made, missed = ticks(p), pprof_check.counter(p, "missed")
+    return (changes * 6) ** 0.5 / made + missed / (made + missed)
 
 
 class CpuClock:

@@ -542,7 +542,7 @@ def take_turns(tmp_path):
         tool = begin_inside(proc, "stops", "-p", pid, "-o", out)
         wait_until_sampling(tool)
         go_on(proc)
-        wait_until(has_run(children_of(proc.pid)[0], 3 * SECONDS), 100)
+        wait_until(has_run(children_of(proc.pid)[0], 2 * SECONDS), 100)
         os.kill(children_of(tool.pid)[0], signal.SIGINT)
         err = tool.communicate(timeout=30)[1].decode()
         go_on(proc)

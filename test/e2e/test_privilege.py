@@ -177,8 +177,10 @@ def test_a_second_interrupt_ends_it_at_once(start, watch, tmp_path):
     while int(status_of(watched.tool)["ShdPnd"], 16) & INTERRUPT:
         time.sleep(0.001)
     os.kill(watched.tool, signal.SIGINT)
-    rc, _, err = watched.finish()
-    assert rc == 0 and not LOST.search(err), err
+    done = subprocess.CompletedProcess([], *map(
+        lambda x: x.encode() if isinstance(x, str) else x, watched.finish()))
+    run = Run(["wallprof"], done, out).check()
+    assert not LOST.search(run.err), run.err
     assert pprof_check.load(str(out)).sample
 
 

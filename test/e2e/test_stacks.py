@@ -54,7 +54,7 @@ def test_chain_is_whole(start, profile, variant, mode):
     target = start(variant, mode)
     run, p = profile(target.pid, "-r", 500, "--max-stopped", 0,
                      **({"cpu": 0.3} if mode == "spin" else
-                        {"until": lambda: has_slept(target.pid, 100)}))
+                        {"until": lambda: has_slept(target.pid, 300)}))
     target.assert_unharmed()
     deep = 0
     for s in pprof_check.samples(p):
@@ -132,7 +132,7 @@ def test_frames_of_megabytes(start, profile, mode, frames):
 def test_pages_of_a_stack_that_were_never_touched(start, profile):
     """A CPU sample's copy ends at the first of them."""
     target = start("deep", 5, "spin", "gap")
-    run, p = profile(target.pid, "-d", 1, "-r", 200, "--max-stopped", 0)
+    run, p = profile(target.pid, "-r", 500, "--max-stopped", 0, cpu=0.5)
     target.assert_unharmed()
     samples = pprof_check.samples(p)
     assert sum(s["values"]["samples"] for s in samples) > 100

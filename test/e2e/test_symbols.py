@@ -4,6 +4,8 @@
 test/tools/name_addresses asks the resolver about svmas of one file.  llvm-symbolizer
 and eu-addr2line, which share no code with it, say what is right.
 """
+import fcntl
+import hashlib
 import lzma
 import os
 import pathlib
@@ -171,13 +173,49 @@ def assert_as_llvm(path, svmas, symbols_of=None, *options):
     return sum(len(levels) for levels in ours)
 
 
-def build(tmp_path, compiler, *flags, source=PROGRAM, suffix=".cc"):
-    if not shutil.which(compiler):
-        pytest.skip(f"{compiler} is not installed")
-    name = tmp_path / ("prog" + suffix)
-    name.write_text(source)
-    run(compiler, "-O2", *flags, "-o", tmp_path / "prog", name, cwd=tmp_path)
-    return tmp_path / "prog"
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory):
+    """Where programs are that one of the tests' processes has compiled."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    place = place / "symbols"
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def compile_once(builds, compiler, flags, source, suffix):
+    """The program, which no two of the tests' processes compile; one source
+    has one path, whatever it is compiled with."""
+    def place_of(*words):
+        text = "\0".join(map(str, words)).encode()
+        place = builds / hashlib.sha256(text).hexdigest()[:16]
+        place.mkdir(exist_ok=True)
+        return place
+
+    name = place_of(source) / ("prog" + suffix)
+    place = place_of(compiler, *flags, suffix, source)
+    with open(builds / (place.name + ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "prog").exists():
+            new = name.with_name(f"{place.name}{suffix}")
+            new.write_text(source)
+            new.rename(name)
+            run(compiler, "-O2", *flags, "-o", place / "new", name,
+                cwd=name.parent)
+            (place / "new").rename(place / "prog")
+    return place / "prog"
+
+
+@pytest.fixture
+def build(builds):
+    def begin(tmp_path, compiler, *flags, source=PROGRAM, suffix=".cc"):
+        """A program of its own for each test, which may change it."""
+        if not shutil.which(compiler):
+            pytest.skip(f"{compiler} is not installed")
+        prog = compile_once(builds, compiler, flags, source, suffix)
+        return shutil.copy(prog, tmp_path / "prog")
+    return begin
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
@@ -185,13 +223,13 @@ def build(tmp_path, compiler, *flags, source=PROGRAM, suffix=".cc"):
     ["-gdwarf-4"], ["-gdwarf-5"], ["-gdwarf-5", "-no-pie", "-fPIE"],
     ["-gdwarf-5", "-gz"], ["-gdwarf-4", "-ffunction-sections"],
 ], ids=" ".join)
-def test_inlined_functions_are_those_of_llvm(tmp_path, compiler, flags):
+def test_inlined_functions_are_those_of_llvm(build, tmp_path, compiler, flags):
     prog = build(tmp_path, compiler, *flags)
     svmas = addresses(prog, 2000)
     assert assert_as_llvm(prog, svmas) > 2 * len(svmas), "this code inlines"
 
 
-def test_clang_without_aranges_is_like_clang_with(tmp_path):
+def test_clang_without_aranges_is_like_clang_with(build, tmp_path):
     without = build(tmp_path, "clang++", "-g")
     svmas = addresses(without, 500)
     first = [str(levels) for levels in Answer(without, svmas).levels]
@@ -199,7 +237,7 @@ def test_clang_without_aranges_is_like_clang_with(tmp_path):
     assert first == [str(levels) for levels in Answer(prog, svmas).levels]
 
 
-def test_places_are_those_of_eu_addr2line(tmp_path):
+def test_places_are_those_of_eu_addr2line(build, tmp_path):
     """eu-addr2line misses inlined functions, but not lines."""
     prog = build(tmp_path, "g++", "-g")
     svmas = addresses(prog, 1000)
@@ -213,7 +251,7 @@ def test_places_are_those_of_eu_addr2line(tmp_path):
                         "inline_frames"}
 
 
-def test_split_dwarf_has_lines(tmp_path):
+def test_split_dwarf_has_lines(build, tmp_path):
     """The .dwo file is not opened, whose name the program tells."""
     prog = build(tmp_path, "g++", "-gsplit-dwarf")
     svmas = addresses(prog, 300)
@@ -225,7 +263,7 @@ def test_split_dwarf_has_lines(tmp_path):
     assert all(level[-1].function for level in ours.levels)
 
 
-def test_cxx_names_are_demangled(tmp_path):
+def test_cxx_names_are_demangled(build, tmp_path):
     prog = build(tmp_path, "g++", "-g")
     ours = Answer(prog, addresses(prog, 2000))
     names = {level.function for levels in ours.levels for level in levels}
@@ -235,7 +273,7 @@ def test_cxx_names_are_demangled(tmp_path):
     assert not [n for n in names if n.startswith("_Z") or ".cold" in n]
 
 
-def test_a_cold_part_belongs_to_its_function(tmp_path):
+def test_a_cold_part_belongs_to_its_function(build, tmp_path):
     prog = build(tmp_path, "g++", "-g")
     cold = [line.split() for line in run("nm", prog).stdout.splitlines()
             if line.endswith("main.cold")]
@@ -317,7 +355,7 @@ def test_a_stripped_program_has_the_names_that_it_exports():
     assert answer.has == {"functions"}
 
 
-def test_slots_of_the_plt_are_those_of_objdump(tmp_path):
+def test_slots_of_the_plt_are_those_of_objdump(build, tmp_path):
     for flags in (["-Wl,-z,lazy"], ["-Wl,-z,now"],
                   ["-fcf-protection=full", "-Wl,-z,ibtplt"]):
         prog = build(tmp_path, "g++", *flags)
@@ -333,7 +371,7 @@ def test_slots_of_the_plt_are_those_of_objdump(tmp_path):
 
 
 @pytest.fixture
-def stripped(tmp_path):
+def stripped(build, tmp_path):
     """A program without symbols; its debug file; an address in it."""
     prog = build(tmp_path, "gcc", "-g", "-Wl,--build-id", source=C_PROGRAM,
                  suffix=".c")
@@ -375,7 +413,7 @@ def test_a_debug_file_is_found_by_build_id_below_a_root(stripped, tmp_path):
     assert_hidden(prog, svma, "-r", other, "-r", root)
 
 
-def test_a_debug_file_of_another_build_is_not_used(stripped, tmp_path):
+def test_a_debug_file_of_another_build_is_not_used(build, stripped, tmp_path):
     prog, debug, svma = stripped
     path = place_by_id(tmp_path / "root", prog, debug)
     (tmp_path / "more").mkdir()
@@ -400,7 +438,7 @@ def test_links_do_not_lead_out_of_a_root(stripped, tmp_path):
 
 
 @pytest.mark.parametrize("where", ["", ".debug", "usr/lib/debug"])
-def test_a_debug_file_is_found_by_its_link(tmp_path, where):
+def test_a_debug_file_is_found_by_its_link(build, tmp_path, where):
     """By name and checksum, as neither file has a build-id."""
     prog = build(tmp_path, "gcc", "-g", "-Wl,--build-id=none",
                  source=C_PROGRAM, suffix=".c")
@@ -446,7 +484,7 @@ def test_packed_symbols_are_read(stripped, tmp_path):
     assert answer.has == {"functions"}
 
 
-def test_dwarf_shared_between_files_is_found(tmp_path):
+def test_dwarf_shared_between_files_is_found(build, tmp_path):
     """dwz -m moves what two programs share to a third file."""
     if not shutil.which("dwz"):
         pytest.skip("dwz is not installed")
@@ -507,7 +545,7 @@ def test_rust_names_are_demangled(tmp_path):
         assert not [n for n in names if re.search("::h[0-9a-f]{16}$", n)]
 
 
-def test_broken_files_do_no_harm(tmp_path):
+def test_broken_files_do_no_harm(build, tmp_path):
     """Bytes of headers and debug info changed at random: any answer will do,
     as long as there is one."""
     prog = build(tmp_path, "gcc", "-g", source=C_PROGRAM, suffix=".c")
@@ -536,7 +574,7 @@ def test_broken_files_do_no_harm(tmp_path):
         assert done.stdout.count(b"\n\n") == len(svmas)
 
 
-def test_crc_is_zlibs(tmp_path):
+def test_crc_is_zlibs(build, tmp_path):
     """objcopy wrote the link's checksum; this says which one that is."""
     prog = build(tmp_path, "gcc", "-g", source=C_PROGRAM, suffix=".c")
     debug = tmp_path / "x.debug"

@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from conftest import FIXTURES, ROOT, SLOW, WALLPROF, wallprof
+from conftest import FIXTURES, ROOT, WALLPROF, wallprof
 
 HANG = FIXTURES / "hang"
-# What a run may take longer than its time-out.
-SLACK = 30 if SLOW else 10
+# What a run may take longer than its time-out, where others want the CPUs too.
+SLACK = 50
 
 
 def end_group(tool):
@@ -198,8 +198,8 @@ def test_sigterm_comes_first(tmp_path):
 def test_a_deadlock_ends_it_early(command):
     run = Timed("--timeout", 60, "--on-deadlock=exit", "--", "sh", "-c",
                 command)
-    run.check(124, most=10)
-    assert "DEADLOCK: " in run.err
+    run.check(124, most=9)
+    assert "DEADLOCK: " in run.err, run.err
     truth = run.truth()
     assert_dumped(run.err, truth, *truth["cycle"])
     assert_gone(*truth["pids"].values())
