@@ -3,18 +3,25 @@
 #                     time, for they wait more than they compute; then, one
 #                     after the other, those marked alone
 # make soak [T=expr]  what takes minutes
+# make faults         write the figures of the last whole runs, and of the last
+#                     fuzzing, into FAULTS.md
 E2E_JOBS ?= $(shell expr $$(nproc) \* 4)
+# A part of the tests leaves no figures.
+faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1))
 PYTEST = BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	$(if $(T),-k '$(T)')
 
 e2e-programs: $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
 # Status 5 of pytest: T names no such test.
 e2e: deps-test e2e-programs
-	$(Q)TOTALS=e2e $(PYTEST) -n $(E2E_JOBS) -m 'not soak and not alone' \
+	$(Q)$(if $(T),,test/e2e/faults.py begin check)
+	$(Q)TOTALS=e2e $(call faults_log,check) $(PYTEST) -n $(E2E_JOBS) -m 'not soak and not alone' \
 		test/e2e || [ $$? = 5 ]
-	$(Q)TOTALS=e2e-alone $(PYTEST) -p no:xdist -m 'alone and not soak' \
+	$(Q)TOTALS=e2e-alone $(call faults_log,check) $(PYTEST) -p no:xdist -m 'alone and not soak' \
 		test/e2e || [ $$? = 5 ]
 soak: deps-test e2e-programs
-	$(Q)$(PYTEST) -p no:xdist -m soak test/e2e
+	$(Q)$(if $(T),,test/e2e/faults.py begin soak)
+	$(Q)$(call faults_log,soak) $(PYTEST) -p no:xdist -m soak test/e2e
+faults: ; $(Q)test/e2e/faults.py write
 valgrind: ; $(Q)$(MAKE) soak T=test_valgrind
-.PHONY: e2e e2e-programs soak valgrind
+.PHONY: e2e e2e-programs soak valgrind faults

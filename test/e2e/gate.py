@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tests leaves for who reads it: counts, skips with their
-reasons, and the figures of FAULTS.md."""
-import json
+"""What a run of the tests leaves for who reads it: counts, and skips with their
+reasons."""
 import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def record_fault(row, trials, did):
-    """A figure of FAULTS.md: in its row ROW (of several: they are added), so
-    many TRIALS, of which DID is said ({"stops": 418}: the most is shown)."""
-    path = ROOT / "build" / "faults.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    line = json.dumps({"row": row, "trials": trials, "did": did}) + "\n"
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    try:
-        os.write(fd, line.encode())
-    finally:
-        os.close(fd)
 
 
 def skips_of(stats):

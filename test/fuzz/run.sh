@@ -19,6 +19,8 @@ for name in "$@"; do
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
 	printf '%-12s %12s executions %6s edges, exit %s\n' \
 		"$name" "${runs:-?}" "${edges:-?}" "$rc"
+	test/e2e/faults.py fuzzed "$name" "${runs:-0}" "$seconds" \
+		"$([ "$rc" = 0 ] && echo 0 || echo 1)"
 	[ "$rc" = 0 ] && continue
 	status=1
 	grep -vE '^#|NEW |REDUCE' "$log" | tail -60
