@@ -2,89 +2,14 @@
 /* options.c - see options.h. */
 #include "options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "option_values.h"
+#include "output_file.h"
 #include "wallprof/clock.h"
-
-const char wp_options_help[] =
-	"wallprof - what is this process doing, and what is it waiting for?\n"
-	"\n"
-	"usage: wallprof [options] -p PID                   record\n"
-	"       wallprof [options] -- COMMAND [ARG...]\n"
-	"       wallprof --threads [options] -p PID         dump every thread once\n"
-	"       wallprof --check [options] -p PID           is it hung?\n"
-	"       wallprof --timeout TIME [options] -- COMMAND [ARG...]\n"
-	"\n"
-	"Samples every thread of a process by wall clock, running or waiting, and\n"
-	"shows where its time goes.  Ctrl-C ends a recording and still writes it.\n"
-	"\n"
-	"What to record\n"
-	"  -p, --pid PID          a running process\n"
-	"  -- COMMAND ARG...      start COMMAND and record until it exits\n"
-	"  -t, --thread GLOB      only threads whose name matches, such as 'worker-*'\n"
-	"  -d, --duration TIME    stop after 30, 30s, 5m; 0 (default): until the\n"
-	"                         target exits or Ctrl-C\n"
-	"  -r, --rate HZ          samples per second of each thread, 1 to 1000;\n"
-	"                         default 100\n"
-	"  -i, --interval TIME    the same as time between samples, such as 10ms\n"
-	"  -k, --kernel           add the kernel's stack of waiting threads\n"
-	"      --profile LIST     any of wall,cpu (default: two columns of one file),\n"
-	"                         block (waits, by stack), mutex (waits for locks, by\n"
-	"                         the stack that holds them), threadcreate\n"
-	"      --block-rate RATE  block: 1/N of the waits, or a time such as 10us: one\n"
-	"                         sample each so much delay; default: what is cheap\n"
-	"\n"
-	"When a process hangs\n"
-	"      --threads          each thread, what it waits for, and who holds that\n"
-	"      --check            two looks; exit 0 healthy or idle, 3 deadlock, 4 no\n"
-	"                         progress on a lock\n"
-	"  -i, --interval TIME    time between the two looks, default 2s\n"
-	"      --timeout TIME     run COMMAND like timeout(1); when its time is up, dump\n"
-	"                         it and what it started to standard error (or -o),\n"
-	"                         end it, exit 124; 0: no limit\n"
-	"      --kill-after TIME  from SIGTERM to SIGKILL, default 5s\n"
-	"      --on-deadlock exit end COMMAND as soon as it is in a deadlock\n"
-	"      --group            identical stacks once\n"
-	"      --follow-processes dump the processes that waits lead to as well\n"
-	"\n"
-	"What to write\n"
-	"  -o, --output FILE      .pb.gz pprof, .folded flame graph input, .txt text,\n"
-	"                         .json (of a dump); - is standard output; default:\n"
-	"                         text there\n"
-	"  -f, --format FORMAT    pprof, folded, text or json, whatever the file's name\n"
-	"      --report           with -o FILE: print the text report as well\n"
-	"      --full             text report: nothing pruned\n"
-	"  -q, --quiet            only errors on standard error\n"
-	"  -v, --verbose          more about the recording on standard error\n"
-	"\n"
-	"How to sample\n"
-	"      --stop MODE        auto (default): only running threads are stopped,\n"
-	"                         each for microseconds; all: those at one instant;\n"
-	"                         never: running threads have no stack\n"
-	"      --scan MODE        auto (default): 50 threads and more, and stacks that\n"
-	"                         want all registers, are asked of one BPF program,\n"
-	"                         where that is permitted; bpf: all; proc: none\n"
-	"      --max-stopped PCT  bound on the target's time lost in stops, default\n"
-	"                         1%; 0 for no bound\n"
-	"      --max-depth N      frames kept of a stack, default 512\n"
-	"      --own-threads N    threads told apart, default 30000; those that start\n"
-	"                         later share by name\n"
-	"      --unwinder NAME    rows (default) or libunwind\n"
-	"\n"
-	"      --version          print the version and exit\n"
-	"  -h, --help             print this and exit\n"
-	"\n"
-	"Exit status: 0 recorded; 1 recorded, but over 10 % of the samples have no\n"
-	"whole stack or over half of the ticks were missed; 2 nothing recorded; 64\n"
-	"wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout: COMMAND's own,\n"
-	"128 + N when signal N ended it, 124 when its time was up.\n";
 
 enum {
 	OPT_FULL = 256,
@@ -142,173 +67,6 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_pid(pid_t *ret, const char *text, struct wp_err *err)
-{
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (!isdigit((unsigned char)text[0]) || *end || errno || pid < 1 ||
-	    pid > INT32_MAX)
-		return wp_err_set(err, -EINVAL,
-				  "-p wants a process id, not \"%s\" (pgrep "
-				  "NAME finds one)",
-				  text);
-	*ret = (pid_t)pid;
-	return 0;
-}
-
-/* A number with a unit; UNIT_NS is for one without, 0 when it must have one. */
-static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {
-		{ "ns", 1 },   { "us", 1e3 },	{ "ms", 1e6 },	 { "s", 1e9 },
-		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
-	};
-	char *end;
-	double val = strtod(text, &end);
-
-	if (!isdigit((unsigned char)text[0]) || !isfinite(val))
-		return -EINVAL;
-	if (*end)
-		unit_ns = 0;
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (!strcmp(end, units[i].name))
-			unit_ns = units[i].ns;
-	if (unit_ns <= 0 || val * unit_ns > 1e18)
-		return -EINVAL;
-	*ret_ns = (uint64_t)(val * unit_ns);
-	return 0;
-}
-
-static int parse_duration(uint64_t *ret, const char *option, const char *text,
-			  struct wp_err *err)
-{
-	if (parse_time(ret, text, 1e9))
-		return wp_err_set(err, -EINVAL,
-				  "%s wants a time such as 30, 30s or 5m, not "
-				  "\"%s\"",
-				  option, text);
-	return 0;
-}
-
-static int parse_rate(uint64_t *ret_ns, const char *text, struct wp_err *err)
-{
-	char *end;
-	double hz = strtod(text, &end);
-
-	if (!isdigit((unsigned char)text[0]) ||
-	    (*end && strcasecmp(end, "hz")) || !(hz >= 1 && hz <= 1000))
-		return wp_err_set(err, -EINVAL,
-				  "-r wants samples per second from 1 to 1000, "
-				  "not \"%s\"",
-				  text);
-	*ret_ns = (uint64_t)(1e9 / hz);
-	return 0;
-}
-
-static int parse_interval(uint64_t *ret_ns, const char *text,
-			  struct wp_err *err)
-{
-	uint64_t ns;
-
-	if (parse_time(&ns, text, 0) || ns < WP_NS_PER_MS || ns > WP_NS_PER_S)
-		return wp_err_set(err, -EINVAL,
-				  "-i wants a time with its unit from 1ms to "
-				  "1s, not \"%s\"",
-				  text);
-	*ret_ns = ns;
-	return 0;
-}
-
-/* Shorter than that, and a busy machine's threads seem not to move. */
-static int parse_look_interval(uint64_t *ret_ns, const char *text,
-			       struct wp_err *err)
-{
-	uint64_t ns;
-
-	if (parse_time(&ns, text, 1e9) || ns < 50 * WP_NS_PER_MS ||
-	    ns > 3600 * WP_NS_PER_S)
-		return wp_err_set(
-			err, -EINVAL,
-			"--check -i wants a time from 50ms to 1h, not "
-			"\"%s\"",
-			text);
-	*ret_ns = ns;
-	return 0;
-}
-
-static int parse_share(double *ret, const char *text, struct wp_err *err)
-{
-	char *end;
-	double percent = strtod(text, &end);
-
-	if (!isdigit((unsigned char)text[0]) || (*end && strcmp(end, "%")) ||
-	    !(percent >= 0 && percent <= 100))
-		return wp_err_set(err, -EINVAL,
-				  "--max-stopped wants percent from 0 to 100, "
-				  "not \"%s\"",
-				  text);
-	*ret = percent / 100;
-	return 0;
-}
-
-static int parse_depth(uint32_t *ret, const char *text, struct wp_err *err)
-{
-	char *end;
-	long depth = strtol(text, &end, 10);
-
-	if (!isdigit((unsigned char)text[0]) || *end || depth < 1 ||
-	    depth > MAX_DEPTH)
-		return wp_err_set(
-			err, -EINVAL,
-			"--max-depth wants a number from 1 to %d, not "
-			"\"%s\"",
-			MAX_DEPTH, text);
-	*ret = (uint32_t)depth;
-	return 0;
-}
-
-static int parse_threads(uint32_t *ret, const char *text, struct wp_err *err)
-{
-	char *end;
-	long n = strtol(text, &end, 10);
-
-	if (!isdigit((unsigned char)text[0]) || *end || n < 1 || n > INT32_MAX)
-		return wp_err_set(err, -EINVAL,
-				  "--own-threads wants a number, "
-				  "not \"%s\"",
-				  text);
-	*ret = (uint32_t)n;
-	return 0;
-}
-
-/* The index of TEXT in NAMES[0..n), or -EINVAL with a list of them. */
-static int parse_word(const char *option, const char *text,
-		      const char *const *names, int n, struct wp_err *err)
-{
-	char list[128] = "";
-	size_t len = 0;
-
-	for (int i = 0; i < n; i++) {
-		if (!strcmp(text, names[i]))
-			return i;
-		if (len < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len,
-						"%s%s",
-						!i	  ? "" :
-						i + 1 < n ? ", " :
-							    " or ",
-						names[i]);
-	}
-	return wp_err_set(err, -EINVAL, "%s wants %s, not \"%s\"", option, list,
-			  text);
-}
-
 static const char *const format_names[] = {
 #define X(id, text) text,
 	WP_FORMATS(X)
@@ -326,42 +84,6 @@ static const char *const scan_names[] = {
 	[WP_SCAN_BPF] = "bpf",
 	[WP_SCAN_PROC] = "proc",
 };
-
-static bool ends_in(const char *s, const char *tail)
-{
-	size_t n = strlen(s), m = strlen(tail);
-
-	return n >= m && !strcmp(s + n - m, tail);
-}
-
-/* The format that FILE's ending names, DEFAULT for a stream, or -EINVAL. */
-static int format_of(const char *file, enum wp_format def, struct wp_err *err)
-{
-	static const struct {
-		const char *ending;
-		enum wp_format format;
-	} endings[] = {
-		{ ".pb.gz", WP_FORMAT_PPROF },
-		{ ".pprof", WP_FORMAT_PPROF },
-		{ ".prof", WP_FORMAT_PPROF },
-		{ ".folded", WP_FORMAT_FOLDED },
-		{ ".collapsed", WP_FORMAT_FOLDED },
-		{ ".txt", WP_FORMAT_TEXT },
-		{ ".json", WP_FORMAT_JSON },
-	};
-
-	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
-		if (ends_in(file, endings[i].ending))
-			return (int)endings[i].format;
-	if (!strncmp(file, "/dev/", 5) || !strcmp(file, "-"))
-		return (int)def;
-	return wp_err_set(
-		err, -EINVAL,
-		"\"%s\" ends in none of .pb.gz, .folded, .txt, "
-		".json: say the format with -f pprof, folded, text or "
-		"json",
-		file);
-}
 
 static bool is_word(const char *text, size_t n, const char *word)
 {
@@ -404,27 +126,6 @@ static int parse_profiles(struct wp_options *o, const char *text,
 		o->kinds |= 1u << words[i].kind;
 		p += n + (p[n] == ',');
 	}
-	return 0;
-}
-
-/* "1/100" or a time. */
-static int parse_block_rate(struct wp_block_rate *ret, const char *text,
-			    struct wp_err *err)
-{
-	char *end;
-	long n = !strncmp(text, "1/", 2) ? strtol(text + 2, &end, 10) : 0;
-
-	*ret = (struct wp_block_rate){ 0 };
-	if (n > 0 && !*end && n <= INT32_MAX) {
-		ret->every = (uint32_t)n;
-		return 0;
-	}
-	if (parse_time(&ret->ns, text, 1) || ret->ns < 1 ||
-	    ret->ns > 3600 * WP_NS_PER_S)
-		return wp_err_set(err, -EINVAL,
-				  "--block-rate wants 1/N or a "
-				  "time such as 10us, not \"%s\"",
-				  text);
 	return 0;
 }
 
@@ -473,15 +174,15 @@ static int parse_hang_option(struct parsing *p, int c, const char *arg,
 	case OPT_TIMEOUT:
 		rc = set_action(p, WP_ACTION_TIMEOUT, err);
 		return rc ? rc :
-			    parse_duration(&o->timeout_ns, "--timeout", arg,
-					   err);
+			    wp_option_duration(&o->timeout_ns, "--timeout", arg,
+					       err);
 	case OPT_KILL_AFTER:
 		p->of_dump = "--kill-after";
-		return parse_duration(&o->kill_after_ns, "--kill-after", arg,
-				      err);
+		return wp_option_duration(&o->kill_after_ns, "--kill-after",
+					  arg, err);
 	case OPT_ON_DEADLOCK:
 		p->of_dump = "--on-deadlock";
-		rc = parse_word("--on-deadlock", arg, on_deadlock, 2, err);
+		rc = wp_option_word("--on-deadlock", arg, on_deadlock, 2, err);
 		o->exit_on_deadlock = rc == 0;
 		return rc < 0 ? rc : 0;
 	case OPT_GROUP:
@@ -507,7 +208,7 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 	switch (c) {
 	case 'r':
 		p->of_recording = "-r";
-		return parse_rate(&s->interval_ns, arg, err);
+		return wp_option_rate(&s->interval_ns, arg, err);
 	case 'i':
 		p->interval = arg;
 		return 0;
@@ -518,25 +219,29 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 		s->kernel = true;
 		return 0;
 	case OPT_STOP:
-		rc = parse_word("--stop", arg, stop_names, WP_NSTOP_MODES, err);
+		rc = wp_option_word("--stop", arg, stop_names, WP_NSTOP_MODES,
+				    err);
 		s->stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
 		p->stop_given = true;
 		return rc < 0 ? rc : 0;
 	case OPT_SCAN:
 		p->of_recording = "--scan";
-		rc = parse_word("--scan", arg, scan_names, WP_NSCAN_MODES, err);
+		rc = wp_option_word("--scan", arg, scan_names, WP_NSCAN_MODES,
+				    err);
 		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
 		return rc < 0 ? rc : 0;
 	case OPT_MAX_STOPPED:
 		p->of_recording = "--max-stopped";
-		return parse_share(&s->max_stopped, arg, err);
+		return wp_option_share(&s->max_stopped, arg, err);
 	case OPT_MAX_DEPTH:
-		return parse_depth(&s->max_depth, arg, err);
+		return wp_option_number(&s->max_depth, "--max-depth", arg,
+					MAX_DEPTH, err);
 	case OPT_OWN_THREADS:
 		p->of_recording = "--own-threads";
-		return parse_threads(&s->own_threads, arg, err);
+		return wp_option_number(&s->own_threads, "--own-threads", arg,
+					INT32_MAX, err);
 	case OPT_UNWINDER:
-		rc = parse_word("--unwinder", arg, unwinders, 2, err);
+		rc = wp_option_word("--unwinder", arg, unwinders, 2, err);
 		s->backend = rc == 1 ? WP_UNWIND_LIBUNWIND : WP_UNWIND_ROWS;
 		return rc < 0 ? rc : 0;
 	default:
@@ -551,16 +256,16 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 
 	switch (c) {
 	case 'p':
-		return parse_pid(&o->pid, arg, err);
+		return wp_option_pid(&o->pid, arg, err);
 	case 'd':
 		p->of_recording = "-d";
-		return parse_duration(&o->duration_ns, "-d", arg, err);
+		return wp_option_duration(&o->duration_ns, "-d", arg, err);
 	case 'o':
 		o->output = arg;
 		return 0;
 	case 'f':
-		p->format = parse_word("-f", arg, format_names, WP_NFORMATS,
-				       err);
+		p->format = wp_option_word("-f", arg, format_names, WP_NFORMATS,
+					   err);
 		return p->format < 0 ? p->format : 0;
 	case 'q':
 		o->quiet = true;
@@ -582,7 +287,7 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 	case OPT_BLOCK_RATE:
 		p->of_recording = "--block-rate";
 		p->block_rate_given = true;
-		return parse_block_rate(&o->sampler.block_rate, arg, err);
+		return wp_option_block_rate(&o->sampler.block_rate, arg, err);
 	case 'h':
 		o->action = WP_ACTION_HELP;
 		return 0;
@@ -633,10 +338,10 @@ static int check_format(struct parsing *p, struct wp_err *err)
 	bool dump = o->action != WP_ACTION_RECORD;
 
 	if (p->format < 0)
-		p->format = o->output ? format_of(o->output,
-						  dump ? WP_FORMAT_TEXT :
-							 WP_FORMAT_PPROF,
-						  err) :
+		p->format = o->output ? wp_option_format(o->output,
+							 dump ? WP_FORMAT_TEXT :
+								WP_FORMAT_PPROF,
+							 err) :
 					WP_FORMAT_TEXT;
 	if (p->format < 0)
 		return p->format;
@@ -651,13 +356,12 @@ static int check_format(struct parsing *p, struct wp_err *err)
 				  "--timeout dumps several "
 				  "processes: text or json");
 	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
-	    (!o->output || !strcmp(o->output, "-") ||
-	     !strncmp(o->output, "/dev/", 5)))
+	    wp_output_file_is_stream(o->output))
 		return wp_err_set(err, -EINVAL,
 				  "several profiles want several "
 				  "files: give -o FILE");
 	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
-	    (!o->output || !strcmp(o->output, "-")))
+	    wp_output_file_is_stdout(o->output))
 		return wp_err_set(err, -EINVAL,
 				  "a pprof file is not for a terminal: give -o "
 				  "FILE.pb.gz");
@@ -688,7 +392,7 @@ static int check(struct parsing *p, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "-t is for recordings and "
 				  "--threads");
-	if (o->report && (!o->output || !strcmp(o->output, "-")))
+	if (o->report && wp_output_file_is_stdout(o->output))
 		return wp_err_set(err, -EINVAL,
 				  "--report goes beside -o FILE; without -o it "
 				  "is what is printed");
@@ -700,14 +404,15 @@ static int check(struct parsing *p, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
 	if (p->interval && o->action == WP_ACTION_CHECK)
-		rc = parse_look_interval(&o->look_interval_ns, p->interval,
-					 err);
+		rc = wp_option_look_interval(&o->look_interval_ns, p->interval,
+					     err);
 	else if (p->interval && dump)
 		rc = wp_err_set(err, -EINVAL,
 				"-i is for recordings and "
 				"--check");
 	else if (p->interval)
-		rc = parse_interval(&o->sampler.interval_ns, p->interval, err);
+		rc = wp_option_interval(&o->sampler.interval_ns, p->interval,
+					err);
 	return rc ? rc : check_format(p, err);
 }
 

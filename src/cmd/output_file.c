@@ -83,7 +83,7 @@ int wp_output_file_open(struct wp_output_file *ret, const char *path,
 	struct wp_output_file out = WP_OUTPUT_FILE_INIT;
 	int rc = 0;
 
-	if (!path || !strcmp(path, "-")) {
+	if (wp_output_file_is_stdout(path)) {
 		out.stream = stdout;
 	} else if (is_special(path)) {
 		out.path = path;

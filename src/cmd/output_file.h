@@ -7,7 +7,9 @@
 #define WP_OUTPUT_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "wallprof/err.h"
 
@@ -24,6 +26,18 @@ struct wp_output_file {
 	{                                                                      \
 		NULL, NULL, ""                                                 \
 	}
+
+/* PATH stands for standard output: NULL or "-". */
+static inline bool wp_output_file_is_stdout(const char *path)
+{
+	return !path || !strcmp(path, "-");
+}
+
+/* Several files cannot be made of PATH: standard output, or a device. */
+static inline bool wp_output_file_is_stream(const char *path)
+{
+	return wp_output_file_is_stdout(path) || !strncmp(path, "/dev/", 5);
+}
 
 /* Open a file beside PATH (NULL or "-": standard output; a device or fifo: the
  * thing itself), readable by its owner only.  0 or -errno with ERR. */

@@ -38,8 +38,7 @@ int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 			  const char *path, struct wp_err *err)
 {
 	bool single = !(kinds & (kinds - 1));
-	bool is_stream = !path || !strcmp(path, "-") ||
-			 !strncmp(path, "/dev/", 5);
+	bool is_stream = wp_output_file_is_stream(path);
 
 	set->n = 0;
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "wallprof/err.h"
+#include "wallprof/index.h"
 
 struct wp_pair {
 	uint64_t a;
@@ -26,9 +27,8 @@ struct wp_pairs {
 	struct wp_pair *v;
 	uint32_t len;
 	uint32_t cap;
-	/* Open-addressing table of index + 1, owned. */
-	uint32_t *slot;
-	uint32_t nslots;
+	/* By A and B, until sorted. */
+	struct wp_index index;
 };
 
 #define WP_PAIRS_INIT                                                          \

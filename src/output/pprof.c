@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "escape.h"
 #include "gzip.h"
 #include "proto.h"
@@ -163,82 +164,17 @@ static void put_value_type(struct writer *w, unsigned int field,
 	wp_proto_end(&w->buf, begin);
 }
 
-struct value_type {
-	const char *type;
-	const char *unit;
-	/* Of struct wp_profile_sample. */
-	size_t field;
-};
-
-/* What the values of a profile are. */
-struct columns {
-	const struct value_type *types;
-	unsigned int n;
-	/* The one that is shown unless asked, and what the period is of. */
-	unsigned int main;
-	unsigned int period;
-};
-
-#define VALUE(type, unit, field)                                               \
-	{                                                                      \
-		type, unit, offsetof(struct wp_profile_sample, field)          \
-	}
-
-static struct columns columns_of(const struct wp_profile_meta *meta,
-				 enum wp_profile_kind kind)
-{
-	static const struct value_type wall[] = {
-		VALUE("samples", "count", count),
-		VALUE("wall", "nanoseconds", wall_ns),
-		VALUE("cpu_samples", "count", cpu_count),
-		VALUE("cpu", "nanoseconds", cpu_ns),
-	};
-	static const struct value_type threads[] = {
-		VALUE("thread", "count", count),
-	};
-	/* As Go's block and mutex profiles. */
-	static const struct value_type waits[] = {
-		VALUE("contentions", "count", count),
-		VALUE("delay", "nanoseconds", wall_ns),
-	};
-	static const struct value_type thread_starts[] = {
-		VALUE("threadcreate", "count", count),
-	};
-
-	switch (kind) {
-	case WP_PROFILE_THREADS:
-		return (struct columns){ threads, 1, 0, 0 };
-	case WP_PROFILE_BLOCK:
-	case WP_PROFILE_MUTEX:
-		return (struct columns){ waits, 2, 1, 0 };
-	case WP_PROFILE_THREADCREATE:
-		return (struct columns){ thread_starts, 1, 0, 0 };
-	default:
-		return (struct columns){ meta->has_wall ? wall : wall + 2,
-					 meta->has_wall && meta->has_cpu ? 4 :
-									   2,
-					 1, 1 };
-	}
-}
-#undef VALUE
-
-static uint64_t value_of(const struct wp_profile_sample *s,
-			 const struct value_type *type)
-{
-	return *(const uint64_t *)((const char *)s + type->field);
-}
-
 static void put_types(struct writer *w)
 {
-	struct columns c = columns_of(&w->profile->meta, w->kind);
+	struct wp_columns c = wp_columns_of(&w->profile->meta, w->kind);
 
 	for (unsigned int i = 0; i < c.n; i++)
-		put_value_type(w, PROFILE_SAMPLE_TYPE, c.types[i].type,
-			       c.types[i].unit);
+		put_value_type(w, PROFILE_SAMPLE_TYPE, c.v[i].type,
+			       c.v[i].unit);
 	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE,
-		      text_id(w, c.types[c.main].type));
-	put_value_type(w, PROFILE_PERIOD_TYPE, c.types[c.period].type,
-		       c.types[c.period].unit);
+		      text_id(w, c.v[c.main].type));
+	put_value_type(w, PROFILE_PERIOD_TYPE, c.v[c.period].type,
+		       c.v[c.period].unit);
 	/* Of what is counted, each counts. */
 	wp_proto_int(&w->buf, PROFILE_PERIOD,
 		     w->kind == WP_PROFILE_WALL ? w->profile->meta.period_ns :
@@ -303,12 +239,12 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	const struct wp_profile_stack *stack =
 		&w->profile->stacks[s->key.stack];
 	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
-	struct columns c = columns_of(&w->profile->meta, w->kind);
+	struct wp_columns c = wp_columns_of(&w->profile->meta, w->kind);
 	size_t begin, packed;
 	uint64_t any = 0;
 
 	for (unsigned int i = 0; i < c.n; i++)
-		any |= value_of(s, &c.types[i]);
+		any |= wp_columns_value(s, &c.v[i]);
 	/* A thread that was only seen: it has no weight, and is no sample. */
 	if (!any)
 		return;
@@ -319,7 +255,7 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	wp_proto_end(&w->buf, packed);
 	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
 	for (unsigned int i = 0; i < c.n; i++)
-		wp_proto_varint(&w->buf, value_of(s, &c.types[i]));
+		wp_proto_varint(&w->buf, wp_columns_value(s, &c.v[i]));
 	wp_proto_end(&w->buf, packed);
 	put_labels(w, s);
 	wp_proto_end(&w->buf, begin);

@@ -7,6 +7,7 @@
 
 #include "print.h"
 #include "wallprof/hash.h"
+#include "wallprof/index.h"
 
 enum {
 	MAX_NAMES = 8,
@@ -15,7 +16,6 @@ enum {
 #define NONE UINT32_MAX
 
 struct group {
-	uint64_t hash;
 	struct wp_print_same same;
 	/* Positions in order[]. */
 	uint32_t first, last;
@@ -30,9 +30,8 @@ struct grouper {
 	uint32_t *next;
 	struct group *groups;
 	uint32_t ngroups;
-	/* Open-addressing table of group + 1, 0 = free; a power of two. */
-	uint32_t *slot;
-	uint32_t nslots;
+	/* Groups by hash. */
+	struct wp_index index;
 };
 
 static const struct wp_dump_thread *thread_at(const struct grouper *g,
@@ -88,36 +87,30 @@ static bool is_same(const struct wp_dump *dump, const struct wp_dump_thread *a,
 	return true;
 }
 
-static void add_group(struct grouper *g, uint32_t *slot, uint64_t hash,
-		      uint32_t i)
-{
-	g->groups[g->ngroups] = (struct group){
-		.hash = hash, .same = WP_PRINT_SAME_INIT, .first = i, .last = i
-	};
-	*slot = ++g->ngroups;
-}
-
-/* Put the thread at position I where it belongs. */
-static void add_thread(struct grouper *g, uint32_t i)
+/* Put the thread at position I into its group, made if new. */
+static int add_thread(struct grouper *g, uint32_t i)
 {
 	const struct wp_dump *dump = g->t->dump;
 	const struct wp_dump_thread *thread = thread_at(g, i);
 	uint64_t hash = hash_thread(dump, thread);
-	uint32_t at = (uint32_t)hash & (g->nslots - 1);
-	struct group *group;
+	uint32_t at = WP_INDEX_FIND(
+		&g->index, hash, k,
+		is_same(dump, thread_at(g, g->groups[k].first), thread));
+	struct group *group = &g->groups[at != WP_INDEX_NONE ? at : g->ngroups];
 
-	for (;; at = (at + 1) & (g->nslots - 1)) {
-		if (!g->slot[at])
-			add_group(g, &g->slot[at], hash, i);
-		group = &g->groups[g->slot[at] - 1];
-		if (group->hash == hash &&
-		    is_same(dump, thread_at(g, group->first), thread))
-			break;
+	if (at == WP_INDEX_NONE) {
+		if (wp_index_add(&g->index, hash, g->ngroups))
+			return -ENOMEM;
+		g->ngroups++;
+		*group = (struct group){ .same = WP_PRINT_SAME_INIT,
+					 .first = i,
+					 .last = i };
 	}
 	g->next[group->last] = i;
 	g->next[i] = NONE;
 	group->last = i;
 	wp_print_same_add(&group->same, thread);
+	return 0;
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -156,19 +149,18 @@ static void put_group(struct grouper *g, const struct group *group)
 
 static int group_threads(struct grouper *g)
 {
-	/* At most half full. */
-	for (g->nslots = 16; g->nslots / 2 < g->n;)
-		if (!(g->nslots *= 2))
-			return -ENOMEM;
-	g->slot = calloc(g->nslots, sizeof(*g->slot));
+	int rc = 0;
+
 	g->next = calloc(g->n, sizeof(*g->next));
 	g->groups = calloc(g->n, sizeof(*g->groups));
-	if (!g->slot || !g->next || !g->groups)
+	if (!g->next || !g->groups)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < g->n; i++)
-		add_thread(g, i);
-	qsort(g->groups, g->ngroups, sizeof(*g->groups), compare_groups);
-	return 0;
+	for (uint32_t i = 0; i < g->n && !rc; i++)
+		rc = add_thread(g, i);
+	if (!rc)
+		qsort(g->groups, g->ngroups, sizeof(*g->groups),
+		      compare_groups);
+	return rc;
 }
 
 int wp_print_groups(struct wp_print *t, const uint32_t *order, uint32_t n)
@@ -180,6 +172,6 @@ int wp_print_groups(struct wp_print *t, const uint32_t *order, uint32_t n)
 		put_group(&g, &g.groups[i]);
 	free(g.groups);
 	free(g.next);
-	free(g.slot);
+	wp_index_clear(&g.index);
 	return rc;
 }

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option_values.c - see option_values.h. */
+#include "option_values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output_file.h"
+#include "wallprof/clock.h"
+
+int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end || errno || pid < 1 ||
+	    pid > INT32_MAX)
+		return wp_err_set(err, -EINVAL,
+				  "-p wants a process id, not \"%s\" (pgrep "
+				  "NAME finds one)",
+				  text);
+	*ret = (pid_t)pid;
+	return 0;
+}
+
+/* A number and its unit.  Without a unit it is in UNIT_NS; 0: it must have one. */
+static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {
+		{ "ns", 1 },   { "us", 1e3 },	{ "ms", 1e6 },	 { "s", 1e9 },
+		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
+	};
+	char *end;
+	double val = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) || !isfinite(val))
+		return -EINVAL;
+	if (*end)
+		unit_ns = 0;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(end, units[i].name))
+			unit_ns = units[i].ns;
+	if (unit_ns <= 0 || val * unit_ns > 1e18)
+		return -EINVAL;
+	*ret_ns = (uint64_t)(val * unit_ns);
+	return 0;
+}
+
+int wp_option_duration(uint64_t *ret, const char *option, const char *text,
+		       struct wp_err *err)
+{
+	if (parse_time(ret, text, 1e9))
+		return wp_err_set(err, -EINVAL,
+				  "%s wants a time such as 30, 30s or 5m, not "
+				  "\"%s\"",
+				  option, text);
+	return 0;
+}
+
+int wp_option_rate(uint64_t *ret_ns, const char *text, struct wp_err *err)
+{
+	char *end;
+	double hz = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) ||
+	    (*end && strcasecmp(end, "hz")) || !(hz >= 1 && hz <= 1000))
+		return wp_err_set(err, -EINVAL,
+				  "-r wants samples per second from 1 to 1000, "
+				  "not \"%s\"",
+				  text);
+	*ret_ns = (uint64_t)(1e9 / hz);
+	return 0;
+}
+
+int wp_option_interval(uint64_t *ret_ns, const char *text, struct wp_err *err)
+{
+	uint64_t ns;
+
+	if (parse_time(&ns, text, 0) || ns < WP_NS_PER_MS || ns > WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "-i wants a time with its unit from 1ms to "
+				  "1s, not \"%s\"",
+				  text);
+	*ret_ns = ns;
+	return 0;
+}
+
+/* Shorter than that, and a busy machine's threads seem not to move. */
+int wp_option_look_interval(uint64_t *ret_ns, const char *text,
+			    struct wp_err *err)
+{
+	uint64_t ns;
+
+	if (parse_time(&ns, text, 1e9) || ns < 50 * WP_NS_PER_MS ||
+	    ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(
+			err, -EINVAL,
+			"--check -i wants a time from 50ms to 1h, not "
+			"\"%s\"",
+			text);
+	*ret_ns = ns;
+	return 0;
+}
+
+int wp_option_share(double *ret, const char *text, struct wp_err *err)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (!isdigit((unsigned char)text[0]) || (*end && strcmp(end, "%")) ||
+	    !(percent >= 0 && percent <= 100))
+		return wp_err_set(err, -EINVAL,
+				  "--max-stopped wants percent from 0 to 100, "
+				  "not \"%s\"",
+				  text);
+	*ret = percent / 100;
+	return 0;
+}
+
+int wp_option_number(uint32_t *ret, const char *option, const char *text,
+		     long max, struct wp_err *err)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)text[0]) || *end || n < 1 || n > max)
+		return wp_err_set(err, -EINVAL,
+				  "%s wants a number from 1 to %ld, not \"%s\"",
+				  option, max, text);
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+int wp_option_word(const char *option, const char *text,
+		   const char *const *names, int n, struct wp_err *err)
+{
+	char list[128] = "";
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(text, names[i]))
+			return i;
+		if (len < sizeof(list))
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%s",
+						!i	  ? "" :
+						i + 1 < n ? ", " :
+							    " or ",
+						names[i]);
+	}
+	return wp_err_set(err, -EINVAL, "%s wants %s, not \"%s\"", option, list,
+			  text);
+}
+
+static bool ends_in(const char *s, const char *tail)
+{
+	size_t n = strlen(s), m = strlen(tail);
+
+	return n >= m && !strcmp(s + n - m, tail);
+}
+
+int wp_option_format(const char *file, enum wp_format def, struct wp_err *err)
+{
+	static const struct {
+		const char *ending;
+		enum wp_format format;
+	} endings[] = {
+		{ ".pb.gz", WP_FORMAT_PPROF },
+		{ ".pprof", WP_FORMAT_PPROF },
+		{ ".prof", WP_FORMAT_PPROF },
+		{ ".folded", WP_FORMAT_FOLDED },
+		{ ".collapsed", WP_FORMAT_FOLDED },
+		{ ".txt", WP_FORMAT_TEXT },
+		{ ".json", WP_FORMAT_JSON },
+	};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (ends_in(file, endings[i].ending))
+			return (int)endings[i].format;
+	if (wp_output_file_is_stream(file))
+		return (int)def;
+	return wp_err_set(
+		err, -EINVAL,
+		"\"%s\" ends in none of .pb.gz, .folded, .txt, "
+		".json: say the format with -f pprof, folded, text or "
+		"json",
+		file);
+}
+
+int wp_option_block_rate(struct wp_block_rate *ret, const char *text,
+			 struct wp_err *err)
+{
+	char *end;
+	long n = !strncmp(text, "1/", 2) ? strtol(text + 2, &end, 10) : 0;
+
+	*ret = (struct wp_block_rate){ 0 };
+	if (n > 0 && !*end && n <= INT32_MAX) {
+		ret->every = (uint32_t)n;
+		return 0;
+	}
+	if (parse_time(&ret->ns, text, 1) || ret->ns < 1 ||
+	    ret->ns > 3600 * WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "--block-rate wants 1/N or a "
+				  "time such as 10us, not \"%s\"",
+				  text);
+	return 0;
+}

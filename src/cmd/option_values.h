@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option_values.h - from the text of an option's value to the value.
+ *
+ * Layer: cmd.  Each returns 0, or -EINVAL with ERR saying what OPTION wants.
+ */
+#ifndef WP_OPTION_VALUES_H
+#define WP_OPTION_VALUES_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wallprof/block_weight.h"
+#include "wallprof/err.h"
+#include "wallprof/output.h"
+
+/* -p: a process id. */
+WP_MUST_CHECK
+int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err);
+/* A number from 1 to MAX. */
+WP_MUST_CHECK
+int wp_option_number(uint32_t *ret, const char *option, const char *text,
+		     long max, struct wp_err *err);
+/* "30", "30s", "5m". */
+WP_MUST_CHECK
+int wp_option_duration(uint64_t *ret_ns, const char *option, const char *text,
+		       struct wp_err *err);
+/* -r: samples per second, from 1 to 1000, as the time between two. */
+WP_MUST_CHECK
+int wp_option_rate(uint64_t *ret_ns, const char *text, struct wp_err *err);
+/* -i of a recording: a time with its unit, from 1ms to 1s. */
+WP_MUST_CHECK
+int wp_option_interval(uint64_t *ret_ns, const char *text, struct wp_err *err);
+/* -i of --check: from 50ms to 1h. */
+WP_MUST_CHECK
+int wp_option_look_interval(uint64_t *ret_ns, const char *text,
+			    struct wp_err *err);
+/* --max-stopped: percent, "1" or "1%", as a share from 0 to 1. */
+WP_MUST_CHECK
+int wp_option_share(double *ret, const char *text, struct wp_err *err);
+/* --block-rate: "1/100", or a time. */
+WP_MUST_CHECK
+int wp_option_block_rate(struct wp_block_rate *ret, const char *text,
+			 struct wp_err *err);
+/* One of NAMES[0..n): returns its index. */
+WP_MUST_CHECK
+int wp_option_word(const char *option, const char *text,
+		   const char *const *names, int n, struct wp_err *err);
+/* The enum wp_format that FILE's ending names; DEF for a stream. */
+WP_MUST_CHECK
+int wp_option_format(const char *file, enum wp_format def, struct wp_err *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* columns.c - see columns.h. */
+#include "columns.h"
+
+#include <stddef.h>
+
+#define VALUE(type, unit, field)                                               \
+	{                                                                      \
+		type, unit, offsetof(struct wp_profile_sample, field)          \
+	}
+
+struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
+				enum wp_profile_kind kind)
+{
+	static const struct wp_column wall[] = {
+		VALUE("samples", "count", count),
+		VALUE("wall", "nanoseconds", wall_ns),
+		VALUE("cpu_samples", "count", cpu_count),
+		VALUE("cpu", "nanoseconds", cpu_ns),
+	};
+	static const struct wp_column threads[] = {
+		VALUE("thread", "count", count),
+	};
+	/* As Go's block and mutex profiles. */
+	static const struct wp_column waits[] = {
+		VALUE("contentions", "count", count),
+		VALUE("delay", "nanoseconds", wall_ns),
+	};
+	static const struct wp_column thread_starts[] = {
+		VALUE("threadcreate", "count", count),
+	};
+
+	switch (kind) {
+	case WP_PROFILE_THREADS:
+		return (struct wp_columns){ threads, 1, 0, 0 };
+	case WP_PROFILE_BLOCK:
+	case WP_PROFILE_MUTEX:
+		return (struct wp_columns){ waits, 2, 1, 0 };
+	case WP_PROFILE_THREADCREATE:
+		return (struct wp_columns){ thread_starts, 1, 0, 0 };
+	default:
+		return (struct wp_columns){
+			meta->has_wall ? wall : wall + 2,
+			meta->has_wall && meta->has_cpu ? 4 : 2, 1, 1
+		};
+	}
+}
+#undef VALUE

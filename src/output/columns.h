@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* columns.h - the values that a sample of each kind of profile has in pprof. */
+#ifndef WP_COLUMNS_H
+#define WP_COLUMNS_H
+
+#include "wallprof/profile.h"
+
+struct wp_column {
+	/* As pprof names them: "wall", "nanoseconds". */
+	const char *type;
+	const char *unit;
+	/* Offset of its uint64_t in struct wp_profile_sample. */
+	size_t off;
+};
+
+struct wp_columns {
+	/* v[0..n), static. */
+	const struct wp_column *v;
+	unsigned int n;
+	/* Which of them is shown by default, and which the period is of. */
+	unsigned int main;
+	unsigned int period;
+};
+
+struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
+				enum wp_profile_kind kind);
+
+/* The value of SAMPLE in COLUMN. */
+static inline uint64_t wp_columns_value(const struct wp_profile_sample *sample,
+					const struct wp_column *column)
+{
+	return *(const uint64_t *)((const char *)sample + column->off);
+}
+
+#endif
