@@ -14,7 +14,7 @@
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0xf) << 12 | 1u << 6 | 1u << 3)
 /* A call pushes its return address: every frame has a stack slot. */
 #define WP_ARCH_FRAMES_TAKE_STACK 1
-/* Code can be followed: see guess_prove.h. */
+/* Code can be followed: see prover.h. */
 #define WP_ARCH_HAS_PROOFS 1
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1: x19 to x29. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guess.c - steps without unwind info: see step.h. */
-#include "guess_prove.h"
+#include "prover.h"
 
 static bool is_return_address(const struct wp_unwind_modules *modules,
 			      const struct wp_mem *mem, uint64_t avma)
@@ -79,7 +79,7 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	/* A compiler's or an assembler's code is as it is in the file; what a
 	 * JIT compiler makes keeps to its own rules. */
 	if (prover && step->module && step->module->image)
-		return wp_prove_step(prover, step, modules);
+		return wp_prover_step(prover, step, modules);
 	/* Only who stopped there is in a stub; who returns there is not. */
 	if (step->module && !step->is_return)
 		result = step_stub(step, modules);

@@ -87,7 +87,7 @@ extern const struct wp_step_ops wp_step_libunwind;
 struct wp_prover;
 
 /* A step without unwind info: a signal trampoline by its bytes; in a file's
- * code what PROVER proves (guess_prove.h); in other code, or without PROVER, a
+ * code what PROVER proves (prover.h); in other code, or without PROVER, a
  * stub by its bytes (system call, PLT) and then the frame pointer.  Only what
  * can be verified: see wp_unwind_walk.  MODULES tells code from data.  Same
  * contract as step(), WP_STEP_NO_INFO when nothing can be verified; the module

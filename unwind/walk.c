@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "guess_prove.h"
+#include "prover.h"
 #include "wallprof/lower_bound.h"
 
 /* A back end in use. */

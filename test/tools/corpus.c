@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "../../unwind/cfi.h"
-#include "../../unwind/guess_prove.h"
+#include "../../unwind/prover.h"
 #include "../bench/backend.h"
 #include "wallprof/hash.h"
 #include "wallprof/unwind.h"

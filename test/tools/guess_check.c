@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "../../src/sample/address_space.h"
-#include "../../unwind/guess_prove.h"
+#include "../../unwind/prover.h"
 
 enum {
 	DEPTH_MAX = 300,

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "../../unwind/guess_prove.h"
+#include "../../unwind/prover.h"
 #include "fake_elf.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guess_insn.c - see guess_insn.h. */
-#include "guess_insn.h"
+/* insn.c - see insn.h. */
+#include "insn.h"
 
 #include <string.h>
 
@@ -221,7 +221,10 @@ static bool decode_plain(struct wp_insn *i, struct bytes *b, uint8_t op,
 	i->op = op;
 	/* Registers in the opcode's low bits. */
 	i->rm = (uint8_t)((op & 7) | ext.b);
-	return decode_rest(i, b, what_follows(i), &ext);
+	if (!decode_rest(i, b, what_follows(i), &ext))
+		return false;
+	/* But for pop, 8F is AMD's XOP prefix. */
+	return i->map != WP_MAP_ONE_BYTE || op != 0x8f || !(i->reg & 7);
 }
 
 bool wp_insn_decode(struct wp_insn *ret, const uint8_t *code, size_t left)

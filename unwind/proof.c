@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof.c - see proof.h. */
+#include "arch.h"
+
+#if defined(__x86_64__)
+
+#include <string.h>
+
+#include "proof.h"
+
+enum {
+	/* Instructions followed: on the ways to a return; from a called function
+	 * to the pc; from what looks like a function's start to the pc. */
+	EXIT_BUDGET = 1500,
+	ENTRY_BUDGET = 3000,
+	START_BUDGET = 1000,
+	/* Calls on the stack whose functions are followed. */
+	SCAN_ENTRIES = 8,
+	/* How far before the pc, and at how many places, a function's start is
+	 * looked for. */
+	STARTS_BACK = 16384,
+	STARTS_STEP = 256,
+	START_BEFORE = 5,
+	START_AFTER = 4,
+	STARTS_MAX = 24,
+	ALIGNMENT = 16,
+	/* Functions that have a switch are smaller. */
+	FUNCTION_MAX = 65536,
+	/* Two functions do not have frames of one size by chance from here on. */
+	TELLING_DEPTH = 24,
+	PLT_STUB_MAX = 16,
+};
+
+/* What the instruction before a return address calls. */
+struct call {
+	/* The called address; 0: not known, or the instruction is no call. */
+	uint64_t target_avma;
+	/* The call is by pointer, or the kernel's. */
+	bool by_pointer;
+};
+
+/* The module whose code holds AVMA, or NULL. */
+static const struct wp_unwind_module *find_code(const struct wp_proof *p,
+						uint64_t avma)
+{
+	return wp_unwind_find_module(p->modules, avma);
+}
+
+/* What the instruction before RETURN_AVMA calls. */
+static struct call find_call(struct wp_proof *p, uint64_t return_avma)
+{
+	const struct wp_unwind_module *m = return_avma ?
+						   find_code(p,
+							     return_avma - 1) :
+						   NULL;
+	struct call call = { 0 };
+	uint8_t code[6];
+	uint64_t target;
+	int32_t disp;
+
+	if (!m)
+		return call;
+	/* The kernel calls signal handlers and has them return there. */
+	if (wp_arch_is_sigreturn(m, p->step->mem, return_avma)) {
+		call.by_pointer = true;
+		return call;
+	}
+	if (!wp_arch_follows_call(m, p->step->mem, return_avma) ||
+	    wp_code_read(m, p->step->mem, return_avma - 6, code, 6))
+		return call;
+	memcpy(&disp, code + 2, sizeof(disp));
+	target = return_avma + (uint64_t)(int64_t)disp;
+	if (code[1] == 0xe8 && find_code(p, target))
+		call.target_avma = target;
+	/* *disp(%rip), a slot of the GOT. */
+	else if (code[0] == 0xff && code[1] == 0x15 &&
+		 wp_flow_slot(p->flow, target, &target) && find_code(p, target))
+		call.target_avma = target;
+	else
+		call.by_pointer = wp_arch_calls_by_pointer(m, p->step->mem,
+							   return_avma);
+	return call;
+}
+
+/* Start the flow with at most BUDGET of what is left of P's. */
+static void start_flow(struct wp_proof *p, uint64_t start_avma,
+		       uint64_t goal_avma, unsigned int budget)
+{
+	if (budget > p->budget)
+		budget = p->budget;
+	p->budget -= budget;
+	wp_flow_start(p->flow, start_avma, goal_avma, budget);
+}
+
+/* Give the instructions that the flow has not used back to P. */
+static void end_flow(struct wp_proof *p)
+{
+	p->budget += p->flow->budget;
+}
+
+/* Add the way out that S is at the end of, unless one with this frame is there. */
+static void add_exit(struct wp_proof *p, const struct wp_flow_state *s,
+		     bool is_lost)
+{
+	struct wp_proof_exit *e = &p->exits[p->nexits];
+
+	if (p->nexits == WP_PROOF_EXITS_MAX ||
+	    !wp_proof_rule_of_exit(s, &e->rule))
+		return;
+	e->past_call = s->past_call;
+	e->is_lost = is_lost;
+	for (unsigned int i = 0; i < p->nexits; i++) {
+		const struct wp_proof_exit *o = &p->exits[i];
+
+		if (o->rule.off == e->rule.off &&
+		    o->rule.by_fp == e->rule.by_fp && !o->is_lost)
+			return;
+	}
+	p->nexits++;
+}
+
+static void find_exits(struct wp_proof *p)
+{
+	const struct wp_flow_state *s;
+	enum wp_flow_stop stop;
+
+	start_flow(p, p->pc_avma, 0, EXIT_BUDGET);
+	while (p->nexits < WP_PROOF_EXITS_MAX &&
+	       (stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER)
+		add_exit(p, s, stop == WP_FLOW_LOST);
+	end_flow(p);
+}
+
+bool wp_proof_slot(struct wp_proof *p, const struct wp_proof_rule *rule,
+		   uint64_t *ret_avma)
+{
+	uint64_t from = rule->by_fp ? p->fp_avma : p->sp_avma;
+
+	if (rule->by_fp && !p->has_fp) {
+		p->wanted_fp = true;
+		return false;
+	}
+	*ret_avma = from + (uint64_t)rule->off;
+	return from >= p->sp_avma && *ret_avma >= from && *ret_avma % 8 == 0;
+}
+
+/* Does rbp point where S says, if it points into the frame? */
+static bool agrees_on_fp(const struct wp_proof *p,
+			 const struct wp_flow_state *s, uint64_t slot_avma)
+{
+	return !p->has_fp || s->base[WP_RBP] != WP_BASE_SP ||
+	       p->fp_avma == slot_avma + (uint64_t)s->off[WP_RBP];
+}
+
+/* How a search from a function's start ended. */
+enum entry {
+	/* It never comes to the pc with a frame that fits. */
+	ENTRY_WRONG,
+	ENTRY_FITS,
+	/* It may, through a switch that has the frame in question. */
+	ENTRY_OPEN,
+	/* It jumps on by pointer, with no frame of its own left: to a function
+	 * that finds the stack as one called by pointer does. */
+	ENTRY_HANDED_ON,
+};
+
+/* Does S, on its way through a function, have a frame as large as RULE's? */
+static bool has_frame_of(const struct wp_flow_state *s,
+			 const struct wp_proof_rule *rule)
+{
+	unsigned int r = rule->by_fp ? WP_RBP : WP_RSP;
+
+	return s->base[r] == WP_BASE_SP && -s->off[r] == rule->off &&
+	       (rule->by_fp || rule->off >= TELLING_DEPTH);
+}
+
+/* Has S, on its way from a function's start, nothing on the stack? */
+static bool has_no_frame(const struct wp_flow_state *s)
+{
+	return s->base[WP_RSP] == WP_BASE_SP && !s->off[WP_RSP];
+}
+
+/* Does the function at START_AVMA, when it comes to the pc, have its return
+ * address at SLOT_AVMA, and its registers as EXIT, which may be NULL, says?
+ * *RET_RULE is set on ENTRY_FITS alone.
+ */
+static enum entry try_start(struct wp_proof *p, uint64_t start_avma,
+			    uint64_t slot_avma,
+			    const struct wp_proof_exit *exit,
+			    unsigned int budget, struct wp_proof_rule *ret_rule)
+{
+	enum entry result = ENTRY_WRONG;
+	const struct wp_flow_state *s;
+	enum wp_flow_stop stop;
+	struct wp_proof_rule rule;
+	uint64_t avma;
+
+	start_flow(p, start_avma, p->pc_avma, budget);
+	while ((stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER) {
+		if (stop == WP_FLOW_LOST) {
+			if (exit && has_frame_of(s, &exit->rule))
+				result = ENTRY_OPEN;
+			else if (result == ENTRY_WRONG && has_no_frame(s))
+				result = ENTRY_HANDED_ON;
+			continue;
+		}
+		if (wp_proof_rule_of_entry(s, &rule) &&
+		    wp_proof_slot(p, &rule, &avma) && avma == slot_avma &&
+		    agrees_on_fp(p, s, slot_avma) &&
+		    (!exit || wp_proof_rule_merge(&rule, &exit->rule, &rule))) {
+			*ret_rule = rule;
+			end_flow(p);
+			return ENTRY_FITS;
+		}
+	}
+	end_flow(p);
+	return result;
+}
+
+/* Does a function seem to begin at CODE[at]?  Where AVMA is aligned, and what
+ * is before it ends another or fills up; or by setting up rbp. */
+static bool may_start(const uint8_t *code, size_t at, uint64_t avma)
+{
+	static const uint8_t by_fp[] = { 0x55, 0x48, 0x89, 0xe5 };
+	const uint8_t *before = code + at - START_BEFORE;
+
+	if (!memcmp(code + at, by_fp, sizeof(by_fp)))
+		return true;
+	if (avma % ALIGNMENT)
+		return false;
+	/* ret, nop, int3, hlt, a long nop's displacement; jmp; call of what
+	 * does not return; ud2. */
+	return memchr("\xc3\x90\xcc\xf4\x00", before[4], 5) ||
+	       before[3] == 0xeb || before[0] == 0xe9 || before[0] == 0xe8 ||
+	       (before[3] == 0x0f && before[4] == 0x0b);
+}
+
+/* The search for the start of the function that the pc is in. */
+struct starts {
+	/* As of try_start. */
+	uint64_t slot_avma;
+	const struct wp_proof_exit *exit;
+	/* Places that may still be tried. */
+	unsigned int left;
+};
+
+/* Try the places in [AVMA, AVMA + STARTS_STEP), the last first. */
+static bool try_starts_within(struct wp_proof *p, struct starts *s,
+			      uint64_t avma, struct wp_proof_rule *ret_rule)
+{
+	uint8_t code[START_BEFORE + STARTS_STEP + START_AFTER];
+
+	/* Code that cannot be read looks like padding. */
+	memset(code, 0xcc, sizeof(code));
+	wp_flow_code(p->flow, avma - START_BEFORE, code, START_BEFORE);
+	wp_flow_code(p->flow, avma, code + START_BEFORE,
+		     sizeof(code) - START_BEFORE);
+	for (unsigned int n = STARTS_STEP; n-- && s->left && p->budget;) {
+		if (avma + n > p->pc_avma - p->step->is_return ||
+		    !may_start(code, START_BEFORE + n, avma + n))
+			continue;
+		s->left--;
+		if (try_start(p, avma + n, s->slot_avma, s->exit, START_BUDGET,
+			      ret_rule) == ENTRY_FITS)
+			return true;
+	}
+	return false;
+}
+
+/* As try_start, for the function that the pc is in, whose start is looked for:
+ * true if one fits. */
+static bool try_starts(struct wp_proof *p, uint64_t slot_avma,
+		       const struct wp_proof_exit *exit,
+		       struct wp_proof_rule *ret_rule)
+{
+	struct starts s = { slot_avma, exit, STARTS_MAX };
+	uint64_t avma = p->pc_avma & ~(uint64_t)(STARTS_STEP - 1);
+
+	for (unsigned int n = 0; n < STARTS_BACK / STARTS_STEP; n++) {
+		if (try_starts_within(p, &s, avma, ret_rule))
+			return true;
+		avma -= STARTS_STEP;
+		if (!s.left || !p->budget || !find_code(p, avma))
+			return false;
+	}
+	return false;
+}
+
+/* The return address is RETURN_AVMA, found by RULE. */
+static bool accept(struct wp_proof *p, uint64_t return_avma,
+		   const struct wp_proof_rule *rule)
+{
+	p->return_avma = return_avma;
+	p->rule = *rule;
+	return true;
+}
+
+/* Prove the return address in SLOT_AVMA, where a call by pointer, or a jump by
+ * pointer from what was called, led to the pc's function. */
+static bool prove_start(struct wp_proof *p, uint64_t slot_avma,
+			uint64_t return_avma, const struct wp_proof_exit *exit)
+{
+	struct wp_proof_rule rule;
+
+	if (exit->is_lost)
+		return false;
+	/* Straight on to a return: nothing that might be another function. */
+	if (!exit->past_call && !p->step->is_return)
+		return accept(p, return_avma, &exit->rule);
+	/* At a call the stack is aligned (psABI 3.2.2), for who keeps to it;
+	 * code that has a frame pointer is proven by that. */
+	if (!exit->rule.by_fp && (slot_avma + 8) % 16)
+		return false;
+	return try_starts(p, slot_avma, exit, &rule) &&
+	       accept(p, return_avma, &rule);
+}
+
+/* Prove the return address in SLOT_AVMA, where the function at TARGET_AVMA was
+ * called, by the ways from there to the pc. */
+static bool prove_target(struct wp_proof *p, uint64_t target_avma,
+			 uint64_t slot_avma, uint64_t return_avma,
+			 const struct wp_proof_exit *exit)
+{
+	struct wp_proof_rule rule;
+	enum entry result = try_start(p, target_avma, slot_avma, exit,
+				      ENTRY_BUDGET, &rule);
+	bool near = target_avma <= p->pc_avma &&
+		    p->pc_avma - target_avma < FUNCTION_MAX;
+
+	if (result == ENTRY_FITS)
+		return accept(p, return_avma, &rule);
+	if (result == ENTRY_HANDED_ON)
+		return prove_start(p, slot_avma, return_avma, exit);
+	/* The frame is the same on both sides of a switch. */
+	return result == ENTRY_OPEN && !exit->is_lost && near &&
+	       accept(p, return_avma, &exit->rule);
+}
+
+/* Prove the return address that EXIT leads to. */
+static bool prove_exit(struct wp_proof *p, const struct wp_proof_exit *exit)
+{
+	uint64_t slot_avma, return_avma;
+	struct call call;
+
+	if (!wp_proof_slot(p, &exit->rule, &slot_avma) ||
+	    !wp_mem_u64(p->step->mem, slot_avma, &return_avma))
+		return false;
+	call = find_call(p, return_avma);
+	return (call.target_avma && prove_target(p, call.target_avma, slot_avma,
+						 return_avma, exit)) ||
+	       (call.by_pointer &&
+		prove_start(p, slot_avma, return_avma, exit));
+}
+
+/* Does the code at RETURN_AVMA end the thread: the system call exit, inline? */
+static bool is_root_call(struct wp_proof *p, uint64_t return_avma)
+{
+	/* mov %eax,%edi or mov %rax,%rdi; then xor %eax,%eax; mov $60,%al;
+	 * syscall (musl's clone), or mov $60,%eax; syscall (glibc's). */
+	static const uint8_t by_byte[] = { 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05 };
+	static const uint8_t at_once[] = { 0xb8, 60, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t code[10], *c = code;
+
+	if (wp_flow_code(p->flow, return_avma, code, sizeof(code)) !=
+	    sizeof(code))
+		return false;
+	c += c[0] == 0x48;
+	if (c[0] == 0x89 && c[1] == 0xc7)
+		c += 2;
+	return !memcmp(c, by_byte, sizeof(by_byte)) ||
+	       !memcmp(c, at_once, sizeof(at_once));
+}
+
+/* Is the code before RETURN_AVMA a program's entry point, which clears rbp, aligns
+ * the stack and calls (psABI 3.4.1; musl's arch/x86_64/crt_arch.h)? */
+static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
+{
+	static const uint8_t align[] = { 0x48, 0x83, 0xe4, 0xf0, 0xe8 };
+	uint8_t code[24];
+
+	if (wp_flow_code(p->flow, return_avma - sizeof(code), code,
+			 sizeof(code)) != sizeof(code) ||
+	    memcmp(code + sizeof(code) - 9, align, sizeof(align)))
+		return false;
+	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
+}
+
+/* Prove the word RETURN_AVMA at SLOT_AVMA of the stack to be the return address, by
+ * a call before it that leads to the pc with this very frame.  LEFT: calls whose
+ * functions may still be followed. */
+static bool prove_word(struct wp_proof *p, uint64_t slot_avma,
+		       uint64_t return_avma, unsigned int *left)
+{
+	struct call call = find_call(p, return_avma);
+	struct wp_proof_rule rule;
+
+	if (call.target_avma && *left) {
+		--*left;
+		if (try_start(p, call.target_avma, slot_avma, NULL,
+			      ENTRY_BUDGET, &rule) == ENTRY_FITS)
+			return accept(p, return_avma, &rule);
+	}
+	return call.by_pointer && is_root_call(p, return_avma) &&
+	       (slot_avma + 8) % 16 == 0 &&
+	       try_starts(p, slot_avma, NULL, &rule) &&
+	       accept(p, return_avma, &rule);
+}
+
+/* Where no way leads to a return, for the function ends the thread: prove a word
+ * of the stack. */
+static bool scan_stack(struct wp_proof *p)
+{
+	unsigned int left = SCAN_ENTRIES;
+
+	for (unsigned int n = 0; n < p->nwords && p->budget; n++)
+		if (prove_word(p, p->sp_avma + 8 * (uint64_t)n, p->words[n],
+			       &left))
+			return true;
+	return false;
+}
+
+/* Prove the return address of a PLT stub, whose function cannot be followed. */
+static bool prove_stub(struct wp_proof *p)
+{
+	struct wp_proof_rule rule = { 0 };
+	uint64_t return_avma, sp_avma;
+	struct call call;
+
+	if (p->step->is_return ||
+	    !wp_arch_find_plt_return(p->step, &return_avma, &sp_avma))
+		return false;
+	call = find_call(p, return_avma);
+	if (!call.target_avma || call.target_avma > p->pc_avma ||
+	    p->pc_avma - call.target_avma >= PLT_STUB_MAX)
+		return false;
+	rule.off = (int32_t)(sp_avma - 8 - p->sp_avma);
+	memset(rule.where, WP_PROOF_KEPT, sizeof(rule.where));
+	return accept(p, return_avma, &rule);
+}
+
+bool wp_proof_is_first_frame(struct wp_proof *p)
+{
+	return is_root_call(p, p->pc_avma) || is_entry_point(p, p->pc_avma);
+}
+
+bool wp_proof_search(struct wp_proof *p)
+{
+	find_exits(p);
+	for (unsigned int i = 0; i < p->nexits; i++)
+		if (prove_exit(p, &p->exits[i]))
+			return true;
+	return prove_stub(p) || scan_stack(p);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof.h - prove by its code where a frame's return address is.
+ *
+ * Layer: unwind.  Private to unwind/; x86-64.
+ *
+ * A return address is accepted only where two of three agree on its place to the
+ * byte: the ways from the pc to a return; the ways to the pc from the function
+ * that the call before the return address calls; and (where that function is not
+ * known, the call being by pointer, or jumps on by pointer) the ways to the pc
+ * from where a function seems to begin.
+ */
+#ifndef WP_PROOF_H
+#define WP_PROOF_H
+
+#include "flow.h"
+#include "proof_rule.h"
+#include "step.h"
+
+enum { WP_PROOF_EXITS_MAX = 4 };
+
+/* A way from the pc out of the function. */
+struct wp_proof_exit {
+	struct wp_proof_rule rule;
+	/* It passes a call. */
+	bool past_call;
+	/* It ends in a jump to an address that is not known. */
+	bool is_lost;
+};
+
+/* The search for the caller of one frame. */
+struct wp_proof {
+	/* Open; borrowed. */
+	struct wp_flow *flow;
+	const struct wp_step *step;
+	const struct wp_unwind_modules *modules;
+	uint64_t pc_avma;
+	uint64_t sp_avma;
+	/* Known if HAS_FP. */
+	uint64_t fp_avma;
+	bool has_fp;
+	/* The stack from sp on, as far as it could be read: words[0..nwords),
+	 * borrowed. */
+	const uint64_t *words;
+	unsigned int nwords;
+	/* Instructions that may still be followed. */
+	unsigned int budget;
+	struct wp_proof_exit exits[WP_PROOF_EXITS_MAX];
+	unsigned int nexits;
+	/* Out: the frame pointer was needed and is not known. */
+	bool wanted_fp;
+	/* Out, where a proof was found. */
+	uint64_t return_avma;
+	struct wp_proof_rule rule;
+};
+
+/* Search for a proof: true if there is one, then in PROOF's last members.  Takes
+ * up to 1.4 ms. */
+bool wp_proof_search(struct wp_proof *proof);
+
+/* True, and the address of the return address by RULE, if there can be one. */
+bool wp_proof_slot(struct wp_proof *proof, const struct wp_proof_rule *rule,
+		   uint64_t *ret_avma);
+
+/* Is the frame, whose pc is a return address, the first of its thread: does the
+ * code there end the thread, or is it a program's entry point? */
+bool wp_proof_is_first_frame(struct wp_proof *proof);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof_rule.c - see proof_rule.h. */
+#include "proof_rule.h"
+
+#if defined(__x86_64__)
+
+#include <string.h>
+
+enum {
+	/* Frames of libraries without unwind info are smaller. */
+	FRAME_MAX = 1 << 20,
+};
+
+bool wp_proof_rule_of_exit(const struct wp_flow_state *s,
+			   struct wp_proof_rule *ret)
+{
+	bool by_fp = s->base[WP_RSP] == WP_BASE_FP;
+
+	if ((!by_fp && s->base[WP_RSP] != WP_BASE_SP) || s->off[WP_RSP] < 0 ||
+	    s->off[WP_RSP] > FRAME_MAX)
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->off = (int32_t)s->off[WP_RSP];
+	ret->by_fp = by_fp;
+	for (unsigned int i = 0; i < WP_NKEPT; i++) {
+		unsigned int r = wp_kept_regs[i];
+
+		if (s->base[r] == WP_BASE_REG + r && !s->off[r]) {
+			ret->where[i] = WP_PROOF_KEPT;
+		} else if (!(s->stored >> i & 1) &&
+			   s->base[r] ==
+				   (by_fp ? WP_BASE_AT_FP : WP_BASE_AT_SP) &&
+			   s->off[r] < ret->off &&
+			   s->off[r] >= (by_fp ? -FRAME_MAX : 0)) {
+			ret->where[i] = WP_PROOF_SLOT;
+			ret->rel[i] = (int32_t)s->off[r] - ret->off;
+		}
+	}
+	return true;
+}
+
+bool wp_proof_rule_of_entry(const struct wp_flow_state *s,
+			    struct wp_proof_rule *ret)
+{
+	bool by_fp = s->base[WP_RSP] != WP_BASE_SP;
+	unsigned int r = by_fp ? WP_RBP : WP_RSP;
+
+	if (s->base[r] != WP_BASE_SP || s->off[r] > 0 || s->off[r] < -FRAME_MAX)
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->off = (int32_t)-s->off[r];
+	ret->by_fp = by_fp;
+	for (unsigned int i = 0; i < WP_NKEPT; i++) {
+		unsigned int kept = wp_kept_regs[i];
+
+		if (s->saved >> i & 1) {
+			ret->where[i] = WP_PROOF_SLOT;
+			ret->rel[i] = (int32_t)s->saved_off[i];
+		} else if (s->base[kept] == WP_BASE_REG + kept &&
+			   !s->off[kept]) {
+			ret->where[i] = WP_PROOF_KEPT;
+		}
+	}
+	return true;
+}
+
+bool wp_proof_rule_merge(struct wp_proof_rule *ret,
+			 const struct wp_proof_rule *a,
+			 const struct wp_proof_rule *b)
+{
+	*ret = *b;
+	for (unsigned int i = 0; i < WP_NKEPT; i++) {
+		if (a->where[i] == WP_PROOF_LOST)
+			continue;
+		if (b->where[i] != WP_PROOF_LOST &&
+		    (a->where[i] != b->where[i] || a->rel[i] != b->rel[i]))
+			return false;
+		ret->where[i] = a->where[i];
+		ret->rel[i] = a->rel[i];
+	}
+	return true;
+}
+
+#endif
