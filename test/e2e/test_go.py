@@ -125,9 +125,11 @@ def test_stacks_are_whole(goroutines, profile, program):
         found = [names for names, _ in stacks if follows(want, names)]
         assert found, (want, stacks)
         assert all(names[-1] == want[-1] for names in found)
-    # Nothing stands below what is outermost.
+    # Nothing stands below what is outermost.  A thread that is in mcall itself
+    # has a stack that cannot be followed.
     for names, _ in stacks:
-        assert not set(names[:-1]) & set(ROOTS), names
+        frames = [name for name in names if not name.startswith("[")]
+        assert not set(frames[:-1]) & set(ROOTS), names
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
