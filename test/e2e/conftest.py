@@ -7,6 +7,7 @@ import pathlib
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -196,6 +197,14 @@ class CpuClock:
         return after - before, not_sure + not_sure_either
 
 
+def is_clean(pid):
+    """Nobody traces a thread of PID, and none is stopped: who held them has
+    gone."""
+    states = [status_of(pid, t) for t in tids_of(pid)]
+    return all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
+               for s in states)
+
+
 class Target:
     """A running program that wallprof is pointed at."""
 
@@ -379,3 +388,37 @@ def raise_nofile():
     """As many descriptors as are allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@pytest.fixture
+def redis(start, tmp_path):
+    if not shutil.which("redis-server"):
+        pytest.skip("no redis-server")
+    sock = tmp_path / "redis.sock"
+    server = start("/usr/bin/redis-server", "--port", "0", "--unixsocket",
+                   sock, "--save", "", "--dir", tmp_path, ready=False)
+    wait_until(sock.exists)
+    return server, sock
+
+
+@pytest.fixture
+def nginx(start, tmp_path):
+    if not shutil.which("nginx"):
+        pytest.skip("no nginx")
+    port = free_port()
+    conf = tmp_path / "nginx.conf"
+    conf.write_text(f"""
+worker_processes 1; daemon off; pid {tmp_path}/pid; error_log {tmp_path}/err;
+events {{ worker_connections 64; }}
+http {{ access_log off; client_body_temp_path {tmp_path}/b;
+  proxy_temp_path {tmp_path}/p; fastcgi_temp_path {tmp_path}/f;
+  uwsgi_temp_path {tmp_path}/u; scgi_temp_path {tmp_path}/s;
+  server {{ listen 127.0.0.1:{port}; root /usr/share/doc; autoindex on; }} }}
+""")
+    tmp_path.chmod(0o755)
+    server = start("/usr/sbin/nginx", "-c", conf, ready=False)
+    worker, = wait_until(lambda: children_of(server.pid))
+    yield server, worker, port
+    # Killed outright it would leave its worker behind.
+    server.proc.terminate()
+    server.proc.wait(20)

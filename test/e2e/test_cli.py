@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -12,7 +11,8 @@ import time
 import pprof_check
 import pytest
 
-from conftest import BUILD, FIXTURES, ROOT, WALLPROF, ticks, wallprof
+from conftest import (BUILD, FIXTURES, ROOT, WALLPROF, Target, ticks,
+                      wait_until_sampling, wallprof)
 
 
 def test_help_and_version():
@@ -208,8 +208,7 @@ def test_a_stale_map_does_not_stick(tmp_path):
     out = tmp_path / "x.pb.gz"
     tool = subprocess.Popen([WALLPROF, "-q", "-p", str(shell.pid), "-d", "2",
                              "-o", str(out)])
-    while not any(tmp_path.iterdir()):
-        assert tool.poll() is None
+    wait_until_sampling(tool)
     shell.stdin.write(b"x\n")
     shell.stdin.close()
     assert tool.wait(30) == 0
@@ -318,16 +317,26 @@ def test_kernel_stacks(start, profile):
     assert any("futex" in n and "do" in n for n in names), names
 
 
+@pytest.fixture(scope="module")
+def shares(tmp_path_factory):
+    """A recording of fixtures/shares.c."""
+    out = tmp_path_factory.mktemp("shares") / "x.pb.gz"
+    target = Target([FIXTURES / "shares"])
+    try:
+        wallprof("-p", target.pid, "-d", "1", output=out).check()
+        target.assert_unharmed()
+    finally:
+        target.end()
+    return str(out)
+
+
 @pytest.mark.parametrize("args", [
     ["-raw"], ["-top"], ["-tagroot=thread", "-top"], ["-traces"],
     ["-tagfocus=state=waiting", "-top"], ["-tags"], ["-comments"],
     ["-sample_index=samples", "-top"],
 ])
-def test_go_tool_pprof_reads_it(start, tmp_path, args):
-    out = tmp_path / "x.pb.gz"
-    target = start("shares")
-    wallprof("-p", target.pid, "-d", "1", output=out).check()
-    done = subprocess.run(["go", "tool", "pprof", *args, str(out)],
+def test_go_tool_pprof_reads_it(shares, tmp_path, args):
+    done = subprocess.run(["go", "tool", "pprof", *args, shares],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env={**os.environ, "PPROF_TMPDIR": str(tmp_path)})
     text = done.stdout.decode()

@@ -20,7 +20,7 @@ import pprof_check
 import pytest
 
 from conftest import (FIXTURES, ROOT, SLOW, WALLPROF, Run, Target, children_of,
-                      has_run, status_of, ticks, tids_of, wait_until,
+                      has_run, status_of, ticks, wait_until,
                       wait_until_sampling, wallprof)
 
 # "stops": perf events denied, so that every look at a running thread stops it.

@@ -18,7 +18,7 @@ import time
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, SLOW, WALLPROF, children_of, status_of, tids_of,
+from conftest import (FIXTURES, SLOW, WALLPROF, children_of, is_clean, status_of,
                       wait_until, wait_until_sampling, wallprof)
 from test_faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
                          check_whole_time, load, log, mode_args, quiet_account,
@@ -35,17 +35,6 @@ SOAK_STRIDE = int(os.environ.get("FAULT_SOAK_STRIDE", "5"))
 LONG_SECONDS = float(os.environ.get("FAULT_LONG_SECONDS", "3600"))
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0,
                                reason="mounts and capabilities need root")
-
-
-def wait_until_clean(pid):
-    """Whoever held its threads has gone: at once, or nearly."""
-    deadline = time.monotonic() + 5
-    while True:
-        states = [status_of(pid, t) for t in tids_of(pid)]
-        if all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
-               for s in states):
-            return
-        assert time.monotonic() < deadline, states
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -96,7 +85,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
         time.sleep(0.01)
         tool.send_signal(signal.SIGINT)
     err = tool.communicate(timeout=30)[1].decode()
-    wait_until_clean(target.pid)
+    wait_until(lambda: is_clean(target.pid))
     what = f"{what}, {mode}, {delay}: {tool.returncode} {err}"
     left = [f.name for f in tmp_path.iterdir()]
     if name == "KILL":
@@ -120,7 +109,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
 
 def check_orphan(tool, pid):
     """The command goes on, nobody holds it, and its account is as without."""
-    wait_until_clean(pid)
+    wait_until(lambda: is_clean(pid))
     os.kill(pid, signal.SIGTERM)
     line = tool.stdout.readline().decode()
     account = json.loads(line[len("TRUTH"):])["account"]

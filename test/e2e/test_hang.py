@@ -425,10 +425,7 @@ def test_locks_of_open_files(tmp_path, case):
         while set(pids) != {*names, "waiter"}:
             name, pid = proc.stdout.readline().split()
             pids[name] = int(pid)
-        deadline = time.monotonic() + 10
-        while not is_in(pids["waiter"], FCNTL, FLOCK):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: is_in(pids["waiter"], FCNTL, FLOCK))
         dump = Dump(pids["waiter"], "--follow-processes")
         edges = [e for e in dump.edges if e["kind"] == "file lock"]
         assert (sorted(e["to_pid"] for e in edges) ==
@@ -565,13 +562,14 @@ def test_no_descriptor_is_left(hang):
         assert os.listdir(f"/proc/{pid}/fd") == before
 
 
+def states_of(pid):
+    return {status_of(pid, t)["State"][0] for t in tids_of(pid)}
+
+
 def test_a_stopped_process_is_dumped_and_stays_stopped(hang):
     target = hang("hang", "abba")
     os.kill(target.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
-    while {status_of(target.pid, t)["State"][0]
-           for t in tids_of(target.pid)} != {"T"}:
-        assert time.monotonic() < deadline
+    wait_until(lambda: states_of(target.pid) == {"T"})
     dump = Dump(target.pid)
     for name, tid in target.threads.items():
         assert dump.threads[tid]["state"] == "stopped"
@@ -581,15 +579,9 @@ def test_a_stopped_process_is_dumped_and_stays_stopped(hang):
         status = status_of(target.pid, tid)
         assert status["State"][0] == "T" and status["TracerPid"] == "0"
     os.kill(target.pid, signal.SIGCONT)
-    while "T" in {status_of(target.pid, t)["State"][0]
-                  for t in tids_of(target.pid)}:
-        assert time.monotonic() < deadline
+    wait_until(lambda: "T" not in states_of(target.pid))
     assert check(target.pid).verdict == "deadlock"
     target.assert_unharmed()
-
-
-def states_of(pid):
-    return {status_of(pid, t)["State"][0] for t in tids_of(pid)}
 
 
 def traced(pid, by):
@@ -722,19 +714,6 @@ def assert_no_false_alarm(pid):
         run = wallprof("--check", "--interval", "100ms", "-p", pid)
         assert run.status == 0, (i, run.status, run.out, run.err)
         assert run.out.startswith("healthy: "), run.out
-
-
-@pytest.fixture
-def redis(start, tmp_path):
-    if not shutil.which("redis-server"):
-        pytest.skip("no redis-server")
-    sock = tmp_path / "redis.sock"
-    server = start(shutil.which("redis-server"), "--port", "0", "--unixsocket",
-                   sock, "--save", "", "--dir", tmp_path, ready=False)
-    deadline = time.monotonic() + 20
-    while not sock.exists():
-        assert time.monotonic() < deadline
-    return server, sock
 
 
 class Load:

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import (SLOW, WALLPROF, Run, has_run, status_of, tids_of,
+from conftest import (SLOW, WALLPROF, Run, has_run, is_clean, status_of, tids_of,
                       wait_until, wait_until_sampling, wallprof)
 
 # What is enough in the gate; make soak takes the 30 s of the promise.
@@ -47,12 +47,6 @@ def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
         target.assert_unharmed()
     truth = target.truth()
     assert truth["polls"] > 30 and truth["naps"] > 300
-
-
-def is_clean(pid):
-    states = [status_of(pid, t) for t in tids_of(pid)]
-    return all(s["TracerPid"] == "0" and s["State"][0] not in "tT"
-               for s in states)
 
 
 def test_kill_9_leaves_the_target_running(start, tmp_path):

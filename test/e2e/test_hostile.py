@@ -7,12 +7,11 @@ import re
 import resource
 import shutil
 import subprocess
-import time
 
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, SLOW, WALLPROF, wallprof
+from conftest import FIXTURES, SLOW, WALLPROF, wait_until, wallprof
 
 # Of files, threads, sockets: lines and fields of their own, a terminal told to
 # clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks.
@@ -33,10 +32,7 @@ def evil(start, tmp_path):
     shutil.copy(FIXTURES / "hostile", path)
     subprocess.run(["strip", path], check=True)
     target = start(os.fsdecode(path), os.fsdecode(path + b".fifo"))
-    deadline = time.monotonic() + 10
-    while not os.path.exists(path + b".fifo"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: os.path.exists(path + b".fifo"))
     return target
 
 

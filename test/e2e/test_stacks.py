@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks: the frames that are there, by name, and as eu-stack sees them."""
-import pathlib
 import re
 import shutil
 import subprocess
-import time
 
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, CpuClock, free_port, has_run, in_window,
-                      stack_variants, status_of, tolerance, wallprof)
+from conftest import (FIXTURES, CpuClock, in_window, stack_variants, status_of,
+                      tolerance, wait_until, wallprof)
 
 VARIANTS = stack_variants()
 CHAIN = ["leaf", "alloca_frame", "tail_target", "odd", "even", "odd", "even",
@@ -255,14 +253,14 @@ def sleeping_stacks(p):
     return {tid: v[0] for tid, v in stacks.items() if len(v) == 1}
 
 
+def same(a, b):
+    return a if a == b else None
+
+
 def compare_with_eu_stack(pid, profile):
     """How many threads were compared; every address must agree."""
-    theirs = eu_stack(pid)
-    deadline = time.monotonic() + 20
     # Its threads may be on the way to where they wait.
-    while theirs != (again := eu_stack(pid)):
-        assert time.monotonic() < deadline
-        theirs = again
+    theirs = wait_until(lambda: same(eu_stack(pid), eu_stack(pid)))
     run, p = profile(pid, "-d", 1)
     ours = sleeping_stacks(p)
     compared = 0
@@ -284,48 +282,6 @@ def test_frames_are_those_of_eu_stack(start, profile):
     assert compare_with_eu_stack(target.pid, profile) == 4
     target = start("hostile")
     assert compare_with_eu_stack(target.pid, profile) == 3
-
-
-@pytest.fixture
-def redis(start, tmp_path):
-    if not shutil.which("redis-server"):
-        pytest.skip("no redis-server")
-    sock = tmp_path / "redis.sock"
-    server = start("/usr/bin/redis-server", "--port", "0", "--unixsocket",
-                   sock, "--save", "", "--dir", tmp_path, ready=False)
-    deadline = time.monotonic() + 20
-    while not sock.exists():
-        assert time.monotonic() < deadline
-    return server, sock
-
-
-@pytest.fixture
-def nginx(start, tmp_path):
-    if not shutil.which("nginx"):
-        pytest.skip("no nginx")
-    port = free_port()
-    conf = tmp_path / "nginx.conf"
-    conf.write_text(f"""
-worker_processes 1; daemon off; pid {tmp_path}/pid; error_log {tmp_path}/err;
-events {{ worker_connections 64; }}
-http {{ access_log off; client_body_temp_path {tmp_path}/b;
-  proxy_temp_path {tmp_path}/p; fastcgi_temp_path {tmp_path}/f;
-  uwsgi_temp_path {tmp_path}/u; scgi_temp_path {tmp_path}/s;
-  server {{ listen 127.0.0.1:{port}; root /usr/share/doc; autoindex on; }} }}
-""")
-    tmp_path.chmod(0o755)
-    server = start("/usr/sbin/nginx", "-c", conf, ready=False)
-    deadline = time.monotonic() + 20
-    worker = None
-    while not worker:
-        assert time.monotonic() < deadline
-        kids = pathlib.Path(
-            f"/proc/{server.pid}/task/{server.pid}/children").read_text()
-        worker = int(kids.split()[0]) if kids.split() else None
-    yield server, worker, port
-    # Killed outright it would leave its worker behind.
-    server.proc.terminate()
-    server.proc.wait(20)
 
 
 PYTHON = r"""

@@ -21,7 +21,7 @@ import pytest
 
 from conftest import (BUILD, FIXTURES, SLOW, stack_variants, status_of,
                       tids_of)
-from test_stacks import CHAIN, PYTHON, nginx, redis  # noqa: F401
+from test_stacks import CHAIN, PYTHON
 
 CORPUS = BUILD / "tools" / "corpus"
 GUESS_CHECK = BUILD / "tools" / "guess_check"
@@ -293,13 +293,13 @@ def load_nginx(port):
     return driven("wrk", "-t1", "-c8", "-d600", f"http://127.0.0.1:{port}/")
 
 
-def test_redis(redis):  # noqa: F811
+def test_redis(redis):
     server, sock = redis
     with load_redis(sock):
         check_program(server.pid)
 
 
-def test_nginx(nginx):  # noqa: F811
+def test_nginx(nginx):
     master, worker, port = nginx
     with load_nginx(port):
         check_program(worker)
@@ -323,7 +323,7 @@ def test_guesses_of_stops_anywhere(name):
         check_guesses(pid, 20 if SLOW or len(tids_of(pid)) > 1 else 200)
 
 
-def test_guesses_in_redis(redis):  # noqa: F811
+def test_guesses_in_redis(redis):
     server, sock = redis
     with load_redis(sock):
         check_guesses(server.pid, 30 if SLOW else 200)
@@ -346,7 +346,7 @@ def test_git_for_long(tmp_path):
 
 
 @pytest.mark.soak
-def test_redis_for_long(redis):  # noqa: F811
+def test_redis_for_long(redis):
     server, sock = redis
     with load_redis(sock):
         check_program(server.pid, 12, 600)
@@ -354,7 +354,7 @@ def test_redis_for_long(redis):  # noqa: F811
 
 
 @pytest.mark.soak
-def test_nginx_for_long(nginx):  # noqa: F811
+def test_nginx_for_long(nginx):
     master, worker, port = nginx
     with load_nginx(port):
         check_program(worker, 30, 600)
