@@ -11,6 +11,7 @@
 #define WP_PROFILE_H
 
 #include "wallprof/err.h"
+#include "wallprof/index.h"
 #include "wallprof/intern.h"
 #include "wallprof/types.h"
 
@@ -96,9 +97,8 @@ struct wp_profile_sample {
 struct wp_sample_set {
 	struct wp_profile_sample *samples;
 	uint32_t nsamples, cap_samples;
-	/* Open-addressing table of index + 1. */
-	uint32_t *slot;
-	uint32_t nslots;
+	/* Finds a sample by its key. */
+	struct wp_index index;
 };
 
 struct wp_profile_function {
@@ -131,41 +131,58 @@ struct wp_profile_location {
 	uint32_t nlines;
 };
 
-/* What was done and what was lost.  Name in output, meaning. */
-#define WP_COUNTERS(X)                                                         \
-	X(ticks, "sampling ticks")                                             \
-	X(missed_ticks, "ticks that came too late and were left out")          \
-	X(scans, "ticks at which all threads were asked by one BPF scan")      \
-	X(unchanged, "samples of threads that had not run since the last")     \
-	X(no_stop, "samples of waiting threads read without a stop")           \
-	X(cached_site, "samples completed from the wait-site cache")           \
-	X(stopped, "samples taken in a stop window")                           \
-	X(partial,                                                             \
-	  "samples whose stack may be incomplete, thread not stopped")         \
-	X(no_stack, "samples without a stack")                                 \
-	X(sampled,                                                             \
-	  "samples of running threads with the stack of a CPU sample")         \
-	X(cpu_samples, "CPU samples")                                          \
-	X(cpu_lost, "records of perf events lost")                             \
-	X(stops, "stops made, more than one for some stacks")                  \
-	X(stops_given_up, "stops that did not happen in time")                 \
-	X(stops_refused, "stops that the kernel refused")                      \
-	X(stops_over_budget, "stops left out to keep within --max-stopped")    \
-	X(eintr_repaired, "system calls restarted after a stop")               \
-	X(inconsistent, "reads thrown away because the thread moved")          \
-	X(threads_seen, "threads watched")                                     \
-	X(threads_lost, "threads that ended before a first sample")            \
-	X(threads_shared,                                                      \
-	  "threads that are told by name only, being too many")                \
-	X(samples_lost, "samples that could not be taken")                     \
-	X(unnamed, "addresses left without a name by a failure")               \
-	X(map_reloads, "times the memory map was read")                        \
-	X(execs, "times the target called exec")
-
+/* What was done and what was lost. */
 struct wp_counters {
-#define X(name, text) uint64_t name;
-	WP_COUNTERS(X)
-#undef X
+	/* Sampling ticks. */
+	uint64_t ticks;
+	/* Ticks that came too late and were left out. */
+	uint64_t missed_ticks;
+	/* Ticks at which all threads were asked by one BPF scan. */
+	uint64_t scans;
+	/* Samples of threads that had not run since the last. */
+	uint64_t unchanged;
+	/* Samples of waiting threads read without a stop. */
+	uint64_t no_stop;
+	/* Samples completed from the wait-site cache. */
+	uint64_t cached_site;
+	/* Samples taken in a stop window. */
+	uint64_t stopped;
+	/* Samples whose stack may be incomplete, thread not stopped. */
+	uint64_t partial;
+	/* Samples without a stack. */
+	uint64_t no_stack;
+	/* Samples of running threads with the stack of a CPU sample. */
+	uint64_t sampled;
+	/* CPU samples. */
+	uint64_t cpu_samples;
+	/* Records of perf events lost. */
+	uint64_t cpu_lost;
+	/* Stops made, more than one for some stacks. */
+	uint64_t stops;
+	/* Stops that did not happen in time. */
+	uint64_t stops_given_up;
+	/* Stops that the kernel refused. */
+	uint64_t stops_refused;
+	/* Stops left out to keep within --max-stopped. */
+	uint64_t stops_over_budget;
+	/* System calls restarted after a stop. */
+	uint64_t eintr_repaired;
+	/* Reads thrown away because the thread moved. */
+	uint64_t inconsistent;
+	/* Threads watched. */
+	uint64_t threads_seen;
+	/* Threads that ended before a first sample. */
+	uint64_t threads_lost;
+	/* Threads that are told by name only, being too many. */
+	uint64_t threads_shared;
+	/* Samples that could not be taken. */
+	uint64_t samples_lost;
+	/* Addresses left without a name by a failure. */
+	uint64_t unnamed;
+	/* Times the memory map was read. */
+	uint64_t map_reloads;
+	/* Times the target called exec. */
+	uint64_t execs;
 	/* Samples by why their stack ended; [WP_END_ROOT] is whole stacks. */
 	uint64_t ends[WP_NSTACK_ENDS];
 	/* The same of those that had not run since the last; threads that have
@@ -243,9 +260,7 @@ struct wp_profile {
 	struct wp_profile_stack *stacks;
 	uint32_t nstacks, cap_stacks;
 	struct wp_sample_set sets[WP_NPROFILE_KINDS];
-	/* Open-addressing table of index + 1 for stacks. */
-	uint32_t *stack_slot;
-	uint32_t nstack_slots;
+	struct wp_index stack_index;
 	/* After wp_profile_locate. */
 	struct wp_profile_location *locations;
 	uint32_t nlocations, cap_locations;
@@ -255,9 +270,7 @@ struct wp_profile {
 	uint32_t nlines, cap_lines;
 	struct wp_profile_function *functions;
 	uint32_t nfunctions, cap_functions;
-	/* As stack_slot, for functions. */
-	uint32_t *function_slot;
-	uint32_t nfunction_slots;
+	struct wp_index function_index;
 
 	struct wp_counters counters;
 	struct wp_profile_meta meta;

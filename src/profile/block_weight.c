@@ -215,7 +215,7 @@ int wp_profile_finish_block(struct wp_profile *profile, uint32_t no_stack)
 		free(st.sums[i]);
 	free(st.sums);
 	free(old.samples);
-	free(old.slot);
+	wp_index_clear(&old.index);
 	return rc;
 }
 

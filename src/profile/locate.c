@@ -5,59 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slots.h"
 #include "wallprof/base_name.h"
 #include "wallprof/hash.h"
 #include "wallprof/profile.h"
 #include "wallprof/vec.h"
 
-/* The table of locations is needed only while they are made. */
+/* Locations in the making. */
 struct locator {
 	struct wp_profile *profile;
-	uint32_t *slot;
-	uint32_t nslots;
+	struct wp_index index;
 };
-
-static uint64_t hash_function(const void *owner, uint32_t index)
-{
-	const struct wp_profile *profile = owner;
-	const struct wp_profile_function *f = &profile->functions[index];
-
-	return wp_hash_bytes(0, f, sizeof(*f));
-}
-
-static uint32_t *find_function(const struct wp_profile *profile,
-			       const struct wp_profile_function *want)
-{
-	uint32_t mask = profile->nfunction_slots - 1;
-	uint32_t i = (uint32_t)wp_hash_bytes(0, want, sizeof(*want)) & mask;
-
-	for (;; i = (i + 1) & mask) {
-		uint32_t *slot = &profile->function_slot[i];
-
-		if (!*slot || !memcmp(&profile->functions[*slot - 1], want,
-				      sizeof(*want)))
-			return slot;
-	}
-}
 
 uint32_t wp_profile_add_function(struct wp_profile *profile,
 				 const struct wp_profile_function *function)
 {
-	uint32_t *slot;
+	uint64_t hash = wp_hash_bytes(0, function, sizeof(*function));
+	uint32_t found = WP_INDEX_FIND(
+		&profile->function_index, hash, i,
+		!memcmp(&profile->functions[i], function, sizeof(*function)));
 
+	if (found != WP_INDEX_NONE)
+		return found;
 	if (WP_VEC_ROOM(profile->functions, profile->nfunctions,
 			profile->cap_functions, 1) ||
-	    wp_slots_room(profile, &profile->function_slot,
-			  &profile->nfunction_slots, profile->nfunctions,
-			  hash_function))
+	    wp_index_add(&profile->function_index, hash, profile->nfunctions))
 		return UINT32_MAX;
-	slot = find_function(profile, function);
-	if (!*slot) {
-		profile->functions[profile->nfunctions] = *function;
-		*slot = ++profile->nfunctions;
-	}
-	return *slot - 1;
+	profile->functions[profile->nfunctions] = *function;
+	return profile->nfunctions++;
 }
 
 int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
@@ -88,13 +62,6 @@ static uint64_t location_hash(const struct wp_profile_location *l)
 			   ((uint64_t)l->mapping << 32 | l->text));
 }
 
-static uint64_t hash_location(const void *owner, uint32_t index)
-{
-	const struct wp_profile *profile = owner;
-
-	return location_hash(&profile->locations[index]);
-}
-
 /* A text or a kernel function is its own name. */
 static int name_location(struct wp_profile *profile, uint32_t loc)
 {
@@ -116,22 +83,18 @@ static int intern_location(struct locator *l,
 			   uint32_t *ret_index)
 {
 	struct wp_profile *profile = l->profile;
-	uint32_t i;
+	uint64_t hash = location_hash(want);
 
+	*ret_index = WP_INDEX_FIND(&l->index, hash, i,
+				   same_location(&profile->locations[i], want));
+	if (*ret_index != WP_INDEX_NONE)
+		return 0;
 	if (WP_VEC_ROOM(profile->locations, profile->nlocations,
 			profile->cap_locations, 1) ||
-	    wp_slots_room(profile, &l->slot, &l->nslots, profile->nlocations,
-			  hash_location))
+	    wp_index_add(&l->index, hash, profile->nlocations))
 		return -ENOMEM;
-	for (i = (uint32_t)location_hash(want) & (l->nslots - 1); l->slot[i];
-	     i = (i + 1) & (l->nslots - 1)) {
-		*ret_index = l->slot[i] - 1;
-		if (same_location(&profile->locations[*ret_index], want))
-			return 0;
-	}
 	*ret_index = profile->nlocations;
-	profile->locations[profile->nlocations] = *want;
-	l->slot[i] = ++profile->nlocations;
+	profile->locations[profile->nlocations++] = *want;
 	return want->text ? name_location(profile, *ret_index) : 0;
 }
 
@@ -266,6 +229,6 @@ int wp_profile_locate(struct wp_profile *profile)
 	profile->nlines = 0;
 	for (uint32_t i = 0; i < profile->nstacks && !rc; i++)
 		rc = locate_stack(&l, &profile->stacks[i]);
-	free(l.slot);
+	wp_index_clear(&l.index);
 	return rc;
 }

@@ -5,39 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slots.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 _Static_assert(sizeof(struct wp_sample_key) == 16,
 	       "keys are compared by their bytes, so they have no padding");
-
-int wp_slots_room(const void *owner, uint32_t **slot, uint32_t *nslots,
-		  uint32_t len,
-		  uint64_t (*hash)(const void *owner, uint32_t index))
-{
-	uint32_t n = *nslots ? 2 * *nslots : 256;
-	uint32_t *new_slot;
-
-	if (len < *nslots / 2)
-		return 0;
-	if (!n)
-		return -ENOMEM;
-	new_slot = calloc(n, sizeof(*new_slot));
-	if (!new_slot)
-		return -ENOMEM;
-	for (uint32_t index = 0; index < len; index++) {
-		uint32_t i = (uint32_t)hash(owner, index) & (n - 1);
-
-		while (new_slot[i])
-			i = (i + 1) & (n - 1);
-		new_slot[i] = index + 1;
-	}
-	free(*slot);
-	*slot = new_slot;
-	*nslots = n;
-	return 0;
-}
 
 int wp_profile_init(struct wp_profile *profile)
 {
@@ -60,16 +32,16 @@ void wp_profile_clear(struct wp_profile *profile)
 	free(profile->threads);
 	free(profile->frames);
 	free(profile->stacks);
-	free(profile->stack_slot);
+	wp_index_clear(&profile->stack_index);
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
 		free(profile->sets[kind].samples);
-		free(profile->sets[kind].slot);
+		wp_index_clear(&profile->sets[kind].index);
 	}
 	free(profile->locations);
 	free(profile->loc_pool);
 	free(profile->lines);
 	free(profile->functions);
-	free(profile->function_slot);
+	wp_index_clear(&profile->function_index);
 	*profile = (struct wp_profile){ .strings = WP_INTERN_INIT };
 }
 
@@ -133,62 +105,30 @@ uint64_t wp_profile_count_threads(const struct wp_profile *profile)
 	       profile->counters.threads_shared;
 }
 
-static uint64_t hash_sample(const void *owner, uint32_t index)
-{
-	const struct wp_sample_set *set = owner;
-	const struct wp_sample_key *key = &set->samples[index].key;
-
-	return wp_hash_bytes(0, key, sizeof(*key));
-}
-
-/* The slot of KEY's sample, or the free one where it belongs. */
-static uint32_t *find_sample(const struct wp_sample_set *set,
-			     const struct wp_sample_key *key)
-{
-	uint32_t mask = set->nslots - 1;
-	uint32_t i = (uint32_t)wp_hash_bytes(0, key, sizeof(*key)) & mask;
-
-	for (;; i = (i + 1) & mask) {
-		uint32_t *slot = &set->slot[i];
-
-		if (!*slot ||
-		    !memcmp(&set->samples[*slot - 1].key, key, sizeof(*key)))
-			return slot;
-	}
-}
-
-static int new_sample(struct wp_sample_set *set,
-		      const struct wp_sample_key *key)
-{
-	int rc = WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1);
-
-	if (!rc)
-		rc = wp_slots_room(set, &set->slot, &set->nslots, set->nsamples,
-				   hash_sample);
-	if (rc)
-		return rc;
-	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
-	*find_sample(set, key) = ++set->nsamples;
-	return 0;
-}
-
 /* KEY's sample, made if new; NULL when there is no memory. */
-static struct wp_profile_sample *get_sample(struct wp_sample_set *set,
-					    const struct wp_sample_key *key)
+static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
+					       const struct wp_sample_key *key)
 {
-	uint32_t *slot = set->nslots ? find_sample(set, key) : NULL;
+	uint64_t hash = wp_hash_bytes(0, key, sizeof(*key));
+	uint32_t found = WP_INDEX_FIND(
+		&set->index, hash, i,
+		!memcmp(&set->samples[i].key, key, sizeof(*key)));
 
-	if (slot && *slot)
-		return &set->samples[*slot - 1];
-	return new_sample(set, key) ? NULL : &set->samples[set->nsamples - 1];
+	if (found != WP_INDEX_NONE)
+		return &set->samples[found];
+	if (WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1) ||
+	    wp_index_add(&set->index, hash, set->nsamples))
+		return NULL;
+	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
+	return &set->samples[set->nsamples++];
 }
 
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns)
 {
-	struct wp_profile_sample *sample = get_sample(&profile->sets[kind],
-						      key);
+	struct wp_profile_sample *sample = intern_sample(&profile->sets[kind],
+							 key);
 
 	if (!sample)
 		return -ENOMEM;
@@ -201,7 +141,7 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
 		       uint64_t cpu_ns)
 {
-	struct wp_profile_sample *sample = get_sample(
+	struct wp_profile_sample *sample = intern_sample(
 		&profile->sets[WP_PROFILE_WALL], key);
 
 	if (!sample)
