@@ -7,8 +7,8 @@
  * and for its time: whatever decides P, the sums are right on average, and no
  * kind of wait drowns another (Horvitz and Thompson, 1952).
  */
-#ifndef WP_BLOCK_H
-#define WP_BLOCK_H
+#ifndef WP_BLOCK_WEIGHT_H
+#define WP_BLOCK_WEIGHT_H
 
 #include <stdint.h>
 

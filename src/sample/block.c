@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c - waits, by the stack that waited: see sampler_priv.h.
+/* block.c - waits, by the stack that waited: see block.h.
  *
  * Long waits are told by the looks of each tick, which find the thread asleep
  * with its stack.  Shorter ones are told by the kernel: records of each switch
@@ -7,6 +7,8 @@
  * switch brings the stack.  Where switches are too many for a record of each,
  * they are recorded in windows of time.  wallprof/block_weight.h has the weights.
  */
+#include "block.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -14,7 +16,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "sampler_priv.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
+#include "wait_object.h"
 #include "wallprof/clock.h"
 #include "wallprof/hash.h"
 
@@ -174,8 +180,8 @@ static long call_before(struct wp_target *target, uint64_t pc_avma)
 	if (call->pc_avma != pc_avma ||
 	    call->generation != target->space.view.generation)
 		*call = (struct call){ pc_avma, target->space.view.generation,
-				       wp_waiting_call_before(target,
-							      pc_avma) };
+				       wp_wait_state_call_before(
+					       target->process, pc_avma) };
 	return call->nr;
 }
 
@@ -190,8 +196,8 @@ static long call_of(struct wp_target *target, const struct wp_thread *t,
 
 	if (nr != wp_syscall_restart)
 		return nr;
-	if (t->wait_pc_avma == pc_avma && t->wait_nr >= 0)
-		return t->wait_nr;
+	if (t->wait.call_pc_avma == pc_avma && t->wait.call_nr >= 0)
+		return t->wait.call_nr;
 	switch (args[1]) {
 	case FUTEX_WAIT_PRIVATE:
 	case FUTEX_LOCK_PI_PRIVATE:
@@ -204,11 +210,12 @@ static long call_of(struct wp_target *target, const struct wp_thread *t,
 }
 
 /* What T with these registers waits for, as far as they tell. */
-static void classify(struct wp_target *target, const struct wp_thread *t,
-		     const struct wp_regs *regs, struct wp_sample_key *key)
+static int classify(struct wp_target *target, const struct wp_thread *t,
+		    const struct wp_regs *regs, struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .letter = 'S' };
 	struct wp_thread_state state;
+	int rc;
 
 	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
@@ -218,8 +225,9 @@ static void classify(struct wp_target *target, const struct wp_thread *t,
 	state = wp_state_classify(&facts);
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)state.wait;
-	wp_record_describe(target, key, &facts);
+	rc = wp_wait_object_describe(target, key, &facts);
 	key->object = 0;
+	return rc;
 }
 
 static int take_sample(struct wp_target *target, struct wp_thread *t,
@@ -227,14 +235,16 @@ static int take_sample(struct wp_target *target, struct wp_thread *t,
 {
 	struct wp_block *b = target->block;
 	struct wp_sample_key *key = &t->block.key;
+	struct wp_stack_walk walk;
 
 	t->block.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	wp_cpu_walk(target, &b->events, record);
+	walk = wp_stack_walk_sample(target, &b->events, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
-	classify(target, t, &record->regs, key);
-	key->stack = wp_record_stack(target);
+	if (classify(target, t, &record->regs, key))
+		return -ENOMEM;
+	key->stack = wp_stack_walk_intern(target, &walk);
 	if (key->stack == UINT32_MAX)
 		return -ENOMEM;
 	t->block.every = record->time_ns < b->changed_ns ? b->every_before :
@@ -541,24 +551,26 @@ int wp_block_finish(struct wp_target *target)
 	}
 	describe_source(target);
 	return rc ? rc :
-		    wp_profile_finish_block(target->profile,
-					    wp_record_no_stack(target));
+		    wp_profile_finish_block(
+			    target->profile,
+			    wp_stack_walk_intern_none(target, WP_END_EMPTY));
 }
 
-int wp_block_look(struct wp_target *target, struct wp_thread *t,
-		  const struct wp_sample_key *key, bool same, uint64_t wall_ns)
+int wp_block_add_wait(struct wp_thread *t, const struct wp_sample_key *key,
+		      bool same, uint64_t wall_ns)
 {
+	const struct wp_block *block = t->target->block;
 	struct wp_sample_key own = *key;
 	uint64_t count = 0, ns = wall_ns;
 
-	if (!target->block || key->state != WP_STATE_WAITING)
+	if (!block || key->state != WP_STATE_WAITING)
 		return 0;
 	own.object = 0;
 	if (!same)
 		t->block.looks = t->block.looks_ns = 0;
 	t->block.looks++;
 	t->block.looks_ns += wall_ns;
-	if (!target->block->never) {
+	if (!block->never) {
 		if (t->block.looks < WP_BLOCK_LOOKS)
 			return 0;
 		if (t->block.looks == WP_BLOCK_LOOKS) {
@@ -568,7 +580,7 @@ int wp_block_look(struct wp_target *target, struct wp_thread *t,
 	} else {
 		count = !same;
 	}
-	return wp_profile_add_sample(target->profile, WP_PROFILE_BLOCK, &own,
+	return wp_profile_add_sample(t->target->profile, WP_PROFILE_BLOCK, &own,
 				     count, ns);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bpf_scan.c - many threads asked at once: see sampler_priv.h.
+/* bpf_scan.c - many threads asked at once: see bpf_scan.h.
  *
  * A thread that slept at its last look and has not run since is as it was; one
  * that has run and waits again has its registers in the kernel.  To ask each
@@ -8,12 +8,13 @@
  * for all threads at once, with all registers.  What it does not answer is asked
  * as before.
  */
-#include <stdio.h>
+#include "bpf_scan.h"
+
 #include <string.h>
 
+#include "sampler_loop.h"
+#include "target.h"
 #include "wallprof/lower_bound.h"
-
-#include "sampler_priv.h"
 
 /* From so many threads on a scan repays the 15 ms that it takes to make ready
  * within some seconds at 100 Hz: a thread that waits costs 1.1 us by a read,
@@ -49,7 +50,7 @@ static bool is_wanted(const struct wp_sampler *loop)
  * one. */
 static void open_scan(struct wp_sampler *loop)
 {
-	struct wp_bpf_scan_state *c = &loop->scan;
+	struct wp_bpf_scan *c = &loop->scan;
 
 	c->tried = true;
 	if (wp_task_scan_open(&c->scan, loop->targets[0]->process->pid,
@@ -64,7 +65,7 @@ bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 
 void wp_bpf_scan_take(struct wp_sampler *loop)
 {
-	struct wp_bpf_scan_state *c = &loop->scan;
+	struct wp_bpf_scan *c = &loop->scan;
 	int rc;
 
 	wp_bpf_scan_forget(loop);
@@ -83,7 +84,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
 					      pid_t tid)
 {
-	struct wp_bpf_scan_state *c = &loop->scan;
+	struct wp_bpf_scan *c = &loop->scan;
 	size_t at;
 
 	if (c->next < c->n && c->v[c->next].tid == tid)

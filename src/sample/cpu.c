@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu.c - CPU samples: see sampler_priv.h.
+/* cpu.c - CPU samples: see cpu.h.
  *
  * A CPU sample is also the stack of a running thread for the wall clock: the
  * time that ticks found it running is owed until its next CPU sample comes, so
  * no thread is stopped for running.
  */
+#include "cpu.h"
+
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "sampler_priv.h"
+#include "kernel_frames.h"
+#include "record.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
 #include "wallprof/clock.h"
 
 enum {
-	KERNEL_NAME_MAX = 32,
 	/* Events of threads cost the target near 2 us at each switch to or from
 	 * one (2.5 us of CPU time a switch became 4.4): 1 % of a core. */
 	SWITCHES_MAX = 5000,
@@ -88,83 +93,38 @@ void wp_cpu_open(struct wp_target *target, struct wp_err *err)
 	describe_source(target, err->msg);
 }
 
-/* The kernel's frames of a sample go before the user's. */
-static void add_kernel(struct wp_target *target,
-		       const struct wp_perf_record *record)
-{
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < record->kernel_len; i++) {
-		/* Return addresses but the first. */
-		uint64_t avma = record->kernel_chain[i] - (i > 0);
-		const char *name = wp_kallsyms_find(&target->loop->kallsyms,
-						    avma);
-		char number[KERNEL_NAME_MAX];
-		uint32_t id;
-
-		if (!name) {
-			snprintf(number, sizeof(number), "0x%llx",
-				 (unsigned long long)avma);
-			name = number;
-		}
-		id = wp_intern_add_str(&target->profile->strings, name);
-		if (id == UINT32_MAX || n == WP_KERNEL_FRAMES_MAX)
-			break;
-		target->loop->kernel_room[n++] = (struct wp_frame){
-			id, WP_MAPPING_KERNEL, WP_FRAME_KERNEL
-		};
-	}
-	target->loop->stack.frames -= n;
-	target->loop->stack.cfa_avma -= n;
-	target->loop->stack.depth += n;
-	memcpy(target->loop->stack.frames, target->loop->kernel_room,
-	       n * sizeof(*target->loop->kernel_room));
-	memset(target->loop->stack.cfa_avma, 0,
-	       n * sizeof(*target->loop->stack.cfa_avma));
-}
-
-void wp_cpu_walk(struct wp_target *target, struct wp_perf_source *source,
-		 const struct wp_perf_record *record)
-{
-	uint64_t sp = record->regs.v[WP_REG_SP];
-
-	wp_stack_copy_set(&target->loop->copy, &target->space, sp,
-			  record->stack, record->stack_len);
-	wp_look_walk(target, &record->regs, WP_UNWIND_THOROUGH);
-	source->stack_was_cut |= target->loop->stack.end ==
-					 WP_END_BEYOND_COPY &&
-				 record->stack_full && !source->cannot_grow;
-}
-
 /* The stack goes on past the copy in its sample: a ptrace stop, which copies all,
  * will supply the stack for what the thread is owed.  Where the copy ends at a
  * page that the thread has never touched, which the kernel does not bring in for
  * a sample, or the rest is on another stack (the thread is in a signal handler,
  * or Go's runtime has one of its own), a longer copy would not help. */
-static bool waits_for_stop(const struct wp_target *target)
+static bool waits_for_stop(const struct wp_target *target,
+			   const struct wp_stack_walk *walk)
 {
 	return target->loop->options.stop == WP_STOP_AUTO &&
-	       (target->loop->stack.end == WP_END_BEYOND_COPY ||
-		target->loop->stack.end == WP_END_OTHER_STACK);
+	       (walk->stack.end == WP_END_BEYOND_COPY ||
+		walk->stack.end == WP_END_OTHER_STACK);
 }
 
 static int record_sample(struct wp_target *target, struct wp_thread *t,
 			 const struct wp_perf_record *record)
 {
+	struct wp_stack_walk walk;
+
 	/* It may be over before a tick sees it. */
-	t->looks += !t->looks;
+	t->nsamples += !t->nsamples;
 	target->profile->threads[t->index].cpu_ns += record->period;
-	t->cpu_ns += record->period;
-	t->owed_cpu_count++;
-	t->owed_cpu_ns += record->period;
+	wp_time_ledger_add_run(&t->time, record->period);
+	wp_time_ledger_owe_cpu(&t->time, record->period);
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
-		return wp_record_cpu(target, t, wp_record_no_stack(target));
-	wp_cpu_walk(target, &target->cpu_events, record);
-	if (waits_for_stop(target))
+		return wp_record_cpu(
+			t, wp_stack_walk_intern_none(target, WP_END_EMPTY));
+	walk = wp_stack_walk_sample(target, &target->cpu_events, record);
+	if (waits_for_stop(target, &walk))
 		return 0;
 	if (record->kernel_len)
-		add_kernel(target, record);
-	return wp_record_cpu(target, t, wp_record_stack(target));
+		wp_kernel_frames_add_chain(target, record, &walk.stack);
+	return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));
 }
 
 /* Record the CPU samples that there are. */
@@ -199,7 +159,7 @@ static void give_up_events(struct wp_target *target)
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		set->samples[i].cpu_count = set->samples[i].cpu_ns = 0;
 	wp_perf_source_close(&target->cpu_events);
-	target->wants_running = target->looks_at_all = true;
+	target->wants_running = target->samples_threads = true;
 	describe_source(
 		target,
 		"its switches are too many for perf events of each thread, "
@@ -254,24 +214,15 @@ int wp_cpu_finish(struct wp_target *target)
 void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
 		    const struct wp_schedstat *now)
 {
-	uint64_t ns;
+	uint64_t slices;
 
-	/* What a thread has used before the recording is no part of it. */
-	if (!t->run_known) {
-		t->first_run_ns += target->tick > 1 ? 0 : now->run_ns;
-		t->slices = target->tick > 1 ? 0 : now->slices;
-	}
-	t->run_known = true;
-	target->switches += now->slices - t->slices;
-	t->slices = now->slices;
-	ns = now->run_ns > t->first_run_ns ? now->run_ns - t->first_run_ns : 0;
-	/* Samples may have told more. */
-	target->profile->threads[t->index].cpu_ns += ns - t->cpu_ns;
-	t->cpu_ns = ns;
+	/* CPU samples may have told more than schedstat does. */
+	target->profile->threads[t->index].cpu_ns += wp_time_ledger_count_run(
+		&t->time, now, target->tick > 1, &slices);
+	target->switches += slices;
 }
 
 void wp_cpu_close(struct wp_target *target)
 {
 	wp_perf_source_close(&target->cpu_events);
-	wp_kallsyms_clear(&target->loop->kallsyms);
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mutex.c - waits for locks, by the stack that held the lock: see
- * sampler_priv.h.
+ * mutex.h.
  *
  * At each tick the time that a thread has waited for a lock goes to the thread
  * that the lock records as its holder, with the stack that it has at this
  * tick: one that runs is stopped for it.
  */
+#include "mutex.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "sampler_priv.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
 #include "wallprof/lock.h"
 
 struct wp_mutex {
@@ -98,8 +103,8 @@ static struct wp_thread *holder_of(struct wp_target *target,
 		.ctx = target,
 	};
 	const struct wp_lock_wait wait = {
-		.syscall_nr = t->facts.syscall_nr,
-		.args = t->facts.args,
+		.syscall_nr = t->wait.facts.syscall_nr,
+		.args = t->wait.facts.args,
 		.wait = WP_WAIT_FUTEX,
 	};
 	struct wp_lock_answer answer;
@@ -129,10 +134,10 @@ static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 
 static int blame_nobody(struct wp_target *target, const struct wp_thread *t)
 {
-	struct wp_sample_key key = t->key;
+	struct wp_sample_key key = t->wait.key;
 
 	key.object = 0;
-	key.stack = waiter_stack(target, t->key.stack);
+	key.stack = waiter_stack(target, t->wait.key.stack);
 	return key.stack == UINT32_MAX ?
 		       -ENOMEM :
 		       wp_profile_add_sample(target->profile, WP_PROFILE_MUTEX,
@@ -140,51 +145,34 @@ static int blame_nobody(struct wp_target *target, const struct wp_thread *t)
 					     t->mutex.wait_ns);
 }
 
-int wp_mutex_pay(struct wp_target *target, struct wp_thread *t,
-		 const struct wp_sample_key *key)
+int wp_mutex_pay(struct wp_thread *t, const struct wp_sample_key *key)
 {
+	struct wp_payment payment = wp_time_ledger_pay_lock(&t->time);
 	struct wp_sample_key own = *key;
-	uint64_t count = t->mutex.owed_count, ns = t->mutex.owed_ns;
 
-	if (!ns && !count)
+	if (!payment.ns && !payment.count)
 		return 0;
-	t->mutex.owed_count = t->mutex.owed_ns = 0;
 	own.object = 0;
-	return wp_profile_add_sample(target->profile, WP_PROFILE_MUTEX, &own,
-				     count, ns);
-}
-
-/* Does T's stack come without asking? */
-static bool is_asked_for(const struct wp_target *target,
-			 const struct wp_thread *t)
-{
-	for (size_t i = 0; i < target->naskers; i++)
-		if (target->askers[i] == t)
-			return true;
-	return t->asked;
+	return wp_profile_add_sample(t->target->profile, WP_PROFILE_MUTEX, &own,
+				     payment.count, payment.ns);
 }
 
 static int blame(struct wp_target *target, struct wp_thread *holder,
 		 const struct wp_thread *t)
 {
-	holder->mutex.owed_count += !t->mutex.same;
-	holder->mutex.owed_ns += t->mutex.wait_ns;
-	if (holder->asleep)
-		return wp_mutex_pay(target, holder, &holder->key);
+	wp_time_ledger_owe_lock(&holder->time, !t->mutex.same,
+				t->mutex.wait_ns);
+	if (holder->wait.waiting)
+		return wp_mutex_pay(holder, &holder->wait.key);
 	if (target->loop->options.stop != WP_STOP_NEVER &&
-	    !is_asked_for(target, holder)) {
-		holder->ask = (struct wp_ask){
-			.tick_ns = target->loop->tick_ns
-		};
-		target->askers[target->naskers++] = holder;
-	}
+	    !wp_stop_request_exists(holder))
+		wp_stop_request_stack(holder, holder->time.base.slices);
 	return 0;
 }
 
-void wp_mutex_look(struct wp_target *target, struct wp_thread *t, bool same,
-		   uint64_t wall_ns)
+void wp_mutex_note_wait(struct wp_thread *t, bool same, uint64_t wall_ns)
 {
-	t->mutex.tick_ns = target->loop->tick_ns;
+	t->mutex.tick_ns = t->target->loop->tick_ns;
 	t->mutex.same = same;
 	t->mutex.wait_ns = wall_ns;
 }
@@ -196,8 +184,9 @@ int wp_mutex_tick(struct wp_target *target)
 	for (size_t i = 0; i < target->nthreads && target->mutex && !rc; i++) {
 		struct wp_thread *t = target->threads[i], *holder;
 
-		if (!t->asleep || t->mutex.tick_ns != target->loop->tick_ns ||
-		    t->facts.syscall_nr != SYS_futex)
+		if (!t->wait.waiting ||
+		    t->mutex.tick_ns != target->loop->tick_ns ||
+		    t->wait.facts.syscall_nr != SYS_futex)
 			continue;
 		holder = holder_of(target, t);
 		rc = holder ? blame(target, holder, t) :
@@ -216,11 +205,12 @@ int wp_mutex_finish(struct wp_target *target)
 		struct wp_sample_key key = {
 			.stack = t->last_running_stack != UINT32_MAX ?
 					 t->last_running_stack :
-					 wp_record_no_stack(target),
+					 wp_stack_walk_intern_none(
+						 target, WP_END_EMPTY),
 			.thread = t->index
 		};
 
-		rc = wp_mutex_pay(target, t, &key);
+		rc = wp_mutex_pay(t, &key);
 	}
 	return rc;
 }

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler_priv.h"
+#include "sampler_loop.h"
+#include "stop_window.h"
+#include "target.h"
+#include "thread.h"
 #include "wallprof/clock.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
@@ -182,19 +185,19 @@ static size_t count_late_stops(const struct wp_sampler *loop)
 	size_t n = 0;
 
 	for (size_t i = 0; i < loop->ntargets; i++)
-		n += wp_stop_count_asked(loop->targets[i]);
+		n += wp_stop_window_count(loop->targets[i]);
 	return n;
 }
 
 /* Take the stops that are still to come, then hold nothing. */
-static int settle_stops(struct wp_sampler *loop)
+static int end_stops(struct wp_sampler *loop)
 {
 	uint64_t until_ns = wp_clock_ns() + LAST_STOPS_NS;
 	int rc = 0;
 
 	while (!rc && count_late_stops(loop) && wp_clock_ns() < until_ns)
 		rc = wp_sampler_sleep(loop, wp_clock_ns() + WP_NS_PER_MS);
-	return rc ? rc : for_each_target(loop, wp_target_settle_stops);
+	return rc ? rc : for_each_target(loop, wp_target_end_stops);
 }
 
 static void fill_counters(struct wp_sampler *loop)
@@ -210,7 +213,7 @@ int wp_sampler_sample_once(struct wp_sampler *loop)
 	loop->finishing = true;
 	rc = wp_sampler_tick(loop);
 	if (!rc)
-		rc = settle_stops(loop);
+		rc = end_stops(loop);
 	wp_tracer_clear(loop->tracer);
 	fill_counters(loop);
 	return rc;
@@ -228,9 +231,7 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	if (rc == -ESRCH)
 		rc = 0;
 	if (!rc)
-		rc = for_each_target(loop, wp_target_end_perf);
-	if (!rc)
-		rc = settle_stops(loop);
+		rc = end_stops(loop);
 	if (!rc)
 		rc = for_each_target(loop, wp_target_finish);
 	wp_tracer_clear(loop->tracer);
@@ -245,15 +246,16 @@ void wp_sampler_each_thread(const struct wp_target *target,
 {
 	for (size_t i = 0; i < target->nthreads; i++) {
 		const struct wp_thread *t = target->threads[i];
-		bool asked = t->ask.tick_ns == target->loop->tick_ns;
+		const struct wp_thread_facts *facts = &t->wait.facts;
+		bool by_stop = t->stop.tick_ns == target->loop->tick_ns;
 		struct wp_thread_view view = { t->tid,
 					       t->index,
-					       t->facts.syscall_nr,
+					       facts->syscall_nr,
 					       { 0 },
-					       asked ? t->ask.slices :
-						       t->base.slices };
+					       by_stop ? t->stop.slices :
+							 t->time.base.slices };
 
-		memcpy(view.args, t->facts.args, sizeof(view.args));
+		memcpy(view.args, facts->args, sizeof(view.args));
 		if (t->watched)
 			each(ctx, &view);
 	}

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* target.c - one process that is sampled: the order of one tick's steps. */
+#include "target.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler_priv.h"
+#include "block.h"
+#include "cpu.h"
+#include "mutex.h"
+#include "record.h"
+#include "sample_thread.h"
+#include "sampler_loop.h"
+#include "stop_window.h"
+#include "thread_starts.h"
+#include "threads.h"
 #include "wallprof/clock.h"
 
 /* A stop that has not come by then is given up. */
@@ -74,8 +84,8 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 		goto out;
 	target->wants_running = loop->options.wall ||
 				(loop->options.cpu && !target->cpu_events.perf);
-	target->looks_at_all = target->wants_running || loop->options.block ||
-			       loop->options.mutex;
+	target->samples_threads = target->wants_running ||
+				  loop->options.block || loop->options.mutex;
 	describe_recording(target);
 	*ret = target;
 	return 0;
@@ -101,30 +111,64 @@ void wp_target_free(struct wp_target *target)
 	free(target);
 }
 
-/* Threads that are not watched are read for their names only. */
-static int look_at(struct wp_target *target, struct wp_thread *t)
+/* Describe and record the waits that are queued. */
+static int record_queued(struct wp_target *target)
 {
-	if (t->watched)
-		return wp_look(target, t);
-	wp_threads_name(target, t, wp_bpf_scan_find(target->loop, t->tid));
-	return 0;
+	struct wp_wait_queue *queue = &target->wait_queue;
+	int rc = 0;
+
+	for (size_t i = 0; i < queue->n && !rc; i++)
+		rc = wp_record_wait(&queue->v[i]);
+	queue->n = 0;
+	return rc;
 }
 
-static int look_at_all(struct wp_target *target, bool later)
+/* Pay the time of the threads that have ended, then free them. */
+static int pay_ended(struct wp_target *target)
+{
+	int rc = record_queued(target);
+
+	for (size_t i = 0; i < target->nended && !rc; i++)
+		rc = wp_record_end(target->ended[i]);
+	wp_threads_free_ended(target);
+	return rc;
+}
+
+/* Threads that are not watched are read for their names only. */
+static enum wp_sample_result sample_thread(struct wp_thread *t,
+					   bool running_first)
+{
+	if (t->watched)
+		return wp_sample_thread(t, running_first);
+	wp_threads_name(t, wp_bpf_scan_find(t->target->loop, t->tid));
+	return WP_SAMPLE_DONE;
+}
+
+enum pass {
+	/* Every thread. */
+	PASS_ALL,
+	/* --stop=all: every thread, but those that wait and have run are put
+	 * off; then those. */
+	PASS_RUNNING_FIRST,
+	PASS_PUT_OFF,
+};
+
+static int sample_threads(struct wp_target *target, enum pass pass)
 {
 	for (size_t i = 0; i < target->nthreads;) {
 		struct wp_thread *t = target->threads[i];
-		int rc = !later || t->later ? look_at(target, t) : 0;
+		enum wp_sample_result result = WP_SAMPLE_DONE;
 
-		if (rc == -ENOMEM)
-			return rc;
-		if (rc == -ESRCH || rc == -ENOENT) {
-			wp_threads_drop(target, i);
-			continue;
-		}
-		/* Its time stays owed to the next look that can be had. */
-		target->profile->counters.samples_lost += rc != 0;
-		i++;
+		if (pass != PASS_PUT_OFF || t->put_off)
+			result = sample_thread(t, pass == PASS_RUNNING_FIRST);
+		if (result == WP_SAMPLE_NO_MEMORY)
+			return -ENOMEM;
+		if (result != WP_SAMPLE_GONE)
+			i++;
+		else if (wp_threads_end(target, i))
+			return -ENOMEM;
+		target->profile->counters.samples_lost += result ==
+							  WP_SAMPLE_FAILED;
 	}
 	return 0;
 }
@@ -134,38 +178,27 @@ enum { SCAN_PAYS = 100 };
 
 static void scan_again(struct wp_target *target)
 {
-	size_t nlater = 0;
+	size_t nput_off = 0;
 
 	for (size_t i = 0; i < target->nthreads; i++)
-		nlater += target->threads[i]->later;
-	if (nlater > target->nthreads / SCAN_PAYS)
+		nput_off += target->threads[i]->put_off;
+	if (nput_off > target->nthreads / SCAN_PAYS)
 		wp_bpf_scan_take(target->loop);
 	else
 		wp_bpf_scan_forget(target->loop);
 }
 
-/* --stop=all: those that run are brought to a halt first. */
-static int look_at_instant(struct wp_target *target)
+/* --stop=all: the threads that run are brought to a halt first. */
+static int sample_instant(struct wp_target *target)
 {
-	int rc;
+	int rc = sample_threads(target, PASS_RUNNING_FIRST);
 
-	target->loop->wait_for_runners = true;
-	rc = look_at_all(target, false);
-	target->loop->wait_for_runners = false;
 	if (!rc)
-		rc = wp_stop_ask(target);
+		rc = wp_stop_window_interrupt(target);
 	if (rc)
 		return rc;
 	scan_again(target);
-	return look_at_all(target, true);
-}
-
-/* The keys of those that were found waiting are made with their samples. */
-static int mutex_tick(struct wp_target *target)
-{
-	int rc = target->mutex ? wp_record_deferred(target) : 0;
-
-	return rc ? rc : wp_mutex_tick(target);
+	return sample_threads(target, PASS_PUT_OFF);
 }
 
 int wp_target_begin_tick(struct wp_target *target)
@@ -174,15 +207,17 @@ int wp_target_begin_tick(struct wp_target *target)
 
 	target->tick++;
 	target->profile->counters.ticks++;
-	rc = wp_stop_expire(target, EXPIRE_NS);
-	/* Before threads can go that it is about. */
+	rc = wp_stop_window_expire(target, EXPIRE_NS);
+	/* Before threads that it is about are freed. */
 	if (!rc)
-		rc = wp_record_deferred(target);
+		rc = record_queued(target);
 	/* A zombie that nobody reaps keeps its directory in /proc. */
 	if (!rc && !wp_process_is_alive(target->process))
 		rc = -ESRCH;
 	if (!rc)
 		rc = wp_threads_update(target);
+	if (!rc || rc == -ESRCH)
+		rc = pay_ended(target) ? -ENOMEM : rc;
 	if (!rc)
 		rc = wp_cpu_drain(target);
 	if (!rc)
@@ -200,14 +235,17 @@ int wp_target_sample(struct wp_target *target)
 
 	target->profile->counters.scans += target->loop->scan.v != NULL;
 	rc = target->loop->options.stop == WP_STOP_ALL ?
-		     look_at_instant(target) :
-		     look_at_all(target, false);
+		     sample_instant(target) :
+		     sample_threads(target, PASS_ALL);
+	/* The holders of locks are found by what the samples wait for. */
+	if (!rc && target->mutex)
+		rc = record_queued(target);
 	if (!rc)
-		rc = mutex_tick(target);
+		rc = wp_mutex_tick(target);
 	if (!rc)
-		rc = wp_stop_askers(target);
+		rc = wp_stop_window_make(target);
 	if (!rc)
-		rc = wp_record_deferred(target);
+		rc = pay_ended(target);
 	target->last_tick_ns = target->loop->tick_ns;
 	return rc;
 }
@@ -215,10 +253,9 @@ int wp_target_sample(struct wp_target *target)
 int wp_target_take_stop(struct wp_tracee *tracee)
 {
 	struct wp_thread *t = (struct wp_thread *)(uintptr_t)tracee->cookie;
-	struct wp_target *target = t->target;
-	int rc = wp_stop_arrived(target, tracee);
+	int rc = wp_stop_window_take(t, tracee);
 
-	return rc ? rc : wp_record_deferred(target);
+	return rc ? rc : record_queued(t->target);
 }
 
 int wp_target_drain(struct wp_target *target)
@@ -226,40 +263,35 @@ int wp_target_drain(struct wp_target *target)
 	return wp_thread_starts_drain(target);
 }
 
-int wp_target_end_perf(struct wp_target *target)
+int wp_target_end_stops(struct wp_target *target)
 {
-	return wp_thread_starts_finish(target);
+	int rc = wp_stop_window_expire(target, 0);
+
+	return rc ? rc : record_queued(target);
 }
 
-int wp_target_settle_stops(struct wp_target *target)
+/* Pay T's time up to the last tick. */
+static int finish_thread(struct wp_thread *t)
 {
-	int rc = wp_stop_expire(target, 0);
-
-	return rc ? rc : wp_record_deferred(target);
-}
-
-/* A thread that waited for a CPU, and so for its stop, was not looked at in the
- * last ticks. */
-static void owe_rest(const struct wp_target *target, struct wp_thread *t)
-{
-	if (!t->watched || t->asleep || t->last_ns >= target->last_tick_ns)
-		return;
-	t->owed_runnable_ns += target->last_tick_ns - t->last_ns;
-	t->last_ns = target->last_tick_ns;
+	/* A thread that waits for a CPU, and so for its stop, was not sampled
+	 * in the last ticks. */
+	if (t->watched && !t->wait.waiting)
+		wp_time_ledger_owe_rest(&t->time, t->target->last_tick_ns);
+	return wp_record_end(t);
 }
 
 int wp_target_finish(struct wp_target *target)
 {
-	int rc = wp_cpu_finish(target);
+	int rc = wp_thread_starts_finish(target);
 
+	if (!rc)
+		rc = wp_cpu_finish(target);
 	if (!rc)
 		rc = wp_block_finish(target);
 	if (!rc)
 		rc = wp_mutex_finish(target);
-	for (size_t i = 0; i < target->nthreads && !rc; i++) {
-		owe_rest(target, target->threads[i]);
-		rc = wp_record_owed(target, target->threads[i]);
-	}
+	for (size_t i = 0; i < target->nthreads && !rc; i++)
+		rc = finish_thread(target->threads[i]);
 	if (target->loop->options.cpu)
 		wp_profile_finish_cpu(target->profile);
 	return rc;

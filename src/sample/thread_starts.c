@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_starts.c - threads, by the stack that created them: see sampler_priv.h.
+/* thread_starts.c - threads, by the stack that created them: see thread_starts.h.
  *
  * The kernel tells that a thread was started, by whom, and when it ended; and a
  * sample of who started it, which the tracepoint task:task_newtask takes right
@@ -7,13 +7,18 @@
  * the threads are counted without; where records are not, the ticks' lists of
  * threads tell who is new.
  */
+#include "thread_starts.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "sampler_priv.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
@@ -120,13 +125,6 @@ static int add_sample(struct wp_target *target, const struct wp_sample_key *key,
 				     key, count, ns);
 }
 
-static uint32_t no_record(struct wp_target *target)
-{
-	struct wp_stack none = { .end = WP_END_NO_RECORD };
-
-	return wp_profile_add_stack(target->profile, &none, WP_MAPPING_NONE);
-}
-
 /* BIRTH came about by STACK of thread INDEX. */
 static int count(struct wp_target *target, struct birth *birth, uint32_t stack,
 		 uint32_t index)
@@ -152,7 +150,10 @@ static int count_without_stack(struct wp_target *target, struct birth *birth)
 
 	if (!t)
 		return -ENOMEM;
-	return t->watched ? count(target, birth, no_record(target), t->index) :
+	return t->watched ? count(target, birth,
+				  wp_stack_walk_intern_none(target,
+							    WP_END_NO_RECORD),
+				  t->index) :
 			    0;
 }
 
@@ -223,6 +224,7 @@ static int take_sample(struct wp_target *target,
 	struct wp_thread_starts *b = target->thread_starts;
 	struct birth *birth = find_created(b, record->tid);
 	struct wp_thread *t;
+	struct wp_stack_walk walk;
 
 	if (!birth || !wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
@@ -231,8 +233,9 @@ static int take_sample(struct wp_target *target,
 		return -ENOMEM;
 	if (!t->watched)
 		return 0;
-	wp_cpu_walk(target, &b->events, record);
-	return count(target, birth, wp_record_stack(target), t->index);
+	walk = wp_stack_walk_sample(target, &b->events, record);
+	return count(target, birth, wp_stack_walk_intern(target, &walk),
+		     t->index);
 }
 
 static int take(struct wp_target *target, const struct wp_perf_record *record)
@@ -289,7 +292,7 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 	struct birth *birth = find(target->thread_starts, t->tid);
 	int rc = 0;
 
-	if (birth && (birth->number == t->number || birth->creator))
+	if (birth && (birth->number == t->serial || birth->creator))
 		return 0;
 	if (target->thread_starts->events.perf && !was_missed(target, t))
 		return 0;
@@ -299,10 +302,12 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 		   &birth);
 	if (rc)
 		return rc;
-	birth->number = t->number;
-	return first || !t->watched ?
-		       0 :
-		       count(target, birth, no_record(target), t->index);
+	birth->number = t->serial;
+	return first || !t->watched ? 0 :
+				      count(target, birth,
+					    wp_stack_walk_intern_none(
+						    target, WP_END_NO_RECORD),
+					    t->index);
 }
 
 /* Who is not known, or not there any more, has begun or ended some time since

@@ -1,180 +1,115 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c - which threads there are: see sampler_priv.h. */
+/* threads.c - see threads.h. */
+#include "threads.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "sampler_priv.h"
-#include "wallprof/clock.h"
+#include "sampler_loop.h"
+#include "target.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
 
 enum {
 	FIRST_COPY_WAITING = 4096,
 	FIRST_COPY_RUNNING = 16384,
 	/* TASK_COMM_LEN is 16; the kernel has 64 for workqueues. */
 	COMM_MAX = 80,
+	NAME_EVERY = 512,
 };
 
-/* Each name is read again at looks 1, 2, 4, 8, ... and every so many more. */
-enum { NAME_EVERY = 512 };
-
-/* Descriptors for ELF files, the map and one-time reads. */
-enum { SPARE_FDS = 256 };
-
-/* What wp_thread's fds may be besides descriptors.  An open file holds a page
- * of the kernel's: one that is read once only is not kept, but for schedstat,
- * which tells this thread from a later one with its number. */
-enum {
-	NOT_READ = -1,
-	READ_ONCE = -2,
-	NOT_KEPT = -3,
-};
-
-static const char *const file_name[] = {
-	[WP_THREAD_SCHEDSTAT] = "schedstat",
-	[WP_THREAD_SYSCALL] = "syscall",
-	[WP_THREAD_STAT] = "stat",
-};
-
-ssize_t wp_thread_read_once(struct wp_target *target, pid_t tid,
-			    const char *name, char *buf, size_t size)
+/* False, and "", for a thread that has ended already. */
+static bool read_comm(const struct wp_target *target, pid_t tid,
+		      char name[COMM_MAX])
 {
-	char path[48];
-
-	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	return wp_io_read_at(target->process->task_fd, path, buf, size);
-}
-
-/* A descriptor to keep, unless that would leave none for other things. */
-static int open_file(struct wp_target *target, pid_t tid, const char *name)
-{
-	char path[48];
-	int fd;
-
-	snprintf(path, sizeof(path), "%d/%s", tid, name);
-	fd = openat(target->process->task_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && (rlim_t)fd + SPARE_FDS > target->loop->fd_limit) {
-		close(fd);
-		return NOT_KEPT;
-	}
-	return fd < 0 ? NOT_KEPT : fd;
-}
-
-ssize_t wp_thread_read(struct wp_target *target, struct wp_thread *t,
-		       enum wp_thread_file file, char *buf, size_t size)
-{
-	int *fd = &t->fds[file];
-
-	if (*fd == READ_ONCE ||
-	    (*fd == NOT_READ && file == WP_THREAD_SCHEDSTAT))
-		*fd = open_file(target, t->tid, file_name[file]);
-	if (*fd >= 0)
-		return wp_io_pread(*fd, buf, size);
-	if (*fd == NOT_READ)
-		*fd = READ_ONCE;
-	return wp_thread_read_once(target, t->tid, file_name[file], buf, size);
-}
-
-int wp_thread_schedstat(struct wp_target *target, struct wp_thread *t,
-			struct wp_schedstat *ret)
-{
-	char text[96];
-	ssize_t n = wp_thread_read(target, t, WP_THREAD_SCHEDSTAT, text,
-				   sizeof(text));
-
-	if (n < 0)
-		return (int)n;
-	return wp_schedstat_parse(ret, text, (size_t)n);
-}
-
-/* False, and "", for one that is over already. */
-static bool read_comm(struct wp_target *target, pid_t tid, char name[COMM_MAX])
-{
-	ssize_t n = wp_thread_read_once(target, tid, "comm", name, COMM_MAX);
+	ssize_t n = wp_thread_files_read_once(target, tid, "comm", name,
+					      COMM_MAX);
 
 	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
 	return n > 0;
 }
 
-/* An entry of its own; one for its name when those are enough. */
-static uint32_t enter(struct wp_target *target, struct wp_thread *t,
-		      const char *name)
+/* Add T to the profile: an entry of its own, or while there are too many of
+ * those the entry of its name.  UINT32_MAX without memory. */
+static uint32_t add_entry(struct wp_thread *t, const char *name)
 {
+	struct wp_profile *profile = t->target->profile;
 	const struct wp_profile_thread p = {
 		.tid = t->tid,
 		.first_ns = t->first_ns,
-		.last_ns = t->last_ns,
+		.last_ns = t->time.accounted_ns,
 	};
-	uint32_t most = target->loop->options.own_threads;
+	uint32_t most = t->target->loop->options.own_threads;
 
-	if (!most ||
-	    target->profile->nthreads - target->profile->nshared < most)
-		return wp_profile_add_thread(target->profile, &p);
+	if (!most || profile->nthreads - profile->nshared < most)
+		return wp_profile_add_thread(profile, &p);
 	t->shared = true;
-	target->profile->counters.threads_shared++;
-	return wp_profile_share_thread(target->profile, &p, name);
+	profile->counters.threads_shared++;
+	return wp_profile_share_thread(profile, &p, name);
 }
 
 /* T goes on in the entry of its new name. */
-static void move(struct wp_target *target, struct wp_thread *t,
-		 const char *name)
+static void change_entry(struct wp_thread *t, const char *name)
 {
+	struct wp_profile *profile = t->target->profile;
 	const struct wp_profile_thread p = {
 		.tid = t->tid,
-		.first_ns = t->last_ns,
-		.last_ns = t->last_ns,
+		.first_ns = t->time.accounted_ns,
+		.last_ns = t->time.accounted_ns,
 	};
-	struct wp_profile_thread *old = &target->profile->threads[t->index];
+	struct wp_profile_thread *old = &profile->threads[t->index];
 	uint32_t index;
 
-	if (!strcmp(wp_profile_str(target->profile, old->name), name))
+	if (!strcmp(wp_profile_str(profile, old->name), name))
 		return;
-	index = wp_profile_share_thread(target->profile, &p, name);
+	index = wp_profile_share_thread(profile, &p, name);
 	if (index == UINT32_MAX)
 		return;
-	/* No sample has the name that it began with, or it shares with those of
-	 * any name. */
-	old = &target->profile->threads[t->index];
-	if (old->nmore && (t->looks <= 1 || index == t->index))
+	/* No sample has the name that it began with, or it shares with threads
+	 * of any name. */
+	old = &profile->threads[t->index];
+	if (old->nmore && (t->nsamples <= 1 || index == t->index))
 		old->nmore--;
 	if (index == t->index)
 		return;
 	t->index = index;
-	t->first_run_ns += t->cpu_ns;
-	t->cpu_ns = 0;
+	wp_time_ledger_begin_entry(&t->time);
 }
 
-static void take_name(struct wp_target *target, struct wp_thread *t,
-		      const char *name)
+static void set_watched(struct wp_thread *t, bool watched)
 {
-	bool watched;
-	uint32_t id;
+	struct wp_target *target = t->target;
 
-	if (t->shared) {
-		move(target, t, name);
-	} else {
-		id = wp_intern_add_str(&target->profile->strings, name);
-		if (id != UINT32_MAX)
-			target->profile->threads[t->index].name = id;
-	}
-	watched = !target->loop->options.thread_glob ||
-		  !fnmatch(target->loop->options.thread_glob, name, 0);
 	if (watched == t->watched)
 		return;
 	t->watched = watched;
 	if (watched) {
 		target->nwatched++;
 		/* Renamed into the glob: watched from now on. */
-		if (t->looks)
-			t->last_ns = target->loop->tick_ns;
+		if (t->nsamples)
+			wp_time_ledger_skip(&t->time, target->loop->tick_ns);
 	} else {
 		target->nwatched--;
-		t->asleep = false;
+		wp_wait_state_distrust(&t->wait);
 	}
+}
+
+static void set_name(struct wp_thread *t, const char *name)
+{
+	struct wp_profile *profile = t->target->profile;
+	const char *glob = t->target->loop->options.thread_glob;
+	uint32_t id;
+
+	if (t->shared) {
+		change_entry(t, name);
+	} else {
+		id = wp_intern_add_str(&profile->strings, name);
+		if (id != UINT32_MAX)
+			profile->threads[t->index].name = id;
+	}
+	set_watched(t, !glob || !fnmatch(glob, name, 0));
 }
 
 static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
@@ -187,52 +122,48 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 		return NULL;
 	t->target = target;
 	t->tid = tid;
-	t->number = ++target->nnumbers;
+	t->serial = ++target->nserials;
 	/* It began some time after the last tick: that interval is its first
 	 * sample's. */
-	t->first_ns = t->last_ns = target->last_tick_ns;
+	t->first_ns = target->last_tick_ns;
+	wp_time_ledger_init(&t->time, t->first_ns);
+	wp_wait_state_init(&t->wait);
+	wp_thread_files_init(&t->files);
 	t->copy_len_waiting = FIRST_COPY_WAITING;
 	t->copy_len_running = FIRST_COPY_RUNNING;
-	t->wait_nr = -1;
 	t->last_running_stack = UINT32_MAX;
 	named = read_comm(target, tid, name);
-	t->index = enter(target, t, name);
+	t->index = add_entry(t, name);
 	if (t->index == UINT32_MAX) {
 		free(t);
 		return NULL;
 	}
-	for (int i = 0; i < WP_NTHREAD_FILES; i++)
-		t->fds[i] = NOT_READ;
+	/* A thread that has ended already cannot tell its name. */
 	if (named)
-		take_name(target, t, name);
-	/* One that is over already cannot tell its name. */
-	if (!named && !target->loop->options.thread_glob) {
-		t->watched = true;
-		target->nwatched++;
-	}
-	if (t->watched)
-		target->profile->counters.threads_seen++;
+		set_name(t, name);
+	else
+		set_watched(t, !target->loop->options.thread_glob);
+	target->profile->counters.threads_seen += t->watched;
 	return t;
 }
 
-static void free_thread(struct wp_target *target, struct wp_thread *t)
+static void free_thread(struct wp_thread *t)
 {
+	struct wp_target *target = t->target;
 	struct wp_tracee *tracee;
 
-	if (t->asked) {
+	if (t->stop.pending) {
 		tracee = wp_tracer_find(target->loop->tracer, (uintptr_t)t);
 		if (tracee)
 			wp_tracer_release(target->loop->tracer, tracee);
 	}
 	if (t->watched) {
 		target->nwatched--;
-		if (!t->looks &&
-		    (target->looks_at_all || target->cpu_events.perf))
+		if (!t->nsamples &&
+		    (target->samples_threads || target->cpu_events.perf))
 			target->profile->counters.threads_lost++;
 	}
-	for (int i = 0; i < WP_NTHREAD_FILES; i++)
-		if (t->fds[i] >= 0)
-			close(t->fds[i]);
+	wp_thread_files_close(&t->files);
 	if (t->sites)
 		wp_site_cache_clear(t->sites);
 	free(t->sites);
@@ -246,39 +177,36 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Room for WANT threads in every array that has one entry a thread. */
-static int reserve(struct wp_target *target, size_t want)
+/* Make room for N threads in every array with an entry per thread.  Each thread
+ * has two: it may end and be followed by another with its tid in one tick. */
+static int reserve(struct wp_target *target, size_t n)
 {
-	struct wp_deferred *deferred;
-	struct wp_thread **v;
+	int rc = wp_stop_requests_reserve(&target->stop_requests, 2 * n);
 
-	if (want > target->cap_askers) {
-		v = reallocarray(target->askers, 2 * want, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		target->askers = v;
-		target->cap_askers = 2 * want;
-	}
-	if (want > target->cap_deferred) {
-		deferred = reallocarray(target->deferred, 2 * want,
-					sizeof(*deferred));
-		if (!deferred)
-			return -ENOMEM;
-		target->deferred = deferred;
-		target->cap_deferred = 2 * want;
-	}
-	return 0;
+	if (!rc)
+		rc = wp_wait_queue_reserve(&target->wait_queue, 2 * n);
+	return rc;
 }
 
-/* A thread that still answers: another with its number would not, through
- * descriptors that were opened on the first.
- */
-static bool is_same(struct wp_target *target, struct wp_thread *t)
+static int end_thread(struct wp_target *target, struct wp_thread *t)
 {
-	struct wp_schedstat now;
+	int rc = WP_VEC_ROOM(target->ended, target->nended, target->cap_ended,
+			     1);
 
-	return t->fds[WP_THREAD_SCHEDSTAT] < 0 ||
-	       !wp_thread_schedstat(target, t, &now);
+	if (!rc)
+		target->ended[target->nended++] = t;
+	return rc;
+}
+
+/* Move the threads before TID, from threads[*I] on, to the ended ones. */
+static int end_before(struct wp_target *target, size_t *i, pid_t tid)
+{
+	int rc = 0;
+
+	for (; *i < target->nthreads && target->threads[*i]->tid < tid && !rc;
+	     ++*i)
+		rc = end_thread(target, target->threads[*i]);
+	return rc;
 }
 
 /* Merge the sorted table with the sorted list of tids. */
@@ -292,33 +220,31 @@ static int merge(struct wp_target *target)
 		pid_t tid = target->tids.v[k];
 		struct wp_thread *t = NULL;
 
-		for (; i < target->nthreads && target->threads[i]->tid < tid;
-		     i++) {
-			rc = wp_record_owed(target, target->threads[i]);
-			free_thread(target, target->threads[i]);
-		}
-		if (i < target->nthreads && target->threads[i]->tid == tid) {
+		rc = end_before(target, &i, tid);
+		if (!rc && i < target->nthreads &&
+		    target->threads[i]->tid == tid) {
 			t = target->threads[i++];
-			if (!is_same(target, t)) {
-				rc = wp_record_owed(target, t);
-				free_thread(target, t);
+			if (!wp_thread_files_answer(t)) {
+				rc = end_thread(target, t);
 				t = NULL;
 			}
 		}
-		if (!t)
+		if (!rc && !t)
 			t = new_thread(target, tid);
 		if (t)
 			v[n++] = t;
 		else
 			rc = -ENOMEM;
 	}
-	for (; i < target->nthreads; i++) {
-		(void)!wp_record_owed(target, target->threads[i]);
-		free_thread(target, target->threads[i]);
-	}
+	for (; i < target->nthreads && !rc; i++)
+		rc = end_thread(target, target->threads[i]);
+	/* Without memory the recording ends: what is left is freed. */
+	for (; i < target->nthreads; i++)
+		free_thread(target->threads[i]);
 	free(target->threads);
 	target->threads = v;
 	target->nthreads = v ? n : 0;
+	target->cap_threads = v ? cap : 0;
 	return rc;
 }
 
@@ -329,8 +255,8 @@ int wp_threads_update(struct wp_target *target)
 
 	if (count < 0)
 		return (int)count;
-	/* Equal numbers, and every known one answers: the same threads.  Those
-	 * that do not are dropped as they are met, which makes the numbers
+	/* Equal numbers, and every known thread answers: the same threads.  A
+	 * thread that does not is ended as it is met, which makes the numbers
 	 * differ. */
 	if ((size_t)count == target->nthreads)
 		return count ? 0 : -ESRCH;
@@ -350,7 +276,7 @@ static size_t place_of(const struct wp_target *target, pid_t tid)
 			      target->threads[i]->tid < tid);
 }
 
-struct wp_thread *wp_threads_find(struct wp_target *target, pid_t tid)
+struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid)
 {
 	size_t i = place_of(target, tid);
 
@@ -361,57 +287,67 @@ struct wp_thread *wp_threads_find(struct wp_target *target, pid_t tid)
 
 struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid)
 {
-	struct wp_thread *t = wp_threads_find(target, tid), **v;
+	struct wp_thread *t = wp_threads_find(target, tid);
 	size_t i = place_of(target, tid);
 
 	if (t)
 		return t;
-	if (reserve(target, target->nthreads + 1))
+	if (reserve(target, target->nthreads + 1) ||
+	    WP_VEC_ROOM(target->threads, target->nthreads, target->cap_threads,
+			1))
 		return NULL;
-	v = reallocarray(target->threads, target->nthreads + 1, sizeof(*v));
-	if (!v)
-		return NULL;
-	target->threads = v;
 	t = new_thread(target, tid);
 	if (!t)
 		return NULL;
-	memmove(&v[i + 1], &v[i], (target->nthreads - i) * sizeof(*v));
-	v[i] = t;
+	memmove(&target->threads[i + 1], &target->threads[i],
+		(target->nthreads - i) * sizeof(*target->threads));
+	target->threads[i] = t;
 	target->nthreads++;
 	return t;
 }
 
-void wp_threads_drop(struct wp_target *target, size_t i)
+int wp_threads_end(struct wp_target *target, size_t i)
 {
-	(void)!wp_record_owed(target, target->threads[i]);
-	free_thread(target, target->threads[i]);
+	int rc = end_thread(target, target->threads[i]);
+
+	if (rc)
+		return rc;
 	target->nthreads--;
 	memmove(&target->threads[i], &target->threads[i + 1],
 		(target->nthreads - i) * sizeof(*target->threads));
+	return 0;
 }
 
-void wp_threads_name(struct wp_target *target, struct wp_thread *t,
-		     const struct wp_task_record *record)
+void wp_threads_free_ended(struct wp_target *target)
+{
+	for (size_t i = 0; i < target->nended; i++)
+		free_thread(target->ended[i]);
+	target->nended = 0;
+}
+
+void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record)
 {
 	char name[COMM_MAX];
 
-	t->looks++;
-	if (t->looks & (t->looks - 1) && t->looks % NAME_EVERY)
+	t->nsamples++;
+	if (t->nsamples & (t->nsamples - 1) && t->nsamples % NAME_EVERY)
 		return;
 	if (record)
-		take_name(target, t, record->comm);
-	else if (read_comm(target, t->tid, name))
-		take_name(target, t, name);
+		set_name(t, record->comm);
+	else if (read_comm(t->target, t->tid, name))
+		set_name(t, name);
 }
 
 void wp_threads_clear(struct wp_target *target)
 {
+	wp_threads_free_ended(target);
 	for (size_t i = 0; i < target->nthreads; i++)
-		free_thread(target, target->threads[i]);
+		free_thread(target->threads[i]);
 	free(target->threads);
-	free(target->askers);
-	free(target->deferred);
+	free(target->ended);
+	wp_stop_requests_clear(&target->stop_requests);
+	wp_wait_queue_clear(&target->wait_queue);
 	wp_tids_clear(&target->tids);
-	target->threads = NULL;
-	target->nthreads = 0;
+	target->threads = target->ended = NULL;
+	target->nthreads = target->cap_threads = target->cap_ended = 0;
 }

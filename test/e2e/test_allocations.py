@@ -43,7 +43,10 @@ def test_steady_state_allocates_nothing(start, fixture, kind, options):
     assert counted[kind] > 20, counted
     # Where there is little CPU to have, a place may be met late.
     assert counted["new_stacks"] <= 3, counted
-    assert counted["allocs"] == 0 and counted["frees"] == 0, counted
+    # A thread that is stopped for the first time so late gets room in the tracer.
+    late = kind == "no_stop" and counted["running"]
+    assert counted["allocs"] in ((0, 1) if late else (0,)), counted
+    assert counted["frees"] == 0, counted
 
 
 @pytest.mark.parametrize("options", [[], ["-c"], ["-k"]])

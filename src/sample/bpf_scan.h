@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bpf_scan.h - read the scheduler's counts of all threads at once.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_BPF_SCAN_H
+#define WP_BPF_SCAN_H
+
+#include "wallprof/err.h"
+#include "wallprof/procfs.h"
+#include "wallprof/task_scan.h"
+
+struct wp_sampler;
+
+struct wp_bpf_scan {
+	/* NULL when none is wanted or permitted; owned. */
+	struct wp_task_scan *scan;
+	/* Why there is none where one was wanted; code 0: it was not, or there
+	 * is one. */
+	struct wp_err why;
+	/* It has been opened, or opening it has failed. */
+	bool tried;
+	/* A stack of a waiting thread lacked a register. */
+	bool wants_regs;
+	/* This tick's records: v[0..n) by tid, borrowed from SCAN; the next
+	 * thread asked for is most likely v[next]. */
+	const struct wp_task_record *v;
+	size_t n, next;
+};
+
+/* Scan all threads, if that is wanted: at the begin of a tick. */
+void wp_bpf_scan_take(struct wp_sampler *loop);
+
+/* This tick's record of thread TID; NULL if there is none. */
+const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
+					      pid_t tid);
+
+/* Will there be a scan at the next tick? */
+bool wp_bpf_scan_is_next(const struct wp_sampler *loop);
+
+/* Drop the records: they are too old for samples from now on. */
+void wp_bpf_scan_forget(struct wp_sampler *loop);
+
+void wp_bpf_scan_close(struct wp_sampler *loop);
+
+static inline struct wp_schedstat
+wp_bpf_scan_times(const struct wp_task_record *record)
+{
+	return (struct wp_schedstat){ record->run_ns, record->wait_ns,
+				      record->slices };
+}
+
+#endif

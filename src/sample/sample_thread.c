@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sample_thread.c - see sample_thread.h. */
+#include "sample_thread.h"
+
+#include "cpu.h"
+#include "record.h"
+#include "sampler_loop.h"
+#include "stop_window.h"
+#include "target.h"
+#include "threads.h"
+#include "wait_sample.h"
+
+enum {
+	/* A thread that moves while it is read is read once more; more often
+	 * where no stop can settle what it does. */
+	TRIES = 2,
+	TRIES_NEVER = 6,
+	/* Samples of a running thread without a CPU sample until it is stopped
+	 * instead. */
+	PATIENCE = 5,
+};
+
+static enum wp_sample_result done_or_no_memory(int rc)
+{
+	return rc ? WP_SAMPLE_NO_MEMORY : WP_SAMPLE_DONE;
+}
+
+/* May T's stack come from its next CPU sample?  A thread that MOVED while it was
+ * read is hardly on a CPU, and may have no CPU sample for long. */
+static bool comes_by_cpu_sample(const struct wp_thread *t, bool moved)
+{
+	const struct wp_target *target = t->target;
+
+	if (!target->cpu_events.perf ||
+	    target->loop->options.stop == WP_STOP_ALL)
+		return false;
+	if (target->loop->options.stop == WP_STOP_NEVER)
+		return true;
+	/* A thread that hardly runs may have no CPU sample at all: its first
+	 * stack comes by a stop. */
+	if (t->time.cpu_count || moved || t->last_running_stack == UINT32_MAX)
+		return false;
+	return target->loop->finishing || t->time.count < PATIENCE;
+}
+
+/* T is ready to run, or MOVED while it was read. */
+static enum wp_sample_result
+sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
+{
+	struct wp_target *target = t->target;
+	uint64_t tick_ns = target->loop->tick_ns;
+
+	wp_wait_state_end(&t->wait);
+	/* This recording needs no stacks of running threads, unless CPU samples
+	 * still lack theirs. */
+	if (!target->wants_running && !t->time.cpu_count) {
+		wp_time_ledger_skip_running(&t->time, now, tick_ns);
+		return WP_SAMPLE_DONE;
+	}
+	/* Ready, and it has not run since its stack was read: it waits for a
+	 * CPU, and a stop would tell nothing new. */
+	if (t->running_stack_holds &&
+	    wp_time_ledger_waits_for_cpu(&t->time, now, tick_ns)) {
+		wp_time_ledger_owe_runnable(&t->time, tick_ns);
+		target->profile->counters.unchanged++;
+		return done_or_no_memory(wp_record_running(
+			t, t->last_running_stack, WP_STATE_RUNNABLE));
+	}
+	t->running_stack_holds = false;
+	if (comes_by_cpu_sample(t, moved)) {
+		wp_time_ledger_owe_ready(&t->time, now, tick_ns);
+		return WP_SAMPLE_DONE;
+	}
+	wp_time_ledger_set_aside(&t->time, now, tick_ns);
+	wp_stop_request_stack(t, now->slices);
+	return WP_SAMPLE_WANTS_STOP;
+}
+
+/* One try: T has run since its last sample, and schedstat was NOW. */
+static enum wp_sample_result read_once(struct wp_thread *t,
+				       const struct wp_schedstat *now,
+				       bool running_first)
+{
+	struct wp_wait_place place = { .before = *now };
+	char text[256];
+	ssize_t n = wp_thread_files_read(t, WP_THREAD_SYSCALL, text,
+					 sizeof(text));
+
+	if (n < 0)
+		return wp_sample_result_of((int)n);
+	if (wp_proc_syscall_parse(&place.call, text, (size_t)n))
+		return WP_SAMPLE_FAILED;
+	if (place.call.running)
+		return sample_ready(t, now, false);
+	return running_first ? WP_SAMPLE_PUT_OFF :
+			       wp_wait_sample_proc(t, &place);
+}
+
+/* T has run since its last sample, or was not waiting then. */
+static enum wp_sample_result
+read_thread(struct wp_thread *t, struct wp_schedstat *now, bool running_first)
+{
+	int tries = t->target->loop->options.stop == WP_STOP_NEVER ?
+			    TRIES_NEVER :
+			    TRIES;
+
+	for (int try = 0; try < tries; try++) {
+		enum wp_sample_result result = read_once(t, now, running_first);
+		int rc;
+
+		if (result != WP_SAMPLE_MOVED)
+			return result;
+		t->target->profile->counters.inconsistent++;
+		rc = wp_thread_files_schedstat(t, now);
+		if (rc)
+			return wp_sample_result_of(rc);
+	}
+	return sample_ready(t, now, true);
+}
+
+/* T waits at PLACE, as its BPF scan record says. */
+static enum wp_sample_result sample_by_scan(struct wp_thread *t,
+					    const struct wp_wait_place *place,
+					    struct wp_schedstat *now,
+					    bool running_first)
+{
+	enum wp_sample_result result = running_first ? WP_SAMPLE_PUT_OFF :
+						       wp_wait_sample(t, place);
+	int rc;
+
+	if (result != WP_SAMPLE_MOVED)
+		return result;
+	t->target->profile->counters.inconsistent++;
+	rc = wp_thread_files_schedstat(t, now);
+	return rc ? wp_sample_result_of(rc) :
+		    read_thread(t, now, running_first);
+}
+
+/* Does what the last sample of T found still hold, by schedstat NOW? */
+static bool holds(const struct wp_thread *t, const struct wp_schedstat *now)
+{
+	return (t->wait.waiting || !t->target->samples_threads) &&
+	       t->target->loop->schedstat_works &&
+	       !wp_time_ledger_has_run(&t->time, now);
+}
+
+static enum wp_sample_result sample_unchanged(struct wp_thread *t)
+{
+	if (!t->target->samples_threads)
+		return WP_SAMPLE_DONE;
+	wp_cpu_account(t->target, t, &t->time.base);
+	return done_or_no_memory(wp_record_unchanged(
+		t,
+		wp_time_ledger_pay_wait(&t->time, t->target->loop->tick_ns)));
+}
+
+/* Sample T, which RECORD, its BPF scan result, says has run; NULL: there is no
+ * record. */
+static enum wp_sample_result sample(struct wp_thread *t,
+				    const struct wp_task_record *record,
+				    bool running_first)
+{
+	struct wp_target *target = t->target;
+	struct wp_wait_place place;
+	struct wp_schedstat now;
+	bool has_place = record && wp_wait_sample_place(t, record, &place);
+
+	if (has_place) {
+		now = place.before;
+	} else {
+		int rc = wp_thread_files_schedstat(t, &now);
+
+		if (rc)
+			return wp_sample_result_of(rc);
+		if (holds(t, &now))
+			return sample_unchanged(t);
+	}
+	if (target->loop->schedstat_works)
+		wp_cpu_account(target, t, &now);
+	if (!target->samples_threads && !t->time.cpu_count) {
+		wp_time_ledger_end_sample(&t->time, &now, t->time.base_ns);
+		return WP_SAMPLE_DONE;
+	}
+	wp_threads_name(t, record);
+	if (!t->watched)
+		return WP_SAMPLE_DONE;
+	return has_place ? sample_by_scan(t, &place, &now, running_first) :
+			   read_thread(t, &now, running_first);
+}
+
+/* Is T's tid another thread's by now? */
+static bool is_another(struct wp_thread *t, const struct wp_task_record *record)
+{
+	if (!t->began_ns)
+		t->began_ns = record->start_ns;
+	return t->began_ns != record->start_ns;
+}
+
+enum wp_sample_result wp_sample_thread(struct wp_thread *t, bool running_first)
+{
+	const struct wp_task_record *record;
+	enum wp_sample_result result;
+
+	record = wp_bpf_scan_find(t->target->loop, t->tid);
+	t->put_off = false;
+	if (wp_stop_window_is_open(t))
+		return WP_SAMPLE_DONE;
+	if (record && is_another(t, record))
+		return WP_SAMPLE_GONE;
+	if (record) {
+		struct wp_schedstat then = wp_bpf_scan_times(record);
+
+		if (holds(t, &then))
+			return sample_unchanged(t);
+	}
+	result = sample(t, record, running_first);
+	t->put_off = result == WP_SAMPLE_PUT_OFF;
+	return result;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sampler_loop.h - what all targets of a sampler share.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_SAMPLER_LOOP_H
+#define WP_SAMPLER_LOOP_H
+
+#include <sys/resource.h>
+
+#include "bpf_scan.h"
+#include "kernel_frames.h"
+#include "stack_copy.h"
+#include "wallprof/kallsyms.h"
+#include "wallprof/sampler.h"
+
+/* Holds no state of one process. */
+struct wp_sampler {
+	struct wp_sampler_options options;
+	/* Borrowed. */
+	struct wp_tracer *tracer;
+	/* targets[0..ntargets), each owned. */
+	struct wp_target **targets;
+	size_t ntargets, cap_targets;
+
+	struct wp_unwinder *unwinder;
+	/* Generations of module lists that the targets' address spaces have had
+	 * together. */
+	uint64_t generations;
+	struct wp_bpf_scan scan;
+	/* The stack that was copied last. */
+	struct wp_stack_copy copy;
+	/* Room for the frames of one walk, and before them for the kernel's. */
+	struct wp_frame *frame_room;
+	uint64_t *cfa_room;
+	struct wp_kallsyms kallsyms;
+
+	/* When the first tick was due. */
+	uint64_t start_ns;
+	/* When the tick at hand began. */
+	uint64_t tick_ns;
+	/* Index, from 0, of the tick to come. */
+	uint64_t next_index;
+	/* The tick at hand is the last one: what is owed gets a stack now. */
+	bool finishing;
+	/* State of wp_sampler_random. */
+	uint64_t random;
+	/* The kernel counts in /proc/TID/schedstat. */
+	bool schedstat_works;
+	/* RLIMIT_NOFILE. */
+	rlim_t fd_limit;
+};
+
+/* A pseudo-random number, for jitter and fairness only. */
+uint64_t wp_sampler_random(struct wp_sampler *loop);
+
+#endif

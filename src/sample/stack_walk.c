@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stack_walk.c - see stack_walk.h. */
+#include "stack_walk.h"
+
+#include "sampler_loop.h"
+#include "target.h"
+
+static struct wp_stack_walk walk_once(struct wp_target *target,
+				      const struct wp_regs *regs,
+				      enum wp_unwind_pace pace)
+{
+	struct wp_sampler *loop = target->loop;
+	struct wp_mem mem = wp_stack_copy_mem(&loop->copy);
+	struct wp_stack_walk walk = {
+		.stack = { .frames = loop->frame_room + WP_KERNEL_FRAMES_MAX,
+			   .cfa_avma = loop->cfa_room + WP_KERNEL_FRAMES_MAX,
+			   .cap = loop->options.max_depth },
+	};
+
+	wp_unwind_walk(loop->unwinder, &target->space.view, regs, &mem, pace,
+		       &walk.stack);
+	walk.is_beyond_copy = loop->copy.beyond;
+	walk.is_on_two_stacks = loop->copy.elsewhere;
+	return walk;
+}
+
+/* Did the walk meet an address that is in no mapping? */
+static bool met_unknown(const struct wp_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->depth; i++)
+		if (stack->frames[i].mapping == WP_MAPPING_NONE)
+			return true;
+	return false;
+}
+
+/* Has the map changed since it was read (dlopen, dlclose, exec): is there code
+ * now at an address that is in no mapping, or another file at a frame's? */
+static bool is_stale(struct wp_target *target, const struct wp_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->depth; i++)
+		if (stack->frames[i].mapping == WP_MAPPING_NONE &&
+		    wp_address_space_misses(&target->space,
+					    stack->frames[i].pc_avma))
+			return true;
+	return !wp_address_space_check(&target->space, stack, target->tick);
+}
+
+struct wp_stack_walk wp_stack_walk(struct wp_target *target,
+				   const struct wp_regs *regs,
+				   enum wp_unwind_pace pace)
+{
+	struct wp_stack_walk walk = walk_once(target, regs, pace);
+	bool stale = is_stale(target, &walk.stack);
+
+	if (!stale && !met_unknown(&walk.stack))
+		return walk;
+	/* To read the map takes too long for a stop window. */
+	if (pace != WP_UNWIND_IN_STOP &&
+	    wp_address_space_reload(&target->space, stale) == 1)
+		return walk_once(target, regs, pace);
+	walk.map_is_stale = true;
+	return walk;
+}
+
+struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
+					  struct wp_perf_source *source,
+					  const struct wp_perf_record *record)
+{
+	struct wp_stack_walk walk;
+
+	wp_stack_copy_set(&target->loop->copy, &target->space,
+			  record->regs.v[WP_REG_SP], record->stack,
+			  record->stack_len);
+	walk = wp_stack_walk(target, &record->regs, WP_UNWIND_THOROUGH);
+	source->stack_was_cut |= walk.stack.end == WP_END_BEYOND_COPY &&
+				 record->stack_full && !source->cannot_grow;
+	return walk;
+}
+
+uint32_t wp_stack_walk_intern(struct wp_target *target,
+			      const struct wp_stack_walk *walk)
+{
+	const struct wp_stack *stack = &walk->stack;
+	uint32_t end_mapping = stack->depth ?
+				       stack->frames[stack->depth - 1].mapping :
+				       WP_MAPPING_NONE;
+
+	return wp_profile_add_stack(target->profile, stack, end_mapping);
+}
+
+uint32_t wp_stack_walk_intern_none(struct wp_target *target,
+				   enum wp_stack_end end)
+{
+	const struct wp_stack none = { .end = end };
+
+	return wp_profile_add_stack(target->profile, &none, WP_MAPPING_NONE);
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stop_window.c - see stop_window.h. */
+#include "stop_window.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kernel_frames.h"
+#include "record.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "wallprof/clock.h"
+
+/* How long the sampler waits for one stop before it requests the next; a later
+ * stop is taken when it comes. */
+#define WAIT_NS (60 * WP_NS_PER_US)
+/* --stop=all holds threads until the last has stopped, but not longer. */
+#define ALL_BOUND_NS (20 * WP_NS_PER_MS)
+/* A stop seen this long after it was requested was waiting for a CPU: until then
+ * the thread was held up by others, not by us. */
+#define LATE_NS (200 * WP_NS_PER_US)
+/* What PTRACE_DETACH takes until the thread is awake, as measured. */
+#define DETACH_NS (2 * WP_NS_PER_US)
+
+static struct wp_thread *thread_of(const struct wp_tracee *tracee)
+{
+	return (struct wp_thread *)(uintptr_t)tracee->cookie;
+}
+
+static struct wp_tracee *tracee_of(const struct wp_thread *t)
+{
+	return wp_tracer_find(t->target->loop->tracer, (uintptr_t)t);
+}
+
+/* T gets no stop, so no stack: record what its sample found. */
+static int record_unstopped(struct wp_thread *t)
+{
+	wp_stop_request_done(t);
+	if (!t->stop.for_registers)
+		return wp_record_without_stack(t);
+	t->target->profile->counters.partial++;
+	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
+				 wp_time_ledger_pay_stop(&t->time));
+}
+
+/* T gets no stop now: its time goes to the next stack of the same state. */
+static int owe_unstopped(struct wp_thread *t)
+{
+	if (t->stop.for_registers)
+		return record_unstopped(t);
+	wp_stop_request_done(t);
+	wp_time_ledger_owe_stop(&t->time);
+	return 0;
+}
+
+/* T ended before its stop could be read: its last time is paid at its end. */
+static void owe_ended(struct wp_thread *t)
+{
+	wp_stop_request_done(t);
+	wp_time_ledger_owe_stop(&t->time);
+}
+
+bool wp_stop_window_is_open(struct wp_thread *t)
+{
+	if (!t->stop.pending)
+		return false;
+	if (tracee_of(t))
+		return true;
+	owe_ended(t);
+	return false;
+}
+
+/* Is there budget for a stop?  In the last tick what is owed gets a stack. */
+static bool may_stop(const struct wp_target *target)
+{
+	return target->loop->finishing ||
+	       wp_pauses_allow(&target->pauses, wp_clock_ns());
+}
+
+static int put_off(struct wp_thread *t)
+{
+	t->target->profile->counters.stops_over_budget++;
+	return owe_unstopped(t);
+}
+
+/* The kernel refused to stop T because of RC. */
+static int record_refused(struct wp_thread *t, int rc)
+{
+	struct wp_counters *counters = &t->target->profile->counters;
+	struct wp_schedstat now;
+
+	if (rc == -ENOMEM)
+		return rc;
+	/* A thread on its way out refuses too. */
+	if (wp_thread_files_schedstat(t, &now)) {
+		owe_ended(t);
+		return 0;
+	}
+	if (rc == -EALREADY)
+		counters->stops_given_up++;
+	else
+		counters->stops_refused++;
+	return record_unstopped(t);
+}
+
+static void release(struct wp_target *target, struct wp_tracee *tracee)
+{
+	uint64_t asked_ns = tracee->asked_ns, stopped_ns = tracee->stopped_ns;
+	uint64_t from_ns = stopped_ns - asked_ns < LATE_NS ? asked_ns :
+							     stopped_ns;
+
+	/* The detach sets it going, often on this very CPU in our place, so a
+	 * clock read after it would count time in which it runs. */
+	wp_pauses_add(&target->pauses, wp_clock_ns() + DETACH_NS - from_ns);
+	target->profile->counters.stops++;
+	wp_tracer_release(target->loop->tracer, tracee);
+}
+
+/* Make room for deeper stacks, and note whether one copy can hold this one.  True
+ * if WALK was cut where the next will not be. */
+static bool learn_from(struct wp_thread *t, const struct wp_stack_walk *walk)
+{
+	bool grows = walk->is_beyond_copy && t->copy_len_running < WP_COPY_MAX;
+
+	if (grows)
+		t->copy_len_running *= 4;
+	t->walk_in_stop = walk->is_on_two_stacks;
+	return (grows && walk->stack.end == WP_END_BEYOND_COPY) ||
+	       walk->stack.end == WP_END_OTHER_STACK;
+}
+
+/* Waiting T was stopped for its registers: if it had not moved, its stack at this
+ * place is known from now on.  0 or -ENOMEM. */
+static int remember_site(struct wp_thread *t, const struct wp_regs *regs,
+			 const struct wp_stack *stack)
+{
+	if (regs->v[WP_REG_SP] != t->stop.sp_avma ||
+	    stack->end == WP_END_BEYOND_COPY ||
+	    stack->end == WP_END_OTHER_STACK)
+		return 0;
+	if (!t->sites)
+		t->sites = calloc(1, sizeof(*t->sites));
+	if (!t->sites)
+		return -ENOMEM;
+	return wp_site_cache_add(t->sites, t->stop.sp_avma,
+				 t->target->space.view.generation, stack);
+}
+
+/* T was stopped in a system call that it slept in, or for its registers. */
+static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
+		      uint32_t stack)
+{
+	struct wp_thread_facts facts = { .letter = 'S',
+					 .syscall_nr = stop->syscall_nr };
+	int rc;
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		facts.args[i] = stop->args[i];
+	rc = wp_wait_queue_add(t,
+			       t->stop.for_registers ? &t->stop.facts : &facts,
+			       stack, wp_time_ledger_pay_stop(&t->time));
+	/* The stop itself made it run: what it does now is not known. */
+	wp_wait_state_distrust(&t->wait);
+	return rc;
+}
+
+static int record_stopped(struct wp_thread *t, const struct wp_regs *regs,
+			  const struct wp_stop_facts *stop, enum wp_state state,
+			  struct wp_stack_walk *walk)
+{
+	struct wp_target *target = t->target;
+	uint32_t stack;
+
+	target->profile->counters.stopped++;
+	if (t->stop.for_registers && remember_site(t, regs, &walk->stack))
+		return -ENOMEM;
+	if (t->stop.for_registers && target->loop->options.kernel)
+		wp_kernel_frames_add_waiting(t, &walk->stack);
+	stack = wp_stack_walk_intern(target, walk);
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	if (t->stop.for_registers || stop->asleep)
+		return queue_wait(t, stop, stack);
+	t->running_stack_holds = true;
+	return wp_record_running(t, stack, state);
+}
+
+/* Was T on a CPU when it was interrupted?  Then it has not been put on one again
+ * by the time it stands still. */
+static enum wp_state state_when_interrupted(struct wp_thread *t)
+{
+	struct wp_schedstat at_stop;
+
+	return wp_thread_files_schedstat(t, &at_stop) ||
+			       at_stop.slices == t->stop.slices ?
+		       WP_STATE_RUNNING :
+		       WP_STATE_RUNNABLE;
+}
+
+static int interrupt(struct wp_thread *t)
+{
+	uint64_t slices = t->stop.slices;
+	struct wp_schedstat now;
+	int rc;
+
+	/* Since its sample, or the stop before, it may have slept and woken. */
+	if (!wp_thread_files_schedstat(t, &now))
+		slices = now.slices;
+	rc = wp_tracer_interrupt(t->target->loop->tracer, t->tid, (uintptr_t)t);
+	if (rc)
+		return record_refused(t, rc);
+	wp_stop_request_sent(t, slices);
+	return 0;
+}
+
+/* What was read in the window. */
+struct window {
+	struct wp_regs regs;
+	struct wp_stop_facts facts;
+	enum wp_state state;
+	/* Valid if T's stack is to be walked in the window. */
+	struct wp_stack_walk walk;
+};
+
+/* The window proper: nothing slow may run in here.  False: T died in it. */
+static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
+			struct window *ret)
+{
+	struct wp_target *target = t->target;
+	struct wp_stack_copy *copy = &target->loop->copy;
+
+	if (wp_tracer_read_regs(tracee, &ret->regs, &ret->facts)) {
+		wp_tracer_release(target->loop->tracer, tracee);
+		return false;
+	}
+	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
+			   t->copy_len_running);
+	ret->state = state_when_interrupted(t);
+	copy->live = t->walk_in_stop;
+	if (t->walk_in_stop)
+		ret->walk = wp_stack_walk(target, &ret->regs,
+					  WP_UNWIND_IN_STOP);
+	release(target, tracee);
+	return true;
+}
+
+int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
+{
+	struct wp_target *target = t->target;
+	struct wp_schedstat after;
+	struct window window;
+	bool is_partial;
+	int rc;
+
+	if (!read_window(t, tracee, &window)) {
+		owe_ended(t);
+		return 0;
+	}
+	wp_stop_request_done(t);
+	t->block.stop_end_ns = wp_clock_ns();
+	if (!t->walk_in_stop)
+		window.walk = wp_stack_walk(target, &window.regs,
+					    WP_UNWIND_THOROUGH);
+	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
+	if (learn_from(t, &window.walk) && may_stop(target))
+		return interrupt(t);
+	if (wp_thread_files_schedstat(t, &after)) {
+		owe_ended(t);
+		return 0;
+	}
+	wp_time_ledger_end_sample(&t->time, &after, wp_clock_ns());
+	is_partial = window.walk.stack.end == WP_END_TOO_SLOW ||
+		     window.walk.map_is_stale;
+	rc = record_stopped(t, &window.regs, &window.facts, window.state,
+			    &window.walk);
+	/* What the walk had no time for is found out now, for the next one. */
+	if (is_partial)
+		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);
+	return rc;
+}
+
+static int begin_stop(struct wp_thread *t)
+{
+	t->block.stop_begin_ns = wp_clock_ns();
+	return interrupt(t);
+}
+
+static int stop_each(struct wp_target *target)
+{
+	struct wp_stop_requests *list = &target->stop_requests;
+
+	while (list->n) {
+		/* In any order, so that a short budget is shared fairly. */
+		struct wp_thread *t = wp_stop_requests_take(
+			list, wp_sampler_random(target->loop) % list->n);
+		int rc = may_stop(target) ? begin_stop(t) : put_off(t);
+		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
+		struct wp_tracee *tracee;
+
+		while (!rc && t->stop.pending &&
+		       (tracee = wp_tracer_wait(target->loop->tracer,
+						until_ns)))
+			rc = wp_stop_window_take(thread_of(tracee), tracee);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int wp_stop_window_interrupt(struct wp_target *target)
+{
+	struct wp_stop_requests *list = &target->stop_requests;
+	bool allowed = may_stop(target);
+	int rc = 0;
+
+	while (list->n && !rc) {
+		struct wp_thread *t = wp_stop_requests_take(list, list->n - 1);
+
+		rc = allowed ? begin_stop(t) : put_off(t);
+	}
+	return rc;
+}
+
+size_t wp_stop_window_count(const struct wp_target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < target->nthreads; i++)
+		n += target->threads[i]->stop.pending;
+	return n;
+}
+
+static bool is_of_this_tick(const struct wp_target *target,
+			    const struct wp_tracee *tracee)
+{
+	const struct wp_thread *t = thread_of(tracee);
+
+	return t && t->target == target &&
+	       t->stop.tick_ns == target->loop->tick_ns;
+}
+
+/* Stop every thread that runs before any is released: one instant.  Stops of
+ * earlier ticks come when their threads get a CPU. */
+static int stop_together(struct wp_target *target)
+{
+	struct wp_tracer *tracer = target->loop->tracer;
+	int rc = wp_stop_window_interrupt(target);
+	/* From then on: to interrupt may take long where others want the CPU. */
+	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
+	struct wp_tracee *tracee;
+	size_t n = 0;
+
+	for (size_t i = 0; i < tracer->len; i++)
+		n += !tracer->v[i].stopped &&
+		     is_of_this_tick(target, &tracer->v[i]);
+	while (!rc && n && (tracee = wp_tracer_wait(tracer, until_ns)))
+		n -= is_of_this_tick(target, tracee);
+	for (size_t i = tracer->len; i-- > 0 && !rc;) {
+		tracee = &tracer->v[i];
+		if (tracee->stopped)
+			rc = wp_stop_window_take(thread_of(tracee), tracee);
+	}
+	return rc;
+}
+
+static int record_all_unstopped(struct wp_target *target)
+{
+	struct wp_stop_requests *list = &target->stop_requests;
+	int rc = 0;
+
+	while (list->n && !rc)
+		rc = record_unstopped(wp_stop_requests_take(list, list->n - 1));
+	return rc;
+}
+
+int wp_stop_window_make(struct wp_target *target)
+{
+	switch (target->loop->options.stop) {
+	case WP_STOP_NEVER:
+		return record_all_unstopped(target);
+	case WP_STOP_ALL:
+		return stop_together(target);
+	default:
+		return stop_each(target);
+	}
+}
+
+/* A stop takes effect when the thread is next put on a CPU: T has not been. */
+static bool waits_for_cpu(struct wp_thread *t)
+{
+	struct wp_schedstat now;
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n;
+
+	if (wp_thread_files_schedstat(t, &now) || now.slices != t->stop.slices)
+		return false;
+	n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       stat.letter == 'R';
+}
+
+/* WAITS: T waits for a CPU. */
+static int give_up(struct wp_thread *t, bool waits)
+{
+	struct wp_tracee *tracee = tracee_of(t);
+
+	if (tracee)
+		wp_tracer_release(t->target->loop->tracer, tracee);
+	/* It is still where its last stack was read. */
+	if (waits && t->last_running_stack != UINT32_MAX)
+		return owe_unstopped(t);
+	t->target->profile->counters.stops_given_up++;
+	return record_unstopped(t);
+}
+
+int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns)
+{
+	uint64_t tick_ns = target->loop->tick_ns;
+	int rc = 0;
+
+	for (size_t i = 0; i < target->nthreads && !rc; i++) {
+		struct wp_thread *t = target->threads[i];
+		bool waits;
+
+		if (!t->stop.pending ||
+		    (max_age_ns && tick_ns - t->stop.tick_ns < max_age_ns))
+			continue;
+		waits = waits_for_cpu(t);
+		if (!max_age_ns || !waits)
+			rc = give_up(t, waits);
+	}
+	return rc;
+}

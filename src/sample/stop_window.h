@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stop_window.h - stop a thread, copy its stack, let it go.
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ * Each function that returns int returns 0 or -ENOMEM.
+ */
+#ifndef WP_STOP_WINDOW_H
+#define WP_STOP_WINDOW_H
+
+#include "thread.h"
+#include "wallprof/tracer.h"
+
+struct wp_target;
+
+/* Is a stop of T still to come?  If T ended before it came, no longer: the time
+ * set aside for it is owed. */
+bool wp_stop_window_is_open(struct wp_thread *t);
+
+/* Make the stops that are listed, as --stop says.  A stop that does not come soon
+ * is taken by wp_stop_window_take later. */
+WP_MUST_CHECK
+int wp_stop_window_make(struct wp_target *target);
+
+/* --stop=all: interrupt the listed threads; wp_stop_window_make takes the
+ * stops. */
+WP_MUST_CHECK
+int wp_stop_window_interrupt(struct wp_target *target);
+
+/* T has stopped as TRACEE: copy, release, walk, record. */
+WP_MUST_CHECK
+int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee);
+
+/* Stops of TARGET that have not come. */
+size_t wp_stop_window_count(const struct wp_target *target);
+
+/* Give up stops requested MAX_AGE_NS ago and earlier, unless the thread has been
+ * waiting for a CPU since: its stop is still to come.  0: all stops; the time of
+ * a thread that waits for a CPU stays owed. */
+WP_MUST_CHECK
+int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* target.h - one process that is sampled.
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ * A waiting sample, a running sample and a CPU sample, from tick to profile;
+ * each file calls only files further right:
+ *
+ *   sampler - target - sample_thread - wait_sample - stack_walk, wait_queue
+ *                    - stop_window - stack_walk, wait_queue or record
+ *                    - cpu - stack_walk, record
+ *                    - record (queued waits) - wait_object, block, mutex
+ */
+#ifndef WP_TARGET_H
+#define WP_TARGET_H
+
+#include "address_space.h"
+#include "pause.h"
+#include "perf_source.h"
+#include "stop_request.h"
+#include "wait_queue.h"
+#include "wallprof/fdinfo.h"
+#include "wallprof/sampler.h"
+
+struct wp_target {
+	/* Borrowed. */
+	struct wp_sampler *loop;
+	struct wp_process *process;
+	struct wp_profile *profile;
+
+	/* The process has no thread left. */
+	bool gone;
+	/* When the process was added, and when its last tick began. */
+	uint64_t start_ns;
+	uint64_t last_tick_ns;
+	/* Number of the tick at hand: the first tick of this target is 1. */
+	uint64_t tick;
+	/* Ticks read threads; otherwise only CPU samples are wanted. */
+	bool samples_threads;
+	/* Wall-clock samples of running threads are wanted. */
+	bool wants_running;
+
+	struct wp_address_space space;
+	/* Durations of stops, and their budget. */
+	struct wp_pauses pauses;
+	struct wp_fdinfo fdinfo;
+
+	/* threads[0..nthreads) by tid; each owned. */
+	struct wp_thread **threads;
+	size_t nthreads, cap_threads;
+	/* Threads that have ended and whose time is to be paid: ended[0..nended);
+	 * each owned. */
+	struct wp_thread **ended;
+	size_t nended, cap_ended;
+	/* Threads that are watched now, and threads there have been. */
+	size_t nwatched;
+	uint64_t nserials;
+	struct wp_tids tids;
+
+	struct wp_stop_requests stop_requests;
+	struct wp_wait_queue wait_queue;
+	/* Distinct wait objects in the profile's strings. */
+	uint32_t nobjects;
+
+	/* CPU samples; no events are open where they are not asked for or not
+	 * permitted. */
+	struct wp_perf_source cpu_events;
+	/* Times that threads were put on a CPU since SWITCHES_NS. */
+	uint64_t switches;
+	uint64_t switches_ns;
+	/* NULL when the profile is not asked for; owned. */
+	struct wp_block *block;
+	struct wp_mutex *mutex;
+	struct wp_thread_starts *thread_starts;
+};
+
+/* Make a target of PROCESS in LOOP.  0, -ENOMEM, -ESRCH or -EPERM. */
+WP_MUST_CHECK
+int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
+		  struct wp_process *process, struct wp_profile *profile,
+		  struct wp_err *err);
+/* Accepts NULL. */
+void wp_target_free(struct wp_target *target);
+
+/* Begin a tick: list the threads, take what perf events recorded since the last
+ * tick.  0, -ESRCH when the process has no thread left, -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_begin_tick(struct wp_target *target);
+
+/* The rest of the tick, after the loop's BPF scan: sample each thread, make the
+ * stops.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_sample(struct wp_target *target);
+
+/* Take the stop of TRACEE, a thread of some target.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_take_stop(struct wp_tracee *tracee);
+
+/* Take the records of thread starts, between ticks.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_drain(struct wp_target *target);
+
+/* After the last tick: give up stops that have not come.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_end_stops(struct wp_target *target);
+
+/* After that: pay all time up to the last tick, close all profiles.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_finish(struct wp_target *target);
+
+/* Fill the counters and figures of the profile that are known at the end. */
+void wp_target_fill_counters(struct wp_target *target);
+
+#endif

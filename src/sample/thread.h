@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread.h - one thread of a target.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_THREAD_H
+#define WP_THREAD_H
+
+#include "block.h"
+#include "mutex.h"
+#include "sample_result.h"
+#include "site_cache.h"
+#include "stop_request.h"
+#include "thread_files.h"
+#include "time_ledger.h"
+#include "wait_state.h"
+
+struct wp_target;
+
+struct wp_thread {
+	/* Borrowed. */
+	struct wp_target *target;
+	pid_t tid;
+	/* Index in the profile's threads, and whether others have it too. */
+	uint32_t index;
+	bool shared;
+	/* Counts the threads of the target from 1; never given twice. */
+	uint64_t serial;
+	/* When it was first watched. */
+	uint64_t first_ns;
+	/* Its name matches the glob. */
+	bool watched;
+	struct wp_thread_files files;
+	/* When it began, by its first BPF scan record; 0: it had none. */
+	uint64_t began_ns;
+
+	struct wp_time_ledger time;
+	struct wp_wait_state wait;
+	struct wp_stop_request stop;
+
+	/* The last stack it was seen running with: takes what is still owed
+	 * when the thread or the recording ends; UINT32_MAX: none. */
+	uint32_t last_running_stack;
+	/* That stack was read at the ledger's base: it holds as long as base
+	 * does. */
+	bool running_stack_holds;
+	/* The last sample was WP_SAMPLE_PUT_OFF. */
+	bool put_off;
+	/* The stack did not fit in one copy: a stop walks it before it ends. */
+	bool walk_in_stop;
+
+	/* Bytes that copies of its stack take, without and with a stop. */
+	uint32_t copy_len_waiting;
+	uint32_t copy_len_running;
+	/* Samples that found it changed; its name is read again at some. */
+	uint32_t nsamples;
+	/* NULL until needed; owned. */
+	struct wp_site_cache *sites;
+	struct wp_block_thread block;
+	struct wp_mutex_thread mutex;
+};
+
+#endif

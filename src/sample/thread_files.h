@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_files.h - files of /proc/PID/task/TID that are read over and over.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_THREAD_FILES_H
+#define WP_THREAD_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+#include "wallprof/procfs.h"
+
+struct wp_target;
+struct wp_thread;
+
+enum wp_thread_file {
+	WP_THREAD_SCHEDSTAT,
+	WP_THREAD_SYSCALL,
+	WP_THREAD_STAT,
+	WP_NTHREAD_FILES
+};
+
+/* Part of a thread. */
+struct wp_thread_files {
+	/* An open descriptor, owned, or see thread_files.c. */
+	int fds[WP_NTHREAD_FILES];
+};
+
+void wp_thread_files_init(struct wp_thread_files *files);
+void wp_thread_files_close(struct wp_thread_files *files);
+
+/* Read T's FILE into BUF[0..size): bytes, with a NUL behind them, or -errno. */
+ssize_t wp_thread_files_read(struct wp_thread *t, enum wp_thread_file file,
+			     char *buf, size_t size);
+
+/* The same of file NAME of thread TID, which is not kept open. */
+ssize_t wp_thread_files_read_once(const struct wp_target *target, pid_t tid,
+				  const char *name, char *buf, size_t size);
+
+/* Read T's schedstat.  0, -ESRCH or -ENOENT when T is gone, or another -errno. */
+WP_MUST_CHECK
+int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret);
+
+/* Is T still the thread that its descriptors were opened on?  A later thread
+ * with the same tid cannot be read through them. */
+bool wp_thread_files_answer(struct wp_thread *t);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_starts.h - threads, by the stack that created them.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_THREAD_STARTS_H
+#define WP_THREAD_STARTS_H
+
+#include "wallprof/err.h"
+
+struct wp_target;
+
+/* Begin to record thread starts.  Without perf events, the ticks' lists of threads
+ * tell them.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_thread_starts_open(struct wp_target *target);
+
+/* Take the records there are, in a tick that has listed the threads.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_thread_starts_tick(struct wp_target *target);
+
+/* The same between ticks, and after the last tick. */
+WP_MUST_CHECK
+int wp_thread_starts_drain(struct wp_target *target);
+WP_MUST_CHECK
+int wp_thread_starts_finish(struct wp_target *target);
+
+void wp_thread_starts_close(struct wp_target *target);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads.h - the table of a target's threads.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_THREADS_H
+#define WP_THREADS_H
+
+#include "thread.h"
+#include "wallprof/task_record.h"
+
+/* Bring the table up to date if the number of threads differs from it.  Threads
+ * that have ended go to the target's list of ended threads.  0, -ESRCH when
+ * there is no thread, -ENOMEM. */
+WP_MUST_CHECK
+int wp_threads_update(struct wp_target *target);
+
+/* The thread TID; NULL if it is not in the table. */
+struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid);
+
+/* The same, added if new; NULL without memory. */
+struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid);
+
+/* threads[I] has ended: move it to the list of ended threads.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_threads_end(struct wp_target *target, size_t i);
+
+/* Free the threads in the list of ended threads. */
+void wp_threads_free_ended(struct wp_target *target);
+
+/* T has run since its last sample, or is not watched: its name may have changed.
+ * It is read, from RECORD, T's BPF scan result, unless that is NULL, at calls 1,
+ * 2, 4, 8, ... and every 512th. */
+void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record);
+
+/* Free all threads. */
+void wp_threads_clear(struct wp_target *target);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_object.c - see wait_object.h. */
+#include "wait_object.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "sampler_loop.h"
+#include "target.h"
+
+/* A target that waits on something new each time must not fill our memory. */
+enum { OBJECTS_MAX = 20000 };
+
+/* String id of the object, "" when there is nothing to say; UINT32_MAX without
+ * memory. */
+static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
+			  const struct wp_thread_facts *facts)
+{
+	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
+	uint32_t len = target->profile->strings.len, id;
+	struct wp_fd_desc desc;
+	char text[600] = "";
+
+	if (info && info->fd_arg >= 0) {
+		int fd = (int)facts->args[info->fd_arg];
+
+		if (fd >= 0 &&
+		    !wp_fdinfo_describe(&target->fdinfo, fd,
+					target->loop->tick_ns, &desc)) {
+			key->wait = (uint8_t)wp_state_refine_fd(key->wait,
+								desc.kind);
+			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
+		}
+	} else if (key->wait == WP_WAIT_FUTEX) {
+		key->wait = (uint8_t)wp_state_refine_futex(facts->args);
+		snprintf(text, sizeof(text), "0x%llx",
+			 (unsigned long long)facts->args[0]);
+	}
+	if (target->nobjects >= OBJECTS_MAX)
+		return 0;
+	id = wp_intern_add_str(&target->profile->strings, text);
+	if (target->profile->strings.len != len)
+		target->nobjects++;
+	return id;
+}
+
+int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
+			    const struct wp_thread_facts *facts)
+{
+	uint32_t object = object_of(target, key, facts), name;
+	char buf[32];
+
+	if (object == UINT32_MAX)
+		return -ENOMEM;
+	key->object = object;
+	if (facts->syscall_nr < 0)
+		return 0;
+	name = wp_intern_add_str(
+		&target->profile->strings,
+		wp_syscall_name(facts->syscall_nr, buf, sizeof(buf)));
+	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
+	return 0;
+}

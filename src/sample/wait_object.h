@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_object.h - say what a thread waits on: its descriptor or futex.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_WAIT_OBJECT_H
+#define WP_WAIT_OBJECT_H
+
+#include "wallprof/profile.h"
+#include "wallprof/state.h"
+
+struct wp_target;
+
+/* Set the object and the system call of KEY, and refine its wait, for a thread
+ * of TARGET with FACTS.  The object becomes "" after 20,000 different ones.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
+			    const struct wp_thread_facts *facts);
+
+#endif

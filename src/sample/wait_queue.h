@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_queue.h - samples of waiting threads that are not described yet.
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ * To say what a descriptor is takes a readlink and perhaps the tables of
+ * /proc/PID/net: that is left until the threads of the tick have been sampled.
+ */
+#ifndef WP_WAIT_QUEUE_H
+#define WP_WAIT_QUEUE_H
+
+#include <stddef.h>
+
+#include "wallprof/profile.h"
+#include "wallprof/state.h"
+
+struct wp_thread;
+
+struct wp_queued_wait {
+	/* Borrowed. */
+	struct wp_thread *thread;
+	/* Without object and system call. */
+	struct wp_sample_key key;
+	uint64_t wall_ns;
+	struct wp_thread_facts facts;
+};
+
+struct wp_wait_queue {
+	/* v[0..n); owned. */
+	struct wp_queued_wait *v;
+	size_t n, cap;
+};
+
+/* Make room for N samples, so that adding allocates nothing.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_wait_queue_reserve(struct wp_wait_queue *queue, size_t n);
+void wp_wait_queue_clear(struct wp_wait_queue *queue);
+
+/* T was found waiting (or stopped, or exiting) as FACTS say, with STACK, and the
+ * sample stands for WALL_NS.  0, or -ENOMEM if STACK is UINT32_MAX or the queue
+ * is full. */
+WP_MUST_CHECK
+int wp_wait_queue_add(struct wp_thread *t, const struct wp_thread_facts *facts,
+		      uint32_t stack, uint64_t wall_ns);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_sample.c - see wait_sample.h. */
+#include "wait_sample.h"
+
+#include <string.h>
+
+#include "kernel_frames.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+
+#define ALL_KNOWN ((UINT64_C(1) << WP_NREGS) - 1)
+
+_Static_assert((int)WP_TASK_REGS == WP_NREGS, "a record has all registers");
+
+bool wp_wait_sample_place(const struct wp_thread *t,
+			  const struct wp_task_record *record,
+			  struct wp_wait_place *ret)
+{
+	if (!record->letter || t->target->space.is_32bit)
+		return false;
+	ret->before = wp_bpf_scan_times(record);
+	ret->letter = record->letter;
+	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
+	ret->regs.known = ALL_KNOWN;
+	ret->call = (struct wp_proc_syscall){
+		.nr = record->nr < 0 ? -1 : (long)record->nr,
+		.sp_avma = record->regs[WP_REG_SP],
+		.pc_avma = record->regs[WP_REG_PC],
+	};
+	for (int i = 0; i < WP_SYSCALL_ARGS && ret->call.nr >= 0; i++)
+		ret->call.args[i] = record->regs[wp_syscall_arg_regs[i]];
+	return true;
+}
+
+enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
+					  struct wp_wait_place *place)
+{
+	const struct wp_proc_syscall *call = &place->call;
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
+
+	if (n < 0)
+		return wp_sample_result_of((int)n);
+	if (wp_proc_stat_parse(&stat, text, (size_t)n))
+		return WP_SAMPLE_FAILED;
+	if (stat.letter == 'R')
+		return WP_SAMPLE_MOVED;
+	place->letter = stat.letter;
+	place->regs.known = 0;
+	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
+	wp_reg_set(&place->regs, WP_REG_SP, call->sp_avma);
+	/* vfork of glibc has its return address in an argument register. */
+	for (int i = 0; i < WP_SYSCALL_ARGS && call->nr >= 0; i++)
+		wp_reg_set(&place->regs, wp_syscall_arg_regs[i], call->args[i]);
+	return wp_wait_sample(t, place);
+}
+
+static enum wp_sample_result
+queue(struct wp_thread *t, const struct wp_thread_facts *facts, uint32_t stack)
+{
+	uint64_t ns = wp_time_ledger_pay_wait(&t->time,
+					      t->target->loop->tick_ns);
+
+	return wp_wait_queue_add(t, facts, stack, ns) ? WP_SAMPLE_NO_MEMORY :
+							WP_SAMPLE_DONE;
+}
+
+/* T has ended, or is about to: it has no user stack any more. */
+static enum wp_sample_result sample_exiting(struct wp_thread *t,
+					    const struct wp_wait_place *place)
+{
+	const struct wp_thread_facts facts = {
+		.letter = place->letter,
+		.syscall_nr = place->call.nr,
+	};
+
+	wp_time_ledger_found_waiting(&t->time, &place->before);
+	return queue(t, &facts,
+		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY));
+}
+
+/* WALK lacks a register: fill it from T's wait sites, or say that a stop is
+ * wanted. */
+static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
+		       long nr, struct wp_stack_walk *walk)
+{
+	struct wp_target *target = t->target;
+	struct wp_sampler *loop = target->loop;
+	const struct wp_syscall_info *info = wp_syscall_find(nr);
+	struct wp_mem mem = wp_stack_copy_mem(&loop->copy);
+
+	if (walk->stack.end != WP_END_UNKNOWN_REG)
+		return false;
+	loop->scan.wants_regs = true;
+	if (t->sites && wp_site_cache_find(t->sites, place->call.pc_avma,
+					   place->call.sp_avma,
+					   target->space.view.generation, &mem,
+					   &walk->stack)) {
+		target->profile->counters.cached_site++;
+		return false;
+	}
+	/* A stop in such a call makes it go on as restart_syscall, for which a
+	 * filter that does not allow it kills the thread. */
+	if (loop->options.stop == WP_STOP_NEVER ||
+	    (info && info->restart_block && wp_tracer_has_filter(t->tid))) {
+		target->profile->counters.partial++;
+		return false;
+	}
+	return true;
+}
+
+/* Copy T's stack at PLACE and walk it.  False: not one byte can be read. */
+static bool walk_waiting(struct wp_thread *t, const struct wp_wait_place *place,
+			 struct wp_stack_walk *ret)
+{
+	struct wp_target *target = t->target;
+	struct wp_stack_copy *copy = &target->loop->copy;
+	ssize_t n = wp_stack_copy_take(
+		copy, &target->space, place->call.sp_avma, t->copy_len_waiting);
+
+	copy->live = true;
+	*ret = wp_stack_walk(target, &place->regs, WP_UNWIND_THOROUGH);
+	while (copy->len > t->copy_len_waiting &&
+	       t->copy_len_waiting < WP_COPY_MAX)
+		t->copy_len_waiting *= 2;
+	return n > 0;
+}
+
+/* A stack by a stale map, or without a register that the next scan has, must not
+ * be taken over for as long as the thread waits. */
+static bool is_to_be_read_again(const struct wp_thread *t,
+				const struct wp_wait_place *place,
+				const struct wp_stack_walk *walk)
+{
+	return walk->map_is_stale || (walk->stack.end == WP_END_UNKNOWN_REG &&
+				      place->regs.known != ALL_KNOWN &&
+				      wp_bpf_scan_is_next(t->target->loop));
+}
+
+/* T has not moved: record WALK, or ask for a stop. */
+static enum wp_sample_result settle(struct wp_thread *t,
+				    const struct wp_wait_place *place,
+				    const struct wp_thread_facts *facts,
+				    struct wp_stack_walk *walk, bool by_stop)
+{
+	struct wp_target *target = t->target;
+	enum wp_sample_result result;
+	uint32_t stack;
+
+	t->running_stack_holds = false;
+	if (target->loop->options.kernel)
+		wp_kernel_frames_add_waiting(t, &walk->stack);
+	stack = wp_stack_walk_intern(target, walk);
+	if (stack == UINT32_MAX)
+		return WP_SAMPLE_NO_MEMORY;
+	if (by_stop) {
+		wp_wait_state_distrust(&t->wait);
+		wp_time_ledger_set_aside_wait(&t->time, target->loop->tick_ns);
+		wp_stop_request_registers(t, t->time.base.slices,
+					  place->call.sp_avma, stack, facts);
+		return WP_SAMPLE_WANTS_STOP;
+	}
+	target->profile->counters.no_stop++;
+	result = queue(t, facts, stack);
+	if (is_to_be_read_again(t, place, walk))
+		wp_wait_state_distrust(&t->wait);
+	return result;
+}
+
+enum wp_sample_result wp_wait_sample(struct wp_thread *t,
+				     const struct wp_wait_place *place)
+{
+	struct wp_target *target = t->target;
+	struct wp_thread_facts facts = { .letter = place->letter };
+	struct wp_stack_walk walk;
+	struct wp_schedstat after;
+	bool by_stop;
+	int rc;
+
+	if (place->letter == 'Z' || place->letter == 'X' ||
+	    !place->call.sp_avma)
+		return sample_exiting(t, place);
+	facts.syscall_nr = wp_wait_state_call(&t->wait, target->process,
+					      target->space.is_32bit,
+					      &place->call);
+	memcpy(facts.args, place->call.args, sizeof(facts.args));
+	/* The kernel has not been asked whether the registers of a record may
+	 * be seen: where memory may not be read, /proc says what may. */
+	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)
+		return WP_SAMPLE_MOVED;
+	by_stop = wants_stop(t, place, facts.syscall_nr, &walk);
+	rc = wp_thread_files_schedstat(t, &after);
+	if (rc)
+		return wp_sample_result_of(rc);
+	if (wp_time_ledger_differs(&place->before, &after))
+		return WP_SAMPLE_MOVED;
+	wp_time_ledger_found_waiting(&t->time, &after);
+	return settle(t, place, &facts, &walk, by_stop);
+}

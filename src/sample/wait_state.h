@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wait_state.h - what a thread waits for, as its last sample found.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_WAIT_STATE_H
+#define WP_WAIT_STATE_H
+
+#include "wallprof/process.h"
+#include "wallprof/procfs.h"
+#include "wallprof/profile.h"
+#include "wallprof/state.h"
+
+struct wp_wait_state {
+	/* The last sample found the thread off its CPU: it has been so since,
+	 * in the way of KEY, if schedstat has not moved. */
+	bool waiting;
+	struct wp_sample_key key;
+	/* What the last sample that read the thread found. */
+	struct wp_thread_facts facts;
+	/* The last system call that the thread was blocked in, and its pc, for
+	 * when the call goes on as restart_syscall; -1: none. */
+	long call_nr;
+	uint64_t call_pc_avma;
+};
+
+void wp_wait_state_init(struct wp_wait_state *wait);
+
+/* A sample found the thread off its CPU as FACTS say.  Returns its state. */
+struct wp_thread_state wp_wait_state_begin(struct wp_wait_state *wait,
+					   const struct wp_thread_facts *facts);
+
+/* KEY describes the wait, unless it is over. */
+void wp_wait_state_set_key(struct wp_wait_state *wait,
+			   const struct wp_sample_key *key);
+
+/* A sample found the thread ready to run. */
+void wp_wait_state_end(struct wp_wait_state *wait);
+
+/* The next sample must read the thread, whatever schedstat says. */
+void wp_wait_state_distrust(struct wp_wait_state *wait);
+
+/* The number of CALL, which may say restart_syscall: then the call that was
+ * interrupted if WAIT or the code of PROCESS tells it.  IS_32BIT: CALL's number
+ * is from the table of 32-bit programs; the result is then a number that no call
+ * has. */
+long wp_wait_state_call(struct wp_wait_state *wait,
+			const struct wp_process *process, bool is_32bit,
+			const struct wp_proc_syscall *call);
+
+/* The number of the system call that the instructions before PC make;
+ * wp_syscall_restart if they do not tell, -1 if they make none. */
+long wp_wait_state_call_before(const struct wp_process *process,
+			       uint64_t pc_avma);
+
+#endif
