@@ -68,23 +68,12 @@ out:
 	return rc;
 }
 
-int wp_debugfile_unpack(struct wp_elf_file *ret, const struct wp_elf_file *file)
+int wp_debugfile_unpack(uint8_t **ret, size_t *ret_len,
+			const struct wp_elf_file *file)
 {
 	GElf_Shdr sh;
 	Elf_Scn *scn = wp_elf_file_section(file, ".gnu_debugdata", &sh);
 	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
-	uint8_t *bytes;
-	size_t len;
-	int rc;
 
-	if (!data || !data->d_buf)
-		return -ENOENT;
-	rc = unpack(data, &bytes, &len);
-	if (rc)
-		return rc;
-	wp_file_map_adopt(&ret->map, bytes, len);
-	if (!wp_elf_file_open(ret))
-		return 0;
-	wp_elf_file_clear(ret);
-	return -EBADMSG;
+	return data && data->d_buf ? unpack(data, ret, ret_len) : -ENOENT;
 }

@@ -29,7 +29,7 @@ uint32_t wp_debug_crc32(uint32_t crc, const uint8_t *data, size_t len)
 	return ~crc;
 }
 
-/* What a candidate must be. */
+/* What a candidate must have. */
 struct want {
 	const uint8_t *id;
 	uint32_t id_len;
@@ -39,20 +39,26 @@ struct want {
 
 static bool is_wanted(const struct wp_elf_file *found, const struct want *want)
 {
-	if (want->id_len && found->id_len)
-		return want->id_len == found->id_len &&
-		       !memcmp(want->id, found->id, want->id_len);
-	return want->crc && found->map.size <= CRC_MAX_BYTES &&
-	       wp_debug_crc32(0, found->map.data, found->map.size) ==
-		       *want->crc;
+	const struct wp_elf_image *image = found->image;
+
+	if (want->id_len && image->build_id_len)
+		return want->id_len == image->build_id_len &&
+		       !memcmp(want->id, image->build_id, want->id_len);
+	return want->crc && image->size <= CRC_MAX_BYTES &&
+	       wp_debug_crc32(0, image->data, image->size) == *want->crc;
 }
 
+/* Open the file behind FD, which passes to here, if it is what is wanted. */
 static bool try_one(struct wp_elf_file *ret, int fd, const struct want *want)
 {
-	if (!wp_file_map_open(&ret->map, fd) && !wp_elf_file_open(ret) &&
-	    is_wanted(ret, want))
+	if (wp_elf_image_open(ret->image, fd, NULL)) {
+		close(fd);
+		return false;
+	}
+	if (!wp_elf_file_open(ret) && is_wanted(ret, want))
 		return true;
-	wp_elf_file_clear(ret);
+	wp_elf_file_close(ret);
+	wp_elf_image_clear(ret->image);
 	return false;
 }
 
@@ -77,7 +83,6 @@ static int find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
 		if (fd < 0)
 			return -ENOENT;
 		found = try_one(ret, fd, want);
-		close(fd);
 	}
 	return 0;
 }
@@ -87,13 +92,13 @@ int wp_debugfile_find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
 {
 	const struct wp_elf_file *file = search->file;
 	struct wp_debug_query by_id = { .kind = WP_DEBUG_BY_ID,
-					.id = file->id,
-					.id_len = file->id_len };
+					.id = file->image->build_id,
+					.id_len = file->image->build_id_len };
 	struct wp_debug_query by_link = { .kind = WP_DEBUG_BY_LINK };
-	struct want want = { .id = file->id, .id_len = file->id_len };
+	struct want want = { .id = by_id.id, .id_len = by_id.id_len };
 	GElf_Word crc;
 
-	if (file->id_len && !find(ret, ret_path, search, &by_id, &want))
+	if (by_id.id_len && !find(ret, ret_path, search, &by_id, &want))
 		return 0;
 	by_link.name = dwelf_elf_gnu_debuglink(file->elf, &crc);
 	if (!by_link.name)
@@ -130,7 +135,7 @@ int wp_debugfile_find_alt(struct wp_elf_file *ret,
 	if (len + 1 >= data->d_size || !len || len >= PATH_MAX)
 		return -ENOENT;
 	want.id = (const uint8_t *)by_name.name + len + 1;
-	if (data->d_size - len - 1 > WP_ELF_FILE_ID_MAX)
+	if (data->d_size - len - 1 > WP_BUILD_ID_MAX)
 		return -ENOENT;
 	want.id_len = (uint32_t)(data->d_size - len - 1);
 	by_id.id = want.id;

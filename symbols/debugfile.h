@@ -36,7 +36,8 @@ struct wp_debug_search {
 /* Find the debug file of SEARCH: by build-id, then by .gnu_debuglink.  A file
  * counts if its build-id is the same, or, where one of the two has none, if it
  * has the checksum that the link names.  RET_PATH becomes its name below its
- * root, where that is known here.  Returns 0 with RET open, or -ENOENT.
+ * root, where that is known here.  Returns 0 with RET open and RET->image, which
+ * is an empty image of the caller's, holding the file; or -ENOENT.
  */
 WP_MUST_CHECK
 int wp_debugfile_find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
@@ -51,10 +52,10 @@ int wp_debugfile_find_alt(struct wp_elf_file *ret,
 			  const struct wp_debug_search *search);
 
 /* Unpack FILE's .gnu_debugdata, an xz-compressed ELF file with more symbols.
- * Returns 0 with RET open; -ENOENT if there is none; -EBADMSG; -EOVERFLOW if it
- * is over 64 MiB; -ENOMEM. */
+ * Returns 0 and *RET[0..*RET_LEN), which the caller frees; -ENOENT if there is
+ * none; -EBADMSG; -EOVERFLOW if it is over 64 MiB; -ENOMEM. */
 WP_MUST_CHECK
-int wp_debugfile_unpack(struct wp_elf_file *ret,
+int wp_debugfile_unpack(uint8_t **ret, size_t *ret_len,
 			const struct wp_elf_file *file);
 
 /* The checksum of .gnu_debuglink, going on from CRC (0 to begin). */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_file.h - an ELF file's bytes, and what its headers say of it.
+/* elf_file.h - an ELF image as libelf sees it.
  *
  * Layer: symbols.
+ *
+ * libelf and libdw read symbol tables and DWARF here and there in files of
+ * hundreds of megabytes, and trust that the bytes stay.  So the image is mapped
+ * whole (wp_elf_image_whole): who cuts the file off ends this process.
  */
 #ifndef WP_ELF_FILE_H
 #define WP_ELF_FILE_H
@@ -10,54 +14,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "file_map.h"
+#include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 
-enum {
-	WP_ELF_FILE_LOADS_MAX = 32,
-	WP_ELF_FILE_ID_MAX = 64,
-};
-
 struct wp_elf_file {
-	struct wp_file_map map;
-	/* NULL until opened; owned. */
+	/* Borrowed; NULL: there is no such file. */
+	struct wp_elf_image *image;
+	/* NULL while closed; owned. */
 	Elf *elf;
-	/* PT_LOAD segments, loads[0..nloads). */
-	GElf_Phdr loads[WP_ELF_FILE_LOADS_MAX];
-	uint32_t nloads;
-	/* Build-id, length 0 when there is none. */
-	uint8_t id[WP_ELF_FILE_ID_MAX];
-	uint32_t id_len;
 };
 
-#define WP_ELF_FILE_INIT                                                       \
-	{                                                                      \
-		.map = WP_FILE_MAP_INIT                                        \
-	}
-
-/* Read the headers of FILE->map, which is set.  Returns 0, or -ENOTSUP if it is
- * not an ELF file. */
+/* Open FILE->image in libelf.  Returns 0, or -ENOTSUP if libelf takes it for no
+ * ELF file or it cannot be mapped. */
 WP_MUST_CHECK
 int wp_elf_file_open(struct wp_elf_file *file);
 
-/* Give back what libelf holds, and the memory of the map: both come back when
- * they are needed again. */
+/* Free what libelf holds and give back the memory of the image's pages.  FILE
+ * may be opened again. */
 void wp_elf_file_close(struct wp_elf_file *file);
-/* Give back the memory of the map only, FILE staying open. */
+/* Give back the memory of the image's pages only; FILE stays open. */
 void wp_elf_file_trim(struct wp_elf_file *file);
-void wp_elf_file_clear(struct wp_elf_file *file);
-
-/* Svma of file offset OFF in a mapping of FILE; false if no segment has it. */
-bool wp_elf_file_svma(const struct wp_elf_file *file, uint64_t off,
-		      uint64_t *ret);
 
 /* The section NAME with its header, or NULL. */
 Elf_Scn *wp_elf_file_section(const struct wp_elf_file *file, const char *name,
 			     GElf_Shdr *ret);
 
-/* True if FILE has a .symtab with names in it. */
+/* Whether FILE has a .symtab with names in it. */
 bool wp_elf_file_has_symtab(const struct wp_elf_file *file);
-/* True if FILE has DWARF, be it compressed. */
+/* Whether FILE has DWARF, compressed or not. */
 bool wp_elf_file_has_dwarf(const struct wp_elf_file *file);
 
 #endif

@@ -121,7 +121,7 @@ static int look_up_dwarf(struct wp_symbols *s, struct wp_object *object,
 	if (s->dwarf_of != object) {
 		wp_dwarf_close(&s->dwarf);
 		wp_dwarf_open(&s->dwarf, object->dwarf_file,
-			      object->alt.map.size ? &object->alt : NULL);
+			      object->alt.image->size ? &object->alt : NULL);
 		s->dwarf_of = object;
 	}
 	rc = wp_dwarf_lookup(&s->dwarf, svma + object->debug_bias, &s->found);
@@ -162,6 +162,6 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 		address->has.line_numbers |= line->line != 0;
 	}
 	address->has.inline_frames = s->found.has_function;
-	address->has.debug_file = object->debug.map.size != 0;
+	address->has.debug_file = object->debug.image->size != 0;
 	return rc;
 }

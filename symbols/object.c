@@ -4,21 +4,22 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How far the addresses of FILE are from those of MAIN (prelink(8) moves a
  * library and leaves its debug file alone). */
 static uint64_t bias_of(const struct wp_elf_file *main,
 			const struct wp_elf_file *file)
 {
-	if (!main->nloads || !file->nloads)
+	if (!main->image->nloads || !file->image->nloads)
 		return 0;
-	return main->loads[0].p_vaddr - file->loads[0].p_vaddr;
+	return main->image->loads[0].svma - file->image->loads[0].svma;
 }
 
 static int add_symbols(struct wp_object *object, struct wp_elf_file *file,
 		       uint32_t type)
 {
-	return wp_symtab_add(&object->symtab, file->elf, &file->map, type,
+	return wp_symtab_add(&object->symtab, file, type,
 			     bias_of(&object->main, file));
 }
 
@@ -34,9 +35,8 @@ static void find_debug(struct wp_object *object,
 	search.path = object->path;
 	search.module = object->module;
 	/* A file with DWARF of its own and symbols needs no other. */
-	if (((own || names_only) && wp_elf_file_has_symtab(&object->main)) ||
-	    wp_debugfile_find(&object->debug, path, &search))
-		object->debug = (struct wp_elf_file)WP_ELF_FILE_INIT;
+	if ((!own && !names_only) || !wp_elf_file_has_symtab(&object->main))
+		(void)!wp_debugfile_find(&object->debug, path, &search);
 	if (names_only)
 		return;
 	if (own) {
@@ -56,6 +56,16 @@ static void find_debug(struct wp_object *object,
 		object->dwarf_file = NULL;
 }
 
+static bool open_mini(struct wp_object *object)
+{
+	size_t len;
+
+	return !wp_debugfile_unpack(&object->mini_bytes, &len, &object->main) &&
+	       !wp_elf_image_open_bytes(&object->mini_image, object->mini_bytes,
+					len, NULL) &&
+	       !wp_elf_file_open(&object->mini);
+}
+
 /* A .symtab has all that .dynsym and .gopclntab have; .gnu_debugdata has only
  * the rest. */
 static int add_best_symbols(struct wp_object *object)
@@ -67,10 +77,10 @@ static int add_best_symbols(struct wp_object *object)
 	if (object->debug.elf && wp_elf_file_has_symtab(&object->debug))
 		return add_symbols(object, &object->debug, SHT_SYMTAB);
 	rc = add_symbols(object, &object->main, SHT_DYNSYM);
-	if (!rc && !wp_debugfile_unpack(&object->mini, &object->main))
+	if (!rc && open_mini(object))
 		rc = add_symbols(object, &object->mini, SHT_SYMTAB);
 	if (!rc)
-		rc = wp_symtab_add_go(&object->symtab, &object->main);
+		rc = wp_symtab_add_go(&object->symtab, object->main.image);
 	return rc;
 }
 
@@ -86,6 +96,27 @@ static int load_symbols(struct wp_object *object)
 	return rc;
 }
 
+struct wp_object *wp_object_new(struct wp_elf_image *image, const char *path,
+				uint32_t module)
+{
+	struct wp_object *object = calloc(1, sizeof(*object));
+
+	if (!object)
+		return NULL;
+	object->main.image = image;
+	object->debug.image = &object->debug_image;
+	object->alt.image = &object->alt_image;
+	object->mini.image = &object->mini_image;
+	object->debug_image.fd = object->alt_image.fd = object->mini_image.fd =
+		-1;
+	object->module = module;
+	object->path = strdup(path);
+	if (object->path)
+		return object;
+	free(object);
+	return NULL;
+}
+
 int wp_object_load(struct wp_object *object,
 		   const struct wp_debug_search *where, bool names_only)
 {
@@ -94,7 +125,7 @@ int wp_object_load(struct wp_object *object,
 	if (object->loaded)
 		return 0;
 	object->loaded = true;
-	if (!object->main.map.size || wp_elf_file_open(&object->main))
+	if (wp_elf_file_open(&object->main))
 		return 0;
 	object->is_elf = true;
 	find_debug(object, where, names_only);
@@ -109,10 +140,14 @@ int wp_object_load(struct wp_object *object,
 void wp_object_free(struct wp_object *object)
 {
 	wp_symtab_clear(&object->symtab);
-	wp_elf_file_clear(&object->main);
-	wp_elf_file_clear(&object->debug);
-	wp_elf_file_clear(&object->alt);
-	wp_elf_file_clear(&object->mini);
+	wp_elf_file_close(&object->main);
+	wp_elf_file_close(&object->debug);
+	wp_elf_file_close(&object->alt);
+	wp_elf_file_close(&object->mini);
+	wp_elf_image_clear(&object->debug_image);
+	wp_elf_image_clear(&object->alt_image);
+	wp_elf_image_clear(&object->mini_image);
+	free(object->mini_bytes);
 	free(object->path);
 	free(object);
 }

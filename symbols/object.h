@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "debugfile.h"
 #include "dwarf_lines.h"
@@ -16,9 +15,6 @@
 #include "symtab.h"
 
 struct wp_object {
-	/* Of the file; 0 and 0 for an image of memory. */
-	dev_t dev;
-	ino_t ino;
 	/* As the target knows it, without " (deleted)"; owned. */
 	char *path;
 	/* The id of the module that it was first seen as. */
@@ -26,20 +22,30 @@ struct wp_object {
 
 	/* The rest is read by wp_object_load, owned. */
 	bool loaded;
-	/* The headers were read: avma can be turned into svma. */
+	/* MAIN could be opened. */
 	bool is_elf;
+	/* MAIN's image is the module's; those of the others are below. */
 	struct wp_elf_file main;
 	/* The separate debug file and what it shares with others. */
 	struct wp_elf_file debug;
 	struct wp_elf_file alt;
-	/* Unpacked .gnu_debugdata. */
+	/* Unpacked .gnu_debugdata, and its bytes. */
 	struct wp_elf_file mini;
+	uint8_t *mini_bytes;
+	struct wp_elf_image debug_image;
+	struct wp_elf_image alt_image;
+	struct wp_elf_image mini_image;
 	struct wp_symtab symtab;
 	/* Which of them has the DWARF; NULL for none. */
 	struct wp_elf_file *dwarf_file;
 	/* To be added to a svma of main for one of the debug file. */
 	uint64_t debug_bias;
 };
+
+/* A new object for IMAGE, which is borrowed for its life; NULL without memory.
+ */
+struct wp_object *wp_object_new(struct wp_elf_image *image, const char *path,
+				uint32_t module);
 
 /* Read OBJECT's headers and symbols, once; what is malformed is left out.
  * DWARF is only looked for, unless NAMES_ONLY.  Returns 0 or -ENOMEM.

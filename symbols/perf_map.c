@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "file_map.h"
+#include "wallprof/io.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
@@ -207,10 +207,11 @@ int wp_perf_map_read(struct wp_perf_map *map, int fd)
 	int rc;
 
 	*map = (struct wp_perf_map)WP_PERF_MAP_INIT;
-	if (wp_file_stat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOTSUP;
+	rc = wp_io_fstat(fd, &st);
+	if (!rc && !S_ISREG(st.st_mode))
+		rc = -ENOTSUP;
+	if (rc)
+		return rc;
 	rc = wp_text_pread(&map->text, fd, SIZE_MAX_BYTES);
 	if (rc) {
 		wp_perf_map_clear(map);

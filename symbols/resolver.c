@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "resolver.h"
 #include "wallprof/base_name.h"
@@ -70,77 +69,26 @@ static struct wp_module *find_module(const struct wp_symbols *s, uint32_t id)
 							   NULL;
 }
 
-static struct wp_object *find_object(const struct wp_symbols *s,
-				     const struct stat *st)
+/* The object of MODULE's image, made if new; *RET is NULL if it has none. */
+static int find_object(struct wp_symbols *s, uint32_t id,
+		       const struct wp_symbol_module *module,
+		       struct wp_object **ret)
 {
-	for (uint32_t i = 0; i < s->nobjects; i++)
-		if (s->objects[i]->ino == st->st_ino &&
-		    s->objects[i]->dev == st->st_dev && st->st_ino)
-			return s->objects[i];
-	return NULL;
-}
-
-static int set_bytes(struct wp_object *object,
-		     const struct wp_symbol_module *module)
-{
-	void *copy;
-
-	if (module->fd >= 0) {
-		int rc = wp_file_map_open(&object->main.map, module->fd);
-
-		/* Not a file to map: no names, that is all. */
-		return rc == -ENOMEM ? rc : 0;
-	}
-	copy = malloc(module->elf_len);
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, module->elf, module->elf_len);
-	wp_file_map_adopt(&object->main.map, copy, module->elf_len);
-	return 0;
-}
-
-static int add_object(struct wp_symbols *s, uint32_t id, const struct stat *st,
-		      const struct wp_symbol_module *module,
-		      struct wp_object **ret)
-{
-	struct wp_object *object = calloc(1, sizeof(*object));
-	int rc = -ENOMEM;
-
-	if (!object)
-		return -ENOMEM;
-	object->dev = st->st_dev;
-	object->ino = st->st_ino;
-	object->module = id;
-	object->path = strdup(module->path);
-	if (!object->path)
-		goto out;
-	rc = set_bytes(object, module);
-	if (rc)
-		goto out;
-	rc = WP_VEC_ROOM(s->objects, s->nobjects, s->objects_cap, 1);
-	if (rc)
-		goto out;
-	s->objects[s->nobjects++] = object;
-	*ret = object;
-	return 0;
-out:
-	wp_object_free(object);
-	return rc;
-}
-
-static int get_object(struct wp_symbols *s, uint32_t id,
-		      const struct wp_symbol_module *module,
-		      struct wp_object **ret)
-{
-	struct stat st = { 0 };
-
 	*ret = NULL;
-	if (module->fd < 0 && (!module->elf || !module->elf_len))
+	if (!module->image)
 		return 0;
-	if (module->fd >= 0 && wp_file_stat(module->fd, &st))
-		return 0;
-	*ret = find_object(s, &st);
-	return *ret ? 0 : add_object(s, id, &st, module, ret);
+	for (uint32_t i = 0; i < s->nobjects; i++)
+		if (s->objects[i]->main.image == module->image) {
+			*ret = s->objects[i];
+			return 0;
+		}
+	if (WP_VEC_ROOM(s->objects, s->nobjects, s->objects_cap, 1))
+		return -ENOMEM;
+	*ret = wp_object_new(module->image, module->path, id);
+	if (!*ret)
+		return -ENOMEM;
+	s->objects[s->nobjects++] = *ret;
+	return 0;
 }
 
 int wp_symbols_add(struct wp_symbols *s, uint32_t id,
@@ -160,7 +108,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 						    "[anon]");
 	if (!m.name)
 		return -ENOMEM;
-	rc = get_object(s, id, module, &m.object);
+	rc = find_object(s, id, module, &m.object);
 	if (rc)
 		return rc;
 	if (i < s->nmodules && s->modules[i].id == id) {
@@ -266,8 +214,8 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		return rc;
 	if (!object->is_elf)
 		return resolve_outside(s, module, avma, ret);
-	if (!wp_elf_file_svma(&object->main,
-			      avma - module->start_avma + module->off, &svma))
+	if (!wp_elf_image_svma(module->object->main.image,
+			       avma - module->start_avma + module->off, &svma))
 		svma = avma - module->start_avma + module->off;
 	return resolve_in(s, module, object, svma, ret);
 }

@@ -155,17 +155,18 @@ int wp_symtab_add_text(struct wp_symtab *tab, const char *text, size_t len)
 }
 
 /* The string table that SYMBOLS name: as wp_symtab_add_text. */
-static int open_source(struct wp_symtab *tab, Elf *elf,
-		       const struct wp_file_map *map, const GElf_Shdr *symbols)
+static int open_source(struct wp_symtab *tab, const struct wp_elf_file *file,
+		       const GElf_Shdr *symbols)
 {
-	Elf_Scn *scn = elf_getscn(elf, symbols->sh_link);
+	Elf_Scn *scn = elf_getscn(file->elf, symbols->sh_link);
+	const struct wp_elf_image *image = file->image;
 	GElf_Shdr sh;
 
 	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB ||
-	    (sh.sh_flags & SHF_COMPRESSED) || sh.sh_offset > map->size ||
-	    sh.sh_size > map->size - sh.sh_offset)
+	    (sh.sh_flags & SHF_COMPRESSED) || sh.sh_offset > image->size ||
+	    sh.sh_size > image->size - sh.sh_offset)
 		return -1;
-	return wp_symtab_add_text(tab, (const char *)map->data + sh.sh_offset,
+	return wp_symtab_add_text(tab, (const char *)image->data + sh.sh_offset,
 				  (size_t)sh.sh_size);
 }
 
@@ -183,22 +184,22 @@ static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
 	return rc;
 }
 
-int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
-		  const struct wp_file_map *map, uint32_t type, uint64_t bias)
+int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
+		  uint32_t type, uint64_t bias)
 {
 	struct exec_ranges exec;
 	Elf_Scn *scn = NULL;
 	int rc = 0;
 
-	find_exec(elf, &exec);
-	while (!rc && (scn = elf_nextscn(elf, scn))) {
+	find_exec(file->elf, &exec);
+	while (!rc && (scn = elf_nextscn(file->elf, scn))) {
 		GElf_Shdr sh;
 		int source;
 
 		if (!gelf_getshdr(scn, &sh) || sh.sh_type != type ||
 		    (sh.sh_flags & SHF_COMPRESSED))
 			continue;
-		source = open_source(tab, elf, map, &sh);
+		source = open_source(tab, file, &sh);
 		if (source >= 0)
 			rc = add_section(tab, scn, source, &exec, bias);
 	}

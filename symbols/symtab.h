@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "elf_file.h"
-#include "file_map.h"
 #include "wallprof/err.h"
 
 enum {
@@ -36,7 +35,7 @@ struct wp_symtab_entry {
 	uint8_t rank;
 };
 
-/* A table of strings: text[0..len), borrowed from a wp_file_map. */
+/* A table of strings: text[0..len), borrowed from an image. */
 struct wp_symtab_source {
 	const char *text;
 	size_t len;
@@ -62,13 +61,13 @@ struct wp_symtab {
 		0                                                              \
 	}
 
-/* Add the functions in ELF's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
- * BIAS added to their addresses.  MAP has ELF's bytes and must live as long as
+/* Add the functions in FILE's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
+ * BIAS added to their addresses.  FILE is open; its image must live as long as
  * the table.  What is malformed is left out.  Returns 0, or -ENOMEM.
  */
 WP_MUST_CHECK
-int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
-		  const struct wp_file_map *map, uint32_t type, uint64_t bias);
+int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
+		  uint32_t type, uint64_t bias);
 
 /* Add a name for each slot of ELF's procedure linkage table: "puts@plt".  What
  * calls a function of the file itself gets the name that was found for that so
@@ -76,10 +75,10 @@ int wp_symtab_add(struct wp_symtab *tab, Elf *elf,
 WP_MUST_CHECK
 int wp_symtab_add_plt(struct wp_symtab *tab, Elf *elf);
 
-/* Add the functions that FILE's .gopclntab has, as wp_symtab_add: Go programs
- * keep their names there when they are stripped. */
+/* Add the functions in IMAGE's .gopclntab, as wp_symtab_add: Go programs keep
+ * their names there when they are stripped. */
 WP_MUST_CHECK
-int wp_symtab_add_go(struct wp_symtab *tab, const struct wp_elf_file *file);
+int wp_symtab_add_go(struct wp_symtab *tab, struct wp_elf_image *image);
 
 /* Names may be in TEXT[0..len) too, which must live as long as the table: a
  * number for wp_symtab_add_named(), or -1 if there are too many such. */

@@ -16,13 +16,6 @@ enum {
 	WORD = 8,
 };
 
-static const uint8_t *at(void *src, uint64_t off, uint64_t len)
-{
-	struct wp_elf_image *image = src;
-
-	return wp_elf_image_at(image, image->go_table.off + off, len);
-}
-
 static bool is_padding(struct wp_elf_image *image, uint64_t svma)
 {
 	uint64_t off;
@@ -73,7 +66,6 @@ static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 			      struct wp_cfi_row *ret)
 {
-	const struct wp_elf_range *text = &image->text;
 	struct wp_go_table table;
 	struct wp_go_func func;
 	enum wp_step_result end;
@@ -81,10 +73,7 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 	uint32_t size;
 	int rc;
 
-	if (!image->go_table.size)
-		return WP_STEP_NO_INFO;
-	rc = wp_go_table_open(&table, at, image, image->go_table.size,
-			      text->svma, text->svma + text->size);
+	rc = wp_go_table_open(&table, image);
 	if (!rc)
 		rc = wp_go_table_find(&table, svma, &func);
 	if (!rc)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* elf_image.h - the bytes of one ELF file, fetched as they are asked for.
+/* elf_image.h - the one reader of ELF files.
  *
  * Layer: base.
  *
- * The file belongs to somebody else, who may truncate or rewrite it at any
- * time, so it is not mapped (a truncated mapping is a SIGBUS): blocks are read
- * into reserved memory when first touched.  What was touched is what costs.
+ * Others may truncate or rewrite the file at any time, so it is not mapped
+ * (touching a page that was cut off is a SIGBUS): blocks are read into reserved
+ * memory when first asked for, and only those cost memory.  A library that
+ * wants the whole file in memory gets it mapped (wp_elf_image_whole), in a
+ * process that may die of a SIGBUS.
  */
 #ifndef WP_ELF_IMAGE_H
 #define WP_ELF_IMAGE_H
@@ -31,7 +33,7 @@ struct wp_elf_load {
 	uint32_t flags;
 };
 
-/* A range of the file that has an address: SIZE 0 where absent. */
+/* A range of the file and its address; SIZE 0: absent. */
 struct wp_elf_range {
 	uint64_t svma;
 	uint64_t off;
@@ -39,17 +41,17 @@ struct wp_elf_range {
 };
 
 enum wp_elf_packed_state {
-	/* Not wanted so far. */
+	/* Not asked for so far. */
 	WP_ELF_PACKED,
 	WP_ELF_UNPACKED,
-	/* It is not what its header says. */
+	/* Not the size that its header says, or malformed. */
 	WP_ELF_BROKEN,
 };
 
-/* A compressed section: unpacked, behind the file, when first asked for.  SIZE
- * 0 where absent. */
+/* A compressed section, unpacked behind the file when first asked for; SIZE 0:
+ * absent. */
 struct wp_elf_packed {
-	/* What wp_elf_image_at takes, past the file's end. */
+	/* Where it is for wp_elf_image_at: past the file's end. */
 	uint64_t off;
 	uint64_t size;
 	/* The compressed bytes in the file. */
@@ -59,17 +61,21 @@ struct wp_elf_packed {
 };
 
 struct wp_elf_image {
-	/* Reads SRC at OFF; NULL after clear.  Returns bytes read or -errno. */
+	/* The file, owned; -1: not of a file, or wholly mapped. */
+	int fd;
+	/* Without FD: reads SRC at OFF.  Returns bytes read or -errno. */
 	long (*read)(void *src, void *buf, size_t len, uint64_t off);
 	void *src;
-	/* Reserved memory; the file is its first SIZE bytes, one byte of LOADED
-	 * per block: 1 = loaded. */
+	/* The file is data[0..size).  RESERVED: bytes of address space from
+	 * DATA on, owned; 0: DATA is borrowed. */
 	uint8_t *data;
-	uint8_t *loaded;
 	uint64_t size;
 	uint64_t reserved;
-	/* Owned, -1 when the image is of memory. */
-	int fd;
+	/* A byte per block of DATA, 1: was read; owned.  NULL: all bytes are
+	 * there. */
+	uint8_t *loaded;
+	/* DATA maps the file. */
+	bool is_mapped;
 
 	/* ET_EXEC or ET_DYN; EM_*. */
 	uint16_t type;
@@ -85,8 +91,8 @@ struct wp_elf_image {
 	/* .text; .gopclntab, see go_table.h. */
 	struct wp_elf_range text;
 	struct wp_elf_range go_table;
-	/* No address: svma is 0.  That of PACKED when it is compressed (by zlib,
-	 * to at most 64 MiB; absent when otherwise). */
+	/* Has no address: SVMA is 0.  The range of PACKED where the section is
+	 * compressed (by zlib, to at most 64 MiB; else absent). */
 	struct wp_elf_range debug_frame;
 	struct wp_elf_packed packed;
 };
@@ -114,11 +120,28 @@ int wp_elf_image_open_memory(struct wp_elf_image *ret, uint64_t size,
 			     long (*read)(void *, void *, size_t, uint64_t),
 			     void *src, struct wp_err *err);
 
+/* Open the ELF image DATA[0..size), which is borrowed for the image's life.
+ * Errors as above. */
+WP_MUST_CHECK
+int wp_elf_image_open_bytes(struct wp_elf_image *ret, void *data, uint64_t size,
+			    struct wp_err *err);
+
 /* The bytes [OFF, OFF + LEN) of the file, or of what is unpacked behind it, or
  * NULL when they are not all there or not readable.  Valid until the image is
- * cleared.  The only way to them. */
+ * cleared. */
 const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 			       uint64_t len);
+
+/* All bytes of the image, data[0..size), or NULL when they cannot be had.  A
+ * file is mapped for that, private and writable, and closed: from then on the
+ * process dies of SIGBUS when it touches what somebody cut off the file. */
+uint8_t *wp_elf_image_whole(struct wp_elf_image *image);
+
+/* Give back the memory of all pages of a mapped file but those that hold
+ * [KEEP, KEEP + KEEP_LEN).  They are read again when touched; what was written
+ * to them is gone. */
+void wp_elf_image_drop(struct wp_elf_image *image, uint64_t keep,
+		       uint64_t keep_len);
 
 /* How many bytes follow OFF in the file, or in what is unpacked behind it (0
  * when OFF is past the end). */

@@ -15,19 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 
-enum {
-	/* What is asked for of .gopclntab in one go is no longer. */
-	WP_GO_READ_MAX = 4096,
-};
-
 struct wp_go_table {
-	/* The bytes [OFF, OFF + LEN) of the section, or NULL when they are not
-	 * all there.  Valid until the next call at least. */
-	const uint8_t *(*at)(void *src, uint64_t off, uint64_t len);
-	void *src;
-	uint64_t size;
+	/* The image whose .gopclntab it is; borrowed. */
+	struct wp_elf_image *image;
 	/* What functions' addresses count from. */
 	uint64_t text_svma;
 	uint32_t nfuncs;
@@ -55,20 +48,15 @@ struct wp_go_func {
 	bool is_first;
 };
 
-/* Read the header of a section of SIZE bytes.  TEXT is where .text begins and
- * ends: Go 1.26 does not say what addresses count from any more, and unless the
- * functions fill .text, as they do where Go's own linker made the file, nobody
- * can tell.
+/* Read the header of IMAGE's .gopclntab.  Go 1.26 does not say what addresses
+ * count from any more: .text, if the last function ends where .text does, as in
+ * what Go's own linker makes.
  *
- * Returns 0; -ENOTSUP if it is of another version, or one that does not tell
- * where its code is; -EBADMSG if it is malformed.
+ * Returns 0; -ENOENT if IMAGE has none; -ENOTSUP if it is of another version,
+ * or one that does not tell where its code is; -EBADMSG if it is malformed.
  */
 WP_MUST_CHECK
-int wp_go_table_open(struct wp_go_table *ret,
-		     const uint8_t *(*at)(void *src, uint64_t off,
-					  uint64_t len),
-		     void *src, uint64_t size, uint64_t text_svma,
-		     uint64_t text_end_svma);
+int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image);
 
 /* Function I of table->nfuncs, by address.  Returns 0 or -EBADMSG. */
 WP_MUST_CHECK

@@ -7,6 +7,7 @@
 #define WP_IO_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -37,16 +38,23 @@ WP_MUST_CHECK
 int wp_text_pread(struct wp_text *text, int fd, size_t max);
 void wp_text_clear(struct wp_text *text);
 
-/* pread(2) from offset 0 into BUF[0..size), NUL-terminated; the number of bytes
- * before the NUL or -errno. */
+/* pread(2), repeated after EINTR: the number of bytes, 0 at the end, or -errno.
+ */
+ssize_t wp_io_pread_at(int fd, void *buf, size_t len, uint64_t off);
+
+/* Read the beginning of a file, from offset 0, into BUF[0..size) and end it
+ * with a NUL: the number of bytes before the NUL or -errno. */
 ssize_t wp_io_pread(int fd, char *buf, size_t size);
-/* The same by name, for a file that is read once. */
+/* Open the file PATH relative to DIRFD, read it so, and close it. */
 ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
 
-/* What is known of a file that a process has open, behind a link of /proc such
- * as PID/fd/3: its st_dev, st_ino and st_mode, without asking a file server,
- * which may be what the process hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or
- * -errno. */
+/* fstat(2): 0 or -errno.  glibc's makes newfstatat(2) of it since 2.33, which
+ * takes a path, and the sandbox of the symboliser allows no call that does. */
+int wp_io_fstat(int fd, struct stat *ret);
+
+/* Fill in st_dev, st_ino and st_mode of the file behind PATH, a link of /proc
+ * such as PID/fd/3, without asking a file server, which may be what the process
+ * hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or -errno. */
 int wp_io_stat_open(int dirfd, const char *path, struct stat *ret);
 
 #endif

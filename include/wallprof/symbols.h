@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wallprof/elf_image.h"
 #include "wallprof/err.h"
 
-/* One mapped file (or JIT area) of the target. */
+/* A mapping of the target: of a file, or of memory with generated code. */
 struct wp_symbol_module {
 	/* Executable mapping: START <= avma < END shows file offset OFF on. */
 	uint64_t start_avma;
@@ -22,13 +23,9 @@ struct wp_symbol_module {
 	/* As /proc/PID/maps has it, without " (deleted)"; "[vdso]"; "" for
 	 * anonymous memory.  Borrowed for the call. */
 	const char *path;
-	/* The file, open for reading, or -1.  Borrowed for the call: the
-	 * resolver makes its own duplicate. */
-	int fd;
-	/* For a module with bytes and no file (vDSO): a whole ELF image, or
-	 * NULL.  Borrowed for the call. */
-	const void *elf;
-	size_t elf_len;
+	/* The ELF file, NULL for none.  Borrowed for the resolver's life, which
+	 * maps it whole (wp_elf_image_whole). */
+	struct wp_elf_image *image;
 };
 
 /* How a separate debug file is named by the file that wants it. */
@@ -107,9 +104,9 @@ int wp_symbols_new(struct wp_symbols **ret,
 		   const struct wp_symbol_options *options);
 void wp_symbols_free(struct wp_symbols *symbols);
 
-/* Make MODULE known under ID (any number but 0, chosen by the caller).
- * Two modules of the same file share what was read.  Nothing is read yet.
- * Returns 0 or -ENOMEM.
+/* Make MODULE known under ID, which the caller chooses, other than 0.  Modules
+ * of one image share what is read of it.  Nothing is read yet.  Returns 0 or
+ * -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symbols_add(struct wp_symbols *symbols, uint32_t id,

@@ -21,6 +21,8 @@ enum {
 	/* Bits of its flags. */
 	TOP_FRAME = 1,
 	SP_WRITE = 2,
+	/* Bytes to read of a table by pc at a time. */
+	READ_MAX = 4096,
 	/* A pair of differences, 5 bytes each at most. */
 	PAIR_MAX = 10,
 	/* No function's is longer: it changes where the stack does only. */
@@ -33,8 +35,10 @@ static struct wp_reader read_at(const struct wp_go_table *table, uint64_t off,
 {
 	const uint8_t *bytes = NULL;
 
-	if (off <= table->size && len <= table->size - off)
-		bytes = table->at(table->src, off, len);
+	const struct wp_elf_range *range = &table->image->go_table;
+
+	if (off <= range->size && len <= range->size - off)
+		bytes = wp_elf_image_at(table->image, range->off + off, len);
 	return wp_reader_of(bytes, (size_t)len);
 }
 
@@ -51,26 +55,23 @@ static int read_entry(const struct wp_go_table *table, uint64_t i,
 
 /* Where nothing says what addresses count from, it is .text, if the last
  * function ends where that does. */
-static int place_text(struct wp_go_table *table, uint64_t text_svma,
-		      uint64_t text_end_svma)
+static int place_text(struct wp_go_table *table)
 {
+	const struct wp_elf_range *text = &table->image->text;
 	uint64_t end_svma;
 
 	if (table->text_svma)
 		return 0;
-	table->text_svma = text_svma;
+	table->text_svma = text->svma;
 	if (read_entry(table, table->nfuncs, &end_svma))
 		return -EBADMSG;
-	return text_svma && end_svma == text_end_svma ? 0 : -ENOTSUP;
+	return text->svma && end_svma == text->svma + text->size ? 0 : -ENOTSUP;
 }
 
-int wp_go_table_open(struct wp_go_table *ret,
-		     const uint8_t *(*at)(void *src, uint64_t off,
-					  uint64_t len),
-		     void *src, uint64_t size, uint64_t text_svma,
-		     uint64_t text_end_svma)
+int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)
 {
-	struct wp_go_table table = { .at = at, .src = src, .size = size };
+	struct wp_go_table table = { .image = image };
+	const uint64_t size = image->go_table.size;
 	struct wp_reader r = read_at(&table, 0, HEADER);
 	int32_t magic = (int32_t)wp_read_u32(&r);
 	uint64_t nfuncs;
@@ -88,6 +89,8 @@ int wp_go_table_open(struct wp_go_table *ret,
 	wp_read_skip(&r, 2 * POINTER);
 	table.pctab_off = wp_read_u64(&r);
 	table.funcs_off = wp_read_u64(&r);
+	if (!size)
+		return -ENOENT;
 	if (r.failed)
 		return -EBADMSG;
 	if ((magic != MAGIC_118 && magic != MAGIC_120) || pointer != POINTER)
@@ -99,7 +102,7 @@ int wp_go_table_open(struct wp_go_table *ret,
 	table.nfuncs = (uint32_t)nfuncs;
 	table.has_lines = magic == MAGIC_120;
 	*ret = table;
-	return place_text(ret, text_svma, text_end_svma);
+	return place_text(ret);
 }
 
 int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
@@ -153,13 +156,13 @@ int wp_go_table_find(const struct wp_go_table *table, uint64_t svma,
 	return svma >= ret->start_svma && svma < ret->end_svma ? 0 : -ENOENT;
 }
 
-/* The bytes at OFF, as many as may be asked for. */
+/* Up to READ_MAX bytes at OFF. */
 static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
 {
-	uint64_t left = off < table->size ? table->size - off : 0;
+	const uint64_t size = table->image->go_table.size;
+	uint64_t left = off < size ? size - off : 0;
 
-	return read_at(table, off,
-		       left < WP_GO_READ_MAX ? left : WP_GO_READ_MAX);
+	return read_at(table, off, left < READ_MAX ? left : READ_MAX);
 }
 
 /* A table by pc: pairs of what the value grows by, zigzag, and how far that

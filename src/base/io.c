@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -13,12 +14,12 @@
 /* Files of /proc are read in few calls. */
 enum { STEP = 16384 };
 
-static ssize_t pread_retry(int fd, void *buf, size_t len, off_t off)
+ssize_t wp_io_pread_at(int fd, void *buf, size_t len, uint64_t off)
 {
 	ssize_t n;
 
 	do
-		n = pread(fd, buf, len, off);
+		n = pread(fd, buf, len, (off_t)off);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -44,8 +45,8 @@ int wp_text_pread(struct wp_text *text, int fd, size_t max)
 		rc = grow(text, max);
 		if (rc)
 			break;
-		n = pread_retry(fd, text->data + text->len,
-				text->cap - text->len - 1, (off_t)text->len);
+		n = wp_io_pread_at(fd, text->data + text->len,
+				   text->cap - text->len - 1, text->len);
 		if (n <= 0) {
 			rc = (int)n;
 			break;
@@ -80,7 +81,7 @@ void wp_text_clear(struct wp_text *text)
 
 ssize_t wp_io_pread(int fd, char *buf, size_t size)
 {
-	ssize_t n = pread_retry(fd, buf, size - 1, 0);
+	ssize_t n = wp_io_pread_at(fd, buf, size - 1, 0);
 
 	if (n >= 0)
 		buf[n] = '\0';
@@ -97,6 +98,11 @@ ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size)
 	n = wp_io_pread(fd, buf, size);
 	close(fd);
 	return n;
+}
+
+int wp_io_fstat(int fd, struct stat *ret)
+{
+	return syscall(SYS_fstat, fd, ret) ? -errno : 0;
 }
 
 int wp_io_stat_open(int dirfd, const char *path, struct stat *ret)

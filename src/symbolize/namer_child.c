@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "namer_protocol.h"
@@ -25,7 +24,7 @@ enum {
 	CPU_MAX_S = 300,
 };
 #define FLUSH_NS (50 * WP_NS_PER_MS)
-/* Beside what there is already and the files. */
+/* Address space beside what there is already. */
 #define MEMORY_MAX (UINT64_C(2) << 30)
 
 struct child {
@@ -109,21 +108,16 @@ static int ask_for_debug(void *ctx, const struct wp_debug_query *query,
 	return reply.found ? take_fd(&msg) : -ENOENT;
 }
 
-/* Our address space as it is, and the files that will be mapped. */
-static uint64_t memory_bound(const struct wp_namer *namer)
+/* The address space that there is, with what images reserved for their files,
+ * and room to work in. */
+static uint64_t memory_bound(void)
 {
-	uint64_t sum = MEMORY_MAX;
 	char text[128];
-	struct stat st;
 
-	if (wp_io_read_at(-1, "/proc/self/statm", text, sizeof(text)) > 0)
-		sum += strtoull(text, NULL, 10) *
-		       (uint64_t)sysconf(_SC_PAGESIZE);
-	for (uint32_t i = 0; i < namer->nmodules; i++)
-		if (namer->modules[i].module.fd >= 0 &&
-		    !fstat(namer->modules[i].module.fd, &st))
-			sum += (uint64_t)st.st_size;
-	return sum;
+	if (wp_io_read_at(-1, "/proc/self/statm", text, sizeof(text)) <= 0)
+		return MEMORY_MAX;
+	return MEMORY_MAX +
+	       strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static int enter(struct child *child, pid_t parent)
@@ -132,7 +126,7 @@ static int enter(struct child *child, pid_t parent)
 	struct wp_sandbox sandbox = {
 		.keep = calloc((size_t)namer->nmodules + 2, sizeof(int)),
 		.parent = parent,
-		.memory = memory_bound(namer),
+		.memory = memory_bound(),
 		.cpu_s = CPU_MAX_S,
 	};
 
@@ -141,10 +135,13 @@ static int enter(struct child *child, pid_t parent)
 	sandbox.keep[sandbox.nkeep++] = child->sock;
 	if (namer->perf_map_fd >= 0)
 		sandbox.keep[sandbox.nkeep++] = namer->perf_map_fd;
-	for (uint32_t i = 0; i < namer->nmodules; i++)
-		if (namer->modules[i].module.fd >= 0)
-			sandbox.keep[sandbox.nkeep++] =
-				namer->modules[i].module.fd;
+	for (uint32_t i = 0; i < namer->nmodules; i++) {
+		const struct wp_elf_image *image =
+			namer->modules[i].module.image;
+
+		if (image && image->fd >= 0)
+			sandbox.keep[sandbox.nkeep++] = image->fd;
+	}
 	return wp_sandbox_enter(&sandbox);
 }
 
@@ -162,10 +159,6 @@ static void start(struct child *child)
 		check(child,
 		      wp_symbols_add(child->symbols, namer->modules[i].id,
 				     &namer->modules[i].module));
-	/* They are mapped. */
-	for (uint32_t i = 0; i < namer->nmodules; i++)
-		if (namer->modules[i].module.fd >= 0)
-			close(namer->modules[i].module.fd);
 	if (namer->perf_map_fd >= 0)
 		close(namer->perf_map_fd);
 }

@@ -77,15 +77,14 @@ static int add_module(struct job *job, uint32_t mapping)
 		.end_avma = m->end_avma,
 		.off = m->off,
 		.path = strdup(wp_profile_str(job->profile, m->path)),
-		.fd = m->image ? m->image->fd : -1,
 	};
 
 	if (!module.path)
 		return -ENOMEM;
-	if (m->image && m->image->fd < 0 && !strcmp(module.path, "[vdso]")) {
-		module.elf = wp_elf_image_at(m->image, 0, m->image->size);
-		module.elf_len = module.elf ? (size_t)m->image->size : 0;
-	}
+	/* The child cannot read the target's memory. */
+	if (m->image && (m->image->fd >= 0 || (!strcmp(module.path, "[vdso]") &&
+					       wp_elf_image_whole(m->image))))
+		module.image = m->image;
 	job->modules[job->nmodules++] = (struct wp_namer_module){ mapping,
 								  module };
 	return 0;

@@ -33,18 +33,23 @@ static void fix_checksums(uint8_t *xz, size_t size)
 
 static void unpack(const struct wp_elf_file *file)
 {
-	struct wp_elf_file inner = WP_ELF_FILE_INIT;
 	struct wp_symtab tab = WP_SYMTAB_INIT;
+	uint8_t *bytes = NULL;
+	size_t len;
+	struct fuzz_elf inner;
 
-	if (wp_debugfile_unpack(&inner, file)) {
-		FUZZ_CHECK(!inner.elf && !inner.map.data);
+	if (wp_debugfile_unpack(&bytes, &len, file)) {
+		FUZZ_CHECK(!bytes);
 		return;
 	}
-	FUZZ_CHECK(inner.elf && inner.map.size <= UNPACKED_MAX);
-	(void)!wp_symtab_add(&tab, inner.elf, &inner.map, SHT_SYMTAB, 0);
-	wp_symtab_finish(&tab);
-	wp_symtab_clear(&tab);
-	wp_elf_file_clear(&inner);
+	FUZZ_CHECK(len <= UNPACKED_MAX);
+	if (fuzz_elf_open(&inner, bytes, len)) {
+		(void)!wp_symtab_add(&tab, &inner.file, SHT_SYMTAB, 0);
+		wp_symtab_finish(&tab);
+		wp_symtab_clear(&tab);
+		fuzz_elf_close(&inner);
+	}
+	free(bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -39,8 +39,8 @@ static void check_found(const struct wp_elf_file *found,
 			const struct fuzz_elf *e)
 {
 	FUZZ_CHECK(found->elf);
-	FUZZ_CHECK(found->map.size == e->file.map.size);
-	FUZZ_CHECK(!memcmp(found->map.data, e->file.map.data, found->map.size));
+	FUZZ_CHECK(found->image->size == e->image.size);
+	FUZZ_CHECK(!memcmp(found->image->data, e->image.data, e->image.size));
 }
 
 static void search_root(const struct fuzz_elf *e, const char *root)
@@ -48,18 +48,21 @@ static void search_root(const struct fuzz_elf *e, const char *root)
 	struct wp_debug_search search = {
 		.roots = &root, .nroots = 1, .file = &e->file, .path = "/d/x"
 	};
-	struct wp_elf_file found = WP_ELF_FILE_INIT;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	struct wp_elf_file found = { .image = &image };
 	char path[PATH_MAX];
 
 	if (!wp_debugfile_find(&found, path, &search)) {
 		FUZZ_CHECK(*path == '/');
 		check_found(&found, e);
-		wp_elf_file_clear(&found);
+		wp_elf_file_close(&found);
+		wp_elf_image_clear(&image);
 	}
 	if (!wp_debugfile_find_alt(&found, &search)) {
 		FUZZ_CHECK(wp_debugfile_wants_alt(&e->file));
 		check_found(&found, e);
-		wp_elf_file_clear(&found);
+		wp_elf_file_close(&found);
+		wp_elf_image_clear(&image);
 	}
 }
 

@@ -32,15 +32,16 @@ static void look_up(struct wp_dwarf *dwarf, uint64_t svma)
 	FUZZ_CHECK(sum < SIZE_MAX / 2);
 }
 
-static void look_up_all(struct wp_dwarf *dwarf, const struct wp_elf_file *file)
+static void look_up_all(struct wp_dwarf *dwarf,
+			const struct wp_elf_image *image)
 {
-	for (uint32_t i = 0; i < file->nloads && i < 4; i++) {
-		GElf_Phdr ph = file->loads[i];
+	for (uint32_t i = 0; i < image->nloads && i < 4; i++) {
+		const struct wp_elf_load *load = &image->loads[i];
 
-		if (!(ph.p_flags & PF_X))
+		if (!(load->flags & PF_X))
 			continue;
 		for (unsigned int n = 0; n < LOOKUPS; n++)
-			look_up(dwarf, ph.p_vaddr + ph.p_filesz / LOOKUPS * n);
+			look_up(dwarf, load->svma + load->filesz / LOOKUPS * n);
 	}
 	/* Where the inputs in test/data/fuzz/dwarf have their code. */
 	for (uint64_t svma = 0x280; svma < 0x3a0; svma += 0x10)
@@ -57,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!fuzz_elf_open(&e, data, size))
 		return 0;
 	wp_dwarf_open(&dwarf, &e.file, NULL);
-	look_up_all(&dwarf, &e.file);
+	look_up_all(&dwarf, &e.image);
 	wp_dwarf_close(&dwarf);
 	fuzz_elf_close(&e);
 	return 0;

@@ -8,6 +8,7 @@
 
 struct fuzz_elf {
 	struct fuzz_pages pages;
+	struct wp_elf_image image;
 	struct wp_elf_file file;
 };
 
@@ -15,12 +16,12 @@ struct fuzz_elf {
 static inline bool fuzz_elf_open(struct fuzz_elf *e, const uint8_t *data,
 				 size_t size)
 {
-	e->file = (struct wp_elf_file)WP_ELF_FILE_INIT;
+	e->image = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
+	e->file = (struct wp_elf_file){ .image = &e->image };
 	if (!size || !fuzz_pages_make(&e->pages, data, size))
 		return false;
-	e->file.map.data = e->pages.data;
-	e->file.map.size = size;
-	if (!wp_elf_file_open(&e->file))
+	if (!wp_elf_image_open_bytes(&e->image, e->pages.data, size, NULL) &&
+	    !wp_elf_file_open(&e->file))
 		return true;
 	fuzz_pages_free(&e->pages);
 	return false;

@@ -11,12 +11,6 @@
 
 enum { TEXT = 0x401000, LOOKUPS = 256, FUNCS = 256 };
 
-static const uint8_t *at(void *src, uint64_t off, uint64_t len)
-{
-	FUZZ_CHECK(len <= WP_GO_READ_MAX);
-	return wp_elf_image_at(src, off, len);
-}
-
 static void look_up(const struct wp_go_table *table, uint64_t svma)
 {
 	struct wp_go_func func;
@@ -54,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	image.go_table = (struct wp_elf_range){ TEXT, 0, size };
 	image.text = (struct wp_elf_range){ TEXT, 0, 0x1000 };
-	if (!wp_go_table_open(&table, at, &image, size, TEXT, TEXT + 0x1000))
+	if (!wp_go_table_open(&table, &image))
 		look_up_all(&table);
 	for (uint64_t svma = TEXT; svma < TEXT + LOOKUPS; svma += 3) {
 		struct wp_cfi_row row;

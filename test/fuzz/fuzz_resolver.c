@@ -86,20 +86,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.end_avma = START + 0x100000,
 		.path = "/d/libx.so",
 	};
+	struct wp_elf_image file, memory;
 	struct wp_symbols *s;
+	int fd = fuzz_memfd(data, size);
+	uint8_t *bytes;
 
-	module.fd = fuzz_memfd(data, size);
-	if (module.fd < 0 || wp_symbols_new(&s, &options))
+	if (fd < 0 || wp_symbols_new(&s, &options))
 		return 0;
+	if (wp_elf_image_open(&file, fd, NULL)) {
+		close(fd);
+		wp_symbols_free(s);
+		return 0;
+	}
+	bytes = malloc(size);
+	FUZZ_CHECK(bytes);
+	memcpy(bytes, data, size);
+	FUZZ_CHECK(!wp_elf_image_open_bytes(&memory, bytes, size, NULL));
+	module.image = &file;
 	FUZZ_CHECK(!wp_symbols_add(s, 1, &module));
-	close(module.fd);
-	module.fd = -1;
-	module.elf = data;
-	module.elf_len = size;
+	module.image = &memory;
 	module.path = "[vdso]";
 	FUZZ_CHECK(!wp_symbols_add(s, 2, &module));
 	resolve_all(s, 1);
 	resolve_all(s, 2);
 	wp_symbols_free(s);
+	wp_elf_image_clear(&file);
+	free(bytes);
 	return 0;
 }

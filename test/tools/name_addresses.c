@@ -23,7 +23,7 @@
 enum { ROOTS_MAX = 8 };
 
 /* Segments are put where their svma says, so that avma is svma. */
-static int add_segments(struct wp_symbols *symbols, const char *path, int fd,
+static int add_segments(struct wp_symbols *symbols, const char *path,
 			struct wp_elf_image *image)
 {
 	for (uint32_t i = 0; i < image->nloads; i++) {
@@ -34,7 +34,7 @@ static int add_segments(struct wp_symbols *symbols, const char *path, int fd,
 			.end_avma = load->svma + load->memsz,
 			.off = load->off - lead,
 			.path = path,
-			.fd = fd,
+			.image = image,
 		};
 		int rc = wp_symbols_add(symbols, i + 1, &module);
 
@@ -124,7 +124,7 @@ static int run(const struct wp_symbol_options *options, const char *file,
 		return 2;
 	}
 	if (!wp_symbols_new(&symbols, options) &&
-	    !add_segments(symbols, path ? path : file, fd, &image) &&
+	    !add_segments(symbols, path ? path : file, &image) &&
 	    !print_all(symbols, &image)) {
 		print_has(symbols, &image);
 		rc = 0;

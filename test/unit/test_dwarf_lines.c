@@ -96,16 +96,25 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
+static struct wp_elf_image self_image;
+
+static void close_self(struct wp_symbols *symbols)
+{
+	wp_symbols_free(symbols);
+	wp_elf_image_clear(&self_image);
+}
+
 static struct wp_symbols *open_self(bool names_only)
 {
 	struct wp_symbol_options options = { .perf_map_fd = -1,
 					     .names_only = names_only };
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct wp_symbols *symbols = NULL;
-	struct wp_symbol_module module = { .path = "/bin/self", .fd = fd };
+	struct wp_symbol_module module = { .path = "/bin/self",
+					   .image = &self_image };
 	struct self self = { 0 };
 
-	assert_true(fd >= 0);
+	assert_int_equal(wp_elf_image_open(&self_image, fd, NULL), 0);
 	dl_iterate_phdr(find_self, &self);
 	module.start_avma = self.start;
 	module.end_avma = self.end;
@@ -113,7 +122,6 @@ static struct wp_symbols *open_self(bool names_only)
 	assert_int_equal(wp_symbols_new(&symbols, &options), 0);
 	assert_int_equal(wp_symbols_add(symbols, 1, &module), 0);
 	/* What the caller does with its descriptor is its own affair. */
-	close(fd);
 	return symbols;
 }
 
@@ -140,7 +148,7 @@ static void inlined_functions_are_levels(void **state)
 	assert_level(&lines[0], "inner", at.inner, INNER_START);
 	assert_level(&lines[1], "middle", at.middle, MIDDLE_START);
 	assert_level(&lines[2], "outer", at.outer, OUTER_START);
-	wp_symbols_free(symbols);
+	close_self(symbols);
 }
 
 static void a_plain_function_is_one_level(void **state)
@@ -152,7 +160,7 @@ static void a_plain_function_is_one_level(void **state)
 	(void)state;
 	assert_int_equal(wp_symbols_resolve(symbols, 1, pc, &lines), 1);
 	assert_level(&lines[0], "recurse", RECURSE_START + 2, RECURSE_START);
-	wp_symbols_free(symbols);
+	close_self(symbols);
 }
 
 static void the_module_says_what_it_has(void **state)
@@ -170,7 +178,7 @@ static void the_module_says_what_it_has(void **state)
 	assert_true(has.functions && has.filenames && has.line_numbers &&
 		    has.inline_frames);
 	assert_false(has.debug_file);
-	wp_symbols_free(symbols);
+	close_self(symbols);
 }
 
 static void names_only_reads_no_dwarf(void **state)
@@ -188,7 +196,7 @@ static void names_only_reads_no_dwarf(void **state)
 	has = wp_symbols_has(symbols, 1);
 	assert_true(has.functions);
 	assert_false(has.filenames || has.line_numbers || has.inline_frames);
-	wp_symbols_free(symbols);
+	close_self(symbols);
 }
 
 static void strings_stay_where_they_are(void **state)
@@ -209,7 +217,7 @@ static void strings_stay_where_they_are(void **state)
 	assert_ptr_equal(lines[0].function, function);
 	assert_ptr_equal(lines[0].file, file);
 	assert_string_equal(function, "recurse");
-	wp_symbols_free(symbols);
+	close_self(symbols);
 }
 
 int main(void)

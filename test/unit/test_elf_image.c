@@ -514,6 +514,87 @@ static void a_file_cut_before_it_is_unpacked(void **state)
 	test_free(f);
 }
 
+static void bytes_of_the_caller_are_read_in_place(void **state)
+{
+	struct wp_elf_image image;
+	struct packed_file *f = test_calloc(1, sizeof(*f));
+
+	(void)state;
+	make_packed(f, false);
+	assert_int_equal(wp_elf_image_open_bytes(&image, f, sizeof(*f), NULL),
+			 0);
+	assert_ptr_equal(wp_elf_image_whole(&image), f);
+	assert_ptr_equal(wp_elf_image_at(&image, 8, sizeof(*f) - 8),
+			 (uint8_t *)f + 8);
+	assert_null(wp_elf_image_at(&image, 8, sizeof(*f) - 7));
+	/* Nothing can be unpacked behind them. */
+	assert_int_equal(image.packed.size, 0);
+	wp_elf_image_drop(&image, 0, 0);
+	wp_elf_image_clear(&image);
+	assert_memory_equal(f->ehdr.e_ident, ELFMAG, SELFMAG);
+	f->ehdr.e_ident[0] = 0;
+	assert_int_equal(wp_elf_image_open_bytes(&image, f, sizeof(*f), NULL),
+			 -ENOTSUP);
+	test_free(f);
+}
+
+static void a_whole_file_is_mapped_and_dropped(void **state)
+{
+	enum { LEN = 100000, PAGE = 4096 };
+	struct wp_elf_image image;
+	uint8_t *f = test_calloc(1, LEN), *bytes;
+
+	(void)state;
+	make_packed((struct packed_file *)f, false);
+	memset(f + 3 * PAGE, 'x', LEN - 3 * PAGE);
+	open_file(&image, f, LEN);
+	bytes = wp_elf_image_whole(&image);
+	assert_non_null(bytes);
+	assert_int_equal(image.fd, -1);
+	assert_memory_equal(bytes, f, LEN);
+	assert_ptr_equal(wp_elf_image_whole(&image), bytes);
+	/* What is unpacked lies behind the mapping as before. */
+	assert_non_null(
+		wp_elf_image_at(&image, image.debug_frame.off, FRAME_LEN));
+	/* Changes stay here, and go with the page unless it is kept. */
+	bytes[3 * PAGE] = bytes[5 * PAGE - 1] = bytes[6 * PAGE] = 'y';
+	wp_elf_image_drop(&image, 4 * PAGE + 1, PAGE - 1);
+	assert_int_equal(bytes[3 * PAGE], 'x');
+	assert_int_equal(bytes[5 * PAGE - 1], 'y');
+	assert_int_equal(bytes[6 * PAGE], 'x');
+	wp_elf_image_drop(&image, LEN, 1);
+	assert_memory_equal(bytes, f, LEN);
+	assert_non_null(
+		wp_elf_image_at(&image, image.debug_frame.off, FRAME_LEN));
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
+/* As dwz(1) makes files: a note, and no program header. */
+static void a_build_id_is_found_by_sections_too(void **state)
+{
+	static const uint8_t note[] = { 4,   0, 0,    0,    2, 0,   0,
+					0,   3, 0,    0,    0, 'G', 'N',
+					'U', 0, 0xab, 0xcd, 0, 0 };
+	struct packed_file *f = test_calloc(1, sizeof(*f));
+	struct wp_elf_image image;
+
+	(void)state;
+	make_packed(f, false);
+	f->ehdr.e_phnum = f->ehdr.e_phentsize = 0;
+	f->shdrs[1].sh_type = SHT_NOTE;
+	f->shdrs[1].sh_flags = 0;
+	f->shdrs[1].sh_name = 0;
+	f->shdrs[1].sh_size = sizeof(note);
+	memcpy((uint8_t *)f + f->shdrs[1].sh_offset, note, sizeof(note));
+	assert_int_equal(wp_elf_image_open_bytes(&image, f, sizeof(*f), NULL),
+			 0);
+	assert_int_equal(image.build_id_len, 2);
+	assert_int_equal(image.build_id[0], 0xab);
+	assert_int_equal(image.build_id[1], 0xcd);
+	test_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +612,9 @@ int main(void)
 			every_prefix_of_a_compressed_section_is_refused),
 		cmocka_unit_test(a_changed_byte_is_refused),
 		cmocka_unit_test(a_file_cut_before_it_is_unpacked),
+		cmocka_unit_test(bytes_of_the_caller_are_read_in_place),
+		cmocka_unit_test(a_whole_file_is_mapped_and_dropped),
+		cmocka_unit_test(a_build_id_is_found_by_sections_too),
 	};
 
 	return cmocka_run_group_tests_name("elf_image", tests, NULL, NULL);

@@ -47,6 +47,7 @@ static const uint32_t frames_at[NFUNCS] = { 1, 0, 8 };
 struct section {
 	uint8_t *v;
 	size_t len;
+	struct wp_elf_image image;
 };
 
 static void put(struct section *s, size_t at, uint64_t val, size_t size)
@@ -59,7 +60,7 @@ static void put(struct section *s, size_t at, uint64_t val, size_t size)
 
 static struct section make(void)
 {
-	struct section s = { test_calloc(1, MAX), 0 };
+	struct section s = { .v = test_calloc(1, MAX) };
 	size_t pctab_at, funcs_at, at;
 
 	put(&s, MAGIC, 0xfffffff1, 4);
@@ -87,17 +88,23 @@ static struct section make(void)
 	return s;
 }
 
-static const uint8_t *at(void *src, uint64_t off, uint64_t len)
+/* The table of S in a file with .text at TEXT[0..text_size). */
+static int open_with_text(struct section *s, struct wp_go_table *ret,
+			  uint64_t text, uint64_t text_size)
 {
-	const struct section *s = src;
-
-	assert_true(len <= WP_GO_READ_MAX);
-	return off <= s->len && len <= s->len - off ? s->v + off : NULL;
+	s->image = (struct wp_elf_image){
+		.fd = -1,
+		.data = s->v,
+		.size = s->len,
+		.go_table = { .size = s->len },
+		.text = { .svma = text, .size = text_size },
+	};
+	return wp_go_table_open(ret, &s->image);
 }
 
 static int open_table(struct section *s, struct wp_go_table *ret)
 {
-	return wp_go_table_open(ret, at, s, s->len, TEXT, TEXT_END);
+	return open_with_text(s, ret, TEXT, TEXT_END - TEXT);
 }
 
 static int frame_at(const struct wp_go_table *table, uint64_t svma)
@@ -195,11 +202,9 @@ static void text_that_is_not_told(void **state)
 	assert_int_equal(open_table(&s, &table), 0);
 	assert_int_equal(frame_at(&table, TEXT + 4), 24);
 	/* Somebody else's code is in .text too. */
-	assert_int_equal(
-		wp_go_table_open(&table, at, &s, s.len, TEXT, TEXT_END + 1),
-		-ENOTSUP);
-	assert_int_equal(wp_go_table_open(&table, at, &s, s.len, 0, 0),
+	assert_int_equal(open_with_text(&s, &table, TEXT, TEXT_END + 1 - TEXT),
 			 -ENOTSUP);
+	assert_int_equal(open_with_text(&s, &table, 0, 0), -ENOTSUP);
 	test_free(s.v);
 }
 
@@ -250,7 +255,7 @@ static void pairs_without_end(void **state)
 		s.v[i] = 2 - i / 2 % 2;
 	assert_int_equal(wp_go_table_find(&table, TEXT, &func), 0);
 	func.frames_off = s.len;
-	s.len = table.size = LEN;
+	s.len = s.image.size = s.image.go_table.size = LEN;
 	assert_int_equal(wp_go_table_frame(&table, &func, TEXT, &size),
 			 -EBADMSG);
 	test_free(s.v);
@@ -278,7 +283,8 @@ static void every_prefix_is_safe(void **state)
 
 	(void)state;
 	for (size_t len = 0; len < s.len; len++) {
-		struct section cut = { test_malloc(len + !len), len };
+		struct section cut = { .v = test_malloc(len + !len),
+				       .len = len };
 
 		memcpy(cut.v, s.v, len);
 		ask_all(&cut);
@@ -294,7 +300,8 @@ static void every_flipped_byte_is_safe(void **state)
 
 	(void)state;
 	for (size_t n = 0; n < s.len * sizeof(flips); n++) {
-		struct section flipped = { test_malloc(s.len), s.len };
+		struct section flipped = { .v = test_malloc(s.len),
+					   .len = s.len };
 
 		memcpy(flipped.v, s.v, s.len);
 		flipped.v[n / sizeof(flips)] ^= flips[n % sizeof(flips)];

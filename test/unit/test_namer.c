@@ -7,10 +7,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,9 +23,9 @@
 enum { PER_MODULE = 3, NMODULES = 3, NADDRESSES = PER_MODULE * NMODULES };
 
 static const struct wp_namer_module modules[NMODULES] = {
-	{ 1, { 0x1000, 0x2000, 0, "/one", -1, NULL, 0 } },
-	{ 2, { 0x2000, 0x3000, 0, "/two\033[2J", -1, NULL, 0 } },
-	{ 5, { 0x5000, 0x6000, 0, "/five", -1, NULL, 0 } },
+	{ 1, { 0x1000, 0x2000, 0, "/one", NULL } },
+	{ 2, { 0x2000, 0x3000, 0, "/two\033[2J", NULL } },
+	{ 5, { 0x5000, 0x6000, 0, "/five", NULL } },
 };
 static struct wp_namer_address addresses[NADDRESSES];
 static volatile sig_atomic_t interrupts;
@@ -307,6 +310,86 @@ static void an_interrupt_ends_it(void **state)
 	assert_true(end.interrupted);
 }
 
+static int note_answer(void *ctx, uint32_t index,
+		       const struct wp_symbol_line *lines, uint32_t n)
+{
+	bool *named = ctx;
+
+	(void)lines;
+	assert_true(index < NMODULES && n >= 1);
+	named[index] = true;
+	return 0;
+}
+
+/* Let IMAGE be of a file that is cut off after it was opened. */
+static void cut_file(struct wp_elf_image *image)
+{
+	int fd = memfd_create("cut", MFD_CLOEXEC);
+
+	assert_int_equal(sendfile(fd, image->fd, NULL, image->size),
+			 image->size);
+	wp_elf_image_clear(image);
+	assert_int_equal(wp_elf_image_open(image, fd, NULL), 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+}
+
+/* What the real child says of three addresses of FILES, each a module's. */
+static struct wp_namer_end run_real(struct wp_elf_image files[NMODULES],
+				    bool named[NMODULES])
+{
+	struct wp_namer_module real[NMODULES];
+	struct wp_namer_address where[NMODULES];
+	struct wp_namer namer = {
+		.modules = real,
+		.nmodules = NMODULES,
+		.addresses = where,
+		.naddresses = NMODULES,
+		.perf_map_fd = -1,
+		.interrupts = &interrupts,
+		.child = wp_namer_child,
+		.answer = note_answer,
+		.has = take_has,
+		.ctx = named,
+	};
+	struct wp_namer_end end;
+
+	for (uint32_t i = 0; i < NMODULES; i++) {
+		real[i] = modules[i];
+		real[i].module.image = &files[i];
+		where[i] = (struct wp_namer_address){
+			modules[i].id, modules[i].module.start_avma
+		};
+		named[i] = false;
+	}
+	assert_int_equal(wp_namer_run(&namer, &end), 0);
+	return end;
+}
+
+/* The symboliser maps its files: touching a page that was cut off ends it. */
+static void a_file_that_shrinks_costs_the_names_of_its_module(void **state)
+{
+	struct wp_elf_image files[NMODULES];
+	bool named[NMODULES];
+	struct wp_namer_end end;
+
+	(void)state;
+	for (int i = 0; i < NMODULES; i++)
+		assert_int_equal(wp_elf_image_open(&files[i],
+						   open("/proc/self/exe",
+							O_RDONLY | O_CLOEXEC),
+						   NULL),
+				 0);
+	end = run_real(files, named);
+	assert_string_equal(end.why, "");
+	assert_true(named[0] && named[1] && named[2]);
+	cut_file(&files[1]);
+	end = run_real(files, named);
+	assert_true(named[0] && !named[1] && named[2]);
+	assert_non_null(strstr(end.why, "at two"));
+	for (int i = 0; i < NMODULES; i++)
+		wp_elf_image_clear(&files[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +401,8 @@ int main(void)
 		cmocka_unit_test(liars_are_ended),
 		cmocka_unit_test(what_the_parent_fails_at_ends_all),
 		cmocka_unit_test(an_interrupt_ends_it),
+		cmocka_unit_test(
+			a_file_that_shrinks_costs_the_names_of_its_module),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,17 +31,25 @@ static uint8_t *file_of(const struct make_symbols *symbols, size_t *ret_size)
 	return make_elf(sections, 4, ret_size);
 }
 
+static void close_bytes(struct wp_elf_file *file)
+{
+	wp_elf_file_close(file);
+	free(file->image->data);
+	test_free(file->image);
+	*file = (struct wp_elf_file){ 0 };
+}
+
 /* Everything that reads a table, for a file of BYTES, which pass. */
 static void open_bytes(struct wp_symtab *tab, struct wp_elf_file *file,
 		       uint8_t *bytes, size_t size)
 {
-	wp_file_map_adopt(&file->map, bytes, size);
-	if (wp_elf_file_open(file))
+	file->image = test_calloc(1, sizeof(*file->image));
+	file->image->data = bytes;
+	if (wp_elf_image_open_bytes(file->image, bytes, size, NULL) ||
+	    wp_elf_file_open(file))
 		return;
-	assert_int_equal(
-		wp_symtab_add(tab, file->elf, &file->map, SHT_SYMTAB, 0), 0);
-	assert_int_equal(
-		wp_symtab_add(tab, file->elf, &file->map, SHT_DYNSYM, 0), 0);
+	assert_int_equal(wp_symtab_add(tab, file, SHT_SYMTAB, 0), 0);
+	assert_int_equal(wp_symtab_add(tab, file, SHT_DYNSYM, 0), 0);
 	wp_symtab_finish(tab);
 	assert_int_equal(wp_symtab_add_plt(tab, file->elf), 0);
 	wp_symtab_finish(tab);
@@ -61,7 +69,7 @@ static const char *name_at(const struct wp_symtab *tab, uint64_t addr)
 
 static void find_is_half_open(void **state)
 {
-	struct wp_elf_file file = WP_ELF_FILE_INIT;
+	struct wp_elf_file file = { 0 };
 	struct wp_symtab tab = WP_SYMTAB_INIT;
 	struct make_symbols s = { 0 };
 	uint8_t *bytes;
@@ -81,7 +89,7 @@ static void find_is_half_open(void **state)
 	assert_non_null(wp_symtab_at(&tab, 0x1010));
 	assert_null(wp_symtab_at(&tab, 0x1011));
 	wp_symtab_clear(&tab);
-	wp_elf_file_clear(&file);
+	close_bytes(&file);
 }
 
 static void the_better_of_two_names_wins(void **state)
@@ -116,7 +124,7 @@ static void the_better_of_two_names_wins(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(pairs) / sizeof(*pairs); i++) {
-		struct wp_elf_file file = WP_ELF_FILE_INIT;
+		struct wp_elf_file file = { 0 };
 		struct wp_symtab tab = WP_SYMTAB_INIT;
 		struct make_symbols s = { 0 };
 		char want[64];
@@ -142,13 +150,13 @@ static void the_better_of_two_names_wins(void **state)
 		want[strcspn(want, "@")] = '\0';
 		assert_string_equal(name_at(&tab, 0x1101), want);
 		wp_symtab_clear(&tab);
-		wp_elf_file_clear(&file);
+		close_bytes(&file);
 	}
 }
 
 static void a_symbol_without_size_reaches_to_the_next(void **state)
 {
-	struct wp_elf_file file = WP_ELF_FILE_INIT;
+	struct wp_elf_file file = { 0 };
 	struct wp_symtab tab = WP_SYMTAB_INIT;
 	struct make_symbols s = { 0 };
 	uint8_t *bytes;
@@ -173,12 +181,12 @@ static void a_symbol_without_size_reaches_to_the_next(void **state)
 	assert_string_equal(name_at(&tab, 0x1fff), "last");
 	assert_string_equal(name_at(&tab, 0x2000), "");
 	wp_symtab_clear(&tab);
-	wp_elf_file_clear(&file);
+	close_bytes(&file);
 }
 
 static void only_code_counts(void **state)
 {
-	struct wp_elf_file file = WP_ELF_FILE_INIT;
+	struct wp_elf_file file = { 0 };
 	struct wp_symtab tab = WP_SYMTAB_INIT;
 	struct make_symbols s = { 0 };
 	uint8_t *bytes;
@@ -198,7 +206,7 @@ static void only_code_counts(void **state)
 	assert_int_equal(tab.len, 1);
 	assert_int_equal(tab.v[0].size, 0x100);
 	wp_symtab_clear(&tab);
-	wp_elf_file_clear(&file);
+	close_bytes(&file);
 }
 
 /* clang-format off */
@@ -251,7 +259,7 @@ static uint8_t *file_with_plt(size_t *ret_size)
 
 static void slots_of_the_plt_have_names(void **state)
 {
-	struct wp_elf_file file = WP_ELF_FILE_INIT;
+	struct wp_elf_file file = { 0 };
 	struct wp_symtab tab = WP_SYMTAB_INIT;
 	size_t size;
 	uint8_t *bytes = file_with_plt(&size);
@@ -265,7 +273,7 @@ static void slots_of_the_plt_have_names(void **state)
 	assert_string_equal(name_at(&tab, 0x1830), "strlen@plt");
 	assert_string_equal(name_at(&tab, 0x1838), "");
 	wp_symtab_clear(&tab);
-	wp_elf_file_clear(&file);
+	close_bytes(&file);
 }
 
 static void every_prefix_is_safe(void **state)
@@ -275,7 +283,7 @@ static void every_prefix_is_safe(void **state)
 
 	(void)state;
 	for (size_t n = 1; n < size; n++) {
-		struct wp_elf_file file = WP_ELF_FILE_INIT;
+		struct wp_elf_file file = { 0 };
 		struct wp_symtab tab = WP_SYMTAB_INIT;
 		uint8_t *bytes = malloc(n);
 
@@ -283,7 +291,7 @@ static void every_prefix_is_safe(void **state)
 		open_bytes(&tab, &file, bytes, n);
 		(void)name_at(&tab, 0x1810);
 		wp_symtab_clear(&tab);
-		wp_elf_file_clear(&file);
+		close_bytes(&file);
 	}
 	free(whole);
 }
@@ -297,7 +305,7 @@ static void every_wrong_byte_is_safe(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < size * sizeof(values); i++) {
-		struct wp_elf_file file = WP_ELF_FILE_INIT;
+		struct wp_elf_file file = { 0 };
 		struct wp_symtab tab = WP_SYMTAB_INIT;
 		uint8_t *bytes = malloc(size);
 
@@ -307,7 +315,7 @@ static void every_wrong_byte_is_safe(void **state)
 		for (uint32_t k = 0; k < tab.len; k++)
 			(void)name_at(&tab, tab.v[k].svma);
 		wp_symtab_clear(&tab);
-		wp_elf_file_clear(&file);
+		close_bytes(&file);
 	}
 	free(whole);
 }

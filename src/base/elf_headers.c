@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* elf_headers.c - the headers of an ELF file: see wallprof/elf_image.h. */
+#include "elf_headers.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "wallprof/inflate.h"
+#include "wallprof/reader.h"
+
+enum {
+	PHDRS_MAX = 1024,
+	NOTES_MAX = 1 << 16,
+	/* "ZLIB" and the length, big-endian (.zdebug_frame). */
+	OLD_CHDR = 12,
+	/* The Linux kernel's with all its drivers is 20 MiB. */
+	PACKED_MAX = 64 << 20,
+	/* Of the place behind the file: any multiple of a page. */
+	ALIGN = 1 << 16,
+};
+
+/* gABI, Note Section; NT_GNU_BUILD_ID is 3. */
+static void read_notes(struct wp_elf_image *image, uint64_t off, uint64_t len)
+{
+	struct wp_reader r;
+
+	if (len > NOTES_MAX)
+		return;
+	r = wp_reader_of(wp_elf_image_at(image, off, len), (size_t)len);
+	while (wp_reader_left(&r) >= 12) {
+		uint32_t namesz = wp_read_u32(&r);
+		uint32_t descsz = wp_read_u32(&r);
+		uint32_t type = wp_read_u32(&r);
+		const uint8_t *name = r.pos, *desc;
+
+		wp_read_skip(&r, ((uint64_t)namesz + 3) & ~UINT64_C(3));
+		desc = r.pos;
+		wp_read_skip(&r, ((uint64_t)descsz + 3) & ~UINT64_C(3));
+		if (r.failed)
+			return;
+		if (type == NT_GNU_BUILD_ID && namesz == 4 &&
+		    !memcmp(name, "GNU", 4) && descsz <= WP_BUILD_ID_MAX) {
+			memcpy(image->build_id, desc, descsz);
+			image->build_id_len = descsz;
+			return;
+		}
+	}
+}
+
+static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
+		      struct wp_err *err)
+{
+	const uint8_t *bytes;
+
+	if ((ehdr->e_phnum && ehdr->e_phentsize != sizeof(Elf64_Phdr)) ||
+	    ehdr->e_phnum > PHDRS_MAX)
+		return wp_err_set(err, -EBADMSG, "odd ELF program headers");
+	bytes = wp_elf_image_at(image, ehdr->e_phoff,
+				(uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr));
+	if (!bytes)
+		return wp_err_set(err, -EBADMSG,
+				  "ELF program headers past the file's end");
+	for (unsigned int i = 0; i < ehdr->e_phnum; i++) {
+		Elf64_Phdr ph;
+
+		memcpy(&ph, bytes + i * sizeof(ph), sizeof(ph));
+		if (ph.p_type == PT_LOAD && image->nloads < WP_ELF_LOADS_MAX)
+			image->loads[image->nloads++] = (struct wp_elf_load){
+				ph.p_vaddr, ph.p_offset, ph.p_filesz,
+				ph.p_memsz, ph.p_flags
+			};
+		else if (ph.p_type == PT_GNU_EH_FRAME)
+			image->eh_frame_hdr = (struct wp_elf_range){
+				ph.p_vaddr, ph.p_offset, ph.p_filesz
+			};
+		else if (ph.p_type == PT_NOTE && !image->build_id_len)
+			read_notes(image, ph.p_offset, ph.p_filesz);
+	}
+	return 0;
+}
+
+/* Parse the header of the compressed section at OFF: where its compressed bytes
+ * are and their unpacked size.  False if it is not compressed by zlib.  gABI,
+ * Section Compression; IS_OLD: GNU's form before that, sections named .z* with a
+ * header without a type. */
+static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
+		      bool is_old, struct wp_elf_packed *ret)
+{
+	uint64_t lead = is_old ? OLD_CHDR : sizeof(Elf64_Chdr), be;
+	const uint8_t *bytes = size > lead ? wp_elf_image_at(image, off, lead) :
+					     NULL;
+	Elf64_Chdr ch;
+
+	if (!bytes)
+		return false;
+	ret->src_off = off + lead;
+	ret->src_size = size - lead;
+	if (is_old) {
+		memcpy(&be, bytes + 4, sizeof(be));
+		ret->size = be64toh(be);
+		return !memcmp(bytes, "ZLIB", 4);
+	}
+	memcpy(&ch, bytes, sizeof(ch));
+	ret->size = ch.ch_size;
+	return ch.ch_type == ELFCOMPRESS_ZLIB;
+}
+
+/* Reserve address space behind the file for .debug_frame, which is compressed
+ * at OFF; memory is used only when it is unpacked.  Moves image->data. */
+static void reserve_packed(struct wp_elf_image *image, uint64_t off,
+			   uint64_t size, bool is_old)
+{
+	struct wp_elf_packed packed = { 0 };
+	void *moved;
+
+	if (!read_chdr(image, off, size, is_old, &packed) || !packed.size ||
+	    packed.size > PACKED_MAX ||
+	    packed.size / WP_INFLATE_RATIO_MAX > packed.src_size ||
+	    packed.src_size > wp_elf_image_left(image, packed.src_off))
+		return;
+	/* Not at the end itself, which is an offset in the file. */
+	packed.off = (image->size & ~(uint64_t)(ALIGN - 1)) + ALIGN;
+	moved = mremap(image->data, (size_t)image->reserved,
+		       (size_t)(packed.off + packed.size), MREMAP_MAYMOVE);
+	if (moved == MAP_FAILED)
+		return;
+	image->data = moved;
+	image->reserved = packed.off + packed.size;
+	image->packed = packed;
+	image->debug_frame = (struct wp_elf_range){ 0, packed.off,
+						    packed.size };
+}
+
+/* A scan over the section headers. */
+struct sections {
+	struct wp_elf_image *image;
+	/* The header of the section that holds the names of sections. */
+	Elf64_Shdr names;
+	/* Compressed .debug_frame, SIZE 0: none; IS_OLD: as .zdebug_frame. */
+	struct wp_elf_range packed;
+	bool is_old;
+};
+
+static bool is_called(const struct sections *s, const Elf64_Shdr *sh,
+		      const char *name)
+{
+	size_t len = strlen(name) + 1;
+	const uint8_t *bytes;
+
+	if (sh->sh_name >= s->names.sh_size)
+		return false;
+	bytes = wp_elf_image_at(s->image, s->names.sh_offset + sh->sh_name,
+				len);
+	return bytes && !memcmp(bytes, name, len);
+}
+
+static void note_section(struct sections *s, const Elf64_Shdr *sh)
+{
+	const struct wp_elf_range range = { sh->sh_addr, sh->sh_offset,
+					    sh->sh_size };
+
+	if (is_called(s, sh, ".eh_frame")) {
+		s->image->eh_frame = range;
+	} else if (is_called(s, sh, ".eh_frame_hdr")) {
+		if (!s->image->eh_frame_hdr.size)
+			s->image->eh_frame_hdr = range;
+	} else if (is_called(s, sh, ".zdebug_frame")) {
+		s->packed = range;
+		s->is_old = true;
+	} else if (is_called(s, sh, ".debug_frame")) {
+		if (sh->sh_flags & SHF_COMPRESSED)
+			s->packed = range;
+		else
+			s->image->debug_frame = range;
+	} else if (sh->sh_type == SHT_NOTE && !s->image->build_id_len) {
+		read_notes(s->image, sh->sh_offset, sh->sh_size);
+	} else if (is_called(s, sh, ".text")) {
+		s->image->text = range;
+	} else if (is_called(s, sh, ".gopclntab") ||
+		   is_called(s, sh, ".data.rel.ro.gopclntab")) {
+		s->image->go_table = range;
+	}
+}
+
+/* Malformed section headers are no error: a file without them still unwinds. */
+static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
+{
+	struct sections s = { .image = image };
+	const uint8_t *bytes;
+
+	if (ehdr->e_shentsize != sizeof(Elf64_Shdr) || !ehdr->e_shnum ||
+	    ehdr->e_shstrndx >= ehdr->e_shnum)
+		return;
+	bytes = wp_elf_image_at(image, ehdr->e_shoff,
+				(uint64_t)ehdr->e_shnum * sizeof(Elf64_Shdr));
+	if (!bytes)
+		return;
+	memcpy(&s.names, bytes + ehdr->e_shstrndx * sizeof(s.names),
+	       sizeof(s.names));
+	for (unsigned int i = 0; i < ehdr->e_shnum; i++) {
+		Elf64_Shdr sh;
+
+		memcpy(&sh, bytes + i * sizeof(sh), sizeof(sh));
+		if (sh.sh_type != SHT_NOBITS)
+			note_section(&s, &sh);
+	}
+	/* Borrowed bytes have nothing behind them. */
+	if (s.packed.size && !image->debug_frame.size && image->reserved)
+		reserve_packed(image, s.packed.off, s.packed.size, s.is_old);
+}
+
+int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
+			struct wp_err *err)
+{
+	const uint8_t *bytes = wp_elf_image_at(image, 0, sizeof(Elf64_Ehdr));
+	Elf64_Ehdr ehdr;
+	int rc;
+
+	if (!bytes || memcmp(bytes, ELFMAG, SELFMAG))
+		return wp_err_set(err, -ENOTSUP, "not an ELF file");
+	memcpy(&ehdr, bytes, sizeof(ehdr));
+	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
+#if defined(__x86_64__)
+	    ehdr.e_machine != EM_X86_64)
+#else
+	    ehdr.e_machine != EM_AARCH64)
+#endif
+		return wp_err_set(err, -ENOTSUP,
+				  "an ELF file of another kind of machine");
+	image->type = ehdr.e_type;
+	image->machine = ehdr.e_machine;
+	rc = read_phdrs(image, &ehdr, err);
+	if (!rc && has_sections)
+		read_shdrs(image, &ehdr);
+	return rc;
+}
+
+bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
+			 uint64_t *ret_off)
+{
+	for (uint32_t i = 0; i < image->nloads; i++) {
+		const struct wp_elf_load *load = &image->loads[i];
+
+		if (svma >= load->svma && svma - load->svma < load->filesz) {
+			*ret_off = svma - load->svma + load->off;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The last segment with FLAGS that a mapping of the file at OFF shows. */
+static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
+					    uint64_t off, uint32_t flags)
+{
+	/* mmap works in pages, so a mapping starts before its segment when
+	 * that is not aligned. */
+	const uint64_t page = 4096;
+
+	for (uint32_t i = image->nloads; i-- > 0;) {
+		const struct wp_elf_load *load = &image->loads[i];
+		uint64_t lead = load->off & (page - 1);
+
+		if (load->filesz && (load->flags & flags) == flags &&
+		    off >= load->off - lead && off < load->off + load->filesz)
+			return load;
+	}
+	return NULL;
+}
+
+bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
+		       uint64_t *ret_svma)
+{
+	/* lld ends one segment and begins the next within one page of the file,
+	 * and a short program's are all in one page. */
+	const struct wp_elf_load *load = find_shown(image, off, PF_X);
+
+	if (!load)
+		load = find_shown(image, off, 0);
+	if (!load)
+		return false;
+	*ret_svma = load->svma - load->off + off;
+	return true;
+}
