@@ -111,6 +111,7 @@ cmd_DEPS := dump output $(dump_DEPS)
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
+symbolize_EXT := -lseccomp
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
 bpf_EXT := @$(O)/bpf/libs

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox.c - see sandbox.h.
- *
- * The filter is a list of thirty numbers, so it is written out here: libseccomp
- * would be one more library that wallprof cannot run without.
- */
+/* sandbox.c - see sandbox.h. */
 #include "sandbox.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,25 +14,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define OWN_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OWN_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no seccomp filter for this machine"
-#endif
-
-/* Sanitizers tell what they found on standard error; a release must not: what
- * is written there comes from the files of others. */
+/* Sanitizers report on standard error.  A release must not write there: the
+ * text would come from hostile files. */
 #ifdef __SANITIZE_ADDRESS__
 enum { KEEPS_STDERR = 1 };
 #else
 enum { KEEPS_STDERR = 0 };
 #endif
 
-enum { FILTER_MAX = 256 };
-
-/* Calls on memory and on what is open. */
+/* Calls on memory and on open files; mmap and mprotect come with a condition. */
 /* clang-format off */
 static const int allowed[] = {
 	SYS_read, SYS_pread64, SYS_lseek, SYS_close, SYS_fstat,
@@ -52,11 +35,8 @@ static const int allowed[] = {
 };
 /* clang-format on */
 
-/* Allowed without PROT_EXEC, which is in their third argument. */
-static const int allowed_for_data[] = { SYS_mmap, SYS_mprotect };
-
-/* No library tries these: whoever does is an intruder.  All the rest fails with
- * EPERM, as libraries look for things that they can do without. */
+/* Calls that no library makes: they end an intruder.  All others fail with
+ * EPERM, as libraries try things that they can do without. */
 /* clang-format off */
 static const int deadly[] = {
 	SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv,
@@ -69,97 +49,60 @@ static const int deadly[] = {
 };
 /* clang-format on */
 
-struct filter {
-	struct sock_filter v[FILTER_MAX];
-	unsigned short len;
-};
-
-static void add(struct filter *f, uint16_t code, uint32_t k, uint8_t yes,
-		uint8_t no)
+static int add_rules(scmp_filter_ctx filter, const int *calls, size_t n,
+		     uint32_t action)
 {
-	if (f->len < FILTER_MAX)
-		f->v[f->len++] = (struct sock_filter){ code, yes, no, k };
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = seccomp_rule_add(filter, action, calls[i], 0);
+	return rc;
 }
 
-static void load(struct filter *f, size_t off)
+static int make_filter(scmp_filter_ctx filter)
 {
-	add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)off, 0, 0);
-}
+	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ,
+						    PROT_EXEC, 0);
+	const struct scmp_arg_cmp own_pid = SCMP_A0(
+		SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)getpid());
+	const struct scmp_arg_cmp to_stderr = SCMP_A0(
+		SCMP_CMP_MASKED_EQ, UINT32_MAX, STDERR_FILENO);
+	int rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH,
+				  SCMP_ACT_KILL_PROCESS);
 
-static void end(struct filter *f, uint32_t action)
-{
-	add(f, BPF_RET | BPF_K, action, 0, 0);
-}
-
-/* If what was loaded is K, go on; else skip N. */
-static void unless_skip(struct filter *f, int k, uint8_t n)
-{
-	add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)k, 0, n);
-}
-
-static const uint32_t denied = SECCOMP_RET_ERRNO | EPERM;
-
-static void list(struct filter *f, const int *calls, size_t n, uint32_t action)
-{
-	for (size_t i = 0; i < n; i++) {
-		unless_skip(f, calls[i], 1);
-		end(f, action);
-	}
-}
-
-#define LIST(f, calls, action)                                                 \
-	list(f, calls, sizeof(calls) / sizeof(*(calls)), action)
-
-/* CALL, if its argument ARG, of 32 bits, is VALUE. */
-static void allow_with(struct filter *f, int call, unsigned int arg, int value)
-{
-	unless_skip(f, call, 4);
-	load(f, offsetof(struct seccomp_data, args[arg]));
-	unless_skip(f, value, 1);
-	end(f, SECCOMP_RET_ALLOW);
-	end(f, denied);
-}
-
-static void allow_for_data(struct filter *f, int call)
-{
-	unless_skip(f, call, 4);
-	load(f, offsetof(struct seccomp_data, args[2]));
-	add(f, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
-	end(f, denied);
-	end(f, SECCOMP_RET_ALLOW);
-}
-
-static void make_filter(struct filter *f)
-{
-	f->len = 0;
-	load(f, offsetof(struct seccomp_data, arch));
-	unless_skip(f, (int)OWN_ARCH, 1);
-	add(f, BPF_JMP | BPF_JA, 1, 0, 0);
-	end(f, SECCOMP_RET_KILL_PROCESS);
-	load(f, offsetof(struct seccomp_data, nr));
-	LIST(f, allowed, SECCOMP_RET_ALLOW);
-	for (size_t i = 0;
-	     i < sizeof(allowed_for_data) / sizeof(*allowed_for_data); i++)
-		allow_for_data(f, allowed_for_data[i]);
+	if (!rc)
+		rc = add_rules(filter, allowed,
+			       sizeof(allowed) / sizeof(*allowed),
+			       SCMP_ACT_ALLOW);
+	if (!rc)
+		rc = add_rules(filter, deadly, sizeof(deadly) / sizeof(*deadly),
+			       SCMP_ACT_KILL_PROCESS);
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_mmap, 1,
+				      no_code);
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_mprotect, 1,
+				      no_code);
 	/* abort(3) */
-	allow_with(f, SYS_tgkill, 0, (int)getpid());
-	if (KEEPS_STDERR)
-		allow_with(f, SYS_write, 0, STDERR_FILENO);
-	LIST(f, deadly, SECCOMP_RET_KILL_PROCESS);
-	end(f, denied);
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_tgkill, 1,
+				      own_pid);
+	if (!rc && KEEPS_STDERR)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_write, 1,
+				      to_stderr);
+	return rc;
 }
 
 static int set_filter(void)
 {
-	struct filter f;
-	struct sock_fprog program = { 0, f.v };
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int rc = filter ? make_filter(filter) : -ENOMEM;
 
-	make_filter(&f);
-	program.len = f.len;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return -errno;
-	return 0;
+	/* Sets no_new_privs, too. */
+	if (!rc)
+		rc = seccomp_load(filter);
+	seccomp_release(filter);
+	return rc;
 }
 
 static int by_value(const void *a, const void *b)
