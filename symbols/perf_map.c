@@ -190,10 +190,12 @@ static int remove_overlaps(struct wp_perf_map *map)
 	return rc;
 }
 
-static int parse(struct wp_perf_map *map)
+int wp_perf_map_parse(struct wp_perf_map *map, struct wp_text text)
 {
-	int rc = parse_lines(map);
+	int rc;
 
+	*map = (struct wp_perf_map){ .text = text };
+	rc = parse_lines(map);
 	if (!rc && map->len)
 		rc = remove_overlaps(map);
 	if (rc)
@@ -203,36 +205,19 @@ static int parse(struct wp_perf_map *map)
 
 int wp_perf_map_read(struct wp_perf_map *map, int fd)
 {
+	struct wp_text text = WP_TEXT_INIT;
 	struct stat st;
-	int rc;
+	int rc = wp_io_fstat(fd, &st);
 
 	*map = (struct wp_perf_map)WP_PERF_MAP_INIT;
-	rc = wp_io_fstat(fd, &st);
 	if (!rc && !S_ISREG(st.st_mode))
 		rc = -ENOTSUP;
-	if (rc)
-		return rc;
-	rc = wp_text_pread(&map->text, fd, SIZE_MAX_BYTES);
-	if (rc) {
-		wp_perf_map_clear(map);
-		return rc;
-	}
-	return parse(map);
-}
-
-int wp_perf_map_parse(struct wp_perf_map *map, const char *text, size_t len)
-{
-	*map = (struct wp_perf_map)WP_PERF_MAP_INIT;
-	if (len > SIZE_MAX_BYTES)
-		return -EOVERFLOW;
-	map->text.data = malloc(len + 1);
-	if (!map->text.data)
-		return -ENOMEM;
-	memcpy(map->text.data, text, len);
-	map->text.data[len] = '\0';
-	map->text.len = len;
-	map->text.cap = len + 1;
-	return parse(map);
+	if (!rc)
+		rc = wp_text_pread(&text, fd, SIZE_MAX_BYTES);
+	if (!rc)
+		return wp_perf_map_parse(map, text);
+	wp_text_clear(&text);
+	return rc;
 }
 
 const char *wp_perf_map_find(const struct wp_perf_map *map, uint64_t avma)

@@ -47,9 +47,9 @@ struct wp_perf_map {
 WP_MUST_CHECK
 int wp_perf_map_read(struct wp_perf_map *map, int fd);
 
-/* The same for TEXT[0..len), which is copied. */
+/* Parse TEXT, which passes to MAP.  Returns 0, or -ENOMEM and MAP is empty. */
 WP_MUST_CHECK
-int wp_perf_map_parse(struct wp_perf_map *map, const char *text, size_t len);
+int wp_perf_map_parse(struct wp_perf_map *map, struct wp_text text);
 
 /* The name of the code at AVMA, or NULL.  Valid until MAP is cleared. */
 const char *wp_perf_map_find(const struct wp_perf_map *map, uint64_t avma);

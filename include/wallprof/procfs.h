@@ -36,7 +36,7 @@ struct wp_proc_syscall {
 
 /* The fields of /proc/TID/stat that are used. */
 struct wp_proc_stat {
-	char letter;
+	char state_char;
 	int32_t ppid;
 	/* Clock ticks after boot: tells a process from a later one with the
 	 * same number. */

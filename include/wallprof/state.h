@@ -45,7 +45,7 @@ extern const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS];
 /* What one look at a thread gave. */
 struct wp_thread_facts {
 	/* State letter of /proc/PID/stat (proc(5)), 0 if not read. */
-	char letter;
+	char state_char;
 	/* /proc/TID/syscall said "running". */
 	bool running;
 	/* The call it sleeps in; -1: blocked outside a call (a page fault). */

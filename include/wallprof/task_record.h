@@ -25,7 +25,7 @@ struct wp_task_record {
 	/* As in /proc/TID/stat: 'S' or 'D' of a thread that was off its CPU and
 	 * waiting when its registers were read; 0 of any other, whose NR and
 	 * REGS say nothing. */
-	char letter;
+	char state_char;
 	__u8 unused[3];
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,
 	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for one,

@@ -207,18 +207,18 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	struct pt_regs *regs;
 
 	record->wait_ns = task->sched_info.run_delay;
-	if (record->letter && record->tid == tid && record->slices == slices &&
-	    record->run_ns == run_ns)
+	if (record->state_char && record->tid == tid &&
+	    record->slices == slices && record->run_ns == run_ns)
 		return;
 	record->tid = tid;
 	record->run_ns = run_ns;
 	record->slices = slices;
 	record->start_ns = task->start_boottime;
 	barrier();
-	record->letter = letter_of(task);
+	record->state_char = letter_of(task);
 	barrier();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (record->letter)
+	if (record->state_char)
 		take_regs(record, regs);
 	bpf_core_read(record->comm, sizeof(record->comm), &task->comm);
 }

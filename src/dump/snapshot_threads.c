@@ -175,7 +175,7 @@ static int32_t find_thread(void *ctx, int32_t own)
 	n = wp_thread_times_file(&process->process, tid, "stat", text,
 				 sizeof(text));
 	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	    stat.letter == 'Z' || stat.letter == 'X')
+	    stat.state_char == 'Z' || stat.state_char == 'X')
 		return 0;
 	return tid;
 }

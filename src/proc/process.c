@@ -87,7 +87,7 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	p->start_time = stat.start_time;
 	if (!fstat(p->proc_fd, &st))
 		p->uid = st.st_uid;
-	if (stat.letter != 'Z' && stat.letter != 'X')
+	if (stat.state_char != 'Z' && stat.state_char != 'X')
 		return 0;
 	/* A zombie leader whose threads live on is a live process. */
 	if (wp_process_count_threads(p) <= 1)
@@ -205,7 +205,8 @@ bool wp_process_is_alive(const struct wp_process *process)
 		return poll(&pfd, 1, 0) == 0;
 	n = wp_io_read_at(process->proc_fd, "stat", text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       (stat.letter != 'Z' || wp_process_count_threads(process) > 1);
+	       (stat.state_char != 'Z' ||
+		wp_process_count_threads(process) > 1);
 }
 
 bool wp_process_is_32bit(const struct wp_process *process)

@@ -85,7 +85,8 @@ static int tid_if_living(void *ctx, pid_t tid)
 	snprintf(path, sizeof(path), "%d/stat", tid);
 	n = wp_io_read_at(process->task_fd, path, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-			       stat.letter != 'Z' && stat.letter != 'X' ?
+			       stat.state_char != 'Z' &&
+			       stat.state_char != 'X' ?
 		       tid :
 		       0;
 }

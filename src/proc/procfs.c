@@ -100,7 +100,7 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 	skip_blanks(&c);
 	if (c.p == c.end)
 		return -EBADMSG;
-	s.letter = *c.p++;
+	s.state_char = *c.p++;
 	for (int field = STAT_PPID; field <= STAT_PROCESSOR; field++) {
 		int64_t val = read_signed(&c);
 

@@ -213,7 +213,7 @@ static long call_of(struct wp_target *target, const struct wp_thread *t,
 static int classify(struct wp_target *target, const struct wp_thread *t,
 		    const struct wp_regs *regs, struct wp_sample_key *key)
 {
-	struct wp_thread_facts facts = { .letter = 'S' };
+	struct wp_thread_facts facts = { .state_char = 'S' };
 	struct wp_thread_state state;
 	int rc;
 
@@ -221,7 +221,7 @@ static int classify(struct wp_target *target, const struct wp_thread *t,
 		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
 	facts.syscall_nr = call_of(target, t, regs, facts.args);
 	if (facts.syscall_nr < 0)
-		facts.letter = 'D';
+		facts.state_char = 'D';
 	state = wp_state_classify(&facts);
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)state.wait;

@@ -151,7 +151,7 @@ static int remember_site(struct wp_thread *t, const struct wp_regs *regs,
 static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 		      uint32_t stack)
 {
-	struct wp_thread_facts facts = { .letter = 'S',
+	struct wp_thread_facts facts = { .state_char = 'S',
 					 .syscall_nr = stop->syscall_nr };
 	int rc;
 
@@ -398,7 +398,7 @@ static bool waits_for_cpu(struct wp_thread *t)
 		return false;
 	n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       stat.letter == 'R';
+	       stat.state_char == 'R';
 }
 
 /* WAITS: T waits for a CPU. */

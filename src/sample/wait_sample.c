@@ -17,10 +17,10 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 			  const struct wp_task_record *record,
 			  struct wp_wait_place *ret)
 {
-	if (!record->letter || t->target->space.is_32bit)
+	if (!record->state_char || t->target->space.is_32bit)
 		return false;
 	ret->before = wp_bpf_scan_times(record);
-	ret->letter = record->letter;
+	ret->state_char = record->state_char;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
 	ret->call = (struct wp_proc_syscall){
@@ -45,9 +45,9 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 		return wp_sample_result_of((int)n);
 	if (wp_proc_stat_parse(&stat, text, (size_t)n))
 		return WP_SAMPLE_FAILED;
-	if (stat.letter == 'R')
+	if (stat.state_char == 'R')
 		return WP_SAMPLE_MOVED;
-	place->letter = stat.letter;
+	place->state_char = stat.state_char;
 	place->regs.known = 0;
 	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
 	wp_reg_set(&place->regs, WP_REG_SP, call->sp_avma);
@@ -72,7 +72,7 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 					    const struct wp_wait_place *place)
 {
 	const struct wp_thread_facts facts = {
-		.letter = place->letter,
+		.state_char = place->state_char,
 		.syscall_nr = place->call.nr,
 	};
 
@@ -173,13 +173,13 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 				     const struct wp_wait_place *place)
 {
 	struct wp_target *target = t->target;
-	struct wp_thread_facts facts = { .letter = place->letter };
+	struct wp_thread_facts facts = { .state_char = place->state_char };
 	struct wp_stack_walk walk;
 	struct wp_schedstat after;
 	bool by_stop;
 	int rc;
 
-	if (place->letter == 'Z' || place->letter == 'X' ||
+	if (place->state_char == 'Z' || place->state_char == 'X' ||
 	    !place->call.sp_avma)
 		return sample_exiting(t, place);
 	facts.syscall_nr = wp_wait_state_call(&t->wait, target->process,

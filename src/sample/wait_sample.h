@@ -15,7 +15,7 @@ struct wp_wait_place {
 	 * thread has not moved meanwhile. */
 	struct wp_schedstat before;
 	/* State letter of /proc/TID/stat. */
-	char letter;
+	char state_char;
 	struct wp_proc_syscall call;
 	/* The registers that are known. */
 	struct wp_regs regs;

@@ -18,7 +18,7 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 	/* D: a wait that no signal ends.  A vfork parent waits so for its
 	 * child; a call on a file, or one that should not sleep at all, waits
 	 * for the disk. */
-	if (facts->letter == 'D' &&
+	if (facts->state_char == 'D' &&
 	    (wait == WP_WAIT_FILE || wait == WP_WAIT_SYSCALL))
 		return WP_WAIT_DISK;
 	return wait;
@@ -32,7 +32,7 @@ struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts)
 		state.state = WP_STATE_RUNNING;
 		return state;
 	}
-	switch (facts->letter) {
+	switch (facts->state_char) {
 	case 'R':
 		state.state = WP_STATE_RUNNING;
 		break;

@@ -155,12 +155,6 @@ int wp_protocol_add_end(struct wp_protocol_buf *wire, enum wp_protocol_end how,
 	return finish(wire, start, rc);
 }
 
-void wp_protocol_clear(struct wp_protocol_buf *wire)
-{
-	free(wire->data);
-	*wire = (struct wp_protocol_buf)WP_PROTOCOL_INIT;
-}
-
 /* A string of at most MAX bytes with its NUL; "" (and R failed) if it is
  * longer. */
 static const char *read_str(struct wp_reader *r, size_t max)

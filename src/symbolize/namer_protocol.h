@@ -99,7 +99,6 @@ int wp_protocol_add_open(struct wp_protocol_buf *wire,
 WP_MUST_CHECK
 int wp_protocol_add_end(struct wp_protocol_buf *wire, enum wp_protocol_end how,
 			int error);
-void wp_protocol_clear(struct wp_protocol_buf *wire);
 
 /* Parse the message that DATA[0..len) begins with.  Returns its bytes; 0 if
  * not all of it is there; -EBADMSG if it is malformed or over a limit. */

@@ -20,10 +20,13 @@ static void check_entry(const struct wp_perf_map *map, uint32_t i)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct wp_text text = { malloc(size + 1), size, size + 1 };
 	struct wp_perf_map map;
 
-	if (wp_perf_map_parse(&map, (const char *)data, size))
-		return 0;
+	FUZZ_CHECK(text.data);
+	memcpy(text.data, data, size);
+	text.data[size] = '\0';
+	FUZZ_CHECK(!wp_perf_map_parse(&map, text));
 	/* Pieces of lines that overlap: at most two more for each line. */
 	FUZZ_CHECK(map.len <= size);
 	FUZZ_CHECK(map.nbad <= size);

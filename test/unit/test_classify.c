@@ -13,7 +13,7 @@
 static void letters_and_calls_make_states(void **state)
 {
 	static const struct {
-		char letter;
+		char state_char;
 		bool running;
 		long nr;
 		enum wp_fd_kind kind;
@@ -42,10 +42,12 @@ static void letters_and_calls_make_states(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct wp_thread_facts facts = { .letter = rows[i].letter,
-						 .running = rows[i].running,
-						 .syscall_nr = rows[i].nr,
-						 .fd_kind = rows[i].kind };
+		struct wp_thread_facts facts = {
+			.state_char = rows[i].state_char,
+			.running = rows[i].running,
+			.syscall_nr = rows[i].nr,
+			.fd_kind = rows[i].kind
+		};
 		struct wp_thread_state got = wp_state_classify(&facts);
 
 		if (got.state != rows[i].want || got.wait != rows[i].wait)

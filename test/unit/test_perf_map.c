@@ -23,9 +23,19 @@ static const char *at(const struct wp_perf_map *map, uint64_t avma)
 	return name ? name : "";
 }
 
+/* From memory that ends with the NUL behind the text. */
+static void parse_bytes(struct wp_perf_map *map, const char *text, size_t len)
+{
+	struct wp_text copy = { malloc(len + 1), len, len + 1 };
+
+	memcpy(copy.data, text, len);
+	copy.data[len] = '\0';
+	assert_int_equal(wp_perf_map_parse(map, copy), 0);
+}
+
 static void parse(struct wp_perf_map *map, const char *text)
 {
-	assert_int_equal(wp_perf_map_parse(map, text, strlen(text)), 0);
+	parse_bytes(map, text, strlen(text));
 }
 
 static void lines_become_functions(void **state)
@@ -125,13 +135,10 @@ static void every_prefix_is_safe(void **state)
 	(void)state;
 	for (size_t n = 0; n < sizeof(whole); n++) {
 		struct wp_perf_map map = WP_PERF_MAP_INIT;
-		char *bytes = malloc(n ? n : 1);
 
-		memcpy(bytes, whole, n);
-		assert_int_equal(wp_perf_map_parse(&map, bytes, n), 0);
+		parse_bytes(&map, whole, n);
 		(void)at(&map, 0x1000);
 		wp_perf_map_clear(&map);
-		free(bytes);
 	}
 }
 

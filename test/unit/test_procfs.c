@@ -29,7 +29,7 @@ static void a_name_with_parens_does_not_fool_stat(void **state)
 	(void)state;
 	assert_int_equal(wp_proc_stat_parse(&s, stat_line, strlen(stat_line)),
 			 0);
-	assert_int_equal(s.letter, 'S');
+	assert_int_equal(s.state_char, 'S');
 	assert_int_equal(s.ppid, 1);
 	assert_int_equal(s.start_time, 987654);
 	assert_int_equal(s.cpu, 1);

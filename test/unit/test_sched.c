@@ -146,7 +146,7 @@ static uint64_t wait_until_asleep(struct sleeper *s, struct wp_proc_stat *stat)
 		ssize_t n = tid ? read_of(tid, "stat", buf, sizeof(buf)) : 0;
 
 		if (n > 0 && !wp_proc_stat_parse(stat, buf, (size_t)n) &&
-		    stat->letter == 'S')
+		    stat->state_char == 'S')
 			return wp_clock_ns();
 		sched_yield();
 	}

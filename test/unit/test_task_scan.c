@@ -65,7 +65,7 @@ static int schedstat_of(pid_t tid, struct wp_schedstat *ret)
 
 static char letter_of(pid_t tid)
 {
-	struct wp_proc_stat stat = { .letter = '?' };
+	struct wp_proc_stat stat = { .state_char = '?' };
 	char path[64], text[1024];
 	ssize_t n;
 
@@ -73,7 +73,7 @@ static char letter_of(pid_t tid)
 	n = wp_io_read_at(-1, path, text, sizeof(text));
 	if (n > 0 && wp_proc_stat_parse(&stat, text, (size_t)n))
 		return '?';
-	return stat.letter;
+	return stat.state_char;
 }
 
 static void wait_until_asleep(struct sleeper *s)
@@ -304,7 +304,7 @@ static void sleeping_threads_stand_where_proc_says(void **state)
 			struct wp_task_record r = get(found, v[i].tid);
 			struct wp_proc_syscall want = syscall_of(v[i].tid);
 
-			assert_int_equal(r.letter, 'S');
+			assert_int_equal(r.state_char, 'S');
 			assert_int_equal(r.nr, want.nr);
 			assert_int_equal(r.regs[WP_REG_SP], want.sp_avma);
 			assert_int_equal(r.regs[WP_REG_PC], want.pc_avma);
@@ -314,7 +314,7 @@ static void sleeping_threads_stand_where_proc_says(void **state)
 #endif
 		}
 		/* The reader itself is on a CPU. */
-		assert_int_equal(get(found, getpid()).letter, 0);
+		assert_int_equal(get(found, getpid()).state_char, 0);
 	}
 	end_sleepers(v, THREADS);
 	wp_task_scan_close(scan);
@@ -385,7 +385,7 @@ static void a_waiting_thread_has_all_registers(void **state)
 		_exit(0);
 	}
 	scan = open_scan(child, 1);
-	while (scan && (!r.letter || r.nr != SYS_read))
+	while (scan && (!r.state_char || r.nr != SYS_read))
 		r = get(read_all(scan), child);
 	if (scan) {
 		assert_int_equal(r.regs[3], 0x3333);
