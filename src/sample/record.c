@@ -39,14 +39,14 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	int rc = 0;
 
 	count_end(t->target, key.stack, 1);
-	wp_mutex_note_wait(t, false, wait->wall_ns);
+	wp_lock_holders_note_wait(t, false, wait->wall_ns);
 	if (key.state == WP_STATE_WAITING)
 		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
 	wp_wait_state_set_key(&t->wait, &key);
 	if (!rc)
-		rc = wp_block_add_wait(t, &key, false, wait->wall_ns);
+		rc = wp_block_waits_add(t, &key, false, wait->wall_ns);
 	if (!rc)
-		rc = wp_mutex_pay(t, &key);
+		rc = wp_lock_holders_charge(t, &key);
 	return rc ? rc : add_sample(t, &key, 1, wait->wall_ns);
 }
 
@@ -58,9 +58,9 @@ int wp_record_unchanged(struct wp_thread *t, uint64_t wall_ns)
 	unsigned int end = key->state == WP_STATE_EXITING ?
 				   WP_END_ROOT :
 				   profile->stacks[key->stack].end;
-	int rc = wp_block_add_wait(t, key, true, wall_ns);
+	int rc = wp_block_waits_add(t, key, true, wall_ns);
 
-	wp_mutex_note_wait(t, true, wall_ns);
+	wp_lock_holders_note_wait(t, true, wall_ns);
 	profile->counters.unchanged++;
 	profile->counters.unchanged_ends[end]++;
 	return rc ? rc : add_sample(t, key, 1, wall_ns);
@@ -73,7 +73,7 @@ static int add_payment(struct wp_thread *t, uint32_t stack, enum wp_state state,
 	const struct wp_sample_key key = { .stack = stack,
 					   .thread = t->index,
 					   .state = (uint8_t)state };
-	int rc = wp_mutex_pay(t, &key);
+	int rc = wp_lock_holders_charge(t, &key);
 
 	if (rc || (!payment.count && !payment.ns))
 		return rc;

@@ -258,7 +258,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		return 0;
 	}
 	wp_stop_request_done(t);
-	t->block.stop_end_ns = wp_clock_ns();
+	t->waits.stop_end_ns = wp_clock_ns();
 	if (!t->walk_in_stop)
 		window.walk = wp_stack_walk(target, &window.regs,
 					    WP_UNWIND_THOROUGH);
@@ -282,7 +282,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 
 static int begin_stop(struct wp_thread *t)
 {
-	t->block.stop_begin_ns = wp_clock_ns();
+	t->waits.stop_begin_ns = wp_clock_ns();
 	return interrupt(t);
 }
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block.h"
-#include "cpu.h"
-#include "mutex.h"
+#include "block_waits.h"
+#include "cpu_samples.h"
+#include "lock_holders.h"
 #include "record.h"
 #include "sample_thread.h"
 #include "sampler_loop.h"
@@ -39,11 +39,11 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 	int rc = 0;
 
 	if (options->cpu)
-		wp_cpu_open(target, err);
+		wp_cpu_samples_open(target, err);
 	if (options->block)
-		rc = wp_block_open(target);
+		rc = wp_block_waits_open(target);
 	if (!rc && options->mutex)
-		rc = wp_mutex_open(target);
+		rc = wp_lock_holders_open(target);
 	if (!rc && options->thread_starts)
 		rc = wp_thread_starts_open(target);
 	return rc;
@@ -101,9 +101,9 @@ void wp_target_free(struct wp_target *target)
 {
 	if (!target)
 		return;
-	wp_cpu_close(target);
-	wp_block_close(target);
-	wp_mutex_close(target);
+	wp_cpu_samples_close(target);
+	wp_block_waits_close(target);
+	wp_lock_holders_close(target);
 	wp_thread_starts_close(target);
 	wp_threads_clear(target);
 	wp_fdinfo_clear(&target->fdinfo);
@@ -219,11 +219,11 @@ int wp_target_begin_tick(struct wp_target *target)
 	if (!rc || rc == -ESRCH)
 		rc = pay_ended(target) ? -ENOMEM : rc;
 	if (!rc)
-		rc = wp_cpu_drain(target);
+		rc = wp_cpu_samples_read(target);
 	if (!rc)
 		rc = wp_thread_starts_tick(target);
 	if (!rc)
-		rc = wp_block_tick(target);
+		rc = wp_block_waits_tick(target);
 	if (rc == -ESRCH)
 		target->last_tick_ns = target->loop->tick_ns;
 	return rc;
@@ -238,10 +238,10 @@ int wp_target_sample(struct wp_target *target)
 		     sample_instant(target) :
 		     sample_threads(target, PASS_ALL);
 	/* The holders of locks are found by what the samples wait for. */
-	if (!rc && target->mutex)
+	if (!rc && target->lock_holders)
 		rc = record_queued(target);
 	if (!rc)
-		rc = wp_mutex_tick(target);
+		rc = wp_lock_holders_tick(target);
 	if (!rc)
 		rc = wp_stop_window_make(target);
 	if (!rc)
@@ -260,7 +260,7 @@ int wp_target_take_stop(struct wp_tracee *tracee)
 
 int wp_target_drain(struct wp_target *target)
 {
-	return wp_thread_starts_drain(target);
+	return wp_thread_starts_read(target);
 }
 
 int wp_target_end_stops(struct wp_target *target)
@@ -285,11 +285,11 @@ int wp_target_finish(struct wp_target *target)
 	int rc = wp_thread_starts_finish(target);
 
 	if (!rc)
-		rc = wp_cpu_finish(target);
+		rc = wp_cpu_samples_finish(target);
 	if (!rc)
-		rc = wp_block_finish(target);
+		rc = wp_block_waits_finish(target);
 	if (!rc)
-		rc = wp_mutex_finish(target);
+		rc = wp_lock_holders_finish(target);
 	for (size_t i = 0; i < target->nthreads && !rc; i++)
 		rc = finish_thread(target->threads[i]);
 	if (target->loop->options.cpu)

@@ -8,8 +8,8 @@
  *
  *   sampler - target - sample_thread - wait_sample - stack_walk, wait_queue
  *                    - stop_window - stack_walk, wait_queue or record
- *                    - cpu - stack_walk, record
- *                    - record (queued waits) - wait_object, block, mutex
+ *                    - cpu_samples - stack_walk, record
+ *                    - record (queued waits) - wait_object, block_waits, lock_holders
  */
 #ifndef WP_TARGET_H
 #define WP_TARGET_H
@@ -69,8 +69,8 @@ struct wp_target {
 	uint64_t switches;
 	uint64_t switches_ns;
 	/* NULL when the profile is not asked for; owned. */
-	struct wp_block *block;
-	struct wp_mutex *mutex;
+	struct wp_block_waits *block_waits;
+	struct wp_lock_holders *lock_holders;
 	struct wp_thread_starts *thread_starts;
 };
 

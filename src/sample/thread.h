@@ -6,8 +6,8 @@
 #ifndef WP_THREAD_H
 #define WP_THREAD_H
 
-#include "block.h"
-#include "mutex.h"
+#include "block_waits.h"
+#include "lock_holders.h"
 #include "sample_result.h"
 #include "site_cache.h"
 #include "stop_request.h"
@@ -56,8 +56,8 @@ struct wp_thread {
 	uint32_t nsamples;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
-	struct wp_block_thread block;
-	struct wp_mutex_thread mutex;
+	struct wp_thread_waits waits;
+	struct wp_thread_locks locks;
 };
 
 #endif

@@ -33,7 +33,7 @@ enum {
 };
 
 /* A thread that has not ended. */
-struct birth {
+struct thread_start {
 	pid_t tid;
 	/* Who started it; 0: not known. */
 	pid_t creator;
@@ -54,7 +54,7 @@ struct wp_thread_starts {
 	/* Up to this tick there may be threads of whom a record was lost. */
 	uint64_t suspect_tick;
 	/* v[0..n) by tid; owned. */
-	struct birth *v;
+	struct thread_start *v;
 	size_t n, cap;
 	/* Those that were started last, in a circle: one of them is whom a
 	 * sample is about. */
@@ -99,35 +99,35 @@ int wp_thread_starts_open(struct wp_target *target)
 }
 
 /* Where TID is, or belongs. */
-static size_t place_of(const struct wp_thread_starts *b, pid_t tid)
+static size_t start_index(const struct wp_thread_starts *b, pid_t tid)
 {
 	return WP_LOWER_BOUND(b->n, i, b->v[i].tid < tid);
 }
 
-static struct birth *find(struct wp_thread_starts *b, pid_t tid)
+static struct thread_start *find_start(struct wp_thread_starts *b, pid_t tid)
 {
-	size_t i = place_of(b, tid);
+	size_t i = start_index(b, tid);
 
 	return i < b->n && b->v[i].tid == tid ? &b->v[i] : NULL;
 }
 
-static void drop(struct wp_thread_starts *b, struct birth *birth)
+static void remove_start(struct wp_thread_starts *b, struct thread_start *start)
 {
-	size_t i = (size_t)(birth - b->v);
+	size_t i = (size_t)(start - b->v);
 
-	memmove(birth, birth + 1, (--b->n - i) * sizeof(*b->v));
+	memmove(start, start + 1, (--b->n - i) * sizeof(*b->v));
 }
 
-static int add_sample(struct wp_target *target, const struct wp_sample_key *key,
+static int add_weight(struct wp_target *target, const struct wp_sample_key *key,
 		      uint64_t count, uint64_t ns)
 {
 	return wp_profile_add_sample(target->profile, WP_PROFILE_THREADCREATE,
 				     key, count, ns);
 }
 
-/* BIRTH came about by STACK of thread INDEX. */
-static int count(struct wp_target *target, struct birth *birth, uint32_t stack,
-		 uint32_t index)
+/* START came about by STACK of thread INDEX. */
+static int count_start(struct wp_target *target, struct thread_start *start,
+		       uint32_t stack, uint32_t index)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	enum wp_stack_end why;
@@ -138,95 +138,98 @@ static int count(struct wp_target *target, struct birth *birth, uint32_t stack,
 	target->profile->counters.ends[why]++;
 	b->created++;
 	b->without_stack += why == WP_END_NO_RECORD;
-	birth->key = (struct wp_sample_key){ .stack = stack, .thread = index };
-	birth->counted = true;
-	return add_sample(target, &birth->key, 1, 0);
+	start->key = (struct wp_sample_key){ .stack = stack, .thread = index };
+	start->counted = true;
+	return add_weight(target, &start->key, 1, 0);
 }
 
 /* -t is about who creates. */
-static int count_without_stack(struct wp_target *target, struct birth *birth)
+static int count_without_stack(struct wp_target *target,
+			       struct thread_start *start)
 {
-	struct wp_thread *t = wp_threads_get(target, birth->creator);
+	struct wp_thread *t = wp_threads_get(target, start->creator);
 
 	if (!t)
 		return -ENOMEM;
-	return t->watched ? count(target, birth,
-				  wp_stack_walk_intern_none(target,
-							    WP_END_NO_RECORD),
-				  t->index) :
+	return t->watched ? count_start(target, start,
+					wp_stack_walk_intern_none(
+						target, WP_END_NO_RECORD),
+					t->index) :
 			    0;
 }
 
-/* BIRTH's thread lived until END_NS.  BIRTH goes. */
-static int end(struct wp_target *target, struct birth *birth, uint64_t end_ns)
+/* START's thread lived until END_NS.  START goes. */
+static int end_start(struct wp_target *target, struct thread_start *start,
+		     uint64_t end_ns)
 {
 	int rc = 0;
 
-	if (!birth->counted && birth->creator)
-		rc = count_without_stack(target, birth);
-	if (!rc && birth->counted && end_ns > birth->begin_ns)
-		rc = add_sample(target, &birth->key, 0,
-				end_ns - birth->begin_ns);
-	drop(target->thread_starts, birth);
+	if (!start->counted && start->creator)
+		rc = count_without_stack(target, start);
+	if (!rc && start->counted && end_ns > start->begin_ns)
+		rc = add_weight(target, &start->key, 0,
+				end_ns - start->begin_ns);
+	remove_start(target->thread_starts, start);
 	return rc;
 }
 
 /* 0 and *RET, valid until the next call, or -ENOMEM. */
-static int begin(struct wp_target *target, pid_t tid, uint64_t begin_ns,
-		 struct birth **ret)
+static int add_start(struct wp_target *target, pid_t tid, uint64_t begin_ns,
+		     struct thread_start **ret)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	struct birth *old = find(b, tid);
-	int rc = old ? end(target, old, begin_ns) : 0;
-	size_t i = place_of(b, tid);
+	struct thread_start *old = find_start(b, tid);
+	int rc = old ? end_start(target, old, begin_ns) : 0;
+	size_t i = start_index(b, tid);
 
 	if (!rc && WP_VEC_ROOM(b->v, b->n, b->cap, 1))
 		rc = -ENOMEM;
 	if (rc)
 		return rc;
 	memmove(&b->v[i + 1], &b->v[i], (b->n++ - i) * sizeof(*b->v));
-	b->v[i] = (struct birth){ .tid = tid, .begin_ns = begin_ns };
+	b->v[i] = (struct thread_start){ .tid = tid, .begin_ns = begin_ns };
 	*ret = &b->v[i];
 	return 0;
 }
 
-static int take_fork(struct wp_target *target,
-		     const struct wp_perf_record *record)
+static int add_forked(struct wp_target *target,
+		      const struct wp_perf_record *record)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	struct birth *birth;
-	int rc = begin(target, record->tid, record->time_ns, &birth);
+	struct thread_start *start;
+	int rc = add_start(target, record->tid, record->time_ns, &start);
 
 	if (rc)
 		return rc;
-	birth->creator = record->parent_tid;
+	start->creator = record->parent_tid;
 	b->recent[b->nrecent++ % RECENT] = record->tid;
 	return 0;
 }
 
 /* What CREATOR started last, if that waits for its sample, which comes right
  * after the record.  NULL: it started a process. */
-static struct birth *find_created(struct wp_thread_starts *b, pid_t creator)
+static struct thread_start *find_created(struct wp_thread_starts *b,
+					 pid_t creator)
 {
 	for (size_t i = 1; i <= RECENT && i <= b->nrecent; i++) {
 		pid_t tid = b->recent[(b->nrecent - i) % RECENT];
-		struct birth *birth = find(b, tid);
+		struct thread_start *start = find_start(b, tid);
 
-		if (birth && birth->creator == creator)
-			return birth->counted ? NULL : birth;
+		if (start && start->creator == creator)
+			return start->counted ? NULL : start;
 	}
 	return NULL;
 }
 
-static int take_sample(struct wp_target *target,
-		       const struct wp_perf_record *record)
+static int add_stack(struct wp_target *target,
+		     const struct wp_perf_record *record)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	struct birth *birth = find_created(b, record->tid);
+	struct thread_start *start = find_created(b, record->tid);
 	struct wp_thread *t;
 	struct wp_stack_walk walk;
 
-	if (!birth || !wp_reg_known(&record->regs, WP_REG_PC))
+	if (!start || !wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
 	t = wp_threads_get(target, record->tid);
 	if (!t)
@@ -234,42 +237,43 @@ static int take_sample(struct wp_target *target,
 	if (!t->watched)
 		return 0;
 	walk = wp_stack_walk_sample(target, &b->events, record);
-	return count(target, birth, wp_stack_walk_intern(target, &walk),
-		     t->index);
+	return count_start(target, start, wp_stack_walk_intern(target, &walk),
+			   t->index);
 }
 
-static int take(struct wp_target *target, const struct wp_perf_record *record)
+static int add_record(struct wp_target *target,
+		      const struct wp_perf_record *record)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	struct birth *ended;
+	struct thread_start *ended;
 
 	switch (record->type) {
 	case WP_PERF_FORK:
-		return take_fork(target, record);
+		return add_forked(target, record);
 	case WP_PERF_EXIT:
-		ended = find(b, record->tid);
-		return ended ? end(target, ended, record->time_ns) : 0;
+		ended = find_start(b, record->tid);
+		return ended ? end_start(target, ended, record->time_ns) : 0;
 	case WP_PERF_SAMPLE_THREAD_START:
-		return take_sample(target, record);
+		return add_stack(target, record);
 	default:
 		return 0;
 	}
 }
 
 /* Take the records of before UNTIL_NS. */
-static int take_records(struct wp_target *target, uint64_t until_ns)
+static int read_records(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	struct wp_perf_record record;
 	int rc = 0;
 
 	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = take(target, &record);
+		rc = add_record(target, &record);
 	return rc;
 }
 
 /* The list may be older than the records. */
-static bool is_there(struct wp_target *target, pid_t tid)
+static bool is_alive(struct wp_target *target, pid_t tid)
 {
 	char name[16];
 
@@ -282,32 +286,33 @@ static bool is_there(struct wp_target *target, pid_t tid)
 static bool was_missed(struct wp_target *target, const struct wp_thread *t)
 {
 	return t->first_ns > target->start_ns &&
-	       t->first_ns < target->last_tick_ns && is_there(target, t->tid);
+	       t->first_ns < target->last_tick_ns && is_alive(target, t->tid);
 }
 
 /* T is in the list of threads.  At the FIRST tick it has been there before. */
 static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 			  uint64_t between_ns, bool first)
 {
-	struct birth *birth = find(target->thread_starts, t->tid);
+	struct thread_start *start = find_start(target->thread_starts, t->tid);
 	int rc = 0;
 
-	if (birth && (birth->number == t->serial || birth->creator))
+	if (start && (start->number == t->serial || start->creator))
 		return 0;
 	if (target->thread_starts->events.perf && !was_missed(target, t))
 		return 0;
-	rc = begin(target, t->tid,
-		   target->thread_starts->events.perf ? t->first_ns :
-							between_ns,
-		   &birth);
+	rc = add_start(target, t->tid,
+		       target->thread_starts->events.perf ? t->first_ns :
+							    between_ns,
+		       &start);
 	if (rc)
 		return rc;
-	birth->number = t->serial;
-	return first || !t->watched ? 0 :
-				      count(target, birth,
-					    wp_stack_walk_intern_none(
-						    target, WP_END_NO_RECORD),
-					    t->index);
+	start->number = t->serial;
+	return first || !t->watched ?
+		       0 :
+		       count_start(target, start,
+				   wp_stack_walk_intern_none(target,
+							     WP_END_NO_RECORD),
+				   t->index);
 }
 
 /* Who is not known, or not there any more, has begun or ended some time since
@@ -325,18 +330,18 @@ static int compare_list(struct wp_target *target, bool first)
 				    first);
 	for (size_t i = b->n; i-- > 0 && !rc;)
 		if (!wp_threads_find(target, b->v[i].tid) &&
-		    !is_there(target, b->v[i].tid))
-			rc = end(target, &b->v[i], between_ns);
+		    !is_alive(target, b->v[i].tid))
+			rc = end_start(target, &b->v[i], between_ns);
 	return rc;
 }
 
 /* All records there are; if some were lost, the list of threads tells what can
  * still be known. */
-static int drain(struct wp_target *target, uint64_t until_ns)
+static int read_and_compare(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	uint64_t lost;
-	int rc = take_records(target, until_ns);
+	int rc = read_records(target, until_ns);
 
 	lost = wp_perf_source_lost(&b->events);
 	if (lost != b->lost)
@@ -345,17 +350,17 @@ static int drain(struct wp_target *target, uint64_t until_ns)
 	if (target->tick > b->suspect_tick || rc)
 		return rc;
 	/* So that no record of a thread that is in the list is to come. */
-	rc = take_records(target, UINT64_MAX);
+	rc = read_records(target, UINT64_MAX);
 	return rc ? rc : compare_list(target, false);
 }
 
-int wp_thread_starts_drain(struct wp_target *target)
+int wp_thread_starts_read(struct wp_target *target)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 
 	if (!b || !b->events.perf)
 		return 0;
-	return take_records(target, wp_clock_ns() - SETTLE_NS);
+	return read_records(target, wp_clock_ns() - SETTLE_NS);
 }
 
 int wp_thread_starts_tick(struct wp_target *target)
@@ -367,7 +372,7 @@ int wp_thread_starts_tick(struct wp_target *target)
 		return 0;
 	if (!b->events.perf)
 		return compare_list(target, target->tick == 1);
-	rc = drain(target, target->loop->tick_ns - SETTLE_NS);
+	rc = read_and_compare(target, target->loop->tick_ns - SETTLE_NS);
 	if (!rc)
 		wp_perf_source_grow(&b->events, target->process);
 	return rc;
@@ -392,7 +397,7 @@ static const char *why_no_stacks(const struct wp_perf_facts *facts)
 	}
 }
 
-static uint32_t describe(struct wp_target *target)
+static uint32_t describe_source(struct wp_target *target)
 {
 	const struct wp_thread_starts *b = target->thread_starts;
 	char text[sizeof(b->why.msg) + 256];
@@ -432,11 +437,11 @@ int wp_thread_starts_finish(struct wp_target *target)
 		return 0;
 	if (b->events.perf) {
 		wp_perf_source_disable(&b->events);
-		rc = drain(target, UINT64_MAX);
+		rc = read_and_compare(target, UINT64_MAX);
 	}
 	while (b->n && !rc)
-		rc = end(target, &b->v[b->n - 1], now);
-	id = describe(target);
+		rc = end_start(target, &b->v[b->n - 1], now);
+	id = describe_source(target);
 	if (id == UINT32_MAX)
 		return -ENOMEM;
 	target->profile->meta.source[WP_PROFILE_THREADCREATE] = id;

@@ -22,7 +22,7 @@ int wp_thread_starts_tick(struct wp_target *target);
 
 /* The same between ticks, and after the last tick. */
 WP_MUST_CHECK
-int wp_thread_starts_drain(struct wp_target *target);
+int wp_thread_starts_read(struct wp_target *target);
 WP_MUST_CHECK
 int wp_thread_starts_finish(struct wp_target *target);
 

@@ -685,7 +685,7 @@ static void every_nth_switch_is_sampled(void **state)
 		.scope = scope_of(state),
 		.switches = true,
 		/* Even, it may meet none but the idle task's: see choose_every() in
-		 * block.c. */
+		 * block_waits.c. */
 		.switch_sample_every = 11,
 		.ring_bytes = 16 << 20,
 	};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu.c - CPU samples: see cpu.h.
+/* cpu_samples.c - CPU samples: see cpu_samples.h.
  *
  * A CPU sample is also the stack of a running thread for the wall clock: the
  * time that ticks found it running is owed until its next CPU sample comes, so
  * no thread is stopped for running.
  */
-#include "cpu.h"
+#include "cpu_samples.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static bool are_too_many(const struct wp_target *target)
 	return threads > 0 && cpus > 0 && threads > EVENTS_MAX / cpus;
 }
 
-void wp_cpu_open(struct wp_target *target, struct wp_err *err)
+void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err)
 {
 	wp_perf_source_enable(&target->cpu_events);
 	/* Events of CPUs want rights that not everybody has. */
@@ -194,7 +194,7 @@ static void use_cheaper_events(struct wp_target *target)
 		give_up_events(target);
 }
 
-int wp_cpu_drain(struct wp_target *target)
+int wp_cpu_samples_read(struct wp_target *target)
 {
 	int rc = record_samples(target);
 
@@ -205,14 +205,14 @@ int wp_cpu_drain(struct wp_target *target)
 	return 0;
 }
 
-int wp_cpu_finish(struct wp_target *target)
+int wp_cpu_samples_finish(struct wp_target *target)
 {
 	wp_perf_source_disable(&target->cpu_events);
 	return record_samples(target);
 }
 
-void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
-		    const struct wp_schedstat *now)
+void wp_cpu_samples_account(struct wp_target *target, struct wp_thread *t,
+			    const struct wp_schedstat *now)
 {
 	uint64_t slices;
 
@@ -222,7 +222,7 @@ void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
 	target->switches += slices;
 }
 
-void wp_cpu_close(struct wp_target *target)
+void wp_cpu_samples_close(struct wp_target *target)
 {
 	wp_perf_source_close(&target->cpu_events);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mutex.c - waits for locks, by the stack that held the lock: see
- * mutex.h.
+/* lock_holders.c - waits for locks, by the stack that held the lock: see
+ * lock_holders.h.
  *
  * At each tick the time that a thread has waited for a lock goes to the thread
  * that the lock records as its holder, with the stack that it has at this
  * tick: one that runs is stopped for it.
  */
-#include "mutex.h"
+#include "lock_holders.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@
 #include "threads.h"
 #include "wallprof/lock.h"
 
-struct wp_mutex {
+struct wp_lock_holders {
 	/* PID namespaces between ours and the target's. */
 	int level;
 };
 
 /* The number of TID in its own namespace, which is so many below ours. */
-static pid_t own_number(const struct wp_target *target, pid_t tid,
-			int *ret_level)
+static pid_t read_ns_tid(const struct wp_target *target, pid_t tid,
+			 int *ret_level)
 {
 	int32_t pids[WP_PID_LEVELS];
 	char path[32];
@@ -39,36 +39,36 @@ static pid_t own_number(const struct wp_target *target, pid_t tid,
 	return n > 0 ? pids[n - 1] : 0;
 }
 
-int wp_mutex_open(struct wp_target *target)
+int wp_lock_holders_open(struct wp_target *target)
 {
 	static const char how[] =
 		"from wall-clock samples: the time that threads waited for a "
 		"lock goes to the thread that the lock names as its holder, a "
 		"wait counts when it is first seen";
-	struct wp_mutex *m = calloc(1, sizeof(*m));
+	struct wp_lock_holders *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
-	own_number(target, target->process->pid, &m->level);
-	target->mutex = m;
+	read_ns_tid(target, target->process->pid, &m->level);
+	target->lock_holders = m;
 	target->profile->meta.source[WP_PROFILE_MUTEX] = wp_intern_add_str(
 		&target->profile->strings, how);
 	return 0;
 }
 
 /* The thread that the target's own namespace numbers OWN. */
-static struct wp_thread *find_own(struct wp_target *target, pid_t own)
+static struct wp_thread *find_by_ns_tid(struct wp_target *target, pid_t own)
 {
 	int level;
 
-	if (!target->mutex->level)
+	if (!target->lock_holders->level)
 		return wp_threads_find(target, own);
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct wp_thread *t = target->threads[i];
 
-		if (!t->mutex.ns_tid)
-			t->mutex.ns_tid = own_number(target, t->tid, &level);
-		if (t->mutex.ns_tid == own)
+		if (!t->locks.ns_tid)
+			t->locks.ns_tid = read_ns_tid(target, t->tid, &level);
+		if (t->locks.ns_tid == own)
 			return t;
 	}
 	return NULL;
@@ -76,7 +76,7 @@ static struct wp_thread *find_own(struct wp_target *target, pid_t own)
 
 static int32_t find_thread(void *ctx, int32_t own)
 {
-	const struct wp_thread *t = find_own(ctx, own);
+	const struct wp_thread *t = find_by_ns_tid(ctx, own);
 
 	return t ? t->tid : 0;
 }
@@ -94,8 +94,8 @@ static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 
 /* The thread that has the lock that T waits for; NULL: not recorded, or T waits
  * for something else. */
-static struct wp_thread *holder_of(struct wp_target *target,
-				   const struct wp_thread *t)
+static struct wp_thread *find_holder(struct wp_target *target,
+				     const struct wp_thread *t)
 {
 	const struct wp_lock_query query = {
 		.mem = { read_memory, target },
@@ -132,7 +132,7 @@ static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 	return wp_profile_add_stack(target->profile, &stack, WP_MAPPING_NONE);
 }
 
-static int blame_nobody(struct wp_target *target, const struct wp_thread *t)
+static int charge_waiter(struct wp_target *target, const struct wp_thread *t)
 {
 	struct wp_sample_key key = t->wait.key;
 
@@ -141,11 +141,11 @@ static int blame_nobody(struct wp_target *target, const struct wp_thread *t)
 	return key.stack == UINT32_MAX ?
 		       -ENOMEM :
 		       wp_profile_add_sample(target->profile, WP_PROFILE_MUTEX,
-					     &key, !t->mutex.same,
-					     t->mutex.wait_ns);
+					     &key, !t->locks.same,
+					     t->locks.wait_ns);
 }
 
-int wp_mutex_pay(struct wp_thread *t, const struct wp_sample_key *key)
+int wp_lock_holders_charge(struct wp_thread *t, const struct wp_sample_key *key)
 {
 	struct wp_payment payment = wp_time_ledger_pay_lock(&t->time);
 	struct wp_sample_key own = *key;
@@ -157,50 +157,52 @@ int wp_mutex_pay(struct wp_thread *t, const struct wp_sample_key *key)
 				     payment.count, payment.ns);
 }
 
-static int blame(struct wp_target *target, struct wp_thread *holder,
-		 const struct wp_thread *t)
+static int charge_holder(struct wp_target *target, struct wp_thread *holder,
+			 const struct wp_thread *t)
 {
-	wp_time_ledger_owe_lock(&holder->time, !t->mutex.same,
-				t->mutex.wait_ns);
+	wp_time_ledger_owe_lock(&holder->time, !t->locks.same,
+				t->locks.wait_ns);
 	if (holder->wait.waiting)
-		return wp_mutex_pay(holder, &holder->wait.key);
+		return wp_lock_holders_charge(holder, &holder->wait.key);
 	if (target->loop->options.stop != WP_STOP_NEVER &&
 	    !wp_stop_request_exists(holder))
 		wp_stop_request_stack(holder, holder->time.base.slices);
 	return 0;
 }
 
-void wp_mutex_note_wait(struct wp_thread *t, bool same, uint64_t wall_ns)
+void wp_lock_holders_note_wait(struct wp_thread *t, bool same, uint64_t wall_ns)
 {
-	t->mutex.tick_ns = t->target->loop->tick_ns;
-	t->mutex.same = same;
-	t->mutex.wait_ns = wall_ns;
+	t->locks.tick_ns = t->target->loop->tick_ns;
+	t->locks.same = same;
+	t->locks.wait_ns = wall_ns;
 }
 
-int wp_mutex_tick(struct wp_target *target)
+int wp_lock_holders_tick(struct wp_target *target)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < target->nthreads && target->mutex && !rc; i++) {
+	for (size_t i = 0; i < target->nthreads && target->lock_holders && !rc;
+	     i++) {
 		struct wp_thread *t = target->threads[i], *holder;
 
 		if (!t->wait.waiting ||
-		    t->mutex.tick_ns != target->loop->tick_ns ||
+		    t->locks.tick_ns != target->loop->tick_ns ||
 		    t->wait.facts.syscall_nr != SYS_futex)
 			continue;
-		holder = holder_of(target, t);
-		rc = holder ? blame(target, holder, t) :
-			      blame_nobody(target, t);
+		holder = find_holder(target, t);
+		rc = holder ? charge_holder(target, holder, t) :
+			      charge_waiter(target, t);
 	}
 	return rc;
 }
 
-int wp_mutex_finish(struct wp_target *target)
+int wp_lock_holders_finish(struct wp_target *target)
 {
 	int rc = 0;
 
 	/* Holders whose stack did not come any more. */
-	for (size_t i = 0; i < target->nthreads && target->mutex && !rc; i++) {
+	for (size_t i = 0; i < target->nthreads && target->lock_holders && !rc;
+	     i++) {
 		struct wp_thread *t = target->threads[i];
 		struct wp_sample_key key = {
 			.stack = t->last_running_stack != UINT32_MAX ?
@@ -210,13 +212,13 @@ int wp_mutex_finish(struct wp_target *target)
 			.thread = t->index
 		};
 
-		rc = wp_mutex_pay(t, &key);
+		rc = wp_lock_holders_charge(t, &key);
 	}
 	return rc;
 }
 
-void wp_mutex_close(struct wp_target *target)
+void wp_lock_holders_close(struct wp_target *target)
 {
-	free(target->mutex);
-	target->mutex = NULL;
+	free(target->lock_holders);
+	target->lock_holders = NULL;
 }

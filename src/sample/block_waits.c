@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c - waits, by the stack that waited: see block.h.
+/* block_waits.c - waits, by the stack that waited: see block_waits.h.
  *
  * Long waits are told by the looks of each tick, which find the thread asleep
  * with its stack.  Shorter ones are told by the kernel: records of each switch
@@ -7,7 +7,7 @@
  * switch brings the stack.  Where switches are too many for a record of each,
  * they are recorded in windows of time.  wallprof/block_weight.h has the weights.
  */
-#include "block.h"
+#include "block_waits.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -64,11 +64,11 @@ struct call {
 	long nr;
 };
 
-struct wp_block {
+struct wp_block_waits {
 	/* No events are open in a long gap. */
 	struct wp_perf_source events;
 	/* There are no perf events: looks tell all. */
-	bool never;
+	bool no_events;
 	/* A sample at every EVERYth switch, before CHANGED_NS at every
 	 * EVERY_BEFOREth. */
 	uint32_t every, every_before;
@@ -95,10 +95,10 @@ struct wp_block {
 
 static int open_events(struct wp_target *target, struct wp_err *err)
 {
-	struct wp_perf_source *events = &target->block->events;
+	struct wp_perf_source *events = &target->block_waits->events;
 	const struct wp_perf_options options = {
 		.switches = true,
-		.switch_sample_every = target->block->every,
+		.switch_sample_every = target->block_waits->every,
 		.stack_bytes = events->options.stack_bytes ?
 				       events->options.stack_bytes :
 				       WP_PERF_SOURCE_FIRST_STACK,
@@ -115,13 +115,13 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 			  "this user");
 }
 
-static void turn_on(struct wp_block *b)
+static void begin_recording(struct wp_block_waits *b)
 {
 	wp_perf_source_enable(&b->events);
 	b->on_ns = b->valid_ns = wp_clock_ns();
 }
 
-static void turn_off(struct wp_block *b)
+static void end_recording(struct wp_block_waits *b)
 {
 	uint64_t lost = wp_perf_source_lost(&b->events);
 
@@ -131,15 +131,15 @@ static void turn_off(struct wp_block *b)
 	b->recorded_ns += b->off_ns - b->on_ns;
 }
 
-int wp_block_open(struct wp_target *target)
+int wp_block_waits_open(struct wp_target *target)
 {
 	struct wp_err err = WP_ERR_INIT;
-	struct wp_block *b = calloc(1, sizeof(*b));
+	struct wp_block_waits *b = calloc(1, sizeof(*b));
 	char text[sizeof(err.msg) + 128];
 
 	if (!b)
 		return -ENOMEM;
-	target->block = b;
+	target->block_waits = b;
 	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
@@ -149,10 +149,10 @@ int wp_block_open(struct wp_target *target)
 			FIRST_EVERY;
 	b->start_ns = wp_clock_ns();
 	if (!open_events(target, &err)) {
-		turn_on(b);
+		begin_recording(b);
 		return 0;
 	}
-	b->never = true;
+	b->no_events = true;
 	snprintf(text, sizeof(text),
 		 "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
@@ -174,8 +174,8 @@ static uint64_t interval_of(const struct wp_target *target)
 /* The call that the instruction before PC makes; -1: it makes none. */
 static long call_before(struct wp_target *target, uint64_t pc_avma)
 {
-	struct call *call =
-		&target->block->calls[wp_hash_u64(pc_avma) % CALLS_CACHED];
+	struct call *call = &target->block_waits->calls[wp_hash_u64(pc_avma) %
+							CALLS_CACHED];
 
 	if (call->pc_avma != pc_avma ||
 	    call->generation != target->space.view.generation)
@@ -210,8 +210,8 @@ static long call_of(struct wp_target *target, const struct wp_thread *t,
 }
 
 /* What T with these registers waits for, as far as they tell. */
-static int classify(struct wp_target *target, const struct wp_thread *t,
-		    const struct wp_regs *regs, struct wp_sample_key *key)
+static int classify_wait(struct wp_target *target, const struct wp_thread *t,
+			 const struct wp_regs *regs, struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .state_char = 'S' };
 	struct wp_thread_state state;
@@ -230,24 +230,24 @@ static int classify(struct wp_target *target, const struct wp_thread *t,
 	return rc;
 }
 
-static int take_sample(struct wp_target *target, struct wp_thread *t,
-		       const struct wp_perf_record *record)
+static int note_stack(struct wp_target *target, struct wp_thread *t,
+		      const struct wp_perf_record *record)
 {
-	struct wp_block *b = target->block;
-	struct wp_sample_key *key = &t->block.key;
+	struct wp_block_waits *b = target->block_waits;
+	struct wp_sample_key *key = &t->waits.key;
 	struct wp_stack_walk walk;
 
-	t->block.every = 0;
+	t->waits.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
 	walk = wp_stack_walk_sample(target, &b->events, record);
 	*key = (struct wp_sample_key){ .thread = t->index };
-	if (classify(target, t, &record->regs, key))
+	if (classify_wait(target, t, &record->regs, key))
 		return -ENOMEM;
 	key->stack = wp_stack_walk_intern(target, &walk);
 	if (key->stack == UINT32_MAX)
 		return -ENOMEM;
-	t->block.every = record->time_ns < b->changed_ns ? b->every_before :
+	t->waits.every = record->time_ns < b->changed_ns ? b->every_before :
 							   b->every;
 	return 0;
 }
@@ -256,34 +256,35 @@ static int take_sample(struct wp_target *target, struct wp_thread *t,
 static void end_wait(struct wp_target *target, struct wp_thread *t,
 		     uint64_t now)
 {
-	struct wp_block *b = target->block;
-	uint64_t out_ns = t->block.out_ns;
-	uint32_t every = t->block.every;
+	struct wp_block_waits *b = target->block_waits;
+	uint64_t out_ns = t->waits.out_ns;
+	uint32_t every = t->waits.every;
 
-	t->block.out_ns = 0;
-	t->block.every = 0;
+	t->waits.out_ns = 0;
+	t->waits.every = 0;
 	/* A stop of ours is no wait of its own. */
 	if (out_ns < b->valid_ns || !out_ns || now < out_ns ||
-	    (out_ns <= t->block.stop_end_ns && now >= t->block.stop_begin_ns))
+	    (out_ns <= t->waits.stop_end_ns && now >= t->waits.stop_begin_ns))
 		return;
 	if (b->nwaits == WAITS_MAX) {
 		b->dropped++;
 		return;
 	}
 	b->waits[b->nwaits++] = (struct wait){
-		every ? t->block.key :
+		every ? t->waits.key :
 			(struct wp_sample_key){ .stack = WP_BLOCK_ALL,
 						.thread = t->index },
 		now - out_ns, every
 	};
 }
 
-static int take(struct wp_target *target, const struct wp_perf_record *record)
+static int add_record(struct wp_target *target,
+		      const struct wp_perf_record *record)
 {
 	struct wp_thread *t;
 
 	if (record->type == WP_PERF_LOST) {
-		target->block->valid_ns = record->time_ns;
+		target->block_waits->valid_ns = record->time_ns;
 		return 0;
 	}
 	t = wp_threads_get(target, record->tid);
@@ -292,19 +293,19 @@ static int take(struct wp_target *target, const struct wp_perf_record *record)
 	if (!t->watched)
 		return 0;
 	if (record->type == WP_PERF_SAMPLE_SWITCH)
-		return take_sample(target, t, record);
+		return note_stack(target, t, record);
 	if (record->type == WP_PERF_SWITCH_OUT)
 		/* It waits for nothing but a CPU. */
-		t->block.out_ns = record->preempted ? 0 : record->time_ns;
+		t->waits.out_ns = record->preempted ? 0 : record->time_ns;
 	else if (record->type == WP_PERF_SWITCH_IN)
 		end_wait(target, t, record->time_ns);
 	return 0;
 }
 
 /* Read what is older than UNTIL_NS. */
-static int drain(struct wp_target *target, uint64_t until_ns)
+static int read_records(struct wp_target *target, uint64_t until_ns)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
@@ -312,7 +313,7 @@ static int drain(struct wp_target *target, uint64_t until_ns)
 	int rc = 0;
 
 	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = take(target, &record);
+		rc = add_record(target, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
 	b->lost += stats->lost - lost;
@@ -320,8 +321,8 @@ static int drain(struct wp_target *target, uint64_t until_ns)
 }
 
 /* What looks do not tell of W, times WEIGHT. */
-static int add(struct wp_target *target, const struct wait *w,
-	       const struct wp_sample_key *key, double weight)
+static int add_missed_by_ticks(struct wp_target *target, const struct wait *w,
+			       const struct wp_sample_key *key, double weight)
 {
 	struct wp_block_parts missed = wp_block_weight_missed_by_looks(
 		w->delay_ns, interval_of(target));
@@ -342,7 +343,7 @@ static int add_wait(struct wp_target *target, const struct wait *w,
 				     .thread = w->key.thread,
 				     .object = wp_block_weight_class(
 					     w->delay_ns) };
-	int rc = add(target, w, &key, weight);
+	int rc = add_missed_by_ticks(target, w, &key, weight);
 
 	if (rc || !w->every)
 		return rc;
@@ -352,17 +353,17 @@ static int add_wait(struct wp_target *target, const struct wait *w,
 				       wp_sampler_random(target->loop));
 	if (weight <= 0)
 		return 0;
-	target->block->stacks++;
+	target->block_waits->stacks++;
 	key = w->key;
 	key.object = wp_block_weight_class(w->delay_ns);
-	return add(target, w, &key, weight);
+	return add_missed_by_ticks(target, w, &key, weight);
 }
 
 /* The waits of the window become samples; it was one in CYCLE_NS, 0: it goes
  * on without a gap. */
-static int flush(struct wp_target *target, uint64_t cycle_ns)
+static int record_waits(struct wp_target *target, uint64_t cycle_ns)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	uint64_t window_ns = b->off_ns - b->on_ns;
 	double lost = 1;
 	int rc = 0;
@@ -398,7 +399,7 @@ static uint32_t choose_every(struct wp_target *target, double samples_per_s)
 					   227,	 347,  521,  787, 1181, 1777,
 					   2663, 3989, 5987, 8999 };
 	const size_t n = sizeof(primes) / sizeof(*primes);
-	double want = samples_per_s * target->block->every / STACKS_PER_S;
+	double want = samples_per_s * target->block_waits->every / STACKS_PER_S;
 	size_t i = 0;
 
 	while (i + 2 < n && primes[i] < want)
@@ -407,9 +408,9 @@ static uint32_t choose_every(struct wp_target *target, double samples_per_s)
 	return want <= 1 ? 1 : primes[i + wp_sampler_random(target->loop) % 2];
 }
 
-static void adapt(struct wp_target *target, uint64_t window_ns)
+static void adapt_switch_samples(struct wp_target *target, uint64_t window_ns)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	uint32_t every;
 
 	if (target->loop->options.block_rate.every || !window_ns)
@@ -426,7 +427,7 @@ static void adapt(struct wp_target *target, uint64_t window_ns)
  * it has itself is weighted by the gap after it, so that a gap which went by
  * that would weight windows of many waits more: by the variance of their
  * number, a tenth to a quarter too many on a busy machine. */
-static double expect_records(struct wp_block *b, uint64_t window_ns)
+static double expect_records(struct wp_block_waits *b, uint64_t window_ns)
 {
 	double now = (double)(b->records + b->lost + 1) / (double)window_ns *
 		     WP_NS_PER_S;
@@ -439,7 +440,7 @@ static double expect_records(struct wp_block *b, uint64_t window_ns)
 /* The gap that leaves as many records as are cheap; 0: none. */
 static uint64_t gap_after(struct wp_target *target, uint64_t window_ns)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	double cheap = (double)RECORDS_PER_S *
 		       (double)wp_perf_facts(b->events.perf)->nrings;
 	double records = expect_records(b, window_ns);
@@ -457,7 +458,7 @@ static uint64_t gap_after(struct wp_target *target, uint64_t window_ns)
 
 static int end_window(struct wp_target *target)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
 	int rc;
 
@@ -466,14 +467,14 @@ static int end_window(struct wp_target *target)
 		    target->loop->options.interval_ns)
 		return 0;
 	gap = gap_after(target, window_ns);
-	adapt(target, window_ns);
+	adapt_switch_samples(target, window_ns);
 	if (!gap && !b->events.stack_was_cut) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
-		return flush(target, 0);
+		return record_waits(target, 0);
 	}
-	turn_off(b);
-	rc = drain(target, UINT64_MAX);
+	end_recording(b);
+	rc = read_records(target, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
 	wp_perf_source_grow(&b->events, target->process);
 	if (b->closes)
@@ -484,7 +485,7 @@ static int end_window(struct wp_target *target)
 /* After a gap. */
 static int begin_window(struct wp_target *target)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	int rc;
 
 	if (!b->events.perf && open_events(target, NULL)) {
@@ -493,20 +494,20 @@ static int begin_window(struct wp_target *target)
 		return 0;
 	}
 	wp_perf_set_switch_samples(b->events.perf, b->every);
-	rc = flush(target, wp_clock_ns() - b->on_ns);
-	turn_on(b);
+	rc = record_waits(target, wp_clock_ns() - b->on_ns);
+	begin_recording(b);
 	return rc;
 }
 
-int wp_block_tick(struct wp_target *target)
+int wp_block_waits_tick(struct wp_target *target)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	int rc = 0;
 
-	if (!b || b->never)
+	if (!b || b->no_events)
 		return 0;
 	if (b->events.enabled) {
-		rc = drain(target, target->loop->tick_ns - SETTLE_NS);
+		rc = read_records(target, target->loop->tick_ns - SETTLE_NS);
 		if (!rc)
 			rc = end_window(target);
 	} else if (target->loop->tick_ns >= b->turn_ns) {
@@ -517,7 +518,7 @@ int wp_block_tick(struct wp_target *target)
 
 static void describe_source(struct wp_target *target)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
 	char text[256];
 
@@ -534,20 +535,20 @@ static void describe_source(struct wp_target *target)
 		&target->profile->strings, text);
 }
 
-int wp_block_finish(struct wp_target *target)
+int wp_block_waits_finish(struct wp_target *target)
 {
-	struct wp_block *b = target->block;
+	struct wp_block_waits *b = target->block_waits;
 	int rc;
 
-	if (!b || b->never)
+	if (!b || b->no_events)
 		return 0;
 	if (b->events.enabled) {
-		turn_off(b);
-		rc = drain(target, UINT64_MAX);
+		end_recording(b);
+		rc = read_records(target, UINT64_MAX);
 		if (!rc)
-			rc = flush(target, 0);
+			rc = record_waits(target, 0);
 	} else {
-		rc = flush(target, wp_clock_ns() - b->on_ns);
+		rc = record_waits(target, wp_clock_ns() - b->on_ns);
 	}
 	describe_source(target);
 	return rc ? rc :
@@ -556,10 +557,10 @@ int wp_block_finish(struct wp_target *target)
 			    wp_stack_walk_intern_none(target, WP_END_EMPTY));
 }
 
-int wp_block_add_wait(struct wp_thread *t, const struct wp_sample_key *key,
-		      bool same, uint64_t wall_ns)
+int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
+		       bool same, uint64_t wall_ns)
 {
-	const struct wp_block *block = t->target->block;
+	const struct wp_block_waits *block = t->target->block_waits;
 	struct wp_sample_key own = *key;
 	uint64_t count = 0, ns = wall_ns;
 
@@ -567,15 +568,15 @@ int wp_block_add_wait(struct wp_thread *t, const struct wp_sample_key *key,
 		return 0;
 	own.object = 0;
 	if (!same)
-		t->block.looks = t->block.looks_ns = 0;
-	t->block.looks++;
-	t->block.looks_ns += wall_ns;
-	if (!block->never) {
-		if (t->block.looks < WP_BLOCK_LOOKS)
+		t->waits.samples = t->waits.samples_ns = 0;
+	t->waits.samples++;
+	t->waits.samples_ns += wall_ns;
+	if (!block->no_events) {
+		if (t->waits.samples < WP_BLOCK_LOOKS)
 			return 0;
-		if (t->block.looks == WP_BLOCK_LOOKS) {
+		if (t->waits.samples == WP_BLOCK_LOOKS) {
 			count = 1;
-			ns = t->block.looks_ns;
+			ns = t->waits.samples_ns;
 		}
 	} else {
 		count = !same;
@@ -584,12 +585,12 @@ int wp_block_add_wait(struct wp_thread *t, const struct wp_sample_key *key,
 				     count, ns);
 }
 
-void wp_block_close(struct wp_target *target)
+void wp_block_waits_close(struct wp_target *target)
 {
-	if (!target->block)
+	if (!target->block_waits)
 		return;
-	wp_perf_source_close(&target->block->events);
-	free(target->block->waits);
-	free(target->block);
-	target->block = NULL;
+	wp_perf_source_close(&target->block_waits->events);
+	free(target->block_waits->waits);
+	free(target->block_waits);
+	target->block_waits = NULL;
 }

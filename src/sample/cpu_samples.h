@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu.h - CPU samples of a target, by perf events.
+/* cpu_samples.h - CPU samples of a target, by perf events.
  *
  * Layer: sample.  Private to src/sample/.
  */
-#ifndef WP_CPU_H
-#define WP_CPU_H
+#ifndef WP_CPU_SAMPLES_H
+#define WP_CPU_SAMPLES_H
 
 #include "wallprof/err.h"
 #include "wallprof/procfs.h"
@@ -14,20 +14,20 @@ struct wp_thread;
 
 /* Open perf events.  Without them ERR says why, and the CPU time of each thread
  * is divided over its samples as running. */
-void wp_cpu_open(struct wp_target *target, struct wp_err *err);
+void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err);
 
 /* Take the CPU samples there are.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_cpu_drain(struct wp_target *target);
+int wp_cpu_samples_read(struct wp_target *target);
 
 /* The same at the end, when no more are to be taken. */
 WP_MUST_CHECK
-int wp_cpu_finish(struct wp_target *target);
+int wp_cpu_samples_finish(struct wp_target *target);
 
 /* T's schedstat is NOW: add its run time to T's entry in the profile. */
-void wp_cpu_account(struct wp_target *target, struct wp_thread *t,
-		    const struct wp_schedstat *now);
+void wp_cpu_samples_account(struct wp_target *target, struct wp_thread *t,
+			    const struct wp_schedstat *now);
 
-void wp_cpu_close(struct wp_target *target);
+void wp_cpu_samples_close(struct wp_target *target);
 
 #endif

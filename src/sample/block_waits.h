@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.h - waits, by the stack that waited: switches of context and samples.
+/* block_waits.h - waits, by the stack that waited: switches of context and samples.
  *
  * Layer: sample.  Private to src/sample/.
  */
-#ifndef WP_BLOCK_H
-#define WP_BLOCK_H
+#ifndef WP_BLOCK_WAITS_H
+#define WP_BLOCK_WAITS_H
 
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
@@ -13,15 +13,15 @@ struct wp_target;
 struct wp_thread;
 
 /* Part of a thread. */
-struct wp_block_thread {
+struct wp_thread_waits {
 	/* When it left its CPU to wait; 0: it did not, or that is not known. */
 	uint64_t out_ns;
 	/* The stack of that wait, taken as one of EVERY; 0: it was not. */
 	uint32_t every;
 	struct wp_sample_key key;
 	/* Samples in a row that found it in one wait, and their time. */
-	uint32_t looks;
-	uint64_t looks_ns;
+	uint32_t samples;
+	uint64_t samples_ns;
 	/* Begin and end of the last stop that wallprof made. */
 	uint64_t stop_begin_ns, stop_end_ns;
 };
@@ -29,23 +29,23 @@ struct wp_block_thread {
 /* Begin to record waits.  Without perf events, samples tell them.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_open(struct wp_target *target);
+int wp_block_waits_open(struct wp_target *target);
 
 /* Take what perf events recorded, before the samples of a tick.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_tick(struct wp_target *target);
+int wp_block_waits_tick(struct wp_target *target);
 
 /* The same after the last tick. */
 WP_MUST_CHECK
-int wp_block_finish(struct wp_target *target);
+int wp_block_waits_finish(struct wp_target *target);
 
 /* A sample found T waiting as KEY says, SAME: in the same wait as its last
  * sample, and stands for WALL_NS.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_add_wait(struct wp_thread *t, const struct wp_sample_key *key,
-		      bool same, uint64_t wall_ns);
+int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
+		       bool same, uint64_t wall_ns);
 
-void wp_block_close(struct wp_target *target);
+void wp_block_waits_close(struct wp_target *target);
 
 #endif
