@@ -6,8 +6,8 @@
 # make faults         write the figures of the last whole runs, and of the last
 #                     fuzzing, into FAULTS.md
 E2E_JOBS ?= $(shell expr $$(nproc) \* 4)
-# A part of the tests leaves no figures.
-faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1))
+# A part of the tests leaves no figures, nor does a run that failed.
+faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1).part)
 PYTEST = BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	$(if $(T),-k '$(T)')
 
@@ -19,9 +19,11 @@ e2e: deps-test e2e-programs
 		test/e2e || [ $$? = 5 ]
 	$(Q)TOTALS=e2e-alone $(call faults_log,check) $(PYTEST) -p no:xdist -m 'alone and not soak' \
 		test/e2e || [ $$? = 5 ]
+	$(Q)$(if $(T),,cd build/faults && mv check.part check)
 soak: deps-test e2e-programs
 	$(Q)$(if $(T),,test/e2e/faults.py begin soak)
 	$(Q)$(call faults_log,soak) $(PYTEST) -p no:xdist -m soak test/e2e
+	$(Q)$(if $(T),,cd build/faults && mv soak.part soak)
 faults: ; $(Q)test/e2e/faults.py write
 valgrind: ; $(Q)$(MAKE) soak T=test_valgrind
 .PHONY: e2e e2e-programs soak valgrind faults

@@ -5,7 +5,7 @@
 faults.py begin FORM   a run begins: FORM is check or soak
 faults.py write        rewrite the figures of FAULTS.md, `make faults`
 
-build/faults/FORM has a line of JSON for the run, then one for each trial:
+build/faults/FORM (FORM.part while it runs) has a line of JSON for the run, then one for each trial:
 {"test": "test_x[what-mode]", "mode": "mode", "a figure": its number, ...}.
 build/faults/fuzz has one for each run of a fuzzer.
 """
@@ -37,7 +37,7 @@ def origin():
 
 def begin(form):
     RECORDS.mkdir(parents=True, exist_ok=True)
-    (RECORDS / form).write_text(json.dumps(origin()) + "\n")
+    (RECORDS / (form + ".part")).write_text(json.dumps(origin()) + "\n")
 
 
 def read(form):

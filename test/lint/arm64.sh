@@ -6,7 +6,7 @@
 set -e
 root=$1
 shift
-[ -e "$root/done" ] && exit 0
+[ "$(cat "$root/done" 2>/dev/null)" = "$*" ] && exit 0
 echo "  APT   $* (arm64)"
 rm -rf "$root"
 mkdir -p "$root/apt/lists/partial" "$root/apt/archives/partial"
@@ -27,4 +27,4 @@ for deb in "$apt"/archives/*.deb; do
 	esac
 done
 rm -rf "$apt"
-touch "$root/done"
+echo "$*" >"$root/done"
