@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output.h - writers of a finished profile, and of a dump.
+/* output.h - write a profile or a dump.
  *
- * Layer: output.  Read a profile whose locations have lines, or a dump whose
- * graph is built; change nothing.
+ * Layer: output.  The profile's locations have lines, the dump's graph is built;
+ * neither is changed.
  */
 #ifndef WP_OUTPUT_H
 #define WP_OUTPUT_H
@@ -17,7 +17,7 @@
 	X(PPROF, "pprof")                                                      \
 	X(FOLDED, "folded")                                                    \
 	X(TEXT, "text")                                                        \
-	/* Of a dump only. */                                                  \
+	/* Only for a dump. */                                                 \
 	X(JSON, "json")
 
 enum wp_format {
@@ -28,19 +28,18 @@ enum wp_format {
 };
 
 struct wp_text_options {
-	/* Show every node and function, not only what matters. */
+	/* Show every node and function, however small. */
 	bool full;
-	/* Columns to keep lines within; 0 for no limit. */
+	/* Most columns of a line; 0: no limit. */
 	unsigned int width;
 };
 
 /* Each writes PROFILE's samples of KIND to OUT, which is flushed and not closed.
  * Returns 0, -ENOMEM, or the -errno of a write that failed.
  *
- * pprof: gzip-compressed profile.proto (github.com/google/pprof,
- * proto/profile.proto).  folded: "thread;root;...;leaf MICROSECONDS" lines,
- * or the number of threads for a threads profile.
- * text: the report for a terminal; control characters in names are escaped.
+ * pprof: profile.proto (github.com/google/pprof, proto/profile.proto), compressed
+ * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS"; with kinds of
+ * threads the number of threads.  text: the report for a terminal.
  */
 WP_MUST_CHECK
 int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
@@ -52,29 +51,28 @@ WP_MUST_CHECK
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_text_options *options, FILE *out);
 
-/* Write PROFILE's counters as lines of "name: value" text for people: the end of the
- * text report, the summary after a recording, and the profile's comment.  EACH
- * is called once per line, without newline. */
+/* Call EACH for every line of PROFILE's counters as text, "name: value, value",
+ * without newline: for the end of the text report, the summary after a recording
+ * and the comments of a pprof file. */
 void wp_counters_lines(const struct wp_profile *profile,
 		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx);
 
 struct wp_write_dump_options {
-	/* Identical stacks once, with count and names. */
+	/* Print threads with equal stacks and waits once, with their names. */
 	bool group;
-	/* Print the processes that waits led to as well. */
+	/* Print peers too. */
 	bool peers;
 };
 
-/* Write DUMP for people: deadlocks first, then for each process its header, its
- * main thread and the rest.  Control characters are escaped.  0 or the -errno
- * of the stream, -ENOMEM. */
+/* Write DUMP as text: deadlocks first, then each process with its header, its main
+ * thread and the others.  0, -ENOMEM, or the -errno of a write that failed. */
 WP_MUST_CHECK
 int wp_write_dump_text(const struct wp_dump *dump,
 		       const struct wp_write_dump_options *options, FILE *out);
 
-/* All of DUMP as JSON (schema: test/data/dump.schema.json), always valid
- * UTF-8. */
+/* Write DUMP as JSON (test/data/dump.schema.json), in ASCII.  Returns as
+ * above. */
 WP_MUST_CHECK
 int wp_write_dump_json(const struct wp_dump *dump, FILE *out);
 

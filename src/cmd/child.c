@@ -9,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Never returns.  The pipe closes by itself when the exec succeeds. */
-static void exec_or_tell(char **argv, const sigset_t *mask, int fd)
+/* Execute ARGV, or write the errno to the pipe FD, which closes when execvp(3)
+ * succeeds.  Does not return. */
+static void exec_or_report(char **argv, const sigset_t *mask, int fd)
 {
 	int error;
 
@@ -36,7 +37,7 @@ int wp_child_start(pid_t *ret_pid, char **argv, const sigset_t *mask,
 	}
 	pid = fork();
 	if (pid == 0)
-		exec_or_tell(argv, mask, fds[1]);
+		exec_or_report(argv, mask, fds[1]);
 	rc = pid < 0 ? -errno : 0;
 	close(fds[1]);
 	if (rc) {

@@ -11,9 +11,9 @@
 
 #include "wallprof/err.h"
 
-/* Start ARGV (NULL-ended) with wallprof's standard streams and limits as they
- * are now, so call it before changing those, and with signal mask MASK (NULL:
- * as it is now).  On return the program is being executed.
+/* Start ARGV (NULL-ended) with signal mask MASK (NULL: wallprof's own) and
+ * wallprof's standard streams and limits, so call it before these are changed.
+ * On return the program is being executed.
  *
  * Returns 0 and its pid; -ENOENT, -EACCES, ... when it cannot be executed, with
  * ERR saying so.

@@ -37,8 +37,8 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 	};
 }
 
-static int start(struct session *s, const struct wp_options *o,
-		 struct wp_err *err)
+static int open_session(struct session *s, const struct wp_options *o,
+			struct wp_err *err)
 {
 	*s = (struct session){
 		.options = o,
@@ -50,7 +50,7 @@ static int start(struct session *s, const struct wp_options *o,
 	return wp_output_file_open(&s->out, o->output, err);
 }
 
-static void end(struct session *s)
+static void close_session(struct session *s)
 {
 	wp_output_file_discard(&s->out);
 	wp_snapshot_clear(&s->snapshot);
@@ -179,7 +179,7 @@ int wp_cmd_dump(const struct wp_options *options)
 	struct wp_err err = WP_ERR_INIT;
 	bool losses = false;
 	struct session s;
-	int rc = start(&s, options, &err);
+	int rc = open_session(&s, options, &err);
 
 	if (!rc)
 		warn_of_tracer(options);
@@ -193,7 +193,7 @@ int wp_cmd_dump(const struct wp_options *options)
 	}
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
-	end(&s);
+	close_session(&s);
 	if (rc)
 		return WP_EXIT_NOTHING;
 	return losses ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
@@ -337,7 +337,7 @@ int wp_cmd_check(const struct wp_options *options)
 {
 	struct wp_err err = WP_ERR_INIT;
 	struct session s;
-	int rc = start(&s, options, &err);
+	int rc = open_session(&s, options, &err);
 
 	if (!rc)
 		rc = look_twice(&s, &err);
@@ -345,6 +345,6 @@ int wp_cmd_check(const struct wp_options *options)
 		rc = report_verdict(&s, &err);
 	if (rc < 0)
 		wp_say("wallprof: %s", err.msg);
-	end(&s);
+	close_session(&s);
 	return rc < 0 ? WP_EXIT_NOTHING : rc;
 }

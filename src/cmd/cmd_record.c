@@ -29,11 +29,11 @@ struct recording {
 	struct wp_target *target;
 	struct wp_profile_files out;
 	uint64_t start_ns;
-	/* UINT64_MAX: no end of its own. */
+	/* UINT64_MAX: until the target ends or Ctrl-C. */
 	uint64_t end_ns;
 	uint64_t progress_ns;
 	bool progress_shown;
-	/* Child of ours, 0 if none or reaped. */
+	/* pid of the command; 0: none, or reaped. */
 	pid_t child;
 };
 
@@ -79,7 +79,7 @@ static bool is_over(const struct recording *r, uint64_t now)
 	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
 }
 
-/* What a tick read is thrown away with all else if it was not ours to read. */
+/* If the target has gained privileges, wallprof may not keep what it read. */
 static int tick(struct recording *r, struct wp_err *err)
 {
 	int rc = wp_sampler_tick(r->sampler);
@@ -87,8 +87,8 @@ static int tick(struct recording *r, struct wp_err *err)
 	return rc ? rc : wp_process_recheck(&r->process, err);
 }
 
-/* Ticks until the time is over, the target ends, or a signal comes. */
-static int record(struct recording *r, struct wp_err *err)
+/* Make ticks until the time is over, the target ends, or a signal comes. */
+static int sample_until_end(struct recording *r, struct wp_err *err)
 {
 	uint64_t now = wp_clock_ns();
 	int rc = tick(r, err);
@@ -107,7 +107,6 @@ static int record(struct recording *r, struct wp_err *err)
 	return rc;
 }
 
-/* Waiting threads are read all the same. */
 static void warn_of_tracer(const struct recording *r)
 {
 	pid_t tracer = wp_access_tracer(r->process.pid);
@@ -119,7 +118,7 @@ static void warn_of_tracer(const struct recording *r)
 		       r->process.pid, tracer);
 }
 
-static int start(struct recording *r, struct wp_err *err)
+static int start_recording(struct recording *r, struct wp_err *err)
 {
 	const struct wp_options *o = r->options;
 	pid_t pid = o->pid;
@@ -162,7 +161,7 @@ static int start(struct recording *r, struct wp_err *err)
 	return rc;
 }
 
-/* How the target ended, if it did. */
+/* Note how the target ended, if it did. */
 static void note_end(struct recording *r)
 {
 	char text[96] = "";
@@ -270,9 +269,9 @@ static void summarize(const struct recording *r)
 	}
 }
 
-/* Over one sample in ten without a whole stack, or every second tick missed, or
- * functions left without a name: such a profile may mislead.  Stacks that were
- * asked not to be taken are no loss. */
+/* A profile may mislead if over one sample in ten has no whole stack, over every
+ * second tick was missed, or functions have no name.  Stacks that the options
+ * exclude are no loss. */
 static bool has_losses(const struct recording *r)
 {
 	const struct wp_counters *c = &r->profile.counters;
@@ -290,7 +289,7 @@ static bool has_losses(const struct recording *r)
 	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
 }
 
-/* Waits and thread_starts there may be none; a thread there is always. */
+/* There may be no waits and no thread starts, but there is always a thread. */
 static int nothing_seen(const struct recording *r, struct wp_err *err)
 {
 	const struct wp_profile *p = &r->profile;
@@ -310,7 +309,7 @@ static int nothing_seen(const struct recording *r, struct wp_err *err)
 			  r->process.pid, glob);
 }
 
-static int finish(struct recording *r, struct wp_err *err)
+static int write_profiles(struct recording *r, struct wp_err *err)
 {
 	int rc;
 
@@ -334,8 +333,8 @@ static int finish(struct recording *r, struct wp_err *err)
 	return rc;
 }
 
-/* A command that goes on after its recording keeps the terminal's attention:
- * ending before it would leave it in the background. */
+/* Wait for a command that outlives its recording: if wallprof ended, the command
+ * would be left in the terminal's background. */
 static void wait_for_child(struct recording *r)
 {
 	int status;
@@ -359,12 +358,12 @@ int wp_cmd_record(const struct wp_options *options)
 	};
 	struct wp_err err = WP_ERR_INIT;
 	int status = WP_EXIT_NOTHING;
-	int rc = start(&r, &err);
+	int rc = start_recording(&r, &err);
 
 	if (!rc) {
 		err = (struct wp_err)WP_ERR_INIT;
-		rc = record(&r, &err);
-		/* The end of the target is an end like any other. */
+		rc = sample_until_end(&r, &err);
+		/* -ESRCH: the target ended, as it may. */
 		if (!rc || rc == -ESRCH)
 			rc = wp_sampler_finish(r.sampler);
 		if (!rc)
@@ -377,7 +376,7 @@ int wp_cmd_record(const struct wp_options *options)
 		note_end(&r);
 	}
 	if (!rc)
-		rc = finish(&r, &err);
+		rc = write_profiles(&r, &err);
 	if (rc) {
 		wp_say("wallprof: %s", err.msg);
 	} else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_record.h - a recording from start to file.
+/* cmd_record.h - record a process or a command.
  *
  * Layer: cmd.
  */

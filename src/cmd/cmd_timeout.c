@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_timeout.c - see cmd_timeout.h.
  *
- * wallprof is made the reaper of orphans, so that whatever the command started
- * is still found below it when the time is up.
+ * wallprof is the subreaper of the command's orphans (prctl(2)), so that every
+ * process that the command started is a descendant when the time is up.
  */
 #include "cmd_timeout.h"
 
@@ -29,68 +29,67 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Descendants that are dumped, and signalled. */
+	/* Most descendants that are dumped; most that are signalled. */
 	DUMPED_MAX = 256,
 	DESCENDANTS_MAX = 65536,
-	/* Looks for a deadlock take at most this part of the time. */
-	LOOK_SHARE = 50,
+	/* Checks for a deadlock take at most one part in so many of the time. */
+	CHECK_SHARE = 50,
 };
-#define WATCH_NS WP_NS_PER_S
-/* A process that SIGKILL does not end in this time is stuck in the kernel, or
- * not ours to kill. */
+#define CHECK_NS WP_NS_PER_S
+/* A process that lives so long after SIGKILL is stuck in the kernel, or wallprof
+ * may not kill it. */
 #define KILL_NS (5 * WP_NS_PER_S)
 
-struct seen {
+struct thread_slices {
 	pid_t tid;
 	uint64_t slices;
 };
 
-struct job {
+struct command {
 	const struct wp_options *options;
 	/* 0 once reaped. */
 	pid_t child;
 	/* As waitpid(2) gives it. */
 	int status;
 	uint64_t start_ns;
-	/* What is waited for with sigtimedwait(2). */
+	/* For sigtimedwait(2). */
 	sigset_t signals;
 	struct wp_output_file out;
-	/* Why the command is to be ended; "" while it is not. */
+	/* Why the command is to be ended; "": it is not. */
 	char why[600];
-	/* Of the watch for deadlocks: the threads a second ago, by tid; which
-	 * of them had not run when they were looked at last, as a hash; and
-	 * when they may be looked at again. */
-	struct seen *seen;
-	size_t nseen;
-	uint64_t looked_hash;
-	uint64_t next_look_ns;
+	/* For deadlock checks: threads[0..nthreads) a second ago, by tid; a
+	 * hash of those that had not run at the last check; and the time before
+	 * which there is no next check. */
+	struct thread_slices *threads;
+	size_t nthreads;
+	uint64_t checked_hash;
+	uint64_t next_check_ns;
 };
 
 static const int forwarded[] = { SIGINT, SIGQUIT, SIGTERM,
 				 SIGHUP, SIGUSR1, SIGUSR2 };
 
-/* From here on signals are waited for, not taken; *RET_OLD is the mask that the
- * command is to have. */
-static void block_signals(struct job *job, sigset_t *ret_old)
+/* Block the signals that wallprof waits for; *RET_OLD is the mask before. */
+static void block_signals(struct command *command, sigset_t *ret_old)
 {
-	sigemptyset(&job->signals);
-	sigaddset(&job->signals, SIGCHLD);
+	sigemptyset(&command->signals);
+	sigaddset(&command->signals, SIGCHLD);
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
-		sigaddset(&job->signals, forwarded[i]);
-	sigprocmask(SIG_BLOCK, &job->signals, ret_old);
+		sigaddset(&command->signals, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &command->signals, ret_old);
 }
 
-/* The command, and orphans of its, which nobody else would reap. */
-static void reap(struct job *job)
+/* Reap the command and its orphans. */
+static void reap(struct command *command)
 {
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid != job->child)
+		if (pid != command->child)
 			continue;
-		job->child = 0;
-		job->status = status;
+		command->child = 0;
+		command->status = status;
 	}
 }
 
@@ -100,7 +99,7 @@ static void list_descendants(struct wp_tids *pids)
 		pids->len = 0;
 }
 
-/* Signal SIG to all below us; how many there are. */
+/* Send SIG to all descendants; returns how many there are. */
 static size_t signal_all(int sig)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
@@ -114,30 +113,32 @@ static size_t signal_all(int sig)
 	return n;
 }
 
-/* Sleep until UNTIL_NS, the end of a child, or a signal, which is handed on. */
-static void wait_until(struct job *job, uint64_t until_ns)
+/* Sleep until UNTIL_NS, the end of a child, or a signal, which the descendants
+ * get too. */
+static void wait_until(struct command *command, uint64_t until_ns)
 {
 	uint64_t now = wp_clock_ns();
 	uint64_t ns = until_ns > now ? until_ns - now : 0;
 	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
 				     (long)(ns % WP_NS_PER_S) };
 	siginfo_t info;
-	int sig = sigtimedwait(&job->signals, &info, &ts);
+	int sig = sigtimedwait(&command->signals, &info, &ts);
 
-	/* What the terminal sends (SI_KERNEL) they have got themselves. */
+	/* The terminal (SI_KERNEL) signals the descendants itself. */
 	if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
 		signal_all(sig);
-	reap(job);
+	reap(command);
 }
 
 static int by_tid(const void *a, const void *b)
 {
-	const struct seen *x = a, *y = b;
+	const struct thread_slices *x = a, *y = b;
 
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static int see_process(struct seen **v, size_t *len, size_t *cap, pid_t pid)
+static int read_slices(struct thread_slices **v, size_t *len, size_t *cap,
+		       pid_t pid)
 {
 	struct wp_tids tids = WP_TIDS_INIT;
 	struct wp_process process = WP_PROCESS_INIT;
@@ -155,7 +156,8 @@ static int see_process(struct seen **v, size_t *len, size_t *cap, pid_t pid)
 		snprintf(path, sizeof(path), "%d/schedstat", tids.v[i]);
 		n = wp_io_read_at(process.task_fd, path, text, sizeof(text));
 		if (n > 0 && !wp_schedstat_parse(&now, text, (size_t)n))
-			(*v)[(*len)++] = (struct seen){ tids.v[i], now.slices };
+			(*v)[(*len)++] = (struct thread_slices){ tids.v[i],
+								 now.slices };
 	}
 out:
 	wp_tids_clear(&tids);
@@ -164,32 +166,32 @@ out:
 }
 
 /* A hash of the threads that have not run since the last call; 0: none. */
-static uint64_t hash_still(struct job *job)
+static uint64_t hash_still_threads(struct command *command)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
-	struct seen *v = NULL;
+	struct thread_slices *v = NULL;
 	size_t len = 0, cap = 0;
 	uint64_t hash = 0;
 
 	list_descendants(&pids);
 	for (size_t i = 0; i < pids.len; i++)
-		if (see_process(&v, &len, &cap, pids.v[i]))
+		if (read_slices(&v, &len, &cap, pids.v[i]))
 			break;
 	if (len)
 		qsort(v, len, sizeof(*v), by_tid);
 	for (size_t i = 0; i < len; i++) {
-		const struct seen *was = job->nseen ?
-						 bsearch(&v[i], job->seen,
-							 job->nseen, sizeof(*v),
-							 by_tid) :
-						 NULL;
+		const struct thread_slices *was =
+			command->nthreads ?
+				bsearch(&v[i], command->threads,
+					command->nthreads, sizeof(*v), by_tid) :
+				NULL;
 
 		if (was && was->slices == v[i].slices)
 			hash = wp_hash_bytes(hash + 1, &v[i], sizeof(v[i]));
 	}
-	free(job->seen);
-	job->seen = v;
-	job->nseen = len;
+	free(command->threads);
+	command->threads = v;
+	command->nthreads = len;
 	wp_tids_clear(&pids);
 	return hash;
 }
@@ -225,14 +227,14 @@ static int sample_descendants(struct wp_snapshot *snapshot)
 	return rc;
 }
 
-static bool is_deadlocked(struct job *job, char *why, size_t size)
+static bool is_deadlocked(struct command *command, char *why, size_t size)
 {
-	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(job->options);
-	struct wp_sampler_options options = job->options->sampler;
+	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
+	struct wp_sampler_options options = command->options->sampler;
 	enum wp_verdict verdict;
 	bool yes;
 
-	/* A deadlock is among those that wait. */
+	/* Threads in a deadlock wait, and those need no stop. */
 	options.stop = WP_STOP_NEVER;
 	snapshot.options = &options;
 	snapshot.stop_peers = false;
@@ -243,56 +245,60 @@ static bool is_deadlocked(struct job *job, char *why, size_t size)
 	return yes;
 }
 
-/* Once a second.  It costs a read per thread; a look is taken only when
- * threads stand still that did not when it was looked at last. */
-static void watch(struct job *job)
+/* Called once a second, and costs one read per thread.  The command is sampled
+ * only when threads stand still that did not at the last check. */
+static void check_deadlock(struct command *command)
 {
-	uint64_t hash = hash_still(job), now = wp_clock_ns();
+	uint64_t hash = hash_still_threads(command), now = wp_clock_ns();
 	char why[512];
 
-	if (!hash || hash == job->looked_hash || now < job->next_look_ns)
+	if (!hash || hash == command->checked_hash ||
+	    now < command->next_check_ns)
 		return;
-	job->looked_hash = hash;
-	if (is_deadlocked(job, why, sizeof(why)))
-		snprintf(job->why, sizeof(job->why),
+	command->checked_hash = hash;
+	if (is_deadlocked(command, why, sizeof(why)))
+		snprintf(command->why, sizeof(command->why),
 			 "deadlock after %.0f s: "
 			 "%s",
-			 (double)(now - job->start_ns) / 1e9, why);
-	job->next_look_ns = wp_clock_ns() + LOOK_SHARE * (wp_clock_ns() - now);
+			 (double)(now - command->start_ns) / 1e9, why);
+	command->next_check_ns = wp_clock_ns() +
+				 CHECK_SHARE * (wp_clock_ns() - now);
 }
 
-/* Until the command ends or is to be ended. */
-static void run(struct job *job)
+/* Wait until the command ends or is to be ended. */
+static void await_end(struct command *command)
 {
-	uint64_t timeout_ns = job->options->timeout_ns, now = job->start_ns;
+	uint64_t timeout_ns = command->options->timeout_ns,
+		 now = command->start_ns;
 	uint64_t end_ns = timeout_ns ? now + timeout_ns : UINT64_MAX;
-	uint64_t watch_ns = job->options->exit_on_deadlock ? now + WATCH_NS :
-							     UINT64_MAX;
+	uint64_t check_ns = command->options->exit_on_deadlock ?
+				    now + CHECK_NS :
+				    UINT64_MAX;
 
-	reap(job);
-	while (job->child && !job->why[0]) {
-		uint64_t next_ns = end_ns < watch_ns ? end_ns : watch_ns;
+	reap(command);
+	while (command->child && !command->why[0]) {
+		uint64_t next_ns = end_ns < check_ns ? end_ns : check_ns;
 
-		/* sigtimedwait wants a time that is not for ever. */
+		/* sigtimedwait(2) refuses UINT64_MAX. */
 		if (next_ns > now + 3600 * WP_NS_PER_S)
 			next_ns = now + 3600 * WP_NS_PER_S;
-		wait_until(job, next_ns);
+		wait_until(command, next_ns);
 		now = wp_clock_ns();
-		if (job->child && now >= end_ns)
-			snprintf(job->why, sizeof(job->why),
+		if (command->child && now >= end_ns)
+			snprintf(command->why, sizeof(command->why),
 				 "time is up after %.*f s",
 				 timeout_ns % WP_NS_PER_S ? 3 : 0,
 				 (double)timeout_ns / 1e9);
-		else if (job->child && now >= watch_ns) {
-			watch(job);
-			watch_ns = wp_clock_ns() + WATCH_NS;
+		else if (command->child && now >= check_ns) {
+			check_deadlock(command);
+			check_ns = wp_clock_ns() + CHECK_NS;
 		}
 	}
 }
 
-static void dump(struct job *job)
+static void write_dump(struct command *command)
 {
-	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(job->options);
+	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
 	struct wp_err err = WP_ERR_INIT;
 	int rc;
 
@@ -303,49 +309,51 @@ static void dump(struct job *job)
 			   "ended or may not be looked at");
 	else if (rc)
 		wp_err_set(&err, rc, "no dump: %s", strerror(-rc));
-	else if (job->out.stream)
-		rc = wp_output_file_commit(&job->out,
-					   wp_cmd_dump_write(&snapshot,
-							     job->options,
-							     job->out.stream),
-					   &err);
+	else if (command->out.stream)
+		rc = wp_output_file_commit(
+			&command->out,
+			wp_cmd_dump_write(&snapshot, command->options,
+					  command->out.stream),
+			&err);
 	else
-		rc = wp_cmd_dump_write(&snapshot, job->options, stderr);
+		rc = wp_cmd_dump_write(&snapshot, command->options, stderr);
 	if (rc)
 		wp_say("wallprof: %s", err.msg[0] ? err.msg : strerror(-rc));
 	wp_snapshot_clear(&snapshot);
 }
 
-/* SIGTERM, some time, SIGKILL. */
-static void end_all(struct job *job)
+/* Send SIGTERM to all descendants and, after some time, SIGKILL. */
+static void end_all(struct command *command)
 {
-	uint64_t until_ns = wp_clock_ns() + job->options->kill_after_ns;
+	uint64_t until_ns = wp_clock_ns() + command->options->kill_after_ns;
 
 	signal_all(SIGTERM);
-	/* One that is stopped takes it when it goes on. */
+	/* A stopped process acts on SIGTERM when it continues. */
 	signal_all(SIGCONT);
 	while (signal_all(0) && wp_clock_ns() < until_ns)
-		wait_until(job, wp_clock_ns() + 20 * WP_NS_PER_MS);
+		wait_until(command, wp_clock_ns() + 20 * WP_NS_PER_MS);
 	until_ns = wp_clock_ns() + KILL_NS;
 	while (signal_all(SIGKILL) && wp_clock_ns() < until_ns)
-		wait_until(job, wp_clock_ns() + 20 * WP_NS_PER_MS);
+		wait_until(command, wp_clock_ns() + 20 * WP_NS_PER_MS);
 	if (signal_all(0))
 		wp_say("wallprof: %zu processes do not end", signal_all(0));
 }
 
-static int start(struct job *job, struct wp_err *err)
+static int start_command(struct command *command, struct wp_err *err)
 {
-	const struct wp_options *o = job->options;
-	int rc = o->output ? wp_output_file_open(&job->out, o->output, err) : 0;
+	const struct wp_options *o = command->options;
+	int rc = o->output ?
+			 wp_output_file_open(&command->out, o->output, err) :
+			 0;
 	sigset_t mask;
 
 	if (rc)
 		return WP_EXIT_NOTHING;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	block_signals(job, &mask);
-	rc = wp_child_start(&job->child, o->command, &mask, err);
+	block_signals(command, &mask);
+	rc = wp_child_start(&command->child, o->command, &mask, err);
 	signal(SIGPIPE, SIG_IGN);
-	job->start_ns = wp_clock_ns();
+	command->start_ns = wp_clock_ns();
 	if (!rc)
 		return WP_EXIT_WHOLE;
 	return rc == -ENOENT ? WP_EXIT_NOT_FOUND : WP_EXIT_CANNOT_RUN;
@@ -353,27 +361,29 @@ static int start(struct job *job, struct wp_err *err)
 
 int wp_cmd_timeout(const struct wp_options *options)
 {
-	struct job job = { .options = options, .out = WP_OUTPUT_FILE_INIT };
+	struct command command = { .options = options,
+				   .out = WP_OUTPUT_FILE_INIT };
 	struct wp_err err = WP_ERR_INIT;
-	int status = start(&job, &err);
+	int status = start_command(&command, &err);
 
 	if (status) {
 		wp_say("wallprof: %s", err.msg);
-		wp_output_file_discard(&job.out);
+		wp_output_file_discard(&command.out);
 		return status;
 	}
-	run(&job);
-	if (job.why[0]) {
-		wp_say("wallprof: %s: %s", options->command[0], job.why);
+	await_end(&command);
+	if (command.why[0]) {
+		wp_say("wallprof: %s: %s", options->command[0], command.why);
 		wp_limits_raise();
-		dump(&job);
-		end_all(&job);
+		write_dump(&command);
+		end_all(&command);
 		status = WP_EXIT_TIMEOUT;
 	} else {
-		status = WIFSIGNALED(job.status) ? 128 + WTERMSIG(job.status) :
-						   WEXITSTATUS(job.status);
+		status = WIFSIGNALED(command.status) ?
+				 128 + WTERMSIG(command.status) :
+				 WEXITSTATUS(command.status);
 	}
-	wp_output_file_discard(&job.out);
-	free(job.seen);
+	wp_output_file_discard(&command.out);
+	free(command.threads);
 	return status;
 }

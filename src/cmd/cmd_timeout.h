@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_timeout.h - run a command for so long; say why it hung.
+/* cmd_timeout.h - run a command with a time limit; dump it when it hangs.
  *
  * Layer: cmd.
  */
@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-/* Run the command as OPTIONS say, like timeout(1); returns the exit status. */
+/* Run OPTIONS->command as timeout(1) does; returns the exit status. */
 int wp_cmd_timeout(const struct wp_options *options);
 
 #endif

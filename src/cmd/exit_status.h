@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exit_status.h - how wallprof ends.
+/* exit_status.h - the exit statuses of wallprof.
  *
  * Layer: cmd.
  */
 #ifndef WP_EXIT_STATUS_H
 #define WP_EXIT_STATUS_H
 
-/* The first three and USAGE are eu-stack's; the last three are timeout(1)'s. */
+/* WHOLE, LOSSES, NOTHING and USAGE are as eu-stack's, the last three as
+ * timeout(1)'s. */
 enum {
-	/* All of it was written. */
+	/* The output was written and is complete. */
 	WP_EXIT_WHOLE = 0,
-	/* Written, with losses over the limit that the man page states. */
+	/* The output was written, with losses over the man page's limit. */
 	WP_EXIT_LOSSES = 1,
 	/* Nothing was written. */
 	WP_EXIT_NOTHING = 2,
 	/* --check found a deadlock, or no progress. */
 	WP_EXIT_DEADLOCK = 3,
 	WP_EXIT_NO_PROGRESS = 4,
-	/* The command line makes no sense. */
+	/* Wrong command line. */
 	WP_EXIT_USAGE = 64,
-	/* --timeout: the time was up; the command could not be executed; it
-	 * was not found. */
+	/* --timeout: the time was up; the command cannot be executed; it was
+	 * not found. */
 	WP_EXIT_TIMEOUT = 124,
 	WP_EXIT_CANNOT_RUN = 126,
 	WP_EXIT_NOT_FOUND = 127,

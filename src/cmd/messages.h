@@ -14,7 +14,7 @@
  * that are not printable.  Lines over 1 KiB are cut. */
 void wp_say(const char *fmt, ...) WP_PRINTF(1, 2);
 
-/* Say that N addresses have no function name, and WHY.  Nothing if N is 0. */
+/* Say that N addresses have no function name, and why; nothing if N is 0. */
 void wp_say_unnamed(uint64_t n, const char *why);
 
 #endif

@@ -18,9 +18,9 @@ enum wp_action {
 	WP_ACTION_RECORD,
 	/* Dump every thread once. */
 	WP_ACTION_THREADS,
-	/* Two looks: is it hung? */
+	/* Look twice, and say whether the process hangs. */
 	WP_ACTION_CHECK,
-	/* Run a command; dump it when its time is up. */
+	/* Run a command, and dump it when its time is up. */
 	WP_ACTION_TIMEOUT,
 	WP_ACTION_HELP,
 	WP_ACTION_VERSION,
@@ -28,38 +28,38 @@ enum wp_action {
 
 struct wp_options {
 	enum wp_action action;
-	/* 0 when COMMAND is given. */
+	/* 0: COMMAND is given. */
 	pid_t pid;
-	/* NULL-ended, borrowed from argv; NULL when PID is given. */
+	/* NULL-ended, borrowed from argv; NULL: PID is given. */
 	char **command;
 	/* 0: until the target ends or Ctrl-C. */
 	uint64_t duration_ns;
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;
-	/* The text report too, on standard output, beside OUTPUT. */
+	/* Print the text report beside writing OUTPUT. */
 	bool report;
-	/* Whole tree in the text report. */
+	/* Text report: prune nothing. */
 	bool full;
 	bool quiet;
 	bool verbose;
-	/* Of a dump: identical stacks once; the processes too that waits lead
-	 * to. */
+	/* Dump: print identical stacks once; print peers. */
 	bool group;
 	bool follow_processes;
-	/* Between the two looks of a check. */
+	/* Time between the two looks of a check. */
 	uint64_t look_interval_ns;
-	/* 0: no end; and from SIGTERM to SIGKILL. */
+	/* Time limit of the command (0: none), and time from SIGTERM to
+	 * SIGKILL. */
 	uint64_t timeout_ns;
 	uint64_t kill_after_ns;
-	/* A deadlock ends the command before its time. */
+	/* End the command at once when it is in a deadlock. */
 	bool exit_on_deadlock;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
 	unsigned int kinds;
 	struct wp_sampler_options sampler;
 };
 
-/* Read ARGV into *RET.  0, or -EINVAL with ERR saying what is wrong. */
+/* Parse ARGV into *RET, which borrows from it.  0, or -EINVAL with ERR. */
 WP_MUST_CHECK
 int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err);

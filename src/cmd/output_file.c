@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* /dev/stdout and /dev/fd/9 are links to what is asked for; any other link may
- * have been put there by somebody else. */
+/* /dev/stdout and /dev/fd/9 are links that the user asks for; any other link may
+ * be somebody else's trap. */
 static bool may_be_link(const char *path)
 {
 	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
-/* A device or fifo cannot be renamed into being. */
+/* No file can be renamed to a device or fifo. */
 static bool is_special(const char *path)
 {
 	struct stat st;

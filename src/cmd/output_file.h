@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output_file.h - a result file that is there whole or not at all.
+/* output_file.h - an output file that appears complete or not at all.
  *
  * Layer: cmd.
  */
@@ -14,11 +14,11 @@
 #include "wallprof/err.h"
 
 struct wp_output_file {
-	/* Where to write; NULL when closed. */
+	/* NULL: closed. */
 	FILE *stream;
-	/* Final name, borrowed; NULL for standard output. */
+	/* Final name, borrowed; NULL: standard output. */
 	const char *path;
-	/* Name while it is being written, "" when PATH is written directly. */
+	/* Name until committed; "": PATH is written directly. */
 	char temporary[PATH_MAX];
 };
 
@@ -39,19 +39,20 @@ static inline bool wp_output_file_is_stream(const char *path)
 	return wp_output_file_is_stdout(path) || !strncmp(path, "/dev/", 5);
 }
 
-/* Open a file beside PATH (NULL or "-": standard output; a device or fifo: the
- * thing itself), readable by its owner only.  0 or -errno with ERR. */
+/* Open a temporary file beside PATH, readable by its owner only; if PATH is a
+ * device or fifo, PATH itself, or standard output.  0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_output_file_open(struct wp_output_file *ret, const char *path,
 			struct wp_err *err);
 
-/* Write it out and give it its name.  RC is what the writer returned; if that
- * or anything here fails, nothing is left under PATH.  0 or -errno with ERR. */
+/* Flush OUT and rename it to its path.  RC is the writer's result: if it, or
+ * anything here, is an error, the temporary file is removed.  0 or -errno with
+ * ERR. */
 WP_MUST_CHECK
 int wp_output_file_commit(struct wp_output_file *out, int rc,
 			  struct wp_err *err);
 
-/* Remove what was not committed.  Idempotent. */
+/* Remove an uncommitted temporary file.  Idempotent. */
 void wp_output_file_discard(struct wp_output_file *out);
 
 #endif

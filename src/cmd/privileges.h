@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* privileges.h - capabilities that wallprof's file has given it.
+/* privileges.h - give up capabilities that wallprof's file has.
  *
  * Layer: cmd.
  */
@@ -10,7 +10,7 @@
 
 /* Drop CAP_SYS_PTRACE if file capabilities gave it (capabilities(7)) and Yama
  * does not keep users from their own processes.  Call it first thing in main.
- * Whom the user may look at is then for wp_process_open to find out.
+ * Afterwards wp_process_open tells which processes the user may look at.
  *
  * Returns 0; -EPERM when wallprof is set-user-ID or set-group-ID, or the -errno
  * of capset(2), with ERR. */

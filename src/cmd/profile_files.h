@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_files.h - the files of one recording, one for each kind of profile.
+/* profile_files.h - the output files of a recording, one per kind of profile.
  *
  * Layer: cmd.
  */
@@ -18,23 +18,24 @@ struct wp_profile_files {
 	size_t n;
 };
 
-/* Open a file for each kind in KINDS (bits 1 << kind).  A single one is PATH,
- * as is wall among several; the others have their name put into it:
- * "out.pb.gz", "out.block.pb.gz".  NULL, "-" and devices take them one after
- * another.  0 or -errno with ERR; the caller discards in both cases. */
+/* Open a file for each kind in KINDS (bits 1 << kind).  A single kind, and wall
+ * among several, goes to PATH, the others to PATH with their name in it:
+ * "out.pb.gz", "out.block.pb.gz".  If PATH is a stream (NULL, "-", a device) it
+ * gets all kinds, one after another.  0 or -errno with ERR; the caller discards
+ * in both cases. */
 WP_MUST_CHECK
 int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 			  const char *path, struct wp_err *err);
 
-/* Call WRITE for each kind and give each file its name, or with the first
- * error none that is not there already.  0 or -errno with ERR. */
+/* Call WRITE for each kind, and give each file its name once it is written, up
+ * to the first error.  0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_profile_files_write(struct wp_profile_files *set,
 			   int (*write)(void *ctx, enum wp_profile_kind kind,
 					FILE *out),
 			   void *ctx, struct wp_err *err);
 
-/* Remove what was not written.  Idempotent. */
+/* Remove the files that were not written.  Idempotent. */
 void wp_profile_files_discard(struct wp_profile_files *set);
 
 #endif

@@ -21,15 +21,15 @@ void wp_signals_catch(void)
 	struct sigaction old;
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
-		/* nohup(1) wants to be heeded. */
+		/* As under nohup(1). */
 		if (!sigaction(wanted[i], NULL, &old) &&
 		    old.sa_handler != SIG_IGN)
 			sigaction(wanted[i], &act, NULL);
-	/* A reader that goes away is a failed write, to be told as one. */
+	/* The write fails, and its error is reported. */
 	act.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &act, NULL);
-	/* So is one past RLIMIT_FSIZE; its signal would end us with the part of
-	 * a profile left behind. */
+	/* A write past RLIMIT_FSIZE likewise: the signal would end wallprof and
+	 * leave a part of the profile behind. */
 	sigaction(SIGXFSZ, &act, NULL);
 }
 
@@ -42,8 +42,7 @@ void wp_limits_raise(void)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	/* A sampler that loses its CPU in a stop window holds the target up:
-	 * where it may, it goes before others.  Denied is no matter. */
+	/* A sampler that loses its CPU in a stop window holds the target up. */
 	if (setpriority(PRIO_PROCESS, 0, -10))
 		errno = 0;
 }

@@ -15,8 +15,8 @@ extern volatile sig_atomic_t wp_interrupts;
  * (nohup(1)).  Ignore SIGPIPE and SIGXFSZ: the write fails instead. */
 void wp_signals_catch(void);
 
-/* Raise the soft limit of descriptors to the hard one, and ask for a higher
- * scheduling priority.  What is denied stays as it is. */
+/* Raise the soft limit of descriptors to the hard one, and the scheduling
+ * priority if that is permitted. */
 void wp_limits_raise(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cycles.c - the cycles of a graph, and how many wait for whom: see graph.h. */
+/* cycles.c - cycles and waiters of a graph: see graph_priv.h. */
 #include "graph_priv.h"
 
 #include <string.h>
@@ -7,26 +7,27 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Steps over the graph for counts that sums cannot give. */
+	/* Edges that all counts by walks may follow, and one count at least. */
 	STEPS = 1 << 25,
 	MIN_STEPS = 1024,
 };
 
-/* Strongly connected components, by Tarjan's algorithm with a stack of its own:
- * chains are as long as there are threads. */
+/* Strongly connected components by Tarjan's algorithm, not recursive: a chain may
+ * have as many nodes as there are threads. */
 struct components {
 	const struct wp_graph *graph;
 	bool spread;
-	/* comp[N]: the component of node N; one has a higher number than all
-	 * where it leads. */
+	/* comp[N]: the component of node N.  A component has a higher number
+	 * than those that it leads to. */
 	uint32_t *comp;
 	uint32_t n;
-	/* Nodes by rising component, as far as known: order[0..nordered). */
+	/* order[0..nordered): the nodes that have a component, by rising one. */
 	uint32_t *order;
 	uint32_t nordered;
-	/* Scratch, per node: number in order of first sight (0: not seen),
-	 * the lowest that is reached, where its successors go on, whence it
-	 * was reached; and the nodes seen that have no component yet. */
+	/* Per node: its number in order of first visit (0: none), the lowest
+	 * number that it reaches, the position of its next successor, the node
+	 * that it was reached from.  open[0..nopen): visited nodes that have no
+	 * component yet. */
 	uint32_t *num, *low, *pos, *up, *open;
 	uint32_t nseen, nopen;
 };
@@ -102,7 +103,7 @@ static void visit(struct components *c, uint32_t node)
 	}
 }
 
-/* 0 or -ENOMEM; C is to be cleared in any case. */
+/* 0 or -ENOMEM; the caller clears C in both cases. */
 static int components_find(struct components *c, const struct wp_graph *graph,
 			   bool spread)
 {
@@ -114,11 +115,11 @@ static int components_find(struct components *c, const struct wp_graph *graph,
 	return rc;
 }
 
-/* A walk, shortest ways first, from one thread through its component. */
+/* A breadth-first walk from one thread through its component. */
 struct walk {
 	const struct components *comps;
 	uint32_t start;
-	/* seen[N]; no node is in two components, so it is never reset. */
+	/* seen[N]: N was reached.  Never reset: a node is in one component. */
 	bool *seen;
 	/* via[T]: the edge by which thread T was reached. */
 	uint32_t *via;
@@ -126,7 +127,7 @@ struct walk {
 	uint32_t done, n;
 };
 
-/* True when EDGE leads back to the start, by thread T. */
+/* EDGE leads to thread T; true if that is the start. */
 static bool reach(struct walk *w, uint32_t t, uint32_t edge)
 {
 	if (t == w->start)
@@ -157,8 +158,8 @@ static bool follow(struct walk *w, uint32_t edge)
 	return false;
 }
 
-/* The edge that closes the shortest cycle through thread START; WP_NO_NODE:
- * it is in none. */
+/* The last edge of the shortest cycle through thread START; WP_NO_NODE: there is
+ * no cycle. */
 static uint32_t find_way_back(struct walk *w, uint32_t start)
 {
 	const struct wp_graph *g = w->comps->graph;
@@ -191,7 +192,7 @@ static int add_cycle(const struct walk *w, struct wp_dump *dump, uint32_t edge)
 			break;
 		edge = w->via[dump->edges[edge].from];
 	}
-	/* It was followed backwards. */
+	/* The edges were found from the last to the first. */
 	cycle = dump->cycle_edges;
 	for (uint32_t i = first, j = dump->ncycle_edges - 1; i < j; i++, j--) {
 		uint32_t e = cycle[i];
@@ -206,8 +207,8 @@ static int add_cycle(const struct walk *w, struct wp_dump *dump, uint32_t edge)
 	return 0;
 }
 
-/* One per component, from its thread with the lowest number.  What a stuck
- * thread leads to is stuck too, so its component is as a whole. */
+/* Add a cycle per component, through its thread with the lowest tid.  All that a
+ * stuck thread leads to is stuck, so all threads of its component are. */
 static int add_cycles(struct walk *w, struct wp_dump *dump,
 		      const uint32_t *by_tid, bool *met)
 {
@@ -254,19 +255,20 @@ int wp_graph_find_cycles(const struct wp_graph *graph, struct wp_dump *dump,
 	return rc;
 }
 
-/* Threads that wait, per component: its own and all that lead to it. */
+/* Threads per component: its own and all that lead to it. */
 struct count {
 	const struct components *comps;
-	/* total[C], right unless SEVERAL[C]: then some of them may have come
+	/* total[C] of component C; wrong if SEVERAL[C]: a thread may lead to it
 	 * by more than one way. */
 	uint32_t *total;
 	bool *several;
-	/* A walk back: mark[N] is the last walk that saw node N, plus 1. */
+	/* mark[N]: the component that was counted when node N was last met, plus
+	 * 1. */
 	uint32_t *mark;
 	uint32_t *queue;
 };
 
-/* The number of threads that lead to NODE, itself among them. */
+/* Count the threads that lead to NODE, and NODE itself, by a walk. */
 static uint32_t count_back(struct count *count, uint32_t node)
 {
 	const struct components *c = count->comps;
@@ -295,8 +297,8 @@ static uint32_t count_back(struct count *count, uint32_t node)
 	return threads;
 }
 
-/* The one component where order[first..end) leads, WP_NO_NODE when that is
- * none; false when there are several. */
+/* Set *RET_COMP to the only other component that order[first..end) leads to,
+ * WP_NO_NODE if there is none; false if there are several. */
 static bool leads_to_one(const struct components *c, uint32_t first,
 			 uint32_t end, uint32_t *ret_comp)
 {
@@ -320,7 +322,7 @@ static bool leads_to_one(const struct components *c, uint32_t first,
 	return true;
 }
 
-static void pass_on(struct count *count, uint32_t first, uint32_t end)
+static void add_to_next(struct count *count, uint32_t first, uint32_t end)
 {
 	const struct components *c = count->comps;
 	uint32_t own = c->comp[c->order[first]], to;
@@ -328,7 +330,7 @@ static void pass_on(struct count *count, uint32_t first, uint32_t end)
 	if (leads_to_one(c, first, end, &to)) {
 		if (to == WP_NO_NODE)
 			return;
-		/* Each comes by this way only, here as there. */
+		/* No thread leads to TO by this way and by another. */
 		count->total[to] += count->total[own];
 		count->several[to] |= count->several[own];
 		return;
@@ -342,9 +344,10 @@ static void pass_on(struct count *count, uint32_t first, uint32_t end)
 	}
 }
 
-/* Component order[first..end): all that lead to it were settled before. */
-static void settle(struct count *count, struct wp_dump *dump, uint32_t first,
-		   uint32_t end)
+/* Count the waiters of component order[first..end); all that lead to it are
+ * counted. */
+static void count_component(struct count *count, struct wp_dump *dump,
+			    uint32_t first, uint32_t end)
 {
 	const struct components *c = count->comps;
 	uint32_t own = c->comp[c->order[first]];
@@ -357,7 +360,7 @@ static void settle(struct count *count, struct wp_dump *dump, uint32_t first,
 		if (c->order[i] < dump->nthreads)
 			dump->threads[c->order[i]].waiters = count->total[own] -
 							     1;
-	pass_on(count, first, end);
+	add_to_next(count, first, end);
 }
 
 int wp_graph_count_waiters(const struct wp_graph *graph, struct wp_dump *dump)
@@ -380,7 +383,7 @@ int wp_graph_count_waiters(const struct wp_graph *graph, struct wp_dump *dump)
 
 		for (first = end; first && c.comp[c.order[first - 1]] == comp;)
 			first--;
-		settle(&count, dump, first, end);
+		count_component(&count, dump, first, end);
 	}
 	components_clear(&c);
 	free(count.total);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dump.c - see wallprof/dump.h: the containers. */
+/* dump.c - see wallprof/dump.h. */
 #include "wallprof/dump.h"
 
 #include <stdio.h>

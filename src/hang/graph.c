@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.c - what can never end: see wallprof/dump.h and graph.h. */
+/* graph.c - see wallprof/graph.h and graph_priv.h. */
 #include "graph_priv.h"
 
 #include <stdio.h>
@@ -8,9 +8,8 @@
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
-/* Each thread belongs to one process, so that all these walks together take
- * as long as there are threads. */
-static bool was_looked_at(const struct wp_dump *dump, uint32_t p)
+/* Whether process P has its threads, and no other's, in the dump. */
+static bool is_sampled(const struct wp_dump *dump, uint32_t p)
 {
 	const struct wp_dump_process *proc = &dump->processes[p];
 
@@ -33,7 +32,7 @@ static uint32_t find_target(const struct wp_graph *g, const struct wp_edge *e)
 	if (e->to < dump->nthreads)
 		return e->to;
 	if (e->to == UINT32_MAX && e->to_process < dump->nprocesses &&
-	    g->looked[e->to_process])
+	    g->sampled[e->to_process])
 		return dump->nthreads + e->to_process;
 	return g->outside;
 }
@@ -45,7 +44,7 @@ static uint32_t key_of(const struct wp_graph *g, uint32_t e, bool by_target)
 	return g->dump->edges[e].from;
 }
 
-/* The edges of each of N keys together. */
+/* List the edges by key, N keys in all. */
 static int group_edges(struct wp_graph *g, bool by_target, uint32_t n,
 		       uint32_t **ret_first, uint32_t **ret_list)
 {
@@ -53,7 +52,7 @@ static int group_edges(struct wp_graph *g, bool by_target, uint32_t n,
 	uint32_t *first = calloc((size_t)n + 2, sizeof(*first));
 	uint32_t *list = calloc((size_t)nedges + 1, sizeof(*list));
 
-	/* Owned by the graph from here on. */
+	/* wp_graph_close frees them, also after an error. */
 	*ret_first = first;
 	*ret_list = list;
 	if (!first || !list)
@@ -75,16 +74,16 @@ int wp_graph_open(struct wp_graph *ret_graph, const struct wp_dump *dump)
 	struct wp_graph g = WP_GRAPH_INIT;
 
 	g.dump = dump;
-	/* Room for the sums of group_edges. */
+	/* group_edges makes arrays of two more. */
 	if (nnodes > UINT32_MAX - 2)
 		return -ENOMEM;
 	g.outside = (uint32_t)nnodes - 1;
-	g.looked = calloc((size_t)dump->nprocesses + 1, sizeof(*g.looked));
+	g.sampled = calloc((size_t)dump->nprocesses + 1, sizeof(*g.sampled));
 	g.target = calloc((size_t)dump->nedges + 1, sizeof(*g.target));
-	if (!g.looked || !g.target)
+	if (!g.sampled || !g.target)
 		goto out;
 	for (uint32_t p = 0; p < dump->nprocesses; p++)
-		g.looked[p] = was_looked_at(dump, p);
+		g.sampled[p] = is_sampled(dump, p);
 	for (uint32_t e = 0; e < dump->nedges; e++)
 		g.target[e] = find_target(&g, &dump->edges[e]);
 	if (group_edges(&g, false, dump->nthreads, &g.out_first, &g.out) ||
@@ -99,7 +98,7 @@ out:
 
 void wp_graph_close(struct wp_graph *graph)
 {
-	free(graph->looked);
+	free(graph->sampled);
 	free(graph->target);
 	free(graph->out_first);
 	free(graph->out);
@@ -110,7 +109,7 @@ void wp_graph_close(struct wp_graph *graph)
 
 static bool leads_on(const struct wp_graph *g, uint32_t p, bool spread)
 {
-	return p < g->dump->nprocesses && g->looked[p] &&
+	return p < g->dump->nprocesses && g->sampled[p] &&
 	       (spread || g->dump->processes[p].nthreads == 1);
 }
 
@@ -237,7 +236,7 @@ static int add_lock_edge(struct wp_dump *dump, uint32_t from, uint32_t to,
 	return 0;
 }
 
-/* Those that an earlier call added are not added again. */
+/* Add an edge for each held lock and joined thread, unless the thread has one. */
 static int add_lock_edges(struct wp_dump *dump, const uint32_t *by_tid)
 {
 	bool *has = calloc((size_t)dump->nthreads + 1, sizeof(*has));
@@ -262,7 +261,7 @@ static int add_lock_edges(struct wp_dump *dump, const uint32_t *by_tid)
 	return rc;
 }
 
-/* Nobody is left to release it. */
+/* No thread is left that could release T's lock. */
 static bool lock_is_lost(const struct wp_dump_thread *t)
 {
 	return t->lock.holder == WP_HOLDER_GONE &&
@@ -271,8 +270,8 @@ static bool lock_is_lost(const struct wp_dump_thread *t)
 		t->lock.kind == WP_LOCK_RWLOCK_WRITE);
 }
 
-/* A handler of its own process may write where the thread reads: the self-pipe
- * trick. */
+/* A signal handler of the thread's own process may write to the pipe that the
+ * thread reads (the self-pipe trick). */
 static bool handler_may_end(const struct wp_dump *dump, const struct wp_edge *e)
 {
 	uint32_t own = dump->threads[e->from].process;
@@ -297,12 +296,12 @@ static bool thread_may_be_stuck(const struct wp_graph *g, uint32_t i)
 }
 
 /* Threads that have ended (a main thread after pthread_exit) do nothing more;
- * of those that could not be read nobody knows. */
+ * threads that were not read may do anything. */
 static bool process_may_be_stuck(const struct wp_graph *g, uint32_t p)
 {
 	const struct wp_dump_process *proc = &g->dump->processes[p];
 
-	if (!g->looked[p] || proc->nlost)
+	if (!g->sampled[p] || proc->nlost)
 		return false;
 	for (uint32_t i = 0; i < proc->nthreads; i++)
 		if (g->dump->threads[proc->first_thread + i].state !=
@@ -311,8 +310,8 @@ static bool process_may_be_stuck(const struct wp_graph *g, uint32_t p)
 	return false;
 }
 
-/* Nodes that are not stuck, and those of them whose waiters are not told yet:
- * queue[done..n). */
+/* The nodes that are not stuck: queue[0..n), of which the waiters of
+ * queue[0..done) are in it too. */
 struct free_nodes {
 	bool *is_free;
 	uint32_t *queue;
@@ -328,7 +327,7 @@ static void set_free(struct free_nodes *f, uint32_t node)
 	}
 }
 
-static void free_what_is_free(const struct wp_graph *g, struct free_nodes *f)
+static void add_free_nodes(const struct wp_graph *g, struct free_nodes *f)
 {
 	uint32_t nthreads = g->dump->nthreads;
 
@@ -341,7 +340,7 @@ static void free_what_is_free(const struct wp_graph *g, struct free_nodes *f)
 	set_free(f, g->outside);
 }
 
-static void free_who_waits(const struct wp_graph *g, struct free_nodes *f)
+static void add_waiters_of_free(const struct wp_graph *g, struct free_nodes *f)
 {
 	const struct wp_dump *dump = g->dump;
 
@@ -359,9 +358,9 @@ static void free_who_waits(const struct wp_graph *g, struct free_nodes *f)
 	}
 }
 
-/* The greatest set of threads each of which waits only for others of it:
- * all of them at first, less those that are free, less those that wait for
- * one that is free, and so on. */
+/* Find the largest set of threads each of which waits only for others of the
+ * set: start with all, take away those that are free, then those that wait for
+ * a free one, and so on. */
 static int find_stuck(const struct wp_graph *g, struct wp_dump *dump)
 {
 	size_t nnodes = (size_t)g->outside + 1;
@@ -372,8 +371,8 @@ static int find_stuck(const struct wp_graph *g, struct wp_dump *dump)
 	int rc = f.is_free && f.queue ? 0 : -ENOMEM;
 
 	if (!rc) {
-		free_what_is_free(g, &f);
-		free_who_waits(g, &f);
+		add_free_nodes(g, &f);
+		add_waiters_of_free(g, &f);
 		for (uint32_t i = 0; i < dump->nthreads; i++)
 			dump->threads[i].stuck = !f.is_free[i];
 		for (uint32_t p = 0; p < dump->nprocesses; p++)
@@ -385,8 +384,8 @@ static int find_stuck(const struct wp_graph *g, struct wp_dump *dump)
 	return rc;
 }
 
-/* It waits for no thread that is known, and for no process that is stuck
- * itself: a cycle or a lost lock tells more then. */
+/* Thread I has waiters and waits for no known thread.  A stuck thread is a root
+ * only if its lock is lost: else a cycle tells more. */
 static bool is_root(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump_thread *t = &g->dump->threads[i];
@@ -429,7 +428,7 @@ static int find_roots(const struct wp_graph *g, struct wp_dump *dump)
 	return 0;
 }
 
-static void forget(struct wp_dump *dump)
+static void clear_results(struct wp_dump *dump)
 {
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		dump->threads[i].stuck = false;
@@ -448,7 +447,7 @@ int wp_graph_build(struct wp_dump *dump)
 	uint32_t *by_tid = sort_tids(dump);
 	int rc = by_tid ? 0 : -ENOMEM;
 
-	forget(dump);
+	clear_results(dump);
 	if (!rc)
 		rc = add_lock_edges(dump, by_tid);
 	if (!rc)
@@ -461,9 +460,9 @@ int wp_graph_build(struct wp_dump *dump)
 		rc = wp_graph_count_waiters(&g, dump);
 	if (!rc)
 		rc = find_roots(&g, dump);
-	/* Half of it would be read as the whole. */
+	/* A part of the results would be taken for the whole. */
 	if (rc)
-		forget(dump);
+		clear_results(dump);
 	wp_graph_close(&g);
 	free(by_tid);
 	return rc;

@@ -24,15 +24,15 @@ bool wp_judge_is_active(const struct wp_dump *dump,
 	       (twice && !t->times.still);
 }
 
-/* It waits for work in the way of a pool: its leader polls, and followers wait
- * for the lock that the leader holds. */
+/* T waits for work, as the leader of a pool does that holds a lock and polls; the
+ * pool's other threads wait for the lock. */
 static bool waits_for_work(const struct wp_dump_thread *t)
 {
 	return t->wait == WP_WAIT_POLL || t->call.nr == SYS_accept ||
 	       t->call.nr == SYS_accept4;
 }
 
-/* Mark all that lead to cycles, from the cycles backwards. */
+/* Set cycle[] of all nodes that lead to a cycle, from the cycles backwards. */
 static void mark_cycles(struct wp_judge *j)
 {
 	const struct wp_dump *dump = j->dump;
@@ -64,7 +64,7 @@ bool wp_judge_is_file_lock(const struct wp_dump_thread *t)
 	       t->call.nr == SYS_fcntl;
 }
 
-/* A wait for a lock that may be over without its holder. */
+/* T's wait for a lock may end without the holder. */
 static bool gives_up(const struct wp_dump_thread *t)
 {
 	return t->call.timed || t->open_ended;
@@ -110,8 +110,7 @@ uint32_t wp_judge_find_end(struct wp_judge *j, uint32_t i)
 	return end;
 }
 
-/* A process that holds a file lock: does none of its threads move or wait for
- * work? */
+/* No thread of process P, which holds a file lock, runs or waits for work. */
 static bool holder_is_asleep(const struct wp_dump *dump, uint32_t p)
 {
 	const struct wp_dump_process *proc = &dump->processes[p];
@@ -126,7 +125,7 @@ static bool holder_is_asleep(const struct wp_dump *dump, uint32_t p)
 	return true;
 }
 
-/* A file lock whose holders were not looked at may be released any time. */
+/* A file lock with a holder outside the dump may be released at any time. */
 static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump *dump = g->dump;
@@ -139,7 +138,7 @@ static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 			return false;
 		p = to < dump->nthreads ? dump->threads[to].process :
 					  to - dump->nthreads;
-		if (p >= dump->nprocesses || !g->looked[p] ||
+		if (p >= dump->nprocesses || !g->sampled[p] ||
 		    !holder_is_asleep(dump, p))
 			return false;
 		any = true;
@@ -181,8 +180,8 @@ static void find_leaders(struct wp_judge *j)
 	}
 }
 
-/* Thread I is at the end of a chain of holders: will it never go on, or not
- * for what comes from outside in the way of a pool? */
+/* Thread I, at the end of a chain of holders, will not go on: it neither runs nor
+ * waits for work, and no known thread will release the lock that it waits for. */
 static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump_thread *t = &g->dump->threads[i];
@@ -195,7 +194,7 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 		return false;
 	if (wp_judge_is_file_lock(t))
 		return file_lock_is_hung(g, i);
-	/* A holder that is named and not in the dump came after the look. */
+	/* A holder that is not in the dump started after the sampling. */
 	return t->lock.holder != WP_HOLDER_THREAD;
 }
 
@@ -213,7 +212,8 @@ bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
 	return end_is_hung(&j->graph, at);
 }
 
-/* A lock shared with another process may be released by that. */
+/* The lock that I waits for is not shared with another process, which might
+ * release it. */
 static bool lock_is_inside(struct wp_judge *j, uint32_t i)
 {
 	const struct wp_dump_thread *t = &j->dump->threads[i];
@@ -241,8 +241,8 @@ bool wp_judge_waits_inside(struct wp_judge *j, uint32_t i)
 	case WP_WAIT_BARRIER:
 		return true;
 	case WP_WAIT_SEMAPHORE:
-		/* sem_post may be called by a handler; semop(2) waits for
-		 * whoever has the key. */
+		/* A signal handler may call sem_post; any process that has
+		 * the key may end a semop(2). */
 		return !dump->processes[t->process].catches_signals &&
 		       t->call.nr != SYS_semop && t->call.nr != SYS_semtimedop;
 	default:

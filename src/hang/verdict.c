@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict.c - see wp_verdict_find of wallprof/graph.h: the order of the
- * questions, and the answer in words. */
+/* verdict.c - see wp_verdict_find of wallprof/graph.h. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,14 +7,14 @@
 
 #include "judge.h"
 
-/* How many things a sentence lists. */
+/* Most items that a sentence lists. */
 enum { LISTED = 3 };
 
-/* Of one process, worst last.  What could not be read may not be passed over
- * for a process that is well. */
+/* What is found of one process, worst last.  UNREAD is worse than WELL, so that
+ * an unread process is not hidden by a healthy one. */
 enum finding { WELL, UNREAD, NO_PROGRESS, DEADLOCK };
 
-/* The sentence; what does not fit is cut. */
+/* A sentence, cut at SIZE. */
 struct words {
 	char *buf;
 	size_t size;
@@ -33,7 +32,7 @@ static void say(struct words *w, const char *fmt, ...)
 	va_start(args, fmt);
 	n = vsnprintf(w->buf + w->len, w->size - w->len, fmt, args);
 	va_end(args);
-	/* Names are the target's own. */
+	/* Names may hold any bytes. */
 	for (char *p = w->buf + w->len; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
@@ -50,7 +49,7 @@ static void say_thread(struct words *w, const struct wp_dump *dump, uint32_t i)
 		say(w, " \"%s\"", wp_dump_str(dump, t->name));
 }
 
-/* "2 condvar, 1 join", without those that have ended. */
+/* "2 condvar, 1 join". */
 static void say_waits(struct words *w, const struct wp_dump *dump,
 		      const struct wp_dump_process *proc)
 {
@@ -138,7 +137,7 @@ static void say_cycle(struct words *w, const struct wp_dump *dump, uint32_t c)
 	say_what(w, dump, c);
 }
 
-/* Cycles with a thread of process P; *RET_CYCLE is the first of them. */
+/* The number of cycles with a thread of process P; *RET_CYCLE is the first. */
 static uint32_t count_cycles(const struct wp_judge *j, uint32_t p,
 			     uint32_t *ret_cycle)
 {
@@ -183,7 +182,7 @@ static bool is_deadlocked(const struct wp_judge *j, uint32_t p, struct words *w)
 	return false;
 }
 
-/* Why process P need not be asked about progress. */
+/* Process P has made progress: a thread runs, ran, or came and went. */
 static bool has_moved(const struct wp_judge *j, uint32_t p, struct words *w)
 {
 	const struct wp_dump *dump = j->dump;
@@ -255,7 +254,7 @@ static void say_lock(const struct wp_judge *j, struct words *w, uint32_t i)
 	}
 }
 
-/* A lock that no thread is going to release. */
+/* A thread of P waits for a lock that no thread is going to release. */
 static bool has_hung_lock(struct wp_judge *j, uint32_t p, struct words *w)
 {
 	const struct wp_dump_process *proc = &j->dump->processes[p];
@@ -274,7 +273,7 @@ static bool has_hung_lock(struct wp_judge *j, uint32_t p, struct words *w)
 	return false;
 }
 
-/* A wait for a thread or a process that is stuck itself. */
+/* A thread of P waits for a thread or process that is stuck. */
 static bool waits_for_stuck(const struct wp_judge *j, uint32_t p,
 			    struct words *w)
 {
@@ -300,7 +299,8 @@ static bool waits_for_stuck(const struct wp_judge *j, uint32_t p,
 	return false;
 }
 
-/* No thread is left that could end any of the waits: a lost wakeup. */
+/* Only P's own threads could end their waits, and all of them wait: a wakeup is
+ * lost. */
 static bool all_wait_inside(struct wp_judge *j, uint32_t p, struct words *w)
 {
 	const struct wp_dump *dump = j->dump;
@@ -329,7 +329,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	const struct wp_dump *dump = j->dump;
 	const struct wp_dump_process *proc = &dump->processes[p];
 
-	if (!j->graph.looked[p]) {
+	if (!j->graph.sampled[p]) {
 		say(w, "nothing could be read of process %d%s%s", proc->pid,
 		    proc->error ? ": " : "", wp_dump_str(dump, proc->error));
 		return UNREAD;
@@ -351,15 +351,15 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	return WELL;
 }
 
-/* The worst finding of the processes asked for, in the words of the first that
- * has it. */
+/* The worst finding of the processes that are no peers, and the sentence of the
+ * first that has it. */
 static enum finding judge_all(struct wp_judge *j, struct words *w)
 {
 	enum finding worst = UNREAD;
 	bool any = false;
 
 	for (uint32_t p = 0; p < j->dump->nprocesses; p++) {
-		/* No longer than what wallprof says in one line. */
+		/* As much as a line of wp_say takes. */
 		char text[512] = "";
 		struct words own = { text, sizeof(text), 0 };
 		enum finding finding;

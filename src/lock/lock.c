@@ -54,7 +54,8 @@ static bool begins(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* A function without a name may be any of the library's own. */
+/* What a frame of function NAME tells.  A function without a name may be any of
+ * the library's. */
 static enum wp_lock_caller classify(const char *name)
 {
 	static const struct {
@@ -79,7 +80,8 @@ static enum wp_lock_caller classify(const char *name)
 		{ "pthread_clockjoin", WP_LOCK_CALLER_JOIN },
 		{ "thrd_join", WP_LOCK_CALLER_JOIN },
 		{ "pthread_", WP_LOCK_CALLER_OTHER },
-		/* What they wait by; syscall() itself is what others use. */
+		/* The libraries' own ways to call futex(2).  They do not use
+		 * syscall(). */
 		{ "futex", WP_LOCK_CALLER_UNKNOWN },
 		{ "lll_", WP_LOCK_CALLER_UNKNOWN },
 		{ "libc_", WP_LOCK_CALLER_UNKNOWN },
@@ -123,8 +125,7 @@ static enum wp_lock_caller find_caller(const struct wp_lock_wait *wait)
 	return WP_LOCK_CALLER_UNKNOWN;
 }
 
-/* The kernel's own rule for a PI lock, whatever library it is of: the word
- * holds the owner. */
+/* A PI lock of any library: the kernel's rule is that the word has the owner. */
 static bool decode_pi(struct wp_lock *ret, const struct wp_lock_call *call)
 {
 	uint32_t word;
@@ -143,7 +144,7 @@ static bool decode_pi(struct wp_lock *ret, const struct wp_lock_call *call)
 	return true;
 }
 
-/* A join whose futex says nothing of the joined thread. */
+/* A join whose futex does not tell the joined thread. */
 static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
 {
 	if (call->caller != WP_LOCK_CALLER_JOIN)
@@ -157,7 +158,7 @@ static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
 	return true;
 }
 
-/* Does a wait of this kind end without a holder? */
+/* No thread holds what is waited for. */
 static bool has_no_holder(enum wp_wait wait)
 {
 	return wait == WP_WAIT_CONDVAR || wait == WP_WAIT_SEMAPHORE ||
@@ -166,7 +167,7 @@ static bool has_no_holder(enum wp_wait wait)
 
 static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 {
-	/* Most demanding checks first. */
+	/* The kinds with the strictest checks first. */
 	return wp_lock_decode_glibc_join(ret, call) ||
 	       wp_lock_decode_musl_join(ret, call) ||
 	       wp_lock_decode_glibc_mutex(ret, call) ||

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock_glibc.c - mutexes and threads of glibc: see
- * wallprof/lock.h.
+/* lock_glibc.c - mutexes and threads of glibc: see lock_priv.h.
  *
  * Layouts and protocols: glibc's struct_mutex.h, pthreadP.h, descr.h,
  * pthread_mutex_lock.c and pthread_join_common.c; checked against 2.36.
@@ -86,10 +85,10 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 static bool fits_owner(const struct mutex *m)
 {
 	if (has_tid_in_word(m))
-		/* Not set yet, or INCONSISTENT, after its owner died. */
+		/* OWNER is not set yet, or INCONSISTENT: the last owner died. */
 		return !m->owner || m->owner >= INT_MAX - 1 ||
 		       m->owner == owner_of(m) || (m->lock & FUTEX_OWNER_DIED);
-	/* Those who wait for a condvar under it are users as well. */
+	/* Threads that wait for a condvar with this mutex count as users. */
 	if (!m->nusers || m->nusers > WP_MAX_TID)
 		return false;
 	if (m->kind & PRIO_PROTECT)
@@ -97,7 +96,7 @@ static bool fits_owner(const struct mutex *m)
 	return (m->count != 0) == ((m->kind & TYPE) == RECURSIVE);
 }
 
-/* What else must be so where no frame says that it is a mutex. */
+/* Further checks where no frame says that it is a mutex. */
 static bool is_beyond_doubt(const struct mutex *m)
 {
 	bool is_linked = m->list[0] && m->list[1];
@@ -177,23 +176,23 @@ bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 	return true;
 }
 
-/* Of struct pthread, x86-64 and aarch64: its links in the list of all threads,
- * then its tid, which pthread_join waits for the kernel to clear. */
+/* Part of struct pthread on x86-64 and aarch64: links in the list of all threads,
+ * and the tid, which the kernel clears when the thread ends. */
 struct thread {
 	uint64_t next;
 	uint64_t prev;
 	uint32_t tid;
-	/* And a lot more. */
 };
 
 enum { THREAD_TID = offsetof(struct thread, tid) };
 
-/* Do its neighbours in the list of threads know it? */
+/* CALL's word is the tid of a struct pthread: its neighbours in the list of
+ * threads link to it. */
 static bool is_thread(const struct wp_lock_call *call)
 {
 	uint64_t base_avma = call->uaddr_avma - THREAD_TID;
 	struct thread t;
-	/* Links of the neighbours, the one before and the one after. */
+	/* Links of the thread before and of the thread after. */
 	uint64_t before[2], after[2];
 
 	return wp_lock_read(&t, THREAD_TID, call, THREAD_TID) &&
@@ -214,7 +213,7 @@ bool wp_lock_decode_glibc_join(struct wp_lock *ret,
 	     (call->caller != WP_LOCK_CALLER_UNKNOWN || !is_thread(call))))
 		return false;
 	tid = wp_lock_find_thread(call, call->val);
-	/* Read last: 0 once the thread has ended. */
+	/* Read last: the word is 0 once the thread has ended. */
 	if (!tid || !wp_lock_read(&word, sizeof(word), call, 0) ||
 	    word != call->val)
 		return false;

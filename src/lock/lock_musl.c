@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lock_musl.c - mutexes, rwlocks and threads of musl (1.1.21 and later): see
- * wallprof/lock.h.
+ * lock_priv.h.
  *
  * Layouts and protocols: musl's src/internal/pthread_impl.h,
  * pthread_mutex_timedlock.c, pthread_rwlock_timedrdlock.c and pthread_join.c;
@@ -24,9 +24,9 @@ struct mutex {
 	uint32_t lock;
 	uint32_t waiters;
 	uint32_t unused[2];
-	/* Of locks of a recursive one beyond the first. */
+	/* Locks of a recursive mutex beyond the first. */
 	uint32_t count;
-	/* In its owner's list. */
+	/* Links in the list of the owner's mutexes. */
 	uint64_t prev;
 	uint64_t next;
 };
@@ -44,7 +44,7 @@ static bool fits_call(const struct mutex *m, const struct wp_lock_call *call)
 		return false;
 	if (m->type & PRIO_INHERIT)
 		return wp_lock_is_pi(call);
-	/* A normal one only says that it is locked. */
+	/* A normal mutex records no owner. */
 	return (m->type & (TYPE | ROBUST)) && call->cmd == FUTEX_WAIT &&
 	       (call->val & FUTEX_WAITERS) && m->waiters &&
 	       m->waiters <= WP_MAX_TID;
@@ -85,8 +85,8 @@ bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 		return false;
 	owner = m.lock & FUTEX_TID_MASK;
 	tid = wp_lock_find_thread(call, owner);
-	/* A thread that ends leaves no tid, only that it died: in robust ones,
-	 * and in others, which stay locked. */
+	/* A thread that ended leaves OWNER_DIED and no tid, in mutexes that are
+	 * not robust too. */
 	if ((!tid && (owner || !is_named)) ||
 	    (!is_named && !is_beyond_doubt(&m)))
 		return false;
@@ -104,7 +104,7 @@ bool wp_lock_decode_musl_mutex(struct wp_lock *ret,
 	return true;
 }
 
-/* _rw_lock: how many read, or that one writes; and that someone waits. */
+/* _rw_lock: the number of readers, or RW_WRITER; bit 31: a thread waits. */
 #define RW_COUNT UINT32_C(0x7fffffff)
 #define RW_WRITER RW_COUNT
 
@@ -131,13 +131,13 @@ bool wp_lock_decode_musl_rwlock(struct wp_lock *ret,
 	return true;
 }
 
-/* detach_state: DT_JOINABLE, and DT_EXITING while it does. */
+/* detach_state: up to DT_JOINABLE, of a thread that can be joined. */
 enum { MAX_JOINABLE = 2 };
 
 struct thread {
 	uint64_t self;
 #if defined(__x86_64__)
-	/* aarch64 has its thread local storage above and these at the end. */
+	/* aarch64 has these two at the end. */
 	uint64_t dtv;
 #endif
 	uint64_t prev;

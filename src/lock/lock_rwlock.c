@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock_rwlock.c - rwlocks of glibc (2.25 and later): see wallprof/lock.h.
+/* lock_rwlock.c - rwlocks of glibc (2.25 and later): see lock_priv.h.
  *
  * Layout and protocol: glibc's struct_rwlock.h and pthread_rwlock_common.c;
  * checked against 2.36.
@@ -8,7 +8,7 @@
 
 #include "lock_priv.h"
 
-/* __readers; the rest is their number. */
+/* __readers: flags, and above them the number of readers. */
 enum {
 	WRPHASE = 1,
 	WRLOCKED = 2,
@@ -16,17 +16,16 @@ enum {
 	READER_SHIFT = 3,
 };
 
-/* __wrphase_futex and __writers_futex: the value, and that someone waits. */
+/* __wrphase_futex and __writers_futex: the value, and "a thread waits". */
 enum {
 	FUTEX_SET = 1,
 	FUTEX_USED = 2,
 };
 
-/* __flags: readers wait behind writers who wait. */
+/* __flags: readers wait behind waiting writers. */
 enum { PREFER_WRITER_NONRECURSIVE = 2 };
 
-/* The two machines agree here; glibc's generic struct_rwlock.h, which is for
- * others, does not. */
+/* As x86-64 and aarch64 have it; glibc's generic struct_rwlock.h differs. */
 #if defined(__x86_64__) || defined(__aarch64__)
 struct rwlock {
 	uint32_t readers;
@@ -37,7 +36,7 @@ struct rwlock {
 	uint32_t pad4;
 	uint32_t cur_writer;
 	uint32_t shared;
-	/* x86-64: first the state of elision. */
+	/* On x86-64 its first byte is the state of elision. */
 	uint64_t pad1;
 	uint64_t pad2;
 	uint32_t flags;
@@ -48,23 +47,23 @@ struct rwlock {
 _Static_assert(offsetof(struct rwlock, cur_writer) == 24, "layout");
 _Static_assert(offsetof(struct rwlock, flags) == 48, "layout");
 
-/* Ways to wait for a rwlock: where the futex is, and for what value of it. */
+/* A way to wait for a rwlock: which word is the futex, and its value. */
 struct rwlock_wait {
 	uint32_t off;
 	bool is_reader;
-	/* Its value, where it is not __readers. */
+	/* Not for __readers. */
 	uint32_t val;
 };
 
 static const struct rwlock_wait rwlock_waits[] = {
-	/* For the writer to be done. */
+	/* A reader waits for the writer. */
 	{ offsetof(struct rwlock, wrphase_futex), true,
 	  FUTEX_SET | FUTEX_USED },
-	/* For the writer to come and go, while readers hold it. */
+	/* A reader waits behind a writer, which waits for other readers. */
 	{ offsetof(struct rwlock, readers), true, 0 },
-	/* For the readers to be done. */
+	/* A writer waits for the readers. */
 	{ offsetof(struct rwlock, wrphase_futex), false, FUTEX_USED },
-	/* For the other writers. */
+	/* A writer waits for other writers. */
 	{ offsetof(struct rwlock, writers_futex), false,
 	  FUTEX_SET | FUTEX_USED },
 };
@@ -75,7 +74,7 @@ static bool is_rwlock(const struct rwlock *rw, const struct wp_lock_call *call)
 {
 	uint32_t futexes = rw->wrphase_futex | rw->writers_futex;
 
-	/* A padding that is in use: glibc before 2.25. */
+	/* glibc before 2.25 has other fields in the padding. */
 	return rw->shared == !call->is_private && !rw->pad3 && !rw->pad4 &&
 	       !rw->pad2 && rw->flags <= PREFER_WRITER_NONRECURSIVE &&
 	       !(futexes & ~(uint32_t)(FUTEX_SET | FUTEX_USED)) &&
@@ -101,7 +100,7 @@ static void set_rwlock_holder(struct wp_lock *ret, const struct rwlock *rw,
 	int32_t tid = wp_lock_find_thread(call, rw->cur_writer);
 
 	if (!(rw->readers & WRPHASE)) {
-		/* A writer waits for them; who he is, is not recorded yet. */
+		/* A writer waits for the readers and has not recorded itself. */
 		if (readers && !rw->cur_writer) {
 			ret->holder = WP_HOLDER_READERS;
 			ret->readers = readers;
@@ -168,8 +167,8 @@ bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
 	for (unsigned int i = 0; i < NRWLOCK_WAITS; i++) {
 		const struct rwlock_wait *w = &rwlock_waits[i];
 
-		/* One at most fits: the word that has to be the writer in one
-		 * is a padding in the other. */
+		/* At most one fits: each wants the writer in a word that is
+		 * padding in the other. */
 		if ((w->is_reader ? can_read : can_write) &&
 		    decode_wait(ret, w, call))
 			return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buf.h - bytes that grow, on their way to a file. */
+/* buf.h - a growing array of bytes to be written to a file. */
 #ifndef WP_BUF_H
 #define WP_BUF_H
 
@@ -9,8 +9,7 @@
 
 #include "wallprof/err.h"
 
-/* Errors stick: after the first, adding does nothing, and the one who writes
- * the buffer out sees it. */
+/* After the first error, which RC keeps, adding does nothing. */
 struct wp_buf {
 	/* data[0..len), owned. */
 	char *data;
@@ -28,7 +27,7 @@ struct wp_buf {
 void wp_buf_add(struct wp_buf *buf, const void *data, size_t n);
 void wp_buf_str(struct wp_buf *buf, const char *s);
 void wp_buf_char(struct wp_buf *buf, char c);
-/* C repeated N times. */
+/* Add C, N times. */
 void wp_buf_fill(struct wp_buf *buf, char c, size_t n);
 void wp_buf_printf(struct wp_buf *buf, const char *fmt, ...) WP_PRINTF(2, 3);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counters.c - what was done and what was lost, in lines for people.
+/* counters.c - the counters of a recording as lines of text.
  *
- * Parts that are 0 are left out, except where the 0 is the news.
+ * Counters that are 0 are left out, but for those whose 0 says something.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,11 +9,10 @@
 
 #include "wallprof/output.h"
 
-/* One line in the making: "name: part, part". */
+/* A line so far: "name: part, part". */
 struct line {
 	char text[512];
 	size_t len;
-	/* Parts so far. */
 	unsigned int nparts;
 };
 
@@ -40,7 +39,7 @@ static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
 	line->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* "N what", when there are any. */
+/* Add "N what" unless N is 0. */
 static void count(struct line *line, uint64_t n, const char *what)
 {
 	if (n)

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* escape.h - make text from a target fit to be shown.
- *
- * Names of threads, files and functions are whatever the target chose.
- */
+/* escape.h - escape text that comes from a target, for what will read it. */
 #ifndef WP_ESCAPE_H
 #define WP_ESCAPE_H
 
 #include "buf.h"
 #include "wallprof/utf8.h"
 
-/* Add S to BUF for a file that people will look at with other programs: each
- * byte that is not UTF-8 becomes U+FFFD, control characters are written as
- * \xNN and \uNNNN. */
+/* Add S to BUF for a file: each byte that is not UTF-8 becomes U+FFFD, control
+ * characters become \xNN and \uNNNN. */
 void wp_escape_file(struct wp_buf *buf, const char *s);
 
-/* The same for a terminal: bytes that are not UTF-8 become \xNN. */
+/* Add S to BUF for a terminal: the same, but bytes that are not UTF-8 become
+ * \xNN. */
 void wp_escape_terminal(struct wp_buf *buf, const char *s);
 
 /* Add S to BUF as a frame of a folded stack: ';' becomes ':', control
  * characters '?', bytes that are not UTF-8 U+FFFD. */
 void wp_escape_folded(struct wp_buf *buf, const char *s);
 
-/* Add escaped text S[0..n) to BUF in at most WIDTH code points: of longer text
- * the middle is replaced by "...".  WIDTH 0 is no limit. */
+/* Add escaped text S[0..n) to BUF in at most WIDTH code points, with "..." for the
+ * middle of a longer text.  WIDTH 0: no limit. */
 void wp_escape_fit(struct wp_buf *buf, const char *s, size_t n, size_t width);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folded.c - "thread;root;...;leaf MICROSECONDS" lines (of threads and
- * threadcreate: how many), as flamegraph.pl and speedscope read them.  Its conventions: _[k]
- * ends a kernel function's name, _[i] an inlined one's; the count stands after
- * the last space.
+/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, as flamegraph.pl and
+ * speedscope read them; with kinds threads and threadcreate the number of threads
+ * instead of a time.  By flamegraph.pl's conventions _[k] ends a kernel
+ * function's name, _[i] an inlined one's.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,15 +17,15 @@
 struct folder {
 	const struct wp_profile *profile;
 	enum wp_profile_kind kind;
-	/* One line at a time. */
+	/* The line being made. */
 	struct wp_buf line;
-	/* The lines without their weights, and weight[id] of each. */
+	/* The lines without weights, and weight[id] of line ID; owned. */
 	struct wp_intern stacks;
 	uint64_t *weight;
 	uint32_t cap;
 };
 
-/* Else of a number of threads. */
+/* The weights of KIND are times, not numbers of threads. */
 static bool is_of_time(enum wp_profile_kind kind)
 {
 	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE;
@@ -86,7 +86,7 @@ static int write_sorted(struct folder *f, FILE *out)
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = i;
 	qsort_r(order, n, sizeof(*order), by_text, &f->stacks);
-	/* String 0 is the empty one that every table begins with. */
+	/* String 0 is "", which is no line. */
 	for (uint32_t i = 1; i < n; i++) {
 		uint64_t weight = f->weight[order[i]];
 

@@ -54,7 +54,8 @@ static int name_threads(struct wp_groups *groups,
 	return groups->v && groups->next ? 0 : -ENOMEM;
 }
 
-/* From the last to the first, so that the lists are in order. */
+/* Add the samples to their groups' lists; backwards, so that the lists are in
+ * order. */
 static void add_samples(struct wp_groups *groups,
 			const struct wp_profile *profile,
 			enum wp_profile_kind kind, const uint32_t *group_of,
@@ -82,7 +83,8 @@ static void add_samples(struct wp_groups *groups,
 	}
 }
 
-/* A group of equal names is called by that name. */
+/* Name the groups: by their threads' name if that is the same, else by the
+ * pattern. */
 static int name_groups(struct wp_groups *groups,
 		       const struct wp_profile *profile,
 		       const uint32_t *group_of, const bool *seen)

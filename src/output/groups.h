@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groups.h - threads whose names differ only in digits, taken together. */
+/* groups.h - groups of threads whose names differ only in digits. */
 #ifndef WP_GROUPS_H
 #define WP_GROUPS_H
 
 #include "wallprof/output.h"
 
 struct wp_group {
-	/* String id in NAMES: "worker-*", or the name if all have the same. */
+	/* String id in NAMES: "worker-*", or the name that all threads have. */
 	uint32_t name;
-	/* Threads that have any time, and one of them (index). */
+	/* Number of threads with any time, and the index of one. */
 	uint32_t nthreads;
 	uint32_t thread;
 	uint64_t ns[WP_NSTATES];
 	uint64_t total_ns;
-	/* Index + 1 of the first sample; the others follow in NEXT. */
+	/* Index + 1 of the first sample; NEXT leads to the others. */
 	uint32_t first;
 };
 
@@ -26,7 +26,8 @@ struct wp_groups {
 	struct wp_intern names;
 };
 
-/* Returns 0 or -ENOMEM; to be cleared in both cases. */
+/* Group the threads of PROFILE's samples of KIND.  0 or -ENOMEM; the caller
+ * clears GROUPS in both cases. */
 WP_MUST_CHECK
 int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
 		   enum wp_profile_kind kind);

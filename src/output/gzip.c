@@ -8,7 +8,7 @@ enum {
 	/* zlib.h, deflateInit2: 15 bits of window, 16 more for gzip. */
 	WINDOW_BITS = 15 + 16,
 	MEM_LEVEL = 8,
-	/* Feeding less at a time than uInt holds. */
+	/* Bytes per call, fewer than uInt holds. */
 	CHUNK = 1 << 30,
 };
 
@@ -21,7 +21,7 @@ int wp_gzip_init(struct wp_gzip *gz, FILE *out)
 	return gz->rc;
 }
 
-/* Compress all of the input; with Z_FINISH, also what zlib holds back. */
+/* Compress all of the input; with Z_FINISH also what zlib has kept. */
 static void drain(struct wp_gzip *gz, int flush)
 {
 	size_t n;
@@ -29,7 +29,7 @@ static void drain(struct wp_gzip *gz, int flush)
 	do {
 		gz->z.next_out = gz->block;
 		gz->z.avail_out = sizeof(gz->block);
-		/* Cannot fail here but by a full BLOCK, which is emptied. */
+		/* Fails only when BLOCK is full, and it is emptied below. */
 		deflate(&gz->z, flush);
 		n = sizeof(gz->block) - gz->z.avail_out;
 		errno = 0;

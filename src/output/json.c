@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json.c - a dump as one JSON document: test/data/dump.schema.json.
  *
- * A line for each thread and edge, made and written one at a time: a tree of
- * the whole dump would take a kilobyte for every frame.
+ * Threads and edges are made and written one at a time, a line for each: a
+ * jansson tree of the whole dump takes 1 KB per frame.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,19 +16,19 @@
 #include "wallprof/output.h"
 
 enum {
-	/* Bytes to gather before they are written. */
+	/* Bytes that are gathered before a write. */
 	ENOUGH = 1 << 16,
-	/* ASCII: control characters beyond the first 32, and those that change
-	 * the direction of text, are escapes too. */
+	/* ASCII, so that all control characters, and those that change the
+	 * direction of text, are escaped. */
 	FLAGS = JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9),
 	/* A power of two. */
 	CACHED_FRAMES = 4096,
 };
 
-/* Threads share most of their frames. */
+/* A frame and its JSON, as threads share most of their frames. */
 struct cached_frame {
 	struct wp_dump_frame frame;
-	/* As JSON; empty: the entry is free. */
+	/* Empty: the entry is free. */
 	struct wp_buf text;
 };
 
@@ -36,15 +36,15 @@ struct writer {
 	const struct wp_dump *dump;
 	FILE *out;
 	struct wp_buf buf;
-	/* A string on its way to be valid. */
+	/* Scratch: a string made valid UTF-8. */
 	struct wp_buf text;
-	/* cache[0..CACHED_FRAMES), each where its hash says; owned. */
+	/* cache[0..CACHED_FRAMES), indexed by hash; owned. */
 	struct cached_frame *cache;
-	/* The first error of what is made. */
+	/* The first error in making values. */
 	int rc;
 };
 
-/* VAL becomes OBJECT's member KEY; both may be NULL, for lack of memory. */
+/* Make VAL OBJECT's member KEY; both may be NULL, for lack of memory. */
 static void set(struct writer *w, json_t *object, const char *key, json_t *val)
 {
 	if (json_object_set_new_nocheck(object, key, val) && !w->rc)
@@ -57,7 +57,7 @@ static void append(struct writer *w, json_t *array, json_t *val)
 		w->rc = -ENOMEM;
 }
 
-/* S with each byte that is not UTF-8 as U+FFFD. */
+/* S as a value, each byte that is not UTF-8 as U+FFFD. */
 static json_t *string(struct writer *w, const char *s)
 {
 	size_t left = strlen(s), n;
@@ -72,7 +72,7 @@ static json_t *string(struct writer *w, const char *s)
 			wp_buf_str(&w->text, "\xef\xbf\xbd");
 		n += !n;
 	}
-	/* Memory for text of no length, too. */
+	/* Also gives an empty text memory. */
 	wp_buf_char(&w->text, '\0');
 	if (w->text.rc)
 		return NULL;
@@ -92,7 +92,7 @@ static json_t *address(uint64_t avma)
 	return json_string_nocheck(text);
 }
 
-/* A number, or null where it is not known. */
+/* VAL as a value; null if it is not known. */
 static json_t *known(bool is_known, uint64_t val)
 {
 	if (!is_known)
@@ -129,7 +129,7 @@ static void put(struct writer *w, json_t *value, size_t flags)
 		wp_buf_write(&w->buf, w->out);
 }
 
-/* Element I of an array whose elements have lines of their own. */
+/* Write element I of an array, on a line of its own. */
 static void put_element(struct writer *w, uint32_t i, json_t *value)
 {
 	wp_buf_str(&w->buf, i ? ",\n" : "\n");
@@ -308,7 +308,7 @@ static json_t *make_root(struct writer *w, const struct wp_dump_thread *thread)
 	return o;
 }
 
-/* The time of the look as RFC 3339 has it, to the millisecond. */
+/* TIME_NS as RFC 3339 has it, to the millisecond. */
 static json_t *make_time(int64_t time_ns)
 {
 	time_t seconds = (time_t)(time_ns / 1000000000);

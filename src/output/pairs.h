@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pairs.h - sums by a pair of numbers. */
+/* pairs.h - sums per pair of numbers. */
 #ifndef WP_PAIRS_H
 #define WP_PAIRS_H
 
@@ -11,12 +11,12 @@
 struct wp_pair {
 	uint64_t a;
 	uint64_t b;
-	/* What was added; SPLIT is a part of SELF that the user chooses, TOTAL
-	 * a sum apart. */
+	/* Sums that the owner adds to: SPLIT is a part of SELF, TOTAL is
+	 * apart. */
 	uint64_t self;
 	uint64_t split;
 	uint64_t total;
-	/* Free for the user; 0 at first. */
+	/* For the owner; 0 at first. */
 	uint32_t mark;
 	uint32_t loc;
 	uint32_t level;
@@ -36,10 +36,10 @@ struct wp_pairs {
 		0                                                              \
 	}
 
-/* The index of (A, B), made with sums of 0 if new; UINT32_MAX when there is no
+/* The index of (A, B), which is entered with sums of 0 if new; UINT32_MAX: no
  * memory.  Not after wp_pairs_sort. */
 uint32_t wp_pairs_add(struct wp_pairs *pairs, uint64_t a, uint64_t b);
-/* Largest SELF first, then largest TOTAL, then least pair. */
+/* Sort by falling SELF, then falling TOTAL, then rising pair. */
 void wp_pairs_sort(struct wp_pairs *pairs);
 void wp_pairs_clear(struct wp_pairs *pairs);
 

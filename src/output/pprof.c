@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pprof.c - write google/pprof's proto/profile.proto, gzip-compressed.
  *
- * Ids are given in the order of first use and written in that order, so they
- * are dense from 1, which Parca asks for, and nothing unused is written.
+ * Ids are given and written in the order of first use.  So they are dense from 1,
+ * which Parca asks for, and nothing unused is written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,14 +60,14 @@ enum {
 	FUNCTION_START_LINE = 5,
 };
 
-/* Compress whenever so much has been gathered. */
+/* Bytes that are gathered before they are compressed. */
 enum {
 	CHUNK = 1 << 16,
 };
 
-/* Ids for those indices of an array that are used. */
+/* Ids of the used elements of an array. */
 struct ids {
-	/* id[index], 0 while not used; owned. */
+	/* id[index]; 0: not used.  Owned. */
 	uint32_t *id;
 	/* index[id - 1], [0..n); owned. */
 	uint32_t *index;
@@ -79,16 +79,17 @@ struct writer {
 	enum wp_profile_kind kind;
 	struct wp_gzip gz;
 	struct wp_buf buf;
-	/* Strings as they are written, valid UTF-8. */
+	/* The strings to write, valid UTF-8. */
 	struct wp_intern strings;
-	/* Id in STRINGS + 1 of each string of the profile, 0 not yet; owned. */
+	/* Per string of the profile its id in STRINGS + 1; 0: not used.
+	 * Owned. */
 	uint32_t *string_id;
 	struct wp_buf scratch;
 	struct ids locations;
 	struct ids functions;
-	/* One more than the profile has: the kernel's comes last. */
+	/* The profile's, and after them the kernel's. */
 	struct ids mappings;
-	/* Id of a mapping made up for a main binary that no sample is in. */
+	/* Id 1 is a mapping made for a main binary without samples. */
 	bool own_main;
 };
 
@@ -114,7 +115,7 @@ static uint32_t id_of(struct ids *ids, uint32_t index)
 	return ids->id[index];
 }
 
-/* Id of what is in the scratch buffer. */
+/* The id of the text in SCRATCH, which is emptied. */
 static uint32_t scratch_id(struct writer *w)
 {
 	uint32_t id = 0;
@@ -137,7 +138,7 @@ static uint32_t text_id(struct writer *w, const char *s)
 	return scratch_id(w);
 }
 
-/* As text_id, for a string of the profile. */
+/* The id of the profile's string ID. */
 static uint32_t str_id(struct writer *w, uint32_t id)
 {
 	if (id >= w->profile->strings.len)
@@ -175,7 +176,7 @@ static void put_types(struct writer *w)
 		      text_id(w, c.v[c.main].type));
 	put_value_type(w, PROFILE_PERIOD_TYPE, c.v[c.period].type,
 		       c.v[c.period].unit);
-	/* Of what is counted, each counts. */
+	/* Of waits and threads every one is counted. */
 	wp_proto_int(&w->buf, PROFILE_PERIOD,
 		     w->kind == WP_PROFILE_WALL ? w->profile->meta.period_ns :
 						  1);
@@ -220,8 +221,8 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 	uint32_t name = str_id(w, t->name);
 
 	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
-	/* A unit that pprof does not know is neither scaled nor shown; with
-	 * none it would show the key. */
+	/* pprof does not show a unit that it does not know; without a unit it
+	 * shows the key. */
 	put_number(w, "tid", t->tid, "id");
 	put_label(w, "state",
 		  text_id(w, wp_state_name((enum wp_state)key->state)));
@@ -245,7 +246,7 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 
 	for (unsigned int i = 0; i < c.n; i++)
 		any |= wp_columns_value(s, &c.v[i]);
-	/* A thread that was only seen: it has no weight, and is no sample. */
+	/* A thread that was seen for no time is no sample. */
 	if (!any)
 		return;
 	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
@@ -407,8 +408,7 @@ static void put_comments(struct writer *w)
 	wp_counters_lines(w->profile, w->kind, put_comment, w);
 }
 
-/* Each table is complete when the ones before it are written, since those
- * gave its ids. */
+/* Write the tables in an order in which each is complete when its turn comes. */
 static void put_tables(struct writer *w)
 {
 	for (uint32_t id = 1; id <= w->locations.n; id++)
@@ -417,7 +417,7 @@ static void put_tables(struct writer *w)
 		put_function(w, id);
 	for (uint32_t id = 1; id <= w->mappings.n; id++)
 		put_mapping(w, id);
-	/* The array of strings: nothing may ask for one after this. */
+	/* Last, as all others add strings. */
 	wp_proto_bytes(&w->buf, PROFILE_STRING_TABLE, "", 0);
 	for (uint32_t id = 1; id < w->strings.len; id++) {
 		const char *s = wp_intern_str(&w->strings, id);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - a dump for people, in the spirit of jstack: what can never end
- * first, then every thread.
- */
+/* print.c - the text of a dump: what can never end, then every thread. */
 #include "print.h"
 
 #include <errno.h>
@@ -13,7 +11,7 @@
 #include "wallprof/base_name.h"
 
 enum {
-	/* Bytes to gather before they are written. */
+	/* Bytes that are gathered before a write. */
 	ENOUGH = 1 << 16,
 };
 
@@ -31,8 +29,8 @@ void wp_print_gap(struct wp_print *t)
 		wp_buf_write(&t->buf, t->out);
 }
 
-/* Function, file and line of FRAME; the module after BEFORE_MODULE when
- * ALWAYS, or when there is no file. */
+/* Write FRAME's function, file and line, and its module after BEFORE_MODULE if
+ * ALWAYS or if it has no file. */
 static void put_place(struct wp_print *t, const struct wp_dump_frame *frame,
 		      bool always, const char *before_module)
 {
@@ -50,7 +48,7 @@ static void put_place(struct wp_print *t, const struct wp_dump_frame *frame,
 		if (frame->line)
 			wp_buf_printf(&t->buf, ":%" PRIu32, frame->line);
 	}
-	/* "libfoo.so+0x12" says its module already. */
+	/* "libfoo.so+0x12" has the module in it. */
 	if (*module && (always || !*file) &&
 	    strncmp(name, module, strlen(module)) != 0) {
 		wp_buf_str(&t->buf, before_module);
@@ -129,7 +127,7 @@ void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread)
 	wp_print_frames(t, thread);
 }
 
-/* How EDGE holds up its thread: "wants mutex 0x10 held by thread 7 "b"". */
+/* Write what EDGE says: "wants mutex 0x10 held by thread 7 "b"". */
 static void put_edge(struct wp_print *t, const struct wp_edge *edge)
 {
 	const char *what = wp_dump_str(t->dump, edge->what);
@@ -155,7 +153,7 @@ static void put_edge(struct wp_print *t, const struct wp_edge *edge)
 	}
 }
 
-/* Edge I of those of a cycle. */
+/* Edge number I of CYCLE. */
 static const struct wp_edge *cycle_edge(const struct wp_dump *dump,
 					uint32_t cycle, uint32_t i)
 {
@@ -167,7 +165,7 @@ static uint32_t cycle_len(const struct wp_dump *dump, uint32_t cycle)
 	return dump->cycle_first[cycle + 1] - dump->cycle_first[cycle];
 }
 
-/* Whether threads of more than one process wait in it. */
+/* Threads of more than one process wait in CYCLE. */
 static bool is_across(const struct wp_dump *dump, uint32_t cycle)
 {
 	const struct wp_dump_thread *first =
@@ -191,7 +189,7 @@ static void put_cycle_line(struct wp_print *t, const struct wp_edge *edge,
 		wp_buf_printf(&t->buf, " of process %" PRId32,
 			      t->dump->processes[from->process].pid);
 	wp_buf_char(&t->buf, ' ');
-	/* What the one before wants is what this one has. */
+	/* This thread has the lock that the one before wants. */
 	if (before->kind == WP_EDGE_LOCK || before->kind == WP_EDGE_FILE_LOCK) {
 		wp_buf_str(&t->buf, "holds ");
 		wp_escape_terminal(&t->buf, wp_dump_str(t->dump, before->what));
@@ -312,7 +310,7 @@ static void put_header(struct wp_print *t,
 	wp_buf_char(&t->buf, '\n');
 }
 
-/* The threads of PROCESS in ORDER, its main thread first. */
+/* Set ORDER to the indices of PROCESS's threads, its main thread first. */
 static void order_threads(const struct wp_dump *dump,
 			  const struct wp_dump_process *process,
 			  uint32_t *order)
@@ -406,7 +404,7 @@ static int compare_edges(const void *a, const void *b, void *ctx)
 	return (x > y) - (x < y);
 }
 
-/* The numbers [0..n) sorted by COMPARE; NULL when there is no memory. */
+/* The numbers 0 to N - 1 sorted by COMPARE; NULL: no memory. */
 static uint32_t *sorted(const struct wp_dump *dump, uint32_t n,
 			int (*compare)(const void *, const void *, void *))
 {

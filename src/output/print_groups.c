@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print_groups.c - threads with the same stack and the same wait, once. */
+/* print_groups.c - threads with equal stacks and waits are printed once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum {
 
 struct group {
 	struct wp_print_same same;
-	/* Positions in order[]. */
+	/* Its first and last thread: positions in order[]. */
 	uint32_t first, last;
 };
 

@@ -9,7 +9,7 @@
 #include "print.h"
 
 enum {
-	/* Processes named in one wait. */
+	/* Most processes that a wait names. */
 	MAX_PEERS = 3,
 };
 
@@ -69,7 +69,7 @@ void wp_print_thread(struct wp_print *t, const struct wp_dump_thread *thread)
 	wp_print_quoted(t, thread->name);
 }
 
-/* The thread with number TID, NULL when the dump has none. */
+/* Thread TID; NULL: not in the dump. */
 static const struct wp_dump_thread *find_thread(const struct wp_print *t,
 						int32_t tid)
 {
@@ -154,7 +154,7 @@ static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 	const char *type = lock->type ? lock->type : "";
 
 	wp_buf_printf(&t->buf, " %s%s", type, *type ? " " : "");
-	/* "futex 0x10": the reason says it already. */
+	/* The reason "futex" says the kind. */
 	if (lock->kind != WP_LOCK_FUTEX || thread->wait != WP_WAIT_FUTEX)
 		wp_buf_printf(&t->buf, "%s ", wp_lock_kind_name(lock->kind));
 	wp_buf_printf(&t->buf, "0x%" PRIx64, lock->avma);
@@ -177,7 +177,7 @@ static void put_join(struct wp_print *t, const struct wp_dump_thread *thread)
 		wp_buf_str(&t->buf, ", which is in the process no more");
 }
 
-/* What thread waits for, as far as it alone tells. */
+/* Write what THREAD waits for, without its edges. */
 static void put_reason(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	char name[WP_PRINT_CALL_MAX];
@@ -226,7 +226,7 @@ void wp_print_target(struct wp_print *t, const struct wp_edge *edge)
 		wp_print_process(t, edge->to_pid);
 }
 
-/* Whom THREAD waits for by something that is no lock in memory. */
+/* Write the targets of THREAD's edges but for locks in memory. */
 static void put_peers(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	uint32_t from = (uint32_t)(thread - t->dump->threads), n = 0;
@@ -287,7 +287,7 @@ static void put_times(struct wp_print *t, const struct wp_print_same *same)
 	most = t->buf.len;
 	wp_buf_str(&t->buf, " to ");
 	wp_print_time(&t->buf, same->most_ns);
-	/* "3 min to 3 min" */
+	/* Not "3 min to 3 min". */
 	if (!t->buf.rc && t->buf.len - most == most - least + 4 &&
 	    !memcmp(t->buf.data + least, t->buf.data + most + 4, most - least))
 		t->buf.len = most;

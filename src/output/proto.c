@@ -68,7 +68,7 @@ void wp_proto_end(struct wp_buf *buf, size_t begin)
 	size_t len = buf->len - begin;
 	size_t n = encode(len, bytes);
 
-	/* Room for the length, which stands before the content. */
+	/* Make room for the length before the content. */
 	wp_buf_fill(buf, 0, n);
 	if (buf->rc)
 		return;

@@ -5,18 +5,19 @@
 
 #include "buf.h"
 
-/* A varint alone: 7 bits a byte, least significant first. */
+/* Write VAL as a varint: 7 bits per byte, least significant first. */
 void wp_proto_varint(struct wp_buf *buf, uint64_t val);
-/* Field number FIELD with VAL, left out when 0 as proto3 does. */
+/* Write field number FIELD with value VAL; nothing if VAL is 0, as in proto3. */
 void wp_proto_uint(struct wp_buf *buf, unsigned int field, uint64_t val);
-/* A negative one is its two's complement, ten bytes long. */
+/* The same; a negative VAL takes ten bytes. */
 void wp_proto_int(struct wp_buf *buf, unsigned int field, int64_t val);
-/* N bytes, also when none: an element of a repeated field counts. */
+/* Write field number FIELD with N bytes, also if N is 0: an element of a repeated
+ * field may be empty. */
 void wp_proto_bytes(struct wp_buf *buf, unsigned int field, const void *data,
 		    size_t n);
 
-/* What is added between begin and end becomes field FIELD: a nested message,
- * or a packed array of varints.  END takes what BEGIN returned. */
+/* Make all that is written between the two calls field number FIELD: a nested
+ * message, or a packed array of varints.  BEGIN is what wp_proto_begin returned. */
 WP_MUST_CHECK
 size_t wp_proto_begin(struct wp_buf *buf, unsigned int field);
 void wp_proto_end(struct wp_buf *buf, size_t begin);

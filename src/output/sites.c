@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sites.c - where in the program threads wait.
  *
- * The leaf of a waiting stack is always some wrapper of a system call.  The
- * site is the first frame above the machinery of waiting.
+ * The leaf of a waiting stack is a wrapper of a system call; the site is the
+ * first frame of the program's own.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ enum {
 };
 
 struct site {
-	/* Name of the system call that waits, "" if none. */
+	/* Name of the blocking system call; "": none. */
 	const char *syscall;
 	struct wp_view view;
 	bool found;
@@ -24,8 +24,8 @@ static bool begins(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* Whether function NAME is in namespace std; a template's name begins with
- * its return type. */
+/* Function NAME is in namespace std.  A template's name begins with its return
+ * type. */
 static bool is_std(const char *name)
 {
 	const char *p = name;
@@ -58,7 +58,7 @@ static bool is_machinery(const struct wp_view *view, const char *syscall)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (begins(name, names[i]))
 			return true;
-	/* Statically linked: the wrapper is called as the call is. */
+	/* In a static program the wrapper has the call's name. */
 	return *syscall && !strcmp(name, syscall);
 }
 
@@ -66,7 +66,7 @@ static bool look_at(void *ctx, const struct wp_view *view)
 {
 	struct site *site = ctx;
 
-	/* "[truncated: ...]" says that nothing more is known. */
+	/* "[truncated: ...]": no more frames are known. */
 	if (view->text)
 		return false;
 	if (is_machinery(view, site->syscall))
@@ -76,7 +76,7 @@ static bool look_at(void *ctx, const struct wp_view *view)
 	return false;
 }
 
-/* The site of KEY's stack: its leaf if all of it is machinery. */
+/* The site of KEY's stack; its leaf if no frame is the program's own. */
 static void find_site(const struct wp_profile *profile,
 		      const struct wp_sample_key *key, struct wp_view *view)
 {

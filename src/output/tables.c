@@ -6,7 +6,7 @@
 #include "text.h"
 
 enum {
-	/* What a table shows when it is not asked for all. */
+	/* Most rows of a table, without --full. */
 	TOP_OBJECTS = 3,
 	TOP_FUNCTIONS = 20,
 	/* Columns of a time and a share. */
@@ -62,7 +62,7 @@ uint64_t wp_report_reason(const struct wp_sample_key *key)
 	return syscall << 8 | key->wait;
 }
 
-/* The objects that threads in STATE wait on for REASON. */
+/* Write the objects that threads in STATE wait on for REASON. */
 static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 {
 	struct wp_pairs rows = WP_PAIRS_INIT;
@@ -88,7 +88,7 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 	wp_pairs_clear(&rows);
 }
 
-/* The reasons why threads were in STATE. */
+/* Write the reasons why threads were in STATE. */
 static void put_reasons(struct wp_report *r, uint64_t state)
 {
 	struct wp_pairs rows = WP_PAIRS_INIT;
@@ -130,13 +130,13 @@ void wp_report_states(struct wp_report *r)
 	}
 }
 
-/* One sample on its way into the table of functions. */
+/* A sample that is being added to the table of functions. */
 struct function_sum {
 	struct wp_report *r;
 	struct wp_pairs *rows;
 	const struct wp_profile_sample *sample;
-	/* Says which sample a row was last counted for: a recursive function
-	 * is on the stack more than once and has its time once. */
+	/* Number of the sample: a row with this mark has its time, as a
+	 * recursive function is on the stack more than once. */
 	uint32_t mark;
 	bool leaf;
 };
@@ -172,7 +172,7 @@ static void put_function(struct wp_report *r, const struct wp_pair *row)
 	wp_report_share(total, row->total, r->total_ns);
 	wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu, total);
 	wp_view_get(r->profile, row->loc, row->level, &view);
-	/* The row is about all of the function. */
+	/* The row is for all lines of the function. */
 	view.line = 0;
 	view.guessed = view.inlined = false;
 	wp_report_name(r, &view);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - the report for a terminal: its frame, and how numbers and names are
- * shown.  Nothing a target chose is shown unescaped.
+/* text.c - the text report: its header, and how it writes numbers and names.  All
+ * text that comes from a target is escaped.
  */
 #include "text.h"
 
@@ -43,7 +43,7 @@ void wp_report_end(struct wp_report *r, size_t used)
 	enum { LEAST = 24 };
 	size_t width = r->options->width;
 
-	/* Below that a name says nothing: better a long line. */
+	/* Fewest columns of a name, even if the line gets longer. */
 	if (width)
 		width = width > used + LEAST ? width - used : LEAST;
 	wp_escape_fit(&r->out, r->name.data, r->name.len, width);
@@ -62,7 +62,7 @@ void wp_report_name(struct wp_report *r, const struct wp_view *view)
 		wp_buf_char(&r->name, '?');
 	if (view->kernel)
 		wp_buf_str(&r->name, " (kernel)");
-	/* "libfoo.so+0x12" says its module already. */
+	/* "libfoo.so+0x12" has the module in it. */
 	if (*place && strncmp(name, place, strlen(place))) {
 		wp_buf_str(&r->name, " (");
 		wp_escape_terminal(&r->name, place);
@@ -99,12 +99,12 @@ static void put_date(struct wp_report *r, int64_t time_ns)
 		wp_buf_printf(&r->out, "%s, ", text);
 }
 
-/* What the numbers of a kind are called, and what they mean. */
+/* The words for the numbers of a kind of profile. */
 struct words {
 	const char *samples;
 	const char *time;
 	const char *note;
-	/* When there are none. */
+	/* Instead of tables, if there are no samples. */
 	const char *none;
 };
 
@@ -188,7 +188,7 @@ static void put_counter(void *ctx, const char *line)
 
 	wp_buf_str(&r->out, "  ");
 	wp_escape_terminal(&r->name, line);
-	/* Not cut: a number must not be lost. */
+	/* Not cut to the width: numbers would be lost. */
 	wp_buf_add(&r->out, r->name.data, r->name.len);
 	wp_buf_reset(&r->name);
 	wp_buf_char(&r->out, '\n');

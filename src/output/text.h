@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - what the parts of the text report share. */
+/* text.h - the text report: what its parts share. */
 #ifndef WP_TEXT_H
 #define WP_TEXT_H
 
@@ -16,7 +16,7 @@ struct wp_report {
 	const struct wp_text_options *options;
 	/* The report so far. */
 	struct wp_buf out;
-	/* A name in the making, so that it can be fitted. */
+	/* Scratch: a name, to be fitted into the columns that are left. */
 	struct wp_buf name;
 	/* All threads' time, and all samples. */
 	uint64_t total_ns;
@@ -31,40 +31,40 @@ static inline uint64_t wp_report_ns(const struct wp_report *r,
 	return wp_profile_time(r->profile, r->kind, sample);
 }
 
-/* Room for a share or a time: "100.0 %", " 12.3 ms". */
+/* Bytes for a share or a time: "100.0 %", " 12.3 ms". */
 enum {
 	WP_CELL = 24,
 };
 
-/* NS as "  1.23 s", 8 columns. */
+/* Set CELL to NS as "  1.23 s", 8 columns. */
 void wp_report_time(char cell[WP_CELL], uint64_t ns);
-/* NS of ALL as " 12.3 %", 7 columns. */
+/* Set CELL to NS of ALL as " 12.3 %", 7 columns. */
 void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all);
 
-/* Begin a section: an empty line, and TITLE. */
+/* Begin a section: write an empty line and TITLE. */
 void wp_report_title(struct wp_report *r, const char *title);
-/* End the line with report->name, fitted to what USED columns leave. */
+/* End the line, of which USED columns are used, with r->name, fitted. */
 void wp_report_end(struct wp_report *r, size_t used);
-/* Put a function's name and place into report->name. */
+/* Set r->name to VIEW's function and place. */
 void wp_report_name(struct wp_report *r, const struct wp_view *view);
 
-/* A wait reason as one number, with the call's name where that is all. */
+/* A wait reason as a number, with the system call if that is all that is known. */
 uint64_t wp_report_reason(const struct wp_sample_key *key);
-/* Put "poll" or "syscall:NAME" into report->name. */
+/* Set r->name to REASON: "poll", "syscall:NAME". */
 void wp_report_wait(struct wp_report *r, uint64_t reason);
 
-/* Whether a table that has SHOWN rows is to end, LIMIT being its usual size. */
+/* A table of at most LIMIT rows, if not --full, ends after SHOWN rows. */
 bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit);
-/* A row: time, share of all time, and report->name INDENT columns in. */
+/* Write a row: NS, its share of all time, and r->name indented by INDENT. */
 void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent);
-/* Say how many rows from FIRST on are not shown. */
+/* Write how many rows, from FIRST on, are not shown. */
 void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
 		    uint32_t first, unsigned int indent);
-/* Add NS to the sum of (A, B); the row, NULL when there is no memory. */
+/* Add NS to the sum of (A, B); returns its row, NULL: no memory. */
 struct wp_pair *wp_report_add(struct wp_report *r, struct wp_pairs *rows,
 			      uint64_t a, uint64_t b, uint64_t ns);
 
-/* The sections. */
+/* Write the sections. */
 void wp_report_states(struct wp_report *r);
 void wp_report_functions(struct wp_report *r);
 void wp_report_sites(struct wp_report *r);

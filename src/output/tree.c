@@ -8,12 +8,12 @@
 #include "text.h"
 #include "wallprof/vec.h"
 
-/* One sample on its way from the root to its leaf. */
+/* A sample whose stack is being added, from the root to the leaf. */
 struct descent {
 	struct wp_tree *tree;
 	uint64_t ns;
 	uint32_t at;
-	/* Function of AT, and how often it has called itself. */
+	/* View id of node AT, and how often in a row it was met. */
 	uint64_t id;
 	uint32_t repeat;
 	int rc;
@@ -57,7 +57,7 @@ static int new_node(struct wp_tree *tree, uint32_t parent,
 	return 0;
 }
 
-/* The child of PARENT that VIEW is; 0 when there is no memory. */
+/* PARENT's child for VIEW, made if new; 0: no memory. */
 static uint32_t child_of(struct wp_tree *tree, uint32_t parent,
 			 const struct wp_view *view)
 {
@@ -138,7 +138,7 @@ static void link_node(struct wp_tree *tree, uint32_t i, uint64_t least_ns)
 		node->next = parent->first;
 		parent->first = i;
 	} else if (!node->parent || parent->total_ns >= least_ns) {
-		/* The top of a part that is not shown. */
+		/* The top of a hidden subtree. */
 		tree->nhidden++;
 		tree->hidden_ns += node->total_ns;
 	}

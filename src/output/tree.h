@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.h - samples as a tree of calls. */
+/* tree.h - a tree of calls, from samples. */
 #ifndef WP_TREE_H
 #define WP_TREE_H
 
@@ -7,24 +7,25 @@
 #include "view.h"
 
 struct wp_tree_node {
-	/* Indices of other nodes; 0, the root, stands for none. */
+	/* Indices of nodes; 0: none. */
 	uint32_t parent;
 	uint32_t first;
 	uint32_t next;
 	/* Frames from the root, the first being 1. */
 	uint32_t depth;
-	/* Most times that the function called itself here. */
+	/* How often in a row the function called itself, at most. */
 	uint32_t repeat;
 	uint64_t self_ns;
 	uint64_t total_ns;
-	/* Where a frame of it was met; LINE 0 when they differ. */
+	/* A location and level with this function; LINE is 0 if its lines
+	 * differ. */
 	uint32_t loc;
 	uint32_t level;
 	uint32_t line;
 	bool guessed;
 	/* Index + 1 of its first element of STATES after wp_tree_link. */
 	uint32_t state;
-	/* For printing: columns that the guides of what it calls take. */
+	/* For printing: columns of the guides of its children. */
 	uint32_t indent;
 };
 
@@ -41,7 +42,7 @@ struct wp_tree {
 	/* (node, reason << 8 | state): SELF is the time; ordered by node, then
 	 * largest first, by wp_tree_link. */
 	struct wp_pairs states;
-	/* Nodes that wp_tree_link left out, and their time. */
+	/* Subtrees that wp_tree_link left out, and their time. */
 	uint32_t nhidden;
 	uint64_t hidden_ns;
 };

@@ -19,13 +19,13 @@
 #include "tree.h"
 
 enum {
-	/* Parts per hundred of a group's time that a branch must have. */
+	/* Least share of its group's time that a branch has, in percent. */
 	LEAST_SHARE = 1,
 	TOP_GROUPS = 24,
 	TOP_STATES = 3,
-	/* Of a long chain of single callees, so many are shown at each end. */
+	/* Frames that are shown at each end of a long chain of single callees. */
 	CHAIN_END = 6,
-	/* Beyond this many columns, guides say less than a number does. */
+	/* Most columns of guides; beyond, a number says the depth. */
 	GUIDES_MAX = 60,
 	/* Columns before the guides. */
 	NUMBERS = 2 + 7 + 2 + 8 + 2,
@@ -34,14 +34,14 @@ enum {
 struct printer {
 	struct wp_report *r;
 	struct wp_tree tree;
-	/* "| " or "  " for each branch that is open. */
+	/* "| " or "  " for each open branch. */
 	struct wp_buf guides;
-	/* The chain being printed: where in it, and how long it is. */
+	/* The position in the chain that is being printed, and its length. */
 	uint32_t chain_at;
 	uint32_t chain_len;
 };
 
-/* Whether NODE takes over all the time of its caller. */
+/* NODE has all the time of its caller. */
 static bool continues(const struct wp_tree *tree, uint32_t node)
 {
 	const struct wp_tree_node *n = &tree->nodes[node];
@@ -62,7 +62,7 @@ static uint32_t chain_length(const struct wp_tree *tree, uint32_t node)
 	return len;
 }
 
-/* The states in which NODE itself was, as "  [waiting: poll]". */
+/* Add NODE's own states to r->name: "  [waiting: poll]". */
 static void put_states(struct printer *p, uint32_t node)
 {
 	const struct wp_tree_node *n = &p->tree.nodes[node];
@@ -105,7 +105,7 @@ static void put_states(struct printer *p, uint32_t node)
 	wp_buf_char(&r->name, ']');
 }
 
-/* The start of a line up to the name; returns its columns. */
+/* Write the guides and MARK; returns the columns of the line so far. */
 static size_t put_guides(struct printer *p, size_t indent, const char *mark)
 {
 	size_t used = NUMBERS + strlen(mark);
@@ -180,7 +180,7 @@ static void visit(struct printer *p, uint32_t node)
 	p->chain_at++;
 }
 
-/* Not recursive: a stack may be as deep as the target likes. */
+/* Not recursive: a target's stack may be of any depth. */
 static void visit_all(struct printer *p)
 {
 	const struct wp_tree_node *nodes = p->tree.nodes;

@@ -8,7 +8,7 @@
 
 #include "wallprof/base_name.h"
 
-/* What makes ids of the three kinds of frame differ. */
+/* High bits of a view's id, by the kind of frame. */
 #define KERNEL_BIT (UINT64_C(1) << 32)
 #define ADDRESS_BIT (UINT64_C(1) << 33)
 

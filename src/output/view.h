@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.h - a frame as people see it: an inlined function is one of its own. */
+/* view.h - a frame to be shown; an inlined function is a frame of its own. */
 #ifndef WP_VIEW_H
 #define WP_VIEW_H
 
@@ -10,10 +10,10 @@
 struct wp_view {
 	/* Equal for frames of the same function. */
 	uint64_t id;
-	/* Where it was got. */
+	/* Its location, and its level of inlining there. */
 	uint32_t loc;
 	uint32_t level;
-	/* As the target has them: to be escaped.  Borrowed from the profile.
+	/* Unescaped, borrowed from the profile.
 	 * FUNCTION is NULL where only the address is known; FILE and MODULE,
 	 * base names, may be empty. */
 	const char *function;
@@ -23,25 +23,25 @@ struct wp_view {
 	bool guessed;
 	bool kernel;
 	bool inlined;
-	/* Says something about the stack instead of being a frame of it. */
+	/* A text about the stack, "[truncated: ...]", no frame. */
 	bool text;
 	char address[24];
 };
 
-/* Never empty; good for VIEW's life. */
+/* The function, or the address; valid for VIEW's life. */
 static inline const char *wp_view_name(const struct wp_view *view)
 {
 	return view->function ? view->function : view->address;
 }
 
-/* How many functions location LOC shows, inlined ones first; at least 1. */
+/* How many levels location LOC has, inlined ones first; at least 1. */
 uint32_t wp_view_levels(const struct wp_profile *profile, uint32_t loc);
 /* Set VIEW to level LEVEL of location LOC. */
 void wp_view_get(const struct wp_profile *profile, uint32_t loc, uint32_t level,
 		 struct wp_view *view);
 
-/* Call EACH for the frames of STACK from its root to its leaf, or the other
- * way round; stop when it returns false. */
+/* Call EACH for the frames of STACK, from its root to its leaf if ROOT_FIRST, else
+ * from its leaf to its root, until EACH returns false. */
 void wp_view_walk(const struct wp_profile *profile, uint32_t stack,
 		  bool root_first,
 		  bool (*each)(void *ctx, const struct wp_view *view),
