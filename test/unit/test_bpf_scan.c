@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  bpf_scan.h: when a scan is made, and which record is whose.  The
+ * records are the test's: it defines wp_task_scan_*. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fake_target.h"
+
+static struct {
+	int open_rc, read_rc;
+	struct wp_task_record records[4];
+	size_t n;
+	unsigned int nopens, nreads, ncloses;
+} scan;
+
+int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
+		      struct wp_err *err)
+{
+	(void)pid;
+	(void)nthreads;
+	scan.nopens++;
+	if (scan.open_rc)
+		return wp_err_set(err, scan.open_rc, "no scan today");
+	*ret = (struct wp_task_scan *)&scan;
+	return 0;
+}
+
+int wp_task_scan_read(struct wp_task_scan *s, const struct wp_task_record **ret,
+		      size_t *ret_n)
+{
+	(void)s;
+	scan.nreads++;
+	if (scan.read_rc)
+		return scan.read_rc;
+	*ret = scan.records;
+	*ret_n = scan.n;
+	return 0;
+}
+
+void wp_task_scan_close(struct wp_task_scan *s)
+{
+	scan.ncloses += s != NULL;
+}
+
+static struct fake_target fake;
+static struct wp_sampler_options options;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&scan, 0, sizeof(scan));
+	fake_target_open(&fake);
+	for (pid_t tid = 10; tid < 14; tid++) {
+		fake_target_add_thread(&fake, tid, "t");
+		scan.records[scan.n++].tid = tid;
+	}
+	options = fake_target_options();
+	options.stop = WP_STOP_NEVER;
+	options.scan = WP_SCAN_BPF;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&fake);
+	return 0;
+}
+
+static void start(void)
+{
+	assert_int_equal(fake_target_start(&fake, &options), 0);
+}
+
+static void every_thread_finds_its_own_record(void **state)
+{
+	static const pid_t order[] = { 10, 11, 13, 12, 10, 12 };
+
+	(void)state;
+	start();
+	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+	wp_bpf_scan_take(fake.sampler);
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
+		assert_int_equal(wp_bpf_scan_find(fake.sampler, order[i])->tid,
+				 order[i]);
+	assert_null(wp_bpf_scan_find(fake.sampler, 9));
+	assert_null(wp_bpf_scan_find(fake.sampler, 14));
+	wp_bpf_scan_forget(fake.sampler);
+	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+}
+
+static void a_scan_is_opened_where_it_is_wanted(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	start();
+	/* Four threads: not worth it. */
+	assert_false(wp_bpf_scan_is_next(fake.sampler));
+	wp_bpf_scan_take(fake.sampler);
+	assert_int_equal(scan.nopens, 0);
+	/* But a stack lacks a register. */
+	fake.sampler->scan.wants_regs = true;
+	assert_true(wp_bpf_scan_is_next(fake.sampler));
+	/* Without schedstat no sample is known to hold. */
+	fake.sampler->schedstat_works = false;
+	assert_false(wp_bpf_scan_is_next(fake.sampler));
+	fake.sampler->schedstat_works = true;
+	fake.sampler->options.scan = WP_SCAN_PROC;
+	assert_false(wp_bpf_scan_is_next(fake.sampler));
+	fake.sampler->options.scan = WP_SCAN_AUTO;
+	wp_bpf_scan_take(fake.sampler);
+	assert_int_equal(scan.nopens, 1);
+	assert_int_equal(scan.nreads, 1);
+}
+
+static void why_there_is_no_scan_is_in_the_profile(void **state)
+{
+	const struct wp_profile *profile = &fake.profile;
+
+	(void)state;
+	scan.open_rc = -EPERM;
+	start();
+	assert_int_equal(fake_target_tick(&fake, 0), 0);
+	assert_int_equal(fake_target_tick(&fake, 1), 0);
+	/* Tried once. */
+	assert_int_equal(scan.nopens, 1);
+	wp_target_fill_counters(fake.target);
+	assert_string_equal(wp_profile_str(profile, profile->meta.no_scan),
+			    "no scan today");
+}
+
+static void a_scan_that_fails_is_closed(void **state)
+{
+	(void)state;
+	start();
+	wp_bpf_scan_take(fake.sampler);
+	scan.read_rc = -EIO;
+	wp_bpf_scan_take(fake.sampler);
+	assert_int_equal(scan.ncloses, 1);
+	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+	assert_int_equal(fake.sampler->scan.why.code, -EIO);
+	assert_false(wp_bpf_scan_is_next(fake.sampler));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			every_thread_finds_its_own_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_scan_is_opened_where_it_is_wanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			why_there_is_no_scan_is_in_the_profile, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_scan_that_fails_is_closed,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

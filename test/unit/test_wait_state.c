@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  wait_state.h: what a thread waits for, and the call behind
+ * restart_syscall. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../../src/sample/wait_state.h"
+
+static struct wp_process own_process(void)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+
+	process.pid = process.reader_tid = getpid();
+	return process;
+}
+
+/* Of PROCESS, blocked in NR with its pc behind CODE[0..7). */
+static long call_behind(const uint8_t code[7], long nr)
+{
+	const struct wp_process process = own_process();
+	const struct wp_proc_syscall call = { .nr = nr,
+					      .pc_avma = (uintptr_t)code + 7 };
+	struct wp_wait_state wait;
+
+	wp_wait_state_init(&wait);
+	return wp_wait_state_call(&wait, &process, false, &call);
+}
+
+static void a_wait_holds_until_it_ends(void **state)
+{
+	const struct wp_thread_facts asleep = { .letter = 'S',
+						.syscall_nr = SYS_poll };
+	const struct wp_thread_facts running = { .letter = 'R',
+						 .running = true,
+						 .syscall_nr = -1 };
+	const struct wp_sample_key key = { .stack = 5 }, other = { .stack = 6 };
+	struct wp_wait_state wait;
+	struct wp_thread_state got;
+
+	(void)state;
+	wp_wait_state_init(&wait);
+	assert_false(wait.waiting);
+	got = wp_wait_state_begin(&wait, &asleep);
+	assert_int_equal(got.state, WP_STATE_WAITING);
+	assert_int_equal(got.wait, WP_WAIT_POLL);
+	assert_true(wait.waiting);
+	wp_wait_state_set_key(&wait, &key);
+	assert_int_equal(wait.key.stack, 5);
+	/* What is known of it stays, but it has to be read again. */
+	wp_wait_state_distrust(&wait);
+	assert_false(wait.waiting);
+	assert_int_equal(wait.facts.syscall_nr, SYS_poll);
+	wp_wait_state_set_key(&wait, &other);
+	assert_int_equal(wait.key.stack, 5);
+	wp_wait_state_end(&wait);
+	assert_true(wait.facts.running);
+	assert_int_equal(wait.facts.syscall_nr, -1);
+	got = wp_wait_state_begin(&wait, &running);
+	assert_int_equal(got.state, WP_STATE_RUNNING);
+	assert_false(wait.waiting);
+}
+
+static void the_code_tells_the_call_behind_restart_syscall(void **state)
+{
+	/* mov $35, %eax; syscall */
+	static const uint8_t moved[7] = { 0xb8, 35, 0, 0, 0, 0x0f, 0x05 };
+	/* nop; nop; nop; xor %eax, %eax; syscall */
+	static const uint8_t cleared[7] = { 0x90, 0x90, 0x90, 0x31,
+					    0xc0, 0x0f, 0x05 };
+	/* The number is from elsewhere. */
+	static const uint8_t other[7] = { 0x90, 0x90, 0x90, 0x90,
+					  0x90, 0x0f, 0x05 };
+	static const uint8_t none[7] = { 0x90 };
+
+	(void)state;
+	assert_int_equal(call_behind(moved, SYS_poll), SYS_poll);
+#if defined(__x86_64__)
+	assert_int_equal(call_behind(moved, wp_syscall_restart), 35);
+	assert_int_equal(call_behind(cleared, wp_syscall_restart), SYS_read);
+#endif
+	assert_int_equal(call_behind(other, wp_syscall_restart),
+			 wp_syscall_restart);
+	assert_int_equal(call_behind(none, wp_syscall_restart),
+			 wp_syscall_restart);
+}
+
+static void the_last_call_at_a_pc_tells_what_is_restarted(void **state)
+{
+	const struct wp_process process = own_process();
+	struct wp_proc_syscall call = { .nr = SYS_futex, .pc_avma = 0x1000 };
+	struct wp_wait_state wait;
+
+	(void)state;
+	wp_wait_state_init(&wait);
+	wp_wait_state_call(&wait, &process, false, &call);
+	call.nr = wp_syscall_restart;
+	assert_int_equal(wp_wait_state_call(&wait, &process, false, &call),
+			 SYS_futex);
+	/* Elsewhere it may be another. */
+	call.pc_avma = 0x2000;
+	assert_int_equal(wp_wait_state_call(&wait, &process, false, &call),
+			 wp_syscall_restart);
+}
+
+static void calls_of_32_bit_programs_are_no_calls_of_ours(void **state)
+{
+	const struct wp_process process = own_process();
+	struct wp_proc_syscall call = { .nr = 3 };
+	struct wp_wait_state wait;
+	long nr;
+
+	(void)state;
+	wp_wait_state_init(&wait);
+	nr = wp_wait_state_call(&wait, &process, true, &call);
+	assert_null(wp_syscall_find(nr));
+	call.nr = -1;
+	assert_int_equal(wp_wait_state_call(&wait, &process, true, &call), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_holds_until_it_ends),
+		cmocka_unit_test(
+			the_code_tells_the_call_behind_restart_syscall),
+		cmocka_unit_test(the_last_call_at_a_pc_tells_what_is_restarted),
+		cmocka_unit_test(calls_of_32_bit_programs_are_no_calls_of_ours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
