@@ -23,7 +23,7 @@
 #define WP_ARCH_HAS_PROOFS 0
 #endif
 
-/* The two words that a frame pointer points to, on both machines. */
+/* The two words that a frame pointer points to, on either machine. */
 struct wp_frame_record {
 	uint64_t caller_fp;
 	uint64_t return_avma;
@@ -44,15 +44,15 @@ static inline bool wp_mem_u64(const struct wp_mem *mem, uint64_t avma,
 	return mem->read(mem->ctx, avma, ret, sizeof(*ret)) == WP_MEM_OK;
 }
 
-/* A pc as it came from the stack without what the machine hides in it. */
+/* AVMA, a return address from the stack, without its pointer-authentication bits. */
 uint64_t wp_arch_code_avma(uint64_t avma);
 
-/* The instruction before AVMA, which MODULE holds, is a call. */
+/* Is the instruction before AVMA, which MODULE holds, a call? */
 bool wp_arch_follows_call(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma);
 
 #if WP_ARCH_HAS_PROOFS
-/* It is a call of what a register or memory points to. */
+/* Is it a call by pointer, in a register or memory? */
 bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
 			      const struct wp_mem *mem, uint64_t avma);
 
@@ -62,18 +62,18 @@ bool wp_arch_find_plt_return(const struct wp_step *step,
 			     uint64_t *ret_return_avma, uint64_t *ret_sp_avma);
 #endif
 
-/* The code at PC_AVMA enters sigreturn: a signal handler's trampoline. */
+/* Is the code at PC_AVMA a signal trampoline, which calls sigreturn? */
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t pc_avma);
 
-/* STEP's pc is in a trampoline: take all registers from the kernel's frame at
- * sp.  WP_STEP_OK, or as wp_step_read.
+/* Make STEP, whose pc is in a signal trampoline: all registers are in the kernel's
+ * frame at sp.  WP_STEP_OK, or as wp_step_read.
  */
 enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 
-/* STEP is of a thread just made: its pc is exact and right behind the system call
- * clone or clone3, which gave it 0.  The C library has no unwind info there, for
- * its caller's and the new stack are two. */
+/* Has STEP's thread just been made?  Then its pc is exact and right behind the
+ * system call clone or clone3, which returned 0.  C libraries have no unwind info
+ * there, for the same code runs on the caller's stack and on the new one. */
 bool wp_arch_is_new_thread(const struct wp_step *step);
 
 /* STEP's pc is exact and in code that keeps nothing on the stack (a bare

@@ -18,7 +18,7 @@ uint64_t wp_arch_code_avma(uint64_t avma)
 	return avma;
 }
 
-/* Length of the call `ff /2` whose ModRM byte is at P[1], 0 if it is none
+/* The length of the instruction at P if it is a call `ff /2`, else 0
  * (Intel SDM vol. 2, tables 2-2 and 2-3). */
 static size_t indirect_call_len(const uint8_t *p)
 {
@@ -39,8 +39,8 @@ static size_t indirect_call_len(const uint8_t *p)
 	return len + (mod == 1 ? 1 : 0) + (mod == 2 ? 4 : 0);
 }
 
-/* The code before AVMA, up to CALL_MAX bytes of it: how many.  It ends where
- * the array does; what is not there is 0. */
+/* Read up to CALL_MAX bytes of code before AVMA to the end of CODE's first
+ * CALL_MAX bytes, the others being 0: how many. */
 static size_t read_before(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma,
 			  uint8_t code[CALL_MAX + 1])
@@ -115,7 +115,7 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 	static const uint8_t narrow[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
 	uint8_t first;
 
-	/* Most code is told by one byte. */
+	/* The first byte tells it from most code. */
 	if (wp_code_read(module, mem, pc_avma, &first, 1))
 		return false;
 	if (first == wide[0])

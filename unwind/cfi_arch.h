@@ -3,8 +3,8 @@
  *
  * Layer: unwind.  Private to unwind/.
  *
- * These are the callee-saved ones, the stack pointer and the return address:
- * all that the next frames can ask for.  Rules for others are skipped.
+ * These are the callee-saved registers, the stack pointer and the return address:
+ * the rules of callers need no others.  Rules for other registers are skipped.
  */
 #ifndef WP_CFI_ARCH_H
 #define WP_CFI_ARCH_H

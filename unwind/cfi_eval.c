@@ -51,20 +51,23 @@ enum {
 
 struct eval {
 	const struct wp_cfi_fde *fde;
-	/* Where rows are wanted; where the row being built begins. */
+	/* The row of this address is wanted. */
 	uint64_t pc_svma;
+	/* ROW begins to hold at this address. */
 	uint64_t loc_svma;
-	/* The row of PC_SVMA is complete. */
+	/* ROW is that of pc_svma, and complete. */
 	bool is_done;
+	/* 0, or the -errno of what the program does wrong. */
 	int rc;
 	struct wp_reader r;
 	struct wp_cfi_row row;
-	/* What the CIE's program made, NULL while that runs. */
+	/* The row that the CIE's program made; NULL while that runs. */
 	const struct wp_cfi_row *initial;
 	unsigned int nstates;
 	struct wp_cfi_row states[STATES_MAX];
 };
 
+/* Set the place of register REG; untracked registers have none. */
 static void place(struct eval *e, uint64_t reg, enum wp_cfi_kind kind,
 		  int64_t val)
 {
@@ -76,7 +79,8 @@ static void place(struct eval *e, uint64_t reg, enum wp_cfi_kind kind,
 	e->row.in_frame &= ~(1u << slot);
 }
 
-/* Wraps rather than overflows: a nonsense offset is no worse than another. */
+/* N times the data alignment; wraps, for a nonsense offset is no worse than
+ * another. */
 static int64_t factored(const struct eval *e, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)e->fde->cie.data_align);
@@ -111,7 +115,7 @@ static bool is_below_sp(const struct wp_cfi_row *row, unsigned int slot)
 			 (uint64_t)row->reg[slot].val) < 0;
 }
 
-/* ROW is complete. */
+/* Note in ROW, which is complete, which places are in the frame. */
 static void note_frame(struct wp_cfi_row *row)
 {
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
@@ -121,8 +125,8 @@ static void note_frame(struct wp_cfi_row *row)
 
 void wp_cfi_keep_popped(struct wp_cfi_row *row)
 {
-	/* One that never was in the frame is in the red zone, and the register
-	 * may hold something else. */
+	/* A register whose place was never in the frame was saved in the red
+	 * zone, and may hold something else. */
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		if (row->in_frame >> i & 1 && is_below_sp(row, i))
 			row->reg[i] = (struct wp_cfi_place){ WP_CFI_SAME, 0 };
@@ -182,9 +186,9 @@ static void def_cfa(struct eval *e, uint64_t reg, int64_t off)
 	e->row.cfa_off = off;
 }
 
-/* DWARF 5, 6.4.2.2 wants a register and offset to be there before.  libgcrypt's
- * assembly leaves an expression by naming the register again, and libgcc lets
- * it: the offset is the one before the expression.
+/* DWARF 5, 6.4.2.2 wants the CFA to be a register and offset already.  libgcrypt's
+ * assembly ends an expression by naming the register again; as in libgcc, the
+ * offset is then the one from before the expression.
  */
 static void def_cfa_offset(struct eval *e, int64_t off)
 {
@@ -201,7 +205,7 @@ static void def_cfa_register(struct eval *e, uint64_t reg)
 	e->row.cfa_reg = reg;
 }
 
-/* File offset of the expression's length; it is passed over. */
+/* Pass over an expression: the file offset of its length. */
 static int64_t expression(struct eval *e)
 {
 	int64_t file_off = e->r.pos - e->fde->section->image->data;
@@ -225,7 +229,8 @@ static void negate_ra_state(struct eval *e)
 #endif
 }
 
-/* Operands are read in order, so never two in one call's arguments. */
+/* Run instruction OP, one of those whose operands follow it.  C does not order the
+ * evaluation of arguments, so no call has two operands among its own. */
 static void run_extended(struct eval *e, uint8_t op)
 {
 	struct wp_reader *r = &e->r;
@@ -363,7 +368,7 @@ int wp_cfi_eval(const struct wp_cfi_fde *fde, uint64_t pc_svma,
 	e.is_done = false;
 	e.rc = 0;
 	e.initial = NULL;
-	/* Outside the initialiser: it would clear all the states, 2 kB. */
+	/* No initialiser: it would clear all the states, 2 kB. */
 	e.nstates = 0;
 	e.row = (struct wp_cfi_row){ 0 };
 	/* The psABIs' defaults: callee-saved registers keep their value, the
@@ -377,7 +382,7 @@ int wp_cfi_eval(const struct wp_cfi_fde *fde, uint64_t pc_svma,
 		return rc;
 	initial = e.row;
 	e.initial = &initial;
-	/* States do not outlive the program that remembered them. */
+	/* The CIE's remember_state stack does not carry into the FDE. */
 	e.nstates = 0;
 	rc = run(&e, fde->insns);
 	if (rc)

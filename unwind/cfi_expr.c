@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cfi_expr.c - DWARF expressions, as far as CFI has them.
+/* cfi_expr.c - DWARF expressions, as far as CFI may have them.
  *
- * See cfi.h.  DWARF 5, 2.5 and 7.7.1.  What needs a debugger's context (frame
- * base, TLS, other objects, location pieces) is not for CFI: 6.4.2.
+ * See cfi.h.  DWARF 5, 2.5 and 7.7.1.  Operations that need a debugger's context
+ * (frame base, TLS, other objects, location pieces) are not allowed in CFI: 6.4.2.
  */
 #include "cfi.h"
 
 enum {
 	STACK_MAX = 64,
-	/* Branches can go back, so the bytes do not bound the steps. */
+	/* Branches can go back. */
 	STEPS_MAX = 1000,
 };
 
@@ -70,7 +70,7 @@ struct machine {
 	const struct wp_step *step;
 	struct wp_reader r;
 	const uint8_t *start;
-	/* The first thing that went wrong; no more is done after. */
+	/* The first failure, which ends the evaluation. */
 	enum wp_step_result result;
 	unsigned int depth;
 	uint64_t stack[STACK_MAX];

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-	/* What a new pc may cost: both programs are run for it, a few ns for
-	 * each byte.  The longest FDE in 744 libraries and programs is 61 kB
-	 * (libcufft), CIEs have under 100 bytes. */
+	/* These bound the time for a new pc, for which both programs are run at
+	 * a few ns for each byte.  The longest FDE in 744 libraries and programs
+	 * has 61 kB (libcufft), CIEs have under 100 bytes. */
 	ENTRY_MAX = 1 << 17,
 	CIE_MAX = 1 << 12,
 };
@@ -101,14 +101,14 @@ bool wp_cfi_read_pointer(const struct wp_cfi_section *section,
 	default:
 		r->failed = true;
 	}
-	/* An indirect pointer is a matter of the running process. */
+	/* An indirect pointer's value is in the process, not in the file. */
 	if (enc & PE_INDIRECT)
 		r->failed = true;
 	*ret = base + read_format(r, enc & PE_FORMAT);
 	return !r->failed;
 }
 
-/* Read the length that entries start with (DWARF 5, 7.2.2). */
+/* Read the length at the start of an entry (DWARF 5, 7.2.2), and its own size. */
 static int read_length(const struct wp_cfi_section *section, uint64_t off,
 		       uint64_t *ret_len, unsigned int *ret_size)
 {
@@ -127,7 +127,8 @@ static int read_length(const struct wp_cfi_section *section, uint64_t off,
 	return *ret_len > ENTRY_MAX ? -EBADMSG : 0;
 }
 
-/* Skip the zero lengths that end a list, where another may follow. */
+/* OFF, or the end of the zero lengths there that end a list of entries, if
+ * another list may follow. */
 static uint64_t skip_terminators(const struct wp_cfi_section *section,
 				 uint64_t off)
 {
@@ -184,7 +185,8 @@ int wp_cfi_read_entry(const struct wp_cfi_section *section, uint64_t off,
 	return 0;
 }
 
-/* The data that letter LETTER of the augmentation stands for. */
+/* Read the data that LETTER of the augmentation string stands for: false if the
+ * letter is not known. */
 static bool read_augmentation(const struct wp_cfi_section *section, char letter,
 			      struct wp_reader *r, struct wp_cfi_cie *cie)
 {
@@ -200,7 +202,7 @@ static bool read_augmentation(const struct wp_cfi_section *section, char letter,
 		return true;
 	case 'P':
 		enc = wp_read_u8(r);
-		/* The personality is of no use here: skipped, not followed. */
+		/* Skip the personality routine's address. */
 		if (enc != PE_OMIT)
 			(void)wp_cfi_read_pointer(
 				section, r, (uint8_t)(enc & ~PE_INDIRECT),
@@ -211,7 +213,8 @@ static bool read_augmentation(const struct wp_cfi_section *section, char letter,
 		return true;
 	case 'B':
 	case 'G':
-		/* aarch64: the key that signs, memory tagging. */
+		/* aarch64: return addresses are signed by key B; memory is
+		 * tagged. */
 		return true;
 	default:
 		return false;
@@ -238,7 +241,7 @@ static int read_augmentations(const struct wp_cfi_section *section,
 		return -EBADMSG;
 	data.end = r->pos;
 	cie->has_aug_data = true;
-	/* The length says where unknown letters' data end. */
+	/* From an unknown letter on the data are skipped. */
 	while (*++letters)
 		if (!read_augmentation(section, *letters, &data, cie))
 			break;

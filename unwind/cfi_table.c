@@ -21,14 +21,14 @@ enum {
 	INDEX_MAX = 4 << 20,
 };
 
-/* Sections without a table are read whole, up to this. */
+/* Sections without a search table are read up to here. */
 #define INDEXED_BYTES_MAX (UINT64_C(128) << 20)
 
-/* Half of what two uint64_t would take. */
+/* An FDE, in half the room that two uint64_t would take. */
 struct wp_cfi_index_entry {
-	/* From the image's first segment on. */
+	/* Where its function starts, from the image's first segment on. */
 	uint32_t start;
-	/* From the section's start on. */
+	/* Where it is, from the section's start on. */
 	uint32_t off;
 };
 
@@ -37,8 +37,8 @@ static uint64_t index_base(const struct wp_elf_image *image)
 	return image->nloads ? image->loads[0].svma : 0;
 }
 
-/* Where no section header says where .eh_frame ends: from SVMA on all the rest
- * of its segment. */
+/* The rest of the segment from SVMA on, where .eh_frame starts and no section
+ * header says where it ends. */
 static struct wp_elf_range rest_of_segment(const struct wp_elf_image *image,
 					   uint64_t svma)
 {
@@ -199,8 +199,8 @@ static int index_add(struct wp_cfi_index *index, size_t *cap,
 	return 0;
 }
 
-/* List the FDEs of SECTION.  What cannot be parsed, or is over a limit, is left
- * out; what cannot be passed over ends the list.  0 or -ENOMEM. */
+/* List the FDEs of SECTION, but for those that cannot be parsed or are over a
+ * limit.  An entry without a usable length ends the list.  0 or -ENOMEM. */
 static int index_fill(struct wp_cfi_index *index,
 		      const struct wp_cfi_section *section)
 {
@@ -234,7 +234,7 @@ static int index_make(struct wp_cfi_index *index,
 	int rc = index_fill(index, section);
 
 	if (rc) {
-		/* Memory may be there the next time. */
+		/* There may be memory the next time. */
 		free(index->v);
 		*index = (struct wp_cfi_index){ 0 };
 		return rc;

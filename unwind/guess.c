@@ -2,6 +2,7 @@
 /* guess.c - steps without unwind info: see step.h. */
 #include "prover.h"
 
+/* Does AVMA, in a module, follow a call? */
 static bool is_return_address(const struct wp_unwind_modules *modules,
 			      const struct wp_mem *mem, uint64_t avma)
 {
@@ -11,7 +12,7 @@ static bool is_return_address(const struct wp_unwind_modules *modules,
 	return module && wp_arch_follows_call(module, mem, avma);
 }
 
-/* Make STEP's registers the caller's. */
+/* Set STEP's registers to the caller's, which has PC and SP. */
 static void set_caller(struct wp_step *step, uint64_t pc_avma, uint64_t sp_avma)
 {
 	step->regs->known &= WP_ARCH_CALLEE_SAVED;
@@ -20,6 +21,7 @@ static void set_caller(struct wp_step *step, uint64_t pc_avma, uint64_t sp_avma)
 	step->cfa_avma = sp_avma;
 }
 
+/* Step out of a stub (system call, PLT), known by its bytes. */
 static enum wp_step_result step_stub(struct wp_step *step,
 				     const struct wp_unwind_modules *modules)
 {
@@ -55,7 +57,7 @@ step_frame_pointer(struct wp_step *step,
 	if (!is_return_address(modules, step->mem, record.return_avma))
 		return WP_STEP_NO_INFO;
 	set_caller(step, record.return_avma, fp_avma + sizeof(record));
-	/* What else the frame saved, and where, nobody says. */
+	/* Where the frame saved other registers is not known. */
 	step->regs->known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1)
 								<< WP_REG_SP;
 	wp_reg_set(step->regs, WP_REG_FP, record.caller_fp);
@@ -76,11 +78,11 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 		return wp_arch_step_sigreturn(step);
 	if (wp_arch_is_new_thread(step))
 		return WP_STEP_ROOT;
-	/* A compiler's or an assembler's code is as it is in the file; what a
-	 * JIT compiler makes keeps to its own rules. */
+	/* Code in a file can be read ahead and follows the psABI; a JIT
+	 * compiler's code follows rules of its own. */
 	if (prover && step->module && step->module->image)
 		return wp_prover_step(prover, step, modules);
-	/* Only who stopped there is in a stub; who returns there is not. */
+	/* Stubs make no calls, so no frame returns into one. */
 	if (step->module && !step->is_return)
 		result = step_stub(step, modules);
 	return result == WP_STEP_NO_INFO ? step_frame_pointer(step, modules) :

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libunwind.c - steps by libunwind over our own accessors: see step.h.
  *
- * Every step is a cursor of its own, so nothing of a frame outlives it but
- * libunwind's cache of rules.  That cache holds 128 of them by default, and
- * where more can be asked for its hash index is one byte all the same: so the
- * pcs are dealt out over many address spaces, each with a cache of its own.
+ * Each step has a cursor of its own.  What libunwind keeps from one step to the
+ * next is its cache of rules, 128 of them in each address space; a larger cache
+ * can be asked for, but its hash is one byte.  So pcs are divided among many
+ * address spaces.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,13 +27,13 @@ int dwarf_search_unwind_table(unw_addr_space_t as, unw_word_t ip,
 enum {
 	SHARD_BITS = 6,
 	NSHARDS = 1 << SHARD_BITS,
-	/* Words that one step may read.  An expression may jump backwards, so
-	 * a malformed file could keep libunwind busy for ever. */
+	/* Words that one step may read.  In a malformed file an expression may
+	 * jump backwards for ever. */
 	READS_MAX = 1 << 16,
 };
 
-/* Where the one-entry table of find_proc_info shows itself to libunwind: no
- * user address, and aligned as one. */
+/* The address at which libunwind reads find_proc_info's table of one entry: not
+ * one of a user's memory, and aligned. */
 #define TABLE_AVMA UINT64_C(0xfffffffffffff000)
 
 struct libunwind {
@@ -42,34 +42,37 @@ struct libunwind {
 	unw_addr_space_t shards[NSHARDS];
 };
 
-/* One step, as the accessors know it. */
+/* One step, the ARG of the accessors. */
 struct request {
 	struct libunwind *self;
 	struct wp_step *step;
-	/* What libunwind sees at TABLE_AVMA: where a function starts and its
-	 * FDE, relative to the FDE. */
+	/* The words at TABLE_AVMA: a function's start and its FDE, relative to
+	 * the FDE. */
 	int32_t table[2];
-	/* The last aligned word that was read: libunwind reads by bytes. */
+	/* The last aligned word that was read, if HAS_WORD: libunwind reads each
+	 * byte of it by itself. */
 	uint64_t word_avma;
 	uint64_t word;
 	unsigned int nreads;
 	bool has_word;
-	/* In find_proc_info.  There libunwind follows the pointer to a
-	 * function's personality routine, which lies in data and is of no
-	 * use: any value will do. */
+	/* libunwind is in find_proc_info, where it follows the pointer to a
+	 * function's personality routine, which lies in data.  The step does not
+	 * depend on its value. */
 	bool is_lookup;
-	/* What happened: */
+	/* find_proc_info was called; it found the FDE; finding it would take too
+	 * long. */
 	bool searched;
 	bool found;
 	bool too_slow;
+	/* The value of a register was wanted that is not known. */
 	bool asked_unknown_reg;
-	/* The last read of the target's memory. */
+	/* What became of the last read of the target's memory. */
 	enum wp_step_result read;
 };
 
-/* The aligned word at SVMA out of IMAGE, where only a part of it may lie;
- * false if none does, or if the target may have written it and CONSTANT is
- * asked for. */
+/* Read the aligned word at SVMA, bytes of which may lie outside of IMAGE's
+ * segments and are 0 then.  False if all do, or if CONSTANT is wanted and the
+ * segment is writable. */
 static bool read_image(struct wp_elf_image *image, uint64_t svma, bool constant,
 		       uint64_t *ret)
 {
@@ -174,7 +177,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 	r->too_slow = rc == -EAGAIN;
 	if (rc)
 		return -UNW_EUNSPEC;
-	/* Searched already: one entry, that starts below every address. */
+	/* One entry, whose function starts below every address. */
 	r->table[0] = INT32_MIN;
 	r->table[1] = 0;
 	table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
@@ -186,7 +189,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 	rc = dwarf_search_unwind_table(as, ip, &table, pi, need_unwind_info,
 				       arg);
 	r->is_lookup = false;
-	/* It may hold such a pointer. */
+	/* The word may be that of a personality routine. */
 	r->has_word = false;
 	/* The last function before IP ended before it. */
 	if (rc == -UNW_ENOINFO)
@@ -197,7 +200,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip,
 
 static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg)
 {
-	/* libunwind's own pool, and it puts back what it took. */
+	/* The info is in libunwind's own pool, which it frees itself. */
 	(void)as, (void)pi, (void)arg;
 }
 
@@ -260,13 +263,11 @@ out:
 	return NULL;
 }
 
-static void libunwind_set_modules(void *self,
-				  const struct wp_unwind_modules *modules)
+static void libunwind_flush(void *self)
 {
 	struct libunwind *u = self;
 
-	(void)modules;
-	/* 0, 0: all of it.  Rules are found by address alone. */
+	/* 0, 0: all addresses. */
 	for (size_t i = 0; i < NSHARDS; i++)
 		unw_flush_cache(u->shards[i], 0, 0);
 }
@@ -276,7 +277,7 @@ static unw_addr_space_t shard_of(const struct libunwind *u, uint64_t pc_avma)
 	return u->shards[wp_hash_u64(pc_avma) >> (64 - SHARD_BITS)];
 }
 
-/* Why a step failed: what the accessors saw counts, not libunwind's word. */
+/* Why a step failed, by what the accessors saw rather than by libunwind's error. */
 static enum wp_step_result classify_failure(const struct request *r)
 {
 	if (r->asked_unknown_reg)
@@ -308,8 +309,8 @@ static void read_caller(struct wp_step *step, unw_cursor_t *cursor)
 	*step->regs = caller;
 }
 
-/* unw_step said that the chain ends.  It says so too where a frame pointer is
- * undefined (x86_64/Gstep.c), though it has just read a return address. */
+/* unw_step said that the stack ends: has it read a return address all the same?
+ * On x86-64 it says so where the frame pointer is undefined (x86_64/Gstep.c). */
 static bool has_return_address(const struct request *r, uint64_t cfa_avma)
 {
 	return WP_ARCH_FRAMES_TAKE_STACK && r->has_word &&
@@ -351,9 +352,8 @@ static enum wp_step_result libunwind_step(void *self, struct wp_step *step)
 }
 
 const struct wp_step_ops wp_step_libunwind = {
-	.name = "libunwind",
 	.open = libunwind_open,
 	.close = libunwind_close,
-	.set_modules = libunwind_set_modules,
+	.flush = libunwind_flush,
 	.step = libunwind_step,
 };

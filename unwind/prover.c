@@ -35,6 +35,8 @@ struct proven {
 	/* Twice the pc, plus 1 if the pc is a return address itself; 0: the
 	 * entry is free. */
 	uint64_t key;
+	/* Of the modules. */
+	uint64_t generation;
 	uint64_t return_avma;
 	struct wp_proof_rule rule;
 };
@@ -43,6 +45,7 @@ struct proven {
 struct refused {
 	/* As in struct proven. */
 	uint64_t key;
+	uint64_t generation;
 	/* Hash of what the search depended on. */
 	uint64_t fingerprint;
 	/* What the step came to, enum wp_step_result. */
@@ -53,8 +56,6 @@ struct wp_prover {
 	/* Borrowed. */
 	struct wp_unwind_stats *stats;
 	struct wp_flow flow;
-	/* CACHE and REFUSED are about the modules of this generation. */
-	uint64_t generation;
 	/* Counts entries that were replaced. */
 	unsigned int victim;
 	/* The stack from sp on, for the proof being searched. */
@@ -125,6 +126,7 @@ static bool recall(struct wp_prover *prover, struct wp_proof *p, uint64_t key)
 		uint64_t slot_avma, return_avma;
 
 		if (set[i].key == key &&
+		    set[i].generation == p->modules->generation &&
 		    wp_proof_slot(p, &set[i].rule, &slot_avma) &&
 		    wp_mem_u64(p->step->mem, slot_avma, &return_avma) &&
 		    return_avma == set[i].return_avma) {
@@ -146,7 +148,8 @@ static void remember(struct wp_prover *prover, const struct wp_proof *p,
 		i++;
 	if (i == CACHE_WAYS)
 		i = prover->victim++ % CACHE_WAYS;
-	set[i] = (struct proven){ key, p->return_avma, p->rule };
+	set[i] = (struct proven){ key, p->modules->generation, p->return_avma,
+				  p->rule };
 }
 
 /* Make STEP by P's rule. */
@@ -189,14 +192,15 @@ static enum wp_step_result search(struct wp_prover *prover, struct wp_proof *p,
 
 	read_words(prover, p);
 	print = fingerprint(p);
-	if (r->key == key && r->fingerprint == print)
+	if (r->key == key && r->generation == p->modules->generation &&
+	    r->fingerprint == print)
 		return r->result;
 	prover->stats->proofs++;
 	if (wp_proof_search(p)) {
 		remember(prover, p, key);
 		return WP_STEP_OK;
 	}
-	*r = (struct refused){ key, print,
+	*r = (struct refused){ key, p->modules->generation, print,
 			       p->wanted_fp ? WP_STEP_UNKNOWN_REG :
 					      WP_STEP_NO_INFO };
 	return r->result;
@@ -220,11 +224,6 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	uint64_t key = p.pc_avma << 1 | step->is_return;
 	enum wp_step_result result;
 
-	if (prover->generation != modules->generation) {
-		memset(prover->cache, 0, sizeof(prover->cache));
-		memset(prover->refused, 0, sizeof(prover->refused));
-		prover->generation = modules->generation;
-	}
 	if (recall(prover, &p, key))
 		return make_step(&p, step);
 	wp_flow_open(p.flow, modules, step->mem, READS_MAX);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows.c - the back end that evaluates CFI itself.
  *
- * A step finds a rule and executes it.  Rules belong to (image, svma), both of
- * which outlive changes of the module list: the cache never goes stale.
+ * A step finds the rule for the pc and executes it.  Rules are cached by image
+ * and svma, which changes of the module list leave as they are.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +14,10 @@
 #include "step.h"
 
 enum {
-	/* Pcs at which threads are found: thousands in the largest programs.
-	 * More than fit just miss. */
+	/* Threads are found at thousands of pcs, in the largest programs. */
 	SET_BITS = 12,
-	/* Places that one pc may have: with a quarter of the cache full, one in
-	 * five pcs has another in its only place. */
+	/* Places that one pc may have.  With one place, and a quarter of the
+	 * cache full, one pc in five would find it taken. */
 	WAYS = 4,
 	NENTRIES = WAYS << SET_BITS,
 	CACHE_LINE = 64,
@@ -33,14 +32,15 @@ struct entry {
 
 #if defined(__x86_64__)
 _Static_assert(sizeof(struct entry) == CACHE_LINE,
-	       "looking at an entry costs one miss");
+	       "reading an entry costs one cache miss");
 #endif
 
 struct rows {
-	/* NENTRIES of them, in ENTRIES_MEMORY, on cache lines' borders. */
+	/* entries[0..NENTRIES), aligned to cache lines within ENTRIES_MEMORY,
+	 * which is owned. */
 	struct entry *entries;
 	void *entries_memory;
-	/* Which of a full set goes next. */
+	/* Counts entries that were replaced. */
 	unsigned int victim;
 	struct wp_cfi_tables tables;
 	/* Borrowed. */
@@ -55,8 +55,8 @@ static void *rows_open(struct wp_unwind_stats *stats)
 	if (!rows)
 		return NULL;
 	rows->stats = stats;
-	/* calloc leaves pages alone until they are used; aligned_alloc and
-	 * memset would not. */
+	/* Pages of calloc's memory take room only when they are used, unlike
+	 * those of aligned_alloc after a memset. */
 	rows->entries_memory = calloc(1, NENTRIES * sizeof(struct entry) +
 						 CACHE_LINE);
 	if (!rows->entries_memory) {
@@ -78,15 +78,8 @@ static void rows_close(void *self)
 	free(rows);
 }
 
-static void rows_set_modules(void *self,
-			     const struct wp_unwind_modules *modules)
-{
-	(void)self;
-	(void)modules;
-}
-
-/* Is SVMA where a stack of Go's ends, in a program from before Go 1.18?  Its own
- * linker writes .debug_frame, and no .eh_frame. */
+/* What wp_go_end says of SVMA in FDE.  Go's linker writes .debug_frame and no
+ * .eh_frame; programs from before Go 1.18 have no table that wp_go_row reads. */
 static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 				     uint64_t svma)
 {
@@ -96,7 +89,7 @@ static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 		       WP_STEP_OK;
 }
 
-/* The rule for the code at SVMA of IMAGE, if that is Go's and says so. */
+/* True, and the rule for the code at SVMA of IMAGE, if Go's own table has one. */
 static bool find_go_rule(struct wp_elf_image *image, uint64_t svma,
 			 struct wp_rule *ret)
 {
@@ -206,14 +199,12 @@ static enum wp_step_result rows_step(void *self, struct wp_step *step)
 	rc = add_rule(rows, set, image, svma, !step->in_stop, &rule);
 	if (!rc)
 		return wp_rule_execute(rule, step);
-	/* Without memory there may be info and it cannot be had. */
+	/* -ENOMEM: there may be unwind info. */
 	return rc == -EAGAIN ? WP_STEP_TOO_SLOW : WP_STEP_BAD_INFO;
 }
 
 const struct wp_step_ops wp_step_rows = {
-	.name = "rows",
 	.open = rows_open,
 	.close = rows_close,
-	.set_modules = rows_set_modules,
 	.step = rows_step,
 };

@@ -9,7 +9,7 @@
 enum {
 	KIND_BITS = 4,
 	KIND_MASK = (1 << KIND_BITS) - 1,
-	/* WP_CFI_AT: the register's share of val. */
+	/* WP_CFI_AT: val is AT_REGS * offset + register. */
 	AT_REGS = 64,
 };
 
@@ -71,7 +71,7 @@ static bool pack_cfa(struct wp_rule *rule, const struct wp_cfi_row *row,
 	return true;
 }
 
-/* PLACE with its expression recognised, where it is one that can be. */
+/* PLACE, or the shorter name of its expression if that has one. */
 static struct wp_cfi_place simplify(struct wp_cfi_place place,
 				    struct wp_elf_image *image)
 {
@@ -122,8 +122,8 @@ struct wp_cfi_place wp_rule_place(const struct wp_rule *rule, unsigned int slot)
 	return place;
 }
 
-/* The stretch of stack that holds what RULE saves: false if there is none that
- * is short enough, or RULE has more than that. */
+/* Find the stretch of stack, from CFA + LO to the word at CFA + HI, that has all
+ * registers that RULE does not keep: false if there is none so short. */
 static bool find_block(const struct wp_rule *rule, int32_t *ret_lo,
 		       int32_t *ret_hi)
 {
@@ -152,6 +152,7 @@ static bool find_block(const struct wp_rule *rule, int32_t *ret_lo,
 	       (int64_t)hi - lo < 8 * WP_RULE_WORDS;
 }
 
+/* Turn RULE into one with WP_RULE_BLOCK, if it can be. */
 static void make_block(struct wp_rule *rule)
 {
 	struct wp_rule made = *rule;
@@ -197,7 +198,7 @@ struct wp_rule wp_rule_pack(const struct wp_cfi_row *row, bool is_signal,
 	rule.result = WP_STEP_OK;
 	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_UNDEFINED)
 		rule.result = WP_STEP_ROOT;
-	/* Where the pc itself is the column, keeping it would go nowhere. */
+	/* A frame that keeps its pc is its own caller. */
 	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_SAME &&
 	    (int)WP_CFI_RA_REG == (int)WP_REG_PC)
 		rule.result = WP_STEP_BAD_INFO;
@@ -242,9 +243,8 @@ static enum wp_step_result plt_cfa(const struct wp_step *step, int32_t pushed,
 		       (int32_t)(pc_avma & 15) >= pushed ? 16 : 8, ret);
 }
 
-/* Nobody can tell from an exact pc whether the stack is the other one yet, or the
- * frame pointer set, unless both lead to the same place; a caller is past
- * both. */
+/* An exact pc does not tell whether the stack is the other one yet, or the frame
+ * pointer set, unless both lead to the same place; behind a call they are. */
 static enum wp_step_result switch_cfa(const struct wp_rule *rule,
 				      struct wp_step *step, uint64_t *ret)
 {
@@ -326,20 +326,21 @@ static enum wp_step_result value_of(const struct wp_rule *rule,
 	return WP_STEP_BAD_INFO;
 }
 
-/* STEP's registers are the caller's but for the pc. */
-static enum wp_step_result finish(const struct wp_rule *rule,
-				  struct wp_step *step, uint64_t cfa_avma)
+/* Finish STEP, whose registers are the caller's but for the pc. */
+static enum wp_step_result finish_step(const struct wp_rule *rule,
+				       struct wp_step *step, uint64_t cfa_avma)
 {
 	uint64_t pc_avma = step->regs->v[WP_CFI_RA_REG];
 
 	if (rule->flags & WP_RULE_RA_SIGNED)
 		pc_avma = wp_arch_code_avma(pc_avma);
-	/* Elsewhere the return address has a register besides the pc. */
+	/* The return address has a column of its own on aarch64. */
 	wp_reg_set(step->regs, WP_REG_PC, pc_avma);
 	step->cfa_avma = cfa_avma;
 	return WP_STEP_OK;
 }
 
+/* Execute RULE register by register. */
 static enum wp_step_result execute_places(const struct wp_rule *rule,
 					  struct wp_step *step)
 {
@@ -361,11 +362,11 @@ static enum wp_step_result execute_places(const struct wp_rule *rule,
 			return result;
 	}
 	*step->regs = caller;
-	return finish(rule, step, cfa_avma);
+	return finish_step(rule, step, cfa_avma);
 }
 
-/* A call may change the registers without a rule. */
-static inline void forget_others(struct wp_regs *regs)
+/* Registers without a rule, which a call may change, are not known. */
+static inline void forget_untracked(struct wp_regs *regs)
 {
 #pragma GCC unroll 64
 	for (unsigned int i = 0; i < WP_NREGS; i++)
@@ -373,8 +374,8 @@ static inline void forget_others(struct wp_regs *regs)
 			regs->v[i] = 0;
 }
 
-/* One read and no branch that depends on the rule: the kinds differ from frame
- * to frame and would be mispredicted. */
+/* Execute RULE, which has a block, by one read and without a branch on the kinds
+ * of its places: they differ from frame to frame and would be mispredicted. */
 static enum wp_step_result execute_block(const struct wp_rule *rule,
 					 struct wp_step *step)
 {
@@ -399,9 +400,9 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 #pragma GCC unroll 16
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		regs->v[wp_cfi_tracked[i]] = src[rule->u.block.from[i]];
-	forget_others(regs);
+	forget_untracked(regs);
 	regs->known = (regs->known & rule->u.block.kept) | rule->u.block.set;
-	return finish(rule, step, cfa_avma);
+	return finish_step(rule, step, cfa_avma);
 }
 
 enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
@@ -413,7 +414,7 @@ enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 	step->is_switch = false;
 	if (rule->flags & WP_RULE_BLOCK) {
 		result = execute_block(rule, step);
-		/* Part of the stretch may do: the return address's. */
+		/* The word of the return address may be readable by itself. */
 		if (!wp_step_is_unread(result))
 			return result;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule.h - a row, packed to be cached and executed.
+/* rule.h - a row of CFI, packed to be cached and executed.
  *
  * Layer: unwind.  Private to unwind/.
  */
@@ -8,7 +8,7 @@
 
 #include "cfi.h"
 
-/* The stack words that one read fetches: enough for every register. */
+/* Words of the stack that one read fetches at most: one for each register. */
 enum { WP_RULE_WORDS = WP_CFI_NTRACKED };
 
 enum wp_rule_flags {
@@ -16,8 +16,8 @@ enum wp_rule_flags {
 	WP_RULE_SIGNAL = 1,
 	/* The return address is signed (aarch64). */
 	WP_RULE_RA_SIGNED = 2,
-	/* CFA = register + offset, every register is kept or in one short
-	 * stretch of the stack: u.block holds. */
+	/* CFA = register + offset, and every register is kept or in one short
+	 * stretch of the stack: the rules are in u.block. */
 	WP_RULE_BLOCK = 4,
 };
 
@@ -28,24 +28,26 @@ struct wp_rule {
 	uint8_t cfa_reg;
 	/* enum wp_rule_flags. */
 	uint8_t flags;
-	/* enum wp_step_result: what a step comes to without looking at the
-	 * registers, WP_STEP_OK if it must look. */
+	/* enum wp_step_result: what every step by the rule comes to; WP_STEP_OK
+	 * if that depends on the registers. */
 	uint8_t result;
 	/* enum wp_cfi_kind, 4 bits for each slot. */
 	uint64_t kinds;
 	union {
-		/* As in struct wp_cfi_place; file offsets unsigned. */
+		/* By slot, as in struct wp_cfi_place; file offsets are
+		 * unsigned. */
 		int32_t val[WP_CFI_NTRACKED];
-		/* The same rules, made for speed. */
+		/* With WP_RULE_BLOCK. */
 		struct {
-			/* Registers, as bits: in memory or set; kept. */
+			/* Registers that are known afterwards, a bit each: all
+			 * of SET; those of KEPT that were known before. */
 			uint64_t set;
 			uint64_t kept;
-			/* Words [CFA + lo, CFA + lo + 8 * len). */
+			/* The stretch: [CFA + lo, CFA + lo + 8 * len). */
 			int32_t lo;
 			uint8_t len;
-			/* By slot: word of the stretch; WP_RULE_WORDS + slot:
-			 * the register's own value. */
+			/* By slot: the word of the stretch that has the value;
+			 * WP_RULE_WORDS + slot: the register itself. */
 			uint8_t from[WP_CFI_NTRACKED];
 		} block;
 	} u;
@@ -54,17 +56,17 @@ struct wp_rule {
 /* A rule whose every step comes to RESULT. */
 struct wp_rule wp_rule_of_result(enum wp_step_result result);
 
-/* Pack ROW.  IMAGE has its expressions.  What does not fit, or cannot be right,
- * makes a rule of WP_STEP_BAD_INFO.
+/* Pack ROW, whose expressions are in IMAGE.  A row that does not fit, or cannot be
+ * right, makes a rule of WP_STEP_BAD_INFO.
  */
 struct wp_rule wp_rule_pack(const struct wp_cfi_row *row, bool is_signal,
 			    struct wp_elf_image *image);
 
-/* The rule for a slot, unpacked. */
+/* Unpack where RULE has the register of SLOT. */
 struct wp_cfi_place wp_rule_place(const struct wp_rule *rule,
 				  unsigned int slot);
 
-/* Make the step that RULE says.  Allocates nothing. */
+/* Make STEP by RULE.  Allocates nothing. */
 enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 				    struct wp_step *step);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.h - what a back end of the unwinder must do: one step.
+/* step.h - one step, from a frame to its caller, and what can make it.
  *
  * Layer: unwind.  Private to unwind/.
  */
@@ -9,40 +9,42 @@
 #include "wallprof/unwind.h"
 
 enum wp_step_result {
-	/* REGS are the caller's now. */
+	/* The registers are the caller's now. */
 	WP_STEP_OK,
-	/* The return address is undefined: this was the first function. */
+	/* The frame is the first of its thread: it has no return address. */
 	WP_STEP_ROOT,
 	/* No unwind info covers the pc. */
 	WP_STEP_NO_INFO,
-	/* There is info and it is malformed or beyond this back end. */
+	/* Unwind info covers the pc and is malformed, or of a kind that this
+	 * back end does not handle. */
 	WP_STEP_BAD_INFO,
-	/* A register was needed whose value is not known. */
+	/* A register is needed whose value is not known. */
 	WP_STEP_UNKNOWN_REG,
-	/* It would take too long while the thread is stopped. */
+	/* The step takes too long for a thread that is stopped. */
 	WP_STEP_TOO_SLOW,
-	/* Memory that was needed could not be read: see enum wp_mem_result. */
+	/* Memory is needed that cannot be read: see enum wp_mem_result. */
 	WP_STEP_UNREADABLE,
 	WP_STEP_BEYOND_COPY,
 	WP_STEP_OTHER_STACK,
 };
 
 struct wp_step {
-	/* The module that holds the pc; has an image. */
+	/* The module that holds the pc; a back end needs one with an image. */
 	const struct wp_unwind_module *module;
-	/* In: the frame's registers.  Out, on WP_STEP_OK only: its caller's;
-	 * a callee-saved register of unknown place is not known; caller-saved
-	 * ones are not known.  Unchanged on any other result. */
+	/* In: the frame's registers.  Out, on WP_STEP_OK alone: its caller's, of
+	 * which caller-saved registers, and those whose place is not known, are
+	 * not known. */
 	struct wp_regs *regs;
 	const struct wp_mem *mem;
 	/* The pc is a return address: rules are looked up at pc - 1. */
 	bool is_return;
-	/* The thread is stopped until the step is made: nothing slow. */
+	/* The thread stays stopped until the step is made: WP_STEP_TOO_SLOW
+	 * rather than a search. */
 	bool in_stop;
 	/* Out: the CFA of the frame (x86-64: the caller's sp). */
 	uint64_t cfa_avma;
-	/* Out: the frame's own code is a signal trampoline ('S' augmentation),
-	 * so the caller's pc is exact, not a return address. */
+	/* Out: the frame's code is a signal trampoline ('S' augmentation): the
+	 * caller's pc is exact, not a return address. */
 	bool is_signal;
 	/* Out: the frame is on another stack than its caller. */
 	bool is_switch;
@@ -67,17 +69,16 @@ static inline bool wp_step_is_unread(enum wp_step_result result)
 	return result >= WP_STEP_UNREADABLE;
 }
 
-/* One way to make steps.  Stateless but for caches. */
+/* A back end.  Its state is caches alone. */
 struct wp_step_ops {
-	const char *name;
-	/* Returns the back end's state or NULL (no memory). */
+	/* Returns the back end's state, which counts in STATS (borrowed), or
+	 * NULL: no memory. */
 	void *(*open)(struct wp_unwind_stats *stats);
-	/* Never called with NULL. */
+	/* SELF is not NULL. */
 	void (*close)(void *self);
-	/* Called before the first step after MODULES has another generation:
-	 * anything cached by address is stale.  Images stay valid. */
-	void (*set_modules)(void *self,
-			    const struct wp_unwind_modules *modules);
+	/* Forget what is cached by address, for the modules have changed.  NULL:
+	 * nothing is, but by image. */
+	void (*flush)(void *self);
 	enum wp_step_result (*step)(void *self, struct wp_step *step);
 };
 
@@ -86,12 +87,13 @@ extern const struct wp_step_ops wp_step_libunwind;
 
 struct wp_prover;
 
-/* A step without unwind info: a signal trampoline by its bytes; in a file's
- * code what PROVER proves (prover.h); in other code, or without PROVER, a
- * stub by its bytes (system call, PLT) and then the frame pointer.  Only what
- * can be verified: see wp_unwind_walk.  MODULES tells code from data.  Same
- * contract as step(), WP_STEP_NO_INFO when nothing can be verified; the module
- * may be NULL.
+/* Make a step without unwind info, if it can be verified: see wp_unwind_walk.
+ *
+ * Signal trampolines are known by their bytes.  In a file's code PROVER finds the
+ * step; in other code, or if PROVER is NULL, stubs (system calls, PLT) are known by
+ * their bytes, and elsewhere the frame pointer is followed.  MODULES tells code
+ * from data.  STEP's module may be NULL.  Results as of a back end;
+ * WP_STEP_NO_INFO if no step can be verified.
  */
 enum wp_step_result wp_step_guess(struct wp_prover *prover,
 				  struct wp_step *step,

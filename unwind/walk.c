@@ -11,19 +11,18 @@
 /* A back end in use. */
 struct stepper {
 	const struct wp_step_ops *ops;
-	/* NULL: not there. */
+	/* Its state, owned; NULL: there is no such back end. */
 	void *self;
+	/* Generation of the modules that its caches are of. */
+	uint64_t generation;
 };
 
 struct wp_unwinder {
 	struct stepper main;
-	/* Asked what MAIN cannot do; without self when MAIN is the last word. */
+	/* Makes the steps that MAIN cannot; there may be none. */
 	struct stepper fallback;
-	/* For code without unwind info; NULL on machines that have none. */
+	/* For code without unwind info; NULL where WP_ARCH_HAS_PROOFS is 0. */
 	struct wp_prover *prover;
-	/* Of the modules that both were told about. */
-	uint64_t generation;
-	bool has_modules;
 	struct wp_unwind_stats stats;
 };
 
@@ -108,32 +107,31 @@ wp_unwinder_stats(const struct wp_unwinder *unwinder)
 	return &unwinder->stats;
 }
 
-static void set_modules(struct wp_unwinder *u,
-			const struct wp_unwind_modules *modules)
+/* The next steps are through modules of GENERATION. */
+static void set_generation(struct stepper *stepper, uint64_t generation)
 {
-	if (u->has_modules && u->generation == modules->generation)
+	if (stepper->generation == generation)
 		return;
-	u->main.ops->set_modules(u->main.self, modules);
-	if (u->fallback.self)
-		u->fallback.ops->set_modules(u->fallback.self, modules);
-	u->generation = modules->generation;
-	u->has_modules = true;
+	if (stepper->ops->flush)
+		stepper->ops->flush(stepper->self);
+	stepper->generation = generation;
 }
 
-static enum wp_step_result ask(const struct stepper *stepper,
-			       struct wp_step *step)
+static enum wp_step_result step_with(const struct stepper *stepper,
+				     struct wp_step *step)
 {
 	step->cfa_avma = 0;
 	step->is_signal = step->is_switch = false;
 	return stepper->ops->step(stepper->self, step);
 }
 
-static bool is_settled(enum wp_step_result result)
+/* Was there usable unwind info, whatever the step came to? */
+static bool had_info(enum wp_step_result result)
 {
 	return result != WP_STEP_NO_INFO && result != WP_STEP_BAD_INFO;
 }
 
-/* A step by what the module's file says. */
+/* Make a step by the unwind info of the module's file. */
 static enum wp_step_result step_by_info(struct walk *w)
 {
 	struct wp_unwinder *u = w->unwinder;
@@ -141,11 +139,12 @@ static enum wp_step_result step_by_info(struct walk *w)
 
 	if (!w->step.module || !w->step.module->image)
 		return WP_STEP_NO_INFO;
-	result = ask(&u->main, &w->step);
+	result = step_with(&u->main, &w->step);
 	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
 		return result;
-	other = ask(&u->fallback, &w->step);
-	if (!is_settled(other))
+	set_generation(&u->fallback, w->modules->generation);
+	other = step_with(&u->fallback, &w->step);
+	if (!had_info(other))
 		return result;
 	u->stats.fallbacks++;
 	return other;
@@ -156,7 +155,7 @@ static enum wp_step_result step_once(struct walk *w)
 	enum wp_step_result result = step_by_info(w), guess;
 
 	w->is_guess = false;
-	if (is_settled(result))
+	if (had_info(result))
 		return result;
 	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);
 	if (guess == WP_STEP_NO_INFO)
@@ -192,20 +191,21 @@ static enum wp_stack_end end_of(enum wp_step_result result,
 	return step->module ? WP_END_NO_INFO : WP_END_NO_MODULE;
 }
 
-/* The step from a frame at PC and SP leads on, so that no stack is endless. */
+/* Has the step from a frame at PC and SP made progress?  If all steps do, no walk
+ * is endless. */
 static bool has_advanced(const struct walk *w, uint64_t pc_avma,
 			 uint64_t sp_avma)
 {
 	uint64_t next_sp_avma = w->regs.v[WP_REG_SP];
 
-	/* The interrupted code may have been on any other stack. */
+	/* The caller may be on any other stack. */
 	if (w->step.is_signal || w->step.is_switch)
 		return next_sp_avma != sp_avma ||
 		       w->regs.v[WP_REG_PC] != pc_avma;
 	if (next_sp_avma > sp_avma)
 		return true;
-	/* A leaf that has its return address in a register, as all have it on
-	 * aarch64, and glibc's vfork on x86-64. */
+	/* Leaf functions may have their return address in a register: all of
+	 * them on aarch64, glibc's vfork on x86-64. */
 	return !w->step.is_return && next_sp_avma == sp_avma &&
 	       w->regs.v[WP_REG_PC] != pc_avma;
 }
@@ -225,8 +225,8 @@ static void add_frame(struct walk *w)
 	stack->depth++;
 }
 
-/* Add the frame that the registers are in and go to its caller.  False, with
- * *RET_END, when the walk is over. */
+/* Add the frame that the registers are in and step to its caller.  False, with
+ * *RET_END, if the walk has ended. */
 static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 {
 	struct wp_stack *stack = w->stack;
@@ -260,9 +260,8 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	return true;
 }
 
-/* The registers came out of a step and have no code to be in: a return address
- * of 0 under a frame pointer of 0 is how a first function is marked (psABI
- * 3.4.1), anything else is a stack that makes no sense. */
+/* Has the last step found a return address of 0?  With a frame pointer of 0 it
+ * marks the first function (psABI 3.4.1), else it is no code address. */
 static bool is_past_end(const struct walk *w, enum wp_stack_end *ret_end)
 {
 	if (w->regs.v[WP_REG_PC])
@@ -288,7 +287,7 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 			  .in_stop = pace == WP_UNWIND_IN_STOP },
 	};
 
-	set_modules(unwinder, modules);
+	set_generation(&unwinder->main, modules->generation);
 	unwinder->stats.walks++;
 	stack->depth = 0;
 	stack->end = WP_END_EMPTY;

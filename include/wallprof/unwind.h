@@ -15,23 +15,25 @@
 
 /* One executable mapping of the target. */
 struct wp_unwind_module {
-	/* Range is START <= pc < END. */
+	/* Its addresses: start_avma <= pc < end_avma. */
 	uint64_t start_avma;
 	uint64_t end_avma;
 	/* avma - svma. */
 	uint64_t bias;
-	/* What frames in it carry as their mapping. */
+	/* Id of the mapping, which its frames get. */
 	uint32_t mapping;
-	/* Borrowed for as long as an unwinder has seen the module; NULL: no
-	 * ELF file (JIT code), frame pointers only. */
+	/* Its file; NULL: none (JIT code).  Borrowed until the unwinders that
+	 * were given the module are freed. */
 	struct wp_elf_image *image;
 };
 
-/* Sorted by start_avma, not overlapping: v[0..len), borrowed. */
+/* The executable mappings of a target, by address, not overlapping. */
 struct wp_unwind_modules {
+	/* v[0..len), borrowed. */
 	const struct wp_unwind_module *v;
 	size_t len;
-	/* Changes whenever v does, never repeats; caches obey it. */
+	/* Another number for each content of v: what was cached for one
+	 * generation does not hold for the next. */
 	uint64_t generation;
 };
 
@@ -39,18 +41,19 @@ struct wp_unwind_modules {
 const struct wp_unwind_module *
 wp_unwind_find_module(const struct wp_unwind_modules *modules, uint64_t avma);
 
-/* Which rules make a step. */
+/* What makes the steps from frame to frame. */
 enum wp_unwind_backend {
-	/* Our CFI rows; what they cannot do is asked of libunwind. */
+	/* Our own evaluation of CFI; libunwind where that cannot. */
 	WP_UNWIND_ROWS,
-	/* libunwind for every step: the reference. */
+	/* libunwind alone: the reference. */
 	WP_UNWIND_LIBUNWIND,
 };
 
-/* What a walk may take time for. */
+/* How long a walk may take. */
 enum wp_unwind_pace {
+	/* As long as it takes. */
 	WP_UNWIND_THOROUGH,
-	/* The thread stays stopped until the walk has ended.  A step that needs
+	/* Microseconds: the thread stays stopped until the walk has ended.  A step that needs
 	 * a search not made before (the proof of a frame without unwind info,
 	 * an index of a file that has none) ends it with WP_END_TOO_SLOW.  A
 	 * thorough walk over the same frame makes that search for good. */
@@ -59,7 +62,7 @@ enum wp_unwind_pace {
 
 struct wp_unwinder;
 
-/* What the walks did, summed since the unwinder was made. */
+/* Counts of what walks did since the unwinder was made. */
 struct wp_unwind_stats {
 	uint64_t walks;
 	uint64_t frames;
@@ -69,7 +72,7 @@ struct wp_unwind_stats {
 	uint64_t proofs;
 	/* Steps that the rows could not do and libunwind did. */
 	uint64_t fallbacks;
-	/* Steps whose rule was at hand, and was not. */
+	/* Steps whose rule was cached; was not. */
 	uint64_t cache_hits;
 	uint64_t cache_misses;
 };
@@ -83,25 +86,25 @@ void wp_unwinder_free(struct wp_unwinder *unwinder);
 
 /* Walk one stack, innermost frame first.
  *
- * REGS are the thread's, some of them perhaps not known; pc and sp must be.
- * On return STACK->frames[0..depth) is filled: frames[0] is the pc itself,
- * the rest return addresses (WP_FRAME_RETURN), except the frame under a
- * signal trampoline, whose pc is exact.  STACK->end says why the walk ended;
- * the frames found until then are always kept.  WP_END_UNKNOWN_REG: a step
- * needed a register that is not known.  MEM may fail for any address; the walk
- * then ends with WP_END_UNREADABLE, _BEYOND_COPY or _OTHER_STACK, as MEM says.
+ * REGS are the thread's, of which pc and sp must be known.  Sets
+ * STACK->frames[0..depth): frames[0] is the pc itself, the others are return
+ * addresses (WP_FRAME_RETURN) but for the caller of a signal trampoline, whose pc
+ * is exact.  STACK->end is why the walk ended; the frames found until then are
+ * kept.  A step that needs a register which is not known ends it with
+ * WP_END_UNKNOWN_REG; a step whose read of MEM fails with WP_END_UNREADABLE,
+ * _BEYOND_COPY or _OTHER_STACK, as MEM says.
  *
- * A code address in no module, or in one without unwind info, is passed by
- * frame pointer only where that can be verified (the return address follows a
- * call instruction inside a module, the frame lies above the last one), and
- * such frames are marked WP_FRAME_GUESSED.
+ * From a pc in no module, or in one without unwind info, a step is made only
+ * where it can be verified (by the code, or by a frame pointer where the return
+ * address follows a call in a module and the frame lies above the last one); its
+ * frame is marked WP_FRAME_GUESSED.
  */
 void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_unwind_modules *modules,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
 		    enum wp_unwind_pace pace, struct wp_stack *stack);
 
-/* Counters so far; borrowed until the next walk. */
+/* The counts so far; borrowed until the unwinder is freed. */
 const struct wp_unwind_stats *
 wp_unwinder_stats(const struct wp_unwinder *unwinder);
 

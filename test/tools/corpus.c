@@ -648,8 +648,6 @@ static int open_unwinders(struct corpus *c)
 	if (!c->step_rows || !c->step_libunwind ||
 	    (WP_ARCH_HAS_PROOFS && !c->prover))
 		return -ENOMEM;
-	wp_step_rows.set_modules(c->step_rows, &c->set.space.view);
-	wp_step_libunwind.set_modules(c->step_libunwind, &c->set.space.view);
 	c->perf = backend_libunwind.open(&c->set);
 	if (c->has_libdw)
 		c->libdw = backend_libdw.open(&c->set);

@@ -64,7 +64,6 @@ static void start_size(struct fixture *f, uint64_t size)
 	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
 	f->self = wp_step_libunwind.open(&f->stats);
 	assert_non_null(f->self);
-	wp_step_libunwind.set_modules(f->self, &f->modules);
 	f->mem = (struct wp_mem){ read_stack, f };
 	for (size_t i = 0; i < 64; i++)
 		f->stack[i] = CALLER + i;
@@ -370,7 +369,7 @@ static void cache_is_counted_and_obeys_generations(void **state)
 	assert_int_equal(f.stats.cache_hits, 2);
 	/* Another file has come to the same addresses. */
 	f.modules.generation++;
-	wp_step_libunwind.set_modules(f.self, &f.modules);
+	wp_step_libunwind.flush(f.self);
 	f.image.loaded[FAKE_EH >> 14] = 0;
 	/* The CIE's DW_CFA_def_cfa rsp, 8 becomes rsp, 24. */
 	for (uint32_t i = FAKE_EH; i < FAKE_EH + f.elf.eh_len; i++)
