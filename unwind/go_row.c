@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-#include "go_root.h"
+#include "go_end.h"
 #include "wallprof/go_table.h"
 
 #if defined(__x86_64__)
 
 enum {
-	/* What fills up between functions: int3 (cmd/link, amd64/obj.go). */
+	/* The byte between functions: int3 (cmd/link, amd64/obj.go). */
 	PADDING = 0xcc,
 	ALIGNMENT = 64,
 	WORD = 8,
@@ -26,7 +26,7 @@ static bool is_padding(struct wp_elf_image *image, uint64_t svma)
 	return !byte || *byte == PADDING;
 }
 
-/* Where FUNC's code ends, which the table has where the next one begins. */
+/* The end of FUNC's code, without the padding before the next function. */
 static uint64_t code_end(struct wp_elf_image *image,
 			 const struct wp_go_func *func)
 {
@@ -81,8 +81,8 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 	if (rc)
 		return result_of(rc);
 	end_svma = code_end(image, &func);
-	/* Behind it returns who goes on where the next one starts: a signal
-	 * handler, to what it was called from by the kernel. */
+	/* A return address behind the code is that of a signal handler, to a
+	 * trampoline that the next function is. */
 	if (svma >= end_svma)
 		return WP_STEP_NO_INFO;
 	end = wp_go_end(image, func.start_svma, end_svma, svma);

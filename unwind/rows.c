@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "cfi_table.h"
-#include "go_root.h"
+#include "go_end.h"
 #include "go_row.h"
 #include "rule.h"
 #include "step.h"

@@ -3,8 +3,8 @@
  *
  * Layer: base.
  *
- * The table that Go's runtime unwinds by.  It is in every program, stripped or
- * not.  Its form is that of Go 1.18 to 1.26 (runtime/symtab.go, pcHeader and
+ * Go's runtime unwinds by this table, which every program has, stripped or not.
+ * Its form is that of Go 1.18 to 1.26 (runtime/symtab.go, pcHeader and
  * moduledata; runtime/runtime2.go, _func; cmd/link/internal/ld/pcln.go).  The
  * bytes are hostile: every read is checked, every loop is bounded by bytes.
  */
@@ -21,55 +21,58 @@
 struct wp_go_table {
 	/* The image whose .gopclntab it is; borrowed. */
 	struct wp_elf_image *image;
-	/* What functions' addresses count from. */
+	/* Functions' addresses are offsets from here. */
 	uint64_t text_svma;
 	uint32_t nfuncs;
-	/* Of one instruction, which the table counts in. */
+	/* The unit of lengths of code, in bytes. */
 	uint32_t quantum;
-	/* Go 1.20 and later: functions have a line each. */
+	/* Functions have a line each (Go 1.20 and later). */
 	bool has_lines;
-	/* Where in the section they begin: names; tables by pc; functions. */
+	/* Offsets in the section of the names, the tables by pc and the list of
+	 * functions. */
 	uint64_t names_off;
 	uint64_t pctab_off;
 	uint64_t funcs_off;
 };
 
 struct wp_go_func {
-	/* START <= pc < END, which is where the next one starts. */
+	/* Its code: start_svma <= pc < end_svma, which is the next one's start. */
 	uint64_t start_svma;
 	uint64_t end_svma;
-	/* Where in the section its name is, NUL-terminated. */
+	/* Offset in the section of its name, which ends with a NUL. */
 	uint64_t name_off;
-	/* Where in the section its frame's sizes are; 0: it has none. */
+	/* Offset in the section of the table of its frame's sizes; 0: none. */
 	uint64_t frames_off;
-	/* It sets sp to something else, so sizes count from where that was; it
-	 * is the first on its stack (TOPFRAME: so are signal handlers). */
+	/* SPWRITE: it sets sp to another stack's; sizes count from sp as it was
+	 * before. */
 	bool sets_sp;
+	/* TOPFRAME: it is the first on its stack, or a signal handler. */
 	bool is_first;
 };
 
-/* Read the header of IMAGE's .gopclntab.  Go 1.26 does not say what addresses
- * count from any more: .text, if the last function ends where .text does, as in
- * what Go's own linker makes.
+/* Read the header of IMAGE's .gopclntab.  From Go 1.26 on it does not have
+ * text_svma, which is .text's start then, provided that the last function ends
+ * where .text does; so it is in files from Go's own linker.
  *
- * Returns 0; -ENOENT if IMAGE has none; -ENOTSUP if it is of another version,
- * or one that does not tell where its code is; -EBADMSG if it is malformed.
+ * Returns 0; -ENOENT if IMAGE has none; -ENOTSUP if it is of another version or
+ * its text_svma cannot be told; -EBADMSG if it is malformed.
  */
 WP_MUST_CHECK
 int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image);
 
-/* Function I of table->nfuncs, by address.  Returns 0 or -EBADMSG. */
+/* Read function I of [0..nfuncs), which are in the order of their addresses.
+ * Returns 0 or -EBADMSG. */
 WP_MUST_CHECK
 int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
 		     struct wp_go_func *ret);
 
-/* The function that holds SVMA.  Returns 0, -ENOENT or -EBADMSG. */
+/* Find the function whose code holds SVMA.  Returns 0; -ENOENT; -EBADMSG. */
 WP_MUST_CHECK
 int wp_go_table_find(const struct wp_go_table *table, uint64_t svma,
 		     struct wp_go_func *ret);
 
-/* How many bytes FUNC has on the stack at SVMA, below its return address.
- * Returns 0; -ENOENT if the table does not say; -EBADMSG. */
+/* Find the size of FUNC's frame at SVMA: bytes below its return address.
+ * Returns 0; -ENOENT if the table does not have it; -EBADMSG. */
 WP_MUST_CHECK
 int wp_go_table_frame(const struct wp_go_table *table,
 		      const struct wp_go_func *func, uint64_t svma,

@@ -13,19 +13,21 @@ enum {
 	MAGIC_120 = -15,
 	POINTER = 8,
 	HEADER = 8 + 8 * POINTER,
-	/* Of the list of functions: an address and where the rest is. */
+	/* An entry of the list of functions: its address, and the offset of its
+	 * struct _func. */
 	ENTRY = 8,
-	/* Of a function; that of Go 1.20 has a line's number before the rest. */
+	/* struct _func; from Go 1.20 on it has a line more. */
 	FUNC = 40,
 	LINE_120 = 4,
-	/* Bits of its flags. */
+	/* Bits of a function's flags. */
 	TOP_FRAME = 1,
 	SP_WRITE = 2,
 	/* Bytes to read of a table by pc at a time. */
 	READ_MAX = 4096,
 	/* A pair of differences, 5 bytes each at most. */
 	PAIR_MAX = 10,
-	/* No function's is longer: it changes where the stack does only. */
+	/* No function's table of frame sizes is longer: the size changes only
+	 * where the code moves sp. */
 	PAIRS_BYTES_MAX = 1 << 20,
 };
 
@@ -33,16 +35,15 @@ enum {
 static struct wp_reader read_at(const struct wp_go_table *table, uint64_t off,
 				uint64_t len)
 {
-	const uint8_t *bytes = NULL;
-
 	const struct wp_elf_range *range = &table->image->go_table;
+	const uint8_t *bytes = NULL;
 
 	if (off <= range->size && len <= range->size - off)
 		bytes = wp_elf_image_at(table->image, range->off + off, len);
 	return wp_reader_of(bytes, (size_t)len);
 }
 
-/* The list of functions ends with the address where the last one does. */
+/* Read the start of function I, or with I = nfuncs the end of the last one. */
 static int read_entry(const struct wp_go_table *table, uint64_t i,
 		      uint64_t *ret_svma)
 {
@@ -53,9 +54,8 @@ static int read_entry(const struct wp_go_table *table, uint64_t i,
 	return r.failed ? -EBADMSG : 0;
 }
 
-/* Where nothing says what addresses count from, it is .text, if the last
- * function ends where that does. */
-static int place_text(struct wp_go_table *table)
+/* Set text_svma where the header has none: see wp_go_table_open. */
+static int set_text(struct wp_go_table *table)
 {
 	const struct wp_elf_range *text = &table->image->text;
 	uint64_t end_svma;
@@ -102,7 +102,7 @@ int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)
 	table.nfuncs = (uint32_t)nfuncs;
 	table.has_lines = magic == MAGIC_120;
 	*ret = table;
-	return place_text(ret);
+	return set_text(ret);
 }
 
 int wp_go_table_func(const struct wp_go_table *table, uint32_t i,

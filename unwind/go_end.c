@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* go_root.c - see go_root.h.
+/* go_end.c - see go_end.h.
  *
- * On x86-64 Go's linker describes the outermost functions like any other: the
- * CFA is rsp + 8 and the return address there, where in truth nothing is, or
- * whatever the stack's last owner left (cmd/link, dwarf.go: "TODO: similar mark
- * on non-LR architectures").  rbp has no rule, so that its 0 is no sign either.
- * On aarch64 the return address is marked undefined.  So the code must tell:
- * runtime/asm_amd64.s, sys_linux_amd64.s.
+ * On x86-64 Go's linker describes a stack's first functions like any other: by a
+ * return address below the CFA, where there is none, but perhaps a word that the
+ * stack's last owner left (cmd/link, dwarf.go: "TODO: similar mark on non-LR
+ * architectures").  Nor has rbp a rule.  On aarch64 the return address is marked
+ * undefined.  So the functions are known by their code: runtime/asm_amd64.s,
+ * sys_linux_amd64.s.
  */
-#include "go_root.h"
+#include "go_end.h"
 
 #if defined(__x86_64__)
 
 enum { CODE_MAX = 36, ANY = -1 };
 
-/* Code of which a byte is looked up as that of a call. */
+/* Code around a call. */
 struct root {
-	/* The whole function, or its end. */
+	/* It is at the start of its function; at the end. */
 	bool is_start, is_end;
-	/* The byte that is looked up, a return address less one. */
+	/* Offset of the byte before the call's return address. */
 	uint8_t at;
+	/* Length of the code. */
 	uint8_t len;
 	/* enum wp_step_result. */
 	uint8_t result;

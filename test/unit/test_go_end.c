@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "../../unwind/cfi_table.h"
-#include "../../unwind/go_root.h"
+#include "../../unwind/go_end.h"
 #include "cfi_bytes.h"
 
 #if defined(__x86_64__)
@@ -248,7 +248,7 @@ int main(void)
 		cmocka_unit_test(a_step_ends_there),
 	};
 
-	return cmocka_run_group_tests_name("go_root", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("go_end", tests, NULL, NULL);
 }
 #else
 int main(void)
