@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  CPU samples of a target with a fake /proc, clock and tracer and
+ * with perf records that the test writes: what they add to the profile is
+ * compared with their periods. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+
+#include "fake_perf.h"
+#include "fake_target.h"
+
+enum { TICK = 10 * WP_NS_PER_MS, PERIOD = 10 * WP_NS_PER_MS };
+
+static struct fake_target fake;
+static struct fake_stack stack;
+static struct wp_sampler_options options;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_perf_reset();
+	fake_target_open(&fake);
+	fake_stack_init(&stack, fake_stack_root);
+	fake_target_add_thread(&fake, 7, "worker");
+	options = fake_target_options();
+	options.wall = false;
+	options.cpu = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&fake);
+	return 0;
+}
+
+static void start(void)
+{
+	assert_int_equal(fake_target_start(&fake, &options), 0);
+}
+
+static void tick(void)
+{
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+}
+
+/* A sample of thread TID with the coroutine's registers and LEN bytes of its
+ * stack. */
+static struct wp_perf_record sample(pid_t tid, size_t len)
+{
+	struct wp_perf_record record = {
+		.type = WP_PERF_SAMPLE_CPU,
+		.time_ns = fake_now_ns,
+		.tid = tid,
+		.period = PERIOD,
+		.regs = fake_stack_regs(&stack),
+		.stack_len = len,
+	};
+
+	record.stack = (const uint8_t *)(uintptr_t)record.regs.v[WP_REG_SP];
+	return record;
+}
+
+static size_t whole_stack(void)
+{
+	struct wp_regs regs = fake_stack_regs(&stack);
+
+	return (size_t)((uintptr_t)stack.room + sizeof(stack.room) -
+			regs.v[WP_REG_SP]);
+}
+
+static void put(const struct wp_perf_record *record)
+{
+	fake_perf_put(fake_perf_last(), record);
+}
+
+/* CPU time in the samples of thread TID, and of those whose stack has DEPTH
+ * frames. */
+static uint64_t cpu_ns(pid_t tid, uint32_t depth)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_sample_key *key = &set->samples[i].key;
+
+		if (fake.profile.threads[key->thread].tid == tid &&
+		    fake.profile.stacks[key->stack].depth == depth)
+			ns += set->samples[i].cpu_ns;
+	}
+	return ns;
+}
+
+static const char *source(void)
+{
+	return wp_profile_str(&fake.profile, fake.profile.meta.cpu_source);
+}
+
+static void a_sample_counts_its_period_with_its_stack(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	start();
+	assert_true(fake_perf_last()->enabled);
+	assert_int_equal(fake_perf_last()->options.period_ns, TICK);
+	record = sample(7, whole_stack());
+	for (int i = 0; i < 3; i++)
+		put(&record);
+	record.type = WP_PERF_SWITCH_OUT;
+	put(&record);
+	tick();
+	/* The leaf, its caller, and what glibc begins a context with. */
+	assert_int_equal(cpu_ns(7, 3), 3 * PERIOD);
+	assert_int_equal(fake.profile.counters.cpu_samples, 3);
+	assert_int_equal(fake.profile.counters.sampled, 3);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	assert_non_null(strstr(source(), "perf events of each thread"));
+}
+
+static void a_thread_that_came_and_went_between_ticks_is_counted(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	start();
+	record = sample(4711, whole_stack());
+	put(&record);
+	tick();
+	assert_int_equal(cpu_ns(4711, 3), PERIOD);
+	assert_int_equal(fake.profile.counters.threads_lost, 0);
+}
+
+static void threads_that_are_not_watched_are_left_out(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	options.thread_glob = "other*";
+	start();
+	record = sample(7, whole_stack());
+	put(&record);
+	tick();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
+}
+
+static void a_sample_without_registers_has_no_stack(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	start();
+	record = sample(7, whole_stack());
+	record.regs.known = 0;
+	put(&record);
+	tick();
+	assert_int_equal(cpu_ns(7, 0), PERIOD);
+	assert_int_equal(fake.profile.counters.ends[WP_END_EMPTY], 1);
+}
+
+static void a_stack_that_was_cut_is_supplied_by_a_stop(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_stop.regs = fake_stack_regs(&stack);
+	start();
+	tick();
+	record = sample(7, 8);
+	record.stack_full = true;
+	put(&record);
+	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
+	tick();
+	assert_int_equal(fake_stop.ninterrupts, 1);
+	assert_int_equal(cpu_ns(7, 3), PERIOD);
+	/* Longer copies from now on, by events that record already. */
+	assert_int_equal(fake_perf.nopened, 2);
+	assert_true(fake_perf_last()->enabled);
+	assert_int_equal(fake_perf_last()->options.stack_bytes, 32768);
+	assert_false(fake_perf.opened[0]->enabled);
+}
+
+static void without_stops_a_stack_that_was_cut_stays_cut(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	options.stop = WP_STOP_NEVER;
+	start();
+	record = sample(7, 8);
+	put(&record);
+	tick();
+	assert_int_equal(fake.profile.counters.ends[WP_END_BEYOND_COPY], 1);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	/* The kernel copied less than it might have: more would not help. */
+	assert_int_equal(fake_perf.nopened, 1);
+}
+
+static void frames_of_the_kernel_go_before_those_of_the_thread(void **state)
+{
+	static const uint64_t chain[] = { 0xffffffff81000000,
+					  0xffffffff82000001 };
+	struct wp_perf_record record;
+
+	(void)state;
+	options.kernel = true;
+	start();
+	assert_true(fake_perf_last()->options.kernel_chain);
+	record = sample(7, whole_stack());
+	record.kernel_chain = chain;
+	record.kernel_len = 2;
+	put(&record);
+	tick();
+	assert_int_equal(cpu_ns(7, 5), PERIOD);
+}
+
+static void lost_records_are_counted(void **state)
+{
+	(void)state;
+	start();
+	put(&(struct wp_perf_record){
+		.type = WP_PERF_LOST, .time_ns = fake_now_ns, .lost = 12 });
+	tick();
+	assert_int_equal(fake.profile.counters.cpu_lost, 12);
+}
+
+static void without_events_the_profile_says_why(void **state)
+{
+	(void)state;
+	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
+	start();
+	tick();
+	assert_non_null(strstr(source(), "refused by the test"));
+	assert_true(fake.target->wants_running);
+}
+
+/* Two ticks with RATE switches a second to the thread in between. */
+static void switch_at(uint64_t rate, uint64_t *slices)
+{
+	for (int i = 0; i < 20; i++) {
+		*slices += rate * TICK / WP_NS_PER_S;
+		fake_target_schedstat(&fake, 7, *slices, 0, *slices);
+		tick();
+	}
+}
+
+static void many_switches_lead_to_events_of_cpus(void **state)
+{
+	uint64_t slices = 1;
+
+	(void)state;
+	start();
+	tick();
+	switch_at(4000, &slices);
+	assert_int_equal(fake_perf.nopened, 1);
+	switch_at(6000, &slices);
+	assert_int_equal(fake_perf.nopened, 2);
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_CPU);
+	assert_non_null(strstr(source(), "perf events of each CPU"));
+}
+
+static void
+where_those_are_refused_only_very_many_switches_end_the_events(void **state)
+{
+	struct wp_perf_record record;
+	uint64_t slices = 1;
+
+	(void)state;
+	start();
+	fake_perf.open_rc[WP_PERF_CPU] = -EPERM;
+	tick();
+	record = sample(7, whole_stack());
+	put(&record);
+	switch_at(15000, &slices);
+	assert_false(fake_perf_last()->closed);
+	assert_int_equal(cpu_ns(7, 3), PERIOD);
+	switch_at(25000, &slices);
+	assert_true(fake_perf_last()->closed);
+	/* All time is divided over running samples, that of before too. */
+	assert_int_equal(cpu_ns(7, 3), 0);
+	assert_non_null(strstr(source(), "switches are too many"));
+}
+
+static void the_last_samples_are_taken_at_the_end(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	start();
+	tick();
+	record = sample(7, whole_stack());
+	put(&record);
+	fake_target_schedstat(&fake, 7, 1000 + 2 * PERIOD, 0, 2);
+	fake_now_ns += TICK;
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_false(fake_perf_last()->enabled);
+	/* The samples are scaled to what the scheduler counted. */
+	assert_int_equal(cpu_ns(7, 3), 2 * PERIOD);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_sample_counts_its_period_with_its_stack),
+		TEST(a_thread_that_came_and_went_between_ticks_is_counted),
+		TEST(threads_that_are_not_watched_are_left_out),
+		TEST(a_sample_without_registers_has_no_stack),
+		TEST(a_stack_that_was_cut_is_supplied_by_a_stop),
+		TEST(without_stops_a_stack_that_was_cut_stays_cut),
+		TEST(frames_of_the_kernel_go_before_those_of_the_thread),
+		TEST(lost_records_are_counted),
+		TEST(without_events_the_profile_says_why),
+		TEST(many_switches_lead_to_events_of_cpus),
+		TEST(where_those_are_refused_only_very_many_switches_end_the_events),
+		TEST(the_last_samples_are_taken_at_the_end),
+	};
+
+	return cmocka_run_group_tests_name("cpu_samples", tests, NULL, NULL);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  Thread starts of a target with a fake /proc, clock and tracer
+ * and with perf records that the test writes: the threadcreate profile is compared
+ * with the threads that were started. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "fake_perf.h"
+#include "fake_target.h"
+
+enum { TICK = 10 * WP_NS_PER_MS };
+
+static struct fake_target fake;
+static struct fake_stack stack;
+static struct wp_sampler_options options;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_perf_reset();
+	fake_target_open(&fake);
+	fake_stack_init(&stack, fake_stack_root);
+	fake_target_add_thread(&fake, 7, "maker");
+	options = fake_target_options();
+	options.wall = false;
+	options.thread_starts = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&fake);
+	return 0;
+}
+
+static void start(void)
+{
+	assert_int_equal(fake_target_start(&fake, &options), 0);
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+}
+
+static void tick(void)
+{
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+}
+
+static void finish(void)
+{
+	fake_now_ns += TICK;
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+}
+
+static void put(enum wp_perf_type type, pid_t tid, pid_t parent_tid)
+{
+	struct wp_perf_record record = {
+		.type = type,
+		.time_ns = fake_now_ns,
+		.tid = tid,
+		.parent_tid = parent_tid,
+	};
+
+	fake_perf_put(fake_perf_last(), &record);
+}
+
+static void put_sample(pid_t tid, size_t len)
+{
+	struct wp_perf_record record = {
+		.type = WP_PERF_SAMPLE_THREAD_START,
+		.time_ns = fake_now_ns,
+		.tid = tid,
+		.regs = fake_stack_regs(&stack),
+	};
+	uint64_t sp = record.regs.v[WP_REG_SP];
+
+	record.stack = (const uint8_t *)(uintptr_t)sp;
+	record.stack_full = len;
+	record.stack_len = len ? len :
+				 (size_t)((uintptr_t)stack.room +
+					  sizeof(stack.room) - sp);
+	fake_perf_put(fake_perf_last(), &record);
+}
+
+enum { WITH_STACK = true, WITHOUT = false };
+
+/* Threads that thread CREATOR started, with the stack that did it or without; and
+ * how long they lived. */
+static uint64_t count(pid_t creator, bool with_stack, uint64_t *ret_ns)
+{
+	const struct wp_sample_set *set =
+		&fake.profile.sets[WP_PROFILE_THREADCREATE];
+	uint64_t n = 0;
+
+	*ret_ns = 0;
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_profile_sample *s = &set->samples[i];
+
+		if (fake.profile.threads[s->key.thread].tid != creator ||
+		    (fake.profile.stacks[s->key.stack].depth > 0) != with_stack)
+			continue;
+		n += s->count;
+		*ret_ns += s->wall_ns;
+	}
+	return n;
+}
+
+static void assert_starts(pid_t creator, bool with_stack, uint64_t want,
+			  uint64_t want_ns)
+{
+	uint64_t ns, n = count(creator, with_stack, &ns);
+
+	assert_int_equal(n, want);
+	assert_int_equal(ns, want_ns);
+}
+
+static const char *source(void)
+{
+	return wp_profile_str(
+		&fake.profile,
+		fake.profile.meta.source[WP_PROFILE_THREADCREATE]);
+}
+
+static void a_thread_counts_with_its_creators_stack_and_its_life(void **state)
+{
+	(void)state;
+	start();
+	assert_true(fake_perf_last()->options.tasks);
+	for (pid_t tid = 100; tid < 103; tid++) {
+		put(WP_PERF_FORK, tid, 7);
+		put_sample(7, 0);
+	}
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	put(WP_PERF_EXIT, 100, 7);
+	put(WP_PERF_EXIT, 101, 7);
+	/* One ends at the end of the recording. */
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	finish();
+	assert_starts(7, WITH_STACK, 3,
+		      2 * 5 * WP_NS_PER_MS + 10 * WP_NS_PER_MS + TICK);
+	assert_non_null(strstr(source(), "3 threads created, 0 without"));
+	assert_non_null(strstr(source(), "perf events of each thread"));
+}
+
+static void a_thread_whose_sample_does_not_come_counts_without(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	fake_now_ns += WP_NS_PER_MS;
+	put(WP_PERF_EXIT, 100, 7);
+	finish();
+	assert_starts(7, WITHOUT, 1, WP_NS_PER_MS);
+	assert_non_null(strstr(source(), "1 without the stack"));
+}
+
+static void a_sample_of_a_process_that_starts_is_no_threads(void **state)
+{
+	struct wp_perf_record record = { .type = WP_PERF_SAMPLE_THREAD_START };
+
+	(void)state;
+	start();
+	put_sample(7, 0);
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	/* The thread has its stack: this one is a process's. */
+	put_sample(7, 0);
+	/* One whose registers are not known, and the end of an unknown. */
+	put(WP_PERF_FORK, 101, 7);
+	record.time_ns = fake_now_ns;
+	record.tid = 7;
+	fake_perf_put(fake_perf_last(), &record);
+	put(WP_PERF_EXIT, 4711, 7);
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK);
+	assert_starts(7, WITHOUT, 1, TICK);
+}
+
+static void a_tid_that_comes_again_is_another_thread(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += WP_NS_PER_MS;
+	/* The record of its end was lost. */
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	finish();
+	assert_starts(7, WITH_STACK, 2, WP_NS_PER_MS + TICK);
+}
+
+static void creators_that_are_not_watched_are_left_out(void **state)
+{
+	(void)state;
+	options.thread_glob = "other*";
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	put(WP_PERF_FORK, 101, 7);
+	finish();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_THREADCREATE].nsamples,
+			 0);
+}
+
+static void records_are_read_between_ticks_too(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += TICK;
+	assert_int_equal(wp_sampler_sleep(fake.sampler, fake_now_ns), 0);
+	assert_int_equal(fake_perf_last()->next, 2);
+	finish();
+	assert_starts(7, WITH_STACK, 1, 2 * (uint64_t)TICK);
+}
+
+static void a_stack_that_was_cut_makes_copies_longer(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 8);
+	tick();
+	assert_int_equal(fake_perf.nopened, 2);
+	assert_int_equal(fake_perf_last()->options.stack_bytes, 32768);
+	assert_true(fake_perf_last()->enabled);
+	finish();
+	assert_starts(7, WITH_STACK, 1, 2 * (uint64_t)TICK);
+	assert_int_equal(fake.profile.counters.ends[WP_END_BEYOND_COPY], 1);
+}
+
+static void threads_whose_record_was_lost_are_found_in_the_list(void **state)
+{
+	struct wp_perf_record lost = { .type = WP_PERF_LOST, .lost = 3 };
+
+	(void)state;
+	start();
+	lost.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &lost);
+	fake_target_add_thread(&fake, 100, "missed");
+	tick();
+	tick();
+	tick();
+	finish();
+	/* What the list tells is the thread itself. */
+	assert_starts(100, WITHOUT, 1, 4 * (uint64_t)TICK);
+	assert_non_null(strstr(source(), "3 records of perf events lost"));
+}
+
+static void an_end_whose_record_was_lost_is_seen_in_the_list(void **state)
+{
+	struct wp_perf_record lost = { .type = WP_PERF_LOST, .lost = 1 };
+
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	lost.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &lost);
+	tick();
+	tick();
+	finish();
+	/* Half-way to the tick that did not find it. */
+	assert_starts(7, WITH_STACK, 1, TICK / 2);
+}
+
+static void without_events_the_lists_of_ticks_tell(void **state)
+{
+	(void)state;
+	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
+	start();
+	fake_target_add_thread(&fake, 100, "new");
+	tick();
+	tick();
+	fake_target_end_thread(&fake, 100);
+	tick();
+	finish();
+	/* It began and ended half-way between two ticks; 7 was there before. */
+	assert_starts(100, WITHOUT, 1, 2 * (uint64_t)TICK);
+	assert_starts(7, WITHOUT, 0, 0);
+	assert_non_null(strstr(source(), "told by lists of threads"));
+	assert_non_null(strstr(source(), "refused by the test"));
+}
+
+static void the_profile_says_why_it_has_no_stacks(void **state)
+{
+	static const struct {
+		int rc;
+		bool user_only;
+		const char *want;
+	} rows[] = {
+		{ -EPERM, true, "perf_event_paranoid" },
+		{ -EACCES, false, "tracefs" },
+		{ -ENOENT, false, "no tracepoint" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		fake_perf.facts.thread_start_rc = rows[i].rc;
+		fake_perf.facts.user_only = rows[i].user_only;
+		start();
+		finish();
+		assert_non_null(strstr(source(), rows[i].want));
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_thread_counts_with_its_creators_stack_and_its_life),
+		TEST(a_thread_whose_sample_does_not_come_counts_without),
+		TEST(a_sample_of_a_process_that_starts_is_no_threads),
+		TEST(a_tid_that_comes_again_is_another_thread),
+		TEST(creators_that_are_not_watched_are_left_out),
+		TEST(records_are_read_between_ticks_too),
+		TEST(a_stack_that_was_cut_makes_copies_longer),
+		TEST(threads_whose_record_was_lost_are_found_in_the_list),
+		TEST(an_end_whose_record_was_lost_is_seen_in_the_list),
+		TEST(without_events_the_lists_of_ticks_tell),
+		TEST(the_profile_says_why_it_has_no_stacks),
+	};
+
+	return cmocka_run_group_tests_name("thread_starts", tests, NULL, NULL);
+}
