@@ -85,7 +85,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
         time.sleep(0.01)
         tool.send_signal(signal.SIGINT)
     err = tool.communicate(timeout=30)[1].decode()
-    wait_until(lambda: is_clean(target.pid))
+    wait_until(lambda: is_clean(target.pid), 20)
     what = f"{what}, {mode}, {delay}: {tool.returncode} {err}"
     left = [f.name for f in tmp_path.iterdir()]
     if name == "KILL":
@@ -109,7 +109,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
 
 def check_orphan(tool, pid):
     """The command goes on, nobody holds it, and its account is as without."""
-    wait_until(lambda: is_clean(pid))
+    wait_until(lambda: is_clean(pid), 20)
     os.kill(pid, signal.SIGTERM)
     line = tool.stdout.readline().decode()
     account = json.loads(line[len("TRUTH"):])["account"]

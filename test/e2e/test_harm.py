@@ -64,7 +64,7 @@ def test_kill_9_leaves_the_target_running(start, tmp_path):
         for left in tmp_path.iterdir():
             assert left.name != "x.pb.gz"
             left.unlink()
-        wait_until(lambda: is_clean(target.pid))
+        wait_until(lambda: is_clean(target.pid), 20)
     assert target.truth()["work"] > 0
 
 
