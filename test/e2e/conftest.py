@@ -420,3 +420,10 @@ http {{ access_log off; client_body_temp_path {tmp_path}/b;
     # Killed outright it would leave its worker behind.
     server.proc.terminate()
     server.proc.wait(20)
+
+
+@pytest.fixture
+def hang(start, tmp_path):
+    """hang(PROGRAM, MODE, ARGUMENT) starts one that hangs."""
+    from hangs import Hang
+    return lambda *case: Hang(start, tmp_path, *case)

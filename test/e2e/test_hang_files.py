@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks of open files, which /proc/locks does not say the holders of."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import tids_of, wait_until
+from hangs import Dump
+
+FCNTL, FLOCK = (72, 73) if os.uname().machine == "x86_64" else (25, 32)
+
+# Processes that have locks on argv[1], or wait for one; each says who it is.
+# One goes on when the one before it has its lock.
+OPEN_FILES = r"""
+import fcntl, os, signal, struct, sys, threading, time
+SETLK, SETLKW, OFD_SETLK, OFD_SETLKW = 6, 7, 37, 38
+READ, WRITE = fcntl.F_RDLCK, fcntl.F_WRLCK
+said, has_said = os.pipe()
+def say(name):
+    os.write(1, f"{name} {os.getpid()}\n".encode())
+    os.write(has_said, b"x")
+def process(name, work):
+    if os.fork() == 0:
+        try:
+            work(name)
+        except BaseException:
+            os.killpg(0, signal.SIGKILL)
+        time.sleep(3600)
+    os.read(said, 1)
+def waiter(work):
+    process("waiter", work)
+def lock(cmd, kind, start=0, n=0, fd=None):
+    def work(name):
+        at = os.open(sys.argv[1], os.O_RDWR) if fd is None else fd
+        if cmd in (SETLKW, OFD_SETLKW):
+            say(name)
+        fcntl.fcntl(at, cmd, struct.pack("hhqqi4x", kind, 0, start, n, 0))
+        if cmd in (SETLK, OFD_SETLK):
+            say(name)
+    return work
+def heir(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    if os.fork():
+        os._exit(0)
+    say(name)
+    time.sleep(3600)
+def errand(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    pid = os.fork()
+    if pid == 0:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    say(name)
+def flock(name):
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    say(name)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+"""
+
+# What is run, one word after the other is said; who waits for whom.
+OPEN_FILE_CASES = {
+    "ranges": ("""
+process("far", lock(OFD_SETLK, WRITE, 100, 10))
+process("near", lock(OFD_SETLK, WRITE, 5, 10))
+process("reader", lock(OFD_SETLK, READ, 0, 5))
+waiter( lock(OFD_SETLKW, WRITE, 0, 10))
+""", ["far", "near", "reader"], ["near", "reader"]),
+    "readers": ("""
+process("reader", lock(OFD_SETLK, READ, 0, 90))
+process("writer", lock(OFD_SETLK, WRITE, 100, 10))
+waiter( lock(OFD_SETLKW, READ, 50))
+""", ["reader", "writer"], ["writer"]),
+    "posix holder": ("""
+process("holder", lock(SETLK, WRITE))
+waiter( lock(OFD_SETLKW, WRITE))
+""", ["holder"], ["holder"]),
+    "posix waiter": ("""
+process("holder", lock(OFD_SETLK, WRITE))
+waiter( lock(SETLKW, WRITE))
+""", ["holder"], ["holder"]),
+    "shared": ("""
+own = os.open(sys.argv[1], os.O_RDWR)
+process("holder", lock(OFD_SETLK, READ))
+process("sharer", lock(OFD_SETLK, READ, 0, 5, fd=own))
+waiter( lock(OFD_SETLKW, WRITE, 0, 10, fd=own))
+""", ["holder", "sharer"], ["holder"]),
+    "threads": ("""
+def two(name):
+    lock(OFD_SETLK, WRITE)(name)
+    threading.Thread(target=lock(OFD_SETLKW, WRITE), args=("waiter",)).start()
+process("holder", two)
+""", ["holder"], ["holder"]),
+    # As flock(1) does on a descriptor of a shell's.
+    "errand": ("""
+process("holder", errand)
+waiter(flock)
+""", ["holder"], ["holder"]),
+    "heir": ("""
+process("holder", heir)
+waiter( flock)
+""", ["holder"], ["holder"]),
+}
+
+
+def is_in(pid, *numbers):
+    """Does a thread of PID sleep in one of these calls?"""
+    for tid in tids_of(pid):
+        call = pathlib.Path(f"/proc/{pid}/task/{tid}/syscall").read_text()
+        if call.split()[0] in map(str, numbers):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("case", OPEN_FILE_CASES)
+def test_locks_of_open_files(tmp_path, case):
+    """/proc/locks does not say who has them."""
+    program, names, holders = OPEN_FILE_CASES[case]
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1000))
+    proc = subprocess.Popen(
+        [sys.executable, "-c", OPEN_FILES + program + "time.sleep(3600)",
+         path], stdout=subprocess.PIPE, start_new_session=True, text=True)
+    try:
+        pids = {}
+        while set(pids) != {*names, "waiter"}:
+            name, pid = proc.stdout.readline().split()
+            pids[name] = int(pid)
+        wait_until(lambda: is_in(pids["waiter"], FCNTL, FLOCK))
+        dump = Dump(pids["waiter"], "--follow-processes")
+        edges = [e for e in dump.edges if e["kind"] == "file lock"]
+        assert (sorted(e["to_pid"] for e in edges) ==
+                sorted(pids[h] for h in holders)), (edges, pids)
+        assert all(str(path) in e["what"] for e in edges), edges
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
