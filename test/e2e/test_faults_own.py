@@ -2,8 +2,7 @@
 """Faults on wallprof's own side: signals, full disks, no memory, no rights.
 
 No thread is left stopped or traced, nothing partial stands under the final
-name, and wallprof ends with a right profile or a clear error.  FAULTS_LOG as in
-test_faults.py.
+name, and wallprof ends with a right profile or a clear error.
 """
 import json
 import os
@@ -20,12 +19,12 @@ import pytest
 
 from conftest import (FIXTURES, SLOW, WALLPROF, children_of, is_clean, status_of,
                       wait_until, wait_until_sampling, wallprof)
-from test_faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
-                         check_whole_time, load, log, mode_args, quiet_account,
-                         record, wall)
+from faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
+                    check_whole_time, load, log, mode_args, quiet_account, record,
+                    wall)
 
-SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "HUP": signal.SIGHUP,
-           "PIPE": signal.SIGPIPE, "KILL": signal.SIGKILL}
+SIGNALS = {name: getattr(signal, "SIG" + name)
+           for name in ("INT", "TERM", "HUP", "PIPE", "KILL")}
 TRIALS = int(os.environ.get("FAULT_TRIALS", "8"))
 SOAK_TRIALS = int(os.environ.get("FAULT_SOAK_TRIALS", "200"))
 STRIDE = int(os.environ.get("FAULT_STRIDE", "900"))
@@ -485,12 +484,10 @@ def run_long(start, tmp_path, seconds):
     log("test_a_long_run", "auto", seconds=round(elapsed), rss_first=rss[0],
         rss_last=rss[-1], fds_max=max(fds), threads=threads,
         born=work["faults"])
-    # A thread that was seen keeps its name, number and samples: 512 bytes each
-    # are allowed for, and 2 MiB for stacks seen for the first time.
+    # 512 bytes for each thread's name, number and samples; 2 MiB for new stacks.
     grown = rss[-1] - rss[len(rss) // 5]
-    # A sanitizer keeps for a while what was freed.
+    # A sanitizer keeps what was freed; descriptors of what has gone are closed.
     assert SLOW or grown < 2048 + threads / 2, (rss, threads)
-    # The descriptors of threads that have gone are closed.
     assert max(fds[len(fds) // 2:]) < max(fds[:len(fds) // 2]) + 40, fds
 
 
