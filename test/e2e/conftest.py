@@ -106,20 +106,6 @@ def wait_until_sampling(tool):
                                  tool.stderr.read())
 
 
-def favour(pid):
-    """Give PID, which leads a session, a CPU before others, as far as that is
-    allowed: a stop of it, which takes effect when it runs, is in time on a
-    busy machine too."""
-    try:
-        for tid in tids_of(pid):
-            os.setpriority(os.PRIO_PROCESS, tid, -20)
-        # sched(7): a session is a group, whose nice value is its own.
-        with open(f"/proc/{pid}/autogroup", "w") as f:
-            f.write("-20")
-    except OSError:
-        pass
-
-
 def in_window(spans, p):
     """{what: ns} of [what, begin, end] that fell into the recording P."""
     begin, end = p.time_nanos, p.time_nanos + p.duration_nanos

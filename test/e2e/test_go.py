@@ -8,7 +8,7 @@ import subprocess
 import pprof_check
 import pytest
 
-from conftest import (BUILD, FIXTURES, favour, has_run, tids_of, wait_until,
+from conftest import (BUILD, FIXTURES, has_run, tids_of, wait_until,
                       wallprof)
 
 STRIPPED = "goroutines-stripped"
@@ -46,8 +46,8 @@ def settle(pid):
 
 @pytest.fixture
 def goroutines(start):
-    def begin(name="goroutines", **kwargs):
-        target = start(name, **kwargs)
+    def begin(name="goroutines"):
+        target = start(name)
         settle(target.pid)
         return target
     return begin
@@ -159,8 +159,7 @@ def test_from_the_threads_stack_to_the_goroutines(start, profile, program,
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_dump_of_every_thread(goroutines, program):
-    target = goroutines(program, start_new_session=True)
-    favour(target.pid)
+    target = goroutines(program)
     # One that gets no CPU in the 20 ms that a stop has has no frames, and one
     # that is just being made has no stack: status 1 says so.
     for _ in range(20):

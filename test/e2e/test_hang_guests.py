@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import (FIXTURES, SLOW, favour, status_of, tids_of, wait_until,
+from conftest import (FIXTURES, SLOW, status_of, tids_of, wait_until,
                       wallprof)
 from hangs import INTERVAL, Dump, check, states_of, validate
 
@@ -141,8 +141,7 @@ def dump_with_all(pid, *args):
                                           (20, ("big",))])
 def test_deep_stacks_of_running_threads_are_whole(start, frames, more):
     """24 KB, 9 MiB and 30 MiB: more than the first copy of a stack holds."""
-    target = start("deep", frames, "spin", *more, start_new_session=True)
-    favour(target.pid)
+    target = start("deep", frames, "spin", *more)
     for args in ((), ("--stop", "all")):
         dump = dump_with_all(target.pid, *args)
         names = max((dump.functions(tid) for tid in dump.threads), key=len)
