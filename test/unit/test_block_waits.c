@@ -105,7 +105,8 @@ static void wait_for(uint64_t delay_ns, bool preempted)
 	put(&record);
 }
 
-/* Sums of the block profile, of stacks with DEPTH frames. */
+/* Sums of the block profile, of stacks with at least DEPTH frames (0: none at
+ * all). */
 static uint64_t sum(uint32_t depth, uint64_t *ret_ns)
 {
 	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_BLOCK];
@@ -115,7 +116,9 @@ static uint64_t sum(uint32_t depth, uint64_t *ret_ns)
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_profile_sample *s = &set->samples[i];
 
-		if (fake.profile.stacks[s->key.stack].depth != depth)
+		uint32_t have = fake.profile.stacks[s->key.stack].depth;
+
+		if (depth ? have < depth : have > 0)
 			continue;
 		count += s->count;
 		*ret_ns += s->wall_ns;
