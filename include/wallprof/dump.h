@@ -195,6 +195,14 @@ const char *wp_dump_str(const struct wp_dump *dump, uint32_t id);
 /* The index of process PID; UINT32_MAX: not in the dump. */
 uint32_t wp_dump_find_process(const struct wp_dump *dump, int32_t pid);
 
+/* The indices of all threads by tid, which the caller frees; NULL: no memory. */
+uint32_t *wp_dump_sort_tids(const struct wp_dump *dump);
+/* For qsort_r(3): indices of threads by tid. */
+int wp_dump_compare_tids(const void *a, const void *b, void *dump);
+/* The index of thread TID, BY_TID being as sorted above; UINT32_MAX: none. */
+uint32_t wp_dump_find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
+			  int32_t tid);
+
 /* Element I of cycle_edges[]. */
 static inline const struct wp_edge *
 wp_dump_cycle_edge(const struct wp_dump *dump, uint32_t i)

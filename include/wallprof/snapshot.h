@@ -45,7 +45,7 @@ struct wp_snapshot {
 	bool stop_peers;
 	/* Number of the user's interrupts; borrowed.  From 2 on addresses get
 	 * no names. */
-	const volatile sig_atomic_t *hurry;
+	const volatile sig_atomic_t *interrupts;
 	/* Addresses of all processes that a failure left without a function
 	 * name, and the reason of the first process that has some. */
 	uint64_t nunnamed;

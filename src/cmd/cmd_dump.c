@@ -33,7 +33,7 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 		.clock = WP_SCHED_CLOCK_INIT,
 		.options = &options->sampler,
 		.stop_peers = options->follow_processes,
-		.hurry = &wp_interrupts,
+		.interrupts = &wp_interrupts,
 	};
 }
 

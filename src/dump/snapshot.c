@@ -51,7 +51,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
-		rc = wp_symbolize(profile, process, snapshot->hurry);
+		rc = wp_symbolize(profile, process, snapshot->interrupts);
 	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
 void wp_dump_clear(struct wp_dump *dump)
@@ -83,6 +84,39 @@ const char *wp_dump_cut_text(const struct wp_dump *dump,
 			 wp_stack_end_text(stack->end), *module ? " in " : "",
 			 module);
 	return buf;
+}
+
+int wp_dump_compare_tids(const void *a, const void *b, void *dump)
+{
+	const struct wp_dump *d = dump;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int32_t s = d->threads[x].tid, t = d->threads[y].tid;
+
+	return s != t ? (s > t) - (s < t) : (x > y) - (x < y);
+}
+
+uint32_t *wp_dump_sort_tids(const struct wp_dump *dump)
+{
+	uint32_t *by_tid = calloc((size_t)dump->nthreads + 1, sizeof(*by_tid));
+
+	if (!by_tid)
+		return NULL;
+	for (uint32_t i = 0; i < dump->nthreads; i++)
+		by_tid[i] = i;
+	qsort_r(by_tid, dump->nthreads, sizeof(*by_tid), wp_dump_compare_tids,
+		(void *)dump);
+	return by_tid;
+}
+
+uint32_t wp_dump_find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
+			  int32_t tid)
+{
+	uint32_t at = (uint32_t)WP_LOWER_BOUND(
+		dump->nthreads, i, dump->threads[by_tid[i]].tid < tid);
+
+	return at < dump->nthreads && dump->threads[by_tid[at]].tid == tid ?
+		       by_tid[at] :
+		       UINT32_MAX;
 }
 
 const char *wp_dump_edge_name(enum wp_edge_kind kind)

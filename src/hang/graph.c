@@ -154,39 +154,6 @@ uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
 	return WP_NO_NODE;
 }
 
-static int compare_tids(const void *a, const void *b, void *ctx)
-{
-	const struct wp_dump *dump = ctx;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int32_t s = dump->threads[x].tid, t = dump->threads[y].tid;
-
-	return s != t ? (s > t) - (s < t) : (x > y) - (x < y);
-}
-
-/* All threads by tid; NULL: no memory. */
-static uint32_t *sort_tids(struct wp_dump *dump)
-{
-	uint32_t *by_tid = calloc((size_t)dump->nthreads + 1, sizeof(*by_tid));
-
-	if (!by_tid)
-		return NULL;
-	for (uint32_t i = 0; i < dump->nthreads; i++)
-		by_tid[i] = i;
-	qsort_r(by_tid, dump->nthreads, sizeof(*by_tid), compare_tids, dump);
-	return by_tid;
-}
-
-static uint32_t find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
-			 int32_t tid)
-{
-	uint32_t at = WP_LOWER_BOUND(dump->nthreads, i,
-				     dump->threads[by_tid[i]].tid < tid);
-
-	if (at == dump->nthreads || dump->threads[by_tid[at]].tid != tid)
-		return UINT32_MAX;
-	return by_tid[at];
-}
-
 /* The kind of edge that T's lock makes; WP_NEDGE_KINDS: none. */
 static enum wp_edge_kind lock_edge_kind(const struct wp_dump_thread *t)
 {
@@ -253,7 +220,8 @@ static int add_lock_edges(struct wp_dump *dump, const uint32_t *by_tid)
 
 		if (kind == WP_NEDGE_KINDS || has[t])
 			continue;
-		to = find_tid(dump, by_tid, dump->threads[t].lock.owner_tid);
+		to = wp_dump_find_tid(dump, by_tid,
+				      dump->threads[t].lock.owner_tid);
 		if (to != UINT32_MAX)
 			rc = add_lock_edge(dump, t, to, kind);
 	}
@@ -410,7 +378,7 @@ static int compare_roots(const void *a, const void *b, void *ctx)
 	uint32_t x = dump->threads[*(const uint32_t *)a].waiters;
 	uint32_t y = dump->threads[*(const uint32_t *)b].waiters;
 
-	return x != y ? (x < y) - (x > y) : compare_tids(a, b, ctx);
+	return x != y ? (x < y) - (x > y) : wp_dump_compare_tids(a, b, ctx);
 }
 
 static int find_roots(const struct wp_graph *g, struct wp_dump *dump)
@@ -444,7 +412,7 @@ static void clear_results(struct wp_dump *dump)
 int wp_graph_build(struct wp_dump *dump)
 {
 	struct wp_graph g = WP_GRAPH_INIT;
-	uint32_t *by_tid = sort_tids(dump);
+	uint32_t *by_tid = wp_dump_sort_tids(dump);
 	int rc = by_tid ? 0 : -ENOMEM;
 
 	clear_results(dump);

@@ -15,11 +15,6 @@ enum {
 	ENOUGH = 1 << 16,
 };
 
-static const char *plural(uint32_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 void wp_print_gap(struct wp_print *t)
 {
 	if (t->begun)
@@ -245,7 +240,7 @@ static void put_roots(struct wp_print *t)
 			      "ROOT: %" PRIu32
 			      " thread%s wait%s, directly or through others,"
 			      " for ",
-			      thread->waiters, plural(thread->waiters),
+			      thread->waiters, wp_print_plural(thread->waiters),
 			      thread->waiters == 1 ? "s" : "");
 		wp_print_tid(t, thread->tid,
 			     dump->nprocesses > 1 ? UINT32_MAX :
@@ -290,7 +285,7 @@ static void put_header(struct wp_print *t,
 	}
 	put_date(t);
 	wp_buf_printf(&t->buf, "\n%" PRIu32 " thread%s, ", process->nthreads,
-		      plural(process->nthreads));
+		      wp_print_plural(process->nthreads));
 	if (process->nstopped) {
 		wp_buf_printf(&t->buf, "%" PRIu32 " stopped for ",
 			      process->nstopped);
@@ -384,15 +379,6 @@ static int put_processes(struct wp_print *t,
 	return rc;
 }
 
-static int compare_tids(const void *a, const void *b, void *ctx)
-{
-	const struct wp_dump *dump = ctx;
-	int32_t x = dump->threads[*(const uint32_t *)a].tid;
-	int32_t y = dump->threads[*(const uint32_t *)b].tid;
-
-	return (x > y) - (x < y);
-}
-
 static int compare_edges(const void *a, const void *b, void *ctx)
 {
 	const struct wp_dump *dump = ctx;
@@ -404,17 +390,16 @@ static int compare_edges(const void *a, const void *b, void *ctx)
 	return (x > y) - (x < y);
 }
 
-/* The numbers 0 to N - 1 sorted by COMPARE; NULL: no memory. */
-static uint32_t *sorted(const struct wp_dump *dump, uint32_t n,
-			int (*compare)(const void *, const void *, void *))
+/* The indices of all edges by the thread that they start from; NULL: no memory. */
+static uint32_t *sort_edges(const struct wp_dump *dump)
 {
-	uint32_t *v = calloc((size_t)n + 1, sizeof(*v));
+	uint32_t *v = calloc((size_t)dump->nedges + 1, sizeof(*v));
 
 	if (!v)
 		return NULL;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < dump->nedges; i++)
 		v[i] = i;
-	qsort_r(v, n, sizeof(*v), compare, (void *)dump);
+	qsort_r(v, dump->nedges, sizeof(*v), compare_edges, (void *)dump);
 	return v;
 }
 
@@ -423,8 +408,8 @@ static int put_all(struct wp_print *t,
 {
 	const struct wp_dump *dump = t->dump;
 
-	t->by_tid = sorted(dump, dump->nthreads, compare_tids);
-	t->by_from = sorted(dump, dump->nedges, compare_edges);
+	t->by_tid = wp_dump_sort_tids(dump);
+	t->by_from = sort_edges(dump);
 	if (!t->by_tid || !t->by_from)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < dump->ncycles; i++)

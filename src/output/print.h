@@ -51,6 +51,12 @@ static inline const char *wp_print_call_name(const struct wp_dump_call *call,
 			      wp_syscall_name(call->nr, buf, WP_PRINT_CALL_MAX);
 }
 
+/* The ending of a noun after N. */
+static inline const char *wp_print_plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* Add THREAD to SAME. */
 void wp_print_same_add(struct wp_print_same *same,
 		       const struct wp_dump_thread *thread);

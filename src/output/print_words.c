@@ -73,13 +73,9 @@ void wp_print_thread(struct wp_print *t, const struct wp_dump_thread *thread)
 static const struct wp_dump_thread *find_thread(const struct wp_print *t,
 						int32_t tid)
 {
-	const struct wp_dump_thread *threads = t->dump->threads;
-	uint32_t at = WP_LOWER_BOUND(t->dump->nthreads, i,
-				     threads[t->by_tid[i]].tid < tid);
+	uint32_t i = wp_dump_find_tid(t->dump, t->by_tid, tid);
 
-	return at < t->dump->nthreads && threads[t->by_tid[at]].tid == tid ?
-		       &threads[t->by_tid[at]] :
-		       NULL;
+	return i != UINT32_MAX ? &t->dump->threads[i] : NULL;
 }
 
 void wp_print_tid(struct wp_print *t, int32_t tid, uint32_t from)
@@ -105,11 +101,6 @@ void wp_print_process(struct wp_print *t, int32_t pid)
 		wp_buf_char(&t->buf, ' ');
 		wp_print_quoted(t, thread->name);
 	}
-}
-
-static const char *plural(uint32_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
@@ -141,7 +132,7 @@ static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
 	case WP_HOLDER_READERS:
 		wp_buf_printf(
 			buf, " held by %" PRIu32 " reader%s (not recorded who)",
-			lock->readers, plural(lock->readers));
+			lock->readers, wp_print_plural(lock->readers));
 		break;
 	default:
 		break;

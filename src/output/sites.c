@@ -62,7 +62,7 @@ static bool is_machinery(const struct wp_view *view, const char *syscall)
 	return *syscall && !strcmp(name, syscall);
 }
 
-static bool look_at(void *ctx, const struct wp_view *view)
+static bool find_own_frame(void *ctx, const struct wp_view *view)
 {
 	struct site *site = ctx;
 
@@ -83,7 +83,7 @@ static void find_site(const struct wp_profile *profile,
 	const struct wp_profile_stack *stack = &profile->stacks[key->stack];
 	struct site site = { .syscall = wp_profile_str(profile, key->syscall) };
 
-	wp_view_walk(profile, key->stack, false, look_at, &site);
+	wp_view_walk(profile, key->stack, false, find_own_frame, &site);
 	if (!site.found)
 		wp_view_get(profile, profile->loc_pool[stack->loc_first], 0,
 			    &site.view);
