@@ -89,6 +89,9 @@ enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 				   const struct wp_named_frame *frames,
 				   size_t n);
 
+/* FRAME is of the waiting machinery: libc, pthread, std:: wrappers. */
+bool wp_state_is_machinery(const struct wp_named_frame *frame);
+
 /* The site of a wait: index of the first frame of the program's own below the
  * waiting machinery (libc, pthread, std:: wrappers), or 0 if all of them are
  * machinery; N when there is no frame. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "text.h"
+#include "wallprof/state.h"
 
 enum {
 	TOP_SITES = 20,
@@ -19,47 +20,14 @@ struct site {
 	bool found;
 };
 
-static bool begins(const char *s, const char *prefix)
-{
-	return !strncmp(s, prefix, strlen(prefix));
-}
-
-/* Function NAME is in namespace std.  A template's name begins with its return
- * type. */
-static bool is_std(const char *name)
-{
-	const char *p = name;
-
-	while (*p && *p != '(' && *p != '<') {
-		if (begins(p, "std::"))
-			return true;
-		p += strcspn(p, " (<");
-		p += *p == ' ';
-	}
-	return false;
-}
-
 static bool is_machinery(const struct wp_view *view, const char *syscall)
 {
-	static const char *const modules[] = {
-		"libc.so",   "libc-2.",	  "libpthread", "ld-linux", "ld-musl",
-		"libc.musl", "libstdc++", "libc++",	"libgcc_s", "[vdso]",
-	};
-	static const char *const names[] = {
-		"__", "pthread_", "futex_", "sem_", "___pthread",
-	};
 	const char *name = wp_view_name(view);
+	const struct wp_named_frame frame = { name, name, view->module };
 
-	if (view->kernel || is_std(name))
-		return true;
-	for (size_t i = 0; i < sizeof(modules) / sizeof(*modules); i++)
-		if (begins(view->module, modules[i]))
-			return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (begins(name, names[i]))
-			return true;
 	/* In a static program the wrapper has the call's name. */
-	return *syscall && !strcmp(name, syscall);
+	return view->kernel || wp_state_is_machinery(&frame) ||
+	       (*syscall && !strcmp(name, syscall));
 }
 
 static bool find_own_frame(void *ctx, const struct wp_view *view)

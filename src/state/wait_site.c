@@ -250,13 +250,31 @@ enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 	return found ? found : wait;
 }
 
+/* A function of namespace std whose demangled name begins with its return type,
+ * as a template's does. */
+static bool is_std_template(const char *name)
+{
+	while (*name && *name != '(' && *name != '<') {
+		if (!strncmp(name, "std::", strlen("std::")))
+			return true;
+		name += strcspn(name, " (<");
+		name += *name == ' ';
+	}
+	return false;
+}
+
+bool wp_state_is_machinery(const struct wp_named_frame *frame)
+{
+	return find_row(frame->function) || in_machinery(frame->module) ||
+	       is_std_template(frame->function);
+}
+
 size_t wp_state_wait_site(const struct wp_named_frame *frames, size_t n)
 {
 	if (!n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		if (!find_row(frames[i].function) &&
-		    !in_machinery(frames[i].module))
+		if (!wp_state_is_machinery(&frames[i]))
 			return i;
 	return 0;
 }

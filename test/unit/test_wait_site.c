@@ -64,6 +64,11 @@ static const struct stack stacks[] = {
 	    "std::condition_variable::wait" CXX,
 	    "std::condition_variable::wait<shop::Door::pass()::{lambda()#1}>"
 	    APP, "shop::Door::pass" APP }, WP_WAIT_CONDVAR, 4 },
+	/* A template's demangled name begins with its return type; a template of
+	 * std may be an argument of the program's own. */
+	{ { "__futex_abstimed_wait_common" C, "pthread_cond_wait" C,
+	    "void std::condition_variable::wait<f>(g)" APP,
+	    "Queue<std::string>::pop(int)" APP }, WP_WAIT_CONDVAR, 3 },
 	{ { "clock_nanosleep" C, "nanosleep" C,
 	    "std::this_thread::sleep_for<long, std::ratio<1l, 1l> >" APP,
 	    "idle" APP }, WP_WAIT_FUTEX, 3 },
