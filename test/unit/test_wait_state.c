@@ -35,9 +35,9 @@ static long call_behind(const uint8_t code[7], long nr)
 
 static void a_wait_holds_until_it_ends(void **state)
 {
-	const struct wp_thread_facts asleep = { .letter = 'S',
+	const struct wp_thread_facts asleep = { .state_char = 'S',
 						.syscall_nr = SYS_poll };
-	const struct wp_thread_facts running = { .letter = 'R',
+	const struct wp_thread_facts running = { .state_char = 'R',
 						 .running = true,
 						 .syscall_nr = -1 };
 	const struct wp_sample_key key = { .stack = 5 }, other = { .stack = 6 };
