@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  stop_window.h and stop_request.h: whatever becomes of a stop,
+ * the thread is released and its time is paid or owed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+
+#include "../../src/sample/record.h"
+#include "../../src/sample/stop_window.h"
+#include "fake_target.h"
+
+enum { TID = 7, OTHER = 8 };
+
+#define TICK_NS (10 * WP_NS_PER_MS)
+
+static struct fake_target fake;
+static struct fake_stack stack;
+static struct wp_sampler_options options;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_target_open(&fake);
+	fake_target_add_thread(&fake, TID, "worker");
+	fake_target_add_thread(&fake, OTHER, "worker");
+	fake_stack_init(&stack, fake_stack_root);
+	fake_stop.regs = fake_stack_regs(&stack);
+	options = fake_target_options();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&fake);
+	return 0;
+}
+
+static void start(void)
+{
+	assert_int_equal(fake_target_start(&fake, &options), 0);
+	fake.target->tick = 1;
+}
+
+/* Thread TID, which ran for a tick, is to be stopped. */
+static struct wp_thread *request(pid_t tid)
+{
+	const struct wp_schedstat now = { 1000, 0, 1 };
+	struct wp_thread *t = wp_threads_get(fake.target, tid);
+
+	assert_non_null(t);
+	fake.sampler->tick_ns = t->time.accounted_ns + TICK_NS;
+	if (fake_now_ns < fake.sampler->tick_ns)
+		fake_now_ns = fake.sampler->tick_ns;
+	wp_time_ledger_set_aside(&t->time, &now, fake.sampler->tick_ns);
+	wp_stop_request_stack(t, 1);
+	return t;
+}
+
+/* The same, of a thread that waits and whose registers are missing. */
+static struct wp_thread *request_registers(pid_t tid)
+{
+	const struct wp_thread_facts facts = { .state_char = 'S',
+					       .syscall_nr = SYS_nanosleep };
+	struct wp_thread *t = wp_threads_get(fake.target, tid);
+	const struct wp_stack partial = { .end = WP_END_UNKNOWN_REG };
+
+	assert_non_null(t);
+	fake.sampler->tick_ns = t->time.accounted_ns + TICK_NS;
+	fake_now_ns = fake.sampler->tick_ns;
+	wp_time_ledger_set_aside_wait(&t->time, fake.sampler->tick_ns);
+	wp_stop_request_registers(
+		t, 1, fake_stop.regs.v[WP_REG_SP],
+		wp_profile_add_stack(&fake.profile, &partial, 0), &facts);
+	return t;
+}
+
+static void record_queue(void)
+{
+	struct wp_wait_queue *queue = &fake.target->wait_queue;
+
+	for (size_t i = 0; i < queue->n; i++)
+		assert_int_equal(wp_record_wait(&queue->v[i]), 0);
+	queue->n = 0;
+}
+
+static uint64_t in_state(enum wp_state state)
+{
+	return fake_target_wall_ns(&fake, TID, state);
+}
+
+/* Nothing is held and nothing is requested. */
+static void assert_settled(const struct wp_thread *t)
+{
+	assert_int_equal(fake.tracer.len, 0);
+	assert_int_equal(fake.target->stop_requests.n, 0);
+	assert_false(wp_stop_request_exists(t));
+	assert_int_equal(t->time.stop_running_ns + t->time.stop_runnable_ns, 0);
+	assert_int_equal(wp_stop_window_count(fake.target), 0);
+}
+
+static void a_stop_gives_a_running_thread_its_stack(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(fake.profile.counters.stopped, 1);
+	assert_int_equal(fake.profile.counters.stops, 1);
+	assert_true(t->running_stack_holds);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+	assert_true(fake.target->pauses.total_ns > 0);
+}
+
+static void move_slices(void)
+{
+	fake_target_schedstat(&fake, TID, 1000, 500, 2);
+}
+
+static void a_thread_put_on_a_cpu_for_the_stop_was_runnable(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	fake_stop.in_window = move_slices;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	/* By schedstat it ran all the time: that is owed to a running stack. */
+	assert_int_equal(in_state(WP_STATE_RUNNING), 0);
+	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+}
+
+static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_poll,
+						  .asleep = true,
+						  .eintr_repaired = true };
+	t = request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_int_equal(fake.profile.counters.eintr_repaired, 1);
+	/* The stop made it run. */
+	assert_false(t->wait.waiting);
+}
+
+static void a_waiting_thread_gets_its_registers_and_a_wait_site(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	options.kernel = true;
+	fake_target_write(&fake, TID, "stack", "[<0>] do_nanosleep+0x1/0x2\n");
+	start();
+	t = request_registers(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_non_null(t->sites);
+	/* Of the thread's own frames: the kernel's may be others next time. */
+	assert_int_equal(t->sites->v[0].depth, 3);
+	assert_int_equal(fake.profile.stacks[fake.profile.nstacks - 1].depth,
+			 4);
+}
+
+static void a_waiting_thread_that_moved_leaves_no_wait_site(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	t->stop.sp_avma -= 8;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_null(t->sites);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+}
+
+static void time_of_a_thread_that_dies_in_the_stop_is_owed(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	fake_stop.dies = true;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+}
+
+static void end_thread(void)
+{
+	fake_target_write(&fake, TID, "schedstat", "");
+}
+
+static void time_of_a_thread_that_ends_after_the_stop_is_owed(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	fake_stop.in_window = end_thread;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+}
+
+static void a_stop_that_is_refused_leaves_a_sample_without_a_stack(void **state)
+{
+	static const int codes[] = { -EPERM, -EALREADY };
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	for (size_t i = 0; i < 2; i++) {
+		fake_stop.interrupt_rc = codes[i];
+		t = request(TID);
+		assert_int_equal(wp_stop_window_make(fake.target), 0);
+		assert_settled(t);
+		assert_int_equal(in_state(WP_NSTATES), (i + 1) * TICK_NS);
+	}
+	assert_int_equal(fake.profile.counters.no_stack, 2);
+	assert_int_equal(fake.profile.counters.stops_refused, 1);
+	assert_int_equal(fake.profile.counters.stops_given_up, 1);
+	fake_stop.interrupt_rc = -ENOMEM;
+	request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), -ENOMEM);
+}
+
+static void a_thread_on_its_way_out_refuses_too(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	fake_stop.interrupt_rc = -ESRCH;
+	end_thread();
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(fake.profile.counters.stops_refused, 0);
+	assert_int_equal(t->time.running_ns, TICK_NS);
+}
+
+static void
+a_waiting_thread_without_its_stop_keeps_its_partial_stack(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	fake_stop.interrupt_rc = -EPERM;
+	t = request_registers(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_int_equal(fake.profile.counters.partial, 1);
+	assert_int_equal(fake.profile.counters.ends[WP_END_UNKNOWN_REG], 1);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+}
+
+static void past_the_budget_time_is_owed(void **state)
+{
+	struct wp_thread *t, *waiting;
+
+	(void)state;
+	options.max_stopped = 0.0001;
+	start();
+	wp_pauses_add(&fake.target->pauses, 100 * WP_NS_PER_MS);
+	t = request(TID);
+	waiting = request_registers(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_settled(waiting);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	assert_int_equal(fake.profile.counters.stops_over_budget, 2);
+	assert_int_equal(t->time.running_ns, TICK_NS);
+	/* In the last tick it gets its stack all the same. */
+	fake.sampler->finishing = true;
+	request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(in_state(WP_STATE_RUNNING), 2 * TICK_NS);
+}
+
+static void a_late_stop_is_taken_when_it_comes(void **state)
+{
+	struct wp_tracee *tracee;
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	fake_stop.comes = false;
+	t = request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_true(t->stop.pending);
+	assert_true(wp_stop_window_is_open(t));
+	assert_int_equal(wp_stop_window_count(fake.target), 1);
+	assert_int_equal(in_state(WP_NSTATES), 0);
+	fake_stop.comes = true;
+	fake_now_ns += WP_NS_PER_MS;
+	tracee = wp_tracer_wait(&fake.tracer, 0);
+	assert_non_null(tracee);
+	assert_int_equal(wp_target_take_stop(tracee), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	/* It waited for a CPU for most of that: no pause of ours. */
+	assert_true(fake.target->pauses.max_ns < WP_NS_PER_MS);
+}
+
+/* A stop that is requested and does not come. */
+static struct wp_thread *late(void)
+{
+	struct wp_thread *t;
+
+	start();
+	fake_stop.comes = false;
+	t = request(TID);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	return t;
+}
+
+static void a_stop_is_given_up_after_a_while(void **state)
+{
+	struct wp_thread *t = late();
+
+	(void)state;
+	/* It waits: it is not a CPU that the stop lacks. */
+	fake_target_stat(&fake, TID, 'D');
+	fake.sampler->tick_ns += 100 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_window_expire(fake.target, 200 * WP_NS_PER_MS),
+			 0);
+	assert_true(wp_stop_window_is_open(t));
+	fake.sampler->tick_ns += 100 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_window_expire(fake.target, 200 * WP_NS_PER_MS),
+			 0);
+	assert_settled(t);
+	assert_int_equal(fake.profile.counters.stops_given_up, 1);
+	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+}
+
+static void
+a_stop_is_not_given_up_while_the_thread_waits_for_a_cpu(void **state)
+{
+	struct wp_thread *t = late();
+
+	(void)state;
+	fake.sampler->tick_ns += 300 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_window_expire(fake.target, 200 * WP_NS_PER_MS),
+			 0);
+	assert_true(wp_stop_window_is_open(t));
+	/* At the end it is: to no stack, for it has had none. */
+	assert_int_equal(wp_stop_window_expire(fake.target, 0), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+}
+
+static void a_thread_that_waits_for_a_cpu_is_where_it_was(void **state)
+{
+	struct wp_thread *t = late();
+
+	(void)state;
+	t->last_running_stack = wp_profile_add_stack(
+		&fake.profile, &(struct wp_stack){ 0 }, 0);
+	assert_int_equal(wp_stop_window_expire(fake.target, 0), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_NSTATES), 0);
+	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(fake.profile.counters.stops_given_up, 0);
+}
+
+static void a_thread_freed_under_its_stop_is_released(void **state)
+{
+	(void)state;
+	late();
+	wp_threads_clear(fake.target);
+	assert_int_equal(fake.tracer.len, 0);
+	assert_int_equal(fake_stop.nreleases, 1);
+}
+
+static void with_stop_never_nothing_is_stopped(void **state)
+{
+	struct wp_thread *t, *waiting;
+
+	(void)state;
+	options.stop = WP_STOP_NEVER;
+	start();
+	t = request(TID);
+	waiting = request_registers(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	assert_settled(t);
+	assert_settled(waiting);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(fake_target_wall_ns(&fake, OTHER, WP_STATE_WAITING),
+			 TICK_NS);
+}
+
+static unsigned int nheld_most;
+
+static void count_held(void)
+{
+	if (fake.tracer.len > nheld_most)
+		nheld_most = (unsigned int)fake.tracer.len;
+}
+
+static void with_stop_all_all_are_held_at_once(void **state)
+{
+	struct wp_thread *t, *other;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	start();
+	nheld_most = 0;
+	fake_stop.in_window = count_held;
+	t = request(TID);
+	other = request(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_settled(other);
+	assert_int_equal(nheld_most, 2);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+}
+
+static void with_stop_all_a_late_stop_is_not_waited_for_for_ever(void **state)
+{
+	struct wp_thread *t;
+	uint64_t before_ns;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	start();
+	fake_stop.comes = false;
+	t = request(TID);
+	before_ns = fake_now_ns;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_true(t->stop.pending);
+	assert_int_equal(fake_now_ns - before_ns, 20 * WP_NS_PER_MS);
+}
+
+/* A stack of more than the first copy: the thread is stopped again at once, and
+ * more is copied. */
+static void a_stack_deeper_than_the_copy_is_copied_whole(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	t->copy_len_running = 200;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_true(fake_stop.ninterrupts >= 1);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+}
+
+/* Once a stack was found to be in two pieces, it is walked in the window. */
+static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	t->walk_in_stop = true;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+	/* It is in one piece again. */
+	assert_false(t->walk_in_stop);
+}
+
+static void stops_are_requested_once(void **state)
+{
+	struct wp_thread *t, *other;
+
+	(void)state;
+	start();
+	t = request(TID);
+	other = request(OTHER);
+	assert_true(wp_stop_request_exists(t));
+	assert_ptr_equal(wp_stop_requests_take(&fake.target->stop_requests, 0),
+			 t);
+	assert_false(wp_stop_request_exists(t));
+	assert_ptr_equal(fake.target->stop_requests.v[0], other);
+	wp_stop_request_sent(t, 5);
+	assert_true(wp_stop_request_exists(t));
+	assert_int_equal(t->stop.slices, 5);
+	wp_stop_request_done(t);
+	assert_false(wp_stop_request_exists(t));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_stop_gives_a_running_thread_its_stack),
+		TEST(a_thread_put_on_a_cpu_for_the_stop_was_runnable),
+		TEST(a_thread_asleep_at_its_stop_is_recorded_as_waiting),
+		TEST(a_waiting_thread_gets_its_registers_and_a_wait_site),
+		TEST(a_waiting_thread_that_moved_leaves_no_wait_site),
+		TEST(time_of_a_thread_that_dies_in_the_stop_is_owed),
+		TEST(time_of_a_thread_that_ends_after_the_stop_is_owed),
+		TEST(a_stop_that_is_refused_leaves_a_sample_without_a_stack),
+		TEST(a_thread_on_its_way_out_refuses_too),
+		TEST(a_waiting_thread_without_its_stop_keeps_its_partial_stack),
+		TEST(past_the_budget_time_is_owed),
+		TEST(a_late_stop_is_taken_when_it_comes),
+		TEST(a_stop_is_given_up_after_a_while),
+		TEST(a_stop_is_not_given_up_while_the_thread_waits_for_a_cpu),
+		TEST(a_thread_that_waits_for_a_cpu_is_where_it_was),
+		TEST(a_thread_freed_under_its_stop_is_released),
+		TEST(with_stop_never_nothing_is_stopped),
+		TEST(with_stop_all_all_are_held_at_once),
+		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
+		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
+		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
+		TEST(stops_are_requested_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
