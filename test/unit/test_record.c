@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  record.h: which sample of the profile a thread's time goes to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../../src/sample/record.h"
+#include "fake_target.h"
+
+enum { TID = 7 };
+
+#define MS WP_NS_PER_MS
+
+static struct fake_target fake;
+static struct wp_sampler_options options;
+static struct wp_thread *t;
+/* Two stacks of the profile. */
+static uint32_t stack, other;
+
+static int setup(void **state)
+{
+	struct wp_stack empty = { .end = WP_END_ROOT };
+
+	(void)state;
+	fake_target_open(&fake);
+	fake_target_add_thread(&fake, TID, "worker");
+	options = fake_target_options();
+	assert_int_equal(fake_target_start(&fake, &options), 0);
+	t = wp_threads_get(fake.target, TID);
+	stack = wp_profile_add_stack(&fake.profile, &empty, 0);
+	empty.end = WP_END_NO_INFO;
+	other = wp_profile_add_stack(&fake.profile, &empty, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&fake);
+	return 0;
+}
+
+/* Count and wall time of the sample with STACK_ID in STATE. */
+static struct wp_payment in(uint32_t stack_id, enum wp_state state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[options.wall_kind];
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].key.stack == stack_id &&
+		    set->samples[i].key.state == state)
+			return (struct wp_payment){ set->samples[i].count,
+						    set->samples[i].wall_ns };
+	return (struct wp_payment){ 0 };
+}
+
+static void assert_in(uint32_t stack_id, enum wp_state state, uint64_t count,
+		      uint64_t ns)
+{
+	struct wp_payment got = in(stack_id, state);
+
+	assert_int_equal(got.count, count);
+	assert_int_equal(got.ns, ns);
+}
+
+/* 8 ms, of which it ran 6. */
+static void owe_both(void)
+{
+	const struct wp_schedstat now = { 6 * MS, 2 * MS, 3 };
+
+	wp_time_ledger_set_aside(&t->time, &now, t->time.accounted_ns + 8 * MS);
+}
+
+static void each_state_has_a_stack_of_its_own(void **state)
+{
+	(void)state;
+	owe_both();
+	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING), 0);
+	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	assert_in(stack, WP_STATE_RUNNABLE, 0, 0);
+	assert_int_equal(wp_record_running(t, other, WP_STATE_RUNNABLE), 0);
+	assert_in(other, WP_STATE_RUNNABLE, 1, 2 * MS);
+	assert_int_equal(t->last_running_stack, other);
+	assert_int_equal(fake.profile.counters.ends[WP_END_ROOT], 1);
+	assert_int_equal(fake.profile.counters.ends[WP_END_NO_INFO], 1);
+	assert_int_equal(fake.profile.threads[t->index].last_ns,
+			 t->time.accounted_ns);
+}
+
+static void a_cpu_sample_takes_all_that_is_owed(void **state)
+{
+	(void)state;
+	owe_both();
+	wp_time_ledger_owe_stop(&t->time);
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	assert_int_equal(wp_record_cpu(t, stack), 0);
+	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
+	assert_int_equal(fake.profile.counters.sampled, 1);
+	assert_int_equal(fake.profile.counters.cpu_samples, 1);
+	/* With nothing owed it is a CPU sample only. */
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	assert_int_equal(wp_record_cpu(t, stack), 0);
+	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	assert_int_equal(fake.profile.counters.cpu_samples, 2);
+	assert_int_equal(fake.profile.counters.sampled, 1);
+}
+
+static void a_cpu_recording_counts_its_samples(void **state)
+{
+	(void)state;
+	fake.target->wants_running = false;
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	assert_int_equal(wp_record_cpu(t, stack), 0);
+	assert_int_equal(fake.profile.counters.sampled, 1);
+	assert_int_equal(fake.profile.counters.ends[WP_END_ROOT], 1);
+}
+
+static void without_a_stop_all_goes_to_no_stack(void **state)
+{
+	(void)state;
+	owe_both();
+	assert_int_equal(wp_record_without_stack(t), 0);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
+			 6 * MS);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNABLE),
+			 2 * MS);
+	assert_int_equal(fake.profile.counters.no_stack, 1);
+}
+
+static void at_the_end_the_last_running_stack_takes_the_rest(void **state)
+{
+	(void)state;
+	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
+	t->last_running_stack = stack;
+	owe_both();
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	assert_int_equal(wp_record_end(t), 0);
+	assert_in(stack, WP_STATE_RUNNING, 0, 6 * MS);
+	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
+	assert_int_equal(fake.profile.counters.cpu_samples, 1);
+}
+
+static void a_thread_that_never_had_a_stack_ends_without(void **state)
+{
+	(void)state;
+	owe_both();
+	assert_int_equal(wp_record_end(t), 0);
+	assert_in(stack, WP_STATE_RUNNING, 0, 0);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_NSTATES), 8 * MS);
+}
+
+static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
+{
+	(void)state;
+	t->last_running_stack = stack;
+	for (uint64_t i = 1; i <= 22; i++) {
+		const struct wp_schedstat now = { i * 10 * MS, 0, i };
+
+		wp_time_ledger_owe_ready(&t->time, &now,
+					 t->time.accounted_ns + 10 * MS);
+	}
+	assert_int_equal(wp_record_end(t), 0);
+	assert_in(stack, WP_STATE_RUNNING, 0, 0);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
+			 220 * MS);
+}
+
+static void a_wait_goes_on_in_its_sample(void **state)
+{
+	const struct wp_thread_facts facts = { .state_char = 'D',
+					       .syscall_nr = -1 };
+
+	(void)state;
+	assert_int_equal(wp_wait_queue_add(t, &facts, stack, 3 * MS), 0);
+	assert_int_equal(wp_record_wait(&fake.target->wait_queue.v[0]), 0);
+	assert_in(stack, WP_STATE_WAITING, 1, 3 * MS);
+	assert_int_equal(wp_record_unchanged(t, 4 * MS), 0);
+	assert_in(stack, WP_STATE_WAITING, 2, 7 * MS);
+	assert_int_equal(fake.profile.counters.unchanged_ends[WP_END_ROOT], 1);
+}
+
+static void a_dump_is_a_set_of_its_own(void **state)
+{
+	(void)state;
+	options.wall_kind = fake.sampler->options.wall_kind =
+		WP_PROFILE_THREADS;
+	owe_both();
+	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING), 0);
+	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
+}
+
+static void no_room_for_a_stack_is_no_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(wp_record_running(t, UINT32_MAX, WP_STATE_RUNNING),
+			 -ENOMEM);
+	assert_int_equal(wp_record_cpu(t, UINT32_MAX), -ENOMEM);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_state_has_a_stack_of_its_own),
+		TEST(a_cpu_sample_takes_all_that_is_owed),
+		TEST(a_cpu_recording_counts_its_samples),
+		TEST(without_a_stop_all_goes_to_no_stack),
+		TEST(at_the_end_the_last_running_stack_takes_the_rest),
+		TEST(a_thread_that_never_had_a_stack_ends_without),
+		TEST(a_thread_that_lost_its_event_is_nowhere_known),
+		TEST(a_wait_goes_on_in_its_sample),
+		TEST(a_dump_is_a_set_of_its_own),
+		TEST(no_room_for_a_stack_is_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

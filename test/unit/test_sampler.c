@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  sampler.h: ticks, and many targets in one loop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+
+#include "fake_target.h"
+
+#define MS WP_NS_PER_MS
+
+/* Both in the sampler of the first. */
+static struct fake_target first, second;
+static struct fake_stack stack;
+static struct wp_sampler_options options;
+
+static int setup(void **state)
+{
+	const struct wp_regs *regs;
+	static struct wp_regs stacked;
+
+	(void)state;
+	fake_stack_init(&stack, fake_stack_root);
+	stacked = fake_stack_regs(&stack);
+	regs = &stacked;
+	fake_target_open(&second);
+	fake_target_open(&first);
+	fake_stop.regs = stacked;
+	fake_target_add_thread(&first, 5, "waiter");
+	fake_target_waits(&first, 5, SYS_nanosleep, 0, regs);
+	fake_target_add_thread(&second, 6, "other");
+	fake_target_waits(&second, 6, SYS_poll, 0, regs);
+	options = fake_target_options();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	fake_target_close(&first);
+	fake_target_close(&second);
+	return 0;
+}
+
+static void start(void)
+{
+	assert_int_equal(fake_target_start(&first, &options), 0);
+}
+
+static void add_second(void)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	assert_int_equal(wp_sampler_add_target(first.sampler, &second.process,
+					       &second.profile, &second.target,
+					       &err),
+			 0);
+}
+
+static void stop_modes_have_names(void **state)
+{
+	(void)state;
+	assert_string_equal(wp_stop_mode_name(WP_STOP_AUTO), "auto");
+	assert_string_equal(wp_stop_mode_name(WP_STOP_NEVER), "never");
+	assert_string_equal(wp_stop_mode_name(WP_NSTOP_MODES), "unknown");
+}
+
+static void one_tick_serves_all_targets(void **state)
+{
+	(void)state;
+	start();
+	add_second();
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_STATE_WAITING),
+			 50 * MS);
+	assert_int_equal(fake_target_wall_ns(&second, 6, WP_STATE_WAITING),
+			 50 * MS);
+	/* Each profile has its own threads only. */
+	assert_int_equal(first.profile.nthreads, 1);
+	assert_int_equal(second.profile.nthreads, 1);
+	/* Their module lists are told apart by the unwinder. */
+	assert_true(first.target->space.view.generation !=
+		    second.target->space.view.generation);
+}
+
+static void a_target_added_later_has_its_own_time(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	add_second();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(wp_sampler_finish(first.sampler), 0);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES), 20 * MS);
+	assert_int_equal(fake_target_wall_ns(&second, 6, WP_NSTATES), 10 * MS);
+	assert_int_equal(second.profile.meta.duration_ns, 10 * MS);
+}
+
+static void a_target_that_ends_does_not_end_the_others(void **state)
+{
+	(void)state;
+	start();
+	add_second();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	fake_target_end_thread(&first, 5);
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_true(first.target->gone);
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(fake_target_wall_ns(&second, 6, WP_NSTATES), 30 * MS);
+	fake_target_stat(&second, 0, 'Z');
+	assert_int_equal(fake_target_tick(&first, 10 * MS), -ESRCH);
+	assert_int_equal(wp_sampler_finish(first.sampler), 0);
+}
+
+static void ticks_that_are_over_are_missed(void **state)
+{
+	uint64_t start_ns = fake_now_ns, next;
+
+	(void)state;
+	start();
+	add_second();
+	next = wp_sampler_next_tick(first.sampler, start_ns);
+	assert_in_range(next, start_ns, start_ns + 5 * MS);
+	next = wp_sampler_next_tick(first.sampler, start_ns + 1 * MS);
+	assert_in_range(next, start_ns + 10 * MS, start_ns + 15 * MS);
+	assert_int_equal(first.profile.counters.missed_ticks, 0);
+	next = wp_sampler_next_tick(first.sampler, start_ns + 58 * MS);
+	assert_in_range(next, start_ns + 50 * MS, start_ns + 55 * MS);
+	assert_int_equal(first.profile.counters.missed_ticks, 3);
+	assert_int_equal(second.profile.counters.missed_ticks, 3);
+}
+
+static void time_is_whole_however_late_a_tick_is(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(fake_target_tick(&first, 3700000 * MS), 0);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES),
+			 3700010 * MS);
+}
+
+static void sleep_takes_stops_that_arrive(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	fake_target_runs(&first, 5);
+	start();
+	fake_stop.comes = false;
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	t = first.target->threads[0];
+	assert_true(t->stop.pending);
+	fake_stop.comes = true;
+	assert_int_equal(wp_sampler_sleep(first.sampler, fake_now_ns + MS), 0);
+	assert_false(t->stop.pending);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_STATE_RUNNING),
+			 10 * MS);
+}
+
+static void one_sample_is_all_there_is(void **state)
+{
+	(void)state;
+	options.wall_kind = WP_PROFILE_THREADS;
+	options.stop = WP_STOP_ALL;
+	fake_target_add_thread(&first, 9, "runner");
+	start();
+	fake_now_ns += MS;
+	assert_int_equal(wp_sampler_sample_once(first.sampler), 0);
+	assert_int_equal(first.profile.sets[WP_PROFILE_THREADS].nsamples, 2);
+	assert_int_equal(first.profile.sets[WP_PROFILE_WALL].nsamples, 0);
+	assert_int_equal(first.profile.counters.ticks, 1);
+	assert_int_equal(first.tracer.len, 0);
+}
+
+static void late_stops_are_given_up_at_the_end(void **state)
+{
+	uint64_t before_ns;
+
+	(void)state;
+	fake_target_runs(&first, 5);
+	start();
+	fake_stop.comes = false;
+	before_ns = fake_now_ns;
+	assert_int_equal(wp_sampler_sample_once(first.sampler), 0);
+	assert_int_equal(first.profile.counters.stops_given_up, 1);
+	assert_in_range(fake_now_ns - before_ns, 30 * MS, 32 * MS);
+}
+
+struct views {
+	struct wp_thread_view v[4];
+	size_t n;
+};
+
+static void keep(void *ctx, const struct wp_thread_view *view)
+{
+	struct views *views = ctx;
+
+	views->v[views->n++] = *view;
+}
+
+static void a_view_has_what_the_last_sample_found(void **state)
+{
+	struct views views = { .n = 0 };
+
+	(void)state;
+	fake_target_add_thread(&first, 9, "runner");
+	start();
+	fake_now_ns += MS;
+	assert_int_equal(wp_sampler_sample_once(first.sampler), 0);
+	wp_sampler_each_thread(first.target, keep, &views);
+	assert_int_equal(views.n, 2);
+	assert_int_equal(views.v[0].tid, 5);
+	assert_int_equal(views.v[0].syscall_nr, SYS_nanosleep);
+	assert_int_equal(views.v[0].slices, 1);
+	assert_int_equal(views.v[1].tid, 9);
+	assert_int_equal(views.v[1].syscall_nr, -1);
+	assert_int_equal(wp_sampler_count_threads(first.target), 2);
+}
+
+static void figures_are_of_the_whole_recording(void **state)
+{
+	const struct wp_profile *p = &first.profile;
+
+	(void)state;
+	fake_target_runs(&first, 5);
+	start();
+	assert_int_equal(fake_target_tick(&first, 0), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(fake_target_tick(&first, 9900 * WP_NS_PER_US),
+				 0);
+	assert_int_equal(wp_sampler_finish(first.sampler), 0);
+	assert_int_equal(p->counters.ticks, 102);
+	assert_true(p->meta.achieved_hz > 90 && p->meta.achieved_hz < 105);
+	assert_true(p->meta.duration_ns >= 990000 * (int64_t)WP_NS_PER_US);
+	assert_true(p->counters.pause_p50_ns > 0);
+	assert_true(p->counters.pause_max_ns >= p->counters.pause_p99_ns);
+	assert_true(p->meta.has_wall);
+	assert_false(p->meta.has_cpu);
+	assert_int_equal(p->meta.period_ns, 10 * MS);
+	/* All of it is in samples. */
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES),
+			 p->meta.duration_ns);
+}
+
+static void a_process_that_has_gone_is_no_target(void **state)
+{
+	struct wp_process gone = WP_PROCESS_INIT;
+	struct wp_target *target = NULL;
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	start();
+	gone.pid = 4;
+	assert_true(wp_sampler_add_target(first.sampler, &gone, &second.profile,
+					  &target, &err) < 0);
+	assert_null(target);
+	assert_int_equal(first.sampler->ntargets, 1);
+	assert_non_null(strstr(err.msg, "process 4"));
+	wp_sampler_free(NULL);
+	wp_target_free(NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stop_modes_have_names),
+		TEST(one_tick_serves_all_targets),
+		TEST(a_target_added_later_has_its_own_time),
+		TEST(a_target_that_ends_does_not_end_the_others),
+		TEST(ticks_that_are_over_are_missed),
+		TEST(time_is_whole_however_late_a_tick_is),
+		TEST(sleep_takes_stops_that_arrive),
+		TEST(one_sample_is_all_there_is),
+		TEST(late_stops_are_given_up_at_the_end),
+		TEST(a_view_has_what_the_last_sample_found),
+		TEST(figures_are_of_the_whole_recording),
+		TEST(a_process_that_has_gone_is_no_target),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
