@@ -10,6 +10,7 @@
 #include "option_values.h"
 #include "output_file.h"
 #include "wallprof/clock.h"
+#include "wallprof/enum_name.h"
 
 enum {
 	OPT_FULL = 256,
@@ -67,17 +68,8 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const char *const format_names[] = {
-#define X(id, text) text,
-	WP_FORMATS(X)
-#undef X
-};
-
-static const char *const stop_names[] = {
-#define X(id, text) text,
-	WP_STOP_MODES(X)
-#undef X
-};
+static const char *const format_names[] = { WP_FORMATS(WP_ENUM_TEXT) };
+static const char *const stop_names[] = { WP_STOP_MODES(WP_ENUM_TEXT) };
 
 static const char *const scan_names[] = {
 	[WP_SCAN_AUTO] = "auto",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dump.c - see wallprof/dump.h. */
 #include "wallprof/dump.h"
+#include "wallprof/enum_name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -121,11 +122,5 @@ uint32_t wp_dump_find_tid(const struct wp_dump *dump, const uint32_t *by_tid,
 
 const char *wp_dump_edge_name(enum wp_edge_kind kind)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_EDGE_##id] = text,
-		WP_EDGE_KINDS(X)
-#undef X
-	};
-
-	return (unsigned int)kind < WP_NEDGE_KINDS ? name[kind] : "unknown";
+	return WP_ENUM_NAME(WP_EDGE_KINDS, kind);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "judge.h"
+#include "wallprof/enum_name.h"
 
 /* Most items that a sentence lists. */
 enum { LISTED = 3 };
@@ -407,11 +408,5 @@ int wp_verdict_find(const struct wp_dump *dump, enum wp_verdict *ret_verdict,
 
 const char *wp_verdict_name(enum wp_verdict verdict)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_VERDICT_##id] = text,
-		WP_VERDICTS(X)
-#undef X
-	};
-
-	return (unsigned int)verdict < WP_NVERDICTS ? name[verdict] : "unknown";
+	return WP_ENUM_NAME(WP_VERDICTS, verdict);
 }

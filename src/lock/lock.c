@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lock.c - see wallprof/lock.h. */
 #include "lock_priv.h"
+#include "wallprof/enum_name.h"
 
 #include <string.h>
 #include <sys/syscall.h>
 
 const char *wp_lock_kind_name(enum wp_lock_kind kind)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_LOCK_##id] = text,
-		WP_LOCK_KINDS(X)
-#undef X
-	};
-
-	return (unsigned int)kind < WP_NLOCK_KINDS ? name[kind] : "unknown";
+	return WP_ENUM_NAME(WP_LOCK_KINDS, kind);
 }
 
 const char *wp_lock_holder_name(enum wp_holder holder)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_HOLDER_##id] = text,
-		WP_HOLDERS(X)
-#undef X
-	};
-
-	return (unsigned int)holder < WP_NHOLDERS ? name[holder] : "unknown";
+	return WP_ENUM_NAME(WP_HOLDERS, holder);
 }
 
 bool wp_lock_read_at(void *buf, size_t len, const struct wp_lock_call *call,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c - see wallprof/profile.h: threads, mappings and samples. */
+#include "wallprof/enum_name.h"
 #include "wallprof/profile.h"
 
 #include <stdlib.h>
@@ -162,13 +163,7 @@ uint64_t wp_profile_time(const struct wp_profile *profile,
 
 const char *wp_profile_kind_name(enum wp_profile_kind kind)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_PROFILE_##id] = text,
-		WP_PROFILE_KINDS(X)
-#undef X
-	};
-
-	return (unsigned int)kind < WP_NPROFILE_KINDS ? name[kind] : "unknown";
+	return WP_ENUM_NAME(WP_PROFILE_KINDS, kind);
 }
 
 const char *wp_profile_str(const struct wp_profile *profile, uint32_t id)

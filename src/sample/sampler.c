@@ -9,6 +9,7 @@
 #include "target.h"
 #include "thread.h"
 #include "wallprof/clock.h"
+#include "wallprof/enum_name.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
@@ -20,13 +21,7 @@
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode)
 {
-	static const char *const name[] = {
-#define X(id, text) [WP_STOP_##id] = text,
-		WP_STOP_MODES(X)
-#undef X
-	};
-
-	return (unsigned int)mode < WP_NSTOP_MODES ? name[mode] : "unknown";
+	return WP_ENUM_NAME(WP_STOP_MODES, mode);
 }
 
 uint64_t wp_sampler_random(struct wp_sampler *loop)
