@@ -92,6 +92,24 @@ def shared_prefixes(build, rooms):
             yield "prefix", f"wp_{prefix}", "of rooms " + ", ".join(sorted(of))
 
 
+def readme_lists(texts):
+    """The README follows a sample through files: each is there, once a list,
+    and has the function."""
+    way = []
+    for line in pathlib.Path("README.md").read_text().splitlines() + [""]:
+        step = re.match(r"    ((?:src|unwind)/\S+\.c) +(wp_\w+)", line)
+        if not step:
+            way = []
+            continue
+        path, function = step.groups()
+        if not re.search(rf"^\w[^\n;]*\b{function}\(", texts.get(path, ""),
+                         re.MULTILINE):
+            yield "README.md", path, f"has no {function}"
+        if path in way:
+            yield "README.md", path, "is entered twice"
+        way.append(path)
+
+
 def lines_of(files, texts):
     """Lines of the tree by what they are for."""
     count = collections.Counter()
@@ -130,6 +148,7 @@ def main(argv):
             faults += product_faults(path, text)
     faults += names_that_stand_twice(files)
     faults += shared_prefixes(build, rooms)
+    faults += readme_lists(texts)
 
     known = allowed()
     bad = [fault for fault in faults if fault[:2] not in known]

@@ -15,7 +15,7 @@
 #include <signal.h>
 
 #include "fake_elf.h"
-#include "snapshot.h"
+#include "stack_snapshot.h"
 
 #if !defined(__clang__)
 /* alloca is the point. */

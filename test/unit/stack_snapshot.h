@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.h - what tests of the unwinder take from their own process: the
- * registers at a point, the modules, memory, and another unwinder's opinion.
+/* stack_snapshot.h - what tests of the unwinder take from their own process: the
+ * registers at a point, the modules, memory, and another unwinder's stack.
  */
-#ifndef WP_TEST_SNAPSHOT_H
-#define WP_TEST_SNAPSHOT_H
+#ifndef WP_TEST_STACK_SNAPSHOT_H
+#define WP_TEST_STACK_SNAPSHOT_H
 
 #include <dlfcn.h>
 #include <elf.h>
