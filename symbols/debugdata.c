@@ -18,7 +18,7 @@ enum {
 };
 
 /* Room for more output; 0, -EOVERFLOW or -ENOMEM. */
-static int grow(uint8_t **buf, size_t *cap, lzma_stream *lz)
+static int grow_output(uint8_t **buf, size_t *cap, lzma_stream *lz)
 {
 	size_t used = (size_t)lz->total_out;
 	size_t want = *cap ? 2 * *cap : FIRST_SIZE;
@@ -50,7 +50,7 @@ static int unpack(const Elf_Data *in, uint8_t **ret, size_t *ret_len)
 	lz.avail_in = in->d_size;
 	do {
 		if (!lz.avail_out)
-			rc = grow(&buf, &cap, &lz);
+			rc = grow_output(&buf, &cap, &lz);
 		if (rc)
 			goto out;
 		state = lzma_code(&lz, LZMA_FINISH);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* demangle.h - names as a person wrote them.
+/* demangle.h - demangles C++ and Rust names.
  *
  * Layer: symbols.
  */
@@ -8,10 +8,10 @@
 
 #include <stddef.h>
 
-/* Put into BUF[0..size) what a profile shows for SYMBOL: C++ and Rust names
+/* Put the name to show for SYMBOL into BUF[0..size): C++ and Rust names
  * demangled with scopes and template arguments, without parameters, return
- * type and Rust's hash; no suffix of a compiler's clone (".cold", ".part.0");
- * "@plt" is kept.  A name that is not mangled is itself, and so is one that
+ * type and Rust's hash; without the suffix of a compiler's clone (".cold",
+ * ".part.0"); "@plt" stays.  SYMBOL itself if it is not mangled, or if the name
  * would be longer than BUF.
  */
 void wp_demangle(const char *symbol, char *buf, size_t size);

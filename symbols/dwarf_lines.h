@@ -17,16 +17,16 @@
 enum {
 	/* Levels of one address: inlined functions and the function proper. */
 	WP_DWARF_LEVELS_MAX = 64,
-	/* Pieces of one function whose starts are told. */
+	/* Ranges of one function whose starts are kept. */
 	WP_DWARF_STARTS_MAX = 4,
 };
 
-/* One level.  Strings are borrowed until the next lookup. */
+/* A level.  Strings are borrowed until the next lookup. */
 struct wp_dwarf_level {
 	/* NULL where DWARF has none.  LINKAGE is the mangled name. */
 	const char *linkage;
 	const char *name;
-	/* The directory is to be put before FILE unless that is absolute. */
+	/* DIR goes before FILE unless FILE is absolute. */
 	const char *dir;
 	const char *file;
 	uint32_t line;
@@ -37,10 +37,11 @@ struct wp_dwarf_lines {
 	/* Innermost first: levels[0..n). */
 	struct wp_dwarf_level levels[WP_DWARF_LEVELS_MAX];
 	uint32_t n;
-	/* False if only file and line are known, of what function not: then
-	 * the one level has no name. */
+	/* False: DWARF knows file and line but no function; the one level has
+	 * no name. */
 	bool has_function;
-	/* Where the function proper starts, its hot part first. */
+	/* Start svmas of the ranges of the function proper, the hot one first.
+	 */
 	uint64_t starts[WP_DWARF_STARTS_MAX];
 	uint32_t nstarts;
 };
@@ -63,25 +64,27 @@ struct wp_dwarf {
 	/* NULL when not open; borrowed. */
 	struct wp_elf_file *file;
 	struct wp_elf_file *alt;
-	/* Owned; NULL while not needed. */
+	/* libdw's handles, owned; NULL: not open. */
 	Dwarf *dw;
 	Dwarf *alt_dw;
 	/* .debug_line, unpacked. */
 	Elf_Data *line_data;
-	/* All units, read when .debug_aranges does not know an address. */
+	/* The ranges of all units; read (HAVE_UNITS) when .debug_aranges does
+	 * not have an address. */
 	struct wp_dwarf_ranges units;
 	bool have_units;
-	/* The functions of the unit that was used last; DEEP if those inside
-	 * other functions are among them. */
+	/* The functions of the unit at FUNCTIONS_UNIT; DEEP: nested ones
+	 * included. */
 	struct wp_dwarf_ranges functions;
 	Dwarf_Off functions_unit;
 	bool functions_deep;
-	/* Units whose lines libdw keeps, and how many lines that is. */
+	/* seen[0..nseen): offsets of the units whose line tables libdw keeps;
+	 * owned.  NLINES: the number of their lines. */
 	Dwarf_Off *seen;
 	uint32_t nseen;
 	uint32_t seen_cap;
 	uint64_t nlines;
-	/* DIEs that may still be looked at for this address. */
+	/* Number of DIEs that may still be visited for this address. */
 	uint32_t budget;
 };
 
@@ -90,13 +93,13 @@ struct wp_dwarf {
 		0                                                              \
 	}
 
-/* Use the DWARF of FILE, with ALT for what they share (or NULL); both must live
- * until close.  Nothing is read yet. */
+/* Use the DWARF of FILE and of ALT, the file of its .gnu_debugaltlink or NULL;
+ * both must live until close.  Nothing is read yet. */
 void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
 		   struct wp_elf_file *alt);
 void wp_dwarf_close(struct wp_dwarf *dwarf);
 
-/* What DWARF knows of SVMA.  Returns 0; -ENOENT if nothing; -ENOMEM. */
+/* Look SVMA up in the DWARF.  Returns 0; -ENOENT if nothing; -ENOMEM. */
 WP_MUST_CHECK
 int wp_dwarf_lookup(struct wp_dwarf *dwarf, uint64_t svma,
 		    struct wp_dwarf_lines *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object.h - one mapped file and all that is known to name its addresses.
+/* object.h - a mapped file with its symbols and debug files.
  *
  * Layer: symbols.
  */
@@ -15,9 +15,9 @@
 #include "symtab.h"
 
 struct wp_object {
-	/* As the target knows it, without " (deleted)"; owned. */
+	/* Its path in the target, without " (deleted)"; owned. */
 	char *path;
-	/* The id of the module that it was first seen as. */
+	/* The id of its first module. */
 	uint32_t module;
 
 	/* The rest is read by wp_object_load, owned. */
@@ -26,7 +26,7 @@ struct wp_object {
 	bool is_elf;
 	/* MAIN's image is the module's; those of the others are below. */
 	struct wp_elf_file main;
-	/* The separate debug file and what it shares with others. */
+	/* The separate debug file, and the file of .gnu_debugaltlink. */
 	struct wp_elf_file debug;
 	struct wp_elf_file alt;
 	/* Unpacked .gnu_debugdata, and its bytes. */
@@ -36,9 +36,9 @@ struct wp_object {
 	struct wp_elf_image alt_image;
 	struct wp_elf_image mini_image;
 	struct wp_symtab symtab;
-	/* Which of them has the DWARF; NULL for none. */
+	/* The one with DWARF, MAIN or DEBUG; NULL: none. */
 	struct wp_elf_file *dwarf_file;
-	/* To be added to a svma of main for one of the debug file. */
+	/* The svma of a byte in DEBUG minus its svma in MAIN. */
 	uint64_t debug_bias;
 };
 
@@ -47,8 +47,8 @@ struct wp_object {
 struct wp_object *wp_object_new(struct wp_elf_image *image, const char *path,
 				uint32_t module);
 
-/* Read OBJECT's headers and symbols, once; what is malformed is left out.
- * DWARF is only looked for, unless NAMES_ONLY.  Returns 0 or -ENOMEM.
+/* Read OBJECT's symbols, once, and find its debug files; what is malformed is
+ * left out.  NAMES_ONLY: DWARF is not needed.  Returns 0 or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_object_load(struct wp_object *object,

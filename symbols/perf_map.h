@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_map.h - names that a JIT compiler wrote to /tmp/perf-PID.map.
+/* perf_map.h - the names of generated code in /tmp/perf-PID.map.
  *
  * Layer: symbols.  Format: tools/perf/Documentation/jit-interface.txt.
  */
@@ -12,25 +12,25 @@
 #include "wallprof/err.h"
 #include "wallprof/io.h"
 
-/* One piece of code: START <= avma < END. */
+/* A range of code: START <= avma < END. */
 struct wp_perf_map_entry {
 	uint64_t start;
 	uint64_t end;
 	/* Offset of the name in the text. */
 	uint32_t name;
-	/* Its line: code is thrown away and its memory used again, so a later
-	 * line wins. */
+	/* The number of its line.  Memory of discarded code is used again: of
+	 * overlapping ranges the later line wins. */
 	uint32_t order;
 };
 
 struct wp_perf_map {
 	/* The file, line ends turned to NULs; owned. */
 	struct wp_text text;
-	/* Sorted, without overlaps; v[0..len), owned. */
+	/* v[0..len), sorted, not overlapping; owned. */
 	struct wp_perf_map_entry *v;
 	uint32_t len;
 	uint32_t cap;
-	/* Lines that were not understood. */
+	/* Number of malformed lines. */
 	uint32_t nbad;
 };
 
@@ -39,7 +39,7 @@ struct wp_perf_map {
 		.text = WP_TEXT_INIT                                           \
 	}
 
-/* Read the map that FD, which is left open, names.
+/* Read and parse the file FD, which stays open.
  *
  * Returns 0; -ENOTSUP when it is not a regular file; -EOVERFLOW when it is over
  * 64 MiB; -ENOMEM; or the -errno of a read.  On error MAP is empty.

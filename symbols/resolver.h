@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resolver.h - what the files of the resolver share.
+/* resolver.h - the resolver, shared by resolver.c and naming.c.
  *
  * Layer: symbols.
  */
@@ -21,20 +21,20 @@ struct wp_module {
 	uint64_t start_avma;
 	uint64_t end_avma;
 	uint64_t off;
-	/* What the path ends with, or "[anon]"; in the pool. */
+	/* Base name of its path, or "[anon]"; in wp_symbols.strings. */
 	const char *name;
 	/* NULL without a file. */
 	struct wp_object *object;
 	struct wp_symbol_has has;
 };
 
-/* An address that was resolved: lines[first..first + n). */
+/* A resolved address; its lines are lines[first..first + n). */
 struct wp_cached {
 	struct wp_object *object;
 	uint64_t svma;
 	uint32_t first;
 	uint32_t n;
-	/* What has come of it, for each module of the object. */
+	/* What was found for it. */
 	struct wp_symbol_has has;
 };
 
@@ -67,23 +67,23 @@ struct wp_symbols {
 	 * module. */
 	struct wp_dwarf dwarf;
 	struct wp_object *dwarf_of;
-	/* For one address. */
+	/* Scratch for one address. */
 	struct wp_dwarf_lines found;
 	char symbol[WP_SYMBOL_NAME_MAX];
 	char demangled[WP_SYMBOL_NAME_MAX];
 };
 
-/* Functions of naming.c: they append to the lines of the resolver. */
+/* Functions of naming.c, which append to S->lines. */
 
-/* The lines of ADDRESS->svma in ADDRESS->object, which is loaded; sets what has
- * come of it.  MODULE is the file's name.  Returns 0 or -ENOMEM. */
+/* Append the lines of ADDRESS->svma in ADDRESS->object, which is loaded, and
+ * set ADDRESS->has.  MODULE is the file's base name.  Returns 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 			struct wp_cached *address);
-/* One level named SYSTEM_NAME; NULL without memory. */
+/* Append one level named SYSTEM_NAME; NULL without memory. */
 struct wp_symbol_line *wp_naming_add_line(struct wp_symbols *s,
 					  const char *system_name);
-/* One level that says only where: "MODULE+0xADDR", or "0xADDR" if MODULE is
+/* Append one level without a symbol: "MODULE+0xADDR", or "0xADDR" if MODULE is
  * NULL.  Returns 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_naming_add_place(struct wp_symbols *s, const char *module,

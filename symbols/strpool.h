@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strpool.h - strings that are kept once and never move.
+/* strpool.h - a set of strings that never move.
  *
  * Layer: symbols.
  */
@@ -16,7 +16,7 @@ struct wp_strpool_chunk;
 struct wp_strpool {
 	/* Newest first; strings go into the newest; owned. */
 	struct wp_strpool_chunk *chunks;
-	/* The strings v[0..len), owned by their chunks, and their index. */
+	/* v[0..len), strings inside CHUNKS, and their index. */
 	const char **v;
 	uint32_t len;
 	uint32_t cap;
@@ -28,8 +28,9 @@ struct wp_strpool {
 		0                                                              \
 	}
 
-/* The one copy of S (N bytes, cut at a NUL), in which bytes that are not UTF-8
- * became '?'.  Valid until the pool is cleared.  NULL without memory.
+/* The pool's copy of S[0..n), which ends at a NUL if there is one; bytes that
+ * are not UTF-8 are replaced by '?'.  Equal strings are one pointer, valid
+ * until the pool is cleared.  NULL without memory.
  */
 const char *wp_strpool_add(struct wp_strpool *pool, const char *s, size_t n);
 const char *wp_strpool_add_str(struct wp_strpool *pool, const char *s);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symtab.h - the functions that ELF symbol tables name, sorted by address.
+/* symtab.h - the functions of ELF symbol tables, sorted by address.
  *
  * Layer: symbols.
  *
- * A file's functions may be spread over its own .symtab and .dynsym and those
- * of a separate debug file.  All go into one table.  Names stay where they are,
- * in the files' string tables.
+ * One table holds the functions of a file's .symtab and .dynsym and of those of
+ * its separate debug file.  Names stay in the files' string tables.
  */
 #ifndef WP_SYMTAB_H
 #define WP_SYMTAB_H
@@ -28,10 +27,10 @@ enum {
 struct wp_symtab_entry {
 	uint64_t svma;
 	uint32_t size;
-	/* Offset of the name in its source. */
+	/* Offset of the name in sources[source]. */
 	uint32_t name;
 	uint8_t source;
-	/* What speaks for it among names of one address, more is better. */
+	/* Of several names of one address the one of highest rank is kept. */
 	uint8_t rank;
 };
 
@@ -42,15 +41,16 @@ struct wp_symtab_source {
 };
 
 struct wp_symtab {
-	/* v[0..nsorted) is sorted, one per address; what was added since
-	 * follows, to LEN; owned. */
+	/* v[0..nsorted) is sorted and has one entry per address;
+	 * v[nsorted..len) was added since; owned. */
 	struct wp_symtab_entry *v;
 	uint32_t nsorted;
 	uint32_t len;
 	uint32_t cap;
 	struct wp_symtab_source sources[WP_SYMTAB_SOURCES_MAX];
 	uint32_t nsources;
-	/* Names that are in no file, such as "puts@plt"; owned. */
+	/* Names that are in no file, such as "puts@plt": made[0..made_len),
+	 * owned. */
 	char *made;
 	uint32_t made_len;
 	uint32_t made_cap;
@@ -69,9 +69,9 @@ WP_MUST_CHECK
 int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 		  uint32_t type, uint64_t bias);
 
-/* Add a name for each slot of ELF's procedure linkage table: "puts@plt".  What
- * calls a function of the file itself gets the name that was found for that so
- * far, so finish the table before (and after). */
+/* Add a name for each slot of ELF's procedure linkage table: "puts@plt".  A
+ * slot for a function of the file itself is named by TAB's entry for that
+ * function, so finish the table before, and again after. */
 WP_MUST_CHECK
 int wp_symtab_add_plt(struct wp_symtab *tab, Elf *elf);
 
@@ -80,12 +80,12 @@ int wp_symtab_add_plt(struct wp_symtab *tab, Elf *elf);
 WP_MUST_CHECK
 int wp_symtab_add_go(struct wp_symtab *tab, struct wp_elf_image *image);
 
-/* Names may be in TEXT[0..len) too, which must live as long as the table: a
- * number for wp_symtab_add_named(), or -1 if there are too many such. */
+/* Add TEXT[0..len), which must live as long as the table, to the sources of
+ * names.  Returns its index for wp_symtab_add_named, or -1 if there are
+ * WP_SYMTAB_SOURCES_MAX. */
 int wp_symtab_add_text(struct wp_symtab *tab, const char *text, size_t len);
 
-/* Add one function whose name begins NAME bytes into the text numbered SOURCE.
- */
+/* Add one function whose name is at offset NAME of source SOURCE. */
 WP_MUST_CHECK
 int wp_symtab_add_named(struct wp_symtab *tab, int source, uint64_t svma,
 			uint32_t size, uint32_t name);
@@ -98,7 +98,7 @@ int wp_symtab_add_made(struct wp_symtab *tab, uint64_t svma, uint32_t size,
 /* Sort the table and choose among the names of an address: functions before
  * plain labels, sized before unsized, global or weak before local, then the
  * fewest leading underscores.  A symbol of size 0 reaches to the next one.
- * Nothing is found before; may be called again when more was added.
+ * Entries are found only after this; may be called again when more were added.
  */
 void wp_symtab_finish(struct wp_symtab *tab);
 

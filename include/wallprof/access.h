@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access.h - why the kernel lets us look at a process, or does not.
+/* access.h - why the kernel denies access to a process.
  *
  * Layer: proc.
  */
@@ -10,15 +10,16 @@
 
 #include "wallprof/err.h"
 
-/* The process that traces PID, 0 if none does or it cannot be told. */
+/* The pid of the tracer of PID (ptrace(2)), 0 if it has none or /proc does not
+ * say. */
 pid_t wp_access_tracer(pid_t pid);
 
 /* kernel.yama.ptrace_scope, 0 where there is no Yama. */
 int wp_access_yama_scope(void);
 
-/* Fill ERR with why PID may not be looked at or stopped, and what to do:
- * another owner, yama, another tracer, a container without the capability, a
- * process that is not dumpable.  Returns -EPERM. */
+/* Set ERR to the reason why wallprof may not read or stop process PID and to
+ * what the user can do: another owner, Yama, another tracer, a container
+ * without the capability, a process that is not dumpable.  Returns -EPERM. */
 int wp_access_denied(pid_t pid, struct wp_err *err);
 
 #endif

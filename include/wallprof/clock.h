@@ -12,9 +12,9 @@
 #define WP_NS_PER_MS UINT64_C(1000000)
 #define WP_NS_PER_US UINT64_C(1000)
 
-/* CLOCK_MONOTONIC, what ticks and weights are measured in. */
+/* CLOCK_MONOTONIC, the clock of ticks and weights. */
 uint64_t wp_clock_ns(void);
-/* CLOCK_REALTIME, for the time stamp of a profile only. */
+/* CLOCK_REALTIME, for the time stamp of a profile. */
 int64_t wp_clock_utc_ns(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fdinfo.h - what is behind a descriptor of a process.
+/* fdinfo.h - the file, pipe or socket that a descriptor of a process refers to.
  *
- * Layer: proc.  Reads links and tables of /proc only: opens nothing of the
- * target's and touches no socket of its.
+ * Layer: proc.  Reads links and tables of /proc only: opens no file of the
+ * target and touches none of its sockets.
  */
 #ifndef WP_FDINFO_H
 #define WP_FDINFO_H
@@ -45,29 +45,31 @@ enum { WP_FD_TEXT_MAX = 512 };
 
 struct wp_fd_desc {
 	enum wp_fd_kind kind;
-	/* For a person: "tcp 127.0.0.1:41234 -> 127.0.0.1:5432", "tcp listen
+	/* Text to show: "tcp 127.0.0.1:41234 -> 127.0.0.1:5432", "tcp listen
 	 * 0.0.0.0:6379", "unix /run/x.sock", "pipe:[1234]", "file /a/b".  No
 	 * control characters. */
 	char text[WP_FD_TEXT_MAX];
 };
 
-/* One socket of the target's network namespace. */
+/* A socket of the target's network namespace. */
 struct wp_socket {
 	uint64_t ino;
-	/* Index of the table's texts. */
+	/* Offset of its description in wp_fdinfo.texts. */
 	size_t text;
 };
 
 struct wp_fdinfo {
 	/* Directory /proc/PID, borrowed. */
 	int proc_fd;
-	/* Sockets by inode, sorted; owned, with their texts. */
+	/* sockets[0..nsockets), sorted by inode, and their NUL-terminated
+	 * descriptions texts[0..texts_len); owned. */
 	struct wp_socket *sockets;
 	size_t nsockets, cap_sockets;
 	char *texts;
 	size_t texts_len, texts_cap;
+	/* Buffer for the tables of /proc/PID/net. */
 	struct wp_text file;
-	/* When the tables were read, CLOCK_MONOTONIC; 0 never. */
+	/* CLOCK_MONOTONIC when the tables were last read; 0: never. */
 	uint64_t read_ns;
 };
 
@@ -75,9 +77,9 @@ struct wp_fdinfo {
 void wp_fdinfo_init(struct wp_fdinfo *fi, int proc_fd);
 void wp_fdinfo_clear(struct wp_fdinfo *fi);
 
-/* Say what descriptor FD is at NOW_NS (CLOCK_MONOTONIC).  Costs one readlink;
- * for a socket never seen the tables of /proc/PID/net are read, at most five
- * times a second, and until then it is just "socket:[N]".
+/* Describe descriptor FD at NOW_NS (CLOCK_MONOTONIC).  Costs one readlink(2).
+ * For a socket that is in no table read so far, the tables of /proc/PID/net are
+ * read again, at most five times a second; until then it reads "socket:[INO]".
  *
  * Returns 0, or -ENOENT when there is no such descriptor, -EPERM, -ESRCH.
  */
@@ -85,19 +87,20 @@ WP_MUST_CHECK
 int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
 		       struct wp_fd_desc *ret);
 
-/* The kind that the text of a /proc/PID/fd link tells; FILE for a path, which
- * stat(2) then tells more of. */
+/* The kind of descriptor by LINK, the target of its link in /proc/PID/fd; FILE
+ * for any path, which only stat(2) tells apart. */
 enum wp_fd_kind wp_fdinfo_classify(const char *link);
 
-/* Add the sockets that TEXT[0..len) lists.  NAME is the file's: "tcp", "tcp6",
- * "udp", "udp6", "raw", "raw6" (proc(5)), "unix", "netlink", "packet".  Lines
- * that do not parse are passed over.  0 or -ENOMEM.
+/* Add the sockets listed in TEXT[0..len), the file /proc/PID/net/NAME: "tcp",
+ * "tcp6", "udp", "udp6", "raw", "raw6" (proc(5)), "unix", "netlink", "packet".
+ * Lines that do not parse are passed over.  0 or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_fdinfo_parse_net(struct wp_fdinfo *fi, const char *name,
 			const char *text, size_t len);
 
-/* The text of socket INO, or NULL.  Valid until the tables are read again. */
+/* The description of socket INO, or NULL.  Valid until the tables are read
+ * again. */
 const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - one hash function for the tables.
+/* hash.h - the hash functions of all tables.
  *
  * Layer: base.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflate.h - what was compressed by zlib, whole or not at all.
+/* inflate.h - unpacks zlib streams of known size.
  *
  * Layer: base.
  */
@@ -10,14 +10,15 @@
 #include <stddef.h>
 
 enum {
-	/* Deflate makes no byte stand for more (zlib, Technical Details). */
+	/* The greatest compression ratio of deflate (zlib, Technical Details).
+	 */
 	WP_INFLATE_RATIO_MAX = 1032,
 };
 
-/* Unpack the zlib stream SRC[0..SRC_LEN) (RFC 1950) into DST, which it must
- * fill to the last byte and not pass.  False, with anything in DST, when the
- * stream is malformed, has another length, has bytes behind it, or there is no
- * memory.  Never more than DST_LEN bytes are written. */
+/* Unpack the zlib stream SRC[0..src_len) (RFC 1950) into DST[0..dst_len).
+ * False, with anything in DST, when the stream is malformed, has not that size
+ * unpacked, is followed by more bytes, or there is no memory.  Never writes
+ * past DST_LEN. */
 bool wp_inflate(const void *src, size_t src_len, void *dst, size_t dst_len);
 
 #endif

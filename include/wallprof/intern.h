@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* intern.h - strings to small ids and back.
+/* intern.h - a table of strings, each kept once and named by an id.
  *
  * Layer: base.
  */

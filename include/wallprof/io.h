@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* io.h - read whole files; EINTR is retried here.
+/* io.h - reads files of /proc; repeats reads after EINTR.
  *
  * Layer: base.
  */
@@ -13,7 +13,7 @@
 
 #include "wallprof/err.h"
 
-/* Bytes of a file, kept between reads so that they are not allocated anew. */
+/* The bytes of a file, in memory that is used again for the next file. */
 struct wp_text {
 	/* data[0..len), then a NUL; owned; NULL before the first read. */
 	char *data;
@@ -33,7 +33,7 @@ struct wp_text {
  */
 WP_MUST_CHECK
 int wp_text_read(struct wp_text *text, int dirfd, const char *path, size_t max);
-/* The same for an open file, from its start. */
+/* The same for the open file FD, from its start. */
 WP_MUST_CHECK
 int wp_text_pread(struct wp_text *text, int fd, size_t max);
 void wp_text_clear(struct wp_text *text);

@@ -19,11 +19,13 @@ struct wp_kallsym {
 };
 
 struct wp_kallsyms {
-	/* v[0..len) by address, owned, with their names. */
+	/* v[0..len), sorted by address; owned. */
 	struct wp_kallsym *v;
 	size_t len, cap;
+	/* The names, NUL-terminated: text[0..text_len), owned. */
 	char *text;
 	size_t text_len, text_cap;
+	/* /proc/kallsyms was read, or could not be. */
 	bool read;
 };
 
@@ -32,14 +34,14 @@ struct wp_kallsyms {
 		0                                                              \
 	}
 
-/* The function that AVMA is in, or NULL.  /proc/kallsyms is read at the first
- * call; without CAP_SYSLOG, or with kernel.kptr_restrict, it has no addresses
- * and nothing is found.  Valid until TABLE is cleared. */
+/* The name of the kernel function that holds AVMA, or NULL.  /proc/kallsyms is
+ * read at the first call; without CAP_SYSLOG, or with kernel.kptr_restrict, it
+ * has no addresses and nothing is found.  Valid until TABLE is cleared. */
 const char *wp_kallsyms_find(struct wp_kallsyms *table, uint64_t avma);
 
-/* Add what TEXT[0..len) lists: "ffffffff81000000 T _text [module]" lines
- * (kernel/kallsyms.c, s_show), as far as they are code and have an address.
- * 0 or -ENOMEM. */
+/* Add the functions in TEXT[0..len), lines like "ffffffff81000000 T _text
+ * [module]" (kernel/kallsyms.c, s_show); data and lines with address 0 are left
+ * out.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_kallsyms_parse(struct wp_kallsyms *table, const char *text, size_t len);
 

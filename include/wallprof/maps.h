@@ -18,20 +18,22 @@ struct wp_map {
 	uint64_t end_avma;
 	/* Offset in the file. */
 	uint64_t off;
-	/* Of the file's device, makedev(3) form, and inode; 0 for none. */
+	/* Device (makedev(3)) and inode of the file; 0: no file. */
 	uint64_t dev;
 	uint64_t ino;
-	/* Index in the maps' paths of a NUL-terminated path, unescaped, without
-	 * " (deleted)"; "" for anonymous memory; "[stack]" and the like. */
+	/* Offset in wp_maps.paths of the path, NUL-terminated, unescaped,
+	 * without " (deleted)"; "" for anonymous memory; or "[stack]" and the
+	 * like. */
 	uint32_t path;
 	bool read;
 	bool write;
 	bool exec;
+	/* The file has been deleted since. */
 	bool deleted;
 };
 
 struct wp_maps {
-	/* Array of LEN, sorted by start, not overlapping; owned. */
+	/* v[0..len), sorted by start, not overlapping; owned. */
 	struct wp_map *v;
 	size_t len;
 	size_t cap;
@@ -46,8 +48,7 @@ struct wp_maps {
 		0                                                              \
 	}
 
-/* Parse TEXT (LEN bytes, need not end in NUL) into MAPS, replacing what it
- * held; memory is used again.
+/* Replace MAPS by what TEXT[0..len) says.  Allocates only to grow.
  *
  * Returns 0; -ENOMEM; or -EBADMSG when a line does not parse or regions are
  * not in order.  On error MAPS is empty.
@@ -55,17 +56,17 @@ struct wp_maps {
 WP_MUST_CHECK
 int wp_maps_parse(struct wp_maps *maps, const char *text, size_t len);
 
-/* The region holding ADDR, or NULL.  Valid until MAPS next changes. */
+/* The region that holds ADDR, or NULL.  Valid until MAPS next changes. */
 const struct wp_map *wp_maps_find(const struct wp_maps *maps, uint64_t addr);
 
-/* The region holding ADDR, or one that grows down to it ("[stack]" just above
- * with nothing between); NULL if neither. */
+/* The region that holds ADDR; or else the next one above if it is "[stack]",
+ * which grows downwards; or NULL. */
 const struct wp_map *wp_maps_find_stack(const struct wp_maps *maps,
 					uint64_t addr);
 
 const char *wp_maps_path(const struct wp_maps *maps, const struct wp_map *map);
 
-/* Free what MAPS holds and make it empty again.  Safe on WP_MAPS_INIT. */
+/* Free all and leave WP_MAPS_INIT. */
 void wp_maps_clear(struct wp_maps *maps);
 
 #endif

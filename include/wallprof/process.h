@@ -3,8 +3,8 @@
  *
  * Layer: proc.
  *
- * The descriptors pin the process: once it is gone they give ESRCH, even when
- * its number has been given to another.
+ * The descriptors stay with the process: once it has ended they give ESRCH,
+ * even if the kernel gives its pid to another.
  */
 #ifndef WP_PROCESS_H
 #define WP_PROCESS_H
@@ -21,18 +21,19 @@ struct wp_process {
 	pid_t pid;
 	/* pidfd_open(2); -1 on a kernel before 5.3. */
 	int pidfd;
-	/* /proc/PID (/proc/TID of another thread where the first has exited)
-	 * and /proc/PID/task, open directories. */
+	/* Open directories /proc/PID (or /proc/TID of another thread if the
+	 * leader has exited) and /proc/PID/task. */
 	int proc_fd;
 	int task_fd;
-	/* /proc/PID/root, O_PATH: the target's files even after it has gone;
-	 * -1 where not permitted. */
+	/* /proc/PID/root, O_PATH, which outlives the process; -1: not
+	 * permitted. */
 	int root_fd;
 	/* Clock ticks after boot. */
 	uint64_t start_time;
-	/* Owner, for messages. */
+	/* Owner of /proc/PID. */
 	uid_t uid;
-	/* The thread whose memory is read: the first, if it had not exited. */
+	/* Tid for process_vm_readv(2): the thread group leader, or another
+	 * thread if the leader has exited. */
 	pid_t reader_tid;
 };
 
@@ -41,35 +42,36 @@ struct wp_process {
 		0, -1, -1, -1, -1, 0, 0, 0                                     \
 	}
 
-/* Open process PID; the number of one of its other threads will do.
+/* Open process PID.  PID may be the tid of any of its threads.
  *
  * Returns 0; -ESRCH when there is none or it is a zombie; -ENOTSUP for a kernel
- * thread or a 32-bit program; -EPERM when it may not be looked at (ERR then
- * says only that; wp_access_denied knows why); -EMFILE.
+ * thread or a 32-bit program; -EPERM when access is denied (wp_access_denied
+ * finds the reason); -EMFILE.
  */
 WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
 void wp_process_clear(struct wp_process *process);
 
-/* May it still be looked at?  Asked where wallprof has capabilities from its
- * file, with which a process can be read that has executed a set-user-ID
- * program since.  0, or -EPERM with ERR: what was read is not to be shown. */
+/* Check access to PROCESS again.  Needed where wallprof has capabilities from
+ * its own file (AT_SECURE): with those it could read on when the process
+ * executes a set-user-ID program.  0, or -EPERM with ERR: then what was read
+ * must not be shown. */
 WP_MUST_CHECK
 int wp_process_recheck(const struct wp_process *process, struct wp_err *err);
 
-/* Still there, and not a zombie all through. */
+/* Whether PROCESS has a thread that has not exited. */
 bool wp_process_is_alive(const struct wp_process *process);
 
-/* Does it run a 32-bit program, of which neither calls nor registers are known
- * here?  False when that cannot be told. */
+/* Whether PROCESS runs a 32-bit program, which wallprof does not support.
+ * False when /proc/PID/exe cannot be read. */
 bool wp_process_is_32bit(const struct wp_process *process);
 
-/* How many threads it has now, from one fstat(2): a zombie has one, and once
- * there are none its number may be another's.  The kernel makes the link count
- * of the task directory from it (fs/proc/base.c, proc_task_getattr). */
+/* The number of its threads, from one fstat(2): st_nlink of the task directory
+ * is that plus 2 (fs/proc/base.c, proc_task_getattr).  A zombie has one; 0: the
+ * process has been reaped.  Negative: -errno. */
 long wp_process_count_threads(const struct wp_process *process);
 
-/* Thread ids, in the kernel's order (by creation). */
+/* A list of tids or pids. */
 struct wp_tids {
 	/* v[0..len), owned. */
 	pid_t *v;
@@ -82,27 +84,28 @@ struct wp_tids {
 		0                                                              \
 	}
 
-/* Replace TIDS by the threads there are.  0, -ESRCH, -ENOMEM. */
+/* Replace TIDS by the tids of PROCESS's threads, by creation.  0, -ESRCH,
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_process_list_threads(const struct wp_process *process,
 			    struct wp_tids *tids);
 void wp_tids_clear(struct wp_tids *tids);
 
-/* Copy up to LEN bytes of its memory at AVMA to BUF (process_vm_readv(2), which
- * stops at the first page it cannot read).  Bytes read, 0 if none, or -EPERM,
- * -ESRCH.
+/* Copy up to LEN bytes of PROCESS's memory at AVMA to BUF (process_vm_readv(2),
+ * which stops at the first unreadable page).  Returns the number of bytes, 0 if
+ * none is readable, or -EPERM, -ESRCH.
  */
 ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 			void *buf, size_t len);
 
-/* Read its memory map into MAPS by way of TEXT.  0, -ESRCH, -EPERM, -ENOMEM,
- * -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
+/* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  0, -ESRCH, -EPERM,
+ * -ENOMEM, -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
 WP_MUST_CHECK
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps);
 
-/* A descriptor of the memory map, for the two questions below, which the caller
- * owns; negative when the process is gone or it is not permitted. */
+/* Open /proc/PID/maps for the two queries below.  Returns a descriptor that the
+ * caller owns; negative when the process has ended or access is denied. */
 int wp_process_open_maps(const struct wp_process *process);
 
 /* Open the file behind MAP for reading: through /proc/PID/map_files, which
@@ -111,22 +114,23 @@ int wp_process_open_maps(const struct wp_process *process);
 int wp_process_open_map(const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map);
 
-/* Is the region that now holds AVMA the one of START, OFF, INO?  One ioctl on
- * the open /proc/PID/maps MAPS_FD (PROCMAP_QUERY, Linux 6.11): 1 yes, 0 no,
- * -ENOTSUP on an older kernel. */
+/* Whether the region that holds AVMA now begins at START_AVMA and shows offset
+ * OFF of inode INO.  One ioctl(2) on MAPS_FD, an open /proc/PID/maps
+ * (PROCMAP_QUERY, Linux 6.11): 1 yes, 0 no, -ENOTSUP on an older kernel. */
 int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 			 uint64_t off, uint64_t ino);
 
-/* Is there code at AVMA now?  Asked in the same way: 1 yes (or the address
- * space of MAPS_FD is gone), 0 no, -ENOTSUP. */
+/* Whether AVMA is in an executable region now, by the same ioctl(2): 1 yes, or
+ * the address space behind MAPS_FD is gone; 0 no; -ENOTSUP. */
 int wp_process_check_code(int maps_fd, uint64_t avma);
 
-/* The command line as one line, arguments parted by blanks, into BUF[0..size);
- * "[comm]" style name when it has none. */
+/* Put the command line, arguments separated by blanks, into BUF[0..size);
+ * "[COMM]" if it is empty. */
 void wp_process_command_line(const struct wp_process *process, char *buf,
 			     size_t size);
 
-/* The path of the program it runs, without " (deleted)", "" if not known. */
+/* Put the path of PROCESS's program, without " (deleted)", into BUF[0..size);
+ * "" if it cannot be read. */
 void wp_process_exe(const struct wp_process *process, char *buf, size_t size);
 
 #endif

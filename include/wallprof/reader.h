@@ -16,7 +16,7 @@ struct wp_reader {
 	/* Borrowed: the bytes [pos, end). */
 	const uint8_t *pos;
 	const uint8_t *end;
-	/* Something was asked for that is not there. */
+	/* A read went past the end or was malformed. */
 	bool failed;
 };
 
@@ -36,7 +36,8 @@ uint8_t wp_read_u8(struct wp_reader *r);
 uint16_t wp_read_u16(struct wp_reader *r);
 uint32_t wp_read_u32(struct wp_reader *r);
 uint64_t wp_read_u64(struct wp_reader *r);
-/* LEB128 (DWARF 5, 7.6).  Bits past the 64th are dropped; over 10 bytes fails. */
+/* LEB128 (DWARF 5, 7.6).  Bits past the 64th are dropped; over 10 bytes fails.
+ */
 uint64_t wp_read_uleb(struct wp_reader *r);
 int64_t wp_read_sleb(struct wp_reader *r);
 void wp_read_skip(struct wp_reader *r, uint64_t len);

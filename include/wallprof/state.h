@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h - from facts of /proc to a state and a wait reason.
+/* state.h - the state and wait reason of a thread, from what /proc says of it.
  *
- * Layer: state.  Gets facts, returns enums: reads nothing, stops nothing.
+ * Layer: state.  Pure computation: reads nothing, stops nothing.
  */
 #ifndef WP_STATE_H
 #define WP_STATE_H
@@ -22,7 +22,9 @@ struct wp_syscall_info {
 	/* Reason if a thread sleeps in it; WP_WAIT_SYSCALL when nothing more is
 	 * known.  A call on a descriptor is refined by what is behind it. */
 	enum wp_wait wait;
-	/* Index of the argument that is the descriptor waited on, -1 if none. */
+	/* Index of the argument that is the descriptor it waits for, -1 if
+	 * none.
+	 */
 	int8_t fd_arg;
 	/* A stop makes it return EINTR though no signal came (signal(7), "by
 	 * stop signals"); some only with a timeout on the socket. */
@@ -42,16 +44,17 @@ extern const long wp_syscall_restart;
  * them while it sleeps (syscall(2)). */
 extern const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS];
 
-/* What one look at a thread gave. */
+/* What /proc said of a thread. */
 struct wp_thread_facts {
 	/* State letter of /proc/PID/stat (proc(5)), 0 if not read. */
 	char state_char;
 	/* /proc/TID/syscall said "running". */
 	bool running;
-	/* The call it sleeps in; -1: blocked outside a call (a page fault). */
+	/* The system call that it sleeps in; -1: it sleeps outside of one (a
+	 * page fault). */
 	long syscall_nr;
 	uint64_t args[WP_SYSCALL_ARGS];
-	/* What the descriptor argument of the call is, if it was looked up. */
+	/* Kind of the call's descriptor argument; WP_FD_UNKNOWN: not read. */
 	enum wp_fd_kind fd_kind;
 };
 
@@ -60,21 +63,21 @@ struct wp_thread_state {
 	enum wp_wait wait;
 };
 
-/* The state and, when waiting, the reason as far as facts tell: a futex is
- * WP_WAIT_FUTEX here; the stack decides later. */
+/* The state and, when waiting, the reason as far as FACTS tell: WP_WAIT_FUTEX
+ * for any futex, which wp_state_refine_stack refines. */
 struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
 
-/* What a call that reads or writes anything (WP_WAIT_FILE, WP_WAIT_DISK) waits
- * for when its descriptor is a KIND: pipe, socket, tty; timer for a timerfd,
- * signal for a signalfd, poll for whatever is an event (eventfd, inotify,
- * pidfd, ...).  Any other WAIT as it was. */
+/* Refine WAIT, if it is of a call that reads or writes any file (WP_WAIT_FILE,
+ * WP_WAIT_DISK), by the KIND of its descriptor: pipe, socket, tty; timer for a
+ * timerfd, signal for a signalfd, poll for sources of events (eventfd, inotify,
+ * pidfd, ...).  Any other WAIT is returned as it is. */
 enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
 
-/* What the arguments of futex(2) alone decide: LOCK for a PI lock, JOIN for the
- * form that pthread_join uses, else FUTEX. */
+/* The wait reason by the arguments of futex(2) alone: LOCK for a PI lock, JOIN
+ * for the form that pthread_join uses, else FUTEX. */
 enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS]);
 
-/* One named frame for the functions below. */
+/* A frame with names. */
 struct wp_named_frame {
 	/* Function as in the file (mangled), and demangled. */
 	const char *system_name;
@@ -83,18 +86,17 @@ struct wp_named_frame {
 	const char *module;
 };
 
-/* Sharpen WAIT (a futex) by the waiting thread's frames[0..n), innermost first:
- * lock, condvar, semaphore, join, barrier, or WAIT as it was. */
+/* Refine WAIT (WP_WAIT_FUTEX) by the waiting thread's frames[0..n), innermost
+ * first: lock, condvar, semaphore, join, barrier, or WAIT as it is. */
 enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 				   const struct wp_named_frame *frames,
 				   size_t n);
 
-/* FRAME is of the waiting machinery: libc, pthread, std:: wrappers. */
+/* Whether FRAME is waiting machinery: of libc, pthread or a std:: wrapper. */
 bool wp_state_is_machinery(const struct wp_named_frame *frame);
 
-/* The site of a wait: index of the first frame of the program's own below the
- * waiting machinery (libc, pthread, std:: wrappers), or 0 if all of them are
- * machinery; N when there is no frame. */
+/* The site of a wait: the index of the innermost of frames[0..n) that is not
+ * waiting machinery; 0 if all are; N if there is no frame. */
 size_t wp_state_wait_site(const struct wp_named_frame *frames, size_t n);
 
 #endif

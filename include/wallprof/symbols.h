@@ -28,7 +28,7 @@ struct wp_symbol_module {
 	struct wp_elf_image *image;
 };
 
-/* How a separate debug file is named by the file that wants it. */
+/* How a file names its separate debug file. */
 enum wp_debug_kind {
 	/* A build-id. */
 	WP_DEBUG_BY_ID,
@@ -39,12 +39,12 @@ enum wp_debug_kind {
 	WP_NDEBUG_KINDS
 };
 
-/* A separate debug file that is wanted. */
+/* A request for a separate debug file. */
 struct wp_debug_query {
 	enum wp_debug_kind kind;
-	/* The id of a module of the file that wants it. */
+	/* The id of a module of the file that names it. */
 	uint32_t module;
-	/* It is wanted by that file's debug file, opened last. */
+	/* It is named by that file's own debug file, which was opened last. */
 	bool of_debug;
 	/* id[0..id_len) for BY_ID; NAME for the others.  Borrowed. */
 	const uint8_t *id;
@@ -58,32 +58,32 @@ struct wp_symbol_options {
 	 * the resolver's life. */
 	const char *const *roots;
 	size_t nroots;
-	/* If not NULL, asked instead of looking below ROOTS: open as
-	 * wp_debug_open does. */
+	/* Opens a debug file as wp_debug_open does; NULL: look below ROOTS. */
 	int (*open_debug)(void *ctx, const struct wp_debug_query *query,
 			  uint32_t *nth);
 	void *ctx;
-	/* Where /tmp/perf-PID.map of the target is, opened; -1 for none.
-	 * Owned by the caller, read during wp_symbols_new. */
+	/* The target's /tmp/perf-PID.map, open; -1: none.  Owned by the caller,
+	 * read by wp_symbols_new. */
 	int perf_map_fd;
-	/* Do not read DWARF: names only, no files, lines and inlines. */
+	/* Names only: no DWARF is read for files, lines and inlined frames. */
 	bool names_only;
 };
 
-/* What is known of one level of an address. */
+/* A level of an address: an inlined function or the function proper. */
 struct wp_symbol_line {
 	/* Demangled and as in the file; never NULL or empty for a level that
 	 * is returned.  Valid for the resolver's life; equal strings are the
 	 * same pointer. */
 	const char *function;
 	const char *system_name;
-	/* "" and 0 where not known. */
+	/* "" and 0: not known. */
 	const char *file;
 	uint32_t line;
 	uint32_t start_line;
 };
 
-/* What a module turned out to have (pprof Mapping flags). */
+/* The kinds of symbols that were found for a module (has_* of pprof's Mapping).
+ */
 struct wp_symbol_has {
 	bool functions;
 	bool filenames;
@@ -95,9 +95,9 @@ struct wp_symbol_has {
 
 struct wp_symbols;
 
-/* Returns 0 and a resolver to be freed, or -ENOMEM.  A perf map that cannot be
- * used (not a regular file, over 64 MiB, malformed lines) is left out and
- * counted, not an error.
+/* Make a resolver.  A perf map that cannot be used (not a regular file, over
+ * 64 MiB, malformed lines) is left out, which is no error.  Returns 0 and *RET,
+ * which the caller frees, or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symbols_new(struct wp_symbols **ret,
@@ -119,24 +119,24 @@ int wp_symbols_add(struct wp_symbols *symbols, uint32_t id,
  * proper last, and returns n >= 1.  Where no name is known the one level is
  * "module+0xOFF" with the svma in hex ("libfoo.so+0x1234"), or the bare
  * address "0x7f..." outside any module.  *RET is valid until the next call.
- * Returns -ENOMEM only when it cannot even say that.
+ * Returns -ENOMEM only when there is no memory for that.
  */
 WP_MUST_CHECK
 int wp_symbols_resolve(struct wp_symbols *symbols, uint32_t id, uint64_t avma,
 		       const struct wp_symbol_line **ret);
 
-/* What module ID has, as far as it was resolved. */
+/* What was found for module ID so far. */
 struct wp_symbol_has wp_symbols_has(const struct wp_symbols *symbols,
 				    uint32_t id);
 
-/* Open what QUERY, which may come from a liar, may mean: the first file from
- * number *NTH on (0 to begin) of those that it can be, below ROOTS[0..nroots).
- * PATH is the name of the file that wants it, as the target knows it.  Whether
- * it is the right file is for the caller to see.
+/* Open a candidate for QUERY, which may be hostile: the first that exists from
+ * number *NTH on (0 to begin) of the places to look at, below ROOTS[0..nroots).
+ * PATH is the target's path of the file that names it.  The caller checks that
+ * it is the right file.
  *
- * What is opened is a regular file that begins as ELF files do, named by a
+ * Only regular files that begin as ELF files do are opened, named by a
  * build-id, or beside PATH, or below /usr/lib/debug; symbolic links do not lead
- * out of its root.
+ * out of their root.
  *
  * Returns a descriptor that the caller owns, with *NTH moved past it and the
  * name in RET_PATH[0..4096); or -ENOENT when there are no more.

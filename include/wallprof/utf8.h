@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8.h - what is text that may be shown, and what is not.
+/* utf8.h - UTF-8 from hostile sources, and control characters in it.
  *
  * Layer: base.
  */
@@ -15,15 +15,15 @@
  * point in *RET_CODE; 0 when there is none. */
 size_t wp_utf8_next(const char *s, size_t n, uint32_t *ret_code);
 
-/* Whether CODE would move the cursor, end the line, or change how other
- * characters are shown. */
+/* Whether code point CODE moves the cursor, ends the line, or changes how other
+ * characters are displayed. */
 bool wp_utf8_is_control(uint32_t code);
 
-/* How many code points the UTF-8 text S[0..n) has. */
+/* The number of code points in the UTF-8 text S[0..n). */
 size_t wp_utf8_length(const char *s, size_t n);
 
-/* Replace each byte of S that is not UTF-8, and each of control characters, by
- * '?'. */
+/* Replace in S each byte that is not part of UTF-8, and each byte of a control
+ * character, by '?'. */
 void wp_utf8_tame(char *s);
 
 #endif

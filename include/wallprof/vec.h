@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vec.h - room in the growing arrays.
+/* vec.h - growing arrays.
  *
  * Layer: base.
  */
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The capacity that holds LEN + MORE: twice what is there, 0 when an index of
- * INDEX_SIZE bytes could not name every element and UINT32_MAX is kept free. */
+/* A new capacity for LEN + MORE elements, at least 2 * LEN; 0 if indices of
+ * INDEX_SIZE bytes cannot number so many (UINT32_MAX stays free). */
 static inline uint64_t wp_vec_cap(uint64_t len, uint64_t more,
 				  size_t index_size)
 {
@@ -25,8 +25,8 @@ static inline uint64_t wp_vec_cap(uint64_t len, uint64_t more,
 	return cap < max ? cap : max;
 }
 
-/* Make room for MORE elements after V[0..LEN); V and CAP are lvalues.
- * 0 or -ENOMEM. */
+/* Grow array V of capacity CAP, both lvalues, so that MORE elements fit behind
+ * V[0..LEN).  0, or -ENOMEM and nothing is changed. */
 #define WP_VEC_ROOM(v, len, cap, more)                                         \
 	({                                                                     \
 		int vec_rc_ = 0;                                               \

@@ -16,7 +16,7 @@ static void put(struct wp_index *index, struct wp_index_slot slot)
 	index->v[at & (index->cap - 1)] = slot;
 }
 
-static int grow(struct wp_index *index)
+static int double_slots(struct wp_index *index)
 {
 	struct wp_index bigger = {
 		.len = index->len,
@@ -37,7 +37,7 @@ static int grow(struct wp_index *index)
 
 int wp_index_add(struct wp_index *index, uint64_t hash, uint32_t i)
 {
-	if (index->len >= index->cap / 2 && grow(index))
+	if (index->len >= index->cap / 2 && double_slots(index))
 		return -ENOMEM;
 	put(index, (struct wp_index_slot){ (uint32_t)hash, i + 1 });
 	index->len++;

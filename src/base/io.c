@@ -25,7 +25,7 @@ ssize_t wp_io_pread_at(int fd, void *buf, size_t len, uint64_t off)
 }
 
 /* Make room for one byte more and a NUL. */
-static int grow(struct wp_text *text, size_t max)
+static int make_room(struct wp_text *text, size_t max)
 {
 	if (text->len > max)
 		return -EOVERFLOW;
@@ -42,7 +42,7 @@ int wp_text_pread(struct wp_text *text, int fd, size_t max)
 	for (;;) {
 		ssize_t n;
 
-		rc = grow(text, max);
+		rc = make_room(text, max);
 		if (rc)
 			break;
 		n = wp_io_pread_at(fd, text->data + text->len,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The next LEN bytes, or NULL once anything was not there. */
-static const uint8_t *take(struct wp_reader *r, uint64_t len)
+static const uint8_t *next_bytes(struct wp_reader *r, uint64_t len)
 {
 	const uint8_t *p = r->pos;
 
@@ -19,14 +19,14 @@ static const uint8_t *take(struct wp_reader *r, uint64_t len)
 
 uint8_t wp_read_u8(struct wp_reader *r)
 {
-	const uint8_t *p = take(r, 1);
+	const uint8_t *p = next_bytes(r, 1);
 
 	return p ? *p : 0;
 }
 
 uint16_t wp_read_u16(struct wp_reader *r)
 {
-	const uint8_t *p = take(r, 2);
+	const uint8_t *p = next_bytes(r, 2);
 
 	return p ? (uint16_t)(p[0] | p[1] << 8) : 0;
 }
@@ -34,7 +34,7 @@ uint16_t wp_read_u16(struct wp_reader *r)
 uint32_t wp_read_u32(struct wp_reader *r)
 {
 	uint32_t val = 0;
-	const uint8_t *p = take(r, 4);
+	const uint8_t *p = next_bytes(r, 4);
 
 	/* Both supported machines are little-endian. */
 	if (p)
@@ -45,7 +45,7 @@ uint32_t wp_read_u32(struct wp_reader *r)
 uint64_t wp_read_u64(struct wp_reader *r)
 {
 	uint64_t val = 0;
-	const uint8_t *p = take(r, 8);
+	const uint8_t *p = next_bytes(r, 8);
 
 	if (p)
 		memcpy(&val, p, sizeof(val));
@@ -96,7 +96,7 @@ int64_t wp_read_sleb(struct wp_reader *r)
 
 void wp_read_skip(struct wp_reader *r, uint64_t len)
 {
-	(void)take(r, len);
+	(void)next_bytes(r, len);
 }
 
 const char *wp_read_cstr(struct wp_reader *r)
@@ -110,5 +110,5 @@ const char *wp_read_cstr(struct wp_reader *r)
 		r->failed = true;
 		return NULL;
 	}
-	return (const char *)take(r, (uint64_t)(nul - r->pos) + 1);
+	return (const char *)next_bytes(r, (uint64_t)(nul - r->pos) + 1);
 }

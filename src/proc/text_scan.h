@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_scan.h - numbers in the kernel's texts.
+/* text_scan.h - a cursor over a text of the kernel.
  *
  * Layer: proc.  Private to src/proc/.
  */
@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where parsing stands: the bytes [p, end). */
+/* The bytes still to parse, [p, end). */
 struct wp_text_scan {
 	const char *p;
 	const char *end;
-	/* Something was not as it should be; set for good. */
+	/* The text was malformed; stays set. */
 	bool bad;
 };
 
-/* The digits of BASE (10 or 16, lower case) at the cursor as a number.  None,
- * or more than 64 bits hold, is bad: the kernel prints neither. */
+/* Parse the digits at the cursor, in BASE 8, 10 or 16 (lower case).  Sets BAD
+ * if there is none or the number exceeds 64 bits. */
 uint64_t wp_text_scan_number(struct wp_text_scan *c, unsigned int base);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer.c - see namer.h: the child's life, from outside. */
+/* namer.c - see namer.h: starts and ends children. */
 #include "namer.h"
 
 #include <ctype.h>
@@ -15,10 +15,10 @@
 #include "wallprof/base_name.h"
 #include "wallprof/clock.h"
 
-/* Children, each after the failure of the one before. */
+/* Number of children; each but the first follows one that failed. */
 enum { CHILDREN_MAX = 4 };
 
-/* One that has ended by itself keeps its status. */
+/* A child that has ended by itself keeps its own status. */
 static void reap(struct wp_namer_session *s)
 {
 	kill(s->pid, SIGKILL);
@@ -87,7 +87,7 @@ static void describe(const struct wp_namer_session *s, char *buf, size_t size)
 	}
 }
 
-/* The file's name, which the target chose, fit to be shown. */
+/* Add the file's name, which the target chose, made printable. */
 static void put_module(const struct wp_namer_session *s, char *buf, size_t size)
 {
 	const struct wp_namer_module *m = wp_namer_find(
@@ -108,7 +108,7 @@ static void explain(const struct wp_namer_session *s, struct wp_namer_end *end)
 	size_t size = sizeof(end->why), n;
 
 	end->interrupted |= s->how == WP_NAMER_INTERRUPTED;
-	/* The first reason is the one to look into. */
+	/* The first reason is kept: later ones may follow from it. */
 	if (s->next >= s->namer->naddresses || *why)
 		return;
 	n = (size_t)snprintf(why, size, "the symboliser ");
@@ -117,7 +117,7 @@ static void explain(const struct wp_namer_session *s, struct wp_namer_end *end)
 	put_module(s, why + n, size - n);
 }
 
-/* The rest of the module at which the child failed. */
+/* Skip the rest of the module at which the child failed. */
 static void skip_module(struct wp_namer_session *s)
 {
 	const struct wp_namer *namer = s->namer;
@@ -131,7 +131,7 @@ static void skip_module(struct wp_namer_session *s)
 		s->next++;
 }
 
-/* Could another child do better, from the next module on? */
+/* Whether another child may succeed, from the next module on. */
 static bool may_go_on(const struct wp_namer_session *s)
 {
 	return !s->rc && s->next < s->namer->naddresses &&

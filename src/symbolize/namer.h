@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer.h - name addresses in a process that can do nothing else.
+/* namer.h - names addresses in a child process that can do nothing else.
  *
  * Layer: symbolize.
  *
- * Files of others are parsed for the longest time here, and by libraries that
- * were not written for liars.  So a child does it, in a sandbox (sandbox.h),
- * and the parent believes nothing that it says (namer_protocol.h): it may crash,
- * hang or lie, and what is lost is names.  Debug files are opened by the
- * parent, which composes their paths itself (wp_debug_open).
+ * Most parsing of hostile files happens here, by libraries that were not
+ * written for them.  So a child does it, in a sandbox (sandbox.h), and the
+ * parent checks all that it says (namer_protocol.h): if it crashes, hangs or
+ * lies, only names are lost.  The parent opens debug files and composes their
+ * paths itself (wp_debug_open).  Messages to the user call the child "the
+ * symboliser".
  */
 #ifndef WP_NAMER_H
 #define WP_NAMER_H
@@ -25,14 +26,14 @@ struct wp_namer_module {
 };
 
 struct wp_namer_address {
-	/* Id of its module; 0: in none. */
+	/* Id of the module that holds AVMA; 0: none. */
 	uint32_t module;
 	uint64_t avma;
 };
 
 struct wp_namer {
-	/* modules[0..nmodules), sorted by id; borrowed as all here, so they do
-	 * not move while names are looked for. */
+	/* modules[0..nmodules), sorted by id.  All pointers here are borrowed
+	 * until wp_namer_run returns. */
 	const struct wp_namer_module *modules;
 	uint32_t nmodules;
 	/* addresses[0..naddresses), grouped by module. */
@@ -42,38 +43,40 @@ struct wp_namer {
 	const char *const *roots;
 	size_t nroots;
 	int perf_map_fd;
-	/* Over 1: it is to end. */
+	/* The number of the user's interrupts: the second ends the naming. */
 	const volatile sig_atomic_t *interrupts;
-	/* What the child does: wp_namer_child, or a liar in a test. */
+	/* The child's program: wp_namer_child, or a test's. */
 	void (*child)(const struct wp_namer *namer, uint32_t first, int sock,
 		      pid_t parent);
-	/* The names of address INDEX, called in order; lines[0..n) as
-	 * wp_symbols_resolve gives them, but not always UTF-8.  Not called for
-	 * an address that got no answer.  Anything but 0 ends all. */
+	/* Called with the names of address INDEX, in order: lines[0..n) as of
+	 * wp_symbols_resolve, but not always UTF-8.  Not called for an address
+	 * that got no answer.  Other than 0 ends the naming. */
 	int (*answer)(void *ctx, uint32_t index,
 		      const struct wp_symbol_line *lines, uint32_t n);
-	/* What a module that was done has. */
+	/* Called after the last address of a module. */
 	void (*has)(void *ctx, uint32_t module,
 		    const struct wp_symbol_has *has);
 	void *ctx;
 };
 
 struct wp_namer_end {
-	/* Why not all addresses got an answer, printable; "" if all did. */
+	/* Why some addresses got no answer, printable; "": all did. */
 	char why[256];
-	/* That was asked for, by INTERRUPTS. */
+	/* The user's second interrupt ended the naming. */
 	bool interrupted;
 };
 
-/* Name all addresses.  A child that crashes, hangs, lies or runs out of memory
- * costs the rest of the module that it was at; some times over, then all.
- * Returns 0, however many were named, or what ANSWER returned, or -ENOMEM.
+/* Name all addresses.  When a child crashes, hangs, lies or runs out of memory,
+ * the rest of the module that it was at gets no names and a new child goes on
+ * with the next module, up to 4 children.  Returns 0, however many were named,
+ * or what ANSWER returned, or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_namer_run(const struct wp_namer *namer, struct wp_namer_end *ret_end);
 
-/* Of namer_child.c: the child's part, from address FIRST on, speaking through
- * SOCK.  PARENT is the process that called fork(2). */
+/* The child's program (namer_child.c): name the addresses from index FIRST on
+ * and send them through SOCK.  PARENT is the pid of the process that called
+ * fork(2). */
 void wp_namer_child(const struct wp_namer *namer, uint32_t first, int sock,
 		    pid_t parent) __attribute__((noreturn));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer_child.c - see namer.h: what happens in the sandbox.
+/* namer_child.c - see namer.h: the child, in the sandbox.
  *
- * Runs after fork(2) without exec(2): it has the parent's memory, and nothing
- * of the parent's rights.
+ * Runs after fork(2) without exec(2): it has the parent's memory and none of
+ * the parent's rights.
  */
 #include "namer.h"
 
@@ -19,12 +19,12 @@
 #include "wallprof/io.h"
 
 enum {
-	/* What is sent at once; and sooner, if that takes longer. */
+	/* Messages are sent when there are so many bytes, or after FLUSH_NS. */
 	FLUSH_BYTES = 32768,
 	CPU_MAX_S = 300,
 };
 #define FLUSH_NS (50 * WP_NS_PER_MS)
-/* Address space beside what there is already. */
+/* Address space beside what is reserved already. */
 #define MEMORY_MAX (UINT64_C(2) << 30)
 
 struct child {
@@ -53,7 +53,7 @@ static void flush(struct child *child)
 	child->flushed_ns = wp_clock_ns();
 }
 
-/* All that can be said if RC is no memory: sending needs none. */
+/* Send the last message and exit. */
 static void end(struct child *child, enum wp_protocol_end how, int error)
 {
 	if (wp_protocol_add_end(&child->wire, how, error))
@@ -68,8 +68,8 @@ static void check(struct child *child, int rc)
 		end(child, WP_PROTOCOL_NO_MEMORY, 0);
 }
 
-/* The descriptor that came with MSG, or -1. */
-static int take_fd(struct msghdr *msg)
+/* The descriptor that MSG carries, or -1. */
+static int carried_fd(struct msghdr *msg)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	int fd = -1;
@@ -80,8 +80,8 @@ static int take_fd(struct msghdr *msg)
 	return fd;
 }
 
-/* As wp_debug_open, by the parent. */
-static int ask_for_debug(void *ctx, const struct wp_debug_query *query,
+/* Let the parent do wp_debug_open. */
+static int request_debug(void *ctx, const struct wp_debug_query *query,
 			 uint32_t *nth)
 {
 	struct child *child = ctx;
@@ -105,11 +105,11 @@ static int ask_for_debug(void *ctx, const struct wp_debug_query *query,
 	if (n != sizeof(reply))
 		_exit(1);
 	*nth = reply.nth;
-	return reply.found ? take_fd(&msg) : -ENOENT;
+	return reply.found ? carried_fd(&msg) : -ENOENT;
 }
 
-/* The address space that there is, with what images reserved for their files,
- * and room to work in. */
+/* The present address space, in which images have reserved what their files
+ * need, and MEMORY_MAX. */
 static uint64_t memory_bound(void)
 {
 	char text[128];
@@ -149,7 +149,7 @@ static void start(struct child *child)
 {
 	const struct wp_namer *namer = child->namer;
 	struct wp_symbol_options options = {
-		.open_debug = ask_for_debug,
+		.open_debug = request_debug,
 		.ctx = child,
 		.perf_map_fd = namer->perf_map_fd,
 	};
@@ -178,7 +178,7 @@ static void name(struct child *child, const struct wp_namer_address *address,
 		check(child,
 		      wp_protocol_add_has(&child->wire, address->module, &has));
 	}
-	/* The next module may be the one that ends us. */
+	/* The next module may crash this process. */
 	if (last_of_module || child->wire.len >= FLUSH_BYTES ||
 	    wp_clock_ns() - child->flushed_ns >= FLUSH_NS)
 		flush(child);

@@ -19,88 +19,88 @@ enum {
 	HAS_DEBUG_FILE = 16,
 };
 
-static int put(struct wp_protocol_buf *wire, const void *data, size_t n)
+static int put(struct wp_protocol_buf *buf, const void *data, size_t n)
 {
-	if (WP_VEC_ROOM(wire->data, wire->len, wire->cap, n))
+	if (WP_VEC_ROOM(buf->data, buf->len, buf->cap, n))
 		return -ENOMEM;
 	if (n)
-		memcpy(wire->data + wire->len, data, n);
-	wire->len += n;
+		memcpy(buf->data + buf->len, data, n);
+	buf->len += n;
 	return 0;
 }
 
-static int put_u8(struct wp_protocol_buf *wire, uint8_t val)
+static int put_u8(struct wp_protocol_buf *buf, uint8_t val)
 {
-	return put(wire, &val, 1);
+	return put(buf, &val, 1);
 }
 
-static int put_u32(struct wp_protocol_buf *wire, uint32_t val)
+static int put_u32(struct wp_protocol_buf *buf, uint32_t val)
 {
 	const uint8_t bytes[4] = { (uint8_t)val, (uint8_t)(val >> 8),
 				   (uint8_t)(val >> 16), (uint8_t)(val >> 24) };
 
-	return put(wire, bytes, sizeof(bytes));
+	return put(buf, bytes, sizeof(bytes));
 }
 
-static int put_str(struct wp_protocol_buf *wire, const char *s)
+static int put_str(struct wp_protocol_buf *buf, const char *s)
 {
 	size_t n = strnlen(s, WP_PROTOCOL_STRING_MAX - 1);
-	int rc = put(wire, s, n);
+	int rc = put(buf, s, n);
 
-	return rc ? rc : put_u8(wire, 0);
+	return rc ? rc : put_u8(buf, 0);
 }
 
-static int begin(struct wp_protocol_buf *wire, enum wp_protocol_kind kind)
+static int begin(struct wp_protocol_buf *buf, enum wp_protocol_kind kind)
 {
-	int rc = put_u32(wire, 0);
+	int rc = put_u32(buf, 0);
 
-	return rc ? rc : put_u8(wire, (uint8_t)kind);
+	return rc ? rc : put_u8(buf, (uint8_t)kind);
 }
 
 /* Fill in the length of the message at START, or take it back if RC says so. */
-static int finish(struct wp_protocol_buf *wire, size_t start, int rc)
+static int finish(struct wp_protocol_buf *buf, size_t start, int rc)
 {
-	size_t n = wire->len - start - HEADER;
+	size_t n = buf->len - start - HEADER;
 
 	if (rc) {
-		wire->len = start;
+		buf->len = start;
 		return rc;
 	}
 	for (unsigned int i = 0; i < HEADER; i++)
-		wire->data[start + i] = (uint8_t)(n >> 8 * i);
+		buf->data[start + i] = (uint8_t)(n >> 8 * i);
 	return 0;
 }
 
-static int put_line(struct wp_protocol_buf *wire,
+static int put_line(struct wp_protocol_buf *buf,
 		    const struct wp_symbol_line *line)
 {
-	int rc = put_str(wire, line->function);
+	int rc = put_str(buf, line->function);
 
 	if (!rc)
-		rc = put_str(wire, line->system_name);
+		rc = put_str(buf, line->system_name);
 	if (!rc)
-		rc = put_str(wire, line->file);
+		rc = put_str(buf, line->file);
 	if (!rc)
-		rc = put_u32(wire, line->line);
-	return rc ? rc : put_u32(wire, line->start_line);
+		rc = put_u32(buf, line->line);
+	return rc ? rc : put_u32(buf, line->start_line);
 }
 
-int wp_protocol_add_answer(struct wp_protocol_buf *wire,
+int wp_protocol_add_answer(struct wp_protocol_buf *buf,
 			   const struct wp_symbol_line *lines, uint32_t n)
 {
-	size_t start = wire->len;
-	int rc = begin(wire, WP_PROTOCOL_ANSWER);
+	size_t start = buf->len;
+	int rc = begin(buf, WP_PROTOCOL_ANSWER);
 
 	if (n > WP_PROTOCOL_LEVELS_MAX)
 		n = WP_PROTOCOL_LEVELS_MAX;
 	if (!rc)
-		rc = put_u8(wire, (uint8_t)n);
+		rc = put_u8(buf, (uint8_t)n);
 	for (uint32_t i = 0; i < n && !rc; i++)
-		rc = put_line(wire, &lines[i]);
-	return finish(wire, start, rc);
+		rc = put_line(buf, &lines[i]);
+	return finish(buf, start, rc);
 }
 
-int wp_protocol_add_has(struct wp_protocol_buf *wire, uint32_t module,
+int wp_protocol_add_has(struct wp_protocol_buf *buf, uint32_t module,
 			const struct wp_symbol_has *has)
 {
 	uint8_t flags = (uint8_t)((has->functions ? HAS_FUNCTIONS : 0) |
@@ -108,51 +108,51 @@ int wp_protocol_add_has(struct wp_protocol_buf *wire, uint32_t module,
 				  (has->line_numbers ? HAS_LINE_NUMBERS : 0) |
 				  (has->inline_frames ? HAS_INLINE_FRAMES : 0) |
 				  (has->debug_file ? HAS_DEBUG_FILE : 0));
-	size_t start = wire->len;
-	int rc = begin(wire, WP_PROTOCOL_HAS);
+	size_t start = buf->len;
+	int rc = begin(buf, WP_PROTOCOL_HAS);
 
 	if (!rc)
-		rc = put_u32(wire, module);
+		rc = put_u32(buf, module);
 	if (!rc)
-		rc = put_u8(wire, flags);
-	return finish(wire, start, rc);
+		rc = put_u8(buf, flags);
+	return finish(buf, start, rc);
 }
 
-int wp_protocol_add_open(struct wp_protocol_buf *wire,
+int wp_protocol_add_open(struct wp_protocol_buf *buf,
 			 const struct wp_debug_query *query, uint32_t nth)
 {
-	size_t start = wire->len;
+	size_t start = buf->len;
 	uint32_t id_len = query->id_len < ID_MAX ? query->id_len : ID_MAX;
-	int rc = begin(wire, WP_PROTOCOL_OPEN);
+	int rc = begin(buf, WP_PROTOCOL_OPEN);
 
 	if (!rc)
-		rc = put_u8(wire, (uint8_t)query->kind);
+		rc = put_u8(buf, (uint8_t)query->kind);
 	if (!rc)
-		rc = put_u8(wire, query->of_debug);
+		rc = put_u8(buf, query->of_debug);
 	if (!rc)
-		rc = put_u32(wire, query->module);
+		rc = put_u32(buf, query->module);
 	if (!rc)
-		rc = put_u32(wire, nth);
+		rc = put_u32(buf, nth);
 	if (!rc)
-		rc = put_u8(wire, (uint8_t)id_len);
+		rc = put_u8(buf, (uint8_t)id_len);
 	if (!rc)
-		rc = put(wire, query->id, id_len);
+		rc = put(buf, query->id, id_len);
 	if (!rc)
-		rc = put_str(wire, query->name ? query->name : "");
-	return finish(wire, start, rc);
+		rc = put_str(buf, query->name ? query->name : "");
+	return finish(buf, start, rc);
 }
 
-int wp_protocol_add_end(struct wp_protocol_buf *wire, enum wp_protocol_end how,
+int wp_protocol_add_end(struct wp_protocol_buf *buf, enum wp_protocol_end how,
 			int error)
 {
-	size_t start = wire->len;
-	int rc = begin(wire, WP_PROTOCOL_END);
+	size_t start = buf->len;
+	int rc = begin(buf, WP_PROTOCOL_END);
 
 	if (!rc)
-		rc = put_u8(wire, (uint8_t)how);
+		rc = put_u8(buf, (uint8_t)how);
 	if (!rc)
-		rc = put_u32(wire, (uint32_t)error);
-	return finish(wire, start, rc);
+		rc = put_u32(buf, (uint32_t)error);
+	return finish(buf, start, rc);
 }
 
 /* A string of at most MAX bytes with its NUL; "" (and R failed) if it is

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer_protocol.h - what the process that names addresses says, in bytes.
+/* namer_protocol.h - the messages of the child that names addresses.
  *
  * Layer: symbolize.
  *
- * A message is its length (32 bits, without these), its kind (8 bits) and what
- * belongs to the kind: numbers little-endian, strings with a NUL.  The reader
- * trusts nothing: the writer has read hostile files.
+ * A message is its length (32 bits, without these), its kind (8 bits) and the
+ * fields of the kind: numbers little-endian, strings with a NUL.  The parser
+ * trusts nothing: hostile files may have taken over the sender.
  */
-#ifndef WP_NAMER_WIRE_H
-#define WP_NAMER_WIRE_H
+#ifndef WP_NAMER_PROTOCOL_H
+#define WP_NAMER_PROTOCOL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #include "wallprof/symbols.h"
 
 enum {
-	/* Levels of one address. */
+	/* Number of levels of one address. */
 	WP_PROTOCOL_LEVELS_MAX = 64,
 	/* Bytes of a string, with its NUL; longer ones are cut. */
 	WP_PROTOCOL_STRING_MAX = 16384,
@@ -26,25 +26,25 @@ enum {
 };
 
 enum wp_protocol_kind {
-	/* Names of the next address. */
+	/* The names of the next address. */
 	WP_PROTOCOL_ANSWER = 1,
-	/* What a module turned out to have. */
+	/* The kinds of symbols found for a module. */
 	WP_PROTOCOL_HAS,
-	/* A debug file is wanted; struct wp_protocol_reply comes back. */
+	/* A request for a debug file, answered by struct wp_protocol_reply. */
 	WP_PROTOCOL_OPEN,
-	/* Nothing comes after this. */
+	/* The last message. */
 	WP_PROTOCOL_END,
 };
 
 enum wp_protocol_end {
 	WP_PROTOCOL_DONE,
 	WP_PROTOCOL_NO_MEMORY,
-	/* The sandbox could not be set up: there is an errno. */
+	/* The sandbox could not be set up; ERROR says why. */
 	WP_PROTOCOL_NO_SANDBOX,
 	WP_NPROTOCOL_ENDS
 };
 
-/* One message.  Strings and bytes lie in what was parsed. */
+/* A message; its strings and bytes are borrowed from the parsed data. */
 struct wp_protocol_message {
 	enum wp_protocol_kind kind;
 	union {
@@ -67,13 +67,13 @@ struct wp_protocol_message {
 	};
 };
 
-/* What goes back, with the descriptor if FOUND. */
+/* The answer to WP_PROTOCOL_OPEN, with a descriptor (SCM_RIGHTS) if FOUND. */
 struct wp_protocol_reply {
 	uint32_t nth;
 	uint32_t found;
 };
 
-/* Bytes to be sent. */
+/* Messages to send. */
 struct wp_protocol_buf {
 	/* data[0..len), owned. */
 	uint8_t *data;
@@ -86,21 +86,21 @@ struct wp_protocol_buf {
 		0                                                              \
 	}
 
-/* Add a message.  0, or -ENOMEM: then nothing was added. */
+/* Append a message.  0, or -ENOMEM and nothing is appended. */
 WP_MUST_CHECK
-int wp_protocol_add_answer(struct wp_protocol_buf *wire,
+int wp_protocol_add_answer(struct wp_protocol_buf *buf,
 			   const struct wp_symbol_line *lines, uint32_t n);
 WP_MUST_CHECK
-int wp_protocol_add_has(struct wp_protocol_buf *wire, uint32_t module,
+int wp_protocol_add_has(struct wp_protocol_buf *buf, uint32_t module,
 			const struct wp_symbol_has *has);
 WP_MUST_CHECK
-int wp_protocol_add_open(struct wp_protocol_buf *wire,
+int wp_protocol_add_open(struct wp_protocol_buf *buf,
 			 const struct wp_debug_query *query, uint32_t nth);
 WP_MUST_CHECK
-int wp_protocol_add_end(struct wp_protocol_buf *wire, enum wp_protocol_end how,
+int wp_protocol_add_end(struct wp_protocol_buf *buf, enum wp_protocol_end how,
 			int error);
 
-/* Parse the message that DATA[0..len) begins with.  Returns its bytes; 0 if
+/* Parse the first message of DATA[0..len).  Returns its bytes; 0 if
  * not all of it is there; -EBADMSG if it is malformed or over a limit. */
 ssize_t wp_protocol_parse(struct wp_protocol_message *ret, const void *data,
 			  size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer_session.c - see namer_session.h: nothing that comes is believed. */
+/* namer_session.c - see namer_session.h. */
 #include "namer_session.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 
 enum {
 	READ_BYTES = 1 << 16,
-	/* Messages that are no answers, for each module and in all. */
+	/* Limit on messages that are not answers: for each module, and beside
+	 * that. */
 	NOISE_PER_MODULE = 32,
 	NOISE_MIN = 64,
 };
@@ -34,7 +35,8 @@ const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
 		       NULL;
 }
 
-/* What is mapped is no memory of its own. */
+/* Raise the child's limit on address space by the size of file FD, which it
+ * maps. */
 static void allow_memory(pid_t pid, int fd)
 {
 	struct rlimit limit;
@@ -46,7 +48,7 @@ static void allow_memory(pid_t pid, int fd)
 	limit.rlim_cur += (rlim_t)st.st_size;
 	if (limit.rlim_cur > limit.rlim_max)
 		limit.rlim_cur = limit.rlim_max;
-	/* If denied, the file is not mapped: fewer names. */
+	/* If denied, the child cannot map the file: fewer names. */
 	prlimit(pid, RLIMIT_AS, &limit, NULL);
 }
 
@@ -73,8 +75,8 @@ static int reply(struct wp_namer_session *s, uint32_t nth, int fd)
 	if (sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	    sizeof(answer))
 		return 0;
-	/* Who does not take answers gets no more; one that has died is seen
-	 * by what comes next. */
+	/* A child that does not read its answers is ended; one that has died
+	 * closes its socket. */
 	return errno == EPIPE || errno == ECONNRESET ? 0 : -EBADMSG;
 }
 
@@ -105,7 +107,7 @@ static int serve_open(struct wp_namer_session *s)
 	return rc;
 }
 
-static int take_answer(struct wp_namer_session *s)
+static int accept_answer(struct wp_namer_session *s)
 {
 	if (s->next >= s->namer->naddresses)
 		return -EBADMSG;
@@ -115,15 +117,15 @@ static int take_answer(struct wp_namer_session *s)
 	return s->rc;
 }
 
-static void take_has(struct wp_namer_session *s)
+static void accept_has(struct wp_namer_session *s)
 {
-	/* 0 stands for addresses outside all modules. */
+	/* Id 0: addresses in no module. */
 	if (wp_namer_find(s->namer, s->message.has.module))
 		s->namer->has(s->namer->ctx, s->message.has.module,
 			      &s->message.has.has);
 }
 
-static int take_end(struct wp_namer_session *s)
+static int accept_end(struct wp_namer_session *s)
 {
 	static const enum wp_namer_how hows[] = {
 		[WP_PROTOCOL_DONE] = WP_NAMER_DONE,
@@ -138,26 +140,26 @@ static int take_end(struct wp_namer_session *s)
 		       0;
 }
 
-static int take_message(struct wp_namer_session *s)
+static int accept_message(struct wp_namer_session *s)
 {
 	if (s->message.kind != WP_PROTOCOL_ANSWER &&
 	    ++s->noise > NOISE_MIN + NOISE_PER_MODULE * s->namer->nmodules)
 		return -EBADMSG;
 	switch (s->message.kind) {
 	case WP_PROTOCOL_ANSWER:
-		return take_answer(s);
+		return accept_answer(s);
 	case WP_PROTOCOL_HAS:
-		take_has(s);
+		accept_has(s);
 		return 0;
 	case WP_PROTOCOL_OPEN:
 		return serve_open(s);
 	case WP_PROTOCOL_END:
-		return take_end(s);
+		return accept_end(s);
 	}
 	return -EBADMSG;
 }
 
-static void take_messages(struct wp_namer_session *s)
+static void accept_messages(struct wp_namer_session *s)
 {
 	size_t at = 0;
 
@@ -167,7 +169,7 @@ static void take_messages(struct wp_namer_session *s)
 
 		if (!n)
 			break;
-		if (n < 0 || take_message(s)) {
+		if (n < 0 || accept_message(s)) {
 			s->how = WP_NAMER_NONSENSE;
 			break;
 		}
@@ -198,11 +200,11 @@ static void receive(struct wp_namer_session *s)
 	s->received += (uint64_t)n;
 	if (s->received > RECEIVED_MAX)
 		s->how = WP_NAMER_NONSENSE;
-	take_messages(s);
+	accept_messages(s);
 }
 
-/* Seconds are counted by themselves, so that a time in which we were stopped,
- * too, is not held against the child. */
+/* Seconds of silence are counted one by one, not by the clock: time in which
+ * this process was stopped, too, must not count against the child. */
 void wp_namer_session_run(struct wp_namer_session *s)
 {
 	struct pollfd pfd = { s->sock, POLLIN, 0 };

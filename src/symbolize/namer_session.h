@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* namer_session.h - a child that names addresses, as its parent sees it.
+/* namer_session.h - the parent's side of one child that names addresses.
  *
  * Layer: symbolize.
  */
-#ifndef WP_NAMER_SERVE_H
-#define WP_NAMER_SERVE_H
+#ifndef WP_NAMER_SESSION_H
+#define WP_NAMER_SESSION_H
 
 #include <limits.h>
 
@@ -12,17 +12,18 @@
 #include "namer_protocol.h"
 
 enum {
-	/* Seconds without an answer, and in all, after which it is ended. */
+	/* Limits on the child, in seconds: without a message; in all. */
 	WP_NAMER_QUIET_MAX_S = 60,
 	WP_NAMER_TOTAL_MAX_S = 600,
 };
 
+/* How a session ended. */
 enum wp_namer_how {
 	WP_NAMER_RUNNING,
 	WP_NAMER_DONE,
 	WP_NAMER_NO_MEMORY,
 	WP_NAMER_NO_SANDBOX,
-	/* The socket was closed. */
+	/* The child closed its socket. */
 	WP_NAMER_DIED,
 	WP_NAMER_SILENT,
 	WP_NAMER_TOO_LONG,
@@ -32,36 +33,40 @@ enum wp_namer_how {
 
 struct wp_namer_session {
 	const struct wp_namer *namer;
-	/* The child, and what it is spoken with through. */
+	/* The child, and the parent's end of its socket. */
 	pid_t pid;
 	int sock;
-	/* What was received and not parsed yet: buf[0..len), owned. */
+	/* Bytes received and not parsed yet: buf[0..len), owned. */
 	uint8_t *buf;
 	size_t len;
 	size_t cap;
-	/* The address that the next answer is for. */
+	/* Index of the address that the next answer is for. */
 	uint32_t next;
+	/* Bytes received so far. */
 	uint64_t received;
+	/* Messages so far that were not answers. */
 	uint32_t noise;
+	/* Seconds since the last message. */
 	unsigned int quiet_s;
+	/* CLOCK_MONOTONIC when the naming ends at the latest. */
 	uint64_t end_ns;
-	/* The debug file that was opened last, and for which module. */
+	/* The path of the debug file that was opened last, and its module. */
 	uint32_t debug_module;
 	char debug_path[PATH_MAX];
 	struct wp_protocol_message message;
 	enum wp_namer_how how;
-	/* As waitpid(2) gives it; -1 where it could not be had. */
+	/* The child's status of waitpid(2); -1: not known. */
 	int status;
-	/* With NO_SANDBOX: an errno. */
+	/* The errno of WP_NAMER_NO_SANDBOX. */
 	int error;
 	/* 0, or what ANSWER returned, or -ENOMEM. */
 	int rc;
 };
 
-/* Take answers and open debug files until S->how says why that is over. */
+/* Receive answers and open debug files until S->how is other than RUNNING. */
 void wp_namer_session_run(struct wp_namer_session *s);
 
-/* NULL for none. */
+/* The module ID, or NULL. */
 const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
 					    uint32_t id);
 

@@ -22,7 +22,8 @@ enum { KEEPS_STDERR = 1 };
 enum { KEEPS_STDERR = 0 };
 #endif
 
-/* Calls on memory and on open files; mmap and mprotect come with a condition. */
+/* Calls on memory and on open files; mmap and mprotect come with a condition.
+ */
 /* clang-format off */
 static const int allowed[] = {
 	SYS_read, SYS_pread64, SYS_lseek, SYS_close, SYS_fstat,
@@ -150,7 +151,7 @@ static int drop_capabilities(void)
 	};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	/* Denied to whoever has nothing to drop. */
+	/* Fails without CAP_SETPCAP: then there is nothing to drop. */
 	for (int cap = 0; !prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); cap++)
 		;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -172,10 +173,12 @@ static int lower_limit(int which, uint64_t soft, uint64_t hard)
 
 static int lower_limits(const struct wp_sandbox *sandbox)
 {
-	/* The parent allows more memory with each file that it hands out. */
+	/* No hard limit: the parent raises the soft one with each debug file.
+	 */
 	int rc = lower_limit(RLIMIT_AS, sandbox->memory, RLIM_INFINITY);
 
-	/* SIGXCPU says more than the SIGKILL of the hard limit. */
+	/* The soft limit sends SIGXCPU, which tells why, the hard one SIGKILL.
+	 */
 	if (!rc)
 		rc = lower_limit(RLIMIT_CPU, sandbox->cpu_s,
 				 sandbox->cpu_s + 2);
@@ -186,7 +189,7 @@ static int lower_limits(const struct wp_sandbox *sandbox)
 	return rc;
 }
 
-/* Signals of the terminal are the parent's to answer. */
+/* Block all but the signals of faults: the parent answers the terminal's. */
 static void block_signals(void)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGILL,  SIGFPE,
@@ -203,7 +206,7 @@ static int die_with(pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return -errno;
-	/* It may have died before. */
+	/* The parent may have ended before the call. */
 	return getppid() == parent ? 0 : -ESRCH;
 }
 
@@ -216,7 +219,7 @@ int wp_sandbox_enter(const struct wp_sandbox *sandbox)
 	rc = lower_limits(sandbox);
 	if (!rc)
 		rc = drop_capabilities();
-	/* Nobody of the same user attaches; no core goes to a handler. */
+	/* No process of the same user may attach; no core goes to a handler. */
 	if (!rc && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		rc = -errno;
 	if (!rc)

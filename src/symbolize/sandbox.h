@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox.h - give up every right that reading files of others does not need.
+/* sandbox.h - gives up every right that parsing open files does not need.
  *
  * Layer: symbolize.
  */
@@ -13,21 +13,22 @@
 #include "wallprof/err.h"
 
 struct wp_sandbox {
-	/* Descriptors that stay open, keep[0..nkeep); sorted by enter. */
+	/* Descriptors that stay open, keep[0..nkeep); wp_sandbox_enter sorts
+	 * them. */
 	int *keep;
 	size_t nkeep;
-	/* The process whose death is ours, too. */
+	/* The parent's pid: when that process ends, this one is killed. */
 	pid_t parent;
-	/* Address space, in bytes, and CPU time. */
+	/* Limits on address space, in bytes, and on CPU time. */
 	uint64_t memory;
 	uint64_t cpu_s;
 };
 
-/* For good, in a process of one thread: close all other descriptors; drop all
- * capabilities and the way back (no_new_privs); no more memory and CPU time
- * than given, no core, no child; die with the parent; and allow only system
- * calls that work on memory and on what is open.  Nothing can be opened,
- * nothing executed, nobody signalled, and memory never becomes code.
+/* Confine this process, of one thread, for good: close all other descriptors;
+ * drop all capabilities, with no_new_privs; limit memory and CPU time, with no
+ * core file and no child; die with the parent; and allow only system calls on
+ * memory and on open descriptors.  It can open nothing, execute nothing, signal
+ * no other process, and make no memory executable.
  *
  * Returns 0 or -errno of what failed: then the caller should end.
  */

@@ -176,16 +176,15 @@ static void clear(struct job *job)
 	free(job->addresses);
 }
 
-static int take_answer(void *ctx, uint32_t index,
-		       const struct wp_symbol_line *lines, uint32_t n)
+static int add_answer(void *ctx, uint32_t index,
+		      const struct wp_symbol_line *lines, uint32_t n)
 {
 	const struct job *job = ctx;
 
 	return add_lines(job->profile, job->order[index], lines, n);
 }
 
-static void take_has(void *ctx, uint32_t module,
-		     const struct wp_symbol_has *has)
+static void set_has(void *ctx, uint32_t module, const struct wp_symbol_has *has)
 {
 	const struct job *job = ctx;
 	struct wp_profile_mapping *m = &job->profile->mappings[module];
@@ -259,8 +258,8 @@ static int name_all(struct job *job, const struct wp_process *process,
 		.perf_map_fd = open_perf_map(process),
 		.interrupts = interrupts,
 		.child = wp_namer_child,
-		.answer = take_answer,
-		.has = take_has,
+		.answer = add_answer,
+		.has = set_has,
 		.ctx = job,
 	};
 	struct wp_namer_end end;
