@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start fixtures, run wallprof on them, check that nobody was harmed."""
 import bisect
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -413,3 +415,49 @@ def hang(start, tmp_path):
     """hang(PROGRAM, MODE, ARGUMENT) starts one that hangs."""
     from hangs import Hang
     return lambda *case: Hang(start, tmp_path, *case)
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory):
+    """Where programs are that one of the tests' processes has compiled."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    place = place / "symbols"
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def compile_once(builds, compiler, flags, source, suffix):
+    """The program, which no two of the tests' processes compile; one source
+    has one path, whatever it is compiled with."""
+    def place_of(*words):
+        text = "\0".join(map(str, words)).encode()
+        place = builds / hashlib.sha256(text).hexdigest()[:16]
+        place.mkdir(exist_ok=True)
+        return place
+
+    name = place_of(source) / ("prog" + suffix)
+    place = place_of(compiler, *flags, suffix, source)
+    with open(builds / (place.name + ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "prog").exists():
+            new = name.with_name(f"{place.name}{suffix}")
+            new.write_text(source)
+            new.rename(name)
+            subprocess.run([compiler, "-O2", *flags, "-o", place / "new", name],
+                           check=True, capture_output=True, cwd=name.parent)
+            (place / "new").rename(place / "prog")
+    return place / "prog"
+
+
+@pytest.fixture
+def build(builds):
+    def begin(tmp_path, compiler, *flags, source=None, suffix=".cc"):
+        """A program of its own for each test, which may change it."""
+        if not shutil.which(compiler):
+            pytest.skip(f"{compiler} is not installed")
+        from symbolizers import PROGRAM
+        prog = compile_once(builds, compiler, flags, source or PROGRAM, suffix)
+        return shutil.copy(prog, tmp_path / "prog")
+    return begin

@@ -4,218 +4,17 @@
 test/tools/name_addresses asks the resolver about svmas of one file.  llvm-symbolizer
 and eu-addr2line, which share no code with it, say what is right.
 """
-import fcntl
-import hashlib
-import lzma
 import os
-import pathlib
 import random
 import re
 import shutil
 import subprocess
-import zlib
 
 import pytest
 
-BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "build/release"))
-TOOL = (BUILD / "tools/name_addresses").resolve()
-LIBC = pathlib.Path("/usr/lib/x86_64-linux-gnu/libc.so.6")
-
-PROGRAM = r"""
-#include <algorithm>
-#include <cstdio>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-namespace shop {
-template <class T> struct Cart {
-	std::vector<T> items;
-	void add(const T &t) { items.push_back(t); }
-	template <class F> void each(F f) { for (auto &i : items) f(i); }
-	T best() const { return *std::max_element(items.begin(), items.end()); }
-};
-struct Thing {
-	virtual ~Thing() {}
-	virtual int cost(int n) { return n * 3; }
-};
-struct Big : Thing {
-	int cost(int n) override { return n * 7 + helper(n); }
-	static inline int helper(int n) { return n ^ 5; }
-};
-}
-static std::map<std::string, int> names;
-static int count(const std::string &s) { return ++names[s]; }
-int main(int argc, char **argv)
-{
-	shop::Cart<std::string> c;
-	shop::Cart<int> d;
-	std::unique_ptr<shop::Thing> t(argc > 2 ? new shop::Big :
-						  new shop::Thing);
-	for (int i = 0; i < argc; i++) {
-		c.add(argv[i]);
-		d.add(t->cost(i));
-	}
-	int sum = 0;
-	c.each([&](std::string &s) { sum += count(s); });
-	std::sort(c.items.begin(), c.items.end(),
-		  [](const std::string &a, const std::string &b) {
-			  return a.size() < b.size();
-		  });
-	printf("%s %d %d\n", c.best().c_str(), d.best(), sum);
-	try {
-		throw std::string("x");
-	} catch (std::string &s) {
-		sum += s.size();
-	}
-	return sum;
-}
-"""
-
-C_PROGRAM = """
-#include <stdio.h>
-static int __attribute__((noinline)) hidden_function(int n)
-{
-	printf("%d", n);
-	return n * 3;
-}
-int main(int argc, char **argv)
-{
-	(void)argv;
-	return hidden_function(argc);
-}
-"""
-
-
-def run(*args, **kwargs):
-    return subprocess.run([str(a) for a in args], check=True,
-                          capture_output=True, text=True, **kwargs)
-
-
-def functions(path):
-    """(svma, size) of the functions in PATH's symbol tables."""
-    found = set()
-    for line in run("readelf", "-sW", path).stdout.splitlines():
-        w = line.split()
-        if (len(w) >= 8 and w[3] in ("FUNC", "IFUNC") and
-                w[6] not in ("UND", "ABS") and int(w[2], 0)):
-            found.add((int(w[1], 16), int(w[2], 0)))
-    return sorted(found)
-
-
-def addresses(path, n):
-    """N svmas inside functions of PATH; the same ones each time."""
-    pick = random.Random(1)
-    of = functions(path)
-    starts = [pick.choice(of) for _ in range(n)]
-    return [start + pick.randrange(size) for start, size in starts]
-
-
-class Level:
-    """One line of output."""
-    def __init__(self, line):
-        self.function, self.system, self.place, start = line.split("\t")
-        self.start = int(start)
-
-    def __repr__(self):
-        return f"{self.system} {self.place}"
-
-
-class Answer:
-    """What symbolize printed: levels per address; flags; KiB at its peak."""
-    def __init__(self, path, svmas, *options):
-        done = run(TOOL, *options, path,
-                   input="".join(f"{a:x}\n" for a in svmas))
-        blocks = done.stdout.split("\n\n")[:-1]
-        self.levels = [[Level(line) for line in block.strip("\n").split("\n")]
-                       for block in blocks]
-        assert len(self.levels) == len(svmas)
-        has, peak = done.stderr.strip().split("\n")
-        self.has = set(has.split()[1:])
-        self.peak_kib = int(peak.split()[1])
-
-    def function(self, i=0):
-        """The function proper of address I."""
-        return self.levels[i][-1]
-
-
-def llvm(path, svmas):
-    """[[(linkage name, file:line)]] by llvm-symbolizer."""
-    if not shutil.which("llvm-symbolizer"):
-        pytest.skip("llvm-symbolizer is not installed")
-    out = run("llvm-symbolizer", "-e", path, "--functions=linkage",
-              "--no-demangle", "--inlines", "--output-style=GNU",
-              "--addresses", input="".join(f"{a:#x}\n" for a in svmas))
-    answers = []
-    lines = iter(out.stdout.splitlines())
-    for line in lines:
-        if re.fullmatch("0x[0-9a-f]+", line):
-            answers.append([])
-        else:
-            place = re.sub(r" \(discriminator \d+\)$", "", next(lines))
-            answers[-1].append((line, place))
-    return answers
-
-
-def assert_as_llvm(path, svmas, symbols_of=None, *options):
-    """All levels are the same; the function proper has any of the names that
-    its address has."""
-    theirs = llvm(symbols_of or path, svmas)
-    ours = Answer(path, svmas, *options).levels
-    bad = []
-    for svma, mine, right in zip(svmas, ours, theirs):
-        places = [level.place for level in mine]
-        names = [level.system for level in mine[:-1]]
-        if ([p.replace("??", "") for _, p in right] != places or
-                [n for n, _ in right[:-1]] != names):
-            bad.append(f"{svma:#x}: {mine}, llvm-symbolizer {right}")
-    assert not bad, f"{len(bad)} of {len(svmas)} differ\n" + "\n".join(bad[:9])
-    return sum(len(levels) for levels in ours)
-
-
-@pytest.fixture(scope="session")
-def builds(tmp_path_factory):
-    """Where programs are that one of the tests' processes has compiled."""
-    place = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        place = place.parent
-    place = place / "symbols"
-    place.mkdir(exist_ok=True)
-    return place
-
-
-def compile_once(builds, compiler, flags, source, suffix):
-    """The program, which no two of the tests' processes compile; one source
-    has one path, whatever it is compiled with."""
-    def place_of(*words):
-        text = "\0".join(map(str, words)).encode()
-        place = builds / hashlib.sha256(text).hexdigest()[:16]
-        place.mkdir(exist_ok=True)
-        return place
-
-    name = place_of(source) / ("prog" + suffix)
-    place = place_of(compiler, *flags, suffix, source)
-    with open(builds / (place.name + ".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "prog").exists():
-            new = name.with_name(f"{place.name}{suffix}")
-            new.write_text(source)
-            new.rename(name)
-            run(compiler, "-O2", *flags, "-o", place / "new", name,
-                cwd=name.parent)
-            (place / "new").rename(place / "prog")
-    return place / "prog"
-
-
-@pytest.fixture
-def build(builds):
-    def begin(tmp_path, compiler, *flags, source=PROGRAM, suffix=".cc"):
-        """A program of its own for each test, which may change it."""
-        if not shutil.which(compiler):
-            pytest.skip(f"{compiler} is not installed")
-        prog = compile_once(builds, compiler, flags, source, suffix)
-        return shutil.copy(prog, tmp_path / "prog")
-    return begin
+from symbolizers import (BUILD, C_PROGRAM, LIBC, TOOL, Answer, addresses,
+                         assert_as_llvm, debug_file_of, functions,
+                         names_by_address, run)
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
@@ -286,13 +85,6 @@ def test_a_cold_part_belongs_to_its_function(build, tmp_path):
     assert Answer(prog, [svma]).function().function == "main"
 
 
-def debug_file_of(path):
-    notes = run("readelf", "-n", path).stdout
-    build_id = re.search("Build ID: ([0-9a-f]+)", notes)[1]
-    return pathlib.Path("/usr/lib/debug/.build-id", build_id[:2],
-                        build_id[2:] + ".debug")
-
-
 @pytest.fixture
 def libc_debug():
     debug = debug_file_of(LIBC)
@@ -332,17 +124,6 @@ def test_libc_has_its_public_names(libc_debug):
         f"libc.so.6+{waits[0]:#x}"
 
 
-def names_by_address(path, *options):
-    """{svma: names} of PATH's symbols by nm."""
-    table = {}
-    for line in run("nm", *options, path).stdout.splitlines():
-        words = line.split()
-        if len(words) == 3:
-            table.setdefault(int(words[0], 16), set()).add(
-                words[2].split("@")[0])
-    return table
-
-
 def test_a_stripped_program_has_the_names_that_it_exports():
     path = os.path.realpath("/usr/bin/python3")
     table = names_by_address(path, "-D")
@@ -368,142 +149,6 @@ def test_slots_of_the_plt_are_those_of_objdump(build, tmp_path):
         answer = Answer(prog, list(slots.values()))
         for i, name in enumerate(slots):
             assert answer.function(i).system == f"{name}@plt"
-
-
-@pytest.fixture
-def stripped(build, tmp_path):
-    """A program without symbols; its debug file; an address in it."""
-    prog = build(tmp_path, "gcc", "-g", "-Wl,--build-id", source=C_PROGRAM,
-                 suffix=".c")
-    debug = tmp_path / "prog.debug"
-    svma = next(a for a, names in names_by_address(prog).items()
-                if "hidden_function" in names)
-    run("objcopy", "--only-keep-debug", prog, debug)
-    run("strip", "-s", prog)
-    return prog, debug, svma
-
-
-def assert_hidden(prog, svma, *options, wanted=True):
-    answer = Answer(prog, [svma], *options)
-    level = answer.function()
-    if wanted:
-        assert level.function == "hidden_function"
-        assert level.start == 3
-        assert level.place.endswith("/prog.c:4")
-        assert "debug_file" in answer.has
-    else:
-        assert level.function == f"{pathlib.Path(prog).name}+{svma:#x}"
-        assert "debug_file" not in answer.has
-
-
-def place_by_id(root, prog, debug):
-    """Copy DEBUG to where PROG's build-id says, below ROOT."""
-    path = root / str(debug_file_of(prog))[1:]
-    path.parent.mkdir(parents=True)
-    shutil.copy(debug, path)
-    return path
-
-
-def test_a_debug_file_is_found_by_build_id_below_a_root(stripped, tmp_path):
-    prog, debug, svma = stripped
-    root, other = tmp_path / "root", tmp_path / "other"
-    place_by_id(root, prog, debug)
-    assert_hidden(prog, svma, wanted=False)
-    assert_hidden(prog, svma, "-r", other, wanted=False)
-    assert_hidden(prog, svma, "-r", other, "-r", root)
-
-
-def test_a_debug_file_of_another_build_is_not_used(build, stripped, tmp_path):
-    prog, debug, svma = stripped
-    path = place_by_id(tmp_path / "root", prog, debug)
-    (tmp_path / "more").mkdir()
-    other = build(tmp_path / "more", "gcc", "-g", "-Wl,--build-id",
-                  source=C_PROGRAM + "int more;", suffix=".c")
-    shutil.copy(other, path)
-    assert_hidden(prog, svma, "-r", tmp_path / "root", wanted=False)
-
-
-def test_links_do_not_lead_out_of_a_root(stripped, tmp_path):
-    prog, debug, svma = stripped
-    root = tmp_path / "root"
-    path = place_by_id(root, prog, debug)
-    path.unlink()
-    # The target's own "/" is the root; this link points nowhere in it.
-    path.symlink_to(debug)
-    assert_hidden(prog, svma, "-r", root, wanted=False)
-    inside = root / str(debug)[1:]
-    inside.parent.mkdir(parents=True)
-    shutil.copy(debug, inside)
-    assert_hidden(prog, svma, "-r", root)
-
-
-@pytest.mark.parametrize("where", ["", ".debug", "usr/lib/debug"])
-def test_a_debug_file_is_found_by_its_link(build, tmp_path, where):
-    """By name and checksum, as neither file has a build-id."""
-    prog = build(tmp_path, "gcc", "-g", "-Wl,--build-id=none",
-                 source=C_PROGRAM, suffix=".c")
-    svma = next(a for a, names in names_by_address(prog).items()
-                if "hidden_function" in names)
-    root, name = tmp_path / "root", "linked.debug"
-    place = root / where / "opt" if where == "usr/lib/debug" else \
-        root / "opt" / where
-    place.mkdir(parents=True)
-    (tmp_path / "d").mkdir()
-    run("objcopy", "--only-keep-debug", prog, tmp_path / "d" / name)
-    run("strip", "-s", prog)
-    run("objcopy", f"--add-gnu-debuglink={tmp_path}/d/{name}", prog)
-    shutil.copy(tmp_path / "d" / name, place / name)
-    options = ["-r", root, "-p", "/opt/prog"]
-    assert_hidden(prog, svma, *options)
-    # One bit more and it is another file.
-    data = bytearray((place / name).read_bytes())
-    data[-1] ^= 1
-    (place / name).write_bytes(data)
-    answer = Answer(prog, [svma], *options)
-    assert answer.function().function == f"prog+{svma:#x}"
-
-
-def test_a_fifo_in_place_of_a_debug_file_does_not_block(stripped, tmp_path):
-    prog, debug, svma = stripped
-    path = place_by_id(tmp_path / "root", prog, debug)
-    path.unlink()
-    os.mkfifo(path)
-    assert_hidden(prog, svma, "-r", tmp_path / "root", wanted=False)
-
-
-def test_packed_symbols_are_read(stripped, tmp_path):
-    """As distributions do it: what .dynsym lacks, in xz, in the file."""
-    prog, debug, svma = stripped
-    mini = tmp_path / "mini"
-    run("objcopy", "-S", "--keep-symbol=hidden_function", debug, mini)
-    (tmp_path / "mini.xz").write_bytes(lzma.compress(mini.read_bytes()))
-    run("objcopy", f"--add-section=.gnu_debugdata={tmp_path}/mini.xz", prog)
-    answer = Answer(prog, [svma])
-    assert answer.function().system == "hidden_function"
-    assert answer.function().place == ":0"
-    assert answer.has == {"functions"}
-
-
-def test_dwarf_shared_between_files_is_found(build, tmp_path):
-    """dwz -m moves what two programs share to a third file."""
-    if not shutil.which("dwz"):
-        pytest.skip("dwz is not installed")
-    progs = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        progs.append(build(tmp_path / name, "g++", "-g", "-gdwarf-4"))
-    svmas = addresses(progs[0], 500)
-    before = [str(levels) for levels in Answer(progs[0], svmas).levels]
-    root = tmp_path / "root"
-    (root / "usr/lib/debug/.dwz").mkdir(parents=True)
-    run("dwz", "-m", root / "usr/lib/debug/.dwz/shared",
-        "-M", "/usr/lib/debug/.dwz/shared", *progs)
-    assert ".gnu_debugaltlink" in run("readelf", "-SW", progs[0]).stdout
-    answer = Answer(progs[0], svmas, "-r", root)
-    assert [str(levels) for levels in answer.levels] == before
-    # Without the third file there are names, from the symbols.
-    alone = Answer(progs[0], svmas)
-    assert alone.has == {"functions"}
 
 
 def test_rust_names_are_demangled(tmp_path):
@@ -572,16 +217,3 @@ def test_broken_files_do_no_harm(build, tmp_path):
                               capture_output=True, timeout=60)
         assert done.returncode == 0, done
         assert done.stdout.count(b"\n\n") == len(svmas)
-
-
-def test_crc_is_zlibs(build, tmp_path):
-    """objcopy wrote the link's checksum; this says which one that is."""
-    prog = build(tmp_path, "gcc", "-g", source=C_PROGRAM, suffix=".c")
-    debug = tmp_path / "x.debug"
-    run("objcopy", "--only-keep-debug", prog, debug)
-    run("objcopy", f"--add-gnu-debuglink={debug}", prog)
-    out = tmp_path / "link"
-    run("objcopy", "-O", "binary", "--only-section=.gnu_debuglink",
-        "--set-section-flags", ".gnu_debuglink=alloc", prog, out)
-    assert int.from_bytes(out.read_bytes()[-4:], "little") == \
-        zlib.crc32(debug.read_bytes())
