@@ -23,7 +23,7 @@ size_t wp_perf_time_off(uint32_t type, size_t size)
 	return size - TRAILER_LEN + TRAILER_TIME_OFF;
 }
 
-/* Kernel addresses of a call chain, which markers divide into contexts. */
+/* Parse the kernel addresses of a call chain, which markers divide into contexts. */
 static void parse_chain(struct wp_perf_record *rec, struct wp_reader *r)
 {
 	uint64_t n = wp_read_u64(r), ctx = 0;
@@ -44,7 +44,7 @@ static void parse_chain(struct wp_perf_record *rec, struct wp_reader *r)
 			continue;
 		if (!rec->kernel_chain)
 			rec->kernel_chain = (const void *)(p + 8 * i);
-		/* One run: what another context interrupts ends it. */
+		/* Keep only the first contiguous PERF_CONTEXT_KERNEL run. */
 		if ((const void *)(rec->kernel_chain + rec->kernel_len) ==
 		    (const void *)(p + 8 * i))
 			rec->kernel_len++;
@@ -61,12 +61,12 @@ static void parse_regs(struct wp_perf_record *rec, struct wp_reader *r)
 	if (abi != PERF_SAMPLE_REGS_ABI_32 && abi != PERF_SAMPLE_REGS_ABI_64)
 		r->failed = true;
 	wp_read_skip(r, UINT64_C(8) * WP_NREGS);
-	rec->regs_32bit = abi == PERF_SAMPLE_REGS_ABI_32;
-	if (!r->failed && !rec->regs_32bit)
+	if (!r->failed && abi == PERF_SAMPLE_REGS_ABI_64)
 		wp_perf_regs_set(&rec->regs, values);
 }
 
-/* size, data[size], and how much of it is data; a size of 0 ends it. */
+/* Parse a stack copy: size, data[size], number of bytes that were copied; after a
+ * size of 0 nothing follows. */
 static void parse_stack(struct wp_perf_record *rec, struct wp_reader *r)
 {
 	uint64_t size = wp_read_u64(r), len;
@@ -87,18 +87,17 @@ static void parse_stack(struct wp_perf_record *rec, struct wp_reader *r)
 
 static void parse_sample(struct wp_perf_record *rec,
 			 struct wp_perf_writer *writer, uint64_t sample_type,
-			 uint16_t misc, struct wp_reader *r)
+			 struct wp_reader *r)
 {
 	rec->type = WP_PERF_SAMPLE_CPU;
-	rec->in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
-			 PERF_RECORD_MISC_KERNEL;
 	rec->id = wp_read_u64(r);
-	rec->ip_avma = wp_read_u64(r);
+	/* The instruction pointer. */
+	wp_read_skip(r, 8);
 	rec->pid = writer->pid = (pid_t)wp_read_u32(r);
 	rec->tid = writer->tid = (pid_t)wp_read_u32(r);
 	rec->time_ns = wp_read_u64(r);
-	rec->cpu = wp_read_u32(r);
-	wp_read_skip(r, 4);
+	/* The CPU. */
+	wp_read_skip(r, 8);
 	if (sample_type & PERF_SAMPLE_CALLCHAIN)
 		parse_chain(rec, r);
 	if (sample_type & PERF_SAMPLE_REGS_USER)
@@ -112,33 +111,11 @@ static void parse_task(struct wp_perf_record *rec, enum wp_perf_type type,
 {
 	rec->type = type;
 	rec->pid = (pid_t)wp_read_u32(r);
-	/* The parent's process is ours too, or the thread is not. */
+	/* The parent's pid, which is PID for a thread of the process. */
 	wp_read_skip(r, 4);
 	rec->tid = (pid_t)wp_read_u32(r);
 	rec->parent_tid = (pid_t)wp_read_u32(r);
 	wp_read_skip(r, 8);
-}
-
-static void parse_comm(struct wp_perf_record *rec, uint16_t misc,
-		       struct wp_reader *r)
-{
-	size_t left, len;
-
-	rec->type = WP_PERF_COMM;
-	rec->exec = misc & PERF_RECORD_MISC_COMM_EXEC;
-	rec->pid = (pid_t)wp_read_u32(r);
-	rec->tid = (pid_t)wp_read_u32(r);
-	left = wp_reader_left(r);
-	len = strnlen((const char *)r->pos, left);
-	/* Padded with NULs to a multiple of 8. */
-	if (!left || len == left || len >= sizeof(rec->comm)) {
-		r->failed = true;
-		return;
-	}
-	memcpy(rec->comm, r->pos, len);
-	wp_read_skip(r, len);
-	while (wp_reader_left(r))
-		r->failed |= wp_read_u8(r) != 0;
 }
 
 static void parse_switch(struct wp_perf_record *rec, bool cpu_wide,
@@ -148,11 +125,9 @@ static void parse_switch(struct wp_perf_record *rec, bool cpu_wide,
 
 	rec->type = out ? WP_PERF_SWITCH_OUT : WP_PERF_SWITCH_IN;
 	rec->preempted = out && (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
-	rec->other_tid = -1;
-	if (cpu_wide) {
-		wp_read_skip(r, 4);
-		rec->other_tid = (pid_t)wp_read_u32(r);
-	}
+	/* Who was on the CPU before, or is next. */
+	if (cpu_wide)
+		wp_read_skip(r, 8);
 }
 
 static void parse_throttle(struct wp_perf_record *rec, enum wp_perf_type type,
@@ -169,16 +144,13 @@ static void parse_lost(struct wp_perf_record *rec, struct wp_reader *r)
 	rec->lost = wp_read_u64(r);
 }
 
-/* R is the record between its header and its trailer. */
+/* Parse what is between the header and the trailer of a record. */
 static int parse_body(struct wp_perf_record *rec, uint32_t type, uint16_t misc,
 		      struct wp_reader *r)
 {
 	switch (type) {
 	case PERF_RECORD_LOST:
 		parse_lost(rec, r);
-		break;
-	case PERF_RECORD_COMM:
-		parse_comm(rec, misc, r);
 		break;
 	case PERF_RECORD_EXIT:
 		parse_task(rec, WP_PERF_EXIT, r);
@@ -210,11 +182,10 @@ static void parse_trailer(struct wp_perf_record *rec,
 	writer->pid = (pid_t)wp_read_u32(r);
 	writer->tid = (pid_t)wp_read_u32(r);
 	rec->time_ns = wp_read_u64(r);
-	rec->cpu = wp_read_u32(r);
-	wp_read_skip(r, 4);
+	/* The CPU. */
+	wp_read_skip(r, 8);
 	rec->id = wp_read_u64(r);
-	if (rec->type == WP_PERF_FORK || rec->type == WP_PERF_EXIT ||
-	    rec->type == WP_PERF_COMM)
+	if (rec->type == WP_PERF_FORK || rec->type == WP_PERF_EXIT)
 		return;
 	rec->pid = writer->pid;
 	rec->tid = writer->tid;
@@ -232,7 +203,7 @@ int wp_perf_parse(struct wp_perf_record *ret, struct wp_perf_writer *ret_writer,
 	if (r.failed || size != len || len % 8)
 		return -EBADMSG;
 	if (type == PERF_RECORD_SAMPLE) {
-		parse_sample(ret, ret_writer, sample_type, misc, &r);
+		parse_sample(ret, ret_writer, sample_type, &r);
 		return r.failed || r.pos != r.end ? -EBADMSG : 0;
 	}
 	if (wp_reader_left(&r) < TRAILER_LEN)

@@ -80,8 +80,6 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	bool cpu = perf->facts.main_scope == WP_PERF_CPU;
 
 	a->task = perf->options.tasks || !cpu;
-	a->comm = perf->options.tasks;
-	a->comm_exec = perf->options.tasks;
 	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_MAIN);
 	if (!a->sample_period)
 		return;

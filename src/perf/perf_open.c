@@ -87,18 +87,10 @@ static int add_events(struct wp_perf *perf, pid_t tid)
 	return 0;
 }
 
-static bool part_has(unsigned int parts, enum wp_perf_kind kind)
-{
-	return parts & (kind == WP_PERF_KIND_MAIN ? WP_PERF_PART_MAIN :
-						    WP_PERF_PART_SWITCHES);
-}
-
-static void turn(struct wp_perf *perf, unsigned int parts,
-		 unsigned long request)
+static void for_each_event(struct wp_perf *perf, unsigned long request)
 {
 	for (size_t i = 0; i < perf->nevents; i++)
-		if (part_has(parts, perf->events[i].kind))
-			ioctl(perf->events[i].fd, request, 0);
+		ioctl(perf->events[i].fd, request, 0);
 }
 
 static int add_thread(struct wp_perf *perf, pid_t tid)
@@ -309,18 +301,15 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 	return 0;
 }
 
-void wp_perf_enable(struct wp_perf *perf, unsigned int parts)
+void wp_perf_enable(struct wp_perf *perf)
 {
-	perf->enabled |= parts;
-	turn(perf, parts, PERF_EVENT_IOC_ENABLE);
+	for_each_event(perf, PERF_EVENT_IOC_ENABLE);
 }
 
-void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
+void wp_perf_disable(struct wp_perf *perf)
 {
-	perf->enabled &= ~parts;
-	turn(perf, parts, PERF_EVENT_IOC_DISABLE);
-	if (!perf->enabled)
-		wp_perf_events_count_lost(perf);
+	for_each_event(perf, PERF_EVENT_IOC_DISABLE);
+	wp_perf_events_count_lost(perf);
 }
 
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)

@@ -63,8 +63,6 @@ struct wp_perf {
 	bool inherit_thread;
 	/* We may have such events, if not of this process. */
 	bool permitted;
-	/* enum wp_perf_part that are on. */
-	unsigned int enabled;
 
 	struct wp_perf_cpu *cpus;
 	size_t ncpus, cap_cpus;

@@ -20,10 +20,10 @@ static void replace(struct wp_perf_source *source, struct wp_perf *perf)
 {
 	close_events(source, &source->old);
 	if (source->enabled)
-		wp_perf_enable(perf, WP_PERF_PART_ALL);
+		wp_perf_enable(perf);
 	if (source->perf) {
 		source->from_ns = wp_clock_ns();
-		wp_perf_disable(source->perf, WP_PERF_PART_ALL);
+		wp_perf_disable(source->perf);
 		if (source->enabled)
 			source->old = source->perf;
 		else
@@ -57,14 +57,14 @@ void wp_perf_source_enable(struct wp_perf_source *source)
 {
 	source->enabled = true;
 	if (source->perf)
-		wp_perf_enable(source->perf, WP_PERF_PART_ALL);
+		wp_perf_enable(source->perf);
 }
 
 void wp_perf_source_disable(struct wp_perf_source *source)
 {
 	source->enabled = false;
 	if (source->perf)
-		wp_perf_disable(source->perf, WP_PERF_PART_ALL);
+		wp_perf_disable(source->perf);
 }
 
 bool wp_perf_source_next(struct wp_perf_source *source, uint64_t until_ns,

@@ -88,15 +88,13 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 	return 0;
 }
 
-void wp_perf_enable(struct wp_perf *perf, unsigned int parts)
+void wp_perf_enable(struct wp_perf *perf)
 {
-	(void)parts;
 	perf->enabled = true;
 }
 
-void wp_perf_disable(struct wp_perf *perf, unsigned int parts)
+void wp_perf_disable(struct wp_perf *perf)
 {
-	(void)parts;
 	perf->enabled = false;
 }
 
