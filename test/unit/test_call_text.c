@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: dump.  System calls in words, with this process's own memory and
+ * descriptors as the target's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../src/dump/call_text.h"
+#include "wallprof/syscall_nr.h"
+
+static struct wp_snapshot_process self;
+
+static int open_self(void **state)
+{
+	(void)state;
+	self.process = (struct wp_process)WP_PROCESS_INIT;
+	if (wp_process_open(&self.process, getpid(), NULL))
+		return -1;
+	wp_fdinfo_init(&self.fdinfo, self.process.proc_fd);
+	return 0;
+}
+
+static int close_self(void **state)
+{
+	(void)state;
+	wp_fdinfo_clear(&self.fdinfo);
+	wp_process_clear(&self.process);
+	return 0;
+}
+
+static void assert_text(struct wp_dump_call call, const char *object,
+			const char *want)
+{
+	struct wp_dump dump = WP_DUMP_INIT;
+
+	assert_int_equal(wp_call_text(&call, &dump, &self, object), 0);
+	assert_string_equal(wp_dump_str(&dump, call.text), want);
+	wp_dump_clear(&dump);
+}
+
+#define ADDRESS(x) ((uint64_t)(uintptr_t)(x))
+
+static void no_call_has_no_text(void **state)
+{
+	(void)state;
+	assert_text((struct wp_dump_call){ .nr = -1 }, "fd 3", "");
+}
+
+static void a_futex_has_its_address_and_operation(void **state)
+{
+	struct wp_dump_call call = {
+		.nr = SYS_futex,
+		.args = { 0x55aa, FUTEX_WAIT | FUTEX_PRIVATE_FLAG },
+	};
+
+	(void)state;
+	assert_text(call, "", "futex 0x55aa WAIT");
+	call.args[1] = FUTEX_LOCK_PI2;
+	call.args[3] = 1;
+	assert_text(call, "", "futex 0x55aa LOCK_PI2, with a timeout");
+	/* An operation of no name. */
+	call.args[1] = 99;
+	call.args[3] = 0;
+	assert_text(call, "", "futex 0x55aa");
+}
+
+static void a_poll_names_three_descriptors(void **state)
+{
+	struct pollfd fds[5] = { { .fd = 900 }, { .fd = 901 }, { .fd = 902 } };
+	const struct timespec most = { 2, 500000000 };
+	struct wp_dump_call call = {
+		.nr = SYS_poll,
+		.args = { ADDRESS(fds), 1, 1500 },
+	};
+
+	(void)state;
+#if defined(__x86_64__)
+	assert_text(call, "", "poll of 1 descriptor: fd 900, at most 1.500 s");
+	call.args[2] = (uint64_t)-1;
+	assert_text(call, "", "poll of 1 descriptor: fd 900");
+#endif
+	call.nr = SYS_ppoll;
+	call.args[1] = 5;
+	call.args[2] = ADDRESS(&most);
+	assert_text(call, "",
+		    "ppoll of 5 descriptors: fd 900, fd 901, fd 902, ..., at "
+		    "most 2.500 s");
+	/* Unreadable memory costs the descriptors and the time. */
+	call.args[0] = call.args[2] = 8;
+	assert_text(call, "", "ppoll of 5 descriptors");
+}
+
+static void a_select_names_what_it_reads(void **state)
+{
+	const struct timespec most = { 20, 0 };
+	struct wp_dump_call call = { .nr = SYS_pselect6 };
+	fd_set set;
+
+	(void)state;
+	FD_ZERO(&set);
+	FD_SET(901, &set);
+	FD_SET(77, &set);
+	call.args[0] = 902;
+	call.args[1] = ADDRESS(&set);
+	call.args[4] = ADDRESS(&most);
+	assert_text(call, "", "pselect6 to read fd 77, fd 901, at most 20 s");
+	call.args[1] = call.args[4] = 0;
+	assert_text(call, "", "pselect6");
+}
+
+static void an_epoll_counts_its_descriptors(void **state)
+{
+	int fd = epoll_create1(EPOLL_CLOEXEC), ends[2];
+	struct wp_dump_call call = {
+		.nr = SYS_epoll_pwait,
+		.args = { (uint64_t)fd, 0, 0, 250 },
+	};
+	char want[128];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, ends[i],
+					   &(struct epoll_event){ 0 }),
+				 0);
+	snprintf(want, sizeof(want),
+		 "epoll_pwait fd %d watching 2 descriptors, at most 0.250 s",
+		 fd);
+	assert_text(call, "", want);
+	close(ends[0]);
+	close(ends[1]);
+	close(fd);
+}
+
+static void a_sleep_has_its_time(void **state)
+{
+	const struct timespec half = { 0, 500000000 }, long_past = { 1, 0 };
+	struct wp_dump_call call = {
+		.nr = SYS_nanosleep,
+		.args = { ADDRESS(&half) },
+	};
+
+	(void)state;
+	assert_text(call, "", "nanosleep 0.500 s");
+	call = (struct wp_dump_call){
+		.nr = SYS_clock_nanosleep,
+		.args = { CLOCK_MONOTONIC, 0, ADDRESS(&half) },
+	};
+	assert_text(call, "", "clock_nanosleep 0.500 s");
+	/* Until a time, of which the text has what is left. */
+	call.args[1] = TIMER_ABSTIME;
+	call.args[2] = ADDRESS(&long_past);
+	{
+		struct wp_dump dump = WP_DUMP_INIT;
+
+		assert_int_equal(wp_call_text(&call, &dump, &self, ""), 0);
+		assert_non_null(strstr(wp_dump_str(&dump, call.text),
+				       "clock_nanosleep for -"));
+		wp_dump_clear(&dump);
+	}
+}
+
+static void a_wait_names_the_child(void **state)
+{
+	struct wp_dump_call call = { .nr = SYS_wait4 };
+	char want[128];
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	call.args[0] = (uint64_t)(int64_t)-1;
+	assert_text(call, "", "wait4 any child");
+	call.args[0] = (uint64_t)(int64_t)-7;
+	assert_text(call, "", "wait4 any child of group 7");
+	call.args[0] = (uint64_t)pid;
+	snprintf(want, sizeof(want), "wait4 pid %d \"test_call_text\"", pid);
+	assert_text(call, "", want);
+	call = (struct wp_dump_call){ .nr = SYS_waitid, .args = { P_PID, 1 } };
+	assert_text(call, "", "waitid pid 1, which is no child");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void a_file_lock_has_its_file(void **state)
+{
+	struct wp_dump_call call = {
+		.nr = SYS_flock,
+		.args = { 5, LOCK_EX },
+	};
+
+	(void)state;
+	assert_text(call, "fd 5 /x", "flock fd 5 /x exclusively");
+	call.args[1] = LOCK_SH;
+	assert_text(call, "fd 5 /x", "flock fd 5 /x shared");
+	call.nr = SYS_fcntl;
+	call.args[1] = F_OFD_SETLKW;
+	assert_text(call, "fd 5 /x", "fcntl F_OFD_SETLKW fd 5 /x");
+}
+
+static void other_calls_have_their_object(void **state)
+{
+	(void)state;
+	assert_text((struct wp_dump_call){ .nr = SYS_read },
+		    "fd 7 tcp 127.0.0.1:80", "read fd 7 tcp 127.0.0.1:80");
+	assert_text((struct wp_dump_call){ .nr = SYS_membarrier }, "",
+		    "membarrier");
+	assert_text((struct wp_dump_call){ .nr = 99999 }, "", "syscall_99999");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_call_has_no_text),
+		cmocka_unit_test(a_futex_has_its_address_and_operation),
+		cmocka_unit_test(a_poll_names_three_descriptors),
+		cmocka_unit_test(a_select_names_what_it_reads),
+		cmocka_unit_test(an_epoll_counts_its_descriptors),
+		cmocka_unit_test(a_sleep_has_its_time),
+		cmocka_unit_test(a_wait_names_the_child),
+		cmocka_unit_test(a_file_lock_has_its_file),
+		cmocka_unit_test(other_calls_have_their_object),
+	};
+
+	return cmocka_run_group_tests_name("call_text", tests, open_self,
+					   close_self);
+}
