@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debugfile.c - see debugfile.h: is it the file that was stripped? */
+/* debugfile.c - see debugfile.h. */
 #include "debugfile.h"
 
 #include <elfutils/libdwelf.h>
@@ -33,7 +33,7 @@ uint32_t wp_debug_crc32(uint32_t crc, const uint8_t *data, size_t len)
 struct want {
 	const uint8_t *id;
 	uint32_t id_len;
-	/* NULL or the checksum that will do without a build-id. */
+	/* The checksum to compare where a build-id is missing; NULL: none. */
 	const uint32_t *crc;
 };
 
@@ -48,7 +48,7 @@ static bool is_wanted(const struct wp_elf_file *found, const struct want *want)
 	       wp_debug_crc32(0, image->data, image->size) == *want->crc;
 }
 
-/* Open the file behind FD, which passes to here, if it is what is wanted. */
+/* Open the file FD, whose ownership passes, in RET if it is what WANT says. */
 static bool try_one(struct wp_elf_file *ret, int fd, const struct want *want)
 {
 	if (wp_elf_image_open(ret->image, fd, NULL)) {
@@ -62,7 +62,7 @@ static bool try_one(struct wp_elf_file *ret, int fd, const struct want *want)
 	return false;
 }
 
-/* The first of the files that QUERY can mean that is what is wanted. */
+/* Open the first candidate for QUERY that is what WANT says. */
 static int find(struct wp_elf_file *ret, char ret_path[PATH_MAX],
 		const struct wp_debug_search *search,
 		struct wp_debug_query *query, const struct want *want)

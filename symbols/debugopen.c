@@ -40,7 +40,7 @@ static int open_beneath(const char *root, const char *path)
 	return (int)fd;
 }
 
-/* Nothing but an ELF file is handed to whoever asks. */
+/* The child that asks gets descriptors of ELF files only. */
 static bool is_elf(int fd)
 {
 	char magic[4];
@@ -84,7 +84,7 @@ static bool id_path(const uint8_t *id, uint32_t len, char buf[PATH_MAX])
 	return true;
 }
 
-/* PREFIX, the directory of PATH, MIDDLE and NAME. */
+/* Put PREFIX, the directory of PATH, MIDDLE and NAME together in BUF. */
 static bool join(char buf[PATH_MAX], const char *prefix, const char *path,
 		 const char *middle, const char *name)
 {
@@ -118,7 +118,8 @@ static bool link_path(const char *name, const char *path, uint32_t place,
 	       strcmp(buf, path);
 }
 
-/* Take "//", "." and ".." out of absolute PATH, in place, by its letters. */
+/* Remove "//", "." and ".." from absolute PATH, in place, without reading
+ * directories. */
 static void normalize(char *path)
 {
 	char *to = path;
@@ -143,7 +144,8 @@ static void normalize(char *path)
 	*to = '\0';
 }
 
-/* A path that the file chose: beside it, or where debug files belong. */
+/* The path of a .gnu_debugaltlink: allowed only in the directory of PATH and
+ * below /usr/lib/debug. */
 static bool alt_path(const char *name, const char *path, char buf[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');

@@ -51,7 +51,7 @@ static bool demangle(const char *mangled, struct sink *sink)
 	       sink->len > 0;
 }
 
-/* Is S a clone's suffix to its end: ".cold", ".part.0", ".isra.0.cold"? */
+/* Whether all of S is a clone's suffix: ".cold", ".part.0", ".isra.0.cold". */
 static bool is_clone_suffix(const char *s)
 {
 	/* What gcc and clang append; a number follows where one must. */

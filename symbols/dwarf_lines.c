@@ -16,7 +16,7 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* DIEs to look at for one address. */
+	/* Number of DIEs to visit for one address. */
 	DIES_MAX = 1 << 22,
 	/* Blocks and inlined functions around one address. */
 	DEPTH_MAX = 512,
@@ -26,7 +26,7 @@ enum {
 	LINE_PROGRAM_MAX = 16 << 20,
 };
 
-/* What compressed sections may grow to. */
+/* Bound on the unpacked size of all compressed sections of a file. */
 #define UNPACKED_MAX (UINT64_C(512) << 20)
 
 void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
@@ -37,7 +37,7 @@ void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
 	dwarf->alt = alt;
 }
 
-/* Give back what libdw made of the sections. */
+/* Free all that libdw holds. */
 static void forget(struct wp_dwarf *dwarf)
 {
 	if (dwarf->dw)
@@ -65,7 +65,7 @@ void wp_dwarf_close(struct wp_dwarf *dwarf)
 	*dwarf = (struct wp_dwarf)WP_DWARF_INIT;
 }
 
-/* Do the compressed sections of FILE unpack to a size that we take? */
+/* Whether the compressed sections of FILE unpack to at most UNPACKED_MAX. */
 static bool is_bounded(const struct wp_elf_file *file)
 {
 	uint64_t sum = 0;
@@ -85,8 +85,8 @@ static bool is_bounded(const struct wp_elf_file *file)
 	return sum <= UNPACKED_MAX;
 }
 
-/* Nothing here asks where variables are, and libdw unpacks all that it finds:
- * of Go programs this is half.  The map is private, so is the change. */
+/* Hide sections about variables from libdw, which would unpack them, of Go
+ * programs half of all.  The mapping is private, so the change is, too. */
 static void hide_unused(struct wp_elf_file *file)
 {
 	static const char *const unused[] = {
@@ -134,7 +134,7 @@ static bool start(struct wp_dwarf *dwarf)
 	if (!scn)
 		scn = wp_elf_file_section(dwarf->file, ".zdebug_line", &sh);
 	dwarf->line_data = scn ? elf_getdata(scn, NULL) : NULL;
-	/* What was read to be unpacked. */
+	/* The compressed bytes. */
 	wp_elf_file_trim(dwarf->file);
 	return true;
 }
@@ -144,7 +144,7 @@ static bool be_ready(struct wp_dwarf *dwarf)
 	if (!dwarf->file)
 		return false;
 	if (!dwarf->dw && !start(dwarf)) {
-		/* Once is enough. */
+		/* Do not try again. */
 		wp_dwarf_close(dwarf);
 		return false;
 	}
@@ -171,7 +171,7 @@ static int get_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
 	return be_ready(dwarf) ? wp_dwarf_find_unit(dwarf, svma, ret) : -ENOENT;
 }
 
-/* Is UNIT's line program of a size that we take?  (DWARF 5, 6.2.4.) */
+/* Whether UNIT's line program is at most LINE_PROGRAM_MAX (DWARF 5, 6.2.4). */
 static bool line_program_ok(const struct wp_dwarf *dwarf, Dwarf_Die *unit)
 {
 	const Elf_Data *data = dwarf->line_data;
@@ -192,7 +192,7 @@ static bool line_program_ok(const struct wp_dwarf *dwarf, Dwarf_Die *unit)
 	return !r.failed && len <= LINE_PROGRAM_MAX;
 }
 
-/* Read UNIT's lines, and take note of what that costs. */
+/* Let libdw read UNIT's lines, and count them. */
 static int read_lines(struct wp_dwarf *dwarf, Dwarf_Die *unit)
 {
 	Dwarf_Off off = dwarf_dieoffset(unit);

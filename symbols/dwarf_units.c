@@ -12,9 +12,9 @@
 enum {
 	/* Namespaces, types and functions around a function. */
 	NESTED_MAX = 32,
-	/* How far back to look for a range around one that starts later. */
+	/* Number of ranges to go back from an address to one that holds it. */
 	BACK_MAX = 16,
-	/* Pages of units that were passed are given back so often. */
+	/* Number of units after which the pages read are given back. */
 	DROP_EVERY = 256,
 	RANGES_MAX = 1 << 23,
 };
@@ -37,7 +37,7 @@ static int add_range(struct wp_dwarf_ranges *ranges, uint64_t start,
 	return 0;
 }
 
-/* All ranges of DIE; how many it had, or -ENOMEM. */
+/* Add all ranges of DIE; returns their number, or -ENOMEM. */
 static int add_die(struct wp_dwarf_ranges *ranges, Dwarf_Die *die)
 {
 	Dwarf_Off me = dwarf_dieoffset(die);
@@ -118,7 +118,7 @@ int wp_dwarf_find_unit(struct wp_dwarf *dwarf, uint64_t svma, Dwarf_Die *ret)
 	return range && dwarf_offdie(dwarf->dw, range->die, ret) ? 0 : -ENOENT;
 }
 
-/* Does code hang below a DIE of this kind? */
+/* Whether a DIE with TAG may have functions below it. */
 static bool may_hold_functions(int tag, bool deep)
 {
 	switch (tag) {
@@ -173,7 +173,7 @@ static int read_unit_functions(struct wp_dwarf *dwarf, Dwarf_Die *unit,
 {
 	int rc;
 
-	/* The room is kept. */
+	/* The memory is used again. */
 	dwarf->functions.len = 0;
 	dwarf->functions_unit = dwarf_dieoffset(unit);
 	dwarf->functions_deep = deep;

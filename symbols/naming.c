@@ -108,7 +108,8 @@ static const char *level_name(struct wp_symbols *s,
 	return level->name ? level->name : "";
 }
 
-/* Have DWARF tell about SVMA of OBJECT in s->found; 0 levels if it cannot. */
+/* Look SVMA of OBJECT up in its DWARF; the result is s->found, with 0 levels if
+ * there is none. */
 static int look_up_dwarf(struct wp_symbols *s, struct wp_object *object,
 			 uint64_t svma)
 {

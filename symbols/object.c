@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far the addresses of FILE are from those of MAIN (prelink(8) moves a
- * library and leaves its debug file alone). */
+/* The svma of a byte in MAIN minus its svma in FILE: prelink(8) moves a library
+ * and not its debug file. */
 static uint64_t bias_of(const struct wp_elf_file *main,
 			const struct wp_elf_file *file)
 {
@@ -23,7 +23,7 @@ static int add_symbols(struct wp_object *object, struct wp_elf_file *file,
 			     bias_of(&object->main, file));
 }
 
-/* The debug file that OBJECT's own file asks for, and its DWARF's rest. */
+/* Find OBJECT's debug file and the file of .gnu_debugaltlink. */
 static void find_debug(struct wp_object *object,
 		       const struct wp_debug_search *where, bool names_only)
 {

@@ -150,7 +150,7 @@ static uint64_t got_of_arm(const uint8_t *p, size_t len, uint64_t svma)
 	       ((ldr >> 10 & 0xfff) << 3);
 }
 
-/* What a slot whose jump goes through GOT is to be called. */
+/* The name of a slot that jumps through GOT. */
 static bool name_slot(const struct wp_symtab *tab, const struct gots *gots,
 		      Elf *elf, const struct got *got, char *buf, size_t size)
 {

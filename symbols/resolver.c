@@ -13,7 +13,7 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Addresses whose lines are kept; then it begins anew. */
+	/* Number of cached addresses after which the cache is emptied. */
 	CACHE_MAX = 1 << 17,
 };
 
@@ -172,7 +172,7 @@ static int resolve_in(struct wp_symbols *s, struct wp_module *module,
 	return (int)c.n;
 }
 
-/* An address that no ELF file explains. */
+/* An address in no ELF file. */
 static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 			   uint64_t avma, const struct wp_symbol_line **ret)
 {
@@ -180,8 +180,8 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	uint64_t addr = avma;
 	int rc;
 
-	/* What is in a file is told by offset, as it is the same in the next
-	 * process; anonymous memory by address. */
+	/* In a file the offset is shown, which is the same in the next process;
+	 * in anonymous memory the address. */
 	if (module && module->object)
 		addr = avma - module->start_avma + module->off;
 	if (name)
@@ -192,7 +192,7 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 		return rc;
 	if (module && name)
 		module->has.functions = true;
-	/* Nothing that the cache knows, but good until the next call. */
+	/* Not in the cache; valid until the next call. */
 	*ret = &s->lines[--s->nlines];
 	return 1;
 }

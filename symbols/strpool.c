@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "wallprof/hash.h"
+#include "wallprof/utf8.h"
 #include "wallprof/vec.h"
 
 enum { CHUNK = 32768 };
@@ -17,44 +18,16 @@ struct wp_strpool_chunk {
 	char text[];
 };
 
-/* How many bytes the character at S[0..n) has, 0 if it is not UTF-8 (RFC 3629,
- * section 4: no overlong forms, no surrogates, nothing over U+10FFFF). */
-static size_t char_len(const unsigned char *s, size_t n)
-{
-	unsigned char lo = 0x80, hi = 0xbf;
-	size_t len;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (s[0] == 0xe0)
-		lo = 0xa0;
-	else if (s[0] == 0xed)
-		hi = 0x9f;
-	else if (s[0] == 0xf0)
-		lo = 0x90;
-	else if (s[0] == 0xf4)
-		hi = 0x8f;
-	if (n < len || s[1] < lo || s[1] > hi)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return len;
-}
-
 static void copy_clean(char *to, const char *from, size_t n)
 {
-	for (size_t i = 0; i < n;) {
-		size_t len = char_len((const unsigned char *)from + i, n - i);
+	uint32_t code;
 
+	for (size_t i = 0, len; i < n; i += len ? len : 1) {
+		len = wp_utf8_next(from + i, n - i, &code);
 		if (len)
 			memcpy(to + i, from + i, len);
 		else
 			to[i] = '?';
-		i += len ? len : 1;
 	}
 	to[n] = '\0';
 }

@@ -75,7 +75,7 @@ static const char *source_text(const struct wp_symtab *tab, unsigned int source,
 	return tab->sources[source].text;
 }
 
-/* The name as it stands, not terminated if the table is cut. */
+/* The name in its source; without a NUL if the source is cut. */
 static const char *raw_name(const struct wp_symtab *tab,
 			    const struct wp_symtab_entry *entry,
 			    size_t *ret_len)
@@ -136,10 +136,10 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 		if (!len || name[0] == '$' || name[0] == '.')
 			return 0;
 	} else if (!sym->st_name) {
-		/* Looking at all names would bring all of them to memory. */
+		/* Reading all names here would load all their pages. */
 		return 0;
 	}
-	/* One without a size gets what there is, until its next is known. */
+	/* A symbol without a size reaches to the section's end for now. */
 	if (sym->st_size && sym->st_size < left)
 		left = sym->st_size;
 	entry.size = clamp_size(left);
@@ -154,7 +154,7 @@ int wp_symtab_add_text(struct wp_symtab *tab, const char *text, size_t len)
 	return (int)tab->nsources++;
 }
 
-/* The string table that SYMBOLS name: as wp_symtab_add_text. */
+/* Add the string table of section SYMBOLS: see wp_symtab_add_text. */
 static int open_source(struct wp_symtab *tab, const struct wp_elf_file *file,
 		       const GElf_Shdr *symbols)
 {

@@ -18,7 +18,8 @@ enum {
 	OLD_CHDR = 12,
 	/* The Linux kernel's with all its drivers is 20 MiB. */
 	PACKED_MAX = 64 << 20,
-	/* Of the place behind the file: any multiple of a page. */
+	/* Alignment of what is unpacked behind the file: a multiple of a page.
+	 */
 	ALIGN = 1 << 16,
 };
 
@@ -84,8 +85,8 @@ static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 
 /* Parse the header of the compressed section at OFF: where its compressed bytes
  * are and their unpacked size.  False if it is not compressed by zlib.  gABI,
- * Section Compression; IS_OLD: GNU's form before that, sections named .z* with a
- * header without a type. */
+ * Section Compression; IS_OLD: GNU's form before that, sections named .z* with
+ * a header without a type. */
 static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
 		      bool is_old, struct wp_elf_packed *ret)
 {
@@ -121,7 +122,7 @@ static void reserve_packed(struct wp_elf_image *image, uint64_t off,
 	    packed.size / WP_INFLATE_RATIO_MAX > packed.src_size ||
 	    packed.src_size > wp_elf_image_left(image, packed.src_off))
 		return;
-	/* Not at the end itself, which is an offset in the file. */
+	/* Not at SIZE itself, which is a valid offset of the file. */
 	packed.off = (image->size & ~(uint64_t)(ALIGN - 1)) + ALIGN;
 	moved = mremap(image->data, (size_t)image->reserved,
 		       (size_t)(packed.off + packed.size), MREMAP_MAYMOVE);
@@ -253,7 +254,7 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 	return false;
 }
 
-/* The last segment with FLAGS that a mapping of the file at OFF shows. */
+/* The last segment with FLAGS that a mapping at file offset OFF shows. */
 static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
 					    uint64_t off, uint32_t flags)
 {

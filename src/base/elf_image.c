@@ -41,7 +41,7 @@ static bool load_block(struct wp_elf_image *image, uint64_t block)
 	return true;
 }
 
-/* Unpack what PACKED says, the first time it is wanted. */
+/* Unpack image->packed, the first time. */
 static bool unpack(struct wp_elf_image *image)
 {
 	struct wp_elf_packed *p = &image->packed;
@@ -94,7 +94,7 @@ uint64_t wp_elf_image_left(const struct wp_elf_image *image, uint64_t off)
 	return off < image->size ? image->size - off : 0;
 }
 
-/* Reserve room for SIZE bytes; nothing is read yet. */
+/* Reserve address space for SIZE bytes; nothing is read yet. */
 static int reserve(struct wp_elf_image *image, uint64_t size,
 		   struct wp_err *err)
 {
@@ -183,7 +183,7 @@ uint8_t *wp_elf_image_whole(struct wp_elf_image *image)
 	if (image->fd < 0)
 		return wp_elf_image_at(image, 0, image->size) ? image->data :
 								NULL;
-	/* What was read so far makes room. */
+	/* The mapping replaces the blocks that were read. */
 	if (mmap(image->data, (size_t)image->size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, image->fd,
 		 0) == MAP_FAILED)
@@ -216,7 +216,7 @@ void wp_elf_image_drop(struct wp_elf_image *image, uint64_t keep,
 
 void wp_elf_image_clear(struct wp_elf_image *image)
 {
-	/* Bytes of somebody else are not reserved. */
+	/* Borrowed bytes have RESERVED 0. */
 	if (image->reserved)
 		munmap(image->data, (size_t)image->reserved);
 	free(image->loaded);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The next LEN bytes, or NULL once anything was not there. */
+/* The next LEN bytes; NULL if they are not all there, or R has failed. */
 static const uint8_t *next_bytes(struct wp_reader *r, uint64_t len)
 {
 	const uint8_t *p = r->pos;

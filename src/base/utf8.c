@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* How many bytes follow FIRST, and the least code point that needs so many. */
+/* The number of bytes that follow FIRST, and the least code point of that
+ * length. */
 static size_t follow(unsigned char first, uint32_t *ret_code,
 		     uint32_t *ret_least)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access.c - why a process may not be looked at. */
+/* access.c - see wallprof/access.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>

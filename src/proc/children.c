@@ -45,7 +45,7 @@ static bool is_number(const char *name)
 	return name[0] >= '1' && name[0] <= '9';
 }
 
-/* From /proc/PID/task/TID/children; -ENOTSUP in a kernel without
+/* Add the children by /proc/PID/task/TID/children; -ENOTSUP in a kernel without
  * CONFIG_PROC_CHILDREN. */
 static int add_by_threads(struct wp_tids *pids, DIR *task)
 {
@@ -73,7 +73,7 @@ static int add_by_threads(struct wp_tids *pids, DIR *task)
 	return rc || seen ? rc : -ENOTSUP;
 }
 
-/* By asking every process for its parent. */
+/* Add the children by the parent of every process. */
 static int add_by_parents(struct wp_tids *pids, pid_t pid)
 {
 	DIR *dir = opendir("/proc");
@@ -124,7 +124,8 @@ int wp_children_list(struct wp_tids *pids, pid_t pid)
 	return add_children(pids, pid);
 }
 
-/* Numbers are given out anew while we look. */
+/* A pid may have been given to another process meanwhile: drop from
+ * v[FROM..len) what is there twice. */
 static void drop_seen(struct wp_tids *pids, size_t from)
 {
 	size_t len = from;

@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "text_scan.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
-/* A line for each lock. */
+/* /proc/PID/fdinfo/FD has a line for each lock. */
 enum { FDINFO_MAX = 16384 };
 
 struct job {
@@ -31,38 +31,18 @@ struct job {
 int wp_fd_holders_parse_flags(bool *ret_reads, bool *ret_writes,
 			      const char *text, size_t len)
 {
-	static const char key[] = "flags:";
-	const size_t n = sizeof(key) - 1;
-	const char *p = text, *end = text + len;
+	uint64_t flags;
 
-	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-
-		/* A line that was cut has lost digits. */
-		if (!nl)
-			break;
-		if ((size_t)(nl - p) > n && !memcmp(p, key, n)) {
-			struct wp_text_scan c = { p + n, nl, false };
-			uint64_t flags;
-
-			while (c.p < nl && (*c.p == '\t' || *c.p == ' '))
-				c.p++;
-			flags = wp_text_scan_number(&c, 8);
-			if (c.bad || c.p != nl)
-				return -EBADMSG;
-			/* O_PATH keeps no end open (open(2)). */
-			*ret_reads = !(flags & O_PATH) &&
-				     (flags & O_ACCMODE) != O_WRONLY;
-			*ret_writes = !(flags & O_PATH) &&
-				      (flags & O_ACCMODE) != O_RDONLY;
-			return 0;
-		}
-		p = nl + 1;
-	}
-	return -EBADMSG;
+	if (wp_proc_status_parse(&flags, text, len, "flags", 8))
+		return -EBADMSG;
+	/* A descriptor of O_PATH keeps no end open (open(2)). */
+	*ret_reads = !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY;
+	*ret_writes = !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
+	return 0;
 }
 
-/* Is NAME in directory FD_DIR, whose link reads as OBJECT's, the object? */
+/* Whether NAME in directory FD_DIR, whose link reads as OBJECT->link, is
+ * OBJECT. */
 static bool is_same(const struct wp_fd_object *object, int fd_dir,
 		    const char *name)
 {
@@ -91,7 +71,7 @@ static int add_holder(struct job *job, size_t object, pid_t pid, int proc_fd,
 	if (strncmp(job->objects[object].link, "socket:", 7)) {
 		snprintf(path, sizeof(path), "fdinfo/%d", holder.fd);
 		n = wp_io_read_at(proc_fd, path, text, sizeof(text));
-		/* Closed by now. */
+		/* It has been closed. */
 		if (n < 0 ||
 		    wp_fd_holders_parse_flags(&holder.reads, &holder.writes,
 					      text, (size_t)n))
@@ -148,7 +128,7 @@ static int scan_process(struct job *job, pid_t pid, int proc_fd)
 	while (!rc && !is_over(job) && (entry = readdir(dir)))
 		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
 			rc = check_fd(job, pid, proc_fd, fd, entry->d_name);
-	/* Some kernels let the directory be opened and not be read. */
+	/* Some kernels deny the reading of the directory, not its opening. */
 	job->holders->denied += !rc && (errno == EACCES || errno == EPERM);
 	closedir(dir);
 	return rc;
@@ -178,7 +158,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 			continue;
 		fd = openat(dirfd(dir), entry->d_name,
 			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		/* Gone since. */
+		/* The process has ended. */
 		if (fd < 0)
 			continue;
 		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10),

@@ -60,7 +60,7 @@ enum wp_fd_kind wp_fdinfo_classify(const char *link)
 	return WP_FD_OTHER;
 }
 
-/* A path says where something is, not what: a fifo has one too. */
+/* A path does not tell the kind of file: a fifo has one too. */
 static enum wp_fd_kind kind_of_path(const struct wp_fdinfo *fi,
 				    const char *name)
 {
@@ -114,7 +114,8 @@ static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
 	fi->read_ns = now_ns;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !rc; i++) {
 		snprintf(path, sizeof(path), "net/%s", names[i]);
-		/* One that is missing or too long is done without. */
+		/* Sockets of a table that is missing or too long have no text.
+		 */
 		if (!wp_text_read(&fi->file, fi->proc_fd, path, NET_FILE_MAX))
 			rc = wp_fdinfo_parse_net(fi, names[i], fi->file.data,
 						 fi->file.len);

@@ -8,7 +8,7 @@
 
 #include "text_scan.h"
 
-/* One line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
+/* A line of /proc/locks, or of an fdinfo behind "lock:" (fs/locks.c,
  * lock_get_status), as in
  * "3:  -> POSIX  ADVISORY  WRITE 4242 fd:01:131 0 EOF". */
 struct line {
@@ -21,18 +21,12 @@ struct line {
 	uint64_t ino;
 };
 
-static void skip_blanks(struct wp_text_scan *c)
-{
-	while (c->p < c->end && *c->p == ' ')
-		c->p++;
-}
-
 /* The next word into BUF, cut to fit. */
 static void read_word(struct wp_text_scan *c, char *buf, size_t size)
 {
 	size_t n = 0;
 
-	skip_blanks(c);
+	wp_text_scan_blanks(c);
 	if (c->p == c->end)
 		c->bad = true;
 	for (; c->p < c->end && *c->p != ' '; c->p++)
@@ -41,20 +35,12 @@ static void read_word(struct wp_text_scan *c, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-static void expect(struct wp_text_scan *c, char byte)
-{
-	if (c->p == c->end || *c->p != byte)
-		c->bad = true;
-	else
-		c->p++;
-}
-
 static pid_t read_pid(struct wp_text_scan *c)
 {
 	bool negative;
 	uint64_t val;
 
-	skip_blanks(c);
+	wp_text_scan_blanks(c);
 	negative = c->p < c->end && *c->p == '-';
 	if (negative)
 		c->p++;
@@ -66,15 +52,15 @@ static pid_t read_pid(struct wp_text_scan *c)
 	return negative ? -(pid_t)val : (pid_t)val;
 }
 
-/* Leaves C at the range. */
+/* Parse a line up to its range. */
 static bool parse_line(struct line *ret, struct wp_text_scan *c)
 {
 	uint64_t major_nr, minor_nr;
 	char word[16];
 
 	ret->id = wp_text_scan_number(c, 10);
-	expect(c, ':');
-	skip_blanks(c);
+	wp_text_scan_expect(c, ':');
+	wp_text_scan_blanks(c);
 	ret->waits = c->end - c->p >= 2 && !memcmp(c->p, "->", 2);
 	if (ret->waits)
 		c->p += 2;
@@ -84,20 +70,20 @@ static bool parse_line(struct line *ret, struct wp_text_scan *c)
 	read_word(c, word, sizeof(word));
 	ret->write = !strcmp(word, "WRITE") || !strcmp(word, "RW");
 	ret->pid = read_pid(c);
-	skip_blanks(c);
+	wp_text_scan_blanks(c);
 	major_nr = wp_text_scan_number(c, 16);
-	expect(c, ':');
+	wp_text_scan_expect(c, ':');
 	minor_nr = wp_text_scan_number(c, 16);
-	expect(c, ':');
+	wp_text_scan_expect(c, ':');
 	ret->ino = wp_text_scan_number(c, 10);
 	/* A number that ends where the text does may be cut. */
-	expect(c, ' ');
+	wp_text_scan_expect(c, ' ');
 	ret->dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
 	return !c->bad;
 }
 
-/* Holders come before those that wait for them, under the same number; a
- * waiter behind another waiter waits for the holder as well. */
+/* A lock's holder has the line before its waiters, with the same id; a waiter
+ * behind another waiter waits for the holder, too. */
 static bool find(struct wp_file_lock *ret, const char *text, size_t len,
 		 pid_t waiter, const uint64_t *dev, uint64_t ino)
 {
@@ -140,7 +126,7 @@ static bool parse_range(struct wp_text_scan *c, uint64_t *ret_first,
 			uint64_t *ret_last)
 {
 	*ret_first = wp_text_scan_number(c, 10);
-	expect(c, ' ');
+	wp_text_scan_expect(c, ' ');
 	*ret_last = UINT64_MAX;
 	if (c->end - c->p == 3 && !memcmp(c->p, "EOF", 3))
 		c->p += 3;

@@ -20,12 +20,6 @@ static char read_char(struct wp_text_scan *c)
 	return *c->p++;
 }
 
-static void expect(struct wp_text_scan *c, char want)
-{
-	if (read_char(c) != want)
-		c->bad = true;
-}
-
 /* The kernel writes a newline in a path as \012 and nothing else specially
  * (fs/proc/task_mmu.c, seq_file_path with "\n").
  */
@@ -78,20 +72,20 @@ static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 	int rc;
 
 	map.start_avma = wp_text_scan_number(&c, 16);
-	expect(&c, '-');
+	wp_text_scan_expect(&c, '-');
 	map.end_avma = wp_text_scan_number(&c, 16);
-	expect(&c, ' ');
+	wp_text_scan_expect(&c, ' ');
 	map.read = read_char(&c) == 'r';
 	map.write = read_char(&c) == 'w';
 	map.exec = read_char(&c) == 'x';
 	(void)read_char(&c);
-	expect(&c, ' ');
+	wp_text_scan_expect(&c, ' ');
 	map.off = wp_text_scan_number(&c, 16);
-	expect(&c, ' ');
+	wp_text_scan_expect(&c, ' ');
 	major_nr = wp_text_scan_number(&c, 16);
-	expect(&c, ':');
+	wp_text_scan_expect(&c, ':');
 	minor_nr = wp_text_scan_number(&c, 16);
-	expect(&c, ' ');
+	wp_text_scan_expect(&c, ' ');
 	map.dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
 	map.ino = wp_text_scan_number(&c, 10);
 	if (c.bad || map.start_avma >= map.end_avma ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_memory.c - see wallprof/process.h: memory, its map, and mapped files. */
+/* process_memory.c - see wallprof/process.h: memory, its map, and mapped files.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 				     0);
 	pid_t tid;
 
-	/* That thread may have exited without the others. */
+	/* READER_TID may have exited while other threads live. */
 	if (n < 0 && errno == ESRCH) {
 		tid = wp_process_find_living(process);
 		if (!tid)
@@ -97,7 +98,7 @@ int wp_process_open_map(const struct wp_process *process,
 	struct stat st;
 	int fd;
 
-	/* Opening a device that the target has mapped could have effects. */
+	/* Opening a device may have effects. */
 	if (!map->ino || !strncmp(wp_maps_path(maps, map), "/dev/", 5))
 		return -ENOENT;
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
@@ -128,7 +129,7 @@ struct procmap_query {
 	uint64_t build_id_addr;
 };
 
-/* Only a region that may be executed. */
+/* Find only executable regions. */
 enum { QUERY_EXECUTABLE = 0x04 };
 
 #define PROCMAP_QUERY_IOCTL _IOWR('f', 17, struct procmap_query)

@@ -8,16 +8,10 @@
 #include "text_scan.h"
 #include "wallprof/io.h"
 
-static void skip_blanks(struct wp_text_scan *c)
-{
-	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t'))
-		c->p++;
-}
-
 /* The next number after blanks; "0x" is passed in base 16. */
 static uint64_t read_number(struct wp_text_scan *c, unsigned int base)
 {
-	skip_blanks(c);
+	wp_text_scan_blanks(c);
 	if (base == 16 && c->end - c->p > 2 && c->p[0] == '0' && c->p[1] == 'x')
 		c->p += 2;
 	return wp_text_scan_number(c, base);
@@ -28,7 +22,7 @@ static int64_t read_signed(struct wp_text_scan *c)
 	bool negative;
 	uint64_t val;
 
-	skip_blanks(c);
+	wp_text_scan_blanks(c);
 	negative = c->p < c->end && *c->p == '-';
 	if (negative)
 		c->p++;
@@ -97,7 +91,7 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 
 	if (!paren)
 		return -EBADMSG;
-	skip_blanks(&c);
+	wp_text_scan_blanks(&c);
 	if (c.p == c.end)
 		return -EBADMSG;
 	s.state_char = *c.p++;
@@ -119,8 +113,8 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 	return 0;
 }
 
-/* What stands behind "NAME:" at the start of a line; BAD when it is not there
- * or its line is cut. */
+/* The value of line "NAME:"; BAD when there is no such line or it has no end.
+ */
 static struct wp_text_scan find_line(const char *text, size_t len,
 				     const char *name)
 {
@@ -145,7 +139,7 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 	struct wp_text_scan c = find_line(text, len, name);
 	uint64_t val = read_number(&c, (unsigned int)base);
 
-	if (c.bad)
+	if (c.bad || c.p != c.end)
 		return -EBADMSG;
 	*ret = val;
 	return 0;

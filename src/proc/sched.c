@@ -21,7 +21,7 @@ enum {
 };
 
 #define READ_AGAIN_NS WP_NS_PER_S
-/* A reading as good as this is not tried again. */
+/* A reading with no greater error is not repeated. */
 #define GOOD_NS (50 * WP_NS_PER_US)
 
 /* "   :   8766490.882386", milliseconds (kernel/sched/debug.c, SPLIT_NS). */
@@ -73,8 +73,8 @@ int wp_proc_sched_parse(uint64_t *ret_ns, const char *text, size_t len)
 	return -EBADMSG;
 }
 
-/* Our own se.exec_start is as old as the last tick, unless we have just been
- * scheduled: yielding does it. */
+/* se.exec_start of the calling thread is as old as the last tick, unless it has
+ * just been scheduled: yield first. */
 static void read_here(int fd, struct wp_sched_cpu *ret)
 {
 	char text[4096];
@@ -107,8 +107,8 @@ static void read_there(struct wp_sched_cpu *ret)
 
 	if (!old || !one || fd < 0 || ret->cpu < 0 || ret->cpu >= CPUS_MAX)
 		goto out;
-	/* Isolated CPUs are not in it unless a person asked for them, and are
-	 * left in peace. */
+	/* Isolated CPUs are not in the affinity unless the user wants them, and
+	 * are not disturbed. */
 	if (sched_getaffinity(0, size, old) ||
 	    !CPU_ISSET_S((size_t)ret->cpu, size, old))
 		goto out;
@@ -117,8 +117,8 @@ static void read_there(struct wp_sched_cpu *ret)
 	if (sched_setaffinity(0, size, one))
 		goto out;
 	read_here(fd, ret);
-	/* What was allowed a moment ago may no longer be, with cpusets; the
-	 * kernel then has moved us itself. */
+	/* Fails if a cpuset has changed meanwhile; then the kernel has moved
+	 * this thread itself. */
 	if (sched_setaffinity(0, size, old))
 		ret->known = false;
 out:

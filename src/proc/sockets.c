@@ -11,7 +11,7 @@
 #include "wallprof/fdinfo.h"
 
 enum {
-	/* Fields of a line that are looked at. */
+	/* Number of fields of a line that are parsed. */
 	FIELDS = 17,
 	/* include/net/tcp_states.h */
 	STATE_LISTEN = 10,
@@ -32,7 +32,7 @@ static int add_socket(struct wp_fdinfo *fi, uint64_t ino, const char *text)
 	return 0;
 }
 
-/* Split LINE at blanks in place; how many fields there are. */
+/* Split LINE at blanks, in place; returns the number of fields. */
 static size_t split(char *line, char **field)
 {
 	char *save, *word;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_scan.c - see scan.h. */
+/* text_scan.c - see text_scan.h. */
 #include "text_scan.h"
 
 static unsigned int digit(char c)
@@ -9,6 +9,20 @@ static unsigned int digit(char c)
 	if (c >= 'a' && c <= 'f')
 		return (unsigned int)(c - 'a') + 10;
 	return 99;
+}
+
+void wp_text_scan_blanks(struct wp_text_scan *c)
+{
+	while (c->p < c->end && (*c->p == ' ' || *c->p == '\t'))
+		c->p++;
+}
+
+void wp_text_scan_expect(struct wp_text_scan *c, char byte)
+{
+	if (c->p == c->end || *c->p != byte)
+		c->bad = true;
+	else
+		c->p++;
 }
 
 uint64_t wp_text_scan_number(struct wp_text_scan *c, unsigned int base)

@@ -21,4 +21,10 @@ struct wp_text_scan {
  * if there is none or the number exceeds 64 bits. */
 uint64_t wp_text_scan_number(struct wp_text_scan *c, unsigned int base);
 
+/* Move the cursor past blanks and tabs. */
+void wp_text_scan_blanks(struct wp_text_scan *c);
+
+/* Move the cursor past BYTE; sets BAD if another byte is there. */
+void wp_text_scan_expect(struct wp_text_scan *c, char byte);
+
 #endif

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* The kernel answers one socket at once; a lost answer must not hang us. */
+/* The kernel answers at once; this bounds the wait for a lost answer. */
 static const struct timeval answer_timeout = { .tv_sec = 1 };
 
 /* Attributes of one struct unix_diag_msg (sock_diag(7)). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classify.c - facts to state and reason: see wallprof/state.h. */
+/* classify.c - see wallprof/state.h. */
 #include <linux/futex.h>
 
 #include "wallprof/state.h"
@@ -9,7 +9,7 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 	const struct wp_syscall_info *info;
 	enum wp_wait wait;
 
-	/* Asleep, but in no call: the kernel works on a fault of its. */
+	/* Asleep outside of a call: the kernel handles its page fault. */
 	if (facts->syscall_nr < 0)
 		return WP_WAIT_PAGE_FAULT;
 	info = wp_syscall_find(facts->syscall_nr);
@@ -53,7 +53,7 @@ struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts)
 
 enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind)
 {
-	/* Calls that read and write anything are FILE in the table. */
+	/* Calls that read or write any kind of file are FILE in the table. */
 	if (wait != WP_WAIT_FILE && wait != WP_WAIT_DISK)
 		return wait;
 	switch (kind) {
@@ -87,9 +87,9 @@ enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS])
 
 	if (cmd == FUTEX_LOCK_PI || cmd == FUTEX_LOCK_PI2)
 		return WP_WAIT_LOCK;
-	/* glibc's pthread_join waits for the kernel to clear the joined thread's
-	 * tid: shared, real-time clock, and a value that looks like a tid (0
-	 * and 1 are words of other objects). */
+	/* glibc's pthread_join waits for the kernel to clear the joined
+	 * thread's tid: shared, real-time clock, and a value that looks like a
+	 * tid (0 and 1 are words of other objects). */
 	if (cmd == FUTEX_WAIT_BITSET && !(op & FUTEX_PRIVATE_FLAG) &&
 	    (op & FUTEX_CLOCK_REALTIME) && (uint32_t)args[2] > 1 &&
 	    (uint32_t)args[2] < 1 << 22)

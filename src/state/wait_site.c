@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait_site.c - what a stack says of a wait: see wallprof/state.h. */
+/* wait_site.c - wait reasons and sites by stacks: see wallprof/state.h. */
 #include <string.h>
 
 #include "wallprof/state.h"
@@ -243,7 +243,8 @@ enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 			return row->wait;
 		if (row && row->wait && !found)
 			found = row->wait;
-		/* The program's own: it may call its functions what it likes. */
+		/* The program's own: it may call its functions what it likes.
+		 */
 		if (!row && !in_machinery(frames[i].module))
 			break;
 	}
