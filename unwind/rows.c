@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "arch.h"
 #include "cfi_table.h"
 #include "go_end.h"
 #include "go_row.h"
@@ -101,6 +102,14 @@ static bool find_go_rule(struct wp_elf_image *image, uint64_t svma,
 	return result != WP_STEP_NO_INFO && result != WP_STEP_BAD_INFO;
 }
 
+/* Is the code at SVMA a signal trampoline? */
+static bool is_trampoline(struct wp_elf_image *image, uint64_t svma)
+{
+	const struct wp_unwind_module at_its_svma = { .image = image };
+
+	return wp_arch_is_sigreturn(&at_its_svma, NULL, svma);
+}
+
 /* The rule for the code at SVMA of IMAGE.  Returns 0; -EAGAIN if the file must be
  * indexed first and not MAY_INDEX; -ENOMEM. */
 static int make_rule(struct rows *rows, struct wp_elf_image *image,
@@ -115,9 +124,13 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 	rc = table ? wp_cfi_table_find(table, svma, may_index, &fde) : -ENOMEM;
 	if (rc == -ENOMEM || rc == -EAGAIN)
 		return rc;
-	if ((rc == -ENOENT || (!rc && fde.section->is_debug)) &&
-	    find_go_rule(image, svma, ret))
-		return 0;
+	if (rc == -ENOENT || (!rc && fde.section->is_debug)) {
+		/* Go describes its trampoline like any other function. */
+		if (is_trampoline(image, svma))
+			rc = -ENOENT;
+		else if (find_go_rule(image, svma, ret))
+			return 0;
+	}
 	if (!rc)
 		rc = wp_cfi_eval(&fde, svma, &row);
 	if (rc) {

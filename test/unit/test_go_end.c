@@ -201,7 +201,7 @@ static enum wp_mem_result read_stack(void *ctx, uint64_t avma, void *buf,
 				     size_t len)
 {
 	(void)ctx;
-	if (avma < STACK || len > 64)
+	if (avma < STACK || len > 256)
 		return WP_MEM_UNREADABLE;
 	/* Everywhere a return address. */
 	for (size_t i = 0; i < len; i++)
@@ -239,6 +239,42 @@ static void a_step_ends_there(void **state)
 	image_free(&image);
 }
 
+/* runtime.sigreturn: .debug_frame says that its caller's pc is in the word at sp,
+ * which is the kernel's signal frame there. */
+static void a_signal_trampoline_is_no_function(void **state)
+{
+	/* mov $15,%rax; syscall; int $3. */
+	static const char code[] = "\x48\xc7\xc0\x0f\0\0\0\x0f\x05\xcd\x03";
+	struct wp_elf_image image = make_image(code, sizeof(code) - 1, 0,
+					       sizeof(code) - 1);
+	struct wp_unwind_module module = { .start_avma = TEXT,
+					   .end_avma = TEXT + ROOM,
+					   .image = &image };
+	struct wp_unwind_modules modules = { &module, 1, 1 };
+	struct wp_mem mem = { read_stack, NULL };
+	struct wp_regs regs = { 0 };
+	struct wp_unwinder *unwinder;
+	struct wp_frame frames[2];
+	uint64_t cfa_avma[2];
+	struct wp_stack stack = { .frames = frames,
+				  .cfa_avma = cfa_avma,
+				  .cap = 2 };
+
+	(void)state;
+	assert_int_equal(wp_unwinder_new(&unwinder, WP_UNWIND_ROWS), 0);
+	wp_reg_set(&regs, WP_REG_SP, STACK);
+	for (uint64_t at = 0; at <= 7; at += 7) {
+		wp_reg_set(&regs, WP_REG_PC, TEXT + at);
+		wp_unwind_walk(unwinder, &modules, &regs, &mem,
+			       WP_UNWIND_THOROUGH, &stack);
+		assert_int_equal(stack.frames[0].flags, WP_FRAME_SIGNAL);
+		assert_int_equal(stack.depth, 2);
+		assert_int_equal(stack.frames[1].pc_avma, TEXT + 32);
+	}
+	wp_unwinder_free(unwinder);
+	image_free(&image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +282,7 @@ int main(void)
 		cmocka_unit_test(each_byte_counts),
 		cmocka_unit_test(without_bytes),
 		cmocka_unit_test(a_step_ends_there),
+		cmocka_unit_test(a_signal_trampoline_is_no_function),
 	};
 
 	return cmocka_run_group_tests_name("go_end", tests, NULL, NULL);

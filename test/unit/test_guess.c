@@ -610,6 +610,13 @@ static void nothing_is_proven_while_the_thread_is_stopped(void **state)
 	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
 			 WP_END_DEPTH_LIMIT);
 	assert_int_equal(stats->proofs, 1);
+	/* Of other modules nothing is known, of the first ones it still is. */
+	f.modules.generation++;
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
+			 WP_END_TOO_SLOW);
+	f.modules.generation--;
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
+			 WP_END_DEPTH_LIMIT);
 	wp_unwinder_free(unwinder);
 	fake_close(&elf, &image);
 }
