@@ -331,9 +331,9 @@ static int add_missed_by_ticks(struct wp_target *target, const struct wait *w,
 	return wp_profile_add_sample(
 		target->profile, WP_PROFILE_BLOCK, key,
 		wp_block_weight_round(weight * missed.count,
-				      wp_sampler_random(target->loop)),
+				      wp_random_next(&target->loop->random)),
 		wp_block_weight_round(weight * ns,
-				      wp_sampler_random(target->loop)));
+				      wp_random_next(&target->loop->random)));
 }
 
 static int add_wait(struct wp_target *target, const struct wait *w,
@@ -350,7 +350,7 @@ static int add_wait(struct wp_target *target, const struct wait *w,
 	weight *= w->every *
 		  wp_block_weight_keep(target->loop->options.block_rate.ns,
 				       w->delay_ns,
-				       wp_sampler_random(target->loop));
+				       wp_random_next(&target->loop->random));
 	if (weight <= 0)
 		return 0;
 	target->block_waits->stacks++;
@@ -405,7 +405,9 @@ static uint32_t choose_every(struct wp_target *target, double samples_per_s)
 	while (i + 2 < n && primes[i] < want)
 		i++;
 	/* Every switch, if it is that few. */
-	return want <= 1 ? 1 : primes[i + wp_sampler_random(target->loop) % 2];
+	return want <= 1 ?
+		       1 :
+		       primes[i + wp_random_next(&target->loop->random) % 2];
 }
 
 static void adapt_switch_samples(struct wp_target *target, uint64_t window_ns)
@@ -453,7 +455,7 @@ static uint64_t gap_after(struct wp_target *target, uint64_t window_ns)
 		gap = (double)CLOSED_S * WP_NS_PER_S;
 	/* From half to one and a half: no program's period is in step. */
 	return (uint64_t)gap / 1000 *
-	       (500 + wp_sampler_random(target->loop) % 1000);
+	       (500 + wp_random_next(&target->loop->random) % 1000);
 }
 
 static int end_window(struct wp_target *target)

@@ -24,13 +24,6 @@ const char *wp_stop_mode_name(enum wp_stop_mode mode)
 	return WP_ENUM_NAME(WP_STOP_MODES, mode);
 }
 
-uint64_t wp_sampler_random(struct wp_sampler *loop)
-{
-	/* A Weyl sequence through a mixer. */
-	loop->random += UINT64_C(0x9e3779b97f4a7c15);
-	return wp_hash_u64(loop->random);
-}
-
 /* A kernel without CONFIG_SCHED_INFO shows zeros. */
 static bool schedstat_works(void)
 {
@@ -76,7 +69,7 @@ int wp_sampler_new(struct wp_sampler **ret,
 	if (rc)
 		goto out;
 	loop->start_ns = loop->tick_ns = wp_clock_ns();
-	loop->random = wp_hash_u64(loop->start_ns);
+	loop->random.state = wp_hash_u64(loop->start_ns);
 	*ret = loop;
 	return 0;
 out:
@@ -114,7 +107,7 @@ uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 	/* Jitter of up to half an interval: a target with a period of its own
 	 * cannot hide between the ticks. */
 	return loop->start_ns + loop->next_index++ * interval +
-	       wp_sampler_random(loop) % (interval / 2 + 1);
+	       wp_random_next(&loop->random) % (interval / 2 + 1);
 }
 
 static int for_each_target(struct wp_sampler *loop,

@@ -10,6 +10,7 @@
 
 #include "bpf_scan.h"
 #include "kernel_frames.h"
+#include "random.h"
 #include "stack_copy.h"
 #include "wallprof/kallsyms.h"
 #include "wallprof/sampler.h"
@@ -43,15 +44,12 @@ struct wp_sampler {
 	uint64_t next_index;
 	/* The tick at hand is the last one: what is owed gets a stack now. */
 	bool finishing;
-	/* State of wp_sampler_random. */
-	uint64_t random;
+	/* For jitter, rounding and fairness. */
+	struct wp_random random;
 	/* The kernel counts in /proc/TID/schedstat. */
 	bool schedstat_works;
 	/* RLIMIT_NOFILE. */
 	rlim_t fd_limit;
 };
-
-/* A pseudo-random number, for jitter and fairness only. */
-uint64_t wp_sampler_random(struct wp_sampler *loop);
 
 #endif

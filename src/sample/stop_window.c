@@ -293,7 +293,7 @@ static int stop_each(struct wp_target *target)
 	while (list->n) {
 		/* In any order, so that a short budget is shared fairly. */
 		struct wp_thread *t = wp_stop_requests_take(
-			list, wp_sampler_random(target->loop) % list->n);
+			list, wp_random_next(&target->loop->random) % list->n);
 		int rc = may_stop(target) ? begin_stop(t) : put_off(t);
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;

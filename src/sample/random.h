@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* random.h - pseudo-random numbers, for jitter, rounding and fairness.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_RANDOM_H
+#define WP_RANDOM_H
+
+#include "wallprof/hash.h"
+
+struct wp_random {
+	/* Any number: where the sequence begins, and then is. */
+	uint64_t state;
+};
+
+/* The next number of the sequence: a Weyl sequence through a mixer. */
+static inline uint64_t wp_random_next(struct wp_random *random)
+{
+	random->state += UINT64_C(0x9e3779b97f4a7c15);
+	return wp_hash_u64(random->state);
+}
+
+#endif
