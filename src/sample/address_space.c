@@ -3,7 +3,6 @@
 #include "address_space.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,173 +10,7 @@
 
 #include "wallprof/clock.h"
 #include "wallprof/hash.h"
-
-/* Makes room for one more entry of SIZE in *V[0..len). */
-static int grow(void *v, size_t len, size_t *cap, size_t size)
-{
-	void **array = v, *more;
-	size_t want = *cap ? 2 * *cap : 64;
-
-	if (len < *cap)
-		return 0;
-	more = reallocarray(*array, want, size);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	*cap = want;
-	return 0;
-}
-
-/* A file that cannot be opened is seen through the target's memory: the parts
- * of it that are mapped, which unwind info is.
- */
-struct wp_address_space_memory {
-	const struct wp_process *process;
-	size_t len;
-	struct {
-		uint64_t off;
-		uint64_t size;
-		uint64_t avma;
-	} v[];
-};
-
-static long read_memory(void *src, void *buf, size_t len, uint64_t off)
-{
-	const struct wp_address_space_memory *m = src;
-
-	for (size_t i = 0; i < m->len; i++) {
-		uint64_t at = off - m->v[i].off, left;
-
-		if (off < m->v[i].off) {
-			if (m->v[i].off - off < len)
-				len = (size_t)(m->v[i].off - off);
-			continue;
-		}
-		if (at >= m->v[i].size)
-			continue;
-		left = m->v[i].size - at;
-		return wp_process_read(m->process, m->v[i].avma + at, buf,
-				       len < left ? len : (size_t)left);
-	}
-	/* Holes between segments read as zeros: the next block may matter. */
-	memset(buf, 0, len);
-	return (long)len;
-}
-
-static bool same_file(const struct wp_address_space *space,
-		      const struct wp_map *a, const struct wp_map *b)
-{
-	return a->dev == b->dev && a->ino == b->ino &&
-	       !strcmp(wp_maps_path(&space->maps, a),
-		       wp_maps_path(&space->maps, b));
-}
-
-/* The regions of MAP's file, as one list. */
-static struct wp_address_space_memory *
-list_regions(const struct wp_address_space *space, const struct wp_map *map,
-	     uint64_t *ret_size)
-{
-	struct wp_address_space_memory *m;
-	size_t n = 0;
-
-	for (size_t i = 0; i < space->maps.len; i++)
-		n += same_file(space, &space->maps.v[i], map);
-	m = malloc(sizeof(*m) + n * sizeof(m->v[0]));
-	if (!m)
-		return NULL;
-	m->process = space->process;
-	m->len = 0;
-	*ret_size = 0;
-	for (size_t i = 0; i < space->maps.len; i++) {
-		const struct wp_map *r = &space->maps.v[i];
-		uint64_t size = r->end_avma - r->start_avma;
-
-		if (!same_file(space, r, map) || !r->read)
-			continue;
-		m->v[m->len].off = r->off;
-		m->v[m->len].size = size;
-		m->v[m->len++].avma = r->start_avma;
-		if (r->off + size > *ret_size)
-			*ret_size = r->off + size;
-	}
-	return m;
-}
-
-static int open_image(struct wp_address_space *space, const struct wp_map *map,
-		      struct wp_address_space_image *entry)
-{
-	int fd = wp_process_open_map(space->process, &space->maps, map);
-	uint64_t size;
-	int rc = -ENOENT;
-
-	if (fd >= 0) {
-		rc = wp_elf_image_open(entry->image, fd, NULL);
-		if (rc)
-			close(fd);
-	}
-	if (!rc || rc == -ENOTSUP || rc == -ENOMEM)
-		return rc;
-	entry->memory = list_regions(space, map, &size);
-	if (!entry->memory)
-		return -ENOMEM;
-	return wp_elf_image_open_memory(entry->image, size, read_memory,
-					entry->memory, NULL);
-}
-
-static void clear_image(struct wp_address_space_image *entry)
-{
-	if (entry->image)
-		wp_elf_image_clear(entry->image);
-	free(entry->image);
-	free(entry->memory);
-}
-
-static bool has_elf(const struct wp_address_space *space,
-		    const struct wp_map *map)
-{
-	return map->ino || !strcmp(wp_maps_path(&space->maps, map), "[vdso]");
-}
-
-/* The image of MAP's file in *RET, NULL when it is not an ELF file that can be
- * read: known from before, or opened now.
- */
-static int find_image(struct wp_address_space *space, const struct wp_map *map,
-		      struct wp_elf_image **ret)
-{
-	struct wp_address_space_image entry = { map->dev, map->ino, NULL,
-						NULL };
-	int rc;
-
-	*ret = NULL;
-	if (!has_elf(space, map))
-		return 0;
-	for (size_t i = 0; i < space->nimages; i++) {
-		if (space->images[i].dev == map->dev &&
-		    space->images[i].ino == map->ino) {
-			*ret = space->images[i].image;
-			return 0;
-		}
-	}
-	if (grow(&space->images, space->nimages, &space->cap_images,
-		 sizeof(*space->images)))
-		return -ENOMEM;
-	entry.image = malloc(sizeof(*entry.image));
-	if (!entry.image)
-		return -ENOMEM;
-	*entry.image = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
-	rc = open_image(space, map, &entry);
-	if (rc) {
-		clear_image(&entry);
-		if (rc == -ENOMEM)
-			return rc;
-		/* Remembered, so that it is not tried at each reload. */
-		entry.image = NULL;
-		entry.memory = NULL;
-	}
-	space->images[space->nimages++] = entry;
-	*ret = entry.image;
-	return 0;
-}
+#include "wallprof/vec.h"
 
 static uint32_t add_build_id(struct wp_address_space *space,
 			     const struct wp_elf_image *image)
@@ -200,35 +33,6 @@ static uint64_t hash_map(const struct wp_address_space *space,
 			     strlen(path));
 }
 
-static void put_slot(const struct wp_address_space *space, uint32_t *slot,
-		     size_t nslots, uint32_t id)
-{
-	size_t i = space->modules[id].hash & (nslots - 1);
-
-	while (slot[i])
-		i = (i + 1) & (nslots - 1);
-	slot[i] = id;
-}
-
-/* Room for one module more at half load. */
-static int reserve_slot(struct wp_address_space *space)
-{
-	size_t n = space->nslots ? 2 * space->nslots : 256;
-	uint32_t *slot;
-
-	if (space->nmodules < space->nslots / 2)
-		return 0;
-	slot = calloc(n, sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	for (uint32_t id = 1; id < space->nmodules; id++)
-		put_slot(space, slot, n, id);
-	free(space->slot);
-	space->slot = slot;
-	space->nslots = n;
-	return 0;
-}
-
 /* Enter MAP into the profile: its new mapping id. */
 static int add_module(struct wp_address_space *space, const struct wp_map *map,
 		      uint64_t hash, uint32_t *ret_id)
@@ -238,20 +42,18 @@ static int add_module(struct wp_address_space *space, const struct wp_map *map,
 		.end_avma = map->end_avma,
 		.off = map->off,
 	};
-	struct wp_address_space_module module = { map->start_avma,
-						  map->end_avma,
-						  map->off,
-						  map->dev,
-						  map->ino,
-						  0,
-						  NULL,
-						  hash,
-						  0 };
+	struct wp_address_space_module module = {
+		.start_avma = map->start_avma,
+		.end_avma = map->end_avma,
+		.off = map->off,
+		.dev = map->dev,
+		.ino = map->ino,
+	};
 	uint64_t svma;
-	int rc = find_image(space, map, &module.image);
+	uint32_t id;
+	int rc = wp_image_cache_find(space->images, space->process,
+				     &space->maps, map, &module.image);
 
-	if (!rc)
-		rc = reserve_slot(space);
 	if (rc)
 		return rc;
 	if (module.image && wp_elf_image_svma(module.image, map->off, &svma))
@@ -262,42 +64,39 @@ static int add_module(struct wp_address_space *space, const struct wp_map *map,
 					 wp_maps_path(&space->maps, map));
 	mapping.build_id = add_build_id(space, module.image);
 	mapping.image = module.image;
-	*ret_id = wp_profile_add_mapping(space->profile, &mapping);
-	while (*ret_id != UINT32_MAX && space->nmodules <= *ret_id) {
-		if (grow(&space->modules, space->nmodules, &space->cap_modules,
-			 sizeof(*space->modules)))
+	id = wp_profile_add_mapping(space->profile, &mapping);
+	if (id == UINT32_MAX || wp_index_add(&space->index, hash, id))
+		return -ENOMEM;
+	/* Ids begin with 1; others may have added some before. */
+	while (space->nmodules <= id) {
+		if (WP_VEC_ROOM(space->modules, space->nmodules,
+				space->cap_modules, 1))
 			return -ENOMEM;
 		space->modules[space->nmodules++] = module;
 	}
-	if (*ret_id == UINT32_MAX)
-		return -ENOMEM;
-	put_slot(space, space->slot, space->nslots, *ret_id);
+	*ret_id = id;
 	return 0;
 }
 
-/* The id of MAP if it has been seen before. */
+static bool is_module(const struct wp_address_space *space, uint32_t id,
+		      const struct wp_map *map)
+{
+	const struct wp_address_space_module *m = &space->modules[id];
+	const struct wp_profile *profile = space->profile;
+
+	return m->start_avma == map->start_avma &&
+	       m->end_avma == map->end_avma && m->off == map->off &&
+	       m->dev == map->dev && m->ino == map->ino &&
+	       !strcmp(wp_profile_str(profile, profile->mappings[id].path),
+		       wp_maps_path(&space->maps, map));
+}
+
+/* The id of MAP if it has been seen before, or WP_INDEX_NONE. */
 static uint32_t find_module(const struct wp_address_space *space,
 			    const struct wp_map *map, uint64_t hash)
 {
-	const char *path = wp_maps_path(&space->maps, map);
-	size_t mask = space->nslots - 1;
-	uint32_t id;
-
-	if (!space->nslots)
-		return WP_MAPPING_NONE;
-	for (size_t i = hash & mask; (id = space->slot[i]);
-	     i = (i + 1) & mask) {
-		const struct wp_address_space_module *m = &space->modules[id];
-
-		if (m->hash == hash && m->start_avma == map->start_avma &&
-		    m->end_avma == map->end_avma && m->off == map->off &&
-		    m->dev == map->dev && m->ino == map->ino &&
-		    !strcmp(wp_profile_str(space->profile,
-					   space->profile->mappings[id].path),
-			    path))
-			break;
-	}
-	return id;
+	return WP_INDEX_FIND(&space->index, hash, id,
+			     is_module(space, id, map));
 }
 
 static int list_modules(struct wp_address_space *space)
@@ -314,11 +113,12 @@ static int list_modules(struct wp_address_space *space)
 			continue;
 		hash = hash_map(space, map);
 		id = find_module(space, map, hash);
-		rc = id ? 0 : add_module(space, map, hash, &id);
+		rc = id == WP_INDEX_NONE ? add_module(space, map, hash, &id) :
+					   0;
 		if (rc)
 			return rc;
-		if (grow(&space->current, space->ncurrent, &space->cap_current,
-			 sizeof(*space->current)))
+		if (WP_VEC_ROOM(space->current, space->ncurrent,
+				space->cap_current, 1))
 			return -ENOMEM;
 		m = &space->modules[id];
 		space->current[space->ncurrent++] = (struct wp_unwind_module){
@@ -327,7 +127,7 @@ static int list_modules(struct wp_address_space *space)
 	}
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
-	space->view.generation = ++*space->generations;
+	space->view.generation = ++space->images->generations;
 	return 0;
 }
 
@@ -372,14 +172,15 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile, uint64_t *generations)
+			  struct wp_profile *profile,
+			  struct wp_image_cache *images)
 {
 	int rc;
 
 	*space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	space->process = process;
 	space->profile = profile;
-	space->generations = generations;
+	space->images = images;
 	rc = wp_address_space_reload(space, true);
 	if (rc < 0) {
 		wp_address_space_close(space);
@@ -392,11 +193,8 @@ int wp_address_space_open(struct wp_address_space *space,
 
 void wp_address_space_close(struct wp_address_space *space)
 {
-	for (size_t i = 0; i < space->nimages; i++)
-		clear_image(&space->images[i]);
-	free(space->images);
 	free(space->modules);
-	free(space->slot);
+	wp_index_clear(&space->index);
 	free(space->current);
 	wp_maps_clear(&space->maps);
 	wp_text_clear(&space->text);

@@ -6,22 +6,14 @@
 #ifndef WP_ADDRESS_SPACE_H
 #define WP_ADDRESS_SPACE_H
 
+#include "image_cache.h"
+#include "wallprof/index.h"
 #include "wallprof/maps.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
 #include "wallprof/unwind.h"
 
-/* An ELF file, once per (device, inode), for as long as the recording. */
-struct wp_address_space_image {
-	uint64_t dev;
-	uint64_t ino;
-	/* Owned, at an address that stays. */
-	struct wp_elf_image *image;
-	/* Regions of an image that is read from memory; owned. */
-	struct wp_address_space_memory *memory;
-};
-
-/* What an executable mapping of the profile is, by its id. */
+/* An executable mapping of the profile. */
 struct wp_address_space_module {
 	uint64_t start_avma;
 	uint64_t end_avma;
@@ -29,11 +21,9 @@ struct wp_address_space_module {
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t bias;
-	/* NULL: not an ELF file, or not readable. */
+	/* NULL: not an ELF file, or not readable; borrowed from the cache. */
 	struct wp_elf_image *image;
-	/* Of all that tells it from others. */
-	uint64_t hash;
-	/* Tick in which it was last seen to be still mapped. */
+	/* The last tick in which the kernel said that it is still mapped. */
 	uint64_t checked_tick;
 };
 
@@ -41,32 +31,30 @@ struct wp_address_space {
 	/* Borrowed. */
 	const struct wp_process *process;
 	struct wp_profile *profile;
-	/* Counts the generations that all address spaces of a sampler have had:
-	 * the next is one more. */
-	uint64_t *generations;
+	struct wp_image_cache *images;
 
-	/* As of the last reload. */
+	/* /proc/PID/maps at the last reload, parsed and as text. */
 	struct wp_maps maps;
 	struct wp_text text;
-	/* /proc/PID/maps, pins the address space it was opened in; -1. */
+	/* An open /proc/PID/maps: pins the address space that the process had
+	 * then; -1: none. */
 	int maps_fd;
-	/* The kernel answers questions about one address (Linux 6.11). */
+	/* The kernel has PROCMAP_QUERY (Linux 6.11): it says what is mapped at
+	 * one address. */
 	bool can_query;
-	/* An exec in the recording may lead to a program of the other kind. */
+	/* The process runs a 32-bit program, as of the last reload: an exec may
+	 * change that. */
 	bool is_32bit;
+	/* When the last reload ended, and how long it took. */
 	uint64_t reloaded_ns;
 	uint64_t reload_cost_ns;
 
-	/* images[0..nimages), owned. */
-	struct wp_address_space_image *images;
-	size_t nimages, cap_images;
-	/* modules[0..nmodules): index is the profile's mapping id; owned. */
+	/* modules[0..nmodules) by the profile's mapping id; owned. */
 	struct wp_address_space_module *modules;
 	size_t nmodules, cap_modules;
-	/* Open-addressing table of their ids, 0 where there is none; owned. */
-	uint32_t *slot;
-	size_t nslots;
-	/* What the unwinder sees: the mappings of now, sorted; owned. */
+	/* Finds modules by a hash of their range and file. */
+	struct wp_index index;
+	/* The module list of the unwinder: what is mapped now, sorted; owned. */
 	struct wp_unwind_module *current;
 	size_t ncurrent, cap_current;
 	struct wp_unwind_modules view;
@@ -77,27 +65,28 @@ struct wp_address_space {
 		.maps_fd = -1                                                  \
 	}
 
-/* Read the map for the first time.  GENERATIONS is shared by all address spaces
- * that one unwinder serves, and borrowed.  0 or as wp_process_read_maps. */
+/* Read the map of PROCESS for the first time; its executable mappings are added to
+ * PROFILE.  IMAGES is shared by all address spaces that one unwinder serves.  All
+ * three are borrowed.  0 or as wp_process_read_maps. */
 WP_MUST_CHECK
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile, uint64_t *generations);
+			  struct wp_profile *profile,
+			  struct wp_image_cache *images);
 void wp_address_space_close(struct wp_address_space *space);
 
-/* Read the map anew.  With FORCE false only if the last time is long enough
- * past that reading costs no more than a twentieth of all time.  Returns 1 if
- * it was read, 0 if not, or -errno.
- */
+/* Read the map again.  Unless FORCE, only if so much time has passed since the
+ * last reload that reloads take at most a twentieth of it.  Returns 1 if the map
+ * was read, 0 if not, or -errno. */
 int wp_address_space_reload(struct wp_address_space *space, bool force);
 
-/* Is there code at PC that the map does not have?  Without an answer of the
- * kernel: no. */
+/* Is there code at PC now, and no mapping in the map?  False where the kernel
+ * cannot be asked. */
 bool wp_address_space_misses(const struct wp_address_space *space,
 			     uint64_t pc_avma);
 
-/* Are the mappings of STACK's frames still the ones it was walked with?  Each
- * is asked for once a TICK.  False: reload and walk again. */
+/* Are the mappings of STACK's frames still what the map says?  The kernel is asked
+ * once a TICK for each.  False: reload, and walk again. */
 bool wp_address_space_check(struct wp_address_space *space,
 			    const struct wp_stack *stack, uint64_t tick);
 

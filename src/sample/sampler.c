@@ -264,6 +264,7 @@ void wp_sampler_free(struct wp_sampler *loop)
 	wp_bpf_scan_close(loop);
 	wp_kallsyms_clear(&loop->kallsyms);
 	wp_unwinder_free(loop->unwinder);
+	wp_image_cache_clear(&loop->images);
 	wp_stack_copy_clear(&loop->copy);
 	free(loop->frame_room);
 	free(loop->cfa_room);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "bpf_scan.h"
+#include "image_cache.h"
 #include "kernel_frames.h"
 #include "random.h"
 #include "stack_copy.h"
@@ -25,9 +26,7 @@ struct wp_sampler {
 	size_t ntargets, cap_targets;
 
 	struct wp_unwinder *unwinder;
-	/* Generations of module lists that the targets' address spaces have had
-	 * together. */
-	uint64_t generations;
+	struct wp_image_cache images;
 	struct wp_bpf_scan scan;
 	/* The stack that was copied last. */
 	struct wp_stack_copy copy;

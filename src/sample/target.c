@@ -77,7 +77,7 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 	wp_pauses_init(&target->pauses, target->start_ns,
 		       loop->options.max_stopped);
 	rc = wp_address_space_open(&target->space, process, profile,
-				   &loop->generations);
+				   &loop->images);
 	if (!rc)
 		rc = open_kinds(target, err);
 	if (rc)

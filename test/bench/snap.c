@@ -78,7 +78,7 @@ int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 	rc = wp_profile_init(&ret->profile);
 	if (!rc)
 		rc = wp_address_space_open(&ret->space, &ret->process,
-					   &ret->profile, &ret->generations);
+					   &ret->profile, &ret->images);
 	if (!rc)
 		rc = list_segments(ret);
 	if (!rc)
@@ -101,6 +101,7 @@ void snap_set_close(struct snap_set *set)
 	free(set->v);
 	free(set->segments);
 	wp_address_space_close(&set->space);
+	wp_image_cache_clear(&set->images);
 	wp_profile_clear(&set->profile);
 	wp_process_clear(&set->process);
 }

@@ -55,7 +55,7 @@ struct snap_set {
 	struct wp_profile profile;
 	struct wp_address_space space;
 	/* Of SPACE. */
-	uint64_t generations;
+	struct wp_image_cache images;
 	/* segments[0..nsegments), sorted by address, owned. */
 	struct snap_segment *segments;
 	size_t nsegments;

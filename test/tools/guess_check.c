@@ -47,7 +47,7 @@ struct totals {
 };
 
 static struct wp_address_space space = WP_ADDRESS_SPACE_INIT;
-static uint64_t generations;
+static struct wp_image_cache images;
 
 static uint64_t now_ns(void)
 {
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 		return 64;
 	if (wp_process_open(&process, (pid_t)strtol(argv[1], NULL, 10), NULL) ||
 	    wp_profile_init(&profile) ||
-	    wp_address_space_open(&space, &process, &profile, &generations)) {
+	    wp_address_space_open(&space, &process, &profile, &images)) {
 		fprintf(stderr, "guess_check: cannot look at %s\n", argv[1]);
 		return 2;
 	}
@@ -257,6 +257,7 @@ int main(int argc, char **argv)
 				  0,
 	       t.refused ? t.refused_ns / t.refused : 0, t.max_ns / 1000);
 	wp_address_space_close(&space);
+	wp_image_cache_clear(&images);
 	wp_profile_clear(&profile);
 	wp_process_clear(&process);
 	return t.wrong != 0;

@@ -19,7 +19,7 @@ struct own {
 	struct wp_process process;
 	struct wp_profile profile;
 	struct wp_address_space space;
-	uint64_t generations;
+	struct wp_image_cache images;
 };
 
 static int setup(void **state)
@@ -38,6 +38,7 @@ static int teardown(void **state)
 	struct own *own = *state;
 
 	wp_address_space_close(&own->space);
+	wp_image_cache_clear(&own->images);
 	wp_profile_clear(&own->profile);
 	wp_process_clear(&own->process);
 	free(own);
@@ -47,8 +48,7 @@ static int teardown(void **state)
 static void open_space(struct own *own)
 {
 	assert_int_equal(wp_address_space_open(&own->space, &own->process,
-					       &own->profile,
-					       &own->generations),
+					       &own->profile, &own->images),
 			 0);
 }
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_cache.c - see image_cache.h. */
+#include "image_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wallprof/vec.h"
+
+/* Parts of a file that PROCESS has mapped. */
+struct wp_image_memory {
+	const struct wp_process *process;
+	/* In the order of addresses. */
+	size_t len;
+	struct {
+		uint64_t off;
+		uint64_t size;
+		uint64_t avma;
+	} v[];
+};
+
+static long read_memory(void *src, void *buf, size_t len, uint64_t off)
+{
+	const struct wp_image_memory *m = src;
+
+	for (size_t i = 0; i < m->len; i++) {
+		uint64_t at = off - m->v[i].off, left;
+
+		if (off < m->v[i].off) {
+			if (m->v[i].off - off < len)
+				len = (size_t)(m->v[i].off - off);
+			continue;
+		}
+		if (at >= m->v[i].size)
+			continue;
+		left = m->v[i].size - at;
+		return wp_process_read(m->process, m->v[i].avma + at, buf,
+				       len < left ? len : (size_t)left);
+	}
+	/* Holes between segments read as zeros: the next block may matter. */
+	memset(buf, 0, len);
+	return (long)len;
+}
+
+static bool is_same_file(const struct wp_maps *maps, const struct wp_map *a,
+			 const struct wp_map *b)
+{
+	return a->dev == b->dev && a->ino == b->ino &&
+	       !strcmp(wp_maps_path(maps, a), wp_maps_path(maps, b));
+}
+
+/* The readable regions of MAP's file; *RET_SIZE: where the last one ends in it.
+ * NULL without memory. */
+static struct wp_image_memory *list_regions(const struct wp_process *process,
+					    const struct wp_maps *maps,
+					    const struct wp_map *map,
+					    uint64_t *ret_size)
+{
+	struct wp_image_memory *m;
+	size_t n = 0;
+
+	for (size_t i = 0; i < maps->len; i++)
+		n += is_same_file(maps, &maps->v[i], map);
+	m = malloc(sizeof(*m) + n * sizeof(m->v[0]));
+	if (!m)
+		return NULL;
+	m->process = process;
+	m->len = 0;
+	*ret_size = 0;
+	for (size_t i = 0; i < maps->len; i++) {
+		const struct wp_map *r = &maps->v[i];
+		uint64_t size = r->end_avma - r->start_avma;
+
+		if (!is_same_file(maps, r, map) || !r->read)
+			continue;
+		m->v[m->len].off = r->off;
+		m->v[m->len].size = size;
+		m->v[m->len++].avma = r->start_avma;
+		if (r->off + size > *ret_size)
+			*ret_size = r->off + size;
+	}
+	return m;
+}
+
+static void clear_image(struct wp_cached_image *entry)
+{
+	if (entry->image)
+		wp_elf_image_clear(entry->image);
+	free(entry->image);
+	free(entry->memory);
+	entry->image = NULL;
+	entry->memory = NULL;
+}
+
+/* 0, -ENOMEM, or another -errno: MAP's file is not to be read. */
+static int open_image(struct wp_cached_image *entry,
+		      const struct wp_process *process,
+		      const struct wp_maps *maps, const struct wp_map *map)
+{
+	int fd = wp_process_open_map(process, maps, map);
+	uint64_t size;
+	int rc = -ENOENT;
+
+	entry->image = malloc(sizeof(*entry->image));
+	if (entry->image) {
+		*entry->image = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
+		if (fd >= 0)
+			rc = wp_elf_image_open(entry->image, fd, NULL);
+	} else {
+		rc = -ENOMEM;
+	}
+	if (fd >= 0 && rc)
+		close(fd);
+	if (!rc || rc == -ENOTSUP || rc == -ENOMEM)
+		return rc;
+	entry->memory = list_regions(process, maps, map, &size);
+	if (!entry->memory)
+		return -ENOMEM;
+	return wp_elf_image_open_memory(entry->image, size, read_memory,
+					entry->memory, NULL);
+}
+
+static bool has_elf(const struct wp_maps *maps, const struct wp_map *map)
+{
+	return map->ino || !strcmp(wp_maps_path(maps, map), "[vdso]");
+}
+
+int wp_image_cache_find(struct wp_image_cache *cache,
+			const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map,
+			struct wp_elf_image **ret)
+{
+	struct wp_cached_image entry = { .dev = map->dev, .ino = map->ino };
+	int rc;
+
+	*ret = NULL;
+	if (!has_elf(maps, map))
+		return 0;
+	for (size_t i = 0; i < cache->len; i++) {
+		const struct wp_cached_image *known = &cache->v[i];
+
+		if (known->dev == map->dev && known->ino == map->ino &&
+		    (!known->memory || known->memory->process == process)) {
+			*ret = known->image;
+			return 0;
+		}
+	}
+	if (WP_VEC_ROOM(cache->v, cache->len, cache->cap, 1))
+		return -ENOMEM;
+	rc = open_image(&entry, process, maps, map);
+	/* A file that cannot be read is remembered too, so that it is not tried
+	 * at each reload. */
+	if (rc)
+		clear_image(&entry);
+	if (rc == -ENOMEM)
+		return rc;
+	cache->v[cache->len++] = entry;
+	*ret = entry.image;
+	return 0;
+}
+
+void wp_image_cache_clear(struct wp_image_cache *cache)
+{
+	for (size_t i = 0; i < cache->len; i++)
+		clear_image(&cache->v[i]);
+	free(cache->v);
+	*cache = (struct wp_image_cache)WP_IMAGE_CACHE_INIT;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image_cache.h - the ELF files behind executable mappings, each opened once.
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ * All address spaces that one unwinder serves share a cache: the unwinder makes
+ * its tables once per image, and images stay at their addresses.
+ */
+#ifndef WP_IMAGE_CACHE_H
+#define WP_IMAGE_CACHE_H
+
+#include "wallprof/elf_image.h"
+#include "wallprof/maps.h"
+#include "wallprof/process.h"
+
+struct wp_cached_image {
+	/* The file. */
+	uint64_t dev;
+	uint64_t ino;
+	/* NULL: not an ELF file, or not readable; owned. */
+	struct wp_elf_image *image;
+	/* The mapped parts of a file that cannot be opened, which are read from
+	 * the memory of one process; NULL: the file was opened; owned. */
+	struct wp_image_memory *memory;
+};
+
+struct wp_image_cache {
+	/* v[0..len), owned. */
+	struct wp_cached_image *v;
+	size_t len, cap;
+	/* Generations of module lists that the address spaces have had. */
+	uint64_t generations;
+};
+
+#define WP_IMAGE_CACHE_INIT                                                    \
+	{                                                                      \
+		0                                                              \
+	}
+
+/* The image of the file behind MAP, a region of MAPS, which are those of PROCESS,
+ * in *RET: NULL when there is none that can be read.  PROCESS is borrowed for as
+ * long as the image is read.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_image_cache_find(struct wp_image_cache *cache,
+			const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map,
+			struct wp_elf_image **ret);
+
+void wp_image_cache_clear(struct wp_image_cache *cache);
+
+#endif
