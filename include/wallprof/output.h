@@ -27,7 +27,7 @@ enum wp_format {
 		WP_NFORMATS
 };
 
-struct wp_text_options {
+struct wp_report_options {
 	/* Show every node and function, however small. */
 	bool full;
 	/* Most columns of a line; 0: no limit. */
@@ -49,7 +49,7 @@ int wp_write_folded(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    FILE *out);
 WP_MUST_CHECK
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
-		  const struct wp_text_options *options, FILE *out);
+		  const struct wp_report_options *options, FILE *out);
 
 /* Call EACH for every line of PROFILE's counters as text, "name: value, value",
  * without newline: for the end of the text report, the summary after a recording

@@ -188,8 +188,8 @@ static unsigned int terminal_width(void)
 static int write_report(struct recording *r, enum wp_profile_kind kind,
 			FILE *out)
 {
-	const struct wp_text_options options = { r->options->full,
-						 terminal_width() };
+	const struct wp_report_options options = { r->options->full,
+						   terminal_width() };
 
 	return wp_write_text(&r->profile, kind, &options, out);
 }

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "text.h"
+#include "report.h"
 #include "wallprof/state.h"
 
 enum {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "text.h"
+#include "report.h"
 
 enum {
 	/* Most rows of a table, without --full. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "text.h"
+#include "report.h"
 #include "wallprof/vec.h"
 
 /* A sample whose stack is being added, from the root to the leaf. */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "groups.h"
-#include "text.h"
+#include "report.h"
 #include "tree.h"
 
 enum {

@@ -80,7 +80,7 @@ static int write_folded(const void *what, FILE *out)
 
 static int write_text(const void *what, FILE *out)
 {
-	const struct wp_text_options options = { .width = 80 };
+	const struct wp_report_options options = { .width = 80 };
 
 	return wp_write_text(what, WP_PROFILE_WALL, &options, out);
 }

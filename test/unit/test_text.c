@@ -18,7 +18,7 @@
 
 static char *text_of(const struct wp_profile *p, bool full, unsigned int width)
 {
-	struct wp_text_options options = { .full = full, .width = width };
+	struct wp_report_options options = { .full = full, .width = width };
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
@@ -377,7 +377,7 @@ static void report_of_nothing_says_so(void **state)
 
 static void full_disk_is_an_error(void **state)
 {
-	struct wp_text_options options = { .width = 80 };
+	struct wp_report_options options = { .width = 80 };
 	FILE *f = fopen("/dev/full", "w");
 	struct wp_profile p;
 

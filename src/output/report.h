@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - the text report: what its parts share. */
-#ifndef WP_TEXT_H
-#define WP_TEXT_H
+/* report.h - the text report: what its parts share. */
+#ifndef WP_REPORT_H
+#define WP_REPORT_H
 
 #include "escape.h"
 #include "pairs.h"
@@ -13,7 +13,7 @@ struct wp_report {
 	enum wp_profile_kind kind;
 	/* PROFILE's samples of KIND. */
 	const struct wp_sample_set *set;
-	const struct wp_text_options *options;
+	const struct wp_report_options *options;
 	/* The report so far. */
 	struct wp_buf out;
 	/* Scratch: a name, to be fitted into the columns that are left. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - the text report: its header, and how it writes numbers and names.  All
+/* report.c - the text report: its header, and how it writes numbers and names.  All
  * text that comes from a target is escaped.
  */
-#include "text.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -203,7 +203,7 @@ static uint64_t samples_of(const struct wp_report *r,
 }
 
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
-		  const struct wp_text_options *options, FILE *out)
+		  const struct wp_report_options *options, FILE *out)
 {
 	struct wp_report r = {
 		.profile = profile,
