@@ -59,8 +59,9 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
 WP_MUST_CHECK
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len);
 
-/* Parse the value of line "NAME:" of /proc/TID/status, a number in base BASE,
- * such as ("TracerPid", 10).  -EBADMSG when there is no such line. */
+/* Parse the first value of line "NAME:" of /proc/TID/status, a number in base
+ * BASE, such as ("TracerPid", 10).  -EBADMSG when there is no such line, or the
+ * value is no number. */
 WP_MUST_CHECK
 int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 			 const char *name, int base);

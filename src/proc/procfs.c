@@ -139,7 +139,8 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 	struct wp_text_scan c = find_line(text, len, name);
 	uint64_t val = read_number(&c, (unsigned int)base);
 
-	if (c.bad || c.p != c.end)
+	/* "Uid" has four numbers. */
+	if (c.bad || (c.p != c.end && *c.p != '\t' && *c.p != ' '))
 		return -EBADMSG;
 	*ret = val;
 	return 0;

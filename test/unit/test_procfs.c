@@ -108,6 +108,11 @@ static void status_lines_are_found_at_line_starts_only(void **state)
 	assert_int_equal(
 		wp_proc_status_parse(&val, status_text, n, "CapEff", 16), 0);
 	assert_int_equal(val, 0x1ffffffffff);
+	/* The first of four. */
+	assert_int_equal(wp_proc_status_parse(&val, "Uid:\t61001\t0\t0\t0\n",
+					      17, "Uid", 10),
+			 0);
+	assert_int_equal(val, 61001);
 	val = 77;
 	assert_int_equal(
 		wp_proc_status_parse(&val, status_text, n, "NoSuch", 10),
