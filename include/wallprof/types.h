@@ -184,7 +184,7 @@ enum wp_wait {
 		WP_NWAITS
 };
 
-const char *wp_state_name(enum wp_state state);
+const char *wp_types_state_name(enum wp_state state);
 const char *wp_wait_name(enum wp_wait wait);
 /* A short text for a person, as in WP_STACK_ENDS. */
 const char *wp_stack_end_text(enum wp_stack_end end);

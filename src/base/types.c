@@ -4,7 +4,7 @@
 
 #include "wallprof/enum_name.h"
 
-const char *wp_state_name(enum wp_state state)
+const char *wp_types_state_name(enum wp_state state)
 {
 	return WP_ENUM_NAME(WP_STATES, state);
 }

@@ -71,7 +71,7 @@ static void say_waits(struct words *w, const struct wp_dump *dump,
 		if (!states[s])
 			continue;
 		say(w, "%s%u %s", sep, states[s],
-		    wp_state_name((enum wp_state)s));
+		    wp_types_state_name((enum wp_state)s));
 		sep = ", ";
 	}
 	for (int s = 0; s < WP_NWAITS; s++) {
@@ -197,7 +197,8 @@ static bool has_moved(const struct wp_judge *j, uint32_t p, struct words *w)
 		if (!dump->threads[i].times.still)
 			say(w, " ran between the looks");
 		else
-			say(w, " is %s", wp_state_name(dump->threads[i].state));
+			say(w, " is %s",
+			    wp_types_state_name(dump->threads[i].state));
 		return true;
 	}
 	if (proc->nlost)
@@ -219,7 +220,7 @@ static void say_end(struct wp_judge *j, struct words *w, uint32_t i)
 								"in the end ");
 		say_thread(w, dump, end);
 		if (t->state != WP_STATE_WAITING)
-			say(w, ", which is %s", wp_state_name(t->state));
+			say(w, ", which is %s", wp_types_state_name(t->state));
 		else
 			say(w, ", which waits (%s)", wp_wait_name(t->wait));
 	}

@@ -204,7 +204,7 @@ static json_t *make_thread(struct writer *w,
 
 	set(w, o, "tid", json_integer(thread->tid));
 	set(w, o, "name", string_id(w, thread->name));
-	set(w, o, "state", string(w, wp_state_name(thread->state)));
+	set(w, o, "state", string(w, wp_types_state_name(thread->state)));
 	set(w, o, "wait", string(w, wp_wait_name(thread->wait)));
 	set(w, o, "syscall", string(w, wp_print_call_name(&thread->call, buf)));
 	set(w, o, "call", string_id(w, thread->call.text));

@@ -225,7 +225,7 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 	 * shows the key. */
 	put_number(w, "tid", t->tid, "id");
 	put_label(w, "state",
-		  text_id(w, wp_state_name((enum wp_state)key->state)));
+		  text_id(w, wp_types_state_name((enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (str_id(w, key->object))

@@ -302,7 +302,7 @@ static void put_still(struct wp_print *t, const struct wp_print_same *same)
 void wp_print_state(struct wp_print *t, const struct wp_dump_thread *thread,
 		    const struct wp_print_same *same)
 {
-	wp_buf_printf(&t->buf, "[%s", wp_state_name(thread->state));
+	wp_buf_printf(&t->buf, "[%s", wp_types_state_name(thread->state));
 	if (thread->state == WP_STATE_WAITING) {
 		if (thread->wait != WP_WAIT_NONE)
 			put_reason(t, thread);

@@ -122,7 +122,7 @@ void wp_report_states(struct wp_report *r)
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {
 		if (!ns[state])
 			continue;
-		wp_buf_str(&r->name, wp_state_name((enum wp_state)state));
+		wp_buf_str(&r->name, wp_types_state_name((enum wp_state)state));
 		if (state == WP_STATE_RUNNABLE)
 			wp_buf_str(&r->name, " (waits for a CPU)");
 		wp_report_row(r, ns[state], 0);

@@ -91,7 +91,7 @@ static void put_states(struct printer *p, uint32_t node)
 			wp_buf_str(&r->name, "...");
 			break;
 		}
-		wp_buf_str(&r->name, wp_state_name((enum wp_state)(
+		wp_buf_str(&r->name, wp_types_state_name((enum wp_state)(
 					     states->v[k].b & 0xff)));
 		if (reason) {
 			wp_buf_str(&r->name, ": ");
@@ -235,7 +235,7 @@ static void put_group_title(struct wp_report *r, const struct wp_groups *groups,
 			continue;
 		wp_report_share(text, group->ns[i], group->total_ns);
 		wp_buf_printf(&r->name, "%s%s %s", sep,
-			      wp_state_name((enum wp_state)i),
+			      wp_types_state_name((enum wp_state)i),
 			      text + strspn(text, " "));
 		sep = ", ";
 	}

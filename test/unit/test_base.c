@@ -174,7 +174,7 @@ static void every_enum_value_has_a_name(void **state)
 {
 	(void)state;
 	for (int i = 0; i < WP_NSTATES; i++)
-		assert_true(wp_state_name((enum wp_state)i)[0]);
+		assert_true(wp_types_state_name((enum wp_state)i)[0]);
 	for (int i = 1; i < WP_NWAITS; i++)
 		assert_true(wp_wait_name((enum wp_wait)i)[0]);
 	for (int i = 0; i < WP_NSTACK_ENDS; i++)

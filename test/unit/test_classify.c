@@ -51,7 +51,8 @@ static void letters_and_calls_make_states(void **state)
 		struct wp_thread_state got = wp_state_classify(&facts);
 
 		if (got.state != rows[i].want || got.wait != rows[i].wait)
-			fail_msg("row %zu: %s %s", i, wp_state_name(got.state),
+			fail_msg("row %zu: %s %s", i,
+				 wp_types_state_name(got.state),
 				 wp_wait_name(got.wait));
 	}
 }
