@@ -407,7 +407,7 @@ http {{ access_log off; client_body_temp_path {tmp_path}/b;
     yield server, worker, port
     # Killed outright it would leave its worker behind.
     server.proc.terminate()
-    server.proc.wait(20)
+    server.proc.wait(100)
 
 
 @pytest.fixture

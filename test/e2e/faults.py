@@ -53,7 +53,7 @@ def begin(mode, *args, **kwargs):
 
 def finish(tool):
     """What it gave, once it has ended."""
-    out, err = tool.communicate(timeout=60)
+    out, err = tool.communicate(timeout=100)
     return Run(tool.args, subprocess.CompletedProcess(
         tool.args, tool.returncode, out or b"", err), None)
 

@@ -141,10 +141,10 @@ def test_the_end_of_all_threads(start, tmp_path, end, mode):
     wait_until(has_run(target.pid, 0.1))
     target.proc.send_signal(signal.SIGTERM if end == "exit" else
                             signal.SIGKILL)
-    err = tool.communicate(timeout=30)[1].decode()
+    err = tool.communicate(timeout=100)[1].decode()
     assert tool.returncode in (0, 1), err
     assert "exited while being recorded" in err
-    assert target.proc.wait(20) == (7 if end == "exit" else -signal.SIGKILL)
+    assert target.proc.wait(100) == (7 if end == "exit" else -signal.SIGKILL)
     p = load(out)
     log(f"test_the_end_of_all_threads[{end}-{mode}]", mode,
         status=tool.returncode)

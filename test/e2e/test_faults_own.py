@@ -83,7 +83,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
     if name == "PIPE":
         time.sleep(0.01)
         tool.send_signal(signal.SIGINT)
-    err = tool.communicate(timeout=30)[1].decode()
+    err = tool.communicate(timeout=100)[1].decode()
     wait_until(lambda: is_clean(target.pid), 20)
     what = f"{what}, {mode}, {delay}: {tool.returncode} {err}"
     left = [f.name for f in tmp_path.iterdir()]
@@ -135,7 +135,7 @@ def test_a_command_outlives_who_started_it(tmp_path, name, mode):
         if mode != "timeout":
             wait_until_sampling(tool)
         tool.send_signal(SIGNALS[name])
-        tool.wait(30)
+        tool.wait(100)
         check_orphan(tool, pid)
         log(f"test_a_command_outlives_who_started_it[{name}-{mode}]", mode,
             status=tool.returncode)
@@ -197,7 +197,7 @@ def test_the_output_directory_goes_away(start, tmp_path):
     wait_until_sampling(tool)
     shutil.rmtree(place)
     tool.send_signal(signal.SIGINT)
-    err = tool.communicate(timeout=30)[1].decode()
+    err = tool.communicate(timeout=100)[1].decode()
     assert tool.returncode == 2 and "cannot write" in err, err
     assert list(tmp_path.iterdir()) == []
     check_account(target, "fault", "plain")
@@ -424,7 +424,7 @@ def test_inside_namespaces(tmp_path, mode):
     argv = [*NAMESPACES, "sh", "-c", script, "sh", FIXTURES / "fault", truth,
             WALLPROF, *mode_args(mode), "-d", "0.4", "-o", out]
     done = subprocess.run([str(a) for a in argv], stderr=subprocess.PIPE,
-                          timeout=60)
+                          timeout=100)
     err = done.stderr.decode()
     assert done.returncode in (0, 1), err
     p = load(out)

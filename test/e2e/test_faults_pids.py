@@ -63,7 +63,7 @@ def test_programs_that_execute_each_other(start, tmp_path, kind, mode):
         run = finish(tool)
         assert run.status in (0, 1), run.err
         line = target.read_line("TRUTH")
-        assert target.proc.wait(20) == 3
+        assert target.proc.wait(100) == 3
     finally:
         if kind == "set-user-id":
             path.unlink()
@@ -144,7 +144,7 @@ def run_reuse(tmp_path, mode, kind, trials):
                 new = children_of(children_of(proc.pid)[0])[-1]
                 wait_until(has_run(new, 0.1))
                 os.kill(children_of(tool.pid)[0], signal.SIGINT)
-            err = tool.communicate(timeout=30)[1].decode()
+            err = tool.communicate(timeout=100)[1].decode()
             assert tool.returncode in (0, 1), err
             check_reuse(load(out), kind, err)
             log(f"test_a_number_given_again[{kind}-{mode}]", mode,
@@ -195,7 +195,7 @@ def take_turns(tmp_path):
         go_on(proc)
         words(proc, "TURNS")
         os.kill(children_of(tool.pid)[0], signal.SIGINT)
-        err = tool.communicate(timeout=30)[1].decode()
+        err = tool.communicate(timeout=100)[1].decode()
         go_on(proc)
         _, times = words(proc, "NEW")
         assert tool.returncode in (0, 1), err

@@ -184,7 +184,7 @@ def test_as_elfutils_sees_them(goroutines):
     target = goroutines()
     run = wallprof("--threads", "-p", target.pid).check()
     done = subprocess.run(["eu-stack", "-p", str(target.pid)],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=100)
     theirs = [re.findall(r"^#\d+ +0x\S+ (?:- \d+ )?(\S+)", t, re.M)
               for t in done.stdout.split("TID ")[1:]]
     for want in (["main.main", "runtime.main"], ["main.main.func1"]):

@@ -78,7 +78,7 @@ def test_ctrl_c_writes_and_leaves_the_target_clean(start, tmp_path, signals):
     wait_until(has_run(target.pid, 0.2))
     for _ in range(signals):
         tool.send_signal(signal.SIGINT)
-    err = tool.communicate(timeout=30)[1]
+    err = tool.communicate(timeout=100)[1]
     done = subprocess.CompletedProcess([], tool.returncode, b"", err)
     Run(["wallprof"], done, out).check()
     assert [f.name for f in tmp_path.iterdir()] == ["x.pb.gz"]

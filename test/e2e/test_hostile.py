@@ -107,7 +107,7 @@ def jit(start):
 def jit_names(target, tmp_path, **kwargs):
     """What the code that is in no file is called."""
     out = tmp_path / "x.pb.gz"
-    run = wallprof("-p", target.pid, "-d", 0.3, output=out, timeout=30,
+    run = wallprof("-p", target.pid, "-d", 0.3, output=out, timeout=100,
                    **kwargs)
     assert run.status in (0, 1), run.err
     target.assert_unharmed()

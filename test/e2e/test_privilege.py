@@ -55,7 +55,7 @@ class Watched:
                          self.trace.read_text(), re.M)
 
     def finish(self):
-        out, err = self.proc.communicate(timeout=60)
+        out, err = self.proc.communicate(timeout=100)
         return self.proc.returncode, out.decode(), err.decode()
 
 
@@ -343,7 +343,7 @@ def test_what_capabilities_it_keeps(installed):
     assert (int(caps["CapPrm"], 16) == int(caps["CapEff"], 16) ==
             CAP_PERFMON + (CAP_SYS_PTRACE if yama else 0))
     os.kill(tool.pid, signal.SIGINT)
-    assert tool.proc.wait(20) == 0
+    assert tool.proc.wait(100) == 0
 
 
 def test_it_does_not_run_set_user_id(installed):
@@ -367,7 +367,7 @@ def test_a_set_user_id_program_ends_the_recording(installed):
                                 installed.home(ALICE) / "x.folded")
     wait_until(lambda: is_sampling(tool.proc))
     fifo.write_text("go\n")
-    assert tool.proc.wait(20) == 2
+    assert tool.proc.wait(100) == 2
     assert b"executed a set-user-ID program" in tool.proc.stderr.read()
     assert not list(installed.home(ALICE).iterdir())
     assert target.is_running()

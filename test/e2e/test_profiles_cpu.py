@@ -141,7 +141,7 @@ def test_who_may_not_have_it_is_told_why(how, mode, kind, tmp_path):
         [*prefix, "bash", "-c", SCRIPT, "bash", str(FIXTURES / "profiles"),
          mode, str(WALLPROF), "--profile", kind, "-d", "0.5", "-f", "pprof",
          "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        timeout=60, **as_whom)
+        timeout=100, **as_whom)
     out.write_bytes(done.stdout)
     run = Run(done.args, done, out)
     assert run.status in (0, 1, 2), (run.status, run.err)

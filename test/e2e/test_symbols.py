@@ -214,6 +214,6 @@ def test_broken_files_do_no_harm(build, tmp_path):
         broken = tmp_path / "broken"
         broken.write_bytes(data)
         done = subprocess.run([TOOL, broken], input=text.encode(),
-                              capture_output=True, timeout=60)
+                              capture_output=True, timeout=100)
         assert done.returncode == 0, done
         assert done.stdout.count(b"\n\n") == len(svmas)

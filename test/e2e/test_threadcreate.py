@@ -75,7 +75,7 @@ def record_all(target, out, *args, asleep=0):
     tool.send_signal(signal.SIGCONT)
     target.read_line("DONE")
     tool.send_signal(signal.SIGINT)
-    err = tool.communicate(timeout=60)[1].decode()
+    err = tool.communicate(timeout=100)[1].decode()
     assert tool.returncode == 0 or tool.returncode == 1 and lost(err), err
     p = pprof_check.load(str(out))
     pprof_check.validate(p)
@@ -219,7 +219,7 @@ def test_who_may_not_see_the_kernel_counts(start, tmp_path):
         [str(WALLPROF), "-p", str(target.pid), "-d", "2", "--profile",
          "threadcreate", "-f", "pprof", "-o", "-"], user=65534, group=65534,
         extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        timeout=60)
+        timeout=100)
     out.write_bytes(done.stdout)
     run = Run(done.args, done, out)
     target.assert_unharmed()
