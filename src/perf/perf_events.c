@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf_events.c - one event and one ring at a time. */
+/* perf_events.c - opens one event, one ring buffer: see perf_priv.h. */
 #include "perf_priv.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "wallprof/vec.h"
 
-/* PERF_FORMAT_LOST, which headers before Linux 6.0 have not. */
+/* PERF_FORMAT_LOST, missing in headers before Linux 6.0. */
 enum { FORMAT_LOST = 1 << 4 };
 
 bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
@@ -65,13 +65,13 @@ static uint64_t out_of_step(uint64_t period_ns)
 
 uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
-	if (kind == WP_PERF_KIND_MAIN && perf->birth_id)
+	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
 		return perf->facts.main_scope == WP_PERF_CPU ?
 			       out_of_step(perf->options.period_ns) :
 			       perf->options.period_ns;
-	/* A switch happens in the kernel: none is seen without it. */
+	/* A switch happens in the kernel. */
 	return perf->facts.user_only ? 0 : perf->options.switch_sample_every;
 }
 
@@ -83,9 +83,9 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_MAIN);
 	if (!a->sample_period)
 		return;
-	if (perf->birth_id) {
+	if (perf->newtask_id) {
 		a->type = PERF_TYPE_TRACEPOINT;
-		a->config = (uint64_t)perf->birth_id;
+		a->config = (uint64_t)perf->newtask_id;
 		return;
 	}
 	a->config = cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
@@ -95,15 +95,15 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 static void set_switches(struct perf_event_attr *a, const struct wp_perf *perf)
 {
 	a->context_switch = perf->options.switches;
-	/* In scope TASK the start of a thread tells that its number is not
-	 * that of an earlier one any more. */
+	/* In scope TASK: a record of a thread start tells that its tid is no
+	 * longer that of an earlier thread. */
 	a->task = perf->facts.switch_scope == WP_PERF_TASK &&
 		  !wp_perf_kind_wanted(perf, WP_PERF_KIND_MAIN);
 	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_SWITCHES);
 	if (!a->sample_period)
 		return;
 	a->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
-	/* swapper's switches are nobody's. */
+	/* Switches of the idle thread belong to no process. */
 	a->exclude_idle = 1;
 }
 
@@ -131,10 +131,11 @@ int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 	return open_attr(&a, tid, cpu);
 }
 
-/* Processes that start are not meant; where a build runs they are many. */
+/* Take no samples of processes that start, which are many where a build runs. */
 static void leave_out_processes(int fd)
 {
-	/* linux/sched.h: CLONE_THREAD.  The reader does without, too. */
+	/* linux/sched.h: CLONE_THREAD.  If the kernel refuses the filter, the
+	 * reader drops these samples. */
 	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "clone_flags & 0x10000");
 }
 
@@ -152,7 +153,7 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		return e->fd;
 	e->tid = tid;
 	e->kind = kind;
-	if (kind == WP_PERF_KIND_MAIN && perf->birth_id)
+	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		leave_out_processes(e->fd);
 	if (ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->fd) ||
 	    ioctl(e->fd, PERF_EVENT_IOC_ID, &e->id)) {
@@ -255,7 +256,7 @@ static int open_rings(struct wp_perf *perf)
 	for (int i = 0; i < n; i++) {
 		int rc = add_cpu(perf, i);
 
-		/* Not there at the moment. */
+		/* The CPU is offline. */
 		if (rc == -ENODEV || rc == -ENXIO)
 			continue;
 		if (rc) {

@@ -109,7 +109,7 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		return false;
 	if (rec->type == WP_PERF_SAMPLE_CPU) {
 		rec->period = wp_perf_kind_period(perf, event->kind);
-		if (event->kind == WP_PERF_KIND_MAIN && perf->birth_id)
+		if (event->kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 			rec->type = WP_PERF_SAMPLE_THREAD_START;
 		if (event->kind == WP_PERF_KIND_SWITCHES) {
 			rec->type = WP_PERF_SAMPLE_SWITCH;
@@ -134,7 +134,7 @@ static void count(struct wp_perf *perf, const struct wp_perf_record *rec)
 
 	stats->records++;
 	perf->lost_told += rec->lost;
-	/* Or it is known already: see wp_perf_events_count_lost. */
+	/* wp_perf_events_count_lost may have told more. */
 	if (stats->lost < perf->lost_told)
 		stats->lost = perf->lost_told;
 	stats->throttled += rec->type == WP_PERF_THROTTLE;

@@ -12,8 +12,7 @@
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
-/* Times that the list of threads is read before those that start meanwhile are
- * left to inheritance. */
+/* Most times that the list of threads is read while threads start. */
 enum { ROUNDS_MAX = 16 };
 
 static bool options_make_sense(const struct wp_perf_options *o)
@@ -63,8 +62,8 @@ static bool has_task_scope(const struct wp_perf *perf)
 	       is_wanted_in(perf, WP_PERF_KIND_SWITCHES, WP_PERF_TASK);
 }
 
-/* Every kind that is wanted of thread TID, or of no thread (-1), on every CPU;
- * all of them or none. */
+/* Open events of every kind that is wanted on thread TID (-1: on no thread), for
+ * every CPU; all of them or none. */
 static int add_events(struct wp_perf *perf, pid_t tid)
 {
 	size_t before = perf->nevents;
@@ -110,7 +109,7 @@ static int add_thread(struct wp_perf *perf, pid_t tid)
 	return 0;
 }
 
-/* Add those of TIDS that are not there yet.  Their number, or -errno. */
+/* Open events on those of TIDS that have none.  Their number, or -errno. */
 static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
 {
 	int n = 0;
@@ -121,8 +120,8 @@ static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
 		if (wp_perf_has_thread(perf, tids->v[i]))
 			continue;
 		rc = add_thread(perf, tids->v[i]);
-		/* Gone, or on its way: what it starts inherits nothing, and it
-		 * starts nothing any more. */
+		/* It has ended, or is about to, and starts no thread any
+		 * more. */
 		if (rc == -ESRCH)
 			continue;
 		if (rc)
@@ -132,9 +131,9 @@ static int add_listed(struct wp_perf *perf, const struct wp_tids *tids)
 	return n;
 }
 
-/* A thread that a thread without events starts has none either.  So the list
- * is read until it holds nobody new: from then on every thread that can start
- * one has events to pass on. */
+/* A thread inherits events from the thread that starts it.  So the list of threads
+ * is read until it has no thread without events: from then on every thread has
+ * events to pass on. */
 static int add_threads(struct wp_perf *perf)
 {
 	struct wp_tids tids = WP_TIDS_INIT;
@@ -151,8 +150,8 @@ static int add_threads(struct wp_perf *perf)
 	return perf->nthreads ? 0 : -ESRCH;
 }
 
-/* Try one event on ourselves, or on a CPU: the process may forbid more, but
- * its first thread need not be there any more. */
+/* Try one event of each kind on wallprof itself, or on a CPU: the process may
+ * forbid more, but its first thread may have ended. */
 static int probe(struct wp_perf *perf)
 {
 	for (int kind = 0; kind < WP_PERF_NKINDS; kind++) {
@@ -201,17 +200,17 @@ static int probe_tasks(struct wp_perf *perf)
 
 	if (is_denied(rc)) {
 		perf->facts.user_only = true;
-		/* A birth happens in the kernel. */
-		if (perf->birth_id)
+		/* A thread starts in the kernel. */
+		if (perf->newtask_id)
 			perf->facts.thread_start_rc = rc;
-		perf->birth_id = 0;
+		perf->newtask_id = 0;
 		rc = probe(perf);
 	}
 	return rc;
 }
 
-/* The best that is permitted. */
-static int choose(struct wp_perf *perf)
+/* Choose the best scopes that are permitted. */
+static int choose_scopes(struct wp_perf *perf)
 {
 	enum wp_perf_scope scope = perf->options.scope;
 	bool mixed = scope == WP_PERF_AUTO && perf->options.period_ns;
@@ -228,22 +227,23 @@ static int choose(struct wp_perf *perf)
 	return rc;
 }
 
-/* The same with thread_starts, or without where there is no such tracepoint. */
-static int choose_births(struct wp_perf *perf)
+/* The same with samples of thread starts, or without where the tracepoint is not
+ * to be had. */
+static int choose_with_thread_starts(struct wp_perf *perf)
 {
 	int rc, id = 0;
 
 	if (perf->options.thread_starts)
 		id = wp_perf_tracepoint_id("task/task_newtask");
-	perf->birth_id = id > 0 ? id : 0;
+	perf->newtask_id = id > 0 ? id : 0;
 	perf->facts.thread_start_rc = id < 0 ? id : 0;
-	rc = choose(perf);
-	if (!rc || !perf->birth_id)
+	rc = choose_scopes(perf);
+	if (!rc || !perf->newtask_id)
 		return rc;
-	perf->birth_id = 0;
+	perf->newtask_id = 0;
 	perf->facts.thread_start_rc = rc;
 	perf->facts.user_only = false;
-	return choose(perf);
+	return choose_scopes(perf);
 }
 
 static int add_all(struct wp_perf *perf)
@@ -264,12 +264,12 @@ static int open_all(struct wp_perf *perf)
 	perf->bounce = malloc(WP_PERF_RECORD_MAX);
 	if (!perf->heap || !perf->bounce)
 		return -ENOMEM;
-	rc = choose_births(perf);
+	rc = choose_with_thread_starts(perf);
 	perf->permitted = !rc;
 	if (!rc)
 		rc = add_all(perf);
-	/* Events are opened by number: it was its own until here, or they are
-	 * another's. */
+	/* Events are opened by tid: if PROCESS is alive here, they are on its
+	 * threads. */
 	perf->there_ns = wp_clock_ns();
 	return wp_process_is_alive(perf->process) ? rc : -ESRCH;
 }

@@ -18,8 +18,8 @@ static uint8_t *copy_out(const struct wp_perf_ring *ring, uint64_t off,
 	return buf;
 }
 
-/* Measure the record at POS. */
-static bool look(struct wp_perf_ring *ring)
+/* Find length and time of the record at POS. */
+static bool measure(struct wp_perf_ring *ring)
 {
 	uint64_t left = ring->head - ring->pos;
 	struct perf_event_header h;
@@ -51,7 +51,7 @@ bad:
 bool wp_perf_ring_load(struct wp_perf_ring *ring)
 {
 	ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	return look(ring);
+	return measure(ring);
 }
 
 const void *wp_perf_ring_bytes(const struct wp_perf_ring *ring, void *bounce)
@@ -74,5 +74,5 @@ bool wp_perf_ring_next(struct wp_perf_ring *ring)
 	/* Not at every record: the kernel's CPU has the line too. */
 	if (ring->pos - ring->page->data_tail >= ring->size / 16)
 		wp_perf_ring_release(ring);
-	return look(ring);
+	return measure(ring);
 }
