@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
-/* task_record.h - what one scan says of one thread.
+/* task_record.h - the record of one thread in a BPF scan.
  *
- * Layer: bpf.  Written by a BPF program and read here, so it has nothing but
- * what both can include.
+ * Layer: bpf.  The BPF program writes it and wallprof reads it: this file includes
+ * only what both can include.
  */
 #ifndef WP_TASK_RECORD_H
 #define WP_TASK_RECORD_H
 
 #include <linux/types.h>
 
-/* As many as WP_NREGS. */
+/* WP_NREGS of wallprof/types.h. */
 #if defined(__x86_64__)
 enum { WP_TASK_REGS = 17 };
 #elif defined(__aarch64__)
@@ -20,7 +20,7 @@ enum { WP_TASK_REGS = 33 };
 enum { WP_TASK_COMM = 16 };
 
 struct wp_task_record {
-	/* As the PID namespace of the reader has it. */
+	/* In wallprof's PID namespace. */
 	__s32 tid;
 	/* As in /proc/TID/stat: 'S' or 'D' of a thread that was off its CPU and
 	 * waiting when its registers were read; 0 of any other, whose NR and
@@ -34,14 +34,14 @@ struct wp_task_record {
 	__u64 run_ns;
 	__u64 wait_ns;
 	__u64 slices;
-	/* When it began, ns after boot: tells a thread from a later one with
-	 * the same number. */
+	/* Start of the thread, ns after boot: tells it from a later thread with
+	 * the same tid. */
 	__u64 start_ns;
-	/* Its system call, -1: none; and the registers with which it came into
-	 * the kernel, by DWARF number. */
+	/* Number of its system call, -1: none; and its user registers, by DWARF
+	 * number. */
 	__s64 nr;
 	__u64 regs[WP_TASK_REGS];
-	/* Its name, ended by NUL. */
+	/* Name of the thread, ended by NUL. */
 	char comm[WP_TASK_COMM];
 };
 

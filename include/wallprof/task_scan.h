@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_scan.h - ask the kernel for all threads of a process at once.
+/* task_scan.h - reads schedstat, registers and name of all threads of a process by
+ * one BPF program.
  *
  * Layer: bpf.
  *
- * /proc/TID/schedstat costs a system call and a text per thread, and to know
- * where a thread waits takes two more, which give three of its registers and the
- * arguments of its call.  A BPF program (task_scan.bpf.c) walks the thread list
- * instead and leaves a record of each, with all registers of those that wait, in
- * memory that is mapped here: one system call or two a scan, and some tens of
- * nanoseconds a thread.
+ * /proc costs one system call per thread for schedstat, and two more for the
+ * system call in which a thread waits, with its arguments, pc and sp.  The BPF
+ * program (task_scan.bpf.c) walks the thread list instead and writes a record of
+ * each thread, with all registers of threads that wait, to memory that wallprof
+ * maps: one system call or two per scan, and some tens of nanoseconds per thread.
  *
- * It wants CAP_BPF and CAP_PERFMON (or root) in the first user namespace, Linux
- * 6.7 (task iterators inside a program) and the kernel's BTF.  Nothing is
- * pinned: program, map and link end with their descriptors.
+ * Needs CAP_BPF and CAP_PERFMON (or root) in the initial user namespace, Linux 6.7
+ * (task iterators in a program) and the kernel's BTF.  Nothing is pinned: program,
+ * map and link end with their descriptors.
  *
- * A thread that begins or ends during a scan may be left out of it: what is not
- * among the records has to be asked for itself.
+ * A thread that starts or ends during a scan may have no record: the caller reads
+ * it from /proc.
  */
 #ifndef WP_TASK_SCAN_H
 #define WP_TASK_SCAN_H
@@ -28,19 +28,19 @@
 
 struct wp_task_scan;
 
-/* Make ready to scan process PID, which has some NTHREADS threads now (a hint).
- * Takes 10 to 20 ms, most of it reading the kernel's types.
+/* Load the program for process PID.  NTHREADS is a hint: about how many threads the
+ * process has.  Takes 10 to 20 ms, mostly for reading the kernel's BTF.
  *
- * 0; -EPERM when BPF is not permitted; -ENOTSUP when it was left out of the
- * build, or the kernel is too old or has no BTF; -ENOMEM.  ERR says why.
+ * 0; -EPERM: BPF is not permitted; -ENOTSUP: BPF was left out of the build, or the
+ * kernel is too old or has no BTF; -ENOMEM.  ERR says why.
  */
 WP_MUST_CHECK
 int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
 		      struct wp_err *err);
 
-/* Scan: (*RET)[0..*RET_N) is a record per thread, by tid; borrowed until the
- * next scan or the end.  There is none when the process has gone.  0 or
- * -errno, with *RET and *RET_N untouched. */
+/* Scan all threads: (*RET)[0..*RET_N) are their records by ascending tid, borrowed
+ * until the next call on SCAN; none if the process has ended.  0, or -errno and
+ * *RET and *RET_N are untouched. */
 WP_MUST_CHECK
 int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record **ret, size_t *ret_n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracer.h - stop threads that run, for as short as the kernel allows.
+/* tracer.h - stops running threads, for as short as the kernel allows.
  *
  * Layer: ptrace.
  *
@@ -10,12 +10,12 @@
  *   INTERRUPTING  not yet (1)   no          interrupt -> STOPPED or gone
  *   STOPPED       yes           yes         wait; release ends it
  *
- *   (1) the kernel detaches stopped tracees only; release marks it unwanted
- *       and the wait that sees its stop detaches it at once.
+ *   (1) the kernel detaches stopped tracees only: release marks the tracee
+ *       unwanted, and the wait that sees its stop detaches it at once.
  *
- * Nothing stays attached between samples, so signals, gdb and strace are never
- * in the way.  If wallprof dies, the kernel detaches and resumes every tracee
- * (ptrace(2)).  All calls come from one thread: ptrace wants it so.
+ * No thread stays attached between samples, so wallprof is not in the way of
+ * signals, gdb and strace.  If wallprof dies, the kernel detaches and resumes every tracee
+ * (ptrace(2)).  All calls must come from one thread, as ptrace(2) demands.
  */
 #ifndef WP_TRACER_H
 #define WP_TRACER_H
@@ -33,14 +33,14 @@ struct wp_tracee {
 	bool stopped;
 	/* Released while it had not stopped. */
 	bool unwanted;
-	/* Its registers were read, and with it the repair done. */
+	/* Its registers were read, which includes the repair. */
 	bool repaired;
-	/* Signal to hand on when it is let go; 0 for none. */
+	/* Signal to pass on when it is detached; 0: none. */
 	int signal;
-	/* When the stop was asked for, and when it was seen. */
+	/* Times of PTRACE_INTERRUPT and of the stop. */
 	uint64_t asked_ns;
 	uint64_t stopped_ns;
-	/* What the caller gave; 0 once unwanted. */
+	/* The caller's value; 0 once unwanted. */
 	uint64_t cookie;
 };
 
@@ -49,13 +49,13 @@ struct wp_tracer {
 	struct wp_tracee *v;
 	size_t len;
 	size_t cap;
-	/* A child of ours to whose end wait must listen too; 0 for none. */
+	/* A child of wallprof whose end ends a wait, too; 0: none. */
 	pid_t child;
 	bool child_ended;
-	/* As waitpid(2) gives it, once CHILD_ENDED. */
+	/* Status by waitpid(2), valid if CHILD_ENDED. */
 	int child_status;
-	/* Waits that do not begin by looking again and again, which did not
-	 * help. */
+	/* Number of waits to come that do not poll before they sleep, because
+	 * polling was in vain. */
 	unsigned int spins_left_out;
 };
 
@@ -64,66 +64,65 @@ struct wp_tracer {
 		0                                                              \
 	}
 
-/* What a stopped thread's registers tell. */
+/* The system call of a stopped thread, by its registers. */
 struct wp_stop_facts {
-	/* The system call that the stop interrupted, -1 when it ran user code
-	 * (or the kernel on its way back to it). */
+	/* Number of the system call that the stop interrupted; -1: the thread
+	 * was in user code, or on its way back to it. */
 	long syscall_nr;
 	uint64_t args[6];
-	/* It was asleep in that call: the kernel means to restart it. */
+	/* The thread slept in that call, which the kernel is going to restart. */
 	bool asleep;
-	/* EINTR was on its way to the program and has been replaced. */
+	/* -EINTR on its way to the program was replaced. */
 	bool eintr_repaired;
 };
 
 /* Block SIGCHLD in this thread: wait needs it.  Once per program. */
 void wp_tracer_init(struct wp_tracer *tracer);
 
-/* Ask thread TID to stop; wait hands it back with COOKIE.
+/* Send PTRACE_INTERRUPT to thread TID; wp_tracer_wait hands out its stop, with
+ * COOKIE.
  *
- * Returns 0; -ESRCH when it is gone or on its way out; -EPERM when the kernel
- * forbids it or another process traces it; -EALREADY when it is held already;
- * -ENOMEM.
+ * Returns 0; -ESRCH: the thread has ended or is ending; -EPERM: not permitted, or
+ * another process traces it; -EALREADY: it is a tracee already; -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie);
 
-/* Wait until some tracee has stopped, but not past UNTIL_NS (0: only look).
- * Returns the tracee, valid until the next call on TRACER, or NULL when the
- * time is over, none is being interrupted, a signal came, or only the child
- * ended.  Tracees that end are dropped.
+/* Wait until a tracee has stopped, but not past UNTIL_NS (0: do not wait).
+ * Returns the tracee, valid until the next call on TRACER; NULL: the time is over,
+ * no tracee is INTERRUPTING, a signal came, or only the child ended.  Tracees that
+ * end are dropped.
  */
 struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns);
 
-/* Sleep until UNTIL_NS or until something happens to a tracee or child, which
- * is then handed out as by wait. */
+/* As wp_tracer_wait, but sleep until UNTIL_NS even if no tracee is INTERRUPTING. */
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns);
 
-/* Read the registers of stopped TRACEE, all of them known, and undo what the
- * stop did to a system call it slept in: -EINTR on its way to the program
+/* Read the registers of stopped TRACEE, all of them known, and repair the system
+ * call that it slept in: -EINTR on its way to the program
  * becomes -ERESTARTNOHAND, so that the kernel restarts the call unless a real
- * handler runs (kernel/signal.c, arch/x86/kernel/signal.c).  A call about to
- * go on as restart_syscall in a thread with a seccomp filter, which may punish
- * that number by death, is restarted under its own number instead.
+ * handler runs (kernel/signal.c, arch/x86/kernel/signal.c).  A call that would go on
+ * as restart_syscall in a thread with a seccomp filter, which may kill the thread
+ * for that number, is restarted under its own number instead.
  *
- * Returns 0, or -ESRCH when it died in the stop.
+ * Returns 0, or -ESRCH when TRACEE died in the stop.
  */
 WP_MUST_CHECK
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts);
 
-/* Does thread TID have a seccomp filter (proc(5), "Seccomp: 2")? */
+/* Thread TID has a seccomp filter (proc(5), "Seccomp: 2"). */
 bool wp_tracer_has_filter(pid_t tid);
 
-/* Let TRACEE go (see the table above) and forget it; the repair of read_regs
- * is made up for if it was not called. */
+/* Detach TRACEE (see the table above) and drop it; the repair of
+ * wp_tracer_read_regs is made if that was not called. */
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee);
 
-/* The tracee of COOKIE that has not stopped yet, or NULL. */
+/* The tracee with COOKIE that is not unwanted; NULL: none. */
 struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
 
-/* Let go of everything; waits up to 100 ms for late stops, whose tracees the
- * kernel frees anyway when wallprof exits.  Idempotent. */
+/* Detach all tracees.  Wait up to 100 ms for stops that have not come; the kernel
+ * detaches the rest when wallprof exits.  Idempotent. */
 void wp_tracer_clear(struct wp_tracer *tracer);
 
 #endif

@@ -14,12 +14,14 @@
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
+#include "wallprof/vec.h"
 
-/* A thread on another CPU stops within some microseconds: looking again is
- * cheaper than being woken.  One that must first get a CPU takes longer, and
- * may be waiting for ours.
+/* A thread on another CPU stops within some microseconds: for so long polling is
+ * cheaper than sleeping.  A thread that must first get a CPU takes longer, and
+ * may be waiting for the CPU that polls.
  */
 #define SPIN_NS (40 * WP_NS_PER_US)
+/* Waits without polling after polling was in vain. */
 enum { SPINS_LEFT_OUT = 32 };
 
 static void block_sigchld(sigset_t *set)
@@ -58,26 +60,11 @@ static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 	*tracee = tracer->v[--tracer->len];
 }
 
-static int reserve(struct wp_tracer *tracer)
-{
-	size_t cap = tracer->cap ? 2 * tracer->cap : 64;
-	struct wp_tracee *v;
-
-	if (tracer->len < tracer->cap)
-		return 0;
-	v = reallocarray(tracer->v, cap, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	tracer->v = v;
-	tracer->cap = cap;
-	return 0;
-}
-
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
 	if (find_tid(tracer, tid))
 		return -EALREADY;
-	if (reserve(tracer))
+	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
 		/* A thread on its way out gives EPERM as a foreign one does;
@@ -92,14 +79,15 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 	return 0;
 }
 
-/* What a stop means, and which signal must go on with the thread. */
+/* The signal with which the thread that stopped with STATUS is to be detached; 0:
+ * none. */
 static int signal_of_stop(int status)
 {
-	/* PTRACE_EVENT_STOP: our interrupt, or a group-stop, which a detach
-	 * leaves as it is (ptrace(2), "Group-stop"). */
+	/* PTRACE_EVENT_STOP: by PTRACE_INTERRUPT, or a group-stop, in which a
+	 * detach leaves the thread (ptrace(2), "Group-stop"). */
 	if (status >> 16)
 		return 0;
-	/* Signal-delivery-stop: the signal is ours to pass on. */
+	/* Signal-delivery-stop: the tracer passes the signal on. */
 	return WSTOPSIG(status);
 }
 
@@ -108,7 +96,7 @@ static void detach(pid_t tid, int sig)
 	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
 }
 
-/* Nobody wants this stop: leave no trace of it. */
+/* Repair what the stop of TID did and detach it. */
 static void undo(pid_t tid, int sig)
 {
 	struct wp_stop_facts facts;
