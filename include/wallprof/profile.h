@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.h - what a recording found: stacks, threads, states, weights.
+/* profile.h - the result of a recording: stacks, threads, samples, counters.
  *
  * Layer: profile.  Does not know how a sample was made.
  *
- * While sampling: wp_profile_add_sample, which allocates only for what was
- * never seen.  After sampling: wp_profile_locate turns stacks into locations,
- * the resolver fills their lines, and the writers read.
+ * While sampling, wp_profile_add_sample allocates only for a key that is new.
+ * After sampling, wp_profile_locate makes locations of stacks, the resolver fills
+ * their lines, and the writers read.
  */
 #ifndef WP_PROFILE_H
 #define WP_PROFILE_H
@@ -15,8 +15,8 @@
 #include "wallprof/intern.h"
 #include "wallprof/types.h"
 
-/* One executable mapping, once per (range, file); never freed while recording,
- * so that a sample keeps the module it was taken in after a dlclose. */
+/* An executable mapping: one entry per (range, file).  It stays after a dlclose, so
+ * that samples keep the module they were taken in. */
 struct wp_elf_image;
 
 struct wp_profile_mapping {
@@ -37,17 +37,17 @@ struct wp_profile_mapping {
 };
 
 struct wp_profile_thread {
-	/* As seen from wallprof's PID namespace; the first's, of several that
-	 * share it. */
+	/* In wallprof's PID namespace; if threads share the entry, the first
+	 * thread's. */
 	int32_t tid;
-	/* How many share it beside the first. */
+	/* Number of threads that share the entry besides the first. */
 	uint32_t nmore;
-	/* String id; the last name it had. */
+	/* String id of the thread's last name. */
 	uint32_t name;
-	/* CLOCK_MONOTONIC, from when until when it was watched. */
+	/* CLOCK_MONOTONIC: begin and end of the time that it was watched. */
 	uint64_t first_ns;
 	uint64_t last_ns;
-	/* CPU time that it used meanwhile, by the scheduler's account. */
+	/* CPU time in between, by schedstat. */
 	uint64_t cpu_ns;
 };
 
@@ -57,15 +57,15 @@ struct wp_profile_stack {
 	uint32_t depth;
 	/* enum wp_stack_end. */
 	uint8_t end;
-	/* Module (mapping id) that the walk ended in, for the message. */
+	/* Id of the mapping in which the walk ended. */
 	uint32_t end_mapping;
-	/* Set by wp_profile_locate: locs[loc_first..loc_first + nlocs) of the
-	 * location pool, innermost first. */
+	/* Set by wp_profile_locate: its locations are the indices
+	 * loc_pool[loc_first..loc_first + nlocs), innermost first. */
 	uint64_t loc_first;
 	uint32_t nlocs;
 };
 
-/* What tells one sample from another. */
+/* Samples with the same key are one sample. */
 struct wp_sample_key {
 	/* Index of stacks[]. */
 	uint32_t stack;
@@ -76,19 +76,19 @@ struct wp_sample_key {
 	uint8_t wait;
 	/* String id: name of the blocking system call, "" when none. */
 	uint16_t syscall;
-	/* String id: what is waited on ("fd 7 tcp 127.0.0.1:41234 ->
-	 * 127.0.0.1:5432"), "" when not known. */
+	/* String id of the object that the thread waits for ("fd 7 tcp
+	 * 127.0.0.1:41234 -> 127.0.0.1:5432"), "": not known. */
 	uint32_t object;
 };
 
 struct wp_profile_sample {
 	struct wp_sample_key key;
-	/* How often it was seen, and for how long in all.  BLOCK, MUTEX:
-	 * waits, and how long they took.  THREADCREATE: threads, and how long
-	 * they lived. */
+	/* WALL, THREADS: number of samples, and their wall time.  BLOCK, MUTEX:
+	 * number of waits, and their time.  THREADCREATE: number of threads, and
+	 * the time that they lived. */
 	uint64_t count;
 	uint64_t wall_ns;
-	/* The same of CPU samples. */
+	/* WALL: number of CPU samples, and their CPU time. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
 };
@@ -97,7 +97,7 @@ struct wp_profile_sample {
 struct wp_sample_set {
 	struct wp_profile_sample *samples;
 	uint32_t nsamples, cap_samples;
-	/* Finds a sample by its key. */
+	/* By key. */
 	struct wp_index index;
 };
 
@@ -115,9 +115,9 @@ struct wp_profile_line {
 	uint32_t line;
 };
 
-/* One distinct address in one mapping, or a frame that is only a text. */
+/* An address in a mapping, or a text that stands in place of a frame. */
 struct wp_profile_location {
-	/* Where to look up (return addresses less one); 0 for a text. */
+	/* The address to look up (a return address less one); 0 for a text. */
 	uint64_t avma;
 	/* WP_MAPPING_NONE for a text, WP_MAPPING_KERNEL for kernel code. */
 	uint32_t mapping;
@@ -131,7 +131,7 @@ struct wp_profile_location {
 	uint32_t nlines;
 };
 
-/* What was done and what was lost. */
+/* Counters of what was done and what was lost. */
 struct wp_counters {
 	/* Sampling ticks. */
 	uint64_t ticks;
@@ -183,21 +183,22 @@ struct wp_counters {
 	uint64_t map_reloads;
 	/* Times the target called exec. */
 	uint64_t execs;
-	/* Samples by why their stack ended; [WP_END_ROOT] is whole stacks. */
+	/* Samples by the reason for which their stack ended; [WP_END_ROOT]:
+	 * whole stacks. */
 	uint64_t ends[WP_NSTACK_ENDS];
-	/* The same of those that had not run since the last; threads that have
-	 * ended need no stack, and count as whole. */
+	/* The same for samples of threads that had not run since their last
+	 * sample; exiting threads need no stack, and count as whole. */
 	uint64_t unchanged_ends[WP_NSTACK_ENDS];
-	/* Stop windows, in ns, quantiles taken at the end. */
+	/* Durations of stop windows: quantiles, longest, sum. */
 	uint64_t pause_p50_ns;
 	uint64_t pause_p99_ns;
 	uint64_t pause_max_ns;
 	uint64_t pause_total_ns;
 };
 
-/* What samples are of: name. */
+/* Kinds of profile: name, text. */
 #define WP_PROFILE_KINDS(X)                                                    \
-	/* Wall clock and CPU time, side by side. */                           \
+	/* Wall time and CPU time, side by side. */                            \
 	X(WALL, "wall")                                                        \
 	/* Each thread once. */                                                \
 	X(THREADS, "threads")                                                  \
@@ -215,7 +216,7 @@ enum wp_profile_kind {
 		WP_NPROFILE_KINDS
 };
 
-/* About the whole recording; strings owned by the profile's intern table. */
+/* Facts about the whole recording. */
 struct wp_profile_meta {
 	int32_t pid;
 	uint32_t command_line;
@@ -224,25 +225,26 @@ struct wp_profile_meta {
 	int64_t time_ns;
 	int64_t duration_ns;
 	int64_t period_ns;
-	/* Mean ticks per second that were really made. */
+	/* Ticks per second that were made, on average. */
 	double achieved_hz;
 	/* "auto", "all" or "never". */
 	uint32_t stop_mode;
-	/* WALL: which of the two columns there are, and how the second was
-	 * made (string id). */
+	/* WALL: wall time was recorded; CPU time was recorded; string id of how
+	 * CPU time was measured. */
 	bool has_wall;
 	bool has_cpu;
 	uint32_t cpu_source;
-	/* How the samples of each other kind were made (string ids), 0 if there
-	 * is nothing to say. */
+	/* String ids of how the samples of each other kind were made; 0: nothing
+	 * to say. */
 	uint32_t source[WP_NPROFILE_KINDS];
-	/* String id: why there was no BPF scan where one was wanted, "" if
-	 * there was, or it was not. */
+	/* String id of the reason why BPF scans were wanted and not made; "":
+	 * none. */
 	uint32_t no_scan;
-	/* How the target ended ("exited with status 3"), "" while it lives. */
+	/* String id of how the target ended ("exited with status 3"); "": it
+	 * lives. */
 	uint32_t target_end;
-	/* String id: why addresses are unnamed ("the symboliser was killed by
-	 * signal 11"), "" when none are. */
+	/* String id of the reason why addresses have no name ("the symboliser
+	 * was killed by signal 11"); "": none. */
 	uint32_t unnamed_why;
 };
 
@@ -253,7 +255,7 @@ struct wp_profile {
 	uint32_t nmappings, cap_mappings;
 	struct wp_profile_thread *threads;
 	uint32_t nthreads, cap_threads;
-	/* The last of them are shared. */
+	/* The last NSHARED entries are shared by threads of one name. */
 	uint32_t nshared;
 	struct wp_frame *frames;
 	uint64_t nframes, cap_frames;
@@ -289,20 +291,20 @@ uint32_t wp_profile_add_thread(struct wp_profile *profile,
 
 enum { WP_SHARED_NAMES = 256 };
 
-/* The index of the entry that all threads called NAME share, which is made of
- * THREAD if it is the first; beyond WP_SHARED_NAMES names the others share one
- * entry as well.  No thread is added in the other way after that.  UINT32_MAX
- * when there is no memory. */
+/* Find, or make of THREAD, the entry that all threads called NAME share; beyond
+ * WP_SHARED_NAMES names, all others share one entry.  After the first call,
+ * wp_profile_add_thread must not be called any more.  The entry's index, or
+ * UINT32_MAX when there is no memory. */
 uint32_t wp_profile_share_thread(struct wp_profile *profile,
 				 const struct wp_profile_thread *thread,
 				 const char *name);
 
-/* Threads that were added; by entries that are shared, as many as the counter
- * says. */
+/* Number of threads in PROFILE, including those that share an entry. */
 uint64_t wp_profile_count_threads(const struct wp_profile *profile);
 
-/* The index of the stack with exactly these frames and end, made if new.
- * END_MAPPING: where the walk stopped.  UINT32_MAX when there is no memory. */
+/* Find or add the stack with exactly these frames and end; END_MAPPING is the id
+ * of the mapping in which the walk ended.  Its index, or UINT32_MAX when there is
+ * no memory. */
 uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping);
@@ -320,15 +322,15 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
 		       uint64_t cpu_ns);
 
-/* Make the CPU samples of each thread add up to its cpu_ns.  A thread that has
- * none gets it on the samples in which it was running or runnable, by their
- * wall time; one that has not even those keeps nothing.  After the last
- * sample. */
+/* After the last sample: scale the CPU samples of each thread so that they add up
+ * to the thread's cpu_ns.  A thread without CPU samples gets its CPU time on its
+ * running and runnable samples, in proportion to their wall time; a thread without
+ * those gets none. */
 void wp_profile_finish_cpu(struct wp_profile *profile);
 
-/* Build locations[] and each stack's list of them.  A stack that did not reach
- * its root ends in a text such as "[truncated: no unwind info in libfoo.so]".
- * Lines are empty for addresses, and done for texts and kernel frames.
+/* Make locations[] and each stack's list of them.  A stack that does not reach its
+ * root ends in a text such as "[truncated: no unwind info in libfoo.so]".  Texts
+ * and kernel frames get their line; lines of addresses are the resolver's.
  * Returns 0 or -ENOMEM.
  */
 WP_MUST_CHECK
@@ -339,7 +341,7 @@ int wp_profile_locate(struct wp_profile *profile);
 uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
 				const struct wp_profile_stack *stack);
 
-/* Index of the function with these string ids, made if new; UINT32_MAX when
+/* Find or add the function with these string ids.  Its index, or UINT32_MAX when
  * there is no memory. */
 uint32_t wp_profile_add_function(struct wp_profile *profile,
 				 const struct wp_profile_function *function);

@@ -22,15 +22,15 @@ enum { WP_TASK_COMM = 16 };
 struct wp_task_record {
 	/* In wallprof's PID namespace. */
 	__s32 tid;
-	/* As in /proc/TID/stat: 'S' or 'D' of a thread that was off its CPU and
-	 * waiting when its registers were read; 0 of any other, whose NR and
-	 * REGS say nothing. */
+	/* State as in /proc/TID/stat: 'S' or 'D' if the thread was waiting, off
+	 * its CPU, when its registers were read; 0: otherwise, and NR and REGS
+	 * are not valid. */
 	char state_char;
 	__u8 unused[3];
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,
-	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for one,
-	 * times put on one.  Read before the rest: where they are the same
-	 * later on, so is the rest. */
+	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for a CPU,
+	 * times put on a CPU.  Read before the other fields: if they are the
+	 * same later on, the other fields still hold. */
 	__u64 run_ns;
 	__u64 wait_ns;
 	__u64 slices;

@@ -29,7 +29,7 @@ static double clamp(double p)
 	return p < 0 ? 0 : p > 1 ? 1 : p;
 }
 
-/* The probability that a wait of X intervals is looked at WP_BLOCK_LOOKS times.
+/* The probability that a wait of X intervals is looked at WP_BLOCK_TICKS times.
  * It begins at B of an interval.  Looks that may count are the third from that
  * interval's own, if that comes after B, or the one after; those are later by
  * Y with probability 2 Y.
@@ -41,21 +41,21 @@ static double seen_thrice(double x)
 
 	for (int i = 0; i < STEPS; i++) {
 		double b = (i + 0.5) / STEPS, own = b < 0.5 ? 1 - 2 * b : 0;
-		double y = x - WP_BLOCK_LOOKS + b;
+		double y = x - WP_BLOCK_TICKS + b;
 
 		sum += own * clamp(2 * (y + 1)) + (1 - own) * clamp(2 * y);
 	}
 	return sum / STEPS;
 }
 
-struct wp_block_parts wp_block_weight_missed_by_looks(uint64_t delay_ns,
+struct wp_block_parts wp_block_weight_missed_by_ticks(uint64_t delay_ns,
 						      uint64_t interval_ns)
 {
 	double x = (double)delay_ns / (double)interval_ns, thrice;
 
-	if (x <= WP_BLOCK_LOOKS - 1.5)
+	if (x <= WP_BLOCK_TICKS - 1.5)
 		return (struct wp_block_parts){ 1, 1 };
-	if (x >= WP_BLOCK_LOOKS + 0.5)
+	if (x >= WP_BLOCK_TICKS + 0.5)
 		return (struct wp_block_parts){ 0, 0 };
 	/* Once at least is three times at least of a wait that is longer by
 	 * two intervals; X looks on average are all of X. */
@@ -66,8 +66,8 @@ struct wp_block_parts wp_block_weight_missed_by_looks(uint64_t delay_ns,
 	};
 }
 
-double wp_block_weight_window_weight(uint64_t delay_ns, uint64_t window_ns,
-				     uint64_t cycle_ns)
+double wp_block_weight_in_window(uint64_t delay_ns, uint64_t window_ns,
+				 uint64_t cycle_ns)
 {
 	if (delay_ns >= window_ns)
 		return 0;
@@ -85,23 +85,23 @@ uint32_t wp_block_weight_class(uint64_t delay_ns)
 	return 1 + 2 * (top - 1) + (delay_ns >> (top - 1) & 1);
 }
 
-/* What the samples of one thread and class add up to. */
+/* Sums of one thread's samples in one class. */
 struct sums {
 	/* Of all waits, and of those with a stack. */
 	uint64_t count, ns;
 	uint64_t sampled_count, sampled_ns;
-	/* Of these what has been dealt with, in parts of which the last takes
-	 * the rest: nothing is lost to rounding. */
+	/* Sums of the samples scaled so far: the last sample gets the rest, so
+	 * nothing is lost to rounding. */
 	uint64_t seen_count, seen_ns;
 };
 
-/* For each thread a pointer to its classes: most threads have none. */
-struct settling {
+/* sums[thread][class]; NULL for a thread without waits, as most are. */
+struct class_sums {
 	struct sums **sums;
 	uint32_t nthreads;
 };
 
-static struct sums *sums_of(struct settling *st,
+static struct sums *sums_of(struct class_sums *st,
 			    const struct wp_sample_key *key)
 {
 	struct sums **of = &st->sums[key->thread];
@@ -111,7 +111,7 @@ static struct sums *sums_of(struct settling *st,
 	return *of ? &(*of)[key->object] : NULL;
 }
 
-static int add_up(struct settling *st, const struct wp_sample_set *set)
+static int add_up(struct class_sums *st, const struct wp_sample_set *set)
 {
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_profile_sample *s = &set->samples[i];
@@ -144,7 +144,7 @@ static uint32_t nearest_sampled(const struct sums *sums, uint32_t c)
 	return 0;
 }
 
-/* Classes without a stack go with the one that is most like them. */
+/* Add classes without a sampled stack to the nearest class that has one. */
 static void merge_classes(struct sums *sums)
 {
 	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++) {
@@ -170,9 +170,9 @@ static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
 	return (uint64_t)((__uint128_t)all * *seen / sum) - before;
 }
 
-/* Put S where it belongs when classes are forgotten. */
-static int settle(struct wp_profile *profile, struct settling *st,
-		  const struct wp_profile_sample *s, uint32_t no_stack)
+/* Add S, scaled to the sums of its class, to the profile, without its class. */
+static int scale_sample(struct wp_profile *profile, struct class_sums *st,
+			const struct wp_profile_sample *s, uint32_t no_stack)
 {
 	struct wp_sample_key key = s->key;
 	uint64_t count = s->count, ns = s->wall_ns;
@@ -194,11 +194,11 @@ static int settle(struct wp_profile *profile, struct settling *st,
 			     0;
 }
 
-int wp_profile_finish_block(struct wp_profile *profile, uint32_t no_stack)
+int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 {
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_BLOCK];
 	struct wp_sample_set old = *set;
-	struct settling st = { .nthreads = profile->nthreads };
+	struct class_sums st = { .nthreads = profile->nthreads };
 	int rc;
 
 	st.sums = calloc((size_t)st.nthreads + 1, sizeof(*st.sums));
@@ -210,7 +210,7 @@ int wp_profile_finish_block(struct wp_profile *profile, uint32_t no_stack)
 		if (st.sums[i])
 			merge_classes(st.sums[i]);
 	for (uint32_t i = 0; i < old.nsamples && !rc; i++)
-		rc = settle(profile, &st, &old.samples[i], no_stack);
+		rc = scale_sample(profile, &st, &old.samples[i], no_stack);
 	for (uint32_t i = 0; i < st.nthreads; i++)
 		free(st.sums[i]);
 	free(st.sums);

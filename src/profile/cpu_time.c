@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_time.c - see wp_profile_finish_cpu of wallprof/profile.h.
  *
- * Samples tell where CPU time went, the scheduler how much there was.
+ * Samples tell the shares of stacks in a thread's CPU time, schedstat its sum.
  */
 #include <stdlib.h>
 
 #include "wallprof/profile.h"
 
-/* What the samples of one thread add up to. */
+/* Sums of one thread's samples. */
 struct sums {
 	uint64_t cpu_ns;
 	uint64_t ready_ns;
-	/* Of CPU_NS what has been given out, in parts of which the last takes
-	 * the rest: nothing is lost to rounding. */
+	/* Weight of the samples scaled so far, and the CPU time that they got:
+	 * the last sample gets the rest, so nothing is lost to rounding. */
 	uint64_t seen_ns;
 	uint64_t given_ns;
 };
@@ -23,7 +23,7 @@ static bool is_ready(const struct wp_profile_sample *s)
 	       s->key.state == WP_STATE_RUNNABLE;
 }
 
-/* The part of ALL that goes with NS of SUM more. */
+/* The part of ALL for a further sample with NS of the sum SUM. */
 static uint64_t share(struct sums *sums, uint64_t ns, uint64_t sum,
 		      uint64_t all)
 {
@@ -36,8 +36,8 @@ static uint64_t share(struct sums *sums, uint64_t ns, uint64_t sum,
 	return ns;
 }
 
-static void settle_sample(struct wp_profile_sample *s, struct sums *sums,
-			  uint64_t cpu_ns)
+static void scale_sample(struct wp_profile_sample *s, struct sums *sums,
+			 uint64_t cpu_ns)
 {
 	if (sums->cpu_ns)
 		s->cpu_ns = share(sums, s->cpu_ns, sums->cpu_ns, cpu_ns);
@@ -53,7 +53,7 @@ void wp_profile_finish_cpu(struct wp_profile *profile)
 	struct sums *sums = calloc((size_t)profile->nthreads + 1,
 				   sizeof(*sums));
 
-	/* Without, the samples stay as they were taken. */
+	/* Without memory the samples stay as they were taken. */
 	if (!sums)
 		return;
 	for (uint32_t i = 0; i < set->nsamples; i++) {
@@ -66,8 +66,8 @@ void wp_profile_finish_cpu(struct wp_profile *profile)
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		uint32_t thread = set->samples[i].key.thread;
 
-		settle_sample(&set->samples[i], &sums[thread],
-			      profile->threads[thread].cpu_ns);
+		scale_sample(&set->samples[i], &sums[thread],
+			     profile->threads[thread].cpu_ns);
 	}
 	free(sums);
 }

@@ -42,7 +42,7 @@ enum {
 	CLOSED_S = 4,
 	/* Shorter, when that many are enough; but longer than waits that looks
 	 * do not tell. */
-	LEAST_INTERVALS = WP_BLOCK_LOOKS + 2,
+	LEAST_INTERVALS = WP_BLOCK_TICKS + 2,
 	/* Records are handed out in order of time when they are this old. */
 	SETTLE_NS = 1000000,
 	/* Until their number is known. */
@@ -324,7 +324,7 @@ static int read_records(struct wp_target *target, uint64_t until_ns)
 static int add_missed_by_ticks(struct wp_target *target, const struct wait *w,
 			       const struct wp_sample_key *key, double weight)
 {
-	struct wp_block_parts missed = wp_block_weight_missed_by_looks(
+	struct wp_block_parts missed = wp_block_weight_missed_by_ticks(
 		w->delay_ns, interval_of(target));
 	double ns = missed.time * (double)w->delay_ns;
 
@@ -377,7 +377,7 @@ static int record_waits(struct wp_target *target, uint64_t cycle_ns)
 		const struct wait *w = &b->waits[i];
 
 		rc = add_wait(target, w,
-			      cycle_ns ? lost * wp_block_weight_window_weight(
+			      cycle_ns ? lost * wp_block_weight_in_window(
 							w->delay_ns, window_ns,
 							cycle_ns) :
 					 lost);
@@ -530,7 +530,7 @@ static void describe_source(struct wp_target *target)
 		 "intervals from wall-clock samples; %llu of %llu records "
 		 "lost and scaled for",
 		 all_ns ? 100 * (double)b->recorded_ns / (double)all_ns : 0.0,
-		 (unsigned long long)b->stacks, WP_BLOCK_LOOKS,
+		 (unsigned long long)b->stacks, WP_BLOCK_TICKS,
 		 (unsigned long long)b->all_lost,
 		 (unsigned long long)(b->all_records + b->all_lost));
 	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
@@ -554,7 +554,7 @@ int wp_block_waits_finish(struct wp_target *target)
 	}
 	describe_source(target);
 	return rc ? rc :
-		    wp_profile_finish_block(
+		    wp_block_weight_finish(
 			    target->profile,
 			    wp_stack_walk_intern_none(target, WP_END_EMPTY));
 }
@@ -574,9 +574,9 @@ int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
 	t->waits.samples++;
 	t->waits.samples_ns += wall_ns;
 	if (!block->no_events) {
-		if (t->waits.samples < WP_BLOCK_LOOKS)
+		if (t->waits.samples < WP_BLOCK_TICKS)
 			return 0;
-		if (t->waits.samples == WP_BLOCK_LOOKS) {
+		if (t->waits.samples == WP_BLOCK_TICKS) {
 			count = 1;
 			ns = t->waits.samples_ns;
 		}

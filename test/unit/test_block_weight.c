@@ -160,7 +160,7 @@ static void looks_and_what_they_miss_make_the_whole(void **state)
 
 	(void)state;
 	for (uint64_t delay = I / 4; delay < 6 * I; delay += I / 4) {
-		struct wp_block_parts missed = wp_block_weight_missed_by_looks(
+		struct wp_block_parts missed = wp_block_weight_missed_by_ticks(
 			delay, I);
 		struct sum told = { 0 };
 
@@ -168,7 +168,7 @@ static void looks_and_what_they_miss_make_the_whole(void **state)
 			uint64_t begin = next_random() % I;
 			int looks = looks_in(begin, delay, I);
 
-			if (looks < WP_BLOCK_LOOKS)
+			if (looks < WP_BLOCK_TICKS)
 				continue;
 			told.count++;
 			told.ns += (double)looks * I;
@@ -191,13 +191,13 @@ static void waits_in_windows_make_the_whole(void **state)
 			uint64_t begin = next_random() % CYCLE;
 
 			if (begin + delay < WINDOW)
-				sum += wp_block_weight_window_weight(
-					delay, WINDOW, CYCLE);
+				sum += wp_block_weight_in_window(delay, WINDOW,
+								 CYCLE);
 		}
 		assert_close(sum, N, 0.05);
 	}
-	assert_true(wp_block_weight_window_weight(100, 100, 1000) == 0);
-	assert_true(wp_block_weight_window_weight(50, 100, 100) == 2);
+	assert_true(wp_block_weight_in_window(100, 100, 1000) == 0);
+	assert_true(wp_block_weight_in_window(50, 100, 100) == 2);
 }
 
 static struct wp_profile profile;
@@ -252,7 +252,7 @@ static void samples_add_up_to_what_there_was(void **state)
 	add_to(WP_BLOCK_ALL, 0, 1000, 1000);
 	add_to(WP_BLOCK_ALL, 0, 8000, 10);
 	add_to(WP_BLOCK_ALL, 1, 50, 7);
-	assert_int_equal(wp_profile_finish_block(&profile, NO_STACK), 0);
+	assert_int_equal(wp_block_weight_finish(&profile, NO_STACK), 0);
 	assert_int_equal(profile.sets[WP_PROFILE_BLOCK].nsamples, 3);
 	assert_sample(1, 0, 336, 360000);
 	assert_sample(2, 0, 674, 720000);
