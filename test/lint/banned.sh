@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Functions that are not used here, C++ comments, overlong files, white space.
+# Functions that are not used here, C++ comments, white space.
 cd "${1:-.}" || exit 2
 status=0
 # Where a directory is not there (a partial tree in a test) it has no faults.
@@ -15,8 +15,5 @@ grep -nE '(^|[^_[:alnum:]])(sprintf|vsprintf|strcpy|strcat|strtok|atoi|gets|allo
 	grep -vE ':[[:space:]]*(/?\*)' && fail 'banned function (see above)'
 grep -nE '(^|[;{}[:space:]])//' $files $tests && fail 'C++ comment (see above)'
 grep -nE '[[:space:]]+$' $files $tests && fail 'trailing white space (see above)'
-for f in $files; do
-	[ "$(wc -l <"$f")" -le 800 ] || fail "$f: over 800 lines"
-done
 }
 exit $status

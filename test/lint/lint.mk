@@ -5,7 +5,7 @@
 # make tidy     clang-tidy: some minutes
 # make house    lengths, names that stand twice, licences; lines of the tree
 # make cross    the product for aarch64, with that architecture's libraries
-LINTS := layers headers banned format shell cppcheck rooms names
+LINTS := layers headers banned house format shell cppcheck rooms names
 CHECKFLAGS = $(filter-out -M%,$(WP_CPPFLAGS)) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 CLANG_FORMAT := clang-format --style=file:test/lint/clang-format
 
@@ -65,4 +65,4 @@ cross: | deps-test
 		CFLAGS='-O2 -g -idirafter $(A64)/root/usr/include -idirafter $(A64)/root/usr/include/aarch64-linux-gnu' \
 		CPPFLAGS= LDFLAGS='-L$(A64)/root/usr/lib/aarch64-linux-gnu -Wl,-rpath-link,$(A64)/root/usr/lib/aarch64-linux-gnu:$(A64)/root/lib/aarch64-linux-gnu' \
 		all
-.PHONY: lint lint-house $(LINTS:%=lint-%) names house tidy format clang cross
+.PHONY: lint $(LINTS:%=lint-%) names house tidy format clang cross
