@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* switch_sample.c - see switch_sample.h. */
+#include "switch_sample.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
+#include "wait_object.h"
+#include "wallprof/hash.h"
+
+/* The system call that the instruction before PC makes; -1: it makes none. */
+static long call_before(struct wp_switch_sample_calls *calls,
+			struct wp_target *target, uint64_t pc_avma)
+{
+	size_t i = wp_hash_u64(pc_avma) % WP_SWITCH_SAMPLE_CALLS;
+	uint64_t generation = target->space.view.generation;
+
+	if (calls->v[i].pc_avma != pc_avma ||
+	    calls->v[i].generation != generation) {
+		calls->v[i].pc_avma = pc_avma;
+		calls->v[i].generation = generation;
+		calls->v[i].nr = wp_wait_state_call_before(target->process,
+							   pc_avma);
+	}
+	return calls->v[i].nr;
+}
+
+/* The system call that T is in, which its user registers at a switch do not hold.
+ * Where the code before pc does not tell it either (syscall(2)), T's last sample
+ * by a tick may, or the arguments ARGS: a futex(2) operation on a private word
+ * looks like the argument of no other call. */
+static long find_call(struct wp_switch_sample_calls *calls,
+		      const struct wp_thread *t, const struct wp_regs *regs,
+		      const uint64_t *args)
+{
+	uint64_t pc_avma = regs->v[WP_REG_PC];
+	long nr = call_before(calls, t->target, pc_avma);
+
+	if (nr != wp_syscall_restart)
+		return nr;
+	if (t->wait.call_pc_avma == pc_avma && t->wait.call_nr >= 0)
+		return t->wait.call_nr;
+	switch (args[1]) {
+	case FUTEX_WAIT_PRIVATE:
+	case FUTEX_LOCK_PI_PRIVATE:
+	case FUTEX_WAIT_BITSET_PRIVATE:
+	case FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME:
+		return SYS_futex;
+	default:
+		return nr;
+	}
+}
+
+/* Set state, wait and call of KEY by T's registers REGS. */
+static int classify_wait(struct wp_switch_sample_calls *calls,
+			 const struct wp_thread *t, const struct wp_regs *regs,
+			 struct wp_sample_key *key)
+{
+	struct wp_thread_facts facts = { .state_char = 'S' };
+	int rc;
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
+	facts.syscall_nr = find_call(calls, t, regs, facts.args);
+	if (facts.syscall_nr < 0)
+		facts.state_char = 'D';
+	key->state = WP_STATE_WAITING;
+	key->wait = (uint8_t)wp_state_classify(&facts).wait;
+	rc = wp_wait_object_describe(t->target, key, &facts);
+	key->object = 0;
+	return rc;
+}
+
+int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
+			 struct wp_thread *t, struct wp_perf_source *source,
+			 const struct wp_perf_record *record,
+			 struct wp_sample_key *ret)
+{
+	struct wp_stack_walk walk = wp_stack_walk_sample(t->target, source,
+							 record);
+	struct wp_sample_key key = {
+		.stack = wp_stack_walk_intern(t->target, &walk),
+		.thread = t->index,
+	};
+
+	if (key.stack == UINT32_MAX ||
+	    classify_wait(calls, t, &record->regs, &key))
+		return -ENOMEM;
+	*ret = key;
+	return 0;
+}

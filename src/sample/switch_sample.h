@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* switch_sample.h - from a sample at a context switch to the key of a wait.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_SWITCH_SAMPLE_H
+#define WP_SWITCH_SAMPLE_H
+
+#include "wallprof/err.h"
+#include "wallprof/perf.h"
+#include "wallprof/profile.h"
+
+struct wp_perf_source;
+struct wp_thread;
+
+enum { WP_SWITCH_SAMPLE_CALLS = 256 };
+
+/* System calls that code makes, by the pc after the instruction: a cache. */
+struct wp_switch_sample_calls {
+	struct {
+		uint64_t pc_avma;
+		/* Generation of the map that it was read in. */
+		uint64_t generation;
+		/* As by wp_wait_state_call_before. */
+		long nr;
+	} v[WP_SWITCH_SAMPLE_CALLS];
+};
+
+/* Fill RET with the key of the wait that T begins: RECORD is a sample, from SOURCE,
+ * of T as it leaves its CPU, with its registers.  The key has no object.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
+			 struct wp_thread *t, struct wp_perf_source *source,
+			 const struct wp_perf_record *record,
+			 struct wp_sample_key *ret);
+
+#endif
