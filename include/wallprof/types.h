@@ -71,10 +71,10 @@ enum {
 
 struct wp_frame {
 	uint64_t pc_avma;
-	/* Id of the executable mapping that holds the pc; WP_MAPPING_NONE if
-	 * none did. */
+	/* Id of the executable mapping that holds the pc; WP_MAPPING_NONE: no
+	 * mapping holds it. */
 	uint32_t mapping;
-	/* enum wp_frame_flags. */
+	/* Bits of enum wp_frame_flags. */
 	uint32_t flags;
 };
 
@@ -109,11 +109,10 @@ enum wp_stack_end {
 };
 
 struct wp_stack {
-	/* Innermost first: frames[0..depth), room for CAP; borrowed from
-	 * whoever set it up. */
+	/* frames[0..depth), innermost first, room for CAP; borrowed. */
 	struct wp_frame *frames;
-	/* cfa_avma[i]: the canonical frame address of frames[i], 0 if the walk
-	 * ended in it; same room. */
+	/* cfa_avma[i]: the CFA of frames[i], 0 if the walk ended in it; room for
+	 * CAP; borrowed. */
 	uint64_t *cfa_avma;
 	uint32_t depth;
 	uint32_t cap;

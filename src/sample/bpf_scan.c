@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bpf_scan.c - many threads asked at once: see bpf_scan.h.
  *
- * A thread that slept at its last look and has not run since is as it was; one
- * that has run and waits again has its registers in the kernel.  To ask each
- * one costs some system calls, and those give no more registers than pc, sp and
- * the call's arguments: a stack that wants more costs a stop.  A BPF scan answers
- * for all threads at once, with all registers.  What it does not answer is asked
- * as before.
+ * To read whether one thread has run, and where it waits, takes some system calls,
+ * and /proc shows only pc, sp and the arguments of its call: a stack that needs
+ * another register costs a stop.  A BPF scan reads all threads at once, with all
+ * registers.  A thread without a record is read through /proc.
  */
 #include "bpf_scan.h"
 
@@ -16,9 +14,9 @@
 #include "target.h"
 #include "wallprof/lower_bound.h"
 
-/* From so many threads on a scan repays the 15 ms that it takes to make ready
- * within some seconds at 100 Hz: a thread that waits costs 1.1 us by a read,
- * 0.1 by a scan; one that has run 15 and 4. */
+/* Threads from which on a scan repays the 15 ms that opening it takes within some
+ * seconds at 100 Hz: a thread that has not run costs 1.1 us by a read and 0.1 by a
+ * scan, a thread that has run 15 and 4. */
 enum { MANY = 50 };
 
 static size_t count_threads(const struct wp_sampler *loop)
@@ -80,7 +78,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	wp_err_set(&c->why, rc, "%s", strerror(-rc));
 }
 
-/* Threads are asked for by their numbers, mostly in order. */
+/* Callers ask for threads by tid, mostly in order. */
 const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
 					      pid_t tid)
 {

@@ -18,8 +18,8 @@ static bool same_return_addresses(const struct wp_site *site,
 		const struct wp_frame *caller = &site->frames[i + 1];
 		uint64_t ra;
 
-		/* Under a signal trampoline the pc comes from the frame that
-		 * the kernel built, which is as much in its place. */
+		/* The pc of a frame below a signal trampoline is not on the
+		 * stack as a return address. */
 		if (!(caller->flags & WP_FRAME_RETURN))
 			return false;
 		if (mem->read(mem->ctx, site->cfa_avma[i] - sizeof(ra), &ra,

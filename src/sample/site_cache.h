@@ -3,9 +3,9 @@
  *
  * Layer: sample.  Private to src/sample/.
  *
- * A waiting thread whose stack cannot be walked without its registers is
- * stopped once per site: when pc, sp and every return address in its place are
- * as they were in a walk with all registers, it is the same stack.
+ * A waiting thread whose stack cannot be walked with pc and sp alone is stopped
+ * once per site.  From then on, if pc, sp and each return address at its place on
+ * the stack are as in the walk made then, the stack is the one found then.
  */
 #ifndef WP_SITE_CACHE_H
 #define WP_SITE_CACHE_H
@@ -17,7 +17,7 @@ enum { WP_SITES = 8 };
 struct wp_site {
 	uint64_t pc_avma;
 	uint64_t sp_avma;
-	/* Of the modules it was walked with. */
+	/* Generation of the module list that it was walked with. */
 	uint64_t generation;
 	/* frames[0..depth), cfa_avma[0..depth) as in wp_stack; owned. */
 	struct wp_frame *frames;
@@ -28,17 +28,18 @@ struct wp_site {
 
 struct wp_site_cache {
 	struct wp_site v[WP_SITES];
-	/* The one to be replaced next. */
+	/* Index of the site to be replaced next. */
 	unsigned int next;
 };
 
-/* Fill STACK from the site that PC and SP and the return addresses which MEM
- * gives agree with.  False if there is none. */
+/* Fill STACK from the site with this PC, SP and GENERATION whose return addresses
+ * are in MEM.  False if there is none. */
 bool wp_site_cache_find(const struct wp_site_cache *cache, uint64_t pc_avma,
 			uint64_t sp_avma, uint64_t generation,
 			const struct wp_mem *mem, struct wp_stack *stack);
 
-/* Remember STACK, walked with all registers.  0 or -ENOMEM. */
+/* Add STACK, walked with all registers from SP, in place of the oldest site.  0 or
+ * -ENOMEM. */
 int wp_site_cache_add(struct wp_site_cache *cache, uint64_t sp_avma,
 		      uint64_t generation, const struct wp_stack *stack);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_copy.h - the memory that a walk reads.
+/* stack_copy.h - the copy of a thread's stack that a walk reads.
  *
  * Layer: sample.  Private to src/sample/.
  *
- * One system call copies the stack from sp up; the walk then reads the copy.
- * What is not in it is read from the live target while the thread is known to
- * stand still (LIVE), and is otherwise missing, be it more of the stack or another
- * stack.  Code and what else files hold is read as it is needed.
+ * One system call copies the stack from sp upwards; the walk reads the copy.
+ * More of the stack, or another stack, is read from the target if the thread is
+ * known to stand still (LIVE); otherwise it is missing.  Code and other parts of
+ * mapped files are read from the target in any case.
  */
 #ifndef WP_STACK_COPY_H
 #define WP_STACK_COPY_H
@@ -15,7 +15,7 @@
 #include "wallprof/types.h"
 
 enum {
-	/* The psABI lets leaf functions use this much below sp. */
+	/* Bytes below sp that leaf functions may use (x86-64 psABI 3.2.2). */
 	WP_RED_ZONE = 128,
 	WP_COPY_MAX = 8 << 20,
 };
@@ -25,15 +25,15 @@ struct wp_stack_copy {
 	const struct wp_address_space *space;
 	/* Reserved memory of WP_COPY_MAX bytes, owned. */
 	uint8_t *buf;
-	/* buf[0..len) is the target's memory at START. */
+	/* buf[0..len) is the target's memory at START_AVMA. */
 	uint64_t start_avma;
 	size_t len;
-	/* End of the region that START is in. */
+	/* End of the region that holds START_AVMA; 0: no region does. */
 	uint64_t region_end_avma;
-	/* The thread cannot move: missing parts may be read. */
+	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
-	/* Set by reads: the stack goes on past the copy; another stack was
-	 * wanted. */
+	/* Set by reads of the walk: the stack goes on past the copy; memory of
+	 * another stack was read or missing. */
 	bool beyond;
 	bool elsewhere;
 };
@@ -55,7 +55,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 		       const struct wp_address_space *space, uint64_t sp_avma,
 		       const void *data, size_t len);
 
-/* A reader of COPY, borrowed. */
+/* A reader of COPY, which is borrowed. */
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy);
 
 #endif

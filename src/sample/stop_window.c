@@ -110,8 +110,8 @@ static void release(struct wp_target *target, struct wp_tracee *tracee)
 	uint64_t from_ns = stopped_ns - asked_ns < LATE_NS ? asked_ns :
 							     stopped_ns;
 
-	/* The detach sets it going, often on this very CPU in our place, so a
-	 * clock read after it would count time in which it runs. */
+	/* The detach sets the thread going, often on this very CPU in our
+	 * place: a clock read after it would count time in which it runs. */
 	wp_pauses_add(&target->pauses, wp_clock_ns() + DETACH_NS - from_ns);
 	target->profile->counters.stops++;
 	wp_tracer_release(target->loop->tracer, tracee);
