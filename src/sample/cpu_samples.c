@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_samples.c - CPU samples: see cpu_samples.h.
  *
- * A CPU sample is also the stack of a running thread for the wall clock: the
- * time that ticks found it running is owed until its next CPU sample comes, so
- * no thread is stopped for running.
+ * A CPU sample also supplies the stack for a thread's running wall time: that time
+ * is owed until the thread's next CPU sample, so no running thread is stopped.
  */
 #include "cpu_samples.h"
 
@@ -20,15 +19,16 @@
 #include "wallprof/clock.h"
 
 enum {
-	/* Events of threads cost the target near 2 us at each switch to or from
-	 * one (2.5 us of CPU time a switch became 4.4): 1 % of a core. */
+	/* Switches per second at which events of threads cost the target 1 % of
+	 * a core, at 2 us per switch (2.5 us of CPU time became 4.4). */
 	SWITCHES_MAX = 5000,
-	/* Without events of CPUs instead, these are better than none up to
-	 * here: 4 %. */
+	/* The same for 4 %: up to here they are better than no events, where
+	 * events of CPUs are not permitted. */
 	SWITCHES_BEAR = 20000,
+	/* Ticks between two checks of the rate. */
 	SWITCHES_TICKS = 10,
-	/* To open an event, turn it on and close it takes 20 us of CPU time,
-	 * and longer until the other CPUs have heard of it: so many, 40 ms. */
+	/* Most events of threads: to open, enable and close one takes 20 us of
+	 * CPU time. */
 	EVENTS_MAX = 2000,
 };
 
@@ -74,7 +74,7 @@ static void describe_source(struct wp_target *target, const char *why)
 		&target->profile->strings, text);
 }
 
-/* Events of threads are one for each on each CPU. */
+/* Events of threads, one per thread and CPU, would be too many. */
 static bool are_too_many(const struct wp_target *target)
 {
 	long threads = wp_process_count_threads(target->process);
@@ -86,7 +86,7 @@ static bool are_too_many(const struct wp_target *target)
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err)
 {
 	wp_perf_source_enable(&target->cpu_events);
-	/* Events of CPUs want rights that not everybody has. */
+	/* Events of CPUs may not be permitted. */
 	if (!are_too_many(target) ||
 	    open_events(target, WP_PERF_CPU, err) == -EPERM)
 		(void)!open_events(target, WP_PERF_AUTO, err);
@@ -111,7 +111,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 {
 	struct wp_stack_walk walk;
 
-	/* It may be over before a tick sees it. */
+	/* The thread may end before a tick samples it. */
 	t->nsamples += !t->nsamples;
 	target->profile->threads[t->index].cpu_ns += record->period;
 	wp_time_ledger_add_run(&t->time, record->period);
@@ -150,8 +150,8 @@ static int record_samples(struct wp_target *target)
 	return rc;
 }
 
-/* The time of each thread is divided over its running samples from now on, and
- * so is that of before. */
+/* Go on without events: all CPU time of each thread, that of before included, is
+ * divided over its running samples. */
 static void give_up_events(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_WALL];
@@ -166,7 +166,7 @@ static void give_up_events(struct wp_target *target)
 		"and those of each CPU want CAP_PERFMON");
 }
 
-/* Switches a second since this was last asked. */
+/* Context switches per second since the last call. */
 static uint64_t switch_rate(struct wp_target *target)
 {
 	uint64_t n = target->switches,
@@ -177,7 +177,7 @@ static uint64_t switch_rate(struct wp_target *target)
 	return ns ? (uint64_t)((double)n / (double)ns * WP_NS_PER_S) : 0;
 }
 
-/* A target that switches very often is better off with events of CPUs. */
+/* Replace events of threads by events of CPUs if the target switches very often. */
 static void use_cheaper_events(struct wp_target *target)
 {
 	uint64_t rate;

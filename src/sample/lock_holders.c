@@ -2,9 +2,9 @@
 /* lock_holders.c - waits for locks, by the stack that held the lock: see
  * lock_holders.h.
  *
- * At each tick the time that a thread has waited for a lock goes to the thread
- * that the lock records as its holder, with the stack that it has at this
- * tick: one that runs is stopped for it.
+ * At each tick, the time that a thread has waited for a lock is charged to the
+ * thread that the lock records as its holder, with the holder's stack at this tick.
+ * A running holder is stopped for its stack.
  */
 #include "lock_holders.h"
 
@@ -21,11 +21,12 @@
 #include "wallprof/lock.h"
 
 struct wp_lock_holders {
-	/* PID namespaces between ours and the target's. */
+	/* Number of PID namespaces from wallprof's down to the target's. */
 	int level;
 };
 
-/* The number of TID in its own namespace, which is so many below ours. */
+/* The tid that thread TID has in its own PID namespace, *RET_LEVEL namespaces below
+ * wallprof's; 0: not known. */
 static pid_t read_ns_tid(const struct wp_target *target, pid_t tid,
 			 int *ret_level)
 {
@@ -56,7 +57,7 @@ int wp_lock_holders_open(struct wp_target *target)
 	return 0;
 }
 
-/* The thread that the target's own namespace numbers OWN. */
+/* The thread that has tid OWN in the target's PID namespace; NULL: none. */
 static struct wp_thread *find_by_ns_tid(struct wp_target *target, pid_t own)
 {
 	int level;
@@ -92,8 +93,8 @@ static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 		       WP_MEM_UNREADABLE;
 }
 
-/* The thread that has the lock that T waits for; NULL: not recorded, or T waits
- * for something else. */
+/* The holder of the lock that T waits for; NULL: the lock does not record it, or T
+ * waits for something else. */
 static struct wp_thread *find_holder(struct wp_target *target,
 				     const struct wp_thread *t)
 {
@@ -116,7 +117,7 @@ static struct wp_thread *find_holder(struct wp_target *target,
 	return wp_threads_find(target, answer.lock.owner_tid);
 }
 
-/* STACK, under a frame that says that it is of those who wait. */
+/* Add the stack with index ID, ended by a text that says that it is the waiter's. */
 static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 {
 	const struct wp_profile_stack *from = &target->profile->stacks[id];
@@ -126,7 +127,7 @@ static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 		.end = WP_END_HOLDER,
 	};
 
-	/* Out of the pool, which may move as it grows. */
+	/* Copied out of the pool, which moves as it grows. */
 	memcpy(stack.frames, target->profile->frames + from->first,
 	       stack.depth * sizeof(*stack.frames));
 	return wp_profile_add_stack(target->profile, &stack, WP_MAPPING_NONE);
@@ -200,7 +201,7 @@ int wp_lock_holders_finish(struct wp_target *target)
 {
 	int rc = 0;
 
-	/* Holders whose stack did not come any more. */
+	/* The stacks of some holders did not come. */
 	for (size_t i = 0; i < target->nthreads && target->lock_holders && !rc;
 	     i++) {
 		struct wp_thread *t = target->threads[i];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread_starts.c - threads, by the stack that created them: see thread_starts.h.
  *
- * The kernel tells that a thread was started, by whom, and when it ended; and a
- * sample of who started it, which the tracepoint task:task_newtask takes right
- * after that record, brings the stack.  Where the tracepoint is not to be had,
- * the threads are counted without; where records are not, the ticks' lists of
- * threads tell who is new.
+ * Perf records tell the start of a thread, its creator and its end.  A sample of the
+ * creator, which the tracepoint task:task_newtask takes right after the record of
+ * the start, holds the stack.  Where the tracepoint is not permitted, threads are
+ * counted without a stack; where perf events are not, ticks compare their lists of
+ * threads.
  */
 #include "thread_starts.h"
 
@@ -24,42 +24,44 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Of all CPUs, and of one. */
+	/* Ring buffers of all CPUs together, and most of one. */
 	RINGS_BYTES = 16 << 20,
 	RING_MOST = 4 << 20,
 	/* Records are handed out in order of time when they are this old. */
 	SETTLE_NS = 2000000,
+	/* Starts among which the one that a sample is about is searched. */
 	RECENT = 64,
 };
 
 /* A thread that has not ended. */
 struct thread_start {
 	pid_t tid;
-	/* Who started it; 0: not known. */
+	/* Tid of the thread that started it; 0: not known. */
 	pid_t creator;
 	uint64_t begin_ns;
-	/* It has been counted, with this key: its creator's sample came, or
-	 * there is none to come. */
+	/* It was counted, with KEY: its creator's sample came, or none is
+	 * expected. */
 	bool counted;
 	struct wp_sample_key key;
-	/* By lists of threads: its number. */
-	uint64_t number;
+	/* The thread's serial, if a list of threads told the start. */
+	uint64_t serial;
 };
 
 struct wp_thread_starts {
-	/* Without open events lists of threads tell. */
+	/* None open: ticks compare their lists of threads. */
 	struct wp_perf_source events;
 	/* Records known to be lost at the last tick. */
 	uint64_t lost;
-	/* Up to this tick there may be threads of whom a record was lost. */
+	/* Up to this tick lists of threads may tell starts and ends whose record
+	 * was lost. */
 	uint64_t suspect_tick;
-	/* v[0..n) by tid; owned. */
+	/* Threads that live: v[0..n) by tid; owned. */
 	struct thread_start *v;
 	size_t n, cap;
-	/* Those that were started last, in a circle: one of them is whom a
-	 * sample is about. */
+	/* Tids of the last starts: a circular array. */
 	pid_t recent[RECENT];
 	size_t nrecent;
+	/* Threads counted, and those of them without a stack. */
 	uint64_t created, without_stack;
 	/* Why there are no events. */
 	struct wp_err why;
@@ -93,12 +95,12 @@ int wp_thread_starts_open(struct wp_target *target)
 		return -ENOMEM;
 	target->thread_starts = b;
 	wp_perf_source_enable(&b->events);
-	/* WHY says why not. */
+	/* On failure B->why holds the reason. */
 	(void)!open_events(target);
 	return 0;
 }
 
-/* Where TID is, or belongs. */
+/* The index of TID's start, or where it would be inserted. */
 static size_t start_index(const struct wp_thread_starts *b, pid_t tid)
 {
 	return WP_LOWER_BOUND(b->n, i, b->v[i].tid < tid);
@@ -125,7 +127,7 @@ static int add_weight(struct wp_target *target, const struct wp_sample_key *key,
 				     key, count, ns);
 }
 
-/* START came about by STACK of thread INDEX. */
+/* Count START, which STACK of thread INDEX made. */
 static int count_start(struct wp_target *target, struct thread_start *start,
 		       uint32_t stack, uint32_t index)
 {
@@ -143,7 +145,7 @@ static int count_start(struct wp_target *target, struct thread_start *start,
 	return add_weight(target, &start->key, 1, 0);
 }
 
-/* -t is about who creates. */
+/* Count START without a stack, unless -t leaves its creator out. */
 static int count_without_stack(struct wp_target *target,
 			       struct thread_start *start)
 {
@@ -158,7 +160,7 @@ static int count_without_stack(struct wp_target *target,
 			    0;
 }
 
-/* START's thread lived until END_NS.  START goes. */
+/* START's thread ended at END_NS: count its life and remove START. */
 static int end_start(struct wp_target *target, struct thread_start *start,
 		     uint64_t end_ns)
 {
@@ -173,7 +175,8 @@ static int end_start(struct wp_target *target, struct thread_start *start,
 	return rc;
 }
 
-/* 0 and *RET, valid until the next call, or -ENOMEM. */
+/* Thread TID starts at BEGIN_NS.  0 and *RET, valid until the next call, or
+ * -ENOMEM. */
 static int add_start(struct wp_target *target, pid_t tid, uint64_t begin_ns,
 		     struct thread_start **ret)
 {
@@ -206,8 +209,8 @@ static int add_forked(struct wp_target *target,
 	return 0;
 }
 
-/* What CREATOR started last, if that waits for its sample, which comes right
- * after the record.  NULL: it started a process. */
+/* The last start by CREATOR, if its sample, which comes right after its record, has
+ * not come yet.  NULL: CREATOR started a process. */
 static struct thread_start *find_created(struct wp_thread_starts *b,
 					 pid_t creator)
 {
@@ -260,7 +263,7 @@ static int add_record(struct wp_target *target,
 	}
 }
 
-/* Take the records of before UNTIL_NS. */
+/* Read the records of before UNTIL_NS. */
 static int read_records(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = target->thread_starts;
@@ -272,7 +275,7 @@ static int read_records(struct wp_target *target, uint64_t until_ns)
 	return rc;
 }
 
-/* The list may be older than the records. */
+/* Thread TID lives now: the list of threads may be older than the records. */
 static bool is_alive(struct wp_target *target, pid_t tid)
 {
 	char name[16];
@@ -281,22 +284,23 @@ static bool is_alive(struct wp_target *target, pid_t tid)
 	return !faccessat(target->process->task_fd, name, F_OK, 0);
 }
 
-/* No record has told of T, which is in the list for the second time at least:
- * in its first, the record of its end may just have been taken. */
+/* The record of T's start was lost.  T must be in the list for the second time: at
+ * its first, the record of its end may just have been read. */
 static bool was_missed(struct wp_target *target, const struct wp_thread *t)
 {
 	return t->first_ns > target->start_ns &&
 	       t->first_ns < target->last_tick_ns && is_alive(target, t->tid);
 }
 
-/* T is in the list of threads.  At the FIRST tick it has been there before. */
+/* T is in the list of threads.  FIRST: in the first list, whose threads started
+ * before the recording. */
 static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 			  uint64_t between_ns, bool first)
 {
 	struct thread_start *start = find_start(target->thread_starts, t->tid);
 	int rc = 0;
 
-	if (start && (start->number == t->serial || start->creator))
+	if (start && (start->serial == t->serial || start->creator))
 		return 0;
 	if (target->thread_starts->events.perf && !was_missed(target, t))
 		return 0;
@@ -306,7 +310,7 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 		       &start);
 	if (rc)
 		return rc;
-	start->number = t->serial;
+	start->serial = t->serial;
 	return first || !t->watched ?
 		       0 :
 		       count_start(target, start,
@@ -315,8 +319,8 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 				   t->index);
 }
 
-/* Who is not known, or not there any more, has begun or ended some time since
- * the last tick. */
+/* Compare the list of threads with the starts: a new thread started, and a missing
+ * one ended, half-way since the last tick. */
 static int compare_list(struct wp_target *target, bool first)
 {
 	struct wp_thread_starts *b = target->thread_starts;
@@ -335,8 +339,8 @@ static int compare_list(struct wp_target *target, bool first)
 	return rc;
 }
 
-/* All records there are; if some were lost, the list of threads tells what can
- * still be known. */
+/* Read the records of before UNTIL_NS; if records were lost, compare with the list of
+ * threads. */
 static int read_and_compare(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = target->thread_starts;
@@ -349,7 +353,7 @@ static int read_and_compare(struct wp_target *target, uint64_t until_ns)
 	b->lost = lost;
 	if (target->tick > b->suspect_tick || rc)
 		return rc;
-	/* So that no record of a thread that is in the list is to come. */
+	/* Now no record of a thread in the list is still to be read. */
 	rc = read_records(target, UINT64_MAX);
 	return rc ? rc : compare_list(target, false);
 }
