@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  image_cache.h: a file is opened once, whoever maps it, and one
+ * that cannot be opened is read from memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/sample/image_cache.h"
+
+struct own {
+	struct wp_process process, other;
+	struct wp_text text;
+	struct wp_maps maps;
+	struct wp_image_cache cache;
+};
+
+static int setup(void **state)
+{
+	static struct own own;
+
+	memset(&own, 0, sizeof(own));
+	own.process = own.other = (struct wp_process)WP_PROCESS_INIT;
+	own.maps = (struct wp_maps)WP_MAPS_INIT;
+	assert_int_equal(wp_process_open(&own.process, getpid(), NULL), 0);
+	assert_int_equal(wp_process_open(&own.other, getpid(), NULL), 0);
+	assert_int_equal(
+		wp_process_read_maps(&own.process, &own.text, &own.maps), 0);
+	*state = &own;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct own *own = *state;
+
+	wp_image_cache_clear(&own->cache);
+	wp_maps_clear(&own->maps);
+	wp_text_clear(&own->text);
+	wp_process_clear(&own->process);
+	wp_process_clear(&own->other);
+	return 0;
+}
+
+static const struct wp_map *map_of(const struct own *own, const void *p)
+{
+	const struct wp_map *map = wp_maps_find(&own->maps, (uintptr_t)p);
+
+	assert_non_null(map);
+	return map;
+}
+
+static const struct wp_map *map_called(const struct own *own, const char *name)
+{
+	for (size_t i = 0; i < own->maps.len; i++)
+		if (!strcmp(wp_maps_path(&own->maps, &own->maps.v[i]), name))
+			return &own->maps.v[i];
+	return NULL;
+}
+
+static struct wp_elf_image *find(struct own *own,
+				 const struct wp_process *process,
+				 const struct wp_map *map)
+{
+	struct wp_elf_image *image;
+
+	assert_int_equal(wp_image_cache_find(&own->cache, process, &own->maps,
+					     map, &image),
+			 0);
+	return image;
+}
+
+static void a_file_is_opened_once_for_all_processes(void **state)
+{
+	struct own *own = *state;
+	struct wp_elf_image *image = find(own, &own->process,
+					  map_of(own, (void *)&setup));
+
+	assert_non_null(image);
+	/* By another of its regions, and of another process. */
+	assert_ptr_equal(find(own, &own->process, map_of(own, own)), image);
+	assert_ptr_equal(find(own, &own->other, map_of(own, (void *)&setup)),
+			 image);
+	assert_int_equal(own->cache.len, 1);
+	assert_null(own->cache.v[0].memory);
+}
+
+static void memory_that_is_no_file_has_no_image(void **state)
+{
+	struct own *own = *state;
+	const struct wp_map *map = map_called(own, "[stack]");
+
+	if (!map)
+		skip();
+	assert_null(find(own, &own->process, map));
+	assert_int_equal(own->cache.len, 0);
+}
+
+static void the_vdso_is_read_from_the_memory_of_each_process(void **state)
+{
+	struct own *own = *state;
+	const struct wp_map *map = map_called(own, "[vdso]");
+	struct wp_elf_image *image;
+	uint64_t svma;
+
+	if (!map) {
+		skip();
+		return;
+	}
+	image = find(own, &own->process, map);
+	assert_non_null(image);
+	assert_true(wp_elf_image_svma(image, map->off, &svma));
+	assert_ptr_equal(find(own, &own->process, map), image);
+	assert_ptr_not_equal(find(own, &own->other, map), image);
+	assert_int_equal(own->cache.len, 2);
+}
+
+static void what_is_no_elf_file_is_remembered(void **state)
+{
+	struct own *own = *state;
+	struct wp_map none = *map_of(own, (void *)&setup);
+
+	/* A file that is not there, mapped where nothing is. */
+	none.ino = 1;
+	none.start_avma = 4096;
+	none.end_avma = 8192;
+	assert_null(find(own, &own->process, &none));
+	assert_null(find(own, &own->process, &none));
+	assert_int_equal(own->cache.len, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_file_is_opened_once_for_all_processes),
+		TEST(memory_that_is_no_file_has_no_image),
+		TEST(the_vdso_is_read_from_the_memory_of_each_process),
+		TEST(what_is_no_elf_file_is_remembered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
