@@ -43,9 +43,11 @@ def test_steady_state_allocates_nothing(start, fixture, kind, options):
     assert counted[kind] > 20, counted
     # Where there is little CPU to have, a place may be met late.
     assert counted["new_stacks"] <= 3, counted
-    # A thread that is stopped for the first time so late gets room in the tracer.
-    late = kind == "no_stop" and counted["running"]
-    assert counted["allocs"] in ((0, 1) if late else (0,)), counted
+    # A thread that is stopped for the first time so late gets room in the tracer,
+    # a stack that is met so late perhaps among frames and stacks.
+    most = (kind == "no_stop" and counted["running"] > 0) + 2 * (
+        counted["new_stacks"] > 0)
+    assert counted["allocs"] <= most, counted
     assert counted["frees"] == 0, counted
 
 
