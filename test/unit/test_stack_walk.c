@@ -91,7 +91,7 @@ static void a_sample_that_was_cut_tells_its_source(void **state)
 	struct wp_perf_record record = {
 		.regs = regs,
 		.stack = (const uint8_t *)(uintptr_t)regs.v[WP_REG_SP],
-		.stack_len = 4096,
+		.stack_len = (uintptr_t)(&stack + 1) - regs.v[WP_REG_SP],
 		.stack_full = true,
 	};
 	struct wp_stack_walk walk;
