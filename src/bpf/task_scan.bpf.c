@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* task_scan.bpf.c - runs in the kernel: see wallprof/task_scan.h.
  *
- * Made to run by a task iterator of one process, it walks the process's threads
- * and writes a record of each, unless the last one holds still.  An iterator
- * that is given the threads one by one looks each up by its number: ten times
- * as long (measured with 10,000 threads: 470 ns each, 40 ns this way).
+ * A task iterator over one process runs the program once; the program walks the
+ * process's threads itself and writes a record of each, unless the last record
+ * still holds.  An iterator over the threads would find each by its tid, which takes
+ * ten times as long (with 10,000 threads: 470 ns instead of 40 ns per thread).
  *
- * Structures have only the members that are used: where they lie in the kernel
- * that runs is found when the program is loaded (CO-RE).
+ * Structures have only the members that are used; libbpf sets their offsets for the
+ * running kernel when it loads the program (CO-RE).
  */
 #include <linux/types.h>
 
@@ -24,8 +24,7 @@ char wp_license[] SEC("license") = "Dual MIT/GPL";
 
 #define KERNEL __attribute__((preserve_access_index))
 
-/* The registers with which a thread came into the kernel, which saves all of them
- * on every entry: arch/x86/entry/calling.h, PUSH_AND_CLEAR_REGS;
+/* The user registers of a thread, which the kernel saves on every entry: arch/x86/entry/calling.h, PUSH_AND_CLEAR_REGS;
  * arch/arm64/kernel/entry.S, kernel_entry. */
 #if defined(__x86_64__)
 struct pt_regs {
@@ -37,7 +36,7 @@ struct thread_info {
 	__u32 status;
 } KERNEL;
 
-/* arch/x86/include/asm/thread_info.h: a call by the 32-bit way. */
+/* arch/x86/include/asm/thread_info.h: the thread is in a 32-bit system call. */
 enum { TS_COMPAT = 2 };
 
 static int is_foreign(const struct thread_info *info)
@@ -86,7 +85,8 @@ static int is_foreign(const struct thread_info *info)
 static void take_regs(struct wp_task_record *record, const struct pt_regs *regs)
 {
 	record->nr = regs->syscallno;
-	/* The first argument, where the result comes later. */
+	/* Register 0 holds the result once the call is over: orig_x0 is the first
+	 * argument. */
 	record->regs[0] = regs->syscallno < 0 ? regs->regs[0] : regs->orig_x0;
 	for (int i = 1; i < 31; i++)
 		record->regs[i] = regs->regs[i];

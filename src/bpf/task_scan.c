@@ -20,7 +20,7 @@ enum {
 	LOG_SIZE = 16384,
 };
 
-/* The compiled program, from where the Makefile says. */
+/* The compiled program: the Makefile gives its directory. */
 __asm__(".section .rodata\n"
 	".balign 8\n"
 	"wp_task_scan_object:\n"
@@ -36,11 +36,12 @@ struct wp_task_scan {
 	/* Owned: the program and its map. */
 	struct bpf_object *object;
 	struct bpf_link *link;
-	/* The map's memory: room for NRECORDS. */
+	/* The map's memory: records[0..nrecords), MAPPED bytes. */
 	const struct wp_task_record *records;
 	size_t nrecords;
 	size_t mapped;
-	/* As much, once they were found in another order than by tid; owned. */
+	/* Copy of the records sorted by tid, of the same size; NULL until records
+	 * came in another order; owned. */
 	struct wp_task_record *sorted;
 };
 
@@ -52,12 +53,12 @@ static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* What the kernel's verifier says last is what is wrong. */
+/* The last line of the verifier's LOG, which says what is wrong. */
 static const char *last_line(char *log)
 {
 	char *end = strstr(log, "\nprocessed "), *line;
 
-	/* A count of instructions comes after it. */
+	/* Below it stands a count of instructions. */
 	if (end)
 		*end = '\0';
 	line = strrchr(log, '\n');

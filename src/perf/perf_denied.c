@@ -28,7 +28,7 @@ static uint64_t read_own_status(const char *name, int base)
 		       0;
 }
 
-/* False: the kernel has none of it. */
+/* False: the kernel was built without perf events. */
 static bool read_paranoid(long *ret)
 {
 	char text[16];
@@ -42,8 +42,8 @@ static bool read_paranoid(long *ret)
 	return true;
 }
 
-/* The capabilities of a user namespace of ours are none for perf
- * (include/linux/capability.h, perfmon_capable). */
+/* wallprof is in the initial user namespace: capabilities in another one do not
+ * count for perf events (include/linux/capability.h, perfmon_capable). */
 static bool is_first_user_namespace(void)
 {
 	char text[64], *p = text;

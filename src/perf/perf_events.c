@@ -55,9 +55,9 @@ static struct perf_event_attr attr_base(const struct wp_perf *perf)
 	return a;
 }
 
-/* By wall clock, a period in a simple ratio to the scheduler's tick falls on
- * the same moments of it for ever (38 % off was seen at half a tick): 3 % less
- * is in no simple ratio to any. */
+/* By wall clock, a period in a simple ratio to the scheduler's tick hits the same
+ * moments of the tick for ever (38 % off was measured at half a tick).  2.9 % less is
+ * in no simple ratio to any tick. */
 static uint64_t out_of_step(uint64_t period_ns)
 {
 	return period_ns - period_ns / 1000 * 29;
@@ -208,8 +208,8 @@ static int map_ring(struct wp_perf *perf, struct wp_perf_cpu *cpu)
 	void *map = mmap(NULL, page + perf->facts.ring_bytes,
 			 PROT_READ | PROT_WRITE, MAP_SHARED, cpu->fd, 0);
 
-	/* EPERM: over what may be locked (kernel/events/core.c, perf_mmap);
-	 * told apart from what else is not permitted. */
+	/* EPERM here means more memory than may be locked (kernel/events/core.c,
+	 * perf_mmap). */
 	if (map == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
 	cpu->map = map;

@@ -134,7 +134,7 @@ static void count(struct wp_perf *perf, const struct wp_perf_record *rec)
 
 	stats->records++;
 	perf->lost_told += rec->lost;
-	/* wp_perf_events_count_lost may have told more. */
+	/* wp_perf_events_count_lost may have counted more. */
 	if (stats->lost < perf->lost_told)
 		stats->lost = perf->lost_told;
 	stats->throttled += rec->type == WP_PERF_THROTTLE;

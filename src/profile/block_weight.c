@@ -19,7 +19,7 @@ double wp_block_weight_keep(uint64_t rate_ns, uint64_t delay_ns,
 
 	if (delay_ns >= rate_ns)
 		return 1;
-	/* The shortest that a clock can tell is not nothing. */
+	/* A wait of 0 ns by the clock took some time. */
 	p = (double)(delay_ns ? delay_ns : 1) / (double)rate_ns;
 	return fraction(random) < p ? 1 / p : 0;
 }
@@ -29,12 +29,13 @@ static double clamp(double p)
 	return p < 0 ? 0 : p > 1 ? 1 : p;
 }
 
-/* The probability that a wait of X intervals is looked at WP_BLOCK_TICKS times.
- * It begins at B of an interval.  Looks that may count are the third from that
- * interval's own, if that comes after B, or the one after; those are later by
- * Y with probability 2 Y.
+/* The probability that WP_BLOCK_TICKS ticks find a wait of X intervals, averaged over
+ * the place B in an interval, from 0 to 1, at which the wait begins.  The first tick
+ * that finds it is that of its own interval, with probability OWN, or that of the
+ * next; the tick that must still find it comes within the first Y of its interval
+ * with probability 2 Y.
  */
-static double seen_thrice(double x)
+static double probability_of_all_ticks(double x)
 {
 	enum { STEPS = 64 };
 	double sum = 0;
@@ -57,12 +58,14 @@ struct wp_block_parts wp_block_weight_missed_by_ticks(uint64_t delay_ns,
 		return (struct wp_block_parts){ 1, 1 };
 	if (x >= WP_BLOCK_TICKS + 0.5)
 		return (struct wp_block_parts){ 0, 0 };
-	/* Once at least is three times at least of a wait that is longer by
-	 * two intervals; X looks on average are all of X. */
-	thrice = seen_thrice(x);
+	/* A wait that is longer by two intervals is found three times with the
+	 * probability that this one is found once.  On average X ticks find a
+	 * wait of X intervals. */
+	thrice = probability_of_all_ticks(x);
 	return (struct wp_block_parts){
-		1 - thrice,
-		(seen_thrice(x + 2) + seen_thrice(x + 1) - 2 * thrice) / x
+		1 - thrice, (probability_of_all_ticks(x + 2) +
+			     probability_of_all_ticks(x + 1) - 2 * thrice) /
+				    x
 	};
 }
 

@@ -9,14 +9,14 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-/* include/linux/errno.h: never seen by programs, only by tracers. */
+/* include/linux/errno.h: values that tracers see, and programs do not. */
 enum {
 	ERESTARTSYS_ = 512,
 	ERESTARTNOHAND_ = 514,
 	ERESTART_RESTARTBLOCK_ = 516,
 };
 
-/* What GETREGSET gives of a thread in 32-bit mode (arch/x86/include/asm/
+/* The layout of GETREGSET for a thread in 32-bit mode (arch/x86/include/asm/
  * user_32.h). */
 struct regs_32 {
 	uint32_t ebx, ecx, edx, esi, edi, ebp, eax, ds, es, fs, gs, orig_eax,
@@ -79,7 +79,8 @@ static int write_regs(pid_t tid, union any_regs *r, size_t size)
 	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
 }
 
-/* Its calls have other numbers, so that it is in one is all that is told. */
+/* Of a thread in 32-bit mode only pc and sp are given: its system calls have other
+ * numbers. */
 static int read_32(pid_t tid, bool repair, union any_regs *r,
 		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_waits.h - waits, by the stack that waited: switches of context and samples.
+/* block_waits.h - waits, by the stack that waited: context switches and samples.
  *
  * Layer: sample.  Private to src/sample/.
  */
@@ -14,25 +14,25 @@ struct wp_thread;
 
 /* Part of a thread. */
 struct wp_thread_waits {
-	/* When it left its CPU to wait; 0: it did not, or that is not known. */
+	/* When the thread left its CPU to wait; 0: it did not, or not known. */
 	uint64_t out_ns;
-	/* The stack of that wait, taken as one of EVERY; 0: it was not. */
+	/* The sample at that switch, which stands for EVERY switches; 0: there
+	 * was none, and KEY is not valid. */
 	uint32_t every;
 	struct wp_sample_key key;
-	/* Samples in a row that found it in one wait, and their time. */
+	/* Ticks in a row that found it in one wait, and their time. */
 	uint32_t samples;
 	uint64_t samples_ns;
 	/* Begin and end of the last stop that wallprof made. */
 	uint64_t stop_begin_ns, stop_end_ns;
 };
 
-/* Begin to record waits.  Without perf events, samples tell them.  0 or
+/* Begin to record waits; where perf events are not permitted, by ticks alone.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK
 int wp_block_waits_open(struct wp_target *target);
 
-/* Take what perf events recorded, before the samples of a tick.  0 or
- * -ENOMEM. */
+/* Read the perf records, before the samples of a tick.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_block_waits_tick(struct wp_target *target);
 

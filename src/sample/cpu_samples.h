@@ -12,15 +12,15 @@
 struct wp_target;
 struct wp_thread;
 
-/* Open perf events.  Without them ERR says why, and the CPU time of each thread
- * is divided over its samples as running. */
+/* Open perf events.  Where they are not permitted, ERR says why, and the CPU time of
+ * each thread is divided over its running samples. */
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err);
 
-/* Take the CPU samples there are.  0 or -ENOMEM. */
+/* Record the CPU samples that perf events have taken.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_cpu_samples_read(struct wp_target *target);
 
-/* The same at the end, when no more are to be taken. */
+/* The same after the last tick. */
 WP_MUST_CHECK
 int wp_cpu_samples_finish(struct wp_target *target);
 

@@ -21,15 +21,14 @@ struct wp_perf_source {
 	/* Events record. */
 	bool enabled;
 	/* The events that PERF has replaced, until their last record is read;
-	 * NULL: none.  What happened before FROM_NS is told by them, the rest by
-	 * PERF. */
+	 * NULL: none.  Records of before FROM_NS are OLD's, later ones PERF's. */
 	struct wp_perf *old;
 	uint64_t from_ns;
 	/* Records lost by events that are closed. */
 	uint64_t closed_lost;
 	/* Set by the caller: a stack went on past its copy. */
 	bool stack_was_cut;
-	/* Longer copies cannot be had: the caller need not tell. */
+	/* Longer copies cannot be had. */
 	bool cannot_grow;
 };
 

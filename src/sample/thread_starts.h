@@ -10,13 +10,12 @@
 
 struct wp_target;
 
-/* Begin to record thread starts.  Without perf events, the ticks' lists of threads
- * tell them.  0 or -ENOMEM. */
+/* Begin to record thread starts; where perf events are not permitted, by the ticks'
+ * lists of threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_thread_starts_open(struct wp_target *target);
 
-/* Take the records there are, in a tick that has listed the threads.  0 or
- * -ENOMEM. */
+/* Read the perf records, in a tick that has listed the threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_thread_starts_tick(struct wp_target *target);
 
