@@ -1,137 +1,125 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of faults share: recordings at 1,000 Hz in every mode, and what is
-asked of them and of the target's own account.
+"""Figures of FAULTS.md, from what the last runs of tests and fuzzers left.
 
-With FAULTS_LOG=FILE in the environment the figures of each trial are added to
-FILE, a line of JSON each: FAULTS.md has them.
+faults.py begin FORM   a run begins: FORM is check or soak
+faults.py write        rewrite the figures of FAULTS.md, `make faults`
+
+build/faults/FORM (FORM.part while it runs) has a line of JSON for the run, then one for each trial:
+{"test": "test_x[what-mode]", "mode": "mode", "a figure": its number, ...}.
+build/faults/fuzz has one for each run of a fuzzer.
 """
-import functools
+import collections
+import datetime
 import json
 import os
+import pathlib
+import platform
+import re
 import subprocess
+import sys
 
-import pprof_check
-
-from conftest import (FIXTURES, WALLPROF, Run, Target, ticks, wallprof)
-
-# "stops": perf events denied, so that every look at a running thread stops it.
-MODES = ["auto", "all", "never", "stops"]
-SECONDS = float(os.environ.get("FAULT_SECONDS", "0.5"))
-SYS_PERF_EVENT_OPEN = 298
-DENY_PERF = (str(FIXTURES / "fault_deny"), str(SYS_PERF_EVENT_OPEN), "1")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECORDS = ROOT / "build" / "faults"
+TABLE = ROOT / "FAULTS.md"
+MARKS = "<!-- figures: {} -->\n", "<!-- end -->\n"
 
 
-def log(test, mode, run=None, **figures):
-    """One trial for the table of FAULTS.md."""
-    if run is not None:
-        figures.update(status=run.status, stops=run.counter("made"),
-                       repaired=run.counter("EINTR repaired"))
-    if os.environ.get("FAULTS_LOG"):
-        with open(os.environ["FAULTS_LOG"], "a") as f:
-            f.write(json.dumps({"test": test, "mode": mode, **figures}) + "\n")
+def origin():
+    """What the figures are figures of."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"],
+                            cwd=ROOT, capture_output=True, text=True,
+                            check=False).stdout.strip()
+    return {"commit": commit, "date": datetime.date.today().isoformat(),
+            "cpus": os.cpu_count(), "kernel": platform.release().split("-")[0],
+            "machine": platform.machine()}
 
 
-def mode_args(mode):
-    return ("--stop", "auto" if mode == "stops" else mode, "-r", 1000,
-            "--max-stopped", 0)
+def begin(form):
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    (RECORDS / (form + ".part")).write_text(json.dumps(origin()) + "\n")
 
 
-def record(mode, *args, prefix=(), **kwargs):
-    if mode == "stops":
-        prefix = (*prefix, *DENY_PERF)
-    return wallprof(*mode_args(mode), *args, prefix=prefix, **kwargs)
+def read(form):
+    """The run, and its trials by test."""
+    lines = (RECORDS / form).read_text().splitlines()
+    trials = collections.defaultdict(list)
+    for trial in map(json.loads, lines[1:]):
+        mode = re.escape(str(trial.pop("mode") or ""))
+        test = re.sub(rf"-?{mode}\]$", "]", trial.pop("test")) if mode else \
+            trial.pop("test")
+        trials[test.replace("[]", "")].append(trial)
+    return json.loads(lines[0]), trials
 
 
-def begin(mode, *args, **kwargs):
-    """The same, running on."""
-    argv = [*(DENY_PERF if mode == "stops" else ()), str(WALLPROF),
-            *(str(a) for a in (*mode_args(mode), *args))]
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            **kwargs)
+def number(n):
+    return f"{n:,.0f}" if abs(n) >= 100 or n == int(n) else f"{n:.3g}"
 
 
-def finish(tool):
-    """What it gave, once it has ended."""
-    out, err = tool.communicate(timeout=100)
-    return Run(tool.args, subprocess.CompletedProcess(
-        tool.args, tool.returncode, out or b"", err), None)
+def said(trials):
+    """The status of all and the range of each figure."""
+    values = collections.defaultdict(list)
+    for trial in trials:
+        for name, value in trial.items():
+            values[name].append(value)
+    for name, of in values.items():
+        if name in ("status", "trials") or not isinstance(of[0], (int, float)):
+            each = collections.Counter(map(str, of))
+            if name != "trials":
+                yield name + " " + ", ".join(
+                    f"{v} ({n})" if n < len(of) else v
+                    for v, n in sorted(each.items()))
+        elif any(of):
+            low, high = number(min(of)), number(max(of))
+            yield f"{name} {low if low == high else f'{low} to {high}'}"
 
 
-def load(path):
-    p = pprof_check.load(str(path))
-    pprof_check.validate(p)
-    return p
+def rows(form):
+    run, trials = read(form)
+    yield (f"`make {form}` at {run['commit']}, {run['date']}, {run['cpus']} "
+           f"CPUs, {run['machine']}, Linux {run['kernel']}:\n\n")
+    yield "| test | trials | figures |\n|---|---|---|\n"
+    for test, of in sorted(trials.items()):
+        n = sum(t.get("trials", 1) for t in of)
+        yield f"| `{test}` | {n} | {'; '.join(said(of))} |\n"
 
 
-@functools.lru_cache(maxsize=None)
-def quiet_account(*argv):
-    """What a fixture says of itself when nobody looks."""
-    target = Target([FIXTURES / argv[0], *argv[1:]])
-    try:
-        # It ends once each kind of work has been done.
-        return target.truth()["account"]
-    finally:
-        target.end()
+def replace(text, form, new):
+    start, end = MARKS[0].format(form), MARKS[1]
+    before, rest = text.split(start)
+    return before + start + "\n" + new + "\n" + end + rest.split(end, 1)[1]
 
 
-def check_account(target, *argv):
-    """It is unharmed, and says the same as without wallprof."""
-    if argv[0] == "fault":
-        target.assert_unharmed()
-    truth = target.truth()
-    want = quiet_account(*argv)
-    assert truth["account"] == want, (truth, want)
-    assert want["wrong"] == want["eintrs"] == want["lost"] == 0
-    assert truth["work"]["rounds"] > 0 and truth["work"]["faults"] > 0
-    return truth["work"]
+def with_fuzzers(text):
+    """The rows of those fuzzers that ran have new figures."""
+    for line in (RECORDS / "fuzz").read_text().splitlines():
+        run = json.loads(line)
+        text = re.sub(
+            rf"(\| `{run['name']}` \|).*\n",
+            rf"\1 {run['executions']:,} | {run['seconds'] / 60:.0f} | "
+            rf"{run['crashes']} | {run['commit']}, {run['date']} |\n", text)
+    return text
 
 
-def wall(p, thread, is_part=lambda s: True):
-    """The wall time of the samples of the threads of that name."""
-    return sum(s["values"]["wall"] for s in pprof_check.samples(p)
-               if s["labels"]["thread"] == thread and is_part(s))
+def write():
+    text = TABLE.read_text()
+    for form in ("check", "soak"):
+        if (RECORDS / form).exists():
+            text = replace(text, form, "".join(rows(form)))
+    if (RECORDS / "fuzz").exists():
+        text = with_fuzzers(text)
+    TABLE.write_text(text)
 
 
-def has_frame(name):
-    return lambda s: any(f["name"] == name for f in s["frames"])
+def fuzzed(name, executions, seconds, crashes):
+    """A fuzzer has run (test/fuzz/run.sh)."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    with open(RECORDS / "fuzz", "a") as f:
+        f.write(json.dumps({"name": name, "executions": int(executions),
+                            "seconds": int(seconds), "crashes": int(crashes),
+                            **origin()}) + "\n")
 
 
-def has_wait(wait):
-    return lambda s: s["labels"].get("wait") == wait
-
-
-def check_whole_time(p, *threads):
-    """Threads that were there all the time have all of it."""
-    tolerance = 0.05 * p.duration_nanos + 3 * p.duration_nanos / ticks(p)
-    for thread in threads:
-        ns = wall(p, thread)
-        assert abs(ns - p.duration_nanos) <= tolerance, (thread, ns,
-                                                         p.duration_nanos)
-
-
-def check_stacks(p, run, thread, frame, others=()):
-    """What THREAD runs is FRAME, or it is said that its stack is not known: on
-    a machine with much other work a thread that waits for a CPU cannot be
-    stopped in time, and where stops are refused has no CPU sample either."""
-    right = wall(p, thread, has_frame(frame))
-    unknown = wall(p, thread, lambda s: not has_frame(frame)(s) and any(
-        f["name"].startswith("[") for f in s["frames"]))
-    whole = wall(p, thread)
-    assert right + unknown > 0.8 * whole, (right, unknown, whole)
-    lost = run.counter("not in time") + run.counter("refused by the kernel")
-    # Nor has one that did not run meanwhile: its stack is told by CPU samples.
-    ran = wall(p, thread, lambda s: s["labels"]["state"] == "running")
-    if not lost and ticks(p) > 99 and ran > 0.05 * p.duration_nanos:
-        assert right > 0.8 * whole, (right, unknown, whole, run.err)
-
-
-def check_threads(p, run, has_sleeper=True):
-    """The two that every fixture has are seen for what they are."""
-    check_whole_time(p, "worker")
-    check_stacks(p, run, "worker", "work_round")
-    if has_sleeper:
-        check_whole_time(p, "sleeper")
-    # So many that two looks may find it on its way out.
-    if has_sleeper and ticks(p) > 99:
-        assert wall(p, "sleeper", has_wait("poll")) > 0.1 * p.duration_nanos
+if __name__ == "__main__":
+    {"begin": begin, "write": write, "fuzzed": fuzzed}[sys.argv[1]](
+        *sys.argv[2:])

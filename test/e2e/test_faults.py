@@ -13,9 +13,9 @@ import pprof_check
 import pytest
 
 from conftest import SLOW, has_run, wait_until, wait_until_sampling
-from faults import (MODES, SECONDS, begin, check_account, check_stacks,
-                    check_threads, check_whole_time, has_frame, has_wait, load,
-                    log, record, wall)
+from fault_records import (MODES, SECONDS, begin, check_account, check_stacks,
+                           check_threads, check_whole_time, has_frame,
+                           has_wait, load, log, record, wall)
 
 SOAK_SECONDS = float(os.environ.get("FAULT_SOAK_SECONDS", "20"))
 FAULTS = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory cgroups: a target that lives at its limit, and wallprof in one.
 
-FAULTS_LOG as in faults.py.
+FAULTS_LOG as in fault_records.py.
 """
 import os
 import pathlib
@@ -10,8 +10,8 @@ import signal
 import pytest
 
 from conftest import FIXTURES, wallprof
-from faults import (MODES, check_account, check_stacks, check_threads,
-                    check_whole_time, load, log, record)
+from fault_records import (MODES, check_account, check_stacks, check_threads,
+                           check_whole_time, load, log, record)
 
 MIB = 1 << 20
 SECONDS = float(os.environ.get("FAULT_SECONDS", "0.5"))

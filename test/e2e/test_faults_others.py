@@ -11,8 +11,9 @@ import time
 import pytest
 
 from conftest import ROOT, WALLPROF, status_of, wait_until, wait_until_sampling
-from faults import (MODES, SECONDS, begin, check_account, check_whole_time, load,
-                    log, quiet_account, record, wall)
+from fault_records import (MODES, SECONDS, begin, check_account,
+                           check_whole_time, load, log, quiet_account, record,
+                           wall)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -19,9 +19,9 @@ import pytest
 
 from conftest import (FIXTURES, SLOW, WALLPROF, children_of, is_clean, status_of,
                       wait_until, wait_until_sampling, wallprof)
-from faults import (DENY_PERF, MODES, begin, check_account, check_stacks,
-                    check_whole_time, load, log, mode_args, quiet_account, record,
-                    wall)
+from fault_records import (DENY_PERF, MODES, begin, check_account,
+                           check_stacks, check_whole_time, load, log,
+                           mode_args, quiet_account, record, wall)
 
 SIGNALS = {name: getattr(signal, "SIG" + name)
            for name in ("INT", "TERM", "HUP", "PIPE", "KILL")}

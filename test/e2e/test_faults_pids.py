@@ -14,8 +14,8 @@ import pytest
 
 from conftest import (FIXTURES, WALLPROF, children_of, has_run, wait_until,
                       wait_until_sampling)
-from faults import (DENY_PERF, MODES, begin, finish, has_frame, load, log,
-                    mode_args, quiet_account, wall)
+from fault_records import (DENY_PERF, MODES, begin, finish, has_frame, load,
+                           log, mode_args, quiet_account, wall)
 
 
 def suid_copy(directory):
