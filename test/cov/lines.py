@@ -18,7 +18,9 @@ ROOTS = ("src", "unwind", "symbols")
 def counts_of(build, roots):
     """{file: {line: times run}}; what no test linked counts as never run."""
     files = collections.defaultdict(collections.Counter)
-    notes = [str(p) for root in roots for p in build.glob(f"{root}/**/*.gcno")]
+    # What a source that is no more has left is not of interest.
+    notes = [str(p) for root in roots for p in build.glob(f"{root}/**/*.gcno")
+             if p.relative_to(build).with_suffix(".c").exists()]
     done = subprocess.run(["gcov", "--json-format", "--stdout", *notes],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           check=True)
