@@ -183,7 +183,7 @@ static void use_cheaper_events(struct wp_target *target)
 	uint64_t rate;
 
 	if (wp_perf_facts(target->cpu_events.perf)->main_scope == WP_PERF_CPU ||
-	    target->tick % SWITCHES_TICKS)
+	    target->cpu_events.old || target->tick % SWITCHES_TICKS)
 		return;
 	rate = switch_rate(target);
 	if (rate < SWITCHES_MAX)

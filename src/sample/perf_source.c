@@ -39,8 +39,13 @@ int wp_perf_source_open(struct wp_perf_source *source,
 {
 	struct wp_perf_options own = *options;
 	struct wp_perf *perf;
-	int rc = wp_perf_open(&perf, process, &own, err);
+	int rc;
 
+	/* Records of OLD that were not read would be dropped. */
+	if (source->enabled && source->old)
+		return wp_err_set(err, -EBUSY,
+				  "perf events are being replaced already");
+	rc = wp_perf_open(&perf, process, &own, err);
 	/* Events of threads are one for each thread on each CPU. */
 	if (rc == -EMFILE && own.scope == WP_PERF_AUTO) {
 		own.scope = WP_PERF_CPU;
@@ -79,6 +84,8 @@ bool wp_perf_source_next(struct wp_perf_source *source, uint64_t until_ns,
 		if (until_ns < from_ns)
 			return false;
 		close_events(source, &source->old);
+		/* By the copies of OLD, which were shorter. */
+		source->stack_was_cut = false;
 	}
 	while (source->perf && wp_perf_next(source->perf, until_ns, ret))
 		if (ret->time_ns >= source->from_ns)
@@ -91,7 +98,7 @@ void wp_perf_source_grow(struct wp_perf_source *source,
 {
 	struct wp_perf_options options = source->options;
 
-	if (!source->stack_was_cut)
+	if (!source->stack_was_cut || source->old)
 		return;
 	source->stack_was_cut = false;
 	options.stack_bytes *= 4;

@@ -37,7 +37,8 @@ struct wp_perf_source {
  * is enabled.  If it is not, records of the replaced events that were not read
  * are dropped.
  *
- * Codes and ERR are those of wp_perf_open; on failure SOURCE stays as it is.
+ * 0; -EBUSY when replaced events have records that were not read yet; the codes
+ * and ERR of wp_perf_open.  On failure SOURCE stays as it is.
  */
 WP_MUST_CHECK
 int wp_perf_source_open(struct wp_perf_source *source,
@@ -55,8 +56,8 @@ bool wp_perf_source_next(struct wp_perf_source *source, uint64_t until_ns,
 			 struct wp_perf_record *ret);
 
 /* If a stack was cut since the last call, copy four times as much of each from
- * now on.  Where that is not permitted, or all that fits a record is copied
- * already, nothing changes. */
+ * now on.  Nothing changes where that is not permitted, where all that fits a
+ * record is copied already, and until the records of replaced events are read. */
 void wp_perf_source_grow(struct wp_perf_source *source,
 			 const struct wp_process *process);
 

@@ -131,6 +131,39 @@ static void replaced_events_tell_what_came_before_the_new_ones(void **state)
 	wp_perf_source_close(&source);
 }
 
+/* Two replacements within the age at which records are read: the first one's
+ * were dropped, and no loss was counted. */
+static void
+events_are_not_replaced_before_all_their_records_are_read(void **state)
+{
+	struct wp_perf_source source = { 0 };
+	struct wp_perf *old, *wider;
+
+	(void)state;
+	wp_perf_source_enable(&source);
+	open_source(&source);
+	old = source.perf;
+	source.stack_was_cut = true;
+	wp_perf_source_grow(&source, NULL);
+	wider = source.perf;
+	assert_ptr_equal(source.old, old);
+	put(old, 990);
+	put(old, 999);
+	assert_int_equal(next(&source, 995), 990);
+	/* A copy of the replaced events' size. */
+	source.stack_was_cut = true;
+	wp_perf_source_grow(&source, NULL);
+	assert_ptr_equal(source.perf, wider);
+	assert_int_equal(wp_perf_source_open(&source, NULL, &options, NULL),
+			 -EBUSY);
+	assert_int_equal(next(&source, UINT64_MAX), 999);
+	assert_int_equal(next(&source, UINT64_MAX), 0);
+	assert_true(old->closed);
+	wp_perf_source_grow(&source, NULL);
+	assert_ptr_equal(source.perf, wider);
+	wp_perf_source_close(&source);
+}
+
 static void events_that_are_replaced_while_off_are_closed_at_once(void **state)
 {
 	struct wp_perf_source source = { 0 };
@@ -157,6 +190,7 @@ static void what_closed_events_lost_stays_counted(void **state)
 	open_source(&source);
 	source.perf->stats.lost = 5;
 	assert_int_equal(wp_perf_source_lost(&source), 8);
+	assert_int_equal(next(&source, UINT64_MAX), 0);
 	open_source(&source);
 	assert_int_equal(wp_perf_source_lost(&source), 8);
 	assert_int_equal(next(&source, UINT64_MAX), 0);
@@ -180,6 +214,7 @@ static void copies_grow_when_a_stack_was_cut_up_to_the_most(void **state)
 	assert_int_equal(fake_perf.nopened, 1);
 	for (size_t i = 0; i < 3; i++) {
 		assert_false(source.cannot_grow);
+		assert_int_equal(next(&source, UINT64_MAX), 0);
 		source.stack_was_cut = true;
 		wp_perf_source_grow(&source, NULL);
 		assert_false(source.stack_was_cut);
@@ -217,6 +252,9 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(
 			replaced_events_tell_what_came_before_the_new_ones,
+			setup),
+		cmocka_unit_test_setup(
+			events_are_not_replaced_before_all_their_records_are_read,
 			setup),
 		cmocka_unit_test_setup(
 			events_that_are_replaced_while_off_are_closed_at_once,
