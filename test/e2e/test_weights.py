@@ -62,7 +62,8 @@ def check_shares(p, worker, queued):
         bound = 0.01 + tolerance(p, changes) + queued / 4
         assert abs(share - want) < bound, (phase, share, want, bound, got,
                                            truth)
-    assert got[""] / whole < 0.01, got
+    # Between two spans, where it may have waited for a CPU as well.
+    assert got[""] / whole < 0.01 + queued / 4, got
 
 
 def test_shares_are_those_of_the_fixture(start, profile):
