@@ -316,6 +316,15 @@ int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns);
 
+/* The same, without a search of the set if *HINT is the index of KEY's sample; any
+ * other value does no harm.  *HINT is set to that index. */
+WP_MUST_CHECK
+int wp_profile_add_sample_hinted(struct wp_profile *profile,
+				 enum wp_profile_kind kind,
+				 const struct wp_sample_key *key,
+				 uint32_t *hint, uint64_t count,
+				 uint64_t wall_ns);
+
 /* The same for CPU time, in the set of WALL. */
 WP_MUST_CHECK
 int wp_profile_add_cpu(struct wp_profile *profile,

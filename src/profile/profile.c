@@ -124,18 +124,36 @@ static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
 	return &set->samples[set->nsamples++];
 }
 
+int wp_profile_add_sample_hinted(struct wp_profile *profile,
+				 enum wp_profile_kind kind,
+				 const struct wp_sample_key *key,
+				 uint32_t *hint, uint64_t count,
+				 uint64_t wall_ns)
+{
+	struct wp_sample_set *set = &profile->sets[kind];
+	struct wp_profile_sample *sample;
+
+	if (*hint < set->nsamples &&
+	    !memcmp(&set->samples[*hint].key, key, sizeof(*key)))
+		sample = &set->samples[*hint];
+	else
+		sample = intern_sample(set, key);
+	if (!sample)
+		return -ENOMEM;
+	*hint = (uint32_t)(sample - set->samples);
+	sample->count += count;
+	sample->wall_ns += wall_ns;
+	return 0;
+}
+
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
 			  uint64_t wall_ns)
 {
-	struct wp_profile_sample *sample = intern_sample(&profile->sets[kind],
-							 key);
+	uint32_t hint = UINT32_MAX;
 
-	if (!sample)
-		return -ENOMEM;
-	sample->count += count;
-	sample->wall_ns += wall_ns;
-	return 0;
+	return wp_profile_add_sample_hinted(profile, kind, key, &hint, count,
+					    wall_ns);
 }
 
 int wp_profile_add_cpu(struct wp_profile *profile,

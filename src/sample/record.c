@@ -27,9 +27,9 @@ static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 
 	if (p->last_ns < t->time.accounted_ns)
 		p->last_ns = t->time.accounted_ns;
-	return wp_profile_add_sample(profile,
-				     t->target->loop->options.wall_kind, key,
-				     count, wall_ns);
+	return wp_profile_add_sample_hinted(
+		profile, t->target->loop->options.wall_kind, key,
+		&t->wait.sample, count, wall_ns);
 }
 
 int wp_record_wait(const struct wp_queued_wait *wait)

@@ -16,6 +16,8 @@ struct wp_wait_state {
 	 * in the way of KEY, if schedstat has not moved. */
 	bool waiting;
 	struct wp_sample_key key;
+	/* Index of the sample that was added to last; any value at first. */
+	uint32_t sample;
 	/* What the last sample that read the thread found. */
 	struct wp_thread_facts facts;
 	/* The last system call that the thread was blocked in, and its pc, for

@@ -118,6 +118,29 @@ static void every_part_of_a_key_counts(void **state)
 	}
 }
 
+static void no_hint_leads_to_the_sample_of_another_key(void **state)
+{
+	struct wp_profile *p = *state;
+	const struct wp_sample_set *set = &p->sets[WP_PROFILE_WALL];
+
+	for (uint32_t i = 0; i < 400; i++) {
+		struct wp_sample_key key = { .thread = i % 4 };
+		uint32_t hint = i / 4 % 5 < 4 ? i / 4 % 5 : UINT32_MAX;
+
+		assert_int_equal(wp_profile_add_sample_hinted(
+					 p, WP_PROFILE_WALL, &key, &hint, 1, i),
+				 0);
+		assert_int_equal(hint, i % 4);
+	}
+	assert_int_equal(set->nsamples, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(set->samples[i].key.thread, i);
+		assert_int_equal(set->samples[i].count, 100);
+		/* i, i + 4, ..., i + 396. */
+		assert_int_equal(set->samples[i].wall_ns, 100 * i + 19800);
+	}
+}
+
 static void kinds_have_samples_of_their_own(void **state)
 {
 	struct wp_sample_key key = { 0 };
@@ -326,6 +349,7 @@ int main(void)
 		T(equal_stacks_are_one),
 		T(many_stacks_are_found_again),
 		T(samples_of_one_key_add_up),
+		T(no_hint_leads_to_the_sample_of_another_key),
 		T(every_part_of_a_key_counts),
 		T(kinds_have_samples_of_their_own),
 		T(threads_share_by_name),
