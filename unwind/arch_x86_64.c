@@ -122,13 +122,18 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 		return code_is(module, mem, pc_avma, wide, sizeof(wide));
 	if (first == narrow[0])
 		return code_is(module, mem, pc_avma, narrow, sizeof(narrow));
-	if (first != 0x0f)
-		return false;
 	/* Stopped between the two instructions. */
-	return code_is(module, mem, pc_avma - (sizeof(wide) - SYSCALL_LEN),
-		       wide, sizeof(wide)) ||
-	       code_is(module, mem, pc_avma - (sizeof(narrow) - SYSCALL_LEN),
-		       narrow, sizeof(narrow));
+	if (first == 0x0f &&
+	    (code_is(module, mem, pc_avma - (sizeof(wide) - SYSCALL_LEN), wide,
+		     sizeof(wide)) ||
+	     code_is(module, mem, pc_avma - (sizeof(narrow) - SYSCALL_LEN),
+		     narrow, sizeof(narrow))))
+		return true;
+	/* In the system call, as a CPU sample in the kernel has it. */
+	return code_is(module, mem, pc_avma - sizeof(wide), wide,
+		       sizeof(wide)) ||
+	       code_is(module, mem, pc_avma - sizeof(narrow), narrow,
+		       sizeof(narrow));
 }
 
 /* DWARF number of each register in struct sigcontext_64, in its order
