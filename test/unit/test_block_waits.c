@@ -12,13 +12,7 @@
 #include <sys/syscall.h>
 
 #include "fake_perf.h"
-#include "fake_target.h"
-
-enum { TICK = 10 * WP_NS_PER_MS };
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
+#include "one_target.h"
 
 static int setup(void **state)
 {
@@ -33,23 +27,6 @@ static int setup(void **state)
 	options.block_rate.every = 1;
 	options.stop = WP_STOP_NEVER;
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
-static void start(void)
-{
-	assert_int_equal(fake_target_start(&fake, &options), 0);
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_target_tick(&fake, TICK), 0);
 }
 
 static void finish(void)
@@ -143,7 +120,7 @@ static const char *source(void)
 static void each_wait_counts_with_its_stack_and_its_time(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	assert_true(fake_perf_last()->enabled);
 	assert_int_equal(fake_perf_last()->options.switch_sample_every, 1);
 	for (int i = 0; i < 5; i++) {
@@ -162,7 +139,7 @@ static void waits_for_a_cpu_and_waits_without_a_begin_are_none(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	put_sample(whole_stack(), false);
 	wait_for(WP_NS_PER_MS, true);
 	record = record_of(WP_PERF_SWITCH_IN);
@@ -176,7 +153,7 @@ static void a_wait_around_lost_records_is_not_known(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	record = record_of(WP_PERF_SWITCH_OUT);
 	put(&record);
 	fake_now_ns += WP_NS_PER_MS;
@@ -196,7 +173,7 @@ static void lost_records_were_like_the_others(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	put_sample(whole_stack(), false);
 	wait_for(WP_NS_PER_MS, false);
 	record = record_of(WP_PERF_LOST);
@@ -211,7 +188,7 @@ static void
 waits_without_a_stack_go_with_the_stacks_of_their_length(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	put_sample(whole_stack(), false);
 	for (int i = 0; i < 10; i++)
 		wait_for(WP_NS_PER_MS, false);
@@ -224,7 +201,7 @@ static void without_any_stack_waits_are_counted_all_the_same(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	record = record_of(WP_PERF_SAMPLE_SWITCH);
 	put(&record);
 	wait_for(WP_NS_PER_MS, false);
@@ -236,7 +213,7 @@ static void threads_that_are_not_watched_are_left_out(void **state)
 {
 	(void)state;
 	options.thread_glob = "other*";
-	start();
+	start_target();
 	put_sample(whole_stack(), false);
 	wait_for(WP_NS_PER_MS, false);
 	finish();
@@ -252,7 +229,7 @@ static void a_long_wait_counts_once(void **state)
 
 	(void)state;
 	fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
-	start();
+	start_target();
 	put_sample(whole_stack(), false);
 	record = record_of(WP_PERF_SWITCH_OUT);
 	put(&record);
@@ -275,7 +252,7 @@ static void without_events_ticks_tell_all(void **state)
 	(void)state;
 	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
 	fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
-	start();
+	start_target();
 	for (int i = 0; i < 3; i++)
 		tick();
 	assert_sums(3, 1, 3 * (uint64_t)TICK);
@@ -287,7 +264,7 @@ static void events_without_samples_of_switches_are_of_no_use(void **state)
 {
 	(void)state;
 	fake_perf.facts.switch_samples = false;
-	start();
+	start_target();
 	assert_true(fake_perf_last()->closed);
 	assert_non_null(strstr(source(), "no stacks at context switches"));
 }
@@ -296,7 +273,7 @@ static void
 stacks_that_were_cut_are_copied_longer_in_the_next_window(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	put_sample(8, true);
 	wait_for(WP_NS_PER_MS, false);
 	for (int i = 0; i < 12; i++)
@@ -346,7 +323,7 @@ static void more_records_than_are_cheap_are_taken_in_windows(void **state)
 	(void)state;
 	/* 300 in 10 ms are three times too many. */
 	fake_perf.foreign_each = 99;
-	start();
+	start_target();
 	assert_in_range(wait_often(2000), 1000, 1600);
 	assert_int_equal(fake_perf.nopened, 1);
 	finish();
@@ -361,7 +338,7 @@ static void with_very_many_records_events_are_closed_in_gaps(void **state)
 
 	(void)state;
 	fake_perf.foreign_each = 1000;
-	start();
+	start_target();
 	assert_true(wait_often(4000) > 3900);
 	assert_in_range(fake_perf.nopened, 3, 20);
 	finish();
@@ -374,7 +351,7 @@ static void stacks_are_taken_at_as_many_switches_as_are_cheap(void **state)
 {
 	(void)state;
 	options.block_rate.every = 0;
-	start();
+	start_target();
 	assert_int_equal(fake_perf_last()->options.switch_sample_every, 101);
 	/* 100 a second at one in 101 are 10000 switches. */
 	wait_often(12);
@@ -412,7 +389,7 @@ static void a_call_that_the_code_hides_is_told_by_its_arguments(void **state)
 	(void)state;
 	if (!find_call(&pc))
 		skip();
-	start();
+	start_target();
 	record = record_of(WP_PERF_SAMPLE_SWITCH);
 	record.regs = fake_stack_regs(&stack);
 	wp_reg_set(&record.regs, WP_REG_PC, pc);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fake_target.h"
+#include "one_target.h"
 
 static struct {
 	int open_rc, read_rc;
@@ -45,9 +45,6 @@ void wp_task_scan_close(struct wp_task_scan *s)
 	scan.ncloses += s != NULL;
 }
 
-static struct fake_target fake;
-static struct wp_sampler_options options;
-
 static int setup(void **state)
 {
 	(void)state;
@@ -63,24 +60,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
-static void start(void)
-{
-	assert_int_equal(fake_target_start(&fake, &options), 0);
-}
-
 static void every_thread_finds_its_own_record(void **state)
 {
 	static const pid_t order[] = { 10, 11, 13, 12, 10, 12 };
 
 	(void)state;
-	start();
+	start_target();
 	assert_null(wp_bpf_scan_find(fake.sampler, 10));
 	wp_bpf_scan_take(fake.sampler);
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
@@ -96,7 +81,7 @@ static void a_scan_is_opened_where_it_is_wanted(void **state)
 {
 	(void)state;
 	options.scan = WP_SCAN_AUTO;
-	start();
+	start_target();
 	/* Four threads: not worth it. */
 	assert_false(wp_bpf_scan_is_next(fake.sampler));
 	wp_bpf_scan_take(fake.sampler);
@@ -122,7 +107,7 @@ static void why_there_is_no_scan_is_in_the_profile(void **state)
 
 	(void)state;
 	scan.open_rc = -EPERM;
-	start();
+	start_target();
 	assert_int_equal(fake_target_tick(&fake, 0), 0);
 	assert_int_equal(fake_target_tick(&fake, 1), 0);
 	/* Tried once. */
@@ -135,7 +120,7 @@ static void why_there_is_no_scan_is_in_the_profile(void **state)
 static void a_scan_that_fails_is_closed(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	wp_bpf_scan_take(fake.sampler);
 	scan.read_rc = -EIO;
 	wp_bpf_scan_take(fake.sampler);

@@ -11,13 +11,9 @@
 #include <sys/syscall.h>
 
 #include "fake_perf.h"
-#include "fake_target.h"
+#include "one_target.h"
 
-enum { TICK = 10 * WP_NS_PER_MS, PERIOD = 10 * WP_NS_PER_MS };
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
+enum { PERIOD = 10 * WP_NS_PER_MS };
 
 static int setup(void **state)
 {
@@ -30,23 +26,6 @@ static int setup(void **state)
 	options.wall = false;
 	options.cpu = true;
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
-static void start(void)
-{
-	assert_int_equal(fake_target_start(&fake, &options), 0);
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_target_tick(&fake, TICK), 0);
 }
 
 /* A sample of thread TID with the coroutine's registers and LEN bytes of its
@@ -107,7 +86,7 @@ static void a_sample_counts_its_period_with_its_stack(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	assert_true(fake_perf_last()->enabled);
 	assert_int_equal(fake_perf_last()->options.period_ns, TICK);
 	record = sample(7, whole_stack());
@@ -130,7 +109,7 @@ static void a_thread_that_came_and_went_between_ticks_is_counted(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	record = sample(4711, whole_stack());
 	put(&record);
 	tick();
@@ -144,7 +123,7 @@ static void threads_that_are_not_watched_are_left_out(void **state)
 
 	(void)state;
 	options.thread_glob = "other*";
-	start();
+	start_target();
 	record = sample(7, whole_stack());
 	put(&record);
 	tick();
@@ -156,7 +135,7 @@ static void a_sample_without_registers_has_no_stack(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	record = sample(7, whole_stack());
 	record.regs.known = 0;
 	put(&record);
@@ -171,7 +150,7 @@ static void a_stack_that_was_cut_is_supplied_by_a_stop(void **state)
 
 	(void)state;
 	fake_stop.regs = fake_stack_regs(&stack);
-	start();
+	start_target();
 	tick();
 	record = sample(7, 8);
 	record.stack_full = true;
@@ -193,7 +172,7 @@ static void without_stops_a_stack_that_was_cut_stays_cut(void **state)
 
 	(void)state;
 	options.stop = WP_STOP_NEVER;
-	start();
+	start_target();
 	record = sample(7, 8);
 	put(&record);
 	tick();
@@ -211,7 +190,7 @@ static void frames_of_the_kernel_go_before_those_of_the_thread(void **state)
 
 	(void)state;
 	options.kernel = true;
-	start();
+	start_target();
 	assert_true(fake_perf_last()->options.kernel_chain);
 	record = sample(7, whole_stack());
 	record.kernel_chain = chain;
@@ -224,7 +203,7 @@ static void frames_of_the_kernel_go_before_those_of_the_thread(void **state)
 static void lost_records_are_counted(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	put(&(struct wp_perf_record){
 		.type = WP_PERF_LOST, .time_ns = fake_now_ns, .lost = 12 });
 	tick();
@@ -235,7 +214,7 @@ static void without_events_the_profile_says_why(void **state)
 {
 	(void)state;
 	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
-	start();
+	start_target();
 	tick();
 	assert_non_null(strstr(source(), "refused by the test"));
 	assert_true(fake.target->wants_running);
@@ -256,7 +235,7 @@ static void many_switches_lead_to_events_of_cpus(void **state)
 	uint64_t slices = 1;
 
 	(void)state;
-	start();
+	start_target();
 	tick();
 	switch_at(4000, &slices);
 	assert_int_equal(fake_perf.nopened, 1);
@@ -273,7 +252,7 @@ where_those_are_refused_only_very_many_switches_end_the_events(void **state)
 	uint64_t slices = 1;
 
 	(void)state;
-	start();
+	start_target();
 	fake_perf.open_rc[WP_PERF_CPU] = -EPERM;
 	tick();
 	record = sample(7, whole_stack());
@@ -293,7 +272,7 @@ static void the_last_samples_are_taken_at_the_end(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	start();
+	start_target();
 	tick();
 	record = sample(7, whole_stack());
 	put(&record);

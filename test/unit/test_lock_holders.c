@@ -11,13 +11,11 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include "fake_target.h"
+#include "one_target.h"
 
-enum { TICK = 10 * WP_NS_PER_MS, WAITER = 7, HOLDER = 8 };
+enum { WAITER = 7, HOLDER = 8 };
 
-static struct fake_target fake;
 static struct fake_stack waiter_stack, holder_stack;
-static struct wp_sampler_options options;
 
 /* As a default mutex of glibc lies in memory (struct_mutex.h). */
 static struct {
@@ -43,18 +41,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
-static void tick(void)
-{
-	assert_int_equal(fake_target_tick(&fake, TICK), 0);
-}
-
 static void start(void)
 {
 	struct wp_regs regs = fake_stack_regs(&waiter_stack);
@@ -68,7 +54,7 @@ static void start(void)
 		 (unsigned long long)regs.v[WP_REG_PC]);
 	fake_target_write(&fake, WAITER, "syscall", text);
 	fake_target_stat(&fake, WAITER, 'S');
-	assert_int_equal(fake_target_start(&fake, &options), 0);
+	start_target();
 }
 
 static void finish(void)

@@ -10,13 +10,9 @@
 #include <sys/syscall.h>
 
 #include "../../src/sample/sample_thread.h"
-#include "fake_target.h"
+#include "one_target.h"
 
 enum { TID = 7 };
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
 
 static int setup(void **state)
 {
@@ -28,19 +24,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
 /* Begin, with the thread in the table and 10 ms to be accounted for. */
 static struct wp_thread *start(void)
 {
 	struct wp_thread *t;
 
-	assert_int_equal(fake_target_start(&fake, &options), 0);
+	start_target();
 	t = wp_threads_get(fake.target, TID);
 	assert_non_null(t);
 	fake_now_ns += 10 * WP_NS_PER_MS;

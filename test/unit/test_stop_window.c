@@ -11,15 +11,9 @@
 
 #include "../../src/sample/record.h"
 #include "../../src/sample/stop_window.h"
-#include "fake_target.h"
+#include "one_target.h"
 
 enum { TID = 7, OTHER = 8 };
-
-#define TICK_NS (10 * WP_NS_PER_MS)
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
 
 static int setup(void **state)
 {
@@ -33,16 +27,9 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
 static void start(void)
 {
-	assert_int_equal(fake_target_start(&fake, &options), 0);
+	start_target();
 	fake.target->tick = 1;
 }
 
@@ -53,7 +40,7 @@ static struct wp_thread *request(pid_t tid)
 	struct wp_thread *t = wp_threads_get(fake.target, tid);
 
 	assert_non_null(t);
-	fake.sampler->tick_ns = t->time.accounted_ns + TICK_NS;
+	fake.sampler->tick_ns = t->time.accounted_ns + TICK;
 	if (fake_now_ns < fake.sampler->tick_ns)
 		fake_now_ns = fake.sampler->tick_ns;
 	wp_time_ledger_set_aside(&t->time, &now, fake.sampler->tick_ns);
@@ -70,7 +57,7 @@ static struct wp_thread *request_registers(pid_t tid)
 	const struct wp_stack partial = { .end = WP_END_UNKNOWN_REG };
 
 	assert_non_null(t);
-	fake.sampler->tick_ns = t->time.accounted_ns + TICK_NS;
+	fake.sampler->tick_ns = t->time.accounted_ns + TICK;
 	fake_now_ns = fake.sampler->tick_ns;
 	wp_time_ledger_set_aside_wait(&t->time, fake.sampler->tick_ns);
 	wp_stop_request_registers(
@@ -112,7 +99,7 @@ static void a_stop_gives_a_running_thread_its_stack(void **state)
 	t = request(TID);
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_settled(t);
-	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 	assert_int_equal(fake.profile.counters.stopped, 1);
 	assert_int_equal(fake.profile.counters.stops, 1);
 	assert_true(t->running_stack_holds);
@@ -137,9 +124,9 @@ static void a_thread_put_on_a_cpu_for_the_stop_was_runnable(void **state)
 	assert_settled(t);
 	/* By schedstat it ran all the time: that is owed to a running stack. */
 	assert_int_equal(in_state(WP_STATE_RUNNING), 0);
-	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(t->time.running_ns, TICK);
 	assert_int_equal(wp_record_end(t), 0);
-	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 }
 
 static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
@@ -155,7 +142,7 @@ static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	record_queue();
 	assert_settled(t);
-	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK);
 	assert_int_equal(fake.profile.counters.eintr_repaired, 1);
 	/* The stop made it run. */
 	assert_false(t->wait.waiting);
@@ -173,7 +160,7 @@ static void a_waiting_thread_gets_its_registers_and_a_wait_site(void **state)
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	record_queue();
 	assert_settled(t);
-	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK);
 	assert_non_null(t->sites);
 	/* Of the thread's own frames: the kernel's may be others next time. */
 	assert_int_equal(t->sites->v[0].depth, 3);
@@ -193,7 +180,7 @@ static void a_waiting_thread_that_moved_leaves_no_wait_site(void **state)
 	record_queue();
 	assert_settled(t);
 	assert_null(t->sites);
-	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK);
 }
 
 static void time_of_a_thread_that_dies_in_the_stop_is_owed(void **state)
@@ -207,7 +194,7 @@ static void time_of_a_thread_that_dies_in_the_stop_is_owed(void **state)
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_settled(t);
 	assert_int_equal(wp_record_end(t), 0);
-	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(in_state(WP_NSTATES), TICK);
 }
 
 static void end_thread(void)
@@ -226,7 +213,7 @@ static void time_of_a_thread_that_ends_after_the_stop_is_owed(void **state)
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_settled(t);
 	assert_int_equal(wp_record_end(t), 0);
-	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(in_state(WP_NSTATES), TICK);
 }
 
 static void a_stop_that_is_refused_leaves_a_sample_without_a_stack(void **state)
@@ -241,7 +228,7 @@ static void a_stop_that_is_refused_leaves_a_sample_without_a_stack(void **state)
 		t = request(TID);
 		assert_int_equal(wp_stop_window_make(fake.target), 0);
 		assert_settled(t);
-		assert_int_equal(in_state(WP_NSTATES), (i + 1) * TICK_NS);
+		assert_int_equal(in_state(WP_NSTATES), (i + 1) * TICK);
 	}
 	assert_int_equal(fake.profile.counters.no_stack, 2);
 	assert_int_equal(fake.profile.counters.stops_refused, 1);
@@ -263,7 +250,7 @@ static void a_thread_on_its_way_out_refuses_too(void **state)
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_settled(t);
 	assert_int_equal(fake.profile.counters.stops_refused, 0);
-	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(t->time.running_ns, TICK);
 }
 
 static void
@@ -280,7 +267,7 @@ a_waiting_thread_without_its_stop_keeps_its_partial_stack(void **state)
 	assert_settled(t);
 	assert_int_equal(fake.profile.counters.partial, 1);
 	assert_int_equal(fake.profile.counters.ends[WP_END_UNKNOWN_REG], 1);
-	assert_int_equal(in_state(WP_STATE_WAITING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_WAITING), TICK);
 }
 
 static void past_the_budget_time_is_owed(void **state)
@@ -299,12 +286,12 @@ static void past_the_budget_time_is_owed(void **state)
 	assert_settled(waiting);
 	assert_int_equal(fake_stop.ninterrupts, 0);
 	assert_int_equal(fake.profile.counters.stops_over_budget, 2);
-	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(t->time.running_ns, TICK);
 	/* In the last tick it gets its stack all the same. */
 	fake.sampler->finishing = true;
 	request(TID);
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
-	assert_int_equal(in_state(WP_STATE_RUNNING), 2 * TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), 2 * TICK);
 }
 
 static void a_late_stop_is_taken_when_it_comes(void **state)
@@ -327,7 +314,7 @@ static void a_late_stop_is_taken_when_it_comes(void **state)
 	assert_non_null(tracee);
 	assert_int_equal(wp_target_take_stop(tracee), 0);
 	assert_settled(t);
-	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 	/* It waited for a CPU for most of that: no pause of ours. */
 	assert_true(fake.target->pauses.max_ns < WP_NS_PER_MS);
 }
@@ -360,7 +347,7 @@ static void a_stop_is_given_up_after_a_while(void **state)
 			 0);
 	assert_settled(t);
 	assert_int_equal(fake.profile.counters.stops_given_up, 1);
-	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(in_state(WP_NSTATES), TICK);
 }
 
 static void
@@ -376,7 +363,7 @@ a_stop_is_not_given_up_while_the_thread_waits_for_a_cpu(void **state)
 	/* At the end it is: to no stack, for it has had none. */
 	assert_int_equal(wp_stop_window_expire(fake.target, 0), 0);
 	assert_settled(t);
-	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(in_state(WP_NSTATES), TICK);
 }
 
 static void a_thread_that_waits_for_a_cpu_is_where_it_was(void **state)
@@ -389,7 +376,7 @@ static void a_thread_that_waits_for_a_cpu_is_where_it_was(void **state)
 	assert_int_equal(wp_stop_window_expire(fake.target, 0), 0);
 	assert_settled(t);
 	assert_int_equal(in_state(WP_NSTATES), 0);
-	assert_int_equal(t->time.running_ns, TICK_NS);
+	assert_int_equal(t->time.running_ns, TICK);
 	assert_int_equal(fake.profile.counters.stops_given_up, 0);
 }
 
@@ -416,9 +403,9 @@ static void with_stop_never_nothing_is_stopped(void **state)
 	assert_settled(t);
 	assert_settled(waiting);
 	assert_int_equal(fake_stop.ninterrupts, 0);
-	assert_int_equal(in_state(WP_NSTATES), TICK_NS);
+	assert_int_equal(in_state(WP_NSTATES), TICK);
 	assert_int_equal(fake_target_wall_ns(&fake, OTHER, WP_STATE_WAITING),
-			 TICK_NS);
+			 TICK);
 }
 
 static unsigned int nheld_most;
@@ -444,7 +431,7 @@ static void with_stop_all_all_are_held_at_once(void **state)
 	assert_settled(t);
 	assert_settled(other);
 	assert_int_equal(nheld_most, 2);
-	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 }
 
 static void with_stop_all_a_late_stop_is_not_waited_for_for_ever(void **state)
@@ -490,7 +477,7 @@ static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
 	t->walk_in_stop = true;
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_settled(t);
-	assert_int_equal(in_state(WP_STATE_RUNNING), TICK_NS);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
 	/* It is in one piece again. */
 	assert_false(t->walk_in_stop);

@@ -9,13 +9,7 @@
 #include <cmocka.h>
 
 #include "fake_perf.h"
-#include "fake_target.h"
-
-enum { TICK = 10 * WP_NS_PER_MS };
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
+#include "one_target.h"
 
 static int setup(void **state)
 {
@@ -30,21 +24,9 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
 static void start(void)
 {
-	assert_int_equal(fake_target_start(&fake, &options), 0);
-	assert_int_equal(fake_target_tick(&fake, TICK), 0);
-}
-
-static void tick(void)
-{
+	start_target();
 	assert_int_equal(fake_target_tick(&fake, TICK), 0);
 }
 

@@ -7,10 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fake_target.h"
-
-static struct fake_target fake;
-static struct wp_sampler_options options;
+#include "one_target.h"
 
 static int setup(void **state)
 {
@@ -18,18 +15,6 @@ static int setup(void **state)
 	fake_target_open(&fake);
 	options = fake_target_options();
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
-static void start(void)
-{
-	assert_int_equal(fake_target_start(&fake, &options), 0);
 }
 
 /* The table has exactly TIDS[0..n), in order. */
@@ -51,7 +36,7 @@ static void the_table_follows_the_process(void **state)
 	struct wp_thread *kept;
 
 	(void)state;
-	start();
+	start_target();
 	assert_table(NULL, 0);
 	fake_target_add_thread(&fake, 20, "b");
 	assert_table(one, 1);
@@ -82,7 +67,7 @@ static void the_same_number_of_threads_is_believed_to_be_the_same(void **state)
 	static const pid_t first[] = { 5, 6 };
 
 	(void)state;
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 5, "a");
 	fake_target_add_thread(&fake, 6, "b");
 	assert_table(first, 2);
@@ -103,7 +88,7 @@ static void a_later_thread_with_the_same_tid_is_another(void **state)
 	struct wp_schedstat now;
 
 	(void)state;
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 5, "a");
 	assert_int_equal(wp_threads_update(fake.target), 0);
 	first = fake.target->threads[0];
@@ -121,7 +106,7 @@ static void a_later_thread_with_the_same_tid_is_another(void **state)
 static void a_thread_that_a_record_names_is_added_in_its_place(void **state)
 {
 	(void)state;
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 9, "c");
 	assert_int_equal(wp_threads_update(fake.target), 0);
 	/* It may be over before it is listed. */
@@ -146,7 +131,7 @@ static void names_are_read_again_now_and_then(void **state)
 	struct wp_thread *t;
 
 	(void)state;
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 5, "a) R (b");
 	assert_int_equal(wp_threads_update(fake.target), 0);
 	t = fake.target->threads[0];
@@ -174,7 +159,7 @@ static void only_names_in_the_glob_are_watched(void **state)
 
 	(void)state;
 	options.thread_glob = "io-*";
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 5, "main");
 	fake_target_add_thread(&fake, 6, "io-1");
 	assert_int_equal(wp_threads_update(fake.target), 0);
@@ -197,7 +182,7 @@ static void a_thread_that_is_over_is_in_no_glob(void **state)
 {
 	(void)state;
 	options.thread_glob = "*";
-	start();
+	start_target();
 	assert_false(wp_threads_get(fake.target, 77)->watched);
 }
 
@@ -207,7 +192,7 @@ static void threads_beyond_the_limit_share_an_entry_by_name(void **state)
 
 	(void)state;
 	options.own_threads = 1;
-	start();
+	start_target();
 	for (pid_t tid = 5; tid < 9; tid++)
 		fake_target_add_thread(&fake, tid, tid < 8 ? "pool" : "io");
 	assert_int_equal(wp_threads_update(fake.target), 0);
@@ -232,7 +217,7 @@ static void schedstat_is_kept_open_other_files_when_read_twice(void **state)
 	char text[64];
 
 	(void)state;
-	start();
+	start_target();
 	fake_target_add_thread(&fake, 5, "a");
 	t = wp_threads_get(fake.target, 5);
 	assert_true(wp_thread_files_answer(t));
@@ -257,7 +242,7 @@ static void too_few_descriptors_are_not_all_taken(void **state)
 	struct wp_thread *t;
 
 	(void)state;
-	start();
+	start_target();
 	fake.sampler->fd_limit = 64;
 	fake_target_add_thread(&fake, 5, "a");
 	t = wp_threads_get(fake.target, 5);

@@ -13,15 +13,10 @@
 #include "../../src/sample/wait_object.h"
 #include "../../src/sample/wait_sample.h"
 #include "../../src/sample/stack_walk.h"
-#include "fake_target.h"
+#include "one_target.h"
 
 enum { TID = 7 };
 
-#define TICK_NS (10 * WP_NS_PER_MS)
-
-static struct fake_target fake;
-static struct fake_stack stack;
-static struct wp_sampler_options options;
 static struct wp_thread *t;
 
 static int setup(void **state)
@@ -34,20 +29,13 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	(void)state;
-	fake_target_close(&fake);
-	return 0;
-}
-
 static void start(void)
 {
-	assert_int_equal(fake_target_start(&fake, &options), 0);
+	start_target();
 	fake.target->tick = 1;
 	t = wp_threads_get(fake.target, TID);
 	assert_non_null(t);
-	fake_now_ns += TICK_NS;
+	fake_now_ns += TICK;
 	fake.sampler->tick_ns = fake_now_ns;
 }
 
@@ -113,7 +101,7 @@ static void a_wait_has_its_call_stack_and_time(void **state)
 			    "nanosleep");
 	assert_int_equal(fake.profile.stacks[key->stack].depth, 3);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_WAITING),
-			 TICK_NS);
+			 TICK);
 	assert_true(t->wait.waiting);
 	assert_int_equal(t->wait.key.syscall, key->syscall);
 }
@@ -130,7 +118,7 @@ static void a_thread_that_ran_meanwhile_has_moved(void **state)
 	fake_target_stat(&fake, TID, 'R');
 	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_MOVED);
 	assert_int_equal(fake.target->wait_queue.n, 0);
-	assert_int_equal(t->time.accounted_ns, fake_now_ns - TICK_NS);
+	assert_int_equal(t->time.accounted_ns, fake_now_ns - TICK);
 }
 
 static void a_thread_without_a_state_cannot_be_read(void **state)
@@ -188,7 +176,7 @@ static void a_stack_that_lacks_a_register_wants_a_stop(void **state)
 	assert_true(fake.sampler->scan.wants_regs);
 	assert_true(t->stop.for_registers);
 	assert_int_equal(t->stop.sp_avma, fake_stack_regs(&stack).v[WP_REG_SP]);
-	assert_int_equal(wp_time_ledger_pay_stop(&t->time), TICK_NS);
+	assert_int_equal(wp_time_ledger_pay_stop(&t->time), TICK);
 	assert_false(t->wait.waiting);
 }
 
