@@ -59,7 +59,7 @@ struct wp_dump_stack {
 struct wp_dump_times {
 	/* CPU it last ran on; -1: not known. */
 	int32_t cpu;
-	/* It ran at no time between two looks. */
+	/* It ran at no time between two snapshots. */
 	bool still;
 	/* How long it has been in its wait; UINT64_MAX: not known. */
 	uint64_t waited_ns;
@@ -97,7 +97,7 @@ struct wp_dump_process {
 	/* String ids. */
 	uint32_t command_line;
 	uint32_t user;
-	/* String id: why it could not be looked at; "" if it could. */
+	/* String id: why it could not be read; "" if it could. */
 	uint32_t error;
 	/* threads[first_thread..first_thread + nthreads). */
 	uint32_t first_thread;
@@ -107,7 +107,7 @@ struct wp_dump_process {
 	/* How long its threads were stopped in all, and how many were. */
 	uint64_t pause_ns;
 	uint32_t nstopped;
-	/* It was looked at only because a wait led there. */
+	/* It was read only because a wait led there. */
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */
 	bool catches_signals;
@@ -171,7 +171,7 @@ struct wp_dump {
 	uint32_t nroots, cap_roots;
 	/* CLOCK_REALTIME when the threads were sampled. */
 	int64_t time_ns;
-	/* Time between the two looks; 0: there was one. */
+	/* Time between the two snapshots; 0: there was one. */
 	uint64_t interval_ns;
 };
 

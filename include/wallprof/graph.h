@@ -17,12 +17,12 @@
 WP_MUST_CHECK
 int wp_graph_build(struct wp_dump *dump);
 
-#define WP_VERDICTS(X)                                                           \
-	/* Something runs, or waits for what comes from outside. */              \
-	X(HEALTHY, "healthy")                                                    \
-	/* A cycle of waits: nothing inside can end it. */                       \
-	X(DEADLOCK, "deadlock")                                                  \
-	/* No thread ran between two looks, and a wait is one that another     \
+#define WP_VERDICTS(X)                                                               \
+	/* Something runs, or waits for what comes from outside. */                  \
+	X(HEALTHY, "healthy")                                                        \
+	/* A cycle of waits: nothing inside can end it. */                           \
+	X(DEADLOCK, "deadlock")                                                      \
+	/* No thread ran between two snapshots, and a wait is one that another     \
 	 * part of the process must end. */ \
 	X(NO_PROGRESS, "no progress")
 

@@ -46,7 +46,7 @@ extern const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS];
 
 /* What /proc said of a thread. */
 struct wp_thread_facts {
-	/* State letter of /proc/PID/stat (proc(5)), 0 if not read. */
+	/* State character of /proc/PID/stat (proc(5)), 0 if not read. */
 	char state_char;
 	/* /proc/TID/syscall said "running". */
 	bool running;

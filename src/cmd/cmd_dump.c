@@ -199,7 +199,7 @@ int wp_cmd_dump(const struct wp_options *options)
 	return losses ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 }
 
-/* The first look of a check: what the scheduler says of the threads. */
+/* The first snapshot of a check: the scheduler times of the threads. */
 static int read_first_times(struct wp_thread_times *times, pid_t pid,
 			    struct wp_err *err)
 {
@@ -228,7 +228,7 @@ static int read_first_times(struct wp_thread_times *times, pid_t pid,
 	return rc;
 }
 
-/* Peers have no first look: how long their threads have waited tells. */
+/* Peers have no first snapshot: how long their threads have waited decides. */
 static void mark_still_peers(struct wp_dump *dump)
 {
 	for (uint32_t i = dump->processes[0].nthreads; i < dump->nthreads;
@@ -273,7 +273,7 @@ static int sleep_until(uint64_t until_ns, struct wp_err *err)
 	return 0;
 }
 
-static int look_twice(struct session *s, struct wp_err *err)
+static int take_two_snapshots(struct session *s, struct wp_err *err)
 {
 	struct wp_thread_times first = WP_THREAD_TIMES_INIT;
 	uint64_t start_ns = wp_clock_ns();
@@ -340,7 +340,7 @@ int wp_cmd_check(const struct wp_options *options)
 	int rc = open_session(&s, options, &err);
 
 	if (!rc)
-		rc = look_twice(&s, &err);
+		rc = take_two_snapshots(&s, &err);
 	if (!rc)
 		rc = report_verdict(&s, &err);
 	if (rc < 0)

@@ -12,7 +12,7 @@
 /* Sample the process once and write its dump; returns the exit status. */
 int wp_cmd_dump(const struct wp_options *options);
 
-/* Look at the process twice and say whether it hangs; returns the exit status. */
+/* Take two snapshots and say whether the process hangs; returns the exit status. */
 int wp_cmd_check(const struct wp_options *options);
 
 /* A snapshot without processes, to be made as OPTIONS say, which are borrowed. */

@@ -18,7 +18,7 @@ enum wp_action {
 	WP_ACTION_RECORD,
 	/* Dump every thread once. */
 	WP_ACTION_THREADS,
-	/* Look twice, and say whether the process hangs. */
+	/* Take two snapshots and say whether the process hangs. */
 	WP_ACTION_CHECK,
 	/* Run a command, and dump it when its time is up. */
 	WP_ACTION_TIMEOUT,
@@ -46,7 +46,7 @@ struct wp_options {
 	/* Dump: print identical stacks once; print peers. */
 	bool group;
 	bool follow_processes;
-	/* Time between the two looks of a check. */
+	/* Time between the two snapshots of a check. */
 	uint64_t look_interval_ns;
 	/* Time limit of the command (0: none), and time from SIGTERM to
 	 * SIGKILL. */

@@ -27,7 +27,7 @@ WP_MUST_CHECK
 int wp_judge_open(struct wp_judge *judge, const struct wp_dump *dump);
 void wp_judge_close(struct wp_judge *judge);
 
-/* T runs, or ran between the two looks.  What peers did before the second look
+/* T runs, or ran between the two snapshots.  What peers did before the second snapshot
  * is not known. */
 bool wp_judge_is_active(const struct wp_dump *dump,
 			const struct wp_dump_thread *t);

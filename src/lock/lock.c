@@ -38,6 +38,17 @@ int32_t wp_lock_find_thread(const struct wp_lock_call *call, uint32_t tid)
 	return call->query->find_thread(call->query->ctx, (int32_t)tid);
 }
 
+struct wp_lock wp_lock_of_join(const struct wp_lock_call *call, int32_t tid)
+{
+	return (struct wp_lock){
+		.kind = WP_LOCK_JOIN,
+		.holder = WP_HOLDER_THREAD,
+		.owner_tid = tid,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+}
+
 static bool begins(const char *s, const char *prefix)
 {
 	return !strncmp(s, prefix, strlen(prefix));

@@ -217,12 +217,6 @@ bool wp_lock_decode_glibc_join(struct wp_lock *ret,
 	if (!tid || !wp_lock_read(&word, sizeof(word), call, 0) ||
 	    word != call->val)
 		return false;
-	*ret = (struct wp_lock){
-		.kind = WP_LOCK_JOIN,
-		.holder = WP_HOLDER_THREAD,
-		.owner_tid = tid,
-		.avma = call->uaddr_avma,
-		.type = "",
-	};
+	*ret = wp_lock_of_join(call, tid);
 	return true;
 }

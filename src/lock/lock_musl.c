@@ -178,12 +178,6 @@ bool wp_lock_decode_musl_join(struct wp_lock *ret,
 	tid = wp_lock_find_thread(call, t.tid);
 	if (!tid)
 		return false;
-	*ret = (struct wp_lock){
-		.kind = WP_LOCK_JOIN,
-		.holder = WP_HOLDER_THREAD,
-		.owner_tid = tid,
-		.avma = call->uaddr_avma,
-		.type = "",
-	};
+	*ret = wp_lock_of_join(call, tid);
 	return true;
 }

@@ -58,6 +58,8 @@ bool wp_lock_read_at(void *buf, size_t len, const struct wp_lock_call *call,
 		     uint64_t avma);
 /* struct wp_lock_query's find_thread for a TID that may be none at all. */
 int32_t wp_lock_find_thread(const struct wp_lock_call *call, uint32_t tid);
+/* What a thread in CALL waits for that joins live thread TID. */
+struct wp_lock wp_lock_of_join(const struct wp_lock_call *call, int32_t tid);
 
 /* Each decodes one kind of object.  True when CALL's futex passes all checks of
  * that kind, and RET is the lock; else false, and RET is untouched. */

@@ -29,7 +29,7 @@ struct wp_print {
  * A single thread is a group of one. */
 struct wp_print_same {
 	uint32_t nthreads;
-	/* How many of them did not run between two looks. */
+	/* How many of them did not run between two snapshots. */
 	uint32_t nstill;
 	/* The shortest and the longest wait; UINT64_MAX: none is known. */
 	uint64_t least_ns;

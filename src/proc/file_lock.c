@@ -37,14 +37,9 @@ static void read_word(struct wp_text_scan *c, char *buf, size_t size)
 
 static pid_t read_pid(struct wp_text_scan *c)
 {
-	bool negative;
-	uint64_t val;
+	bool negative = wp_text_scan_minus(c);
+	uint64_t val = wp_text_scan_number(c, 10);
 
-	wp_text_scan_blanks(c);
-	negative = c->p < c->end && *c->p == '-';
-	if (negative)
-		c->p++;
-	val = wp_text_scan_number(c, 10);
 	if (val > INT32_MAX) {
 		c->bad = true;
 		return 0;

@@ -19,14 +19,9 @@ static uint64_t read_number(struct wp_text_scan *c, unsigned int base)
 
 static int64_t read_signed(struct wp_text_scan *c)
 {
-	bool negative;
-	uint64_t val;
+	bool negative = wp_text_scan_minus(c);
+	uint64_t val = read_number(c, 10);
 
-	wp_text_scan_blanks(c);
-	negative = c->p < c->end && *c->p == '-';
-	if (negative)
-		c->p++;
-	val = read_number(c, 10);
 	/* Wraps rather than overflows: no number here is 2^63. */
 	return (int64_t)(negative ? -val : val);
 }

@@ -17,6 +17,15 @@ void wp_text_scan_blanks(struct wp_text_scan *c)
 		c->p++;
 }
 
+bool wp_text_scan_minus(struct wp_text_scan *c)
+{
+	wp_text_scan_blanks(c);
+	if (c->p == c->end || *c->p != '-')
+		return false;
+	c->p++;
+	return true;
+}
+
 void wp_text_scan_expect(struct wp_text_scan *c, char byte)
 {
 	if (c->p == c->end || *c->p != byte)

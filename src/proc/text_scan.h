@@ -24,6 +24,9 @@ uint64_t wp_text_scan_number(struct wp_text_scan *c, unsigned int base);
 /* Move the cursor past blanks and tabs. */
 void wp_text_scan_blanks(struct wp_text_scan *c);
 
+/* Move the cursor past blanks and past a minus sign: is there one? */
+bool wp_text_scan_minus(struct wp_text_scan *c);
+
 /* Move the cursor past BYTE; sets BAD if another byte is there. */
 void wp_text_scan_expect(struct wp_text_scan *c, char byte);
 

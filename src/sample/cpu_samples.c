@@ -211,9 +211,9 @@ int wp_cpu_samples_finish(struct wp_target *target)
 	return record_samples(target);
 }
 
-void wp_cpu_samples_account(struct wp_target *target, struct wp_thread *t,
-			    const struct wp_schedstat *now)
+void wp_cpu_samples_account(struct wp_thread *t, const struct wp_schedstat *now)
 {
+	struct wp_target *target = t->target;
 	uint64_t slices;
 
 	/* CPU samples may have told more than schedstat does. */

@@ -148,7 +148,7 @@ static enum wp_sample_result sample_unchanged(struct wp_thread *t)
 {
 	if (!t->target->samples_threads)
 		return WP_SAMPLE_DONE;
-	wp_cpu_samples_account(t->target, t, &t->time.base);
+	wp_cpu_samples_account(t, &t->time.base);
 	return done_or_no_memory(wp_record_unchanged(
 		t,
 		wp_time_ledger_pay_wait(&t->time, t->target->loop->tick_ns)));
@@ -176,7 +176,7 @@ static enum wp_sample_result sample(struct wp_thread *t,
 			return sample_unchanged(t);
 	}
 	if (target->loop->schedstat_works)
-		wp_cpu_samples_account(target, t, &now);
+		wp_cpu_samples_account(t, &now);
 	if (!target->samples_threads && !t->time.cpu_count) {
 		wp_time_ledger_end_sample(&t->time, &now, t->time.base_ns);
 		return WP_SAMPLE_DONE;

@@ -14,7 +14,7 @@ struct wp_wait_place {
 	/* schedstat before the rest was read: if it is the same afterwards, the
 	 * thread has not moved meanwhile. */
 	struct wp_schedstat before;
-	/* State letter of /proc/TID/stat. */
+	/* State character of /proc/TID/stat. */
 	char state_char;
 	struct wp_proc_syscall call;
 	/* The registers that are known. */

@@ -30,7 +30,7 @@ enum {
 struct child {
 	const struct wp_namer *namer;
 	int sock;
-	struct wp_protocol_buf wire;
+	struct wp_protocol_buf unsent;
 	struct wp_symbols *symbols;
 	uint64_t flushed_ns;
 };
@@ -39,9 +39,9 @@ static void flush(struct child *child)
 {
 	size_t at = 0;
 
-	while (at < child->wire.len) {
-		struct iovec iov = { child->wire.data + at,
-				     child->wire.len - at };
+	while (at < child->unsent.len) {
+		struct iovec iov = { child->unsent.data + at,
+				     child->unsent.len - at };
 		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t n = sendmsg(child->sock, &msg, MSG_NOSIGNAL);
 
@@ -49,14 +49,14 @@ static void flush(struct child *child)
 			_exit(1);
 		at += n > 0 ? (size_t)n : 0;
 	}
-	child->wire.len = 0;
+	child->unsent.len = 0;
 	child->flushed_ns = wp_clock_ns();
 }
 
 /* Send the last message and exit. */
 static void end(struct child *child, enum wp_protocol_end how, int error)
 {
-	if (wp_protocol_add_end(&child->wire, how, error))
+	if (wp_protocol_add_end(&child->unsent, how, error))
 		_exit(1);
 	flush(child);
 	_exit(0);
@@ -97,7 +97,7 @@ static int request_debug(void *ctx, const struct wp_debug_query *query,
 			      .msg_controllen = sizeof(control) };
 	ssize_t n;
 
-	check(child, wp_protocol_add_open(&child->wire, query, *nth));
+	check(child, wp_protocol_add_open(&child->unsent, query, *nth));
 	flush(child);
 	do
 		n = recvmsg(child->sock, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL);
@@ -172,14 +172,15 @@ static void name(struct child *child, const struct wp_namer_address *address,
 				   address->avma, &lines);
 
 	check(child, n);
-	check(child, wp_protocol_add_answer(&child->wire, lines, (uint32_t)n));
+	check(child,
+	      wp_protocol_add_answer(&child->unsent, lines, (uint32_t)n));
 	if (last_of_module) {
 		has = wp_symbols_has(child->symbols, address->module);
-		check(child,
-		      wp_protocol_add_has(&child->wire, address->module, &has));
+		check(child, wp_protocol_add_has(&child->unsent,
+						 address->module, &has));
 	}
 	/* The next module may crash this process. */
-	if (last_of_module || child->wire.len >= FLUSH_BYTES ||
+	if (last_of_module || child->unsent.len >= FLUSH_BYTES ||
 	    wp_clock_ns() - child->flushed_ns >= FLUSH_NS)
 		flush(child);
 }
