@@ -3,7 +3,8 @@
  *
  * Layer: profile.  Does not know how a sample was made.
  *
- * While sampling, wp_profile_add_sample allocates only for a key that is new.
+ * While sampling, wp_profile_add_sample allocates only for a key that is new, and
+ * for the timeline where one is kept.
  * After sampling, wp_profile_locate makes locations of stacks, the resolver fills
  * their lines, and the writers read.
  */
@@ -13,6 +14,7 @@
 #include "wallprof/err.h"
 #include "wallprof/index.h"
 #include "wallprof/intern.h"
+#include "wallprof/timeline.h"
 #include "wallprof/types.h"
 
 /* An executable mapping: one entry per (range, file).  It stays after a dlclose, so
@@ -263,6 +265,9 @@ struct wp_profile {
 	uint32_t nstacks, cap_stacks;
 	struct wp_sample_set sets[WP_NPROFILE_KINDS];
 	struct wp_index stack_index;
+	/* The samples of WALL in order of time, but of threads that share an
+	 * entry; empty unless started. */
+	struct wp_timeline timeline;
 	/* After wp_profile_locate. */
 	struct wp_profile_location *locations;
 	uint32_t nlocations, cap_locations;
@@ -309,8 +314,8 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping);
 
-/* Add COUNT and WALL_NS to the sample of KEY in the set of KIND.  Returns 0 or
- * -ENOMEM. */
+/* Add COUNT and WALL_NS to the sample of KEY in the set of KIND, and of WALL to the
+ * timeline of KEY's thread.  Returns 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,
 			  const struct wp_sample_key *key, uint64_t count,
@@ -325,7 +330,12 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 				 uint32_t *hint, uint64_t count,
 				 uint64_t wall_ns);
 
-/* The same for CPU time, in the set of WALL. */
+/* THREAD was not watched for NS, which are a gap in its timeline. */
+WP_MUST_CHECK
+int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
+			     uint64_t ns);
+
+/* Add COUNT CPU samples and CPU_NS to the sample of KEY in the set of WALL. */
 WP_MUST_CHECK
 int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,

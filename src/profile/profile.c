@@ -31,6 +31,7 @@ void wp_profile_clear(struct wp_profile *profile)
 	wp_intern_clear(&profile->strings);
 	free(profile->mappings);
 	free(profile->threads);
+	wp_timeline_clear(&profile->timeline);
 	free(profile->frames);
 	free(profile->stacks);
 	wp_index_clear(&profile->stack_index);
@@ -124,6 +125,11 @@ static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
 	return &set->samples[set->nsamples++];
 }
 
+static bool is_shared(const struct wp_profile *profile, uint32_t thread)
+{
+	return thread >= profile->nthreads - profile->nshared;
+}
+
 int wp_profile_add_sample_hinted(struct wp_profile *profile,
 				 enum wp_profile_kind kind,
 				 const struct wp_sample_key *key,
@@ -143,7 +149,18 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 	*hint = (uint32_t)(sample - set->samples);
 	sample->count += count;
 	sample->wall_ns += wall_ns;
-	return 0;
+	if (kind != WP_PROFILE_WALL || is_shared(profile, key->thread))
+		return 0;
+	return wp_timeline_add(&profile->timeline, key->thread, *hint, wall_ns);
+}
+
+int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
+			     uint64_t ns)
+{
+	return is_shared(profile, thread) ?
+		       0 :
+		       wp_timeline_add(&profile->timeline, thread,
+				       WP_TIMELINE_UNWATCHED, ns);
 }
 
 int wp_profile_add_sample(struct wp_profile *profile, enum wp_profile_kind kind,

@@ -191,6 +191,9 @@ int wp_lock_holders_tick(struct wp_target *target)
 		    t->wait.facts.syscall_nr != SYS_futex)
 			continue;
 		holder = find_holder(target, t);
+		if (holder)
+			wp_timeline_set_holder(&target->profile->timeline,
+					       t->index, holder->index);
 		rc = holder ? charge_holder(target, holder, t) :
 			      charge_waiter(target, t);
 	}

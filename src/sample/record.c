@@ -25,11 +25,16 @@ static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 	struct wp_profile *profile = t->target->profile;
 	struct wp_profile_thread *p = &profile->threads[t->index];
 
+	int rc = wp_profile_add_unwatched(profile, t->index,
+					  t->time.unwatched_ns);
+
+	t->time.unwatched_ns = 0;
 	if (p->last_ns < t->time.accounted_ns)
 		p->last_ns = t->time.accounted_ns;
-	return wp_profile_add_sample_hinted(
-		profile, t->target->loop->options.wall_kind, key,
-		&t->wait.sample, count, wall_ns);
+	return rc ? rc :
+		    wp_profile_add_sample_hinted(
+			    profile, t->target->loop->options.wall_kind, key,
+			    &t->wait.sample, count, wall_ns);
 }
 
 int wp_record_wait(const struct wp_queued_wait *wait)
@@ -43,6 +48,7 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	if (key.state == WP_STATE_WAITING)
 		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
 	wp_wait_state_set_key(&t->wait, &key);
+	wp_timeline_end_interval(&t->target->profile->timeline, t->index);
 	if (!rc)
 		rc = wp_block_waits_add(t, &key, false, wait->wall_ns);
 	if (!rc)

@@ -18,7 +18,7 @@ void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns)
 
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns)
 {
-	ledger->accounted_ns = now_ns;
+	ledger->unwatched_ns += wp_time_ledger_pay_wait(ledger, now_ns);
 }
 
 void wp_time_ledger_skip_running(struct wp_time_ledger *ledger,

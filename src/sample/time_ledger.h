@@ -32,6 +32,9 @@
 struct wp_time_ledger {
 	/* All time before this is paid, owed or set aside. */
 	uint64_t accounted_ns;
+	/* Time before that in which the thread was not watched, and of which
+	 * the profile's timeline has not been told. */
+	uint64_t unwatched_ns;
 	/* schedstat at the end of the last sample, and its time. */
 	struct wp_schedstat base;
 	uint64_t base_ns;
