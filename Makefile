@@ -111,7 +111,6 @@ cmd_DEPS := dump output $(dump_DEPS)
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
-symbolize_EXT := -lseccomp
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson
 bpf_EXT := @$(O)/bpf/libs
@@ -194,7 +193,7 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
-	python3-pytest-xdist clang-format gcc-aarch64-linux-gnu \
+	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross
 deps: deps-build deps-test
 deps-build deps-test: deps-%:

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
-#include <seccomp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,6 +23,12 @@
 enum { KEEPS_STDERR = 1 };
 #else
 enum { KEEPS_STDERR = 0 };
+#endif
+
+#if defined(__x86_64__)
+enum { OWN_ARCH = AUDIT_ARCH_X86_64 };
+#elif defined(__aarch64__)
+enum { OWN_ARCH = AUDIT_ARCH_AARCH64 };
 #endif
 
 /* Calls on memory and on open files; mmap and mprotect come with a condition.
@@ -50,60 +59,101 @@ static const int deadly[] = {
 };
 /* clang-format on */
 
-static int add_rules(scmp_filter_ctx filter, const int *calls, size_t n,
-		     uint32_t action)
-{
-	int rc = 0;
+/* A filter of seccomp(2).  libseccomp asks for memory some 700 times to make one,
+ * and where one of these fails (2.5.4) searches its lists for ever, or crashes.
+ */
+struct filter {
+	/* Two for each call, and some for those with a condition. */
+	struct sock_filter
+		v[2 * (sizeof(allowed) + sizeof(deadly)) / sizeof(*allowed) +
+		  32];
+	unsigned short n;
+};
 
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = seccomp_rule_add(filter, action, calls[i], 0);
-	return rc;
+enum { FORBID = SECCOMP_RET_ERRNO | EPERM };
+
+static void add(struct filter *f, unsigned int code, uint32_t k)
+{
+	f->v[f->n++] = (struct sock_filter){ .code = (uint16_t)code, .k = k };
 }
 
-static int make_filter(scmp_filter_ctx filter)
+static void load(struct filter *f, size_t offset)
 {
-	const struct scmp_arg_cmp no_code = SCMP_A2(SCMP_CMP_MASKED_EQ,
-						    PROT_EXEC, 0);
-	const struct scmp_arg_cmp own_pid = SCMP_A0(
-		SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)getpid());
-	const struct scmp_arg_cmp to_stderr = SCMP_A0(
-		SCMP_CMP_MASKED_EQ, UINT32_MAX, STDERR_FILENO);
-	int rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH,
-				  SCMP_ACT_KILL_PROCESS);
+	add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset);
+}
 
-	if (!rc)
-		rc = add_rules(filter, allowed,
-			       sizeof(allowed) / sizeof(*allowed),
-			       SCMP_ACT_ALLOW);
-	if (!rc)
-		rc = add_rules(filter, deadly, sizeof(deadly) / sizeof(*deadly),
-			       SCMP_ACT_KILL_PROCESS);
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_mmap, 1,
-				      no_code);
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_mprotect, 1,
-				      no_code);
+/* Compare what is loaded with K: skip YES instructions if TEST holds, else NO. */
+static void branch(struct filter *f, unsigned int test, uint32_t k, uint8_t yes,
+		   uint8_t no)
+{
+	add(f, BPF_JMP | test | BPF_K, k);
+	f->v[f->n - 1].jt = yes;
+	f->v[f->n - 1].jf = no;
+}
+
+/* With the call's number loaded: each of CALLS ends in ACTION. */
+static void add_calls(struct filter *f, const int *calls, size_t n,
+		      uint32_t action)
+{
+	for (size_t i = 0; i < n; i++) {
+		branch(f, BPF_JEQ, (uint32_t)calls[i], 0, 1);
+		add(f, BPF_RET, action);
+	}
+}
+
+/* The same: CALL ends in YES if TEST holds for K and the low word of its argument
+ * NR, else in NO. */
+static void add_call_if(struct filter *f, int call, unsigned int nr,
+			unsigned int test, uint32_t k, uint32_t yes,
+			uint32_t no)
+{
+	static const size_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 :
+									   0;
+
+	branch(f, BPF_JEQ, (uint32_t)call, 0, 4);
+	load(f, offsetof(struct seccomp_data, args) + 8 * nr + low);
+	branch(f, test, k, 0, 1);
+	add(f, BPF_RET, yes);
+	add(f, BPF_RET, no);
+}
+
+static void make_filter(struct filter *f)
+{
+	load(f, offsetof(struct seccomp_data, arch));
+	branch(f, BPF_JEQ, OWN_ARCH, 1, 0);
+	add(f, BPF_RET, SECCOMP_RET_KILL_PROCESS);
+	load(f, offsetof(struct seccomp_data, nr));
+	/* x86-64: calls of x32. */
+	branch(f, BPF_JGE, 0x40000000, 0, 1);
+	add(f, BPF_RET, SECCOMP_RET_KILL_PROCESS);
+	add_calls(f, deadly, sizeof(deadly) / sizeof(*deadly),
+		  SECCOMP_RET_KILL_PROCESS);
+	add_calls(f, allowed, sizeof(allowed) / sizeof(*allowed),
+		  SECCOMP_RET_ALLOW);
+	add_call_if(f, SYS_mmap, 2, BPF_JSET, PROT_EXEC, FORBID,
+		    SECCOMP_RET_ALLOW);
+	add_call_if(f, SYS_mprotect, 2, BPF_JSET, PROT_EXEC, FORBID,
+		    SECCOMP_RET_ALLOW);
 	/* abort(3) */
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_tgkill, 1,
-				      own_pid);
-	if (!rc && KEEPS_STDERR)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SYS_write, 1,
-				      to_stderr);
-	return rc;
+	add_call_if(f, SYS_tgkill, 0, BPF_JEQ, (uint32_t)getpid(),
+		    SECCOMP_RET_ALLOW, FORBID);
+	if (KEEPS_STDERR)
+		add_call_if(f, SYS_write, 0, BPF_JEQ, STDERR_FILENO,
+			    SECCOMP_RET_ALLOW, FORBID);
+	add(f, BPF_RET, FORBID);
 }
 
 static int set_filter(void)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int rc = filter ? make_filter(filter) : -ENOMEM;
+	struct filter filter = { .n = 0 };
+	struct sock_fprog program = { 0, filter.v };
 
-	/* Sets no_new_privs, too. */
-	if (!rc)
-		rc = seccomp_load(filter);
-	seccomp_release(filter);
-	return rc;
+	make_filter(&filter);
+	program.len = filter.n;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return -errno;
+	return 0;
 }
 
 static int by_value(const void *a, const void *b)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../../src/symbolize/sandbox.h"
+#include "few_allocations.h"
 
 #ifdef __SANITIZE_ADDRESS__
 /* It has terabytes of address space. */
@@ -248,6 +249,24 @@ static void one_whose_parent_is_gone_does_not_begin(void **state)
 	assert_int_equal(status, 0);
 }
 
+#ifdef CAN_FAIL
+static int cannot_allocate(void)
+{
+	return malloc(1) ? 1 : 0;
+}
+
+static void it_is_entered_without_memory(void **state)
+{
+	int status;
+
+	(void)state;
+	allocations_left = 0;
+	status = run(cannot_allocate);
+	allocations_left = -1;
+	assert_int_equal(status, 0);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +278,9 @@ int main(void)
 #endif
 		cmocka_unit_test(one_that_loops_runs_out_of_time),
 		cmocka_unit_test(one_whose_parent_is_gone_does_not_begin),
+#ifdef CAN_FAIL
+		cmocka_unit_test(it_is_entered_without_memory),
+#endif
 	};
 
 	null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
