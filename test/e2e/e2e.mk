@@ -9,8 +9,12 @@
 E2E_JOBS ?= $(shell expr $$(nproc) \* 5 / 2)
 # A part of the tests leaves no figures, nor does a run that failed.
 faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1).part)
+# A test that is not done in so many seconds fails: what it started is ended, and
+# the run goes on.  The longest take 12 s on an idle machine, one of soak an hour.
+E2E_SECONDS := 300
+SOAK_SECONDS := 5400
 PYTEST = BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
-	$(if $(T),-k '$(T)')
+	--timeout $(E2E_SECONDS) $(if $(T),-k '$(T)')
 
 e2e-programs: $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
 # Status 5 of pytest: T names no such test.
@@ -21,6 +25,7 @@ e2e: deps-test e2e-programs
 	$(Q)TOTALS=e2e-alone $(call faults_log,check) $(PYTEST) -p no:xdist -m 'alone and not soak' \
 		test/e2e || [ $$? = 5 ]
 	$(Q)$(if $(T),,cd build/faults && mv check.part check)
+soak: E2E_SECONDS := $(SOAK_SECONDS)
 soak: deps-test e2e-programs
 	$(Q)$(if $(T),,test/e2e/faults.py begin soak)
 	$(Q)$(call faults_log,soak) $(PYTEST) -p no:xdist -m soak test/e2e

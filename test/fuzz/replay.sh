@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Replay the kept inputs of fuzzers, as many programs at a time as there are
-# CPUs: replay.sh DIRECTORY TOTALS NAME...  Prints each that failed, and a line
-# of totals, which build/totals/TOTALS keeps.
+# CPUs, each for 300 s at most: replay.sh DIRECTORY TOTALS NAME...  Prints each
+# that failed, and a line of totals, which build/totals/TOTALS keeps.
 export dir="$1"
 totals=$2
 shift 2
@@ -12,7 +12,7 @@ mkdir -p "$logs" build/totals
 export logs
 # shellcheck disable=SC2016
 printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} sh -c '
-	"$dir/replay_{}" test/data/fuzz/{} >"$logs/{}" 2>&1 || {
+	timeout 300 "$dir/replay_{}" test/data/fuzz/{} >"$logs/{}" 2>&1 || {
 		echo "exit status $?" >>"$logs/{}"
 		echo "--- replay_{}"
 		cat "$logs/{}"

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # make unit [T=maps|ROOM=proc] [BUILD=asan]   test_NAME.c says its room in a line
 #                                             "Layer: NAME."
+# Each test has UNIT_SECONDS (test/unit/limit.c).
 UNIT := $(patsubst test/unit/test_%.c,%,$(wildcard test/unit/test_*.c))
 UNIT_RUN := $(or $(T),$(if $(ROOM),$(foreach u,$(UNIT),$(if $(filter \
 	$(ROOM),$(call room_of,test/unit/test_$(u).c)),$(u))),$(UNIT)))
 define unit_test
-$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(LINKED_$(BUILD)) $(call libs_of,$(2))
+$(O)/test_$(1): $(O)/test/unit/test_$(1).o $(O)/test/unit/limit.o $(LINKED_$(BUILD)) $(call libs_of,$(2))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ -lcmocka $(call ext_of,$(2))
+	$$(Q)$$(LINK) -Wl,--wrap=_cmocka_run_group_tests -o $$@ $$^ -lcmocka $(call ext_of,$(2))
 endef
 $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call room_of,test/unit/test_$(u).c))))
 
