@@ -51,6 +51,11 @@ WP_MUST_CHECK
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_report_options *options, FILE *out);
 
+/* Set LINE to what PROFILE's samples of KIND add up to: "5 threads, 1000 samples,
+ * 10 s of thread time". */
+void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    char *line, size_t size);
+
 /* Call EACH for every line of PROFILE's counters as text, "name: value, value",
  * without newline: for the end of the text report, the summary after a recording
  * and the comments of a pprof file. */

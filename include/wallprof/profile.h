@@ -51,6 +51,9 @@ struct wp_profile_thread {
 	uint64_t last_ns;
 	/* CPU time in between, by schedstat. */
 	uint64_t cpu_ns;
+	/* Bit 1 << kind: it has samples of that kind; set by
+	 * wp_profile_add_up. */
+	uint32_t kinds;
 };
 
 /* An interned stack: frames[first..first + depth) of the pool. */
@@ -101,6 +104,32 @@ struct wp_sample_set {
 	uint32_t nsamples, cap_samples;
 	/* By key. */
 	struct wp_index index;
+};
+
+/* A quantity of which each sample has a part. */
+struct wp_profile_measure {
+	/* "wall time", "CPU time" (where none was recorded: wall time in state
+	 * running), "delay" or "threads". */
+	const char *name;
+	/* Of all samples, and of those whose stack ended so; an exiting thread
+	 * needs no stack, and counts as WP_END_ROOT. */
+	uint64_t all;
+	uint64_t ends[WP_NSTACK_ENDS];
+};
+
+/* What the samples of one kind add up to: the only source of such numbers for
+ * messages, reports and files. */
+struct wp_profile_sums {
+	/* The sums of the same fields of the samples. */
+	uint64_t count;
+	uint64_t wall_ns;
+	uint64_t cpu_count;
+	uint64_t cpu_ns;
+	/* Threads that have a sample. */
+	uint64_t threads;
+	/* measures[0..nmeasures) */
+	struct wp_profile_measure measures[2];
+	unsigned int nmeasures;
 };
 
 struct wp_profile_function {
@@ -155,8 +184,6 @@ struct wp_counters {
 	uint64_t no_stack;
 	/* Samples of running threads with the stack of a CPU sample. */
 	uint64_t sampled;
-	/* CPU samples. */
-	uint64_t cpu_samples;
 	/* Records of perf events lost. */
 	uint64_t cpu_lost;
 	/* Stops made, more than one for some stacks. */
@@ -185,12 +212,6 @@ struct wp_counters {
 	uint64_t map_reloads;
 	/* Times the target called exec. */
 	uint64_t execs;
-	/* Samples by the reason for which their stack ended; [WP_END_ROOT]:
-	 * whole stacks. */
-	uint64_t ends[WP_NSTACK_ENDS];
-	/* The same for samples of threads that had not run since their last
-	 * sample; exiting threads need no stack, and count as whole. */
-	uint64_t unchanged_ends[WP_NSTACK_ENDS];
 	/* Durations of stop windows: quantiles, longest, sum. */
 	uint64_t pause_p50_ns;
 	uint64_t pause_p99_ns;
@@ -264,6 +285,8 @@ struct wp_profile {
 	struct wp_profile_stack *stacks;
 	uint32_t nstacks, cap_stacks;
 	struct wp_sample_set sets[WP_NPROFILE_KINDS];
+	/* By kind; see wp_profile_add_up. */
+	struct wp_profile_sums sums[WP_NPROFILE_KINDS];
 	struct wp_index stack_index;
 	/* The samples of WALL in order of time, but of threads that share an
 	 * entry; empty unless started. */
@@ -304,9 +327,6 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 				 const struct wp_profile_thread *thread,
 				 const char *name);
 
-/* Number of threads in PROFILE, including those that share an entry. */
-uint64_t wp_profile_count_threads(const struct wp_profile *profile);
-
 /* Find or add the stack with exactly these frames and end; END_MAPPING is the id
  * of the mapping in which the walk ended.  Its index, or UINT32_MAX when there is
  * no memory. */
@@ -346,6 +366,15 @@ int wp_profile_add_cpu(struct wp_profile *profile,
  * running and runnable samples, in proportion to their wall time; a thread without
  * those gets none. */
 void wp_profile_finish_cpu(struct wp_profile *profile);
+
+/* Is SAMPLE in the file of KIND?  A thread that was seen for no time is no
+ * sample. */
+bool wp_profile_is_sample(const struct wp_profile *profile,
+			  enum wp_profile_kind kind,
+			  const struct wp_profile_sample *sample);
+
+/* After that: fill the sums of each kind. */
+void wp_profile_add_up(struct wp_profile *profile);
 
 /* Make locations[] and each stack's list of them.  A stack that does not reach its
  * root ends in a text such as "[truncated: no unwind info in libfoo.so]".  Texts

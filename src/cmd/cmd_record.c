@@ -12,6 +12,7 @@
 #include "child.h"
 #include "profile_files.h"
 #include "exit_status.h"
+#include "losses.h"
 #include "messages.h"
 #include "signals.h"
 #include "wallprof/access.h"
@@ -37,15 +38,10 @@ struct recording {
 	pid_t child;
 };
 
-static uint64_t samples_of(const struct wp_counters *c)
-{
-	return c->unchanged + c->no_stop + c->stopped + c->sampled +
-	       c->partial + c->no_stack;
-}
-
 static void show_progress(struct recording *r, uint64_t now)
 {
 	const struct wp_counters *c = &r->profile.counters;
+	const struct wp_profile_sums *sums = &r->profile.sums[WP_PROFILE_WALL];
 	char left[48] = "";
 
 	if (r->options->quiet || now < r->progress_ns || !isatty(STDERR_FILENO))
@@ -58,10 +54,11 @@ static void show_progress(struct recording *r, uint64_t now)
 	else
 		snprintf(left, sizeof(left), "%.0f s, Ctrl-C ends",
 			 (double)(now - r->start_ns) / 1e9);
+	wp_profile_add_up(&r->profile);
 	fprintf(stderr,
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
 		left, wp_sampler_count_threads(r->target),
-		(unsigned long long)samples_of(c),
+		(unsigned long long)(sums->count + sums->cpu_count),
 		(unsigned long long)(c->missed_ticks + c->samples_lost +
 				     c->stops_given_up + c->stops_refused));
 	fflush(stderr);
@@ -217,33 +214,28 @@ static int write_reports(struct recording *r)
 	return rc;
 }
 
-/* The names of all files. */
-static const char *file_names(const struct recording *r, char *buf, size_t size)
-{
-	size_t len = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; i < r->out.n && len < size; i++) {
-		const char *path = r->out.v[i].file.path;
-
-		len += (size_t)snprintf(buf + len, size - len, "%s%s",
-					i ? ", " : "",
-					path ? path : "standard output");
-	}
-	return buf;
-}
-
 static void print_counter(void *ctx, const char *line)
 {
 	(void)ctx;
 	wp_say("  %s", line);
 }
 
+/* What is in FILE, in the words of the report. */
+static void say_file(const struct wp_profile *p,
+		     const struct wp_output_file *file,
+		     enum wp_profile_kind kind)
+{
+	char line[256];
+
+	wp_report_sums(p, kind, line, sizeof(line));
+	wp_say("wallprof: %s: %s in %s", wp_profile_kind_name(kind), line,
+	       file->path ? file->path : "standard output");
+}
+
 static void summarize(const struct recording *r)
 {
 	const struct wp_profile *p = &r->profile;
 	const char *end = wp_profile_str(p, p->meta.target_end);
-	char names[2 * PATH_MAX];
 
 	if (r->options->quiet)
 		return;
@@ -255,38 +247,26 @@ static void summarize(const struct recording *r)
 			       wp_profile_kind_name(r->out.v[i].kind),
 			       wp_profile_str(
 				       p, p->meta.source[r->out.v[i].kind]));
-	if (r->options->output) {
-		wp_say("wallprof: %llu samples of %llu threads in %.1f s at %.1f Hz "
-		       "(asked for %.1f) in %s",
-		       (unsigned long long)samples_of(&p->counters),
-		       (unsigned long long)wp_profile_count_threads(p),
-		       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
-		       1e9 / (double)p->meta.period_ns,
-		       file_names(r, names, sizeof(names)));
-		if (!r->options->report || r->options->verbose)
-			wp_counters_lines(p, WP_PROFILE_WALL, print_counter,
-					  NULL);
-	}
+	if (!r->options->output)
+		return;
+	wp_say("wallprof: %.1f s at %.1f Hz (asked for %.1f)",
+	       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
+	       1e9 / (double)p->meta.period_ns);
+	for (size_t i = 0; i < r->out.n; i++)
+		say_file(p, &r->out.v[i].file, r->out.v[i].kind);
+	if (!r->options->report || r->options->verbose)
+		wp_counters_lines(p, WP_PROFILE_WALL, print_counter, NULL);
 }
 
-/* A profile may mislead if over one sample in ten has no whole stack, over every
- * second tick was missed, or functions have no name.  Stacks that the options
- * exclude are no loss. */
-static bool has_losses(const struct recording *r)
+static int judge(const struct recording *r)
 {
-	const struct wp_counters *c = &r->profile.counters;
-	uint64_t all = 0, bad = c->samples_lost;
+	char why[WP_LOSSES_TEXT];
 
-	for (int i = 0; i < WP_NSTACK_ENDS; i++) {
-		uint64_t n = c->ends[i] + c->unchanged_ends[i];
-
-		all += n;
-		if (i != WP_END_ROOT && i != WP_END_DEPTH_LIMIT &&
-		    !(i == WP_END_EMPTY &&
-		      r->options->sampler.stop == WP_STOP_NEVER))
-			bad += n;
-	}
-	return bad * 10 > all || c->missed_ticks > c->ticks || c->unnamed;
+	if (!wp_losses_find(&r->profile, r->options, why))
+		return WP_EXIT_WHOLE;
+	if (!r->options->quiet)
+		wp_say("wallprof: exit status %d: %s", WP_EXIT_LOSSES, why);
+	return WP_EXIT_LOSSES;
 }
 
 /* There may be no waits and no thread starts, but there is always a thread. */
@@ -380,8 +360,8 @@ int wp_cmd_record(const struct wp_options *options)
 	if (rc) {
 		wp_say("wallprof: %s", err.msg);
 	} else {
-		status = has_losses(&r) ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 		summarize(&r);
+		status = judge(&r);
 	}
 	wp_profile_files_discard(&r.out);
 	wp_sampler_free(r.sampler);

@@ -71,7 +71,7 @@ const char wp_options_help[] =
 	"      --version          print the version and exit\n"
 	"  -h, --help             print this and exit\n"
 	"\n"
-	"Exit status: 0 recorded; 1 recorded, but over 10 % of the samples have no\n"
-	"whole stack or over half of the ticks were missed; 2 nothing recorded; 64\n"
-	"wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout: COMMAND's own,\n"
-	"128 + N when signal N ended it, 124 when its time was up.\n";
+	"Exit status: 0 recorded; 1 recorded, but over 10 % of the wall time, or of the\n"
+	"CPU time, have no whole stack, or over half of the ticks were missed; 2 nothing\n"
+	"recorded; 64 wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout:\n"
+	"COMMAND's own, 128 + N when signal N ended it, 124 when its time was up.\n";

@@ -23,20 +23,24 @@ static void begin(struct line *line, const char *name)
 				     "%s:", name);
 }
 
-static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
+static void more(struct line *line, const char *text)
 {
 	size_t room = sizeof(line->text) - line->len;
-	va_list ap;
-	int n;
+	size_t n = (size_t)snprintf(line->text + line->len, room, "%s", text);
 
-	n = snprintf(line->text + line->len, room, "%s",
-		     line->nparts++ ? ", " : " ");
-	line->len += (size_t)n;
-	room -= (size_t)n;
+	line->len += n < room ? n : room - 1;
+}
+
+static void WP_PRINTF(2, 3) part(struct line *line, const char *fmt, ...)
+{
+	char text[sizeof(line->text)];
+	va_list ap;
+
 	va_start(ap, fmt);
-	n = vsnprintf(line->text + line->len, room, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	line->len += (size_t)n < room ? (size_t)n : room - 1;
+	more(line, line->nparts++ ? ", " : " ");
+	more(line, text);
 }
 
 /* Add "N what" unless N is 0. */
@@ -58,28 +62,72 @@ static void ticks(const struct wp_profile *profile, struct line *line)
 	part(line, "%.1f Hz achieved", meta->achieved_hz);
 }
 
-static void samples(const struct wp_counters *c, struct line *line)
+/* Each sample of wall time came in one of these ways; the rest had to wait for a
+ * later stack of its thread. */
+static void samples(const struct wp_counters *c, uint64_t all,
+		    struct line *line)
 {
+	uint64_t known = c->unchanged + c->no_stop + c->stopped + c->sampled +
+			 c->no_stack;
+
 	begin(line, "samples");
+	part(line, "%" PRIu64, all);
 	count(line, c->unchanged, "had not run since the last");
 	count(line, c->no_stop, "read without a stop");
-	count(line, c->cached_site, "from the wait-site cache");
 	count(line, c->stopped, "in a stop");
 	count(line, c->sampled, "with the stack of a CPU sample");
-	count(line, c->partial, "not stopped and perhaps incomplete");
+	count(line, all > known ? all - known : 0,
+	      "with a later stack of the thread");
 	count(line, c->no_stack, "without a stack");
-	if (!line->nparts)
-		part(line, "none");
+	count(line, c->cached_site, "from the wait-site cache");
+	count(line, c->partial, "not stopped and perhaps incomplete");
 }
 
-static void stacks(const struct wp_counters *c, struct line *line)
+/* Add the shares of the measures that stacks with END have; if WITH_NAMES, "2 % of
+ * wall time". */
+static void shares(struct line *line, const struct wp_profile_sums *sums,
+		   unsigned int end, bool with_names)
+{
+	for (unsigned int i = 0; i < sums->nmeasures; i++) {
+		const struct wp_profile_measure *m = &sums->measures[i];
+		uint64_t part_of = end == WP_END_ROOT ?
+					   m->all - m->ends[WP_END_ROOT] :
+					   m->ends[end];
+
+		if (m->all)
+			part(line, "%.3g %%%s%s",
+			     100 * (double)part_of / (double)m->all,
+			     with_names ? " of " : "",
+			     with_names ? m->name : "");
+	}
+}
+
+static bool has_end(const struct wp_profile_sums *sums, unsigned int end)
+{
+	return sums->measures[0].ends[end] ||
+	       (sums->nmeasures > 1 && sums->measures[1].ends[end]);
+}
+
+/* "stacks: 2 % of wall time, 64 % of CPU time without a whole stack; no unwind
+ * info: 2 %, 63 %; ..." */
+static void stacks(const struct wp_profile_sums *sums, struct line *line)
 {
 	begin(line, "stacks");
-	part(line, "%" PRIu64 " whole", c->ends[WP_END_ROOT]);
-	for (unsigned int i = 0; i < WP_NSTACK_ENDS; i++)
-		if (i != WP_END_ROOT && c->ends[i])
-			part(line, "%" PRIu64 " ended early (%s)", c->ends[i],
-			     wp_stack_end_text((enum wp_stack_end)i));
+	shares(line, sums, WP_END_ROOT, true);
+	if (!line->nparts) {
+		part(line, "none");
+		return;
+	}
+	more(line, " without a whole stack");
+	for (unsigned int i = 0; i < WP_NSTACK_ENDS; i++) {
+		if (i == WP_END_ROOT || !has_end(sums, i))
+			continue;
+		more(line, "; ");
+		more(line, wp_stack_end_text((enum wp_stack_end)i));
+		more(line, ":");
+		line->nparts = 0;
+		shares(line, sums, i, false);
+	}
 }
 
 static bool has_guess(const struct wp_profile *profile, uint32_t stack)
@@ -112,7 +160,7 @@ static void cpu(const struct wp_profile *profile, struct line *line)
 
 	begin(line, "cpu");
 	part(line, "by %s", wp_profile_str(profile, profile->meta.cpu_source));
-	count(line, c->cpu_samples, "samples");
+	count(line, profile->sums[WP_PROFILE_WALL].cpu_count, "samples");
 	count(line, c->cpu_lost, "records lost");
 }
 
@@ -140,13 +188,15 @@ static void pauses(const struct wp_profile *profile, struct line *line)
 		     100 * (double)c->pause_total_ns / (double)duration);
 }
 
-static void threads(const struct wp_profile *profile, struct line *line)
+static void threads(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    struct line *line)
 {
 	const struct wp_counters *c = &profile->counters;
 	const char *no_scan = wp_profile_str(profile, profile->meta.no_scan);
 
 	begin(line, "threads");
-	part(line, "%" PRIu64 " seen", c->threads_seen);
+	part(line, "%" PRIu64 " with a sample", profile->sums[kind].threads);
+	part(line, "%" PRIu64 " watched", c->threads_seen);
 	count(line, c->threads_lost, "ended before a first sample");
 	count(line, c->threads_shared, "told by name only, being too many");
 	count(line, c->map_reloads, "x memory map read");
@@ -175,15 +225,21 @@ void wp_counters_lines(const struct wp_profile *profile,
 		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx)
 {
+	const struct wp_profile_sums *sums = &profile->sums[kind];
+	enum wp_profile_kind wall = kind == WP_PROFILE_THREADS ?
+					    WP_PROFILE_THREADS :
+					    WP_PROFILE_WALL;
 	struct line line;
 
 	ticks(profile, &line);
 	each(ctx, line.text);
-	threads(profile, &line);
+	threads(profile, kind, &line);
 	each(ctx, line.text);
-	samples(&profile->counters, &line);
-	each(ctx, line.text);
-	stacks(&profile->counters, &line);
+	if (profile->sums[wall].count) {
+		samples(&profile->counters, profile->sums[wall].count, &line);
+		each(ctx, line.text);
+	}
+	stacks(sums, &line);
 	each(ctx, line.text);
 	if (profile->meta.has_cpu) {
 		cpu(profile, &line);

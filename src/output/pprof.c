@@ -242,12 +242,8 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	const uint32_t *loc = w->profile->loc_pool + stack->loc_first;
 	struct wp_columns c = wp_columns_of(&w->profile->meta, w->kind);
 	size_t begin, packed;
-	uint64_t any = 0;
 
-	for (unsigned int i = 0; i < c.n; i++)
-		any |= wp_columns_value(s, &c.v[i]);
-	/* A thread that was seen for no time is no sample. */
-	if (!any)
+	if (!wp_profile_is_sample(w->profile, w->kind, s))
 		return;
 	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
 	packed = wp_proto_begin(&w->buf, SAMPLE_LOCATION_ID);

@@ -108,7 +108,15 @@ struct words {
 	const char *none;
 };
 
-static const struct words *words_of(const struct wp_report *r)
+/* CPU time is all that was recorded. */
+static bool is_of_cpu(const struct wp_profile *profile,
+		      enum wp_profile_kind kind)
+{
+	return kind == WP_PROFILE_WALL && !profile->meta.has_wall;
+}
+
+static const struct words *words_of(const struct wp_profile *profile,
+				    enum wp_profile_kind kind)
 {
 	static const struct words words[WP_NPROFILE_KINDS] = {
 		[WP_PROFILE_WALL] = { "samples", "thread time",
@@ -137,9 +145,7 @@ static const struct words *words_of(const struct wp_report *r)
 		"No thread was on a CPU"
 	};
 
-	return r->kind == WP_PROFILE_WALL && !r->profile->meta.has_wall ?
-		       &cpu :
-		       &words[r->kind];
+	return is_of_cpu(profile, kind) ? &cpu : &words[kind];
 }
 
 static const char *skip_blanks(const char *s)
@@ -147,30 +153,42 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " ");
 }
 
+void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
+		    char *line, size_t size)
+{
+	const struct wp_profile_sums *sums = &profile->sums[kind];
+	bool cpu = is_of_cpu(profile, kind);
+	const struct words *words = words_of(profile, kind);
+	char all[WP_CELL];
+
+	wp_report_time(all, cpu ? sums->cpu_ns : sums->wall_ns);
+	snprintf(line, size, "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s",
+		 sums->threads, sums->threads == 1 ? "thread" : "threads",
+		 cpu ? sums->cpu_count : sums->count, words->samples,
+		 skip_blanks(all), words->time);
+}
+
 static void put_header(struct wp_report *r)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
 	const char *end = wp_profile_str(r->profile, meta->target_end);
-	const struct words *words = words_of(r);
+	const struct words *words = words_of(r->profile, r->kind);
 	const char *source = wp_profile_str(r->profile, meta->source[r->kind]);
-	uint64_t threads = wp_profile_count_threads(r->profile);
-	char all[WP_CELL], clock[WP_CELL];
+	char clock[WP_CELL], sums[256];
 
 	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
 	wp_escape_terminal(&r->name,
 			   wp_profile_str(r->profile, meta->command_line));
 	wp_report_end(r, 0);
 	wp_report_time(clock, (uint64_t)meta->duration_ns);
-	wp_report_time(all, r->total_ns);
 	put_date(r, meta->time_ns);
 	wp_buf_printf(&r->out, "%s on the clock", skip_blanks(clock));
 	if (meta->period_ns > 0)
 		wp_buf_printf(&r->out, ", %.4g Hz asked, %.4g Hz achieved",
 			      1e9 / (double)meta->period_ns, meta->achieved_hz);
 	wp_buf_char(&r->out, '\n');
-	wp_buf_printf(&r->out, "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s\n",
-		      threads, threads == 1 ? "thread" : "threads", r->count,
-		      words->samples, skip_blanks(all), words->time);
+	wp_report_sums(r->profile, r->kind, sums, sizeof(sums));
+	wp_buf_printf(&r->out, "%s\n", sums);
 	if (*end) {
 		wp_buf_str(&r->name, "the target ");
 		wp_escape_terminal(&r->name, end);
@@ -194,14 +212,6 @@ static void put_counter(void *ctx, const char *line)
 	wp_buf_char(&r->out, '\n');
 }
 
-static uint64_t samples_of(const struct wp_report *r,
-			   const struct wp_profile_sample *s)
-{
-	return r->kind != WP_PROFILE_WALL || r->profile->meta.has_wall ?
-		       s->count :
-		       s->cpu_count;
-}
-
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_report_options *options, FILE *out)
 {
@@ -211,12 +221,10 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		.set = &profile->sets[kind],
 		.options = options,
 	};
+	const struct wp_profile_sums *sums = &profile->sums[kind];
 	int rc;
 
-	for (uint32_t i = 0; i < r.set->nsamples; i++) {
-		r.total_ns += wp_report_ns(&r, &r.set->samples[i]);
-		r.count += samples_of(&r, &r.set->samples[i]);
-	}
+	r.total_ns = is_of_cpu(profile, kind) ? sums->cpu_ns : sums->wall_ns;
 	put_header(&r);
 	if (r.total_ns) {
 		if (kind == WP_PROFILE_WALL)
@@ -226,7 +234,7 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		wp_report_functions(&r);
 		wp_report_trees(&r);
 	} else {
-		wp_buf_printf(&r.out, "\n%s.\n", words_of(&r)->none);
+		wp_buf_printf(&r.out, "\n%s.\n", words_of(profile, kind)->none);
 	}
 	wp_report_title(&r, "How it was recorded");
 	wp_counters_lines(profile, kind, put_counter, &r);

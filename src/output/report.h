@@ -18,9 +18,8 @@ struct wp_report {
 	struct wp_buf out;
 	/* Scratch: a name, to be fitted into the columns that are left. */
 	struct wp_buf name;
-	/* All threads' time, and all samples. */
+	/* All threads' time. */
 	uint64_t total_ns;
-	uint64_t count;
 	int rc;
 };
 

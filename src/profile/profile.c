@@ -101,12 +101,6 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 	return index;
 }
 
-uint64_t wp_profile_count_threads(const struct wp_profile *profile)
-{
-	return profile->nthreads - profile->nshared +
-	       profile->counters.threads_shared;
-}
-
 /* KEY's sample, made if new; NULL when there is no memory. */
 static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
 					       const struct wp_sample_key *key)

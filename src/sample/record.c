@@ -9,16 +9,6 @@
 #include "target.h"
 #include "wait_object.h"
 
-/* COUNT samples have STACK. */
-static void count_end(struct wp_target *target, uint32_t stack, uint64_t count)
-{
-	unsigned int end = target->profile->stacks[stack].end;
-
-	target->profile->counters.ends[end] += count;
-	if (end == WP_END_EMPTY)
-		target->profile->counters.no_stack += count;
-}
-
 static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 		      uint64_t count, uint64_t wall_ns)
 {
@@ -43,7 +33,6 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	struct wp_sample_key key = wait->key;
 	int rc = 0;
 
-	count_end(t->target, key.stack, 1);
 	wp_lock_holders_note_wait(t, false, wait->wall_ns);
 	if (key.state == WP_STATE_WAITING)
 		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
@@ -58,17 +47,11 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 
 int wp_record_unchanged(struct wp_thread *t, uint64_t wall_ns)
 {
-	struct wp_profile *profile = t->target->profile;
 	const struct wp_sample_key *key = &t->wait.key;
-	/* A thread that has ended needs no stack. */
-	unsigned int end = key->state == WP_STATE_EXITING ?
-				   WP_END_ROOT :
-				   profile->stacks[key->stack].end;
 	int rc = wp_block_waits_add(t, key, true, wall_ns);
 
 	wp_lock_holders_note_wait(t, true, wall_ns);
-	profile->counters.unchanged++;
-	profile->counters.unchanged_ends[end]++;
+	t->target->profile->counters.unchanged++;
 	return rc ? rc : add_sample(t, key, 1, wall_ns);
 }
 
@@ -93,7 +76,6 @@ static int pay_cpu(struct wp_thread *t, uint32_t stack)
 					   .thread = t->index,
 					   .state = WP_STATE_RUNNING };
 
-	t->target->profile->counters.cpu_samples += payment.count;
 	return payment.count ? wp_profile_add_cpu(t->target->profile, &key,
 						  payment.count, payment.ns) :
 			       0;
@@ -105,7 +87,6 @@ int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state)
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	count_end(t->target, stack, 1);
 	t->last_running_stack = stack;
 	wp_wait_state_distrust(&t->wait);
 	rc = pay_cpu(t, stack);
@@ -137,7 +118,6 @@ int wp_record_cpu(struct wp_thread *t, uint32_t stack)
 	if (rc)
 		return rc;
 	t->last_running_stack = stack;
-	count_end(t->target, stack, count);
 	t->target->profile->counters.sampled += count;
 	return t->time.count ? pay_all(t, stack) : 0;
 }
@@ -148,7 +128,7 @@ int wp_record_without_stack(struct wp_thread *t)
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	count_end(t->target, stack, 1);
+	t->target->profile->counters.no_stack++;
 	wp_wait_state_distrust(&t->wait);
 	wp_time_ledger_owe_stop(&t->time);
 	return pay_all(t, stack);

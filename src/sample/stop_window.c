@@ -40,6 +40,7 @@ static int record_unstopped(struct wp_thread *t)
 	if (!t->stop.for_registers)
 		return wp_record_without_stack(t);
 	t->target->profile->counters.partial++;
+	t->target->profile->counters.no_stop++;
 	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
 				 wp_time_ledger_pay_stop(&t->time));
 }

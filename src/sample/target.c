@@ -305,6 +305,7 @@ void wp_target_fill_counters(struct wp_target *target)
 	double seconds;
 	uint32_t id;
 
+	wp_profile_add_up(target->profile);
 	c->pause_p50_ns = wp_pauses_quantile(&target->pauses, 0.5);
 	c->pause_p99_ns = wp_pauses_quantile(&target->pauses, 0.99);
 	c->pause_max_ns = target->pauses.max_ns;

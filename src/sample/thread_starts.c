@@ -132,14 +132,12 @@ static int count_start(struct wp_target *target, struct thread_start *start,
 		       uint32_t stack, uint32_t index)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	enum wp_stack_end why;
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	why = (enum wp_stack_end)target->profile->stacks[stack].end;
-	target->profile->counters.ends[why]++;
 	b->created++;
-	b->without_stack += why == WP_END_NO_RECORD;
+	b->without_stack += target->profile->stacks[stack].end ==
+			    WP_END_NO_RECORD;
 	start->key = (struct wp_sample_key){ .stack = stack, .thread = index };
 	start->counted = true;
 	return add_weight(target, &start->key, 1, 0);

@@ -77,6 +77,7 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 	};
 
 	wp_time_ledger_found_waiting(&t->time, &place->before);
+	t->target->profile->counters.no_stack++;
 	return queue(t, &facts,
 		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY));
 }

@@ -268,9 +268,11 @@ class Run:
                                self.counter("not in time") > 0)
 
     def check(self, status=0):
+        """STATUS: the exit status, or a tuple of those that may be."""
         if status == 0 and self.status == 1 and self.lacked_cpu():
             return self
-        assert self.status == status, (
+        wanted = status if isinstance(status, tuple) else (status,)
+        assert self.status in wanted, (
             f"{' '.join(self.argv)}\nstatus {self.status}, wanted {status}\n"
             f"{self.err}\n{self.out[:2000]}")
         return self

@@ -6,6 +6,7 @@ status) is what it is without a profiler, and wallprof has ended with a right
 profile or a clear error.
 """
 import os
+import re
 import signal
 import time
 
@@ -97,13 +98,14 @@ def check_churn(p, run, rate):
     # 2,000 a second where there are CPUs for it; each computes for 150 us.
     assert rate > 10
     assert wall(p, "mayfly") > 0
-    assert run.counter("seen") > 5, run.err
+    assert run.counter("watched") > 5, run.err
 
 
 def check_leader(p, run, rate):
     """No stack is lost when the first thread goes."""
     assert run.counter("x memory map read") < 10, run.err
-    assert run.counter("ended early (address in no module)") < 10, run.err
+    lost = re.search(r"address in no module: ([\d.]+) %", run.err)
+    assert not lost or float(lost.group(1)) < 5, run.err
     assert "exiting" in pprof_check.by_label(p, "state")
 
 

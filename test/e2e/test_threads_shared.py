@@ -11,6 +11,11 @@ from conftest import WALLPROF, CpuClock, status_of
 from test_weights import check_mayflies
 
 
+# Threads that end before they are read have no stack, and are over a tenth of the
+# time where CPUs are few.
+SHORT = (0, 1)
+
+
 def tids_by_name(p):
     found = {}
     for s in pprof_check.samples(p):
@@ -20,16 +25,16 @@ def tids_by_name(p):
 
 def test_threads_of_one_name_are_one_entry(start, profile):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 2, "--own-threads", 4)
+    run, p = profile(target.pid, "-d", 2, "--own-threads", 4, status=SHORT)
     target.assert_unharmed()
     tids = tids_by_name(p)
     # Main, who breeds and two more are told apart.
     assert len(tids["mayfly"]) <= 3, tids
     assert sum(map(len, tids.values())) <= 4 + 2, tids
-    seen = run.counter("seen")
+    seen = run.counter("watched")
     assert seen > 100
     assert run.counter("told by name only") == seen - 4
-    assert f" of {seen:.0f} threads in" in run.err
+    assert seen / 2 < run.counter("with a sample") <= seen, run.err
     check_mayflies(p, target)
 
 
@@ -52,7 +57,7 @@ def test_weights_of_those_who_share_add_up(start, profile):
 def test_so_many_names_share_too(start, profile):
     """Each thread has a name of its own."""
     target = start("churn", 500, "names")
-    run, p = profile(target.pid, "-d", 4, "--own-threads", 4)
+    run, p = profile(target.pid, "-d", 4, "--own-threads", 4, status=SHORT)
     target.assert_unharmed()
     tids = tids_by_name(p)
     assert run.counter("told by name only") > 300

@@ -131,7 +131,9 @@ def check_mayflies(p, target):
 
 def test_threads_that_come_and_go(start, profile):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 2)
+    # Those that end before they are read have no stack, and are over a tenth
+    # of the time where CPUs are few.
+    run, p = profile(target.pid, "-d", 2, status=(0, 1))
     target.assert_unharmed()
     check_mayflies(p, target)
     assert run.counter("threads") > 100

@@ -105,11 +105,14 @@ static int start(struct run *r, pid_t pid,
 struct mark {
 	struct wp_counters counters;
 	uint32_t nstacks;
+	uint64_t cpu_samples;
 };
 
-static struct mark mark_of(const struct run *r)
+static struct mark mark_of(struct run *r)
 {
-	return (struct mark){ r->profile.counters, r->profile.nstacks };
+	wp_profile_add_up(&r->profile);
+	return (struct mark){ r->profile.counters, r->profile.nstacks,
+			      r->profile.sums[WP_PROFILE_WALL].cpu_count };
 }
 
 /* Tick up to TO; BEFORE is what there is at FROM. */
@@ -144,7 +147,8 @@ static void print(const struct mark *before, const struct mark *after)
 	       ", \"callers\": [",
 	       nallocs, nfrees, after->nstacks - before->nstacks,
 	       b->unchanged - a->unchanged, b->no_stop - a->no_stop,
-	       b->stopped - a->stopped, b->cpu_samples - a->cpu_samples);
+	       b->stopped - a->stopped,
+	       after->cpu_samples - before->cpu_samples);
 	for (int i = 0; i < CALLERS_MAX && callers[i]; i++)
 		printf("%s\"%#" PRIxPTR "\"", i ? ", " : "",
 		       callers[i] - (uintptr_t)__executable_start);

@@ -446,6 +446,22 @@ fake_target_wall_ns(const struct fake_target *fake, pid_t tid,
 	return ns;
 }
 
+/* Number of distinct samples, of any kind, whose stack ended as END. */
+__attribute__((unused)) static uint32_t
+fake_target_ends(const struct fake_target *fake, enum wp_stack_end end)
+{
+	uint32_t n = 0;
+
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
+		const struct wp_sample_set *set = &fake->profile.sets[kind];
+
+		for (uint32_t i = 0; i < set->nsamples; i++)
+			n += fake->profile.stacks[set->samples[i].key.stack]
+				     .end == end;
+	}
+	return n;
+}
+
 __attribute__((unused)) static void fake_target_close(struct fake_target *fake)
 {
 	char command[128];

@@ -199,11 +199,10 @@ static MAKER_UNUSED void make_server(struct wp_profile *p)
 	p->counters.pause_p99_ns = 40000;
 	p->counters.pause_max_ns = 90000;
 	p->counters.pause_total_ns = 15000000;
-	p->counters.ends[WP_END_ROOT] = 2210;
-	p->counters.ends[WP_END_NO_INFO] = 790;
 	p->counters.threads_seen = 4;
 	p->counters.eintr_repaired = 1;
 	mk_lines(p, symbols, sizeof(symbols) / sizeof(*symbols));
+	wp_profile_add_up(p);
 }
 
 #endif

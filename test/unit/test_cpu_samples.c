@@ -98,7 +98,8 @@ static void a_sample_counts_its_period_with_its_stack(void **state)
 	/* The leaf, its caller, what glibc begins a context with; and ASan's
 	 * own. */
 	assert_int_equal(cpu_ns(7, 3), 3 * PERIOD);
-	assert_int_equal(fake.profile.counters.cpu_samples, 3);
+	wp_profile_add_up(&fake.profile);
+	assert_int_equal(fake.profile.sums[WP_PROFILE_WALL].cpu_count, 3);
 	assert_int_equal(fake.profile.counters.sampled, 3);
 	assert_int_equal(fake_stop.ninterrupts, 0);
 	assert_non_null(strstr(source(), "perf events of each thread"));
@@ -141,7 +142,7 @@ static void a_sample_without_registers_has_no_stack(void **state)
 	put(&record);
 	tick();
 	assert_int_equal(cpu_ns(7, 0), PERIOD);
-	assert_int_equal(fake.profile.counters.ends[WP_END_EMPTY], 1);
+	assert_int_equal(fake_target_ends(&fake, WP_END_EMPTY), 1);
 }
 
 static void a_stack_that_was_cut_is_supplied_by_a_stop(void **state)
@@ -176,7 +177,7 @@ static void without_stops_a_stack_that_was_cut_stays_cut(void **state)
 	record = sample(7, 8);
 	put(&record);
 	tick();
-	assert_int_equal(fake.profile.counters.ends[WP_END_BEYOND_COPY], 1);
+	assert_int_equal(fake_target_ends(&fake, WP_END_BEYOND_COPY), 1);
 	assert_int_equal(fake_stop.ninterrupts, 0);
 	/* The kernel copied less than it might have: more would not help. */
 	assert_int_equal(fake_perf.nopened, 1);

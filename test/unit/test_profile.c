@@ -169,6 +169,8 @@ static void threads_share_by_name(void **state)
 {
 	struct wp_profile *p = *state;
 	uint32_t own = mk_thread(p, 1, "worker"), worker, nameless;
+	struct wp_sample_key key = { .state = WP_STATE_WAITING };
+	static const uint64_t no_pc = 0;
 
 	worker = share(p, 2, "worker");
 	assert_int_not_equal(worker, own);
@@ -183,7 +185,14 @@ static void threads_share_by_name(void **state)
 	assert_int_equal(p->threads[nameless].nmore, 48);
 	assert_string_equal(wp_profile_str(p, p->threads[worker].name),
 			    "worker");
-	assert_int_equal(wp_profile_count_threads(p), 99);
+	key.stack = mk_stack(p, &no_pc, WP_END_ROOT, 0);
+	key.thread = worker;
+	add(p, WP_PROFILE_BLOCK, &key);
+	key.thread = own;
+	add(p, WP_PROFILE_BLOCK, &key);
+	wp_profile_add_up(p);
+	assert_int_equal(p->sums[WP_PROFILE_BLOCK].threads, 50);
+	assert_int_equal(p->sums[WP_PROFILE_WALL].threads, 0);
 }
 
 static void names_that_are_too_many_share_too(void **state)

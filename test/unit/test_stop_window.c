@@ -266,7 +266,7 @@ a_waiting_thread_without_its_stop_keeps_its_partial_stack(void **state)
 	record_queue();
 	assert_settled(t);
 	assert_int_equal(fake.profile.counters.partial, 1);
-	assert_int_equal(fake.profile.counters.ends[WP_END_UNKNOWN_REG], 1);
+	assert_int_equal(fake_target_ends(&fake, WP_END_UNKNOWN_REG), 1);
 	assert_int_equal(in_state(WP_STATE_WAITING), TICK);
 }
 

@@ -16,7 +16,7 @@
 #include "profile_maker.h"
 #include "wallprof/output.h"
 
-static char *text_of(const struct wp_profile *p, bool full, unsigned int width)
+static char *text_of(struct wp_profile *p, bool full, unsigned int width)
 {
 	struct wp_report_options options = { .full = full, .width = width };
 	char *text = NULL;
@@ -24,6 +24,7 @@ static char *text_of(const struct wp_profile *p, bool full, unsigned int width)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
+	wp_profile_add_up(p);
 	assert_int_equal(wp_write_text(p, WP_PROFILE_WALL, &options, f), 0);
 	fclose(f);
 	return text;
@@ -100,9 +101,10 @@ static const char server_report[] =
 	"\n"
 	"How it was recorded\n"
 	"  ticks: 998, 2 missed, 100.0 Hz asked, 99.8 Hz achieved\n"
-	"  threads: 4 seen\n"
-	"  samples: 3000 read without a stop, 1000 in a stop\n"
-	"  stacks: 2210 whole, 790 ended early (no unwind info)\n"
+	"  threads: 4 with a sample, 4 watched\n"
+	"  samples: 4000, 3000 read without a stop, 1000 in a stop\n"
+	"  stacks: 44.8 % of wall time, 88.8 % of CPU time without a whole stack;"
+	" no unwind info: 19.8 %, 88.8 %; memory not readable: 25 %, 0 %\n"
 	"  stops: 1000 made, 1 EINTR repaired\n"
 	"  pauses: p50 12.0 us, p99 40.0 us, max 90.0 us,"
 	" 0.150 % of the recording in all\n"
@@ -355,8 +357,9 @@ static void counters_that_lost_something_say_so(void **state)
 	assert_has(text, "  lost: 3 samples could not be taken,"
 			 " 4 threads ended before a first sample\n");
 	assert_has(text, "1 EINTR repaired, 5 refused by the kernel\n");
-	assert_has(text, "threads: 4 seen, 4 ended before a first"
-			 " sample, 1 x exec\n");
+	assert_has(text,
+		   "threads: 4 with a sample, 4 watched, 4 ended before a first"
+		   " sample, 1 x exec\n");
 	free(text);
 	wp_profile_clear(&p);
 }

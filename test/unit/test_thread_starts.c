@@ -212,7 +212,7 @@ static void a_stack_that_was_cut_makes_copies_longer(void **state)
 	assert_true(fake_perf_last()->enabled);
 	finish();
 	assert_starts(7, WITH_STACK, 1, 2 * (uint64_t)TICK);
-	assert_int_equal(fake.profile.counters.ends[WP_END_BEYOND_COPY], 1);
+	assert_int_equal(fake_target_ends(&fake, WP_END_BEYOND_COPY), 1);
 }
 
 static void threads_whose_record_was_lost_are_found_in_the_list(void **state)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* losses.c - see losses.h. */
+#include "losses.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The part of MEASURE that has no whole stack. */
+static uint64_t cut_part(const struct wp_profile_measure *measure,
+			 bool stops_never)
+{
+	uint64_t cut = measure->all - measure->ends[WP_END_ROOT];
+
+	/* The waiter's stack stands for a holder's that no lock names. */
+	cut -= measure->ends[WP_END_DEPTH_LIMIT] + measure->ends[WP_END_HOLDER];
+	return stops_never ? cut - measure->ends[WP_END_EMPTY] : cut;
+}
+
+static bool is_cut(const struct wp_profile_measure *measure, bool stops_never,
+		   char text[WP_LOSSES_TEXT])
+{
+	uint64_t cut = cut_part(measure, stops_never);
+
+	if (cut <= measure->all / 10)
+		return false;
+	snprintf(text, WP_LOSSES_TEXT, "%.3g %% of %s %s no whole stack",
+		 100 * (double)cut / (double)measure->all, measure->name,
+		 measure->name[0] == 't' ? "have" : "has");
+	return true;
+}
+
+static bool has_cut_stacks(const struct wp_profile *profile,
+			   const struct wp_options *options,
+			   char text[WP_LOSSES_TEXT])
+{
+	bool never = options->sampler.stop == WP_STOP_NEVER;
+
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
+		const struct wp_profile_sums *sums = &profile->sums[kind];
+
+		if (!(options->kinds & 1u << kind))
+			continue;
+		for (unsigned int i = 0; i < sums->nmeasures; i++)
+			if (is_cut(&sums->measures[i], never, text))
+				return true;
+	}
+	return false;
+}
+
+bool wp_losses_find(const struct wp_profile *profile,
+		    const struct wp_options *options, char text[WP_LOSSES_TEXT])
+{
+	const struct wp_counters *c = &profile->counters;
+	uint64_t samples = profile->sums[WP_PROFILE_WALL].count;
+
+	text[0] = '\0';
+	if (c->unnamed)
+		snprintf(text, WP_LOSSES_TEXT, "naming functions failed");
+	else if (c->missed_ticks > c->ticks)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "more ticks were missed (%" PRIu64
+			 ") than made (%" PRIu64 ")",
+			 c->missed_ticks, c->ticks);
+	else if (c->samples_lost > (samples + c->samples_lost) / 10)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "%" PRIu64 " samples could not be taken and %" PRIu64
+			 " were",
+			 c->samples_lost, samples);
+	else
+		return has_cut_stacks(profile, options, text);
+	return true;
+}
