@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wallprof/clock.h"
 #include "wallprof/vec.h"
 
 /* PERF_FORMAT_LOST, missing in headers before Linux 6.0. */
@@ -55,22 +56,16 @@ static struct perf_event_attr attr_base(const struct wp_perf *perf)
 	return a;
 }
 
-/* By wall clock, a period in a simple ratio to the scheduler's tick hits the same
- * moments of the tick for ever (38 % off was measured at half a tick).  2.9 % less is
- * in no simple ratio to any tick. */
-static uint64_t out_of_step(uint64_t period_ns)
-{
-	return period_ns - period_ns / 1000 * 29;
-}
+/* Samples of one period before the next is drawn.  The thread runs on until then:
+ * that time is not sampled, so to draw often makes samples rare. */
+enum { SAMPLES_OF_PERIOD = 4 };
 
 uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
 	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
-		return perf->facts.main_scope == WP_PERF_CPU ?
-			       out_of_step(perf->options.period_ns) :
-			       perf->options.period_ns;
+		return perf->options.period_ns;
 	/* A switch happens in the kernel. */
 	return perf->facts.user_only ? 0 : perf->options.switch_sample_every;
 }
@@ -80,7 +75,6 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	bool cpu = perf->facts.main_scope == WP_PERF_CPU;
 
 	a->task = perf->options.tasks || !cpu;
-	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_MAIN);
 	if (!a->sample_period)
 		return;
 	if (perf->newtask_id) {
@@ -99,7 +93,6 @@ static void set_switches(struct perf_event_attr *a, const struct wp_perf *perf)
 	 * longer that of an earlier thread. */
 	a->task = perf->facts.switch_scope == WP_PERF_TASK &&
 		  !wp_perf_kind_wanted(perf, WP_PERF_KIND_MAIN);
-	a->sample_period = wp_perf_kind_period(perf, WP_PERF_KIND_SWITCHES);
 	if (!a->sample_period)
 		return;
 	a->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
@@ -116,10 +109,11 @@ static int open_attr(struct perf_event_attr *a, pid_t tid, int cpu)
 }
 
 int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
-		       pid_t tid, int cpu)
+		       uint64_t period, pid_t tid, int cpu)
 {
 	struct perf_event_attr a = attr_base(perf);
 
+	a.sample_period = period;
 	if (kind == WP_PERF_KIND_MAIN)
 		set_main(&a, perf);
 	else
@@ -139,6 +133,39 @@ static void leave_out_processes(int fd)
 	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "clone_flags & 0x10000");
 }
 
+/* A period of CPU samples: any from 3/8 to 11/8 of the one asked for is as likely.
+ * So any rhythm of up to that length is met at all of its moments alike; the eighth
+ * that the mean is short is what a thread runs until periods are drawn. */
+static uint64_t draw_period(struct wp_perf *perf)
+{
+	uint64_t period = perf->options.period_ns;
+
+	return period * 3 / 8 + wp_random_next(&perf->random) % period;
+}
+
+static bool is_drawn(const struct wp_perf *perf, enum wp_perf_kind kind)
+{
+	return kind == WP_PERF_KIND_MAIN && perf->options.period_ns;
+}
+
+void wp_perf_draw_periods(struct wp_perf *perf)
+{
+	for (size_t i = 0; i < perf->nevents; i++) {
+		struct wp_perf_event *e = &perf->events[i];
+		uint64_t period;
+
+		if (e->nsamples < SAMPLES_OF_PERIOD)
+			continue;
+		period = draw_period(perf);
+		if (ioctl(e->fd, PERF_EVENT_IOC_PERIOD, &period))
+			continue;
+		e->period_before = e->period;
+		e->period = period;
+		e->changed_ns = wp_clock_ns();
+		e->nsamples = 0;
+	}
+}
+
 int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		      const struct wp_perf_cpu *cpu)
 {
@@ -148,11 +175,16 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 	if (WP_VEC_ROOM(perf->events, perf->nevents, perf->cap_events, 1))
 		return -ENOMEM;
 	e = &perf->events[perf->nevents];
-	e->fd = wp_perf_event_open(perf, kind, tid, cpu->cpu);
+	*e = (struct wp_perf_event){
+		.tid = tid,
+		.kind = kind,
+		.period = is_drawn(perf, kind) ?
+				  draw_period(perf) :
+				  wp_perf_kind_period(perf, kind),
+	};
+	e->fd = wp_perf_event_open(perf, kind, e->period, tid, cpu->cpu);
 	if (e->fd < 0)
 		return e->fd;
-	e->tid = tid;
-	e->kind = kind;
 	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		leave_out_processes(e->fd);
 	if (ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->fd) ||

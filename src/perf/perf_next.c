@@ -64,8 +64,7 @@ static void check_process(struct wp_perf *perf)
 	perf->ours_until_ns = UINT64_MAX;
 }
 
-static const struct wp_perf_event *find_event(const struct wp_perf *perf,
-					      uint64_t id)
+static struct wp_perf_event *find_event(const struct wp_perf *perf, uint64_t id)
 {
 	size_t at = WP_LOWER_BOUND(perf->nevents, i, perf->events[i].id < id);
 
@@ -100,22 +99,44 @@ static bool is_about_losses(enum wp_perf_type type)
 	       type == WP_PERF_UNTHROTTLE;
 }
 
+/* What a CPU sample by EVENT at TIME_NS, taken of the thread TID, stands for. */
+static uint64_t cpu_period(const struct wp_perf *perf,
+			   const struct wp_perf_event *event, uint64_t time_ns,
+			   pid_t tid)
+{
+	/* Inherited: it has the period of then. */
+	if (event->tid != -1 && event->tid != tid && event->changed_ns)
+		return wp_perf_kind_period(perf, event->kind);
+	return time_ns < event->changed_ns ? event->period_before :
+					     event->period;
+}
+
+/* Fill in what the kernel does not tell of REC, a sample by EVENT. */
+static void complete_sample(struct wp_perf *perf, struct wp_perf_event *event,
+			    struct wp_perf_record *rec)
+{
+	if (event->kind == WP_PERF_KIND_SWITCHES) {
+		rec->type = WP_PERF_SAMPLE_SWITCH;
+		rec->period = wp_perf_kind_period(perf, event->kind);
+		perf->stats.switch_samples++;
+	} else if (perf->newtask_id) {
+		rec->type = WP_PERF_SAMPLE_THREAD_START;
+		rec->period = wp_perf_kind_period(perf, event->kind);
+	} else {
+		rec->period = cpu_period(perf, event, rec->time_ns, rec->tid);
+		event->nsamples++;
+	}
+}
+
 static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		    const struct wp_perf_writer *writer)
 {
-	const struct wp_perf_event *event = find_event(perf, rec->id);
+	struct wp_perf_event *event = find_event(perf, rec->id);
 
 	if (!event || (event->tid == -1 && rec->time_ns > perf->ours_until_ns))
 		return false;
-	if (rec->type == WP_PERF_SAMPLE_CPU) {
-		rec->period = wp_perf_kind_period(perf, event->kind);
-		if (event->kind == WP_PERF_KIND_MAIN && perf->newtask_id)
-			rec->type = WP_PERF_SAMPLE_THREAD_START;
-		if (event->kind == WP_PERF_KIND_SWITCHES) {
-			rec->type = WP_PERF_SAMPLE_SWITCH;
-			perf->stats.switch_samples++;
-		}
-	}
+	if (rec->type == WP_PERF_SAMPLE_CPU)
+		complete_sample(perf, event, rec);
 	/* A thread that has ended has tid -1. */
 	return rec->pid == perf->process->pid && rec->tid > 0 &&
 	       !is_told_twice(perf, event, writer->tid);

@@ -161,8 +161,8 @@ static int probe(struct wp_perf *perf)
 
 		if (!wp_perf_kind_wanted(perf, k))
 			continue;
-		fd = wp_perf_event_open(perf, k, cpu ? -1 : 0,
-					perf->cpus[0].cpu);
+		fd = wp_perf_event_open(perf, k, wp_perf_kind_period(perf, k),
+					cpu ? -1 : 0, perf->cpus[0].cpu);
 		if (fd < 0)
 			return fd;
 		close(fd);
@@ -290,6 +290,7 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 		return wp_err_set(err, -ENOMEM, "out of memory");
 	perf->process = process;
 	perf->options = *options;
+	perf->random.state = options->seed;
 	perf->sample_type = sample_type_of(options);
 	rc = open_all(perf);
 	if (rc) {

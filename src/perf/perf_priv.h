@@ -15,6 +15,7 @@
 
 #include "perf_decode.h"
 #include "perf_ring.h"
+#include "wallprof/random.h"
 
 enum wp_perf_kind {
 	/* Takes CPU samples or samples of thread starts; if neither is wanted, a
@@ -32,6 +33,12 @@ struct wp_perf_event {
 	/* The thread it was opened on; -1: an event of a CPU. */
 	pid_t tid;
 	enum wp_perf_kind kind;
+	/* Its period; of samples of before CHANGED_NS it was PERIOD_BEFORE.
+	 * CHANGED_NS is 0 for the first period. */
+	uint64_t period, period_before;
+	uint64_t changed_ns;
+	/* CPU samples that it took in this period, foreign ones included. */
+	uint32_t nsamples;
 };
 
 struct wp_perf_cpu {
@@ -58,6 +65,8 @@ struct wp_perf {
 	/* The part of stats.lost that LOST records told. */
 	uint64_t lost_told;
 	uint64_t sample_type;
+	/* For periods. */
+	struct wp_random random;
 	/* Number of tracepoint task:task_newtask; 0: thread starts are not
 	 * sampled. */
 	int newtask_id;
@@ -95,12 +104,12 @@ struct wp_perf {
 /* The scope of events of KIND, by PERF's facts. */
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
 				      enum wp_perf_kind kind);
-/* The period of samples of KIND; 0: none are taken. */
+/* The period of samples of KIND, on average; 0: none are taken. */
 uint64_t wp_perf_kind_period(const struct wp_perf *perf,
 			     enum wp_perf_kind kind);
-/* Open one event, disabled.  Its descriptor or -errno. */
+/* Open one event of PERIOD, disabled.  Its descriptor or -errno. */
 int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
-		       pid_t tid, int cpu);
+		       uint64_t period, pid_t tid, int cpu);
 /* Does PERF need events of KIND? */
 bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind);
 /* Open an event of KIND on TID for CPU that writes to the CPU's ring buffer, and

@@ -39,6 +39,7 @@ static int open_events(struct wp_target *target, enum wp_perf_scope scope,
 	const struct wp_perf_options options = {
 		.scope = scope,
 		.period_ns = target->loop->options.interval_ns,
+		.seed = wp_random_next(&target->loop->random),
 		.stack_bytes = source->perf ? source->options.stack_bytes :
 					      WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
@@ -200,6 +201,7 @@ int wp_cpu_samples_read(struct wp_target *target)
 
 	if (rc || !target->cpu_events.perf)
 		return rc;
+	wp_perf_draw_periods(target->cpu_events.perf);
 	wp_perf_source_grow(&target->cpu_events, target->process);
 	use_cheaper_events(target);
 	return 0;

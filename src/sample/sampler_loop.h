@@ -11,9 +11,9 @@
 #include "bpf_scan.h"
 #include "image_cache.h"
 #include "kernel_frames.h"
-#include "random.h"
 #include "stack_copy.h"
 #include "wallprof/kallsyms.h"
+#include "wallprof/random.h"
 #include "wallprof/sampler.h"
 
 /* Holds no state of one process. */

@@ -21,6 +21,8 @@ struct wp_perf {
 	bool enabled, closed;
 	struct wp_perf_record records[FAKE_RECORDS];
 	size_t n, next;
+	/* Calls of wp_perf_draw_periods. */
+	uint32_t ndraws;
 };
 
 /* All events that were opened since fake_perf_reset, the last at [nopened - 1].
@@ -101,6 +103,11 @@ void wp_perf_disable(struct wp_perf *perf)
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 {
 	perf->options.switch_sample_every = every;
+}
+
+void wp_perf_draw_periods(struct wp_perf *perf)
+{
+	perf->ndraws++;
 }
 
 bool wp_perf_next(struct wp_perf *perf, uint64_t until_ns,

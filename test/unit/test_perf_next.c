@@ -37,7 +37,8 @@ static int setup(void **state)
 	memset(data, 0xee, sizeof(data));
 	events[0] = (struct wp_perf_event){ .id = MAIN_ID,
 					    .tid = -1,
-					    .kind = WP_PERF_KIND_MAIN };
+					    .kind = WP_PERF_KIND_MAIN,
+					    .period = 4800 };
 	events[1] = (struct wp_perf_event){ .id = SWITCH_ID,
 					    .tid = -1,
 					    .kind = WP_PERF_KIND_SWITCHES };
@@ -203,11 +204,35 @@ static void samples_get_type_and_period_of_their_event(void **state)
 	put_sample(0, 200, getpid(), 1, SWITCH_ID);
 	assert_true(wp_perf_next(&perf, UINT64_MAX, &record));
 	assert_int_equal(record.type, WP_PERF_SAMPLE_CPU);
-	assert_int_equal(record.period, 5000);
+	assert_int_equal(record.period, 4800);
 	assert_true(wp_perf_next(&perf, UINT64_MAX, &record));
 	assert_int_equal(record.type, WP_PERF_SAMPLE_SWITCH);
 	assert_int_equal(record.period, 7);
 	assert_int_equal(perf.stats.switch_samples, 1);
+}
+
+static uint64_t next_period(void)
+{
+	struct wp_perf_record record;
+
+	assert_true(wp_perf_next(&perf, UINT64_MAX, &record));
+	return record.period;
+}
+
+static void a_sample_stands_for_the_period_of_its_time(void **state)
+{
+	(void)state;
+	events[0].tid = 1;
+	events[0].period_before = 4000;
+	events[0].changed_ns = 150;
+	put_sample(0, 100, getpid(), 1, MAIN_ID);
+	put_sample(0, 200, getpid(), 1, MAIN_ID);
+	/* By an inherited event, whose period is one drawn before. */
+	put_sample(0, 300, getpid(), 2, MAIN_ID);
+	assert_int_equal(next_period(), 4000);
+	assert_int_equal(next_period(), 4800);
+	assert_int_equal(next_period(), 5000);
+	assert_int_equal(events[0].nsamples, 3);
 }
 
 static void others_are_left_out(void **state)
@@ -373,6 +398,7 @@ int main(void)
 		TEST(what_is_written_meanwhile_comes_after_the_end),
 		TEST(later_records_stay),
 		TEST(samples_get_type_and_period_of_their_event),
+		TEST(a_sample_stands_for_the_period_of_its_time),
 		TEST(others_are_left_out),
 		TEST(records_of_tasks_come_only_if_asked_for),
 		TEST(a_thread_with_an_event_of_its_own_is_not_told_twice),

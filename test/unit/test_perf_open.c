@@ -453,6 +453,61 @@ static void cpu_time_of_two_threads_agrees_with_rusage(void **state)
 	got_clear(&got);
 }
 
+/* On one CPU, so that all is in one ring. */
+static void burn_a_while(void)
+{
+	cpu_set_t all, one;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+		if (CPU_ISSET(i, &all))
+			CPU_SET(i, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	burn(400 * WP_NS_PER_MS);
+}
+
+static void periods_are_drawn_anew(void **state)
+{
+	const struct scenario s = { NULL, burn_a_while };
+	const struct wp_perf_options options = {
+		.scope = scope_of(state),
+		.period_ns = WP_NS_PER_MS,
+		.seed = 1,
+		.ring_bytes = 1 << 20,
+	};
+	struct child c = start_child(&s);
+	struct wp_perf *perf = open_or_skip(&c, &options);
+	struct pollfd done = { c.done, POLLIN, 0 };
+	struct got got = { 0 };
+	uint64_t before = 0;
+	size_t ndrawn = 0;
+
+	wp_perf_enable(perf);
+	give(c.go);
+	while (!done.revents) {
+		assert_true(poll(&done, 1, 10) >= 0);
+		keep_until(perf, UINT64_MAX, &got);
+		wp_perf_draw_periods(perf);
+	}
+	await(c.done);
+	for (size_t i = 0; i < got.len; i++) {
+		assert_in_range(got.v[i].period, options.period_ns * 3 / 8,
+				options.period_ns * 11 / 8);
+		ndrawn += got.v[i].period != before;
+		before = got.v[i].period;
+	}
+	assert_true(ndrawn > 5);
+	/* What is run until a period is drawn is not sampled. */
+	if (options.scope == WP_PERF_TASK)
+		assert_in_range(sum_periods(&got, 0), truth->cpu_ns / 2,
+				truth->cpu_ns * 21 / 20);
+	check_clean(perf);
+	wp_perf_close(perf);
+	end_child(&c);
+	got_clear(&got);
+}
+
 /* One thread after the other, each started in the work. */
 static void *burn_and_tell(void *arg)
 {
@@ -886,18 +941,14 @@ static void births_bring_the_stack_of_the_creator(void **state)
 	got_clear(&got);
 }
 
-/* On one CPU, so that all is in one ring. */
-static void burn_a_while(void)
+/* The period of a CPU sample: that of all, where none is drawn anew and only one CPU
+ * is run on. */
+static uint64_t a_period(const struct got *got)
 {
-	cpu_set_t all, one;
-
-	sched_getaffinity(0, sizeof(all), &all);
-	CPU_ZERO(&one);
-	for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
-		if (CPU_ISSET(i, &all))
-			CPU_SET(i, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-	burn(400 * WP_NS_PER_MS);
+	for (size_t i = 0; i < got->len; i++)
+		if (got->v[i].type == WP_PERF_SAMPLE_CPU)
+			return got->v[i].period;
+	return 0;
 }
 
 static void what_finds_no_room_is_counted(void **state)
@@ -936,7 +987,7 @@ static void what_finds_no_room_is_counted(void **state)
 	assert_in_range(kept, scope_of(state) == WP_PERF_TASK,
 			4 * wp_perf_facts(perf)->nrings);
 	if (lost && scope_of(state) == WP_PERF_TASK)
-		assert_within(options.period_ns * (kept + lost), cpu_ns, 0.1);
+		assert_within(a_period(&got) * (kept + lost), cpu_ns, 0.1);
 	wp_perf_enable(perf);
 	/* The next record that has room says how many had none. */
 	work(&c, perf, &got);
@@ -944,7 +995,7 @@ static void what_finds_no_room_is_counted(void **state)
 	assert_true(count(&got, WP_PERF_LOST, 0) > 0);
 	assert_true(wp_perf_stats(perf)->lost > 500);
 	if (scope_of(state) == WP_PERF_TASK)
-		assert_within(options.period_ns *
+		assert_within(a_period(&got) *
 				      (count(&got, WP_PERF_SAMPLE_CPU, 0) +
 				       wp_perf_stats(perf)->lost),
 			      cpu_ns, 0.1);
@@ -1289,6 +1340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(cpu_time_of_two_threads_agrees_with_rusage),
+		BOTH(periods_are_drawn_anew),
 		BOTH(threads_that_start_later_are_covered),
 		BOTH(switches_are_all_told_with_their_times),
 		BOTH(every_nth_switch_is_sampled),

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random.h - pseudo-random numbers, for jitter, rounding and fairness.
  *
- * Layer: sample.  Private to src/sample/.
+ * Layer: base.
  */
 #ifndef WP_RANDOM_H
 #define WP_RANDOM_H
+
+#include <stdint.h>
 
 #include "wallprof/hash.h"
 
