@@ -195,9 +195,12 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross
+# Programs that others have built come from there; who has its client need not
+# have Debian's.
+DEPS_NPM := $(if $(shell command -v npm),,npm)
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
-	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST))
+	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST) $(DEPS_NPM))
 	$(Q)[ -e $(O)/bpf/libs ] || test/deps.sh $(DEPS_BPF) || :
 
 install: $(O)/wallprof

@@ -88,9 +88,10 @@ struct wp_elf_image {
 	 * an image of memory: the others. */
 	struct wp_elf_range eh_frame_hdr;
 	struct wp_elf_range eh_frame;
-	/* .text; .gopclntab, see go_table.h. */
-	struct wp_elf_range text;
+	/* .gopclntab and .go.module, see go_table.h; .rela.dyn. */
 	struct wp_elf_range go_table;
+	struct wp_elf_range go_module;
+	struct wp_elf_range rela;
 	/* Has no address: SVMA is 0.  The range of PACKED where the section is
 	 * compressed (by zlib, to at most 64 MiB; else absent). */
 	struct wp_elf_range debug_frame;

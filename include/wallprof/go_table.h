@@ -51,8 +51,8 @@ struct wp_go_func {
 };
 
 /* Read the header of IMAGE's .gopclntab.  From Go 1.26 on it does not have
- * text_svma, which is .text's start then, provided that the last function ends
- * where .text does; so it is in files from Go's own linker.
+ * text_svma, which is read from moduledata then, in a section of its own since
+ * that version; the addresses there that the table has too must agree.
  *
  * Returns 0; -ENOENT if IMAGE has none; -ENOTSUP if it is of another version or
  * its text_svma cannot be told; -EBADMSG if it is malformed.

@@ -178,8 +178,10 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 			s->image->debug_frame = range;
 	} else if (sh->sh_type == SHT_NOTE && !s->image->build_id_len) {
 		read_notes(s->image, sh->sh_offset, sh->sh_size);
-	} else if (is_called(s, sh, ".text")) {
-		s->image->text = range;
+	} else if (is_called(s, sh, ".rela.dyn")) {
+		s->image->rela = range;
+	} else if (is_called(s, sh, ".go.module")) {
+		s->image->go_module = range;
 	} else if (is_called(s, sh, ".gopclntab") ||
 		   is_called(s, sh, ".data.rel.ro.gopclntab")) {
 		s->image->go_table = range;

@@ -2,7 +2,9 @@
 /* go_table.c - see wallprof/go_table.h. */
 #include "wallprof/go_table.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "wallprof/lower_bound.h"
 #include "wallprof/reader.h"
@@ -19,6 +21,13 @@ enum {
 	/* struct _func; from Go 1.20 on it has a line more. */
 	FUNC = 40,
 	LINE_120 = 4,
+	/* Words of moduledata: the address of the table; where its first
+	 * function begins and its last one ends; what functions' addresses are
+	 * offsets from. */
+	MODULE_TABLE = 0,
+	MODULE_LOW = 20,
+	MODULE_HIGH = 21,
+	MODULE_TEXT = 22,
 	/* Bits of a function's flags. */
 	TOP_FRAME = 1,
 	SP_WRITE = 2,
@@ -54,18 +63,84 @@ static int read_entry(const struct wp_go_table *table, uint64_t i,
 	return r.failed ? -EBADMSG : 0;
 }
 
+/* A dynamic relocation that puts the bias plus TARGET at PLACE. */
+struct relative {
+	uint64_t place_svma;
+	uint64_t target_svma;
+};
+
+/* Entry I of the dynamic relocations; one of another kind comes behind all of
+ * these. */
+static struct relative read_relative(struct wp_elf_image *image, uint64_t i)
+{
+	struct relative none = { UINT64_MAX, 0 };
+	const uint8_t *bytes = wp_elf_image_at(
+		image, image->rela.off + i * sizeof(Elf64_Rela),
+		sizeof(Elf64_Rela));
+	Elf64_Rela rela;
+
+	if (!bytes)
+		return none;
+	memcpy(&rela, bytes, sizeof(rela));
+	if (rela.r_info != R_X86_64_RELATIVE &&
+	    rela.r_info != R_AARCH64_RELATIVE)
+		return none;
+	return (struct relative){ rela.r_offset, (uint64_t)rela.r_addend };
+}
+
+/* The address in word N of the image's moduledata.  In a file that the dynamic
+ * linker moves it may be in a relocation; ld sorts these by address, the relative
+ * ones first (-z combreloc). */
+static int read_module(const struct wp_go_table *table, unsigned int n,
+		       uint64_t *ret_svma)
+{
+	struct wp_elf_image *image = table->image;
+	const struct wp_elf_range *module = &image->go_module;
+	const uint64_t off = (uint64_t)n * POINTER;
+	const uint64_t len = image->rela.size / sizeof(Elf64_Rela);
+	const uint8_t *word = off < module->size ?
+				      wp_elf_image_at(image, module->off + off,
+						      POINTER) :
+				      NULL;
+	struct relative relative;
+	uint64_t i;
+
+	if (!word)
+		return -ENOTSUP;
+	memcpy(ret_svma, word, sizeof(*ret_svma));
+	if (*ret_svma)
+		return 0;
+	i = WP_LOWER_BOUND(len, k,
+			   read_relative(image, k).place_svma <
+				   module->svma + off);
+	relative = read_relative(image, i);
+	if (i == len || relative.place_svma != module->svma + off)
+		return -ENOTSUP;
+	*ret_svma = relative.target_svma;
+	return 0;
+}
+
 /* Set text_svma where the header has none: see wp_go_table_open. */
 static int set_text(struct wp_go_table *table)
 {
-	const struct wp_elf_range *text = &table->image->text;
-	uint64_t end_svma;
+	uint64_t table_svma, low_svma, high_svma, text_svma, svma;
 
 	if (table->text_svma)
 		return 0;
-	table->text_svma = text->svma;
-	if (read_entry(table, table->nfuncs, &end_svma))
+	if (read_module(table, MODULE_TABLE, &table_svma) ||
+	    read_module(table, MODULE_LOW, &low_svma) ||
+	    read_module(table, MODULE_HIGH, &high_svma) ||
+	    read_module(table, MODULE_TEXT, &text_svma) ||
+	    table_svma != table->image->go_table.svma)
+		return -ENOTSUP;
+	table->text_svma = text_svma;
+	if (read_entry(table, 0, &svma))
 		return -EBADMSG;
-	return text->svma && end_svma == text->svma + text->size ? 0 : -ENOTSUP;
+	if (svma != low_svma)
+		return -ENOTSUP;
+	if (read_entry(table, table->nfuncs, &svma))
+		return -EBADMSG;
+	return svma == high_svma ? 0 : -ENOTSUP;
 }
 
 int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)

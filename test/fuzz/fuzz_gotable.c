@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size || !fuzz_image_make(&image, data, size, TEXT))
 		return 0;
 	image.go_table = (struct wp_elf_range){ TEXT, 0, size };
-	image.text = (struct wp_elf_range){ TEXT, 0, 0x1000 };
+	image.go_module = (struct wp_elf_range){ TEXT, size / 2, size / 2 };
+	image.rela = (struct wp_elf_range){ 0, size / 4, size / 4 };
 	if (!wp_go_table_open(&table, &image))
 		look_up_all(&table);
 	for (uint64_t svma = TEXT; svma < TEXT + LOOKUPS; svma += 3) {

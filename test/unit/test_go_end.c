@@ -16,7 +16,8 @@
 enum { TEXT = 0x401000, ROOM = 64, STACK = 0x70000 };
 
 /* Code as objdump -d shows it in a program of go 1.19, the fourth and fifth as
- * its assembler makes them of later sources; AT is the last byte of the call.
+ * its assembler makes them of later sources, the last three in programs of go
+ * 1.23 and 1.26; AT is the last byte of the call.
  * What is_whole is must be all of its function, what is_end is its end. */
 static const struct root {
 	const char *code;
@@ -25,7 +26,7 @@ static const struct root {
 	bool is_whole;
 	bool is_end;
 	/* Bytes that may be any: displacements. */
-	uint8_t any[8];
+	uint8_t any[9];
 	enum wp_step_result result;
 } roots[] = {
 	{ "\x90\xe8\x1a\x25\0\0\x90",
@@ -80,7 +81,30 @@ static const struct root {
 	  false,
 	  true,
 	  { 5, 6, 7, 8, 10, 11, 12, 13 },
-	  WP_STEP_UNKNOWN_REG },
+	  WP_STEP_ROOT },
+	{ "\x48\x8b\x63\x38\x48\x8b\x6b\x68\xe8\x46\x44\0\0\xe8\xa1\x1b\0\0"
+	  "\xc3",
+	  19,
+	  12,
+	  false,
+	  true,
+	  { 7, 9, 10, 11, 12, 14, 15, 16, 17 },
+	  WP_STEP_ROOT },
+	{ "\x48\x8b\x63\x38\x48\xc7\xc5\0\0\0\0\xe8\x63\x3d\0\0\xe8\xde\x17"
+	  "\0\0\xc3",
+	  22,
+	  15,
+	  false,
+	  true,
+	  { 12, 13, 14, 15, 17, 18, 19, 20 },
+	  WP_STEP_ROOT },
+	{ "\x49\x8b\x66\x38\x50\x4c\x8b\x22\x41\xff\xd4\x90\x58\xe9",
+	  14,
+	  10,
+	  false,
+	  false,
+	  { 0 },
+	  WP_STEP_ROOT },
 };
 
 #define NROOTS (sizeof(roots) / sizeof(roots[0]))

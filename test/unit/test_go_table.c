@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 enum {
 	MAX = 1024,
 	NFUNCS = 3,
+	/* The addresses of the section, and of moduledata. */
+	TABLE = 0x500000,
+	MODULE = 0x600000,
 	TEXT = 0x401000,
 	TEXT_END = TEXT + 0x200,
 	/* Where fields of the header are. */
@@ -29,6 +33,12 @@ enum {
 	FUNCS = 64,
 	HEADER = 72,
 	FUNC_SIZE = 44,
+	/* Which words of moduledata say from where to where the code of functions
+	 * is, and what their addresses count from. */
+	MODULE_LOW = 20,
+	MODULE_HIGH = 21,
+	MODULE_TEXT = 22,
+	RELA = 24,
 	/* Of a function: its flags, in Go 1.18 and from 1.20 on. */
 	FLAGS_118 = 37,
 	FLAGS_120 = 41,
@@ -88,23 +98,13 @@ static struct section make(void)
 	return s;
 }
 
-/* The table of S in a file with .text at TEXT[0..text_size). */
-static int open_with_text(struct section *s, struct wp_go_table *ret,
-			  uint64_t text, uint64_t text_size)
-{
-	s->image = (struct wp_elf_image){
-		.fd = -1,
-		.data = s->v,
-		.size = s->len,
-		.go_table = { .size = s->len },
-		.text = { .svma = text, .size = text_size },
-	};
-	return wp_go_table_open(ret, &s->image);
-}
-
 static int open_table(struct section *s, struct wp_go_table *ret)
 {
-	return open_with_text(s, ret, TEXT, TEXT_END - TEXT);
+	s->image.fd = -1;
+	s->image.data = s->v;
+	s->image.size = s->len;
+	s->image.go_table = (struct wp_elf_range){ TABLE, 0, s->len };
+	return wp_go_table_open(ret, &s->image);
 }
 
 static int frame_at(const struct wp_go_table *table, uint64_t svma)
@@ -191,20 +191,89 @@ static void a_table_that_ends_early(void **state)
 	test_free(s.v);
 }
 
-/* Go 1.26 does not say where its code begins. */
-static void text_that_is_not_told(void **state)
+/* Put moduledata behind the table of S, which does not say where its code begins:
+ * where the first word of moduledata is. */
+static size_t put_module(struct section *s)
 {
+	size_t at = (s->len + 7) & ~7u;
+
+	put(s, START, 0, 8);
+	put(s, at, TABLE, 8);
+	put(s, at + 8 * MODULE_LOW, TEXT, 8);
+	put(s, at + 8 * MODULE_HIGH, TEXT_END, 8);
+	put(s, at + 8 * MODULE_TEXT, TEXT, 8);
+	s->image.go_module = (struct wp_elf_range){ MODULE, at, s->len - at };
+	return at;
+}
+
+/* From Go 1.26 on. */
+static void text_is_told_by_moduledata(void **state)
+{
+	static const size_t words[] = { 0, MODULE_LOW, MODULE_HIGH,
+					MODULE_TEXT };
 	struct section s = make();
 	struct wp_go_table table;
+	size_t at;
 
 	(void)state;
 	put(&s, START, 0, 8);
+	assert_int_equal(open_table(&s, &table), -ENOTSUP);
+	at = put_module(&s);
 	assert_int_equal(open_table(&s, &table), 0);
 	assert_int_equal(frame_at(&table, TEXT + 4), 24);
-	/* Somebody else's code is in .text too. */
-	assert_int_equal(open_with_text(&s, &table, TEXT, TEXT_END + 1 - TEXT),
-			 -ENOTSUP);
-	assert_int_equal(open_with_text(&s, &table, 0, 0), -ENOTSUP);
+	/* Another version's, which has something else there. */
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		s.v[at + 8 * words[i]]++;
+		assert_int_equal(open_table(&s, &table), -ENOTSUP);
+		s.v[at + 8 * words[i]]--;
+	}
+	s.image.go_module.size = 8 * MODULE_TEXT;
+	assert_int_equal(open_table(&s, &table), -ENOTSUP);
+	test_free(s.v);
+}
+
+static size_t put_rela(struct section *s, size_t at, uint64_t place,
+		       uint64_t kind, uint64_t target)
+{
+	put(s, at, place, 8);
+	put(s, at + 8, kind, 8);
+	put(s, at + 16, target, 8);
+	return at + RELA;
+}
+
+/* In a program that may be anywhere. */
+static void moduledata_is_relocated(void **state)
+{
+	static const struct {
+		size_t word;
+		uint64_t target;
+	} words[] = { { 0, TABLE },
+		      { MODULE_LOW, TEXT },
+		      { MODULE_HIGH, TEXT_END },
+		      { MODULE_TEXT, TEXT } };
+	struct section s = make();
+	struct wp_go_table table;
+	size_t module, start, at;
+
+	(void)state;
+	module = put_module(&s);
+	start = at = s.len;
+	at = put_rela(&s, at, MODULE - 8, R_X86_64_RELATIVE, 1);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		put(&s, module + 8 * words[i].word, 0, 8);
+		at = put_rela(&s, at, MODULE + 8 * words[i].word,
+			      R_X86_64_RELATIVE, words[i].target);
+	}
+	/* The others are not in order. */
+	at = put_rela(&s, at, MODULE + 8, R_X86_64_GLOB_DAT, 0);
+	at = put_rela(&s, at, MODULE - 16, R_X86_64_64, 0);
+	s.image.rela = (struct wp_elf_range){ 0, start, at - start };
+	assert_int_equal(open_table(&s, &table), 0);
+	assert_int_equal(frame_at(&table, TEXT + 4), 24);
+	s.image.rela.size = RELA;
+	assert_int_equal(open_table(&s, &table), -ENOTSUP);
+	s.image.rela.size = 0;
+	assert_int_equal(open_table(&s, &table), -ENOTSUP);
 	test_free(s.v);
 }
 
@@ -316,7 +385,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_and_their_frames),
 		cmocka_unit_test(a_table_that_ends_early),
-		cmocka_unit_test(text_that_is_not_told),
+		cmocka_unit_test(text_is_told_by_moduledata),
+		cmocka_unit_test(moduledata_is_relocated),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(pairs_without_end),
 		cmocka_unit_test(every_prefix_is_safe),
