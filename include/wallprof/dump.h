@@ -67,6 +67,9 @@ struct wp_dump_times {
 	 * sampled; SLICES is UINT64_MAX if it ran between the two. */
 	uint64_t run_ns;
 	uint64_t slices;
+	/* Timeslices at its sample, before WAS_STOPPED, a stop for it. */
+	uint64_t slices_at;
+	bool was_stopped;
 	/* Timeslices after it was sampled, for which it may have been stopped. */
 	uint64_t slices_after;
 };
@@ -83,6 +86,9 @@ struct wp_dump_thread {
 	struct wp_dump_stack stack;
 	struct wp_dump_times times;
 	struct wp_lock lock;
+	/* It ran while other threads were sampled: what is said of it is of
+	 * another moment than what is said of them. */
+	bool moved;
 	/* Something that the graph does not know may end its wait as well. */
 	bool open_ended;
 	/* Set by wp_graph_build: no thread of the dump can end its wait, and

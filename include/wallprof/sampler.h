@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include "wallprof/block_weight.h"
+#include "wallprof/call_memory.h"
 #include "wallprof/err.h"
 #include "wallprof/process.h"
+#include "wallprof/procfs.h"
 #include "wallprof/profile.h"
 #include "wallprof/tracer.h"
 #include "wallprof/unwind.h"
@@ -76,6 +78,8 @@ struct wp_sampler_options {
 	const char *thread_glob;
 	/* Add the kernel's frames to stacks. */
 	bool kernel;
+	/* Copy what the arguments of the calls refer to that threads sleep in. */
+	bool call_memory;
 	enum wp_unwind_backend backend;
 };
 
@@ -136,9 +140,16 @@ struct wp_thread_view {
 	 * none. */
 	long syscall_nr;
 	uint64_t args[6];
-	/* Times that the thread had been put on a CPU, before any stop by
-	 * wallprof (third field of schedstat). */
-	uint64_t slices;
+	/* schedstat at the sample, before any stop by wallprof; after a stop
+	 * RUN_NS is UINT64_MAX, not known. */
+	struct wp_schedstat times;
+	/* Valid if SYSCALL_NR is a call; borrowed from the sampler.  NULL: not
+	 * asked for. */
+	const struct wp_call_memory *memory;
+	/* The thread did not move while the others were sampled: what is found
+	 * of all such threads, and what lock words say of them, is true of one
+	 * moment. */
+	bool at_instant;
 };
 
 /* Call EACH for every watched thread of TARGET. */

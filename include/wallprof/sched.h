@@ -14,7 +14,8 @@
  *
  * So a wait is never reported as longer than it is, and as shorter by at most
  * the error of that reading (some 20 us; see ERROR_NS) and the CPU's interrupts
- * and stolen time since the wait began.
+ * and stolen time since the wait began.  A reading that others' use of the CPU
+ * made worse tells of long waits only.
  */
 #ifndef WP_SCHED_H
 #define WP_SCHED_H
@@ -65,8 +66,8 @@ const struct wp_sched_cpu *wp_sched_clock_find(struct wp_sched_clock *clock,
 					       int cpu);
 
 /* The time from EXEC_START_NS, of a thread that last ran on CPU (field 39 of
- * /proc/TID/stat) and not since, to NOW_NS of CLOCK_MONOTONIC; 0 if it is
- * within the clock's error. */
+ * /proc/TID/stat) and not since, to NOW_NS of CLOCK_MONOTONIC; UINT64_MAX, not
+ * known, if the clock's error is over 100 us and a sixteenth of it. */
 uint64_t wp_sched_wait_ns(const struct wp_sched_cpu *cpu,
 			  uint64_t exec_start_ns, uint64_t now_ns);
 

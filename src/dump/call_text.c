@@ -25,6 +25,8 @@ enum {
 	/* 64-bit words of a select's set that are read: 1024 descriptors. */
 	SET_WORDS = 16,
 	FDINFO_MAX = 16 << 20,
+	/* A hundred years after 1970: times of other clocks are less. */
+	MOST_SECONDS = 100u * 366 * 86400,
 };
 
 /* The text so far; what does not fit is left out. */
@@ -33,7 +35,7 @@ struct words {
 	size_t len;
 	struct wp_snapshot_process *process;
 	const struct wp_dump_call *call;
-	const char *object;
+	const struct wp_call_found *found;
 };
 
 WP_PRINTF(2, 3)
@@ -53,15 +55,22 @@ static void say(struct words *w, const char *fmt, ...)
 static bool read_target(const struct words *w, uint64_t avma, void *buf,
 			size_t len)
 {
-	return wp_process_read(&w->process->process, avma, buf, len) ==
-	       (ssize_t)len;
+	return w->found->memory &&
+	       wp_call_memory_read(w->found->memory, avma, buf, len);
 }
 
 static void say_time(struct words *w, const struct timespec *ts)
 {
 	double s = (double)ts->tv_sec + (double)ts->tv_nsec / 1e9;
 
-	say(w, " %.*f s", s < 10 ? 3 : 0, s);
+	if (ts->tv_sec)
+		say(w, " %.*f s", s < 10 ? 3 : 0, s);
+	else if (ts->tv_nsec >= (long)WP_NS_PER_MS)
+		say(w, " %g ms", (double)(ts->tv_nsec / 1000) / 1e3);
+	else if (ts->tv_nsec >= (long)WP_NS_PER_US)
+		say(w, " %g us", (double)ts->tv_nsec / 1e3);
+	else
+		say(w, " %ld ns", ts->tv_nsec);
 }
 
 /* The call's own time limit. */
@@ -92,9 +101,11 @@ static void say_process(struct words *w, pid_t pid)
 	char path[64], name[64];
 	ssize_t n;
 
+	say(w, " pid %d", pid);
+	if (w->found->moved)
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	n = wp_io_read_at(-1, path, name, sizeof(name));
-	say(w, " pid %d", pid);
 	if (n > 1)
 		say(w, " \"%.*s\"", (int)n - 1, name);
 }
@@ -105,7 +116,8 @@ static void say_fd(struct words *w, int fd)
 	pid_t pid;
 
 	say(w, "fd %d", fd);
-	if (wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
+	if (w->found->moved ||
+	    wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
 		return;
 	say(w, " %s", desc.text);
 	pid = desc.kind == WP_FD_PIDFD ?
@@ -206,6 +218,8 @@ static void epoll_descriptors(struct words *w)
 	unsigned int n = 0;
 
 	say(w, " fd %d", (int)w->call->args[0]);
+	if (w->found->moved)
+		return;
 	snprintf(path, sizeof(path), "fdinfo/%d", (int)w->call->args[0]);
 	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
 		return;
@@ -237,22 +251,34 @@ static void sleep_words(struct words *w, uint64_t avma)
 static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 {
 	struct timespec ts = { 0 }, now;
-	double left;
+	int64_t left_ns;
 
 	if (!avma || !read_target(w, avma, &ts, sizeof(ts)) ||
-	    clock_gettime(clock, &now))
+	    clock_gettime(clock, &now) || ts.tv_sec > MOST_SECONDS)
 		return;
-	left = (double)(ts.tv_sec - now.tv_sec) +
-	       (double)(ts.tv_nsec - now.tv_nsec) / 1e9;
-	say(w, " for %.*f s more", left < 10 ? 3 : 0, left);
+	/* At the sample. */
+	left_ns = (ts.tv_sec - now.tv_sec) * (int64_t)WP_NS_PER_S + ts.tv_nsec -
+		  now.tv_nsec +
+		  (int64_t)(wp_clock_ns() - w->found->memory->time_ns);
+	if (left_ns < 0)
+		left_ns = 0;
+	ts.tv_sec = left_ns / (int64_t)WP_NS_PER_S;
+	ts.tv_nsec = left_ns % (int64_t)WP_NS_PER_S;
+	say(w, " for");
+	say_time(w, &ts);
+	say(w, " more");
 }
 
 static void wait_words(struct words *w, bool by_id, int id, bool group)
 {
-	pid_t pid = by_id ? wp_pid_namespace_child(w->process, id) : 0;
+	pid_t pid = by_id && !w->found->moved ?
+			    wp_pid_namespace_child(w->process, id) :
+			    0;
 
 	if (pid)
 		say_process(w, pid);
+	else if (by_id && w->found->moved)
+		say(w, " pid %d", id);
 	else if (by_id)
 		say(w, " pid %d, which is no child", id);
 	else if (group)
@@ -281,10 +307,23 @@ static void waitid_words(struct words *w)
 	}
 }
 
+/* What is behind the descriptor argument was read after the sample. */
+static void say_object(struct words *w)
+{
+	const struct wp_syscall_info *info = wp_syscall_find(w->call->nr);
+
+	if (!w->found->object[0])
+		return;
+	if (!w->found->moved)
+		say(w, " %s", w->found->object);
+	else if (info && info->fd_arg >= 0)
+		say(w, " fd %d", (int)w->call->args[info->fd_arg]);
+}
+
 static void flock_words(struct words *w)
 {
-	say(w, " %s %s", w->object,
-	    (w->call->args[1] & LOCK_EX) ? "exclusively" : "shared");
+	say_object(w);
+	say(w, (w->call->args[1] & LOCK_EX) ? " exclusively" : " shared");
 }
 
 static void fcntl_words(struct words *w)
@@ -297,13 +336,7 @@ static void fcntl_words(struct words *w)
 		say(w, " F_OFD_SETLKW");
 		break;
 	}
-	say(w, " %s", w->object);
-}
-
-static void plain_words(struct words *w)
-{
-	if (w->object[0])
-		say(w, " %s", w->object);
+	say_object(w);
 }
 
 static void clock_nanosleep_words(struct words *w)
@@ -354,14 +387,15 @@ static void describe_arguments(struct words *w)
 		fcntl_words(w);
 		break;
 	default:
-		plain_words(w);
+		say_object(w);
 	}
 }
 
 int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
-		 struct wp_snapshot_process *process, const char *object)
+		 struct wp_snapshot_process *process,
+		 const struct wp_call_found *found)
 {
-	struct words w = { .process = process, .call = call, .object = object };
+	struct words w = { .process = process, .call = call, .found = found };
 	char name[32];
 	uint32_t id;
 

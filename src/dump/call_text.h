@@ -8,11 +8,22 @@
 
 #include "wallprof/snapshot.h"
 
+/* What was found of a blocked call. */
+struct wp_call_found {
+	/* What its descriptor argument refers to, "" if it has none. */
+	const char *object;
+	/* Copied while the thread slept in it; NULL: nothing. */
+	const struct wp_call_memory *memory;
+	/* The thread has moved: names of descriptors and processes, which are
+	 * read now, are left out. */
+	bool moved;
+};
+
 /* Set CALL's text, a string of DUMP, from the rest of CALL, in which a thread
- * of PROCESS sleeps; "" if there is no call.  OBJECT is what its descriptor
- * argument refers to, "" if it has none.  0 or -ENOMEM. */
+ * of PROCESS sleeps, and FOUND; "" if there is no call.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
-		 struct wp_snapshot_process *process, const char *object);
+		 struct wp_snapshot_process *process,
+		 const struct wp_call_found *found);
 
 #endif

@@ -36,6 +36,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 
 	options.wall_kind = WP_PROFILE_THREADS;
 	options.own_threads = 0;
+	options.call_memory = true;
 	if (!stops)
 		options.stop = WP_STOP_NEVER;
 	wp_tracer_init(&sample->tracer);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot_threads.c - a sampled process's threads as threads of a dump.
- *
- * Locks are read here, after the sampling: which memory to read the stack tells.
  */
 #include <errno.h>
 #include <limits.h>
@@ -10,15 +8,14 @@
 #include <string.h>
 
 #include "call_text.h"
-#include "pid_namespace.h"
 #include "snapshot_priv.h"
+#include "thread_lock.h"
 #include "thread_times.h"
 #include "wallprof/base_name.h"
-#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
 /* Frames among which the site of a wait is looked for. */
-enum { SITE_FRAMES_MAX = 64 };
+enum { SITE_FRAMES_MAX = 64, OBJECT_MAX = 640 };
 
 struct job {
 	struct wp_dump *dump;
@@ -161,96 +158,22 @@ static void find_site(const struct wp_dump *dump, struct wp_dump_stack *stack)
 	stack->site = site < n ? at[site] : stack->nframes;
 }
 
-/* See struct wp_lock_query. */
-static int32_t find_thread(void *ctx, int32_t own)
+/* Set the text of T's call, which waits for OBJECT. */
+static int describe_call(const struct job *job, struct wp_dump_thread *t,
+			 uint32_t object, const struct wp_call_memory *memory)
 {
-	struct wp_snapshot_process *process = ctx;
-	int32_t tid = wp_pid_namespace_thread(process, own);
-	struct wp_proc_stat stat;
-	char text[1024];
-	ssize_t n;
+	char text[OBJECT_MAX];
+	struct wp_call_found found = { .object = text, .memory = memory };
+	int rc;
 
-	if (!tid)
-		return 0;
-	n = wp_thread_times_file(&process->process, tid, "stat", text,
-				 sizeof(text));
-	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	    stat.state_char == 'Z' || stat.state_char == 'X')
-		return 0;
-	return tid;
-}
-
-static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
-				      size_t len)
-{
-	const struct wp_snapshot_process *process = ctx;
-
-	return wp_process_read(&process->process, avma, buf, len) ==
-			       (ssize_t)len ?
-		       WP_MEM_OK :
-		       WP_MEM_UNREADABLE;
-}
-
-/* Does /proc say that T is still in the call that the sampler saw? */
-static bool is_in_call(const struct wp_snapshot_process *process,
-		       const struct wp_dump_thread *t)
-{
-	struct wp_proc_syscall call;
-	char text[256];
-	ssize_t n = wp_thread_times_file(&process->process, t->tid, "syscall",
-					 text, sizeof(text));
-
-	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
-	       !call.running &&
-	       (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
-	       !memcmp(call.args, t->call.args, 3 * sizeof(*t->call.args));
-}
-
-/* Set FRAMES to T's innermost user frames; returns how many there are. */
-static uint32_t
-collect_user_frames(struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX],
-		    const struct wp_dump *dump, const struct wp_dump_thread *t)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < t->stack.nframes && n < WP_LOCK_FRAMES_MAX;
-	     i++) {
-		const struct wp_dump_frame *f =
-			&dump->frames[t->stack.first_frame + i];
-		uint32_t name = f->system_name ? f->system_name : f->function;
-
-		if (!f->kernel)
-			frames[n++] = (struct wp_lock_frame){
-				.function = wp_dump_str(dump, name),
-				.module = f->module,
-				.guessed = f->guessed,
-			};
-	}
-	return n;
-}
-
-static void decode_lock(const struct job *job, struct wp_dump_thread *t)
-{
-	const struct wp_lock_query query = {
-		.mem = { read_memory, job->process },
-		.find_thread = find_thread,
-		.ctx = job->process,
-	};
-	struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX];
-	const struct wp_lock_wait wait = {
-		.syscall_nr = t->call.nr,
-		.args = t->call.args,
-		.wait = t->wait,
-		.frames = frames,
-		.nframes = collect_user_frames(frames, job->dump, t),
-	};
-	struct wp_lock_answer answer;
-
-	wp_lock_decode(&wait, &query, &answer);
-	t->call.timed = answer.timed;
-	t->wait = answer.wait;
-	if (answer.lock.kind != WP_LOCK_NONE && is_in_call(job->process, t))
-		t->lock = answer.lock;
+	/* Not a pointer into the table, which may move as it grows. */
+	snprintf(text, sizeof(text), "%s", wp_dump_str(job->dump, object));
+	rc = wp_call_text(&t->call, job->dump, job->process, &found);
+	if (rc || t->call.nr < 0 ||
+	    wp_thread_times_same_wait(t, &job->process->process))
+		return rc;
+	found.moved = true;
+	return wp_call_text(&t->call, job->dump, job->process, &found);
 }
 
 static int add_thread(struct job *job, uint32_t index)
@@ -275,17 +198,17 @@ static int add_thread(struct job *job, uint32_t index)
 		t->call.nr = view->syscall_nr;
 		memcpy(t->call.args, view->args, sizeof(t->call.args));
 	}
-	wp_thread_times_set(t, &job->sample->times, view->slices,
+	t->moved = !view->at_instant;
+	wp_thread_times_set(t, &job->sample->times, view,
 			    &job->process->process, &job->snapshot->clock);
 	rc = add_stack(job, &t->stack, key->stack);
 	if (rc)
 		return rc;
 	find_site(job->dump, &t->stack);
 	if (t->state == WP_STATE_WAITING)
-		decode_lock(job, t);
+		wp_thread_lock_decode(t, job->dump, job->process, view->memory);
 	job->dump->processes[job->index].nthreads++;
-	return wp_call_text(&t->call, job->dump, job->process,
-			    wp_dump_str(job->dump, key->object));
+	return describe_call(job, t, key->object, view->memory);
 }
 
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
+#include "wallprof/state.h"
 
 /* For a thread that was stopped, to go back to its wait. */
 #define BACK_IN_WAIT_NS (20 * WP_NS_PER_MS)
@@ -50,18 +52,18 @@ static void read_thread(struct wp_thread_time *ret,
 	*ret = (struct wp_thread_time){ .tid = tid,
 					.cpu = -1,
 					.slices = UINT64_MAX };
+	/* First: a thread that has the same schedstat at its sample did not run
+	 * while the start of its wait was read. */
+	if (read_schedstat(&schedstat, process, tid)) {
+		ret->run_ns = schedstat.run_ns;
+		ret->slices = schedstat.slices;
+	}
 	n = wp_thread_times_file(process, tid, "stat", text, sizeof(text));
 	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n))
 		ret->cpu = stat.cpu;
 	n = wp_thread_times_file(process, tid, "sched", text, sizeof(text));
 	if (n <= 0 || wp_proc_sched_parse(&ret->exec_start_ns, text, (size_t)n))
 		ret->exec_start_ns = 0;
-	/* Last: slices that are the same later say that the start of the wait,
-	 * read before, is of the same wait. */
-	if (read_schedstat(&schedstat, process, tid)) {
-		ret->run_ns = schedstat.run_ns;
-		ret->slices = schedstat.slices;
-	}
 }
 
 static int compare_tids(const void *a, const void *b)
@@ -125,30 +127,76 @@ static void await_wait(const struct wp_process *process, pid_t tid)
 	}
 }
 
+/* Has the thread not run between TIME and its sample, or the other way round? */
+static bool is_of_sample(const struct wp_thread_time *time,
+			 const struct wp_thread_view *view)
+{
+	return time->slices == view->times.slices &&
+	       (time->run_ns == view->times.run_ns ||
+		view->times.run_ns == UINT64_MAX);
+}
+
 void wp_thread_times_set(struct wp_dump_thread *t,
-			 const struct wp_thread_times *times, uint64_t slices,
+			 const struct wp_thread_times *times,
+			 const struct wp_thread_view *view,
 			 const struct wp_process *process,
 			 struct wp_sched_clock *clock)
 {
 	const struct wp_thread_time *before = wp_thread_times_find(times,
 								   t->tid);
 	const struct wp_sched_cpu *cpu;
+	struct wp_thread_time later;
+	bool still;
 
-	if (t->state == WP_STATE_WAITING)
-		await_wait(process, t->tid);
 	t->times.slices = UINT64_MAX;
+	t->times.slices_at = view->times.slices;
+	t->times.was_stopped = view->times.run_ns == UINT64_MAX;
+	if (t->state == WP_STATE_WAITING && t->times.was_stopped)
+		await_wait(process, t->tid);
 	t->times.slices_after = wp_thread_times_slices(process, t->tid);
 	if (!before)
 		return;
 	t->times.cpu = before->cpu;
 	t->times.run_ns = before->run_ns;
-	if (before->slices == slices)
-		t->times.slices = slices;
+	still = is_of_sample(before, view);
+	if (still)
+		t->times.slices = before->slices;
 	if (t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
-	    !before->exec_start_ns || t->times.slices == UINT64_MAX)
+	    !view->memory || !view->memory->time_ns)
 		return;
-	cpu = wp_sched_clock_find(clock, before->cpu);
+	/* It began to wait after TIMES were read, and waits still. */
+	if (!still) {
+		read_thread(&later, process, t->tid);
+		before = &later;
+		still = is_of_sample(before, view) &&
+			wp_thread_times_slices(process, t->tid) ==
+				before->slices;
+	}
+	cpu = still && before->exec_start_ns ?
+		      wp_sched_clock_find(clock, before->cpu) :
+		      NULL;
 	if (cpu)
 		t->times.waited_ns = wp_sched_wait_ns(
-			cpu, before->exec_start_ns, wp_clock_ns());
+			cpu, before->exec_start_ns, view->memory->time_ns);
+}
+
+/* A stop puts a sleeping thread on a CPU twice: to stop, and to go back. */
+enum { SLICES_OF_STOP = 2 };
+
+bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
+			       const struct wp_process *process)
+{
+	uint64_t most = t->times.slices_at +
+			(t->times.was_stopped ? SLICES_OF_STOP : 0);
+	struct wp_proc_syscall call;
+	struct wp_schedstat now;
+	char text[256];
+	ssize_t n = wp_thread_times_file(process, t->tid, "syscall", text,
+					 sizeof(text));
+
+	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
+	       !call.running &&
+	       (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
+	       !memcmp(call.args, t->call.args, 3 * sizeof(*t->call.args)) &&
+	       read_schedstat(&now, process, t->tid) && now.slices <= most;
 }

@@ -157,7 +157,7 @@ uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
 /* The kind of edge that T's lock makes; WP_NEDGE_KINDS: none. */
 static enum wp_edge_kind lock_edge_kind(const struct wp_dump_thread *t)
 {
-	if (t->state != WP_STATE_WAITING || t->lock.owner_tid <= 0)
+	if (t->state != WP_STATE_WAITING || t->lock.owner_tid <= 0 || t->moved)
 		return WP_NEDGE_KINDS;
 	switch (t->lock.kind) {
 	case WP_LOCK_MUTEX:
@@ -222,7 +222,11 @@ static int add_lock_edges(struct wp_dump *dump, const uint32_t *by_tid)
 			continue;
 		to = wp_dump_find_tid(dump, by_tid,
 				      dump->threads[t].lock.owner_tid);
-		if (to != UINT32_MAX)
+		/* What a thread that moved waits for, it may have begun to wait
+		 * for after it released the lock. */
+		if (to != UINT32_MAX &&
+		    (!dump->threads[to].moved ||
+		     dump->threads[to].state != WP_STATE_WAITING))
 			rc = add_lock_edge(dump, t, to, kind);
 	}
 	free(has);

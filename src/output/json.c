@@ -217,6 +217,7 @@ static json_t *make_thread(struct writer *w,
 	set(w, o, "open_ended", json_boolean(thread->open_ended));
 	set(w, o, "still", json_boolean(thread->times.still));
 	set(w, o, "stuck", json_boolean(thread->stuck));
+	set(w, o, "moved", json_boolean(thread->moved));
 	set(w, o, "waiters", number(thread->waiters));
 	set(w, o, "lock", make_lock(w, &thread->lock));
 	set(w, o, "site",

@@ -103,6 +103,18 @@ void wp_print_process(struct wp_print *t, int32_t pid)
 	}
 }
 
+/* Is what is said of THREAD of another moment than what is said of the holder of
+ * its lock? */
+static bool is_apart(const struct wp_print *t,
+		     const struct wp_dump_thread *thread)
+{
+	const struct wp_dump_thread *holder = find_thread(
+		t, thread->lock.owner_tid);
+
+	return thread->moved ||
+	       (holder && holder->moved && holder->state == WP_STATE_WAITING);
+}
+
 static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	static const char gone[] = ", which is in the process no more (it"
@@ -115,7 +127,8 @@ static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
 		wp_buf_str(buf, ", holder not recorded");
 		break;
 	case WP_HOLDER_THREAD:
-		wp_buf_str(buf, " held by ");
+		wp_buf_str(buf, is_apart(t, thread) ? " held then by " :
+						      " held by ");
 		if (lock->owner_tid == thread->tid)
 			wp_buf_str(buf, "itself");
 		else

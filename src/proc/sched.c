@@ -17,12 +17,15 @@
 enum {
 	/* More CPUs than Linux has (NR_CPUS). */
 	CPUS_MAX = 8192,
-	TRIES = 5,
 };
 
 #define READ_AGAIN_NS WP_NS_PER_S
 /* A reading with no greater error is not repeated. */
 #define GOOD_NS (50 * WP_NS_PER_US)
+/* Readings go on for as long as this, where others want the CPU as well. */
+#define READINGS_NS (20 * WP_NS_PER_MS)
+/* What a wait of any length may be short by. */
+#define MOST_ERROR_NS (100 * WP_NS_PER_US)
 
 /* "   :   8766490.882386", milliseconds (kernel/sched/debug.c, SPLIT_NS). */
 static int parse_ms(uint64_t *ret_ns, const char *p, const char *end)
@@ -77,10 +80,11 @@ int wp_proc_sched_parse(uint64_t *ret_ns, const char *text, size_t len)
  * just been scheduled: yield first. */
 static void read_here(int fd, struct wp_sched_cpu *ret)
 {
+	uint64_t until_ns = wp_clock_ns() + READINGS_NS, before = 0;
 	char text[4096];
 
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t before, after, own;
+	while (before < until_ns) {
+		uint64_t after, own;
 		ssize_t n;
 
 		before = wp_clock_ns();
@@ -157,7 +161,11 @@ uint64_t wp_sched_wait_ns(const struct wp_sched_cpu *cpu,
 {
 	uint64_t wait = now_ns - cpu->offset_ns - exec_start_ns;
 
-	return wait > UINT64_MAX / 2 ? 0 : wait;
+	if (wait > UINT64_MAX / 2)
+		wait = 0;
+	return cpu->error_ns > MOST_ERROR_NS && cpu->error_ns > wait / 16 ?
+		       UINT64_MAX :
+		       wait;
 }
 
 void wp_sched_clock_clear(struct wp_sched_clock *clock)

@@ -236,13 +236,20 @@ void wp_sampler_each_thread(const struct wp_target *target,
 		const struct wp_thread *t = target->threads[i];
 		const struct wp_thread_facts *facts = &t->wait.facts;
 		bool by_stop = t->stop.tick_ns == target->loop->tick_ns;
-		struct wp_thread_view view = { t->tid,
-					       t->index,
-					       facts->syscall_nr,
-					       { 0 },
-					       by_stop ? t->stop.slices :
-							 t->time.base.slices };
+		struct wp_thread_view view = {
+			.tid = t->tid,
+			.index = t->index,
+			.syscall_nr = facts->syscall_nr,
+			.times = t->time.base,
+			.memory = t->memory,
+			.at_instant = t->at_instant,
+		};
 
+		if (by_stop)
+			view.times = (struct wp_schedstat){
+				.run_ns = UINT64_MAX,
+				.slices = t->stop.slices,
+			};
 		memcpy(view.args, facts->args, sizeof(view.args));
 		if (t->watched)
 			each(ctx, &view);

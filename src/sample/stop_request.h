@@ -32,6 +32,8 @@ struct wp_stop_request {
 	 * at the sample, the stack as far as it is known without them, and what
 	 * the sample found. */
 	bool for_registers;
+	/* By the time it stopped it stood elsewhere. */
+	bool moved;
 	uint64_t sp_avma;
 	uint32_t partial_stack;
 	struct wp_thread_facts facts;

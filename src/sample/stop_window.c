@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "instant.h"
 #include "kernel_frames.h"
 #include "record.h"
 #include "sampler_loop.h"
@@ -131,13 +133,11 @@ static bool learn_from(struct wp_thread *t, const struct wp_stack_walk *walk)
 	       walk->stack.end == WP_END_OTHER_STACK;
 }
 
-/* Waiting T was stopped for its registers: if it had not moved, its stack at this
+/* Waiting T was stopped for its registers, and had not moved: its stack at this
  * place is known from now on.  0 or -ENOMEM. */
-static int remember_site(struct wp_thread *t, const struct wp_regs *regs,
-			 const struct wp_stack *stack)
+static int remember_site(struct wp_thread *t, const struct wp_stack *stack)
 {
-	if (regs->v[WP_REG_SP] != t->stop.sp_avma ||
-	    stack->end == WP_END_BEYOND_COPY ||
+	if (stack->end == WP_END_BEYOND_COPY ||
 	    stack->end == WP_END_OTHER_STACK)
 		return 0;
 	if (!t->sites)
@@ -154,27 +154,30 @@ static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 {
 	struct wp_thread_facts facts = { .state_char = 'S',
 					 .syscall_nr = stop->syscall_nr };
+	bool of_sample = t->stop.for_registers && !t->stop.moved;
 	int rc;
 
 	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 		facts.args[i] = stop->args[i];
-	rc = wp_wait_queue_add(t,
-			       t->stop.for_registers ? &t->stop.facts : &facts,
-			       stack, wp_time_ledger_pay_stop(&t->time));
+	rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts, stack,
+			       wp_time_ledger_pay_stop(&t->time));
 	/* The stop itself made it run: what it does now is not known. */
 	wp_wait_state_distrust(&t->wait);
 	return rc;
 }
 
-static int record_stopped(struct wp_thread *t, const struct wp_regs *regs,
-			  const struct wp_stop_facts *stop, enum wp_state state,
-			  struct wp_stack_walk *walk)
+static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
+			  enum wp_state state, struct wp_stack_walk *walk)
 {
 	struct wp_target *target = t->target;
 	uint32_t stack;
 
 	target->profile->counters.stopped++;
-	if (t->stop.for_registers && remember_site(t, regs, &walk->stack))
+	/* What it waited for at its sample, it does no more. */
+	if (t->stop.moved && !stop->asleep)
+		return record_unstopped(t);
+	if (t->stop.for_registers && !t->stop.moved &&
+	    remember_site(t, &walk->stack))
 		return -ENOMEM;
 	if (t->stop.for_registers && target->loop->options.kernel)
 		wp_kernel_frames_add_waiting(t, &walk->stack);
@@ -215,6 +218,27 @@ static int interrupt(struct wp_thread *t)
 	return 0;
 }
 
+/* T sleeps in the call that FACTS has by its registers: give it the number that
+ * it was made with, and copy what its arguments refer to. */
+static void read_call(struct wp_thread *t, const struct wp_regs *regs,
+		      struct wp_stop_facts *facts)
+{
+	struct wp_proc_syscall call = {
+		.nr = facts->syscall_nr,
+		.sp_avma = regs->v[WP_REG_SP],
+		.pc_avma = regs->v[WP_REG_PC],
+	};
+	struct wp_thread_facts copied = { .syscall_nr = -1 };
+
+	t->at_instant = false;
+	facts->syscall_nr = wp_wait_state_call(&t->wait, t->target->process,
+					       false, &call);
+	copied.syscall_nr = facts->syscall_nr;
+	memcpy(copied.args, facts->args, sizeof(copied.args));
+	if (t->memory)
+		wp_call_memory_take(t->memory, t->target->process, &copied);
+}
+
 /* What was read in the window. */
 struct window {
 	struct wp_regs regs;
@@ -238,6 +262,12 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
 			   t->copy_len_running);
 	ret->state = state_when_interrupted(t);
+	t->stop.moved = t->stop.for_registers &&
+			ret->regs.v[WP_REG_SP] != t->stop.sp_avma;
+	if (t->stop.moved)
+		t->at_instant = false;
+	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
+		read_call(t, &ret->regs, &ret->facts);
 	copy->live = t->walk_in_stop;
 	if (t->walk_in_stop)
 		ret->walk = wp_stack_walk(target, &ret->regs,
@@ -264,8 +294,10 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		window.walk = wp_stack_walk(target, &window.regs,
 					    WP_UNWIND_THOROUGH);
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
-	if (learn_from(t, &window.walk) && may_stop(target))
+	if (learn_from(t, &window.walk) && may_stop(target)) {
+		t->at_instant = false;
 		return interrupt(t);
+	}
 	if (wp_thread_files_schedstat(t, &after)) {
 		owe_ended(t);
 		return 0;
@@ -273,8 +305,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	wp_time_ledger_end_sample(&t->time, &after, wp_clock_ns());
 	is_partial = window.walk.stack.end == WP_END_TOO_SLOW ||
 		     window.walk.map_is_stale;
-	rc = record_stopped(t, &window.regs, &window.facts, window.state,
-			    &window.walk);
+	rc = record_stopped(t, &window.facts, window.state, &window.walk);
 	/* What the walk had no time for is found out now, for the next one. */
 	if (is_partial)
 		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);
@@ -357,6 +388,8 @@ static int stop_together(struct wp_target *target)
 		     is_of_this_tick(target, &tracer->v[i]);
 	while (!rc && n && (tracee = wp_tracer_wait(tracer, until_ns)))
 		n -= is_of_this_tick(target, tracee);
+	if (target->loop->options.call_memory)
+		wp_instant_take(target);
 	for (size_t i = tracer->len; i-- > 0 && !rc;) {
 		tracee = &tracer->v[i];
 		if (tracee->stopped)

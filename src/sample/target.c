@@ -8,6 +8,7 @@
 
 #include "block_waits.h"
 #include "cpu_samples.h"
+#include "instant.h"
 #include "lock_holders.h"
 #include "record.h"
 #include "sample_thread.h"
@@ -242,6 +243,10 @@ int wp_target_sample(struct wp_target *target)
 		rc = record_queued(target);
 	if (!rc)
 		rc = wp_lock_holders_tick(target);
+	/* --stop=all takes it while all are stopped. */
+	if (!rc && target->loop->options.call_memory &&
+	    target->loop->options.stop != WP_STOP_ALL)
+		wp_instant_take(target);
 	if (!rc)
 		rc = wp_stop_window_make(target);
 	if (!rc)

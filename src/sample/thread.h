@@ -14,6 +14,7 @@
 #include "thread_files.h"
 #include "time_ledger.h"
 #include "wait_state.h"
+#include "wallprof/call_memory.h"
 
 struct wp_target;
 
@@ -56,6 +57,11 @@ struct wp_thread {
 	uint32_t nsamples;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
+	/* Copied with the stack of its last wait; NULL: not asked for.  Owned. */
+	struct wp_call_memory *memory;
+	/* It did not move from its sample to the end of the tick's instant:
+	 * what is said of all such threads is true of one moment. */
+	bool at_instant;
 	struct wp_thread_waits waits;
 	struct wp_thread_locks locks;
 };

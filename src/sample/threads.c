@@ -120,6 +120,13 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 
 	if (!t)
 		return NULL;
+	if (target->loop->options.call_memory) {
+		t->memory = calloc(1, sizeof(*t->memory));
+		if (!t->memory) {
+			free(t);
+			return NULL;
+		}
+	}
 	t->target = target;
 	t->tid = tid;
 	t->serial = ++target->nserials;
@@ -135,6 +142,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	named = read_comm(target, tid, name);
 	t->index = add_entry(t, name);
 	if (t->index == UINT32_MAX) {
+		free(t->memory);
 		free(t);
 		return NULL;
 	}
@@ -167,6 +175,7 @@ static void free_thread(struct wp_thread *t)
 	if (t->sites)
 		wp_site_cache_clear(t->sites);
 	free(t->sites);
+	free(t->memory);
 	free(t);
 }
 

@@ -192,6 +192,8 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)
 		return WP_SAMPLE_MOVED;
 	by_stop = wants_stop(t, place, facts.syscall_nr, &walk);
+	if (t->memory)
+		wp_call_memory_take(t->memory, target->process, &facts);
 	rc = wp_thread_files_schedstat(t, &after);
 	if (rc)
 		return wp_sample_result_of(rc);

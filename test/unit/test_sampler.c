@@ -216,7 +216,7 @@ static void a_view_has_what_the_last_sample_found(void **state)
 	assert_int_equal(views.n, 2);
 	assert_int_equal(views.v[0].tid, 5);
 	assert_int_equal(views.v[0].syscall_nr, SYS_nanosleep);
-	assert_int_equal(views.v[0].slices, 1);
+	assert_int_equal(views.v[0].times.slices, 1);
 	assert_int_equal(views.v[1].tid, 9);
 	assert_int_equal(views.v[1].syscall_nr, -1);
 	assert_int_equal(wp_sampler_count_threads(first.target), 2);

@@ -97,12 +97,16 @@ static void arithmetic_of_a_wait(void **state)
 {
 	const struct wp_sched_cpu ahead = { 0, 1, true, 100, 0 };
 	const struct wp_sched_cpu behind = { 0, 1, true, (uint64_t)-100, 0 };
+	const struct wp_sched_cpu bad = { 0, 1, true, 0, 1000000 };
 
 	(void)state;
 	assert_int_equal(wp_sched_wait_ns(&ahead, 400, 1500), 1000);
 	assert_int_equal(wp_sched_wait_ns(&behind, 600, 1500), 1000);
 	/* A thread that slept after the clock was read. */
 	assert_int_equal(wp_sched_wait_ns(&ahead, 1401, 1500), 0);
+	/* A clock that was read badly tells of long waits only. */
+	assert_int_equal(wp_sched_wait_ns(&bad, 0, 15999999), UINT64_MAX);
+	assert_int_equal(wp_sched_wait_ns(&bad, 0, 16000000), 16000000);
 }
 
 struct sleeper {
@@ -181,9 +185,14 @@ static void check_wait(struct wp_sched_clock *clock, int cpu)
 		assert_non_null(c);
 		now_ns = wp_clock_ns();
 		wait = wp_sched_wait_ns(c, exec_ns, now_ns);
-		assert_in_range(wait, 0, now_ns - before_ns + WP_NS_PER_MS);
-		assert_in_range(wait + c->error_ns + STOLEN_NS,
-				now_ns - asleep_ns, UINT64_MAX);
+		if (wait == UINT64_MAX) {
+			assert_true(c->error_ns > WP_NS_PER_MS / 10);
+		} else {
+			assert_in_range(wait, 0,
+					now_ns - before_ns + WP_NS_PER_MS);
+			assert_in_range(wait + c->error_ns + STOLEN_NS,
+					now_ns - asleep_ns, UINT64_MAX);
+		}
 		while (wp_clock_ns() - asleep_ns < WATCH_NS)
 			usleep(1000);
 	}

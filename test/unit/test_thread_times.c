@@ -72,8 +72,13 @@ static void every_thread_has_its_times(void **state)
 
 /* Of a thread that was sampled with SLICES, as its times were read before. */
 static struct wp_dump_times set_times(const struct wp_thread_times *times,
-				      pid_t tid, uint64_t slices)
+				      pid_t tid, uint64_t run_ns,
+				      uint64_t slices)
 {
+	const struct wp_thread_view view = {
+		.tid = tid,
+		.times = { .run_ns = run_ns, .slices = slices },
+	};
 	struct wp_sched_clock clock = WP_SCHED_CLOCK_INIT;
 	struct wp_dump_thread t = {
 		.tid = tid,
@@ -81,7 +86,7 @@ static struct wp_dump_times set_times(const struct wp_thread_times *times,
 		.times = { .cpu = -1, .waited_ns = UINT64_MAX },
 	};
 
-	wp_thread_times_set(&t, times, slices, &self, &clock);
+	wp_thread_times_set(&t, times, &view, &self, &clock);
 	wp_sched_clock_clear(&clock);
 	return t.times;
 }
@@ -96,11 +101,15 @@ static void a_thread_that_ran_before_its_sample_has_no_wait(void **state)
 	assert_int_equal(wp_thread_times_read(&times, &self), 0);
 	before = wp_thread_times_find(&times, waiter_tid);
 	assert_non_null(before);
-	t = set_times(&times, waiter_tid, before->slices);
+	t = set_times(&times, waiter_tid, before->run_ns, before->slices);
 	assert_int_equal(t.slices, before->slices);
 	assert_int_equal(t.run_ns, before->run_ns);
 	assert_int_equal(t.cpu, before->cpu);
-	t = set_times(&times, waiter_tid, before->slices + 1);
+	/* It was on a CPU, and has slept since. */
+	t = set_times(&times, waiter_tid, before->run_ns + 1, before->slices);
+	assert_int_equal(t.slices, UINT64_MAX);
+	assert_int_equal(t.waited_ns, UINT64_MAX);
+	t = set_times(&times, waiter_tid, before->run_ns, before->slices + 1);
 	assert_int_equal(t.slices, UINT64_MAX);
 	assert_int_equal(t.waited_ns, UINT64_MAX);
 	wp_thread_times_clear(&times);
@@ -110,7 +119,7 @@ static void a_thread_that_is_not_there_has_no_times(void **state)
 {
 	const struct wp_thread_times none = WP_THREAD_TIMES_INIT;
 	/* No thread of this process. */
-	struct wp_dump_times t = set_times(&none, 1, 5);
+	struct wp_dump_times t = set_times(&none, 1, 5, 5);
 
 	(void)state;
 	assert_int_equal(t.slices, UINT64_MAX);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call_memory.h - the memory behind the arguments of a blocked system call,
+ * copied while the thread sleeps in it.
+ *
+ * Layer: sample.
+ */
+#ifndef WP_CALL_MEMORY_H
+#define WP_CALL_MEMORY_H
+
+#include "wallprof/process.h"
+#include "wallprof/state.h"
+
+enum {
+	/* Around the word of a futex: locks of the C libraries begin at most
+	 * BEFORE bytes before it and end at most AFTER bytes after. */
+	WP_CALL_MEMORY_BEFORE = 64,
+	WP_CALL_MEMORY_AFTER = 128,
+	/* Of a poll's descriptors, and of a select's set. */
+	WP_CALL_MEMORY_POLLED = 8,
+	WP_CALL_MEMORY_SET = 128,
+	WP_CALL_MEMORY_PARTS = 3,
+	WP_CALL_MEMORY_BYTES = 224,
+};
+
+struct wp_call_memory {
+	/* CLOCK_MONOTONIC of the copy; 0: there is none. */
+	uint64_t time_ns;
+	/* bytes[OFF..OFF + LEN) are a copy of the target's memory at AVMA. */
+	struct {
+		uint64_t avma;
+		uint32_t off;
+		uint32_t len;
+	} parts[WP_CALL_MEMORY_PARTS];
+	uint32_t nparts;
+	uint8_t bytes[WP_CALL_MEMORY_BYTES];
+};
+
+/* Copy what the arguments of FACTS' call refer to; what is unreadable is left
+ * out. */
+void wp_call_memory_take(struct wp_call_memory *memory,
+			 const struct wp_process *process,
+			 const struct wp_thread_facts *facts);
+
+/* Read BUF[0..len) at AVMA from the copy.  False if not all of it is there. */
+bool wp_call_memory_read(const struct wp_call_memory *memory, uint64_t avma,
+			 void *buf, size_t len);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_lock.c - see thread_lock.h. */
+#include "thread_lock.h"
+
+#include "pid_namespace.h"
+#include "thread_times.h"
+#include "wallprof/procfs.h"
+
+/* The memory that a lock is decoded from. */
+struct lock_memory {
+	struct wp_snapshot_process *process;
+	/* Copied at the sample; NULL: only the target's memory is read. */
+	const struct wp_call_memory *copy;
+	/* The target's memory was read. */
+	bool is_live;
+};
+
+static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
+				      size_t len)
+{
+	struct lock_memory *mem = ctx;
+
+	if (mem->copy && wp_call_memory_read(mem->copy, avma, buf, len))
+		return WP_MEM_OK;
+	mem->is_live = true;
+	return wp_process_read(&mem->process->process, avma, buf, len) ==
+			       (ssize_t)len ?
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
+}
+
+/* See struct wp_lock_query. */
+static int32_t find_thread(void *ctx, int32_t own)
+{
+	struct lock_memory *mem = ctx;
+	struct wp_snapshot_process *process = mem->process;
+	int32_t tid = wp_pid_namespace_thread(process, own);
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n;
+
+	if (!tid)
+		return 0;
+	n = wp_thread_times_file(&process->process, tid, "stat", text,
+				 sizeof(text));
+	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	    stat.state_char == 'Z' || stat.state_char == 'X')
+		return 0;
+	return tid;
+}
+
+/* Set FRAMES to T's innermost user frames; returns how many there are. */
+static uint32_t
+collect_user_frames(struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX],
+		    const struct wp_dump *dump, const struct wp_dump_thread *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->stack.nframes && n < WP_LOCK_FRAMES_MAX;
+	     i++) {
+		const struct wp_dump_frame *f =
+			&dump->frames[t->stack.first_frame + i];
+		uint32_t name = f->system_name ? f->system_name : f->function;
+
+		if (!f->kernel)
+			frames[n++] = (struct wp_lock_frame){
+				.function = wp_dump_str(dump, name),
+				.module = f->module,
+				.guessed = f->guessed,
+			};
+	}
+	return n;
+}
+
+/* Decode what T waits for, from MEM.  False: memory was read that may be of a
+ * later moment than T's sample. */
+static bool decode_from(struct wp_lock_answer *ret, const struct wp_dump *dump,
+			const struct wp_dump_thread *t, struct lock_memory *mem)
+{
+	const struct wp_lock_query query = {
+		.mem = { read_memory, mem },
+		.find_thread = find_thread,
+		.ctx = mem,
+	};
+	struct wp_lock_frame frames[WP_LOCK_FRAMES_MAX];
+	const struct wp_lock_wait wait = {
+		.syscall_nr = t->call.nr,
+		.args = t->call.args,
+		.wait = t->wait,
+		.frames = frames,
+		.nframes = collect_user_frames(frames, dump, t),
+	};
+
+	wp_lock_decode(&wait, &query, ret);
+	return !mem->is_live ||
+	       wp_thread_times_same_wait(t, &mem->process->process);
+}
+
+/* What is left of a LOCK whose memory may be of a later moment. */
+static void forget_holder(struct wp_lock_answer *answer,
+			  const struct wp_dump_thread *t)
+{
+	if (answer->lock.kind == WP_LOCK_NONE)
+		return;
+	answer->wait = t->wait;
+	answer->lock = (struct wp_lock){
+		.kind = WP_LOCK_FUTEX,
+		.holder = WP_HOLDER_NOT_RECORDED,
+		.avma = t->call.args[0],
+		.type = "",
+	};
+}
+
+void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
+			   struct wp_snapshot_process *process,
+			   const struct wp_call_memory *memory)
+{
+	struct lock_memory mem = { process, memory, false };
+	struct wp_lock_answer answer;
+	bool is_sure = decode_from(&answer, dump, t, &mem);
+
+	/* A holder that is gone by now may have ended since the copy. */
+	if (answer.lock.holder == WP_HOLDER_GONE && memory) {
+		mem.copy = NULL;
+		is_sure = decode_from(&answer, dump, t, &mem);
+	}
+	if (!is_sure)
+		forget_holder(&answer, t);
+	t->call.timed = answer.timed;
+	t->wait = answer.wait;
+	t->lock = answer.lock;
+}
