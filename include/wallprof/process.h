@@ -52,6 +52,11 @@ WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
 void wp_process_clear(struct wp_process *process);
 
+/* Check again what an exec may have changed since wp_process_open: 0; -ENOTSUP for
+ * a 32-bit program; -EPERM when access is denied. */
+WP_MUST_CHECK
+int wp_process_check_program(struct wp_process *process, struct wp_err *err);
+
 /* Check access to PROCESS again.  Needed where wallprof has capabilities from
  * its own file (AT_SECURE): with those it could read on when the process
  * executes a set-user-ID program.  0, or -EPERM with ERR: then what was read

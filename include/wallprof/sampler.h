@@ -102,6 +102,19 @@ int wp_sampler_add_target(struct wp_sampler *sampler,
 			  struct wp_profile *profile, struct wp_target **ret,
 			  struct wp_err *err);
 
+/* The same of a PROCESS that is held before it executes a program: until
+ * wp_sampler_begin, only the threads that it starts are recorded. */
+WP_MUST_CHECK
+int wp_sampler_add_held_target(struct wp_sampler *sampler,
+			       struct wp_process *process,
+			       struct wp_profile *profile,
+			       struct wp_target **ret, struct wp_err *err);
+
+/* TARGET was held and has executed its program: sample it from the next tick on.
+ * 0, -ENOMEM, -ESRCH or -EPERM. */
+WP_MUST_CHECK
+int wp_sampler_begin(struct wp_target *target, struct wp_err *err);
+
 /* Deadline of the next tick.  Ticks before it whose interval is over by NOW_NS
  * are counted as missed. */
 uint64_t wp_sampler_next_tick(struct wp_sampler *sampler, uint64_t now_ns);

@@ -3,58 +3,99 @@
 #include "child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Execute ARGV, or write the errno to the pipe FD, which closes when execvp(3)
- * succeeds.  Does not return. */
+static ssize_t receive(int fd, void *buf, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = recv(fd, buf, size, 0);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+/* In the child: wait for a byte from the socket FD, then execute ARGV, which closes
+ * FD, or send the errno.  Does not return. */
 static void exec_or_report(char **argv, const sigset_t *mask, int fd)
 {
+	char byte;
 	int error;
 
+	/* A program that has capabilities from its file is not dumpable, and only
+	 * with CAP_SYS_PTRACE could this process be looked at (prctl(2)). */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	if (receive(fd, &byte, 1) != 1)
+		_exit(127);
 	if (mask)
 		sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	error = errno;
-	if (write(fd, &error, sizeof(error)) < 0)
-		_exit(126);
+	send(fd, &error, sizeof(error), MSG_NOSIGNAL);
 	_exit(127);
 }
 
-int wp_child_start(pid_t *ret_pid, char **argv, const sigset_t *mask,
-		   struct wp_err *err)
+int wp_child_hold(struct wp_child *ret, char **argv, const sigset_t *mask,
+		  struct wp_err *err)
 {
-	int fds[2], error = 0, rc;
-	ssize_t n;
+	int fds[2], rc;
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC)) {
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)) {
 		rc = -errno;
-		return wp_err_set(err, rc, "pipe: %s", strerror(-rc));
+		return wp_err_set(err, rc, "socketpair: %s", strerror(-rc));
 	}
 	pid = fork();
-	if (pid == 0)
-		exec_or_report(argv, mask, fds[1]);
 	rc = pid < 0 ? -errno : 0;
+	if (pid == 0) {
+		close(fds[0]);
+		exec_or_report(argv, mask, fds[1]);
+	}
 	close(fds[1]);
 	if (rc) {
 		close(fds[0]);
 		return wp_err_set(err, rc, "fork: %s", strerror(-rc));
 	}
-	do
-		n = read(fds[0], &error, sizeof(error));
-	while (n < 0 && errno == EINTR);
-	close(fds[0]);
-	if (n == sizeof(error)) {
-		waitpid(pid, NULL, 0);
-		return wp_err_set(err, -error, "cannot run %s: %s", argv[0],
-				  strerror(error));
-	}
-	*ret_pid = pid;
+	*ret = (struct wp_child){ pid, argv[0], fds[0] };
 	return 0;
+}
+
+/* CHILD is held no longer; if it was not told to go on, it ends. */
+static void release(struct wp_child *child)
+{
+	close(child->fd);
+	child->fd = -1;
+}
+
+int wp_child_exec(struct wp_child *child, struct wp_err *err)
+{
+	int error = 0;
+	ssize_t n = 0;
+
+	/* If it was killed, its end will say so. */
+	if (send(child->fd, "", 1, MSG_NOSIGNAL) == 1)
+		n = receive(child->fd, &error, sizeof(error));
+	release(child);
+	if (n != sizeof(error))
+		return 0;
+	waitpid(child->pid, NULL, 0);
+	child->pid = 0;
+	return wp_err_set(err, -error, "cannot run %s: %s", child->name,
+			  strerror(error));
+}
+
+void wp_child_discard(struct wp_child *child)
+{
+	if (child->fd < 0)
+		return;
+	release(child);
+	waitpid(child->pid, NULL, 0);
+	child->pid = 0;
 }
 
 void wp_child_describe(int status, char *buf, size_t size)

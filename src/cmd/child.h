@@ -11,16 +11,35 @@
 
 #include "wallprof/err.h"
 
-/* Start ARGV (NULL-ended) with signal mask MASK (NULL: wallprof's own) and
- * wallprof's standard streams and limits, so call it before these are changed.
- * On return the program is being executed.
- *
- * Returns 0 and its pid; -ENOENT, -EACCES, ... when it cannot be executed, with
- * ERR saying so.
- */
+/* A process that is held before it executes the command. */
+struct wp_child {
+	pid_t pid;
+	/* argv[0]; borrowed. */
+	const char *name;
+	/* A socket to it, through which it is told to go on, and tells why it
+	 * cannot; -1: it is not held. */
+	int fd;
+};
+
+#define WP_CHILD_INIT                                                          \
+	{                                                                      \
+		.fd = -1                                                       \
+	}
+
+/* Make a process that will execute ARGV (NULL-ended, borrowed) with signal mask MASK
+ * (NULL: wallprof's own) and wallprof's standard streams and limits, so call it
+ * before these are changed.  0 or -errno with ERR. */
 WP_MUST_CHECK
-int wp_child_start(pid_t *ret_pid, char **argv, const sigset_t *mask,
-		   struct wp_err *err);
+int wp_child_hold(struct wp_child *ret, char **argv, const sigset_t *mask,
+		  struct wp_err *err);
+
+/* Let CHILD execute its command; on return the program is being executed.  0;
+ * -ENOENT, -EACCES, ... when it cannot be executed, with ERR saying so. */
+WP_MUST_CHECK
+int wp_child_exec(struct wp_child *child, struct wp_err *err);
+
+/* If CHILD is still held, end it. */
+void wp_child_discard(struct wp_child *child);
 
 /* "exited with status 3", "was killed by signal 9 (Killed)" into BUF. */
 void wp_child_describe(int status, char *buf, size_t size);

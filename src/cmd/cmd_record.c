@@ -34,8 +34,8 @@ struct recording {
 	uint64_t end_ns;
 	uint64_t progress_ns;
 	bool progress_shown;
-	/* pid of the command; 0: none, or reaped. */
-	pid_t child;
+	/* The command; its pid is 0 if there is none, or it was reaped. */
+	struct wp_child child;
 };
 
 static void show_progress(struct recording *r, uint64_t now)
@@ -115,47 +115,76 @@ static void warn_of_tracer(const struct recording *r)
 		       r->process.pid, tracer);
 }
 
+/* Note in the profile what is recorded, and how. */
+static void describe_target(struct recording *r)
+{
+	struct wp_profile_meta *meta = &r->profile.meta;
+	struct wp_intern *strings = &r->profile.strings;
+	char text[4096];
+
+	meta->pid = r->process.pid;
+	wp_process_command_line(&r->process, text, sizeof(text));
+	meta->command_line = wp_intern_add_str(strings, text);
+	wp_process_exe(&r->process, text, sizeof(text));
+	meta->exe = wp_intern_add_str(strings, text);
+	meta->stop_mode = wp_intern_add_str(
+		strings, wp_stop_mode_name(r->options->sampler.stop));
+}
+
+/* Sample the process that runs, or hold the command until thread starts are
+ * recorded: it may make its threads at once. */
+static int add_target(struct recording *r, struct wp_err *err)
+{
+	int rc;
+
+	if (!r->child.pid)
+		return wp_sampler_add_target(r->sampler, &r->process,
+					     &r->profile, &r->target, err);
+	rc = wp_sampler_add_held_target(r->sampler, &r->process, &r->profile,
+					&r->target, err);
+	if (!rc)
+		rc = wp_child_exec(&r->child, err);
+	if (rc)
+		return rc;
+	r->tracer.child = r->child.pid;
+	rc = wp_process_check_program(&r->process, err);
+	if (rc == -EPERM)
+		wp_access_denied(r->process.pid, err);
+	return rc ? rc : wp_sampler_begin(r->target, err);
+}
+
 static int start_recording(struct recording *r, struct wp_err *err)
 {
 	const struct wp_options *o = r->options;
 	pid_t pid = o->pid;
-	char text[4096];
 	int rc = wp_profile_init(&r->profile);
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
 	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {
-		rc = wp_child_start(&r->child, o->command, NULL, err);
-		pid = r->child;
+		rc = wp_child_hold(&r->child, o->command, NULL, err);
+		pid = r->child.pid;
 	}
 	if (rc)
 		return rc;
 	wp_signals_catch();
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
-	r->tracer.child = r->child;
 	rc = wp_process_open(&r->process, pid, err);
 	if (rc == -EPERM)
 		wp_access_denied(pid, err);
+	if (!rc)
+		rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
+	if (!rc)
+		rc = add_target(r, err);
 	if (rc)
 		return rc;
 	warn_of_tracer(r);
-	r->profile.meta.pid = r->process.pid;
-	wp_process_command_line(&r->process, text, sizeof(text));
-	r->profile.meta.command_line = wp_intern_add_str(&r->profile.strings,
-							 text);
-	wp_process_exe(&r->process, text, sizeof(text));
-	r->profile.meta.exe = wp_intern_add_str(&r->profile.strings, text);
-	r->profile.meta.stop_mode = wp_intern_add_str(
-		&r->profile.strings, wp_stop_mode_name(o->sampler.stop));
-	rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
-	if (!rc)
-		rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
-					   &r->target, err);
+	describe_target(r);
 	r->start_ns = wp_clock_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
-	return rc;
+	return 0;
 }
 
 /* Note how the target ended, if it did. */
@@ -165,7 +194,7 @@ static void note_end(struct recording *r)
 
 	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
-		r->child = 0;
+		r->child.pid = 0;
 	} else if (!wp_process_is_alive(&r->process)) {
 		snprintf(text, sizeof(text), "exited while being recorded");
 	}
@@ -255,7 +284,7 @@ static void summarize(const struct recording *r)
 	for (size_t i = 0; i < r->out.n; i++)
 		say_file(p, &r->out.v[i].file, r->out.v[i].kind);
 	if (!r->options->report || r->options->verbose)
-		wp_counters_lines(p, WP_PROFILE_WALL, print_counter, NULL);
+		wp_counters_lines(p, r->out.v[0].kind, print_counter, NULL);
 }
 
 static int judge(const struct recording *r)
@@ -319,13 +348,14 @@ static void wait_for_child(struct recording *r)
 {
 	int status;
 
-	if (!r->child)
+	wp_child_discard(&r->child);
+	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) > 0)
 		return;
 	if (!r->options->quiet && !wp_interrupts)
 		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
 		       "end",
-		       r->child);
-	while (!wp_interrupts && waitpid(r->child, &status, 0) < 0 &&
+		       r->child.pid);
+	while (!wp_interrupts && waitpid(r->child.pid, &status, 0) < 0 &&
 	       errno == EINTR)
 		;
 }
@@ -335,6 +365,7 @@ int wp_cmd_record(const struct wp_options *options)
 	struct recording r = {
 		.options = options,
 		.process = WP_PROCESS_INIT,
+		.child = WP_CHILD_INIT,
 	};
 	struct wp_err err = WP_ERR_INIT;
 	int status = WP_EXIT_NOTHING;

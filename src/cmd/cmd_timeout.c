@@ -345,13 +345,17 @@ static int start_command(struct command *command, struct wp_err *err)
 	int rc = o->output ?
 			 wp_output_file_open(&command->out, o->output, err) :
 			 0;
+	struct wp_child child = WP_CHILD_INIT;
 	sigset_t mask;
 
 	if (rc)
 		return WP_EXIT_NOTHING;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	block_signals(command, &mask);
-	rc = wp_child_start(&command->child, o->command, &mask, err);
+	rc = wp_child_hold(&child, o->command, &mask, err);
+	if (!rc)
+		rc = wp_child_exec(&child, err);
+	command->child = child.pid;
 	signal(SIGPIPE, SIG_IGN);
 	command->start_ns = wp_clock_ns();
 	if (!rc)

@@ -134,7 +134,7 @@ static const struct words *words_of(const struct wp_profile *profile,
 				       "Delay adds up the time that threads waited for a lock."
 				       "  The stacks are of the\nthread that held it then.",
 				       "No thread was seen waiting for a lock" },
-		[WP_PROFILE_THREADCREATE] = { "threads", "life",
+		[WP_PROFILE_THREADCREATE] = { "threads created", "life",
 					      "Threads that were created, how long they have lived, "
 					      "and the stacks that\ncreated them.",
 					      "No thread was created" },

@@ -70,10 +70,17 @@ static int open_through_living(struct wp_process *p, struct wp_err *err)
 	return rc;
 }
 
+static void read_owner(struct wp_process *p)
+{
+	struct stat st;
+
+	if (!fstat(p->proc_fd, &st))
+		p->uid = st.st_uid;
+}
+
 static int check_kind(struct wp_process *p, struct wp_err *err)
 {
 	struct wp_proc_stat stat;
-	struct stat st;
 	char text[1024];
 	ssize_t n = wp_io_read_at(p->proc_fd, "stat", text, sizeof(text));
 
@@ -85,8 +92,7 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 				  "to sample",
 				  p->pid);
 	p->start_time = stat.start_time;
-	if (!fstat(p->proc_fd, &st))
-		p->uid = st.st_uid;
+	read_owner(p);
 	if (stat.state_char != 'Z' && stat.state_char != 'X')
 		return 0;
 	/* A zombie leader whose threads live on is a live process. */
@@ -130,6 +136,14 @@ static int check_access(const struct wp_process *p, struct wp_err *err)
 			  p->pid);
 }
 
+int wp_process_check_program(struct wp_process *p, struct wp_err *err)
+{
+	int rc = check_bits(p, err);
+
+	read_owner(p);
+	return rc ? rc : check_access(p, err);
+}
+
 int wp_process_recheck(const struct wp_process *p, struct wp_err *err)
 {
 	/* Without AT_SECURE the kernel checks each access by the same rules. */
@@ -164,9 +178,7 @@ int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)
 	p.reader_tid = p.pid;
 	rc = check_kind(&p, err);
 	if (!rc)
-		rc = check_bits(&p, err);
-	if (!rc)
-		rc = check_access(&p, err);
+		rc = wp_process_check_program(&p, err);
 	if (rc)
 		goto out;
 	p.pidfd = (int)syscall(SYS_pidfd_open, p.pid, 0);

@@ -77,19 +77,54 @@ out:
 	return wp_err_set(err, rc, "no memory for sampling");
 }
 
-int wp_sampler_add_target(struct wp_sampler *loop, struct wp_process *process,
-			  struct wp_profile *profile, struct wp_target **ret,
-			  struct wp_err *err)
+static int add_target(struct wp_sampler *loop, struct wp_process *process,
+		      struct wp_profile *profile, bool held,
+		      struct wp_target **ret, struct wp_err *err)
 {
 	int rc = WP_VEC_ROOM(loop->targets, loop->ntargets, loop->cap_targets,
 			     1);
 
+	if (!rc)
+		rc = wp_target_new(ret, loop, process, profile, held);
 	if (rc)
 		return wp_err_set(err, rc, "no memory for sampling");
-	rc = wp_target_new(ret, loop, process, profile, err);
-	if (!rc)
-		loop->targets[loop->ntargets++] = *ret;
+	loop->targets[loop->ntargets++] = *ret;
+	return 0;
+}
+
+int wp_sampler_begin(struct wp_target *target, struct wp_err *err)
+{
+	int rc = wp_target_begin(target, err);
+
+	/* The first tick is due when there is something to sample. */
+	if (!target->loop->next_index)
+		target->loop->start_ns = wp_clock_ns();
 	return rc;
+}
+
+int wp_sampler_add_target(struct wp_sampler *loop, struct wp_process *process,
+			  struct wp_profile *profile, struct wp_target **ret,
+			  struct wp_err *err)
+{
+	struct wp_target *target;
+	int rc = add_target(loop, process, profile, false, &target, err);
+
+	if (rc)
+		return rc;
+	rc = wp_sampler_begin(target, err);
+	if (rc)
+		wp_target_free(loop->targets[--loop->ntargets]);
+	else
+		*ret = target;
+	return rc;
+}
+
+int wp_sampler_add_held_target(struct wp_sampler *loop,
+			       struct wp_process *process,
+			       struct wp_profile *profile,
+			       struct wp_target **ret, struct wp_err *err)
+{
+	return add_target(loop, process, profile, true, ret, err);
 }
 
 uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)

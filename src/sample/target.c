@@ -45,8 +45,6 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 		rc = wp_block_waits_open(target);
 	if (!rc && options->mutex)
 		rc = wp_lock_holders_open(target);
-	if (!rc && options->thread_starts)
-		rc = wp_thread_starts_open(target);
 	return rc;
 }
 
@@ -63,7 +61,7 @@ static void describe_recording(struct wp_target *target)
 
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 		  struct wp_process *process, struct wp_profile *profile,
-		  struct wp_err *err)
+		  bool held)
 {
 	struct wp_target *target = calloc(1, sizeof(*target));
 	int rc = target ? add_syscall_names(profile) : -ENOMEM;
@@ -73,29 +71,43 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 	target->loop = loop;
 	target->process = process;
 	target->profile = profile;
+	target->held = held;
+	target->space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	wp_fdinfo_init(&target->fdinfo, process->proc_fd);
-	target->start_ns = target->last_tick_ns = wp_clock_ns();
-	wp_pauses_init(&target->pauses, target->start_ns,
-		       loop->options.max_stopped);
-	rc = wp_address_space_open(&target->space, process, profile,
-				   &loop->images);
-	if (!rc)
-		rc = open_kinds(target, err);
+	if (loop->options.thread_starts)
+		rc = wp_thread_starts_open(target);
 	if (rc)
 		goto out;
-	target->wants_running = loop->options.wall ||
-				(loop->options.cpu && !target->cpu_events.perf);
-	target->samples_threads = target->wants_running ||
-				  loop->options.block || loop->options.mutex;
-	describe_recording(target);
 	*ret = target;
 	return 0;
 out:
 	wp_target_free(target);
+	return rc;
+}
+
+int wp_target_begin(struct wp_target *target, struct wp_err *err)
+{
+	const struct wp_sampler_options *options = &target->loop->options;
+	const struct wp_process *process = target->process;
+	int rc;
+
+	target->start_ns = target->last_tick_ns = wp_clock_ns();
+	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
+	rc = wp_address_space_open(&target->space, process, target->profile,
+				   &target->loop->images);
+	if (!rc)
+		rc = open_kinds(target, err);
 	if (rc == -ESRCH)
 		return wp_err_set(err, rc, "process %d has gone", process->pid);
-	return wp_err_set(err, rc, "cannot sample process %d: %s", process->pid,
-			  strerror(-rc));
+	if (rc)
+		return wp_err_set(err, rc, "cannot sample process %d: %s",
+				  process->pid, strerror(-rc));
+	target->wants_running = options->wall ||
+				(options->cpu && !target->cpu_events.perf);
+	target->samples_threads = target->wants_running || options->block ||
+				  options->mutex;
+	describe_recording(target);
+	return 0;
 }
 
 void wp_target_free(struct wp_target *target)

@@ -30,7 +30,10 @@ struct wp_target {
 
 	/* The process has no thread left. */
 	bool gone;
-	/* When the process was added, and when its last tick began. */
+	/* The process was held before it executed its program when it was added:
+	 * it had one thread. */
+	bool held;
+	/* When its recording began, and when its last tick began. */
 	uint64_t start_ns;
 	uint64_t last_tick_ns;
 	/* Number of the tick at hand: the first tick of this target is 1. */
@@ -74,11 +77,15 @@ struct wp_target {
 	struct wp_thread_starts *thread_starts;
 };
 
-/* Make a target of PROCESS in LOOP.  0, -ENOMEM, -ESRCH or -EPERM. */
+/* Make a target of PROCESS in LOOP, and record the threads that it starts, if that is
+ * asked for.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 		  struct wp_process *process, struct wp_profile *profile,
-		  struct wp_err *err);
+		  bool held);
+/* Begin all else.  0, -ENOMEM, -ESRCH or -EPERM. */
+WP_MUST_CHECK
+int wp_target_begin(struct wp_target *target, struct wp_err *err);
 /* Accepts NULL. */
 void wp_target_free(struct wp_target *target);
 

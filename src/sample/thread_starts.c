@@ -97,6 +97,8 @@ int wp_thread_starts_open(struct wp_target *target)
 	wp_perf_source_enable(&b->events);
 	/* On failure B->why holds the reason. */
 	(void)!open_events(target);
+	/* The recording begins now: threads that started before live already. */
+	b->events.from_ns = wp_clock_ns();
 	return 0;
 }
 
@@ -282,18 +284,24 @@ static bool is_alive(struct wp_target *target, pid_t tid)
 	return !faccessat(target->process->task_fd, name, F_OK, 0);
 }
 
+/* T may have started before the recording: it is in the first list. */
+static bool is_old(const struct wp_target *target, const struct wp_thread *t)
+{
+	return t->first_ns <= target->start_ns &&
+	       (!target->held || t->tid == target->process->pid);
+}
+
 /* The record of T's start was lost.  T must be in the list for the second time: at
  * its first, the record of its end may just have been read. */
 static bool was_missed(struct wp_target *target, const struct wp_thread *t)
 {
-	return t->first_ns > target->start_ns &&
-	       t->first_ns < target->last_tick_ns && is_alive(target, t->tid);
+	return !is_old(target, t) && t->first_ns < target->last_tick_ns &&
+	       is_alive(target, t->tid);
 }
 
-/* T is in the list of threads.  FIRST: in the first list, whose threads started
- * before the recording. */
+/* T is in the list of threads. */
 static int compare_thread(struct wp_target *target, const struct wp_thread *t,
-			  uint64_t between_ns, bool first)
+			  uint64_t between_ns)
 {
 	struct thread_start *start = find_start(target->thread_starts, t->tid);
 	int rc = 0;
@@ -309,7 +317,7 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 	if (rc)
 		return rc;
 	start->serial = t->serial;
-	return first || !t->watched ?
+	return is_old(target, t) || !t->watched ?
 		       0 :
 		       count_start(target, start,
 				   wp_stack_walk_intern_none(target,
@@ -319,7 +327,7 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 
 /* Compare the list of threads with the starts: a new thread started, and a missing
  * one ended, half-way since the last tick. */
-static int compare_list(struct wp_target *target, bool first)
+static int compare_list(struct wp_target *target)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	uint64_t between_ns = target->last_tick_ns +
@@ -328,8 +336,7 @@ static int compare_list(struct wp_target *target, bool first)
 	int rc = 0;
 
 	for (size_t i = 0; i < target->nthreads && !rc; i++)
-		rc = compare_thread(target, target->threads[i], between_ns,
-				    first);
+		rc = compare_thread(target, target->threads[i], between_ns);
 	for (size_t i = b->n; i-- > 0 && !rc;)
 		if (!wp_threads_find(target, b->v[i].tid) &&
 		    !is_alive(target, b->v[i].tid))
@@ -353,7 +360,7 @@ static int read_and_compare(struct wp_target *target, uint64_t until_ns)
 		return rc;
 	/* Now no record of a thread in the list is still to be read. */
 	rc = read_records(target, UINT64_MAX);
-	return rc ? rc : compare_list(target, false);
+	return rc ? rc : compare_list(target);
 }
 
 int wp_thread_starts_read(struct wp_target *target)
@@ -373,7 +380,7 @@ int wp_thread_starts_tick(struct wp_target *target)
 	if (!b)
 		return 0;
 	if (!b->events.perf)
-		return compare_list(target, target->tick == 1);
+		return compare_list(target);
 	rc = read_and_compare(target, target->loop->tick_ns - SETTLE_NS);
 	if (!rc)
 		wp_perf_source_grow(&b->events, target->process);

@@ -171,6 +171,64 @@ def test_it_goes_with_the_other_profiles(start, tmp_path):
     assert 200 < sum(by_path(thread_starts, "threadcreate").values()) < 500
 
 
+# Five threads, before main has begun.
+EARLY = """
+#include <pthread.h>
+#include <unistd.h>
+
+static void *nap(void *arg)
+{
+	usleep(300000);
+	return arg;
+}
+
+__attribute__((constructor, noinline)) void make_early(void)
+{
+	pthread_t t;
+
+	for (int i = 0; i < 5; i++)
+		pthread_create(&t, NULL, nap, NULL);
+}
+
+int main(void)
+{
+	usleep(400000);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def early(tmp_path_factory):
+    path = tmp_path_factory.mktemp("early") / "early"
+    subprocess.run(["cc", "-O1", "-pthread", "-x", "c", "-o", path, "-"],
+                   input=EARLY.encode(), check=True)
+    return path
+
+
+@pytest.mark.parametrize("without_events", [False, True])
+def test_threads_that_a_command_makes_at_once_are_told(early, tmp_path,
+                                                       without_events):
+    """The command is held until the events are open; without events, the first
+    list of threads has them."""
+    deny = (str(FIXTURES / "fault_deny"), PERF_EVENT_OPEN, EACCES)
+    run = wallprof("--profile", "threadcreate", "--", early,
+                   output=tmp_path / "x.pb.gz",
+                   prefix=deny if without_events else ())
+    assert run.status in (0, 1), run.err
+    p = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    pprof_check.validate(p)
+    assert "5 threads created" in run.err
+    names = [f["name"] for s in pprof_check.samples(p)
+             for f in s["frames"]
+             for _ in range(s["values"]["threadcreate"])]
+    if without_events:
+        assert len(names) == 5 and "what created the thread" in names[0]
+    else:
+        assert names.count("make_early") == 5, names
+        assert run.status == 0 or run.lacked_cpu(), run.err
+
+
 def test_processes_are_no_threads(start, profile):
     """vfork(2) is the tracepoint's business too."""
     target = start("vforks", 3)

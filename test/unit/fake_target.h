@@ -219,6 +219,8 @@ fake_stack_regs(const struct fake_stack *stack)
 
 /* The target. */
 struct fake_target {
+	/* The process is held before it executes its program. */
+	bool held;
 	char dir[64];
 	struct wp_process process;
 	struct wp_profile profile;
@@ -411,9 +413,13 @@ fake_target_start(struct fake_target *fake,
 	struct wp_err err = WP_ERR_INIT;
 	int rc = wp_sampler_new(&fake->sampler, options, &fake->tracer, &err);
 
-	if (!rc)
+	if (!rc && !fake->held)
 		rc = wp_sampler_add_target(fake->sampler, &fake->process,
 					   &fake->profile, &fake->target, &err);
+	if (!rc && fake->held)
+		rc = wp_sampler_add_held_target(fake->sampler, &fake->process,
+						&fake->profile, &fake->target,
+						&err);
 	/* Of the fake's schedstat only. */
 	if (!rc)
 		fake->sampler->schedstat_works = true;

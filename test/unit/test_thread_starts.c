@@ -268,6 +268,56 @@ static void without_events_the_lists_of_ticks_tell(void **state)
 	assert_non_null(strstr(source(), "refused by the test"));
 }
 
+static void threads_that_live_already_have_not_started(void **state)
+{
+	(void)state;
+	start_target();
+	/* When the events were open, before the recording began. */
+	fake_now_ns--;
+	put(WP_PERF_FORK, 99, 7);
+	put_sample(7, 0);
+	fake_now_ns++;
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK);
+}
+
+/* What happens while the target is held, and while its recording begins, is
+ * recorded. */
+static void threads_of_a_held_target_count_from_its_first_instant(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	fake.held = true;
+	start_target();
+	fake_now_ns += WP_NS_PER_MS;
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += WP_NS_PER_MS;
+	assert_int_equal(wp_sampler_begin(fake.target, &err), 0);
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK + WP_NS_PER_MS);
+}
+
+static void all_but_one_thread_of_a_held_target_are_its_own(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	fake.held = true;
+	fake.process.pid = 7;
+	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
+	start_target();
+	fake_target_add_thread(&fake, 100, "early");
+	assert_int_equal(wp_sampler_begin(fake.target, &err), 0);
+	assert_int_equal(fake_target_tick(&fake, TICK), 0);
+	finish();
+	assert_starts(100, WITHOUT, 1, TICK + TICK / 2);
+	assert_starts(7, WITHOUT, 0, 0);
+}
+
 static void the_profile_says_why_it_has_no_stacks(void **state)
 {
 	static const struct {
@@ -307,6 +357,9 @@ int main(void)
 		TEST(threads_whose_record_was_lost_are_found_in_the_list),
 		TEST(an_end_whose_record_was_lost_is_seen_in_the_list),
 		TEST(without_events_the_lists_of_ticks_tell),
+		TEST(threads_that_live_already_have_not_started),
+		TEST(threads_of_a_held_target_count_from_its_first_instant),
+		TEST(all_but_one_thread_of_a_held_target_are_its_own),
 		TEST(the_profile_says_why_it_has_no_stacks),
 	};
 
