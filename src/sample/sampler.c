@@ -15,6 +15,9 @@
 
 /* Late stops are waited for as long as this at the end of a recording. */
 #define LAST_STOPS_NS (30 * WP_NS_PER_MS)
+/* And in a single sample, which has no next one, those of threads that wait for a
+ * CPU. */
+#define ONLY_STOPS_NS (500 * WP_NS_PER_MS)
 
 /* Perf rings are emptied as often as this, however rare ticks are. */
 #define DRAIN_NS (20 * WP_NS_PER_MS)
@@ -212,14 +215,29 @@ static size_t count_late_stops(const struct wp_sampler *loop)
 	return n;
 }
 
-/* Take the stops that are still to come, then hold nothing. */
-static int end_stops(struct wp_sampler *loop)
+static bool stops_wait_for_cpu(const struct wp_sampler *loop)
 {
-	uint64_t until_ns = wp_clock_ns() + LAST_STOPS_NS;
+	for (size_t i = 0; i < loop->ntargets; i++)
+		if (wp_stop_window_waits_for_cpu(loop->targets[i]))
+			return true;
+	return false;
+}
+
+/* Take the stops that are still to come, those of threads that wait for a CPU for
+ * up to CPU_NS; then hold nothing. */
+static int end_stops(struct wp_sampler *loop, uint64_t cpu_ns)
+{
+	uint64_t begin_ns = wp_clock_ns();
 	int rc = 0;
 
-	while (!rc && count_late_stops(loop) && wp_clock_ns() < until_ns)
-		rc = wp_sampler_sleep(loop, wp_clock_ns() + WP_NS_PER_MS);
+	while (!rc && count_late_stops(loop)) {
+		uint64_t now = wp_clock_ns(), waited_ns = now - begin_ns;
+
+		if (waited_ns >= LAST_STOPS_NS &&
+		    (waited_ns >= cpu_ns || !stops_wait_for_cpu(loop)))
+			break;
+		rc = wp_sampler_sleep(loop, now + WP_NS_PER_MS);
+	}
 	return rc ? rc : for_each_target(loop, wp_target_end_stops);
 }
 
@@ -236,7 +254,7 @@ int wp_sampler_sample_once(struct wp_sampler *loop)
 	loop->finishing = true;
 	rc = wp_sampler_tick(loop);
 	if (!rc)
-		rc = end_stops(loop);
+		rc = end_stops(loop, ONLY_STOPS_NS);
 	wp_tracer_clear(loop->tracer);
 	fill_counters(loop);
 	return rc;
@@ -254,7 +272,7 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	if (rc == -ESRCH)
 		rc = 0;
 	if (!rc)
-		rc = end_stops(loop);
+		rc = end_stops(loop, 0);
 	if (!rc)
 		rc = for_each_target(loop, wp_target_finish);
 	wp_tracer_clear(loop->tracer);

@@ -435,6 +435,15 @@ static bool waits_for_cpu(struct wp_thread *t)
 	       stat.state_char == 'R';
 }
 
+bool wp_stop_window_waits_for_cpu(const struct wp_target *target)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i]->stop.pending &&
+		    waits_for_cpu(target->threads[i]))
+			return true;
+	return false;
+}
+
 /* WAITS: T waits for a CPU. */
 static int give_up(struct wp_thread *t, bool waits)
 {

@@ -160,21 +160,17 @@ def test_from_the_threads_stack_to_the_goroutines(start, profile, program,
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_dump_of_every_thread(goroutines, program):
     target = goroutines(program)
-    # One that gets no CPU in the 20 ms that a stop has has no frames, and one
-    # that is just being made has no stack: status 1 says so.
-    for _ in range(20):
-        run = wallprof("--threads", "-p", target.pid)
-        threads = [[plain(n) for n in re.findall(r"^  #\d+ +(\S+)", t, re.M)]
-                   for t in run.out.split("\nthread ")[1:]]
-        if run.status == 0:
-            break
-        assert not all(threads) or re.search(
-            r"#0 +runtime\.clone.*\n  \[truncated", run.out), run.out
-    run.check()
+    run = wallprof("--threads", "-p", target.pid)
+    texts = run.out.split("\nthread ")[1:]
+    threads = [[plain(n) for n in re.findall(r"^  #\d+ +(\S+)", t, re.M)]
+               for t in texts]
+    # The runtime may be making a thread, which has no stack yet: said by status 1.
+    cut = [t for t in texts if "[truncated" in t or "#0 " not in t]
+    assert all(re.search(r"#0 +runtime\.clone", t) for t in cut), run.out
+    run.check(1 if cut else 0)
     target.assert_unharmed()
     for want in (SPIN, READ, MAIN):
         assert any(follows(want, names) for names in threads), run.out
-    assert "truncated" not in run.out
     # What the runtime does to wait is not where the program waits.
     assert f"at main.readInner {program}" in run.out
 

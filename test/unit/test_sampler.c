@@ -177,18 +177,41 @@ static void one_sample_is_all_there_is(void **state)
 	assert_int_equal(first.tracer.len, 0);
 }
 
-static void late_stops_are_given_up_at_the_end(void **state)
+/* How long END waits for the stop of a thread that does not come, and whose state
+ * is STATE. */
+static uint64_t wait_for_stop(int (*end)(struct wp_sampler *), char state)
 {
 	uint64_t before_ns;
 
-	(void)state;
 	fake_target_runs(&first, 5);
 	start();
+	fake_target_stat(&first, 5, state);
 	fake_stop.comes = false;
 	before_ns = fake_now_ns;
-	assert_int_equal(wp_sampler_sample_once(first.sampler), 0);
+	assert_int_equal(end(first.sampler), 0);
 	assert_int_equal(first.profile.counters.stops_given_up, 1);
-	assert_in_range(fake_now_ns - before_ns, 30 * MS, 32 * MS);
+	return fake_now_ns - before_ns;
+}
+
+static void late_stops_are_given_up_at_the_end(void **state)
+{
+	(void)state;
+	assert_in_range(wait_for_stop(wp_sampler_finish, 'R'), 30 * MS,
+			32 * MS);
+}
+
+static void a_single_sample_gives_up_one_that_cannot_stop(void **state)
+{
+	(void)state;
+	assert_in_range(wait_for_stop(wp_sampler_sample_once, 'D'), 30 * MS,
+			32 * MS);
+}
+
+static void a_single_sample_waits_for_one_that_wants_a_cpu(void **state)
+{
+	(void)state;
+	assert_in_range(wait_for_stop(wp_sampler_sample_once, 'R'), 500 * MS,
+			502 * MS);
 }
 
 struct views {
@@ -279,6 +302,8 @@ int main(void)
 		TEST(sleep_takes_stops_that_arrive),
 		TEST(one_sample_is_all_there_is),
 		TEST(late_stops_are_given_up_at_the_end),
+		TEST(a_single_sample_gives_up_one_that_cannot_stop),
+		TEST(a_single_sample_waits_for_one_that_wants_a_cpu),
 		TEST(a_view_has_what_the_last_sample_found),
 		TEST(figures_are_of_the_whole_recording),
 		TEST(a_process_that_has_gone_is_no_target),
