@@ -24,8 +24,11 @@ enum {
 	/* Descriptors that are found to be an object of the round. */
 	HOLDERS_MAX = 4096,
 };
-/* For all rounds together. */
+/* Processes are added for so long, */
 #define FOLLOW_NS (2 * WP_NS_PER_S)
+/* and the descriptors of all processes read in each round: the naming of those
+ * that were added before takes nothing from it. */
+#define HOLDERS_NS (1 * WP_NS_PER_S)
 
 static bool has_edge(const struct wp_dump *dump, uint32_t from, pid_t pid)
 {
@@ -265,7 +268,7 @@ static int find_holders(struct wp_links *links)
 	if (!links->nobjects)
 		return 0;
 	rc = wp_fd_holders_find(&holders, links->objects, links->nobjects,
-				HOLDERS_MAX, links->deadline_ns);
+				HOLDERS_MAX, wp_clock_ns() + HOLDERS_NS);
 	if (!rc)
 		rc = add_holders(links, &holders);
 	wp_fd_holders_clear(&holders);

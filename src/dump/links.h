@@ -35,7 +35,7 @@ struct wp_links_wait {
 struct wp_links {
 	/* Borrowed. */
 	struct wp_snapshot *snapshot;
-	/* CLOCK_MONOTONIC by which all rounds are to end. */
+	/* CLOCK_MONOTONIC after which no process is added. */
 	uint64_t deadline_ns;
 	uint32_t npeers;
 	/* Of this round: objects[0..nobjects), whose links are owned and whose
