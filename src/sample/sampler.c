@@ -166,12 +166,9 @@ int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 
 	if (loop->options.thread_starts && until_ns > drain_ns)
 		until_ns = drain_ns;
-	while (!rc && wp_clock_ns() < until_ns) {
-		tracee = wp_tracer_sleep(loop->tracer, until_ns);
-		if (!tracee)
-			break;
+	/* What has come while we had no CPU ourselves is in time. */
+	while (!rc && (tracee = wp_tracer_sleep(loop->tracer, until_ns)))
 		rc = wp_target_take_stop(tracee);
-	}
 	return rc ? rc : for_each_target(loop, wp_target_drain);
 }
 
@@ -215,10 +212,10 @@ static size_t count_late_stops(const struct wp_sampler *loop)
 	return n;
 }
 
-static bool stops_wait_for_cpu(const struct wp_sampler *loop)
+static bool stops_may_come(const struct wp_sampler *loop)
 {
 	for (size_t i = 0; i < loop->ntargets; i++)
-		if (wp_stop_window_waits_for_cpu(loop->targets[i]))
+		if (wp_stop_window_may_come(loop->targets[i], LAST_STOPS_NS))
 			return true;
 	return false;
 }
@@ -228,15 +225,15 @@ static bool stops_wait_for_cpu(const struct wp_sampler *loop)
 static int end_stops(struct wp_sampler *loop, uint64_t cpu_ns)
 {
 	uint64_t begin_ns = wp_clock_ns();
+	bool over = false;
 	int rc = 0;
 
-	while (!rc && count_late_stops(loop)) {
+	while (!rc && !over && count_late_stops(loop)) {
 		uint64_t now = wp_clock_ns(), waited_ns = now - begin_ns;
 
-		if (waited_ns >= LAST_STOPS_NS &&
-		    (waited_ns >= cpu_ns || !stops_wait_for_cpu(loop)))
-			break;
-		rc = wp_sampler_sleep(loop, now + WP_NS_PER_MS);
+		over = waited_ns >= LAST_STOPS_NS &&
+		       (waited_ns >= cpu_ns || !stops_may_come(loop));
+		rc = wp_sampler_sleep(loop, over ? now : now + WP_NS_PER_MS);
 	}
 	return rc ? rc : for_each_target(loop, wp_target_end_stops);
 }

@@ -435,12 +435,19 @@ static bool waits_for_cpu(struct wp_thread *t)
 	       stat.state_char == 'R';
 }
 
-bool wp_stop_window_waits_for_cpu(const struct wp_target *target)
+bool wp_stop_window_may_come(const struct wp_target *target,
+			     uint64_t max_age_ns)
 {
-	for (size_t i = 0; i < target->nthreads; i++)
-		if (target->threads[i]->stop.pending &&
-		    waits_for_cpu(target->threads[i]))
+	for (size_t i = 0; i < target->nthreads; i++) {
+		struct wp_thread *t = target->threads[i];
+		const struct wp_tracee *tracee = t->stop.pending ?
+							 tracee_of(t) :
+							 NULL;
+
+		if (tracee && (wp_clock_ns() - tracee->asked_ns < max_age_ns ||
+			       waits_for_cpu(t)))
 			return true;
+	}
 	return false;
 }
 

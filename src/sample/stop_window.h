@@ -34,9 +34,10 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee);
 /* Stops of TARGET that have not come. */
 size_t wp_stop_window_count(const struct wp_target *target);
 
-/* Has a thread of TARGET a stop to come that has not got a CPU since it was
- * requested? */
-bool wp_stop_window_waits_for_cpu(const struct wp_target *target);
+/* Was a stop of TARGET that has not come requested less than MAX_AGE_NS ago, or
+ * has its thread not got a CPU since? */
+bool wp_stop_window_may_come(const struct wp_target *target,
+			     uint64_t max_age_ns);
 
 /* Give up stops requested MAX_AGE_NS ago and earlier, unless the thread has been
  * waiting for a CPU since: its stop is still to come.  0: all stops; the time of
