@@ -262,10 +262,13 @@ class Run:
 
     def lacked_cpu(self):
         """Did wallprof get so little of a busy machine's CPUs that it says so:
-        more ticks missed than made, or stops not in time?"""
+        more ticks missed than made, stops not in time, or a pause in which it
+        must have been off its CPU, and which uses up what stops may cost?"""
         made = re.search(r"ticks: (\d+)", self.err + self.out)
+        pause = re.search(r"pauses: .* max ([\d.]+) us", self.err + self.out)
         return bool(made) and (self.counter("missed") > int(made.group(1)) or
-                               self.counter("not in time") > 0)
+                               self.counter("not in time") > 0 or
+                               bool(pause) and float(pause.group(1)) > 5000)
 
     def check(self, status=0):
         """STATUS: the exit status, or a tuple of those that may be."""

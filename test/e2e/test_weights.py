@@ -73,7 +73,7 @@ def test_shares_are_those_of_the_fixture(start, profile):
 @pytest.mark.parametrize("stop", ["auto", "all", "never"])
 def test_weights_add_up_to_the_time_watched(start, profile, stop):
     target = start("shares")
-    _, p = profile(target.pid, "-d", 1, "--stop", stop)
+    _, p = profile(target.pid, "-d", 1, "--stop", stop, status=(0, 1))
     target.assert_unharmed()
     assert p.duration_nanos > 0.99e9
     per_thread = {}
