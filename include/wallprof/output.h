@@ -56,6 +56,11 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    char *line, size_t size);
 
+/* Did PROFILE's threads wait for children for more than half of their time?  Then set
+ * TEXT to a sentence that says for which most, "99 % of the time this process waited
+ * for child 4711 (git repack): ...". */
+bool wp_child_hint(const struct wp_profile *profile, char *text, size_t size);
+
 /* Call EACH for every line of PROFILE's counters as text, "name: value, value",
  * without newline: for the end of the text report, the summary after a recording
  * and the comments of a pprof file. */

@@ -265,11 +265,14 @@ static void summarize(const struct recording *r)
 {
 	const struct wp_profile *p = &r->profile;
 	const char *end = wp_profile_str(p, p->meta.target_end);
+	char hint[512];
 
 	if (r->options->quiet)
 		return;
 	if (end[0])
 		wp_say("wallprof: process %d %s", p->meta.pid, end);
+	if (wp_child_hint(p, hint, sizeof(hint)))
+		wp_say("wallprof: %s", hint);
 	for (size_t i = 0; i < r->out.n; i++)
 		if (p->meta.source[r->out.v[i].kind])
 			wp_say("wallprof: %s: %s",

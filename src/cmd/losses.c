@@ -5,6 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Least CPU time to judge by, in sampling intervals. */
+enum { CPU_INTERVALS = 3 };
+
 /* The part of MEASURE that has no whole stack. */
 static uint64_t cut_part(const struct wp_profile_measure *measure,
 			 bool stops_never)
@@ -16,12 +19,13 @@ static uint64_t cut_part(const struct wp_profile_measure *measure,
 	return stops_never ? cut - measure->ends[WP_END_EMPTY] : cut;
 }
 
-static bool is_cut(const struct wp_profile_measure *measure, bool stops_never,
-		   char text[WP_LOSSES_TEXT])
+/* LEAST: what is too little to judge by. */
+static bool is_cut(const struct wp_profile_measure *measure, uint64_t least,
+		   bool stops_never, char text[WP_LOSSES_TEXT])
 {
 	uint64_t cut = cut_part(measure, stops_never);
 
-	if (cut <= measure->all / 10)
+	if (cut <= measure->all / 10 || cut < least)
 		return false;
 	snprintf(text, WP_LOSSES_TEXT, "%.3g %% of %s %s no whole stack",
 		 100 * (double)cut / (double)measure->all, measure->name,
@@ -34,6 +38,9 @@ static bool has_cut_stacks(const struct wp_profile *profile,
 			   char text[WP_LOSSES_TEXT])
 {
 	bool never = options->sampler.stop == WP_STOP_NEVER;
+	/* A process that hardly runs: its CPU time is of one sample or two. */
+	const uint64_t least[] = { 0, CPU_INTERVALS *
+					      options->sampler.interval_ns };
 
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
 		const struct wp_profile_sums *sums = &profile->sums[kind];
@@ -41,7 +48,7 @@ static bool has_cut_stacks(const struct wp_profile *profile,
 		if (!(options->kinds & 1u << kind))
 			continue;
 		for (unsigned int i = 0; i < sums->nmeasures; i++)
-			if (is_cut(&sums->measures[i], never, text))
+			if (is_cut(&sums->measures[i], least[i], never, text))
 				return true;
 	}
 	return false;

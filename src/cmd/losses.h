@@ -12,7 +12,8 @@
 /* Room for what is missing. */
 enum { WP_LOSSES_TEXT = 256 };
 
-/* Is over a tenth of the wall time, of the CPU time, or of what another kind of
+/* Is over a tenth of the wall time, of the CPU time (and as much of it as three
+ * sampling intervals), or of what another kind of
  * OPTIONS->kinds measures, without a whole stack; were more ticks missed than
  * made, or over a tenth of the samples; have functions no name?  Stacks that
  * OPTIONS exclude are no loss.

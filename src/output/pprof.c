@@ -376,6 +376,7 @@ static void put_comments(struct writer *w)
 	const struct wp_profile_meta *meta = &w->profile->meta;
 	const char *end = wp_profile_str(w->profile, meta->target_end);
 	struct wp_buf line = WP_BUF_INIT;
+	char hint[512];
 
 	wp_buf_printf(&line, "command: %s",
 		      wp_profile_str(w->profile, meta->command_line));
@@ -393,6 +394,10 @@ static void put_comments(struct writer *w)
 	}
 	if (*end) {
 		wp_buf_printf(&line, "target: %s", end);
+		wp_buf_char(&line, '\0');
+	}
+	if (wp_child_hint(w->profile, hint, sizeof(hint))) {
+		wp_buf_str(&line, hint);
 		wp_buf_char(&line, '\0');
 	}
 	for (size_t i = 0; !line.rc && i < line.len;

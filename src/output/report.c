@@ -174,7 +174,7 @@ static void put_header(struct wp_report *r)
 	const char *end = wp_profile_str(r->profile, meta->target_end);
 	const struct words *words = words_of(r->profile, r->kind);
 	const char *source = wp_profile_str(r->profile, meta->source[r->kind]);
-	char clock[WP_CELL], sums[256];
+	char clock[WP_CELL], sums[256], hint[512];
 
 	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
 	wp_escape_terminal(&r->name,
@@ -193,6 +193,13 @@ static void put_header(struct wp_report *r)
 		wp_buf_str(&r->name, "the target ");
 		wp_escape_terminal(&r->name, end);
 		wp_report_end(r, 0);
+	}
+	if (wp_child_hint(r->profile, hint, sizeof(hint))) {
+		wp_escape_terminal(&r->name, hint);
+		/* Not cut to the width: the pid would be lost. */
+		wp_buf_add(&r->out, r->name.data, r->name.len);
+		wp_buf_reset(&r->name);
+		wp_buf_char(&r->out, '\n');
 	}
 	if (*source)
 		wp_buf_printf(&r->out, "%s: %s\n",

@@ -7,6 +7,7 @@
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
+#include "wait_child.h"
 #include "wait_object.h"
 
 static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
@@ -36,6 +37,8 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	wp_lock_holders_note_wait(t, false, wait->wall_ns);
 	if (key.state == WP_STATE_WAITING)
 		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
+	if (!rc && key.wait == WP_WAIT_CHILD)
+		rc = wp_wait_child_describe(t, &key);
 	wp_wait_state_set_key(&t->wait, &key);
 	wp_timeline_end_interval(&t->target->profile->timeline, t->index);
 	if (!rc)
@@ -47,9 +50,11 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 
 int wp_record_unchanged(struct wp_thread *t, uint64_t wall_ns)
 {
-	const struct wp_sample_key *key = &t->wait.key;
+	struct wp_sample_key *key = &t->wait.key;
 	int rc = wp_block_waits_add(t, key, true, wall_ns);
 
+	if (!rc && key->wait == WP_WAIT_CHILD)
+		rc = wp_wait_child_confirm(t, key);
 	wp_lock_holders_note_wait(t, true, wall_ns);
 	t->target->profile->counters.unchanged++;
 	return rc ? rc : add_sample(t, key, 1, wall_ns);

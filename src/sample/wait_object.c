@@ -11,13 +11,24 @@
 /* A target that waits on something new each time must not fill our memory. */
 enum { OBJECTS_MAX = 20000 };
 
+uint32_t wp_wait_object_intern(struct wp_target *target, const char *text)
+{
+	uint32_t len = target->profile->strings.len, id;
+
+	if (target->nobjects >= OBJECTS_MAX)
+		return 0;
+	id = wp_intern_add_str(&target->profile->strings, text);
+	if (target->profile->strings.len != len)
+		target->nobjects++;
+	return id;
+}
+
 /* String id of the object, "" when there is nothing to say; UINT32_MAX without
  * memory. */
 static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 			  const struct wp_thread_facts *facts)
 {
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
-	uint32_t len = target->profile->strings.len, id;
 	struct wp_fd_desc desc;
 	char text[600] = "";
 
@@ -36,12 +47,7 @@ static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 		snprintf(text, sizeof(text), "0x%llx",
 			 (unsigned long long)facts->args[0]);
 	}
-	if (target->nobjects >= OBJECTS_MAX)
-		return 0;
-	id = wp_intern_add_str(&target->profile->strings, text);
-	if (target->profile->strings.len != len)
-		target->nobjects++;
-	return id;
+	return wp_wait_object_intern(target, text);
 }
 
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,

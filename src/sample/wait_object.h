@@ -18,4 +18,8 @@ WP_MUST_CHECK
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts);
 
+/* The string id of an object's description; 0: there are too many already;
+ * UINT32_MAX without memory. */
+uint32_t wp_wait_object_intern(struct wp_target *target, const char *text);
+
 #endif

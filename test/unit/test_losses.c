@@ -70,6 +70,18 @@ static void cpu_time_is_judged_apart_from_wall_time(void **state)
 	assert_string_equal(text, "10.9 % of CPU time has no whole stack");
 }
 
+static void so_little_cpu_time_is_not_judged(void **state)
+{
+	struct wp_profile *p = *state;
+
+	options.sampler.interval_ns = 100;
+	add(p, WP_PROFILE_WALL, WP_STATE_WAITING, WP_END_ROOT, 9000, 0);
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_EMPTY, 299, 299);
+	assert_false(finds(p));
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_EMPTY, 1, 1);
+	assert_true(finds(p));
+}
+
 static void running_time_stands_for_cpu_time_that_was_not_recorded(void **state)
 {
 	struct wp_profile *p = *state;
@@ -145,6 +157,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(cpu_time_is_judged_apart_from_wall_time),
+		TEST(so_little_cpu_time_is_not_judged),
 		TEST(running_time_stands_for_cpu_time_that_was_not_recorded),
 		TEST(cut_stacks_of_waits_are_losses_of_wall_time),
 		TEST(what_needs_no_stack_is_no_loss),

@@ -364,6 +364,42 @@ static void counters_that_lost_something_say_so(void **state)
 	wp_profile_clear(&p);
 }
 
+/* The server's 40 s beside a main thread that waits for children. */
+static void wait_for_children(struct wp_profile *p, uint64_t s,
+			      const char *object)
+{
+	static const uint64_t pcs[] = { LIBC_START + 0x500, 0 };
+
+	mk_sample(p, 0, mk_stack(p, pcs, WP_END_ROOT, 0), WP_STATE_WAITING,
+		  WP_WAIT_CHILD, object, 1, s * 1000000000);
+	wp_profile_add_up(p);
+}
+
+static void long_waits_for_children_are_a_hint(void **state)
+{
+	struct wp_profile p;
+	char text[256];
+
+	(void)state;
+	make_server(&p);
+	assert_false(wp_child_hint(&p, text, sizeof(text)));
+	wait_for_children(&p, 39, "child 7 (cc)");
+	assert_false(wp_child_hint(&p, text, sizeof(text)));
+	/* Two stacks, one child. */
+	wait_for_children(&p, 2, "child 7 (cc)");
+	assert_true(wp_child_hint(&p, text, sizeof(text)));
+	assert_string_equal(text,
+			    "50.6 % of the time this process waited for child 7"
+			    " (cc): record it with wallprof -p PID, or with"
+			    " wallprof -- COMMAND");
+	wait_for_children(&p, 30, "child 8 (ld)");
+	wait_for_children(&p, 29, "");
+	assert_true(wp_child_hint(&p, text, sizeof(text)));
+	assert_non_null(strstr(text, "71.4 % of the time this process waited "
+				     "for children, most for child 7 (cc):"));
+	wp_profile_clear(&p);
+}
+
 static void report_of_nothing_says_so(void **state)
 {
 	struct wp_profile p;
@@ -436,6 +472,7 @@ int main(void)
 		cmocka_unit_test(threads_are_grouped_by_name_less_digits),
 		cmocka_unit_test(site_is_above_the_machinery_of_waiting),
 		cmocka_unit_test(counters_that_lost_something_say_so),
+		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(full_disk_is_an_error),
 	};
