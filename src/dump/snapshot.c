@@ -24,10 +24,12 @@ static int open_process(struct wp_process *process, pid_t pid,
 	return rc;
 }
 
-/* Sample PROCESS's threads; SAMPLE's profile is there, and empty. */
+/* Sample PROCESS's threads; SAMPLE's profile is there, and empty.  CLOCK, which
+ * may be NULL, is read for their CPUs. */
 static int take_sample(struct wp_snapshot_sample *sample,
 		       const struct wp_snapshot *snapshot,
-		       struct wp_process *process, bool stops,
+		       struct wp_process *process,
+		       struct wp_sched_clock *clock, bool stops,
 		       struct wp_err *err)
 {
 	struct wp_sampler_options options = *snapshot->options;
@@ -49,6 +51,8 @@ static int take_sample(struct wp_snapshot_sample *sample,
 					   &sample->target, err);
 	if (!rc)
 		rc = wp_sampler_sample_once(sample->sampler);
+	if (!rc && clock)
+		wp_thread_times_read_clock(clock, &sample->times);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -86,7 +90,7 @@ int wp_snapshot_profile(const struct wp_snapshot *snapshot, pid_t pid,
 	else
 		rc = open_process(&process, pid, err);
 	if (!rc)
-		rc = take_sample(&sample, snapshot, &process, true, err);
+		rc = take_sample(&sample, snapshot, &process, NULL, true, err);
 	clear_sample(&sample);
 	wp_process_clear(&process);
 	*profile = sample.profile;
@@ -180,7 +184,7 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 		return wp_err_set(err, rc, "no memory");
 	swap_strings(&dump->strings, &sample.profile.strings);
 	rc = take_sample(
-		&sample, snapshot, process,
+		&sample, snapshot, process, &snapshot->clock,
 		!dump->processes[index].is_peer || snapshot->stop_peers, err);
 	swap_strings(&dump->strings, &sample.profile.strings);
 	count_unnamed(snapshot, &sample.profile);

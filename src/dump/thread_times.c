@@ -110,6 +110,14 @@ void wp_thread_times_clear(struct wp_thread_times *times)
 	*times = (struct wp_thread_times)WP_THREAD_TIMES_INIT;
 }
 
+void wp_thread_times_read_clock(struct wp_sched_clock *clock,
+				const struct wp_thread_times *times)
+{
+	for (size_t i = 0; i < times->len; i++)
+		if (times->v[i].cpu >= 0 && times->v[i].exec_start_ns)
+			(void)wp_sched_clock_find(clock, times->v[i].cpu);
+}
+
 static void await_wait(const struct wp_process *process, pid_t tid)
 {
 	uint64_t until_ns = wp_clock_ns() + BACK_IN_WAIT_NS;

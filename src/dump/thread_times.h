@@ -15,6 +15,11 @@ ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
 /* The timeslices that thread TID has had; UINT64_MAX: it is gone. */
 uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid);
 
+/* Read CLOCK for each CPU of TIMES, soon after the sample: what is stolen of a
+ * CPU's time in between makes waits too short. */
+void wp_thread_times_read_clock(struct wp_sched_clock *clock,
+				const struct wp_thread_times *times);
+
 /* Set T->times.  TIMES were read before T was sampled, which VIEW tells of.  A T
  * that wallprof stopped gets some time to go back to its wait. */
 void wp_thread_times_set(struct wp_dump_thread *t,
