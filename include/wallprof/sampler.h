@@ -10,6 +10,7 @@
 #ifndef WP_SAMPLER_H
 #define WP_SAMPLER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -78,6 +79,8 @@ struct wp_sampler_options {
 	const char *thread_glob;
 	/* Add the kernel's frames to stacks. */
 	bool kernel;
+	/* Once not 0, late stops are not waited for; borrowed, may be NULL. */
+	const volatile sig_atomic_t *interrupts;
 	/* Copy what the arguments of the calls refer to that threads sleep in. */
 	bool call_memory;
 	enum wp_unwind_backend backend;

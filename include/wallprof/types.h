@@ -99,7 +99,11 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(NO_PROGRESS, "no progress")                                          \
 	X(DEPTH_LIMIT, "depth limit")                                          \
 	X(HOLDER, "holder not recorded")                                       \
-	X(NO_RECORD, "what created the thread was not recorded")
+	X(NO_RECORD, "what created the thread was not recorded")               \
+	X(NO_STOPS, "running, and threads are not to be stopped")              \
+	X(NO_CPU, "running, and got no CPU in time to stop")                   \
+	X(NOT_STOPPED, "running, and did not stop in time")                    \
+	X(REFUSED, "running, and another process traces it")
 
 enum wp_stack_end {
 #define X(name, text) WP_END_##name,

@@ -16,7 +16,9 @@ static uint64_t cut_part(const struct wp_profile_measure *measure,
 
 	/* The waiter's stack stands for a holder's that no lock names. */
 	cut -= measure->ends[WP_END_DEPTH_LIMIT] + measure->ends[WP_END_HOLDER];
-	return stops_never ? cut - measure->ends[WP_END_EMPTY] : cut;
+	return stops_never ? cut - measure->ends[WP_END_EMPTY] -
+				     measure->ends[WP_END_NO_STOPS] :
+			     cut;
 }
 
 /* LEAST: what is too little to judge by. */

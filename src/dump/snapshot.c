@@ -28,9 +28,8 @@ static int open_process(struct wp_process *process, pid_t pid,
  * may be NULL, is read for their CPUs. */
 static int take_sample(struct wp_snapshot_sample *sample,
 		       const struct wp_snapshot *snapshot,
-		       struct wp_process *process,
-		       struct wp_sched_clock *clock, bool stops,
-		       struct wp_err *err)
+		       struct wp_process *process, struct wp_sched_clock *clock,
+		       bool stops, struct wp_err *err)
 {
 	struct wp_sampler_options options = *snapshot->options;
 	struct wp_profile *profile = &sample->profile;
@@ -39,6 +38,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	options.wall_kind = WP_PROFILE_THREADS;
 	options.own_threads = 0;
 	options.call_memory = true;
+	options.interrupts = snapshot->interrupts;
 	if (!stops)
 		options.stop = WP_STOP_NEVER;
 	wp_tracer_init(&sample->tracer);

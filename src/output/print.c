@@ -84,10 +84,14 @@ void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread)
 	wp_dump_cut_text(t->dump, &thread->stack, cut);
 	if (thread->stack.nframes && !*cut)
 		return;
-	wp_buf_printf(&t->buf, "  [%s%s",
-		      thread->stack.nframes ? "truncated" : "no stack",
-		      *cut ? ": " : "");
-	wp_escape_terminal(&t->buf, cut);
+	wp_buf_printf(&t->buf, "  [%s: ",
+		      thread->stack.nframes ? "truncated" : "no stack");
+	if (*cut)
+		wp_escape_terminal(&t->buf, cut);
+	else
+		wp_buf_str(&t->buf, thread->state == WP_STATE_EXITING ?
+					    "the thread is ending" :
+					    wp_stack_end_text(WP_END_EMPTY));
 	wp_buf_str(&t->buf, "]\n");
 }
 

@@ -127,9 +127,9 @@ int wp_record_cpu(struct wp_thread *t, uint32_t stack)
 	return t->time.count ? pay_all(t, stack) : 0;
 }
 
-int wp_record_without_stack(struct wp_thread *t)
+int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why)
 {
-	uint32_t stack = wp_stack_walk_intern_none(t->target, WP_END_EMPTY);
+	uint32_t stack = wp_stack_walk_intern_none(t->target, why);
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;

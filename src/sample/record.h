@@ -29,10 +29,10 @@ int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state);
 WP_MUST_CHECK
 int wp_record_cpu(struct wp_thread *t, uint32_t stack);
 
-/* T's stop did not come: pay what was set aside, and all that is owed, to no
- * stack. */
+/* T's stop did not come because of WHY: pay what was set aside, and all that is
+ * owed, to no stack. */
 WP_MUST_CHECK
-int wp_record_without_stack(struct wp_thread *t);
+int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why);
 
 /* T or the recording has ended: pay all that is owed to the last stack that T
  * ran with. */

@@ -15,9 +15,10 @@
 
 /* Late stops are waited for as long as this at the end of a recording. */
 #define LAST_STOPS_NS (30 * WP_NS_PER_MS)
-/* And in a single sample, which has no next one, those of threads that wait for a
- * CPU. */
-#define ONLY_STOPS_NS (500 * WP_NS_PER_MS)
+/* In a single sample, which has no next one, as long as this those of threads that
+ * have had a CPU, and this those of threads that wait for one. */
+#define ONLY_STOP_NS WP_NS_PER_S
+#define ONLY_STOPS_NS (5 * WP_NS_PER_S)
 
 /* Perf rings are emptied as often as this, however rare ticks are. */
 #define DRAIN_NS (20 * WP_NS_PER_MS)
@@ -212,17 +213,21 @@ static size_t count_late_stops(const struct wp_sampler *loop)
 	return n;
 }
 
-static bool stops_may_come(const struct wp_sampler *loop)
+static bool stops_may_come(const struct wp_sampler *loop, uint64_t max_age_ns)
 {
+	const volatile sig_atomic_t *interrupts = loop->options.interrupts;
+
+	if (interrupts && *interrupts)
+		return false;
 	for (size_t i = 0; i < loop->ntargets; i++)
-		if (wp_stop_window_may_come(loop->targets[i], LAST_STOPS_NS))
+		if (wp_stop_window_may_come(loop->targets[i], max_age_ns))
 			return true;
 	return false;
 }
 
-/* Take the stops that are still to come, those of threads that wait for a CPU for
- * up to CPU_NS; then hold nothing. */
-static int end_stops(struct wp_sampler *loop, uint64_t cpu_ns)
+/* Take the stops that are still to come for up to STOP_NS, those of threads that
+ * wait for a CPU for up to CPU_NS; then hold nothing. */
+static int end_stops(struct wp_sampler *loop, uint64_t stop_ns, uint64_t cpu_ns)
 {
 	uint64_t begin_ns = wp_clock_ns();
 	bool over = false;
@@ -232,7 +237,7 @@ static int end_stops(struct wp_sampler *loop, uint64_t cpu_ns)
 		uint64_t now = wp_clock_ns(), waited_ns = now - begin_ns;
 
 		over = waited_ns >= LAST_STOPS_NS &&
-		       (waited_ns >= cpu_ns || !stops_may_come(loop));
+		       (waited_ns >= cpu_ns || !stops_may_come(loop, stop_ns));
 		rc = wp_sampler_sleep(loop, over ? now : now + WP_NS_PER_MS);
 	}
 	return rc ? rc : for_each_target(loop, wp_target_end_stops);
@@ -251,7 +256,7 @@ int wp_sampler_sample_once(struct wp_sampler *loop)
 	loop->finishing = true;
 	rc = wp_sampler_tick(loop);
 	if (!rc)
-		rc = end_stops(loop, ONLY_STOPS_NS);
+		rc = end_stops(loop, ONLY_STOP_NS, ONLY_STOPS_NS);
 	wp_tracer_clear(loop->tracer);
 	fill_counters(loop);
 	return rc;
@@ -269,7 +274,7 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	if (rc == -ESRCH)
 		rc = 0;
 	if (!rc)
-		rc = end_stops(loop, 0);
+		rc = end_stops(loop, LAST_STOPS_NS, 0);
 	if (!rc)
 		rc = for_each_target(loop, wp_target_finish);
 	wp_tracer_clear(loop->tracer);

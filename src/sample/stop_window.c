@@ -35,12 +35,12 @@ static struct wp_tracee *tracee_of(const struct wp_thread *t)
 	return wp_tracer_find(t->target->loop->tracer, (uintptr_t)t);
 }
 
-/* T gets no stop, so no stack: record what its sample found. */
-static int record_unstopped(struct wp_thread *t)
+/* T gets no stop because of WHY, so no stack: record what its sample found. */
+static int record_unstopped(struct wp_thread *t, enum wp_stack_end why)
 {
 	wp_stop_request_done(t);
 	if (!t->stop.for_registers)
-		return wp_record_without_stack(t);
+		return wp_record_without_stack(t, why);
 	t->target->profile->counters.partial++;
 	t->target->profile->counters.no_stop++;
 	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
@@ -51,7 +51,7 @@ static int record_unstopped(struct wp_thread *t)
 static int owe_unstopped(struct wp_thread *t)
 {
 	if (t->stop.for_registers)
-		return record_unstopped(t);
+		return record_unstopped(t, WP_END_UNKNOWN_REG);
 	wp_stop_request_done(t);
 	wp_time_ledger_owe_stop(&t->time);
 	return 0;
@@ -100,11 +100,12 @@ static int record_refused(struct wp_thread *t, int rc)
 		owe_ended(t);
 		return 0;
 	}
-	if (rc == -EALREADY)
+	if (rc == -EALREADY) {
 		counters->stops_given_up++;
-	else
-		counters->stops_refused++;
-	return record_unstopped(t);
+		return record_unstopped(t, WP_END_NOT_STOPPED);
+	}
+	counters->stops_refused++;
+	return record_unstopped(t, WP_END_REFUSED);
 }
 
 static void release(struct wp_target *target, struct wp_tracee *tracee)
@@ -175,7 +176,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	target->profile->counters.stopped++;
 	/* What it waited for at its sample, it does no more. */
 	if (t->stop.moved && !stop->asleep)
-		return record_unstopped(t);
+		return record_unstopped(t, WP_END_UNKNOWN_REG);
 	if (t->stop.for_registers && !t->stop.moved &&
 	    remember_site(t, &walk->stack))
 		return -ENOMEM;
@@ -404,7 +405,8 @@ static int record_all_unstopped(struct wp_target *target)
 	int rc = 0;
 
 	while (list->n && !rc)
-		rc = record_unstopped(wp_stop_requests_take(list, list->n - 1));
+		rc = record_unstopped(wp_stop_requests_take(list, list->n - 1),
+				      WP_END_NO_STOPS);
 	return rc;
 }
 
@@ -462,7 +464,7 @@ static int give_up(struct wp_thread *t, bool waits)
 	if (waits && t->last_running_stack != UINT32_MAX)
 		return owe_unstopped(t);
 	t->target->profile->counters.stops_given_up++;
-	return record_unstopped(t);
+	return record_unstopped(t, waits ? WP_END_NO_CPU : WP_END_NOT_STOPPED);
 }
 
 int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns)

@@ -278,3 +278,24 @@ def test_text_says_what_json_says(start, tmp_path):
     run = wallprof("--threads", "-p", target.pid)
     assert not re.search(r"sleep 0\.0+ s", run.out), run.out
     assert "DEADLOCK" not in run.out, run.out
+
+
+def test_threads_that_spin_on_a_busy_machine_have_stacks(start):
+    for _ in range(3):
+        start("spinner", "1")
+    target = start("spinner", "8")
+    for _ in range(4):
+        dump = Dump(target.pid)
+        spins = [t for t in dump.threads if "spin" in dump.functions(t)]
+        assert len(spins) == 8, [(t["name"], t["state"], t["truncated"])
+                                 for t in dump.threads.values()]
+    target.assert_unharmed()
+
+
+def test_no_stack_has_a_reason(start):
+    target = start("spinner", "2")
+    run = wallprof("--threads", "--stop=never", "-p", target.pid)
+    assert run.status == 1, run.out
+    reasons = re.findall(r"\[no stack.*", run.out)
+    assert set(reasons) == {
+        "[no stack: running, and threads are not to be stopped]"}, run.out

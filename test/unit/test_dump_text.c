@@ -197,17 +197,17 @@ static const char peers_full[] =
 	"\n"
 	"thread 43 \"child\" [waiting: lock mutex 0x20 held by thread 45 \"w\""
 	" of process 44]\n"
-	"  [no stack]\n"
+	"  [no stack: no stack was read]\n"
 	"\n"
 	"process 44 \"./other\", 2026-11-21 14:30:12 UTC\n"
 	"2 threads, none stopped\n"
 	"\n"
 	"thread 44 \"other\" [running]\n"
-	"  [no stack]\n"
+	"  [no stack: no stack was read]\n"
 	"\n"
 	"thread 45 \"w\" [waiting: lock flock /x.lock held by"
 	" process 42 \"parent\"]\n"
-	"  [no stack]\n";
+	"  [no stack: no stack was read]\n";
 
 static void peers_are_a_line_each_unless_asked_for(void **state)
 {

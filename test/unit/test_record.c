@@ -127,7 +127,7 @@ static void without_a_stop_all_goes_to_no_stack(void **state)
 {
 	(void)state;
 	owe_both();
-	assert_int_equal(wp_record_without_stack(t), 0);
+	assert_int_equal(wp_record_without_stack(t, WP_END_NO_CPU), 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
 			 6 * MS);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNABLE),

@@ -177,9 +177,10 @@ static void one_sample_is_all_there_is(void **state)
 	assert_int_equal(first.tracer.len, 0);
 }
 
-/* How long END waits for the stop of a thread that does not come, and whose state
- * is STATE. */
-static uint64_t wait_for_stop(int (*end)(struct wp_sampler *), char state)
+/* How long the end of a sampling takes in which a thread in state STATE does not
+ * stop, and why it has no stack. */
+static uint64_t end_without_stop(char state, int (*end)(struct wp_sampler *),
+				 enum wp_stack_end why)
 {
 	uint64_t before_ns;
 
@@ -190,28 +191,42 @@ static uint64_t wait_for_stop(int (*end)(struct wp_sampler *), char state)
 	before_ns = fake_now_ns;
 	assert_int_equal(end(first.sampler), 0);
 	assert_int_equal(first.profile.counters.stops_given_up, 1);
+	assert_int_equal(fake_target_ends(&first, why), 1);
 	return fake_now_ns - before_ns;
 }
 
 static void late_stops_are_given_up_at_the_end(void **state)
 {
 	(void)state;
-	assert_in_range(wait_for_stop(wp_sampler_finish, 'R'), 30 * MS,
-			32 * MS);
+	assert_in_range(end_without_stop('R', wp_sampler_finish, WP_END_NO_CPU),
+			30 * MS, 32 * MS);
 }
 
-static void a_single_sample_gives_up_one_that_cannot_stop(void **state)
+static void the_only_sample_waits_until_a_thread_gets_a_cpu(void **state)
 {
 	(void)state;
-	assert_in_range(wait_for_stop(wp_sampler_sample_once, 'D'), 30 * MS,
-			32 * MS);
+	assert_in_range(
+		end_without_stop('R', wp_sampler_sample_once, WP_END_NO_CPU),
+		5000 * MS, 5002 * MS);
 }
 
-static void a_single_sample_waits_for_one_that_wants_a_cpu(void **state)
+static void the_only_sample_waits_less_for_a_thread_that_has_one(void **state)
 {
 	(void)state;
-	assert_in_range(wait_for_stop(wp_sampler_sample_once, 'R'), 500 * MS,
-			502 * MS);
+	assert_in_range(end_without_stop('D', wp_sampler_sample_once,
+					 WP_END_NOT_STOPPED),
+			1000 * MS, 1002 * MS);
+}
+
+static void an_interrupt_ends_the_wait_for_stops(void **state)
+{
+	const volatile sig_atomic_t interrupts = 1;
+
+	(void)state;
+	options.interrupts = &interrupts;
+	assert_in_range(
+		end_without_stop('R', wp_sampler_sample_once, WP_END_NO_CPU), 0,
+		32 * MS);
 }
 
 struct views {
@@ -302,8 +317,9 @@ int main(void)
 		TEST(sleep_takes_stops_that_arrive),
 		TEST(one_sample_is_all_there_is),
 		TEST(late_stops_are_given_up_at_the_end),
-		TEST(a_single_sample_gives_up_one_that_cannot_stop),
-		TEST(a_single_sample_waits_for_one_that_wants_a_cpu),
+		TEST(the_only_sample_waits_until_a_thread_gets_a_cpu),
+		TEST(the_only_sample_waits_less_for_a_thread_that_has_one),
+		TEST(an_interrupt_ends_the_wait_for_stops),
 		TEST(a_view_has_what_the_last_sample_found),
 		TEST(figures_are_of_the_whole_recording),
 		TEST(a_process_that_has_gone_is_no_target),
