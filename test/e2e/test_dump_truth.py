@@ -21,6 +21,9 @@ FOREVER = 1 << 63
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 # Clocks of CPUs and of the whole system differ by less.
 SKEW_NS = 300_000
+# A CPU's clock stands while a virtual machine's host takes the CPU: a wait may
+# be said to be as much shorter than it is, never longer (wallprof/sched.h).
+STOLEN_NS = 20_000_000
 
 
 class Span:
@@ -166,7 +169,7 @@ class Claims:
                     # One wait, which may have begun late for want of a CPU.
                     if (kind in ("sleep", "sleep_until", "poll", "read")
                             and span.end != FOREVER):
-                        when.end = min(when.end, span.begin + busy + SKEW_NS +
+                        when.end = min(when.end, span.begin + busy + STOLEN_NS +
                                        waited * 17 / 16)
                 if not self.fits(kind, argument, span, when):
                     continue
