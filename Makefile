@@ -161,6 +161,7 @@ $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
+include src/output/html/html.mk
 include fixtures/fixtures.mk
 include $(wildcard test/*/*.mk)
 
@@ -194,10 +195,10 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross
+	libc6-dev-arm64-cross chromium
 # Programs that others have built come from there; who has its client need not
 # have Debian's.
-DEPS_NPM := $(if $(shell command -v npm),,npm)
+DEPS_NPM := $(if $(shell command -v npm),,nodejs npm)
 deps: deps-build deps-test
 deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST) $(DEPS_NPM))

@@ -17,6 +17,10 @@
 	X(PPROF, "pprof")                                                      \
 	X(FOLDED, "folded")                                                    \
 	X(TEXT, "text")                                                        \
+	X(HTML, "html")                                                        \
+	X(SPEEDSCOPE, "speedscope")                                            \
+	X(FIREFOX, "firefox")                                                  \
+	X(SVG, "svg")                                                          \
 	/* Only for a dump. */                                                 \
 	X(JSON, "json")
 
@@ -39,7 +43,10 @@ struct wp_report_options {
  *
  * pprof: profile.proto (github.com/google/pprof, proto/profile.proto), compressed
  * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS"; with kinds of
- * threads the number of threads.  text: the report for a terminal.
+ * threads the number of threads.  html: a page with the timeline, if one was kept,
+ * and a flame graph.  speedscope, firefox: JSON of these viewers, each thread by time
+ * as far as the timeline has it.  svg: a flame graph.  text: the report for a
+ * terminal.
  */
 WP_MUST_CHECK
 int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
@@ -48,8 +55,26 @@ WP_MUST_CHECK
 int wp_write_folded(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    FILE *out);
 WP_MUST_CHECK
+int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
+		  FILE *out);
+WP_MUST_CHECK
+int wp_write_speedscope(const struct wp_profile *profile,
+			enum wp_profile_kind kind, FILE *out);
+WP_MUST_CHECK
+int wp_write_firefox(const struct wp_profile *profile,
+		     enum wp_profile_kind kind, FILE *out);
+WP_MUST_CHECK
+int wp_write_svg(const struct wp_profile *profile, enum wp_profile_kind kind,
+		 FILE *out);
+WP_MUST_CHECK
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_report_options *options, FILE *out);
+
+/* The same in any FORMAT but JSON; OPTIONS are those of text. */
+WP_MUST_CHECK
+int wp_write_profile(const struct wp_profile *profile,
+		     enum wp_profile_kind kind, enum wp_format format,
+		     const struct wp_report_options *options, FILE *out);
 
 /* Set LINE to what PROFILE's samples of KIND add up to: "5 threads, 1000 samples,
  * 10 s of thread time". */

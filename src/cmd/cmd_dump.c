@@ -149,11 +149,8 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 	wp_say_unnamed(profile.counters.unnamed,
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	if (!rc) {
-		rc = s->options->format == WP_FORMAT_PPROF ?
-			     wp_write_pprof(&profile, WP_PROFILE_THREADS,
-					    s->out.stream) :
-			     wp_write_folded(&profile, WP_PROFILE_THREADS,
-					     s->out.stream);
+		rc = wp_write_profile(&profile, WP_PROFILE_THREADS,
+				      s->options->format, NULL, s->out.stream);
 		rc = wp_output_file_commit(&s->out, rc, err);
 		*ret_losses = profile_has_losses(&profile);
 	}
@@ -174,8 +171,8 @@ static void warn_of_tracer(const struct wp_options *o)
 
 int wp_cmd_dump(const struct wp_options *options)
 {
-	bool as_profile = options->format == WP_FORMAT_PPROF ||
-			  options->format == WP_FORMAT_FOLDED;
+	bool as_profile = options->format != WP_FORMAT_TEXT &&
+			  options->format != WP_FORMAT_JSON;
 	struct wp_err err = WP_ERR_INIT;
 	bool losses = false;
 	struct session s;

@@ -161,6 +161,9 @@ static int start_recording(struct recording *r, struct wp_err *err)
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
+	if (o->format == WP_FORMAT_HTML || o->format == WP_FORMAT_SPEEDSCOPE ||
+	    o->format == WP_FORMAT_FIREFOX)
+		wp_timeline_start(&r->profile.timeline, o->timeline_size);
 	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {
 		rc = wp_child_hold(&r->child, o->command, NULL, err);
@@ -223,15 +226,11 @@ static int write_report(struct recording *r, enum wp_profile_kind kind,
 static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
 {
 	struct recording *r = ctx;
+	const struct wp_report_options options = { r->options->full,
+						   terminal_width() };
 
-	switch (r->options->format) {
-	case WP_FORMAT_PPROF:
-		return wp_write_pprof(&r->profile, kind, out);
-	case WP_FORMAT_FOLDED:
-		return wp_write_folded(&r->profile, kind, out);
-	default:
-		return write_report(r, kind, out);
-	}
+	return wp_write_profile(&r->profile, kind, r->options->format, &options,
+				out);
 }
 
 static int write_reports(struct recording *r)

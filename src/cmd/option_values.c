@@ -140,6 +140,27 @@ int wp_option_number(uint32_t *ret, const char *option, const char *text,
 	return 0;
 }
 
+int wp_option_size(size_t *ret, const char *option, const char *text,
+		   struct wp_err *err)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+
+	unit = *end ? strchr(units, *end) : NULL;
+	for (long i = unit ? unit - units : -1; i >= 0 && n <= SIZE_MAX >> 10;
+	     i--)
+		n <<= 10;
+	if (!isdigit((unsigned char)text[0]) || (unit ? end[1] : *end) || !n ||
+	    n > SIZE_MAX >> 10)
+		return wp_err_set(err, -EINVAL,
+				  "%s wants bytes, such as 64M, not \"%s\"",
+				  option, text);
+	*ret = n;
+	return 0;
+}
+
 int wp_option_word(const char *option, const char *text,
 		   const char *const *names, int n, struct wp_err *err)
 {
@@ -180,6 +201,10 @@ int wp_option_format(const char *file, enum wp_format def, struct wp_err *err)
 		{ ".folded", WP_FORMAT_FOLDED },
 		{ ".collapsed", WP_FORMAT_FOLDED },
 		{ ".txt", WP_FORMAT_TEXT },
+		{ ".html", WP_FORMAT_HTML },
+		{ ".speedscope.json", WP_FORMAT_SPEEDSCOPE },
+		{ ".firefox.json", WP_FORMAT_FIREFOX },
+		{ ".svg", WP_FORMAT_SVG },
 		{ ".json", WP_FORMAT_JSON },
 	};
 
@@ -190,9 +215,9 @@ int wp_option_format(const char *file, enum wp_format def, struct wp_err *err)
 		return (int)def;
 	return wp_err_set(
 		err, -EINVAL,
-		"\"%s\" ends in none of .pb.gz, .folded, .txt, "
-		".json: say the format with -f pprof, folded, text or "
-		"json",
+		"\"%s\" ends in none of .pb.gz, .html, .speedscope.json, "
+		".firefox.json, .svg, .folded, .txt, .json: say the format with "
+		"-f pprof, html, speedscope, firefox, svg, folded, text or json",
 		file);
 }
 

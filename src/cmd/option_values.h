@@ -20,6 +20,10 @@ int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err);
 WP_MUST_CHECK
 int wp_option_number(uint32_t *ret, const char *option, const char *text,
 		     long max, struct wp_err *err);
+/* Bytes: "4096", "64M". */
+WP_MUST_CHECK
+int wp_option_size(size_t *ret, const char *option, const char *text,
+		   struct wp_err *err);
 /* "30", "30s", "5m". */
 WP_MUST_CHECK
 int wp_option_duration(uint64_t *ret_ns, const char *option, const char *text,

@@ -31,6 +31,8 @@ enum {
 	OPT_FOLLOW,
 	OPT_BLOCK_RATE,
 	OPT_OWN_THREADS,
+	OPT_TIMELINE_SIZE,
+	TIMELINE_MIB = 64,
 	OWN_THREADS = 30000,
 	MAX_DEPTH = 65536,
 };
@@ -51,6 +53,7 @@ static const struct option long_options[] = {
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
 	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
+	{ "timeline-size", required_argument, NULL, OPT_TIMELINE_SIZE },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
 	{ "report", no_argument, NULL, OPT_REPORT },
 	{ "full", no_argument, NULL, OPT_FULL },
@@ -265,6 +268,10 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 	case 'v':
 		o->verbose = true;
 		return 0;
+	case OPT_TIMELINE_SIZE:
+		p->of_recording = "--timeline-size";
+		return wp_option_size(&o->timeline_size, "--timeline-size", arg,
+				      err);
 	case OPT_REPORT:
 		p->of_recording = "--report";
 		o->report = true;
@@ -342,11 +349,11 @@ static int check_format(struct parsing *p, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "json is for --threads, "
 				  "--check and --timeout");
-	if (o->action == WP_ACTION_TIMEOUT && o->format != WP_FORMAT_TEXT &&
-	    o->format != WP_FORMAT_JSON)
+	if (dump && o->action != WP_ACTION_THREADS &&
+	    o->format != WP_FORMAT_TEXT && o->format != WP_FORMAT_JSON)
 		return wp_err_set(err, -EINVAL,
-				  "--timeout dumps several "
-				  "processes: text or json");
+				  "--check and --timeout dump waits, maybe of "
+				  "several processes: text or json");
 	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
 	    wp_output_file_is_stream(o->output))
 		return wp_err_set(err, -EINVAL,
@@ -455,6 +462,7 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 				    .max_stopped = 0.01,
 				    .max_depth = 512,
 				    .own_threads = OWN_THREADS },
+		       .timeline_size = (size_t)TIMELINE_MIB << 20,
 		       .look_interval_ns = 2 * WP_NS_PER_S,
 		       .kill_after_ns = 5 * WP_NS_PER_S },
 		.format = -1,

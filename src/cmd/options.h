@@ -37,6 +37,8 @@ struct wp_options {
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;
+	/* Most bytes of the timeline, if FORMAT has one. */
+	size_t timeline_size;
 	/* Print the text report beside writing OUTPUT. */
 	bool report;
 	/* Text report: prune nothing. */

@@ -221,6 +221,22 @@ static void losses(const struct wp_profile *profile, struct line *line)
 		part(line, "nothing");
 }
 
+/* What a full timeline has lost. */
+static void timeline(const struct wp_profile *profile, struct line *line)
+{
+	const struct wp_timeline *t = &profile->timeline;
+	uint64_t dropped_ns = 0;
+
+	for (uint32_t i = 0; i < t->nthreads; i++)
+		dropped_ns += t->threads[i].dropped_ns;
+	begin(line, "timeline");
+	part(line, "%" PRIu64 " intervals joined within windows of %.3g s",
+	     t->nlost, (double)t->window_ns / 1e9);
+	if (dropped_ns)
+		part(line, "the oldest %.3g s of thread time not kept",
+		     (double)dropped_ns / 1e9);
+}
+
 void wp_counters_lines(const struct wp_profile *profile,
 		       enum wp_profile_kind kind,
 		       void (*each)(void *ctx, const char *line), void *ctx)
@@ -251,6 +267,10 @@ void wp_counters_lines(const struct wp_profile *profile,
 	each(ctx, line.text);
 	if (profile->counters.pause_max_ns) {
 		pauses(profile, &line);
+		each(ctx, line.text);
+	}
+	if (profile->timeline.nlost) {
+		timeline(profile, &line);
 		each(ctx, line.text);
 	}
 	losses(profile, &line);

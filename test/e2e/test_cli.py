@@ -28,7 +28,7 @@ def test_help_and_version():
     ([], "nothing to record"),
     (["-p", "abc"], "process id"),
     (["-p", "1", "-r", "5000"], "1 to 1000"),
-    (["-p", "1", "-o", "x.svg"], "-f"),
+    (["-p", "1", "-o", "x.bmp"], "-f"),
     (["-p", "1", "--nonsense"], "--nonsense"),
     (["--threads"], "-p PID"),
     (["--timeout", "5", "-p", "1"], "--timeout"),

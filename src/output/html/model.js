@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model.js - what a page knows: the profile, a selection of it, trees of calls.
+ * Touches no document. */
+
+/* Bits of a frame's flags, as in html_data.c. */
+export const KERNEL = 1, TEXT = 2, OWN = 4, MACHINERY = 8, GUESSED = 16;
+
+/* Read the LEB128 numbers of BYTES from AT on. */
+export function numbers(bytes, at) {
+  return () => {
+    let n = 0, scale = 1, byte;
+    do {
+      byte = bytes[at++];
+      n += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte > 127);
+    return n;
+  };
+}
+
+/* "waiting: poll", "running": what rows are coloured and filtered by. */
+export function catName(state, wait, syscall) {
+  if (state !== 'waiting')
+    return state;
+  return 'waiting: ' + (wait === 'syscall' && syscall ? syscall : wait || 'unknown');
+}
+
+const ORDER = ['running', 'runnable', 'waiting: lock', 'waiting: condvar', 'waiting: futex'];
+
+/* Most different categories that are told apart. */
+const CATS = 24;
+
+function readKinds(p, kinds) {
+  const rank = (c) => (ORDER.indexOf(c) + 1 || ORDER.length + 1);
+  const name = kinds.map((k) => catName(p.states[k[0]], k[1], k[2]));
+  const all = [...new Set(name)].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+
+  p.cats = all.length > CATS ? [...all.slice(0, CATS - 1), 'waiting: other'] : all;
+  p.kinds = kinds.map((k, i) => ({
+    state: p.states[k[0]], wait: k[1], object: k[3], holder: k[4] - 1, name: name[i],
+    cat: Math.min(p.cats.length - 1, all.indexOf(name[i])),
+  }));
+}
+
+/* One thread: rows [0..n), of which time[i]..time[i + 1] is the time of row I (of
+ * sums: nothing but its length). */
+function readThread(p, t, read, stackOf) {
+  const n = t[5], thread = {
+    tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n,
+    stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
+    time: new Float64Array(n + 1),
+  };
+
+  for (let i = 0; i < n; i++)
+    thread.stack[i] = stackOf(read());
+  for (let i = 0; i < n; i++)
+    thread.kind[i] = read();
+  thread.time[0] = thread.timed ? t[3] : 0;
+  for (let i = 0, units = 0; i < n; i++) {
+    units += read();
+    thread.time[i + 1] = thread.time[0] + units * p.quantum;
+  }
+  return thread;
+}
+
+/* The profile of BYTES, which html_data.c wrote. */
+export function decode(bytes) {
+  const end = bytes.indexOf(10);
+  const p = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
+  const read = numbers(bytes, end + 1), n = p.nodes, ids = new Int32Array(n + 1).fill(-1);
+  const nodes = [];
+
+  p.frames = p.frames.map((f) => ({ name: f[0], file: f[1], module: f[2], line: f[3], flags: f[4] }));
+  /* Node 0 is the root of all; nodes count from 1. */
+  p.parent = new Int32Array(n + 1);
+  p.frame = new Int32Array(n + 1).fill(-1);
+  for (let i = 1; i <= n; i++) {
+    p.parent[i] = i - read();
+    p.frame[i] = read();
+  }
+  readKinds(p, p.kinds);
+  const stackOf = (node) => {
+    if (ids[node] < 0)
+      ids[node] = nodes.push(node) - 1;
+    return ids[node];
+  };
+  p.threads = p.threads.map((t) => readThread(p, t, read, stackOf));
+  /* stackNode[s]: the leaf of stack S. */
+  p.stackNode = Int32Array.from(nodes);
+  p.threads.forEach((t, i) => describe(p, t, i));
+  p.begin = 0;
+  p.end = Math.max(p.duration_ns, ...p.threads.map((t) => (t.timed ? t.time[t.n] : 0)), 1);
+  p.hasTime = p.threads.some((t) => t.timed);
+  return p;
+}
+
+/* Sum a thread up: time by category, and whether it was idle: it did nothing but
+ * wait in one place. */
+function describe(p, t, index) {
+  let first = -1;
+
+  t.index = index;
+  t.group = t.name.replace(/\d+/g, '*');
+  t.sums = new Float64Array(p.cats.length);
+  t.total = 0;
+  t.idle = t.n > 0;
+  for (let i = 0; i < t.n; i++) {
+    const ns = t.time[i + 1] - t.time[i], kind = p.kinds[t.kind[i] - 1];
+    if (!kind)
+      continue;
+    t.sums[kind.cat] += ns;
+    t.total += ns;
+    if (first < 0)
+      first = t.stack[i];
+    if (ns && (kind.state !== 'waiting' || t.stack[i] !== first))
+      t.idle = false;
+  }
+  /* By what lanes are sorted. */
+  t.active = t.sums.reduce((sum, ns, c) => (p.cats[c].startsWith('waiting') ? sum : sum + ns), 0);
+}
+
+/* The index of the row of T at TIME; -1: none. */
+export function rowAt(t, time) {
+  let low = 0, high = t.n - 1;
+
+  if (!t.timed || !t.n || time < t.time[0] || time >= t.time[t.n])
+    return -1;
+  while (low < high) {
+    const mid = (low + high + 1) >> 1;
+    if (t.time[mid] <= time)
+      low = mid;
+    else
+      high = mid - 1;
+  }
+  return low;
+}
+
+/* Add what T did from T0 to T1 to WEIGHTS[stack * ncats + cat]; all of it if the
+ * range is null.  Threads without times have no part of a range. */
+export function addThread(p, t, range, weights) {
+  const n = p.cats.length, kinds = p.kinds, { time, kind, stack } = t;
+  const [t0, t1] = range || [-Infinity, Infinity];
+  let i = 0;
+
+  if (range && (!t.timed || !t.n || time[t.n] <= t0))
+    return;
+  if (range)
+    i = Math.max(0, rowAt(t, t0));
+  for (; i < t.n; i++) {
+    const from = time[i], to = time[i + 1];
+    if (range && from >= t1)
+      break;
+    if (kind[i])
+      weights[stack[i] * n + kinds[kind[i] - 1].cat] +=
+        range ? Math.min(to, t1) - Math.max(from, t0) : to - from;
+  }
+}
+
+/* The weights of SELECTION {range, threads (Set of indices; null: all), off (Set of
+ * categories), hideIdle}: {weights, cats (sums by category, filtered or not), total,
+ * hidden}. */
+export function select(p, selection) {
+  const n = p.cats.length, weights = new Float64Array(p.stackNode.length * n);
+  const result = { weights, cats: new Float64Array(n), total: 0, hidden: 0, idle: 0, threads: 0 };
+  const idle = new Float64Array(selection.hideIdle ? weights.length : 0);
+
+  for (const t of p.threads) {
+    if (selection.threads && !selection.threads.has(t.index))
+      continue;
+    result.idle += t.idle;
+    result.threads++;
+    addThread(p, t, selection.range, selection.hideIdle && t.idle ? idle : weights);
+  }
+  for (const ns of idle)
+    result.hidden += ns;
+  for (let i = 0; i < weights.length; i++) {
+    const cat = i % n;
+    result.cats[cat] += weights[i];
+    if (selection.off.has(cat))
+      weights[i] = 0;
+    result.total += weights[i];
+  }
+  return result;
+}
+
+/* Number nodes again in preorder, the heaviest child first: node 0 is the root,
+ * a node's descendants are those up to end[node], leaf[stack] is the stack's node. */
+function inPreorder(parent, frame, weight, leaf) {
+  const n = parent.length, child = new Int32Array(n).fill(-1), next = new Int32Array(n).fill(-1);
+  const total = Float64Array.from(weight), order = new Int32Array(n).keys();
+  const tree = {
+    n, parent: new Int32Array(n), frame: new Int32Array(n), depth: new Int32Array(n),
+    end: new Int32Array(n), first: new Uint8Array(n), leaf: null,
+  };
+  const place = new Int32Array(n), stack = [0];
+  let at = 0;
+
+  for (let i = n - 1; i > 0; i--)
+    total[parent[i]] += total[i];
+  /* The lightest is linked first, so that the heaviest comes to the front. */
+  for (const i of [...order].slice(1).sort((a, b) => total[a] - total[b] || b - a)) {
+    next[i] = child[parent[i]];
+    child[parent[i]] = i;
+  }
+  while (stack.length) {
+    const i = stack.pop();
+    if (next[i] >= 0)
+      stack.push(next[i]);
+    place[i] = at;
+    tree.frame[at] = frame[i];
+    tree.parent[at] = i ? place[parent[i]] : 0;
+    tree.depth[at] = i ? tree.depth[tree.parent[at]] + 1 : 0;
+    at++;
+    if (child[i] >= 0)
+      stack.push(child[i]);
+  }
+  for (let i = n - 1; i >= 0; i--) {
+    tree.end[i] = Math.max(tree.end[i], i + 1);
+    if (i)
+      tree.end[tree.parent[i]] = Math.max(tree.end[tree.parent[i]], tree.end[i]);
+  }
+  tree.leaf = leaf.map((i) => (i < 0 ? -1 : place[i]));
+  markFirst(tree);
+  return tree;
+}
+
+/* first[node] = 1: no caller of it is the same function. */
+function markFirst(tree) {
+  const open = new Map(), path = [];
+
+  for (let i = 1; i < tree.n; i++) {
+    while (path.length >= tree.depth[i])
+      open.set(path[path.length - 1], open.get(path.pop()) - 1);
+    const f = tree.frame[i], count = open.get(f) || 0;
+    tree.first[i] = count === 0;
+    open.set(f, count + 1);
+    path.push(f);
+  }
+}
+
+function sums(p, weights) {
+  const n = p.cats.length, all = new Float64Array(p.stackNode.length);
+
+  for (let i = 0; i < weights.length; i++)
+    all[Math.floor(i / n)] += weights[i];
+  return all;
+}
+
+/* The tree of all calls, callers first. */
+export function callTree(p, weights) {
+  const weight = new Float64Array(p.parent.length), all = sums(p, weights);
+
+  p.stackNode.forEach((node, s) => { weight[node] += all[s]; });
+  return inPreorder(p.parent, p.frame, weight, p.stackNode);
+}
+
+/* The frames of the stack whose leaf is NODE, innermost first. */
+export function framesOf(p, node) {
+  const frames = [];
+
+  for (; node > 0; node = p.parent[node])
+    frames.push(p.frame[node]);
+  return frames;
+}
+
+/* A tree of the paths that PATH makes of stacks' frames (innermost first); null: the
+ * stack has no part in it. */
+export function pathTree(p, weights, path) {
+  const parent = [0], frame = [-1], weight = [0], edges = new Map(), all = sums(p, weights);
+  const leaf = new Int32Array(p.stackNode.length).fill(-1), nframes = p.frames.length + 1;
+
+  all.forEach((w, s) => {
+    const frames = w > 0 ? path(framesOf(p, p.stackNode[s])) : null;
+    let at = 0;
+    if (!frames)
+      return;
+    for (const f of frames) {
+      const key = at * nframes + f;
+      let to = edges.get(key);
+      if (to === undefined) {
+        to = parent.length;
+        edges.set(key, to);
+        parent.push(at);
+        frame.push(f);
+        weight.push(0);
+      }
+      at = to;
+    }
+    weight[at] += w;
+    leaf[s] = at;
+  });
+  return inPreorder(parent, frame, weight, leaf);
+}
+
+/* Callees before callers. */
+export const callersTree = (p, weights) => pathTree(p, weights, (frames) => frames);
+
+/* What frame F calls, or with UP who calls it. */
+export function focusTree(p, weights, f, up) {
+  return pathTree(p, weights, (frames) => {
+    const at = frames.lastIndexOf(f);
+    if (at < 0)
+      return null;
+    return up ? frames.slice(at) : frames.slice(0, at + 1).reverse();
+  });
+}
+
+/* Sums of the nodes of TREE: total[node], self[node], mix[node * ncats + cat]. */
+export function weigh(p, tree, weights) {
+  const n = p.cats.length, total = new Float64Array(tree.n), self = new Float64Array(tree.n);
+  const mix = new Float32Array(tree.n * n);
+
+  for (let s = 0; s < tree.leaf.length; s++) {
+    const node = tree.leaf[s];
+    if (node < 0)
+      continue;
+    for (let c = 0; c < n; c++) {
+      const w = weights[s * n + c];
+      self[node] += w;
+      mix[node * n + c] += w;
+    }
+  }
+  total.set(self);
+  for (let i = tree.n - 1; i > 0; i--) {
+    const up = tree.parent[i];
+    if (!total[i])
+      continue;
+    total[up] += total[i];
+    for (let c = 0; c < n; c++)
+      mix[up * n + c] += mix[i * n + c];
+  }
+  return { total, self, mix };
+}
+
+/* Rectangles of the nodes below ZOOM that are LEAST wide, 1 being all: calls
+ * EACH(node, x, width, depth). */
+export function layout(tree, total, zoom, least, each) {
+  const x = new Float64Array(1024), base = tree.depth[zoom], scale = total[zoom] ? 1 / total[zoom] : 0;
+  let at = x;
+
+  for (let i = zoom; i < tree.end[zoom];) {
+    const d = tree.depth[i] - base, w = total[i] * scale;
+    if (d + 1 >= at.length) {
+      const more = new Float64Array(2 * at.length);
+      more.set(at);
+      at = more;
+    }
+    const left = at[d];
+    at[d] += w;
+    if (w < least) {
+      i = tree.end[i];
+      continue;
+    }
+    at[d + 1] = left;
+    each(i, left, w, d);
+    i++;
+  }
+}
+
+/* By function: [{frame, self, total, running, waiting}], most time first.  A function
+ * that calls itself counts once. */
+export function functions(p, tree, sum) {
+  const n = p.cats.length, rows = p.frames.map((f, frame) => ({ frame, self: 0, total: 0, running: 0, waiting: 0 }));
+  const running = p.cats.indexOf('running');
+
+  for (let i = 1; i < tree.n; i++) {
+    const row = rows[tree.frame[i]];
+    row.self += sum.self[i];
+    if (!tree.first[i])
+      continue;
+    row.total += sum.total[i];
+    if (running >= 0)
+      row.running += sum.mix[i * n + running];
+    for (let c = 0; c < n; c++)
+      if (p.cats[c].startsWith('waiting'))
+        row.waiting += sum.mix[i * n + c];
+  }
+  return rows.filter((r) => r.total > 0).sort((a, b) => b.self - a.self || b.total - a.total);
+}
+
+/* The share of the tree that is below frames for which MATCH[frame]. */
+export function matched(tree, total, match) {
+  let sum = 0;
+
+  for (let i = 0; i < tree.n;) {
+    if (tree.frame[i] >= 0 && match[tree.frame[i]]) {
+      sum += total[i];
+      i = tree.end[i];
+    } else {
+      i++;
+    }
+  }
+  return total[0] ? sum / total[0] : 0;
+}
+
+/* The place of a wait: the innermost frame that is not waiting machinery. */
+export function siteOf(p, node) {
+  const frames = framesOf(p, node);
+
+  return frames.find((f) => !(p.frames[f].flags & (MACHINERY | KERNEL | TEXT))) ?? frames[0] ?? -1;
+}
+
+/* The waits of SELECTION's weights by site: [{cat, frame, ns}], longest first. */
+export function waits(p, weights) {
+  const n = p.cats.length, sites = new Map();
+
+  for (let s = 0; s < p.stackNode.length; s++) {
+    for (let cat = 0; cat < n; cat++) {
+      const ns = weights[s * n + cat];
+      if (!ns || !p.cats[cat].startsWith('waiting'))
+        continue;
+      const frame = siteOf(p, p.stackNode[s]), key = cat + ':' + frame;
+      const row = sites.get(key) || { cat, frame, ns: 0 };
+      row.ns += ns;
+      sites.set(key, row);
+    }
+  }
+  return [...sites.values()].sort((a, b) => b.ns - a.ns);
+}
+
+/* Who waits for whom at the end: [{from, to, object}], indices of threads. */
+export function waitEdges(p) {
+  return p.threads.flatMap((t) => {
+    const kind = t.timed && t.n ? p.kinds[t.kind[t.n - 1] - 1] : null;
+    return kind && kind.holder >= 0 ? [{ from: t.index, to: kind.holder, object: kind.object }] : [];
+  });
+}
+
+/* A cycle of EDGES as a list of edges; null: there is none. */
+export function cycleOf(edges) {
+  const out = new Map(edges.map((e) => [e.from, e]));
+
+  for (const edge of edges) {
+    const path = [];
+    let e = edge;
+    while (e && !path.includes(e)) {
+      path.push(e);
+      e = out.get(e.to);
+    }
+    if (e)
+      return path.slice(path.indexOf(e));
+  }
+  return null;
+}
+
+/* Fractions of each of WIDTH columns of T0..T1 that T spent in each category:
+ * x[column * ncats + cat]. */
+export function density(p, t, t0, t1, width) {
+  const n = p.cats.length, x = new Float32Array(width * n), scale = width / (t1 - t0);
+
+  if (!t.timed || !t.n || t.time[t.n] <= t0 || t.time[0] >= t1)
+    return x;
+  for (let i = Math.max(0, rowAt(t, t0)); i < t.n && t.time[i] < t1; i++) {
+    if (!t.kind[i])
+      continue;
+    const cat = p.kinds[t.kind[i] - 1].cat;
+    const a = Math.max(0, (t.time[i] - t0) * scale), b = Math.min(width, (t.time[i + 1] - t0) * scale);
+    for (let col = Math.floor(a); col < b; col++)
+      x[col * n + cat] += Math.min(b, col + 1) - Math.max(a, col);
+  }
+  return x;
+}
+
+/* How many threads at once were in each of SERIES (functions of a category's name),
+ * by column: x[series][column]. */
+export function crowd(p, series, t0, t1, width) {
+  const of = p.cats.map((c) => series.findIndex((f) => f(c)));
+  /* Of an interval, its ends are added here, and what lies between by steps. */
+  const x = series.map(() => new Float64Array(width)), step = series.map(() => new Float64Array(width + 1));
+  const scale = width / (t1 - t0);
+
+  for (const t of p.threads) {
+    if (!t.timed || !t.n || t.time[t.n] <= t0)
+      continue;
+    for (let i = Math.max(0, rowAt(t, t0)); i < t.n && t.time[i] < t1; i++) {
+      const s = t.kind[i] ? of[p.kinds[t.kind[i] - 1].cat] : -1;
+      if (s < 0)
+        continue;
+      const a = Math.max(0, (t.time[i] - t0) * scale), b = Math.min(width, (t.time[i + 1] - t0) * scale);
+      const from = Math.floor(a), to = Math.min(width - 1, Math.floor(b));
+      if (from >= to) {
+        x[s][Math.min(from, width - 1)] += b - a;
+        continue;
+      }
+      x[s][from] += from + 1 - a;
+      x[s][to] += b - to;
+      step[s][from + 1]++;
+      step[s][to]--;
+    }
+  }
+  x.forEach((column, s) => {
+    for (let i = 0, sum = 0; i < width; i++) {
+      sum += step[s][i];
+      column[i] += sum;
+    }
+  });
+  return x;
+}
+
+/* Make the frames and nodes of BASE those of P, which gets those that it lacks. */
+export function unite(p, base) {
+  const key = (f) => f.name + '\0' + f.module;
+  const frames = new Map(p.frames.map((f, i) => [key(f), i]));
+  const parent = Array.from(p.parent), frame = Array.from(p.frame), nframes = p.frames.length + base.frames.length;
+  const edges = new Map();
+  const cats = [...new Set([...p.cats, ...base.cats])];
+
+  for (let i = 1; i < parent.length; i++)
+    edges.set(parent[i] * nframes + frame[i], i);
+  const toFrame = base.frames.map((f) => {
+    if (!frames.has(key(f)))
+      frames.set(key(f), p.frames.push(f) - 1);
+    return frames.get(key(f));
+  });
+  const toNode = [0];
+  for (let i = 1; i < base.parent.length; i++) {
+    const up = toNode[base.parent[i]], f = toFrame[base.frame[i]], edge = up * nframes + f;
+    if (!edges.has(edge)) {
+      edges.set(edge, parent.push(up) - 1);
+      frame.push(f);
+    }
+    toNode.push(edges.get(edge));
+  }
+  for (const side of [p, base]) {
+    side.kinds.forEach((k) => { k.cat = cats.indexOf(side.cats[k.cat]); });
+    side.cats = cats;
+    side.threads.forEach((t, i) => describe(side, t, i));
+  }
+  base.frames = p.frames;
+  p.parent = Int32Array.from(parent);
+  p.frame = Int32Array.from(frame);
+  base.stackNode = base.stackNode.map((node) => toNode[node]);
+  base.parent = p.parent;
+  base.frame = p.frame;
+  /* Both have the same stacks, numbered alike. */
+  const ids = new Map(), all = [];
+  for (const side of [p, base]) {
+    const renumber = Array.from(side.stackNode, (node) => {
+      if (!ids.has(node))
+        ids.set(node, all.push(node) - 1);
+      return ids.get(node);
+    });
+    side.threads.forEach((t) => { t.stack = t.stack.map((s) => renumber[s]); });
+  }
+  p.stackNode = base.stackNode = Int32Array.from(all);
+}
+
+/* A time as a person writes it, of three digits or so. */
+export function duration(ns) {
+  const abs = Math.abs(ns);
+  const [unit, name] = abs >= 1e9 ? [1e9, 's'] : abs >= 1e6 ? [1e6, 'ms'] : abs >= 1e3 ? [1e3, 'us'] : [1, 'ns'];
+  const v = ns / unit;
+
+  return (abs < 1e3 ? v.toFixed(0) : Math.abs(v) >= 99.95 ? v.toFixed(0) : Math.abs(v) >= 9.995 ? v.toFixed(1) : v.toFixed(2)) + ' ' + name;
+}
+
+/* A value of the profile's unit. */
+export function amount(p, v) {
+  if (p.unit === 'nanoseconds')
+    return duration(v);
+  if (p.unit === 'bytes')
+    return v >= 1 << 30 ? (v / (1 << 30)).toFixed(2) + ' GiB' : v >= 1 << 20 ? (v / (1 << 20)).toFixed(1) + ' MiB' :
+      v >= 1024 ? (v / 1024).toFixed(1) + ' KiB' : v + ' B';
+  return Math.round(v).toLocaleString('en') + (p.unit && p.unit !== 'count' ? ' ' + p.unit : '');
+}
+
+export function percent(part, all) {
+  const v = all ? 100 * part / all : 0;
+
+  return (v === 0 || v >= 9.95 ? v.toFixed(v >= 99.95 || v === 0 ? 0 : 1) : v.toFixed(v < 0.995 ? 2 : 1)) + ' %';
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page.js - one state, which the address keeps, and what is drawn of it. */
+import { decode, select, unite } from './model.js';
+import { byId } from './canvas.js';
+import { startFlame } from './flame.js';
+import { drawLegend, drawSummary, drawTable } from './tables.js';
+import { startTimeline } from './timeline.js';
+
+async function unpack(id) {
+  const holder = byId(id), text = holder ? holder.textContent.trim() : '';
+
+  if (!text)
+    return null;
+  holder.remove();
+  const packed = atob(text), bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++)
+    bytes[i] = packed.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
+const listOf = (text) => text.split(',').filter(Boolean).map(Number).filter(Number.isFinite);
+
+/* The state that HASH tells, over that of a new page. */
+export function readHash(p, hash) {
+  const q = new URLSearchParams(hash.replace(/^#/, '')), flags = q.get('v') || '', range = listOf((q.get('t') || '').replace('-', ','));
+  const view = listOf((q.get('z') || '').replace('-', ',')), pick = listOf(q.get('i') || '');
+  const threads = q.has('th') ? listOf(q.get('th')).map((tid) => p.threads.findIndex((t) => t.tid === tid)).filter((i) => i >= 0) : [];
+  const t = p.threads[pick[0]];
+
+  return {
+    range: range.length === 2 && range[0] < range[1] ? range : null,
+    view: view.length === 2 && view[0] < view[1] ? view : [p.begin, p.end],
+    threads: threads.length ? new Set(threads) : null,
+    off: new Set((q.get('off') || '').split('|').map((c) => p.cats.indexOf(c)).filter((c) => c >= 0)),
+    pins: new Set(listOf(q.get('pin') || '')),
+    pick: t && t.timed && pick[1] >= 0 && pick[1] < t.n ? { thread: pick[0], row: pick[1] } : null,
+    query: q.get('q') || '', filter: q.get('f') || '', zoom: Math.max(0, Number(q.get('n')) || 0),
+    focus: q.has('fn') && p.frames[q.get('fn')] ? Number(q.get('fn')) : -1,
+    up: flags.includes('u'), callers: flags.includes('c'), byThread: flags.includes('t'), byModule: flags.includes('m'), hideIdle: flags.includes('i'),
+    tab: ['functions', 'threads', 'recording'].includes(q.get('tab')) ? q.get('tab') : 'functions', sort: {},
+  };
+}
+
+export function writeHash(p, s) {
+  const q = new URLSearchParams(), put = (key, value) => value && q.set(key, value);
+
+  put('t', s.range && s.range.map(Math.round).join('-'));
+  put('z', (s.view[0] !== p.begin || s.view[1] !== p.end) && s.view.map(Math.round).join('-'));
+  put('th', s.threads && [...s.threads].map((i) => p.threads[i].tid).join(','));
+  put('off', [...s.off].map((c) => p.cats[c]).join('|'));
+  put('pin', [...s.pins].join(','));
+  put('i', s.pick && s.pick.thread + ',' + s.pick.row);
+  put('q', s.query);
+  put('f', s.filter);
+  put('n', s.zoom && String(s.zoom));
+  put('fn', s.focus >= 0 && String(s.focus));
+  put('v', (s.up ? 'u' : '') + (s.callers ? 'c' : '') + (s.byThread ? 't' : '') + (s.byModule ? 'm' : '') + (s.hideIdle ? 'i' : ''));
+  put('tab', s.tab !== 'functions' && s.tab);
+  return '#' + q;
+}
+
+async function start() {
+  const p = await unpack('data'), base = await unpack('base');
+  const all = { range: null, threads: null, off: new Set(), hideIdle: false };
+
+  if (base)
+    unite(p, base);
+  const app = { p, base, state: readHash(p, location.hash), drawn: 0 };
+  app.whole = select(p, all);
+  app.scale = p.duration_ns || 1;
+  if (base)
+    app.baseScale = base.duration_ns || 1;
+  const reselect = () => {
+    const s = app.state, range = s.range ? s.range[1] - s.range[0] : p.duration_ns;
+    app.selection = select(p, s);
+    app.scale = range || 1;
+    if (base)
+      app.baseSelection = select(base, { ...all, off: s.off, hideIdle: s.hideIdle });
+  };
+  reselect();
+  const flame = startFlame(app), timeline = startTimeline(app);
+  let waiting = false, table = true;
+
+  app.draw = () => {
+    const from = performance.now();
+    for (const [id, key] of Object.entries(flame.toggles))
+      byId(id).setAttribute('aria-pressed', String(app.state[key]));
+    drawLegend(app);
+    timeline.draw();
+    flame.draw();
+    if (table)
+      drawTable(app);
+    table = waiting = false;
+    app.drawn++;
+    app.took = performance.now() - from;
+  };
+  app.redraw = () => {
+    if (!waiting)
+      requestAnimationFrame(app.draw);
+    waiting = true;
+  };
+  app.update = (change) => {
+    Object.assign(app.state, change);
+    if (['range', 'threads', 'off', 'hideIdle'].some((key) => key in change))
+      reselect();
+    table ||= Object.keys(change).some((key) => !['view', 'pick', 'zoom', 'pins', 'filter'].includes(key));
+    history.replaceState(null, '', writeHash(p, app.state));
+    app.redraw();
+  };
+  byId('search').value = app.state.query;
+  byId('filter').value = app.state.filter;
+  addEventListener('resize', () => app.redraw());
+  addEventListener('hashchange', () => app.update(readHash(p, location.hash)));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { drawSummary(app); app.redraw(); });
+  addEventListener('keydown', (event) => {
+    if (event.key === '/' && !(event.target instanceof HTMLInputElement)) {
+      byId('search').focus();
+      event.preventDefault();
+    }
+  });
+  drawSummary(app);
+  app.draw();
+  document.documentElement.dataset.ready = 'yes';
+  window.wallprof = app;
+}
+
+if (globalThis.document)
+  start().catch((error) => {
+    byId('summary').textContent = 'This page cannot be shown: ' + error.message;
+    throw error;
+  });

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tables.js - the summary and the tables: what the canvases show, as text. */
+import { OWN, amount, cycleOf, duration, functions, percent, waitEdges, waits, weigh } from './model.js';
+import { css, stateColour } from './colours.js';
+import { byId, element, isDark } from './canvas.js';
+
+/* Most rows that are made; a search finds the others. */
+const ROWS = 300;
+
+const chip = (cat) => element('i', { class: 'chip', style: 'background:' + css(stateColour(cat, isDark())) });
+
+function lossesOf(p) {
+  const lines = p.counters.filter((l) => /^lost: (?!nothing)|^ticks: .*missed|ended early|^timeline:/.test(l));
+
+  return lines.length ? lines : [p.counters.length ? 'nothing' : 'not told: not a profile of wallprof'];
+}
+
+/* What is known of who waits for whom, if somebody waits for ever. */
+function waitGraph(p) {
+  const edges = waitEdges(p), cycle = cycleOf(edges), name = (i) => p.threads[i].name + ' (' + p.threads[i].tid + ')';
+  const counts = new Map();
+
+  if (cycle)
+    return ['deadlock: ' + cycle.length + ' threads wait for each other',
+      ...cycle.map((e) => name(e.from) + ' waits for ' + (e.object || 'a lock') + ' held by ' + name(e.to))];
+  edges.forEach((e) => counts.set(e.to, (counts.get(e.to) || 0) + 1));
+  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([to, n]) =>
+    'at the end ' + n + (n === 1 ? ' thread waits' : ' threads wait') + ' for a lock held by ' + name(to));
+}
+
+export function drawSummary(app) {
+  const { p } = app, all = app.whole, graph = waitGraph(p), dark = isDark();
+  const idle = p.threads.filter((t) => t.idle).length, shown = p.cats.map((c, i) => i).filter((i) => all.cats[i]);
+  const line = (name, ...what) => [element('dt', {}, name), element('dd', {}, ...what)];
+  const count = p.threads.reduce((n, t) => n + 1 + t.nmore, 0);
+
+  byId('title').textContent = p.command || p.exe || 'profile';
+  document.title = 'wallprof: ' + (p.command || p.exe || 'profile');
+  byId('when').textContent = [p.pid ? 'process ' + p.pid : '', p.time_ms ? new Date(p.time_ms).toLocaleString() : '',
+    p.duration_ns ? 'recorded for ' + duration(p.duration_ns) + (p.hz ? ' at ' + p.hz.toFixed(0) + ' Hz' : '') : '',
+    count ? count + (count === 1 ? ' thread' : ' threads') + (idle ? ', ' + idle + ' of them idle' : '') : '',
+    p.end_text || '', p.kind === 'wall' ? '' : p.kind].filter(Boolean).join(' · ');
+  byId('summary').replaceChildren(
+    ...(graph.length ? [element('div', { class: 'alarm' }, ...graph.map((l) => element('div', {}, l)))] : []),
+    element('div', { class: 'mix', 'aria-hidden': 'true' }, ...shown.map((i) =>
+      element('span', { style: 'flex:' + all.cats[i] + ';background:' + css(stateColour(p.cats[i], dark)) }))),
+    element('dl', {},
+      ...line('Where time goes', shown.sort((a, b) => all.cats[b] - all.cats[a]).map((i) => percent(all.cats[i], all.total) + ' ' + p.cats[i]).join(', ') || 'nowhere'),
+      ...line('Longest waits', ...(waits(p, all.weights).slice(0, 3).map((w) => element('div', {}, chip(p.cats[w.cat]),
+        percent(w.ns, all.total) + ' ' + p.cats[w.cat].replace('waiting: ', '') + ' at ' + (w.frame < 0 ? 'an unknown place' : p.frames[w.frame].name)))), ),
+      ...line('Lost', ...lossesOf(p).map((l) => element('div', {}, l)))));
+}
+
+export function drawLegend(app) {
+  const { p, state } = app, s = app.selection;
+
+  byId('legend').replaceChildren(...p.cats.map((cat, i) => element('button', {
+    'aria-pressed': String(!state.off.has(i)),
+    onclick: () => {
+      const off = new Set(state.off);
+      if (!off.delete(i))
+        off.add(i);
+      app.update({ off });
+    },
+    ondblclick: () => app.update({ off: new Set(p.cats.map((c, other) => other).filter((other) => other !== i)) }),
+    title: amount(p, s.cats[i]) + '; double click: only this',
+  }, chip(cat), cat + ' ', element('span', { class: 'dim' }, percent(s.cats[i], s.cats.reduce((a, b) => a + b, 0))))));
+}
+
+/* A table of ROWS: COLUMNS are [title, key, text]; the last column is CELL(row). */
+function table(app, name, columns, rows, cell, rowClass) {
+  const key = app.state.sort[name] || columns[0][1];
+  const head = columns.map(([title, k]) => element('th', { scope: 'col', 'aria-sort': k === key ? 'descending' : false },
+    element('button', { onclick: () => app.update({ sort: { ...app.state.sort, [name]: k } }) }, title)));
+
+  rows.sort((a, b) => b[key] - a[key]);
+  return element('table', {}, element('thead', {}, element('tr', {}, ...head, element('th', { scope: 'col' }, name))),
+    element('tbody', {}, ...rows.slice(0, ROWS).map((r) => element('tr', { class: rowClass ? rowClass(r) : null },
+      ...columns.map(([, , show]) => element('td', {}, show(r))), cell(r)))));
+}
+
+function drawFunctions(app) {
+  const { p, base, state } = app, tree = app.calls(), all = app.selection.total;
+  const share = (key) => (r) => percent(r[key], all);
+  let pattern = null, rows = functions(p, tree, weigh(p, tree, app.selection.weights));
+  let columns = [['self', 'self', share('self')], ['total', 'total', share('total')], ['on CPU', 'running', share('running')], ['waiting', 'waiting', share('waiting')],
+    ['total', 'total', (r) => amount(p, r.total)]];
+
+  if (base) {
+    const before = new Map(functions(base, tree, weigh(base, tree, app.baseSelection.weights)).map((r) => [r.frame, r]));
+    for (const r of before.values())
+      if (!rows.some((o) => o.frame === r.frame))
+        rows.push({ frame: r.frame, self: 0, total: 0, running: 0, waiting: 0 });
+    for (const r of rows) {
+      const old = before.get(r.frame) || { self: 0, total: 0 };
+      r.selfChange = r.self / app.scale - old.self / app.baseScale;
+      r.totalChange = r.total / app.scale - old.total / app.baseScale;
+      r.most = Math.abs(r.selfChange) || Math.abs(r.totalChange) * 1e-6;
+    }
+    const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : 'shrank' }, (r[key] > 0 ? '+' : '') + amount(p, r[key] * 1e9));
+    columns = [['change of self /s', 'most', signed('selfChange')], ['of total /s', 'totalChange', signed('totalChange')], ...columns];
+  }
+  try {
+    pattern = state.query ? new RegExp(state.query, 'i') : null;
+  } catch {
+    /* The search box says so. */
+  }
+  if (pattern)
+    rows = rows.filter((r) => pattern.test(p.frames[r.frame].name) || pattern.test(p.frames[r.frame].module));
+  byId('functions').replaceChildren(table(app, 'function', columns, rows, (r) => {
+    const f = p.frames[r.frame];
+    return element('td', {}, element('button', {
+      class: f.flags & OWN ? null : 'lib', title: 'show its callers and callees',
+      onclick: () => app.update({ focus: r.frame, zoom: 0 }),
+    }, f.name), element('span', { class: 'dim' }, '  ' + [f.file + (f.line ? ':' + f.line : ''), f.module].filter(Boolean).join('  ')));
+  }));
+}
+
+function drawThreads(app) {
+  const { p, state } = app, of = (name) => (r) => percent(p.cats.reduce((sum, c, i) => (c.startsWith(name) ? sum + r.t.sums[i] : sum), 0), r.t.total);
+  const sum = (t, name) => p.cats.reduce((all, c, i) => (c.startsWith(name) ? all + t.sums[i] : all), 0);
+  const rows = p.threads.map((t) => ({ t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid }));
+
+  byId('threads').replaceChildren(table(app, 'thread', [['running', 'running', of('running')], ['runnable', 'runnable', of('runnable')],
+    ['waiting', 'waiting', of('waiting')], ['watched for', 'total', (r) => amount(p, r.total)], ['tid', 'tid', (r) => String(r.t.tid)]], rows, (r) => {
+    const on = !!state.threads && state.threads.has(r.t.index);
+    return element('td', {}, element('button', {
+      'aria-pressed': String(on), title: 'select only this thread',
+      onclick: () => {
+        const threads = new Set(state.threads || []);
+        if (!threads.delete(r.t.index))
+          threads.add(r.t.index);
+        app.update({ threads: threads.size ? threads : null });
+      },
+    }, (on ? '✓ ' : '') + r.t.name + (r.t.nmore ? ' and ' + r.t.nmore + ' more' : '')), element('span', { class: 'dim' }, r.t.idle ? '  idle' : ''));
+  }, (r) => (state.threads && !state.threads.has(r.t.index) ? 'off' : null)));
+}
+
+function drawRecording(app) {
+  const { p } = app;
+
+  byId('recording').replaceChildren(element('pre', {}, [p.command ? 'command: ' + p.command : '', p.exe ? 'program: ' + p.exe : '',
+    'wallprof ' + p.wallprof, ...p.counters].filter(Boolean).join('\n')));
+}
+
+const TABS = { functions: drawFunctions, threads: drawThreads, recording: drawRecording };
+
+/* Draw the table that is shown. */
+export function drawTable(app) {
+  for (const name of Object.keys(TABS)) {
+    byId('tab-' + name).setAttribute('aria-selected', String(app.state.tab === name));
+    byId('tab-' + name).onclick = () => app.update({ tab: name });
+    byId(name).hidden = app.state.tab !== name;
+  }
+  TABS[app.state.tab](app);
+}

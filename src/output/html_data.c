@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* html_data.c - see html_data.h. */
+#include "html_data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "call_nodes.h"
+#include "columns.h"
+#include "json_text.h"
+#include "lanes.h"
+#include "wallprof/base_name.h"
+#include "wallprof/output.h"
+#include "wallprof/state.h"
+
+enum {
+	/* Bytes that are gathered before they are compressed. */
+	CHUNK = 1 << 16,
+	/* With more rows, times are rounded to 10 us, which halves their
+	 * bytes. */
+	MANY_ROWS = 200000,
+	MANY_QUANTUM = 10000,
+};
+
+/* What model.js knows of a frame, bits of its flags. */
+enum {
+	FRAME_KERNEL = 1,
+	FRAME_TEXT = 2,
+	/* Of the main program, no library. */
+	FRAME_OWN = 4,
+	FRAME_MACHINERY = 8,
+	FRAME_GUESSED = 16,
+};
+
+struct data {
+	const struct wp_profile *profile;
+	enum wp_profile_kind kind;
+	struct wp_lanes lanes;
+	struct wp_call_nodes nodes;
+	/* (the parts of a sample's key but stack and thread, holder): the
+	 * index is the kind of a row. */
+	struct wp_pairs kinds;
+	uint64_t quantum;
+	struct wp_buf out;
+	struct wp_gzip *gz;
+	/* Parts of a list so far. */
+	bool comma;
+};
+
+static void flush(struct data *d)
+{
+	if (d->out.len >= CHUNK)
+		wp_gzip_add(d->gz, &d->out);
+}
+
+/* Between two elements of a list; BEGIN ("[") starts one. */
+static void next(struct data *d)
+{
+	if (d->comma)
+		wp_buf_char(&d->out, ',');
+	d->comma = true;
+	flush(d);
+}
+
+static void begin_list(struct data *d, const char *name)
+{
+	wp_buf_printf(&d->out, ",\"%s\":[", name);
+	d->comma = false;
+}
+
+static void put_text(struct data *d, const char *name, const char *text)
+{
+	wp_buf_printf(&d->out, ",\"%s\":", name);
+	wp_json_text(&d->out, text);
+}
+
+static void put_counter(void *ctx, const char *line)
+{
+	struct data *d = ctx;
+
+	next(d);
+	wp_json_text(&d->out, line);
+}
+
+static void put_meta(struct data *d)
+{
+	const struct wp_profile *p = d->profile;
+	const struct wp_profile_meta *m = &p->meta;
+	struct wp_columns c = wp_columns_of(m, d->kind);
+
+	wp_buf_printf(&d->out,
+		      "{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
+		      ",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
+		      ",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
+		      ",\"window_ns\":%" PRIu64,
+		      m->pid, d->quantum, (double)m->time_ns / 1e6,
+		      m->duration_ns, m->period_ns, m->achieved_hz,
+		      p->timeline.window_ns);
+	put_text(d, "wallprof", WP_VERSION);
+	put_text(d, "kind", wp_profile_kind_name(d->kind));
+	put_text(d, "type", c.v[c.main].type);
+	put_text(d, "unit", c.v[c.main].unit);
+	put_text(d, "command", wp_profile_str(p, m->command_line));
+	put_text(d, "exe", wp_profile_str(p, m->exe));
+	put_text(d, "end", wp_profile_str(p, m->target_end));
+	begin_list(d, "counters");
+	wp_counters_lines(p, d->kind, put_counter, d);
+	wp_buf_str(&d->out, "],\"states\":[");
+	d->comma = false;
+	for (int i = 0; i < WP_NSTATES; i++) {
+		next(d);
+		wp_json_text(&d->out, wp_types_state_name((enum wp_state)i));
+	}
+	wp_buf_char(&d->out, ']');
+}
+
+static unsigned int flags_of(const struct wp_view *view, const char *own)
+{
+	const struct wp_named_frame named = { view->function, view->function,
+					      view->module };
+	unsigned int flags = 0;
+
+	if (view->kernel)
+		flags |= FRAME_KERNEL;
+	if (view->text)
+		flags |= FRAME_TEXT;
+	if (*own && !strcmp(view->module, own))
+		flags |= FRAME_OWN;
+	if (view->function && !view->text && wp_state_is_machinery(&named))
+		flags |= FRAME_MACHINERY;
+	if (view->guessed)
+		flags |= FRAME_GUESSED;
+	return flags;
+}
+
+static void put_frames(struct data *d)
+{
+	const char *own = wp_base_name(
+		wp_profile_str(d->profile, d->profile->meta.exe));
+
+	begin_list(d, "frames");
+	for (uint32_t i = 0; i < d->nodes.nframes; i++) {
+		struct wp_view view;
+
+		wp_call_nodes_view(&d->nodes, i, &view);
+		next(d);
+		wp_buf_char(&d->out, '[');
+		wp_json_text(&d->out, wp_view_name(&view));
+		wp_buf_char(&d->out, ',');
+		wp_json_text(&d->out, view.file);
+		wp_buf_char(&d->out, ',');
+		wp_json_text(&d->out, view.module);
+		wp_buf_printf(&d->out, ",%" PRIu32 ",%u]", view.line,
+			      flags_of(&view, own));
+	}
+	wp_buf_char(&d->out, ']');
+}
+
+/* The index + 1 of ROW's kind, made if new; 0: not watched. */
+static uint32_t kind_of(struct data *d, const struct wp_lane_row *row)
+{
+	const struct wp_sample_key *key = row->key;
+	uint32_t i;
+
+	if (!key)
+		return 0;
+	i = wp_pairs_add(&d->kinds,
+			 (uint64_t)key->state << 56 |
+				 (uint64_t)key->wait << 48 |
+				 (uint64_t)key->syscall << 32 | key->object,
+			 row->holder);
+	if (i != UINT32_MAX)
+		return i + 1;
+	d->out.rc = -ENOMEM;
+	return 0;
+}
+
+static void put_kinds(struct data *d)
+{
+	begin_list(d, "kinds");
+	for (uint32_t i = 0; i < d->kinds.len; i++) {
+		const struct wp_pair *k = &d->kinds.v[i];
+		enum wp_wait wait = (enum wp_wait)(k->a >> 48 & 0xff);
+
+		next(d);
+		wp_buf_printf(&d->out, "[%u,", (unsigned int)(k->a >> 56));
+		wp_json_text(&d->out, wp_wait_name(wait));
+		wp_buf_char(&d->out, ',');
+		wp_json_text(&d->out,
+			     wp_profile_str(d->profile, k->a >> 32 & 0xffff));
+		wp_buf_char(&d->out, ',');
+		wp_json_text(&d->out,
+			     wp_profile_str(d->profile, (uint32_t)k->a));
+		wp_buf_printf(&d->out, ",%" PRIu64 "]", k->b);
+	}
+	wp_buf_char(&d->out, ']');
+}
+
+static void put_threads(struct data *d)
+{
+	begin_list(d, "threads");
+	for (uint32_t i = 0; i < d->profile->nthreads; i++) {
+		const struct wp_profile_thread *t = &d->profile->threads[i];
+
+		next(d);
+		wp_buf_printf(&d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
+		wp_json_text(&d->out, wp_profile_str(d->profile, t->name));
+		wp_buf_printf(&d->out, ",%" PRIu64 ",%d,%" PRIu32 "]",
+			      wp_lanes_start_ns(&d->lanes, i),
+			      d->lanes.timed[i],
+			      d->lanes.first[i + 1] - d->lanes.first[i]);
+	}
+	wp_buf_char(&d->out, ']');
+}
+
+static void put_number(struct data *d, uint64_t n)
+{
+	for (; n > 127; n >>= 7)
+		wp_buf_char(&d->out, (char)(n | 128));
+	wp_buf_char(&d->out, (char)n);
+	flush(d);
+}
+
+static void put_nodes(struct data *d)
+{
+	for (uint32_t i = 0; i < d->nodes.n; i++) {
+		put_number(d, i + 1 - d->nodes.v[i].parent);
+		put_number(d, d->nodes.v[i].frame);
+	}
+}
+
+/* Values are rounded so that their sums are right: none drifts. */
+static void put_values(struct data *d, uint32_t thread)
+{
+	uint64_t sum = 0, put = 0;
+
+	for (uint32_t i = d->lanes.first[thread];
+	     i < d->lanes.first[thread + 1]; i++) {
+		uint64_t until;
+
+		sum += wp_lanes_row(&d->lanes, thread, i).value;
+		until = (sum + d->quantum / 2) / d->quantum;
+		put_number(d, until - put);
+		put = until;
+	}
+}
+
+static void put_rows(struct data *d, uint32_t thread)
+{
+	uint32_t first = d->lanes.first[thread],
+		 end = d->lanes.first[thread + 1];
+
+	for (uint32_t i = first; i < end; i++) {
+		const struct wp_sample_key *key =
+			wp_lanes_row(&d->lanes, thread, i).key;
+
+		put_number(d, key ? d->nodes.leaf[key->stack] : 0);
+	}
+	for (uint32_t i = first; i < end; i++) {
+		struct wp_lane_row row = wp_lanes_row(&d->lanes, thread, i);
+
+		put_number(d, kind_of(d, &row));
+	}
+	put_values(d, thread);
+}
+
+static void put_all(struct data *d)
+{
+	/* The kinds are in the first line. */
+	for (uint32_t t = 0; t < d->profile->nthreads; t++)
+		for (uint32_t i = d->lanes.first[t]; i < d->lanes.first[t + 1];
+		     i++) {
+			struct wp_lane_row row = wp_lanes_row(&d->lanes, t, i);
+
+			kind_of(d, &row);
+		}
+	put_meta(d);
+	put_frames(d);
+	put_kinds(d);
+	put_threads(d);
+	wp_buf_printf(&d->out, ",\"nodes\":%" PRIu32 "}\n", d->nodes.n);
+	put_nodes(d);
+	for (uint32_t t = 0; t < d->profile->nthreads; t++)
+		put_rows(d, t);
+	wp_gzip_add(d->gz, &d->out);
+}
+
+int wp_html_data_write(const struct wp_profile *profile,
+		       enum wp_profile_kind kind, struct wp_gzip *gz)
+{
+	struct data d = { .profile = profile,
+			  .kind = kind,
+			  .kinds = WP_PAIRS_INIT,
+			  .gz = gz,
+			  .quantum = 1 };
+	int rc = wp_lanes_init(&d.lanes, profile, kind);
+	int nodes_rc = wp_call_nodes_init(&d.nodes, profile, kind);
+
+	if (!rc)
+		rc = nodes_rc;
+	if (d.lanes.nrows > MANY_ROWS)
+		d.quantum = MANY_QUANTUM;
+	if (!rc) {
+		put_all(&d);
+		rc = d.out.rc;
+	}
+	wp_buf_clear(&d.out);
+	wp_pairs_clear(&d.kinds);
+	wp_call_nodes_clear(&d.nodes);
+	wp_lanes_clear(&d.lanes);
+	return rc;
+}

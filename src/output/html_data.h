@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* html_data.h - a profile as the data of a page.
+ *
+ * One line of JSON (html/model.js reads it: "decode"), then unsigned LEB128
+ * numbers: for each node the distance to its caller's (its own index + 1 for a
+ * root) and its frame; for each thread its rows' stacks (node + 1; 0: none), then
+ * their kinds + 1 (0: not watched), then their values in units of "quantum".
+ */
+#ifndef WP_HTML_DATA_H
+#define WP_HTML_DATA_H
+
+#include "gzip.h"
+#include "wallprof/profile.h"
+
+/* Compress the data of PROFILE's samples of KIND into GZ.  0 or -ENOMEM; errors of
+ * GZ stay in it. */
+WP_MUST_CHECK
+int wp_html_data_write(const struct wp_profile *profile,
+		       enum wp_profile_kind kind, struct wp_gzip *gz);
+
+#endif

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of a page, decoded as src/output/html_data.h says."""
+import base64
+import gzip
+import json
+import re
+
+
+def numbers(data):
+    value, shift = 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value, shift = 0, 0
+
+
+def load(path, name="data"):
+    """The first line's object; each thread has its rows as (frames' names from
+    the root to the leaf, kind or None, nanoseconds)."""
+    text = path.read_text()
+    packed = re.search(f'id="{name}">([^<]*)<', text).group(1)
+    head, _, rest = gzip.decompress(base64.b64decode(packed)).partition(b"\n")
+    page = json.loads(head)
+    stream = numbers(rest)
+    stacks = [()]
+    for i in range(page["nodes"]):
+        up = i + 1 - next(stream)
+        stacks.append((*stacks[up], page["frames"][next(stream)][0]))
+    threads = []
+    for tid, more, thread, start, timed, n in page["threads"]:
+        columns = [[next(stream) for _ in range(n)] for _ in range(3)]
+        rows = [(stacks[s], page["kinds"][k - 1] if k else None,
+                 v * page["quantum"]) for s, k, v in zip(*columns)]
+        threads.append({"tid": tid, "more": more, "name": thread,
+                        "start": start, "timed": timed, "rows": rows})
+    assert next(stream, None) is None
+    page["threads"] = threads
+    return page

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a page computes, on profiles whose numbers are known by heart.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as m from '../../src/output/html/model.js';
+
+function leb(n) {
+  const out = [];
+  for (; n > 127; n = Math.floor(n / 128))
+    out.push(n % 128 | 128);
+  return [...out, n];
+}
+
+/* The bytes of a profile: stacks are paths of frames' names, root first; threads are
+   [name, start, timed, rows of [stack, [state, wait, object, holder], ns]]. */
+function encode(threads, more = {}) {
+  const states = ['running', 'runnable', 'waiting', 'stopped', 'exiting'];
+  const frames = [], nodes = [], kinds = [], bytes = [];
+  const indexOf = (list, item) => {
+    const at = list.findIndex((x) => JSON.stringify(x) === JSON.stringify(item));
+    return at < 0 ? list.push(item) - 1 : at;
+  };
+  const frameOf = (name) => indexOf(frames, name.startsWith('lib') ? [name, '', 'libc', 0, 8] : [name, '', 'exe', 0, 4]);
+  const nodeOf = (stack) => stack.reduce((up, name) => indexOf(nodes, [up, frameOf(name)]) + 1, 0);
+  const kindOf = (k) => (k ? indexOf(kinds, [states.indexOf(k[0]), k[1] || '', '', k[2] || '', k[3] || 0]) + 1 : 0);
+  const tables = threads.map((t) => t[3].map(([stack, kind, ns]) => [nodeOf(stack), kindOf(kind), ns]));
+  for (const [i, [up, frame]] of nodes.entries())
+    bytes.push(...leb(i + 1 - up), ...leb(frame));
+  for (const rows of tables)
+    for (const column of [0, 1, 2])
+      bytes.push(...rows.flatMap((r) => leb(r[column])));
+  const head = {
+    version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
+    type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', end: '', counters: [], states, frames, kinds,
+    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length]), nodes: nodes.length, ...more,
+  };
+  return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);
+}
+
+const RUN = ['running'], LOCK = ['waiting', 'lock', '0x10', 2], POLL = ['waiting', 'poll', 'fd 1'];
+const server = () => m.decode(encode([
+  ['worker-1', 0, true, [[['main', 'work'], RUN, 30], [['main', 'work', 'libwait'], LOCK, 50], [['main', 'work'], RUN, 20]]],
+  ['worker-2', 10, true, [[['main', 'work', 'work'], RUN, 40], [[], null, 10], [['main', 'work', 'libwait'], LOCK, 40]]],
+  ['poller', 0, true, [[['main', 'libpoll'], POLL, 100]]],
+  ['old', 0, false, [[['main'], RUN, 7]]],
+]));
+const all = { range: null, threads: null, off: new Set(), hideIdle: false };
+const total = (p, s) => m.select(p, { ...all, ...s }).total;
+
+test('numbers of every length are read', () => {
+  const values = [0, 1, 127, 128, 16384, 2 ** 31, 2 ** 40, 2 ** 52 + 1], read = m.numbers(Uint8Array.from(values.flatMap(leb)), 0);
+  assert.deepEqual(values.map(() => read()), values);
+});
+
+test('rows have the times that were written', () => {
+  const p = server(), t = p.threads[1];
+  assert.deepEqual([...t.time], [10, 50, 60, 100]);
+  assert.deepEqual(p.cats, ['running', 'waiting: lock', 'waiting: poll']);
+  assert.deepEqual([0, 9, 10, 49, 50, 99, 100].map((ns) => m.rowAt(t, ns)), [-1, -1, 0, 0, 1, 2, -1]);
+  assert.deepEqual(p.threads.map((x) => x.idle), [false, false, true, false]);
+  assert.equal(p.end, 100);
+});
+
+test('a range of time is that range times its threads', () => {
+  const p = server();
+  assert.equal(total(p, {}), 100 + 80 + 100 + 7);
+  assert.equal(total(p, { range: [0, 10] }), 20);
+  assert.equal(total(p, { range: [20, 50] }), 90);
+  assert.equal(total(p, { range: [50, 60] }), 20);
+  assert.equal(total(p, { range: [20, 50], threads: new Set([0]) }), 30);
+  assert.equal(total(p, { range: [25, 35], threads: new Set([0]), off: new Set([0]) }), 5);
+  assert.equal(total(p, { range: [200, 300] }), 0);
+});
+
+test('idle threads are hidden, and how much is told', () => {
+  const p = server(), s = m.select(p, { ...all, hideIdle: true });
+  assert.equal(s.total, 187);
+  assert.equal(s.hidden, 100);
+  assert.equal(s.idle, 1);
+});
+
+test('a tree adds up, its heaviest child first', () => {
+  const p = server(), s = m.select(p, all), tree = m.callTree(p, s.weights), sum = m.weigh(p, tree, s.weights);
+  const names = Array.from(tree.frame, (f) => (f < 0 ? 'all' : p.frames[f].name));
+  assert.deepEqual(names, ['all', 'main', 'work', 'libwait', 'work', 'libpoll']);
+  assert.deepEqual([...sum.total], [287, 287, 180, 90, 40, 100]);
+  assert.deepEqual([...sum.self], [0, 7, 50, 90, 40, 100]);
+  assert.deepEqual([...tree.end], [6, 6, 5, 4, 5, 6]);
+  for (let i = 0; i < tree.n; i++)
+    assert.equal(sum.mix.slice(i * 3, i * 3 + 3).reduce((a, b) => a + b), sum.total[i]);
+});
+
+test('callers of a function, and what it calls', () => {
+  const p = server(), s = m.select(p, all), name = (tree) => Array.from(tree.frame, (f) => (f < 0 ? 'all' : p.frames[f].name));
+  const callers = m.callersTree(p, s.weights), work = p.frames.findIndex((f) => f.name === 'work');
+  assert.deepEqual([...m.weigh(p, callers, s.weights).total].slice(0, 1), [287]);
+  assert.equal(name(callers)[1], 'libpoll');
+  assert.deepEqual(name(m.focusTree(p, s.weights, work, false)).slice(0, 3), ['all', 'work', 'libwait']);
+  assert.deepEqual(name(m.focusTree(p, s.weights, work, true)), ['all', 'work', 'main']);
+});
+
+test('recursion counts once in a function\'s total', () => {
+  const p = server(), s = m.select(p, all), tree = m.callTree(p, s.weights), rows = m.functions(p, tree, m.weigh(p, tree, s.weights));
+  const row = (name) => rows.find((r) => p.frames[r.frame].name === name);
+  assert.deepEqual({ ...row('work'), frame: 0 }, { frame: 0, self: 90, total: 180, running: 90, waiting: 90 });
+  assert.deepEqual({ ...row('main'), frame: 0 }, { frame: 0, self: 7, total: 287, running: 97, waiting: 190 });
+});
+
+test('a search counts nested matches once', () => {
+  const p = server(), s = m.select(p, all), tree = m.callTree(p, s.weights), sum = m.weigh(p, tree, s.weights);
+  assert.equal(m.matched(tree, sum.total, p.frames.map((f) => f.name === 'work')), 180 / 287);
+  assert.equal(m.matched(tree, sum.total, p.frames.map(() => false)), 0);
+});
+
+test('boxes lie within those of their callers', () => {
+  const p = server(), s = m.select(p, all), tree = m.callTree(p, s.weights), sum = m.weigh(p, tree, s.weights), at = new Map();
+  m.layout(tree, sum.total, 0, 0, (node, x, w, d) => at.set(node, [x, w, d]));
+  assert.equal(at.size, 6);
+  for (let i = 1; i < 6; i++) {
+    const [x, w, d] = at.get(i), [ux, uw, ud] = at.get(tree.parent[i]);
+    assert.ok(x >= ux - 1e-12 && x + w <= ux + uw + 1e-12 && d === ud + 1);
+  }
+  const zoomed = [];
+  m.layout(tree, sum.total, 2, 0.5, (node, x, w, d) => zoomed.push([node, x, w, d]));
+  assert.deepEqual(zoomed, [[2, 0, 1, 0], [3, 0, 0.5, 1]]);
+});
+
+test('waits are told by the first frame that is no machinery', () => {
+  const p = server(), rows = m.waits(p, m.select(p, all).weights).map((w) => [p.cats[w.cat], p.frames[w.frame].name, w.ns]);
+  assert.deepEqual(rows, [['waiting: poll', 'main', 100], ['waiting: lock', 'work', 90]]);
+});
+
+test('density of a lane adds up to the thread\'s time', () => {
+  const p = server(), t = p.threads[1];
+  for (const width of [1, 3, 7, 100, 1000]) {
+    const sum = m.density(p, t, 0, 100, width).reduce((a, b) => a + b, 0) * 100 / width;
+    assert.ok(Math.abs(sum - 80) < 1e-3, `${width}: ${sum}`);
+  }
+  assert.equal(m.density(p, t, 50, 60, 4).reduce((a, b) => a + b, 0), 0);
+});
+
+test('a crowd is the number of threads at once', () => {
+  const p = server(), x = m.crowd(p, [(c) => c === 'running', (c) => c === 'waiting: lock'], 0, 100, 10);
+  const near = (a, b) => a.forEach((v, i) => assert.ok(Math.abs(v - b[i]) < 1e-9, `${i}: ${v} ${b[i]}`));
+  near(x[0], [1, 2, 2, 1, 1, 0, 0, 0, 1, 1]);
+  near(x[1], [0, 0, 0, 1, 1, 1, 2, 2, 1, 1]);
+});
+
+test('a cycle of waits is found, and a chain is none', () => {
+  const edge = (from, to) => ({ from, to, object: '' });
+  assert.equal(m.cycleOf([edge(1, 2), edge(2, 3)]), null);
+  assert.deepEqual(m.cycleOf([edge(9, 1), edge(1, 2), edge(2, 1)]).map((e) => e.from), [1, 2]);
+  assert.deepEqual(m.cycleOf([edge(4, 4)]).map((e) => e.from), [4]);
+  /* worker-2 waits for worker-2's lock at the end. */
+  assert.deepEqual(m.waitEdges(server()).map((e) => [e.from, e.to]), [[1, 1]]);
+});
+
+test('two profiles are united by their functions\' names', () => {
+  const before = m.decode(encode([['t', 0, true, [[['main', 'gone'], RUN, 60], [['main', 'work'], RUN, 40]]]]));
+  const after = m.decode(encode([['t', 0, true, [[['main', 'work'], LOCK, 70], [['main', 'fresh'], RUN, 30]]]]));
+  m.unite(after, before);
+  const weights = m.select(after, all).weights, old = m.select(before, all).weights;
+  assert.equal(weights.length, old.length);
+  const tree = m.callTree(after, weights.map((w, i) => w + old[i]));
+  const name = Array.from(tree.frame, (f) => (f < 0 ? 'all' : after.frames[f].name));
+  const at = (sum, n) => sum.total[name.indexOf(n)];
+  const [a, b] = [m.weigh(after, tree, weights), m.weigh(before, tree, old)];
+  assert.deepEqual(['main', 'gone', 'work', 'fresh'].map((n) => [at(b, n), at(a, n)]), [[100, 100], [60, 0], [40, 70], [0, 30]]);
+  assert.deepEqual(after.cats, ['running', 'waiting: lock']);
+});
+
+test('a stack of 3,000 frames is laid out', () => {
+  const deep = Array.from({ length: 3000 }, (_, i) => 'f' + i);
+  const p = m.decode(encode([['t', 0, true, [[deep, RUN, 5]]]])), s = m.select(p, all), tree = m.callTree(p, s.weights);
+  let n = 0;
+  m.layout(tree, m.weigh(p, tree, s.weights).total, 0, 0, () => n++);
+  assert.equal(n, 3001);
+});
+
+test('an empty profile is a page too', () => {
+  const p = m.decode(encode([])), s = m.select(p, all);
+  assert.equal(s.total, 0);
+  assert.equal(m.callTree(p, s.weights).n, 1);
+  assert.equal(p.hasTime, false);
+});
+
+test('amounts have the digits that a person reads', () => {
+  assert.deepEqual([0, 999, 1500, 99.96e6, 2.5e9, 1234e9].map(m.duration), ['0 ns', '999 ns', '1.50 us', '100 ms', '2.50 s', '1234 s']);
+  assert.deepEqual([[0, 1], [1, 3], [1, 1], [1, 20], [1, 1000]].map(([a, b]) => m.percent(a, b)), ['0 %', '33.3 %', '100 %', '5.0 %', '0.10 %']);
+  assert.equal(m.amount({ unit: 'bytes' }, 3 << 20), '3.0 MiB');
+  assert.equal(m.amount({ unit: 'count' }, 12345), '12,345');
+});
