@@ -87,6 +87,10 @@ WP_MUST_CHECK
 int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
 		       struct wp_fd_desc *ret);
 
+/* The kind of descriptor FD by its link alone: FILE for any path.  UNKNOWN if it
+ * cannot be read. */
+enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, int fd);
+
 /* The kind of descriptor by LINK, the target of its link in /proc/PID/fd; FILE
  * for any path, which only stat(2) tells apart. */
 enum wp_fd_kind wp_fdinfo_classify(const char *link);

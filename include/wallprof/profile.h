@@ -192,6 +192,9 @@ struct wp_counters {
 	uint64_t stops_given_up;
 	/* Stops that the kernel refused. */
 	uint64_t stops_refused;
+	/* Stops of running threads left out as a system call might be made
+	 * twice. */
+	uint64_t stops_left_out;
 	/* Stops left out to keep within --max-stopped. */
 	uint64_t stops_over_budget;
 	/* System calls restarted after a stop. */

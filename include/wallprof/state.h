@@ -15,6 +15,23 @@ enum {
 	WP_SYSCALLS_MAX = 600,
 };
 
+/* What becomes of a sleep in a system call that a stop ends and the kernel, or
+ * wallprof's repair, restarts. */
+enum wp_restart {
+	/* Its time limit or its work may start over, or nothing is known of it:
+	 * a socket may have a time limit (SO_RCVTIMEO, SO_SNDTIMEO), a write
+	 * may be cut short, a file server be told twice. */
+	WP_RESTART_OVER,
+	/* It waits on for the same; its time limit starts over. */
+	WP_RESTART_WAITS,
+	/* The same, by what is behind its descriptor: a pipe or an event
+	 * source, but no socket, terminal or file. */
+	WP_RESTART_BY_FD,
+	/* The kernel keeps the time that is left; the call may go on as
+	 * restart_syscall. */
+	WP_RESTART_KEEPS_TIME,
+};
+
 /* What a system call that can block waits for. */
 struct wp_syscall_info {
 	/* As in the kernel's table, "epoll_wait"; NULL for a free number. */
@@ -26,11 +43,15 @@ struct wp_syscall_info {
 	 * none.
 	 */
 	int8_t fd_arg;
-	/* A stop makes it return EINTR though no signal came (signal(7), "by
-	 * stop signals"); some only with a timeout on the socket. */
-	bool eintr_on_stop;
-	/* A stop makes it go on through restart_syscall. */
-	bool restart_block;
+	enum wp_restart restart;
+	/* Index of the argument that is its time limit: a pointer, NULL for
+	 * none; -1: it has none. */
+	int8_t limit_arg;
+	/* That argument is milliseconds instead, negative for none. */
+	bool limit_is_ms;
+	/* It does nothing but wait: who is told of it twice has nothing to do
+	 * twice. */
+	bool only_waits;
 };
 
 /* The row of system call NR of this machine's kind, or NULL if the number is
@@ -72,6 +93,12 @@ struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
  * timerfd, signal for a signalfd, poll for sources of events (eventfd, inotify,
  * pidfd, ...).  Any other WAIT is returned as it is. */
 enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
+
+/* May a thread that sleeps as FACTS say be stopped and let go on, and neither its
+ * time limit nor anything else start over?  HAS_FILTER: the thread has a seccomp
+ * filter, which may kill it for restart_syscall, or tell a supervisor of each
+ * call that is restarted (seccomp_unotify(2)). */
+bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter);
 
 /* The wait reason by the arguments of futex(2) alone: LOCK for a PI lock, JOIN
  * for the form that pthread_join uses, else FUTEX. */

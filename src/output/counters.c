@@ -171,6 +171,7 @@ static void stops(const struct wp_counters *c, struct line *line)
 	count(line, c->eintr_repaired, "EINTR repaired");
 	count(line, c->stops_given_up, "not in time");
 	count(line, c->stops_refused, "refused by the kernel");
+	count(line, c->stops_left_out, "left out where calls are supervised");
 	count(line, c->stops_over_budget, "left out for --max-stopped");
 }
 

@@ -138,17 +138,37 @@ static int describe_socket(struct wp_fdinfo *fi, const char *link,
 	return 0;
 }
 
+/* Read the link of descriptor FD into LINK; NAME: its path under /proc/PID.  0 or
+ * -errno. */
+static int read_link(const struct wp_fdinfo *fi, int fd, char name[32],
+		     char link[PATH_MAX])
+{
+	ssize_t n;
+
+	snprintf(name, 32, "fd/%d", fd);
+	n = readlinkat(fi->proc_fd, name, link, PATH_MAX - 1);
+	if (n < 0)
+		return errno == EACCES ? -EPERM : -errno;
+	link[n] = '\0';
+	return 0;
+}
+
+enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, int fd)
+{
+	char name[32], link[PATH_MAX];
+
+	return read_link(fi, fd, name, link) ? WP_FD_UNKNOWN :
+					       wp_fdinfo_classify(link);
+}
+
 int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
 		       struct wp_fd_desc *ret)
 {
 	char name[32], link[PATH_MAX];
-	ssize_t n;
+	int rc = read_link(fi, fd, name, link);
 
-	snprintf(name, sizeof(name), "fd/%d", fd);
-	n = readlinkat(fi->proc_fd, name, link, sizeof(link) - 1);
-	if (n < 0)
-		return errno == EACCES ? -EPERM : -errno;
-	link[n] = '\0';
+	if (rc)
+		return rc;
 	ret->text[0] = '\0';
 	ret->kind = wp_fdinfo_classify(link);
 	if (!strncmp(link, "socket:[", 8))

@@ -12,7 +12,7 @@
 
 enum {
 	/* A thread that moves while it is read is read once more; more often
-	 * where no stop can settle what it does. */
+	 * where no stop is likely to settle what it does. */
 	TRIES = 2,
 	TRIES_NEVER = 6,
 	/* Samples of a running thread without a CPU sample until it is stopped
@@ -27,9 +27,10 @@ static enum wp_sample_result done_or_no_memory(int rc)
 
 /* May T's stack come from its next CPU sample?  A thread that MOVED while it was
  * read is hardly on a CPU, and may have no CPU sample for long. */
-static bool comes_by_cpu_sample(const struct wp_thread *t, bool moved)
+static bool comes_by_cpu_sample(struct wp_thread *t, bool moved)
 {
 	const struct wp_target *target = t->target;
+	bool by_stop;
 
 	if (!target->cpu_events.perf ||
 	    target->loop->options.stop == WP_STOP_ALL)
@@ -38,9 +39,10 @@ static bool comes_by_cpu_sample(const struct wp_thread *t, bool moved)
 		return true;
 	/* A thread that hardly runs may have no CPU sample at all: its first
 	 * stack comes by a stop. */
-	if (t->time.cpu_count || moved || t->last_running_stack == UINT32_MAX)
-		return false;
-	return target->loop->finishing || t->time.count < PATIENCE;
+	by_stop = t->time.cpu_count || moved ||
+		  t->last_running_stack == UINT32_MAX ||
+		  (!target->loop->finishing && t->time.count >= PATIENCE);
+	return !by_stop || (!t->time.cpu_count && wp_stop_guard_has_filter(t));
 }
 
 /* T is ready to run, or MOVED while it was read. */
@@ -72,6 +74,7 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 		return WP_SAMPLE_DONE;
 	}
 	wp_time_ledger_set_aside(&t->time, now, tick_ns);
+	wp_stop_guard_see_running(t);
 	wp_stop_request_stack(t, now->slices);
 	return WP_SAMPLE_WANTS_STOP;
 }
@@ -100,9 +103,9 @@ static enum wp_sample_result read_once(struct wp_thread *t,
 static enum wp_sample_result
 read_thread(struct wp_thread *t, struct wp_schedstat *now, bool running_first)
 {
-	int tries = t->target->loop->options.stop == WP_STOP_NEVER ?
-			    TRIES_NEVER :
-			    TRIES;
+	bool is_hard_to_stop = t->target->loop->options.stop == WP_STOP_NEVER ||
+			       t->guard.has_filter;
+	int tries = is_hard_to_stop ? TRIES_NEVER : TRIES;
 
 	for (int try = 0; try < tries; try++) {
 		enum wp_sample_result result = read_once(t, now, running_first);

@@ -149,19 +149,26 @@ static int remember_site(struct wp_thread *t, const struct wp_stack *stack)
 				 t->target->space.view.generation, stack);
 }
 
+/* What a stop with these facts tells of a thread that it found asleep. */
+static struct wp_thread_facts facts_of(const struct wp_stop_facts *stop)
+{
+	struct wp_thread_facts facts = { .state_char = 'S',
+					 .syscall_nr = stop->syscall_nr };
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		facts.args[i] = stop->args[i];
+	return facts;
+}
+
 /* T was stopped in a system call that it slept in, or for its registers. */
 static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 		      uint32_t stack)
 {
-	struct wp_thread_facts facts = { .state_char = 'S',
-					 .syscall_nr = stop->syscall_nr };
+	const struct wp_thread_facts facts = facts_of(stop);
 	bool of_sample = t->stop.for_registers && !t->stop.moved;
-	int rc;
+	int rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts,
+				   stack, wp_time_ledger_pay_stop(&t->time));
 
-	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
-		facts.args[i] = stop->args[i];
-	rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts, stack,
-			       wp_time_ledger_pay_stop(&t->time));
 	/* The stop itself made it run: what it does now is not known. */
 	wp_wait_state_distrust(&t->wait);
 	return rc;
@@ -277,6 +284,18 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	return true;
 }
 
+/* T's stack was cut in a stop as STOP says.  A thread that slept is not made to
+ * start over twice. */
+static bool may_stop_again(struct wp_thread *t,
+			   const struct wp_stop_facts *stop)
+{
+	struct wp_thread_facts facts = facts_of(stop);
+
+	if (!may_stop(t->target) || t->guard.has_filter)
+		return false;
+	return !stop->asleep || wp_stop_guard_lets_waiting(t, &facts);
+}
+
 int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 {
 	struct wp_target *target = t->target;
@@ -295,7 +314,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		window.walk = wp_stack_walk(target, &window.regs,
 					    WP_UNWIND_THOROUGH);
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
-	if (learn_from(t, &window.walk) && may_stop(target)) {
+	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {
 		t->at_instant = false;
 		return interrupt(t);
 	}
@@ -315,6 +334,10 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 
 static int begin_stop(struct wp_thread *t)
 {
+	if (!t->stop.for_registers && !wp_stop_guard_lets_running(t)) {
+		t->target->profile->counters.stops_left_out++;
+		return owe_unstopped(t);
+	}
 	t->waits.stop_begin_ns = wp_clock_ns();
 	return interrupt(t);
 }

@@ -10,6 +10,7 @@
 #include "lock_holders.h"
 #include "sample_result.h"
 #include "site_cache.h"
+#include "stop_guard.h"
 #include "stop_request.h"
 #include "thread_files.h"
 #include "time_ledger.h"
@@ -38,6 +39,7 @@ struct wp_thread {
 	struct wp_time_ledger time;
 	struct wp_wait_state wait;
 	struct wp_stop_request stop;
+	struct wp_stop_guard guard;
 
 	/* The last stack it was seen running with: takes what is still owed
 	 * when the thread or the recording ends; UINT32_MAX: none. */

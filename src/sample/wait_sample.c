@@ -85,11 +85,11 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 /* WALK lacks a register: fill it from T's wait sites, or say that a stop is
  * wanted. */
 static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
-		       long nr, struct wp_stack_walk *walk)
+		       struct wp_thread_facts *facts,
+		       struct wp_stack_walk *walk)
 {
 	struct wp_target *target = t->target;
 	struct wp_sampler *loop = target->loop;
-	const struct wp_syscall_info *info = wp_syscall_find(nr);
 	struct wp_mem mem = wp_stack_copy_mem(&loop->copy);
 
 	if (walk->stack.end != WP_END_UNKNOWN_REG)
@@ -102,10 +102,8 @@ static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
 		target->profile->counters.cached_site++;
 		return false;
 	}
-	/* A stop in such a call makes it go on as restart_syscall, for which a
-	 * filter that does not allow it kills the thread. */
 	if (loop->options.stop == WP_STOP_NEVER ||
-	    (info && info->restart_block && wp_tracer_has_filter(t->tid))) {
+	    !wp_stop_guard_lets_waiting(t, facts)) {
 		target->profile->counters.partial++;
 		return false;
 	}
@@ -191,7 +189,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	 * be seen: where memory may not be read, /proc says what may. */
 	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)
 		return WP_SAMPLE_MOVED;
-	by_stop = wants_stop(t, place, facts.syscall_nr, &walk);
+	by_stop = wants_stop(t, place, &facts, &walk);
 	if (t->memory)
 		wp_call_memory_take(t->memory, target->process, &facts);
 	rc = wp_thread_files_schedstat(t, &after);

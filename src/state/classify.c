@@ -96,3 +96,35 @@ enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS])
 		return WP_WAIT_JOIN;
 	return WP_WAIT_FUTEX;
 }
+
+/* Has the call INFO with these ARGS no time limit? */
+static bool is_endless(const struct wp_syscall_info *info,
+		       const uint64_t args[WP_SYSCALL_ARGS])
+{
+	if (info->limit_arg < 0)
+		return true;
+	return info->limit_is_ms ? (int32_t)args[info->limit_arg] < 0 :
+				   !args[info->limit_arg];
+}
+
+/* Is what is behind the descriptor read without a time limit of its own? */
+static bool is_plain_source(enum wp_fd_kind kind)
+{
+	return kind == WP_FD_PIPE || kind == WP_FD_EVENTFD ||
+	       kind == WP_FD_TIMERFD || kind == WP_FD_SIGNALFD ||
+	       kind == WP_FD_INOTIFY;
+}
+
+bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter)
+{
+	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
+
+	if (!info || info->restart == WP_RESTART_OVER)
+		return false;
+	if (has_filter)
+		return info->only_waits && is_endless(info, facts->args);
+	if (info->restart == WP_RESTART_BY_FD)
+		return is_plain_source(facts->fd_kind);
+	return info->restart == WP_RESTART_KEEPS_TIME ||
+	       is_endless(info, facts->args);
+}

@@ -21,28 +21,34 @@ const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS] = { 0, 1, 2, 3, 4, 5 };
 
 /* System calls of one kind; the members after NAMES are those of struct
  * wp_syscall_info.  A call without a row is WP_WAIT_SYSCALL and has no
- * descriptor.
+ * descriptor, and what a restart does to it is not known.
  *
- * EINTR after a stop: signal(7), "Interruption of system calls ... by stop
- * signals", and measured on Linux 6.18; for sockets only with SO_RCVTIMEO or
- * SO_SNDTIMEO.  restart_syscall: calls that return -ERESTART_RESTARTBLOCK. */
+ * Time limits: signal(7), "Interruption of system calls ... by stop signals", and
+ * measured on Linux 6.18.  select(2) and ppoll(2) write the rest of their time to
+ * the program's memory, where they can (fs/select.c).  restart_syscall: calls that
+ * return -ERESTART_RESTARTBLOCK. */
 struct row {
 	/* Separated by blanks. */
 	const char *names;
 	enum wp_wait wait;
 	int8_t fd_arg;
-	bool eintr_on_stop;
-	bool restart_block;
+	enum wp_restart restart;
+	int8_t limit_arg;
+	bool limit_is_ms;
+	bool only_waits;
 };
 
+#define OVER WP_RESTART_OVER, -1, false, false
+
 static const struct row rows[] = {
-	{ "read write close fstat ioctl pread64 pwrite64 readv writev fsync "
+	{ "read readv", WP_WAIT_FILE, 0, WP_RESTART_BY_FD, -1, false, false },
+	{ "write close fstat ioctl pread64 pwrite64 writev fsync "
 	  "fdatasync ftruncate getdents getdents64 fchdir fchmod fchown "
 	  "fstatfs readahead fgetxattr fsetxattr flistxattr fremovexattr "
 	  "sync_file_range fallocate preadv pwritev preadv2 pwritev2 syncfs "
 	  "copy_file_range splice",
-	  WP_WAIT_FILE, 0, false, false },
-	{ "sendfile", WP_WAIT_FILE, 1, false, false },
+	  WP_WAIT_FILE, 0, OVER },
+	{ "sendfile", WP_WAIT_FILE, 1, OVER },
 	{ "open openat openat2 open_by_handle_at name_to_handle_at creat stat "
 	  "lstat newfstatat statx statfs ustat access faccessat faccessat2 "
 	  "truncate chdir chroot pivot_root rename renameat renameat2 mkdir "
@@ -52,25 +58,41 @@ static const struct row rows[] = {
 	  "lsetxattr listxattr llistxattr removexattr lremovexattr mount "
 	  "umount2 swapon swapoff quotactl acct uselib sync msync execve "
 	  "execveat",
-	  WP_WAIT_FILE, -1, false, false },
-	{ "io_getevents io_pgetevents", WP_WAIT_DISK, -1, true, false },
-	{ "tee vmsplice", WP_WAIT_PIPE, 0, false, false },
+	  WP_WAIT_FILE, -1, OVER },
+	{ "io_getevents io_pgetevents", WP_WAIT_DISK, -1, OVER },
+	{ "tee vmsplice", WP_WAIT_PIPE, 0, OVER },
 	{ "accept accept4 connect recvfrom recvmsg recvmmsg sendto sendmsg "
 	  "sendmmsg",
-	  WP_WAIT_SOCKET, 0, true, false },
-	{ "poll", WP_WAIT_POLL, -1, false, true },
-	{ "ppoll select pselect6", WP_WAIT_POLL, -1, false, false },
-	{ "epoll_wait epoll_pwait epoll_pwait2 io_uring_enter", WP_WAIT_POLL, 0,
-	  true, false },
-	{ "futex futex_wait futex_waitv", WP_WAIT_FUTEX, -1, false, true },
-	{ "fcntl flock", WP_WAIT_LOCK, 0, false, false },
-	{ "semop semtimedop", WP_WAIT_SEMAPHORE, -1, true, false },
-	{ "nanosleep clock_nanosleep", WP_WAIT_SLEEP, -1, false, true },
-	{ "fork vfork clone clone3 wait4 waitid", WP_WAIT_CHILD, -1, false,
+	  WP_WAIT_SOCKET, 0, OVER },
+	{ "poll", WP_WAIT_POLL, -1, WP_RESTART_KEEPS_TIME, 2, true, false },
+	{ "ppoll", WP_WAIT_POLL, -1, WP_RESTART_WAITS, 2, false, true },
+	{ "select pselect6", WP_WAIT_POLL, -1, WP_RESTART_WAITS, 4, false,
+	  true },
+	{ "epoll_wait epoll_pwait", WP_WAIT_POLL, 0, WP_RESTART_WAITS, 3, true,
 	  false },
-	{ "pause rt_sigsuspend", WP_WAIT_SIGNAL, -1, false, false },
-	{ "rt_sigtimedwait", WP_WAIT_SIGNAL, -1, true, false },
-	{ "restart_syscall", WP_WAIT_SYSCALL, -1, false, true },
+	{ "epoll_pwait2", WP_WAIT_POLL, 0, WP_RESTART_WAITS, 3, false, false },
+	{ "io_uring_enter", WP_WAIT_POLL, 0, OVER },
+	{ "futex futex_waitv", WP_WAIT_FUTEX, -1, WP_RESTART_KEEPS_TIME, 3,
+	  false, true },
+	{ "futex_wait", WP_WAIT_FUTEX, -1, WP_RESTART_KEEPS_TIME, 4, false,
+	  true },
+	{ "fcntl flock", WP_WAIT_LOCK, 0, OVER },
+	{ "semop", WP_WAIT_SEMAPHORE, -1, WP_RESTART_WAITS, -1, false, false },
+	{ "semtimedop", WP_WAIT_SEMAPHORE, -1, WP_RESTART_WAITS, 3, false,
+	  false },
+	{ "nanosleep clock_nanosleep", WP_WAIT_SLEEP, -1, WP_RESTART_KEEPS_TIME,
+	  -1, false, false },
+	{ "fork vfork clone clone3", WP_WAIT_CHILD, -1, OVER },
+	{ "wait4 waitid", WP_WAIT_CHILD, -1, WP_RESTART_WAITS, -1, false,
+	  false },
+	{ "pause rt_sigsuspend", WP_WAIT_SIGNAL, -1, WP_RESTART_WAITS, -1,
+	  false, true },
+	{ "rt_sigtimedwait", WP_WAIT_SIGNAL, -1, WP_RESTART_WAITS, 2, false,
+	  false },
+	{ "msgsnd msgrcv", WP_WAIT_SYSCALL, -1, WP_RESTART_WAITS, -1, false,
+	  false },
+	{ "restart_syscall", WP_WAIT_SYSCALL, -1, WP_RESTART_KEEPS_TIME, -1,
+	  false, false },
 };
 
 /* Calls that libseccomp 2.5 does not know.  All architectures have had one
@@ -112,13 +134,17 @@ static struct wp_syscall_info describe(const char *name)
 		const struct row *row = &rows[i];
 
 		if (has_name(row, name))
-			return (struct wp_syscall_info){ name, row->wait,
-							 row->fd_arg,
-							 row->eintr_on_stop,
-							 row->restart_block };
+			return (struct wp_syscall_info){
+				name,
+				row->wait,
+				row->fd_arg,
+				row->restart,
+				row->limit_arg,
+				row->limit_is_ms,
+				row->only_waits,
+			};
 	}
-	return (struct wp_syscall_info){ name, WP_WAIT_SYSCALL, -1, false,
-					 false };
+	return (struct wp_syscall_info){ name, WP_WAIT_SYSCALL, -1, OVER };
 }
 
 static void make_table(void)

@@ -49,6 +49,78 @@ def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
     assert truth["polls"] > 30 and truth["naps"] > 300
 
 
+# Where a stack cannot be had without a stop, by every way to stop.
+WITH_STOPS = [(stop, profile) for stop in ("auto", "all")
+              for profile in ("wall", "wall,cpu")]
+
+
+def dump_often(pid, seconds):
+    """One dump after the other; what they showed."""
+    end = time.monotonic() + seconds
+    dumps = []
+    while time.monotonic() < end:
+        dumps.append(wallprof("--threads", "-p", pid))
+        assert dumps[-1].status in (0, 1), dumps[-1].err
+    return dumps
+
+
+def check_limits(target):
+    """None is known to start over: at most one call of all did, of a thread that
+    had just been woken when it was looked at, and that once; but for what the
+    machine adds, as a sleep by the kernel's own clock shows."""
+    truth = target.truth()
+    slack = 150 + 2 * max(0, truth["nanosleep"]["max_ms"] - 300)
+    over = {name: t for name, t in truth.items() if t["max_ms"] > 300 + slack}
+    assert len(over) <= 1, over
+    assert all(t["max_ms"] <= 600 + slack for t in over.values()), over
+    assert len(truth) == 14
+
+
+def test_dumps_leave_time_limits_alone(start):
+    target = start("limits")
+    dumps = dump_often(target.pid, 1.5)
+    assert len(dumps) >= 3
+    # It is said that a stack is not whole.
+    assert all("[truncated: " in run.out for run in dumps)
+    check_limits(target)
+
+
+@pytest.mark.parametrize("stop,profile", WITH_STOPS)
+def test_recordings_leave_time_limits_alone(start, tmp_path, stop, profile):
+    target = start("limits")
+    run = wallprof("-p", target.pid, "-d", 1.5, "-r", 1000, "--stop", stop,
+                   "--scan", "proc", "--profile", profile, "--max-stopped", 0,
+                   output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    assert run.counter("not stopped and perhaps incomplete") > 0, run.err
+    check_limits(target)
+
+
+def check_answers(target):
+    """Each call was asked for once; the last of each is perhaps not over."""
+    truth = target.truth()
+    for calls, answers in zip(truth["calls"], truth["answers"]):
+        assert calls <= answers <= calls + 1, truth
+    assert truth["calls"][0] > 20 and truth["calls"][1] > 200, truth
+
+
+def test_dumps_make_no_supervised_call_twice(start):
+    target = start("supervised")
+    dump_often(target.pid, 1.5)
+    check_answers(target)
+
+
+@pytest.mark.parametrize("stop,profile", WITH_STOPS)
+def test_recordings_make_no_supervised_call_twice(start, tmp_path, stop,
+                                                  profile):
+    target = start("supervised")
+    run = wallprof("-p", target.pid, "-d", 1.5, "-r", 1000, "--stop", stop,
+                   "--scan", "proc", "--profile", profile, "--max-stopped", 0,
+                   output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    check_answers(target)
+
+
 def test_kill_9_leaves_the_target_running(start, tmp_path):
     target = start("spinner", 2)
     for _ in range(10):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* syscalls.c - print the table of system calls, a line each: number, name, wait
- * reason, argument that is the descriptor, EINTR after a stop, restart_syscall. */
+ * reason, argument that is the descriptor, what a restart does, argument that is the
+ * time limit. */
 #include <stdio.h>
 
 #include "wallprof/state.h"
@@ -13,7 +14,7 @@ int main(void)
 		if (info)
 			printf("%ld %s %s %d %d %d\n", nr, info->name,
 			       wp_wait_name(info->wait), info->fd_arg,
-			       info->eintr_on_stop, info->restart_block);
+			       info->restart, info->limit_arg);
 	}
 	return 0;
 }

@@ -112,12 +112,112 @@ static void futex_arguments_that_decide(void **state)
 				 rows[i].want);
 }
 
+/* May a thread in NR be stopped, its argument LIMIT being VALUE, and a pipe what it
+ * reads? */
+static bool may_stop(long nr, int limit, uint64_t value, bool has_filter)
+{
+	struct wp_thread_facts facts = { .syscall_nr = nr,
+					 .fd_kind = WP_FD_PIPE };
+
+	facts.args[limit] = value;
+	return wp_state_may_stop(&facts, has_filter);
+}
+
+static void only_what_waits_on_the_same_may_be_stopped(void **state)
+{
+	/* With and without a time limit in argument LIMIT, without and with a
+	 * seccomp filter. */
+	static const struct {
+		long nr;
+		int limit;
+		uint64_t with, without;
+		bool stop_with, stop_without, stop_filtered;
+	} rows[] = {
+#if defined(__x86_64__)
+		{ SYS_epoll_wait, 3, 300, (uint32_t)-1, false, true, false },
+		{ SYS_epoll_wait, 3, 0, UINT64_MAX, false, true, false },
+		{ SYS_poll, 2, 300, UINT64_MAX, true, true, false },
+		{ SYS_select, 4, 4096, 0, false, true, true },
+		{ SYS_pause, 0, 1, 0, true, true, true },
+#endif
+		{ SYS_epoll_pwait, 3, 300, UINT64_MAX, false, true, false },
+		{ 441, 3, 4096, 0, false, true, false },
+		{ SYS_ppoll, 2, 4096, 0, false, true, true },
+		{ SYS_pselect6, 4, 0xffffffff, 0, false, true, true },
+		{ SYS_semtimedop, 3, 4096, 0, false, true, false },
+		{ SYS_semop, 3, 4096, 0, true, true, false },
+		{ SYS_rt_sigtimedwait, 2, 4096, 0, false, true, false },
+		{ SYS_rt_sigsuspend, 2, 4096, 0, true, true, true },
+		{ SYS_futex, 3, 4096, 0, true, true, true },
+		{ 455, 4, 4096, 0, true, true, true },
+		{ SYS_nanosleep, 0, 4096, 0, true, true, false },
+		{ SYS_clock_nanosleep, 0, 4096, 0, true, true, false },
+		{ SYS_restart_syscall, 0, 1, 0, true, true, false },
+		{ SYS_wait4, 0, 1, 0, true, true, false },
+		{ SYS_read, 0, 1, 0, true, true, false },
+		/* What may be cut short, have a limit that is not in its
+		 * arguments, or be seen by a file server. */
+		{ SYS_write, 0, 1, 0, false, false, false },
+		{ SYS_recvfrom, 0, 1, 0, false, false, false },
+		{ SYS_recvmsg, 0, 1, 0, false, false, false },
+		{ SYS_sendto, 0, 1, 0, false, false, false },
+		{ SYS_accept, 0, 1, 0, false, false, false },
+		{ SYS_connect, 0, 1, 0, false, false, false },
+		{ SYS_io_getevents, 4, 1, 0, false, false, false },
+		{ SYS_io_uring_enter, 0, 1, 0, false, false, false },
+		{ SYS_openat, 0, 1, 0, false, false, false },
+		{ SYS_ioctl, 0, 1, 0, false, false, false },
+		{ SYS_flock, 0, 1, 0, false, false, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		long nr = rows[i].nr;
+		int limit = rows[i].limit;
+
+		if (may_stop(nr, limit, rows[i].with, false) !=
+			    rows[i].stop_with ||
+		    may_stop(nr, limit, rows[i].without, false) !=
+			    rows[i].stop_without ||
+		    may_stop(nr, limit, rows[i].without, true) !=
+			    rows[i].stop_filtered)
+			fail_msg("row %zu, call %ld", i, nr);
+	}
+	/* Under a filter a time limit would start over even where the kernel
+	 * keeps it, as restart_syscall is avoided. */
+	assert_false(may_stop(SYS_futex, 3, 4096, true));
+}
+
+static void what_may_harm_is_the_rule(void **state)
+{
+	static const enum wp_fd_kind kinds[] = { WP_FD_UNKNOWN, WP_FD_SOCKET,
+						 WP_FD_TTY,	WP_FD_FILE,
+						 WP_FD_DEVICE,	WP_FD_OTHER };
+	struct wp_thread_facts facts = { .syscall_nr = SYS_read };
+	unsigned int nmay = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		facts.fd_kind = kinds[i];
+		assert_false(wp_state_may_stop(&facts, false));
+	}
+	/* A call without a row, one that no table has, a page fault. */
+	for (long nr = -1; nr < WP_SYSCALLS_MAX; nr++)
+		nmay += may_stop(nr, 0, 1, false);
+	assert_in_range(nmay, 15, 25);
+	assert_false(may_stop(SYS_getpid, 0, 0, false));
+	assert_false(may_stop(-1, 0, 0, false));
+	assert_false(may_stop(1000001, 0, 0, false));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_and_calls_make_states),
 		cmocka_unit_test(a_read_waits_for_what_is_behind_it),
 		cmocka_unit_test(futex_arguments_that_decide),
+		cmocka_unit_test(only_what_waits_on_the_same_may_be_stopped),
+		cmocka_unit_test(what_may_harm_is_the_rule),
 	};
 
 	return cmocka_run_group_tests_name("classify", tests, NULL, NULL);

@@ -51,76 +51,73 @@ static void names_are_those_of_the_system(void **state)
 }
 
 /* Every call that can block: what it waits for, which argument is the
- * descriptor, what a stop does to it.
- */
+ * descriptor. */
 static void every_blocking_call_has_its_reason(void **state)
 {
 	static const struct {
 		const char *name;
 		enum wp_wait wait;
 		int fd_arg;
-		bool eintr;
-		bool restart;
 	} rows[] = {
-		{ "read", WP_WAIT_FILE, 0, false, false },
-		{ "readv", WP_WAIT_FILE, 0, false, false },
-		{ "pread64", WP_WAIT_FILE, 0, false, false },
-		{ "preadv", WP_WAIT_FILE, 0, false, false },
-		{ "preadv2", WP_WAIT_FILE, 0, false, false },
-		{ "write", WP_WAIT_FILE, 0, false, false },
-		{ "writev", WP_WAIT_FILE, 0, false, false },
-		{ "pwrite64", WP_WAIT_FILE, 0, false, false },
-		{ "fsync", WP_WAIT_FILE, 0, false, false },
-		{ "fdatasync", WP_WAIT_FILE, 0, false, false },
-		{ "sync", WP_WAIT_FILE, -1, false, false },
-		{ "getdents64", WP_WAIT_FILE, 0, false, false },
-		{ "openat", WP_WAIT_FILE, -1, false, false },
-		{ "sendfile", WP_WAIT_FILE, 1, false, false },
-		{ "copy_file_range", WP_WAIT_FILE, 0, false, false },
-		{ "splice", WP_WAIT_FILE, 0, false, false },
-		{ "tee", WP_WAIT_PIPE, 0, false, false },
-		{ "vmsplice", WP_WAIT_PIPE, 0, false, false },
-		{ "recvfrom", WP_WAIT_SOCKET, 0, true, false },
-		{ "recvmsg", WP_WAIT_SOCKET, 0, true, false },
-		{ "recvmmsg", WP_WAIT_SOCKET, 0, true, false },
-		{ "accept", WP_WAIT_SOCKET, 0, true, false },
-		{ "accept4", WP_WAIT_SOCKET, 0, true, false },
-		{ "connect", WP_WAIT_SOCKET, 0, true, false },
-		{ "sendto", WP_WAIT_SOCKET, 0, true, false },
-		{ "sendmsg", WP_WAIT_SOCKET, 0, true, false },
-		{ "sendmmsg", WP_WAIT_SOCKET, 0, true, false },
+		{ "read", WP_WAIT_FILE, 0 },
+		{ "readv", WP_WAIT_FILE, 0 },
+		{ "pread64", WP_WAIT_FILE, 0 },
+		{ "preadv", WP_WAIT_FILE, 0 },
+		{ "preadv2", WP_WAIT_FILE, 0 },
+		{ "write", WP_WAIT_FILE, 0 },
+		{ "writev", WP_WAIT_FILE, 0 },
+		{ "pwrite64", WP_WAIT_FILE, 0 },
+		{ "fsync", WP_WAIT_FILE, 0 },
+		{ "fdatasync", WP_WAIT_FILE, 0 },
+		{ "sync", WP_WAIT_FILE, -1 },
+		{ "getdents64", WP_WAIT_FILE, 0 },
+		{ "openat", WP_WAIT_FILE, -1 },
+		{ "sendfile", WP_WAIT_FILE, 1 },
+		{ "copy_file_range", WP_WAIT_FILE, 0 },
+		{ "splice", WP_WAIT_FILE, 0 },
+		{ "tee", WP_WAIT_PIPE, 0 },
+		{ "vmsplice", WP_WAIT_PIPE, 0 },
+		{ "recvfrom", WP_WAIT_SOCKET, 0 },
+		{ "recvmsg", WP_WAIT_SOCKET, 0 },
+		{ "recvmmsg", WP_WAIT_SOCKET, 0 },
+		{ "accept", WP_WAIT_SOCKET, 0 },
+		{ "accept4", WP_WAIT_SOCKET, 0 },
+		{ "connect", WP_WAIT_SOCKET, 0 },
+		{ "sendto", WP_WAIT_SOCKET, 0 },
+		{ "sendmsg", WP_WAIT_SOCKET, 0 },
+		{ "sendmmsg", WP_WAIT_SOCKET, 0 },
 #if defined(__x86_64__)
-		{ "poll", WP_WAIT_POLL, -1, false, true },
-		{ "select", WP_WAIT_POLL, -1, false, false },
-		{ "epoll_wait", WP_WAIT_POLL, 0, true, false },
-		{ "pause", WP_WAIT_SIGNAL, -1, false, false },
-		{ "vfork", WP_WAIT_CHILD, -1, false, false },
-		{ "open", WP_WAIT_FILE, -1, false, false },
+		{ "poll", WP_WAIT_POLL, -1 },
+		{ "select", WP_WAIT_POLL, -1 },
+		{ "epoll_wait", WP_WAIT_POLL, 0 },
+		{ "pause", WP_WAIT_SIGNAL, -1 },
+		{ "vfork", WP_WAIT_CHILD, -1 },
+		{ "open", WP_WAIT_FILE, -1 },
 #endif
-		{ "ppoll", WP_WAIT_POLL, -1, false, false },
-		{ "pselect6", WP_WAIT_POLL, -1, false, false },
-		{ "epoll_pwait", WP_WAIT_POLL, 0, true, false },
-		{ "epoll_pwait2", WP_WAIT_POLL, 0, true, false },
-		{ "io_uring_enter", WP_WAIT_POLL, 0, true, false },
-		{ "io_getevents", WP_WAIT_DISK, -1, true, false },
-		{ "futex", WP_WAIT_FUTEX, -1, false, true },
-		{ "futex_waitv", WP_WAIT_FUTEX, -1, false, true },
-		{ "futex_wait", WP_WAIT_FUTEX, -1, false, true },
-		{ "nanosleep", WP_WAIT_SLEEP, -1, false, true },
-		{ "clock_nanosleep", WP_WAIT_SLEEP, -1, false, true },
-		{ "wait4", WP_WAIT_CHILD, -1, false, false },
-		{ "waitid", WP_WAIT_CHILD, -1, false, false },
-		{ "clone", WP_WAIT_CHILD, -1, false, false },
-		{ "clone3", WP_WAIT_CHILD, -1, false, false },
-		{ "rt_sigsuspend", WP_WAIT_SIGNAL, -1, false, false },
-		{ "rt_sigtimedwait", WP_WAIT_SIGNAL, -1, true, false },
-		{ "semop", WP_WAIT_SEMAPHORE, -1, true, false },
-		{ "semtimedop", WP_WAIT_SEMAPHORE, -1, true, false },
-		{ "flock", WP_WAIT_LOCK, 0, false, false },
-		{ "fcntl", WP_WAIT_LOCK, 0, false, false },
-		{ "msgrcv", WP_WAIT_SYSCALL, -1, false, false },
-		{ "mq_timedreceive", WP_WAIT_SYSCALL, -1, false, false },
-		{ "getpid", WP_WAIT_SYSCALL, -1, false, false },
+		{ "ppoll", WP_WAIT_POLL, -1 },
+		{ "pselect6", WP_WAIT_POLL, -1 },
+		{ "epoll_pwait", WP_WAIT_POLL, 0 },
+		{ "epoll_pwait2", WP_WAIT_POLL, 0 },
+		{ "io_uring_enter", WP_WAIT_POLL, 0 },
+		{ "io_getevents", WP_WAIT_DISK, -1 },
+		{ "futex", WP_WAIT_FUTEX, -1 },
+		{ "futex_waitv", WP_WAIT_FUTEX, -1 },
+		{ "futex_wait", WP_WAIT_FUTEX, -1 },
+		{ "nanosleep", WP_WAIT_SLEEP, -1 },
+		{ "clock_nanosleep", WP_WAIT_SLEEP, -1 },
+		{ "wait4", WP_WAIT_CHILD, -1 },
+		{ "waitid", WP_WAIT_CHILD, -1 },
+		{ "clone", WP_WAIT_CHILD, -1 },
+		{ "clone3", WP_WAIT_CHILD, -1 },
+		{ "rt_sigsuspend", WP_WAIT_SIGNAL, -1 },
+		{ "rt_sigtimedwait", WP_WAIT_SIGNAL, -1 },
+		{ "semop", WP_WAIT_SEMAPHORE, -1 },
+		{ "semtimedop", WP_WAIT_SEMAPHORE, -1 },
+		{ "flock", WP_WAIT_LOCK, 0 },
+		{ "fcntl", WP_WAIT_LOCK, 0 },
+		{ "msgrcv", WP_WAIT_SYSCALL, -1 },
+		{ "mq_timedreceive", WP_WAIT_SYSCALL, -1 },
+		{ "getpid", WP_WAIT_SYSCALL, -1 },
 	};
 
 	(void)state;
@@ -136,13 +133,9 @@ static void every_blocking_call_has_its_reason(void **state)
 		if (!info)
 			fail_msg("%s is not in the table", rows[i].name);
 		if (info->wait != rows[i].wait ||
-		    info->fd_arg != rows[i].fd_arg ||
-		    info->eintr_on_stop != rows[i].eintr ||
-		    info->restart_block != rows[i].restart)
-			fail_msg("%s: wait %s fd %d eintr %d restart %d",
-				 rows[i].name, wp_wait_name(info->wait),
-				 info->fd_arg, info->eintr_on_stop,
-				 info->restart_block);
+		    info->fd_arg != rows[i].fd_arg)
+			fail_msg("%s: wait %s fd %d", rows[i].name,
+				 wp_wait_name(info->wait), info->fd_arg);
 	}
 }
 

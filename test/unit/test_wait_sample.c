@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
@@ -211,16 +212,37 @@ static void a_known_wait_site_makes_the_stop_needless(void **state)
 	wp_site_cache_clear(&sites);
 }
 
-static void a_filter_forbids_a_stop_in_some_calls(void **state)
+static void a_filter_forbids_a_stop_in_most_calls(void **state)
 {
 	(void)state;
 	fake_stack_init(&stack, fake_stack_needs_fp);
 	fake_stop.has_filter = true;
 	start();
-	/* nanosleep goes on as restart_syscall, read does not. */
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
-	assert_int_equal(fake.profile.counters.partial, 1);
-	assert_int_equal(sample(SYS_read, 0), WP_SAMPLE_WANTS_STOP);
+	assert_int_equal(sample(SYS_wait4, 0), WP_SAMPLE_DONE);
+	assert_int_equal(fake.profile.counters.partial, 2);
+	assert_int_equal(sample(SYS_rt_sigsuspend, 0), WP_SAMPLE_WANTS_STOP);
+	/* The stack is there as far as it is known, and says why it ends. */
+	record_queue();
+	assert_int_equal(fake.profile.counters.ends[WP_END_UNKNOWN_REG], 2);
+}
+
+static void what_is_behind_the_descriptor_decides_on_a_stop(void **state)
+{
+	int pipe_fds[2], pair[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipe_fds), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	fake_stack_init(&stack, fake_stack_needs_fp);
+	start();
+	assert_int_equal(sample(SYS_read, (uint64_t)pair[0]), WP_SAMPLE_DONE);
+	assert_int_equal(sample(SYS_read, (uint64_t)pipe_fds[0]),
+			 WP_SAMPLE_WANTS_STOP);
+	for (int i = 0; i < 2; i++) {
+		close(pipe_fds[i]);
+		close(pair[i]);
+	}
 }
 
 static void what_the_next_scan_has_is_asked_for_again(void **state)
@@ -391,7 +413,8 @@ int main(void)
 		TEST(memory_that_cannot_be_read_leaves_one_frame),
 		TEST(a_stack_that_lacks_a_register_wants_a_stop),
 		TEST(a_known_wait_site_makes_the_stop_needless),
-		TEST(a_filter_forbids_a_stop_in_some_calls),
+		TEST(a_filter_forbids_a_stop_in_most_calls),
+		TEST(what_is_behind_the_descriptor_decides_on_a_stop),
 		TEST(what_the_next_scan_has_is_asked_for_again),
 		TEST(a_record_tells_the_place),
 		TEST(a_descriptor_is_named),

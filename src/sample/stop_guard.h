@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stop_guard.h - may a thread be stopped without it noticing?
+ *
+ * Layer: sample.  Private to src/sample/.
+ *
+ * A stop ends the sleep of a thread in a system call, which is then restarted.
+ * Where the call has a time limit, that starts over; where the thread has a seccomp
+ * filter with a supervisor (seccomp_unotify(2)), the supervisor is told of the call
+ * twice and may do twice what it asks for.  No file of /proc tells whether a filter
+ * has a supervisor.
+ */
+#ifndef WP_STOP_GUARD_H
+#define WP_STOP_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wallprof/state.h"
+
+struct wp_thread;
+
+/* Part of a thread. */
+struct wp_stop_guard {
+	/* It has a seccomp filter, which it keeps for life. */
+	bool has_filter;
+	/* When a thread with a filter was last seen ready to run, and how often
+	 * it had slept by then. */
+	uint64_t seen_ns;
+	uint64_t sleeps;
+};
+
+/* Has T a seccomp filter? */
+bool wp_stop_guard_has_filter(struct wp_thread *t);
+
+/* May T, which waits as FACTS say, be stopped?  The kind of the call's descriptor is
+ * filled in where that matters. */
+bool wp_stop_guard_lets_waiting(struct wp_thread *t,
+				struct wp_thread_facts *facts);
+
+/* T is ready to run, and may be stopped later. */
+void wp_stop_guard_see_running(struct wp_thread *t);
+
+/* May T be stopped now, having been seen?  If it has a filter: only if it has not
+ * slept for a millisecond, which this function waits for, so that it is most likely
+ * not about to make a call. */
+bool wp_stop_guard_lets_running(struct wp_thread *t);
+
+#endif

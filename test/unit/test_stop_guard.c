@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  stop_guard.h: a thread with a seccomp filter is stopped only
+ * while it computes, and none twice in one sleep. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+
+#include "../../src/sample/stop_window.h"
+#include "one_target.h"
+
+enum { TID = 7 };
+
+static struct wp_thread *t;
+
+static void sleeps(unsigned int n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text),
+		 "Seccomp:\t2\nvoluntary_ctxt_switches:\t%u\n", n);
+	fake_target_write(&fake, TID, "status", text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_target_open(&fake);
+	fake_target_add_thread(&fake, TID, "worker");
+	fake_stack_init(&stack, fake_stack_root);
+	fake_stop.regs = fake_stack_regs(&stack);
+	options = fake_target_options();
+	sleeps(5);
+	return 0;
+}
+
+/* TID runs, and a stop of it is requested. */
+static void request(void)
+{
+	const struct wp_schedstat now = { 1000, 0, 1 };
+
+	start_target();
+	fake.target->tick = 1;
+	t = wp_threads_get(fake.target, TID);
+	assert_non_null(t);
+	fake_now_ns += TICK;
+	fake.sampler->tick_ns = fake_now_ns;
+	wp_time_ledger_set_aside(&t->time, &now, fake_now_ns);
+	wp_stop_guard_see_running(t);
+	wp_stop_request_stack(t, 1);
+}
+
+/* How many stops were made of it. */
+static unsigned int make(void)
+{
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_false(wp_stop_request_exists(t));
+	assert_int_equal(fake.tracer.len, 0);
+	return fake_stop.ninterrupts;
+}
+
+static void assert_left_out(void)
+{
+	assert_int_equal(make(), 0);
+	assert_int_equal(fake.profile.counters.stops_left_out, 1);
+	assert_int_equal(t->time.running_ns, TICK);
+}
+
+static void a_thread_with_a_filter_that_has_not_slept_is_stopped(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	request();
+	assert_int_equal(make(), 1);
+	assert_int_equal(fake.profile.counters.stops_left_out, 0);
+}
+
+static void a_thread_with_a_filter_that_has_slept_is_left(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	request();
+	sleeps(6);
+	assert_left_out();
+}
+
+static void a_thread_with_a_filter_that_is_in_a_call_is_left(void **state)
+{
+	const struct wp_regs regs = fake_stack_regs(&stack);
+
+	(void)state;
+	fake_stop.has_filter = true;
+	request();
+	fake_target_waits(&fake, TID, SYS_getppid, 0, &regs);
+	assert_left_out();
+}
+
+static void a_thread_whose_sleeps_are_not_told_is_left(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	fake_target_write(&fake, TID, "status", "");
+	request();
+	assert_left_out();
+}
+
+static void a_thread_without_a_filter_may_sleep(void **state)
+{
+	(void)state;
+	request();
+	sleeps(6);
+	assert_int_equal(make(), 1);
+}
+
+/* Its stack was cut, which is mended by a stop more; not here. */
+static void stop_with_a_cut_stack(unsigned int want)
+{
+	request();
+	t->copy_len_running = 140;
+	assert_int_equal(make(), want);
+	assert_true(t->copy_len_running > 140);
+}
+
+static void a_thread_that_fell_asleep_is_not_stopped_again(void **state)
+{
+	(void)state;
+	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_semtimedop,
+						  .args[3] = 4096,
+						  .asleep = true };
+	stop_with_a_cut_stack(1);
+}
+
+static void a_thread_that_keeps_its_time_is_stopped_again(void **state)
+{
+	(void)state;
+	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_nanosleep,
+						  .asleep = true };
+	stop_with_a_cut_stack(2);
+}
+
+static void a_thread_with_a_filter_is_not_stopped_again(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	stop_with_a_cut_stack(1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_thread_with_a_filter_that_has_not_slept_is_stopped),
+		TEST(a_thread_with_a_filter_that_has_slept_is_left),
+		TEST(a_thread_with_a_filter_that_is_in_a_call_is_left),
+		TEST(a_thread_whose_sleeps_are_not_told_is_left),
+		TEST(a_thread_without_a_filter_may_sleep),
+		TEST(a_thread_that_fell_asleep_is_not_stopped_again),
+		TEST(a_thread_that_keeps_its_time_is_stopped_again),
+		TEST(a_thread_with_a_filter_is_not_stopped_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
