@@ -121,8 +121,9 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee);
 /* The tracee with COOKIE that is not unwanted; NULL: none. */
 struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
 
-/* Detach all tracees.  Wait up to 100 ms for stops that have not come; the kernel
- * detaches the rest when wallprof exits.  Idempotent. */
+/* Detach all tracees.  Wait up to 100 ms for stops that have not come, up to 30 s
+ * while one has yet to get a CPU for it; the kernel detaches the rest when wallprof
+ * exits, without a repair.  Idempotent. */
 void wp_tracer_clear(struct wp_tracer *tracer);
 
 #endif

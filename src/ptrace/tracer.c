@@ -21,6 +21,10 @@
  * may be waiting for the CPU that polls.
  */
 #define SPIN_NS (40 * WP_NS_PER_US)
+/* How long the last stops are waited for, and those of threads that wait for a CPU:
+ * a call that is interrupted and not repaired may fail with EINTR, or kill. */
+#define CLEAR_NS (100 * WP_NS_PER_MS)
+#define CLEAR_STARVED_NS (30 * WP_NS_PER_S)
 /* Waits without polling after polling was in vain. */
 enum { SPINS_LEFT_OUT = 32 };
 
@@ -251,16 +255,40 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 	drop(tracer, tracee);
 }
 
+/* Is a thread that was interrupted ready to run, so that its stop comes as soon as it
+ * gets a CPU? */
+static bool some_wait_for_cpu(const struct wp_tracer *tracer)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+
+	for (size_t i = 0; i < tracer->len; i++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", tracer->v[i].tid);
+		n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+		    stat.state_char == 'R')
+			return true;
+	}
+	return false;
+}
+
 void wp_tracer_clear(struct wp_tracer *tracer)
 {
-	uint64_t until_ns = wp_clock_ns() + 100 * WP_NS_PER_MS;
+	uint64_t now_ns = wp_clock_ns();
+	uint64_t until_ns = now_ns + CLEAR_NS;
+	uint64_t at_most_ns = now_ns + CLEAR_STARVED_NS;
 
 	for (size_t i = tracer->len; i-- > 0;)
 		wp_tracer_release(tracer, &tracer->v[i]);
-	while (tracer->len && wp_clock_ns() < until_ns) {
+	while (tracer->len &&
+	       (now_ns < until_ns ||
+		(now_ns < at_most_ns && some_wait_for_cpu(tracer)))) {
 		poll_stops(tracer);
 		if (tracer->len)
 			wait_sigchld(wp_clock_ns() + 5 * WP_NS_PER_MS);
+		now_ns = wp_clock_ns();
 	}
 	free(tracer->v);
 	tracer->v = NULL;

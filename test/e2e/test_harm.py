@@ -121,6 +121,39 @@ def test_recordings_make_no_supervised_call_twice(start, tmp_path, stop,
     check_answers(target)
 
 
+@pytest.fixture
+def starved():
+    """starved(PID): its threads get hardly any of one CPU, which others want."""
+    hogs = []
+
+    def begin(pid):
+        cpu = max(os.sched_getaffinity(0))
+        for tid in tids_of(pid):
+            os.sched_setaffinity(tid, [cpu])
+            os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
+        for _ in range(4):
+            hogs.append(subprocess.Popen(
+                ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]))
+
+    yield begin
+    for hog in hogs:
+        hog.kill()
+        hog.wait()
+
+
+@pytest.mark.alone
+def test_a_target_without_a_cpu_is_let_go_unharmed(start, starved, tmp_path):
+    """At the end its stops are still to come: they are waited for."""
+    target = start("seccomp")
+    starved(target.pid)
+    for _ in range(6):
+        run = wallprof("-p", target.pid, "-d", 0.3, "-r", 1000, "--profile",
+                       "wall", "--max-stopped", 0, "--scan", "proc",
+                       output=tmp_path / "x.pb.gz")
+        assert run.status in (0, 1), run.err
+        target.assert_unharmed()
+
+
 def test_kill_9_leaves_the_target_running(start, tmp_path):
     target = start("spinner", 2)
     for _ in range(10):
