@@ -3,6 +3,7 @@
 
 Where stops are the subject, there are no CPU samples to take their place.
 """
+import contextlib
 import os
 import random
 import re
@@ -121,36 +122,39 @@ def test_recordings_make_no_supervised_call_twice(start, tmp_path, stop,
     check_answers(target)
 
 
-@pytest.fixture
-def starved():
-    """starved(PID): its threads get hardly any of one CPU, which others want."""
-    hogs = []
-
-    def begin(pid):
-        cpu = max(os.sched_getaffinity(0))
+@contextlib.contextmanager
+def starved(pid):
+    """Its threads get hardly any of one CPU, which others want."""
+    def put(policy, cpus):
         for tid in tids_of(pid):
-            os.sched_setaffinity(tid, [cpu])
-            os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
-        for _ in range(4):
-            hogs.append(subprocess.Popen(
-                ["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]))
+            os.sched_setaffinity(tid, cpus)
+            os.sched_setscheduler(tid, policy, os.sched_param(0))
 
-    yield begin
-    for hog in hogs:
-        hog.kill()
-        hog.wait()
+    cpu = max(os.sched_getaffinity(0))
+    put(os.SCHED_IDLE, [cpu])
+    hogs = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c",
+                              "while :; do :; done"]) for _ in range(6)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+        put(os.SCHED_OTHER, os.sched_getaffinity(0))
 
 
 @pytest.mark.alone
-def test_a_target_without_a_cpu_is_let_go_unharmed(start, starved, tmp_path):
+def test_a_target_without_a_cpu_is_let_go_unharmed(start, tmp_path):
     """At the end its stops are still to come: they are waited for."""
     target = start("seccomp")
-    starved(target.pid)
-    for _ in range(6):
-        run = wallprof("-p", target.pid, "-d", 0.3, "-r", 1000, "--profile",
-                       "wall", "--max-stopped", 0, "--scan", "proc",
-                       output=tmp_path / "x.pb.gz")
-        assert run.status in (0, 1), run.err
+    for _ in range(4):
+        with starved(target.pid):
+            run = wallprof("-p", target.pid, "-d", 0.3, "-r", 1000,
+                           "--profile", "wall", "--max-stopped", 0, "--scan",
+                           "proc", output=tmp_path / "x.pb.gz")
+            assert run.status in (0, 1), run.err
+        until = has_run(target.pid, 0.05)
+        wait_until(lambda: not target.is_running() or until())
         target.assert_unharmed()
 
 
