@@ -256,8 +256,8 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 }
 
 /* Is a thread that was interrupted ready to run, so that its stop comes as soon as it
- * gets a CPU? */
-static bool some_wait_for_cpu(const struct wp_tracer *tracer)
+ * gets a CPU, or has it come just now? */
+static bool some_will_stop(const struct wp_tracer *tracer)
 {
 	struct wp_proc_stat stat;
 	char path[32], text[1024];
@@ -268,7 +268,7 @@ static bool some_wait_for_cpu(const struct wp_tracer *tracer)
 		snprintf(path, sizeof(path), "/proc/%d/stat", tracer->v[i].tid);
 		n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
 		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-		    stat.state_char == 'R')
+		    (stat.state_char == 'R' || stat.state_char == 't'))
 			return true;
 	}
 	return false;
@@ -282,9 +282,8 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 
 	for (size_t i = tracer->len; i-- > 0;)
 		wp_tracer_release(tracer, &tracer->v[i]);
-	while (tracer->len &&
-	       (now_ns < until_ns ||
-		(now_ns < at_most_ns && some_wait_for_cpu(tracer)))) {
+	while (tracer->len && (now_ns < until_ns || (now_ns < at_most_ns &&
+						     some_will_stop(tracer)))) {
 		poll_stops(tracer);
 		if (tracer->len)
 			wait_sigchld(wp_clock_ns() + 5 * WP_NS_PER_MS);

@@ -12,6 +12,7 @@
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
+#include "unstopped.h"
 #include "wallprof/clock.h"
 
 /* How long the sampler waits for one stop before it requests the next; a later
@@ -35,42 +36,13 @@ static struct wp_tracee *tracee_of(const struct wp_thread *t)
 	return wp_tracer_find(t->target->loop->tracer, (uintptr_t)t);
 }
 
-/* T gets no stop because of WHY, so no stack: record what its sample found. */
-static int record_unstopped(struct wp_thread *t, enum wp_stack_end why)
-{
-	wp_stop_request_done(t);
-	if (!t->stop.for_registers)
-		return wp_record_without_stack(t, why);
-	t->target->profile->counters.partial++;
-	t->target->profile->counters.no_stop++;
-	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
-				 wp_time_ledger_pay_stop(&t->time));
-}
-
-/* T gets no stop now: its time goes to the next stack of the same state. */
-static int owe_unstopped(struct wp_thread *t)
-{
-	if (t->stop.for_registers)
-		return record_unstopped(t, WP_END_UNKNOWN_REG);
-	wp_stop_request_done(t);
-	wp_time_ledger_owe_stop(&t->time);
-	return 0;
-}
-
-/* T ended before its stop could be read: its last time is paid at its end. */
-static void owe_ended(struct wp_thread *t)
-{
-	wp_stop_request_done(t);
-	wp_time_ledger_owe_stop(&t->time);
-}
-
 bool wp_stop_window_is_open(struct wp_thread *t)
 {
 	if (!t->stop.pending)
 		return false;
 	if (tracee_of(t))
 		return true;
-	owe_ended(t);
+	wp_unstopped_end(t);
 	return false;
 }
 
@@ -79,33 +51,6 @@ static bool may_stop(const struct wp_target *target)
 {
 	return target->loop->finishing ||
 	       wp_pauses_allow(&target->pauses, wp_clock_ns());
-}
-
-static int put_off(struct wp_thread *t)
-{
-	t->target->profile->counters.stops_over_budget++;
-	return owe_unstopped(t);
-}
-
-/* The kernel refused to stop T because of RC. */
-static int record_refused(struct wp_thread *t, int rc)
-{
-	struct wp_counters *counters = &t->target->profile->counters;
-	struct wp_schedstat now;
-
-	if (rc == -ENOMEM)
-		return rc;
-	/* A thread on its way out refuses too. */
-	if (wp_thread_files_schedstat(t, &now)) {
-		owe_ended(t);
-		return 0;
-	}
-	if (rc == -EALREADY) {
-		counters->stops_given_up++;
-		return record_unstopped(t, WP_END_NOT_STOPPED);
-	}
-	counters->stops_refused++;
-	return record_unstopped(t, WP_END_REFUSED);
 }
 
 static void release(struct wp_target *target, struct wp_tracee *tracee)
@@ -183,7 +128,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	target->profile->counters.stopped++;
 	/* What it waited for at its sample, it does no more. */
 	if (t->stop.moved && !stop->asleep)
-		return record_unstopped(t, WP_END_UNKNOWN_REG);
+		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
 	if (t->stop.for_registers && !t->stop.moved &&
 	    remember_site(t, &walk->stack))
 		return -ENOMEM;
@@ -221,7 +166,7 @@ static int interrupt(struct wp_thread *t)
 		slices = now.slices;
 	rc = wp_tracer_interrupt(t->target->loop->tracer, t->tid, (uintptr_t)t);
 	if (rc)
-		return record_refused(t, rc);
+		return wp_unstopped_refuse(t, rc);
 	wp_stop_request_sent(t, slices);
 	return 0;
 }
@@ -305,7 +250,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	int rc;
 
 	if (!read_window(t, tracee, &window)) {
-		owe_ended(t);
+		wp_unstopped_end(t);
 		return 0;
 	}
 	wp_stop_request_done(t);
@@ -319,7 +264,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		return interrupt(t);
 	}
 	if (wp_thread_files_schedstat(t, &after)) {
-		owe_ended(t);
+		wp_unstopped_end(t);
 		return 0;
 	}
 	wp_time_ledger_end_sample(&t->time, &after, wp_clock_ns());
@@ -336,7 +281,7 @@ static int begin_stop(struct wp_thread *t)
 {
 	if (!t->stop.for_registers && !wp_stop_guard_lets_running(t)) {
 		t->target->profile->counters.stops_left_out++;
-		return owe_unstopped(t);
+		return wp_unstopped_owe(t);
 	}
 	t->waits.stop_begin_ns = wp_clock_ns();
 	return interrupt(t);
@@ -350,7 +295,8 @@ static int stop_each(struct wp_target *target)
 		/* In any order, so that a short budget is shared fairly. */
 		struct wp_thread *t = wp_stop_requests_take(
 			list, wp_random_next(&target->loop->random) % list->n);
-		int rc = may_stop(target) ? begin_stop(t) : put_off(t);
+		int rc = may_stop(target) ? begin_stop(t) :
+					    wp_unstopped_put_off(t);
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;
 
@@ -373,7 +319,7 @@ int wp_stop_window_interrupt(struct wp_target *target)
 	while (list->n && !rc) {
 		struct wp_thread *t = wp_stop_requests_take(list, list->n - 1);
 
-		rc = allowed ? begin_stop(t) : put_off(t);
+		rc = allowed ? begin_stop(t) : wp_unstopped_put_off(t);
 	}
 	return rc;
 }
@@ -428,8 +374,9 @@ static int record_all_unstopped(struct wp_target *target)
 	int rc = 0;
 
 	while (list->n && !rc)
-		rc = record_unstopped(wp_stop_requests_take(list, list->n - 1),
-				      WP_END_NO_STOPS);
+		rc = wp_unstopped_record(
+			wp_stop_requests_take(list, list->n - 1),
+			WP_END_NO_STOPS);
 	return rc;
 }
 
@@ -485,9 +432,10 @@ static int give_up(struct wp_thread *t, bool waits)
 		wp_tracer_release(t->target->loop->tracer, tracee);
 	/* It is still where its last stack was read. */
 	if (waits && t->last_running_stack != UINT32_MAX)
-		return owe_unstopped(t);
+		return wp_unstopped_owe(t);
 	t->target->profile->counters.stops_given_up++;
-	return record_unstopped(t, waits ? WP_END_NO_CPU : WP_END_NOT_STOPPED);
+	return wp_unstopped_record(t,
+				   waits ? WP_END_NO_CPU : WP_END_NOT_STOPPED);
 }
 
 int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unstopped.c - see unstopped.h. */
+#include "unstopped.h"
+
+#include <errno.h>
+
+#include "record.h"
+#include "target.h"
+
+int wp_unstopped_record(struct wp_thread *t, enum wp_stack_end why)
+{
+	wp_stop_request_done(t);
+	if (!t->stop.for_registers)
+		return wp_record_without_stack(t, why);
+	t->target->profile->counters.partial++;
+	t->target->profile->counters.no_stop++;
+	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
+				 wp_time_ledger_pay_stop(&t->time));
+}
+
+int wp_unstopped_owe(struct wp_thread *t)
+{
+	if (t->stop.for_registers)
+		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
+	wp_stop_request_done(t);
+	wp_time_ledger_owe_stop(&t->time);
+	return 0;
+}
+
+void wp_unstopped_end(struct wp_thread *t)
+{
+	wp_stop_request_done(t);
+	wp_time_ledger_owe_stop(&t->time);
+}
+
+int wp_unstopped_put_off(struct wp_thread *t)
+{
+	t->target->profile->counters.stops_over_budget++;
+	return wp_unstopped_owe(t);
+}
+
+int wp_unstopped_refuse(struct wp_thread *t, int rc)
+{
+	struct wp_counters *counters = &t->target->profile->counters;
+	struct wp_schedstat now;
+
+	if (rc == -ENOMEM)
+		return rc;
+	/* A thread on its way out refuses too. */
+	if (wp_thread_files_schedstat(t, &now)) {
+		wp_unstopped_end(t);
+		return 0;
+	}
+	if (rc == -EALREADY) {
+		counters->stops_given_up++;
+		return wp_unstopped_record(t, WP_END_NOT_STOPPED);
+	}
+	counters->stops_refused++;
+	return wp_unstopped_record(t, WP_END_REFUSED);
+}
