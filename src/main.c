@@ -6,6 +6,7 @@
 #include "cmd/cmd_record.h"
 #include "cmd/cmd_timeout.h"
 #include "cmd/exit_status.h"
+#include "cmd/inherited.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
@@ -15,6 +16,7 @@ int main(int argc, char **argv)
 	struct wp_options options;
 	struct wp_err err = WP_ERR_INIT;
 
+	wp_inherited_mend();
 	if (wp_privileges_drop(&err)) {
 		wp_say("wallprof: %s", err.msg);
 		return WP_EXIT_NOTHING;

@@ -305,10 +305,16 @@ static int nothing_seen(const struct recording *r, struct wp_err *err)
 {
 	const struct wp_profile *p = &r->profile;
 	const struct wp_sampler_options *o = &r->options->sampler;
+	const char *end = wp_profile_str(p, p->meta.target_end);
 	const char *glob = o->thread_glob ? ", or no thread's name matches -t" :
 					    "";
 
-	if (!o->wall && !*wp_profile_str(p, p->meta.target_end))
+	if (o->thread_glob && !*end)
+		return wp_err_set(err, -ENODATA,
+				  "no thread of process %d had a name that "
+				  "matches -t \"%s\"",
+				  r->process.pid, o->thread_glob);
+	if (!o->wall && !*end)
 		return wp_err_set(err, -ENODATA,
 				  "process %d was on a CPU for so little of "
 				  "%.1f s that no CPU sample met it%s; what it "

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 #include "output_file.h"
 #include "wallprof/clock.h"
+
+#define DIGITS "0123456789"
 
 int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err)
 {
@@ -29,6 +32,29 @@ int wp_option_pid(pid_t *ret, const char *text, struct wp_err *err)
 	return 0;
 }
 
+/* A decimal number from 0 on, as "30", "1.5", ".5", "1e3", with *RET_END behind it.
+ * One too small for a double is the smallest, for 0 may mean "no limit".  False:
+ * TEXT begins with none. */
+static bool parse_decimal(double *ret, const char *text, char **ret_end)
+{
+	size_t whole = strspn(text, DIGITS), part = 0;
+	const char *behind = text + whole;
+
+	if (*behind == '.') {
+		part = strspn(behind + 1, DIGITS);
+		behind += 1 + part;
+	}
+	/* strtod(3) takes 0x1, inf and nan, too. */
+	if ((!whole && !part) || *behind == 'x' || *behind == 'X')
+		return false;
+	*ret = strtod(text, ret_end);
+	if (*ret_end < behind || !isfinite(*ret))
+		return false;
+	if (*ret == 0 && strcspn(text, "123456789") < (size_t)(behind - text))
+		*ret = DBL_MIN;
+	return true;
+}
+
 /* A number and its unit.  Without a unit it is in UNIT_NS; 0: it must have one. */
 static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
 {
@@ -36,13 +62,14 @@ static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
 		const char *name;
 		double ns;
 	} units[] = {
-		{ "ns", 1 },   { "us", 1e3 },	{ "ms", 1e6 },	 { "s", 1e9 },
-		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 },
+		{ "ns", 1 },	 { "us", 1e3 },	   { "ms", 1e6 },
+		{ "s", 1e9 },	 { "m", 60e9 },	   { "min", 60e9 },
+		{ "h", 3600e9 }, { "d", 86400e9 },
 	};
 	char *end;
-	double val = strtod(text, &end);
+	double val;
 
-	if (!isdigit((unsigned char)text[0]) || !isfinite(val))
+	if (!parse_decimal(&val, text, &end))
 		return -EINVAL;
 	if (*end)
 		unit_ns = 0;
@@ -51,7 +78,8 @@ static int parse_time(uint64_t *ret_ns, const char *text, double unit_ns)
 			unit_ns = units[i].ns;
 	if (unit_ns <= 0 || val * unit_ns > 1e18)
 		return -EINVAL;
-	*ret_ns = (uint64_t)(val * unit_ns);
+	/* Upwards, as timeout(1) does: only 0 is 0. */
+	*ret_ns = (uint64_t)ceil(val * unit_ns);
 	return 0;
 }
 
@@ -69,9 +97,9 @@ int wp_option_duration(uint64_t *ret, const char *option, const char *text,
 int wp_option_rate(uint64_t *ret_ns, const char *text, struct wp_err *err)
 {
 	char *end;
-	double hz = strtod(text, &end);
+	double hz;
 
-	if (!isdigit((unsigned char)text[0]) ||
+	if (!parse_decimal(&hz, text, &end) ||
 	    (*end && strcasecmp(end, "hz")) || !(hz >= 1 && hz <= 1000))
 		return wp_err_set(err, -EINVAL,
 				  "-r wants samples per second from 1 to 1000, "
@@ -114,10 +142,10 @@ int wp_option_look_interval(uint64_t *ret_ns, const char *text,
 int wp_option_share(double *ret, const char *text, struct wp_err *err)
 {
 	char *end;
-	double percent = strtod(text, &end);
+	double percent;
 
-	if (!isdigit((unsigned char)text[0]) || (*end && strcmp(end, "%")) ||
-	    !(percent >= 0 && percent <= 100))
+	if (!parse_decimal(&percent, text, &end) ||
+	    (*end && strcmp(end, "%")) || !(percent >= 0 && percent <= 100))
 		return wp_err_set(err, -EINVAL,
 				  "--max-stopped wants percent from 0 to 100, "
 				  "not \"%s\"",
@@ -225,7 +253,9 @@ int wp_option_block_rate(struct wp_block_rate *ret, const char *text,
 			 struct wp_err *err)
 {
 	char *end;
-	long n = !strncmp(text, "1/", 2) ? strtol(text + 2, &end, 10) : 0;
+	long n = !strncmp(text, "1/", 2) && isdigit((unsigned char)text[2]) ?
+			 strtol(text + 2, &end, 10) :
+			 0;
 
 	*ret = (struct wp_block_rate){ 0 };
 	if (n > 0 && !*end && n <= INT32_MAX) {

@@ -4,64 +4,127 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* /dev/stdout and /dev/fd/9 are links that the user asks for; any other link may
- * be somebody else's trap. */
+#include "own_descriptor.h"
+#include "wallprof/base_name.h"
+
+/* Links in /dev are the system's; any other may be somebody else's trap. */
 static bool may_be_link(const char *path)
 {
 	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
-/* No file can be renamed to a device or fifo. */
+bool wp_output_file_is_stdout(const char *path)
+{
+	return !path || !strcmp(path, "-") ||
+	       wp_own_descriptor_find(path) == STDOUT_FILENO;
+}
+
+bool wp_output_file_is_stream(const char *path)
+{
+	return wp_output_file_is_stdout(path) || may_be_link(path) ||
+	       wp_own_descriptor_find(path) >= 0;
+}
+
+/* The file system's root is at PATH: a file that is mounted there, as into a
+ * container, which no rename(2) replaces. */
+static bool is_mounted(const char *path)
+{
+	struct statx st;
+
+	return !statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &st) &&
+	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* No file can be renamed to a device, fifo, or what is mounted. */
 static bool is_special(const char *path)
 {
 	struct stat st;
 
-	return !(may_be_link(path) ? stat(path, &st) : lstat(path, &st)) &&
-	       !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
-	       !S_ISLNK(st.st_mode);
+	if (may_be_link(path) ? stat(path, &st) : lstat(path, &st))
+		return false;
+	return S_ISREG(st.st_mode) ?
+		       is_mounted(path) || !strncmp(path, "/proc/", 6) :
+		       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
+}
+
+static int stream_of(struct wp_output_file *out, int fd, struct wp_err *err)
+{
+	int rc = fd < 0 ? -errno : 0;
+
+	if (!rc)
+		out->stream = fdopen(fd, "w");
+	if (!rc && !out->stream) {
+		/* EINVAL: it is not open for writing. */
+		rc = errno == EINVAL ? -EBADF : -errno;
+		close(fd);
+	}
+	return rc ? wp_err_set(err, rc, "cannot write %s: %s", out->path,
+			       strerror(-rc)) :
+		    0;
+}
+
+/* A descriptor that wallprof was not started with is one of its own files. */
+static int open_descriptor(struct wp_output_file *out, int fd,
+			   struct wp_err *err)
+{
+	int flags = fcntl(fd, F_GETFD);
+
+	if (flags >= 0 && (flags & FD_CLOEXEC)) {
+		errno = EBADF;
+		fd = -1;
+	}
+	return stream_of(out, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3), err);
 }
 
 static int open_special(struct wp_output_file *out, struct wp_err *err)
 {
+	struct stat st;
 	int fd = open(out->path,
 		      O_WRONLY | O_CLOEXEC | O_NOCTTY |
 			      (may_be_link(out->path) ? 0 : O_NOFOLLOW));
-	int rc = fd < 0 ? -errno : 0;
 
-	if (rc)
-		return wp_err_set(err, rc, "cannot write %s: %s", out->path,
-				  strerror(-rc));
-	out->stream = fdopen(fd, "w");
-	if (!out->stream)
-		close(fd);
-	return out->stream ? 0 : -ENOMEM;
+	out->is_cut = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
+	return stream_of(out, fd, err);
+}
+
+/* The name of a file that is to be: 0 or -errno with ERR. */
+static int check_name(const char *path, struct wp_err *err)
+{
+	struct stat st;
+	int rc = 0;
+
+	if ((!stat(path, &st) && S_ISDIR(st.st_mode)) ||
+	    (*path && path[strlen(path) - 1] == '/'))
+		return wp_err_set(err, -EISDIR,
+				  "cannot write %s: it is a directory", path);
+	/* Longer than the file system allows. */
+	if (lstat(path, &st) && errno == ENAMETOOLONG)
+		rc = -ENAMETOOLONG;
+	return rc ? wp_err_set(err, rc, "cannot write %s: %s", path,
+			       strerror(-rc)) :
+		    0;
 }
 
 static int open_temporary(struct wp_output_file *out, struct wp_err *err)
 {
-	int n = snprintf(out->temporary, sizeof(out->temporary), "%s.XXXXXX",
-			 out->path);
-	struct stat st;
-	int fd, rc;
+	int dir = (int)(wp_base_name(out->path) - out->path), n, fd, rc;
 
-	if (n < 0 || (size_t)n >= sizeof(out->temporary)) {
-		out->temporary[0] = '\0';
-		return wp_err_set(err, -ENAMETOOLONG, "name too long");
-	}
-	if (!stat(out->path, &st) && S_ISDIR(st.st_mode)) {
-		out->temporary[0] = '\0';
-		return wp_err_set(err, -EISDIR,
-				  "cannot write %s: it is a directory",
-				  out->path);
-	}
+	rc = check_name(out->path, err);
+	if (rc)
+		return rc;
+	/* Not PATH with an ending: a name may be as long as is allowed. */
+	n = snprintf(out->temporary, sizeof(out->temporary),
+		     "%.*s.wallprof.XXXXXX", dir, out->path);
 	/* mkostemp makes it 0600: a profile holds command lines and paths. */
-	fd = mkostemp(out->temporary, O_CLOEXEC);
+	errno = ENAMETOOLONG;
+	fd = n < (int)sizeof(out->temporary) ?
+		     mkostemp(out->temporary, O_CLOEXEC) :
+		     -1;
 	if (fd < 0) {
 		rc = -errno;
 		out->temporary[0] = '\0';
@@ -70,28 +133,26 @@ static int open_temporary(struct wp_output_file *out, struct wp_err *err)
 				  "made beside it and renamed)",
 				  out->path, strerror(-rc));
 	}
-	out->stream = fdopen(fd, "w");
-	if (out->stream)
-		return 0;
-	close(fd);
-	return wp_err_set(err, -ENOMEM, "no memory");
+	return stream_of(out, fd, err);
 }
 
 int wp_output_file_open(struct wp_output_file *ret, const char *path,
 			struct wp_err *err)
 {
 	struct wp_output_file out = WP_OUTPUT_FILE_INIT;
-	int rc = 0;
+	bool is_stdout = wp_output_file_is_stdout(path);
+	int rc = 0,
+	    fd = is_stdout ? STDOUT_FILENO : wp_own_descriptor_find(path);
 
-	if (wp_output_file_is_stdout(path)) {
+	out.path = is_stdout ? NULL : path;
+	if (is_stdout)
 		out.stream = stdout;
-	} else if (is_special(path)) {
-		out.path = path;
+	else if (fd >= 0)
+		rc = open_descriptor(&out, fd, err);
+	else if (is_special(path))
 		rc = open_special(&out, err);
-	} else {
-		out.path = path;
+	else
 		rc = open_temporary(&out, err);
-	}
 	if (rc)
 		wp_output_file_discard(&out);
 	else
@@ -106,6 +167,10 @@ static int close_stream(struct wp_output_file *out)
 	/* Standard output may have failed long before its last byte. */
 	if (fflush(out->stream) || ferror(out->stream))
 		rc = errno ? -errno : -EIO;
+	/* What a mounted file had before, behind what it has now. */
+	if (!rc && out->is_cut &&
+	    ftruncate(fileno(out->stream), ftello(out->stream)))
+		rc = -errno;
 	if (out->path && fclose(out->stream) && !rc)
 		rc = -errno;
 	out->stream = NULL;

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "wallprof/err.h"
 
@@ -20,27 +19,26 @@ struct wp_output_file {
 	const char *path;
 	/* Name until committed; "": PATH is written directly. */
 	char temporary[PATH_MAX];
+	/* PATH is a file of its own, to be cut to the length of what is
+	 * written. */
+	bool is_cut;
 };
 
 #define WP_OUTPUT_FILE_INIT                                                    \
 	{                                                                      \
-		NULL, NULL, ""                                                 \
+		NULL, NULL, "", false                                          \
 	}
 
-/* PATH stands for standard output: NULL or "-". */
-static inline bool wp_output_file_is_stdout(const char *path)
-{
-	return !path || !strcmp(path, "-");
-}
+/* PATH stands for standard output: NULL, "-", or /dev/stdout and its like. */
+bool wp_output_file_is_stdout(const char *path);
 
-/* Several files cannot be made of PATH: standard output, or a device. */
-static inline bool wp_output_file_is_stream(const char *path)
-{
-	return wp_output_file_is_stdout(path) || !strncmp(path, "/dev/", 5);
-}
+/* Several files cannot be made of PATH: a descriptor, or a device. */
+bool wp_output_file_is_stream(const char *path);
 
-/* Open a temporary file beside PATH, readable by its owner only; if PATH is a
- * device or fifo, PATH itself, or standard output.  0 or -errno with ERR. */
+/* Open a temporary file beside PATH, readable by its owner only.  What no file
+ * can take the place of is opened itself: a descriptor (wp_own_descriptor_find,
+ * which is written at where it is), a device or fifo, what is mounted at PATH.
+ * 0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_output_file_open(struct wp_output_file *ret, const char *path,
 			struct wp_err *err);

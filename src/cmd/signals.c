@@ -19,12 +19,18 @@ void wp_signals_catch(void)
 	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction act = { .sa_handler = on_signal };
 	struct sigaction old;
+	sigset_t set;
 
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
 		/* As under nohup(1). */
 		if (!sigaction(wanted[i], NULL, &old) &&
 		    old.sa_handler != SIG_IGN)
 			sigaction(wanted[i], &act, NULL);
+		sigaddset(&set, wanted[i]);
+	}
+	/* Whoever started wallprof may have blocked them. */
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	/* The write fails, and its error is reported. */
 	act.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &act, NULL);

@@ -57,6 +57,12 @@ static int take_sample(struct wp_snapshot_sample *sample,
 		rc = wp_process_recheck(process, err);
 	if (!rc)
 		rc = wp_symbolize(profile, process, snapshot->interrupts);
+	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples &&
+	    options.thread_glob && wp_process_is_alive(process))
+		return wp_err_set(err, -ENODATA,
+				  "no thread of process %d has a name that "
+				  "matches -t \"%s\"",
+				  process->pid, options.thread_glob);
 	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)

@@ -131,18 +131,24 @@ int wp_sampler_add_held_target(struct wp_sampler *loop,
 	return add_target(loop, process, profile, true, ret, err);
 }
 
+/* Count the ticks whose whole interval is over: they cannot be made good. */
+static void count_missed(struct wp_sampler *loop, uint64_t now_ns)
+{
+	uint64_t passed = (now_ns - loop->start_ns) / loop->options.interval_ns;
+
+	if (passed <= loop->next_index)
+		return;
+	for (size_t i = 0; i < loop->ntargets; i++)
+		loop->targets[i]->profile->counters.missed_ticks +=
+			passed - loop->next_index;
+	loop->next_index = passed;
+}
+
 uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 {
 	uint64_t interval = loop->options.interval_ns;
-	uint64_t passed = (now_ns - loop->start_ns) / interval;
 
-	/* Ticks whose whole interval is over cannot be made good. */
-	if (passed > loop->next_index) {
-		for (size_t i = 0; i < loop->ntargets; i++)
-			loop->targets[i]->profile->counters.missed_ticks +=
-				passed - loop->next_index;
-		loop->next_index = passed;
-	}
+	count_missed(loop, now_ns);
 	/* Jitter of up to half an interval: a target with a period of its own
 	 * cannot hide between the ticks. */
 	return loop->start_ns + loop->next_index++ * interval +
@@ -266,6 +272,7 @@ int wp_sampler_finish(struct wp_sampler *loop)
 {
 	int rc;
 
+	count_missed(loop, wp_clock_ns());
 	loop->finishing = true;
 	for (size_t i = 0; i < loop->ntargets; i++)
 		loop->targets[i]->gone |= !wp_process_is_alive(

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../src/cmd/options.h"
@@ -64,6 +65,15 @@ static void units_are_understood(void **state)
 		{ "w -p 1 -d 1h", 3600000000000, 10000000 },
 		{ "w -p 1 -d 250ms", 250000000, 10000000 },
 		{ "w -p 1 -d 0", 0, 10000000 },
+		{ "w -p 1 -d 0.0e5", 0, 10000000 },
+		{ "w -p 1 -d .5", 500000000, 10000000 },
+		{ "w -p 1 -d .5ms", 500000, 10000000 },
+		{ "w -p 1 -d 1e2", 100000000000, 10000000 },
+		{ "w -p 1 -d 1d", 86400000000000, 10000000 },
+		/* 0 would be "no limit". */
+		{ "w -p 1 -d 1e-10", 1, 10000000 },
+		{ "w -p 1 -d 1e-400", 1, 10000000 },
+		{ "w -p 1 -d 0.00000000000000000000001ns", 1, 10000000 },
 		{ "w -p 1 -r 1000", 0, 1000000 },
 		{ "w -p 1 -r 1", 0, 1000000000 },
 		{ "w -p 1 -r 250Hz", 0, 4000000 },
@@ -80,6 +90,25 @@ static void units_are_understood(void **state)
 		assert_int_equal(o.duration_ns, rows[i].duration_ns);
 		assert_int_equal(o.sampler.interval_ns, rows[i].interval_ns);
 	}
+}
+
+static void no_share_but_0_lifts_the_limit(void **state)
+{
+	static const char *const tiny[] = { "1e-9%", "1e-320", "1e-400%",
+					    ".0001" };
+	struct wp_options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tiny) / sizeof(*tiny); i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "w -p 1 --max-stopped %s",
+			 tiny[i]);
+		assert_int_equal(parse(&o, line, NULL), 0);
+		assert_true(o.sampler.max_stopped > 0);
+	}
+	assert_int_equal(parse(&o, "w -p 1 --max-stopped 0e5", NULL), 0);
+	assert_true(o.sampler.max_stopped == 0);
 }
 
 static void the_ending_names_the_format(void **state)
@@ -313,6 +342,19 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 --profile block --block-rate 2h", "wants 1/N" },
 		{ "w -p 1 --profile block --block-rate often", "wants 1/N" },
 		{ "w -p 1 --report", "beside -o FILE" },
+		{ "w -p 1 --report -o /dev/stdout -f text", "beside -o FILE" },
+		{ "w -p 1 --profile wall,block -f folded -o /dev/fd/1",
+		  "several files" },
+		{ "w -p 1 -d 0x1", "wants a time" },
+		{ "w -p 1 -d 0x1p3", "wants a time" },
+		{ "w -p 1 -d .", "wants a time" },
+		{ "w -p 1 -d +1", "wants a time" },
+		{ "w -p 1 -d inf", "wants a time" },
+		{ "w -p 1 -d 1e400", "wants a time" },
+		{ "w -p 1 -d 5days", "wants a time" },
+		{ "w -p 1 -r 0x10", "wants samples" },
+		{ "w -p 1 --max-stopped 0x1", "wants percent" },
+		{ "w -p 1 --profile block --block-rate 1/+2", "wants 1/N" },
 	};
 
 	(void)state;
@@ -331,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_record_until_the_end_as_text),
 		cmocka_unit_test(units_are_understood),
+		cmocka_unit_test(no_share_but_0_lifts_the_limit),
 		cmocka_unit_test(the_ending_names_the_format),
 		cmocka_unit_test(profiles_come_in_any_order),
 		cmocka_unit_test(block_rates_are_shares_or_times),

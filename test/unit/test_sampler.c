@@ -134,6 +134,21 @@ static void ticks_that_are_over_are_missed(void **state)
 	assert_int_equal(second.profile.counters.missed_ticks, 3);
 }
 
+/* As when wallprof itself was stopped in its last interval. */
+static void lateness_beyond_the_end_is_missed_ticks(void **state)
+{
+	uint64_t start_ns = fake_now_ns;
+
+	(void)state;
+	start();
+	fake_now_ns = wp_sampler_next_tick(first.sampler, start_ns);
+	assert_int_equal(wp_sampler_tick(first.sampler), 0);
+	wp_sampler_next_tick(first.sampler, fake_now_ns);
+	fake_now_ns = start_ns + 1000 * MS;
+	assert_int_equal(wp_sampler_finish(first.sampler), 0);
+	assert_int_equal(first.profile.counters.missed_ticks, 98);
+}
+
 static void time_is_whole_however_late_a_tick_is(void **state)
 {
 	(void)state;
@@ -313,6 +328,7 @@ int main(void)
 		TEST(a_target_added_later_has_its_own_time),
 		TEST(a_target_that_ends_does_not_end_the_others),
 		TEST(ticks_that_are_over_are_missed),
+		TEST(lateness_beyond_the_end_is_missed_ticks),
 		TEST(time_is_whole_however_late_a_tick_is),
 		TEST(sleep_takes_stops_that_arrive),
 		TEST(one_sample_is_all_there_is),
