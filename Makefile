@@ -10,6 +10,7 @@
 # make soak         what takes minutes
 # make valgrind     wallprof under valgrind, a part of soak
 # make tidy         clang-tidy: some minutes
+# make mutate T=FILE  which changes of a source no unit test notices
 # make cov          which lines the unit and end-to-end tests reach; cov-sample
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|cov   each has its own object directory

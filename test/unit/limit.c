@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limit.c - every unit test has a time limit of its own.
+/* limit.c - every unit test has a time limit of its own, and can run alone.
  *
  * Linked into each program of unit tests, which calls the wrapped function where
  * it calls cmocka's (the linker's --wrap).  A test that is not done in
  * UNIT_SECONDS (an environment variable; LIMIT_S without it) ends its program,
  * and says its name.  Children of a test have no such limit: fork(2) clears it.
+ * With UNIT_TESTS=3,7 only those tests run, counted from 0.
  */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +31,15 @@ int __wrap__cmocka_run_group_tests(const char *name,
 				   CMFixtureFunction setup,
 				   CMFixtureFunction teardown);
 
-/* The test that runs, of those given; before the first the one before it. */
+/* test/mutate/mutants.c: test NTH begins.  Not there in other programs. */
+void wp_mutants_begin_test(size_t nth) __attribute__((weak));
+
+/* v[0..n): the tests that run; NEXT: how many have begun. */
+static struct {
+	const struct CMUnitTest *v[MAX_TESTS];
+	size_t nth[MAX_TESTS];
+	size_t n, next;
+} tests_to_run;
 static const struct CMUnitTest *current;
 static unsigned int seconds = LIMIT_S;
 
@@ -46,7 +56,9 @@ static void on_alarm(int sig)
 /* cmocka runs tests in their order, each after its setup. */
 static int begin_test(void **state)
 {
-	current++;
+	if (wp_mutants_begin_test)
+		wp_mutants_begin_test(tests_to_run.nth[tests_to_run.next]);
+	current = tests_to_run.v[tests_to_run.next++];
 	alarm(seconds);
 	return current->setup_func ? current->setup_func(state) : 0;
 }
@@ -57,6 +69,20 @@ static int end_test(void **state)
 
 	alarm(0);
 	return rc;
+}
+
+static bool is_wanted(size_t nth)
+{
+	const char *list = getenv("UNIT_TESTS");
+
+	while (list && *list) {
+		char *end;
+
+		if (strtoul(list, &end, 10) == nth)
+			return true;
+		list = *end ? end + 1 : end;
+	}
+	return !list;
 }
 
 int __wrap__cmocka_run_group_tests(const char *name,
@@ -72,12 +98,17 @@ int __wrap__cmocka_run_group_tests(const char *name,
 	if (given)
 		seconds = (unsigned int)atoi(given);
 	for (size_t i = 0; i < n; i++) {
-		limited[i] = tests[i];
-		limited[i].setup_func = begin_test;
-		limited[i].teardown_func = end_test;
+		struct CMUnitTest *test = &limited[tests_to_run.n];
+
+		if (!is_wanted(i))
+			continue;
+		*test = tests[i];
+		test->setup_func = begin_test;
+		test->teardown_func = end_test;
+		tests_to_run.v[tests_to_run.n] = &tests[i];
+		tests_to_run.nth[tests_to_run.n++] = i;
 	}
-	current = tests - 1;
 	signal(SIGALRM, on_alarm);
-	return __real__cmocka_run_group_tests(name, limited, n, setup,
-					      teardown);
+	return __real__cmocka_run_group_tests(name, limited, tests_to_run.n,
+					      setup, teardown);
 }
