@@ -231,6 +231,7 @@ static void the_end_of_the_child_ends_a_wait(void **state)
 static void wait_for_child(void)
 {
 	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (!shared->go)
 			usleep(1000);
 		_exit(0);
