@@ -51,8 +51,15 @@ uint64_t wp_arch_code_avma(uint64_t avma);
 bool wp_arch_follows_call(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma);
 
+/* Does the code at AVMA, in MODULE, set sp from the frame pointer first thing?  So
+ * it does where an interpreter goes on that has jumped to a function, with this
+ * as its return address: no call is before it, but its frame is by the frame
+ * pointer (HotSpot, templateInterpreterGenerator_x86.cpp: return entries). */
+bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
+			   const struct wp_mem *mem, uint64_t avma);
+
 #if WP_ARCH_HAS_PROOFS
-/* Is it a call by pointer, in a register or memory? */
+/* Is the instruction before AVMA a call by pointer, in a register or memory? */
 bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
 			      const struct wp_mem *mem, uint64_t avma);
 

@@ -54,6 +54,16 @@ bool wp_arch_follows_call(const struct wp_unwind_module *module,
 	       (insn & 0xfffff800) == 0xd73f0800;
 }
 
+bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
+			   const struct wp_mem *mem, uint64_t avma)
+{
+	/* No interpreter's such code is known here. */
+	(void)module;
+	(void)mem;
+	(void)avma;
+	return false;
+}
+
 bool wp_arch_is_new_thread(const struct wp_step *step)
 {
 	uint64_t avma = step->regs->v[WP_REG_PC];

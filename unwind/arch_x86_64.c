@@ -92,6 +92,24 @@ static bool code_is(const struct wp_unwind_module *module,
 	       !memcmp(code, bytes, len);
 }
 
+bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
+			   const struct wp_mem *mem, uint64_t avma)
+{
+	/* mov -n(%rbp),%rsp; and, in later versions, mov -n(%rbp),%rcx;
+	 * lea 0(%rbp,%rcx,8),%rsp. */
+	static const uint8_t at_once[] = { 0x48, 0x8b, 0x65 };
+	static const uint8_t scaled[] = { 0x48, 0x8d, 0x64, 0xcd, 0x00 };
+	static const uint8_t load[] = { 0x48, 0x8b, 0x4d };
+	uint8_t code[9];
+
+	if (wp_code_read(module, mem, avma, code, sizeof(code)) ||
+	    code[3] < 0x80)
+		return false;
+	return !memcmp(code, at_once, sizeof(at_once)) ||
+	       (!memcmp(code, load, sizeof(load)) &&
+		!memcmp(code + 4, scaled, sizeof(scaled)));
+}
+
 bool wp_arch_is_new_thread(const struct wp_step *step)
 {
 	/* mov $56,%eax or $435; syscall. */

@@ -10,7 +10,6 @@
 #include "wallprof/hash.h"
 
 enum {
-	CODE_WINDOW = 4096,
 	/* Registers that a call may change, a bit each: rax, rcx, rdx, rsi, rdi,
 	 * r8 to r11 (psABI 3.2.1). */
 	CALLER_SAVED = 0xfc7,
@@ -45,6 +44,17 @@ bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret)
 	return wp_mem_u64(flow->mem, avma, ret);
 }
 
+/* Let [START, END) of module M, which has no file, be the window. */
+static bool read_window(struct wp_flow *f, uint64_t start, uint64_t end)
+{
+	if (f->mem->read(f->mem->ctx, start, f->room, (size_t)(end - start)))
+		return false;
+	f->code = f->room;
+	f->code_avma = start;
+	f->code_end_avma = end;
+	return true;
+}
+
 /* Let the window on the code hold AVMA. */
 static bool move_window(struct wp_flow *f, uint64_t avma)
 {
@@ -52,14 +62,16 @@ static bool move_window(struct wp_flow *f, uint64_t avma)
 								 avma);
 	uint64_t start, end, off;
 
-	if (!m || !m->image)
+	if (!m)
 		return false;
-	start = avma & ~(uint64_t)(CODE_WINDOW - 1);
-	end = start + CODE_WINDOW;
+	start = avma & ~(uint64_t)(WP_FLOW_WINDOW - 1);
+	end = start + WP_FLOW_WINDOW;
 	if (start < m->start_avma)
 		start = m->start_avma;
 	if (end > m->end_avma)
 		end = m->end_avma;
+	if (!m->image)
+		return read_window(f, start, end);
 	/* lld begins a segment within a page: the page's first part belongs to
 	 * another one. */
 	if (!wp_elf_image_offset(m->image, start - m->bias, &off)) {
@@ -104,6 +116,7 @@ void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,
 	wp_flow_state_start(&flow->now, start_avma);
 	flow->goal_avma = goal_avma;
 	flow->budget = budget;
+	flow->fp_use = 0;
 	flow->has_now = true;
 	flow->npending = 0;
 	if (!++flow->stamp) {
@@ -189,6 +202,7 @@ static enum leads_to classify(struct wp_flow *f, const struct wp_flow_state *s,
 	if (i->op >> 4 == 7 || (i->op >= 0xe0 && i->op < 0xe4))
 		return LEADS_TO_BRANCH;
 	switch (i->op) {
+	case 0xc2:
 	case 0xc3:
 		return LEADS_TO_RETURN;
 	case 0xe8:
@@ -198,13 +212,11 @@ static enum leads_to classify(struct wp_flow *f, const struct wp_flow_state *s,
 		return LEADS_TO_JUMP;
 	case 0xff:
 		return classify_ff(f, s, i, ret_target);
-	case 0xc2:
 	case 0xc8:
 	case 0xcc:
 	case 0xcd:
 	case 0xf4:
-		/* No compiler makes enter, nor pops arguments at a return;
-		 * int3, int, hlt. */
+		/* No compiler makes enter; int3, int, hlt. */
 		return LEADS_TO_END;
 	default:
 		return LEADS_TO_NEXT;
@@ -229,6 +241,24 @@ static bool has_left_frame(const struct wp_flow_state *s,
 	       !s->off[WP_RBP];
 }
 
+/* Does I jump by a register to what a word of the stack says? */
+static bool jumps_to_word(const struct wp_flow_state *s,
+			  const struct wp_insn *i)
+{
+	return i->mod == 3 && (s->base[i->rm] == WP_BASE_AT_SP ||
+			       s->base[i->rm] == WP_BASE_AT_FP);
+}
+
+/* Note it if I uses a word by the start's rbp. */
+static void note_fp_use(struct wp_flow *f, const struct wp_insn *i)
+{
+	if (i->has_modrm && i->mod != 3 && i->base == WP_RBP && !i->has_index &&
+	    !i->segment && i->disp % 8 == 0 &&
+	    f->now.base[WP_RBP] == WP_BASE_FP && !f->now.off[WP_RBP] &&
+	    i->disp < f->fp_use)
+		f->fp_use = i->disp;
+}
+
 /* Follow the way by one instruction.  WP_FLOW_OVER: there is nothing to report;
  * the way goes on if F->has_now. */
 static enum wp_flow_stop follow(struct wp_flow *f)
@@ -246,6 +276,7 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 			    wp_flow_code(f, s->pc_avma, code, WP_INSN_MAX)))
 		return WP_FLOW_OVER;
 	s->pc_avma += insn.len;
+	note_fp_use(f, &insn);
 	switch (classify(f, s, &insn, &target_avma)) {
 	case LEADS_TO_NEXT:
 		wp_flow_state_execute(s, &insn);
@@ -268,7 +299,9 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	case LEADS_TO_RETURN:
 		return f->goal_avma ? WP_FLOW_OVER : WP_FLOW_RETURNS;
 	case LEADS_TO_UNKNOWN:
-		return WP_FLOW_LOST;
+		return !f->goal_avma && jumps_to_word(s, &insn) ?
+			       WP_FLOW_JUMPS_BACK :
+			       WP_FLOW_LOST;
 	case LEADS_TO_END:
 		return WP_FLOW_OVER;
 	}

@@ -13,6 +13,8 @@ enum {
 	/* Branches that wait to be followed. */
 	WP_FLOW_PENDING = 48,
 	WP_FLOW_VISITED_BITS = 13,
+	/* Bytes of code that are looked at at a time. */
+	WP_FLOW_WINDOW = 4096,
 };
 
 /* Why a way was reported. */
@@ -27,6 +29,9 @@ enum wp_flow_stop {
 	/* The way goes on at an address that is not known: a jump by register
 	 * or table. */
 	WP_FLOW_LOST,
+	/* The same, where a word of the stack says; without a goal only.  So
+	 * code returns that has popped its return address. */
+	WP_FLOW_JUMPS_BACK,
 };
 
 struct wp_flow {
@@ -35,15 +40,20 @@ struct wp_flow {
 	const struct wp_mem *mem;
 	/* Words of memory (slots of GOTs) that may still be read. */
 	unsigned int reads;
-	/* Code as it lies in an image: [code_avma, code_end_avma). */
+	/* Code as it lies in an image, or in ROOM: [code_avma, code_end_avma). */
 	const uint8_t *code;
 	uint64_t code_avma;
 	uint64_t code_end_avma;
+	/* Code of no file, as it was read. */
+	uint8_t room[WP_FLOW_WINDOW];
 
 	/* Report a way that comes here; 0: where it returns. */
 	uint64_t goal_avma;
 	/* Instructions that may still be followed. */
 	unsigned int budget;
+	/* The lowest offset from the start's rbp of a word that is read or
+	 * written by it, if below 0: what rbp points to is a frame. */
+	int64_t fp_use;
 	/* The way being followed, if HAS_NOW. */
 	struct wp_flow_state now;
 	bool has_now;
@@ -59,7 +69,7 @@ struct wp_flow {
 	} visited[1 << WP_FLOW_VISITED_BITS];
 };
 
-/* Let FLOW read MODULES' images, and at most READS words of MEM; both are
+/* Let FLOW read MODULES' code, and at most READS words of data in MEM; both are
  * borrowed until the next call. */
 void wp_flow_open(struct wp_flow *flow, const struct wp_unwind_modules *modules,
 		  const struct wp_mem *mem, unsigned int reads);
@@ -67,7 +77,8 @@ void wp_flow_open(struct wp_flow *flow, const struct wp_unwind_modules *modules,
 /* Read the slot of a GOT at AVMA: true, and *RET. */
 bool wp_flow_slot(struct wp_flow *flow, uint64_t avma, uint64_t *ret);
 
-/* Copy up to LEN bytes of code at AVMA out of modules' files: how many. */
+/* Copy up to LEN bytes of code at AVMA out of modules' files, or out of memory
+ * where a module has none: how many. */
 size_t wp_flow_code(struct wp_flow *flow, uint64_t avma, uint8_t *buf,
 		    size_t len);
 

@@ -11,9 +11,9 @@
 enum {
 	/* Instructions followed: on the ways to a return; from a called function
 	 * to the pc; from what looks like a function's start to the pc. */
-	EXIT_BUDGET = 1500,
+	EXIT_BUDGET = 12000,
 	ENTRY_BUDGET = 3000,
-	START_BUDGET = 1000,
+	START_BUDGET = 4000,
 	/* Calls on the stack whose functions are followed. */
 	SCAN_ENTRIES = 8,
 	/* How far before the pc, and at how many places, a function's start is
@@ -29,6 +29,8 @@ enum {
 	/* Two functions do not have frames of one size by chance from here on. */
 	TELLING_DEPTH = 24,
 	PLT_STUB_MAX = 16,
+	/* A frame pointer is so far below the return address. */
+	FP_TO_RETURN = 8,
 };
 
 /* What the instruction before a return address calls. */
@@ -99,35 +101,44 @@ static void end_flow(struct wp_proof *p)
 }
 
 /* Add the way out that S is at the end of, unless one with this frame is there. */
-static void add_exit(struct wp_proof *p, const struct wp_flow_state *s,
-		     bool is_lost)
+static void add_exit(struct wp_proof_exits *exits,
+		     const struct wp_flow_state *s, bool is_lost)
 {
-	struct wp_proof_exit *e = &p->exits[p->nexits];
+	struct wp_proof_exit *e = &exits->v[exits->len];
+	struct wp_proof_rule prologue;
 
-	if (p->nexits == WP_PROOF_EXITS_MAX ||
-	    !wp_proof_rule_of_exit(s, &e->rule))
-		return;
-	e->past_call = s->past_call;
-	e->is_lost = is_lost;
-	for (unsigned int i = 0; i < p->nexits; i++) {
-		const struct wp_proof_exit *o = &p->exits[i];
+	*e = (struct wp_proof_exit){ .past_call = s->past_call,
+				     .is_lost = is_lost };
+	e->is_prologue = wp_proof_rule_of_prologue(s, &prologue);
+	if (!wp_proof_rule_of_exit(s, &e->rule) ||
+	    (is_lost && e->is_prologue)) {
+		exits->is_odd |= !is_lost && !e->is_prologue;
+		if (!e->is_prologue)
+			return;
+		e->rule = prologue;
+	}
+	for (unsigned int i = 0; i < exits->len; i++) {
+		const struct wp_proof_exit *o = &exits->v[i];
 
 		if (o->rule.off == e->rule.off &&
 		    o->rule.by_fp == e->rule.by_fp && !o->is_lost)
 			return;
 	}
-	p->nexits++;
+	exits->len++;
 }
 
-static void find_exits(struct wp_proof *p)
+void wp_proof_find_exits(struct wp_proof *p)
 {
 	const struct wp_flow_state *s;
 	enum wp_flow_stop stop;
 
 	start_flow(p, p->pc_avma, 0, EXIT_BUDGET);
-	while (p->nexits < WP_PROOF_EXITS_MAX &&
-	       (stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER)
-		add_exit(p, s, stop == WP_FLOW_LOST);
+	while (p->exits.len < WP_PROOF_EXITS_MAX &&
+	       (stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER) {
+		p->exits.is_odd |= stop == WP_FLOW_JUMPS_BACK;
+		add_exit(&p->exits, s, stop != WP_FLOW_RETURNS);
+	}
+	p->exits.fp_use = p->step->is_return ? (int32_t)p->flow->fp_use : 0;
 	end_flow(p);
 }
 
@@ -217,14 +228,20 @@ static enum entry try_start(struct wp_proof *p, uint64_t start_avma,
 	return result;
 }
 
+/* Is CODE push %rbp; mov %rsp,%rbp, in either of its forms? */
+static bool sets_fp(const uint8_t *code)
+{
+	return !memcmp(code, "\x55\x48\x89\xe5", 4) ||
+	       !memcmp(code, "\x55\x48\x8b\xec", 4);
+}
+
 /* Does a function seem to begin at CODE[at]?  Where AVMA is aligned, and what
  * is before it ends another or fills up; or by setting up rbp. */
 static bool may_start(const uint8_t *code, size_t at, uint64_t avma)
 {
-	static const uint8_t by_fp[] = { 0x55, 0x48, 0x89, 0xe5 };
 	const uint8_t *before = code + at - START_BEFORE;
 
-	if (!memcmp(code + at, by_fp, sizeof(by_fp)))
+	if (sets_fp(code + at))
 		return true;
 	if (avma % ALIGNMENT)
 		return false;
@@ -240,6 +257,8 @@ struct starts {
 	/* As of try_start. */
 	uint64_t slot_avma;
 	const struct wp_proof_exit *exit;
+	/* Only where a frame pointer is set up. */
+	bool by_fp;
 	/* Places that may still be tried. */
 	unsigned int left;
 };
@@ -257,7 +276,8 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 		     sizeof(code) - START_BEFORE);
 	for (unsigned int n = STARTS_STEP; n-- && s->left && p->budget;) {
 		if (avma + n > p->pc_avma - p->step->is_return ||
-		    !may_start(code, START_BEFORE + n, avma + n))
+		    !(s->by_fp ? sets_fp(code + START_BEFORE + n) :
+				 may_start(code, START_BEFORE + n, avma + n)))
 			continue;
 		s->left--;
 		if (try_start(p, avma + n, s->slot_avma, s->exit, START_BUDGET,
@@ -269,13 +289,12 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 
 /* As try_start, for the function that the pc is in, whose start is looked for:
  * true if one fits. */
-static bool try_starts(struct wp_proof *p, uint64_t slot_avma,
-		       const struct wp_proof_exit *exit,
+static bool try_starts(struct wp_proof *p, struct starts s,
 		       struct wp_proof_rule *ret_rule)
 {
-	struct starts s = { slot_avma, exit, STARTS_MAX };
 	uint64_t avma = p->pc_avma & ~(uint64_t)(STARTS_STEP - 1);
 
+	s.left = STARTS_MAX;
 	for (unsigned int n = 0; n < STARTS_BACK / STARTS_STEP; n++) {
 		if (try_starts_within(p, &s, avma, ret_rule))
 			return true;
@@ -311,7 +330,10 @@ static bool prove_start(struct wp_proof *p, uint64_t slot_avma,
 	 * code that has a frame pointer is proven by that. */
 	if (!exit->rule.by_fp && (slot_avma + 8) % 16)
 		return false;
-	return try_starts(p, slot_avma, exit, &rule) &&
+	return try_starts(
+		       p,
+		       (struct starts){ .slot_avma = slot_avma, .exit = exit },
+		       &rule) &&
 	       accept(p, return_avma, &rule);
 }
 
@@ -402,7 +424,8 @@ static bool prove_word(struct wp_proof *p, uint64_t slot_avma,
 	}
 	return call.by_pointer && is_root_call(p, return_avma) &&
 	       (slot_avma + 8) % 16 == 0 &&
-	       try_starts(p, slot_avma, NULL, &rule) &&
+	       try_starts(p, (struct starts){ .slot_avma = slot_avma },
+			  &rule) &&
 	       accept(p, return_avma, &rule);
 }
 
@@ -443,11 +466,27 @@ bool wp_proof_is_first_frame(struct wp_proof *p)
 	return is_root_call(p, p->pc_avma) || is_entry_point(p, p->pc_avma);
 }
 
+void wp_proof_find_fp(struct wp_proof *p)
+{
+	const struct starts starts = { .slot_avma = p->fp_avma + FP_TO_RETURN,
+				       .by_fp = true };
+	struct wp_proof_rule rule;
+
+	p->exits.has_set_fp = p->has_fp && try_starts(p, starts, &rule);
+}
+
+void wp_proof_find_bare(struct wp_proof *p)
+{
+	const struct starts starts = { .slot_avma = p->sp_avma };
+	struct wp_proof_rule rule;
+
+	p->exits.is_bare = try_starts(p, starts, &rule) && !rule.by_fp;
+}
+
 bool wp_proof_search(struct wp_proof *p)
 {
-	find_exits(p);
-	for (unsigned int i = 0; i < p->nexits; i++)
-		if (prove_exit(p, &p->exits[i]))
+	for (unsigned int i = 0; i < p->exits.len; i++)
+		if (prove_exit(p, &p->exits.v[i]))
 			return true;
 	return prove_stub(p) || scan_stack(p);
 }

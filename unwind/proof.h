@@ -23,8 +23,26 @@ struct wp_proof_exit {
 	struct wp_proof_rule rule;
 	/* It passes a call. */
 	bool past_call;
+	/* It sets up a frame pointer, and RULE is by where that is. */
+	bool is_prologue;
 	/* It ends in a jump to an address that is not known. */
 	bool is_lost;
+};
+
+/* The ways from a pc out of its function, by the code alone. */
+struct wp_proof_exits {
+	struct wp_proof_exit v[WP_PROOF_EXITS_MAX];
+	uint8_t len;
+	/* A way returns from where the stack cannot be told. */
+	bool is_odd;
+	/* The code behind a call uses words by rbp down to this offset, 0: it
+	 * does not.  A function that has called has a frame of its own. */
+	int32_t fp_use;
+	/* A way to the pc from where a function seems to begin comes with the
+	 * frame pointer set up. */
+	bool has_set_fp;
+	/* One comes with nothing on the stack. */
+	bool is_bare;
 };
 
 /* The search for the caller of one frame. */
@@ -44,8 +62,7 @@ struct wp_proof {
 	unsigned int nwords;
 	/* Instructions that may still be followed. */
 	unsigned int budget;
-	struct wp_proof_exit exits[WP_PROOF_EXITS_MAX];
-	unsigned int nexits;
+	struct wp_proof_exits exits;
 	/* Out: the frame pointer was needed and is not known. */
 	bool wanted_fp;
 	/* Out, where a proof was found. */
@@ -53,8 +70,17 @@ struct wp_proof {
 	struct wp_proof_rule rule;
 };
 
-/* Search for a proof: true if there is one, then in PROOF's last members.  Takes
- * up to 1.4 ms. */
+/* Set PROOF's exits. */
+void wp_proof_find_exits(struct wp_proof *proof);
+
+/* Set the exits' has_set_fp, where the frame pointer is known. */
+void wp_proof_find_fp(struct wp_proof *proof);
+
+/* Set the exits' is_bare. */
+void wp_proof_find_bare(struct wp_proof *proof);
+
+/* Search for a proof by the exits that were found: true if there is one, then in
+ * PROOF's last members.  Takes up to 1.4 ms. */
 bool wp_proof_search(struct wp_proof *proof);
 
 /* True, and the address of the return address by RULE, if there can be one. */

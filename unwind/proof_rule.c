@@ -9,6 +9,8 @@
 enum {
 	/* Frames of libraries without unwind info are smaller. */
 	FRAME_MAX = 1 << 20,
+	/* Its index in wp_kept_regs. */
+	RBP = 1,
 };
 
 bool wp_proof_rule_of_exit(const struct wp_flow_state *s,
@@ -36,6 +38,24 @@ bool wp_proof_rule_of_exit(const struct wp_flow_state *s,
 			ret->rel[i] = (int32_t)s->off[r] - ret->off;
 		}
 	}
+	return true;
+}
+
+bool wp_proof_rule_of_prologue(const struct wp_flow_state *s,
+			       struct wp_proof_rule *ret)
+{
+	bool was_pushed = !(s->saved >> RBP & 1) && !s->off[WP_RBP];
+	bool is_pushed = s->saved >> RBP & 1 &&
+			 s->saved_off[RBP] == s->off[WP_RBP];
+
+	/* push %rbp; mov %rsp,%rbp. */
+	if (s->base[WP_RBP] != WP_BASE_SP || (!was_pushed && !is_pushed) ||
+	    s->off[WP_RBP] < -8 || s->off[WP_RBP] > FRAME_MAX)
+		return false;
+	memset(ret, 0, sizeof(*ret));
+	ret->off = (int32_t)s->off[WP_RBP] + 8;
+	ret->where[RBP] = is_pushed ? WP_PROOF_KEPT : WP_PROOF_SLOT;
+	ret->rel[RBP] = is_pushed ? 0 : -8;
 	return true;
 }
 

@@ -32,6 +32,12 @@ struct wp_proof_rule {
 bool wp_proof_rule_of_exit(const struct wp_flow_state *state,
 			   struct wp_proof_rule *ret);
 
+/* STATE is anywhere.  True, and the rule of the place where the flow started, if
+ * a frame pointer was set up since: none was there before.  Where rbp is in its
+ * slot, it was pushed before: it is in the register, too. */
+bool wp_proof_rule_of_prologue(const struct wp_flow_state *state,
+			       struct wp_proof_rule *ret);
+
 /* The flow started where a function does.  True, and the rule of the place that
  * STATE is at, if there is one. */
 bool wp_proof_rule_of_entry(const struct wp_flow_state *state,

@@ -3,16 +3,18 @@
 #include "prover.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
 
+#include "frame_pointer.h"
 #include "proof.h"
 #include "wallprof/hash.h"
 
 enum {
 	/* Instructions followed for one frame. */
-	BUDGET = 12000,
+	BUDGET = 48000,
 	/* Slots of GOTs read for one frame. */
 	READS_MAX = 64,
 	/* Words of the stack looked at, and read at once. */
@@ -21,9 +23,17 @@ enum {
 
 	CACHE_BITS = 8,
 	CACHE_WAYS = 4,
+	UNPROVEN_BITS = 12,
+
+	/* A frame pointer is so far below the return address. */
+	FP_TO_RETURN = 8,
+	/* Bytes of code that tell it from what was there before. */
+	CODE_LEN = 16,
 
 	DW_RBX = 3,
 	DW_R12 = 12,
+	/* The index of rbp. */
+	KEPT_FP = 1,
 };
 
 /* DWARF numbers of the kept registers, as wp_kept_regs has them. */
@@ -41,15 +51,18 @@ struct proven {
 	struct wp_proof_rule rule;
 };
 
-/* A frame for which there was no proof. */
-struct refused {
+/* A pc for which there was no proof, and what its code says all the same. */
+struct unproven {
 	/* As in struct proven. */
 	uint64_t key;
 	uint64_t generation;
+	/* Of the code of a module without a file, which may change; else 0. */
+	uint64_t code_hash;
 	/* Hash of what the search depended on. */
 	uint64_t fingerprint;
-	/* What the step came to, enum wp_step_result. */
-	uint8_t result;
+	struct wp_proof_exits exits;
+	/* The search wanted the frame pointer, which was not known. */
+	bool wanted_fp;
 };
 
 struct wp_prover {
@@ -61,7 +74,7 @@ struct wp_prover {
 	/* The stack from sp on, for the proof being searched. */
 	uint64_t words[SCAN_WORDS];
 	struct proven cache[1 << CACHE_BITS][CACHE_WAYS];
-	struct refused refused[1 << CACHE_BITS];
+	struct unproven unproven[1 << UNPROVEN_BITS];
 };
 
 struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats)
@@ -152,10 +165,11 @@ static void remember(struct wp_prover *prover, const struct wp_proof *p,
 				  p->rule };
 }
 
-/* Make STEP by P's rule. */
-static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step)
+/* Make STEP by RULE, which leads to RETURN_AVMA. */
+static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step,
+				     const struct wp_proof_rule *rule,
+				     uint64_t return_avma)
 {
-	const struct wp_proof_rule *rule = &p->rule;
 	struct wp_regs *regs = step->regs;
 	uint64_t slot_avma, val;
 
@@ -165,7 +179,9 @@ static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step)
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		unsigned int reg = kept_dwarf[i];
 
-		if (rule->where[i] == WP_PROOF_KEPT)
+		/* Other registers than rbp a JIT compiler's code may change. */
+		if (rule->where[i] == WP_PROOF_KEPT &&
+		    (step->module->image || reg == WP_REG_FP))
 			continue;
 		if (rule->where[i] == WP_PROOF_SLOT &&
 		    wp_mem_u64(step->mem,
@@ -175,35 +191,162 @@ static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step)
 		else
 			regs->known &= ~(UINT64_C(1) << reg);
 	}
-	wp_reg_set(regs, WP_REG_PC, p->return_avma);
+	wp_reg_set(regs, WP_REG_PC, return_avma);
 	wp_reg_set(regs, WP_REG_SP, slot_avma + 8);
 	step->cfa_avma = slot_avma + 8;
 	return WP_STEP_OK;
 }
 
-/* Search for a proof, unless the same search has failed before.  WP_STEP_OK, or
- * why there is none. */
-static enum wp_step_result search(struct wp_prover *prover, struct wp_proof *p,
-				  uint64_t key)
+static uint64_t hash_code(const struct wp_proof *p)
 {
-	struct refused *r =
-		&prover->refused[wp_hash_u64(key) >> (64 - CACHE_BITS)];
+	uint64_t code[CODE_LEN / 8];
+
+	if (p->step->module->image ||
+	    wp_code_read(p->step->module, p->step->mem, p->pc_avma, code,
+			 sizeof(code)))
+		return 0;
+	return wp_hash_u64(code[0] ^ wp_hash_u64(code[1]));
+}
+
+/* What is known of KEY, whose code has CODE_HASH; NULL: it was not searched for. */
+static struct unproven *find_unproven(struct wp_prover *prover,
+				      const struct wp_proof *p, uint64_t key,
+				      uint64_t code_hash)
+{
+	struct unproven *u =
+		&prover->unproven[wp_hash_u64(key) >> (64 - UNPROVEN_BITS)];
+
+	return u->key == key && u->generation == p->modules->generation &&
+			       u->code_hash == code_hash ?
+		       u :
+		       NULL;
+}
+
+/* Does EXIT tear down the frame that rbp points to, or come to a return address
+ * that is right above where rbp points? */
+static bool is_by_fp(const struct wp_proof *p, const struct wp_proof_exit *exit)
+{
+	if (exit->is_lost)
+		return false;
+	if (exit->rule.by_fp)
+		return exit->rule.off == FP_TO_RETURN;
+	return p->has_fp && p->sp_avma + (uint64_t)exit->rule.off ==
+				    p->fp_avma + FP_TO_RETURN;
+}
+
+/* Is rbp the frame's own at P's pc, out of which EXITS lead? */
+static bool is_certain(const struct wp_proof *p,
+		       const struct wp_proof_exits *exits)
+{
+	if (exits->has_set_fp ||
+	    (exits->fp_use &&
+	     p->fp_avma - p->sp_avma >= (uint64_t) - (int64_t)exits->fp_use))
+		return true;
+	for (unsigned int i = 0; i < exits->len; i++)
+		if (is_by_fp(p, &exits->v[i]))
+			return true;
+	return false;
+}
+
+/* True, and *RET, if RULE leads P to what may be a return address. */
+static bool find_return(struct wp_proof *p, const struct wp_proof_rule *rule,
+			uint64_t *ret_slot_avma, uint64_t *ret)
+{
+	return wp_proof_slot(p, rule, ret_slot_avma) &&
+	       wp_mem_u64(p->step->mem, *ret_slot_avma, ret) &&
+	       wp_frame_pointer_may_return(p->modules, p->step->mem, *ret);
+}
+
+/* Make STEP, whose pc is exact, by EXIT where that passes nothing that could be
+ * another function: it returns from here, or goes on by pointer with nothing on
+ * the stack, or the function has just begun. */
+static enum wp_step_result step_straight(struct wp_proof *p,
+					 struct wp_step *step,
+					 const struct wp_proof_exit *exit)
+{
+	const struct wp_proof_rule *rule = &exit->rule;
+	uint64_t slot_avma, return_avma, fp_avma;
+
+	if ((exit->past_call && !exit->is_prologue) ||
+	    !find_return(p, rule, &slot_avma, &return_avma))
+		return WP_STEP_NO_INFO;
+	/* It is on the stack already and still in the register. */
+	if (exit->is_prologue && rule->where[KEPT_FP] == WP_PROOF_SLOT &&
+	    !(p->has_fp && wp_mem_u64(step->mem, slot_avma - 8, &fp_avma) &&
+	      fp_avma == p->fp_avma))
+		return WP_STEP_NO_INFO;
+	return make_step(p, step, rule, return_avma);
+}
+
+/* Make STEP, whose pc is exact, by what its code says of ways OUT. */
+static enum wp_step_result step_out(struct wp_proof *p, struct wp_step *step,
+				    const struct wp_proof_exits *out)
+{
+	struct wp_proof_rule bare = { 0 };
+	enum wp_step_result result;
+	uint64_t slot_avma, return_avma;
+
+	for (unsigned int i = 0; i < out->len; i++) {
+		result = step_straight(p, step, &out->v[i]);
+		if (result != WP_STEP_NO_INFO)
+			return result;
+	}
+	bare.where[KEPT_FP] = WP_PROOF_KEPT;
+	if (out->is_bare && find_return(p, &bare, &slot_avma, &return_avma))
+		return make_step(p, step, &bare, return_avma);
+	return out->is_odd ? WP_STEP_NO_INFO :
+			     wp_frame_pointer_step(step, p->modules, false);
+}
+
+/* Make STEP without a proof: U has what its code says. */
+static enum wp_step_result step_unproven(struct wp_proof *p,
+					 struct wp_step *step,
+					 const struct unproven *u)
+{
+	if (is_certain(p, &u->exits))
+		return wp_frame_pointer_step(step, p->modules, true);
+	if (!step->is_return)
+		return step_out(p, step, &u->exits);
+	return wp_frame_pointer_step(step, p->modules, false);
+}
+
+/* Search for a proof, unless the same search has failed before.  True, and P has
+ * the rule, or false and *RET_UNPROVEN. */
+static bool search(struct wp_prover *prover, struct wp_proof *p, uint64_t key,
+		   uint64_t code_hash, const struct unproven **ret_unproven)
+{
+	struct unproven *u = find_unproven(prover, p, key, code_hash);
+	bool is_foreign = !p->step->module->image;
 	uint64_t print;
 
+	*ret_unproven = u;
+	/* Its frame pointer will do. */
+	if (u && is_certain(p, &u->exits))
+		return false;
 	read_words(prover, p);
 	print = fingerprint(p);
-	if (r->key == key && r->generation == p->modules->generation &&
-	    r->fingerprint == print)
-		return r->result;
+	if (u && u->fingerprint == print)
+		return false;
 	prover->stats->proofs++;
-	if (wp_proof_search(p)) {
+	wp_proof_find_exits(p);
+	/* A compiler's own code keeps to its own rules, most often one for all
+	 * frames. */
+	if (is_foreign && !is_certain(p, &p->exits))
+		wp_proof_find_fp(p);
+	if (!(is_foreign && is_certain(p, &p->exits)) && wp_proof_search(p)) {
 		remember(prover, p, key);
-		return WP_STEP_OK;
+		return true;
 	}
-	*r = (struct refused){ key, p->modules->generation, print,
-			       p->wanted_fp ? WP_STEP_UNKNOWN_REG :
-					      WP_STEP_NO_INFO };
-	return r->result;
+	if (!is_foreign && !is_certain(p, &p->exits))
+		wp_proof_find_fp(p);
+	if (!p->step->is_return && !is_certain(p, &p->exits))
+		wp_proof_find_bare(p);
+	u = &prover->unproven[wp_hash_u64(key) >> (64 - UNPROVEN_BITS)];
+	*u = (struct unproven){ key,	   p->modules->generation,
+				code_hash, print,
+				p->exits,  p->wanted_fp };
+	*ret_unproven = u;
+	return false;
 }
 
 enum wp_step_result wp_prover_step(struct wp_prover *prover,
@@ -222,17 +365,29 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 		.budget = BUDGET,
 	};
 	uint64_t key = p.pc_avma << 1 | step->is_return;
-	enum wp_step_result result;
+	const struct unproven *u;
+	uint64_t code_hash;
 
 	if (recall(prover, &p, key))
-		return make_step(&p, step);
+		return make_step(&p, step, &p.rule, p.return_avma);
 	wp_flow_open(p.flow, modules, step->mem, READS_MAX);
-	if (step->is_return && wp_proof_is_first_frame(&p))
+	if (step->is_return && step->module->image &&
+	    wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;
-	if (step->in_stop)
-		return WP_STEP_TOO_SLOW;
-	result = search(prover, &p, key);
-	return result == WP_STEP_OK ? make_step(&p, step) : result;
+	if (step->is_return && !step->module->image &&
+	    wp_arch_resumes_frame(step->module, step->mem, p.pc_avma))
+		return wp_frame_pointer_step(step, modules, true);
+	code_hash = hash_code(&p);
+	if (step->in_stop) {
+		u = find_unproven(prover, &p, key, code_hash);
+		return u && is_certain(&p, &u->exits) ?
+			       step_unproven(&p, step, u) :
+			       WP_STEP_TOO_SLOW;
+	}
+	if (search(prover, &p, key, code_hash, &u))
+		return make_step(&p, step, &p.rule, p.return_avma);
+	return u->wanted_fp && !p.has_fp ? WP_STEP_UNKNOWN_REG :
+					   step_unproven(&p, step, u);
 }
 
 #else

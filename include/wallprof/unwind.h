@@ -95,8 +95,8 @@ void wp_unwinder_free(struct wp_unwinder *unwinder);
  * _BEYOND_COPY or _OTHER_STACK, as MEM says.
  *
  * From a pc in no module, or in one without unwind info, a step is made only
- * where it can be verified (by the code, or by a frame pointer where the return
- * address follows a call in a module and the frame lies above the last one); its
+ * where it can be verified: by the code, or by a frame pointer where the return
+ * address follows a call in a module and no frame can have been left out; its
  * frame is marked WP_FRAME_GUESSED.
  */
 void wp_unwind_walk(struct wp_unwinder *unwinder,

@@ -556,14 +556,14 @@ static void who_was_jumped_to_by_pointer_was_called(void **state)
 					0x5d, 0xc3, 0xff, 0xe0 };
 	static const uint8_t pushed[] = { 0x55, 0x48, 0x89, 0xe5, 0x90,
 					  0x5d, 0xc3, 0x53, 0xff, 0xe0 };
-	static const uint64_t words[] = { 0xf };
+	static const uint64_t words[] = { 0xf, 0xb };
 	const uint8_t call[] = { 0xe8, (FAKE_FUNC + 7 - 5) & 0xff,
 				 (FAKE_FUNC + 7 - 5) >> 8, 0, 0 };
 
 	(void)state;
 	assert_caller(call, sizeof(call), bare, sizeof(bare), 4, words, 1, true,
 		      WP_STEP_OK);
-	assert_caller(call, sizeof(call), pushed, sizeof(pushed), 4, words, 1,
+	assert_caller(call, sizeof(call), pushed, sizeof(pushed), 4, words, 2,
 		      true, WP_STEP_NO_INFO);
 }
 
@@ -621,10 +621,172 @@ static void nothing_is_proven_while_the_thread_is_stopped(void **state)
 	fake_close(&elf, &image);
 }
 
+/* Code of no file from 0x200 on, at which F is then. */
+static void put_code(struct fixture *f, const void *code, size_t len)
+{
+	memcpy(f->code + 0x200, code, len);
+}
+
+static enum wp_step_result guess_by_code(struct fixture *f)
+{
+	struct wp_unwind_stats stats = { 0 };
+	struct wp_prover *prover = wp_prover_new(&stats);
+	enum wp_step_result result;
+
+	assert_non_null(prover);
+	result = wp_step_guess(prover, &f->step, &f->modules);
+	wp_prover_free(prover);
+	return result;
+}
+
+/* A frame that is left out by its callee's frame pointer has its return address
+ * below that. */
+static void a_frame_pointer_that_may_leave_out_frames(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t len;
+		enum wp_step_result want;
+	} cases[] = {
+		/* nop; int3: nothing is known.  nop; leave; ret.  mov %rbp,%rsp;
+		 * pop %rbp; ret $8.  mov -8(%rbp),%rax; int3. */
+		{ "\x90\xcc", 2, WP_STEP_NO_INFO },
+		{ "\x90\xc9\xc3", 3, WP_STEP_OK },
+		{ "\x48\x89\xec\x5d\xc2\x08\0", 7, WP_STEP_OK },
+		{ "\x48\x8b\x45\xf8\xcc", 5, WP_STEP_OK },
+		/* mov 8(%rbp),%rax; int3: rbp points to anything.
+		 * mov -0x58(%rbp),%rax; int3: below the frame. */
+		{ "\x48\x8b\x45\x08\xcc", 5, WP_STEP_NO_INFO },
+		{ "\x48\x8b\x45\xa8\xcc", 5, WP_STEP_NO_INFO },
+		/* add $0x50,%rsp; pop %rbp; ret: as rbp says, and not. */
+		{ "\x48\x83\xc4\x50\x5d\xc3", 6, WP_STEP_OK },
+		{ "\x48\x83\xc4\x48\x5d\xc3", 6, WP_STEP_NO_INFO },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int has_other = 0; has_other < 2; has_other++) {
+			start(&f, CODE + 0x200);
+			put_frame(&f, put_direct_call(&f));
+			put_code(&f, cases[i].code, cases[i].len);
+			f.step.is_return = true;
+			if (has_other)
+				f.stack[4] = f.stack[11];
+			assert_int_equal(guess_by_code(&f),
+					 has_other ? cases[i].want :
+						     WP_STEP_OK);
+		}
+}
+
+/* A thread that has just come to a function has its caller's frame pointer. */
+static void a_function_that_has_no_frame_yet(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; jmp *%rax. */
+	static const char code[] = "\x55\x48\x89\xe5\xff\xe0";
+	struct fixture f;
+
+	(void)state;
+	for (unsigned int at = 0; at < 2; at++) {
+		start(&f, CODE + 0x200 + at);
+		put_frame(&f, put_direct_call(&f));
+		put_code(&f, code, 6);
+		f.stack[0] = STACK + 80;
+		f.stack[at] = CODE + CALL + 5;
+		assert_int_equal(guess_by_code(&f), WP_STEP_OK);
+		assert_int_equal(f.regs.v[WP_REG_SP], STACK + 8 + 8 * at);
+		assert_int_equal(f.regs.v[DW_RBP], STACK + 80);
+	}
+	/* What is on the stack is not what was pushed. */
+	start(&f, CODE + 0x201);
+	put_frame(&f, put_direct_call(&f));
+	put_code(&f, code, 6);
+	f.stack[0] = STACK + 88;
+	f.stack[1] = CODE + CALL + 5;
+	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
+}
+
+/* HotSpot's interpreter jumps to methods, which return to where it takes sp up
+ * again; the caller's sp is below the frame. */
+static void an_interpreter_is_returned_to(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t len;
+	} entries[] = {
+		/* mov -0x10(%rbp),%rsp; movq $0,-0x10(%rbp).
+		 * mov -0x10(%rbp),%rcx; lea 0(%rbp,%rcx,8),%rsp. */
+		{ "\x48\x8b\x65\xf0\x48\xc7\x45\xf0\0\0\0\0", 12 },
+		{ "\x48\x8b\x4d\xf0\x48\x8d\x64\xcd\0", 9 },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		start(&f, CODE + 0x100);
+		put_code(&f, entries[i].code, entries[i].len);
+		put_frame(&f, CODE + 0x200);
+		assert_int_equal(guess_by_code(&f), WP_STEP_OK);
+		start(&f, CODE + 0x200);
+		put_code(&f, entries[i].code, entries[i].len);
+		put_frame(&f, put_direct_call(&f));
+		f.stack[4] = f.stack[11];
+		f.stack[9] = STACK + 8 * 14;
+		f.step.is_return = true;
+		assert_int_equal(guess_by_code(&f), WP_STEP_OK);
+		assert_int_equal(f.regs.v[WP_REG_SP], STACK + 8 * 14);
+	}
+	start(&f, CODE + 0x100);
+	put_code(&f, "\x48\x8b\x65\x10", 4);
+	put_frame(&f, CODE + 0x200);
+	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
+}
+
+/* Erlang's processes have stacks of their own, which end in a return to where no
+ * call was. */
+static void a_stack_of_the_programs_own(void **state)
+{
+	/* leave; ret. */
+	static const char code[] = "\xc9\xc3";
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + 0x200);
+	put_frame(&f, CODE + 0x180);
+	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
+	f.stack[10] = 0;
+	f.step.is_return = true;
+	assert_int_equal(guess_by_code(&f), WP_STEP_ROOT);
+	f.stack[11] = 1234;
+	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
+	for (int is_known = 0; is_known < 2; is_known++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_direct_call(&f));
+		wp_reg_set(&f.regs, WP_REG_SP, STACK + 800);
+		if (is_known)
+			put_code(&f, code, 2);
+		f.step.is_return = true;
+		assert_int_equal(guess_by_code(&f),
+				 is_known ? WP_STEP_OK : WP_STEP_NO_INFO);
+		assert_int_equal(f.step.is_switch, is_known);
+	}
+	/* Frames there go downwards. */
+	start(&f, CODE + 0x200);
+	put_frame(&f, put_direct_call(&f));
+	put_code(&f, code, 2);
+	wp_reg_set(&f.regs, WP_REG_SP, STACK + 800);
+	f.stack[10] = STACK + 72;
+	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frame_pointer_is_followed),
+		cmocka_unit_test(a_frame_pointer_that_may_leave_out_frames),
+		cmocka_unit_test(a_function_that_has_no_frame_yet),
+		cmocka_unit_test(an_interpreter_is_returned_to),
+		cmocka_unit_test(a_stack_of_the_programs_own),
 		cmocka_unit_test(every_form_of_call_is_known),
 		cmocka_unit_test(what_is_no_call_is_refused),
 		cmocka_unit_test(return_address_must_be_in_a_module),

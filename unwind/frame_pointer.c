@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frame_pointer.c - see frame_pointer.h. */
+#include "frame_pointer.h"
+
+enum {
+	/* Words between sp and a frame pointer that are looked at, and how many
+	 * at once.  Frames of code without unwind info are smaller. */
+	WORDS_MAX = 512,
+	WORDS_STEP = 64,
+	/* Bytes of a frame whose code says that it has a frame pointer. */
+	FRAME_MAX = 1 << 20,
+};
+
+bool wp_frame_pointer_may_return(const struct wp_unwind_modules *modules,
+				 const struct wp_mem *mem, uint64_t avma)
+{
+	const struct wp_unwind_module *module =
+		avma ? wp_unwind_find_module(modules, avma - 1) : NULL;
+
+	return module &&
+	       (wp_arch_follows_call(module, mem, avma) ||
+		(!module->image && wp_arch_resumes_frame(module, mem, avma)));
+}
+
+/* May a frame be left out by a step to the frame record at FP: is there a return
+ * address, or what cannot be told from one, between sp and it? */
+static bool may_leave_out(const struct wp_step *step,
+			  const struct wp_unwind_modules *modules, uint64_t fp)
+{
+	uint64_t left = (fp - step->regs->v[WP_REG_SP]) / 8;
+	uint64_t avma = step->regs->v[WP_REG_SP];
+	uint64_t words[WORDS_STEP];
+
+	if (left > WORDS_MAX)
+		return true;
+	while (left) {
+		size_t n = left < WORDS_STEP ? (size_t)left : WORDS_STEP;
+
+		if (wp_step_read(step, avma, words, 8 * n) != WP_STEP_OK)
+			return true;
+		for (size_t i = 0; i < n; i++)
+			if (wp_frame_pointer_may_return(modules, step->mem,
+							words[i]))
+				return true;
+		avma += 8 * n;
+		left -= n;
+	}
+	return false;
+}
+
+/* The caller's sp: right above the record, unless the frame is an interpreter's
+ * whose arguments lie there, and which keeps it below the record (HotSpot,
+ * frame_x86.hpp: sender_sp). */
+static uint64_t find_caller_sp(const struct wp_step *step, uint64_t fp)
+{
+	uint64_t above = fp + sizeof(struct wp_frame_record), sp;
+
+	if (step->is_return && step->module && !step->module->image &&
+	    wp_arch_resumes_frame(step->module, step->mem,
+				  step->regs->v[WP_REG_PC]) &&
+	    wp_mem_u64(step->mem, fp - 8, &sp) && sp >= above &&
+	    sp - above < FRAME_MAX && sp % 8 == 0)
+		return sp;
+	return above;
+}
+
+static void set_caller(struct wp_step *step,
+		       const struct wp_frame_record *record, uint64_t sp)
+{
+	/* Where the frame saved other registers is not known. */
+	step->regs->known = 0;
+	wp_reg_set(step->regs, WP_REG_PC, record->return_avma);
+	wp_reg_set(step->regs, WP_REG_SP, sp);
+	wp_reg_set(step->regs, WP_REG_FP, record->caller_fp);
+	step->cfa_avma = sp;
+}
+
+/* Is RECORD a thread's first, by the psABI (3.4.1) or as runtimes make it that
+ * have their own stacks: no frame pointer before it, and a return to nothing or to
+ * code that no call is before (Erlang's normal_exit)? */
+static bool is_first(const struct wp_unwind_modules *modules,
+		     const struct wp_frame_record *record)
+{
+	return !record->caller_fp &&
+	       (!record->return_avma ||
+		wp_unwind_find_module(modules, record->return_avma));
+}
+
+/* Read the frame record at FP, which is of another stack: only where the pc's code
+ * is certain of it, and frames go on upwards there. */
+static enum wp_step_result read_elsewhere(const struct wp_step *step,
+					  uint64_t fp, bool is_certain,
+					  struct wp_frame_record *ret)
+{
+	enum wp_step_result result;
+
+	if (!is_certain || fp % 8 || !fp || fp + sizeof(*ret) < fp)
+		return WP_STEP_NO_INFO;
+	result = wp_step_read(step, fp, ret, sizeof(*ret));
+	if (result != WP_STEP_OK)
+		return result;
+	return !ret->caller_fp || ret->caller_fp > fp ? WP_STEP_OK :
+							WP_STEP_NO_INFO;
+}
+
+/* Read the frame record at FP, which is above SP. */
+static enum wp_step_result read_above(const struct wp_step *step,
+				      const struct wp_unwind_modules *modules,
+				      uint64_t fp, bool is_certain,
+				      struct wp_frame_record *ret)
+{
+	enum wp_step_result result;
+
+	if (fp % 8 || fp + sizeof(*ret) < fp)
+		return WP_STEP_NO_INFO;
+	result = wp_step_read(step, fp, ret, sizeof(*ret));
+	if (result != WP_STEP_OK || is_certain)
+		return result;
+	/* Words that look like a record may be in a frame, too. */
+	if (ret->caller_fp ?
+		    ret->caller_fp <= fp || ret->caller_fp - fp > FRAME_MAX :
+		    step->module && step->module->image)
+		return WP_STEP_NO_INFO;
+	return may_leave_out(step, modules, fp) ? WP_STEP_NO_INFO : WP_STEP_OK;
+}
+
+enum wp_step_result
+wp_frame_pointer_step(struct wp_step *step,
+		      const struct wp_unwind_modules *modules, bool is_certain)
+{
+	uint64_t fp = step->regs->v[WP_REG_FP], sp = step->regs->v[WP_REG_SP];
+	bool is_here = fp >= sp && fp - sp <= FRAME_MAX;
+	struct wp_frame_record record;
+	enum wp_step_result result;
+
+	if (!wp_reg_known(step->regs, WP_REG_FP))
+		return WP_STEP_UNKNOWN_REG;
+	result = is_here ? read_above(step, modules, fp, is_certain, &record) :
+			   read_elsewhere(step, fp, is_certain, &record);
+	if (result != WP_STEP_OK)
+		return result;
+	record.return_avma = wp_arch_code_avma(record.return_avma);
+	if (!wp_frame_pointer_may_return(modules, step->mem,
+					 record.return_avma))
+		return is_first(modules, &record) ? WP_STEP_ROOT :
+						    WP_STEP_NO_INFO;
+	set_caller(step, &record, find_caller_sp(step, fp));
+	step->is_switch = !is_here;
+	return WP_STEP_OK;
+}
