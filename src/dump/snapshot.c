@@ -37,6 +37,8 @@ static int take_sample(struct wp_snapshot_sample *sample,
 
 	options.wall_kind = WP_PROFILE_THREADS;
 	options.own_threads = 0;
+	/* Each thread is stopped once; how long is told. */
+	options.max_stopped = 0;
 	options.call_memory = true;
 	options.interrupts = snapshot->interrupts;
 	if (!stops)

@@ -8,6 +8,8 @@
 
 /* Credit at the start, so that a short recording may stop at all. */
 #define FIRST_CREDIT_NS (2 * WP_NS_PER_MS)
+/* What a stop takes, until that is known. */
+#define FIRST_MEAN_NS WP_NS_PER_MS
 
 void wp_pauses_init(struct wp_pauses *pauses, uint64_t start_ns,
 		    double max_share)
@@ -65,13 +67,49 @@ uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q)
 	return 0;
 }
 
-bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t now_ns)
+uint64_t wp_pauses_credit(const struct wp_pauses *pauses, uint64_t now_ns)
 {
-	double allowed;
+	uint64_t allowed_ns;
 
 	if (pauses->max_share <= 0)
-		return true;
-	allowed = pauses->max_share * (double)(now_ns - pauses->start_ns) +
-		  (double)FIRST_CREDIT_NS;
-	return (double)pauses->total_ns < allowed;
+		return UINT64_MAX;
+	allowed_ns = (uint64_t)(pauses->max_share *
+				(double)(now_ns - pauses->start_ns)) +
+		     FIRST_CREDIT_NS;
+	return pauses->total_ns < allowed_ns ? allowed_ns - pauses->total_ns :
+					       0;
+}
+
+bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t ncoming,
+		     uint64_t now_ns)
+{
+	uint64_t mean_ns = pauses->n ? pauses->total_ns / pauses->n :
+				       FIRST_MEAN_NS;
+
+	return wp_pauses_credit(pauses, now_ns) > ncoming * mean_ns;
+}
+
+void wp_pause_bill_init(struct wp_pause_bill *bill, uint64_t credit_ns,
+			uint64_t now_ns)
+{
+	*bill = (struct wp_pause_bill){ .left_ns = credit_ns, .at_ns = now_ns };
+}
+
+bool wp_pause_bill_pay(struct wp_pause_bill *bill, uint64_t now_ns)
+{
+	uint64_t ns = (now_ns - bill->at_ns) * bill->nheld;
+
+	bill->at_ns = now_ns;
+	if (bill->left_ns != UINT64_MAX)
+		bill->left_ns -= ns < bill->left_ns ? ns : bill->left_ns;
+	return bill->left_ns;
+}
+
+uint64_t wp_pause_bill_end(const struct wp_pause_bill *bill)
+{
+	uint64_t ns = bill->left_ns;
+
+	if (bill->nheld)
+		ns /= bill->nheld;
+	return ns < UINT64_MAX - bill->at_ns ? bill->at_ns + ns : UINT64_MAX;
 }

@@ -34,7 +34,29 @@ void wp_pauses_add(struct wp_pauses *pauses, uint64_t ns);
 /* The duration that share Q (0 to 1) of all stops do not exceed; 0 if there were
  * none. */
 uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q);
-/* Is there budget left for a stop at NOW_NS? */
-bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t now_ns);
+/* The time that stops may still take at NOW_NS; UINT64_MAX: no limit. */
+uint64_t wp_pauses_credit(const struct wp_pauses *pauses, uint64_t now_ns);
+
+/* Is there time left for a stop at NOW_NS, besides NCOMING that have been requested
+ * and will take as long as others have on average? */
+bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t ncoming,
+		     uint64_t now_ns);
+
+/* What threads that are held at once take of a credit. */
+struct wp_pause_bill {
+	/* UINT64_MAX: no limit. */
+	uint64_t left_ns;
+	/* Up to when the held threads have paid, and their number, which the
+	 * caller changes after paying. */
+	uint64_t at_ns;
+	uint64_t nheld;
+};
+
+void wp_pause_bill_init(struct wp_pause_bill *bill, uint64_t credit_ns,
+			uint64_t now_ns);
+/* Pay for all held threads up to NOW_NS.  Is any of the credit left? */
+bool wp_pause_bill_pay(struct wp_pause_bill *bill, uint64_t now_ns);
+/* When the credit ends if no more threads are held. */
+uint64_t wp_pause_bill_end(const struct wp_pause_bill *bill);
 
 #endif

@@ -31,26 +31,11 @@ static struct wp_thread *thread_of(const struct wp_tracee *tracee)
 	return (struct wp_thread *)(uintptr_t)tracee->cookie;
 }
 
-static struct wp_tracee *tracee_of(const struct wp_thread *t)
-{
-	return wp_tracer_find(t->target->loop->tracer, (uintptr_t)t);
-}
-
-bool wp_stop_window_is_open(struct wp_thread *t)
-{
-	if (!t->stop.pending)
-		return false;
-	if (tracee_of(t))
-		return true;
-	wp_unstopped_end(t);
-	return false;
-}
-
-/* Is there budget for a stop?  In the last tick what is owed gets a stack. */
+/* Is there budget for a stop? */
 static bool may_stop(const struct wp_target *target)
 {
-	return target->loop->finishing ||
-	       wp_pauses_allow(&target->pauses, wp_clock_ns());
+	return wp_pauses_allow(&target->pauses, target->loop->tracer->len,
+			       wp_clock_ns());
 }
 
 static void release(struct wp_target *target, struct wp_tracee *tracee)
@@ -277,6 +262,18 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	return rc;
 }
 
+/* T stands still as TRACEE, with others: to read it may be too long for those
+ * that are read after it. */
+static int take_held(struct wp_thread *t, struct wp_tracee *tracee)
+{
+	struct wp_target *target = t->target;
+
+	if (may_stop(target))
+		return wp_stop_window_take(t, tracee);
+	release(target, tracee);
+	return wp_unstopped_put_off(t);
+}
+
 static int begin_stop(struct wp_thread *t)
 {
 	if (!t->stop.for_registers && !wp_stop_guard_lets_running(t)) {
@@ -287,16 +284,22 @@ static int begin_stop(struct wp_thread *t)
 	return interrupt(t);
 }
 
-static int stop_each(struct wp_target *target)
+/* Take one of the threads that are listed, any, so that a short budget is shared
+ * fairly: it is interrupted or put off. */
+static int begin_any(struct wp_target *target, struct wp_thread **ret)
 {
 	struct wp_stop_requests *list = &target->stop_requests;
 
-	while (list->n) {
-		/* In any order, so that a short budget is shared fairly. */
-		struct wp_thread *t = wp_stop_requests_take(
-			list, wp_random_next(&target->loop->random) % list->n);
-		int rc = may_stop(target) ? begin_stop(t) :
-					    wp_unstopped_put_off(t);
+	*ret = wp_stop_requests_take(
+		list, wp_random_next(&target->loop->random) % list->n);
+	return may_stop(target) ? begin_stop(*ret) : wp_unstopped_put_off(*ret);
+}
+
+static int stop_each(struct wp_target *target)
+{
+	while (target->stop_requests.n) {
+		struct wp_thread *t;
+		int rc = begin_any(target, &t);
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;
 
@@ -312,25 +315,12 @@ static int stop_each(struct wp_target *target)
 
 int wp_stop_window_interrupt(struct wp_target *target)
 {
-	struct wp_stop_requests *list = &target->stop_requests;
-	bool allowed = may_stop(target);
+	struct wp_thread *t;
 	int rc = 0;
 
-	while (list->n && !rc) {
-		struct wp_thread *t = wp_stop_requests_take(list, list->n - 1);
-
-		rc = allowed ? begin_stop(t) : wp_unstopped_put_off(t);
-	}
+	while (target->stop_requests.n && !rc)
+		rc = begin_any(target, &t);
 	return rc;
-}
-
-size_t wp_stop_window_count(const struct wp_target *target)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < target->nthreads; i++)
-		n += target->threads[i]->stop.pending;
-	return n;
 }
 
 static bool is_of_this_tick(const struct wp_target *target,
@@ -342,28 +332,52 @@ static bool is_of_this_tick(const struct wp_target *target,
 	       t->stop.tick_ns == target->loop->tick_ns;
 }
 
+/* Hold the threads of this tick until the last has stopped, or for as long as the
+ * bounds let. */
+static void hold_together(struct wp_target *target)
+{
+	struct wp_tracer *tracer = target->loop->tracer;
+	/* To interrupt them may have taken long where others want the CPU. */
+	uint64_t now_ns = wp_clock_ns(), end_ns = now_ns + ALL_BOUND_NS;
+	struct wp_pause_bill bill;
+	struct wp_tracee *tracee;
+	size_t n = 0;
+
+	wp_pause_bill_init(&bill, wp_pauses_credit(&target->pauses, now_ns),
+			   now_ns);
+	for (size_t i = 0; i < tracer->len; i++) {
+		bill.nheld += tracer->v[i].stopped;
+		n += !tracer->v[i].stopped &&
+		     is_of_this_tick(target, &tracer->v[i]);
+	}
+	while (n) {
+		uint64_t until_ns = wp_pause_bill_end(&bill);
+
+		tracee = wp_tracer_wait(tracer,
+					until_ns < end_ns ? until_ns : end_ns);
+		if (!tracee || !wp_pause_bill_pay(&bill, wp_clock_ns()))
+			break;
+		bill.nheld++;
+		n -= is_of_this_tick(target, tracee);
+	}
+}
+
 /* Stop every thread that runs before any is released: one instant.  Stops of
  * earlier ticks come when their threads get a CPU. */
 static int stop_together(struct wp_target *target)
 {
 	struct wp_tracer *tracer = target->loop->tracer;
 	int rc = wp_stop_window_interrupt(target);
-	/* From then on: to interrupt may take long where others want the CPU. */
-	uint64_t until_ns = wp_clock_ns() + ALL_BOUND_NS;
-	struct wp_tracee *tracee;
-	size_t n = 0;
 
-	for (size_t i = 0; i < tracer->len; i++)
-		n += !tracer->v[i].stopped &&
-		     is_of_this_tick(target, &tracer->v[i]);
-	while (!rc && n && (tracee = wp_tracer_wait(tracer, until_ns)))
-		n -= is_of_this_tick(target, tracee);
+	if (!rc)
+		hold_together(target);
 	if (target->loop->options.call_memory)
 		wp_instant_take(target);
 	for (size_t i = tracer->len; i-- > 0 && !rc;) {
-		tracee = &tracer->v[i];
+		struct wp_tracee *tracee = &tracer->v[i];
+
 		if (tracee->stopped)
-			rc = wp_stop_window_take(thread_of(tracee), tracee);
+			rc = take_held(thread_of(tracee), tracee);
 	}
 	return rc;
 }
@@ -390,69 +404,4 @@ int wp_stop_window_make(struct wp_target *target)
 	default:
 		return stop_each(target);
 	}
-}
-
-/* A stop takes effect when the thread is next put on a CPU: T has not been. */
-static bool waits_for_cpu(struct wp_thread *t)
-{
-	struct wp_schedstat now;
-	struct wp_proc_stat stat;
-	char text[1024];
-	ssize_t n;
-
-	if (wp_thread_files_schedstat(t, &now) || now.slices != t->stop.slices)
-		return false;
-	n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       stat.state_char == 'R';
-}
-
-bool wp_stop_window_may_come(const struct wp_target *target,
-			     uint64_t max_age_ns)
-{
-	for (size_t i = 0; i < target->nthreads; i++) {
-		struct wp_thread *t = target->threads[i];
-		const struct wp_tracee *tracee = t->stop.pending ?
-							 tracee_of(t) :
-							 NULL;
-
-		if (tracee && (wp_clock_ns() - tracee->asked_ns < max_age_ns ||
-			       waits_for_cpu(t)))
-			return true;
-	}
-	return false;
-}
-
-/* WAITS: T waits for a CPU. */
-static int give_up(struct wp_thread *t, bool waits)
-{
-	struct wp_tracee *tracee = tracee_of(t);
-
-	if (tracee)
-		wp_tracer_release(t->target->loop->tracer, tracee);
-	/* It is still where its last stack was read. */
-	if (waits && t->last_running_stack != UINT32_MAX)
-		return wp_unstopped_owe(t);
-	t->target->profile->counters.stops_given_up++;
-	return wp_unstopped_record(t,
-				   waits ? WP_END_NO_CPU : WP_END_NOT_STOPPED);
-}
-
-int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns)
-{
-	uint64_t tick_ns = target->loop->tick_ns;
-	int rc = 0;
-
-	for (size_t i = 0; i < target->nthreads && !rc; i++) {
-		struct wp_thread *t = target->threads[i];
-		bool waits;
-
-		if (!t->stop.pending ||
-		    (max_age_ns && tick_ns - t->stop.tick_ns < max_age_ns))
-			continue;
-		waits = waits_for_cpu(t);
-		if (!max_age_ns || !waits)
-			rc = give_up(t, waits);
-	}
-	return rc;
 }

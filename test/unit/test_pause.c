@@ -57,13 +57,53 @@ static void the_budget_is_a_share_of_time(void **state)
 	wp_pauses_init(&p, 1000000000, 0.01);
 	/* One second on, 1 % is 10 ms, and 2 ms are credit. */
 	wp_pauses_add(&p, 11999999);
-	assert_true(wp_pauses_allow(&p, 2000000000));
+	assert_int_equal(wp_pauses_credit(&p, 2000000000), 1);
+	assert_true(wp_pauses_allow(&p, 0, 2000000000));
 	wp_pauses_add(&p, 1);
-	assert_false(wp_pauses_allow(&p, 2000000000));
-	assert_true(wp_pauses_allow(&p, 2001000000));
+	assert_int_equal(wp_pauses_credit(&p, 2000000000), 0);
+	assert_false(wp_pauses_allow(&p, 0, 2000000000));
+	assert_true(wp_pauses_allow(&p, 0, 2001000000));
 	wp_pauses_init(&p, 0, 0);
 	wp_pauses_add(&p, UINT64_C(1) << 50);
-	assert_true(wp_pauses_allow(&p, 1));
+	assert_true(wp_pauses_allow(&p, 1000, 1));
+}
+
+static void stops_to_come_count_as_long_as_those_before(void **state)
+{
+	struct wp_pauses p;
+
+	(void)state;
+	wp_pauses_init(&p, 1000000000, 0.01);
+	/* A millisecond each as long as nothing is known. */
+	assert_true(wp_pauses_allow(&p, 1, 1000000000));
+	assert_false(wp_pauses_allow(&p, 2, 1000000000));
+	wp_pauses_add(&p, 100000);
+	assert_true(wp_pauses_allow(&p, 18, 1000000000));
+	assert_false(wp_pauses_allow(&p, 19, 1000000000));
+}
+
+static void all_that_are_held_pay(void **state)
+{
+	struct wp_pause_bill bill;
+
+	(void)state;
+	wp_pause_bill_init(&bill, 1000, 50);
+	assert_int_equal(wp_pause_bill_end(&bill), 1050);
+	assert_true(wp_pause_bill_pay(&bill, 100));
+	assert_int_equal(bill.left_ns, 1000);
+	bill.nheld = 4;
+	assert_int_equal(wp_pause_bill_end(&bill), 350);
+	assert_true(wp_pause_bill_pay(&bill, 300));
+	assert_int_equal(bill.left_ns, 200);
+	bill.nheld = 5;
+	assert_int_equal(wp_pause_bill_end(&bill), 340);
+	assert_false(wp_pause_bill_pay(&bill, 1000));
+	assert_int_equal(wp_pause_bill_end(&bill), 1000);
+	/* Without a limit there is no end. */
+	wp_pause_bill_init(&bill, UINT64_MAX, 50);
+	bill.nheld = 5;
+	assert_true(wp_pause_bill_pay(&bill, UINT64_MAX / 2));
+	assert_int_equal(bill.left_ns, UINT64_MAX);
 }
 
 int main(void)
@@ -73,6 +113,8 @@ int main(void)
 		cmocka_unit_test(extremes_have_a_bucket),
 		cmocka_unit_test(one_value_is_its_own_quantile),
 		cmocka_unit_test(the_budget_is_a_share_of_time),
+		cmocka_unit_test(stops_to_come_count_as_long_as_those_before),
+		cmocka_unit_test(all_that_are_held_pay),
 	};
 
 	return cmocka_run_group_tests_name("pause", tests, NULL, NULL);

@@ -287,11 +287,45 @@ static void past_the_budget_time_is_owed(void **state)
 	assert_int_equal(fake_stop.ninterrupts, 0);
 	assert_int_equal(fake.profile.counters.stops_over_budget, 2);
 	assert_int_equal(t->time.running_ns, TICK);
-	/* In the last tick it gets its stack all the same. */
+	/* In the last tick, too: it is said, and goes to no stack. */
 	fake.sampler->finishing = true;
 	request(TID);
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	assert_int_equal(fake.profile.counters.stops_over_budget, 3);
+	assert_int_equal(wp_record_end(t), 0);
 	assert_int_equal(in_state(WP_STATE_RUNNING), 2 * TICK);
+	assert_int_equal(fake.profile.stacks[1].depth, 0);
+}
+
+static void take_long(void)
+{
+	fake_now_ns += 5 * WP_NS_PER_MS;
+}
+
+static void threads_held_at_once_keep_to_the_budget(void **state)
+{
+	struct wp_thread *t, *other;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	options.max_stopped = 0.01;
+	start();
+	fake_stop.in_window = take_long;
+	t = request(TID);
+	other = request(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_settled(other);
+	/* The first took more than there was: the other is let go unread. */
+	assert_int_equal(fake_stop.ninterrupts, 2);
+	assert_int_equal(fake_stop.nreleases, 2);
+	assert_int_equal(fake.profile.counters.stopped, 1);
+	assert_int_equal(fake.profile.counters.stops_over_budget, 1);
+	request(TID);
+	request(OTHER);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(fake_stop.ninterrupts, 2);
 }
 
 static void a_late_stop_is_taken_when_it_comes(void **state)
@@ -526,6 +560,7 @@ int main(void)
 		TEST(a_thread_freed_under_its_stop_is_released),
 		TEST(with_stop_never_nothing_is_stopped),
 		TEST(with_stop_all_all_are_held_at_once),
+		TEST(threads_held_at_once_keep_to_the_budget),
 		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
 		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
 		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
