@@ -8,37 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "wallprof/io.h"
 #include "wallprof/symbols.h"
 
 enum { ID_MAX = 64 };
 
 static const char debug_root[] = "/usr/lib/debug/";
-
-static int open_beneath(const char *root, const char *path)
-{
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int dir = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	long fd;
-
-	if (dir < 0)
-		return -1;
-	fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	/* Linux before 5.6, or a container's filter. */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(dir, path + strspn(path, "/"), O_PATH | O_CLOEXEC);
-	close(dir);
-	return (int)fd;
-}
 
 /* The child that asks gets descriptors of ELF files only. */
 static bool is_elf(int fd)
@@ -52,22 +31,20 @@ static bool is_elf(int fd)
 /* Open the regular file PATH below ROOT for reading, or -1. */
 static int open_regular(const char *root, const char *path)
 {
-	int fd = open_beneath(root, path), ret = -1;
-	struct stat st;
-	char self[64];
+	int dir = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd;
 
-	if (fd < 0)
+	if (dir < 0)
 		return -1;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-		ret = open(self, O_RDONLY | O_CLOEXEC);
+	fd = wp_io_find_beneath(dir, path);
+	close(dir);
+	if (fd >= 0)
+		fd = wp_io_reopen_regular(fd);
+	if (fd >= 0 && !is_elf(fd)) {
+		close(fd);
+		fd = -1;
 	}
-	close(fd);
-	if (ret >= 0 && !is_elf(ret)) {
-		close(ret);
-		ret = -1;
-	}
-	return ret;
+	return fd < 0 ? -1 : fd;
 }
 
 /* "/usr/lib/debug/.build-id/ab/cdef.debug". */

@@ -53,8 +53,18 @@ ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
 int wp_io_fstat(int fd, struct stat *ret);
 
 /* Fill in st_dev, st_ino and st_mode of the file behind PATH, a link of /proc
- * such as PID/fd/3, without asking a file server, which may be what the process
+ * such as PID/fd/3, or of DIRFD itself if PATH is empty, without asking a file server, which may be what the process
  * hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or -errno. */
 int wp_io_stat_open(int dirfd, const char *path, struct stat *ret);
+
+/* Find PATH below the directory DIRFD and open it with O_PATH, which touches neither
+ * fifo nor device; symbolic links do not lead out of DIRFD.  A descriptor that the
+ * caller owns, or -errno. */
+int wp_io_find_beneath(int dirfd, const char *path);
+
+/* Open for reading what PATH_FD, a descriptor of O_PATH, stands for, if it is a
+ * regular file.  PATH_FD is closed.  A descriptor that the caller owns, or -errno;
+ * -EINVAL: it is no regular file. */
+int wp_io_reopen_regular(int path_fd);
 
 #endif

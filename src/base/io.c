@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -109,7 +112,8 @@ int wp_io_stat_open(int dirfd, const char *path, struct stat *ret)
 {
 	struct statx stx;
 
-	if (statx(dirfd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+	if (statx(dirfd, path,
+		  AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_EMPTY_PATH,
 		  STATX_TYPE | STATX_INO, &stx))
 		return -errno;
 	*ret = (struct stat){
@@ -118,4 +122,37 @@ int wp_io_stat_open(int dirfd, const char *path, struct stat *ret)
 		.st_mode = stx.stx_mode,
 	};
 	return 0;
+}
+
+int wp_io_find_beneath(int dirfd, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+	/* Linux before 5.6, or a container's filter. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		fd = openat(dirfd, path + strspn(path, "/"),
+			    O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int wp_io_reopen_regular(int path_fd)
+{
+	char self[32];
+	struct statx stx;
+	int fd = -EINVAL;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		  &stx)) {
+		fd = -errno;
+	} else if (S_ISREG(stx.stx_mode)) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(path_fd);
+	return fd;
 }

@@ -69,7 +69,8 @@ int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 	return wp_maps_parse(maps, text->data, text->len);
 }
 
-static int open_by_path(const struct wp_process *process,
+/* Find the file behind MAP by its path, with O_PATH: a descriptor or -errno. */
+static int find_by_path(const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map)
 {
 	const char *path = wp_maps_path(maps, map);
@@ -78,13 +79,12 @@ static int open_by_path(const struct wp_process *process,
 
 	if (path[0] != '/' || process->root_fd < 0 || map->deleted)
 		return -ENOENT;
-	fd = openat(process->root_fd, path + 1,
-		    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = wp_io_find_beneath(process->root_fd, path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* The device may differ between the map and stat(2) on overlay file
 	 * systems, so it is the inode that must agree. */
-	if (fstat(fd, &st) || st.st_ino != map->ino || !S_ISREG(st.st_mode)) {
+	if (wp_io_stat_open(fd, "", &st) || st.st_ino != map->ino) {
 		close(fd);
 		return -ENOENT;
 	}
@@ -95,19 +95,16 @@ int wp_process_open_map(const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map)
 {
 	char name[64];
-	struct stat st;
 	int fd;
 
-	/* Opening a device may have effects. */
-	if (!map->ino || !strncmp(wp_maps_path(maps, map), "/dev/", 5))
+	if (!map->ino)
 		return -ENOENT;
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
 		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
-	if (!wp_io_stat_open(process->proc_fd, name, &st) &&
-	    !S_ISREG(st.st_mode))
-		return -ENOENT;
-	fd = openat(process->proc_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 ? fd : open_by_path(process, maps, map);
+	fd = openat(process->proc_fd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		fd = find_by_path(process, maps, map);
+	return fd < 0 ? fd : wp_io_reopen_regular(fd);
 }
 
 /* include/uapi/linux/fs.h of Linux 6.11; not in older headers. */

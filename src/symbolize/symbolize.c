@@ -57,12 +57,12 @@ static int open_perf_map(const struct wp_process *process)
 	int fd;
 
 	snprintf(path, sizeof(path), "tmp/perf-%d.map", pid_inside(process));
-	fd = openat(process->root_fd, path,
-		    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	fd = openat(process->root_fd, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0)
+		fd = wp_io_reopen_regular(fd);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    (st.st_uid != process->uid && st.st_uid != 0)) {
+	if (fstat(fd, &st) || (st.st_uid != process->uid && st.st_uid != 0)) {
 		close(fd);
 		return -1;
 	}

@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import subprocess
+import tempfile
 
 import pprof_check
 import pytest
@@ -177,3 +178,75 @@ def test_names_in_a_map_of_code_are_tame(jit, tmp_path):
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
     for string in p.string_table:
         assert_tame(string.encode())
+
+
+@pytest.mark.parametrize("where", ["shm", "memfd"])
+def test_files_in_memory_are_files(start, profile, where):
+    """A program in /dev/shm, or in a memfd, has unwind info and names."""
+    program = FIXTURES / "stack-gcc-O2"
+    if where == "memfd":
+        fd = os.memfd_create("program", 0)
+        os.write(fd, program.read_bytes())
+        target = start(f"/proc/self/fd/{fd}", "wait", pass_fds=(fd,))
+        os.close(fd)
+    else:
+        path = pathlib.Path(f"/dev/shm/wallprof-{os.getpid()}")
+        shutil.copy(program, path)
+        try:
+            target = start(path, "wait")
+        except PermissionError:
+            pytest.skip("/dev/shm is mounted noexec")
+        finally:
+            path.unlink()
+    _, p = profile(target.pid, "-d", 0.5)
+    target.assert_unharmed()
+    stacks = [[f["name"] for f in s["frames"]]
+              for s in pprof_check.samples(p)]
+    assert any("in_qsort" in names and "main" in names for names in stacks)
+    assert not any("truncated" in name for names in stacks for name in names)
+
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@pytest.fixture
+def overlaid(start):
+    """A program of a plain user, over whose file a fifo is mounted; a way to
+    wallprof for that user; and the fifo."""
+    if os.geteuid():
+        pytest.skip("only root may mount")
+    with tempfile.TemporaryDirectory() as name:
+        where = pathlib.Path(name)
+        where.chmod(0o755)
+        program, tool, fifo = (where / n for n in ("program", "tool", "fifo"))
+        shutil.copy(FIXTURES / "stack-gcc-O2", program)
+        shutil.copy(WALLPROF, tool)
+        os.mkfifo(fifo)
+        fifo.chmod(0o666)
+        target = start(program, "wait", **NOBODY)
+        done = subprocess.run(["mount", "--bind", fifo, program],
+                              stderr=subprocess.DEVNULL)
+        if done.returncode:
+            pytest.skip("nothing may be mounted here")
+        try:
+            yield target, tool, fifo
+        finally:
+            subprocess.run(["umount", program], check=True)
+
+
+@pytest.mark.parametrize("args", [("--threads",), ("-d", 0.5)])
+def test_a_fifo_laid_over_a_program_is_not_opened(overlaid, args):
+    """Its writer waits on for a reader, where the file can be found only by its
+    path: the kernel keeps map_files for the privileged."""
+    target, tool, fifo = overlaid
+    writer = subprocess.Popen(["sh", "-c", 'exec 3> "$0"', fifo])
+    try:
+        done = subprocess.run([tool, *map(str, args), "-p", str(target.pid)],
+                              timeout=120, stdin=subprocess.DEVNULL,
+                              capture_output=True, **NOBODY)
+        assert done.returncode in (0, 1), done.stderr
+        target.assert_unharmed()
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.wait()

@@ -7,7 +7,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../../src/sample/image_cache.h"
@@ -133,6 +139,74 @@ static void what_is_no_elf_file_is_remembered(void **state)
 	assert_int_equal(own->cache.len, 1);
 }
 
+/* A map of one region, behind which PATH lies, or what is in its place now. */
+static struct wp_maps one_map(const char *path)
+{
+	struct wp_maps maps = WP_MAPS_INIT;
+	struct stat st;
+	char text[256];
+	int n;
+
+	assert_int_equal(stat(path, &st), 0);
+	n = snprintf(text, sizeof(text),
+		     "1000-2000 r-xp 00000000 08:01 %lu %s\n",
+		     (unsigned long)st.st_ino, path);
+	assert_int_equal(wp_maps_parse(&maps, text, (size_t)n), 0);
+	return maps;
+}
+
+/* Does opening the file of a map that says PATH give a descriptor?  The file is
+ * not to be opened if not. */
+static bool opens(const struct own *own, const char *path)
+{
+	struct wp_maps maps = one_map(path);
+	char event[4096];
+	int notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd;
+
+	assert_true(inotify_add_watch(notify, path, IN_OPEN) >= 0);
+	fd = wp_process_open_map(&own->process, &maps, &maps.v[0]);
+	assert_int_equal(read(notify, event, sizeof(event)) > 0, fd >= 0);
+	if (fd >= 0)
+		close(fd);
+	close(notify);
+	wp_maps_clear(&maps);
+	return fd >= 0;
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+	const struct own *own = *state;
+	char dir[] = "/tmp/wallprof-open-XXXXXX", path[64];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/file", dir);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_true(opens(own, path));
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_false(opens(own, path));
+	unlink(path);
+	/* The device 1, 3 is null. */
+	if (!mknod(path, S_IFCHR | 0600, makedev(1, 3))) {
+		assert_false(opens(own, path));
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+static void a_file_in_dev_shm_is_a_file(void **state)
+{
+	const struct own *own = *state;
+	char path[] = "/dev/shm/wallprof-open-XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		skip();
+	assert_true(opens(own, path));
+	close(fd);
+	unlink(path);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -142,6 +216,8 @@ int main(void)
 		TEST(memory_that_is_no_file_has_no_image),
 		TEST(the_vdso_is_read_from_the_memory_of_each_process),
 		TEST(what_is_no_elf_file_is_remembered),
+		TEST(only_regular_files_are_opened),
+		TEST(a_file_in_dev_shm_is_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
