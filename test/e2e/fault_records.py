@@ -87,6 +87,12 @@ def check_account(target, *argv):
     return truth["work"]
 
 
+def check_end(status, err):
+    """A recording has ended well, or has said why its status is 1."""
+    assert status == 0 or (status == 1 and "exit status 1: " in err), (status,
+                                                                       err)
+
+
 def wall(p, thread, is_part=lambda s: True):
     """The wall time of the samples of the threads of that name."""
     return sum(s["values"]["wall"] for s in pprof_check.samples(p)

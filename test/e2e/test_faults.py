@@ -6,7 +6,6 @@ status) is what it is without a profiler, and wallprof has ended with a right
 profile or a clear error.
 """
 import os
-import re
 import signal
 import time
 
@@ -14,9 +13,9 @@ import pprof_check
 import pytest
 
 from conftest import SLOW, has_run, wait_until, wait_until_sampling
-from fault_records import (MODES, SECONDS, begin, check_account, check_stacks,
-                           check_threads, check_whole_time, has_frame,
-                           has_wait, load, log, record, wall)
+from fault_records import (MODES, SECONDS, begin, check_account, check_end,
+                           check_stacks, check_threads, check_whole_time,
+                           has_frame, has_wait, load, log, record, wall)
 
 SOAK_SECONDS = float(os.environ.get("FAULT_SOAK_SECONDS", "20"))
 FAULTS = {
@@ -61,7 +60,7 @@ def run_fault(start, tmp_path, fault, args, mode, seconds):
     target = start(*argv)
     out = tmp_path / "x.pb.gz"
     run = record(mode, "-p", target.pid, "-d", seconds, output=out)
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     p = load(out)
     elapsed = time.monotonic() - begun
     work = check_account(target, *argv)
@@ -77,6 +76,8 @@ def run_fault(start, tmp_path, fault, args, mode, seconds):
         assert run.counter("made") > 10 * seconds, run.err
     if fault in PARTICULARS and not SLOW:
         PARTICULARS[fault](p, run, work["faults"] / elapsed)
+    if fault == "deep":
+        check_deep(p, mode)
     if fault in ("threads", "many"):
         check_many_threads(p, work["faults"])
 
@@ -103,9 +104,8 @@ def check_churn(p, run, rate):
 
 def check_leader(p, run, rate):
     """No stack is lost when the first thread goes."""
-    assert run.counter("x memory map read") < 10, run.err
-    lost = re.search(r"address in no module: ([\d.]+) %", run.err)
-    assert not lost or float(lost.group(1)) < 5, run.err
+    assert run.counter("x memory map read") <= 2, run.err
+    assert "address in no module" not in run.err, run.err
     assert "exiting" in pprof_check.by_label(p, "state")
 
 
@@ -121,15 +121,17 @@ def check_many_threads(p, threads):
     assert abs(waiting / p.duration_nanos / (threads + 1) - 1) < 0.05
 
 
-def check_deep(p, run, rate):
-    """512 frames and the reason why there are no more."""
-    deep = [s for s in pprof_check.samples(p) if has_frame("down")(s)]
-    assert deep and all(s["frames"][-1]["name"].startswith("[truncated") for s in deep)
+def check_deep(p, mode):
+    """The reason why there are no more frames; 512 of them in a stop."""
+    deep = [s["frames"] for s in pprof_check.samples(p) if has_frame("down")(s)]
+    assert deep and all(f[-1]["name"].startswith("[truncated") for f in deep)
+    assert max(map(len, deep)) <= 513
+    assert mode in ("auto", "never") or max(map(len, deep)) == 513
 
 
 PARTICULARS = {"storm": check_storm, "forks": check_forks,
                "churn": check_churn, "leader": check_leader,
-               "noelf": check_noelf, "deep": check_deep}
+               "noelf": check_noelf}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -144,7 +146,7 @@ def test_the_end_of_all_threads(start, tmp_path, end, mode):
     target.proc.send_signal(signal.SIGTERM if end == "exit" else
                             signal.SIGKILL)
     err = tool.communicate(timeout=100)[1].decode()
-    assert tool.returncode in (0, 1), err
+    check_end(tool.returncode, err)
     assert "exited while being recorded" in err
     assert target.proc.wait(100) == (7 if end == "exit" else -signal.SIGKILL)
     p = load(out)
@@ -158,7 +160,7 @@ def test_a_filter_that_forbids_restart_syscall(start, tmp_path, mode):
     target = start("seccomp")
     run = record(mode, "-p", target.pid, "-d", SECONDS,
                  output=tmp_path / "x.pb.gz")
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     target.assert_unharmed()
     truth = target.truth()
     log(f"test_a_filter_that_forbids_restart_syscall[{mode}]", mode, run)
@@ -173,7 +175,7 @@ def test_a_limit_of_descriptors(start, tmp_path, mode):
     out = tmp_path / "x.pb.gz"
     run = record(mode, "-p", target.pid, "-d", SECONDS, output=out,
                  prefix=("sh", "-c", 'ulimit -n 64; exec "$@"', "sh"))
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     check_account(target, *argv)
     log(f"test_a_limit_of_descriptors[{mode}]", mode, run)
     p = load(out)

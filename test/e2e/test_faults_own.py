@@ -19,7 +19,7 @@ import pytest
 
 from conftest import (FIXTURES, SLOW, WALLPROF, children_of, is_clean, status_of,
                       wait_until, wait_until_sampling, wallprof)
-from fault_records import (DENY_PERF, MODES, begin, check_account,
+from fault_records import (DENY_PERF, MODES, begin, check_account, check_end,
                            check_stacks, check_whole_time, load, log,
                            mode_args, quiet_account, record, wall)
 
@@ -142,7 +142,7 @@ def test_a_command_outlives_who_started_it(tmp_path, name, mode):
         if name == "KILL":
             assert tool.returncode == -signal.SIGKILL and not out.exists()
         else:
-            assert tool.returncode in (0, 1), tool.stderr.read()
+            check_end(tool.returncode, tool.stderr.read().decode())
             load(out)
     finally:
         if tool.poll() is None:
@@ -225,7 +225,7 @@ def run_allocations(start, tmp_path, action, more, first, stride):
         pytest.skip("a sanitizer has an allocator of its own")
     target = start("fault", "plain")
     run, total = fail_alloc(target, tmp_path, action, 0, False)
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     assert total > 500
     statuses, in_glibc = {}, 0
     # The first are the ones of the start, each of which is of its own kind.
@@ -314,7 +314,7 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
         assert_error(run)
         assert list(tmp_path.iterdir()) == []
         return
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     p = load(out)
     check_whole_time(p, "worker", "sleeper")
     if mode in whole:
@@ -324,7 +324,7 @@ def test_calls_that_are_denied(start, tmp_path, what, mode):
         named = wall(p, "worker", lambda s: not any(
             f["name"].startswith("[") or f["name"] == "work_round"
             for f in s["frames"]))
-        assert named < 0.3 * p.duration_nanos
+        assert named < 0.02 * p.duration_nanos
 
 
 def test_stacks_that_cannot_be_read_are_losses(start, tmp_path):
@@ -397,7 +397,7 @@ def test_a_capability_less(start, tmp_path, cap):
         assert_error(run, "CAP_SYS_PTRACE")
         assert list(tmp_path.iterdir()) == []
         return
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     p = load(out)
     check_whole_time(p, "worker", "sleeper")
     check_stacks(p, run, "worker", "work_round")
@@ -426,7 +426,7 @@ def test_inside_namespaces(tmp_path, mode):
     done = subprocess.run([str(a) for a in argv], stderr=subprocess.PIPE,
                           timeout=100)
     err = done.stderr.decode()
-    assert done.returncode in (0, 1), err
+    check_end(done.returncode, err)
     p = load(out)
     check_whole_time(p, "worker", "sleeper")
     account = json.loads(truth.read_text().split("TRUTH")[1])["account"]
@@ -443,7 +443,7 @@ def test_from_the_host_into_namespaces(start, tmp_path, mode):
                   FIXTURES / "fault", "plain")
     child = children_of(outer.proc.pid)[0]
     run = record(mode, "-p", child, "-d", "0.4", output=tmp_path / "x.pb.gz")
-    assert run.status in (0, 1), run.err
+    check_end(run.status, run.err)
     p = load(tmp_path / "x.pb.gz")
     check_whole_time(p, "worker", "sleeper")
     check_stacks(p, run, "worker", "work_round")
@@ -474,7 +474,7 @@ def run_long(start, tmp_path, seconds):
     tool.send_signal(signal.SIGINT)
     elapsed = time.monotonic() - begun
     err = tool.communicate(timeout=120)[1].decode()
-    assert tool.returncode in (0, 1), err
+    check_end(tool.returncode, err)
     work = check_account(target, "fault", "churn")
     p = load(out)
     check_whole_time(p, "worker", "sleeper")

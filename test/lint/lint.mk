@@ -5,7 +5,7 @@
 # make tidy     clang-tidy: some minutes
 # make house    lengths, names that stand twice, licences; lines of the tree
 # make cross    the product for aarch64, with that architecture's libraries
-LINTS := layers headers banned house format shell cppcheck rooms names
+LINTS := layers headers banned house format shell cppcheck faults rooms names
 CHECKFLAGS = $(filter-out -M%,$(WP_CPPFLAGS)) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 CLANG_FORMAT := clang-format --style=file:test/lint/clang-format
 
@@ -17,6 +17,7 @@ lint-headers: | deps-test
 	$(Q)test/lint/headers.sh $(CC) $(CHECKFLAGS)
 lint-banned:
 	$(Q)test/lint/banned.sh
+lint-faults: ; $(Q)test/lint/faults.sh
 lint-house: $(ROOMS:%=$(O)/lib%.a)
 	$(Q)test/lint/house.py $(O) $(foreach l,$(ROOMS),$(l)=$($(l)_DIR))
 lint-format: | deps-test
