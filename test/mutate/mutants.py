@@ -10,8 +10,8 @@ import collections
 import re
 import subprocess
 
-from clang.cindex import Config, Cursor, CursorKind as K, Index, \
-    StorageClass, TranslationUnit, TypeKind
+from clang.cindex import (CursorKind as K, Index, StorageClass,
+                          TranslationUnit, TypeKind)
 
 OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": None, "!=": None}
 NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
@@ -20,7 +20,9 @@ INTEGERS = {TypeKind.INT, TypeKind.UINT, TypeKind.LONG, TypeKind.ULONG,
             TypeKind.ULONGLONG, TypeKind.UCHAR, TypeKind.SCHAR,
             TypeKind.CHAR_S, TypeKind.ENUM}
 
-# START and END are offsets of what is changed; CHANGE says how.
+ALLOCATIONS = {"malloc", "calloc", "realloc", "reallocarray"}
+
+# N is its number, TEXT what is changed, CHANGE how.
 Mutant = collections.namedtuple("Mutant", "n line function text change")
 
 
@@ -205,9 +207,11 @@ class Source:
         if c.kind == K.VAR_DECL and (
                 c.storage_class == StorageClass.STATIC):
             return
-        # sizeof; a declaration's own; the expansion of a macro.
+        # sizeof; a declaration's own; the expansion of a macro; more memory than
+        # is needed.
         if c.kind in (K.CXX_UNARY_EXPR, K.ENUM_DECL, K.STRUCT_DECL) or \
-                self.range(c) in self.macros:
+                self.range(c) in self.macros or (
+                    c.kind == K.CALL_EXPR and c.spelling in ALLOCATIONS):
             return
         children = list(c.get_children())
         if c.kind == K.CASE_STMT:

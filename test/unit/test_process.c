@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: proc.  process.h and access.h on real processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/proc/process_priv.h"
+#include "wallprof/access.h"
+#include "wallprof/procfs.h"
+
+enum { NOBODY = 65534 };
+
+/* Shared with the processes. */
+static struct {
+	volatile pid_t tid;
+	volatile int go;
+	char message[512];
+} * shared;
+static struct wp_process process;
+static struct wp_err err;
+static pid_t pid;
+static char dir[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	process = (struct wp_process)WP_PROCESS_INIT;
+	err = (struct wp_err)WP_ERR_INIT;
+	pid = 0;
+	snprintf(dir, sizeof(dir), "/tmp/test_process-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	return 0;
+}
+
+static void end_process(void)
+{
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	pid = 0;
+}
+
+static int teardown(void **state)
+{
+	char command[96];
+
+	(void)state;
+	end_process();
+	wp_process_clear(&process);
+	munmap(shared, sizeof(*shared));
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	return system(command);
+}
+
+static void start(void (*main)(void))
+{
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		main();
+		_exit(0);
+	}
+}
+
+static void sleep_on(void)
+{
+	for (;;)
+		pause();
+}
+
+static int open_it(pid_t which)
+{
+	return wp_process_open(&process, which, &err);
+}
+
+static void *sleep_in_thread(void *arg)
+{
+	shared->tid = gettid();
+	sleep_on();
+	return arg;
+}
+
+static void start_thread(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, sleep_in_thread, NULL);
+}
+
+static void sleep_in_two(void)
+{
+	start_thread();
+	sleep_on();
+}
+
+static void leave_a_thread(void)
+{
+	start_thread();
+	while (!shared->tid)
+		usleep(1000);
+	pthread_exit(NULL);
+}
+
+static char state_of(pid_t which)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", which);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ?
+		       stat.state_char :
+		       '?';
+}
+
+static void wait_for_state(char state)
+{
+	while (state_of(pid) != state)
+		usleep(1000);
+}
+
+static void a_process_is_opened(void **state)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+	char text[64];
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(process.pid, pid);
+	assert_int_equal(process.reader_tid, pid);
+	assert_int_equal(process.uid, getuid());
+	assert_true(process.start_time > 0);
+	assert_true(process.pidfd >= 0 && process.proc_fd >= 0 &&
+		    process.task_fd >= 0 && process.root_fd >= 0);
+	assert_true(wp_process_is_alive(&process));
+	assert_false(wp_process_is_32bit(&process));
+	assert_int_equal(wp_process_count_threads(&process), 1);
+	assert_int_equal(wp_process_list_threads(&process, &tids), 0);
+	assert_int_equal(tids.len, 1);
+	assert_int_equal(tids.v[0], pid);
+	wp_tids_clear(&tids);
+	assert_int_equal(wp_process_find_living(&process), pid);
+	assert_int_equal(wp_process_check_program(&process, &err), 0);
+	assert_int_equal(wp_process_recheck(&process, &err), 0);
+	wp_process_exe(&process, text, sizeof(text));
+	assert_non_null(strstr(text, "test_process"));
+	wp_process_command_line(&process, text, sizeof(text));
+	assert_non_null(strstr(text, "test_process"));
+}
+
+static void a_thread_stands_for_its_process(void **state)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+
+	(void)state;
+	start(sleep_in_two);
+	while (!shared->tid)
+		usleep(1000);
+	assert_int_equal(open_it(shared->tid), 0);
+	assert_int_equal(process.pid, pid);
+	assert_int_equal(wp_process_count_threads(&process), 2);
+	assert_int_equal(wp_process_list_threads(&process, &tids), 0);
+	assert_int_equal(tids.len, 2);
+	assert_int_equal(tids.v[0], pid);
+	assert_int_equal(tids.v[1], shared->tid);
+	wp_tids_clear(&tids);
+}
+
+static void who_is_not_there_is_said_to_be_gone(void **state)
+{
+	(void)state;
+	start(sleep_on);
+	kill(pid, SIGKILL);
+	wait_for_state('Z');
+	assert_int_equal(open_it(pid), -ESRCH);
+	assert_non_null(strstr(err.msg, "is a zombie"));
+	waitpid(pid, NULL, 0);
+	err = (struct wp_err)WP_ERR_INIT;
+	assert_int_equal(open_it(pid), -ESRCH);
+	assert_non_null(strstr(err.msg, "no process with pid"));
+	pid = 0;
+	assert_int_equal(process.proc_fd, -1);
+}
+
+static void a_kernel_thread_is_none(void **state)
+{
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n = wp_io_read_at(AT_FDCWD, "/proc/2/stat", text, sizeof(text));
+
+	(void)state;
+	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	    !stat.kernel_thread)
+		return;
+	assert_int_equal(open_it(2), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "is a kernel thread"));
+}
+
+static void others_go_on_when_the_first_thread_has_exited(void **state)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	static volatile int number = 77;
+	int copy = 0, fd;
+	char path[32];
+
+	(void)state;
+	start(leave_a_thread);
+	wait_for_state('Z');
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(process.pid, pid);
+	assert_int_equal(process.reader_tid, shared->tid);
+	assert_int_equal(wp_process_find_living(&process), shared->tid);
+	/* As where it exits while it is looked at. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wp_process_read(&process, (uintptr_t)&number,
+						 &copy, sizeof(copy)),
+				 sizeof(copy));
+		assert_int_equal(copy, 77);
+		assert_int_equal(wp_process_read_maps(&process, &text, &maps),
+				 0);
+		assert_true(maps.len > 3);
+		fd = wp_process_open_maps(&process);
+		assert_int_equal(read(fd, &copy, sizeof(copy)), sizeof(copy));
+		close(fd);
+		process.reader_tid = pid;
+		close(process.proc_fd);
+		snprintf(path, sizeof(path), "/proc/%d", pid);
+		process.proc_fd = open(path, O_RDONLY | O_DIRECTORY);
+	}
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+	assert_true(wp_process_is_alive(&process));
+	/* As before Linux 5.3. */
+	close(process.pidfd);
+	process.pidfd = -1;
+	assert_true(wp_process_is_alive(&process));
+	assert_int_equal(wp_process_count_threads(&process), 2);
+	kill(pid, SIGKILL);
+	while (wp_process_find_living(&process))
+		usleep(1000);
+	assert_false(wp_process_is_alive(&process));
+	waitpid(pid, NULL, 0);
+	pid = 0;
+	assert_false(wp_process_is_alive(&process));
+	assert_int_equal(wp_process_read(&process, (uintptr_t)&number, &copy,
+					 sizeof(copy)),
+			 -ESRCH);
+	assert_int_equal(wp_process_find_living(&process), 0);
+	assert_true(wp_process_open_maps(&process) < 0 ||
+		    !wp_process_count_threads(&process));
+}
+
+static void memory_is_read_as_far_as_it_goes(void **state)
+{
+	char buf[8192], *p;
+
+	(void)state;
+	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(p != MAP_FAILED);
+	memset(p, 'x', 8192);
+	munmap(p + 4096, 4096);
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(wp_process_read(&process, (uintptr_t)p, buf, 10), 10);
+	assert_memory_equal(buf, "xxxxxxxxxx", 10);
+	assert_int_equal(
+		wp_process_read(&process, (uintptr_t)p, buf, sizeof(buf)),
+		4096);
+	assert_int_equal(
+		wp_process_read(&process, (uintptr_t)p + 4096, buf, 10), 0);
+	munmap(p, 4096);
+	assert_int_equal(wp_process_error(ENOENT), -ESRCH);
+	assert_int_equal(wp_process_error(ESRCH), -ESRCH);
+	assert_int_equal(wp_process_error(EACCES), -EPERM);
+	assert_int_equal(wp_process_error(EPERM), -EPERM);
+	assert_int_equal(wp_process_error(EMFILE), -EMFILE);
+}
+
+/* The map of PROCESS that holds P. */
+static const struct wp_map *map_of(const struct wp_maps *maps, const void *p)
+{
+	for (size_t i = 0; i < maps->len; i++)
+		if (maps->v[i].start_avma <= (uintptr_t)p &&
+		    (uintptr_t)p < maps->v[i].end_avma)
+			return &maps->v[i];
+	return NULL;
+}
+
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_ino;
+}
+
+static void mapped_files_are_opened(void **state)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	struct wp_map map;
+	const struct wp_map *own, *gone;
+	char path[96];
+	int fd, hidden;
+	void *p, *zero;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/gone", dir);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	zero = mmap(NULL, 4096, PROT_READ, MAP_SHARED,
+		    open("/dev/zero", O_RDWR), 0);
+	unlink(path);
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	own = map_of(&maps, (void *)(uintptr_t)mapped_files_are_opened);
+	gone = map_of(&maps, p);
+	if (!own || !gone)
+		fail();
+	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, own)),
+			 own->ino);
+	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, gone)),
+			 inode_of(fd));
+	assert_int_equal(
+		wp_process_open_map(&process, &maps, map_of(&maps, zero)),
+		-ENOENT);
+	assert_int_equal(
+		wp_process_open_map(&process, &maps, map_of(&maps, &text)),
+		-ENOENT);
+	/* Where map_files may not be read: by path, if it is that file. */
+	hidden = process.proc_fd;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, own)),
+			 own->ino);
+	assert_int_equal(wp_process_open_map(&process, &maps, gone), -ENOENT);
+	map = *own;
+	map.ino++;
+	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	map = *own;
+	map.deleted = true;
+	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	close(process.root_fd);
+	process.root_fd = -1;
+	assert_int_equal(wp_process_open_map(&process, &maps, own), -ENOENT);
+	close(hidden);
+	munmap(p, 4096);
+	munmap(zero, 4096);
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+}
+
+static void a_region_is_checked_by_one_call(void **state)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	const struct wp_map *own;
+	uint64_t pc = (uintptr_t)a_region_is_checked_by_one_call;
+	int fd;
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	own = map_of(&maps, (void *)(uintptr_t)pc);
+	assert_non_null(own);
+	fd = wp_process_open_maps(&process);
+	assert_true(fd >= 0);
+	if (wp_process_check_code(fd, pc) != -ENOTSUP) {
+		assert_int_equal(wp_process_check_code(fd, pc), 1);
+		assert_int_equal(wp_process_check_code(fd, (uintptr_t)&text),
+				 0);
+		assert_int_equal(wp_process_check_map(fd, pc, own->start_avma,
+						      own->off, own->ino),
+				 1);
+		assert_int_equal(wp_process_check_map(fd, pc,
+						      own->start_avma + 1,
+						      own->off, own->ino),
+				 0);
+		assert_int_equal(wp_process_check_map(fd, pc, own->start_avma,
+						      own->off + 1, own->ino),
+				 0);
+		assert_int_equal(wp_process_check_map(fd, pc, own->start_avma,
+						      own->off, own->ino + 1),
+				 0);
+		assert_int_equal(wp_process_check_map(fd, 4096, 4096, 0, 0), 0);
+		end_process();
+		assert_int_equal(wp_process_check_code(fd, pc), 1);
+	}
+	close(fd);
+	fd = open("/dev/null", O_RDONLY);
+	assert_int_equal(wp_process_check_code(fd, pc), -ENOTSUP);
+	assert_int_equal(wp_process_check_map(fd, pc, 0, 0, 0), -ENOTSUP);
+	close(fd);
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+}
+
+static void put(const char *name, const char *text, size_t n)
+{
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fwrite(text, 1, n, f);
+	fclose(f);
+}
+
+static void assert_command_line(size_t size, const char *want)
+{
+	char buf[64];
+
+	wp_process_command_line(&process, buf, size);
+	assert_string_equal(buf, want);
+}
+
+static void command_lines_are_one_line(void **state)
+{
+	(void)state;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	put("comm", "name\n", 5);
+	assert_command_line(64, "[name]");
+	put("cmdline", "a\0b c\0\0 ", 8);
+	assert_command_line(64, "a b c");
+	put("cmdline", "a\0b", 3);
+	assert_command_line(64, "a b");
+	assert_command_line(3, "a");
+	put("cmdline", "x", 1);
+	assert_command_line(64, "x");
+	put("cmdline", "\0\0", 2);
+	assert_command_line(64, "[name]");
+	put("comm", "name", 4);
+	assert_command_line(64, "[name]");
+	put("comm", "", 0);
+	assert_command_line(64, "[]");
+	assert_command_line(3, "[]");
+}
+
+static void assert_exe(const char *target, const char *want)
+{
+	char path[96], buf[32];
+
+	snprintf(path, sizeof(path), "%s/exe", dir);
+	unlink(path);
+	assert_int_equal(symlink(target, path), 0);
+	wp_process_exe(&process, buf, sizeof(buf));
+	assert_string_equal(buf, want);
+}
+
+static void a_program_is_known_by_its_path(void **state)
+{
+	char buf[32];
+
+	(void)state;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	wp_process_exe(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "");
+	assert_exe("/bin/a", "/bin/a");
+	assert_exe("/bin/a (deleted)", "/bin/a");
+	assert_exe("a (deleted)", "a");
+	assert_exe(" (deleted)", " (deleted)");
+	assert_exe("0123456789012345678901234567890123456789",
+		   "0123456789012345678901234567890");
+}
+
+static void the_class_of_a_program_is_in_its_file(void **state)
+{
+	char ident[64] = "\177ELF\1";
+
+	(void)state;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_false(wp_process_is_32bit(&process));
+	put("exe", ident, sizeof(ident));
+	assert_true(wp_process_is_32bit(&process));
+	put("exe", ident, 16);
+	assert_true(wp_process_is_32bit(&process));
+	put("exe", ident, 15);
+	assert_false(wp_process_is_32bit(&process));
+	ident[4] = 2;
+	put("exe", ident, sizeof(ident));
+	assert_false(wp_process_is_32bit(&process));
+	ident[4] = 1;
+	ident[3] = 'f';
+	put("exe", ident, sizeof(ident));
+	assert_false(wp_process_is_32bit(&process));
+}
+
+/* What another process, PREPARED, is told of why it may not look at WHOM. */
+static const char *reason(void (*prepare)(void), pid_t whom)
+{
+	pid_t asker = fork();
+
+	assert_true(asker >= 0);
+	if (asker == 0) {
+		prepare();
+		wp_access_denied(whom, &err);
+		snprintf(shared->message, sizeof(shared->message), "%s",
+			 err.msg);
+		_exit(err.code == -EPERM ? 0 : 1);
+	}
+	assert_int_equal(waitpid(asker, NULL, 0), asker);
+	return shared->message;
+}
+
+static void stay(void)
+{
+}
+
+static void become_nobody(void)
+{
+	assert_int_equal(setresuid(NOBODY, NOBODY, NOBODY), 0);
+}
+
+static void sleep_as_nobody(void)
+{
+	become_nobody();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	shared->go = 1;
+	sleep_on();
+}
+
+static void the_reason_of_a_refusal_is_found(void **state)
+{
+	pid_t tracer;
+
+	(void)state;
+	if (geteuid() || wp_access_yama_scope())
+		return;
+	start(sleep_on);
+	assert_non_null(strstr(reason(become_nobody, pid), "belongs to root"));
+	assert_non_null(strstr(reason(stay, pid), "user namespace"));
+	assert_int_equal(wp_access_tracer(pid), 0);
+	assert_int_equal(wp_access_tracer(-1), 0);
+	tracer = fork();
+	if (tracer == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ptrace(PTRACE_SEIZE, pid, 0, 0);
+		sleep_on();
+	}
+	while (wp_access_tracer(pid) != tracer)
+		usleep(1000);
+	assert_non_null(strstr(reason(stay, pid), "is traced by process"));
+	kill(tracer, SIGKILL);
+	waitpid(tracer, NULL, 0);
+	end_process();
+	start(sleep_as_nobody);
+	while (!shared->go)
+		usleep(1000);
+	/* Its own, but not dumpable since it has changed its user. */
+	assert_non_null(strstr(reason(become_nobody, pid),
+			       "does not let itself be looked at"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_process_is_opened),
+		TEST(a_thread_stands_for_its_process),
+		TEST(who_is_not_there_is_said_to_be_gone),
+		TEST(a_kernel_thread_is_none),
+		TEST(others_go_on_when_the_first_thread_has_exited),
+		TEST(memory_is_read_as_far_as_it_goes),
+		TEST(mapped_files_are_opened),
+		TEST(a_region_is_checked_by_one_call),
+		TEST(command_lines_are_one_line),
+		TEST(a_program_is_known_by_its_path),
+		TEST(the_class_of_a_program_is_in_its_file),
+		TEST(the_reason_of_a_refusal_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
