@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - parse, run, exit. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/cmd_dump.h"
 #include "cmd/cmd_record.h"
+#include "cmd/cmd_report.h"
 #include "cmd/cmd_timeout.h"
 #include "cmd/exit_status.h"
 #include "cmd/inherited.h"
@@ -21,6 +23,10 @@ int main(int argc, char **argv)
 		wp_say("wallprof: %s", err.msg);
 		return WP_EXIT_NOTHING;
 	}
+	if (argc > 1 && !strcmp(argv[1], "report"))
+		return wp_cmd_report(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "diff"))
+		return wp_cmd_diff(argc - 1, argv + 1);
 	if (wp_options_parse(&options, argc, argv, &err)) {
 		fprintf(stderr, "wallprof: %s (wallprof --help tells more)\n",
 			err.msg);

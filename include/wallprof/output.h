@@ -76,6 +76,25 @@ int wp_write_profile(const struct wp_profile *profile,
 		     enum wp_profile_kind kind, enum wp_format format,
 		     const struct wp_report_options *options, FILE *out);
 
+/* Write what changed from BEFORE to AFTER, each per second of its recording: a table
+ * of functions (all of them if FULL), or a page. */
+WP_MUST_CHECK
+int wp_write_diff(const struct wp_profile *before,
+		  const struct wp_profile *after, enum wp_profile_kind kind,
+		  bool full, FILE *out);
+WP_MUST_CHECK
+int wp_write_html_diff(const struct wp_profile *before,
+		       const struct wp_profile *after,
+		       enum wp_profile_kind kind, FILE *out);
+
+/* Add to PROFILE, which is empty, what the pprof file DATA[0..n) has, whoever wrote
+ * it, packed by gzip or not: its default sample type, else the last; our timeline.
+ * 0; -EBADMSG: it is malformed; -EOVERFLOW: it is too large; -ENOMEM; ERR says
+ * more. */
+WP_MUST_CHECK
+int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
+		  struct wp_err *err);
+
 /* Set LINE to what PROFILE's samples of KIND add up to: "5 threads, 1000 samples,
  * 10 s of thread time". */
 void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,

@@ -269,6 +269,13 @@ struct wp_profile_meta {
 	/* String id of how the target ended ("exited with status 3"); "": it
 	 * lives. */
 	uint32_t target_end;
+	/* The profile was read from a file.  If that is none of ours: string ids of what its
+	 * values are ("inuse_space", "bytes"; 0: as the kind says), and whether
+	 * no sample has a state. */
+	bool was_read;
+	uint32_t value_type;
+	uint32_t value_unit;
+	bool stateless;
 	/* String id of the reason why addresses have no name ("the symboliser
 	 * was killed by signal 11"); "": none. */
 	uint32_t unnamed_why;
@@ -307,6 +314,10 @@ struct wp_profile {
 
 	struct wp_counters counters;
 	struct wp_profile_meta meta;
+	/* Of a profile that was read: string ids of its comments, which say what
+	 * the counters would; owned. */
+	uint32_t *comments;
+	uint32_t ncomments, cap_comments;
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,8 +160,8 @@ static int start_recording(struct recording *r, struct wp_err *err)
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
-	if (o->format == WP_FORMAT_HTML || o->format == WP_FORMAT_SPEEDSCOPE ||
-	    o->format == WP_FORMAT_FIREFOX)
+	if (o->timeline || o->format == WP_FORMAT_HTML ||
+	    o->format == WP_FORMAT_SPEEDSCOPE || o->format == WP_FORMAT_FIREFOX)
 		wp_timeline_start(&r->profile.timeline, o->timeline_size);
 	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {
@@ -205,20 +204,11 @@ static void note_end(struct recording *r)
 						       text);
 }
 
-static unsigned int terminal_width(void)
-{
-	struct winsize size;
-
-	if (!isatty(STDOUT_FILENO))
-		return 0;
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
-}
-
 static int write_report(struct recording *r, enum wp_profile_kind kind,
 			FILE *out)
 {
 	const struct wp_report_options options = { r->options->full,
-						   terminal_width() };
+						   wp_output_width() };
 
 	return wp_write_text(&r->profile, kind, &options, out);
 }
@@ -227,7 +217,7 @@ static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
 {
 	struct recording *r = ctx;
 	const struct wp_report_options options = { r->options->full,
-						   terminal_width() };
+						   wp_output_width() };
 
 	return wp_write_profile(&r->profile, kind, r->options->format, &options,
 				out);

@@ -31,6 +31,7 @@ enum {
 	OPT_FOLLOW,
 	OPT_BLOCK_RATE,
 	OPT_OWN_THREADS,
+	OPT_TIMELINE,
 	OPT_TIMELINE_SIZE,
 	TIMELINE_MIB = 64,
 	OWN_THREADS = 30000,
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
 	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
+	{ "timeline", no_argument, NULL, OPT_TIMELINE },
 	{ "timeline-size", required_argument, NULL, OPT_TIMELINE_SIZE },
 	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
 	{ "report", no_argument, NULL, OPT_REPORT },
@@ -267,6 +269,10 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 		return 0;
 	case 'v':
 		o->verbose = true;
+		return 0;
+	case OPT_TIMELINE:
+		p->of_recording = "--timeline";
+		o->timeline = true;
 		return 0;
 	case OPT_TIMELINE_SIZE:
 		p->of_recording = "--timeline-size";

@@ -37,7 +37,10 @@ struct wp_options {
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;
-	/* Most bytes of the timeline, if FORMAT has one. */
+	/* Keep the timeline in a pprof file, too; other formats have one if they
+	 * can. */
+	bool timeline;
+	/* Most bytes of the timeline. */
 	size_t timeline_size;
 	/* Print the text report beside writing OUTPUT. */
 	bool report;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,4 +204,13 @@ void wp_output_file_discard(struct wp_output_file *out)
 	if (out->temporary[0])
 		unlink(out->temporary);
 	out->temporary[0] = '\0';
+}
+
+unsigned int wp_output_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
 }

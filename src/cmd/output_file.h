@@ -53,4 +53,7 @@ int wp_output_file_commit(struct wp_output_file *out, int rc,
 /* Remove an uncommitted temporary file.  Idempotent. */
 void wp_output_file_discard(struct wp_output_file *out);
 
+/* Columns of the terminal that standard output is; 0: it is none. */
+unsigned int wp_output_width(void);
+
 #endif

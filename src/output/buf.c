@@ -16,9 +16,9 @@ static char *room(struct wp_buf *buf, size_t n)
 
 void wp_buf_add(struct wp_buf *buf, const void *data, size_t n)
 {
-	char *p = room(buf, n);
+	char *p = n ? room(buf, n) : NULL;
 
-	if (!p || !n)
+	if (!p)
 		return;
 	memcpy(p, data, n);
 	buf->len += n;

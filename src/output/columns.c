@@ -45,4 +45,24 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 		};
 	}
 }
+
+const char *wp_columns_type(const struct wp_profile *profile,
+			    enum wp_profile_kind kind)
+{
+	struct wp_columns c = wp_columns_of(&profile->meta, kind);
+
+	return profile->meta.value_type ?
+		       wp_profile_str(profile, profile->meta.value_type) :
+		       c.v[c.main].type;
+}
+
+const char *wp_columns_unit(const struct wp_profile *profile,
+			    enum wp_profile_kind kind)
+{
+	struct wp_columns c = wp_columns_of(&profile->meta, kind);
+
+	return profile->meta.value_type ?
+		       wp_profile_str(profile, profile->meta.value_unit) :
+		       c.v[c.main].unit;
+}
 #undef VALUE

@@ -25,6 +25,12 @@ struct wp_columns {
 struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 				enum wp_profile_kind kind);
 
+/* The type and the unit of what is shown by default: "wall", "nanoseconds". */
+const char *wp_columns_type(const struct wp_profile *profile,
+			    enum wp_profile_kind kind);
+const char *wp_columns_unit(const struct wp_profile *profile,
+			    enum wp_profile_kind kind);
+
 /* The value of SAMPLE in COLUMN. */
 static inline uint64_t wp_columns_value(const struct wp_profile_sample *sample,
 					const struct wp_column *column)

@@ -248,6 +248,10 @@ void wp_counters_lines(const struct wp_profile *profile,
 					    WP_PROFILE_WALL;
 	struct line line;
 
+	for (uint32_t i = 0; i < profile->ncomments; i++)
+		each(ctx, wp_profile_str(profile, profile->comments[i]));
+	if (profile->meta.was_read)
+		return;
 	ticks(profile, &line);
 	each(ctx, line.text);
 	threads(profile, kind, &line);

@@ -64,3 +64,48 @@ int wp_gzip_finish(struct wp_gzip *gz)
 		gz->rc = errno ? -errno : -EIO;
 	return gz->rc;
 }
+
+/* Unpack what is left of one stream into BUF. */
+static int unpack_stream(z_stream *z, size_t max, struct wp_buf *buf)
+{
+	Bytef block[16384];
+	int rc;
+
+	do {
+		z->next_out = block;
+		z->avail_out = sizeof(block);
+		rc = inflate(z, Z_NO_FLUSH);
+		if (rc != Z_OK && rc != Z_STREAM_END)
+			return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+		if (buf->len + sizeof(block) - z->avail_out > max)
+			return -EOVERFLOW;
+		wp_buf_add(buf, block, sizeof(block) - z->avail_out);
+	} while (rc != Z_STREAM_END && !buf->rc);
+	return buf->rc;
+}
+
+int wp_gzip_unpack(const void *data, size_t n, size_t max, char **ret,
+		   size_t *ret_n)
+{
+	struct wp_buf buf = WP_BUF_INIT;
+	z_stream z = { 0 };
+	int rc = 0;
+
+	if (n > UINT32_MAX)
+		return -EOVERFLOW;
+	if (inflateInit2(&z, WINDOW_BITS) != Z_OK)
+		return -ENOMEM;
+	z.next_in = (Bytef *)(uintptr_t)data;
+	z.avail_in = (uInt)n;
+	do {
+		rc = unpack_stream(&z, max, &buf);
+	} while (!rc && z.avail_in && inflateReset(&z) == Z_OK);
+	inflateEnd(&z);
+	if (rc) {
+		wp_buf_clear(&buf);
+		return rc;
+	}
+	*ret = buf.data;
+	*ret_n = buf.len;
+	return 0;
+}

@@ -26,4 +26,11 @@ void wp_gzip_add(struct wp_gzip *gz, struct wp_buf *buf);
 WP_MUST_CHECK
 int wp_gzip_finish(struct wp_gzip *gz);
 
+/* Unpack the gzip streams DATA[0..n), one behind the other, to *RET (owned by the
+ * caller) and *RET_N.  0; -EBADMSG: malformed or cut short; -EOVERFLOW: over MAX
+ * bytes; -ENOMEM. */
+WP_MUST_CHECK
+int wp_gzip_unpack(const void *data, size_t n, size_t max, char **ret,
+		   size_t *ret_n);
+
 #endif

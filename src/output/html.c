@@ -14,7 +14,8 @@
 #include "html_data.h"
 #include "wallprof/output.h"
 
-/* The page, as the Makefile joins it of html/: the data go where MARK stands. */
+/* The page, as the Makefile joins it of html/: the data go where their marks
+ * stand. */
 __asm__(".section .rodata\n"
 	"wp_html_page:\n"
 	".incbin \"page.html\"\n"
@@ -22,28 +23,17 @@ __asm__(".section .rodata\n"
 	".previous\n");
 extern const char wp_html_page[] __attribute__((visibility("hidden")));
 
-static const char mark[] = "@DATA@";
+/* A profile's data, packed. */
+struct packed {
+	/* Owned; NULL: none. */
+	char *data;
+	size_t n;
+};
 
-static int write_page(const char *data, size_t n, FILE *out)
+static int pack(struct packed *ret, const struct wp_profile *profile,
+		enum wp_profile_kind kind)
 {
-	const char *at = strstr(wp_html_page, mark);
-	int rc;
-
-	errno = 0;
-	fwrite(wp_html_page, 1, (size_t)(at - wp_html_page), out);
-	rc = wp_base64_write(data, n, out);
-	fputs(at + strlen(mark), out);
-	if (!rc && (fflush(out) || ferror(out)))
-		rc = errno ? -errno : -EIO;
-	return rc;
-}
-
-int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
-		  FILE *out)
-{
-	char *data = NULL;
-	size_t n = 0;
-	FILE *memory = open_memstream(&data, &n);
+	FILE *memory = open_memstream(&ret->data, &ret->n);
 	struct wp_gzip gz;
 	int rc, end;
 
@@ -55,10 +45,54 @@ int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
 	end = wp_gzip_finish(&gz);
 	if (fclose(memory) && !end)
 		end = -ENOMEM;
+	return rc ? rc : end;
+}
+
+/* Write *PAGE up to MARK and PACKED in its place; *PAGE goes on behind it. */
+static int write_part(const char **page, const char *mark,
+		      const struct packed *packed, FILE *out)
+{
+	const char *at = strstr(*page, mark);
+
+	fwrite(*page, 1, (size_t)(at - *page), out);
+	*page = at + strlen(mark);
+	return wp_base64_write(packed->data, packed->n, out);
+}
+
+static int write_page(const struct packed *data, const struct packed *base,
+		      FILE *out)
+{
+	const char *page = wp_html_page;
+	int rc;
+
+	errno = 0;
+	rc = write_part(&page, "@DATA@", data, out);
 	if (!rc)
-		rc = end;
+		rc = write_part(&page, "@BASE@", base, out);
+	fputs(page, out);
+	if (!rc && (fflush(out) || ferror(out)))
+		rc = errno ? -errno : -EIO;
+	return rc;
+}
+
+int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
+		  FILE *out)
+{
+	return wp_write_html_diff(NULL, profile, kind, out);
+}
+
+int wp_write_html_diff(const struct wp_profile *before,
+		       const struct wp_profile *after,
+		       enum wp_profile_kind kind, FILE *out)
+{
+	struct packed data = { 0 }, base = { 0 };
+	int rc = pack(&data, after, kind);
+
+	if (!rc && before)
+		rc = pack(&base, before, kind);
 	if (!rc)
-		rc = write_page(data, n, out);
-	free(data);
+		rc = write_page(&data, &base, out);
+	free(data.data);
+	free(base.data);
 	return rc;
 }

@@ -86,7 +86,7 @@ static void put_meta(struct data *d)
 {
 	const struct wp_profile *p = d->profile;
 	const struct wp_profile_meta *m = &p->meta;
-	struct wp_columns c = wp_columns_of(m, d->kind);
+	const char *type = wp_columns_type(p, d->kind);
 
 	wp_buf_printf(&d->out,
 		      "{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
@@ -97,19 +97,22 @@ static void put_meta(struct data *d)
 		      m->duration_ns, m->period_ns, m->achieved_hz,
 		      p->timeline.window_ns);
 	put_text(d, "wallprof", WP_VERSION);
-	put_text(d, "kind", wp_profile_kind_name(d->kind));
-	put_text(d, "type", c.v[c.main].type);
-	put_text(d, "unit", c.v[c.main].unit);
+	put_text(d, "kind",
+		 m->value_type ? type : wp_profile_kind_name(d->kind));
+	put_text(d, "type", type);
+	put_text(d, "unit", wp_columns_unit(p, d->kind));
 	put_text(d, "command", wp_profile_str(p, m->command_line));
 	put_text(d, "exe", wp_profile_str(p, m->exe));
-	put_text(d, "end", wp_profile_str(p, m->target_end));
+	put_text(d, "target_end", wp_profile_str(p, m->target_end));
 	begin_list(d, "counters");
 	wp_counters_lines(p, d->kind, put_counter, d);
 	wp_buf_str(&d->out, "],\"states\":[");
 	d->comma = false;
 	for (int i = 0; i < WP_NSTATES; i++) {
 		next(d);
-		wp_json_text(&d->out, wp_types_state_name((enum wp_state)i));
+		wp_json_text(&d->out, m->stateless ? type :
+						     wp_types_state_name(
+							     (enum wp_state)i));
 	}
 	wp_buf_char(&d->out, ']');
 }

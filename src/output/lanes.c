@@ -92,15 +92,17 @@ struct wp_lane_row wp_lanes_row(const struct wp_lanes *lanes, uint32_t thread,
 		c = wp_columns_of(&lanes->profile->meta, lanes->kind);
 		samples += lanes->order[i];
 		return (struct wp_lane_row){
+			.sample = samples,
 			.key = &samples->key,
 			.value = wp_columns_value(samples, &c.v[c.main]),
 		};
 	}
 	one = &lanes->profile->timeline.v[lanes->order[i]];
+	if (one->sample == WP_TIMELINE_UNWATCHED)
+		return (struct wp_lane_row){ .value = one->ns };
 	return (struct wp_lane_row){
-		.key = one->sample == WP_TIMELINE_UNWATCHED ?
-			       NULL :
-			       &samples[one->sample].key,
+		.sample = &samples[one->sample],
+		.key = &samples[one->sample].key,
 		.value = one->ns,
 		.holder = one->holder,
 	};

@@ -10,7 +10,8 @@
 /* What a thread did for a time: an interval of the timeline, or a sample, which is
  * the sum of all its intervals. */
 struct wp_lane_row {
-	/* NULL: the thread was not watched. */
+	/* Both NULL: the thread was not watched. */
+	const struct wp_profile_sample *sample;
 	const struct wp_sample_key *key;
 	/* The sample's main value: nanoseconds, or a number. */
 	uint64_t value;

@@ -11,54 +11,10 @@
 #include "columns.h"
 #include "escape.h"
 #include "gzip.h"
+#include "pprof_fields.h"
+#include "pprof_timeline.h"
 #include "proto.h"
 #include "wallprof/output.h"
-
-/* Field numbers of profile.proto. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING_TABLE = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
-	VALUE_TYPE_TYPE = 1,
-	VALUE_TYPE_UNIT = 2,
-	SAMPLE_LOCATION_ID = 1,
-	SAMPLE_VALUE = 2,
-	SAMPLE_LABEL = 3,
-	LABEL_KEY = 1,
-	LABEL_STR = 2,
-	LABEL_NUM = 3,
-	LABEL_NUM_UNIT = 4,
-	MAPPING_ID = 1,
-	MAPPING_START = 2,
-	MAPPING_LIMIT = 3,
-	MAPPING_OFFSET = 4,
-	MAPPING_FILENAME = 5,
-	MAPPING_BUILD_ID = 6,
-	MAPPING_HAS_FUNCTIONS = 7,
-	MAPPING_HAS_FILENAMES = 8,
-	MAPPING_HAS_LINE_NUMBERS = 9,
-	MAPPING_HAS_INLINE_FRAMES = 10,
-	LOCATION_ID = 1,
-	LOCATION_MAPPING_ID = 2,
-	LOCATION_ADDRESS = 3,
-	LOCATION_LINE = 4,
-	LINE_FUNCTION_ID = 1,
-	LINE_LINE = 2,
-	FUNCTION_ID = 1,
-	FUNCTION_NAME = 2,
-	FUNCTION_SYSTEM_NAME = 3,
-	FUNCTION_FILENAME = 4,
-	FUNCTION_START_LINE = 5,
-};
 
 /* Bytes that are gathered before they are compressed. */
 enum {
@@ -91,6 +47,9 @@ struct writer {
 	struct ids mappings;
 	/* Id 1 is a mapping made for a main binary without samples. */
 	bool own_main;
+	/* By sample: its number in the file, from 1; 0: not written.  Owned. */
+	uint32_t *number;
+	uint32_t nwritten;
 };
 
 static int ids_init(struct ids *ids, uint32_t n)
@@ -245,6 +204,7 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 
 	if (!wp_profile_is_sample(w->profile, w->kind, s))
 		return;
+	w->number[s - w->profile->sets[w->kind].samples] = ++w->nwritten;
 	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
 	packed = wp_proto_begin(&w->buf, SAMPLE_LOCATION_ID);
 	for (uint32_t i = 0; i < stack->nlocs; i++)
@@ -440,6 +400,8 @@ static void put_profile(struct writer *w)
 	choose_main(w);
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		put_sample(w, &set->samples[i]);
+	if (w->kind == WP_PROFILE_WALL && w->profile->timeline.n)
+		wp_pprof_put_timeline(&w->buf, w->profile, w->number);
 	put_tables(w);
 }
 
@@ -450,9 +412,12 @@ int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
 	int rc, end;
 
 	rc = wp_gzip_init(&w.gz, out);
+	w.number = calloc((size_t)profile->sets[kind].nsamples + 1,
+			  sizeof(*w.number));
 	w.string_id = calloc((size_t)profile->strings.len + 1,
 			     sizeof(*w.string_id));
-	if (!w.string_id || wp_intern_add(&w.strings, "", 0) == UINT32_MAX ||
+	if (!w.string_id || !w.number ||
+	    wp_intern_add(&w.strings, "", 0) == UINT32_MAX ||
 	    ids_init(&w.locations, profile->nlocations) ||
 	    ids_init(&w.functions, profile->nfunctions) ||
 	    ids_init(&w.mappings, profile->nmappings + 1))
@@ -468,6 +433,7 @@ int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
 	ids_clear(&w.functions);
 	ids_clear(&w.mappings);
 	free(w.string_id);
+	free(w.number);
 	wp_intern_clear(&w.strings);
 	wp_buf_clear(&w.scratch);
 	wp_buf_clear(&w.buf);

@@ -152,7 +152,7 @@ static void put_thread(struct scope *s, uint32_t thread, const char *unit)
 static void put_all(struct scope *s, enum wp_profile_kind kind)
 {
 	const struct wp_profile_meta *meta = &s->profile->meta;
-	struct wp_columns c = wp_columns_of(meta, kind);
+	const char *unit = wp_columns_unit(s->profile, kind);
 	bool first = true;
 
 	wp_buf_str(&s->out, "{\"$schema\":\"https://www.speedscope.app/"
@@ -171,9 +171,10 @@ static void put_all(struct scope *s, enum wp_profile_kind kind)
 		wp_buf_str(&s->out, first ? "" : ",\n");
 		first = false;
 		put_thread(s, i,
-			   strcmp(c.v[c.main].unit, "count") ?
-				   c.v[c.main].unit :
-				   "none");
+			   strcmp(unit, "nanoseconds") &&
+					   strcmp(unit, "bytes") ?
+				   "none" :
+				   unit);
 	}
 	wp_buf_str(&s->out, "]}\n");
 }

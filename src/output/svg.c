@@ -29,6 +29,8 @@ enum {
 struct svg {
 	const struct wp_profile *profile;
 	struct wp_columns columns;
+	/* Values are nanoseconds. */
+	bool is_time;
 	struct wp_call_nodes nodes;
 	/* sum[node * WP_NCATEGORIES + category], node 0 being the root of all;
 	 * total[node]; children by falling total: first[node], next[node] (0:
@@ -141,7 +143,7 @@ static void put_value(struct svg *s, uint64_t value)
 {
 	char cell[WP_CELL];
 
-	if (strcmp(s->columns.v[s->columns.main].unit, "nanoseconds")) {
+	if (!s->is_time) {
 		wp_buf_printf(&s->out, "%" PRIu64, value);
 		return;
 	}
@@ -219,7 +221,7 @@ static void put_legend(struct svg *s)
 	int x = MARGIN;
 
 	for (unsigned int k = 0; k < WP_NCATEGORIES; k++) {
-		if (!s->sum[k] || x > WIDTH - 150)
+		if (!s->sum[k] || x > WIDTH - 150 || s->profile->meta.stateless)
 			continue;
 		wp_buf_reset(&s->text);
 		wp_category_name(&s->text, k);
@@ -304,6 +306,8 @@ int wp_write_svg(const struct wp_profile *profile, enum wp_profile_kind kind,
 {
 	struct svg s = { .profile = profile,
 			 .columns = wp_columns_of(&profile->meta, kind),
+			 .is_time = !strcmp(wp_columns_unit(profile, kind),
+					    "nanoseconds"),
 			 .file = out };
 	int rc = wp_call_nodes_init(&s.nodes, profile, kind);
 

@@ -39,6 +39,7 @@ void wp_profile_clear(struct wp_profile *profile)
 		free(profile->sets[kind].samples);
 		wp_index_clear(&profile->sets[kind].index);
 	}
+	free(profile->comments);
 	free(profile->locations);
 	free(profile->loc_pool);
 	free(profile->lines);

@@ -5,6 +5,7 @@ a recording puts in them.
 The tests in JavaScript stand in test/html; packages from npm are in
 $NODE_MODULES, which the Makefile fills.
 """
+import gzip
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 import page_data
-from conftest import BUILD, ROOT, wait_until, wallprof
+from conftest import BUILD, ROOT, WALLPROF, wait_until, wallprof
 
 MODULES = pathlib.Path(os.environ.get("NODE_MODULES", ROOT / "build/npm/pages"))
 
@@ -122,3 +123,137 @@ def test_page_holds_every_nanosecond_of_every_thread(start, tmp_path):
     changes = [a[:2] != b[:2] for a, b in zip(worker["rows"],
                                               worker["rows"][1:])]
     assert sum(changes) > 10
+
+
+def report(*args, status=0):
+    run = subprocess.run([WALLPROF, *args], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=100,
+                         check=False)
+    assert run.returncode == status, run.stderr
+    return run
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """timeline_maker.h's profile as a file that was saved."""
+    path = tmp_path / "saved.pb.gz"
+    subprocess.run([BUILD / "test_pprof_read", path], check=True)
+    return path
+
+
+def test_saved_profile_makes_the_same_page(saved, tmp_path):
+    report("report", saved, "-o", tmp_path / "saved.html")
+    fresh = page_data.load(known(tmp_path, "html"))
+    again = page_data.load(tmp_path / "saved.html")
+    for key in ("pid", "command", "exe", "unit", "type", "duration_ns",
+                "states", "hz", "target_end"):
+        assert again[key] == fresh[key], key
+    totals = [[(t["tid"], t["timed"], t["start"],
+                [(len(stack), kind[:2], ns) for stack, kind, ns in t["rows"]])
+               for t in page["threads"]] for page in (fresh, again)]
+    assert totals[0] == totals[1]
+
+
+def test_timeline_in_a_pprof_file_disturbs_nobody(saved):
+    """go tool pprof skips a field that it does not know."""
+    run = subprocess.run(["go", "tool", "pprof", "-sample_index=wall",
+                          "-tags", saved], stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, check=False)
+    assert run.returncode == 0 and re.search(r"thread: Total 50\.0s",
+                                             run.stdout), run.stdout
+
+
+def test_recording_keeps_its_timeline_if_asked(start, tmp_path):
+    target = start("shares")
+    wallprof("-p", target.pid, "-d", 1, "--timeline",
+             output=tmp_path / "x.pb.gz").check()
+    report("report", tmp_path / "x.pb.gz", "-o", tmp_path / "x.html")
+    page = page_data.load(tmp_path / "x.html")
+    for thread in page["threads"]:
+        assert thread["timed"]
+        watched = thread["start"] + sum(ns for *_, ns in thread["rows"])
+        assert abs(watched - page["duration_ns"]) < 20_000_000
+
+
+GO = """package main
+import ("os"; "runtime"; "runtime/pprof"; "syscall")
+var keep [][]byte
+var sum int
+func spin() {
+	for u := (syscall.Rusage{}); u.Utime.Nano() < 4e8; syscall.Getrusage(0, &u) {
+		for i := 0; i < 1e6; i++ { sum += i ^ sum }
+	}
+}
+func hold() { for i := 0; i < 64; i++ { keep = append(keep, make([]byte, 1<<20)) } }
+func main() {
+	cpu, _ := os.Create(os.Args[1])
+	pprof.StartCPUProfile(cpu)
+	spin()
+	pprof.StopCPUProfile()
+	hold()
+	runtime.GC()
+	heap, _ := os.Create(os.Args[2])
+	pprof.WriteHeapProfile(heap)
+}
+"""
+
+
+def test_profiles_of_go_are_read(tmp_path):
+    source, program = tmp_path / "x.go", tmp_path / "x"
+    cpu, heap = tmp_path / "cpu", tmp_path / "heap"
+    source.write_text(GO)
+    subprocess.run(["go", "build", "-o", program, source], check=True,
+                   env={**os.environ, "GOFLAGS": "", "GO111MODULE": "off"})
+    subprocess.run([program, cpu, heap], check=True)
+    assert "main.spin" in report("report", cpu).stdout
+    report("report", cpu, "-o", tmp_path / "cpu.html")
+    page = page_data.load(tmp_path / "cpu.html")
+    assert (page["type"], page["unit"]) == ("cpu", "nanoseconds")
+    spun = sum(ns for t in page["threads"] for stack, _, ns in t["rows"]
+               if "main.spin" in stack)
+    assert spun > 100_000_000
+    report("report", heap, "-o", tmp_path / "heap.html")
+    page = page_data.load(tmp_path / "heap.html")
+    assert (page["type"], page["unit"]) == ("inuse_space", "bytes")
+    assert sum(n for t in page["threads"] for stack, _, n in t["rows"]
+               if "main.hold" in stack) > 40 << 20
+    report("report", heap, "-o", tmp_path / "heap.svg")
+    assert "bytes, no times" in report("report", heap, status=2).stderr
+
+
+def test_what_is_no_profile_gets_one_line(tmp_path):
+    for name, data in (("empty", b""), ("text", b"hello\n" * 99),
+                       ("elf", WALLPROF.read_bytes()),
+                       ("gzip", gzip.compress(b"nonsense"))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        run = report("report", path, status=2)
+        assert run.stdout == ""
+        assert re.fullmatch(r"wallprof: cannot read \S+: no valid .*\n",
+                            run.stderr), run.stderr
+    for args, says in (([], "wants one FILE"), (["a", "b"], "wants one FILE"),
+                       (["x", "-o", "y.bmp"], "-f"), (["x", "--no"], "--no"),
+                       (["x", "-f", "json"], "report writes")):
+        assert says in report("report", *args, status=64).stderr
+    assert "No such file" in report("report", tmp_path / "none",
+                                    status=2).stderr
+    assert "BEFORE" in report("diff", "x", status=64).stderr
+    assert "usage:" in report("diff", "--help").stdout
+
+
+def test_diff_tells_what_changed(saved, start, tmp_path):
+    lines = report("diff", saved, saved).stdout.splitlines()
+    assert lines[-1].endswith("functions changed less")
+    target = start("shares")
+    wallprof("-p", target.pid, "-d", 1,
+             output=tmp_path / "shares.pb.gz").check()
+    text = report("diff", saved, tmp_path / "shares.pb.gz").stdout
+    # 9 s and 10 s of 10 s before, nothing after.
+    assert re.search(r"-1\.90 s +1\.90 s +0 s +-1\.90 s +epoll_wait", text)
+    assert re.search(r"\+\S+ m?s +0 s +\S+ m?s +\S+ m?s +clock_nanosleep",
+                     text), text
+    report("diff", saved, tmp_path / "shares.pb.gz", "-o",
+           tmp_path / "d.html")
+    before = page_data.load(tmp_path / "d.html", "base")
+    after = page_data.load(tmp_path / "d.html")
+    assert (before["pid"], after["pid"]) == (100, target.pid)

@@ -237,6 +237,54 @@ def unixdiag():
     }
 
 
+def pprof():
+    """A profile of ours with a timeline, and one as Go's heap profiles are."""
+    def uleb(n):
+        out = b''
+        while n > 127:
+            out += bytes([n & 127 | 128])
+            n >>= 7
+        return out + bytes([n])
+
+    def put(number, value):
+        if isinstance(value, int):
+            return uleb(number << 3) + uleb(value)
+        return uleb(number << 3 | 2) + uleb(len(value)) + value
+
+    def message(number, *fields):
+        return put(number, b''.join(put(n, v) for n, v in fields))
+
+    def strings(*words):
+        return b''.join(put(6, w) for w in (b'', *words))
+
+    tables = (message(3, (1, 1), (2, 4096), (3, 8192), (5, 3)) +
+              message(4, (1, 1), (2, 1), (3, 5000), (4, put(1, 1) + put(2, 9)),
+                      (4, put(1, 2))) +
+              message(4, (1, 2), (4, put(1, 2))) +
+              message(5, (1, 1), (2, 4), (4, 3)) + message(5, (1, 2), (2, 5)))
+    label = put(1, 6) + put(2, 7)
+    tid = put(1, 8) + put(3, 42)
+    wait = put(1, 9) + put(2, 10)
+    why = put(1, 11) + put(2, 12)
+    return {
+        'ours': message(1, (1, 13), (2, 14)) + message(1, (1, 1), (2, 2)) +
+        message(2, (1, uleb(1) + uleb(2)), (2, uleb(3) + uleb(70)), (3, label),
+                (3, tid)) +
+        message(2, (1, 2), (2, uleb(1) + uleb(30)), (3, label), (3, tid),
+                (3, wait), (3, why)) +
+        put(9, 1700000000 << 30) + put(10, 100) + put(13, 15) + tables +
+        put(1001, bytes([1, 5, 3, 1, 70, 0, 0, 9, 0, 2, 30, 1])) +
+        strings(b'wall', b'nanoseconds', b'/exe', b'main', b'[no stack]',
+                b'thread', b'w-1', b'tid', b'state', b'waiting', b'wait',
+                b'syscall:poll', b'samples', b'count',
+                b'ticks: 9, 1.0 Hz asked, 2.0 Hz achieved'),
+        'heap': message(1, (1, 6), (2, 7)) + message(1, (1, 1), (2, 2)) +
+        message(2, (1, 1), (1, 2), (2, 4), (2, 4096),
+                (3, put(1, 2) + put(3, 16))) + put(14, 1) + tables +
+        strings(b'inuse_space', b'bytes', b'/exe', b'main', b'run', b'x', b'y'),
+    }
+
+
 def namer():
     """What is said of 12 addresses in modules 1, 2 and 7."""
     def message(kind, *parts):
@@ -549,6 +597,7 @@ def main():
         inputs['unixdiag'] = unixdiag()
         inputs['futexlocks'] = futexlocks()
         inputs['namer'] = namer()
+        inputs['pprof'] = pprof()
         inputs['perfring'] = perfring()
         inputs['cfi'] = cfi_inputs(c)
         inputs['ehframe'] = ehframe_inputs(c)

@@ -11,15 +11,16 @@ let browser, page;
 
 before(async () => {
   browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM || '/usr/bin/chromium', headless: true, protocolTimeout: 120000,
+    executablePath: process.env.CHROMIUM || '/usr/bin/chromium', headless: true, protocolTimeout: 200000, timeout: 200000,
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--hide-scrollbars'],
   });
   page = await browser.newPage();
+  page.setDefaultTimeout(100000);
   page.on('console', (message) => ['error', 'warn'].includes(message.type()) && faults.push('console: ' + message.text()));
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('request', (request) => /^(file|data|blob):/.test(request.url()) || faults.push('request: ' + request.url()));
   await page.setViewport({ width: 1180, height: 1000 });
-}, { timeout: 120000 });
+}, { timeout: 240000 });
 after(() => browser && browser.close());
 
 /* Load the page anew; nothing may have gone wrong when it is left. */
@@ -49,7 +50,7 @@ async function click(selector) {
 const row = (table, name) => page.$$eval(table + ' tbody tr', (rows, want) =>
   rows.map((r) => [...r.cells].map((c) => c.innerText)).find((cells) => cells.at(-1).startsWith(want)), name);
 
-const bounded = (name, body) => test(name, { timeout: 60000 }, body);
+const bounded = (name, body) => test(name, { timeout: 200000 }, body);
 
 bounded('the summary tells the truth of the recording', async () => {
   await open();

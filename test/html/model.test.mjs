@@ -31,7 +31,7 @@ function encode(threads, more = {}) {
       bytes.push(...rows.flatMap((r) => leb(r[column])));
   const head = {
     version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
-    type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', end: '', counters: [], states, frames, kinds,
+    type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', target_end: '', counters: [], states, frames, kinds,
     threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length]), nodes: nodes.length, ...more,
   };
   return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);

@@ -16,5 +16,5 @@ lint: lint-js
 lint-js: deps-npm
 	$(Q)[ ! -e $(NPM)/installed ] || $(NPM)/node_modules/.bin/eslint \
 		--no-config-lookup -c test/html/eslint.config.mjs src/output/html test/html
-e2e-programs: deps-npm $(O)/test_lanes
+e2e-programs: deps-npm $(O)/test_lanes $(O)/test_pprof_read
 .PHONY: deps-npm lint-js

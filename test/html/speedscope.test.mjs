@@ -14,10 +14,10 @@ let browser;
 
 before(async () => {
   browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM || '/usr/bin/chromium', headless: true, protocolTimeout: 120000,
+    executablePath: process.env.CHROMIUM || '/usr/bin/chromium', headless: true, protocolTimeout: 200000, timeout: 200000,
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--enable-unsafe-swiftshader'],
   });
-}, { timeout: 120000 });
+}, { timeout: 240000 });
 after(async () => {
   rmSync(place, { recursive: true });
   await browser?.close();
@@ -43,12 +43,13 @@ test('the state is the last frame', () => {
   assert.deepEqual(names(file.profiles[0].samples[1]), ['main', 'serve', 'handle', 'parse_inline', '[running]']);
 });
 
-test('speedscope imports it', { timeout: 60000 }, async () => {
+test('speedscope imports it', { timeout: 200000 }, async () => {
   const page = await browser.newPage(), faults = [];
+  page.setDefaultTimeout(100000);
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('dialog', (dialog) => { faults.push(dialog.message()); dialog.dismiss(); });
   writeFileSync(place + '/x.js', `speedscope.loadFileFromBase64("x.speedscope.json", "${Buffer.from(text).toString('base64')}")`);
   await page.goto('file://' + SPEEDSCOPE + 'index.html#localProfilePath=' + place + '/x.js');
-  await page.waitForFunction(() => document.body.innerText.includes('server (100)') || document.title.includes('server'), { timeout: 40000 });
+  await page.waitForFunction(() => document.body.innerText.includes('server (100)') || document.title.includes('server'), { timeout: 100000 });
   assert.deepEqual(faults, []);
 });

@@ -39,7 +39,8 @@ export function drawSummary(app) {
   byId('when').textContent = [p.pid ? 'process ' + p.pid : '', p.time_ms ? new Date(p.time_ms).toLocaleString() : '',
     p.duration_ns ? 'recorded for ' + duration(p.duration_ns) + (p.hz ? ' at ' + p.hz.toFixed(0) + ' Hz' : '') : '',
     count ? count + (count === 1 ? ' thread' : ' threads') + (idle ? ', ' + idle + ' of them idle' : '') : '',
-    p.end_text || '', p.kind === 'wall' ? '' : p.kind].filter(Boolean).join(' · ');
+    app.base ? 'compared with ' + [app.base.pid ? 'process ' + app.base.pid : '', new Date(app.base.time_ms).toLocaleString(),
+      'for ' + duration(app.base.duration_ns)].filter(Boolean).join(', ') : '', p.target_end, p.kind === 'wall' ? '' : p.kind].filter(Boolean).join(' · ');
   byId('summary').replaceChildren(
     ...(graph.length ? [element('div', { class: 'alarm' }, ...graph.map((l) => element('div', {}, l)))] : []),
     element('div', { class: 'mix', 'aria-hidden': 'true' }, ...shown.map((i) =>
@@ -97,7 +98,7 @@ function drawFunctions(app) {
       r.totalChange = r.total / app.scale - old.total / app.baseScale;
       r.most = Math.abs(r.selfChange) || Math.abs(r.totalChange) * 1e-6;
     }
-    const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : 'shrank' }, (r[key] > 0 ? '+' : '') + amount(p, r[key] * 1e9));
+    const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : r[key] < 0 ? 'shrank' : null }, (r[key] > 0 ? '+' : '') + amount(p, r[key] * 1e9));
     columns = [['change of self /s', 'most', signed('selfChange')], ['of total /s', 'totalChange', signed('totalChange')], ...columns];
   }
   try {

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* diff.c - what changed between two profiles, by function, per second of each. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "columns.h"
+#include "escape.h"
+#include "report.h"
+#include "view.h"
+#include "wallprof/output.h"
+#include "wallprof/vec.h"
+
+enum { BEFORE, AFTER, NSIDES };
+
+/* Functions with a smaller change than this share of all are left out. */
+#define LEAST 0.0005
+
+struct row {
+	/* Per second of the recording. */
+	double self[NSIDES];
+	double total[NSIDES];
+	/* Number of the last sample that it was in. */
+	uint32_t seen;
+};
+
+struct diff {
+	/* "name\tmodule": the id is the row's index. */
+	struct wp_intern names;
+	struct row *rows;
+	uint32_t cap;
+	/* All threads' time, per second of the recording. */
+	double all[NSIDES];
+	struct wp_buf name;
+	/* The sample that is being added. */
+	int side;
+	uint32_t sample;
+	double value;
+	bool is_leaf;
+	int rc;
+};
+
+static struct row *row_of(struct diff *d, const struct wp_view *view)
+{
+	uint32_t n = d->names.len, id;
+
+	wp_buf_reset(&d->name);
+	wp_buf_printf(&d->name, "%s\t%s", wp_view_name(view), view->module);
+	id = d->name.rc ? UINT32_MAX :
+			  wp_intern_add(&d->names, d->name.data, d->name.len);
+	if (id == UINT32_MAX || WP_VEC_ROOM(d->rows, id, d->cap, 1)) {
+		d->rc = -ENOMEM;
+		return NULL;
+	}
+	if (d->names.len != n)
+		d->rows[id] = (struct row){ .seen = UINT32_MAX };
+	return &d->rows[id];
+}
+
+static bool add_frame(void *ctx, const struct wp_view *view)
+{
+	struct diff *d = ctx;
+	struct row *row = row_of(d, view);
+
+	if (!row)
+		return false;
+	if (d->is_leaf)
+		row->self[d->side] += d->value;
+	d->is_leaf = false;
+	/* A function that calls itself counts once. */
+	if (row->seen != d->sample)
+		row->total[d->side] += d->value;
+	row->seen = d->sample;
+	return true;
+}
+
+static void add_profile(struct diff *d, const struct wp_profile *profile,
+			enum wp_profile_kind kind, int side)
+{
+	const struct wp_sample_set *set = &profile->sets[kind];
+	struct wp_columns c = wp_columns_of(&profile->meta, kind);
+	double seconds = (double)profile->meta.duration_ns / 1e9;
+
+	d->side = side;
+	for (uint32_t i = 0; i < set->nsamples && !d->rc; i++) {
+		d->value = (double)wp_columns_value(&set->samples[i],
+						    &c.v[c.main]) /
+			   (seconds > 0 ? seconds : 1);
+		d->all[side] += d->value;
+		d->is_leaf = true;
+		d->sample++;
+		wp_view_walk(profile, set->samples[i].key.stack, false,
+			     add_frame, d);
+	}
+}
+
+/* What a row is ranked by: its own change, then that of all below it. */
+static double weight_of(const struct row *row)
+{
+	return fabs(row->self[AFTER] - row->self[BEFORE]) +
+	       1e-6 * fabs(row->total[AFTER] - row->total[BEFORE]);
+}
+
+static int by_change(const void *a, const void *b, void *ctx)
+{
+	const struct diff *d = ctx;
+	double x = weight_of(&d->rows[*(const uint32_t *)a]);
+	double y = weight_of(&d->rows[*(const uint32_t *)b]);
+
+	return (x < y) - (x > y);
+}
+
+/* Add VALUE, of a second, as "+12.3 ms" or a number. */
+static void put_value(struct wp_buf *out, double value, bool is_time, bool sign)
+{
+	char cell[WP_CELL], text[WP_CELL + 2];
+
+	if (is_time) {
+		wp_report_time(cell, (uint64_t)fabs(value));
+		snprintf(text, sizeof(text), "%s%s",
+			 !sign	   ? "" :
+			 value < 0 ? "-" :
+				     "+",
+			 cell + strspn(cell, " "));
+	} else {
+		snprintf(text, sizeof(text), sign ? "%+.4g" : "%.4g", value);
+	}
+	wp_buf_printf(out, " %10s", text);
+}
+
+static void put_row(struct wp_buf *out, const struct row *row, bool is_time)
+{
+	put_value(out, row->self[AFTER] - row->self[BEFORE], is_time, true);
+	put_value(out, row->self[BEFORE], is_time, false);
+	put_value(out, row->self[AFTER], is_time, false);
+	put_value(out, row->total[AFTER] - row->total[BEFORE], is_time, true);
+	wp_buf_str(out, "  ");
+}
+
+/* Add "name (module)" of row ID and end the line. */
+static void put_name(struct diff *d, uint32_t id, struct wp_buf *out)
+{
+	char *module;
+
+	wp_buf_reset(&d->name);
+	wp_buf_str(&d->name, wp_intern_str(&d->names, id));
+	wp_buf_char(&d->name, '\0');
+	module = d->name.rc ? NULL : strrchr(d->name.data, '\t');
+	if (!module) {
+		d->rc = -ENOMEM;
+		return;
+	}
+	*module++ = '\0';
+	wp_escape_terminal(out, d->name.data);
+	if (*module) {
+		wp_buf_str(out, " (");
+		wp_escape_terminal(out, module);
+		wp_buf_char(out, ')');
+	}
+	wp_buf_char(out, '\n');
+}
+
+static int put_rows(struct diff *d, bool is_time, bool full, struct wp_buf *out)
+{
+	uint32_t n = d->names.len, shown = 0;
+	uint32_t *order = calloc((size_t)n + 1, sizeof(*order));
+	double all = d->all[d->all[AFTER] > d->all[BEFORE] ? AFTER : BEFORE];
+	double least = full ? 0 : LEAST * all;
+
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), by_change, d);
+	wp_buf_str(out,
+		   "per second of recording\n"
+		   "      self     before      after      total  function\n");
+	put_row(out,
+		&(struct row){ .self = { d->all[BEFORE], d->all[AFTER] },
+			       .total = { d->all[BEFORE], d->all[AFTER] } },
+		is_time);
+	wp_buf_str(out, "all\n");
+	for (uint32_t i = 0; i < n; i++) {
+		/* Id 0 is "", which is no function. */
+		if (!order[i] || weight_of(&d->rows[order[i]]) <= least)
+			continue;
+		put_row(out, &d->rows[order[i]], is_time);
+		put_name(d, order[i], out);
+		shown++;
+	}
+	if (shown + 1 < n)
+		wp_buf_printf(out, "%" PRIu32 " functions changed less\n",
+			      n - 1 - shown);
+	free(order);
+	return d->rc;
+}
+
+int wp_write_diff(const struct wp_profile *before,
+		  const struct wp_profile *after, enum wp_profile_kind kind,
+		  bool full, FILE *out)
+{
+	bool is_time = !strcmp(wp_columns_unit(after, kind), "nanoseconds");
+	struct wp_buf buf = WP_BUF_INIT;
+	struct diff d = { .names = WP_INTERN_INIT };
+	int rc;
+
+	if (wp_intern_add(&d.names, "", 0) == UINT32_MAX ||
+	    WP_VEC_ROOM(d.rows, 0, d.cap, 1))
+		d.rc = -ENOMEM;
+	else
+		d.rows[0] = (struct row){ 0 };
+	add_profile(&d, before, kind, BEFORE);
+	add_profile(&d, after, kind, AFTER);
+	rc = d.rc;
+	if (!rc)
+		rc = put_rows(&d, is_time, full, &buf);
+	if (!rc)
+		rc = wp_buf_finish(&buf, out);
+	else
+		wp_buf_clear(&buf);
+	free(d.rows);
+	wp_buf_clear(&d.name);
+	wp_intern_clear(&d.names);
+	return rc;
+}

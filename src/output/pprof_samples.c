@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pprof_samples.c - see pprof_read.h: samples, their labels, their timeline. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pprof_fields.h"
+#include "pprof_read.h"
+#include "wallprof/enum_name.h"
+#include "wallprof/vec.h"
+
+/* What the labels of a sample tell; string ids. */
+struct labels {
+	uint32_t thread;
+	int64_t tid;
+	uint32_t state;
+	uint32_t wait;
+	uint32_t object;
+};
+
+static const char *text_of(struct wp_pprof *p, uint32_t id)
+{
+	return wp_profile_str(p->profile, id);
+}
+
+static void no_memory(struct wp_pprof *p)
+{
+	p->rc = p->rc ? p->rc : -ENOMEM;
+}
+
+static uint64_t scale_of(const char *unit)
+{
+	return !strcmp(unit, "seconds")	     ? 1000000000 :
+	       !strcmp(unit, "milliseconds") ? 1000000 :
+	       !strcmp(unit, "microseconds") ? 1000 :
+					       1;
+}
+
+void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
+{
+	static const struct {
+		const char *type;
+		enum wp_pprof_column column;
+	} own[] = {
+		{ "samples", WP_PPROF_COUNT },
+		{ "wall", WP_PPROF_WALL },
+		{ "cpu_samples", WP_PPROF_CPU_COUNT },
+		{ "cpu", WP_PPROF_CPU },
+	};
+	struct wp_profile_meta *meta = &p->profile->meta;
+	const char *type = text_of(p, p->types[shown].type);
+	const char *unit = text_of(p, p->types[shown].unit);
+	bool is_own = p->ntypes >= 2 &&
+		      (!strcmp(type, "wall") ||
+		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
+			!strcmp(text_of(p, p->types[0].type), "cpu_samples")));
+
+	for (unsigned int i = 0; i < p->ntypes; i++) {
+		p->types[i].scale = scale_of(text_of(p, p->types[i].unit));
+		for (size_t k = 0; is_own && k < sizeof(own) / sizeof(*own);
+		     k++)
+			if (!strcmp(text_of(p, p->types[i].type), own[k].type))
+				p->types[i].column = own[k].column;
+		meta->has_cpu |= p->types[i].column == WP_PPROF_CPU;
+	}
+	meta->has_wall = !is_own || !strcmp(type, "wall");
+	p->state = strstr(type, "cpu") || !strcmp(type, "samples") ?
+			   WP_STATE_RUNNING :
+			   WP_STATE_WAITING;
+	if (is_own)
+		return;
+	p->types[shown].column = WP_PPROF_WALL;
+	meta->value_type = p->types[shown].type;
+	meta->value_unit = scale_of(unit) > 1 ?
+				   wp_intern_add_str(&p->profile->strings,
+						     "nanoseconds") :
+				   p->types[shown].unit;
+	for (unsigned int i = 0; i < p->ntypes; i++)
+		if (i != shown &&
+		    !strcmp(text_of(p, p->types[i].unit), "count"))
+			p->types[i].column = WP_PPROF_COUNT;
+}
+
+static bool is_one_of(const char *key, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(key, names[i]))
+			return true;
+	return false;
+}
+
+/* Ours, perf_to_profile's, and what others call them. */
+static void read_label(struct wp_pprof *p, struct wp_reader r,
+		       struct labels *labels)
+{
+	static const char *const names[] = { "thread", "thread_comm",
+					     "thread_name", "comm" };
+	static const char *const tids[] = { "tid", "thread_id" };
+	uint32_t key = 0, str = 0;
+	struct wp_pprof_field f;
+	int64_t num = 0;
+	const char *name;
+
+	while (!p->rc && wp_pprof_next(&r, &f)) {
+		if (f.number == LABEL_KEY)
+			key = wp_pprof_str(p, f.value);
+		else if (f.number == LABEL_STR)
+			str = wp_pprof_str(p, f.value);
+		else if (f.number == LABEL_NUM)
+			num = (int64_t)f.value;
+	}
+	if (r.failed)
+		wp_pprof_bad(p, "a label is cut short");
+	name = text_of(p, key);
+	if (is_one_of(name, names, sizeof(names) / sizeof(*names)))
+		labels->thread = str;
+	else if (is_one_of(name, tids, sizeof(tids) / sizeof(*tids)))
+		labels->tid = str ? strtol(text_of(p, str), NULL, 10) : num;
+	else if (!strcmp(name, "state"))
+		labels->state = str;
+	else if (!strcmp(name, "wait"))
+		labels->wait = str;
+	else if (!strcmp(name, "object"))
+		labels->object = str;
+}
+
+static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
+{
+	struct wp_profile_thread t = { .tid = (int32_t)labels->tid,
+				       .name = labels->thread };
+	uint32_t i = wp_pairs_add(&p->threads, t.name, (uint32_t)t.tid);
+
+	if (i != UINT32_MAX && i == p->profile->nthreads &&
+	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
+		i = UINT32_MAX;
+	if (i == UINT32_MAX)
+		no_memory(p);
+	return i;
+}
+
+static void set_state(struct wp_pprof *p, const struct labels *labels,
+		      struct wp_sample_key *key)
+{
+	static const char call[] = "syscall:";
+	const char *state = text_of(p, labels->state);
+	const char *wait = text_of(p, labels->wait);
+	uint32_t name;
+
+	key->state = (uint8_t)p->state;
+	for (int i = 0; i < WP_NSTATES; i++) {
+		if (strcmp(state, wp_types_state_name((enum wp_state)i)))
+			continue;
+		key->state = (uint8_t)i;
+		p->profile->meta.stateless = false;
+	}
+	if (key->state != WP_STATE_WAITING)
+		return;
+	for (int i = 1; i < WP_NWAITS; i++)
+		if (!strcmp(wait, wp_wait_name((enum wp_wait)i)))
+			key->wait = (uint8_t)i;
+	if (strncmp(wait, call, strlen(call)))
+		return;
+	key->wait = WP_WAIT_SYSCALL;
+	name = wp_pprof_tail(p, labels->wait, strlen(call));
+	/* A name that came too late to have a small id. */
+	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
+}
+
+/* The stack of FIELD's locations, after N others of the sample.  Frames keep their
+ * location's index until all stacks are known. */
+static uint32_t read_locations(struct wp_pprof *p, struct wp_pprof_field *field,
+			       uint32_t n)
+{
+	uint64_t id;
+
+	while (!p->rc && wp_pprof_number(field, &id)) {
+		uint32_t i = wp_pairs_add(&p->locations, id, 0);
+
+		if (i == UINT32_MAX ||
+		    WP_VEC_ROOM(p->frames, n, p->cap_frames, 1))
+			no_memory(p);
+		else if (!p->locations.v[i].total)
+			wp_pprof_bad(p, "a sample of a location that is not "
+					"there");
+		if (!p->rc)
+			p->frames[n++] = (struct wp_frame){
+				.pc_avma = p->locations.v[i].mark
+			};
+	}
+	if (field->bytes.failed)
+		wp_pprof_bad(p, "a sample is cut short");
+	return n;
+}
+
+static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
+		       const uint64_t *values, unsigned int n)
+{
+	struct wp_profile_sample sum = { 0 };
+	uint64_t *const into[] = {
+		[WP_PPROF_COUNT] = &sum.count,
+		[WP_PPROF_WALL] = &sum.wall_ns,
+		[WP_PPROF_CPU_COUNT] = &sum.cpu_count,
+		[WP_PPROF_CPU] = &sum.cpu_ns,
+	};
+	uint32_t hint = UINT32_MAX;
+
+	for (unsigned int i = 0; i < n && i < p->ntypes; i++) {
+		/* A difference of two profiles has values below 0. */
+		uint64_t value = (int64_t)values[i] < 0 ? 0 : values[i];
+
+		if (p->types[i].column != WP_PPROF_NONE &&
+		    value <= INT64_MAX / p->types[i].scale)
+			*into[p->types[i].column] = value * p->types[i].scale;
+	}
+	if (wp_profile_add_sample_hinted(p->profile, p->kind, key, &hint,
+					 sum.count, sum.wall_ns) ||
+	    wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns) ||
+	    WP_VEC_ROOM(p->samples, p->nsamples, p->cap_samples, 1))
+		no_memory(p);
+	else
+		p->samples[p->nsamples++] = hint;
+}
+
+/* The index of a location that says that there is no stack; made if new. */
+static uint32_t no_stack(struct wp_pprof *p)
+{
+	struct wp_profile *profile = p->profile;
+	uint32_t name = wp_intern_add_str(&profile->strings, "[no stack]");
+	const struct wp_profile_function fn = { .name = name };
+	struct wp_profile_line line = { 0 };
+
+	if (p->has_no_stack)
+		return p->no_stack;
+	line.function = wp_profile_add_function(profile, &fn);
+	p->no_stack = profile->nlocations;
+	if (name == UINT32_MAX || line.function == UINT32_MAX ||
+	    WP_VEC_ROOM(profile->locations, profile->nlocations,
+			profile->cap_locations, 1)) {
+		no_memory(p);
+		return 0;
+	}
+	profile->locations[profile->nlocations++] =
+		(struct wp_profile_location){ .text = name };
+	if (wp_profile_add_line(profile, p->no_stack, line))
+		no_memory(p);
+	p->has_no_stack = true;
+	return p->no_stack;
+}
+
+static void read_sample(struct wp_pprof *p, struct wp_reader r)
+{
+	struct wp_stack stack = { .end = WP_END_ROOT };
+	uint64_t values[WP_PPROF_TYPES_MAX], value;
+	struct labels labels = { 0 };
+	struct wp_sample_key key = { 0 };
+	struct wp_pprof_field f;
+	unsigned int n = 0;
+
+	while (!p->rc && wp_pprof_next(&r, &f)) {
+		if (f.number == SAMPLE_LOCATION_ID)
+			stack.depth = read_locations(p, &f, stack.depth);
+		else if (f.number == SAMPLE_VALUE)
+			while (n < WP_PPROF_TYPES_MAX &&
+			       wp_pprof_number(&f, &value))
+				values[n++] = value;
+		else if (f.number == SAMPLE_LABEL && f.is_bytes)
+			read_label(p, f.bytes, &labels);
+	}
+	if (r.failed || (!p->rc && n != p->ntypes))
+		wp_pprof_bad(p, "a sample is cut short");
+	if (!p->rc && !stack.depth) {
+		if (WP_VEC_ROOM(p->frames, 0, p->cap_frames, 1))
+			no_memory(p);
+		else
+			p->frames[stack.depth++] = (struct wp_frame){
+				.pc_avma = no_stack(p)
+			};
+	}
+	if (p->rc)
+		return;
+	stack.frames = p->frames;
+	key.stack = wp_profile_add_stack(p->profile, &stack, WP_MAPPING_NONE);
+	key.thread = thread_of(p, &labels);
+	key.object = labels.object;
+	set_state(p, &labels, &key);
+	if (key.stack == UINT32_MAX)
+		no_memory(p);
+	if (!p->rc)
+		add_sample(p, &key, values, n);
+}
+
+/* Frames are locations' indices: make the lists of locations of them. */
+static void locate(struct wp_pprof *p)
+{
+	struct wp_profile *profile = p->profile;
+
+	if (WP_VEC_ROOM(profile->loc_pool, profile->nloc_pool,
+			profile->cap_loc_pool, profile->nframes)) {
+		no_memory(p);
+		return;
+	}
+	for (uint64_t i = 0; i < profile->nframes; i++)
+		profile->loc_pool[i] = (uint32_t)profile->frames[i].pc_avma;
+	profile->nloc_pool = profile->nframes;
+	for (uint32_t i = 0; i < profile->nstacks; i++) {
+		profile->stacks[i].loc_first = profile->stacks[i].first;
+		profile->stacks[i].nlocs = profile->stacks[i].depth;
+	}
+}
+
+void wp_pprof_read_samples(struct wp_pprof *p)
+{
+	struct wp_reader r = p->all;
+	struct wp_pprof_field f;
+
+	while (!p->rc && wp_pprof_next(&r, &f))
+		if (f.number == PROFILE_SAMPLE && f.is_bytes)
+			read_sample(p, f.bytes);
+	if (!p->rc)
+		locate(p);
+}
+
+/* The set's index of sample NUMBER of the file, from 1. */
+static uint32_t sample_of(struct wp_pprof *p, uint64_t number)
+{
+	if (number && number <= p->nsamples)
+		return p->samples[number - 1];
+	wp_pprof_bad(p, "its timeline has a sample that is not there");
+	return 0;
+}
+
+/* Add one interval; *THREAD is set by the first that tells. */
+static void read_interval(struct wp_pprof *p, struct wp_reader *r,
+			  uint32_t *thread, uint64_t *unwatched)
+{
+	const struct wp_sample_set *set = &p->profile->sets[p->kind];
+	uint64_t number = wp_read_uleb(r), ns = wp_read_uleb(r);
+	uint64_t holder = wp_read_uleb(r);
+	struct wp_timeline *timeline = &p->profile->timeline;
+	uint32_t sample;
+
+	if (r->failed || ns > INT64_MAX / 1024) {
+		wp_pprof_bad(p, "its timeline is cut short");
+		return;
+	}
+	if (!number) {
+		*unwatched += ns;
+		return;
+	}
+	sample = sample_of(p, number);
+	if (p->rc)
+		return;
+	if (*thread == UINT32_MAX)
+		*thread = set->samples[sample].key.thread;
+	if (set->samples[sample].key.thread != *thread)
+		wp_pprof_bad(p, "its timeline mixes threads");
+	else if (wp_timeline_add(timeline, *thread, WP_TIMELINE_UNWATCHED,
+				 *unwatched) ||
+		 wp_timeline_add(timeline, *thread, sample, ns))
+		no_memory(p);
+	*unwatched = 0;
+	if (holder && !p->rc) {
+		sample = sample_of(p, holder);
+		if (!p->rc)
+			wp_timeline_set_holder(timeline, *thread,
+					       set->samples[sample].key.thread);
+	}
+	wp_timeline_end_interval(timeline, *thread);
+}
+
+static void read_thread(struct wp_pprof *p, struct wp_reader *r)
+{
+	uint64_t start = wp_read_uleb(r), n = wp_read_uleb(r), unwatched = 0;
+	uint32_t thread = UINT32_MAX;
+
+	while (n-- && !p->rc)
+		read_interval(p, r, &thread, &unwatched);
+	if (thread != UINT32_MAX && start <= INT64_MAX / 1024)
+		p->profile->threads[thread].first_ns = start;
+}
+
+void wp_pprof_read_timeline(struct wp_pprof *p, struct wp_reader data)
+{
+	/* Each interval takes three bytes of the file. */
+	wp_timeline_start(&p->profile->timeline,
+			  (wp_reader_left(&data) / 3 + 1) *
+				  sizeof(struct wp_timeline_interval));
+	if (wp_read_uleb(&data) != 1)
+		return;
+	while (!p->rc && wp_reader_left(&data))
+		read_thread(p, &data);
+}

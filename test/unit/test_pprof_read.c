@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: output.  wp_pprof_read: what was written is read again, and nothing harms. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../src/output/gzip.h"
+#include "../../src/output/lanes.h"
+#include "../../src/output/proto.h"
+#include "timeline_maker.h"
+#include "wallprof/output.h"
+
+static struct wp_profile p, q;
+/* The file of P. */
+static char *file;
+static size_t len;
+
+static int setup(void **state)
+{
+	FILE *out = open_memstream(&file, &len);
+
+	(void)state;
+	make_timeline(&p);
+	wp_profile_add_up(&p);
+	assert_int_equal(wp_write_pprof(&p, WP_PROFILE_WALL, out), 0);
+	fclose(out);
+	assert_int_equal(wp_profile_init(&q), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wp_profile_clear(&p);
+	wp_profile_clear(&q);
+	free(file);
+	return 0;
+}
+
+static int read_as(struct wp_profile *profile, const void *data, size_t n,
+		   struct wp_err *err)
+{
+	*err = (struct wp_err)WP_ERR_INIT;
+	return wp_pprof_read(profile, data, n, err);
+}
+
+static void what_was_written_is_read(void **state)
+{
+	const struct wp_sample_set *was = &p.sets[WP_PROFILE_WALL],
+				   *is = &q.sets[WP_PROFILE_WALL];
+	struct wp_err err;
+
+	(void)state;
+	assert_int_equal(read_as(&q, file, len, &err), 0);
+	assert_int_equal(q.nthreads, p.nthreads);
+	assert_int_equal(is->nsamples, was->nsamples);
+	for (uint32_t i = 0; i < was->nsamples; i++) {
+		assert_int_equal(is->samples[i].wall_ns,
+				 was->samples[i].wall_ns);
+		assert_int_equal(is->samples[i].key.state,
+				 was->samples[i].key.state);
+		assert_int_equal(is->samples[i].key.wait,
+				 was->samples[i].key.wait);
+		assert_string_equal(
+			wp_profile_str(&q, is->samples[i].key.syscall),
+			wp_profile_str(&p, was->samples[i].key.syscall));
+		assert_string_equal(
+			wp_profile_str(&q, is->samples[i].key.object),
+			wp_profile_str(&p, was->samples[i].key.object));
+	}
+	assert_int_equal(q.threads[1].tid, 101);
+	assert_string_equal(wp_profile_str(&q, q.threads[1].name), "work-1");
+	assert_int_equal(q.meta.duration_ns, p.meta.duration_ns);
+	assert_int_equal(q.meta.pid, 100);
+	assert_string_equal(wp_profile_str(&q, q.meta.command_line),
+			    "/usr/bin/server --port 80");
+	assert_string_equal(wp_profile_str(&q, q.meta.exe), "/usr/bin/server");
+	assert_false(q.meta.stateless);
+	assert_int_equal(q.meta.value_type, 0);
+}
+
+static void folded(const struct wp_profile *profile, char **ret)
+{
+	size_t n;
+	FILE *out = open_memstream(ret, &n);
+
+	assert_int_equal(wp_write_folded(profile, WP_PROFILE_WALL, out), 0);
+	fclose(out);
+}
+
+static void stacks_are_those_that_were_written(void **state)
+{
+	char *was, *is, *name;
+	struct wp_err err;
+
+	(void)state;
+	/* What harms a terminal was made harmless when it was written. */
+	p.threads[3].name = mk_str(&p, "x");
+	folded(&p, &was);
+	assert_int_equal(read_as(&q, file, len, &err), 0);
+	q.threads[3].name = mk_str(&q, "x");
+	folded(&q, &is);
+	while ((name = strstr(is, "hot:loop\\x0a")))
+		memmove(name + strlen("hot:loop?"),
+			name + strlen("hot:loop\\x0a"),
+			strlen(name + strlen("hot:loop\\x0a")) + 1),
+			memcpy(name, "hot:loop?", strlen("hot:loop?"));
+	assert_string_equal(is, was);
+	free(was);
+	free(is);
+}
+
+static void timeline_is_that_which_was_written(void **state)
+{
+	struct wp_lanes was, is;
+	struct wp_err err;
+
+	(void)state;
+	assert_int_equal(read_as(&q, file, len, &err), 0);
+	assert_int_equal(wp_lanes_init(&was, &p, WP_PROFILE_WALL), 0);
+	assert_int_equal(wp_lanes_init(&is, &q, WP_PROFILE_WALL), 0);
+	assert_int_equal(is.nrows, was.nrows);
+	for (uint32_t t = 0; t < p.nthreads; t++) {
+		assert_int_equal(is.first[t + 1], was.first[t + 1]);
+		for (uint32_t i = was.first[t]; i < was.first[t + 1]; i++) {
+			struct wp_lane_row a = wp_lanes_row(&was, t, i);
+			struct wp_lane_row b = wp_lanes_row(&is, t, i);
+
+			assert_int_equal(a.value, b.value);
+			assert_int_equal(a.key->state, b.key->state);
+			assert_int_equal(a.holder, b.holder);
+		}
+	}
+	wp_lanes_clear(&was);
+	wp_lanes_clear(&is);
+}
+
+static void counters_come_from_the_comments(void **state)
+{
+	struct wp_err err;
+	bool ticks = false;
+
+	(void)state;
+	assert_int_equal(read_as(&q, file, len, &err), 0);
+	for (uint32_t i = 0; i < q.ncomments; i++)
+		ticks |= !strncmp(wp_profile_str(&q, q.comments[i]),
+				  "ticks: 998, 2 missed", 20);
+	assert_true(ticks);
+	assert_int_equal((int)(q.meta.achieved_hz * 10), 998);
+}
+
+/* Read DATA[0..n) from memory of just that size. */
+static int read_exactly(const char *data, size_t n)
+{
+	char *copy = malloc(n ? n : 1);
+	struct wp_profile profile;
+	struct wp_err err;
+	int rc;
+
+	memcpy(copy, data, n);
+	assert_int_equal(wp_profile_init(&profile), 0);
+	rc = read_as(&profile, copy, n, &err);
+	assert_true(rc == 0 || rc == -EBADMSG || rc == -EOVERFLOW);
+	assert_true(rc == 0 || err.msg[0]);
+	wp_profile_clear(&profile);
+	free(copy);
+	return rc;
+}
+
+static void every_prefix_is_safe(void **state)
+{
+	char *plain;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(wp_gzip_unpack(file, len, 1 << 20, &plain, &n), 0);
+	assert_int_equal(read_exactly(plain, n), 0);
+	for (size_t i = 0; i < n; i++)
+		(void)read_exactly(plain, i);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(read_exactly(file, i), -EBADMSG);
+	free(plain);
+}
+
+static void every_flipped_bit_is_safe(void **state)
+{
+	char *plain;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(wp_gzip_unpack(file, len, 1 << 20, &plain, &n), 0);
+	for (size_t i = 0; i < 8 * n; i++) {
+		plain[i / 8] ^= (char)(1 << i % 8);
+		(void)read_exactly(plain, n);
+		plain[i / 8] ^= (char)(1 << i % 8);
+	}
+	free(plain);
+}
+
+static void gzip_bomb_is_refused(void **state)
+{
+	struct wp_buf zeros = WP_BUF_INIT;
+	char *bomb = NULL, *out = NULL;
+	size_t n, out_n;
+	FILE *memory = open_memstream(&bomb, &n);
+	struct wp_gzip gz;
+
+	(void)state;
+	assert_int_equal(wp_gzip_init(&gz, memory), 0);
+	wp_buf_fill(&zeros, 0, 1 << 20);
+	wp_gzip_add(&gz, &zeros);
+	assert_int_equal(wp_gzip_finish(&gz), 0);
+	fclose(memory);
+	assert_int_equal(wp_gzip_unpack(bomb, n, (1 << 20) - 1, &out, &out_n),
+			 -EOVERFLOW);
+	assert_null(out);
+	assert_int_equal(wp_gzip_unpack(bomb, n, 1 << 20, &out, &out_n), 0);
+	assert_int_equal(out_n, 1 << 20);
+	free(out);
+	free(bomb);
+	wp_buf_clear(&zeros);
+}
+
+static void put_strings(struct wp_buf *b, const char *const *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		wp_proto_bytes(b, 6, s[i], strlen(s[i]));
+}
+
+static void put_type(struct wp_buf *b, uint64_t type, uint64_t unit)
+{
+	size_t begin = wp_proto_begin(b, 1);
+
+	wp_proto_uint(b, 1, type);
+	wp_proto_uint(b, 2, unit);
+	wp_proto_end(b, begin);
+}
+
+static void profile_of_others_keeps_its_unit(void **state)
+{
+	static const char *const strings[] = { "",	"inuse_space", "bytes",
+					       "main",	"objects",     "count",
+					       "bytes2" };
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err err;
+	size_t at, line;
+
+	(void)state;
+	put_type(&b, 4, 5);
+	put_type(&b, 1, 2);
+	at = wp_proto_begin(&b, 2);
+	wp_proto_uint(&b, 1, 7);
+	wp_proto_uint(&b, 2, 3);
+	wp_proto_uint(&b, 2, 4096);
+	wp_proto_end(&b, at);
+	at = wp_proto_begin(&b, 4);
+	wp_proto_uint(&b, 1, 7);
+	line = wp_proto_begin(&b, 4);
+	wp_proto_uint(&b, 1, 9);
+	wp_proto_end(&b, line);
+	wp_proto_end(&b, at);
+	at = wp_proto_begin(&b, 5);
+	wp_proto_uint(&b, 1, 9);
+	wp_proto_uint(&b, 2, 3);
+	wp_proto_end(&b, at);
+	put_strings(&b, strings, 7);
+	assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+	assert_string_equal(wp_profile_str(&q, q.meta.value_type),
+			    "inuse_space");
+	assert_string_equal(wp_profile_str(&q, q.meta.value_unit), "bytes");
+	assert_true(q.meta.stateless);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].samples[0].wall_ns, 4096);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].samples[0].count, 3);
+	wp_buf_clear(&b);
+}
+
+static void what_is_no_profile_is_said_to_be_none(void **state)
+{
+	static const char *const rows[] = { "",
+					    "hello, world",
+					    "\x1f\x8b",
+					    "\x1f\x8b\x08 nonsense",
+					    "PK\x03\x04",
+					    "\x7f"
+					    "ELF" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(read_exactly(rows[i], strlen(rows[i])),
+				 -EBADMSG);
+}
+
+static int write_file(const char *path)
+{
+	FILE *out = fopen(path, "w");
+
+	assert_non_null(out);
+	setup(NULL);
+	assert_int_equal(fwrite(file, 1, len, out), len);
+	fclose(out);
+	return teardown(NULL);
+}
+
+/* With an argument, writes the file of timeline_maker.h there. */
+int main(int argc, char **argv)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(what_was_written_is_read),
+		T(stacks_are_those_that_were_written),
+		T(timeline_is_that_which_was_written),
+		T(counters_come_from_the_comments),
+		T(every_prefix_is_safe),
+		T(every_flipped_bit_is_safe),
+		T(gzip_bomb_is_refused),
+		T(profile_of_others_keeps_its_unit),
+		T(what_is_no_profile_is_said_to_be_none),
+	};
+
+	if (argc > 1)
+		return write_file(argv[1]);
+	return cmocka_run_group_tests_name("pprof_read", tests, NULL, NULL);
+}
