@@ -61,16 +61,25 @@ double wp_block_weight_in_window(uint64_t delay_ns, uint64_t window_ns,
 enum { WP_BLOCK_CLASSES = 128 };
 uint32_t wp_block_weight_class(uint64_t delay_ns);
 
+/* The object of a sample while recording: string WAKER of who woke the thread (0:
+ * nobody is known) and CLASS; 0: a wait that needs no scaling. */
+static inline uint32_t wp_block_weight_object(uint32_t waker, uint32_t class)
+{
+	return waker < 1u << 24 ? waker << 8 | class : class;
+}
+
 /* Stack of the samples that hold count and time of all waits of a thread in a
  * class, with or without a stack. */
 #define WP_BLOCK_ALL UINT32_MAX
 
 /* After the last sample: scale the block profile's samples with stacks so that those
- * of each thread and class add up to its sample with stack WP_BLOCK_ALL, then merge
- * the classes.  So only the shares of stacks are an estimate.
+ * of each thread, state and class add up to its sample with stack WP_BLOCK_ALL, then
+ * merge the classes.  So only the shares of stacks are an estimate.  Before, scale
+ * the waits of each thread to what its wall-clock samples say that it waited, if
+ * records told from a half to twice as much.
  *
- * While recording, the object of a sample is its class; 0: a wait that needs no
- * scaling.  NO_STACK is the stack for classes of which no stack was sampled.
+ * While recording, the object of a sample is that of wp_block_weight_object; after,
+ * it is the waker.  NO_STACK is the stack for classes of which no stack was sampled.
  * 0; -ENOMEM, and the block profile is of no use. */
 WP_MUST_CHECK
 int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack);

@@ -72,6 +72,9 @@ struct wp_perf_options {
 	bool kernel_chain;
 	/* Record threads that start and end. */
 	bool tasks;
+	/* Record each time that a thread is woken, in scope CPU: threads of other
+	 * processes too, but for those that wp_perf_filter_wakes leaves out. */
+	bool wakes;
 	/* A sample of each thread that starts another, right after the record of
 	 * that start.  Not together with CPU samples. */
 	bool thread_starts;
@@ -92,6 +95,8 @@ enum wp_perf_type {
 	 * last OUT of a thread that ends is not recorded. */
 	WP_PERF_SWITCH_OUT,
 	WP_PERF_SWITCH_IN,
+	/* Thread TID, of any process, was woken. */
+	WP_PERF_WAKE,
 	/* Thread PARENT_TID started thread TID. */
 	WP_PERF_FORK,
 	WP_PERF_EXIT,
@@ -135,6 +140,15 @@ struct wp_perf_record {
 	bool preempted;
 	/* FORK, EXIT. */
 	pid_t parent_tid;
+	/* WAKE: the thread that was on the CPU (0: none was), and whether it was
+	 * in an interrupt, in which it may have no part. */
+	pid_t waker_pid;
+	pid_t waker_tid;
+	bool hard_interrupt;
+	bool soft_interrupt;
+	/* The data of a tracepoint: raw[0..raw_len); NULL: none. */
+	const uint8_t *raw;
+	size_t raw_len;
 	/* LOST: number of records. */
 	uint64_t lost;
 };
@@ -149,6 +163,8 @@ struct wp_perf_facts {
 	bool user_only;
 	/* Samples of switches are taken. */
 	bool switch_samples;
+	/* 0, or why wakes were asked for and are not recorded. */
+	int wake_rc;
 	/* 0, or why samples of thread starts were asked for and are not taken:
 	 * -errno of reading the tracepoint's number in tracefs, or of opening
 	 * its event. */
@@ -211,6 +227,10 @@ void wp_perf_draw_periods(struct wp_perf *perf);
  * before is not EVERY: the caller tells them by their times.  Does nothing where no
  * samples of switches are taken. */
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
+
+/* Record wakes only of the threads with tids from FIRST to LAST.  Where the kernel
+ * refuses it, more are recorded. */
+void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last);
 
 /* Fill *RET with the earliest record that has not been handed out, if its time
  * is before UNTIL_NS (UINT64_MAX: any).  False: there is none; *RET is undefined.

@@ -82,7 +82,8 @@ struct wp_sample_key {
 	/* String id: name of the blocking system call, "" when none. */
 	uint16_t syscall;
 	/* String id of the object that the thread waits for ("fd 7 tcp
-	 * 127.0.0.1:41234 -> 127.0.0.1:5432"), "": not known. */
+	 * 127.0.0.1:41234 -> 127.0.0.1:5432"), "": not known.  BLOCK: of who
+	 * woke it ("main (4711)"). */
 	uint32_t object;
 };
 

@@ -188,7 +188,9 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (str_id(w, key->object))
-		put_label(w, "object", str_id(w, key->object));
+		put_label(w,
+			  w->kind == WP_PROFILE_BLOCK ? "woken by" : "object",
+			  str_id(w, key->object));
 	if (w->kind == WP_PROFILE_THREADCREATE && s->count)
 		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
 			   "nanoseconds");

@@ -128,7 +128,8 @@ static const struct words *words_of(const struct wp_profile *profile,
 					 "No thread was seen" },
 		[WP_PROFILE_BLOCK] = { "waits", "delay",
 				       "Delay adds up the time that threads were off the CPU "
-				       "because they waited, until\nthey were on it again.",
+				       "because they waited: until\nthey were woken (waiting), "
+				       "and from then until they ran (runnable).",
 				       "No thread waited" },
 		[WP_PROFILE_MUTEX] = { "waits", "delay",
 				       "Delay adds up the time that threads waited for a lock."
@@ -234,7 +235,7 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 	r.total_ns = is_of_cpu(profile, kind) ? sums->cpu_ns : sums->wall_ns;
 	put_header(&r);
 	if (r.total_ns) {
-		if (kind == WP_PROFILE_WALL)
+		if (kind == WP_PROFILE_WALL || kind == WP_PROFILE_BLOCK)
 			wp_report_states(&r);
 		if (kind != WP_PROFILE_MUTEX)
 			wp_report_sites(&r);

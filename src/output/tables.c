@@ -79,6 +79,8 @@ static void put_objects(struct wp_report *r, uint64_t state, uint64_t reason)
 	wp_pairs_sort(&rows);
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_OBJECTS);
 	     shown++) {
+		if (r->kind == WP_PROFILE_BLOCK)
+			wp_buf_str(&r->name, "woken by ");
 		wp_escape_terminal(
 			&r->name,
 			wp_profile_str(r->profile, (uint32_t)rows.v[shown].a));
@@ -117,7 +119,9 @@ void wp_report_states(struct wp_report *r)
 	for (uint32_t i = 0; i < r->set->nsamples; i++)
 		ns[r->set->samples[i].key.state % WP_NSTATES] += wp_report_ns(
 			r, &r->set->samples[i]);
-	wp_report_title(r, "Thread time by state");
+	wp_report_title(r, r->kind == WP_PROFILE_BLOCK ?
+				   "Delay by state" :
+				   "Thread time by state");
 	wp_buf_str(&r->out, "      time    share\n");
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {
 		if (!ns[state])

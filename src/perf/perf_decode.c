@@ -51,6 +51,16 @@ static void parse_chain(struct wp_perf_record *rec, struct wp_reader *r)
 	}
 }
 
+/* Parse the data of a tracepoint: a size of 32 bits, and as many bytes. */
+static void parse_raw(struct wp_perf_record *rec, struct wp_reader *r)
+{
+	uint32_t size = wp_read_u32(r);
+
+	rec->raw = r->pos;
+	rec->raw_len = size;
+	wp_read_skip(r, size);
+}
+
 static void parse_regs(struct wp_perf_record *rec, struct wp_reader *r)
 {
 	uint64_t abi = wp_read_u64(r);
@@ -100,10 +110,44 @@ static void parse_sample(struct wp_perf_record *rec,
 	wp_read_skip(r, 8);
 	if (sample_type & PERF_SAMPLE_CALLCHAIN)
 		parse_chain(rec, r);
+	if (sample_type & PERF_SAMPLE_RAW)
+		parse_raw(rec, r);
 	if (sample_type & PERF_SAMPLE_REGS_USER)
 		parse_regs(rec, r);
 	if (sample_type & PERF_SAMPLE_STACK_USER)
 		parse_stack(rec, r);
+}
+
+/* The data of sched_waking: type (2 bytes), flags, preempt count, pid (4 bytes), as
+ * all tracepoints have them (linux/trace_events.h, struct trace_entry), then comm
+ * (16 bytes) and pid of the thread that is woken (trace/events/sched.h). */
+enum { WAKE_FLAGS_OFF = 2, WAKE_PID_OFF = 24, WAKE_LEN = 28 };
+/* linux/trace_events.h, enum trace_flag_type. */
+enum { TRACE_HARDIRQ = 0x08, TRACE_SOFTIRQ = 0x10 };
+
+int wp_perf_parse_wake(struct wp_perf_record *rec)
+{
+	int32_t pid;
+
+	if (rec->raw_len < WAKE_LEN)
+		return -EBADMSG;
+	memcpy(&pid, rec->raw + WAKE_PID_OFF, sizeof(pid));
+	rec->type = WP_PERF_WAKE;
+	rec->waker_pid = rec->pid;
+	rec->waker_tid = rec->tid;
+	rec->hard_interrupt = rec->raw[WAKE_FLAGS_OFF] & TRACE_HARDIRQ;
+	rec->soft_interrupt = rec->raw[WAKE_FLAGS_OFF] & TRACE_SOFTIRQ;
+	rec->tid = pid;
+	return pid > 0 ? 0 : -EBADMSG;
+}
+
+uint64_t wp_perf_sample_id(const void *bytes, size_t len)
+{
+	struct wp_reader r = wp_reader_of(bytes, len);
+	uint32_t type = wp_read_u32(&r);
+
+	wp_read_skip(&r, 4);
+	return type == PERF_RECORD_SAMPLE ? wp_read_u64(&r) : 0;
 }
 
 static void parse_task(struct wp_perf_record *rec, enum wp_perf_type type,

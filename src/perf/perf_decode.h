@@ -21,6 +21,8 @@
 #define WP_PERF_SAMPLE_EXTRA                                                   \
 	((uint64_t)(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |            \
 		    PERF_SAMPLE_STACK_USER))
+/* attr.sample_type of events of wakes. */
+#define WP_PERF_SAMPLE_WAKE (WP_PERF_SAMPLE_BASE | (uint64_t)PERF_SAMPLE_RAW)
 
 /* attr.sample_regs_user: the registers of struct wp_regs. */
 uint64_t wp_perf_regs_mask(void);
@@ -36,8 +38,8 @@ struct wp_perf_writer {
 };
 
 /* Parse one record, BYTES[0..len), aligned to 8, of an event whose
- * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA, with
- * attr.sample_id_all.  A sample gets type WP_PERF_SAMPLE_CPU and no period: the
+ * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA, or
+ * WP_PERF_SAMPLE_WAKE, with attr.sample_id_all.  A sample gets type WP_PERF_SAMPLE_CPU and no period: the
  * caller corrects both by the event's id.  *RET borrows from BYTES.
  *
  * 0; -ENOTSUP: a record of another type; -EBADMSG: malformed.
@@ -45,6 +47,14 @@ struct wp_perf_writer {
 WP_MUST_CHECK
 int wp_perf_parse(struct wp_perf_record *ret, struct wp_perf_writer *ret_writer,
 		  uint64_t sample_type, const void *bytes, size_t len);
+
+/* Make REC, a sample of tracepoint sched:sched_waking, a WP_PERF_WAKE.  0; -EBADMSG:
+ * its data are too short. */
+WP_MUST_CHECK
+int wp_perf_parse_wake(struct wp_perf_record *rec);
+
+/* The id of the event that wrote the sample BYTES[0..len); 0: it is no sample. */
+uint64_t wp_perf_sample_id(const void *bytes, size_t len);
 
 /* The offset of the time in a record of TYPE and SIZE; 0: the record is too short
  * to have one. */

@@ -20,6 +20,8 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
 	const struct wp_perf_options *o = &perf->options;
 
+	if (kind == WP_PERF_KIND_WAKES)
+		return perf->waking_id;
 	if (kind == WP_PERF_KIND_SWITCHES)
 		return o->switches || o->switch_sample_every;
 	return o->period_ns || o->tasks || o->thread_starts;
@@ -28,6 +30,8 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
 				      enum wp_perf_kind kind)
 {
+	if (kind == WP_PERF_KIND_WAKES)
+		return WP_PERF_CPU;
 	return kind == WP_PERF_KIND_MAIN ? perf->facts.main_scope :
 					   perf->facts.switch_scope;
 }
@@ -62,7 +66,8 @@ enum { SAMPLES_OF_PERIOD = 4 };
 
 uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
-	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
+	if (kind == WP_PERF_KIND_WAKES ||
+	    (kind == WP_PERF_KIND_MAIN && perf->newtask_id))
 		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
 		return perf->options.period_ns;
@@ -100,6 +105,16 @@ static void set_switches(struct perf_event_attr *a, const struct wp_perf *perf)
 	a->exclude_idle = 1;
 }
 
+/* Who wakes is of no interest but by its tid: it may be any process. */
+static void set_wakes(struct perf_event_attr *a, const struct wp_perf *perf)
+{
+	a->type = PERF_TYPE_TRACEPOINT;
+	a->config = (uint64_t)perf->waking_id;
+	a->sample_type = WP_PERF_SAMPLE_WAKE;
+	a->sample_regs_user = 0;
+	a->sample_stack_user = 0;
+}
+
 static int open_attr(struct perf_event_attr *a, pid_t tid, int cpu)
 {
 	int fd = (int)syscall(SYS_perf_event_open, a, tid, cpu, -1,
@@ -116,6 +131,8 @@ int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 	a.sample_period = period;
 	if (kind == WP_PERF_KIND_MAIN)
 		set_main(&a, perf);
+	else if (kind == WP_PERF_KIND_WAKES)
+		set_wakes(&a, perf);
 	else
 		set_switches(&a, perf);
 	if (perf->facts.counts_lost)

@@ -111,7 +111,7 @@ static uint64_t cpu_period(const struct wp_perf *perf,
 					     event->period;
 }
 
-/* Fill in what the kernel does not tell of REC, a sample by EVENT. */
+/* Fill in what the kernel does not tell of REC, a sample by EVENT but of a wake. */
 static void complete_sample(struct wp_perf *perf, struct wp_perf_event *event,
 			    struct wp_perf_record *rec)
 {
@@ -135,6 +135,8 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 
 	if (!event || (event->tid == -1 && rec->time_ns > perf->ours_until_ns))
 		return false;
+	if (event->kind == WP_PERF_KIND_WAKES)
+		return !wp_perf_parse_wake(rec);
 	if (rec->type == WP_PERF_SAMPLE_CPU)
 		complete_sample(perf, event, rec);
 	/* A thread that has ended has tid -1. */
@@ -165,6 +167,20 @@ static void count(struct wp_perf *perf, const struct wp_perf_record *rec)
 		perf->last_ns = rec->time_ns;
 }
 
+/* attr.sample_type of the event that wrote BYTES[0..len). */
+static uint64_t sample_type_of(const struct wp_perf *perf, const void *bytes,
+			       size_t len)
+{
+	const struct wp_perf_event *event;
+
+	if (!perf->waking_id)
+		return perf->sample_type;
+	event = find_event(perf, wp_perf_sample_id(bytes, len));
+	return event && event->kind == WP_PERF_KIND_WAKES ?
+		       WP_PERF_SAMPLE_WAKE :
+		       perf->sample_type;
+}
+
 /* Parse RING's record at hand into *REC.  False: it is not one to hand out. */
 static bool parse_wanted(struct wp_perf *perf, const struct wp_perf_ring *ring,
 			 struct wp_perf_record *rec)
@@ -172,7 +188,8 @@ static bool parse_wanted(struct wp_perf *perf, const struct wp_perf_ring *ring,
 	const void *bytes = wp_perf_ring_bytes(ring, perf->bounce);
 	struct wp_perf_writer writer;
 
-	if (wp_perf_parse(rec, &writer, perf->sample_type, bytes, ring->len)) {
+	if (wp_perf_parse(rec, &writer, sample_type_of(perf, bytes, ring->len),
+			  bytes, ring->len)) {
 		perf->stats.malformed++;
 		return false;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perf_open.c - see wallprof/perf.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -227,22 +228,37 @@ static int choose_scopes(struct wp_perf *perf)
 	return rc;
 }
 
-/* The same with samples of thread starts, or without where the tracepoint is not
+/* The number of tracepoint NAME if it is WANTED, else 0; *RET_RC: 0, or why it is not
  * to be had. */
-static int choose_with_thread_starts(struct wp_perf *perf)
+static int find_tracepoint(const char *name, bool wanted, int *ret_rc)
 {
-	int rc, id = 0;
+	int id = wanted ? wp_perf_tracepoint_id(name) : 0;
 
-	if (perf->options.thread_starts)
-		id = wp_perf_tracepoint_id("task/task_newtask");
-	perf->newtask_id = id > 0 ? id : 0;
-	perf->facts.thread_start_rc = id < 0 ? id : 0;
+	*ret_rc = id < 0 ? id : 0;
+	return id > 0 ? id : 0;
+}
+
+/* The same with tracepoints that are wanted, or without where they are not to be
+ * had. */
+static int choose_with_tracepoints(struct wp_perf *perf)
+{
+	struct wp_perf_facts *facts = &perf->facts;
+	int rc;
+
+	perf->newtask_id = find_tracepoint("task/task_newtask",
+					   perf->options.thread_starts,
+					   &facts->thread_start_rc);
+	perf->waking_id = find_tracepoint("sched/sched_waking",
+					  perf->options.wakes, &facts->wake_rc);
 	rc = choose_scopes(perf);
-	if (!rc || !perf->newtask_id)
+	if (!rc || (!perf->newtask_id && !perf->waking_id))
 		return rc;
-	perf->newtask_id = 0;
-	perf->facts.thread_start_rc = rc;
-	perf->facts.user_only = false;
+	if (perf->newtask_id)
+		facts->thread_start_rc = rc;
+	if (perf->waking_id)
+		facts->wake_rc = rc;
+	perf->newtask_id = perf->waking_id = 0;
+	facts->user_only = false;
 	return choose_scopes(perf);
 }
 
@@ -264,7 +280,7 @@ static int open_all(struct wp_perf *perf)
 	perf->bounce = malloc(WP_PERF_RECORD_MAX);
 	if (!perf->heap || !perf->bounce)
 		return -ENOMEM;
-	rc = choose_with_thread_starts(perf);
+	rc = choose_with_tracepoints(perf);
 	perf->permitted = !rc;
 	if (!rc)
 		rc = add_all(perf);
@@ -322,6 +338,17 @@ void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
 			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
 			      &every);
+}
+
+void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
+{
+	char filter[64];
+
+	snprintf(filter, sizeof(filter), "pid >= %d && pid <= %d", first, last);
+	for (size_t i = 0; i < perf->nevents; i++)
+		if (perf->events[i].kind == WP_PERF_KIND_WAKES)
+			ioctl(perf->events[i].fd, PERF_EVENT_IOC_SET_FILTER,
+			      filter);
 }
 
 const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf)

@@ -24,6 +24,8 @@ enum wp_perf_kind {
 	/* Takes samples at context switches; if none are wanted, a dummy event
 	 * that only carries records of switches. */
 	WP_PERF_KIND_SWITCHES,
+	/* Takes a sample of each wake. */
+	WP_PERF_KIND_WAKES,
 	WP_PERF_NKINDS,
 };
 
@@ -70,6 +72,8 @@ struct wp_perf {
 	/* Number of tracepoint task:task_newtask; 0: thread starts are not
 	 * sampled. */
 	int newtask_id;
+	/* The same of sched:sched_waking. */
+	int waking_id;
 	/* The kernel knows attr.inherit_thread (since Linux 5.13). */
 	bool inherit_thread;
 	/* wallprof may open such events on itself, though perhaps not on this

@@ -98,11 +98,19 @@ struct sums {
 	uint64_t seen_count, seen_ns;
 };
 
-/* sums[thread][class]; NULL for a thread without waits, as most are. */
+/* sums[thread][row]; NULL for a thread without waits, as most are.  The rows are the
+ * classes of waits, then those of waits for a CPU. */
 struct class_sums {
 	struct sums **sums;
 	uint32_t nthreads;
 };
+
+enum { ROWS = WP_BLOCK_CLASSES + 1 };
+
+static uint32_t class_of(const struct wp_sample_key *key)
+{
+	return key->object & 0xff;
+}
 
 static struct sums *sums_of(struct class_sums *st,
 			    const struct wp_sample_key *key)
@@ -110,18 +118,22 @@ static struct sums *sums_of(struct class_sums *st,
 	struct sums **of = &st->sums[key->thread];
 
 	if (!*of)
-		*of = calloc(WP_BLOCK_CLASSES + 1, sizeof(**of));
-	return *of ? &(*of)[key->object] : NULL;
+		*of = calloc((size_t)2 * ROWS, sizeof(**of));
+	if (!*of)
+		return NULL;
+	return &(*of)[class_of(key) +
+		      (key->state == WP_STATE_RUNNABLE ? ROWS : 0)];
 }
 
 static int add_up(struct class_sums *st, const struct wp_sample_set *set)
 {
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_profile_sample *s = &set->samples[i];
-		struct sums *sums = s->key.object ? sums_of(st, &s->key) : NULL;
+		struct sums *sums;
 
-		if (!s->key.object)
+		if (!class_of(&s->key))
 			continue;
+		sums = sums_of(st, &s->key);
 		if (!sums)
 			return -ENOMEM;
 		if (s->key.stack == WP_BLOCK_ALL) {
@@ -135,13 +147,18 @@ static int add_up(struct class_sums *st, const struct wp_sample_set *set)
 	return 0;
 }
 
+static bool is_sampled(const struct sums *sums)
+{
+	return sums->sampled_count || sums->sampled_ns;
+}
+
 /* The class nearest to C of which a stack was sampled; 0: none was. */
 static uint32_t nearest_sampled(const struct sums *sums, uint32_t c)
 {
 	for (uint32_t d = 0; d <= WP_BLOCK_CLASSES; d++) {
-		if (c > d && sums[c - d].sampled_count)
+		if (c > d && is_sampled(&sums[c - d]))
 			return c - d;
-		if (c + d <= WP_BLOCK_CLASSES && sums[c + d].sampled_count)
+		if (c + d <= WP_BLOCK_CLASSES && is_sampled(&sums[c + d]))
 			return c + d;
 	}
 	return 0;
@@ -158,6 +175,47 @@ static void merge_classes(struct sums *sums)
 		sums[to].count += sums[c].count;
 		sums[to].ns += sums[c].ns;
 		sums[c].count = sums[c].ns = 0;
+	}
+}
+
+/* For each thread how long it waited, by the wall-clock samples, less the waits that
+ * need no scaling: what its waits by records are to add up to.  0 or -ENOMEM. */
+static int find_targets(const struct wp_profile *profile,
+			const struct wp_sample_set *block, int64_t **ret)
+{
+	const struct wp_sample_set *wall = &profile->sets[WP_PROFILE_WALL];
+	int64_t *ns = calloc((size_t)profile->nthreads + 1, sizeof(*ns));
+
+	if (!ns)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < wall->nsamples; i++)
+		if (wall->samples[i].key.state == WP_STATE_WAITING)
+			ns[wall->samples[i].key.thread] +=
+				(int64_t)wall->samples[i].wall_ns;
+	for (uint32_t i = 0; i < block->nsamples; i++)
+		if (!class_of(&block->samples[i].key))
+			ns[block->samples[i].key.thread] -=
+				(int64_t)block->samples[i].wall_ns;
+	*ret = ns;
+	return 0;
+}
+
+/* Windows recorded a part of a thread's waits, the scheduler knows them all: scale
+ * the sums of its classes to WANT_NS, unless that is another order. */
+static void scale_classes(struct sums *sums, int64_t want_ns)
+{
+	uint64_t ns = 0;
+	double factor;
+
+	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++)
+		ns += sums[c].ns;
+	factor = ns ? (double)want_ns / (double)ns : 0;
+	if (factor < 0.5 || factor > 2)
+		return;
+	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++) {
+		sums[c].count = (uint64_t)((double)sums[c].count * factor +
+					   0.5);
+		sums[c].ns = (uint64_t)((double)sums[c].ns * factor);
 	}
 }
 
@@ -179,7 +237,7 @@ static int scale_sample(struct wp_profile *profile, struct class_sums *st,
 {
 	struct wp_sample_key key = s->key;
 	uint64_t count = s->count, ns = s->wall_ns;
-	struct sums *sums = key.object ? sums_of(st, &key) : NULL;
+	struct sums *sums = class_of(&key) ? sums_of(st, &key) : NULL;
 
 	if (sums && key.stack != WP_BLOCK_ALL) {
 		count = share(&sums->seen_count, count, sums->sampled_count,
@@ -187,11 +245,10 @@ static int scale_sample(struct wp_profile *profile, struct class_sums *st,
 		ns = share(&sums->seen_ns, ns, sums->sampled_ns, sums->ns);
 	} else if (sums) {
 		key.stack = no_stack;
-		key.state = WP_STATE_WAITING;
-		count = sums->sampled_count ? 0 : sums->count;
-		ns = sums->sampled_count ? 0 : sums->ns;
+		count = is_sampled(sums) ? 0 : sums->count;
+		ns = is_sampled(sums) ? 0 : sums->ns;
 	}
-	key.object = 0;
+	key.object >>= 8;
 	return count || ns ? wp_profile_add_sample(profile, WP_PROFILE_BLOCK,
 						   &key, count, ns) :
 			     0;
@@ -202,6 +259,7 @@ int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_BLOCK];
 	struct wp_sample_set old = *set;
 	struct class_sums st = { .nthreads = profile->nthreads };
+	int64_t *targets = NULL;
 	int rc;
 
 	st.sums = calloc((size_t)st.nthreads + 1, sizeof(*st.sums));
@@ -209,9 +267,15 @@ int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 		return -ENOMEM;
 	memset(set, 0, sizeof(*set));
 	rc = add_up(&st, &old);
+	if (!rc)
+		rc = find_targets(profile, &old, &targets);
 	for (uint32_t i = 0; i < st.nthreads && !rc; i++)
-		if (st.sums[i])
+		if (st.sums[i]) {
+			scale_classes(st.sums[i], targets[i]);
 			merge_classes(st.sums[i]);
+			merge_classes(st.sums[i] + ROWS);
+		}
+	free(targets);
 	for (uint32_t i = 0; i < old.nsamples && !rc; i++)
 		rc = scale_sample(profile, &st, &old.samples[i], no_stack);
 	for (uint32_t i = 0; i < st.nthreads; i++)

@@ -14,58 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_records.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
-#include "switch_budget.h"
-#include "switch_sample.h"
 #include "target.h"
-#include "threads.h"
+#include "thread.h"
 #include "wallprof/clock.h"
 
 enum {
 	RING_BYTES = 2 << 20,
-	/* Most waits that are kept until their window is over. */
-	WAITS_MAX = 1 << 16,
 	/* Records are handed out in order of time when they are this old. */
 	SETTLE_NS = 1000000,
-};
-
-struct wait {
-	struct wp_sample_key key;
-	uint64_t delay_ns;
-	/* Its stack is that of one switch in so many; 0: it has none. */
-	uint32_t every;
-};
-
-struct wp_block_waits {
-	/* Enabled in windows of time, disabled in the gaps between them, and
-	 * closed in long gaps. */
-	struct wp_perf_source events;
-	/* There are no perf events: ticks tell all waits. */
-	bool no_events;
-	struct wp_switch_budget budget;
-	/* Samples are taken at every EVERYth switch, before CHANGED_NS at every
-	 * EVERY_BEFOREth. */
-	uint32_t every, every_before;
-	uint64_t changed_ns;
-	/* Begin and end of the last window, and end of the gap after it. */
-	uint64_t on_ns, off_ns, turn_ns;
-	/* Waits that began before are not known: records were lost, or not
-	 * made. */
-	uint64_t valid_ns;
-	/* Records and samples read, and records lost, in this window, those of
-	 * other processes included. */
-	uint64_t records, lost, samples;
-	/* Sums of all windows. */
-	uint64_t all_records, all_lost, recorded_ns;
-	uint64_t start_ns;
-	/* Waits that were kept with their stack. */
-	uint64_t stacks;
-	/* Waits of this window: waits[0..nwaits), owned; and those that found no
-	 * room. */
-	struct wait *waits;
-	uint32_t nwaits, dropped;
-	struct wp_switch_sample_calls calls;
 };
 
 static int open_events(struct wp_target *target, struct wp_err *err)
@@ -73,6 +32,7 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 	struct wp_perf_source *events = &target->block_waits->events;
 	const struct wp_perf_options options = {
 		.switches = true,
+		.wakes = true,
 		.switch_sample_every = target->block_waits->every,
 		.stack_bytes = events->options.stack_bytes ?
 				       events->options.stack_bytes :
@@ -82,8 +42,12 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 	};
 	int rc = wp_perf_source_open(events, target->process, &options, err);
 
-	if (rc || wp_perf_facts(events->perf)->switch_samples)
+	if (rc)
 		return rc;
+	target->block_waits->wake_rc = wp_perf_facts(events->perf)->wake_rc;
+	wp_wakers_filter(&target->block_waits->wakers, target, events->perf);
+	if (wp_perf_facts(events->perf)->switch_samples)
+		return 0;
 	wp_perf_source_close(events);
 	return wp_err_set(err, -EPERM,
 			  "the kernel shows no stacks at context switches to "
@@ -115,7 +79,7 @@ int wp_block_waits_open(struct wp_target *target)
 	if (!b)
 		return -ENOMEM;
 	target->block_waits = b;
-	b->waits = calloc(WAITS_MAX, sizeof(*b->waits));
+	b->waits = calloc(WP_BLOCK_RECORDS_WAITS, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
 	b->every = b->every_before =
@@ -146,100 +110,19 @@ static uint64_t interval_of(const struct wp_target *target)
 			    target->loop->options.interval_ns;
 }
 
-/* RECORD is a sample of T as it leaves its CPU: keep its stack for the wait. */
-static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
-{
-	struct wp_block_waits *b = t->target->block_waits;
-	int rc;
-
-	t->waits.every = 0;
-	if (!wp_reg_known(&record->regs, WP_REG_PC))
-		return 0;
-	rc = wp_switch_sample_key(&b->calls, t, &b->events, record,
-				  &t->waits.key);
-	if (!rc)
-		t->waits.every = record->time_ns < b->changed_ns ?
-					 b->every_before :
-					 b->every;
-	return rc;
-}
-
-/* T enters a CPU at NOW: keep the wait that is over. */
-static void end_wait(struct wp_target *target, struct wp_thread *t,
-		     uint64_t now)
-{
-	struct wp_block_waits *b = target->block_waits;
-	uint64_t out_ns = t->waits.out_ns;
-	uint32_t every = t->waits.every;
-
-	t->waits.out_ns = 0;
-	t->waits.every = 0;
-	/* A stop by wallprof is no wait of T. */
-	if (out_ns < b->valid_ns || !out_ns || now < out_ns ||
-	    (out_ns <= t->waits.stop_end_ns && now >= t->waits.stop_begin_ns))
-		return;
-	if (b->nwaits == WAITS_MAX) {
-		b->dropped++;
-		return;
-	}
-	b->waits[b->nwaits++] = (struct wait){
-		every ? t->waits.key :
-			(struct wp_sample_key){ .stack = WP_BLOCK_ALL,
-						.thread = t->index },
-		now - out_ns, every
-	};
-}
-
-static int add_record(struct wp_target *target,
-		      const struct wp_perf_record *record)
-{
-	struct wp_thread *t;
-
-	if (record->type == WP_PERF_LOST) {
-		target->block_waits->valid_ns = record->time_ns;
-		return 0;
-	}
-	t = wp_threads_get(target, record->tid);
-	if (!t)
-		return -ENOMEM;
-	if (!t->watched)
-		return 0;
-	if (record->type == WP_PERF_SAMPLE_SWITCH)
-		return note_stack(t, record);
-	if (record->type == WP_PERF_SWITCH_OUT)
-		/* A preempted thread waits for a CPU only. */
-		t->waits.out_ns = record->preempted ? 0 : record->time_ns;
-	else if (record->type == WP_PERF_SWITCH_IN)
-		end_wait(target, t, record->time_ns);
-	return 0;
-}
-
-/* Read the records of before UNTIL_NS. */
-static int read_records(struct wp_target *target, uint64_t until_ns)
-{
-	struct wp_block_waits *b = target->block_waits;
-	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
-	uint64_t records = stats->records + stats->foreign;
-	uint64_t lost = stats->lost, samples = stats->switch_samples;
-	struct wp_perf_record record;
-	int rc = 0;
-
-	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = add_record(target, &record);
-	b->records += stats->records + stats->foreign - records;
-	b->samples += stats->switch_samples - samples;
-	b->lost += stats->lost - lost;
-	return rc;
-}
-
 /* Add the share of W that ticks miss to the sample of KEY, WEIGHT times. */
-static int add_missed_by_ticks(struct wp_target *target, const struct wait *w,
+static int add_missed_by_ticks(struct wp_target *target,
+			       const struct wp_block_wait *w,
 			       const struct wp_sample_key *key, double weight)
 {
-	struct wp_block_parts missed = wp_block_weight_missed_by_ticks(
-		w->delay_ns, interval_of(target));
-	double ns = missed.time * (double)w->delay_ns;
+	/* Ticks tell no waits for a CPU, and those are no waits of their own. */
+	struct wp_block_parts missed = { 0, 1 };
+	double ns;
 
+	if (key->state == WP_STATE_WAITING)
+		missed = wp_block_weight_missed_by_ticks(w->delay_ns,
+							 interval_of(target));
+	ns = missed.time * (double)w->delay_ns;
 	return wp_profile_add_sample(
 		target->profile, WP_PROFILE_BLOCK, key,
 		wp_block_weight_round(weight * missed.count,
@@ -248,13 +131,15 @@ static int add_missed_by_ticks(struct wp_target *target, const struct wait *w,
 				      wp_random_next(&target->loop->random)));
 }
 
-static int add_wait(struct wp_target *target, const struct wait *w,
+static int add_wait(struct wp_target *target, const struct wp_block_wait *w,
 		    double weight)
 {
+	uint32_t class = wp_block_weight_class(w->delay_ns);
 	struct wp_sample_key key = { .stack = WP_BLOCK_ALL,
 				     .thread = w->key.thread,
-				     .object = wp_block_weight_class(
-					     w->delay_ns) };
+				     .state = w->key.state,
+				     .object = wp_block_weight_object(0,
+								      class) };
 	int rc = add_missed_by_ticks(target, w, &key, weight);
 
 	if (rc || !w->every)
@@ -265,9 +150,9 @@ static int add_wait(struct wp_target *target, const struct wait *w,
 				       wp_random_next(&target->loop->random));
 	if (weight <= 0)
 		return 0;
-	target->block_waits->stacks++;
+	target->block_waits->stacks += w->key.state == WP_STATE_WAITING;
 	key = w->key;
-	key.object = wp_block_weight_class(w->delay_ns);
+	key.object = wp_block_weight_object(w->key.object, class);
 	return add_missed_by_ticks(target, w, &key, weight);
 }
 
@@ -286,7 +171,7 @@ static int record_waits(struct wp_target *target, uint64_t cycle_ns)
 	if (b->nwaits)
 		lost *= 1 + (double)b->dropped / (double)b->nwaits;
 	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
-		const struct wait *w = &b->waits[i];
+		const struct wp_block_wait *w = &b->waits[i];
 
 		rc = add_wait(target, w,
 			      cycle_ns ? lost * wp_block_weight_in_window(
@@ -336,7 +221,7 @@ static int end_window(struct wp_target *target)
 		return record_waits(target, 0);
 	}
 	end_recording(b);
-	rc = read_records(target, UINT64_MAX);
+	rc = wp_block_records_read(target, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
 	wp_perf_source_grow(&b->events, target->process);
 	if (b->budget.closes)
@@ -369,8 +254,10 @@ int wp_block_waits_tick(struct wp_target *target)
 
 	if (!b || b->no_events)
 		return 0;
+	wp_wakers_filter(&b->wakers, target, b->events.perf);
 	if (b->events.enabled) {
-		rc = read_records(target, target->loop->tick_ns - SETTLE_NS);
+		rc = wp_block_records_read(target,
+					   target->loop->tick_ns - SETTLE_NS);
 		if (!rc)
 			rc = end_window(target);
 	} else if (target->loop->tick_ns >= b->turn_ns) {
@@ -383,17 +270,26 @@ static void describe_source(struct wp_target *target)
 {
 	struct wp_block_waits *b = target->block_waits;
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
-	char text[256];
+	char text[512], split[128];
 
+	if (b->wake_rc)
+		snprintf(split, sizeof(split),
+			 "waits hold the time until the thread ran, as the "
+			 "kernel does not tell of wakes (%s)",
+			 strerror(-b->wake_rc));
+	else
+		snprintf(split, sizeof(split),
+			 "split at the wake, but for %llu waits",
+			 (unsigned long long)b->unsplit);
 	snprintf(text, sizeof(text),
 		 "context switches from perf events, "
 		 "recorded %.3g %% of the time; %llu stacks; waits of over %d "
 		 "intervals from wall-clock samples; %llu of %llu records "
-		 "lost and scaled for",
+		 "lost and scaled for; %s",
 		 all_ns ? 100 * (double)b->recorded_ns / (double)all_ns : 0.0,
 		 (unsigned long long)b->stacks, WP_BLOCK_TICKS,
 		 (unsigned long long)b->all_lost,
-		 (unsigned long long)(b->all_records + b->all_lost));
+		 (unsigned long long)(b->all_records + b->all_lost), split);
 	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
 		&target->profile->strings, text);
 }
@@ -407,7 +303,7 @@ int wp_block_waits_finish(struct wp_target *target)
 		return 0;
 	if (b->events.enabled) {
 		end_recording(b);
-		rc = read_records(target, UINT64_MAX);
+		rc = wp_block_records_read(target, UINT64_MAX);
 		if (!rc)
 			rc = record_waits(target, 0);
 	} else {

@@ -14,8 +14,13 @@ struct wp_thread;
 
 /* Part of a thread. */
 struct wp_thread_waits {
-	/* When the thread left its CPU to wait; 0: it did not, or not known. */
+	/* When the thread left its CPU to wait, was woken since, and by whom (string
+	 * id); 0: it did not, was not, or not known. */
 	uint64_t out_ns;
+	uint64_t wake_ns;
+	uint32_t waker;
+	/* When it entered a CPU last, by a record. */
+	uint64_t in_ns;
 	/* The sample at that switch, which stands for EVERY switches; 0: there
 	 * was none, and KEY is not valid. */
 	uint32_t every;

@@ -61,7 +61,8 @@ class Blocks:
 
     def record(self, profile, target, *args):
         before = mark(target)
-        _, p = profile(target.pid, "--profile", "block", "-d", 4, *args)
+        _, p = profile(target.pid, "--profile", "block", "-d", 4, *args,
+                       status=(0, 1))
         truth = between(before, mark(target))
         assert [(p.string_table[t.type], p.string_table[t.unit])
                 for t in p.sample_type] == [("contentions", "count"),
@@ -135,11 +136,15 @@ def test_block_rate_changes_no_share(start, profile, rate):
 
 def test_block_labels(start, profile):
     target = start("profiles", "block")
-    _, p = profile(target.pid, "--profile", "block", "-d", 2)
+    # Where others switch much, few stacks are told.
+    _, p = profile(target.pid, "--profile", "block", "-d", 2, status=(0, 1))
     waits = {"cond": "condvar", "pipe": "pipe", "sleep": "sleep",
              "epoll": "poll", "mutex": "lock"}
     seen = {}
     for s in pprof_check.samples(p):
+        if s["labels"]["state"] == "runnable":
+            assert not s["values"]["contentions"], s
+            continue
         assert s["labels"]["state"] == "waiting"
         names = [f["name"] for f in s["frames"]]
         for name in names:
@@ -155,6 +160,52 @@ def test_block_labels(start, profile):
         assert here[wait] / sum(here.values()) > 0.99, (kind, here)
 
 
+def test_waiting_is_apart_from_waiting_for_a_cpu(start, tmp_path):
+    """Spinners make woken threads wait for a CPU.  Of each thread, the block
+    profile's waiting is the wall profile's, which is what the scheduler leaves:
+    neither running nor in a run queue."""
+    for _ in range(2):
+        start("spinner", 2)
+    target = start("profiles", "block")
+    wallprof("-p", target.pid, "-d", 4, "--profile", "wall,cpu,block",
+             output=tmp_path / "x.pb.gz").check((0, 1))
+    target.assert_unharmed()
+    wall = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    block = pprof_check.load(str(tmp_path / "x.block.pb.gz"))
+    pprof_check.validate(block)
+    waits = [sum(s["values"][value] for s in pprof_check.samples(p)
+                 if s["labels"]["state"] == "waiting")
+             for p, value in ((wall, "wall"), (block, "delay"))]
+    queued = sum(s["values"]["delay"] for s in pprof_check.samples(block)
+                 if s["labels"]["state"] == "runnable")
+    assert abs(waits[1] / waits[0] - 1) < 0.05, waits
+    assert queued > 0.01 * waits[0], (queued, waits)
+
+
+def test_who_wakes_is_told(start, tmp_path):
+    """Three wait for a lock: the holder wakes them, or each other; those that nap
+    are woken by the timer's interrupt."""
+    target = start("profiles", "hold", "sleep")
+    wallprof("-p", target.pid, "-d", 3, "--profile", "block",
+             output=tmp_path / "x.pb.gz").check((0, 1))
+    target.assert_unharmed()
+    samples = pprof_check.samples(pprof_check.load(str(tmp_path / "x.pb.gz")))
+    threads = {f"{s['labels']['thread']} ({s['labels']['tid']})"
+               for s in samples}
+    wakers = {"lock": threads, "sleep": {"interrupt"}}
+    for wait, known in wakers.items():
+        by = {}
+        for s in samples:
+            if s["labels"].get("wait") == wait:
+                who = s["labels"].get("woken by")
+                by[who] = by.get(who, 0) + s["values"]["delay"]
+        told = sum(ns for who, ns in by.items() if who in known)
+        not_told = by.get(None, 0)
+        assert told > 0.9 * (sum(by.values()) - not_told), (wait, by)
+        # The rest is long waits of before the first and after the last record.
+        assert not_told < 0.5 * sum(by.values()), (wait, by)
+
+
 def delay(p, keep):
     return sum(s["values"]["delay"] for s in pprof_check.samples(p)
                if keep({f["name"] for f in s["frames"]}))
@@ -166,7 +217,7 @@ def two_sides(target, out):
     waited; and the mutex profile."""
     begin, before = time.monotonic_ns(), mark(target)
     wallprof("-p", target.pid, "-d", 4, "-r", 1000, "--max-stopped", 0,
-             "--profile", "block,mutex", output=out).check()
+             "--profile", "block,mutex", output=out).check((0, 1))
     end, after = time.monotonic_ns(), mark(target)
     assert not os.path.exists(out)
     block = pprof_check.load(str(out).replace(".pb.gz", ".block.pb.gz"))

@@ -21,6 +21,8 @@ struct wp_perf {
 	bool enabled, closed;
 	struct wp_perf_record records[FAKE_RECORDS];
 	size_t n, next;
+	/* Wakes of these tids are recorded. */
+	pid_t first_woken, last_woken;
 	/* Calls of wp_perf_draw_periods. */
 	uint32_t ndraws;
 };
@@ -103,6 +105,12 @@ void wp_perf_disable(struct wp_perf *perf)
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 {
 	perf->options.switch_sample_every = every;
+}
+
+void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
+{
+	perf->first_woken = first;
+	perf->last_woken = last;
 }
 
 void wp_perf_draw_periods(struct wp_perf *perf)

@@ -220,6 +220,123 @@ static void threads_that_are_not_watched_are_left_out(void **state)
 	assert_int_equal(fake.profile.sets[WP_PROFILE_BLOCK].nsamples, 0);
 }
 
+/* Thread WAKER wakes the thread, in an interrupt where HARD. */
+static void wake(pid_t waker, bool hard)
+{
+	struct wp_perf_record record = record_of(WP_PERF_WAKE);
+
+	record.waker_pid = record.waker_tid = waker;
+	record.hard_interrupt = hard;
+	put(&record);
+}
+
+/* The thread leaves its CPU, is woken by WAKER after WAIT_NS and on a CPU
+ * QUEUE_NS later. */
+static void wait_until_woken(uint64_t wait_ns, uint64_t queue_ns, pid_t waker)
+{
+	struct wp_perf_record record = record_of(WP_PERF_SWITCH_OUT);
+
+	put_sample(whole_stack(), false);
+	put(&record);
+	fake_now_ns += wait_ns;
+	wake(waker, false);
+	fake_now_ns += queue_ns;
+	record = record_of(WP_PERF_SWITCH_IN);
+	put(&record);
+}
+
+/* The block profile's time in STATE of waits that WAKER ended; "": not known. */
+static uint64_t ns_by(enum wp_state in, const char *waker)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_BLOCK];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_sample_key *key = &set->samples[i].key;
+
+		if (key->state == in &&
+		    !strcmp(wp_profile_str(&fake.profile, key->object), waker))
+			ns += set->samples[i].wall_ns;
+	}
+	return ns;
+}
+
+static void a_wait_ends_when_the_thread_is_woken(void **state)
+{
+	(void)state;
+	fake_target_add_thread(&fake, 9, "maker");
+	start_target();
+	tick();
+	assert_true(fake_perf_last()->options.wakes);
+	assert_in_range(7, fake_perf_last()->first_woken, 9);
+	assert_in_range(fake_perf_last()->last_woken, 9, 300);
+	wait_until_woken(3 * WP_NS_PER_MS, WP_NS_PER_MS, 9);
+	wait_until_woken(2 * WP_NS_PER_MS, WP_NS_PER_MS, 9);
+	finish();
+	assert_int_equal(ns_by(WP_STATE_WAITING, "maker (9)"),
+			 5 * WP_NS_PER_MS);
+	assert_int_equal(ns_by(WP_STATE_RUNNABLE, "maker (9)"),
+			 2 * WP_NS_PER_MS);
+	/* Waits for a CPU are no waits of their own. */
+	assert_sums(3, 2, 7 * WP_NS_PER_MS);
+	assert_non_null(strstr(source(), "but for 0 waits"));
+}
+
+static void who_wakes_may_be_an_interrupt_or_another_process(void **state)
+{
+	struct wp_perf_record record;
+	char self[64];
+
+	(void)state;
+	start_target();
+	record = record_of(WP_PERF_SWITCH_OUT);
+	put(&record);
+	fake_now_ns += WP_NS_PER_MS;
+	/* Of threads that are not the target's there is nothing to say. */
+	record = record_of(WP_PERF_WAKE);
+	record.tid = 4711;
+	put(&record);
+	wake(getpid(), true);
+	/* Only the first wake wakes. */
+	fake_now_ns += WP_NS_PER_MS;
+	wake(getpid(), false);
+	record = record_of(WP_PERF_SWITCH_IN);
+	put(&record);
+	put_sample(whole_stack(), false);
+	wait_until_woken(4 * WP_NS_PER_MS, 0, getpid());
+	finish();
+	snprintf(self, sizeof(self), "test_block_wait (%d)", getpid());
+	assert_int_equal(ns_by(WP_STATE_WAITING, self), 5 * WP_NS_PER_MS);
+	assert_int_equal(ns_by(WP_STATE_RUNNABLE, self) +
+				 ns_by(WP_STATE_RUNNABLE, ""),
+			 WP_NS_PER_MS);
+}
+
+static void a_wake_while_the_thread_leaves_ends_its_wait(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	start_target();
+	put_sample(whole_stack(), false);
+	wake(9, true);
+	fake_now_ns += 20000;
+	record = record_of(WP_PERF_SWITCH_OUT);
+	put(&record);
+	fake_now_ns += WP_NS_PER_MS;
+	record = record_of(WP_PERF_SWITCH_IN);
+	put(&record);
+	/* A wake of long before is of an earlier wait. */
+	wake(9, true);
+	fake_now_ns += WP_NS_PER_MS;
+	put_sample(whole_stack(), false);
+	wait_for(3 * WP_NS_PER_MS, false);
+	finish();
+	assert_int_equal(ns_by(WP_STATE_RUNNABLE, "interrupt"), WP_NS_PER_MS);
+	assert_int_equal(ns_by(WP_STATE_WAITING, ""), 3 * WP_NS_PER_MS);
+	assert_non_null(strstr(source(), "but for 1 waits"));
+}
+
 /* Long waits are told by ticks: by records they are not added again. */
 static void a_long_wait_counts_once(void **state)
 {
@@ -243,6 +360,33 @@ static void a_long_wait_counts_once(void **state)
 	count = sum(3, &ns);
 	assert_int_equal(count, 1);
 	assert_int_equal(ns, 20 * (uint64_t)TICK);
+}
+
+/* ... and who ended it is told by the record. */
+static void a_long_wait_has_its_waker(void **state)
+{
+	const struct wp_regs regs = fake_stack_regs(&stack);
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
+	start_target();
+	record = record_of(WP_PERF_SWITCH_OUT);
+	put(&record);
+	for (int i = 0; i < 20; i++)
+		tick();
+	wake(9, true);
+	fake_now_ns += WP_NS_PER_MS;
+	record = record_of(WP_PERF_SWITCH_IN);
+	put(&record);
+	fake_target_schedstat(&fake, 7, 2000, 0, 2);
+	fake_target_runs(&fake, 7);
+	finish();
+	assert_int_equal(ns_by(WP_STATE_WAITING, "interrupt"),
+			 20 * (uint64_t)TICK);
+	assert_int_equal(ns_by(WP_STATE_WAITING, ""), 0);
+	assert_int_equal(ns_by(WP_STATE_RUNNABLE, "interrupt"), WP_NS_PER_MS);
+	assert_sums(3, 1, 20 * (uint64_t)TICK + WP_NS_PER_MS);
 }
 
 static void without_events_ticks_tell_all(void **state)
@@ -415,7 +559,11 @@ int main(void)
 		TEST(waits_without_a_stack_go_with_the_stacks_of_their_length),
 		TEST(without_any_stack_waits_are_counted_all_the_same),
 		TEST(threads_that_are_not_watched_are_left_out),
+		TEST(a_wait_ends_when_the_thread_is_woken),
+		TEST(who_wakes_may_be_an_interrupt_or_another_process),
+		TEST(a_wake_while_the_thread_leaves_ends_its_wait),
 		TEST(a_long_wait_counts_once),
+		TEST(a_long_wait_has_its_waker),
 		TEST(without_events_ticks_tell_all),
 		TEST(events_without_samples_of_switches_are_of_no_use),
 		TEST(stacks_that_were_cut_are_copied_longer_in_the_next_window),

@@ -260,6 +260,87 @@ static void samples_add_up_to_what_there_was(void **state)
 	wp_profile_clear(&profile);
 }
 
+/* 100 waits of 1,000 ns by records, and one of 5,000 by ticks: the clock says 125,000
+ * and more in all.  Waits for a CPU are none. */
+static void waits_add_up_to_what_the_clock_says(void **state)
+{
+	static const struct wp_profile_thread thread;
+	static const struct {
+		uint64_t wall_ns, count, ns;
+	} rows[] = {
+		{ 125000, 120, 120000 },
+		{ 55000, 50, 50000 },
+		/* Something is wrong. */
+		{ 15000, 100, 100000 },
+		{ 300000, 100, 100000 },
+		{ 4000, 100, 100000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_sample_key key = { .state = WP_STATE_WAITING };
+
+		assert_int_equal(wp_profile_init(&profile), 0);
+		assert_int_equal(wp_profile_add_thread(&profile, &thread), 0);
+		assert_int_equal(wp_profile_add_sample(&profile,
+						       WP_PROFILE_WALL, &key, 1,
+						       rows[i].wall_ns),
+				 0);
+		key.state = WP_STATE_RUNNABLE;
+		assert_int_equal(wp_profile_add_sample(&profile,
+						       WP_PROFILE_WALL, &key, 1,
+						       1000000),
+				 0);
+		add_to(1, 0, 1000, 10);
+		add_to(WP_BLOCK_ALL, 0, 1000, 100);
+		add_to(2, 0, 0, 0);
+		key.state = WP_STATE_WAITING;
+		key.stack = 2;
+		assert_int_equal(wp_profile_add_sample(&profile,
+						       WP_PROFILE_BLOCK, &key,
+						       1, 5000),
+				 0);
+		assert_int_equal(wp_block_weight_finish(&profile, 9), 0);
+		assert_sample(1, 0, rows[i].count, rows[i].ns);
+		assert_sample(2, 0, 1, 5000);
+		wp_profile_clear(&profile);
+	}
+}
+
+/* Waits for a CPU have classes of their own, and each its waker. */
+static void waits_for_a_cpu_are_kept_apart(void **state)
+{
+	static const struct wp_profile_thread thread;
+	struct wp_sample_key key = { .stack = WP_BLOCK_ALL,
+				     .state = WP_STATE_RUNNABLE };
+	const struct wp_sample_set *set = &profile.sets[WP_PROFILE_BLOCK];
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	assert_int_equal(wp_profile_add_thread(&profile, &thread), 0);
+	add_to(1, 0, 1000, 10);
+	add_to(WP_BLOCK_ALL, 0, 1000, 100);
+	key.object = wp_block_weight_object(0, 5);
+	assert_int_equal(
+		wp_profile_add_sample(&profile, WP_PROFILE_BLOCK, &key, 0, 700),
+		0);
+	key.object = wp_block_weight_object(77, 5);
+	key.stack = 1;
+	assert_int_equal(
+		wp_profile_add_sample(&profile, WP_PROFILE_BLOCK, &key, 0, 7),
+		0);
+	assert_int_equal(wp_block_weight_finish(&profile, 9), 0);
+	assert_int_equal(set->nsamples, 2);
+	assert_int_equal(set->samples[0].key.state, WP_STATE_WAITING);
+	assert_int_equal(set->samples[0].key.object, 0);
+	assert_int_equal(set->samples[0].wall_ns, 100000);
+	assert_int_equal(set->samples[1].key.state, WP_STATE_RUNNABLE);
+	assert_int_equal(set->samples[1].key.object, 77);
+	assert_int_equal(set->samples[1].count, 0);
+	assert_int_equal(set->samples[1].wall_ns, 700);
+	wp_profile_clear(&profile);
+}
+
 static void classes_are_half_powers_of_two(void **state)
 {
 	uint32_t last = 0;
@@ -304,6 +385,8 @@ int main(void)
 		T(looks_and_what_they_miss_make_the_whole),
 		T(waits_in_windows_make_the_whole),
 		T(samples_add_up_to_what_there_was),
+		T(waits_add_up_to_what_the_clock_says),
+		T(waits_for_a_cpu_are_kept_apart),
 		T(classes_are_half_powers_of_two),
 		T(rounding_is_right_on_average),
 	};

@@ -460,6 +460,57 @@ static void make_any(struct bytes *b, size_t kind)
 }
 
 /* Whether or not the record's own size is the truth. */
+static void make_wake(struct bytes *b, uint64_t flags)
+{
+	put_sample_base(b, PERF_RECORD_MISC_KERNEL);
+	/* 36 bytes: type, flags, preempt count, pid; comm; pid, prio, CPU; and 4
+	 * of padding with the size. */
+	put(b, UINT64_C(36) | UINT64_C(300) << 32 | flags << 48);
+	put(b, 12 | UINT64_C(0x656d6f63) << 32);
+	put(b, 0);
+	put(b, UINT64_C(4711) << 32);
+	put(b, 120);
+	finish(b);
+}
+
+static void a_wake_tells_who_is_woken_and_by_whom(void **state)
+{
+	static const struct {
+		uint64_t flags;
+		bool hard, soft;
+	} rows[] = {
+		{ 0x00, false, false },
+		{ 0x08, true, false },
+		{ 0x11, false, true },
+	};
+	struct wp_perf_record rec;
+	struct bytes b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		make_wake(&b, rows[i].flags);
+		assert_int_equal(wp_perf_sample_id(b.v, 8 * b.n), 77);
+		assert_int_equal(
+			wp_perf_parse(&rec, &(struct wp_perf_writer){ 0 },
+				      WP_PERF_SAMPLE_WAKE, b.v, 8 * b.n),
+			0);
+		assert_int_equal(wp_perf_parse_wake(&rec), 0);
+		assert_int_equal(rec.type, WP_PERF_WAKE);
+		assert_int_equal(rec.tid, 4711);
+		assert_int_equal(rec.waker_pid, 11);
+		assert_int_equal(rec.waker_tid, 12);
+		assert_int_equal(rec.time_ns, 1000);
+		assert_int_equal(rec.hard_interrupt, rows[i].hard);
+		assert_int_equal(rec.soft_interrupt, rows[i].soft);
+	}
+	rec.raw_len = 27;
+	assert_int_equal(wp_perf_parse_wake(&rec), -EBADMSG);
+	/* More data than there are bytes. */
+	for (size_t len = 0; len < 8 * b.n; len += 8)
+		assert_int_not_equal(
+			parse_len(&rec, WP_PERF_SAMPLE_WAKE, &b, len), 0);
+}
+
 static void every_prefix_is_refused(void **state)
 {
 	struct wp_perf_record rec;
@@ -677,6 +728,7 @@ int main(void)
 		cmocka_unit_test(chains_are_only_the_first_run_of_the_kernel),
 		cmocka_unit_test(other_records_are_told_from_each_other),
 		cmocka_unit_test(switches_tell_direction_and_why),
+		cmocka_unit_test(a_wake_tells_who_is_woken_and_by_whom),
 		cmocka_unit_test(every_prefix_is_refused),
 		cmocka_unit_test(garbage_is_survived),
 		cmocka_unit_test(records_around_the_end_come_in_one_piece),

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* block_records.c - see block_records.h.
+ *
+ * A wait begins when the thread leaves its CPU, and ends when another one, or an
+ * interrupt, wakes it; then it waits for a CPU until it enters one.
+ */
+#include "block_records.h"
+
+#include <errno.h>
+
+#include "target.h"
+#include "thread.h"
+#include "threads.h"
+#include "wallprof/block_weight.h"
+
+enum {
+	/* Most time from the wake of a thread that is leaving its CPU until it has
+	 * left. */
+	LEAVING_NS = 50000,
+};
+
+/* RECORD is a sample of T as it leaves its CPU: keep its stack for the wait. */
+static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
+{
+	struct wp_block_waits *b = t->target->block_waits;
+	int rc;
+
+	t->waits.every = 0;
+	if (!wp_reg_known(&record->regs, WP_REG_PC))
+		return 0;
+	rc = wp_switch_sample_key(&b->calls, t, &b->events, record,
+				  &t->waits.key);
+	if (!rc)
+		t->waits.every = record->time_ns < b->changed_ns ?
+					 b->every_before :
+					 b->every;
+	return rc;
+}
+
+/* The last tick found T in the wait that ends now. */
+static bool was_found_waiting(const struct wp_thread *t)
+{
+	uint64_t tick_ns = t->target->last_tick_ns;
+
+	return t->wait.waiting && t->wait.key.state == WP_STATE_WAITING &&
+	       t->locks.tick_ns == tick_ns && t->waits.out_ns < tick_ns &&
+	       t->waits.in_ns < tick_ns;
+}
+
+/* Keep a wait of T in STATE for DELAY_NS. */
+static void keep_wait(struct wp_thread *t, enum wp_state state,
+		      uint64_t delay_ns)
+{
+	struct wp_block_waits *b = t->target->block_waits;
+	struct wp_block_wait w = { { .stack = WP_BLOCK_ALL,
+				     .thread = t->index },
+				   delay_ns,
+				   t->waits.every };
+
+	if (b->nwaits == WP_BLOCK_RECORDS_WAITS) {
+		b->dropped++;
+		return;
+	}
+	/* A long wait is told by ticks, but its end is not. */
+	if (state == WP_STATE_RUNNABLE && was_found_waiting(t)) {
+		w.key = t->wait.key;
+		w.every = 1;
+	} else if (w.every) {
+		w.key = t->waits.key;
+	}
+	w.key.state = (uint8_t)state;
+	if (state == WP_STATE_RUNNABLE)
+		w.key.wait = WP_WAIT_NONE;
+	w.key.object = t->waits.waker;
+	b->waits[b->nwaits++] = w;
+}
+
+/* T waited for so long that ticks told it: they did not know who would wake it. */
+static int tell_waker(struct wp_thread *t)
+{
+	struct wp_profile *profile = t->target->profile;
+	struct wp_sample_key key = t->wait.key;
+	int rc;
+
+	if (t->waits.samples < WP_BLOCK_TICKS || !t->waits.waker ||
+	    !was_found_waiting(t))
+		return 0;
+	key.object = 0;
+	rc = wp_profile_add_sample(profile, WP_PROFILE_BLOCK, &key,
+				   -UINT64_C(1), -t->waits.samples_ns);
+	key.object = wp_block_weight_object(t->waits.waker, 0);
+	return rc ? rc :
+		    wp_profile_add_sample(profile, WP_PROFILE_BLOCK, &key, 1,
+					  t->waits.samples_ns);
+}
+
+/* T enters a CPU at NOW: keep the wait that is over. */
+static int end_wait(struct wp_thread *t, uint64_t now)
+{
+	struct wp_block_waits *b = t->target->block_waits;
+	struct wp_thread_waits *w = &t->waits;
+	uint64_t out_ns = w->out_ns;
+	uint64_t end_ns = w->wake_ns ? w->wake_ns : now;
+	uint64_t begin_ns = out_ns ? out_ns : w->wake_ns;
+
+	/* A stop by wallprof is no wait of T. */
+	if (!begin_ns ||
+	    (begin_ns <= w->stop_end_ns && now >= w->stop_begin_ns))
+		return 0;
+	/* It was woken while it was leaving. */
+	if (end_ns < out_ns)
+		end_ns = out_ns;
+	if (out_ns >= b->valid_ns && now >= out_ns) {
+		keep_wait(t, WP_STATE_WAITING, end_ns - out_ns);
+		b->unsplit += !w->wake_ns;
+	}
+	if (w->wake_ns >= b->valid_ns && now > end_ns)
+		keep_wait(t, WP_STATE_RUNNABLE, now - end_ns);
+	return tell_waker(t);
+}
+
+/* T leaves its CPU. */
+static void begin_wait(struct wp_thread *t, const struct wp_perf_record *record)
+{
+	struct wp_thread_waits *w = &t->waits;
+
+	/* A preempted thread waits for a CPU only. */
+	w->out_ns = record->preempted ? 0 : record->time_ns;
+	/* It may be woken while it is leaving, but not long before. */
+	if (record->preempted || w->wake_ns + LEAVING_NS < record->time_ns)
+		w->wake_ns = w->waker = 0;
+}
+
+static int note_wake(struct wp_target *target,
+		     const struct wp_perf_record *record)
+{
+	struct wp_block_waits *b = target->block_waits;
+	/* It may be a thread of another process. */
+	struct wp_thread *t = wp_threads_find(target, record->tid);
+	uint32_t name;
+
+	if (!t || !t->watched ||
+	    (t->waits.wake_ns && t->waits.wake_ns >= t->waits.out_ns))
+		return 0;
+	name = wp_wakers_name(&b->wakers, target, record);
+	if (name == UINT32_MAX)
+		return -ENOMEM;
+	t->waits.wake_ns = record->time_ns;
+	t->waits.waker = name;
+	return 0;
+}
+
+static int add_switch(struct wp_thread *t, const struct wp_perf_record *record)
+{
+	int rc;
+
+	if (record->type == WP_PERF_SWITCH_OUT) {
+		begin_wait(t, record);
+		return 0;
+	}
+	rc = end_wait(t, record->time_ns);
+	t->waits.out_ns = t->waits.wake_ns = 0;
+	t->waits.waker = t->waits.every = 0;
+	t->waits.in_ns = record->time_ns;
+	return rc;
+}
+
+static int add_record(struct wp_target *target,
+		      const struct wp_perf_record *record)
+{
+	struct wp_thread *t;
+
+	if (record->type == WP_PERF_LOST) {
+		target->block_waits->valid_ns = record->time_ns;
+		return 0;
+	}
+	if (record->type == WP_PERF_WAKE)
+		return note_wake(target, record);
+	t = wp_threads_get(target, record->tid);
+	if (!t)
+		return -ENOMEM;
+	if (!t->watched)
+		return 0;
+	if (record->type == WP_PERF_SAMPLE_SWITCH)
+		return note_stack(t, record);
+	if (record->type == WP_PERF_SWITCH_OUT ||
+	    record->type == WP_PERF_SWITCH_IN)
+		return add_switch(t, record);
+	return 0;
+}
+
+int wp_block_records_read(struct wp_target *target, uint64_t until_ns)
+{
+	struct wp_block_waits *b = target->block_waits;
+	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
+	uint64_t records = stats->records + stats->foreign;
+	uint64_t lost = stats->lost, samples = stats->switch_samples;
+	struct wp_perf_record record;
+	int rc = 0;
+
+	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
+		rc = add_record(target, &record);
+	b->records += stats->records + stats->foreign - records;
+	b->samples += stats->switch_samples - samples;
+	b->lost += stats->lost - lost;
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wakers.h - which threads are to be told when they wake, and who wakes them.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_WAKERS_H
+#define WP_WAKERS_H
+
+#include "wallprof/perf.h"
+
+struct wp_target;
+
+enum { WP_WAKERS_NAMES = 256 };
+
+struct wp_wakers {
+	/* The events whose wakes are filtered, and the tids that pass. */
+	const struct wp_perf *perf;
+	pid_t first, last;
+	/* Names of threads of other processes, by tid: a cache. */
+	struct {
+		pid_t tid;
+		/* String id. */
+		uint32_t name;
+	} names[WP_WAKERS_NAMES];
+};
+
+/* Let PERF record the wakes of TARGET's threads, and of those that it starts next. */
+void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,
+		      struct wp_perf *perf);
+
+/* The string id of who made RECORD's wake: "main (4711)", "interrupt", "interrupt on
+ * curl (4712)"; UINT32_MAX without memory. */
+uint32_t wp_wakers_name(struct wp_wakers *wakers, struct wp_target *target,
+			const struct wp_perf_record *record);
+
+#endif
