@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "code.h"
 #include "demangle.h"
 #include "wallprof/vec.h"
 
@@ -47,6 +48,15 @@ int wp_naming_add_place(struct wp_symbols *s, const char *module, uint64_t addr)
 	return wp_naming_add_line(s, s->symbol) ? 0 : -ENOMEM;
 }
 
+/* Append one level for SVMA of OBJECT, which has no symbol: where its function
+ * begins, as far as unwind info tells, so that it is one function. */
+static int add_function_place(struct wp_symbols *s, const char *module,
+			      const struct wp_object *object, uint64_t svma)
+{
+	(void)wp_code_function(object->main.image, svma, &svma);
+	return wp_naming_add_place(s, module, svma);
+}
+
 static int set_place(struct wp_symbols *s, struct wp_symbol_line *line,
 		     const struct wp_dwarf_level *level)
 {
@@ -66,6 +76,19 @@ static int set_place(struct wp_symbols *s, struct wp_symbol_line *line,
 	return line->file ? 0 : -ENOMEM;
 }
 
+/* The symbol that holds SVMA, or NULL. */
+static const struct wp_symtab_entry *find_symbol(const struct wp_object *object,
+						 uint64_t svma)
+{
+	const struct wp_symtab_entry *entry = wp_symtab_find(&object->symtab,
+							     svma);
+
+	if (entry && !object->has_symtab && !wp_symtab_is_sized(entry) &&
+	    !wp_code_reaches(object->main.image, entry->svma, svma))
+		return NULL;
+	return entry;
+}
+
 /* The symbol of the function proper, or NULL. */
 static const struct wp_symtab_entry *own_symbol(const struct wp_symbols *s,
 						const struct wp_object *object,
@@ -82,7 +105,7 @@ static const struct wp_symtab_entry *own_symbol(const struct wp_symbols *s,
 	}
 	return found->has_function && found->nstarts ?
 		       NULL :
-		       wp_symtab_find(&object->symtab, svma);
+		       find_symbol(object, svma);
 }
 
 /* The mangled name of level I, "" if it has none. */
@@ -97,7 +120,7 @@ static const char *level_name(struct wp_symbols *s,
 		entry = own_symbol(s, object, svma);
 	/* A symbol that holds the address is better than nothing. */
 	if (!entry && i + 1 == s->found.n && !level->linkage && !level->name)
-		entry = wp_symtab_find(&object->symtab, svma);
+		entry = find_symbol(object, svma);
 	if (entry) {
 		wp_symtab_name(&object->symtab, entry, s->symbol,
 			       sizeof(s->symbol));
@@ -154,7 +177,7 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 		if (*name)
 			rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;
 		else
-			rc = wp_naming_add_place(s, module, svma);
+			rc = add_function_place(s, module, object, svma);
 		if (rc)
 			break;
 		line = &s->lines[s->nlines - 1];

@@ -72,10 +72,12 @@ static int add_best_symbols(struct wp_object *object)
 {
 	int rc;
 
+	object->has_symtab = true;
 	if (wp_elf_file_has_symtab(&object->main))
 		return add_symbols(object, &object->main, SHT_SYMTAB);
 	if (object->debug.elf && wp_elf_file_has_symtab(&object->debug))
 		return add_symbols(object, &object->debug, SHT_SYMTAB);
+	object->has_symtab = false;
 	rc = add_symbols(object, &object->main, SHT_DYNSYM);
 	if (!rc && open_mini(object))
 		rc = add_symbols(object, &object->mini, SHT_SYMTAB);

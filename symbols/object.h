@@ -36,6 +36,8 @@ struct wp_object {
 	struct wp_elf_image alt_image;
 	struct wp_elf_image mini_image;
 	struct wp_symtab symtab;
+	/* A .symtab names all functions, static ones too. */
+	bool has_symtab;
 	/* The one with DWARF, MAIN or DEBUG; NULL: none. */
 	struct wp_elf_file *dwarf_file;
 	/* The svma of a byte in DEBUG minus its svma in MAIN. */

@@ -91,6 +91,18 @@ static int find_object(struct wp_symbols *s, uint32_t id,
 	return 0;
 }
 
+/* Is PATH of memory that a program puts code into, not of a file that it loads? */
+static bool is_made(const char *path)
+{
+	static const char *const prefixes[] = { "/memfd:", "//anon",
+						"/dev/zero", "[anon" };
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return !*path;
+}
+
 int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		   const struct wp_symbol_module *module)
 {
@@ -99,6 +111,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		.start_avma = module->start_avma,
 		.end_avma = module->end_avma,
 		.off = module->off,
+		.is_made = is_made(module->path),
 	};
 	uint32_t i = module_index(s, id);
 	int rc;
@@ -181,7 +194,10 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	int rc;
 
 	/* In a file the offset is shown, which is the same in the next process;
-	 * in anonymous memory the address. */
+	 * in anonymous memory the address.  Code that a program made there is
+	 * one function per mapping. */
+	if (module && module->is_made)
+		avma = addr = module->start_avma;
 	if (module && module->object)
 		addr = avma - module->start_avma + module->off;
 	if (name)

@@ -21,6 +21,8 @@ struct wp_module {
 	uint64_t start_avma;
 	uint64_t end_avma;
 	uint64_t off;
+	/* Memory with code that the program made. */
+	bool is_made;
 	/* Base name of its path, or "[anon]"; in wp_symbols.strings. */
 	const char *name;
 	/* NULL without a file. */

@@ -275,7 +275,7 @@ static int compare(const void *a, const void *b, void *ctx)
 	return strncmp(xname, yname, xlen);
 }
 
-static bool is_sized(const struct wp_symtab_entry *entry)
+bool wp_symtab_is_sized(const struct wp_symtab_entry *entry)
 {
 	return entry->rank & RANK_SIZED;
 }
@@ -293,9 +293,10 @@ static void thin_out(struct wp_symtab *tab)
 		if (n && tab->v[n - 1].svma == e->svma)
 			continue;
 		if (e->svma < covered &&
-		    (!is_sized(e) || !(e->rank & RANK_FUNC)))
+		    (!wp_symtab_is_sized(e) || !(e->rank & RANK_FUNC)))
 			continue;
-		if (is_sized(e) && (e->rank & RANK_FUNC) && end > covered)
+		if (wp_symtab_is_sized(e) && (e->rank & RANK_FUNC) &&
+		    end > covered)
 			covered = end;
 		tab->v[n++] = *e;
 	}
@@ -313,7 +314,7 @@ void wp_symtab_finish(struct wp_symtab *tab)
 	for (uint32_t i = 0; i + 1 < tab->len; i++) {
 		uint64_t gap = tab->v[i + 1].svma - tab->v[i].svma;
 
-		if (!is_sized(&tab->v[i]) && gap < tab->v[i].size)
+		if (!wp_symtab_is_sized(&tab->v[i]) && gap < tab->v[i].size)
 			tab->v[i].size = (uint32_t)gap;
 	}
 	tab->nsorted = tab->len;

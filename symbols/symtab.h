@@ -105,6 +105,8 @@ void wp_symtab_finish(struct wp_symtab *tab);
 /* The innermost function that holds SVMA, or NULL. */
 const struct wp_symtab_entry *wp_symtab_find(const struct wp_symtab *tab,
 					     uint64_t svma);
+/* The file tells ENTRY's size; else it reaches to the next symbol. */
+bool wp_symtab_is_sized(const struct wp_symtab_entry *entry);
 /* The function that starts at SVMA, or NULL. */
 const struct wp_symtab_entry *wp_symtab_at(const struct wp_symtab *tab,
 					   uint64_t svma);
