@@ -97,6 +97,13 @@ struct wp_dump_thread {
 	uint32_t waiters;
 };
 
+#define WP_DUMP_THREAD_INIT                                                    \
+	((struct wp_dump_thread){                                              \
+		.call.nr = -1,                                                 \
+		.times = { .cpu = -1, .waited_ns = UINT64_MAX },               \
+		.lock.type = "",                                               \
+	})
+
 struct wp_dump_process {
 	int32_t pid;
 	int32_t ppid;

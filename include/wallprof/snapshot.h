@@ -65,7 +65,7 @@ int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 /* Sample all threads of process PID, but into PROFILE, set of THREADS, which
  * the caller clears in any case; the dump stays as it is.  Errors as above. */
 WP_MUST_CHECK
-int wp_snapshot_profile(const struct wp_snapshot *snapshot, pid_t pid,
+int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			struct wp_profile *profile, struct wp_err *err);
 
 /* Add the edges over pipes, unix sockets, file locks and children, and the

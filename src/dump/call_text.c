@@ -391,7 +391,7 @@ static void describe_arguments(struct words *w)
 	}
 }
 
-int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
+int wp_call_text(struct wp_dump_call *call, struct wp_intern *strings,
 		 struct wp_snapshot_process *process,
 		 const struct wp_call_found *found)
 {
@@ -403,7 +403,7 @@ int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
 		return 0;
 	say(&w, "%s", wp_syscall_name(call->nr, name, sizeof(name)));
 	describe_arguments(&w);
-	id = wp_intern_add_str(&dump->strings, w.text);
+	id = wp_intern_add_str(strings, w.text);
 	if (id == UINT32_MAX)
 		return -ENOMEM;
 	call->text = id;

@@ -19,10 +19,10 @@ struct wp_call_found {
 	bool moved;
 };
 
-/* Set CALL's text, a string of DUMP, from the rest of CALL, in which a thread
+/* Set CALL's text, one of STRINGS, from the rest of CALL, in which a thread
  * of PROCESS sleeps, and FOUND; "" if there is no call.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_call_text(struct wp_dump_call *call, struct wp_dump *dump,
+int wp_call_text(struct wp_dump_call *call, struct wp_intern *strings,
 		 struct wp_snapshot_process *process,
 		 const struct wp_call_found *found);
 

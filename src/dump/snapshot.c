@@ -24,12 +24,12 @@ static int open_process(struct wp_process *process, pid_t pid,
 	return rc;
 }
 
-/* Sample PROCESS's threads; SAMPLE's profile is there, and empty.  CLOCK, which
- * may be NULL, is read for their CPUs. */
+/* Sample PROCESS's threads; SAMPLE's profile is there, and empty.  Its notes are
+ * made for the dump's process FOR_DUMP, which may be NULL. */
 static int take_sample(struct wp_snapshot_sample *sample,
-		       const struct wp_snapshot *snapshot,
-		       struct wp_process *process, struct wp_sched_clock *clock,
-		       bool stops, struct wp_err *err)
+		       struct wp_snapshot *snapshot, struct wp_process *process,
+		       struct wp_snapshot_process *for_dump, bool stops,
+		       struct wp_err *err)
 {
 	struct wp_sampler_options options = *snapshot->options;
 	struct wp_profile *profile = &sample->profile;
@@ -53,8 +53,9 @@ static int take_sample(struct wp_snapshot_sample *sample,
 					   &sample->target, err);
 	if (!rc)
 		rc = wp_sampler_sample_once(sample->sampler);
-	if (!rc && clock)
-		wp_thread_times_read_clock(clock, &sample->times);
+	if (!rc && for_dump)
+		rc = wp_snapshot_note_threads(sample, for_dump,
+					      &snapshot->clock);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -84,9 +85,10 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 	wp_sampler_free(sample->sampler);
 	wp_tracer_clear(&sample->tracer);
 	wp_thread_times_clear(&sample->times);
+	free(sample->notes);
 }
 
-int wp_snapshot_profile(const struct wp_snapshot *snapshot, pid_t pid,
+int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			struct wp_profile *profile, struct wp_err *err)
 {
 	struct wp_snapshot_sample sample = { .tracer = WP_TRACER_INIT };
@@ -192,7 +194,7 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 		return wp_err_set(err, rc, "no memory");
 	swap_strings(&dump->strings, &sample.profile.strings);
 	rc = take_sample(
-		&sample, snapshot, process, &snapshot->clock,
+		&sample, snapshot, process, snapshot->processes[index],
 		!dump->processes[index].is_peer || snapshot->stop_peers, err);
 	swap_strings(&dump->strings, &sample.profile.strings);
 	count_unnamed(snapshot, &sample.profile);

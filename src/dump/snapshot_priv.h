@@ -17,7 +17,25 @@ struct wp_snapshot_sample {
 	struct wp_target *target;
 	/* Read before the threads were sampled, as stops change them. */
 	struct wp_thread_times times;
+	/* notes[0..profile.nthreads), owned; NULL: not made. */
+	struct wp_snapshot_note *notes;
 };
+
+/* What was read of a thread besides its stack. */
+struct wp_snapshot_note {
+	struct wp_thread_view view;
+	/* All but its stack, wait reason and lock. */
+	struct wp_dump_thread thread;
+	/* Its sample in the profile's set of THREADS: index + 1; 0: none. */
+	uint32_t sample;
+};
+
+/* Make SAMPLE's notes of PROCESS's threads, reading CLOCK for their CPUs.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
+			     struct wp_snapshot_process *process,
+			     struct wp_sched_clock *clock);
 
 /* Add the threads of SAMPLE to the dump, as those of its process number INDEX,
  * whose entry is filled in but for them.  SAMPLE's strings are the dump's.  0 or

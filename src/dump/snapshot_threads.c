@@ -7,51 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call_text.h"
 #include "snapshot_priv.h"
 #include "thread_lock.h"
-#include "thread_times.h"
 #include "wallprof/base_name.h"
 #include "wallprof/state.h"
 
 /* Frames among which the site of a wait is looked for. */
-enum { SITE_FRAMES_MAX = 64, OBJECT_MAX = 640 };
+enum { SITE_FRAMES_MAX = 64 };
 
 struct job {
 	struct wp_dump *dump;
-	struct wp_snapshot *snapshot;
 	struct wp_snapshot_process *process;
 	uint32_t index;
 	const struct wp_snapshot_sample *sample;
-	/* Per thread of the profile: what the sampler says beside its sample,
-	 * and its sample (index + 1; 0: none).  Owned. */
-	struct wp_thread_view *views;
-	uint32_t *samples;
 };
-
-static void keep_view(void *ctx, const struct wp_thread_view *view)
-{
-	struct job *job = ctx;
-
-	if (view->index < job->sample->profile.nthreads)
-		job->views[view->index] = *view;
-}
-
-static int index_threads(struct job *job)
-{
-	const struct wp_profile *p = &job->sample->profile;
-	const struct wp_sample_set *set = &p->sets[WP_PROFILE_THREADS];
-
-	job->views = calloc((size_t)p->nthreads + 1, sizeof(*job->views));
-	job->samples = calloc((size_t)p->nthreads + 1, sizeof(*job->samples));
-	if (!job->views || !job->samples)
-		return -ENOMEM;
-	wp_sampler_each_thread(job->sample->target, keep_view, job);
-	for (uint32_t i = 0; i < set->nsamples; i++)
-		if (set->samples[i].count)
-			job->samples[set->samples[i].key.thread] = i + 1;
-	return 0;
-}
 
 /* String id of the base name of string PATH. */
 static uint32_t base_name_id(struct wp_dump *dump, uint32_t path)
@@ -158,76 +127,45 @@ static void find_site(const struct wp_dump *dump, struct wp_dump_stack *stack)
 	stack->site = site < n ? at[site] : stack->nframes;
 }
 
-/* Set the text of T's call, which waits for OBJECT. */
-static int describe_call(const struct job *job, struct wp_dump_thread *t,
-			 uint32_t object, const struct wp_call_memory *memory)
-{
-	char text[OBJECT_MAX];
-	struct wp_call_found found = { .object = text, .memory = memory };
-	int rc;
-
-	/* Not a pointer into the table, which may move as it grows. */
-	snprintf(text, sizeof(text), "%s", wp_dump_str(job->dump, object));
-	rc = wp_call_text(&t->call, job->dump, job->process, &found);
-	if (rc || t->call.nr < 0 ||
-	    wp_thread_times_same_wait(t, &job->process->process))
-		return rc;
-	found.moved = true;
-	return wp_call_text(&t->call, job->dump, job->process, &found);
-}
-
-static int add_thread(struct job *job, uint32_t index)
+static int add_thread(struct job *job, const struct wp_snapshot_note *note)
 {
 	const struct wp_profile *p = &job->sample->profile;
-	const struct wp_thread_view *view = &job->views[index];
 	const struct wp_sample_key *key =
-		&p->sets[WP_PROFILE_THREADS]
-			 .samples[job->samples[index] - 1]
-			 .key;
+		&p->sets[WP_PROFILE_THREADS].samples[note->sample - 1].key;
 	struct wp_dump_thread *t = wp_dump_add_thread(job->dump);
 	int rc;
 
 	if (!t)
 		return -ENOMEM;
+	*t = note->thread;
 	t->process = job->index;
-	t->tid = p->threads[index].tid;
-	t->name = p->threads[index].name;
-	t->state = (enum wp_state)key->state;
+	/* By the stack, too. */
 	t->wait = (enum wp_wait)key->wait;
-	if (t->state == WP_STATE_WAITING) {
-		t->call.nr = view->syscall_nr;
-		memcpy(t->call.args, view->args, sizeof(t->call.args));
-	}
-	t->moved = !view->at_instant;
-	wp_thread_times_set(t, &job->sample->times, view,
-			    &job->process->process, &job->snapshot->clock);
 	rc = add_stack(job, &t->stack, key->stack);
 	if (rc)
 		return rc;
 	find_site(job->dump, &t->stack);
 	if (t->state == WP_STATE_WAITING)
-		wp_thread_lock_decode(t, job->dump, job->process, view->memory);
+		wp_thread_lock_decode(t, job->dump, job->process,
+				      note->view.memory);
 	job->dump->processes[job->index].nthreads++;
-	return describe_call(job, t, key->object, view->memory);
+	return 0;
 }
 
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample)
 {
 	struct job job = { .dump = &snapshot->dump,
-			   .snapshot = snapshot,
 			   .process = snapshot->processes[index],
 			   .index = index,
 			   .sample = sample };
-	int rc = index_threads(&job);
+	int rc = 0;
 
 	for (uint32_t i = 0; i < sample->profile.nthreads && !rc; i++) {
-		if (job.samples[i])
-			rc = add_thread(&job, i);
+		if (sample->notes[i].sample)
+			rc = add_thread(&job, &sample->notes[i]);
 		else
 			snapshot->dump.processes[index].nlost++;
 	}
-	free(job.views);
-	free(job.samples);
 	return rc;
 }

@@ -41,12 +41,8 @@ struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump)
 {
 	struct wp_dump_thread *t = ADD(dump, threads, nthreads, cap_threads);
 
-	if (t) {
-		t->call.nr = -1;
-		t->times.cpu = -1;
-		t->times.waited_ns = UINT64_MAX;
-		t->lock.type = "";
-	}
+	if (t)
+		*t = WP_DUMP_THREAD_INIT;
 	return t;
 }
 

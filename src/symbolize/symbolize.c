@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exe_name.h"
 #include "namer.h"
 #include "wallprof/base_name.h"
 #include "wallprof/elf_image.h"
@@ -354,6 +355,8 @@ int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
 	struct job job = { .profile = profile };
 	int rc = wp_profile_locate(profile);
 
+	if (!rc)
+		rc = wp_exe_name_set(profile, process);
 	if (!rc)
 		rc = prepare(&job);
 	if (!rc)

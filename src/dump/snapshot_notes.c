@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot_notes.c - what is read of a process's threads right after their
+ * sample: while names are looked up, a busy program moves on.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call_text.h"
+#include "snapshot_priv.h"
+#include "thread_times.h"
+
+enum { OBJECT_MAX = 640 };
+
+static void keep_view(void *ctx, const struct wp_thread_view *view)
+{
+	struct wp_snapshot_sample *sample = ctx;
+
+	if (view->index < sample->profile.nthreads)
+		sample->notes[view->index].view = *view;
+}
+
+/* Set the text of T's call, which waits for OBJECT. */
+static int describe_call(struct wp_snapshot_sample *sample,
+			 struct wp_dump_thread *t,
+			 struct wp_snapshot_process *process, uint32_t object,
+			 const struct wp_call_memory *memory)
+{
+	char text[OBJECT_MAX];
+	struct wp_call_found found = { .object = text, .memory = memory };
+	struct wp_intern *strings = &sample->profile.strings;
+	int rc;
+
+	/* Not a pointer into the table, which may move as it grows. */
+	snprintf(text, sizeof(text), "%s", wp_intern_str(strings, object));
+	rc = wp_call_text(&t->call, strings, process, &found);
+	if (rc || t->call.nr < 0 ||
+	    wp_thread_times_same_wait(t, &process->process))
+		return rc;
+	found.moved = true;
+	return wp_call_text(&t->call, strings, process, &found);
+}
+
+static int note_thread(struct wp_snapshot_sample *sample,
+		       struct wp_snapshot_process *process,
+		       struct wp_sched_clock *clock,
+		       const struct wp_sample_key *key)
+{
+	struct wp_snapshot_note *note = &sample->notes[key->thread];
+	const struct wp_thread_view *view = &note->view;
+	struct wp_dump_thread *t = &note->thread;
+
+	*t = WP_DUMP_THREAD_INIT;
+	t->tid = sample->profile.threads[key->thread].tid;
+	t->name = sample->profile.threads[key->thread].name;
+	t->state = (enum wp_state)key->state;
+	t->moved = !view->at_instant;
+	if (t->state == WP_STATE_WAITING) {
+		t->call.nr = view->syscall_nr;
+		memcpy(t->call.args, view->args, sizeof(t->call.args));
+	}
+	wp_thread_times_set(t, &sample->times, view, &process->process, clock);
+	return describe_call(sample, t, process, key->object, view->memory);
+}
+
+int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
+			     struct wp_snapshot_process *process,
+			     struct wp_sched_clock *clock)
+{
+	const struct wp_profile *p = &sample->profile;
+	const struct wp_sample_set *set = &p->sets[WP_PROFILE_THREADS];
+	int rc = 0;
+
+	sample->notes = calloc((size_t)p->nthreads + 1, sizeof(*sample->notes));
+	if (!sample->notes)
+		return -ENOMEM;
+	/* Soon after the sample: what is stolen of a CPU's time in between
+	 * makes waits too short. */
+	wp_thread_times_read_clock(clock, &sample->times);
+	wp_sampler_each_thread(sample->target, keep_view, sample);
+	for (uint32_t i = 0; i < set->nsamples && !rc; i++) {
+		const struct wp_sample_key *key = &set->samples[i].key;
+
+		if (!set->samples[i].count)
+			continue;
+		sample->notes[key->thread].sample = i + 1;
+		rc = note_thread(sample, process, clock, key);
+	}
+	return rc;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exe_name.c - see exe_name.h. */
+#include "exe_name.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "wallprof/base_name.h"
+
+/* The path of a link beside EXE with the process's name, if it leads to EXE. */
+static bool find_link(char link[PATH_MAX], const struct wp_process *process,
+		      const char *exe)
+{
+	int dir_len = (int)(wp_base_name(exe) - exe);
+	struct stat own, other;
+	char name[64];
+	ssize_t n = wp_io_read_at(process->proc_fd, "comm", name, sizeof(name));
+
+	if (n <= 1 || *exe != '/' || process->root_fd < 0)
+		return false;
+	name[n - 1] = '\0';
+	if (!strcmp(name, wp_base_name(exe)) || strchr(name, '/') ||
+	    snprintf(link, PATH_MAX, "%.*s%s", dir_len, exe, name) >= PATH_MAX)
+		return false;
+	return !fstatat(process->proc_fd, "exe", &own, 0) &&
+	       !fstatat(process->root_fd, link + 1, &other, 0) &&
+	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+int wp_exe_name_set(struct wp_profile *profile,
+		    const struct wp_process *process)
+{
+	char exe[PATH_MAX], link[PATH_MAX];
+	uint32_t id;
+
+	wp_process_exe(process, exe, sizeof(exe));
+	if (!find_link(link, process, exe))
+		return 0;
+	id = wp_intern_add_str(&profile->strings, link);
+	for (uint32_t i = 1; i < profile->nmappings && id != UINT32_MAX; i++)
+		if (!strcmp(wp_profile_str(profile, profile->mappings[i].path),
+			    exe))
+			profile->mappings[i].path = id;
+	return id == UINT32_MAX ? -ENOMEM : 0;
+}
