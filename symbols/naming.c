@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "code.h"
+#include "extent.h"
 #include "demangle.h"
 #include "wallprof/vec.h"
 
@@ -53,7 +53,7 @@ int wp_naming_add_place(struct wp_symbols *s, const char *module, uint64_t addr)
 static int add_function_place(struct wp_symbols *s, const char *module,
 			      const struct wp_object *object, uint64_t svma)
 {
-	(void)wp_code_function(object->main.image, svma, &svma);
+	(void)wp_extent_start(object->main.image, svma, &svma);
 	return wp_naming_add_place(s, module, svma);
 }
 
@@ -84,7 +84,7 @@ static const struct wp_symtab_entry *find_symbol(const struct wp_object *object,
 							     svma);
 
 	if (entry && !object->has_symtab && !wp_symtab_is_sized(entry) &&
-	    !wp_code_reaches(object->main.image, entry->svma, svma))
+	    !wp_extent_reaches(object->main.image, entry->svma, svma))
 		return NULL;
 	return entry;
 }

@@ -50,8 +50,7 @@ class Hang:
         if self.program == "hang_rust":
             return False
         if self.program == "hang-musl":
-            # A join neither: the word is in the thread, not its number.
-            return name != "main" and self.argument in TYPES
+            return name == "main" or self.argument in TYPES
         return (self.mode, name) != ("rwlock-readers", "writer")
 
     def kind(self, name):

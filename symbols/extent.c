@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c - see code.h. */
-#include "code.h"
+/* extent.c - see extent.h. */
+#include "extent.h"
 
 #include <elf.h>
 #include <string.h>
@@ -82,8 +82,8 @@ static uint64_t find_end(struct wp_elf_image *image, uint64_t start,
 	return begin == start ? start + wp_read_u32(&r) : UINT64_MAX;
 }
 
-bool wp_code_function(struct wp_elf_image *image, uint64_t svma,
-		      uint64_t *ret_start)
+bool wp_extent_start(struct wp_elf_image *image, uint64_t svma,
+		     uint64_t *ret_start)
 {
 	struct table t;
 	uint64_t start;
@@ -126,13 +126,14 @@ static bool has_call_after_return(const uint8_t *code, uint64_t n,
 	return false;
 }
 
-bool wp_code_reaches(struct wp_elf_image *image, uint64_t start, uint64_t svma)
+bool wp_extent_reaches(struct wp_elf_image *image, uint64_t start,
+		       uint64_t svma)
 {
 	const uint8_t *code;
 	uint64_t function, off, n = svma - start;
 
 	if (n > REACH_MAX ||
-	    (wp_code_function(image, svma, &function) && function > start))
+	    (wp_extent_start(image, svma, &function) && function > start))
 		return false;
 	/* A return address less one is the last byte of a system call. */
 	code = wp_elf_image_offset(image, start, &off) ?

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: symbols.  ../../symbols/code.h, of this program's own code. */
+/* Layer: symbols.  ../../symbols/extent.h, of this program's own code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,28 +9,29 @@
 #include <fcntl.h>
 #include <link.h>
 
-#include "../../symbols/code.h"
+#include "../../symbols/extent.h"
 
 /* Code as assemblers without .size and .cfi leave it: a function, then one without
  * a symbol that makes a system call; and one that makes a call itself. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".balign 16\n"
-	"test_code_plain: mov $1, %eax\n ret\n .balign 16\n"
-	"test_code_hidden: mov $39, %eax\n syscall\n"
-	"test_code_hidden_after: ret\n .balign 16\n"
-	"test_code_caller: mov $39, %eax\n syscall\n"
-	"test_code_caller_after: ret\n");
+	"test_extent_plain: mov $1, %eax\n ret\n .balign 16\n"
+	"test_extent_hidden: mov $39, %eax\n syscall\n"
+	"test_extent_hidden_after: ret\n .balign 16\n"
+	"test_extent_caller: mov $39, %eax\n syscall\n"
+	"test_extent_caller_after: ret\n");
 #else
 __asm__(".text\n"
-	"test_code_plain: mov x0, #1\n ret\n"
-	"test_code_hidden: mov x8, #172\n svc #0\n"
-	"test_code_hidden_after: ret\n"
-	"test_code_caller: mov x8, #172\n svc #0\n"
-	"test_code_caller_after: ret\n");
+	"test_extent_plain: mov x0, #1\n ret\n"
+	"test_extent_hidden: mov x8, #172\n svc #0\n"
+	"test_extent_hidden_after: ret\n"
+	"test_extent_caller: mov x8, #172\n svc #0\n"
+	"test_extent_caller_after: ret\n");
 #endif
-extern const char test_code_plain[], test_code_hidden[],
-	test_code_hidden_after[], test_code_caller[], test_code_caller_after[];
+extern const char test_extent_plain[], test_extent_hidden[],
+	test_extent_hidden_after[], test_extent_caller[],
+	test_extent_caller_after[];
 
 static struct wp_elf_image image;
 static uint64_t bias;
@@ -73,11 +74,11 @@ static void an_address_leads_to_the_start_of_its_function(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 16; i++) {
 		start = 0;
-		assert_true(wp_code_function(&image, here + i, &start));
+		assert_true(wp_extent_start(&image, here + i, &start));
 		assert_int_equal(start, here);
 	}
-	assert_true(wp_code_function(&image, here - 1, &start) ? start < here :
-								 true);
+	assert_true(wp_extent_start(&image, here - 1, &start) ? start < here :
+								true);
 }
 
 static void code_without_unwind_info_has_no_start(void **state)
@@ -85,39 +86,39 @@ static void code_without_unwind_info_has_no_start(void **state)
 	uint64_t start = 7;
 
 	(void)state;
-	assert_false(wp_code_function(&image, svma(test_code_plain), &start));
-	assert_false(wp_code_function(&image, UINT64_MAX, &start));
-	assert_false(wp_code_function(&image, 0, &start));
+	assert_false(wp_extent_start(&image, svma(test_extent_plain), &start));
+	assert_false(wp_extent_start(&image, UINT64_MAX, &start));
+	assert_false(wp_extent_start(&image, 0, &start));
 	assert_int_equal(start, 7);
 }
 
 static void a_function_of_unknown_size_ends_before_another(void **state)
 {
-	uint64_t before = svma(test_code_caller_after), function = 0;
+	uint64_t before = svma(test_extent_caller_after), function = 0;
 
 	(void)state;
-	assert_true(wp_code_reaches(&image, svma(test_code_plain),
-				    svma(test_code_plain)));
-	assert_true(wp_code_reaches(&image, svma(test_code_plain),
-				    svma(test_code_hidden)));
+	assert_true(wp_extent_reaches(&image, svma(test_extent_plain),
+				      svma(test_extent_plain)));
+	assert_true(wp_extent_reaches(&image, svma(test_extent_plain),
+				      svma(test_extent_hidden)));
 	/* The next function that unwind info knows. */
 	for (uint64_t i = 0; i < 4096 && !function; i++)
-		if (wp_code_function(&image, before + i, &function))
+		if (wp_extent_start(&image, before + i, &function))
 			assert_false(
-				wp_code_reaches(&image, before, before + i));
+				wp_extent_reaches(&image, before, before + i));
 	assert_true(function > before);
 }
 
 static void nor_does_it_reach_past_a_call_behind_its_return(void **state)
 {
 	(void)state;
-	assert_false(wp_code_reaches(&image, svma(test_code_plain),
-				     svma(test_code_hidden_after)));
-	assert_false(wp_code_reaches(&image, svma(test_code_plain),
-				     svma(test_code_hidden_after) - 1));
+	assert_false(wp_extent_reaches(&image, svma(test_extent_plain),
+				       svma(test_extent_hidden_after)));
+	assert_false(wp_extent_reaches(&image, svma(test_extent_plain),
+				       svma(test_extent_hidden_after) - 1));
 	/* vfork of musl makes one itself. */
-	assert_true(wp_code_reaches(&image, svma(test_code_caller),
-				    svma(test_code_caller_after)));
+	assert_true(wp_extent_reaches(&image, svma(test_extent_caller),
+				      svma(test_extent_caller_after)));
 }
 
 int main(void)
@@ -131,6 +132,6 @@ int main(void)
 			nor_does_it_reach_past_a_call_behind_its_return),
 	};
 
-	return cmocka_run_group_tests_name("code", tests, open_self,
+	return cmocka_run_group_tests_name("extent", tests, open_self,
 					   close_self);
 }
