@@ -18,8 +18,12 @@ enum {
 	/* Of a poll's descriptors, and of a select's set. */
 	WP_CALL_MEMORY_POLLED = 8,
 	WP_CALL_MEMORY_SET = 128,
+	/* Of the stack above a futex call: the library's frames, in which the
+	 * address of a condvar is. */
+	WP_CALL_MEMORY_STACK = 768,
 	WP_CALL_MEMORY_PARTS = 3,
-	WP_CALL_MEMORY_BYTES = 224,
+	WP_CALL_MEMORY_BYTES = WP_CALL_MEMORY_BEFORE + WP_CALL_MEMORY_AFTER +
+			       WP_CALL_MEMORY_STACK,
 };
 
 struct wp_call_memory {
@@ -32,14 +36,16 @@ struct wp_call_memory {
 		uint32_t len;
 	} parts[WP_CALL_MEMORY_PARTS];
 	uint32_t nparts;
+	/* The thread's stack pointer; 0: not known. */
+	uint64_t sp_avma;
 	uint8_t bytes[WP_CALL_MEMORY_BYTES];
 };
 
-/* Copy what the arguments of FACTS' call refer to; what is unreadable is left
- * out. */
+/* Copy what the arguments of FACTS' call, made with stack pointer SP, refer to;
+ * what is unreadable is left out. */
 void wp_call_memory_take(struct wp_call_memory *memory,
 			 const struct wp_process *process,
-			 const struct wp_thread_facts *facts);
+			 const struct wp_thread_facts *facts, uint64_t sp_avma);
 
 /* Read BUF[0..len) at AVMA from the copy.  False if not all of it is there. */
 bool wp_call_memory_read(const struct wp_call_memory *memory, uint64_t avma,

@@ -15,6 +15,7 @@
 	X(RWLOCK_READ, "rwlock")                                               \
 	X(RWLOCK_WRITE, "rwlock")                                              \
 	X(JOIN, "thread")                                                      \
+	X(CONDVAR, "condvar")                                                  \
 	X(FILE, "file lock")                                                   \
 	X(FUTEX, "futex")
 
@@ -86,6 +87,8 @@ struct wp_lock_wait {
 	 * NFRAMES 0: only memory can tell. */
 	const struct wp_lock_frame *frames;
 	uint32_t nframes;
+	/* The thread's stack pointer; 0: not known. */
+	uint64_t sp_avma;
 };
 
 /* What the decoder asks about the target. */

@@ -89,6 +89,7 @@ static bool decode_from(struct wp_lock_answer *ret, const struct wp_dump *dump,
 		.wait = t->wait,
 		.frames = frames,
 		.nframes = collect_user_frames(frames, dump, t),
+		.sp_avma = mem->copy ? mem->copy->sp_avma : 0,
 	};
 
 	wp_lock_decode(&wait, &query, ret);

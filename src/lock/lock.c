@@ -158,6 +158,29 @@ static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
 	return true;
 }
 
+/* A lock of the program's own, which waits by futex(2) itself: the word that it
+ * sleeps on has the tid of a thread of the process. */
+static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
+{
+	uint32_t word;
+	int32_t tid;
+
+	if (call->caller != WP_LOCK_CALLER_OTHER || !wp_lock_is_wait(call) ||
+	    !wp_lock_read(&word, sizeof(word), call, 0) || word != call->val)
+		return false;
+	tid = wp_lock_find_thread(call, word & FUTEX_TID_MASK);
+	if (!tid)
+		return false;
+	*ret = (struct wp_lock){
+		.kind = WP_LOCK_FUTEX,
+		.holder = WP_HOLDER_THREAD,
+		.owner_tid = tid,
+		.avma = call->uaddr_avma,
+		.type = "",
+	};
+	return true;
+}
+
 /* No thread holds what is waited for. */
 static bool has_no_holder(enum wp_wait wait)
 {
@@ -174,7 +197,7 @@ static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 	       wp_lock_decode_glibc_rwlock(ret, call) ||
 	       wp_lock_decode_musl_mutex(ret, call) ||
 	       wp_lock_decode_musl_rwlock(ret, call) || decode_pi(ret, call) ||
-	       decode_join(ret, call);
+	       decode_join(ret, call) || decode_own(ret, call);
 }
 
 static bool has_timeout(uint32_t cmd, const uint64_t *args)
@@ -203,14 +226,19 @@ static void decode_futex(struct wp_lock_answer *answer,
 		.is_private = op & FUTEX_PRIVATE_FLAG,
 		.val = (uint32_t)wait->args[2],
 		.caller = find_caller(wait),
+		.sp_avma = wait->sp_avma,
 	};
 
 	answer->timed = has_timeout(call.cmd, wait->args);
 	/* futex(2) rejects an unaligned word, so these are not its arguments.
 	 * Where the stack shows a condvar without its function, memory alone
 	 * could only give a false holder. */
+	if (call.caller == WP_LOCK_CALLER_COND &&
+	    wp_lock_decode_glibc_condvar(&answer->lock, &call))
+		return;
 	if (call.uaddr_avma % sizeof(uint32_t) ||
-	    (call.caller == WP_LOCK_CALLER_UNKNOWN &&
+	    ((call.caller == WP_LOCK_CALLER_UNKNOWN ||
+	      call.caller == WP_LOCK_CALLER_OTHER) &&
 	     has_no_holder(wait->wait)) ||
 	    !decode(&answer->lock, &call))
 		return;

@@ -32,6 +32,8 @@ struct wp_lock_call {
 	uint32_t val;
 	bool is_private;
 	enum wp_lock_caller caller;
+	/* The waiting thread's stack pointer; 0: not known. */
+	uint64_t sp_avma;
 };
 
 static inline bool wp_lock_is_wait(const struct wp_lock_call *call)
@@ -67,6 +69,8 @@ bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 				const struct wp_lock_call *call);
 bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
 				 const struct wp_lock_call *call);
+bool wp_lock_decode_glibc_condvar(struct wp_lock *ret,
+				  const struct wp_lock_call *call);
 bool wp_lock_decode_glibc_join(struct wp_lock *ret,
 			       const struct wp_lock_call *call);
 bool wp_lock_decode_musl_mutex(struct wp_lock *ret,

@@ -419,6 +419,8 @@ static int put_all(struct wp_print *t,
 	for (uint32_t i = 0; i < dump->ncycles; i++)
 		put_cycle(t, i);
 	put_roots(t);
+	if (wp_print_waiters(t))
+		return -ENOMEM;
 	return put_processes(t, options);
 }
 

@@ -87,6 +87,10 @@ void wp_print_gap(struct wp_print *t);
 void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread);
 /* Write all of THREAD, after an empty line. */
 void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread);
+/* Write a line for each futex without a known holder that several threads wait
+ * for.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_print_waiters(struct wp_print *t);
 /* Write the threads ORDER[0..n) of one process as groups, in the order of their
  * first threads.  0 or -ENOMEM. */
 WP_MUST_CHECK

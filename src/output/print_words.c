@@ -158,8 +158,9 @@ static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 	const char *type = lock->type ? lock->type : "";
 
 	wp_buf_printf(&t->buf, " %s%s", type, *type ? " " : "");
-	/* The reason "futex" says the kind. */
-	if (lock->kind != WP_LOCK_FUTEX || thread->wait != WP_WAIT_FUTEX)
+	/* The reasons "futex" and "condvar" say the kind. */
+	if (lock->kind != WP_LOCK_CONDVAR &&
+	    (lock->kind != WP_LOCK_FUTEX || thread->wait != WP_WAIT_FUTEX))
 		wp_buf_printf(&t->buf, "%s ", wp_lock_kind_name(lock->kind));
 	wp_buf_printf(&t->buf, "0x%" PRIx64, lock->avma);
 	if (lock->kind == WP_LOCK_RWLOCK_READ)
@@ -202,6 +203,10 @@ static void put_reason(struct wp_print *t, const struct wp_dump_thread *thread)
 			put_holder(t, thread);
 		else if (thread->lock.kind != WP_LOCK_NONE &&
 			 thread->lock.kind != WP_LOCK_JOIN)
+			put_lock(t, thread);
+		break;
+	case WP_WAIT_CONDVAR:
+		if (thread->lock.kind == WP_LOCK_CONDVAR)
 			put_lock(t, thread);
 		break;
 	default:

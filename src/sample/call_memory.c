@@ -52,15 +52,17 @@ static uint64_t at_most(uint64_t n, uint64_t most)
 
 void wp_call_memory_take(struct wp_call_memory *memory,
 			 const struct wp_process *process,
-			 const struct wp_thread_facts *facts)
+			 const struct wp_thread_facts *facts, uint64_t sp_avma)
 {
 	const uint64_t *args = facts->args;
 
 	memory->nparts = 0;
+	memory->sp_avma = sp_avma;
 	memory->time_ns = wp_clock_ns();
 	switch (facts->syscall_nr) {
 	case SYS_futex:
 		add_futex(memory, process, args[0]);
+		add(memory, process, sp_avma, WP_CALL_MEMORY_STACK);
 		break;
 	case SYS_poll:
 	case SYS_ppoll:

@@ -19,20 +19,17 @@ static const struct wp_thread_facts *facts_of(const struct wp_thread *t)
  * woken and has not had a CPU yet has the same schedstat. */
 static bool still_waits(struct wp_thread *t)
 {
-	struct wp_proc_syscall call;
 	struct wp_schedstat now;
-	char text[256];
-	ssize_t n = wp_thread_files_read(t, WP_THREAD_SYSCALL, text,
-					 sizeof(text));
 
-	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
-	       !call.running && !wp_thread_files_schedstat(t, &now) &&
+	return wp_thread_files_waits(t) &&
+	       !wp_thread_files_schedstat(t, &now) &&
 	       !wp_time_ledger_has_run(&t->time, &now);
 }
 
 static bool is_still(struct wp_thread *t)
 {
-	return t->stop.pending || (t->wait.waiting && still_waits(t));
+	return t->stop.pending ? !t->stop.moved :
+				 t->wait.waiting && still_waits(t);
 }
 
 static void copy_lock(struct wp_thread *t)
@@ -42,7 +39,8 @@ static void copy_lock(struct wp_thread *t)
 
 	if (!facts || facts->syscall_nr != SYS_futex)
 		return;
-	wp_call_memory_take(&memory, t->target->process, facts);
+	wp_call_memory_take(&memory, t->target->process, facts,
+			    t->memory->sp_avma);
 	if (is_still(t))
 		*t->memory = memory;
 }

@@ -140,15 +140,19 @@ static enum wp_state state_when_interrupted(struct wp_thread *t)
 		       WP_STATE_RUNNABLE;
 }
 
-static int interrupt(struct wp_thread *t)
+/* AGAIN: T was stopped just before. */
+static int interrupt(struct wp_thread *t, bool again)
 {
 	uint64_t slices = t->stop.slices;
 	struct wp_schedstat now;
 	int rc;
 
 	/* Since its sample, or the stop before, it may have slept and woken. */
-	if (!wp_thread_files_schedstat(t, &now))
+	if (!wp_thread_files_schedstat(t, &now)) {
+		/* The stop before this one made it run, too. */
+		t->stop.moved |= !again && now.slices != slices;
 		slices = now.slices;
+	}
 	rc = wp_tracer_interrupt(t->target->loop->tracer, t->tid, (uintptr_t)t);
 	if (rc)
 		return wp_unstopped_refuse(t, rc);
@@ -174,7 +178,22 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 	copied.syscall_nr = facts->syscall_nr;
 	memcpy(copied.args, facts->args, sizeof(copied.args));
 	if (t->memory)
-		wp_call_memory_take(t->memory, t->target->process, &copied);
+		wp_call_memory_take(t->memory, t->target->process, &copied,
+				    call.sp_avma);
+}
+
+/* Has T, which waited and was stopped for its registers, moved since its sample?
+ * One that does not sleep was woken, and is where it was if its stack is. */
+static void settle_move(struct wp_thread *t, const struct wp_regs *regs,
+			const struct wp_stop_facts *facts)
+{
+	if (!t->stop.for_registers)
+		return;
+	t->stop.moved |= regs->v[WP_REG_SP] != t->stop.sp_avma ||
+			 (facts->asleep &&
+			  memcmp(facts->args, t->stop.facts.args,
+				 sizeof(facts->args)) != 0);
+	t->at_instant &= !t->stop.moved && facts->asleep;
 }
 
 /* What was read in the window. */
@@ -200,10 +219,7 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
 			   t->copy_len_running);
 	ret->state = state_when_interrupted(t);
-	t->stop.moved = t->stop.for_registers &&
-			ret->regs.v[WP_REG_SP] != t->stop.sp_avma;
-	if (t->stop.moved)
-		t->at_instant = false;
+	settle_move(t, &ret->regs, &ret->facts);
 	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
 		read_call(t, &ret->regs, &ret->facts);
 	copy->live = t->walk_in_stop;
@@ -246,7 +262,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
 	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {
 		t->at_instant = false;
-		return interrupt(t);
+		return interrupt(t, true);
 	}
 	if (wp_thread_files_schedstat(t, &after)) {
 		wp_unstopped_end(t);
@@ -281,7 +297,7 @@ static int begin_stop(struct wp_thread *t)
 		return wp_unstopped_owe(t);
 	}
 	t->waits.stop_begin_ns = wp_clock_ns();
-	return interrupt(t);
+	return interrupt(t, false);
 }
 
 /* Take one of the threads that are listed, any, so that a short budget is shared

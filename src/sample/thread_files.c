@@ -94,6 +94,17 @@ int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret)
 	return wp_schedstat_parse(ret, text, (size_t)n);
 }
 
+bool wp_thread_files_waits(struct wp_thread *t)
+{
+	struct wp_proc_syscall call;
+	char text[256];
+	ssize_t n = wp_thread_files_read(t, WP_THREAD_SYSCALL, text,
+					 sizeof(text));
+
+	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
+	       !call.running;
+}
+
 bool wp_thread_files_answer(struct wp_thread *t)
 {
 	struct wp_schedstat now;

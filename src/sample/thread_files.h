@@ -43,6 +43,10 @@ ssize_t wp_thread_files_read_once(const struct wp_target *target, pid_t tid,
 WP_MUST_CHECK
 int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret);
 
+/* Does T sleep in a system call or a page fault?  A thread that was woken and waits
+ * for a CPU does not. */
+bool wp_thread_files_waits(struct wp_thread *t);
+
 /* Is T still the thread that its descriptors were opened on?  A later thread
  * with the same tid cannot be read through them. */
 bool wp_thread_files_answer(struct wp_thread *t);

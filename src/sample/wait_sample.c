@@ -138,6 +138,15 @@ static bool is_to_be_read_again(const struct wp_thread *t,
 				      wp_bpf_scan_is_next(t->target->loop));
 }
 
+/* Copy what the arguments of T's call refer to.  False: T waits no more. */
+static bool copy_call(struct wp_thread *t, const struct wp_wait_place *place,
+		      const struct wp_thread_facts *facts)
+{
+	wp_call_memory_take(t->memory, t->target->process, facts,
+			    place->call.sp_avma);
+	return wp_thread_files_waits(t);
+}
+
 /* T has not moved: record WALK, or ask for a stop. */
 static enum wp_sample_result settle(struct wp_thread *t,
 				    const struct wp_wait_place *place,
@@ -185,13 +194,15 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 					      target->space.is_32bit,
 					      &place->call);
 	memcpy(facts.args, place->call.args, sizeof(facts.args));
+	/* Before the walk, which may take long: a thread that is woken while it
+	 * goes on has not run, but waits no more. */
+	if (t->memory && !copy_call(t, place, &facts))
+		return WP_SAMPLE_MOVED;
 	/* The kernel has not been asked whether the registers of a record may
 	 * be seen: where memory may not be read, /proc says what may. */
 	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)
 		return WP_SAMPLE_MOVED;
 	by_stop = wants_stop(t, place, &facts, &walk);
-	if (t->memory)
-		wp_call_memory_take(t->memory, target->process, &facts);
 	rc = wp_thread_files_schedstat(t, &after);
 	if (rc)
 		return wp_sample_result_of(rc);

@@ -189,6 +189,10 @@ class Claims:
     def with_holder(self, times):
         """The TIMES at which what is said of its lock is true, too."""
         mutex, holder = self.lock()
+        lock = self.thread["lock"]
+        if lock and lock["kind"] == "condvar" and self.account.conds.get(
+                int(lock["address"], 16)) != self.kind:
+            return []
         if mutex is None:
             return times
         wants = (mutex == QUEUE if self.kind != "lock" else
@@ -203,10 +207,14 @@ class Claims:
         return overlaps(times, self.account.held.get((mutex, holder), []))
 
 
+def shown(spans):
+    return spans if len(spans) < 4 else f"{len(spans)} times"
+
+
 def false_lines(dump, account, window):
     """The lines of DUMP that no moment of WINDOW makes true."""
     account.read(window.begin)
-    together = [window]
+    together, others = [window], []
     for tid in account.offsets:
         claims = Claims(dump, account, window, tid)
         t = claims.thread
@@ -224,10 +232,15 @@ def false_lines(dump, account, window):
             continue
         both = overlaps(together, with_holder)
         if not both:
-            yield claims.false(f"{tid} not at the moment of the others",
-                               together)
+            yield (f"{tid} not at the moment of the others: "
+                   f"{shown(with_holder)} {t['call']} {t['waited_ns']} "
+                   f"{t['lock']} in {window}, "
+                   f"{account.held.get(claims.lock(), '')}; "
+                   + "; ".join(others))
             continue
         together = both
+        others.append(f"{tid} {shown(with_holder)} {t['call']} "
+                      f"{t['waited_ns']} -> {shown(together)}")
     for edge in dump.edges:
         if edge["kind"] == "lock":
             t = dump.threads[edge["from_tid"]]

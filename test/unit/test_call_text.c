@@ -53,7 +53,7 @@ static void make_text(char *ret, size_t size, struct wp_dump_call call,
 	struct wp_dump dump = WP_DUMP_INIT;
 
 	memcpy(facts.args, call.args, sizeof(facts.args));
-	wp_call_memory_take(&memory, &self.process, &facts);
+	wp_call_memory_take(&memory, &self.process, &facts, 0);
 	assert_int_equal(wp_call_text(&call, &dump.strings, &self, &found), 0);
 	snprintf(ret, size, "%s", wp_dump_str(&dump, call.text));
 	wp_dump_clear(&dump);

@@ -335,6 +335,7 @@ struct waiter {
 	enum wp_wait by_stack;
 	struct wp_lock_frame frames[FRAMES_MAX];
 	uint32_t nframes;
+	uint64_t sp_avma;
 	struct wp_lock lock;
 	enum wp_wait wait;
 	bool timed;
@@ -354,6 +355,7 @@ static void decode(struct waiter *t, const struct wp_lock_query *query)
 		.wait = t->by_stack,
 		.frames = t->frames,
 		.nframes = t->nframes,
+		.sp_avma = t->sp_avma,
 	};
 	struct wp_lock_answer answer;
 
@@ -1203,9 +1205,113 @@ static void a_condvar_that_was_signalled_waits_for_its_mutex(void **state)
 	pthread_mutex_unlock(&cond_mutex);
 }
 
+/* A condvar at BASE, whose waiter sleeps on the word at SIGNALS, and the stack
+ * behind it, which has its address. */
+struct condvar_waiter {
+	uint32_t words[12];
+	uint64_t stack[8];
+};
+
+static struct waiter decode_condvar(const struct condvar_waiter *c,
+				    uint32_t signals, uint32_t op)
+{
+	struct target target = { .avma = BASE,
+				 .bytes = (const unsigned char *)c,
+				 .len = sizeof(*c) };
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_one,
+					     NULL };
+	struct waiter t = { .syscall_nr = SYS_futex,
+			    .by_stack = WP_WAIT_CONDVAR,
+			    .args = { BASE + signals, op, 0 },
+			    .sp_avma = BASE +
+				       offsetof(struct condvar_waiter, stack) };
+
+	add_frame(&t, "__futex_abstimed_wait_common64", LIBC);
+	add_frame(&t, "pthread_cond_wait@@GLIBC_2.3.2", LIBC);
+	decode(&t, &query);
+	return t;
+}
+
+static void a_condvar_is_one_object(void **state)
+{
+	/* Of glibc to 2.40, and from 2.41 on: where __wrefs is, and the words
+	 * that a thread may sleep on. */
+	static const uint32_t layouts[][3] = { { 9, 40, 44 }, { 7, 32, 36 } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct condvar_waiter c = { .stack = { 1, 2, BASE + 1, BASE } };
+		struct waiter t;
+
+		c.words[layouts[i][0]] = 2 << 3;
+		for (int k = 1; k <= 2; k++) {
+			t = decode_condvar(&c, layouts[i][k], TIMED_WAIT);
+			assert_int_equal(t.lock.kind, WP_LOCK_CONDVAR);
+			assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
+			assert_int_equal(t.lock.avma, BASE);
+			assert_int_equal(t.wait, WP_WAIT_CONDVAR);
+		}
+		/* Nobody waits for it, by its own account; or the stack does
+		 * not have it. */
+		c.words[layouts[i][0]] = 7;
+		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT);
+		assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
+		c.words[layouts[i][0]] = 1 << 3;
+		c.stack[3] = 0;
+		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT);
+		assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
+	}
+}
+
+/* What a thread of a program waits for that has a lock of its own, with WORD. */
+static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
+				enum wp_wait wait)
+{
+	struct target target = { .avma = BASE,
+				 .bytes = (const unsigned char *)&word,
+				 .len = sizeof(word) };
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_one,
+					     NULL };
+	struct waiter t = { .syscall_nr = SYS_futex,
+			    .by_stack = wait,
+			    .args = { BASE, WAIT | PRIVATE, val } };
+
+	add_frame(&t, frame, PROGRAM);
+	decode(&t, &query);
+	return t;
+}
+
+static void
+a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program(void **state)
+{
+	struct waiter t = decode_own(W(LIVE), W(LIVE), "own_lock",
+				     WP_WAIT_FUTEX);
+
+	(void)state;
+	assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
+	assert_int_equal(t.lock.holder, WP_HOLDER_THREAD);
+	assert_int_equal(t.lock.owner_tid, LIVE_HERE);
+	assert_int_equal(t.lock.avma, BASE);
+	/* No such thread; a word that changed; no name that tells that it is the
+	 * program's; a condvar. */
+	t = decode_own(DEAD, DEAD, "own_lock", WP_WAIT_FUTEX);
+	assert_int_equal(t.lock.holder, UNKNOWN);
+	t = decode_own(LIVE, W(LIVE), "own_lock", WP_WAIT_FUTEX);
+	assert_int_equal(t.lock.holder, UNKNOWN);
+	t = decode_own(LIVE, LIVE, "a.out+0x1234", WP_WAIT_FUTEX);
+	assert_int_equal(t.lock.holder, UNKNOWN);
+	t = decode_own(LIVE, LIVE, "own_wait", WP_WAIT_CONDVAR);
+	assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_condvar_is_one_object),
+		cmocka_unit_test(
+			a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program),
 		cmocka_unit_test(each_kind_is_told),
 		cmocka_unit_test(what_fails_a_check_is_not_guessed),
 		cmocka_unit_test(every_part_of_memory_is_safe),
