@@ -196,7 +196,8 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross chromium nodejs default-jdk-headless
+	libc6-dev-arm64-cross chromium nodejs default-jdk-headless \
+	busybox-static
 # Programs that others have built come from there; who has its client need not
 # have Debian's.
 DEPS_NPM := $(if $(shell command -v npm),,nodejs npm)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proof.h"
+#include "proof_call.h"
 
 enum {
 	/* Instructions followed: on the ways to a return; from a called function
@@ -33,55 +34,11 @@ enum {
 	FP_TO_RETURN = 8,
 };
 
-/* What the instruction before a return address calls. */
-struct call {
-	/* The called address; 0: not known, or the instruction is no call. */
-	uint64_t target_avma;
-	/* The call is by pointer, or the kernel's. */
-	bool by_pointer;
-};
-
 /* The module whose code holds AVMA, or NULL. */
 static const struct wp_unwind_module *find_code(const struct wp_proof *p,
 						uint64_t avma)
 {
 	return wp_unwind_find_module(p->modules, avma);
-}
-
-/* What the instruction before RETURN_AVMA calls. */
-static struct call find_call(struct wp_proof *p, uint64_t return_avma)
-{
-	const struct wp_unwind_module *m = return_avma ?
-						   find_code(p,
-							     return_avma - 1) :
-						   NULL;
-	struct call call = { 0 };
-	uint8_t code[6];
-	uint64_t target;
-	int32_t disp;
-
-	if (!m)
-		return call;
-	/* The kernel calls signal handlers and has them return there. */
-	if (wp_arch_is_sigreturn(m, p->step->mem, return_avma)) {
-		call.by_pointer = true;
-		return call;
-	}
-	if (!wp_arch_follows_call(m, p->step->mem, return_avma) ||
-	    wp_code_read(m, p->step->mem, return_avma - 6, code, 6))
-		return call;
-	memcpy(&disp, code + 2, sizeof(disp));
-	target = return_avma + (uint64_t)(int64_t)disp;
-	if (code[1] == 0xe8 && find_code(p, target))
-		call.target_avma = target;
-	/* *disp(%rip), a slot of the GOT. */
-	else if (code[0] == 0xff && code[1] == 0x15 &&
-		 wp_flow_slot(p->flow, target, &target) && find_code(p, target))
-		call.target_avma = target;
-	else
-		call.by_pointer = wp_arch_calls_by_pointer(m, p->step->mem,
-							   return_avma);
-	return call;
 }
 
 /* Start the flow with at most BUDGET of what is left of P's. */
@@ -235,21 +192,32 @@ static bool sets_fp(const uint8_t *code)
 	       !memcmp(code, "\x55\x48\x8b\xec", 4);
 }
 
-/* Does a function seem to begin at CODE[at]?  Where AVMA is aligned, and what
- * is before it ends another or fills up; or by setting up rbp. */
+/* Does CODE push a register that a function must keep, or make room on the stack? */
+static bool makes_frame(const uint8_t *code)
+{
+	return code[0] == 0x53 || code[0] == 0x55 ||
+	       (code[0] == 0x41 && code[1] >= 0x54 && code[1] <= 0x57) ||
+	       !memcmp(code, "\x48\x83\xec", 3) ||
+	       !memcmp(code, "\x48\x81\xec", 3);
+}
+
+/* Does a function seem to begin at CODE[at]?  What is before it ends another, or
+ * fills up to where it is aligned; one that is not aligned is behind a return or
+ * makes a frame. */
 static bool may_start(const uint8_t *code, size_t at, uint64_t avma)
 {
 	const uint8_t *before = code + at - START_BEFORE;
+	/* ret; jmp; call of what does not return; ud2. */
+	bool ends = before[4] == 0xc3 || before[3] == 0xeb ||
+		    before[0] == 0xe9 || before[0] == 0xe8 ||
+		    (before[3] == 0x0f && before[4] == 0x0b);
 
 	if (sets_fp(code + at))
 		return true;
 	if (avma % ALIGNMENT)
-		return false;
-	/* ret, nop, int3, hlt, a long nop's displacement; jmp; call of what
-	 * does not return; ud2. */
-	return memchr("\xc3\x90\xcc\xf4\x00", before[4], 5) ||
-	       before[3] == 0xeb || before[0] == 0xe9 || before[0] == 0xe8 ||
-	       (before[3] == 0x0f && before[4] == 0x0b);
+		return before[4] == 0xc3 || (ends && makes_frame(code + at));
+	/* nop, int3, hlt, a long nop's displacement. */
+	return ends || memchr("\x90\xcc\xf4\x00", before[4], 4);
 }
 
 /* The search for the start of the function that the pc is in. */
@@ -267,6 +235,7 @@ struct starts {
 static bool try_starts_within(struct wp_proof *p, struct starts *s,
 			      uint64_t avma, struct wp_proof_rule *ret_rule)
 {
+	enum entry entry;
 	uint8_t code[START_BEFORE + STARTS_STEP + START_AFTER];
 
 	/* Code that cannot be read looks like padding. */
@@ -280,8 +249,12 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 				 may_start(code, START_BEFORE + n, avma + n)))
 			continue;
 		s->left--;
-		if (try_start(p, avma + n, s->slot_avma, s->exit, START_BUDGET,
-			      ret_rule) == ENTRY_FITS)
+		entry = try_start(p, avma + n, s->slot_avma, s->exit,
+				  START_BUDGET, ret_rule);
+		/* The frame is the same on both sides of a switch. */
+		if (entry == ENTRY_OPEN)
+			*ret_rule = s->exit->rule;
+		if (entry == ENTRY_FITS || entry == ENTRY_OPEN)
 			return true;
 	}
 	return false;
@@ -362,49 +335,16 @@ static bool prove_target(struct wp_proof *p, uint64_t target_avma,
 static bool prove_exit(struct wp_proof *p, const struct wp_proof_exit *exit)
 {
 	uint64_t slot_avma, return_avma;
-	struct call call;
+	struct wp_proof_call call;
 
 	if (!wp_proof_slot(p, &exit->rule, &slot_avma) ||
 	    !wp_mem_u64(p->step->mem, slot_avma, &return_avma))
 		return false;
-	call = find_call(p, return_avma);
+	call = wp_proof_find_call(p, return_avma);
 	return (call.target_avma && prove_target(p, call.target_avma, slot_avma,
 						 return_avma, exit)) ||
 	       (call.by_pointer &&
 		prove_start(p, slot_avma, return_avma, exit));
-}
-
-/* Does the code at RETURN_AVMA end the thread: the system call exit, inline? */
-static bool is_root_call(struct wp_proof *p, uint64_t return_avma)
-{
-	/* mov %eax,%edi or mov %rax,%rdi; then xor %eax,%eax; mov $60,%al;
-	 * syscall (musl's clone), or mov $60,%eax; syscall (glibc's). */
-	static const uint8_t by_byte[] = { 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05 };
-	static const uint8_t at_once[] = { 0xb8, 60, 0, 0, 0, 0x0f, 0x05 };
-	uint8_t code[10], *c = code;
-
-	if (wp_flow_code(p->flow, return_avma, code, sizeof(code)) !=
-	    sizeof(code))
-		return false;
-	c += c[0] == 0x48;
-	if (c[0] == 0x89 && c[1] == 0xc7)
-		c += 2;
-	return !memcmp(c, by_byte, sizeof(by_byte)) ||
-	       !memcmp(c, at_once, sizeof(at_once));
-}
-
-/* Is the code before RETURN_AVMA a program's entry point, which clears rbp, aligns
- * the stack and calls (psABI 3.4.1; musl's arch/x86_64/crt_arch.h)? */
-static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
-{
-	static const uint8_t align[] = { 0x48, 0x83, 0xe4, 0xf0, 0xe8 };
-	uint8_t code[24];
-
-	if (wp_flow_code(p->flow, return_avma - sizeof(code), code,
-			 sizeof(code)) != sizeof(code) ||
-	    memcmp(code + sizeof(code) - 9, align, sizeof(align)))
-		return false;
-	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
 }
 
 /* Prove the word RETURN_AVMA at SLOT_AVMA of the stack to be the return address, by
@@ -413,7 +353,7 @@ static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
 static bool prove_word(struct wp_proof *p, uint64_t slot_avma,
 		       uint64_t return_avma, unsigned int *left)
 {
-	struct call call = find_call(p, return_avma);
+	struct wp_proof_call call = wp_proof_find_call(p, return_avma);
 	struct wp_proof_rule rule;
 
 	if (call.target_avma && *left) {
@@ -422,9 +362,11 @@ static bool prove_word(struct wp_proof *p, uint64_t slot_avma,
 			      ENTRY_BUDGET, &rule) == ENTRY_FITS)
 			return accept(p, return_avma, &rule);
 	}
-	return call.by_pointer && is_root_call(p, return_avma) &&
-	       (slot_avma + 8) % 16 == 0 &&
-	       try_starts(p, (struct starts){ .slot_avma = slot_avma },
+	if (!call.by_pointer || (slot_avma + 8) % 16 ||
+	    (!wp_proof_ends_thread(p, return_avma) && !*left))
+		return false;
+	*left -= *left > 0;
+	return try_starts(p, (struct starts){ .slot_avma = slot_avma },
 			  &rule) &&
 	       accept(p, return_avma, &rule);
 }
@@ -447,23 +389,18 @@ static bool prove_stub(struct wp_proof *p)
 {
 	struct wp_proof_rule rule = { 0 };
 	uint64_t return_avma, sp_avma;
-	struct call call;
+	struct wp_proof_call call;
 
 	if (p->step->is_return ||
 	    !wp_arch_find_plt_return(p->step, &return_avma, &sp_avma))
 		return false;
-	call = find_call(p, return_avma);
+	call = wp_proof_find_call(p, return_avma);
 	if (!call.target_avma || call.target_avma > p->pc_avma ||
 	    p->pc_avma - call.target_avma >= PLT_STUB_MAX)
 		return false;
 	rule.off = (int32_t)(sp_avma - 8 - p->sp_avma);
 	memset(rule.where, WP_PROOF_KEPT, sizeof(rule.where));
 	return accept(p, return_avma, &rule);
-}
-
-bool wp_proof_is_first_frame(struct wp_proof *p)
-{
-	return is_root_call(p, p->pc_avma) || is_entry_point(p, p->pc_avma);
 }
 
 void wp_proof_find_fp(struct wp_proof *p)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* proof_call.c - see proof_call.h. */
+#include "arch.h"
+
+#if defined(__x86_64__)
+
+#include <string.h>
+
+#include "proof_call.h"
+
+/* The module whose code holds AVMA, or NULL. */
+static const struct wp_unwind_module *find_code(const struct wp_proof *p,
+						uint64_t avma)
+{
+	return wp_unwind_find_module(p->modules, avma);
+}
+
+struct wp_proof_call wp_proof_find_call(struct wp_proof *p,
+					uint64_t return_avma)
+{
+	const struct wp_unwind_module *m = return_avma ?
+						   find_code(p,
+							     return_avma - 1) :
+						   NULL;
+	struct wp_proof_call call = { 0 };
+	uint8_t code[6];
+	uint64_t target;
+	int32_t disp;
+
+	if (!m)
+		return call;
+	/* The kernel calls signal handlers and has them return there. */
+	if (wp_arch_is_sigreturn(m, p->step->mem, return_avma)) {
+		call.by_pointer = true;
+		return call;
+	}
+	if (!wp_arch_follows_call(m, p->step->mem, return_avma) ||
+	    wp_code_read(m, p->step->mem, return_avma - 6, code, 6))
+		return call;
+	memcpy(&disp, code + 2, sizeof(disp));
+	target = return_avma + (uint64_t)(int64_t)disp;
+	if (code[1] == 0xe8 && find_code(p, target))
+		call.target_avma = target;
+	/* *disp(%rip), a slot of the GOT. */
+	else if (code[0] == 0xff && code[1] == 0x15 &&
+		 wp_flow_slot(p->flow, target, &target) && find_code(p, target))
+		call.target_avma = target;
+	else
+		call.by_pointer = wp_arch_calls_by_pointer(m, p->step->mem,
+							   return_avma);
+	return call;
+}
+
+bool wp_proof_ends_thread(struct wp_proof *p, uint64_t return_avma)
+{
+	/* mov %eax,%edi or mov %rax,%rdi; then xor %eax,%eax; mov $60,%al;
+	 * syscall (musl's clone), or mov $60,%eax; syscall (glibc's). */
+	static const uint8_t by_byte[] = { 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05 };
+	static const uint8_t at_once[] = { 0xb8, 60, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t code[10], *c = code;
+
+	if (wp_flow_code(p->flow, return_avma, code, sizeof(code)) !=
+	    sizeof(code))
+		return false;
+	c += c[0] == 0x48;
+	if (c[0] == 0x89 && c[1] == 0xc7)
+		c += 2;
+	return !memcmp(c, by_byte, sizeof(by_byte)) ||
+	       !memcmp(c, at_once, sizeof(at_once));
+}
+
+/* Is the code before RETURN_AVMA a program's entry point, which clears rbp, aligns
+ * the stack and calls (psABI 3.4.1; musl's arch/x86_64/crt_arch.h)? */
+static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
+{
+	static const uint8_t align[] = { 0x48, 0x83, 0xe4, 0xf0, 0xe8 };
+	uint8_t code[24];
+
+	if (wp_flow_code(p->flow, return_avma - sizeof(code), code,
+			 sizeof(code)) != sizeof(code) ||
+	    memcmp(code + sizeof(code) - 9, align, sizeof(align)))
+		return false;
+	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
+}
+
+bool wp_proof_is_first_frame(struct wp_proof *p)
+{
+	return wp_proof_ends_thread(p, p->pc_avma) ||
+	       is_entry_point(p, p->pc_avma);
+}
+
+#endif
