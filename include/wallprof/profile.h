@@ -97,6 +97,13 @@ struct wp_profile_sample {
 	/* WALL: number of CPU samples, and their CPU time. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
+	/* WALL: the part of WALL_NS that is known exactly, for the thread was
+	 * found in this wait at two looks and had not run between them; the rest
+	 * is this sample's share of time that looks divide.  Their number, and
+	 * the time that they stand for, which is their weight in that. */
+	uint64_t exact_ns;
+	uint64_t looks;
+	uint64_t weight_ns;
 };
 
 /* The samples of one kind of profile. */
@@ -365,6 +372,11 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 				 uint32_t *hint, uint64_t count,
 				 uint64_t wall_ns);
 
+/* Take NS, as much of it as was added last, from sample I of KIND: of its time, and
+ * of what is known exactly of that. */
+void wp_profile_take_back(struct wp_profile *profile, enum wp_profile_kind kind,
+			  uint32_t i, uint64_t ns);
+
 /* THREAD was not watched for NS, which are a gap in its timeline. */
 WP_MUST_CHECK
 int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
@@ -390,6 +402,14 @@ bool wp_profile_is_sample(const struct wp_profile *profile,
 
 /* After that: fill the sums of each kind. */
 void wp_profile_add_up(struct wp_profile *profile);
+
+/* After that: divide the time of each thread in each state anew over its samples.
+ * What is known exactly stays.  The rest of its waiting time goes to its waits in
+ * proportion to the weights of the looks that found them; its running time to its
+ * stacks in proportion to their CPU samples, or if it has none, or BY_LOOKS, to the
+ * weights of looks.  No sum over a thread and a state changes, and the timeline still
+ * agrees with the samples. */
+void wp_profile_divide_wall(struct wp_profile *profile, bool by_looks);
 
 /* Make locations[] and each stack's list of them.  A stack that does not reach its
  * root ends in a text such as "[truncated: no unwind info in libfoo.so]".  Texts

@@ -76,6 +76,10 @@ WP_MUST_CHECK
 int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 		    uint32_t sample, uint64_t ns);
 
+/* NS of what was added to THREAD with SAMPLE, in its last interval, is taken back. */
+void wp_timeline_take_back(struct wp_timeline *timeline, uint32_t thread,
+			   uint32_t sample, uint64_t ns);
+
 /* What THREAD does next is another wait, though it may go to the same sample. */
 void wp_timeline_end_interval(struct wp_timeline *timeline, uint32_t thread);
 
@@ -88,6 +92,11 @@ void wp_timeline_set_holder(struct wp_timeline *timeline, uint32_t thread,
  * its entry in the profile. */
 uint64_t wp_timeline_dropped_ns(const struct wp_timeline *timeline,
 				uint32_t thread);
+
+/* The times of samples have been divided anew: that of sample I, which was
+ * BEFORE[I], is AFTER[I], for all I below N.  Its intervals change in proportion. */
+void wp_timeline_divide(struct wp_timeline *timeline, const uint64_t *before,
+			const uint64_t *after, uint32_t n);
 
 void wp_timeline_clear(struct wp_timeline *timeline);
 

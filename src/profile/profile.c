@@ -149,6 +149,20 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 	return wp_timeline_add(&profile->timeline, key->thread, *hint, wall_ns);
 }
 
+void wp_profile_take_back(struct wp_profile *profile, enum wp_profile_kind kind,
+			  uint32_t i, uint64_t ns)
+{
+	struct wp_profile_sample *sample = &profile->sets[kind].samples[i];
+
+	if (ns > sample->exact_ns)
+		ns = sample->exact_ns;
+	sample->wall_ns -= ns;
+	sample->exact_ns -= ns;
+	if (kind == WP_PROFILE_WALL && !is_shared(profile, sample->key.thread))
+		wp_timeline_take_back(&profile->timeline, sample->key.thread, i,
+				      ns);
+}
+
 int wp_profile_add_unwatched(struct wp_profile *profile, uint32_t thread,
 			     uint64_t ns)
 {

@@ -211,6 +211,24 @@ int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 	return 0;
 }
 
+void wp_timeline_take_back(struct wp_timeline *timeline, uint32_t thread,
+			   uint32_t sample, uint64_t ns)
+{
+	/* It is among the last: the thread has done little since. */
+	enum { FAR = 4096 };
+	uint32_t end = timeline->n > FAR ? timeline->n - FAR : 0;
+
+	for (uint32_t i = timeline->n; i-- > end && ns;) {
+		struct wp_timeline_interval *one = &timeline->v[i];
+		uint64_t part = ns < one->ns ? ns : one->ns;
+
+		if (one->thread != thread || one->sample != sample)
+			continue;
+		one->ns -= part;
+		ns -= part;
+	}
+}
+
 void wp_timeline_end_interval(struct wp_timeline *timeline, uint32_t thread)
 {
 	if (thread < timeline->nthreads)
@@ -231,6 +249,27 @@ void wp_timeline_set_holder(struct wp_timeline *timeline, uint32_t thread,
 		open->holder = holder + 1;
 	else if (open->holder != holder + 1)
 		t->open = 0;
+}
+
+void wp_timeline_divide(struct wp_timeline *timeline, const uint64_t *before,
+			const uint64_t *after, uint32_t n)
+{
+	uint64_t *seen = calloc((size_t)n + 1, sizeof(*seen));
+
+	/* Without memory the intervals stay as they were. */
+	for (uint32_t i = 0; seen && i < timeline->n; i++) {
+		struct wp_timeline_interval *one = &timeline->v[i];
+		uint64_t given, until;
+		uint32_t s = one->sample;
+
+		if (s >= n || !before[s])
+			continue;
+		given = (uint64_t)((__uint128_t)after[s] * seen[s] / before[s]);
+		seen[s] += one->ns;
+		until = (uint64_t)((__uint128_t)after[s] * seen[s] / before[s]);
+		one->ns = until - given;
+	}
+	free(seen);
 }
 
 uint64_t wp_timeline_dropped_ns(const struct wp_timeline *timeline,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sampler_loop.h"
+#include "wallprof/clock.h"
 #include "target.h"
 #include "wallprof/lower_bound.h"
 
@@ -72,6 +73,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	if (!c->scan)
 		return;
 	rc = wp_task_scan_read(c->scan, &c->v, &c->n);
+	c->time_ns = wp_clock_ns();
 	if (!rc)
 		return;
 	wp_bpf_scan_close(loop);

@@ -213,17 +213,6 @@ int wp_cpu_samples_finish(struct wp_target *target)
 	return record_samples(target);
 }
 
-void wp_cpu_samples_account(struct wp_thread *t, const struct wp_schedstat *now)
-{
-	struct wp_target *target = t->target;
-	uint64_t slices;
-
-	/* CPU samples may have told more than schedstat does. */
-	target->profile->threads[t->index].cpu_ns += wp_time_ledger_count_run(
-		&t->time, now, target->tick > 1, &slices);
-	target->switches += slices;
-}
-
 void wp_cpu_samples_close(struct wp_target *target)
 {
 	wp_perf_source_close(&target->cpu_events);

@@ -24,10 +24,6 @@ int wp_cpu_samples_read(struct wp_target *target);
 WP_MUST_CHECK
 int wp_cpu_samples_finish(struct wp_target *target);
 
-/* T's schedstat is NOW: add its run time to T's entry in the profile. */
-void wp_cpu_samples_account(struct wp_thread *t,
-			    const struct wp_schedstat *now);
-
 void wp_cpu_samples_close(struct wp_target *target);
 
 #endif

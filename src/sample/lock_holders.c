@@ -167,7 +167,7 @@ static int charge_holder(struct wp_target *target, struct wp_thread *holder,
 		return wp_lock_holders_charge(holder, &holder->wait.key);
 	if (target->loop->options.stop != WP_STOP_NEVER &&
 	    !wp_stop_request_exists(holder))
-		wp_stop_request_stack(holder, holder->time.base.slices);
+		wp_stop_request_stack(holder, holder->time.base.slices, 0);
 	return 0;
 }
 

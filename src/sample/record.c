@@ -10,31 +10,46 @@
 #include "wait_child.h"
 #include "wait_object.h"
 
+/* Add MORE to the sample of KEY. */
 static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
-		      uint64_t count, uint64_t wall_ns)
+		      const struct wp_profile_sample *more)
 {
 	struct wp_profile *profile = t->target->profile;
 	struct wp_profile_thread *p = &profile->threads[t->index];
-
+	enum wp_profile_kind kind = t->target->loop->options.wall_kind;
+	struct wp_profile_sample *sample;
 	int rc = wp_profile_add_unwatched(profile, t->index,
 					  t->time.unwatched_ns);
 
 	t->time.unwatched_ns = 0;
 	if (p->last_ns < t->time.accounted_ns)
 		p->last_ns = t->time.accounted_ns;
-	return rc ? rc :
-		    wp_profile_add_sample_hinted(
-			    profile, t->target->loop->options.wall_kind, key,
-			    &t->wait.sample, count, wall_ns);
+	if (!rc)
+		rc = wp_profile_add_sample_hinted(profile, kind, key,
+						  &t->wait.sample, more->count,
+						  more->wall_ns);
+	if (rc)
+		return rc;
+	sample = &profile->sets[kind].samples[t->wait.sample];
+	sample->exact_ns += more->exact_ns;
+	sample->weight_ns += more->weight_ns;
+	sample->looks += more->looks;
+	return 0;
 }
 
 int wp_record_wait(const struct wp_queued_wait *wait)
 {
+	const struct wp_profile_sample more = {
+		.count = 1,
+		.wall_ns = wait->wall_ns,
+		.weight_ns = wait->weight_ns,
+		.looks = 1,
+	};
 	struct wp_thread *t = wait->thread;
 	struct wp_sample_key key = wait->key;
 	int rc = 0;
 
-	wp_lock_holders_note_wait(t, false, wait->wall_ns);
+	wp_lock_holders_note_wait(t, false, wait->weight_ns);
 	if (key.state == WP_STATE_WAITING)
 		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
 	if (!rc && key.wait == WP_WAIT_CHILD)
@@ -42,36 +57,85 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	wp_wait_state_set_key(&t->wait, &key);
 	wp_timeline_end_interval(&t->target->profile->timeline, t->index);
 	if (!rc)
-		rc = wp_block_waits_add(t, &key, false, wait->wall_ns);
+		rc = wp_block_waits_add(t, &key, false, wait->weight_ns);
 	if (!rc)
 		rc = wp_lock_holders_charge(t, &key);
-	return rc ? rc : add_sample(t, &key, 1, wait->wall_ns);
+	return rc ? rc : add_sample(t, &key, &more);
 }
 
-int wp_record_unchanged(struct wp_thread *t, uint64_t wall_ns)
+/* The sample that was added to last stands for NS less. */
+static void lose_weight(struct wp_thread *t, uint64_t ns)
 {
-	struct wp_sample_key *key = &t->wait.key;
-	int rc = wp_block_waits_add(t, key, true, wall_ns);
+	struct wp_sample_set *set =
+		&t->target->profile->sets[t->target->loop->options.wall_kind];
+	struct wp_profile_sample *sample = &set->samples[t->wait.sample];
 
+	if (t->wait.sample < set->nsamples && sample->weight_ns >= ns)
+		sample->weight_ns -= ns;
+}
+
+int wp_record_unchanged(struct wp_thread *t)
+{
+	struct wp_profile_sample more = { .count = 1 };
+	struct wp_sampler *loop = t->target->loop;
+	struct wp_sample_key *key = &t->wait.key;
+	uint64_t left_ns;
+	int rc;
+
+	more.wall_ns = more.exact_ns = wp_time_ledger_pay_same(
+		&t->time, loop->tick_ns, loop->region_end_ns, &left_ns,
+		&more.weight_ns);
+	/* The wait may go to another sample from here on. */
+	lose_weight(t, left_ns);
+	rc = wp_block_waits_add(t, key, true, t->time.region_ns);
 	if (!rc && key->wait == WP_WAIT_CHILD)
 		rc = wp_wait_child_confirm(t, key);
-	wp_lock_holders_note_wait(t, true, wall_ns);
+	wp_lock_holders_note_wait(t, true, t->time.region_ns);
 	t->target->profile->counters.unchanged++;
-	return rc ? rc : add_sample(t, key, 1, wall_ns);
+	if (!rc)
+		rc = add_sample(t, key, &more);
+	t->wait.same_sample = t->wait.sample;
+	return rc;
 }
 
-/* Add PAYMENT to T's sample with STACK in STATE. */
-static int add_payment(struct wp_thread *t, uint32_t stack, enum wp_state state,
-		       struct wp_payment payment)
+/* Add MORE, if it is anything, to T's sample with STACK in STATE. */
+static int add_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
+		     const struct wp_profile_sample *more)
 {
 	const struct wp_sample_key key = { .stack = stack,
 					   .thread = t->index,
 					   .state = (uint8_t)state };
+
+	return more->count || more->wall_ns ? add_sample(t, &key, more) : 0;
+}
+
+/* Pay what is owed as running and runnable to STACK, with LOOK, what a look found in
+ * STATE, and the looks that lack a stack; KEEP_NS of running time stays owed. */
+static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
+		     struct wp_profile_sample look, uint64_t keep_ns)
+{
+	enum wp_state other = state == WP_STATE_RUNNING ? WP_STATE_RUNNABLE :
+							  WP_STATE_RUNNING;
+	const struct wp_sample_key key = { .stack = stack,
+					   .thread = t->index,
+					   .state = (uint8_t)state };
+	struct wp_profile_sample rest = { 0 };
+	uint64_t running_ns = wp_time_ledger_pay_running(&t->time, keep_ns);
+	uint64_t runnable_ns = wp_time_ledger_pay_runnable(&t->time);
 	int rc = wp_lock_holders_charge(t, &key);
 
-	if (rc || (!payment.count && !payment.ns))
+	look.count += wp_time_ledger_pay_count(&t->time);
+	if (rc || !t->target->wants_running)
 		return rc;
-	return add_sample(t, &key, payment.count, payment.ns);
+	look.wall_ns = state == WP_STATE_RUNNING ? running_ns : runnable_ns;
+	rest.wall_ns = running_ns + runnable_ns - look.wall_ns;
+	/* Each thread once. */
+	if (t->target->loop->options.wall_kind != WP_PROFILE_WALL) {
+		look.wall_ns += rest.wall_ns;
+		rest.wall_ns = 0;
+	}
+	rc = add_ready(t, stack, state, &look);
+	return rc ? rc : add_ready(t, stack, other, &rest);
 }
 
 static int pay_cpu(struct wp_thread *t, uint32_t stack)
@@ -86,8 +150,12 @@ static int pay_cpu(struct wp_thread *t, uint32_t stack)
 			       0;
 }
 
-int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state)
+int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state,
+		      uint64_t weight_ns)
 {
+	const struct wp_profile_sample look = { .count = 1,
+						.weight_ns = weight_ns,
+						.looks = 1 };
 	int rc;
 
 	if (stack == UINT32_MAX)
@@ -95,26 +163,12 @@ int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state)
 	t->last_running_stack = stack;
 	wp_wait_state_distrust(&t->wait);
 	rc = pay_cpu(t, stack);
-	return rc ? rc :
-		    add_payment(t, stack, state,
-				wp_time_ledger_pay(&t->time, state));
-}
-
-/* Pay all owed time to STACK. */
-static int pay_all(struct wp_thread *t, uint32_t stack)
-{
-	struct wp_payments all;
-	int rc;
-
-	if (stack == UINT32_MAX)
-		return -ENOMEM;
-	all = wp_time_ledger_pay_all(&t->time);
-	rc = add_payment(t, stack, WP_STATE_RUNNING, all.running);
-	return rc ? rc : add_payment(t, stack, WP_STATE_RUNNABLE, all.runnable);
+	return rc ? rc : pay_ready(t, stack, state, look, 0);
 }
 
 int wp_record_cpu(struct wp_thread *t, uint32_t stack)
 {
+	static const struct wp_profile_sample none;
 	/* Without wall-clock samples, CPU samples are all there is. */
 	uint64_t count = t->target->wants_running ? t->time.count :
 						    t->time.cpu_count;
@@ -124,34 +178,66 @@ int wp_record_cpu(struct wp_thread *t, uint32_t stack)
 		return rc;
 	t->last_running_stack = stack;
 	t->target->profile->counters.sampled += count;
-	return t->time.count ? pay_all(t, stack) : 0;
+	/* Each of several samples that come together gets a part. */
+	return pay_ready(t, stack, WP_STATE_RUNNING, none, 1);
 }
 
-int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why)
+int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why,
+			    uint64_t weight_ns)
 {
+	const struct wp_profile_sample look = { .count = 1,
+						.weight_ns = weight_ns,
+						.looks = 1 };
 	uint32_t stack = wp_stack_walk_intern_none(t->target, why);
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
 	t->target->profile->counters.no_stack++;
 	wp_wait_state_distrust(&t->wait);
-	wp_time_ledger_owe_stop(&t->time);
-	return pay_all(t, stack);
+	return pay_ready(t, stack, WP_STATE_RUNNING, look, 0);
 }
 
-int wp_record_end(struct wp_thread *t)
+/* Pay what is owed as waiting: to T's last wait, or where none was seen to no
+ * stack. */
+static int pay_waiting(struct wp_thread *t)
 {
-	uint32_t stack = t->last_running_stack;
-	int rc;
+	const struct wp_profile_sample rest = {
+		.wall_ns = wp_time_ledger_pay_wait(&t->time),
+	};
+	struct wp_sample_key key = t->wait.key;
 
-	wp_time_ledger_close(&t->time);
-	if (!wp_time_ledger_owes(&t->time))
+	if (!rest.wall_ns)
 		return 0;
+	if (key.state == WP_STATE_RUNNING)
+		key = (struct wp_sample_key){
+			.stack = wp_stack_walk_intern_none(t->target,
+							   WP_END_NOT_SEEN),
+			.state = WP_STATE_WAITING,
+		};
+	key.thread = t->index;
+	return key.stack == UINT32_MAX ? -ENOMEM : add_sample(t, &key, &rest);
+}
+
+int wp_record_end(struct wp_thread *t, bool ended)
+{
+	static const struct wp_profile_sample none;
+	uint32_t stack = t->last_running_stack;
+	int rc = 0;
+
+	t->target->profile->threads[t->index].cpu_ns += wp_time_ledger_close(
+		&t->time, ended);
 	if (wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns))
 		stack = UINT32_MAX;
-	if (stack == UINT32_MAX)
-		stack = wp_stack_walk_intern_none(t->target, WP_END_EMPTY);
-	rc = pay_all(t, stack);
-	return rc ? rc : pay_cpu(t, stack);
+	if (wp_time_ledger_owes(&t->time) && stack == UINT32_MAX)
+		stack = wp_stack_walk_intern_none(
+			t->target,
+			t->time.count ? WP_END_EMPTY : WP_END_NOT_SEEN);
+	if (stack == UINT32_MAX && wp_time_ledger_owes(&t->time))
+		return -ENOMEM;
+	if (wp_time_ledger_owes(&t->time))
+		rc = pay_cpu(t, stack);
+	if (!rc && wp_time_ledger_owes(&t->time))
+		rc = pay_ready(t, stack, WP_STATE_RUNNING, none, 0);
+	return rc || !t->target->wants_running ? rc : pay_waiting(t);
 }

@@ -16,27 +16,30 @@
 WP_MUST_CHECK
 int wp_record_wait(const struct wp_queued_wait *wait);
 
-/* Add WALL_NS to the wait that T's last sample found, which holds. */
+/* The wait that T's last look found holds. */
 WP_MUST_CHECK
-int wp_record_unchanged(struct wp_thread *t, uint64_t wall_ns);
+int wp_record_unchanged(struct wp_thread *t);
 
-/* T was ready to run, with STACK, and in STATE (running or runnable): pay what
- * is owed in STATE and all CPU samples to STACK. */
+/* A look found T ready to run, with STACK, and in STATE (running or runnable): pay
+ * what is owed as running and runnable and all CPU samples to STACK.  WEIGHT_NS: the
+ * region that the look stands for. */
 WP_MUST_CHECK
-int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state);
+int wp_record_running(struct wp_thread *t, uint32_t stack, enum wp_state state,
+		      uint64_t weight_ns);
 
 /* A CPU sample of T brought STACK: pay all that is owed. */
 WP_MUST_CHECK
 int wp_record_cpu(struct wp_thread *t, uint32_t stack);
 
-/* T's stop did not come because of WHY: pay what was set aside, and all that is
- * owed, to no stack. */
+/* T's stop did not come because of WHY: pay what is owed to no stack.  WEIGHT_NS: as
+ * above. */
 WP_MUST_CHECK
-int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why);
+int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why,
+			    uint64_t weight_ns);
 
-/* T or the recording has ended: pay all that is owed to the last stack that T
- * ran with. */
+/* T or the recording has ENDED (true: T): pay what is owed as running and runnable
+ * to the last stack that T ran with, what is owed as waiting to its last wait. */
 WP_MUST_CHECK
-int wp_record_end(struct wp_thread *t);
+int wp_record_end(struct wp_thread *t, bool ended);
 
 #endif

@@ -2,13 +2,14 @@
 /* sample_thread.c - see sample_thread.h. */
 #include "sample_thread.h"
 
-#include "cpu_samples.h"
+#include "books.h"
 #include "record.h"
 #include "sampler_loop.h"
 #include "stop_window.h"
 #include "target.h"
 #include "threads.h"
 #include "wait_sample.h"
+#include "wallprof/clock.h"
 
 enum {
 	/* A thread that moves while it is read is read once more; more often
@@ -50,32 +51,32 @@ static enum wp_sample_result
 sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 {
 	struct wp_target *target = t->target;
-	uint64_t tick_ns = target->loop->tick_ns;
+	bool ran = wp_time_ledger_has_run(&t->time, now);
 
 	wp_wait_state_end(&t->wait);
+	wp_books_look(t, now, wp_clock_ns(), true);
 	/* This recording needs no stacks of running threads, unless CPU samples
 	 * still lack theirs. */
 	if (!target->wants_running && !t->time.cpu_count) {
-		wp_time_ledger_skip_running(&t->time, now, tick_ns);
+		wp_time_ledger_drop_ready(&t->time);
 		return WP_SAMPLE_DONE;
 	}
 	/* Ready, and it has not run since its stack was read: it waits for a
 	 * CPU, and a stop would tell nothing new. */
-	if (t->running_stack_holds &&
-	    wp_time_ledger_waits_for_cpu(&t->time, now, tick_ns)) {
-		wp_time_ledger_owe_runnable(&t->time, tick_ns);
+	if (t->running_stack_holds && !ran &&
+	    wp_time_ledger_waits_for_cpu(&t->time)) {
 		target->profile->counters.unchanged++;
 		return done_or_no_memory(wp_record_running(
-			t, t->last_running_stack, WP_STATE_RUNNABLE));
+			t, t->last_running_stack, WP_STATE_RUNNABLE,
+			t->time.region_ns));
 	}
 	t->running_stack_holds = false;
 	if (comes_by_cpu_sample(t, moved)) {
-		wp_time_ledger_owe_ready(&t->time, now, tick_ns);
+		wp_time_ledger_owe_count(&t->time);
 		return WP_SAMPLE_DONE;
 	}
-	wp_time_ledger_set_aside(&t->time, now, tick_ns);
 	wp_stop_guard_see_running(t);
-	wp_stop_request_stack(t, now->slices);
+	wp_stop_request_stack(t, now->slices, t->time.region_ns);
 	return WP_SAMPLE_WANTS_STOP;
 }
 
@@ -151,10 +152,7 @@ static enum wp_sample_result sample_unchanged(struct wp_thread *t)
 {
 	if (!t->target->samples_threads)
 		return WP_SAMPLE_DONE;
-	wp_cpu_samples_account(t, &t->time.base);
-	return done_or_no_memory(wp_record_unchanged(
-		t,
-		wp_time_ledger_pay_wait(&t->time, t->target->loop->tick_ns)));
+	return done_or_no_memory(wp_record_unchanged(t));
 }
 
 /* Sample T, which RECORD, its BPF scan result, says has run; NULL: there is no
@@ -178,10 +176,8 @@ static enum wp_sample_result sample(struct wp_thread *t,
 		if (holds(t, &now))
 			return sample_unchanged(t);
 	}
-	if (target->loop->schedstat_works)
-		wp_cpu_samples_account(t, &now);
 	if (!target->samples_threads && !t->time.cpu_count) {
-		wp_time_ledger_end_sample(&t->time, &now, t->time.base_ns);
+		wp_books_count(t, &now);
 		return WP_SAMPLE_DONE;
 	}
 	wp_threads_name(t, record);

@@ -101,7 +101,7 @@ int wp_sampler_begin(struct wp_target *target, struct wp_err *err)
 	int rc = wp_target_begin(target, err);
 
 	/* The first tick is due when there is something to sample. */
-	if (!target->loop->next_index)
+	if (!target->loop->opened)
 		target->loop->start_ns = wp_clock_ns();
 	return rc;
 }
@@ -147,12 +147,18 @@ static void count_missed(struct wp_sampler *loop, uint64_t now_ns)
 uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 {
 	uint64_t interval = loop->options.interval_ns;
+	uint64_t begin_ns;
 
+	if (!loop->opened) {
+		loop->opened = true;
+		return loop->start_ns;
+	}
 	count_missed(loop, now_ns);
-	/* Jitter of up to half an interval: a target with a period of its own
-	 * cannot hide between the ticks. */
-	return loop->start_ns + loop->next_index++ * interval +
-	       wp_random_next(&loop->random) % (interval / 2 + 1);
+	/* Any time in the interval is as likely, whatever the other ticks were:
+	 * a target with a period of its own cannot hide between them. */
+	begin_ns = loop->start_ns + loop->next_index++ * interval;
+	loop->region_end_ns = begin_ns + interval;
+	return begin_ns + wp_random_next(&loop->random) % interval;
 }
 
 static int for_each_target(struct wp_sampler *loop,
@@ -203,6 +209,8 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	int rc;
 
 	loop->tick_ns = wp_clock_ns();
+	if (loop->region_end_ns < loop->tick_ns)
+		loop->region_end_ns = loop->tick_ns;
 	rc = step_targets(loop, wp_target_begin_tick);
 	if (rc)
 		return rc;

@@ -39,8 +39,13 @@ struct wp_sampler {
 	uint64_t start_ns;
 	/* When the tick at hand began. */
 	uint64_t tick_ns;
-	/* Index, from 0, of the tick to come. */
+	/* The first tick has been given out: it opens the books. */
+	bool opened;
+	/* Index, from 0, of the interval whose tick is to come. */
 	uint64_t next_index;
+	/* End of the interval that the tick at hand was drawn from, or the tick
+	 * itself if that is later. */
+	uint64_t region_end_ns;
 	/* The tick at hand is the last one: what is owed gets a stack now. */
 	bool finishing;
 	/* For jitter, rounding and fairness. */

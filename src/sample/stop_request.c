@@ -37,18 +37,22 @@ static void add(struct wp_thread *t, const struct wp_stop_request *request)
 	list->v[list->n++] = t;
 }
 
-void wp_stop_request_stack(struct wp_thread *t, uint64_t slices)
+void wp_stop_request_stack(struct wp_thread *t, uint64_t slices,
+			   uint64_t weight_ns)
 {
-	const struct wp_stop_request request = { .slices = slices };
+	const struct wp_stop_request request = { .weight_ns = weight_ns,
+						 .slices = slices };
 
 	add(t, &request);
 }
 
 void wp_stop_request_registers(struct wp_thread *t, uint64_t slices,
 			       uint64_t sp_avma, uint32_t partial,
-			       const struct wp_thread_facts *facts)
+			       const struct wp_thread_facts *facts,
+			       uint64_t weight_ns)
 {
 	const struct wp_stop_request request = {
+		.weight_ns = weight_ns,
 		.slices = slices,
 		.for_registers = true,
 		.sp_avma = sp_avma,

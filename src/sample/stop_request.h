@@ -25,6 +25,8 @@ struct wp_stop_request {
 	bool pending;
 	/* The tick that it belongs to. */
 	uint64_t tick_ns;
+	/* The region that the look stands for which asked for it. */
+	uint64_t weight_ns;
 	/* schedstat's slices of the thread when it was interrupted, before that
 	 * at its sample. */
 	uint64_t slices;
@@ -54,13 +56,16 @@ void wp_stop_requests_clear(struct wp_stop_requests *list);
 /* Is T to be stopped already? */
 bool wp_stop_request_exists(const struct wp_thread *t);
 
-/* List T, which is ready to run and has been put on a CPU SLICES times. */
-void wp_stop_request_stack(struct wp_thread *t, uint64_t slices);
+/* List T, which is ready to run and has been put on a CPU SLICES times.  WEIGHT_NS:
+ * the region of the look that asks for it; 0: none. */
+void wp_stop_request_stack(struct wp_thread *t, uint64_t slices,
+			   uint64_t weight_ns);
 
 /* List T, which waits as FACTS say at SP, with the stack PARTIAL. */
 void wp_stop_request_registers(struct wp_thread *t, uint64_t slices,
 			       uint64_t sp_avma, uint32_t partial,
-			       const struct wp_thread_facts *facts);
+			       const struct wp_thread_facts *facts,
+			       uint64_t weight_ns);
 
 /* Take v[I] off LIST; the last one moves into its place. */
 struct wp_thread *wp_stop_requests_take(struct wp_stop_requests *list,

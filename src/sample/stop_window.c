@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "books.h"
 #include "instant.h"
 #include "kernel_frames.h"
 #include "record.h"
@@ -96,8 +97,11 @@ static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 {
 	const struct wp_thread_facts facts = facts_of(stop);
 	bool of_sample = t->stop.for_registers && !t->stop.moved;
-	int rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts,
-				   stack, wp_time_ledger_pay_stop(&t->time));
+	int rc;
+
+	wp_time_ledger_found_waiting(&t->time);
+	rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts, stack,
+			       t->stop.weight_ns);
 
 	/* The stop itself made it run: what it does now is not known. */
 	wp_wait_state_distrust(&t->wait);
@@ -125,7 +129,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	if (t->stop.for_registers || stop->asleep)
 		return queue_wait(t, stop, stack);
 	t->running_stack_holds = true;
-	return wp_record_running(t, stack, state);
+	return wp_record_running(t, stack, state, t->stop.weight_ns);
 }
 
 /* Was T on a CPU when it was interrupted?  Then it has not been put on one again
@@ -268,7 +272,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		wp_unstopped_end(t);
 		return 0;
 	}
-	wp_time_ledger_end_sample(&t->time, &after, wp_clock_ns());
+	wp_books_read(t, &after);
 	is_partial = window.walk.stack.end == WP_END_TOO_SLOW ||
 		     window.walk.map_is_stale;
 	rc = record_stopped(t, &window.facts, window.state, &window.walk);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "block_waits.h"
+#include "books.h"
 #include "cpu_samples.h"
 #include "instant.h"
 #include "lock_holders.h"
@@ -91,7 +92,8 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 	const struct wp_process *process = target->process;
 	int rc;
 
-	target->start_ns = target->last_tick_ns = wp_clock_ns();
+	target->start_ns = target->last_tick_ns = target->region_end_ns =
+		wp_clock_ns();
 	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
 	rc = wp_address_space_open(&target->space, process, target->profile,
 				   &target->loop->images);
@@ -142,7 +144,7 @@ static int pay_ended(struct wp_target *target)
 	int rc = record_queued(target);
 
 	for (size_t i = 0; i < target->nended && !rc; i++)
-		rc = wp_record_end(target->ended[i]);
+		rc = wp_record_end(target->ended[i], true);
 	wp_threads_free_ended(target);
 	return rc;
 }
@@ -264,6 +266,7 @@ int wp_target_sample(struct wp_target *target)
 	if (!rc)
 		rc = pay_ended(target);
 	target->last_tick_ns = target->loop->tick_ns;
+	target->region_end_ns = target->loop->region_end_ns;
 	return rc;
 }
 
@@ -290,11 +293,17 @@ int wp_target_end_stops(struct wp_target *target)
 /* Pay T's time up to the last tick. */
 static int finish_thread(struct wp_thread *t)
 {
-	/* A thread that waits for a CPU, and so for its stop, was not sampled
+	struct wp_schedstat now;
+
+	/* A thread that waits for a CPU, and so for its stop, was not looked at
 	 * in the last ticks. */
-	if (t->watched && !t->wait.waiting)
-		wp_time_ledger_owe_rest(&t->time, t->target->last_tick_ns);
-	return wp_record_end(t);
+	if (t->watched && t->target->samples_threads &&
+	    t->time.accounted_ns < t->target->last_tick_ns) {
+		if (wp_thread_files_schedstat(t, &now))
+			now = t->time.base;
+		wp_books_read(t, &now);
+	}
+	return wp_record_end(t, t->target->gone);
 }
 
 int wp_target_finish(struct wp_target *target)
@@ -309,6 +318,10 @@ int wp_target_finish(struct wp_target *target)
 		rc = wp_lock_holders_finish(target);
 	for (size_t i = 0; i < target->nthreads && !rc; i++)
 		rc = finish_thread(target->threads[i]);
+	if (target->wants_running)
+		wp_profile_divide_wall(target->profile,
+				       target->loop->options.stop ==
+					       WP_STOP_ALL);
 	if (target->loop->options.cpu)
 		wp_profile_finish_cpu(target->profile);
 	return rc;
@@ -329,9 +342,9 @@ void wp_target_fill_counters(struct wp_target *target)
 	c->pause_total_ns = target->pauses.total_ns;
 	meta->duration_ns = (int64_t)(target->last_tick_ns - target->start_ns);
 	seconds = (double)meta->duration_ns / (double)WP_NS_PER_S;
-	/* The first tick is at the start: N ticks are N - 1 intervals. */
+	/* The first tick opens the books, the last one closes them. */
 	meta->achieved_hz = c->ticks > 2 && seconds > 0 ?
-				    (double)(c->ticks - 1) / seconds :
+				    (double)(c->ticks - 2) / seconds :
 				    0;
 	if (!no_scan->code)
 		return;

@@ -9,6 +9,7 @@
  *   sampler - target - sample_thread - wait_sample - stack_walk, wait_queue
  *                    - stop_window - stack_walk, wait_queue or record
  *                    - cpu_samples - stack_walk, record
+ *   books (which all that look at a thread keep)
  *                    - record (queued waits) - wait_object, block_waits, lock_holders
  */
 #ifndef WP_TARGET_H
@@ -36,6 +37,8 @@ struct wp_target {
 	/* When its recording began, and when its last tick began. */
 	uint64_t start_ns;
 	uint64_t last_tick_ns;
+	/* Ticks stand for the time up to here. */
+	uint64_t region_end_ns;
 	/* Number of the tick at hand: the first tick of this target is 1. */
 	uint64_t tick;
 	/* Ticks read threads; otherwise only CPU samples are wanted. */

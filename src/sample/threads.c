@@ -130,10 +130,10 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->target = target;
 	t->tid = tid;
 	t->serial = ++target->nserials;
-	/* It began some time after the last tick: that interval is its first
-	 * sample's. */
-	t->first_ns = target->last_tick_ns;
-	wp_time_ledger_init(&t->time, t->first_ns);
+	/* It began some time after the last tick: the region that its first look
+	 * stands for is its own. */
+	t->first_ns = target->region_end_ns;
+	wp_time_ledger_init(&t->time, t->first_ns, target->tick > 1);
 	wp_wait_state_init(&t->wait);
 	wp_thread_files_init(&t->files);
 	t->copy_len_waiting = FIRST_COPY_WAITING;

@@ -11,201 +11,318 @@
 /* Intervals without a CPU sample after which the event is lost. */
 enum { SILENT_INTERVALS = 20 };
 
-void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns)
+static uint64_t pay(uint64_t *owed)
 {
-	*ledger = (struct wp_time_ledger){ .accounted_ns = since_ns };
+	uint64_t all = *owed;
+
+	*owed = 0;
+	return all;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns,
+			 bool born)
+{
+	*ledger = (struct wp_time_ledger){ .accounted_ns = since_ns,
+					   .region_end_ns = since_ns,
+					   .has_base = born };
 }
 
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns)
 {
-	ledger->unwatched_ns += wp_time_ledger_pay_wait(ledger, now_ns);
-}
-
-void wp_time_ledger_skip_running(struct wp_time_ledger *ledger,
-				 const struct wp_schedstat *now,
-				 uint64_t now_ns)
-{
-	ledger->accounted_ns = now_ns;
-	ledger->base = ledger->divided = *now;
-}
-
-bool wp_time_ledger_waits_for_cpu(const struct wp_time_ledger *ledger,
-				  const struct wp_schedstat *now,
-				  uint64_t now_ns)
-{
-	return !wp_time_ledger_has_run(ledger, now) &&
-	       now_ns - ledger->base_ns >= COUNTED_NS;
-}
-
-void wp_time_ledger_end_sample(struct wp_time_ledger *ledger,
-			       const struct wp_schedstat *now, uint64_t now_ns)
-{
-	ledger->base = *now;
-	ledger->base_ns = now_ns;
-}
-
-uint64_t wp_time_ledger_pay_wait(struct wp_time_ledger *ledger, uint64_t now_ns)
-{
-	uint64_t ns = 0;
-
-	/* A thread found late may have been accounted for up to a later time. */
 	if (now_ns > ledger->accounted_ns) {
-		ns = now_ns - ledger->accounted_ns;
+		ledger->unwatched_ns += now_ns - ledger->accounted_ns;
 		ledger->accounted_ns = now_ns;
 	}
+	if (now_ns > ledger->region_end_ns)
+		ledger->region_end_ns = now_ns;
+	ledger->has_base = ledger->looked = false;
+	ledger->still_since_ns = 0;
+}
+
+/* By how much VALUE has grown since BEFORE; less than before: another thread has
+ * the tid. */
+static uint64_t growth(uint64_t value, uint64_t before)
+{
+	return value < before ? 0 : value - before;
+}
+
+/* Take NS, or as much as there is, from what is owed as waiting. */
+static uint64_t take(struct wp_time_ledger *ledger, uint64_t ns)
+{
+	ns = least(ns, ledger->waiting_ns);
+	ledger->waiting_ns -= ns;
 	return ns;
 }
 
-/* How much of NS since the last division the thread was on a CPU. */
-static uint64_t divide(struct wp_time_ledger *ledger,
-		       const struct wp_schedstat *now, uint64_t ns)
+/* The same for time that the kernel tells of.  What was paid as a wait that holds may
+ * have been the end of that wait and then a wait for a CPU, in which schedstat stands
+ * still as well. */
+static uint64_t take_told(struct wp_time_ledger *ledger, uint64_t ns)
 {
-	const struct wp_schedstat *then = &ledger->divided;
-	/* Less than before: another thread has the tid. */
-	uint64_t run = now->run_ns < then->run_ns ? 0 :
-						    now->run_ns - then->run_ns;
-	uint64_t wait = now->wait_ns < then->wait_ns ?
-				0 :
-				now->wait_ns - then->wait_ns;
-	double share;
+	uint64_t taken = take(ledger, ns);
+	uint64_t paid = least(ns - taken, ledger->same_ns);
 
-	/* The kernel counts a wait for a CPU when it ends. */
-	wait -= wait < ledger->called_runnable_ns ? wait :
-						    ledger->called_runnable_ns;
-	ledger->divided = *now;
-	ledger->called_runnable_ns = 0;
-	/* Both may be 0 still: the kernel counts time on a CPU at its ticks. */
-	if (!run && !wait)
-		return ns;
-	share = (double)run / ((double)run + (double)wait);
-	run = (uint64_t)((double)ns * share);
-	return run < ns ? run : ns;
+	ledger->same_ns -= paid;
+	ledger->overpaid_ns += paid;
+	return taken + paid;
 }
 
-static void decide(struct wp_time_ledger *ledger,
-		   const struct wp_schedstat *now)
+/* Owe TOLD_NS of running time: not what was owed early, and no more than there was,
+ * for the kernel may tell of time before the thread was watched. */
+static void owe_running(struct wp_time_ledger *ledger, uint64_t told_ns)
 {
-	uint64_t ns = ledger->undecided_ns, running_ns;
+	uint64_t early = least(told_ns, ledger->running_early_ns), ns;
 
-	if (!ns)
+	ledger->running_early_ns -= early;
+	ns = take_told(ledger, told_ns - early);
+	ledger->run_refused_ns += told_ns - early - ns;
+	ledger->running_ns += ns;
+	ledger->all_running_ns += ns;
+}
+
+static void owe_runnable(struct wp_time_ledger *ledger, uint64_t told_ns)
+{
+	uint64_t early = least(told_ns, ledger->runnable_early_ns), ns;
+
+	ledger->runnable_early_ns -= early;
+	ns = take_told(ledger, told_ns - early);
+	ledger->still_owed_ns += ns;
+	ledger->runnable_ns += ns;
+	ledger->all_runnable_ns += ns;
+}
+
+/* Owe the time up to NOW_NS as waiting.  It may have been accounted for up to a
+ * later time. */
+static void pass(struct wp_time_ledger *ledger, uint64_t now_ns)
+{
+	uint64_t ns = growth(now_ns, ledger->accounted_ns);
+
+	ledger->accounted_ns += ns;
+	ledger->all_ns += ns;
+	ledger->waiting_ns += ns;
+}
+
+void wp_time_ledger_read(struct wp_time_ledger *ledger,
+			 const struct wp_schedstat *now, uint64_t now_ns)
+{
+	bool moved = !ledger->has_base || wp_time_ledger_has_run(ledger, now);
+	uint64_t waiting_ns = ledger->waiting_ns;
+
+	pass(ledger, now_ns);
+	if (ledger->has_base) {
+		owe_running(ledger, growth(now->run_ns, ledger->base.run_ns));
+		owe_runnable(ledger,
+			     growth(now->wait_ns, ledger->base.wait_ns));
+	}
+	if (moved) {
+		ledger->still_since_ns = ledger->ready ? ledger->accounted_ns :
+							 0;
+		ledger->untold_ns = ledger->still_owed_ns = 0;
+	}
+	ledger->untold_ns += growth(ledger->waiting_ns, waiting_ns);
+	ledger->base = *now;
+	ledger->has_base = true;
+}
+
+static void begin_region(struct wp_time_ledger *ledger, uint64_t end_ns)
+{
+	ledger->region_ns = growth(end_ns, ledger->region_end_ns);
+	ledger->region_end_ns += ledger->region_ns;
+}
+
+/* Owe as running what is owed as waiting. */
+static void owe_rest(struct wp_time_ledger *ledger)
+{
+	uint64_t ns = take(ledger, UINT64_MAX);
+
+	ledger->running_ns += ns;
+	ledger->all_running_ns += ns;
+}
+
+/* Ready at two looks, without having run between them for longer than the kernel
+ * needs to count: it waited for a CPU. */
+static void owe_standstill(struct wp_time_ledger *ledger)
+{
+	uint64_t ns;
+
+	if (!wp_time_ledger_waits_for_cpu(ledger))
 		return;
-	running_ns = divide(ledger, now, ns);
-	ledger->running_ns += running_ns;
-	ledger->runnable_ns += ns - running_ns;
-	ledger->undecided_ns = 0;
+	/* A thread that is moved to another CPU's queue is told of at once. */
+	ns = take(ledger, growth(ledger->accounted_ns - ledger->still_since_ns,
+				 ledger->still_owed_ns));
+	ledger->still_owed_ns += ns;
+	ledger->runnable_ns += ns;
+	ledger->runnable_early_ns += ns;
+	ledger->all_runnable_ns += ns;
 }
 
-void wp_time_ledger_found_waiting(struct wp_time_ledger *ledger,
-				  const struct wp_schedstat *now)
+/* A first look at a thread that was born since the last tick: all the time goes to
+ * what that found, for it is not known how long the thread was there, and those that
+ * end before a second look stand for others that no look meets. */
+static void owe_first(struct wp_time_ledger *ledger)
 {
-	decide(ledger, now);
-	ledger->base = ledger->divided = *now;
-	ledger->called_runnable_ns = 0;
+	ledger->first_ns = ledger->waiting_ns;
+	owe_rest(ledger);
+	ledger->running_early_ns += ledger->first_ns;
 }
 
-void wp_time_ledger_owe_ready(struct wp_time_ledger *ledger,
-			      const struct wp_schedstat *now, uint64_t now_ns)
+void wp_time_ledger_look(struct wp_time_ledger *ledger,
+			 const struct wp_schedstat *now, uint64_t now_ns,
+			 uint64_t region_end_ns, bool ready)
 {
-	ledger->count++;
-	ledger->undecided_ns += wp_time_ledger_pay_wait(ledger, now_ns);
-	if (wp_time_ledger_has_run(ledger, now)) {
-		decide(ledger, now);
-		wp_time_ledger_end_sample(ledger, now, now_ns);
-	} else if (wp_time_ledger_waits_for_cpu(ledger, now, now_ns)) {
-		ledger->called_runnable_ns += ledger->undecided_ns;
-		ledger->runnable_ns += ledger->undecided_ns;
-		ledger->undecided_ns = 0;
+	bool is_first = !ledger->looked && ledger->has_base;
+
+	ledger->looked = true;
+	ledger->first_ns = 0;
+	begin_region(ledger, region_end_ns);
+	wp_time_ledger_read(ledger, now, now_ns);
+	if (!ready) {
+		wp_time_ledger_found_waiting(ledger);
+		return;
+	}
+	if (is_first)
+		owe_first(ledger);
+	ledger->ready = true;
+	if (ledger->still_since_ns) {
+		owe_standstill(ledger);
+	} else {
+		ledger->still_since_ns = ledger->accounted_ns;
+		ledger->still_owed_ns = 0;
 	}
 }
 
-void wp_time_ledger_owe_runnable(struct wp_time_ledger *ledger, uint64_t now_ns)
+void wp_time_ledger_found_waiting(struct wp_time_ledger *ledger)
 {
-	uint64_t ns = wp_time_ledger_pay_wait(ledger, now_ns);
+	uint64_t first_ns = least(ledger->first_ns, ledger->running_ns);
 
-	ledger->called_runnable_ns += ns;
-	ledger->runnable_ns += ns;
+	ledger->ready = false;
+	ledger->same_ns = 0;
+	ledger->still_since_ns = ledger->untold_ns = 0;
+	ledger->first_ns = 0;
+	ledger->running_ns -= first_ns;
+	ledger->all_running_ns -= first_ns;
+	ledger->running_early_ns -= least(ledger->running_early_ns, first_ns);
+	ledger->waiting_ns += first_ns;
 }
 
-void wp_time_ledger_set_aside(struct wp_time_ledger *ledger,
-			      const struct wp_schedstat *now, uint64_t now_ns)
+void wp_time_ledger_look_blind(struct wp_time_ledger *ledger, uint64_t now_ns,
+			       uint64_t region_end_ns, bool ready)
 {
-	uint64_t ns = wp_time_ledger_pay_wait(ledger, now_ns) +
-		      ledger->undecided_ns;
-	uint64_t running_ns = divide(ledger, now, ns);
-
-	ledger->undecided_ns = 0;
-	wp_time_ledger_end_sample(ledger, now, now_ns);
-	ledger->stop_running_ns += running_ns;
-	ledger->stop_runnable_ns += ns - running_ns;
+	begin_region(ledger, region_end_ns);
+	/* All of the region: where in it the look fell was left to chance. */
+	pass(ledger, region_end_ns > now_ns ? region_end_ns : now_ns);
+	ledger->ready = ready;
+	if (ready)
+		owe_rest(ledger);
 }
 
-void wp_time_ledger_set_aside_wait(struct wp_time_ledger *ledger,
-				   uint64_t now_ns)
+uint64_t wp_time_ledger_pay_same(struct wp_time_ledger *ledger, uint64_t now_ns,
+				 uint64_t region_end_ns, uint64_t *ret_left_ns,
+				 uint64_t *ret_weight_ns)
 {
-	ledger->stop_running_ns += wp_time_ledger_pay_wait(ledger, now_ns);
-}
+	uint64_t ns = growth(now_ns, ledger->accounted_ns);
 
-/* What was set aside is owed. */
-static void release_aside(struct wp_time_ledger *ledger)
-{
-	ledger->running_ns += ledger->stop_running_ns;
-	ledger->runnable_ns += ledger->stop_runnable_ns;
-	ledger->stop_running_ns = ledger->stop_runnable_ns = 0;
-}
-
-void wp_time_ledger_owe_stop(struct wp_time_ledger *ledger)
-{
-	release_aside(ledger);
-	ledger->count++;
-}
-
-uint64_t wp_time_ledger_pay_stop(struct wp_time_ledger *ledger)
-{
-	uint64_t ns = ledger->stop_running_ns + ledger->stop_runnable_ns;
-
-	ledger->stop_running_ns = ledger->stop_runnable_ns = 0;
+	*ret_left_ns = growth(ledger->region_end_ns, ledger->accounted_ns);
+	begin_region(ledger, region_end_ns);
+	ledger->accounted_ns += ns;
+	ledger->all_ns += ns;
+	ledger->same_ns += ns;
+	*ret_weight_ns = growth(ledger->region_end_ns, ledger->accounted_ns);
 	return ns;
 }
 
-static struct wp_payment pay(uint64_t *count, uint64_t *ns)
+uint64_t wp_time_ledger_take_back(struct wp_time_ledger *ledger)
 {
-	struct wp_payment payment = { *count, *ns };
-
-	*count = *ns = 0;
-	return payment;
+	return pay(&ledger->overpaid_ns);
 }
 
-struct wp_payment wp_time_ledger_pay(struct wp_time_ledger *ledger,
-				     enum wp_state state)
+uint64_t wp_time_ledger_pay_wait(struct wp_time_ledger *ledger)
+{
+	return take(ledger, UINT64_MAX);
+}
+
+bool wp_time_ledger_waits_for_cpu(const struct wp_time_ledger *ledger)
+{
+	return ledger->still_since_ns &&
+	       ledger->accounted_ns - ledger->still_since_ns >= COUNTED_NS;
+}
+
+uint64_t wp_time_ledger_pay_running(struct wp_time_ledger *ledger,
+				    uint64_t keep_ns)
+{
+	uint64_t ns = ledger->running_ns > keep_ns ?
+			      ledger->running_ns - keep_ns :
+			      ledger->running_ns;
+
+	ledger->running_ns -= ns;
+	return ns;
+}
+
+uint64_t wp_time_ledger_pay_runnable(struct wp_time_ledger *ledger)
+{
+	return pay(&ledger->runnable_ns);
+}
+
+void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger)
+{
+	ledger->running_ns = ledger->runnable_ns = 0;
+}
+
+void wp_time_ledger_owe_count(struct wp_time_ledger *ledger)
 {
 	ledger->count++;
-	release_aside(ledger);
-	return pay(&ledger->count, state == WP_STATE_RUNNING ?
-					   &ledger->running_ns :
-					   &ledger->runnable_ns);
 }
 
-struct wp_payments wp_time_ledger_pay_all(struct wp_time_ledger *ledger)
+uint64_t wp_time_ledger_pay_count(struct wp_time_ledger *ledger)
 {
-	uint64_t none = 0;
-	bool ran = ledger->running_ns >= ledger->runnable_ns;
-	struct wp_payments all;
-
-	all.running = pay(ran ? &ledger->count : &none, &ledger->running_ns);
-	all.runnable = pay(ran ? &none : &ledger->count, &ledger->runnable_ns);
-	return all;
+	return pay(&ledger->count);
 }
 
-void wp_time_ledger_owe_rest(struct wp_time_ledger *ledger, uint64_t until_ns)
+/* What the kernel has not told of a thread that is ready to run, at most its last
+ * gap between looks, is shared out as the time before was; but no more of it is
+ * called running or runnable than can be untold of a thread that has waited.
+ * Returns how much of it is running. */
+static uint64_t owe_untold(struct wp_time_ledger *ledger)
 {
-	ledger->runnable_ns += wp_time_ledger_pay_wait(ledger, until_ns);
+	uint64_t ready_ns = ledger->all_running_ns + ledger->all_runnable_ns;
+	uint64_t untold_ns = least(ledger->untold_ns, ledger->waiting_ns);
+	uint64_t waited_ns = growth(ledger->all_ns, ready_ns + untold_ns);
+	uint64_t ns, running_ns;
+
+	if (waited_ns && untold_ns > COUNTED_NS)
+		untold_ns = COUNTED_NS;
+	running_ns = ns = untold_ns;
+	/* A thread of which nothing is told runs. */
+	if (ready_ns) {
+		ns = (uint64_t)((double)untold_ns * (double)ready_ns /
+				(double)(ready_ns + waited_ns));
+		running_ns = (uint64_t)((double)ns *
+					(double)ledger->all_running_ns /
+					(double)ready_ns);
+	}
+	ns = take(ledger, ns);
+	/* It would have told of more by now. */
+	running_ns = least(running_ns, least(ns, COUNTED_NS));
+	ledger->running_ns += running_ns;
+	ledger->runnable_ns += ns - running_ns;
+	return running_ns;
 }
 
-void wp_time_ledger_close(struct wp_time_ledger *ledger)
+uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended)
 {
-	release_aside(ledger);
-	ledger->runnable_ns += ledger->undecided_ns;
-	ledger->undecided_ns = 0;
+	uint64_t ns = ended ? growth(ledger->region_end_ns,
+				     ledger->accounted_ns) :
+			      0;
+
+	pass(ledger, ledger->accounted_ns + ns);
+	if (ledger->ready)
+		ledger->running_ns += take(ledger, ns);
+	return ledger->ready ? owe_untold(ledger) : 0;
 }
 
 bool wp_time_ledger_lost_event(const struct wp_time_ledger *ledger,
@@ -223,7 +340,8 @@ void wp_time_ledger_owe_cpu(struct wp_time_ledger *ledger, uint64_t period_ns)
 
 struct wp_payment wp_time_ledger_pay_cpu(struct wp_time_ledger *ledger)
 {
-	return pay(&ledger->cpu_count, &ledger->cpu_ns);
+	return (struct wp_payment){ pay(&ledger->cpu_count),
+				    pay(&ledger->cpu_ns) };
 }
 
 void wp_time_ledger_owe_lock(struct wp_time_ledger *ledger, uint64_t count,
@@ -235,7 +353,8 @@ void wp_time_ledger_owe_lock(struct wp_time_ledger *ledger, uint64_t count,
 
 struct wp_payment wp_time_ledger_pay_lock(struct wp_time_ledger *ledger)
 {
-	return pay(&ledger->lock_count, &ledger->lock_ns);
+	return (struct wp_payment){ pay(&ledger->lock_count),
+				    pay(&ledger->lock_ns) };
 }
 
 uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
@@ -252,7 +371,8 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 	*ret_slices = now->slices - ledger->slices;
 	ledger->slices = now->slices;
 	if (now->run_ns > ledger->run_before_ns)
-		run_ns = now->run_ns - ledger->run_before_ns;
+		run_ns = growth(now->run_ns - ledger->run_before_ns,
+				ledger->run_refused_ns);
 	more_ns = run_ns - ledger->run_ns;
 	ledger->run_ns = run_ns;
 	return more_ns;

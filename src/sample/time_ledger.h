@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* time_ledger.h - the wall time of one thread: what is paid and what is owed.
+/* time_ledger.h - the wall time of one thread: the scheduler's books of it, what
+ * is paid and what is owed.
  *
  * Layer: sample.  Private to src/sample/.  Pure: reads no /proc, no clock and no
  * profile.
  *
- * From the moment that a thread is watched, each nanosecond of it is in one of
- * four places:
+ * schedstat tells how long the thread has run, and how long it has waited for a CPU;
+ * the rest of the time that it is watched it waited for something.  Each nanosecond
+ * is in one of three places:
  *
- *   ahead      later than the last sample accounted for
- *   owed       ready to run, but no stack has come for it yet: running,
- *              runnable, or undecided between the two
- *   set aside  promised to the stack of a stop that was requested
+ *   ahead      later than the last look
+ *   owed       running, runnable or waiting, but no stack has come for it yet
  *   paid       handed out by a function called pay, to be added to the profile
  *
- * No function loses a nanosecond or hands one out twice, whatever schedstat
- * says: it may stand still, jump, or go back (another thread with the same tid).
- * Only wp_time_ledger_skip and wp_time_ledger_skip_running drop time.
+ * No function loses a nanosecond or hands one out twice, whatever schedstat says:
+ * it may stand still, jump, or go back (another thread with the same tid).  Only
+ * wp_time_ledger_skip drops time.
  *
- * The ledger also keeps what goes with that time: samples not taken, CPU samples
+ * The kernel tells late: run time at its ticks and when the thread leaves its CPU,
+ * a wait for a CPU when it ends.  What it has not told yet is owed as waiting, and
+ * paid only when the thread is found waiting, when all has been told.
+ *
+ * A look stands for a region of time that was fixed before the look was drawn from
+ * it at random (a stratum of ticks); wp_time_ledger_region has its length, which is
+ * the weight of what the look found beside other looks.
+ *
+ * The ledger also keeps what goes with that time: looks without a stack, CPU samples
  * without a stack, and time that others waited for a lock which the thread held.
  */
 #ifndef WP_TIME_LEDGER_H
@@ -30,27 +38,52 @@
 #include "wallprof/types.h"
 
 struct wp_time_ledger {
-	/* All time before this is paid, owed or set aside. */
+	/* When the thread was looked at last: all time before is paid or owed. */
 	uint64_t accounted_ns;
 	/* Time before that in which the thread was not watched, and of which
 	 * the profile's timeline has not been told. */
 	uint64_t unwatched_ns;
-	/* schedstat at the end of the last sample, and its time. */
+	/* schedstat at the last look; valid if HAS_BASE. */
 	struct wp_schedstat base;
-	uint64_t base_ns;
-	/* schedstat when time was last divided between running and runnable,
-	 * and the time since that was called runnable without dividing. */
-	struct wp_schedstat divided;
-	uint64_t called_runnable_ns;
+	bool has_base;
+	/* There was a look since the thread is watched. */
+	bool looked;
+	/* End of the last look's region, and its length. */
+	uint64_t region_end_ns;
+	uint64_t region_ns;
+	/* The last look found it ready to run. */
+	bool ready;
+	/* The first look since which the thread was ready to run at each and
+	 * BASE stood still; 0: none, or the last one found it waiting. */
+	uint64_t still_since_ns;
+	/* What has been owed as runnable since then. */
+	uint64_t still_owed_ns;
 
-	/* Time owed, and the samples not taken in it. */
+	/* Time owed.  WAITING_NS: and what the kernel has not told yet. */
 	uint64_t running_ns;
 	uint64_t runnable_ns;
-	uint64_t undecided_ns;
+	uint64_t waiting_ns;
+	/* Paid by wp_time_ledger_pay_same for the last wait, and how much of that is owed
+	 * as something else, and to be taken back. */
+	uint64_t same_ns;
+	uint64_t overpaid_ns;
+	/* The part of RUNNING_NS that the last look, the first one, gave it for
+	 * what it found. */
+	uint64_t first_ns;
+	/* Running and runnable time that was owed before the kernel told it. */
+	uint64_t running_early_ns;
+	uint64_t runnable_early_ns;
+	/* The part of WAITING_NS that the kernel may yet tell to be running or
+	 * runnable. */
+	uint64_t untold_ns;
+	/* Run time that was told of and is not of the time watched. */
+	uint64_t run_refused_ns;
+	/* All running, all runnable time, and all that was ever watched. */
+	uint64_t all_running_ns;
+	uint64_t all_runnable_ns;
+	uint64_t all_ns;
+	/* Looks that found it ready to run and have no stack yet. */
 	uint64_t count;
-	/* Time set aside for a stop. */
-	uint64_t stop_running_ns;
-	uint64_t stop_runnable_ns;
 	/* CPU samples whose stack copy was cut: a ptrace stop supplies the
 	 * stack. */
 	uint64_t cpu_count;
@@ -75,23 +108,13 @@ struct wp_payment {
 	uint64_t ns;
 };
 
-/* What goes to a stack in state running, and to the same in state runnable. */
-struct wp_payments {
-	struct wp_payment running;
-	struct wp_payment runnable;
-};
-
-/* The thread is watched from SINCE_NS on. */
-void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns);
+/* The thread is watched from SINCE_NS on, where its first look's region begins.
+ * BORN: it began since then, so that schedstat tells its whole life. */
+void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns,
+			 bool born);
 
 /* Drop the time up to NOW_NS: the thread was not watched. */
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns);
-
-/* The same of a thread that ran, with schedstat NOW, in a recording that wants
- * no running time. */
-void wp_time_ledger_skip_running(struct wp_time_ledger *ledger,
-				 const struct wp_schedstat *now,
-				 uint64_t now_ns);
 
 /* Has the thread been on a CPU between A and B? */
 static inline bool wp_time_ledger_differs(const struct wp_schedstat *a,
@@ -100,78 +123,71 @@ static inline bool wp_time_ledger_differs(const struct wp_schedstat *a,
 	return a->run_ns != b->run_ns || a->slices != b->slices;
 }
 
-/* Has the thread been on a CPU since its last sample, by schedstat NOW? */
+/* Has the thread been on a CPU since its last look, by schedstat NOW? */
 static inline bool wp_time_ledger_has_run(const struct wp_time_ledger *ledger,
 					  const struct wp_schedstat *now)
 {
 	return wp_time_ledger_differs(&ledger->base, now);
 }
 
-/* Has the thread been ready to run, and not run, for so long that it is known to
- * wait for a CPU? */
-bool wp_time_ledger_waits_for_cpu(const struct wp_time_ledger *ledger,
-				  const struct wp_schedstat *now,
-				  uint64_t now_ns);
+/* A look at NOW_NS with schedstat NOW finds the thread READY to run, or else
+ * waiting: all time up to then is owed.  REGION_END_NS: end of its region. */
+void wp_time_ledger_look(struct wp_time_ledger *ledger,
+			 const struct wp_schedstat *now, uint64_t now_ns,
+			 uint64_t region_end_ns, bool ready);
 
-/* A sample ends with schedstat NOW at NOW_NS. */
-void wp_time_ledger_end_sample(struct wp_time_ledger *ledger,
-			       const struct wp_schedstat *now, uint64_t now_ns);
+/* The same where schedstat tells nothing: all time goes to what the look found. */
+void wp_time_ledger_look_blind(struct wp_time_ledger *ledger, uint64_t now_ns,
+			       uint64_t region_end_ns, bool ready);
 
-/* The thread was found waiting with schedstat NOW: undecided time is divided. */
-void wp_time_ledger_found_waiting(struct wp_time_ledger *ledger,
-				  const struct wp_schedstat *now);
+/* The stop that a look asked for found the thread waiting. */
+void wp_time_ledger_found_waiting(struct wp_time_ledger *ledger);
 
-/* Account for the time up to NOW_NS: the caller pays it to a waiting stack. */
-uint64_t wp_time_ledger_pay_wait(struct wp_time_ledger *ledger,
-				 uint64_t now_ns);
+/* Schedstat was NOW at NOW_NS, between two looks (after a stop). */
+void wp_time_ledger_read(struct wp_time_ledger *ledger,
+			 const struct wp_schedstat *now, uint64_t now_ns);
 
-/* Account for the time up to NOW_NS of a thread that is ready to run: owed as
- * undecided to the next CPU sample; divided once schedstat NOW shows that the
- * thread has run, runnable once that is known. */
-void wp_time_ledger_owe_ready(struct wp_time_ledger *ledger,
-			      const struct wp_schedstat *now, uint64_t now_ns);
+/* A look at NOW_NS finds what the last look found, a wait, and schedstat as it was:
+ * the time since then, all of it in that wait, is paid.  *RET_LEFT_NS: by how much
+ * less the last look stands for, as that is known now; *RET_WEIGHT_NS: what this
+ * one stands for. */
+uint64_t wp_time_ledger_pay_same(struct wp_time_ledger *ledger, uint64_t now_ns,
+				 uint64_t region_end_ns, uint64_t *ret_left_ns,
+				 uint64_t *ret_weight_ns);
 
-/* Account for the time up to NOW_NS, in which the thread waited for a CPU. */
-void wp_time_ledger_owe_runnable(struct wp_time_ledger *ledger,
-				 uint64_t now_ns);
+/* How much of what wp_time_ledger_pay_same paid was a wait for a CPU, as is known
+ * now: the caller takes it from the wait that it was paid to. */
+uint64_t wp_time_ledger_take_back(struct wp_time_ledger *ledger);
 
-/* Account for the time up to NOW_NS of a thread that is ready to run, with
- * schedstat NOW, and set it aside for a stop together with undecided time. */
-void wp_time_ledger_set_aside(struct wp_time_ledger *ledger,
-			      const struct wp_schedstat *now, uint64_t now_ns);
+/* Pay what is owed as waiting to the wait that the last look found. */
+uint64_t wp_time_ledger_pay_wait(struct wp_time_ledger *ledger);
 
-/* The same of a thread that waits and is stopped for its registers. */
-void wp_time_ledger_set_aside_wait(struct wp_time_ledger *ledger,
-				   uint64_t now_ns);
+/* Is the thread known to wait for a CPU, by its last looks? */
+bool wp_time_ledger_waits_for_cpu(const struct wp_time_ledger *ledger);
 
-/* No stop came: what was set aside is owed, as one sample not taken. */
-void wp_time_ledger_owe_stop(struct wp_time_ledger *ledger);
+/* Pay what is owed as running, but KEEP_NS if it is more than that, and as
+ * runnable. */
+uint64_t wp_time_ledger_pay_running(struct wp_time_ledger *ledger,
+				    uint64_t keep_ns);
+uint64_t wp_time_ledger_pay_runnable(struct wp_time_ledger *ledger);
+/* Drop what is owed as running and runnable: it is not wanted. */
+void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger);
 
-/* The stop found the thread waiting: what was set aside goes to that stack. */
-uint64_t wp_time_ledger_pay_stop(struct wp_time_ledger *ledger);
+/* A look found the thread ready to run and has no stack yet; pay all such looks. */
+void wp_time_ledger_owe_count(struct wp_time_ledger *ledger);
+uint64_t wp_time_ledger_pay_count(struct wp_time_ledger *ledger);
 
-/* A stack came of a thread in STATE (running or runnable): what is owed in STATE,
- * what was set aside included, goes to it, with this sample and all samples not
- * taken.  Time in the other state stays owed. */
-struct wp_payment wp_time_ledger_pay(struct wp_time_ledger *ledger,
-				     enum wp_state state);
+/* The thread or the recording has ended.  What the kernel has not told of a thread
+ * that is ready to run is shared out as its time so far was: returns how much of it
+ * as running.  ENDED: the thread has, and had the rest of its last look's region in
+ * the state of that look. */
+uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended);
 
-/* Pay all owed time but undecided.  The samples not taken go to the state with
- * more time. */
-struct wp_payments wp_time_ledger_pay_all(struct wp_time_ledger *ledger);
-
-/* Account for the time up to UNTIL_NS, if it is not: the thread waited for a
- * CPU. */
-void wp_time_ledger_owe_rest(struct wp_time_ledger *ledger, uint64_t until_ns);
-
-/* The thread or the recording has ended: undecided time was runnable, and what
- * was set aside is owed. */
-void wp_time_ledger_close(struct wp_time_ledger *ledger);
-
-/* Is any time, or any CPU sample, owed? */
+/* Is any time but waiting, or any CPU sample, owed? */
 static inline bool wp_time_ledger_owes(const struct wp_time_ledger *ledger)
 {
-	return ledger->running_ns || ledger->runnable_ns || ledger->cpu_count;
+	return ledger->running_ns || ledger->runnable_ns || ledger->count ||
+	       ledger->cpu_count;
 }
 
 /* Has the thread run through many INTERVALs without a CPU sample?  Then its perf

@@ -11,11 +11,11 @@ int wp_unstopped_record(struct wp_thread *t, enum wp_stack_end why)
 {
 	wp_stop_request_done(t);
 	if (!t->stop.for_registers)
-		return wp_record_without_stack(t, why);
+		return wp_record_without_stack(t, why, t->stop.weight_ns);
 	t->target->profile->counters.partial++;
 	t->target->profile->counters.no_stop++;
 	return wp_wait_queue_add(t, &t->stop.facts, t->stop.partial_stack,
-				 wp_time_ledger_pay_stop(&t->time));
+				 t->stop.weight_ns);
 }
 
 int wp_unstopped_owe(struct wp_thread *t)
@@ -23,14 +23,14 @@ int wp_unstopped_owe(struct wp_thread *t)
 	if (t->stop.for_registers)
 		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
 	wp_stop_request_done(t);
-	wp_time_ledger_owe_stop(&t->time);
+	wp_time_ledger_owe_count(&t->time);
 	return 0;
 }
 
 void wp_unstopped_end(struct wp_thread *t)
 {
 	wp_stop_request_done(t);
-	wp_time_ledger_owe_stop(&t->time);
+	wp_time_ledger_owe_count(&t->time);
 }
 
 int wp_unstopped_put_off(struct wp_thread *t)

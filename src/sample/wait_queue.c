@@ -23,7 +23,7 @@ void wp_wait_queue_clear(struct wp_wait_queue *queue)
 }
 
 int wp_wait_queue_add(struct wp_thread *t, const struct wp_thread_facts *facts,
-		      uint32_t stack, uint64_t wall_ns)
+		      uint32_t stack, uint64_t weight_ns)
 {
 	struct wp_wait_queue *queue = &t->target->wait_queue;
 	struct wp_thread_state state;
@@ -37,7 +37,8 @@ int wp_wait_queue_add(struct wp_thread *t, const struct wp_thread_facts *facts,
 			 .thread = t->index,
 			 .state = (uint8_t)state.state,
 			 .wait = (uint8_t)state.wait },
-		.wall_ns = wall_ns,
+		.wall_ns = wp_time_ledger_pay_wait(&t->time),
+		.weight_ns = weight_ns,
 		.facts = *facts,
 	};
 	return 0;

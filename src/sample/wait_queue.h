@@ -22,6 +22,8 @@ struct wp_queued_wait {
 	/* Without object and system call. */
 	struct wp_sample_key key;
 	uint64_t wall_ns;
+	/* The region that the look stands for. */
+	uint64_t weight_ns;
 	struct wp_thread_facts facts;
 };
 
@@ -36,11 +38,11 @@ WP_MUST_CHECK
 int wp_wait_queue_reserve(struct wp_wait_queue *queue, size_t n);
 void wp_wait_queue_clear(struct wp_wait_queue *queue);
 
-/* T was found waiting (or stopped, or exiting) as FACTS say, with STACK, and the
- * sample stands for WALL_NS.  0, or -ENOMEM if STACK is UINT32_MAX or the queue
- * is full. */
+/* A look that stands for WEIGHT_NS found T waiting (or stopped, or exiting) as FACTS
+ * say, with STACK: pay what is owed as waiting to it.  0, or -ENOMEM if STACK is
+ * UINT32_MAX or the queue is full. */
 WP_MUST_CHECK
 int wp_wait_queue_add(struct wp_thread *t, const struct wp_thread_facts *facts,
-		      uint32_t stack, uint64_t wall_ns);
+		      uint32_t stack, uint64_t weight_ns);
 
 #endif

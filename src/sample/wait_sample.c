@@ -4,10 +4,12 @@
 
 #include <string.h>
 
+#include "books.h"
 #include "kernel_frames.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
+#include "wallprof/clock.h"
 
 #define ALL_KNOWN ((UINT64_C(1) << WP_NREGS) - 1)
 
@@ -20,6 +22,7 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 	if (!record->state_char || t->target->space.is_32bit)
 		return false;
 	ret->before = wp_bpf_scan_times(record);
+	ret->time_ns = t->target->loop->scan.time_ns;
 	ret->state_char = record->state_char;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
@@ -39,8 +42,10 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 	const struct wp_proc_syscall *call = &place->call;
 	struct wp_proc_stat stat;
 	char text[1024];
-	ssize_t n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
+	ssize_t n;
 
+	place->time_ns = wp_clock_ns();
+	n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
 	if (n < 0)
 		return wp_sample_result_of((int)n);
 	if (wp_proc_stat_parse(&stat, text, (size_t)n))
@@ -60,11 +65,9 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 static enum wp_sample_result
 queue(struct wp_thread *t, const struct wp_thread_facts *facts, uint32_t stack)
 {
-	uint64_t ns = wp_time_ledger_pay_wait(&t->time,
-					      t->target->loop->tick_ns);
-
-	return wp_wait_queue_add(t, facts, stack, ns) ? WP_SAMPLE_NO_MEMORY :
-							WP_SAMPLE_DONE;
+	return wp_wait_queue_add(t, facts, stack, t->time.region_ns) ?
+		       WP_SAMPLE_NO_MEMORY :
+		       WP_SAMPLE_DONE;
 }
 
 /* T has ended, or is about to: it has no user stack any more. */
@@ -76,7 +79,7 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 		.syscall_nr = place->call.nr,
 	};
 
-	wp_time_ledger_found_waiting(&t->time, &place->before);
+	wp_books_look(t, &place->before, place->time_ns, false);
 	t->target->profile->counters.no_stack++;
 	return queue(t, &facts,
 		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY));
@@ -165,9 +168,9 @@ static enum wp_sample_result settle(struct wp_thread *t,
 		return WP_SAMPLE_NO_MEMORY;
 	if (by_stop) {
 		wp_wait_state_distrust(&t->wait);
-		wp_time_ledger_set_aside_wait(&t->time, target->loop->tick_ns);
 		wp_stop_request_registers(t, t->time.base.slices,
-					  place->call.sp_avma, stack, facts);
+					  place->call.sp_avma, stack, facts,
+					  t->time.region_ns);
 		return WP_SAMPLE_WANTS_STOP;
 	}
 	target->profile->counters.no_stop++;
@@ -208,6 +211,6 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 		return wp_sample_result_of(rc);
 	if (wp_time_ledger_differs(&place->before, &after))
 		return WP_SAMPLE_MOVED;
-	wp_time_ledger_found_waiting(&t->time, &after);
+	wp_books_look(t, &after, place->time_ns, false);
 	return settle(t, place, &facts, &walk, by_stop);
 }

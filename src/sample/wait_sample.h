@@ -14,6 +14,8 @@ struct wp_wait_place {
 	/* schedstat before the rest was read: if it is the same afterwards, the
 	 * thread has not moved meanwhile. */
 	struct wp_schedstat before;
+	/* A time after that, and before the state was read. */
+	uint64_t time_ns;
 	/* State character of /proc/TID/stat. */
 	char state_char;
 	struct wp_proc_syscall call;

@@ -73,22 +73,25 @@ static void assert_in(uint32_t stack_id, enum wp_state state, uint64_t count,
 /* 8 ms, of which it ran 6. */
 static void owe_both(void)
 {
+	const struct wp_schedstat before = { 0 };
 	const struct wp_schedstat now = { 6 * MS, 2 * MS, 3 };
+	uint64_t ns = t->time.accounted_ns;
 
-	wp_time_ledger_set_aside(&t->time, &now, t->time.accounted_ns + 8 * MS);
+	wp_time_ledger_look(&t->time, &before, ns, ns, true);
+	wp_time_ledger_look(&t->time, &now, ns + 8 * MS, ns + 8 * MS, true);
 }
 
-static void each_state_has_a_stack_of_its_own(void **state)
+static void both_states_go_to_the_stack_that_comes(void **state)
 {
 	(void)state;
 	owe_both();
-	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING), 0);
+	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING, 0), 0);
 	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
-	assert_in(stack, WP_STATE_RUNNABLE, 0, 0);
-	assert_int_equal(wp_record_running(t, other, WP_STATE_RUNNABLE), 0);
-	assert_in(other, WP_STATE_RUNNABLE, 1, 2 * MS);
+	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
+	assert_int_equal(wp_record_running(t, other, WP_STATE_RUNNABLE, 0), 0);
+	assert_in(other, WP_STATE_RUNNABLE, 1, 0);
 	assert_int_equal(t->last_running_stack, other);
-	assert_int_equal(fake_target_ends(&fake, WP_END_ROOT), 1);
+	assert_int_equal(fake_target_ends(&fake, WP_END_ROOT), 2);
 	assert_int_equal(fake_target_ends(&fake, WP_END_NO_INFO), 1);
 	assert_int_equal(fake.profile.threads[t->index].last_ns,
 			 t->time.accounted_ns);
@@ -98,10 +101,11 @@ static void a_cpu_sample_takes_all_that_is_owed(void **state)
 {
 	(void)state;
 	owe_both();
-	wp_time_ledger_owe_stop(&t->time);
+	wp_time_ledger_owe_count(&t->time);
 	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
 	assert_int_equal(wp_record_cpu(t, stack), 0);
-	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	/* A nanosecond is kept for another that comes together with it. */
+	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS - 1);
 	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
 	assert_int_equal(fake.profile.counters.sampled, 1);
 	assert_int_equal(cpu_samples(), 1);
@@ -127,7 +131,7 @@ static void without_a_stop_all_goes_to_no_stack(void **state)
 {
 	(void)state;
 	owe_both();
-	assert_int_equal(wp_record_without_stack(t, WP_END_NO_CPU), 0);
+	assert_int_equal(wp_record_without_stack(t, WP_END_NO_CPU, 0), 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
 			 6 * MS);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNABLE),
@@ -138,12 +142,12 @@ static void without_a_stop_all_goes_to_no_stack(void **state)
 static void at_the_end_the_last_running_stack_takes_the_rest(void **state)
 {
 	(void)state;
-	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(wp_record_end(t, false), 0);
 	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
 	t->last_running_stack = stack;
 	owe_both();
 	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
-	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(wp_record_end(t, false), 0);
 	assert_in(stack, WP_STATE_RUNNING, 0, 6 * MS);
 	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
 	assert_int_equal(cpu_samples(), 1);
@@ -153,7 +157,7 @@ static void a_thread_that_never_had_a_stack_ends_without(void **state)
 {
 	(void)state;
 	owe_both();
-	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(wp_record_end(t, false), 0);
 	assert_in(stack, WP_STATE_RUNNING, 0, 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_NSTATES), 8 * MS);
 }
@@ -165,13 +169,15 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 	for (uint64_t i = 1; i <= 22; i++) {
 		const struct wp_schedstat now = { i * 10 * MS, 0, i };
 
-		wp_time_ledger_owe_ready(&t->time, &now,
-					 t->time.accounted_ns + 10 * MS);
+		wp_time_ledger_look(&t->time, &now,
+				    t->time.accounted_ns + 10 * MS,
+				    t->time.accounted_ns + 10 * MS, true);
+		wp_time_ledger_owe_count(&t->time);
 	}
-	assert_int_equal(wp_record_end(t), 0);
+	assert_int_equal(wp_record_end(t, false), 0);
 	assert_in(stack, WP_STATE_RUNNING, 0, 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
-			 220 * MS);
+			 210 * MS);
 }
 
 static void a_wait_goes_on_in_its_sample(void **state)
@@ -179,12 +185,27 @@ static void a_wait_goes_on_in_its_sample(void **state)
 	const struct wp_thread_facts facts = { .state_char = 'D',
 					       .syscall_nr = -1 };
 
+	const struct wp_schedstat now = { 0 };
+	const struct wp_profile_sample *s;
+	uint64_t ns = t->time.accounted_ns;
+
 	(void)state;
-	assert_int_equal(wp_wait_queue_add(t, &facts, stack, 3 * MS), 0);
+	/* Looks at 3 and 7 ms, for the times up to 5 and 10 ms. */
+	wp_time_ledger_look(&t->time, &now, ns + 3 * MS, ns + 5 * MS, false);
+	assert_int_equal(wp_wait_queue_add(t, &facts, stack, t->time.region_ns),
+			 0);
 	assert_int_equal(wp_record_wait(&fake.target->wait_queue.v[0]), 0);
 	assert_in(stack, WP_STATE_WAITING, 1, 3 * MS);
-	assert_int_equal(wp_record_unchanged(t, 4 * MS), 0);
+	s = &fake.profile.sets[WP_PROFILE_WALL].samples[t->wait.sample];
+	assert_int_equal(s->weight_ns, 5 * MS);
+	fake.sampler->tick_ns = ns + 7 * MS;
+	fake.sampler->region_end_ns = ns + 10 * MS;
+	assert_int_equal(wp_record_unchanged(t), 0);
 	assert_in(stack, WP_STATE_WAITING, 2, 7 * MS);
+	/* What is between the looks is known. */
+	assert_int_equal(s->exact_ns, 4 * MS);
+	assert_int_equal(s->weight_ns, 3 * MS + 3 * MS);
+	assert_int_equal(s->looks, 1);
 }
 
 static void a_dump_is_a_set_of_its_own(void **state)
@@ -193,15 +214,16 @@ static void a_dump_is_a_set_of_its_own(void **state)
 	options.wall_kind = fake.sampler->options.wall_kind =
 		WP_PROFILE_THREADS;
 	owe_both();
-	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING), 0);
-	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS);
+	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING, 0), 0);
+	/* One sample for each thread. */
+	assert_in(stack, WP_STATE_RUNNING, 1, 8 * MS);
 	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
 }
 
 static void no_room_for_a_stack_is_no_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(wp_record_running(t, UINT32_MAX, WP_STATE_RUNNING),
+	assert_int_equal(wp_record_running(t, UINT32_MAX, WP_STATE_RUNNING, 0),
 			 -ENOMEM);
 	assert_int_equal(wp_record_cpu(t, UINT32_MAX), -ENOMEM);
 }
@@ -211,7 +233,7 @@ static void no_room_for_a_stack_is_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(each_state_has_a_stack_of_its_own),
+		TEST(both_states_go_to_the_stack_that_comes),
 		TEST(a_cpu_sample_takes_all_that_is_owed),
 		TEST(a_cpu_recording_counts_its_samples),
 		TEST(without_a_stop_all_goes_to_no_stack),

@@ -101,8 +101,7 @@ static void a_running_thread_wants_a_stop(void **state)
 	assert_int_equal(fake.target->stop_requests.n, 1);
 	assert_ptr_equal(fake.target->stop_requests.v[0], t);
 	assert_true(wp_stop_request_exists(t));
-	assert_int_equal(t->time.stop_running_ns + t->time.stop_runnable_ns,
-			 10 * WP_NS_PER_MS);
+	assert_int_equal(t->time.waiting_ns, 10 * WP_NS_PER_MS);
 	assert_false(t->wait.waiting);
 }
 
@@ -185,9 +184,9 @@ static void a_thread_waiting_for_a_cpu_keeps_its_stack(void **state)
 	t = start();
 	none = wp_profile_add_stack(&fake.profile, &(struct wp_stack){ 0 }, 0);
 	/* Its stack was read, and it has not run since. */
-	wp_time_ledger_set_aside(&t->time, &(struct wp_schedstat){ 1000, 0, 1 },
-				 fake_now_ns);
-	wp_time_ledger_pay_stop(&t->time);
+	wp_time_ledger_look(&t->time, &(struct wp_schedstat){ 1000, 0, 1 },
+			    fake_now_ns, fake_now_ns, true);
+	wp_time_ledger_pay_running(&t->time, 0);
 	t->last_running_stack = none;
 	t->running_stack_holds = true;
 	pass_tick();
@@ -220,7 +219,6 @@ static void a_running_thread_waits_for_its_cpu_sample_for_a_while(void **state)
 	/* It has had none yet: its first stack comes by a stop. */
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
 	wp_stop_requests_take(&fake.target->stop_requests, 0);
-	wp_time_ledger_pay_stop(&t->time);
 	t->last_running_stack = 0;
 	for (uint64_t i = 0; i < 5; i++) {
 		pass_tick();
@@ -255,9 +253,7 @@ static void where_nothing_is_stopped_cpu_samples_are_waited_for(void **state)
 	t = start();
 	has_cpu_samples();
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_DONE);
-	assert_int_equal(t->time.undecided_ns + t->time.running_ns +
-				 t->time.runnable_ns,
-			 10 * WP_NS_PER_MS);
+	assert_int_equal(t->time.waiting_ns, 10 * WP_NS_PER_MS);
 	no_cpu_samples();
 }
 
@@ -406,8 +402,7 @@ static void a_thread_whose_stop_is_to_come_is_left_alone(void **state)
 	fake.tracer.len = 0;
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
 	assert_int_equal(t->time.running_ns + t->time.runnable_ns +
-				 t->time.stop_running_ns +
-				 t->time.stop_runnable_ns,
+				 t->time.waiting_ns,
 			 20 * WP_NS_PER_MS);
 }
 

@@ -40,7 +40,7 @@ static int setup(void **state)
 /* TID runs, and a stop of it is requested. */
 static void request(void)
 {
-	const struct wp_schedstat now = { 1000, 0, 1 };
+	const struct wp_schedstat now = { TICK, 0, 1 };
 
 	start_target();
 	fake.target->tick = 1;
@@ -48,9 +48,11 @@ static void request(void)
 	assert_non_null(t);
 	fake_now_ns += TICK;
 	fake.sampler->tick_ns = fake_now_ns;
-	wp_time_ledger_set_aside(&t->time, &now, fake_now_ns);
+	wp_time_ledger_look(&t->time, &t->time.base, t->time.accounted_ns,
+			    t->time.accounted_ns, true);
+	wp_time_ledger_look(&t->time, &now, fake_now_ns, fake_now_ns, true);
 	wp_stop_guard_see_running(t);
-	wp_stop_request_stack(t, 1);
+	wp_stop_request_stack(t, 1, TICK);
 }
 
 /* How many stops were made of it. */
@@ -66,7 +68,7 @@ static void assert_left_out(void)
 {
 	assert_int_equal(make(), 0);
 	assert_int_equal(fake.profile.counters.stops_left_out, 1);
-	assert_int_equal(t->time.running_ns, TICK);
+	assert_int_equal(t->time.count, 1);
 }
 
 static void a_thread_with_a_filter_that_has_not_slept_is_stopped(void **state)

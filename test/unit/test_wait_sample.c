@@ -147,7 +147,7 @@ static void a_zombie_has_no_stack(void **state)
 	assert_int_equal(recorded()->state, WP_STATE_EXITING);
 	assert_int_equal(fake.profile.counters.no_stack, 1);
 	/* And needs none. */
-	assert_int_equal(wp_record_unchanged(t, 5), 0);
+	assert_int_equal(wp_record_unchanged(t), 0);
 	wp_profile_add_up(&fake.profile);
 	assert_int_equal(fake.profile.sums[WP_PROFILE_WALL].measures[0].all,
 			 fake.profile.sums[WP_PROFILE_WALL]
@@ -181,7 +181,7 @@ static void a_stack_that_lacks_a_register_wants_a_stop(void **state)
 	assert_true(fake.sampler->scan.wants_regs);
 	assert_true(t->stop.for_registers);
 	assert_int_equal(t->stop.sp_avma, fake_stack_regs(&stack).v[WP_REG_SP]);
-	assert_int_equal(wp_time_ledger_pay_stop(&t->time), TICK);
+	assert_int_equal(wp_time_ledger_pay_wait(&t->time), TICK);
 	assert_false(t->wait.waiting);
 }
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* books.c - see books.h. */
+#include "books.h"
+
+#include "sampler_loop.h"
+#include "target.h"
+#include "thread.h"
+#include "wallprof/clock.h"
+
+/* Add T's run time, by schedstat NOW, to its entry in the profile. */
+static void count_run(struct wp_thread *t, const struct wp_schedstat *now)
+{
+	struct wp_target *target = t->target;
+	uint64_t slices;
+
+	/* CPU samples may have told more. */
+	target->profile->threads[t->index].cpu_ns += wp_time_ledger_count_run(
+		&t->time, now, target->tick > 1, &slices);
+	target->switches += slices;
+}
+
+/* Up to when the books are kept of what is read at TIME_NS: at the end to the last
+ * tick, all of them. */
+static uint64_t keep_until(const struct wp_sampler *loop, uint64_t time_ns)
+{
+	return loop->finishing ? loop->tick_ns : time_ns;
+}
+
+/* Take back what was paid too much to the wait that held last. */
+static void take_back(struct wp_thread *t)
+{
+	uint64_t ns = wp_time_ledger_take_back(&t->time);
+
+	if (ns)
+		wp_profile_take_back(t->target->profile,
+				     t->target->loop->options.wall_kind,
+				     t->wait.same_sample, ns);
+}
+
+void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,
+		   uint64_t time_ns, bool ready)
+{
+	const struct wp_sampler *loop = t->target->loop;
+
+	if (!loop->schedstat_works) {
+		wp_time_ledger_look_blind(&t->time, loop->tick_ns,
+					  loop->region_end_ns, ready);
+		return;
+	}
+	wp_time_ledger_look(&t->time, now, keep_until(loop, time_ns),
+			    loop->region_end_ns, ready);
+	count_run(t, now);
+	take_back(t);
+}
+
+void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now)
+{
+	if (!t->target->loop->schedstat_works)
+		return;
+	wp_time_ledger_read(&t->time, now,
+			    keep_until(t->target->loop, wp_clock_ns()));
+	count_run(t, now);
+	take_back(t);
+}
+
+void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now)
+{
+	if (!t->target->loop->schedstat_works)
+		return;
+	count_run(t, now);
+	t->time.base = *now;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* books.h - take the scheduler's books of a thread over to its ledger and its
+ * entry in the profile.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_BOOKS_H
+#define WP_BOOKS_H
+
+#include <stdbool.h>
+
+#include "wallprof/procfs.h"
+
+struct wp_thread;
+
+/* A look at T with schedstat NOW at TIME_NS finds it READY to run, or else waiting:
+ * its time up to then is owed.  Of a thread that waits, TIME_NS is before it was found
+ * to wait: it may be woken right after, while wallprof has no CPU.  Of one that is
+ * ready it is after NOW was read: what NOW tells has passed by then. */
+void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,
+		   uint64_t time_ns, bool ready);
+
+/* T's schedstat is NOW, between two looks. */
+void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now);
+
+/* The same in a recording that takes no samples of waiting and running threads: only
+ * T's CPU time is wanted. */
+void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now);
+
+#endif

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How right a profile is: beside the target's own clocks and the scheduler's
+books of it."""
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+import rhythm
+from conftest import (FIXTURES, WALLPROF, Target, children_of, tids_of,
+                      wait_until)
+
+RATES = (1, 10, 100, 1000)
+
+
+def books(pid):
+    """{tid: [run ns, queued ns, slices]} by /proc/TID/schedstat."""
+    ret = {}
+    for tid in tids_of(pid):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+            ret[tid] = [int(n) for n in f.read().split()]
+    return ret
+
+
+def quiet_books(pid):
+    """The same, if no thread runs any more."""
+    first = books(pid)
+    time.sleep(0.05)
+    return first if books(pid) == first else None
+
+
+def count_schedstats(tool):
+    """How many threads' books wallprof, TOOL, or its child, has open."""
+    n = 0
+    for pid in (tool.pid, *children_of(tool.pid)):
+        with contextlib.suppress(OSError):
+            n += sum(os.readlink(fd.path).endswith("/schedstat")
+                     for fd in os.scandir(f"/proc/{pid}/fd"))
+    return n
+
+
+def test_sums_are_exact_at_any_rate():
+    """A target in step with 100 and 10 Hz."""
+    jobs = [(("wake", 10000, 30), "-d", 3, "-r", rate) for rate in RATES]
+    for rec in rhythm.record_many(jobs, len(jobs)):
+        assert abs(rec.running_error()) < 0.005, (rec.running_error(),
+                                                  rec.truth)
+        ran = rec.of("wall", state="running")
+        assert abs(rec.of("cpu") - ran) <= 0.001 * ran
+
+
+@pytest.mark.parametrize("rate", [7, 100])
+@pytest.mark.parametrize("stop", ["auto", "all", "never"])
+def test_sums_of_each_thread_are_the_kernels(tmp_path, rate, stop):
+    """64 threads that sleep before the recording and at its end: all that
+    their books tell of running is in it, and of waiting for a CPU all but what
+    was told between two reads of a look."""
+    out = tmp_path / "p.pb.gz"
+    target = Target([FIXTURES / "rhythm", "burst", 20000, 1, 64, 1])
+    try:
+        before = wait_until(lambda: quiet_books(target.pid))
+        tool = subprocess.Popen([WALLPROF, "-q", "-p", str(target.pid), "-r",
+                                 str(rate), "--stop", stop, "-o", str(out)])
+        # Then the first look at each thread has been.
+        wait_until(lambda: count_schedstats(tool) > 64)
+        target.proc.send_signal(signal.SIGUSR1)
+        target.read_line("DONE")
+        after = wait_until(lambda: quiet_books(target.pid))
+        tool.send_signal(signal.SIGINT)
+        assert tool.wait(100) in (0, 1)
+        p = pprof_check.load(str(out))
+    finally:
+        target.end()
+    got = {tid: [0, 0, 0] for tid in before}
+    for s in pprof_check.samples(p):
+        sums = got[s["labels"]["tid"]]
+        state = s["labels"]["state"]
+        sums[{"running": 0, "runnable": 1}.get(state, 2)] += (
+            s["values"]["wall"])
+    for tid, (ran, queued, _) in after.items():
+        if tid == target.pid:
+            continue
+        assert abs(sum(got[tid]) - p.duration_nanos) < 1e6, (
+            tid, got[tid], p.duration_nanos)
+        want = ran - before[tid][0], queued - before[tid][1]
+        assert abs(got[tid][0] - want[0]) < 1e5, (tid, got[tid], want)
+        assert abs(got[tid][1] - want[1]) < 1e6 + 0.05 * want[1], (
+            tid, got[tid], want)
+
+
+def test_functions_in_step_with_the_rate_get_their_shares():
+    jobs = [(("alternate", usec), "-d", 3, "-r", 100)
+            for usec in (1000, 5000)]
+    for rec in rhythm.record_many(jobs, 1):
+        z = rec.deviations("cpu", rhythm.RUNS, "cpu_samples")
+        assert abs(z) < 5, (z, rec.truth)
+
+
+def print_worst(title, figures):
+    figures = sorted(figures, key=abs)
+    print(f"{title}: worst {figures[-1]:+.3f}, root mean square "
+          f"{math.sqrt(sum(x * x for x in figures) / len(figures)):.3f}, "
+          f"{len(figures)} figures", flush=True)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("usec", [10000, 5000, 20000, 3333, 1000, 999])
+def test_locked_targets(usec, capsys):
+    """Each period with each duty and rate, ten times 5 s: 120 recordings."""
+    jobs = [(("wake", usec, duty), "-d", 5, "-r", rate)
+            for duty in (5, 30, 70) for rate in RATES for _ in range(10)]
+    recs = rhythm.record_many(jobs, 4)
+    errors = [100 * r.running_error() for r in recs]
+    ran = [r.deviations("wall", rhythm.RUNS, "cpu_samples") for r in recs]
+    slept = [r.deviations("wall", rhythm.SLEEPS, "samples") for r in recs]
+    with capsys.disabled():
+        print_worst(f"\n{usec} us: running, points", errors)
+        for what, zs in (("running", ran), ("sleeping", slept)):
+            zs = [z for z in zs if z is not None]
+            print_worst(f"{usec} us: {what} stacks, standard errors", zs)
+            print(f"{usec} us: {what} stacks: "
+                  f"{sum(abs(z) > 3 for z in zs)} of {len(zs)} beyond 3",
+                  flush=True)
+    assert max(abs(e) for e in errors) < 0.5
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("usec", [500, 1000, 2000, 5000])
+@pytest.mark.parametrize("rate", [100, 99, 97])
+def test_alternating_functions(usec, rate, capsys):
+    jobs = [(("alternate", usec), "-d", 5, "-r", rate)] * 100
+    zs = [r.deviations("cpu", rhythm.RUNS, "cpu_samples")
+          for r in rhythm.record_many(jobs, 4)]
+    with capsys.disabled():
+        print_worst(f"\n{usec} us, {rate} Hz: standard errors", zs)
+    assert sum(abs(z) > 3 for z in zs) <= 5
