@@ -374,6 +374,11 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	if (step->is_return && step->module->image &&
 	    wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;
+	/* No frame's: makecontext(3) puts the start of a function there.  Its
+	 * frame pointer, which a stop would tell, is nobody's either. */
+	if (step->is_return && step->module->image &&
+	    !wp_frame_pointer_may_return(modules, step->mem, p.pc_avma))
+		return WP_STEP_NO_INFO;
 	if (step->is_return && !step->module->image &&
 	    wp_arch_resumes_frame(step->module, step->mem, p.pc_avma))
 		return wp_frame_pointer_step(step, modules, true);

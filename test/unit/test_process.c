@@ -337,7 +337,7 @@ static void mapped_files_are_opened(void **state)
 	fd = open(path, O_RDWR | O_CREAT, 0600);
 	assert_int_equal(ftruncate(fd, 4096), 0);
 	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
-	zero = mmap(NULL, 4096, PROT_READ, MAP_SHARED,
+	zero = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE,
 		    open("/dev/zero", O_RDWR), 0);
 	unlink(path);
 	start(sleep_on);
