@@ -47,6 +47,8 @@ wp_unwind_find_module(const struct wp_unwind_modules *modules, uint64_t avma)
 
 	if (at == modules->len || avma < modules->v[at].start_avma)
 		return NULL;
+	if (modules->v[at].is_unopened && modules->open)
+		modules->open(modules->ctx, at);
 	return &modules->v[at];
 }
 
@@ -242,6 +244,10 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 	w->step.module = wp_unwind_find_module(
 		w->modules, pc_avma - (w->step.is_return ? 1 : 0));
 	add_frame(w);
+	if (w->step.module && w->step.module->is_unopened) {
+		*ret_end = WP_END_TOO_SLOW;
+		return false;
+	}
 
 	result = step_once(w);
 	if (result != WP_STEP_OK) {
@@ -277,9 +283,10 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		    const struct wp_regs *regs, const struct wp_mem *mem,
 		    enum wp_unwind_pace pace, struct wp_stack *stack)
 {
+	struct wp_unwind_modules own = *modules;
 	struct walk w = {
 		.unwinder = unwinder,
-		.modules = modules,
+		.modules = &own,
 		.stack = stack,
 		.regs = *regs,
 		.step = { .mem = mem,
@@ -287,6 +294,8 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 			  .in_stop = pace == WP_UNWIND_IN_STOP },
 	};
 
+	if (pace == WP_UNWIND_IN_STOP)
+		own.open = NULL;
 	set_generation(&unwinder->main, modules->generation);
 	unwinder->stats.walks++;
 	stack->depth = 0;

@@ -25,6 +25,8 @@ struct wp_unwind_module {
 	/* Its file; NULL: none (JIT code).  Borrowed until the unwinders that
 	 * were given the module are freed. */
 	struct wp_elf_image *image;
+	/* Its file has not been opened so far: IMAGE and BIAS are not known. */
+	bool is_unopened;
 };
 
 /* The executable mappings of a target, by address, not overlapping. */
@@ -35,9 +37,12 @@ struct wp_unwind_modules {
 	/* Another number for each content of v: what was cached for one
 	 * generation does not hold for the next. */
 	uint64_t generation;
+	/* Opens the file of v[I], which is unopened, for good; NULL: none is. */
+	void (*open)(void *ctx, size_t i);
+	void *ctx;
 };
 
-/* The module that holds AVMA, or NULL. */
+/* The module that holds AVMA, or NULL.  Its file is opened if it has not been. */
 const struct wp_unwind_module *
 wp_unwind_find_module(const struct wp_unwind_modules *modules, uint64_t avma);
 
@@ -55,7 +60,8 @@ enum wp_unwind_pace {
 	WP_UNWIND_THOROUGH,
 	/* Microseconds: the thread stays stopped until the walk has ended.  A step that needs
 	 * a search not made before (the proof of a frame without unwind info,
-	 * an index of a file that has none) ends it with WP_END_TOO_SLOW.  A
+	 * an index of a file that has none, opening a file) ends it with
+	 * WP_END_TOO_SLOW.  A
 	 * thorough walk over the same frame makes that search for good. */
 	WP_UNWIND_IN_STOP,
 };

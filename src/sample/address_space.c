@@ -49,21 +49,11 @@ static int add_module(struct wp_address_space *space, const struct wp_map *map,
 		.dev = map->dev,
 		.ino = map->ino,
 	};
-	uint64_t svma;
 	uint32_t id;
-	int rc = wp_image_cache_find(space->images, space->process,
-				     &space->maps, map, &module.image);
 
-	if (rc)
-		return rc;
-	if (module.image && wp_elf_image_svma(module.image, map->off, &svma))
-		module.bias = map->start_avma - svma;
-	else
-		module.image = NULL;
 	mapping.path = wp_intern_add_str(&space->profile->strings,
 					 wp_maps_path(&space->maps, map));
-	mapping.build_id = add_build_id(space, module.image);
-	mapping.image = module.image;
+	mapping.build_id = wp_intern_add_str(&space->profile->strings, "");
 	id = wp_profile_add_mapping(space->profile, &mapping);
 	if (id == UINT32_MAX || wp_index_add(&space->index, hash, id))
 		return -ENOMEM;
@@ -76,6 +66,41 @@ static int add_module(struct wp_address_space *space, const struct wp_map *map,
 	}
 	*ret_id = id;
 	return 0;
+}
+
+/* Open the file of M, module ID: what cannot be had costs the frames in it. */
+static void open_module(struct wp_address_space *space,
+			struct wp_address_space_module *m, uint32_t id)
+{
+	const struct wp_map *map = wp_maps_find(&space->maps, m->start_avma);
+	struct wp_profile_mapping *mapping = &space->profile->mappings[id];
+	struct wp_elf_image *image = NULL;
+	uint64_t svma;
+
+	m->is_opened = true;
+	if (!map || wp_image_cache_find(space->images, space->process,
+					&space->maps, map, &image))
+		return;
+	if (!image || !wp_elf_image_svma(image, m->off, &svma))
+		return;
+	m->image = image;
+	m->bias = m->start_avma - svma;
+	mapping->image = image;
+	mapping->build_id = add_build_id(space, image);
+}
+
+/* Open the file of current[I]: see struct wp_unwind_modules. */
+static void open_current(void *ctx, size_t i)
+{
+	struct wp_address_space *space = ctx;
+	struct wp_unwind_module *current = &space->current[i];
+	struct wp_address_space_module *m = &space->modules[current->mapping];
+
+	if (!m->is_opened)
+		open_module(space, m, current->mapping);
+	current->image = m->image;
+	current->bias = m->bias;
+	current->is_unopened = false;
 }
 
 static bool is_module(const struct wp_address_space *space, uint32_t id,
@@ -122,12 +147,15 @@ static int list_modules(struct wp_address_space *space)
 			return -ENOMEM;
 		m = &space->modules[id];
 		space->current[space->ncurrent++] = (struct wp_unwind_module){
-			m->start_avma, m->end_avma, m->bias, id, m->image
+			m->start_avma, m->end_avma,   m->bias, id,
+			m->image,      !m->is_opened,
 		};
 	}
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
 	space->view.generation = ++space->images->generations;
+	space->view.open = open_current;
+	space->view.ctx = space;
 	return 0;
 }
 

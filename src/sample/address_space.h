@@ -21,8 +21,10 @@ struct wp_address_space_module {
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t bias;
-	/* NULL: not an ELF file, or not readable; borrowed from the cache. */
+	/* NULL: not an ELF file, not readable, or not opened so far, as no pc has
+	 * been met in it; borrowed from the cache. */
 	struct wp_elf_image *image;
+	bool is_opened;
 	/* The last tick in which the kernel said that it is still mapped. */
 	uint64_t checked_tick;
 };

@@ -7,7 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wallprof/hash.h"
 #include "wallprof/vec.h"
+
+/* Descriptors left for the files of threads, the output and the rest. */
+enum { SPARE_FDS = 128 };
 
 /* Parts of a file that PROCESS has mapped. */
 struct wp_image_memory {
@@ -95,7 +99,8 @@ static void clear_image(struct wp_cached_image *entry)
 }
 
 /* 0, -ENOMEM, or another -errno: MAP's file is not to be read. */
-static int open_image(struct wp_cached_image *entry,
+static int open_image(const struct wp_image_cache *cache,
+		      struct wp_cached_image *entry,
 		      const struct wp_process *process,
 		      const struct wp_maps *maps, const struct wp_map *map)
 {
@@ -103,6 +108,12 @@ static int open_image(struct wp_cached_image *entry,
 	uint64_t size;
 	int rc = -ENOENT;
 
+	/* Other things want descriptors, too: then it is read from memory. */
+	if (fd >= 0 && cache->fd_limit &&
+	    (rlim_t)fd + SPARE_FDS > cache->fd_limit) {
+		close(fd);
+		fd = -1;
+	}
 	entry->image = malloc(sizeof(*entry->image));
 	if (entry->image) {
 		*entry->image = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
@@ -127,35 +138,41 @@ static bool has_elf(const struct wp_maps *maps, const struct wp_map *map)
 	return map->ino || !strcmp(wp_maps_path(maps, map), "[vdso]");
 }
 
+/* Is ENTRY MAP's file, as PROCESS may read it? */
+static bool is_file(const struct wp_cached_image *entry,
+		    const struct wp_process *process, const struct wp_map *map)
+{
+	return entry->dev == map->dev && entry->ino == map->ino &&
+	       (!entry->memory || entry->memory->process == process);
+}
+
 int wp_image_cache_find(struct wp_image_cache *cache,
 			const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map,
 			struct wp_elf_image **ret)
 {
 	struct wp_cached_image entry = { .dev = map->dev, .ino = map->ino };
-	int rc;
+	const uint64_t key[] = { map->dev, map->ino };
+	uint64_t hash;
+	uint32_t known;
 
 	*ret = NULL;
 	if (!has_elf(maps, map))
 		return 0;
-	for (size_t i = 0; i < cache->len; i++) {
-		const struct wp_cached_image *known = &cache->v[i];
-
-		if (known->dev == map->dev && known->ino == map->ino &&
-		    (!known->memory || known->memory->process == process)) {
-			*ret = known->image;
-			return 0;
-		}
+	hash = wp_hash_bytes(0, &key, sizeof(key));
+	known = WP_INDEX_FIND(&cache->index, hash, i,
+			      is_file(&cache->v[i], process, map));
+	if (known != WP_INDEX_NONE) {
+		*ret = cache->v[known].image;
+		return 0;
 	}
-	if (WP_VEC_ROOM(cache->v, cache->len, cache->cap, 1))
+	if (WP_VEC_ROOM(cache->v, cache->len, cache->cap, 1) ||
+	    wp_index_add(&cache->index, hash, (uint32_t)cache->len))
 		return -ENOMEM;
-	rc = open_image(&entry, process, maps, map);
-	/* A file that cannot be read is remembered too, so that it is not tried
-	 * at each reload. */
-	if (rc)
+	/* A file that cannot be had, be it for want of memory, is remembered
+	 * too, so that it is not tried again. */
+	if (open_image(cache, &entry, process, maps, map))
 		clear_image(&entry);
-	if (rc == -ENOMEM)
-		return rc;
 	cache->v[cache->len++] = entry;
 	*ret = entry.image;
 	return 0;
@@ -166,5 +183,6 @@ void wp_image_cache_clear(struct wp_image_cache *cache)
 	for (size_t i = 0; i < cache->len; i++)
 		clear_image(&cache->v[i]);
 	free(cache->v);
+	wp_index_clear(&cache->index);
 	*cache = (struct wp_image_cache)WP_IMAGE_CACHE_INIT;
 }

@@ -9,7 +9,10 @@
 #ifndef WP_IMAGE_CACHE_H
 #define WP_IMAGE_CACHE_H
 
+#include <sys/resource.h>
+
 #include "wallprof/elf_image.h"
+#include "wallprof/index.h"
 #include "wallprof/maps.h"
 #include "wallprof/process.h"
 
@@ -28,6 +31,10 @@ struct wp_image_cache {
 	/* v[0..len), owned. */
 	struct wp_cached_image *v;
 	size_t len, cap;
+	/* Finds them by device and inode. */
+	struct wp_index index;
+	/* RLIMIT_NOFILE; 0: none. */
+	rlim_t fd_limit;
 	/* Generations of module lists that the address spaces have had. */
 	uint64_t generations;
 };
@@ -39,7 +46,7 @@ struct wp_image_cache {
 
 /* The image of the file behind MAP, a region of MAPS, which are those of PROCESS,
  * in *RET: NULL when there is none that can be read.  PROCESS is borrowed for as
- * long as the image is read.  0 or -ENOMEM. */
+ * long as the image is read.  0, or -ENOMEM: it cannot even be remembered. */
 WP_MUST_CHECK
 int wp_image_cache_find(struct wp_image_cache *cache,
 			const struct wp_process *process,

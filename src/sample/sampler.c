@@ -69,6 +69,7 @@ int wp_sampler_new(struct wp_sampler **ret,
 	loop->schedstat_works = schedstat_works();
 	loop->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) ? 1024 :
 							    limit.rlim_cur;
+	loop->images.fd_limit = loop->fd_limit;
 	rc = open_rooms(loop);
 	if (rc)
 		goto out;

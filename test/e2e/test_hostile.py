@@ -6,13 +6,16 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, SLOW, WALLPROF, wait_until, wallprof
+from conftest import (FIXTURES, SLOW, WALLPROF, wait_until,
+                      wait_until_sampling, wallprof)
 
 # Of files, threads, sockets: lines and fields of their own, a terminal told to
 # clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks.
@@ -250,3 +253,31 @@ def test_a_fifo_laid_over_a_program_is_not_opened(overlaid, args):
     finally:
         writer.kill()
         writer.wait()
+
+
+@pytest.mark.parametrize("n,size", [(20000, 5000), (17000, 8 << 30),
+                                    (1, 8 << 30)])
+def test_many_mapped_files_cost_nothing(start, tmp_path, n, size):
+    """Only those that code runs in are opened, and SIGINT ends it."""
+    where = next((d for d in ("/tmp", "/dev/shm") if os.access(d, os.W_OK)))
+    target = start("mapped", where, str(n), str(size))
+    out = tmp_path / "x.pb.gz"
+    before = os.times()
+    tool = subprocess.Popen([WALLPROF, "-p", str(target.pid), "-o", out],
+                            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_until_sampling(tool)
+    time.sleep(0.3)
+    interrupted = time.monotonic()
+    tool.send_signal(signal.SIGINT)
+    err = tool.communicate(timeout=100)[1].decode()
+    assert time.monotonic() - interrupted < 5
+    assert tool.returncode in (0, 1), err
+    after = os.times()
+    if not SLOW:
+        assert (after.children_user - before.children_user +
+                after.children_system - before.children_system) < 2
+    p = pprof_check.load(str(out))
+    assert any("main" in (f["name"] for f in s["frames"])
+               for s in pprof_check.samples(p)), err
+    target.assert_unharmed()
+    assert target.truth()["files"] == n

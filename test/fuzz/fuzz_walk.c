@@ -132,7 +132,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
 	struct wp_unwind_module module = { .bias = MODULE, .mapping = 1 };
-	struct wp_unwind_modules modules = { &module, 1, 1 };
+	struct wp_unwind_modules modules = { .v = &module,
+					     .len = 1,
+					     .generation = 1 };
 	struct target t;
 	struct header h;
 	int fd;

@@ -135,9 +135,37 @@ static void many_mappings_cost_no_more_than_to_read_them(void **state)
 	munmap(p, (size_t)MANY * PAGE);
 }
 
+static void a_file_is_opened_when_a_pc_is_met_in_it(void **state)
+{
+	struct own *own = *state;
+	const struct wp_unwind_module *m;
+
+	open_space(own);
+	assert_true(own->space.view.len > 2);
+	assert_int_equal(own->images.len, 0);
+	for (size_t i = 0; i < own->space.view.len; i++)
+		assert_true(own->space.view.v[i].is_unopened);
+	m = wp_unwind_find_module(&own->space.view, (uintptr_t)&setup);
+	assert_non_null(m);
+	assert_non_null(m->image);
+	assert_false(m->is_unopened);
+	assert_int_equal(own->images.len, 1);
+	assert_ptr_equal(own->profile.mappings[m->mapping].image, m->image);
+	/* It stays so when the map is read again. */
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_ptr_equal(
+		wp_unwind_find_module(&own->space.view, (uintptr_t)&setup)
+			->image,
+		own->profile.mappings[m->mapping].image);
+	assert_int_equal(own->images.len, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_file_is_opened_when_a_pc_is_met_in_it, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(a_mapping_has_one_id_for_good,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -274,7 +274,9 @@ static void a_signal_trampoline_is_no_function(void **state)
 	struct wp_unwind_module module = { .start_avma = TEXT,
 					   .end_avma = TEXT + ROOM,
 					   .image = &image };
-	struct wp_unwind_modules modules = { &module, 1, 1 };
+	struct wp_unwind_modules modules = { .v = &module,
+					     .len = 1,
+					     .generation = 1 };
 	struct wp_mem mem = { read_stack, NULL };
 	struct wp_regs regs = { 0 };
 	struct wp_unwinder *unwinder;

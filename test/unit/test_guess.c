@@ -72,7 +72,9 @@ static void start(struct fixture *f, uint64_t pc_avma)
 		.bias = CODE,
 		.mapping = 1,
 	};
-	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
+	f->modules = (struct wp_unwind_modules){ .v = &f->module,
+						 .len = 1,
+						 .generation = 1 };
 	f->mem = (struct wp_mem){ read_mem, f };
 	wp_reg_set(&f->regs, WP_REG_PC, pc_avma);
 	wp_reg_set(&f->regs, WP_REG_SP, STACK);

@@ -61,7 +61,9 @@ static void start_size(struct fixture *f, uint64_t size)
 		.mapping = 1,
 		.image = &f->image,
 	};
-	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
+	f->modules = (struct wp_unwind_modules){ .v = &f->module,
+						 .len = 1,
+						 .generation = 1 };
 	f->self = wp_step_libunwind.open(&f->stats);
 	assert_non_null(f->self);
 	f->mem = (struct wp_mem){ read_stack, f };

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
+#include "../../src/sample/stack_walk.h"
 #include "../../src/sample/stop_window.h"
 #include "one_target.h"
 
@@ -515,6 +516,10 @@ static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
 
 	(void)state;
 	start();
+	/* What it takes to walk it has been opened. */
+	wp_stack_copy_take(&fake.sampler->copy, &fake.target->space,
+			   fake_stop.regs.v[WP_REG_SP], 4096);
+	wp_stack_walk(fake.target, &fake_stop.regs, WP_UNWIND_THOROUGH);
 	t = request(TID);
 	t->walk_in_stop = true;
 	assert_int_equal(wp_stop_window_make(fake.target), 0);

@@ -404,7 +404,8 @@ static void module_of_an_address_is_found(void **state)
 		{ .start_avma = 0x2000, .end_avma = 0x3000, .mapping = 2 },
 		{ .start_avma = 0x5000, .end_avma = 0x6000, .mapping = 3 },
 	};
-	const struct wp_unwind_modules modules = { v, 3, 1 }, none = { 0 };
+	const struct wp_unwind_modules modules = { .v = v, .len = 3 },
+				       none = { 0 };
 
 	(void)state;
 	assert_null(wp_unwind_find_module(&none, 0x1000));
@@ -416,6 +417,48 @@ static void module_of_an_address_is_found(void **state)
 	assert_null(wp_unwind_find_module(&modules, 0x4fff));
 	assert_ptr_equal(wp_unwind_find_module(&modules, 0x5fff), &v[2]);
 	assert_null(wp_unwind_find_module(&modules, 0x6000));
+}
+
+static void note_opened(void *ctx, size_t i)
+{
+	struct wp_unwind_module *v = ctx;
+
+	v[i].is_unopened = false;
+	v[i].bias = 0x77;
+}
+
+static void a_file_is_opened_once_and_not_in_a_stop(void **state)
+{
+	struct wp_unwind_module v[] = {
+		{ .start_avma = 0x1000,
+		  .end_avma = 0x2000,
+		  .mapping = 1,
+		  .is_unopened = true },
+	};
+	const struct wp_unwind_modules modules = {
+		.v = v, .len = 1, .open = note_opened, .ctx = v
+	};
+	struct wp_unwinder *u;
+	struct wp_frame frames[4];
+	uint64_t cfa_avma[4];
+	struct wp_stack stack = { .frames = frames,
+				  .cfa_avma = cfa_avma,
+				  .cap = 4 };
+	struct wp_mem mem = { NULL, NULL };
+	struct wp_regs regs = { .known = 0 };
+
+	(void)state;
+	wp_reg_set(&regs, WP_REG_PC, 0x1234);
+	wp_reg_set(&regs, WP_REG_SP, 0x9000);
+	assert_int_equal(wp_unwinder_new(&u, WP_UNWIND_ROWS), 0);
+	wp_unwind_walk(u, &modules, &regs, &mem, WP_UNWIND_IN_STOP, &stack);
+	assert_int_equal(stack.end, WP_END_TOO_SLOW);
+	assert_int_equal(stack.depth, 1);
+	assert_true(v[0].is_unopened);
+	assert_int_equal(wp_unwind_find_module(&modules, 0x1234)->bias, 0x77);
+	v[0].bias = 0;
+	assert_int_equal(wp_unwind_find_module(&modules, 0x1234)->bias, 0);
+	wp_unwinder_free(u);
 }
 
 #if defined(__x86_64__)
@@ -464,7 +507,9 @@ static void start(struct fixture *f)
 		.mapping = 7,
 		.image = &f->image,
 	};
-	f->modules = (struct wp_unwind_modules){ &f->module, 1, 1 };
+	f->modules = (struct wp_unwind_modules){ .v = &f->module,
+						 .len = 1,
+						 .generation = 1 };
 	f->mem = (struct wp_mem){ read_words, f };
 	f->fails = WP_MEM_UNREADABLE;
 	f->regs = (struct wp_regs){ .known = 0 };
@@ -684,6 +729,7 @@ int main(void)
 		cmocka_unit_test(code_without_info_is_walked_by_frame_pointer),
 		cmocka_unit_test(pcs_met_before_cost_no_lookup),
 		cmocka_unit_test(module_of_an_address_is_found),
+		cmocka_unit_test(a_file_is_opened_once_and_not_in_a_stop),
 #if defined(__x86_64__)
 		cmocka_unit_test(every_end_has_its_reason),
 		cmocka_unit_test(what_the_rows_cannot_do_is_asked_of_libunwind),
