@@ -351,27 +351,25 @@ static void mapped_files_are_opened(void **state)
 			 own->ino);
 	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, gone)),
 			 inode_of(fd));
-	assert_int_equal(
-		wp_process_open_map(&process, &maps, map_of(&maps, zero)),
-		-ENOENT);
-	assert_int_equal(
-		wp_process_open_map(&process, &maps, map_of(&maps, &text)),
-		-ENOENT);
+	assert_true(wp_process_open_map(&process, &maps, map_of(&maps, zero)) <
+		    0);
+	assert_true(wp_process_open_map(&process, &maps, map_of(&maps, &text)) <
+		    0);
 	/* Where map_files may not be read: by path, if it is that file. */
 	hidden = process.proc_fd;
 	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, own)),
 			 own->ino);
-	assert_int_equal(wp_process_open_map(&process, &maps, gone), -ENOENT);
+	assert_true(wp_process_open_map(&process, &maps, gone) < 0);
 	map = *own;
 	map.ino++;
-	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	assert_true(wp_process_open_map(&process, &maps, &map) < 0);
 	map = *own;
 	map.deleted = true;
-	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	assert_true(wp_process_open_map(&process, &maps, &map) < 0);
 	close(process.root_fd);
 	process.root_fd = -1;
-	assert_int_equal(wp_process_open_map(&process, &maps, own), -ENOENT);
+	assert_true(wp_process_open_map(&process, &maps, own) < 0);
 	close(hidden);
 	munmap(p, 4096);
 	munmap(zero, 4096);
