@@ -12,6 +12,7 @@
 #include "cmd/messages.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
+#include "cmd/supervisor.h"
 
 int main(int argc, char **argv)
 {
@@ -40,11 +41,11 @@ int main(int argc, char **argv)
 		puts("wallprof " WP_VERSION);
 		break;
 	case WP_ACTION_RECORD:
-		return wp_cmd_record(&options);
+		return wp_supervise(wp_cmd_record, &options);
 	case WP_ACTION_THREADS:
-		return wp_cmd_dump(&options);
+		return wp_supervise(wp_cmd_dump, &options);
 	case WP_ACTION_CHECK:
-		return wp_cmd_check(&options);
+		return wp_supervise(wp_cmd_check, &options);
 	case WP_ACTION_TIMEOUT:
 		return wp_cmd_timeout(&options);
 	}

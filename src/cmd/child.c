@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker.h"
+
 static ssize_t receive(int fd, void *buf, size_t size)
 {
 	ssize_t n;
@@ -22,7 +24,7 @@ static ssize_t receive(int fd, void *buf, size_t size)
 
 /* In the child: wait for a byte from the socket FD, then execute ARGV, which closes
  * FD, or send the errno.  Does not return. */
-static void exec_or_report(char **argv, const sigset_t *mask, int fd)
+static void exec_or_report(char **argv, int fd)
 {
 	char byte;
 	int error;
@@ -32,16 +34,14 @@ static void exec_or_report(char **argv, const sigset_t *mask, int fd)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (receive(fd, &byte, 1) != 1)
 		_exit(127);
-	if (mask)
-		sigprocmask(SIG_SETMASK, mask, NULL);
+	wp_worker_leave();
 	execvp(argv[0], argv);
 	error = errno;
 	send(fd, &error, sizeof(error), MSG_NOSIGNAL);
 	_exit(127);
 }
 
-int wp_child_hold(struct wp_child *ret, char **argv, const sigset_t *mask,
-		  struct wp_err *err)
+int wp_child_hold(struct wp_child *ret, char **argv, struct wp_err *err)
 {
 	int fds[2], rc;
 	pid_t pid;
@@ -54,7 +54,7 @@ int wp_child_hold(struct wp_child *ret, char **argv, const sigset_t *mask,
 	rc = pid < 0 ? -errno : 0;
 	if (pid == 0) {
 		close(fds[0]);
-		exec_or_report(argv, mask, fds[1]);
+		exec_or_report(argv, fds[1]);
 	}
 	close(fds[1]);
 	if (rc) {

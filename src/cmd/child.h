@@ -26,12 +26,11 @@ struct wp_child {
 		.fd = -1                                                       \
 	}
 
-/* Make a process that will execute ARGV (NULL-ended, borrowed) with signal mask MASK
- * (NULL: wallprof's own) and wallprof's standard streams and limits, so call it
- * before these are changed.  0 or -errno with ERR. */
+/* Make a process that will execute ARGV (NULL-ended, borrowed) with the signal mask
+ * and process group that wallprof was started with, and the worker's standard
+ * streams and limits, so call it before these are changed.  0 or -errno with ERR. */
 WP_MUST_CHECK
-int wp_child_hold(struct wp_child *ret, char **argv, const sigset_t *mask,
-		  struct wp_err *err);
+int wp_child_hold(struct wp_child *ret, char **argv, struct wp_err *err);
 
 /* Let CHILD execute its command; on return the program is being executed.  0;
  * -ENOENT, -EACCES, ... when it cannot be executed, with ERR saying so. */

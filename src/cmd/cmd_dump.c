@@ -12,12 +12,15 @@
 #include "exit_status.h"
 #include "messages.h"
 #include "signals.h"
+#include "worker.h"
 #include "wallprof/access.h"
 #include "wallprof/clock.h"
 #include "wallprof/graph.h"
 #include "wallprof/output.h"
 #include "wallprof/tracer.h"
 #include "wallprof/utf8.h"
+
+#define SLEEP_NS (500 * WP_NS_PER_MS)
 
 /* The dump of one process, from its sample to its file. */
 struct session {
@@ -40,14 +43,18 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 static int open_session(struct session *s, const struct wp_options *o,
 			struct wp_err *err)
 {
+	int rc;
+
 	*s = (struct session){
 		.options = o,
 		.snapshot = wp_cmd_dump_snapshot(o),
 		.out = WP_OUTPUT_FILE_INIT,
 	};
+	rc = wp_output_file_open(&s->out, o->output, err);
+	wp_worker_part_with_streams();
 	wp_signals_catch();
 	wp_limits_raise();
-	return wp_output_file_open(&s->out, o->output, err);
+	return rc;
 }
 
 static void close_session(struct session *s)
@@ -149,6 +156,7 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 	wp_say_unnamed(profile.counters.unnamed,
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	if (!rc) {
+		wp_worker_take_streams();
 		rc = wp_write_profile(&profile, WP_PROFILE_THREADS,
 				      s->options->format, NULL, s->out.stream);
 		rc = wp_output_file_commit(&s->out, rc, err);
@@ -184,6 +192,7 @@ int wp_cmd_dump(const struct wp_options *options)
 		rc = dump_profile(&s, &losses, &err);
 	} else if (!rc) {
 		rc = make_dump(&s, &err);
+		wp_worker_take_streams();
 		if (!rc)
 			rc = write_dump(&s, &err);
 		losses = !rc && dump_has_losses(&s.snapshot);
@@ -253,15 +262,16 @@ static void mark_still(struct wp_dump *dump,
 	}
 }
 
+/* In parts: a worker that sleeps for longer is taken for stuck. */
 static int sleep_until(uint64_t until_ns, struct wp_err *err)
 {
 	uint64_t now_ns;
 
 	while ((now_ns = wp_clock_ns()) < until_ns) {
-		struct timespec ts = {
-			.tv_sec = (time_t)((until_ns - now_ns) / WP_NS_PER_S),
-			.tv_nsec = (long)((until_ns - now_ns) % WP_NS_PER_S)
-		};
+		uint64_t left_ns = until_ns - now_ns;
+		struct timespec ts = { .tv_nsec = (long)(left_ns < SLEEP_NS ?
+								 left_ns :
+								 SLEEP_NS) };
 
 		if (nanosleep(&ts, NULL) && wp_interrupts)
 			return wp_err_set(err, -EINTR,
@@ -312,6 +322,7 @@ static int report_verdict(struct session *s, struct wp_err *err)
 				  "no verdict: a lock may be "
 				  "among what has no name");
 	wp_utf8_tame(why);
+	wp_worker_take_streams();
 	if (with_dump) {
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {

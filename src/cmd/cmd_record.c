@@ -14,11 +14,14 @@
 #include "losses.h"
 #include "messages.h"
 #include "signals.h"
+#include "worker.h"
 #include "wallprof/access.h"
 #include "wallprof/symbolize.h"
 #include "wallprof/clock.h"
 
 #define PROGRESS_NS (250 * WP_NS_PER_MS)
+/* Time between two looks at whether wallprof is stopped. */
+#define SUSPEND_NS (20 * WP_NS_PER_MS)
 
 struct recording {
 	const struct wp_options *options;
@@ -32,6 +35,7 @@ struct recording {
 	/* UINT64_MAX: until the target ends or Ctrl-C. */
 	uint64_t end_ns;
 	uint64_t progress_ns;
+	uint64_t suspend_check_ns;
 	bool progress_shown;
 	/* The command; its pid is 0 if there is none, or it was reaped. */
 	struct wp_child child;
@@ -43,7 +47,8 @@ static void show_progress(struct recording *r, uint64_t now)
 	const struct wp_profile_sums *sums = &r->profile.sums[WP_PROFILE_WALL];
 	char left[48] = "";
 
-	if (r->options->quiet || now < r->progress_ns || !isatty(STDERR_FILENO))
+	if (r->options->quiet || now < r->progress_ns ||
+	    !wp_worker_has_terminal())
 		return;
 	r->progress_ns = now + PROGRESS_NS;
 	r->progress_shown = true;
@@ -75,6 +80,20 @@ static bool is_over(const struct recording *r, uint64_t now)
 	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
 }
 
+/* While wallprof is stopped, as by Ctrl-Z, nothing is sampled; stops that are
+ * still to come are taken. */
+static int pause_while_suspended(struct recording *r, uint64_t now)
+{
+	int rc = 0;
+
+	if (now < r->suspend_check_ns)
+		return 0;
+	while (!rc && wp_worker_is_suspended() && !wp_interrupts)
+		rc = wp_sampler_sleep(r->sampler, wp_clock_ns() + SUSPEND_NS);
+	r->suspend_check_ns = wp_clock_ns() + SUSPEND_NS;
+	return rc;
+}
+
 /* If the target has gained privileges, wallprof may not keep what it read. */
 static int tick(struct recording *r, struct wp_err *err)
 {
@@ -93,6 +112,8 @@ static int sample_until_end(struct recording *r, struct wp_err *err)
 		uint64_t next = wp_sampler_next_tick(r->sampler, now);
 
 		show_progress(r, now);
+		rc = pause_while_suspended(r, now);
+
 		if (next > r->end_ns)
 			next = r->end_ns;
 		while (!rc && (now = wp_clock_ns()) < next && !is_over(r, now))
@@ -165,11 +186,12 @@ static int start_recording(struct recording *r, struct wp_err *err)
 		wp_timeline_start(&r->profile.timeline, o->timeline_size);
 	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {
-		rc = wp_child_hold(&r->child, o->command, NULL, err);
+		rc = wp_child_hold(&r->child, o->command, err);
 		pid = r->child.pid;
 	}
 	if (rc)
 		return rc;
+	wp_worker_part_with_streams();
 	wp_signals_catch();
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
@@ -327,6 +349,7 @@ static int write_profiles(struct recording *r, struct wp_err *err)
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));
+	wp_worker_take_streams();
 	wp_say_unnamed(
 		r->profile.counters.unnamed,
 		wp_profile_str(&r->profile, r->profile.meta.unnamed_why));
@@ -349,6 +372,7 @@ static void wait_for_child(struct recording *r)
 	wp_child_discard(&r->child);
 	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) > 0)
 		return;
+	wp_worker_take_streams();
 	if (!r->options->quiet && !wp_interrupts)
 		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
 		       "end",

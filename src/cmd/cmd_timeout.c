@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_timeout.c - see cmd_timeout.h.
  *
- * wallprof is the subreaper of the command's orphans (prctl(2)), so that every
- * process that the command started is a descendant when the time is up.
+ * This process holds the deadline, so it does nothing that may block: its worker
+ * (timeout_worker.h) is the command's parent and looks at it, others write.
  */
 #include "cmd_timeout.h"
 
@@ -11,383 +11,354 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "output_file.h"
+#include "descendants.h"
 #include "exit_status.h"
 #include "messages.h"
-#include "signals.h"
-#include "cmd_dump.h"
-#include "wallprof/children.h"
+#include "slow_writer.h"
+#include "timeout_worker.h"
+#include "worker.h"
 #include "wallprof/clock.h"
-#include "wallprof/graph.h"
-#include "wallprof/hash.h"
-#include "wallprof/procfs.h"
-#include "wallprof/vec.h"
+#include "wallprof/io.h"
+#include "wallprof/utf8.h"
 
-enum {
-	/* Most descendants that are dumped; most that are signalled. */
-	DUMPED_MAX = 256,
-	DESCENDANTS_MAX = 65536,
-	/* Checks for a deadlock take at most one part in so many of the time. */
-	CHECK_SHARE = 50,
-};
-#define CHECK_NS WP_NS_PER_S
 /* A process that lives so long after SIGKILL is stuck in the kernel, or wallprof
  * may not kill it. */
 #define KILL_NS (5 * WP_NS_PER_S)
+/* A slow writer gives up before. */
+#define WRITER_NS (1500 * WP_NS_PER_MS)
+/* Between two looks at what is to end. */
+#define LOOK_NS (20 * WP_NS_PER_MS)
+/* A command whose end the worker does not see for so long is looked at. */
+#define REAPED_NS WP_NS_PER_S
 
-struct thread_slices {
-	pid_t tid;
-	uint64_t slices;
-};
-
-struct command {
+struct timed {
 	const struct wp_options *options;
-	/* 0 once reaped. */
+	struct wp_worker worker;
+	/* The command; 0: not started, or it has ended. */
 	pid_t child;
-	/* As waitpid(2) gives it. */
+	/* Status by waitpid(2), valid if ENDED. */
 	int status;
+	bool ended;
 	uint64_t start_ns;
 	/* For sigtimedwait(2). */
 	sigset_t signals;
-	struct wp_output_file out;
+	/* What the worker says, and its dump where that is for no file. */
+	int text_fd;
+	/* Its unfinished file for the dump; "": none. */
+	char temporary[PATH_MAX];
+	bool dumped;
+	/* The user wants it ended at once. */
+	bool interrupted;
+	/* What writes to standard error; 0: nothing. */
+	pid_t writer;
 	/* Why the command is to be ended; "": it is not. */
-	char why[600];
-	/* For deadlock checks: threads[0..nthreads) a second ago, by tid; a
-	 * hash of those that had not run at the last check; and the time before
-	 * which there is no next check. */
-	struct thread_slices *threads;
-	size_t nthreads;
-	uint64_t checked_hash;
-	uint64_t next_check_ns;
+	char why[700];
 };
 
-static const int forwarded[] = { SIGINT, SIGQUIT, SIGTERM,
-				 SIGHUP, SIGUSR1, SIGUSR2 };
-
-/* Block the signals that wallprof waits for; *RET_OLD is the mask before. */
-static void block_signals(struct command *command, sigset_t *ret_old)
+/* Block the signals that are waited for; *RET_OLD is the mask before. */
+static void block_signals(struct timed *t, sigset_t *ret_old)
 {
-	sigemptyset(&command->signals);
-	sigaddset(&command->signals, SIGCHLD);
-	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
-		sigaddset(&command->signals, forwarded[i]);
-	sigprocmask(SIG_BLOCK, &command->signals, ret_old);
+	sigemptyset(&t->signals);
+	sigaddset(&t->signals, SIGCHLD);
+	sigaddset(&t->signals, WP_TIMEOUT_ORDER);
+	for (size_t i = 0; i < WP_TIMEOUT_NSIGNALS; i++)
+		sigaddset(&t->signals, wp_timeout_signals[i]);
+	sigprocmask(SIG_BLOCK, &t->signals, ret_old);
+	sigdelset(&t->signals, WP_TIMEOUT_ORDER);
 }
 
-/* Reap the command and its orphans. */
-static void reap(struct command *command)
+static void note_end(struct timed *t, int status)
+{
+	t->ended = true;
+	t->status = status;
+	t->child = 0;
+}
+
+/* Of a worker that was killed, the command becomes a child of this process. */
+static void reap(struct timed *t)
 {
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid != command->child)
-			continue;
-		command->child = 0;
-		command->status = status;
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		/* It may hold a thread. */
+		if (WIFSTOPPED(status)) {
+			if (pid == t->worker.pid)
+				kill(pid, SIGCONT);
+		} else if (pid == t->worker.pid) {
+			t->worker.pid = 0;
+		} else if (pid == t->child) {
+			note_end(t, status);
+		} else if (pid == t->writer) {
+			t->writer = 0;
+		}
 	}
 }
 
-static void list_descendants(struct wp_tids *pids)
+static void take_packets(struct timed *t)
 {
-	if (wp_children_list_all(pids, getpid(), DESCENDANTS_MAX))
-		pids->len = 0;
+	struct wp_timeout_packet packet;
+	ssize_t n;
+
+	while ((n = recv(t->worker.sock, &packet, sizeof(packet),
+			 MSG_DONTWAIT)) > 0) {
+		/* Of one byte: see enum wp_worker_says. */
+		if (n != sizeof(packet))
+			continue;
+		switch (packet.what) {
+		case WP_TIMEOUT_STARTED:
+			t->child = packet.value;
+			memcpy(t->temporary, packet.text, sizeof(t->temporary));
+			break;
+		case WP_TIMEOUT_ENDED:
+			note_end(t, packet.value);
+			break;
+		case WP_TIMEOUT_DEADLOCKED:
+			memcpy(t->why, packet.text, sizeof(t->why) - 1);
+			break;
+		case WP_TIMEOUT_DUMPED:
+			t->dumped = true;
+			break;
+		}
+	}
 }
 
-/* Send SIG to all descendants; returns how many there are. */
-static size_t signal_all(int sig)
+/* Send SIG to the command and all that it started: how many have not ended. */
+static size_t signal_all(const struct timed *t, int sig)
 {
-	struct wp_tids pids = WP_TIDS_INIT;
-	size_t n;
-
-	list_descendants(&pids);
-	for (size_t i = 0; i < pids.len; i++)
-		kill(pids.v[i], sig);
-	n = pids.len;
-	wp_tids_clear(&pids);
-	return n;
+	if (t->worker.pid)
+		return wp_descendants_signal(t->worker.pid, sig);
+	if (!t->child)
+		return 0;
+	return wp_descendants_signal(t->child, sig) +
+	       (kill(t->child, sig) ? 0 : 1);
 }
 
-/* Sleep until UNTIL_NS, the end of a child, or a signal, which the descendants
- * get too. */
-static void wait_until(struct command *command, uint64_t until_ns)
+/* Sleep until UNTIL_NS, news of the worker, or a signal, which the command and what
+ * it started get too. */
+static void wait_until(struct timed *t, uint64_t until_ns)
 {
 	uint64_t now = wp_clock_ns();
 	uint64_t ns = until_ns > now ? until_ns - now : 0;
 	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
 				     (long)(ns % WP_NS_PER_S) };
 	siginfo_t info;
-	int sig = sigtimedwait(&command->signals, &info, &ts);
+	int sig = sigtimedwait(&t->signals, &info, &ts);
 
-	/* The terminal (SI_KERNEL) signals the descendants itself. */
-	if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
-		signal_all(sig);
-	reap(command);
-}
-
-static int by_tid(const void *a, const void *b)
-{
-	const struct thread_slices *x = a, *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-static int read_slices(struct thread_slices **v, size_t *len, size_t *cap,
-		       pid_t pid)
-{
-	struct wp_tids tids = WP_TIDS_INIT;
-	struct wp_process process = WP_PROCESS_INIT;
-	struct wp_schedstat now;
-	char path[64], text[256];
-	int rc = 0;
-
-	if (wp_process_open(&process, pid, NULL) ||
-	    wp_process_list_threads(&process, &tids))
-		goto out;
-	rc = WP_VEC_ROOM(*v, *len, *cap, tids.len);
-	for (size_t i = 0; i < tids.len && !rc; i++) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "%d/schedstat", tids.v[i]);
-		n = wp_io_read_at(process.task_fd, path, text, sizeof(text));
-		if (n > 0 && !wp_schedstat_parse(&now, text, (size_t)n))
-			(*v)[(*len)++] = (struct thread_slices){ tids.v[i],
-								 now.slices };
+	if (sig > 0 && sig != SIGCHLD) {
+		t->interrupted |= sig != SIGUSR1 && sig != SIGUSR2;
+		/* The terminal (SI_KERNEL) signals the others itself. */
+		if (info.si_code != SI_KERNEL)
+			signal_all(t, sig);
+		else if (t->worker.pid)
+			wp_descendants_signal_others(t->worker.pid, sig);
 	}
-out:
-	wp_tids_clear(&tids);
-	wp_process_clear(&process);
-	return rc;
+	reap(t);
+	take_packets(t);
 }
 
-/* A hash of the threads that have not run since the last call; 0: none. */
-static uint64_t hash_still_threads(struct command *command)
+/* Where the worker is stuck in a check, it does not reap the command: its status
+ * is the last number of /proc/PID/stat (proc(5), exit_code). */
+static void look_for_end(struct timed *t)
 {
-	struct wp_tids pids = WP_TIDS_INIT;
-	struct thread_slices *v = NULL;
-	size_t len = 0, cap = 0;
-	uint64_t hash = 0;
+	char path[32], text[1024];
+	const char *state, *last;
+	ssize_t n;
 
-	list_descendants(&pids);
-	for (size_t i = 0; i < pids.len; i++)
-		if (read_slices(&v, &len, &cap, pids.v[i]))
-			break;
-	if (len)
-		qsort(v, len, sizeof(*v), by_tid);
-	for (size_t i = 0; i < len; i++) {
-		const struct thread_slices *was =
-			command->nthreads ?
-				bsearch(&v[i], command->threads,
-					command->nthreads, sizeof(*v), by_tid) :
-				NULL;
-
-		if (was && was->slices == v[i].slices)
-			hash = wp_hash_bytes(hash + 1, &v[i], sizeof(v[i]));
-	}
-	free(command->threads);
-	command->threads = v;
-	command->nthreads = len;
-	wp_tids_clear(&pids);
-	return hash;
-}
-
-/* Sample all descendants into SNAPSHOT, and build its graph.  0; -ESRCH when
- * none could be sampled; -ENOMEM. */
-static int sample_descendants(struct wp_snapshot *snapshot)
-{
-	struct wp_tids pids = WP_TIDS_INIT;
-	size_t n = 0;
-	int rc = 0;
-
-	snapshot->dump.time_ns = wp_clock_utc_ns();
-	list_descendants(&pids);
-	for (size_t i = 0; i < pids.len && i < DUMPED_MAX && rc != -ENOMEM;
-	     i++) {
-		struct wp_err err = WP_ERR_INIT;
-
-		rc = wp_snapshot_add(snapshot, pids.v[i], false, &err);
-		n += rc == 0;
-	}
-	if (pids.len > DUMPED_MAX)
-		wp_say("wallprof: %zu processes; the dump has the first %d",
-		       pids.len, DUMPED_MAX);
-	wp_tids_clear(&pids);
-	if (rc != -ENOMEM)
-		rc = n ? wp_snapshot_follow(snapshot) : -ESRCH;
-	if (!rc) {
-		wp_snapshot_finish(snapshot);
-		rc = wp_graph_build(&snapshot->dump);
-	}
-	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
-	return rc;
-}
-
-static bool is_deadlocked(struct command *command, char *why, size_t size)
-{
-	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
-	struct wp_sampler_options options = command->options->sampler;
-	enum wp_verdict verdict;
-	bool yes;
-
-	/* Threads in a deadlock wait, and those need no stop. */
-	options.stop = WP_STOP_NEVER;
-	snapshot.options = &options;
-	snapshot.stop_peers = false;
-	yes = !sample_descendants(&snapshot) &&
-	      !wp_verdict_find(&snapshot.dump, &verdict, why, size) &&
-	      verdict == WP_VERDICT_DEADLOCK;
-	wp_snapshot_clear(&snapshot);
-	return yes;
-}
-
-/* Called once a second, and costs one read per thread.  The command is sampled
- * only when threads stand still that did not at the last check. */
-static void check_deadlock(struct command *command)
-{
-	uint64_t hash = hash_still_threads(command), now = wp_clock_ns();
-	char why[512];
-
-	if (!hash || hash == command->checked_hash ||
-	    now < command->next_check_ns)
-		return;
-	command->checked_hash = hash;
-	if (is_deadlocked(command, why, sizeof(why)))
-		snprintf(command->why, sizeof(command->why),
-			 "deadlock after %.0f s: "
-			 "%s",
-			 (double)(now - command->start_ns) / 1e9, why);
-	command->next_check_ns = wp_clock_ns() +
-				 CHECK_SHARE * (wp_clock_ns() - now);
+	snprintf(path, sizeof(path), "/proc/%d/stat", t->child);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	state = n > 0 ? strrchr(text, ')') : NULL;
+	last = state ? strrchr(text, ' ') : NULL;
+	if (last && !strncmp(state, ") Z", 3))
+		note_end(t, (int)strtol(last, NULL, 10));
 }
 
 /* Wait until the command ends or is to be ended. */
-static void await_end(struct command *command)
+static void await_end(struct timed *t)
 {
-	uint64_t timeout_ns = command->options->timeout_ns,
-		 now = command->start_ns;
-	uint64_t end_ns = timeout_ns ? now + timeout_ns : UINT64_MAX;
-	uint64_t check_ns = command->options->exit_on_deadlock ?
-				    now + CHECK_NS :
-				    UINT64_MAX;
+	uint64_t timeout_ns = t->options->timeout_ns;
+	uint64_t end_ns = timeout_ns ? t->start_ns + timeout_ns : UINT64_MAX;
 
-	reap(command);
-	while (command->child && !command->why[0]) {
-		uint64_t next_ns = end_ns < check_ns ? end_ns : check_ns;
+	while (!t->ended && !t->why[0] && (t->child || t->worker.pid)) {
+		uint64_t look_ns = wp_clock_ns() + REAPED_NS;
 
-		/* sigtimedwait(2) refuses UINT64_MAX. */
-		if (next_ns > now + 3600 * WP_NS_PER_S)
-			next_ns = now + 3600 * WP_NS_PER_S;
-		wait_until(command, next_ns);
-		now = wp_clock_ns();
-		if (command->child && now >= end_ns)
-			snprintf(command->why, sizeof(command->why),
+		wait_until(t, end_ns < look_ns ? end_ns : look_ns);
+		if (t->ended || t->why[0])
+			break;
+		if (wp_clock_ns() >= end_ns)
+			snprintf(t->why, sizeof(t->why),
 				 "time is up after %.*f s",
 				 timeout_ns % WP_NS_PER_S ? 3 : 0,
 				 (double)timeout_ns / 1e9);
-		else if (command->child && now >= check_ns) {
-			check_deadlock(command);
-			check_ns = wp_clock_ns() + CHECK_NS;
-		}
+		else if (wp_clock_ns() >= look_ns)
+			look_for_end(t);
 	}
 }
 
-static void write_dump(struct command *command)
+/* Wait for what writes to standard error, not past UNTIL_NS. */
+static void await_writer(struct timed *t, uint64_t until_ns)
 {
-	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
-	struct wp_err err = WP_ERR_INIT;
-	int rc;
-
-	rc = sample_descendants(&snapshot);
-	if (rc == -ESRCH)
-		wp_err_set(&err, rc,
-			   "nothing to dump: the command has just "
-			   "ended or may not be looked at");
-	else if (rc)
-		wp_err_set(&err, rc, "no dump: %s", strerror(-rc));
-	else if (command->out.stream)
-		rc = wp_output_file_commit(
-			&command->out,
-			wp_cmd_dump_write(&snapshot, command->options,
-					  command->out.stream),
-			&err);
-	else
-		rc = wp_cmd_dump_write(&snapshot, command->options, stderr);
-	if (rc)
-		wp_say("wallprof: %s", err.msg[0] ? err.msg : strerror(-rc));
-	wp_snapshot_clear(&snapshot);
+	while (t->writer && wp_clock_ns() < until_ns)
+		wait_until(t, until_ns);
+	if (t->writer > 0)
+		kill(t->writer, SIGKILL);
+	t->writer = 0;
 }
 
-/* Send SIGTERM to all descendants and, after some time, SIGKILL. */
-static void end_all(struct command *command)
+/* Have TEXT and the file FD (-1: none) written behind what was before. */
+static void start_writer(struct timed *t, const char *text, int fd)
 {
-	uint64_t until_ns = wp_clock_ns() + command->options->kill_after_ns;
+	pid_t pid;
 
-	signal_all(SIGTERM);
+	await_writer(t, wp_clock_ns() + WRITER_NS);
+	pid = wp_slow_writer_start(text, fd);
+	t->writer = pid > 0 ? pid : 0;
+}
+
+/* Have a line of a message written; one that nobody reads is lost. */
+static void say(struct timed *t, const char *text)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line) - 1, "wallprof: %s", text);
+	wp_utf8_tame(line);
+	line[strlen(line) + 1] = '\0';
+	line[strlen(line)] = '\n';
+	start_writer(t, line, -1);
+}
+
+/* Have the worker dump, for as long as it may take; why it is not whole, or "". */
+static const char *dump(struct timed *t, uint64_t until_ns)
+{
+	t->interrupted = false;
+	if (t->worker.pid && t->options->dump_time_ns)
+		kill(t->worker.pid, WP_TIMEOUT_ORDER);
+	while (!t->dumped && !t->interrupted && t->worker.pid &&
+	       wp_clock_ns() < until_ns)
+		wait_until(t, until_ns);
+	if (t->dumped || !t->options->dump_time_ns)
+		return "";
+	if (t->interrupted)
+		return "wallprof: the dump was cut: interrupted\n";
+	if (t->worker.pid)
+		return "wallprof: the dump was cut: its time is up "
+		       "(--dump-time)\n";
+	return "wallprof: the dump was cut: what made it was killed\n";
+}
+
+/* Send SIGTERM to the command and what it started and, after some time, SIGKILL. */
+static void end_all(struct timed *t)
+{
+	uint64_t until_ns = wp_clock_ns() + t->options->kill_after_ns;
+	char text[64];
+	size_t n;
+
+	signal_all(t, SIGTERM);
 	/* A stopped process acts on SIGTERM when it continues. */
-	signal_all(SIGCONT);
-	while (signal_all(0) && wp_clock_ns() < until_ns)
-		wait_until(command, wp_clock_ns() + 20 * WP_NS_PER_MS);
+	signal_all(t, SIGCONT);
+	while (signal_all(t, 0) && wp_clock_ns() < until_ns)
+		wait_until(t, wp_clock_ns() + LOOK_NS);
 	until_ns = wp_clock_ns() + KILL_NS;
-	while (signal_all(SIGKILL) && wp_clock_ns() < until_ns)
-		wait_until(command, wp_clock_ns() + 20 * WP_NS_PER_MS);
-	if (signal_all(0))
-		wp_say("wallprof: %zu processes do not end", signal_all(0));
+	while (signal_all(t, SIGKILL) && wp_clock_ns() < until_ns)
+		wait_until(t, wp_clock_ns() + LOOK_NS);
+	n = signal_all(t, 0);
+	snprintf(text, sizeof(text), "%zu processes do not end", n);
+	if (n)
+		say(t, text);
 }
 
-static int start_command(struct command *command, struct wp_err *err)
+/* End the worker, which is nobody's parent any more, and remove its file. */
+static void end_worker(struct timed *t)
 {
-	const struct wp_options *o = command->options;
-	int rc = o->output ?
-			 wp_output_file_open(&command->out, o->output, err) :
-			 0;
-	struct wp_child child = WP_CHILD_INIT;
-	sigset_t mask;
+	pid_t pid;
 
-	if (rc)
-		return WP_EXIT_NOTHING;
+	if (t->worker.pid)
+		kill(t->worker.pid, SIGKILL);
+	if (t->dumped || !t->temporary[0])
+		return;
+	/* Its file server may not answer, either. */
+	pid = fork();
+	if (pid == 0) {
+		unlink(t->temporary);
+		_exit(EXIT_SUCCESS);
+	}
+	t->writer = pid > 0 ? pid : 0;
+	await_writer(t, wp_clock_ns() + WRITER_NS);
+}
+
+/* The job dies first; then there is time to write what was found out. */
+static void time_out(struct timed *t)
+{
+	uint64_t until_ns = wp_clock_ns() + t->options->dump_time_ns, least_ns;
+	const char *cut;
+	char text[1000];
+
+	snprintf(text, sizeof(text), "%s: %s", t->options->command[0], t->why);
+	say(t, text);
+	cut = dump(t, until_ns);
+	end_all(t);
+	if (*cut || lseek(t->text_fd, 0, SEEK_END) > 0)
+		start_writer(t, cut, t->text_fd);
+	least_ns = wp_clock_ns() + WRITER_NS;
+	await_writer(t, until_ns > least_ns ? until_ns : least_ns);
+	end_worker(t);
+}
+
+/* Start the worker, and it the command.  0, or an exit status. */
+static int begin(struct timed *t)
+{
+	struct wp_timeout_packet packet;
+	sigset_t old;
+	int status;
+	ssize_t n;
+
+	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);
+	block_signals(t, &old);
+	/* Should the worker be killed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	block_signals(command, &mask);
-	rc = wp_child_hold(&child, o->command, &mask, err);
-	if (!rc)
-		rc = wp_child_exec(&child, err);
-	command->child = child.pid;
-	signal(SIGPIPE, SIG_IGN);
-	command->start_ns = wp_clock_ns();
-	if (!rc)
-		return WP_EXIT_WHOLE;
-	return rc == -ENOENT ? WP_EXIT_NOT_FOUND : WP_EXIT_CANNOT_RUN;
+	t->worker.pid = wp_worker_fork(&t->worker, &old);
+	if (t->worker.pid == 0)
+		exit(wp_timeout_work(t->options, t->text_fd));
+	if (t->text_fd < 0 || t->worker.pid < 0) {
+		wp_say("wallprof: fork: %s", strerror(errno));
+		return WP_EXIT_NOTHING;
+	}
+	/* Its end is the end of the socket. */
+	close(t->worker.messages);
+	do
+		n = recv(t->worker.sock, &packet, sizeof(packet), MSG_PEEK);
+	while ((n == 1 && recv(t->worker.sock, &packet, 1, 0) == 1) ||
+	       (n < 0 && errno == EINTR));
+	t->start_ns = wp_clock_ns();
+	if (n == sizeof(packet))
+		return 0;
+	if (waitpid(t->worker.pid, &status, 0) < 0 || !WIFEXITED(status))
+		return WP_EXIT_NOTHING;
+	return WEXITSTATUS(status);
 }
 
 int wp_cmd_timeout(const struct wp_options *options)
 {
-	struct command command = { .options = options,
-				   .out = WP_OUTPUT_FILE_INIT };
-	struct wp_err err = WP_ERR_INIT;
-	int status = start_command(&command, &err);
+	struct timed t = { .options = options };
+	int status = begin(&t);
 
-	if (status) {
-		wp_say("wallprof: %s", err.msg);
-		wp_output_file_discard(&command.out);
+	if (status)
 		return status;
+	take_packets(&t);
+	await_end(&t);
+	if (t.why[0]) {
+		time_out(&t);
+		return WP_EXIT_TIMEOUT;
 	}
-	await_end(&command);
-	if (command.why[0]) {
-		wp_say("wallprof: %s: %s", options->command[0], command.why);
-		wp_limits_raise();
-		write_dump(&command);
-		end_all(&command);
-		status = WP_EXIT_TIMEOUT;
-	} else {
-		status = WIFSIGNALED(command.status) ?
-				 128 + WTERMSIG(command.status) :
-				 WEXITSTATUS(command.status);
-	}
-	wp_output_file_discard(&command.out);
-	free(command.threads);
-	return status;
+	if (!t.ended)
+		return WP_EXIT_NOTHING;
+	return WIFSIGNALED(t.status) ? 128 + WTERMSIG(t.status) :
+				       WEXITSTATUS(t.status);
 }

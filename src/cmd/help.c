@@ -42,6 +42,7 @@ const char wp_options_help[] =
 	"                         it and what it started to standard error (or -o),\n"
 	"                         end it, exit 124; 0: no limit\n"
 	"      --kill-after TIME  from SIGTERM to SIGKILL, default 5s\n"
+	"      --dump-time TIME   most time for that dump, default 10s; 0: no dump\n"
 	"      --on-deadlock exit end COMMAND as soon as it is in a deadlock\n"
 	"      --group            print identical stacks once\n"
 	"      --follow-processes dump also the processes that threads wait for\n"

@@ -26,6 +26,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_CHECK,
 	OPT_KILL_AFTER,
+	OPT_DUMP_TIME,
 	OPT_ON_DEADLOCK,
 	OPT_GROUP,
 	OPT_FOLLOW,
@@ -67,6 +68,7 @@ static const struct option long_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "kill-after", required_argument, NULL, OPT_KILL_AFTER },
+	{ "dump-time", required_argument, NULL, OPT_DUMP_TIME },
 	{ "on-deadlock", required_argument, NULL, OPT_ON_DEADLOCK },
 	{ "group", no_argument, NULL, OPT_GROUP },
 	{ "follow-processes", no_argument, NULL, OPT_FOLLOW },
@@ -177,6 +179,10 @@ static int parse_hang_option(struct parsing *p, int c, const char *arg,
 		p->of_dump = "--kill-after";
 		return wp_option_duration(&o->kill_after_ns, "--kill-after",
 					  arg, err);
+	case OPT_DUMP_TIME:
+		p->of_dump = "--dump-time";
+		return wp_option_duration(&o->dump_time_ns, "--dump-time", arg,
+					  err);
 	case OPT_ON_DEADLOCK:
 		p->of_dump = "--on-deadlock";
 		rc = wp_option_word("--on-deadlock", arg, on_deadlock, 2, err);
@@ -470,7 +476,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 				    .own_threads = OWN_THREADS },
 		       .timeline_size = (size_t)TIMELINE_MIB << 20,
 		       .look_interval_ns = 2 * WP_NS_PER_S,
-		       .kill_after_ns = 5 * WP_NS_PER_S },
+		       .kill_after_ns = 5 * WP_NS_PER_S,
+		       .dump_time_ns = 10 * WP_NS_PER_S },
 		.format = -1,
 	};
 	int rc = parse_all(&p, argc, argv, err);

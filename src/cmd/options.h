@@ -57,6 +57,8 @@ struct wp_options {
 	 * SIGKILL. */
 	uint64_t timeout_ns;
 	uint64_t kill_after_ns;
+	/* Most time that the dump of a command may take; 0: no dump. */
+	uint64_t dump_time_ns;
 	/* End the command at once when it is in a deadlock. */
 	bool exit_on_deadlock;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */

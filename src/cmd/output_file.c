@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "own_descriptor.h"
+#include "worker.h"
 #include "wallprof/base_name.h"
 
 /* Links in /dev are the system's; any other may be somebody else's trap. */
@@ -185,6 +186,9 @@ int wp_output_file_commit(struct wp_output_file *out, int rc,
 	int closed = close_stream(out);
 
 	rc = rc ? rc : closed;
+	/* Who was to answer for it has been killed. */
+	if (!rc && wp_worker_is_orphan())
+		rc = -ECANCELED;
 	if (!rc && out->temporary[0] && rename(out->temporary, out->path))
 		rc = -errno;
 	if (rc) {

@@ -14,6 +14,13 @@ static void on_signal(int sig)
 	wp_interrupts++;
 }
 
+/* Of one interrupt the names of functions are still waited for. */
+static void on_at_once(int sig)
+{
+	(void)sig;
+	wp_interrupts += 2;
+}
+
 void wp_signals_catch(void)
 {
 	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP };
@@ -29,14 +36,17 @@ void wp_signals_catch(void)
 			sigaction(wanted[i], &act, NULL);
 		sigaddset(&set, wanted[i]);
 	}
-	/* Whoever started wallprof may have blocked them. */
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigaddset(&set, WP_SIGNAL_AT_ONCE);
+	act.sa_handler = on_at_once;
+	sigaction(WP_SIGNAL_AT_ONCE, &act, NULL);
 	/* The write fails, and its error is reported. */
 	act.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &act, NULL);
 	/* A write past RLIMIT_FSIZE likewise: the signal would end wallprof and
 	 * leave a part of the profile behind. */
 	sigaction(SIGXFSZ, &act, NULL);
+	/* Whoever started wallprof may have blocked them. */
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void wp_limits_raise(void)

@@ -11,6 +11,10 @@
 /* Number of SIGINT, SIGTERM and SIGHUP caught so far. */
 extern volatile sig_atomic_t wp_interrupts;
 
+/* What a worker (worker.h) is sent that is to end at once: by the kernel when its
+ * supervisor has ended, by that at a second interrupt.  It counts as two. */
+enum { WP_SIGNAL_AT_ONCE = SIGUSR1 };
+
 /* Catch SIGINT, SIGTERM and SIGHUP, except those that are ignored already
  * (nohup(1)).  Ignore SIGPIPE and SIGXFSZ: the write fails instead. */
 void wp_signals_catch(void);

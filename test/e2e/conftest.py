@@ -84,9 +84,15 @@ def has_run(pid, seconds):
     return lambda: run_ns(pid) >= until
 
 
+def worker_of(tool):
+    """The process of wallprof, TOOL, that looks."""
+    return wait_until(lambda: children_of(tool.pid))[0]
+
+
 def is_sampling(tool):
-    """Does wallprof, TOOL, or its child, hold a file of a thread open?"""
-    for pid in (tool.pid, *children_of(tool.pid)):
+    """Does a process of wallprof, TOOL, hold a file of a thread open?"""
+    children = children_of(tool.pid)
+    for pid in (*children, *(c for p in children for c in children_of(p))):
         try:
             for fd in os.scandir(f"/proc/{pid}/fd"):
                 # It may be open for a moment.

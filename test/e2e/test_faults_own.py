@@ -18,7 +18,7 @@ import pprof_check
 import pytest
 
 from conftest import (FIXTURES, SLOW, WALLPROF, children_of, is_clean, status_of,
-                      wait_until, wait_until_sampling, wallprof)
+                      wait_until, wait_until_sampling, wallprof, worker_of)
 from fault_records import (DENY_PERF, MODES, begin, check_account, check_end,
                            check_stacks, check_whole_time, load, log,
                            mode_args, quiet_account, record, wall)
@@ -91,7 +91,7 @@ def one_signal(tmp_path, target, name, mode, delay, what):
         assert tool.returncode == -signal.SIGKILL, what
         assert "x.pb.gz" not in left, what
         for f in tmp_path.iterdir():
-            f.unlink()
+            f.unlink(missing_ok=True)
         return 0
     if tool.returncode in (0, 1):
         assert left == ["x.pb.gz"], what
@@ -469,8 +469,8 @@ def run_long(start, tmp_path, seconds):
     while time.monotonic() - begun < seconds:
         time.sleep(min(1, seconds / 10))
         assert tool.poll() is None, (tool.returncode, tool.communicate())
-        rss.append(rss_kb(tool.pid))
-        fds.append(len(os.listdir(f"/proc/{tool.pid}/fd")))
+        rss.append(rss_kb(worker_of(tool)))
+        fds.append(len(os.listdir(f"/proc/{worker_of(tool)}/fd")))
     tool.send_signal(signal.SIGINT)
     elapsed = time.monotonic() - begun
     err = tool.communicate(timeout=120)[1].decode()

@@ -24,8 +24,8 @@ PLAIN = re.compile(r"[\w.\[\]-]+\+0x[0-9a-f]+|0x[0-9a-f]+")
 
 
 class Watched:
-    """A wallprof whose child stops when it asks for its first debug file: it
-    is the only one that calls recvmsg(2)."""
+    """A wallprof whose process that names stops when it asks for its first debug
+    file, by recvmsg(2)."""
 
     def __init__(self, tmp_path, *args):
         self.trace = tmp_path / "trace"
@@ -43,7 +43,8 @@ class Watched:
         """The child, stopped; None once wallprof has ended."""
         while self.proc.poll() is None:
             for tool in children_of(self.proc.pid):
-                for child in children_of(tool):
+                for child in (c for w in children_of(tool)
+                              for c in children_of(w)):
                     if child not in done and self.has_stopped(child):
                         self.tool = tool
                         return child

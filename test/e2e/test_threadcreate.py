@@ -12,7 +12,7 @@ import time
 import pytest
 
 import pprof_check
-from conftest import FIXTURES, WALLPROF, Run, wallprof
+from conftest import FIXTURES, WALLPROF, Run, wallprof, worker_of
 
 PATHS = ("create_often", "create_rarely")
 # x86-64: rt_sigtimedwait, in which wallprof sleeps between two ticks.
@@ -37,7 +37,7 @@ def by_path(p, value):
 def wait_until_it_records(tool):
     """It has been asleep between two ticks: what it records is on."""
     while tool.poll() is None:
-        with open(f"/proc/{tool.pid}/syscall") as f:
+        with open(f"/proc/{worker_of(tool)}/syscall") as f:
             if f.read().split()[0] == SLEEPS_IN:
                 return
         time.sleep(0.005)
@@ -69,16 +69,20 @@ def lost(err):
 
 def record_all(target, out, *args, asleep=0):
     """From before the first of so many threads until after the last; ASLEEP:
-    the tool is stopped for the first so many."""
+    the tool is stopped for the first so many, both of its processes."""
     tool = subprocess.Popen(
         [str(WALLPROF), "--profile", "threadcreate", "-p", str(target.pid),
          "-o", str(out), *args], stderr=subprocess.PIPE)
     wait_until_it_records(tool)
+    worker = worker_of(tool)
     if asleep:
+        # The other would set it going again.
         tool.send_signal(signal.SIGSTOP)
+        os.kill(worker, signal.SIGSTOP)
     os.kill(target.pid, signal.SIGUSR2)
     while asleep and made_by(target) < asleep:
         time.sleep(0.02)
+    os.kill(worker, signal.SIGCONT)
     tool.send_signal(signal.SIGCONT)
     target.read_line("DONE")
     tool.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ import time
 import pprof_check
 import pytest
 
-from conftest import WALLPROF, CpuClock, status_of
+from conftest import WALLPROF, CpuClock, status_of, worker_of
 from test_weights import check_mayflies
 
 
@@ -72,7 +72,7 @@ def test_so_many_names_share_too(start, profile):
 def test_memory_stays(start, tmp_path, kinds, names):
     """2,000 threads a second: not a byte for each."""
     def rss_kb():
-        return int(re.match(r"\d+", status_of(tool.pid)["VmRSS"].strip())[0])
+        return int(re.match(r"\d+", status_of(worker_of(tool))["VmRSS"].strip())[0])
 
     target = start("churn", 300, *names)
     tool = subprocess.Popen(

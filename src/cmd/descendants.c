@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descendants.c - see descendants.h. */
+#include "descendants.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "wallprof/children.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
+
+enum { DESCENDANTS_MAX = 65536 };
+
+void wp_descendants_list(struct wp_tids *pids, pid_t root)
+{
+	if (wp_children_list_all(pids, root, DESCENDANTS_MAX))
+		pids->len = 0;
+}
+
+/* A zombie has ended, though its parent may never ask. */
+static bool has_ended(pid_t pid)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	return n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	       stat.state_char == 'Z' || stat.state_char == 'X';
+}
+
+size_t wp_descendants_signal(pid_t root, int sig)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	size_t n = 0;
+
+	wp_descendants_list(&pids, root);
+	for (size_t i = 0; i < pids.len; i++)
+		if (!kill(pids.v[i], sig) && !has_ended(pids.v[i]))
+			n++;
+	wp_tids_clear(&pids);
+	return n;
+}
+
+void wp_descendants_signal_others(pid_t root, int sig)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	pid_t own = getsid(0);
+
+	wp_descendants_list(&pids, root);
+	for (size_t i = 0; i < pids.len; i++)
+		if (getsid(pids.v[i]) != own)
+			kill(pids.v[i], sig);
+	wp_tids_clear(&pids);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descendants.h - what a command has started, as one.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_DESCENDANTS_H
+#define WP_DESCENDANTS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "wallprof/process.h"
+
+/* Replace PIDS by ROOT's descendants, none where they cannot be listed. */
+void wp_descendants_list(struct wp_tids *pids, pid_t root);
+
+/* Send SIG (0: none) to ROOT's descendants; returns how many have not ended. */
+size_t wp_descendants_signal(pid_t root, int sig);
+
+/* Send SIG to those of ROOT's descendants that have another session than this
+ * process: its terminal's signals do not reach them. */
+void wp_descendants_signal_others(pid_t root, int sig);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.c - see worker.h. */
+#include "worker.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "signals.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
+
+/* Of this process, if it is a worker. */
+static struct {
+	pid_t supervisor;
+	/* A socket to it; its standard error's other end; -1: none. */
+	int sock;
+	int messages;
+	/* /proc/SUPERVISOR/stat */
+	int stat_fd;
+	/* What a command of the user's is to have. */
+	pid_t group;
+	sigset_t mask;
+	bool has_terminal;
+} self = { .sock = -1, .messages = -1, .stat_fd = -1 };
+
+/* Of the supervisor: nothing is to be written, and nobody may stay stopped. */
+static void begin(pid_t supervisor, pid_t group, const sigset_t *old)
+{
+	char path[32];
+
+	self.supervisor = supervisor;
+	self.group = group;
+	self.mask = *old;
+	self.has_terminal = isatty(STDERR_FILENO);
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "wp-worker");
+	prctl(PR_SET_PDEATHSIG, WP_SIGNAL_AT_ONCE);
+	snprintf(path, sizeof(path), "/proc/%d/stat", supervisor);
+	self.stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (wp_worker_is_orphan())
+		_exit(EXIT_FAILURE);
+}
+
+pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
+{
+	pid_t supervisor = getpid(), group = getpgrp(), pid;
+	int socks[2], pipes[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
+		return -1;
+	if (pipe2(pipes, O_CLOEXEC)) {
+		close(socks[0]);
+		close(socks[1]);
+		return -1;
+	}
+	pid = fork();
+	close(socks[pid == 0 ? 0 : 1]);
+	close(pipes[pid == 0 ? 0 : 1]);
+	if (pid == 0) {
+		self.sock = socks[1];
+		self.messages = pipes[1];
+		begin(supervisor, group, old);
+	} else if (pid > 0) {
+		*ret = (struct wp_worker){ pid, socks[0], pipes[0] };
+	} else {
+		close(socks[0]);
+		close(pipes[0]);
+	}
+	return pid;
+}
+
+/* Room for two descriptors in a message (cmsg(3)). */
+union streams {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(2 * sizeof(int))];
+};
+
+void wp_worker_give_streams(const struct wp_worker *worker)
+{
+	static const int fds[] = { STDOUT_FILENO, STDERR_FILENO };
+	union streams control = { 0 };
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	/* A worker that has ended meanwhile is seen to have. */
+	if (sendmsg(worker->sock, &msg, MSG_NOSIGNAL) < 0)
+		return;
+}
+
+void wp_worker_leave(void)
+{
+	if (self.sock < 0)
+		return;
+	/* The terminal's signals are for it, too. */
+	setpgid(0, self.group);
+	sigprocmask(SIG_SETMASK, &self.mask, NULL);
+}
+
+void wp_worker_send(const void *packet, size_t len)
+{
+	/* A supervisor that has ended is known by the signal. */
+	if (send(self.sock, packet, len, MSG_NOSIGNAL) < 0)
+		return;
+}
+
+static void say(enum wp_worker_says what)
+{
+	char byte = (char)what;
+
+	wp_worker_send(&byte, 1);
+}
+
+/* Close what is not wallprof's own, which is closed at exec. */
+static void close_inherited(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+		int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void wp_worker_part_with_streams(void)
+{
+	int null = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (self.sock < 0)
+		return;
+	close_inherited();
+	if (null >= 0) {
+		dup2(null, STDOUT_FILENO);
+		close(null);
+	}
+	if (!self.has_terminal)
+		dup2(self.messages, STDERR_FILENO);
+	say(WP_WORKER_LOOKS);
+}
+
+void wp_worker_take_streams(void)
+{
+	union streams control;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+	int fds[2];
+	ssize_t n;
+
+	if (self.sock < 0)
+		return;
+	say(WP_WORKER_WRITES);
+	do
+		n = recvmsg(self.sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (!c || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(fds)))
+		return;
+	memcpy(fds, CMSG_DATA(c), sizeof(fds));
+	dup2(fds[0], STDOUT_FILENO);
+	dup2(fds[1], STDERR_FILENO);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+bool wp_worker_has_terminal(void)
+{
+	return self.sock < 0 ? isatty(STDERR_FILENO) : self.has_terminal;
+}
+
+bool wp_worker_is_suspended(void)
+{
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n;
+
+	if (self.stat_fd < 0)
+		return false;
+	n = wp_io_pread(self.stat_fd, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       stat.state_char == 'T';
+}
+
+bool wp_worker_is_orphan(void)
+{
+	return self.sock >= 0 && getppid() != self.supervisor;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker.h - wallprof's process that looks, and the one that answers for it.
+ *
+ * Layer: cmd.
+ *
+ * To look at a process is to open files, to read memory and to stop threads: each
+ * may block for ever, and a looker that is stopped itself holds what it stopped.
+ * So the worker does that, a child in a process group of its own that no terminal
+ * and no kill(2) of a group reaches.  The process that was started, its
+ * supervisor, never does: it answers signals and holds deadlines.
+ */
+#ifndef WP_WORKER_H
+#define WP_WORKER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* The worker as its supervisor has it. */
+struct wp_worker {
+	/* 0: it has ended and was reaped. */
+	pid_t pid;
+	/* A socket to it, by packets; and what it writes to standard error. */
+	int sock;
+	int messages;
+};
+
+/* What a packet from a worker says by its first byte. */
+enum wp_worker_says {
+	/* It begins to look. */
+	WP_WORKER_LOOKS = 'L',
+	/* It has looked, and waits for standard output and error. */
+	WP_WORKER_WRITES = 'W',
+};
+
+/* Fork a worker, which has OLD as the signal mask for a command of the user's.
+ * Returns as fork(2) does; in the worker *RET is left alone. */
+pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old);
+
+/* Give WORKER the standard output and error that it waits for. */
+void wp_worker_give_streams(const struct wp_worker *worker);
+
+/* For a command that is forked: have the signal mask and process group that
+ * wallprof was started with. */
+void wp_worker_leave(void);
+
+/* In the worker: send a packet to the supervisor. */
+void wp_worker_send(const void *packet, size_t len);
+
+/* In the worker, once the user's command is forked: part with standard output and
+ * error, until wp_worker_take_streams, and with all that the command inherits; a
+ * worker that is stuck would hold them. */
+void wp_worker_part_with_streams(void);
+
+/* In the worker: wait for standard output and error.  What cannot be had is left
+ * as it is. */
+void wp_worker_take_streams(void);
+
+/* In the worker: is standard error the user's terminal? */
+bool wp_worker_has_terminal(void);
+
+/* In the worker: is the supervisor stopped, as by Ctrl-Z? */
+bool wp_worker_is_suspended(void);
+
+/* In the worker: has the supervisor ended before it? */
+bool wp_worker_is_orphan(void);
+
+#endif

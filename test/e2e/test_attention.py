@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No stop outlives wallprof's attention: Ctrl-Z, SIGSTOP and SIGKILL of it at
+random moments, in each stop mode, leave no thread of the target stopped."""
+import os
+import pty
+import random
+import re
+import signal
+import subprocess
+import termios
+import time
+
+import fcntl
+import pytest
+
+from conftest import (WALLPROF, is_clean, status_of, wait_until,
+                      wait_until_sampling, worker_of)
+from fault_records import MODES, begin, load, log
+
+TRIALS = int(os.environ.get("ATTENTION_TRIALS", "15"))
+SOAK_TRIALS = int(os.environ.get("ATTENTION_SOAK_TRIALS", "1000"))
+# How long a thread may be held by who is about to let it go, on a busy machine.
+SOON = 5
+
+
+def is_stopped(pid):
+    return status_of(pid)["State"][0] == "T"
+
+
+def stop_and_look(tool, target, sig):
+    """True: it stopped, and soon after no thread is left held."""
+    tool.send_signal(sig)
+    wait_until(lambda: is_stopped(tool.pid), 20)
+    wait_until(lambda: is_clean(target.pid), SOON, pause=0)
+    # What it had asked for may come late.
+    for _ in range(20):
+        time.sleep(0.002)
+        if not is_clean(target.pid):
+            wait_until(lambda: is_clean(target.pid), SOON, pause=0)
+
+
+def run_stops(start, tmp_path, name, mode, trials):
+    seed = int(os.environ.get("FAULT_SEED", "0")) or random.randrange(1 << 30)
+    dice = random.Random(seed)
+    target = start("spinner", 6)
+    out = tmp_path / "x.pb.gz"
+    tool = begin(mode, "-p", target.pid, "-o", out)
+    try:
+        wait_until_sampling(tool)
+        for _ in range(trials):
+            time.sleep(dice.uniform(0, 0.02))
+            stop_and_look(tool, target, getattr(signal, "SIG" + name))
+            tool.send_signal(signal.SIGCONT)
+            wait_until(lambda: not is_stopped(tool.pid), 20)
+        tool.send_signal(signal.SIGINT)
+        err = tool.communicate(timeout=60)[1].decode()
+    finally:
+        tool.kill()
+        tool.wait()
+    assert tool.returncode in (0, 1), (seed, err)
+    load(out)
+    # The gaps are counted.
+    assert int(re.search(r"(\d+) missed", err).group(1)) > 0, err
+    target.assert_unharmed()
+    log(f"test_stops_of_wallprof[{name}-{mode}]", mode, trials=trials, left=0)
+
+
+STOPS = pytest.mark.parametrize("name", ["TSTP", "STOP", "TTIN", "TTOU"])
+EACH_MODE = pytest.mark.parametrize("mode", MODES)
+
+
+@STOPS
+@EACH_MODE
+def test_stops_of_wallprof(start, tmp_path, name, mode):
+    run_stops(start, tmp_path, name, mode,
+              TRIALS if name in ("TSTP", "STOP") else 3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["TSTP", "STOP"])
+@EACH_MODE
+def test_many_stops_of_wallprof(start, tmp_path, name, mode):
+    run_stops(start, tmp_path, name, mode, SOAK_TRIALS)
+
+
+def run_worker_stops(start, tmp_path, mode, trials):
+    """A worker that somebody stops is set going again at once."""
+    dice = random.Random(random.randrange(1 << 30))
+    target = start("spinner", 6)
+    tool = begin(mode, "-p", target.pid, "-o", tmp_path / "x.pb.gz")
+    try:
+        wait_until_sampling(tool)
+        worker = worker_of(tool)
+        for _ in range(trials):
+            time.sleep(dice.uniform(0, 0.02))
+            os.kill(worker, signal.SIGSTOP)
+            wait_until(lambda: not is_stopped(worker), SOON, pause=0)
+        tool.send_signal(signal.SIGINT)
+        err = tool.communicate(timeout=60)[1].decode()
+    finally:
+        tool.kill()
+        tool.wait()
+    assert tool.returncode in (0, 1), err
+    target.assert_unharmed()
+    log(f"test_stops_of_the_worker[{mode}]", mode, trials=trials, left=0)
+
+
+@EACH_MODE
+def test_stops_of_the_worker(start, tmp_path, mode):
+    run_worker_stops(start, tmp_path, mode, TRIALS)
+
+
+@pytest.mark.soak
+@EACH_MODE
+def test_many_stops_of_the_worker(start, tmp_path, mode):
+    run_worker_stops(start, tmp_path, mode, SOAK_TRIALS)
+
+
+def run_kills(start, tmp_path, mode, whom, trials):
+    """SIGKILL: no thread is left held, no file stands under the final name."""
+    dice = random.Random(random.randrange(1 << 30))
+    target = start("spinner", 6)
+    out = tmp_path / "x.pb.gz"
+    for _ in range(trials):
+        tool = begin(mode, "-p", target.pid, "-o", out)
+        try:
+            wait_until_sampling(tool)
+            worker = worker_of(tool)
+            time.sleep(dice.uniform(0, 0.01))
+            os.kill(tool.pid if whom == "supervisor" else worker,
+                    signal.SIGKILL)
+            assert tool.wait(30) == -signal.SIGKILL
+            wait_until(lambda: is_clean(target.pid), SOON, pause=0)
+            wait_until(lambda: not os.path.exists(f"/proc/{worker}"), 30)
+        finally:
+            tool.kill()
+            tool.communicate()
+        assert not out.exists()
+    target.assert_unharmed()
+    log(f"test_kills_of_wallprof[{whom}-{mode}]", mode, trials=trials, left=0)
+
+
+WHOM = pytest.mark.parametrize("whom", ["supervisor", "worker"])
+
+
+@WHOM
+@EACH_MODE
+def test_kills_of_wallprof(start, tmp_path, mode, whom):
+    run_kills(start, tmp_path, mode, whom, max(TRIALS // 4, 1))
+
+
+@pytest.mark.soak
+@WHOM
+@EACH_MODE
+def test_many_kills_of_wallprof(start, tmp_path, mode, whom):
+    run_kills(start, tmp_path, mode, whom, SOAK_TRIALS)
+
+
+def test_ctrl_z_and_ctrl_c_at_a_terminal(start, tmp_path):
+    target = start("spinner", 6)
+    out = tmp_path / "x.pb.gz"
+    master, slave = pty.openpty()
+
+    def take():
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    tool = subprocess.Popen([WALLPROF, "--stop", "all", "-p", str(target.pid),
+                             "-o", out], stdin=slave, stdout=slave,
+                            stderr=slave, preexec_fn=take)
+    os.close(slave)
+    try:
+        wait_until_sampling(tool)
+        for _ in range(5):
+            os.write(master, b"\x1a")
+            wait_until(lambda: is_stopped(tool.pid), 20)
+            wait_until(lambda: is_clean(target.pid), SOON, pause=0)
+            tool.send_signal(signal.SIGCONT)
+            wait_until(lambda: not is_stopped(tool.pid), 20)
+        os.write(master, b"\x03")
+        assert tool.wait(60) in (0, 1)
+    finally:
+        tool.kill()
+        tool.wait()
+        os.close(master)
+    load(out)
+    target.assert_unharmed()

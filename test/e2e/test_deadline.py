@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--timeout when it matters: the job dies at its time, whatever becomes of the
+dump.  Side by side with timeout(1): the same status, and no later than it plus
+the time for the dump."""
+import contextlib
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import fcntl
+import pytest
+
+from conftest import (FIXTURES, WALLPROF, children_of, status_of, wait_until)
+
+HERE = pathlib.Path(__file__).parent
+# What a busy machine may add to both.
+SLACK = 15
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+
+
+def timed(argv, limit=100, **kwargs):
+    """Status, seconds and standard output of what is run, with its group killed
+    at the end."""
+    begin = time.monotonic()
+    tool = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, start_new_session=True,
+                            **kwargs)
+    try:
+        out = tool.communicate(timeout=limit)[0]
+        return tool.returncode, time.monotonic() - begin, out.decode()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tool.pid, signal.SIGKILL)
+        tool.wait()
+
+
+def side_by_side(seconds, command, dump_time=0, prefix=(), options=(),
+                 **kwargs):
+    """What wallprof prints, of runs by it and timeout(1) that end alike."""
+    theirs = timed([*prefix, "timeout", seconds, *command], **kwargs)
+    ours = timed([*prefix, WALLPROF, "--timeout", seconds, "--dump-time",
+                  dump_time, *options, "--", *command], **kwargs)
+    assert ours[0] == theirs[0], (ours, theirs)
+    assert ours[1] <= theirs[1] + 0.5 + dump_time + SLACK, (ours, theirs)
+    return ours[2]
+
+
+def is_alive(pid):
+    try:
+        return status_of(pid)["State"][0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@contextlib.contextmanager
+def full_pipe():
+    """The end to write to of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(65536))
+    os.set_blocking(writer, True)
+    try:
+        yield writer
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_standard_error_is_a_full_pipe(form):
+    with full_pipe() as writer:
+        side_by_side(1, [FIXTURES / "waiters", 300], dump_time=3,
+                     options=["-f", form], stderr=writer)
+
+
+def test_sigterm_when_standard_error_is_a_full_pipe():
+    """At any time, the dump's included."""
+    with full_pipe() as writer:
+        tool = subprocess.Popen([WALLPROF, "--timeout", "0.5", "--dump-time",
+                                 "60", "--", "sleep", "100"], stderr=writer)
+        time.sleep(1)
+        tool.terminate()
+        assert tool.wait(30) == 124
+
+
+def test_121_processes():
+    """The dump has what could be looked at in time, and says so."""
+    out = side_by_side(1, ["sh", "-c", "for i in $(seq 120); do sleep 100 &"
+                           " done; wait"], dump_time=3,
+                       stderr=subprocess.STDOUT)
+    assert "--dump-time" in out
+    assert len(re.findall(r"^process \d+ ", out, re.M)) >= 5, out[-2000:]
+
+
+def test_no_time_for_a_dump():
+    out = side_by_side(1, ["sleep", "100"], stderr=subprocess.STDOUT)
+    assert out == "wallprof: sleep: time is up after 1 s\n"
+
+
+def test_a_dump_that_is_cut_leaves_no_file(tmp_path):
+    with full_pipe() as writer:
+        side_by_side(0.5, ["sh", "-c", "for i in $(seq 60); do sleep 100 &"
+                           " done; wait"], dump_time=0.01,
+                     options=["-o", tmp_path / "x.json"], stderr=writer)
+    assert list(tmp_path.iterdir()) in ([], [tmp_path / "x.json"])
+
+
+@pytest.mark.parametrize("command, status", [
+    ("exit 3", 3), ("kill -KILL $$", None), ("sleep 0.5; exit 7", 7),
+    ("sleep 100", 124)])
+def test_sigchld_ignored_by_who_starts_it(command, status):
+    def ignore():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if status:
+        side_by_side(3, ["sh", "-c", command], stderr=subprocess.DEVNULL,
+                     preexec_fn=ignore)
+    # timeout(1) dies of the signal itself.
+    ours = timed([WALLPROF, "--timeout", 3, "--dump-time", 1, "--", "sh", "-c",
+                  command], preexec_fn=ignore)
+    assert ours[0] == (status or 128 + signal.SIGKILL)
+
+
+def test_signals_blocked_by_who_starts_it():
+    """timeout(1) hangs: the command has SIGTERM blocked, as it was for it."""
+    run = timed([WALLPROF, "--timeout", "1", "--kill-after", "1", "--", "sleep",
+                 "100"], stderr=subprocess.DEVNULL,
+                preexec_fn=lambda: signal.pthread_sigmask(
+                    signal.SIG_BLOCK, set(signal.Signals)))
+    assert run[0] == 124 and run[1] < 20 + SLACK
+
+
+@pytest.mark.parametrize("tool", [
+    ["timeout", "1"], [str(WALLPROF), "--dump-time", "1", "--timeout", "1"]])
+def test_processes_that_others_started_are_left(tool):
+    """As where it is a container's entry point: what was there before it."""
+    script = "sleep 78 </dev/null >/dev/null 2>&1 & echo $!; exec \"$@\""
+    argv = [*tool, *(["--"] if tool[0] != "timeout" else []), "sleep", "50"]
+    proc = subprocess.Popen(["sh", "-c", script, "sh", *argv],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            start_new_session=True)
+    try:
+        other = int(proc.stdout.readline())
+        assert proc.wait(60) == 124
+        if tool[0] != "timeout":
+            assert is_alive(other)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(proc.pid, signal.SIGKILL)
+        proc.stdout.close()
+
+
+def test_only_the_commands_own_are_dumped_and_ended(tmp_path):
+    """Orphans of the command are, another child of the same parent is not."""
+    script = (f"sleep 78 </dev/null >/dev/null 2>&1 & echo $! > {tmp_path}/a;"
+              ' exec "$@"')
+    run = timed(["sh", "-c", script, "sh", WALLPROF, "--timeout", "1", "--",
+                 "sh", "-c", f"(sleep 79 & echo $! > {tmp_path}/b); sleep 80"],
+                stderr=subprocess.STDOUT)
+    assert run[0] == 124
+    assert '"sleep 79"' in run[2] and '"sleep 78"' not in run[2]
+    assert not is_alive(int((tmp_path / "b").read_text()))
+
+
+def on_terminal(argv):
+    """It runs with a terminal of its own: (process, the terminal's master)."""
+    master, slave = pty.openpty()
+
+    def take():
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    tool = subprocess.Popen([str(a) for a in argv], stdin=slave, stdout=slave,
+                            stderr=slave, preexec_fn=take)
+    os.close(slave)
+    return tool, master
+
+
+@pytest.mark.parametrize("tool", [
+    ["timeout", "--foreground", "30"],
+    [WALLPROF, "--timeout", "30", "--"]], ids=["timeout", "wallprof"])
+@pytest.mark.parametrize("key, status", [(b"\x03", 130), (b"\x1c", 131)])
+def test_a_key_reaches_a_command_in_a_session_of_its_own(tool, key, status):
+    proc, master = on_terminal([*tool, "setsid", "-w", "sleep", "40"])
+    try:
+        def command():
+            below = proc.pid
+            while children_of(below):
+                below = children_of(below)[0]
+            return below if pathlib.Path(
+                f"/proc/{below}/comm").read_text() == "sleep\n" else None
+        pid = wait_until(command)
+        os.write(master, key)
+        # timeout(1) dies of the signal itself, which a shell says so.
+        assert proc.wait(60) in (status, 128 - status)
+        wait_until(lambda: not is_alive(pid))
+    finally:
+        proc.kill()
+        proc.wait()
+        os.close(master)
+
+
+@contextlib.contextmanager
+def dead_server(tmp_path, command):
+    """COMMAND runs where MOUNT/x is a program whose server then dies: what is
+    given has its process id, the mount, and a prefix to run more there."""
+    place = tmp_path / "mount"
+    place.mkdir()
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("no FUSE")
+    proc = subprocess.Popen(
+        [sys.executable, HERE / "dead_server.py", place, FIXTURES / "waiters",
+         *map(str, command)], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        line = proc.stdout.readline()
+        if not line:
+            pytest.skip("no FUSE here: " + proc.stderr.read().decode())
+        yield proc, place, ["nsenter", "-t", str(proc.pid), "-m"]
+    finally:
+        # The server's end ends what waits for it.
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
+        proc.stdout.close()
+        proc.stderr.close()
+
+
+def pid_ready(proc):
+    line = proc.stdout.readline().decode()
+    return int(re.search(r"READY pid=(\d+)", line).group(1))
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("tool", ["timeout", "wallprof", "on-deadlock"])
+def test_a_dead_file_server_and_timeout(tmp_path, tool):
+    """The command is a program of it."""
+    argv = {"timeout": ["timeout", "3"],
+            "wallprof": [WALLPROF, "--dump-time", "2", "--timeout", "3", "--"],
+            "on-deadlock": [WALLPROF, "--dump-time", "2", "--on-deadlock=exit",
+                            "--timeout", "3", "--"]}[tool]
+    with dead_server(tmp_path, ["true"]) as (server, place, prefix):
+        run = subprocess.Popen(
+            [str(a) for a in [*prefix, *argv, place / "x", 3]],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        begin = time.monotonic()
+        pid = pid_ready(run)
+        os.kill(server.pid, signal.SIGUSR1)
+        # Nobody who is stuck has these open.
+        run.communicate(timeout=60)
+        assert run.returncode == 124
+        assert time.monotonic() - begin < 3 + 2 + 0.5 + SLACK
+        assert not is_alive(pid)
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize("what", [
+    ["--threads"], ["--check", "-i", "0.2"], ["-d", "1"],
+    ["-d", "1", "--stop", "all"], []], ids=" ".join)
+def test_a_dead_file_server_and_a_look(tmp_path, what):
+    """It ends by itself, and sooner by SIGINT; nothing is left held."""
+    with dead_server(tmp_path, [tmp_path / "mount" / "x", "3"]) as (
+            server, _, _):
+        pid = pid_ready(server)
+        os.kill(server.pid, signal.SIGUSR1)
+        tool = subprocess.Popen([WALLPROF, "-p", str(pid), *what],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        begin = time.monotonic()
+        if not what or "all" in what:
+            time.sleep(0.5)
+            tool.send_signal(signal.SIGINT)
+        out, err = tool.communicate(timeout=60)
+        assert time.monotonic() - begin < 8 + SLACK
+        assert tool.returncode in (0, 1, 2), err
+        assert err or out
+        assert status_of(pid)["State"][0] == "S"
+        assert status_of(pid)["TracerPid"] == "0"
