@@ -13,33 +13,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "call_text.h"
+#include "call_words.h"
 #include "pid_namespace.h"
 #include "wallprof/clock.h"
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
 
 enum {
-	/* Descriptors of a poll that are described; the others are counted. */
-	NAMED_MAX = 3,
 	/* 64-bit words of a select's set that are read: 1024 descriptors. */
 	SET_WORDS = 16,
-	FDINFO_MAX = 16 << 20,
 	/* A hundred years after 1970: times of other clocks are less. */
 	MOST_SECONDS = 100u * 366 * 86400,
 };
 
-/* The text so far; what does not fit is left out. */
-struct words {
-	char text[1024];
-	size_t len;
-	struct wp_snapshot_process *process;
-	const struct wp_dump_call *call;
-	const struct wp_call_found *found;
-};
-
-WP_PRINTF(2, 3)
-static void say(struct words *w, const char *fmt, ...)
+void wp_call_say(struct wp_call_words *w, const char *fmt, ...)
 {
 	size_t room = sizeof(w->text) - w->len;
 	va_list ap;
@@ -52,35 +39,35 @@ static void say(struct words *w, const char *fmt, ...)
 		w->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static bool read_target(const struct words *w, uint64_t avma, void *buf,
+static bool read_target(const struct wp_call_words *w, uint64_t avma, void *buf,
 			size_t len)
 {
 	return w->found->memory &&
 	       wp_call_memory_read(w->found->memory, avma, buf, len);
 }
 
-static void say_time(struct words *w, const struct timespec *ts)
+static void say_time(struct wp_call_words *w, const struct timespec *ts)
 {
 	double s = (double)ts->tv_sec + (double)ts->tv_nsec / 1e9;
 
 	if (ts->tv_sec)
-		say(w, " %.*f s", s < 10 ? 3 : 0, s);
+		wp_call_say(w, " %.*f s", s < 10 ? 3 : 0, s);
 	else if (ts->tv_nsec >= (long)WP_NS_PER_MS)
-		say(w, " %g ms", (double)(ts->tv_nsec / 1000) / 1e3);
+		wp_call_say(w, " %g ms", (double)(ts->tv_nsec / 1000) / 1e3);
 	else if (ts->tv_nsec >= (long)WP_NS_PER_US)
-		say(w, " %g us", (double)ts->tv_nsec / 1e3);
+		wp_call_say(w, " %g us", (double)ts->tv_nsec / 1e3);
 	else
-		say(w, " %ld ns", ts->tv_nsec);
+		wp_call_say(w, " %ld ns", ts->tv_nsec);
 }
 
 /* The call's own time limit. */
-static void say_most(struct words *w, const struct timespec *ts)
+static void say_most(struct wp_call_words *w, const struct timespec *ts)
 {
-	say(w, ", at most");
+	wp_call_say(w, ", at most");
 	say_time(w, ts);
 }
 
-static void say_most_ms(struct words *w, int ms)
+static void say_most_ms(struct wp_call_words *w, int ms)
 {
 	if (ms >= 0)
 		say_most(w,
@@ -88,7 +75,7 @@ static void say_most_ms(struct words *w, int ms)
 					     ms % 1000 * (long)WP_NS_PER_MS });
 }
 
-static void say_most_at(struct words *w, uint64_t avma)
+static void say_most_at(struct wp_call_words *w, uint64_t avma)
 {
 	struct timespec ts = { 0 };
 
@@ -96,40 +83,40 @@ static void say_most_at(struct words *w, uint64_t avma)
 		say_most(w, &ts);
 }
 
-static void say_process(struct words *w, pid_t pid)
+static void say_process(struct wp_call_words *w, pid_t pid)
 {
 	char path[64], name[64];
 	ssize_t n;
 
-	say(w, " pid %d", pid);
+	wp_call_say(w, " pid %d", pid);
 	if (w->found->moved)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	n = wp_io_read_at(-1, path, name, sizeof(name));
 	if (n > 1)
-		say(w, " \"%.*s\"", (int)n - 1, name);
+		wp_call_say(w, " \"%.*s\"", (int)n - 1, name);
 }
 
-static void say_fd(struct words *w, int fd)
+void wp_call_say_fd(struct wp_call_words *w, int fd)
 {
 	struct wp_fd_desc desc;
 	pid_t pid;
 
-	say(w, "fd %d", fd);
+	wp_call_say(w, "fd %d", fd);
 	if (w->found->moved ||
 	    wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
 		return;
-	say(w, " %s", desc.text);
+	wp_call_say(w, " %s", desc.text);
 	pid = desc.kind == WP_FD_PIDFD ?
 		      wp_pid_namespace_pidfd(w->process, fd) :
 		      0;
 	if (pid) {
-		say(w, " of");
+		wp_call_say(w, " of");
 		say_process(w, pid);
 	}
 }
 
-static void futex_words(struct words *w)
+static void futex_words(struct wp_call_words *w)
 {
 	static const char *const names[] = {
 		[FUTEX_WAIT] = "WAIT",
@@ -140,33 +127,33 @@ static void futex_words(struct words *w)
 	};
 	unsigned int op = (unsigned int)w->call->args[1] & FUTEX_CMD_MASK;
 
-	say(w, " 0x%llx", (unsigned long long)w->call->args[0]);
+	wp_call_say(w, " 0x%llx", (unsigned long long)w->call->args[0]);
 	if (op < sizeof(names) / sizeof(*names) && names[op])
-		say(w, " %s", names[op]);
+		wp_call_say(w, " %s", names[op]);
 	if (w->call->args[3])
-		say(w, ", with a timeout");
+		wp_call_say(w, ", with a timeout");
 }
 
-static void poll_descriptors(struct words *w)
+static void poll_descriptors(struct wp_call_words *w)
 {
 	uint64_t n = w->call->args[1];
-	struct pollfd fds[NAMED_MAX] = { 0 };
-	size_t named = n < NAMED_MAX ? (size_t)n : NAMED_MAX;
+	struct pollfd fds[WP_CALL_NAMED_MAX] = { 0 };
+	size_t named = n < WP_CALL_NAMED_MAX ? (size_t)n : WP_CALL_NAMED_MAX;
 
-	say(w, " of %llu descriptor%s", (unsigned long long)n,
-	    n == 1 ? "" : "s");
+	wp_call_say(w, " of %llu descriptor%s", (unsigned long long)n,
+		    n == 1 ? "" : "s");
 	if (!named ||
 	    !read_target(w, w->call->args[0], fds, named * sizeof(*fds)))
 		return;
 	for (size_t i = 0; i < named; i++) {
-		say(w, i ? ", " : ": ");
-		say_fd(w, fds[i].fd);
+		wp_call_say(w, i ? ", " : ": ");
+		wp_call_say_fd(w, fds[i].fd);
 	}
 	if (n > named)
-		say(w, ", ...");
+		wp_call_say(w, ", ...");
 }
 
-static void poll_words(struct words *w)
+static void poll_words(struct wp_call_words *w)
 {
 	poll_descriptors(w);
 	if (w->call->nr == SYS_poll)
@@ -175,7 +162,7 @@ static void poll_words(struct words *w)
 		say_most_at(w, w->call->args[2]);
 }
 
-static void select_descriptors(struct words *w)
+static void select_descriptors(struct wp_call_words *w)
 {
 	uint64_t n = w->call->args[0], set[SET_WORDS] = { 0 };
 	size_t words = (size_t)((n < 1024 ? n : 1024) + 63) / 64;
@@ -187,16 +174,16 @@ static void select_descriptors(struct words *w)
 	for (unsigned int fd = 0; fd < n && fd < 1024; fd++) {
 		if (!(set[fd / 64] >> fd % 64 & 1))
 			continue;
-		if (found++ == NAMED_MAX) {
-			say(w, ", ...");
+		if (found++ == WP_CALL_NAMED_MAX) {
+			wp_call_say(w, ", ...");
 			return;
 		}
-		say(w, found == 1 ? " to read " : ", ");
-		say_fd(w, (int)fd);
+		wp_call_say(w, found == 1 ? " to read " : ", ");
+		wp_call_say_fd(w, (int)fd);
 	}
 }
 
-static void select_words(struct words *w)
+static void select_words(struct wp_call_words *w)
 {
 	uint64_t avma = w->call->args[4];
 	struct timeval tv = { 0 };
@@ -210,36 +197,16 @@ static void select_words(struct words *w)
 					     tv.tv_usec * (long)WP_NS_PER_US });
 }
 
-/* "tfd:" begins a line for each descriptor watched (proc_pid_fdinfo(5)). */
-static void epoll_descriptors(struct words *w)
+static void epoll_words(struct wp_call_words *w)
 {
-	struct wp_text text = WP_TEXT_INIT;
-	char path[64];
-	unsigned int n = 0;
-
-	say(w, " fd %d", (int)w->call->args[0]);
-	if (w->found->moved)
-		return;
-	snprintf(path, sizeof(path), "fdinfo/%d", (int)w->call->args[0]);
-	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
-		return;
-	for (const char *p = strstr(text.data, "\ntfd:"); p;
-	     p = strstr(p + 1, "\ntfd:"))
-		n++;
-	wp_text_clear(&text);
-	say(w, " watching %u descriptor%s", n, n == 1 ? "" : "s");
-}
-
-static void epoll_words(struct words *w)
-{
-	epoll_descriptors(w);
+	wp_call_epoll(w);
 	if (w->call->nr == SYS_epoll_pwait2)
 		say_most_at(w, w->call->args[3]);
 	else
 		say_most_ms(w, (int)w->call->args[3]);
 }
 
-static void sleep_words(struct words *w, uint64_t avma)
+static void sleep_words(struct wp_call_words *w, uint64_t avma)
 {
 	struct timespec ts = { 0 };
 
@@ -248,7 +215,8 @@ static void sleep_words(struct words *w, uint64_t avma)
 }
 
 /* A sleep until a time of CLOCK, as the time that is left. */
-static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
+static void sleep_until_words(struct wp_call_words *w, clockid_t clock,
+			      uint64_t avma)
 {
 	struct timespec ts = { 0 }, now;
 	int64_t left_ns;
@@ -264,12 +232,12 @@ static void sleep_until_words(struct words *w, clockid_t clock, uint64_t avma)
 		left_ns = 0;
 	ts.tv_sec = left_ns / (int64_t)WP_NS_PER_S;
 	ts.tv_nsec = left_ns % (int64_t)WP_NS_PER_S;
-	say(w, " for");
+	wp_call_say(w, " for");
 	say_time(w, &ts);
-	say(w, " more");
+	wp_call_say(w, " more");
 }
 
-static void wait_words(struct words *w, bool by_id, int id, bool group)
+static void wait_words(struct wp_call_words *w, bool by_id, int id, bool group)
 {
 	pid_t pid = by_id && !w->found->moved ?
 			    wp_pid_namespace_child(w->process, id) :
@@ -278,68 +246,69 @@ static void wait_words(struct words *w, bool by_id, int id, bool group)
 	if (pid)
 		say_process(w, pid);
 	else if (by_id && w->found->moved)
-		say(w, " pid %d", id);
+		wp_call_say(w, " pid %d", id);
 	else if (by_id)
-		say(w, " pid %d, which is no child", id);
+		wp_call_say(w, " pid %d, which is no child", id);
 	else if (group)
-		say(w, " any child of group %d", id);
+		wp_call_say(w, " any child of group %d", id);
 	else
-		say(w, " any child");
+		wp_call_say(w, " any child");
 }
 
-static void wait4_words(struct words *w)
+static void wait4_words(struct wp_call_words *w)
 {
 	int pid = (int)w->call->args[0];
 
 	wait_words(w, pid > 0, pid > 0 ? pid : -pid, pid < -1);
 }
 
-static void waitid_words(struct words *w)
+static void waitid_words(struct wp_call_words *w)
 {
 	unsigned int type = (unsigned int)w->call->args[0];
 	int id = (int)w->call->args[1];
 
 	if (type == WP_P_PIDFD) {
-		say(w, " ");
-		say_fd(w, id);
+		wp_call_say(w, " ");
+		wp_call_say_fd(w, id);
 	} else {
 		wait_words(w, type == P_PID, id, type == P_PGID);
 	}
 }
 
 /* What is behind the descriptor argument was read after the sample. */
-static void say_object(struct words *w)
+static void say_object(struct wp_call_words *w)
 {
 	const struct wp_syscall_info *info = wp_syscall_find(w->call->nr);
 
 	if (!w->found->object[0])
 		return;
 	if (!w->found->moved)
-		say(w, " %s", w->found->object);
+		wp_call_say(w, " %s", w->found->object);
 	else if (info && info->fd_arg >= 0)
-		say(w, " fd %d", (int)w->call->args[info->fd_arg]);
+		wp_call_say(w, " fd %d", (int)w->call->args[info->fd_arg]);
 }
 
-static void flock_words(struct words *w)
+static void flock_words(struct wp_call_words *w)
 {
 	say_object(w);
-	say(w, (w->call->args[1] & LOCK_EX) ? " exclusively" : " shared");
+	wp_call_say(w,
+		    (w->call->args[1] & LOCK_EX) ? " exclusively" : " shared");
 }
 
-static void fcntl_words(struct words *w)
+static void fcntl_words(struct wp_call_words *w)
 {
 	switch (w->call->args[1]) {
 	case F_SETLKW:
-		say(w, " F_SETLKW");
+		wp_call_say(w, " F_SETLKW");
 		break;
 	case F_OFD_SETLKW:
-		say(w, " F_OFD_SETLKW");
+		wp_call_say(w, " F_OFD_SETLKW");
 		break;
 	}
 	say_object(w);
 }
 
-static void clock_nanosleep_words(struct words *w)
+static void clock_nanosleep_words(struct wp_call_words *w)
 {
 	const uint64_t *args = w->call->args;
 
@@ -349,7 +318,7 @@ static void clock_nanosleep_words(struct words *w)
 		sleep_words(w, args[2]);
 }
 
-static void describe_arguments(struct words *w)
+static void describe_arguments(struct wp_call_words *w)
 {
 	switch (w->call->nr) {
 	case SYS_futex:
@@ -395,13 +364,15 @@ int wp_call_text(struct wp_dump_call *call, struct wp_intern *strings,
 		 struct wp_snapshot_process *process,
 		 const struct wp_call_found *found)
 {
-	struct words w = { .process = process, .call = call, .found = found };
+	struct wp_call_words w = { .process = process,
+				   .call = call,
+				   .found = found };
 	char name[32];
 	uint32_t id;
 
 	if (call->nr < 0)
 		return 0;
-	say(&w, "%s", wp_syscall_name(call->nr, name, sizeof(name)));
+	wp_call_say(&w, "%s", wp_syscall_name(call->nr, name, sizeof(name)));
 	describe_arguments(&w);
 	id = wp_intern_add_str(strings, w.text);
 	if (id == UINT32_MAX)

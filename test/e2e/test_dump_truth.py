@@ -186,6 +186,15 @@ class Claims:
         return (self.account.mutexes[int(lock["address"], 16)],
                 lock["owner_tid"] if lock["holder"] == "thread" else None)
 
+    def lock_told(self):
+        """For a message: its lock, who held that, and its own steps."""
+        mutex, holder = self.lock()
+        if mutex is None:
+            return ""
+        return (f"mutex {mutex} of {holder} "
+                f"{self.account.held.get((mutex, holder))} by "
+                f"{[(a, s) for k, a, s, _ in self.steps() if k == 'lock']}")
+
     def with_holder(self, times):
         """The TIMES at which what is said of its lock is true, too."""
         mutex, holder = self.lock()
@@ -240,7 +249,8 @@ def false_lines(dump, account, window):
             continue
         together = both
         others.append(f"{tid} {shown(with_holder)} {t['call']} "
-                      f"{t['waited_ns']} -> {shown(together)}")
+                      f"{t['waited_ns']} -> {shown(together)} "
+                      f"{claims.lock_told()}")
     for edge in dump.edges:
         if edge["kind"] == "lock":
             t = dump.threads[edge["from_tid"]]

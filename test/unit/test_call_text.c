@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -138,25 +140,55 @@ static void a_select_names_what_it_reads(void **state)
 	assert_text(call, "", "pselect6");
 }
 
-static void an_epoll_counts_its_descriptors(void **state)
+static void watch(int epoll_fd, int fd)
 {
-	int fd = epoll_create1(EPOLL_CLOEXEC), ends[2];
+	assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd,
+				   &(struct epoll_event){ 0 }),
+			 0);
+}
+
+static void an_epoll_tells_what_it_watches(void **state)
+{
+	int fd = epoll_create1(EPOLL_CLOEXEC), ends[2], event, other;
 	struct wp_dump_call call = {
 		.nr = SYS_epoll_pwait,
 		.args = { (uint64_t)fd, 0, 0, 250 },
 	};
-	char want[128];
+	char want[256];
+	struct stat st;
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(epoll_ctl(fd, EPOLL_CTL_ADD, ends[i],
-					   &(struct epoll_event){ 0 }),
-				 0);
+	assert_int_equal(fstat(ends[0], &st), 0);
+	watch(fd, ends[0]);
+	watch(fd, ends[1]);
 	snprintf(want, sizeof(want),
-		 "epoll_pwait fd %d watching 2 descriptors, at most 250 ms",
+		 "epoll_pwait fd %d watching 2 descriptors: fd %d pipe:[%llu], "
+		 "fd %d pipe:[%llu], at most 250 ms",
+		 fd, ends[0], (unsigned long long)st.st_ino, ends[1],
+		 (unsigned long long)st.st_ino);
+	assert_text(call, "", want);
+	/* Many are counted by kind. */
+	event = eventfd(0, EFD_CLOEXEC);
+	other = eventfd(0, EFD_CLOEXEC);
+	watch(fd, event);
+	watch(fd, other);
+	snprintf(want, sizeof(want),
+		 "epoll_pwait fd %d watching 4 descriptors: 2 pipe, 2 eventfd, "
+		 "at most 250 ms",
 		 fd);
 	assert_text(call, "", want);
+	close(event);
+	close(other);
+	/* The number is another file's by now. */
+	other = dup(ends[0]);
+	assert_int_equal(dup2(fd, ends[0]), ends[0]);
+	snprintf(want, sizeof(want),
+		 "epoll_pwait fd %d watching 2 descriptors: fd %d, closed, "
+		 "fd %d pipe:[%llu], at most 250 ms",
+		 fd, ends[0], ends[1], (unsigned long long)st.st_ino);
+	assert_text(call, "", want);
+	close(other);
 	close(ends[0]);
 	close(ends[1]);
 	close(fd);
@@ -242,7 +274,7 @@ int main(void)
 		cmocka_unit_test(a_futex_has_its_address_and_operation),
 		cmocka_unit_test(a_poll_names_three_descriptors),
 		cmocka_unit_test(a_select_names_what_it_reads),
-		cmocka_unit_test(an_epoll_counts_its_descriptors),
+		cmocka_unit_test(an_epoll_tells_what_it_watches),
 		cmocka_unit_test(a_sleep_has_its_time),
 		cmocka_unit_test(a_wait_names_the_child),
 		cmocka_unit_test(a_file_lock_has_its_file),
