@@ -100,6 +100,11 @@ int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
 void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    char *line, size_t size);
 
+/* Once functions have names: mark the threads of PROFILE that waited at one place in
+ * their outermost loop all the time, unless all did.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_idle_mark(struct wp_profile *profile);
+
 /* Did PROFILE's threads wait for children for more than half of their time?  Then set
  * TEXT to a sentence that says for which most, "99 % of the time this process waited
  * for child 4711 (git repack): ...". */

@@ -54,6 +54,8 @@ struct wp_profile_thread {
 	/* Bit 1 << kind: it has samples of that kind; set by
 	 * wp_profile_add_up. */
 	uint32_t kinds;
+	/* It waited in its outermost loop all the time; set by wp_idle_mark. */
+	bool idle;
 };
 
 /* An interned stack: frames[first..first + depth) of the pool. */

@@ -346,6 +346,8 @@ static int write_profiles(struct recording *r, struct wp_err *err)
 	    !r->profile.sets[WP_PROFILE_WALL].nsamples)
 		return nothing_seen(r, err);
 	rc = wp_symbolize(&r->profile, &r->process, &wp_interrupts);
+	if (!rc)
+		rc = wp_idle_mark(&r->profile);
 	if (rc)
 		return wp_err_set(err, rc, "cannot name functions: %s",
 				  strerror(-rc));

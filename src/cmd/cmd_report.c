@@ -135,6 +135,13 @@ static int check_unit(const struct wp_profile *profile, int format,
 		wp_profile_str(profile, profile->meta.value_type), unit);
 }
 
+static int mark_idle(struct wp_profile *profile, struct wp_err *err)
+{
+	int rc = wp_idle_mark(profile);
+
+	return rc ? wp_err_set(err, rc, "no memory") : 0;
+}
+
 static int write_report(const struct request *r,
 			const struct wp_profile *profile, struct wp_err *err)
 {
@@ -199,6 +206,8 @@ int wp_cmd_report(int argc, char **argv)
 		return usage("report writes html, speedscope, firefox, svg, "
 			     "folded or text");
 	rc = read_profile(&profile, r.files[0], &err);
+	if (!rc)
+		rc = mark_idle(&profile, &err);
 	if (!rc)
 		rc = write_report(&r, &profile, &err);
 	wp_profile_clear(&profile);

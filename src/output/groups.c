@@ -58,8 +58,8 @@ static int name_threads(struct wp_groups *groups,
  * order. */
 static void add_samples(struct wp_groups *groups,
 			const struct wp_profile *profile,
-			enum wp_profile_kind kind, const uint32_t *group_of,
-			bool *seen)
+			enum wp_profile_kind kind, bool idle_too,
+			const uint32_t *group_of, bool *seen)
 {
 	const struct wp_sample_set *set = &profile->sets[kind];
 
@@ -68,7 +68,7 @@ static void add_samples(struct wp_groups *groups,
 		struct wp_group *group = &groups->v[group_of[s->key.thread]];
 		uint64_t ns = wp_profile_time(profile, kind, s);
 
-		if (!ns)
+		if (!ns || (profile->threads[s->key.thread].idle && !idle_too))
 			continue;
 		groups->next[i] = group->first;
 		group->first = i + 1;
@@ -133,7 +133,7 @@ static void drop_empty(struct wp_groups *groups)
 }
 
 int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
-		   enum wp_profile_kind kind)
+		   enum wp_profile_kind kind, bool idle_too)
 {
 	uint32_t *group_of;
 	bool *seen;
@@ -147,7 +147,7 @@ int wp_groups_init(struct wp_groups *groups, const struct wp_profile *profile,
 	rc = name_threads(groups, profile, kind, group_of);
 	if (rc)
 		goto out;
-	add_samples(groups, profile, kind, group_of, seen);
+	add_samples(groups, profile, kind, idle_too, group_of, seen);
 	rc = name_groups(groups, profile, group_of, seen);
 	if (rc)
 		goto out;

@@ -191,6 +191,8 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 		put_label(w,
 			  w->kind == WP_PROFILE_BLOCK ? "woken by" : "object",
 			  str_id(w, key->object));
+	if (t->idle)
+		put_label(w, "idle", text_id(w, "true"));
 	if (w->kind == WP_PROFILE_THREADCREATE && s->count)
 		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
 			   "nanoseconds");

@@ -120,7 +120,7 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->state = str;
 	else if (!strcmp(name, "wait"))
 		labels->wait = str;
-	else if (!strcmp(name, "object"))
+	else if (!strcmp(name, "object") || !strcmp(name, "woken by"))
 		labels->object = str;
 }
 

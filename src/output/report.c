@@ -234,6 +234,7 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 
 	r.total_ns = is_of_cpu(profile, kind) ? sums->cpu_ns : sums->wall_ns;
 	put_header(&r);
+	wp_report_idle(&r);
 	if (r.total_ns) {
 		if (kind == WP_PROFILE_WALL || kind == WP_PROFILE_BLOCK)
 			wp_report_states(&r);

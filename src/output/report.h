@@ -23,10 +23,13 @@ struct wp_report {
 	int rc;
 };
 
-/* The time by which SAMPLE is ranked. */
+/* The time by which SAMPLE is ranked; 0: it is left out. */
 static inline uint64_t wp_report_ns(const struct wp_report *r,
 				    const struct wp_profile_sample *sample)
 {
+	/* Those that are idle are told in one line. */
+	if (r->profile->threads[sample->key.thread].idle && !r->options->full)
+		return 0;
 	return wp_profile_time(r->profile, r->kind, sample);
 }
 
@@ -62,6 +65,21 @@ void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
 /* Add NS to the sum of (A, B); returns its row, NULL: no memory. */
 struct wp_pair *wp_report_add(struct wp_report *r, struct wp_pairs *rows,
 			      uint64_t a, uint64_t b, uint64_t ns);
+
+/* Where a thread waits: equal for one function and line. */
+struct wp_sites_id {
+	/* As of wp_view. */
+	uint64_t function;
+	uint32_t line;
+};
+
+/* The place in the program at which KEY's stack waits. */
+struct wp_sites_id wp_sites_find(const struct wp_profile *profile,
+				 const struct wp_sample_key *key);
+bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b);
+
+/* Say how many threads are idle, and base shares on the others. */
+void wp_report_idle(struct wp_report *r);
 
 /* Write the sections. */
 void wp_report_states(struct wp_report *r);

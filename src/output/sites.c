@@ -58,6 +58,20 @@ static void find_site(const struct wp_profile *profile,
 	*view = site.view;
 }
 
+struct wp_sites_id wp_sites_find(const struct wp_profile *profile,
+				 const struct wp_sample_key *key)
+{
+	struct wp_view view;
+
+	find_site(profile, key, &view);
+	return (struct wp_sites_id){ view.id, view.line };
+}
+
+bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b)
+{
+	return a->function == b->function && a->line == b->line;
+}
+
 static void put_site(struct wp_report *r, const struct wp_pair *row)
 {
 	enum { COLUMN = 12 };

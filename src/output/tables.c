@@ -197,6 +197,8 @@ void wp_report_functions(struct wp_report *r)
 			.leaf = true,
 		};
 
+		if (!wp_report_ns(r, sum.sample))
+			continue;
 		wp_view_walk(r->profile, sum.sample->key.stack, false,
 			     sum_frame, &sum);
 	}

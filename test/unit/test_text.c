@@ -364,6 +364,99 @@ static void counters_that_lost_something_say_so(void **state)
 	wp_profile_clear(&p);
 }
 
+/* Three threads of a pool that wait for work, one that waits in the midst of it, one
+ * that waits for a lock, and one that works. */
+static void make_pool(struct wp_profile *p)
+{
+	static const struct maker_symbol symbols[] = {
+		{ EXE_START + 0x10f, "pool_main", "/src/pool.c", 9 },
+		{ EXE_START + 0x20f, "request", "/src/pool.c", 20 },
+		{ EXE_START + 0x30f, "query", "/src/pool.c", 30 },
+		{ EXE_START + 0x40f, "fetch", "/src/pool.c", 40 },
+		{ EXE_START + 0x50f, "ask", "/src/pool.c", 50 },
+		{ LIBC_START + 0x100, "pthread_cond_wait", "", 0 },
+		{ LIBC_START + 0x20f, "start_thread", "", 0 },
+	};
+	static const uint64_t parked[] = { LIBC_START + 0x100,
+					   EXE_START + 0x110,
+					   LIBC_START + 0x210, 0 };
+	static const uint64_t deep[] = { LIBC_START + 0x100, EXE_START + 0x510,
+					 EXE_START + 0x410,  EXE_START + 0x310,
+					 EXE_START + 0x210,  EXE_START + 0x110,
+					 LIBC_START + 0x210, 0 };
+
+	assert_int_equal(wp_profile_init(p), 0);
+	mk_mapping(p, LIBC_START, "/usr/lib/libc.so.6", "");
+	mk_mapping(p, EXE_START, "/usr/bin/pool", "");
+	for (int32_t tid = 1; tid <= 6; tid++)
+		mk_sample(p, mk_thread(p, tid, tid < 4 ? "parked" : "busy"),
+			  mk_stack(p, tid == 4 ? deep : parked, WP_END_ROOT, 0),
+			  tid == 6 ? WP_STATE_RUNNING : WP_STATE_WAITING,
+			  tid == 6 ? WP_WAIT_NONE :
+			  tid == 5 ? WP_WAIT_LOCK :
+				     WP_WAIT_CONDVAR,
+			  "", 100, 1000000000);
+	mk_lines(p, symbols, sizeof(symbols) / sizeof(*symbols));
+}
+
+static void idle_threads_are_one_line(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_pool(&p);
+	assert_int_equal(wp_idle_mark(&p), 0);
+	text = text_of(&p, false, 0);
+	assert_has(text, "6 threads, 600 samples, 6.00 s of thread time\n");
+	assert_has(text, "Idle: 3 of 6 threads, 3.00 s: each waited");
+	assert_has(text, "    1.00 s   33.3 %  running\n");
+	assert_has(text, "    1.00 s   33.3 %    condvar\n");
+	assert_has(text, "    1.00 s   33.3 %  condvar     ask (pool.c:50)\n");
+	assert_lacks(text, "parked");
+	free(text);
+	text = text_of(&p, true, 0);
+	assert_lacks(text, "Idle");
+	assert_has(text, "    4.00 s   66.7 %    condvar\n");
+	assert_has(text, "parked");
+	free(text);
+	wp_profile_clear(&p);
+}
+
+static void a_thread_that_did_anything_else_is_not_idle(void **state)
+{
+	static const uint64_t other[] = { EXE_START + 0x110, 0 };
+	struct wp_profile p;
+
+	(void)state;
+	make_pool(&p);
+	mk_sample(&p, 0, mk_stack(&p, other, WP_END_ROOT, 0), WP_STATE_RUNNING,
+		  WP_WAIT_NONE, "", 1, 5000000);
+	mk_sample(&p, 1, mk_stack(&p, other, WP_END_ROOT, 0), WP_STATE_RUNNING,
+		  WP_WAIT_NONE, "", 1, 20000000);
+	assert_int_equal(wp_profile_locate(&p), 0);
+	assert_int_equal(wp_idle_mark(&p), 0);
+	assert_true(p.threads[0].idle);
+	assert_false(p.threads[1].idle);
+	assert_true(p.threads[2].idle);
+	wp_profile_clear(&p);
+}
+
+/* Where nothing else happens, waiting is what there is to say. */
+static void a_process_is_not_idle_as_a_whole(void **state)
+{
+	struct wp_profile p;
+
+	(void)state;
+	make_pool(&p);
+	for (uint32_t i = 3; i < 6; i++)
+		p.sets[WP_PROFILE_WALL].samples[i].wall_ns = 0;
+	assert_int_equal(wp_idle_mark(&p), 0);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_false(p.threads[i].idle);
+	wp_profile_clear(&p);
+}
+
 /* The server's 40 s beside a main thread that waits for children. */
 static void wait_for_children(struct wp_profile *p, uint64_t s,
 			      const char *object)
@@ -472,6 +565,9 @@ int main(void)
 		cmocka_unit_test(threads_are_grouped_by_name_less_digits),
 		cmocka_unit_test(site_is_above_the_machinery_of_waiting),
 		cmocka_unit_test(counters_that_lost_something_say_so),
+		cmocka_unit_test(idle_threads_are_one_line),
+		cmocka_unit_test(a_thread_that_did_anything_else_is_not_idle),
+		cmocka_unit_test(a_process_is_not_idle_as_a_whole),
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(full_disk_is_an_error),
