@@ -5,7 +5,9 @@ BENCH_TOOLS := bare_looks bare_stops counter gaps nappers spend
 BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
-DEPS_BENCH := linux-perf
+# Programs to look at, for T=programs.
+DEPS_BENCH := linux-perf erlang-base memcached caddy ripgrep fd-find php-cli ruby \
+	mariadb-server
 
 $(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)
 $(O)/bench/%: $(O)/test/bench/%.o $(call libs_of,sample)

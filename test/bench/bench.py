@@ -16,6 +16,7 @@ import busy
 import dump
 import frames
 import harm
+import others
 import server
 import sizes
 import waiting
@@ -26,7 +27,7 @@ from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
           "busy": busy, "waits": waits, "server": server, "dump": dump, "big": big,
-          "sizes": sizes, "harm": harm}
+          "sizes": sizes, "harm": harm, "programs": others}
 
 
 def machine():
