@@ -113,7 +113,7 @@ base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
 symbols_EXT := -ldw -lelf -llzma -liberty
-output_EXT := -lz -ljansson
+output_EXT := -lz -ljansson -lm
 bpf_EXT := @$(O)/bpf/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
 # The room that a test's source names, of one read of all of them.
