@@ -61,6 +61,8 @@ struct wp_sampler_options {
 	bool block;
 	bool mutex;
 	bool thread_starts;
+	/* Note in the timeline which thread holds the lock that one waits for. */
+	bool note_holders;
 	struct wp_block_rate block_rate;
 	/* Time between two ticks, and CPU time between two CPU samples. */
 	uint64_t interval_ns;

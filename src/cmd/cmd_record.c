@@ -181,8 +181,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
-	if (o->timeline || o->format == WP_FORMAT_HTML ||
-	    o->format == WP_FORMAT_SPEEDSCOPE || o->format == WP_FORMAT_FIREFOX)
+	if (o->sampler.note_holders)
 		wp_timeline_start(&r->profile.timeline, o->timeline_size);
 	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
 	if (!rc && o->command) {

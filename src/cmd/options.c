@@ -278,7 +278,7 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 		return 0;
 	case OPT_TIMELINE:
 		p->of_recording = "--timeline";
-		o->timeline = true;
+		o->sampler.note_holders = true;
 		return 0;
 	case OPT_TIMELINE_SIZE:
 		p->of_recording = "--timeline-size";
@@ -357,6 +357,10 @@ static int check_format(struct parsing *p, struct wp_err *err)
 	if (p->format < 0)
 		return p->format;
 	o->format = (enum wp_format)p->format;
+	if (!dump &&
+	    (o->format == WP_FORMAT_HTML || o->format == WP_FORMAT_SPEEDSCOPE ||
+	     o->format == WP_FORMAT_FIREFOX))
+		o->sampler.note_holders = true;
 	if (o->format == WP_FORMAT_JSON && !dump)
 		return wp_err_set(err, -EINVAL,
 				  "json is for --threads, "

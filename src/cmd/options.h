@@ -37,10 +37,8 @@ struct wp_options {
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;
-	/* Keep the timeline in a pprof file, too; other formats have one if they
-	 * can. */
-	bool timeline;
-	/* Most bytes of the timeline. */
+	/* Most bytes of the timeline, which is kept with sampler.note_holders:
+	 * FORMAT shows it, or --timeline. */
 	size_t timeline_size;
 	/* Print the text report beside writing OUTPUT. */
 	bool report;

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "call_nodes.h"
 #include "columns.h"
@@ -16,10 +18,12 @@
 enum {
 	/* Bytes that are gathered before they are compressed. */
 	CHUNK = 1 << 16,
-	/* With more rows, times are rounded to 10 us, which halves their
-	 * bytes. */
-	MANY_ROWS = 200000,
+	/* With more rows times are rounded to 10 us, with many more to 0.1 ms,
+	 * which leaves a third of their bytes. */
+	MANY_ROWS = 100000,
 	MANY_QUANTUM = 10000,
+	MOST_ROWS = 500000,
+	MOST_QUANTUM = 100000,
 };
 
 /* What model.js knows of a frame, bits of its flags. */
@@ -40,6 +44,10 @@ struct data {
 	/* (the parts of a sample's key but stack and thread, holder): the
 	 * index is the kind of a row. */
 	struct wp_pairs kinds;
+	/* (node + 1, kind + 1), sorted by number of rows: what threads did; and
+	 * by row, its index in there.  RANKS is owned. */
+	struct wp_pairs deeds;
+	uint32_t *ranks;
 	uint64_t quantum;
 	struct wp_buf out;
 	struct wp_gzip *gz;
@@ -248,41 +256,74 @@ static void put_values(struct data *d, uint32_t thread)
 	}
 }
 
+static void put_deeds(struct data *d)
+{
+	for (uint32_t i = 0; i < d->deeds.len; i++) {
+		put_number(d, d->deeds.v[i].a);
+		put_number(d, d->deeds.v[i].b);
+	}
+}
+
 static void put_rows(struct data *d, uint32_t thread)
 {
 	uint32_t first = d->lanes.first[thread],
 		 end = d->lanes.first[thread + 1];
 
-	for (uint32_t i = first; i < end; i++) {
-		const struct wp_sample_key *key =
-			wp_lanes_row(&d->lanes, thread, i).key;
-
-		put_number(d, key ? d->nodes.leaf[key->stack] : 0);
-	}
-	for (uint32_t i = first; i < end; i++) {
-		struct wp_lane_row row = wp_lanes_row(&d->lanes, thread, i);
-
-		put_number(d, kind_of(d, &row));
-	}
+	/* Apart, as each compresses by its own frequencies. */
+	for (uint32_t i = first; i < end; i++)
+		put_number(d, d->ranks[i] & 127);
+	for (uint32_t i = first; i < end; i++)
+		put_number(d, d->ranks[i] >> 7);
 	put_values(d, thread);
 }
 
-static void put_all(struct data *d)
+/* Find the deed of each row, and rank deeds. */
+static int rank_deeds(struct data *d)
 {
-	/* The kinds are in the first line. */
-	for (uint32_t t = 0; t < d->profile->nthreads; t++)
+	uint32_t *ranks = calloc((size_t)d->lanes.nrows + 1, sizeof(*ranks));
+	uint32_t *order;
+
+	d->ranks = ranks;
+	for (uint32_t t = 0; ranks && t < d->profile->nthreads; t++) {
 		for (uint32_t i = d->lanes.first[t]; i < d->lanes.first[t + 1];
 		     i++) {
 			struct wp_lane_row row = wp_lanes_row(&d->lanes, t, i);
 
-			kind_of(d, &row);
+			ranks[i] = wp_pairs_add(
+				&d->deeds,
+				row.key ? d->nodes.leaf[row.key->stack] : 0,
+				kind_of(d, &row));
+			if (ranks[i] == UINT32_MAX)
+				return -ENOMEM;
+			d->deeds.v[ranks[i]].mark = ranks[i];
+			d->deeds.v[ranks[i]].self++;
 		}
+	}
+	order = calloc((size_t)d->deeds.len + 1, sizeof(*order));
+	if (!ranks || !order) {
+		free(order);
+		return -ENOMEM;
+	}
+	wp_pairs_sort(&d->deeds);
+	for (uint32_t i = 0; i < d->deeds.len; i++)
+		order[d->deeds.v[i].mark] = i;
+	for (uint32_t i = 0; i < d->lanes.nrows; i++)
+		ranks[i] = order[ranks[i]];
+	free(order);
+	return 0;
+}
+
+static void put_all(struct data *d)
+{
 	put_meta(d);
 	put_frames(d);
 	put_kinds(d);
 	put_threads(d);
-	wp_buf_printf(&d->out, ",\"nodes\":%" PRIu32 "}\n", d->nodes.n);
+	wp_buf_printf(&d->out,
+		      ",\"nodes\":%" PRIu32 ",\"deeds\":%" PRIu32 "}\n",
+		      d->nodes.n, d->deeds.len);
 	put_nodes(d);
+	put_deeds(d);
 	for (uint32_t t = 0; t < d->profile->nthreads; t++)
 		put_rows(d, t);
 	wp_gzip_add(d->gz, &d->out);
@@ -294,6 +335,7 @@ int wp_html_data_write(const struct wp_profile *profile,
 	struct data d = { .profile = profile,
 			  .kind = kind,
 			  .kinds = WP_PAIRS_INIT,
+			  .deeds = WP_PAIRS_INIT,
 			  .gz = gz,
 			  .quantum = 1 };
 	int rc = wp_lanes_init(&d.lanes, profile, kind);
@@ -301,14 +343,20 @@ int wp_html_data_write(const struct wp_profile *profile,
 
 	if (!rc)
 		rc = nodes_rc;
-	if (d.lanes.nrows > MANY_ROWS)
-		d.quantum = MANY_QUANTUM;
+	if (d.lanes.nrows > MANY_ROWS &&
+	    !strcmp(wp_columns_unit(profile, kind), "nanoseconds"))
+		d.quantum = d.lanes.nrows > MOST_ROWS ? MOST_QUANTUM :
+							MANY_QUANTUM;
+	if (!rc)
+		rc = rank_deeds(&d);
 	if (!rc) {
 		put_all(&d);
 		rc = d.out.rc;
 	}
 	wp_buf_clear(&d.out);
 	wp_pairs_clear(&d.kinds);
+	wp_pairs_clear(&d.deeds);
+	free(d.ranks);
 	wp_call_nodes_clear(&d.nodes);
 	wp_lanes_clear(&d.lanes);
 	return rc;

@@ -3,8 +3,9 @@
  *
  * One line of JSON (html/model.js reads it: "decode"), then unsigned LEB128
  * numbers: for each node the distance to its caller's (its own index + 1 for a
- * root) and its frame; for each thread its rows' stacks (node + 1; 0: none), then
- * their kinds + 1 (0: not watched), then their values in units of "quantum".
+ * root) and its frame; for each deed, the most frequent first, its stack (node + 1; 0:
+ * none) and its kind + 1 (0: not watched); for each thread its rows' deeds, the low
+ * seven bits of all first, then their values in units of "quantum".
  */
 #ifndef WP_HTML_DATA_H
 #define WP_HTML_DATA_H

@@ -39,8 +39,12 @@ bool wp_pprof_next(struct wp_reader *r, struct wp_pprof_field *ret)
 		break;
 	case 2:
 		len = wp_read_uleb(r);
+		if (len > wp_reader_left(r)) {
+			r->failed = true;
+			return false;
+		}
 		ret->is_bytes = true;
-		ret->bytes = wp_reader_of(r->pos, r->failed ? 0 : (size_t)len);
+		ret->bytes = wp_reader_of(r->pos, (size_t)len);
 		wp_read_skip(r, len);
 		break;
 	case 5:

@@ -57,6 +57,10 @@ int wp_lock_holders_open(struct wp_target *target)
 	return 0;
 }
 
+/* For the timeline alone, the holder of a lock that a thread still waits for is read
+ * again so seldom: a thousand idle threads cost little. */
+enum { UNCHANGED_TICKS = 16 };
+
 /* The thread that has tid OWN in the target's PID namespace; NULL: none. */
 static struct wp_thread *find_by_ns_tid(struct wp_target *target, pid_t own)
 {
@@ -180,6 +184,8 @@ void wp_lock_holders_note_wait(struct wp_thread *t, bool same, uint64_t wall_ns)
 
 int wp_lock_holders_tick(struct wp_target *target)
 {
+	const struct wp_sampler_options *options = &target->loop->options;
+	bool only_note = options->note_holders && !options->mutex;
 	int rc = 0;
 
 	for (size_t i = 0; i < target->nthreads && target->lock_holders && !rc;
@@ -188,12 +194,16 @@ int wp_lock_holders_tick(struct wp_target *target)
 
 		if (!t->wait.waiting ||
 		    t->locks.tick_ns != target->loop->tick_ns ||
-		    t->wait.facts.syscall_nr != SYS_futex)
+		    t->wait.facts.syscall_nr != SYS_futex ||
+		    (only_note && t->locks.same &&
+		     (target->tick + i) % UNCHANGED_TICKS))
 			continue;
 		holder = find_holder(target, t);
 		if (holder)
 			wp_timeline_set_holder(&target->profile->timeline,
 					       t->index, holder->index);
+		if (only_note)
+			continue;
 		rc = holder ? charge_holder(target, holder, t) :
 			      charge_waiter(target, t);
 	}

@@ -44,7 +44,7 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 		wp_cpu_samples_open(target, err);
 	if (options->block)
 		rc = wp_block_waits_open(target);
-	if (!rc && options->mutex)
+	if (!rc && (options->mutex || options->note_holders))
 		rc = wp_lock_holders_open(target);
 	return rc;
 }

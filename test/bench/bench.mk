@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make bench          the table, and $(O)/bench.csv
 # make bench T=dump   one group of it
-BENCH_TOOLS := bare_looks bare_stops counter gaps nappers spend
+BENCH_TOOLS := bare_looks bare_stops big_profile counter gaps nappers spend
 BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
@@ -15,7 +15,12 @@ $(O)/bench/%: $(O)/test/bench/%.o $(call libs_of,sample)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -pthread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(call ext_of,sample) -ldw -lelf
 
-bench: deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
+$(O)/bench/big_profile: $(O)/test/bench/big_profile.o $(call libs_of,output)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ $(call ext_of,output)
+
+bench: deps-npm deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)
 deps-bench:
 	$(Q)test/deps.sh $(DEPS_BENCH)

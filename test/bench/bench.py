@@ -17,6 +17,7 @@ import dump
 import frames
 import harm
 import others
+import pages
 import server
 import sizes
 import waiting
@@ -27,7 +28,7 @@ from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
           "busy": busy, "waits": waits, "server": server, "dump": dump, "big": big,
-          "sizes": sizes, "harm": harm, "programs": others}
+          "sizes": sizes, "harm": harm, "programs": others, "html": pages}
 
 
 def machine():

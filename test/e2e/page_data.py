@@ -28,11 +28,13 @@ def load(path, name="data"):
     for i in range(page["nodes"]):
         up = i + 1 - next(stream)
         stacks.append((*stacks[up], page["frames"][next(stream)][0]))
+    deeds = [(stacks[next(stream)], next(stream)) for _ in range(page["deeds"])]
     threads = []
     for tid, more, thread, start, timed, n in page["threads"]:
-        columns = [[next(stream) for _ in range(n)] for _ in range(3)]
-        rows = [(stacks[s], page["kinds"][k - 1] if k else None,
-                 v * page["quantum"]) for s, k, v in zip(*columns)]
+        low = [next(stream) for _ in range(n)]
+        did = [deeds[bits + 128 * next(stream)] for bits in low]
+        rows = [(stack, page["kinds"][k - 1] if k else None,
+                 next(stream) * page["quantum"]) for stack, k in did]
         threads.append({"tid": tid, "more": more, "name": thread,
                         "start": start, "timed": timed, "rows": rows})
     assert next(stream, None) is None

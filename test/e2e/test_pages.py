@@ -257,3 +257,14 @@ def test_diff_tells_what_changed(saved, start, tmp_path):
     before = page_data.load(tmp_path / "d.html", "base")
     after = page_data.load(tmp_path / "d.html")
     assert (before["pid"], after["pid"]) == (100, target.pid)
+
+
+def test_deadlock_is_in_the_page(start, tmp_path):
+    """Two threads that hold what the other wants, told without --profile
+    mutex."""
+    target = start("hang", "abba")
+    wallprof("-p", target.pid, "-d", 1, output=tmp_path / "x.html").check()
+    page = page_data.load(tmp_path / "x.html")
+    last = {i: t["rows"][-1][1] for i, t in enumerate(page["threads"])}
+    waits = {i: kind[4] - 1 for i, kind in last.items() if kind and kind[4]}
+    assert len(waits) == 2 and all(waits[waits[i]] == i for i in waits), last

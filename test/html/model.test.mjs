@@ -26,13 +26,14 @@ function encode(threads, more = {}) {
   const tables = threads.map((t) => t[3].map(([stack, kind, ns]) => [nodeOf(stack), kindOf(kind), ns]));
   for (const [i, [up, frame]] of nodes.entries())
     bytes.push(...leb(i + 1 - up), ...leb(frame));
-  for (const rows of tables)
-    for (const column of [0, 1, 2])
-      bytes.push(...rows.flatMap((r) => leb(r[column])));
+  const deeds = [];
+  const ranks = tables.map((rows) => rows.map((r) => indexOf(deeds, r.slice(0, 2))));
+  bytes.push(...deeds.flatMap((d) => [...leb(d[0]), ...leb(d[1])]));
+  tables.forEach((rows, i) => bytes.push(...ranks[i].map((d) => d & 127), ...ranks[i].flatMap((d) => leb(d >> 7)), ...rows.flatMap((r) => leb(r[2]))));
   const head = {
     version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
     type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', target_end: '', counters: [], states, frames, kinds,
-    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length]), nodes: nodes.length, ...more,
+    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length]), nodes: nodes.length, deeds: deeds.length, ...more,
   };
   return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);
 }

@@ -44,7 +44,7 @@ function readKinds(p, kinds) {
 
 /* One thread: rows [0..n), of which time[i]..time[i + 1] is the time of row I (of
  * sums: nothing but its length). */
-function readThread(p, t, read, stackOf) {
+function readThread(p, t, read, deeds) {
   const n = t[5], thread = {
     tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n,
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
@@ -52,9 +52,12 @@ function readThread(p, t, read, stackOf) {
   };
 
   for (let i = 0; i < n; i++)
-    thread.stack[i] = stackOf(read());
-  for (let i = 0; i < n; i++)
-    thread.kind[i] = read();
+    thread.stack[i] = read();
+  for (let i = 0; i < n; i++) {
+    const deed = thread.stack[i] + 128 * read();
+    thread.stack[i] = deeds.stack[deed];
+    thread.kind[i] = deeds.kind[deed];
+  }
   thread.time[0] = thread.timed ? t[3] : 0;
   for (let i = 0, units = 0; i < n; i++) {
     units += read();
@@ -84,7 +87,12 @@ export function decode(bytes) {
       ids[node] = nodes.push(node) - 1;
     return ids[node];
   };
-  p.threads = p.threads.map((t) => readThread(p, t, read, stackOf));
+  const deeds = { stack: new Int32Array(p.deeds), kind: new Int32Array(p.deeds) };
+  for (let i = 0; i < p.deeds; i++) {
+    deeds.stack[i] = stackOf(read());
+    deeds.kind[i] = read();
+  }
+  p.threads = p.threads.map((t) => readThread(p, t, read, deeds));
   /* stackNode[s]: the leaf of stack S. */
   p.stackNode = Int32Array.from(nodes);
   p.threads.forEach((t, i) => describe(p, t, i));
@@ -95,7 +103,7 @@ export function decode(bytes) {
 }
 
 /* Sum a thread up: time by category, and whether it was idle: it did nothing but
- * wait in one place. */
+ * wait in one place, and not for a lock. */
 function describe(p, t, index) {
   let first = -1;
 
@@ -112,7 +120,7 @@ function describe(p, t, index) {
     t.total += ns;
     if (first < 0)
       first = t.stack[i];
-    if (ns && (kind.state !== 'waiting' || t.stack[i] !== first))
+    if (ns && (kind.state !== 'waiting' || kind.wait === 'lock' || t.stack[i] !== first))
       t.idle = false;
   }
   /* By what lanes are sorted. */
