@@ -30,13 +30,13 @@ def load(path, name="data"):
         stacks.append((*stacks[up], page["frames"][next(stream)][0]))
     deeds = [(stacks[next(stream)], next(stream)) for _ in range(page["deeds"])]
     threads = []
-    for tid, more, thread, start, timed, n in page["threads"]:
+    for tid, more, thread, start, timed, n, idle in page["threads"]:
         low = [next(stream) for _ in range(n)]
         did = [deeds[bits + 128 * next(stream)] for bits in low]
         rows = [(stack, page["kinds"][k - 1] if k else None,
                  next(stream) * page["quantum"]) for stack, k in did]
         threads.append({"tid": tid, "more": more, "name": thread,
-                        "start": start, "timed": timed, "rows": rows})
+                        "start": start, "timed": timed, "idle": idle, "rows": rows})
     assert next(stream, None) is None
     page["threads"] = threads
     return page

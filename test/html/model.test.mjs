@@ -33,7 +33,7 @@ function encode(threads, more = {}) {
   const head = {
     version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
     type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', target_end: '', counters: [], states, frames, kinds,
-    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length]), nodes: nodes.length, deeds: deeds.length, ...more,
+    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length, t[4] ? 1 : 0]), nodes: nodes.length, deeds: deeds.length, ...more,
   };
   return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);
 }
@@ -42,7 +42,7 @@ const RUN = ['running'], LOCK = ['waiting', 'lock', '0x10', 2], POLL = ['waiting
 const server = () => m.decode(encode([
   ['worker-1', 0, true, [[['main', 'work'], RUN, 30], [['main', 'work', 'libwait'], LOCK, 50], [['main', 'work'], RUN, 20]]],
   ['worker-2', 10, true, [[['main', 'work', 'work'], RUN, 40], [[], null, 10], [['main', 'work', 'libwait'], LOCK, 40]]],
-  ['poller', 0, true, [[['main', 'libpoll'], POLL, 100]]],
+  ['poller', 0, true, [[['main', 'libpoll'], POLL, 100]], true],
   ['old', 0, false, [[['main'], RUN, 7]]],
 ]));
 const all = { range: null, threads: null, off: new Set(), hideIdle: false };

@@ -149,6 +149,7 @@ static int write_file(const char *name, const char *path)
 	int rc = out ? 0 : -1;
 
 	make_timeline(&p);
+	assert_int_equal(wp_idle_mark(&p), 0);
 	while (format < WP_NFORMATS && strcmp(names[format], name))
 		format++;
 	if (!rc)

@@ -46,7 +46,7 @@ function readKinds(p, kinds) {
  * sums: nothing but its length). */
 function readThread(p, t, read, deeds) {
   const n = t[5], thread = {
-    tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n,
+    tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n, idle: !!t[6],
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
     time: new Float64Array(n + 1),
   };
@@ -102,26 +102,18 @@ export function decode(bytes) {
   return p;
 }
 
-/* Sum a thread up: time by category, and whether it was idle: it did nothing but
- * wait in one place, and not for a lock. */
+/* Sum a thread up: time by category. */
 function describe(p, t, index) {
-  let first = -1;
-
   t.index = index;
   t.group = t.name.replace(/\d+/g, '*');
   t.sums = new Float64Array(p.cats.length);
   t.total = 0;
-  t.idle = t.n > 0;
   for (let i = 0; i < t.n; i++) {
     const ns = t.time[i + 1] - t.time[i], kind = p.kinds[t.kind[i] - 1];
     if (!kind)
       continue;
     t.sums[kind.cat] += ns;
     t.total += ns;
-    if (first < 0)
-      first = t.stack[i];
-    if (ns && (kind.state !== 'waiting' || kind.wait === 'lock' || t.stack[i] !== first))
-      t.idle = false;
   }
   /* By what lanes are sorted. */
   t.active = t.sums.reduce((sum, ns, c) => (p.cats[c].startsWith('waiting') ? sum : sum + ns), 0);
