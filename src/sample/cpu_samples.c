@@ -114,8 +114,11 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 
 	/* The thread may end before a tick samples it. */
 	t->nsamples += !t->nsamples;
-	target->profile->threads[t->index].cpu_ns += record->period;
-	wp_time_ledger_add_run(&t->time, record->period);
+	/* After the last look nothing more is counted. */
+	if (!target->loop->finishing || target->gone) {
+		target->profile->threads[t->index].cpu_ns += record->period;
+		wp_time_ledger_add_run(&t->time, record->period);
+	}
 	wp_time_ledger_owe_cpu(&t->time, record->period);
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(

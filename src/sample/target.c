@@ -301,7 +301,10 @@ static int finish_thread(struct wp_thread *t)
 	    t->time.accounted_ns < t->target->last_tick_ns) {
 		if (wp_thread_files_schedstat(t, &now))
 			now = t->time.base;
-		wp_books_read(t, &now);
+		if (t->time.ready)
+			wp_books_look(t, &now, t->target->last_tick_ns, true);
+		else
+			wp_books_read(t, &now);
 	}
 	return wp_record_end(t, t->target->gone);
 }
