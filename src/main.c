@@ -13,6 +13,7 @@
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/supervisor.h"
+#include "wallprof/budget.h"
 
 int main(int argc, char **argv)
 {
@@ -33,6 +34,8 @@ int main(int argc, char **argv)
 			err.msg);
 		return WP_EXIT_USAGE;
 	}
+	if (options.max_memory)
+		wp_budget_set(options.max_memory);
 	switch (options.action) {
 	case WP_ACTION_HELP:
 		fputs(wp_options_help, stdout);

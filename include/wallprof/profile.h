@@ -202,6 +202,10 @@ struct wp_counters {
 	uint64_t stops_given_up;
 	/* Stops that the kernel refused. */
 	uint64_t stops_refused;
+	/* Times that a stack was dropped, executable mappings left out, for want
+	 * of memory (--max-memory). */
+	uint64_t stacks_dropped;
+	uint64_t mappings_dropped;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */
 	uint64_t stops_left_out;

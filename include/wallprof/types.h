@@ -104,7 +104,8 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(NO_CPU, "running, and got no CPU in time to stop")                   \
 	X(NOT_STOPPED, "running, and did not stop in time")                    \
 	X(REFUSED, "running, and another process traces it")                   \
-	X(NOT_SEEN, "no look met the thread in it")
+	X(NOT_SEEN, "no look met the thread in it")                            \
+	X(DROPPED, "dropped: memory")
 
 enum wp_stack_end {
 #define X(name, text) WP_END_##name,

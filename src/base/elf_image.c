@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "elf_headers.h"
+#include "wallprof/budget.h"
 #include "wallprof/inflate.h"
 #include "wallprof/io.h"
 
@@ -50,8 +51,10 @@ static bool unpack(struct wp_elf_image *image)
 	if (p->state == WP_ELF_PACKED) {
 		src = wp_elf_image_at(image, p->src_off, p->src_size);
 		p->state = WP_ELF_BROKEN;
-		if (src && wp_inflate(src, (size_t)p->src_size,
-				      image->data + p->off, (size_t)p->size))
+		if (src && p->size <= wp_budget_per_file() &&
+		    wp_budget_take(WP_BUDGET_FILES, p->size) &&
+		    wp_inflate(src, (size_t)p->src_size, image->data + p->off,
+			       (size_t)p->size))
 			p->state = WP_ELF_UNPACKED;
 	}
 	return p->state == WP_ELF_UNPACKED;

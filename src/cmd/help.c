@@ -71,6 +71,8 @@ const char wp_options_help[] =
 	"                         bpf from 50 threads on, if permitted\n"
 	"      --max-stopped PCT  share of time that stops may cost the target, default\n"
 	"                         1%; 0: no limit\n"
+	"      --max-memory SIZE  memory for stacks, mappings and unpacked sections,\n"
+	"                         default 512M; what is beyond is left out, and said\n"
 	"      --max-depth N      most frames of a stack, default 512\n"
 	"      --own-threads N    most threads with an entry of their own, default\n"
 	"                         30000; later ones share an entry per name\n"

@@ -19,6 +19,7 @@ enum {
 	OPT_STOP,
 	OPT_SCAN,
 	OPT_MAX_STOPPED,
+	OPT_MAX_MEMORY,
 	OPT_MAX_DEPTH,
 	OPT_UNWINDER,
 	OPT_VERSION,
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{ "stop", required_argument, NULL, OPT_STOP },
 	{ "scan", required_argument, NULL, OPT_SCAN },
 	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
+	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
 	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
 	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
 	{ "timeline", no_argument, NULL, OPT_TIMELINE },
@@ -236,6 +238,9 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 	case OPT_MAX_STOPPED:
 		p->of_recording = "--max-stopped";
 		return wp_option_share(&s->max_stopped, arg, err);
+	case OPT_MAX_MEMORY:
+		return wp_option_size(&p->o.max_memory, "--max-memory", arg,
+				      err);
 	case OPT_MAX_DEPTH:
 		return wp_option_number(&s->max_depth, "--max-depth", arg,
 					MAX_DEPTH, err);

@@ -34,6 +34,8 @@ struct wp_options {
 	char **command;
 	/* 0: until the target ends or Ctrl-C. */
 	uint64_t duration_ns;
+	/* Bytes that the target can make wallprof take; 0: the default. */
+	size_t max_memory;
 	/* NULL: the text report on standard output; "-": standard output. */
 	const char *output;
 	enum wp_format format;

@@ -215,6 +215,8 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->samples_lost, "samples could not be taken");
 	count(line, c->threads_lost, "threads ended before a first sample");
 	count(line, c->inconsistent, "reads dropped as the thread moved");
+	count(line, c->stacks_dropped, "stacks left out for --max-memory");
+	count(line, c->mappings_dropped, "mappings left out for --max-memory");
 	if (c->unnamed)
 		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
 		     wp_profile_str(profile, profile->meta.unnamed_why));

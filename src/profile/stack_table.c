@@ -2,6 +2,7 @@
 /* stack_table.c - see wallprof/profile.h: each distinct stack once. */
 #include <string.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/profile.h"
 #include "wallprof/vec.h"
@@ -26,6 +27,25 @@ static bool same_stack(const struct wp_profile *profile, uint32_t index,
 					want->depth * sizeof(*want->frames)));
 }
 
+/* Is there room in the budget for a stack of DEPTH frames?  An array that grows
+ * doubles, and is there twice while it is copied. */
+static bool fits(uint32_t depth)
+{
+	return wp_budget_take(WP_BUDGET_STACKS,
+			      sizeof(struct wp_profile_stack) +
+				      2 * sizeof(struct wp_index_slot) +
+				      2 * depth * sizeof(struct wp_frame));
+}
+
+/* The stack of all those that there is no memory for. */
+static uint32_t add_dropped(struct wp_profile *profile)
+{
+	const struct wp_stack dropped = { .end = WP_END_DROPPED };
+
+	profile->counters.stacks_dropped++;
+	return wp_profile_add_stack(profile, &dropped, WP_MAPPING_NONE);
+}
+
 uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping)
@@ -39,6 +59,8 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 
 	if (found != WP_INDEX_NONE)
 		return found;
+	if (stack->depth && !fits(stack->depth))
+		return add_dropped(profile);
 	if (WP_VEC_ROOM(profile->stacks, profile->nstacks, profile->cap_stacks,
 			1) ||
 	    WP_VEC_ROOM(profile->frames, profile->nframes, profile->cap_frames,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/clock.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
@@ -124,6 +125,17 @@ static uint32_t find_module(const struct wp_address_space *space,
 			     is_module(space, id, map));
 }
 
+/* Is there room in the budget for one more module? */
+static bool fits(const struct wp_address_space *space, const struct wp_map *map)
+{
+	return wp_budget_take(WP_BUDGET_MAPPINGS,
+			      2 * (sizeof(struct wp_address_space_module) +
+				   sizeof(struct wp_profile_mapping) +
+				   sizeof(struct wp_unwind_module) +
+				   sizeof(struct wp_index_slot)) +
+				      strlen(wp_maps_path(&space->maps, map)));
+}
+
 static int list_modules(struct wp_address_space *space)
 {
 	space->ncurrent = 0;
@@ -138,6 +150,10 @@ static int list_modules(struct wp_address_space *space)
 			continue;
 		hash = hash_map(space, map);
 		id = find_module(space, map, hash);
+		if (id == WP_INDEX_NONE && !fits(space, map)) {
+			space->profile->counters.mappings_dropped++;
+			continue;
+		}
 		rc = id == WP_INDEX_NONE ? add_module(space, map, hash, &id) :
 					   0;
 		if (rc)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../src/sample/address_space.h"
+#include "wallprof/budget.h"
 
 enum { MANY = 40000, PAGE = 4096 };
 
@@ -160,9 +161,26 @@ static void a_file_is_opened_when_a_pc_is_met_in_it(void **state)
 	assert_int_equal(own->images.len, 1);
 }
 
+static void mappings_beyond_the_budget_are_left_out(void **state)
+{
+	struct own *own = *state;
+
+	wp_budget_set(16 * 1024);
+	open_space(own);
+	assert_true(own->profile.counters.mappings_dropped > 0);
+	assert_true(own->space.view.len > 0);
+	wp_budget_set(WP_BUDGET_DEFAULT);
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_non_null(
+		wp_unwind_find_module(&own->space.view, (uintptr_t)&setup));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			mappings_beyond_the_budget_are_left_out, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_file_is_opened_when_a_pc_is_met_in_it, setup,
 			teardown),

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/elf_image.h"
 #include "wallprof/inflate.h"
 
@@ -411,6 +412,32 @@ static void a_compressed_section_is_unpacked_when_wanted(void **state)
 	}
 }
 
+static bool unpacks(void)
+{
+	struct wp_elf_image image;
+	struct packed_file f;
+	bool ret;
+
+	make_packed(&f, false);
+	open_file(&image, &f, sizeof(f));
+	ret = wp_elf_image_at(&image, image.debug_frame.off, 1);
+	wp_elf_image_clear(&image);
+	return ret;
+}
+
+static void what_is_unpacked_has_a_budget(void **state)
+{
+	(void)state;
+	/* More than one file may take. */
+	wp_budget_set(UINT64_C(16) * FRAME_LEN - 1);
+	assert_false(unpacks());
+	wp_budget_set(UINT64_C(16) * FRAME_LEN);
+	for (int i = 0; i < 4; i++)
+		assert_true(unpacks());
+	assert_false(unpacks());
+	wp_budget_set(WP_BUDGET_DEFAULT);
+}
+
 static void a_lying_size_is_refused(void **state)
 {
 	const uint64_t sizes[] = {
@@ -607,6 +634,7 @@ int main(void)
 		cmocka_unit_test(
 			every_prefix_and_every_flipped_header_byte_is_safe),
 		cmocka_unit_test(a_compressed_section_is_unpacked_when_wanted),
+		cmocka_unit_test(what_is_unpacked_has_a_budget),
 		cmocka_unit_test(a_lying_size_is_refused),
 		cmocka_unit_test(
 			every_prefix_of_a_compressed_section_is_refused),

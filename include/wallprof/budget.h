@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* budget.h - the memory that a target can make wallprof take.
+ *
+ * Layer: base.
+ *
+ * One budget for the whole program.  What takes of it has a part of its own that it
+ * may not exceed, so that no table starves the others.  What was taken is kept until
+ * the end.
+ */
+#ifndef WP_BUDGET_H
+#define WP_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum wp_budget_part {
+	/* Distinct stacks: a half. */
+	WP_BUDGET_STACKS,
+	/* Executable mappings: an eighth. */
+	WP_BUDGET_MAPPINGS,
+	/* Sections of files that are kept unpacked: a quarter. */
+	WP_BUDGET_FILES,
+	WP_NBUDGET_PARTS
+};
+
+#define WP_BUDGET_DEFAULT (UINT64_C(512) << 20)
+
+/* BYTES is what everything may take together; until then WP_BUDGET_DEFAULT. */
+void wp_budget_set(uint64_t bytes);
+
+/* Take BYTES for PART.  False if that would be over its share: nothing is taken. */
+bool wp_budget_take(enum wp_budget_part part, uint64_t bytes);
+
+/* The most that one file may take: a sixteenth of the budget. */
+uint64_t wp_budget_per_file(void);
+
+#endif
