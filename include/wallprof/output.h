@@ -31,6 +31,13 @@ enum wp_format {
 		WP_NFORMATS
 };
 
+/* Does FORMAT show what happened when? */
+static inline bool wp_format_shows_time(enum wp_format format)
+{
+	return format == WP_FORMAT_HTML || format == WP_FORMAT_SPEEDSCOPE ||
+	       format == WP_FORMAT_FIREFOX;
+}
+
 struct wp_report_options {
 	/* Show every node and function, however small. */
 	bool full;

@@ -362,10 +362,7 @@ static int check_format(struct parsing *p, struct wp_err *err)
 	if (p->format < 0)
 		return p->format;
 	o->format = (enum wp_format)p->format;
-	if (!dump &&
-	    (o->format == WP_FORMAT_HTML || o->format == WP_FORMAT_SPEEDSCOPE ||
-	     o->format == WP_FORMAT_FIREFOX))
-		o->sampler.note_holders = true;
+	o->sampler.note_holders |= !dump && wp_format_shows_time(o->format);
 	if (o->format == WP_FORMAT_JSON && !dump)
 		return wp_err_set(err, -EINVAL,
 				  "json is for --threads, "
@@ -373,8 +370,7 @@ static int check_format(struct parsing *p, struct wp_err *err)
 	if (dump && o->action != WP_ACTION_THREADS &&
 	    o->format != WP_FORMAT_TEXT && o->format != WP_FORMAT_JSON)
 		return wp_err_set(err, -EINVAL,
-				  "--check and --timeout dump waits, maybe of "
-				  "several processes: text or json");
+				  "--check and --timeout write text or json");
 	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
 	    wp_output_file_is_stream(o->output))
 		return wp_err_set(err, -EINVAL,
