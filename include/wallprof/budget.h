@@ -4,8 +4,7 @@
  * Layer: base.
  *
  * One budget for the whole program.  What takes of it has a part of its own that it
- * may not exceed, so that no table starves the others.  What was taken is kept until
- * the end.
+ * may not exceed, so that no table starves the others.
  */
 #ifndef WP_BUDGET_H
 #define WP_BUDGET_H
@@ -30,6 +29,9 @@ void wp_budget_set(uint64_t bytes);
 
 /* Take BYTES for PART.  False if that would be over its share: nothing is taken. */
 bool wp_budget_take(enum wp_budget_part part, uint64_t bytes);
+
+/* Give back BYTES that were taken for PART. */
+void wp_budget_give(enum wp_budget_part part, uint64_t bytes);
 
 /* The most that one file may take: a sixteenth of the budget. */
 uint64_t wp_budget_per_file(void);

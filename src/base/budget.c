@@ -31,6 +31,11 @@ bool wp_budget_take(enum wp_budget_part part, uint64_t bytes)
 	return true;
 }
 
+void wp_budget_give(enum wp_budget_part part, uint64_t bytes)
+{
+	taken[part] -= bytes;
+}
+
 uint64_t wp_budget_per_file(void)
 {
 	return max_bytes / FILE_SHARE;

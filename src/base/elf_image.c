@@ -42,6 +42,27 @@ static bool load_block(struct wp_elf_image *image, uint64_t block)
 	return true;
 }
 
+/* Unpack SRC, the bytes of P, behind IMAGE if the budget has room.  What is no good
+ * takes none. */
+static bool unpack_within(struct wp_elf_image *image,
+			  const struct wp_elf_packed *p, const uint8_t *src)
+{
+	/* The first page may hold the end of the file. */
+	uint64_t from = (p->off + 4095) & ~UINT64_C(4095);
+
+	if (p->size > wp_budget_per_file() ||
+	    !wp_budget_take(WP_BUDGET_FILES, p->size))
+		return false;
+	if (wp_inflate(src, (size_t)p->src_size, image->data + p->off,
+		       (size_t)p->size))
+		return true;
+	if (image->reserved && from < p->off + p->size)
+		madvise(image->data + from, (size_t)(p->off + p->size - from),
+			MADV_DONTNEED);
+	wp_budget_give(WP_BUDGET_FILES, p->size);
+	return false;
+}
+
 /* Unpack image->packed, the first time. */
 static bool unpack(struct wp_elf_image *image)
 {
@@ -50,12 +71,9 @@ static bool unpack(struct wp_elf_image *image)
 
 	if (p->state == WP_ELF_PACKED) {
 		src = wp_elf_image_at(image, p->src_off, p->src_size);
-		p->state = WP_ELF_BROKEN;
-		if (src && p->size <= wp_budget_per_file() &&
-		    wp_budget_take(WP_BUDGET_FILES, p->size) &&
-		    wp_inflate(src, (size_t)p->src_size, image->data + p->off,
-			       (size_t)p->size))
-			p->state = WP_ELF_UNPACKED;
+		p->state = src && unpack_within(image, p, src) ?
+				   WP_ELF_UNPACKED :
+				   WP_ELF_BROKEN;
 	}
 	return p->state == WP_ELF_UNPACKED;
 }
