@@ -127,6 +127,11 @@ static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
 	look.count += wp_time_ledger_pay_count(&t->time);
 	if (rc || !t->target->wants_running)
 		return rc;
+	/* Where it waited for a CPU it had run, or was to. */
+	if (state != WP_STATE_RUNNING) {
+		rest.weight_ns = look.weight_ns;
+		look.weight_ns = 0;
+	}
 	look.wall_ns = state == WP_STATE_RUNNING ? running_ns : runnable_ns;
 	rest.wall_ns = running_ns + runnable_ns - look.wall_ns;
 	/* Each thread once. */
