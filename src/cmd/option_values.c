@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -269,4 +270,15 @@ int wp_option_block_rate(struct wp_block_rate *ret, const char *text,
 				  "time such as 10us, not \"%s\"",
 				  text);
 	return 0;
+}
+
+int wp_option_bad(char **argv, int at, int c, struct wp_err *err)
+{
+	const char *word = argv[at] ? argv[at] : "";
+
+	if (c == ':')
+		return wp_err_set(err, -EINVAL, "%s wants an argument", word);
+	if (optopt && optopt < 256)
+		return wp_err_set(err, -EINVAL, "no option -%c", optopt);
+	return wp_err_set(err, -EINVAL, "no option %s", word);
 }

@@ -53,4 +53,8 @@ int wp_option_word(const char *option, const char *text,
 WP_MUST_CHECK
 int wp_option_format(const char *file, enum wp_format def, struct wp_err *err);
 
+/* What getopt(3) found wrong at argv[at], C being what it returned, in words. */
+WP_MUST_CHECK
+int wp_option_bad(char **argv, int at, int c, struct wp_err *err);
+
 #endif

@@ -432,18 +432,6 @@ static int check(struct parsing *p, struct wp_err *err)
 	return rc ? rc : check_format(p, err);
 }
 
-/* What getopt found wrong at argv[at], in words. */
-static int bad_option(char **argv, int at, int c, struct wp_err *err)
-{
-	const char *word = argv[at] ? argv[at] : "";
-
-	if (c == ':')
-		return wp_err_set(err, -EINVAL, "%s wants an argument", word);
-	if (optopt && optopt < 256)
-		return wp_err_set(err, -EINVAL, "no option -%c", optopt);
-	return wp_err_set(err, -EINVAL, "no option %s", word);
-}
-
 static int parse_all(struct parsing *p, int argc, char **argv,
 		     struct wp_err *err)
 {
@@ -457,7 +445,7 @@ static int parse_all(struct parsing *p, int argc, char **argv,
 		if (c == -1)
 			return 0;
 		if (c == ':' || c == '?')
-			return bad_option(argv, at, c, err);
+			return wp_option_bad(argv, at, c, err);
 		rc = parse_option(p, c, optarg, err);
 		if (rc)
 			return rc;
