@@ -58,9 +58,11 @@ def numbers(s, pattern):
 # What is called for each number has parts that move their return address about,
 # or pop it: there nothing is certain, and nothing is said.
 WHOLE = {"wall": 0.97, "cpu": 0.96}
+# The interpreter's parts go from one to the next without frames: 2 to 7 % cut.
+WHOLE_INTERPRETED = {"wall": 0.97, "cpu": 0.88}
 
 
-def check(p, pattern, end):
+def check(p, pattern, end, least=None):
     """Rows have no gap, and begin at 0 where the stack does; stacks are whole, by
     wall and CPU."""
     total, cut, rows = {}, collections.Counter(), 0
@@ -81,7 +83,7 @@ def check(p, pattern, end):
             assert any(re.search(end, f["name"]) for f in s["frames"])
     for kind, ns in total.items():
         lost = sum(n for key, n in cut.items() if key[0] == kind)
-        assert lost <= (1 - WHOLE[kind]) * ns, (kind, lost / ns, cut)
+        assert lost <= (1 - (least or WHOLE)[kind]) * ns, (kind, lost / ns, cut)
     assert rows > 3
     edges = Edges()
     edges.add(p)
@@ -101,7 +103,8 @@ def test_javascript(start, profile, tmp_path, tier):
     wait_until(has_run(target.pid, 1.5))
     _, p = profile(target.pid, "-r", 300, cpu=1.5)
     target.assert_unharmed()
-    check(p, r"\b[~*^+]?f(\d)\b.*chain\.js", r"main|_start")
+    check(p, r"\b[~*^+]?f(\d)\b.*chain\.js", r"main|_start",
+          WHOLE_INTERPRETED if tier == "interpreter" else None)
 
 
 @pytest.fixture(scope="module")
