@@ -27,7 +27,7 @@ struct wp_child {
 	}
 
 /* Make a process that will execute ARGV (NULL-ended, borrowed) with the signal mask
- * and process group that wallprof was started with, and the worker's standard
+ * that wallprof was started with, and the worker's process group, session, standard
  * streams and limits, so call it before these are changed.  0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_child_hold(struct wp_child *ret, char **argv, struct wp_err *err);

@@ -25,21 +25,18 @@ static struct {
 	/* /proc/SUPERVISOR/stat */
 	int stat_fd;
 	/* What a command of the user's is to have. */
-	pid_t group;
 	sigset_t mask;
 	bool has_terminal;
 } self = { .sock = -1, .messages = -1, .stat_fd = -1 };
 
 /* Of the supervisor: nothing is to be written, and nobody may stay stopped. */
-static void begin(pid_t supervisor, pid_t group, const sigset_t *old)
+static void begin(pid_t supervisor, const sigset_t *old)
 {
 	char path[32];
 
 	self.supervisor = supervisor;
-	self.group = group;
 	self.mask = *old;
 	self.has_terminal = isatty(STDERR_FILENO);
-	setpgid(0, 0);
 	prctl(PR_SET_NAME, "wp-worker");
 	prctl(PR_SET_PDEATHSIG, WP_SIGNAL_AT_ONCE);
 	snprintf(path, sizeof(path), "/proc/%d/stat", supervisor);
@@ -50,7 +47,7 @@ static void begin(pid_t supervisor, pid_t group, const sigset_t *old)
 
 pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
 {
-	pid_t supervisor = getpid(), group = getpgrp(), pid;
+	pid_t supervisor = getpid(), pid;
 	int socks[2], pipes[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
@@ -66,7 +63,7 @@ pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
 	if (pid == 0) {
 		self.sock = socks[1];
 		self.messages = pipes[1];
-		begin(supervisor, group, old);
+		begin(supervisor, old);
 	} else if (pid > 0) {
 		*ret = (struct wp_worker){ pid, socks[0], pipes[0] };
 	} else {
@@ -107,8 +104,6 @@ void wp_worker_leave(void)
 {
 	if (self.sock < 0)
 		return;
-	/* The terminal's signals are for it, too. */
-	setpgid(0, self.group);
 	sigprocmask(SIG_SETMASK, &self.mask, NULL);
 }
 
@@ -149,6 +144,11 @@ void wp_worker_part_with_streams(void)
 
 	if (self.sock < 0)
 		return;
+	/* A group of its own alone would not do: where the command's group has
+	 * no parent outside of it but this one and holds a stopped process, the
+	 * kernel sends all of it SIGHUP when the command ends
+	 * (kill_orphaned_pgrp, kernel/exit.c), unless this is another session. */
+	setsid();
 	close_inherited();
 	if (null >= 0) {
 		dup2(null, STDOUT_FILENO);

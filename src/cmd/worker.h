@@ -5,7 +5,7 @@
  *
  * To look at a process is to open files, to read memory and to stop threads: each
  * may block for ever, and a looker that is stopped itself holds what it stopped.
- * So the worker does that, a child in a process group of its own that no terminal
+ * So the worker does that, a child in a session of its own that no terminal
  * and no kill(2) of a group reaches.  The process that was started, its
  * supervisor, never does: it answers signals and holds deadlines.
  */
@@ -41,16 +41,17 @@ pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old);
 /* Give WORKER the standard output and error that it waits for. */
 void wp_worker_give_streams(const struct wp_worker *worker);
 
-/* For a command that is forked: have the signal mask and process group that
- * wallprof was started with. */
+/* For a command that is forked: have the signal mask that wallprof was started
+ * with. */
 void wp_worker_leave(void);
 
 /* In the worker: send a packet to the supervisor. */
 void wp_worker_send(const void *packet, size_t len);
 
-/* In the worker, once the user's command is forked: part with standard output and
- * error, until wp_worker_take_streams, and with all that the command inherits; a
- * worker that is stuck would hold them. */
+/* In the worker, once the user's command is forked, which stays in the session:
+ * part with the session, with standard output and error, until
+ * wp_worker_take_streams, and with all that the command inherits; a worker that is
+ * stuck would hold them. */
 void wp_worker_part_with_streams(void);
 
 /* In the worker: wait for standard output and error.  What cannot be had is left

@@ -184,3 +184,18 @@ def test_ctrl_z_and_ctrl_c_at_a_terminal(start, tmp_path):
         os.close(master)
     load(out)
     target.assert_unharmed()
+
+
+@pytest.mark.parametrize("what", [("-q", "-o", "{tmp}/x.pb.gz"),
+                                  ("--timeout", "30")])
+def test_a_stopped_neighbour_brings_nobody_a_hangup(tmp_path, what):
+    """In a process group that is orphaned, as under setsid(1), the kernel sends
+    SIGHUP to all of it when a process ends whose parent is in another group of
+    the session, if one of it is stopped (kill_orphaned_pgrp)."""
+    script = ('sleep 100 & kill -STOP $!; "$@"; echo $?; kill -KILL $!')
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", WALLPROF,
+         *(w.format(tmp=tmp_path) for w in what), "--", "sleep", "0.3"],
+        start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        timeout=100)
+    assert (done.returncode, done.stdout) == (0, b"0\n"), done.stderr

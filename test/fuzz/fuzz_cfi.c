@@ -12,7 +12,10 @@ enum { SVMA = 0x2000, READS_MAX = 1000 * (WP_CFI_NTRACKED + 1) + 100 };
 static void execute(const struct wp_rule *rule, struct wp_elf_image *image,
 		    uint64_t known)
 {
-	struct wp_unwind_module module = { 0, UINT64_MAX, 0x100000, 1, image };
+	struct wp_unwind_module module = { .end_avma = UINT64_MAX,
+					   .bias = 0x100000,
+					   .mapping = 1,
+					   .image = image };
 	struct fuzz_memory memory = { 0 };
 	struct wp_mem mem = { fuzz_memory_read, &memory };
 	struct wp_regs regs = fuzz_regs(known), before = regs;
