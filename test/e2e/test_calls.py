@@ -106,9 +106,9 @@ def test_calls_and_what_they_are_asked(asleep):
         "poll, limited": re.escape(
             f"poll of 1 descriptor: {fd[0]}, at most 5000 s"),
         "poll of a process": f"poll of 1 descriptor: {pidfd}",
-        "epoll": r"epoll_wait fd \d+ watching 3 descriptors",
-        "epoll, limited":
-            r"epoll_wait fd \d+ watching 3 descriptors, at most 5000 s",
+        "epoll": rf"epoll_wait fd \d+ watching 3 descriptors: {three}",
+        "epoll, limited": rf"epoll_wait fd \d+ watching 3 descriptors: {three}"
+                          ", at most 5000 s",
         "waitid of a child": f"waitid {child}",
         "waitid of a group": f"waitid any child of group {facts['leader']}",
         "waitid of any": "waitid any child",

@@ -270,7 +270,7 @@ def test_a_failed_look_is_2_and_says_why(args, tmp_path):
 @pytest.mark.parametrize("args", [
     ("--check",), ("--threads",), ("--check", "--interval", "x", "-p", "1"),
     ("--threads", "nonsense", "-p", "1"),
-    ("--threads", "-f", "svg", "-p", "1"),
+    ("--threads", "-f", "nonsense", "-p", "1"),
     ("--check", "--threads", "-p", "1"),
     ("--group", "-p", "1"),
 ])
