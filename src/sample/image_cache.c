@@ -10,8 +10,9 @@
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
-/* Descriptors left for the files of threads, the output and the rest. */
-enum { SPARE_FDS = 128 };
+/* Descriptors left for the output and the rest, of a low limit a quarter.  Fewer than
+ * the files of threads leave: those take none of what is kept for images. */
+enum { SPARE_FDS = 64 };
 
 /* Parts of a file that PROCESS has mapped. */
 struct wp_image_memory {
@@ -98,6 +99,14 @@ static void clear_image(struct wp_cached_image *entry)
 	entry->memory = NULL;
 }
 
+static bool is_past_limit(const struct wp_image_cache *cache, int fd)
+{
+	rlim_t limit = cache->fd_limit;
+	rlim_t spare = limit / 4 < SPARE_FDS ? limit / 4 : SPARE_FDS;
+
+	return limit && (rlim_t)fd >= limit - spare;
+}
+
 /* 0, -ENOMEM, or another -errno: MAP's file is not to be read. */
 static int open_image(const struct wp_image_cache *cache,
 		      struct wp_cached_image *entry,
@@ -109,8 +118,7 @@ static int open_image(const struct wp_image_cache *cache,
 	int rc = -ENOENT;
 
 	/* Other things want descriptors, too: then it is read from memory. */
-	if (fd >= 0 && cache->fd_limit &&
-	    (rlim_t)fd + SPARE_FDS > cache->fd_limit) {
+	if (fd >= 0 && is_past_limit(cache, fd)) {
 		close(fd);
 		fd = -1;
 	}

@@ -175,6 +175,31 @@ static void mappings_beyond_the_budget_are_left_out(void **state)
 		wp_unwind_find_module(&own->space.view, (uintptr_t)&setup));
 }
 
+/* Of few descriptors files have some: what is mapped has no symbol table. */
+static void a_low_limit_leaves_descriptors_for_files(void **state)
+{
+	struct own *own = *state;
+
+	own->images.fd_limit = 64;
+	open_space(own);
+	assert_non_null(
+		wp_unwind_find_module(&own->space.view, (uintptr_t)&setup));
+	assert_int_equal(own->images.len, 1);
+	assert_null(own->images.v[0].memory);
+}
+
+static void past_the_limit_a_file_is_read_from_memory(void **state)
+{
+	struct own *own = *state;
+
+	own->images.fd_limit = 2;
+	open_space(own);
+	assert_non_null(
+		wp_unwind_find_module(&own->space.view, (uintptr_t)&setup));
+	assert_int_equal(own->images.len, 1);
+	assert_non_null(own->images.v[0].memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +208,12 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_file_is_opened_when_a_pc_is_met_in_it, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_low_limit_leaves_descriptors_for_files, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			past_the_limit_a_file_is_read_from_memory, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_mapping_has_one_id_for_good,
 						setup, teardown),
