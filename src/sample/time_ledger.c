@@ -40,7 +40,8 @@ void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns)
 	}
 	if (now_ns > ledger->region_end_ns)
 		ledger->region_end_ns = now_ns;
-	ledger->has_base = ledger->looked = false;
+	ledger->has_base = false;
+	ledger->looks = 0;
 	ledger->still_since_ns = 0;
 }
 
@@ -175,9 +176,9 @@ void wp_time_ledger_look(struct wp_time_ledger *ledger,
 			 const struct wp_schedstat *now, uint64_t now_ns,
 			 uint64_t region_end_ns, bool ready)
 {
-	bool is_first = !ledger->looked && ledger->has_base;
+	bool is_first = !ledger->looks && ledger->has_base;
 
-	ledger->looked = true;
+	ledger->looks++;
 	ledger->first_ns = 0;
 	begin_region(ledger, region_end_ns);
 	wp_time_ledger_read(ledger, now, now_ns);
@@ -323,6 +324,13 @@ uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended)
 	if (ledger->ready)
 		ledger->running_ns += take(ledger, ns);
 	return ledger->ready ? owe_untold(ledger) : 0;
+}
+
+bool wp_time_ledger_cannot_wait(const struct wp_time_ledger *ledger,
+				uint64_t ns)
+{
+	/* (1 - ns / all)^looks < exp(-5) */
+	return (double)ns * (double)ledger->looks > 5 * (double)ledger->all_ns;
 }
 
 bool wp_time_ledger_lost_event(const struct wp_time_ledger *ledger,

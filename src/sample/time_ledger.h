@@ -46,8 +46,8 @@ struct wp_time_ledger {
 	/* schedstat at the last look; valid if HAS_BASE. */
 	struct wp_schedstat base;
 	bool has_base;
-	/* There was a look since the thread is watched. */
-	bool looked;
+	/* Number of looks since the thread is watched. */
+	uint64_t looks;
 	/* End of the last look's region, and its length. */
 	uint64_t region_end_ns;
 	uint64_t region_ns;
@@ -112,6 +112,12 @@ struct wp_payment {
  * BORN: it began since then, so that schedstat tells its whole life. */
 void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns,
 			 bool born);
+
+/* NS, a part of all time, are not in the scheduler's books, and each look found the
+ * thread ready to run: would some of the looks have met it waiting, had it waited
+ * for so long? */
+bool wp_time_ledger_cannot_wait(const struct wp_time_ledger *ledger,
+				uint64_t ns);
 
 /* Drop the time up to NOW_NS: the thread was not watched. */
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns);

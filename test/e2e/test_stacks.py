@@ -147,6 +147,10 @@ def test_a_cut_at_the_depth_limit_is_said(start, profile):
     target = start("deep", 5000)
     _, p = profile(target.pid, "-d", 1)
     for s in pprof_check.samples(p):
+        # The few milliseconds that it ran may have had no CPU sample.
+        if s["frames"][-1]["name"] == "[no stack: no look met the thread in it]":
+            assert s["labels"]["state"] == "running"
+            continue
         assert s["frames"][-1]["name"] == "[truncated: depth limit]"
         assert len(s["frames"]) == 513
 
