@@ -44,7 +44,7 @@ static struct wp_thread *request(pid_t tid)
 	fake.sampler->tick_ns = t->time.accounted_ns + TICK;
 	if (fake_now_ns < fake.sampler->tick_ns)
 		fake_now_ns = fake.sampler->tick_ns;
-	if (!t->time.looked)
+	if (!t->time.looks)
 		wp_time_ledger_look(&t->time, &t->time.base,
 				    t->time.accounted_ns, t->time.accounted_ns,
 				    true);
