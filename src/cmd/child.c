@@ -34,7 +34,7 @@ static void exec_or_report(char **argv, int fd)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (receive(fd, &byte, 1) != 1)
 		_exit(127);
-	wp_worker_leave();
+	wp_worker_restore_signals();
 	execvp(argv[0], argv);
 	error = errno;
 	send(fd, &error, sizeof(error), MSG_NOSIGNAL);

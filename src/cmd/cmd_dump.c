@@ -51,7 +51,7 @@ static int open_session(struct session *s, const struct wp_options *o,
 		.out = WP_OUTPUT_FILE_INIT,
 	};
 	rc = wp_output_file_open(&s->out, o->output, err);
-	wp_worker_part_with_streams();
+	wp_worker_part();
 	wp_signals_catch();
 	wp_limits_raise();
 	return rc;

@@ -190,7 +190,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	}
 	if (rc)
 		return rc;
-	wp_worker_part_with_streams();
+	wp_worker_part();
 	wp_signals_catch();
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);

@@ -21,6 +21,7 @@
 #include "descendants.h"
 #include "exit_status.h"
 #include "messages.h"
+#include "signals.h"
 #include "slow_writer.h"
 #include "timeout_worker.h"
 #include "worker.h"
@@ -145,12 +146,8 @@ static size_t signal_all(const struct timed *t, int sig)
  * it started get too. */
 static void wait_until(struct timed *t, uint64_t until_ns)
 {
-	uint64_t now = wp_clock_ns();
-	uint64_t ns = until_ns > now ? until_ns - now : 0;
-	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
-				     (long)(ns % WP_NS_PER_S) };
 	siginfo_t info;
-	int sig = sigtimedwait(&t->signals, &info, &ts);
+	int sig = wp_signals_wait(&t->signals, until_ns, &info);
 
 	if (sig > 0 && sig != SIGCHLD) {
 		t->interrupted |= sig != SIGUSR1 && sig != SIGUSR2;

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <time.h>
+
+#include "wallprof/clock.h"
 
 volatile sig_atomic_t wp_interrupts;
 
@@ -47,6 +50,17 @@ void wp_signals_catch(void)
 	sigaction(SIGXFSZ, &act, NULL);
 	/* Whoever started wallprof may have blocked them. */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
+		    siginfo_t *ret_info)
+{
+	uint64_t now = wp_clock_ns();
+	uint64_t ns = until_ns > now ? until_ns - now : 0;
+	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
+				     (long)(ns % WP_NS_PER_S) };
+
+	return sigtimedwait(signals, ret_info, &ts);
 }
 
 void wp_limits_raise(void)

@@ -7,6 +7,7 @@
 #define WP_SIGNALS_H
 
 #include <signal.h>
+#include <stdint.h>
 
 /* Number of SIGINT, SIGTERM and SIGHUP caught so far. */
 extern volatile sig_atomic_t wp_interrupts;
@@ -18,6 +19,11 @@ enum { WP_SIGNAL_AT_ONCE = SIGUSR1 };
 /* Catch SIGINT, SIGTERM and SIGHUP, except those that are ignored already
  * (nohup(1)).  Ignore SIGPIPE and SIGXFSZ: the write fails instead. */
 void wp_signals_catch(void);
+
+/* Sleep until UNTIL_NS, or until one of the blocked SIGNALS comes, which *RET_INFO then
+ * describes.  Returns the signal, or -1 (sigtimedwait(2)). */
+int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
+		    siginfo_t *ret_info);
 
 /* Raise the soft limit of descriptors to the hard one, and the scheduling
  * priority if that is permitted. */

@@ -110,12 +110,8 @@ static void reap(struct command *command)
  * sent its parent, which the descendants get. */
 static void wait_until(struct command *command, uint64_t until_ns)
 {
-	uint64_t now = wp_clock_ns();
-	uint64_t ns = until_ns > now ? until_ns - now : 0;
-	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
-				     (long)(ns % WP_NS_PER_S) };
 	siginfo_t info;
-	int sig = sigtimedwait(&command->signals, &info, &ts);
+	int sig = wp_signals_wait(&command->signals, until_ns, &info);
 
 	if (sig == WP_TIMEOUT_ORDER)
 		command->ordered |= info.si_pid == getppid();
@@ -375,7 +371,7 @@ int wp_timeout_work(const struct wp_options *options, int text_fd)
 		wp_output_file_discard(&command.out);
 		return status;
 	}
-	wp_worker_part_with_streams();
+	wp_worker_part();
 	dup2(text_fd, STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	list_signals(&command);

@@ -100,7 +100,7 @@ void wp_worker_give_streams(const struct wp_worker *worker)
 		return;
 }
 
-void wp_worker_leave(void)
+void wp_worker_restore_signals(void)
 {
 	if (self.sock < 0)
 		return;
@@ -138,7 +138,7 @@ static void close_inherited(void)
 		closedir(dir);
 }
 
-void wp_worker_part_with_streams(void)
+void wp_worker_part(void)
 {
 	int null = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 

@@ -43,7 +43,7 @@ void wp_worker_give_streams(const struct wp_worker *worker);
 
 /* For a command that is forked: have the signal mask that wallprof was started
  * with. */
-void wp_worker_leave(void);
+void wp_worker_restore_signals(void);
 
 /* In the worker: send a packet to the supervisor. */
 void wp_worker_send(const void *packet, size_t len);
@@ -52,7 +52,7 @@ void wp_worker_send(const void *packet, size_t len);
  * part with the session, with standard output and error, until
  * wp_worker_take_streams, and with all that the command inherits; a worker that is
  * stuck would hold them. */
-void wp_worker_part_with_streams(void);
+void wp_worker_part(void);
 
 /* In the worker: wait for standard output and error.  What cannot be had is left
  * as it is. */
