@@ -150,7 +150,8 @@ static bool has_no_frame(const struct wp_flow_state *s)
 
 /* Does the function at START_AVMA, when it comes to the pc, have its return
  * address at SLOT_AVMA, and its registers as EXIT, which may be NULL, says?
- * *RET_RULE is set on ENTRY_FITS alone.
+ * *RET_RULE is set on ENTRY_FITS, and on ENTRY_OPEN to EXIT's: the frame is the same
+ * on both sides of a switch.
  */
 static enum entry try_start(struct wp_proof *p, uint64_t start_avma,
 			    uint64_t slot_avma,
@@ -166,10 +167,12 @@ static enum entry try_start(struct wp_proof *p, uint64_t start_avma,
 	start_flow(p, start_avma, p->pc_avma, budget);
 	while ((stop = wp_flow_next(p->flow, &s)) != WP_FLOW_OVER) {
 		if (stop == WP_FLOW_LOST) {
-			if (exit && has_frame_of(s, &exit->rule))
+			if (exit && has_frame_of(s, &exit->rule)) {
 				result = ENTRY_OPEN;
-			else if (result == ENTRY_WRONG && has_no_frame(s))
+				*ret_rule = exit->rule;
+			} else if (result == ENTRY_WRONG && has_no_frame(s)) {
 				result = ENTRY_HANDED_ON;
+			}
 			continue;
 		}
 		if (wp_proof_rule_of_entry(s, &rule) &&
@@ -251,9 +254,6 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 		s->left--;
 		entry = try_start(p, avma + n, s->slot_avma, s->exit,
 				  START_BUDGET, ret_rule);
-		/* The frame is the same on both sides of a switch. */
-		if (entry == ENTRY_OPEN)
-			*ret_rule = s->exit->rule;
 		if (entry == ENTRY_FITS || entry == ENTRY_OPEN)
 			return true;
 	}
@@ -326,9 +326,8 @@ static bool prove_target(struct wp_proof *p, uint64_t target_avma,
 		return accept(p, return_avma, &rule);
 	if (result == ENTRY_HANDED_ON)
 		return prove_start(p, slot_avma, return_avma, exit);
-	/* The frame is the same on both sides of a switch. */
 	return result == ENTRY_OPEN && !exit->is_lost && near &&
-	       accept(p, return_avma, &exit->rule);
+	       accept(p, return_avma, &rule);
 }
 
 /* Prove the return address that EXIT leads to. */
