@@ -9,7 +9,6 @@
 #include "target.h"
 #include "wait_child.h"
 #include "wait_object.h"
-#include "wallprof/clock.h"
 
 /* Add MORE to the sample of KEY. */
 static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
@@ -63,10 +62,6 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 		rc = wp_lock_holders_charge(t, &key);
 	return rc ? rc : add_sample(t, &key, &more);
 }
-
-/* Run time of which the kernel has not told: a tick of 100 Hz at the begin and one at
- * the end. */
-#define UNTOLD_NS (20 * WP_NS_PER_MS)
 
 /* The sample that was added to last stands for NS less. */
 static void lose_weight(struct wp_thread *t, uint64_t ns)
@@ -207,16 +202,6 @@ int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why,
 	return pay_ready(t, stack, WP_STATE_RUNNING, look, 0);
 }
 
-/* Was T, which no look found waiting, held up for NS that are in no book: by stops,
- * by the host of a virtual machine, or in a queue of which the kernel has not told
- * yet? */
-static bool was_held_up(const struct wp_thread *t, uint64_t ns)
-{
-	return t->last_running_stack != UINT32_MAX &&
-	       (wp_time_ledger_cannot_wait(&t->time, ns) ||
-		ns <= t->target->pauses.total_ns + UNTOLD_NS);
-}
-
 /* Pay what is owed as waiting: to T's last wait; where none was seen to the stack
  * that it was held up at, or to no stack. */
 static int pay_waiting(struct wp_thread *t)
@@ -228,17 +213,19 @@ static int pay_waiting(struct wp_thread *t)
 
 	if (!rest.wall_ns)
 		return 0;
-	if (key.state == WP_STATE_RUNNING && was_held_up(t, rest.wall_ns))
+	if (key.state == WP_STATE_RUNNING) {
+		bool held_up = t->last_running_stack != UINT32_MAX &&
+			       wp_time_ledger_was_held_up(
+				       &t->time, rest.wall_ns,
+				       t->target->pauses.total_ns);
+
 		key = (struct wp_sample_key){
-			.stack = t->last_running_stack,
-			.state = WP_STATE_RUNNABLE,
+			.stack = held_up ? t->last_running_stack :
+					   wp_stack_walk_intern_none(
+						   t->target, WP_END_NOT_SEEN),
+			.state = held_up ? WP_STATE_RUNNABLE : WP_STATE_WAITING,
 		};
-	else if (key.state == WP_STATE_RUNNING)
-		key = (struct wp_sample_key){
-			.stack = wp_stack_walk_intern_none(t->target,
-							   WP_END_NOT_SEEN),
-			.state = WP_STATE_WAITING,
-		};
+	}
 	key.thread = t->index;
 	return key.stack == UINT32_MAX ? -ENOMEM : add_sample(t, &key, &rest);
 }

@@ -326,11 +326,13 @@ uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended)
 	return ledger->ready ? owe_untold(ledger) : 0;
 }
 
-bool wp_time_ledger_cannot_wait(const struct wp_time_ledger *ledger,
-				uint64_t ns)
+bool wp_time_ledger_was_held_up(const struct wp_time_ledger *ledger,
+				uint64_t ns, uint64_t stopped_ns)
 {
-	/* (1 - ns / all)^looks < exp(-5) */
-	return (double)ns * (double)ledger->looks > 5 * (double)ledger->all_ns;
+	/* Not told at the begin and at the end; or (1 - ns / all)^looks is less
+	 * than exp(-5). */
+	return ns <= stopped_ns + 2 * COUNTED_NS ||
+	       (double)ns * (double)ledger->looks > 5 * (double)ledger->all_ns;
 }
 
 bool wp_time_ledger_lost_event(const struct wp_time_ledger *ledger,
