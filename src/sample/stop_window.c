@@ -116,7 +116,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 
 	target->profile->counters.stopped++;
 	/* What it waited for at its sample, it does no more. */
-	if (t->stop.moved && !stop->asleep)
+	if (t->stop.for_registers && t->stop.moved && !stop->asleep)
 		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
 	if (t->stop.for_registers && !t->stop.moved &&
 	    remember_site(t, &walk->stack))
