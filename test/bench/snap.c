@@ -58,9 +58,12 @@ static int list_segments(struct snap_set *set)
 			       sizeof(*set->segments));
 	if (!set->segments)
 		return -ENOMEM;
+	/* A file is opened when an address in it is looked up. */
 	for (size_t i = 0; i < modules->len; i++)
-		set->nsegments = add_segments(set->segments, set->nsegments,
-					      &modules->v[i]);
+		set->nsegments = add_segments(
+			set->segments, set->nsegments,
+			wp_unwind_find_module(modules,
+					      modules->v[i].start_avma));
 	qsort(set->segments, set->nsegments, sizeof(*set->segments),
 	      by_address);
 	return 0;
