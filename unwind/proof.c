@@ -330,6 +330,15 @@ static bool prove_target(struct wp_proof *p, uint64_t target_avma,
 	       accept(p, return_avma, &rule);
 }
 
+/* Is EXIT the next thing that the function does, by its own code?  Then what is in
+ * its slot is where it returns to, whatever way led to the pc. */
+static bool returns_straight(const struct wp_proof *p,
+			     const struct wp_proof_exit *exit)
+{
+	return !p->step->is_return && !exit->past_call && !exit->is_lost &&
+	       !exit->is_prologue;
+}
+
 /* Prove the return address that EXIT leads to. */
 static bool prove_exit(struct wp_proof *p, const struct wp_proof_exit *exit)
 {
@@ -340,6 +349,8 @@ static bool prove_exit(struct wp_proof *p, const struct wp_proof_exit *exit)
 	    !wp_mem_u64(p->step->mem, slot_avma, &return_avma))
 		return false;
 	call = wp_proof_find_call(p, return_avma);
+	if (call.target_avma && returns_straight(p, exit))
+		return accept(p, return_avma, &exit->rule);
 	return (call.target_avma && prove_target(p, call.target_avma, slot_avma,
 						 return_avma, exit)) ||
 	       (call.by_pointer &&
