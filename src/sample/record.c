@@ -202,6 +202,21 @@ int wp_record_without_stack(struct wp_thread *t, enum wp_stack_end why,
 	return pay_ready(t, stack, WP_STATE_RUNNING, look, 0);
 }
 
+/* Has T, which no look found waiting, been held up for NS that are not in the
+ * scheduler's books: by stops, the host of a virtual machine, interrupts, or in a
+ * queue of which the kernel has not told yet? */
+static bool was_held_up(const struct wp_thread *t, uint64_t ns)
+{
+	uint64_t sleeps = t->sleeps_before == UINT64_MAX ?
+				  UINT64_MAX :
+				  wp_thread_files_sleeps(t);
+
+	if (sleeps != UINT64_MAX && sleeps - t->sleeps_before <= t->nstops)
+		return true;
+	return wp_time_ledger_was_held_up(&t->time, ns,
+					  t->target->pauses.total_ns);
+}
+
 /* Pay what is owed as waiting: to T's last wait; where none was seen to the stack
  * that it was held up at, or to no stack. */
 static int pay_waiting(struct wp_thread *t)
@@ -215,9 +230,7 @@ static int pay_waiting(struct wp_thread *t)
 		return 0;
 	if (key.state == WP_STATE_RUNNING) {
 		bool held_up = t->last_running_stack != UINT32_MAX &&
-			       wp_time_ledger_was_held_up(
-				       &t->time, rest.wall_ns,
-				       t->target->pauses.total_ns);
+			       was_held_up(t, rest.wall_ns);
 
 		key = (struct wp_sample_key){
 			.stack = held_up ? t->last_running_stack :
@@ -230,9 +243,37 @@ static int pay_waiting(struct wp_thread *t)
 	return key.stack == UINT32_MAX ? -ENOMEM : add_sample(t, &key, &rest);
 }
 
-int wp_record_end(struct wp_thread *t, bool ended)
+/* No look found T running: pay what is owed as runnable to its last wait, where it was
+ * woken and still was until it got a CPU. */
+static int pay_woken(struct wp_thread *t)
+{
+	if (!t->target->wants_running || t->wait.key.state != WP_STATE_WAITING)
+		return 0;
+	return add_ready(
+		t, t->wait.key.stack, WP_STATE_RUNNABLE,
+		&(struct wp_profile_sample){
+			.wall_ns = wp_time_ledger_pay_runnable(&t->time) });
+}
+
+/* Pay what is owed as running and runnable, and all CPU samples, to STACK; to no stack
+ * if that is UINT32_MAX. */
+static int pay_rest(struct wp_thread *t, uint32_t stack)
 {
 	static const struct wp_profile_sample none;
+	int rc;
+
+	if (stack == UINT32_MAX)
+		stack = wp_stack_walk_intern_none(
+			t->target,
+			t->time.count ? WP_END_EMPTY : WP_END_NOT_SEEN);
+	if (stack == UINT32_MAX)
+		return -ENOMEM;
+	rc = pay_cpu(t, stack);
+	return rc ? rc : pay_ready(t, stack, WP_STATE_RUNNING, none, 0);
+}
+
+int wp_record_end(struct wp_thread *t, bool ended)
+{
 	uint32_t stack = t->last_running_stack;
 	int rc = 0;
 
@@ -241,15 +282,9 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	if (wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns))
 		stack = UINT32_MAX;
-	if (wp_time_ledger_owes(&t->time) && stack == UINT32_MAX)
-		stack = wp_stack_walk_intern_none(
-			t->target,
-			t->time.count ? WP_END_EMPTY : WP_END_NOT_SEEN);
-	if (stack == UINT32_MAX && wp_time_ledger_owes(&t->time))
-		return -ENOMEM;
-	if (wp_time_ledger_owes(&t->time))
-		rc = pay_cpu(t, stack);
+	else if (stack == UINT32_MAX)
+		rc = pay_woken(t);
 	if (!rc && wp_time_ledger_owes(&t->time))
-		rc = pay_ready(t, stack, WP_STATE_RUNNING, none, 0);
+		rc = pay_rest(t, stack);
 	return rc || !t->target->wants_running ? rc : pay_waiting(t);
 }

@@ -54,6 +54,10 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 	bool ran = wp_time_ledger_has_run(&t->time, now);
 
 	wp_wait_state_end(&t->wait);
+	if (!t->time.looks) {
+		t->sleeps_before = wp_thread_files_sleeps(t);
+		t->nstops = 0;
+	}
 	wp_books_look(t, now, wp_clock_ns(), true);
 	/* This recording needs no stacks of running threads, unless CPU samples
 	 * still lack theirs. */

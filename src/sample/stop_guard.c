@@ -28,25 +28,11 @@ bool wp_stop_guard_lets_waiting(struct wp_thread *t,
 	return wp_state_may_stop(facts, wp_stop_guard_has_filter(t));
 }
 
-/* How often T has slept (proc(5)); UINT64_MAX: not known. */
-static uint64_t read_sleeps(const struct wp_thread *t)
-{
-	char text[4096];
-	uint64_t sleeps;
-	ssize_t n = wp_thread_files_read_once(t->target, t->tid, "status", text,
-					      sizeof(text));
-
-	if (n <= 0 || wp_proc_status_parse(&sleeps, text, (size_t)n,
-					   "voluntary_ctxt_switches", 10))
-		return UINT64_MAX;
-	return sleeps;
-}
-
 void wp_stop_guard_see_running(struct wp_thread *t)
 {
 	if (!wp_stop_guard_has_filter(t))
 		return;
-	t->guard.sleeps = read_sleeps(t);
+	t->guard.sleeps = wp_thread_files_sleeps(t);
 	t->guard.seen_ns = wp_clock_ns();
 }
 
@@ -74,5 +60,5 @@ bool wp_stop_guard_lets_running(struct wp_thread *t)
 		return true;
 	nanosleep(&rest, NULL);
 	return t->guard.sleeps != UINT64_MAX &&
-	       read_sleeps(t) == t->guard.sleeps && is_running(t);
+	       wp_thread_files_sleeps(t) == t->guard.sleeps && is_running(t);
 }

@@ -49,6 +49,7 @@ static void release(struct wp_target *target, struct wp_tracee *tracee)
 	 * place: a clock read after it would count time in which it runs. */
 	wp_pauses_add(&target->pauses, wp_clock_ns() + DETACH_NS - from_ns);
 	target->profile->counters.stops++;
+	thread_of(tracee)->nstops++;
 	wp_tracer_release(target->loop->tracer, tracee);
 }
 

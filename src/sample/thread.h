@@ -47,6 +47,11 @@ struct wp_thread {
 	/* That stack was read at the ledger's base: it holds as long as base
 	 * does. */
 	bool running_stack_holds;
+	/* How often it had slept at its first look, if that found it ready to
+	 * run; else UINT64_MAX. */
+	uint64_t sleeps_before;
+	/* Stops of it, which the kernel counts as sleeps. */
+	uint64_t nstops;
 	/* The last sample was WP_SAMPLE_PUT_OFF. */
 	bool put_off;
 	/* The stack did not fit in one copy: a stop walks it before it ends. */

@@ -83,6 +83,19 @@ ssize_t wp_thread_files_read(struct wp_thread *t, enum wp_thread_file file,
 					 buf, size);
 }
 
+uint64_t wp_thread_files_sleeps(const struct wp_thread *t)
+{
+	char text[4096];
+	uint64_t sleeps;
+	ssize_t n = wp_thread_files_read_once(t->target, t->tid, "status", text,
+					      sizeof(text));
+
+	if (n <= 0 || wp_proc_status_parse(&sleeps, text, (size_t)n,
+					   "voluntary_ctxt_switches", 10))
+		return UINT64_MAX;
+	return sleeps;
+}
+
 int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret)
 {
 	char text[96];

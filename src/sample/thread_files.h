@@ -47,6 +47,9 @@ int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret);
  * for a CPU does not. */
 bool wp_thread_files_waits(struct wp_thread *t);
 
+/* How often T has slept (voluntary_ctxt_switches of proc(5)); UINT64_MAX: not known. */
+uint64_t wp_thread_files_sleeps(const struct wp_thread *t);
+
 /* Is T still the thread that its descriptors were opened on?  A later thread
  * with the same tid cannot be read through them. */
 bool wp_thread_files_answer(struct wp_thread *t);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
 #include "fake_target.h"
@@ -180,6 +181,45 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 			 210 * MS);
 }
 
+/* Its status says that it has slept N times. */
+static void slept(unsigned int n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "voluntary_ctxt_switches:\t%u\n", n);
+	fake_target_write(&fake, TID, "status", text);
+}
+
+/* 1,000 ms in which 100 looks found it ready, and of which the scheduler tells
+ * 970. */
+static void have_a_gap(void)
+{
+	for (uint64_t i = 0; i <= 100; i++) {
+		const struct wp_schedstat now = { i * 97 * MS / 10, 0, i };
+		uint64_t ns = t->time.accounted_ns + (i ? 10 * MS : 0);
+
+		wp_time_ledger_look(&t->time, &now, ns, ns, true);
+	}
+	t->last_running_stack = stack;
+}
+
+static void time_in_no_books_is_a_wait_only_of_a_thread_that_slept(void **state)
+{
+	(void)state;
+	have_a_gap();
+	t->sleeps_before = 5;
+	t->nstops = 2;
+	slept(7);
+	assert_int_equal(wp_record_end(t, false), 0);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_WAITING), 0);
+	assert_true(in(stack, WP_STATE_RUNNABLE).ns > 29 * MS);
+	have_a_gap();
+	slept(8);
+	assert_int_equal(wp_record_end(t, false), 0);
+	assert_true(fake_target_wall_ns(&fake, TID, WP_STATE_WAITING) >
+		    29 * MS);
+}
+
 static void a_wait_goes_on_in_its_sample(void **state)
 {
 	const struct wp_thread_facts facts = { .state_char = 'D',
@@ -206,6 +246,29 @@ static void a_wait_goes_on_in_its_sample(void **state)
 	assert_int_equal(s->exact_ns, 4 * MS);
 	assert_int_equal(s->weight_ns, 3 * MS + 3 * MS);
 	assert_int_equal(s->looks, 1);
+}
+
+static void
+a_thread_never_seen_running_waited_for_a_cpu_where_it_woke(void **state)
+{
+	const struct wp_thread_facts facts = { .state_char = 'S',
+					       .syscall_nr = SYS_nanosleep };
+	const struct wp_schedstat before = { 0 };
+	const struct wp_schedstat now = { 1 * MS, 4 * MS, 3 };
+	uint64_t ns = t->time.accounted_ns;
+
+	(void)state;
+	wp_time_ledger_look(&t->time, &before, ns, ns, false);
+	wp_time_ledger_look(&t->time, &now, ns + 10 * MS, ns + 10 * MS, false);
+	assert_int_equal(wp_wait_queue_add(t, &facts, stack, t->time.region_ns),
+			 0);
+	assert_int_equal(wp_record_wait(&fake.target->wait_queue.v[0]), 0);
+	assert_int_equal(wp_record_end(t, false), 0);
+	assert_in(stack, WP_STATE_WAITING, 1, 5 * MS);
+	assert_in(stack, WP_STATE_RUNNABLE, 0, 4 * MS);
+	assert_in(stack, WP_STATE_RUNNING, 0, 0);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
+			 1 * MS);
 }
 
 static void a_dump_is_a_set_of_its_own(void **state)
@@ -240,7 +303,9 @@ int main(void)
 		TEST(at_the_end_the_last_running_stack_takes_the_rest),
 		TEST(a_thread_that_never_had_a_stack_ends_without),
 		TEST(a_thread_that_lost_its_event_is_nowhere_known),
+		TEST(time_in_no_books_is_a_wait_only_of_a_thread_that_slept),
 		TEST(a_wait_goes_on_in_its_sample),
+		TEST(a_thread_never_seen_running_waited_for_a_cpu_where_it_woke),
 		TEST(a_dump_is_a_set_of_its_own),
 		TEST(no_room_for_a_stack_is_no_memory),
 	};
