@@ -3,13 +3,19 @@
 #include "signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "wallprof/clock.h"
 
 volatile sig_atomic_t wp_interrupts;
+
+/* The nice value that wallprof was started with. */
+static int nice_before;
 
 static void on_signal(int sig)
 {
@@ -63,6 +69,28 @@ int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
 	return sigtimedwait(signals, ret_info, &ts);
 }
 
+/* Where the kernel groups processes by session for scheduling, the nice value counts
+ * within the session only, and the session, if it is wallprof's own, has another
+ * (sched(7), "The autogroup feature").  What is not permitted is left as it is. */
+static void set_nice(int own, const char *of_session)
+{
+	int saved = errno, fd = -1;
+
+	setpriority(PRIO_PROCESS, 0, own);
+	if (getsid(0) == getpid())
+		fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, of_session, strlen(of_session));
+		close(fd);
+	}
+	errno = saved;
+}
+
+void wp_priority_lower(void)
+{
+	set_nice(nice_before, "0");
+}
+
 void wp_limits_raise(void)
 {
 	struct rlimit limit;
@@ -73,6 +101,6 @@ void wp_limits_raise(void)
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	/* A sampler that loses its CPU in a stop window holds the target up. */
-	if (setpriority(PRIO_PROCESS, 0, -10))
-		errno = 0;
+	nice_before = getpriority(PRIO_PROCESS, 0);
+	set_nice(-10, "-10");
 }

@@ -29,4 +29,7 @@ int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
  * priority if that is permitted. */
 void wp_limits_raise(void);
 
+/* Take the priority back: nothing is sampled any more. */
+void wp_priority_lower(void);
+
 #endif
