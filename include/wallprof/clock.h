@@ -14,6 +14,9 @@
 
 /* CLOCK_MONOTONIC, the clock of ticks and weights. */
 uint64_t wp_clock_ns(void);
+/* The CPU time of the calling thread: what work costs on a machine that is busy,
+ * too. */
+uint64_t wp_clock_cpu_ns(void);
 /* CLOCK_REALTIME, for the time stamp of a profile. */
 int64_t wp_clock_utc_ns(void);
 

@@ -8,7 +8,7 @@ static int64_t read_clock(clockid_t id)
 {
 	struct timespec ts;
 
-	/* Neither clock can fail on Linux with a valid pointer. */
+	/* None of these clocks can fail on Linux with a valid pointer. */
 	clock_gettime(id, &ts);
 	return (int64_t)ts.tv_sec * (int64_t)WP_NS_PER_S + ts.tv_nsec;
 }
@@ -16,6 +16,11 @@ static int64_t read_clock(clockid_t id)
 uint64_t wp_clock_ns(void)
 {
 	return (uint64_t)read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t wp_clock_cpu_ns(void)
+{
+	return (uint64_t)read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 int64_t wp_clock_utc_ns(void)

@@ -197,7 +197,7 @@ static void reopen_maps(struct wp_address_space *space)
 
 int wp_address_space_reload(struct wp_address_space *space, bool force)
 {
-	uint64_t now = wp_clock_ns();
+	uint64_t now = wp_clock_ns(), cpu_ns = wp_clock_cpu_ns();
 	int rc;
 
 	if (!force && now - space->reloaded_ns < 20 * space->reload_cost_ns)
@@ -208,7 +208,7 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 		return rc;
 	/* Files are opened once only, so they are no part of what it costs. */
 	space->reloaded_ns = wp_clock_ns();
-	space->reload_cost_ns = space->reloaded_ns - now;
+	space->reload_cost_ns = wp_clock_cpu_ns() - cpu_ns;
 	rc = list_modules(space);
 	space->profile->counters.map_reloads++;
 	return rc ? rc : 1;

@@ -47,7 +47,7 @@ struct wp_address_space {
 	/* The process runs a 32-bit program, as of the last reload: an exec may
 	 * change that. */
 	bool is_32bit;
-	/* When the last reload ended, and how long it took. */
+	/* When the last reload ended, and the CPU time that it took. */
 	uint64_t reloaded_ns;
 	uint64_t reload_cost_ns;
 

@@ -8,12 +8,13 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pprof_check
 import pytest
 
 from conftest import (FIXTURES, WALLPROF, children_of, has_run, wait_until,
-                      wait_until_sampling)
+                      wait_until_sampling, worker_of)
 from fault_records import (DENY_PERF, MODES, begin, check_end, finish,
                            has_frame, load, log, mode_args, quiet_account,
                            wall)
@@ -50,17 +51,34 @@ def other_program(kind, tmp_path):
     return FIXTURES / "fault_exec", "-"
 
 
+def slices_of(pid):
+    """How often PID has been on a CPU."""
+    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[2])
+
+
+def has_looked(tool, begin_s):
+    """A condition: TOOL has been on a CPU 300 times since now, and more
+    than twice the time from BEGIN_S to now has passed."""
+    worker, now = worker_of(tool), time.monotonic()
+    before = slices_of(worker)
+    return lambda: (slices_of(worker) > before + 300 and
+                    time.monotonic() - now > 2 * (now - begin_s))
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["own", "32-bit", "set-user-id"])
 def test_programs_that_execute_each_other(start, tmp_path, kind, mode):
     path, user = other_program(kind, tmp_path)
     out = tmp_path / "x.pb.gz"
     try:
-        target = start("fault_exec", 60, user, path)
+        target = start("fault_exec", 1000000, user, path)
         tool = begin(mode, "-p", target.pid, "-o", out)
+        begin_s = time.monotonic()
         wait_until_sampling(tool)
         # Had wallprof come when the 32-bit one was there, that were an error.
         target.proc.send_signal(signal.SIGUSR1)
+        wait_until(has_looked(tool, begin_s))
+        target.proc.send_signal(signal.SIGUSR2)
         run = finish(tool)
         check_end(run.status, run.err)
         line = target.read_line("TRUTH")
