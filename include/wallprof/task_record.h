@@ -22,9 +22,9 @@ enum { WP_TASK_COMM = 16 };
 struct wp_task_record {
 	/* In wallprof's PID namespace. */
 	__s32 tid;
-	/* State as in /proc/TID/stat: 'S' or 'D' if the thread was waiting, off
-	 * its CPU, when its registers were read; 0: otherwise, and NR and REGS
-	 * are not valid. */
+	/* State as in /proc/TID/stat: 'S', 'D', 'T' or 't' if the thread was
+	 * waiting or stopped, off its CPU, when its registers were read; 0:
+	 * otherwise, and NR and REGS are not valid. */
 	char state_char;
 	__u8 unused[3];
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,

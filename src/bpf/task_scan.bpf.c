@@ -117,7 +117,9 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	int exit_state;
-	int on_cpu;
+	/* An int until 7.2, then a u8: libbpf fits the load to the size where both are
+	 * unsigned, or of one size. */
+	unsigned int on_cpu;
 	char comm[WP_TASK_COMM];
 	int pid;
 	__u64 start_boottime;
@@ -184,10 +186,12 @@ static int number_of(struct task_struct *task, unsigned int level)
 enum {
 	TASK_INTERRUPTIBLE = 1,
 	TASK_UNINTERRUPTIBLE = 2,
+	TASK_STOPPED = 4,
+	TASK_TRACED = 8,
 	TASK_REPORT = 0x7f,
 };
 
-/* As fs/proc/array.c has it, of threads that wait only. */
+/* As fs/proc/array.c has it, of threads that wait or are stopped only. */
 static char letter_of(const struct task_struct *task)
 {
 	unsigned int state = task->__state & TASK_REPORT;
@@ -196,6 +200,8 @@ static char letter_of(const struct task_struct *task)
 		return 0;
 	return state == TASK_INTERRUPTIBLE   ? 'S' :
 	       state == TASK_UNINTERRUPTIBLE ? 'D' :
+	       state == TASK_STOPPED	     ? 'T' :
+	       state == TASK_TRACED	     ? 't' :
 					       0;
 }
 

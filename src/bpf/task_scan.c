@@ -5,9 +5,11 @@
 #ifdef WP_HAVE_BPF
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -65,6 +67,17 @@ static const char *last_line(char *log)
 	return line ? line + 1 : log;
 }
 
+/* The iterator that the program uses is new in 6.7. */
+static bool is_old_kernel(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) &&
+	       sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major < 6 || (major == 6 && minor < 7));
+}
+
 static int load_failed(int rc, char *log, struct wp_err *err)
 {
 	if (rc == -EPERM || rc == -EACCES)
@@ -78,8 +91,8 @@ static int load_failed(int rc, char *log, struct wp_err *err)
 	if (rc == -ENOMEM)
 		return wp_err_set(err, rc, "no memory");
 	return wp_err_set(err, -ENOTSUP,
-			  "the kernel does not take the BPF "
-			  "program (it wants Linux 6.7): %s%s%s",
+			  "the kernel does not take the BPF program%s: %s%s%s",
+			  is_old_kernel() ? " (it wants Linux 6.7)" : "",
 			  strerror(-rc), log[0] ? ": " : "", last_line(log));
 }
 

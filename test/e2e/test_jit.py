@@ -131,8 +131,13 @@ def test_java(start, profile, java_class):
             f"Chain.{f}{i}(" in perf_map.read_text()
             for f in "fg" for i in range(10))
 
+    def is_over():
+        """It has run, and what was compiled anew meanwhile is in the map."""
+        has_run_enough = has_run(target.pid, 3)
+        return lambda: has_run_enough() and is_compiled()
+
     wait_until(is_compiled, pause=1)
-    _, p = profile(target.pid, "-r", 300, cpu=3)
+    _, p = profile(target.pid, "-r", 300, until=is_over)
     target.assert_unharmed()
     check(p, r"\bChain\.f(\d)\b", r"clone|start_thread")
     rows = [numbers(s, r"\bChain\.g(\d)\b") for s in pprof_check.samples(p)]
