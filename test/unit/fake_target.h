@@ -32,6 +32,11 @@ uint64_t wp_clock_ns(void)
 	return fake_now_ns;
 }
 
+uint64_t wp_clock_cpu_ns(void)
+{
+	return fake_now_ns;
+}
+
 int64_t wp_clock_utc_ns(void)
 {
 	return (int64_t)fake_now_ns;
