@@ -155,6 +155,19 @@ $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
+# Made from the table of options: the man page, and completions of three shells.
+DOCS := $(O)/docs/wallprof.1 $(O)/docs/wallprof.bash $(O)/docs/_wallprof \
+	$(O)/docs/wallprof.fish
+$(O)/option_docs: $(O)/src/option_docs.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
+vpath %.in src/cmd src/completions
+$(O)/docs/%: %.in $(O)/option_docs
+	@mkdir -p $(@D)
+	$(call say,DOC,$@)
+	$(Q)$(O)/option_docs <$< >$@.new && mv $@.new $@
+docs: $(DOCS)
+
 # Programs that tests run: each shows one layer at work.
 TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
 $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
@@ -197,6 +210,7 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross chromium nodejs default-jdk-headless \
+	zsh fish tmux \
 	busybox-static
 # Programs that others have built come from there; who has its client need not
 # have Debian's.
@@ -206,11 +220,15 @@ deps-build deps-test: deps-%:
 	$(Q)test/deps.sh $(DEPS_BUILD) $(if $(filter test,$*),$(DEPS_TEST) $(DEPS_NPM))
 	$(Q)[ -e $(O)/bpf/libs ] || test/deps.sh $(DEPS_BPF) || :
 
-install: $(O)/wallprof
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: $(O)/wallprof $(DOCS)
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
-	install -D -m 644 src/cmd/wallprof.1 $(DESTDIR)$(PREFIX)/share/man/man1/wallprof.1
-	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/wallprof/LICENSE
+	install -D -m 644 $(O)/docs/wallprof.1 $(SHARE)/man/man1/wallprof.1
+	install -D -m 644 $(O)/docs/wallprof.bash $(SHARE)/bash-completion/completions/wallprof
+	install -D -m 644 $(O)/docs/_wallprof $(SHARE)/zsh/vendor-completions/_wallprof
+	install -D -m 644 $(O)/docs/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
+	install -D -m 644 LICENSE $(SHARE)/doc/wallprof/LICENSE
 clean: ; rm -rf build
-.PHONY: all check demo deps deps-build deps-test install clean fixtures
+.PHONY: all docs check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

@@ -1,19 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - parse, run, exit. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cmd/cmd_dump.h"
 #include "cmd/cmd_record.h"
 #include "cmd/cmd_report.h"
 #include "cmd/cmd_timeout.h"
 #include "cmd/exit_status.h"
+#include "cmd/find_process.h"
 #include "cmd/inherited.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/supervisor.h"
 #include "wallprof/budget.h"
+
+/* Look at a process that runs, or a command, in the worker: to find a process by its
+ * name is to read its memory, too. */
+static int look(const struct wp_options *given)
+{
+	struct wp_options options = *given;
+	struct wp_err err = WP_ERR_INIT;
+
+	if (options.name && wp_find_process(&options.pid, options.name, &err)) {
+		wp_say("wallprof: %s", err.msg);
+		return WP_EXIT_NOTHING;
+	}
+	switch (options.action) {
+	case WP_ACTION_DUMP:
+		return wp_cmd_dump(&options);
+	case WP_ACTION_CHECK:
+		return wp_cmd_check(&options);
+	default:
+		return wp_cmd_record(&options);
+	}
+}
+
+static int run(const struct wp_options *options)
+{
+	switch (options->action) {
+	case WP_ACTION_RUN:
+		return wp_cmd_timeout(options);
+	case WP_ACTION_REPORT:
+		return wp_cmd_report(options);
+	case WP_ACTION_DIFF:
+		return wp_cmd_diff(options);
+	default:
+		return wp_supervise(look, options);
+	}
+}
+
+static int answer(const struct wp_options *options)
+{
+	if (options->ask == WP_ASK_NOTHING) {
+		wp_help_print_usage(stderr);
+		return WP_EXIT_USAGE;
+	}
+	if (options->ask == WP_ASK_HELP)
+		wp_help_print(stdout, options->action_given ? options->action :
+							      WP_NACTIONS);
+	else
+		puts("wallprof " WP_VERSION);
+	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
+}
 
 int main(int argc, char **argv)
 {
@@ -25,32 +74,13 @@ int main(int argc, char **argv)
 		wp_say("wallprof: %s", err.msg);
 		return WP_EXIT_NOTHING;
 	}
-	if (argc > 1 && !strcmp(argv[1], "report"))
-		return wp_cmd_report(argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "diff"))
-		return wp_cmd_diff(argc - 1, argv + 1);
 	if (wp_options_parse(&options, argc, argv, &err)) {
-		fprintf(stderr, "wallprof: %s (wallprof --help tells more)\n",
-			err.msg);
+		wp_say("wallprof: %s (wallprof --help tells more)", err.msg);
 		return WP_EXIT_USAGE;
 	}
+	if (options.ask != WP_ASK_ACTION)
+		return answer(&options);
 	if (options.max_memory)
 		wp_budget_set(options.max_memory);
-	switch (options.action) {
-	case WP_ACTION_HELP:
-		fputs(wp_options_help, stdout);
-		break;
-	case WP_ACTION_VERSION:
-		puts("wallprof " WP_VERSION);
-		break;
-	case WP_ACTION_RECORD:
-		return wp_supervise(wp_cmd_record, &options);
-	case WP_ACTION_THREADS:
-		return wp_supervise(wp_cmd_dump, &options);
-	case WP_ACTION_CHECK:
-		return wp_supervise(wp_cmd_check, &options);
-	case WP_ACTION_TIMEOUT:
-		return wp_cmd_timeout(&options);
-	}
-	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
+	return run(&options);
 }

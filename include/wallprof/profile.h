@@ -355,6 +355,10 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 				 const struct wp_profile_thread *thread,
 				 const char *name);
 
+/* Set TEXT to the names of PROFILE's threads, each once: "main, worker-0, ...". */
+void wp_profile_list_names(const struct wp_profile *profile, char *text,
+			   size_t size);
+
 /* Find or add the stack with exactly these frames and end; END_MAPPING is the id
  * of the mapping in which the walk ended.  Its index, or UINT32_MAX when there is
  * no memory. */

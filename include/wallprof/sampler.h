@@ -50,6 +50,8 @@ enum wp_scan_mode {
 	WP_NSCAN_MODES
 };
 
+enum { WP_THREAD_GLOBS_MAX = 16 };
+
 struct wp_sampler_options {
 	/* Take wall-clock samples; take CPU samples. */
 	bool wall;
@@ -76,9 +78,10 @@ struct wp_sampler_options {
 	/* Most threads with an entry of their own in the profile; later threads
 	 * share an entry per name, which bounds memory.  0: no limit. */
 	uint32_t own_threads;
-	/* Only threads whose name matches (fnmatch(3)) are watched; NULL: all.
-	 * Borrowed. */
-	const char *thread_glob;
+	/* Only threads are watched whose name matches (fnmatch(3)) one of these,
+	 * if any has no '!' before it, and none that has.  NULL: no more;
+	 * borrowed. */
+	const char *thread_globs[WP_THREAD_GLOBS_MAX];
 	/* Add the kernel's frames to stacks. */
 	bool kernel;
 	/* Once not 0, late stops are not waited for; borrowed, may be NULL. */

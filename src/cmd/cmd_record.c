@@ -317,14 +317,20 @@ static int nothing_seen(const struct recording *r, struct wp_err *err)
 	const struct wp_profile *p = &r->profile;
 	const struct wp_sampler_options *o = &r->options->sampler;
 	const char *end = wp_profile_str(p, p->meta.target_end);
-	const char *glob = o->thread_glob ? ", or no thread's name matches -t" :
-					    "";
+	const char *glob =
+		o->thread_globs[0] ?
+			", or no thread's name is one that -t chooses" :
+			"";
+	char names[256];
 
-	if (o->thread_glob && !*end)
+	if (o->thread_globs[0] && !*end) {
+		wp_profile_list_names(p, names, sizeof(names));
 		return wp_err_set(err, -ENODATA,
 				  "no thread of process %d had a name that "
-				  "matches -t \"%s\"",
-				  r->process.pid, o->thread_glob);
+				  "-t \"%s\"%s chooses; there are: %s",
+				  r->process.pid, o->thread_globs[0],
+				  o->thread_globs[1] ? "..." : "", names);
+	}
 	if (!o->wall && !*end)
 		return wp_err_set(err, -ENODATA,
 				  "process %d was on a CPU for so little of "

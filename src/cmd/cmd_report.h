@@ -6,9 +6,11 @@
 #ifndef WP_CMD_REPORT_H
 #define WP_CMD_REPORT_H
 
-/* "report FILE": write a saved pprof file in another format; "diff BEFORE AFTER":
- * write what changed.  ARGV[0] is the word.  Returns the exit status. */
-int wp_cmd_report(int argc, char **argv);
-int wp_cmd_diff(int argc, char **argv);
+#include "options.h"
+
+/* Print OPTIONS->files[0], a saved pprof file, or write it in another format; print
+ * or draw what changed from files[0] to files[1].  Returns the exit status. */
+int wp_cmd_report(const struct wp_options *options);
+int wp_cmd_diff(const struct wp_options *options);
 
 #endif

@@ -1,87 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help.c - see options.h: the text of --help. */
-#include "options.h"
+#include <string.h>
 
-const char wp_options_help[] =
-	"wallprof - what is this process doing, and what is it waiting for?\n"
-	"\n"
-	"usage: wallprof [options] -p PID                   record\n"
-	"       wallprof [options] -- COMMAND [ARG...]\n"
-	"       wallprof --threads [options] -p PID         dump every thread once\n"
-	"       wallprof --check [options] -p PID           is it hung?\n"
-	"       wallprof --timeout TIME [options] -- COMMAND [ARG...]\n"
-	"       wallprof report FILE.pb.gz [-o OUT]         look at a saved profile\n"
-	"       wallprof diff BEFORE.pb.gz AFTER.pb.gz [-o OUT.html]\n"
-	"\n"
-	"Samples every thread of a process by wall clock, running or waiting, and\n"
-	"shows where its time goes.  Ctrl-C ends a recording early; it is written.\n"
-	"\n"
-	"What to record\n"
-	"  -p, --pid PID          a running process\n"
-	"  -- COMMAND ARG...      start COMMAND and record until it exits\n"
-	"  -t, --thread GLOB      only threads whose name matches, such as 'worker-*'\n"
-	"  -d, --duration TIME    stop after 30, 30s, 5m; 0 (default): until the\n"
-	"                         target exits or Ctrl-C\n"
-	"  -r, --rate HZ          samples per second of each thread, 1 to 1000;\n"
-	"                         default 100\n"
-	"  -i, --interval TIME    time between two samples instead, such as 10ms\n"
-	"  -k, --kernel           add the kernel's stack of waiting threads\n"
-	"      --profile LIST     any of wall,cpu (default: two columns of one file),\n"
-	"                         block (waits, by stack), mutex (waits for locks, by\n"
-	"                         the stack that holds them), threadcreate\n"
-	"      --block-rate RATE  block: sample 1/N of the waits, or once per so much\n"
-	"                         waiting, such as 10us; default: as many as are cheap\n"
-	"\n"
-	"When a process hangs\n"
-	"      --threads          dump each thread: its stack, what it waits for, and\n"
-	"                         which thread holds that\n"
-	"      --check            look twice; exit status 0 healthy or idle, 3 deadlock,\n"
-	"                         4 no progress on a lock\n"
-	"  -i, --interval TIME    time between the two looks, default 2s\n"
-	"      --timeout TIME     run COMMAND like timeout(1); when its time is up, dump\n"
-	"                         it and what it started to standard error (or -o),\n"
-	"                         end it, exit 124; 0: no limit\n"
-	"      --kill-after TIME  from SIGTERM to SIGKILL, default 5s\n"
-	"      --dump-time TIME   most time for that dump, default 10s; 0: no dump\n"
-	"      --on-deadlock exit end COMMAND as soon as it is in a deadlock\n"
-	"      --group            print identical stacks once\n"
-	"      --follow-processes dump also the processes that threads wait for\n"
-	"\n"
-	"What to write\n"
-	"  -o, --output FILE      .html page with timeline and flame graph, .pb.gz pprof,\n"
-	"                         .speedscope.json, .firefox.json, .svg, .folded, .txt\n"
-	"                         text, .json (of a dump); - is standard output; default:\n"
-	"                         text there\n"
-	"  -f, --format FORMAT    html, pprof, speedscope, firefox, svg, folded, text or\n"
-	"                         json, whatever the file's name\n"
-	"      --timeline         keep what happened when in a pprof file, too\n"
-	"      --timeline-size N  most memory for what happened when (html, speedscope,\n"
-	"                         firefox), default 64M; past it old times get coarse\n"
-	"      --report           with -o FILE: print the text report as well\n"
-	"      --full             text report: every function and call, however small\n"
-	"  -q, --quiet            print only errors on standard error\n"
-	"  -v, --verbose          print more about the recording on standard error\n"
-	"\n"
-	"How to sample\n"
-	"      --stop MODE        auto (default): stop running threads only, each for\n"
-	"                         microseconds; all: stop them at one instant; never:\n"
-	"                         running threads have no stack\n"
-	"      --scan MODE        how to learn which threads have run: bpf: with a BPF\n"
-	"                         program; proc: read /proc for each; auto (default):\n"
-	"                         bpf from 50 threads on, if permitted\n"
-	"      --max-stopped PCT  share of time that stops may cost the target, default\n"
-	"                         1%; 0: no limit\n"
-	"      --max-memory SIZE  memory for stacks, mappings and unpacked sections,\n"
-	"                         default 512M; what is beyond is left out, and said\n"
-	"      --max-depth N      most frames of a stack, default 512\n"
-	"      --own-threads N    most threads with an entry of their own, default\n"
-	"                         30000; later ones share an entry per name\n"
-	"      --unwinder NAME    rows (default) or libunwind\n"
-	"\n"
-	"      --version          print the version and exit\n"
-	"  -h, --help             print this and exit\n"
-	"\n"
-	"Exit status: 0 recorded; 1 recorded, but over 10 % of the wall time, or of the\n"
-	"CPU time, have no whole stack, or over half of the ticks were missed; 2 nothing\n"
-	"recorded; 64 wrong usage.  --check: 3 deadlock, 4 no progress.  --timeout:\n"
-	"COMMAND's own, 128 + N when signal N ended it, 124 when its time was up.\n";
+#include "option_table.h"
+
+enum {
+	/* Columns before the text of an option, and of a command. */
+	OPTION_COLUMNS = 25,
+	COMMAND_COLUMNS = 9,
+};
+
+/* Print TEXT, its further lines below its first, which is in column COLUMNS. */
+static void print_lines(FILE *out, const char *text, int columns)
+{
+	for (const char *line = text; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		if (line != text)
+			fprintf(out, "%*s", columns, "");
+		fprintf(out, "%.*s\n", (int)n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
+static void print_option(FILE *out, const struct wp_option_row *row)
+{
+	int n = row->id < WP_OPT_THREADS ?
+			fprintf(out, "  -%c, --%s", row->id, row->name) :
+			fprintf(out, "      --%s", row->name);
+
+	if (row->value)
+		n += fprintf(out, " %s", row->value);
+	if (n < OPTION_COLUMNS)
+		fprintf(out, "%*s", OPTION_COLUMNS - n, "");
+	else
+		fprintf(out, "\n%*s", OPTION_COLUMNS, "");
+	print_lines(out, row->help, OPTION_COLUMNS);
+}
+
+static void print_section(FILE *out, enum wp_option_section section,
+			  unsigned int commands)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < wp_noption_rows; i++) {
+		const struct wp_option_row *row = &wp_option_rows[i];
+
+		if (row->section != section || !(row->commands & commands))
+			continue;
+		if (!any)
+			fprintf(out, "\n%s\n", wp_option_section_name(section));
+		any = true;
+		print_option(out, row);
+	}
+}
+
+static void print_sections(FILE *out, unsigned int commands)
+{
+	for (int i = 0; i < WP_NSECTIONS; i++)
+		print_section(out, (enum wp_option_section)i, commands);
+}
+
+/* The statuses that COMMANDS can end with. */
+static void print_statuses(FILE *out, unsigned int commands)
+{
+	static const struct {
+		unsigned int commands;
+		const char *text;
+	} rows[] = {
+		{ 1u << WP_ACTION_RECORD,
+		  "record: 0 recorded; 1 recorded, but over 10 % of the wall time, or of the\n"
+		  "CPU time, have no whole stack, or over half of the ticks were missed; 2 nothing\n"
+		  "recorded.\n" },
+		{ 1u << WP_ACTION_DUMP,
+		  "dump: 0 dumped; 1 over a tenth of the threads have no whole stack; 2 not.\n" },
+		{ 1u << WP_ACTION_CHECK,
+		  "check: 0 healthy or idle, 3 deadlock, 4 no progress on a lock, 2 not known.\n" },
+		{ 1u << WP_ACTION_RUN,
+		  "run: COMMAND's own, 128 + N when signal N ended it, 124 when its time was up.\n" },
+		{ 1u << WP_ACTION_TOP | 1u << WP_ACTION_REPORT |
+			  1u << WP_ACTION_DIFF,
+		  "top, report, diff: 0; 2 there was nothing to show.\n" },
+	};
+
+	fputs("\nExit status (64: wrong usage)\n", out);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (rows[i].commands & commands)
+			fputs(rows[i].text, out);
+}
+
+static void print_all(FILE *out)
+{
+	fputs("wallprof - what is this process doing, and what is it waiting for?\n"
+	      "\n"
+	      "usage: wallprof [COMMAND] [OPTION...] PID | NAME | -- COMMAND ARG...\n"
+	      "\n"
+	      "Samples every thread of a process by wall clock, running or waiting, and\n"
+	      "shows where its time goes.  Ctrl-C ends a recording early; it is written.\n"
+	      "\n"
+	      "Commands (wallprof COMMAND --help: their options)\n",
+	      out);
+	for (size_t i = 0; i < wp_ncommand_rows; i++)
+		fprintf(out, "  %-*s%s\n", COMMAND_COLUMNS - 2,
+			wp_command_rows[i].name, wp_command_rows[i].help);
+	print_sections(out, UINT32_MAX);
+	print_statuses(out, UINT32_MAX);
+}
+
+void wp_help_print(FILE *out, enum wp_action action)
+{
+	const struct wp_command_row *row = wp_command_of(action);
+	const char *line;
+
+	if (!row) {
+		print_all(out);
+		return;
+	}
+	fprintf(out, "wallprof %s - %s\n\nusage: wallprof %s %s\n", row->name,
+		row->help, row->name, row->operands);
+	for (line = row->examples; *line; line += strcspn(line, "\n") + 1)
+		fprintf(out, "  %.*s\n", (int)strcspn(line, "\n"), line);
+	print_sections(out, 1u << action);
+	print_statuses(out, 1u << action);
+}
+
+void wp_help_print_usage(FILE *out)
+{
+	fputs("usage: wallprof [COMMAND] [OPTION...] PID | NAME | -- COMMAND ARG...\n"
+	      "  wallprof 4711                   record until Ctrl-C, print where time goes\n"
+	      "  wallprof redis-server -d 30 -o out.html   30 s of it, as a page to look at\n"
+	      "  wallprof -o out.html -- make    start a command and record it\n"
+	      "  wallprof dump 4711              every thread: its stack, what it waits for\n"
+	      "  wallprof check 4711             hung, or merely idle?\n"
+	      "  wallprof run 60 make test       like timeout(1); a hang leaves a dump\n"
+	      "  wallprof report out.pb.gz       look at a saved profile; diff: at two\n"
+	      "wallprof --help tells all; wallprof COMMAND --help tells about one\n",
+	      out);
+}

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "option_table.h"
 #include "output_file.h"
 #include "wallprof/clock.h"
 
@@ -272,13 +273,24 @@ int wp_option_block_rate(struct wp_block_rate *ret, const char *text,
 	return 0;
 }
 
-int wp_option_bad(char **argv, int at, int c, struct wp_err *err)
+int wp_option_bad(char **argv, int at, int c, enum wp_action action,
+		  struct wp_err *err)
 {
 	const char *word = argv[at] ? argv[at] : "";
+	bool is_long = !strncmp(word, "--", 2);
+	const struct wp_option_row *near = NULL;
 
 	if (c == ':')
 		return wp_err_set(err, -EINVAL, "%s wants an argument", word);
-	if (optopt && optopt < 256)
+	if (optopt && optopt < 256 && !is_long)
 		return wp_err_set(err, -EINVAL, "no option -%c", optopt);
-	return wp_err_set(err, -EINVAL, "no option %s", word);
+	if (optopt)
+		return wp_err_set(err, -EINVAL, "%.*s takes no argument",
+				  (int)strcspn(word, "="), word);
+	if (is_long)
+		near = wp_option_near(word + 2, strcspn(word + 2, "="), action);
+	return wp_err_set(err, -EINVAL, "no option %.*s%s%s%s",
+			  (int)strcspn(word, "="), word,
+			  near ? ": did you mean --" : "",
+			  near ? near->name : "", near ? "?" : "");
 }

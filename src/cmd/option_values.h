@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "options.h"
 #include "wallprof/block_weight.h"
 #include "wallprof/err.h"
 #include "wallprof/output.h"
@@ -53,8 +54,10 @@ int wp_option_word(const char *option, const char *text,
 WP_MUST_CHECK
 int wp_option_format(const char *file, enum wp_format def, struct wp_err *err);
 
-/* What getopt(3) found wrong at argv[at], C being what it returned, in words. */
+/* What getopt(3) found wrong at argv[at], C being what it returned, in words; an option of
+ * ACTION is proposed. */
 WP_MUST_CHECK
-int wp_option_bad(char **argv, int at, int c, struct wp_err *err);
+int wp_option_bad(char **argv, int at, int c, enum wp_action action,
+		  struct wp_err *err);
 
 #endif

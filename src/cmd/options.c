@@ -4,77 +4,21 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "option_check.h"
+#include "option_table.h"
 #include "option_values.h"
-#include "output_file.h"
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 
 enum {
-	OPT_FULL = 256,
-	OPT_REPORT,
-	OPT_PROFILE,
-	OPT_STOP,
-	OPT_SCAN,
-	OPT_MAX_STOPPED,
-	OPT_MAX_MEMORY,
-	OPT_MAX_DEPTH,
-	OPT_UNWINDER,
-	OPT_VERSION,
-	OPT_THREADS,
-	OPT_TIMEOUT,
-	OPT_CHECK,
-	OPT_KILL_AFTER,
-	OPT_DUMP_TIME,
-	OPT_ON_DEADLOCK,
-	OPT_GROUP,
-	OPT_FOLLOW,
-	OPT_BLOCK_RATE,
-	OPT_OWN_THREADS,
-	OPT_TIMELINE,
-	OPT_TIMELINE_SIZE,
 	TIMELINE_MIB = 64,
 	OWN_THREADS = 30000,
 	MAX_DEPTH = 65536,
-};
-
-static const struct option long_options[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "rate", required_argument, NULL, 'r' },
-	{ "interval", required_argument, NULL, 'i' },
-	{ "format", required_argument, NULL, 'f' },
-	{ "thread", required_argument, NULL, 't' },
-	{ "kernel", no_argument, NULL, 'k' },
-	{ "profile", required_argument, NULL, OPT_PROFILE },
-	{ "block-rate", required_argument, NULL, OPT_BLOCK_RATE },
-	{ "stop", required_argument, NULL, OPT_STOP },
-	{ "scan", required_argument, NULL, OPT_SCAN },
-	{ "max-stopped", required_argument, NULL, OPT_MAX_STOPPED },
-	{ "max-memory", required_argument, NULL, OPT_MAX_MEMORY },
-	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
-	{ "own-threads", required_argument, NULL, OPT_OWN_THREADS },
-	{ "timeline", no_argument, NULL, OPT_TIMELINE },
-	{ "timeline-size", required_argument, NULL, OPT_TIMELINE_SIZE },
-	{ "unwinder", required_argument, NULL, OPT_UNWINDER },
-	{ "report", no_argument, NULL, OPT_REPORT },
-	{ "full", no_argument, NULL, OPT_FULL },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "help", no_argument, NULL, 'h' },
-	{ "threads", optional_argument, NULL, OPT_THREADS },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "check", no_argument, NULL, OPT_CHECK },
-	{ "kill-after", required_argument, NULL, OPT_KILL_AFTER },
-	{ "dump-time", required_argument, NULL, OPT_DUMP_TIME },
-	{ "on-deadlock", required_argument, NULL, OPT_ON_DEADLOCK },
-	{ "group", no_argument, NULL, OPT_GROUP },
-	{ "follow-processes", no_argument, NULL, OPT_FOLLOW },
-	{ NULL, 0, NULL, 0 },
+	/* At most so many rows have the table. */
+	ROWS_MAX = 63,
 };
 
 static const char *const format_names[] = { WP_FORMATS(WP_ENUM_TEXT) };
@@ -130,32 +74,20 @@ static int parse_profiles(struct wp_options *o, const char *text,
 	return 0;
 }
 
-/* The command line so far. */
-struct parsing {
-	struct wp_options o;
-	/* -1: to be found. */
-	int format;
-	/* NULL: not given. */
-	const char *interval;
-	/* The last option given that only a recording, and only a dump, has. */
-	const char *of_recording;
-	const char *of_dump;
-	bool stop_given;
-	bool block_rate_given;
-};
-
-static int set_action(struct parsing *p, enum wp_action action,
-		      struct wp_err *err)
+/* WORD, an option or a command, asks for ACTION. */
+static int set_action(struct wp_option_parse *p, enum wp_action action,
+		      const char *word, struct wp_err *err)
 {
-	if (p->o.action != WP_ACTION_RECORD && p->o.action != action)
-		return wp_err_set(err, -EINVAL,
-				  "--threads, --check and "
-				  "--timeout: give one of them");
+	if (p->action_word && p->o.action != action)
+		return wp_err_set(err, -EINVAL, "%s and %s: give one of them",
+				  p->action_word, word);
 	p->o.action = action;
+	p->o.action_given = true;
+	p->action_word = word;
 	return 0;
 }
 
-static int parse_hang_option(struct parsing *p, int c, const char *arg,
+static int parse_hang_option(struct wp_option_parse *p, int c, const char *arg,
 			     struct wp_err *err)
 {
 	static const char *const on_deadlock[] = { "exit", "wait" };
@@ -163,39 +95,34 @@ static int parse_hang_option(struct parsing *p, int c, const char *arg,
 	int rc;
 
 	switch (c) {
-	case OPT_THREADS:
+	case WP_OPT_THREADS:
 		if (arg && strcmp(arg, "dump"))
 			return wp_err_set(err, -EINVAL,
 					  "--threads knows "
 					  "\"dump\", not \"%s\"",
 					  arg);
-		return set_action(p, WP_ACTION_THREADS, err);
-	case OPT_CHECK:
-		return set_action(p, WP_ACTION_CHECK, err);
-	case OPT_TIMEOUT:
-		rc = set_action(p, WP_ACTION_TIMEOUT, err);
+		return set_action(p, WP_ACTION_DUMP, "--threads", err);
+	case WP_OPT_CHECK:
+		return set_action(p, WP_ACTION_CHECK, "--check", err);
+	case WP_OPT_TIMEOUT:
+		rc = set_action(p, WP_ACTION_RUN, "--timeout", err);
 		return rc ? rc :
 			    wp_option_duration(&o->timeout_ns, "--timeout", arg,
 					       err);
-	case OPT_KILL_AFTER:
-		p->of_dump = "--kill-after";
+	case WP_OPT_KILL_AFTER:
 		return wp_option_duration(&o->kill_after_ns, "--kill-after",
 					  arg, err);
-	case OPT_DUMP_TIME:
-		p->of_dump = "--dump-time";
+	case WP_OPT_DUMP_TIME:
 		return wp_option_duration(&o->dump_time_ns, "--dump-time", arg,
 					  err);
-	case OPT_ON_DEADLOCK:
-		p->of_dump = "--on-deadlock";
+	case WP_OPT_ON_DEADLOCK:
 		rc = wp_option_word("--on-deadlock", arg, on_deadlock, 2, err);
 		o->exit_on_deadlock = rc == 0;
 		return rc < 0 ? rc : 0;
-	case OPT_GROUP:
-		p->of_dump = "--group";
+	case WP_OPT_GROUP:
 		o->group = true;
 		return 0;
-	case OPT_FOLLOW:
-		p->of_dump = "--follow-processes";
+	case WP_OPT_FOLLOW:
 		o->follow_processes = true;
 		return 0;
 	default:
@@ -203,8 +130,21 @@ static int parse_hang_option(struct parsing *p, int c, const char *arg,
 	}
 }
 
-static int parse_sampler_option(struct parsing *p, int c, const char *arg,
-				struct wp_err *err)
+static int add_glob(struct wp_sampler_options *s, const char *glob,
+		    struct wp_err *err)
+{
+	for (size_t i = 0; i < WP_THREAD_GLOBS_MAX; i++) {
+		if (s->thread_globs[i])
+			continue;
+		s->thread_globs[i] = glob;
+		return 0;
+	}
+	return wp_err_set(err, -EINVAL, "-t is given more than %d times",
+			  WP_THREAD_GLOBS_MAX);
+}
+
+static int parse_sampler_option(struct wp_option_parse *p, int c,
+				const char *arg, struct wp_err *err)
 {
 	static const char *const unwinders[] = { "rows", "libunwind" };
 	struct wp_sampler_options *s = &p->o.sampler;
@@ -212,43 +152,38 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 
 	switch (c) {
 	case 'r':
-		p->of_recording = "-r";
+	case 'F':
 		return wp_option_rate(&s->interval_ns, arg, err);
 	case 'i':
 		p->interval = arg;
 		return 0;
 	case 't':
-		s->thread_glob = arg;
-		return 0;
+		return add_glob(s, arg, err);
 	case 'k':
 		s->kernel = true;
 		return 0;
-	case OPT_STOP:
+	case WP_OPT_STOP:
 		rc = wp_option_word("--stop", arg, stop_names, WP_NSTOP_MODES,
 				    err);
 		s->stop = (enum wp_stop_mode)(rc < 0 ? 0 : rc);
-		p->stop_given = true;
 		return rc < 0 ? rc : 0;
-	case OPT_SCAN:
-		p->of_recording = "--scan";
+	case WP_OPT_SCAN:
 		rc = wp_option_word("--scan", arg, scan_names, WP_NSCAN_MODES,
 				    err);
 		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
 		return rc < 0 ? rc : 0;
-	case OPT_MAX_STOPPED:
-		p->of_recording = "--max-stopped";
+	case WP_OPT_MAX_STOPPED:
 		return wp_option_share(&s->max_stopped, arg, err);
-	case OPT_MAX_MEMORY:
+	case WP_OPT_MAX_MEMORY:
 		return wp_option_size(&p->o.max_memory, "--max-memory", arg,
 				      err);
-	case OPT_MAX_DEPTH:
+	case WP_OPT_MAX_DEPTH:
 		return wp_option_number(&s->max_depth, "--max-depth", arg,
 					MAX_DEPTH, err);
-	case OPT_OWN_THREADS:
-		p->of_recording = "--own-threads";
+	case WP_OPT_OWN_THREADS:
 		return wp_option_number(&s->own_threads, "--own-threads", arg,
 					INT32_MAX, err);
-	case OPT_UNWINDER:
+	case WP_OPT_UNWINDER:
 		rc = wp_option_word("--unwinder", arg, unwinders, 2, err);
 		s->backend = rc == 1 ? WP_UNWIND_LIBUNWIND : WP_UNWIND_ROWS;
 		return rc < 0 ? rc : 0;
@@ -257,16 +192,25 @@ static int parse_sampler_option(struct parsing *p, int c, const char *arg,
 	}
 }
 
-static int parse_option(struct parsing *p, int c, const char *arg,
+static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 			struct wp_err *err)
 {
 	struct wp_options *o = &p->o;
 
 	switch (c) {
 	case 'p':
+		if (o->name)
+			return wp_err_set(err, -EINVAL,
+					  "\"%s\" and -p %s: one process at a "
+					  "time (a command goes after --)",
+					  o->name, arg);
+		if (o->pid)
+			return wp_err_set(err, -EINVAL,
+					  "-p %d and -p %s: one process at a "
+					  "time",
+					  o->pid, arg);
 		return wp_option_pid(&o->pid, arg, err);
 	case 'd':
-		p->of_recording = "-d";
 		return wp_option_duration(&o->duration_ns, "-d", arg, err);
 	case 'o':
 		o->output = arg;
@@ -281,189 +225,203 @@ static int parse_option(struct parsing *p, int c, const char *arg,
 	case 'v':
 		o->verbose = true;
 		return 0;
-	case OPT_TIMELINE:
-		p->of_recording = "--timeline";
+	case WP_OPT_TIMELINE:
 		o->sampler.note_holders = true;
 		return 0;
-	case OPT_TIMELINE_SIZE:
-		p->of_recording = "--timeline-size";
+	case WP_OPT_TIMELINE_SIZE:
 		return wp_option_size(&o->timeline_size, "--timeline-size", arg,
 				      err);
-	case OPT_REPORT:
-		p->of_recording = "--report";
+	case WP_OPT_REPORT:
 		o->report = true;
 		return 0;
-	case OPT_FULL:
-		p->of_recording = "--full";
+	case WP_OPT_FULL:
 		o->full = true;
 		return 0;
-	case OPT_PROFILE:
-		p->of_recording = "--profile";
+	case WP_OPT_PROFILE:
 		return parse_profiles(o, arg, err);
-	case OPT_BLOCK_RATE:
-		p->of_recording = "--block-rate";
-		p->block_rate_given = true;
+	case WP_OPT_BLOCK_RATE:
 		return wp_option_block_rate(&o->sampler.block_rate, arg, err);
 	case 'h':
-		o->action = WP_ACTION_HELP;
+		o->ask = WP_ASK_HELP;
 		return 0;
-	case OPT_VERSION:
-		o->action = WP_ACTION_VERSION;
+	case 'V':
+		o->ask = WP_ASK_VERSION;
 		return 0;
 	default:
 		return parse_sampler_option(p, c, arg, err);
 	}
 }
 
-static int check_target(const struct wp_options *o, struct wp_err *err)
+/* All from argv[at] on, for a command that is to be typed anew. */
+static void join(char *text, size_t size, char **argv)
 {
-	if (o->action == WP_ACTION_TIMEOUT) {
-		if (o->pid)
-			return wp_err_set(err, -EINVAL,
-					  "--timeout runs a "
-					  "command, and ends it: -p is for "
-					  "--threads and --check");
-		return o->command ?
-			       0 :
-			       wp_err_set(err, -EINVAL,
-					  "--timeout wants -- and a command");
-	}
-	if (o->action != WP_ACTION_RECORD)
-		return o->pid && !o->command ?
-			       0 :
-			       wp_err_set(
-				       err, -EINVAL,
-				       "%s looks at a running process: give -p "
-				       "PID (--timeout runs a command)",
-				       o->action == WP_ACTION_CHECK ?
-					       "--check" :
-					       "--threads");
-	if (o->pid && o->command)
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (; *argv && len < size; argv++)
+		len += (size_t)snprintf(text + len, size - len, " %s", *argv);
+}
+
+/* A second word where one names what to look at. */
+static int too_many_words(const struct wp_option_parse *p, int at, char **argv,
+			  struct wp_err *err)
+{
+	const char *first = argv[p->first_word], *second = argv[at];
+	const struct wp_command_row *near = wp_command_near(first);
+	char command[160];
+
+	if (p->o.pid && p->first_word == at)
 		return wp_err_set(err, -EINVAL,
-				  "give either -p PID or a command, not both");
-	if (!o->pid && !o->command)
+				  "-p %d and \"%s\": one process at a time "
+				  "(a command goes after --)",
+				  p->o.pid, second);
+	if (near && !p->action_word)
 		return wp_err_set(err, -EINVAL,
-				  "nothing to record: give -p PID, or -- and a "
-				  "command");
+				  "no command \"%s\": did you mean %s?", first,
+				  near->name);
+	join(command, sizeof(command), argv + p->first_word);
+	if (p->o.pid || p->o.action != WP_ACTION_RECORD)
+		return wp_err_set(err, -EINVAL,
+				  "\"%s\" and \"%s\": one process at a time "
+				  "(a command goes after --)",
+				  first, second);
+	return wp_err_set(err, -EINVAL,
+			  "a command goes after --, to start and record it: "
+			  "wallprof --%s",
+			  command);
+}
+
+/* argv[at] names what to look at. */
+static int take_target(struct wp_option_parse *p, int at, char **argv,
+		       struct wp_err *err)
+{
+	const char *word = argv[at];
+
+	if (!p->first_word)
+		p->first_word = at;
+	if (p->o.pid || p->o.name)
+		return too_many_words(p, at, argv, err);
+	if (word[strspn(word, "0123456789")])
+		p->o.name = word;
+	else
+		return wp_option_pid(&p->o.pid, word, err);
+	return *word ? 0 :
+		       wp_err_set(err, -EINVAL, "an empty word names nothing");
+}
+
+static int take_file(struct wp_options *o, const char *word, struct wp_err *err)
+{
+	if (o->nfiles == WP_FILES_MAX)
+		return wp_err_set(err, -EINVAL, "\"%s\": too many files", word);
+	o->files[o->nfiles++] = word;
 	return 0;
 }
 
-static int check_format(struct parsing *p, struct wp_err *err)
-{
-	struct wp_options *o = &p->o;
-	bool dump = o->action != WP_ACTION_RECORD;
-
-	if (p->format < 0)
-		p->format = o->output ? wp_option_format(o->output,
-							 dump ? WP_FORMAT_TEXT :
-								WP_FORMAT_PPROF,
-							 err) :
-					WP_FORMAT_TEXT;
-	if (p->format < 0)
-		return p->format;
-	o->format = (enum wp_format)p->format;
-	o->sampler.note_holders |= !dump && wp_format_shows_time(o->format);
-	if (o->format == WP_FORMAT_JSON && !dump)
-		return wp_err_set(err, -EINVAL,
-				  "json is for --threads, "
-				  "--check and --timeout");
-	if (dump && o->action != WP_ACTION_THREADS &&
-	    o->format != WP_FORMAT_TEXT && o->format != WP_FORMAT_JSON)
-		return wp_err_set(err, -EINVAL,
-				  "--check and --timeout write text or json");
-	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
-	    wp_output_file_is_stream(o->output))
-		return wp_err_set(err, -EINVAL,
-				  "several profiles want several "
-				  "files: give -o FILE");
-	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
-	    wp_output_file_is_stdout(o->output))
-		return wp_err_set(err, -EINVAL,
-				  "a pprof file is not for a terminal: give -o "
-				  "FILE.pb.gz");
-	return 0;
-}
-
-static int check(struct parsing *p, struct wp_err *err)
-{
-	struct wp_options *o = &p->o;
-	bool dump = o->action != WP_ACTION_RECORD;
-	int rc;
-
-	if (o->action == WP_ACTION_HELP || o->action == WP_ACTION_VERSION)
-		return 0;
-	rc = check_target(o, err);
-	if (rc)
-		return rc;
-	if (dump && p->of_recording)
-		return wp_err_set(err, -EINVAL, "%s is for recordings",
-				  p->of_recording);
-	if (!dump && p->of_dump)
-		return wp_err_set(err, -EINVAL,
-				  "%s goes with --threads, "
-				  "--check or --timeout",
-				  p->of_dump);
-	/* Part of the threads is no ground for a verdict. */
-	if (o->sampler.thread_glob && dump && o->action != WP_ACTION_THREADS)
-		return wp_err_set(err, -EINVAL,
-				  "-t is for recordings and "
-				  "--threads");
-	if (o->report && wp_output_file_is_stdout(o->output))
-		return wp_err_set(err, -EINVAL,
-				  "--report goes beside -o FILE; without -o it "
-				  "is what is printed");
-	if (dump && !p->stop_given)
-		o->sampler.stop = WP_STOP_ALL;
-	if (dump)
-		o->sampler.cpu = false;
-	if (p->block_rate_given && !o->sampler.block)
-		return wp_err_set(err, -EINVAL,
-				  "--block-rate goes with --profile block");
-	if (p->interval && o->action == WP_ACTION_CHECK)
-		rc = wp_option_look_interval(&o->look_interval_ns, p->interval,
-					     err);
-	else if (p->interval && dump)
-		rc = wp_err_set(err, -EINVAL,
-				"-i is for recordings and "
-				"--check");
-	else if (p->interval)
-		rc = wp_option_interval(&o->sampler.interval_ns, p->interval,
-					err);
-	return rc ? rc : check_format(p, err);
-}
-
-static int parse_all(struct parsing *p, int argc, char **argv,
+/* argv[at] is no option.  Returns how many words were taken. */
+static int take_word(struct wp_option_parse *p, int argc, int at, char **argv,
 		     struct wp_err *err)
 {
+	const struct wp_command_row *command = wp_command_find(argv[at]);
+	struct wp_options *o = &p->o;
+	bool is_first = !p->first_word && !o->nfiles;
+	int rc;
+
+	if (is_first && !strcmp(argv[at], "help") && !p->action_word) {
+		o->ask = WP_ASK_HELP;
+		return 1;
+	}
+	if (is_first && command &&
+	    (!p->action_word || p->action_word[0] == '-')) {
+		rc = set_action(p, command->action, command->name, err);
+		return rc ? rc : 1;
+	}
+	switch (o->action) {
+	case WP_ACTION_RUN:
+		if (is_first && !wp_option_is_given(p, WP_OPT_TIMEOUT) &&
+		    !wp_option_duration(&o->timeout_ns, "", argv[at], NULL)) {
+			p->first_word = at;
+			return 1;
+		}
+		o->command = argv + at;
+		return argc - at;
+	case WP_ACTION_REPORT:
+	case WP_ACTION_DIFF:
+		rc = take_file(o, argv[at], err);
+		break;
+	default:
+		rc = take_target(p, at, argv, err);
+		break;
+	}
+	return rc ? rc : 1;
+}
+
+/* All behind --. */
+static int take_rest(struct wp_option_parse *p, int argc, int at, char **argv,
+		     struct wp_err *err)
+{
+	int rc = 0;
+
+	if (p->o.action != WP_ACTION_REPORT && p->o.action != WP_ACTION_DIFF) {
+		if (at < argc)
+			p->o.command = argv + at;
+		return 0;
+	}
+	for (; !rc && at < argc; at++)
+		rc = take_file(&p->o, argv[at], err);
+	return rc;
+}
+
+/* The table as getopt_long(3) wants it. */
+static void list_options(struct option *list)
+{
+	for (size_t i = 0; i < wp_noption_rows && i < ROWS_MAX; i++) {
+		const struct wp_option_row *row = &wp_option_rows[i];
+
+		list[i] = (struct option){ row->name,
+					   !row->value ? no_argument :
+					   *row->value == '[' ?
+							 optional_argument :
+							 required_argument,
+					   NULL, row->id };
+	}
+}
+
+static int parse_all(struct wp_option_parse *p, int argc, char **argv,
+		     struct wp_err *err)
+{
+	struct option list[ROWS_MAX + 1] = { 0 };
+
+	list_options(list);
 	opterr = 0;
 	for (;;) {
-		int at = optind, rc;
+		int at = optind ? optind : 1, rc;
 		/* '+': the command's own options are not ours. */
-		int c = getopt_long(argc, argv, "+:p:d:o:r:i:f:t:kqvh",
-				    long_options, NULL);
+		int c = getopt_long(argc, argv, "+:p:d:o:r:F:i:f:t:kqvhV", list,
+				    NULL);
 
-		if (c == -1)
-			return 0;
-		if (c == ':' || c == '?')
-			return wp_option_bad(argv, at, c, err);
-		rc = parse_option(p, c, optarg, err);
-		if (rc)
+		if (c == -1 && (optind > at || optind >= argc))
+			return take_rest(p, argc, optind, argv, err);
+		if (c == -1) {
+			rc = take_word(p, argc, optind, argv, err);
+			optind += rc > 0 ? rc : 0;
+		} else if (c == ':' || c == '?') {
+			return wp_option_bad(argv, at, c, p->o.action, err);
+		} else {
+			wp_option_note(p, c == 'F' ? 'r' : c);
+			rc = parse_option(p, c, optarg, err);
+		}
+		if (rc < 0)
 			return rc;
-		/* "--threads dump" reads as well as --threads. */
-		if (c == OPT_THREADS && !optarg && optind < argc &&
-		    !strcmp(argv[optind], "dump"))
-			optind++;
 	}
 }
 
 int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err)
 {
-	struct parsing p = {
+	struct wp_option_parse p = {
 		.o = { .kinds = 1u << WP_PROFILE_WALL,
 		       .sampler = { .wall = true,
 				    .cpu = true,
-				    .interval_ns = 10 * WP_NS_PER_MS,
 				    .max_stopped = 0.01,
 				    .max_depth = 512,
 				    .own_threads = OWN_THREADS },
@@ -475,17 +433,10 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 	};
 	int rc = parse_all(&p, argc, argv, err);
 
-	if (rc)
-		return rc;
-	if (optind < argc) {
-		if (strcmp(argv[optind - 1], "--"))
-			return wp_err_set(err, -EINVAL,
-					  "\"%s\": a command goes after --, a "
-					  "process after -p",
-					  argv[optind]);
-		p.o.command = argv + optind;
-	}
-	rc = check(&p, err);
+	if (argc <= 1)
+		p.o.ask = WP_ASK_NOTHING;
+	if (!rc && p.o.ask == WP_ASK_ACTION)
+		rc = wp_option_check(&p, err);
 	if (rc)
 		return rc;
 	*ret = p.o;

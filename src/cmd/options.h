@@ -8,30 +8,55 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "wallprof/err.h"
 #include "wallprof/output.h"
 #include "wallprof/sampler.h"
 
+enum { WP_FILES_MAX = 2 };
+
 enum wp_action {
 	WP_ACTION_RECORD,
 	/* Dump every thread once. */
-	WP_ACTION_THREADS,
+	WP_ACTION_DUMP,
 	/* Take two snapshots and say whether the process hangs. */
 	WP_ACTION_CHECK,
 	/* Run a command, and dump it when its time is up. */
-	WP_ACTION_TIMEOUT,
-	WP_ACTION_HELP,
-	WP_ACTION_VERSION,
+	WP_ACTION_RUN,
+	/* Show the threads of a process while they run. */
+	WP_ACTION_TOP,
+	/* Print a saved profile; two. */
+	WP_ACTION_REPORT,
+	WP_ACTION_DIFF,
+	WP_NACTIONS
+};
+
+/* What is asked for beside an action, or instead of it. */
+enum wp_ask {
+	WP_ASK_ACTION,
+	/* The options, of the action if one is named. */
+	WP_ASK_HELP,
+	WP_ASK_VERSION,
+	/* Nothing was: there were no arguments. */
+	WP_ASK_NOTHING,
 };
 
 struct wp_options {
 	enum wp_action action;
-	/* 0: COMMAND is given. */
+	/* A command was named, by its word or its option. */
+	bool action_given;
+	enum wp_ask ask;
+	/* 0: NAME or COMMAND is given, or FILES. */
 	pid_t pid;
-	/* NULL-ended, borrowed from argv; NULL: PID is given. */
+	/* Of a process (find_process.h); borrowed from argv; NULL: not given. */
+	const char *name;
+	/* NULL-ended, borrowed from argv; NULL: not given. */
 	char **command;
+	/* Saved profiles, [0..nfiles), borrowed from argv. */
+	const char *files[WP_FILES_MAX];
+	size_t nfiles;
 	/* 0: until the target ends or Ctrl-C. */
 	uint64_t duration_ns;
 	/* Bytes that the target can make wallprof take; 0: the default. */
@@ -71,7 +96,9 @@ WP_MUST_CHECK
 int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		     struct wp_err *err);
 
-/* The text of --help. */
-extern const char wp_options_help[];
+/* Print the commands and options, of ACTION only unless it is WP_NACTIONS, to OUT. */
+void wp_help_print(FILE *out, enum wp_action action);
+/* Print how to begin, ten lines. */
+void wp_help_print_usage(FILE *out);
 
 #endif

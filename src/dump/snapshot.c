@@ -61,11 +61,16 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	if (!rc)
 		rc = wp_symbolize(profile, process, snapshot->interrupts);
 	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples &&
-	    options.thread_glob && wp_process_is_alive(process))
+	    options.thread_globs[0] && wp_process_is_alive(process)) {
+		char names[256];
+
+		wp_profile_list_names(profile, names, sizeof(names));
 		return wp_err_set(err, -ENODATA,
 				  "no thread of process %d has a name that "
-				  "matches -t \"%s\"",
-				  process->pid, options.thread_glob);
+				  "-t \"%s\"%s chooses; there are: %s",
+				  process->pid, options.thread_globs[0],
+				  options.thread_globs[1] ? "..." : "", names);
+	}
 	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples)
 		rc = -ESRCH;
 	if (rc == -ESRCH)

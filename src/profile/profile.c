@@ -4,6 +4,7 @@
 #include "wallprof/profile.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wallprof/hash.h"
@@ -100,6 +101,39 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 	index = wp_profile_add_thread(profile, &own);
 	profile->nshared += index != UINT32_MAX;
 	return index;
+}
+
+/* Is NAME that of one of the first N threads? */
+static bool is_among(const struct wp_profile *profile, uint32_t n,
+		     uint32_t name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (profile->threads[i].name == name)
+			return true;
+	return false;
+}
+
+void wp_profile_list_names(const struct wp_profile *profile, char *text,
+			   size_t size)
+{
+	enum { SHOWN = 12 };
+	size_t len = 0;
+	uint32_t i, n = 0;
+
+	text[0] = '\0';
+	for (i = 0; i < profile->nthreads && n < SHOWN; i++) {
+		uint32_t name = profile->threads[i].name;
+		const char *word = wp_profile_str(profile, name);
+
+		if (!*word || is_among(profile, i, name))
+			continue;
+		if (len + strlen(word) + sizeof(", ...") > size)
+			break;
+		len += (size_t)snprintf(text + len, size - len, "%s%s",
+					n++ ? ", " : "", word);
+	}
+	if (i < profile->nthreads)
+		snprintf(text + len, size - len, ", ...");
 }
 
 /* KEY's sample, made if new; NULL when there is no memory. */

@@ -96,10 +96,26 @@ static void set_watched(struct wp_thread *t, bool watched)
 	}
 }
 
+/* Do GLOBS, of the options, choose a thread called NAME? */
+static bool is_wanted(const char *const *globs, const char *name)
+{
+	bool only = false, is_in = false;
+
+	for (size_t i = 0; i < WP_THREAD_GLOBS_MAX && globs[i]; i++) {
+		bool is_out = globs[i][0] == '!';
+		bool fits = !fnmatch(globs[i] + is_out, name, 0);
+
+		if (is_out && fits)
+			return false;
+		only |= !is_out;
+		is_in |= fits;
+	}
+	return is_in || !only;
+}
+
 static void set_name(struct wp_thread *t, const char *name)
 {
 	struct wp_profile *profile = t->target->profile;
-	const char *glob = t->target->loop->options.thread_glob;
 	uint32_t id;
 
 	if (t->shared) {
@@ -109,7 +125,7 @@ static void set_name(struct wp_thread *t, const char *name)
 		if (id != UINT32_MAX)
 			profile->threads[t->index].name = id;
 	}
-	set_watched(t, !glob || !fnmatch(glob, name, 0));
+	set_watched(t, is_wanted(t->target->loop->options.thread_globs, name));
 }
 
 static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
@@ -151,7 +167,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	if (named)
 		set_name(t, name);
 	else
-		set_watched(t, !target->loop->options.thread_glob);
+		set_watched(t, !target->loop->options.thread_globs[0]);
 	target->profile->counters.threads_seen += t->watched;
 	return t;
 }

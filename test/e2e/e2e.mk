@@ -16,7 +16,7 @@ SOAK_SECONDS := 5400
 PYTEST = BUILD_DIR=$(O) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	--timeout $(E2E_SECONDS) $(if $(T),-k '$(T)')
 
-e2e-programs: $(O)/wallprof $(TOOLS) $(O)/test_pprof fixtures-all
+e2e-programs: $(O)/wallprof $(DOCS) $(TOOLS) $(O)/test_pprof fixtures-all
 # Status 5 of pytest: T names no such test.
 e2e: deps-test e2e-programs
 	$(Q)$(if $(T),,test/e2e/faults.py begin check)

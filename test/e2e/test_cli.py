@@ -25,12 +25,12 @@ def test_help_and_version():
 
 
 @pytest.mark.parametrize("args, says", [
-    ([], "nothing to record"),
+    (["-q"], "nothing to record"),
     (["-p", "abc"], "process id"),
     (["-p", "1", "-r", "5000"], "1 to 1000"),
     (["-p", "1", "-o", "x.bmp"], "-f"),
     (["-p", "1", "--nonsense"], "--nonsense"),
-    (["--threads"], "-p PID"),
+    (["--threads"], "PID"),
     (["--timeout", "5", "-p", "1"], "--timeout"),
     (["-p", "1", "--", "true"], "not both"),
 ])
@@ -352,21 +352,36 @@ def test_go_tool_pprof_reads_it(shares, tmp_path, args):
 
 def test_install(tmp_path):
     # -o: others run it, so it is not made anew here, whatever its age.
-    subprocess.run(["make", "-s", "-o", str(BUILD / "wallprof"), "install",
+    subprocess.run(["make", "-s", "-o", str(BUILD / "wallprof"), "-o",
+                    str(BUILD / "option_docs"), "install",
                     f"O={BUILD}", "PREFIX=/usr",
                     f"DESTDIR={tmp_path}"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
     assert os.access(tmp_path / "usr/bin/wallprof", os.X_OK)
     man = tmp_path / "usr/share/man/man1/wallprof.1"
     assert "\n.TH WALLPROF 1 " in man.read_text()
+    share = tmp_path / "usr/share"
+    for name in ("bash-completion/completions/wallprof",
+                 "zsh/vendor-completions/_wallprof",
+                 "fish/vendor_completions.d/wallprof.fish"):
+        assert "--max-stopped" in (share / name).read_text().replace(
+            "-l ", "--")
 
 
 def test_every_option_is_in_help_and_man_page():
-    source = (ROOT / "src/cmd/options.c").read_text()
-    names = re.findall(r'\{ "([a-z-]+)", (?:no|required|optional)_arg', source)
+    source = (ROOT / "src/cmd/option_table.c").read_text()
+    names = re.findall(r"\{ (?:'.'|WP_OPT_\w+), \"([a-z-]+)\"", source)
     text = wallprof("--help").out
-    page = (ROOT / "src/cmd/wallprof.1").read_text().replace("\\-", "-")
-    assert len(names) > 15
+    page = (BUILD / "docs/wallprof.1").read_text().replace("\\-", "-")
+    assert len(names) > 30
     for name in names:
         assert f"--{name}" in text, name
         assert f"--{name}" in page, name
+
+
+def test_the_man_page_is_well_formed():
+    done = subprocess.run(["man", "--warnings", "-l", "-E", "UTF-8",
+                           str(BUILD / "docs/wallprof.1")],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"@" not in done.stdout

@@ -212,7 +212,7 @@ static void without_any_stack_waits_are_counted_all_the_same(void **state)
 static void threads_that_are_not_watched_are_left_out(void **state)
 {
 	(void)state;
-	options.thread_glob = "other*";
+	options.thread_globs[0] = "other*";
 	start_target();
 	put_sample(whole_stack(), false);
 	wait_for(WP_NS_PER_MS, false);

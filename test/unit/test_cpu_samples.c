@@ -123,7 +123,7 @@ static void threads_that_are_not_watched_are_left_out(void **state)
 	struct wp_perf_record record;
 
 	(void)state;
-	options.thread_glob = "other*";
+	options.thread_globs[0] = "other*";
 	start_target();
 	record = sample(7, whole_stack());
 	put(&record);

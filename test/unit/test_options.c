@@ -75,6 +75,7 @@ static void units_are_understood(void **state)
 		{ "w -p 1 -d 1e-400", 1, 10000000 },
 		{ "w -p 1 -d 0.00000000000000000000001ns", 1, 10000000 },
 		{ "w -p 1 -r 1000", 0, 1000000 },
+		{ "w -p 1 -F 99", 0, 10101010 },
 		{ "w -p 1 -r 1", 0, 1000000000 },
 		{ "w -p 1 -r 250Hz", 0, 4000000 },
 		{ "w -p 1 -i 20ms", 0, 20000000 },
@@ -238,7 +239,7 @@ static void a_dump_has_options_of_its_own(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(dumps) / sizeof(*dumps); i++) {
 		assert_int_equal(parse(&o, dumps[i], NULL), 0);
-		assert_int_equal(o.action, WP_ACTION_THREADS);
+		assert_int_equal(o.action, WP_ACTION_DUMP);
 		assert_int_equal(o.pid, 7);
 		assert_int_equal(o.sampler.stop, WP_STOP_ALL);
 	}
@@ -252,7 +253,7 @@ static void a_dump_has_options_of_its_own(void **state)
 	assert_int_equal(parse(&o, "w --check -i 5 -p 7", NULL), 0);
 	assert_int_equal(o.look_interval_ns, 5000000000);
 	assert_int_equal(parse(&o, "w --timeout 5m -- ls -p", NULL), 0);
-	assert_int_equal(o.action, WP_ACTION_TIMEOUT);
+	assert_int_equal(o.action, WP_ACTION_RUN);
 	assert_int_equal(o.timeout_ns, 300000000000);
 	assert_int_equal(o.kill_after_ns, 5000000000);
 	assert_false(o.exit_on_deadlock);
@@ -262,13 +263,106 @@ static void a_dump_has_options_of_its_own(void **state)
 	assert_true(o.exit_on_deadlock);
 }
 
+static void words_name_commands_and_processes(void **state)
+{
+	static const struct {
+		const char *line;
+		enum wp_action action;
+		pid_t pid;
+		const char *name, *command;
+	} rows[] = {
+		{ "w 7", WP_ACTION_RECORD, .pid = 7 },
+		{ "w record 7", WP_ACTION_RECORD, .pid = 7 },
+		{ "w redis-server", WP_ACTION_RECORD, .name = "redis-server" },
+		{ "w -d 5 redis-server -o x.html", WP_ACTION_RECORD,
+		  .name = "redis-server" },
+		{ "w record dump", WP_ACTION_RECORD, .name = "dump" },
+		{ "w record -- ls", WP_ACTION_RECORD, .command = "ls" },
+		{ "w dump 7", WP_ACTION_DUMP, .pid = 7 },
+		{ "w dump -p 7", WP_ACTION_DUMP, .pid = 7 },
+		{ "w -q dump x --group", WP_ACTION_DUMP, .name = "x" },
+		{ "w x --threads", WP_ACTION_DUMP, .name = "x" },
+		{ "w dump --threads 7", WP_ACTION_DUMP, .pid = 7 },
+		{ "w check 7 -i 1s", WP_ACTION_CHECK, .pid = 7 },
+		{ "w run 60 ls -l", WP_ACTION_RUN, .command = "ls" },
+		{ "w run 60 -- ls -l", WP_ACTION_RUN, .command = "ls" },
+		{ "w run --timeout 60 ls -l", WP_ACTION_RUN, .command = "ls" },
+		{ "w run --timeout 60 -- 5", WP_ACTION_RUN, .command = "5" },
+		{ "w --timeout 60 ls", WP_ACTION_RUN, .command = "ls" },
+	};
+	struct wp_options o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(parse(&o, rows[i].line, NULL), 0);
+		assert_int_equal(o.action, rows[i].action);
+		assert_int_equal(o.pid, rows[i].pid);
+		assert_int_equal(!!o.name, !!rows[i].name);
+		if (rows[i].name)
+			assert_string_equal(o.name, rows[i].name);
+		assert_int_equal(!!o.command, !!rows[i].command);
+		if (rows[i].command)
+			assert_string_equal(o.command[0], rows[i].command);
+		if (o.action == WP_ACTION_RUN)
+			assert_int_equal(o.timeout_ns, 60000000000);
+	}
+	assert_int_equal(parse(&o, "w run ls -l", NULL), 0);
+	assert_int_equal(o.timeout_ns, 0);
+	assert_string_equal(o.command[1], "-l");
+}
+
+static void saved_files_are_read_by_words(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "w report a.pb.gz -o b.html", NULL), 0);
+	assert_int_equal(o.action, WP_ACTION_REPORT);
+	assert_int_equal(o.format, WP_FORMAT_HTML);
+	assert_int_equal(o.nfiles, 1);
+	assert_string_equal(o.files[0], "a.pb.gz");
+	assert_int_equal(parse(&o, "w diff a --full -- -b", NULL), 0);
+	assert_int_equal(o.action, WP_ACTION_DIFF);
+	assert_true(o.full);
+	assert_string_equal(o.files[1], "-b");
+}
+
+static void help_is_of_a_command_if_one_is_named(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "w", NULL), 0);
+	assert_int_equal(o.ask, WP_ASK_NOTHING);
+	assert_int_equal(parse(&o, "w -V", NULL), 0);
+	assert_int_equal(o.ask, WP_ASK_VERSION);
+	assert_int_equal(parse(&o, "w --help", NULL), 0);
+	assert_int_equal(o.ask, WP_ASK_HELP);
+	assert_false(o.action_given);
+	assert_int_equal(parse(&o, "w help check", NULL), 0);
+	assert_int_equal(o.ask, WP_ASK_HELP);
+	assert_true(o.action_given);
+	assert_int_equal(o.action, WP_ACTION_CHECK);
+}
+
+static void thread_globs_add_up(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "w 1 -t a* -t !b", NULL), 0);
+	assert_string_equal(o.sampler.thread_globs[0], "a*");
+	assert_string_equal(o.sampler.thread_globs[1], "!b");
+	assert_null(o.sampler.thread_globs[2]);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
 	static const struct {
 		const char *line;
 		const char *says;
 	} rows[] = {
-		{ "w", "nothing to record" },
+		{ "w -q", "nothing to record" },
 		{ "w -p abc", "process id" },
 		{ "w -p -5", "process id" },
 		{ "w -p 0", "process id" },
@@ -290,21 +384,36 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 --max-stopped 101", "0 to 100" },
 		{ "w -p 1 --max-depth 0", "1 to" },
 		{ "w -p 1 --nonsense", "no option --nonsense" },
+		{ "w -p 1 --durration 5", "did you mean --duration?" },
+		{ "w -p 1 --ouput=x",
+		  "no option --ouput: did you mean --output?" },
+		{ "w dump --gruop 1", "did you mean --group?" },
+		{ "w -p 1 --quiet=5", "--quiet takes no argument" },
 		{ "w -p 1 -Z", "no option -Z" },
 		{ "w -p 1 ls", "goes after --" },
+		{ "w sleep 1", "wallprof -- sleep 1" },
+		{ "w sleep 1 -d 5", "wallprof -- sleep 1 -d 5" },
+		{ "w -d 5 sleep 1", "wallprof -- sleep 1" },
+		{ "w 42 43", "one process at a time" },
+		{ "w -p 42 -p 43", "-p 42 and -p 43: one process" },
+		{ "w 42 -p 43", "-p 42 and -p 43: one process" },
+		{ "w dmup 42", "did you mean dump?" },
+		{ "w dump redis nginx", "one process at a time" },
 		{ "w -p 1 -- ls", "not both" },
-		{ "w --threads", "give -p" },
-		{ "w --threads -- ls", "give -p" },
+		{ "w --threads", "give its PID" },
+		{ "w --threads -- ls", "give its PID" },
 		{ "w --threads=all -p 1", "dump" },
 		{ "w --threads stop -p 1", "goes after --" },
-		{ "w --threads --check -p 1", "one of them" },
-		{ "w --threads -p 1 -d 3", "-d is for recordings" },
+		{ "w --threads --check -p 1",
+		  "--threads and --check: give one" },
+		{ "w dump --check 1", "dump and --check: give one" },
+		{ "w --threads -p 1 -d 3", "-d is for record, not for dump" },
 		{ "w --threads -p 1 -i 2s", "-i is for" },
-		{ "w --check", "give -p" },
+		{ "w --check", "give its PID" },
 		{ "w --check -p 1 -i 10ms", "50ms" },
 		{ "w --check -p 1 -t x", "-t is for" },
-		{ "w --timeout 5 -p 1", "-p is for --threads" },
-		{ "w --timeout 5", "a command" },
+		{ "w --timeout 5 -p 1", "is for dump and check" },
+		{ "w --timeout 5", "wants a command" },
 		{ "w --timeout soon -- ls", "--timeout wants" },
 		{ "w --timeout 5 --kill-after x -- ls", "--kill-after wants" },
 		{ "w --timeout 5 --on-deadlock=x -- ls", "exit or wait" },
@@ -314,7 +423,8 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 --timeline-size 5T", "such as 64M" },
 		{ "w -p 1 --timeline-size 5Mx", "such as 64M" },
 		{ "w -p 1 --timeline-size 99999999999999G", "such as 64M" },
-		{ "w -p 1 --group", "--group goes with" },
+		{ "w -p 1 --group",
+		  "--group is for dump, check and run, not for record" },
 		{ "w -p 1 -f json", "json is for" },
 		{ "w -p 1 --profile heap", "heap" },
 		{ "w -p 1 --profile ,", "--profile wants" },
@@ -379,6 +489,10 @@ int main(void)
 		cmocka_unit_test(block_rates_are_shares_or_times),
 		cmocka_unit_test(a_command_keeps_its_own_options),
 		cmocka_unit_test(a_dump_has_options_of_its_own),
+		cmocka_unit_test(words_name_commands_and_processes),
+		cmocka_unit_test(saved_files_are_read_by_words),
+		cmocka_unit_test(help_is_of_a_command_if_one_is_named),
+		cmocka_unit_test(thread_globs_add_up),
 		cmocka_unit_test(what_is_wrong_is_said),
 	};
 

@@ -411,7 +411,7 @@ static void a_thread_renamed_out_of_the_glob_is_not_sampled(void **state)
 	struct wp_thread *t;
 
 	(void)state;
-	options.thread_glob = "work*";
+	options.thread_globs[0] = "work*";
 	t = start();
 	assert_true(t->watched);
 	fake_target_write(&fake, TID, "comm", "other\n");

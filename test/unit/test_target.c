@@ -77,7 +77,7 @@ static void threads_that_are_not_watched_are_read_for_their_names(void **state)
 	struct wp_sampler_options options = fake_target_options();
 
 	(void)state;
-	options.thread_glob = "io";
+	options.thread_globs[0] = "io";
 	fake_target_add_thread(&fake, 7, "main");
 	start(&options);
 	assert_int_equal(fake_target_tick(&fake, 10 * WP_NS_PER_MS), 0);

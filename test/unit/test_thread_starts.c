@@ -177,7 +177,7 @@ static void a_tid_that_comes_again_is_another_thread(void **state)
 static void creators_that_are_not_watched_are_left_out(void **state)
 {
 	(void)state;
-	options.thread_glob = "other*";
+	options.thread_globs[0] = "other*";
 	start();
 	put(WP_PERF_FORK, 100, 7);
 	put_sample(7, 0);

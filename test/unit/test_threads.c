@@ -158,7 +158,7 @@ static void only_names_in_the_glob_are_watched(void **state)
 	struct wp_thread *t;
 
 	(void)state;
-	options.thread_glob = "io-*";
+	options.thread_globs[0] = "io-*";
 	start_target();
 	fake_target_add_thread(&fake, 5, "main");
 	fake_target_add_thread(&fake, 6, "io-1");
@@ -178,10 +178,56 @@ static void only_names_in_the_glob_are_watched(void **state)
 	assert_int_equal(wp_sampler_count_threads(fake.target), 2);
 }
 
+static void globs_choose_and_leave_out(void **state)
+{
+	static const struct {
+		const char *globs[3];
+		const char *name;
+		bool watched;
+	} rows[] = {
+		{ { "!idle*" }, "idle-1", false },
+		{ { "!idle*" }, "io-1", true },
+		{ { "io-*", "net" }, "net", true },
+		{ { "io-*", "net" }, "main", false },
+		{ { "io-*", "!io-9" }, "io-9", false },
+		{ { "!io-9", "io-*" }, "io-1", true },
+		{ { "!io-9", "io-*" }, "main", false },
+		{ { "!a", "!b" }, "b", false },
+		{ { "!a", "!b" }, "c", true },
+	};
+
+	(void)state;
+	start_target();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		pid_t tid = 10 + (pid_t)i;
+
+		memcpy(fake.sampler->options.thread_globs, rows[i].globs,
+		       sizeof(rows[i].globs));
+		fake_target_add_thread(&fake, tid, rows[i].name);
+		assert_int_equal(wp_threads_get(fake.target, tid)->watched,
+				 rows[i].watched);
+	}
+}
+
+static void names_are_listed_once_and_as_far_as_there_is_room(void **state)
+{
+	char names[64];
+
+	(void)state;
+	start_target();
+	for (pid_t tid = 5; tid < 8; tid++)
+		fake_target_add_thread(&fake, tid, tid == 5 ? "main" : "io");
+	assert_int_equal(wp_threads_update(fake.target), 0);
+	wp_profile_list_names(&fake.profile, names, sizeof(names));
+	assert_string_equal(names, "main, io");
+	wp_profile_list_names(&fake.profile, names, 11);
+	assert_string_equal(names, "main, ...");
+}
+
 static void a_thread_that_is_over_is_in_no_glob(void **state)
 {
 	(void)state;
-	options.thread_glob = "*";
+	options.thread_globs[0] = "*";
 	start_target();
 	assert_false(wp_threads_get(fake.target, 77)->watched);
 }
@@ -264,6 +310,8 @@ int main(void)
 		TEST(a_thread_that_a_record_names_is_added_in_its_place),
 		TEST(names_are_read_again_now_and_then),
 		TEST(only_names_in_the_glob_are_watched),
+		TEST(globs_choose_and_leave_out),
+		TEST(names_are_listed_once_and_as_far_as_there_is_room),
 		TEST(a_thread_that_is_over_is_in_no_glob),
 		TEST(threads_beyond_the_limit_share_an_entry_by_name),
 		TEST(schedstat_is_kept_open_other_files_when_read_twice),

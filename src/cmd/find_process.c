@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_process.c - see find_process.h. */
+#include "find_process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "messages.h"
+#include "wallprof/base_name.h"
+#include "wallprof/io.h"
+#include "wallprof/process.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* Candidates that are printed. */
+	SHOWN = 20,
+	/* The kernel keeps so much of a name, with its NUL (TASK_COMM_LEN). */
+	COMM_SIZE = 16,
+	COMMAND_MAX = 100,
+};
+
+/* What to look for. */
+struct wanted {
+	const char *name;
+	/* NAME as the path of a program; "": it is none. */
+	char path[PATH_MAX];
+	/* Those that have that name; that have NAME in their command line. */
+	struct wp_tids named;
+	struct wp_tids mention;
+};
+
+/* The command line of PID, its NULs blanks; "" if there is none. */
+static void read_command(pid_t pid, char *text, size_t size)
+{
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	n = wp_io_read_at(-1, path, text, size);
+	if (n < 0)
+		n = 0;
+	while (n > 0 && !text[n - 1])
+		n--;
+	text[n] = '\0';
+	for (ssize_t i = 0; i < n; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+static bool has_comm(pid_t pid, const char *name)
+{
+	char path[32], comm[COMM_SIZE + 1];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	n = wp_io_read_at(-1, path, comm, sizeof(comm));
+	if (n > 0 && comm[n - 1] == '\n')
+		comm[n - 1] = '\0';
+	return n > 0 && !strncmp(comm, name, COMM_SIZE - 1);
+}
+
+static bool has_program(pid_t pid, const struct wanted *w)
+{
+	static const char deleted[] = " (deleted)";
+	char path[32], exe[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	if ((size_t)n >= sizeof(deleted) &&
+	    !strcmp(exe + n - sizeof(deleted) + 1, deleted))
+		exe[(size_t)n - sizeof(deleted) + 1] = '\0';
+	return !strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name);
+}
+
+static int look_at(struct wanted *w, pid_t pid)
+{
+	char command[4096];
+	struct wp_tids *list = NULL;
+
+	if (has_comm(pid, w->name) || has_program(pid, w)) {
+		list = &w->named;
+	} else {
+		read_command(pid, command, sizeof(command));
+		if (strstr(command, w->name))
+			list = &w->mention;
+	}
+	if (!list)
+		return 0;
+	if (WP_VEC_ROOM(list->v, list->len, list->cap, 1))
+		return -ENOMEM;
+	list->v[list->len++] = pid;
+	return 0;
+}
+
+static int look_at_all(struct wanted *w)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	int rc = 0;
+
+	if (!dir)
+		return -errno;
+	while (!rc && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		/* Not wallprof itself, which has NAME in its command line, in
+		 * two processes. */
+		if (pid > 0 && pid != getpid() && pid != getppid())
+			rc = look_at(w, pid);
+	}
+	closedir(dir);
+	return rc;
+}
+
+static void print_candidates(const struct wp_tids *pids)
+{
+	char command[COMMAND_MAX];
+
+	for (size_t i = 0; i < pids->len && i < SHOWN; i++) {
+		read_command(pids->v[i], command, sizeof(command));
+		wp_say("%8d  %s", pids->v[i], command);
+	}
+	if (pids->len > SHOWN)
+		wp_say("     ...  %zu more", pids->len - SHOWN);
+}
+
+/* Is NAME a program that could be started? */
+static bool is_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return !access(name, X_OK);
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", (int)n, path,
+			     name) < PATH_MAX &&
+		    !access(file, X_OK))
+			return true;
+		path += n + (path[n] == ':');
+	}
+	return false;
+}
+
+static int find_one(struct wanted *w, pid_t *ret, struct wp_err *err)
+{
+	int rc = look_at_all(w);
+
+	if (rc)
+		return wp_err_set(err, rc, "cannot list processes: %s",
+				  strerror(-rc));
+	if (w->named.len == 1) {
+		*ret = w->named.v[0];
+		return 0;
+	}
+	if (w->named.len) {
+		print_candidates(&w->named);
+		return wp_err_set(
+			err, -ENOTUNIQ,
+			"%zu processes are called \"%s\": give the PID "
+			"of one",
+			w->named.len, w->name);
+	}
+	print_candidates(&w->mention);
+	return wp_err_set(
+		err, -ENOENT, "no process is called \"%s\"%s%s%s", w->name,
+		w->mention.len ? "; these have it in their command "
+				 "line, give the PID of one" :
+				 "",
+		is_program(w->name) ? "; to start it: wallprof -- " : "",
+		is_program(w->name) ? w->name : "");
+}
+
+int wp_find_process(pid_t *ret, const char *name, struct wp_err *err)
+{
+	struct wanted w = { .name = name,
+			    .named = WP_TIDS_INIT,
+			    .mention = WP_TIDS_INIT };
+	int rc;
+
+	if (!strchr(name, '/') || !realpath(name, w.path))
+		w.path[0] = '\0';
+	rc = find_one(&w, ret, err);
+	wp_tids_clear(&w.named);
+	wp_tids_clear(&w.mention);
+	return rc;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* find_process.h - from the name of a process to its id.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_FIND_PROCESS_H
+#define WP_FIND_PROCESS_H
+
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+
+/* Find the one process of which NAME is the name (/proc/PID/comm), the last part of
+ * its program's path, or that path.  0; -ENOENT: there is none; -ENOTUNIQ: there are
+ * several; in both cases candidates are printed to standard error, and ERR says what to
+ * do; -errno. */
+WP_MUST_CHECK
+int wp_find_process(pid_t *ret, const char *name, struct wp_err *err);
+
+#endif

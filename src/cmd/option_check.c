@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option_check.c - see option_check.h. */
+#include "option_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "option_table.h"
+#include "option_values.h"
+#include "output_file.h"
+#include "wallprof/clock.h"
+
+void wp_option_note(struct wp_option_parse *parse, int id)
+{
+	for (size_t i = 0; i < wp_noption_rows; i++)
+		if (wp_option_rows[i].id == id)
+			parse->given |= UINT64_C(1) << i;
+}
+
+bool wp_option_is_given(const struct wp_option_parse *parse, int id)
+{
+	for (size_t i = 0; i < wp_noption_rows; i++)
+		if (wp_option_rows[i].id == id)
+			return parse->given >> i & 1;
+	return false;
+}
+
+/* "record, dump and top" */
+static void list_commands(char *text, size_t size, unsigned int commands)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < wp_ncommand_rows && len < size; i++) {
+		unsigned int bit = 1u << wp_command_rows[i].action;
+		const char *before = !len	     ? "" :
+				     commands == bit ? " and " :
+						       ", ";
+
+		if (!(commands & bit))
+			continue;
+		commands &= ~bit;
+		len += (size_t)snprintf(text + len, size - len, "%s%s", before,
+					wp_command_rows[i].name);
+	}
+}
+
+/* The commands that have an option with ID. */
+static unsigned int commands_of(int id)
+{
+	unsigned int commands = 0;
+
+	for (size_t i = 0; i < wp_noption_rows; i++)
+		if (wp_option_rows[i].id == id)
+			commands |= wp_option_rows[i].commands;
+	return commands;
+}
+
+/* Does the command have all the options that were given? */
+static int check_command(const struct wp_option_parse *p, struct wp_err *err)
+{
+	const char *command = wp_command_of(p->o.action)->name;
+	char has[64];
+
+	for (size_t i = 0; i < wp_noption_rows; i++) {
+		const struct wp_option_row *row = &wp_option_rows[i];
+		unsigned int commands = commands_of(row->id);
+		char letter[3] = { '-', (char)row->id, '\0' };
+
+		if (!(p->given >> i & 1) || commands & 1u << p->o.action)
+			continue;
+		list_commands(has, sizeof(has), commands);
+		return wp_err_set(err, -EINVAL, "%s%s is for %s, not for %s",
+				  row->id < WP_OPT_THREADS ? "" : "--",
+				  row->id < WP_OPT_THREADS ? letter : row->name,
+				  has, command);
+	}
+	return 0;
+}
+
+static int check_run(const struct wp_options *o, struct wp_err *err)
+{
+	if (o->pid || o->name)
+		return wp_err_set(
+			err, -EINVAL,
+			"run (--timeout) runs a command, and ends it: "
+			"a process that runs is for dump and check");
+	return o->command ? 0 :
+			    wp_err_set(err, -EINVAL,
+				       "run (--timeout) wants a command: "
+				       "wallprof run 60 make test");
+}
+
+static int check_files(const struct wp_options *o, struct wp_err *err)
+{
+	bool diff = o->action == WP_ACTION_DIFF;
+
+	if (o->nfiles == (diff ? 2 : 1))
+		return 0;
+	return wp_err_set(err, -EINVAL, "%s",
+			  diff ? "diff wants BEFORE.pb.gz and AFTER.pb.gz" :
+				 "report wants one FILE.pb.gz");
+}
+
+static int check_target(const struct wp_options *o, struct wp_err *err)
+{
+	const char *command = wp_command_of(o->action)->name;
+
+	if (o->action == WP_ACTION_RUN)
+		return check_run(o, err);
+	if (o->action == WP_ACTION_REPORT || o->action == WP_ACTION_DIFF)
+		return check_files(o, err);
+	if (o->action != WP_ACTION_RECORD &&
+	    (o->command || !(o->pid || o->name)))
+		return wp_err_set(
+			err, -EINVAL,
+			"%s looks at a running process: give its PID or "
+			"NAME (run starts a command)",
+			command);
+	if ((o->pid || o->name) && o->command)
+		return wp_err_set(
+			err, -EINVAL,
+			"give either a process or a command, not both");
+	if (!o->pid && !o->name && !o->command)
+		return wp_err_set(
+			err, -EINVAL,
+			"nothing to record: give a PID, the NAME of a "
+			"process, or -- and a command");
+	return 0;
+}
+
+/* The format that -o or the default says. */
+static int find_format(const struct wp_options *o, struct wp_err *err)
+{
+	if (!o->output || o->action == WP_ACTION_TOP)
+		return WP_FORMAT_TEXT;
+	return wp_option_format(o->output,
+				o->action == WP_ACTION_RECORD ?
+					WP_FORMAT_PPROF :
+					WP_FORMAT_TEXT,
+				err);
+}
+
+/* Can the command write FORMAT? */
+static int check_written(enum wp_action action, enum wp_format format,
+			 struct wp_err *err)
+{
+	bool plain = format == WP_FORMAT_TEXT || format == WP_FORMAT_JSON;
+
+	switch (action) {
+	case WP_ACTION_RECORD:
+		if (format == WP_FORMAT_JSON)
+			return wp_err_set(err, -EINVAL,
+					  "json is for dump, check and run");
+		return 0;
+	case WP_ACTION_CHECK:
+	case WP_ACTION_RUN:
+		if (!plain)
+			return wp_err_set(err, -EINVAL,
+					  "check and run write text or json");
+		return 0;
+	case WP_ACTION_REPORT:
+		if (format == WP_FORMAT_JSON || format == WP_FORMAT_PPROF)
+			return wp_err_set(err, -EINVAL,
+					  "report writes html, speedscope, "
+					  "firefox, svg, folded or text");
+		return 0;
+	case WP_ACTION_DIFF:
+		if (format != WP_FORMAT_HTML && format != WP_FORMAT_TEXT)
+			return wp_err_set(err, -EINVAL,
+					  "diff writes html or text");
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int check_format(struct wp_option_parse *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+	int rc;
+
+	if (p->format < 0)
+		p->format = find_format(o, err);
+	if (p->format < 0)
+		return p->format;
+	o->format = (enum wp_format)p->format;
+	o->sampler.note_holders |= o->action == WP_ACTION_RECORD &&
+				   wp_format_shows_time(o->format);
+	rc = check_written(o->action, o->format, err);
+	if (rc)
+		return rc;
+	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&
+	    wp_output_file_is_stream(o->output))
+		return wp_err_set(err, -EINVAL,
+				  "several profiles want several "
+				  "files: give -o FILE");
+	if (o->format == WP_FORMAT_PPROF && isatty(STDOUT_FILENO) &&
+	    wp_output_file_is_stdout(o->output))
+		return wp_err_set(err, -EINVAL,
+				  "a pprof file is not for a terminal: give -o "
+				  "FILE.pb.gz");
+	return 0;
+}
+
+/* Times between looks: each command has its own bounds and default. */
+static int check_interval(struct wp_option_parse *p, struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+
+	if (o->action == WP_ACTION_TOP && !o->sampler.interval_ns)
+		o->sampler.interval_ns = 50 * WP_NS_PER_MS;
+	else if (!o->sampler.interval_ns)
+		o->sampler.interval_ns = 10 * WP_NS_PER_MS;
+	if (!p->interval)
+		return 0;
+	if (o->action == WP_ACTION_CHECK)
+		return wp_option_look_interval(&o->look_interval_ns,
+					       p->interval, err);
+	return wp_option_interval(&o->sampler.interval_ns, p->interval, err);
+}
+
+int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
+{
+	struct wp_options *o = &parse->o;
+	bool dump = o->action == WP_ACTION_DUMP ||
+		    o->action == WP_ACTION_CHECK || o->action == WP_ACTION_RUN;
+	int rc = check_target(o, err);
+
+	if (!rc)
+		rc = check_command(parse, err);
+	if (rc)
+		return rc;
+	if (o->report && wp_output_file_is_stdout(o->output))
+		return wp_err_set(err, -EINVAL,
+				  "--report goes beside -o FILE; without -o it "
+				  "is what is printed");
+	if (dump && !wp_option_is_given(parse, WP_OPT_STOP))
+		o->sampler.stop = WP_STOP_ALL;
+	if (dump)
+		o->sampler.cpu = false;
+	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
+		return wp_err_set(err, -EINVAL,
+				  "--block-rate goes with --profile block");
+	rc = check_interval(parse, err);
+	return rc ? rc : check_format(parse, err);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* option_table.c - see option_table.h. */
+#include "option_table.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "wallprof/enum_name.h"
+
+#define RECORD (1u << WP_ACTION_RECORD)
+#define DUMP (1u << WP_ACTION_DUMP)
+#define CHECK (1u << WP_ACTION_CHECK)
+#define RUN (1u << WP_ACTION_RUN)
+#define TOP (1u << WP_ACTION_TOP)
+#define REPORT (1u << WP_ACTION_REPORT)
+#define DIFF (1u << WP_ACTION_DIFF)
+#define LIVE (RECORD | DUMP | CHECK | TOP)
+#define ALL (LIVE | RUN | REPORT | DIFF)
+
+const struct wp_command_row wp_command_rows[] = {
+	{ "record", WP_ACTION_RECORD,
+	  "[OPTION...] PID | NAME | -- COMMAND ARG...",
+	  "sample every thread by wall clock; the word may be left out",
+	  "wallprof 4711 -d 30 -o out.html\n"
+	  "wallprof record redis-server\n"
+	  "wallprof -o out.pb.gz -- make -j4\n" },
+	{ "dump", WP_ACTION_DUMP, "[OPTION...] PID | NAME",
+	  "every thread once: its stack, what it waits for, who holds that",
+	  "wallprof dump 4711\n"
+	  "wallprof dump --group mariadbd\n" },
+	{ "check", WP_ACTION_CHECK, "[OPTION...] PID | NAME",
+	  "look twice: hung (exit status 3, 4), or healthy and idle (0)",
+	  "wallprof check 4711 && echo fine\n" },
+	{ "run", WP_ACTION_RUN, "[OPTION...] [TIME] [--] COMMAND ARG...",
+	  "run a command like timeout(1); a hang leaves a dump",
+	  "wallprof run 60 make test\n"
+	  "wallprof run --on-deadlock exit -- ./server\n" },
+	{ "report", WP_ACTION_REPORT, "[OPTION...] FILE.pb.gz",
+	  "print a saved profile (any pprof), or write it as -o FILE",
+	  "wallprof report out.pb.gz\n"
+	  "wallprof report out.pb.gz -o out.html\n" },
+	{ "diff", WP_ACTION_DIFF, "[OPTION...] BEFORE.pb.gz AFTER.pb.gz",
+	  "which functions take more or less, per second of recording",
+	  "wallprof diff before.pb.gz after.pb.gz\n"
+	  "wallprof diff before.pb.gz after.pb.gz -o diff.html\n" },
+};
+const size_t wp_ncommand_rows = sizeof(wp_command_rows) /
+				sizeof(*wp_command_rows);
+
+const struct wp_option_row wp_option_rows[] = {
+	{ 'p', "pid", "PID", LIVE, WP_SECTION_WHAT, NULL,
+	  "a running process, the same as PID alone",
+	  "A running process.\n"
+	  "The tid of any of its threads will do." },
+	{ 't', "thread", "GLOB", RECORD | DUMP, WP_SECTION_WHAT, NULL,
+	  "only threads whose name matches, such as 'worker-*',\n"
+	  "or does not: '!idle*'; may be given several times",
+	  "Only threads whose name matches the shell pattern, such as `'worker-*'`; with\n"
+	  "`!` before it, only those that do not match.\n"
+	  "It may be given several times: a thread is wanted if it matches any of the patterns\n"
+	  "without `!`, or there are none of these, and none of the others.\n"
+	  "Names are read when a thread is first seen and now and then after that.\n"
+	  "Where no thread is left, the names that there are are printed." },
+	{ 'd', "duration", "TIME", RECORD, WP_SECTION_WHAT, NULL,
+	  "stop after 30, 30s, 5m; 0 (default): until the target\n"
+	  "exits or Ctrl-C",
+	  "Stop after this time: `30`, `30s`, `5m`, `250ms`.\n"
+	  "0, the default, records until the target exits or Ctrl-C." },
+	{ 'r', "rate", "HZ", RECORD, WP_SECTION_WHAT, NULL,
+	  "samples per second of each thread, 1 to 1000;\n"
+	  "default 100; -F is the same",
+	  "Samples per second of each thread, 1 to 1000; 100 by default.\n"
+	  "`-F`, which users of perf type, is the same." },
+	{ 'i', "interval", "TIME", RECORD, WP_SECTION_WHAT, NULL,
+	  "time between two samples instead, such as 10ms",
+	  "The same as the time between samples, with its unit: `10ms`." },
+	{ 'k', "kernel", NULL, (LIVE & ~TOP) | RUN, WP_SECTION_WHAT, NULL,
+	  "add the kernel's stack of waiting threads",
+	  "Put the kernel's stack of a waiting thread on top of its own.\n"
+	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
+	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
+	  "wall cpu block mutex threadcreate",
+	  "any of wall,cpu (default: two columns of one file),\n"
+	  "block (waits, by stack), mutex (waits for locks, by\n"
+	  "the stack that holds them), threadcreate",
+	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
+	  "`threadcreate`; `wall,cpu` by default, which are columns of one file.\n"
+	  "See PROFILES." },
+	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD, WP_SECTION_WHAT,
+	  NULL,
+	  "block: sample 1/N of the waits, or once per so much\n"
+	  "waiting, such as 10us; default: as many as are cheap",
+	  "For the block profile: `1/N` takes the stack of one switch in N; a time such as\n"
+	  "`10us` keeps one sample for so much delay on average, longer waits always.\n"
+	  "By default as many stacks are taken as are cheap.\n"
+	  "No rate changes the sums on average." },
+	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
+	  ".html page with timeline and flame graph, .pb.gz pprof,\n"
+	  ".speedscope.json, .firefox.json, .svg, .folded, .txt\n"
+	  "text, .json (of a dump); - is standard output;\n"
+	  "default: text there",
+	  "The file to write; its ending says the format: `.pb.gz` (also `.pprof`, `.prof`)\n"
+	  "for pprof, `.html` for a page with timeline and flame graph, `.speedscope.json` and\n"
+	  "`.firefox.json` for these viewers, `.svg` for a picture of a flame graph, `.folded`\n"
+	  "(also `.collapsed`) for flame graph tools, `.txt` for the text report, `.json` for a\n"
+	  "dump.\n"
+	  "`-` is standard output.\n"
+	  "The file is written beside its final name, readable by its owner only, and\n"
+	  "renamed when it is whole.\n"
+	  "Without `-o` the text report goes to standard output.\n"
+	  "A descriptor (`/dev/stdout`, `/dev/fd/7`), a device, a fifo and a file that is\n"
+	  "mounted at that path are written through." },
+	{ 'f', "format", "FORMAT", ALL & ~TOP, WP_SECTION_OUTPUT,
+	  "html pprof speedscope firefox svg folded text json",
+	  "html, pprof, speedscope, firefox, svg, folded, text or\n"
+	  "json, whatever the file's name",
+	  "`pprof`, `html`, `speedscope`, `firefox`, `svg`, `folded`, `text` or (dumps only)\n"
+	  "`json`, whatever the file is called." },
+	{ WP_OPT_TIMELINE, "timeline", NULL, RECORD, WP_SECTION_OUTPUT, NULL,
+	  "keep what happened when in a pprof file, too",
+	  "Keep what each thread did when in a pprof file, too, as a field that other readers\n"
+	  "skip; `wallprof report` then makes a page with a timeline of it." },
+	{ WP_OPT_TIMELINE_SIZE, "timeline-size", "N", RECORD, WP_SECTION_OUTPUT,
+	  NULL,
+	  "most memory for what happened when (html, speedscope,\n"
+	  "firefox), default 64M; past it old times get coarse",
+	  "For formats that tell what happened when (`html`, `speedscope`, `firefox`), the most\n"
+	  "memory for that: bytes, or with `K`, `M` or `G`, 64M by default.\n"
+	  "A thread that does not move takes none; a change takes 24 bytes.\n"
+	  "Past it the oldest intervals of one thread in one place are joined within windows of\n"
+	  "time, which double as often as that takes: sums stay exact." },
+	{ WP_OPT_REPORT, "report", NULL, RECORD, WP_SECTION_OUTPUT, NULL,
+	  "with -o FILE: print the text report as well",
+	  "With `-o`, print the text report as well." },
+	{ WP_OPT_FULL, "full", NULL, RECORD | REPORT | DIFF, WP_SECTION_OUTPUT,
+	  NULL, "text report: every function and call, however small",
+	  "Show all of the text report instead of what matters." },
+	{ 'q', "quiet", NULL, ALL, WP_SECTION_OUTPUT, NULL,
+	  "print only errors on standard error", "Print errors only." },
+	{ 'v', "verbose", NULL, ALL, WP_SECTION_OUTPUT, NULL,
+	  "print more about the recording on standard error",
+	  "With `-o`, print how it was recorded and what was lost, line by line." },
+	{ WP_OPT_THREADS, "threads", "[dump]", DUMP, WP_SECTION_HANG, NULL,
+	  "the same as the command dump", "The same as the command `dump`." },
+	{ WP_OPT_CHECK, "check", NULL, CHECK, WP_SECTION_HANG, NULL,
+	  "the same as the command check", "The same as the command `check`." },
+	{ 'i', "interval", "TIME", CHECK, WP_SECTION_HANG, NULL,
+	  "time between the two looks of check, default 2s",
+	  "Of `check`: time between the two snapshots, 2s by default." },
+	{ WP_OPT_TIMEOUT, "timeout", "TIME", RUN, WP_SECTION_HANG, NULL,
+	  "the same as run TIME; 0: no limit",
+	  "The same as the command `run` with this time; 0 is no limit." },
+	{ WP_OPT_KILL_AFTER, "kill-after", "TIME", RUN, WP_SECTION_HANG, NULL,
+	  "from SIGTERM to SIGKILL, default 5s",
+	  "From SIGTERM to SIGKILL, 5s by default." },
+	{ WP_OPT_DUMP_TIME, "dump-time", "TIME", RUN, WP_SECTION_HANG, NULL,
+	  "most time for the dump, default 10s; 0: no dump",
+	  "The most time that the dump may take, 10s by default; 0 is no dump.\n"
+	  "Functions are named for 60 % of it, and processes looked at for 80 %; the dump\n"
+	  "says what it lacks." },
+	{ WP_OPT_ON_DEADLOCK, "on-deadlock", "DO", RUN, WP_SECTION_HANG,
+	  "exit wait", "exit: end the command as soon as it is in a deadlock",
+	  "`exit` ends the command in the same way as soon as some of its threads are in a\n"
+	  "deadlock.\n"
+	  "Once a second one line of /proc is read for each thread; a snapshot is taken when\n"
+	  "more threads have stopped running than before, for at most a fiftieth of the time." },
+	{ WP_OPT_GROUP, "group", NULL, DUMP | CHECK | RUN, WP_SECTION_HANG,
+	  NULL, "print identical stacks once",
+	  "Identical stacks once, with the number and names of their threads." },
+	{ WP_OPT_FOLLOW, "follow-processes", NULL, DUMP | CHECK | RUN,
+	  WP_SECTION_HANG, NULL,
+	  "dump also the processes that threads wait for",
+	  "Print the processes that waits lead to as well; their running threads are\n"
+	  "stopped, too." },
+	{ WP_OPT_STOP, "stop", "MODE", LIVE | RUN, WP_SECTION_HOW,
+	  "auto all never",
+	  "auto (default): stop running threads only, each for\n"
+	  "microseconds; all: stop them at one instant (default\n"
+	  "of dumps); never: running threads have no stack",
+	  "`auto` stops running threads, one at a time, and waiting ones only when their stack\n"
+	  "needs a register that cannot be read otherwise (see `--scan`).\n"
+	  "`all`, the default of dumps, stops all threads that run, reads everything at that one\n"
+	  "instant, and lets them go.\n"
+	  "`never` stops nothing: running threads have the stacks of their CPU samples, or none\n"
+	  "without perf events.\n"
+	  "Such a stack is truncated where it is longer than 64 KiB, or continues on another\n"
+	  "stack, as below a signal handler with a stack of its own.\n"
+	  "\n"
+	  "A stop ends the sleep of a thread in a system call, which the kernel then\n"
+	  "restarts.\n"
+	  "So a waiting thread is not stopped where that would be noticed: in a call whose\n"
+	  "time limit would start over (calls on sockets and terminals may have one that\n"
+	  "cannot be seen), that would be cut short, or that a file server would be told of\n"
+	  "again; and, if the thread has a seccomp filter, in any call but those without a\n"
+	  "time limit that do nothing but wait, as the filter's supervisor (seccomp_unotify(2))\n"
+	  "would be asked for the call twice.\n"
+	  "Such a stack is truncated where it needs a register that only `bpf` gives.\n"
+	  "A running thread with a seccomp filter is stopped only where there are no CPU\n"
+	  "samples, and only if it has not slept for a millisecond.\n"
+	  "What remains: a running thread that goes to sleep in the few microseconds between\n"
+	  "the last look and its stop is stopped at the begin of that sleep, which is then\n"
+	  "restarted, once." },
+	{ WP_OPT_SCAN, "scan", "MODE", RECORD, WP_SECTION_HOW, "auto bpf proc",
+	  "how to learn which threads have run: bpf: with a BPF\n"
+	  "program; proc: read /proc for each; auto (default):\n"
+	  "bpf from 50 threads on, if permitted",
+	  "How threads are asked at each tick whether they have run, and where they wait.\n"
+	  "`auto` (default) asks them all at once by a BPF program, where that is permitted (root,\n"
+	  "or CAP_BPF and CAP_PERFMON) and Linux is 6.7 or later, if they are 50 or more or\n"
+	  "a stack wants a register that /proc does not give; `bpf` asks so in any case; `proc`\n"
+	  "reads files of /proc for each.\n"
+	  "The samples are the same, but by /proc a waiting thread whose stack wants such a\n"
+	  "register is stopped for it, or has part of its stack where it may not be stopped\n"
+	  "(see `--stop`)." },
+	{ WP_OPT_MAX_STOPPED, "max-stopped", "PCT", RECORD, WP_SECTION_HOW,
+	  NULL,
+	  "share of time that stops may cost the target, default\n"
+	  "1%; 0: no limit",
+	  "How much of the wall time all stops together may take, 1 by default, 0 for no\n"
+	  "bound.\n"
+	  "Past it fewer stops are made; the time of a thread that was not stopped is\n"
+	  "given to its next stack (or its last, at the end), so that sums stay right." },
+	{ WP_OPT_MAX_MEMORY, "max-memory", "SIZE", LIVE | RUN, WP_SECTION_HOW,
+	  NULL,
+	  "memory for stacks, mappings and unpacked sections,\n"
+	  "default 512M; what is beyond is left out, and said",
+	  "How much memory the process that is looked at can make wallprof take, 512M by\n"
+	  "default: half of it for distinct stacks, a quarter for sections of files that have\n"
+	  "to be unpacked, of which one file has at most a sixteenth of all, an eighth for\n"
+	  "executable mappings.\n"
+	  "Past it the time of further stacks is that of the frame `[dropped: memory]`, how many\n"
+	  "is said, and the exit status is 1." },
+	{ WP_OPT_MAX_DEPTH, "max-depth", "N", LIVE | RUN, WP_SECTION_HOW, NULL,
+	  "most frames of a stack, default 512",
+	  "Frames that are kept of a stack, 512 by default." },
+	{ WP_OPT_OWN_THREADS, "own-threads", "N", RECORD, WP_SECTION_HOW, NULL,
+	  "most threads with an entry of their own, default\n"
+	  "30000; later ones share an entry per name",
+	  "Threads that are told apart, 30000 by default.\n"
+	  "Threads that start later share an entry per name, under the tid of the first\n"
+	  "thread of that name, so that memory is bounded however many there are." },
+	{ WP_OPT_UNWINDER, "unwinder", "NAME", LIVE | RUN, WP_SECTION_HOW,
+	  "rows libunwind", "rows (default) or libunwind",
+	  "`rows` (default) evaluates unwind info itself and asks libunwind only for what it\n"
+	  "cannot do; `libunwind` asks it for every frame." },
+	{ 'V', "version", NULL, ALL, WP_SECTION_OTHER, NULL,
+	  "print the version and exit", "Print the version." },
+	{ 'h', "help", NULL, ALL, WP_SECTION_OTHER, NULL,
+	  "print this and exit; after a command: its options",
+	  "Print a summary of the options; after a command, of those that it has." },
+};
+const size_t wp_noption_rows = sizeof(wp_option_rows) / sizeof(*wp_option_rows);
+
+const char *wp_option_section_name(enum wp_option_section section)
+{
+	return WP_ENUM_NAME(WP_OPTION_SECTIONS, section);
+}
+
+const struct wp_command_row *wp_command_find(const char *word)
+{
+	for (size_t i = 0; i < wp_ncommand_rows; i++)
+		if (!strcmp(wp_command_rows[i].name, word))
+			return &wp_command_rows[i];
+	return NULL;
+}
+
+const struct wp_command_row *wp_command_of(enum wp_action action)
+{
+	for (size_t i = 0; i < wp_ncommand_rows; i++)
+		if (wp_command_rows[i].action == action)
+			return &wp_command_rows[i];
+	return NULL;
+}
+
+enum { WORD_MAX = 24 };
+
+/* How many letters to add, drop, change or swap with the next one to make B of
+ * A[0..n); UINT32_MAX: too long. */
+static unsigned int distance(const char *a, size_t n, const char *b)
+{
+	unsigned int rows[3][WORD_MAX + 1];
+	size_t m = strlen(b);
+
+	if (n > WORD_MAX || m > WORD_MAX)
+		return UINT32_MAX;
+	for (unsigned int j = 0; j <= m; j++)
+		rows[0][j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned int *row = rows[i % 3], *last = rows[(i + 2) % 3];
+
+		row[0] = (unsigned int)i;
+		for (size_t j = 1; j <= m; j++) {
+			bool differ = a[i - 1] != b[j - 1];
+			unsigned int best = last[j - 1] + differ;
+
+			if (last[j] + 1 < best)
+				best = last[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (differ && i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] &&
+			    rows[(i + 1) % 3][j - 2] + 1 < best)
+				best = rows[(i + 1) % 3][j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return rows[n % 3][m];
+}
+
+/* Are so many wrong letters of N a slip of the hand? */
+static bool is_near(unsigned int wrong, size_t n)
+{
+	return wrong <= (n > 5 ? 3 : n > 2 ? 1 : 0);
+}
+
+const struct wp_command_row *wp_command_near(const char *word)
+{
+	const struct wp_command_row *best = NULL;
+	unsigned int least = UINT32_MAX;
+
+	for (size_t i = 0; i < wp_ncommand_rows; i++) {
+		unsigned int wrong = distance(word, strlen(word),
+					      wp_command_rows[i].name);
+
+		if (wrong >= least || !is_near(wrong, strlen(word)))
+			continue;
+		least = wrong;
+		best = &wp_command_rows[i];
+	}
+	return best;
+}
+
+const struct wp_option_row *wp_option_near(const char *name, size_t n,
+					   enum wp_action action)
+{
+	const struct wp_option_row *best = NULL;
+	unsigned int least = UINT32_MAX;
+
+	for (size_t i = 0; i < wp_noption_rows; i++) {
+		const struct wp_option_row *row = &wp_option_rows[i];
+		unsigned int wrong = distance(name, n, row->name);
+
+		/* Half a letter for being another command's. */
+		if (!is_near(wrong, n))
+			continue;
+		wrong = 2 * wrong + !(row->commands & 1u << action);
+		if (wrong >= least)
+			continue;
+		least = wrong;
+		best = row;
+	}
+	return best;
+}
