@@ -34,6 +34,8 @@ struct wp_task_record {
 	__u64 run_ns;
 	__u64 wait_ns;
 	__u64 slices;
+	/* CLOCK_MONOTONIC after that, and before the state was read. */
+	__u64 time_ns;
 	/* Start of the thread, ns after boot: tells it from a later thread with
 	 * the same tid. */
 	__u64 start_ns;

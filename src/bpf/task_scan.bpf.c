@@ -221,6 +221,7 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	record->slices = slices;
 	record->start_ns = task->start_boottime;
 	barrier();
+	record->time_ns = bpf_ktime_get_ns();
 	record->state_char = letter_of(task);
 	barrier();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);

@@ -37,19 +37,21 @@ static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 	return rc;
 }
 
-/* The last tick found T in the wait that ends now. */
-static bool was_found_waiting(const struct wp_thread *t)
+/* The last tick found T in the wait that ends at NOW. */
+static bool was_found_waiting(const struct wp_thread *t, uint64_t now)
 {
 	uint64_t tick_ns = t->target->last_tick_ns;
 
+	/* Ticks may follow each other so fast that a wait from before the last
+	 * one is told of after it. */
 	return t->wait.waiting && t->wait.key.state == WP_STATE_WAITING &&
 	       t->locks.tick_ns == tick_ns && t->waits.out_ns < tick_ns &&
-	       t->waits.in_ns < tick_ns;
+	       t->waits.in_ns < tick_ns && now > tick_ns;
 }
 
-/* Keep a wait of T in STATE for DELAY_NS. */
+/* Keep the part in STATE, DELAY_NS long, of a wait of T until NOW. */
 static void keep_wait(struct wp_thread *t, enum wp_state state,
-		      uint64_t delay_ns)
+		      uint64_t delay_ns, uint64_t now)
 {
 	struct wp_block_waits *b = t->target->block_waits;
 	struct wp_block_wait w = { { .stack = WP_BLOCK_ALL,
@@ -62,7 +64,7 @@ static void keep_wait(struct wp_thread *t, enum wp_state state,
 		return;
 	}
 	/* A long wait is told by ticks, but its end is not. */
-	if (state == WP_STATE_RUNNABLE && was_found_waiting(t)) {
+	if (state == WP_STATE_RUNNABLE && was_found_waiting(t, now)) {
 		w.key = t->wait.key;
 		w.every = 1;
 	} else if (w.every) {
@@ -75,15 +77,16 @@ static void keep_wait(struct wp_thread *t, enum wp_state state,
 	b->waits[b->nwaits++] = w;
 }
 
-/* T waited for so long that ticks told it: they did not know who would wake it. */
-static int tell_waker(struct wp_thread *t)
+/* T waited until NOW, for so long that ticks told it: they did not know who would
+ * wake it. */
+static int tell_waker(struct wp_thread *t, uint64_t now)
 {
 	struct wp_profile *profile = t->target->profile;
 	struct wp_sample_key key = t->wait.key;
 	int rc;
 
 	if (t->waits.samples < WP_BLOCK_TICKS || !t->waits.waker ||
-	    !was_found_waiting(t))
+	    !was_found_waiting(t, now))
 		return 0;
 	key.object = 0;
 	rc = wp_profile_add_sample(profile, WP_PROFILE_BLOCK, &key,
@@ -111,12 +114,12 @@ static int end_wait(struct wp_thread *t, uint64_t now)
 	if (end_ns < out_ns)
 		end_ns = out_ns;
 	if (out_ns >= b->valid_ns && now >= out_ns) {
-		keep_wait(t, WP_STATE_WAITING, end_ns - out_ns);
+		keep_wait(t, WP_STATE_WAITING, end_ns - out_ns, now);
 		b->unsplit += !w->wake_ns;
 	}
 	if (w->wake_ns >= b->valid_ns && now > end_ns)
-		keep_wait(t, WP_STATE_RUNNABLE, now - end_ns);
-	return tell_waker(t);
+		keep_wait(t, WP_STATE_RUNNABLE, now - end_ns, now);
+	return tell_waker(t, now);
 }
 
 /* T leaves its CPU. */

@@ -5,7 +5,6 @@
 #include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
-#include "wallprof/clock.h"
 
 /* Add T's run time, by schedstat NOW, to its entry in the profile. */
 static void count_run(struct wp_thread *t, const struct wp_schedstat *now)
@@ -53,12 +52,13 @@ void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,
 	take_back(t);
 }
 
-void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now)
+void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now,
+		   uint64_t time_ns)
 {
 	if (!t->target->loop->schedstat_works)
 		return;
 	wp_time_ledger_read(&t->time, now,
-			    keep_until(t->target->loop, wp_clock_ns()));
+			    keep_until(t->target->loop, time_ns));
 	count_run(t, now);
 	take_back(t);
 }

@@ -20,8 +20,9 @@ struct wp_thread;
 void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,
 		   uint64_t time_ns, bool ready);
 
-/* T's schedstat is NOW, between two looks. */
-void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now);
+/* T's schedstat was NOW at TIME_NS, between two looks. */
+void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now,
+		   uint64_t time_ns);
 
 /* The same in a recording that takes no samples of waiting and running threads: only
  * T's CPU time is wanted. */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "sampler_loop.h"
-#include "wallprof/clock.h"
 #include "target.h"
 #include "wallprof/lower_bound.h"
 
@@ -73,7 +72,6 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	if (!c->scan)
 		return;
 	rc = wp_task_scan_read(c->scan, &c->v, &c->n);
-	c->time_ns = wp_clock_ns();
 	if (!rc)
 		return;
 	wp_bpf_scan_close(loop);

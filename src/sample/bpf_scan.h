@@ -26,8 +26,6 @@ struct wp_bpf_scan {
 	 * thread asked for is most likely v[next]. */
 	const struct wp_task_record *v;
 	size_t n, next;
-	/* When this tick's scan ended. */
-	uint64_t time_ns;
 };
 
 /* Scan all threads, if that is wanted: at the begin of a tick. */

@@ -133,18 +133,6 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	return wp_record_running(t, stack, state, t->stop.weight_ns);
 }
 
-/* Was T on a CPU when it was interrupted?  Then it has not been put on one again
- * by the time it stands still. */
-static enum wp_state state_when_interrupted(struct wp_thread *t)
-{
-	struct wp_schedstat at_stop;
-
-	return wp_thread_files_schedstat(t, &at_stop) ||
-			       at_stop.slices == t->stop.slices ?
-		       WP_STATE_RUNNING :
-		       WP_STATE_RUNNABLE;
-}
-
 /* AGAIN: T was stopped just before. */
 static int interrupt(struct wp_thread *t, bool again)
 {
@@ -205,10 +193,21 @@ static void settle_move(struct wp_thread *t, const struct wp_regs *regs,
 struct window {
 	struct wp_regs regs;
 	struct wp_stop_facts facts;
-	enum wp_state state;
+	/* The scheduler's books of T, and when they were read. */
+	struct wp_schedstat times;
+	uint64_t time_ns;
 	/* Valid if T's stack is to be walked in the window. */
 	struct wp_stack_walk walk;
 };
+
+/* Was T on a CPU when it was interrupted?  Then it has not been put on one again
+ * by the time it stands still. */
+static enum wp_state state_when_interrupted(const struct wp_thread *t,
+					    const struct window *window)
+{
+	return window->times.slices == t->stop.slices ? WP_STATE_RUNNING :
+							WP_STATE_RUNNABLE;
+}
 
 /* The window proper: nothing slow may run in here.  False: T died in it. */
 static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
@@ -217,13 +216,15 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	struct wp_target *target = t->target;
 	struct wp_stack_copy *copy = &target->loop->copy;
 
-	if (wp_tracer_read_regs(tracee, &ret->regs, &ret->facts)) {
+	if (wp_tracer_read_regs(tracee, &ret->regs, &ret->facts) ||
+	    wp_thread_files_schedstat(t, &ret->times)) {
 		wp_tracer_release(target->loop->tracer, tracee);
 		return false;
 	}
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
 			   t->copy_len_running);
-	ret->state = state_when_interrupted(t);
+	/* Before it goes on: it may have to wait for a CPU then. */
+	ret->time_ns = wp_clock_ns();
 	settle_move(t, &ret->regs, &ret->facts);
 	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
 		read_call(t, &ret->regs, &ret->facts);
@@ -250,7 +251,6 @@ static bool may_stop_again(struct wp_thread *t,
 int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 {
 	struct wp_target *target = t->target;
-	struct wp_schedstat after;
 	struct window window;
 	bool is_partial;
 	int rc;
@@ -269,14 +269,11 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		t->at_instant = false;
 		return interrupt(t, true);
 	}
-	if (wp_thread_files_schedstat(t, &after)) {
-		wp_unstopped_end(t);
-		return 0;
-	}
-	wp_books_read(t, &after);
+	wp_books_read(t, &window.times, window.time_ns);
 	is_partial = window.walk.stack.end == WP_END_TOO_SLOW ||
 		     window.walk.map_is_stale;
-	rc = record_stopped(t, &window.facts, window.state, &window.walk);
+	rc = record_stopped(t, &window.facts,
+			    state_when_interrupted(t, &window), &window.walk);
 	/* What the walk had no time for is found out now, for the next one. */
 	if (is_partial)
 		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);

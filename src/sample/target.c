@@ -304,7 +304,7 @@ static int finish_thread(struct wp_thread *t)
 		if (t->time.ready)
 			wp_books_look(t, &now, t->target->last_tick_ns, true);
 		else
-			wp_books_read(t, &now);
+			wp_books_read(t, &now, t->target->last_tick_ns);
 	}
 	return wp_record_end(t, t->target->gone);
 }

@@ -19,7 +19,10 @@
  *
  * The kernel tells late: run time at its ticks and when the thread leaves its CPU,
  * a wait for a CPU when it ends.  What it has not told yet is owed as waiting, and
- * paid only when the thread is found waiting, when all has been told.
+ * paid only when the thread is found waiting, when all has been told.  It can tell too
+ * much: since Linux 6.12, time that a thread slept after it was moved to another CPU
+ * while its dequeue was delayed is told as a wait for a CPU (kernel/sched/stats.h,
+ * sched_info_enqueue); no more of that is believed than looks leave room for.
  *
  * A look stands for a region of time that was fixed before the look was drawn from
  * it at random (a stratum of ticks); wp_time_ledger_region has its length, which is

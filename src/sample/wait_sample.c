@@ -22,7 +22,7 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 	if (!record->state_char || t->target->space.is_32bit)
 		return false;
 	ret->before = wp_bpf_scan_times(record);
-	ret->time_ns = t->target->loop->scan.time_ns;
+	ret->time_ns = record->time_ns;
 	ret->state_char = record->state_char;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;

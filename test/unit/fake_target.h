@@ -54,6 +54,8 @@ static struct {
 	struct wp_stop_facts facts;
 	/* Called when registers are read: the thread stands still. */
 	void (*in_window)(void);
+	/* Is called when the thread is let go; NULL: not. */
+	void (*after_window)(void);
 	bool has_filter;
 	unsigned int ninterrupts, nreleases;
 } fake_stop;
@@ -123,6 +125,8 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 {
 	*tracee = tracer->v[--tracer->len];
 	fake_stop.nreleases++;
+	if (fake_stop.after_window)
+		fake_stop.after_window();
 }
 
 struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)

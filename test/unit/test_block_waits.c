@@ -389,6 +389,40 @@ static void a_long_wait_has_its_waker(void **state)
 	assert_sums(3, 1, 20 * (uint64_t)TICK + WP_NS_PER_MS);
 }
 
+/* Three ticks in a millisecond find one wait, and only then is the end of the wait
+ * before it told: nothing is taken from a stack but what it was given. */
+static void a_wait_from_before_the_last_ticks_is_not_theirs(void **state)
+{
+	const struct wp_sample_set *set;
+	const struct wp_regs regs = fake_stack_regs(&stack);
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
+	start_target();
+	for (int i = 0; i < 2; i++) {
+		record = record_of(WP_PERF_SWITCH_OUT);
+		put(&record);
+		for (int k = 0; i && k < WP_BLOCK_TICKS; k++)
+			assert_int_equal(
+				fake_target_tick(&fake, WP_NS_PER_MS / 10), 0);
+		fake_now_ns += 5 * WP_NS_PER_MS;
+		wake(9, true);
+		fake_now_ns += 1000;
+		record = record_of(WP_PERF_SWITCH_IN);
+		put(&record);
+	}
+	fake_target_schedstat(&fake, 7, 2000, 0, 2);
+	fake_target_runs(&fake, 7);
+	finish();
+	set = &fake.profile.sets[WP_PROFILE_BLOCK];
+	assert_true(set->nsamples > 0);
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		assert_in_range(set->samples[i].count, 0, 2);
+		assert_in_range(set->samples[i].wall_ns, 0, 2 * TICK);
+	}
+}
+
 static void without_events_ticks_tell_all(void **state)
 {
 	const struct wp_regs regs = fake_stack_regs(&stack);
@@ -564,6 +598,7 @@ int main(void)
 		TEST(a_wake_while_the_thread_leaves_ends_its_wait),
 		TEST(a_long_wait_counts_once),
 		TEST(a_long_wait_has_its_waker),
+		TEST(a_wait_from_before_the_last_ticks_is_not_theirs),
 		TEST(without_events_ticks_tell_all),
 		TEST(events_without_samples_of_switches_are_of_no_use),
 		TEST(stacks_that_were_cut_are_copied_longer_in_the_next_window),

@@ -343,6 +343,26 @@ static void a_record_takes_the_place_of_reads(void **state)
 	assert_int_equal(fake.profile.counters.unchanged, 1);
 }
 
+/* It is woken right after its record was made, and wallprof has no CPU for long: the
+ * kernel tells later that it was in the queue all that time. */
+static void a_record_tells_of_the_time_when_it_was_made(void **state)
+{
+	struct wp_task_record record = record_of('S', 1);
+	struct wp_thread *t;
+
+	(void)state;
+	t = start();
+	record.time_ns = fake_now_ns;
+	fake_now_ns += 10 * WP_NS_PER_MS;
+	scan(&record);
+	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_DONE);
+	fake_target_schedstat(&fake, TID, 1000, 10 * WP_NS_PER_MS, 2);
+	wp_bpf_scan_forget(fake.sampler);
+	fake.sampler->tick_ns = fake_now_ns;
+	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
+	assert_int_equal(t->time.runnable_ns, 10 * WP_NS_PER_MS);
+}
+
 static void a_record_that_is_out_of_date_is_read_again(void **state)
 {
 	const struct wp_task_record record = record_of('S', 1);
@@ -441,6 +461,7 @@ int main(void)
 		TEST(a_recording_of_waits_has_no_running_time),
 		TEST(a_recording_of_cpu_time_reads_no_calls),
 		TEST(a_record_takes_the_place_of_reads),
+		TEST(a_record_tells_of_the_time_when_it_was_made),
 		TEST(a_record_that_is_out_of_date_is_read_again),
 		TEST(a_record_of_a_running_thread_says_only_that_it_has_run),
 		TEST(a_later_thread_with_the_same_tid_is_another),

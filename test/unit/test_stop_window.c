@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
+#include "../../src/sample/sample_thread.h"
 #include "../../src/sample/stack_walk.h"
 #include "../../src/sample/stop_window.h"
 #include "one_target.h"
@@ -134,6 +135,30 @@ static void a_thread_put_on_a_cpu_for_the_stop_was_runnable(void **state)
 	 * known. */
 	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 	assert_int_equal(t->time.running_ns, 0);
+}
+
+/* A thread that is let go may wait long for a CPU, and wallprof too. */
+static void wait_for_cpu(void)
+{
+	fake_now_ns += TICK;
+}
+
+static void a_wait_ends_where_its_stop_does(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_nanosleep,
+						  .asleep = true };
+	fake_stop.after_window = wait_for_cpu;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	record_queue();
+	/* All of it in the run queue, as the kernel tells in the end. */
+	fake_target_schedstat(&fake, TID, 1000, TICK, 2);
+	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
+	assert_int_equal(t->time.runnable_ns, TICK);
 }
 
 static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
@@ -557,6 +582,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_stop_gives_a_running_thread_its_stack),
 		TEST(a_thread_put_on_a_cpu_for_the_stop_was_runnable),
+		TEST(a_wait_ends_where_its_stop_does),
 		TEST(a_thread_asleep_at_its_stop_is_recorded_as_waiting),
 		TEST(a_waiting_thread_gets_its_registers_and_a_wait_site),
 		TEST(a_waiting_thread_that_moved_leaves_no_wait_site),

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
@@ -213,19 +214,24 @@ static void sleeping_threads_are_as_schedstat_says(void **state)
 	struct sleeper *v;
 	struct wp_task_scan *scan;
 	struct found found;
+	uint64_t begin_ns, end_ns;
 
 	(void)state;
 	OPEN_OR_SKIP(scan, getpid(), THREADS);
 	v = start_sleepers(THREADS);
+	begin_ns = wp_clock_ns();
 	found = read_all(scan);
+	end_ns = wp_clock_ns();
 	assert_int_equal(found.n, THREADS + 1);
 	assert_non_null(find(found, getpid()));
 	for (int i = 0; i < THREADS; i++) {
+		const struct wp_task_record *r = find(found, v[i].tid);
 		struct wp_schedstat want;
 
 		assert_int_equal(schedstat_of(v[i].tid, &want), 0);
 		assert_true(want.slices);
-		assert_same(find(found, v[i].tid), &want);
+		assert_same(r, &want);
+		assert_in_range(r->time_ns, begin_ns, end_ns);
 	}
 	end_sleepers(v, THREADS);
 	wp_task_scan_close(scan);
