@@ -187,29 +187,27 @@ static void a_stack_that_lacks_a_register_wants_a_stop(void **state)
 
 static void a_known_wait_site_makes_the_stop_needless(void **state)
 {
-	struct wp_site_cache sites = { .next = 0 };
 	struct wp_regs regs;
 	struct wp_stack_walk walk;
 
 	(void)state;
 	fake_stack_init(&stack, fake_stack_needs_fp);
 	start();
+	t->sites = calloc(1, sizeof(*t->sites));
+	assert_non_null(t->sites);
 	regs = fake_stack_regs(&stack);
 	wp_stack_copy_take(&fake.sampler->copy, &fake.target->space,
 			   regs.v[WP_REG_SP], 4096);
 	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
 	assert_true(walk.stack.depth >= 3);
-	assert_int_equal(wp_site_cache_add(&sites, regs.v[WP_REG_SP],
+	assert_int_equal(wp_site_cache_add(t->sites, regs.v[WP_REG_SP],
 					   fake.target->space.view.generation,
 					   &walk.stack),
 			 0);
-	t->sites = &sites;
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
 	assert_int_equal(fake.profile.counters.cached_site, 1);
 	assert_int_equal(fake.profile.stacks[recorded()->stack].depth,
 			 walk.stack.depth);
-	t->sites = NULL;
-	wp_site_cache_clear(&sites);
 }
 
 static void a_filter_forbids_a_stop_in_most_calls(void **state)

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# boot.sh KERNEL ROOT OUT [ARG...] - boot KERNEL, as kernel.sh leaves it, with ROOT
+# as its read-only root and OUT as /out, and run OUT/command in it as root.
+#
+# OUT then has: log (what the command printed), status (its exit status), console.
+# ARGs are added to the kernel's command line.  ACCEL: tcg, or kvm where that works.
+# VM_CPUS, VM_MEM, VM_SECONDS: its size, and when it is ended.
+set -eu
+kernel=$1 root=$2 out=$(realpath "$3")
+shift 3
+release=$(cat "$kernel/release")
+initrd=$kernel/initrd
+busybox=$root/bin/busybox
+here=$(dirname "$0")
+if [ -z "$(find "$initrd" -newer "$here/init" 2>/dev/null)" ]; then
+	sh "$here/initrd.sh" "$kernel" "$busybox" "$initrd.new"
+	mv "$initrd.new" "$initrd"
+fi
+image=$(find "$kernel" -name "vmlinuz-$release" -o \
+	-path "*/$release/vmlinuz" | head -n 1)
+case $release in
+*-amd64) machine="qemu-system-x86_64 -cpu max" console=ttyS0 ;;
+*-arm64) machine="qemu-system-aarch64 -M virt,gic-version=3 -cpu max,pauth-impdef=on" console=ttyAMA0 ;;
+esac
+accel="-accel tcg,thread=multi"
+[ "${ACCEL:-tcg}" = tcg ] || accel="-accel $ACCEL"
+rm -f "$out/status"
+# shellcheck disable=SC2086 # lists of words
+timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
+	-smp "${VM_CPUS:-2}" -m "${VM_MEM:-4G}" \
+	-nographic -no-reboot -nodefaults -monitor none \
+	-serial "file:$out/console" -kernel "$image" -initrd "$initrd" \
+	-append "console=$console quiet panic=-1 $*" \
+	-virtfs "local,path=$root,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
+	-virtfs "local,path=$out,mount_tag=out,security_model=none" || {
+	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-900} s" >&2
+	exit 1
+}
+if [ ! -s "$out/status" ]; then
+	tail -n 20 "$out/console" >&2
+	echo "boot.sh: the guest ended without a status; its console is above" >&2
+	exit 1
+fi
+exit "$(cat "$out/status")"
