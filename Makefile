@@ -73,7 +73,7 @@ LINKED_cov := $(O)/test/cov/shared.o
 # forbidden call is a link error, not a review comment.  This table is the only
 # one: `make lint` hands it to test/lint/layers.sh.
 ROOMS := base proc ptrace perf bpf unwind symbols state profile lock hang \
-	sample output symbolize dump cmd
+	go sample output symbolize dump cmd
 base_DIR := src/base
 proc_DIR := src/proc
 ptrace_DIR := src/ptrace
@@ -85,6 +85,7 @@ state_DIR := src/state
 profile_DIR := src/profile
 lock_DIR := src/lock
 hang_DIR := src/hang
+go_DIR := src/go
 sample_DIR := src/sample
 output_DIR := src/output
 symbolize_DIR := src/symbolize
@@ -102,7 +103,8 @@ state_DEPS := proc base
 profile_DEPS := base
 lock_DEPS := base
 hang_DEPS := lock base
-sample_DEPS := bpf perf ptrace lock state unwind profile proc base
+go_DEPS := proc base
+sample_DEPS := go bpf perf ptrace lock state unwind profile proc base
 output_DEPS := profile hang lock state proc base
 symbolize_DEPS := symbols state profile proc base
 dump_DEPS := hang symbolize symbols sample $(sample_DEPS)

@@ -5,7 +5,8 @@
  * is installed or not, and the profile should not change with that.  So the
  * function proper is named by the symbol where it starts (of a cold part, where
  * its hot part starts), as perf and eu-stack do, and by DWARF where there is
- * none.  Inlined functions have no symbol: DWARF names them.
+ * none.  Inlined functions have no symbol: DWARF names them.  What is Go's is
+ * named by the table that Go's own tracebacks use.
  */
 #include "resolver.h"
 
@@ -116,6 +117,8 @@ static const char *level_name(struct wp_symbols *s,
 	const struct wp_dwarf_level *level = &s->found.levels[i];
 	const struct wp_symtab_entry *entry = NULL;
 
+	if (s->found_by_go)
+		return level->name;
 	if (i + 1 == s->found.n)
 		entry = own_symbol(s, object, svma);
 	/* A symbol that holds the address is better than nothing. */
@@ -131,13 +134,16 @@ static const char *level_name(struct wp_symbols *s,
 	return level->name ? level->name : "";
 }
 
-/* Look SVMA of OBJECT up in its DWARF; the result is s->found, with 0 levels if
- * there is none. */
-static int look_up_dwarf(struct wp_symbols *s, struct wp_object *object,
-			 uint64_t svma)
+/* Look SVMA of OBJECT up in Go's table or its DWARF; the result is s->found, with 0
+ * levels if there is none. */
+static int look_up(struct wp_symbols *s, struct wp_object *object,
+		   uint64_t svma)
 {
 	int rc;
 
+	s->found_by_go = wp_go_lines_find(&object->go, svma, &s->found);
+	if (s->found_by_go)
+		return 0;
 	s->found.n = 0;
 	s->found.has_function = false;
 	if (!object->dwarf_file)
@@ -160,7 +166,7 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 	struct wp_object *object = address->object;
 	uint64_t svma = address->svma;
 	uint32_t n;
-	int rc = look_up_dwarf(s, object, svma);
+	int rc = look_up(s, object, svma);
 
 	if (rc)
 		return rc;

@@ -131,6 +131,7 @@ int wp_object_load(struct wp_object *object,
 		return 0;
 	object->is_elf = true;
 	find_debug(object, where, names_only);
+	wp_go_lines_open(&object->go, object->main.image);
 	rc = load_symbols(object);
 	wp_elf_file_close(&object->main);
 	wp_elf_file_close(&object->debug);

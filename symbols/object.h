@@ -12,6 +12,7 @@
 #include "debugfile.h"
 #include "dwarf_lines.h"
 #include "elf_file.h"
+#include "go_lines.h"
 #include "symtab.h"
 
 struct wp_object {
@@ -36,6 +37,8 @@ struct wp_object {
 	struct wp_elf_image alt_image;
 	struct wp_elf_image mini_image;
 	struct wp_symtab symtab;
+	/* Of a Go program. */
+	struct wp_go_lines go;
 	/* A .symtab names all functions, static ones too. */
 	bool has_symtab;
 	/* The one with DWARF, MAIN or DEBUG; NULL: none. */

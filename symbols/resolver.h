@@ -71,6 +71,8 @@ struct wp_symbols {
 	struct wp_object *dwarf_of;
 	/* Scratch for one address. */
 	struct wp_dwarf_lines found;
+	/* Its names are Go's own. */
+	bool found_by_go;
 	char symbol[WP_SYMBOL_NAME_MAX];
 	char demangled[WP_SYMBOL_NAME_MAX];
 };

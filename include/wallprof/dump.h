@@ -104,6 +104,36 @@ struct wp_dump_thread {
 		.lock.type = "",                                               \
 	})
 
+/* A goroutine of a Go program. */
+struct wp_dump_goroutine {
+	uint64_t id;
+	/* Which one created it; 0: not known. */
+	uint64_t parent_id;
+	/* String ids, in Go's words: its state ("waiting"), and what it waits
+	 * for ("chan receive"), "" where it does not. */
+	uint32_t state;
+	uint32_t reason;
+	/* How long it has waited at most; UINT64_MAX: not known. */
+	uint64_t waited_ns;
+	/* The thread that runs it or is in its system call; that it is locked
+	 * to; 0: none. */
+	int32_t tid;
+	int32_t locked_tid;
+	/* labels[first_label..first_label + nlabels) of the dump, by key. */
+	uint32_t first_label;
+	uint32_t nlabels;
+	/* Of one that runs on a thread of the dump, that thread's. */
+	struct wp_dump_stack stack;
+	/* Its only frame, if any, created it. */
+	struct wp_dump_stack created;
+};
+
+/* A profiler label of goroutines: string ids. */
+struct wp_dump_label {
+	uint32_t key;
+	uint32_t value;
+};
+
 struct wp_dump_process {
 	int32_t pid;
 	int32_t ppid;
@@ -120,6 +150,15 @@ struct wp_dump_process {
 	/* How long its threads were stopped in all, and how many were. */
 	uint64_t pause_ns;
 	uint32_t nstopped;
+	/* String ids: which Go built it ("go1.22.3"), "" if none did; why its
+	 * goroutines could not be read, "" if they could. */
+	uint32_t go_version;
+	uint32_t go_error;
+	/* goroutines[first_goroutine..first_goroutine + ngoroutines). */
+	uint32_t first_goroutine;
+	uint32_t ngoroutines;
+	/* Goroutines that were not read. */
+	uint64_t nlost_goroutines;
 	/* It was read only because a wait led there. */
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */
@@ -166,6 +205,10 @@ struct wp_dump {
 	uint32_t nprocesses, cap_processes;
 	struct wp_dump_thread *threads;
 	uint32_t nthreads, cap_threads;
+	struct wp_dump_goroutine *goroutines;
+	uint32_t ngoroutines, cap_goroutines;
+	struct wp_dump_label *labels;
+	uint32_t nlabels, cap_labels;
 	struct wp_dump_frame *frames;
 	uint32_t nframes, cap_frames;
 	struct wp_edge *edges;
@@ -199,6 +242,8 @@ void wp_dump_clear(struct wp_dump *dump);
  * call; NULL: no memory. */
 struct wp_dump_process *wp_dump_add_process(struct wp_dump *dump);
 struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump);
+struct wp_dump_goroutine *wp_dump_add_goroutine(struct wp_dump *dump);
+struct wp_dump_label *wp_dump_add_label(struct wp_dump *dump);
 struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump);
 struct wp_edge *wp_dump_add_edge(struct wp_dump *dump);
 

@@ -21,6 +21,8 @@
 enum {
 	WP_BUILD_ID_MAX = 64,
 	WP_ELF_LOADS_MAX = 32,
+	/* Sections that hold the variables of a Go program. */
+	WP_ELF_GO_DATA = 3,
 };
 
 /* One PT_LOAD segment (gABI, Program Header). */
@@ -92,6 +94,9 @@ struct wp_elf_image {
 	struct wp_elf_range go_table;
 	struct wp_elf_range go_module;
 	struct wp_elf_range rela;
+	/* .go.buildinfo; .noptrdata, .data and .data.rel.ro, see go_module.h. */
+	struct wp_elf_range go_buildinfo;
+	struct wp_elf_range go_data[WP_ELF_GO_DATA];
 	/* Has no address: SVMA is 0.  The range of PACKED where the section is
 	 * compressed (by zlib, to at most 64 MiB; else absent). */
 	struct wp_elf_range debug_frame;
@@ -159,6 +164,24 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
  * none does. */
 bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 		       uint64_t *ret_svma);
+
+/* Read the word at file offset OFF, which is loaded at SVMA, as an svma.  In a
+ * file that the dynamic linker moves it may be in a relocation; ld sorts these by
+ * address, the relative ones first (-z combreloc).  False if it cannot be read or
+ * is 0 without a relocation. */
+bool wp_elf_image_word(struct wp_elf_image *image, uint64_t off, uint64_t svma,
+		       uint64_t *ret_svma);
+
+/* A dynamic relocation that puts the bias plus TARGET at PLACE. */
+struct wp_elf_relative {
+	uint64_t place_svma;
+	uint64_t target_svma;
+};
+
+/* Entry I of the dynamic relocations; one of another kind comes behind all of
+ * these, as does one that cannot be read. */
+struct wp_elf_relative wp_elf_image_relative(struct wp_elf_image *image,
+					     uint64_t i);
 
 /* Free what IMAGE holds; safe on WP_ELF_IMAGE_INIT and twice. */
 void wp_elf_image_clear(struct wp_elf_image *image);

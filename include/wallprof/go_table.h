@@ -33,7 +33,12 @@ struct wp_go_table {
 	uint64_t names_off;
 	uint64_t pctab_off;
 	uint64_t funcs_off;
+	/* Of the files of compilation units, and of the files' names. */
+	uint64_t units_off;
+	uint64_t files_off;
 };
+
+#define WP_GO_NO_TREE UINT32_MAX
 
 struct wp_go_func {
 	/* Its code: start_svma <= pc < end_svma, which is the next one's start. */
@@ -43,6 +48,18 @@ struct wp_go_func {
 	uint64_t name_off;
 	/* Offset in the section of the table of its frame's sizes; 0: none. */
 	uint64_t frames_off;
+	/* Likewise of its numbers of files, of its lines, and of which inlined
+	 * function code is of. */
+	uint64_t files_off;
+	uint64_t lines_off;
+	uint64_t inlined_off;
+	/* Index of its compilation unit's first file. */
+	uint32_t first_file;
+	/* Line that it begins in; 0: not known (Go 1.19 and earlier). */
+	uint32_t start_line;
+	/* Offset of its tree of inlined functions from moduledata's gofunc;
+	 * WP_GO_NO_TREE: none was inlined. */
+	uint32_t tree_off;
 	/* SPWRITE: it sets sp to another stack's; sizes count from sp as it was
 	 * before. */
 	bool sets_sp;
@@ -77,5 +94,20 @@ WP_MUST_CHECK
 int wp_go_table_frame(const struct wp_go_table *table,
 		      const struct wp_go_func *func, uint64_t svma,
 		      uint32_t *ret_size);
+
+/* Find the value at SVMA in FUNC's table by pc at offset OFF of the section.
+ * Returns 0; -ENOENT if OFF is 0 or the table has none; -EBADMSG. */
+WP_MUST_CHECK
+int wp_go_table_value(const struct wp_go_table *table,
+		      const struct wp_go_func *func, uint64_t off,
+		      uint64_t svma, int32_t *ret);
+
+/* The text at offset OFF of the section, NULL if it is malformed; borrowed from
+ * the image. */
+const char *wp_go_table_text(const struct wp_go_table *table, uint64_t off);
+
+/* The name of file NUMBER of FUNC's compilation unit, likewise. */
+const char *wp_go_table_file(const struct wp_go_table *table,
+			     const struct wp_go_func *func, uint32_t number);
 
 #endif

@@ -103,6 +103,22 @@ void wp_tids_clear(struct wp_tids *tids);
 ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 			void *buf, size_t len);
 
+/* Memory of a process that is to be read. */
+struct wp_process_range {
+	uint64_t avma;
+	/* Room for LEN bytes. */
+	void *buf;
+	size_t len;
+	/* Set when it was read: all of it is in BUF. */
+	bool is_read;
+};
+
+/* Read the ranges v[0..n), many by one system call; a range that is not all
+ * readable costs one more.  0, -EPERM or -ESRCH. */
+WP_MUST_CHECK
+int wp_process_read_ranges(const struct wp_process *process,
+			   struct wp_process_range *v, size_t n);
+
 /* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  0, -ESRCH, -EPERM,
  * -ENOMEM, -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
 WP_MUST_CHECK

@@ -182,6 +182,14 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 		s->image->rela = range;
 	} else if (is_called(s, sh, ".go.module")) {
 		s->image->go_module = range;
+	} else if (is_called(s, sh, ".go.buildinfo")) {
+		s->image->go_buildinfo = range;
+	} else if (is_called(s, sh, ".noptrdata")) {
+		s->image->go_data[0] = range;
+	} else if (is_called(s, sh, ".data")) {
+		s->image->go_data[1] = range;
+	} else if (is_called(s, sh, ".data.rel.ro")) {
+		s->image->go_data[2] = range;
 	} else if (is_called(s, sh, ".gopclntab") ||
 		   is_called(s, sh, ".data.rel.ro.gopclntab")) {
 		s->image->go_table = range;

@@ -2,6 +2,7 @@
 /* elf_image.c - see wallprof/elf_image.h. */
 #include "wallprof/elf_image.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "wallprof/budget.h"
 #include "wallprof/inflate.h"
 #include "wallprof/io.h"
+#include "wallprof/lower_bound.h"
 
 enum {
 	BLOCK_BITS = 14,
@@ -233,6 +235,49 @@ void wp_elf_image_drop(struct wp_elf_image *image, uint64_t keep,
 	if (to < image->size)
 		madvise(image->data + to, (size_t)(image->size - to),
 			MADV_DONTNEED);
+}
+
+struct wp_elf_relative wp_elf_image_relative(struct wp_elf_image *image,
+					     uint64_t i)
+{
+	const struct wp_elf_relative none = { UINT64_MAX, 0 };
+	const uint8_t *bytes = wp_elf_image_at(
+		image, image->rela.off + i * sizeof(Elf64_Rela),
+		sizeof(Elf64_Rela));
+	Elf64_Rela rela;
+
+	if (!bytes)
+		return none;
+	memcpy(&rela, bytes, sizeof(rela));
+	if (rela.r_info != R_X86_64_RELATIVE &&
+	    rela.r_info != R_AARCH64_RELATIVE)
+		return none;
+	return (struct wp_elf_relative){ rela.r_offset,
+					 (uint64_t)rela.r_addend };
+}
+
+bool wp_elf_image_word(struct wp_elf_image *image, uint64_t off, uint64_t svma,
+		       uint64_t *ret_svma)
+{
+	const uint64_t len = image->rela.size / sizeof(Elf64_Rela);
+	const uint8_t *word = wp_elf_image_at(image, off, sizeof(*ret_svma));
+	struct wp_elf_relative relative;
+	uint64_t i, val;
+
+	if (!word)
+		return false;
+	memcpy(&val, word, sizeof(val));
+	if (!val) {
+		i = WP_LOWER_BOUND(len, k,
+				   wp_elf_image_relative(image, k).place_svma <
+					   svma);
+		relative = wp_elf_image_relative(image, i);
+		if (i == len || relative.place_svma != svma)
+			return false;
+		val = relative.target_svma;
+	}
+	*ret_svma = val;
+	return true;
 }
 
 void wp_elf_image_clear(struct wp_elf_image *image)

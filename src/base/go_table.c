@@ -2,7 +2,6 @@
 /* go_table.c - see wallprof/go_table.h. */
 #include "wallprof/go_table.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -18,9 +17,16 @@ enum {
 	/* An entry of the list of functions: its address, and the offset of its
 	 * struct _func. */
 	ENTRY = 8,
-	/* struct _func; from Go 1.20 on it has a line more. */
+	/* struct _func; from Go 1.20 on it has a line more.  Behind it are the
+	 * offsets of its tables by pc and of its other data, of which two are
+	 * about inlined functions (internal/abi/symtab.go). */
 	FUNC = 40,
 	LINE_120 = 4,
+	PCDATA_INLINED = 2,
+	FUNCDATA_TREE = 3,
+	/* A function of Go has 3 tables and a dozen data. */
+	PCDATA_MAX = 64,
+	TEXT_MAX = 4096,
 	/* Words of moduledata: the address of the table; where its first
 	 * function begins and its last one ends; what functions' addresses are
 	 * offsets from. */
@@ -63,61 +69,18 @@ static int read_entry(const struct wp_go_table *table, uint64_t i,
 	return r.failed ? -EBADMSG : 0;
 }
 
-/* A dynamic relocation that puts the bias plus TARGET at PLACE. */
-struct relative {
-	uint64_t place_svma;
-	uint64_t target_svma;
-};
-
-/* Entry I of the dynamic relocations; one of another kind comes behind all of
- * these. */
-static struct relative read_relative(struct wp_elf_image *image, uint64_t i)
-{
-	struct relative none = { UINT64_MAX, 0 };
-	const uint8_t *bytes = wp_elf_image_at(
-		image, image->rela.off + i * sizeof(Elf64_Rela),
-		sizeof(Elf64_Rela));
-	Elf64_Rela rela;
-
-	if (!bytes)
-		return none;
-	memcpy(&rela, bytes, sizeof(rela));
-	if (rela.r_info != R_X86_64_RELATIVE &&
-	    rela.r_info != R_AARCH64_RELATIVE)
-		return none;
-	return (struct relative){ rela.r_offset, (uint64_t)rela.r_addend };
-}
-
-/* The address in word N of the image's moduledata.  In a file that the dynamic
- * linker moves it may be in a relocation; ld sorts these by address, the relative
- * ones first (-z combreloc). */
+/* The address in word N of the image's moduledata. */
 static int read_module(const struct wp_go_table *table, unsigned int n,
 		       uint64_t *ret_svma)
 {
-	struct wp_elf_image *image = table->image;
-	const struct wp_elf_range *module = &image->go_module;
+	const struct wp_elf_range *module = &table->image->go_module;
 	const uint64_t off = (uint64_t)n * POINTER;
-	const uint64_t len = image->rela.size / sizeof(Elf64_Rela);
-	const uint8_t *word = off < module->size ?
-				      wp_elf_image_at(image, module->off + off,
-						      POINTER) :
-				      NULL;
-	struct relative relative;
-	uint64_t i;
 
-	if (!word)
-		return -ENOTSUP;
-	memcpy(ret_svma, word, sizeof(*ret_svma));
-	if (*ret_svma)
-		return 0;
-	i = WP_LOWER_BOUND(len, k,
-			   read_relative(image, k).place_svma <
-				   module->svma + off);
-	relative = read_relative(image, i);
-	if (i == len || relative.place_svma != module->svma + off)
-		return -ENOTSUP;
-	*ret_svma = relative.target_svma;
-	return 0;
+	return off < module->size && wp_elf_image_word(
+					     table->image, module->off + off,
+					     module->svma + off, ret_svma) ?
+		       0 :
+		       -ENOTSUP;
 }
 
 /* Set text_svma where the header has none: see wp_go_table_open. */
@@ -160,8 +123,8 @@ int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)
 	wp_read_skip(&r, POINTER);
 	table.text_svma = wp_read_u64(&r);
 	table.names_off = wp_read_u64(&r);
-	/* Compilation units and files. */
-	wp_read_skip(&r, 2 * POINTER);
+	table.units_off = wp_read_u64(&r);
+	table.files_off = wp_read_u64(&r);
 	table.pctab_off = wp_read_u64(&r);
 	table.funcs_off = wp_read_u64(&r);
 	if (!size)
@@ -180,34 +143,67 @@ int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)
 	return set_text(ret);
 }
 
+/* The offset in the section that a function has as OFF in the tables by pc. */
+static uint64_t pc_table(const struct wp_go_table *table, uint32_t off)
+{
+	return off ? table->pctab_off + off : 0;
+}
+
+/* Read what follows struct _func, at OFF: about inlined functions. */
+static void read_tree(const struct wp_go_table *table, uint64_t off,
+		      uint32_t npcdata, uint32_t nfuncdata,
+		      struct wp_go_func *ret)
+{
+	struct wp_reader r;
+
+	ret->inlined_off = 0;
+	ret->tree_off = WP_GO_NO_TREE;
+	if (npcdata <= PCDATA_INLINED || npcdata > PCDATA_MAX ||
+	    nfuncdata <= FUNCDATA_TREE)
+		return;
+	r = read_at(table, off + PCDATA_INLINED * 4, 4);
+	ret->inlined_off = pc_table(table, wp_read_u32(&r));
+	r = read_at(table, off + (npcdata + FUNCDATA_TREE) * UINT64_C(4), 4);
+	ret->tree_off = wp_read_u32(&r);
+	if (r.failed)
+		ret->tree_off = WP_GO_NO_TREE;
+}
+
 int wp_go_table_func(const struct wp_go_table *table, uint32_t i,
 		     struct wp_go_func *ret)
 {
+	const uint32_t size = FUNC + (table->has_lines ? LINE_120 : 0);
 	struct wp_reader r = read_at(
 		table, table->funcs_off + (uint64_t)i * ENTRY + 4, 4);
-	uint32_t func_off = wp_read_u32(&r), name, frames;
-	uint8_t flags;
+	uint32_t func_off = wp_read_u32(&r), name, npcdata;
+	uint8_t flags, nfuncdata;
 
 	if (i >= table->nfuncs || r.failed ||
 	    read_entry(table, i, &ret->start_svma) ||
 	    read_entry(table, (uint64_t)i + 1, &ret->end_svma))
 		return -EBADMSG;
-	r = read_at(table, table->funcs_off + func_off,
-		    FUNC + (table->has_lines ? LINE_120 : 0));
+	r = read_at(table, table->funcs_off + func_off, size);
 	/* Its address, once more. */
 	wp_read_skip(&r, 4);
 	name = wp_read_u32(&r);
 	/* Arguments; where deferred calls return to. */
 	wp_read_skip(&r, 8);
-	frames = wp_read_u32(&r);
-	/* Files, lines, other tables, compilation unit; which function of the
-	 * runtime it is. */
-	wp_read_skip(&r, 16 + (table->has_lines ? LINE_120 : 0) + 1);
+	ret->frames_off = pc_table(table, wp_read_u32(&r));
+	ret->files_off = pc_table(table, wp_read_u32(&r));
+	ret->lines_off = pc_table(table, wp_read_u32(&r));
+	npcdata = wp_read_u32(&r);
+	ret->first_file = wp_read_u32(&r);
+	ret->start_line = table->has_lines ? wp_read_u32(&r) : 0;
+	/* Which function of the runtime it is. */
+	wp_read_skip(&r, 1);
 	flags = wp_read_u8(&r);
+	wp_read_skip(&r, 1);
+	nfuncdata = wp_read_u8(&r);
 	if (r.failed || ret->end_svma <= ret->start_svma)
 		return -EBADMSG;
+	read_tree(table, table->funcs_off + func_off + size, npcdata, nfuncdata,
+		  ret);
 	ret->name_off = table->names_off + name;
-	ret->frames_off = frames ? table->pctab_off + frames : 0;
 	ret->sets_sp = flags & SP_WRITE;
 	ret->is_first = flags & TOP_FRAME;
 	return 0;
@@ -242,11 +238,11 @@ static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
 
 /* A table by pc: pairs of what the value grows by, zigzag, and how far that
  * holds, from -1 and the function's start; 0 in any but the first ends it. */
-int wp_go_table_frame(const struct wp_go_table *table,
-		      const struct wp_go_func *func, uint64_t svma,
-		      uint32_t *ret_size)
+int wp_go_table_value(const struct wp_go_table *table,
+		      const struct wp_go_func *func, uint64_t off,
+		      uint64_t svma, int32_t *ret)
 {
-	uint64_t off = func->frames_off, end_svma = func->start_svma;
+	uint64_t start_off = off, end_svma = func->start_svma;
 	int64_t value = -1;
 	struct wp_reader r;
 
@@ -264,13 +260,46 @@ int wp_go_table_frame(const struct wp_go_table *table,
 		end_svma += wp_read_uleb(&r) * table->quantum;
 		off += (uint64_t)(r.pos - pair);
 		if (r.failed || value > INT32_MAX || value < INT32_MIN ||
-		    off - func->frames_off > PAIRS_BYTES_MAX)
+		    off - start_off > PAIRS_BYTES_MAX)
 			return -EBADMSG;
 		if (wp_reader_left(&r) < PAIR_MAX)
 			r = read_most(table, off);
 	} while (end_svma <= svma);
-	if (value < 0)
-		return -ENOENT;
+	*ret = (int32_t)value;
+	return 0;
+}
+
+int wp_go_table_frame(const struct wp_go_table *table,
+		      const struct wp_go_func *func, uint64_t svma,
+		      uint32_t *ret_size)
+{
+	int32_t value;
+	int rc = wp_go_table_value(table, func, func->frames_off, svma, &value);
+
+	if (rc || value < 0)
+		return rc ? rc : -ENOENT;
 	*ret_size = (uint32_t)value;
 	return 0;
+}
+
+const char *wp_go_table_text(const struct wp_go_table *table, uint64_t off)
+{
+	const uint64_t size = table->image->go_table.size;
+	uint64_t left = off < size ? size - off : 0;
+	struct wp_reader r = read_at(table, off,
+				     left < TEXT_MAX ? left : TEXT_MAX);
+
+	return wp_read_cstr(&r);
+}
+
+const char *wp_go_table_file(const struct wp_go_table *table,
+			     const struct wp_go_func *func, uint32_t number)
+{
+	uint64_t index = (uint64_t)func->first_file + number;
+	struct wp_reader r = read_at(table, table->units_off + index * 4, 4);
+	uint32_t off = wp_read_u32(&r);
+
+	return r.failed || off == UINT32_MAX ?
+		       NULL :
+		       wp_go_table_text(table, table->files_off + off);
 }

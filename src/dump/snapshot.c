@@ -24,6 +24,15 @@ static int open_process(struct wp_process *process, pid_t pid,
 	return rc;
 }
 
+/* Goroutines that cannot be found are missing in the dump, which says why. */
+static int read_goroutines(struct wp_snapshot_sample *sample)
+{
+	int rc = wp_goroutine_stacks_read(sample->target, &sample->goroutines,
+					  &sample->go_err);
+
+	return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
+}
+
 /* Sample PROCESS's threads; SAMPLE's profile is there, and empty.  Its notes are
  * made for the dump's process FOR_DUMP, which may be NULL. */
 static int take_sample(struct wp_snapshot_sample *sample,
@@ -56,6 +65,8 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	if (!rc && for_dump)
 		rc = wp_snapshot_note_threads(sample, for_dump,
 					      &snapshot->clock);
+	if (!rc && for_dump && stops && !options.thread_globs[0])
+		rc = read_goroutines(sample);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -90,6 +101,7 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 	wp_sampler_free(sample->sampler);
 	wp_tracer_clear(&sample->tracer);
 	wp_thread_times_clear(&sample->times);
+	wp_goroutine_stacks_clear(&sample->goroutines);
 	free(sample->notes);
 }
 
@@ -208,6 +220,8 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 				 &sample.profile.counters);
 		rc = wp_snapshot_add_threads(snapshot, index, &sample);
 	}
+	if (!rc)
+		rc = wp_snapshot_add_goroutines(snapshot, index, &sample);
 	clear_sample(&sample);
 	wp_profile_clear(&sample.profile);
 	return rc;

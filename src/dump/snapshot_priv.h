@@ -6,6 +6,7 @@
 #ifndef WP_SNAPSHOT_PRIV_H
 #define WP_SNAPSHOT_PRIV_H
 
+#include "wallprof/goroutine_stacks.h"
 #include "wallprof/snapshot.h"
 
 /* A process that was sampled once. */
@@ -17,6 +18,10 @@ struct wp_snapshot_sample {
 	struct wp_target *target;
 	/* Read before the threads were sampled, as stops change them. */
 	struct wp_thread_times times;
+	/* Empty if the program is not Go's; GO_ERR: why they could not be
+	 * read. */
+	struct wp_goroutine_list goroutines;
+	struct wp_err go_err;
 	/* notes[0..profile.nthreads), owned; NULL: not made. */
 	struct wp_snapshot_note *notes;
 };
@@ -43,5 +48,18 @@ int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 WP_MUST_CHECK
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample);
+
+/* Add stack number INDEX of SAMPLE's profile, whose strings are the dump's.  0
+ * or -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_add_stack(struct wp_dump *dump,
+			  const struct wp_snapshot_sample *sample,
+			  uint32_t index, struct wp_dump_stack *ret);
+
+/* Add SAMPLE's goroutines, after its threads, as those of process number INDEX.
+ * 0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_add_goroutines(struct wp_snapshot *snapshot, uint32_t index,
+			       const struct wp_snapshot_sample *sample);
 
 #endif

@@ -14,6 +14,8 @@ void wp_dump_clear(struct wp_dump *dump)
 	wp_intern_clear(&dump->strings);
 	free(dump->processes);
 	free(dump->threads);
+	free(dump->goroutines);
+	free(dump->labels);
 	free(dump->frames);
 	free(dump->edges);
 	free(dump->cycle_edges);
@@ -44,6 +46,21 @@ struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump)
 	if (t)
 		*t = WP_DUMP_THREAD_INIT;
 	return t;
+}
+
+struct wp_dump_goroutine *wp_dump_add_goroutine(struct wp_dump *dump)
+{
+	struct wp_dump_goroutine *g = ADD(dump, goroutines, ngoroutines,
+					  cap_goroutines);
+
+	if (g)
+		g->waited_ns = UINT64_MAX;
+	return g;
+}
+
+struct wp_dump_label *wp_dump_add_label(struct wp_dump *dump)
+{
+	return ADD(dump, labels, nlabels, cap_labels);
 }
 
 struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump)

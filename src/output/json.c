@@ -228,17 +228,79 @@ static json_t *make_thread(struct writer *w,
 	return o;
 }
 
+/* Write STACK as the member NAME, an array. */
+static void put_stack(struct writer *w, const char *name,
+		      const struct wp_dump_stack *stack)
+{
+	wp_buf_printf(&w->buf, ", \"%s\": [", name);
+	for (uint32_t i = 0; i < stack->nframes; i++) {
+		if (i)
+			wp_buf_str(&w->buf, ", ");
+		put_frame(w, &w->dump->frames[stack->first_frame + i]);
+	}
+	wp_buf_char(&w->buf, ']');
+}
+
 static void put_thread(struct writer *w, const struct wp_dump_thread *thread)
 {
 	wp_buf_char(&w->buf, '{');
 	put(w, make_thread(w, thread), JSON_EMBED);
-	wp_buf_str(&w->buf, ", \"frames\": [");
-	for (uint32_t i = 0; i < thread->stack.nframes; i++) {
-		if (i)
-			wp_buf_str(&w->buf, ", ");
-		put_frame(w, &w->dump->frames[thread->stack.first_frame + i]);
+	put_stack(w, "frames", &thread->stack);
+	wp_buf_char(&w->buf, '}');
+}
+
+static json_t *make_labels(struct writer *w, const struct wp_dump_goroutine *g)
+{
+	json_t *a = json_array();
+
+	for (uint32_t i = 0; i < g->nlabels; i++) {
+		const struct wp_dump_label *label =
+			&w->dump->labels[g->first_label + i];
+		json_t *pair = json_array();
+
+		append(w, pair, string_id(w, label->key));
+		append(w, pair, string_id(w, label->value));
+		append(w, a, pair);
 	}
-	wp_buf_str(&w->buf, "]}");
+	return a;
+}
+
+static json_t *make_goroutine(struct writer *w,
+			      const struct wp_dump_goroutine *g)
+{
+	char cut[WP_DUMP_CUT_MAX];
+	json_t *o = json_object();
+
+	set(w, o, "id", number(g->id));
+	set(w, o, "parent_id", known(g->parent_id, g->parent_id));
+	set(w, o, "state", string_id(w, g->state));
+	set(w, o, "reason", string_id(w, g->reason));
+	set(w, o, "waited_ns", known(g->waited_ns != UINT64_MAX, g->waited_ns));
+	set(w, o, "tid", known(g->tid > 0, (uint64_t)g->tid));
+	set(w, o, "locked_tid",
+	    known(g->locked_tid > 0, (uint64_t)g->locked_tid));
+	set(w, o, "labels", make_labels(w, g));
+	set(w, o, "site",
+	    known(g->stack.site < g->stack.nframes, g->stack.site));
+	set(w, o, "truncated",
+	    string(w, wp_dump_cut_text(w->dump, &g->stack, cut)));
+	return o;
+}
+
+static void put_goroutines(struct writer *w,
+			   const struct wp_dump_process *process)
+{
+	wp_buf_str(&w->buf, "], \"goroutines\": [");
+	for (uint32_t k = 0; k < process->ngoroutines && !w->rc; k++) {
+		const struct wp_dump_goroutine *g =
+			&w->dump->goroutines[process->first_goroutine + k];
+
+		wp_buf_str(&w->buf, k ? ",\n{" : "\n{");
+		put(w, make_goroutine(w, g), JSON_EMBED);
+		put_stack(w, "frames", &g->stack);
+		put_stack(w, "created_by", &g->created);
+		wp_buf_char(&w->buf, '}');
+	}
 }
 
 static json_t *make_process(struct writer *w,
@@ -257,6 +319,9 @@ static json_t *make_process(struct writer *w,
 	set(w, o, "pause_ns", number(process->pause_ns));
 	set(w, o, "stopped", number(process->nstopped));
 	set(w, o, "lost", number(process->nlost));
+	set(w, o, "go_version", string_id(w, process->go_version));
+	set(w, o, "go_error", string_id(w, process->go_error));
+	set(w, o, "lost_goroutines", number(process->nlost_goroutines));
 	return o;
 }
 
@@ -271,6 +336,7 @@ static void put_process(struct writer *w, uint32_t i)
 		wp_buf_str(&w->buf, k ? ",\n" : "\n");
 		put_thread(w, &w->dump->threads[process->first_thread + k]);
 	}
+	put_goroutines(w, process);
 	wp_buf_str(&w->buf, "]}");
 }
 

@@ -24,10 +24,8 @@ void wp_print_gap(struct wp_print *t)
 		wp_buf_write(&t->buf, t->out);
 }
 
-/* Write FRAME's function, file and line, and its module after BEFORE_MODULE if
- * ALWAYS or if it has no file. */
-static void put_place(struct wp_print *t, const struct wp_dump_frame *frame,
-		      bool always, const char *before_module)
+void wp_print_place(struct wp_print *t, const struct wp_dump_frame *frame,
+		    bool always, const char *before_module)
 {
 	const char *name = wp_dump_str(t->dump, frame->function);
 	const char *file = wp_dump_str(t->dump, frame->file);
@@ -52,27 +50,26 @@ static void put_place(struct wp_print *t, const struct wp_dump_frame *frame,
 }
 
 void wp_print_site(struct wp_print *t, const char *before,
-		   const struct wp_dump_thread *thread)
+		   const struct wp_dump_stack *stack)
 {
-	if (thread->stack.site >= thread->stack.nframes)
+	if (stack->site >= stack->nframes)
 		return;
 	wp_buf_printf(&t->buf, "%sat ", before);
-	put_place(t,
-		  &t->dump->frames[thread->stack.first_frame +
-				   thread->stack.site],
-		  false, " ");
+	wp_print_place(t, &t->dump->frames[stack->first_frame + stack->site],
+		       false, " ");
 }
 
-void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread)
+void wp_print_frames(struct wp_print *t, const struct wp_dump_stack *stack,
+		     const char *why_none)
 {
 	char cut[WP_DUMP_CUT_MAX];
 
-	for (uint32_t i = 0; i < thread->stack.nframes; i++) {
+	for (uint32_t i = 0; i < stack->nframes; i++) {
 		const struct wp_dump_frame *frame =
-			&t->dump->frames[thread->stack.first_frame + i];
+			&t->dump->frames[stack->first_frame + i];
 
 		wp_buf_printf(&t->buf, "  #%-2" PRIu32 " ", i);
-		put_place(t, frame, true, "  ");
+		wp_print_place(t, frame, true, "  ");
 		if (frame->inlined)
 			wp_buf_str(&t->buf, " [inlined]");
 		if (frame->kernel)
@@ -81,18 +78,22 @@ void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread)
 			wp_buf_str(&t->buf, " [guessed]");
 		wp_buf_char(&t->buf, '\n');
 	}
-	wp_dump_cut_text(t->dump, &thread->stack, cut);
-	if (thread->stack.nframes && !*cut)
+	wp_dump_cut_text(t->dump, stack, cut);
+	if (stack->nframes && !*cut)
 		return;
-	wp_buf_printf(&t->buf, "  [%s: ",
-		      thread->stack.nframes ? "truncated" : "no stack");
-	if (*cut)
-		wp_escape_terminal(&t->buf, cut);
-	else
-		wp_buf_str(&t->buf, thread->state == WP_STATE_EXITING ?
-					    "the thread is ending" :
-					    wp_stack_end_text(WP_END_EMPTY));
+	wp_buf_printf(&t->buf,
+		      "  [%s: ", stack->nframes ? "truncated" : "no stack");
+	wp_escape_terminal(&t->buf, *cut ? cut : why_none);
 	wp_buf_str(&t->buf, "]\n");
+}
+
+void wp_print_thread_frames(struct wp_print *t,
+			    const struct wp_dump_thread *thread)
+{
+	wp_print_frames(t, &thread->stack,
+			thread->state == WP_STATE_EXITING ?
+				"the thread is ending" :
+				wp_stack_end_text(WP_END_EMPTY));
 }
 
 static void put_state(struct wp_print *t, const struct wp_dump_thread *thread)
@@ -114,7 +115,7 @@ void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread)
 	put_state(t, thread);
 	if (thread->times.cpu >= 0)
 		wp_buf_printf(&t->buf, " cpu %" PRId32, thread->times.cpu);
-	wp_print_site(t, ", ", thread);
+	wp_print_site(t, ", ", &thread->stack);
 	wp_buf_char(&t->buf, '\n');
 	if (!*call)
 		call = wp_print_call_name(&thread->call, name);
@@ -123,7 +124,7 @@ void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread)
 		wp_escape_terminal(&t->buf, call);
 		wp_buf_char(&t->buf, '\n');
 	}
-	wp_print_frames(t, thread);
+	wp_print_thread_frames(t, thread);
 }
 
 /* Write what EDGE says: "wants mutex 0x10 held by thread 7 "b"". */
@@ -195,7 +196,7 @@ static void put_cycle_line(struct wp_print *t, const struct wp_edge *edge,
 		wp_buf_str(&t->buf, ", ");
 	}
 	put_edge(t, edge);
-	wp_print_site(t, ", ", from);
+	wp_print_site(t, ", ", &from->stack);
 	wp_buf_char(&t->buf, '\n');
 }
 
@@ -251,7 +252,7 @@ static void put_roots(struct wp_print *t)
 						    thread->process);
 		wp_buf_char(&t->buf, ' ');
 		put_state(t, thread);
-		wp_print_site(t, ", ", thread);
+		wp_print_site(t, ", ", &thread->stack);
 		wp_buf_char(&t->buf, '\n');
 	}
 }
@@ -337,6 +338,7 @@ static int put_process(struct wp_print *t,
 		put_header(t, process);
 	if (!process->nthreads)
 		return 0;
+	wp_print_goroutine_count(t, process);
 	order = calloc(process->nthreads, sizeof(*order));
 	if (!order)
 		return -ENOMEM;
@@ -346,7 +348,7 @@ static int put_process(struct wp_print *t,
 	for (uint32_t i = 0; i < process->nthreads && !group; i++)
 		wp_print_whole(t, &t->dump->threads[order[i]]);
 	free(order);
-	return rc;
+	return rc ? rc : wp_print_goroutines(t, process, group);
 }
 
 static void put_peer_line(struct wp_print *t,

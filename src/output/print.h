@@ -77,14 +77,23 @@ void wp_print_target(struct wp_print *t, const struct wp_edge *edge);
 /* Write "[waiting: lock ..., 3 min]" of THREAD and the group SAME that it is of. */
 void wp_print_state(struct wp_print *t, const struct wp_dump_thread *thread,
 		    const struct wp_print_same *same);
-/* Write BEFORE and "at FUNCTION FILE:LINE" if THREAD's wait has a site. */
+/* Write FRAME's function, file and line, and its module after BEFORE_MODULE if
+ * ALWAYS or if it has no file. */
+void wp_print_place(struct wp_print *t, const struct wp_dump_frame *frame,
+		    bool always, const char *before_module);
+/* Write BEFORE and "at FUNCTION FILE:LINE" if the wait at STACK has a site. */
 void wp_print_site(struct wp_print *t, const char *before,
-		   const struct wp_dump_thread *thread);
+		   const struct wp_dump_stack *stack);
 
 /* Write the empty line between two parts. */
 void wp_print_gap(struct wp_print *t);
-/* Write a line per frame, and one that says why the stack is cut. */
-void wp_print_frames(struct wp_print *t, const struct wp_dump_thread *thread);
+/* Write a line per frame, and one that says why the stack is cut; WHY_NONE says
+ * why there is none. */
+void wp_print_frames(struct wp_print *t, const struct wp_dump_stack *stack,
+		     const char *why_none);
+/* The same of THREAD's stack. */
+void wp_print_thread_frames(struct wp_print *t,
+			    const struct wp_dump_thread *thread);
 /* Write all of THREAD, after an empty line. */
 void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread);
 /* Write a line for each futex without a known holder that several threads wait
@@ -95,5 +104,15 @@ int wp_print_waiters(struct wp_print *t);
  * first threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_print_groups(struct wp_print *t, const uint32_t *order, uint32_t n);
+
+/* Write a line about PROCESS's goroutines, or why there are none, if Go built
+ * it. */
+void wp_print_goroutine_count(struct wp_print *t,
+			      const struct wp_dump_process *process);
+/* Write PROCESS's goroutines: each, or GROUP: those with equal states, labels
+ * and stacks once, the largest groups first.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_print_goroutines(struct wp_print *t,
+			const struct wp_dump_process *process, bool group);
 
 #endif

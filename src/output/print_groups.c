@@ -135,7 +135,7 @@ static void put_group(struct grouper *g, const struct group *group)
 	wp_print_gap(g->t);
 	wp_buf_printf(buf, "%" PRIu32 " threads ", n);
 	wp_print_state(g->t, first, &group->same);
-	wp_print_site(g->t, " ", first);
+	wp_print_site(g->t, " ", &first->stack);
 	for (uint32_t k = 0; k < n && k < MAX_NAMES; k++, i = g->next[i]) {
 		wp_buf_printf(buf, "%s %" PRId32 " ", k ? "," : ":",
 			      thread_at(g, i)->tid);
@@ -144,7 +144,7 @@ static void put_group(struct grouper *g, const struct group *group)
 	if (n > MAX_NAMES)
 		wp_buf_printf(buf, " and %" PRIu32 " more", n - MAX_NAMES);
 	wp_buf_char(buf, '\n');
-	wp_print_frames(g->t, first);
+	wp_print_thread_frames(g->t, first);
 }
 
 static int group_threads(struct grouper *g)

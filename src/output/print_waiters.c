@@ -44,7 +44,7 @@ static void put_waiters(struct wp_print *t, const struct wp_dump_thread *first,
 		      "WAITERS: %" PRIu32 " threads wait for %s 0x%" PRIx64
 		      ", holder not recorded",
 		      n, wp_lock_kind_name(first->lock.kind), first->lock.avma);
-	wp_print_site(t, ", ", first);
+	wp_print_site(t, ", ", &first->stack);
 	wp_buf_char(&t->buf, '\n');
 }
 

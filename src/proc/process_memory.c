@@ -12,27 +12,81 @@
 
 #include "process_priv.h"
 
-enum { MAPS_TEXT_MAX = 256 << 20 };
+enum {
+	MAPS_TEXT_MAX = 256 << 20,
+	/* Ranges of one process_vm_readv(2); the kernel takes IOV_MAX (1,024). */
+	RANGES_MAX = 256,
+};
+
+/* Read N ranges: bytes read up to the first that is unreadable, or -errno. */
+static ssize_t read_vectors(const struct wp_process *process,
+			    const struct iovec *local,
+			    const struct iovec *remote, unsigned long n)
+{
+	ssize_t got = process_vm_readv(process->reader_tid, local, n, remote, n,
+				       0);
+	pid_t tid;
+
+	/* READER_TID may have exited while other threads live. */
+	if (got < 0 && errno == ESRCH) {
+		tid = wp_process_find_living(process);
+		if (!tid)
+			return -ESRCH;
+		got = process_vm_readv(tid, local, n, remote, n, 0);
+	}
+	if (got >= 0)
+		return got;
+	return errno == EFAULT ? 0 : -errno;
+}
 
 ssize_t wp_process_read(const struct wp_process *process, uint64_t avma,
 			void *buf, size_t len)
 {
 	struct iovec local = { buf, len };
 	struct iovec remote = { (void *)(uintptr_t)avma, len };
-	ssize_t n = process_vm_readv(process->reader_tid, &local, 1, &remote, 1,
-				     0);
-	pid_t tid;
 
-	/* READER_TID may have exited while other threads live. */
-	if (n < 0 && errno == ESRCH) {
-		tid = wp_process_find_living(process);
-		if (!tid)
-			return -ESRCH;
-		n = process_vm_readv(tid, &local, 1, &remote, 1, 0);
+	return read_vectors(process, &local, &remote, 1);
+}
+
+/* Read the first of v[0..n): the number that are read or, at last, cannot be;
+ * or -errno. */
+static ssize_t read_some(const struct wp_process *process,
+			 struct wp_process_range *v, size_t n)
+{
+	struct iovec local[RANGES_MAX], remote[RANGES_MAX];
+	size_t len = n < RANGES_MAX ? n : RANGES_MAX, i = 0;
+	ssize_t got;
+
+	if (!len)
+		return 0;
+	for (size_t k = 0; k < len; k++) {
+		local[k] = (struct iovec){ v[k].buf, v[k].len };
+		remote[k] = (struct iovec){ (void *)(uintptr_t)v[k].avma,
+					    v[k].len };
 	}
-	if (n >= 0)
-		return n;
-	return errno == EFAULT ? 0 : -errno;
+	got = read_vectors(process, local, remote, len);
+	if (got < 0)
+		return got;
+	for (; i < len && (size_t)got >= v[i].len; i++) {
+		got -= (ssize_t)v[i].len;
+		v[i].is_read = true;
+	}
+	if (i < len)
+		v[i++].is_read = false;
+	return (ssize_t)i;
+}
+
+int wp_process_read_ranges(const struct wp_process *process,
+			   struct wp_process_range *v, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		ssize_t done = read_some(process, v + i, n - i);
+
+		if (done < 0)
+			return (int)done;
+		i += (size_t)done;
+	}
+	return 0;
 }
 
 int wp_process_open_maps(const struct wp_process *process)

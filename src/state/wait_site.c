@@ -118,6 +118,8 @@ static const struct row rows[] = {
 	{ "runtime.", PREFIX, WP_WAIT_NONE, false },
 	{ "runtime/", PREFIX, WP_WAIT_NONE, false },
 	{ "internal/", PREFIX, WP_WAIT_NONE, false },
+	{ "sync.", PREFIX, WP_WAIT_NONE, false },
+	{ "time.Sleep", EXACT, WP_WAIT_NONE, false },
 	{ "syscall.", PREFIX, WP_WAIT_NONE, false },
 	/* Machinery that does not say which: call wrappers of a static libc,
 	 * generic waiting layers. */

@@ -172,7 +172,8 @@ def test_dump_of_every_thread(goroutines, program):
     for want in (SPIN, READ, MAIN):
         assert any(follows(want, names) for names in threads), run.out
     # What the runtime does to wait is not where the program waits.
-    assert f"at main.readInner {program}" in run.out
+    # By the table of Go's runtime, which stripped programs have too.
+    assert "at main.readInner goroutines.go:" in run.out
 
 
 def test_as_elfutils_sees_them(goroutines):
@@ -188,5 +189,6 @@ def test_as_elfutils_sees_them(goroutines):
         mine = next(n for n in (
             re.findall(r"^  #\d+ +(\S+)(?!.*\[inlined\])", t, re.M)
             for t in run.out.split("\nthread ")[1:]) if follows(want, n))
-        assert mine == their
+        # elfutils' names tell ABIs apart, Go's own do not.
+        assert [plain(n) for n in mine] == [plain(n) for n in their]
     target.assert_unharmed()

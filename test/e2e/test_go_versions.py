@@ -3,12 +3,16 @@
 npm has of each version of Go since 1.18, whose .gopclntab is the first that is
 read.  None was found that was built by 1.21 or 1.24."""
 import collections
+import json
+import os
 import re
+import socket
 
 import pprof_check
 import pytest
 
 from call_edges import Edges
+from conftest import free_port, wait_until, wallprof
 from npm import program
 
 VERSIONS = {
@@ -27,6 +31,11 @@ CLASS = """export class C{i} {{ a{i}: number = {i}; f(x: number) {{
 # What no function called, but the kernel or another stack.
 FIRST = {"runtime.goexit", "runtime.clone", "runtime.mcall",
          "runtime.morestack", "runtime.rt0_go"}
+
+
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +73,34 @@ def test_stacks_of_every_version(version, source, start, profile, tmp_path):
     wrong = [e for e in edges.wrong if " from runtime.goexit " not in e]
     assert edges.direct > 50 and not wrong, wrong
 
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_goroutines_of_every_version(version, start, tmp_path):
+    """While it waits for requests."""
+    esbuild = program(*VERSIONS[version], "bin/esbuild")
+    # It ends when its standard input does.
+    os.mkfifo(tmp_path / "in")
+    port = free_port()
+    target = start("/bin/sh", "-c", 'exec "$0" "$@" 0<>in', esbuild,
+                   f"--serve=127.0.0.1:{port}", "--servedir=.", cwd=tmp_path,
+                   ready=False)
+    wait_until(lambda: listens(port))
+    run = wallprof("--threads", "-f", "json", "-p", target.pid).check()
+    target.assert_unharmed()
+    process = json.loads(run.out)["processes"][0]
+    assert process["go_version"].startswith(f"go{version}")
+    assert process["go_error"] == "" and process["lost_goroutines"] == 0
+    reasons, without = set(), 0
+    for g in process["goroutines"]:
+        without += g["state"] != "running" and not g["frames"]
+        assert not g["frames"] or g["state"] == "running" or \
+            g["frames"][-1]["function"] == "runtime.goexit", g
+        assert all(f["file"] and f["line"] for f in g["frames"]), g
+        assert g["id"] == 1 or g["created_by"][-1]["function"], g
+        reasons.add(g["reason"])
+    assert {"IO wait", "force gc (idle)", "finalizer wait"} <= reasons
+    # One may run on and off: it has no stack then.
+    assert without <= 1, process["goroutines"]
+    ids = [g["id"] for g in process["goroutines"]]
+    assert ids == sorted(set(ids)) and ids[0] == 1

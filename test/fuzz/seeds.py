@@ -577,6 +577,24 @@ def gotable_inputs():
             'go1.26': make(0xfffffff1, 0)}
 
 
+def goroutines_inputs():
+    """Writes into the program of test/unit/go_maker.h: how is 1 at once, 0
+    before a later read, plus 2 times the logarithm of the bytes."""
+    memory, list_, g = 0x1000, 0x1040, 0x3000
+
+    def write(where, how, what):
+        return struct.pack('<I', where | how << 24) + struct.pack('<Q', what)
+
+    return {
+        'count': write(list_ + 8, 7, 1 << 40) + write(list_ + 16, 7, 1 << 41),
+        'grows': write(list_ + 8, 6, 1 << 40),
+        'moves': b''.join(write(g + 191, 0, i) for i in range(40)),
+        'deep': write(g + 8, 7, 1 << 45),
+        'labels': write(g + 344, 7, 0x10708000) + write(memory + 0x8009, 1, 9),
+        'version': write(0x821 + 4, 1, ord('3')),
+    }
+
+
 def debugdata_inputs(c):
     inner = c.objcopy('plain.so', 'inner.so', '--only-keep-debug', '-R',
                       '.eh_frame')
@@ -604,6 +622,7 @@ def main():
         inputs['cfiexpr'] = cfiexpr_inputs()
         inputs['walk'] = walk_inputs(c)
         inputs['gotable'] = gotable_inputs()
+        inputs['goroutines'] = goroutines_inputs()
         inputs['debugdata'] = debugdata_inputs(c)
         inputs['debugfile'] = debugfile_inputs(c)
         for fuzzer, names in (

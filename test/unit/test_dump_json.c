@@ -112,7 +112,9 @@ static void a_document_has_all_of_the_dump(void **state)
 		    " \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
 		    " \"catches_signals\": false, \"stuck\": false,"
 		    " \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
-		    " \"threads\": []}");
+		    " \"go_version\": \"\", \"go_error\": \"\","
+		    " \"lost_goroutines\": 0,"
+		    " \"threads\": [], \"goroutines\": []}");
 	assert_int_equal(json_array_clear(json_object_get(root, "processes")),
 			 0);
 	assert_json(
@@ -187,7 +189,10 @@ static void what_is_set_is_told(void **state)
 		    " \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
 		    " \"catches_signals\": true, \"stuck\": true,"
 		    " \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
-		    " \"lost\": 4294967295, \"threads\": []}");
+		    " \"lost\": 4294967295,"
+		    " \"go_version\": \"\", \"go_error\": \"\","
+		    " \"lost_goroutines\": 0,"
+		    " \"threads\": [], \"goroutines\": []}");
 	assert_json(at(root, "edges", 0),
 		    "{\"kind\": \"pipe\", \"what\": \"pipe:[1]\","
 		    " \"from_tid\": 42, \"to_tid\": null, \"to_pid\": 77}");

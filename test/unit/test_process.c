@@ -302,6 +302,42 @@ static void memory_is_read_as_far_as_it_goes(void **state)
 	assert_int_equal(wp_process_error(EMFILE), -EMFILE);
 }
 
+/* More ranges than one call takes; every third cannot be read, or not to its
+ * end. */
+static void ranges_are_read_each_by_itself(void **state)
+{
+	enum { N = 1000, LEN = 16 };
+	static struct wp_process_range v[N];
+	static char bufs[N][LEN];
+	char *p;
+
+	(void)state;
+	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(p != MAP_FAILED);
+	memset(p, 'x', 4096);
+	munmap(p + 4096, 4096);
+	for (size_t i = 0; i < N; i++) {
+		size_t at = i % 3 == 1 ? 4096 : i % 3 == 2 ? i : 4096 - LEN / 2;
+
+		v[i] = (struct wp_process_range){ .avma = (uintptr_t)p + at,
+						  .buf = bufs[i],
+						  .len = LEN };
+	}
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(wp_process_read_ranges(&process, v, N), 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(v[i].is_read, i % 3 == 2);
+		if (i % 3 == 2)
+			assert_memory_equal(bufs[i], "xxxxxxxxxxxxxxxx", LEN);
+	}
+	assert_int_equal(wp_process_read_ranges(&process, v, 0), 0);
+	munmap(p, 4096);
+	end_process();
+	assert_int_equal(wp_process_read_ranges(&process, v, N), -ESRCH);
+}
+
 /* The map of PROCESS that holds P. */
 static const struct wp_map *map_of(const struct wp_maps *maps, const void *p)
 {
@@ -591,6 +627,7 @@ int main(void)
 		TEST(a_kernel_thread_is_none),
 		TEST(others_go_on_when_the_first_thread_has_exited),
 		TEST(memory_is_read_as_far_as_it_goes),
+		TEST(ranges_are_read_each_by_itself),
 		TEST(mapped_files_are_opened),
 		TEST(a_region_is_checked_by_one_call),
 		TEST(command_lines_are_one_line),

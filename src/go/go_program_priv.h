@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* go_program_priv.h - what is known of a Go program.
+ *
+ * Layer: go.  Private to src/go/.
+ */
+#ifndef WP_GO_PROGRAM_PRIV_H
+#define WP_GO_PROGRAM_PRIV_H
+
+#include <string.h>
+
+#include "go_layout.h"
+#include "go_memory.h"
+#include "wallprof/go_module.h"
+
+enum {
+	/* Wait reasons (runtime/runtime2.go, waitReasonStrings; 1.27 has 46). */
+	WP_GO_REASONS_MAX = 96,
+	WP_GO_REASON_LEN = 64,
+};
+
+struct wp_go_program {
+	struct wp_go_memory memory;
+	struct wp_go_table table;
+	struct wp_go_module module;
+	/* avma - svma. */
+	uint64_t bias;
+	const struct wp_go_layout *layout;
+	/* The code that Go's linker laid out: START <= avma < END. */
+	uint64_t text_start_avma;
+	uint64_t text_end_avma;
+	/* runtime.allgs: pointer, length and capacity. */
+	uint64_t allgs_avma;
+	char reasons[WP_GO_REASONS_MAX][WP_GO_REASON_LEN];
+	uint32_t nreasons;
+};
+
+/* A word of a structure. */
+static inline uint64_t wp_go_u64(const uint8_t *bytes, size_t off)
+{
+	uint64_t val;
+
+	memcpy(&val, bytes + off, sizeof(val));
+	return val;
+}
+
+static inline uint32_t wp_go_u32(const uint8_t *bytes, size_t off)
+{
+	uint32_t val;
+
+	memcpy(&val, bytes + off, sizeof(val));
+	return val;
+}
+
+/* Of a g's status: the flag that its stack is being scanned; values that
+ * enum wp_goroutine_state does not have (runtime/runtime2.go, _Gidle ff.). */
+enum {
+	WP_GO_SCAN = 0x1000,
+	WP_GO_IDLE = 0,
+	WP_GO_RUNNABLE = 1,
+	WP_GO_RUNNING = 2,
+	WP_GO_SYSCALL = 3,
+	WP_GO_WAITING = 4,
+	WP_GO_DEAD = 6,
+	WP_GO_COPYSTACK = 8,
+	WP_GO_PREEMPTED = 9,
+	WP_GO_LEAKED = 10,
+	WP_GO_DEAD_EXTRA = 11,
+};
+
+static inline uint32_t wp_go_status(const struct wp_go_layout *layout,
+				    const uint8_t *g)
+{
+	return wp_go_u32(g, layout->g_status) & ~(uint32_t)WP_GO_SCAN;
+}
+
+/* The bytes of a g that are read: up to the last field of LAYOUT. */
+static inline size_t wp_go_g_len(const struct wp_go_layout *layout)
+{
+	size_t last = layout->g_labels > layout->g_parent ? layout->g_labels :
+							    layout->g_parent;
+
+	return last + 8;
+}
+
+/* go_locate.c: find allgs_avma and the wait reasons in the program's memory.  0;
+ * -EAGAIN: no list of goroutines is there; -ENOMEM, -EPERM, -ESRCH. */
+WP_MUST_CHECK
+int wp_go_locate(struct wp_go_program *program);
+
+/* goroutine_labels.c: add the labels at LABELS_AVMA to GOROUTINES and set
+ * *RET_FIRST and *RET_N; what is malformed is left out.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_goroutine_labels_read(struct wp_go_program *program,
+			     uint64_t labels_avma, struct wp_intern *strings,
+			     struct wp_goroutines *goroutines,
+			     uint32_t *ret_first, uint32_t *ret_n);
+
+#endif

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goroutines of Go programs, read from memory, against what the runtime itself
+says of the same moment: all of them are parked, so each must be equal."""
+import collections
+import json
+import re
+import signal
+
+import jsonschema
+import pytest
+
+import goroutine_text
+from conftest import ROOT, wallprof
+
+COUNT = 40
+KINDS = 12
+PROGRAMS = ["parked", "parked-stripped", "parked-pie", "parked-cgo"]
+
+
+@pytest.fixture
+def parked(start, tmp_path):
+    def begin(name="parked", count=COUNT):
+        target = start(name, count, tmp_path / "truth")
+        return target
+    return begin
+
+
+def truth_of(target, tmp_path):
+    target.proc.send_signal(signal.SIGUSR1)
+    target.read_line("done")
+    return goroutine_text.parse((tmp_path / "truth").read_text())
+
+
+def dump_of(pid, *args):
+    run = wallprof("--threads", "-f", "json", *args, "-p", pid).check()
+    dump = json.loads(run.out)
+    jsonschema.validate(dump, json.loads(
+        (ROOT / "test/data/dump.schema.json").read_text()))
+    return dump["processes"][0]
+
+
+def is_of_the_test(goroutine):
+    """The one that writes the truth, and the one that hands it the signal."""
+    return any(f[0] in ("main.main", "os/signal.loop")
+               for f in goroutine.frames)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_goroutine_is_as_the_runtime_says(parked, program, tmp_path):
+    target = parked(program)
+    process = dump_of(target.pid)
+    truth = truth_of(target, tmp_path)
+    target.assert_unharmed()
+    mine = goroutine_text.of_dump(process)
+    assert process["go_error"] == "" and process["lost_goroutines"] == 0
+    assert len(truth) >= KINDS * COUNT
+    wrong = []
+    for goid, want in truth.items():
+        got = mine.pop(goid)
+        got = got._replace(frames=goroutine_text.without_wrappers(got, want))
+        if not is_of_the_test(want) and got != want:
+            wrong.append((goid, got, want))
+    assert not wrong, (len(wrong), wrong[0])
+    # What else there is are the runtime's own, which it does not print.
+    for g in mine.values():
+        assert g.created[0].startswith("runtime.") or \
+            g.frames == (), g
+    cut = [g for g in process["goroutines"] if g["truncated"]]
+    assert not cut, cut[0]
+    assert all(g["frames"][-1]["function"] == "runtime.goexit"
+               for g in process["goroutines"] if g["frames"])
+
+
+def test_labels_and_times(parked, tmp_path):
+    target = parked()
+    process = dump_of(target.pid)
+    target.assert_unharmed()
+    kinds = collections.Counter()
+    for g in process["goroutines"]:
+        functions = [f["function"] for f in g["frames"]]
+        if "main.deep" not in functions:
+            continue
+        kinds[bool(g["labels"])] += 1
+        if g["labels"]:
+            keys, values = zip(*g["labels"])
+            assert keys == ("kind", "n") and values[0] == "parked"
+            assert int(values[1]) % 3 == 0
+        # Two collections met every one of these in its wait.
+        if g["state"] == "waiting":
+            assert 0 < g["waited_ns"] < 200 * 10**9
+    labelled = KINDS * len(range(0, COUNT, 3))
+    assert kinds[True] in range(labelled, labelled + 10), kinds
+    assert kinds[False] >= KINDS * (COUNT - len(range(0, COUNT, 3)))
+
+
+def test_groups(parked):
+    target = parked()
+    run = wallprof("--threads", "--group", "-p", target.pid).check()
+    target.assert_unharmed()
+    heads = re.findall(r"^(\d+) goroutines \[([^\]]*)\] at (\S+) .*:"
+                       r"((?: \d+,?)+)(?: and (\d+) more)?$", run.out, re.M)
+    total = collections.Counter()
+    for n, _, site, ids, more in heads:
+        assert int(n) == len(ids.split()) + int(more or 0)
+        total[site] += int(n)
+    alone = re.findall(r"^goroutine \d+ \[[^\]]*\].* at (\S+)", run.out, re.M)
+    total.update(alone)
+    assert total["main.receive"] == COUNT and total["main.lock"] == COUNT, total
+    assert re.search(r"^\d+ goroutines of go1\.\d+", run.out, re.M)
+
+
+def test_a_c_program_has_none(start):
+    target = start("spinner")
+    process = dump_of(target.pid)
+    assert process["goroutines"] == [] and process["go_version"] == ""
+    assert process["go_error"] == ""
+    assert "goroutine" not in wallprof("--threads", "-p", target.pid).out

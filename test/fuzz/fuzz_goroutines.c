@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_goroutines.c - the memory of a Go program, which lies and changes.
+ *
+ * The input is a list of writes into the file and the memory of a program made by
+ * hand: 3 bytes of where, 1 of how (whether at once or before a later read), 8 of
+ * what.
+ *
+ * Layer: go.
+ */
+#include "../unit/go_maker.h"
+#include "fuzz.h"
+
+enum { WRITE = 12, READS_MAX = 100000 };
+
+struct fuzzed {
+	struct made_go made;
+	/* Writes that are still to come. */
+	const uint8_t *at;
+	const uint8_t *end;
+	unsigned int nwalks;
+};
+
+static void make_write(struct fuzzed *f)
+{
+	uint32_t where = (uint32_t)f->at[0] | (uint32_t)f->at[1] << 8 |
+			 (uint32_t)f->at[2] << 16;
+	size_t size = 1u << (f->at[3] >> 1 & 3);
+
+	where %= MADE_FILE + MADE_MEMORY - 8;
+	if (where < MADE_FILE - 8)
+		memcpy(f->made.file + where, f->at + 4, size);
+	else if (where >= MADE_FILE)
+		memcpy(f->made.memory + where - MADE_FILE, f->at + 4, size);
+	f->at += WRITE;
+}
+
+static bool is_left(const struct fuzzed *f)
+{
+	return f->end - f->at >= WRITE;
+}
+
+static void write_one(struct made_go *made)
+{
+	struct fuzzed *f = (struct fuzzed *)made;
+
+	FUZZ_CHECK(made->nreads < READS_MAX);
+	if (is_left(f))
+		make_write(f);
+}
+
+static bool walk(void *ctx, struct wp_goroutine *g,
+		 const struct wp_goroutine_stack *stack, bool last)
+{
+	struct fuzzed *f = ctx;
+	uint8_t sum = 0;
+
+	(void)last;
+	for (size_t i = 0; stack && i < stack->len; i++)
+		sum ^= stack->bytes[i];
+	g->stack = sum;
+	return f->nwalks++ % 3;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzzed *f = malloc(sizeof(*f));
+	struct wp_intern strings = WP_INTERN_INIT;
+	struct wp_goroutines all = WP_GOROUTINES_INIT;
+	const struct wp_goroutine_user user = { walk, f, &strings };
+	struct wp_go_program *program;
+
+	if (!f)
+		return 0;
+	made_go_init(&f->made);
+	f->at = data;
+	f->end = data + size;
+	f->nwalks = 0;
+	while (is_left(f) && f->at[3] & 1)
+		make_write(f);
+	f->made.before = write_one;
+	if (!made_open(&f->made, &program, NULL)) {
+		if (!wp_goroutines_read(program, &user, &all))
+			for (uint32_t i = 0; i < all.len; i++)
+				FUZZ_CHECK(all.v[i].first_label +
+						   all.v[i].nlabels <=
+					   all.nlabels);
+		wp_go_program_free(program);
+	}
+	wp_goroutines_clear(&all);
+	wp_intern_clear(&strings);
+	free(f);
+	return 0;
+}

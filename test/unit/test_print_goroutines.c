@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: output.  Goroutines of a dump made by hand, as text and as JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "dump_maker.h"
+
+static struct wp_dump_frame *add_go_frame(struct wp_dump *d, const char *name,
+					  uint32_t line,
+					  struct wp_dump_stack *stack)
+{
+	struct wp_dump_frame *f = wp_dump_add_frame(d);
+
+	assert_non_null(f);
+	f->function = f->system_name = add_text(d, name);
+	f->file = add_text(d, "/src/main.go");
+	f->module = add_text(d, "server");
+	f->line = line;
+	stack->nframes++;
+	stack->site = stack->nframes;
+	return f;
+}
+
+static struct wp_dump_goroutine *add_goroutine(struct wp_dump *d, uint64_t id,
+					       const char *reason)
+{
+	struct wp_dump_goroutine *g = wp_dump_add_goroutine(d);
+
+	assert_non_null(g);
+	g->id = id;
+	g->state = add_text(d, "waiting");
+	g->reason = add_text(d, reason);
+	g->first_label = d->nlabels;
+	d->processes[0].ngoroutines++;
+	return g;
+}
+
+/* Three that wait alike, of which one has a label, and one that runs. */
+static void make(struct wp_dump *d)
+{
+	struct wp_dump_process *p = add_process(d, 42, "server");
+	struct wp_dump_goroutine *g;
+	struct wp_dump_label *label;
+	struct wp_dump_stack stack = { 0 }, created = { 0 };
+
+	p->go_version = add_text(d, "go1.22.3");
+	add_thread(d, 42, "server", WP_STATE_RUNNING, WP_WAIT_NONE);
+	stack.first_frame = d->nframes;
+	add_go_frame(d, "runtime.gopark", 1, &stack);
+	add_go_frame(d, "main.wait", 7, &stack);
+	stack.site = 1;
+	created.first_frame = d->nframes;
+	add_go_frame(d, "main.main", 12, &created);
+	for (uint64_t id = 7; id < 10; id++) {
+		g = add_goroutine(d, id, "chan receive");
+		g->stack = stack;
+		g->created = created;
+		g->parent_id = 1;
+		g->waited_ns = id * UINT64_C(1000000000);
+	}
+	label = wp_dump_add_label(d);
+	label->key = add_text(d, "shard");
+	label->value = add_text(d, "a\x1b");
+	g->nlabels = 1;
+	g = add_goroutine(d, 11, "");
+	g->state = add_text(d, "running");
+	g->tid = 43;
+	g->locked_tid = 43;
+	d->processes[0].nlost_goroutines = 5;
+}
+
+static void assert_written(struct wp_dump *d, bool group, const char *want)
+{
+	const struct wp_write_dump_options options = { .group = group };
+	char *text = NULL, *at;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	assert_int_equal(wp_write_dump_text(d, &options, f), 0);
+	fclose(f);
+	at = strstr(text, "\n4 goroutines");
+	assert_non_null(at);
+	assert_string_equal(at + 1, want);
+	free(text);
+}
+
+static const char running[] = "goroutine 11 [running] on thread 43 locked to"
+			      " thread 43\n"
+			      "  [no stack: it runs]\n";
+
+static void each_has_its_state_labels_frames_and_creator(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+	char want[2048];
+
+	(void)state;
+	make(&d);
+	snprintf(want, sizeof(want),
+		 "4 goroutines of go1.22.3, 5 more not read\n\n"
+		 "thread 42 \"server\" [running]\n"
+		 "  [no stack: no stack was read]\n\n"
+		 "goroutine 7 [chan receive, at most 7 s], at main.wait"
+		 " main.go:7\n"
+		 "  #0  runtime.gopark main.go:1  server\n"
+		 "  #1  main.wait main.go:7  server\n"
+		 "  created by main.main main.go:12 in goroutine 1\n\n"
+		 "goroutine 8 [chan receive, at most 8 s], at main.wait"
+		 " main.go:7\n"
+		 "  #0  runtime.gopark main.go:1  server\n"
+		 "  #1  main.wait main.go:7  server\n"
+		 "  created by main.main main.go:12 in goroutine 1\n\n"
+		 "goroutine 9 [chan receive, at most 9 s], at main.wait"
+		 " main.go:7\n"
+		 "  labels \"shard\": \"a\\x1b\"\n"
+		 "  #0  runtime.gopark main.go:1  server\n"
+		 "  #1  main.wait main.go:7  server\n"
+		 "  created by main.main main.go:12 in goroutine 1\n\n%s",
+		 running);
+	assert_written(&d, false, want);
+	wp_dump_clear(&d);
+}
+
+static void those_that_are_alike_are_written_once(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+	char want[2048];
+
+	(void)state;
+	make(&d);
+	snprintf(want, sizeof(want),
+		 "4 goroutines of go1.22.3, 5 more not read\n\n"
+		 "thread 42 \"server\" [running]\n"
+		 "  [no stack: no stack was read]\n\n"
+		 "2 goroutines [chan receive, at most 8 s] at"
+		 " main.wait main.go:7: 7, 8\n"
+		 "  #0  runtime.gopark main.go:1  server\n"
+		 "  #1  main.wait main.go:7  server\n"
+		 "  created by main.main main.go:12\n\n"
+		 "goroutine 9 [chan receive, at most 9 s], at main.wait"
+		 " main.go:7\n"
+		 "  labels \"shard\": \"a\\x1b\"\n"
+		 "  #0  runtime.gopark main.go:1  server\n"
+		 "  #1  main.wait main.go:7  server\n"
+		 "  created by main.main main.go:12 in goroutine 1\n\n%s",
+		 running);
+	assert_written(&d, true, want);
+	wp_dump_clear(&d);
+}
+
+static void what_cannot_be_read_is_said(void **state)
+{
+	const struct wp_write_dump_options options = { .group = false };
+	struct wp_dump d = WP_DUMP_INIT;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	make(&d);
+	d.processes[0].ngoroutines = 0;
+	d.processes[0].go_error = add_text(&d, "built by a Go that is not "
+					       "known");
+	assert_int_equal(wp_write_dump_text(&d, &options, f), 0);
+	fclose(f);
+	assert_non_null(strstr(text, "\ngoroutines could not be read: built by "
+				     "a Go that is not known\n"));
+	free(text);
+	wp_dump_clear(&d);
+}
+
+static void json_has_all_of_them(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+	json_t *root, *process, *g, *want;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	make(&d);
+	assert_int_equal(wp_write_dump_json(&d, f), 0);
+	fclose(f);
+	root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(root);
+	process = json_array_get(json_object_get(root, "processes"), 0);
+	assert_string_equal(
+		json_string_value(json_object_get(process, "go_version")),
+		"go1.22.3");
+	g = json_array_get(json_object_get(process, "goroutines"), 3);
+	want = json_loads("{\"id\": 11, \"parent_id\": null,"
+			  " \"state\": \"running\", \"reason\": \"\","
+			  " \"waited_ns\": null, \"tid\": 43,"
+			  " \"locked_tid\": 43, \"labels\": [], \"site\": null,"
+			  " \"truncated\": \"\", \"frames\": [],"
+			  " \"created_by\": []}",
+			  0, NULL);
+	assert_true(json_equal(g, want));
+	json_decref(want);
+	g = json_array_get(json_object_get(process, "goroutines"), 2);
+	want = json_loads("[[\"shard\", \"a\\u001b\"]]", 0, NULL);
+	assert_true(json_equal(json_object_get(g, "labels"), want));
+	assert_int_equal(json_array_size(json_object_get(g, "frames")), 2);
+	assert_int_equal(json_array_size(json_object_get(g, "created_by")), 1);
+	json_decref(want);
+	json_decref(root);
+	free(text);
+	wp_dump_clear(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_has_its_state_labels_frames_and_creator),
+		cmocka_unit_test(those_that_are_alike_are_written_once),
+		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(json_has_all_of_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
