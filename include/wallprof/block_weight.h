@@ -38,13 +38,12 @@ struct wp_block_parts {
 	double time;
 };
 
-/* Ticks come once in each interval of INTERVAL_NS, at a random time in its first
- * half, and record waits that three ticks find: the wait's count at the third, and
- * at each tick the time since the tick before.
+/* Ticks come once in each interval of INTERVAL_NS, at a random time in it, and record
+ * waits that three ticks find: the wait's count at the third, and an interval's
+ * time for each tick.
  *
  * Returns the expected shares of a wait of DELAY_NS that ticks miss, which context
- * switches are to record: 1 up to one and a half intervals, 0 from three and a half
- * intervals on.
+ * switches are to record: 1 up to one interval, 0 from four intervals on.
  */
 enum { WP_BLOCK_TICKS = 3 };
 struct wp_block_parts wp_block_weight_missed_by_ticks(uint64_t delay_ns,
@@ -75,8 +74,9 @@ static inline uint32_t wp_block_weight_object(uint32_t waker, uint32_t class)
 /* After the last sample: scale the block profile's samples with stacks so that those
  * of each thread, state and class add up to its sample with stack WP_BLOCK_ALL, then
  * merge the classes.  So only the shares of stacks are an estimate.  Before, scale
- * the waits of each thread to what its wall-clock samples say that it waited, if
- * records told from a half to twice as much.
+ * the waits of each thread to what its wall-clock samples say that it waited: those
+ * by records, unless they are less than half of what is left for them; those by
+ * ticks too, if more than twice as much was told by records as they leave.
  *
  * While recording, the object of a sample is that of wp_block_weight_object; after,
  * it is the waker.  NO_STACK is the stack for classes of which no stack was sampled.

@@ -31,9 +31,9 @@ static double clamp(double p)
 
 /* The probability that WP_BLOCK_TICKS ticks find a wait of X intervals, averaged over
  * the place B in an interval, from 0 to 1, at which the wait begins.  The first tick
- * that finds it is that of its own interval, with probability OWN, or that of the
+ * that finds it is that of its own interval, with probability 1 - B, or that of the
  * next; the tick that must still find it comes within the first Y of its interval
- * with probability 2 Y.
+ * with probability Y.
  */
 static double probability_of_all_ticks(double x)
 {
@@ -41,10 +41,9 @@ static double probability_of_all_ticks(double x)
 	double sum = 0;
 
 	for (int i = 0; i < STEPS; i++) {
-		double b = (i + 0.5) / STEPS, own = b < 0.5 ? 1 - 2 * b : 0;
-		double y = x - WP_BLOCK_TICKS + b;
+		double b = (i + 0.5) / STEPS, y = x - WP_BLOCK_TICKS + b;
 
-		sum += own * clamp(2 * (y + 1)) + (1 - own) * clamp(2 * y);
+		sum += (1 - b) * clamp(y + 1) + b * clamp(y);
 	}
 	return sum / STEPS;
 }
@@ -54,9 +53,9 @@ struct wp_block_parts wp_block_weight_missed_by_ticks(uint64_t delay_ns,
 {
 	double x = (double)delay_ns / (double)interval_ns, thrice;
 
-	if (x <= WP_BLOCK_TICKS - 1.5)
+	if (x <= WP_BLOCK_TICKS - 2)
 		return (struct wp_block_parts){ 1, 1 };
-	if (x >= WP_BLOCK_TICKS + 0.5)
+	if (x >= WP_BLOCK_TICKS + 1)
 		return (struct wp_block_parts){ 0, 0 };
 	/* A wait that is longer by two intervals is found three times with the
 	 * probability that this one is found once.  On average X ticks find a
@@ -178,41 +177,57 @@ static void merge_classes(struct sums *sums)
 	}
 }
 
-/* For each thread how long it waited, by the wall-clock samples, less the waits that
- * need no scaling: what its waits by records are to add up to.  0 or -ENOMEM. */
-static int find_targets(const struct wp_profile *profile,
-			const struct wp_sample_set *block, int64_t **ret)
+/* How long a thread waited. */
+struct waited {
+	/* By the wall-clock samples, which know it exactly. */
+	uint64_t wall_ns;
+	/* By the waits that ticks told, and what they are to be scaled by. */
+	uint64_t ticks_ns;
+	double factor;
+};
+
+/* Of each thread, but for FACTOR, which is 1.  0 or -ENOMEM. */
+static int find_waited(const struct wp_profile *profile,
+		       const struct wp_sample_set *block, struct waited **ret)
 {
 	const struct wp_sample_set *wall = &profile->sets[WP_PROFILE_WALL];
-	int64_t *ns = calloc((size_t)profile->nthreads + 1, sizeof(*ns));
+	struct waited *v = calloc((size_t)profile->nthreads + 1, sizeof(*v));
 
-	if (!ns)
+	if (!v)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < profile->nthreads; i++)
+		v[i].factor = 1;
 	for (uint32_t i = 0; i < wall->nsamples; i++)
 		if (wall->samples[i].key.state == WP_STATE_WAITING)
-			ns[wall->samples[i].key.thread] +=
-				(int64_t)wall->samples[i].wall_ns;
+			v[wall->samples[i].key.thread].wall_ns +=
+				wall->samples[i].wall_ns;
 	for (uint32_t i = 0; i < block->nsamples; i++)
 		if (!class_of(&block->samples[i].key))
-			ns[block->samples[i].key.thread] -=
-				(int64_t)block->samples[i].wall_ns;
-	*ret = ns;
+			v[block->samples[i].key.thread].ticks_ns +=
+				block->samples[i].wall_ns;
+	*ret = v;
 	return 0;
 }
 
-/* Windows recorded a part of a thread's waits, the scheduler knows them all: scale
- * the sums of its classes to WANT_NS, unless that is another order. */
-static void scale_classes(struct sums *sums, int64_t want_ns)
+/* Windows recorded a part of a thread's waits, and ticks take a wait for a CPU for
+ * the end of the wait before it; the scheduler knows the sum.  Scale the sums of the
+ * thread's classes to that; if it leaves too little for them, all its waits. */
+static void scale_classes(struct sums *sums, struct waited *w)
 {
-	uint64_t ns = 0;
-	double factor;
+	double all = (double)w->wall_ns, ticks = (double)w->ticks_ns;
+	double ns = 0, factor;
 
-	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++)
-		ns += sums[c].ns;
-	factor = ns ? (double)want_ns / (double)ns : 0;
-	if (factor < 0.5 || factor > 2)
+	for (uint32_t c = 1; sums && c <= WP_BLOCK_CLASSES; c++)
+		ns += (double)sums[c].ns;
+	if (!w->wall_ns || ns + ticks <= 0)
 		return;
-	for (uint32_t c = 1; c <= WP_BLOCK_CLASSES; c++) {
+	factor = ns > 0 ? (all - ticks) / ns : 0;
+	/* Of a long wait that windows missed nothing is known. */
+	if (factor > 2 || (ns <= 0 && ticks <= all))
+		return;
+	if (factor < 0.5)
+		factor = w->factor = all / (ticks + ns);
+	for (uint32_t c = 1; sums && c <= WP_BLOCK_CLASSES; c++) {
 		sums[c].count = (uint64_t)((double)sums[c].count * factor +
 					   0.5);
 		sums[c].ns = (uint64_t)((double)sums[c].ns * factor);
@@ -231,9 +246,11 @@ static uint64_t share(uint64_t *seen, uint64_t x, uint64_t sum, uint64_t all)
 	return (uint64_t)((__uint128_t)all * *seen / sum) - before;
 }
 
-/* Add S, scaled to the sums of its class, to the profile, without its class. */
+/* Add S, scaled to the sums of its class, or one that ticks told by FACTOR, to the
+ * profile, without its class. */
 static int scale_sample(struct wp_profile *profile, struct class_sums *st,
-			const struct wp_profile_sample *s, uint32_t no_stack)
+			const struct wp_profile_sample *s, uint32_t no_stack,
+			double factor)
 {
 	struct wp_sample_key key = s->key;
 	uint64_t count = s->count, ns = s->wall_ns;
@@ -247,6 +264,8 @@ static int scale_sample(struct wp_profile *profile, struct class_sums *st,
 		key.stack = no_stack;
 		count = is_sampled(sums) ? 0 : sums->count;
 		ns = is_sampled(sums) ? 0 : sums->ns;
+	} else if (factor < 1) {
+		ns = (uint64_t)((double)ns * factor);
 	}
 	key.object >>= 8;
 	return count || ns ? wp_profile_add_sample(profile, WP_PROFILE_BLOCK,
@@ -259,7 +278,7 @@ int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_BLOCK];
 	struct wp_sample_set old = *set;
 	struct class_sums st = { .nthreads = profile->nthreads };
-	int64_t *targets = NULL;
+	struct waited *waited = NULL;
 	int rc;
 
 	st.sums = calloc((size_t)st.nthreads + 1, sizeof(*st.sums));
@@ -268,16 +287,18 @@ int wp_block_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 	memset(set, 0, sizeof(*set));
 	rc = add_up(&st, &old);
 	if (!rc)
-		rc = find_targets(profile, &old, &targets);
-	for (uint32_t i = 0; i < st.nthreads && !rc; i++)
-		if (st.sums[i]) {
-			scale_classes(st.sums[i], targets[i]);
-			merge_classes(st.sums[i]);
-			merge_classes(st.sums[i] + ROWS);
-		}
-	free(targets);
+		rc = find_waited(profile, &old, &waited);
+	for (uint32_t i = 0; i < st.nthreads && !rc; i++) {
+		scale_classes(st.sums[i], &waited[i]);
+		if (!st.sums[i])
+			continue;
+		merge_classes(st.sums[i]);
+		merge_classes(st.sums[i] + ROWS);
+	}
 	for (uint32_t i = 0; i < old.nsamples && !rc; i++)
-		rc = scale_sample(profile, &st, &old.samples[i], no_stack);
+		rc = scale_sample(profile, &st, &old.samples[i], no_stack,
+				  waited[old.samples[i].key.thread].factor);
+	free(waited);
 	for (uint32_t i = 0; i < st.nthreads; i++)
 		free(st.sums[i]);
 	free(st.sums);

@@ -316,11 +316,12 @@ int wp_target_finish(struct wp_target *target)
 	if (!rc)
 		rc = wp_cpu_samples_finish(target);
 	if (!rc)
-		rc = wp_block_waits_finish(target);
-	if (!rc)
 		rc = wp_lock_holders_finish(target);
 	for (size_t i = 0; i < target->nthreads && !rc; i++)
 		rc = finish_thread(target->threads[i]);
+	/* What each thread waited is known now. */
+	if (!rc)
+		rc = wp_block_waits_finish(target);
 	if (target->wants_running)
 		wp_profile_divide_wall(target->profile,
 				       target->loop->options.stop ==
