@@ -2,10 +2,23 @@
 /* instant.c - see instant.h. */
 #include "instant.h"
 
+#include <string.h>
+
 #include "target.h"
 #include "thread.h"
 #include "wallprof/clock.h"
+#include "wallprof/hash.h"
 #include "wallprof/syscall_nr.h"
+
+enum {
+	WORDS_BITS = 6,
+	WORDS = 1 << WORDS_BITS,
+	/* Where others want the CPU all the time, the last try is taken. */
+	TRIES = 4,
+};
+
+/* One thread takes some microseconds. */
+#define HELD_UP_NS (100 * WP_NS_PER_US)
 
 /* What T waits for, as its sample found it. */
 static const struct wp_thread_facts *facts_of(const struct wp_thread *t)
@@ -32,7 +45,30 @@ static bool is_still(struct wp_thread *t)
 				 t->wait.waiting && still_waits(t);
 }
 
-static void copy_lock(struct wp_thread *t)
+/* The futex words that were copied last, by their address. */
+struct words {
+	const struct wp_thread *of[WORDS];
+};
+
+/* MEMORY's copy of the futex word at AVMA is to be that of the thread before that
+ * waits for it: of one moment, who holds the lock is one thread. */
+static void share_word(struct words *words, const struct wp_thread *t,
+		       uint64_t avma, struct wp_call_memory *memory)
+{
+	const struct wp_thread **of =
+		&words->of[wp_hash_u64(avma) >> (64 - WORDS_BITS)];
+	const struct wp_call_memory *first = *of ? (*of)->memory : NULL;
+
+	if (!first || !first->nparts || !memory->nparts ||
+	    first->parts[0].avma != memory->parts[0].avma ||
+	    first->parts[0].len != memory->parts[0].len) {
+		*of = t;
+		return;
+	}
+	memcpy(memory->bytes, first->bytes, first->parts[0].len);
+}
+
+static void copy_lock(struct wp_thread *t, struct words *words)
 {
 	const struct wp_thread_facts *facts = facts_of(t);
 	struct wp_call_memory memory;
@@ -41,23 +77,47 @@ static void copy_lock(struct wp_thread *t)
 		return;
 	wp_call_memory_take(&memory, t->target->process, facts,
 			    t->memory->sp_avma);
-	if (is_still(t))
-		*t->memory = memory;
+	if (!is_still(t))
+		return;
+	share_word(words, t, facts->args[0], &memory);
+	*t->memory = memory;
 }
 
-void wp_instant_take(struct wp_target *target)
+/* Did this process lose its CPU since *LAST_NS, which is set to now? */
+static bool was_held_up(uint64_t *last_ns)
 {
-	uint64_t now_ns;
+	uint64_t now_ns = wp_clock_ns(), took_ns = now_ns - *last_ns;
 
-	for (size_t i = 0; i < target->nthreads; i++)
+	*last_ns = now_ns;
+	return took_ns > HELD_UP_NS;
+}
+
+/* False: what was copied first may be old by the time of what was checked last. */
+static bool take_at_once(struct wp_target *target)
+{
+	uint64_t last_ns = wp_clock_ns(), now_ns;
+	struct words words = { { NULL } };
+	bool is_at_once = true;
+
+	for (size_t i = 0; i < target->nthreads; i++) {
 		if (target->threads[i]->memory)
-			copy_lock(target->threads[i]);
-	now_ns = wp_clock_ns();
+			copy_lock(target->threads[i], &words);
+		is_at_once &= !was_held_up(&last_ns);
+	}
+	now_ns = last_ns;
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct wp_thread *t = target->threads[i];
 
 		t->at_instant = is_still(t);
 		if (t->at_instant && t->memory)
 			t->memory->time_ns = now_ns;
+		is_at_once &= !was_held_up(&last_ns);
 	}
+	return is_at_once;
+}
+
+void wp_instant_take(struct wp_target *target)
+{
+	for (int try = 0; try < TRIES && !take_at_once(target); try++)
+		;
 }

@@ -27,8 +27,9 @@ struct wp_stop_request {
 	uint64_t tick_ns;
 	/* The region that the look stands for which asked for it. */
 	uint64_t weight_ns;
-	/* schedstat's slices of the thread when it was interrupted, before that
-	 * at its sample. */
+	/* schedstat's slices of the thread at its sample; when it was
+	 * interrupted; of a thread that slept when it was stopped, in that
+	 * sleep. */
 	uint64_t slices;
 	/* The thread waits and only its registers are missing: its stack pointer
 	 * at the sample, the stack as far as it is known without them, and what

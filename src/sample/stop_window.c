@@ -175,6 +175,19 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 				    call.sp_avma);
 }
 
+/* A thread that slept was put on a CPU once, to stop: more often by TIMES, read at
+ * the stop, and it has moved since it was interrupted, perhaps to another call
+ * with the same arguments. */
+static void settle_slices(struct wp_thread *t,
+			  const struct wp_schedstat *times,
+			  const struct wp_stop_facts *facts)
+{
+	if (!facts->asleep || times->slices <= t->stop.slices + 1)
+		return;
+	t->stop.moved = true;
+	t->stop.slices = times->slices - 1;
+}
+
 /* Has T, which waited and was stopped for its registers, moved since its sample?
  * One that does not sleep was woken, and is where it was if its stack is. */
 static void settle_move(struct wp_thread *t, const struct wp_regs *regs,
@@ -225,6 +238,7 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 			   t->copy_len_running);
 	/* Before it goes on: it may have to wait for a CPU then. */
 	ret->time_ns = wp_clock_ns();
+	settle_slices(t, &ret->times, &ret->facts);
 	settle_move(t, &ret->regs, &ret->facts);
 	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
 		read_call(t, &ret->regs, &ret->facts);

@@ -67,6 +67,7 @@ class Account:
             yield entry
             if 0 < entry[3] < since:
                 return
+        assert n < self.nsteps // 2, "the account does not reach back to SINCE"
 
     def read(self, since):
         """What was done from SINCE on."""

@@ -26,9 +26,13 @@
 
 /* The clock. */
 static uint64_t fake_now_ns = 1000 * WP_NS_PER_S;
+/* Called before it is read; may be NULL. */
+static void (*fake_before_clock)(void);
 
 uint64_t wp_clock_ns(void)
 {
+	if (fake_before_clock)
+		fake_before_clock();
 	return fake_now_ns;
 }
 

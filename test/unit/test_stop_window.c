@@ -555,6 +555,30 @@ static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
 	assert_false(t->walk_in_stop);
 }
 
+static void run_to_another_sleep(void)
+{
+	fake_target_schedstat(&fake, TID, 1000, 0, 3);
+}
+
+static void a_thread_that_ran_to_another_sleep_has_moved(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	/* The very call with the very arguments, as in a loop. */
+	fake_stop.facts.asleep = true;
+	fake_stop.facts.syscall_nr = SYS_nanosleep;
+	fake_stop.in_window = run_to_another_sleep;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_true(t->stop.moved);
+	assert_false(t->at_instant);
+	/* In which it was put on a CPU twice, the third time for the stop. */
+	assert_int_equal(t->stop.slices, 2);
+	assert_null(t->sites);
+}
+
 static void stops_are_requested_once(void **state)
 {
 	struct wp_thread *t, *other;
@@ -603,6 +627,7 @@ int main(void)
 		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
 		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
 		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
+		TEST(a_thread_that_ran_to_another_sleep_has_moved),
 		TEST(stops_are_requested_once),
 	};
 
