@@ -134,8 +134,8 @@ enum wp_cfi_cfa_kind {
 	 * on. */
 	WP_CFI_CFA_DEREF,
 	WP_CFI_CFA_PLT,
-	/* Of Go's code, not of CFI: register + offset until the code goes to
-	 * another stack, the frame pointer + 2 words from then on. */
+	/* Of Go's code, not of CFI: the code may be on another stack (see
+	 * go_switch.h); register + offset until it goes there. */
 	WP_CFI_CFA_SWITCH,
 };
 

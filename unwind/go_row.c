@@ -46,9 +46,8 @@ static enum wp_step_result result_of(int rc)
 /* A frame of any size begins with the caller's frame pointer. */
 static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 {
-	bool is_switch = func->sets_sp && size;
 	struct wp_cfi_row row = {
-		.cfa_kind = is_switch ? WP_CFI_CFA_SWITCH : WP_CFI_CFA_REG,
+		.cfa_kind = func->sets_sp ? WP_CFI_CFA_SWITCH : WP_CFI_CFA_REG,
 		.cfa_reg = WP_REG_SP,
 		.cfa_off = (int64_t)size + WORD,
 	};
@@ -57,9 +56,10 @@ static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 		row.reg[i].kind = WP_CFI_UNDEFINED;
 	row.reg[WP_CFI_SP_SLOT].kind = WP_CFI_VAL_OFFSET;
 	row.reg[WP_CFI_RA_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET, -WORD };
-	if (is_switch)
-		row.reg[WP_CFI_FP_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET,
-								 -2 * WORD };
+	row.reg[WP_CFI_FP_SLOT] = size ? (struct wp_cfi_place){ WP_CFI_OFFSET,
+								-2 * WORD } :
+					 (struct wp_cfi_place){ WP_CFI_SAME,
+								0 };
 	return row;
 }
 
@@ -86,11 +86,10 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 	if (svma >= end_svma)
 		return WP_STEP_NO_INFO;
 	end = wp_go_end(image, func.start_svma, end_svma, svma);
-	if (end != WP_STEP_OK)
+	if (end == WP_STEP_ROOT || (end != WP_STEP_OK && !func.sets_sp))
 		return end;
-	/* Without a frame nothing leads back from another stack. */
-	if (func.sets_sp && !size)
-		return func.is_first ? WP_STEP_ROOT : WP_STEP_UNKNOWN_REG;
+	if (func.sets_sp && func.is_first && !size)
+		return WP_STEP_ROOT;
 	*ret = make_row(&func, size);
 	return WP_STEP_OK;
 }

@@ -16,7 +16,7 @@
  * (time.Now and asmcgocall go to one).
  *
  * WP_STEP_OK: *RET is the row.
- * WP_STEP_ROOT, _UNKNOWN_REG: as wp_go_end.
+ * WP_STEP_ROOT: as wp_go_end.
  * WP_STEP_NO_INFO: the code is not Go's, or the table has no row for it.
  * WP_STEP_BAD_INFO: the table is malformed. */
 enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,

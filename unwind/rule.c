@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "arch.h"
+#include "go_switch.h"
 
 enum {
 	KIND_BITS = 4,
 	KIND_MASK = (1 << KIND_BITS) - 1,
 	/* WP_CFI_AT: val is AT_REGS * offset + register. */
 	AT_REGS = 64,
+	WORD = 8,
 };
 
 _Static_assert(WP_CFI_NTRACKED *KIND_BITS <= 64, "kinds hold every slot");
@@ -243,25 +245,6 @@ static enum wp_step_result plt_cfa(const struct wp_step *step, int32_t pushed,
 		       (int32_t)(pc_avma & 15) >= pushed ? 16 : 8, ret);
 }
 
-/* An exact pc does not tell whether the stack is the other one yet, or the frame
- * pointer set, unless both lead to the same place; behind a call they are. */
-static enum wp_step_result switch_cfa(const struct wp_rule *rule,
-				      struct wp_step *step, uint64_t *ret)
-{
-	uint64_t by_reg_avma;
-	enum wp_step_result result = reg_sum(step, rule->cfa_reg, rule->cfa_off,
-					     &by_reg_avma);
-
-	if (result == WP_STEP_OK)
-		result = reg_sum(step, WP_REG_FP,
-				 sizeof(struct wp_frame_record), ret);
-	if (result != WP_STEP_OK)
-		return result;
-	step->is_switch = *ret != by_reg_avma;
-	return step->is_switch && !step->is_return ? WP_STEP_UNKNOWN_REG :
-						     WP_STEP_OK;
-}
-
 static enum wp_step_result cfa_of(const struct wp_rule *rule,
 				  struct wp_step *step, uint64_t *ret)
 {
@@ -272,8 +255,6 @@ static enum wp_step_result cfa_of(const struct wp_rule *rule,
 		return word_at_reg(step, rule->cfa_reg, rule->cfa_off, ret);
 	case WP_CFI_CFA_PLT:
 		return plt_cfa(step, rule->cfa_off, ret);
-	case WP_CFI_CFA_SWITCH:
-		return switch_cfa(rule, step, ret);
 	case WP_CFI_CFA_EXPR:
 		return wp_cfi_expr(wp_cfi_expr_at(step->module->image,
 						  (uint32_t)rule->cfa_off),
@@ -348,6 +329,8 @@ static enum wp_step_result execute_places(const struct wp_rule *rule,
 	enum wp_step_result result;
 	uint64_t cfa_avma;
 
+	if (rule->cfa_kind == WP_CFI_CFA_SWITCH)
+		return wp_go_switch_step(step, (uint32_t)rule->cfa_off - WORD);
 	result = cfa_of(rule, step, &cfa_avma);
 	if (result != WP_STEP_OK)
 		return result;

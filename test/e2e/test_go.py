@@ -158,6 +158,28 @@ def test_from_the_threads_stack_to_the_goroutines(start, profile, program,
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_through_systemstack_to_who_allocates(start, profile, program):
+    """Of who asks for memory, and of the collector's own goroutines."""
+    target = start(program, "alloc")
+    _, p = profile(target.pid, "-r", 400, "--max-stopped", 0, cpu=1)
+    target.assert_unharmed()
+    stacks = [(names, n) for names, n in stacks_of(p)
+              if "runtime.systemstack" in names]
+    total = sum(n for _, n in stacks)
+    whole = sum(n for names, n in stacks if names[-1] in ROOTS)
+    assert total > 20 and whole >= 0.97 * total, stacks
+    for names, _ in stacks:
+        below = names[names.index("runtime.systemstack") + 1:]
+        if "main.allocInner" in below:
+            assert follows(["main.allocInner", "main.spinOuter",
+                            "runtime.goexit"], below), names
+            assert below[0].startswith("runtime."), names
+        else:
+            assert all(n.startswith(("runtime.", "[")) for n in below), names
+    assert any("main.allocInner" in names for names, _ in stacks), stacks
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_dump_of_every_thread(goroutines, program):
     target = goroutines(program)
     run = wallprof("--threads", "-p", target.pid)
