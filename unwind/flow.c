@@ -117,6 +117,7 @@ void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,
 	flow->goal_avma = goal_avma;
 	flow->budget = budget;
 	flow->fp_use = 0;
+	flow->home_reg = 0;
 	flow->has_now = true;
 	flow->npending = 0;
 	if (!++flow->stamp) {
@@ -259,6 +260,30 @@ static void note_fp_use(struct wp_flow *f, const struct wp_insn *i)
 		f->fp_use = i->disp;
 }
 
+/* Does I read rbp back from its home, a word that a kept register leads to?  That
+ * is noted. */
+static bool reads_fp_home(struct wp_flow *f, const struct wp_insn *i)
+{
+	uint8_t base;
+	int64_t off;
+
+	if (f->code != f->room || i->op != 0x8b || i->map != WP_MAP_ONE_BYTE ||
+	    i->vector || i->mod == 3 || !i->wide || i->reg != WP_RBP ||
+	    !wp_flow_state_operand(&f->now, i, &base, &off))
+		return false;
+	for (unsigned int k = 0; k < WP_NKEPT; k++) {
+		unsigned int reg = wp_kept_regs[k];
+
+		if (reg == WP_RBP || base != WP_BASE_REG + reg ||
+		    (f->home_reg && (f->home_reg != reg || f->home_off != off)))
+			continue;
+		f->home_reg = (uint8_t)reg;
+		f->home_off = off;
+		return true;
+	}
+	return false;
+}
+
 /* Follow the way by one instruction.  WP_FLOW_OVER: there is nothing to report;
  * the way goes on if F->has_now. */
 static enum wp_flow_stop follow(struct wp_flow *f)
@@ -267,6 +292,7 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	uint8_t code[WP_INSN_MAX + 1];
 	struct wp_insn insn;
 	uint64_t target_avma;
+	bool is_home;
 
 	f->has_now = false;
 	if (!f->budget || !visit(f, s))
@@ -279,7 +305,12 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	note_fp_use(f, &insn);
 	switch (classify(f, s, &insn, &target_avma)) {
 	case LEADS_TO_NEXT:
+		is_home = reads_fp_home(f, &insn);
 		wp_flow_state_execute(s, &insn);
+		if (is_home) {
+			s->base[WP_RBP] = WP_BASE_FP;
+			s->off[WP_RBP] = 0;
+		}
 		if (!f->goal_avma && has_left_frame(s, &insn))
 			return WP_FLOW_RETURNS;
 		break;

@@ -54,6 +54,11 @@ struct wp_flow {
 	/* The lowest offset from the start's rbp of a word that is read or
 	 * written by it, if below 0: what rbp points to is a frame. */
 	int64_t fp_use;
+	/* Code of no file that has been on another stack reads its frame pointer
+	 * back from the word at kept register HOME_REG (machine number) +
+	 * HOME_OFF; HOME_REG 0: it does not.  It is taken for the start's. */
+	uint8_t home_reg;
+	int64_t home_off;
 	/* The way being followed, if HAS_NOW. */
 	struct wp_flow_state now;
 	bool has_now;

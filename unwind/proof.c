@@ -15,6 +15,8 @@ enum {
 	EXIT_BUDGET = 12000,
 	ENTRY_BUDGET = 3000,
 	START_BUDGET = 4000,
+	/* To find out whether the frame pointer was set up. */
+	FP_BUDGET = 8000,
 	/* Calls on the stack whose functions are followed. */
 	SCAN_ENTRIES = 8,
 	/* How far before the pc, and at how many places, a function's start is
@@ -96,6 +98,8 @@ void wp_proof_find_exits(struct wp_proof *p)
 		add_exit(&p->exits, s, stop != WP_FLOW_RETURNS);
 	}
 	p->exits.fp_use = p->step->is_return ? (int32_t)p->flow->fp_use : 0;
+	p->exits.home_reg = p->flow->home_reg;
+	p->exits.home_off = (int32_t)p->flow->home_off;
 	end_flow(p);
 }
 
@@ -419,6 +423,9 @@ void wp_proof_find_fp(struct wp_proof *p)
 				       .by_fp = true };
 	struct wp_proof_rule rule;
 
+	/* Whatever the search for a proof has left. */
+	if (p->budget < FP_BUDGET)
+		p->budget = FP_BUDGET;
 	p->exits.has_set_fp = p->has_fp && try_starts(p, starts, &rule);
 }
 

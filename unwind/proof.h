@@ -38,6 +38,10 @@ struct wp_proof_exits {
 	/* The code behind a call uses words by rbp down to this offset, 0: it
 	 * does not.  A function that has called has a frame of its own. */
 	int32_t fp_use;
+	/* See struct wp_flow: the ways above hold where the word at kept
+	 * register HOME_REG + HOME_OFF is the frame pointer. */
+	uint8_t home_reg;
+	int32_t home_off;
 	/* A way to the pc from where a function seems to begin comes with the
 	 * frame pointer set up. */
 	bool has_set_fp;
@@ -82,6 +86,10 @@ void wp_proof_find_bare(struct wp_proof *proof);
 /* Search for a proof by the exits that were found: true if there is one, then in
  * PROOF's last members.  Takes up to 1.4 ms. */
 bool wp_proof_search(struct wp_proof *proof);
+
+/* Does the code before the pc, a return address, clear rbp before the call?  So code
+ * begins that has a stack of its own, where the frame pointer is 0 (psABI 3.4.1). */
+bool wp_proof_clears_fp(struct wp_proof *proof);
 
 /* True, and the address of the return address by RULE, if there can be one. */
 bool wp_proof_slot(struct wp_proof *proof, const struct wp_proof_rule *rule,

@@ -83,6 +83,22 @@ static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
 	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
 }
 
+bool wp_proof_clears_fp(struct wp_proof *p)
+{
+	/* sub or xor of rbp and rbp. */
+	static const char *const clears[] = { "\x29\xed", "\x2b\xed",
+					      "\x31\xed", "\x33\xed" };
+	uint8_t code[24];
+
+	if (wp_flow_code(p->flow, p->pc_avma - sizeof(code), code,
+			 sizeof(code)) != sizeof(code))
+		return false;
+	for (size_t i = 0; i < sizeof(clears) / sizeof(*clears); i++)
+		if (memmem(code, sizeof(code), clears[i], 2))
+			return true;
+	return false;
+}
+
 bool wp_proof_is_first_frame(struct wp_proof *p)
 {
 	return wp_proof_ends_thread(p, p->pc_avma) ||

@@ -165,6 +165,15 @@ static void remember(struct wp_prover *prover, const struct wp_proof *p,
 				  p->rule };
 }
 
+/* Is kept register I rbp, and the frame's own: right below the return address in
+ * SLOT?  No caller's points there, so the caller's is the word that it points to. */
+static bool is_own_fp(const struct wp_proof *p, unsigned int i,
+		      uint64_t slot_avma)
+{
+	return i == KEPT_FP && p->has_fp &&
+	       p->fp_avma == slot_avma - FP_TO_RETURN;
+}
+
 /* Make STEP by RULE, which leads to RETURN_AVMA. */
 static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step,
 				     const struct wp_proof_rule *rule,
@@ -178,14 +187,15 @@ static enum wp_step_result make_step(struct wp_proof *p, struct wp_step *step,
 	regs->known &= WP_ARCH_CALLEE_SAVED;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		unsigned int reg = kept_dwarf[i];
+		bool is_own = is_own_fp(p, i, slot_avma);
+		int32_t rel = is_own ? -FP_TO_RETURN : rule->rel[i];
 
 		/* Other registers than rbp a JIT compiler's code may change. */
-		if (rule->where[i] == WP_PROOF_KEPT &&
+		if (rule->where[i] == WP_PROOF_KEPT && !is_own &&
 		    (step->module->image || reg == WP_REG_FP))
 			continue;
-		if (rule->where[i] == WP_PROOF_SLOT &&
-		    wp_mem_u64(step->mem,
-			       slot_avma + (uint64_t)(int64_t)rule->rel[i],
+		if ((rule->where[i] == WP_PROOF_SLOT || is_own) &&
+		    wp_mem_u64(step->mem, slot_avma + (uint64_t)(int64_t)rel,
 			       &val))
 			wp_reg_set(regs, reg, val);
 		else
@@ -234,10 +244,41 @@ static bool is_by_fp(const struct wp_proof *p, const struct wp_proof_exit *exit)
 				    p->fp_avma + FP_TO_RETURN;
 }
 
+/* Read the word in rbp's home: WP_STEP_UNKNOWN_REG, or as wp_step_read. */
+static enum wp_step_result read_home(const struct wp_proof *p,
+				     const struct wp_proof_exits *exits,
+				     uint64_t *ret)
+{
+	const struct wp_regs *regs = p->step->regs;
+
+	for (unsigned int i = 0; i < WP_NKEPT; i++)
+		if (wp_kept_regs[i] == exits->home_reg &&
+		    wp_reg_known(regs, kept_dwarf[i]))
+			return wp_step_read(
+				p->step,
+				regs->v[kept_dwarf[i]] +
+					(uint64_t)(int64_t)exits->home_off,
+				ret, sizeof(*ret));
+	return WP_STEP_UNKNOWN_REG;
+}
+
+/* Is rbp what EXITS take it for: the word in its home, if it has one? */
+static bool is_at_home(const struct wp_proof *p,
+		       const struct wp_proof_exits *exits)
+{
+	uint64_t home;
+
+	return !exits->home_reg ||
+	       (p->has_fp && read_home(p, exits, &home) == WP_STEP_OK &&
+		home == p->fp_avma);
+}
+
 /* Is rbp the frame's own at P's pc, out of which EXITS lead? */
 static bool is_certain(const struct wp_proof *p,
 		       const struct wp_proof_exits *exits)
 {
+	if (!is_at_home(p, exits))
+		return false;
 	if (exits->has_set_fp ||
 	    (exits->fp_use &&
 	     p->fp_avma - p->sp_avma >= (uint64_t) - (int64_t)exits->fp_use))
@@ -303,8 +344,13 @@ static enum wp_step_result step_unproven(struct wp_proof *p,
 					 struct wp_step *step,
 					 const struct unproven *u)
 {
+	uint64_t home;
+
 	if (is_certain(p, &u->exits))
 		return wp_frame_pointer_step(step, p->modules, true);
+	if (u->exits.home_reg &&
+	    wp_step_is_unread(read_home(p, &u->exits, &home)))
+		return read_home(p, &u->exits, &home);
 	if (!step->is_return)
 		return step_out(p, step, &u->exits);
 	return wp_frame_pointer_step(step, p->modules, false);
@@ -333,7 +379,8 @@ static bool search(struct wp_prover *prover, struct wp_proof *p, uint64_t key,
 	 * frames. */
 	if (is_foreign && !is_certain(p, &p->exits))
 		wp_proof_find_fp(p);
-	if (!(is_foreign && is_certain(p, &p->exits)) && wp_proof_search(p)) {
+	if (!(is_foreign && is_certain(p, &p->exits)) && !p->exits.home_reg &&
+	    wp_proof_search(p)) {
 		remember(prover, p, key);
 		return true;
 	}
@@ -382,6 +429,9 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	if (step->is_return && !step->module->image &&
 	    wp_arch_resumes_frame(step->module, step->mem, p.pc_avma))
 		return wp_frame_pointer_step(step, modules, true);
+	if (step->is_return && !step->module->image && p.has_fp && !p.fp_avma &&
+	    wp_proof_clears_fp(&p))
+		return WP_STEP_ROOT;
 	code_hash = hash_code(&p);
 	if (step->in_stop) {
 		u = find_unproven(prover, &p, key, code_hash);

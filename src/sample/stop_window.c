@@ -178,8 +178,7 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 /* A thread that slept was put on a CPU once, to stop: more often by TIMES, read at
  * the stop, and it has moved since it was interrupted, perhaps to another call
  * with the same arguments. */
-static void settle_slices(struct wp_thread *t,
-			  const struct wp_schedstat *times,
+static void settle_slices(struct wp_thread *t, const struct wp_schedstat *times,
 			  const struct wp_stop_facts *facts)
 {
 	if (!facts->asleep || times->slices <= t->stop.slices + 1)
@@ -288,9 +287,12 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 		     window.walk.map_is_stale;
 	rc = record_stopped(t, &window.facts,
 			    state_when_interrupted(t, &window), &window.walk);
-	/* What the walk had no time for is found out now, for the next one. */
-	if (is_partial)
+	/* What the walk had no time for is found out now, for the next one: what
+	 * code says of a frame holds whatever else is on a stack by now. */
+	if (is_partial) {
+		target->loop->copy.live = true;
 		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);
+	}
 	return rc;
 }
 
