@@ -10,8 +10,10 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
-from programs import ROOT, WORK, Program, answers, free_port, nginx, redis
+from programs import (ROOT, WORK, Program, answers, free_port, is_busy, nginx,
+                      redis)
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 
@@ -154,19 +156,19 @@ def of_chromium():
     page = source("page.html", f"<script>{JS}\nfor (let i = 0; ; i++) "
                   "work(i & 7);</script>")
     with alone("chromium", "--headless", "--no-sandbox", "--disable-gpu",
-               f"--user-data-dir={WORK / 'chromium'}", f"file://{page}") as pid:
-        yield wait_for_child(pid, "--type=renderer")
+               f"--user-data-dir={WORK / 'chromium'}", f"file://{page}"):
+        yield wait_for_child("--type=renderer")
 
 
-def wait_for_child(pid, word):
-    """The descendant of PID that has WORD in its command line."""
-    import time
-    for _ in range(600):
+def wait_for_child(word):
+    """The busy process of ours that has WORD in its command line; others may be
+    kept in reserve."""
+    for _ in range(100):
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                if word in path.read_text(errors="replace") and str(
-                        WORK) in path.read_text(errors="replace"):
-                    return int(path.parent.name)
+                text, pid = path.read_text(errors="replace"), path.parent.name
+                if word in text and str(WORK) in text and is_busy(pid):
+                    return int(pid)
         time.sleep(0.05)
     raise Missing(f"no process {word}")
 

@@ -14,11 +14,11 @@ from programs import ROOT, WALLPROF, WORK
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 import pprof_check  # noqa: E402
 
-TEXT = "programs that nobody here wrote: whole stacks, eu-stack, perf"
-SECONDS, HZ = 5, 199
+TEXT = "programs that nobody here wrote: whole stacks, eu-stack, gdb, perf"
+SECONDS, HZ = 5, 997
 FIRST = 10
 HEAD = ["program", "wall whole", "CPU whole", "as eu-stack", "differ",
-        "largest difference to perf", "dump", "paused", "exit"]
+        "as gdb", "differ", "from perf, at most", "dump", "stopped", "exit"]
 
 
 def run_tool(*argv, timeout=30):
@@ -60,12 +60,28 @@ def record(pid):
             float(paused.group(1)) if paused else 0.0, done.returncode)
 
 
-def by_perf(pid):
+@contextlib.contextmanager
+def perf_beside(pid):
+    """perf records PID for as long as wallprof does in the context; yields the
+    place of its data."""
+    data = WORK / "perf.data"
+    data.unlink(missing_ok=True)
+    perf = subprocess.Popen(
+        ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "-g", "-p",
+         str(pid), "-o", str(data), "--", "sleep", str(SECONDS)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    try:
+        yield data
+        perf.wait(timeout=90)
+    finally:
+        perf.kill()
+        perf.wait()
+
+
+def perf_shares(data):
     """{function: share}, of user code: what a thread is in, or calls the kernel
     from."""
-    data = WORK / "perf.data"
-    run_tool("perf", "record", "-q", "-e", "cpu-clock", "-F", HZ, "-g", "-p",
-             pid, "-o", data, "--", "sleep", SECONDS, timeout=90)
     text = run_tool("perf", "script", "-i", data, "-F", "ip,sym", timeout=90)
     leaves = collections.Counter()
     for sample in text.stdout.split("\n\n"):
@@ -114,34 +130,57 @@ def by_eu_stack(pid):
     return ret
 
 
-def compare(pid):
-    """Of threads that waited all along at one place: (as eu-stack, differ)."""
-    before = by_eu_stack(pid)
-    ours, took = stacks_of(pid)
-    after = by_eu_stack(pid)
+def by_gdb(pid):
+    """{tid: addresses}, but that of the first frame, which gdb may leave out."""
+    try:
+        done = run_tool("gdb", "-p", pid, "-batch", "-nx", "-ex",
+                        "thread apply all backtrace", timeout=60)
+    except subprocess.TimeoutExpired:
+        return {}
+    ret = {}
+    for text in done.stdout.split("\nThread ")[1:]:
+        tid = re.search(r"\(LWP (\d+)\)", text)
+        row = re.findall(r"^#[1-9]\d* +(0x\w+)", text, re.M)
+        if tid:
+            ret[int(tid.group(1))] = [int(a, 16) for a in row]
+    return ret
+
+
+def count_equal(ours, theirs, skip):
+    """(as theirs, differ); the first SKIP frames are not theirs."""
     same = other = 0
     for tid, row in ours.items():
-        theirs = before.get(tid)
-        if not theirs or after.get(tid) != theirs or theirs[0] != row[0]:
-            continue
+        their = theirs.get(tid)
         # Theirs may end early.
-        if row[:len(theirs)] == theirs:
-            same += len(theirs) == len(row)
-        else:
+        if their and row[skip:][:len(their)] == their:
+            same += len(their) == len(row) - skip
+        elif their:
             other += 1
-    return same, other, took
+    return same, other
+
+
+def compare(pid):
+    """Of threads that waited all along at one place: (as eu-stack, differ, as gdb,
+    differ, seconds of a dump)."""
+    before, gdb = by_eu_stack(pid), by_gdb(pid)
+    ours, took = stacks_of(pid)
+    after = by_eu_stack(pid)
+    still = {tid: row for tid, row in ours.items() if tid in before and
+             after.get(tid) == before[tid] and before[tid][0] == row[0]}
+    return (*count_equal(still, before, 0), *count_equal(still, gdb, 1), took)
 
 
 def look(name):
     with PROGRAMS[name]() as pid:
         time.sleep(2)
-        (wall, cpu), ours, paused, status = record(pid)
-        theirs = by_perf(pid)
-        same, other, took = compare(pid)
+        with perf_beside(pid) as data:
+            (wall, cpu), ours, stopped, status = record(pid)
+        theirs = perf_shares(data)
+        *counts, took = compare(pid)
     return [name, f"{wall:.1f} %", "-" if cpu is None else f"{cpu:.1f} %",
-            str(same), str(other),
+            *map(str, counts),
             "-" if (d := difference(ours, theirs)) is None else
-            f"{d:.1f} points", f"{1000 * took:.0f} ms", f"{paused:.3f} %",
+            f"{d:.1f} points", f"{1000 * took:.0f} ms", f"{stopped:.3f} %",
             str(status)]
 
 

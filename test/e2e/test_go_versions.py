@@ -65,7 +65,10 @@ def test_stacks_of_every_version(version, source, start, profile, tmp_path):
         assert not set(below) & FIRST, names
         assert not any("esbuild+0x" in n for n in names), names
         seen |= set(names)
-    assert sum(cut.values()) <= 0.01 * total, cut
+    # Where others want the CPU, a thread may not stop in time.
+    assert sum(cut.values()) <= 0.05 * total, cut
+    assert sum(ns for names, ns in cut.items()
+               if not names[-1].startswith("[no stack")) <= 0.01 * total, cut
     assert "runtime.goexit" in seen
     assert any("/internal/js_parser." in n for n in seen), seen
     edges = Edges()

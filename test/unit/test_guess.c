@@ -781,9 +781,62 @@ static void a_stack_of_the_programs_own(void **state)
 	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
 }
 
+/* Erlang's code calls C on another stack, and takes its own up again from where a
+ * kept register leads to. */
+static void a_frame_pointer_that_is_read_back_from_its_home(void **state)
+{
+	/* mov 0x58(%r13),%rsp; mov 0x60(%r13),%rbp; leave; ret. */
+	static const char code[] = "\x49\x8b\x65\x58\x49\x8b\x6d\x60\xc9\xc3";
+	enum { DW_R13 = 13, HOME = 87 };
+	struct fixture f;
+
+	(void)state;
+	for (int is_home = 0; is_home < 2; is_home++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_direct_call(&f));
+		put_code(&f, code, 10);
+		wp_reg_set(&f.regs, WP_REG_SP, STACK + 800);
+		wp_reg_set(&f.regs, DW_R13, STACK + 8 * HOME - 0x60);
+		f.stack[HOME] = STACK + (is_home ? 80 : 96);
+		f.step.is_return = true;
+		assert_int_equal(guess_by_code(&f),
+				 is_home ? WP_STEP_OK : WP_STEP_NO_INFO);
+		assert_int_equal(f.step.is_switch, is_home);
+	}
+	/* It is in memory that cannot be read now: another look may. */
+	start(&f, CODE + 0x200);
+	put_frame(&f, put_direct_call(&f));
+	put_code(&f, code, 10);
+	wp_reg_set(&f.regs, DW_R13, 8);
+	f.step.is_return = true;
+	assert_int_equal(guess_by_code(&f), WP_STEP_UNREADABLE);
+}
+
+static void code_that_has_cleared_the_frame_pointer_is_the_first(void **state)
+{
+	/* sub %rbp,%rbp; call *%rax. */
+	static const char code[] = "\x48\x29\xed\xff\xd0";
+	struct fixture f;
+
+	(void)state;
+	for (int is_cleared = 0; is_cleared < 2; is_cleared++) {
+		start(&f, CODE + 0x205);
+		if (is_cleared)
+			put_code(&f, code, 5);
+		wp_reg_set(&f.regs, DW_RBP, 0);
+		f.step.is_return = true;
+		assert_int_equal(guess_by_code(&f),
+				 is_cleared ? WP_STEP_ROOT : WP_STEP_NO_INFO);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_frame_pointer_that_is_read_back_from_its_home),
+		cmocka_unit_test(
+			code_that_has_cleared_the_frame_pointer_is_the_first),
 		cmocka_unit_test(frame_pointer_is_followed),
 		cmocka_unit_test(a_frame_pointer_that_may_leave_out_frames),
 		cmocka_unit_test(a_function_that_has_no_frame_yet),
