@@ -116,6 +116,7 @@ unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson -lm
+cmd_EXT := -lncursesw -ltinfo
 bpf_EXT := @$(O)/bpf/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
 # The room that a test's source names, of one read of all of them.
@@ -202,7 +203,7 @@ demo: deps-build $(O)/wallprof fixtures
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
-	libjansson-dev libseccomp-dev
+	libjansson-dev libseccomp-dev libncurses-dev
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 # Only for make vm.

@@ -315,7 +315,8 @@ struct wp_profile {
 	/* The samples of WALL in order of time, but of threads that share an
 	 * entry; empty unless started. */
 	struct wp_timeline timeline;
-	/* After wp_profile_locate. */
+	/* After wp_profile_locate, of the first NLOCATED stacks. */
+	uint32_t nlocated;
 	struct wp_profile_location *locations;
 	uint32_t nlocations, cap_locations;
 	uint32_t *loc_pool;

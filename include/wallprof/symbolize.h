@@ -19,10 +19,16 @@
  * PROFILE->meta.  *INTERRUPTS counts the user's interrupts: at the second one
  * the naming ends.
  *
+ * What was named before is not named again: it may be called while PROFILE grows.
  * Returns 0 or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
 		 const volatile sig_atomic_t *interrupts);
+
+/* Refine the wait reasons of SET, samples of PROFILE's stacks, by functions that have
+ * names already. */
+void wp_symbolize_waits(const struct wp_profile *profile,
+			struct wp_sample_set *set);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "cmd_top.h"
 #include "profile_files.h"
 #include "exit_status.h"
 #include "losses.h"
@@ -37,6 +38,9 @@ struct recording {
 	uint64_t progress_ns;
 	uint64_t suspend_check_ns;
 	bool progress_shown;
+	/* NULL: no `top`. */
+	struct wp_cmd_top *top;
+	bool quit;
 	/* The command; its pid is 0 if there is none, or it was reaped. */
 	struct wp_child child;
 };
@@ -77,7 +81,8 @@ static void clear_progress(struct recording *r)
 
 static bool is_over(const struct recording *r, uint64_t now)
 {
-	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended;
+	return wp_interrupts || now >= r->end_ns || r->tracer.child_ended ||
+	       r->quit;
 }
 
 /* While wallprof is stopped, as by Ctrl-Z, nothing is sampled; stops that are
@@ -88,8 +93,11 @@ static int pause_while_suspended(struct recording *r, uint64_t now)
 
 	if (now < r->suspend_check_ns)
 		return 0;
-	while (!rc && wp_worker_is_suspended() && !wp_interrupts)
+	while (!rc && wp_worker_is_suspended() && !wp_interrupts) {
+		if (r->top)
+			wp_cmd_top_pause(r->top);
 		rc = wp_sampler_sleep(r->sampler, wp_clock_ns() + SUSPEND_NS);
+	}
 	r->suspend_check_ns = wp_clock_ns() + SUSPEND_NS;
 	return rc;
 }
@@ -111,9 +119,11 @@ static int sample_until_end(struct recording *r, struct wp_err *err)
 	while (!rc && !is_over(r, now)) {
 		uint64_t next = wp_sampler_next_tick(r->sampler, now);
 
-		show_progress(r, now);
 		rc = pause_while_suspended(r, now);
-
+		if (r->top && !rc)
+			rc = wp_cmd_top_step(r->top, now, &r->quit);
+		else
+			show_progress(r, now);
 		if (next > r->end_ns)
 			next = r->end_ns;
 		while (!rc && (now = wp_clock_ns()) < next && !is_over(r, now))
@@ -173,6 +183,14 @@ static int add_target(struct recording *r, struct wp_err *err)
 	return rc ? rc : wp_sampler_begin(r->target, err);
 }
 
+/* `top` shows the recording, which is not written. */
+static int open_top(struct recording *r, struct wp_err *err)
+{
+	wp_worker_take_streams();
+	return wp_cmd_top_open(&r->top, r->options, &r->profile, &r->process,
+			       err);
+}
+
 static int start_recording(struct recording *r, struct wp_err *err)
 {
 	const struct wp_options *o = r->options;
@@ -205,6 +223,9 @@ static int start_recording(struct recording *r, struct wp_err *err)
 		return rc;
 	warn_of_tracer(r);
 	describe_target(r);
+	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;
+	if (rc)
+		return rc;
 	r->start_ns = wp_clock_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
 	return 0;
@@ -416,13 +437,15 @@ int wp_cmd_record(const struct wp_options *options)
 		clear_progress(&r);
 		note_end(&r);
 	}
-	if (!rc)
+	wp_cmd_top_close(r.top);
+	if (!rc && options->action == WP_ACTION_RECORD)
 		rc = write_profiles(&r, &err);
 	if (rc) {
 		wp_say("wallprof: %s", err.msg);
 	} else {
 		summarize(&r);
-		status = judge(&r);
+		status = options->action == WP_ACTION_TOP ? WP_EXIT_WHOLE :
+							    judge(&r);
 	}
 	wp_profile_files_discard(&r.out);
 	wp_sampler_free(r.sampler);

@@ -132,6 +132,7 @@ void wp_help_print_usage(FILE *out)
 	      "  wallprof -o out.html -- make    start a command and record it\n"
 	      "  wallprof dump 4711              every thread: its stack, what it waits for\n"
 	      "  wallprof check 4711             hung, or merely idle?\n"
+	      "  wallprof top 4711               threads live on the terminal\n"
 	      "  wallprof run 60 make test       like timeout(1); a hang leaves a dump\n"
 	      "  wallprof report out.pb.gz       look at a saved profile; diff: at two\n"
 	      "wallprof --help tells all; wallprof COMMAND --help tells about one\n",

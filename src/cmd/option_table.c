@@ -35,6 +35,9 @@ const struct wp_command_row wp_command_rows[] = {
 	  "run a command like timeout(1); a hang leaves a dump",
 	  "wallprof run 60 make test\n"
 	  "wallprof run --on-deadlock exit -- ./server\n" },
+	{ "top", WP_ACTION_TOP, "[OPTION...] PID | NAME",
+	  "threads with state, wait and stack, live on the terminal",
+	  "wallprof top redis-server\n" },
 	{ "report", WP_ACTION_REPORT, "[OPTION...] FILE.pb.gz",
 	  "print a saved profile (any pprof), or write it as -o FILE",
 	  "wallprof report out.pb.gz\n"
@@ -52,7 +55,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "a running process, the same as PID alone",
 	  "A running process.\n"
 	  "The tid of any of its threads will do." },
-	{ 't', "thread", "GLOB", RECORD | DUMP, WP_SECTION_WHAT, NULL,
+	{ 't', "thread", "GLOB", RECORD | TOP | DUMP, WP_SECTION_WHAT, NULL,
 	  "only threads whose name matches, such as 'worker-*',\n"
 	  "or does not: '!idle*'; may be given several times",
 	  "Only threads whose name matches the shell pattern, such as `'worker-*'`; with\n"
@@ -61,17 +64,17 @@ const struct wp_option_row wp_option_rows[] = {
 	  "without `!`, or there are none of these, and none of the others.\n"
 	  "Names are read when a thread is first seen and now and then after that.\n"
 	  "Where no thread is left, the names that there are are printed." },
-	{ 'd', "duration", "TIME", RECORD, WP_SECTION_WHAT, NULL,
+	{ 'd', "duration", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "stop after 30, 30s, 5m; 0 (default): until the target\n"
 	  "exits or Ctrl-C",
 	  "Stop after this time: `30`, `30s`, `5m`, `250ms`.\n"
 	  "0, the default, records until the target exits or Ctrl-C." },
-	{ 'r', "rate", "HZ", RECORD, WP_SECTION_WHAT, NULL,
+	{ 'r', "rate", "HZ", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "samples per second of each thread, 1 to 1000;\n"
 	  "default 100; -F is the same",
-	  "Samples per second of each thread, 1 to 1000; 100 by default.\n"
+	  "Samples per second of each thread, 1 to 1000; 100 by default (top: 20).\n"
 	  "`-F`, which users of perf type, is the same." },
-	{ 'i', "interval", "TIME", RECORD, WP_SECTION_WHAT, NULL,
+	{ 'i', "interval", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "time between two samples instead, such as 10ms",
 	  "The same as the time between samples, with its unit: `10ms`." },
 	{ 'k', "kernel", NULL, (LIVE & ~TOP) | RUN, WP_SECTION_WHAT, NULL,
@@ -200,7 +203,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "What remains: a running thread that goes to sleep in the few microseconds between\n"
 	  "the last look and its stop is stopped at the begin of that sleep, which is then\n"
 	  "restarted, once." },
-	{ WP_OPT_SCAN, "scan", "MODE", RECORD, WP_SECTION_HOW, "auto bpf proc",
+	{ WP_OPT_SCAN, "scan", "MODE", RECORD | TOP, WP_SECTION_HOW,
+	  "auto bpf proc",
 	  "how to learn which threads have run: bpf: with a BPF\n"
 	  "program; proc: read /proc for each; auto (default):\n"
 	  "bpf from 50 threads on, if permitted",
@@ -212,8 +216,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "The samples are the same, but by /proc a waiting thread whose stack wants such a\n"
 	  "register is stopped for it, or has part of its stack where it may not be stopped\n"
 	  "(see `--stop`)." },
-	{ WP_OPT_MAX_STOPPED, "max-stopped", "PCT", RECORD, WP_SECTION_HOW,
-	  NULL,
+	{ WP_OPT_MAX_STOPPED, "max-stopped", "PCT", RECORD | TOP,
+	  WP_SECTION_HOW, NULL,
 	  "share of time that stops may cost the target, default\n"
 	  "1%; 0: no limit",
 	  "How much of the wall time all stops together may take, 1 by default, 0 for no\n"

@@ -76,6 +76,9 @@ struct wp_sites_id {
 /* The place in the program at which KEY's stack waits. */
 struct wp_sites_id wp_sites_find(const struct wp_profile *profile,
 				 const struct wp_sample_key *key);
+/* The same as a frame; the leaf if no frame is the program's own. */
+void wp_sites_view(const struct wp_profile *profile,
+		   const struct wp_sample_key *key, struct wp_view *view);
 bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b);
 
 /* Say how many threads are idle, and base shares on the others. */

@@ -45,9 +45,8 @@ static bool find_own_frame(void *ctx, const struct wp_view *view)
 	return false;
 }
 
-/* The site of KEY's stack; its leaf if no frame is the program's own. */
-static void find_site(const struct wp_profile *profile,
-		      const struct wp_sample_key *key, struct wp_view *view)
+void wp_sites_view(const struct wp_profile *profile,
+		   const struct wp_sample_key *key, struct wp_view *view)
 {
 	const struct wp_profile_stack *stack = &profile->stacks[key->stack];
 	struct site site = { .syscall = wp_profile_str(profile, key->syscall) };
@@ -64,7 +63,7 @@ struct wp_sites_id wp_sites_find(const struct wp_profile *profile,
 {
 	struct wp_view view;
 
-	find_site(profile, key, &view);
+	wp_sites_view(profile, key, &view);
 	return (struct wp_sites_id){ view.id, view.line };
 }
 
@@ -116,7 +115,7 @@ void wp_report_sites(struct wp_report *r)
 
 		if (s->key.state != WP_STATE_WAITING || !wp_report_ns(r, s))
 			continue;
-		find_site(r->profile, &s->key, &view);
+		wp_sites_view(r->profile, &s->key, &view);
 		row = wp_report_add(
 			r, &rows, view.id | (uint64_t)view.line << 34,
 			wp_report_reason(&s->key), wp_report_ns(r, s));

@@ -226,11 +226,15 @@ int wp_profile_locate(struct wp_profile *profile)
 	struct locator l = { .profile = profile };
 	int rc = 0;
 
-	profile->nlocations = 0;
-	profile->nloc_pool = 0;
-	profile->nlines = 0;
-	for (uint32_t i = 0; i < profile->nstacks && !rc; i++)
-		rc = locate_stack(&l, &profile->stacks[i]);
+	if (profile->nlocated == profile->nstacks)
+		return 0;
+	for (uint32_t i = 0; i < profile->nlocations && !rc; i++)
+		rc = wp_index_add(&l.index,
+				  location_hash(&profile->locations[i]), i);
+	while (profile->nlocated < profile->nstacks && !rc) {
+		rc = locate_stack(&l, &profile->stacks[profile->nlocated]);
+		profile->nlocated += !rc;
+	}
 	wp_index_clear(&l.index);
 	return rc;
 }

@@ -28,7 +28,7 @@ struct job {
 	 * modules[0..nmodules), owned. */
 	struct wp_namer_module *modules;
 	uint32_t nmodules;
-	/* Indices of the locations with an address, and those addresses:
+	/* Indices of the locations that have no name yet, and their addresses:
 	 * x[0..naddresses), by module; owned. */
 	uint32_t *order;
 	struct wp_namer_address *addresses;
@@ -136,7 +136,7 @@ static void list_addresses(struct job *job)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < profile->nlocations; i++)
-		if (!profile->locations[i].text)
+		if (!profile->locations[i].nlines)
 			job->order[n++] = i;
 	qsort_r(job->order, n, sizeof(*job->order), compare_locations,
 		job->profile);
@@ -317,7 +317,8 @@ static size_t name_frames(const struct wp_profile *profile,
 
 /* futex(2) is the wait for a mutex as for a condition variable: the functions
  * in the stack tell. */
-static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
+void wp_symbolize_waits(const struct wp_profile *profile,
+			struct wp_sample_set *set)
 {
 	struct wp_named_frame frames[WAIT_FRAMES_MAX];
 
@@ -325,7 +326,8 @@ static void refine_waits(struct wp_profile *profile, struct wp_sample_set *set)
 		struct wp_sample_key *key = &set->samples[i].key;
 		size_t n;
 
-		if (key->wait != WP_WAIT_FUTEX)
+		if (key->wait != WP_WAIT_FUTEX ||
+		    key->stack >= profile->nlocated)
 			continue;
 		n = name_frames(profile, &profile->stacks[key->stack], frames,
 				WAIT_FRAMES_MAX);
@@ -359,11 +361,11 @@ int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
 		rc = wp_exe_name_set(profile, process);
 	if (!rc)
 		rc = prepare(&job);
-	if (!rc)
+	if (!rc && job.naddresses)
 		rc = name_all(&job, process, interrupts);
 	clear(&job);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
-		refine_waits(profile, &profile->sets[kind]);
+		wp_symbolize_waits(profile, &profile->sets[kind]);
 	drop_other_waits(profile);
 	return rc;
 }

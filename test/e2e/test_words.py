@@ -119,7 +119,7 @@ def test_usage_is_ten_lines():
 
 
 @pytest.mark.parametrize("command", [
-    "record", "dump", "check", "run", "report", "diff"])
+    "record", "dump", "check", "run", "top", "report", "diff"])
 def test_each_command_has_its_help(command):
     status, out, err = typed(f"wallprof {command} --help", "/")
     assert (status, err) == (0, "")

@@ -64,6 +64,6 @@ cross: | deps-test
 	$(Q)$(MAKE) --no-print-directory CC=aarch64-linux-gnu-gcc \
 		AR=aarch64-linux-gnu-ar BUILD=release O=$(A64) \
 		CFLAGS='-O2 -g -idirafter $(A64)/root/usr/include -idirafter $(A64)/root/usr/include/aarch64-linux-gnu' \
-		CPPFLAGS= LDFLAGS='-L$(A64)/root/usr/lib/aarch64-linux-gnu -Wl,-rpath-link,$(A64)/root/usr/lib/aarch64-linux-gnu:$(A64)/root/lib/aarch64-linux-gnu' \
+		CPPFLAGS= LDFLAGS='-L$(A64)/root/usr/lib/aarch64-linux-gnu -L$(A64)/root/lib/aarch64-linux-gnu -Wl,-rpath-link,$(A64)/root/usr/lib/aarch64-linux-gnu:$(A64)/root/lib/aarch64-linux-gnu' \
 		all
 .PHONY: lint $(LINTS:%=lint-%) names house tidy format clang cross
