@@ -67,8 +67,7 @@ static void show_progress(struct recording *r, uint64_t now)
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
 		left, wp_sampler_count_threads(r->target),
 		(unsigned long long)(sums->count + sums->cpu_count),
-		(unsigned long long)(c->missed_ticks + c->samples_lost +
-				     c->stops_given_up + c->stops_refused));
+		(unsigned long long)(c->missed_ticks + c->samples_lost));
 	fflush(stderr);
 }
 

@@ -220,6 +220,47 @@ static void put_counter(void *ctx, const char *line)
 	wp_buf_char(&r->out, '\n');
 }
 
+/* What a person should know first. */
+static void put_summary(struct wp_report *r)
+{
+	put_header(r);
+	wp_report_idle(r);
+	if (!r->total_ns) {
+		wp_buf_printf(&r->out, "\n%s.\n",
+			      words_of(r->profile, r->kind)->none);
+		return;
+	}
+	if (r->kind == WP_PROFILE_WALL || r->kind == WP_PROFILE_BLOCK)
+		wp_report_states(r);
+	if (r->kind != WP_PROFILE_MUTEX)
+		wp_report_sites(r);
+}
+
+static void put_details(struct wp_report *r)
+{
+	if (r->total_ns) {
+		wp_report_functions(r);
+		wp_report_trees(r);
+	}
+	wp_report_title(r, "How it was recorded");
+	wp_counters_lines(r->profile, r->kind, put_counter, r);
+}
+
+/* What to type next, for a process that is still there. */
+static void put_next(struct wp_report *r)
+{
+	const struct wp_profile_meta *meta = &r->profile->meta;
+
+	if (meta->was_read || *wp_profile_str(r->profile, meta->target_end))
+		return;
+	wp_buf_printf(&r->name,
+		      "next: wallprof dump %" PRId32 ", wallprof %" PRId32
+		      " -d 30 -o out.html, wallprof top %" PRId32,
+		      meta->pid, meta->pid, meta->pid);
+	wp_buf_char(&r->out, '\n');
+	wp_report_end(r, 0);
+}
+
 int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		  const struct wp_report_options *options, FILE *out)
 {
@@ -230,23 +271,24 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		.options = options,
 	};
 	const struct wp_profile_sums *sums = &profile->sums[kind];
+	struct wp_buf summary = WP_BUF_INIT;
 	int rc;
 
 	r.total_ns = is_of_cpu(profile, kind) ? sums->cpu_ns : sums->wall_ns;
-	put_header(&r);
-	wp_report_idle(&r);
-	if (r.total_ns) {
-		if (kind == WP_PROFILE_WALL || kind == WP_PROFILE_BLOCK)
-			wp_report_states(&r);
-		if (kind != WP_PROFILE_MUTEX)
-			wp_report_sites(&r);
-		wp_report_functions(&r);
-		wp_report_trees(&r);
-	} else {
-		wp_buf_printf(&r.out, "\n%s.\n", words_of(profile, kind)->none);
+	put_summary(&r);
+	/* On a terminal the end is what stays in sight. */
+	if (options->width) {
+		summary = r.out;
+		r.out = (struct wp_buf)WP_BUF_INIT;
 	}
-	wp_report_title(&r, "How it was recorded");
-	wp_counters_lines(profile, kind, put_counter, &r);
+	put_details(&r);
+	if (options->width) {
+		wp_buf_char(&r.out, '\n');
+		wp_buf_add(&r.out, summary.data, summary.len);
+		wp_report_fail(&r, summary.rc);
+		wp_buf_clear(&summary);
+		put_next(&r);
+	}
 	wp_report_fail(&r, r.name.rc);
 	wp_buf_clear(&r.name);
 	if (r.rc)

@@ -507,6 +507,32 @@ static void report_of_nothing_says_so(void **state)
 	wp_profile_clear(&p);
 }
 
+/* What scrolls away is what was printed first. */
+static void a_terminal_has_the_summary_last_and_what_to_type_next(void **state)
+{
+	struct wp_profile p;
+	char *file, *terminal;
+
+	(void)state;
+	make_server(&p);
+	p.meta.pid = 4711;
+	p.meta.target_end = 0;
+	file = text_of(&p, false, 0);
+	terminal = text_of(&p, false, 100);
+	assert_true(strstr(file, "Thread time by state") <
+		    strstr(file, "Call tree of"));
+	assert_lacks(file, "next: ");
+	assert_true(strstr(terminal, "Call tree of") <
+		    strstr(terminal, "How it was recorded"));
+	assert_true(strstr(terminal, "How it was recorded") <
+		    strstr(terminal, "Thread time by state"));
+	assert_has(terminal, "\nnext: wallprof dump 4711, wallprof 4711 -d 30 "
+			     "-o out.html, wallprof top 4711\n");
+	free(file);
+	free(terminal);
+	wp_profile_clear(&p);
+}
+
 static void full_disk_is_an_error(void **state)
 {
 	struct wp_report_options options = { .width = 80 };
@@ -570,6 +596,8 @@ int main(void)
 		cmocka_unit_test(a_process_is_not_idle_as_a_whole),
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(report_of_nothing_says_so),
+		cmocka_unit_test(
+			a_terminal_has_the_summary_last_and_what_to_type_next),
 		cmocka_unit_test(full_disk_is_an_error),
 	};
 
