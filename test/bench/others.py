@@ -14,11 +14,11 @@ from programs import ROOT, WALLPROF, WORK
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 import pprof_check  # noqa: E402
 
-TEXT = "programs that nobody here wrote: whole stacks, eu-stack, gdb, perf"
+TEXT = "programs that nobody here wrote: whole stacks, eu-stack, perf"
 SECONDS, HZ = 5, 997
 FIRST = 10
 HEAD = ["program", "wall whole", "CPU whole", "as eu-stack", "differ",
-        "as gdb", "differ", "from perf, at most", "dump", "stopped", "exit"]
+        "from perf, at most", "dump", "stopped", "exit"]
 
 
 def run_tool(*argv, timeout=30):
@@ -130,44 +130,23 @@ def by_eu_stack(pid):
     return ret
 
 
-def by_gdb(pid):
-    """{tid: addresses}, but that of the first frame, which gdb may leave out."""
-    try:
-        done = run_tool("gdb", "-p", pid, "-batch", "-nx", "-ex",
-                        "thread apply all backtrace", timeout=60)
-    except subprocess.TimeoutExpired:
-        return {}
-    ret = {}
-    for text in done.stdout.split("\nThread ")[1:]:
-        tid = re.search(r"\(LWP (\d+)\)", text)
-        row = re.findall(r"^#[1-9]\d* +(0x\w+)", text, re.M)
-        if tid:
-            ret[int(tid.group(1))] = [int(a, 16) for a in row]
-    return ret
-
-
-def count_equal(ours, theirs, skip):
-    """(as theirs, differ); the first SKIP frames are not theirs."""
-    same = other = 0
-    for tid, row in ours.items():
-        their = theirs.get(tid)
-        # Theirs may end early.
-        if their and row[skip:][:len(their)] == their:
-            same += len(their) == len(row) - skip
-        elif their:
-            other += 1
-    return same, other
-
-
 def compare(pid):
-    """Of threads that waited all along at one place: (as eu-stack, differ, as gdb,
-    differ, seconds of a dump)."""
-    before, gdb = by_eu_stack(pid), by_gdb(pid)
+    """Of threads that waited all along at one place: (as eu-stack, differ, seconds
+    of a dump)."""
+    before = by_eu_stack(pid)
     ours, took = stacks_of(pid)
     after = by_eu_stack(pid)
-    still = {tid: row for tid, row in ours.items() if tid in before and
-             after.get(tid) == before[tid] and before[tid][0] == row[0]}
-    return (*count_equal(still, before, 0), *count_equal(still, gdb, 1), took)
+    same = other = 0
+    for tid, row in ours.items():
+        theirs = before.get(tid)
+        if not theirs or after.get(tid) != theirs or theirs[0] != row[0]:
+            continue
+        # Theirs may end early.
+        if row[:len(theirs)] == theirs:
+            same += len(theirs) == len(row)
+        else:
+            other += 1
+    return same, other, took
 
 
 def look(name):
