@@ -38,6 +38,12 @@ struct wp_profile_mapping {
 	bool has_inline_frames;
 };
 
+/* A profiler label of goroutines: string ids. */
+struct wp_profile_label {
+	uint32_t key;
+	uint32_t value;
+};
+
 struct wp_profile_thread {
 	/* In wallprof's PID namespace; if threads share the entry, the first
 	 * thread's. */
@@ -56,6 +62,11 @@ struct wp_profile_thread {
 	uint32_t kinds;
 	/* It waited in its outermost loop all the time; set by wp_idle_mark. */
 	bool idle;
+	/* No thread: all goroutines with the labels labels[first_label..
+	 * first_label + nlabels), which NAME tells as well. */
+	bool is_goroutines;
+	uint32_t first_label;
+	uint32_t nlabels;
 };
 
 /* An interned stack: frames[first..first + depth) of the pool. */
@@ -83,7 +94,8 @@ struct wp_sample_key {
 	uint8_t wait;
 	/* String id: name of the blocking system call, "" when none. */
 	uint16_t syscall;
-	/* String id of the object that the thread waits for ("fd 7 tcp
+	/* GOROUTINE: string id of what it waits for, in Go's words.  Else:
+	 * string id of the object that the thread waits for ("fd 7 tcp
 	 * 127.0.0.1:41234 -> 127.0.0.1:5432"), "": not known.  BLOCK: of who
 	 * woke it ("main (4711)"). */
 	uint32_t object;
@@ -247,7 +259,9 @@ struct wp_counters {
 	/* Waits for locks, by the stack that held the lock. */                \
 	X(MUTEX, "mutex")                                                      \
 	/* Threads, by the stack that created them. */                         \
-	X(THREADCREATE, "threadcreate")
+	X(THREADCREATE, "threadcreate")                                        \
+	/* Each goroutine once. */                                             \
+	X(GOROUTINE, "goroutine")
 
 enum wp_profile_kind {
 #define X(name, text) WP_PROFILE_##name,
@@ -302,6 +316,8 @@ struct wp_profile {
 	uint32_t nmappings, cap_mappings;
 	struct wp_profile_thread *threads;
 	uint32_t nthreads, cap_threads;
+	struct wp_profile_label *labels;
+	uint32_t nlabels, cap_labels;
 	/* The last NSHARED entries are shared by threads of one name. */
 	uint32_t nshared;
 	struct wp_frame *frames;

@@ -63,10 +63,13 @@ int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 		    struct wp_err *err);
 
 /* Sample all threads of process PID, but into PROFILE, set of THREADS, which
- * the caller clears in any case; the dump stays as it is.  Errors as above. */
+ * the caller clears in any case; the dump stays as it is.  KIND is THREADS, or
+ * GOROUTINE: that set is made as well, and the process must be Go's.  Errors as
+ * above. */
 WP_MUST_CHECK
 int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
-			struct wp_profile *profile, struct wp_err *err);
+			enum wp_profile_kind kind, struct wp_profile *profile,
+			struct wp_err *err);
 
 /* Add the edges over pipes, unix sockets, file locks and children, and the
  * processes that they lead to as peers; bounded in processes and time.  0 or

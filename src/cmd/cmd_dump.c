@@ -127,9 +127,10 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 	return has_losses(bad, p->nthreads + p->nlost, snapshot->nunnamed);
 }
 
-static bool profile_has_losses(const struct wp_profile *p)
+static bool profile_has_losses(const struct wp_profile *p,
+			       enum wp_profile_kind kind)
 {
-	const struct wp_sample_set *set = &p->sets[WP_PROFILE_THREADS];
+	const struct wp_sample_set *set = &p->sets[kind];
 	uint32_t bad = 0, n = 0, lost;
 
 	for (uint32_t i = 0; i < set->nsamples; i++) {
@@ -142,6 +143,8 @@ static bool profile_has_losses(const struct wp_profile *p)
 		bad += stack->depth ? stack->end != WP_END_ROOT :
 				      key->state != WP_STATE_EXITING;
 	}
+	if (kind == WP_PROFILE_GOROUTINE)
+		return has_losses(bad, n, p->counters.unnamed);
 	lost = p->nthreads - n +
 	       (uint32_t)(p->counters.samples_lost + p->counters.threads_lost);
 	return has_losses(bad + lost, n + lost, p->counters.unnamed);
@@ -149,18 +152,22 @@ static bool profile_has_losses(const struct wp_profile *p)
 
 static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 {
+	enum wp_profile_kind kind = s->options->kinds ==
+						    1u << WP_PROFILE_GOROUTINE ?
+					    WP_PROFILE_GOROUTINE :
+					    WP_PROFILE_THREADS;
 	struct wp_profile profile;
-	int rc = wp_snapshot_profile(&s->snapshot, s->options->pid, &profile,
-				     err);
+	int rc = wp_snapshot_profile(&s->snapshot, s->options->pid, kind,
+				     &profile, err);
 
 	wp_say_unnamed(profile.counters.unnamed,
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	if (!rc) {
 		wp_worker_take_streams();
-		rc = wp_write_profile(&profile, WP_PROFILE_THREADS,
-				      s->options->format, NULL, s->out.stream);
+		rc = wp_write_profile(&profile, kind, s->options->format, NULL,
+				      s->out.stream);
 		rc = wp_output_file_commit(&s->out, rc, err);
-		*ret_losses = profile_has_losses(&profile);
+		*ret_losses = profile_has_losses(&profile, kind);
 	}
 	wp_profile_clear(&profile);
 	return rc;

@@ -222,6 +222,28 @@ static int check_interval(struct wp_option_parse *p, struct wp_err *err)
 	return wp_option_interval(&o->sampler.interval_ns, p->interval, err);
 }
 
+/* Goroutines are read once, which a dump does; it has no other profiles to
+ * choose from. */
+static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
+{
+	const struct wp_options *o = &p->o;
+	const unsigned int goroutine = 1u << WP_PROFILE_GOROUTINE;
+
+	if (o->action != WP_ACTION_DUMP && o->kinds & goroutine)
+		return wp_err_set(err, -EINVAL,
+				  "the goroutine profile is one of a dump: "
+				  "wallprof dump --profile goroutine");
+	if (o->action == WP_ACTION_DUMP &&
+	    wp_option_is_given(p, WP_OPT_PROFILE) && o->kinds != goroutine)
+		return wp_err_set(err, -EINVAL,
+				  "--profile of a dump is goroutine alone");
+	if (o->kinds & goroutine && o->format != WP_FORMAT_PPROF)
+		return wp_err_set(err, -EINVAL,
+				  "the goroutine profile is a pprof file: give "
+				  "-o FILE.pb.gz");
+	return 0;
+}
+
 int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 {
 	struct wp_options *o = &parse->o;
@@ -245,5 +267,7 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
 	rc = check_interval(parse, err);
-	return rc ? rc : check_format(parse, err);
+	if (!rc)
+		rc = check_format(parse, err);
+	return rc ? rc : check_kinds(parse, err);
 }

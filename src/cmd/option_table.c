@@ -81,13 +81,15 @@ const struct wp_option_row wp_option_rows[] = {
 	  "add the kernel's stack of waiting threads",
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
 	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
-	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
-	  "wall cpu block mutex threadcreate",
+	{ WP_OPT_PROFILE, "profile", "LIST", RECORD | DUMP, WP_SECTION_WHAT,
+	  "wall cpu block mutex threadcreate goroutine",
 	  "any of wall,cpu (default: two columns of one file),\n"
 	  "block (waits, by stack), mutex (waits for locks, by\n"
-	  "the stack that holds them), threadcreate",
+	  "the stack that holds them), threadcreate; of a dump:\n"
+	  "goroutine",
 	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
 	  "`threadcreate`; `wall,cpu` by default, which are columns of one file.\n"
+	  "Of a dump `goroutine`: the goroutines of a Go program, as a pprof file.\n"
 	  "See PROFILES." },
 	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD, WP_SECTION_WHAT,
 	  NULL,

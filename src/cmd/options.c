@@ -40,6 +40,8 @@ static int parse_profiles(struct wp_options *o, const char *text,
 			  struct wp_err *err)
 {
 	struct wp_sampler_options *s = &o->sampler;
+	/* Nothing is sampled for it. */
+	bool goroutines;
 	struct {
 		const char *name;
 		bool *on;
@@ -50,6 +52,7 @@ static int parse_profiles(struct wp_options *o, const char *text,
 		{ "block", &s->block, WP_PROFILE_BLOCK },
 		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
 		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
+		{ "goroutine", &goroutines, WP_PROFILE_GOROUTINE },
 	};
 	const size_t nwords = sizeof(words) / sizeof(*words);
 
@@ -63,8 +66,9 @@ static int parse_profiles(struct wp_options *o, const char *text,
 		if (i == nwords)
 			return wp_err_set(err, -EINVAL,
 					  "--profile wants wall, "
-					  "cpu, block, mutex, threadcreate or "
-					  "several (wall,cpu,block), not "
+					  "cpu, block, mutex, threadcreate, "
+					  "several (wall,cpu,block) or, of a "
+					  "dump, goroutine, not "
 					  "\"%s\"",
 					  text);
 		*words[i].on = true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "goroutine_samples.h"
 #include "pid_namespace.h"
 #include "snapshot_priv.h"
 #include "thread_times.h"
@@ -24,26 +25,46 @@ static int open_process(struct wp_process *process, pid_t pid,
 	return rc;
 }
 
-/* Goroutines that cannot be found are missing in the dump, which says why. */
-static int read_goroutines(struct wp_snapshot_sample *sample)
+/* What a sample of a process is for. */
+enum purpose {
+	DUMP,
+	/* A profile of its threads; of its goroutines. */
+	THREADS,
+	GOROUTINES,
+};
+
+/* Goroutines that cannot be found are missing in a dump, which says why. */
+static int read_goroutines(struct wp_snapshot_sample *sample,
+			   struct wp_snapshot_process *process,
+			   enum purpose purpose, struct wp_err *err)
 {
 	int rc = wp_goroutine_stacks_read(sample->target, &sample->goroutines,
 					  &sample->go_err);
 
-	return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
+	if (purpose == DUMP)
+		return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
+	if (!rc && !*sample->goroutines.version)
+		rc = wp_err_set(&sample->go_err, -ENOTSUP, "not a Go program");
+	if (rc)
+		return wp_err_set(err, rc, "process %d has no goroutines: %s",
+				  process->process.pid, sample->go_err.msg);
+	wp_pid_namespace_find(process);
+	return wp_goroutine_samples_add(&sample->profile, process,
+					&sample->goroutines);
 }
 
-/* Sample PROCESS's threads; SAMPLE's profile is there, and empty.  Its notes are
- * made for the dump's process FOR_DUMP, which may be NULL. */
+/* Sample the threads of OF; SAMPLE's profile is there, and empty. */
 static int take_sample(struct wp_snapshot_sample *sample,
-		       struct wp_snapshot *snapshot, struct wp_process *process,
-		       struct wp_snapshot_process *for_dump, bool stops,
-		       struct wp_err *err)
+		       struct wp_snapshot *snapshot,
+		       struct wp_snapshot_process *of, enum purpose purpose,
+		       bool stops, struct wp_err *err)
 {
 	struct wp_sampler_options options = *snapshot->options;
+	struct wp_process *process = &of->process;
 	struct wp_profile *profile = &sample->profile;
 	int rc;
 
+	options.wall = true;
 	options.wall_kind = WP_PROFILE_THREADS;
 	options.own_threads = 0;
 	/* Each thread is stopped once; how long is told. */
@@ -62,11 +83,11 @@ static int take_sample(struct wp_snapshot_sample *sample,
 					   &sample->target, err);
 	if (!rc)
 		rc = wp_sampler_sample_once(sample->sampler);
-	if (!rc && for_dump)
-		rc = wp_snapshot_note_threads(sample, for_dump,
-					      &snapshot->clock);
-	if (!rc && for_dump && stops && !options.thread_globs[0])
-		rc = read_goroutines(sample);
+	if (!rc && purpose == DUMP)
+		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
+	if (!rc && (purpose == GOROUTINES ||
+		    (purpose == DUMP && stops && !options.thread_globs[0])))
+		rc = read_goroutines(sample, of, purpose, err);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -106,20 +127,25 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 }
 
 int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
-			struct wp_profile *profile, struct wp_err *err)
+			enum wp_profile_kind kind, struct wp_profile *profile,
+			struct wp_err *err)
 {
 	struct wp_snapshot_sample sample = { .tracer = WP_TRACER_INIT };
-	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_snapshot_process of = { .process = WP_PROCESS_INIT };
 	int rc = wp_profile_init(&sample.profile);
 
 	if (rc)
 		wp_err_set(err, rc, "no memory");
 	else
-		rc = open_process(&process, pid, err);
+		rc = open_process(&of.process, pid, err);
 	if (!rc)
-		rc = take_sample(&sample, snapshot, &process, NULL, true, err);
+		rc = take_sample(&sample, snapshot, &of,
+				 kind == WP_PROFILE_GOROUTINE ? GOROUTINES :
+								THREADS,
+				 true, err);
 	clear_sample(&sample);
-	wp_process_clear(&process);
+	wp_process_clear(&of.process);
+	free(of.ns_tids);
 	*profile = sample.profile;
 	return rc;
 }
@@ -211,7 +237,7 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 		return wp_err_set(err, rc, "no memory");
 	swap_strings(&dump->strings, &sample.profile.strings);
 	rc = take_sample(
-		&sample, snapshot, process, snapshot->processes[index],
+		&sample, snapshot, snapshot->processes[index], DUMP,
 		!dump->processes[index].is_peer || snapshot->stop_peers, err);
 	swap_strings(&dump->strings, &sample.profile.strings);
 	count_unnamed(snapshot, &sample.profile);

@@ -30,7 +30,14 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 		VALUE("threadcreate", "count", count),
 	};
 
+	/* As Go's goroutine profile. */
+	static const struct wp_column goroutines[] = {
+		VALUE("goroutine", "count", count),
+	};
+
 	switch (kind) {
+	case WP_PROFILE_GOROUTINE:
+		return (struct wp_columns){ goroutines, 1, 0, 0 };
 	case WP_PROFILE_THREADS:
 		return (struct wp_columns){ threads, 1, 0, 0 };
 	case WP_PROFILE_BLOCK:

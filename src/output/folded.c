@@ -28,7 +28,8 @@ struct folder {
 /* The weights of KIND are times, not numbers of threads. */
 static bool is_of_time(enum wp_profile_kind kind)
 {
-	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE;
+	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE &&
+	       kind != WP_PROFILE_GOROUTINE;
 }
 
 static bool add_frame(void *ctx, const struct wp_view *view)

@@ -173,12 +173,52 @@ static void put_wait(struct writer *w, const struct wp_sample_key *key)
 	put_label(w, "wait", scratch_id(w));
 }
 
+static bool has_label(const struct writer *w, const struct wp_profile_thread *t,
+		      const char *key)
+{
+	for (uint32_t i = 0; i < t->nlabels; i++) {
+		const struct wp_profile_label *label =
+			&w->profile->labels[t->first_label + i];
+
+		if (!strcmp(wp_profile_str(w->profile, label->key), key))
+			return true;
+	}
+	return false;
+}
+
+/* The program's own labels, as runtime/pprof writes them; state and wait reason
+ * unless it has labels of these names. */
+static void put_goroutine_labels(struct writer *w,
+				 const struct wp_sample_key *key,
+				 const struct wp_profile_thread *t)
+{
+	if (!has_label(w, t, "state"))
+		put_label(w, "state",
+			  text_id(w, wp_types_state_name(
+					     (enum wp_state)key->state)));
+	if (str_id(w, key->object) && !has_label(w, t, "wait"))
+		put_label(w, "wait", str_id(w, key->object));
+	for (uint32_t i = 0; i < t->nlabels; i++) {
+		const struct wp_profile_label *label =
+			&w->profile->labels[t->first_label + i];
+		uint32_t value = str_id(w, label->value);
+
+		/* Without text it would be a number. */
+		put_label(w, wp_profile_str(w->profile, label->key),
+			  value ? value : text_id(w, "\"\""));
+	}
+}
+
 static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 {
 	const struct wp_sample_key *key = &s->key;
 	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
 	uint32_t name = str_id(w, t->name);
 
+	if (t->is_goroutines) {
+		put_goroutine_labels(w, key, t);
+		return;
+	}
 	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
 	/* pprof does not show a unit that it does not know; without a unit it
 	 * shows the key. */

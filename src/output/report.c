@@ -139,6 +139,9 @@ static const struct words *words_of(const struct wp_profile *profile,
 					      "Threads that were created, how long they have lived, "
 					      "and the stacks that\ncreated them.",
 					      "No thread was created" },
+		[WP_PROFILE_GOROUTINE] = { "goroutines", "time",
+					   "Each goroutine once.",
+					   "No goroutine was seen" },
 	};
 	static const struct words cpu = {
 		"CPU samples", "CPU time",

@@ -32,6 +32,7 @@ void wp_profile_clear(struct wp_profile *profile)
 	wp_intern_clear(&profile->strings);
 	free(profile->mappings);
 	free(profile->threads);
+	free(profile->labels);
 	wp_timeline_clear(&profile->timeline);
 	free(profile->frames);
 	free(profile->stacks);

@@ -15,17 +15,20 @@ bool wp_profile_is_sample(const struct wp_profile *profile,
 	return cpu || (wall && (sample->count || sample->wall_ns));
 }
 
-static bool is_of_threads(enum wp_profile_kind kind)
+/* The samples of KIND are numbers of threads or goroutines. */
+static bool is_of_numbers(enum wp_profile_kind kind)
 {
-	return kind == WP_PROFILE_THREADS || kind == WP_PROFILE_THREADCREATE;
+	return kind == WP_PROFILE_THREADS || kind == WP_PROFILE_THREADCREATE ||
+	       kind == WP_PROFILE_GOROUTINE;
 }
 
 static void begin_measures(struct wp_profile_sums *sums,
 			   enum wp_profile_kind kind)
 {
-	sums->measures[0].name = kind == WP_PROFILE_WALL ? "wall time" :
-				 is_of_threads(kind)	 ? "threads" :
-							   "delay";
+	sums->measures[0].name = kind == WP_PROFILE_WALL      ? "wall time" :
+				 kind == WP_PROFILE_GOROUTINE ? "goroutines" :
+				 is_of_numbers(kind)	      ? "threads" :
+								"delay";
 	sums->measures[1].name = "CPU time";
 	sums->nmeasures = kind == WP_PROFILE_WALL ? 2 : 1;
 }
@@ -38,7 +41,7 @@ static uint64_t part_of(const struct wp_profile_meta *meta,
 	if (i == 0 && kind == WP_PROFILE_WALL)
 		return meta->has_wall ? s->wall_ns : 0;
 	if (i == 0)
-		return is_of_threads(kind) ? s->count : s->wall_ns;
+		return is_of_numbers(kind) ? s->count : s->wall_ns;
 	if (meta->has_cpu)
 		return s->cpu_ns;
 	return s->key.state == WP_STATE_RUNNING ? s->wall_ns : 0;

@@ -146,8 +146,10 @@ def _sample(p, s):
         key, value = _label(p, label)
         assert key not in labels, f"label {key} twice"
         labels[key] = value
-    assert isinstance(labels.get("thread"), str), f"no thread: {labels}"
-    assert isinstance(labels.get("tid"), int) and labels["tid"] > 0, labels
+    # Goroutines have none.
+    if p.string_table[p.sample_type[0].type] != "goroutine":
+        assert isinstance(labels.get("thread"), str), f"no thread: {labels}"
+        assert isinstance(labels.get("tid"), int) and labels["tid"] > 0, labels
     assert labels.get("state") in STATES, labels
     if "wait" in labels:
         assert labels["state"] == "waiting", labels

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 import goroutine_text
+import pprof_check
 from conftest import ROOT, wallprof
 
 COUNT = 40
@@ -107,6 +108,45 @@ def test_groups(parked):
     total.update(alone)
     assert total["main.receive"] == COUNT and total["main.lock"] == COUNT, total
     assert re.search(r"^\d+ goroutines of go1\.\d+", run.out, re.M)
+
+
+@pytest.mark.parametrize("program", ["parked", "parked-stripped"])
+def test_the_profile_counts_goroutines(parked, program, tmp_path):
+    target = parked(program)
+    out = tmp_path / "g.pb.gz"
+    wallprof("dump", "--profile", "goroutine", "-p", target.pid,
+             output=out).check()
+    truth = truth_of(target, tmp_path)
+    target.assert_unharmed()
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    sites, labelled, waits = (collections.Counter() for _ in range(3))
+    for s in pprof_check.samples(p):
+        n = s["values"]["goroutine"]
+        names = [f["name"] for f in s["frames"]]
+        assert names[-1] == "runtime.goexit", names
+        main = [n for n in names if n.startswith("main.")]
+        if "main.deep" not in main:
+            continue
+        sites[main[0]] += n
+        waits[s["labels"]["wait"]] += n
+        assert ("n" in s["labels"]) == ("kind" in s["labels"])
+        labelled[s["labels"].get("kind")] += n
+    want = collections.Counter(
+        next(f[0] for f in g.frames if f[0].startswith("main."))
+        for g in truth.values() if ("main.deep" in [f[0] for f in g.frames]))
+    assert sites == want
+    assert waits == collections.Counter(
+        g.reason for g in truth.values()
+        if "main.deep" in [f[0] for f in g.frames])
+    assert labelled["parked"] >= KINDS * len(range(0, COUNT, 3))
+
+
+def test_a_c_program_has_no_such_profile(start):
+    target = start("spinner")
+    run = wallprof("dump", "--profile", "goroutine", "-f", "pprof", "-p",
+                   target.pid).check(2)
+    assert "has no goroutines: not a Go program" in run.err
 
 
 def test_a_c_program_has_none(start):

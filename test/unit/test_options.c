@@ -187,6 +187,34 @@ static void profiles_come_in_any_order(void **state)
 	}
 }
 
+static void goroutines_are_a_profile_of_a_dump(void **state)
+{
+	static const char *const bad[] = {
+		"w -p 1 --profile goroutine",
+		"w -p 1 --profile wall,goroutine",
+		"w --threads -p 1 --profile wall",
+		"w --threads -p 1 --profile wall,goroutine",
+		"w --threads -p 1 --profile goroutine -f json",
+		"w --threads -p 1 --profile goroutine",
+		"w --check -p 1 --profile goroutine",
+	};
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o,
+			       "w --threads -p 1 --profile goroutine -f folded",
+			       NULL),
+			 -EINVAL);
+	assert_int_equal(
+		parse(&o, "w --threads -p 1 --profile goroutine -o g.pb.gz",
+		      NULL),
+		0);
+	assert_int_equal(o.kinds, BIT(GOROUTINE));
+	assert_int_equal(o.action, WP_ACTION_DUMP);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(parse(&o, bad[i], NULL), -EINVAL);
+}
+
 static void block_rates_are_shares_or_times(void **state)
 {
 	static const struct {
@@ -487,6 +515,7 @@ int main(void)
 		cmocka_unit_test(no_share_but_0_lifts_the_limit),
 		cmocka_unit_test(the_ending_names_the_format),
 		cmocka_unit_test(profiles_come_in_any_order),
+		cmocka_unit_test(goroutines_are_a_profile_of_a_dump),
 		cmocka_unit_test(block_rates_are_shares_or_times),
 		cmocka_unit_test(a_command_keeps_its_own_options),
 		cmocka_unit_test(a_dump_has_options_of_its_own),
