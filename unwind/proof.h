@@ -95,8 +95,8 @@ bool wp_proof_clears_fp(struct wp_proof *proof);
 bool wp_proof_slot(struct wp_proof *proof, const struct wp_proof_rule *rule,
 		   uint64_t *ret_avma);
 
-/* Is the frame, whose pc is a return address, the first of its thread: does the
- * code there end the thread, or is it a program's entry point? */
+/* Is the frame the first of its thread: does the code that it returns to end the
+ * thread, or is its pc in the first code of a program? */
 bool wp_proof_is_first_frame(struct wp_proof *proof);
 
 #endif

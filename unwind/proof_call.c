@@ -6,7 +6,20 @@
 
 #include <string.h>
 
+#include "insn.h"
 #include "proof_call.h"
+
+enum {
+	/* Bytes from an entry point to behind its last call; at most, of what is
+	 * known. */
+	ENTRY_CODE = 64,
+
+	OP_RET = 0xc3,
+	OP_JMP = 0xe9,
+	OP_JMP_SHORT = 0xeb,
+	OP_GROUP_5 = 0xff,
+	GROUP_5_JMP = 4,
+};
 
 /* The module whose code holds AVMA, or NULL. */
 static const struct wp_unwind_module *find_code(const struct wp_proof *p,
@@ -69,18 +82,33 @@ bool wp_proof_ends_thread(struct wp_proof *p, uint64_t return_avma)
 	       !memcmp(c, at_once, sizeof(at_once));
 }
 
-/* Is the code before RETURN_AVMA a program's entry point, which clears rbp, aligns
- * the stack and calls (psABI 3.4.1; musl's arch/x86_64/crt_arch.h)? */
-static bool is_entry_point(struct wp_proof *p, uint64_t return_avma)
+/* Does INSN, of a program's first instructions, lead elsewhere for good? */
+static bool leads_away(const struct wp_insn *insn)
 {
-	static const uint8_t align[] = { 0x48, 0x83, 0xe4, 0xf0, 0xe8 };
-	uint8_t code[24];
-
-	if (wp_flow_code(p->flow, return_avma - sizeof(code), code,
-			 sizeof(code)) != sizeof(code) ||
-	    memcmp(code + sizeof(code) - 9, align, sizeof(align)))
+	if (insn->map != WP_MAP_ONE_BYTE)
 		return false;
-	return memmem(code, sizeof(code) - 9, "\x31\xed", 2);
+	return insn->op == OP_RET || insn->op == OP_JMP ||
+	       insn->op == OP_JMP_SHORT ||
+	       (insn->op == OP_GROUP_5 && insn->reg == GROUP_5_JMP);
+}
+
+/* Is PC_AVMA in the first code of its program or loader, which has no caller (psABI
+ * 3.4.1) and often no unwind info? */
+static bool is_entry_code(struct wp_proof *p, uint64_t pc_avma)
+{
+	const struct wp_unwind_module *m = p->step->module;
+	uint64_t entry_avma = m->bias + m->image->entry_svma;
+	uint64_t len = pc_avma - entry_avma, at = 0;
+	uint8_t code[ENTRY_CODE];
+	struct wp_insn insn;
+
+	if (!m->image->entry_svma || len > sizeof(code) ||
+	    wp_flow_code(p->flow, entry_avma, code, len) != len)
+		return false;
+	while (at < len && wp_insn_decode(&insn, code + at, len - at) &&
+	       !leads_away(&insn))
+		at += insn.len;
+	return at == len;
 }
 
 bool wp_proof_clears_fp(struct wp_proof *p)
@@ -101,8 +129,8 @@ bool wp_proof_clears_fp(struct wp_proof *p)
 
 bool wp_proof_is_first_frame(struct wp_proof *p)
 {
-	return wp_proof_ends_thread(p, p->pc_avma) ||
-	       is_entry_point(p, p->pc_avma);
+	return (p->step->is_return && wp_proof_ends_thread(p, p->pc_avma)) ||
+	       is_entry_code(p, p->pc_avma);
 }
 
 #endif

@@ -418,8 +418,7 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	if (recall(prover, &p, key))
 		return make_step(&p, step, &p.rule, p.return_avma);
 	wp_flow_open(p.flow, modules, step->mem, READS_MAX);
-	if (step->is_return && step->module->image &&
-	    wp_proof_is_first_frame(&p))
+	if (step->module->image && wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;
 	/* No frame's: makecontext(3) puts the start of a function there.  Its
 	 * frame pointer, which a stop would tell, is nobody's either. */

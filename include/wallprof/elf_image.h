@@ -82,6 +82,8 @@ struct wp_elf_image {
 	/* ET_EXEC or ET_DYN; EM_*. */
 	uint16_t type;
 	uint16_t machine;
+	/* Where a program or loader begins; 0: nowhere. */
+	uint64_t entry_svma;
 	uint8_t build_id[WP_BUILD_ID_MAX];
 	uint32_t build_id_len;
 	struct wp_elf_load loads[WP_ELF_LOADS_MAX];

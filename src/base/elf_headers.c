@@ -244,6 +244,7 @@ int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
 				  "an ELF file of another kind of machine");
 	image->type = ehdr.e_type;
 	image->machine = ehdr.e_machine;
+	image->entry_svma = ehdr.e_entry;
 	rc = read_phdrs(image, &ehdr, err);
 	if (!rc && has_sections)
 		read_shdrs(image, &ehdr);

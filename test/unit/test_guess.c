@@ -584,6 +584,43 @@ static enum wp_stack_end walk_at(struct wp_unwinder *unwinder,
 	return stack.end;
 }
 
+/* As ld.so's _start in glibc 2.36. */
+static void the_first_code_of_a_program_has_no_caller(void **state)
+{
+	/* mov %rsp,%rdi; call; mov %rax,%r12; jmp *%r12; nop */
+	static const uint8_t code[] = { 0x48, 0x89, 0xe7, 0xe8, 0,
+					0,    0,    0,	  0x49, 0x89,
+					0xc4, 0x41, 0xff, 0xe4, 0x90 };
+	static const struct {
+		size_t off;
+		bool is_return, is_root;
+	} rows[] = { { 0, false, true },   { 3, false, true },
+		     { 8, true, true },	   { 11, false, true },
+		     { 14, false, false }, { 4, false, false } };
+	static const uint64_t words[] = { 0xf };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(*rows); i++) {
+		static struct fake_elf elf;
+		struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+		struct wp_unwind_stats stats = { 0 };
+		struct wp_prover *prover = wp_prover_new(&stats);
+		struct fixture f;
+		bool has_entry = i % 2;
+
+		assert_non_null(prover);
+		start_in_file(&f, &elf, &image, BY_POINTER, code, sizeof(code),
+			      rows[i / 2].off, words, 1, false);
+		image.entry_svma = has_entry ? FAKE_TEXT + FAKE_FUNC : 0;
+		f.step.is_return = rows[i / 2].is_return;
+		assert_int_equal(wp_step_guess(prover, &f.step, &f.modules) ==
+					 WP_STEP_ROOT,
+				 has_entry && rows[i / 2].is_root);
+		wp_prover_free(prover);
+		fake_close(&elf, &image);
+	}
+}
+
 /* A proof takes up to a millisecond.  What is proven is at hand for later. */
 static void nothing_is_proven_while_the_thread_is_stopped(void **state)
 {
@@ -856,6 +893,7 @@ int main(void)
 		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
 		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
 		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
+		cmocka_unit_test(the_first_code_of_a_program_has_no_caller),
 		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),
 	};
 
