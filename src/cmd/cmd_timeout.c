@@ -57,6 +57,8 @@ struct timed {
 	bool dumped;
 	/* The user wants it ended at once. */
 	bool interrupted;
+	/* The command had not ended when SIGKILL was sent to it. */
+	bool killed;
 	/* What writes to standard error; 0: nothing. */
 	pid_t writer;
 	/* Why the command is to be ended; "": it is not. */
@@ -262,6 +264,7 @@ static void end_all(struct timed *t)
 	signal_all(t, SIGCONT);
 	while (signal_all(t, 0) && wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
+	t->killed = !t->ended && !wp_descendants_has_ended(t->child);
 	until_ns = wp_clock_ns() + KILL_NS;
 	while (signal_all(t, SIGKILL) && wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
@@ -308,6 +311,13 @@ static void time_out(struct timed *t)
 	end_worker(t);
 }
 
+/* Did the command end by SIGKILL, be it another's? */
+static bool was_killed(const struct timed *t)
+{
+	return t->killed || (t->ended && WIFSIGNALED(t->status) &&
+			     WTERMSIG(t->status) == SIGKILL);
+}
+
 /* Start the worker, and it the command.  0, or an exit status. */
 static int begin(struct timed *t)
 {
@@ -352,7 +362,7 @@ int wp_cmd_timeout(const struct wp_options *options)
 	await_end(&t);
 	if (t.why[0]) {
 		time_out(&t);
-		return WP_EXIT_TIMEOUT;
+		return was_killed(&t) ? 128 + SIGKILL : WP_EXIT_TIMEOUT;
 	}
 	if (!t.ended)
 		return WP_EXIT_NOTHING;

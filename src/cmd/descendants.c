@@ -18,8 +18,7 @@ void wp_descendants_list(struct wp_tids *pids, pid_t root)
 		pids->len = 0;
 }
 
-/* A zombie has ended, though its parent may never ask. */
-static bool has_ended(pid_t pid)
+bool wp_descendants_has_ended(pid_t pid)
 {
 	struct wp_proc_stat stat;
 	char path[32], text[1024];
@@ -38,7 +37,8 @@ size_t wp_descendants_signal(pid_t root, int sig)
 
 	wp_descendants_list(&pids, root);
 	for (size_t i = 0; i < pids.len; i++)
-		if (!kill(pids.v[i], sig) && !has_ended(pids.v[i]))
+		if (!kill(pids.v[i], sig) &&
+		    !wp_descendants_has_ended(pids.v[i]))
 			n++;
 	wp_tids_clear(&pids);
 	return n;

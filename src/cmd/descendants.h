@@ -6,6 +6,7 @@
 #ifndef WP_DESCENDANTS_H
 #define WP_DESCENDANTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,6 +14,9 @@
 
 /* Replace PIDS by ROOT's descendants, none where they cannot be listed. */
 void wp_descendants_list(struct wp_tids *pids, pid_t root);
+
+/* Has PID ended?  A zombie has, though its parent may never ask. */
+bool wp_descendants_has_ended(pid_t pid);
 
 /* Send SIG (0: none) to ROOT's descendants; returns how many have not ended. */
 size_t wp_descendants_signal(pid_t root, int sig);

@@ -77,7 +77,8 @@ static void print_statuses(FILE *out, unsigned int commands)
 		{ 1u << WP_ACTION_CHECK,
 		  "check: 0 healthy or idle, 3 deadlock, 4 no progress on a lock, 2 not known.\n" },
 		{ 1u << WP_ACTION_RUN,
-		  "run: COMMAND's own, 128 + N when signal N ended it, 124 when its time was up.\n" },
+		  "run: COMMAND's own, 128 + N when signal N ended it, 124 when its time was up,\n"
+		  "137 when it took SIGKILL to end it then.\n" },
 		{ 1u << WP_ACTION_TOP | 1u << WP_ACTION_REPORT |
 			  1u << WP_ACTION_DIFF,
 		  "top, report, diff: 0; 2 there was nothing to show.\n" },

@@ -103,6 +103,9 @@ static void reap(struct command *command)
 			continue;
 		command->child = 0;
 		command->status = status;
+		/* Else it is told when nothing is left to be done. */
+		if (command->ordered)
+			tell(WP_TIMEOUT_ENDED, status, "");
 	}
 }
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import fcntl
 import pytest
@@ -56,6 +57,41 @@ def is_alive(pid):
         return status_of(pid)["State"][0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def status_and_time(proc, begin):
+    """The status as a shell has it, and when it came."""
+    status = proc.wait(60)
+    return status if status >= 0 else 128 - status, time.monotonic() - begin
+
+
+@pytest.mark.alone
+def test_ends_are_those_of_timeout():
+    """Whatever the command does on SIGTERM: the same status as timeout(1)'s, at
+    most 0.5 s after it."""
+    commands = [
+        "sleep 60", "exec sleep 60", "trap 'exit 0' TERM; sleep 60 & wait",
+        "trap 'exit 5' TERM; sleep 60 & wait", "trap '' TERM; sleep 60",
+        "trap 'kill -KILL $$' TERM; sleep 60 & wait", "kill -STOP $$; exit 3",
+        "trap '' TERM; sleep 1.5; exit 4", "exit 3", "kill -TERM $$",
+        "kill -KILL $$", "sleep 0.5; kill -SEGV $$", "exec /nonexistent",
+        "exec /"]
+    begin = time.monotonic()
+    runs = [[subprocess.Popen([*map(str, tool), *sep, "sh", "-c", command],
+                              stdin=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL,
+                              start_new_session=True)
+             for tool, sep in ((["timeout", "-k", 1, 1], []),
+                               ([WALLPROF, "--timeout", 1, "--kill-after", 1,
+                                 "--dump-time", 0], ["--"]))]
+            for command in commands]
+    with ThreadPoolExecutor(2 * len(runs)) as pool:
+        ends = list(pool.map(lambda proc: status_and_time(proc, begin),
+                             [proc for pair in runs for proc in pair]))
+    for i, command in enumerate(commands):
+        theirs, ours = ends[2 * i], ends[2 * i + 1]
+        assert ours[0] == theirs[0], (command, ours, theirs)
+        assert ours[1] <= theirs[1] + 0.5, (command, ours, theirs)
 
 
 @contextlib.contextmanager
@@ -134,7 +170,7 @@ def test_signals_blocked_by_who_starts_it():
                  "100"], stderr=subprocess.DEVNULL,
                 preexec_fn=lambda: signal.pthread_sigmask(
                     signal.SIG_BLOCK, set(signal.Signals)))
-    assert run[0] == 124 and run[1] < 20 + SLACK
+    assert run[0] == 137 and run[1] < 20 + SLACK
 
 
 @pytest.mark.parametrize("tool", [

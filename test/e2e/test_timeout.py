@@ -172,7 +172,7 @@ def test_sigkill_follows_for_who_ignores_sigterm():
     """Both the shell and its child ignore SIGTERM."""
     run = Timed("--timeout", 3, "--kill-after", 1, "--", "sh", "-c",
                 f"trap '' TERM; {HANG} idle; exit 0")
-    run.check(124, least=4, most=4)
+    run.check(137, least=4, most=4)
     truth = run.truth()
     assert_dumped(run.err, truth)
     assert_gone(*truth["pids"].values())
