@@ -19,6 +19,8 @@ enum {
 	/* Entries that may share a start: empty functions. */
 	SAME_START_MAX = 8,
 	INDEX_MAX = 4 << 20,
+	/* Entries of a small index. */
+	SMALL = 32,
 };
 
 /* Sections without a search table are read up to here. */
@@ -192,6 +194,11 @@ static int index_add(struct wp_cfi_index *index, size_t *cap,
 	if (!fde->start_svma || fde->start_svma >= fde->end_svma ||
 	    start > UINT32_MAX || index->len == INDEX_MAX)
 		return 0;
+	/* An array that grows doubles, and is there twice while it is copied. */
+	if (index->len == *cap &&
+	    !wp_elf_image_take(section->image,
+			       (index->len + SMALL) * sizeof(*index->v)))
+		return -ENOSPC;
 	if (WP_VEC_ROOM(index->v, index->len, *cap, 1))
 		return -ENOMEM;
 	index->v[index->len++] = (struct wp_cfi_index_entry){ (uint32_t)start,
@@ -200,7 +207,7 @@ static int index_add(struct wp_cfi_index *index, size_t *cap,
 }
 
 /* List the FDEs of SECTION, but for those that cannot be parsed or are over a
- * limit.  An entry without a usable length ends the list.  0 or -ENOMEM. */
+ * limit or the budget.  An entry without a usable length ends the list.  0 or -ENOMEM. */
 static int index_fill(struct wp_cfi_index *index,
 		      const struct wp_cfi_section *section)
 {
@@ -225,7 +232,7 @@ static int index_fill(struct wp_cfi_index *index,
 		if (!wp_cfi_parse_fde_body(section, &entry, &cie, &fde))
 			rc = index_add(index, &cap, section, &fde, entry.off);
 	}
-	return rc;
+	return rc == -ENOSPC ? 0 : rc;
 }
 
 static int index_make(struct wp_cfi_index *index,

@@ -13,12 +13,19 @@
 #include <stdint.h>
 
 enum wp_budget_part {
-	/* Distinct stacks: a half. */
+	/* Distinct stacks. */
 	WP_BUDGET_STACKS,
-	/* Executable mappings: an eighth. */
-	WP_BUDGET_MAPPINGS,
-	/* Sections of files that are kept unpacked: a quarter. */
+	/* What is read of ELF files, their sections that are unpacked, and indexes
+	 * of them. */
 	WP_BUDGET_FILES,
+	/* Samples that differ in more than their weight. */
+	WP_BUDGET_SAMPLES,
+	/* The log of changes. */
+	WP_BUDGET_TIMELINE,
+	/* Executable mappings. */
+	WP_BUDGET_MAPPINGS,
+	/* /proc/PID/maps, as text and parsed. */
+	WP_BUDGET_MAP_TEXT,
 	WP_NBUDGET_PARTS
 };
 
@@ -32,6 +39,9 @@ bool wp_budget_take(enum wp_budget_part part, uint64_t bytes);
 
 /* Give back BYTES that were taken for PART. */
 void wp_budget_give(enum wp_budget_part part, uint64_t bytes);
+
+/* What PART may take in all. */
+uint64_t wp_budget_share(enum wp_budget_part part);
 
 /* The most that one file may take: a sixteenth of the budget. */
 uint64_t wp_budget_per_file(void);

@@ -78,6 +78,9 @@ struct wp_elf_image {
 	uint8_t *loaded;
 	/* DATA maps the file. */
 	bool is_mapped;
+	/* What the image takes of the budget; something more was refused. */
+	uint64_t taken;
+	bool lacks_memory;
 
 	/* ET_EXEC or ET_DYN; EM_*. */
 	uint16_t type;
@@ -109,6 +112,10 @@ struct wp_elf_image {
 	{                                                                      \
 		.fd = -1                                                       \
 	}
+
+/* Take BYTES of the budget for what belongs to IMAGE, until it is cleared.  False if
+ * that is over a file's share, or that of all. */
+bool wp_elf_image_take(struct wp_elf_image *image, uint64_t bytes);
 
 /* Open the file behind FD, which the image owns on success.
  *

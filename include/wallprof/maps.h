@@ -41,6 +41,9 @@ struct wp_maps {
 	char *paths;
 	size_t paths_len;
 	size_t paths_cap;
+	/* The text was longer than the budget lets (--max-memory): regions lack at
+	 * the end. */
+	bool is_cut;
 };
 
 #define WP_MAPS_INIT                                                           \

@@ -68,7 +68,7 @@ int wp_process_recheck(const struct wp_process *process, struct wp_err *err);
 bool wp_process_is_alive(const struct wp_process *process);
 
 /* Whether PROCESS runs a 32-bit program, which wallprof does not support.
- * False when /proc/PID/exe cannot be read. */
+ * False when /proc/PID/auxv cannot be read. */
 bool wp_process_is_32bit(const struct wp_process *process);
 
 /* The number of its threads, from one fstat(2): st_nlink of the task directory

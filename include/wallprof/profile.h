@@ -31,6 +31,8 @@ struct wp_profile_mapping {
 	/* The ELF file that is mapped; borrowed from who samples, NULL for
 	 * none.  Only wp_symbolize reads it. */
 	struct wp_elf_image *image;
+	/* Its file server does not answer: the file is not to be opened. */
+	bool is_lost;
 	/* Filled after symbolisation. */
 	bool has_functions;
 	bool has_filenames;
@@ -218,6 +220,10 @@ struct wp_counters {
 	 * of memory (--max-memory). */
 	uint64_t stacks_dropped;
 	uint64_t mappings_dropped;
+	/* ELF files of which --max-memory left out parts. */
+	uint64_t files_dropped;
+	/* Executable mappings of files whose server does not answer. */
+	uint64_t files_lost;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */
 	uint64_t stops_left_out;
@@ -382,6 +388,10 @@ void wp_profile_list_names(const struct wp_profile *profile, char *text,
 uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping);
+
+/* Count a stack that there is no memory for: the index of the one that stands for
+ * all of them, or UINT32_MAX. */
+uint32_t wp_profile_drop_stack(struct wp_profile *profile);
 
 /* Add COUNT and WALL_NS to the sample of KEY in the set of KIND, and of WALL to the
  * timeline of KEY's thread.  Returns 0 or -ENOMEM. */

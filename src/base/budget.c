@@ -2,13 +2,13 @@
 /* budget.c - see wallprof/budget.h. */
 #include "wallprof/budget.h"
 
-enum { FILE_SHARE = 16 };
+/* Of so many parts of the budget a file may take one. */
+enum { PARTS = 16 };
 
-/* A part may take one of so many equal shares. */
 static const uint64_t share[WP_NBUDGET_PARTS] = {
-	[WP_BUDGET_STACKS] = 2,
-	[WP_BUDGET_MAPPINGS] = 8,
-	[WP_BUDGET_FILES] = 4,
+	[WP_BUDGET_STACKS] = 5,	  [WP_BUDGET_FILES] = 4,
+	[WP_BUDGET_SAMPLES] = 2,  [WP_BUDGET_TIMELINE] = 2,
+	[WP_BUDGET_MAPPINGS] = 2, [WP_BUDGET_MAP_TEXT] = 1,
 };
 
 static uint64_t max_bytes = WP_BUDGET_DEFAULT;
@@ -21,9 +21,14 @@ void wp_budget_set(uint64_t bytes)
 		taken[i] = 0;
 }
 
+uint64_t wp_budget_share(enum wp_budget_part part)
+{
+	return max_bytes / PARTS * share[part];
+}
+
 bool wp_budget_take(enum wp_budget_part part, uint64_t bytes)
 {
-	uint64_t max = max_bytes / share[part];
+	uint64_t max = wp_budget_share(part);
 
 	if (taken[part] > max || bytes > max - taken[part])
 		return false;
@@ -38,5 +43,5 @@ void wp_budget_give(enum wp_budget_part part, uint64_t bytes)
 
 uint64_t wp_budget_per_file(void)
 {
-	return max_bytes / FILE_SHARE;
+	return max_bytes / PARTS;
 }

@@ -23,11 +23,32 @@ enum {
 
 #define SIZE_MAX_BYTES (UINT64_C(8) << 30)
 
+bool wp_elf_image_take(struct wp_elf_image *image, uint64_t bytes)
+{
+	uint64_t max = wp_budget_per_file();
+
+	if (image->taken > max || bytes > max - image->taken ||
+	    !wp_budget_take(WP_BUDGET_FILES, bytes)) {
+		image->lacks_memory = true;
+		return false;
+	}
+	image->taken += bytes;
+	return true;
+}
+
+static void give(struct wp_elf_image *image, uint64_t bytes)
+{
+	wp_budget_give(WP_BUDGET_FILES, bytes);
+	image->taken -= bytes;
+}
+
 static bool load_block(struct wp_elf_image *image, uint64_t block)
 {
 	uint64_t off = block << BLOCK_BITS;
 	uint64_t len = image->size - off < BLOCK ? image->size - off : BLOCK;
 
+	if (!wp_elf_image_take(image, BLOCK))
+		return false;
 	for (uint64_t have = 0; have < len;) {
 		uint8_t *to = image->data + off + have;
 		size_t left = (size_t)(len - have);
@@ -36,8 +57,10 @@ static bool load_block(struct wp_elf_image *image, uint64_t block)
 				 wp_io_pread_at(image->fd, to, left,
 						off + have);
 
-		if (n <= 0)
+		if (n <= 0) {
+			give(image, BLOCK);
 			return false;
+		}
 		have += (uint64_t)n;
 	}
 	image->loaded[block] = 1;
@@ -52,8 +75,7 @@ static bool unpack_within(struct wp_elf_image *image,
 	/* The first page may hold the end of the file. */
 	uint64_t from = (p->off + 4095) & ~UINT64_C(4095);
 
-	if (p->size > wp_budget_per_file() ||
-	    !wp_budget_take(WP_BUDGET_FILES, p->size))
+	if (!wp_elf_image_take(image, p->size))
 		return false;
 	if (wp_inflate(src, (size_t)p->src_size, image->data + p->off,
 		       (size_t)p->size))
@@ -61,7 +83,7 @@ static bool unpack_within(struct wp_elf_image *image,
 	if (image->reserved && from < p->off + p->size)
 		madvise(image->data + from, (size_t)(p->off + p->size - from),
 			MADV_DONTNEED);
-	wp_budget_give(WP_BUDGET_FILES, p->size);
+	give(image, p->size);
 	return false;
 }
 
@@ -286,6 +308,7 @@ void wp_elf_image_clear(struct wp_elf_image *image)
 	if (image->reserved)
 		munmap(image->data, (size_t)image->reserved);
 	free(image->loaded);
+	give(image, image->taken);
 	if (image->fd >= 0)
 		close(image->fd);
 	*image = (struct wp_elf_image)WP_ELF_IMAGE_INIT;

@@ -56,7 +56,7 @@ int wp_text_pread(struct wp_text *text, int fd, size_t max)
 		}
 		text->len += (size_t)n;
 	}
-	if (rc)
+	if (rc && rc != -EOVERFLOW)
 		text->len = 0;
 	if (text->data)
 		text->data[text->len] = '\0';

@@ -36,7 +36,8 @@
 #define WRITER_NS (1500 * WP_NS_PER_MS)
 /* Between two looks at what is to end. */
 #define LOOK_NS (20 * WP_NS_PER_MS)
-/* A command whose end the worker does not see for so long is looked at. */
+/* A command whose end the worker does not see for so long is looked at; and one that
+ * is known to have ended for so long has no status. */
 #define REAPED_NS WP_NS_PER_S
 
 struct timed {
@@ -274,6 +275,18 @@ static void end_all(struct timed *t)
 		say(t, text);
 }
 
+/* Wait for the command's status, which the worker, unless it is stuck, tells soon. */
+static void await_status(struct timed *t)
+{
+	uint64_t until_ns = wp_clock_ns() + REAPED_NS;
+
+	while (!t->killed && !t->ended && t->child &&
+	       wp_clock_ns() < until_ns) {
+		look_for_end(t);
+		wait_until(t, wp_clock_ns() + LOOK_NS);
+	}
+}
+
 /* End the worker, which is nobody's parent any more, and remove its file. */
 static void end_worker(struct timed *t)
 {
@@ -304,6 +317,7 @@ static void time_out(struct timed *t)
 	say(t, text);
 	cut = dump(t, until_ns);
 	end_all(t);
+	await_status(t);
 	if (*cut || lseek(t->text_fd, 0, SEEK_END) > 0)
 		start_writer(t, cut, t->text_fd);
 	least_ns = wp_clock_ns() + WRITER_NS;

@@ -65,7 +65,7 @@ bool wp_losses_find(const struct wp_profile *profile,
 	text[0] = '\0';
 	if (c->unnamed)
 		snprintf(text, WP_LOSSES_TEXT, "naming functions failed");
-	else if (c->stacks_dropped || c->mappings_dropped)
+	else if (c->stacks_dropped || c->mappings_dropped || c->files_dropped)
 		snprintf(text, WP_LOSSES_TEXT,
 			 "the memory of --max-memory was full");
 	else if (c->missed_ticks > c->ticks)

@@ -228,14 +228,16 @@ const struct wp_option_row wp_option_rows[] = {
 	  "given to its next stack (or its last, at the end), so that sums stay right." },
 	{ WP_OPT_MAX_MEMORY, "max-memory", "SIZE", LIVE | RUN, WP_SECTION_HOW,
 	  NULL,
-	  "memory for stacks, mappings and unpacked sections,\n"
-	  "default 512M; what is beyond is left out, and said",
-	  "How much memory the process that is looked at can make wallprof take, 512M by\n"
-	  "default: half of it for distinct stacks, a quarter for sections of files that have\n"
-	  "to be unpacked, of which one file has at most a sixteenth of all, an eighth for\n"
-	  "executable mappings.\n"
-	  "Past it the time of further stacks is that of the frame `[dropped: memory]`, how many\n"
-	  "is said, and the exit status is 1." },
+	  "what the process can make wallprof take, default\n"
+	  "512M; what is beyond is left out, and said",
+	  "How much memory the process that is looked at can make wallprof take beside some\n"
+	  "8 MiB of its own, 512M by default: five sixteenths of it for distinct stacks, four\n"
+	  "for what is read and unpacked of ELF files, of which one file has at most one, two\n"
+	  "each for samples, for the log of changes and for executable mappings, and one for\n"
+	  "/proc/PID/maps.\n"
+	  "Past it the time of further stacks and samples is that of the frame\n"
+	  "`[dropped: memory]`, which also ends the stacks that lead through a file that there\n"
+	  "is no room for; how much is left out is said, and the exit status is 1." },
 	{ WP_OPT_MAX_DEPTH, "max-depth", "N", LIVE | RUN, WP_SECTION_HOW, NULL,
 	  "most frames of a stack, default 512",
 	  "Frames that are kept of a stack, 512 by default." },

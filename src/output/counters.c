@@ -217,6 +217,10 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->inconsistent, "reads dropped as the thread moved");
 	count(line, c->stacks_dropped, "stacks left out for --max-memory");
 	count(line, c->mappings_dropped, "mappings left out for --max-memory");
+	count(line, c->files_dropped,
+	      "files with parts left out for --max-memory");
+	count(line, c->files_lost,
+	      "mapped files whose file server does not answer");
 	if (c->unnamed)
 		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
 		     wp_profile_str(profile, profile->meta.unnamed_why));

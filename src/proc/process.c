@@ -2,7 +2,6 @@
 /* process.c - see wallprof/process.h. */
 #include "wallprof/process.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -223,13 +222,19 @@ bool wp_process_is_alive(const struct wp_process *process)
 
 bool wp_process_is_32bit(const struct wp_process *process)
 {
-	/* e_ident of elf(5) and a NUL. */
-	char ident[EI_NIDENT + 1];
-	ssize_t n = wp_io_read_at(process->proc_fd, "exe", ident,
-				  sizeof(ident));
+	/* One more than is needed, for the NUL. */
+	char entry[sizeof(uint64_t) + 1];
+	uint64_t type;
+	ssize_t n = wp_io_read_at(process->proc_fd, "auxv", entry,
+				  sizeof(entry));
 
-	return n == EI_NIDENT && !memcmp(ident, ELFMAG, SELFMAG) &&
-	       ident[EI_CLASS] == ELFCLASS32;
+	/* Its file may be on a server that does not answer.  An entry of getauxval(3)
+	 * is of two words: where those are of 32 bits, the value, which is not 0 in
+	 * the first, is where the other half of the type would be. */
+	if (n != sizeof(type))
+		return false;
+	memcpy(&type, entry, sizeof(type));
+	return type > UINT32_MAX;
 }
 
 void wp_process_command_line(const struct wp_process *process, char *buf,

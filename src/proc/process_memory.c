@@ -11,12 +11,10 @@
 #include <unistd.h>
 
 #include "process_priv.h"
+#include "wallprof/budget.h"
 
-enum {
-	MAPS_TEXT_MAX = 256 << 20,
-	/* Ranges of one process_vm_readv(2); the kernel takes IOV_MAX (1,024). */
-	RANGES_MAX = 256,
-};
+/* Ranges of one process_vm_readv(2); the kernel takes IOV_MAX (1,024). */
+enum { RANGES_MAX = 256 };
 
 /* Read N ranges: bytes read up to the first that is unreadable, or -errno. */
 static ssize_t read_vectors(const struct wp_process *process,
@@ -109,18 +107,24 @@ int wp_process_open_maps(const struct wp_process *process)
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps)
 {
-	int rc = wp_text_read(text, process->proc_fd, "maps", MAPS_TEXT_MAX);
+	/* It is there as text and parsed. */
+	uint64_t max = wp_budget_share(WP_BUDGET_MAP_TEXT) / 2;
+	int rc = wp_text_read(text, process->proc_fd, "maps", max);
+	const char *last;
 	char path[32];
 	pid_t tid;
 
 	if ((rc == -ESRCH || rc == -ENOENT || (!rc && !text->len)) &&
 	    (tid = wp_process_find_living(process))) {
 		snprintf(path, sizeof(path), "%d/maps", tid);
-		rc = wp_text_read(text, process->task_fd, path, MAPS_TEXT_MAX);
+		rc = wp_text_read(text, process->task_fd, path, max);
 	}
-	if (rc)
+	maps->is_cut = rc == -EOVERFLOW;
+	if (rc && !maps->is_cut)
 		return wp_process_error(-rc);
-	return wp_maps_parse(maps, text->data, text->len);
+	last = maps->is_cut ? memrchr(text->data, '\n', text->len) : NULL;
+	return wp_maps_parse(maps, text->data,
+			     last ? (size_t)(last - text->data) : text->len);
 }
 
 /* Find the file behind MAP by its path, with O_PATH: a descriptor or -errno. */

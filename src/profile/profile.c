@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
@@ -137,9 +138,11 @@ void wp_profile_list_names(const struct wp_profile *profile, char *text,
 		snprintf(text + len, size - len, ", ...");
 }
 
-/* KEY's sample, made if new; NULL when there is no memory. */
-static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
-					       const struct wp_sample_key *key)
+/* KEY's sample, made if new; NULL where there is no memory for it, or, unless BEYOND,
+ * no room in the budget. */
+static struct wp_profile_sample *find_or_add(struct wp_sample_set *set,
+					     const struct wp_sample_key *key,
+					     bool beyond)
 {
 	uint64_t hash = wp_hash_bytes(0, key, sizeof(*key));
 	uint32_t found = WP_INDEX_FIND(
@@ -148,11 +151,34 @@ static struct wp_profile_sample *intern_sample(struct wp_sample_set *set,
 
 	if (found != WP_INDEX_NONE)
 		return &set->samples[found];
+	if (!beyond && !wp_budget_take(WP_BUDGET_SAMPLES,
+				       2 * (sizeof(*set->samples) +
+					    sizeof(struct wp_index_slot))))
+		return NULL;
 	if (WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1) ||
 	    wp_index_add(&set->index, hash, set->nsamples))
 		return NULL;
 	set->samples[set->nsamples] = (struct wp_profile_sample){ .key = *key };
 	return &set->samples[set->nsamples++];
+}
+
+/* KEY's sample, made if new.  Past the budget it is the one of KEY's thread and state
+ * that has the stack of those dropped: not many.  NULL without memory. */
+static struct wp_profile_sample *intern_sample(struct wp_profile *profile,
+					       enum wp_profile_kind kind,
+					       const struct wp_sample_key *key)
+{
+	struct wp_sample_set *set = &profile->sets[kind];
+	struct wp_profile_sample *sample = find_or_add(set, key, false);
+	struct wp_sample_key dropped = { .thread = key->thread,
+					 .state = key->state,
+					 .wait = key->wait };
+
+	if (sample)
+		return sample;
+	dropped.stack = wp_profile_drop_stack(profile);
+	return dropped.stack == UINT32_MAX ? NULL :
+					     find_or_add(set, &dropped, true);
 }
 
 static bool is_shared(const struct wp_profile *profile, uint32_t thread)
@@ -173,7 +199,7 @@ int wp_profile_add_sample_hinted(struct wp_profile *profile,
 	    !memcmp(&set->samples[*hint].key, key, sizeof(*key)))
 		sample = &set->samples[*hint];
 	else
-		sample = intern_sample(set, key);
+		sample = intern_sample(profile, kind, key);
 	if (!sample)
 		return -ENOMEM;
 	*hint = (uint32_t)(sample - set->samples);
@@ -221,8 +247,8 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 		       const struct wp_sample_key *key, uint64_t count,
 		       uint64_t cpu_ns)
 {
-	struct wp_profile_sample *sample = intern_sample(
-		&profile->sets[WP_PROFILE_WALL], key);
+	struct wp_profile_sample *sample = intern_sample(profile,
+							 WP_PROFILE_WALL, key);
 
 	if (!sample)
 		return -ENOMEM;

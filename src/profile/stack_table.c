@@ -37,8 +37,7 @@ static bool fits(uint32_t depth)
 				      2 * depth * sizeof(struct wp_frame));
 }
 
-/* The stack of all those that there is no memory for. */
-static uint32_t add_dropped(struct wp_profile *profile)
+uint32_t wp_profile_drop_stack(struct wp_profile *profile)
 {
 	const struct wp_stack dropped = { .end = WP_END_DROPPED };
 
@@ -60,7 +59,7 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 	if (found != WP_INDEX_NONE)
 		return found;
 	if (stack->depth && !fits(stack->depth))
-		return add_dropped(profile);
+		return wp_profile_drop_stack(profile);
 	if (WP_VEC_ROOM(profile->stacks, profile->nstacks, profile->cap_stacks,
 			1) ||
 	    WP_VEC_ROOM(profile->frames, profile->nframes, profile->cap_frames,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/index.h"
 #include "wallprof/vec.h"
@@ -18,7 +19,9 @@ enum { PARTS = 8, LEAST = 4 };
 
 void wp_timeline_start(struct wp_timeline *timeline, size_t size)
 {
-	size_t max = size / sizeof(*timeline->v);
+	/* An array that grows doubles, and is there twice while it is copied. */
+	uint64_t share = wp_budget_share(WP_BUDGET_TIMELINE) / 2;
+	size_t max = (size < share ? size : share) / sizeof(*timeline->v);
 
 	timeline->max = max < 1		 ? 1 :
 			max > UINT32_MAX ? UINT32_MAX :

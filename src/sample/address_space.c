@@ -117,6 +117,33 @@ static bool is_module(const struct wp_address_space *space, uint32_t id,
 		       wp_maps_path(&space->maps, map));
 }
 
+/* A file that cannot be had costs the frames in it. */
+static void lose_module(struct wp_address_space *space, uint32_t id)
+{
+	space->modules[id].is_opened = true;
+	space->profile->mappings[id].is_lost = true;
+	space->profile->counters.files_lost++;
+}
+
+/* Enter MAP, which has not been seen before; *HAS_MOUNTS: the servers have been read
+ * for this map. */
+static int meet_module(struct wp_address_space *space, const struct wp_map *map,
+		       uint64_t hash, bool *has_mounts, uint32_t *ret_id)
+{
+	int rc = map->ino && !*has_mounts ?
+			 wp_file_servers_read(&space->servers, space->process) :
+			 0;
+
+	*has_mounts |= map->ino != 0;
+	if (!rc)
+		rc = add_module(space, map, hash, ret_id);
+	if (!rc && map->ino &&
+	    !wp_file_servers_answer(&space->servers, space->process,
+				    &space->maps, map))
+		lose_module(space, *ret_id);
+	return rc;
+}
+
 /* The id of MAP if it has been seen before, or WP_INDEX_NONE. */
 static uint32_t find_module(const struct wp_address_space *space,
 			    const struct wp_map *map, uint64_t hash)
@@ -138,6 +165,9 @@ static bool fits(const struct wp_address_space *space, const struct wp_map *map)
 
 static int list_modules(struct wp_address_space *space)
 {
+	bool has_mounts = false;
+
+	space->profile->counters.mappings_dropped += space->maps.is_cut;
 	space->ncurrent = 0;
 	for (size_t i = 0; i < space->maps.len; i++) {
 		const struct wp_map *map = &space->maps.v[i];
@@ -154,8 +184,9 @@ static int list_modules(struct wp_address_space *space)
 			space->profile->counters.mappings_dropped++;
 			continue;
 		}
-		rc = id == WP_INDEX_NONE ? add_module(space, map, hash, &id) :
-					   0;
+		rc = id == WP_INDEX_NONE ?
+			     meet_module(space, map, hash, &has_mounts, &id) :
+			     0;
 		if (rc)
 			return rc;
 		if (WP_VEC_ROOM(space->current, space->ncurrent,
@@ -242,6 +273,7 @@ void wp_address_space_close(struct wp_address_space *space)
 	free(space->current);
 	wp_maps_clear(&space->maps);
 	wp_text_clear(&space->text);
+	wp_file_servers_clear(&space->servers);
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
 	*space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;

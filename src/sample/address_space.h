@@ -9,6 +9,7 @@
 #include "image_cache.h"
 #include "wallprof/index.h"
 #include "wallprof/maps.h"
+#include "wallprof/file_servers.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
 #include "wallprof/unwind.h"
@@ -21,8 +22,8 @@ struct wp_address_space_module {
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t bias;
-	/* NULL: not an ELF file, not readable, or not opened so far, as no pc has
-	 * been met in it; borrowed from the cache. */
+	/* NULL: not an ELF file, not readable, of a server that does not answer, or
+	 * not opened so far, as no pc has been met in it; borrowed from the cache. */
 	struct wp_elf_image *image;
 	bool is_opened;
 	/* The last tick in which the kernel said that it is still mapped. */
@@ -38,6 +39,8 @@ struct wp_address_space {
 	/* /proc/PID/maps at the last reload, parsed and as text. */
 	struct wp_maps maps;
 	struct wp_text text;
+	/* Of the process's mounts, as of the last new file. */
+	struct wp_file_servers servers;
 	/* An open /proc/PID/maps: pins the address space that the process had
 	 * then; -1: none. */
 	int maps_fd;

@@ -186,6 +186,15 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 	return 0;
 }
 
+uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < cache->len; i++)
+		n += cache->v[i].image && cache->v[i].image->lacks_memory;
+	return n;
+}
+
 void wp_image_cache_clear(struct wp_image_cache *cache)
 {
 	for (size_t i = 0; i < cache->len; i++)

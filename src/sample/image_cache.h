@@ -53,6 +53,9 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 			const struct wp_maps *maps, const struct wp_map *map,
 			struct wp_elf_image **ret);
 
+/* The number of files of which --max-memory left out parts. */
+uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache);
+
 void wp_image_cache_clear(struct wp_image_cache *cache);
 
 #endif

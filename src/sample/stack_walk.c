@@ -77,15 +77,28 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 	return walk;
 }
 
+/* Did a walk that ended with END lack what --max-memory left out of its file? */
+static bool lacks_memory(const struct wp_target *target, uint32_t mapping,
+			 enum wp_stack_end end)
+{
+	const struct wp_elf_image *image =
+		target->profile->mappings[mapping].image;
+
+	return image && image->lacks_memory &&
+	       (end == WP_END_NO_INFO || end == WP_END_BAD_INFO);
+}
+
 uint32_t wp_stack_walk_intern(struct wp_target *target,
 			      const struct wp_stack_walk *walk)
 {
-	const struct wp_stack *stack = &walk->stack;
-	uint32_t end_mapping = stack->depth ?
-				       stack->frames[stack->depth - 1].mapping :
+	struct wp_stack stack = walk->stack;
+	uint32_t end_mapping = stack.depth ?
+				       stack.frames[stack.depth - 1].mapping :
 				       WP_MAPPING_NONE;
 
-	return wp_profile_add_stack(target->profile, stack, end_mapping);
+	if (lacks_memory(target, end_mapping, stack.end))
+		stack.end = WP_END_DROPPED;
+	return wp_profile_add_stack(target->profile, &stack, end_mapping);
 }
 
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,

@@ -90,13 +90,13 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 {
 	const struct wp_sampler_options *options = &target->loop->options;
 	const struct wp_process *process = target->process;
-	int rc;
+	/* It may wait for a file server. */
+	int rc = wp_address_space_open(&target->space, process, target->profile,
+				       &target->loop->images);
 
 	target->start_ns = target->last_tick_ns = target->region_end_ns =
 		wp_clock_ns();
 	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
-	rc = wp_address_space_open(&target->space, process, target->profile,
-				   &target->loop->images);
 	if (!rc)
 		rc = open_kinds(target, err);
 	if (rc == -ESRCH)
@@ -340,6 +340,7 @@ void wp_target_fill_counters(struct wp_target *target)
 	uint32_t id;
 
 	wp_profile_add_up(target->profile);
+	c->files_dropped = wp_image_cache_count_dropped(&target->loop->images);
 	c->pause_p50_ns = wp_pauses_quantile(&target->pauses, 0.5);
 	c->pause_p99_ns = wp_pauses_quantile(&target->pauses, 0.99);
 	c->pause_max_ns = target->pauses.max_ns;

@@ -31,6 +31,16 @@ static bool find_link(char link[PATH_MAX], const struct wp_process *process,
 	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
+static bool is_lost(const struct wp_profile *profile, const char *path)
+{
+	for (uint32_t i = 1; i < profile->nmappings; i++)
+		if (profile->mappings[i].is_lost &&
+		    !strcmp(wp_profile_str(profile, profile->mappings[i].path),
+			    path))
+			return true;
+	return false;
+}
+
 int wp_exe_name_set(struct wp_profile *profile,
 		    const struct wp_process *process)
 {
@@ -38,7 +48,7 @@ int wp_exe_name_set(struct wp_profile *profile,
 	uint32_t id;
 
 	wp_process_exe(process, exe, sizeof(exe));
-	if (!find_link(link, process, exe))
+	if (is_lost(profile, exe) || !find_link(link, process, exe))
 		return 0;
 	id = wp_intern_add_str(&profile->strings, link);
 	for (uint32_t i = 1; i < profile->nmappings && id != UINT32_MAX; i++)

@@ -23,6 +23,8 @@
 struct wp_namer_module {
 	uint32_t id;
 	struct wp_symbol_module module;
+	/* Its file is not to be opened. */
+	bool is_lost;
 };
 
 struct wp_namer_address {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
@@ -22,7 +23,6 @@ enum {
 	NOISE_PER_MODULE = 32,
 	NOISE_MIN = 64,
 };
-#define RECEIVED_MAX (UINT64_C(512) << 20)
 
 const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
 					    uint32_t id)
@@ -91,9 +91,12 @@ static int serve_open(struct wp_namer_session *s)
 
 	if (!m || (query->of_debug && s->debug_module != query->module))
 		return -EBADMSG;
-	fd = wp_debug_open(query,
-			   query->of_debug ? s->debug_path : m->module.path,
-			   s->namer->roots, s->namer->nroots, &nth, path);
+	fd = m->is_lost ?
+		     -1 :
+		     wp_debug_open(
+			     query,
+			     query->of_debug ? s->debug_path : m->module.path,
+			     s->namer->roots, s->namer->nroots, &nth, path);
 	if (fd >= 0) {
 		allow_memory(s->pid, fd);
 		if (!query->of_debug) {
@@ -198,7 +201,8 @@ static void receive(struct wp_namer_session *s)
 	}
 	s->len += (size_t)n;
 	s->received += (uint64_t)n;
-	if (s->received > RECEIVED_MAX)
+	/* Names, and there is no room for more stacks than those they are of. */
+	if (s->received > wp_budget_share(WP_BUDGET_STACKS))
 		s->how = WP_NAMER_NONSENSE;
 	accept_messages(s);
 }

@@ -87,7 +87,8 @@ static int add_module(struct job *job, uint32_t mapping)
 					       wp_elf_image_whole(m->image))))
 		module.image = m->image;
 	job->modules[job->nmodules++] = (struct wp_namer_module){ mapping,
-								  module };
+								  module,
+								  m->is_lost };
 	return 0;
 }
 

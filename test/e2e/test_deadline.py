@@ -299,7 +299,8 @@ def test_a_dead_file_server_and_timeout(tmp_path, tool):
     ["--threads"], ["--check", "-i", "0.2"], ["-d", "1"],
     ["-d", "1", "--stop", "all"], []], ids=" ".join)
 def test_a_dead_file_server_and_a_look(tmp_path, what):
-    """It ends by itself, and sooner by SIGINT; nothing is left held."""
+    """It costs the frames of its own file: those of the C library are there, soon,
+    and nothing is left held."""
     with dead_server(tmp_path, [tmp_path / "mount" / "x", "3"]) as (
             server, _, _):
         pid = pid_ready(server)
@@ -311,8 +312,12 @@ def test_a_dead_file_server_and_a_look(tmp_path, what):
             time.sleep(0.5)
             tool.send_signal(signal.SIGINT)
         out, err = tool.communicate(timeout=60)
-        assert time.monotonic() - begin < 8 + SLACK
-        assert tool.returncode in (0, 1, 2), err
-        assert err or out
+        assert time.monotonic() - begin < 3 + SLACK
+        # A thread in four stands in a frame that is not known.
+        assert tool.returncode == (0 if "--check" in what else 1), err
+        if "--check" in what:
+            assert b"condvar" in out
+        else:
+            assert b"sigwait" in out and b"x+0x" in out
         assert status_of(pid)["State"][0] == "S"
         assert status_of(pid)["TracerPid"] == "0"

@@ -56,12 +56,22 @@ def slices_of(pid):
     return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[2])
 
 
-def has_looked(tool, begin_s):
-    """A condition: TOOL has been on a CPU 300 times since now, and more
-    than twice the time from BEGIN_S to now has passed."""
+EXECS = 1000000
+
+
+def execs_of(pid):
+    """How often fault_exec, PID, has executed: it has what is left as an argument."""
+    args = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    # It has none for a moment.
+    return EXECS - int(args[1]) if len(args) > 2 else 0
+
+
+def has_looked(tool, pid, begin_s):
+    """A condition: TOOL has been on a CPU 300 times since now, PID has executed
+    60 times, and more than twice the time from BEGIN_S to now has passed."""
     worker, now = worker_of(tool), time.monotonic()
     before = slices_of(worker)
-    return lambda: (slices_of(worker) > before + 300 and
+    return lambda: (slices_of(worker) > before + 300 and execs_of(pid) > 60 and
                     time.monotonic() - now > 2 * (now - begin_s))
 
 
@@ -71,13 +81,13 @@ def test_programs_that_execute_each_other(start, tmp_path, kind, mode):
     path, user = other_program(kind, tmp_path)
     out = tmp_path / "x.pb.gz"
     try:
-        target = start("fault_exec", 1000000, user, path)
+        target = start("fault_exec", EXECS, user, path)
         tool = begin(mode, "-p", target.pid, "-o", out)
         begin_s = time.monotonic()
         wait_until_sampling(tool)
         # Had wallprof come when the 32-bit one was there, that were an error.
         target.proc.send_signal(signal.SIGUSR1)
-        wait_until(has_looked(tool, begin_s))
+        wait_until(has_looked(tool, target.pid, begin_s))
         target.proc.send_signal(signal.SIGUSR2)
         run = finish(tool)
         check_end(run.status, run.err)

@@ -281,17 +281,3 @@ def test_many_mapped_files_cost_nothing(start, tmp_path, n, size):
                for s in pprof_check.samples(p)), err
     target.assert_unharmed()
     assert target.truth()["files"] == n
-
-
-def test_beyond_the_memory_that_is_allowed_time_is_kept(start, profile):
-    """The stacks are not: they are one frame, and it is said."""
-    target = start("deep", 5000, "spin")
-    run, p = profile(target.pid, "-d", 0.5, "--profile", "wall",
-                     "--max-stopped", 0, "--max-memory", "32K", status=1)
-    target.assert_unharmed()
-    assert run.counter("stacks left out for --max-memory") > 0, run.err
-    assert "the memory of --max-memory was full" in run.err
-    names = {s["frames"][-1]["name"] for s in pprof_check.samples(p)}
-    assert "[dropped: memory]" in names
-    wall = sum(s["values"]["wall"] for s in pprof_check.samples(p))
-    assert wall >= 0.9 * p.duration_nanos

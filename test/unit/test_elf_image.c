@@ -425,16 +425,40 @@ static bool unpacks(void)
 	return ret;
 }
 
-static void what_is_unpacked_has_a_budget(void **state)
+static void what_is_read_and_unpacked_has_a_budget(void **state)
 {
+	/* The file's one block, and the section. */
+	const uint64_t one = (UINT64_C(16) << 10) + FRAME_LEN;
+
 	(void)state;
 	/* More than one file may take. */
-	wp_budget_set(UINT64_C(16) * FRAME_LEN - 1);
+	wp_budget_set(16 * (one - 1));
 	assert_false(unpacks());
-	wp_budget_set(UINT64_C(16) * FRAME_LEN);
-	for (int i = 0; i < 4; i++)
+	wp_budget_set(16 * one);
+	/* What it took is given back. */
+	for (int i = 0; i < 100; i++)
 		assert_true(unpacks());
-	assert_false(unpacks());
+	wp_budget_set(WP_BUDGET_DEFAULT);
+}
+
+static void files_together_have_a_budget(void **state)
+{
+	struct wp_elf_image images[5];
+
+	(void)state;
+	wp_budget_set(UINT64_C(64) << 10);
+	for (int i = 0; i < 5; i++) {
+		images[i] = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
+		/* A sixteenth, of which a quarter has four. */
+		assert_int_equal(wp_elf_image_take(&images[i], 4 << 10), i < 4);
+		assert_int_equal(images[i].lacks_memory, i == 4);
+	}
+	assert_false(wp_elf_image_take(&images[0], 1));
+	assert_true(images[0].lacks_memory);
+	wp_elf_image_clear(&images[0]);
+	assert_true(wp_elf_image_take(&images[4], 4 << 10));
+	for (int i = 1; i < 5; i++)
+		wp_elf_image_clear(&images[i]);
 	wp_budget_set(WP_BUDGET_DEFAULT);
 }
 
@@ -634,7 +658,8 @@ int main(void)
 		cmocka_unit_test(
 			every_prefix_and_every_flipped_header_byte_is_safe),
 		cmocka_unit_test(a_compressed_section_is_unpacked_when_wanted),
-		cmocka_unit_test(what_is_unpacked_has_a_budget),
+		cmocka_unit_test(what_is_read_and_unpacked_has_a_budget),
+		cmocka_unit_test(files_together_have_a_budget),
 		cmocka_unit_test(a_lying_size_is_refused),
 		cmocka_unit_test(
 			every_prefix_of_a_compressed_section_is_refused),

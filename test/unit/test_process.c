@@ -528,25 +528,30 @@ static void a_program_is_known_by_its_path(void **state)
 		   "0123456789012345678901234567890");
 }
 
-static void the_class_of_a_program_is_in_its_file(void **state)
+static void put_auxv(uint32_t first, uint32_t second)
 {
-	char ident[64] = "\177ELF\1";
+	const uint32_t words[4] = { first, second, 0x1000 };
 
+	put("auxv", (const char *)words, sizeof(words));
+}
+
+/* As the kernel writes them: AT_SYSINFO_EHDR (33), AT_SYSINFO (32), AT_HWCAP (16). */
+static void the_class_of_a_program_is_in_its_auxiliary_vector(void **state)
+{
 	(void)state;
 	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_false(wp_process_is_32bit(&process));
-	put("exe", ident, sizeof(ident));
-	assert_true(wp_process_is_32bit(&process));
-	put("exe", ident, 16);
-	assert_true(wp_process_is_32bit(&process));
-	put("exe", ident, 15);
+	put_auxv(33, 0);
 	assert_false(wp_process_is_32bit(&process));
-	ident[4] = 2;
-	put("exe", ident, sizeof(ident));
+	put_auxv(32, 0xf7fc1570);
+	assert_true(wp_process_is_32bit(&process));
+	put_auxv(33, 1);
+	assert_true(wp_process_is_32bit(&process));
+	put_auxv(16, 0);
 	assert_false(wp_process_is_32bit(&process));
-	ident[4] = 1;
-	ident[3] = 'f';
-	put("exe", ident, sizeof(ident));
+	put("auxv", "", 0);
+	assert_false(wp_process_is_32bit(&process));
+	put("auxv", "\41\0\0\0\1\0\0", 7);
 	assert_false(wp_process_is_32bit(&process));
 }
 
@@ -632,7 +637,7 @@ int main(void)
 		TEST(a_region_is_checked_by_one_call),
 		TEST(command_lines_are_one_line),
 		TEST(a_program_is_known_by_its_path),
-		TEST(the_class_of_a_program_is_in_its_file),
+		TEST(the_class_of_a_program_is_in_its_auxiliary_vector),
 		TEST(the_reason_of_a_refusal_is_found),
 	};
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--max-memory: what a target makes grow ends there, however it goes about it.
+The largest process of wallprof stays under it, its own 8 MiB aside, the profile is
+written, and what it lacks is said."""
+import shutil
+import subprocess
+
+import pprof_check
+import pytest
+
+from conftest import SLOW, WALLPROF
+
+# MiB that it takes of any process.
+OWN = 8
+# Sanitizers take memory of their own.
+pytestmark = pytest.mark.skipif(SLOW, reason="measures memory")
+
+LIBRARY = """
+.text
+.globl run
+run:
+  pushq %rbx
+  movq %rdi, %rbx
+1:
+  call *%rbx
+  jmp 1b
+.section .debug_frame,"",@progbits
+cie:
+.long 2f-1f
+1:
+.long -1
+.byte 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1
+.balign 8
+2:
+.rept %ENTRIES%
+.long 20
+.long 0
+.quad 0x1000
+.quad 16
+.endr
+.section .note.GNU-stack,"",@progbits
+"""
+
+PROGRAM = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void doze(void) { usleep(1000); }
+static void *begin(void *run) { ((void (*)(void (*)(void)))run)(doze);
+                                return NULL; }
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        pthread_t t;
+        pthread_create(&t, NULL, begin, dlsym(dlopen(argv[i], RTLD_NOW),
+                                              "run"));
+    }
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    pause();
+}
+"""
+
+DISTINCT_STACKS = """
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+static uint64_t bits;
+static volatile uint64_t sink;
+static void a(int left), b(int left);
+static void next(int left) {
+    if (!left) { for (int i = 0; i < 20000; i++) sink += i; return; }
+    if (bits >> (left % 64) & 1) a(left - 1); else b(left - 1);
+    sink++;
+}
+static void a(int left) { next(left); sink++; }
+static void b(int left) { next(left); sink--; }
+int main(void) {
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    for (;;) { bits = bits * 6364136223846793005u + 1442695040888963407u;
+               next(250); }
+}
+"""
+
+CHURN = """
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <fcntl.h>
+int main(int argc, char **argv) {
+    int fd = open(argv[1], O_RDONLY);
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    for (unsigned long i = 0;; i++) {
+        char *p = mmap((void *)(0x100000000000 + i % 1000000 * 0x10000), 4096,
+                       PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0);
+        for (int j = 0; j < 1000; j++)
+            ((void (*)(void (*)(int)))p)((void (*)(int))usleep);
+        munmap(p, 4096);
+    }
+}
+"""
+
+
+def compiled(tmp_path, text, *flags, name="program"):
+    program = tmp_path / name
+    subprocess.run(["gcc", "-xc", "-", "-O1", "-fno-optimize-sibling-calls",
+                    "-o", program, *flags, "-pthread", "-ldl"],
+                   input=text.encode(), check=True)
+    return program
+
+
+@pytest.fixture
+def bomb(tmp_path):
+    """A library of under 200 kB with 30 MB of .debug_frame."""
+    path = tmp_path / "bomb.so"
+    subprocess.run(
+        ["gcc", "-xassembler", "-", "-shared", "-o", path,
+         "-Wl,--compress-debug-sections=zlib"],
+        input=LIBRARY.replace("%ENTRIES%", "1290000").encode(), check=True)
+    assert path.stat().st_size < 200000
+    return path
+
+
+# A process has the peak of who forked it, so the test itself cannot be its parent.
+MEASURE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct rusage usage;
+    int status;
+    if (!fork()) { execv(argv[1], argv + 1); _exit(127); }
+    wait4(-1, &status, 0, &usage);
+    printf("%f %f\\n", usage.ru_maxrss / 1024.0,
+           usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    return WEXITSTATUS(status);
+}
+"""
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """watched(PID, MiB, options...): status, messages, MiB of the largest process,
+    seconds of CPU time, and the profile."""
+    measure = compiled(tmp_path, MEASURE, name="measure")
+    out = tmp_path / "x.pb.gz"
+
+    def record(pid, budget, *args):
+        done = subprocess.run(
+            [measure, WALLPROF, "-p", str(pid), "-o", out, "--profile", "wall",
+             "--max-memory", f"{budget}M", "--max-stopped", "0",
+             *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=60, check=False)
+        err = done.stderr.decode()
+        assert done.returncode in (0, 1), err
+        mib, cpu = map(float, done.stdout.split())
+        p = pprof_check.load(str(out))
+        pprof_check.validate(p)
+        return done.returncode, err, mib, cpu, p
+    return record
+
+
+def names(p):
+    return {f["name"] for s in pprof_check.samples(p) for f in s["frames"]}
+
+
+def wall(p):
+    return sum(s["values"]["wall"] for s in pprof_check.samples(p))
+
+
+def test_files_that_unpack_to_much(start, tmp_path, bomb, watched):
+    files = [tmp_path / f"bomb{i}.so" for i in range(20)]
+    for path in files:
+        shutil.copy(bomb, path)
+    target = start(compiled(tmp_path, PROGRAM), *files)
+    status, err, mib, cpu, p = watched(target.pid, 128, "-d", 1)
+    assert mib < 128 and cpu < 10, (mib, cpu)
+    assert status == 1, err
+    assert "files with parts left out for --max-memory" in err
+    assert len(pprof_check.threads(p)) == 21
+    # Their unwind info is not needed where the code itself shows the way.
+    assert "run" in names(p)
+
+
+def test_stacks_that_are_all_different(start, tmp_path, watched):
+    target = start(compiled(tmp_path, DISTINCT_STACKS))
+    status, err, mib, _, p = watched(target.pid, 16, "-d", 3, "-r", 1000)
+    assert mib < 16 + OWN, mib
+    assert status == 1, err
+    assert "stacks left out for --max-memory" in err
+    assert "[dropped: memory]" in names(p)
+    assert wall(p) >= 0.9 * p.duration_nanos
+
+
+def test_executable_mappings_that_come_and_go(start, tmp_path, watched):
+    code = tmp_path / "code"
+    # pushq %rbx; movq %rdi, %rbx; movl $1, %edi; call *%rbx; popq %rbx; ret
+    code.write_bytes(bytes.fromhex("534889fbbf01000000ffd35bc3").ljust(4096,
+                                                                      b"\0"))
+    target = start(compiled(tmp_path, CHURN), code)
+    _, err, mib, _, p = watched(target.pid, 16, "-d", 3, "-r", 1000)
+    assert mib < 16 + OWN, (mib, err)
+    assert wall(p) >= 0.9 * p.duration_nanos

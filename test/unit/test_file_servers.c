@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: proc.  file_servers.h: which devices have a server, and that it is asked
+ * once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "wallprof/file_servers.h"
+
+static struct wp_file_servers servers;
+
+static int setup(void **state)
+{
+	(void)state;
+	servers = (struct wp_file_servers)WP_FILE_SERVERS_INIT;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wp_file_servers_clear(&servers);
+	return 0;
+}
+
+static void parse(const char *text)
+{
+	assert_int_equal(wp_file_servers_parse(&servers, text, strlen(text)),
+			 0);
+}
+
+static void types_tell_who_asks_a_server(void **state)
+{
+	(void)state;
+	parse("22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+	      "36 35 98:0 /a /b rw,noatime master:1 shared:7 - ext3 /dev/r rw\n"
+	      "37 35 0:50 / /m rw - fuse.sshfs host:/ rw,user_id=0\n"
+	      "38 35 0:51 / /n rw - nfs4 host:/x rw\n"
+	      "39 35 0:52 / /c rw shared:3 - fusectl fusectl rw\n"
+	      "40 35 0:53 / /k rw - fuse fuse rw\n"
+	      "41 35 0:54 / /l rw - nfsd nfsd rw\n"
+	      "42 35 0:55 / /o rw - fuseblk /dev/sdb rw\n"
+	      "43 35 259:1048575 / /p rw master:2 - 9p host rw");
+	assert_int_equal(servers.len, 5);
+	assert_int_equal(servers.v[0].dev, makedev(0, 50));
+	assert_int_equal(servers.v[1].dev, makedev(0, 51));
+	assert_int_equal(servers.v[2].dev, makedev(0, 53));
+	assert_int_equal(servers.v[3].dev, makedev(0, 55));
+	assert_int_equal(servers.v[4].dev, makedev(259, 1048575));
+}
+
+static void a_device_is_listed_once(void **state)
+{
+	(void)state;
+	parse("37 35 0:50 / /m rw - fuse x rw\n37 35 0:50 / /m2 rw - fuse x rw");
+	servers.v[0].was_asked = true;
+	parse("37 35 0:50 / /m rw - fuse x rw\n38 35 0:51 / /n rw - nfs y rw\n");
+	assert_int_equal(servers.len, 2);
+	assert_true(servers.v[0].was_asked);
+	assert_false(servers.v[1].was_asked);
+}
+
+static void lines_that_lie_are_passed_over(void **state)
+{
+	static const char whole[] = "37 35 0:50 / /m rw master:1 - fuse x rw";
+	char text[sizeof(whole)];
+
+	(void)state;
+	parse("");
+	parse("\n\n");
+	/* The type has to be followed by a blank. */
+	for (size_t n = 0; n < sizeof(whole) - 5; n++) {
+		memcpy(text, whole, n);
+		text[n] = '\0';
+		parse(text);
+		assert_int_equal(servers.len, 0);
+	}
+	parse("37 35 :50 / /m rw - fuse x rw");
+	parse("37 35 0-50 / /m rw - fuse x rw");
+	parse("37 35 0: / /m rw - fuse x rw");
+	parse("37 35 0:50 / /m rw fuse x rw");
+	assert_int_equal(servers.len, 0);
+	parse("nonsense\n37 35 0:50 / /m rw - fuse x rw");
+	assert_int_equal(servers.len, 1);
+}
+
+/* A server that answers: this program's own file. */
+static void what_answers_is_asked_once(void **state)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	const struct wp_map *map;
+	struct wp_file_server server = { 0 };
+
+	(void)state;
+	assert_int_equal(wp_process_open(&process, getpid(), NULL), 0);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	map = wp_maps_find(&maps, (uint64_t)(uintptr_t)parse);
+	assert_non_null(map);
+	/* Of no server. */
+	assert_true(wp_file_servers_answer(&servers, &process, &maps, map));
+	server.dev = map->dev;
+	servers = (struct wp_file_servers){ &server, 1, 1 };
+	assert_true(wp_file_servers_answer(&servers, &process, &maps, map));
+	assert_true(server.was_asked && server.answers);
+	server.answers = false;
+	assert_false(wp_file_servers_answer(&servers, &process, &maps, map));
+	servers = (struct wp_file_servers)WP_FILE_SERVERS_INIT;
+	wp_maps_clear(&maps);
+	wp_text_clear(&text);
+	wp_process_clear(&process);
+}
+
+static void mounts_that_cannot_be_read_are_none(void **state)
+{
+	const struct wp_process process = WP_PROCESS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_file_servers_read(&servers, &process), 0);
+	assert_int_equal(servers.len, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(types_tell_who_asks_a_server),
+		TEST(a_device_is_listed_once),
+		TEST(lines_that_lie_are_passed_over),
+		TEST(what_answers_is_asked_once),
+		TEST(mounts_that_cannot_be_read_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
