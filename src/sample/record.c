@@ -43,7 +43,7 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 		.count = 1,
 		.wall_ns = wait->wall_ns,
 		.weight_ns = wait->weight_ns,
-		.looks = 1,
+		.looks = wait->weight_ns > 0,
 	};
 	struct wp_thread *t = wait->thread;
 	struct wp_sample_key key = wait->key;

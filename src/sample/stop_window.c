@@ -101,8 +101,10 @@ static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 	int rc;
 
 	wp_time_ledger_found_waiting(&t->time);
+	/* A wait that began after the look is no chance find: such looks would
+	 * favour waits that follow long runs. */
 	rc = wp_wait_queue_add(t, of_sample ? &t->stop.facts : &facts, stack,
-			       t->stop.weight_ns);
+			       of_sample ? t->stop.weight_ns : 0);
 
 	/* The stop itself made it run: what it does now is not known. */
 	wp_wait_state_distrust(&t->wait);

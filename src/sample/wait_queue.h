@@ -22,7 +22,7 @@ struct wp_queued_wait {
 	/* Without object and system call. */
 	struct wp_sample_key key;
 	uint64_t wall_ns;
-	/* The region that the look stands for. */
+	/* The region that the look stands for; 0: it did not find this wait. */
 	uint64_t weight_ns;
 	struct wp_thread_facts facts;
 };

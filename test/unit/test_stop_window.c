@@ -161,6 +161,7 @@ static void a_wait_ends_where_its_stop_does(void **state)
 	assert_int_equal(t->time.runnable_ns, TICK);
 }
 
+/* ... but no look met it in that wait. */
 static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
 {
 	struct wp_thread *t;
@@ -180,6 +181,11 @@ static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
 	assert_int_equal(fake.profile.counters.eintr_repaired, 1);
 	/* The stop made it run. */
 	assert_false(t->wait.waiting);
+	for (uint32_t i = 0; i < fake.profile.sets[WP_PROFILE_WALL].nsamples;
+	     i++)
+		assert_int_equal(
+			fake.profile.sets[WP_PROFILE_WALL].samples[i].weight_ns,
+			0);
 }
 
 static void a_waiting_thread_gets_its_registers_and_a_wait_site(void **state)
