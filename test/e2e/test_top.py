@@ -102,7 +102,7 @@ def test_states_sort_freeze_and_follow(start, top):
     """Two threads that never wait, beside main, which only waits."""
     target = start("spinner", 2)
     terminal = top(target.pid, columns=80, rows=30)
-    screen = terminal.until(LOOK)
+    terminal.until("3 of 3 threads")
     screen = terminal.until(r"functions that run\n +[\d.]+  spin")
     table = re.search(LOOK, screen, re.MULTILINE)[0].splitlines()[1:]
     waits = sorted(float(line.split()[4]) for line in table)
