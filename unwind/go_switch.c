@@ -158,7 +158,7 @@ static enum wp_step_result step_by_search(struct wp_step *step,
 enum wp_step_result wp_go_switch_step(struct wp_step *step, uint32_t size)
 {
 	uint64_t fp_avma = step->regs->v[WP_REG_FP];
-	enum wp_step_result result;
+	enum wp_step_result result, bare;
 	struct callee callee;
 
 	if (!wp_reg_known(step->regs, WP_REG_FP))
@@ -173,8 +173,10 @@ enum wp_step_result wp_go_switch_step(struct wp_step *step, uint32_t size)
 	 * have no frame pointer of their own. */
 	if (result == WP_STEP_OK || step->is_return || size < WORD)
 		return result;
-	return step_by_record(step, &callee,
+	bare = step_by_record(step, &callee,
 			      step->regs->v[WP_REG_SP] + size - WORD);
+	/* The goroutine's stack may only not have been copied. */
+	return bare == WP_STEP_OK ? bare : result;
 }
 
 #else

@@ -247,7 +247,8 @@ static int pay_waiting(struct wp_thread *t)
  * woken and still was until it got a CPU. */
 static int pay_woken(struct wp_thread *t)
 {
-	if (!t->target->wants_running || t->wait.key.state != WP_STATE_WAITING)
+	if (!t->target->wants_running || t->time.count ||
+	    t->wait.key.state != WP_STATE_WAITING)
 		return 0;
 	return add_ready(
 		t, t->wait.key.stack, WP_STATE_RUNNABLE,

@@ -111,6 +111,18 @@ static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
 	return rc;
 }
 
+/* What waiting T, stopped for its registers, waited for at its sample, it does no
+ * more.  Where the next scan has the registers, the time goes to the next wait. */
+static int record_moved(struct wp_thread *t)
+{
+	const struct wp_sampler *loop = t->target->loop;
+
+	if (loop->finishing || !wp_bpf_scan_is_next(loop))
+		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
+	t->target->profile->counters.inconsistent++;
+	return 0;
+}
+
 static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 			  enum wp_state state, struct wp_stack_walk *walk)
 {
@@ -118,9 +130,8 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	uint32_t stack;
 
 	target->profile->counters.stopped++;
-	/* What it waited for at its sample, it does no more. */
 	if (t->stop.for_registers && t->stop.moved && !stop->asleep)
-		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
+		return record_moved(t);
 	if (t->stop.for_registers && !t->stop.moved &&
 	    remember_site(t, &walk->stack))
 		return -ENOMEM;
