@@ -181,15 +181,6 @@ def test_verdict_from_the_other_side(hang, mode, who, verdict):
     target.assert_unharmed()
 
 
-def test_a_deadlock_beside_work_is_found(start, hang):
-    """Two processes asked for at once: the worse one decides."""
-    busy, stuck = start("spinner", 1), hang("hang", "abba")
-    run = wallprof("--check", *INTERVAL, "-p", busy.pid, "-p", stuck.pid)
-    if run.status == 64:
-        pytest.skip("one process at a time")
-    run.check(3)
-
-
 def test_text(hang):
     target = hang("hang", "abba")
     text = wallprof("--threads", "-p", target.pid).check().out
