@@ -157,6 +157,7 @@ bounded('an address leads to the same picture', async () => {
   await click('#callers');
   await click('#by-thread');
   await page.evaluate('wallprof.update({ range: [1e9, 2e9], threads: new Set([1, 2]), query: "lock" })');
+  await drawn();
   const hash = await page.evaluate('location.hash'), total = await text('#total');
   await open(hash);
   assert.equal(await text('#total'), total);
