@@ -118,6 +118,7 @@ void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,
 	flow->budget = budget;
 	flow->fp_use = 0;
 	flow->home_reg = 0;
+	flow->has_prologue = false;
 	flow->has_now = true;
 	flow->npending = 0;
 	if (!++flow->stamp) {
@@ -260,6 +261,20 @@ static void note_fp_use(struct wp_flow *f, const struct wp_insn *i)
 		f->fp_use = i->disp;
 }
 
+/* Execute I, and note it if it sets up a frame pointer. */
+static void execute(struct wp_flow *f, const struct wp_insn *i)
+{
+	struct wp_flow_state *s = &f->now;
+	bool was_callers = s->base[WP_RBP] == WP_BASE_FP && !s->off[WP_RBP];
+
+	wp_flow_state_execute(s, i);
+	if (!f->has_prologue && !s->past_call && was_callers &&
+	    s->base[WP_RBP] == WP_BASE_SP) {
+		f->has_prologue = true;
+		f->prologue = *s;
+	}
+}
+
 /* Does I read rbp back from its home, a word that a kept register leads to?  That
  * is noted. */
 static bool reads_fp_home(struct wp_flow *f, const struct wp_insn *i)
@@ -306,7 +321,7 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	switch (classify(f, s, &insn, &target_avma)) {
 	case LEADS_TO_NEXT:
 		is_home = reads_fp_home(f, &insn);
-		wp_flow_state_execute(s, &insn);
+		execute(f, &insn);
 		if (is_home) {
 			s->base[WP_RBP] = WP_BASE_FP;
 			s->off[WP_RBP] = 0;

@@ -59,6 +59,11 @@ struct wp_flow {
 	 * HOME_OFF; HOME_REG 0: it does not.  It is taken for the start's. */
 	uint8_t home_reg;
 	int64_t home_off;
+	/* The first way's state that has just made rbp point into the stack, with
+	 * no call before, if HAS_PROLOGUE: so a function sets up its frame
+	 * pointer, which is not there before. */
+	bool has_prologue;
+	struct wp_flow_state prologue;
 	/* The way being followed, if HAS_NOW. */
 	struct wp_flow_state now;
 	bool has_now;

@@ -97,6 +97,12 @@ void wp_proof_find_exits(struct wp_proof *p)
 		p->exits.is_odd |= stop == WP_FLOW_JUMPS_BACK;
 		add_exit(&p->exits, s, stop != WP_FLOW_RETURNS);
 	}
+	p->exits.sets_fp = p->flow->has_prologue;
+	p->exits.prologue = (struct wp_proof_exit){ .is_prologue = true };
+	p->exits.has_prologue = p->exits.sets_fp &&
+				wp_proof_rule_of_prologue(
+					&p->flow->prologue,
+					&p->exits.prologue.rule);
 	p->exits.fp_use = p->step->is_return ? (int32_t)p->flow->fp_use : 0;
 	p->exits.home_reg = p->flow->home_reg;
 	p->exits.home_off = (int32_t)p->flow->home_off;
@@ -417,6 +423,17 @@ static bool prove_stub(struct wp_proof *p)
 	return accept(p, return_avma, &rule);
 }
 
+/* Does the code from the pc on say that rbp is not the frame's own there: not yet,
+ * or not any more? */
+static bool has_no_fp(const struct wp_proof *p)
+{
+	for (unsigned int i = 0; i < p->exits.len; i++)
+		if (returns_straight(p, &p->exits.v[i]) &&
+		    !p->exits.v[i].rule.by_fp)
+			return true;
+	return p->exits.sets_fp;
+}
+
 void wp_proof_find_fp(struct wp_proof *p)
 {
 	const struct starts starts = { .slot_avma = p->fp_avma + FP_TO_RETURN,
@@ -426,7 +443,8 @@ void wp_proof_find_fp(struct wp_proof *p)
 	/* Whatever the search for a proof has left. */
 	if (p->budget < FP_BUDGET)
 		p->budget = FP_BUDGET;
-	p->exits.has_set_fp = p->has_fp && try_starts(p, starts, &rule);
+	p->exits.has_set_fp = p->has_fp && !has_no_fp(p) &&
+			      try_starts(p, starts, &rule);
 }
 
 void wp_proof_find_bare(struct wp_proof *p)

@@ -35,6 +35,12 @@ struct wp_proof_exits {
 	uint8_t len;
 	/* A way returns from where the stack cannot be told. */
 	bool is_odd;
+	/* A way sets up a frame pointer before it calls anything, so none is there
+	 * yet; and PROLOGUE, which says by that where the return address is, if
+	 * it does it as functions do. */
+	bool sets_fp;
+	bool has_prologue;
+	struct wp_proof_exit prologue;
 	/* The code behind a call uses words by rbp down to this offset, 0: it
 	 * does not.  A function that has called has a frame of its own. */
 	int32_t fp_use;

@@ -327,6 +327,11 @@ static enum wp_step_result step_out(struct wp_proof *p, struct wp_step *step,
 	enum wp_step_result result;
 	uint64_t slot_avma, return_avma;
 
+	if (out->has_prologue) {
+		result = step_straight(p, step, &out->prologue);
+		if (result != WP_STEP_NO_INFO)
+			return result;
+	}
 	for (unsigned int i = 0; i < out->len; i++) {
 		result = step_straight(p, step, &out->v[i]);
 		if (result != WP_STEP_NO_INFO)

@@ -745,6 +745,35 @@ static void a_function_that_has_no_frame_yet(void **state)
 	assert_int_equal(guess_by_code(&f), WP_STEP_NO_INFO);
 }
 
+/* As in V8's code: what is before a function ends in a call that does not return,
+ * and seems to lead into it with a frame; as data between them does that is taken
+ * for code. */
+static void a_function_before_has_no_say(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; and $-16,%rsp; jne 1f; jg 2f; leave; ret;
+	 * 1: call.  The function: nop; push %rbp; mov %rsp,%rbp; call;
+	 * mov %rbp,%rsp; pop %rbp; 2: nop; ret. */
+	static const uint8_t code[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0, 0x75,
+		0x04, 0x7f, 0x15, 0xc9, 0xc3, 0xe8, 0,	  0,	0,
+		0,    0x90, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0,	0,
+		0,    0,    0x48, 0x89, 0xec, 0x5d, 0x90, 0xc3,
+	};
+	static const uint8_t without_frame[] = { 19, 33 };
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(without_frame); i++) {
+		start(&f, CODE + 0x200 + without_frame[i]);
+		put_frame(&f, put_direct_call(&f));
+		put_code(&f, code, sizeof(code));
+		f.stack[0] = CODE + CALL + 5;
+		assert_int_equal(guess_by_code(&f), WP_STEP_OK);
+		assert_int_equal(f.regs.v[WP_REG_SP], STACK + 8);
+		assert_int_equal(f.regs.v[DW_RBP], STACK + 80);
+	}
+}
+
 /* HotSpot's interpreter jumps to methods, which return to where it takes sp up
  * again; the caller's sp is below the frame. */
 static void an_interpreter_is_returned_to(void **state)
@@ -877,6 +906,7 @@ int main(void)
 		cmocka_unit_test(frame_pointer_is_followed),
 		cmocka_unit_test(a_frame_pointer_that_may_leave_out_frames),
 		cmocka_unit_test(a_function_that_has_no_frame_yet),
+		cmocka_unit_test(a_function_before_has_no_say),
 		cmocka_unit_test(an_interpreter_is_returned_to),
 		cmocka_unit_test(a_stack_of_the_programs_own),
 		cmocka_unit_test(every_form_of_call_is_known),
