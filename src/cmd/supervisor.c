@@ -301,6 +301,23 @@ static int end_as_worker(const struct supervisor *s)
 	return WP_EXIT_NOTHING;
 }
 
+/* Where in the kernel it is stuck tells who does not answer (proc_pid_wchan(5)). */
+static void say_stuck(const struct supervisor *s)
+{
+	char path[32], place[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/wchan", s->worker.pid);
+	n = wp_io_read_at(-1, path, place, sizeof(place) - 1);
+	place[n > 0 ? n : 0] = 0;
+	wp_say("wallprof: nothing is written: process %d of wallprof does not "
+	       "come back from the kernel (%s); a file or memory of what is "
+	       "looked at cannot be had, most likely for its file server does "
+	       "not answer",
+	       s->worker.pid,
+	       place[0] && place[0] != '0' ? place : "place not known");
+}
+
 int wp_supervise(int (*work)(const struct wp_options *options),
 		 const struct wp_options *options)
 {
@@ -322,10 +339,7 @@ int wp_supervise(int (*work)(const struct wp_options *options),
 		step(&s);
 	if (!s.is_stuck)
 		return end_as_worker(&s);
+	say_stuck(&s);
 	kill(s.worker.pid, SIGKILL);
-	wp_say("wallprof: nothing is written: a file or memory of what is looked "
-	       "at cannot be had, for its file server does not answer (process "
-	       "%d of wallprof waits for it)",
-	       s.worker.pid);
 	return WP_EXIT_NOTHING;
 }

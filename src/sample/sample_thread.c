@@ -79,7 +79,7 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 		wp_time_ledger_owe_count(&t->time);
 		return WP_SAMPLE_DONE;
 	}
-	wp_stop_guard_see_running(t);
+	wp_stop_guard_see_running(t, now);
 	wp_stop_request_stack(t, now->slices, t->time.region_ns);
 	return WP_SAMPLE_WANTS_STOP;
 }

@@ -28,12 +28,18 @@ bool wp_stop_guard_lets_waiting(struct wp_thread *t,
 	return wp_state_may_stop(facts, wp_stop_guard_has_filter(t));
 }
 
-void wp_stop_guard_see_running(struct wp_thread *t)
+void wp_stop_guard_see_running(struct wp_thread *t,
+			       const struct wp_schedstat *now)
 {
+	uint64_t sleeps;
+
 	if (!wp_stop_guard_has_filter(t))
 		return;
-	t->guard.sleeps = wp_thread_files_sleeps(t);
-	t->guard.seen_ns = wp_clock_ns();
+	sleeps = wp_thread_files_sleeps(t);
+	if (sleeps == t->guard.sleeps)
+		return;
+	t->guard.sleeps = sleeps;
+	t->guard.run_ns = now->run_ns;
 }
 
 /* Is T in no system call, or at least not blocked in one? */
@@ -48,17 +54,27 @@ static bool is_running(struct wp_thread *t)
 	       call.running;
 }
 
+/* Has T run for long enough since it was seen?  That it has not slept is for the
+ * caller to tell. */
+static bool has_run(struct wp_thread *t)
+{
+	struct wp_schedstat now;
+
+	return !wp_thread_files_schedstat(t, &now) &&
+	       now.run_ns - t->guard.run_ns >= AWAKE_NS;
+}
+
 bool wp_stop_guard_lets_running(struct wp_thread *t)
 {
-	uint64_t awake_ns = wp_clock_ns() - t->guard.seen_ns;
-	const struct timespec rest = {
-		.tv_nsec = awake_ns < AWAKE_NS ? (long)(AWAKE_NS - awake_ns) :
-						 0,
-	};
+	const struct timespec rest = { .tv_nsec = AWAKE_NS };
 
 	if (!t->guard.has_filter)
 		return true;
-	nanosleep(&rest, NULL);
+	if (!has_run(t)) {
+		nanosleep(&rest, NULL);
+		if (!has_run(t))
+			return false;
+	}
 	return t->guard.sleeps != UINT64_MAX &&
 	       wp_thread_files_sleeps(t) == t->guard.sleeps && is_running(t);
 }

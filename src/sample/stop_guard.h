@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
 struct wp_thread;
@@ -23,10 +24,10 @@ struct wp_thread;
 struct wp_stop_guard {
 	/* It has a seccomp filter, which it keeps for life. */
 	bool has_filter;
-	/* When a thread with a filter was last seen ready to run, and how often
-	 * it had slept by then. */
-	uint64_t seen_ns;
+	/* How often a thread with a filter had slept when it was last seen ready
+	 * to run, and the CPU time it had used when that number was first seen. */
 	uint64_t sleeps;
+	uint64_t run_ns;
 };
 
 /* Has T a seccomp filter? */
@@ -37,12 +38,15 @@ bool wp_stop_guard_has_filter(struct wp_thread *t);
 bool wp_stop_guard_lets_waiting(struct wp_thread *t,
 				struct wp_thread_facts *facts);
 
-/* T is ready to run, and may be stopped later. */
-void wp_stop_guard_see_running(struct wp_thread *t);
+/* T is ready to run by schedstat NOW, and may be stopped later. */
+void wp_stop_guard_see_running(struct wp_thread *t,
+			       const struct wp_schedstat *now);
 
-/* May T be stopped now, having been seen?  If it has a filter: only if it has not
- * slept for a millisecond, which this function waits for, so that it is most likely
- * not about to make a call. */
+/* May T be stopped now, having been seen?  If it has a filter: only if it has run
+ * for a millisecond of CPU time without a sleep, which this function waits for once,
+ * so that it is most likely not about to make a call.  Time without a CPU does not
+ * count: a thread that makes a call wakes the supervisor, which may take its CPU
+ * before it sleeps. */
 bool wp_stop_guard_lets_running(struct wp_thread *t);
 
 #endif

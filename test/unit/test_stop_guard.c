@@ -37,7 +37,12 @@ static int setup(void **state)
 	return 0;
 }
 
-/* TID runs, and a stop of it is requested. */
+static void has_run(uint64_t run_ns)
+{
+	fake_target_schedstat(&fake, TID, run_ns, 0, 1);
+}
+
+/* TID runs, and a stop of it is requested; it runs on for a millisecond. */
 static void request(void)
 {
 	const struct wp_schedstat now = { TICK, 0, 1 };
@@ -51,7 +56,8 @@ static void request(void)
 	wp_time_ledger_look(&t->time, &t->time.base, t->time.accounted_ns,
 			    t->time.accounted_ns, true);
 	wp_time_ledger_look(&t->time, &now, fake_now_ns, fake_now_ns, true);
-	wp_stop_guard_see_running(t);
+	wp_stop_guard_see_running(t, &now);
+	has_run(TICK + WP_NS_PER_MS);
 	wp_stop_request_stack(t, 1, TICK);
 }
 
@@ -78,6 +84,28 @@ static void a_thread_with_a_filter_that_has_not_slept_is_stopped(void **state)
 	request();
 	assert_int_equal(make(), 1);
 	assert_int_equal(fake.profile.counters.stops_left_out, 0);
+}
+
+/* It may have lost its CPU on its way into a call. */
+static void a_thread_with_a_filter_that_waits_for_a_cpu_is_left(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	request();
+	has_run(TICK + WP_NS_PER_MS - 1);
+	fake_now_ns += WP_NS_PER_S;
+	assert_left_out();
+}
+
+static void what_it_has_run_since_its_last_sleep_counts(void **state)
+{
+	const struct wp_schedstat later = { 2 * TICK, 0, 1 };
+
+	(void)state;
+	fake_stop.has_filter = true;
+	request();
+	wp_stop_guard_see_running(t, &later);
+	assert_int_equal(make(), 1);
 }
 
 static void a_thread_with_a_filter_that_has_slept_is_left(void **state)
@@ -156,6 +184,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_with_a_filter_that_has_not_slept_is_stopped),
+		TEST(a_thread_with_a_filter_that_waits_for_a_cpu_is_left),
+		TEST(what_it_has_run_since_its_last_sleep_counts),
 		TEST(a_thread_with_a_filter_that_has_slept_is_left),
 		TEST(a_thread_with_a_filter_that_is_in_a_call_is_left),
 		TEST(a_thread_whose_sleeps_are_not_told_is_left),
