@@ -438,7 +438,8 @@ static uint32_t describe_source(struct wp_target *target)
 int wp_thread_starts_finish(struct wp_target *target)
 {
 	struct wp_thread_starts *b = target->thread_starts;
-	uint64_t now = wp_clock_ns();
+	/* Where the recording ends; the last stops took some time since. */
+	uint64_t end_ns = target->last_tick_ns;
 	uint32_t id;
 	int rc = 0;
 
@@ -446,10 +447,10 @@ int wp_thread_starts_finish(struct wp_target *target)
 		return 0;
 	if (b->events.perf) {
 		wp_perf_source_disable(&b->events);
-		rc = read_and_compare(target, UINT64_MAX);
+		rc = read_and_compare(target, end_ns);
 	}
 	while (b->n && !rc)
-		rc = end_start(target, &b->v[b->n - 1], now);
+		rc = end_start(target, &b->v[b->n - 1], end_ns);
 	id = describe_source(target);
 	if (id == UINT32_MAX)
 		return -ENOMEM;

@@ -126,6 +126,22 @@ static void a_thread_counts_with_its_creators_stack_and_its_life(void **state)
 	assert_non_null(strstr(source(), "perf events of each thread"));
 }
 
+/* The last stops may take longer than the last tick. */
+static void a_thread_that_starts_after_the_last_tick_is_not_told(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += TICK + 1;
+	put(WP_PERF_FORK, 101, 7);
+	put_sample(7, 0);
+	fake_now_ns -= TICK + 1;
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK);
+	assert_starts(7, WITHOUT, 0, 0);
+}
+
 static void a_thread_whose_sample_does_not_come_counts_without(void **state)
 {
 	(void)state;
@@ -348,6 +364,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_counts_with_its_creators_stack_and_its_life),
+		TEST(a_thread_that_starts_after_the_last_tick_is_not_told),
 		TEST(a_thread_whose_sample_does_not_come_counts_without),
 		TEST(a_sample_of_a_process_that_starts_is_no_threads),
 		TEST(a_tid_that_comes_again_is_another_thread),
