@@ -124,7 +124,8 @@ def check_stacks(p, run, thread, frame, others=()):
     unknown = wall(p, thread, lambda s: not has_frame(frame)(s) and any(
         f["name"].startswith("[") for f in s["frames"]))
     whole = wall(p, thread)
-    assert right + unknown > 0.8 * whole, (right, unknown, whole)
+    assert right + unknown > 0.8 * whole, (
+        right, unknown, whole, pprof_check.described(p))
     lost = run.counter("not in time") + run.counter("refused by the kernel")
     # Nor has one that did not run meanwhile: its stack is told by CPU samples.
     ran = wall(p, thread, lambda s: s["labels"]["state"] == "running")

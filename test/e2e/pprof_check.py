@@ -261,6 +261,14 @@ def stacks(p, value="wall"):
     return ret
 
 
+def described(p):
+    """The ten longest samples, for a test's message."""
+    return "\n".join(
+        f"{s['values']['wall'] / 1e6:.1f} ms {s['labels']} "
+        + " < ".join(f["name"] for f in s["frames"][:8])
+        for s in sorted(samples(p), key=lambda s: -s["values"]["wall"])[:10])
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         validate(load(name))

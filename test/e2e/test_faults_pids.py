@@ -110,7 +110,7 @@ def test_programs_that_execute_each_other(start, tmp_path, kind, mode):
     if kind == "set-user-id" and mode == "never":
         # Such an exec ends the CPU samples, all that this mode has: the time
         # after it is nobody's, not that of the last stack.
-        assert known < 0.5 * p.duration_nanos
+        assert known < 0.5 * p.duration_nanos, pprof_check.described(p)
         return
     assert run.counter("x exec") > 10, run.err
     assert known > 0.1 * p.duration_nanos
