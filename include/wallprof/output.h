@@ -41,8 +41,10 @@ static inline bool wp_format_shows_time(enum wp_format format)
 struct wp_report_options {
 	/* Show every node and function, however small. */
 	bool full;
-	/* Most columns of a line; 0: no limit. */
+	/* Most columns of a line; 0: no limit, it is for no terminal. */
 	unsigned int width;
+	/* States have the colours that top gives them. */
+	bool colour;
 };
 
 /* Each writes PROFILE's samples of KIND to OUT, which is flushed and not closed.
@@ -106,6 +108,13 @@ int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
  * 10 s of thread time". */
 void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    char *line, size_t size);
+
+/* Once functions have names: set LINE to where most of the time of PROFILE's samples of
+ * KIND went, idle threads left out: "62.1 % waiting: lock at work (demo.c)", "" if
+ * there is none.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
+		   char *line, size_t size);
 
 /* Once functions have names: mark the threads of PROFILE that waited at one place in
  * their outermost loop all the time, unless all did.  0 or -ENOMEM. */

@@ -248,8 +248,8 @@ static void note_end(struct recording *r)
 static int write_report(struct recording *r, enum wp_profile_kind kind,
 			FILE *out)
 {
-	const struct wp_report_options options = { r->options->full,
-						   wp_output_width() };
+	const struct wp_report_options options = wp_output_file_style(
+		NULL, r->options->full);
 
 	return wp_write_text(&r->profile, kind, &options, out);
 }
@@ -257,8 +257,8 @@ static int write_report(struct recording *r, enum wp_profile_kind kind,
 static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
 {
 	struct recording *r = ctx;
-	const struct wp_report_options options = { r->options->full,
-						   wp_output_width() };
+	const struct wp_report_options options = wp_output_file_style(
+		r->options->output, r->options->full);
 
 	return wp_write_profile(&r->profile, kind, r->options->format, &options,
 				out);
@@ -279,22 +279,36 @@ static void print_counter(void *ctx, const char *line)
 	wp_say("  %s", line);
 }
 
-/* What is in FILE, in the words of the report. */
+/* The same where it tells of a loss. */
+static void print_loss(void *ctx, const char *line)
+{
+	(void)ctx;
+	if ((!strncmp(line, "lost: ", 6) && strcmp(line, "lost: nothing")) ||
+	    !strncmp(line, "timeline: ", 10))
+		wp_say("wallprof: %s", line);
+}
+
+/* What is in FILE, in the words of the report; with MOST, where most of it goes. */
 static void say_file(const struct wp_profile *p,
 		     const struct wp_output_file *file,
-		     enum wp_profile_kind kind)
+		     enum wp_profile_kind kind, bool most)
 {
-	char line[256];
+	char line[256], place[512];
 
 	wp_report_sums(p, kind, line, sizeof(line));
-	wp_say("wallprof: %s: %s in %s", wp_profile_kind_name(kind), line,
-	       file->path ? file->path : "standard output");
+	if (!most || wp_report_most(p, kind, place, sizeof(place)))
+		place[0] = '\0';
+	wp_say("wallprof: %s: %s in %s%s%s", wp_profile_kind_name(kind), line,
+	       file->path ? file->path : "standard output",
+	       place[0] ? ": " : "", place);
 }
 
 static void summarize(const struct recording *r)
 {
 	const struct wp_profile *p = &r->profile;
 	const char *end = wp_profile_str(p, p->meta.target_end);
+	/* What a log keeps cannot be asked for again. */
+	bool brief = isatty(STDERR_FILENO) && !r->options->verbose;
 	char hint[512];
 
 	if (r->options->quiet)
@@ -311,12 +325,15 @@ static void summarize(const struct recording *r)
 				       p, p->meta.source[r->out.v[i].kind]));
 	if (!r->options->output)
 		return;
-	wp_say("wallprof: %.1f s at %.1f Hz (asked for %.1f)",
-	       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
-	       1e9 / (double)p->meta.period_ns);
+	if (!brief)
+		wp_say("wallprof: %.1f s at %.1f Hz (asked for %.1f)",
+		       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
+		       1e9 / (double)p->meta.period_ns);
 	for (size_t i = 0; i < r->out.n; i++)
-		say_file(p, &r->out.v[i].file, r->out.v[i].kind);
-	if (!r->options->report || r->options->verbose)
+		say_file(p, &r->out.v[i].file, r->out.v[i].kind, brief);
+	if (brief)
+		wp_counters_lines(p, r->out.v[0].kind, print_loss, NULL);
+	else if (!r->options->report || r->options->verbose)
 		wp_counters_lines(p, r->out.v[0].kind, print_counter, NULL);
 }
 

@@ -63,7 +63,8 @@ static int mark_idle(struct wp_profile *profile, struct wp_err *err)
 static int write_report(const struct wp_options *o,
 			const struct wp_profile *profile, struct wp_err *err)
 {
-	const struct wp_report_options options = { o->full, wp_output_width() };
+	const struct wp_report_options options = wp_output_file_style(o->output,
+								      o->full);
 	struct wp_output_file out = WP_OUTPUT_FILE_INIT;
 	int rc = check_unit(profile, o->format, err);
 

@@ -143,8 +143,12 @@ const struct wp_option_row wp_option_rows[] = {
 	{ 'q', "quiet", NULL, ALL, WP_SECTION_OUTPUT, NULL,
 	  "print only errors on standard error", "Print errors only." },
 	{ 'v', "verbose", NULL, ALL, WP_SECTION_OUTPUT, NULL,
-	  "print more about the recording on standard error",
-	  "With `-o`, print how it was recorded and what was lost, line by line." },
+	  "with -o FILE: print how it was recorded, as is printed\n"
+	  "where standard error is no terminal",
+	  "With `-o`, print how it was recorded and what was lost, line by line, as is done\n"
+	  "in any case where standard error is no terminal.\n"
+	  "Else one line says what is in the file and where most of the time goes, and a second\n"
+	  "one what was lost, if something was." },
 	{ WP_OPT_THREADS, "threads", "[dump]", DUMP, WP_SECTION_HANG, NULL,
 	  "the same as the command dump", "The same as the command `dump`." },
 	{ WP_OPT_CHECK, "check", NULL, CHECK, WP_SECTION_HANG, NULL,

@@ -210,11 +210,17 @@ void wp_output_file_discard(struct wp_output_file *out)
 	out->temporary[0] = '\0';
 }
 
-unsigned int wp_output_width(void)
+struct wp_report_options wp_output_file_style(const char *path, bool full)
 {
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct wp_report_options style = { .full = full };
 	struct winsize size;
 
-	if (!isatty(STDOUT_FILENO))
-		return 0;
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? 80 : size.ws_col;
+	if (!wp_output_file_is_stdout(path) || !isatty(STDOUT_FILENO))
+		return style;
+	style.width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col ?
+			      80 :
+			      size.ws_col;
+	style.colour = !(no && *no) && term && *term && strcmp(term, "dumb");
+	return style;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "wallprof/err.h"
+#include "wallprof/output.h"
 
 struct wp_output_file {
 	/* NULL: closed. */
@@ -53,7 +54,9 @@ int wp_output_file_commit(struct wp_output_file *out, int rc,
 /* Remove an uncommitted temporary file.  Idempotent. */
 void wp_output_file_discard(struct wp_output_file *out);
 
-/* Columns of the terminal that standard output is; 0: it is none. */
-unsigned int wp_output_width(void);
+/* How a report is written to PATH, as of wp_output_file_open: what standard output
+ * is given has the columns of the terminal that it is, and colours, unless
+ * NO_COLOR (no-color.org) or a dumb terminal forbids them. */
+struct wp_report_options wp_output_file_style(const char *path, bool full);
 
 #endif

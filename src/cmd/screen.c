@@ -8,10 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <term.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* ncurses has one terminal a process. */
 static SCREEN *screen;
+/* As wp_screen_note found it; false: standard input is none. */
+static struct termios noted;
+static bool is_noted;
 
 static void set_colours(void)
 {
@@ -55,6 +60,41 @@ void wp_screen_close(void)
 {
 	if (screen && !isendwin())
 		endwin();
+}
+
+void wp_screen_note(void)
+{
+	is_noted = !tcgetattr(STDIN_FILENO, &noted);
+}
+
+/* Write what the terminal calls CAPABILITY (terminfo(5)), if it has it. */
+static void put_capability(const char *capability)
+{
+	/* tigetstr(3X) declares what it does not change as such. */
+	char *text = tigetstr((char *)capability);
+
+	if (text && text != (char *)-1)
+		putp(text);
+}
+
+void wp_screen_mend(void)
+{
+	struct termios now;
+	int err;
+
+	/* Who has not changed how lines are read has drawn nothing. */
+	if (!is_noted || tcgetattr(STDIN_FILENO, &now) ||
+	    now.c_lflag == noted.c_lflag)
+		return;
+	tcsetattr(STDIN_FILENO, TCSADRAIN, &noted);
+	if (setupterm(NULL, STDOUT_FILENO, &err) == ERR)
+		return;
+	/* Colours, the keypad's keys, the cursor, the other screen. */
+	put_capability("sgr0");
+	put_capability("rmkx");
+	put_capability("cnorm");
+	put_capability("rmcup");
+	fflush(stdout);
 }
 
 void wp_screen_begin(unsigned int *ret_rows, unsigned int *ret_columns)

@@ -40,6 +40,11 @@ int wp_screen_open(struct wp_err *err);
 /* Give it back; idempotent.  The next wp_screen_begin takes it again. */
 void wp_screen_close(void);
 
+/* For the process that answers for one that takes the terminal: note how it is now;
+ * and give it back as it was noted, if whoever took it was killed and cannot. */
+void wp_screen_note(void);
+void wp_screen_mend(void);
+
 /* Begin a picture of *RET_ROWS by *RET_COLUMNS. */
 void wp_screen_begin(unsigned int *ret_rows, unsigned int *ret_columns);
 /* Set row ROW to TEXT, in reverse if SELECTED. */

@@ -16,6 +16,7 @@
 
 #include "exit_status.h"
 #include "messages.h"
+#include "screen.h"
 #include "signals.h"
 #include "worker.h"
 #include "wallprof/clock.h"
@@ -292,6 +293,7 @@ static int end_as_worker(const struct supervisor *s)
 
 	if (WIFEXITED(s->status))
 		return WEXITSTATUS(s->status);
+	wp_screen_mend();
 	setrlimit(RLIMIT_CORE, &no_core);
 	signal(WTERMSIG(s->status), SIG_DFL);
 	sigemptyset(&set);
@@ -325,6 +327,7 @@ int wp_supervise(int (*work)(const struct wp_options *options),
 	sigset_t old;
 	pid_t pid;
 
+	wp_screen_note();
 	block_signals(&old);
 	pid = wp_worker_fork(&s.worker, &old);
 	if (pid == 0)
@@ -339,6 +342,7 @@ int wp_supervise(int (*work)(const struct wp_options *options),
 		step(&s);
 	if (!s.is_stuck)
 		return end_as_worker(&s);
+	wp_screen_mend();
 	say_stuck(&s);
 	kill(s.worker.pid, SIGKILL);
 	return WP_EXIT_NOTHING;

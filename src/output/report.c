@@ -38,15 +38,48 @@ void wp_report_title(struct wp_report *r, const char *title)
 	wp_buf_printf(&r->out, "\n%s\n", title);
 }
 
+void wp_report_paint(struct wp_report *r, enum wp_state state, uint64_t reason)
+{
+	r->paint_from = r->name.len;
+	r->paint = !r->options->colour		   ? NULL :
+		   state == WP_STATE_RUNNING	   ? "\033[32m" :
+		   state == WP_STATE_RUNNABLE	   ? "\033[33m" :
+		   (reason & 0xff) == WP_WAIT_LOCK ? "\033[31m" :
+						     NULL;
+}
+
+/* Put r->paint before the last N bytes of the report, which may be cut and begin
+ * with the rest of a character. */
+static void paint_end(struct wp_report *r, size_t n)
+{
+	size_t len = strlen(r->paint), at = r->out.len - n;
+
+	while (n && (r->out.data[at] & 0xc0) == 0x80) {
+		at++;
+		n--;
+	}
+	wp_buf_str(&r->out, r->paint);
+	if (r->out.rc)
+		return;
+	memmove(r->out.data + at + len, r->out.data + at, n);
+	memcpy(r->out.data + at, r->paint, len);
+	wp_buf_str(&r->out, "\033[0m");
+}
+
 void wp_report_end(struct wp_report *r, size_t used)
 {
 	enum { LEAST = 24 };
-	size_t width = r->options->width;
+	size_t width = r->options->width, begin = r->out.len, painted;
 
 	/* Fewest columns of a name, even if the line gets longer. */
 	if (width)
 		width = width > used + LEAST ? width - used : LEAST;
 	wp_escape_fit(&r->out, r->name.data, r->name.len, width);
+	painted = r->name.len - r->paint_from;
+	if (r->paint && !r->name.rc && !r->out.rc)
+		paint_end(r, painted < r->out.len - begin ? painted :
+							    r->out.len - begin);
+	r->paint = NULL;
 	wp_buf_char(&r->out, '\n');
 	wp_report_fail(r, r->name.rc);
 	wp_buf_reset(&r->name);

@@ -18,6 +18,10 @@ struct wp_report {
 	struct wp_buf out;
 	/* Scratch: a name, to be fitted into the columns that are left. */
 	struct wp_buf name;
+	/* From where on NAME is written in a colour, and the sequence that begins it
+	 * (ECMA-48, SGR); NULL: in none. */
+	size_t paint_from;
+	const char *paint;
 	/* All threads' time. */
 	uint64_t total_ns;
 	int rc;
@@ -47,6 +51,9 @@ void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all);
 void wp_report_title(struct wp_report *r, const char *title);
 /* End the line, of which USED columns are used, with r->name, fitted. */
 void wp_report_end(struct wp_report *r, size_t used);
+/* Write what is added to r->name from now to the end of the line in the colour of
+ * STATE and REASON (wp_report_reason), if there are colours. */
+void wp_report_paint(struct wp_report *r, enum wp_state state, uint64_t reason);
 /* Set r->name to VIEW's function and place. */
 void wp_report_name(struct wp_report *r, const struct wp_view *view);
 

@@ -93,12 +93,89 @@ static void put_site(struct wp_report *r, const struct wp_pair *row,
 	if (with_error)
 		put_error(r, row);
 	begin = wp_utf8_length(r->name.data, r->name.len);
+	wp_report_paint(r, WP_STATE_WAITING, row->b);
 	wp_report_wait(r, row->b);
 	len = wp_utf8_length(r->name.data, r->name.len) - begin;
 	wp_buf_fill(&r->name, ' ', len < COLUMN ? COLUMN - len : 1);
 	wp_view_get(r->profile, row->loc, row->level, &view);
 	wp_report_name(r, &view);
 	wp_report_row(r, row->self, 0);
+}
+
+/* Set VIEW to where the thread of KEY is: its wait's site, or the function that it
+ * runs in. */
+static void view_place(const struct wp_profile *profile,
+		       const struct wp_sample_key *key, struct wp_view *view)
+{
+	const struct wp_profile_stack *stack = &profile->stacks[key->stack];
+
+	if (key->state == WP_STATE_WAITING)
+		wp_sites_view(profile, key, view);
+	else
+		wp_view_get(profile, profile->loc_pool[stack->loc_first], 0,
+			    view);
+}
+
+/* Add the time of R's samples by function, and by state and reason, to ROWS; all of
+ * it to r->total_ns. */
+static void sum_places(struct wp_report *r, struct wp_pairs *rows)
+{
+	for (uint32_t i = 0; i < r->set->nsamples && !r->rc; i++) {
+		const struct wp_profile_sample *s = &r->set->samples[i];
+		uint64_t ns = wp_report_ns(r, s);
+		struct wp_view view;
+		struct wp_pair *row;
+
+		if (!ns)
+			continue;
+		view_place(r->profile, &s->key, &view);
+		row = wp_report_add(
+			r, rows, view.id,
+			wp_report_reason(&s->key) << 8 | s->key.state, ns);
+		if (!row)
+			break;
+		row->loc = view.loc;
+		row->level = view.level;
+		r->total_ns += ns;
+	}
+}
+
+int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
+		   char *line, size_t size)
+{
+	static const struct wp_report_options options = { 0 };
+	struct wp_report r = { .profile = profile,
+			       .kind = kind,
+			       .set = &profile->sets[kind],
+			       .options = &options };
+	struct wp_pairs rows = WP_PAIRS_INIT;
+	struct wp_view view;
+
+	line[0] = '\0';
+	sum_places(&r, &rows);
+	wp_pairs_sort(&rows);
+	if (rows.len && !r.rc) {
+		wp_buf_printf(&r.name, "%.1f %% %s",
+			      100 * (double)rows.v[0].self / (double)r.total_ns,
+			      wp_types_state_name(
+				      (enum wp_state)(rows.v[0].b & 0xff)));
+		if ((rows.v[0].b & 0xff) == WP_STATE_WAITING) {
+			wp_buf_str(&r.name, ": ");
+			wp_report_wait(&r, rows.v[0].b >> 8);
+		}
+		wp_buf_str(&r.name, " at ");
+		wp_view_get(profile, rows.v[0].loc, rows.v[0].level, &view);
+		/* The row is for all lines of the function. */
+		view.line = 0;
+		wp_report_name(&r, &view);
+		wp_report_fail(&r, r.name.rc);
+	}
+	if (!r.rc)
+		snprintf(line, size, "%.*s", (int)r.name.len,
+			 r.name.len ? r.name.data : "");
+	wp_buf_clear(&r.name);
+	wp_pairs_clear(&rows);
+	return r.rc;
 }
 
 void wp_report_sites(struct wp_report *r)

@@ -105,6 +105,7 @@ static void put_reasons(struct wp_report *r, uint64_t state)
 	}
 	wp_pairs_sort(&rows);
 	for (uint32_t i = 0; i < rows.len; i++) {
+		wp_report_paint(r, (enum wp_state)state, rows.v[i].a);
 		wp_report_wait(r, rows.v[i].a);
 		wp_report_row(r, rows.v[i].self, 2);
 		put_objects(r, state, rows.v[i].a);
@@ -126,6 +127,7 @@ void wp_report_states(struct wp_report *r)
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {
 		if (!ns[state])
 			continue;
+		wp_report_paint(r, (enum wp_state)state, WP_WAIT_NONE);
 		wp_buf_str(&r->name, wp_types_state_name((enum wp_state)state));
 		if (state == WP_STATE_RUNNABLE)
 			wp_buf_str(&r->name, " (waits for a CPU)");

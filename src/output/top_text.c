@@ -45,7 +45,8 @@ int wp_top_write_sums(const struct wp_top *top,
 		      const struct wp_profile *profile, unsigned int width,
 		      FILE *out)
 {
-	const struct wp_report_options options = { true, width };
+	const struct wp_report_options options = { .full = true,
+						   .width = width };
 	struct wp_report r = begin(top, profile, &options);
 	uint64_t ns[WP_NSTATES] = { 0 };
 	double window = top->mean_ns ? (double)top->mean_ns : 1;
@@ -134,7 +135,8 @@ int wp_top_write_threads(const struct wp_top *top,
 			 const struct wp_profile *profile, uint32_t first,
 			 uint32_t n, unsigned int width, FILE *out)
 {
-	const struct wp_report_options options = { true, width };
+	const struct wp_report_options options = { .full = true,
+						   .width = width };
 	struct wp_report r = begin(top, profile, &options);
 
 	wp_buf_str(
@@ -175,7 +177,8 @@ int wp_top_write_places(const struct wp_top *top,
 			const struct wp_profile *profile, bool waiting,
 			uint32_t n, unsigned int width, FILE *out)
 {
-	const struct wp_report_options options = { true, width };
+	const struct wp_report_options options = { .full = true,
+						   .width = width };
 	struct wp_report r = begin(top, profile, &options);
 	struct wp_pairs rows = WP_PAIRS_INIT;
 
@@ -226,7 +229,8 @@ int wp_top_write_stack(const struct wp_top *top,
 		       const struct wp_top_thread *v, unsigned int width,
 		       FILE *out)
 {
-	const struct wp_report_options options = { true, width };
+	const struct wp_report_options options = { .full = true,
+						   .width = width };
 	const struct wp_sample_key *key = &top->set.samples[v->sample].key;
 	struct wp_report r = begin(top, profile, &options);
 

@@ -78,7 +78,10 @@ static void put_states(struct printer *p, uint32_t node)
 		return;
 	while (end < states->len && states->v[end].a == node)
 		end++;
-	wp_buf_str(&r->name, "  [");
+	wp_buf_str(&r->name, "  ");
+	wp_report_paint(r, (enum wp_state)(states->v[i].b & 0xff),
+			states->v[i].b >> 8);
+	wp_buf_char(&r->name, '[');
 	wp_report_share(share, n->self_ns, all);
 	if (!whole)
 		wp_buf_printf(&r->name,

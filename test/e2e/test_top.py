@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 
@@ -143,6 +144,55 @@ def test_control_c_ends_it(start, top):
     target.assert_unharmed()
 
 
+def worker_of(target):
+    """The process of the top that looks at TARGET."""
+    def is_it(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                return f"top\0{target.pid}\0".encode() in f.read()
+        except OSError:
+            return False
+
+    def found():
+        pids = subprocess.run(["pgrep", "-x", "wp-worker"],
+                              stdout=subprocess.PIPE).stdout.split()
+        return [int(p) for p in pids if is_it(int(p))]
+
+    wait_until(found)
+    pid, = found()
+    return pid
+
+
+def test_a_killed_worker_leaves_the_terminal_as_it_was(start, top):
+    """Who kills it leaves it no time to give the terminal back: lines are read
+    and echoed again, there is a cursor, and the picture is gone."""
+    target = start("spinner", 1)
+    terminal = top(target.pid)
+    terminal.until(LOOK)
+    os.kill(worker_of(target), signal.SIGKILL)
+    screen = terminal.until("^ended with 137")
+    assert "THREAD" not in screen
+    terminal.keys("words", "Enter")
+    # Once by the terminal's echo, once by cat.
+    terminal.until("^words\nwords")
+    assert terminal.run("display-message", "-p",
+                        "#{alternate_on} #{cursor_flag} #{keypad_cursor_flag}"
+                        ).split() == ["0", "1", "0"]
+    target.assert_unharmed()
+
+
+def test_states_have_colours_unless_somebody_says_no(start, monkeypatch, top):
+    target = start("hang", "abba")
+    red = r"\x1b\[31m(\x1b\[\d+m)*cook "
+    terminal = top(target.pid)
+    terminal.until(LOOK)
+    assert re.search(red, terminal.run("capture-pane", "-p", "-e"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = top(target.pid)
+    terminal.until(LOOK)
+    assert not re.search(r"\x1b\[3[0-7]m", terminal.run("capture-pane", "-p", "-e"))
+
+
 def test_without_a_terminal_it_says_so(start):
     target = start("spinner", 1)
     run = wallprof("top", target.pid).check(2)
@@ -157,16 +207,7 @@ def test_a_thousand_threads_cost_two_percent_of_a_core(start, top):
     target = start("waiters", 1000)
     terminal = top(target.pid)
     terminal.until(">[3-9]")
-
-    def worker():
-        pids = subprocess.run(["pgrep", "-x", "wp-worker"],
-                              stdout=subprocess.PIPE).stdout.split()
-        return [int(p) for p in pids
-                if f"top\0{target.pid}\0".encode() in
-                open(f"/proc/{int(p)}/cmdline", "rb").read()]
-
-    wait_until(worker)
-    pid, = worker()
+    pid = worker_of(target)
 
     def spent():
         with open(f"/proc/{pid}/schedstat") as f:

@@ -12,22 +12,30 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profile_maker.h"
 #include "wallprof/output.h"
 
-static char *text_of(struct wp_profile *p, bool full, unsigned int width)
+static char *text_with(struct wp_profile *p,
+		       const struct wp_report_options *options)
 {
-	struct wp_report_options options = { .full = full, .width = width };
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
 	wp_profile_add_up(p);
-	assert_int_equal(wp_write_text(p, WP_PROFILE_WALL, &options, f), 0);
+	assert_int_equal(wp_write_text(p, WP_PROFILE_WALL, options, f), 0);
 	fclose(f);
 	return text;
+}
+
+static char *text_of(struct wp_profile *p, bool full, unsigned int width)
+{
+	struct wp_report_options options = { .full = full, .width = width };
+
+	return text_with(p, &options);
 }
 
 static void assert_has(const char *text, const char *want)
@@ -533,6 +541,66 @@ static void a_terminal_has_the_summary_last_and_what_to_type_next(void **state)
 	wp_profile_clear(&p);
 }
 
+/* TEXT without sequences that begin or end a colour. */
+static void strip_colours(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from;) {
+		if (!strncmp(from, "\033[", 2))
+			from += strcspn(from, "m") + 1;
+		else
+			*to++ = *from++;
+	}
+	*to = '\0';
+}
+
+/* However few columns there are: a colour takes none of them. */
+static void colours_change_nothing_else(void **state)
+{
+	struct wp_profile p;
+	char *plain, *colour;
+
+	(void)state;
+	make_server(&p);
+	for (unsigned int width = 1; width < 100; width++) {
+		struct wp_report_options options = { .width = width };
+
+		plain = text_with(&p, &options);
+		options.colour = true;
+		colour = text_with(&p, &options);
+		assert_has(colour, "\033[32mrunning\033[0m\n");
+		if (width > 80) {
+			assert_has(colour, " (libc.so.6)  "
+					   "\033[31m[waiting: lock]\033[0m\n");
+			assert_has(colour, "  waiting\n    12.0 s   30.0 %    "
+					   "\033[31mlock\033[0m\n");
+		}
+		strip_colours(colour);
+		assert_string_equal(colour, plain);
+		free(plain);
+		free(colour);
+	}
+	wp_profile_clear(&p);
+}
+
+static void most_of_the_time_is_one_line(void **state)
+{
+	struct wp_profile p;
+	char line[256];
+
+	(void)state;
+	make_server(&p);
+	wp_profile_add_up(&p);
+	assert_int_equal(
+		wp_report_most(&p, WP_PROFILE_WALL, line, sizeof(line)), 0);
+	assert_string_equal(line, "30.0 % waiting: lock at work (pool.c)");
+	assert_int_equal(
+		wp_report_most(&p, WP_PROFILE_BLOCK, line, sizeof(line)), 0);
+	assert_string_equal(line, "");
+	wp_profile_clear(&p);
+}
+
 static void full_disk_is_an_error(void **state)
 {
 	struct wp_report_options options = { .width = 80 };
@@ -598,6 +666,8 @@ int main(void)
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(
 			a_terminal_has_the_summary_last_and_what_to_type_next),
+		cmocka_unit_test(colours_change_nothing_else),
+		cmocka_unit_test(most_of_the_time_is_one_line),
 		cmocka_unit_test(full_disk_is_an_error),
 	};
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What wallprof writes where its output is a terminal."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+
+import pytest
+
+from conftest import WALLPROF
+
+COLUMNS = 100
+
+
+def on_terminal(*args, **env):
+    """(status, text) of wallprof with ARGS on a terminal of COLUMNS columns."""
+    pid, master = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 40, COLUMNS, 0, 0))
+        os.execve(WALLPROF, [str(WALLPROF), *(str(a) for a in args)],
+                  {"TERM": "xterm", **env})
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    os.close(master)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    # The last progress is wiped off.
+    return status, text.decode().rpartition("\r\x1b[K")[2].replace("\r", "")
+
+
+@pytest.fixture
+def locked(start):
+    """Two threads that wait for locks, and main, which joins."""
+    target = start("hang", "abba")
+    yield target
+    target.assert_unharmed()
+
+
+def test_with_a_file_one_line_says_what_is_in_it(locked, tmp_path):
+    path = tmp_path / "x.pb.gz"
+    status, text = on_terminal(locked.pid, "-d", "0.5", "-o", path)
+    assert status == 0
+    assert re.fullmatch(
+        r"wallprof: wall: 3 threads, \d+ samples, \S+ s of thread time in "
+        rf"{re.escape(str(path))}: \d+\.\d % waiting: \S+ at .*\n", text), text
+
+
+def test_verbose_adds_how_it_was_recorded(locked, tmp_path):
+    status, text = on_terminal(locked.pid, "-d", "0.5", "-v", "-o",
+                               tmp_path / "x.pb.gz")
+    assert status == 0
+    assert "\n  ticks: " in text and "\n  lost: nothing\n" in text, text
+    status, text = on_terminal(locked.pid, "-d", "0.5", "-q", "-o",
+                               tmp_path / "x.pb.gz")
+    assert (status, text) == (0, "")
+
+
+def test_states_have_colours_unless_somebody_says_no(locked):
+    red = r"\x1b\[31m.*\x1b\[0m"
+    status, text = on_terminal(locked.pid, "-d", "0.5")
+    assert status == 0
+    assert re.search(r"%\s+\x1b\[31mlock\x1b\[0m\n", text), text
+    assert re.search(r"\x1b\[31m\[waiting: lock\]\x1b\[0m\n", text), text
+    plain = re.sub(r"\x1b\[\d+m", "", text)
+    assert max(len(line) for line in plain.split("How it was")[0]
+               .splitlines()) <= COLUMNS
+    for env in {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TERM": ""}:
+        status, text = on_terminal(locked.pid, "-d", "0.2", **env)
+        assert status == 0 and "lock" in text and not re.search(red, text)
+
+
+def test_a_file_is_written_as_if_there_were_no_terminal(locked, tmp_path):
+    """Neither cut to the terminal's columns, nor coloured."""
+    path, text = tmp_path / "x.pb.gz", tmp_path / "x.txt"
+    assert on_terminal(locked.pid, "-d", "0.5", "-o", path)[0] == 0
+    assert on_terminal("report", path, "-o", text) == (0, "")
+    written = text.read_text()
+    assert "\x1b" not in written
+    assert written.index("Thread time by state") < written.index("Call tree")
