@@ -96,6 +96,55 @@ bounded('a range that is dragged is that time of every thread', async () => {
   assert.equal(await state('selection.total'), 50e9);
 });
 
+bounded('two ranges of one recording are compared', async () => {
+  await open();
+  await page.evaluate('wallprof.update({ range: [0, 5e9] })');
+  await drawn();
+  await page.focus('#lanes');
+  await press('b');
+  assert.deepEqual(await state('[state.before, state.range]'), [[0, 5e9], null]);
+  await page.evaluate('wallprof.update({ range: [8e9, 10e9] })');
+  await drawn();
+  assert.match(await text('#range'), /^selected: 8\.00 s to 10\.0 s \(2\.00 s\), compared with 0 ns to 5\.00 s \(5\.00 s\)$/);
+  assert.match(await text('#total'), /^10\.0 s of 5 threads; per second 5\.00 s before, 5\.00 s now: red grew, blue shrank/);
+  /* What each function had of a second, by the sums of the two ranges alone. */
+  const rate = async (range, name) => {
+    await open('#t=' + range.join('-'));
+    const [n, unit] = (await row('#functions', name))[4].split(' ');
+    return (unit === 's' ? 1 : 1e-3) * n / (range[1] - range[0]) * 1e9;
+  };
+  const then = await rate([0, 5e9], 'epoll_wait'), now = await rate([8e9, 10e9], 'epoll_wait');
+  await open('#t=8000000000-10000000000&b=0-5000000000');
+  const [change, unit] = (await row('#functions', 'epoll_wait'))[0].split(' ');
+  assert.ok(Math.abs(change * (unit === 's' ? 1 : 1e-3) - (now - then)) < 0.02, `${change} ${unit}, ${then} to ${now}`);
+  await click('#compare');
+  assert.equal(await state('state.before'), null);
+  assert.doesNotMatch(await text('#total'), /per second/);
+});
+
+bounded('paper has all of it in light colours, and the screen comes back', async () => {
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }]);
+  await open();
+  const seen = () => page.evaluate(() => ({
+    back: getComputedStyle(document.body).backgroundColor, hidden: document.querySelectorAll('[role=tabpanel][hidden]').length,
+    rows: document.querySelectorAll('#functions tbody tr').length, dark: getComputedStyle(document.documentElement).getPropertyValue('--fore'),
+  }));
+  const before = await seen();
+  const shown = page.evaluate(() => new Promise((done) => addEventListener('afterprint', () => done(window.printed))));
+  await page.evaluate(() => addEventListener('beforeprint', () => {
+    window.printed = { hidden: document.querySelectorAll('[role=tabpanel][hidden]').length, fore: getComputedStyle(document.documentElement).getPropertyValue('--fore'),
+      back: getComputedStyle(document.body).backgroundColor, text: document.body.innerText };
+  }));
+  const paper = await page.pdf({ format: 'A4' }), printed = await shown;
+  assert.ok(paper.length > 20000);
+  assert.deepEqual([printed.hidden, printed.fore, printed.back], [0, '#1b1f24', 'rgb(255, 255, 255)']);
+  for (const want of ['epoll_wait', 'work-1', 'ticks: 998, 2 missed'])
+    assert.ok(printed.text.includes(want), want);
+  await drawn();
+  assert.deepEqual(await seen(), before);
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'light' }]);
+});
+
 bounded('a search tells its share', async () => {
   await open();
   await page.type('#search', 'epoll|parse_inl');

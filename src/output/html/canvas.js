@@ -17,7 +17,8 @@ export function element(name, attributes = {}, ...children) {
   return e;
 }
 
-export const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches;
+export const isPrinted = () => document.documentElement.hasAttribute('data-print');
+export const isDark = () => !isPrinted() && matchMedia('(prefers-color-scheme: dark)').matches;
 export const themeColour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 
 /* The canvas of BOX, of which HEIGHT pixels can be scrolled to: {context, width,

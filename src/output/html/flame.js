@@ -101,26 +101,26 @@ export function startFlame(app) {
   /* How a node's share has changed, from -1 to 1. */
   function change(b) {
     const after = b.sum.total[b.node] / app.scale, tree = b.part.tree;
-    const before = baseSum(tree).total[b.node] / app.baseScale;
+    const before = sumBefore(tree).total[b.node] / app.before.scale;
 
     return { before, after, part: (after - before) / Math.max(after, before, 1e-12) };
   }
 
-  const baseSums = new WeakMap();
-  function baseSum(tree) {
-    const known = baseSums.get(tree);
+  const sumsBefore = new WeakMap();
+  function sumBefore(tree) {
+    const known = sumsBefore.get(tree), { profile, selection } = app.before;
 
-    if (known && known.of === app.baseSelection)
+    if (known && known.of === selection)
       return known.sum;
-    const sum = weigh(base, tree, app.baseSelection.weights);
-    baseSums.set(tree, { of: app.baseSelection, sum });
+    const sum = weigh(profile, tree, selection.weights);
+    sumsBefore.set(tree, { of: selection, sum });
     return sum;
   }
 
   function paint(c, b, x, y, w, dark) {
     const f = p.frames[b.part.tree.frame[b.node]], n = p.cats.length, h = BOX - 1;
 
-    if (base && f) {
+    if (app.before && f) {
       c.fillStyle = css(changeColour(change(b).part, dark));
       c.fillRect(x, y, w, h);
     } else if (state.byModule && f) {
@@ -173,7 +173,7 @@ export function startFlame(app) {
     if (f)
       lines.push([f.file + (f.line ? ':' + f.line : ''), f.module].filter(Boolean).join('  '));
     lines.push(amount(p, total) + ', ' + percent(total, all) + (b.sum.self[b.node] ? '; itself ' + amount(p, b.sum.self[b.node]) : ''));
-    if (base) {
+    if (app.before) {
       const d = change(b);
       lines.push('per second: ' + amount(p, d.before * 1e9) + ' before, ' + amount(p, d.after * 1e9) + ' after');
     }
@@ -205,6 +205,8 @@ export function startFlame(app) {
     byId('unzoom').hidden = !state.zoom && state.focus < 0;
     byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + (s.threads === 1 ? ' thread' : ' threads') +
       (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name : '') +
+      (app.before ? '; per second ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
+        amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : '') +
       (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle threads' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :
       'nothing is selected';
     byId('at').textContent = at ? boxes.filter((b) => isAt(b)).map(text).join('').replaceAll('\n', ' · ') : '';

@@ -24,12 +24,14 @@ const listOf = (text) => text.split(',').filter(Boolean).map(Number).filter(Numb
 /* The state that HASH tells, over that of a new page. */
 export function readHash(p, hash) {
   const q = new URLSearchParams(hash.replace(/^#/, '')), flags = q.get('v') || '', range = listOf((q.get('t') || '').replace('-', ','));
+  const before = listOf((q.get('b') || '').replace('-', ','));
   const view = listOf((q.get('z') || '').replace('-', ',')), pick = listOf(q.get('i') || '');
   const threads = q.has('th') ? listOf(q.get('th')).map((tid) => p.threads.findIndex((t) => t.tid === tid)).filter((i) => i >= 0) : [];
   const t = p.threads[pick[0]];
 
   return {
     range: range.length === 2 && range[0] < range[1] ? range : null,
+    before: before.length === 2 && before[0] < before[1] ? before : null,
     view: view.length === 2 && view[0] < view[1] ? view : [p.begin, p.end],
     threads: threads.length ? new Set(threads) : null,
     off: new Set((q.get('off') || '').split('|').map((c) => p.cats.indexOf(c)).filter((c) => c >= 0)),
@@ -46,6 +48,7 @@ export function writeHash(p, s) {
   const q = new URLSearchParams(), put = (key, value) => value && q.set(key, value);
 
   put('t', s.range && s.range.map(Math.round).join('-'));
+  put('b', s.before && s.before.map(Math.round).join('-'));
   put('z', (s.view[0] !== p.begin || s.view[1] !== p.end) && s.view.map(Math.round).join('-'));
   put('th', s.threads && [...s.threads].map((i) => p.threads[i].tid).join(','));
   put('off', [...s.off].map((c) => p.cats[c]).join('|'));
@@ -68,15 +71,14 @@ async function start() {
     unite(p, base);
   const app = { p, base, state: readHash(p, location.hash), drawn: 0 };
   app.whole = select(p, all);
-  app.scale = p.duration_ns || 1;
-  if (base)
-    app.baseScale = base.duration_ns || 1;
+  /* What is shown, and what that is compared with (null: with nothing): another
+   * profile, or another range of this one. */
   const reselect = () => {
-    const s = app.state, range = s.range ? s.range[1] - s.range[0] : p.duration_ns;
+    const s = app.state, lengthOf = (range) => (range ? range[1] - range[0] : p.duration_ns) || 1;
     app.selection = select(p, s);
-    app.scale = range || 1;
-    if (base)
-      app.baseSelection = select(base, { ...all, off: s.off, hideIdle: s.hideIdle });
+    app.scale = lengthOf(s.range);
+    app.before = base ? { profile: base, scale: base.duration_ns || 1, selection: select(base, { ...all, off: s.off, hideIdle: s.hideIdle }) } :
+      s.before ? { profile: p, scale: lengthOf(s.before), selection: select(p, { ...s, range: s.before }) } : null;
   };
   reselect();
   const flame = startFlame(app), timeline = startTimeline(app);
@@ -102,7 +104,7 @@ async function start() {
   };
   app.update = (change) => {
     Object.assign(app.state, change);
-    if (['range', 'threads', 'off', 'hideIdle'].some((key) => key in change))
+    if (['range', 'before', 'threads', 'off', 'hideIdle'].some((key) => key in change))
       reselect();
     table ||= Object.keys(change).some((key) => !['view', 'pick', 'zoom', 'pins', 'filter'].includes(key));
     history.replaceState(null, '', writeHash(p, app.state));
@@ -111,6 +113,15 @@ async function start() {
   byId('search').value = app.state.query;
   byId('filter').value = app.state.filter;
   addEventListener('resize', () => app.redraw());
+  /* On paper: light, all tables, as high as they are. */
+  const print = (yes) => {
+    document.documentElement.toggleAttribute('data-print', yes);
+    table = true;
+    drawSummary(app);
+    app.draw();
+  };
+  addEventListener('beforeprint', () => print(true));
+  addEventListener('afterprint', () => print(false));
   addEventListener('hashchange', () => app.update(readHash(p, location.hash)));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { drawSummary(app); app.redraw(); });
   addEventListener('keydown', (event) => {

@@ -2,10 +2,10 @@
 /* tables.js - the summary and the tables: what the canvases show, as text. */
 import { OWN, amount, cycleOf, duration, functions, percent, waitEdges, waits, weigh } from './model.js';
 import { css, stateColour } from './colours.js';
-import { byId, element, isDark } from './canvas.js';
+import { byId, element, isDark, isPrinted } from './canvas.js';
 
-/* Most rows that are made; a search finds the others. */
-const ROWS = 300;
+/* Most rows that are made, on paper; a search finds the others. */
+const ROWS = 300, PRINTED_ROWS = 40;
 
 const chip = (cat) => element('i', { class: 'chip', style: 'background:' + css(stateColour(cat, isDark())) });
 
@@ -76,26 +76,27 @@ function table(app, name, columns, rows, cell, rowClass) {
 
   rows.sort((a, b) => b[key] - a[key]);
   return element('table', {}, element('thead', {}, element('tr', {}, ...head, element('th', { scope: 'col' }, name))),
-    element('tbody', {}, ...rows.slice(0, ROWS).map((r) => element('tr', { class: rowClass ? rowClass(r) : null },
+    element('tbody', {}, ...rows.slice(0, isPrinted() ? PRINTED_ROWS : ROWS).map((r) => element('tr', { class: rowClass ? rowClass(r) : null },
       ...columns.map(([, , show]) => element('td', {}, show(r))), cell(r)))));
 }
 
 function drawFunctions(app) {
-  const { p, base, state } = app, tree = app.calls(), all = app.selection.total;
+  const { p, before, state } = app, tree = app.calls(), all = app.selection.total;
   const share = (key) => (r) => percent(r[key], all);
   let pattern = null, rows = functions(p, tree, weigh(p, tree, app.selection.weights));
   let columns = [['self', 'self', share('self')], ['total', 'total', share('total')], ['on CPU', 'running', share('running')], ['waiting', 'waiting', share('waiting')],
     ['total', 'total', (r) => amount(p, r.total)]];
 
-  if (base) {
-    const before = new Map(functions(base, tree, weigh(base, tree, app.baseSelection.weights)).map((r) => [r.frame, r]));
-    for (const r of before.values())
-      if (!rows.some((o) => o.frame === r.frame))
-        rows.push({ frame: r.frame, self: 0, total: 0, running: 0, waiting: 0 });
+  if (before) {
+    const olds = new Map(functions(before.profile, tree, weigh(before.profile, tree, before.selection.weights)).map((r) => [r.frame, r]));
+    const here = new Set(rows.map((r) => r.frame));
+    for (const frame of olds.keys())
+      if (!here.has(frame))
+        rows.push({ frame, self: 0, total: 0, running: 0, waiting: 0 });
     for (const r of rows) {
-      const old = before.get(r.frame) || { self: 0, total: 0 };
-      r.selfChange = r.self / app.scale - old.self / app.baseScale;
-      r.totalChange = r.total / app.scale - old.total / app.baseScale;
+      const old = olds.get(r.frame) || { self: 0, total: 0 };
+      r.selfChange = r.self / app.scale - old.self / before.scale;
+      r.totalChange = r.total / app.scale - old.total / before.scale;
       r.most = Math.abs(r.selfChange) || Math.abs(r.totalChange) * 1e-6;
     }
     const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : r[key] < 0 ? 'shrank' : null }, (r[key] > 0 ? '+' : '') + amount(p, r[key] * 1e9));
@@ -146,12 +147,13 @@ function drawRecording(app) {
 
 const TABS = { functions: drawFunctions, threads: drawThreads, recording: drawRecording };
 
-/* Draw the table that is shown. */
+/* Draw the table that is shown; on paper all of them. */
 export function drawTable(app) {
   for (const name of Object.keys(TABS)) {
     byId('tab-' + name).setAttribute('aria-selected', String(app.state.tab === name));
     byId('tab-' + name).onclick = () => app.update({ tab: name });
-    byId(name).hidden = app.state.tab !== name;
+    byId(name).hidden = app.state.tab !== name && !isPrinted();
+    if (!byId(name).hidden)
+      TABS[name](app);
   }
-  TABS[app.state.tab](app);
 }

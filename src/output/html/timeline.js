@@ -95,7 +95,7 @@ export function startTimeline(app) {
     }
     c.fillStyle = themeColour('dim');
     drawText(c, 'threads at once, most ' + most.toFixed(most < 10 ? 1 : 0), 4, RULER + 10, LABEL - 8);
-    drawText(c, 'run, want a CPU, want a lock', 4, RULER + 26, LABEL - 8);
+    drawText(c, 'run, want CPU, want lock', 4, RULER + 26, LABEL - 8);
   }
 
   function drawLanes(dark) {
@@ -180,6 +180,13 @@ export function startTimeline(app) {
       c.strokeStyle = themeColour('mark');
       c.strokeRect(a, RULER + .5, Math.max(1, b - a), frame.height - RULER - 1);
     }
+    if (state.before) {
+      const a = Math.max(LABEL, toX(state.before[0])), b = Math.max(LABEL, toX(state.before[1]));
+      c.strokeStyle = themeColour('shrank');
+      c.setLineDash([5, 4]);
+      c.strokeRect(a, RULER + .5, Math.max(1, b - a), frame.height - RULER - 1);
+      c.setLineDash([]);
+    }
     const at = pick ? lanes.findIndex((t) => t.index === pick.thread) : -1;
     if (at >= 0 && laneY(at) >= HEAD - LANE / 2) {
       const t = lanes[at], a = Math.max(LABEL, toX(t.time[pick.row])), b = Math.min(frame.width, toX(t.time[pick.row + 1]));
@@ -206,8 +213,10 @@ export function startTimeline(app) {
     drawRuler();
     drawMarks();
     byId('all-threads').hidden = !state.threads;
-    const range = state.range;
-    byId('range').textContent = (range ? 'selected: ' + duration(range[0]) + ' to ' + duration(range[1]) + ' (' + duration(range[1] - range[0]) + ')' : '') +
+    const { range, before } = state, between = (r) => duration(r[0]) + ' to ' + duration(r[1]) + ' (' + duration(r[1] - r[0]) + ')';
+    byId('compare').hidden = !!app.base || !(range || before);
+    byId('compare').textContent = before ? 'end comparison' : 'compare with this';
+    byId('range').textContent = (range ? 'selected: ' + between(range) : '') + (before ? (range ? ', ' : 'whole time ') + 'compared with ' + between(before) : '') +
       (state.threads ? ' ' + state.threads.size + ' of ' + p.threads.length + ' threads' : '') ||
       'drag selects a time, a click an interval or a thread; ctrl+wheel zooms';
     drawPick();
@@ -245,6 +254,14 @@ export function startTimeline(app) {
       event.preventDefault();
       pan((event.deltaX || event.deltaY) / frame.width * span);
     }
+  }
+
+  /* The selected range becomes what is compared with, and another can be selected. */
+  function toggleCompare() {
+    if (state.before)
+      app.update({ before: null });
+    else if (state.range && !app.base)
+      app.update({ before: state.range, range: null });
   }
 
   function toggleThread(index) {
@@ -313,13 +330,14 @@ export function startTimeline(app) {
       '[': () => movePick(-1, 0), ']': () => movePick(1, 0), Enter: () => movePick(0, 0),
       r: () => pick && app.update({ range: [t.time[pick.row], t.time[pick.row + 1]] }),
       t: () => pick && toggleThread(pick.thread),
+      b: toggleCompare,
       p: () => {
         const pins = new Set(state.pins);
         if (pick && !pins.delete(pick.thread))
           pins.add(pick.thread);
         app.update({ pins });
       },
-      Escape: () => app.update({ range: null, threads: null, pick: null, view: [p.begin, p.end] }),
+      Escape: () => app.update({ range: null, before: null, threads: null, pick: null, view: [p.begin, p.end] }),
     };
 
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key])
@@ -330,6 +348,7 @@ export function startTimeline(app) {
 
   box.addEventListener('keydown', onKey);
   byId('whole').onclick = () => app.update({ view: [p.begin, p.end], range: null });
+  byId('compare').onclick = toggleCompare;
   byId('all-threads').onclick = () => app.update({ threads: null });
   byId('filter').oninput = (event) => app.update({ filter: event.target.value });
   return { draw };
