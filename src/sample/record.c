@@ -273,6 +273,21 @@ static int pay_rest(struct wp_thread *t, uint32_t stack)
 	return rc ? rc : pay_ready(t, stack, WP_STATE_RUNNING, none, 0);
 }
 
+/* T's CPU samples ended before it did: the CPU time since is none of theirs. */
+static int add_unsampled(struct wp_thread *t)
+{
+	const struct wp_sample_key key = {
+		.stack = wp_stack_walk_intern_none(t->target, WP_END_EMPTY),
+		.thread = t->index,
+		.state = WP_STATE_RUNNING,
+	};
+
+	return key.stack == UINT32_MAX ?
+		       -ENOMEM :
+		       wp_profile_add_cpu(t->target->profile, &key, 0,
+					  t->time.running_ns);
+}
+
 int wp_record_end(struct wp_thread *t, bool ended)
 {
 	uint32_t stack = t->last_running_stack;
@@ -281,10 +296,12 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	t->target->profile->threads[t->index].cpu_ns += wp_time_ledger_close(
 		&t->time, ended);
 	if (wp_time_ledger_lost_event(&t->time,
-				      t->target->loop->options.interval_ns))
+				      t->target->loop->options.interval_ns)) {
 		stack = UINT32_MAX;
-	else if (stack == UINT32_MAX)
+		rc = add_unsampled(t);
+	} else if (stack == UINT32_MAX) {
 		rc = pay_woken(t);
+	}
 	if (!rc && wp_time_ledger_owes(&t->time))
 		rc = pay_rest(t, stack);
 	return rc || !t->target->wants_running ? rc : pay_waiting(t);

@@ -68,11 +68,12 @@ def execs_of(pid):
 
 def has_looked(tool, pid, begin_s):
     """A condition: TOOL has been on a CPU 300 times since now, PID has executed
-    60 times, and more than twice the time from BEGIN_S to now has passed."""
+    60 times and run for longer than shows that its CPU samples have ended, and
+    more than twice the time from BEGIN_S to now has passed."""
     worker, now = worker_of(tool), time.monotonic()
-    before = slices_of(worker)
+    before, ran = slices_of(worker), has_run(pid, 0.3)
     return lambda: (slices_of(worker) > before + 300 and execs_of(pid) > 60 and
-                    time.monotonic() - now > 2 * (now - begin_s))
+                    ran() and time.monotonic() - now > 2 * (now - begin_s))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -181,6 +181,19 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 			 210 * MS);
 }
 
+/* The samples that it had before do not stand for the time after them. */
+static void the_time_after_a_lost_event_is_not_divided(void **state)
+{
+	(void)state;
+	wp_time_ledger_owe_cpu(&t->time, 70 * MS);
+	assert_int_equal(wp_record_cpu(t, stack), 0);
+	a_thread_that_lost_its_event_is_nowhere_known(state);
+	wp_profile_divide_wall(&fake.profile, false);
+	assert_in(stack, WP_STATE_RUNNING, 0, 210 * MS * 70 / 280);
+	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
+			 210 * MS);
+}
+
 /* Its status says that it has slept N times. */
 static void slept(unsigned int n)
 {
@@ -303,6 +316,7 @@ int main(void)
 		TEST(at_the_end_the_last_running_stack_takes_the_rest),
 		TEST(a_thread_that_never_had_a_stack_ends_without),
 		TEST(a_thread_that_lost_its_event_is_nowhere_known),
+		TEST(the_time_after_a_lost_event_is_not_divided),
 		TEST(time_in_no_books_is_a_wait_only_of_a_thread_that_slept),
 		TEST(a_wait_goes_on_in_its_sample),
 		TEST(a_thread_never_seen_running_waited_for_a_cpu_where_it_woke),
