@@ -62,6 +62,21 @@ static bool stands_before(size_t at)
 	return false;
 }
 
+/* The words that the option of row AT takes in commands of later rows. */
+static void print_bash_other_words(size_t at)
+{
+	for (size_t i = at + 1; i < wp_noption_rows; i++) {
+		const struct wp_option_row *row = &wp_option_rows[i];
+
+		if (row->id != wp_option_rows[at].id || !row->words)
+			continue;
+		for (size_t j = 0; j < wp_ncommand_rows; j++)
+			if (is_for(row, &wp_command_rows[j]))
+				printf("; [[ $command != %s ]] || words='%s'",
+				       wp_command_rows[j].name, row->words);
+	}
+}
+
 static void print_bash_values(void)
 {
 	for (size_t i = 0; i < wp_noption_rows; i++) {
@@ -71,9 +86,11 @@ static void print_bash_values(void)
 			continue;
 		printf("\t");
 		print_names(row, " | ");
-		if (row->words)
-			printf(") words='%s' ;;\n", row->words);
-		else if (!strcmp(row->value, "PID"))
+		if (row->words) {
+			printf(") words='%s'", row->words);
+			print_bash_other_words(i);
+			printf(" ;;\n");
+		} else if (!strcmp(row->value, "PID"))
 			printf(") words=$(_wallprof_pids) ;;\n");
 		else
 			printf(") %s=1 ;;\n",

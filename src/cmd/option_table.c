@@ -81,15 +81,13 @@ const struct wp_option_row wp_option_rows[] = {
 	  "add the kernel's stack of waiting threads",
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
 	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
-	{ WP_OPT_PROFILE, "profile", "LIST", RECORD | DUMP, WP_SECTION_WHAT,
-	  "wall cpu block mutex threadcreate goroutine",
+	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
+	  "wall cpu block mutex threadcreate",
 	  "any of wall,cpu (default: two columns of one file),\n"
 	  "block (waits, by stack), mutex (waits for locks, by\n"
-	  "the stack that holds them), threadcreate; of a dump:\n"
-	  "goroutine",
+	  "the stack that holds them), threadcreate",
 	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
 	  "`threadcreate`; `wall,cpu` by default, which are columns of one file.\n"
-	  "Of a dump `goroutine`: the goroutines of a Go program, as a pprof file.\n"
 	  "See PROFILES." },
 	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD, WP_SECTION_WHAT,
 	  NULL,
@@ -173,6 +171,9 @@ const struct wp_option_row wp_option_rows[] = {
 	  "deadlock.\n"
 	  "Once a second one line of /proc is read for each thread; a snapshot is taken when\n"
 	  "more threads have stopped running than before, for at most a fiftieth of the time." },
+	{ WP_OPT_PROFILE, "profile", "goroutine", DUMP, WP_SECTION_HANG,
+	  "goroutine", "of a dump: the goroutines of a Go program, as pprof",
+	  "Of `dump`: the goroutines of a Go program, as a pprof file." },
 	{ WP_OPT_GROUP, "group", NULL, DUMP | CHECK | RUN, WP_SECTION_HANG,
 	  NULL, "print identical stacks once",
 	  "Identical stacks once, with the number and names of their threads." },

@@ -53,23 +53,29 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 	}
 }
 
+/* The column that is shown by default; a file that was read says itself what it is. */
+static struct wp_column main_column(const struct wp_profile *profile,
+				    enum wp_profile_kind kind)
+{
+	struct wp_columns c = wp_columns_of(&profile->meta, kind);
+	struct wp_column column = c.v[c.main];
+
+	if (profile->meta.value_type) {
+		column.type = wp_profile_str(profile, profile->meta.value_type);
+		column.unit = wp_profile_str(profile, profile->meta.value_unit);
+	}
+	return column;
+}
+
 const char *wp_columns_type(const struct wp_profile *profile,
 			    enum wp_profile_kind kind)
 {
-	struct wp_columns c = wp_columns_of(&profile->meta, kind);
-
-	return profile->meta.value_type ?
-		       wp_profile_str(profile, profile->meta.value_type) :
-		       c.v[c.main].type;
+	return main_column(profile, kind).type;
 }
 
 const char *wp_columns_unit(const struct wp_profile *profile,
 			    enum wp_profile_kind kind)
 {
-	struct wp_columns c = wp_columns_of(&profile->meta, kind);
-
-	return profile->meta.value_type ?
-		       wp_profile_str(profile, profile->meta.value_unit) :
-		       c.v[c.main].unit;
+	return main_column(profile, kind).unit;
 }
 #undef VALUE

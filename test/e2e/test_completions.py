@@ -24,6 +24,8 @@ WANTED = [
     ("wallprof -o READ", {"README.md"}, set()),
     ("wallprof run tru", {"true"}, set()),
     ("wallprof -- tru", {"true"}, set()),
+    ("wallprof record --profile ", {"block", "mutex"}, {"goroutine"}),
+    ("wallprof dump --profile ", {"goroutine"}, {"block"}),
     ("wallprof dump 1", {"1"}, {"dump"}),
 ]
 
