@@ -50,17 +50,34 @@ static int open_session(struct session *s, const struct wp_options *o,
 		.snapshot = wp_cmd_dump_snapshot(o),
 		.out = WP_OUTPUT_FILE_INIT,
 	};
+	s->snapshot.is_given_up = &wp_interrupts;
 	rc = wp_output_file_open(&s->out, o->output, err);
 	wp_worker_part();
-	wp_signals_catch();
+	wp_signals_catch(2);
 	wp_limits_raise();
 	return rc;
 }
 
-static void close_session(struct session *s)
+/* Say ERR, unless RC is 0; a dump that is given up ends by the signal. */
+static void close_session(struct session *s, int rc, const struct wp_err *err)
 {
+	if (rc && !wp_interrupts)
+		wp_say("wallprof: %s", err->msg);
 	wp_output_file_discard(&s->out);
 	wp_snapshot_clear(&s->snapshot);
+	if (rc)
+		wp_signals_end();
+}
+
+/* What comes is written; a pipe that nobody reads may hold it up. */
+static void begin_to_write(const struct session *s)
+{
+	wp_worker_take_streams();
+	if (wp_output_file_is_kept(&s->out))
+		return;
+	wp_signals_leave();
+	/* One that came before. */
+	wp_signals_end();
 }
 
 /* Sample the process and those that its waits lead to, and build the graph. */
@@ -163,7 +180,7 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 	wp_say_unnamed(profile.counters.unnamed,
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	if (!rc) {
-		wp_worker_take_streams();
+		begin_to_write(s);
 		rc = wp_write_profile(&profile, kind, s->options->format, NULL,
 				      s->out.stream);
 		rc = wp_output_file_commit(&s->out, rc, err);
@@ -199,14 +216,12 @@ int wp_cmd_dump(const struct wp_options *options)
 		rc = dump_profile(&s, &losses, &err);
 	} else if (!rc) {
 		rc = make_dump(&s, &err);
-		wp_worker_take_streams();
+		begin_to_write(&s);
 		if (!rc)
 			rc = write_dump(&s, &err);
 		losses = !rc && dump_has_losses(&s.snapshot);
 	}
-	if (rc)
-		wp_say("wallprof: %s", err.msg);
-	close_session(&s);
+	close_session(&s, rc, &err);
 	if (rc)
 		return WP_EXIT_NOTHING;
 	return losses ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
@@ -281,8 +296,7 @@ static int sleep_until(uint64_t until_ns, struct wp_err *err)
 								 SLEEP_NS) };
 
 		if (nanosleep(&ts, NULL) && wp_interrupts)
-			return wp_err_set(err, -EINTR,
-					  "interrupted between the looks");
+			return wp_err_set(err, -EINTR, "interrupted");
 	}
 	return 0;
 }
@@ -329,7 +343,7 @@ static int report_verdict(struct session *s, struct wp_err *err)
 				  "no verdict: a lock may be "
 				  "among what has no name");
 	wp_utf8_tame(why);
-	wp_worker_take_streams();
+	begin_to_write(s);
 	if (with_dump) {
 		printf("%s: %s\n", wp_verdict_name(verdict), why);
 		if (verdict != WP_VERDICT_HEALTHY) {
@@ -358,8 +372,6 @@ int wp_cmd_check(const struct wp_options *options)
 		rc = take_two_snapshots(&s, &err);
 	if (!rc)
 		rc = report_verdict(&s, &err);
-	if (rc < 0)
-		wp_say("wallprof: %s", err.msg);
-	close_session(&s);
+	close_session(&s, rc < 0 ? rc : 0, &err);
 	return rc < 0 ? WP_EXIT_NOTHING : rc;
 }

@@ -208,7 +208,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc)
 		return rc;
 	wp_worker_part();
-	wp_signals_catch();
+	wp_signals_catch(1);
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
 	rc = wp_process_open(&r->process, pid, err);
@@ -380,6 +380,14 @@ static int nothing_seen(const struct recording *r, struct wp_err *err)
 			  r->process.pid, glob);
 }
 
+static bool makes_files(const struct recording *r)
+{
+	for (size_t i = 0; i < r->out.n; i++)
+		if (wp_output_file_is_kept(&r->out.v[i].file))
+			return true;
+	return false;
+}
+
 static int write_profiles(struct recording *r, struct wp_err *err)
 {
 	int rc;
@@ -397,9 +405,12 @@ static int write_profiles(struct recording *r, struct wp_err *err)
 	wp_say_unnamed(
 		r->profile.counters.unnamed,
 		wp_profile_str(&r->profile, r->profile.meta.unnamed_why));
+	if (!makes_files(r))
+		wp_signals_leave();
 	rc = wp_profile_files_write(&r->out, write_profile, r, err);
 	if (rc || !r->options->report)
 		return rc;
+	wp_signals_leave();
 	rc = write_reports(r);
 	if (rc)
 		wp_err_set(err, rc, "cannot write standard output: %s",
@@ -416,6 +427,7 @@ static void wait_for_child(struct recording *r)
 	wp_child_discard(&r->child);
 	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) > 0)
 		return;
+	wp_signals_catch(1);
 	wp_worker_take_streams();
 	if (!r->options->quiet && !wp_interrupts)
 		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "

@@ -162,6 +162,11 @@ int wp_output_file_open(struct wp_output_file *ret, const char *path,
 	return rc;
 }
 
+bool wp_output_file_is_kept(const struct wp_output_file *out)
+{
+	return out->temporary[0] || out->is_cut;
+}
+
 static int close_stream(struct wp_output_file *out)
 {
 	int rc = 0;

@@ -36,6 +36,9 @@ bool wp_output_file_is_stdout(const char *path);
 /* Several files cannot be made of PATH: a descriptor, or a device. */
 bool wp_output_file_is_stream(const char *path);
 
+/* Would a part of OUT stay behind, at a name, if wallprof ended now? */
+bool wp_output_file_is_kept(const struct wp_output_file *out);
+
 /* Open a temporary file beside PATH, readable by its owner only.  What no file
  * can take the place of is opened itself: a descriptor (wp_own_descriptor_find,
  * which is written at where it is), a device or fifo, what is mounted at PATH.

@@ -10,17 +10,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exit_status.h"
 #include "wallprof/clock.h"
 
 volatile sig_atomic_t wp_interrupts;
 
 /* The nice value that wallprof was started with. */
 static int nice_before;
+/* What each adds to wp_interrupts. */
+static int weight;
+/* The first one caught; 0: none. */
+static volatile sig_atomic_t caught;
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
 
 static void on_signal(int sig)
 {
-	(void)sig;
-	wp_interrupts++;
+	if (!caught)
+		caught = sig;
+	wp_interrupts += weight;
 }
 
 /* Of one interrupt the names of functions are still waited for. */
@@ -30,20 +38,20 @@ static void on_at_once(int sig)
 	wp_interrupts += 2;
 }
 
-void wp_signals_catch(void)
+void wp_signals_catch(int each)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction act = { .sa_handler = on_signal };
 	struct sigaction old;
 	sigset_t set;
 
+	weight = each;
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++) {
 		/* As under nohup(1). */
-		if (!sigaction(wanted[i], NULL, &old) &&
+		if (!sigaction(ending[i], NULL, &old) &&
 		    old.sa_handler != SIG_IGN)
-			sigaction(wanted[i], &act, NULL);
-		sigaddset(&set, wanted[i]);
+			sigaction(ending[i], &act, NULL);
+		sigaddset(&set, ending[i]);
 	}
 	sigaddset(&set, WP_SIGNAL_AT_ONCE);
 	act.sa_handler = on_at_once;
@@ -56,6 +64,37 @@ void wp_signals_catch(void)
 	sigaction(SIGXFSZ, &act, NULL);
 	/* Whoever started wallprof may have blocked them. */
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void end_at_once(int sig)
+{
+	(void)sig;
+	wp_signals_end();
+	_exit(WP_EXIT_NOTHING);
+}
+
+void wp_signals_leave(void)
+{
+	struct sigaction old;
+
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
+		if (!sigaction(ending[i], NULL, &old) &&
+		    old.sa_handler != SIG_IGN)
+			signal(ending[i], SIG_DFL);
+	signal(WP_SIGNAL_AT_ONCE, end_at_once);
+}
+
+void wp_signals_end(void)
+{
+	sigset_t set;
+
+	if (!caught)
+		return;
+	signal(caught, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, caught);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(caught);
 }
 
 int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,

@@ -9,7 +9,8 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* Number of SIGINT, SIGTERM and SIGHUP caught so far. */
+/* The SIGINT, SIGTERM and SIGHUP caught so far, each counted as what was chosen; from
+ * 2 on functions are not named any more. */
 extern volatile sig_atomic_t wp_interrupts;
 
 /* What a worker (worker.h) is sent that is to end at once: by the kernel when its
@@ -17,8 +18,16 @@ extern volatile sig_atomic_t wp_interrupts;
 enum { WP_SIGNAL_AT_ONCE = SIGUSR1 };
 
 /* Catch SIGINT, SIGTERM and SIGHUP, except those that are ignored already
- * (nohup(1)).  Ignore SIGPIPE and SIGXFSZ: the write fails instead. */
-void wp_signals_catch(void);
+ * (nohup(1)); EACH counts for so many.  Ignore SIGPIPE and SIGXFSZ: the write fails
+ * instead. */
+void wp_signals_catch(int each);
+
+/* From now on end by them: what is written has no name that would be left behind, and
+ * may be a pipe that nobody reads, at which stdio(3) goes on to wait. */
+void wp_signals_leave(void);
+
+/* End as by the signal that was caught, if one was. */
+void wp_signals_end(void);
 
 /* Sleep until UNTIL_NS, or until one of the blocked SIGNALS comes, which *RET_INFO then
  * describes.  Returns the signal, or -1 (sigtimedwait(2)). */

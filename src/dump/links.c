@@ -280,8 +280,9 @@ static int find_holders(struct wp_links *links)
 static int add_peers(struct wp_links *links, uint32_t first)
 {
 	struct wp_dump *dump = &links->snapshot->dump;
+	int rc = 0;
 
-	for (uint32_t i = first; i < dump->nedges; i++) {
+	for (uint32_t i = first; i < dump->nedges && !rc; i++) {
 		pid_t pid = dump->edges[i].to_pid;
 		uint32_t at = wp_dump_find_process(dump, pid);
 		struct wp_err err = WP_ERR_INIT;
@@ -290,13 +291,13 @@ static int add_peers(struct wp_links *links, uint32_t first)
 		    wp_clock_ns() < links->deadline_ns) {
 			links->npeers++;
 			at = dump->nprocesses;
-			if (wp_snapshot_add(links->snapshot, pid, true, &err) ==
-			    -ENOMEM)
-				return -ENOMEM;
+			rc = wp_snapshot_add(links->snapshot, pid, true, &err);
+			if (rc != -ENOMEM && rc != -EINTR)
+				rc = 0;
 		}
 		dump->edges[i].to_process = at;
 	}
-	return 0;
+	return rc;
 }
 
 static int follow(struct wp_links *links)

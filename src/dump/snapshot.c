@@ -53,6 +53,29 @@ static int read_goroutines(struct wp_snapshot_sample *sample,
 					&sample->goroutines);
 }
 
+/* Sample the threads of PROCESS, and hold none then. */
+static int sample_threads(struct wp_snapshot_sample *sample,
+			  const struct wp_snapshot *snapshot,
+			  struct wp_process *process,
+			  const struct wp_sampler_options *options,
+			  struct wp_err *err)
+{
+	int rc;
+
+	wp_tracer_init(&sample->tracer);
+	rc = wp_thread_times_read(&sample->times, process);
+	if (!rc)
+		rc = wp_sampler_new(&sample->sampler, options, &sample->tracer,
+				    err);
+	if (!rc)
+		rc = wp_sampler_add_target(sample->sampler, process,
+					   &sample->profile, &sample->target,
+					   err);
+	if (!rc && !wp_snapshot_is_given_up(snapshot))
+		rc = wp_sampler_sample_once(sample->sampler);
+	return !rc && wp_snapshot_is_given_up(snapshot) ? -EINTR : rc;
+}
+
 /* Sample the threads of OF; SAMPLE's profile is there, and empty. */
 static int take_sample(struct wp_snapshot_sample *sample,
 		       struct wp_snapshot *snapshot,
@@ -73,16 +96,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	options.interrupts = snapshot->interrupts;
 	if (!stops)
 		options.stop = WP_STOP_NEVER;
-	wp_tracer_init(&sample->tracer);
-	rc = wp_thread_times_read(&sample->times, process);
-	if (!rc)
-		rc = wp_sampler_new(&sample->sampler, &options, &sample->tracer,
-				    err);
-	if (!rc)
-		rc = wp_sampler_add_target(sample->sampler, process, profile,
-					   &sample->target, err);
-	if (!rc)
-		rc = wp_sampler_sample_once(sample->sampler);
+	rc = sample_threads(sample, snapshot, process, &options, err);
 	if (!rc && purpose == DUMP)
 		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
 	if (!rc && (purpose == GOROUTINES ||

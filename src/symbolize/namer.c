@@ -45,7 +45,7 @@ static int run_child(struct wp_namer_session *s)
 	s->how = WP_NAMER_RUNNING;
 	s->len = 0;
 	s->debug_module = 0;
-	s->quiet_s = 0;
+	s->nquiet = 0;
 	if (!rc) {
 		wp_namer_session_run(s);
 		reap(s);

@@ -22,6 +22,9 @@ enum {
 	 * that. */
 	NOISE_PER_MODULE = 32,
 	NOISE_MIN = 64,
+	/* A signal that comes just before poll(2) does not end it. */
+	SLICE_MS = 100,
+	QUIET_MAX = WP_NAMER_QUIET_MAX_S * 1000 / SLICE_MS,
 };
 
 const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
@@ -176,7 +179,7 @@ static void accept_messages(struct wp_namer_session *s)
 			s->how = WP_NAMER_NONSENSE;
 			break;
 		}
-		s->quiet_s = 0;
+		s->nquiet = 0;
 		at += (size_t)n;
 	}
 	s->len -= at;
@@ -207,20 +210,20 @@ static void receive(struct wp_namer_session *s)
 	accept_messages(s);
 }
 
-/* Seconds of silence are counted one by one, not by the clock: time in which
+/* Slices of silence are counted one by one, not by the clock: time in which
  * this process was stopped, too, must not count against the child. */
 void wp_namer_session_run(struct wp_namer_session *s)
 {
 	struct pollfd pfd = { s->sock, POLLIN, 0 };
 
 	while (s->how == WP_NAMER_RUNNING) {
-		int n = poll(&pfd, 1, 1000);
+		int n = poll(&pfd, 1, SLICE_MS);
 
 		if (*s->namer->interrupts > 1)
 			s->how = WP_NAMER_INTERRUPTED;
 		else if (n > 0)
 			receive(s);
-		else if (++s->quiet_s >= WP_NAMER_QUIET_MAX_S)
+		else if (++s->nquiet >= QUIET_MAX)
 			s->how = WP_NAMER_SILENT;
 		if (s->how == WP_NAMER_RUNNING && wp_clock_ns() > s->end_ns)
 			s->how = WP_NAMER_TOO_LONG;

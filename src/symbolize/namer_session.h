@@ -46,8 +46,8 @@ struct wp_namer_session {
 	uint64_t received;
 	/* Messages so far that were not answers. */
 	uint32_t noise;
-	/* Seconds since the last message. */
-	unsigned int quiet_s;
+	/* Tenths of a second since the last message. */
+	unsigned int nquiet;
 	/* CLOCK_MONOTONIC when the naming ends at the latest. */
 	uint64_t end_ns;
 	/* The path of the debug file that was opened last, and its module. */

@@ -190,6 +190,51 @@ def test_ctrl_z_and_ctrl_c_at_a_terminal(start, tmp_path):
     target.assert_unharmed()
 
 
+def full_pipe(room):
+    """A pipe that takes ROOM bytes more; its two ends."""
+    r, w = os.pipe()
+    os.set_blocking(w, False)
+    try:
+        while True:
+            os.write(w, bytes(4096))
+    except BlockingIOError:
+        os.read(r, room)
+    os.set_blocking(w, True)
+    return r, w
+
+
+def writes_to_a_pipe(pid):
+    with open(f"/proc/{pid}/wchan") as f:
+        return "pipe_write" in f.read()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("what", [
+    ("--threads",), ("--check",), ("-d", "0.2"),
+    # More than there is room for: of a write that a signal cuts short after some
+    # bytes stdio(3) writes the rest.
+    ("-d", "0.2", "-f", "html", "-o", "-"),
+    ("-d", "0.2", "-f", "html", "-o", "/dev/fd/{fd}")])
+def test_one_signal_ends_what_nobody_reads(start, what, sig):
+    target = start("waiters", 2)
+    r, w = full_pipe(8192 if "html" in what else 0)
+    tool = subprocess.Popen(
+        [WALLPROF, "-p", str(target.pid), *(x.format(fd=w) for x in what)],
+        stdin=subprocess.DEVNULL, stdout=w, stderr=subprocess.DEVNULL,
+        pass_fds=(w,))
+    try:
+        worker = worker_of(tool)
+        wait_until(lambda: writes_to_a_pipe(worker))
+        tool.send_signal(sig)
+        assert tool.wait(20) == -sig
+    finally:
+        tool.kill()
+        tool.wait()
+        os.close(r)
+        os.close(w)
+    target.assert_unharmed()
+
+
 @pytest.mark.parametrize("what", [("-q", "-o", "{tmp}/x.pb.gz"),
                                   ("--timeout", "30")])
 def test_a_stopped_neighbour_brings_nobody_a_hangup(tmp_path, what):

@@ -191,6 +191,16 @@ def test_a_second_interrupt_ends_it_at_once(start, watch, tmp_path):
     assert pprof_check.load(str(out)).sample
 
 
+@pytest.mark.parametrize("what", ["--threads", "--check"])
+def test_the_first_interrupt_ends_a_dump(start, watch, what):
+    target = start("waiters", 2)
+    watched = watch(what, "-p", target.pid)
+    assert watched.next_child()
+    os.kill(watched.tool, signal.SIGINT)
+    assert watched.finish() == (-signal.SIGINT, "", "")
+    target.assert_unharmed()
+
+
 def test_output_is_its_owners_and_through_no_link(start, tmp_path):
     target = start("waiters", 1)
     victim, out = tmp_path / "victim", tmp_path / "x.pb.gz"
