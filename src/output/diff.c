@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "columns.h"
+#include "errors.h"
 #include "escape.h"
 #include "report.h"
 #include "view.h"
@@ -17,6 +18,8 @@ enum { BEFORE, AFTER, NSIDES };
 
 /* Functions with a smaller change than this share of all are left out. */
 #define LEAST 0.0005
+/* A change of more standard errors than this is no chance. */
+#define SURE 3
 
 struct row {
 	/* Per second of the recording. */
@@ -33,9 +36,13 @@ struct diff {
 	uint32_t cap;
 	/* All threads' time, per second of the recording. */
 	double all[NSIDES];
+	/* Of each row's own time, and seconds of the recording. */
+	struct wp_errors errors[NSIDES];
+	double seconds[NSIDES];
 	struct wp_buf name;
 	/* The sample that is being added. */
 	int side;
+	const struct wp_profile_sample *s;
 	uint32_t sample;
 	double value;
 	bool is_leaf;
@@ -66,8 +73,12 @@ static bool add_frame(void *ctx, const struct wp_view *view)
 
 	if (!row)
 		return false;
-	if (d->is_leaf)
+	if (d->is_leaf) {
 		row->self[d->side] += d->value;
+		if (wp_errors_add(&d->errors[d->side],
+				  (uint32_t)(row - d->rows), d->s))
+			d->rc = -ENOMEM;
+	}
 	d->is_leaf = false;
 	/* A function that calls itself counts once. */
 	if (row->seen != d->sample)
@@ -84,15 +95,17 @@ static void add_profile(struct diff *d, const struct wp_profile *profile,
 	double seconds = (double)profile->meta.duration_ns / 1e9;
 
 	d->side = side;
+	d->seconds[side] = seconds > 0 ? seconds : 1;
+	if (wp_errors_init(&d->errors[side], profile, kind))
+		d->rc = -ENOMEM;
 	for (uint32_t i = 0; i < set->nsamples && !d->rc; i++) {
-		d->value = (double)wp_columns_value(&set->samples[i],
-						    &c.v[c.main]) /
-			   (seconds > 0 ? seconds : 1);
+		d->s = wp_errors_sample(&d->errors[side], i);
+		d->value = (double)wp_columns_value(d->s, &c.v[c.main]) /
+			   d->seconds[side];
 		d->all[side] += d->value;
 		d->is_leaf = true;
 		d->sample++;
-		wp_view_walk(profile, set->samples[i].key.stack, false,
-			     add_frame, d);
+		wp_view_walk(profile, d->s->key.stack, false, add_frame, d);
 	}
 }
 
@@ -130,9 +143,42 @@ static void put_value(struct wp_buf *out, double value, bool is_time, bool sign)
 	wp_buf_printf(out, " %10s", text);
 }
 
-static void put_row(struct wp_buf *out, const struct row *row, bool is_time)
+static bool errors_are_known(const struct diff *d)
+{
+	return d->errors[BEFORE].known && d->errors[AFTER].known;
+}
+
+/* Add the standard error of the change of row ID's own time, and a star if the change
+ * is beyond chance. */
+static void put_error(const struct diff *d, uint32_t id, struct wp_buf *out)
+{
+	const struct row *row = &d->rows[id];
+	double error = hypot(
+		wp_errors_of(&d->errors[BEFORE], id) / d->seconds[BEFORE],
+		wp_errors_of(&d->errors[AFTER], id) / d->seconds[AFTER]);
+	double change = fabs(row->self[AFTER] - row->self[BEFORE]);
+	char cell[WP_CELL], text[WP_CELL + 2];
+
+	if (error < 1) {
+		wp_buf_fill(out, ' ', 13);
+		return;
+	}
+	wp_report_time(cell, (uint64_t)error);
+	snprintf(text, sizeof(text), "\u00b1%s", cell + strspn(cell, " "));
+	/* The sign has two bytes. */
+	wp_buf_printf(out, " %11s%s", text,
+		      change > SURE * error ? " *" : "  ");
+}
+
+/* ID: of its row; 0: of all, whose sums are known. */
+static void put_row(const struct diff *d, uint32_t id, const struct row *row,
+		    bool is_time, struct wp_buf *out)
 {
 	put_value(out, row->self[AFTER] - row->self[BEFORE], is_time, true);
+	if (errors_are_known(d) && id)
+		put_error(d, id, out);
+	else if (errors_are_known(d))
+		wp_buf_fill(out, ' ', 13);
 	put_value(out, row->self[BEFORE], is_time, false);
 	put_value(out, row->self[AFTER], is_time, false);
 	put_value(out, row->total[AFTER] - row->total[BEFORE], is_time, true);
@@ -162,6 +208,19 @@ static void put_name(struct diff *d, uint32_t id, struct wp_buf *out)
 	wp_buf_char(out, '\n');
 }
 
+static void put_head(const struct diff *d, struct wp_buf *out)
+{
+	wp_buf_str(out, "per second of recording\n");
+	if (errors_are_known(d))
+		wp_buf_printf(out,
+			      "*: a change of more than %d standard errors\n",
+			      SURE);
+	wp_buf_printf(out,
+		      "      self%s     before      after      total"
+		      "  function\n",
+		      errors_are_known(d) ? "      error  " : "");
+}
+
 static int put_rows(struct diff *d, bool is_time, bool full, struct wp_buf *out)
 {
 	uint32_t n = d->names.len, shown = 0;
@@ -174,19 +233,17 @@ static int put_rows(struct diff *d, bool is_time, bool full, struct wp_buf *out)
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = i;
 	qsort_r(order, n, sizeof(*order), by_change, d);
-	wp_buf_str(out,
-		   "per second of recording\n"
-		   "      self     before      after      total  function\n");
-	put_row(out,
+	put_head(d, out);
+	put_row(d, 0,
 		&(struct row){ .self = { d->all[BEFORE], d->all[AFTER] },
 			       .total = { d->all[BEFORE], d->all[AFTER] } },
-		is_time);
+		is_time, out);
 	wp_buf_str(out, "all\n");
 	for (uint32_t i = 0; i < n; i++) {
 		/* Id 0 is "", which is no function. */
 		if (!order[i] || weight_of(&d->rows[order[i]]) <= least)
 			continue;
-		put_row(out, &d->rows[order[i]], is_time);
+		put_row(d, order[i], &d->rows[order[i]], is_time, out);
 		put_name(d, order[i], out);
 		shown++;
 	}
@@ -223,5 +280,7 @@ int wp_write_diff(const struct wp_profile *before,
 	free(d.rows);
 	wp_buf_clear(&d.name);
 	wp_intern_clear(&d.names);
+	wp_errors_clear(&d.errors[BEFORE]);
+	wp_errors_clear(&d.errors[AFTER]);
 	return rc;
 }

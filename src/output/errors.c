@@ -6,73 +6,165 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What looks divide of S. */
-static uint64_t divided_ns(const struct wp_profile_sample *s)
+#include "wallprof/vec.h"
+
+static enum wp_errors_part part_of(const struct wp_profile_sample *s)
 {
-	return s->wall_ns > s->exact_ns ? s->wall_ns - s->exact_ns : 0;
+	return s->key.state == WP_STATE_RUNNING ||
+			       s->key.state == WP_STATE_RUNNABLE ?
+		       WP_ERRORS_READY :
+		       WP_ERRORS_WAITS;
+}
+
+/* What samples divide of S. */
+static double divided_ns(const struct wp_errors *errors,
+			 const struct wp_profile_sample *s)
+{
+	uint64_t ns = wp_profile_time(errors->profile, errors->kind, s);
+
+	return ns > s->exact_ns ? (double)(ns - s->exact_ns) : 0;
+}
+
+static const struct wp_sample_set *set_of(const struct wp_errors *errors)
+{
+	return &errors->profile->sets[errors->kind];
+}
+
+const struct wp_profile_sample *wp_errors_sample(const struct wp_errors *errors,
+						 uint32_t i)
+{
+	return &set_of(errors)->samples[errors->order[i]];
+}
+
+static struct wp_errors_pool *pool_of(const struct wp_errors *errors,
+				      uint32_t thread, enum wp_errors_part part)
+{
+	return &errors->pools[(size_t)thread * WP_ERRORS_NPARTS + part];
+}
+
+/* Set the pools; LOOKS has a number for each thread. */
+static void fill_pools(struct wp_errors *errors, double *looks)
+{
+	const struct wp_sample_set *set = set_of(errors);
+	bool by_cpu = !errors->profile->meta.has_wall;
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		const struct wp_profile_sample *s = &set->samples[i];
+		enum wp_errors_part part = part_of(s);
+		struct wp_errors_pool *pool = pool_of(errors, s->key.thread,
+						      part);
+
+		pool->ns += divided_ns(errors, s);
+		if (part == WP_ERRORS_WAITS)
+			pool->looks += (double)s->looks;
+		else
+			pool->looks += (double)s->cpu_count;
+		if (part == WP_ERRORS_READY)
+			looks[s->key.thread] += (double)s->looks;
+		errors->known |= s->looks || (by_cpu && s->cpu_count);
+	}
+}
+
+/* Set ORDER by counting; NEXT has a place for each thread and one more, all 0. */
+static void sort_samples(struct wp_errors *errors, uint32_t nthreads,
+			 uint32_t *next)
+{
+	const struct wp_sample_set *set = set_of(errors);
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		next[set->samples[i].key.thread + 1]++;
+	for (uint32_t t = 0; t < nthreads; t++)
+		next[t + 1] += next[t];
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		errors->order[next[set->samples[i].key.thread]++] = i;
 }
 
 int wp_errors_init(struct wp_errors *errors, const struct wp_profile *profile,
-		   const struct wp_sample_set *set)
+		   enum wp_profile_kind kind)
 {
-	*errors = (struct wp_errors){ .set = set, .parts = WP_PAIRS_INIT };
-	errors->pools = calloc((size_t)profile->nthreads + 1,
-			       sizeof(*errors->pools));
-	if (!errors->pools)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < set->nsamples; i++) {
-		const struct wp_profile_sample *s = &set->samples[i];
-		struct wp_errors_pool *pool = &errors->pools[s->key.thread];
+	size_t n = (size_t)profile->nthreads + 1;
+	uint32_t *next = calloc(n + 1, sizeof(*next));
+	double *looks = calloc(n, sizeof(*looks));
+	int rc = -ENOMEM;
 
-		if (s->key.state == WP_STATE_RUNNING ||
-		    s->key.state == WP_STATE_RUNNABLE)
-			continue;
-		pool->ns += (double)divided_ns(s);
-		pool->looks += (double)s->looks;
-		errors->known |= s->looks > 0;
+	*errors = (struct wp_errors){ .profile = profile, .kind = kind };
+	errors->pools = calloc(n * WP_ERRORS_NPARTS, sizeof(*errors->pools));
+	errors->order = calloc((size_t)set_of(errors)->nsamples + 1,
+			       sizeof(*errors->order));
+	if (next && looks && errors->pools && errors->order) {
+		fill_pools(errors, looks);
+		sort_samples(errors, profile->nthreads, next);
+		rc = 0;
 	}
-	return 0;
+	for (uint32_t t = 0; !rc && t < profile->nthreads; t++) {
+		struct wp_errors_pool *pool = pool_of(errors, t,
+						      WP_ERRORS_READY);
+
+		if (pool->looks <= 0)
+			pool->looks = looks[t];
+	}
+	free(next);
+	free(looks);
+	return rc;
 }
 
-int wp_errors_add(struct wp_errors *errors, uint32_t row,
+/* Of what ROW's last thread has. */
+static double variance(const struct wp_errors *errors,
+		       const struct wp_errors_row *row)
+{
+	double sum = 0;
+
+	for (int part = 0; part < WP_ERRORS_NPARTS; part++) {
+		const struct wp_errors_pool *pool = pool_of(
+			errors, row->thread, (enum wp_errors_part)part);
+		double n = pool->looks + 4, q;
+
+		if (pool->looks <= 0 || row->ns[part] <= 0)
+			continue;
+		q = (pool->looks * row->ns[part] / pool->ns + 2) / n;
+		sum += pool->ns * pool->ns * q * (1 - q) / n;
+	}
+	return sum;
+}
+
+int wp_errors_add(struct wp_errors *errors, uint32_t i,
 		  const struct wp_profile_sample *s)
 {
-	uint32_t i = wp_pairs_add(&errors->parts, row, s->key.thread);
+	struct wp_errors_row *row;
 
-	if (i == UINT32_MAX)
-		return -ENOMEM;
-	errors->parts.v[i].self += divided_ns(s);
+	if (i >= errors->nrows) {
+		uint32_t n = i + 1 - errors->nrows;
+
+		if (WP_VEC_ROOM(errors->rows, errors->nrows, errors->cap_rows,
+				n))
+			return -ENOMEM;
+		for (; n; n--)
+			errors->rows[errors->nrows++] = (struct wp_errors_row){
+				0
+			};
+	}
+	row = &errors->rows[i];
+	if (row->thread != s->key.thread)
+		*row = (struct wp_errors_row){
+			.thread = s->key.thread,
+			.variance = row->variance + variance(errors, row),
+		};
+	row->ns[part_of(s)] += divided_ns(errors, s);
 	return 0;
 }
 
-/* Of the sum PART of one row and thread. */
-static double variance(const struct wp_errors *errors,
-		       const struct wp_pair *part)
+double wp_errors_of(const struct wp_errors *errors, uint32_t i)
 {
-	const struct wp_errors_pool *pool = &errors->pools[part->b];
-	double ns = (double)part->self;
+	const struct wp_errors_row *row = &errors->rows[i];
 
-	return pool->looks > 0 && pool->ns > ns ?
-		       ns * (pool->ns - ns) / pool->looks :
-		       0;
-}
-
-void wp_errors_finish(struct wp_errors *errors, struct wp_pairs *rows)
-{
-	double *sums = calloc((size_t)rows->len + 1, sizeof(*sums));
-
-	errors->known &= sums != NULL;
-	for (uint32_t i = 0; sums && i < errors->parts.len; i++)
-		sums[errors->parts.v[i].a] += variance(errors,
-						       &errors->parts.v[i]);
-	for (uint32_t i = 0; sums && i < rows->len; i++)
-		rows->v[i].total = (uint64_t)sqrt(sums[i]);
-	free(sums);
+	return i < errors->nrows ? sqrt(row->variance + variance(errors, row)) :
+				   0;
 }
 
 void wp_errors_clear(struct wp_errors *errors)
 {
-	wp_pairs_clear(&errors->parts);
+	free(errors->order);
 	free(errors->pools);
-	errors->pools = NULL;
+	free(errors->rows);
+	*errors = (struct wp_errors){ 0 };
 }

@@ -1,39 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* errors.h - standard errors of the waiting times of a table's rows.
+/* errors.h - standard errors of the times of a table's rows.
  *
- * What looks divide of a thread's waiting time, P ns by N looks that found the thread
- * changed, goes to a row by S ns of it, like coin tosses: the variance of S is
- * S (P - S) / N.  What is known exactly has none.
+ * A thread's time in a state is known; samples divide it.  Of P ns that N samples
+ * divide, a row that has S ns of them has them as tosses of a coin: the variance is
+ * P^2 q (1 - q) / (N + 4) with q = (N S / P + 2) / (N + 4), which also holds for few
+ * samples and for shares of all or nothing (Agresti and Coull, "Approximate is
+ * better than exact", 1998).  Waits are divided by the looks that found the thread
+ * changed, but what is known exactly is not; the time ready to run by CPU samples,
+ * or where there are none by looks.
  */
 #ifndef WP_ERRORS_H
 #define WP_ERRORS_H
 
-#include "pairs.h"
 #include "wallprof/profile.h"
 
+/* What is divided apart. */
+enum wp_errors_part { WP_ERRORS_WAITS, WP_ERRORS_READY, WP_ERRORS_NPARTS };
+
 struct wp_errors {
-	const struct wp_sample_set *set;
-	/* What looks divide, by row and thread. */
-	struct wp_pairs parts;
-	/* By thread: what looks divide in all, and their number; owned. */
+	const struct wp_profile *profile;
+	enum wp_profile_kind kind;
+	/* The indices of all samples of KIND, those of a thread together; owned. */
+	uint32_t *order;
+	/* By thread and part: what is divided, and by how many; owned. */
 	struct wp_errors_pool {
 		double ns;
 		double looks;
 	} * pools;
-	/* Any looks are known of. */
+	/* By row; owned.  NS is what the thread that was added last has. */
+	struct wp_errors_row {
+		uint32_t thread;
+		double ns[WP_ERRORS_NPARTS];
+		double variance;
+	} * rows;
+	uint32_t nrows, cap_rows;
+	/* It is known how many samples divided the time. */
 	bool known;
 };
 
-/* Of SET, of PROFILE.  0 or -ENOMEM; the caller clears ERRORS in both cases. */
+/* Of PROFILE's samples of KIND.  0 or -ENOMEM; the caller clears ERRORS in both
+ * cases. */
 WP_MUST_CHECK
 int wp_errors_init(struct wp_errors *errors, const struct wp_profile *profile,
-		   const struct wp_sample_set *set);
-/* S is in row ROW.  0 or -ENOMEM. */
+		   enum wp_profile_kind kind);
+/* The Ith sample of all, those of each thread together. */
+const struct wp_profile_sample *wp_errors_sample(const struct wp_errors *errors,
+						 uint32_t i);
+/* S is in row ROW, once.  Samples come in the order of wp_errors_sample.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_errors_add(struct wp_errors *errors, uint32_t row,
 		  const struct wp_profile_sample *s);
-/* Set the TOTAL of each of ROWS, not sorted yet, to its standard error in ns. */
-void wp_errors_finish(struct wp_errors *errors, struct wp_pairs *rows);
+/* The standard error of ROW's time in ns, once all is added. */
+double wp_errors_of(const struct wp_errors *errors, uint32_t row);
 void wp_errors_clear(struct wp_errors *errors);
 
 #endif

@@ -233,6 +233,11 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 			  str_id(w, key->object));
 	if (t->idle)
 		put_label(w, "idle", text_id(w, "true"));
+	/* Standard errors are made of these. */
+	if (s->looks)
+		put_number(w, "looks", (int64_t)s->looks, "count");
+	if (s->exact_ns)
+		put_number(w, "exact", (int64_t)s->exact_ns, "nanoseconds");
 	if (w->kind == WP_PROFILE_THREADCREATE && s->count)
 		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
 			   "nanoseconds");

@@ -16,6 +16,9 @@ struct labels {
 	uint32_t state;
 	uint32_t wait;
 	uint32_t object;
+	/* As of wp_profile_sample. */
+	uint64_t looks;
+	uint64_t exact_ns;
 };
 
 static const char *text_of(struct wp_pprof *p, uint32_t id)
@@ -122,6 +125,10 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->wait = str;
 	else if (!strcmp(name, "object") || !strcmp(name, "woken by"))
 		labels->object = str;
+	else if (!strcmp(name, "looks") && num > 0)
+		labels->looks = (uint64_t)num;
+	else if (!strcmp(name, "exact") && num > 0)
+		labels->exact_ns = (uint64_t)num;
 }
 
 static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
@@ -193,7 +200,8 @@ static uint32_t read_locations(struct wp_pprof *p, struct wp_pprof_field *field,
 }
 
 static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
-		       const uint64_t *values, unsigned int n)
+		       const uint64_t *values, unsigned int n,
+		       const struct labels *labels)
 {
 	struct wp_profile_sample sum = { 0 };
 	uint64_t *const into[] = {
@@ -202,6 +210,7 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 		[WP_PPROF_CPU_COUNT] = &sum.cpu_count,
 		[WP_PPROF_CPU] = &sum.cpu_ns,
 	};
+	struct wp_profile_sample *sample;
 	uint32_t hint = UINT32_MAX;
 
 	for (unsigned int i = 0; i < n && i < p->ntypes; i++) {
@@ -217,8 +226,12 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 	    wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns) ||
 	    WP_VEC_ROOM(p->samples, p->nsamples, p->cap_samples, 1))
 		no_memory(p);
-	else
-		p->samples[p->nsamples++] = hint;
+	if (p->rc)
+		return;
+	p->samples[p->nsamples++] = hint;
+	sample = &p->profile->sets[p->kind].samples[hint];
+	sample->looks += labels->looks;
+	sample->exact_ns += labels->exact_ns;
 }
 
 /* The index of a location that says that there is no stack; made if new. */
@@ -286,7 +299,7 @@ static void read_sample(struct wp_pprof *p, struct wp_reader r)
 	if (key.stack == UINT32_MAX)
 		no_memory(p);
 	if (!p->rc)
-		add_sample(p, &key, values, n);
+		add_sample(p, &key, values, n, &labels);
 }
 
 /* Frames are locations' indices: make the lists of locations of them. */

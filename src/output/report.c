@@ -33,6 +33,27 @@ void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all)
 		 all ? 100 * (double)ns / (double)all : 0.0);
 }
 
+void wp_report_share_error(char cell[WP_CELL], uint64_t ns, uint64_t all,
+			   const struct wp_errors *errors, uint32_t row)
+{
+	/* From here on tenths of a point would say nothing. */
+	static const double coarse = 1.95;
+	double points = errors->known && all ?
+				100 * wp_errors_of(errors, row) / (double)all :
+				0;
+
+	wp_report_share(cell, ns, all);
+	if (points >= coarse)
+		snprintf(cell, WP_CELL, "%5.0f %% \u00b1%-4.0f",
+			 100 * (double)ns / (double)all, points);
+	else if (points >= 0.05)
+		snprintf(cell + strlen(cell), WP_CELL - strlen(cell),
+			 " \u00b1%-4.1f", points);
+	else if (errors->known)
+		snprintf(cell + strlen(cell), WP_CELL - strlen(cell), "%6s",
+			 "");
+}
+
 void wp_report_title(struct wp_report *r, const char *title)
 {
 	wp_buf_printf(&r->out, "\n%s\n", title);

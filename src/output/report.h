@@ -3,6 +3,7 @@
 #ifndef WP_REPORT_H
 #define WP_REPORT_H
 
+#include "errors.h"
 #include "escape.h"
 #include "pairs.h"
 #include "view.h"
@@ -47,6 +48,12 @@ void wp_report_time(char cell[WP_CELL], uint64_t ns);
 /* Set CELL to NS of ALL as " 12.3 %", 7 columns. */
 void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all);
 
+/* Set CELL to the same, and if ERRORS are known to the standard error of its row ROW
+ * in points: " 12.3 % ±0.4 ", 13 columns; of neither more digits than the error
+ * leaves. */
+void wp_report_share_error(char cell[WP_CELL], uint64_t ns, uint64_t all,
+			   const struct wp_errors *errors, uint32_t row);
+
 /* Begin a section: write an empty line and TITLE. */
 void wp_report_title(struct wp_report *r, const char *title);
 /* End the line, of which USED columns are used, with r->name, fitted. */
@@ -66,6 +73,9 @@ void wp_report_wait(struct wp_report *r, uint64_t reason);
 bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit);
 /* Write a row: NS, its share of all time, and r->name indented by INDENT. */
 void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent);
+/* The same with the standard error of row ROW of ERRORS. */
+void wp_report_row_error(struct wp_report *r, uint64_t ns,
+			 const struct wp_errors *errors, uint32_t row);
 /* Write how many rows, from FIRST on, are not shown. */
 void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
 		    uint32_t first, unsigned int indent);

@@ -72,34 +72,20 @@ bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b)
 	return a->function == b->function && a->line == b->line;
 }
 
-/* The standard error of ROW's share, in points. */
-static void put_error(struct wp_report *r, const struct wp_pair *row)
-{
-	double points = 100 * (double)row->total / (double)r->total_ns;
-
-	if (points < 0.05)
-		wp_buf_fill(&r->name, ' ', 7);
-	else
-		wp_buf_printf(&r->name, "+-%-5.1f", points);
-}
-
 static void put_site(struct wp_report *r, const struct wp_pair *row,
-		     bool with_error)
+		     const struct wp_errors *errors)
 {
 	enum { COLUMN = 12 };
 	struct wp_view view;
-	size_t len, begin;
+	size_t len;
 
-	if (with_error)
-		put_error(r, row);
-	begin = wp_utf8_length(r->name.data, r->name.len);
 	wp_report_paint(r, WP_STATE_WAITING, row->b);
 	wp_report_wait(r, row->b);
-	len = wp_utf8_length(r->name.data, r->name.len) - begin;
+	len = wp_utf8_length(r->name.data, r->name.len);
 	wp_buf_fill(&r->name, ' ', len < COLUMN ? COLUMN - len : 1);
 	wp_view_get(r->profile, row->loc, row->level, &view);
 	wp_report_name(r, &view);
-	wp_report_row(r, row->self, 0);
+	wp_report_row_error(r, row->self, errors, row->mark);
 }
 
 /* Set VIEW to where the thread of KEY is: its wait's site, or the function that it
@@ -184,9 +170,10 @@ void wp_report_sites(struct wp_report *r)
 	struct wp_errors errors;
 	uint32_t shown = 0;
 
-	wp_report_fail(r, wp_errors_init(&errors, r->profile, r->set));
+	wp_report_fail(r, wp_errors_init(&errors, r->profile, r->kind));
 	for (uint32_t i = 0; i < r->set->nsamples && !r->rc; i++) {
-		const struct wp_profile_sample *s = &r->set->samples[i];
+		const struct wp_profile_sample *s = wp_errors_sample(&errors,
+								     i);
 		struct wp_view view;
 		struct wp_pair *row;
 
@@ -200,22 +187,21 @@ void wp_report_sites(struct wp_report *r)
 			break;
 		row->loc = view.loc;
 		row->level = view.level;
-		wp_report_fail(
-			r, wp_errors_add(&errors, (uint32_t)(row - rows.v), s));
+		row->mark = (uint32_t)(row - rows.v);
+		wp_report_fail(r, wp_errors_add(&errors, row->mark, s));
 	}
-	wp_errors_finish(&errors, &rows);
 	wp_pairs_sort(&rows);
 	if (rows.len) {
 		wp_report_title(r, "Where threads wait");
 		wp_buf_str(
 			&r->out,
 			errors.known ?
-				"      time    share  error  for         at\n" :
+				"      time    share error  for         at\n" :
 				"      time    share  for         at\n");
 	}
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_SITES);
 	     shown++)
-		put_site(r, &rows.v[shown], errors.known);
+		put_site(r, &rows.v[shown], &errors);
 	wp_report_rest(r, &rows, shown, 0);
 	wp_pairs_clear(&rows);
 	wp_errors_clear(&errors);

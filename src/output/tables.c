@@ -11,6 +11,8 @@ enum {
 	TOP_FUNCTIONS = 20,
 	/* Columns of a time and a share. */
 	NUMBERS = 2 + 8 + 2 + 7,
+	/* Of an error. */
+	ERROR = 6,
 };
 
 bool wp_report_hides(const struct wp_report *r, uint32_t shown, uint32_t limit)
@@ -27,6 +29,17 @@ void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent)
 	wp_buf_printf(&r->out, "  %s  %s", time, share);
 	wp_buf_fill(&r->out, ' ', 2 + indent);
 	wp_report_end(r, NUMBERS + 2 + indent);
+}
+
+void wp_report_row_error(struct wp_report *r, uint64_t ns,
+			 const struct wp_errors *errors, uint32_t row)
+{
+	char time[WP_CELL], share[WP_CELL];
+
+	wp_report_time(time, ns);
+	wp_report_share_error(share, ns, r->total_ns, errors, row);
+	wp_buf_printf(&r->out, "  %s  %s  ", time, share);
+	wp_report_end(r, NUMBERS + 2 + (errors->known ? ERROR : 0));
 }
 
 void wp_report_rest(struct wp_report *r, const struct wp_pairs *rows,
@@ -140,6 +153,7 @@ void wp_report_states(struct wp_report *r)
 struct function_sum {
 	struct wp_report *r;
 	struct wp_pairs *rows;
+	struct wp_errors *errors;
 	const struct wp_profile_sample *sample;
 	/* Number of the sample: a row with this mark has its time, as a
 	 * recursive function is on the stack more than once. */
@@ -158,6 +172,11 @@ static bool sum_frame(void *ctx, const struct wp_view *view)
 		return false;
 	row->loc = view->loc;
 	row->level = view->level;
+	if (sum->leaf)
+		wp_report_fail(sum->r,
+			       wp_errors_add(sum->errors,
+					     (uint32_t)(row - sum->rows->v),
+					     sum->sample));
 	if (sum->leaf && sum->sample->key.state == WP_STATE_RUNNING)
 		row->split += ns;
 	if (row->mark != sum->mark)
@@ -167,13 +186,14 @@ static bool sum_frame(void *ctx, const struct wp_view *view)
 	return true;
 }
 
-static void put_function(struct wp_report *r, const struct wp_pair *row)
+static void put_function(struct wp_report *r, const struct wp_pair *row,
+			 const struct wp_errors *errors)
 {
 	char time[WP_CELL], self[WP_CELL], total[WP_CELL], cpu[WP_CELL];
 	struct wp_view view;
 
 	wp_report_time(time, row->self);
-	wp_report_share(self, row->self, r->total_ns);
+	wp_report_share_error(self, row->self, r->total_ns, errors, row->mark);
 	wp_report_share(cpu, row->split, r->total_ns);
 	wp_report_share(total, row->total, r->total_ns);
 	wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu, total);
@@ -182,19 +202,19 @@ static void put_function(struct wp_report *r, const struct wp_pair *row)
 	view.line = 0;
 	view.guessed = view.inlined = false;
 	wp_report_name(r, &view);
-	wp_report_end(r, NUMBERS + 2 * (2 + 7) + 2);
+	wp_report_end(r,
+		      NUMBERS + 2 * (2 + 7) + 2 + (errors->known ? ERROR : 0));
 }
 
-void wp_report_functions(struct wp_report *r)
+static void sum_functions(struct wp_report *r, struct wp_pairs *rows,
+			  struct wp_errors *errors)
 {
-	struct wp_pairs rows = WP_PAIRS_INIT;
-	uint32_t shown = 0, more = 0;
-
-	for (uint32_t i = 0; i < r->set->nsamples; i++) {
+	for (uint32_t i = 0; i < r->set->nsamples && !r->rc; i++) {
 		struct function_sum sum = {
 			.r = r,
-			.rows = &rows,
-			.sample = &r->set->samples[i],
+			.rows = rows,
+			.errors = errors,
+			.sample = wp_errors_sample(errors, i),
 			.mark = i + 1,
 			.leaf = true,
 		};
@@ -204,17 +224,30 @@ void wp_report_functions(struct wp_report *r)
 		wp_view_walk(r->profile, sum.sample->key.stack, false,
 			     sum_frame, &sum);
 	}
-	wp_pairs_sort(&rows);
+	for (uint32_t i = 0; i < rows->len; i++)
+		rows->v[i].mark = i;
+	wp_pairs_sort(rows);
+}
+
+void wp_report_functions(struct wp_report *r)
+{
+	struct wp_pairs rows = WP_PAIRS_INIT;
+	uint32_t shown = 0, more = 0;
+	struct wp_errors errors;
+
+	wp_report_fail(r, wp_errors_init(&errors, r->profile, r->kind));
+	sum_functions(r, &rows, &errors);
 	wp_report_title(r, "Functions by their own time");
-	wp_buf_str(&r->out, "      self    share   on CPU"
-			    "    total  function\n");
+	wp_buf_printf(&r->out,
+		      "      self    share%s   on CPU    total  function\n",
+		      errors.known ? " error" : "");
 	for (uint32_t i = 0; i < rows.len; i++) {
 		if (!r->options->full &&
 		    (shown >= TOP_FUNCTIONS || !rows.v[i].self)) {
 			more++;
 			continue;
 		}
-		put_function(r, &rows.v[i]);
+		put_function(r, &rows.v[i], &errors);
 		shown++;
 	}
 	if (more)
@@ -223,4 +256,5 @@ void wp_report_functions(struct wp_report *r)
 			      " with less or no time of their own\n",
 			      more);
 	wp_pairs_clear(&rows);
+	wp_errors_clear(&errors);
 }

@@ -33,7 +33,7 @@ static void take_back(struct wp_thread *t)
 	if (ns)
 		wp_profile_take_back(t->target->profile,
 				     t->target->loop->options.wall_kind,
-				     t->wait.same_sample, ns);
+				     t->wait.look_sample, ns);
 }
 
 void wp_books_look(struct wp_thread *t, const struct wp_schedstat *now,

@@ -37,13 +37,25 @@ static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 	return 0;
 }
 
+/* The same to the sample of the wait that a look found. */
+static int add_look(struct wp_thread *t, const struct wp_sample_key *key,
+		    const struct wp_profile_sample *more)
+{
+	int rc = add_sample(t, key, more);
+
+	/* CPU samples, which are added to others, may come before the next look. */
+	t->wait.look_sample = t->wait.sample;
+	t->wait.look_weight_ns = more->weight_ns;
+	return rc;
+}
+
 int wp_record_wait(const struct wp_queued_wait *wait)
 {
 	const struct wp_profile_sample more = {
 		.count = 1,
 		.wall_ns = wait->wall_ns,
-		.weight_ns = wait->weight_ns,
-		.looks = wait->weight_ns > 0,
+		.weight_ns = wait->by_chance ? wait->weight_ns : 0,
+		.looks = wait->by_chance,
 	};
 	struct wp_thread *t = wait->thread;
 	struct wp_sample_key key = wait->key;
@@ -60,18 +72,21 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 		rc = wp_block_waits_add(t, &key, false, wait->weight_ns);
 	if (!rc)
 		rc = wp_lock_holders_charge(t, &key);
-	return rc ? rc : add_sample(t, &key, &more);
+	return rc ? rc : add_look(t, &key, &more);
 }
 
-/* The sample that was added to last stands for NS less. */
+/* The last look, which found a wait, stands for NS less. */
 static void lose_weight(struct wp_thread *t, uint64_t ns)
 {
 	struct wp_sample_set *set =
 		&t->target->profile->sets[t->target->loop->options.wall_kind];
-	struct wp_profile_sample *sample = &set->samples[t->wait.sample];
+	uint32_t i = t->wait.look_sample;
 
-	if (t->wait.sample < set->nsamples && sample->weight_ns >= ns)
-		sample->weight_ns -= ns;
+	if (ns > t->wait.look_weight_ns)
+		ns = t->wait.look_weight_ns;
+	t->wait.look_weight_ns -= ns;
+	if (i < set->nsamples)
+		set->samples[i].weight_ns -= ns;
 }
 
 int wp_record_unchanged(struct wp_thread *t)
@@ -92,10 +107,7 @@ int wp_record_unchanged(struct wp_thread *t)
 		rc = wp_wait_child_confirm(t, key);
 	wp_lock_holders_note_wait(t, true, t->time.region_ns);
 	t->target->profile->counters.unchanged++;
-	if (!rc)
-		rc = add_sample(t, key, &more);
-	t->wait.same_sample = t->wait.sample;
-	return rc;
+	return rc ? rc : add_look(t, key, &more);
 }
 
 /* Add MORE, if it is anything, to T's sample with STACK in STATE. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.c - the loop over targets: see wallprof/sampler.h. */
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler_loop.h"
 #include "stop_window.h"
@@ -19,6 +22,9 @@
  * have had a CPU, and this those of threads that wait for one. */
 #define ONLY_STOP_NS WP_NS_PER_S
 #define ONLY_STOPS_NS (5 * WP_NS_PER_S)
+
+/* A tick that waited for a CPU for less than this came in time. */
+#define IN_TIME_NS (10 * WP_NS_PER_US)
 
 /* Perf rings are emptied as often as this, however rare ticks are. */
 #define DRAIN_NS (20 * WP_NS_PER_MS)
@@ -67,6 +73,9 @@ int wp_sampler_new(struct wp_sampler **ret,
 	loop->options = *options;
 	loop->tracer = tracer;
 	loop->schedstat_works = schedstat_works();
+	loop->own_schedstat_fd = open("/proc/thread-self/schedstat",
+				      O_RDONLY | O_CLOEXEC);
+	loop->awaited_cpu = -1;
 	loop->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) ? 1024 :
 							    limit.rlim_cur;
 	loop->images.fd_limit = loop->fd_limit;
@@ -159,7 +168,8 @@ uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 	 * a target with a period of its own cannot hide between them. */
 	begin_ns = loop->start_ns + loop->next_index++ * interval;
 	loop->region_end_ns = begin_ns + interval;
-	return begin_ns + wp_random_next(&loop->random) % interval;
+	loop->due_ns = begin_ns + wp_random_next(&loop->random) % interval;
+	return loop->due_ns;
 }
 
 static int for_each_target(struct wp_sampler *loop,
@@ -205,11 +215,30 @@ static int step_targets(struct wp_sampler *loop,
 	return nleft ? 0 : -ESRCH;
 }
 
+/* Set the CPU that the tick at hand had to wait for. */
+static void find_awaited_cpu(struct wp_sampler *loop)
+{
+	struct wp_schedstat own;
+	char text[96];
+	ssize_t n = wp_io_pread(loop->own_schedstat_fd, text, sizeof(text));
+	uint64_t queued_ns;
+
+	loop->awaited_cpu = -1;
+	if (n <= 0 || wp_schedstat_parse(&own, text, (size_t)n))
+		return;
+	queued_ns = own.wait_ns - loop->own_queued_ns;
+	loop->own_queued_ns = own.wait_ns;
+	if (loop->due_ns && loop->tick_ns > loop->due_ns + IN_TIME_NS &&
+	    queued_ns > IN_TIME_NS)
+		loop->awaited_cpu = sched_getcpu();
+}
+
 int wp_sampler_tick(struct wp_sampler *loop)
 {
 	int rc;
 
 	loop->tick_ns = wp_clock_ns();
+	find_awaited_cpu(loop);
 	if (loop->region_end_ns < loop->tick_ns)
 		loop->region_end_ns = loop->tick_ns;
 	rc = step_targets(loop, wp_target_begin_tick);
@@ -339,6 +368,8 @@ void wp_sampler_free(struct wp_sampler *loop)
 	for (size_t i = 0; i < loop->ntargets; i++)
 		wp_target_free(loop->targets[i]);
 	free(loop->targets);
+	if (loop->own_schedstat_fd >= 0)
+		close(loop->own_schedstat_fd);
 	wp_bpf_scan_close(loop);
 	wp_kallsyms_clear(&loop->kallsyms);
 	wp_unwinder_free(loop->unwinder);

@@ -37,8 +37,17 @@ struct wp_sampler {
 
 	/* When the first tick was due. */
 	uint64_t start_ns;
-	/* When the tick at hand began. */
+	/* When the tick at hand was due, 0: not known, and when it began. */
+	uint64_t due_ns;
 	uint64_t tick_ns;
+	/* /proc/thread-self/schedstat, -1: not open; and what it said at the last tick
+	 * that wallprof has waited for a CPU in all. */
+	int own_schedstat_fd;
+	uint64_t own_queued_ns;
+	/* The CPU that wallprof had to wait for at the tick at hand; -1: none.  A
+	 * thread that ran there meanwhile is met when it stops running, which is no
+	 * chance find. */
+	int awaited_cpu;
 	/* The first tick has been given out: it opens the books. */
 	bool opened;
 	/* Index, from 0, of the interval whose tick is to come. */

@@ -58,6 +58,11 @@ static void describe_recording(struct wp_target *target)
 	meta->has_cpu = options->cpu;
 	meta->time_ns = wp_clock_utc_ns();
 	meta->period_ns = (int64_t)options->interval_ns;
+	if (!target->loop->schedstat_works)
+		meta->source[WP_PROFILE_WALL] = wp_intern_add_str(
+			&target->profile->strings,
+			"running, runnable and waiting time is estimated from "
+			"samples: /proc/TID/schedstat tells nothing");
 }
 
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,

@@ -102,6 +102,14 @@ int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret)
 	ssize_t n = wp_thread_files_read(t, WP_THREAD_SCHEDSTAT, text,
 					 sizeof(text));
 
+	/* Without CONFIG_SCHED_INFO there is no such file. */
+	if (n == -ENOENT && !t->target->loop->schedstat_works) {
+		*ret = (struct wp_schedstat){ 0 };
+		return wp_thread_files_read(t, WP_THREAD_STAT, text,
+					    sizeof(text)) < 0 ?
+			       -ESRCH :
+			       0;
+	}
 	if (n < 0)
 		return (int)n;
 	return wp_schedstat_parse(ret, text, (size_t)n);

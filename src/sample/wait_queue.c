@@ -39,6 +39,7 @@ int wp_wait_queue_add(struct wp_thread *t, const struct wp_thread_facts *facts,
 			 .wait = (uint8_t)state.wait },
 		.wall_ns = wp_time_ledger_pay_wait(&t->time),
 		.weight_ns = weight_ns,
+		.by_chance = weight_ns > 0,
 		.facts = *facts,
 	};
 	return 0;

@@ -24,6 +24,8 @@ struct wp_queued_wait {
 	uint64_t wall_ns;
 	/* The region that the look stands for; 0: it did not find this wait. */
 	uint64_t weight_ns;
+	/* Any other moment of the region was as likely: the look divides time. */
+	bool by_chance;
 	struct wp_thread_facts facts;
 };
 

@@ -23,6 +23,7 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 		return false;
 	ret->before = wp_bpf_scan_times(record);
 	ret->time_ns = record->time_ns;
+	ret->cpu = -1;
 	ret->state_char = record->state_char;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
@@ -52,6 +53,7 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 		return WP_SAMPLE_FAILED;
 	if (stat.state_char == 'R')
 		return WP_SAMPLE_MOVED;
+	place->cpu = stat.cpu;
 	place->state_char = stat.state_char;
 	place->regs.known = 0;
 	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
@@ -62,12 +64,19 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 	return wp_wait_sample(t, place);
 }
 
-static enum wp_sample_result
-queue(struct wp_thread *t, const struct wp_thread_facts *facts, uint32_t stack)
+/* AT: where T was met. */
+static enum wp_sample_result queue(struct wp_thread *t,
+				   const struct wp_thread_facts *facts,
+				   uint32_t stack,
+				   const struct wp_wait_place *at)
 {
-	return wp_wait_queue_add(t, facts, stack, t->time.region_ns) ?
-		       WP_SAMPLE_NO_MEMORY :
-		       WP_SAMPLE_DONE;
+	struct wp_wait_queue *queue = &t->target->wait_queue;
+	int awaited = t->target->loop->awaited_cpu;
+
+	if (wp_wait_queue_add(t, facts, stack, t->time.region_ns))
+		return WP_SAMPLE_NO_MEMORY;
+	queue->v[queue->n - 1].by_chance = awaited < 0 || awaited != at->cpu;
+	return WP_SAMPLE_DONE;
 }
 
 /* T has ended, or is about to: it has no user stack any more. */
@@ -82,7 +91,7 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 	wp_books_look(t, &place->before, place->time_ns, false);
 	t->target->profile->counters.no_stack++;
 	return queue(t, &facts,
-		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY));
+		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY), place);
 }
 
 /* WALK lacks a register: fill it from T's wait sites, or say that a stop is
@@ -174,7 +183,7 @@ static enum wp_sample_result settle(struct wp_thread *t,
 		return WP_SAMPLE_WANTS_STOP;
 	}
 	target->profile->counters.no_stop++;
-	result = queue(t, facts, stack);
+	result = queue(t, facts, stack, place);
 	if (is_to_be_read_again(t, place, walk))
 		wp_wait_state_distrust(&t->wait);
 	return result;

@@ -16,6 +16,8 @@ struct wp_wait_place {
 	struct wp_schedstat before;
 	/* A time after that, and before the state was read. */
 	uint64_t time_ns;
+	/* CPU that it last ran on; -1: not known. */
+	int32_t cpu;
 	/* State character of /proc/TID/stat. */
 	char state_char;
 	struct wp_proc_syscall call;

@@ -12,7 +12,8 @@ enum {
 
 void wp_wait_state_init(struct wp_wait_state *wait)
 {
-	*wait = (struct wp_wait_state){ .call_nr = -1 };
+	*wait = (struct wp_wait_state){ .look_sample = UINT32_MAX,
+					.call_nr = -1 };
 }
 
 struct wp_thread_state wp_wait_state_begin(struct wp_wait_state *wait,

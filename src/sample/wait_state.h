@@ -18,8 +18,10 @@ struct wp_wait_state {
 	struct wp_sample_key key;
 	/* Index of the sample that was added to last; any value at first. */
 	uint32_t sample;
-	/* The same for the wait that held last. */
-	uint32_t same_sample;
+	/* The same of the last wait that a look found, UINT32_MAX: none yet; and the
+	 * weight that this look gave it. */
+	uint32_t look_sample;
+	uint64_t look_weight_ns;
 	/* The child that the thread waits for was looked at a second time. */
 	bool child_is_sure;
 	/* What the last sample that read the thread found. */

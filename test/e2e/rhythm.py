@@ -29,15 +29,15 @@ class Recording:
     """What a profile says of the one thread of fixtures/rhythm.c, in
     nanoseconds, and what it did."""
 
-    def __init__(self, p, truth):
+    def __init__(self, p, truth, pid):
         begin, end = p.time_nanos, p.time_nanos + p.duration_nanos
         self.duration = p.duration_nanos
         self.truth = dict(zip(truth["names"], (
             y - x for x, y in zip(at(truth["marks"], begin),
                                   at(truth["marks"], end)))))
-        samples = pprof_check.samples(p)
-        main = min(s["labels"]["tid"] for s in samples)
-        self.samples = [s for s in samples if s["labels"]["tid"] != main]
+        self.samples = [s for s in pprof_check.samples(p)
+                        if s["labels"]["tid"] != pid]
+        assert self.samples
 
     def of(self, value, **labels):
         """The sum of VALUE ("wall", "cpu", ...) over samples with LABELS."""
@@ -76,7 +76,7 @@ def record(mode, *options):
         wallprof("-p", target.pid, *options, output=out).check()
         p = pprof_check.load(out)
         pprof_check.validate(p)
-        return Recording(p, target.truth())
+        return Recording(p, target.truth(), target.pid)
     finally:
         target.end()
         os.unlink(out)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How right a profile is: beside the target's own clocks and the scheduler's
 books of it."""
+import collections
 import contextlib
 import math
 import os
@@ -14,6 +15,7 @@ import pytest
 import rhythm
 from conftest import (FIXTURES, WALLPROF, Target, children_of, tids_of,
                       wait_until)
+from freezer import Freezer
 
 RATES = (1, 10, 100, 1000)
 
@@ -54,20 +56,23 @@ def test_sums_are_exact_at_any_rate():
         assert abs(rec.of("cpu") - ran) <= 0.001 * ran
 
 
-@pytest.mark.parametrize("rate", [7, 100])
-@pytest.mark.parametrize("stop", ["auto", "all", "never"])
-def test_sums_of_each_thread_are_the_kernels(tmp_path, rate, stop):
-    """64 threads that sleep before the recording and at its end: all that
-    their books tell of running and of waiting for a CPU is in it."""
+def record_burst(tmp_path, *options, nthreads=64, watched=None,
+                 meanwhile=None):
+    """A profile of a target whose threads sleep before the recording and at its
+    end, and its books before and after; MEANWHILE(target) while they run.
+    WATCHED: how many threads are, if not all."""
     out = tmp_path / "p.pb.gz"
-    target = Target([FIXTURES / "rhythm", "burst", 20000, 1, 64, 1])
+    target = Target([FIXTURES / "rhythm", "burst", 20000, 1, nthreads, 1])
     try:
         before = wait_until(lambda: quiet_books(target.pid))
-        tool = subprocess.Popen([WALLPROF, "-q", "-p", str(target.pid), "-r",
-                                 str(rate), "--stop", stop, "-o", str(out)])
+        tool = subprocess.Popen([WALLPROF, "-q", "-p", str(target.pid),
+                                 *map(str, options), "-o", str(out)])
         # Then the first look at each thread has been.
-        wait_until(lambda: count_schedstats(tool) > 64)
+        wait_until(lambda: count_schedstats(tool) >= (
+            watched or nthreads + 1))
         target.proc.send_signal(signal.SIGUSR1)
+        if meanwhile:
+            meanwhile(target)
         target.read_line("DONE")
         after = wait_until(lambda: quiet_books(target.pid))
         tool.send_signal(signal.SIGINT)
@@ -75,20 +80,82 @@ def test_sums_of_each_thread_are_the_kernels(tmp_path, rate, stop):
         p = pprof_check.load(str(out))
     finally:
         target.end()
-    got = {tid: [0, 0, 0] for tid in before}
+    del before[target.pid], after[target.pid]
+    return p, before, after
+
+
+def check_books(p, before, after):
+    """All that the books tell of running and of waiting for a CPU is in P, and
+    nothing else; for each thread by state, nanoseconds."""
+    got = {tid: collections.Counter() for tid in before}
     for s in pprof_check.samples(p):
-        sums = got[s["labels"]["tid"]]
-        state = s["labels"]["state"]
-        sums[{"running": 0, "runnable": 1}.get(state, 2)] += (
-            s["values"]["wall"])
+        if s["labels"]["tid"] in got:
+            got[s["labels"]["tid"]][s["labels"]["state"]] += (
+                s["values"]["wall"])
     for tid, (ran, queued, _) in after.items():
-        if tid == target.pid:
-            continue
-        assert abs(sum(got[tid]) - p.duration_nanos) < 1e6, (
-            tid, got[tid], p.duration_nanos)
+        sums = got[tid]
+        assert abs(sum(sums.values()) - p.duration_nanos) < 1e6, (
+            tid, sums, p.duration_nanos)
         want = ran - before[tid][0], queued - before[tid][1]
-        assert abs(got[tid][0] - want[0]) < 1e5, (tid, got[tid], want)
-        assert abs(got[tid][1] - want[1]) < 1e5, (tid, got[tid], want)
+        assert abs(sums["running"] - want[0]) < 1e5, (tid, sums, want)
+        assert abs(sums["runnable"] - want[1]) < 1e5, (tid, sums, want)
+    return got
+
+
+@pytest.mark.parametrize("rate", [7, 100])
+@pytest.mark.parametrize("stop", ["auto", "all", "never"])
+def test_sums_of_each_thread_are_the_kernels(tmp_path, rate, stop):
+    check_books(*record_burst(tmp_path, "-r", rate, "--stop", stop))
+
+
+# How long a target is stopped or frozen, seconds: many ticks.
+HELD = 0.5
+
+
+def hold(target):
+    """Stop TARGET by a signal while its threads run."""
+    time.sleep(0.2)
+    target.proc.send_signal(signal.SIGSTOP)
+    time.sleep(HELD)
+    target.proc.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("stop", ["auto", "all", "never"])
+def test_sums_are_the_kernels_of_a_target_that_is_stopped(tmp_path, stop):
+    """And some of the time that it was is told as such: how much of the time it
+    did not run, looks say."""
+    got = check_books(*record_burst(tmp_path, "--stop", stop, nthreads=8,
+                                    meanwhile=hold))
+    for sums in got.values():
+        assert sums["stopped"] > 0, sums
+
+
+def test_sums_are_the_kernels_of_a_target_that_is_frozen(tmp_path):
+    def freeze(target):
+        freezer = Freezer(target.pid)
+        if not freezer.dir:
+            pytest.skip("no cgroup freezer that may be written to")
+        frozen.append(freezer)
+        freezer.set(True)
+        time.sleep(HELD)
+        freezer.set(False)
+
+    frozen = []
+    try:
+        check_books(*record_burst(tmp_path, nthreads=8, meanwhile=freeze))
+    finally:
+        for freezer in frozen:
+            freezer.set(False)
+            freezer.remove()
+
+
+def test_sums_are_the_kernels_of_the_threads_that_are_chosen(tmp_path):
+    p, before, after = record_burst(tmp_path, "-t", "odd*", nthreads=8,
+                                    watched=4)
+    got = {s["labels"]["tid"] for s in pprof_check.samples(p)}
+    assert len(got) == 4 and got < set(before), (got, before)
+    check_books(p, {tid: before[tid] for tid in got},
+                {tid: after[tid] for tid in got})
 
 
 def test_functions_in_step_with_the_rate_get_their_shares():

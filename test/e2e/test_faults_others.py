@@ -2,7 +2,6 @@
 """Others who stop the target too, or whom it waits for: debuggers, a freezer, a
 file server that is silent."""
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from conftest import ROOT, WALLPROF, status_of, wait_until, wait_until_sampling
 from fault_records import (MODES, SECONDS, begin, check_account, check_end,
                            check_whole_time, load, log, quiet_account, record,
                            wall)
+from freezer import Freezer
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -139,54 +139,6 @@ def test_a_file_server_that_never_answers(tmp_path):
     finally:
         server.kill()
         server.wait()
-
-
-class Freezer:
-    """A cgroup that stops whole processes, of version 2 or 1."""
-
-    def __init__(self, pid):
-        self.dir = None
-        for root, name, on, off in (
-                ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
-                ("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"),
-                ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN",
-                 "THAWED")):
-            path = pathlib.Path(root) / f"wallprof_test_{os.getpid()}"
-            if not (path.parent / "cgroup.procs").exists():
-                continue
-            try:
-                path.mkdir()
-                (path / "cgroup.procs").write_text(str(pid))
-            except OSError:
-                if path.is_dir():
-                    path.rmdir()
-                continue
-            self.dir, self.file = path, path / name
-            self.on, self.off = on, off
-            return
-
-    def set(self, frozen):
-        self.file.write_text(self.on if frozen else self.off)
-        deadline = time.monotonic() + 10
-        while not self.is_set(frozen):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-
-    def is_set(self, frozen):
-        if self.file.name == "freezer.state":
-            return self.file.read_text().strip() == (self.on if frozen
-                                                     else self.off)
-        events = (self.dir / "cgroup.events").read_text()
-        return f"frozen {int(frozen)}" in events
-
-    def remove(self):
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                self.dir.rmdir()
-                return
-            except OSError:
-                time.sleep(0.01)
 
 
 @pytest.mark.parametrize("mode", MODES)

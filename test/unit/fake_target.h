@@ -434,8 +434,11 @@ fake_target_start(struct fake_target *fake,
 						&fake->profile, &fake->target,
 						&err);
 	/* Of the fake's schedstat only. */
-	if (!rc)
+	if (!rc) {
 		fake->sampler->schedstat_works = true;
+		close(fake->sampler->own_schedstat_fd);
+		fake->sampler->own_schedstat_fd = -1;
+	}
 	return rc;
 }
 

@@ -251,10 +251,16 @@ static void a_wait_goes_on_in_its_sample(void **state)
 	assert_in(stack, WP_STATE_WAITING, 1, 3 * MS);
 	s = &fake.profile.sets[WP_PROFILE_WALL].samples[t->wait.sample];
 	assert_int_equal(s->weight_ns, 5 * MS);
+	/* A CPU sample from before the wait is read in between. */
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	wp_time_ledger_owe_count(&t->time);
+	assert_int_equal(wp_record_cpu(t, other), 0);
+	assert_in(other, WP_STATE_RUNNING, 1, 0);
 	fake.sampler->tick_ns = ns + 7 * MS;
 	fake.sampler->region_end_ns = ns + 10 * MS;
 	assert_int_equal(wp_record_unchanged(t), 0);
 	assert_in(stack, WP_STATE_WAITING, 2, 7 * MS);
+	s = &fake.profile.sets[WP_PROFILE_WALL].samples[t->wait.look_sample];
 	/* What is between the looks is known. */
 	assert_int_equal(s->exact_ns, 4 * MS);
 	assert_int_equal(s->weight_ns, 3 * MS + 3 * MS);

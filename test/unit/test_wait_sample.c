@@ -107,6 +107,26 @@ static void a_wait_has_its_call_stack_and_time(void **state)
 	assert_int_equal(t->wait.key.syscall, key->syscall);
 }
 
+/* wallprof waited for a CPU: a thread that ran there was met where it stopped. */
+static void a_wait_that_the_look_waited_for_divides_no_time(void **state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+
+	(void)state;
+	start();
+	/* The CPU of the fake's stat, and another. */
+	fake.sampler->awaited_cpu = 0;
+	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
+	record_queue();
+	assert_int_equal(set->samples[0].wall_ns, TICK);
+	assert_int_equal(set->samples[0].looks, 0);
+	assert_int_equal(set->samples[0].weight_ns, 0);
+	fake.sampler->awaited_cpu = 1;
+	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
+	record_queue();
+	assert_int_equal(set->samples[0].looks, 1);
+}
+
 static void a_thread_that_ran_meanwhile_has_moved(void **state)
 {
 	struct wp_wait_place place;
@@ -404,6 +424,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wait_has_its_call_stack_and_time),
+		TEST(a_wait_that_the_look_waited_for_divides_no_time),
 		TEST(a_thread_that_ran_meanwhile_has_moved),
 		TEST(a_thread_without_a_state_cannot_be_read),
 		TEST(a_zombie_has_no_stack),
