@@ -52,7 +52,7 @@ static int open_session(struct session *s, const struct wp_options *o,
 	};
 	s->snapshot.is_given_up = &wp_interrupts;
 	rc = wp_output_file_open(&s->out, o->output, err);
-	wp_worker_part();
+	wp_worker_part(false);
 	wp_signals_catch(2);
 	wp_limits_raise();
 	return rc;

@@ -207,7 +207,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	}
 	if (rc)
 		return rc;
-	wp_worker_part();
+	wp_worker_part(o->command || o->action == WP_ACTION_TOP);
 	wp_signals_catch(1);
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);

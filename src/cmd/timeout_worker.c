@@ -374,7 +374,7 @@ int wp_timeout_work(const struct wp_options *options, int text_fd)
 		wp_output_file_discard(&command.out);
 		return status;
 	}
-	wp_worker_part();
+	wp_worker_part(true);
 	dup2(text_fd, STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	list_signals(&command);

@@ -48,11 +48,12 @@ void wp_worker_restore_signals(void);
 /* In the worker: send a packet to the supervisor. */
 void wp_worker_send(const void *packet, size_t len);
 
-/* In the worker, once the user's command is forked, which stays in the session:
- * part with the session, with standard output and error, until
- * wp_worker_take_streams, and with all that the command inherits; a worker that is
- * stuck would hold them. */
-void wp_worker_part(void);
+/* In the worker, once the user's command is forked, which stays where it is: part
+ * with the process group, or with SESSION with the session; with standard output
+ * and error, until wp_worker_take_streams; and with all that the command inherits: a
+ * worker that is stuck would hold it.  SESSION is for who has a command, or reads
+ * the terminal's keys, which only a foreground group of its session may. */
+void wp_worker_part(bool session);
 
 /* In the worker: wait for standard output and error.  What cannot be had is left
  * as it is. */
