@@ -182,9 +182,11 @@ class Edges:
         place, name = caller
         if not place or not callee[0]:
             return
-        # Whom a signal came upon has called nobody.
+        # Whom a signal came upon has called nobody; Go's handler only lets it
+        # look so (runtime/signal_unix.go, doSigPreempt).
         file, svma = callee[0]
-        if SIGRETURN in file.code(svma, len(SIGRETURN) + 1):
+        if (callee[1] == "runtime.asyncPreempt" or
+                SIGRETURN in file.code(svma, len(SIGRETURN) + 1)):
             return
         self.edges += 1
         key = id(place[0]), place[1], id(callee[0][0]), callee[0][1]
