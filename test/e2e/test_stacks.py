@@ -163,7 +163,11 @@ def test_handler_on_an_alternate_stack(start, profile, sleeps):
     chain = ["in_handler", "handler", "interrupted", "main", "_start"]
     for s in pprof_check.samples(p):
         names = [f["name"] for f in s["frames"]]
-        assert subsequence(chain, names) is None, names
+        # Between its naps it runs, 5 ms of a second, which no look may meet.
+        if (sleeps and names[0].startswith("[no stack: no look met") and
+                s["values"]["wall"] < 0.02 * p.duration_nanos):
+            continue
+        assert subsequence(chain, names) is None, (names, s["values"])
 
 
 @pytest.mark.parametrize("args", [["altstack"], ["deep", 5000, "spin"]])
