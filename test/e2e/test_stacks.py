@@ -60,6 +60,9 @@ def test_chain_is_whole(start, profile, variant, mode):
         if "leaf" not in names:
             continue
         deep += s["values"]["samples"]
+        # Below: hardly any of its time.
+        if names[-1].startswith("[truncated: a register was not known"):
+            continue
         # The compiler may inline or turn calls into jumps; what is left must
         # be in order.
         kept = [n for n in CHAIN if n in ("leaf", "in_qsort", "run", "main")]
