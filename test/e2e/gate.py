@@ -6,6 +6,21 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+AUTOGROUP = pathlib.Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def pytest_sessionstart(session):
+    """Sessions are no groups of the scheduler while tests run, if that may be said:
+    as they come and go, Linux 6.18 runs one of them and nothing else, not even its
+    own threads, for up to a minute ("BUG: workqueue lockup")."""
+    if hasattr(session.config, "workerinput"):
+        return
+    try:
+        before = AUTOGROUP.read_text()
+        AUTOGROUP.write_text("0")
+    except OSError:
+        return
+    session.config.add_cleanup(lambda: AUTOGROUP.write_text(before))
 
 
 def skips_of(stats):
