@@ -58,5 +58,7 @@ def test_only_new_stacks_allocate(start, options):
     counted = count(start("shares"), *options)
     assert counted["stopped"] + counted["cpu"] > 0, counted
     assert counted["no_stop"] > 20 and counted["unchanged"] > 500, counted
-    # Frames, stacks, samples and two tables, each once at most.
-    assert counted["allocs"] <= 5, counted
+    # Frames, stacks, samples and two tables, each once at most.  Where there is
+    # little CPU to have, the vDSO may be met so late: its image, where it is
+    # mapped, its headers and its rows, in lists that may have to grow.
+    assert counted["allocs"] <= 5 + (6 if counted["new_stacks"] else 0), counted
