@@ -208,24 +208,38 @@ class Target:
                                      stderr=subprocess.PIPE,
                                      stdin=subprocess.DEVNULL, **kwargs)
         self.pid = self.proc.pid
+        # Lines read that nobody has asked for yet, and what has no end so far.
+        self.lines, self.rest = [], b""
         self.ready = ""
         if ready:
             self.ready = self.read_line("READY")
             self.pid = int(re.search(r"pid=(\d+)", self.ready).group(1))
 
     def read_line(self, start, timeout=100):
-        """The next line of its output that begins with START."""
+        """The next line of its output that begins with START; those before it
+        stay for who asks for them."""
         end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            if not select.select([self.proc.stdout], [], [], 1)[0]:
-                continue
-            line = self.proc.stdout.readline().decode(errors="replace")
-            if line.startswith(start):
-                return line
-            if not line:
+        while True:
+            for i, line in enumerate(self.lines):
+                if line.startswith(start):
+                    return self.lines.pop(i)
+            if not self.read_lines(end - time.monotonic()):
                 break
-        raise AssertionError(f"{self.argv}: no line {start}; stderr: "
-                             f"{self.proc.stderr.read1().decode()}")
+        err = b""
+        if select.select([self.proc.stderr], [], [], 0)[0]:
+            err = os.read(self.proc.stderr.fileno(), 65536)
+        raise AssertionError(f"{self.argv}: no line {start} but {self.lines}; "
+                             f"stderr: {err.decode(errors='replace')}")
+
+    def read_lines(self, timeout):
+        """More of its output; nothing: it has ended, or said nothing for so long."""
+        out = self.proc.stdout
+        if timeout <= 0 or not select.select([out], [], [], timeout)[0]:
+            return b""
+        data = os.read(out.fileno(), 65536)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        self.lines += [line.decode(errors="replace") + "\n" for line in lines]
+        return data
 
     def is_running(self):
         return self.proc.poll() is None

@@ -2,13 +2,15 @@
 """--max-memory: what a target makes grow ends there, however it goes about it.
 The largest process of wallprof stays under it, its own 8 MiB aside, the profile is
 written, and what it lacks is said."""
+import os
 import shutil
+import signal
 import subprocess
 
 import pprof_check
 import pytest
 
-from conftest import SLOW, WALLPROF
+from conftest import SLOW, WALLPROF, children_of, has_run, wait_until
 
 # MiB that it takes of any process.
 OWN = 8
@@ -147,22 +149,32 @@ int main(int argc, char **argv) {
 @pytest.fixture
 def watched(tmp_path):
     """watched(PID, MiB, options...): status, messages, MiB of the largest process,
-    seconds of CPU time, and the profile."""
+    seconds of CPU time, and the profile; with ran=SECONDS it is of so much CPU
+    time of PID."""
     measure = compiled(tmp_path, MEASURE, name="measure")
     out = tmp_path / "x.pb.gz"
 
-    def record(pid, budget, *args):
-        done = subprocess.run(
+    def record(pid, budget, *args, ran=None):
+        tool = subprocess.Popen(
             [measure, WALLPROF, "-p", str(pid), "-o", out, "--profile", "wall",
              "--max-memory", f"{budget}M", "--max-stopped", "0",
-             *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=60, check=False)
-        err = done.stderr.decode()
-        assert done.returncode in (0, 1), err
-        mib, cpu = map(float, done.stdout.split())
+             *map(str, args)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            if ran:
+                wallprof_pid = wait_until(lambda: children_of(tool.pid))[0]
+                wait_until(has_run(pid, ran))
+                os.kill(wallprof_pid, signal.SIGINT)
+            printed, err = tool.communicate(timeout=120)
+        finally:
+            tool.kill()
+            tool.wait()
+        err = err.decode()
+        assert tool.returncode in (0, 1), err
+        mib, cpu = map(float, printed.split())
         p = pprof_check.load(str(out))
         pprof_check.validate(p)
-        return done.returncode, err, mib, cpu, p
+        return tool.returncode, err, mib, cpu, p
     return record
 
 
@@ -190,7 +202,7 @@ def test_files_that_unpack_to_much(start, tmp_path, bomb, watched):
 
 def test_stacks_that_are_all_different(start, tmp_path, watched):
     target = start(compiled(tmp_path, DISTINCT_STACKS))
-    status, err, mib, _, p = watched(target.pid, 16, "-d", 3, "-r", 1000)
+    status, err, mib, _, p = watched(target.pid, 16, "-r", 1000, ran=3)
     assert mib < 16 + OWN, mib
     assert status == 1, err
     assert "stacks left out for --max-memory" in err
