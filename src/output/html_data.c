@@ -9,6 +9,7 @@
 
 #include "call_nodes.h"
 #include "columns.h"
+#include "errors.h"
 #include "json_text.h"
 #include "lanes.h"
 #include "wallprof/base_name.h"
@@ -48,6 +49,7 @@ struct data {
 	 * by row, its index in there.  RANKS is owned. */
 	struct wp_pairs deeds;
 	uint32_t *ranks;
+	struct wp_errors errors;
 	uint64_t quantum;
 	struct wp_buf out;
 	struct wp_gzip *gz;
@@ -207,8 +209,32 @@ static void put_kinds(struct data *d)
 	wp_buf_char(&d->out, ']');
 }
 
+/* How many samples divided the times of THREAD, waits and what was ready to run, or
+ * 0; and how many of its times are known exactly. */
+static void put_looks(struct data *d, uint32_t thread, uint32_t *at)
+{
+	const struct wp_errors_pool *pools =
+		&d->errors.pools[(size_t)thread * WP_ERRORS_NPARTS];
+	uint32_t n = d->profile->sets[d->kind].nsamples, exact = 0;
+
+	for (; *at < n; ++*at) {
+		const struct wp_profile_sample *s = wp_errors_sample(&d->errors,
+								     *at);
+
+		if (s->key.thread != thread)
+			break;
+		exact += s->exact_ns > 0;
+	}
+	wp_buf_printf(&d->out, ",%.0f,%.0f,%" PRIu32,
+		      d->errors.known ? pools[WP_ERRORS_WAITS].looks : 0,
+		      d->errors.known ? pools[WP_ERRORS_READY].looks : 0,
+		      exact);
+}
+
 static void put_threads(struct data *d)
 {
+	uint32_t sample = 0;
+
 	begin_list(d, "threads");
 	for (uint32_t i = 0; i < d->profile->nthreads; i++) {
 		const struct wp_profile_thread *t = &d->profile->threads[i];
@@ -217,9 +243,11 @@ static void put_threads(struct data *d)
 		wp_buf_printf(&d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
 		wp_json_text(&d->out, wp_profile_str(d->profile, t->name));
 		wp_buf_printf(
-			&d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d]",
+			&d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
 			wp_lanes_start_ns(&d->lanes, i), d->lanes.timed[i],
 			d->lanes.first[i + 1] - d->lanes.first[i], t->idle);
+		put_looks(d, i, &sample);
+		wp_buf_char(&d->out, ']');
 	}
 	wp_buf_char(&d->out, ']');
 }
@@ -277,6 +305,22 @@ static void put_rows(struct data *d, uint32_t thread)
 	put_values(d, thread);
 }
 
+/* By thread, the stacks whose waits are known exactly, in part or all. */
+static void put_exact(struct data *d)
+{
+	uint32_t n = d->profile->sets[d->kind].nsamples;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct wp_profile_sample *s = wp_errors_sample(&d->errors,
+								     i);
+
+		if (!s->exact_ns)
+			continue;
+		put_number(d, d->nodes.leaf[s->key.stack]);
+		put_number(d, (s->exact_ns + d->quantum / 2) / d->quantum);
+	}
+}
+
 /* Find the deed of each row, and rank deeds. */
 static int rank_deeds(struct data *d)
 {
@@ -326,6 +370,7 @@ static void put_all(struct data *d)
 	put_deeds(d);
 	for (uint32_t t = 0; t < d->profile->nthreads; t++)
 		put_rows(d, t);
+	put_exact(d);
 	wp_gzip_add(d->gz, &d->out);
 }
 
@@ -340,9 +385,10 @@ int wp_html_data_write(const struct wp_profile *profile,
 			  .quantum = 1 };
 	int rc = wp_lanes_init(&d.lanes, profile, kind);
 	int nodes_rc = wp_call_nodes_init(&d.nodes, profile, kind);
+	int errors_rc = wp_errors_init(&d.errors, profile, kind);
 
 	if (!rc)
-		rc = nodes_rc;
+		rc = nodes_rc ? nodes_rc : errors_rc;
 	if (d.lanes.nrows > MANY_ROWS &&
 	    !strcmp(wp_columns_unit(profile, kind), "nanoseconds"))
 		d.quantum = d.lanes.nrows > MOST_ROWS ? MOST_QUANTUM :
@@ -357,6 +403,7 @@ int wp_html_data_write(const struct wp_profile *profile,
 	wp_pairs_clear(&d.kinds);
 	wp_pairs_clear(&d.deeds);
 	free(d.ranks);
+	wp_errors_clear(&d.errors);
 	wp_call_nodes_clear(&d.nodes);
 	wp_lanes_clear(&d.lanes);
 	return rc;

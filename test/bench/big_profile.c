@@ -127,6 +127,9 @@ static void make(struct wp_profile *p)
 			add_interval(p, t, stacks[below(NSTACKS, true)],
 				     ns + below(20000, false));
 	}
+	for (uint32_t i = 0; i < p->sets[WP_PROFILE_WALL].nsamples; i++)
+		p->sets[WP_PROFILE_WALL].samples[i].looks =
+			p->sets[WP_PROFILE_WALL].samples[i].count;
 	p->meta.duration_ns = 200000000000;
 	p->meta.period_ns = 10000000;
 	p->meta.command_line = p->meta.exe;

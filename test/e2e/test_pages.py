@@ -46,8 +46,22 @@ def packages():
         pytest.skip("the npm registry could not be reached")
 
 
-def test_what_a_page_computes():
+def test_what_a_page_computes(tmp_path):
     run_node("model.test.mjs")
+    # The modules are joined into one scope: no two may have the same name.
+    joined = tmp_path / "page.mjs"
+    joined.write_text((BUILD / "html/page.js").read_text())
+    subprocess.run(["node", "--check", joined], check=True)
+
+
+def test_page_has_the_errors_of_the_text(start, tmp_path):
+    target = start("shares")
+    wallprof("-p", target.pid, "-d", 2, output=tmp_path / "x.pb.gz").check()
+    report("report", tmp_path / "x.pb.gz", "-o", tmp_path / "x.html")
+    (tmp_path / "x.txt").write_text(
+        report("report", "--full", tmp_path / "x.pb.gz").stdout)
+    run_node("errors.test.mjs", PAGE=str(tmp_path / "x.html"),
+             REPORT=str(tmp_path / "x.txt"))
 
 
 def test_page_in_chromium(packages, tmp_path):
@@ -249,8 +263,10 @@ def test_diff_tells_what_changed(saved, start, tmp_path):
              output=tmp_path / "shares.pb.gz").check()
     text = report("diff", saved, tmp_path / "shares.pb.gz").stdout
     # 9 s and 10 s of 10 s before, nothing after.
-    assert re.search(r"-1\.90 s +1\.90 s +0 s +-1\.90 s +epoll_wait", text)
-    assert re.search(r"\+\S+ m?s +0 s +\S+ m?s +\S+ m?s +clock_nanosleep",
+    assert re.search(r"-1\.90 s +±\S+ ms \* +1\.90 s +0 s +-1\.90 s +"
+                     "epoll_wait", text)
+    assert re.search(r"\+\S+ m?s +±\S+ \S+ \* +0 s +\S+ m?s +\S+ m?s +"
+                     "clock_nanosleep",
                      text), text
     report("diff", saved, tmp_path / "shares.pb.gz", "-o",
            tmp_path / "d.html")

@@ -27,6 +27,8 @@ after(() => browser && browser.close());
 async function open(hash = '') {
   await page.goto('about:blank');
   await page.goto(URL + hash);
+  await page.waitForFunction(() => document.documentElement.dataset.ready || document.querySelector('#summary').innerText);
+  assert.deepEqual(faults, []);
   await page.waitForSelector('html[data-ready]');
 }
 
@@ -68,9 +70,12 @@ bounded('a deadlock at the end comes first', async () => {
 });
 
 bounded('tables have what the canvases draw', async () => {
-  assert.deepEqual((await row('#functions', 'epoll_wait')).slice(0, 5), ['38.0 %', '38.0 %', '0 %', '38.0 %', '19.0 s']);
-  assert.deepEqual((await row('#functions', 'main')).slice(0, 5), ['0 %', '40.0 %', '2.0 %', '38.0 %', '20.0 s']);
-  assert.match((await row('#functions', 'hot;loop'))[5], /^hot;loop\\x0a\(int\)/);
+  assert.deepEqual((await row('#functions', 'epoll_wait')).slice(0, 7), ['38.0 %', '', '38.0 %', '', '0 %', '38.0 %', '19.0 s']);
+  assert.deepEqual((await row('#functions', 'main')).slice(0, 7), ['0 %', '', '40.0 %', '', '2.0 %', '38.0 %', '20.0 s']);
+  /* 600 samples of each worker's 605 divided its waits: 26 ms each. */
+  assert.deepEqual((await row('#functions', '__lll_lock_wait')).slice(0, 4), ['24.0 %', '±0.1', '24.0 %', '±0.1']);
+  assert.equal(await page.$eval('#functions th:nth-child(2) button', (e) => e.ariaLabel), 'standard error of self, in points');
+  assert.match((await row('#functions', 'hot;loop'))[7], /^hot;loop\\x0a\(int\)/);
   await click('#tab-threads');
   assert.deepEqual((await row('#threads', 'work-1')).slice(0, 5), ['39.5 %', '0 %', '60.5 %', '10.0 s', '101']);
   await click('#tab-recording');
@@ -110,12 +115,13 @@ bounded('two ranges of one recording are compared', async () => {
   /* What each function had of a second, by the sums of the two ranges alone. */
   const rate = async (range, name) => {
     await open('#t=' + range.join('-'));
-    const [n, unit] = (await row('#functions', name))[4].split(' ');
+    const [n, unit] = (await row('#functions', name))[6].split(' ');
     return (unit === 's' ? 1 : 1e-3) * n / (range[1] - range[0]) * 1e9;
   };
   const then = await rate([0, 5e9], 'epoll_wait'), now = await rate([8e9, 10e9], 'epoll_wait');
   await open('#t=8000000000-10000000000&b=0-5000000000');
-  const [change, unit] = (await row('#functions', 'epoll_wait'))[0].split(' ');
+  const [change, unit, error] = (await row('#functions', 'epoll_wait'))[0].split(' ');
+  assert.match(error, /^±/);
   assert.ok(Math.abs(change * (unit === 's' ? 1 : 1e-3) - (now - then)) < 0.02, `${change} ${unit}, ${then} to ${now}`);
   await click('#compare');
   assert.equal(await state('state.before'), null);

@@ -2,6 +2,7 @@
 // What a page computes, on profiles whose numbers are known by heart.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import * as e from '../../src/output/html/errors.js';
 import * as m from '../../src/output/html/model.js';
 
 function leb(n) {
@@ -12,7 +13,8 @@ function leb(n) {
 }
 
 /* The bytes of a profile: stacks are paths of frames' names, root first; threads are
-   [name, start, timed, rows of [stack, [state, wait, object, holder], ns]]. */
+   [name, start, timed, rows of [stack, [state, wait, object, holder], ns], idle, samples that
+   divide waits and time ready to run, lists of [stack, ns of waits known exactly]]. */
 function encode(threads, more = {}) {
   const states = ['running', 'runnable', 'waiting', 'stopped', 'exiting'];
   const frames = [], nodes = [], kinds = [], bytes = [];
@@ -30,10 +32,12 @@ function encode(threads, more = {}) {
   const ranks = tables.map((rows) => rows.map((r) => indexOf(deeds, r.slice(0, 2))));
   bytes.push(...deeds.flatMap((d) => [...leb(d[0]), ...leb(d[1])]));
   tables.forEach((rows, i) => bytes.push(...ranks[i].map((d) => d & 127), ...ranks[i].flatMap((d) => leb(d >> 7)), ...rows.flatMap((r) => leb(r[2]))));
+  threads.forEach((t) => (t[6] || []).forEach(([stack, ns]) => bytes.push(...leb(nodeOf(stack)), ...leb(ns))));
   const head = {
     version: 1, pid: 1, quantum: 1, time_ms: 0, duration_ns: 100, period_ns: 10, hz: 100, window_ns: 0, wallprof: 'x', kind: 'wall',
     type: 'wall', unit: 'nanoseconds', command: 'c', exe: '/exe', target_end: '', counters: [], states, frames, kinds,
-    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length, t[4] ? 1 : 0]), nodes: nodes.length, deeds: deeds.length, ...more,
+    threads: threads.map((t, i) => [i + 1, 0, t[0], t[1], t[2] ? 1 : 0, t[3].length, t[4] ? 1 : 0, ...(t[5] || [0, 0]), (t[6] || []).length]),
+    nodes: nodes.length, deeds: deeds.length, ...more,
   };
   return Uint8Array.from([...new TextEncoder().encode(JSON.stringify(head) + '\n'), ...bytes]);
 }
@@ -168,6 +172,54 @@ test('two profiles are united by their functions\' names', () => {
   const [a, b] = [m.weigh(after, tree, weights), m.weigh(before, tree, old)];
   assert.deepEqual(['main', 'gone', 'work', 'fresh'].map((n) => [at(b, n), at(a, n)]), [[100, 100], [60, 0], [40, 70], [0, 30]]);
   assert.deepEqual(after.cats, ['running', 'waiting: lock']);
+});
+
+/* As tosses of a coin: LOOKS of POOL ns found NS of it. */
+const coin = (looks, ns, pool) => {
+  const q = (looks * ns / pool + 2) / (looks + 4);
+  return pool * pool * q * (1 - q) / (looks + 4);
+};
+const divided = () => m.decode(encode([
+  ['a', 0, true, [[['main', 'work'], RUN, 30], [['main', 'libwait'], LOCK, 40], [['main', 'libpoll'], POLL, 20], [['main', 'other'], RUN, 10]], false,
+    [6, 4], [[['main', 'libpoll'], 15]]],
+  ['b', 0, true, [[['main', 'work', 'work'], RUN, 100]], false, [0, 9]],
+  ['old', 0, false, [[['main', 'work'], RUN, 7]]],
+]));
+const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-9 * Math.abs(b) + 1e-12, `${a} ${b}`);
+
+test('errors are those of what samples divide', () => {
+  const p = divided(), tree = m.callTree(p, m.select(p, all).weights);
+  const of = (name, s = {}) => {
+    const x = e.functionErrors(p, tree, { ...all, ...s }), f = p.frames.findIndex((frame) => frame.name === name);
+    return [x.self[f], x.total[f]];
+  };
+  /* Of 60 ns of waits 15 are known: 45 are divided by 6 samples; 40 ns of running by 4. */
+  near(of('libwait')[0], Math.sqrt(coin(6, 40, 45)));
+  near(of('libpoll')[0], Math.sqrt(coin(6, 5, 45)));
+  /* Threads' variances add up; recursion counts once; the thread without samples adds none. */
+  near(of('work')[0], Math.sqrt(coin(4, 30, 40) + coin(9, 100, 100)));
+  near(of('work')[1], of('work')[0]);
+  near(of('main')[1], Math.sqrt(coin(6, 45, 45) + coin(4, 40, 40) + coin(9, 100, 100)));
+  assert.equal(of('main')[0], 0);
+  /* A range has its part of samples and of what is known; a state that is hidden was divided too. */
+  near(of('libpoll', { range: [60, 100] })[0], Math.sqrt(coin(6 * 15 / 45, 5, 15)));
+  near(of('work', { threads: new Set([0]), off: new Set([p.cats.indexOf('waiting: lock')]) })[0], Math.sqrt(coin(4, 30, 40)));
+  assert.equal(of('libwait', { off: new Set([p.cats.indexOf('waiting: lock')]) })[0], 0);
+  assert.deepEqual(of('work', { range: [500, 600] }), [0, 0]);
+  assert.equal(e.functionErrors(server(), tree, { ...all }), null);
+});
+
+test('errors follow their stacks when profiles are united', () => {
+  const p = divided(), alone = m.callTree(p, m.select(p, all).weights), want = e.functionErrors(p, alone, { ...all });
+  const names = p.frames.map((f) => f.name), base = m.decode(encode([['z', 0, true, [[['first', 'main', 'libpoll'], RUN, 60]]]]));
+  m.unite(p, base);
+  const tree = m.callTree(p, m.select(p, all).weights.map((w, i) => w + m.select(base, all).weights[i])), got = e.functionErrors(p, tree, { ...all });
+  names.forEach((name, f) => near(got.self[f], want.self[f]));
+});
+
+test('errors are told where they say something', () => {
+  assert.deepEqual([[0, 9], [4, 10000], [5, 10000], [194, 10000], [1.95, 100], [3, 0]].map(([a, b]) => e.points(a, b)), ['', '', '±0.1', '±1.9', '±2', '']);
+  assert.deepEqual([[0, 5], [2e6, 5e6], [2e6, -7e6]].map(([a, b]) => e.beside({ unit: 'nanoseconds' }, a, b)), ['', ' ±2.00 ms', ' ±2.00 ms *']);
 });
 
 test('a stack of 3,000 frames is laid out', () => {

@@ -21,6 +21,7 @@ static inline void mk_interval(struct wp_profile *p, uint32_t i, uint64_t ns)
 	assert_int_equal(wp_profile_add_sample(p, WP_PROFILE_WALL, &key,
 					       ns / 10000000, ns),
 			 0);
+	p->sets[WP_PROFILE_WALL].samples[i].looks += ns / 10000000;
 }
 
 static inline void make_timeline(struct wp_profile *p)

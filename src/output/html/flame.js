@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flame.js - boxes of calls: by all threads or one root each, from callers to callees
  * or the other way. */
-import { OWN, addThread, amount, callTree, callersTree, focusTree, layout, matched, percent, select, weigh } from './model.js';
+import { OWN, addThread, amount, callTree, callersTree, focusTree, functions, layout, matched, percent, select, weigh } from './model.js';
+import { beside, functionErrors } from './errors.js';
 import { changeColour, css, moduleColour, stateColour } from './colours.js';
 import { byId, drawText, isDark, prepare, themeColour, tip } from './canvas.js';
 
@@ -185,6 +186,15 @@ export function startFlame(app) {
     return lines.filter(Boolean).join('\n');
   }
 
+  /* What function F has, itself and with what it calls, and the standard errors. */
+  function ofFunction(f) {
+    const tree = app.calls(), row = functions(p, tree, weigh(p, tree, app.selection.weights)).find((r) => r.frame === f);
+    const errors = functionErrors(p, tree, app.selection.of);
+    const say = (key) => amount(p, row[key]) + (errors ? beside(p, errors[key][f]) : '');
+
+    return row ? 'total ' + say('total') + ', itself ' + say('self') : 'nothing';
+  }
+
   function draw() {
     const dark = isDark(), s = app.selection, width = Math.max(1, box.clientWidth);
 
@@ -204,7 +214,7 @@ export function startFlame(app) {
     boxes.forEach((b) => drawBox(b, dark));
     byId('unzoom').hidden = !state.zoom && state.focus < 0;
     byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + (s.threads === 1 ? ' thread' : ' threads') +
-      (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name : '') +
+      (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name + ', ' + ofFunction(state.focus) : '') +
       (app.before ? '; per second ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
         amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : '') +
       (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle threads' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :

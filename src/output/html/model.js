@@ -38,7 +38,7 @@ function readKinds(p, kinds) {
   p.cats = all.length > CATS ? [...all.slice(0, CATS - 1), 'waiting: other'] : all;
   p.kinds = kinds.map((k, i) => ({
     state: p.states[k[0]], wait: k[1], object: k[3], holder: k[4] - 1, name: name[i],
-    cat: Math.min(p.cats.length - 1, all.indexOf(name[i])),
+    cat: Math.min(p.cats.length - 1, all.indexOf(name[i])), ready: k[0] < 2,
   }));
 }
 
@@ -49,6 +49,9 @@ function readThread(p, t, read, deeds) {
     tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n, idle: !!t[6],
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
     time: new Float64Array(n + 1),
+    /* How many samples divided its waits and the time that it was ready to run; by
+     * stack, waits that are known exactly. */
+    looks: [t[7] || 0, t[8] || 0], exact: new Map(),
   };
 
   for (let i = 0; i < n; i++)
@@ -92,7 +95,14 @@ export function decode(bytes) {
     deeds.stack[i] = stackOf(read());
     deeds.kind[i] = read();
   }
+  const exact = p.threads.map((t) => t[9] || 0);
   p.threads = p.threads.map((t) => readThread(p, t, read, deeds));
+  p.threads.forEach((t, i) => {
+    for (let k = 0; k < exact[i]; k++) {
+      const stack = stackOf(read());
+      t.exact.set(stack, (t.exact.get(stack) || 0) + read() * p.quantum);
+    }
+  });
   /* stackNode[s]: the leaf of stack S. */
   p.stackNode = Int32Array.from(nodes);
   p.threads.forEach((t, i) => describe(p, t, i));
@@ -135,11 +145,10 @@ export function rowAt(t, time) {
   return low;
 }
 
-/* Add what T did from T0 to T1 to WEIGHTS[stack * ncats + cat]; all of it if the
- * range is null.  Threads without times have no part of a range. */
-export function addThread(p, t, range, weights) {
-  const n = p.cats.length, kinds = p.kinds, { time, kind, stack } = t;
-  const [t0, t1] = range || [-Infinity, Infinity];
+/* Call EACH(stack, kind, ns) for what T did in RANGE [t0, t1); in all of its time if
+ * that is null.  Threads without times have no part of a range. */
+export function eachRow(p, t, range, each) {
+  const { time, kind, stack } = t, [t0, t1] = range || [-Infinity, Infinity];
   let i = 0;
 
   if (range && (!t.timed || !t.n || time[t.n] <= t0))
@@ -151,17 +160,23 @@ export function addThread(p, t, range, weights) {
     if (range && from >= t1)
       break;
     if (kind[i])
-      weights[stack[i] * n + kinds[kind[i] - 1].cat] +=
-        range ? Math.min(to, t1) - Math.max(from, t0) : to - from;
+      each(stack[i], p.kinds[kind[i] - 1], range ? Math.min(to, t1) - Math.max(from, t0) : to - from);
   }
 }
 
+/* Add what T did in RANGE to WEIGHTS[stack * ncats + cat]. */
+export function addThread(p, t, range, weights) {
+  const n = p.cats.length;
+
+  eachRow(p, t, range, (stack, kind, ns) => { weights[stack * n + kind.cat] += ns; });
+}
+
 /* The weights of SELECTION {range, threads (Set of indices; null: all), off (Set of
- * categories), hideIdle}: {weights, cats (sums by category, filtered or not), total,
- * hidden}. */
+ * categories), hideIdle}: {weights, of (SELECTION), cats (sums by category, filtered or
+ * not), total, hidden}. */
 export function select(p, selection) {
   const n = p.cats.length, weights = new Float64Array(p.stackNode.length * n);
-  const result = { weights, cats: new Float64Array(n), total: 0, hidden: 0, idle: 0, threads: 0 };
+  const result = { weights, of: { ...selection }, cats: new Float64Array(n), total: 0, hidden: 0, idle: 0, threads: 0 };
   const idle = new Float64Array(selection.hideIdle ? weights.length : 0);
 
   for (const t of p.threads) {
@@ -540,7 +555,10 @@ export function unite(p, base) {
         ids.set(node, all.push(node) - 1);
       return ids.get(node);
     });
-    side.threads.forEach((t) => { t.stack = t.stack.map((s) => renumber[s]); });
+    for (const t of side.threads) {
+      t.stack = t.stack.map((s) => renumber[s]);
+      t.exact = new Map([...t.exact].map(([s, ns]) => [renumber[s], ns]));
+    }
   }
   p.stackNode = base.stackNode = Int32Array.from(all);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.js - the summary and the tables: what the canvases show, as text. */
 import { OWN, amount, cycleOf, duration, functions, percent, waitEdges, waits, weigh } from './model.js';
+import { beside, functionErrors, points } from './errors.js';
 import { css, stateColour } from './colours.js';
 import { byId, element, isDark, isPrinted } from './canvas.js';
 
@@ -68,11 +69,11 @@ export function drawLegend(app) {
   }, chip(cat), cat + ' ', element('span', { class: 'dim' }, percent(s.cats[i], s.cats.reduce((a, b) => a + b, 0))))));
 }
 
-/* A table of ROWS: COLUMNS are [title, key, text]; the last column is CELL(row). */
+/* A table of ROWS: COLUMNS are [title, key, text, hint]; the last column is CELL(row). */
 function table(app, name, columns, rows, cell, rowClass) {
   const key = app.state.sort[name] || columns[0][1];
-  const head = columns.map(([title, k]) => element('th', { scope: 'col', 'aria-sort': k === key ? 'descending' : false },
-    element('button', { onclick: () => app.update({ sort: { ...app.state.sort, [name]: k } }) }, title)));
+  const head = columns.map(([title, k, , hint]) => element('th', { scope: 'col', 'aria-sort': k === key ? 'descending' : false },
+    element('button', { title: hint || false, 'aria-label': hint || false, onclick: () => app.update({ sort: { ...app.state.sort, [name]: k } }) }, title)));
 
   rows.sort((a, b) => b[key] - a[key]);
   return element('table', {}, element('thead', {}, element('tr', {}, ...head, element('th', { scope: 'col' }, name))),
@@ -80,12 +81,27 @@ function table(app, name, columns, rows, cell, rowClass) {
       ...columns.map(([, , show]) => element('td', {}, show(r))), cell(r)))));
 }
 
+/* Set the standard errors of ROWS, and of their change if something is compared;
+ * returns whether they are known. */
+function addErrors(app, tree, rows) {
+  const { p, before } = app, now = functionErrors(p, tree, app.selection.of);
+  const old = before && functionErrors(before.profile, tree, before.selection.of);
+
+  for (const r of rows)
+    for (const key of ['self', 'total']) {
+      r[key + 'Error'] = now ? now[key][r.frame] : 0;
+      r[key + 'ChangeError'] = now && old ? Math.hypot(now[key][r.frame] / app.scale, old[key][r.frame] / before.scale) : 0;
+    }
+  return !!now;
+}
+
 function drawFunctions(app) {
   const { p, before, state } = app, tree = app.calls(), all = app.selection.total;
-  const share = (key) => (r) => percent(r[key], all);
+  const share = (key) => (r) => percent(r[key], all), lengthOf = (r) => amount(p, r.total);
+  const error = (key) => ['±', key, (r) => points(r[key], all), 'standard error of ' + key.replace('Error', '') + ', in points'];
   let pattern = null, rows = functions(p, tree, weigh(p, tree, app.selection.weights));
   let columns = [['self', 'self', share('self')], ['total', 'total', share('total')], ['on CPU', 'running', share('running')], ['waiting', 'waiting', share('waiting')],
-    ['total', 'total', (r) => amount(p, r.total)]];
+    ['total', 'total', lengthOf]];
 
   if (before) {
     const olds = new Map(functions(before.profile, tree, weigh(before.profile, tree, before.selection.weights)).map((r) => [r.frame, r]));
@@ -99,9 +115,12 @@ function drawFunctions(app) {
       r.totalChange = r.total / app.scale - old.total / before.scale;
       r.most = Math.abs(r.selfChange) || Math.abs(r.totalChange) * 1e-6;
     }
-    const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : r[key] < 0 ? 'shrank' : null }, (r[key] > 0 ? '+' : '') + amount(p, r[key] * 1e9));
+    const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : r[key] < 0 ? 'shrank' : null }, (r[key] > 0 ? '+' : '') +
+      amount(p, r[key] * 1e9) + beside(p, r[key + 'Error'] * 1e9, r[key] * 1e9));
     columns = [['change of self /s', 'most', signed('selfChange')], ['of total /s', 'totalChange', signed('totalChange')], ...columns];
   }
+  if (addErrors(app, tree, rows))
+    columns = columns.flatMap((c) => (c[1] === 'self' || (c[1] === 'total' && c[2] !== lengthOf) ? [c, error(c[1] + 'Error')] : [c]));
   try {
     pattern = state.query ? new RegExp(state.query, 'i') : null;
   } catch {
