@@ -155,6 +155,9 @@ struct wp_cfi_row {
 	int64_t cfa_expr;
 	/* aarch64: the return address is signed. */
 	bool is_ra_signed;
+	/* A signal handler called the code in its caller's name: the caller's pc
+	 * is where it was, not behind a call. */
+	bool is_injected;
 	/* Slots, a bit each, whose place was in the frame, not below sp, in this
 	 * row or in one before it in the same FDE. */
 	uint32_t in_frame;

@@ -3,6 +3,7 @@
 #include "go_row.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "go_end.h"
 #include "wallprof/go_table.h"
@@ -41,6 +42,23 @@ static uint64_t code_end(struct wp_elf_image *image,
 static enum wp_step_result result_of(int rc)
 {
 	return rc == -EBADMSG ? WP_STEP_BAD_INFO : WP_STEP_NO_INFO;
+}
+
+/* Is FUNC one that a signal handler of Go's calls in the name of what it came upon
+ * (runtime/signal_unix.go, sighandler, preparePanic and doSigPreempt)?  Go's own
+ * traceback takes the caller's pc as it is then (runtime/traceback.go, next). */
+static bool is_injected(const struct wp_go_table *table,
+			const struct wp_go_func *func)
+{
+	static const char *const names[] = { "runtime.asyncPreempt",
+					     "runtime.sigpanic",
+					     "runtime.debugCallV2" };
+	const char *name = wp_go_table_text(table, func->name_off);
+
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
 }
 
 /* A frame of any size begins with the caller's frame pointer. */
@@ -91,6 +109,7 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 	if (func.sets_sp && func.is_first && !size)
 		return WP_STEP_ROOT;
 	*ret = make_row(&func, size);
+	ret->is_injected = is_injected(&table, &func);
 	return WP_STEP_OK;
 }
 

@@ -26,7 +26,7 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	uint64_t pc_avma = step->regs->v[WP_REG_PC];
 	enum wp_step_result result = WP_STEP_NO_INFO;
 
-	step->is_signal = step->is_switch = false;
+	step->is_signal = step->is_injected = step->is_switch = false;
 	step->cfa_avma = 0;
 	if (step->module &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))

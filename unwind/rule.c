@@ -197,6 +197,8 @@ struct wp_rule wp_rule_pack(const struct wp_cfi_row *row, bool is_signal,
 		rule.flags |= WP_RULE_SIGNAL;
 	if (row->is_ra_signed)
 		rule.flags |= WP_RULE_RA_SIGNED;
+	if (row->is_injected)
+		rule.flags |= WP_RULE_INJECTED;
 	rule.result = WP_STEP_OK;
 	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_UNDEFINED)
 		rule.result = WP_STEP_ROOT;
@@ -394,6 +396,7 @@ enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 	enum wp_step_result result;
 
 	step->is_signal = rule->flags & WP_RULE_SIGNAL;
+	step->is_injected = rule->flags & WP_RULE_INJECTED;
 	step->is_switch = false;
 	if (rule->flags & WP_RULE_BLOCK) {
 		result = execute_block(rule, step);

@@ -19,6 +19,8 @@ enum wp_rule_flags {
 	/* CFA = register + offset, and every register is kept or in one short
 	 * stretch of the stack: the rules are in u.block. */
 	WP_RULE_BLOCK = 4,
+	/* is_injected of struct wp_cfi_row. */
+	WP_RULE_INJECTED = 8,
 };
 
 struct wp_rule {

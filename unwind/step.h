@@ -46,6 +46,9 @@ struct wp_step {
 	/* Out: the frame's code is a signal trampoline ('S' augmentation): the
 	 * caller's pc is exact, not a return address. */
 	bool is_signal;
+	/* Out: the caller did not call the frame's code, a signal handler did in
+	 * its name: its pc is exact as well. */
+	bool is_injected;
 	/* Out: the frame is on another stack than its caller. */
 	bool is_switch;
 };

@@ -123,7 +123,7 @@ static enum wp_step_result step_with(const struct stepper *stepper,
 				     struct wp_step *step)
 {
 	step->cfa_avma = 0;
-	step->is_signal = step->is_switch = false;
+	step->is_signal = step->is_injected = step->is_switch = false;
 	return stepper->ops->step(stepper->self, step);
 }
 
@@ -261,7 +261,9 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 		return false;
 	}
 	stack->cfa_avma[stack->depth - 1] = w->step.cfa_avma;
-	w->flags = (w->step.is_signal ? 0 : WP_FRAME_RETURN) |
+	w->flags = (w->step.is_signal || w->step.is_injected ?
+			    0 :
+			    WP_FRAME_RETURN) |
 		   (w->is_guess ? WP_FRAME_GUESSED : 0);
 	return true;
 }
