@@ -15,10 +15,12 @@ sudo=
 echo "  APT  $missing"
 # Services that a package would start are not wanted for a build.
 log=$(mktemp)
+# Another apt-get may be at work, and a server may not answer at once.
+patience="-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
 # shellcheck disable=SC2086
-if ! { $sudo apt-get update &&
-	$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-		apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1
+if ! { $sudo apt-get $patience update &&
+	$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get $patience \
+		install -y --no-install-recommends $missing; } >"$log" 2>&1
 then
 	tail -20 "$log" >&2
 	rm -f "$log"
