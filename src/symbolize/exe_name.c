@@ -55,5 +55,8 @@ int wp_exe_name_set(struct wp_profile *profile,
 		if (!strcmp(wp_profile_str(profile, profile->mappings[i].path),
 			    exe))
 			profile->mappings[i].path = id;
+	if (id != UINT32_MAX &&
+	    !strcmp(wp_profile_str(profile, profile->meta.exe), exe))
+		profile->meta.exe = id;
 	return id == UINT32_MAX ? -ENOMEM : 0;
 }

@@ -9,8 +9,8 @@
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
 
-/* Give the mappings of PROCESS's executable the path of the link that leads to
- * it, where the process bears the link's name and not the file's:
+/* Give the mappings of PROCESS's executable, and the profile's executable, the path of
+ * the link that leads to it, where the process bears the link's name and not the file's:
  * /usr/bin/redis-server, not redis-check-rdb, which is the same file.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK

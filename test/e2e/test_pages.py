@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 import page_data
-from conftest import BUILD, ROOT, WALLPROF, wait_until, wallprof
+from conftest import BUILD, FIXTURES, ROOT, WALLPROF, wait_until, wallprof
 
 MODULES = pathlib.Path(os.environ.get("NODE_MODULES", ROOT / "build/npm/pages"))
 
@@ -153,6 +153,19 @@ def saved(tmp_path):
     path = tmp_path / "saved.pb.gz"
     subprocess.run([BUILD / "test_pprof_read", path], check=True)
     return path
+
+
+def test_program_that_a_link_names_is_the_main_one(start, tmp_path):
+    """As /usr/bin/redis-server, which is a link to redis-check-rdb."""
+    shutil.copy(FIXTURES / "spinner", tmp_path / "file")
+    (tmp_path / "link").symlink_to("file")
+    target = start(tmp_path / "link", 1)
+    wallprof("-p", target.pid, "-d", 0.3, output=tmp_path / "x.html").check()
+    target.assert_unharmed()
+    page = page_data.load(tmp_path / "x.html")
+    assert page["exe"] == str(tmp_path / "link")
+    own = {name for name, *_, flags in page["frames"] if flags & 4}
+    assert "main" in own and "clone3" not in own, page["frames"]
 
 
 def test_saved_profile_makes_the_same_page(saved, tmp_path):

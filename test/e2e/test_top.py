@@ -163,6 +163,17 @@ def worker_of(target):
     return pid
 
 
+def assert_is_as_before(terminal):
+    """Lines are read and echoed, there is a cursor, and no picture."""
+    terminal.keys("words", "Enter")
+    # Once by the terminal's echo, once by cat.
+    screen = terminal.until("^words\n(ended with 137\n)?words")
+    assert "THREAD" not in screen
+    assert terminal.run("display-message", "-p",
+                        "#{alternate_on} #{cursor_flag} #{keypad_cursor_flag}"
+                        ).split() == ["0", "1", "0"]
+
+
 def test_a_killed_worker_leaves_the_terminal_as_it_was(start, top):
     """Who kills it leaves it no time to give the terminal back: lines are read
     and echoed again, there is a cursor, and the picture is gone."""
@@ -170,14 +181,25 @@ def test_a_killed_worker_leaves_the_terminal_as_it_was(start, top):
     terminal = top(target.pid)
     terminal.until(LOOK)
     os.kill(worker_of(target), signal.SIGKILL)
-    screen = terminal.until("^ended with 137")
-    assert "THREAD" not in screen
-    terminal.keys("words", "Enter")
-    # Once by the terminal's echo, once by cat.
-    terminal.until("^words\nwords")
-    assert terminal.run("display-message", "-p",
-                        "#{alternate_on} #{cursor_flag} #{keypad_cursor_flag}"
-                        ).split() == ["0", "1", "0"]
+    terminal.until("^ended with 137")
+    assert_is_as_before(terminal)
+    target.assert_unharmed()
+
+
+def test_a_killed_supervisor_leaves_nothing(start, top):
+    """The worker sees that and ends as by a signal: the terminal is as before, and
+    no thread stays stopped."""
+    target = start("spinner", 1)
+    terminal = top(target.pid)
+    terminal.until(LOOK)
+    worker = worker_of(target)
+    with open(f"/proc/{worker}/stat") as f:
+        supervisor = int(f.read().rpartition(")")[2].split()[1])
+    os.kill(supervisor, signal.SIGKILL)
+    # What the shell says meanwhile may be on the screen that goes away.
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}")
+                               for pid in (worker, supervisor)))
+    assert_is_as_before(terminal)
     target.assert_unharmed()
 
 

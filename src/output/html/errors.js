@@ -26,7 +26,7 @@ function divide(p, t, range, add) {
   const pool = [0, 0], parts = t.divided ||= dividedParts(p, t);
 
   eachRow(p, t, range, (stack, kind, ns) => {
-    const part = kind.ready ? READY : WAITS, divided = part === WAITS && parts.has(stack) ? ns * parts.get(stack) : ns;
+    const part = kind.ready ? READY : WAITS, divided = parts.size && part === WAITS && parts.has(stack) ? ns * parts.get(stack) : ns;
     pool[part] += divided;
     add(stack, part, divided, kind.cat);
   });
@@ -41,35 +41,38 @@ export function variance(looks, ns, pool) {
 }
 
 /* Add the variances of what one thread has of functions: SHOWN[stack * PARTS + part]
- * of the stacks TOUCHED. */
-function addVariances(tree, shown, touched, pool, looks, sums) {
-  const frames = new Map();
+ * of the stacks TOUCHED.  ROWS has 2 * PARTS numbers for each frame, all 0. */
+function addVariances(tree, shown, touched, pool, looks, rows, sums) {
+  const frames = [], n = 2 * PARTS;
   const add = (frame, stack, at) => {
-    const row = frames.get(frame) || [0, 0, 0, 0];
-    for (let part = 0; part < PARTS; part++)
-      row[at + part] += shown[stack * PARTS + part];
-    frames.set(frame, row);
+    if (!rows[n * frame + PARTS] && !rows[n * frame + PARTS + 1])
+      frames.push(frame);
+    rows[n * frame + at] += shown[stack * PARTS];
+    rows[n * frame + at + 1] += shown[stack * PARTS + 1];
   };
 
   for (const stack of touched) {
-    let node = tree.leaf[stack];
-    if (node > 0)
-      add(tree.frame[node], stack, 0);
-    for (; node > 0; node = tree.parent[node])
+    const leaf = tree.leaf[stack];
+    for (let node = leaf; node > 0; node = tree.parent[node])
       if (tree.first[node])
         add(tree.frame[node], stack, PARTS);
+    if (leaf > 0)
+      add(tree.frame[leaf], stack, 0);
     shown[stack * PARTS] = shown[stack * PARTS + 1] = 0;
   }
-  for (const [frame, row] of frames)
+  for (const frame of frames) {
     for (let part = 0; part < PARTS; part++) {
-      sums.self[frame] += variance(looks[part], row[part], pool[part]);
-      sums.total[frame] += variance(looks[part], row[PARTS + part], pool[part]);
+      sums.self[frame] += variance(looks[part], rows[n * frame + part], pool[part]);
+      sums.total[frame] += variance(looks[part], rows[n * frame + PARTS + part], pool[part]);
     }
+    rows.fill(0, n * frame, n * frame + n);
+  }
 }
 
 function findErrors(p, tree, selection) {
   const sums = { self: new Float64Array(p.frames.length), total: new Float64Array(p.frames.length) };
-  const shown = new Float64Array(p.stackNode.length * PARTS), { range, threads, off, hideIdle } = selection;
+  const shown = new Float64Array(p.stackNode.length * PARTS), rows = new Float64Array(2 * PARTS * p.frames.length);
+  const { range, threads, off, hideIdle } = selection;
 
   if (!p.threads.some((t) => t.looks[WAITS] || t.looks[READY]))
     return null;
@@ -86,7 +89,7 @@ function findErrors(p, tree, selection) {
     });
     /* Samples come evenly: a part of the time has that part of them. */
     t.pool ||= range ? divide(p, t, null, () => {}) : pool;
-    addVariances(tree, shown, touched, pool, t.looks.map((n, part) => (t.pool[part] ? n * pool[part] / t.pool[part] : 0)), sums);
+    addVariances(tree, shown, touched, pool, t.looks.map((n, part) => (t.pool[part] ? n * pool[part] / t.pool[part] : 0)), rows, sums);
   }
   return { self: sums.self.map(Math.sqrt), total: sums.total.map(Math.sqrt) };
 }
