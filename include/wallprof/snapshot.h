@@ -46,9 +46,6 @@ struct wp_snapshot {
 	/* Number of the user's interrupts; borrowed.  From 2 on addresses get
 	 * no names. */
 	const volatile sig_atomic_t *interrupts;
-	/* Nobody wants the dump any more once it is not 0; borrowed.  NULL:
-	 * somebody always does. */
-	const volatile sig_atomic_t *is_given_up;
 	/* Addresses of all processes that a failure left without a function
 	 * name, and the reason of the first process that has some. */
 	uint64_t nunnamed;
@@ -59,7 +56,7 @@ struct wp_snapshot {
  * led there.  A process that cannot be sampled is an entry with an error.
  *
  * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EMFILE: it could not be sampled, ERR
- * says why; -EINTR: it was given up; -ENOMEM.
+ * says why; -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
@@ -75,8 +72,8 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			struct wp_err *err);
 
 /* Add the edges over pipes, unix sockets, file locks and children, and the
- * processes that they lead to as peers; bounded in processes and time.  0, -EINTR
- * (it was given up) or -ENOMEM. */
+ * processes that they lead to as peers; bounded in processes and time.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_snapshot_follow(struct wp_snapshot *snapshot);
 

@@ -76,6 +76,12 @@ struct wp_stop_facts {
 	bool eintr_repaired;
 };
 
+/* Tracees of all tracers: 0 says that no thread is held.  For signal handlers. */
+extern volatile sig_atomic_t wp_tracer_nheld;
+
+/* Called each time that WP_TRACER_NHELD becomes 0; NULL: nobody is. */
+extern void (*wp_tracer_on_release)(void);
+
 /* Block SIGCHLD in this thread: wait needs it.  Once per program. */
 void wp_tracer_init(struct wp_tracer *tracer);
 

@@ -40,6 +40,11 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 	};
 }
 
+static void remove_file(const void *out)
+{
+	wp_output_file_remove(out);
+}
+
 static int open_session(struct session *s, const struct wp_options *o,
 			struct wp_err *err)
 {
@@ -50,34 +55,28 @@ static int open_session(struct session *s, const struct wp_options *o,
 		.snapshot = wp_cmd_dump_snapshot(o),
 		.out = WP_OUTPUT_FILE_INIT,
 	};
-	s->snapshot.is_given_up = &wp_interrupts;
 	rc = wp_output_file_open(&s->out, o->output, err);
 	wp_worker_part(false);
-	wp_signals_catch(2);
+	wp_signals_end_at_once(remove_file, &s->out);
 	wp_limits_raise();
 	return rc;
 }
 
-/* Say ERR, unless RC is 0; a dump that is given up ends by the signal. */
+/* Say ERR, unless RC is 0. */
 static void close_session(struct session *s, int rc, const struct wp_err *err)
 {
-	if (rc && !wp_interrupts)
+	if (rc)
 		wp_say("wallprof: %s", err->msg);
 	wp_output_file_discard(&s->out);
 	wp_snapshot_clear(&s->snapshot);
-	if (rc)
-		wp_signals_end();
 }
 
-/* What comes is written; a pipe that nobody reads may hold it up. */
 static void begin_to_write(const struct session *s)
 {
 	wp_worker_take_streams();
-	if (wp_output_file_is_kept(&s->out))
-		return;
-	wp_signals_leave();
-	/* One that came before. */
-	wp_signals_end();
+	/* What is written in its place is not left half done. */
+	if (s->out.is_cut)
+		wp_signals_put_off(2);
 }
 
 /* Sample the process and those that its waits lead to, and build the graph. */
@@ -285,7 +284,7 @@ static void mark_still(struct wp_dump *dump,
 }
 
 /* In parts: a worker that sleeps for longer is taken for stuck. */
-static int sleep_until(uint64_t until_ns, struct wp_err *err)
+static void sleep_until(uint64_t until_ns)
 {
 	uint64_t now_ns;
 
@@ -295,10 +294,8 @@ static int sleep_until(uint64_t until_ns, struct wp_err *err)
 								 left_ns :
 								 SLEEP_NS) };
 
-		if (nanosleep(&ts, NULL) && wp_interrupts)
-			return wp_err_set(err, -EINTR, "interrupted");
+		nanosleep(&ts, NULL);
 	}
-	return 0;
 }
 
 static int take_two_snapshots(struct session *s, struct wp_err *err)
@@ -307,9 +304,8 @@ static int take_two_snapshots(struct session *s, struct wp_err *err)
 	uint64_t start_ns = wp_clock_ns();
 	int rc = read_first_times(&first, s->options->pid, err);
 
-	if (!rc)
-		rc = sleep_until(start_ns + s->options->look_interval_ns, err);
 	if (!rc) {
+		sleep_until(start_ns + s->options->look_interval_ns);
 		s->snapshot.dump.interval_ns = wp_clock_ns() - start_ns;
 		rc = make_dump(s, err);
 	}

@@ -115,6 +115,7 @@ static int sample_until_end(struct recording *r, struct wp_err *err)
 	uint64_t now = wp_clock_ns();
 	int rc = tick(r, err);
 
+	wp_signals_put_off(1);
 	while (!rc && !is_over(r, now)) {
 		uint64_t next = wp_sampler_next_tick(r->sampler, now);
 
@@ -190,6 +191,16 @@ static int open_top(struct recording *r, struct wp_err *err)
 			       err);
 }
 
+/* Until there is a sample, nothing is lost if a signal ends it at once; a command
+ * that was started would be left. */
+static void catch_signals(struct recording *r)
+{
+	if (r->child.pid || r->options->action == WP_ACTION_TOP)
+		wp_signals_catch(1);
+	else
+		wp_signals_end_at_once(wp_profile_files_remove, &r->out);
+}
+
 static int start_recording(struct recording *r, struct wp_err *err)
 {
 	const struct wp_options *o = r->options;
@@ -208,7 +219,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc)
 		return rc;
 	wp_worker_part(o->command || o->action == WP_ACTION_TOP);
-	wp_signals_catch(1);
+	catch_signals(r);
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
 	rc = wp_process_open(&r->process, pid, err);

@@ -205,13 +205,18 @@ int wp_output_file_commit(struct wp_output_file *out, int rc,
 	return 0;
 }
 
+void wp_output_file_remove(const struct wp_output_file *out)
+{
+	if (out->temporary[0])
+		unlink(out->temporary);
+}
+
 void wp_output_file_discard(struct wp_output_file *out)
 {
 	if (out->stream && out->path)
 		fclose(out->stream);
 	out->stream = NULL;
-	if (out->temporary[0])
-		unlink(out->temporary);
+	wp_output_file_remove(out);
 	out->temporary[0] = '\0';
 }
 

@@ -54,6 +54,9 @@ WP_MUST_CHECK
 int wp_output_file_commit(struct wp_output_file *out, int rc,
 			  struct wp_err *err);
 
+/* Remove an uncommitted temporary file, in a signal handler before the end. */
+void wp_output_file_remove(const struct wp_output_file *out);
+
 /* Remove an uncommitted temporary file.  Idempotent. */
 void wp_output_file_discard(struct wp_output_file *out);
 

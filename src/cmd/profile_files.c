@@ -77,6 +77,14 @@ int wp_profile_files_write(struct wp_profile_files *set,
 	return rc;
 }
 
+void wp_profile_files_remove(const void *set)
+{
+	const struct wp_profile_files *files = set;
+
+	for (size_t i = 0; i < files->n; i++)
+		wp_output_file_remove(&files->v[i].file);
+}
+
 void wp_profile_files_discard(struct wp_profile_files *set)
 {
 	for (size_t i = 0; i < set->n; i++)

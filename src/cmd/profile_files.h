@@ -35,6 +35,9 @@ int wp_profile_files_write(struct wp_profile_files *set,
 					FILE *out),
 			   void *ctx, struct wp_err *err);
 
+/* Remove those of SET, a struct wp_profile_files, in a signal handler before the end. */
+void wp_profile_files_remove(const void *set);
+
 /* Remove the files that were not written.  Idempotent. */
 void wp_profile_files_discard(struct wp_profile_files *set);
 

@@ -13,6 +13,7 @@
 
 #include "exit_status.h"
 #include "wallprof/clock.h"
+#include "wallprof/tracer.h"
 
 volatile sig_atomic_t wp_interrupts;
 
@@ -23,6 +24,11 @@ static int weight;
 /* The first one caught; 0: none. */
 static volatile sig_atomic_t caught;
 
+/* Called at each where no thread is held; NULL: nobody is. */
+static void (*on_interrupt)(void);
+static void (*remove_files)(const void *ctx);
+static const void *files;
+
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
 
 static void on_signal(int sig)
@@ -30,6 +36,8 @@ static void on_signal(int sig)
 	if (!caught)
 		caught = sig;
 	wp_interrupts += weight;
+	if (on_interrupt && !wp_tracer_nheld)
+		on_interrupt();
 }
 
 /* Of one interrupt the names of functions are still waited for. */
@@ -37,6 +45,8 @@ static void on_at_once(int sig)
 {
 	(void)sig;
 	wp_interrupts += 2;
+	if (on_interrupt && !wp_tracer_nheld)
+		on_interrupt();
 }
 
 void wp_signals_catch(int each)
@@ -67,11 +77,25 @@ void wp_signals_catch(int each)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void end_at_once(int sig)
+/* End as by the signal that was caught, if one was. */
+static void end(void)
+{
+	sigset_t set;
+
+	if (caught) {
+		signal(caught, SIG_DFL);
+		sigemptyset(&set);
+		sigaddset(&set, caught);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+		raise(caught);
+	}
+	_exit(WP_EXIT_NOTHING);
+}
+
+static void on_last_signal(int sig)
 {
 	(void)sig;
-	wp_signals_end();
-	_exit(WP_EXIT_NOTHING);
+	end();
 }
 
 void wp_signals_leave(void)
@@ -82,20 +106,31 @@ void wp_signals_leave(void)
 		if (!sigaction(ending[i], NULL, &old) &&
 		    old.sa_handler != SIG_IGN)
 			signal(ending[i], SIG_DFL);
-	signal(WP_SIGNAL_AT_ONCE, end_at_once);
+	signal(WP_SIGNAL_AT_ONCE, on_last_signal);
 }
 
-void wp_signals_end(void)
+static void end_if_asked(void)
 {
-	sigset_t set;
-
-	if (!caught)
+	if (!wp_interrupts)
 		return;
-	signal(caught, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, caught);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(caught);
+	remove_files(files);
+	end();
+}
+
+void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx)
+{
+	remove_files = remove;
+	files = ctx;
+	wp_tracer_on_release = end_if_asked;
+	on_interrupt = end_if_asked;
+	wp_signals_catch(2);
+}
+
+void wp_signals_put_off(int each)
+{
+	weight = each;
+	on_interrupt = NULL;
+	wp_tracer_on_release = NULL;
 }
 
 int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,

@@ -26,8 +26,13 @@ void wp_signals_catch(int each);
  * may be a pipe that nobody reads, at which stdio(3) goes on to wait. */
 void wp_signals_leave(void);
 
-/* End as by the signal that was caught, if one was. */
-void wp_signals_end(void);
+/* Catch the same signals, and end by the first at any moment at which no thread is
+ * held (tracer.h), after REMOVE(CTX), which must be safe in a signal handler
+ * (signal-safety(7)). */
+void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx);
+
+/* After that: count them, as wp_signals_catch does. */
+void wp_signals_put_off(int each);
 
 /* Sleep until UNTIL_NS, or until one of the blocked SIGNALS comes, which *RET_INFO then
  * describes.  Returns the signal, or -1 (sigtimedwait(2)). */

@@ -292,7 +292,7 @@ static int add_peers(struct wp_links *links, uint32_t first)
 			links->npeers++;
 			at = dump->nprocesses;
 			rc = wp_snapshot_add(links->snapshot, pid, true, &err);
-			if (rc != -ENOMEM && rc != -EINTR)
+			if (rc != -ENOMEM)
 				rc = 0;
 		}
 		dump->edges[i].to_process = at;

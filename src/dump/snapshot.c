@@ -55,7 +55,6 @@ static int read_goroutines(struct wp_snapshot_sample *sample,
 
 /* Sample the threads of PROCESS, and hold none then. */
 static int sample_threads(struct wp_snapshot_sample *sample,
-			  const struct wp_snapshot *snapshot,
 			  struct wp_process *process,
 			  const struct wp_sampler_options *options,
 			  struct wp_err *err)
@@ -71,9 +70,7 @@ static int sample_threads(struct wp_snapshot_sample *sample,
 		rc = wp_sampler_add_target(sample->sampler, process,
 					   &sample->profile, &sample->target,
 					   err);
-	if (!rc && !wp_snapshot_is_given_up(snapshot))
-		rc = wp_sampler_sample_once(sample->sampler);
-	return !rc && wp_snapshot_is_given_up(snapshot) ? -EINTR : rc;
+	return rc ? rc : wp_sampler_sample_once(sample->sampler);
 }
 
 /* Sample the threads of OF; SAMPLE's profile is there, and empty. */
@@ -96,7 +93,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	options.interrupts = snapshot->interrupts;
 	if (!stops)
 		options.stop = WP_STOP_NEVER;
-	rc = sample_threads(sample, snapshot, process, &options, err);
+	rc = sample_threads(sample, process, &options, err);
 	if (!rc && purpose == DUMP)
 		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
 	if (!rc && (purpose == GOROUTINES ||

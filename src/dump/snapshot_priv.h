@@ -9,11 +9,6 @@
 #include "wallprof/goroutine_stacks.h"
 #include "wallprof/snapshot.h"
 
-static inline bool wp_snapshot_is_given_up(const struct wp_snapshot *snapshot)
-{
-	return snapshot->is_given_up && *snapshot->is_given_up;
-}
-
 /* A process that was sampled once. */
 struct wp_snapshot_sample {
 	struct wp_profile profile;
@@ -48,8 +43,8 @@ int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 			     struct wp_sched_clock *clock);
 
 /* Add the threads of SAMPLE to the dump, as those of its process number INDEX,
- * whose entry is filled in but for them.  SAMPLE's strings are the dump's.  0,
- * -EINTR (it was given up) or -ENOMEM. */
+ * whose entry is filled in but for them.  SAMPLE's strings are the dump's.  0 or
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample);

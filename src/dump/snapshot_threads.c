@@ -48,9 +48,7 @@ int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < sample->profile.nthreads && !rc; i++) {
-		if (wp_snapshot_is_given_up(snapshot))
-			rc = -EINTR;
-		else if (sample->notes[i].sample)
+		if (sample->notes[i].sample)
 			rc = add_thread(&job, &sample->notes[i]);
 		else
 			snapshot->dump.processes[index].nlost++;

@@ -110,8 +110,34 @@ static void vote(struct candidate *c, struct wp_sites_id id, uint64_t ns)
 	}
 }
 
+/* What was found for a stack in call SYSCALL: many threads wait in one stack. */
+struct place {
+	bool known;
+	bool outermost;
+	uint32_t syscall;
+	struct wp_sites_id id;
+};
+
+/* The place of KEY's wait, among PLACES by stack. */
+static const struct place *find_place(struct place *places,
+				      const struct wp_profile *profile,
+				      const struct wp_sample_key *key)
+{
+	struct place *place = &places[key->stack];
+
+	if (!place->known || place->syscall != key->syscall)
+		*place = (struct place){
+			.known = true,
+			.outermost = is_outermost(profile, key),
+			.syscall = key->syscall,
+			.id = wp_sites_find(profile, key),
+		};
+	return place;
+}
+
 /* Two passes: who has the most votes, and how much that is. */
-static void find_sites(const struct wp_profile *profile, struct candidate *v)
+static void find_sites(const struct wp_profile *profile, struct candidate *v,
+		       struct place *places)
 {
 	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 
@@ -119,17 +145,18 @@ static void find_sites(const struct wp_profile *profile, struct candidate *v)
 		for (uint32_t i = 0; i < set->nsamples; i++) {
 			const struct wp_profile_sample *s = &set->samples[i];
 			struct candidate *c = &v[s->key.thread];
-			struct wp_sites_id id;
+			const struct place *place;
 
 			if (pass == 0)
 				c->all_ns += s->wall_ns;
-			if (!s->wall_ns || !is_idle_wait(profile, &s->key) ||
-			    !is_outermost(profile, &s->key))
+			if (!s->wall_ns || !is_idle_wait(profile, &s->key))
 				continue;
-			id = wp_sites_find(profile, &s->key);
+			place = find_place(places, profile, &s->key);
+			if (!place->outermost)
+				continue;
 			if (pass == 0)
-				vote(c, id, s->wall_ns);
-			else if (wp_sites_equal(&c->id, &id))
+				vote(c, place->id, s->wall_ns);
+			else if (wp_sites_equal(&c->id, &place->id))
 				c->here_ns += s->wall_ns;
 		}
 }
@@ -137,14 +164,20 @@ static void find_sites(const struct wp_profile *profile, struct candidate *v)
 int wp_idle_mark(struct wp_profile *profile)
 {
 	struct candidate *v;
+	struct place *places;
 	bool any_busy = false;
 
 	if (!profile->meta.has_wall)
 		return 0;
 	v = calloc((size_t)profile->nthreads + 1, sizeof(*v));
-	if (!v)
+	places = calloc((size_t)profile->nstacks + 1, sizeof(*places));
+	if (!v || !places) {
+		free(v);
+		free(places);
 		return -ENOMEM;
-	find_sites(profile, v);
+	}
+	find_sites(profile, v, places);
+	free(places);
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
 		bool idle = v[i].all_ns &&
 			    v[i].here_ns / LEAST_SHARE >= v[i].all_ns / 100;

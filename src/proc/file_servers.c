@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,8 +151,10 @@ static bool answers(const struct wp_process *process,
 	if (pipe2(pipes, O_CLOEXEC))
 		return false;
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		ask(process, maps, map);
+	}
 	close(pipes[1]);
 	ended = pid > 0 && wait_for_end(pipes[0]);
 	close(pipes[0]);

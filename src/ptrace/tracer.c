@@ -28,6 +28,19 @@
 /* Waits without polling after polling was in vain. */
 enum { SPINS_LEFT_OUT = 32 };
 
+volatile sig_atomic_t wp_tracer_nheld;
+void (*wp_tracer_on_release)(void);
+
+/* N tracees fewer. */
+static void count_released(size_t n)
+{
+	if (!n)
+		return;
+	wp_tracer_nheld -= (sig_atomic_t)n;
+	if (!wp_tracer_nheld && wp_tracer_on_release)
+		wp_tracer_on_release();
+}
+
 static void block_sigchld(sigset_t *set)
 {
 	sigemptyset(set);
@@ -62,18 +75,25 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)
 static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 {
 	*tracee = tracer->v[--tracer->len];
+	count_released(1);
 }
 
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
+	int rc;
+
 	if (find_tid(tracer, tid))
 		return -EALREADY;
 	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
+	/* First, for a signal may come at any moment. */
+	wp_tracer_nheld++;
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
 		/* A thread on its way out gives EPERM as a foreign one does;
 		 * the caller learns from /proc which it is. */
-		return errno == EPERM || errno == EACCES ? -EPERM : -ESRCH;
+		rc = errno == EPERM || errno == EACCES ? -EPERM : -ESRCH;
+		count_released(1);
+		return rc;
 	}
 	tracer->v[tracer->len++] = (struct wp_tracee){
 		.tid = tid, .cookie = cookie, .asked_ns = wp_clock_ns()
@@ -279,6 +299,7 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 	uint64_t now_ns = wp_clock_ns();
 	uint64_t until_ns = now_ns + CLEAR_NS;
 	uint64_t at_most_ns = now_ns + CLEAR_STARVED_NS;
+	size_t left;
 
 	for (size_t i = tracer->len; i-- > 0;)
 		wp_tracer_release(tracer, &tracer->v[i]);
@@ -289,7 +310,9 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 			wait_sigchld(wp_clock_ns() + 5 * WP_NS_PER_MS);
 		now_ns = wp_clock_ns();
 	}
+	left = tracer->len;
 	free(tracer->v);
 	tracer->v = NULL;
 	tracer->len = tracer->cap = 0;
+	count_released(left);
 }

@@ -355,7 +355,8 @@ def test_what_capabilities_it_keeps(installed):
     assert (int(caps["CapPrm"], 16) == int(caps["CapEff"], 16) ==
             CAP_PERFMON + (CAP_SYS_PTRACE if yama else 0))
     os.kill(tool.pid, signal.SIGINT)
-    assert tool.proc.wait(100) == 0
+    # By the signal if it had no sample yet.
+    assert tool.proc.wait(100) in (0, 1, -signal.SIGINT)
 
 
 def test_it_does_not_run_set_user_id(installed):

@@ -96,6 +96,47 @@ static void each_of_many_is_told_from_the_others(void **state)
 		assert_free(pids[i]);
 }
 
+static unsigned int nreleased;
+
+static void count_release(void)
+{
+	/* The thread runs on already. */
+	assert_int_equal(wp_tracer_nheld, 0);
+	nreleased++;
+}
+
+static void who_is_held_is_counted(void **state)
+{
+	pid_t pids[] = { start(spin), start(spin) };
+
+	(void)state;
+	nreleased = 0;
+	wp_tracer_nheld = 0;
+	wp_tracer_on_release = count_release;
+	interrupt(pids[0]);
+	assert_int_equal(wp_tracer_nheld, 1);
+	assert_int_equal(wp_tracer_interrupt(&tracer, getpid(), COOKIE),
+			 -EPERM);
+	assert_int_equal(wp_tracer_interrupt(&tracer, pids[1], OTHER), 0);
+	assert_int_equal(wp_tracer_nheld, 2);
+	for (int i = 0; i < 2; i++) {
+		struct wp_tracee *tracee = wp_tracer_wait(
+			&tracer, wp_clock_ns() + SOON_NS);
+
+		assert_non_null(tracee);
+		assert_int_equal(nreleased, 0);
+		wp_tracer_release(&tracer, tracee);
+		assert_int_equal(wp_tracer_nheld, 1 - i);
+	}
+	assert_int_equal(nreleased, 1);
+	/* One that has not stopped is held until it has. */
+	interrupt(pids[0]);
+	wp_tracer_clear(&tracer);
+	assert_int_equal(nreleased, 2);
+	assert_free(pids[0]);
+	wp_tracer_on_release = NULL;
+}
+
 static void who_cannot_be_stopped_is_refused(void **state)
 {
 	pid_t pid = start(spin), gone = fork();
@@ -427,6 +468,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_stops_and_goes_on),
 		TEST(each_of_many_is_told_from_the_others),
+		TEST(who_is_held_is_counted),
 		TEST(who_cannot_be_stopped_is_refused),
 		TEST(a_signal_is_passed_on),
 		TEST(a_stopped_process_stays_stopped),
