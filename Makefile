@@ -114,6 +114,7 @@ cmd_DEPS := dump output $(dump_DEPS)
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
+sample_EXT := -lm
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson -lm
 cmd_EXT := -lncursesw -ltinfo

@@ -2,19 +2,6 @@
 /* go_lines.c - see go_lines.h. */
 #include "go_lines.h"
 
-#include "wallprof/reader.h"
-
-enum {
-	/* Entries of a tree of inlined functions (runtime/symtabinl.go,
-	 * inlinedCall): their size, and where the offset of the name is, which
-	 * an instruction of the call in the parent follows; up to Go 1.19, and
-	 * later with the line that it begins in. */
-	NODE_119 = 20,
-	NODE_119_NAME = 12,
-	NODE = 16,
-	NODE_NAME = 4,
-};
-
 void wp_go_lines_open(struct wp_go_lines *go, struct wp_elf_image *image)
 {
 	*go = (struct wp_go_lines){ .is_open = false };
@@ -44,31 +31,15 @@ static bool step_out(const struct wp_go_lines *go,
 		     const struct wp_go_func *func, uint64_t *svma,
 		     struct wp_dwarf_level *level)
 {
-	const bool is_119 = !go->table.has_lines;
-	struct wp_elf_image *image = go->table.image;
-	uint64_t node_svma, off;
-	struct wp_reader r;
-	uint32_t name;
-	int32_t index;
+	struct wp_go_inlined inlined;
 
-	if (!go->has_trees || func->tree_off == WP_GO_NO_TREE ||
-	    wp_go_table_value(&go->table, func, func->inlined_off, *svma,
-			      &index) ||
-	    index < 0)
+	if (!go->has_trees || !wp_go_module_inlined(&go->module, &go->table,
+						    func, *svma, &inlined))
 		return false;
-	node_svma = go->module.gofunc_svma + func->tree_off +
-		    (uint64_t)index * (is_119 ? NODE_119 : NODE);
-	if (!wp_elf_image_offset(image, node_svma, &off))
-		return false;
-	r = wp_reader_of(wp_elf_image_at(image, off, is_119 ? NODE_119 : NODE),
-			 is_119 ? NODE_119 : NODE);
-	wp_read_skip(&r, is_119 ? NODE_119_NAME : NODE_NAME);
-	name = wp_read_u32(&r);
-	*svma = func->start_svma + wp_read_u32(&r);
-	level->start_line = is_119 ? 0 : wp_read_u32(&r);
-	level->name = wp_go_table_text(&go->table, go->table.names_off + name);
-	return !r.failed && level->name && *level->name &&
-	       *svma < func->end_svma;
+	*svma = inlined.call_svma;
+	level->start_line = inlined.start_line;
+	level->name = inlined.name;
+	return true;
 }
 
 bool wp_go_lines_find(const struct wp_go_lines *go, uint64_t svma,

@@ -26,6 +26,8 @@ enum wp_budget_part {
 	WP_BUDGET_MAPPINGS,
 	/* /proc/PID/maps, as text and parsed. */
 	WP_BUDGET_MAP_TEXT,
+	/* Goroutines and buckets of Go's own profiles. */
+	WP_BUDGET_GO,
 	WP_NBUDGET_PARTS
 };
 

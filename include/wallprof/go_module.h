@@ -40,4 +40,22 @@ WP_MUST_CHECK
 int wp_go_module_read(struct wp_go_module *ret,
 		      const struct wp_go_table *table);
 
+/* A call that the compiler has inlined. */
+struct wp_go_inlined {
+	/* The function that was called; borrowed from the image. */
+	const char *name;
+	/* The line that it begins in; 0: not known (Go 1.19 and earlier). */
+	uint32_t start_line;
+	/* An instruction of the call, in the function that it was inlined
+   * into. */
+	uint64_t call_svma;
+};
+
+/* Is the code of FUNC at SVMA that of an inlined function?  The innermost one.
+ */
+bool wp_go_module_inlined(const struct wp_go_module *module,
+			  const struct wp_go_table *table,
+			  const struct wp_go_func *func, uint64_t svma,
+			  struct wp_go_inlined *ret);
+
 #endif

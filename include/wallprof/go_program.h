@@ -139,6 +139,11 @@ void wp_go_program_free(struct wp_go_program *program);
 /* "go1.22.3". */
 const char *wp_go_program_version(const struct wp_go_program *program);
 
+/* The name of the function whose code holds AVMA; NULL: none's.  Borrowed until
+ * the next call. */
+const char *wp_go_program_function(const struct wp_go_program *program,
+				   uint64_t avma);
+
 /* Add all goroutines but those that have ended to *GOROUTINES.  0, -ENOMEM,
  * -EPERM, -ESRCH. */
 WP_MUST_CHECK

@@ -96,10 +96,10 @@ struct wp_sample_key {
 	uint8_t wait;
 	/* String id: name of the blocking system call, "" when none. */
 	uint16_t syscall;
-	/* GOROUTINE: string id of what it waits for, in Go's words.  Else:
-	 * string id of the object that the thread waits for ("fd 7 tcp
-	 * 127.0.0.1:41234 -> 127.0.0.1:5432"), "": not known.  BLOCK: of who
-	 * woke it ("main (4711)"). */
+	/* GOROUTINE: string id of what it waits for, in Go's words.  HEAP: of
+	 * the objects' size in bytes.  Else: string id of the object that the
+	 * thread waits for ("fd 7 tcp 127.0.0.1:41234 -> 127.0.0.1:5432"), "":
+	 * not known.  BLOCK: of who woke it ("main (4711)"). */
 	uint32_t object;
 };
 
@@ -107,10 +107,11 @@ struct wp_profile_sample {
 	struct wp_sample_key key;
 	/* WALL, THREADS: number of samples, and their wall time.  BLOCK, MUTEX:
 	 * number of waits, and their time.  THREADCREATE: number of threads, and
-	 * the time that they lived. */
+	 * the time that they lived.  HEAP: objects allocated, and their bytes. */
 	uint64_t count;
 	uint64_t wall_ns;
-	/* WALL: number of CPU samples, and their CPU time. */
+	/* WALL: number of CPU samples, and their CPU time.  HEAP: objects in
+   * use, and their bytes. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
 	/* WALL: the part of WALL_NS that is known exactly, for the thread was
@@ -267,7 +268,9 @@ struct wp_counters {
 	/* Threads, by the stack that created them. */                         \
 	X(THREADCREATE, "threadcreate")                                        \
 	/* Each goroutine once. */                                             \
-	X(GOROUTINE, "goroutine")
+	X(GOROUTINE, "goroutine")                                              \
+	/* Objects on the heap, by the stack that allocated them. */           \
+	X(HEAP, "heap")
 
 enum wp_profile_kind {
 #define X(name, text) WP_PROFILE_##name,
@@ -297,6 +300,8 @@ struct wp_profile_meta {
 	/* String ids of how the samples of each other kind were made; 0: nothing
 	 * to say. */
 	uint32_t source[WP_NPROFILE_KINDS];
+	/* HEAP: bytes that one sampled object stands for, on average. */
+	int64_t heap_period;
 	/* String id of the reason why BPF scans were wanted and not made; "":
 	 * none. */
 	uint32_t no_scan;

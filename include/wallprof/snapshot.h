@@ -64,8 +64,9 @@ int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 
 /* Sample all threads of process PID, but into PROFILE, set of THREADS, which
  * the caller clears in any case; the dump stays as it is.  KIND is THREADS, or
- * GOROUTINE: that set is made as well, and the process must be Go's.  Errors as
- * above. */
+ * GOROUTINE: that set is made as well, and the process must be Go's.  HEAP,
+ * BLOCK, MUTEX: that set alone, as the Go program keeps it, and nothing is
+ * sampled.  Errors as above; -ENODATA: the program does not keep it. */
 WP_MUST_CHECK
 int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			enum wp_profile_kind kind, struct wp_profile *profile,

@@ -159,19 +159,30 @@ static bool profile_has_losses(const struct wp_profile *p,
 		bad += stack->depth ? stack->end != WP_END_ROOT :
 				      key->state != WP_STATE_EXITING;
 	}
-	if (kind == WP_PROFILE_GOROUTINE)
+	if (kind != WP_PROFILE_THREADS)
 		return has_losses(bad, n, p->counters.unnamed);
 	lost = p->nthreads - n +
 	       (uint32_t)(p->counters.samples_lost + p->counters.threads_lost);
 	return has_losses(bad + lost, n + lost, p->counters.unnamed);
 }
 
+/* Threads, unless something else is asked for. */
+static enum wp_profile_kind dumped_kind(const struct wp_options *options)
+{
+	static const enum wp_profile_kind of_go[] = { WP_PROFILE_GOROUTINE,
+						      WP_PROFILE_HEAP,
+						      WP_PROFILE_BLOCK,
+						      WP_PROFILE_MUTEX };
+
+	for (size_t i = 0; i < sizeof(of_go) / sizeof(*of_go); i++)
+		if (options->kinds == 1u << of_go[i])
+			return of_go[i];
+	return WP_PROFILE_THREADS;
+}
+
 static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 {
-	enum wp_profile_kind kind = s->options->kinds ==
-						    1u << WP_PROFILE_GOROUTINE ?
-					    WP_PROFILE_GOROUTINE :
-					    WP_PROFILE_THREADS;
+	enum wp_profile_kind kind = dumped_kind(s->options);
 	struct wp_profile profile;
 	int rc = wp_snapshot_profile(&s->snapshot, s->options->pid, kind,
 				     &profile, err);

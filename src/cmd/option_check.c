@@ -222,24 +222,32 @@ static int check_interval(struct wp_option_parse *p, struct wp_err *err)
 	return wp_option_interval(&o->sampler.interval_ns, p->interval, err);
 }
 
-/* Goroutines are read once, which a dump does; it has no other profiles to
- * choose from. */
+/* What a Go program keeps itself is read once, which a dump does. */
 static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
 {
 	const struct wp_options *o = &p->o;
-	const unsigned int goroutine = 1u << WP_PROFILE_GOROUTINE;
+	const unsigned int of_dump = 1u << WP_PROFILE_GOROUTINE |
+				     1u << WP_PROFILE_HEAP;
+	const unsigned int of_go = of_dump | 1u << WP_PROFILE_BLOCK |
+				   1u << WP_PROFILE_MUTEX;
+	bool is_dump = o->action == WP_ACTION_DUMP;
+	const char *name = o->kinds & 1u << WP_PROFILE_HEAP ? "heap" :
+							      "goroutine";
 
-	if (o->action != WP_ACTION_DUMP && o->kinds & goroutine)
+	if (!is_dump && o->kinds & of_dump)
 		return wp_err_set(err, -EINVAL,
-				  "the goroutine profile is one of a dump: "
-				  "wallprof dump --profile goroutine");
-	if (o->action == WP_ACTION_DUMP &&
-	    wp_option_is_given(p, WP_OPT_PROFILE) && o->kinds != goroutine)
+				  "the %s profile is one of a dump: "
+				  "wallprof dump --profile %s",
+				  name, name);
+	if (!is_dump || !wp_option_is_given(p, WP_OPT_PROFILE))
+		return 0;
+	if (o->kinds & ~of_go || o->kinds & (o->kinds - 1))
 		return wp_err_set(err, -EINVAL,
-				  "--profile of a dump is goroutine alone");
-	if (o->kinds & goroutine && o->format != WP_FORMAT_PPROF)
+				  "--profile of a dump is one of goroutine, "
+				  "heap, block and mutex, of a Go program");
+	if (o->format != WP_FORMAT_PPROF)
 		return wp_err_set(err, -EINVAL,
-				  "the goroutine profile is a pprof file: give "
+				  "a profile of a dump is a pprof file: give "
 				  "-o FILE.pb.gz");
 	return 0;
 }
@@ -262,7 +270,7 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (dump && !wp_option_is_given(parse, WP_OPT_STOP))
 		o->sampler.stop = WP_STOP_ALL;
 	if (dump)
-		o->sampler.cpu = false;
+		o->sampler.cpu = o->sampler.block = o->sampler.mutex = false;
 	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");

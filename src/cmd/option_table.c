@@ -171,9 +171,13 @@ const struct wp_option_row wp_option_rows[] = {
 	  "deadlock.\n"
 	  "Once a second one line of /proc is read for each thread; a snapshot is taken when\n"
 	  "more threads have stopped running than before, for at most a fiftieth of the time." },
-	{ WP_OPT_PROFILE, "profile", "goroutine", DUMP, WP_SECTION_HANG,
-	  "goroutine", "of a dump: the goroutines of a Go program, as pprof",
-	  "Of `dump`: the goroutines of a Go program, as a pprof file." },
+	{ WP_OPT_PROFILE, "profile", "KIND", DUMP, WP_SECTION_HANG,
+	  "goroutine heap block mutex",
+	  "of a dump of a Go program: its goroutines, or its own\n"
+	  "heap, block or mutex profile, as pprof",
+	  "Of `dump`, for a Go program, as a pprof file: its goroutines, or what its runtime\n"
+	  "has noted for its own `heap`, `block` or `mutex` profile.\n"
+	  "See GO PROGRAMS." },
 	{ WP_OPT_GROUP, "group", NULL, DUMP | CHECK | RUN, WP_SECTION_HANG,
 	  NULL, "print identical stacks once",
 	  "Identical stacks once, with the number and names of their threads." },

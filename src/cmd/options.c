@@ -41,7 +41,7 @@ static int parse_profiles(struct wp_options *o, const char *text,
 {
 	struct wp_sampler_options *s = &o->sampler;
 	/* Nothing is sampled for it. */
-	bool goroutines;
+	bool others;
 	struct {
 		const char *name;
 		bool *on;
@@ -52,7 +52,8 @@ static int parse_profiles(struct wp_options *o, const char *text,
 		{ "block", &s->block, WP_PROFILE_BLOCK },
 		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
 		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
-		{ "goroutine", &goroutines, WP_PROFILE_GOROUTINE },
+		{ "goroutine", &others, WP_PROFILE_GOROUTINE },
+		{ "heap", &others, WP_PROFILE_HEAP },
 	};
 	const size_t nwords = sizeof(words) / sizeof(*words);
 
@@ -68,8 +69,8 @@ static int parse_profiles(struct wp_options *o, const char *text,
 					  "--profile wants wall, "
 					  "cpu, block, mutex, threadcreate, "
 					  "several (wall,cpu,block) or, of a "
-					  "dump, goroutine, not "
-					  "\"%s\"",
+					  "dump, goroutine, heap, block or "
+					  "mutex, not \"%s\"",
 					  text);
 		*words[i].on = true;
 		o->kinds |= 1u << words[i].kind;

@@ -43,11 +43,14 @@ int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 	set->n = 0;
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
 		bool plain = single || is_stream || kind == WP_PROFILE_WALL;
-		char *name = set->v[set->n].path;
+		char *name;
 		int rc;
 
 		if (!(kinds & 1u << kind))
 			continue;
+		if (set->n == WP_PROFILE_FILES_MAX)
+			return wp_err_set(err, -EINVAL, "too many profiles");
+		name = set->v[set->n].path;
 		set->v[set->n].kind = (enum wp_profile_kind)kind;
 		set->v[set->n].file = (struct wp_output_file)
 			WP_OUTPUT_FILE_INIT;

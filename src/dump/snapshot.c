@@ -11,6 +11,7 @@
 #include "snapshot_priv.h"
 #include "thread_times.h"
 #include "wallprof/access.h"
+#include "wallprof/go_books.h"
 #include "wallprof/procfs.h"
 #include "wallprof/symbolize.h"
 #include "wallprof/vec.h"
@@ -36,10 +37,12 @@ enum purpose {
 /* Goroutines that cannot be found are missing in a dump, which says why. */
 static int read_goroutines(struct wp_snapshot_sample *sample,
 			   struct wp_snapshot_process *process,
-			   enum purpose purpose, struct wp_err *err)
+			   enum purpose purpose,
+			   const volatile sig_atomic_t *is_given_up,
+			   struct wp_err *err)
 {
 	int rc = wp_goroutine_stacks_read(sample->target, &sample->goroutines,
-					  &sample->go_err);
+					  is_given_up, &sample->go_err);
 
 	if (purpose == DUMP)
 		return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
@@ -98,7 +101,8 @@ static int take_sample(struct wp_snapshot_sample *sample,
 		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
 	if (!rc && (purpose == GOROUTINES ||
 		    (purpose == DUMP && stops && !options.thread_globs[0])))
-		rc = read_goroutines(sample, of, purpose, err);
+		rc = read_goroutines(sample, of, purpose, snapshot->is_given_up,
+				     err);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -137,12 +141,63 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 	free(sample->notes);
 }
 
+static void describe_profile(struct wp_profile *profile,
+			     const struct wp_process *process,
+			     enum wp_stop_mode stop)
+{
+	struct wp_profile_meta *meta = &profile->meta;
+	char text[4096];
+
+	meta->pid = process->pid;
+	wp_process_command_line(process, text, sizeof(text));
+	meta->command_line = wp_intern_add_str(&profile->strings, text);
+	wp_process_exe(process, text, sizeof(text));
+	meta->exe = wp_intern_add_str(&profile->strings, text);
+	meta->stop_mode = wp_intern_add_str(&profile->strings,
+					    wp_stop_mode_name(stop));
+}
+
+/* Read the profile of KIND that the Go program OF keeps itself. */
+static int take_books(struct wp_snapshot_sample *sample,
+		      struct wp_snapshot *snapshot,
+		      struct wp_snapshot_process *of, enum wp_profile_kind kind,
+		      struct wp_err *err)
+{
+	struct wp_process *process = &of->process;
+	int rc;
+
+	wp_tracer_init(&sample->tracer);
+	rc = wp_sampler_new(&sample->sampler, snapshot->options,
+			    &sample->tracer, err);
+	if (!rc)
+		rc = wp_sampler_add_target(sample->sampler, process,
+					   &sample->profile, &sample->target,
+					   err);
+	if (!rc)
+		rc = wp_go_books_read(sample->target, kind,
+				      snapshot->is_given_up, &sample->go_err);
+	if (sample->go_err.code)
+		return wp_err_set(err, rc, "process %d: %s", process->pid,
+				  sample->go_err.msg);
+	if (!rc)
+		rc = wp_process_recheck(process, err);
+	if (!rc)
+		rc = wp_symbolize(&sample->profile, process,
+				  snapshot->interrupts);
+	if (rc && !(err && err->code))
+		wp_err_set(err, rc, "cannot read process %d: %s", process->pid,
+			   strerror(-rc));
+	return rc;
+}
+
 int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			enum wp_profile_kind kind, struct wp_profile *profile,
 			struct wp_err *err)
 {
 	struct wp_snapshot_sample sample = { .tracer = WP_TRACER_INIT };
 	struct wp_snapshot_process of = { .process = WP_PROCESS_INIT };
+	bool samples = kind == WP_PROFILE_THREADS ||
+		       kind == WP_PROFILE_GOROUTINE;
 	int rc = wp_profile_init(&sample.profile);
 
 	if (rc)
@@ -150,10 +205,16 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 	else
 		rc = open_process(&of.process, pid, err);
 	if (!rc)
+		describe_profile(&sample.profile, &of.process,
+				 samples ? snapshot->options->stop :
+					   WP_STOP_NEVER);
+	if (!rc && samples)
 		rc = take_sample(&sample, snapshot, &of,
 				 kind == WP_PROFILE_GOROUTINE ? GOROUTINES :
 								THREADS,
 				 true, err);
+	else if (!rc)
+		rc = take_books(&sample, snapshot, &of, kind, err);
 	clear_sample(&sample);
 	wp_process_clear(&of.process);
 	free(of.ns_tids);
@@ -168,7 +229,7 @@ static uint32_t user_name(struct wp_dump *dump, uid_t uid)
 	void *room = malloc(sizeof(buf));
 
 	/* glibc's getpwuid_r dies of SIGSEGV where there is no memory (2.36,
-	 * nss_database_check_reload_and_get). */
+   * nss_database_check_reload_and_get). */
 	free(room);
 	if (room && !getpwuid_r(uid, &pw, buf, sizeof(buf), &found) && found)
 		return wp_intern_add_str(&dump->strings, pw.pw_name);

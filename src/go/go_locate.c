@@ -37,21 +37,8 @@ enum {
 	REASON_WORDS = 3 * STRING,
 };
 
-struct probe {
-	struct wp_go_program *program;
-	/* Reads that may still be made. */
-	uint32_t left;
-	/* Where it was found. */
-	uint64_t avma;
-};
-
-/* Is what begins with the words V, at AVMA, what is looked for? */
-typedef bool (*found_fn)(struct probe *probe, const uint64_t *v, uint64_t avma);
-
-/* Look at each word of RANGE that WORDS - 1 others follow.  1: found; 0: not;
- * -ENOMEM, -EPERM, -ESRCH. */
-static int scan(struct probe *probe, const struct wp_go_range *range,
-		size_t words, found_fn is_found)
+int wp_go_scan(struct wp_go_probe *probe, const struct wp_go_range *range,
+	       size_t words, wp_go_found_fn is_found)
 {
 	uint64_t start_avma = range->start_svma + probe->program->bias;
 	uint64_t size = range->end_svma - range->start_svma;
@@ -83,14 +70,9 @@ static int scan(struct probe *probe, const struct wp_go_range *range,
 	return rc;
 }
 
-static bool is_pointer(uint64_t avma)
+bool wp_go_is_pointer(uint64_t avma)
 {
 	return avma >= LOWEST && !(avma & (WORD - 1)) && avma < UINT64_MAX / 2;
-}
-
-static bool is_code(const struct wp_go_program *p, uint64_t avma)
-{
-	return avma >= p->text_start_avma && avma < p->text_end_avma;
 }
 
 /* Can the struct G, at AVMA, be a goroutine's?  One that has ended keeps little.
@@ -111,7 +93,7 @@ static bool is_g(const struct wp_go_layout *layout, const uint8_t *g,
 
 /* Are the first goroutines of the list of LEN at LIST_AVMA all what they should
  * be, and different ones?  The first of all begins in the runtime. */
-static bool are_goroutines(struct probe *probe, uint64_t list_avma,
+static bool are_goroutines(struct wp_go_probe *probe, uint64_t list_avma,
 			   uint64_t len)
 {
 	struct wp_go_program *p = probe->program;
@@ -123,11 +105,12 @@ static bool are_goroutines(struct probe *probe, uint64_t list_avma,
 	if (!wp_go_memory_get(&p->memory, list_avma, at, n * WORD))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!is_pointer(at[i]) ||
+		if (!wp_go_is_pointer(at[i]) ||
 		    !wp_go_memory_get(&p->memory, at[i], g,
 				      wp_go_g_len(p->layout)) ||
 		    !is_g(p->layout, g, at[i]) ||
-		    (!i && !is_code(p, wp_go_u64(g, p->layout->g_startpc))))
+		    (!i &&
+		     !wp_go_is_code(p, wp_go_u64(g, p->layout->g_startpc))))
 			return false;
 		ids[i] = wp_go_u64(g, p->layout->g_goid);
 		lives |= wp_go_u64(g, WP_GO_G_SELF) == at[i];
@@ -139,23 +122,26 @@ static bool are_goroutines(struct probe *probe, uint64_t list_avma,
 }
 
 /* A slice: pointer, length, capacity. */
-static bool is_allgs(struct probe *probe, const uint64_t *v, uint64_t avma)
+static bool is_allgs(struct wp_go_probe *probe, const uint64_t *v,
+		     uint64_t avma)
 {
 	uint64_t first_avma, self_avma;
 
 	(void)avma;
-	if (!is_pointer(v[0]) || !v[1] || v[1] > v[2] || v[2] > GOROUTINES_MAX)
+	if (!wp_go_is_pointer(v[0]) || !v[1] || v[1] > v[2] ||
+	    v[2] > GOROUTINES_MAX)
 		return false;
 	probe->left--;
 	return wp_go_memory_get(&probe->program->memory, v[0], &first_avma,
 				WORD) &&
-	       is_pointer(first_avma) &&
+	       wp_go_is_pointer(first_avma) &&
 	       wp_go_memory_get(&probe->program->memory,
 				first_avma + WP_GO_G_SELF, &self_avma, WORD) &&
 	       self_avma == first_avma && are_goroutines(probe, v[0], v[1]);
 }
 
-static bool is_reasons(struct probe *probe, const uint64_t *v, uint64_t avma)
+static bool is_reasons(struct wp_go_probe *probe, const uint64_t *v,
+		       uint64_t avma)
 {
 	char text[FIRST_REASON];
 
@@ -189,12 +175,12 @@ static void read_reasons(struct wp_go_program *p, uint64_t avma)
 /* Without them waits have no words, which is no failure. */
 static int find_reasons(struct wp_go_program *p)
 {
-	struct probe probe = { .program = p, .left = PROBES_MAX };
-	int rc = scan(&probe, &p->module.data, REASON_WORDS, is_reasons);
+	struct wp_go_probe probe = { .program = p, .left = PROBES_MAX };
+	int rc = wp_go_scan(&probe, &p->module.data, REASON_WORDS, is_reasons);
 
 	if (!rc)
-		rc = scan(&probe, &p->module.noptrdata, REASON_WORDS,
-			  is_reasons);
+		rc = wp_go_scan(&probe, &p->module.noptrdata, REASON_WORDS,
+				is_reasons);
 	if (rc == 1)
 		read_reasons(p, probe.avma);
 	return rc < 0 ? rc : 0;
@@ -202,8 +188,8 @@ static int find_reasons(struct wp_go_program *p)
 
 int wp_go_locate(struct wp_go_program *program)
 {
-	struct probe probe = { .program = program, .left = PROBES_MAX };
-	int rc = scan(&probe, &program->module.bss, SLICE, is_allgs);
+	struct wp_go_probe probe = { .program = program, .left = PROBES_MAX };
+	int rc = wp_go_scan(&probe, &program->module.bss, SLICE, is_allgs);
 
 	if (rc < 0)
 		return rc;

@@ -10,6 +10,7 @@
 
 #include "go_layout.h"
 #include "go_memory.h"
+#include "wallprof/go_buckets.h"
 #include "wallprof/go_module.h"
 
 enum {
@@ -30,9 +31,41 @@ struct wp_go_program {
 	uint64_t text_end_avma;
 	/* runtime.allgs: pointer, length and capacity. */
 	uint64_t allgs_avma;
+	/* Whether they were looked for, and runtime.mbuckets, bbuckets and
+   * xbuckets by enum wp_go_book; 0: not found. */
+	bool has_books;
+	uint64_t books_avma[WP_NGO_BOOKS];
 	char reasons[WP_GO_REASONS_MAX][WP_GO_REASON_LEN];
 	uint32_t nreasons;
 };
+
+/* A search of the program's variables. */
+struct wp_go_probe {
+	struct wp_go_program *program;
+	/* Reads that may still be made. */
+	uint32_t left;
+	/* Where it was found. */
+	uint64_t avma;
+};
+
+/* Is what begins with the words V, at AVMA, what is looked for? */
+typedef bool (*wp_go_found_fn)(struct wp_go_probe *probe, const uint64_t *v,
+			       uint64_t avma);
+
+/* go_locate.c: look at each word of RANGE that WORDS - 1 others follow, at most
+ * five.  1: found, PROBE says where; 0: not; -errno of the reader, -ENOMEM. */
+WP_MUST_CHECK
+int wp_go_scan(struct wp_go_probe *probe, const struct wp_go_range *range,
+	       size_t words, wp_go_found_fn is_found);
+
+/* Can a structure of words be at AVMA? */
+bool wp_go_is_pointer(uint64_t avma);
+
+/* Is AVMA in Go's code? */
+static inline bool wp_go_is_code(const struct wp_go_program *p, uint64_t avma)
+{
+	return avma >= p->text_start_avma && avma < p->text_end_avma;
+}
 
 /* A word of a structure. */
 static inline uint64_t wp_go_u64(const uint8_t *bytes, size_t off)

@@ -35,7 +35,18 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 		VALUE("goroutine", "count", count),
 	};
 
+	/* As Go's heap profile; the last is of the period alone. */
+	static const struct wp_column heap[] = {
+		VALUE("alloc_objects", "count", count),
+		VALUE("alloc_space", "bytes", wall_ns),
+		VALUE("inuse_objects", "count", cpu_count),
+		VALUE("inuse_space", "bytes", cpu_ns),
+		VALUE("space", "bytes", cpu_ns),
+	};
+
 	switch (kind) {
+	case WP_PROFILE_HEAP:
+		return (struct wp_columns){ heap, 4, 3, 4 };
 	case WP_PROFILE_GOROUTINE:
 		return (struct wp_columns){ goroutines, 1, 0, 0 };
 	case WP_PROFILE_THREADS:

@@ -29,7 +29,7 @@ struct folder {
 static bool is_of_time(enum wp_profile_kind kind)
 {
 	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE &&
-	       kind != WP_PROFILE_GOROUTINE;
+	       kind != WP_PROFILE_GOROUTINE && kind != WP_PROFILE_HEAP;
 }
 
 static bool add_frame(void *ctx, const struct wp_view *view)

@@ -11,6 +11,7 @@
 #include "columns.h"
 #include "escape.h"
 #include "gzip.h"
+#include "ids.h"
 #include "pprof_fields.h"
 #include "pprof_timeline.h"
 #include "proto.h"
@@ -19,15 +20,6 @@
 /* Bytes that are gathered before they are compressed. */
 enum {
 	CHUNK = 1 << 16,
-};
-
-/* Ids of the used elements of an array. */
-struct ids {
-	/* id[index]; 0: not used.  Owned. */
-	uint32_t *id;
-	/* index[id - 1], [0..n); owned. */
-	uint32_t *index;
-	uint32_t n;
 };
 
 struct writer {
@@ -41,38 +33,16 @@ struct writer {
 	 * Owned. */
 	uint32_t *string_id;
 	struct wp_buf scratch;
-	struct ids locations;
-	struct ids functions;
+	struct wp_ids locations;
+	struct wp_ids functions;
 	/* The profile's, and after them the kernel's. */
-	struct ids mappings;
+	struct wp_ids mappings;
 	/* Id 1 is a mapping made for a main binary without samples. */
 	bool own_main;
 	/* By sample: its number in the file, from 1; 0: not written.  Owned. */
 	uint32_t *number;
 	uint32_t nwritten;
 };
-
-static int ids_init(struct ids *ids, uint32_t n)
-{
-	ids->id = calloc((size_t)n + 1, sizeof(*ids->id));
-	ids->index = calloc((size_t)n + 1, sizeof(*ids->index));
-	return ids->id && ids->index ? 0 : -ENOMEM;
-}
-
-static void ids_clear(struct ids *ids)
-{
-	free(ids->id);
-	free(ids->index);
-}
-
-static uint32_t id_of(struct ids *ids, uint32_t index)
-{
-	if (!ids->id[index]) {
-		ids->index[ids->n++] = index;
-		ids->id[index] = ids->n;
-	}
-	return ids->id[index];
-}
 
 /* The id of the text in SCRATCH, which is emptied. */
 static uint32_t scratch_id(struct writer *w)
@@ -126,7 +96,8 @@ static void put_value_type(struct writer *w, unsigned int field,
 
 static void put_types(struct writer *w)
 {
-	struct wp_columns c = wp_columns_of(&w->profile->meta, w->kind);
+	const struct wp_profile_meta *meta = &w->profile->meta;
+	struct wp_columns c = wp_columns_of(meta, w->kind);
 
 	for (unsigned int i = 0; i < c.n; i++)
 		put_value_type(w, PROFILE_SAMPLE_TYPE, c.v[i].type,
@@ -137,7 +108,8 @@ static void put_types(struct writer *w)
 		       c.v[c.period].unit);
 	/* Of waits and threads every one is counted. */
 	wp_proto_int(&w->buf, PROFILE_PERIOD,
-		     w->kind == WP_PROFILE_WALL ? w->profile->meta.period_ns :
+		     w->kind == WP_PROFILE_WALL ? meta->period_ns :
+		     w->kind == WP_PROFILE_HEAP ? meta->heap_period :
 						  1);
 }
 
@@ -209,12 +181,29 @@ static void put_goroutine_labels(struct writer *w,
 	}
 }
 
+/* Are the samples what a Go program has noted of all its goroutines? */
+static bool is_noted(const struct writer *w)
+{
+	return w->kind != WP_PROFILE_GOROUTINE && w->profile->nthreads &&
+	       w->profile->threads[0].is_goroutines;
+}
+
+static void put_bytes(struct writer *w, const char *text)
+{
+	if (*text)
+		put_number(w, "bytes", atoll(text), "bytes");
+}
+
 static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 {
 	const struct wp_sample_key *key = &s->key;
 	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
 	uint32_t name = str_id(w, t->name);
 
+	if (is_noted(w)) {
+		put_bytes(w, wp_profile_str(w->profile, key->object));
+		return;
+	}
 	if (t->is_goroutines) {
 		put_goroutine_labels(w, key, t);
 		return;
@@ -257,7 +246,7 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	begin = wp_proto_begin(&w->buf, PROFILE_SAMPLE);
 	packed = wp_proto_begin(&w->buf, SAMPLE_LOCATION_ID);
 	for (uint32_t i = 0; i < stack->nlocs; i++)
-		wp_proto_varint(&w->buf, id_of(&w->locations, loc[i]));
+		wp_proto_varint(&w->buf, wp_ids_of(&w->locations, loc[i]));
 	wp_proto_end(&w->buf, packed);
 	packed = wp_proto_begin(&w->buf, SAMPLE_VALUE);
 	for (unsigned int i = 0; i < c.n; i++)
@@ -281,7 +270,7 @@ static void put_location(struct writer *w, uint32_t id)
 	wp_proto_uint(&w->buf, LOCATION_ID, id);
 	if (mapping != WP_MAPPING_NONE)
 		wp_proto_uint(&w->buf, LOCATION_MAPPING_ID,
-			      id_of(&w->mappings, mapping) + w->own_main);
+			      wp_ids_of(&w->mappings, mapping) + w->own_main);
 	wp_proto_uint(&w->buf, LOCATION_ADDRESS, loc->avma);
 	for (uint32_t i = 0; i < loc->nlines; i++) {
 		const struct wp_profile_line *line =
@@ -289,7 +278,7 @@ static void put_location(struct writer *w, uint32_t id)
 		size_t at = wp_proto_begin(&w->buf, LOCATION_LINE);
 
 		wp_proto_uint(&w->buf, LINE_FUNCTION_ID,
-			      id_of(&w->functions, line->function));
+			      wp_ids_of(&w->functions, line->function));
 		wp_proto_uint(&w->buf, LINE_LINE, line->line);
 		wp_proto_end(&w->buf, at);
 	}
@@ -362,7 +351,7 @@ static void choose_main(struct writer *w)
 		return;
 	for (uint32_t i = 1; i < w->profile->nmappings; i++) {
 		if (w->profile->mappings[i].path == exe) {
-			id_of(&w->mappings, i);
+			wp_ids_of(&w->mappings, i);
 			return;
 		}
 	}
@@ -415,10 +404,11 @@ static void put_comments(struct writer *w)
 	if (line.rc)
 		w->buf.rc = line.rc;
 	wp_buf_clear(&line);
-	wp_counters_lines(w->profile, w->kind, put_comment, w);
+	if (!is_noted(w))
+		wp_counters_lines(w->profile, w->kind, put_comment, w);
 }
 
-/* Write the tables in an order in which each is complete when its turn comes. */
+/* In an order in which each is complete when its turn comes. */
 static void put_tables(struct writer *w)
 {
 	for (uint32_t id = 1; id <= w->locations.n; id++)
@@ -467,9 +457,9 @@ int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
 			     sizeof(*w.string_id));
 	if (!w.string_id || !w.number ||
 	    wp_intern_add(&w.strings, "", 0) == UINT32_MAX ||
-	    ids_init(&w.locations, profile->nlocations) ||
-	    ids_init(&w.functions, profile->nfunctions) ||
-	    ids_init(&w.mappings, profile->nmappings + 1))
+	    wp_ids_init(&w.locations, profile->nlocations) ||
+	    wp_ids_init(&w.functions, profile->nfunctions) ||
+	    wp_ids_init(&w.mappings, profile->nmappings + 1))
 		rc = -ENOMEM;
 	if (!rc) {
 		put_profile(&w);
@@ -478,9 +468,9 @@ int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
 	end = wp_gzip_finish(&w.gz);
 	if (!rc)
 		rc = end;
-	ids_clear(&w.locations);
-	ids_clear(&w.functions);
-	ids_clear(&w.mappings);
+	wp_ids_clear(&w.locations);
+	wp_ids_clear(&w.functions);
+	wp_ids_clear(&w.mappings);
 	free(w.string_id);
 	free(w.number);
 	wp_intern_clear(&w.strings);

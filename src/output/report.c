@@ -196,6 +196,9 @@ static const struct words *words_of(const struct wp_profile *profile,
 		[WP_PROFILE_GOROUTINE] = { "goroutines", "time",
 					   "Each goroutine once.",
 					   "No goroutine was seen" },
+		[WP_PROFILE_HEAP] = { "objects", "bytes",
+				      "Objects that were allocated.",
+				      "No object was sampled" },
 	};
 	static const struct words cpu = {
 		"CPU samples", "CPU time",

@@ -27,6 +27,7 @@ static void begin_measures(struct wp_profile_sums *sums,
 {
 	sums->measures[0].name = kind == WP_PROFILE_WALL      ? "wall time" :
 				 kind == WP_PROFILE_GOROUTINE ? "goroutines" :
+				 kind == WP_PROFILE_HEAP      ? "bytes" :
 				 is_of_numbers(kind)	      ? "threads" :
 								"delay";
 	sums->measures[1].name = "CPU time";

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 
+#include "go_target.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
@@ -18,22 +19,11 @@ struct walker {
 	int rc;
 };
 
-static int read_ranges(void *ctx, struct wp_process_range *v, size_t n)
-{
-	return wp_process_read_ranges(ctx, v, n);
-}
-
 /* The index of the stack whose only frame returns to PC; UINT32_MAX without
  * memory. */
 static uint32_t intern_caller(struct wp_target *target, uint64_t pc_avma)
 {
-	const struct wp_unwind_module *module = wp_unwind_find_module(
-		&target->space.view, pc_avma - 1);
-	struct wp_frame frame = {
-		.pc_avma = pc_avma,
-		.mapping = module ? module->mapping : WP_MAPPING_NONE,
-		.flags = WP_FRAME_RETURN,
-	};
+	struct wp_frame frame = wp_go_target_caller(target, pc_avma);
 	struct wp_stack stack = { .frames = &frame,
 				  .depth = 1,
 				  .end = WP_END_ROOT };
@@ -98,36 +88,18 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 	return true;
 }
 
-/* The Go program in TARGET: the first of its modules, or another that a walk has
- * met, as a library built by Go; NULL: none. */
-static const struct wp_unwind_module *find_go(struct wp_target *target)
-{
-	const struct wp_unwind_modules *view = &target->space.view;
-
-	if (view->len)
-		(void)wp_unwind_find_module(view, view->v[0].start_avma);
-	for (size_t i = 0; i < view->len; i++)
-		if (!view->v[i].is_unopened && view->v[i].image &&
-		    view->v[i].image->go_table.size)
-			return &view->v[i];
-	return NULL;
-}
-
 int wp_goroutine_stacks_read(struct wp_target *target,
-			     struct wp_goroutine_list *list, struct wp_err *err)
+			     struct wp_goroutine_list *list,
+			     const volatile sig_atomic_t *is_given_up,
+			     struct wp_err *err)
 {
-	const struct wp_unwind_module *module = find_go(target);
-	const struct wp_go_reader reader = { read_ranges, target->process };
+	struct wp_go_target go = { .target = target,
+				   .is_given_up = is_given_up };
 	struct walker walker = { .target = target, .list = list };
 	const struct wp_goroutine_user user = { walk_one, &walker,
 						&target->profile->strings };
-	struct wp_go_program *program = NULL;
-	int rc;
+	int rc = wp_go_target_open(&go, err);
 
-	if (!module)
-		return 0;
-	rc = wp_go_program_open(&program, module->image, module->bias, &reader,
-				err);
 	if (rc == -ENOENT) {
 		if (err)
 			*err = (struct wp_err)WP_ERR_INIT;
@@ -135,11 +107,11 @@ int wp_goroutine_stacks_read(struct wp_target *target,
 	}
 	if (!rc) {
 		snprintf(list->version, sizeof(list->version), "%s",
-			 wp_go_program_version(program));
+			 wp_go_program_version(go.program));
 		list->time_ns = wp_clock_ns();
-		rc = wp_goroutines_read(program, &user, &list->all);
+		rc = wp_goroutines_read(go.program, &user, &list->all);
 	}
-	wp_go_program_free(program);
+	wp_go_target_close(&go);
 	return rc ? rc : walker.rc;
 }
 

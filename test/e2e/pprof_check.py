@@ -43,14 +43,15 @@ def load(path):
     return profile
 
 
-def validate(p):
-    """Raise AssertionError unless every consumer will accept P."""
+def validate(p, noted=False):
+    """Raise AssertionError unless every consumer will accept P.  NOTED: a Go
+    program's own, of no thread and no time."""
     _no_unknown_fields(p)
     _strings(p)
-    _types(p)
+    _types(p, noted)
     _tables(p)
     for s in p.sample:
-        _sample(p, s)
+        _sample(p, s, noted)
     _labels_agree(p)
     _nothing_unused(p)
 
@@ -74,21 +75,21 @@ def _string(p, index, what, empty=False):
     return p.string_table[index]
 
 
-def _types(p):
+def _types(p, noted):
     types = [(_string(p, t.type, "sample type"), _string(p, t.unit, "unit"))
              for t in p.sample_type]
     assert types, "no sample type"
     assert len(set(types)) == len(types), f"sample type twice: {types}"
     for name, unit in types:
         assert "-" not in name, f"'-' in sample type {name}"
-        assert unit in ("count", "nanoseconds"), unit
+        assert unit in ("count", "nanoseconds", "bytes"), unit
     assert types[0][1] == "count", "the count is first by convention"
     assert (_string(p, p.default_sample_type, "default_sample_type")
             in [t[0] for t in types])
     _string(p, p.period_type.type, "period type")
     _string(p, p.period_type.unit, "period unit")
     assert p.period > 0, "period"
-    assert p.duration_nanos > 0, "duration_nanos"
+    assert p.duration_nanos > 0 or noted, "duration_nanos"
     # Nanoseconds of this century, so neither seconds nor a monotonic clock.
     assert 978307200 * 10**9 < p.time_nanos < 4102444800 * 10**9, "time_nanos"
     for c in p.comment:
@@ -134,7 +135,7 @@ def _location(p, loc):
         f"{loc.address:#x} lies outside its mapping {name}"
 
 
-def _sample(p, s):
+def _sample(p, s, noted):
     assert len(s.value) == len(p.sample_type), "number of values"
     assert all(v >= 0 for v in s.value), f"negative value {list(s.value)}"
     assert any(v > 0 for v in s.value), "a sample of nothing"
@@ -146,6 +147,9 @@ def _sample(p, s):
         key, value = _label(p, label)
         assert key not in labels, f"label {key} twice"
         labels[key] = value
+    if noted:
+        assert labels.keys() <= {"bytes"}, labels
+        return
     # Goroutines have none.
     if p.string_table[p.sample_type[0].type] != "goroutine":
         assert isinstance(labels.get("thread"), str), f"no thread: {labels}"
@@ -162,7 +166,7 @@ def _label(p, label):
         assert label.num == 0 and label.num_unit == 0, f"{key}: str and num"
         return key, _string(p, label.str, key)
     # pprof drops the number 0 when it has no unit.
-    _string(p, label.num_unit, f"unit of {key}")
+    _string(p, label.num_unit, f"unit of {key}", empty=label.num != 0)
     return key, label.num
 
 

@@ -25,7 +25,7 @@ WANTED = [
     ("wallprof run tru", {"true"}, set()),
     ("wallprof -- tru", {"true"}, set()),
     ("wallprof record --profile ", {"block", "mutex"}, {"goroutine"}),
-    ("wallprof dump --profile ", {"goroutine"}, {"block"}),
+    ("wallprof dump --profile ", {"goroutine", "heap", "block"}, {"wall"}),
     ("wallprof dump 1", {"1"}, {"dump"}),
 ]
 

@@ -9,6 +9,8 @@
  */
 #include "../unit/go_maker.h"
 #include "fuzz.h"
+#include "wallprof/budget.h"
+#include "wallprof/go_buckets.h"
 
 enum { WRITE = 12, READS_MAX = 100000 };
 
@@ -61,6 +63,29 @@ static bool walk(void *ctx, struct wp_goroutine *g,
 	return f->nwalks++ % 3;
 }
 
+static void read_books(struct wp_go_program *program)
+{
+	uint64_t rate;
+
+	for (int book = WP_GO_BOOK_HEAP; book < WP_NGO_BOOKS; book++) {
+		struct wp_go_buckets all = WP_GO_BUCKETS_INIT;
+		int rc = wp_go_buckets_read(program, (enum wp_go_book)book,
+					    &all);
+
+		for (uint32_t i = 0; !rc && i < all.len; i++) {
+			const struct wp_go_bucket *b = &all.v[i];
+
+			FUZZ_CHECK(b->first_pc + b->npcs <= all.npcs);
+			FUZZ_CHECK(wp_go_program_stack(
+					   program, all.pcs + b->first_pc,
+					   b->npcs, true) <= b->npcs);
+		}
+		wp_go_buckets_clear(&all);
+	}
+	if (!wp_go_heap_rate(program, &rate))
+		FUZZ_CHECK(wp_go_program_version(program));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzzed *f = malloc(sizeof(*f));
@@ -71,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!f)
 		return 0;
+	wp_budget_set(4 << 20);
 	made_go_init(&f->made);
 	f->at = data;
 	f->end = data + size;
@@ -84,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				FUZZ_CHECK(all.v[i].first_label +
 						   all.v[i].nlabels <=
 					   all.nlabels);
+		read_books(program);
 		wp_go_program_free(program);
 	}
 	wp_goroutines_clear(&all);

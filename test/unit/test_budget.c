@@ -21,7 +21,7 @@ static void a_part_ends_and_leaves_the_others_theirs(void **state)
 	assert_int_equal(wp_budget_per_file(), 4 * KB);
 	assert_true(wp_budget_take(WP_BUDGET_STACKS, 20 * KB));
 	assert_false(wp_budget_take(WP_BUDGET_STACKS, 1));
-	assert_true(wp_budget_take(WP_BUDGET_MAPPINGS, 8 * KB - 1));
+	assert_true(wp_budget_take(WP_BUDGET_MAPPINGS, 4 * KB - 1));
 	assert_false(wp_budget_take(WP_BUDGET_MAPPINGS, 2));
 	assert_true(wp_budget_take(WP_BUDGET_MAPPINGS, 1));
 	assert_false(wp_budget_take(WP_BUDGET_FILES, UINT64_MAX));

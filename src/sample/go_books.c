@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* go_books.c - see wallprof/go_books.h. */
+#include "wallprof/go_books.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "go_target.h"
+#include "target.h"
+#include "wallprof/go_buckets.h"
+
+enum {
+	/* Most frames of a bucket. */
+	DEPTH_MAX = 1025,
+	/* runtime.MemProfileRate unless the program sets it. */
+	DEFAULT_RATE = 512 << 10,
+};
+
+struct book {
+	struct wp_target *target;
+	const struct wp_go_program *program;
+	enum wp_profile_kind kind;
+	struct wp_go_buckets buckets;
+	/* HEAP: bytes per sampled object, on average. */
+	uint64_t rate;
+	/* Else: of the clock that waits are counted by. */
+	double ticks_per_second;
+	uint32_t thread;
+};
+
+static enum wp_go_book book_of(enum wp_profile_kind kind)
+{
+	return kind == WP_PROFILE_HEAP	? WP_GO_BOOK_HEAP :
+	       kind == WP_PROFILE_BLOCK ? WP_GO_BOOK_BLOCK :
+					  WP_GO_BOOK_MUTEX;
+}
+
+/* OBJECTS of BYTES in all that were sampled stand for so many, of which each
+ * was sampled with the probability 1 - exp(-size / rate). */
+static void scale(const struct book *book, uint64_t objects, uint64_t bytes,
+		  uint64_t *ret_objects, uint64_t *ret_bytes)
+{
+	double by = 1;
+
+	if (!objects || !bytes)
+		objects = bytes = 0;
+	else if (book->rate > 1)
+		by = 1 / (1 - exp(-((double)bytes / (double)objects) /
+				  (double)book->rate));
+	*ret_objects = (uint64_t)((double)objects * by);
+	*ret_bytes = (uint64_t)((double)bytes * by);
+}
+
+static uint64_t not_below_0(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static struct wp_profile_sample values(const struct book *book,
+				       const struct wp_go_bucket *b)
+{
+	struct wp_profile_sample s = { .count = 0 };
+	double ns;
+
+	if (book->kind == WP_PROFILE_HEAP) {
+		scale(book, b->alloc_objects, b->alloc_bytes, &s.count,
+		      &s.wall_ns);
+		scale(book, not_below_0(b->alloc_objects, b->free_objects),
+		      not_below_0(b->alloc_bytes, b->free_bytes), &s.cpu_count,
+		      &s.cpu_ns);
+		return s;
+	}
+	ns = (double)b->ticks / (book->ticks_per_second / 1e9);
+	if (b->waits > 0 && b->waits < (double)INT64_MAX)
+		s.count = (uint64_t)b->waits;
+	if (ns > 0 && ns < (double)INT64_MAX)
+		s.wall_ns = (uint64_t)ns;
+	return s;
+}
+
+static uint32_t add_stack(const struct book *book, const struct wp_go_bucket *b)
+{
+	uint64_t pcs[DEPTH_MAX];
+	struct wp_frame frames[DEPTH_MAX];
+	struct wp_stack stack = { .frames = frames, .end = WP_END_ROOT };
+
+	memcpy(pcs, book->buckets.pcs + b->first_pc, b->npcs * sizeof(*pcs));
+	stack.depth = wp_go_program_stack(book->program, pcs, b->npcs,
+					  book->kind == WP_PROFILE_HEAP);
+	for (uint32_t i = 0; i < stack.depth; i++)
+		frames[i] = wp_go_target_caller(book->target, pcs[i]);
+	return wp_profile_add_stack(book->target->profile, &stack,
+				    stack.depth ? frames[0].mapping :
+						  WP_MAPPING_NONE);
+}
+
+static int add_bucket(const struct book *book, const struct wp_go_bucket *b)
+{
+	struct wp_profile *profile = book->target->profile;
+	struct wp_sample_set *set = &profile->sets[book->kind];
+	struct wp_profile_sample s = values(book, b);
+	uint32_t hint = UINT32_MAX;
+	char size[24];
+	int rc;
+
+	if (!s.count && !s.wall_ns)
+		return 0;
+	s.key.thread = book->thread;
+	s.key.stack = add_stack(book, b);
+	if (book->kind == WP_PROFILE_HEAP) {
+		snprintf(size, sizeof(size), "%" PRIu64, b->size);
+		s.key.object = wp_intern_add_str(&profile->strings, size);
+	}
+	if (s.key.stack == UINT32_MAX || s.key.object == UINT32_MAX)
+		return -ENOMEM;
+	rc = wp_profile_add_sample_hinted(profile, book->kind, &s.key, &hint,
+					  s.count, s.wall_ns);
+	if (!rc && hint < set->nsamples) {
+		set->samples[hint].cpu_count += s.cpu_count;
+		set->samples[hint].cpu_ns += s.cpu_ns;
+	}
+	return rc;
+}
+
+/* All samples are of the whole program. */
+static int add_buckets(struct book *book)
+{
+	struct wp_profile *profile = book->target->profile;
+	const struct wp_profile_thread all = {
+		.name = wp_intern_add_str(&profile->strings, "goroutines"),
+		.is_goroutines = true,
+	};
+	int rc = 0;
+
+	book->thread = wp_profile_add_thread(profile, &all);
+	if (all.name == UINT32_MAX || book->thread == UINT32_MAX)
+		return -ENOMEM;
+	for (uint32_t i = 0; !rc && i < book->buckets.len; i++)
+		rc = add_bucket(book, &book->buckets.v[i]);
+	return rc;
+}
+
+/* Say in the profile where its samples are from, and what is not in it. */
+static int describe(struct wp_profile *profile, const struct book *book,
+		    bool has_rate)
+{
+	const struct wp_go_buckets *buckets = &book->buckets;
+	char text[256];
+	size_t n = (size_t)snprintf(
+		text, sizeof(text), "Go's own, %" PRIu32 " stacks%s",
+		buckets->len,
+		book->kind != WP_PROFILE_HEAP ? "" :
+		buckets->is_mixed	      ? ", of two garbage collections" :
+						", as of the last garbage "
+						"collection");
+
+	if (book->kind == WP_PROFILE_HEAP)
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n,
+			", one sample per %" PRIu64 " bytes%s", book->rate,
+			has_rate ? "" : " (assumed: the rate is not found)");
+	if (buckets->nunread)
+		snprintf(text + n, sizeof(text) - n,
+			 "; the rest of the list was not read");
+	profile->meta.source[book->kind] = wp_intern_add_str(&profile->strings,
+							     text);
+	profile->meta.heap_period = (int64_t)book->rate;
+	return profile->meta.source[book->kind] == UINT32_MAX ? -ENOMEM : 0;
+}
+
+/* Why there are no books of KIND. */
+static int say_off(enum wp_profile_kind kind, bool has_rate, uint64_t rate,
+		   struct wp_err *err)
+{
+	if (kind == WP_PROFILE_BLOCK)
+		return wp_err_set(err, -ENODATA,
+				  "no block profile: the program has not "
+				  "called runtime.SetBlockProfileRate, or "
+				  "nothing has waited since (wallprof "
+				  "--profile block shows the waits of its "
+				  "threads)");
+	if (kind == WP_PROFILE_MUTEX)
+		return wp_err_set(err, -ENODATA,
+				  "no mutex profile: the program has not "
+				  "called runtime.SetMutexProfileFraction, or "
+				  "no mutex has been waited for since "
+				  "(wallprof --profile mutex shows the waits "
+				  "of its threads)");
+	if (has_rate && !rate)
+		return wp_err_set(err, -ENODATA,
+				  "no heap profile: this program was linked "
+				  "without one, as nothing in it asks for "
+				  "runtime.MemProfile (or it has set "
+				  "runtime.MemProfileRate to 0)");
+	return wp_err_set(err, -ENODATA,
+			  "no heap profile: no sampled object is found in the "
+			  "program's memory");
+}
+
+static int read_book(struct book *book, struct wp_go_program *program,
+		     struct wp_err *err)
+{
+	bool is_heap = book->kind == WP_PROFILE_HEAP;
+	bool has_rate = is_heap && !wp_go_heap_rate(program, &book->rate);
+	int rc = wp_go_buckets_read(program, book_of(book->kind),
+				    &book->buckets);
+
+	if (is_heap && (!has_rate || !book->rate))
+		book->rate = has_rate && rc ? 0 : DEFAULT_RATE;
+	if (rc == -ENODATA)
+		rc = say_off(book->kind, has_rate, book->rate, err);
+	if (!rc && !is_heap)
+		book->ticks_per_second = wp_go_ticks_per_second();
+	if (!rc)
+		rc = add_buckets(book);
+	if (!rc)
+		rc = describe(book->target->profile, book, has_rate);
+	wp_go_buckets_clear(&book->buckets);
+	return rc;
+}
+
+int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
+		     const volatile sig_atomic_t *is_given_up,
+		     struct wp_err *err)
+{
+	struct wp_go_target go = { .target = target,
+				   .is_given_up = is_given_up };
+	struct book book = { .target = target, .kind = kind };
+	int rc = wp_go_target_open(&go, err);
+
+	if (rc == -ENOENT)
+		rc = wp_err_set(err, -ENOTSUP, "not a Go program");
+	book.program = go.program;
+	if (!rc)
+		rc = read_book(&book, go.program, err);
+	wp_go_target_close(&go);
+	return rc;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* go_target.c - see go_target.h. */
+#include "go_target.h"
+
+#include <errno.h>
+
+#include "sampler_loop.h"
+#include "target.h"
+
+static int read_ranges(void *ctx, struct wp_process_range *v, size_t n)
+{
+	const struct wp_go_target *go = ctx;
+
+	if (go->is_given_up && *go->is_given_up)
+		return -EINTR;
+	return wp_process_read_ranges(go->target->process, v, n);
+}
+
+/* The Go program in TARGET: the first of its modules, or another that a walk
+ * has met, as a library built by Go; NULL: none. */
+static const struct wp_unwind_module *find_go(struct wp_target *target)
+{
+	const struct wp_unwind_modules *view = &target->space.view;
+
+	if (view->len)
+		(void)wp_unwind_find_module(view, view->v[0].start_avma);
+	for (size_t i = 0; i < view->len; i++)
+		if (!view->v[i].is_unopened && view->v[i].image &&
+		    view->v[i].image->go_table.size)
+			return &view->v[i];
+	return NULL;
+}
+
+int wp_go_target_open(struct wp_go_target *go, struct wp_err *err)
+{
+	const struct wp_unwind_module *module = find_go(go->target);
+	const struct wp_go_reader reader = { read_ranges, go };
+
+	if (!module)
+		return wp_err_set(err, -ENOENT, "not a Go program");
+	return wp_go_program_open(&go->program, module->image, module->bias,
+				  &reader, err);
+}
+
+void wp_go_target_close(struct wp_go_target *go)
+{
+	wp_go_program_free(go->program);
+	go->program = NULL;
+}
+
+struct wp_frame wp_go_target_caller(struct wp_target *target, uint64_t pc_avma)
+{
+	const struct wp_unwind_module *module = wp_unwind_find_module(
+		&target->space.view, pc_avma - 1);
+
+	return (struct wp_frame){
+		.pc_avma = pc_avma,
+		.mapping = module ? module->mapping : WP_MAPPING_NONE,
+		.flags = WP_FRAME_RETURN,
+	};
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* go_target.h - the Go program that a target runs.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_GO_TARGET_H
+#define WP_GO_TARGET_H
+
+#include <signal.h>
+
+#include "wallprof/go_program.h"
+#include "wallprof/types.h"
+
+struct wp_target;
+
+struct wp_go_target {
+	/* Borrowed. */
+	struct wp_target *target;
+	/* Once not 0, its memory is not read any more (-EINTR); borrowed, NULL:
+   * it always is. */
+	const volatile sig_atomic_t *is_given_up;
+	/* Owned; NULL: not open. */
+	struct wp_go_program *program;
+};
+
+/* Open the Go program in GO->target, the address of GO being kept until it is
+ * closed.  0; -ENOENT: there is none; else as wp_go_program_open. */
+WP_MUST_CHECK
+int wp_go_target_open(struct wp_go_target *go, struct wp_err *err);
+void wp_go_target_close(struct wp_go_target *go);
+
+/* A frame that returns to PC. */
+struct wp_frame wp_go_target_caller(struct wp_target *target, uint64_t pc_avma);
+
+#endif

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Go's own heap, block and mutex profiles, read from memory, against what the
+program itself writes of the same moment."""
+import pytest
+
+import go_books
+import pprof_check
+from conftest import wallprof
+
+
+@pytest.mark.parametrize("program", ["books", "books-stripped"])
+def test_they_are_what_the_program_writes(program, start, tmp_path):
+    target = start(program, tmp_path)
+    counts = go_books.compare(target, tmp_path)
+    target.assert_unharmed()
+    assert counts["heap"] > 30 and counts["block"] >= 2 and counts["mutex"], \
+        counts
+    p = pprof_check.load(str(tmp_path / "heap.pb.gz"))
+    text = p.string_table
+    assert [(text[t.type], text[t.unit]) for t in p.sample_type] == [
+        ("alloc_objects", "count"), ("alloc_space", "bytes"),
+        ("inuse_objects", "count"), ("inuse_space", "bytes")]
+    assert text[p.default_sample_type] == "inuse_space"
+    assert (text[p.period_type.type], text[p.period_type.unit], p.period) == \
+        ("space", "bytes", 512 << 10)
+    assert any("as of the last garbage collection" in c
+               for c in pprof_check.comments(p))
+
+
+def dump(pid, kind):
+    return wallprof("dump", "--profile", kind, "-p", pid, "-o", "-", "-f",
+                    "pprof")
+
+
+def test_what_is_off_is_said(start, tmp_path):
+    target = start("books", tmp_path, "off")
+    assert "has not called runtime.SetBlockProfileRate" in \
+        dump(target.pid, "block").check(2).err
+    assert "has not called runtime.SetMutexProfileFraction" in \
+        dump(target.pid, "mutex").check(2).err
+    target.assert_unharmed()
+
+
+def test_a_program_without_books(start):
+    # Nothing in it asks for runtime.MemProfile.
+    target = start("goroutines")
+    assert "no heap profile: this program was linked without one" in \
+        dump(target.pid, "heap").check(2).err
+    target.assert_unharmed()
+    target = start("spinner")
+    assert "not a Go program" in dump(target.pid, "heap").check(2).err
+
+
+@pytest.mark.parametrize("args, words", [
+    (("record", "--profile", "heap", "-o", "x.pb.gz"),
+     "the heap profile is one of a dump"),
+    (("dump", "--profile", "heap,block", "-o", "x.pb.gz"), "is one of"),
+    (("dump", "--profile", "wall", "-o", "x.pb.gz"), "is one of"),
+    (("dump", "--profile", "heap", "-o", "x.json"), "is a pprof file")])
+def test_what_cannot_be_asked(args, words):
+    run = wallprof(*args, "-p", "1").check(64)
+    assert words in run.err, run.err
