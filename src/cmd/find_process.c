@@ -15,6 +15,7 @@
 #include "wallprof/base_name.h"
 #include "wallprof/io.h"
 #include "wallprof/process.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -23,6 +24,8 @@ enum {
 	/* The kernel keeps so much of a name, with its NUL (TASK_COMM_LEN). */
 	COMM_SIZE = 16,
 	COMMAND_MAX = 100,
+	/* Ancestors of wallprof that are told from others. */
+	DEEPEST = 1000,
 };
 
 /* What to look for. */
@@ -82,6 +85,31 @@ static bool has_program(pid_t pid, const struct wanted *w)
 	return !strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name);
 }
 
+/* The parent of PID; 0: none that can be seen. */
+static pid_t parent_of(pid_t pid)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ?
+		       stat.ppid :
+		       0;
+}
+
+/* Who started wallprof (sudo, timeout, a shell) has NAME in its command line too. */
+static bool is_ancestor(pid_t pid)
+{
+	pid_t up = getpid();
+
+	/* A pid that is used again could lead in a circle. */
+	for (int i = 0; i < DEEPEST && up > 0 && up != pid; i++)
+		up = parent_of(up);
+	return up == pid;
+}
+
 static int look_at(struct wanted *w, pid_t pid)
 {
 	char command[4096];
@@ -91,7 +119,7 @@ static int look_at(struct wanted *w, pid_t pid)
 		list = &w->named;
 	} else {
 		read_command(pid, command, sizeof(command));
-		if (strstr(command, w->name))
+		if (strstr(command, w->name) && !is_ancestor(pid))
 			list = &w->mention;
 	}
 	if (!list)

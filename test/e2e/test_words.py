@@ -62,6 +62,7 @@ LINES = [
     ("wallprof run -- sh -c true", 0, r"^$", r"^$", []),
     ("wallprof run 0.2 sleep 60", 124, r"^$", r"nanosleep", []),
     ("wallprof --timeout 0.2 -- sleep 60", 124, r"^$", r"nanosleep", []),
+    ("wallprof top PID", 2, r"^$", r"^wallprof: top wants a terminal", []),
     # Saved profiles; a.pb.gz and b.pb.gz are from above.
     ("wallprof report a.pb.gz", 0, REPORT, r"^$", []),
     ("wallprof report a.pb.gz -o d.html", 0, r"^$", r"", ["d.html"]),
@@ -153,6 +154,15 @@ def test_a_name_that_only_a_command_line_has_is_a_candidate(busy, directory):
     finally:
         script.kill()
         script.wait()
+
+
+def test_who_starts_wallprof_is_no_candidate():
+    """Such as sudo, whose command line has the name as well."""
+    done = subprocess.run(["env", "sh", "-c", 'timeout 60 "$@"; exit $?', "sh",
+                           WALLPROF, "no-such-process-there"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (
+        2, b"", 'wallprof: no process is called "no-such-process-there"\n')
 
 
 def test_words_and_flags_record_the_same(busy, directory):
