@@ -101,7 +101,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
 	if (!rc && (purpose == GOROUTINES ||
 		    (purpose == DUMP && stops && !options.thread_globs[0])))
-		rc = read_goroutines(sample, of, purpose, snapshot->is_given_up,
+		rc = read_goroutines(sample, of, purpose, snapshot->interrupts,
 				     err);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
@@ -175,7 +175,7 @@ static int take_books(struct wp_snapshot_sample *sample,
 					   err);
 	if (!rc)
 		rc = wp_go_books_read(sample->target, kind,
-				      snapshot->is_given_up, &sample->go_err);
+				      snapshot->interrupts, &sample->go_err);
 	if (sample->go_err.code)
 		return wp_err_set(err, rc, "process %d: %s", process->pid,
 				  sample->go_err.msg);
