@@ -189,10 +189,11 @@ static uint64_t hash_still_threads(struct command *command)
 	return hash;
 }
 
-/* Sample all descendants into SNAPSHOT, and build its graph.  0; -ESRCH when
- * none could be sampled; -ENOMEM. */
+/* Sample all descendants into SNAPSHOT, and build its graph.  0; -ENOMEM; when none
+ * could be sampled: -EPERM when some may not be, with the first's reason in ERR, or
+ * -ESRCH. */
 static int sample_descendants(struct command *command,
-			      struct wp_snapshot *snapshot)
+			      struct wp_snapshot *snapshot, struct wp_err *err)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	size_t n = 0, i = 0;
@@ -203,17 +204,21 @@ static int sample_descendants(struct command *command,
 	for (; i < pids.len && i < DUMPED_MAX && rc != -ENOMEM &&
 	       wp_clock_ns() < command->end_ns;
 	     i++) {
-		struct wp_err err = WP_ERR_INIT;
+		struct wp_err why = WP_ERR_INIT;
 
-		rc = wp_snapshot_add(snapshot, pids.v[i], false, &err);
+		rc = wp_snapshot_add(snapshot, pids.v[i], false, &why);
 		n += rc == 0;
+		if (rc == -EPERM && !err->code)
+			*err = why;
 	}
 	if (i < pids.len && rc != -ENOMEM)
 		wp_say("wallprof: %zu processes; the dump has the first %zu%s",
 		       pids.len, i, i < DUMPED_MAX ? " (--dump-time)" : "");
 	wp_tids_clear(&pids);
 	if (rc != -ENOMEM)
-		rc = n ? wp_snapshot_follow(snapshot) : -ESRCH;
+		rc = n	       ? wp_snapshot_follow(snapshot) :
+		     err->code ? err->code :
+				 -ESRCH;
 	if (!rc) {
 		wp_snapshot_finish(snapshot);
 		rc = wp_graph_build(&snapshot->dump);
@@ -226,6 +231,7 @@ static bool is_deadlocked(struct command *command, char *why, size_t size)
 {
 	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
 	struct wp_sampler_options options = command->options->sampler;
+	struct wp_err err = WP_ERR_INIT;
 	enum wp_verdict verdict;
 	bool yes;
 
@@ -233,7 +239,7 @@ static bool is_deadlocked(struct command *command, char *why, size_t size)
 	options.stop = WP_STOP_NEVER;
 	snapshot.options = &options;
 	snapshot.stop_peers = false;
-	yes = !sample_descendants(command, &snapshot) &&
+	yes = !sample_descendants(command, &snapshot, &err) &&
 	      !wp_verdict_find(&snapshot.dump, &verdict, why, size) &&
 	      verdict == WP_VERDICT_DEADLOCK;
 	wp_snapshot_clear(&snapshot);
@@ -310,14 +316,15 @@ static void limit_dump(struct command *command)
 static void write_dump(struct command *command)
 {
 	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
-	struct wp_err err = WP_ERR_INIT;
+	struct wp_err err = WP_ERR_INIT, why = WP_ERR_INIT;
 	int rc;
 
-	rc = sample_descendants(command, &snapshot);
+	rc = sample_descendants(command, &snapshot, &why);
 	if (rc == -ESRCH)
 		wp_err_set(&err, rc,
-			   "nothing to dump: the command has just "
-			   "ended or may not be looked at");
+			   "nothing to dump: the command has just ended");
+	else if (rc == -EPERM)
+		wp_err_set(&err, rc, "nothing to dump: %s", why.msg);
 	else if (rc)
 		wp_err_set(&err, rc, "no dump: %s", strerror(-rc));
 	else if (command->out.stream)

@@ -58,26 +58,53 @@ static bool is_first_user_namespace(void)
 	return inside == 0 && outside == 0 && n == UINT32_MAX;
 }
 
+/* Kernels of distributions have values above mainline's 2. */
+enum { MAINLINE_PARANOID_MAX = 2 };
+
+int wp_perf_explain_paranoid(uint64_t caps, long paranoid, long limit,
+			     struct wp_err *err)
+{
+	if (caps >> CAP_SYS_ADMIN_BIT & 1 || paranoid <= limit)
+		return 0;
+	if (paranoid > MAINLINE_PARANOID_MAX)
+		return wp_err_set(
+			err, -EPERM,
+			"kernel.perf_event_paranoid is %ld%s; run wallprof as "
+			"root (sudo), or set it to %ld with sysctl",
+			paranoid,
+			caps >> CAP_PERFMON_BIT & 1 ?
+				", with which this kernel wants CAP_SYS_ADMIN "
+				"(Debian's does): CAP_PERFMON is not enough" :
+				"",
+			limit);
+	if (caps >> CAP_PERFMON_BIT & 1)
+		return 0;
+	return wp_err_set(err, -EPERM,
+			  "kernel.perf_event_paranoid is %ld; run "
+			  "wallprof as root (sudo), give it "
+			  "CAP_PERFMON (setcap cap_perfmon+ep), or set "
+			  "it to %ld with sysctl",
+			  paranoid, limit);
+}
+
 static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 {
-	uint64_t caps = read_own_status("CapEff", 16);
-	bool capable = ((caps >> CAP_PERFMON_BIT & 1) ||
-			(caps >> CAP_SYS_ADMIN_BIT & 1)) &&
-		       is_first_user_namespace();
+	uint64_t caps = is_first_user_namespace() ?
+				read_own_status("CapEff", 16) :
+				0;
+	bool capable = caps >> CAP_PERFMON_BIT & 1 ||
+		       caps >> CAP_SYS_ADMIN_BIT & 1;
 	long paranoid, limit = perf->options.scope == WP_PERF_CPU ? 0 : 2;
+	int rc;
 
 	if (perf->permitted)
 		return wp_access_denied(perf->process->pid, err);
 	if (!read_paranoid(&paranoid))
 		return wp_err_set(err, -ENOTSUP,
 				  "this kernel has no perf events");
-	if (!capable && paranoid > limit)
-		return wp_err_set(err, -EPERM,
-				  "kernel.perf_event_paranoid is %ld; run "
-				  "wallprof as root (sudo), give it "
-				  "CAP_PERFMON (setcap cap_perfmon+ep), or set "
-				  "it to %ld with sysctl",
-				  paranoid, limit);
+	rc = wp_perf_explain_paranoid(caps, paranoid, limit, err);
+	if (rc)
+		return rc;
 	if (read_own_status("Seccomp", 10) == 2)
 		return wp_err_set(
 			err, -EPERM,

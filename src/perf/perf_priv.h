@@ -143,4 +143,11 @@ int wp_perf_tracepoint_id(const char *name);
  * wp_perf_open is to return. */
 int wp_perf_explain(const struct wp_perf *perf, int rc, struct wp_err *err);
 
+/* The part of it that kernel.perf_event_paranoid, PARANOID, has: who has capabilities
+ * CAPS in the initial user namespace wants at most LIMIT.  -EPERM, or 0 when that is
+ * not why.  Debian's kernels ask for CAP_SYS_ADMIN at 3 and more (their patch to
+ * kernel/events/core.c). */
+int wp_perf_explain_paranoid(uint64_t caps, long paranoid, long limit,
+			     struct wp_err *err);
+
 #endif

@@ -5,8 +5,10 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -368,3 +370,18 @@ def test_a_shell_pipeline_is_one_command():
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE,
                           timeout=100)
     assert done.stdout == b"out\n" and done.returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
+def test_a_command_that_may_not_be_looked_at():
+    """Who may run a program but not read it may not look at its process."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        program = pathlib.Path(directory, "sleep")
+        shutil.copy(shutil.which("sleep"), program)
+        program.chmod(0o111)
+        run = wallprof("--timeout", 1, "--", program, 60, prefix=(
+            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"))
+    assert run.status == 124, run.err
+    assert re.search(r"nothing to dump: process \d+ does not let itself be "
+                     r"looked at .*as root \(sudo\)", run.err), run.err
