@@ -20,6 +20,11 @@
 enum {
 	/* Most bytes of an unpacked file. */
 	UNPACKED_MAX = 1 << 29,
+	/* Most strings, elements with an id, and lines: two bytes of a file may be a
+	 * string or a line, eight an element, and cost more of memory. */
+	STRINGS_MAX = 1 << 24,
+	ELEMENTS_MAX = 1 << 22,
+	LINES_MAX = 1 << 24,
 };
 
 bool wp_pprof_next(struct wp_reader *r, struct wp_pprof_field *ret)
@@ -117,8 +122,10 @@ static void read_string(struct wp_pprof *p, const struct wp_pprof_field *f)
 				    (const char *)f->bytes.pos,
 				    wp_reader_left(&f->bytes));
 
-	if (id == UINT32_MAX ||
-	    WP_VEC_ROOM(p->strings, p->nstrings, p->cap_strings, 1))
+	if (p->nstrings == STRINGS_MAX)
+		wp_pprof_bad(p, "over 16,777,216 strings");
+	else if (id == UINT32_MAX ||
+		 WP_VEC_ROOM(p->strings, p->nstrings, p->cap_strings, 1))
 		no_memory(p);
 	else
 		p->strings[p->nstrings++] = id;
@@ -134,6 +141,9 @@ static void enter(struct wp_pprof *p, struct wp_pairs *ids, uint64_t id,
 		no_memory(p);
 	else if (ids->v[i].total)
 		wp_pprof_bad(p, "two elements with one id");
+	else if (ids->len > ELEMENTS_MAX)
+		wp_pprof_bad(p, "over 4,194,304 functions, locations or "
+				"mappings");
 	else
 		ids->v[i].mark = index;
 	if (!p->rc)
@@ -239,6 +249,8 @@ static void read_line(struct wp_pprof *p, struct wp_reader r, uint32_t loc)
 		wp_pprof_bad(p, "a line is cut short");
 	line.function = find(p, &p->functions, function,
 			     "a line of a function that is not there");
+	if (p->profile->nlines >= LINES_MAX)
+		wp_pprof_bad(p, "over 16,777,216 lines");
 	if (!p->rc && wp_profile_add_line(p->profile, loc, line))
 		no_memory(p);
 }

@@ -66,6 +66,8 @@ struct wp_pprof {
 	/* The location of samples that have none, once it is made. */
 	uint32_t no_stack;
 	bool has_no_stack;
+	/* Functions in the stacks of all samples, inlined ones too. */
+	uint64_t nunfolded;
 	/* The frames of a sample; owned. */
 	struct wp_frame *frames;
 	uint32_t cap_frames;

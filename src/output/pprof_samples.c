@@ -173,6 +173,19 @@ static void set_state(struct wp_pprof *p, const struct labels *labels,
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
 }
 
+/* Count a frame at LOC: the locations of a stack may have many inlined functions
+ * each, so that a small file would unfold to stacks without end. */
+static void count_unfolded(struct wp_pprof *p,
+			   const struct wp_profile_location *loc)
+{
+	enum { LEAST = 1 << 20, PER_BYTE = 16 };
+
+	p->nunfolded += loc->nlines ? loc->nlines : 1;
+	if (p->nunfolded > LEAST + PER_BYTE * wp_reader_left(&p->all))
+		wp_pprof_bad(p, "its stacks have more functions than a file of "
+				"its size can tell of");
+}
+
 /* The stack of FIELD's locations, after N others of the sample.  Frames keep their
  * location's index until all stacks are known. */
 static uint32_t read_locations(struct wp_pprof *p, struct wp_pprof_field *field,
@@ -189,10 +202,13 @@ static uint32_t read_locations(struct wp_pprof *p, struct wp_pprof_field *field,
 		else if (!p->locations.v[i].total)
 			wp_pprof_bad(p, "a sample of a location that is not "
 					"there");
-		if (!p->rc)
-			p->frames[n++] = (struct wp_frame){
-				.pc_avma = p->locations.v[i].mark
-			};
+		if (p->rc)
+			break;
+		p->frames[n++] = (struct wp_frame){
+			.pc_avma = p->locations.v[i].mark
+		};
+		count_unfolded(p,
+			       &p->profile->locations[p->locations.v[i].mark]);
 	}
 	if (field->bytes.failed)
 		wp_pprof_bad(p, "a sample is cut short");

@@ -280,6 +280,82 @@ static void profile_of_others_keeps_its_unit(void **state)
 	wp_buf_clear(&b);
 }
 
+/* A message of the file: FIELD, with the id 1. */
+static size_t begin_element(struct wp_buf *b, unsigned int field)
+{
+	size_t at = wp_proto_begin(b, field);
+
+	wp_proto_uint(b, 1, 1);
+	return at;
+}
+
+/* Put a profile whose stack of DEPTH frames has NLINES functions in each. */
+static void put_inlined(struct wp_buf *b, unsigned int depth,
+			unsigned int nlines)
+{
+	static const char *const strings[] = { "", "wall", "nanoseconds" };
+	size_t at, line;
+
+	put_type(b, 1, 2);
+	at = wp_proto_begin(b, 2);
+	for (unsigned int i = 0; i < depth; i++)
+		wp_proto_uint(b, 1, 1);
+	wp_proto_uint(b, 2, 1000);
+	wp_proto_end(b, at);
+	at = begin_element(b, 4);
+	for (unsigned int i = 0; i < nlines; i++) {
+		line = begin_element(b, 4);
+		wp_proto_end(b, line);
+	}
+	wp_proto_end(b, at);
+	at = begin_element(b, 5);
+	wp_proto_end(b, at);
+	put_strings(b, strings, 3);
+}
+
+static void stacks_that_unfold_to_much_are_refused(void **state)
+{
+	static const struct {
+		unsigned int depth, nlines;
+		int rc;
+	} rows[] = {
+		{ 1, 1000, 0 },
+		{ 1000, 1, 0 },
+		{ 1000, 1000, 0 },
+		{ 2000, 2000, -EBADMSG },
+		/* A big file tells of many. */
+		{ 300000, 4, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+
+		put_inlined(&b, rows[i].depth, rows[i].nlines);
+		assert_int_equal(read_exactly(b.data, b.len), rows[i].rc);
+		wp_buf_clear(&b);
+	}
+}
+
+/* Each is two bytes of a file. */
+static void too_many_strings_are_refused(void **state)
+{
+	static const char *const none[1] = { "" };
+	struct wp_buf b = WP_BUF_INIT;
+	struct wp_err error;
+
+	(void)state;
+	for (unsigned int i = 0; i < (1 << 24); i++)
+		put_strings(&b, none, 1);
+	/* No sample types, then. */
+	assert_int_equal(read_as(&q, b.data, b.len, &error), -EBADMSG);
+	assert_null(strstr(error.msg, "16,777,216"));
+	put_strings(&b, none, 1);
+	assert_int_equal(read_as(&q, b.data, b.len, &error), -EBADMSG);
+	assert_non_null(strstr(error.msg, "16,777,216"));
+	wp_buf_clear(&b);
+}
+
 static void what_is_no_profile_is_said_to_be_none(void **state)
 {
 	static const char *const rows[] = { "",
@@ -320,6 +396,8 @@ int main(int argc, char **argv)
 		T(every_flipped_bit_is_safe),
 		T(gzip_bomb_is_refused),
 		T(profile_of_others_keeps_its_unit),
+		T(stacks_that_unfold_to_much_are_refused),
+		T(too_many_strings_are_refused),
 		T(what_is_no_profile_is_said_to_be_none),
 	};
 
