@@ -70,7 +70,7 @@ struct wp_perf_options {
 	bool user_regs;
 	/* Samples hold the kernel's return addresses. */
 	bool kernel_chain;
-	/* Record threads that start and end. */
+	/* Record threads that start and end; of all processes also their names. */
 	bool tasks;
 	/* Record each time that a thread is woken, in scope CPU: threads of other
 	 * processes too, but for those that wp_perf_filter_wakes leaves out. */
@@ -97,9 +97,12 @@ enum wp_perf_type {
 	WP_PERF_SWITCH_IN,
 	/* Thread TID, of any process, was woken. */
 	WP_PERF_WAKE,
-	/* Thread PARENT_TID started thread TID. */
+	/* Thread PARENT_TID started thread TID: of its own process, or the first one
+	 * of process PID. */
 	WP_PERF_FORK,
 	WP_PERF_EXIT,
+	/* Thread TID has another name. */
+	WP_PERF_NAME,
 	/* LOST records found no room in the ring buffer; whose is not known. */
 	WP_PERF_LOST,
 	/* The kernel stops, and resumes, taking samples: they came faster than
@@ -139,7 +142,12 @@ struct wp_perf_record {
 	/* SWITCH_OUT: the thread was still ready to run (since Linux 4.17). */
 	bool preempted;
 	/* FORK, EXIT. */
+	pid_t parent_pid;
 	pid_t parent_tid;
+	/* NAME: the thread's new name, borrowed; it got it by executing a
+	 * program. */
+	const char *name;
+	bool by_exec;
 	/* WAKE: the thread that was on the CPU (0: none was), and whether it was
 	 * in an interrupt, in which it may have no part. */
 	pid_t waker_pid;
@@ -200,7 +208,8 @@ struct wp_perf_stats {
 
 struct wp_perf;
 
-/* Open events on all threads of PROCESS, including threads that start later.
+/* Open events on all threads of PROCESS, including threads that start later; NULL: of
+ * all processes, which wants scope CPU, and the caller tells by their pids.
  * They record from wp_perf_enable on.  Another process that gets PROCESS's pid
  * later is not recorded.
  *

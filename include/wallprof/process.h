@@ -17,6 +17,9 @@
 #include "wallprof/io.h"
 #include "wallprof/maps.h"
 
+/* Room for a thread's name: TASK_COMM_LEN is 16; the kernel has 64 for workqueues. */
+enum { WP_COMM_MAX = 80 };
+
 struct wp_process {
 	pid_t pid;
 	/* pidfd_open(2); -1 on a kernel before 5.3. */
@@ -150,6 +153,10 @@ int wp_process_check_code(int maps_fd, uint64_t avma);
  * "[COMM]" if it is empty. */
 void wp_process_command_line(const struct wp_process *process, char *buf,
 			     size_t size);
+
+/* Put PROCESS's name (comm), that of its first thread, into BUF[0..size); "" if it has
+ * ended. */
+void wp_process_name(const struct wp_process *process, char *buf, size_t size);
 
 /* Put the path of PROCESS's program, without " (deleted)", into BUF[0..size);
  * "" if it cannot be read. */

@@ -11,6 +11,7 @@
 #ifndef WP_PROFILE_H
 #define WP_PROFILE_H
 
+#include "wallprof/counters.h"
 #include "wallprof/err.h"
 #include "wallprof/index.h"
 #include "wallprof/intern.h"
@@ -31,6 +32,8 @@ struct wp_profile_mapping {
 	/* The ELF file that is mapped; borrowed from who samples, NULL for
 	 * none.  Only wp_symbolize reads it. */
 	struct wp_elf_image *image;
+	/* Index in processes[] of the process that it was first seen in. */
+	uint32_t process;
 	/* Its file server does not answer: the file is not to be opened. */
 	bool is_lost;
 	/* Filled after symbolisation. */
@@ -46,10 +49,23 @@ struct wp_profile_label {
 	uint32_t value;
 };
 
+/* A process that was recorded. */
+struct wp_profile_process {
+	/* In wallprof's PID namespace; if processes share the entry, the first
+	 * process's. */
+	int32_t pid;
+	/* Number of processes that share the entry besides the first. */
+	uint32_t nmore;
+	/* String id of its last name (comm). */
+	uint32_t name;
+};
+
 struct wp_profile_thread {
 	/* In wallprof's PID namespace; if threads share the entry, the first
 	 * thread's. */
 	int32_t tid;
+	/* Index of processes[]. */
+	uint32_t process;
 	/* Number of threads that share the entry besides the first. */
 	uint32_t nmore;
 	/* String id of the thread's last name. */
@@ -187,74 +203,6 @@ struct wp_profile_location {
 	uint32_t nlines;
 };
 
-/* Counters of what was done and what was lost. */
-struct wp_counters {
-	/* Sampling ticks. */
-	uint64_t ticks;
-	/* Ticks that came too late and were left out. */
-	uint64_t missed_ticks;
-	/* Ticks at which all threads were asked by one BPF scan. */
-	uint64_t scans;
-	/* Samples of threads that had not run since the last. */
-	uint64_t unchanged;
-	/* Samples of waiting threads read without a stop. */
-	uint64_t no_stop;
-	/* Samples completed from the wait-site cache. */
-	uint64_t cached_site;
-	/* Samples taken in a stop window. */
-	uint64_t stopped;
-	/* Samples whose stack may be incomplete, thread not stopped. */
-	uint64_t partial;
-	/* Samples without a stack. */
-	uint64_t no_stack;
-	/* Samples of running threads with the stack of a CPU sample. */
-	uint64_t sampled;
-	/* Records of perf events lost. */
-	uint64_t cpu_lost;
-	/* Stops made, more than one for some stacks. */
-	uint64_t stops;
-	/* Stops that did not happen in time. */
-	uint64_t stops_given_up;
-	/* Stops that the kernel refused. */
-	uint64_t stops_refused;
-	/* Times that a stack was dropped, executable mappings left out, for want
-	 * of memory (--max-memory). */
-	uint64_t stacks_dropped;
-	uint64_t mappings_dropped;
-	/* ELF files of which --max-memory left out parts. */
-	uint64_t files_dropped;
-	/* Executable mappings of files whose server does not answer. */
-	uint64_t files_lost;
-	/* Stops of running threads left out as a system call might be made
-	 * twice. */
-	uint64_t stops_left_out;
-	/* Stops left out to keep within --max-stopped. */
-	uint64_t stops_over_budget;
-	/* System calls restarted after a stop. */
-	uint64_t eintr_repaired;
-	/* Reads thrown away because the thread moved. */
-	uint64_t inconsistent;
-	/* Threads watched. */
-	uint64_t threads_seen;
-	/* Threads that ended before a first sample. */
-	uint64_t threads_lost;
-	/* Threads that are told by name only, being too many. */
-	uint64_t threads_shared;
-	/* Samples that could not be taken. */
-	uint64_t samples_lost;
-	/* Addresses left without a name by a failure. */
-	uint64_t unnamed;
-	/* Times the memory map was read. */
-	uint64_t map_reloads;
-	/* Times the target called exec. */
-	uint64_t execs;
-	/* Durations of stop windows: quantiles, longest, sum. */
-	uint64_t pause_p50_ns;
-	uint64_t pause_p99_ns;
-	uint64_t pause_max_ns;
-	uint64_t pause_total_ns;
-};
-
 /* Kinds of profile: name, text. */
 #define WP_PROFILE_KINDS(X)                                                    \
 	/* Wall time and CPU time, side by side. */                            \
@@ -325,6 +273,9 @@ struct wp_profile {
 	/* mappings[0] is unused, so that ids are indices: [1..nmappings). */
 	struct wp_profile_mapping *mappings;
 	uint32_t nmappings, cap_mappings;
+	/* Of a profile that was read without labels of processes: none. */
+	struct wp_profile_process *processes;
+	uint32_t nprocesses, cap_processes;
 	struct wp_profile_thread *threads;
 	uint32_t nthreads, cap_threads;
 	struct wp_profile_label *labels;
@@ -367,16 +318,32 @@ WP_MUST_CHECK
 int wp_profile_init(struct wp_profile *profile);
 void wp_profile_clear(struct wp_profile *profile);
 
+enum { WP_SHARED_NAMES = 256 };
+
 /* Each returns the new index, or UINT32_MAX when there is no memory. */
 uint32_t wp_profile_add_mapping(struct wp_profile *profile,
 				const struct wp_profile_mapping *mapping);
 uint32_t wp_profile_add_thread(struct wp_profile *profile,
 			       const struct wp_profile_thread *thread);
+uint32_t wp_profile_add_process(struct wp_profile *profile,
+				const struct wp_profile_process *process);
 
-enum { WP_SHARED_NAMES = 256 };
+/* Add process PID, called NAME; from MOST entries on (0: no limit) the entry that
+ * all further processes called NAME share, and beyond WP_SHARED_NAMES names one for
+ * all others.  Its index, or UINT32_MAX when there is no memory. */
+uint32_t wp_profile_share_process(struct wp_profile *profile, int32_t pid,
+				  const char *name, uint32_t most);
 
-/* Find, or make of THREAD, the entry that all threads called NAME share; beyond
- * WP_SHARED_NAMES names, all others share one entry.  After the first call,
+/* Were several processes recorded? */
+bool wp_profile_is_of_many(const struct wp_profile *profile);
+
+/* The process of THREAD, an entry of threads[]; NULL: none is known. */
+const struct wp_profile_process *
+wp_profile_process_of(const struct wp_profile *profile,
+		      const struct wp_profile_thread *thread);
+
+/* Find, or make of THREAD, the entry that all threads called NAME of processes of one
+ * name share; beyond WP_SHARED_NAMES names, all others of these share one entry.  After the first call,
  * wp_profile_add_thread must not be called any more.  The entry's index, or
  * UINT32_MAX when there is no memory. */
 uint32_t wp_profile_share_thread(struct wp_profile *profile,

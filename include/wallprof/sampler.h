@@ -4,8 +4,9 @@
  * Layer: sample.
  *
  * A sampler is a loop over targets.  A target is one process with the profile
- * that its samples go to.  All targets share the ticks, the unwinder and the
- * BPF scan; nothing else.
+ * that its samples go to, which may be the same for several.  All targets share the
+ * ticks, the unwinder and the BPF scan; those with one profile the executable mappings
+ * in it.
  */
 #ifndef WP_SAMPLER_H
 #define WP_SAMPLER_H
@@ -17,6 +18,7 @@
 #include "wallprof/block_weight.h"
 #include "wallprof/call_memory.h"
 #include "wallprof/err.h"
+#include "wallprof/perf.h"
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
 #include "wallprof/profile.h"
@@ -52,6 +54,13 @@ enum wp_scan_mode {
 
 enum { WP_THREAD_GLOBS_MAX = 16 };
 
+/* Called in a tick, in order of time, with a record FORK of a process that has started,
+ * EXIT of one whose first thread has ended, or NAME. */
+struct wp_task_watch {
+	void (*tell)(void *ctx, const struct wp_perf_record *record);
+	void *ctx;
+};
+
 struct wp_sampler_options {
 	/* Take wall-clock samples; take CPU samples. */
 	bool wall;
@@ -84,6 +93,11 @@ struct wp_sampler_options {
 	const char *thread_globs[WP_THREAD_GLOBS_MAX];
 	/* Add the kernel's frames to stacks. */
 	bool kernel;
+	/* Several processes are recorded: events of CPUs bring the CPU samples of
+	 * all, where they are permitted, and WATCH is told of tasks (TELL NULL:
+	 * nobody is). */
+	bool many;
+	struct wp_task_watch watch;
 	/* Once not 0, late stops are not waited for; borrowed, may be NULL. */
 	const volatile sig_atomic_t *interrupts;
 	/* Copy what the arguments of the calls refer to that threads sleep in. */
@@ -117,6 +131,24 @@ int wp_sampler_add_held_target(struct wp_sampler *sampler,
 			       struct wp_process *process,
 			       struct wp_profile *profile,
 			       struct wp_target **ret, struct wp_err *err);
+
+/* The same of a PROCESS that started at SINCE_NS (CLOCK_MONOTONIC), while SAMPLER was
+ * recording: all that it has done since is recorded. */
+WP_MUST_CHECK
+int wp_sampler_add_born_target(struct wp_sampler *sampler,
+			       struct wp_process *process,
+			       struct wp_profile *profile, uint64_t since_ns,
+			       struct wp_err *err);
+
+/* Is SAMPLER told of processes that start? */
+bool wp_sampler_sees_tasks(const struct wp_sampler *sampler);
+
+/* Between ticks: finish the targets that have ended, and free them; ENDED is called
+ * with the process of each, which is not borrowed any more.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_retire(struct wp_sampler *sampler,
+		      void (*ended)(void *ctx, struct wp_process *process),
+		      void *ctx);
 
 /* TARGET was held and has executed its program: sample it from the next tick on.
  * 0, -ENOMEM, -ESRCH or -EPERM. */
@@ -179,7 +211,8 @@ void wp_sampler_each_thread(const struct wp_target *target,
 					 const struct wp_thread_view *view),
 			    void *ctx);
 
-/* Number of threads of TARGET that are watched now. */
-size_t wp_sampler_count_threads(const struct wp_target *target);
+/* Number of threads, and of targets that have not ended, that are watched now. */
+size_t wp_sampler_count_threads(const struct wp_sampler *sampler);
+size_t wp_sampler_count_targets(const struct wp_sampler *sampler);
 
 #endif

@@ -26,6 +26,28 @@ WP_MUST_CHECK
 int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
 		 const volatile sig_atomic_t *interrupts);
 
+/* Where names of what a process runs are. */
+struct wp_symbol_source {
+	/* Its root directory; borrowed; -1: not known. */
+	int root_fd;
+	/* For /tmp/perf-PID.map: its owner, and its pid in its own PID namespace. */
+	uid_t uid;
+	pid_t pid_inside;
+};
+
+struct wp_symbol_source wp_symbol_source_of(const struct wp_process *process);
+
+/* Have both the same root directory? */
+bool wp_symbol_source_is_like(const struct wp_symbol_source *a,
+			      const struct wp_symbol_source *b);
+
+/* The same for a PROFILE of several processes: SOURCES[0..N), N > 0, by their index in
+ * PROFILE; a process beyond these has the first one. */
+WP_MUST_CHECK
+int wp_symbolize_sources(struct wp_profile *profile,
+			 const struct wp_symbol_source *sources, size_t n,
+			 const volatile sig_atomic_t *interrupts);
+
 /* Refine the wait reasons of SET, samples of PROFILE's stacks, by functions that have
  * names already. */
 void wp_symbolize_waits(const struct wp_profile *profile,

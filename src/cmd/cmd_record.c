@@ -10,14 +10,13 @@
 
 #include "child.h"
 #include "cmd_top.h"
-#include "profile_files.h"
 #include "exit_status.h"
-#include "losses.h"
+#include "follow.h"
 #include "messages.h"
+#include "record_result.h"
 #include "signals.h"
 #include "worker.h"
 #include "wallprof/access.h"
-#include "wallprof/symbolize.h"
 #include "wallprof/clock.h"
 
 #define PROGRESS_NS (250 * WP_NS_PER_MS)
@@ -31,7 +30,9 @@ struct recording {
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
 	struct wp_target *target;
-	struct wp_profile_files out;
+	struct wp_recorded recorded;
+	struct wp_follow follow;
+	struct wp_record_result result;
 	uint64_t start_ns;
 	/* UINT64_MAX: until the target ends or Ctrl-C. */
 	uint64_t end_ns;
@@ -65,7 +66,7 @@ static void show_progress(struct recording *r, uint64_t now)
 	wp_profile_add_up(&r->profile);
 	fprintf(stderr,
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
-		left, wp_sampler_count_threads(r->target),
+		left, wp_sampler_count_threads(r->sampler),
 		(unsigned long long)(sums->count + sums->cpu_count),
 		(unsigned long long)(c->missed_ticks + c->samples_lost));
 	fflush(stderr);
@@ -101,12 +102,21 @@ static int pause_while_suspended(struct recording *r, uint64_t now)
 	return rc;
 }
 
+static int recheck(const struct recording *r, struct wp_err *err)
+{
+	int rc = wp_process_recheck(&r->process, err);
+
+	return rc ? rc : wp_recorded_recheck(&r->recorded, err);
+}
+
 /* If the target has gained privileges, wallprof may not keep what it read. */
 static int tick(struct recording *r, struct wp_err *err)
 {
 	int rc = wp_sampler_tick(r->sampler);
 
-	return rc ? rc : wp_process_recheck(&r->process, err);
+	if (!rc && r->options->sampler.many)
+		rc = wp_follow_step(&r->follow);
+	return rc ? rc : recheck(r, err);
 }
 
 /* Make ticks until the time is over, the target ends, or a signal comes. */
@@ -198,7 +208,30 @@ static void catch_signals(struct recording *r)
 	if (r->child.pid || r->options->action == WP_ACTION_TOP)
 		wp_signals_catch(1);
 	else
-		wp_signals_end_at_once(wp_profile_files_remove, &r->out);
+		wp_signals_end_at_once(wp_profile_files_remove, &r->result.files);
+}
+
+/* Make the sampler, and sample what is there. */
+static int start_sampler(struct recording *r, struct wp_err *err)
+{
+	struct wp_sampler_options options = r->options->sampler;
+	int rc;
+
+	if (options.many)
+		wp_follow_init(&r->follow, r->options, &r->recorded,
+			       &options.watch);
+	rc = wp_sampler_new(&r->sampler, &options, &r->tracer, err);
+	if (rc)
+		return rc;
+	r->recorded.sampler = r->sampler;
+	r->recorded.profile = &r->profile;
+	rc = add_target(r, err);
+	r->recorded.first = &r->process;
+	if (rc || !options.many)
+		return rc;
+	rc = wp_recorded_note(&r->recorded, &r->process);
+	return rc ? wp_err_set(err, rc, "no memory") :
+		    wp_follow_begin(&r->follow, r->process.pid, err);
 }
 
 static int start_recording(struct recording *r, struct wp_err *err)
@@ -211,7 +244,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 		return wp_err_set(err, rc, "no memory");
 	if (o->sampler.note_holders)
 		wp_timeline_start(&r->profile.timeline, o->timeline_size);
-	rc = wp_profile_files_open(&r->out, o->kinds, o->output, err);
+	rc = wp_profile_files_open(&r->result.files, o->kinds, o->output, err);
 	if (!rc && o->command) {
 		rc = wp_child_hold(&r->child, o->command, err);
 		pid = r->child.pid;
@@ -226,9 +259,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc == -EPERM)
 		wp_access_denied(pid, err);
 	if (!rc)
-		rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
-	if (!rc)
-		rc = add_target(r, err);
+		rc = start_sampler(r, err);
 	if (rc)
 		return rc;
 	warn_of_tracer(r);
@@ -254,179 +285,6 @@ static void note_end(struct recording *r)
 	}
 	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,
 						       text);
-}
-
-static int write_report(struct recording *r, enum wp_profile_kind kind,
-			FILE *out)
-{
-	const struct wp_report_options options = wp_output_file_style(
-		NULL, r->options->full);
-
-	return wp_write_text(&r->profile, kind, &options, out);
-}
-
-static int write_profile(void *ctx, enum wp_profile_kind kind, FILE *out)
-{
-	struct recording *r = ctx;
-	const struct wp_report_options options = wp_output_file_style(
-		r->options->output, r->options->full);
-
-	return wp_write_profile(&r->profile, kind, r->options->format, &options,
-				out);
-}
-
-static int write_reports(struct recording *r)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < r->out.n && !rc; i++)
-		rc = write_report(r, r->out.v[i].kind, stdout);
-	return rc;
-}
-
-static void print_counter(void *ctx, const char *line)
-{
-	(void)ctx;
-	wp_say("  %s", line);
-}
-
-/* The same where it tells of a loss. */
-static void print_loss(void *ctx, const char *line)
-{
-	(void)ctx;
-	if ((!strncmp(line, "lost: ", 6) && strcmp(line, "lost: nothing")) ||
-	    !strncmp(line, "timeline: ", 10))
-		wp_say("wallprof: %s", line);
-}
-
-/* What is in FILE, in the words of the report; with MOST, where most of it goes. */
-static void say_file(const struct wp_profile *p,
-		     const struct wp_output_file *file,
-		     enum wp_profile_kind kind, bool most)
-{
-	char line[256], place[512];
-
-	wp_report_sums(p, kind, line, sizeof(line));
-	if (!most || wp_report_most(p, kind, place, sizeof(place)))
-		place[0] = '\0';
-	wp_say("wallprof: %s: %s in %s%s%s", wp_profile_kind_name(kind), line,
-	       file->path ? file->path : "standard output",
-	       place[0] ? ": " : "", place);
-}
-
-static void summarize(const struct recording *r)
-{
-	const struct wp_profile *p = &r->profile;
-	const char *end = wp_profile_str(p, p->meta.target_end);
-	/* What a log keeps cannot be asked for again. */
-	bool brief = isatty(STDERR_FILENO) && !r->options->verbose;
-	char hint[512];
-
-	if (r->options->quiet)
-		return;
-	if (end[0])
-		wp_say("wallprof: process %d %s", p->meta.pid, end);
-	if (wp_child_hint(p, hint, sizeof(hint)))
-		wp_say("wallprof: %s", hint);
-	for (size_t i = 0; i < r->out.n; i++)
-		if (p->meta.source[r->out.v[i].kind])
-			wp_say("wallprof: %s: %s",
-			       wp_profile_kind_name(r->out.v[i].kind),
-			       wp_profile_str(
-				       p, p->meta.source[r->out.v[i].kind]));
-	if (!r->options->output)
-		return;
-	if (!brief)
-		wp_say("wallprof: %.1f s at %.1f Hz (asked for %.1f)",
-		       (double)p->meta.duration_ns / 1e9, p->meta.achieved_hz,
-		       1e9 / (double)p->meta.period_ns);
-	for (size_t i = 0; i < r->out.n; i++)
-		say_file(p, &r->out.v[i].file, r->out.v[i].kind, brief);
-	if (brief)
-		wp_counters_lines(p, r->out.v[0].kind, print_loss, NULL);
-	else if (!r->options->report || r->options->verbose)
-		wp_counters_lines(p, r->out.v[0].kind, print_counter, NULL);
-}
-
-static int judge(const struct recording *r)
-{
-	char why[WP_LOSSES_TEXT];
-
-	if (!wp_losses_find(&r->profile, r->options, why))
-		return WP_EXIT_WHOLE;
-	if (!r->options->quiet)
-		wp_say("wallprof: exit status %d: %s", WP_EXIT_LOSSES, why);
-	return WP_EXIT_LOSSES;
-}
-
-/* There may be no waits and no thread starts, but there is always a thread. */
-static int nothing_seen(const struct recording *r, struct wp_err *err)
-{
-	const struct wp_profile *p = &r->profile;
-	const struct wp_sampler_options *o = &r->options->sampler;
-	const char *end = wp_profile_str(p, p->meta.target_end);
-	const char *glob =
-		o->thread_globs[0] ?
-			", or no thread's name is one that -t chooses" :
-			"";
-	char names[256];
-
-	if (o->thread_globs[0] && !*end) {
-		wp_profile_list_names(p, names, sizeof(names));
-		return wp_err_set(err, -ENODATA,
-				  "no thread of process %d had a name that "
-				  "-t \"%s\"%s chooses; there are: %s",
-				  r->process.pid, o->thread_globs[0],
-				  o->thread_globs[1] ? "..." : "", names);
-	}
-	if (!o->wall && !*end)
-		return wp_err_set(err, -ENODATA,
-				  "process %d was on a CPU for so little of "
-				  "%.1f s that no CPU sample met it%s; what it "
-				  "waits for is told by --profile wall",
-				  r->process.pid,
-				  (double)p->meta.duration_ns / 1e9, glob);
-	return wp_err_set(err, -ESRCH,
-			  "process %d ended before a first sample%s",
-			  r->process.pid, glob);
-}
-
-static bool makes_files(const struct recording *r)
-{
-	for (size_t i = 0; i < r->out.n; i++)
-		if (wp_output_file_is_kept(&r->out.v[i].file))
-			return true;
-	return false;
-}
-
-static int write_profiles(struct recording *r, struct wp_err *err)
-{
-	int rc;
-
-	if ((r->options->kinds & 1u << WP_PROFILE_WALL) &&
-	    !r->profile.sets[WP_PROFILE_WALL].nsamples)
-		return nothing_seen(r, err);
-	rc = wp_symbolize(&r->profile, &r->process, &wp_interrupts);
-	if (!rc)
-		rc = wp_idle_mark(&r->profile);
-	if (rc)
-		return wp_err_set(err, rc, "cannot name functions: %s",
-				  strerror(-rc));
-	wp_worker_take_streams();
-	wp_say_unnamed(
-		r->profile.counters.unnamed,
-		wp_profile_str(&r->profile, r->profile.meta.unnamed_why));
-	if (!makes_files(r))
-		wp_signals_leave();
-	rc = wp_profile_files_write(&r->out, write_profile, r, err);
-	if (rc || !r->options->report)
-		return rc;
-	wp_signals_leave();
-	rc = write_reports(r);
-	if (rc)
-		wp_err_set(err, rc, "cannot write standard output: %s",
-			   strerror(-rc));
-	return rc;
 }
 
 /* Wait for a command that outlives its recording: if wallprof ended, the command
@@ -458,7 +316,12 @@ int wp_cmd_record(const struct wp_options *options)
 	};
 	struct wp_err err = WP_ERR_INIT;
 	int status = WP_EXIT_NOTHING;
-	int rc = start_recording(&r, &err);
+	int rc;
+
+	r.result = (struct wp_record_result){ .options = options,
+					      .profile = &r.profile,
+					      .recorded = &r.recorded };
+	rc = start_recording(&r, &err);
 
 	if (!rc) {
 		err = (struct wp_err)WP_ERR_INIT;
@@ -467,7 +330,7 @@ int wp_cmd_record(const struct wp_options *options)
 		if (!rc || rc == -ESRCH)
 			rc = wp_sampler_finish(r.sampler);
 		if (!rc)
-			rc = wp_process_recheck(&r.process, &err);
+			rc = recheck(&r, &err);
 		if (rc == -ESRCH)
 			rc = 0;
 		else if (rc && !err.code)
@@ -478,16 +341,19 @@ int wp_cmd_record(const struct wp_options *options)
 	}
 	wp_cmd_top_close(r.top);
 	if (!rc && options->action == WP_ACTION_RECORD)
-		rc = write_profiles(&r, &err);
+		rc = wp_record_result_write(&r.result, &err);
 	if (rc) {
 		wp_say("wallprof: %s", err.msg);
 	} else {
-		summarize(&r);
-		status = options->action == WP_ACTION_TOP ? WP_EXIT_WHOLE :
-							    judge(&r);
+		wp_record_result_summarize(&r.result);
+		status = options->action == WP_ACTION_TOP ?
+				 WP_EXIT_WHOLE :
+				 wp_record_result_judge(&r.result);
 	}
-	wp_profile_files_discard(&r.out);
+	wp_profile_files_discard(&r.result.files);
 	wp_sampler_free(r.sampler);
+	wp_follow_clear(&r.follow);
+	wp_recorded_clear(&r.recorded);
 	wp_tracer_clear(&r.tracer);
 	wp_process_clear(&r.process);
 	wait_for_child(&r);

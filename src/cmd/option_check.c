@@ -112,6 +112,11 @@ static int check_target(const struct wp_options *o, struct wp_err *err)
 		return check_run(o, err);
 	if (o->action == WP_ACTION_REPORT || o->action == WP_ACTION_DIFF)
 		return check_files(o, err);
+	if (o->action != WP_ACTION_RECORD && o->npids > 1)
+		return wp_err_set(err, -EINVAL,
+				  "%s looks at one process at a time, not at "
+				  "%d and %d",
+				  command, o->pids[0], o->pids[1]);
 	if (o->action != WP_ACTION_RECORD &&
 	    (o->command || !(o->pid || o->name)))
 		return wp_err_set(
@@ -252,6 +257,19 @@ static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
 	return 0;
 }
 
+/* What is recorded of several processes? */
+static int check_many(struct wp_options *o, struct wp_err *err)
+{
+	const struct wp_sampler_options *s = &o->sampler;
+
+	o->sampler.many = o->children || o->npids > 1;
+	if (o->sampler.many && (s->block || s->thread_starts))
+		return wp_err_set(err, -EINVAL,
+				  "the %s profile is one of a single process",
+				  s->block ? "block" : "threadcreate");
+	return 0;
+}
+
 int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 {
 	struct wp_options *o = &parse->o;
@@ -274,7 +292,9 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
-	rc = check_interval(parse, err);
+	rc = check_many(o, err);
+	if (!rc)
+		rc = check_interval(parse, err);
 	if (!rc)
 		rc = check_format(parse, err);
 	return rc ? rc : check_kinds(parse, err);

@@ -52,9 +52,18 @@ const size_t wp_ncommand_rows = sizeof(wp_command_rows) /
 
 const struct wp_option_row wp_option_rows[] = {
 	{ 'p', "pid", "PID", LIVE, WP_SECTION_WHAT, NULL,
-	  "a running process, the same as PID alone",
+	  "a running process, the same as PID alone; record:\n"
+	  "several, as A,B or by several -p",
 	  "A running process.\n"
-	  "The tid of any of its threads will do." },
+	  "The tid of any of its threads will do.\n"
+	  "Of `record` several, parted by commas or with several `-p`: see MANY PROCESSES." },
+	{ WP_OPT_CHILDREN, "children", NULL, RECORD, WP_SECTION_WHAT, NULL,
+	  "record also the processes that it starts from now on",
+	  "Record the processes, too, that the process or COMMAND starts from now on, and those\n"
+	  "that these start." },
+	{ WP_OPT_TREE, "tree", "PID", RECORD, WP_SECTION_WHAT, NULL,
+	  "a process with all that it has started and will start",
+	  "A process with its children and theirs: those that there are, and those that start." },
 	{ 't', "thread", "GLOB", RECORD | TOP | DUMP, WP_SECTION_WHAT, NULL,
 	  "only threads whose name matches, such as 'worker-*',\n"
 	  "or does not: '!idle*'; may be given several times",

@@ -34,6 +34,8 @@ enum wp_option_id {
 	WP_OPT_MAX_DEPTH,
 	WP_OPT_OWN_THREADS,
 	WP_OPT_UNWINDER,
+	WP_OPT_CHILDREN,
+	WP_OPT_TREE,
 };
 
 #define WP_OPTION_SECTIONS(X)                                                  \

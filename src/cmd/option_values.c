@@ -156,6 +156,33 @@ int wp_option_share(double *ret, const char *text, struct wp_err *err)
 	return 0;
 }
 
+int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err)
+{
+	char word[16];
+	pid_t pid;
+	int rc = 0;
+
+	for (const char *p = text; !rc;) {
+		size_t n = strcspn(p, ","), i = 0;
+
+		snprintf(word, sizeof(word), "%.*s", (int)n, p);
+		rc = wp_option_pid(&pid, n < sizeof(word) ? word : text, err);
+		while (i < o->npids && o->pids[i] != pid)
+			i++;
+		if (!rc && i == WP_PIDS_MAX)
+			rc = wp_err_set(err, -EINVAL,
+					"-p names more than %d processes",
+					WP_PIDS_MAX);
+		if (!rc && i == o->npids)
+			o->pids[o->npids++] = pid;
+		p += n;
+		if (!*p++)
+			break;
+	}
+	o->pid = o->npids ? o->pids[0] : 0;
+	return rc;
+}
+
 int wp_option_number(uint32_t *ret, const char *option, const char *text,
 		     long max, struct wp_err *err)
 {

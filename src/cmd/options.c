@@ -209,12 +209,7 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 					  "\"%s\" and -p %s: one process at a "
 					  "time (a command goes after --)",
 					  o->name, arg);
-		if (o->pid)
-			return wp_err_set(err, -EINVAL,
-					  "-p %d and -p %s: one process at a "
-					  "time",
-					  o->pid, arg);
-		return wp_option_pid(&o->pid, arg, err);
+		return wp_option_pids(o, arg, err);
 	case 'd':
 		return wp_option_duration(&o->duration_ns, "-d", arg, err);
 	case 'o':
@@ -230,6 +225,12 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 	case 'v':
 		o->verbose = true;
 		return 0;
+	case WP_OPT_CHILDREN:
+		o->children = true;
+		return 0;
+	case WP_OPT_TREE:
+		o->children = o->tree = true;
+		return wp_option_pids(o, arg, err);
 	case WP_OPT_TIMELINE:
 		o->sampler.note_holders = true;
 		return 0;
@@ -306,10 +307,10 @@ static int take_target(struct wp_option_parse *p, int at, char **argv,
 		p->first_word = at;
 	if (p->o.pid || p->o.name)
 		return too_many_words(p, at, argv, err);
-	if (word[strspn(word, "0123456789")])
+	if (word[strspn(word, "0123456789,")])
 		p->o.name = word;
 	else
-		return wp_option_pid(&p->o.pid, word, err);
+		return wp_option_pids(&p->o, word, err);
 	return *word ? 0 :
 		       wp_err_set(err, -EINVAL, "an empty word names nothing");
 }

@@ -15,7 +15,10 @@
 #include "wallprof/output.h"
 #include "wallprof/sampler.h"
 
-enum { WP_FILES_MAX = 2 };
+enum {
+	WP_FILES_MAX = 2,
+	WP_PIDS_MAX = 1000,
+};
 
 enum wp_action {
 	WP_ACTION_RECORD,
@@ -48,8 +51,15 @@ struct wp_options {
 	/* A command was named, by its word or its option. */
 	bool action_given;
 	enum wp_ask ask;
-	/* 0: NAME or COMMAND is given, or FILES. */
+	/* pids[0], 0: NAME or COMMAND is given, or FILES. */
 	pid_t pid;
+	/* All processes that were named by their pids, each once. */
+	pid_t pids[WP_PIDS_MAX];
+	size_t npids;
+	/* Record processes that these start, and with TREE those that they have
+	 * started, too. */
+	bool children;
+	bool tree;
 	/* Of a process (find_process.h); borrowed from argv; NULL: not given. */
 	const char *name;
 	/* NULL-ended, borrowed from argv; NULL: not given. */

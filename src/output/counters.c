@@ -207,12 +207,29 @@ static void threads(const struct wp_profile *profile, enum wp_profile_kind kind,
 		part(line, "no BPF scan: %s", no_scan);
 }
 
+/* Of a recording of several processes. */
+static void processes(const struct wp_profile *profile, struct line *line)
+{
+	const struct wp_counters *c = &profile->counters;
+	uint64_t n = 0;
+
+	begin(line, "processes");
+	for (uint32_t i = 0; i < profile->nprocesses; i++)
+		n += 1 + (uint64_t)profile->processes[i].nmore;
+	part(line, "%" PRIu64 " recorded", n);
+	count(line, c->processes_lost, "ended before they could be looked at");
+	count(line, c->processes_denied, "could not be looked at");
+}
+
 static void losses(const struct wp_profile *profile, struct line *line)
 {
 	const struct wp_counters *c = &profile->counters;
 
 	begin(line, "lost");
 	count(line, c->samples_lost, "samples could not be taken");
+	count(line, c->processes_lost,
+	      "processes ended before they could be looked at");
+	count(line, c->processes_denied, "processes could not be looked at");
 	count(line, c->threads_lost, "threads ended before a first sample");
 	count(line, c->inconsistent, "reads dropped as the thread moved");
 	count(line, c->stacks_dropped, "stacks left out for --max-memory");
@@ -260,6 +277,10 @@ void wp_counters_lines(const struct wp_profile *profile,
 		return;
 	ticks(profile, &line);
 	each(ctx, line.text);
+	if (wp_profile_is_of_many(profile)) {
+		processes(profile, &line);
+		each(ctx, line.text);
+	}
 	threads(profile, kind, &line);
 	each(ctx, line.text);
 	if (profile->sums[wall].count) {

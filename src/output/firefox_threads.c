@@ -201,6 +201,9 @@ void wp_firefox_thread(struct wp_firefox *f, uint32_t thread)
 	const struct wp_profile *p = f->profile;
 	const struct wp_profile_thread *t = &p->threads[thread];
 	uint64_t start = wp_lanes_start_ns(&f->lanes, thread);
+	const struct wp_profile_process *process = wp_profile_process_of(p, t);
+	bool many = process && wp_profile_is_of_many(p);
+	int32_t pid = many ? process->pid : p->meta.pid;
 
 	wp_buf_str(&f->out, thread ? ",\n{\"name\":" : "{\"name\":");
 	wp_json_text(&f->out, wp_profile_str(p, t->name));
@@ -210,9 +213,10 @@ void wp_firefox_thread(struct wp_firefox *f, uint32_t thread)
 		      "\"processStartupTime\":0,\"processShutdownTime\":null,"
 		      "\"registerTime\":%.6f,\"unregisterTime\":null,"
 		      "\"showMarkersInTimeline\":true,\"processName\":",
-		      t->tid == p->meta.pid ? "true" : "false", p->meta.pid,
-		      t->tid, (double)start / 1e6);
-	wp_json_text(&f->out, wp_profile_str(p, p->meta.command_line));
+		      t->tid == pid ? "true" : "false", pid, t->tid,
+		      (double)start / 1e6);
+	wp_json_text(&f->out, wp_profile_str(p, many ? process->name :
+						       p->meta.command_line));
 	put_samples(f, thread);
 	put_markers(f, thread);
 	wp_buf_char(&f->out, '}');

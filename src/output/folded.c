@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, as flamegraph.pl and
+/* folded.c - "thread;root;...;leaf MICROSECONDS" lines, of several processes
+ * "process;thread;root;...", as flamegraph.pl and
  * speedscope read them; with kinds threads and threadcreate the number of threads
  * instead of a time.  By flamegraph.pl's conventions _[k] ends a kernel
  * function's name, _[i] an inlined one's.
@@ -48,11 +49,19 @@ static bool add_frame(void *ctx, const struct wp_view *view)
 static int fold(struct folder *f, const struct wp_profile_sample *sample)
 {
 	const struct wp_profile *profile = f->profile;
-	const char *name = wp_profile_str(
-		profile, profile->threads[sample->key.thread].name);
+	const struct wp_profile_thread *thread =
+		&profile->threads[sample->key.thread];
+	const struct wp_profile_process *process = wp_profile_process_of(
+		profile, thread);
+	const char *name = wp_profile_str(profile, thread->name);
 	uint32_t before = f->stacks.len, id;
 
 	wp_buf_reset(&f->line);
+	if (process && wp_profile_is_of_many(profile)) {
+		wp_escape_folded(&f->line,
+				 wp_profile_str(profile, process->name));
+		wp_buf_char(&f->line, ';');
+	}
 	wp_escape_folded(&f->line, *name ? name : "[no name]");
 	wp_view_walk(profile, sample->key.stack, true, add_frame, f);
 	if (f->line.rc)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "processes.h"
+
 /* NAME with each run of digits made '*'. */
 static void make_pattern(const char *name, char *pattern, size_t size)
 {
@@ -24,6 +26,18 @@ static void make_pattern(const char *name, char *pattern, size_t size)
 	pattern[n] = '\0';
 }
 
+/* The name of thread I as groups have it; in TITLE, which is made anew. */
+static const char *title_of(const struct wp_profile *profile, uint32_t i,
+			    struct wp_buf *title)
+{
+	if (!wp_profile_is_of_many(profile))
+		return wp_profile_str(profile, profile->threads[i].name);
+	wp_buf_reset(title);
+	wp_processes_title(title, profile, &profile->threads[i]);
+	wp_buf_char(title, '\0');
+	return title->rc ? "" : title->data;
+}
+
 static uint32_t pattern_of(struct wp_groups *groups, const char *name)
 {
 	char pattern[256];
@@ -37,16 +51,19 @@ static int name_threads(struct wp_groups *groups,
 			const struct wp_profile *profile,
 			enum wp_profile_kind kind, uint32_t *group_of)
 {
+	struct wp_buf title = WP_BUF_INIT;
+	uint32_t i;
+
 	if (wp_intern_add(&groups->names, "", 0) == UINT32_MAX)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < profile->nthreads; i++) {
-		const char *name = wp_profile_str(profile,
-						  profile->threads[i].name);
-
-		group_of[i] = pattern_of(groups, name);
+	for (i = 0; i < profile->nthreads; i++) {
+		group_of[i] = pattern_of(groups, title_of(profile, i, &title));
 		if (group_of[i] == UINT32_MAX)
-			return -ENOMEM;
+			break;
 	}
+	wp_buf_clear(&title);
+	if (i < profile->nthreads)
+		return -ENOMEM;
 	groups->len = groups->names.len;
 	groups->v = calloc(groups->len, sizeof(*groups->v));
 	groups->next = calloc((size_t)profile->sets[kind].nsamples + 1,
@@ -89,25 +106,28 @@ static int name_groups(struct wp_groups *groups,
 		       const struct wp_profile *profile,
 		       const uint32_t *group_of, const bool *seen)
 {
+	struct wp_buf title = WP_BUF_INIT;
+	uint32_t i;
+
 	for (uint32_t g = 0; g < groups->len; g++)
 		groups->v[g].name = UINT32_MAX;
-	for (uint32_t i = 0; i < profile->nthreads; i++) {
+	for (i = 0; i < profile->nthreads; i++) {
 		struct wp_group *group = &groups->v[group_of[i]];
 		uint32_t name;
 
 		if (!seen[i])
 			continue;
-		name = wp_intern_add_str(
-			&groups->names,
-			wp_profile_str(profile, profile->threads[i].name));
+		name = wp_intern_add_str(&groups->names,
+					 title_of(profile, i, &title));
 		if (name == UINT32_MAX)
-			return -ENOMEM;
+			break;
 		if (group->name == UINT32_MAX)
 			group->name = name;
 		else if (group->name != name)
 			group->name = group_of[i];
 	}
-	return 0;
+	wp_buf_clear(&title);
+	return i < profile->nthreads ? -ENOMEM : 0;
 }
 
 static int busiest_first(const void *pa, const void *pb)

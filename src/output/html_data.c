@@ -231,6 +231,18 @@ static void put_looks(struct data *d, uint32_t thread, uint32_t *at)
 		      exact);
 }
 
+/* Of several processes: which one T is of, and its pid and name. */
+static void put_process(struct data *d, const struct wp_profile_thread *t)
+{
+	const struct wp_profile_process *process = wp_profile_process_of(
+		d->profile, t);
+
+	if (!process || !wp_profile_is_of_many(d->profile))
+		return;
+	wp_buf_printf(&d->out, ",%" PRIu32 ",%d,", t->process, process->pid);
+	wp_json_text(&d->out, wp_profile_str(d->profile, process->name));
+}
+
 static void put_threads(struct data *d)
 {
 	uint32_t sample = 0;
@@ -247,6 +259,7 @@ static void put_threads(struct data *d)
 			wp_lanes_start_ns(&d->lanes, i), d->lanes.timed[i],
 			d->lanes.first[i + 1] - d->lanes.first[i], t->idle);
 		put_looks(d, i, &sample);
+		put_process(d, t);
 		wp_buf_char(&d->out, ']');
 	}
 	wp_buf_char(&d->out, ']');

@@ -198,6 +198,8 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 {
 	const struct wp_sample_key *key = &s->key;
 	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
+	const struct wp_profile_process *process = wp_profile_process_of(
+		w->profile, t);
 	uint32_t name = str_id(w, t->name);
 
 	if (is_noted(w)) {
@@ -212,6 +214,10 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 	/* pprof does not show a unit that it does not know; without a unit it
 	 * shows the key. */
 	put_number(w, "tid", t->tid, "id");
+	if (process && wp_profile_is_of_many(w->profile)) {
+		put_number(w, "pid", process->pid, "id");
+		put_label(w, "process", str_id(w, process->name));
+	}
 	put_label(w, "state",
 		  text_id(w, wp_types_state_name((enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)

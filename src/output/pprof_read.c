@@ -440,7 +440,8 @@ int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
 			      .mappings = WP_PAIRS_INIT,
 			      .functions = WP_PAIRS_INIT,
 			      .locations = WP_PAIRS_INIT,
-			      .threads = WP_PAIRS_INIT };
+			      .threads = WP_PAIRS_INIT,
+			      .processes = WP_PAIRS_INIT };
 	char *unpacked = NULL;
 
 	if (n >= 2 && !memcmp(data, "\x1f\x8b", 2)) {
@@ -467,5 +468,6 @@ int wp_pprof_read(struct wp_profile *profile, const void *data, size_t n,
 	wp_pairs_clear(&p.functions);
 	wp_pairs_clear(&p.locations);
 	wp_pairs_clear(&p.threads);
+	wp_pairs_clear(&p.processes);
 	return p.rc;
 }

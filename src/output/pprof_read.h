@@ -49,6 +49,8 @@ struct wp_pprof {
 	struct wp_pairs locations;
 	/* (name's string id, tid): the index is the thread's. */
 	struct wp_pairs threads;
+	/* (process's name, pid), by their index in the profile. */
+	struct wp_pairs processes;
 	/* By value of a sample, what it is stored as and multiplied by. */
 	struct {
 		uint32_t type;

@@ -13,6 +13,8 @@
 struct labels {
 	uint32_t thread;
 	int64_t tid;
+	int64_t pid;
+	uint32_t process;
 	uint32_t state;
 	uint32_t wait;
 	uint32_t object;
@@ -119,6 +121,10 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->thread = str;
 	else if (is_one_of(name, tids, sizeof(tids) / sizeof(*tids)))
 		labels->tid = str ? strtol(text_of(p, str), NULL, 10) : num;
+	else if (!strcmp(name, "pid"))
+		labels->pid = str ? strtol(text_of(p, str), NULL, 10) : num;
+	else if (!strcmp(name, "process"))
+		labels->process = str;
 	else if (!strcmp(name, "state"))
 		labels->state = str;
 	else if (!strcmp(name, "wait"))
@@ -131,12 +137,31 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->exact_ns = (uint64_t)num;
 }
 
+/* UINT32_MAX: the labels tell none. */
+static uint32_t process_of(struct wp_pprof *p, const struct labels *labels)
+{
+	const struct wp_profile_process process = { .pid = (int32_t)labels->pid,
+						    .name = labels->process };
+	uint32_t i;
+
+	if (!labels->process)
+		return UINT32_MAX;
+	i = wp_pairs_add(&p->processes, process.name, (uint32_t)process.pid);
+	if (i != UINT32_MAX && i == p->profile->nprocesses &&
+	    wp_profile_add_process(p->profile, &process) == UINT32_MAX)
+		i = UINT32_MAX;
+	if (i == UINT32_MAX)
+		no_memory(p);
+	return i;
+}
+
 static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
 {
 	struct wp_profile_thread t = { .tid = (int32_t)labels->tid,
 				       .name = labels->thread };
 	uint32_t i = wp_pairs_add(&p->threads, t.name, (uint32_t)t.tid);
 
+	t.process = process_of(p, labels);
 	if (i != UINT32_MAX && i == p->profile->nthreads &&
 	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
 		i = UINT32_MAX;

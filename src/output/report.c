@@ -290,6 +290,7 @@ static void put_summary(struct wp_report *r)
 			      words_of(r->profile, r->kind)->none);
 		return;
 	}
+	wp_report_processes(r);
 	if (r->kind == WP_PROFILE_WALL || r->kind == WP_PROFILE_BLOCK)
 		wp_report_states(r);
 	if (r->kind != WP_PROFILE_MUTEX)

@@ -98,6 +98,8 @@ void wp_sites_view(const struct wp_profile *profile,
 		   const struct wp_sample_key *key, struct wp_view *view);
 bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b);
 
+/* Write the processes by name, if several were recorded. */
+void wp_report_processes(struct wp_report *r);
 /* Say how many threads are idle, and base shares on the others. */
 void wp_report_idle(struct wp_report *r);
 

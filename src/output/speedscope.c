@@ -15,6 +15,7 @@
 #include "columns.h"
 #include "json_text.h"
 #include "lanes.h"
+#include "processes.h"
 #include "wallprof/output.h"
 #include "wallprof/vec.h"
 
@@ -127,8 +128,8 @@ static void put_thread(struct scope *s, uint32_t thread, const char *unit)
 	     i < s->lanes.first[thread + 1]; i++)
 		end += wp_lanes_row(&s->lanes, thread, i).value;
 	wp_buf_str(&s->out, "{\"type\":\"sampled\",\"name\":");
-	wp_buf_printf(&s->name, "%s (%d)%s",
-		      wp_profile_str(s->profile, t->name), t->tid,
+	wp_processes_title(&s->name, s->profile, t);
+	wp_buf_printf(&s->name, " (%d)%s", t->tid,
 		      s->lanes.timed[thread] ? "" : ", sums");
 	put_name(s);
 	wp_buf_printf(&s->out,

@@ -155,11 +155,27 @@ static void parse_task(struct wp_perf_record *rec, enum wp_perf_type type,
 {
 	rec->type = type;
 	rec->pid = (pid_t)wp_read_u32(r);
-	/* The parent's pid, which is PID for a thread of the process. */
-	wp_read_skip(r, 4);
+	rec->parent_pid = (pid_t)wp_read_u32(r);
 	rec->tid = (pid_t)wp_read_u32(r);
 	rec->parent_tid = (pid_t)wp_read_u32(r);
 	wp_read_skip(r, 8);
+}
+
+/* A name of up to 16 bytes with its NULs, padded to a multiple of 8. */
+static void parse_name(struct wp_perf_record *rec, uint16_t misc,
+		       struct wp_reader *r)
+{
+	size_t size;
+
+	rec->type = WP_PERF_NAME;
+	rec->by_exec = misc & PERF_RECORD_MISC_COMM_EXEC;
+	rec->pid = (pid_t)wp_read_u32(r);
+	rec->tid = (pid_t)wp_read_u32(r);
+	size = wp_reader_left(r);
+	rec->name = (const char *)r->pos;
+	wp_read_skip(r, size);
+	if (!size || !memchr(rec->name, '\0', size))
+		r->failed = true;
 }
 
 static void parse_switch(struct wp_perf_record *rec, bool cpu_wide,
@@ -202,6 +218,9 @@ static int parse_body(struct wp_perf_record *rec, uint32_t type, uint16_t misc,
 	case PERF_RECORD_FORK:
 		parse_task(rec, WP_PERF_FORK, r);
 		break;
+	case PERF_RECORD_COMM:
+		parse_name(rec, misc, r);
+		break;
 	case PERF_RECORD_THROTTLE:
 		parse_throttle(rec, WP_PERF_THROTTLE, r);
 		break;
@@ -229,7 +248,8 @@ static void parse_trailer(struct wp_perf_record *rec,
 	/* The CPU. */
 	wp_read_skip(r, 8);
 	rec->id = wp_read_u64(r);
-	if (rec->type == WP_PERF_FORK || rec->type == WP_PERF_EXIT)
+	if (rec->type == WP_PERF_FORK || rec->type == WP_PERF_EXIT ||
+	    rec->type == WP_PERF_NAME)
 		return;
 	rec->pid = writer->pid;
 	rec->tid = writer->tid;

@@ -97,7 +97,7 @@ static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 	long paranoid, limit = perf->options.scope == WP_PERF_CPU ? 0 : 2;
 	int rc;
 
-	if (perf->permitted)
+	if (perf->permitted && perf->process)
 		return wp_access_denied(perf->process->pid, err);
 	if (!read_paranoid(&paranoid))
 		return wp_err_set(err, -ENOTSUP,
@@ -114,6 +114,10 @@ static int explain_denied(const struct wp_perf *perf, struct wp_err *err)
 			"it",
 			capable ? "allow that call" :
 				  "start the container with --cap-add PERFMON");
+	if (!perf->process)
+		return wp_err_set(err, -EPERM,
+				  "perf events of all processes are not "
+				  "permitted");
 	return wp_access_denied(perf->process->pid, err);
 }
 

@@ -80,6 +80,7 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	bool cpu = perf->facts.main_scope == WP_PERF_CPU;
 
 	a->task = perf->options.tasks || !cpu;
+	a->comm = a->comm_exec = perf->options.tasks && !perf->process;
 	if (!a->sample_period)
 		return;
 	if (perf->newtask_id) {

@@ -56,7 +56,7 @@ static void check_process(struct wp_perf *perf)
 {
 	uint64_t now = wp_clock_ns();
 
-	if (wp_process_count_threads(perf->process) <= 0) {
+	if (perf->process && wp_process_count_threads(perf->process) <= 0) {
 		perf->ours_until_ns = perf->there_ns;
 		return;
 	}
@@ -140,6 +140,8 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 	if (rec->type == WP_PERF_SAMPLE_CPU)
 		complete_sample(perf, event, rec);
 	/* A thread that has ended has tid -1. */
+	if (!perf->process)
+		return rec->pid > 0 && rec->tid > 0;
 	return rec->pid == perf->process->pid && rec->tid > 0 &&
 	       !is_told_twice(perf, event, writer->tid);
 }
@@ -148,7 +150,8 @@ static bool is_asked_for(const struct wp_perf *perf,
 			 const struct wp_perf_record *rec)
 {
 	return perf->options.tasks ||
-	       (rec->type != WP_PERF_FORK && rec->type != WP_PERF_EXIT);
+	       (rec->type != WP_PERF_FORK && rec->type != WP_PERF_EXIT &&
+		rec->type != WP_PERF_NAME);
 }
 
 static void count(struct wp_perf *perf, const struct wp_perf_record *rec)

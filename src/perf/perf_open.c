@@ -287,7 +287,8 @@ static int open_all(struct wp_perf *perf)
 	/* Events are opened by tid: if PROCESS is alive here, they are on its
 	 * threads. */
 	perf->there_ns = wp_clock_ns();
-	return wp_process_is_alive(perf->process) ? rc : -ESRCH;
+	return !perf->process || wp_process_is_alive(perf->process) ? rc :
+								      -ESRCH;
 }
 
 int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
@@ -296,7 +297,8 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 	struct wp_perf *perf;
 	int rc;
 
-	if (!options_make_sense(options))
+	if (!options_make_sense(options) ||
+	    (!process && options->scope != WP_PERF_CPU))
 		return wp_err_set(err, -EINVAL,
 				  "perf events: %u bytes of stack, or nothing "
 				  "to record",

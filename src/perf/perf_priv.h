@@ -54,6 +54,7 @@ struct wp_perf_cpu {
 };
 
 struct wp_perf {
+	/* NULL: all processes. */
 	const struct wp_process *process;
 	/* Last time that PROCESS was known to be alive, so that its pid was its
 	 * own. */

@@ -260,6 +260,13 @@ void wp_process_command_line(const struct wp_process *process, char *buf,
 	buf[n + 1] = '\0';
 }
 
+void wp_process_name(const struct wp_process *process, char *buf, size_t size)
+{
+	ssize_t n = wp_io_read_at(process->proc_fd, "comm", buf, size);
+
+	buf[n > 0 ? n - (buf[n - 1] == '\n') : 0] = '\0';
+}
+
 void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
 {
 	static const char deleted[] = " (deleted)";

@@ -32,6 +32,7 @@ void wp_profile_clear(struct wp_profile *profile)
 {
 	wp_intern_clear(&profile->strings);
 	free(profile->mappings);
+	free(profile->processes);
 	free(profile->threads);
 	free(profile->labels);
 	wp_timeline_clear(&profile->timeline);
@@ -61,6 +62,31 @@ uint32_t wp_profile_add_mapping(struct wp_profile *profile,
 	return profile->nmappings++;
 }
 
+uint32_t wp_profile_add_process(struct wp_profile *profile,
+				const struct wp_profile_process *process)
+{
+	if (WP_VEC_ROOM(profile->processes, profile->nprocesses,
+			profile->cap_processes, 1))
+		return UINT32_MAX;
+	profile->processes[profile->nprocesses] = *process;
+	return profile->nprocesses++;
+}
+
+bool wp_profile_is_of_many(const struct wp_profile *profile)
+{
+	return profile->nprocesses > 1 ||
+	       (profile->nprocesses && profile->processes[0].nmore);
+}
+
+const struct wp_profile_process *
+wp_profile_process_of(const struct wp_profile *profile,
+		      const struct wp_profile_thread *thread)
+{
+	return thread->process < profile->nprocesses ?
+		       &profile->processes[thread->process] :
+		       NULL;
+}
+
 uint32_t wp_profile_add_thread(struct wp_profile *profile,
 			       const struct wp_profile_thread *thread)
 {
@@ -71,14 +97,66 @@ uint32_t wp_profile_add_thread(struct wp_profile *profile,
 	return profile->nthreads++;
 }
 
-static uint32_t find_shared(const struct wp_profile *profile, const char *name)
+/* The string id of the name of THREAD's process. */
+static uint32_t process_name(const struct wp_profile *profile,
+			     const struct wp_profile_thread *thread)
+{
+	const struct wp_profile_process *process = wp_profile_process_of(
+		profile, thread);
+
+	return process ? process->name : 0;
+}
+
+/* The entry that threads called NAME of processes with the name of OF's share. */
+static uint32_t find_shared(const struct wp_profile *profile,
+			    const struct wp_profile_thread *of,
+			    const char *name)
 {
 	for (uint32_t i = profile->nthreads - profile->nshared;
 	     i < profile->nthreads; i++)
-		if (!strcmp(wp_profile_str(profile, profile->threads[i].name),
+		if (process_name(profile, &profile->threads[i]) ==
+			    process_name(profile, of) &&
+		    !strcmp(wp_profile_str(profile, profile->threads[i].name),
 			    name))
 			return i;
 	return UINT32_MAX;
+}
+
+static const char other_processes[] = "[other processes]";
+
+/* The entry in [from..nprocesses) called NAME. */
+static uint32_t find_process(const struct wp_profile *profile, uint32_t from,
+			     const char *name)
+{
+	for (uint32_t i = from; i < profile->nprocesses; i++)
+		if (!strcmp(wp_profile_str(profile, profile->processes[i].name),
+			    name))
+			return i;
+	return UINT32_MAX;
+}
+
+uint32_t wp_profile_share_process(struct wp_profile *profile, int32_t pid,
+				  const char *name, uint32_t most)
+{
+	struct wp_profile_process process = { .pid = pid };
+	uint32_t index = UINT32_MAX;
+
+	if (most && profile->nprocesses >= most) {
+		index = find_process(profile, most, name);
+		if (index == UINT32_MAX &&
+		    profile->nprocesses - most >= WP_SHARED_NAMES) {
+			name = other_processes;
+			index = find_process(profile, most, name);
+		}
+	}
+	if (index != UINT32_MAX) {
+		profile->processes[index].nmore++;
+		return index;
+	}
+	process.name = wp_intern_add_str(&profile->strings, name);
+	return process.name == UINT32_MAX ?
+		       UINT32_MAX :
+		       wp_profile_add_process(profile, &process);
 }
 
 uint32_t wp_profile_share_thread(struct wp_profile *profile,
@@ -86,12 +164,12 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 				 const char *name)
 {
 	static const char others[] = "[other threads]";
-	uint32_t index = find_shared(profile, name);
+	uint32_t index = find_shared(profile, thread, name);
 	struct wp_profile_thread own = *thread;
 
 	if (index == UINT32_MAX && profile->nshared >= WP_SHARED_NAMES) {
 		name = others;
-		index = find_shared(profile, name);
+		index = find_shared(profile, thread, name);
 	}
 	if (index != UINT32_MAX) {
 		profile->threads[index].nmore++;

@@ -3,91 +3,22 @@
 #include "address_space.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "wallprof/budget.h"
 #include "wallprof/clock.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
-static uint32_t add_build_id(struct wp_address_space *space,
-			     const struct wp_elf_image *image)
+static struct wp_module_place place_of(const struct wp_address_space *space,
+				       const struct wp_map *map)
 {
-	char hex[2 * WP_BUILD_ID_MAX + 1] = "";
-
-	for (uint32_t i = 0; image && i < image->build_id_len; i++)
-		snprintf(hex + (size_t)2 * i, 3, "%02x", image->build_id[i]);
-	return wp_intern_add_str(&space->profile->strings, hex);
+	return (struct wp_module_place){ space->process, space->index,
+					 &space->maps, map };
 }
 
-static uint64_t hash_map(const struct wp_address_space *space,
-			 const struct wp_map *map)
+static struct wp_counters *counters_of(const struct wp_address_space *space)
 {
-	const uint64_t key[] = { map->start_avma, map->end_avma, map->off,
-				 map->dev, map->ino };
-	const char *path = wp_maps_path(&space->maps, map);
-
-	return wp_hash_bytes(wp_hash_bytes(0, key, sizeof(key)), path,
-			     strlen(path));
-}
-
-/* Enter MAP into the profile: its new mapping id. */
-static int add_module(struct wp_address_space *space, const struct wp_map *map,
-		      uint64_t hash, uint32_t *ret_id)
-{
-	struct wp_profile_mapping mapping = {
-		.start_avma = map->start_avma,
-		.end_avma = map->end_avma,
-		.off = map->off,
-	};
-	struct wp_address_space_module module = {
-		.start_avma = map->start_avma,
-		.end_avma = map->end_avma,
-		.off = map->off,
-		.dev = map->dev,
-		.ino = map->ino,
-	};
-	uint32_t id;
-
-	mapping.path = wp_intern_add_str(&space->profile->strings,
-					 wp_maps_path(&space->maps, map));
-	mapping.build_id = wp_intern_add_str(&space->profile->strings, "");
-	id = wp_profile_add_mapping(space->profile, &mapping);
-	if (id == UINT32_MAX || wp_index_add(&space->index, hash, id))
-		return -ENOMEM;
-	/* Ids begin with 1; others may have added some before. */
-	while (space->nmodules <= id) {
-		if (WP_VEC_ROOM(space->modules, space->nmodules,
-				space->cap_modules, 1))
-			return -ENOMEM;
-		space->modules[space->nmodules++] = module;
-	}
-	*ret_id = id;
-	return 0;
-}
-
-/* Open the file of M, module ID: what cannot be had costs the frames in it. */
-static void open_module(struct wp_address_space *space,
-			struct wp_address_space_module *m, uint32_t id)
-{
-	const struct wp_map *map = wp_maps_find(&space->maps, m->start_avma);
-	struct wp_profile_mapping *mapping = &space->profile->mappings[id];
-	struct wp_elf_image *image = NULL;
-	uint64_t svma;
-
-	m->is_opened = true;
-	if (!map || wp_image_cache_find(space->images, space->process,
-					&space->maps, map, &image))
-		return;
-	if (!image || !wp_elf_image_svma(image, m->off, &svma))
-		return;
-	m->image = image;
-	m->bias = m->start_avma - svma;
-	mapping->image = image;
-	mapping->build_id = add_build_id(space, image);
+	return &space->modules->profile->counters;
 }
 
 /* Open the file of current[I]: see struct wp_unwind_modules. */
@@ -95,112 +26,83 @@ static void open_current(void *ctx, size_t i)
 {
 	struct wp_address_space *space = ctx;
 	struct wp_unwind_module *current = &space->current[i];
-	struct wp_address_space_module *m = &space->modules[current->mapping];
+	const struct wp_module *m = &space->modules->v[current->mapping];
+	struct wp_module_place place = place_of(
+		space, wp_maps_find(&space->maps, current->start_avma));
 
 	if (!m->is_opened)
-		open_module(space, m, current->mapping);
+		wp_modules_open(space->modules, current->mapping, &place);
 	current->image = m->image;
 	current->bias = m->bias;
 	current->is_unopened = false;
 }
 
-static bool is_module(const struct wp_address_space *space, uint32_t id,
-		      const struct wp_map *map)
+/* Enter PLACE, which has not been seen before; *HAS_MOUNTS: the servers have been
+ * read for this map. */
+static int meet_module(struct wp_address_space *space,
+		       const struct wp_module_place *place, bool *has_mounts,
+		       uint32_t *ret_id)
 {
-	const struct wp_address_space_module *m = &space->modules[id];
-	const struct wp_profile *profile = space->profile;
-
-	return m->start_avma == map->start_avma &&
-	       m->end_avma == map->end_avma && m->off == map->off &&
-	       m->dev == map->dev && m->ino == map->ino &&
-	       !strcmp(wp_profile_str(profile, profile->mappings[id].path),
-		       wp_maps_path(&space->maps, map));
-}
-
-/* A file that cannot be had costs the frames in it. */
-static void lose_module(struct wp_address_space *space, uint32_t id)
-{
-	space->modules[id].is_opened = true;
-	space->profile->mappings[id].is_lost = true;
-	space->profile->counters.files_lost++;
-}
-
-/* Enter MAP, which has not been seen before; *HAS_MOUNTS: the servers have been read
- * for this map. */
-static int meet_module(struct wp_address_space *space, const struct wp_map *map,
-		       uint64_t hash, bool *has_mounts, uint32_t *ret_id)
-{
+	const struct wp_map *map = place->map;
 	int rc = map->ino && !*has_mounts ?
 			 wp_file_servers_read(&space->servers, space->process) :
 			 0;
 
 	*has_mounts |= map->ino != 0;
 	if (!rc)
-		rc = add_module(space, map, hash, ret_id);
+		rc = wp_modules_add(space->modules, place, ret_id);
 	if (!rc && map->ino &&
 	    !wp_file_servers_answer(&space->servers, space->process,
 				    &space->maps, map))
-		lose_module(space, *ret_id);
+		wp_modules_lose(space->modules, *ret_id);
 	return rc;
 }
 
-/* The id of MAP if it has been seen before, or WP_INDEX_NONE. */
-static uint32_t find_module(const struct wp_address_space *space,
-			    const struct wp_map *map, uint64_t hash)
+/* Add module ID to what is mapped now. */
+static int add_current(struct wp_address_space *space, uint32_t id)
 {
-	return WP_INDEX_FIND(&space->index, hash, id,
-			     is_module(space, id, map));
-}
+	const struct wp_module *m = &space->modules->v[id];
 
-/* Is there room in the budget for one more module? */
-static bool fits(const struct wp_address_space *space, const struct wp_map *map)
-{
-	return wp_budget_take(WP_BUDGET_MAPPINGS,
-			      2 * (sizeof(struct wp_address_space_module) +
-				   sizeof(struct wp_profile_mapping) +
-				   sizeof(struct wp_unwind_module) +
-				   sizeof(struct wp_index_slot)) +
-				      strlen(wp_maps_path(&space->maps, map)));
+	if (WP_VEC_ROOM(space->current, space->ncurrent, space->cap_current,
+			1) ||
+	    WP_VEC_ROOM(space->checked, space->nchecked, space->cap_checked, 1))
+		return -ENOMEM;
+	space->checked[space->nchecked++] = 0;
+	space->current[space->ncurrent++] = (struct wp_unwind_module){
+		m->start_avma, m->end_avma, m->bias, id, m->image, !m->is_opened
+	};
+	return 0;
 }
 
 static int list_modules(struct wp_address_space *space)
 {
 	bool has_mounts = false;
 
-	space->profile->counters.mappings_dropped += space->maps.is_cut;
-	space->ncurrent = 0;
+	counters_of(space)->mappings_dropped += space->maps.is_cut;
+	space->ncurrent = space->nchecked = 0;
 	for (size_t i = 0; i < space->maps.len; i++) {
-		const struct wp_map *map = &space->maps.v[i];
-		const struct wp_address_space_module *m;
-		uint64_t hash;
+		const struct wp_module_place place = place_of(
+			space, &space->maps.v[i]);
 		uint32_t id;
-		int rc;
+		int rc = 0;
 
-		if (!map->exec)
+		if (!place.map->exec)
 			continue;
-		hash = hash_map(space, map);
-		id = find_module(space, map, hash);
-		if (id == WP_INDEX_NONE && !fits(space, map)) {
-			space->profile->counters.mappings_dropped++;
+		id = wp_modules_find(space->modules, &place);
+		if (id == WP_INDEX_NONE && !wp_modules_fit(&place)) {
+			counters_of(space)->mappings_dropped++;
 			continue;
 		}
-		rc = id == WP_INDEX_NONE ?
-			     meet_module(space, map, hash, &has_mounts, &id) :
-			     0;
+		if (id == WP_INDEX_NONE)
+			rc = meet_module(space, &place, &has_mounts, &id);
+		if (!rc)
+			rc = add_current(space, id);
 		if (rc)
 			return rc;
-		if (WP_VEC_ROOM(space->current, space->ncurrent,
-				space->cap_current, 1))
-			return -ENOMEM;
-		m = &space->modules[id];
-		space->current[space->ncurrent++] = (struct wp_unwind_module){
-			m->start_avma, m->end_avma,   m->bias, id,
-			m->image,      !m->is_opened,
-		};
 	}
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
-	space->view.generation = ++space->images->generations;
+	space->view.generation = ++space->modules->images->generations;
 	space->view.open = open_current;
 	space->view.ctx = space;
 	return 0;
@@ -219,7 +121,7 @@ static bool has_gone(int maps_fd)
 static void reopen_maps(struct wp_address_space *space)
 {
 	if (has_gone(space->maps_fd) && wp_process_is_alive(space->process))
-		space->profile->counters.execs++;
+		counters_of(space)->execs++;
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
 	space->maps_fd = wp_process_open_maps(space->process);
@@ -241,21 +143,20 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 	space->reloaded_ns = wp_clock_ns();
 	space->reload_cost_ns = wp_clock_cpu_ns() - cpu_ns;
 	rc = list_modules(space);
-	space->profile->counters.map_reloads++;
+	counters_of(space)->map_reloads++;
 	return rc ? rc : 1;
 }
 
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile,
-			  struct wp_image_cache *images)
+			  struct wp_modules *modules, uint32_t index)
 {
 	int rc;
 
 	*space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	space->process = process;
-	space->profile = profile;
-	space->images = images;
+	space->modules = modules;
+	space->index = index;
 	rc = wp_address_space_reload(space, true);
 	if (rc < 0) {
 		wp_address_space_close(space);
@@ -268,9 +169,8 @@ int wp_address_space_open(struct wp_address_space *space,
 
 void wp_address_space_close(struct wp_address_space *space)
 {
-	free(space->modules);
-	wp_index_clear(&space->index);
 	free(space->current);
+	free(space->checked);
 	wp_maps_clear(&space->maps);
 	wp_text_clear(&space->text);
 	wp_file_servers_clear(&space->servers);
@@ -290,14 +190,20 @@ bool wp_address_space_misses(const struct wp_address_space *space,
 static bool check_module(struct wp_address_space *space, uint32_t id,
 			 uint64_t tick)
 {
-	struct wp_address_space_module *m = &space->modules[id];
+	const struct wp_module *m = &space->modules->v[id];
+	const struct wp_unwind_module *current = wp_unwind_find_module(
+		&space->view, m->start_avma);
+	uint64_t *checked;
 
-	if (m->checked_tick == tick)
+	if (!current || current->mapping != id)
+		return false;
+	checked = &space->checked[current - space->current];
+	if (*checked == tick)
 		return true;
 	if (!wp_process_check_map(space->maps_fd, m->start_avma, m->start_avma,
 				  m->off, m->ino))
 		return false;
-	m->checked_tick = tick;
+	*checked = tick;
 	return true;
 }
 
@@ -312,7 +218,7 @@ bool wp_address_space_check(struct wp_address_space *space,
 	for (uint32_t i = 0; i < stack->depth; i++) {
 		uint32_t id = stack->frames[i].mapping;
 
-		if (id && id < space->nmodules &&
+		if (id && id < space->modules->len &&
 		    !check_module(space, id, tick))
 			return false;
 	}

@@ -6,35 +6,19 @@
 #ifndef WP_ADDRESS_SPACE_H
 #define WP_ADDRESS_SPACE_H
 
-#include "image_cache.h"
-#include "wallprof/index.h"
+#include "modules.h"
 #include "wallprof/maps.h"
 #include "wallprof/file_servers.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
 #include "wallprof/unwind.h"
 
-/* An executable mapping of the profile. */
-struct wp_address_space_module {
-	uint64_t start_avma;
-	uint64_t end_avma;
-	uint64_t off;
-	uint64_t dev;
-	uint64_t ino;
-	uint64_t bias;
-	/* NULL: not an ELF file, not readable, of a server that does not answer, or
-	 * not opened so far, as no pc has been met in it; borrowed from the cache. */
-	struct wp_elf_image *image;
-	bool is_opened;
-	/* The last tick in which the kernel said that it is still mapped. */
-	uint64_t checked_tick;
-};
-
 struct wp_address_space {
 	/* Borrowed. */
 	const struct wp_process *process;
-	struct wp_profile *profile;
-	struct wp_image_cache *images;
+	struct wp_modules *modules;
+	/* Index of the profile's processes. */
+	uint32_t index;
 
 	/* /proc/PID/maps at the last reload, parsed and as text. */
 	struct wp_maps maps;
@@ -54,14 +38,12 @@ struct wp_address_space {
 	uint64_t reloaded_ns;
 	uint64_t reload_cost_ns;
 
-	/* modules[0..nmodules) by the profile's mapping id; owned. */
-	struct wp_address_space_module *modules;
-	size_t nmodules, cap_modules;
-	/* Finds modules by a hash of their range and file. */
-	struct wp_index index;
-	/* The module list of the unwinder: what is mapped now, sorted; owned. */
+	/* The module list of the unwinder: what is mapped now, sorted, and the last
+	 * tick in which the kernel said that each still is; owned. */
 	struct wp_unwind_module *current;
 	size_t ncurrent, cap_current;
+	uint64_t *checked;
+	size_t nchecked, cap_checked;
 	struct wp_unwind_modules view;
 };
 
@@ -70,14 +52,13 @@ struct wp_address_space {
 		.maps_fd = -1                                                  \
 	}
 
-/* Read the map of PROCESS for the first time; its executable mappings are added to
- * PROFILE.  IMAGES is shared by all address spaces that one unwinder serves.  All
- * three are borrowed.  0 or as wp_process_read_maps. */
+/* Read the map of PROCESS, the profile's process INDEX, for the first time; its
+ * executable mappings are added to MODULES.  Both are borrowed.  0 or as
+ * wp_process_read_maps. */
 WP_MUST_CHECK
 int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
-			  struct wp_profile *profile,
-			  struct wp_image_cache *images);
+			  struct wp_modules *modules, uint32_t index);
 void wp_address_space_close(struct wp_address_space *space);
 
 /* Read the map again.  Unless FORCE, only if so much time has passed since the

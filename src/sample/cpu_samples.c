@@ -35,7 +35,7 @@ enum {
 static int open_events(struct wp_target *target, enum wp_perf_scope scope,
 		       struct wp_err *err)
 {
-	const struct wp_perf_source *source = &target->cpu_events;
+	const struct wp_perf_source *source = target->cpu_events;
 	const struct wp_perf_options options = {
 		.scope = scope,
 		.period_ns = target->loop->options.interval_ns,
@@ -46,7 +46,7 @@ static int open_events(struct wp_target *target, enum wp_perf_scope scope,
 		.kernel_chain = target->loop->options.kernel,
 	};
 
-	return wp_perf_source_open(&target->cpu_events, target->process,
+	return wp_perf_source_open(target->cpu_events, target->process,
 				   &options, err);
 }
 
@@ -54,7 +54,7 @@ static int open_events(struct wp_target *target, enum wp_perf_scope scope,
  * are none. */
 static void describe_source(struct wp_target *target, const char *why)
 {
-	const struct wp_perf *perf = target->cpu_events.perf;
+	const struct wp_perf *perf = target->cpu_events->perf;
 	char text[sizeof(((struct wp_err *)0)->msg) + 128];
 
 	if (!perf)
@@ -86,7 +86,14 @@ static bool are_too_many(const struct wp_target *target)
 
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err)
 {
-	wp_perf_source_enable(&target->cpu_events);
+	struct wp_perf_source *host = &target->loop->host_events;
+
+	if (host->perf) {
+		target->cpu_events = host;
+		describe_source(target, "");
+		return;
+	}
+	wp_perf_source_enable(target->cpu_events);
 	/* Events of CPUs may not be permitted. */
 	if (!are_too_many(target) ||
 	    open_events(target, WP_PERF_CPU, err) == -EPERM)
@@ -123,7 +130,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(
 			t, wp_stack_walk_intern_none(target, WP_END_EMPTY));
-	walk = wp_stack_walk_sample(target, &target->cpu_events, record);
+	walk = wp_stack_walk_sample(target, target->cpu_events, record);
 	if (waits_for_stop(target, &walk))
 		return 0;
 	if (record->kernel_len)
@@ -131,26 +138,36 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));
 }
 
+int wp_cpu_samples_take(struct wp_target *target,
+			const struct wp_perf_record *record)
+{
+	struct wp_thread *t = wp_threads_get(target, record->tid);
+
+	if (!t)
+		return -ENOMEM;
+	return t->watched ? record_sample(target, t, record) : 0;
+}
+
+/* Are TARGET's events those of the loop, which reads them? */
+static bool are_hosts(const struct wp_target *target)
+{
+	return target->cpu_events != &target->own_events;
+}
+
 /* Record the CPU samples that there are. */
 static int record_samples(struct wp_target *target)
 {
 	struct wp_perf_record record;
+	uint64_t lost;
 	int rc = 0;
 
 	while (!rc &&
-	       wp_perf_source_next(&target->cpu_events, UINT64_MAX, &record)) {
-		struct wp_thread *t;
-
-		if (record.type != WP_PERF_SAMPLE_CPU)
-			continue;
-		t = wp_threads_get(target, record.tid);
-		if (!t)
-			rc = -ENOMEM;
-		else if (t->watched)
-			rc = record_sample(target, t, &record);
-	}
-	target->profile->counters.cpu_lost = wp_perf_source_lost(
-		&target->cpu_events);
+	       wp_perf_source_next(target->cpu_events, UINT64_MAX, &record))
+		if (record.type == WP_PERF_SAMPLE_CPU)
+			rc = wp_cpu_samples_take(target, &record);
+	lost = wp_perf_source_lost(target->cpu_events);
+	target->profile->counters.cpu_lost += lost - target->cpu_lost;
+	target->cpu_lost = lost;
 	return rc;
 }
 
@@ -160,9 +177,14 @@ static void give_up_events(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_WALL];
 
-	for (uint32_t i = 0; i < set->nsamples; i++)
-		set->samples[i].cpu_count = set->samples[i].cpu_ns = 0;
-	wp_perf_source_close(&target->cpu_events);
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		struct wp_profile_sample *s = &set->samples[i];
+
+		if (target->profile->threads[s->key.thread].process ==
+		    target->index)
+			s->cpu_count = s->cpu_ns = 0;
+	}
+	wp_perf_source_close(target->cpu_events);
 	target->wants_running = target->samples_threads = true;
 	describe_source(
 		target,
@@ -186,8 +208,9 @@ static void use_cheaper_events(struct wp_target *target)
 {
 	uint64_t rate;
 
-	if (wp_perf_facts(target->cpu_events.perf)->main_scope == WP_PERF_CPU ||
-	    target->cpu_events.old || target->tick % SWITCHES_TICKS)
+	if (wp_perf_facts(target->cpu_events->perf)->main_scope ==
+		    WP_PERF_CPU ||
+	    target->cpu_events->old || target->tick % SWITCHES_TICKS)
 		return;
 	rate = switch_rate(target);
 	if (rate < SWITCHES_MAX)
@@ -200,23 +223,25 @@ static void use_cheaper_events(struct wp_target *target)
 
 int wp_cpu_samples_read(struct wp_target *target)
 {
-	int rc = record_samples(target);
+	int rc = are_hosts(target) ? 0 : record_samples(target);
 
-	if (rc || !target->cpu_events.perf)
+	if (rc || are_hosts(target) || !target->cpu_events->perf)
 		return rc;
-	wp_perf_draw_periods(target->cpu_events.perf);
-	wp_perf_source_grow(&target->cpu_events, target->process);
+	wp_perf_draw_periods(target->cpu_events->perf);
+	wp_perf_source_grow(target->cpu_events, target->process);
 	use_cheaper_events(target);
 	return 0;
 }
 
 int wp_cpu_samples_finish(struct wp_target *target)
 {
-	wp_perf_source_disable(&target->cpu_events);
+	if (are_hosts(target))
+		return 0;
+	wp_perf_source_disable(target->cpu_events);
 	return record_samples(target);
 }
 
 void wp_cpu_samples_close(struct wp_target *target)
 {
-	wp_perf_source_close(&target->cpu_events);
+	wp_perf_source_close(&target->own_events);
 }

@@ -7,6 +7,7 @@
 #define WP_CPU_SAMPLES_H
 
 #include "wallprof/err.h"
+#include "wallprof/perf.h"
 #include "wallprof/procfs.h"
 
 struct wp_target;
@@ -17,6 +18,11 @@ struct wp_thread;
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err);
 
 /* Record the CPU samples that perf events have taken.  0 or -ENOMEM. */
+/* Take RECORD, a CPU sample of TARGET by the loop's events.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_cpu_samples_take(struct wp_target *target,
+			const struct wp_perf_record *record);
+
 WP_MUST_CHECK
 int wp_cpu_samples_read(struct wp_target *target);
 

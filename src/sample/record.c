@@ -310,7 +310,7 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	if (wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns)) {
 		stack = UINT32_MAX;
-		if (t->target->cpu_events.perf)
+		if (t->target->cpu_events->perf)
 			rc = add_unsampled(t);
 	} else if (stack == UINT32_MAX) {
 		rc = pay_woken(t);

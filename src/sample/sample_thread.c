@@ -33,7 +33,7 @@ static bool comes_by_cpu_sample(struct wp_thread *t, bool moved)
 	const struct wp_target *target = t->target;
 	bool by_stop;
 
-	if (!target->cpu_events.perf ||
+	if (!target->cpu_events->perf ||
 	    target->loop->options.stop == WP_STOP_ALL)
 		return false;
 	if (target->loop->options.stop == WP_STOP_NEVER)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_events.h"
 #include "sampler_loop.h"
 #include "stop_window.h"
 #include "target.h"
@@ -84,6 +85,7 @@ int wp_sampler_new(struct wp_sampler **ret,
 		goto out;
 	loop->start_ns = loop->tick_ns = wp_clock_ns();
 	loop->random.state = wp_hash_u64(loop->start_ns);
+	wp_host_events_open(loop, err);
 	*ret = loop;
 	return 0;
 out:
@@ -133,6 +135,19 @@ int wp_sampler_add_target(struct wp_sampler *loop, struct wp_process *process,
 	return rc;
 }
 
+int wp_sampler_add_born_target(struct wp_sampler *loop,
+			       struct wp_process *process,
+			       struct wp_profile *profile, uint64_t since_ns,
+			       struct wp_err *err)
+{
+	struct wp_target *target;
+	int rc = wp_sampler_add_target(loop, process, profile, &target, err);
+
+	if (!rc)
+		wp_target_begin_born(target, since_ns);
+	return rc;
+}
+
 int wp_sampler_add_held_target(struct wp_sampler *loop,
 			       struct wp_process *process,
 			       struct wp_profile *profile,
@@ -148,8 +163,8 @@ static void count_missed(struct wp_sampler *loop, uint64_t now_ns)
 
 	if (passed <= loop->next_index)
 		return;
-	for (size_t i = 0; i < loop->ntargets; i++)
-		loop->targets[i]->profile->counters.missed_ticks +=
+	for (size_t i = 0; i < loop->ncommons; i++)
+		loop->commons[i]->profile->counters.missed_ticks +=
 			passed - loop->next_index;
 	loop->next_index = passed;
 }
@@ -233,6 +248,21 @@ static void find_awaited_cpu(struct wp_sampler *loop)
 		loop->awaited_cpu = sched_getcpu();
 }
 
+/* The tick at hand is one of all recordings that have not ended. */
+static void count_tick(struct wp_sampler *loop)
+{
+	loop->ntick++;
+	for (size_t i = 0; i < loop->ntargets; i++) {
+		struct wp_common *common = loop->targets[i]->common;
+
+		if (loop->targets[i]->gone || common->tick == loop->ntick)
+			continue;
+		common->tick = loop->ntick;
+		common->profile->counters.ticks++;
+		common->last_tick_ns = loop->tick_ns;
+	}
+}
+
 int wp_sampler_tick(struct wp_sampler *loop)
 {
 	int rc;
@@ -241,10 +271,16 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	find_awaited_cpu(loop);
 	if (loop->region_end_ns < loop->tick_ns)
 		loop->region_end_ns = loop->tick_ns;
-	rc = step_targets(loop, wp_target_begin_tick);
+	count_tick(loop);
+	rc = wp_host_events_read(loop);
+	if (!rc)
+		rc = step_targets(loop, wp_target_begin_tick);
 	if (rc)
 		return rc;
 	wp_bpf_scan_take(loop);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		loop->commons[i]->profile->counters.scans += loop->scan.v !=
+							     NULL;
 	return step_targets(loop, wp_target_sample);
 }
 
@@ -289,8 +325,8 @@ static int end_stops(struct wp_sampler *loop, uint64_t stop_ns, uint64_t cpu_ns)
 
 static void fill_counters(struct wp_sampler *loop)
 {
-	for (size_t i = 0; i < loop->ntargets; i++)
-		wp_target_fill_counters(loop->targets[i]);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		wp_common_fill_counters(loop->commons[i], loop);
 }
 
 int wp_sampler_sample_once(struct wp_sampler *loop)
@@ -321,9 +357,43 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	if (!rc)
 		rc = end_stops(loop, LAST_STOPS_NS, 0);
 	if (!rc)
+		rc = wp_host_events_finish(loop);
+	if (!rc)
 		rc = for_each_target(loop, wp_target_finish);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		wp_common_finish(loop->commons[i], loop);
 	wp_tracer_clear(loop->tracer);
 	fill_counters(loop);
+	return rc;
+}
+
+/* Take the stops that targets which have ended still hold, and pay their time. */
+static int finish_ended(struct wp_target *target)
+{
+	int rc = target->gone ? wp_target_end_stops(target) : 0;
+
+	return rc || !target->gone ? rc : wp_target_finish(target);
+}
+
+int wp_sampler_retire(struct wp_sampler *loop,
+		      void (*ended)(void *ctx, struct wp_process *process),
+		      void *ctx)
+{
+	int rc = for_each_target(loop, finish_ended);
+	size_t n = 0;
+
+	for (size_t i = 0; i < loop->ntargets; i++) {
+		struct wp_target *target = loop->targets[i];
+		struct wp_process *process = target->process;
+
+		if (rc || !target->gone) {
+			loop->targets[n++] = target;
+			continue;
+		}
+		wp_target_free(target);
+		ended(ctx, process);
+	}
+	loop->ntargets = n;
 	return rc;
 }
 
@@ -356,9 +426,27 @@ void wp_sampler_each_thread(const struct wp_target *target,
 	}
 }
 
-size_t wp_sampler_count_threads(const struct wp_target *target)
+size_t wp_sampler_count_threads(const struct wp_sampler *loop)
 {
-	return target->nwatched;
+	size_t n = 0;
+
+	for (size_t i = 0; i < loop->ntargets; i++)
+		n += loop->targets[i]->nwatched;
+	return n;
+}
+
+size_t wp_sampler_count_targets(const struct wp_sampler *loop)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < loop->ntargets; i++)
+		n += !loop->targets[i]->gone;
+	return n;
+}
+
+bool wp_sampler_sees_tasks(const struct wp_sampler *loop)
+{
+	return loop->host_events.perf != NULL;
 }
 
 void wp_sampler_free(struct wp_sampler *loop)
@@ -370,9 +458,13 @@ void wp_sampler_free(struct wp_sampler *loop)
 	free(loop->targets);
 	if (loop->own_schedstat_fd >= 0)
 		close(loop->own_schedstat_fd);
+	wp_host_events_close(loop);
 	wp_bpf_scan_close(loop);
 	wp_kallsyms_clear(&loop->kallsyms);
 	wp_unwinder_free(loop->unwinder);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		wp_common_free(loop->commons[i]);
+	free(loop->commons);
 	wp_image_cache_clear(&loop->images);
 	wp_stack_copy_clear(&loop->copy);
 	free(loop->frame_room);

@@ -10,7 +10,9 @@
 
 #include "bpf_scan.h"
 #include "image_cache.h"
+#include "common.h"
 #include "kernel_frames.h"
+#include "perf_source.h"
 #include "stack_copy.h"
 #include "wallprof/kallsyms.h"
 #include "wallprof/random.h"
@@ -24,6 +26,11 @@ struct wp_sampler {
 	/* targets[0..ntargets), each owned. */
 	struct wp_target **targets;
 	size_t ntargets, cap_targets;
+	/* One for each profile: commons[0..ncommons), each owned. */
+	struct wp_common **commons;
+	size_t ncommons, cap_commons;
+	/* Of all processes, where these are wanted and permitted. */
+	struct wp_perf_source host_events;
 
 	struct wp_unwinder *unwinder;
 	struct wp_image_cache images;
@@ -48,6 +55,8 @@ struct wp_sampler {
 	 * thread that ran there meanwhile is met when it stops running, which is no
 	 * chance find. */
 	int awaited_cpu;
+	/* Number of the tick at hand, from 1. */
+	uint64_t ntick;
 	/* The first tick has been given out: it opens the books. */
 	bool opened;
 	/* Index, from 0, of the interval whose tick is to come. */

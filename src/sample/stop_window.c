@@ -35,8 +35,20 @@ static struct wp_thread *thread_of(const struct wp_tracee *tracee)
 /* Is there budget for a stop? */
 static bool may_stop(const struct wp_target *target)
 {
-	return wp_pauses_allow(&target->pauses, target->loop->tracer->len,
-			       wp_clock_ns());
+	size_t ncoming = target->loop->tracer->len;
+	uint64_t now_ns = wp_clock_ns();
+
+	return wp_pauses_allow(&target->pauses, ncoming, now_ns) &&
+	       wp_pauses_allow(&target->common->pauses, ncoming, now_ns);
+}
+
+/* What stops of TARGET may still take: its own share, and its part of the sum. */
+static uint64_t credit(const struct wp_target *target, uint64_t now_ns)
+{
+	uint64_t own = wp_pauses_credit(&target->pauses, now_ns);
+	uint64_t all = wp_pauses_credit(&target->common->pauses, now_ns);
+
+	return own < all ? own : all;
 }
 
 static void release(struct wp_target *target, struct wp_tracee *tracee)
@@ -47,7 +59,9 @@ static void release(struct wp_target *target, struct wp_tracee *tracee)
 
 	/* The detach sets the thread going, often on this very CPU in our
 	 * place: a clock read after it would count time in which it runs. */
-	wp_pauses_add(&target->pauses, wp_clock_ns() + DETACH_NS - from_ns);
+	stopped_ns = wp_clock_ns() + DETACH_NS - from_ns;
+	wp_pauses_add(&target->pauses, stopped_ns);
+	wp_pauses_add(&target->common->pauses, stopped_ns);
 	target->profile->counters.stops++;
 	thread_of(tracee)->nstops++;
 	wp_tracer_release(target->loop->tracer, tracee);
@@ -390,8 +404,7 @@ static void hold_together(struct wp_target *target)
 	struct wp_tracee *tracee;
 	size_t n = 0;
 
-	wp_pause_bill_init(&bill, wp_pauses_credit(&target->pauses, now_ns),
-			   now_ns);
+	wp_pause_bill_init(&bill, credit(target, now_ns), now_ns);
 	for (size_t i = 0; i < tracer->len; i++) {
 		bill.nheld += tracer->v[i].stopped;
 		n += !tracer->v[i].stopped &&

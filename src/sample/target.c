@@ -22,19 +22,6 @@
 /* A stop that has not come by then is given up. */
 #define EXPIRE_NS (200 * WP_NS_PER_MS)
 
-/* Names of calls get small ids, so that a sample key holds one in 16 bits. */
-static int add_syscall_names(struct wp_profile *profile)
-{
-	for (long nr = 0; nr < WP_SYSCALLS_MAX; nr++) {
-		const struct wp_syscall_info *info = wp_syscall_find(nr);
-
-		if (info && wp_intern_add_str(&profile->strings, info->name) ==
-				    UINT32_MAX)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static int open_kinds(struct wp_target *target, struct wp_err *err)
 {
 	const struct wp_sampler_options *options = &target->loop->options;
@@ -49,20 +36,15 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 	return rc;
 }
 
-static void describe_recording(struct wp_target *target)
+/* The profile's entry of the process; UINT32_MAX without memory. */
+static uint32_t add_process(const struct wp_target *target)
 {
-	const struct wp_sampler_options *options = &target->loop->options;
-	struct wp_profile_meta *meta = &target->profile->meta;
+	char name[WP_COMM_MAX];
 
-	meta->has_wall = options->wall;
-	meta->has_cpu = options->cpu;
-	meta->time_ns = wp_clock_utc_ns();
-	meta->period_ns = (int64_t)options->interval_ns;
-	if (!target->loop->schedstat_works)
-		meta->source[WP_PROFILE_WALL] = wp_intern_add_str(
-			&target->profile->strings,
-			"running, runnable and waiting time is estimated from "
-			"samples: /proc/TID/schedstat tells nothing");
+	wp_process_name(target->process, name, sizeof(name));
+	return wp_profile_share_process(target->profile, target->process->pid,
+					name,
+					target->loop->options.own_threads);
 }
 
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
@@ -70,16 +52,24 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 		  bool held)
 {
 	struct wp_target *target = calloc(1, sizeof(*target));
-	int rc = target ? add_syscall_names(profile) : -ENOMEM;
+	int rc = -ENOMEM;
 
-	if (rc)
-		goto out;
+	if (!target)
+		return rc;
 	target->loop = loop;
+	target->cpu_events = &target->own_events;
 	target->process = process;
 	target->profile = profile;
 	target->held = held;
 	target->space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 	wp_fdinfo_init(&target->fdinfo, process->proc_fd);
+	target->common = wp_common_get(loop, profile);
+	if (!target->common)
+		goto out;
+	target->index = add_process(target);
+	if (target->index == UINT32_MAX)
+		goto out;
+	rc = 0;
 	if (loop->options.thread_starts)
 		rc = wp_thread_starts_open(target);
 	if (rc)
@@ -96,12 +86,13 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 	const struct wp_sampler_options *options = &target->loop->options;
 	const struct wp_process *process = target->process;
 	/* It may wait for a file server. */
-	int rc = wp_address_space_open(&target->space, process, target->profile,
-				       &target->loop->images);
+	int rc = wp_address_space_open(&target->space, process,
+				       &target->common->modules, target->index);
 
 	target->start_ns = target->last_tick_ns = target->region_end_ns =
 		wp_clock_ns();
 	wp_pauses_init(&target->pauses, target->start_ns, options->max_stopped);
+	wp_common_begin(target->common, target->loop, target->start_ns);
 	if (!rc)
 		rc = open_kinds(target, err);
 	if (rc == -ESRCH)
@@ -110,11 +101,38 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 		return wp_err_set(err, rc, "cannot sample process %d: %s",
 				  process->pid, strerror(-rc));
 	target->wants_running = options->wall ||
-				(options->cpu && !target->cpu_events.perf);
+				(options->cpu && !target->cpu_events->perf);
 	target->samples_threads = target->wants_running || options->block ||
 				  options->mutex;
-	describe_recording(target);
+	target->common->wants_running |= target->wants_running;
 	return 0;
+}
+
+void wp_target_rename(struct wp_target *target, const char *name)
+{
+	struct wp_profile *profile = target->profile;
+	uint32_t most = target->loop->options.own_threads;
+	struct wp_profile_process *p = &profile->processes[target->index];
+	uint32_t id;
+
+	if (!strcmp(wp_profile_str(profile, p->name), name))
+		return;
+	if (!most || target->index < most) {
+		id = wp_intern_add_str(&profile->strings, name);
+		if (id != UINT32_MAX)
+			p->name = id;
+		return;
+	}
+	id = wp_profile_share_process(profile, p->pid, name, most);
+	if (id != UINT32_MAX)
+		target->index = id;
+}
+
+void wp_target_begin_born(struct wp_target *target, uint64_t since_ns)
+{
+	target->start_ns = target->last_tick_ns = target->region_end_ns =
+		since_ns;
+	target->tick = 1;
 }
 
 void wp_target_free(struct wp_target *target)
@@ -221,16 +239,20 @@ static int sample_instant(struct wp_target *target)
 	return sample_threads(target, PASS_PUT_OFF);
 }
 
+int wp_target_settle(struct wp_target *target)
+{
+	int rc = wp_stop_window_expire(target, EXPIRE_NS);
+
+	return rc ? rc : record_queued(target);
+}
+
 int wp_target_begin_tick(struct wp_target *target)
 {
 	int rc;
 
 	target->tick++;
-	target->profile->counters.ticks++;
-	rc = wp_stop_window_expire(target, EXPIRE_NS);
 	/* Before threads that it is about are freed. */
-	if (!rc)
-		rc = record_queued(target);
+	rc = wp_target_settle(target);
 	/* A zombie that nobody reaps keeps its directory in /proc. */
 	if (!rc && !wp_process_is_alive(target->process))
 		rc = -ESRCH;
@@ -253,7 +275,6 @@ int wp_target_sample(struct wp_target *target)
 {
 	int rc;
 
-	target->profile->counters.scans += target->loop->scan.v != NULL;
 	rc = target->loop->options.stop == WP_STOP_ALL ?
 		     sample_instant(target) :
 		     sample_threads(target, PASS_ALL);
@@ -327,38 +348,5 @@ int wp_target_finish(struct wp_target *target)
 	/* What each thread waited is known now. */
 	if (!rc)
 		rc = wp_block_waits_finish(target);
-	if (target->wants_running)
-		wp_profile_divide_wall(target->profile,
-				       target->loop->options.stop ==
-					       WP_STOP_ALL);
-	if (target->loop->options.cpu)
-		wp_profile_finish_cpu(target->profile);
 	return rc;
-}
-
-void wp_target_fill_counters(struct wp_target *target)
-{
-	const struct wp_err *no_scan = &target->loop->scan.why;
-	struct wp_profile_meta *meta = &target->profile->meta;
-	struct wp_counters *c = &target->profile->counters;
-	double seconds;
-	uint32_t id;
-
-	wp_profile_add_up(target->profile);
-	c->files_dropped = wp_image_cache_count_dropped(&target->loop->images);
-	c->pause_p50_ns = wp_pauses_quantile(&target->pauses, 0.5);
-	c->pause_p99_ns = wp_pauses_quantile(&target->pauses, 0.99);
-	c->pause_max_ns = target->pauses.max_ns;
-	c->pause_total_ns = target->pauses.total_ns;
-	meta->duration_ns = (int64_t)(target->last_tick_ns - target->start_ns);
-	seconds = (double)meta->duration_ns / (double)WP_NS_PER_S;
-	/* The first tick opens the books, the last one closes them. */
-	meta->achieved_hz = c->ticks > 2 && seconds > 0 ?
-				    (double)(c->ticks - 2) / seconds :
-				    0;
-	if (!no_scan->code)
-		return;
-	id = wp_intern_add_str(&target->profile->strings, no_scan->msg);
-	if (id != UINT32_MAX)
-		meta->no_scan = id;
 }

@@ -16,6 +16,7 @@
 #define WP_TARGET_H
 
 #include "address_space.h"
+#include "common.h"
 #include "pause.h"
 #include "perf_source.h"
 #include "stop_request.h"
@@ -28,6 +29,9 @@ struct wp_target {
 	struct wp_sampler *loop;
 	struct wp_process *process;
 	struct wp_profile *profile;
+	struct wp_common *common;
+	/* Index of the profile's processes. */
+	uint32_t index;
 
 	/* The process has no thread left. */
 	bool gone;
@@ -47,7 +51,7 @@ struct wp_target {
 	bool wants_running;
 
 	struct wp_address_space space;
-	/* Durations of stops, and their budget. */
+	/* Durations of its stops, and their budget. */
 	struct wp_pauses pauses;
 	struct wp_fdinfo fdinfo;
 
@@ -65,12 +69,13 @@ struct wp_target {
 
 	struct wp_stop_requests stop_requests;
 	struct wp_wait_queue wait_queue;
-	/* Distinct wait objects in the profile's strings. */
-	uint32_t nobjects;
 
-	/* CPU samples; no events are open where they are not asked for or not
-	 * permitted. */
-	struct wp_perf_source cpu_events;
+	/* CPU samples, of OWN_EVENTS or of the loop's for all processes; no events are
+	 * open where they are not asked for or not permitted. */
+	struct wp_perf_source own_events;
+	struct wp_perf_source *cpu_events;
+	/* Records that OWN_EVENTS have lost, as they are counted. */
+	uint64_t cpu_lost;
 	/* Times that threads were put on a CPU since SWITCHES_NS. */
 	uint64_t switches;
 	uint64_t switches_ns;
@@ -89,6 +94,11 @@ int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
 /* Begin all else.  0, -ENOMEM, -ESRCH or -EPERM. */
 WP_MUST_CHECK
 int wp_target_begin(struct wp_target *target, struct wp_err *err);
+/* TARGET, which has begun, is a process that started at SINCE_NS: all that it has done
+ * is recorded. */
+void wp_target_begin_born(struct wp_target *target, uint64_t since_ns);
+/* TARGET's process is called NAME now. */
+void wp_target_rename(struct wp_target *target, const char *name);
 /* Accepts NULL. */
 void wp_target_free(struct wp_target *target);
 
@@ -106,6 +116,11 @@ int wp_target_sample(struct wp_target *target);
 WP_MUST_CHECK
 int wp_target_take_stop(struct wp_tracee *tracee);
 
+/* Before records of CPU samples are taken: give up late stops, record the waits that
+ * are queued.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_settle(struct wp_target *target);
+
 /* Take the records of thread starts, between ticks.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_drain(struct wp_target *target);
@@ -114,12 +129,8 @@ int wp_target_drain(struct wp_target *target);
 WP_MUST_CHECK
 int wp_target_end_stops(struct wp_target *target);
 
-/* After that: pay all time up to the last tick, close all profiles.  0 or
- * -ENOMEM. */
+/* After that, once: pay all time up to the last tick.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_finish(struct wp_target *target);
-
-/* Fill the counters and figures of the profile that are known at the end. */
-void wp_target_fill_counters(struct wp_target *target);
 
 #endif

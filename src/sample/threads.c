@@ -15,17 +15,15 @@
 enum {
 	FIRST_COPY_WAITING = 4096,
 	FIRST_COPY_RUNNING = 16384,
-	/* TASK_COMM_LEN is 16; the kernel has 64 for workqueues. */
-	COMM_MAX = 80,
 	NAME_EVERY = 512,
 };
 
 /* False, and "", for a thread that has ended already. */
 static bool read_comm(const struct wp_target *target, pid_t tid,
-		      char name[COMM_MAX])
+		      char name[WP_COMM_MAX])
 {
 	ssize_t n = wp_thread_files_read_once(target, tid, "comm", name,
-					      COMM_MAX);
+					      WP_COMM_MAX);
 
 	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
 	return n > 0;
@@ -38,6 +36,7 @@ static uint32_t add_entry(struct wp_thread *t, const char *name)
 	struct wp_profile *profile = t->target->profile;
 	const struct wp_profile_thread p = {
 		.tid = t->tid,
+		.process = t->target->index,
 		.first_ns = t->first_ns,
 		.last_ns = t->time.accounted_ns,
 	};
@@ -56,6 +55,7 @@ static void change_entry(struct wp_thread *t, const char *name)
 	struct wp_profile *profile = t->target->profile;
 	const struct wp_profile_thread p = {
 		.tid = t->tid,
+		.process = t->target->index,
 		.first_ns = t->time.accounted_ns,
 		.last_ns = t->time.accounted_ns,
 	};
@@ -113,11 +113,13 @@ static bool is_wanted(const char *const *globs, const char *name)
 	return is_in || !only;
 }
 
-static void set_name(struct wp_thread *t, const char *name)
+void wp_threads_rename(struct wp_thread *t, const char *name)
 {
 	struct wp_profile *profile = t->target->profile;
 	uint32_t id;
 
+	if (t->tid == t->target->process->pid)
+		wp_target_rename(t->target, name);
 	if (t->shared) {
 		change_entry(t, name);
 	} else {
@@ -131,7 +133,7 @@ static void set_name(struct wp_thread *t, const char *name)
 static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 {
 	struct wp_thread *t = calloc(1, sizeof(*t));
-	char name[COMM_MAX];
+	char name[WP_COMM_MAX];
 	bool named;
 
 	if (!t)
@@ -165,7 +167,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	}
 	/* A thread that has ended already cannot tell its name. */
 	if (named)
-		set_name(t, name);
+		wp_threads_rename(t, name);
 	else
 		set_watched(t, !target->loop->options.thread_globs[0]);
 	target->profile->counters.threads_seen += t->watched;
@@ -185,7 +187,7 @@ static void free_thread(struct wp_thread *t)
 	if (t->watched) {
 		target->nwatched--;
 		if (!t->nsamples &&
-		    (target->samples_threads || target->cpu_events.perf))
+		    (target->samples_threads || target->cpu_events->perf))
 			target->profile->counters.threads_lost++;
 	}
 	wp_thread_files_close(&t->files);
@@ -353,15 +355,15 @@ void wp_threads_free_ended(struct wp_target *target)
 
 void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record)
 {
-	char name[COMM_MAX];
+	char name[WP_COMM_MAX];
 
 	t->nsamples++;
 	if (t->nsamples & (t->nsamples - 1) && t->nsamples % NAME_EVERY)
 		return;
 	if (record)
-		set_name(t, record->comm);
+		wp_threads_rename(t, record->comm);
 	else if (read_comm(t->target, t->tid, name))
-		set_name(t, name);
+		wp_threads_rename(t, name);
 }
 
 void wp_threads_clear(struct wp_target *target)

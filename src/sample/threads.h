@@ -25,6 +25,9 @@ struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid);
 WP_MUST_CHECK
 int wp_threads_end(struct wp_target *target, size_t i);
 
+/* T is called NAME now. */
+void wp_threads_rename(struct wp_thread *t, const char *name);
+
 /* Free the threads in the list of ended threads. */
 void wp_threads_free_ended(struct wp_target *target);
 

@@ -15,11 +15,11 @@ uint32_t wp_wait_object_intern(struct wp_target *target, const char *text)
 {
 	uint32_t len = target->profile->strings.len, id;
 
-	if (target->nobjects >= OBJECTS_MAX)
+	if (target->common->nobjects >= OBJECTS_MAX)
 		return 0;
 	id = wp_intern_add_str(&target->profile->strings, text);
 	if (target->profile->strings.len != len)
-		target->nobjects++;
+		target->common->nobjects++;
 	return id;
 }
 

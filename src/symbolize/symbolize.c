@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "exe_name.h"
+#include "lookups.h"
 #include "namer.h"
 #include "wallprof/base_name.h"
 #include "wallprof/elf_image.h"
@@ -24,6 +25,9 @@ enum { WAIT_FRAMES_MAX = 64 };
 
 struct job {
 	struct wp_profile *profile;
+	/* What is named, and where its files are. */
+	const struct wp_lookups *lookups;
+	uint32_t group;
 	/* The profile's mappings but the first, each with a path of its own:
 	 * modules[0..nmodules), owned. */
 	struct wp_namer_module *modules;
@@ -35,35 +39,22 @@ struct job {
 	uint32_t naddresses;
 };
 
-/* The pid of the target in its own PID namespace. */
-static int pid_inside(const struct wp_process *process)
-{
-	int32_t pids[WP_PID_LEVELS];
-	char path[32];
-	int n;
-
-	/* PROC_FD may be a non-leader thread's directory. */
-	snprintf(path, sizeof(path), "%d/status", process->pid);
-	n = wp_proc_nspid_read(pids, process->task_fd, path);
-	return n > 0 ? pids[n - 1] : process->pid;
-}
-
 /* Open /tmp/perf-PID.map; -1 for none.  Anyone may write to /tmp: the file
  * counts only if the target's owner or root owns it, and if it is neither a
  * symbolic link nor a fifo. */
-static int open_perf_map(const struct wp_process *process)
+static int open_perf_map(const struct wp_symbol_source *source)
 {
 	char path[64];
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "tmp/perf-%d.map", pid_inside(process));
-	fd = openat(process->root_fd, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	snprintf(path, sizeof(path), "tmp/perf-%d.map", source->pid_inside);
+	fd = openat(source->root_fd, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0)
 		fd = wp_io_reopen_regular(fd);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || (st.st_uid != process->uid && st.st_uid != 0)) {
+	if (fstat(fd, &st) || (st.st_uid != source->uid && st.st_uid != 0)) {
 		close(fd);
 		return -1;
 	}
@@ -131,13 +122,22 @@ static int compare_locations(const void *a, const void *b, void *ctx)
 	return (x->avma > y->avma) - (x->avma < y->avma);
 }
 
+/* Kernel code, and what is in no mapping, goes with the first group. */
+static uint32_t group_of(const struct job *job, uint32_t mapping)
+{
+	return mapping < job->profile->nmappings ?
+		       job->lookups->group_of[mapping] :
+		       0;
+}
+
 static void list_addresses(struct job *job)
 {
 	const struct wp_profile *profile = job->profile;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < profile->nlocations; i++)
-		if (!profile->locations[i].nlines)
+		if (!profile->locations[i].nlines &&
+		    group_of(job, profile->locations[i].mapping) == job->group)
 			job->order[n++] = i;
 	qsort_r(job->order, n, sizeof(*job->order), compare_locations,
 		job->profile);
@@ -165,7 +165,8 @@ static int prepare(struct job *job)
 	list_addresses(job);
 	/* Mapping 0 stands for none. */
 	for (uint32_t i = 1; i < nmappings && !rc; i++)
-		rc = add_module(job, i);
+		if (group_of(job, i) == job->group)
+			rc = add_module(job, i);
 	return rc;
 }
 
@@ -244,12 +245,13 @@ static int name_rest(struct job *job)
 	return rc;
 }
 
-static int name_all(struct job *job, const struct wp_process *process,
-		    const volatile sig_atomic_t *interrupts)
+static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 {
+	const struct wp_symbol_source *source =
+		job->lookups->sources[job->group];
 	char root[32];
 	/* The target's root comes first: it may be a container's. */
-	const char *const roots[] = { process->root_fd >= 0 ? root : "", "" };
+	const char *const roots[] = { source->root_fd >= 0 ? root : "", "" };
 	struct wp_namer namer = {
 		.modules = job->modules,
 		.nmodules = job->nmodules,
@@ -257,7 +259,7 @@ static int name_all(struct job *job, const struct wp_process *process,
 		.naddresses = job->naddresses,
 		.roots = roots,
 		.nroots = 2,
-		.perf_map_fd = open_perf_map(process),
+		.perf_map_fd = open_perf_map(source),
 		.interrupts = interrupts,
 		.child = wp_namer_child,
 		.answer = add_answer,
@@ -267,7 +269,7 @@ static int name_all(struct job *job, const struct wp_process *process,
 	struct wp_namer_end end;
 	int rc;
 
-	snprintf(root, sizeof(root), "/proc/self/fd/%d", process->root_fd);
+	snprintf(root, sizeof(root), "/proc/self/fd/%d", source->root_fd);
 	rc = wp_namer_run(&namer, &end);
 	if (namer.perf_map_fd >= 0)
 		close(namer.perf_map_fd);
@@ -276,7 +278,7 @@ static int name_all(struct job *job, const struct wp_process *process,
 	/* Who interrupted needs no reason. */
 	if (end.interrupted)
 		job->profile->counters.unnamed = 0;
-	else
+	else if (end.why[0] || !job->profile->meta.unnamed_why)
 		job->profile->meta.unnamed_why = wp_intern_add_str(
 			&job->profile->strings, end.why);
 	return rc;
@@ -352,21 +354,44 @@ static void drop_other_waits(struct wp_profile *profile)
 	}
 }
 
-int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
-		 const volatile sig_atomic_t *interrupts)
+static int name_group(struct wp_profile *profile,
+		      const struct wp_lookups *lookups, uint32_t group,
+		      const volatile sig_atomic_t *interrupts)
 {
-	struct job job = { .profile = profile };
+	struct job job = { .profile = profile,
+			   .lookups = lookups,
+			   .group = group };
+	int rc = prepare(&job);
+
+	if (!rc && job.naddresses)
+		rc = name_all(&job, interrupts);
+	clear(&job);
+	return rc;
+}
+
+int wp_symbolize_sources(struct wp_profile *profile,
+			 const struct wp_symbol_source *sources, size_t n,
+			 const volatile sig_atomic_t *interrupts)
+{
+	struct wp_lookups lookups = { 0 };
 	int rc = wp_profile_locate(profile);
 
 	if (!rc)
-		rc = wp_exe_name_set(profile, process);
-	if (!rc)
-		rc = prepare(&job);
-	if (!rc && job.naddresses)
-		rc = name_all(&job, process, interrupts);
-	clear(&job);
+		rc = wp_lookups_init(&lookups, profile, sources, n);
+	for (uint32_t group = 0; group < lookups.n && !rc; group++)
+		rc = name_group(profile, &lookups, group, interrupts);
+	wp_lookups_clear(&lookups);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		wp_symbolize_waits(profile, &profile->sets[kind]);
 	drop_other_waits(profile);
 	return rc;
+}
+
+int wp_symbolize(struct wp_profile *profile, const struct wp_process *process,
+		 const volatile sig_atomic_t *interrupts)
+{
+	struct wp_symbol_source source = wp_symbol_source_of(process);
+	int rc = wp_exe_name_set(profile, process);
+
+	return rc ? rc : wp_symbolize_sources(profile, &source, 1, interrupts);
 }

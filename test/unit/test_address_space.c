@@ -20,6 +20,7 @@ struct own {
 	struct wp_process process;
 	struct wp_profile profile;
 	struct wp_address_space space;
+	struct wp_modules modules;
 	struct wp_image_cache images;
 };
 
@@ -39,6 +40,7 @@ static int teardown(void **state)
 	struct own *own = *state;
 
 	wp_address_space_close(&own->space);
+	wp_modules_clear(&own->modules);
 	wp_image_cache_clear(&own->images);
 	wp_profile_clear(&own->profile);
 	wp_process_clear(&own->process);
@@ -48,8 +50,9 @@ static int teardown(void **state)
 
 static void open_space(struct own *own)
 {
+	wp_modules_init(&own->modules, &own->profile, &own->images);
 	assert_int_equal(wp_address_space_open(&own->space, &own->process,
-					       &own->profile, &own->images),
+					       &own->modules, 0),
 			 0);
 }
 

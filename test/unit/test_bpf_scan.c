@@ -112,7 +112,7 @@ static void why_there_is_no_scan_is_in_the_profile(void **state)
 	assert_int_equal(fake_target_tick(&fake, 1), 0);
 	/* Tried once. */
 	assert_int_equal(scan.nopens, 1);
-	wp_target_fill_counters(fake.target);
+	wp_common_fill_counters(fake.target->common, fake.sampler);
 	assert_string_equal(wp_profile_str(profile, profile->meta.no_scan),
 			    "no scan today");
 }

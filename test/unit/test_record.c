@@ -188,9 +188,9 @@ static void the_time_after_a_lost_event_is_not_divided(void **state)
 	wp_time_ledger_owe_cpu(&t->time, 70 * MS);
 	assert_int_equal(wp_record_cpu(t, stack), 0);
 	/* Any events; nothing reads them here. */
-	fake.target->cpu_events.perf = (struct wp_perf *)&fake;
+	fake.target->cpu_events->perf = (struct wp_perf *)&fake;
 	a_thread_that_lost_its_event_is_nowhere_known(state);
-	fake.target->cpu_events.perf = NULL;
+	fake.target->cpu_events->perf = NULL;
 	wp_profile_divide_wall(&fake.profile, false);
 	assert_in(stack, WP_STATE_RUNNING, 0, 210 * MS * 70 / 280);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),

@@ -201,12 +201,12 @@ static void has_cpu_samples(void)
 {
 	static int events;
 
-	fake.target->cpu_events.perf = (struct wp_perf *)&events;
+	fake.target->cpu_events->perf = (struct wp_perf *)&events;
 }
 
 static void no_cpu_samples(void)
 {
-	fake.target->cpu_events.perf = NULL;
+	fake.target->cpu_events->perf = NULL;
 }
 
 static void a_running_thread_waits_for_its_cpu_sample_for_a_while(void **state)

@@ -275,7 +275,7 @@ static void a_view_has_what_the_last_sample_found(void **state)
 	assert_int_equal(views.v[0].times.slices, 1);
 	assert_int_equal(views.v[1].tid, 9);
 	assert_int_equal(views.v[1].syscall_nr, -1);
-	assert_int_equal(wp_sampler_count_threads(first.target), 2);
+	assert_int_equal(wp_sampler_count_threads(first.sampler), 2);
 }
 
 static void figures_are_of_the_whole_recording(void **state)

@@ -175,7 +175,7 @@ static void only_names_in_the_glob_are_watched(void **state)
 	assert_true(t->watched);
 	assert_int_equal(t->time.accounted_ns, fake.sampler->tick_ns);
 	assert_int_equal(fake.target->nwatched, 2);
-	assert_int_equal(wp_sampler_count_threads(fake.target), 2);
+	assert_int_equal(wp_sampler_count_threads(fake.sampler), 2);
 }
 
 static void globs_choose_and_leave_out(void **state)

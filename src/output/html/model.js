@@ -42,11 +42,18 @@ function readKinds(p, kinds) {
   }));
 }
 
+/* The name of a thread, with that of its process if several were recorded. */
+function titleOf(t) {
+  const name = t[2] || '[no name]';
+
+  return !t[12] || t[12] === name ? name : t[12] + ': ' + name;
+}
+
 /* One thread: rows [0..n), of which time[i]..time[i + 1] is the time of row I (of
  * sums: nothing but its length). */
 function readThread(p, t, read, deeds) {
   const n = t[5], thread = {
-    tid: t[0], nmore: t[1], name: t[2] || '[no name]', timed: !!t[4], n, idle: !!t[6],
+    tid: t[0], nmore: t[1], name: titleOf(t), program: t[12] || '', process: t[12] ? t[12] + ' ' + t[11] : '', timed: !!t[4], n, idle: !!t[6],
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
     time: new Float64Array(n + 1),
     /* How many samples divided its waits and the time that it was ready to run; by

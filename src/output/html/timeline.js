@@ -6,16 +6,21 @@ import { byId, drawText, element, isDark, prepare, themeColour, tip } from './ca
 
 const LABEL = 180, RULER = 18, CROWD = 38, HEAD = RULER + CROWD + 4, LANE = 18;
 
-/* Threads whose name has the filter's text: pinned ones, then groups of one name, the
- * most active first. */
+/* Threads whose name has the filter's text: pinned ones, then by program, process and groups
+ * of one name, the most active first. */
 export function lanesOf(p, state) {
-  const groups = new Map(), text = state.filter.toLowerCase();
+  const text = state.filter.toLowerCase();
+  const orders = ['program', 'process', 'group'].map((key) => {
+    const sums = new Map();
 
-  for (const t of p.threads)
-    groups.set(t.group, (groups.get(t.group) || 0) + t.active);
-  return p.threads.filter((t) => t.timed && (t.name + ' ' + t.tid).toLowerCase().includes(text)).sort((a, b) =>
-    state.pins.has(b.index) - state.pins.has(a.index) || groups.get(b.group) - groups.get(a.group) ||
-    (a.group < b.group ? -1 : a.group > b.group ? 1 : 0) || b.active - a.active || a.index - b.index);
+    for (const t of p.threads)
+      sums.set(t[key], (sums.get(t[key]) || 0) + t.active);
+    return (a, b) => sums.get(b[key]) - sums.get(a[key]) || (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0);
+  });
+
+  return p.threads.filter((t) => t.timed && (t.name + ' ' + t.tid + ' ' + t.process).toLowerCase().includes(text)).sort((a, b) =>
+    state.pins.has(b.index) - state.pins.has(a.index) || orders[0](a, b) || orders[1](a, b) || orders[2](a, b) ||
+    b.active - a.active || a.index - b.index);
 }
 
 /* What the interval ROW of thread T was, in words. */

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* follow.c - see follow.h. */
+#include "follow.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wallprof/children.h"
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+#include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
+
+/* A tree that is wider is cut, and says so. */
+enum { TREE_MAX = 100000 };
+
+static size_t place_of(const struct wp_tids *pids, pid_t pid)
+{
+	return WP_LOWER_BOUND(pids->len, i, pids->v[i] < pid);
+}
+
+static bool has(const struct wp_tids *pids, pid_t pid)
+{
+	size_t i = place_of(pids, pid);
+
+	return i < pids->len && pids->v[i] == pid;
+}
+
+static int insert(struct wp_tids *pids, pid_t pid)
+{
+	size_t i = place_of(pids, pid);
+
+	if (has(pids, pid))
+		return 0;
+	if (WP_VEC_ROOM(pids->v, pids->len, pids->cap, 1))
+		return -ENOMEM;
+	memmove(&pids->v[i + 1], &pids->v[i],
+		(pids->len - i) * sizeof(*pids->v));
+	pids->v[i] = pid;
+	pids->len++;
+	return 0;
+}
+
+static void drop(struct wp_tids *pids, pid_t pid)
+{
+	size_t i = place_of(pids, pid);
+
+	if (!has(pids, pid))
+		return;
+	pids->len--;
+	memmove(&pids->v[i], &pids->v[i + 1],
+		(pids->len - i) * sizeof(*pids->v));
+}
+
+/* Record PID, which is to be; what cannot be is counted. */
+static void add(struct wp_follow *follow, pid_t pid, uint64_t since_ns)
+{
+	struct wp_counters *c = &follow->recorded->profile->counters;
+	struct wp_err err = WP_ERR_INIT;
+	int rc = insert(&follow->parents, pid);
+
+	if (!rc)
+		rc = wp_recorded_add(follow->recorded, pid, since_ns, &err);
+	if (!rc)
+		return;
+	if (rc == -ENOMEM) {
+		follow->no_memory = true;
+	} else if (rc == -ESRCH) {
+		c->processes_lost++;
+	} else {
+		c->processes_denied++;
+		if (!follow->why.code)
+			follow->why = err;
+	}
+}
+
+/* The process of a record has started: a child of one that is followed is recorded
+ * from its first moment. */
+static void tell(void *ctx, const struct wp_perf_record *record)
+{
+	struct wp_follow *follow = ctx;
+
+	if (record->type == WP_PERF_FORK &&
+	    has(&follow->parents, record->parent_pid))
+		add(follow, record->pid, record->time_ns);
+	/* One that is recorded is let go of when its last thread has ended. */
+	if (record->type == WP_PERF_EXIT &&
+	    !wp_recorded_find(follow->recorded, record->pid))
+		drop(&follow->parents, record->pid);
+}
+
+static void let_go(void *ctx, pid_t pid)
+{
+	struct wp_follow *follow = ctx;
+
+	drop(&follow->parents, pid);
+}
+
+void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
+		    struct wp_recorded *recorded,
+		    struct wp_task_watch *ret_watch)
+{
+	*follow = (struct wp_follow){ .options = options,
+				      .recorded = recorded };
+	recorded->ended = let_go;
+	recorded->ctx = follow;
+	if (options->children)
+		*ret_watch = (struct wp_task_watch){ tell, follow };
+}
+
+static int add_tree(struct wp_follow *follow, pid_t pid)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc = wp_children_list_all(&pids, pid, TREE_MAX);
+
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		add(follow, pids.v[i], 0);
+	wp_tids_clear(&pids);
+	return rc == -ESRCH ? 0 : rc;
+}
+
+/* A process that was asked for by its pid must be there. */
+static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
+{
+	int rc = wp_recorded_add(follow->recorded, pid, 0, err);
+
+	return rc ? rc : insert(&follow->parents, pid);
+}
+
+int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
+{
+	const struct wp_options *o = follow->options;
+	int rc = pid ? insert(&follow->parents, pid) : 0;
+
+	for (size_t i = 1; i < o->npids && !rc; i++)
+		rc = add_named(follow, o->pids[i], err);
+	for (size_t i = 0; i < o->npids && o->tree && !rc; i++)
+		rc = add_tree(follow, o->pids[i]);
+	if (rc == -ENOMEM)
+		return wp_err_set(err, rc, "no memory");
+	return rc;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int list_processes(struct wp_tids *pids)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	int rc = 0;
+
+	pids->len = 0;
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	while (!rc && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0)
+			continue;
+		if (WP_VEC_ROOM(pids->v, pids->len, pids->cap, 1))
+			rc = -ENOMEM;
+		else
+			pids->v[pids->len++] = pid;
+	}
+	closedir(dir);
+	if (pids->len)
+		qsort(pids->v, pids->len, sizeof(*pids->v), compare_pids);
+	return rc;
+}
+
+/* The parent of PID, and when that began; 0: it has ended. */
+static pid_t parent_of(pid_t pid, uint64_t *ret_start_ns)
+{
+	char path[32], text[1024], *p;
+	unsigned long long ticks = 0;
+	struct timespec boot;
+	uint64_t sleep_ns;
+	int parent = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(-1, path, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')');
+	if (!p || sscanf(p,
+			 ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+			 "%*d %*d %*d %*d %*d %*d %llu",
+			 &parent, &ticks) != 2)
+		return 0;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	sleep_ns = (uint64_t)boot.tv_sec * WP_NS_PER_S +
+		   (uint64_t)boot.tv_nsec - wp_clock_ns();
+	*ret_start_ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	*ret_start_ns -= *ret_start_ns < sleep_ns ? *ret_start_ns : sleep_ns;
+	return parent;
+}
+
+static void meet(struct wp_follow *follow, pid_t pid)
+{
+	uint64_t start_ns;
+	pid_t parent = parent_of(pid, &start_ns);
+
+	/* By a clock of 10 ms. */
+	if (start_ns < follow->listed_ns)
+		start_ns = follow->listed_ns;
+	if (has(&follow->parents, parent))
+		add(follow, pid, start_ns);
+}
+
+int wp_follow_step(struct wp_follow *follow)
+{
+	struct wp_tids now = WP_TIDS_INIT;
+	uint64_t now_ns = wp_clock_ns();
+	int rc = 0;
+
+	if (follow->options->children &&
+	    !wp_sampler_sees_tasks(follow->recorded->sampler)) {
+		rc = list_processes(&now);
+		/* In the order of pids: parents before their children. */
+		for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
+			if (!has(&follow->known, now.v[i]))
+				meet(follow, now.v[i]);
+		wp_tids_clear(&follow->known);
+		follow->known = now;
+		follow->listed_ns = now_ns;
+	}
+	if (!rc)
+		rc = wp_recorded_retire(follow->recorded);
+	return rc || !follow->no_memory ? rc : -ENOMEM;
+}
+
+void wp_follow_clear(struct wp_follow *follow)
+{
+	wp_tids_clear(&follow->parents);
+	wp_tids_clear(&follow->known);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* follow.h - finds the processes that are to be recorded.
+ *
+ * Layer: cmd.
+ *
+ * The kernel tells the sampler of processes that start, where perf events of CPUs are
+ * permitted; elsewhere /proc is listed at each tick.
+ */
+#ifndef WP_FOLLOW_H
+#define WP_FOLLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "recorded.h"
+#include "wallprof/process.h"
+
+struct wp_follow {
+	const struct wp_options *options;
+	struct wp_recorded *recorded;
+	/* Children are followed of these, sorted: what is recorded, and what could not
+	 * be in time. */
+	struct wp_tids parents;
+	/* Where the kernel does not tell of tasks: all processes at the last listing,
+	 * sorted, and when that was. */
+	struct wp_tids known;
+	uint64_t listed_ns;
+	/* Why something that is to be recorded cannot be; code 0: all is. */
+	struct wp_err why;
+	/* Without memory the recording ends. */
+	bool no_memory;
+};
+
+/* Both are borrowed.  Set the watch of OPTIONS' sampler to *RET_WATCH. */
+void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
+		    struct wp_recorded *recorded,
+		    struct wp_task_watch *ret_watch);
+
+/* Record what is there already: the further processes that were named, with --tree the
+ * descendants of PID.  PID, 0: none, is recorded already.  0, or -errno with ERR. */
+WP_MUST_CHECK
+int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err);
+
+/* After a tick: find new processes where the kernel does not tell of them.  0 or
+ * -ENOMEM. */
+WP_MUST_CHECK
+int wp_follow_step(struct wp_follow *follow);
+
+void wp_follow_clear(struct wp_follow *follow);
+
+#endif

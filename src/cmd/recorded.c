@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorded.c - see recorded.h. */
+#include "recorded.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "wallprof/vec.h"
+
+/* A descriptor for SOURCE's root directory that outlives its process; -1: none. */
+static int keep_root(struct wp_recorded *recorded,
+		     const struct wp_symbol_source *source)
+{
+	int fd;
+
+	for (size_t i = 0; i < recorded->nroots; i++) {
+		const struct wp_symbol_source kept = {
+			.root_fd = recorded->roots[i]
+		};
+
+		if (wp_symbol_source_is_like(&kept, source))
+			return recorded->roots[i];
+	}
+	if (source->root_fd < 0 ||
+	    WP_VEC_ROOM(recorded->roots, recorded->nroots, recorded->cap_roots,
+			1))
+		return -1;
+	fd = fcntl(source->root_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		recorded->roots[recorded->nroots++] = fd;
+	return fd;
+}
+
+int wp_recorded_note(struct wp_recorded *recorded,
+		     const struct wp_process *process)
+{
+	struct wp_symbol_source source = wp_symbol_source_of(process);
+
+	/* Further processes share the profile's last entries. */
+	if (recorded->nsources >= recorded->profile->nprocesses)
+		return 0;
+	if (WP_VEC_ROOM(recorded->sources, recorded->nsources,
+			recorded->cap_sources, 1))
+		return -ENOMEM;
+	source.root_fd = keep_root(recorded, &source);
+	recorded->sources[recorded->nsources++] = source;
+	return 0;
+}
+
+int wp_recorded_add(struct wp_recorded *recorded, pid_t pid, uint64_t since_ns,
+		    struct wp_err *err)
+{
+	struct wp_process *process = malloc(sizeof(*process));
+	struct wp_target *target;
+	int rc = -ENOMEM;
+
+	if (!process || WP_VEC_ROOM(recorded->v, recorded->n, recorded->cap, 1))
+		goto out;
+	*process = (struct wp_process)WP_PROCESS_INIT;
+	rc = wp_process_open(process, pid, err);
+	if (rc)
+		goto out;
+	if (wp_recorded_find(recorded, process->pid)) {
+		wp_process_clear(process);
+		free(process);
+		return 0;
+	}
+	rc = since_ns ? wp_sampler_add_born_target(recorded->sampler, process,
+						   recorded->profile, since_ns,
+						   err) :
+			wp_sampler_add_target(recorded->sampler, process,
+					      recorded->profile, &target, err);
+	if (rc) {
+		wp_process_clear(process);
+		goto out;
+	}
+	recorded->v[recorded->n++] = process;
+	return wp_recorded_note(recorded, process);
+out:
+	free(process);
+	return rc == -ENOMEM ? wp_err_set(err, rc, "no memory") : rc;
+}
+
+const struct wp_process *wp_recorded_find(const struct wp_recorded *recorded,
+					  pid_t pid)
+{
+	const struct wp_process *first = recorded->first;
+
+	for (size_t i = recorded->n; i-- > 0;)
+		if (recorded->v[i]->pid == pid)
+			return recorded->v[i];
+	return first && first->pid == pid && wp_process_is_alive(first) ?
+		       first :
+		       NULL;
+}
+
+int wp_recorded_recheck(const struct wp_recorded *recorded, struct wp_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < recorded->n && !rc; i++)
+		rc = wp_process_recheck(recorded->v[i], err);
+	return rc;
+}
+
+static void let_go(void *ctx, struct wp_process *process)
+{
+	struct wp_recorded *recorded = ctx;
+	size_t n = 0;
+
+	for (size_t i = 0; i < recorded->n; i++)
+		if (recorded->v[i] != process)
+			recorded->v[n++] = recorded->v[i];
+	/* Another owns it otherwise. */
+	if (n == recorded->n)
+		return;
+	recorded->n = n;
+	if (recorded->ended)
+		recorded->ended(recorded->ctx, process->pid);
+	wp_process_clear(process);
+	free(process);
+}
+
+int wp_recorded_retire(struct wp_recorded *recorded)
+{
+	return wp_sampler_retire(recorded->sampler, let_go, recorded);
+}
+
+void wp_recorded_clear(struct wp_recorded *recorded)
+{
+	for (size_t i = 0; i < recorded->n; i++) {
+		wp_process_clear(recorded->v[i]);
+		free(recorded->v[i]);
+	}
+	for (size_t i = 0; i < recorded->nroots; i++)
+		close(recorded->roots[i]);
+	free(recorded->v);
+	free(recorded->sources);
+	free(recorded->roots);
+	*recorded = (struct wp_recorded){ 0 };
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* processes.h - threads of several processes told apart. */
+#ifndef WP_PROCESSES_H
+#define WP_PROCESSES_H
+
+#include "buf.h"
+#include "wallprof/profile.h"
+
+/* Append to OUT the name of THREAD, an entry of PROFILE's threads; where several
+ * processes were recorded, behind that of its process, "nginx: worker", unless they are
+ * the same, as they are of a process's first thread. */
+void wp_processes_title(struct wp_buf *out, const struct wp_profile *profile,
+			const struct wp_profile_thread *thread);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_events.c - see host_events.h. */
+#include "host_events.h"
+
+#include "cpu_samples.h"
+#include "sampler_loop.h"
+#include "target.h"
+#include "threads.h"
+
+void wp_host_events_open(struct wp_sampler *loop, struct wp_err *err)
+{
+	const struct wp_sampler_options *o = &loop->options;
+	const struct wp_perf_options options = {
+		.scope = WP_PERF_CPU,
+		.period_ns = o->cpu ? o->interval_ns : 0,
+		.seed = wp_random_next(&loop->random),
+		.stack_bytes = o->cpu ? WP_PERF_SOURCE_FIRST_STACK : 0,
+		.user_regs = o->cpu,
+		.kernel_chain = o->cpu && o->kernel,
+		.tasks = true,
+	};
+
+	if (!o->many)
+		return;
+	wp_perf_source_enable(&loop->host_events);
+	(void)!wp_perf_source_open(&loop->host_events, NULL, &options, err);
+}
+
+/* The target with PID that has not ended; NULL: it is not recorded. */
+static struct wp_target *find_target(const struct wp_sampler *loop, pid_t pid)
+{
+	for (size_t i = loop->ntargets; i-- > 0;)
+		if (loop->targets[i]->process->pid == pid &&
+		    !loop->targets[i]->gone)
+			return loop->targets[i];
+	return NULL;
+}
+
+static void rename_thread(const struct wp_sampler *loop,
+			  const struct wp_perf_record *record)
+{
+	struct wp_target *target = find_target(loop, record->pid);
+	struct wp_thread *t = target ? wp_threads_find(target, record->tid) :
+				       NULL;
+
+	if (t)
+		wp_threads_rename(t, record->name);
+}
+
+static int take(struct wp_sampler *loop, const struct wp_perf_record *record)
+{
+	const struct wp_task_watch *watch = &loop->options.watch;
+	struct wp_target *target;
+
+	switch (record->type) {
+	case WP_PERF_SAMPLE_CPU:
+		target = find_target(loop, record->pid);
+		return target ? wp_cpu_samples_take(target, record) : 0;
+	case WP_PERF_NAME:
+		rename_thread(loop, record);
+		break;
+	case WP_PERF_FORK:
+	case WP_PERF_EXIT:
+		/* Threads are found by their processes. */
+		if (record->pid != record->tid)
+			return 0;
+		break;
+	default:
+		return 0;
+	}
+	if (watch->tell && !loop->finishing)
+		watch->tell(watch->ctx, record);
+	return 0;
+}
+
+static int take_all(struct wp_sampler *loop)
+{
+	struct wp_perf_record record;
+	int rc = 0;
+
+	while (!rc &&
+	       wp_perf_source_next(&loop->host_events, UINT64_MAX, &record))
+		rc = take(loop, &record);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		loop->commons[i]->profile->counters.cpu_lost =
+			wp_perf_source_lost(&loop->host_events);
+	return rc;
+}
+
+int wp_host_events_read(struct wp_sampler *loop)
+{
+	int rc = 0;
+
+	if (!loop->host_events.perf)
+		return 0;
+	/* Waits that were found before those samples. */
+	for (size_t i = 0; i < loop->ntargets && !rc; i++)
+		rc = wp_target_settle(loop->targets[i]);
+	if (!rc)
+		rc = take_all(loop);
+	if (rc || !loop->options.cpu)
+		return rc;
+	wp_perf_draw_periods(loop->host_events.perf);
+	wp_perf_source_grow(&loop->host_events, NULL);
+	return 0;
+}
+
+int wp_host_events_finish(struct wp_sampler *loop)
+{
+	if (!loop->host_events.perf)
+		return 0;
+	wp_perf_source_disable(&loop->host_events);
+	return take_all(loop);
+}
+
+void wp_host_events_close(struct wp_sampler *loop)
+{
+	wp_perf_source_close(&loop->host_events);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* modules.c - see modules.h. */
+#include "modules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/budget.h"
+#include "wallprof/hash.h"
+#include "wallprof/unwind.h"
+#include "wallprof/vec.h"
+
+void wp_modules_init(struct wp_modules *modules, struct wp_profile *profile,
+		     struct wp_image_cache *images)
+{
+	*modules = (struct wp_modules){ .profile = profile, .images = images };
+}
+
+void wp_modules_clear(struct wp_modules *modules)
+{
+	free(modules->v);
+	wp_index_clear(&modules->index);
+	*modules = (struct wp_modules){ 0 };
+}
+
+static uint64_t hash_place(const struct wp_module_place *place)
+{
+	const struct wp_map *map = place->map;
+	const uint64_t key[] = { map->start_avma, map->end_avma, map->off,
+				 map->dev, map->ino };
+	const char *path = wp_maps_path(place->maps, map);
+
+	return wp_hash_bytes(wp_hash_bytes(0, key, sizeof(key)), path,
+			     strlen(path));
+}
+
+static bool is_module(const struct wp_modules *modules, uint32_t id,
+		      const struct wp_module_place *place)
+{
+	const struct wp_module *m = &modules->v[id];
+	const struct wp_profile *profile = modules->profile;
+	const struct wp_map *map = place->map;
+
+	return m->start_avma == map->start_avma &&
+	       m->end_avma == map->end_avma && m->off == map->off &&
+	       m->dev == map->dev && m->ino == map->ino &&
+	       (m->process == UINT32_MAX || m->process == place->index) &&
+	       !strcmp(wp_profile_str(profile, profile->mappings[id].path),
+		       wp_maps_path(place->maps, map));
+}
+
+uint32_t wp_modules_find(const struct wp_modules *modules,
+			 const struct wp_module_place *place)
+{
+	return WP_INDEX_FIND(&modules->index, hash_place(place), id,
+			     is_module(modules, id, place));
+}
+
+bool wp_modules_fit(const struct wp_module_place *place)
+{
+	return wp_budget_take(
+		WP_BUDGET_MAPPINGS,
+		2 * (sizeof(struct wp_module) +
+		     sizeof(struct wp_profile_mapping) +
+		     sizeof(struct wp_unwind_module) +
+		     sizeof(struct wp_index_slot)) +
+			strlen(wp_maps_path(place->maps, place->map)));
+}
+
+int wp_modules_add(struct wp_modules *modules,
+		   const struct wp_module_place *place, uint32_t *ret_id)
+{
+	const struct wp_map *map = place->map;
+	struct wp_intern *strings = &modules->profile->strings;
+	struct wp_profile_mapping mapping = {
+		.start_avma = map->start_avma,
+		.end_avma = map->end_avma,
+		.off = map->off,
+		.process = place->index,
+	};
+	struct wp_module module = {
+		.start_avma = map->start_avma,
+		.end_avma = map->end_avma,
+		.off = map->off,
+		.dev = map->dev,
+		.ino = map->ino,
+		.process = map->ino ? UINT32_MAX : place->index,
+	};
+	uint32_t id;
+
+	mapping.path = wp_intern_add_str(strings,
+					 wp_maps_path(place->maps, map));
+	mapping.build_id = wp_intern_add_str(strings, "");
+	id = wp_profile_add_mapping(modules->profile, &mapping);
+	if (id == UINT32_MAX ||
+	    wp_index_add(&modules->index, hash_place(place), id))
+		return -ENOMEM;
+	/* Ids begin with 1; others may have added some before. */
+	while (modules->len <= id) {
+		if (WP_VEC_ROOM(modules->v, modules->len, modules->cap, 1))
+			return -ENOMEM;
+		modules->v[modules->len++] = module;
+	}
+	*ret_id = id;
+	return 0;
+}
+
+void wp_modules_lose(struct wp_modules *modules, uint32_t id)
+{
+	modules->v[id].is_opened = true;
+	modules->profile->mappings[id].is_lost = true;
+	modules->profile->counters.files_lost++;
+}
+
+static uint32_t add_build_id(struct wp_modules *modules,
+			     const struct wp_elf_image *image)
+{
+	char hex[2 * WP_BUILD_ID_MAX + 1] = "";
+
+	for (uint32_t i = 0; image && i < image->build_id_len; i++)
+		snprintf(hex + (size_t)2 * i, 3, "%02x", image->build_id[i]);
+	return wp_intern_add_str(&modules->profile->strings, hex);
+}
+
+void wp_modules_open(struct wp_modules *modules, uint32_t id,
+		     const struct wp_module_place *place)
+{
+	struct wp_profile_mapping *mapping = &modules->profile->mappings[id];
+	struct wp_module *m = &modules->v[id];
+	struct wp_elf_image *image = NULL;
+	uint64_t svma;
+
+	m->is_opened = true;
+	if (!place->map || wp_image_cache_find(modules->images, place->process,
+					       place->maps, place->map, &image))
+		return;
+	if (!image || !wp_elf_image_svma(image, m->off, &svma))
+		return;
+	m->image = image;
+	m->bias = m->start_avma - svma;
+	if (image->fd < 0)
+		m->process = place->index;
+	mapping->image = image;
+	mapping->build_id = add_build_id(modules, image);
+}

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes in one recording: whose time is whose, and which are found."""
+import base64
+import glob
+import gzip
+import json
+import os
+import re
+import signal
+import sys
+
+import pprof_check
+import pytest
+
+from conftest import children_of, run_ns, wait_until, wallprof
+
+# Starts a child that runs a line of the fifo in its argument; says its pid.
+STARTS = """
+import os, subprocess, sys
+print(f"READY pid={os.getpid()}", flush=True)
+for line in open(sys.argv[1]):
+    child = subprocess.Popen([sys.executable, "-c", line], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    print("STARTED", child.pid, flush=True)
+"""
+BUSY = "import os, time\nos.write(1, b'up\\n')\nwhile True: pass"
+
+
+def by_process(p, value="wall"):
+    """{(name, pid): sum of VALUE} of the processes."""
+    sums = {}
+    for s in pprof_check.samples(p):
+        key = s["labels"]["process"], s["labels"]["pid"]
+        sums[key] = sums.get(key, 0) + s["values"][value]
+    return sums
+
+
+class Starter:
+    def __init__(self, start, tmp_path):
+        path = tmp_path / "orders"
+        os.mkfifo(path)
+        self.target = start(sys.executable, "-c", STARTS, path)
+        self.pid = self.target.pid
+        self.orders = open(path, "w")
+
+    def start(self, code):
+        self.orders.write(f"exec({code!r})\n")
+        self.orders.flush()
+        return int(self.target.read_line("STARTED").split()[1])
+
+    def end(self, *pids):
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.orders.close()
+        self.target.proc.wait(60)
+
+
+def holds_files_of(pid):
+    """Does any process keep a file of a thread of PID open, as a sampler does?"""
+    for fd in glob.iglob("/proc/[0-9]*/fd/*"):
+        try:
+            if os.readlink(fd).startswith(f"/proc/{pid}/task/"):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def test_two_processes_have_their_own_shares(start, tmp_path):
+    first = start(sys.executable, "-c", "import os\n"
+                  "print(f'READY pid={os.getpid()}', flush=True)\n"
+                  "while True: pass")
+    second = start("waiters", 3)
+    before = {t.pid: run_ns(t.pid) for t in (first, second)}
+    output = tmp_path / "x.pb.gz"
+    run = wallprof("-p", f"{first.pid},{second.pid}", "-d", "1.5", "--report",
+                   "--full", output=output)
+    after = {t.pid: run_ns(t.pid) for t in (first, second)}
+    assert run.status in (0, 1), run.err
+    p = pprof_check.load(str(output))
+    wall, cpu = by_process(p), by_process(p, "cpu")
+    pids = {pid: name for name, pid in wall}
+    assert set(pids) == {first.pid, second.pid}, wall
+    assert pids[second.pid] == "waiters"
+    key = (pids[first.pid], first.pid)
+    # What the scheduler counted around the recording bounds what is in it.
+    assert 0 < cpu[key] <= after[first.pid] - before[first.pid]
+    assert cpu[("waiters", second.pid)] <= \
+        after[second.pid] - before[second.pid]
+    seconds = p.duration_nanos / 1e9
+    threads = len(os.listdir(f"/proc/{second.pid}/task"))
+    assert wall[key] / 1e9 == pytest.approx(seconds, rel=0.1)
+    assert wall[("waiters", second.pid)] / 1e9 == \
+        pytest.approx(threads * seconds, rel=0.1)
+    assert re.search(r"^Processes\n.*program\n(?:.*\n)?.*waiters \(pid \d+\)$", run.out,
+                     re.M), run.out
+    first.assert_unharmed()
+    second.assert_unharmed()
+
+
+def test_a_child_is_found_and_one_that_ends_is_kept(start, tmp_path):
+    target = Starter(start, tmp_path)
+    begun = target.start(BUSY)
+    output = tmp_path / "x.pb.gz"
+    pids = []
+
+    def work():
+        wait_until(lambda: holds_files_of(target.pid))
+        for _ in range(2):
+            pids.append(target.start(BUSY))
+            wait_until(lambda: run_ns(pids[-1]) > 200e6)
+        os.kill(pids[0], signal.SIGKILL)
+        # A grandchild, after an exec in between.
+        pids.append(target.start(
+            "import os, subprocess, sys, time\n"
+            "os.write(1, b'up\\n')\n"
+            "subprocess.run(['/bin/sh', '-c', 'sleep 0.3; true'])\n"
+            "time.sleep(1000)"))
+        wait_until(lambda: children_of(pids[2]))
+        wait_until(lambda: not children_of(pids[2]))
+        return lambda: True
+
+    run = wallprof("--children", "-p", target.pid, output=output, until=work)
+    assert run.status in (0, 1), run.err
+    sums = by_process(pprof_check.load(str(output)))
+    found = {pid for _, pid in sums}
+    # Not what was there before: that is --tree.
+    assert begun not in found
+    assert {target.pid, *pids} <= found, (sums, run.err)
+    assert {"sh", "sleep"} <= {name for name, _ in sums}, sums
+    target.end(begun, pids[1], pids[2])
+
+
+def test_a_tree_has_what_was_there_and_every_format_tells_it(start, tmp_path):
+    target = Starter(start, tmp_path)
+    child = target.start(BUSY)
+    texts = {}
+    for name in ("x.folded", "x.html", "x.speedscope.json", "x.firefox.json"):
+        run = wallprof("--tree", target.pid, "-d", "0.3",
+                       output=tmp_path / name)
+        assert run.status in (0, 1), run.err
+        texts[name] = (tmp_path / name).read_text()
+    comm = open(f"/proc/{child}/comm").read().strip()
+    assert re.search(rf"^{comm};{comm};", texts["x.folded"], re.M)
+    packed = re.search('id="data">([^<]*)<', texts["x.html"]).group(1)
+    head = gzip.decompress(base64.b64decode(packed)).partition(b"\n")[0]
+    assert any(t[-2:] == [child, comm] for t in json.loads(head)["threads"])
+    names = {t["name"] for t in
+             json.loads(texts["x.speedscope.json"])["profiles"]}
+    assert f"{comm} ({child})" in names, names
+    pids = {t["pid"] for t in json.loads(texts["x.firefox.json"])["threads"]}
+    assert {str(target.pid), str(child)} == pids
+    target.end(child)
+
+
+def test_a_build_is_told_by_program(tmp_path):
+    (tmp_path / "Makefile").write_text(
+        "all: a b c\n"
+        "a b c:\n"
+        "\t@/bin/sh -c 'i=0; while [ $$i -lt 60000 ]; do i=$$((i+1)); done'\n")
+    output = tmp_path / "x.pb.gz"
+    run = wallprof("--children", "--", "make", "-s", "-C", str(tmp_path),
+                   "-j3", output=output)
+    assert run.status in (0, 1), run.err
+    p = pprof_check.load(str(output))
+    names = {name for name, _ in by_process(p)}
+    assert {"make", "sh"} <= names, names
+    cpu = by_process(p, "cpu")
+    assert sum(ns for (name, _), ns in cpu.items() if name == "sh") > \
+        sum(ns for (name, _), ns in cpu.items() if name == "make")
+    # A saved profile tells them, too.
+    again = wallprof("report", output)
+    assert re.search(r"^Processes\n", again.out, re.M), again.out
+
+
+def test_a_process_that_is_not_there_is_said(start):
+    target = start("waiters", 1)
+    run = wallprof("-p", f"{target.pid},999999999", "-d", "0.2")
+    assert run.status == 2
+    assert "999999999" in run.err
+    target.assert_unharmed()
