@@ -33,6 +33,11 @@ def _pb2():
         return module
 
 
+def new_profile():
+    """An empty Profile message."""
+    return _pb2().Profile()
+
+
 def load(path):
     """The Profile message in the gzip file PATH."""
     data = pathlib.Path(path).read_bytes()

@@ -5,6 +5,7 @@ a recording puts in them.
 The tests in JavaScript stand in test/html; packages from npm are in
 $NODE_MODULES, which the Makefile fills.
 """
+import collections
 import gzip
 import json
 import os
@@ -17,6 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 import page_data
+import pprof_check
 from conftest import BUILD, FIXTURES, ROOT, WALLPROF, wait_until, wallprof
 
 MODULES = pathlib.Path(os.environ.get("NODE_MODULES", ROOT / "build/npm/pages"))
@@ -81,27 +83,69 @@ def firefox(home, *args):
         timeout=100, check=False, env={**os.environ, "HOME": str(home)})
 
 
-def test_firefox_profiler_reads_its_format(packages, tmp_path):
-    """Its own command line client counts what the fixture's truth says."""
+@pytest.fixture
+def in_firefox(packages, tmp_path):
+    """in_firefox(FILE) loads it in the profiler's own command line client; what that
+    gives asks the client."""
+    def ask(*args):
+        return firefox(tmp_path, *args).stdout
+
+    def load(path):
+        # It gives its daemon half a second to start; that may go on longer.
+        firefox(tmp_path, "load", path)
+        wait_until(lambda: not firefox(tmp_path, "thread", "list").returncode,
+                   pause=0.5)
+        return ask
+    yield load
+    firefox(tmp_path, "stop", "--all")
+
+
+def test_firefox_profiler_reads_its_format(in_firefox, tmp_path):
+    """It counts what the fixture's truth says."""
     path = known(tmp_path, "firefox")
     shared = json.loads(path.read_text())["shared"]
     assert "main" in shared["stringArray"]
-    # It gives its daemon half a second to start; that may go on longer.
-    firefox(tmp_path, "load", path)
-    try:
-        wait_until(lambda: not firefox(tmp_path, "thread", "list").returncode,
-                   pause=0.5)
-        threads = firefox(tmp_path, "thread", "list").stdout
-        assert re.search(r"t-0 +server +.* 1000\.0", threads), threads
-        assert re.search(r"t-1 +work-1 +.* 3950\.0", threads), threads
-        samples = firefox(tmp_path, "thread", "samples", "--thread", "t-0",
-                          "--include-idle").stdout
-        assert "epoll_wait" in samples and "90.0%" in samples, samples
-        markers = firefox(tmp_path, "thread", "markers", "--thread",
-                          "t-1").stdout
-        assert "waiting: lock" in markers, markers
-    finally:
-        firefox(tmp_path, "stop", "--all")
+    ask = in_firefox(path)
+    threads = ask("thread", "list")
+    assert re.search(r"t-0 +server +.* 1000\.0", threads), threads
+    assert re.search(r"t-1 +work-1 +.* 3950\.0", threads), threads
+    samples = ask("thread", "samples", "--thread", "t-0", "--include-idle")
+    assert "epoll_wait" in samples and "90.0%" in samples, samples
+    markers = ask("thread", "markers", "--thread", "t-1")
+    assert "waiting: lock" in markers, markers
+
+
+def test_other_viewers_have_the_totals_of_the_pprof(in_firefox, start, tmp_path):
+    """Of each thread, in each state for Firefox, from one recording."""
+    target = start("spinner", 2)
+    wallprof("-p", target.pid, "-d", 1, "--timeline",
+             output=tmp_path / "x.pb.gz").check()
+    target.assert_unharmed()
+    want = collections.Counter()
+    for s in pprof_check.samples(pprof_check.load(str(tmp_path / "x.pb.gz"))):
+        labels = s["labels"]
+        want[labels["tid"], labels["state"]] += s["values"]["wall"] / 1e6
+    total = collections.Counter()
+    for (tid, _), ms in want.items():
+        total[tid] += ms
+    report("report", tmp_path / "x.pb.gz", "-o", tmp_path / "x.speedscope.json")
+    for p in json.loads((tmp_path / "x.speedscope.json").read_text())["profiles"]:
+        tid = int(re.search(r"\((\d+)\)$", p["name"])[1])
+        assert abs(sum(p["weights"]) / 1e6 - total.pop(tid)) < 0.001, p["name"]
+    assert not total
+    report("report", tmp_path / "x.pb.gz", "-o", tmp_path / "x.firefox.json")
+    ask = in_firefox(tmp_path / "x.firefox.json")
+    for thread in json.loads(ask("thread", "list", "--json"))["threads"]:
+        samples = json.loads(ask("thread", "samples", "--include-idle", "--json",
+                                 "--thread", thread["threadHandle"]))
+        got = collections.Counter()
+        for c in samples["categoryBreakdown"]["categories"]:
+            got[c["name"].split(":")[0]] += c["samples"]
+        tid = int(thread["tid"])
+        for state in {state for t, state in want if t == tid} | set(got):
+            assert abs(got[state] - want.pop((tid, state), 0)) < 0.5, (
+                tid, state, got)
+    assert not want
 
 
 def test_svg_is_a_whole_picture(tmp_path):
@@ -246,6 +290,54 @@ def test_profiles_of_go_are_read(tmp_path):
                if "main.hold" in stack) > 40 << 20
     report("report", heap, "-o", tmp_path / "heap.svg")
     assert "bytes, no times" in report("report", heap, status=2).stderr
+
+
+def as_perf_to_profile_writes(path, stacks):
+    """A file as Google's perf_to_profile makes of perf.data: two values for each
+    event, of cycles here, addresses without functions, the kernel's mapping by
+    its name, no duration.  STACKS are lists of (address, mapping)."""
+    p = pprof_check.new_profile()
+    strings = ["", "cycles_sample", "count", "cycles_event", "/usr/bin/victim",
+               "[kernel.kallsyms]", "0123456789abcdef0123456789abcdef01234567"]
+    p.string_table.extend(strings)
+    p.sample_type.add(type=1, unit=2)
+    p.sample_type.add(type=3, unit=2)
+    p.period_type.type, p.period_type.unit, p.period = 3, 2, 1000000
+    p.mapping.add(id=1, memory_start=0x400000, memory_limit=0x500000, filename=4,
+                  build_id=6)
+    p.mapping.add(id=2, memory_start=0xffffffff81000000, filename=5,
+                  memory_limit=0xffffffff82000000)
+    ids = {}
+    for stack in stacks:
+        for at in stack:
+            if at not in ids:
+                ids[at] = len(ids) + 1
+                p.location.add(id=ids[at], address=at[0], mapping_id=at[1])
+        p.sample.add(location_id=[ids[at] for at in stack], value=[1, 1000000])
+    path.write_bytes(gzip.compress(p.SerializeToString()))
+
+
+def test_profiles_that_were_made_of_perf_data_are_read(tmp_path):
+    main, spin, kernel = (0x401000, 1), (0x402000, 1), (0xffffffff81000040, 2)
+    as_perf_to_profile_writes(tmp_path / "perf.pb.gz",
+                              3 * [[spin, main]] + [[kernel, spin, main]])
+    said = report("report", tmp_path / "perf.pb.gz", status=2)
+    assert said.stdout == "" and re.fullmatch(
+        r"wallprof: its values \(cycles_event\) are count, no times: .*\n",
+        said.stderr)
+    report("report", tmp_path / "perf.pb.gz", "-o", tmp_path / "perf.html")
+    page = page_data.load(tmp_path / "perf.html")
+    assert (page["type"], page["unit"]) == ("cycles_event", "count")
+    assert collections.Counter({
+        stack: n for t in page["threads"] for stack, _, n in t["rows"]}) == {
+            ("0x401000", "0x402000"): 3000000,
+            ("0x401000", "0x402000", "0xffffffff81000040"): 1000000}
+    # Name, module, and whether it is the kernel's.
+    assert {(f[0], f[2], f[4] & 1) for f in page["frames"]} == {
+        ("0x401000", "victim", 0), ("0x402000", "victim", 0),
+        ("0xffffffff81000040", "", 1)}
+    report("report", tmp_path / "perf.pb.gz", "-o", tmp_path / "perf.svg")
+    assert "0x402000 - 4000000 (100" in (tmp_path / "perf.svg").read_text()
 
 
 def test_what_is_no_profile_gets_one_line(tmp_path):
