@@ -24,6 +24,9 @@ struct wp_dump_frame {
 	uint32_t file;
 	uint32_t module;
 	uint32_t line;
+	/* Of a Go program: how far its pc is behind the start of its function;
+	 * 0: not known, or inlined. */
+	uint32_t go_off;
 	bool inlined;
 	bool kernel;
 	/* Found without unwind info. */

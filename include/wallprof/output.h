@@ -21,8 +21,9 @@
 	X(SPEEDSCOPE, "speedscope")                                            \
 	X(FIREFOX, "firefox")                                                  \
 	X(SVG, "svg")                                                          \
-	/* Only for a dump. */                                                 \
-	X(JSON, "json")
+	/* Only for a dump; the second as Go's own traceback. */               \
+	X(JSON, "json")                                                        \
+	X(GO, "go")
 
 enum wp_format {
 #define X(name, text) WP_FORMAT_##name,
@@ -150,5 +151,11 @@ int wp_write_dump_text(const struct wp_dump *dump,
  * above. */
 WP_MUST_CHECK
 int wp_write_dump_json(const struct wp_dump *dump, FILE *out);
+
+/* Write the goroutines of DUMP's first process as Go's runtime prints them in a
+ * traceback of all (goroutine?debug=2), without arguments and without those that
+ * only the runtime's functions are in.  Returns as above. */
+WP_MUST_CHECK
+int wp_write_dump_go(const struct wp_dump *dump, FILE *out);
 
 #endif

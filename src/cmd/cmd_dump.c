@@ -107,6 +107,8 @@ int wp_cmd_dump_write(const struct wp_snapshot *snapshot,
 		.peers = options->follow_processes,
 	};
 
+	if (options->format == WP_FORMAT_GO)
+		return wp_write_dump_go(&snapshot->dump, out);
 	return options->format == WP_FORMAT_JSON ?
 		       wp_write_dump_json(&snapshot->dump, out) :
 		       wp_write_dump_text(&snapshot->dump, &how, out);
@@ -211,10 +213,27 @@ static void warn_of_tracer(const struct wp_options *o)
 		       o->pid, tracer);
 }
 
+static int check_goroutines(const struct session *s, struct wp_err *err)
+{
+	const struct wp_dump *dump = &s->snapshot.dump;
+	const struct wp_dump_process *p = &dump->processes[0];
+	const char *why = wp_dump_str(dump, p->go_error);
+
+	if (p->ngoroutines)
+		return 0;
+	return wp_err_set(err, -ENODATA, "process %d has no goroutines: %s",
+			  s->options->pid,
+			  *why				    ? why :
+			  *wp_dump_str(dump, p->go_version) ? "none was read" :
+							      "not a Go "
+							      "program");
+}
+
 int wp_cmd_dump(const struct wp_options *options)
 {
 	bool as_profile = options->format != WP_FORMAT_TEXT &&
-			  options->format != WP_FORMAT_JSON;
+			  options->format != WP_FORMAT_JSON &&
+			  options->format != WP_FORMAT_GO;
 	struct wp_err err = WP_ERR_INIT;
 	bool losses = false;
 	struct session s;
@@ -226,6 +245,8 @@ int wp_cmd_dump(const struct wp_options *options)
 		rc = dump_profile(&s, &losses, &err);
 	} else if (!rc) {
 		rc = make_dump(&s, &err);
+		if (!rc && options->format == WP_FORMAT_GO)
+			rc = check_goroutines(&s, &err);
 		begin_to_write(&s);
 		if (!rc)
 			rc = write_dump(&s, &err);

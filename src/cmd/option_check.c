@@ -154,6 +154,8 @@ static int check_written(enum wp_action action, enum wp_format format,
 {
 	bool plain = format == WP_FORMAT_TEXT || format == WP_FORMAT_JSON;
 
+	if (format == WP_FORMAT_GO && action != WP_ACTION_DUMP)
+		return wp_err_set(err, -EINVAL, "go is for dump");
 	switch (action) {
 	case WP_ACTION_RECORD:
 		if (format == WP_FORMAT_JSON)

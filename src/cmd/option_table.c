@@ -123,11 +123,13 @@ const struct wp_option_row wp_option_rows[] = {
 	  "A descriptor (`/dev/stdout`, `/dev/fd/7`), a device, a fifo and a file that is\n"
 	  "mounted at that path are written through." },
 	{ 'f', "format", "FORMAT", ALL & ~TOP, WP_SECTION_OUTPUT,
-	  "html pprof speedscope firefox svg folded text json",
-	  "html, pprof, speedscope, firefox, svg, folded, text or\n"
-	  "json, whatever the file's name",
+	  "html pprof speedscope firefox svg folded text json go",
+	  "html, pprof, speedscope, firefox, svg, folded, text,\n"
+	  "json or go, whatever the file's name",
 	  "`pprof`, `html`, `speedscope`, `firefox`, `svg`, `folded`, `text` or (dumps only)\n"
-	  "`json`, whatever the file is called." },
+	  "`json` or `go`, whatever the file is called.\n"
+	  "`go` is the text in which Go's runtime prints all goroutines (goroutine?debug=2),\n"
+	  "for tools that read that." },
 	{ WP_OPT_TIMELINE, "timeline", NULL, RECORD, WP_SECTION_OUTPUT, NULL,
 	  "keep what happened when in a pprof file, too",
 	  "Keep what each thread did when in a pprof file, too, as a field that other readers\n"

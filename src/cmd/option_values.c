@@ -274,7 +274,7 @@ int wp_option_format(const char *file, enum wp_format def, struct wp_err *err)
 		err, -EINVAL,
 		"\"%s\" ends in none of .pb.gz, .html, .speedscope.json, "
 		".firefox.json, .svg, .folded, .txt, .json: say the format with "
-		"-f pprof, html, speedscope, firefox, svg, folded, text or json",
+		"-f pprof, html, speedscope, firefox, svg, folded, text, json or go",
 		file);
 }
 

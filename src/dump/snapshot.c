@@ -316,6 +316,7 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 	if (!rc) {
 		describe_process(dump, &dump->processes[index], process,
 				 &sample.profile.counters);
+		wp_snapshot_open_go(&sample);
 		rc = wp_snapshot_add_threads(snapshot, index, &sample);
 	}
 	if (!rc)

@@ -22,6 +22,8 @@ struct wp_snapshot_sample {
 	 * read. */
 	struct wp_goroutine_list goroutines;
 	struct wp_err go_err;
+	/* The functions of the Go program's image; without an image: none. */
+	struct wp_go_table go_table;
 	/* notes[0..profile.nthreads), owned; NULL: not made. */
 	struct wp_snapshot_note *notes;
 };
@@ -48,6 +50,9 @@ int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 WP_MUST_CHECK
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample);
+
+/* Open the table of functions of the Go program that SAMPLE is of, if it is. */
+void wp_snapshot_open_go(struct wp_snapshot_sample *sample);
 
 /* Add stack number INDEX of SAMPLE's profile, whose strings are the dump's.  0
  * or -ENOMEM. */

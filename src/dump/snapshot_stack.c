@@ -38,9 +38,41 @@ static uint32_t end_module_id(struct wp_dump *dump, const struct wp_profile *p,
 	return base_name_id(dump, p->mappings[mapping].path);
 }
 
-static int add_frames(struct wp_dump *dump, const struct wp_profile *p,
-		      const struct wp_profile_location *loc)
+void wp_snapshot_open_go(struct wp_snapshot_sample *sample)
 {
+	const struct wp_profile *p = &sample->profile;
+
+	for (uint32_t i = 1; *sample->goroutines.version && i < p->nmappings;
+	     i++)
+		if (p->mappings[i].image &&
+		    p->mappings[i].image->go_table.size &&
+		    !wp_go_table_open(&sample->go_table, p->mappings[i].image))
+			return;
+	sample->go_table.image = NULL;
+}
+
+/* How far PC, in mapping M, is behind the start of a function of Go's. */
+static uint32_t go_offset(const struct wp_snapshot_sample *sample,
+			  const struct wp_profile_mapping *m, uint64_t pc_avma)
+{
+	const struct wp_go_table *table = &sample->go_table;
+	struct wp_go_func func;
+	uint64_t svma;
+
+	if (!table->image || m->image != table->image ||
+	    !wp_elf_image_svma(table->image, pc_avma - m->start_avma + m->off,
+			       &svma) ||
+	    wp_go_table_find(table, svma - 1, &func) || svma < func.start_svma)
+		return 0;
+	return (uint32_t)(svma - func.start_svma);
+}
+
+/* The frames at LOC; PC: where the code goes on. */
+static int add_frames(struct wp_dump *dump,
+		      const struct wp_snapshot_sample *sample,
+		      const struct wp_profile_location *loc, uint64_t pc_avma)
+{
+	const struct wp_profile *p = &sample->profile;
 	uint32_t module = 0;
 
 	if (loc->mapping == WP_MAPPING_KERNEL)
@@ -69,6 +101,9 @@ static int add_frames(struct wp_dump *dump, const struct wp_profile *p,
 			.kernel = loc->mapping == WP_MAPPING_KERNEL,
 			.guessed = loc->guessed,
 		};
+		if (!frame->inlined && loc->mapping < p->nmappings)
+			frame->go_off = go_offset(
+				sample, &p->mappings[loc->mapping], pc_avma);
 	}
 	return 0;
 }
@@ -111,7 +146,11 @@ int wp_snapshot_add_stack(struct wp_dump *dump,
 
 		/* A text says how the walk ended, which the enum does here. */
 		if (!loc->text)
-			rc = add_frames(dump, p, loc);
+			rc = add_frames(
+				dump, sample, loc,
+				i < stack->depth ?
+					p->frames[stack->first + i].pc_avma :
+					loc->avma);
 	}
 	ret->nframes = dump->nframes - ret->first_frame;
 	ret->end = (enum wp_stack_end)stack->end;

@@ -72,6 +72,34 @@ def test_every_goroutine_is_as_the_runtime_says(parked, program, tmp_path):
                for g in process["goroutines"] if g["frames"])
 
 
+@pytest.mark.parametrize("program", ["parked", "parked-stripped",
+                                     "parked-pie"])
+def test_the_runtimes_own_text(parked, program, tmp_path):
+    """Down to how far each pc is behind the start of its function."""
+    target = parked(program)
+    run = wallprof("dump", "-f", "go", "-p", target.pid).check()
+    truth = truth_of(target, tmp_path)
+    truth = goroutine_text.parse((tmp_path / "truth").read_text(), True)
+    target.assert_unharmed()
+    mine = goroutine_text.parse(run.out, True)
+    wrong = []
+    for goid, want in truth.items():
+        got = mine.pop(goid)
+        got = got._replace(frames=goroutine_text.without_wrappers(got, want))
+        if not is_of_the_test(want) and got != want:
+            wrong.append((goid, got, want))
+    assert not wrong, (len(wrong), wrong[0])
+    # The runtime's own have nothing that is shown.
+    assert not mine, mine
+    assert len(truth) >= KINDS * COUNT
+
+
+def test_a_c_program_has_no_such_text(start):
+    target = start("spinner")
+    run = wallprof("dump", "-f", "go", "-p", target.pid).check(2)
+    assert "has no goroutines: not a Go program" in run.err
+
+
 def test_labels_and_times(parked, tmp_path):
     target = parked()
     process = dump_of(target.pid)
