@@ -124,6 +124,10 @@ bool wp_tracer_has_filter(pid_t tid);
  * wp_tracer_read_regs is made if that was not called. */
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee);
 
+/* Was TID released before it stopped?  Then a trace stop that it is in is TRACER's own,
+ * come late, and is ended: the thread ran, and goes on. */
+bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid);
+
 /* The tracee with COOKIE that is not unwanted; NULL: none. */
 struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
 

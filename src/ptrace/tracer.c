@@ -275,6 +275,18 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 	drop(tracer, tracee);
 }
 
+bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid)
+{
+	const struct wp_tracee *tracee = find_tid(tracer, tid);
+	int status;
+
+	if (!tracee || !tracee->unwanted)
+		return false;
+	if (waitpid(tid, &status, __WALL | WNOHANG) == tid)
+		(void)!take_status(tracer, tid, status);
+	return true;
+}
+
 /* Is a thread that was interrupted ready to run, so that its stop comes as soon as it
  * gets a CPU, or has it come just now? */
 static bool some_will_stop(const struct wp_tracer *tracer)

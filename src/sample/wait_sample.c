@@ -19,7 +19,9 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 			  const struct wp_task_record *record,
 			  struct wp_wait_place *ret)
 {
-	if (!record->state_char || t->target->space.is_32bit)
+	/* Who traces it is not in the record: it may be wallprof. */
+	if (!record->state_char || record->state_char == 't' ||
+	    t->target->space.is_32bit)
 		return false;
 	ret->before = wp_bpf_scan_times(record);
 	ret->time_ns = record->time_ns;
@@ -51,7 +53,9 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 		return wp_sample_result_of((int)n);
 	if (wp_proc_stat_parse(&stat, text, (size_t)n))
 		return WP_SAMPLE_FAILED;
-	if (stat.state_char == 'R')
+	if (stat.state_char == 'R' ||
+	    (stat.state_char == 't' &&
+	     wp_tracer_end_late(t->target->loop->tracer, t->tid)))
 		return WP_SAMPLE_MOVED;
 	place->cpu = stat.cpu;
 	place->state_char = stat.state_char;

@@ -61,6 +61,8 @@ static struct {
 	/* Is called when the thread is let go; NULL: not. */
 	void (*after_window)(void);
 	bool has_filter;
+	/* Released before it stopped. */
+	pid_t late_tid;
 	unsigned int ninterrupts, nreleases;
 } fake_stop;
 
@@ -139,6 +141,12 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)
 		if (tracer->v[i].cookie == cookie && !tracer->v[i].stopped)
 			return &tracer->v[i];
 	return NULL;
+}
+
+bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid)
+{
+	(void)tracer;
+	return tid == fake_stop.late_tid;
 }
 
 void wp_tracer_clear(struct wp_tracer *tracer)

@@ -386,6 +386,26 @@ static void who_is_released_before_it_stops_is_let_go_then(void **state)
 	assert_free(pid);
 }
 
+static void a_stop_that_comes_late_is_ended_for_who_meets_it(void **state)
+{
+	pid_t pid = start_vfork();
+
+	(void)state;
+	/* Still wanted, another's, and not yet come. */
+	assert_false(wp_tracer_end_late(&tracer, pid));
+	wp_tracer_release(&tracer, wp_tracer_find(&tracer, COOKIE));
+	assert_false(wp_tracer_end_late(&tracer, getpid()));
+	assert_true(wp_tracer_end_late(&tracer, pid));
+	assert_int_equal(tracer.len, 1);
+	shared->go = 1;
+	wait_for_state(pid, 't');
+	assert_true(wp_tracer_end_late(&tracer, pid));
+	assert_int_equal(tracer.len, 0);
+	assert_false(wp_tracer_end_late(&tracer, pid));
+	wait_for_rounds();
+	assert_free(pid);
+}
+
 static void clearing_waits_no_longer_than_it_may(void **state)
 {
 	uint64_t begin_ns, took_ns;
@@ -481,6 +501,7 @@ int main(void)
 #endif
 		TEST(polling_in_vain_is_left_out_for_a_while),
 		TEST(who_is_released_before_it_stops_is_let_go_then),
+		TEST(a_stop_that_comes_late_is_ended_for_who_meets_it),
 		TEST(clearing_waits_no_longer_than_it_may),
 		TEST(clearing_takes_stops_that_come),
 		TEST(one_that_executes_under_another_number_is_let_go),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -140,6 +141,30 @@ static void a_thread_that_ran_meanwhile_has_moved(void **state)
 	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_MOVED);
 	assert_int_equal(fake.target->wait_queue.n, 0);
 	assert_int_equal(t->time.accounted_ns, fake_now_ns - TICK);
+}
+
+/* A stop that came when it was wanted no more is wallprof's; others are the target's. */
+static void a_late_stop_is_not_the_targets(void **state)
+{
+	const struct wp_regs regs = fake_stack_regs(&stack);
+	struct wp_task_record record = { .state_char = 'S' };
+	struct wp_wait_place place;
+
+	(void)state;
+	start();
+	place = place_in(-1, 0);
+	fake_target_stat(&fake, TID, 't');
+	fake_stop.late_tid = TID;
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_MOVED);
+	assert_int_equal(fake.target->wait_queue.n, 0);
+	fake_stop.late_tid = 0;
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_DONE);
+	assert_int_equal(recorded()->state, WP_STATE_STOPPED);
+	/* A record does not tell whose it is. */
+	memcpy(record.regs, regs.v, sizeof(record.regs));
+	assert_true(wp_wait_sample_place(t, &record, &place));
+	record.state_char = 't';
+	assert_false(wp_wait_sample_place(t, &record, &place));
 }
 
 static void a_thread_without_a_state_cannot_be_read(void **state)
@@ -426,6 +451,7 @@ int main(void)
 		TEST(a_wait_has_its_call_stack_and_time),
 		TEST(a_wait_that_the_look_waited_for_divides_no_time),
 		TEST(a_thread_that_ran_meanwhile_has_moved),
+		TEST(a_late_stop_is_not_the_targets),
 		TEST(a_thread_without_a_state_cannot_be_read),
 		TEST(a_zombie_has_no_stack),
 		TEST(memory_that_cannot_be_read_leaves_one_frame),
