@@ -12,6 +12,7 @@
 #include "cmd/messages.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
+#include "cmd/signals.h"
 #include "cmd/supervisor.h"
 #include "wallprof/budget.h"
 
@@ -38,6 +39,9 @@ static int look(const struct wp_options *given)
 
 static int run(const struct wp_options *options)
 {
+	/* A command that is to be ended in time is run in any case. */
+	if (options->action != WP_ACTION_RUN && !wp_limits_suffice())
+		return WP_EXIT_NOTHING;
 	switch (options->action) {
 	case WP_ACTION_RUN:
 		return wp_cmd_timeout(options);

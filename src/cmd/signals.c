@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exit_status.h"
+#include "messages.h"
 #include "wallprof/clock.h"
 #include "wallprof/tracer.h"
 
@@ -166,6 +167,29 @@ void wp_priority_lower(void)
 	set_nice(nice_before, "0");
 	/* What it was at first. */
 	prctl(PR_SET_TIMERSLACK, 0);
+}
+
+bool wp_limits_suffice(void)
+{
+	enum { STACK_KIB = 256, DESCRIPTORS = 32 };
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_STACK, &limit) &&
+	    limit.rlim_cur < STACK_KIB * 1024) {
+		wp_say("wallprof: its stack may have %llu KiB only, and %d are "
+		       "needed: raise the limit (ulimit -s %d)",
+		       (unsigned long long)limit.rlim_cur / 1024, STACK_KIB,
+		       STACK_KIB);
+		return false;
+	}
+	/* The soft one is raised to it. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_max < DESCRIPTORS) {
+		wp_say("wallprof: it may have %llu files open only, and %d are "
+		       "needed at least: raise the limit (ulimit -n)",
+		       (unsigned long long)limit.rlim_max, DESCRIPTORS);
+		return false;
+	}
+	return true;
 }
 
 void wp_limits_raise(void)

@@ -7,6 +7,7 @@
 #define WP_SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The SIGINT, SIGTERM and SIGHUP caught so far, each counted as what was chosen; from
@@ -38,6 +39,10 @@ void wp_signals_put_off(int each);
  * describes.  Returns the signal, or -1 (sigtimedwait(2)). */
 int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
 		    siginfo_t *ret_info);
+
+/* Are there stack and descriptors enough to look at a process, or to read a profile?
+ * If not, it is said. */
+bool wp_limits_suffice(void);
 
 /* Raise the soft limit of descriptors to the hard one, and the scheduling
  * priority if that is permitted. */

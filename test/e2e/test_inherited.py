@@ -244,3 +244,22 @@ def test_the_smallest_duration_is_not_none(start):
     run = wallprof("-p", target.pid, "-d", "1e-10", timeout=30)
     assert run.status in (0, 1), run.err
     assert time.monotonic() - begin < 25
+
+
+@pytest.mark.parametrize("what", ["--threads", "--check", "-q"])
+def test_limits_too_small_are_said(start, tmp_path, what):
+    """It is the limit, neither a process that has gone nor a crash."""
+    target = start("waiters", 2)
+    args = ["-p", target.pid, what, *(["-d", "0.1", "-o", tmp_path / "x.html"]
+                                      if what == "-q" else [])]
+    for n in (5, 8, 16, 31):
+        done = shell(f'ulimit -n {n}; exec "$@"', *args, stdout=subprocess.PIPE)
+        assert done.returncode == 2, (n, done)
+        assert f"{n} files open".encode() in done.stderr, (n, done)
+        assert done.stdout == b""
+    for kib in (64, 255):
+        done = shell(f'ulimit -s {kib}; exec "$@"', *args,
+                     stdout=subprocess.PIPE)
+        assert done.returncode == 2 and b"ulimit -s 256" in done.stderr, done
+    assert list(tmp_path.iterdir()) == []
+    target.assert_unharmed()
