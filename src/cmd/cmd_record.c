@@ -208,7 +208,8 @@ static void catch_signals(struct recording *r)
 	if (r->child.pid || r->options->action == WP_ACTION_TOP)
 		wp_signals_catch(1);
 	else
-		wp_signals_end_at_once(wp_profile_files_remove, &r->result.files);
+		wp_signals_end_at_once(wp_profile_files_remove,
+				       &r->result.files);
 }
 
 /* Make the sampler, and sample what is there. */
