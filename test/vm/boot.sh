@@ -26,7 +26,8 @@ case $release in
 esac
 accel="-accel tcg,thread=multi"
 [ "${ACCEL:-tcg}" = tcg ] || accel="-accel $ACCEL"
-rm -f "$out/status"
+rm -f "$out/status" "$out/log" "$out/console"
+ended=0
 # shellcheck disable=SC2086 # lists of words
 timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
 	-smp "${VM_CPUS:-2}" -m "${VM_MEM:-4G}" \
@@ -34,12 +35,17 @@ timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
 	-serial "file:$out/console" -kernel "$image" -initrd "$initrd" \
 	-append "console=$console quiet panic=-1 $*" \
 	-virtfs "local,path=$root,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
-	-virtfs "local,path=$out,mount_tag=out,security_model=none" || {
-	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-900} s" >&2
+	-virtfs "local,path=$out,mount_tag=out,security_model=none" || ended=$?
+if [ "$ended" = 124 ]; then
+	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-900} s" \
+		"(VM_SECONDS)" >&2
 	exit 1
-}
+elif [ "$ended" != 0 ]; then
+	echo "boot.sh: qemu ended with status $ended" >&2
+	exit 1
+fi
 if [ ! -s "$out/status" ]; then
-	tail -n 20 "$out/console" >&2
+	tail -n 20 "$out/console" >&2 || :
 	echo "boot.sh: the guest ended without a status; its console is above" >&2
 	exit 1
 fi

@@ -10,5 +10,5 @@ vm: deps-vm all unit-programs e2e-programs
 	$(Q)test/vm/kernel.sh $(K) $(VM_ARCH) build/vm
 	$(Q)mkdir -p $(VM)/out
 	$(Q)echo "SYSCTL='$(SYSCTL)' exec sh $(CURDIR)/test/vm/guest.sh $(CURDIR) '$(T)'" >$(VM)/out/command
-	$(Q)test/vm/boot.sh $(VM) / $(VM)/out $(VM_ARGS); s=$$?; cat $(VM)/out/log; exit $$s
+	$(Q)test/vm/boot.sh $(VM) / $(VM)/out $(VM_ARGS); s=$$?; cat $(VM)/out/log 2>/dev/null; exit $$s
 .PHONY: vm deps-vm
