@@ -8,14 +8,17 @@
 /* Least CPU time to judge by, in sampling intervals. */
 enum { CPU_INTERVALS = 3 };
 
-/* The part of MEASURE that has no whole stack. */
+/* The part of MEASURE that has no whole stack.  OF_MANY: of several processes, of which
+ * many have ended before a sample was due. */
 static uint64_t cut_part(const struct wp_profile_measure *measure,
-			 bool stops_never)
+			 bool stops_never, bool of_many)
 {
 	uint64_t cut = measure->all - measure->ends[WP_END_ROOT];
 
 	/* The waiter's stack stands for a holder's that no lock names. */
 	cut -= measure->ends[WP_END_DEPTH_LIMIT] + measure->ends[WP_END_HOLDER];
+	if (of_many)
+		cut -= measure->ends[WP_END_NOT_SEEN];
 	return stops_never ? cut - measure->ends[WP_END_EMPTY] -
 				     measure->ends[WP_END_NO_STOPS] :
 			     cut;
@@ -23,9 +26,9 @@ static uint64_t cut_part(const struct wp_profile_measure *measure,
 
 /* LEAST: what is too little to judge by. */
 static bool is_cut(const struct wp_profile_measure *measure, uint64_t least,
-		   bool stops_never, char text[WP_LOSSES_TEXT])
+		   bool stops_never, bool of_many, char text[WP_LOSSES_TEXT])
 {
-	uint64_t cut = cut_part(measure, stops_never);
+	uint64_t cut = cut_part(measure, stops_never, of_many);
 
 	if (cut <= measure->all / 10 || cut < least)
 		return false;
@@ -50,7 +53,8 @@ static bool has_cut_stacks(const struct wp_profile *profile,
 		if (!(options->kinds & 1u << kind))
 			continue;
 		for (unsigned int i = 0; i < sums->nmeasures; i++)
-			if (is_cut(&sums->measures[i], least[i], never, text))
+			if (is_cut(&sums->measures[i], least[i], never,
+				   wp_profile_is_of_many(profile), text))
 				return true;
 	}
 	return false;

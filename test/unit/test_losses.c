@@ -82,6 +82,23 @@ static void so_little_cpu_time_is_not_judged(void **state)
 	assert_true(finds(p));
 }
 
+static void short_processes_are_not_judged_by_what_no_look_met(void **state)
+{
+	struct wp_profile *p = *state;
+
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_ROOT, 1000, 1000);
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_NOT_SEEN, 1000, 1000);
+	assert_int_not_equal(wp_profile_share_process(p, 1, "a", 0),
+			     UINT32_MAX);
+	assert_true(finds(p));
+	assert_int_not_equal(wp_profile_share_process(p, 2, "b", 0),
+			     UINT32_MAX);
+	assert_false(finds(p));
+	/* What was met, and had no stack, counts. */
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_EMPTY, 1000, 1000);
+	assert_true(finds(p));
+}
+
 static void running_time_stands_for_cpu_time_that_was_not_recorded(void **state)
 {
 	struct wp_profile *p = *state;
@@ -158,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(cpu_time_is_judged_apart_from_wall_time),
 		TEST(so_little_cpu_time_is_not_judged),
+		TEST(short_processes_are_not_judged_by_what_no_look_met),
 		TEST(running_time_stands_for_cpu_time_that_was_not_recorded),
 		TEST(cut_stacks_of_waits_are_losses_of_wall_time),
 		TEST(what_needs_no_stack_is_no_loss),
