@@ -18,7 +18,7 @@ TEXT = "programs that nobody here wrote: whole stacks, eu-stack, perf"
 SECONDS, HZ = 5, 997
 FIRST = 10
 HEAD = ["program", "wall whole", "CPU whole", "as eu-stack", "differ",
-        "from perf, at most", "dump", "stopped", "exit"]
+        "as gdb", "differ", "from perf, at most", "dump", "stopped", "exit"]
 
 
 def run_tool(*argv, timeout=30):
@@ -28,9 +28,13 @@ def run_tool(*argv, timeout=30):
 
 
 def bare(name):
-    """Without parameters and what compilers add to tell parts of a function."""
-    return re.sub(r"(\(.*|<.*|\.(part|isra|constprop|cold|abi0)\b.*|@@?.*"
+    """Without parameters, what compilers add to tell parts of a function, and what
+    glibc adds to tell the names of one function."""
+    name = re.sub(r"(\(.*|<.*|\.(part|isra|constprop|cold|abi0)\b.*|@@?.*"
                   r"|\+0x.*)$", "", name) or name
+    name = re.sub(r"^(__GI_|__libc_)?_*", "", name) or name
+    return re.sub(r"64(?=_|$)|^c(?=free$)", "",
+                  name.replace("memmove", "memcpy")) or name
 
 
 def record(pid):
@@ -61,14 +65,15 @@ def record(pid):
 
 
 @contextlib.contextmanager
-def perf_beside(pid):
-    """perf records PID for as long as wallprof does in the context; yields the
-    place of its data."""
+def perf_beside():
+    """perf records for as long as wallprof does in the context; yields the place
+    of its data.  It looks at CPUs, whoever is on them: its clock of a process
+    starts anew when that wakes, and finds it there too often."""
     data = WORK / "perf.data"
     data.unlink(missing_ok=True)
     perf = subprocess.Popen(
-        ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "-g", "-p",
-         str(pid), "-o", str(data), "--", "sleep", str(SECONDS)],
+        ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "-g", "-a",
+         "-o", str(data), "--", "sleep", str(SECONDS)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL)
     try:
@@ -79,10 +84,11 @@ def perf_beside(pid):
         perf.wait()
 
 
-def perf_shares(data):
+def perf_shares(data, pid):
     """{function: share}, of user code: what a thread is in, or calls the kernel
     from."""
-    text = run_tool("perf", "script", "-i", data, "-F", "ip,sym", timeout=90)
+    text = run_tool("perf", "script", "-i", data, "--pid", pid, "-F", "ip,sym",
+                    timeout=90)
     leaves = collections.Counter()
     for sample in text.stdout.split("\n\n"):
         for line in sample.splitlines():
@@ -96,12 +102,13 @@ def perf_shares(data):
 
 
 def difference(ours, theirs):
-    """The largest difference of the shares of perf's first functions that both
-    have names for."""
-    first = sorted((n for n in theirs if n != "[unknown]"),
+    """The largest difference of the shares of the first functions that perf has
+    names for; None if we have no name of these."""
+    first = sorted((n for n in theirs if n != "unknown]"),
                    key=theirs.get, reverse=True)[:FIRST]
-    known = [n for n in first if n in ours]
-    return max((abs(ours[n] - theirs[n]) for n in known), default=None)
+    if not any(n in ours for n in first):
+        return None
+    return max(abs(ours.get(n, 0) - theirs[n]) for n in first)
 
 
 def stacks_of(pid):
@@ -130,32 +137,68 @@ def by_eu_stack(pid):
     return ret
 
 
-def compare(pid):
-    """Of threads that waited all along at one place: (as eu-stack, differ, seconds
-    of a dump)."""
-    before = by_eu_stack(pid)
-    ours, took = stacks_of(pid)
-    after = by_eu_stack(pid)
+def by_gdb(pid):
+    """{tid: addresses}; {} where gdb takes too long."""
+    try:
+        done = run_tool("gdb", "-nx", "-batch", "-p", pid, "-ex",
+                        "set print frame-arguments none", "-ex",
+                        "set print frame-info location-and-address", "-ex",
+                        "thread apply all backtrace", timeout=60)
+    except (subprocess.TimeoutExpired, FileNotFoundError):
+        return {}
+    ret = {}
+    for text in re.split(r"^Thread \d+ ", done.stdout, flags=re.M)[1:]:
+        tid = re.search(r"\((?:LWP|process) (\d+)\)", text)
+        row = re.findall(r"^#\d+ +(0x\w+) in", text, re.M)
+        if tid and row:
+            ret[int(tid.group(1))] = without_inlined(
+                [int(a, 16) for a in row])
+    return ret
+
+
+def without_inlined(row):
+    """Functions that were inlined have the address of who they were inlined
+    into."""
+    return [a for i, a in enumerate(row) if not i or a != row[i - 1]]
+
+
+def agreement(ours, theirs):
+    """(threads with the same frames, threads with others) where both look at one
+    place.  Theirs may end early.  gdb shows functions that end in a jump to
+    another as its callers, which are on no stack any more."""
     same = other = 0
     for tid, row in ours.items():
-        theirs = before.get(tid)
-        if not theirs or after.get(tid) != theirs or theirs[0] != row[0]:
+        want = theirs.get(tid)
+        if not want or want[0] != row[0]:
             continue
-        # Theirs may end early.
-        if row[:len(theirs)] == theirs:
-            same += len(theirs) == len(row)
-        else:
+        rest = iter(want)
+        if all(a in rest for a in row) and want[-1] == row[-1]:
+            same += 1
+        elif row[:len(want)] != want:
             other += 1
-    return same, other, took
+    return same, other
+
+
+def compare(pid):
+    """Of threads that waited all along at one place: [as eu-stack, differ, as gdb,
+    differ], and the seconds of a dump."""
+    before = by_eu_stack(pid)
+    ours, took = stacks_of(pid)
+    gdb = by_gdb(pid)
+    after = by_eu_stack(pid)
+    ours = {tid: row for tid, row in ours.items()
+            if before.get(tid) == after.get(tid)}
+    return [*agreement(ours, before), *agreement(
+        {tid: without_inlined(row) for tid, row in ours.items()}, gdb)], took
 
 
 def look(name):
     with PROGRAMS[name]() as pid:
         time.sleep(2)
-        with perf_beside(pid) as data:
+        with perf_beside() as data:
             (wall, cpu), ours, stopped, status = record(pid)
-        theirs = perf_shares(data)
-        *counts, took = compare(pid)
+        theirs = perf_shares(data, pid)
+        counts, took = compare(pid)
     return [name, f"{wall:.1f} %", "-" if cpu is None else f"{cpu:.1f} %",
             *map(str, counts),
             "-" if (d := difference(ours, theirs)) is None else
