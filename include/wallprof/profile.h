@@ -266,6 +266,11 @@ struct wp_profile_meta {
 	/* String id of the reason why addresses have no name ("the symboliser
 	 * was killed by signal 11"); "": none. */
 	uint32_t unnamed_why;
+	/* String id of the reason why servers were not asked for all debug files
+	 * ("the servers of DEBUGINFOD_URLS took too long"); "": they were. */
+	uint32_t no_servers;
+	/* Time that servers of debug files may take, 0: they are not asked. */
+	uint64_t servers_ns;
 };
 
 struct wp_profile {

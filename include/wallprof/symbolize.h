@@ -17,7 +17,9 @@
  * process in a sandbox reads them (namer.h).  An address that it fails to name
  * reads "MODULE+0xOFFSET" and is counted as unnamed, with the reason in
  * PROFILE->meta.  *INTERRUPTS counts the user's interrupts: at the second one
- * the naming ends.
+ * the naming ends.  Servers that $DEBUGINFOD_URLS names are asked for debug files
+ * that are not here for as long as PROFILE->meta.servers_ns says, which becomes what
+ * is left of it; PROFILE->meta has the reason why they were not asked to the end.
  *
  * What was named before is not named again: it may be called while PROFILE grows.
  * Returns 0 or -ENOMEM.

@@ -31,6 +31,14 @@ void wp_say(const char *fmt, ...)
 		return;
 }
 
+void wp_say_no_servers(const char *why)
+{
+	if (*why)
+		wp_say("wallprof: names that servers of debug files have may "
+		       "be missing: %s",
+		       why);
+}
+
 void wp_say_unnamed(uint64_t n, const char *why)
 {
 	if (n)

@@ -14,6 +14,10 @@
  * that are not printable.  Lines over 1 KiB are cut. */
 void wp_say(const char *fmt, ...) WP_PRINTF(1, 2);
 
+/* Say that not all servers of debug files were asked, and WHY; nothing if that is
+ * "". */
+void wp_say_no_servers(const char *why);
+
 /* Say that N addresses have no function name, and why; nothing if N is 0. */
 void wp_say_unnamed(uint64_t n, const char *why);
 

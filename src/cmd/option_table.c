@@ -271,6 +271,17 @@ const struct wp_option_row wp_option_rows[] = {
 	  "rows libunwind", "rows (default) or libunwind",
 	  "`rows` (default) evaluates unwind info itself and asks libunwind only for what it\n"
 	  "cannot do; `libunwind` asks it for every frame." },
+	{ WP_OPT_DEBUGINFOD, "debuginfod", "ASK", RECORD, WP_SECTION_HOW,
+	  "yes no",
+	  "yes: ask the servers of DEBUGINFOD_URLS for debug\n"
+	  "files; default: yes, but no for root",
+	  "Whether to ask the servers that the environment variable `DEBUGINFOD_URLS` names for\n"
+	  "debug files that are not on this machine: `yes` or `no`.\n"
+	  "They learn the build-ids of the programs and libraries that were seen; what they\n"
+	  "give is kept where debuginfod_find_debuginfo(3) says.\n"
+	  "By default root asks nobody, and others do if the variable is set.\n"
+	  "All answers together may take a minute; if they take longer, that is said, and names\n"
+	  "are missing." },
 	{ 'V', "version", NULL, ALL, WP_SECTION_OTHER, NULL,
 	  "print the version and exit", "Print the version." },
 	{ 'h', "help", NULL, ALL, WP_SECTION_OTHER, NULL,

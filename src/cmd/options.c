@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "option_check.h"
 #include "option_table.h"
@@ -33,6 +34,16 @@ static const char *const scan_names[] = {
 static bool is_word(const char *text, size_t n, const char *word)
 {
 	return n == strlen(word) && !memcmp(text, word, n);
+}
+
+static int parse_yes_no(bool *ret, const char *option, const char *text,
+			struct wp_err *err)
+{
+	*ret = !strcmp(text, "yes");
+	if (*ret || !strcmp(text, "no"))
+		return 0;
+	return wp_err_set(err, -EINVAL, "%s wants yes or no, not \"%s\"",
+			  option, text);
 }
 
 /* "wall,cpu": any of them, in any order. */
@@ -240,6 +251,8 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 	case WP_OPT_REPORT:
 		o->report = true;
 		return 0;
+	case WP_OPT_DEBUGINFOD:
+		return parse_yes_no(&o->debuginfod, "--debuginfod", arg, err);
 	case WP_OPT_FULL:
 		o->full = true;
 		return 0;
@@ -426,6 +439,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 {
 	struct wp_option_parse p = {
 		.o = { .kinds = 1u << WP_PROFILE_WALL,
+		       /* Root may look at whatever others run. */
+		       .debuginfod = geteuid() != 0,
 		       .sampler = { .wall = true,
 				    .cpu = true,
 				    .max_stopped = 0.01,

@@ -96,6 +96,8 @@ struct wp_options {
 	uint64_t dump_time_ns;
 	/* End the command at once when it is in a deadlock. */
 	bool exit_on_deadlock;
+	/* Ask the servers of $DEBUGINFOD_URLS for debug files. */
+	bool debuginfod;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
 	unsigned int kinds;
 	struct wp_sampler_options sampler;

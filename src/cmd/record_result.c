@@ -12,7 +12,11 @@
 #include "messages.h"
 #include "signals.h"
 #include "worker.h"
+#include "wallprof/clock.h"
 #include "wallprof/symbolize.h"
+
+/* What all answers of servers of debug files may take, in seconds. */
+enum { SERVERS_S = 60 };
 
 static int write_report(struct wp_record_result *r, enum wp_profile_kind kind,
 			FILE *out)
@@ -161,6 +165,8 @@ static int name_functions(const struct wp_record_result *r)
 {
 	const struct wp_recorded *recorded = r->recorded;
 
+	if (r->options->debuginfod)
+		r->profile->meta.servers_ns = SERVERS_S * WP_NS_PER_S;
 	if (!r->options->sampler.many)
 		return wp_symbolize(r->profile, recorded->first,
 				    &wp_interrupts);
@@ -188,6 +194,8 @@ int wp_record_result_write(struct wp_record_result *r, struct wp_err *err)
 	wp_say_unnamed(
 		r->profile->counters.unnamed,
 		wp_profile_str(r->profile, r->profile->meta.unnamed_why));
+	wp_say_no_servers(
+		wp_profile_str(r->profile, r->profile->meta.no_servers));
 	if (!makes_files(r))
 		wp_signals_leave();
 	rc = wp_profile_files_write(&r->files, write_profile, r, err);

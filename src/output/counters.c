@@ -241,6 +241,9 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	if (c->unnamed)
 		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
 		     wp_profile_str(profile, profile->meta.unnamed_why));
+	if (*wp_profile_str(profile, profile->meta.no_servers))
+		part(line, "names of servers of debug files: %s",
+		     wp_profile_str(profile, profile->meta.no_servers));
 	if (!line->nparts)
 		part(line, "nothing");
 }

@@ -20,6 +20,8 @@
 #include "wallprof/err.h"
 #include "wallprof/symbols.h"
 
+struct wp_debuginfod;
+
 struct wp_namer_module {
 	uint32_t id;
 	struct wp_symbol_module module;
@@ -45,6 +47,8 @@ struct wp_namer {
 	const char *const *roots;
 	size_t nroots;
 	int perf_map_fd;
+	/* Asked for debug files that are in no place here; NULL: nobody is. */
+	struct wp_debuginfod *servers;
 	/* The number of the user's interrupts: the second ends the naming. */
 	const volatile sig_atomic_t *interrupts;
 	/* The child's program: wp_namer_child, or a test's. */

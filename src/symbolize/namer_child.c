@@ -15,6 +15,7 @@
 
 #include "namer_protocol.h"
 #include "sandbox.h"
+#include "send_fd.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 
@@ -68,44 +69,20 @@ static void check(struct child *child, int rc)
 		end(child, WP_PROTOCOL_NO_MEMORY, 0);
 }
 
-/* The descriptor that MSG carries, or -1. */
-static int carried_fd(struct msghdr *msg)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 /* Let the parent do wp_debug_open. */
 static int request_debug(void *ctx, const struct wp_debug_query *query,
 			 uint32_t *nth)
 {
 	struct child *child = ctx;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct wp_protocol_reply reply;
-	struct iovec iov = { &reply, sizeof(reply) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n;
+	struct wp_protocol_reply reply = { 0 };
+	int fd = -1;
 
 	check(child, wp_protocol_add_open(&child->unsent, query, *nth));
 	flush(child);
-	do
-		n = recvmsg(child->sock, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof(reply))
+	if (wp_receive_fd(child->sock, &reply, sizeof(reply), &fd))
 		_exit(1);
 	*nth = reply.nth;
-	return reply.found ? carried_fd(&msg) : -ENOENT;
+	return reply.found ? fd : -ENOENT;
 }
 
 /* The present address space, in which images have reserved what their files

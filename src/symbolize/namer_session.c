@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "debuginfod.h"
+#include "send_fd.h"
 #include "wallprof/budget.h"
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
@@ -26,6 +28,8 @@ enum {
 	SLICE_MS = 100,
 	QUIET_MAX = WP_NAMER_QUIET_MAX_S * 1000 / SLICE_MS,
 };
+/* The number of the candidate that servers give: no place has it. */
+#define ASKED UINT32_MAX
 
 const struct wp_namer_module *wp_namer_find(const struct wp_namer *namer,
 					    uint32_t id)
@@ -57,30 +61,25 @@ static void allow_memory(pid_t pid, int fd)
 
 static int reply(struct wp_namer_session *s, uint32_t nth, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	struct wp_protocol_reply answer = { nth, fd >= 0 };
-	struct iovec iov = { &answer, sizeof(answer) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
+	int rc = wp_send_fd(s->sock, &answer, sizeof(answer), fd);
 
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	if (sendmsg(s->sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-	    sizeof(answer))
-		return 0;
 	/* A child that does not read its answers is ended; one that has died
 	 * closes its socket. */
-	return errno == EPIPE || errno == ECONNRESET ? 0 : -EBADMSG;
+	return !rc || rc == -EPIPE || rc == -ECONNRESET ? 0 : -EBADMSG;
+}
+
+/* Ask the servers for what QUERY wants, if they are to be asked, once: *NTH is
+ * ASKED then. */
+static int ask_servers(struct wp_namer_session *s,
+		       const struct wp_debug_query *query, uint32_t *nth)
+{
+	struct wp_debuginfod *servers = s->namer->servers;
+
+	if (!servers || query->kind != WP_DEBUG_BY_ID || *nth == ASKED)
+		return -ENOENT;
+	*nth = ASKED;
+	return wp_debuginfod_find(servers, query->id, query->id_len);
 }
 
 static int serve_open(struct wp_namer_session *s)
@@ -100,6 +99,10 @@ static int serve_open(struct wp_namer_session *s)
 			     query,
 			     query->of_debug ? s->debug_path : m->module.path,
 			     s->namer->roots, s->namer->nroots, &nth, path);
+	if (fd < 0 && !m->is_lost) {
+		path[0] = '\0';
+		fd = ask_servers(s, query, &nth);
+	}
 	if (fd >= 0) {
 		allow_memory(s->pid, fd);
 		if (!query->of_debug) {

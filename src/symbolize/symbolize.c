@@ -14,6 +14,7 @@
 
 #include "exe_name.h"
 #include "lookups.h"
+#include "debuginfod.h"
 #include "namer.h"
 #include "wallprof/base_name.h"
 #include "wallprof/elf_image.h"
@@ -249,6 +250,9 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 {
 	const struct wp_symbol_source *source =
 		job->lookups->sources[job->group];
+	struct wp_profile_meta *meta = &job->profile->meta;
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	struct wp_debuginfod servers = { 0 };
 	char root[32];
 	/* The target's root comes first: it may be a container's. */
 	const char *const roots[] = { source->root_fd >= 0 ? root : "", "" };
@@ -260,6 +264,7 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 		.roots = roots,
 		.nroots = 2,
 		.perf_map_fd = open_perf_map(source),
+		.servers = meta->servers_ns && urls && *urls ? &servers : NULL,
 		.interrupts = interrupts,
 		.child = wp_namer_child,
 		.answer = add_answer,
@@ -270,7 +275,13 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 	int rc;
 
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", source->root_fd);
+	wp_debuginfod_begin(&servers, meta->servers_ns, interrupts);
 	rc = wp_namer_run(&namer, &end);
+	wp_debuginfod_end(&servers);
+	meta->servers_ns = servers.why ? 0 : servers.left_ns;
+	if (servers.why)
+		meta->no_servers = wp_intern_add_str(&job->profile->strings,
+						     servers.why);
 	if (namer.perf_map_fd >= 0)
 		close(namer.perf_map_fd);
 	if (!rc)

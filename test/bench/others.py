@@ -32,7 +32,7 @@ def bare(name):
     glibc adds to tell the names of one function."""
     name = re.sub(r"(\(.*|<.*|\.(part|isra|constprop|cold|abi0)\b.*|@@?.*"
                   r"|\+0x.*)$", "", name) or name
-    name = re.sub(r"^(__GI_|__libc_)?_*", "", name) or name
+    name = re.sub(r"^(_*(GI|libc)_)*_*", "", name) or name
     return re.sub(r"64(?=_|$)|^c(?=free$)", "",
                   name.replace("memmove", "memcpy")) or name
 
@@ -85,8 +85,8 @@ def perf_beside():
 
 
 def perf_shares(data, pid):
-    """{function: share}, of user code: what a thread is in, or calls the kernel
-    from."""
+    """({function: share}, number of samples), of user code: what a thread is in,
+    or calls the kernel from."""
     text = run_tool("perf", "script", "-i", data, "--pid", pid, "-F", "ip,sym",
                     timeout=90)
     leaves = collections.Counter()
@@ -98,17 +98,21 @@ def perf_shares(data, pid):
                 leaves[bare(found.group(2))] += 1
                 break
     total = sum(leaves.values())
-    return {n: 100 * v / total for n, v in leaves.items()} if total else {}
+    return {n: 100 * v / total for n, v in leaves.items()}, total
 
 
-def difference(ours, theirs):
-    """The largest difference of the shares of the first functions that perf has
-    names for; None if we have no name of these."""
-    first = sorted((n for n in theirs if n != "unknown]"),
-                   key=theirs.get, reverse=True)[:FIRST]
-    if not any(n in ours for n in first):
-        return None
-    return max(abs(ours.get(n, 0) - theirs[n]) for n in first)
+def difference(ours, theirs, nsamples):
+    """The largest difference of the shares of perf's first functions that both
+    have names for, and two standard errors of what perf has there of NSAMPLES, as
+    text; "-" if there are none."""
+    first = sorted(theirs, key=theirs.get, reverse=True)[:FIRST]
+    known = [n for n in first if n in ours]
+    if not known:
+        return "-"
+    most = max(known, key=lambda n: abs(ours[n] - theirs[n]))
+    share = theirs[most]
+    return (f"{abs(ours[most] - share):.1f} "
+            f"±{2 * (share * (100 - share) / nsamples) ** .5:.1f} points")
 
 
 def stacks_of(pid):
@@ -201,8 +205,7 @@ def look(name):
         counts, took = compare(pid)
     return [name, f"{wall:.1f} %", "-" if cpu is None else f"{cpu:.1f} %",
             *map(str, counts),
-            "-" if (d := difference(ours, theirs)) is None else
-            f"{d:.1f} points", f"{1000 * took:.0f} ms", f"{stopped:.3f} %",
+            difference(ours, *theirs), f"{1000 * took:.0f} ms", f"{stopped:.3f} %",
             str(status)]
 
 
