@@ -129,6 +129,19 @@ static bool has_losses(uint32_t nbad, uint32_t nthreads, uint64_t nunnamed)
 	return nbad * 10 > nthreads || nunnamed;
 }
 
+/* The same of goroutines, where they are all that is written. */
+static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
+{
+	const struct wp_dump *dump = &snapshot->dump;
+	const struct wp_dump_process *p = &dump->processes[0];
+	uint64_t bad = p->nlost_goroutines;
+
+	for (uint32_t i = 0; i < p->ngoroutines; i++)
+		bad += wp_dump_is_cut(
+			&dump->goroutines[p->first_goroutine + i].stack);
+	return bad * 10 > p->ngoroutines || snapshot->nunnamed;
+}
+
 static bool dump_has_losses(const struct wp_snapshot *snapshot)
 {
 	const struct wp_dump *dump = &snapshot->dump;
@@ -250,7 +263,9 @@ int wp_cmd_dump(const struct wp_options *options)
 		begin_to_write(&s);
 		if (!rc)
 			rc = write_dump(&s, &err);
-		losses = !rc && dump_has_losses(&s.snapshot);
+		losses = !rc && (options->format == WP_FORMAT_GO ?
+					 goroutines_have_losses(&s.snapshot) :
+					 dump_has_losses(&s.snapshot));
 	}
 	close_session(&s, rc, &err);
 	if (rc)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Go itself, of the versions that Debian's suites have, unpacked beside the
+system's: nothing is installed."""
+import fcntl
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+
+PLACE = ROOT / "build" / "go"
+SUITES = ("bookworm-backports", "trixie", "trixie-backports")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+MIRROR = "http://deb.debian.org/debian"
+
+
+def _apt(*args, cwd=PLACE):
+    subprocess.run(args, cwd=cwd, check=True, capture_output=True, timeout=300,
+                   stdin=subprocess.DEVNULL,
+                   env={**os.environ, "APT_CONFIG": str(PLACE / "apt.conf")})
+
+
+def _update():
+    """Lists of packages of our own, once."""
+    if (PLACE / "updated").exists():
+        return
+    for name in ("state/lists/partial", "cache/archives/partial",
+                 "etc/apt.conf.d", "etc/preferences.d"):
+        (PLACE / name).mkdir(parents=True, exist_ok=True)
+    (PLACE / "state/status").touch()
+    (PLACE / "etc/sources.list").write_text("".join(
+        f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n"
+        for suite in SUITES))
+    (PLACE / "apt.conf").write_text(
+        f'Dir "{PLACE}";\nDir::State "{PLACE}/state";\n'
+        f'Dir::State::status "{PLACE}/state/status";\n'
+        f'Dir::Cache "{PLACE}/cache";\nDir::Etc "{PLACE}/etc";\n'
+        f'Dir::Etc::sourcelist "{PLACE}/etc/sources.list";\n'
+        'Dir::Etc::sourceparts "-";\nAcquire::Languages "none";\n')
+    _apt("apt-get", "update")
+    (PLACE / "updated").touch()
+
+
+def fetch(version):
+    """The root of Go VERSION ("1.24"); None where it cannot be had."""
+    root = PLACE / version
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        new = PLACE / "new"
+        try:
+            if not root.exists():
+                _update()
+                shutil.rmtree(new, ignore_errors=True)
+                new.mkdir()
+                _apt("apt-get", "download", f"golang-{version}-go",
+                     f"golang-{version}-src", cwd=new)
+                for package in list(new.glob("*.deb")):
+                    _apt("dpkg", "-x", package.name, "root", cwd=new)
+                (new / "root").rename(root)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    return root / f"usr/lib/go-{version}"
+
+
+def build(version, fixture, out, *args):
+    """Build FIXTURE by Go VERSION, or a test less."""
+    root = fetch(version)
+    if not root:
+        pytest.skip(f"no golang-{version} from Debian")
+    subprocess.run([root / "bin/go", "build", *args, "-o", out,
+                    ROOT / "fixtures" / f"{fixture}.go"], check=True,
+                   timeout=600, env={
+                       **os.environ, "GOROOT": str(root), "GOFLAGS": "",
+                       "GOTOOLCHAIN": "local", "GO111MODULE": "off",
+                       "CGO_ENABLED": "0", "GOCACHE": str(PLACE / "cache-go")})
+    return out
