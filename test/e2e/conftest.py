@@ -89,27 +89,45 @@ def worker_of(tool):
     return wait_until(lambda: children_of(tool.pid))[0]
 
 
-def is_sampling(tool):
-    """Does a process of wallprof, TOOL, hold a file of a thread open?"""
+def sampler_of(tool):
+    """The process of wallprof, TOOL, that holds a file of another's thread open;
+    0: none."""
     children = children_of(tool.pid)
     for pid in (*children, *(c for p in children for c in children_of(p))):
         try:
             for fd in os.scandir(f"/proc/{pid}/fd"):
                 # It may be open for a moment.
                 try:
-                    if os.readlink(fd.path).endswith("/schedstat"):
-                        return True
+                    path = os.readlink(fd.path)
                 except OSError:
                     continue
+                if (path.endswith("/schedstat") and
+                        not path.startswith(f"/proc/{pid}/")):
+                    return pid
         except OSError:
             continue
-    return False
+    return 0
+
+
+def is_sampling(tool):
+    return sampler_of(tool) != 0
 
 
 def wait_until_sampling(tool):
+    """Until it has looked at threads, and gone to sleep until a next time, more
+    than once: there is a sample."""
+    def slept():
+        pid = sampler_of(tool)
+        try:
+            return pid and int(status_of(pid)["voluntary_ctxt_switches"])
+        except OSError:
+            return 0
+
     def begun_or_ended():
-        return tool.poll() is not None or is_sampling(tool)
-    wait_until(begun_or_ended)
+        return tool.poll() is not None or slept()
+
+    before = wait_until(begun_or_ended)
+    wait_until(lambda: tool.poll() is not None or slept() >= before + 4)
     assert tool.poll() is None, (tool.returncode, tool.stderr and
                                  tool.stderr.read())
 

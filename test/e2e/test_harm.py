@@ -77,6 +77,8 @@ def check_limits(target):
     assert len(truth) == 14
 
 
+# Who was woken is stopped on its way out of its call if it waits for a CPU long.
+@pytest.mark.alone
 def test_dumps_leave_time_limits_alone(start):
     target = start("limits")
     dumps = dump_often(target.pid, 1.5)
@@ -86,6 +88,7 @@ def test_dumps_leave_time_limits_alone(start):
     check_limits(target)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("stop,profile", WITH_STOPS)
 def test_recordings_leave_time_limits_alone(start, tmp_path, stop, profile):
     target = start("limits")
