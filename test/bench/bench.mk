@@ -20,7 +20,15 @@ $(O)/bench/big_profile: $(O)/test/bench/big_profile.o $(call libs_of,output)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,output)
 
-bench: deps-npm deps-test deps-bench $(O)/wallprof $(BENCH_BIN) fixtures-all
+# Another viewer, to measure beside pages: make bench T=html.
+NPM_BENCH := build/npm/bench
+$(NPM_BENCH)/installed: test/bench/package.json test/bench/package-lock.json | deps-test
+	@mkdir -p $(NPM_BENCH)
+	$(call say,NPM,$(NPM_BENCH))
+	$(Q)cp $^ $(NPM_BENCH) && (cd $(NPM_BENCH) && npm ci --ignore-scripts \
+		--no-audit --no-fund) >$(NPM_BENCH)/log 2>&1 && touch $@
+
+bench: deps-npm deps-test deps-bench $(NPM_BENCH)/installed $(O)/wallprof $(BENCH_BIN) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)
 deps-bench:
 	$(Q)test/deps.sh $(DEPS_BENCH)
