@@ -406,7 +406,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 -i 10", "unit" },
 		{ "w -p 1 -i 10us", "1ms to" },
 		{ "w -p 1 -i 2s", "1ms to" },
-		{ "w -p 1 -f bmp", "firefox, svg or json" },
+		{ "w -p 1 -f bmp", "firefox, svg, json or go" },
 		{ "w -p 1 -o x.bmp", "-f" },
 		{ "w -p 1 --stop=sometimes", "auto, all or never" },
 		{ "w -p 1 --max-stopped 101", "0 to 100" },
