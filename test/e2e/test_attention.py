@@ -77,6 +77,31 @@ def test_stops_of_wallprof(start, tmp_path, name, mode):
               TRIALS if name in ("TSTP", "STOP") else 3)
 
 
+@pytest.mark.alone
+@EACH_MODE
+def test_ctrl_z_lets_go_within_200_ms(start, tmp_path, mode):
+    target = start("spinner", 6)
+    tool = begin(mode, "-p", target.pid, "-o", tmp_path / "x.pb.gz")
+    took = []
+    try:
+        wait_until_sampling(tool)
+        for _ in range(TRIALS):
+            begin_s = time.monotonic()
+            tool.send_signal(signal.SIGTSTP)
+            wait_until(lambda: is_stopped(tool.pid) and is_clean(target.pid),
+                       20, pause=0)
+            took.append(time.monotonic() - begin_s)
+            tool.send_signal(signal.SIGCONT)
+            wait_until(lambda: not is_stopped(tool.pid), 20)
+        tool.send_signal(signal.SIGINT)
+        tool.communicate(timeout=60)
+    finally:
+        tool.kill()
+        tool.wait()
+    assert max(took) < 0.2, took
+    target.assert_unharmed()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["TSTP", "STOP"])
 @EACH_MODE
