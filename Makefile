@@ -73,7 +73,7 @@ LINKED_cov := $(O)/test/cov/shared.o
 # forbidden call is a link error, not a review comment.  This table is the only
 # one: `make lint` hands it to test/lint/layers.sh.
 ROOMS := base proc ptrace perf bpf unwind symbols state profile lock hang \
-	go sample output symbolize dump cmd
+	go sample output symbolize dump serve cmd
 base_DIR := src/base
 proc_DIR := src/proc
 ptrace_DIR := src/ptrace
@@ -90,6 +90,7 @@ sample_DIR := src/sample
 output_DIR := src/output
 symbolize_DIR := src/symbolize
 dump_DIR := src/dump
+serve_DIR := src/serve
 cmd_DIR := src/cmd
 # What each may use, nearest first.
 base_DEPS :=
@@ -108,9 +109,10 @@ sample_DEPS := go bpf perf ptrace lock state unwind profile proc base
 output_DEPS := profile hang lock state proc base
 symbolize_DEPS := symbols state profile proc base
 dump_DEPS := hang symbolize symbols sample $(sample_DEPS)
-cmd_DEPS := dump output $(dump_DEPS)
-# The foreign libraries that each needs itself; those of bpf are known once its
-# program is built, in a file of arguments.
+serve_DEPS := proc base
+cmd_DEPS := serve dump output $(dump_DEPS)
+# The foreign libraries that each needs itself; those of bpf and serve are known
+# once it is seen what is there, in a file of arguments.
 base_EXT := -lz
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
@@ -119,6 +121,7 @@ symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson -lm
 cmd_EXT := -lncursesw -ltinfo
 bpf_EXT := @$(O)/bpf/libs
+serve_EXT := @$(O)/serve/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
 # The room that a test's source names, of one read of all of them.
 ROOM_LINES := $(shell grep -om1 'Layer: [a-z]*\.' test/unit/test_*.c test/fuzz/fuzz_*.c | tr -d ' ')
@@ -153,6 +156,17 @@ $(O)/bpf/libs: src/bpf/task_scan.bpf.c include/wallprof/task_record.h \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
 $(O)/src/bpf/task_scan.o: $(O)/bpf/libs
 $(O)/src/bpf/task_scan.o: WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
+
+# Without libmicrohttpd all is built but `wallprof serve`.
+$(O)/serve/libs: | deps-build
+	@mkdir -p $(@D)
+	$(Q)if echo '#include <microhttpd.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - \
+		>/dev/null 2>$(@D)/log; \
+	then echo -DWP_HAVE_MHD=1 >$(@D)/flags; echo -lmicrohttpd >$@; \
+	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
+	else echo "  serve is left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
+$(O)/src/serve/serve_http.o: $(O)/serve/libs
+$(O)/src/serve/serve_http.o: WP_CPPFLAGS += @$(O)/serve/flags
 
 $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 		$(call libs_of,cmd)
@@ -204,7 +218,7 @@ demo: deps-build $(O)/wallprof fixtures
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
-	libjansson-dev libseccomp-dev libncurses-dev
+	libjansson-dev libseccomp-dev libncurses-dev libmicrohttpd-dev
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 # Only for make vm.
@@ -217,7 +231,7 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross chromium nodejs default-jdk-headless \
 	zsh fish tmux man-db debhelper lintian dpkg-dev fakeroot \
-	busybox-static libdebuginfod1
+	busybox-static libdebuginfod1 prometheus
 # Programs that others have built come from there; who has its client need not
 # have Debian's.
 DEPS_NPM := $(if $(shell command -v npm),,nodejs npm)

@@ -5,6 +5,7 @@
 #include "cmd/cmd_dump.h"
 #include "cmd/cmd_record.h"
 #include "cmd/cmd_report.h"
+#include "cmd/cmd_serve.h"
 #include "cmd/cmd_timeout.h"
 #include "cmd/exit_status.h"
 #include "cmd/find_process.h"
@@ -15,6 +16,7 @@
 #include "cmd/signals.h"
 #include "cmd/supervisor.h"
 #include "wallprof/budget.h"
+#include "wallprof/serve.h"
 
 /* Look at a process that runs, or a command, in the worker: to find a process by its
  * name is to read its memory, too. */
@@ -49,6 +51,8 @@ static int run(const struct wp_options *options)
 		return wp_cmd_report(options);
 	case WP_ACTION_DIFF:
 		return wp_cmd_diff(options);
+	case WP_ACTION_SERVE:
+		return wp_cmd_serve(options);
 	default:
 		return wp_supervise(look, options);
 	}
@@ -64,7 +68,10 @@ static int answer(const struct wp_options *options)
 		wp_help_print(stdout, options->action_given ? options->action :
 							      WP_NACTIONS);
 	else
-		puts("wallprof " WP_VERSION);
+		printf("wallprof " WP_VERSION "%s\n",
+		       wp_serve_is_there() ?
+			       "" :
+			       " (without serve: no libmicrohttpd)");
 	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }
 

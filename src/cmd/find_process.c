@@ -36,6 +36,7 @@ struct wanted {
 	/* Those that have that name; that have NAME in their command line. */
 	struct wp_tids named;
 	struct wp_tids mention;
+	bool only_named;
 };
 
 /* The command line of PID, its NULs blanks; "" if there is none. */
@@ -117,7 +118,7 @@ static int look_at(struct wanted *w, pid_t pid)
 
 	if (has_comm(pid, w->name) || has_program(pid, w)) {
 		list = &w->named;
-	} else {
+	} else if (!w->only_named) {
 		read_command(pid, command, sizeof(command));
 		if (strstr(command, w->name) && !is_ancestor(pid))
 			list = &w->mention;
@@ -209,6 +210,18 @@ static int find_one(struct wanted *w, pid_t *ret, struct wp_err *err)
 				 "",
 		is_program(w->name) ? "; to start it: wallprof -- " : "",
 		is_program(w->name) ? w->name : "");
+}
+
+int wp_find_processes(struct wp_tids *pids, const char *name)
+{
+	struct wanted w = { .name = name, .named = *pids, .only_named = true };
+	int rc;
+
+	if (!strchr(name, '/') || !realpath(name, w.path))
+		w.path[0] = '\0';
+	rc = look_at_all(&w);
+	*pids = w.named;
+	return rc;
 }
 
 int wp_find_process(pid_t *ret, const char *name, struct wp_err *err)

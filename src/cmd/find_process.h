@@ -17,4 +17,10 @@
 WP_MUST_CHECK
 int wp_find_process(pid_t *ret, const char *name, struct wp_err *err);
 
+/* Add to PIDS all processes that NAME names in one of these ways; what a process has in
+ * its memory is not read.  0 or -errno. */
+struct wp_tids;
+WP_MUST_CHECK
+int wp_find_processes(struct wp_tids *pids, const char *name);
+
 #endif

@@ -62,7 +62,7 @@ static unsigned int commands_of(int id)
 static int check_command(const struct wp_option_parse *p, struct wp_err *err)
 {
 	const char *command = wp_command_of(p->o.action)->name;
-	char has[64];
+	char has[96];
 
 	for (size_t i = 0; i < wp_noption_rows; i++) {
 		const struct wp_option_row *row = &wp_option_rows[i];
@@ -104,7 +104,21 @@ static int check_files(const struct wp_options *o, struct wp_err *err)
 				 "report wants one FILE.pb.gz");
 }
 
-static int check_target(const struct wp_options *o, struct wp_err *err)
+static int check_serve(struct wp_options *o, struct wp_err *err)
+{
+	if (o->pid || o->name || o->command || !o->nserved)
+		return wp_err_set(err, -EINVAL,
+				  "serve wants processes that run, each by PID "
+				  "or NAME: wallprof serve redis-server");
+	if (!o->keep_ns)
+		return wp_err_set(err, -EINVAL,
+				  "--keep wants a time, such as 10m");
+	o->sampler.block = o->sampler.mutex = true;
+	o->sampler.thread_starts = o->sampler.note_holders = true;
+	return 0;
+}
+
+static int check_target(struct wp_options *o, struct wp_err *err)
 {
 	const char *command = wp_command_of(o->action)->name;
 
@@ -112,6 +126,8 @@ static int check_target(const struct wp_options *o, struct wp_err *err)
 		return check_run(o, err);
 	if (o->action == WP_ACTION_REPORT || o->action == WP_ACTION_DIFF)
 		return check_files(o, err);
+	if (o->action == WP_ACTION_SERVE)
+		return check_serve(o, err);
 	if (o->action != WP_ACTION_RECORD && o->npids > 1)
 		return wp_err_set(err, -EINVAL,
 				  "%s looks at one process at a time, not at "
@@ -217,7 +233,8 @@ static int check_interval(struct wp_option_parse *p, struct wp_err *err)
 {
 	struct wp_options *o = &p->o;
 
-	if (o->action == WP_ACTION_TOP && !o->sampler.interval_ns)
+	if ((o->action == WP_ACTION_TOP || o->action == WP_ACTION_SERVE) &&
+	    !o->sampler.interval_ns)
 		o->sampler.interval_ns = 50 * WP_NS_PER_MS;
 	else if (!o->sampler.interval_ns)
 		o->sampler.interval_ns = 10 * WP_NS_PER_MS;

@@ -14,8 +14,9 @@
 #define TOP (1u << WP_ACTION_TOP)
 #define REPORT (1u << WP_ACTION_REPORT)
 #define DIFF (1u << WP_ACTION_DIFF)
+#define SERVE (1u << WP_ACTION_SERVE)
 #define LIVE (RECORD | DUMP | CHECK | TOP)
-#define ALL (LIVE | RUN | REPORT | DIFF)
+#define ALL (LIVE | RUN | REPORT | DIFF | SERVE)
 
 const struct wp_command_row wp_command_rows[] = {
 	{ "record", WP_ACTION_RECORD,
@@ -46,12 +47,16 @@ const struct wp_command_row wp_command_rows[] = {
 	  "which functions take more or less, per second of recording",
 	  "wallprof diff before.pb.gz after.pb.gz\n"
 	  "wallprof diff before.pb.gz after.pb.gz -o diff.html\n" },
+	{ "serve", WP_ACTION_SERVE, "[OPTION...] PID | NAME ...",
+	  "record in the background; profiles and metrics by HTTP",
+	  "wallprof serve redis-server\n"
+	  "wallprof serve --listen 127.0.0.1:6060 4711 nginx\n" },
 };
 const size_t wp_ncommand_rows = sizeof(wp_command_rows) /
 				sizeof(*wp_command_rows);
 
 const struct wp_option_row wp_option_rows[] = {
-	{ 'p', "pid", "PID", LIVE, WP_SECTION_WHAT, NULL,
+	{ 'p', "pid", "PID", LIVE | SERVE, WP_SECTION_WHAT, NULL,
 	  "a running process, the same as PID alone; record:\n"
 	  "several, as A,B or by several -p",
 	  "A running process.\n"
@@ -64,7 +69,8 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_TREE, "tree", "PID", RECORD, WP_SECTION_WHAT, NULL,
 	  "a process with all that it has started and will start",
 	  "A process with its children and theirs: those that there are, and those that start." },
-	{ 't', "thread", "GLOB", RECORD | TOP | DUMP, WP_SECTION_WHAT, NULL,
+	{ 't', "thread", "GLOB", RECORD | TOP | DUMP | SERVE, WP_SECTION_WHAT,
+	  NULL,
 	  "only threads whose name matches, such as 'worker-*',\n"
 	  "or does not: '!idle*'; may be given several times",
 	  "Only threads whose name matches the shell pattern, such as `'worker-*'`; with\n"
@@ -78,10 +84,10 @@ const struct wp_option_row wp_option_rows[] = {
 	  "exits or Ctrl-C",
 	  "Stop after this time: `30`, `30s`, `5m`, `250ms`.\n"
 	  "0, the default, records until the target exits or Ctrl-C." },
-	{ 'r', "rate", "HZ", RECORD | TOP, WP_SECTION_WHAT, NULL,
+	{ 'r', "rate", "HZ", RECORD | TOP | SERVE, WP_SECTION_WHAT, NULL,
 	  "samples per second of each thread, 1 to 1000;\n"
 	  "default 100; -F is the same",
-	  "Samples per second of each thread, 1 to 1000; 100 by default (top: 20).\n"
+	  "Samples per second of each thread, 1 to 1000; 100 by default (top, serve: 20).\n"
 	  "`-F`, which users of perf type, is the same." },
 	{ 'i', "interval", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "time between two samples instead, such as 10ms",
@@ -98,8 +104,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
 	  "`threadcreate`; `wall,cpu` by default, which are columns of one file.\n"
 	  "See PROFILES." },
-	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD, WP_SECTION_WHAT,
-	  NULL,
+	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD | SERVE,
+	  WP_SECTION_WHAT, NULL,
 	  "block: sample 1/N of the waits, or once per so much\n"
 	  "waiting, such as 10us; default: as many as are cheap",
 	  "For the block profile: `1/N` takes the stack of one switch in N; a time such as\n"
@@ -134,8 +140,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "keep what happened when in a pprof file, too",
 	  "Keep what each thread did when in a pprof file, too, as a field that other readers\n"
 	  "skip; `wallprof report` then makes a page with a timeline of it." },
-	{ WP_OPT_TIMELINE_SIZE, "timeline-size", "N", RECORD, WP_SECTION_OUTPUT,
-	  NULL,
+	{ WP_OPT_TIMELINE_SIZE, "timeline-size", "N", RECORD | SERVE,
+	  WP_SECTION_OUTPUT, NULL,
 	  "most memory for what happened when (html, speedscope,\n"
 	  "firefox), default 64M; past it old times get coarse",
 	  "For formats that tell what happened when (`html`, `speedscope`, `firefox`), the most\n"
@@ -197,7 +203,23 @@ const struct wp_option_row wp_option_rows[] = {
 	  "dump also the processes that threads wait for",
 	  "Print the processes that waits lead to as well; their running threads are\n"
 	  "stopped, too." },
-	{ WP_OPT_STOP, "stop", "MODE", LIVE | RUN, WP_SECTION_HOW,
+	{ WP_OPT_LISTEN, "listen", "WHERE", SERVE, WP_SECTION_SERVE, NULL,
+	  "unix:PATH or HOST:PORT, up to four; default\n"
+	  "unix:/run/wallprof.sock, or $XDG_RUNTIME_DIR's",
+	  "Where to listen: `unix:PATH` or `HOST:PORT`; it may be given four times.\n"
+	  "By default that is `unix:/run/wallprof.sock` for root, and `wallprof.sock` in\n"
+	  "`$XDG_RUNTIME_DIR` for others.\n"
+	  "Only the same user and root can connect to a unix socket.\n"
+	  "A HOST must be this machine's own (127.0.0.1), or want a token (`--token-file`)." },
+	{ WP_OPT_TOKEN_FILE, "token-file", "FILE", SERVE, WP_SECTION_SERVE,
+	  NULL, "answer only who sends this token (Authorization: Bearer)",
+	  "A file of 16 characters or more that only its owner may read: clients are answered only\n"
+	  "if they send them as `Authorization: Bearer TOKEN`." },
+	{ WP_OPT_KEEP, "keep", "TIME", SERVE, WP_SECTION_SERVE, NULL,
+	  "how far back the recording goes, default 10m",
+	  "How far back the recording goes, 10m by default; `--timeline-size` bounds its\n"
+	  "memory, past which the oldest goes first." },
+	{ WP_OPT_STOP, "stop", "MODE", LIVE | RUN | SERVE, WP_SECTION_HOW,
 	  "auto all never",
 	  "auto (default): stop running threads only, each for\n"
 	  "microseconds; all: stop them at one instant (default\n"
@@ -225,7 +247,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "What remains: a running thread that goes to sleep in the few microseconds between\n"
 	  "the last look and its stop is stopped at the begin of that sleep, which is then\n"
 	  "restarted, once." },
-	{ WP_OPT_SCAN, "scan", "MODE", RECORD | TOP, WP_SECTION_HOW,
+	{ WP_OPT_SCAN, "scan", "MODE", RECORD | TOP | SERVE, WP_SECTION_HOW,
 	  "auto bpf proc",
 	  "how to learn which threads have run: bpf: with a BPF\n"
 	  "program; proc: read /proc for each; auto (default):\n"
@@ -238,7 +260,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "The samples are the same, but by /proc a waiting thread whose stack wants such a\n"
 	  "register is stopped for it, or has part of its stack where it may not be stopped\n"
 	  "(see `--stop`)." },
-	{ WP_OPT_MAX_STOPPED, "max-stopped", "PCT", RECORD | TOP,
+	{ WP_OPT_MAX_STOPPED, "max-stopped", "PCT", RECORD | TOP | SERVE,
 	  WP_SECTION_HOW, NULL,
 	  "share of time that stops may cost the target, default\n"
 	  "1%; 0: no limit",
@@ -246,8 +268,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "bound.\n"
 	  "Past it fewer stops are made; the time of a thread that was not stopped is\n"
 	  "given to its next stack (or its last, at the end), so that sums stay right." },
-	{ WP_OPT_MAX_MEMORY, "max-memory", "SIZE", LIVE | RUN, WP_SECTION_HOW,
-	  NULL,
+	{ WP_OPT_MAX_MEMORY, "max-memory", "SIZE", LIVE | RUN | SERVE,
+	  WP_SECTION_HOW, NULL,
 	  "what the process can make wallprof take, default\n"
 	  "512M; what is beyond is left out, and said",
 	  "How much memory the process that is looked at can make wallprof take beside some\n"
@@ -258,17 +280,18 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Past it the time of further stacks and samples is that of the frame\n"
 	  "`[dropped: memory]`, which also ends the stacks that lead through a file that there\n"
 	  "is no room for; how much is left out is said, and the exit status is 1." },
-	{ WP_OPT_MAX_DEPTH, "max-depth", "N", LIVE | RUN, WP_SECTION_HOW, NULL,
-	  "most frames of a stack, default 512",
+	{ WP_OPT_MAX_DEPTH, "max-depth", "N", LIVE | RUN | SERVE,
+	  WP_SECTION_HOW, NULL, "most frames of a stack, default 512",
 	  "Frames that are kept of a stack, 512 by default." },
-	{ WP_OPT_OWN_THREADS, "own-threads", "N", RECORD, WP_SECTION_HOW, NULL,
+	{ WP_OPT_OWN_THREADS, "own-threads", "N", RECORD | SERVE,
+	  WP_SECTION_HOW, NULL,
 	  "most threads with an entry of their own, default\n"
 	  "30000; later ones share an entry per name",
 	  "Threads that are told apart, 30000 by default.\n"
 	  "Threads that start later share an entry per name, under the tid of the first\n"
 	  "thread of that name, so that memory is bounded however many there are." },
-	{ WP_OPT_UNWINDER, "unwinder", "NAME", LIVE | RUN, WP_SECTION_HOW,
-	  "rows libunwind", "rows (default) or libunwind",
+	{ WP_OPT_UNWINDER, "unwinder", "NAME", LIVE | RUN | SERVE,
+	  WP_SECTION_HOW, "rows libunwind", "rows (default) or libunwind",
 	  "`rows` (default) evaluates unwind info itself and asks libunwind only for what it\n"
 	  "cannot do; `libunwind` asks it for every frame." },
 	{ WP_OPT_DEBUGINFOD, "debuginfod", "ASK", RECORD, WP_SECTION_HOW,

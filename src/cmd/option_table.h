@@ -37,12 +37,16 @@ enum wp_option_id {
 	WP_OPT_UNWINDER,
 	WP_OPT_CHILDREN,
 	WP_OPT_TREE,
+	WP_OPT_LISTEN,
+	WP_OPT_TOKEN_FILE,
+	WP_OPT_KEEP,
 };
 
 #define WP_OPTION_SECTIONS(X)                                                  \
 	X(WHAT, "What to look at")                                             \
 	X(OUTPUT, "What to write")                                             \
 	X(HANG, "When a process hangs")                                        \
+	X(SERVE, "How to serve")                                               \
 	X(HOW, "How to sample")                                                \
 	X(OTHER, "Other")
 

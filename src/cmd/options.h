@@ -18,6 +18,8 @@
 enum {
 	WP_FILES_MAX = 2,
 	WP_PIDS_MAX = 1000,
+	WP_WORDS_MAX = 64,
+	WP_LISTENS_MAX = 4,
 };
 
 enum wp_action {
@@ -33,6 +35,8 @@ enum wp_action {
 	/* Print a saved profile; two. */
 	WP_ACTION_REPORT,
 	WP_ACTION_DIFF,
+	/* Record in the background, and answer by HTTP. */
+	WP_ACTION_SERVE,
 	WP_NACTIONS
 };
 
@@ -98,6 +102,15 @@ struct wp_options {
 	bool exit_on_deadlock;
 	/* Ask the servers of $DEBUGINFOD_URLS for debug files. */
 	bool debuginfod;
+	/* serve: the processes, each a PID or a name, [0..nserved); where to listen,
+	 * [0..nlisten); the file of the token, NULL: none; borrowed from argv.  How
+	 * much time to keep. */
+	const char *served[WP_WORDS_MAX];
+	size_t nserved;
+	const char *listen[WP_LISTENS_MAX];
+	size_t nlisten;
+	const char *token_file;
+	uint64_t keep_ns;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
 	unsigned int kinds;
 	struct wp_sampler_options sampler;

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "namer_protocol.h"
-#include "sandbox.h"
 #include "send_fd.h"
+#include "wallprof/sandbox.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 

@@ -189,6 +189,11 @@ TEXTS = {
         'link-anon': 'anon_inode:[eventpoll]',
         'link-path': '/dev/pts/3',
     },
+    'serve': {
+        'wall':
+            '/debug/pprof/wall\nlocalhost:6060\nBearer 0123456789abcdef\n'
+            '0\n300\n60\n4711\nredis-server',
+    },
     'perfmap': {
         'map':
             '7f0000001000 40 LazyCompile:~foo /src/a.js:1\n'

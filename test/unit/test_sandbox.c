@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: symbolize.  src/sandbox.h: what can still be done inside. */
+/* Layer: proc.  sandbox.h: what can still be done inside. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/symbolize/sandbox.h"
+#include "wallprof/sandbox.h"
 #include "few_allocations.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -38,7 +38,7 @@ static pid_t parent;
 static int run(int (*try)(void))
 {
 	int keep[] = { kept_fd };
-	struct wp_sandbox sandbox = { keep, 1, getpid(), MEMORY, 1 };
+	struct wp_sandbox sandbox = { keep, 1, getpid(), MEMORY, 1, NULL, 0 };
 	int status;
 	pid_t pid;
 
@@ -237,7 +237,9 @@ static void one_whose_parent_is_gone_does_not_begin(void **state)
 {
 	int keep[] = { kept_fd };
 	/* Not our parent's number. */
-	struct wp_sandbox sandbox = { keep, 1, getpid() + 1, MEMORY, 1 };
+	struct wp_sandbox sandbox = {
+		keep, 1, getpid() + 1, MEMORY, 1, NULL, 0
+	};
 	int status;
 	pid_t pid = fork();
 

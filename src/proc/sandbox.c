@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox.c - see sandbox.h. */
-#include "sandbox.h"
+/* sandbox.c - see wallprof/sandbox.h. */
+#include "wallprof/sandbox.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -59,6 +59,8 @@ static const int deadly[] = {
 };
 /* clang-format on */
 
+enum { MORE_MAX = 32 };
+
 /* A filter of seccomp(2).  libseccomp asks for memory some 700 times to make one,
  * and where one of these fails (2.5.4) searches its lists for ever, or crashes.
  */
@@ -66,7 +68,7 @@ struct filter {
 	/* Two for each call, and some for those with a condition. */
 	struct sock_filter
 		v[2 * (sizeof(allowed) + sizeof(deadly)) / sizeof(*allowed) +
-		  32];
+		  2 * MORE_MAX + 32];
 	unsigned short n;
 };
 
@@ -117,7 +119,7 @@ static void add_call_if(struct filter *f, int call, unsigned int nr,
 	add(f, BPF_RET, no);
 }
 
-static void make_filter(struct filter *f)
+static void make_filter(struct filter *f, const struct wp_sandbox *sandbox)
 {
 	load(f, offsetof(struct seccomp_data, arch));
 	branch(f, BPF_JEQ, OWN_ARCH, 1, 0);
@@ -130,6 +132,7 @@ static void make_filter(struct filter *f)
 		  SECCOMP_RET_KILL_PROCESS);
 	add_calls(f, allowed, sizeof(allowed) / sizeof(*allowed),
 		  SECCOMP_RET_ALLOW);
+	add_calls(f, sandbox->more, sandbox->nmore, SECCOMP_RET_ALLOW);
 	add_call_if(f, SYS_mmap, 2, BPF_JSET, PROT_EXEC, FORBID,
 		    SECCOMP_RET_ALLOW);
 	add_call_if(f, SYS_mprotect, 2, BPF_JSET, PROT_EXEC, FORBID,
@@ -143,12 +146,14 @@ static void make_filter(struct filter *f)
 	add(f, BPF_RET, FORBID);
 }
 
-static int set_filter(void)
+static int set_filter(const struct wp_sandbox *sandbox)
 {
 	struct filter filter = { .n = 0 };
 	struct sock_fprog program = { 0, filter.v };
 
-	make_filter(&filter);
+	if (sandbox->nmore > MORE_MAX)
+		return -E2BIG;
+	make_filter(&filter, sandbox);
 	program.len = filter.n;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
@@ -274,5 +279,5 @@ int wp_sandbox_enter(const struct wp_sandbox *sandbox)
 		rc = -errno;
 	if (!rc)
 		rc = die_with(sandbox->parent);
-	return rc ? rc : set_filter();
+	return rc ? rc : set_filter(sandbox);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.h - gives up every right that parsing open files does not need.
  *
- * Layer: symbolize.
+ * Layer: proc.
  */
 #ifndef WP_SANDBOX_H
 #define WP_SANDBOX_H
@@ -22,6 +22,9 @@ struct wp_sandbox {
 	/* Limits on address space, in bytes, and on CPU time. */
 	uint64_t memory;
 	uint64_t cpu_s;
+	/* System calls that are allowed beside those below, more[0..nmore). */
+	const int *more;
+	size_t nmore;
 };
 
 /* Confine this process, of one thread, for good: close all other descriptors;

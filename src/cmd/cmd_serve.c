@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_serve.c - see cmd_serve.h.
+ *
+ * This process looks at none, and reads nothing from clients: one child parses HTTP
+ * (wallprof/serve.h), one for each served process records it (recorder.h), and this
+ * one passes packets between them.
+ */
+#include "cmd_serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exit_status.h"
+#include "messages.h"
+#include "served.h"
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+
+enum {
+	TOKEN_MIN = 16,
+	TOKEN_SIZE = 256,
+	/* The server is started again, but not more often than so. */
+	RESTART_S = 1,
+	/* Time for recorders to end by themselves. */
+	END_S = 3,
+};
+/* Time between two searches for processes by their names. */
+#define SEARCH_NS (2 * WP_NS_PER_S)
+
+struct serve {
+	const struct wp_options *options;
+	struct wp_serve_socket sockets[WP_SERVE_LISTEN_MAX];
+	size_t nsockets;
+	char token[TOKEN_SIZE];
+	pid_t http;
+	uint64_t http_ns;
+	struct wp_served served;
+};
+
+static volatile sig_atomic_t ending;
+
+static void on_ending(int sig)
+{
+	ending = sig;
+}
+
+static void on_child(int sig)
+{
+	(void)sig;
+}
+
+static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
+
+/* They come in ppoll(2) only. */
+static void catch_signals(sigset_t *ret_mask)
+{
+	struct sigaction act = { .sa_handler = on_ending };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++) {
+		act.sa_handler = caught[i] == SIGCHLD ? on_child : on_ending;
+		sigaction(caught[i], &act, NULL);
+		sigaddset(&set, caught[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, ret_mask);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
+		sigdelset(ret_mask, caught[i]);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Read the token, which others must not be able to read. */
+static int read_token(struct serve *s, struct wp_err *err)
+{
+	const char *path = s->options->token_file;
+	struct stat st;
+	ssize_t n;
+
+	if (!path)
+		return 0;
+	n = wp_io_read_at(AT_FDCWD, path, s->token, sizeof(s->token));
+	if (n < 0 || stat(path, &st))
+		return wp_err_set(err, -EINVAL, "--token-file %s: %s", path,
+				  strerror(n < 0 ? (int)-n : errno));
+	if (st.st_mode & 077)
+		return wp_err_set(err, -EPERM,
+				  "--token-file %s: others may read it: chmod "
+				  "600 it",
+				  path);
+	s->token[strcspn(s->token, "\r\n")] = '\0';
+	if (strlen(s->token) < TOKEN_MIN)
+		return wp_err_set(err, -EINVAL,
+				  "--token-file %s: a token has %d to %d "
+				  "characters",
+				  path, TOKEN_MIN, TOKEN_SIZE - 1);
+	return 0;
+}
+
+static int default_socket(char *text, size_t size, struct wp_err *err)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+
+	if (!geteuid())
+		dir = "/run";
+	if (!dir || !*dir)
+		return wp_err_set(err, -EINVAL,
+				  "no XDG_RUNTIME_DIR for the socket: give "
+				  "--listen unix:PATH");
+	snprintf(text, size, "unix:%s/wallprof.sock", dir);
+	return 0;
+}
+
+static int listen_all(struct serve *s, struct wp_err *err)
+{
+	const struct wp_options *o = s->options;
+	char text[256];
+	const char *where = text;
+	int rc = o->nlisten ? 0 : default_socket(text, sizeof(text), err);
+
+	for (size_t i = 0; i < (o->nlisten ? o->nlisten : 1) && !rc; i++) {
+		if (o->nlisten)
+			where = o->listen[i];
+		rc = wp_serve_listen(&s->sockets[i], where,
+				     o->token_file != NULL, err);
+		s->nsockets += !rc;
+		if (!rc && !o->quiet)
+			wp_say("wallprof: serving on %s", where);
+	}
+	return rc;
+}
+
+static void become_http(struct serve *s, int sock, pid_t parent)
+{
+	const struct wp_serve_http how = {
+		.sockets = s->sockets,
+		.nsockets = s->nsockets,
+		.token = s->options->token_file ? s->token : NULL,
+		.ask = sock,
+		.parent = parent,
+	};
+	int rc = wp_serve_http_run(&how);
+
+	_exit(rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE);
+}
+
+static int start_http(struct serve *s, struct wp_err *err)
+{
+	pid_t parent = getpid();
+	int socks[2];
+
+	if (s->served.answers >= 0)
+		close(s->served.answers);
+	s->served.answers = -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
+		return wp_err_set(err, -errno, "socketpair: %s",
+				  strerror(errno));
+	s->http_ns = wp_clock_ns();
+	s->http = fork();
+	if (!s->http)
+		become_http(s, socks[1], parent);
+	close(socks[1]);
+	s->served.answers = socks[0];
+	return s->http < 0 ?
+		       wp_err_set(err, -EAGAIN, "fork: %s", strerror(errno)) :
+		       0;
+}
+
+static void reap(struct serve *s)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != s->http) {
+			wp_served_reap(&s->served, pid, status);
+			continue;
+		}
+		s->http = 0;
+		if (WIFSIGNALED(status))
+			wp_say("wallprof: what parses HTTP was ended by signal "
+			       "%d: started again",
+			       WTERMSIG(status));
+	}
+}
+
+static void take_asks(struct serve *s)
+{
+	struct wp_serve_ask ask = { 0 };
+	ssize_t n;
+	int fd;
+
+	while ((n = wp_serve_take(s->served.answers, &ask, sizeof(ask), &fd)) >
+	       0) {
+		if (fd >= 0)
+			close(fd);
+		ask.name[sizeof(ask.name) - 1] = '\0';
+		if (n == sizeof(ask) && ask.endpoint < WP_NSERVE_ENDPOINTS)
+			wp_served_ask(&s->served, &ask);
+	}
+	if (n == -EAGAIN)
+		return;
+	close(s->served.answers);
+	s->served.answers = -1;
+}
+
+/* What is due without anybody having asked. */
+static int look_after(struct serve *s, struct wp_err *err)
+{
+	uint64_t now = wp_clock_ns();
+	int rc = 0;
+
+	if (!s->http && now - s->http_ns > RESTART_S * WP_NS_PER_S)
+		rc = start_http(s, err);
+	if (!rc && now - s->served.searched_ns > SEARCH_NS)
+		rc = wp_served_find(&s->served, err);
+	if (!rc && wp_served_is_over(&s->served))
+		rc = wp_err_set(err, -ESRCH, "no process is left to serve");
+	return rc;
+}
+
+static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
+{
+	struct pollfd fds[1 + WP_SERVED_MAX] = {
+		{ .fd = s->served.answers, .events = POLLIN },
+	};
+	const struct timespec ts = { .tv_nsec = 500 * WP_NS_PER_MS };
+	size_t n = s->served.n;
+
+	for (size_t i = 0; i < n; i++)
+		fds[1 + i] = (struct pollfd){ s->served.v[i].sock, POLLIN, 0 };
+	if (ppoll(fds, 1 + n, &ts, mask) > 0) {
+		for (size_t i = 0; i < n; i++)
+			if (fds[1 + i].revents)
+				wp_served_take(&s->served, &s->served.v[i]);
+		if (fds[0].revents)
+			take_asks(s);
+	}
+	reap(s);
+	return look_after(s, err);
+}
+
+/* Recorders end when their socket is closed; one that is stuck is not waited for. */
+static void end_all(struct serve *s)
+{
+	uint64_t until_ns = wp_clock_ns() + END_S * WP_NS_PER_S;
+	const struct timespec ts = { .tv_nsec = 20 * WP_NS_PER_MS };
+
+	if (s->served.answers >= 0)
+		close(s->served.answers);
+	s->served.answers = -1;
+	wp_served_end(&s->served);
+	while ((s->served.n || s->http > 0) && wp_clock_ns() < until_ns) {
+		reap(s);
+		nanosleep(&ts, NULL);
+	}
+	for (size_t i = 0; i < s->served.n; i++)
+		kill(s->served.v[i].recorder, SIGKILL);
+	if (s->http > 0)
+		kill(s->http, SIGKILL);
+	for (size_t i = 0; i < s->nsockets; i++)
+		close(s->sockets[i].fd);
+	for (size_t i = 0; i < s->options->nlisten; i++)
+		if (!strncmp(s->options->listen[i], "unix:", 5))
+			unlink(s->options->listen[i] + 5);
+}
+
+int wp_cmd_serve(const struct wp_options *options)
+{
+	static struct serve serve;
+	struct serve *s = &serve;
+	struct wp_err err = WP_ERR_INIT;
+	sigset_t mask;
+	int rc;
+
+	if (!wp_serve_is_there()) {
+		wp_say("wallprof: this wallprof was built without "
+		       "libmicrohttpd, which serve needs: install "
+		       "libmicrohttpd-dev and build it again");
+		return WP_EXIT_NOTHING;
+	}
+	s->options = s->served.options = options;
+	s->served.answers = -1;
+	rc = read_token(s, &err);
+	if (!rc)
+		rc = listen_all(s, &err);
+	if (!rc)
+		catch_signals(&mask);
+	if (!rc)
+		rc = start_http(s, &err);
+	if (!rc)
+		rc = wp_served_find(&s->served, &err);
+	while (!rc && !ending)
+		rc = step(s, &mask, &err);
+	if (rc)
+		wp_say("wallprof: %s", err.msg);
+	end_all(s);
+	return rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
+}

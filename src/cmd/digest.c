@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest.c - see digest.h. */
+#include "digest.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "wallprof/clock.h"
+#include "wallprof/io.h"
+#include "wallprof/vec.h"
+
+void wp_digest_describe(struct wp_recorder_status *status,
+			const struct wp_recording *r)
+{
+	char comm[WP_SERVE_NAME_SIZE];
+	ssize_t n = wp_io_read_at(r->process.proc_fd, "comm", comm,
+				  sizeof(comm));
+
+	if (n > 0 && comm[n - 1] == '\n')
+		comm[n - 1] = '\0';
+	snprintf(status->name, sizeof(status->name), "%s", n > 0 ? comm : "");
+	status->pid = r->process.pid;
+}
+
+static int grow(struct wp_digest *d, uint32_t n)
+{
+	if (WP_VEC_ROOM(d->v, d->n, d->cap, n > d->n ? n - d->n : 0))
+		return -ENOMEM;
+	while (d->n < n)
+		d->v[d->n++] = (struct wp_digest_thread){ UINT32_MAX, 0, 0, 0 };
+	return 0;
+}
+
+static bool has_run(const struct wp_sample_key *key)
+{
+	return key->state == WP_STATE_RUNNING ||
+	       key->state == WP_STATE_RUNNABLE;
+}
+
+/* E is time of a thread in mark D->nmarks, which began at BEGIN_NS. */
+static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
+		     const struct wp_history_entry *e, uint64_t begin_ns)
+{
+	struct wp_digest_thread *t = &d->v[key->thread];
+	bool is_first = t->mark != d->nmarks;
+
+	if (!is_first)
+		t->since_ns = 0;
+	else if (t->mark + 1 != d->nmarks || t->sample != e->sample ||
+		 !t->since_ns)
+		t->since_ns = begin_ns;
+	if (is_first || e->wall_ns > t->ns) {
+		t->sample = e->sample;
+		t->ns = e->wall_ns;
+	}
+	if (has_run(key))
+		t->since_ns = 0;
+	t->mark = d->nmarks;
+}
+
+/* Threads are counted by what they did most in the last mark. */
+static void count_threads(const struct wp_digest *d,
+			  const struct wp_profile *profile, uint64_t end_ns,
+			  struct wp_recorder_status *status)
+{
+	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
+
+	memset(status->threads, 0, sizeof(status->threads));
+	status->longest_wait_ns = 0;
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct wp_digest_thread *t = &d->v[i];
+
+		if (t->mark != d->nmarks || t->sample == UINT32_MAX)
+			continue;
+		status->threads[set->samples[t->sample].key.state] +=
+			1 + profile->threads[i].nmore;
+		if (t->since_ns &&
+		    end_ns - t->since_ns > status->longest_wait_ns)
+			status->longest_wait_ns = end_ns - t->since_ns;
+	}
+}
+
+int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
+		  const struct wp_history_mark *mark,
+		  struct wp_recorder_status *status)
+{
+	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
+
+	if (grow(d, profile->nthreads))
+		return -ENOMEM;
+	d->nmarks++;
+	for (uint32_t i = 0; i < mark->n; i++) {
+		const struct wp_history_entry *e = &mark->v[i];
+		const struct wp_sample_key *key;
+
+		if (e->kind != WP_PROFILE_WALL || !e->wall_ns)
+			continue;
+		key = &set->samples[e->sample].key;
+		status->ns[key->state][key->wait] += (uint64_t)e->wall_ns;
+		add_time(d, key, e, mark->begin_ns);
+	}
+	count_threads(d, profile, mark->end_ns, status);
+	status->ticks = profile->counters.ticks;
+	status->missed_ticks = profile->counters.missed_ticks;
+	status->samples_lost = profile->counters.samples_lost;
+	return 0;
+}
+
+static uint64_t cpu_ns(int who)
+{
+	struct rusage use;
+
+	getrusage(who, &use);
+	return (uint64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) *
+		       WP_NS_PER_S +
+	       (uint64_t)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000;
+}
+
+void wp_digest_own(struct wp_recorder_status *status)
+{
+	char text[128];
+	unsigned long long size, resident;
+	ssize_t n = wp_io_read_at(-1, "/proc/self/statm", text, sizeof(text));
+
+	status->cpu_ns = cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN);
+	if (n > 0 && sscanf(text, "%llu %llu", &size, &resident) == 2)
+		status->memory = resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest.h - what a recording says of its process in numbers, second by second.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_DIGEST_H
+#define WP_DIGEST_H
+
+#include "recorder.h"
+#include "recording.h"
+
+/* A thread, from mark to mark. */
+struct wp_digest_thread {
+	/* The sample with most of its time in the last mark, that time, and since when
+	 * it is there without having run; 0: it ran. */
+	uint32_t sample;
+	int64_t ns;
+	uint64_t since_ns;
+	/* Number of the last mark that had time of it. */
+	uint64_t mark;
+};
+
+struct wp_digest {
+	/* By the profile's threads; owned. */
+	struct wp_digest_thread *v;
+	uint32_t n, cap;
+	uint64_t nmarks;
+};
+
+/* Set what is known of R's process at its begin. */
+void wp_digest_describe(struct wp_recorder_status *status,
+			const struct wp_recording *r);
+
+/* Add MARK, PROFILE's last, to STATUS.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_digest_add(struct wp_digest *digest, const struct wp_profile *profile,
+		  const struct wp_history_mark *mark,
+		  struct wp_recorder_status *status);
+
+/* Set what this process itself takes. */
+void wp_digest_own(struct wp_recorder_status *status);
+
+#endif

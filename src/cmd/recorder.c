@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorder.c - see recorder.h. */
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "digest.h"
+#include "exit_status.h"
+#include "messages.h"
+#include "recording.h"
+#include "signals.h"
+#include "wallprof/access.h"
+#include "wallprof/clock.h"
+
+enum {
+	JOBS_MAX = 64,
+	/* Clients of one job. */
+	CLIENTS_MAX = 128,
+	/* Answers that are made at the same time. */
+	WRITERS_MAX = 2,
+	/* Jobs that may begin in a second. */
+	STARTS_MAX = 32,
+	/* CPU and wall time of an answer. */
+	WRITER_S = 120,
+	/* Clients that ask within so much time share a recording. */
+	SHARED_MS = 100,
+};
+/* Time between two marks, and two looks at the socket. */
+#define STEP_NS WP_NS_PER_S
+#define LOOK_NS (50 * WP_NS_PER_MS)
+#define ANSWER_MAX ((uint64_t)256 << 20)
+
+enum job_state { FREE, WAITS, READY, RUNS };
+
+struct job {
+	enum job_state state;
+	struct wp_recording_job what;
+	uint32_t ids[CLIENTS_MAX];
+	uint32_t nids;
+	/* While it runs: where its answer comes from, and the file. */
+	int result;
+	int file;
+};
+
+struct recorder {
+	struct wp_recording r;
+	struct wp_recorder_status status;
+	struct wp_digest digest;
+	int sock;
+	bool is_over;
+	struct job jobs[JOBS_MAX];
+	/* Jobs that began in the second from STARTS_NS on. */
+	unsigned int nstarts;
+	uint64_t starts_ns;
+	/* Ends of the last delta profiles. */
+	uint64_t delta_ns[WP_NPROFILE_KINDS];
+	uint64_t told_ns;
+	/* The next tick, which is asked for once. */
+	uint64_t next_ns;
+};
+
+static int mark(struct recorder *c)
+{
+	const struct wp_history_mark *m;
+
+	if (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns)
+		return 0;
+	m = wp_history_add(&c->r.history, &c->r.profile, wp_clock_ns());
+	if (!m)
+		return -ENOMEM;
+	return wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
+}
+
+static void tell(struct recorder *c)
+{
+	struct wp_recorder_status *s = &c->status;
+
+	s->pid = c->r.process.pid;
+	s->has_ended = c->r.ended_ns != 0;
+	s->history_ns = wp_clock_ns() - wp_history_begin_ns(&c->r.history);
+	s->history_bytes = c->r.history.bytes;
+	s->history_dropped = c->r.history.ndropped;
+	wp_digest_own(s);
+	/* One that is not taken is followed by another. */
+	(void)!wp_serve_send(c->sock, s, sizeof(*s), -1);
+	c->told_ns = wp_clock_ns();
+}
+
+static void answer(struct recorder *c, struct job *job,
+		   struct wp_serve_answer *a, int file)
+{
+	for (uint32_t i = 0; i < job->nids; i++) {
+		a->id = job->ids[i];
+		(void)!wp_serve_send(c->sock, a, sizeof(*a), file);
+	}
+	if (a->status == 200)
+		c->status.answers += job->nids;
+	else
+		c->status.refused += job->nids;
+}
+
+static void refuse(struct recorder *c, uint32_t id, uint32_t status,
+		   const char *text)
+{
+	struct wp_serve_answer a = { .id = id, .status = status };
+
+	snprintf(a.text, sizeof(a.text), "%s", text);
+	(void)!wp_serve_send(c->sock, &a, sizeof(a), -1);
+	c->status.refused++;
+}
+
+static bool is_same(const struct job *job, const struct wp_recording_job *what)
+{
+	return job->what.ask.endpoint == what->ask.endpoint &&
+	       job->what.ask.debug == what->ask.debug &&
+	       job->what.from_ns == what->from_ns &&
+	       job->what.to_ns == what->to_ns;
+}
+
+/* A job that makes the same is joined, unless it has begun. */
+static struct job *find_job(struct recorder *c,
+			    const struct wp_recording_job *what)
+{
+	struct job *unused = NULL;
+
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		struct job *job = &c->jobs[i];
+
+		if (job->state == FREE)
+			unused = unused ? unused : job;
+		else if (job->state != RUNS && job->nids < CLIENTS_MAX &&
+			 is_same(job, what))
+			return job;
+	}
+	if (wp_clock_ns() - c->starts_ns > WP_NS_PER_S) {
+		c->starts_ns = wp_clock_ns();
+		c->nstarts = 0;
+	}
+	if (!unused || c->nstarts >= STARTS_MAX)
+		return NULL;
+	c->nstarts++;
+	unused->what = *what;
+	unused->nids = 0;
+	unused->state = WAITS;
+	return unused;
+}
+
+/* The times of a profile that begins now; what has just begun is shared. */
+static int set_times(struct recorder *c, struct wp_recording_job *what)
+{
+	const struct wp_serve_ask *ask = &what->ask;
+	uint64_t *delta = ask->endpoint == WP_SERVE_DELTA_BLOCK ?
+				  &c->delta_ns[WP_PROFILE_BLOCK] :
+			  ask->endpoint == WP_SERVE_DELTA_MUTEX ?
+				  &c->delta_ns[WP_PROFILE_MUTEX] :
+				  NULL;
+	uint64_t length_ns = ask->seconds * WP_NS_PER_S, ago_ns;
+	int rc = 0;
+
+	if (wp_clock_ns() - c->r.history.end_ns > SHARED_MS * WP_NS_PER_MS)
+		rc = mark(c);
+	what->to_ns = c->r.history.end_ns;
+	if (delta && !ask->seconds) {
+		what->from_ns = *delta ? *delta : c->r.start_ns;
+		*delta = what->to_ns;
+	} else if (ask->seconds) {
+		ago_ns = ask->ago * WP_NS_PER_S;
+		what->from_ns = what->to_ns > ago_ns ? what->to_ns - ago_ns : 1;
+		what->to_ns = what->from_ns + length_ns;
+	}
+	return rc;
+}
+
+static bool is_of_now(uint32_t endpoint)
+{
+	return endpoint == WP_SERVE_GOROUTINE || endpoint == WP_SERVE_CHECK ||
+	       endpoint == WP_SERVE_CMDLINE;
+}
+
+static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
+{
+	struct wp_recording_job what = { .ask = *ask };
+	struct job *job;
+	int rc = 0;
+
+	if (ask->endpoint == WP_SERVE_HEAP ||
+	    ask->endpoint == WP_SERVE_ALLOCS) {
+		refuse(c, ask->id, 404,
+		       "no heap profile: the process counts no allocations "
+		       "that can be read from outside");
+		return 0;
+	}
+	if (is_of_now(ask->endpoint) && c->r.ended_ns) {
+		refuse(c, ask->id, 404,
+		       "the process has ended: its last minutes are there "
+		       "still (wall?seconds=60&ago=60)");
+		return 0;
+	}
+	if (!is_of_now(ask->endpoint))
+		rc = set_times(c, &what);
+	if (rc)
+		return rc;
+	job = find_job(c, &what);
+	if (job)
+		job->ids[job->nids++] = ask->id;
+	else
+		refuse(c, ask->id, 503,
+		       "too many recordings at once: try again");
+	return 0;
+}
+
+static int take_asks(struct recorder *c)
+{
+	struct wp_serve_ask ask = { 0 };
+	ssize_t n;
+	int fd, rc = 0;
+
+	while (!rc &&
+	       (n = wp_serve_take(c->sock, &ask, sizeof(ask), &fd)) > 0) {
+		if (fd >= 0)
+			close(fd);
+		if (n == sizeof(ask))
+			rc = take_ask(c, &ask);
+	}
+	c->is_over |= !rc && n != -EAGAIN;
+	return rc;
+}
+
+/* In the writer: a target that it looks at may be hostile. */
+static void write_answer(struct recorder *c, const struct job *job, int result)
+{
+	struct rlimit size = { ANSWER_MAX, ANSWER_MAX };
+	struct rlimit cpu = { WRITER_S, WRITER_S };
+	struct wp_serve_answer a = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "wp-answer");
+	signal(SIGALRM, SIG_DFL);
+	alarm(WRITER_S);
+	setrlimit(RLIMIT_FSIZE, &size);
+	setrlimit(RLIMIT_CPU, &cpu);
+	wp_priority_lower();
+	wp_recording_answer(&c->r, &job->what, job->file, &a);
+	(void)!wp_serve_send(result, &a, sizeof(a), -1);
+	_exit(0);
+}
+
+static void end_job(struct recorder *c, struct job *job,
+		    struct wp_serve_answer *a)
+{
+	answer(c, job, a, a->status == 200 ? job->file : -1);
+	if (job->file >= 0)
+		close(job->file);
+	if (job->result >= 0)
+		close(job->result);
+	job->state = FREE;
+}
+
+static void start_writer(struct recorder *c, struct job *job)
+{
+	struct wp_serve_answer failed = {
+		.status = 503, .text = "no memory or process for the answer"
+	};
+	int socks[2] = { -1, -1 };
+	pid_t pid = -1;
+
+	job->result = -1;
+	job->file = memfd_create("answer", MFD_CLOEXEC);
+	if (job->file >= 0 &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks)) {
+		fflush(stderr);
+		pid = fork();
+	}
+	if (!pid)
+		write_answer(c, job, socks[1]);
+	if (socks[1] >= 0)
+		close(socks[1]);
+	job->result = socks[0];
+	job->state = RUNS;
+	if (pid < 0)
+		end_job(c, job, &failed);
+}
+
+static void take_result(struct recorder *c, struct job *job)
+{
+	struct wp_serve_answer a = { 0 };
+	int fd;
+	ssize_t n = wp_serve_take(job->result, &a, sizeof(a), &fd);
+
+	if (n == -EAGAIN)
+		return;
+	if (fd >= 0)
+		close(fd);
+	if (n != sizeof(a))
+		a = (struct wp_serve_answer){
+			.status = 500,
+			.text = "the answer took too long, or failed"
+		};
+	a.text[sizeof(a.text) - 1] = '\0';
+	end_job(c, job, &a);
+}
+
+/* Begin what is due, and hand out what is done. */
+static int step_jobs(struct recorder *c)
+{
+	uint64_t now = wp_clock_ns();
+	unsigned int running = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < JOBS_MAX && !rc; i++) {
+		struct job *job = &c->jobs[i];
+
+		if (job->state == RUNS)
+			take_result(c, job);
+		running += job->state == RUNS;
+		if (job->state != WAITS ||
+		    (job->what.to_ns > now && !c->r.ended_ns))
+			continue;
+		job->state = READY;
+		if (job->what.to_ns <= c->r.history.end_ns)
+			continue;
+		rc = mark(c);
+	}
+	for (size_t i = 0; i < JOBS_MAX && running < WRITERS_MAX && !rc; i++)
+		if (c->jobs[i].state == READY) {
+			start_writer(c, &c->jobs[i]);
+			running++;
+		}
+	return rc;
+}
+
+/* Note in the profile what is recorded, and how. */
+static void describe(struct wp_recording *r)
+{
+	struct wp_profile_meta *meta = &r->profile.meta;
+	struct wp_intern *strings = &r->profile.strings;
+	char text[4096];
+
+	meta->pid = r->process.pid;
+	wp_process_command_line(&r->process, text, sizeof(text));
+	meta->command_line = wp_intern_add_str(strings, text);
+	wp_process_exe(&r->process, text, sizeof(text));
+	meta->exe = wp_intern_add_str(strings, text);
+	meta->stop_mode = wp_intern_add_str(
+		strings, wp_stop_mode_name(r->options->sampler.stop));
+}
+
+static int begin(struct recorder *c, pid_t pid, struct wp_err *err)
+{
+	const struct wp_options *o = c->r.options;
+	struct wp_recording *r = &c->r;
+	int rc = wp_profile_init(&r->profile);
+
+	if (rc)
+		return wp_err_set(err, rc, "no memory");
+	wp_timeline_start(&r->profile.timeline, o->timeline_size / 2);
+	wp_limits_raise();
+	wp_tracer_init(&r->tracer);
+	rc = wp_process_open(&r->process, pid, err);
+	if (rc == -EPERM)
+		wp_access_denied(pid, err);
+	if (!rc)
+		rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
+	if (!rc)
+		rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
+					   &r->target, err);
+	if (rc)
+		return rc;
+	r->start_ns = wp_clock_ns();
+	wp_history_init(&r->history, o->keep_ns, o->timeline_size / 2,
+			r->start_ns);
+	describe(r);
+	wp_digest_describe(&c->status, r);
+	return 0;
+}
+
+static void sleep_until(uint64_t until_ns)
+{
+	uint64_t now = wp_clock_ns(), ns = until_ns > now ? until_ns - now : 0;
+	const struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
+				     (long)(ns % WP_NS_PER_S) };
+
+	nanosleep(&ts, NULL);
+}
+
+/* Until the next tick, or the next look at the socket. */
+static int sleep_and_tick(struct recorder *c, struct wp_err *err)
+{
+	struct wp_recording *r = &c->r;
+	uint64_t now = wp_clock_ns(), look = now + LOOK_NS, next;
+	int rc = 0;
+
+	if (r->ended_ns) {
+		sleep_until(look);
+		return 0;
+	}
+	if (!c->next_ns)
+		c->next_ns = wp_sampler_next_tick(r->sampler, now);
+	next = c->next_ns;
+	while (!rc && (now = wp_clock_ns()) < next && now < look)
+		rc = wp_sampler_sleep(r->sampler, next < look ? next : look);
+	if (rc || now < next)
+		return rc;
+	c->next_ns = 0;
+	rc = wp_sampler_tick(r->sampler);
+	if (!rc)
+		rc = wp_process_recheck(&r->process, err);
+	if (rc != -ESRCH)
+		return rc;
+	rc = mark(c);
+	r->ended_ns = wp_clock_ns();
+	return rc;
+}
+
+static int record(struct recorder *c, struct wp_err *err)
+{
+	int rc = wp_sampler_tick(c->r.sampler);
+
+	while (!rc && !c->is_over) {
+		uint64_t now = wp_clock_ns();
+
+		/* Its last minutes are over, too. */
+		if (c->r.ended_ns &&
+		    now - c->r.ended_ns > c->r.options->keep_ns)
+			break;
+		if (now - c->r.history.end_ns >= STEP_NS)
+			rc = mark(c);
+		if (now - c->told_ns >= STEP_NS)
+			tell(c);
+		if (!rc)
+			rc = take_asks(c);
+		if (!rc)
+			rc = step_jobs(c);
+		if (!rc)
+			rc = sleep_and_tick(c, err);
+	}
+	return rc == -ESRCH ? 0 : rc;
+}
+
+int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock)
+{
+	static struct recorder recorder;
+	struct recorder *c = &recorder;
+	struct wp_err err = WP_ERR_INIT;
+	int rc;
+
+	prctl(PR_SET_NAME, "wp-recorder");
+	c->r.options = options;
+	c->r.process = (struct wp_process)WP_PROCESS_INIT;
+	c->sock = sock;
+	rc = begin(c, pid, &err);
+	if (!rc)
+		rc = record(c, &err);
+	if (rc && !err.code)
+		wp_err_set(&err, rc, "sampling process %d: %s", pid,
+			   strerror(-rc));
+	if (rc)
+		wp_say("wallprof: %s", err.msg);
+	wp_sampler_free(c->r.sampler);
+	wp_tracer_clear(&c->r.tracer);
+	return rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
+}

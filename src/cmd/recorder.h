@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorder.h - the process that records one process of serve, and answers of it.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_RECORDER_H
+#define WP_RECORDER_H
+
+#include "options.h"
+#include "wallprof/history.h"
+#include "wallprof/serve.h"
+
+/* What a recorder tells every second, of its process and of itself. */
+struct wp_recorder_status {
+	int32_t pid;
+	/* The process has ended: what there is is its last minutes. */
+	uint32_t has_ended;
+	char name[WP_SERVE_NAME_SIZE];
+	uint64_t ticks;
+	uint64_t missed_ticks;
+	uint64_t samples_lost;
+	/* Threads by what they do now, and thread time since the recording began. */
+	uint32_t threads[WP_NSTATES];
+	uint64_t ns[WP_NSTATES][WP_NWAITS];
+	/* Of a thread that is still in its wait. */
+	uint64_t longest_wait_ns;
+	/* How far the ring goes back, and its marks that went too early. */
+	uint64_t history_ns;
+	uint64_t history_bytes;
+	uint64_t history_dropped;
+	/* CPU time and memory of the recorder, with its children's. */
+	uint64_t cpu_ns;
+	uint64_t memory;
+	/* Answers given, and refused. */
+	uint64_t answers;
+	uint64_t refused;
+};
+
+_Static_assert(sizeof(struct wp_recorder_status) !=
+		       sizeof(struct wp_serve_answer),
+	       "packets are told apart by their size");
+
+/* Record process PID until SOCK is closed, answer what is asked there, and tell its
+ * status.  The exit status of this process. */
+int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recording.h - a recording that goes on, and the profile of part of its time.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_RECORDING_H
+#define WP_RECORDING_H
+
+#include "options.h"
+#include "wallprof/history.h"
+#include "wallprof/sampler.h"
+#include "wallprof/serve.h"
+
+struct wp_recording {
+	const struct wp_options *options;
+	struct wp_process process;
+	struct wp_profile profile;
+	struct wp_tracer tracer;
+	struct wp_sampler *sampler;
+	struct wp_target *target;
+	struct wp_history history;
+	uint64_t start_ns;
+	/* 0: the process lives. */
+	uint64_t ended_ns;
+};
+
+/* What to answer with. */
+struct wp_recording_job {
+	struct wp_serve_ask ask;
+	/* Time of the profile; FROM_NS 0: all. */
+	uint64_t from_ns, to_ns;
+};
+
+/* In a process forked from the one that records, whose memory this one changes: write
+ * what JOB asks for to descriptor FILE.  The answer's status and text are set. */
+void wp_recording_answer(struct wp_recording *recording,
+			 const struct wp_recording_job *job, int file,
+			 struct wp_serve_answer *ret);
+
+#endif

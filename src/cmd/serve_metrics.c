@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_metrics.c - numbers for Prometheus, in its text format 0.0.4
+ * (prometheus.io/docs/instrumenting/exposition_formats).
+ */
+#include <inttypes.h>
+
+#include "served.h"
+#include "wallprof/clock.h"
+
+/* A label's value: a name that the process gave itself. */
+static void put_value(FILE *out, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fputc('\\', out);
+		fputc((unsigned char)*s < ' ' || (unsigned char)*s > '~' ? '?' :
+									   *s,
+		      out);
+	}
+}
+
+static void put_process(FILE *out, const char *metric,
+			const struct wp_served_one *one)
+{
+	fprintf(out, "%s{pid=\"%d\",process=\"", metric, one->pid);
+	put_value(out, one->status.name);
+	fputc('"', out);
+}
+
+static void put_help(FILE *out, const char *metric, const char *type,
+		     const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric,
+		type);
+}
+
+static void put_states(const struct wp_served *s, FILE *out)
+{
+	static const char seconds[] = "wallprof_thread_seconds_total";
+	static const char threads[] = "wallprof_threads";
+
+	put_help(out, seconds, "counter",
+		 "Time of threads, by state and wait reason.");
+	for (size_t i = 0; i < s->n; i++)
+		for (int state = 0; state < WP_NSTATES; state++)
+			for (int wait = 0; wait < WP_NWAITS; wait++) {
+				uint64_t ns = s->v[i].status.ns[state][wait];
+
+				if (!ns || ns > INT64_MAX)
+					continue;
+				put_process(out, seconds, &s->v[i]);
+				fprintf(out,
+					",state=\"%s\",wait=\"%s\"} %.9f\n",
+					wp_types_state_name(
+						(enum wp_state)state),
+					wp_wait_name((enum wp_wait)wait),
+					(double)ns / 1e9);
+			}
+	put_help(out, threads, "gauge",
+		 "Threads, by what they did most in the last second.");
+	for (size_t i = 0; i < s->n; i++)
+		for (int state = 0; state < WP_NSTATES; state++) {
+			put_process(out, threads, &s->v[i]);
+			fprintf(out, ",state=\"%s\"} %" PRIu32 "\n",
+				wp_types_state_name((enum wp_state)state),
+				s->v[i].status.threads[state]);
+		}
+}
+
+/* One number of each process. */
+struct number {
+	const char *name;
+	const char *type;
+	const char *help;
+	/* Where it is in a status, and what makes one of it. */
+	size_t offset;
+	double unit;
+};
+
+#define NUMBER(name, type, field, unit, help)                                  \
+	{                                                                      \
+		"wallprof_" name, type, help,                                  \
+			offsetof(struct wp_recorder_status, field), unit       \
+	}
+
+static const struct number numbers[] = {
+	NUMBER("longest_wait_seconds", "gauge", longest_wait_ns, 1e9,
+	       "How long the thread has been in its wait that has been so for "
+	       "longest."),
+	NUMBER("ticks_total", "counter", ticks, 1, "Looks at all threads."),
+	NUMBER("missed_ticks_total", "counter", missed_ticks, 1,
+	       "Looks that came too late and were left out."),
+	NUMBER("samples_lost_total", "counter", samples_lost, 1,
+	       "Samples that could not be taken."),
+	NUMBER("history_seconds", "gauge", history_ns, 1e9,
+	       "How far back the recording goes."),
+	NUMBER("history_bytes", "gauge", history_bytes, 1,
+	       "Memory of the recording's marks."),
+	NUMBER("history_dropped_total", "counter", history_dropped, 1,
+	       "Marks that were dropped before their time for want of memory."),
+	NUMBER("answers_total", "counter", answers, 1, "Questions answered."),
+	NUMBER("refused_total", "counter", refused, 1, "Questions refused."),
+	NUMBER("recorder_cpu_seconds_total", "counter", cpu_ns, 1e9,
+	       "CPU time of the recorder itself."),
+	NUMBER("recorder_memory_bytes", "gauge", memory, 1,
+	       "Resident memory of the recorder itself."),
+};
+
+static void put_number(const struct wp_served *s, const struct number *number,
+		       FILE *out)
+{
+	put_help(out, number->name, number->type, number->help);
+	for (size_t i = 0; i < s->n; i++) {
+		const char *at = (const char *)&s->v[i].status + number->offset;
+		uint64_t value = *(const uint64_t *)(const void *)at;
+
+		put_process(out, number->name, &s->v[i]);
+		if (number->unit > 1)
+			fprintf(out, "} %.9f\n", (double)value / number->unit);
+		else
+			fprintf(out, "} %" PRIu64 "\n", value);
+	}
+}
+
+void wp_served_write_metrics(const struct wp_served *s, FILE *out)
+{
+	put_states(s, out);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		put_number(s, &numbers[i], out);
+	put_help(out, "wallprof_up", "gauge",
+		 "1 while the process lives, 0 once it has ended.");
+	for (size_t i = 0; i < s->n; i++) {
+		put_process(out, "wallprof_up", &s->v[i]);
+		fprintf(out, "} %d\n", !s->v[i].status.has_ended);
+	}
+	put_help(out, "wallprof_processes", "gauge",
+		 "Processes that are served.");
+	fprintf(out, "wallprof_processes %zu\n", s->n);
+	put_help(out, "wallprof_processes_left_out_total", "counter",
+		 "Times that a process found no room.");
+	fprintf(out, "wallprof_processes_left_out_total %" PRIu64 "\n",
+		s->nleft_out);
+	put_help(out, "wallprof_recorders_failed_total", "counter",
+		 "Recorders that ended with an error.");
+	fprintf(out, "wallprof_recorders_failed_total %" PRIu64 "\n",
+		s->nfailed);
+}

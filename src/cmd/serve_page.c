@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_page.c - the page of the processes that are served, and the index of their
+ * profiles.
+ */
+#include <inttypes.h>
+
+#include "served.h"
+#include "wallprof/clock.h"
+
+static const char head[] =
+	"<!doctype html>\n<html lang=en><meta charset=utf-8>"
+	"<meta name=viewport content=\"width=device-width\">"
+	"<title>%s</title>\n<style>"
+	"body{font:14px/1.5 system-ui,sans-serif;margin:2em;color-scheme:light "
+	"dark}table{border-collapse:collapse}td,th{padding:.2em "
+	".8em;text-align:left;border-bottom:1px solid #8886}"
+	"td.n{text-align:right}code{font-size:1em}</style>\n<h1>%s</h1>\n";
+
+/* A name that the process gave itself. */
+static void put_name(FILE *out, const char *s)
+{
+	for (; *s; s++)
+		if (*s == '<' || *s == '>' || *s == '&' || *s == '"' ||
+		    *s == '\'')
+			fprintf(out, "&#%d;", *s);
+		else
+			fputc((unsigned char)*s < ' ' ||
+					      (unsigned char)*s > '~' ?
+				      '?' :
+				      *s,
+			      out);
+}
+
+static void put_link(FILE *out, const struct wp_served_one *one,
+		     enum wp_serve_endpoint endpoint, const char *arguments,
+		     const char *text)
+{
+	fprintf(out, "<a href=\"%s?pid=%d%s\">%s</a> ", wp_serve_path(endpoint),
+		one->pid, arguments, text);
+}
+
+static void put_row(FILE *out, const struct wp_served_one *one)
+{
+	const struct wp_recorder_status *s = &one->status;
+
+	fprintf(out, "<tr><td class=n>%d<td>", one->pid);
+	put_name(out, s->name);
+	if (s->has_ended)
+		fputs(" (ended)", out);
+	for (int state = 0; state < WP_NSTATES; state++)
+		fprintf(out, "<td class=n>%" PRIu32, s->threads[state]);
+	fprintf(out, "<td class=n>%.0f s<td class=n>%.0f s<td>",
+		(double)s->longest_wait_ns / 1e9, (double)s->history_ns / 1e9);
+	put_link(out, one, WP_SERVE_TIMELINE, "&amp;ago=60", "last minute");
+	put_link(out, one, WP_SERVE_TIMELINE, "&amp;ago=300", "last 5 minutes");
+	put_link(out, one, WP_SERVE_GOROUTINE, "&amp;debug=2", "dump");
+	put_link(out, one, WP_SERVE_CHECK, "", "check");
+	fputc('\n', out);
+}
+
+void wp_served_write_page(const struct wp_served *s, FILE *out)
+{
+	fprintf(out, head, "wallprof", "wallprof");
+	fputs("<table><tr><th>PID<th>process", out);
+	for (int state = 0; state < WP_NSTATES; state++)
+		fprintf(out, "<th>%s",
+			wp_types_state_name((enum wp_state)state));
+	fputs("<th>longest wait<th>recorded<th>\n", out);
+	for (size_t i = 0; i < s->n; i++)
+		put_row(out, &s->v[i]);
+	fprintf(out,
+		"</table>\n<p>Threads by what they did most in the last "
+		"second. <a href=\"%s\">Profiles</a>, <a "
+		"href=\"%s\">metrics</a>.\n",
+		wp_serve_path(WP_SERVE_INDEX), wp_serve_path(WP_SERVE_METRICS));
+}
+
+/* What each profile is. */
+static const struct {
+	enum wp_serve_endpoint endpoint;
+	const char *arguments;
+	const char *text;
+} profiles[] = {
+	{ WP_SERVE_PROFILE, "?seconds=30", "CPU time" },
+	{ WP_SERVE_WALL, "?seconds=30",
+	  "wall time of every thread, running and waiting, beside CPU time" },
+	{ WP_SERVE_FGPROF, "?seconds=30", "wall time alone" },
+	{ WP_SERVE_BLOCK, "", "waits, by the stack that waited" },
+	{ WP_SERVE_DELTA_BLOCK, "", "the same, since this was asked last" },
+	{ WP_SERVE_MUTEX, "",
+	  "waits for locks, by the stack that held the lock" },
+	{ WP_SERVE_DELTA_MUTEX, "", "the same, since this was asked last" },
+	{ WP_SERVE_THREADCREATE, "",
+	  "threads, by the stack that created them" },
+	{ WP_SERVE_GOROUTINE, "?debug=2",
+	  "every thread once, with what it waits for and who holds that" },
+	{ WP_SERVE_CMDLINE, "", "the command line" },
+	{ WP_SERVE_HEAP, "", "not there: nothing counts allocations" },
+};
+
+void wp_served_write_index(const struct wp_served *s, FILE *out)
+{
+	fprintf(out, head, "/debug/pprof/", "/debug/pprof/");
+	fputs("<table>\n", out);
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(*profiles); i++)
+		fprintf(out, "<tr><td><a href=\"%s%s\">%s</a><td>%s\n",
+			wp_serve_path(profiles[i].endpoint),
+			profiles[i].arguments,
+			wp_serve_name(profiles[i].endpoint), profiles[i].text);
+	fputs("</table>\n", out);
+	if (s->n > 1)
+		fputs("<p>Choose a process by <code>pid=</code> or "
+		      "<code>name=</code>; <a href=\"/\">these</a> are "
+		      "served.\n",
+		      out);
+	fputs("<p><code>seconds=60&amp;ago=300</code>: a minute of five "
+	      "minutes ago.\n",
+	      out);
+}

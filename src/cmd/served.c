@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* served.c - see served.h. */
+#include "served.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "find_process.h"
+#include "messages.h"
+#include "option_values.h"
+#include "wallprof/clock.h"
+
+static void answer(struct wp_served *s, const struct wp_serve_answer *a,
+		   int file)
+{
+	s->asks[a->id % WP_SERVED_ASKS_MAX].is_open = false;
+	/* A server that has ended has no clients. */
+	(void)!wp_serve_send(s->answers, a, sizeof(*a), file);
+}
+
+WP_PRINTF(4, 5)
+static void refuse(struct wp_served *s, uint32_t id, uint32_t status,
+		   const char *fmt, ...)
+{
+	struct wp_serve_answer a = { .id = id, .status = status };
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(a.text, sizeof(a.text), fmt, ap);
+	va_end(ap);
+	answer(s, &a, -1);
+}
+
+static bool is_served(const struct wp_served *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i].pid == pid && !s->v[i].status.has_ended)
+			return true;
+	return false;
+}
+
+/* In the recorder: what belongs to this process only. */
+static void become_recorder(struct wp_served *s, pid_t pid, int sock)
+{
+	sigset_t none;
+
+	for (size_t i = 0; i < s->n; i++)
+		close(s->v[i].sock);
+	if (s->answers >= 0)
+		close(s->answers);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	exit(wp_recorder_run(s->options, pid, sock));
+}
+
+static int start(struct wp_served *s, pid_t pid, size_t word)
+{
+	struct wp_served_one *one = &s->v[s->n];
+	int socks[2];
+	pid_t child;
+
+	if (s->n == WP_SERVED_MAX) {
+		s->nleft_out++;
+		return 0;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
+		return -errno;
+	child = fork();
+	if (!child) {
+		close(socks[0]);
+		become_recorder(s, pid, socks[1]);
+	}
+	close(socks[1]);
+	if (child < 0) {
+		close(socks[0]);
+		return -EAGAIN;
+	}
+	*one = (struct wp_served_one){
+		.pid = pid, .recorder = child, .sock = socks[0], .word = word
+	};
+	s->n++;
+	return 0;
+}
+
+static int find_word(struct wp_served *s, size_t word)
+{
+	const char *name = s->options->served[word];
+	struct wp_tids pids = WP_TIDS_INIT;
+	pid_t pid;
+	int rc;
+
+	if (!name[strspn(name, "0123456789")]) {
+		if (s->searched_ns || wp_option_pid(&pid, name, NULL))
+			return 0;
+		return start(s, pid, word);
+	}
+	rc = wp_find_processes(&pids, name);
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		if (!is_served(s, pids.v[i]))
+			rc = start(s, pids.v[i], word);
+	wp_tids_clear(&pids);
+	return rc;
+}
+
+int wp_served_find(struct wp_served *s, struct wp_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->options->nserved && !rc; i++)
+		rc = find_word(s, i);
+	s->searched_ns = wp_clock_ns();
+	return rc ? wp_err_set(err, rc, "cannot start a recorder: %s",
+			       strerror(-rc)) :
+		    0;
+}
+
+/* What came is an answer or a status, which differ in size. */
+static void take_packet(struct wp_served *s, struct wp_served_one *one,
+			const void *packet, ssize_t n, int file)
+{
+	struct wp_serve_answer a = { 0 };
+
+	if (n == sizeof(one->status)) {
+		memcpy(&one->status, packet, sizeof(one->status));
+		one->status.name[sizeof(one->status.name) - 1] = '\0';
+	} else if (n == sizeof(a)) {
+		memcpy(&a, packet, sizeof(a));
+		if (s->asks[a.id % WP_SERVED_ASKS_MAX].is_open &&
+		    s->asks[a.id % WP_SERVED_ASKS_MAX].id == a.id)
+			answer(s, &a, file);
+	}
+}
+
+void wp_served_take(struct wp_served *s, struct wp_served_one *one)
+{
+	union {
+		struct wp_serve_answer answer;
+		struct wp_recorder_status status;
+	} packet = { .answer = { 0 } };
+	ssize_t n;
+	int file;
+
+	while ((n = wp_serve_take(one->sock, &packet, sizeof(packet), &file)) >
+	       0) {
+		take_packet(s, one, &packet, n, file);
+		if (file >= 0)
+			close(file);
+	}
+	if (n != -EAGAIN) {
+		close(one->sock);
+		one->sock = -1;
+	}
+}
+
+/* Nobody else will answer what it was asked. */
+static void answer_for(struct wp_served *s, pid_t recorder)
+{
+	for (size_t i = 0; i < WP_SERVED_ASKS_MAX; i++)
+		if (s->asks[i].is_open && s->asks[i].recorder == recorder)
+			refuse(s, s->asks[i].id, 503,
+			       "the recording has ended");
+}
+
+void wp_served_reap(struct wp_served *s, pid_t pid, int status)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct wp_served_one *one = &s->v[i];
+
+		if (one->recorder != pid)
+			continue;
+		if (one->sock >= 0)
+			wp_served_take(s, one);
+		if (one->sock >= 0)
+			close(one->sock);
+		answer_for(s, pid);
+		if (WIFSIGNALED(status))
+			wp_say("wallprof: the recorder of process %d was ended "
+			       "by signal %d",
+			       one->pid, WTERMSIG(status));
+		s->nfailed += !WIFEXITED(status) || WEXITSTATUS(status);
+		s->v[i] = s->v[--s->n];
+		return;
+	}
+}
+
+static bool is_chosen(const struct wp_served_one *one,
+		      const struct wp_serve_ask *ask)
+{
+	if (ask->pid && ask->pid != one->pid)
+		return false;
+	return !ask->name[0] || !strcmp(ask->name, one->status.name);
+}
+
+/* "4711 (redis-server), 4712 (nginx)" */
+static void list(const struct wp_served *s, char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < s->n && len < size; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%d (%s)",
+					i ? ", " : "", s->v[i].pid,
+					s->v[i].status.name);
+}
+
+static void make_own(struct wp_served *s, const struct wp_serve_ask *ask)
+{
+	struct wp_serve_answer a = { .id = ask->id, .status = 200 };
+	int file = memfd_create("answer", MFD_CLOEXEC);
+	FILE *out = file >= 0 ? fdopen(dup(file), "w") : NULL;
+
+	if (out && ask->endpoint == WP_SERVE_METRICS)
+		wp_served_write_metrics(s, out);
+	else if (out && ask->endpoint == WP_SERVE_INDEX)
+		wp_served_write_index(s, out);
+	else if (out)
+		wp_served_write_page(s, out);
+	a.type = ask->endpoint == WP_SERVE_METRICS ? WP_SERVE_TYPE_METRICS :
+						     WP_SERVE_TYPE_HTML;
+	if (!out || fclose(out))
+		refuse(s, ask->id, 503, "no memory for the answer");
+	else
+		answer(s, &a, file);
+	if (file >= 0)
+		close(file);
+}
+
+static void pass_on(struct wp_served *s, const struct wp_serve_ask *ask)
+{
+	struct wp_served_one *one = NULL;
+	char text[256];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i].sock >= 0 && is_chosen(&s->v[i], ask)) {
+			one = &s->v[i];
+			n++;
+		}
+	list(s, text, sizeof(text));
+	if (!n)
+		refuse(s, ask->id, 404,
+		       "no such process is served; there are: %s",
+		       s->n ? text : "none");
+	else if (n > 1)
+		refuse(s, ask->id, 400,
+		       "several processes are served, choose one by ?pid= or "
+		       "?name=: %s",
+		       text);
+	else if (wp_serve_send(one->sock, ask, sizeof(*ask), -1))
+		refuse(s, ask->id, 503, "the recorder is busy: try again");
+	else
+		s->asks[ask->id % WP_SERVED_ASKS_MAX].recorder = one->recorder;
+}
+
+void wp_served_ask(struct wp_served *s, const struct wp_serve_ask *ask)
+{
+	s->asks[ask->id % WP_SERVED_ASKS_MAX].is_open = true;
+	s->asks[ask->id % WP_SERVED_ASKS_MAX].id = ask->id;
+	s->asks[ask->id % WP_SERVED_ASKS_MAX].recorder = 0;
+	if (ask->endpoint == WP_SERVE_METRICS ||
+	    ask->endpoint == WP_SERVE_INDEX || ask->endpoint == WP_SERVE_PAGE)
+		make_own(s, ask);
+	else
+		pass_on(s, ask);
+}
+
+bool wp_served_is_over(const struct wp_served *s)
+{
+	if (s->n)
+		return false;
+	for (size_t i = 0; i < s->options->nserved; i++) {
+		const char *word = s->options->served[i];
+
+		if (word[strspn(word, "0123456789")])
+			return false;
+	}
+	return true;
+}
+
+void wp_served_end(struct wp_served *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->v[i].sock >= 0)
+			close(s->v[i].sock);
+		s->v[i].sock = -1;
+	}
+}

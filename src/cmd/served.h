@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* served.h - the processes that are served, each with its recorder.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_SERVED_H
+#define WP_SERVED_H
+
+#include "recorder.h"
+
+enum {
+	WP_SERVED_MAX = 64,
+	/* As many clients as there can be. */
+	WP_SERVED_ASKS_MAX = 128,
+};
+
+/* A process that is served. */
+struct wp_served_one {
+	pid_t pid;
+	/* Of it; 0: it has ended. */
+	pid_t recorder;
+	int sock;
+	/* The last that came; its pid is 0 before the first. */
+	struct wp_recorder_status status;
+	/* Which word of the command line named it. */
+	size_t word;
+};
+
+struct wp_served {
+	const struct wp_options *options;
+	struct wp_served_one v[WP_SERVED_MAX];
+	size_t n;
+	/* Questions that are not answered yet, and of whom. */
+	struct {
+		bool is_open;
+		uint32_t id;
+		pid_t recorder;
+	} asks[WP_SERVED_ASKS_MAX];
+	/* Where answers go. */
+	int answers;
+	uint64_t searched_ns;
+	/* Processes for which there was no room. */
+	uint64_t nleft_out;
+	/* Recorders that ended otherwise than they should. */
+	uint64_t nfailed;
+};
+
+/* Find the processes that the command line names and start a recorder for each that
+ * is new: those of a number at the first call only.  0; -ENOENT: there is none, with
+ * ERR. */
+WP_MUST_CHECK
+int wp_served_find(struct wp_served *served, struct wp_err *err);
+
+/* Take what ONE's recorder sends, and pass answers on. */
+void wp_served_take(struct wp_served *served, struct wp_served_one *one);
+
+/* Recorder PID has ended with STATUS, as of waitpid(2). */
+void wp_served_reap(struct wp_served *served, pid_t pid, int status);
+
+/* Pass ASK on to the process that it chooses, or answer why not. */
+void wp_served_ask(struct wp_served *served, const struct wp_serve_ask *ask);
+
+/* Is nothing recorded, and nothing to come, as no process is named by name? */
+bool wp_served_is_over(const struct wp_served *served);
+
+/* End all recorders. */
+void wp_served_end(struct wp_served *served);
+
+/* Make the page, the index of profiles or the metrics of all to OUT. */
+void wp_served_write_page(const struct wp_served *served, FILE *out);
+void wp_served_write_index(const struct wp_served *served, FILE *out);
+void wp_served_write_metrics(const struct wp_served *served, FILE *out);
+
+#endif

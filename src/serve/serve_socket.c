@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_socket.c - sockets that listen, and packets with descriptors. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "wallprof/serve.h"
+
+enum { BACKLOG = 64 };
+
+/* Is it a socket that nobody listens on any more? */
+static bool is_left_behind(const struct sockaddr_un *address)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ?
+		     -errno :
+		     0;
+	close(fd);
+	return rc == -ECONNREFUSED;
+}
+
+static int listen_unix(struct wp_serve_socket *ret, const char *path,
+		       struct wp_err *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct sockaddr *any = (const struct sockaddr *)&address;
+	mode_t mask;
+	int rc;
+
+	if (!*path || strlen(path) >= sizeof(address.sun_path))
+		return wp_err_set(err, -EINVAL,
+				  "--listen unix:PATH wants a path of at most "
+				  "%zu bytes",
+				  sizeof(address.sun_path) - 1);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	ret->is_unix = true;
+	ret->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			 0);
+	if (ret->fd < 0)
+		return wp_err_set(err, -errno, "socket: %s", strerror(errno));
+	mask = umask(0177);
+	rc = bind(ret->fd, any, sizeof(address)) ? -errno : 0;
+	if (rc == -EADDRINUSE && is_left_behind(&address)) {
+		unlink(path);
+		rc = bind(ret->fd, any, sizeof(address)) ? -errno : 0;
+	}
+	umask(mask);
+	if (!rc && listen(ret->fd, BACKLOG))
+		rc = -errno;
+	return rc ? wp_err_set(err, rc, "cannot listen on %s: %s", path,
+			       strerror(-rc)) :
+		    0;
+}
+
+static bool is_own(const struct sockaddr *address)
+{
+	static const unsigned char mapped[] = { 0, 0, 0, 0,    0,    0,	 0,
+						0, 0, 0, 0xff, 0xff, 127 };
+	const struct sockaddr_in6 *in6 = (const void *)address;
+
+	if (address->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)(const void *)address)
+				     ->sin_addr.s_addr) >>
+			       24 ==
+		       127;
+	return address->sa_family == AF_INET6 &&
+	       (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ||
+		!memcmp(&in6->sin6_addr, mapped, sizeof(mapped)));
+}
+
+static int listen_at(struct wp_serve_socket *ret, const struct addrinfo *at)
+{
+	static const int one = 1;
+
+	ret->fd = socket(at->ai_family,
+			 SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (ret->fd < 0)
+		return -errno;
+	setsockopt(ret->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(ret->fd, at->ai_addr, at->ai_addrlen) ||
+	    listen(ret->fd, BACKLOG))
+		return -errno;
+	return 0;
+}
+
+static int listen_tcp(struct wp_serve_socket *ret, const char *text,
+		      bool remote, struct wp_err *err)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+					.ai_socktype = SOCK_STREAM };
+	const char *colon = strrchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : 0;
+	struct addrinfo *list;
+	int rc;
+
+	if (n > 1 && text[0] == '[' && text[n - 1] == ']') {
+		text++;
+		n -= 2;
+	}
+	if (!n || !colon[1] || n >= sizeof(ret->host))
+		return wp_err_set(err, -EINVAL,
+				  "--listen wants unix:PATH or HOST:PORT, not "
+				  "\"%s\"",
+				  text);
+	memcpy(ret->host, text, n);
+	ret->host[n] = '\0';
+	rc = getaddrinfo(ret->host, colon + 1, &hints, &list);
+	if (rc)
+		return wp_err_set(err, -EINVAL, "--listen %s: %s", text,
+				  gai_strerror(rc));
+	if (!remote && !is_own(list->ai_addr))
+		rc = wp_err_set(err, -EPERM,
+				"--listen %s: not an address of this machine "
+				"alone (127.0.0.1), which wants --token-file, "
+				"too",
+				text);
+	else if ((rc = listen_at(ret, list)))
+		wp_err_set(err, rc, "cannot listen on %s: %s", text,
+			   strerror(-rc));
+	freeaddrinfo(list);
+	return rc;
+}
+
+int wp_serve_listen(struct wp_serve_socket *ret, const char *text, bool remote,
+		    struct wp_err *err)
+{
+	int rc;
+
+	*ret = (struct wp_serve_socket){ .fd = -1 };
+	rc = !strncmp(text, "unix:", 5) ? listen_unix(ret, text + 5, err) :
+					  listen_tcp(ret, text, remote, err);
+	if (rc && ret->fd >= 0)
+		close(ret->fd);
+	return rc;
+}
+
+/* Room for a descriptor in a message (cmsg(3)). */
+union one_fd {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int wp_serve_send(int sock, const void *packet, size_t n, int fd)
+{
+	union one_fd control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)packet, n };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno :
+								      0;
+}
+
+ssize_t wp_serve_take(int sock, void *packet, size_t size, int *ret_fd)
+{
+	union one_fd control;
+	struct iovec iov = { packet, size };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	*ret_fd = -1;
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? 0 : -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(*ret_fd)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return n;
+}

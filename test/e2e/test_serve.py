@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wallprof serve`: what Go's tools and Prometheus read, what happened before
+somebody looked, and who may not ask."""
+import concurrent.futures
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import WALLPROF, tids_of, wait_until
+
+TOKEN = "correct-horse-battery"
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=100)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """wallprof serve on a unix socket and, if asked for, a port."""
+
+    def __init__(self, tmp_path, *words, tcp=False):
+        self.path = str(tmp_path / "socket")
+        self.port = None
+        listen = ["--listen", f"unix:{self.path}"]
+        if tcp:
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", 0))
+                self.port = s.getsockname()[1]
+            listen += ["--listen", f"127.0.0.1:{self.port}"]
+        self.tool = subprocess.Popen(
+            [WALLPROF, "serve", *listen, *(str(w) for w in words)],
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+    def ask(self, path, method="GET", headers=None):
+        """Status, headers, body."""
+        client = Unix(self.path)
+        client.request(method, path, headers=headers or {})
+        answer = client.getresponse()
+        ret = answer.status, dict(answer.getheaders()), answer.read()
+        client.close()
+        return ret
+
+    def get(self, path):
+        status, _, body = self.ask(path)
+        assert status == 200, (path, status, body[:500])
+        return body
+
+    def metric(self, name):
+        """The sum of a metric over its labels; None: no answer yet."""
+        assert self.tool.poll() is None, self.tool.stderr.read()
+        try:
+            text = self.get("/metrics").decode()
+        except (OSError, http.client.HTTPException):
+            return None
+        return sum(float(line.rsplit(" ", 1)[1])
+                   for line in text.splitlines() if line.startswith(name))
+
+    def ready(self, seconds=0):
+        """Wait until it samples, and has for SECONDS."""
+        wait_until(lambda: (self.metric("wallprof_ticks_total") or 0) > 0 and
+                   self.metric("wallprof_history_seconds") >= seconds,
+                   pause=0.05)
+        return self
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def end(self):
+        if self.tool.poll() is None:
+            self.tool.send_signal(signal.SIGTERM)
+            try:
+                self.tool.wait(60)
+            except subprocess.TimeoutExpired:
+                self.tool.kill()
+                self.tool.wait()
+        self.tool.stderr.close()
+
+
+@pytest.fixture
+def serve(tmp_path):
+    servers = []
+
+    def begin(*words, **kwargs):
+        servers.append(Server(tmp_path, *words, **kwargs))
+        return servers[-1]
+    yield begin
+    for server in servers:
+        server.end()
+
+
+PROFILES = {
+    "/debug/pprof/profile?seconds=1": "cpu",
+    "/debug/pprof/wall?seconds=1": "wall",
+    "/debug/fgprof?seconds=1": "wall",
+    "/debug/pprof/block": "delay",
+    "/debug/pprof/block?seconds=1": "delay",
+    "/debug/pprof/mutex": "delay",
+    "/debug/pprof/delta_mutex": "delay",
+    "/debug/pprof/delta_block": "delay",
+    "/debug/pprof/threadcreate": "threadcreate",
+    "/debug/pprof/goroutine": "thread",
+}
+
+
+def test_go_tool_pprof_reads_every_profile(start, serve, tmp_path):
+    target = start("hang", "abba")
+    server = serve(target.pid, tcp=True).ready()
+
+    def read(path):
+        return subprocess.run(
+            ["go", "tool", "pprof", "-raw", server.url(path)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100,
+            env={**os.environ, "PPROF_TMPDIR": str(tmp_path)}, check=False)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        done = dict(zip(PROFILES, pool.map(read, PROFILES)))
+    for path, kind in PROFILES.items():
+        out = done[path].stdout.decode()
+        assert done[path].returncode == 0, (path, done[path].stderr)
+        assert kind in out.split("Samples:")[1].splitlines()[1], path
+    assert "pthread_mutex_lock" in done["/debug/pprof/block"].stdout.decode()
+    failed = read("/debug/pprof/heap").stderr.decode()
+    assert "404" in failed and "no heap profile" in failed
+    target.assert_unharmed()
+
+
+def test_the_rest_is_as_go_has_it(start, serve):
+    target = start("hang", "abba")
+    server = serve(target.pid).ready(1)
+    assert server.get("/debug/pprof/cmdline").decode().split("\0") == \
+        target.argv
+    dump = server.get("/debug/pprof/goroutine?debug=2").decode()
+    assert "DEADLOCK" in dump and "pthread_mutex_lock" in dump
+    grouped = server.get("/debug/pprof/goroutine?debug=1").decode()
+    assert "DEADLOCK" in grouped
+    assert server.get("/check").decode().startswith("deadlock")
+    for path, status, says in (
+            ("/debug/pprof/block?seconds=1&debug=1", 400, "incompatible"),
+            ("/debug/pprof/goroutine?seconds=1", 400, "not supported"),
+            ("/debug/pprof/profile?seconds=x", 400, "invalid value"),
+            ("/debug/pprof/nothing", 404, "Unknown profile"),
+            ("/debug/pprof/wall?seconds=1&pid=1", 404, "no such process"),
+            ("/debug/pprof/wall?seconds=1&ago=80000", 404, "goes back")):
+        got, headers, body = server.ask(path)
+        assert got == status and says in body.decode(), (path, got, body)
+        assert headers["X-Go-Pprof"] == "1"
+        assert headers["Content-Type"].startswith("text/plain")
+    for path in ("/", "/debug/pprof/"):
+        assert b"<html" in server.get(path)
+    page = server.get("/timeline.html?ago=5")
+    assert b"</html>" in page or b"<script" in page
+    assert str(target.pid) in server.get("/").decode()
+
+
+def test_clients_share_one_recording(start, serve):
+    target = start("hang", "abba")
+    server = serve(target.pid).ready()
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        asks = [pool.submit(server.ask, "/debug/pprof/wall?seconds=2")
+                for _ in range(50)]
+        answers = [ask.result() for ask in asks]
+    assert {status for status, _, _ in answers} == {200}
+    assert len({body for _, _, body in answers}) < 25
+    # One tracer, whatever the number of clients.
+    tids = os.listdir(f"/proc/{target.pid}/task")
+    assert server.metric("wallprof_threads{") == len(tids)
+    target.assert_unharmed()
+
+
+def test_what_happened_before_somebody_looked(start, serve, tmp_path):
+    target = start("hang", "abba")
+    server = serve(target.pid).ready(6)
+    path = tmp_path / "before.pb.gz"
+    path.write_bytes(server.get("/debug/pprof/wall?seconds=3&ago=5"))
+    done = subprocess.run([WALLPROF, "report", path], stdout=subprocess.PIPE,
+                          check=True, timeout=100)
+    report = done.stdout.decode()
+    assert "pthread_mutex_lock" in report and "lock" in report, report
+    target.proc.kill()
+    target.proc.wait()
+    wait_until(lambda: server.metric("wallprof_up{") == 0, pause=0.1)
+    assert server.get("/debug/pprof/wall?seconds=2&ago=4")
+    status, _, body = server.ask("/debug/pprof/goroutine")
+    assert status == 404 and b"has ended" in body
+
+
+def raw(server, data, unix=True):
+    """The first line of the answer to bytes as they are."""
+    s = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
+    s.settimeout(100)
+    s.connect(server.path if unix else ("127.0.0.1", server.port))
+    with s:
+        s.sendall(data)
+        return s.makefile("rb").readline().decode()
+
+
+def test_who_may_not_ask_is_refused(start, serve):
+    target = start("hang", "abba")
+    server = serve(target.pid, tcp=True).ready()
+    for host in ("evil.example", "localhost.evil.example", "127.0.0.1.nip.io"):
+        line = raw(server, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(),
+                   unix=False)
+        assert " 403 " in line, (host, line)
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        status, headers, _ = server.ask("/metrics", method=method)
+        assert status == 405
+        assert not any(h.startswith("Access-Control") for h in headers)
+    for path in ("/../../etc/passwd", "/debug/pprof/%2e%2e/%2e%2e/etc/passwd",
+                 "/debug/pprof/profile/", "//metrics", "/debug/pprof/\\..",
+                 "/metrics%00", "/debug/pprof/wall%3fseconds=1"):
+        assert server.ask(path)[0] in (400, 404), path
+    big = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 70000
+    assert re.search(r" (413|431|400) ", raw(server, big + b"\r\n\r\n"))
+    assert re.search(r" (414|431|413|400) ",
+                     raw(server, b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n\r\n"))
+    # Another user, even where the socket lets him connect.
+    assert os.stat(server.path).st_mode & 0o777 == 0o600
+    os.chmod(server.path, 0o666)
+    os.chmod(os.path.dirname(server.path), 0o755)
+    if os.geteuid() == 0:
+        code = ("import socket,sys; s=socket.socket(socket.AF_UNIX); "
+                f"s.connect('./socket'); "
+                "print(s.makefile().readline())")
+        done = subprocess.run(["/usr/bin/python3", "-c", code], user=65534,
+                              group=65534, cwd=os.path.dirname(server.path),
+                              stdout=subprocess.PIPE, check=True, timeout=100)
+        assert b" 403 " in done.stdout
+    assert server.metric("wallprof_processes ") == 1
+
+
+def test_clients_that_hold_on_do_not_keep_others_out(start, serve):
+    target = start("hang", "abba")
+    server = serve(target.pid).ready()
+    held = []
+    for _ in range(1000):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(server.path)
+        held.append(s)
+    # Past the limit they are told so at once.
+    held[-1].settimeout(100)
+    assert b" 503 " in held[-1].recv(100)
+    for s in held:
+        s.close()
+    wait_until(lambda: server.metric("wallprof_processes ") == 1)
+    slow = []
+    for _ in range(60):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(server.path)
+        s.sendall(b"GET / HTTP/1.1\r\nHost: l")
+        slow.append(s)
+    # Clients that leave before their answer.
+    for _ in range(200):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(server.path)
+        s.sendall(b"GET /debug/pprof/wall?seconds=3600 HTTP/1.1\r\n"
+                  b"Host: localhost\r\n\r\n")
+        s.close()
+    wait_until(lambda: server.metric("wallprof_processes ") == 1)
+    assert server.ask("/debug/pprof/cmdline")[0] in (200, 503)
+    for s in slow:
+        s.close()
+    target.assert_unharmed()
+
+
+def test_a_token_is_not_guessed(start, serve, tmp_path):
+    target = start("hang", "abba")
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    right = {"Authorization": f"Bearer {TOKEN}"}
+    server = serve(target.pid, "--token-file", token)
+
+    def answers():
+        try:
+            return server.ask("/metrics", headers=right)[0] == 200
+        except OSError:
+            return False
+    wait_until(answers, pause=0.05)
+    assert server.ask("/metrics")[0] == 401
+    seen = {server.ask("/metrics", headers={
+        "Authorization": f"Bearer {TOKEN[:-1]}{i}"})[0] for i in range(10)}
+    assert seen <= {401, 429} and 401 in seen
+    wait_until(answers, pause=0.05)
+
+
+def test_what_cannot_be_served_is_said(start, tmp_path):
+    target = start("hang", "abba")
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o644)
+    for words, says in (
+            (["--listen", "0.0.0.0:0"], "wants --token-file"),
+            (["--listen", "nonsense"], "unix:PATH or HOST:PORT"),
+            (["--token-file", token], "chmod 600"),
+            (["--token-file", tmp_path / "none"], "No such file")):
+        done = subprocess.run([WALLPROF, "serve", *words, str(target.pid)],
+                              stderr=subprocess.PIPE, timeout=100, check=False)
+        assert done.returncode == 2 and says in done.stderr.decode(), done
+    done = subprocess.run(
+        [WALLPROF, "serve", "--listen", f"unix:{tmp_path}/s", "4194303"],
+        stderr=subprocess.PIPE, timeout=100, check=False)
+    assert done.returncode == 2 and b"no process is left" in done.stderr
+
+
+def test_it_ends_and_finds_processes_by_name(start, serve, tmp_path):
+    shutil.copy(start("hang", "abba").argv[0], tmp_path / "wp-by-name")
+    server = serve("wp-by-name")
+    wait_until(lambda: server.metric("wallprof_processes ") == 0, pause=0.05)
+    late = subprocess.Popen([tmp_path / "wp-by-name", "abba"],
+                            stdout=subprocess.DEVNULL)
+    try:
+        server.ready()
+        assert server.metric("wallprof_up{") == 1
+        server.tool.send_signal(signal.SIGTERM)
+        assert server.tool.wait(60) == 0
+        assert not os.path.exists(server.path)
+        assert late.poll() is None
+    finally:
+        late.kill()
+        late.wait()
+
+
+def test_prometheus_scrapes_and_answers(start, serve, tmp_path):
+    target = start("hang", "abba")
+    server = serve(target.pid, tcp=True).ready()
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "global: {scrape_interval: 1s}\n"
+        "scrape_configs:\n- job_name: wallprof\n  static_configs:\n"
+        f"  - targets: ['127.0.0.1:{server.port}']\n")
+    tool = subprocess.Popen(
+        ["prometheus", f"--config.file={config}",
+         f"--storage.tsdb.path={tmp_path}/data",
+         f"--web.listen-address=127.0.0.1:{port}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    query = f'sum(wallprof_threads{{state="waiting",pid="{target.pid}"}})'
+
+    def answer():
+        url = (f"http://127.0.0.1:{port}/api/v1/query?query=" +
+               urllib.request.quote(query))
+        try:
+            with urllib.request.urlopen(url, timeout=10) as f:
+                return json.load(f)["data"]["result"]
+        except (urllib.error.URLError, OSError):
+            return None
+    try:
+        result = wait_until(answer, pause=0.2)
+        assert float(result[0]["value"][1]) == len(tids_of(target.pid))
+    finally:
+        tool.kill()
+        tool.wait()
