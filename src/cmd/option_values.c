@@ -321,3 +321,34 @@ int wp_option_bad(char **argv, int at, int c, enum wp_action action,
 			  near ? ": did you mean --" : "",
 			  near ? near->name : "", near ? "?" : "");
 }
+
+static int add_word(const char **v, size_t *n, size_t max, const char *option,
+		    const char *word, struct wp_err *err)
+{
+	if (*n == max)
+		return wp_err_set(err, -EINVAL,
+				  "%s is given more than %zu times", option,
+				  max);
+	v[(*n)++] = word;
+	return 0;
+}
+
+int wp_option_serve(struct wp_options *o, int c, const char *arg,
+		    struct wp_err *err)
+{
+	switch (c) {
+	case 'p':
+		return add_word(o->served, &o->nserved, WP_WORDS_MAX, "-p", arg,
+				err);
+	case WP_OPT_LISTEN:
+		return add_word(o->listen, &o->nlisten, WP_LISTENS_MAX,
+				"--listen", arg, err);
+	case WP_OPT_TOKEN_FILE:
+		o->token_file = arg;
+		return 0;
+	case WP_OPT_KEEP:
+		return wp_option_duration(&o->keep_ns, "--keep", arg, err);
+	default:
+		return -EINVAL;
+	}
+}

@@ -57,6 +57,11 @@ int wp_option_word(const char *option, const char *text,
 WP_MUST_CHECK
 int wp_option_format(const char *file, enum wp_format def, struct wp_err *err);
 
+/* Option C of serve, or -p or a word that names a process, 'p'. */
+WP_MUST_CHECK
+int wp_option_serve(struct wp_options *o, int c, const char *arg,
+		    struct wp_err *err);
+
 /* What getopt(3) found wrong at argv[at], C being what it returned, in words; an option of
  * ACTION is proposed. */
 WP_MUST_CHECK

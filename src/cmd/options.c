@@ -103,37 +103,6 @@ static int set_action(struct wp_option_parse *p, enum wp_action action,
 	return 0;
 }
 
-static int add_word(const char **v, size_t *n, size_t max, const char *option,
-		    const char *word, struct wp_err *err)
-{
-	if (*n == max)
-		return wp_err_set(err, -EINVAL,
-				  "%s is given more than %zu times", option,
-				  max);
-	v[(*n)++] = word;
-	return 0;
-}
-
-static int parse_serve_option(struct wp_options *o, int c, const char *arg,
-			      struct wp_err *err)
-{
-	switch (c) {
-	case 'p':
-		return add_word(o->served, &o->nserved, WP_WORDS_MAX, "-p", arg,
-				err);
-	case WP_OPT_LISTEN:
-		return add_word(o->listen, &o->nlisten, WP_LISTENS_MAX,
-				"--listen", arg, err);
-	case WP_OPT_TOKEN_FILE:
-		o->token_file = arg;
-		return 0;
-	case WP_OPT_KEEP:
-		return wp_option_duration(&o->keep_ns, "--keep", arg, err);
-	default:
-		return -EINVAL;
-	}
-}
-
 static int parse_hang_option(struct wp_option_parse *p, int c, const char *arg,
 			     struct wp_err *err)
 {
@@ -173,7 +142,7 @@ static int parse_hang_option(struct wp_option_parse *p, int c, const char *arg,
 		o->follow_processes = true;
 		return 0;
 	default:
-		return parse_serve_option(o, c, arg, err);
+		return wp_option_serve(o, c, arg, err);
 	}
 }
 
@@ -239,6 +208,18 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 	}
 }
 
+static int parse_pid(struct wp_options *o, const char *arg, struct wp_err *err)
+{
+	if (o->action == WP_ACTION_SERVE)
+		return wp_option_serve(o, 'p', arg, err);
+	if (o->name)
+		return wp_err_set(err, -EINVAL,
+				  "\"%s\" and -p %s: one process at a "
+				  "time (a command goes after --)",
+				  o->name, arg);
+	return wp_option_pids(o, arg, err);
+}
+
 static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 			struct wp_err *err)
 {
@@ -246,14 +227,7 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 
 	switch (c) {
 	case 'p':
-		if (o->action == WP_ACTION_SERVE)
-			return parse_serve_option(o, c, arg, err);
-		if (o->name)
-			return wp_err_set(err, -EINVAL,
-					  "\"%s\" and -p %s: one process at a "
-					  "time (a command goes after --)",
-					  o->name, arg);
-		return wp_option_pids(o, arg, err);
+		return parse_pid(o, arg, err);
 	case 'd':
 		return wp_option_duration(&o->duration_ns, "-d", arg, err);
 	case 'o':
@@ -352,8 +326,7 @@ static int take_target(struct wp_option_parse *p, int at, char **argv,
 	if (!p->first_word)
 		p->first_word = at;
 	if (p->o.action == WP_ACTION_SERVE)
-		return add_word(p->o.served, &p->o.nserved, WP_WORDS_MAX,
-				"serve: a process", word, err);
+		return wp_option_serve(&p->o, 'p', word, err);
 	if (p->o.pid || p->o.name)
 		return too_many_words(p, at, argv, err);
 	if (word[strspn(word, "0123456789,")])
