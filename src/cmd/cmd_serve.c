@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -249,6 +250,21 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 	return look_after(s, err);
 }
 
+/* Only paths that this process made: another may serve on one that it could not
+ * have. */
+static void close_sockets(struct serve *s)
+{
+	for (size_t i = 0; i < s->nsockets; i++) {
+		struct sockaddr_un address = { .sun_family = AF_UNSPEC };
+		socklen_t n = sizeof(address) - 1;
+
+		if (s->sockets[i].is_unix &&
+		    !getsockname(s->sockets[i].fd, (void *)&address, &n))
+			unlink(address.sun_path);
+		close(s->sockets[i].fd);
+	}
+}
+
 /* Recorders end when their socket is closed; one that is stuck is not waited for. */
 static void end_all(struct serve *s)
 {
@@ -267,11 +283,7 @@ static void end_all(struct serve *s)
 		kill(s->served.v[i].recorder, SIGKILL);
 	if (s->http > 0)
 		kill(s->http, SIGKILL);
-	for (size_t i = 0; i < s->nsockets; i++)
-		close(s->sockets[i].fd);
-	for (size_t i = 0; i < s->options->nlisten; i++)
-		if (!strncmp(s->options->listen[i], "unix:", 5))
-			unlink(s->options->listen[i] + 5);
+	close_sockets(s);
 }
 
 int wp_cmd_serve(const struct wp_options *options)

@@ -326,6 +326,12 @@ def test_it_ends_and_finds_processes_by_name(start, serve, tmp_path):
     try:
         server.ready()
         assert server.metric("wallprof_up{") == 1
+        # Another that cannot have the path leaves it to who has it.
+        done = subprocess.run(
+            [WALLPROF, "serve", "--listen", f"unix:{server.path}",
+             str(late.pid)], stderr=subprocess.PIPE, timeout=100, check=False)
+        assert done.returncode == 2 and b"in use" in done.stderr
+        assert server.metric("wallprof_up{") == 1
         server.tool.send_signal(signal.SIGTERM)
         assert server.tool.wait(60) == 0
         assert not os.path.exists(server.path)
