@@ -69,6 +69,13 @@ static int list_segments(struct snap_set *set)
 	return 0;
 }
 
+static int open_space(struct snap_set *set)
+{
+	wp_modules_init(&set->modules, &set->profile, &set->images);
+	return wp_address_space_open(&set->space, &set->process, &set->modules,
+				     0);
+}
+
 int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 {
 	int rc;
@@ -80,8 +87,7 @@ int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 		return rc;
 	rc = wp_profile_init(&ret->profile);
 	if (!rc)
-		rc = wp_address_space_open(&ret->space, &ret->process,
-					   &ret->profile, &ret->images);
+		rc = open_space(ret);
 	if (!rc)
 		rc = list_segments(ret);
 	if (!rc)
@@ -104,6 +110,7 @@ void snap_set_close(struct snap_set *set)
 	free(set->v);
 	free(set->segments);
 	wp_address_space_close(&set->space);
+	wp_modules_clear(&set->modules);
 	wp_image_cache_clear(&set->images);
 	wp_profile_clear(&set->profile);
 	wp_process_clear(&set->process);

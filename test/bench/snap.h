@@ -55,6 +55,7 @@ struct snap_set {
 	struct wp_profile profile;
 	struct wp_address_space space;
 	/* Of SPACE. */
+	struct wp_modules modules;
 	struct wp_image_cache images;
 	/* segments[0..nsegments), sorted by address, owned. */
 	struct snap_segment *segments;

@@ -48,6 +48,7 @@ struct totals {
 
 static struct wp_address_space space = WP_ADDRESS_SPACE_INIT;
 static struct wp_image_cache images;
+static struct wp_modules modules;
 
 static uint64_t now_ns(void)
 {
@@ -242,9 +243,10 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 64;
+	wp_modules_init(&modules, &profile, &images);
 	if (wp_process_open(&process, (pid_t)strtol(argv[1], NULL, 10), NULL) ||
 	    wp_profile_init(&profile) ||
-	    wp_address_space_open(&space, &process, &profile, &images)) {
+	    wp_address_space_open(&space, &process, &modules, 0)) {
 		fprintf(stderr, "guess_check: cannot look at %s\n", argv[1]);
 		return 2;
 	}
@@ -257,6 +259,7 @@ int main(int argc, char **argv)
 				  0,
 	       t.refused ? t.refused_ns / t.refused : 0, t.max_ns / 1000);
 	wp_address_space_close(&space);
+	wp_modules_clear(&modules);
 	wp_image_cache_clear(&images);
 	wp_profile_clear(&profile);
 	wp_process_clear(&process);
