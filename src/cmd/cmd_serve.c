@@ -55,28 +55,43 @@ static void on_ending(int sig)
 	ending = sig;
 }
 
+static volatile sig_atomic_t searches;
+
+static void on_search(int sig)
+{
+	searches = sig;
+}
+
 static void on_child(int sig)
 {
 	(void)sig;
 }
 
-static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
+static const struct {
+	int sig;
+	void (*handler)(int sig);
+} caught[] = {
+	{ SIGINT, on_ending },
+	{ SIGTERM, on_ending },
+	{ SIGHUP, on_search },
+	{ SIGCHLD, on_child },
+};
 
 /* They come in ppoll(2) only. */
 static void catch_signals(sigset_t *ret_mask)
 {
-	struct sigaction act = { .sa_handler = on_ending };
+	struct sigaction act = { 0 };
 	sigset_t set;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++) {
-		act.sa_handler = caught[i] == SIGCHLD ? on_child : on_ending;
-		sigaction(caught[i], &act, NULL);
-		sigaddset(&set, caught[i]);
+		act.sa_handler = caught[i].handler;
+		sigaction(caught[i].sig, &act, NULL);
+		sigaddset(&set, caught[i].sig);
 	}
 	sigprocmask(SIG_BLOCK, &set, ret_mask);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
-		sigdelset(ret_mask, caught[i]);
+		sigdelset(ret_mask, caught[i].sig);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -214,6 +229,21 @@ static void take_asks(struct serve *s)
 	s->served.answers = -1;
 }
 
+/* SIGHUP has asked for it. */
+static int search_again(struct serve *s, struct wp_err *err)
+{
+	size_t n = s->served.n;
+	int rc;
+
+	searches = 0;
+	rc = wp_served_find(&s->served, err);
+	if (!rc)
+		wp_say("wallprof: searched again; processes served: %zu, new "
+		       "ones: %zu",
+		       s->served.n, s->served.n - n);
+	return rc;
+}
+
 /* What is due without anybody having asked. */
 static int look_after(struct serve *s, struct wp_err *err)
 {
@@ -236,6 +266,7 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 	};
 	const struct timespec ts = { .tv_nsec = 500 * WP_NS_PER_MS };
 	size_t n = s->served.n;
+	int rc;
 
 	for (size_t i = 0; i < n; i++)
 		fds[1 + i] = (struct pollfd){ s->served.v[i].sock, POLLIN, 0 };
@@ -247,7 +278,8 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 			take_asks(s);
 	}
 	reap(s);
-	return look_after(s, err);
+	rc = searches ? search_again(s, err) : 0;
+	return rc ? rc : look_after(s, err);
 }
 
 /* Only paths that this process made: another may serve on one that it could not

@@ -332,6 +332,10 @@ def test_it_ends_and_finds_processes_by_name(start, serve, tmp_path):
              str(late.pid)], stderr=subprocess.PIPE, timeout=100, check=False)
         assert done.returncode == 2 and b"in use" in done.stderr
         assert server.metric("wallprof_up{") == 1
+        server.tool.send_signal(signal.SIGHUP)
+        said = b"searched again; processes served: 1, new ones: 0"
+        assert any(said in line for line in server.tool.stderr)
+        assert server.metric("wallprof_up{") == 1
         server.tool.send_signal(signal.SIGTERM)
         assert server.tool.wait(60) == 0
         assert not os.path.exists(server.path)
