@@ -60,7 +60,7 @@ static bool parse_line(struct wp_text_scan *c, uint64_t *ret_dev)
 	for (int i = 0; i < 4; i++)
 		skip_word(c);
 	/* Any number of optional fields. */
-	while (!c->bad && *c->p != '-')
+	while (!c->bad && c->p < c->end && *c->p != '-')
 		skip_word(c);
 	skip_word(c);
 	type = c->p;

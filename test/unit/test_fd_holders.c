@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guarded.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
 #include "wallprof/fd_holders.h"
@@ -194,41 +195,37 @@ static void every_prefix_is_safe(void **state)
 	const struct wp_file_want last = { WP_FILE_WANT_OFD, false, 50, 50 };
 	static const char flags[] = "pos:\t0\nflags:\t0100001\nmnt_id:\t14\n";
 	static const char kids[] = "12 345 6 ";
+	struct wp_file_lock lock;
+	struct wp_tids pids = WP_TIDS_INIT;
+	char *exact;
+	bool r, w;
 
 	(void)state;
+	for (size_t n = 0; n <= strlen(fdinfo_text); n++) {
+		exact = guarded(fdinfo_text, n);
+		assert_int_equal(wp_file_lock_blocks(&last, exact, n),
+				 n == strlen(fdinfo_text));
+		guarded_free(exact, n);
+	}
 	for (size_t n = 0; n <= strlen(locks_text); n++) {
-		char *exact = test_malloc(n ? n : 1);
-		struct wp_file_lock lock;
-		struct wp_tids pids = WP_TIDS_INIT;
-		bool r, w;
-
-		memcpy(exact, fdinfo_text,
-		       n < strlen(fdinfo_text) ? n : strlen(fdinfo_text));
-		assert_int_equal(
-			wp_file_lock_blocks(&last, exact,
-					    n < strlen(fdinfo_text) ?
-						    n :
-						    strlen(fdinfo_text)),
-			n >= strlen(fdinfo_text));
-		memcpy(exact, locks_text, n);
+		exact = guarded(locks_text, n);
 		(void)!wp_file_lock_find(&lock, exact, n, 400,
 					 makedev(0x103, 2), 77);
-		if (n <= strlen(flags)) {
-			memcpy(exact, flags, n);
-			assert_int_equal(
-				wp_fd_holders_parse_flags(&r, &w, exact, n),
-				n < 22 ? -EBADMSG : 0);
-		}
-		if (n <= strlen(kids)) {
-			int want = n && kids[n - 1] != ' ' ? -EBADMSG : 0;
-
-			memcpy(exact, kids, n);
-			assert_int_equal(wp_children_parse(&pids, exact, n),
-					 want);
-		}
-		wp_tids_clear(&pids);
-		test_free(exact);
+		guarded_free(exact, n);
 	}
+	for (size_t n = 0; n <= strlen(flags); n++) {
+		exact = guarded(flags, n);
+		assert_int_equal(wp_fd_holders_parse_flags(&r, &w, exact, n),
+				 n < 22 ? -EBADMSG : 0);
+		guarded_free(exact, n);
+	}
+	for (size_t n = 0; n <= strlen(kids); n++) {
+		exact = guarded(kids, n);
+		assert_int_equal(wp_children_parse(&pids, exact, n),
+				 n && kids[n - 1] != ' ' ? -EBADMSG : 0);
+		guarded_free(exact, n);
+	}
+	wp_tids_clear(&pids);
 }
 
 static void flags_tell_ends(void **state)
@@ -304,12 +301,10 @@ static struct answer make_answer(void)
 
 static int parse_answer(uint64_t *peer, const struct answer *a, size_t len)
 {
-	char *exact = test_malloc(len ? len : 1);
-	int rc;
+	void *exact = guarded(a, len);
+	int rc = wp_unix_peer_parse(peer, exact, len, 7);
 
-	memcpy(exact, a, len);
-	rc = wp_unix_peer_parse(peer, exact, len, 7);
-	test_free(exact);
+	guarded_free(exact, len);
 	return rc;
 }
 

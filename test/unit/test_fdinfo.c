@@ -18,6 +18,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "guarded.h"
 #include "wallprof/fdinfo.h"
 
 static const char tcp_text[] =
@@ -81,16 +82,15 @@ static void every_prefix_of_a_table_is_safe(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		for (size_t n = 0; n <= strlen(tables[i].text); n++) {
-			char *exact = test_malloc(n ? n : 1);
+			char *exact = guarded(tables[i].text, n);
 			struct wp_fdinfo fi;
 
-			memcpy(exact, tables[i].text, n);
 			wp_fdinfo_init(&fi, -1);
 			assert_int_equal(wp_fdinfo_parse_net(
 						 &fi, tables[i].name, exact, n),
 					 0);
 			wp_fdinfo_clear(&fi);
-			test_free(exact);
+			guarded_free(exact, n);
 		}
 	}
 }

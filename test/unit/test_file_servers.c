@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "guarded.h"
 #include "wallprof/file_servers.h"
 
 static struct wp_file_servers servers;
@@ -31,8 +32,11 @@ static int teardown(void **state)
 
 static void parse(const char *text)
 {
-	assert_int_equal(wp_file_servers_parse(&servers, text, strlen(text)),
+	char *exact = guarded(text, strlen(text));
+
+	assert_int_equal(wp_file_servers_parse(&servers, exact, strlen(text)),
 			 0);
+	guarded_free(exact, strlen(text));
 }
 
 static void types_tell_who_asks_a_server(void **state)

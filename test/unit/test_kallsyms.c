@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "guarded.h"
 #include "wallprof/kallsyms.h"
 
 static const char text[] = "ffffffff81000000 T _text\n"
@@ -43,18 +44,77 @@ static void functions_are_found_by_address(void **state)
 	wp_kallsyms_clear(&t);
 }
 
+static void other_lines_are_passed_over(void **state)
+{
+	static const char *const lines[] = {
+		"1000 T \n",
+		"1000 T\n",
+		"1000 x f\n",
+		"1000 T\tf\n",
+		"1000\tT f\n",
+		"1000  T f\n",
+		"g000 T f\n",
+		"0 T f\n",
+		"1000 T \t[m]\n",
+		"1000 T  f\n",
+		"11112222333344445 T f\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		struct wp_kallsyms t = table_of(lines[i], strlen(lines[i]));
+
+		assert_int_equal(t.len, 0);
+		assert_null(wp_kallsyms_find(&t, UINT64_MAX));
+		wp_kallsyms_clear(&t);
+	}
+}
+
+static void a_name_ends_at_a_blank(void **state)
+{
+	static const char lines[] = "1 w f\n2 W g h\n2 t\t\n3 t k\t[m]\n";
+	struct wp_kallsyms t = table_of(lines, strlen(lines));
+
+	(void)state;
+	assert_int_equal(t.len, 3);
+	assert_null(wp_kallsyms_find(&t, 0));
+	assert_string_equal(wp_kallsyms_find(&t, 1), "f");
+	assert_string_equal(wp_kallsyms_find(&t, 2), "g");
+	assert_string_equal(wp_kallsyms_find(&t, 3), "k");
+	wp_kallsyms_clear(&t);
+	assert_false(t.read);
+}
+
+/* Root sees addresses, and others none. */
+static void the_kernel_s_own_table_is_read_once(void **state)
+{
+	struct wp_kallsyms t = WP_KALLSYMS_INIT;
+	const char *name = wp_kallsyms_find(&t, UINT64_MAX);
+
+	(void)state;
+	assert_true(t.read);
+	assert_int_equal(name != NULL, t.len > 0);
+	if (t.len)
+		assert_ptr_equal(name, t.text + t.v[t.len - 1].name);
+	for (size_t i = 1; i < t.len; i++)
+		assert_true(t.v[i - 1].avma <= t.v[i].avma);
+	/* A table that was read is not read again. */
+	t.len = 0;
+	assert_null(wp_kallsyms_find(&t, UINT64_MAX));
+	wp_kallsyms_clear(&t);
+}
+
 static void every_prefix_is_safe(void **state)
 {
 	(void)state;
 	for (size_t n = 0; n < strlen(text); n++) {
-		char *exact = test_malloc(n + 1);
+		char *exact = guarded(text, n);
 		struct wp_kallsyms t;
 
-		memcpy(exact, text, n);
 		t = table_of(exact, n);
 		assert_true(t.len <= 4);
 		wp_kallsyms_clear(&t);
-		test_free(exact);
+		guarded_free(exact, n);
 	}
 }
 
@@ -62,6 +122,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_are_found_by_address),
+		cmocka_unit_test(other_lines_are_passed_over),
+		cmocka_unit_test(a_name_ends_at_a_blank),
+		cmocka_unit_test(the_kernel_s_own_table_is_read_once),
 		cmocka_unit_test(every_prefix_is_safe),
 	};
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "guarded.h"
 #include "wallprof/procfs.h"
 
 static const char stat_line[] =
@@ -164,14 +165,13 @@ static void every_prefix_is_safe_and_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		for (size_t n = 0; n < strlen(texts[i]); n++) {
-			char *exact = test_malloc(n ? n : 1);
+			char *exact = guarded(texts[i], n);
 			struct wp_proc_syscall c;
 			struct wp_schedstat s;
 			struct wp_proc_stat st;
 			uint64_t val;
 			int32_t pids[WP_PID_LEVELS];
 
-			memcpy(exact, texts[i], n);
 			if (texts[i] == call_line)
 				assert_int_equal(
 					wp_proc_syscall_parse(&c, exact, n),
@@ -183,7 +183,7 @@ static void every_prefix_is_safe_and_refused(void **state)
 			(void)!wp_proc_stat_parse(&st, exact, n);
 			(void)!wp_proc_status_parse(&val, exact, n, "Tgid", 10);
 			(void)!wp_proc_nspid_parse(pids, exact, n);
-			test_free(exact);
+			guarded_free(exact, n);
 		}
 	}
 }

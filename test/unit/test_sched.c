@@ -9,13 +9,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "guarded.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
@@ -26,6 +29,16 @@ static const char text[] =
 	"-------------------------------------------------------------------\n"
 	"se.exec_start                                :       8766490.882386\n"
 	"se.vruntime                                  :          1519.098692\n";
+
+/* Parse from memory that ends with the text. */
+static int parse(uint64_t *ret_ns, const char *s)
+{
+	char *exact = guarded(s, strlen(s));
+	int rc = wp_proc_sched_parse(ret_ns, exact, strlen(s));
+
+	guarded_free(exact, strlen(s));
+	return rc;
+}
 
 static void exec_start_is_in_nanoseconds(void **state)
 {
@@ -64,15 +77,42 @@ static void what_is_no_time_is_refused(void **state)
 		"xse.exec_start : 1.000000\n",
 		"se.exec_start : 99999999999999999999.000000\n",
 		"se.exec_start : 18446744073709551.000000\n",
+		"se.exec_start : 18446744073709550.000000\n",
+		"se.exec_start : 1!500000\n",
+		"se.exec_startx: 1.500000\n",
+		"se.exec_stars : 1.500000\n",
+		"ye.exec_start : 1.500000\n",
 	};
 	uint64_t ns = 7;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		assert_int_equal(
-			wp_proc_sched_parse(&ns, texts[i], strlen(texts[i])),
-			-EBADMSG);
+		assert_int_equal(parse(&ns, texts[i]), -EBADMSG);
 	assert_int_equal(ns, 7);
+}
+
+static void the_greatest_time_has_64_bits(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	assert_int_equal(parse(&ns, "se.exec_start:18446744073708.999999\n"),
+			 0);
+	assert_int_equal(ns, UINT64_C(18446744073708999999));
+}
+
+/* A line that begins as another's end does. */
+static void each_line_begins_behind_a_newline(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	assert_int_equal(parse(&ns, "x\nse.exec_start : 1.000000\n"), 0);
+	assert_int_equal(ns, 1000000);
+	assert_int_equal(parse(&ns, "se.exec_start : x\n"
+				    "se.exec_start : 2.000000\n"),
+			 0);
+	assert_int_equal(ns, 2000000);
 }
 
 static void every_prefix_is_safe(void **state)
@@ -81,15 +121,14 @@ static void every_prefix_is_safe(void **state)
 
 	(void)state;
 	for (size_t n = 0; n <= strlen(text); n++) {
-		char *exact = test_malloc(n ? n : 1);
+		char *exact = guarded(text, n);
 		uint64_t ns = 0;
 		int rc;
 
-		memcpy(exact, text, n);
 		rc = wp_proc_sched_parse(&ns, exact, n);
 		/* A number that was cut must not pass for a smaller one. */
 		assert_int_equal(rc, n < (size_t)(line - text) ? -EBADMSG : 0);
-		test_free(exact);
+		guarded_free(exact, n);
 	}
 }
 
@@ -97,6 +136,7 @@ static void arithmetic_of_a_wait(void **state)
 {
 	const struct wp_sched_cpu ahead = { 0, 1, true, 100, 0 };
 	const struct wp_sched_cpu behind = { 0, 1, true, (uint64_t)-100, 0 };
+	const struct wp_sched_cpu good = { 0, 1, true, 0, 100000 };
 	const struct wp_sched_cpu bad = { 0, 1, true, 0, 1000000 };
 
 	(void)state;
@@ -107,6 +147,11 @@ static void arithmetic_of_a_wait(void **state)
 	/* A clock that was read badly tells of long waits only. */
 	assert_int_equal(wp_sched_wait_ns(&bad, 0, 15999999), UINT64_MAX);
 	assert_int_equal(wp_sched_wait_ns(&bad, 0, 16000000), 16000000);
+	/* One that was read well, of any. */
+	assert_int_equal(wp_sched_wait_ns(&good, 0, 1), 1);
+	assert_int_equal(wp_sched_wait_ns(&good, 0, UINT64_MAX / 2),
+			 UINT64_MAX / 2);
+	assert_int_equal(wp_sched_wait_ns(&good, 0, UINT64_MAX / 2 + 1), 0);
 }
 
 struct sleeper {
@@ -224,6 +269,57 @@ static void waits_are_right_on_every_cpu_from_every_cpu(void **state)
 	wp_sched_clock_clear(&clock);
 }
 
+static int count_descriptors(void)
+{
+	struct stat st;
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += !fstat(fd, &st);
+	return n;
+}
+
+/* Its time of reading is moved back by hand. */
+static void a_clock_is_read_again_when_it_is_old(void **state)
+{
+	struct wp_sched_clock clock = WP_SCHED_CLOCK_INIT;
+	int cpu = sched_getcpu(), n = count_descriptors();
+	const struct wp_sched_cpu *found;
+	uint64_t before_ns;
+	size_t used;
+
+	(void)state;
+	if (access("/proc/self/sched", R_OK))
+		skip();
+	assert_non_null(wp_sched_clock_find(&clock, cpu));
+	assert_int_equal(clock.len, 1);
+	assert_in_range(clock.v[0].read_ns, 1, wp_clock_ns());
+	before_ns = wp_clock_ns();
+	clock.v[0].read_ns = before_ns;
+	clock.v[0].offset_ns = 12345;
+	found = wp_sched_clock_find(&clock, cpu);
+	if (wp_clock_ns() - before_ns < WP_NS_PER_S) {
+		assert_ptr_equal(found, &clock.v[0]);
+		assert_int_equal(found->read_ns, before_ns);
+		assert_int_equal(found->offset_ns, 12345);
+	}
+	clock.v[0].read_ns = wp_clock_ns() - WP_NS_PER_S;
+	clock.v[0].offset_ns = 12345;
+	used = mallinfo2().uordblks;
+	assert_non_null(wp_sched_clock_find(&clock, cpu));
+	assert_int_equal(mallinfo2().uordblks, used);
+	assert_int_not_equal(clock.v[0].offset_ns, 12345);
+	assert_true(clock.v[0].read_ns >= before_ns);
+	assert_int_equal(clock.len, 1);
+	/* Another CPU has a row of its own. */
+	assert_null(wp_sched_clock_find(&clock, 8191));
+	assert_int_equal(clock.len, 2);
+	assert_int_equal(clock.v[1].cpu, 8191);
+	assert_int_equal(count_descriptors(), n);
+	wp_sched_clock_clear(&clock);
+	assert_int_equal(clock.len, 0);
+}
+
 static void a_cpu_that_is_not_ours_has_no_clock(void **state)
 {
 	struct wp_sched_clock clock = WP_SCHED_CLOCK_INIT;
@@ -231,6 +327,7 @@ static void a_cpu_that_is_not_ours_has_no_clock(void **state)
 	(void)state;
 	assert_null(wp_sched_clock_find(&clock, -1));
 	assert_null(wp_sched_clock_find(&clock, 8191));
+	assert_null(wp_sched_clock_find(&clock, 8192));
 	assert_null(wp_sched_clock_find(&clock, 1 << 20));
 	wp_sched_clock_clear(&clock);
 }
@@ -241,7 +338,10 @@ int main(void)
 		cmocka_unit_test(exec_start_is_in_nanoseconds),
 		cmocka_unit_test(a_name_does_not_pass_for_the_line),
 		cmocka_unit_test(what_is_no_time_is_refused),
+		cmocka_unit_test(the_greatest_time_has_64_bits),
+		cmocka_unit_test(each_line_begins_behind_a_newline),
 		cmocka_unit_test(every_prefix_is_safe),
+		cmocka_unit_test(a_clock_is_read_again_when_it_is_old),
 		cmocka_unit_test(arithmetic_of_a_wait),
 		cmocka_unit_test(waits_are_right_on_every_cpu_from_every_cpu),
 		cmocka_unit_test(a_cpu_that_is_not_ours_has_no_clock),
