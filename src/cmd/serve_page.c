@@ -3,6 +3,7 @@
  * profiles.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "served.h"
 #include "wallprof/clock.h"
@@ -16,19 +17,26 @@ static const char head[] =
 	".8em;text-align:left;border-bottom:1px solid #8886}"
 	"td.n{text-align:right}code{font-size:1em}</style>\n<h1>%s</h1>\n";
 
-/* A name that the process gave itself. */
+static void put_byte(FILE *out, char c)
+{
+	fputc((unsigned char)c < ' ' || (unsigned char)c > '~' ? '?' : c, out);
+}
+
+/* A name that the process gave itself, as text. */
+static void put_tame(FILE *out, const char *s)
+{
+	for (; *s; s++)
+		put_byte(out, *s);
+}
+
+/* The same in HTML. */
 static void put_name(FILE *out, const char *s)
 {
 	for (; *s; s++)
-		if (*s == '<' || *s == '>' || *s == '&' || *s == '"' ||
-		    *s == '\'')
+		if (strchr("<>&\"'", *s))
 			fprintf(out, "&#%d;", *s);
 		else
-			fputc((unsigned char)*s < ' ' ||
-					      (unsigned char)*s > '~' ?
-				      '?' :
-				      *s,
-			      out);
+			put_byte(out, *s);
 }
 
 static void put_link(FILE *out, const struct wp_served_one *one,
@@ -95,11 +103,30 @@ static const struct {
 	{ WP_SERVE_GOROUTINE, "?debug=2",
 	  "every thread once, with what it waits for and who holds that" },
 	{ WP_SERVE_CMDLINE, "", "the command line" },
-	{ WP_SERVE_HEAP, "", "not there: nothing counts allocations" },
+	{ WP_SERVE_HEAP, "", "of a Go program: objects in use" },
+	{ WP_SERVE_ALLOCS, "", "of a Go program: objects ever allocated" },
 };
 
-void wp_served_write_index(const struct wp_served *s, FILE *out)
+static void write_plain_index(const struct wp_served *s, FILE *out)
 {
+	fputs("/debug/pprof/\n\nTypes of profiles available:\n", out);
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(*profiles); i++)
+		fprintf(out, "%s%s\t%s\n", wp_serve_path(profiles[i].endpoint),
+			profiles[i].arguments, profiles[i].text);
+	fputs("\nProcesses:\n", out);
+	for (size_t i = 0; i < s->n; i++) {
+		fprintf(out, "pid=%d\t", s->v[i].pid);
+		put_tame(out, s->v[i].status.name);
+		fputs(s->v[i].status.has_ended ? " (ended)\n" : "\n", out);
+	}
+}
+
+void wp_served_write_index(const struct wp_served *s, bool plain, FILE *out)
+{
+	if (plain) {
+		write_plain_index(s, out);
+		return;
+	}
 	fprintf(out, head, "/debug/pprof/", "/debug/pprof/");
 	fputs("<table>\n", out);
 	for (size_t i = 0; i < sizeof(profiles) / sizeof(*profiles); i++)

@@ -224,10 +224,12 @@ static void make_own(struct wp_served *s, const struct wp_serve_ask *ask)
 	if (out && ask->endpoint == WP_SERVE_METRICS)
 		wp_served_write_metrics(s, out);
 	else if (out && ask->endpoint == WP_SERVE_INDEX)
-		wp_served_write_index(s, out);
+		wp_served_write_index(s, ask->debug, out);
 	else if (out)
 		wp_served_write_page(s, out);
 	a.type = ask->endpoint == WP_SERVE_METRICS ? WP_SERVE_TYPE_METRICS :
+		 ask->endpoint == WP_SERVE_INDEX && ask->debug ?
+						     WP_SERVE_TYPE_TEXT :
 						     WP_SERVE_TYPE_HTML;
 	if (!out || fclose(out))
 		refuse(s, ask->id, 503, "no memory for the answer");

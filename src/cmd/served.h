@@ -66,9 +66,10 @@ bool wp_served_is_over(const struct wp_served *served);
 /* End all recorders. */
 void wp_served_end(struct wp_served *served);
 
-/* Make the page, the index of profiles or the metrics of all to OUT. */
+/* Make the page, the index of profiles (PLAIN: as text) or the metrics of all to OUT. */
 void wp_served_write_page(const struct wp_served *served, FILE *out);
-void wp_served_write_index(const struct wp_served *served, FILE *out);
+void wp_served_write_index(const struct wp_served *served, bool plain,
+			   FILE *out);
 void wp_served_write_metrics(const struct wp_served *served, FILE *out);
 
 #endif
