@@ -25,4 +25,7 @@ int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
 		     const volatile sig_atomic_t *is_given_up,
 		     struct wp_err *err);
 
+/* Does TARGET run a Go program, of a version that is known? */
+bool wp_go_books_can_read(struct wp_target *target);
+
 #endif

@@ -250,6 +250,8 @@ struct wp_profile_meta {
 	uint32_t source[WP_NPROFILE_KINDS];
 	/* HEAP: bytes that one sampled object stands for, on average. */
 	int64_t heap_period;
+	/* HEAP: all that was allocated is shown by default, not what is in use. */
+	bool is_of_allocations;
 	/* String id of the reason why BPF scans were wanted and not made; "":
 	 * none. */
 	uint32_t no_scan;

@@ -185,7 +185,8 @@ static int set_times(struct recorder *c, struct wp_recording_job *what)
 static bool is_of_now(uint32_t endpoint)
 {
 	return endpoint == WP_SERVE_GOROUTINE || endpoint == WP_SERVE_CHECK ||
-	       endpoint == WP_SERVE_CMDLINE;
+	       endpoint == WP_SERVE_CMDLINE || endpoint == WP_SERVE_HEAP ||
+	       endpoint == WP_SERVE_ALLOCS;
 }
 
 static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
@@ -194,13 +195,6 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 	struct job *job;
 	int rc = 0;
 
-	if (ask->endpoint == WP_SERVE_HEAP ||
-	    ask->endpoint == WP_SERVE_ALLOCS) {
-		refuse(c, ask->id, 404,
-		       "no heap profile: the process counts no allocations "
-		       "that can be read from outside");
-		return 0;
-	}
 	if (is_of_now(ask->endpoint) && c->r.ended_ns) {
 		refuse(c, ask->id, 404,
 		       "the process has ended: its last minutes are there "

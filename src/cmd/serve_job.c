@@ -14,6 +14,7 @@
 #include "recording.h"
 #include "signals.h"
 #include "wallprof/clock.h"
+#include "wallprof/go_books.h"
 #include "wallprof/io.h"
 #include "wallprof/symbolize.h"
 
@@ -144,7 +145,7 @@ static void answer_profile(struct wp_recording *r,
 }
 
 /* The commands write to standard output, and why they cannot to standard error. */
-static void run_command(struct wp_options *o,
+static void run_command(const struct wp_options *o,
 			int (*command)(const struct wp_options *options),
 			int file, struct wp_serve_answer *ret)
 {
@@ -156,10 +157,6 @@ static void run_command(struct wp_options *o,
 	dup2(file, STDOUT_FILENO);
 	if (why >= 0)
 		dup2(why, STDERR_FILENO);
-	o->output = NULL;
-	o->sampler.cpu = false;
-	o->sampler.stop = WP_STOP_ALL;
-	o->quiet = true;
 	status = command(o);
 	fflush(stdout);
 	ret->type = WP_SERVE_TYPE_TEXT;
@@ -171,30 +168,75 @@ static void run_command(struct wp_options *o,
 	refuse(ret, 500, "%s", n > 0 ? text : "no answer");
 }
 
-static void answer_dump(struct wp_recording *r,
-			const struct wp_recording_job *job, int file,
-			struct wp_serve_answer *ret)
+/* Write the profile of KIND of this moment. */
+static void answer_now(const struct wp_options *o,
+		       const struct wp_recording_job *job,
+		       enum wp_profile_kind kind, int file,
+		       struct wp_serve_answer *ret)
+{
+	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(o);
+	const struct wp_report_options plain = { 0 };
+	struct wp_err err = WP_ERR_INIT;
+	FILE *out = fdopen(dup(file), "w");
+	struct wp_profile profile;
+	int rc = wp_snapshot_profile(&snapshot, o->pid, kind, &profile, &err);
+	bool lacks = rc == -ENOTSUP || rc == -ENODATA || rc == -EAGAIN;
+
+	profile.meta.is_of_allocations = job->ask.endpoint == WP_SERVE_ALLOCS;
+	ret->type = job->ask.debug ? WP_SERVE_TYPE_TEXT : WP_SERVE_TYPE_PPROF;
+	if (rc)
+		refuse(ret, lacks ? 404 : 500, "%s", err.msg);
+	else if (!out || wp_write_profile(&profile, kind,
+					  job->ask.debug ? WP_FORMAT_TEXT :
+							   WP_FORMAT_PPROF,
+					  &plain, out))
+		refuse(ret, 500, "cannot write the profile");
+	if (out && fclose(out))
+		refuse(ret, 500, "cannot write the profile: %s",
+		       strerror(errno));
+}
+
+/* Of a process of which only what is of this moment is wanted. */
+static struct wp_options options_of_now(const struct wp_recording *r)
 {
 	struct wp_options o = *r->options;
-	bool is_go = false;
+	struct wp_sampler_options *s = &o.sampler;
 
-	o.action = WP_ACTION_DUMP;
 	o.pid = r->process.pid;
+	o.output = NULL;
+	o.quiet = true;
+	s->stop = WP_STOP_ALL;
+	s->wall = true;
+	s->cpu = s->block = s->mutex = s->thread_starts = false;
+	s->note_holders = false;
+	return o;
+}
+
+static void answer_goroutine(struct wp_recording *r,
+			     const struct wp_recording_job *job, int file,
+			     struct wp_serve_answer *ret)
+{
+	struct wp_options o = options_of_now(r);
+	bool is_go = wp_go_books_can_read(r->target);
+
+	if (!job->ask.debug) {
+		answer_now(&o, job,
+			   is_go ? WP_PROFILE_GOROUTINE : WP_PROFILE_THREADS,
+			   file, ret);
+		return;
+	}
+	o.action = WP_ACTION_DUMP;
 	o.group = job->ask.debug == 1;
-	o.format = job->ask.debug ? WP_FORMAT_TEXT : WP_FORMAT_PPROF;
-	o.kinds = 1u << (is_go ? WP_PROFILE_GOROUTINE : WP_PROFILE_THREADS);
+	o.format = is_go && !o.group ? WP_FORMAT_GO : WP_FORMAT_TEXT;
 	run_command(&o, wp_cmd_dump, file, ret);
-	if (!job->ask.debug && ret->status == 200)
-		ret->type = WP_SERVE_TYPE_PPROF;
 }
 
 static void answer_check(struct wp_recording *r, int file,
 			 struct wp_serve_answer *ret)
 {
-	struct wp_options o = *r->options;
+	struct wp_options o = options_of_now(r);
 
 	o.action = WP_ACTION_CHECK;
-	o.pid = r->process.pid;
 	o.format = WP_FORMAT_TEXT;
 	run_command(&o, wp_cmd_check, file, ret);
 }
@@ -219,10 +261,16 @@ void wp_recording_answer(struct wp_recording *recording,
 			 const struct wp_recording_job *job, int file,
 			 struct wp_serve_answer *ret)
 {
+	struct wp_options now = options_of_now(recording);
+
 	ret->status = 200;
 	switch (job->ask.endpoint) {
 	case WP_SERVE_GOROUTINE:
-		answer_dump(recording, job, file, ret);
+		answer_goroutine(recording, job, file, ret);
+		break;
+	case WP_SERVE_HEAP:
+	case WP_SERVE_ALLOCS:
+		answer_now(&now, job, WP_PROFILE_HEAP, file, ret);
 		break;
 	case WP_SERVE_CHECK:
 		answer_check(recording, file, ret);

@@ -46,7 +46,9 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 
 	switch (kind) {
 	case WP_PROFILE_HEAP:
-		return (struct wp_columns){ heap, 4, 3, 4 };
+		return (struct wp_columns){ heap, 4,
+					    meta->is_of_allocations ? 1 : 3,
+					    4 };
 	case WP_PROFILE_GOROUTINE:
 		return (struct wp_columns){ goroutines, 1, 0, 0 };
 	case WP_PROFILE_THREADS:

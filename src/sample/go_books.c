@@ -239,3 +239,12 @@ int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
 	wp_go_target_close(&go);
 	return rc;
 }
+
+bool wp_go_books_can_read(struct wp_target *target)
+{
+	struct wp_go_target go = { .target = target };
+	bool can = !wp_go_target_open(&go, NULL);
+
+	wp_go_target_close(&go);
+	return can;
+}

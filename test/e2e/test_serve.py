@@ -15,6 +15,8 @@ import urllib.request
 
 import pytest
 
+import go_books
+import pprof_check
 from conftest import WALLPROF, tids_of, wait_until
 
 TOKEN = "correct-horse-battery"
@@ -135,7 +137,7 @@ def test_go_tool_pprof_reads_every_profile(start, serve, tmp_path):
         assert kind in out.split("Samples:")[1].splitlines()[1], path
     assert "pthread_mutex_lock" in done["/debug/pprof/block"].stdout.decode()
     failed = read("/debug/pprof/heap").stderr.decode()
-    assert "404" in failed and "no heap profile" in failed
+    assert "404" in failed and "not a Go program" in failed
     target.assert_unharmed()
 
 
@@ -162,9 +164,48 @@ def test_the_rest_is_as_go_has_it(start, serve):
         assert headers["Content-Type"].startswith("text/plain")
     for path in ("/", "/debug/pprof/"):
         assert b"<html" in server.get(path)
+    _, headers, index = server.ask("/debug/pprof/?debug=1")
+    assert headers["Content-Type"].startswith("text/plain")
+    assert {line.split("?")[0].split("\t")[0]
+            for line in index.decode().splitlines()} >= {
+                f"pid={target.pid}", "/debug/fgprof",
+                *("/debug/pprof/" + name for name in (
+                    "profile", "wall", "block", "mutex", "threadcreate",
+                    "goroutine", "heap", "allocs", "cmdline"))}, index
     page = server.get("/timeline.html?ago=5")
     assert b"</html>" in page or b"<script" in page
     assert str(target.pid) in server.get("/").decode()
+
+
+def test_what_a_go_program_keeps_itself(start, serve, tmp_path):
+    target = start("books", tmp_path)
+    server = serve(target.pid).ready()
+    path = tmp_path / "served.pb.gz"
+
+    def kinds(endpoint):
+        path.write_bytes(server.get(f"/debug/pprof/{endpoint}"))
+        p = pprof_check.load(str(path))
+        assert p.sample, endpoint
+        return ([p.string_table[t.type] for t in p.sample_type],
+                p.string_table[p.default_sample_type])
+    heap = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+    assert kinds("heap") == (heap, "inuse_space")
+    assert kinds("allocs") == (heap, "alloc_space")
+    assert kinds("goroutine")[0] == ["goroutine"]
+    stacks = server.get("/debug/pprof/goroutine?debug=2").decode()
+    assert re.match(r"goroutine \d+ .*\[.*\]:\n", stacks), stacks[:300]
+    assert "main.main(" in stacks
+    assert "main.main" in server.get("/debug/pprof/goroutine?debug=1").decode()
+    # It writes the same of itself.
+    path.write_bytes(server.get("/debug/pprof/heap"))
+    target.proc.send_signal(signal.SIGUSR1)
+    target.read_line("done")
+    mine, truth = go_books.stacks_of(path), go_books.stacks_of(
+        tmp_path / "heap")
+    want = {k: v for k, v in truth.items() if any(v.values())}
+    assert mine.keys() == want.keys()
+    assert all(go_books.is_near(mine[k], want[k]) for k in want)
+    target.assert_unharmed()
 
 
 def test_clients_share_one_recording(start, serve):
