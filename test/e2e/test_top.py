@@ -243,5 +243,7 @@ def test_a_thousand_threads_cost_two_percent_of_a_core(start, top):
     share = 100 * (spent() - before) / 1e9 / (time.monotonic() - begin)
     print(f"{share:.2f} % of a core, shown {sum(shares) / len(shares):.2f} %")
     assert share <= 2
-    assert abs(sum(shares) / len(shares) - share) < 0.7
+    # Each figure is of a second; of those at either end a part is not in both.
+    ends = 2 * (max(shares) - min(shares)) / 5
+    assert abs(sum(shares) / len(shares) - share) < 0.3 + ends, shares
     target.assert_unharmed()
