@@ -116,6 +116,28 @@ static void a_waiter_without_a_holder_before_it_is_not_trusted(void **state)
 				 -ENOENT);
 }
 
+static void the_greatest_pid_is_one(void **state)
+{
+	static const char text[] =
+		"1: A_TYPE_WITH_A_LONG_NAME ADVISORY RW 2147483647 0:1:2 0 EOF\n"
+		"1: -> POSIX ADVISORY WRITE 200 0:1:2 0 EOF";
+	struct wp_file_lock lock;
+
+	(void)state;
+	assert_int_equal(wp_file_lock_find(&lock, text, strlen(text), 200,
+					   makedev(0, 1), 2),
+			 0);
+	assert_int_equal(lock.holder, INT32_MAX);
+	assert_true(lock.write);
+	assert_int_equal(strlen(lock.type), sizeof(lock.type) - 1);
+	assert_memory_equal(lock.type, "A_TYPE_WITH_A_LONG_NAME",
+			    strlen(lock.type));
+	/* A blank has to follow its inode. */
+	assert_int_equal(wp_file_lock_find(&lock, text, strlen(text) - 6, 200,
+					   makedev(0, 1), 2),
+			 -ENOENT);
+}
+
 static const char fdinfo_text[] =
 	"pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t131\n"
 	"lock:\t1: FLOCK  ADVISORY  READ 101 fd:01:131 0 EOF\n"
@@ -336,6 +358,44 @@ static void answers_of_the_socket_tables_are_checked(void **state)
 	a.h.nlmsg_type = NLMSG_ERROR;
 	a.msg.udiag_family = 0;
 	assert_int_equal(parse_answer(&peer, &a, sizeof(a)), -ENOTSUP);
+}
+
+/* Answers that are exactly as long as they have to be, and that say no. */
+static void answers_that_are_short_say_what_they_can(void **state)
+{
+	struct answer a = make_answer();
+	uint64_t peer = 0;
+	int error = -ENOENT;
+
+	(void)state;
+	a.h.nlmsg_type = NLMSG_ERROR;
+	a.h.nlmsg_len = sizeof(a.h) + sizeof(error);
+	memcpy(&a.msg, &error, sizeof(error));
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -ENOENT);
+	a.h.nlmsg_len--;
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -EBADMSG);
+	error = -EINVAL;
+	a.h.nlmsg_len++;
+	memcpy(&a.msg, &error, sizeof(error));
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -ENOTSUP);
+	a = make_answer();
+	a.h.nlmsg_type = NLMSG_DONE;
+	assert_int_equal(parse_answer(&peer, &a, sizeof(a)), -EBADMSG);
+	/* No attribute at all; one without a value; one that is another's. */
+	a = make_answer();
+	a.h.nlmsg_len = offsetof(struct answer, other);
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -ENOENT);
+	a.h.nlmsg_len += sizeof(a.other);
+	a.other = (struct rtattr){ 4, UNIX_DIAG_PEER };
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -EBADMSG);
+	a.other.rta_type = UNIX_DIAG_SHUTDOWN;
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -ENOENT);
+	a.other.rta_len = 3;
+	assert_int_equal(parse_answer(&peer, &a, a.h.nlmsg_len), -EBADMSG);
+	a = make_answer();
+	a.attr.rta_len = 7;
+	assert_int_equal(parse_answer(&peer, &a, sizeof(a)), -EBADMSG);
+	assert_int_equal(peer, 0);
 }
 
 /* A child that keeps all but OTHER open, until it is killed. */
@@ -603,6 +663,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_waiter_leads_to_the_holder),
+		cmocka_unit_test(the_greatest_pid_is_one),
 		cmocka_unit_test(who_holds_waits_for_nobody),
 		cmocka_unit_test(
 			a_waiter_without_a_holder_before_it_is_not_trusted),
@@ -613,6 +674,7 @@ int main(void)
 		cmocka_unit_test(
 			lists_of_children_that_are_no_numbers_are_refused),
 		cmocka_unit_test(answers_of_the_socket_tables_are_checked),
+		cmocka_unit_test(answers_that_are_short_say_what_they_can),
 		cmocka_unit_test(holders_of_pipes_and_fifos_are_found),
 		cmocka_unit_test(bounds_end_a_scan_and_it_says_so),
 		cmocka_unit_test(ends_of_unix_sockets_lead_to_each_other),

@@ -11,10 +11,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -193,9 +195,170 @@ static void tables_are_not_read_at_every_look(void **state)
 	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	assert_int_equal(wp_fdinfo_describe(&fi, fd, 2000, &desc), 0);
 	assert_int_equal(strncmp(desc.text, "socket:[", 8), 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000000000, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000 + 199999999, &desc),
+			 0);
+	assert_int_equal(strncmp(desc.text, "socket:[", 8), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000 + 200000000, &desc),
+			 0);
 	assert_string_equal(desc.text, "unix (unnamed)");
 	wp_fdinfo_clear(&fi);
+}
+
+/* The text of socket INO in table NAME of LINES under a heading; NULL: none. */
+static void assert_socket(const char *name, const char *lines, uint64_t ino,
+			  const char *want)
+{
+	char text[2048], *exact;
+	size_t n = (size_t)snprintf(text, sizeof(text), "heading\n%s", lines);
+	struct wp_fdinfo fi;
+	const char *got;
+
+	exact = guarded(text, n);
+	wp_fdinfo_init(&fi, -1);
+	assert_int_equal(wp_fdinfo_parse_net(&fi, name, exact, n), 0);
+	guarded_free(exact, n);
+	got = wp_fdinfo_find_socket(&fi, ino);
+	if (want) {
+		assert_non_null(got);
+		assert_string_equal(got, want);
+		assert_int_equal(fi.texts_len, strlen(want) + 1);
+	} else {
+		assert_null(got);
+		assert_int_equal(fi.nsockets, 0);
+	}
+	wp_fdinfo_clear(&fi);
+}
+
+#define INET(local, remote, state)                                             \
+	" 1: " local " " remote " " state " 0:0 0:0 0 1000 0 9 1\n"
+
+static void addresses_are_read_or_passed_over(void **state)
+{
+	static const char *const bad[] = {
+		INET("0100007F", "0200007F:1", "01"),
+		INET("0100007:18EB", "0200007F:1", "01"),
+		INET("0100007F0:18EB", "0200007F:1", "01"),
+		INET("010000ZF:18EB", "0200007F:1", "01"),
+		INET("0100007F:18EB", "0200007:1", "01"),
+		INET(":18EB", "0200007F:1", "01"),
+		INET("0100007F0100007F:18EB", "0200007F:1", "01"),
+		" 1: 0100007F:18EB 0200007F:1 01 0:0 0:0 0 1000 0 0 1\n",
+		" 1: 0100007F:18EB 0200007F:1 01 0:0 0:0 0 1000 0\n",
+		"\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_socket("tcp", bad[i], 9, NULL);
+	assert_socket("udp", INET("0100007F:0035", "00000000:0000", "07"), 9,
+		      "udp 127.0.0.1:53");
+	assert_socket("udp", INET("0100007F:0035", "0200007F:C350", "01"), 9,
+		      "udp 127.0.0.1:53 -> 127.0.0.2:50000");
+	/* Only TCP listens. */
+	assert_socket("udp", INET("0100007F:0035", "0200007F:C350", "0A"), 9,
+		      "udp 127.0.0.1:53 -> 127.0.0.2:50000");
+	assert_socket("udp", INET("0100007F:0035", "0200007F:000A", "01"), 9,
+		      "udp 127.0.0.1:53 -> 127.0.0.2:10");
+	/* Not quite an IPv4 address in one of IPv6. */
+	assert_socket("tcp6",
+		      INET("0000000000000001FFFF00000100007F:0050",
+			   "0000000100000000FFFF00000100007F:0051", "01"),
+		      9,
+		      "tcp [::100:0:0:ffff:7f00:1]:80 -> "
+		      "[100::ffff:7f00:1]:81");
+}
+
+static void lines_of_other_tables_are_read_or_passed_over(void **state)
+{
+	char line[600];
+
+	(void)state;
+	assert_socket("netlink", "7\n", 7, "netlink");
+	assert_socket("netlink", "x\n7\n", 7, "netlink");
+	assert_socket("packet", "7", 7, "packet");
+	assert_socket("netlink", "\n  \n", 0, NULL);
+	assert_socket("netlink", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18",
+		      17, "netlink");
+	assert_socket("unix", "f: 2 0 0 1 1\n", 1, NULL);
+	assert_socket("unix", "f: 2 0 0 1 1 0 /x\n", 0, NULL);
+	assert_socket("unix", "f: 2 0 0 1 1 7 /x\n", 7, "unix /x");
+	/* No line is as long as that. */
+	for (size_t n = 511; n <= 512; n++) {
+		memset(line, ' ', n);
+		line[n - 1] = '7';
+		line[n] = '\0';
+		assert_socket("netlink", line, 7, n < 512 ? "netlink" : NULL);
+	}
+}
+
+/* Descriptor 3 of a process is what the test says. */
+static void paths_are_printable_and_cut(void **state)
+{
+	char dir[] = "/tmp/test_fdinfoXXXXXX", path[128], target[512];
+	struct wp_fd_desc desc;
+	struct wp_fdinfo fi;
+	int dir_fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkdirat(dir_fd, "fd", 0700), 0);
+	wp_fdinfo_init(&fi, dir_fd);
+	assert_int_equal(symlinkat("/gone/a\x01\x1f \x7f\x80", dir_fd, "fd/3"),
+			 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 3, 1, &desc), 0);
+	assert_int_equal(desc.kind, WP_FD_FILE);
+	assert_string_equal(desc.text, "file /gone/a\\x01\\x1f \\x7f\x80");
+	memset(target, 'x', sizeof(target) - 1);
+	target[0] = '/';
+	target[sizeof(target) - 1] = '\0';
+	assert_int_equal(unlinkat(dir_fd, "fd/3", 0), 0);
+	assert_int_equal(symlinkat(target, dir_fd, "fd/3"), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 3, 1, &desc), 0);
+	assert_int_equal(strlen(desc.text), sizeof(desc.text) - 5);
+	assert_int_equal(wp_fdinfo_kind(&fi, 3), WP_FD_FILE);
+	assert_int_equal(wp_fdinfo_kind(&fi, 4), WP_FD_UNKNOWN);
+	assert_string_equal(wp_fd_kind_name(WP_NFD_KINDS), "");
+	wp_fdinfo_clear(&fi);
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	assert_int_equal(system(path), 0);
+	close(dir_fd);
+}
+
+static void files_of_a_path_have_kinds(void **state)
+{
+	char dir[] = "/tmp/test_fdinfoXXXXXX", path[128], want[160];
+	int proc_fd = open("/proc/self", O_RDONLY), fd;
+	struct wp_fd_desc desc;
+	struct wp_fdinfo fi;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	wp_fdinfo_init(&fi, proc_fd);
+	snprintf(path, sizeof(path), "%s/f", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(desc.kind, WP_FD_PIPE);
+	snprintf(want, sizeof(want), "%s %s", wp_fd_kind_name(WP_FD_PIPE),
+		 path);
+	assert_string_equal(desc.text, want);
+	close(fd);
+	unlink(path);
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(desc.kind, WP_FD_FILE);
+	close(fd);
+	unlink(path);
+	assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
+	fd = open(path, O_PATH);
+	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(desc.kind, WP_FD_SOCKET);
+	close(fd);
+	unlink(path);
+	rmdir(dir);
+	wp_fdinfo_clear(&fi);
+	close(proc_fd);
 }
 
 int main(void)
@@ -203,6 +366,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sockets_read_as_a_person_would_write_them),
 		cmocka_unit_test(every_prefix_of_a_table_is_safe),
+		cmocka_unit_test(addresses_are_read_or_passed_over),
+		cmocka_unit_test(lines_of_other_tables_are_read_or_passed_over),
+		cmocka_unit_test(paths_are_printable_and_cut),
+		cmocka_unit_test(files_of_a_path_have_kinds),
 		cmocka_unit_test(links_tell_kinds),
 		cmocka_unit_test(own_descriptors_are_told),
 		cmocka_unit_test(tables_are_not_read_at_every_look),

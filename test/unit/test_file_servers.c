@@ -7,8 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guarded.h"
@@ -114,6 +117,8 @@ static void what_answers_is_asked_once(void **state)
 	servers = (struct wp_file_servers){ &server, 1, 1 };
 	assert_true(wp_file_servers_answer(&servers, &process, &maps, map));
 	assert_true(server.was_asked && server.answers);
+	/* Who asked has been waited for. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	server.answers = false;
 	assert_false(wp_file_servers_answer(&servers, &process, &maps, map));
 	servers = (struct wp_file_servers)WP_FILE_SERVERS_INIT;
@@ -131,6 +136,36 @@ static void mounts_that_cannot_be_read_are_none(void **state)
 	assert_int_equal(servers.len, 0);
 }
 
+static void mounts_are_read(void **state)
+{
+	static const char line[] = "37 35 0:50 / /m rw - fuse x rw\n";
+	struct wp_process process = WP_PROCESS_INIT;
+	char dir[] = "/tmp/test_serversXXXXXX";
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	fd = openat(process.proc_fd, "mountinfo", O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(write(fd, line, strlen(line)), strlen(line));
+	close(fd);
+	assert_int_equal(wp_file_servers_read(&servers, &process), 0);
+	assert_int_equal(servers.len, 1);
+	assert_int_equal(unlinkat(process.proc_fd, "mountinfo", 0), 0);
+	wp_process_clear(&process);
+	rmdir(dir);
+}
+
+/* A blank is the last that there is. */
+static void lines_end_where_the_text_does(void **state)
+{
+	(void)state;
+	parse("37 35 0:50 / /m rw ");
+	parse("37 35 0:50 / /m rw - ");
+	parse("37 35 0:50 / /m rw - fus ");
+	assert_int_equal(servers.len, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -139,6 +174,8 @@ int main(void)
 		TEST(types_tell_who_asks_a_server),
 		TEST(a_device_is_listed_once),
 		TEST(lines_that_lie_are_passed_over),
+		TEST(mounts_are_read),
+		TEST(lines_end_where_the_text_does),
 		TEST(what_answers_is_asked_once),
 		TEST(mounts_that_cannot_be_read_are_none),
 	};

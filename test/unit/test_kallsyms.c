@@ -58,6 +58,8 @@ static void other_lines_are_passed_over(void **state)
 		"1000 T \t[m]\n",
 		"1000 T  f\n",
 		"11112222333344445 T f\n",
+		"1W00 T f\n",
+		"`000 T f\n",
 	};
 
 	(void)state;

@@ -21,6 +21,7 @@
 #include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/fd_holders.h"
+#include "wallprof/process.h"
 
 #define FOREVER UINT64_MAX
 #define SCOPE "yama/ptrace_scope"
@@ -386,6 +387,46 @@ static void a_scope_is_a_reason(void **state)
 	assert_reason(stay, "is 3: nobody");
 }
 
+/* Opening process 77 fails with RC and says WANT. */
+static void assert_not_opened(int rc, const char *want)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_err err = WP_ERR_INIT;
+
+	assert_int_equal(wp_process_open(&process, 77, &err), rc);
+	assert_int_equal(err.code, rc);
+	if (!strstr(err.msg, want))
+		fail_msg("\"%s\" is not in \"%s\"", want, err.msg);
+	assert_int_equal(process.proc_fd, -1);
+}
+
+static void what_is_missing_is_said(void **state)
+{
+	(void)state;
+	mounted_begin("/proc");
+	assert_not_opened(-ENOTSUP, "/proc is not mounted");
+	mounted_put("self/x", "");
+	assert_not_opened(-ESRCH, "no process with pid 77");
+	mounted_put("77", "");
+	assert_not_opened(-ENOTDIR, "open /proc/77: Not a directory");
+	assert_int_equal(unlink("/proc/77"), 0);
+	mounted_put("77/x", "");
+	assert_not_opened(-ESRCH, "no process with pid 77");
+	mounted_put("77/status", "Tgid:\tx\n");
+	assert_not_opened(-ESRCH, "no process with pid 77");
+	mounted_put("77/status", "Tgid:\t78\n");
+	assert_not_opened(-ESRCH, "no process with pid 78");
+	mounted_put("77/status", "Tgid:\t77\n");
+	assert_not_opened(-ESRCH, "open /proc/77/task: No such file");
+	mounted_put("77/task/77/x", "");
+	assert_not_opened(-ESRCH, "process 77 has gone");
+	mounted_put("77/stat", "77 (x) S 1");
+	assert_not_opened(-ESRCH, "process 77 has gone");
+	put_stat("77", 1);
+	mounted_put("77/auxv", "\41\1\1\1\1\1\1\1\1");
+	assert_not_opened(-ENOTSUP, "32-bit");
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -398,6 +439,7 @@ int main(void)
 		TEST(a_path_is_not_enough),
 		TEST(a_lock_of_a_descriptor_blocks_who_wants_it),
 		TEST(directories_that_may_not_be_read_are_counted),
+		TEST(what_is_missing_is_said),
 		TEST(a_scope_is_one_digit),
 		TEST(a_scope_is_a_reason),
 	};

@@ -72,6 +72,7 @@ static void bad_lines_leave_maps_empty(void **state)
 		"1000-",
 		"1000-2000",
 		"2000-1000 r-xp 0 0:0 0\n",
+		"1000-1000 r-xp 0 0:0 0\n",
 		"1000-2000 r-xp 0 0:0 0\n1800-3000 r-xp 0 0:0 0\n",
 		"11112222333344445-5 r-xp 0 0:0 0\n",
 	};
@@ -98,6 +99,44 @@ static void every_prefix_is_safe(void **state)
 		(void)!wp_maps_parse(&maps, exact, n);
 		wp_maps_clear(&maps);
 		guarded_free(exact, n);
+	}
+}
+
+static void paths_are_read_as_the_kernel_writes_them(void **state)
+{
+	static const struct {
+		const char *path, *want;
+		bool deleted;
+	} rows[] = {
+		{ "7 /x\\012", "/x\n", false },
+		{ "7 /x\\01", "/x\\01", false },
+		{ "7 /x\\012y\\012\\012", "/x\ny\n\n", false },
+		{ "7 /x\\040", "/x\\040", false },
+		{ "7 /x (deleted)", "/x", true },
+		{ "7 /x(deleted)", "/x(deleted)", false },
+		/* Of no file. */
+		{ "0 /x (deleted)", "/x (deleted)", false },
+		{ "7 (deleted)", "(deleted)", false },
+		{ "7 /x", "/x", false },
+		{ "7     ", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_maps maps = WP_MAPS_INIT;
+		char text[128], *exact;
+		size_t n = (size_t)snprintf(text, sizeof(text),
+					    "1000-2000 r--p 0 8:1 %s",
+					    rows[i].path);
+
+		exact = guarded(text, n);
+		assert_int_equal(wp_maps_parse(&maps, exact, n), 0);
+		assert_int_equal(maps.len, 1);
+		assert_string_equal(wp_maps_path(&maps, &maps.v[0]),
+				    rows[i].want);
+		assert_int_equal(maps.v[0].deleted, rows[i].deleted);
+		guarded_free(exact, n);
+		wp_maps_clear(&maps);
 	}
 }
 
@@ -128,6 +167,7 @@ int main(void)
 		cmocka_unit_test(a_stack_that_grew_is_found_below_its_region),
 		cmocka_unit_test(bad_lines_leave_maps_empty),
 		cmocka_unit_test(every_prefix_is_safe),
+		cmocka_unit_test(paths_are_read_as_the_kernel_writes_them),
 		cmocka_unit_test(many_regions_stay_sorted),
 	};
 

@@ -66,6 +66,8 @@ static int teardown(void **state)
 	char command[96];
 
 	(void)state;
+	if (!getuid())
+		assert_int_equal(seteuid(0), 0);
 	end_process();
 	wp_process_clear(&process);
 	munmap(shared, sizeof(*shared));
@@ -338,6 +340,92 @@ static void ranges_are_read_each_by_itself(void **state)
 	assert_int_equal(wp_process_read_ranges(&process, v, N), -ESRCH);
 }
 
+static int count_descriptors(void)
+{
+	struct stat st;
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += !fstat(fd, &st);
+	return n;
+}
+
+/* As many as one call takes; the one behind them is another's. */
+static void ranges_behind_the_last_are_left_alone(void **state)
+{
+	enum { N = 256 };
+	static struct wp_process_range v[N + 1];
+	static const char from[] = "x";
+	static char bufs[N];
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	for (int canary = 0; canary <= 1; canary++) {
+		for (size_t i = 0; i < N; i++)
+			v[i] = (struct wp_process_range){
+				.avma = (uintptr_t)from,
+				.buf = bufs + i,
+				.len = 1
+			};
+		v[N] = (struct wp_process_range){ .is_read = canary };
+		assert_int_equal(wp_process_read_ranges(&process, v, N), 0);
+		for (size_t i = 0; i < N; i++)
+			assert_true(v[i].is_read && bufs[i] == 'x');
+		assert_int_equal(v[N].is_read, canary);
+	}
+}
+
+static void memory_of_others_is_refused(void **state)
+{
+	pid_t reader;
+	int status;
+	char c;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	reader = fork();
+	if (reader == 0)
+		_exit(!setresuid(NOBODY, NOBODY, NOBODY) &&
+				      wp_process_read(&process, (uintptr_t)dir,
+						      &c, 1) == -EPERM ?
+			      0 :
+			      1);
+	assert_int_equal(waitpid(reader, &status, 0), reader);
+	assert_int_equal(status, 0);
+}
+
+/* An opened process takes descriptors, and gives them back; 0 is one. */
+static void descriptors_are_given_back(void **state)
+{
+	int in = dup(STDIN_FILENO), n = count_descriptors(), fd;
+	struct wp_process gone = WP_PROCESS_INIT;
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(wp_process_open(&gone, INT32_MAX, &err), -ESRCH);
+	close(STDIN_FILENO);
+	assert_int_equal(open_it(pid), 0);
+	assert_int_equal(process.proc_fd, STDIN_FILENO);
+	assert_true(wp_process_is_alive(&process));
+	wp_process_clear(&process);
+	assert_int_equal(process.proc_fd, -1);
+	assert_int_equal(count_descriptors(), n - 1);
+	assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+	assert_int_equal(open_it(pid), 0);
+	close(STDIN_FILENO);
+	fd = wp_process_open_maps(&process);
+	assert_int_equal(fd, STDIN_FILENO);
+	assert_int_equal(count_descriptors(), n + 4);
+	assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+	wp_process_clear(&process);
+	assert_int_equal(count_descriptors(), n);
+	close(in);
+}
+
 /* The map of PROCESS that holds P. */
 static const struct wp_map *map_of(const struct wp_maps *maps, const void *p)
 {
@@ -555,6 +643,131 @@ static void the_class_of_a_program_is_in_its_auxiliary_vector(void **state)
 	assert_false(wp_process_is_32bit(&process));
 }
 
+static void names_are_the_kernel_s(void **state)
+{
+	char buf[16];
+
+	(void)state;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	wp_process_name(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "");
+	put("comm", "name\n", 5);
+	wp_process_name(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "name");
+	put("comm", "n", 1);
+	wp_process_name(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "n");
+	put("comm", "\n", 1);
+	wp_process_name(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "");
+	assert_command_line(64, "[]");
+	put("comm", "n", 1);
+	assert_command_line(64, "[n]");
+	put("comm", "", 0);
+	wp_process_name(&process, buf, sizeof(buf));
+	assert_string_equal(buf, "");
+}
+
+static void a_program_is_checked_when_it_is_opened(void **state)
+{
+	(void)state;
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	process.pid = 77;
+	put("maps", "", 0);
+	put("syscall", "", 0);
+	process.uid = 12345;
+	assert_int_equal(wp_process_check_program(&process, &err), 0);
+	assert_int_equal(process.uid, geteuid());
+	put_auxv(33, 1);
+	assert_int_equal(wp_process_check_program(&process, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "process 77 runs a 32-bit program"));
+	put_auxv(33, 0);
+	if (geteuid())
+		return;
+	assert_int_equal(fchmod(process.proc_fd, 0755), 0);
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "syscall" : "maps";
+
+		assert_int_equal(fchmodat(process.proc_fd, name, 0600, 0), 0);
+		assert_int_equal(seteuid(NOBODY), 0);
+		err = (struct wp_err)WP_ERR_INIT;
+		assert_int_equal(wp_process_check_program(&process, &err),
+				 -EPERM);
+		assert_int_equal(seteuid(0), 0);
+		assert_non_null(strstr(err.msg, "not allowed to look at"));
+		assert_int_equal(fchmodat(process.proc_fd, name, 0644, 0), 0);
+	}
+}
+
+static void make_directory(const char *name)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* PROCESS's map has one region, which begins at START. */
+static void assert_map_begins_at(uint64_t start)
+{
+	int n = count_descriptors(), fd = wp_process_open_maps(&process);
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+	char line[16] = "", want[16];
+
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	assert_int_equal(maps.len, 1);
+	assert_int_equal(maps.v[0].start_avma, start);
+	assert_false(maps.is_cut);
+	assert_true(fd >= 0 && read(fd, line, 5) == 5);
+	snprintf(want, sizeof(want), "%lx-", (unsigned long)start);
+	assert_string_equal(line, want);
+	close(fd);
+	assert_int_equal(count_descriptors(), n);
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+}
+
+/* The leader's map is empty once it has exited, or it is not there. */
+static void a_living_thread_tells_the_map(void **state)
+{
+	static const char
+		own[] = "1000-9000 r--p 0 0:0 0\n",
+		other[] = "2000-9000 r--p 0 0:0 0\n",
+		living[] = "5 (x) S 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 "
+			   "0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
+		dead[] = "4 (x) Z 1 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 "
+			 "0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n";
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_maps maps = WP_MAPS_INIT;
+
+	(void)state;
+	make_directory("task");
+	make_directory("task/4");
+	make_directory("task/5");
+	process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	process.task_fd = openat(process.proc_fd, "task", O_RDONLY);
+	put("task/4/stat", dead, strlen(dead));
+	put("task/4/maps", "x", 1);
+	put("task/5/stat", dead, strlen(dead));
+	assert_int_equal(wp_process_find_living(&process), 0);
+	assert_int_equal(wp_process_open_maps(&process), -1);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), -ESRCH);
+	put("task/5/stat", living, strlen(living));
+	assert_int_equal(wp_process_find_living(&process), 5);
+	put("task/5/maps", other, strlen(other));
+	assert_map_begins_at(0x2000);
+	put("maps", "", 0);
+	assert_map_begins_at(0x2000);
+	put("maps", own, strlen(own));
+	assert_map_begins_at(0x1000);
+	put("maps", "nonsense", 8);
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps),
+			 -EBADMSG);
+	wp_text_clear(&text);
+	wp_maps_clear(&maps);
+}
+
 /* What another process, PREPARED, is told of why it may not look at WHOM. */
 static const char *reason(void (*prepare)(void), pid_t whom)
 {
@@ -633,6 +846,12 @@ int main(void)
 		TEST(others_go_on_when_the_first_thread_has_exited),
 		TEST(memory_is_read_as_far_as_it_goes),
 		TEST(ranges_are_read_each_by_itself),
+		TEST(ranges_behind_the_last_are_left_alone),
+		TEST(memory_of_others_is_refused),
+		TEST(descriptors_are_given_back),
+		TEST(names_are_the_kernel_s),
+		TEST(a_program_is_checked_when_it_is_opened),
+		TEST(a_living_thread_tells_the_map),
 		TEST(mapped_files_are_opened),
 		TEST(a_region_is_checked_by_one_call),
 		TEST(command_lines_are_one_line),

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guarded.h"
 #include "wallprof/procfs.h"
@@ -215,6 +217,132 @@ static void the_least_number_is_negated_without_overflow(void **state)
 	assert_int_equal(c.pc_avma, 2);
 }
 
+static int parse_call(struct wp_proc_syscall *ret, const char *line)
+{
+	char *exact = guarded(line, strlen(line));
+	int rc = wp_proc_syscall_parse(ret, exact, strlen(line));
+
+	guarded_free(exact, strlen(line));
+	return rc;
+}
+
+static void calls_that_are_none_are_refused(void **state)
+{
+	static const char *const lines[] = {
+		"runnin",
+		"runninX\n",
+		"-1 0x1 \n",
+		"-1 0x1\n",
+		"-1 1x5 0x2\n",
+		"-1 0y5 0x2\n",
+		"-1 0x 0x2\n",
+		"0 0x1 0x2 0x3\n",
+		"-1 0x1 0x2x\n",
+		"-1 0x1 0xg\n",
+		"x 0x1 0x2\n",
+		"-1 0x1 0x2",
+		"0x5 1 2 3 4 5 6 7 8\n",
+	};
+	struct wp_proc_syscall c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		assert_int_equal(parse_call(&c, lines[i]), -EBADMSG);
+	assert_int_equal(parse_call(&c, "running"), 0);
+	assert_true(c.running);
+	/* read(2) has the number 0 on x86-64. */
+	assert_int_equal(parse_call(&c, "0 0x1 0x2 0x3 0x4 5 0x6 0x7 0x8\n"),
+			 0);
+	assert_int_equal(c.nr, 0);
+	assert_int_equal(c.args[0], 1);
+	assert_int_equal(c.args[4], 5);
+	assert_int_equal(c.sp_avma, 7);
+	assert_int_equal(c.pc_avma, 8);
+}
+
+static void other_numbers_are_decimal(void **state)
+{
+	static const char *const lines[] = { "0x5 1 1\n", "5 1\n",    "5 1 1",
+					     "5 1 1x\n",  "-5 1 1\n", "" };
+	struct wp_schedstat s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		assert_int_equal(
+			wp_schedstat_parse(&s, lines[i], strlen(lines[i])),
+			-EBADMSG);
+}
+
+static void a_value_is_one_number(void **state)
+{
+	static const struct {
+		const char *text;
+		int base;
+		int rc;
+		uint64_t want;
+	} rows[] = {
+		{ "Tgid:5\n", 10, 0, 5 },
+		{ "Tgid:\t0x5\n", 16, 0, 5 },
+		{ "Tgid:\t0xa5\n", 16, 0, 0xa5 },
+		{ "Tgid:\t 12 kB\n", 10, 0, 12 },
+		{ "Tgid:\t5x\n", 10, -EBADMSG, 0 },
+		{ "Tgid:\t0x5\n", 10, -EBADMSG, 0 },
+		{ "Tgid:\t0x\n", 16, -EBADMSG, 0 },
+		{ "Tgid:\t\n", 10, -EBADMSG, 0 },
+		{ "Tgid:\t5", 10, -EBADMSG, 0 },
+		{ "Tgid\n", 10, -EBADMSG, 0 },
+		{ "Tgid 5\n", 10, -EBADMSG, 0 },
+		{ "Tgids:\t5\nTgid:\t6\n", 10, 0, 6 },
+		{ "\nTgid:\t7\n", 10, 0, 7 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t n = strlen(rows[i].text);
+		char *exact = guarded(rows[i].text, n);
+		uint64_t val = 0;
+
+		assert_int_equal(wp_proc_status_parse(&val, exact, n, "Tgid",
+						      rows[i].base),
+				 rows[i].rc);
+		assert_int_equal(val, rows[i].want);
+		guarded_free(exact, n);
+	}
+}
+
+static void own_numbers_are_read(void **state)
+{
+	int32_t pids[WP_PID_LEVELS] = { 0 };
+	int n = wp_proc_nspid_read(pids, AT_FDCWD, "/proc/self/status");
+
+	(void)state;
+	assert_in_range(n, 1, WP_PID_LEVELS);
+	assert_int_equal(pids[n - 1], getpid());
+	assert_int_equal(wp_proc_nspid_read(pids, AT_FDCWD, "/proc/self/x"),
+			 -ENOENT);
+	assert_int_equal(wp_proc_nspid_parse(pids, "NSpid:\t2147483647\n", 18),
+			 1);
+	assert_int_equal(pids[0], INT32_MAX);
+	assert_int_equal(wp_proc_nspid_parse(pids, "NSpid:\t2147483648\n", 18),
+			 -EBADMSG);
+}
+
+static void stat_has_all_fields_that_are_read(void **state)
+{
+	/* A blank follows the processor's number. */
+	size_t whole = (size_t)(strstr(stat_line, " 17 1 ") + 6 - stat_line);
+	struct wp_proc_stat s;
+
+	(void)state;
+	for (size_t n = 0; n <= strlen(stat_line); n++) {
+		char *exact = guarded(stat_line, n);
+
+		assert_int_equal(wp_proc_stat_parse(&s, exact, n),
+				 n < whole ? -EBADMSG : 0);
+		guarded_free(exact, n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +356,11 @@ int main(void)
 		cmocka_unit_test(a_process_has_a_number_in_each_namespace),
 		cmocka_unit_test(too_many_namespaces_are_refused),
 		cmocka_unit_test(every_prefix_is_safe_and_refused),
+		cmocka_unit_test(calls_that_are_none_are_refused),
+		cmocka_unit_test(other_numbers_are_decimal),
+		cmocka_unit_test(a_value_is_one_number),
+		cmocka_unit_test(own_numbers_are_read),
+		cmocka_unit_test(stat_has_all_fields_that_are_read),
 		cmocka_unit_test(overlong_numbers_are_refused),
 		cmocka_unit_test(the_least_number_is_negated_without_overflow),
 	};
