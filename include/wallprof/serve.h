@@ -113,6 +113,12 @@ unsigned int wp_serve_parse(struct wp_serve_ask *ret,
  * host of ours. */
 bool wp_serve_host_is_ours(const char *host, const char *listened);
 
+/* May a request with the headers Sec-Fetch-Site, -Mode and -Dest (NULL: it has none;
+ * www.w3.org/TR/fetch-metadata) ask?  Pages of other sites may link here, but not have
+ * a browser ask without its user seeing it. */
+bool wp_serve_site_is_ours(const char *site, const char *mode,
+			   const char *dest);
+
 /* Does AUTHORIZATION, a header or NULL, have TOKEN?  Takes the same time wherever they
  * differ. */
 bool wp_serve_token_is_right(const char *authorization, const char *token);

@@ -209,21 +209,29 @@ static void reap(struct serve *s)
 	}
 }
 
+/* What parses HTTP may have been taken over: it can ask for no more than clients. */
+static bool is_sound(const struct wp_serve_ask *ask)
+{
+	return ask->endpoint < WP_NSERVE_ENDPOINTS && ask->debug <= 2 &&
+	       ask->seconds <= WP_SERVE_AGO_MAX && ask->ago <= WP_SERVE_AGO_MAX;
+}
+
 static void take_asks(struct serve *s)
 {
 	struct wp_serve_ask ask = { 0 };
-	ssize_t n;
+	ssize_t n = 1;
 	int fd;
 
-	while ((n = wp_serve_take(s->served.answers, &ask, sizeof(ask), &fd)) >
-	       0) {
+	/* Recorders have their turn, however many come. */
+	for (int i = 0; i < WP_SERVED_ASKS_MAX && n > 0; i++) {
+		n = wp_serve_take(s->served.answers, &ask, sizeof(ask), &fd);
 		if (fd >= 0)
 			close(fd);
 		ask.name[sizeof(ask.name) - 1] = '\0';
-		if (n == sizeof(ask) && ask.endpoint < WP_NSERVE_ENDPOINTS)
+		if (n == sizeof(ask) && is_sound(&ask))
 			wp_served_ask(&s->served, &ask);
 	}
-	if (n == -EAGAIN)
+	if (n > 0 || n == -EAGAIN)
 		return;
 	close(s->served.answers);
 	s->served.answers = -1;

@@ -165,6 +165,9 @@ static void run_command(const struct wp_options *o,
 	n = wp_io_pread(why, text, sizeof(text));
 	if (n > 0 && text[n - 1] == '\n')
 		text[n - 1] = '\0';
+	for (ssize_t i = 0; i < n && text[i]; i++)
+		if (text[i] == '\n')
+			text[i] = ' ';
 	refuse(ret, 500, "%s", n > 0 ? text : "no answer");
 }
 

@@ -33,6 +33,7 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 #include "wallprof/io.h"
+#include "wallprof/utf8.h"
 
 enum {
 	CLIENTS_MAX = 128,
@@ -140,7 +141,10 @@ static enum MHD_Result queue_text(struct client *c, unsigned int status,
 	size_t n = strnlen(text, WP_SERVE_TEXT_SIZE - 1);
 	struct MHD_Response *response;
 
+	/* It may have names of processes, and go to a terminal. */
 	memcpy(body, text, n);
+	body[n] = '\0';
+	wp_utf8_tame(body);
 	body[n] = '\n';
 	response = MHD_create_response_from_buffer(n + 1, body,
 						   MHD_RESPMEM_MUST_COPY);
@@ -185,12 +189,17 @@ static enum MHD_Result queue_file(struct client *c)
 	return queue(c, 200, response);
 }
 
+static const char *get_header(const struct client *c, const char *name)
+{
+	return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+					   name);
+}
+
 /* 0, or the status of the refusal with why in TEXT. */
 static unsigned int check_client(struct server *s, struct client *c,
 				 const char *method, const char **text)
 {
-	const char *host = MHD_lookup_connection_value(
-		c->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	const char *host = get_header(c, "Host");
 	uint64_t now = wp_clock_ns();
 
 	if (strcmp(method, "GET") && strcmp(method, "HEAD")) {
@@ -203,6 +212,12 @@ static unsigned int check_client(struct server *s, struct client *c,
 			"than this server listens on";
 		return 403;
 	}
+	if (!wp_serve_site_is_ours(get_header(c, "Sec-Fetch-Site"),
+				   get_header(c, "Sec-Fetch-Mode"),
+				   get_header(c, "Sec-Fetch-Dest"))) {
+		*text = "403 forbidden: a page of another site has asked";
+		return 403;
+	}
 	if (!s->how->token)
 		return 0;
 	if (now - s->wrong_since_ns > WP_NS_PER_S)
@@ -211,10 +226,8 @@ static unsigned int check_client(struct server *s, struct client *c,
 		*text = "429 too many wrong tokens: try again in a second";
 		return 429;
 	}
-	if (wp_serve_token_is_right(
-		    MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-						MHD_HTTP_HEADER_AUTHORIZATION),
-		    s->how->token))
+	if (wp_serve_token_is_right(get_header(c, "Authorization"),
+				    s->how->token))
 		return 0;
 	if (!s->wrong_tokens++)
 		s->wrong_since_ns = now;
@@ -252,8 +265,8 @@ static enum MHD_Result heed(void *ctx, struct MHD_Connection *connection,
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
 		connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct client *c = info ? info->socket_context : NULL;
-	const char *text = "";
 	unsigned int status;
+	const char *text = "";
 
 	(void)version;
 	(void)upload;
@@ -290,13 +303,12 @@ static void on_connection(void *ctx, struct MHD_Connection *connection,
 	const union MHD_ConnectionInfo *info;
 	struct client *c = *socket_context;
 
-	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (c) {
-			forget_file(c);
-			c->state = FREE;
-		}
-		return;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && c) {
+		forget_file(c);
+		c->state = FREE;
 	}
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+		return;
 	info = MHD_get_connection_info(connection,
 				       MHD_CONNECTION_INFO_CONNECTION_FD);
 	for (size_t i = 0; info && i < CLIENTS_MAX; i++)
@@ -315,10 +327,10 @@ static void on_completed(void *ctx, struct MHD_Connection *connection,
 	(void)ctx;
 	(void)connection;
 	(void)why;
-	if (!c)
-		return;
-	forget_file(c);
-	set_state(c, READING);
+	if (c) {
+		forget_file(c);
+		set_state(c, READING);
+	}
 }
 
 /* Only root and who runs this process may. */
@@ -399,12 +411,10 @@ static bool take_answers(struct server *s)
 /* A client that has gone needs no answer; one that takes too long is in the way. */
 static void check_clients(struct server *s)
 {
-	uint64_t now = wp_clock_ns();
-
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {
 		struct client *c = &s->clients[i];
 		struct pollfd fd = { c->fd, POLLRDHUP, 0 };
-		uint64_t age_s = (now - c->since_ns) / WP_NS_PER_S;
+		uint64_t age_s = (wp_clock_ns() - c->since_ns) / WP_NS_PER_S;
 
 		if ((c->state == READING && age_s > REQUEST_S) ||
 		    (c->state == WRITING && age_s > ANSWER_S))

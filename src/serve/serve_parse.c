@@ -219,6 +219,15 @@ bool wp_serve_host_is_ours(const char *host, const char *listened)
 	       inet_pton(AF_INET6, name, address) == 1;
 }
 
+bool wp_serve_site_is_ours(const char *site, const char *mode, const char *dest)
+{
+	/* No browser, or one that asks for itself or its user. */
+	if (!site || !strcmp(site, "none") || !strcmp(site, "same-origin"))
+		return true;
+	return mode && !strcmp(mode, "navigate") && dest &&
+	       !strcmp(dest, "document");
+}
+
 bool wp_serve_token_is_right(const char *authorization, const char *token)
 {
 	static const char scheme[] = "Bearer ";

@@ -178,10 +178,11 @@ ssize_t wp_serve_take(int sock, void *packet, size_t size, int *ret_fd)
 {
 	union one_fd control;
 	struct iovec iov = { packet, size };
+	/* Without the padding, in which a second one would fit. */
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
+			      .msg_controllen = CMSG_LEN(sizeof(*ret_fd)) };
 	const struct cmsghdr *c;
 	ssize_t n;
 

@@ -257,6 +257,10 @@ def test_who_may_not_ask_is_refused(start, serve):
         line = raw(server, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(),
                    unix=False)
         assert " 403 " in line, (host, line)
+    # A page of another site has a browser ask.
+    assert server.ask("/metrics", headers={
+        "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors",
+        "Sec-Fetch-Dest": "image"})[0] == 403
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         status, headers, _ = server.ask("/metrics", method=method)
         assert status == 405
