@@ -105,6 +105,8 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 	status->ticks = profile->counters.ticks;
 	status->missed_ticks = profile->counters.missed_ticks;
 	status->samples_lost = profile->counters.samples_lost;
+	status->stacks_dropped = profile->counters.stacks_dropped;
+	status->threads_shared = profile->counters.threads_shared;
 	return 0;
 }
 

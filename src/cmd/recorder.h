@@ -19,6 +19,9 @@ struct wp_recorder_status {
 	uint64_t ticks;
 	uint64_t missed_ticks;
 	uint64_t samples_lost;
+	/* Stacks left out for --max-memory, threads that share an entry. */
+	uint64_t stacks_dropped;
+	uint64_t threads_shared;
 	/* Threads by what they do now, and thread time since the recording began. */
 	uint32_t threads[WP_NSTATES];
 	uint64_t ns[WP_NSTATES][WP_NWAITS];

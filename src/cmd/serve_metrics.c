@@ -92,6 +92,11 @@ static const struct number numbers[] = {
 	       "Looks that came too late and were left out."),
 	NUMBER("samples_lost_total", "counter", samples_lost, 1,
 	       "Samples that could not be taken."),
+	NUMBER("stacks_dropped_total", "counter", stacks_dropped, 1,
+	       "Stacks left out for --max-memory."),
+	NUMBER("threads_shared_total", "counter", threads_shared, 1,
+	       "Threads that share an entry with others of their name, past "
+	       "--own-threads."),
 	NUMBER("history_seconds", "gauge", history_ns, 1e9,
 	       "How far back the recording goes."),
 	NUMBER("history_bytes", "gauge", history_bytes, 1,

@@ -390,6 +390,18 @@ def test_it_ends_and_finds_processes_by_name(start, serve, tmp_path):
         late.wait()
 
 
+def test_what_memory_does_not_hold_is_counted(start, serve):
+    """Ever new threads: past a limit they share an entry, and /metrics says so."""
+    target = start("churn", 5000)
+    server = serve("--own-threads", 20, "--keep", "5s", "--max-memory", "32M",
+                   target.pid).ready()
+    wait_until(lambda: server.metric("wallprof_threads_shared_total{") > 10,
+               pause=0.1)
+    assert server.metric("wallprof_history_dropped_total{") == 0
+    assert server.metric("wallprof_stacks_dropped_total{") == 0
+    target.assert_unharmed()
+
+
 def test_prometheus_scrapes_and_answers(start, serve, tmp_path):
     target = start("hang", "abba")
     server = serve(target.pid, tcp=True).ready()
