@@ -369,6 +369,9 @@ static uint32_t one_byte_middle_writes(const struct wp_insn *i)
 	case 0x98:
 	case 0x99:
 		return bit(WP_RAX) | bit(WP_RDX);
+	case 0x9f:
+		/* lahf */
+		return bit(WP_RAX);
 	default:
 		break;
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../unwind/insn.h"
+#include "guarded.h"
 
 #define CODE(bytes) bytes, sizeof(bytes) - 1
 
@@ -22,6 +23,8 @@ enum {
 	BP = 1 << WP_RBP,
 	SI = 1 << WP_RSI,
 	DI = 1 << WP_RDI,
+	R8 = 1 << 8,
+	R11 = 1 << 11,
 	R12 = 1 << WP_R12,
 };
 
@@ -76,6 +79,199 @@ static const struct {
 	/* andn %rax,%rbx,%rbx; pextrq $1,%xmm0,%rbx. */
 	{ CODE("\xc4\xe2\xe0\xf2\xd8"), AX | BX | DX },
 	{ CODE("\x66\x48\x0f\x3a\x16\xc3\x01"), BX },
+	/* add: %al to %bl, %bh, %ah, %spl, %r8b, (%rbx); %eax to %ebx, (%rbx). */
+	{ CODE("\x00\xc3"), BX },
+	{ CODE("\x00\xc7"), BX },
+	{ CODE("\x00\xc4"), AX },
+	{ CODE("\x40\x00\xc4"), SP },
+	{ CODE("\x45\x00\xc0"), R8 },
+	{ CODE("\x00\x03"), 0 },
+	{ CODE("\x01\xc3"), BX },
+	{ CODE("\x01\x03"), 0 },
+	/* add (%rdi) to %bl, %ebx; $5 to %al, %eax.  cmp %al,%bl; cmp $1,%eax. */
+	{ CODE("\x02\x1f"), BX },
+	{ CODE("\x03\x1f"), BX },
+	{ CODE("\x04\x05"), AX },
+	{ CODE("\x05\x01\0\0\0"), AX },
+	{ CODE("\x38\xc3"), 0 },
+	{ CODE("\x3d\x01\0\0\0"), 0 },
+	/* push %rbx, %rdi; pop %rax, %rbx; push $1, of 32 bits and of 8; jo. */
+	{ CODE("\x53"), 0 },
+	{ CODE("\x57"), 0 },
+	{ CODE("\x58"), AX },
+	{ CODE("\x5b"), BX },
+	{ CODE("\x68\x01\0\0\0"), 0 },
+	{ CODE("\x6a\x01"), 0 },
+	{ CODE("\x70\x05"), 0 },
+	/* movslq %eax,%rbx; imul $1,%eax,%ebx. */
+	{ CODE("\x48\x63\xd8"), BX },
+	{ CODE("\x69\xd8\x01\0\0\0"), BX },
+	{ CODE("\x6b\xd8\x01"), BX },
+	/* $1: add to %bl, %bh, (%rbx), %ebx, cmp with %bl; add $0x88,%rsp with 66. */
+	{ CODE("\x80\xc3\x01"), BX },
+	{ CODE("\x80\xc7\x01"), BX },
+	{ CODE("\x80\x03\x01"), 0 },
+	{ CODE("\x81\xc3\x01\0\0\0"), BX },
+	{ CODE("\x80\xfb\x01"), 0 },
+	{ CODE("\x66\x48\x81\xc4\x88\0\0\0"), SP },
+	/* test; xchg: %al and %bl, (%rdi) and %bl, %eax and %ebx, (%rdi) and %ebx. */
+	{ CODE("\x84\xdb"), 0 },
+	{ CODE("\x85\xdb"), 0 },
+	{ CODE("\x86\xc3"), AX | BX },
+	{ CODE("\x86\x1f"), BX },
+	{ CODE("\x87\xd8"), AX | BX },
+	{ CODE("\x87\x1f"), BX },
+	/* mov: %al to %bl both ways, (%rdi) to and from %bl; from and to a segment. */
+	{ CODE("\x88\xc3"), BX },
+	{ CODE("\x88\x1f"), 0 },
+	{ CODE("\x8a\xd8"), BX },
+	{ CODE("\x8a\x1f"), BX },
+	{ CODE("\x8c\xdb"), BX },
+	{ CODE("\x8e\xdb"), 0 },
+	{ CODE("\x8f\xc3"), BX },
+	{ CODE("\x48\x8b\x83\x10\0\0\0"), AX },
+	/* nop; xchg with %eax: %ecx, %edi; cltq; cqto; fwait; pushf; sahf; lahf. */
+	{ CODE("\x90"), 0 },
+	{ CODE("\x91"), AX | CX },
+	{ CODE("\x97"), AX | DI },
+	{ CODE("\x48\x98"), AX | DX },
+	{ CODE("\x48\x99"), AX | DX },
+	{ CODE("\x9b"), 0 },
+	{ CODE("\x9c"), 0 },
+	{ CODE("\x9e"), 0 },
+	{ CODE("\x9f"), AX },
+	/* mov $1 to %al, %eax. */
+	{ CODE("\xb0\x01"), AX },
+	{ CODE("\xb8\x01\0\0\0"), AX },
+	/* shl: %bl, %ah, (%rbx), %ebx by 1, by %cl. */
+	{ CODE("\xc0\xe3\x01"), BX },
+	{ CODE("\xc0\xe4\x01"), AX },
+	{ CODE("\xc0\x23\x01"), 0 },
+	{ CODE("\xc1\xe3\x01"), BX },
+	{ CODE("\xd0\xe3"), BX },
+	{ CODE("\xd1\xe3"), BX },
+	{ CODE("\xd2\xe3"), BX },
+	{ CODE("\xd3\xe3"), BX },
+	/* mov $1,%bl; inc %bl, %ebx, (%rdi); dec %ebx; call *%rbx. */
+	{ CODE("\xc6\xc3\x01"), BX },
+	{ CODE("\xfe\xc3"), BX },
+	{ CODE("\xff\xc3"), BX },
+	{ CODE("\xff\x07"), 0 },
+	{ CODE("\xff\xcb"), BX },
+	{ CODE("\xff\xd3"), 0 },
+	/* neg %bl, %bh, (%rdi); not %bl, %ah, %ebx, %esp, (%rdi); mul %bl, %ebx, (%rdi). */
+	{ CODE("\xf6\xdb"), BX },
+	{ CODE("\xf6\xdf"), BX },
+	{ CODE("\xf7\x1f"), 0 },
+	{ CODE("\xf6\xd3"), BX },
+	{ CODE("\xf6\xd4"), AX },
+	{ CODE("\xf7\xd3"), BX },
+	{ CODE("\xf7\xd4"), SP },
+	{ CODE("\xf6\x17"), 0 },
+	{ CODE("\xf6\xe3"), AX | DX },
+	{ CODE("\xf7\xe3"), AX | DX },
+	{ CODE("\xf7\x27"), AX | DX },
+	/* test $1: %ebx, %bx; %bl by its other number. */
+	{ CODE("\xf7\xc3\x01\0\0\0"), 0 },
+	{ CODE("\x66\xf7\xc3\x01\0"), 0 },
+	{ CODE("\xf6\xcb\x01"), 0 },
+	/* xlat; fnstsw; enter; leave; loopne; loope; loop; jrcxz; ret $1; ret; int3. */
+	{ CODE("\xd7"), AX },
+	{ CODE("\xdf\xe0"), AX },
+	{ CODE("\xc8\x01\0\0"), BP | SP },
+	{ CODE("\xc9"), BP | SP },
+	{ CODE("\xe0\x05"), CX },
+	{ CODE("\xe1\x05"), CX },
+	{ CODE("\xe2\x05"), CX },
+	{ CODE("\xe3\x05"), 0 },
+	{ CODE("\xc2\x01\0"), 0 },
+	{ CODE("\xc3"), 0 },
+	{ CODE("\xcc"), 0 },
+	/* syscall; rdtsc; xgetbv; ud2; prefetchw; prefetchnta; rdsspq %rbx. */
+	{ CODE("\x0f\x05"), AX | CX | DX | R11 },
+	{ CODE("\x0f\x31"), AX | CX | DX | R11 },
+	{ CODE("\x0f\x01\xd0"), AX | CX | DX | R11 },
+	{ CODE("\x0f\x0b"), 0 },
+	{ CODE("\x0f\x0d\x0f"), 0 },
+	{ CODE("\x0f\x18\x0f"), 0 },
+	{ CODE("\xf3\x48\x0f\x1e\xcb"), BX },
+	/* cmov %eax,%ebx; imul; movz and movs of words and bytes. */
+	{ CODE("\x0f\x40\xd8"), BX },
+	{ CODE("\x0f\x4f\xd8"), BX },
+	{ CODE("\x0f\xaf\xd8"), BX },
+	{ CODE("\x0f\xb6\xd8"), BX },
+	{ CODE("\x0f\xb7\xd8"), BX },
+	{ CODE("\x0f\xbe\xd8"), BX },
+	{ CODE("\x0f\xbf\xd8"), BX },
+	/* jg; seto %bl, %bh, (%rdi); setg %bl; bswap %eax, %edi; bt. */
+	{ CODE("\x0f\x8f\x01\0\0\0"), 0 },
+	{ CODE("\x0f\x90\xc3"), BX },
+	{ CODE("\x0f\x90\xc7"), BX },
+	{ CODE("\x0f\x90\x07"), 0 },
+	{ CODE("\x0f\x9f\xc3"), BX },
+	{ CODE("\x0f\xc8"), AX },
+	{ CODE("\x0f\xcf"), DI },
+	{ CODE("\x0f\xa3\xc3"), 0 },
+	{ CODE("\x0f\xba\xe3\x01"), 0 },
+	/* movntps; ucomiss; sqrtps; cmpps; shufps; addsubps; psubusb; movd %xmm0,%ebx. */
+	{ CODE("\x0f\x2b\x07"), 0 },
+	{ CODE("\x0f\x2e\xd8"), 0 },
+	{ CODE("\x0f\x51\xdb"), 0 },
+	{ CODE("\x0f\xc2\xdb\x01"), 0 },
+	{ CODE("\x0f\xc6\xdb\x01"), 0 },
+	{ CODE("\xf2\x0f\xd0\xdb"), 0 },
+	{ CODE("\x0f\xd8\xdb"), 0 },
+	{ CODE("\x66\x0f\x7e\xc3"), BX },
+	/* pshufb; pextrb; extractps; vinsertf128; vaddps with the long prefix. */
+	{ CODE("\x66\x0f\x38\x00\xdb"), 0 },
+	{ CODE("\x66\x0f\x3a\x14\xc3\x01"), BX },
+	{ CODE("\x66\x0f\x3a\x17\xc3\x01"), BX },
+	{ CODE("\xc4\xe3\x65\x18\xdb\x01"), 0 },
+	{ CODE("\xc4\xe1\x78\x58\xc1"), 0 },
+};
+
+/* What these write, with more that they leave alone. */
+static const struct {
+	const char *code;
+	size_t len;
+	uint32_t least;
+} rough[] = {
+	/* lar, lsl, movmskps, cvttss2si, cvtss2si, pextrw, pmovmskb: to %ebx. */
+	{ CODE("\x0f\x02\xd8"), BX },
+	{ CODE("\x0f\x03\xd8"), BX },
+	{ CODE("\x0f\x50\xd8"), BX },
+	{ CODE("\xf3\x0f\x2c\xd8"), BX },
+	{ CODE("\xf3\x0f\x2d\xd8"), BX },
+	{ CODE("\x0f\xc5\xd8\x01"), BX },
+	{ CODE("\x0f\xd7\xd8"), BX },
+	/* bts $1,%ebx; bts %eax,%ebx; shld $1,%eax,%ebx; bsf %eax,%ebx. */
+	{ CODE("\x0f\xba\xeb\x01"), BX },
+	{ CODE("\x0f\xab\xc3"), BX },
+	{ CODE("\x0f\xa4\xc3\x01"), BX },
+	{ CODE("\x0f\xbc\xd8"), BX },
+	/* xadd: %ebx to %eax, %bl to %ch; cmpxchg8b; rdrand %ebx. */
+	{ CODE("\x0f\xc1\xd8"), AX | BX },
+	{ CODE("\x0f\xc0\xdd"), BX | CX },
+	{ CODE("\x0f\xc7\x0f"), AX | DX },
+	{ CODE("\x0f\xc7\xf3"), BX },
+	/* test $1,%al; mov of an absolute address to %al. */
+	{ CODE("\xa8\x01"), 0 },
+	{ CODE("\xa0\0\0\0\0\0\0\0\0"), AX },
+	{ CODE("\xaa"), DI },
+	/* movbe; mulx; rorx; kmov to %ebx, %r8d. */
+	{ CODE("\x0f\x38\xf0\x1f"), BX },
+	{ CODE("\xc4\xe2\x63\xf6\xc8"), BX | CX },
+	{ CODE("\xc4\xe3\x7b\xf0\xd8\x01"), BX },
+	{ CODE("\xc5\xf8\x93\xd9"), BX },
+	{ CODE("\xc5\x78\x93\xc1"), R8 },
+	/* EVEX: vmovdqa64; vcmpps; vcvtuqq2pd; vaddph; a map behind it. */
+	{ CODE("\x62\xf1\xfd\x48\x6f\xc1"), 0 },
+	{ CODE("\x62\xf1\x7c\x48\xc2\xc9\x01"), 0 },
+	{ CODE("\x62\xf1\xff\x48\x7a\xc1"), 0 },
+	{ CODE("\x62\xf5\x7c\x48\x58\xc1"), 0 },
+	{ CODE("\x62\xf6\x7d\x48\x98\xc1"), 0 },
+	/* vmovd %xmm0,%ebx. */
+	{ CODE("\x62\xf1\x7d\x08\x7e\xc3"), BX },
 };
 
 static void lengths_and_writes_are_known(void **state)
@@ -95,17 +291,34 @@ static void lengths_and_writes_are_known(void **state)
 	}
 }
 
+static void what_is_written_is_not_missed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rough) / sizeof(rough[0]); i++) {
+		struct wp_insn insn;
+		uint8_t code[WP_INSN_MAX] = { 0 };
+		uint32_t got;
+
+		memcpy(code, rough[i].code, rough[i].len);
+		assert_true(wp_insn_decode(&insn, code, sizeof(code)));
+		got = wp_insn_writes(&insn);
+		if (insn.len != rough[i].len || rough[i].least & ~got)
+			fail_msg("rough %zu: %u bytes, %x", i, insn.len, got);
+		/* None of them has to do with the stack. */
+		assert_false(got & SP);
+	}
+}
+
 static void what_is_cut_short_is_refused(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (size_t len = 0; len < cases[i].len; len++) {
-			uint8_t *exact = test_malloc(len ? len : 1);
+			uint8_t *exact = guarded(cases[i].code, len);
 			struct wp_insn insn;
 
-			memcpy(exact, cases[i].code, len);
 			assert_false(wp_insn_decode(&insn, exact, len));
-			test_free(exact);
+			guarded_free(exact, len);
 		}
 	}
 }
@@ -136,6 +349,23 @@ static void the_operand_in_memory_is_known(void **state)
 				   9));
 	assert_int_equal(insn.base, WP_NO_BASE);
 	assert_true(insn.segment);
+	/* The same with %gs; mov %ebx,%eax and its 16 bits. */
+	assert_true(wp_insn_decode(
+		&insn, (const uint8_t *)"\x65\x48\x8b\x04\x25\0\0\0\0", 9));
+	assert_true(insn.segment);
+	assert_true(wp_insn_decode(&insn, (const uint8_t *)"\x89\xd8", 2));
+	assert_false(insn.segment || insn.narrow);
+	assert_true(wp_insn_decode(&insn, (const uint8_t *)"\x66\x89\xd8", 3));
+	assert_true(insn.narrow);
+	assert_false(insn.segment);
+	/* vaddps (%rax,%r12,1), with the index's fourth bit in the prefix, and
+	 * (%rax). */
+	assert_true(wp_insn_decode(
+		&insn, (const uint8_t *)"\xc4\xa1\x78\x58\x04\x20", 6));
+	assert_true(insn.has_index);
+	assert_true(wp_insn_decode(
+		&insn, (const uint8_t *)"\xc4\xe1\x78\x58\x04\x20", 6));
+	assert_false(insn.has_index);
 }
 
 static void what_is_no_user_code_is_refused(void **state)
@@ -150,6 +380,14 @@ static void what_is_no_user_code_is_refused(void **state)
 		{ CODE("\x48\xc5\xe1\xef\xdb") },
 		{ CODE("\xec") },
 		{ CODE("\x8f\xe8\x78\xc2\xec\x0e") },
+		/* Maps that are none, of VEX and EVEX. */
+		{ CODE("\xc4\xe0\x78\x58\xc1\x01") },
+		{ CODE("\xc4\xe4\x78\x58\xc1\x01") },
+		{ CODE("\xc4\xe7\x78\x58\xc1\x01") },
+		{ CODE("\xc4\xe8\x78\x58\xc1\x01") },
+		{ CODE("\x62\xf0\x7c\x48\x6f\xc1\x01") },
+		{ CODE("\x62\xf4\x7c\x48\x6f\xc1\x01") },
+		{ CODE("\x62\xf7\x7c\x48\x6f\xc1\x01") },
 	};
 	struct wp_insn insn;
 
@@ -163,6 +401,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lengths_and_writes_are_known),
+		cmocka_unit_test(what_is_written_is_not_missed),
 		cmocka_unit_test(what_is_cut_short_is_refused),
 		cmocka_unit_test(the_operand_in_memory_is_known),
 		cmocka_unit_test(what_is_no_user_code_is_refused),

@@ -487,13 +487,13 @@ static void mapped_files_are_opened(void **state)
 	assert_true(wp_process_open_map(&process, &maps, gone) < 0);
 	map = *own;
 	map.ino++;
-	assert_true(wp_process_open_map(&process, &maps, &map) < 0);
+	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
 	map = *own;
 	map.deleted = true;
-	assert_true(wp_process_open_map(&process, &maps, &map) < 0);
+	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
 	close(process.root_fd);
 	process.root_fd = -1;
-	assert_true(wp_process_open_map(&process, &maps, own) < 0);
+	assert_int_equal(wp_process_open_map(&process, &maps, own), -ENOENT);
 	close(hidden);
 	munmap(p, 4096);
 	munmap(zero, 4096);
