@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  host_events.h, wait_child.h: events of CPUs reach the process and
+ * the thread they belong to, and who watches processes; which child is waited for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "../../src/sample/host_events.h"
+#include "../../src/sample/wait_child.h"
+#include "fake_perf.h"
+#include "one_target.h"
+
+enum { TID = 7, PERIOD = 10 * WP_NS_PER_MS };
+
+/* What the watch was told. */
+static struct {
+	enum wp_perf_type types[8];
+	size_t n;
+} told;
+static pid_t children[2];
+
+static void tell(void *ctx, const struct wp_perf_record *record)
+{
+	assert_ptr_equal(ctx, &told);
+	told.types[told.n++ % 8] = record->type;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	told.n = 0;
+	children[0] = children[1] = 0;
+	fake_perf_reset();
+	fake_target_open(&fake);
+	fake_stack_init(&stack, fake_stack_root);
+	fake_target_add_thread(&fake, TID, "worker");
+	options = fake_target_options();
+	options.cpu = true;
+	options.many = true;
+	options.watch = (struct wp_task_watch){ tell, &told };
+	return 0;
+}
+
+static int end(void **state)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (children[i] > 0) {
+			kill(children[i], SIGKILL);
+			waitpid(children[i], NULL, 0);
+		}
+	return teardown(state);
+}
+
+static void put(enum wp_perf_type type, pid_t pid, pid_t tid)
+{
+	struct wp_perf_record record = {
+		.type = type,
+		.time_ns = fake_now_ns,
+		.pid = pid,
+		.tid = tid,
+		.period = PERIOD,
+		.regs = fake_stack_regs(&stack),
+	};
+
+	fake_perf_put(fake.sampler->host_events.perf, &record);
+}
+
+static uint64_t cpu_ns(void)
+{
+	uint64_t ns = 0;
+
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
+		for (uint32_t i = 0; i < fake.profile.sets[kind].nsamples; i++)
+			ns += fake.profile.sets[kind].samples[i].cpu_ns;
+	return ns;
+}
+
+static void samples_reach_their_process(void **state)
+{
+	(void)state;
+	start_target();
+	assert_non_null(fake.sampler->host_events.perf);
+	assert_int_equal(fake.sampler->host_events.perf->options.scope,
+			 WP_PERF_CPU);
+	tick();
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID);
+	put(WP_PERF_SAMPLE_CPU, getpid() + 1, TID);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_int_equal(cpu_ns(), PERIOD);
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID);
+	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
+	assert_int_equal(cpu_ns(), 2 * PERIOD);
+	assert_false(fake.sampler->host_events.perf->enabled);
+	/* It has ended. */
+	fake.target->gone = true;
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID);
+	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
+	assert_int_equal(cpu_ns(), 2 * PERIOD);
+	fake.target->gone = false;
+}
+
+static void who_watches_is_told_of_processes(void **state)
+{
+	(void)state;
+	start_target();
+	put(WP_PERF_FORK, 50, 50);
+	/* A thread. */
+	put(WP_PERF_FORK, 50, 51);
+	put(WP_PERF_EXIT, 50, 51);
+	put(WP_PERF_NAME, 50, 50);
+	put(WP_PERF_EXIT, 50, 50);
+	put(WP_PERF_SAMPLE_CPU, 50, 50);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_int_equal(told.n, 3);
+	assert_int_equal(told.types[0], WP_PERF_FORK);
+	assert_int_equal(told.types[1], WP_PERF_NAME);
+	assert_int_equal(told.types[2], WP_PERF_EXIT);
+	fake.sampler->finishing = true;
+	put(WP_PERF_FORK, 60, 60);
+	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
+	assert_int_equal(told.n, 3);
+}
+
+static void one_process_has_no_events_of_all(void **state)
+{
+	(void)state;
+	options.many = false;
+	start_target();
+	assert_null(fake.sampler->host_events.perf);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_int_equal(wp_host_events_finish(fake.sampler), 0);
+}
+
+/* Which child TID waits for, with PID as the argument of wait4(2). */
+static const char *child_of(int32_t pid)
+{
+	struct wp_thread *t = wp_threads_get(fake.target, TID);
+	struct wp_sample_key key = { 0 };
+
+	assert_non_null(t);
+	t->wait.facts.syscall_nr = SYS_wait4;
+	t->wait.facts.args[0] = (uint64_t)(int64_t)pid;
+	t->wait.child_is_sure = true;
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	assert_false(t->wait.child_is_sure);
+	assert_int_equal(wp_wait_child_confirm(t, &key), 0);
+	assert_true(t->wait.child_is_sure);
+	return wp_profile_str(&fake.profile, key.object);
+}
+
+static void the_child_that_is_waited_for_is_named(void **state)
+{
+	char text[64], want[64];
+
+	(void)state;
+	options.many = false;
+	start_target();
+	for (size_t i = 0; i < 2; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+		assert_true(children[i] > 0);
+	}
+	snprintf(text, sizeof(text), "%d ", children[0]);
+	fake_target_write(&fake, TID, "children", text);
+	snprintf(want, sizeof(want), "child %d (", children[0]);
+	assert_memory_equal(child_of(-1), want, strlen(want));
+	snprintf(text, sizeof(text), "%d %d ", children[0], children[1]);
+	fake_target_write(&fake, TID, "children", text);
+	snprintf(want, sizeof(want), "one of 2 children, %d (", children[0]);
+	assert_memory_equal(child_of(-1), want, strlen(want));
+	snprintf(want, sizeof(want), "child %d (", children[1]);
+	assert_memory_equal(child_of(children[1]), want, strlen(want));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(samples_reach_their_process),
+		TEST(who_watches_is_told_of_processes),
+		TEST(one_process_has_no_events_of_all),
+		TEST(the_child_that_is_waited_for_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
