@@ -271,9 +271,12 @@ static void the_end_of_the_child_ends_a_wait(void **state)
 /* In vfork(2), which no stop ends, until it is told to go on. */
 static void wait_for_child(void)
 {
+	pid_t self = getpid();
+
 	if (vfork() == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		while (!shared->go)
+		/* It may have died before. */
+		while (!shared->go && getppid() == self)
 			usleep(1000);
 		_exit(0);
 	}
