@@ -63,6 +63,21 @@ static int add_path(struct wp_maps *maps, struct wp_map *map, const char *path,
 	return 0;
 }
 
+/* A list is read in pieces, between which regions grow and become one: what was
+ * read first holds.  Is there something left of MAP? */
+static bool follows_last(const struct wp_maps *maps, struct wp_map *map)
+{
+	uint64_t last_avma = maps->len ? maps->v[maps->len - 1].end_avma : 0;
+
+	if (map->end_avma <= last_avma)
+		return false;
+	if (map->start_avma < last_avma) {
+		map->off += last_avma - map->start_avma;
+		map->start_avma = last_avma;
+	}
+	return true;
+}
+
 /* start-end rwxp off major:minor inode          path */
 static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 {
@@ -88,9 +103,10 @@ static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 	wp_text_scan_expect(&c, ' ');
 	map.dev = makedev((unsigned int)major_nr, (unsigned int)minor_nr);
 	map.ino = wp_text_scan_number(&c, 10);
-	if (c.bad || map.start_avma >= map.end_avma ||
-	    (maps->len && map.start_avma < maps->v[maps->len - 1].end_avma))
+	if (c.bad || map.start_avma >= map.end_avma)
 		return -EBADMSG;
+	if (!follows_last(maps, &map))
+		return 0;
 	while (c.p < c.end && *c.p == ' ')
 		c.p++;
 	rc = add_path(maps, &map, c.p, (size_t)(c.end - c.p));

@@ -102,6 +102,7 @@ def check_books(p, before, after):
     return got
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rate", [7, 100])
 @pytest.mark.parametrize("stop", ["auto", "all", "never"])
 def test_sums_of_each_thread_are_the_kernels(tmp_path, rate, stop):
@@ -120,6 +121,7 @@ def hold(target):
     target.proc.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("stop", ["auto", "all", "never"])
 def test_sums_are_the_kernels_of_a_target_that_is_stopped(tmp_path, stop):
     """And some of the time that it was is told as such: how much of the time it

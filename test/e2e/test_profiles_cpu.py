@@ -52,6 +52,7 @@ def share(spent, of, index):
     return sum(v for k, v in spent.items() if k[index] == of) / whole
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("args", [(3,), (3, "duty")])
 def test_shares_of_functions_and_threads(start, profile, args):
     target = start("profiles", "cpu", *args)
@@ -60,10 +61,13 @@ def test_shares_of_functions_and_threads(start, profile, args):
     truth = between(before, mark(target))
     target.assert_unharmed()
     got = by_part(p)
+    # What ran between the marks and not in the recording may be all of one.
+    outside = max(0, 1 - sum(got.values()) / sum(truth.values()))
     for index in (0, 1):
         for of in sorted({k[index] for k in truth}):
             have, want = share(got, of, index), share(truth, of, index)
-            assert abs(have - want) < 0.02, (of, have, want, got, truth)
+            assert abs(have - want) < 0.02 + outside, (of, have, want, got,
+                                                       truth)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])

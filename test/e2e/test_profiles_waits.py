@@ -160,6 +160,7 @@ def test_block_labels(start, profile):
         assert here[wait] / sum(here.values()) > 0.99, (kind, here)
 
 
+@pytest.mark.alone
 def test_waiting_is_apart_from_waiting_for_a_cpu(start, tmp_path):
     """Spinners make woken threads wait for a CPU.  Of each thread, the block
     profile's waiting is the wall profile's, which is what the scheduler leaves:

@@ -73,7 +73,6 @@ static void bad_lines_leave_maps_empty(void **state)
 		"1000-2000",
 		"2000-1000 r-xp 0 0:0 0\n",
 		"1000-1000 r-xp 0 0:0 0\n",
-		"1000-2000 r-xp 0 0:0 0\n1800-3000 r-xp 0 0:0 0\n",
 		"11112222333344445-5 r-xp 0 0:0 0\n",
 	};
 
@@ -87,6 +86,26 @@ static void bad_lines_leave_maps_empty(void **state)
 		assert_int_equal(maps.len, 0);
 		wp_maps_clear(&maps);
 	}
+}
+
+/* As the kernel lists them that grew between two reads of its list. */
+static void regions_that_grew_meanwhile_follow_each_other(void **state)
+{
+	static const char text[] = "1000-2000 r-xp 00004000 0:1 7 /a\n"
+				   "1800-3000 r-xp 00004800 0:1 7 /a\n"
+				   "1000-3000 r-xp 00004000 0:1 7 /a\n"
+				   "3000-4000 r-xp 00000000 0:1 8 /b\n";
+	struct wp_maps maps = WP_MAPS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_maps_parse(&maps, text, strlen(text)), 0);
+	assert_int_equal(maps.len, 3);
+	assert_int_equal(maps.v[1].start_avma, 0x2000);
+	assert_int_equal(maps.v[1].end_avma, 0x3000);
+	assert_int_equal(maps.v[1].off, 0x5000);
+	assert_int_equal(maps.v[2].start_avma, 0x3000);
+	assert_int_equal(maps.v[2].off, 0);
+	wp_maps_clear(&maps);
 }
 
 static void every_prefix_is_safe(void **state)
@@ -166,6 +185,7 @@ int main(void)
 		cmocka_unit_test(find_is_half_open),
 		cmocka_unit_test(a_stack_that_grew_is_found_below_its_region),
 		cmocka_unit_test(bad_lines_leave_maps_empty),
+		cmocka_unit_test(regions_that_grew_meanwhile_follow_each_other),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(paths_are_read_as_the_kernel_writes_them),
 		cmocka_unit_test(many_regions_stay_sorted),
