@@ -17,6 +17,8 @@ uint64_t wp_clock_ns(void);
 /* The CPU time of the calling thread: what work costs on a machine that is busy,
  * too. */
 uint64_t wp_clock_cpu_ns(void);
+/* The CPU time that WHO has had: RUSAGE_SELF or RUSAGE_CHILDREN (getrusage(2)). */
+uint64_t wp_clock_used_ns(int who);
 /* CLOCK_REALTIME, for the time stamp of a profile. */
 int64_t wp_clock_utc_ns(void);
 

@@ -25,11 +25,11 @@ enum wp_go_book {
 /* What one stack has done. */
 struct wp_go_bucket {
 	/* pcs[first_pc..first_pc + npcs), innermost first: return addresses, of
-   * inlined calls as well (see wp_go_program_stack). */
+	 * inlined calls as well (see wp_go_program_stack). */
 	uint64_t first_pc;
 	uint32_t npcs;
 	/* HEAP: the objects' size; objects sampled and freed as of the last
-   * garbage collection that has ended, and their bytes. */
+	 * garbage collection that has ended, and their bytes. */
 	uint64_t size;
 	uint64_t alloc_objects, alloc_bytes;
 	uint64_t free_objects, free_bytes;
@@ -46,10 +46,10 @@ struct wp_go_buckets {
 	uint64_t *pcs;
 	uint64_t npcs, cap_pcs;
 	/* Buckets that were not read, being malformed or too many for
-   * --max-memory. */
+	 * --max-memory. */
 	uint64_t nunread;
 	/* HEAP: a collection ended each time that they were read: they are of two
-   * moments. */
+	 * moments. */
 	bool is_mixed;
 	/* What is taken of the budget. */
 	uint64_t taken;

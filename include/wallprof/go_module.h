@@ -47,7 +47,7 @@ struct wp_go_inlined {
 	/* The line that it begins in; 0: not known (Go 1.19 and earlier). */
 	uint32_t start_line;
 	/* An instruction of the call, in the function that it was inlined
-   * into. */
+	 * into. */
 	uint64_t call_svma;
 };
 

@@ -127,7 +127,7 @@ struct wp_profile_sample {
 	uint64_t count;
 	uint64_t wall_ns;
 	/* WALL: number of CPU samples, and their CPU time.  HEAP: objects in
-   * use, and their bytes. */
+	 * use, and their bytes. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
 	/* WALL: the part of WALL_NS that is known exactly, for the thread was

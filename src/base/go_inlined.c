@@ -6,9 +6,9 @@
 
 enum {
 	/* Entries of a tree of inlined functions (runtime/symtabinl.go,
-   * inlinedCall): their size, and where the offset of the name is, which
-   * an instruction of the call in the parent follows; up to Go 1.19, and
-   * later with the line that it begins in. */
+	 * inlinedCall): their size, and where the offset of the name is, which
+	 * an instruction of the call in the parent follows; up to Go 1.19, and
+	 * later with the line that it begins in. */
 	NODE_119 = 20,
 	NODE_119_NAME = 12,
 	NODE = 16,

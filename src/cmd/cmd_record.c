@@ -155,22 +155,6 @@ static void warn_of_tracer(const struct recording *r)
 		       r->process.pid, tracer);
 }
 
-/* Note in the profile what is recorded, and how. */
-static void describe_target(struct recording *r)
-{
-	struct wp_profile_meta *meta = &r->profile.meta;
-	struct wp_intern *strings = &r->profile.strings;
-	char text[4096];
-
-	meta->pid = r->process.pid;
-	wp_process_command_line(&r->process, text, sizeof(text));
-	meta->command_line = wp_intern_add_str(strings, text);
-	wp_process_exe(&r->process, text, sizeof(text));
-	meta->exe = wp_intern_add_str(strings, text);
-	meta->stop_mode = wp_intern_add_str(
-		strings, wp_stop_mode_name(r->options->sampler.stop));
-}
-
 /* Sample the process that runs, or hold the command until thread starts are
  * recorded: it may make its threads at once. */
 static int add_target(struct recording *r, struct wp_err *err)
@@ -264,7 +248,8 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc)
 		return rc;
 	warn_of_tracer(r);
-	describe_target(r);
+	wp_recorded_describe(&r->profile, &r->process,
+			     r->options->sampler.stop);
 	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;
 	if (rc)
 		return rc;

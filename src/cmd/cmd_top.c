@@ -20,16 +20,6 @@
 /* Naming functions may take so much of the time. */
 enum { NAMING_SHARE = 50 };
 
-static uint64_t cpu_ns(int who)
-{
-	struct rusage use;
-
-	getrusage(who, &use);
-	return (uint64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) *
-		       WP_NS_PER_S +
-	       (uint64_t)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000;
-}
-
 int wp_cmd_top_open(struct wp_cmd_top **ret, const struct wp_options *options,
 		    struct wp_profile *profile,
 		    const struct wp_process *process, struct wp_err *err)
@@ -50,7 +40,8 @@ int wp_cmd_top_open(struct wp_cmd_top **ret, const struct wp_options *options,
 		.process = process,
 		.top = WP_TOP_INIT,
 		.selected = UINT32_MAX,
-		.cost_ns = cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN),
+		.cost_ns = wp_clock_used_ns(RUSAGE_SELF) +
+			   wp_clock_used_ns(RUSAGE_CHILDREN),
 	};
 	*ret = t;
 	return 0;
@@ -114,7 +105,8 @@ static int list_anew(struct wp_cmd_top *t)
 
 static int look(struct wp_cmd_top *t, uint64_t now_ns)
 {
-	uint64_t cost_ns = cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN);
+	uint64_t cost_ns = wp_clock_used_ns(RUSAGE_SELF) +
+			   wp_clock_used_ns(RUSAGE_CHILDREN);
 	uint64_t last_ns = t->top.look_ns;
 	int rc = wp_top_look(&t->top, t->profile, now_ns);
 

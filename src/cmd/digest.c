@@ -110,23 +110,14 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 	return 0;
 }
 
-static uint64_t cpu_ns(int who)
-{
-	struct rusage use;
-
-	getrusage(who, &use);
-	return (uint64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) *
-		       WP_NS_PER_S +
-	       (uint64_t)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1000;
-}
-
 void wp_digest_own(struct wp_recorder_status *status)
 {
 	char text[128];
 	unsigned long long size, resident;
 	ssize_t n = wp_io_read_at(-1, "/proc/self/statm", text, sizeof(text));
 
-	status->cpu_ns = cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN);
+	status->cpu_ns = wp_clock_used_ns(RUSAGE_SELF) +
+			 wp_clock_used_ns(RUSAGE_CHILDREN);
 	if (n > 0 && sscanf(text, "%llu %llu", &size, &resident) == 2)
 		status->memory = resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -18,6 +18,7 @@
 #include "digest.h"
 #include "exit_status.h"
 #include "messages.h"
+#include "recorded.h"
 #include "recording.h"
 #include "signals.h"
 #include "wallprof/access.h"
@@ -334,22 +335,6 @@ static int step_jobs(struct recorder *c)
 	return rc;
 }
 
-/* Note in the profile what is recorded, and how. */
-static void describe(struct wp_recording *r)
-{
-	struct wp_profile_meta *meta = &r->profile.meta;
-	struct wp_intern *strings = &r->profile.strings;
-	char text[4096];
-
-	meta->pid = r->process.pid;
-	wp_process_command_line(&r->process, text, sizeof(text));
-	meta->command_line = wp_intern_add_str(strings, text);
-	wp_process_exe(&r->process, text, sizeof(text));
-	meta->exe = wp_intern_add_str(strings, text);
-	meta->stop_mode = wp_intern_add_str(
-		strings, wp_stop_mode_name(r->options->sampler.stop));
-}
-
 static int begin(struct recorder *c, pid_t pid, struct wp_err *err)
 {
 	const struct wp_options *o = c->r.options;
@@ -374,7 +359,8 @@ static int begin(struct recorder *c, pid_t pid, struct wp_err *err)
 	r->start_ns = wp_clock_ns();
 	wp_history_init(&r->history, o->keep_ns, o->timeline_size / 2,
 			r->start_ns);
-	describe(r);
+	wp_recorded_describe(&r->profile, &r->process,
+			     r->options->sampler.stop);
 	wp_digest_describe(&c->status, r);
 	return 0;
 }

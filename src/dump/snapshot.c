@@ -229,7 +229,7 @@ static uint32_t user_name(struct wp_dump *dump, uid_t uid)
 	void *room = malloc(sizeof(buf));
 
 	/* glibc's getpwuid_r dies of SIGSEGV where there is no memory (2.36,
-   * nss_database_check_reload_and_get). */
+	 * nss_database_check_reload_and_get). */
 	free(room);
 	if (room && !getpwuid_r(uid, &pw, buf, sizeof(buf), &found) && found)
 		return wp_intern_add_str(&dump->strings, pw.pw_name);

@@ -28,8 +28,8 @@ enum {
 	PCS_MAX = 1025,
 	CHECKED_PCS = 8,
 	/* What a bucket of the heap has counted: as of the last collection that
-   * has ended, and of the three after it; up to Go 1.26 the bytes as well
-   * as the objects. */
+	 * has ended, and of the three after it; up to Go 1.26 the bytes as well
+	 * as the objects. */
 	CYCLES = 4,
 	RECORD_MAX = CYCLES * 4 * WORD,
 	BYTES_MINOR_MAX = 26,

@@ -32,7 +32,7 @@ struct wp_go_program {
 	/* runtime.allgs: pointer, length and capacity. */
 	uint64_t allgs_avma;
 	/* Whether they were looked for, and runtime.mbuckets, bbuckets and
-   * xbuckets by enum wp_go_book; 0: not found. */
+	 * xbuckets by enum wp_go_book; 0: not found. */
 	bool has_books;
 	uint64_t books_avma[WP_NGO_BOOKS];
 	char reasons[WP_GO_REASONS_MAX][WP_GO_REASON_LEN];

@@ -11,7 +11,7 @@ enum {
 	WORD = 8,
 	CODE_MAX = 4096,
 	/* mov disp32(%rip),%reg and cmp $1,%reg, of 64 bits; the second is at
-   * most so far behind the first. */
+	 * most so far behind the first. */
 	LOAD = 7,
 	COMPARE = 4,
 	NEAR = 48,

@@ -17,7 +17,7 @@ struct wp_go_target {
 	/* Borrowed. */
 	struct wp_target *target;
 	/* Once not 0, its memory is not read any more (-EINTR); borrowed, NULL:
-   * it always is. */
+	 * it always is. */
 	const volatile sig_atomic_t *is_given_up;
 	/* Owned; NULL: not open. */
 	struct wp_go_program *program;

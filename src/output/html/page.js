@@ -72,7 +72,7 @@ async function start() {
   const app = { p, base, state: readHash(p, location.hash), drawn: 0 };
   app.whole = select(p, all);
   /* What is shown, and what that is compared with (null: with nothing): another
-   * profile, or another range of this one. */
+	 * profile, or another range of this one. */
   const reselect = () => {
     const s = app.state, lengthOf = (range) => (range ? range[1] - range[0] : p.duration_ns) || 1;
     app.selection = select(p, s);
