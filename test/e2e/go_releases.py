@@ -13,13 +13,21 @@ from conftest import ROOT
 PLACE = ROOT / "build" / "go"
 SUITES = ("bookworm-backports", "trixie", "trixie-backports")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-MIRROR = "http://deb.debian.org/debian"
 
 
 def _apt(*args, cwd=PLACE):
     subprocess.run(args, cwd=cwd, check=True, capture_output=True, timeout=300,
                    stdin=subprocess.DEVNULL,
                    env={**os.environ, "APT_CONFIG": str(PLACE / "apt.conf")})
+
+
+def _archive():
+    """Debian's archive, where this machine's apt has it from."""
+    done = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)",
+         "Created-By: Packages"], check=True, capture_output=True, text=True,
+        timeout=300, stdin=subprocess.DEVNULL)
+    return next(uri for uri in done.stdout.split() if "security" not in uri)
 
 
 def _update():
@@ -30,8 +38,9 @@ def _update():
                  "etc/apt.conf.d", "etc/preferences.d"):
         (PLACE / name).mkdir(parents=True, exist_ok=True)
     (PLACE / "state/status").touch()
+    archive = _archive()
     (PLACE / "etc/sources.list").write_text("".join(
-        f"deb [signed-by={KEYRING}] {MIRROR} {suite} main\n"
+        f"deb [signed-by={KEYRING}] {archive} {suite} main\n"
         for suite in SUITES))
     (PLACE / "apt.conf").write_text(
         f'Dir "{PLACE}";\nDir::State "{PLACE}/state";\n'
