@@ -11,6 +11,7 @@
 
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
+#include "wallprof/renumber.h"
 
 /* As the kind of an entry: SAMPLE is an index of threads, which gained CPU_NS. */
 #define WP_HISTORY_THREAD WP_NPROFILE_KINDS
@@ -70,6 +71,16 @@ void wp_history_clear(struct wp_history *history);
 const struct wp_history_mark *wp_history_add(struct wp_history *history,
 					     const struct wp_profile *profile,
 					     uint64_t now_ns);
+
+/* Say to RENUMBER, of PROFILE, what the marks refer to; or, after it has been applied, go
+ * on with the new indices.  The last mark is of PROFILE as it is. */
+void wp_history_renumber(struct wp_history *history,
+			 const struct wp_profile *profile,
+			 struct wp_renumber *renumber);
+
+/* Forget what PROFILE's timeline has of the time before BEFORE_NS.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_history_forget_timeline(struct wp_profile *profile, uint64_t before_ns);
 
 /* The times of the first and last mark; both the same where there is none. */
 uint64_t wp_history_begin_ns(const struct wp_history *history);

@@ -37,6 +37,9 @@ struct wp_index {
  * and INDEX is as it was. */
 WP_MUST_CHECK
 int wp_index_add(struct wp_index *index, uint64_t hash, uint32_t i);
+/* Make room for N elements in an empty INDEX: entering them cannot fail.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_index_reserve(struct wp_index *index, uint32_t n);
 /* Forget all elements, free all memory. */
 void wp_index_clear(struct wp_index *index);
 

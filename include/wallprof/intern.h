@@ -41,6 +41,11 @@ uint32_t wp_intern_add_str(struct wp_intern *in, const char *s);
  * add. */
 const char *wp_intern_str(const struct wp_intern *in, uint32_t id);
 
+/* Drop each string I with TO[I] 0; the others are renumbered in their order.  0; -ENOMEM, and
+ * nothing is changed. */
+WP_MUST_CHECK
+int wp_intern_keep(struct wp_intern *in, const uint32_t *to);
+
 void wp_intern_clear(struct wp_intern *in);
 
 #endif

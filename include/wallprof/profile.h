@@ -68,6 +68,8 @@ struct wp_profile_thread {
 	uint32_t process;
 	/* Number of threads that share the entry besides the first. */
 	uint32_t nmore;
+	/* The entry is one that threads of a name share. */
+	bool is_shared;
 	/* String id of the thread's last name. */
 	uint32_t name;
 	/* CLOCK_MONOTONIC: begin and end of the time that it was watched. */
@@ -143,6 +145,8 @@ struct wp_profile_sample {
 struct wp_sample_set {
 	struct wp_profile_sample *samples;
 	uint32_t nsamples, cap_samples;
+	/* Samples that were taken of the budget. */
+	uint32_t npaid;
 	/* By key. */
 	struct wp_index index;
 };
@@ -287,8 +291,9 @@ struct wp_profile {
 	uint32_t nthreads, cap_threads;
 	struct wp_profile_label *labels;
 	uint32_t nlabels, cap_labels;
-	/* The last NSHARED entries are shared by threads of one name. */
-	uint32_t nshared;
+	/* shared[0..nshared): the entries that threads of one name share; owned. */
+	uint32_t *shared;
+	uint32_t nshared, cap_shared;
 	struct wp_frame *frames;
 	uint64_t nframes, cap_frames;
 	struct wp_profile_stack *stacks;
@@ -325,7 +330,21 @@ WP_MUST_CHECK
 int wp_profile_init(struct wp_profile *profile);
 void wp_profile_clear(struct wp_profile *profile);
 
-enum { WP_SHARED_NAMES = 256 };
+enum {
+	WP_SHARED_NAMES = 256,
+	/* What a sample takes of the budget: an array that grows doubles, and is
+	 * there twice while it is copied. */
+	WP_SAMPLE_BYTES = 2 * (sizeof(struct wp_profile_sample) +
+			       sizeof(struct wp_index_slot)),
+};
+
+/* What a stack of DEPTH frames takes of the budget, for the same reason. */
+static inline uint64_t wp_stack_bytes(uint32_t depth)
+{
+	return sizeof(struct wp_profile_stack) +
+	       2 * sizeof(struct wp_index_slot) +
+	       (uint64_t)2 * depth * sizeof(struct wp_frame);
+}
 
 /* Each returns the new index, or UINT32_MAX when there is no memory. */
 uint32_t wp_profile_add_mapping(struct wp_profile *profile,
@@ -350,9 +369,8 @@ wp_profile_process_of(const struct wp_profile *profile,
 		      const struct wp_profile_thread *thread);
 
 /* Find, or make of THREAD, the entry that all threads called NAME of processes of one
- * name share; beyond WP_SHARED_NAMES names, all others of these share one entry.  After the first call,
- * wp_profile_add_thread must not be called any more.  The entry's index, or
- * UINT32_MAX when there is no memory. */
+ * name share; beyond WP_SHARED_NAMES names, all others of these share one entry.  The
+ * entry's index, or UINT32_MAX when there is no memory. */
 uint32_t wp_profile_share_thread(struct wp_profile *profile,
 				 const struct wp_profile_thread *thread,
 				 const char *name);

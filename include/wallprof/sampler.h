@@ -22,6 +22,7 @@
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
 #include "wallprof/profile.h"
+#include "wallprof/renumber.h"
 #include "wallprof/tracer.h"
 #include "wallprof/unwind.h"
 
@@ -175,6 +176,12 @@ int wp_sampler_tick(struct wp_sampler *sampler);
  * -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_sample_once(struct wp_sampler *sampler);
+
+/* Between ticks: say to RENUMBER, of PROFILE, what SAMPLER keeps of it; or, after it has been
+ * applied, go on with the new indices.  0 or -ENOMEM, and SAMPLER is of no use. */
+WP_MUST_CHECK
+int wp_sampler_renumber(struct wp_sampler *sampler, struct wp_profile *profile,
+			struct wp_renumber *renumber);
 
 /* Make the last tick: account for all time up to now, release all tracees, fill
  * the profiles' counters.  0 or -ENOMEM. */

@@ -46,4 +46,19 @@ static inline uint64_t wp_vec_cap(uint64_t len, uint64_t more,
 		vec_rc_;                                                       \
 	})
 
+/* Give back what V takes beyond N elements, if that is more than half of its capacity
+ * CAP. */
+#define WP_VEC_SHRINK(v, n, cap)                                               \
+	({                                                                     \
+		uint64_t vec_n_ = (n) ? (n) : 1;                               \
+		void *vec_p_ = vec_n_ < (cap) / 2 ?                            \
+				       reallocarray((v), vec_n_,               \
+						    sizeof(*(v))) :            \
+				       NULL;                                   \
+		if (vec_p_) {                                                  \
+			(v) = vec_p_;                                          \
+			(cap) = (__typeof__(cap))vec_n_;                       \
+		}                                                              \
+	})
+
 #endif

@@ -44,6 +44,19 @@ int wp_index_add(struct wp_index *index, uint64_t hash, uint32_t i)
 	return 0;
 }
 
+int wp_index_reserve(struct wp_index *index, uint32_t n)
+{
+	uint64_t cap = CAP_MIN;
+
+	while (cap / 2 <= n)
+		cap *= 2;
+	index->v = cap <= UINT32_MAX ? calloc(cap, sizeof(*index->v)) : NULL;
+	if (!index->v)
+		return -ENOMEM;
+	index->cap = (uint32_t)cap;
+	return 0;
+}
+
 void wp_index_clear(struct wp_index *index)
 {
 	free(index->v);

@@ -48,6 +48,39 @@ const char *wp_intern_str(const struct wp_intern *in, uint32_t id)
 	return id < in->len ? in->text + in->off[id] : "";
 }
 
+int wp_intern_keep(struct wp_intern *in, const uint32_t *to)
+{
+	struct wp_index index = WP_INDEX_INIT;
+	uint32_t n = 0;
+	size_t len = 0;
+	int rc;
+
+	for (uint32_t i = 0; i < in->len; i++)
+		n += to[i] != 0;
+	rc = wp_index_reserve(&index, n);
+	n = 0;
+	for (uint32_t i = 0; i < in->len && !rc; i++) {
+		const char *s = in->text + in->off[i];
+		size_t size = strlen(s) + 1;
+
+		if (!to[i])
+			continue;
+		memmove(in->text + len, s, size);
+		in->off[n] = (uint32_t)len;
+		rc = wp_index_add(&index, wp_hash_bytes(0, s, size - 1), n++);
+		len += size;
+	}
+	if (rc)
+		return rc;
+	wp_index_clear(&in->index);
+	in->index = index;
+	in->len = n;
+	in->text_len = len;
+	WP_VEC_SHRINK(in->off, n, in->cap);
+	WP_VEC_SHRINK(in->text, len, in->text_cap);
+	return 0;
+}
+
 void wp_intern_clear(struct wp_intern *in)
 {
 	free(in->text);

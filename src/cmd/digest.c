@@ -107,7 +107,22 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 	status->samples_lost = profile->counters.samples_lost;
 	status->stacks_dropped = profile->counters.stacks_dropped;
 	status->threads_shared = profile->counters.threads_shared;
+	status->profile_bytes = wp_renumber_size(profile);
 	return 0;
+}
+
+void wp_digest_renumber(struct wp_digest *d, struct wp_renumber *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		if (!wp_renumber_stays(r, WP_REF_THREAD, i))
+			continue;
+		d->v[n] = d->v[i];
+		wp_renumber_ref(r, WP_REF_SAMPLE + WP_PROFILE_WALL,
+				&d->v[n++].sample);
+	}
+	d->n = n;
 }
 
 void wp_digest_own(struct wp_recorder_status *status)

@@ -37,6 +37,9 @@ int wp_digest_add(struct wp_digest *digest, const struct wp_profile *profile,
 		  const struct wp_history_mark *mark,
 		  struct wp_recorder_status *status);
 
+/* The profile has been renumbered. */
+void wp_digest_renumber(struct wp_digest *digest, struct wp_renumber *renumber);
+
 /* Set what this process itself takes. */
 void wp_digest_own(struct wp_recorder_status *status);
 

@@ -17,6 +17,7 @@
 
 #include "digest.h"
 #include "exit_status.h"
+#include "forget.h"
 #include "messages.h"
 #include "recorded.h"
 #include "recording.h"
@@ -58,6 +59,7 @@ struct recorder {
 	struct wp_recording r;
 	struct wp_recorder_status status;
 	struct wp_digest digest;
+	struct wp_forget forget;
 	int sock;
 	bool is_over;
 	struct job jobs[JOBS_MAX];
@@ -74,13 +76,17 @@ struct recorder {
 static int mark(struct recorder *c)
 {
 	const struct wp_history_mark *m;
+	int rc;
 
 	if (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns)
 		return 0;
 	m = wp_history_add(&c->r.history, &c->r.profile, wp_clock_ns());
 	if (!m)
 		return -ENOMEM;
-	return wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
+	rc = wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
+	if (!rc && wp_forget_is_due(&c->forget, &c->r.profile, m->end_ns))
+		rc = wp_forget_old(&c->forget, &c->r, &c->digest);
+	return rc;
 }
 
 static void tell(struct recorder *c)

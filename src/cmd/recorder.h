@@ -31,6 +31,8 @@ struct wp_recorder_status {
 	uint64_t history_ns;
 	uint64_t history_bytes;
 	uint64_t history_dropped;
+	/* Of the profile that the marks of the ring refer to. */
+	uint64_t profile_bytes;
 	/* CPU time and memory of the recorder, with its children's. */
 	uint64_t cpu_ns;
 	uint64_t memory;

@@ -103,6 +103,9 @@ static const struct number numbers[] = {
 	       "Memory of the recording's marks."),
 	NUMBER("history_dropped_total", "counter", history_dropped, 1,
 	       "Marks that were dropped before their time for want of memory."),
+	NUMBER("profile_bytes", "gauge", profile_bytes, 1,
+	       "Memory of the stacks, threads and names that the marks refer "
+	       "to."),
 	NUMBER("answers_total", "counter", answers, 1, "Questions answered."),
 	NUMBER("refused_total", "counter", refused, 1, "Questions refused."),
 	NUMBER("recorder_cpu_seconds_total", "counter", cpu_ns, 1e9,

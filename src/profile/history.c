@@ -177,6 +177,44 @@ const struct wp_history_mark *wp_history_add(struct wp_history *h,
 	return mark;
 }
 
+static void renumber_mark(struct wp_history_mark *mark, struct wp_renumber *r)
+{
+	for (uint32_t i = 0; i < mark->n; i++) {
+		struct wp_history_entry *e = &mark->v[i];
+		uint32_t index = e->sample;
+
+		wp_renumber_ref(r,
+				e->kind == WP_HISTORY_THREAD ?
+					WP_REF_THREAD :
+					WP_REF_SAMPLE + e->kind,
+				&index);
+		e->sample = index & 0x1fffffff;
+	}
+}
+
+void wp_history_renumber(struct wp_history *h, const struct wp_profile *p,
+			 struct wp_renumber *r)
+{
+	for (uint32_t i = 0; i < h->n; i++)
+		renumber_mark(h->marks[i], r);
+	if (!r->is_numbered)
+		return;
+	/* There are fewer than there were. */
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {
+		const struct wp_sample_set *set = &p->sets[kind];
+
+		h->nlast[kind] = set->nsamples;
+		if (set->nsamples)
+			memcpy(h->last[kind], set->samples,
+			       set->nsamples * sizeof(*set->samples));
+		WP_VEC_SHRINK(h->last[kind], h->nlast[kind], h->cap_last[kind]);
+	}
+	h->nlast_cpu = p->nthreads;
+	for (uint32_t i = 0; i < p->nthreads; i++)
+		h->last_cpu_ns[i] = p->threads[i].cpu_ns;
+	WP_VEC_SHRINK(h->last_cpu_ns, h->nlast_cpu, h->cap_last_cpu);
+}
+
 uint64_t wp_history_begin_ns(const struct wp_history *h)
 {
 	return h->n ? h->marks[0]->begin_ns : h->end_ns;

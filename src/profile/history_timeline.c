@@ -26,19 +26,57 @@ static void forget_time(struct wp_profile *p)
 			set->samples[t->v[i].sample].wall_ns = 0;
 }
 
+/* When the first interval of each of P's threads begins; NULL without memory. */
+static uint64_t *begins(const struct wp_profile *p)
+{
+	uint64_t *at_ns = calloc((size_t)p->nthreads + 1, sizeof(*at_ns));
+
+	for (uint32_t i = 0; i < p->nthreads && at_ns; i++)
+		at_ns[i] = p->threads[i].first_ns +
+			   wp_timeline_dropped_ns(&p->timeline, i);
+	return at_ns;
+}
+
+int wp_history_forget_timeline(struct wp_profile *p, uint64_t before_ns)
+{
+	struct wp_timeline *t = &p->timeline;
+	uint64_t *at_ns = begins(p);
+	uint32_t n = 0, nmerged = 0;
+
+	if (!at_ns)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct wp_timeline_interval one = t->v[i];
+		struct wp_timeline_thread *of = &t->threads[one.thread];
+		bool stays;
+
+		at_ns[one.thread] += one.ns;
+		stays = at_ns[one.thread] > before_ns;
+		if (stays) {
+			nmerged += i < t->nmerged;
+			t->v[n++] = one;
+		} else {
+			of->dropped_ns += one.ns;
+		}
+		if (of->open == i + 1)
+			of->open = stays ? n : 0;
+	}
+	t->n = n;
+	t->nmerged = nmerged;
+	free(at_ns);
+	return 0;
+}
+
 int wp_history_cut_timeline(struct wp_profile *p, uint64_t from_ns,
 			    uint64_t to_ns)
 {
 	struct wp_sample_set *set = &p->sets[WP_PROFILE_WALL];
 	struct wp_timeline *t = &p->timeline;
-	uint64_t *at_ns = calloc((size_t)p->nthreads + 1, sizeof(*at_ns));
+	uint64_t *at_ns = begins(p);
 	uint32_t n = 0;
 
 	if (!at_ns)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < p->nthreads; i++)
-		at_ns[i] = p->threads[i].first_ns +
-			   wp_timeline_dropped_ns(t, i);
 	forget_time(p);
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct wp_timeline_interval one = t->v[i];

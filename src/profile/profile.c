@@ -34,6 +34,7 @@ void wp_profile_clear(struct wp_profile *profile)
 	free(profile->mappings);
 	free(profile->processes);
 	free(profile->threads);
+	free(profile->shared);
 	free(profile->labels);
 	wp_timeline_clear(&profile->timeline);
 	free(profile->frames);
@@ -112,13 +113,14 @@ static uint32_t find_shared(const struct wp_profile *profile,
 			    const struct wp_profile_thread *of,
 			    const char *name)
 {
-	for (uint32_t i = profile->nthreads - profile->nshared;
-	     i < profile->nthreads; i++)
-		if (process_name(profile, &profile->threads[i]) ==
-			    process_name(profile, of) &&
-		    !strcmp(wp_profile_str(profile, profile->threads[i].name),
-			    name))
-			return i;
+	for (uint32_t i = 0; i < profile->nshared; i++) {
+		const struct wp_profile_thread *t =
+			&profile->threads[profile->shared[i]];
+
+		if (process_name(profile, t) == process_name(profile, of) &&
+		    !strcmp(wp_profile_str(profile, t->name), name))
+			return profile->shared[i];
+	}
 	return UINT32_MAX;
 }
 
@@ -176,10 +178,14 @@ uint32_t wp_profile_share_thread(struct wp_profile *profile,
 		return index;
 	}
 	own.name = wp_intern_add_str(&profile->strings, name);
-	if (own.name == UINT32_MAX)
+	own.is_shared = true;
+	if (own.name == UINT32_MAX ||
+	    WP_VEC_ROOM(profile->shared, profile->nshared, profile->cap_shared,
+			1))
 		return UINT32_MAX;
 	index = wp_profile_add_thread(profile, &own);
-	profile->nshared += index != UINT32_MAX;
+	if (index != UINT32_MAX)
+		profile->shared[profile->nshared++] = index;
 	return index;
 }
 
@@ -229,10 +235,9 @@ static struct wp_profile_sample *find_or_add(struct wp_sample_set *set,
 
 	if (found != WP_INDEX_NONE)
 		return &set->samples[found];
-	if (!beyond && !wp_budget_take(WP_BUDGET_SAMPLES,
-				       2 * (sizeof(*set->samples) +
-					    sizeof(struct wp_index_slot))))
+	if (!beyond && !wp_budget_take(WP_BUDGET_SAMPLES, WP_SAMPLE_BYTES))
 		return NULL;
+	set->npaid += !beyond;
 	if (WP_VEC_ROOM(set->samples, set->nsamples, set->cap_samples, 1) ||
 	    wp_index_add(&set->index, hash, set->nsamples))
 		return NULL;
@@ -261,7 +266,7 @@ static struct wp_profile_sample *intern_sample(struct wp_profile *profile,
 
 static bool is_shared(const struct wp_profile *profile, uint32_t thread)
 {
-	return thread >= profile->nthreads - profile->nshared;
+	return thread < profile->nthreads && profile->threads[thread].is_shared;
 }
 
 int wp_profile_add_sample_hinted(struct wp_profile *profile,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_table.c - see wallprof/profile.h: each distinct stack once. */
+#include "stack_table.h"
+
 #include <string.h>
 
 #include "wallprof/budget.h"
@@ -27,14 +29,11 @@ static bool same_stack(const struct wp_profile *profile, uint32_t index,
 					want->depth * sizeof(*want->frames)));
 }
 
-/* Is there room in the budget for a stack of DEPTH frames?  An array that grows
- * doubles, and is there twice while it is copied. */
-static bool fits(uint32_t depth)
+uint64_t wp_stack_table_hash(const struct wp_frame *frames, uint32_t depth,
+			     uint8_t end, uint32_t end_mapping)
 {
-	return wp_budget_take(WP_BUDGET_STACKS,
-			      sizeof(struct wp_profile_stack) +
-				      2 * sizeof(struct wp_index_slot) +
-				      2 * depth * sizeof(struct wp_frame));
+	return wp_hash_bytes((uint64_t)end_mapping << 8 | end, frames,
+			     depth * sizeof(*frames));
 }
 
 uint32_t wp_profile_drop_stack(struct wp_profile *profile)
@@ -49,16 +48,16 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 			      const struct wp_stack *stack,
 			      uint32_t end_mapping)
 {
-	uint64_t hash = wp_hash_bytes(
-		(uint64_t)end_mapping << 8 | (uint8_t)stack->end, stack->frames,
-		stack->depth * sizeof(*stack->frames));
+	uint64_t hash = wp_stack_table_hash(stack->frames, stack->depth,
+					    (uint8_t)stack->end, end_mapping);
 	uint32_t found = WP_INDEX_FIND(
 		&profile->stack_index, hash, i,
 		same_stack(profile, i, stack, end_mapping));
 
 	if (found != WP_INDEX_NONE)
 		return found;
-	if (stack->depth && !fits(stack->depth))
+	if (stack->depth &&
+	    !wp_budget_take(WP_BUDGET_STACKS, wp_stack_bytes(stack->depth)))
 		return wp_profile_drop_stack(profile);
 	if (WP_VEC_ROOM(profile->stacks, profile->nstacks, profile->cap_stacks,
 			1) ||

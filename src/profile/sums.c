@@ -71,13 +71,12 @@ static void add_sample(const struct wp_profile *profile,
 /* The threads whose entries have BIT. */
 static uint64_t count_threads(const struct wp_profile *profile, uint32_t bit)
 {
-	uint32_t nown = profile->nthreads - profile->nshared;
 	uint64_t own = 0, shared = 0;
 
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
 		if (!(profile->threads[i].kinds & bit))
 			continue;
-		if (i < nown)
+		if (!profile->threads[i].is_shared)
 			own++;
 		else
 			shared += 1 + profile->threads[i].nmore;

@@ -179,6 +179,22 @@ void wp_address_space_close(struct wp_address_space *space)
 	*space = (struct wp_address_space)WP_ADDRESS_SPACE_INIT;
 }
 
+void wp_address_space_renumber(struct wp_address_space *space,
+			       struct wp_renumber *r)
+{
+	bool differs = false;
+
+	for (size_t i = 0; i < space->ncurrent; i++) {
+		uint32_t *id = &space->current[i].mapping, was = *id;
+
+		wp_renumber_ref(r, WP_REF_MAPPING, id);
+		differs |= *id != was;
+	}
+	/* Walks that are remembered have the old ones. */
+	if (differs)
+		space->view.generation = ++space->modules->images->generations;
+}
+
 bool wp_address_space_misses(const struct wp_address_space *space,
 			     uint64_t pc_avma)
 {

@@ -11,6 +11,7 @@
 #include "wallprof/file_servers.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
+#include "wallprof/renumber.h"
 #include "wallprof/unwind.h"
 
 struct wp_address_space {
@@ -60,6 +61,10 @@ int wp_address_space_open(struct wp_address_space *space,
 			  const struct wp_process *process,
 			  struct wp_modules *modules, uint32_t index);
 void wp_address_space_close(struct wp_address_space *space);
+
+/* See wp_sampler_renumber. */
+void wp_address_space_renumber(struct wp_address_space *space,
+			       struct wp_renumber *renumber);
 
 /* Read the map again.  Unless FORCE, only if so much time has passed since the
  * last reload that reloads take at most a twentieth of it.  Returns 1 if the map

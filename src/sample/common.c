@@ -38,6 +38,7 @@ struct wp_common *wp_common_get(struct wp_sampler *loop,
 	if (!common)
 		return NULL;
 	common->profile = profile;
+	common->ncalls = profile->strings.len;
 	wp_modules_init(&common->modules, profile, &loop->images);
 	loop->commons[loop->ncommons++] = common;
 	return common;

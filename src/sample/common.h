@@ -17,6 +17,8 @@ struct wp_common {
 	struct wp_modules modules;
 	/* Durations of all stops, and their budget. */
 	struct wp_pauses pauses;
+	/* The first strings of the profile, which are the names of calls. */
+	uint32_t ncalls;
 	/* Distinct wait objects in the profile's strings. */
 	uint32_t nobjects;
 	/* When the first target began, and when the last tick of any began; 0: none

@@ -25,15 +25,25 @@ void wp_modules_clear(struct wp_modules *modules)
 	*modules = (struct wp_modules){ 0 };
 }
 
-static uint64_t hash_place(const struct wp_module_place *place)
+static uint64_t hash_module(const struct wp_module *m, const char *path)
 {
-	const struct wp_map *map = place->map;
-	const uint64_t key[] = { map->start_avma, map->end_avma, map->off,
-				 map->dev, map->ino };
-	const char *path = wp_maps_path(place->maps, map);
+	const uint64_t key[] = { m->start_avma, m->end_avma, m->off, m->dev,
+				 m->ino };
 
 	return wp_hash_bytes(wp_hash_bytes(0, key, sizeof(key)), path,
 			     strlen(path));
+}
+
+static uint64_t hash_place(const struct wp_module_place *place)
+{
+	const struct wp_map *map = place->map;
+	const struct wp_module m = { .start_avma = map->start_avma,
+				     .end_avma = map->end_avma,
+				     .off = map->off,
+				     .dev = map->dev,
+				     .ino = map->ino };
+
+	return hash_module(&m, wp_maps_path(place->maps, map));
 }
 
 static bool is_module(const struct wp_modules *modules, uint32_t id,
@@ -58,15 +68,18 @@ uint32_t wp_modules_find(const struct wp_modules *modules,
 			     is_module(modules, id, place));
 }
 
+static uint64_t cost(const struct wp_module_place *place)
+{
+	return 2 * (sizeof(struct wp_module) +
+		    sizeof(struct wp_profile_mapping) +
+		    sizeof(struct wp_unwind_module) +
+		    sizeof(struct wp_index_slot)) +
+	       strlen(wp_maps_path(place->maps, place->map));
+}
+
 bool wp_modules_fit(const struct wp_module_place *place)
 {
-	return wp_budget_take(
-		WP_BUDGET_MAPPINGS,
-		2 * (sizeof(struct wp_module) +
-		     sizeof(struct wp_profile_mapping) +
-		     sizeof(struct wp_unwind_module) +
-		     sizeof(struct wp_index_slot)) +
-			strlen(wp_maps_path(place->maps, place->map)));
+	return wp_budget_take(WP_BUDGET_MAPPINGS, cost(place));
 }
 
 int wp_modules_add(struct wp_modules *modules,
@@ -87,6 +100,7 @@ int wp_modules_add(struct wp_modules *modules,
 		.dev = map->dev,
 		.ino = map->ino,
 		.process = map->ino ? UINT32_MAX : place->index,
+		.paid = (uint32_t)cost(place),
 	};
 	uint32_t id;
 
@@ -105,6 +119,31 @@ int wp_modules_add(struct wp_modules *modules,
 	}
 	*ret_id = id;
 	return 0;
+}
+
+int wp_modules_renumber(struct wp_modules *modules, const struct wp_renumber *r)
+{
+	const struct wp_profile *profile = modules->profile;
+	size_t n = 0;
+	int rc;
+
+	for (uint32_t id = 0; id < modules->len; id++)
+		if (wp_renumber_stays(r, WP_REF_MAPPING, id))
+			modules->v[n++] = modules->v[id];
+		else
+			wp_budget_give(WP_BUDGET_MAPPINGS, modules->v[id].paid);
+	modules->len = n;
+	wp_index_clear(&modules->index);
+	rc = wp_index_reserve(&modules->index, (uint32_t)n);
+	/* Id 0 is that of no module. */
+	for (uint32_t id = 1; id < n && !rc; id++)
+		rc = wp_index_add(
+			&modules->index,
+			hash_module(&modules->v[id],
+				    wp_profile_str(profile,
+						   profile->mappings[id].path)),
+			id);
+	return rc;
 }
 
 void wp_modules_lose(struct wp_modules *modules, uint32_t id)

@@ -14,6 +14,7 @@
 #include "wallprof/maps.h"
 #include "wallprof/process.h"
 #include "wallprof/profile.h"
+#include "wallprof/renumber.h"
 
 struct wp_module {
 	uint64_t start_avma;
@@ -26,6 +27,8 @@ struct wp_module {
 	 * not opened so far, as no pc has been met in it; borrowed from the cache. */
 	struct wp_elf_image *image;
 	bool is_opened;
+	/* What it took of the budget. */
+	uint32_t paid;
 	/* What is there can be read from the memory of one process only: index of
 	 * the profile's processes; else UINT32_MAX. */
 	uint32_t process;
@@ -59,7 +62,7 @@ void wp_modules_clear(struct wp_modules *modules);
 uint32_t wp_modules_find(const struct wp_modules *modules,
 			 const struct wp_module_place *place);
 
-/* Is there room in the budget for PLACE's module? */
+/* Take of the budget what PLACE's module takes, if there is room. */
 bool wp_modules_fit(const struct wp_module_place *place);
 
 /* Enter PLACE, which wp_modules_find has not found, into the profile: its new mapping
@@ -67,6 +70,11 @@ bool wp_modules_fit(const struct wp_module_place *place);
 WP_MUST_CHECK
 int wp_modules_add(struct wp_modules *modules,
 		   const struct wp_module_place *place, uint32_t *ret_id);
+
+/* See wp_sampler_renumber; once RENUMBER has been applied.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_modules_renumber(struct wp_modules *modules,
+			const struct wp_renumber *renumber);
 
 /* The file of module ID cannot be had: it costs the frames in it. */
 void wp_modules_lose(struct wp_modules *modules, uint32_t id);

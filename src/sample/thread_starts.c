@@ -458,6 +458,16 @@ int wp_thread_starts_finish(struct wp_target *target)
 	return rc;
 }
 
+void wp_thread_starts_renumber(struct wp_target *target, struct wp_renumber *r)
+{
+	struct wp_thread_starts *b = target->thread_starts;
+
+	for (size_t i = 0; b && i < b->n; i++)
+		if (b->v[i].counted)
+			wp_renumber_key(r, WP_PROFILE_THREADCREATE,
+					&b->v[i].key);
+}
+
 void wp_thread_starts_close(struct wp_target *target)
 {
 	if (!target->thread_starts)

@@ -8,6 +8,7 @@
 
 #include "wallprof/err.h"
 
+struct wp_renumber;
 struct wp_target;
 
 /* Begin to record thread starts; where perf events are not permitted, by the ticks'
@@ -24,6 +25,10 @@ WP_MUST_CHECK
 int wp_thread_starts_read(struct wp_target *target);
 WP_MUST_CHECK
 int wp_thread_starts_finish(struct wp_target *target);
+
+/* See wp_sampler_renumber. */
+void wp_thread_starts_renumber(struct wp_target *target,
+			       struct wp_renumber *renumber);
 
 void wp_thread_starts_close(struct wp_target *target);
 

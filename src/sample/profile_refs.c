@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_refs.c - what a sampler keeps of a profile's entries: see
+ * wp_sampler_renumber of wallprof/sampler.h. */
+#include <string.h>
+
+#include "block_records.h"
+#include "sampler_loop.h"
+#include "target.h"
+#include "thread.h"
+#include "thread_starts.h"
+#include "wallprof/sampler.h"
+
+static void refs_of_thread(struct wp_thread *t, struct wp_renumber *r)
+{
+	enum wp_ref sample = WP_REF_SAMPLE + t->target->loop->options.wall_kind;
+
+	wp_renumber_ref(r, WP_REF_THREAD, &t->index);
+	wp_renumber_key(r, WP_PROFILE_WALL, &t->wait.key);
+	wp_renumber_ref(r, sample, &t->wait.sample);
+	wp_renumber_ref(r, sample, &t->wait.look_sample);
+	wp_renumber_ref(r, WP_REF_STACK, &t->last_running_stack);
+	if (t->stop.listed || t->stop.pending)
+		wp_renumber_ref(r, WP_REF_STACK, &t->stop.partial_stack);
+	wp_renumber_ref(r, WP_REF_STRING, &t->waits.waker);
+	if (t->waits.every)
+		wp_renumber_key(r, WP_PROFILE_WALL, &t->waits.key);
+}
+
+static void refs_of_block_waits(struct wp_block_waits *b, struct wp_renumber *r)
+{
+	for (uint32_t i = 0; i < b->nwaits; i++)
+		wp_renumber_key(r, WP_PROFILE_WALL, &b->waits[i].key);
+	/* They are found again. */
+	memset(b->wakers.names, 0, sizeof(b->wakers.names));
+}
+
+static void refs_of_target(struct wp_target *target, struct wp_renumber *r)
+{
+	for (size_t i = 0; i < target->nthreads; i++)
+		refs_of_thread(target->threads[i], r);
+	for (size_t i = 0; i < target->nended; i++)
+		refs_of_thread(target->ended[i], r);
+	for (size_t i = 0; i < target->wait_queue.n; i++)
+		wp_renumber_key(r, WP_PROFILE_WALL,
+				&target->wait_queue.v[i].key);
+	if (target->block_waits)
+		refs_of_block_waits(target->block_waits, r);
+	wp_thread_starts_renumber(target, r);
+	wp_address_space_renumber(&target->space, r);
+}
+
+/* Calls' names, which a sample's key has room for only if they come first. */
+static void refs_of_common(struct wp_common *common, struct wp_renumber *r)
+{
+	for (uint32_t i = 0; i < common->ncalls; i++) {
+		uint32_t id = i;
+
+		wp_renumber_ref(r, WP_REF_STRING, &id);
+	}
+}
+
+static uint32_t count_objects(const struct wp_profile *profile)
+{
+	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
+	uint32_t n = 0;
+
+	/* Several samples may have one. */
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		n += set->samples[i].key.object != 0;
+	set = &profile->sets[WP_PROFILE_BLOCK];
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		n += set->samples[i].key.object >> 8 != 0;
+	return n;
+}
+
+int wp_sampler_renumber(struct wp_sampler *loop, struct wp_profile *profile,
+			struct wp_renumber *r)
+{
+	struct wp_common *common = wp_common_get(loop, profile);
+	uint32_t nobjects;
+
+	if (!common)
+		return -ENOMEM;
+	refs_of_common(common, r);
+	for (size_t i = 0; i < loop->ntargets; i++)
+		if (loop->targets[i]->profile == profile)
+			refs_of_target(loop->targets[i], r);
+	if (!r->is_numbered)
+		return 0;
+	nobjects = count_objects(profile);
+	if (nobjects < common->nobjects)
+		common->nobjects = nobjects;
+	return wp_modules_renumber(&common->modules, r);
+}
