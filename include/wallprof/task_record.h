@@ -16,17 +16,21 @@ enum { WP_TASK_REGS = 17 };
 enum { WP_TASK_REGS = 33 };
 #endif
 
+/* A number that no process has. */
+enum { WP_TASK_SCAN_MANY = 0 };
+
 /* TASK_COMM_LEN. */
 enum { WP_TASK_COMM = 16 };
 
 struct wp_task_record {
-	/* In wallprof's PID namespace. */
+	/* Of its process, and its own, in wallprof's PID namespace. */
+	__s32 pid;
 	__s32 tid;
 	/* State as in /proc/TID/stat: 'S', 'D', 'T' or 't' if the thread was
 	 * waiting or stopped, off its CPU, when its registers were read; 0:
 	 * otherwise, and NR and REGS are not valid. */
 	char state_char;
-	__u8 unused[3];
+	__u8 unused[7];
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,
 	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for a CPU,
 	 * times put on a CPU.  Read before the other fields: if they are the

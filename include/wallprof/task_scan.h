@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task_scan.h - reads schedstat, registers and name of all threads of a process by
- * one BPF program.
+/* task_scan.h - reads schedstat, registers and name of all threads of some processes
+ * by one BPF program.
  *
  * Layer: bpf.
  *
@@ -14,8 +14,8 @@
  * (task iterators in a program) and the kernel's BTF.  Nothing is pinned: program,
  * map and link end with their descriptors.
  *
- * A thread that starts or ends during a scan may have no record: the caller reads
- * it from /proc.
+ * A thread that starts or ends during a scan may have no record, and one that has
+ * exited has none: the caller reads it from /proc.
  */
 #ifndef WP_TASK_SCAN_H
 #define WP_TASK_SCAN_H
@@ -28,22 +28,29 @@
 
 struct wp_task_scan;
 
-/* Load the program for process PID.  NTHREADS is a hint: about how many threads the
- * process has.  Takes 10 to 20 ms, mostly for reading the kernel's BTF.
+/* Load the program.  NTHREADS is a hint: about how many threads there are.  Takes 10
+ * to 20 ms, mostly for reading the kernel's BTF.
  *
  * 0; -EPERM: BPF is not permitted; -ENOTSUP: BPF was left out of the build, or the
  * kernel is too old or has no BTF; -ENOMEM.  ERR says why.
  */
 WP_MUST_CHECK
-int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
+int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 		      struct wp_err *err);
 
-/* Scan all threads: (*RET)[0..*RET_N) are their records by ascending tid, borrowed
- * until the next call on SCAN; none if the process has ended.  0, or -errno and
- * *RET and *RET_N are untouched. */
+/* Scan process PID too from now on; no longer.  From the second process on the
+ * program walks the threads of all processes to find theirs, 5 to 40 ns each.  0, or
+ * -errno: its threads will have no records.  PID need not be scanned to be dropped. */
+WP_MUST_CHECK
+int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid);
+void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid);
+
+/* Scan all threads: (*RET)[0..*RET_N) are their records by ascending pid, and for each
+ * process by tid, borrowed until the next call on SCAN; none of a process that has
+ * ended.  0, or -errno and *RET and *RET_N are untouched. */
 WP_MUST_CHECK
 int wp_task_scan_read(struct wp_task_scan *scan,
-		      const struct wp_task_record **ret, size_t *ret_n);
+		      const struct wp_task_record *const **ret, size_t *ret_n);
 
 /* Accepts NULL. */
 void wp_task_scan_close(struct wp_task_scan *scan);

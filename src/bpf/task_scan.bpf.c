@@ -2,9 +2,10 @@
 /* task_scan.bpf.c - runs in the kernel: see wallprof/task_scan.h.
  *
  * A task iterator over one process runs the program once; the program walks the
- * process's threads itself and writes a record of each, unless the last record
- * still holds.  An iterator over the threads would find each by its tid, which takes
- * ten times as long (with 10,000 threads: 470 ns instead of 40 ns per thread).
+ * threads of that process, or those of all, itself and writes a record of each that is
+ * asked for, unless the last record still holds.  An iterator over the threads would
+ * find each by its tid, which takes ten times as long (with 10,000 threads: 470 ns
+ * instead of 40 ns per thread).
  *
  * Structures have only the members that are used; libbpf sets their offsets for the
  * running kernel when it loads the program (CO-RE).
@@ -97,6 +98,7 @@ static void take_regs(struct wp_task_record *record, const struct pt_regs *regs)
 
 struct upid {
 	int nr;
+	void *ns;
 } KERNEL;
 
 struct pid {
@@ -122,6 +124,7 @@ struct task_struct {
 	unsigned int on_cpu;
 	char comm[WP_TASK_COMM];
 	int pid;
+	int tgid;
 	__u64 start_boottime;
 	struct pid *thread_pid;
 	struct sched_entity se;
@@ -144,7 +147,7 @@ struct bpf_iter_task {
 	__u64 opaque[3];
 } __attribute__((aligned(8)));
 
-enum { PROC_THREADS = 2 };
+enum { ALL_THREADS = 1, PROC_THREADS = 2 };
 
 extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
 			     unsigned int flags) __ksym;
@@ -160,26 +163,52 @@ struct {
 	__type(value, struct wp_task_record);
 } wp_records SEC(".maps");
 
-/* TASK's number LEVEL namespaces below the first; 0 when it is gone. */
-static int number_of(struct task_struct *task, unsigned int level)
+/* Keys: the processes asked for, by their numbers in the reader's namespace, and
+ * WP_TASK_SCAN_MANY if they are to be found among all. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, __u8);
+} wp_processes SEC(".maps");
+
+/* A PID namespace, LEVEL below the first. */
+struct place {
+	unsigned int level;
+	void *ns;
+};
+
+/* Read what PID is in the namespace LEVEL below the first that it is in. */
+static void read_upid(const struct pid *pid, unsigned int level, int *nr,
+		      void **ns)
+{
+	const char *upid = (const char *)pid +
+			   bpf_core_field_offset(pid->numbers) +
+			   level * bpf_core_type_size(struct upid);
+
+	bpf_probe_read_kernel(nr, sizeof(*nr),
+			      upid + bpf_core_field_offset(struct upid, nr));
+	bpf_probe_read_kernel(ns, sizeof(*ns),
+			      upid + bpf_core_field_offset(struct upid, ns));
+}
+
+/* TASK's number at PLACE; 0 when it has none there, or is gone. */
+static int number_of(struct task_struct *task, const struct place *place)
 {
 	int outer = task->pid, nr = 0;
+	void *ns = 0;
 	struct pid *pid;
 
 	/* One load for both numbers would have pointers of two kinds, which
 	 * the kernel refuses. */
 	barrier_var(outer);
-	if (!level)
+	if (!place->level)
 		return outer;
 	pid = task->thread_pid;
-	if (pid)
-		bpf_probe_read_kernel(
-			&nr, sizeof(nr),
-			(const char *)pid +
-				bpf_core_field_offset(pid->numbers) +
-				level * bpf_core_type_size(struct upid) +
-				bpf_core_field_offset(struct upid, nr));
-	return nr;
+	if (pid && pid->level >= place->level)
+		read_upid(pid, place->level, &nr, &ns);
+	return ns == place->ns ? nr : 0;
 }
 
 /* include/linux/sched.h. */
@@ -206,7 +235,7 @@ static char letter_of(const struct task_struct *task)
 }
 
 static void take(struct wp_task_record *record, struct task_struct *task,
-		 int tid)
+		 int pid, int tid)
 {
 	__u64 run_ns = task->se.sum_exec_runtime;
 	__u64 slices = task->sched_info.pcount;
@@ -216,6 +245,7 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	if (record->state_char && record->tid == tid &&
 	    record->slices == slices && record->run_ns == run_ns)
 		return;
+	record->pid = pid;
 	record->tid = tid;
 	record->run_ns = run_ns;
 	record->slices = slices;
@@ -236,21 +266,37 @@ int wp_scan_tasks(struct bpf_iter__task *ctx)
 	struct task_struct *first = ctx->task, *task;
 	/* The reader: it runs this. */
 	struct task_struct *reader = bpf_get_current_task_btf();
-	unsigned int level = reader->thread_pid->level;
+	struct place place = { .level = reader->thread_pid->level };
+	int own;
 	struct bpf_iter_task it;
 	/* Threads found, those without room too. */
-	__u32 n = 0;
+	__u32 n = 0, many = WP_TASK_SCAN_MANY;
+	/* The process whose threads come now; 0: it is not asked for. */
+	__u32 pid = 0;
 
 	if (!first)
 		return 0;
-	bpf_iter_task_new(&it, first, PROC_THREADS);
+	read_upid(reader->thread_pid, place.level, &own, &place.ns);
+	bpf_iter_task_new(&it, first,
+			  bpf_map_lookup_elem(&wp_processes, &many) ?
+				  ALL_THREADS :
+				  PROC_THREADS);
 	while ((task = bpf_iter_task_next(&it))) {
-		struct wp_task_record *record = bpf_map_lookup_elem(&wp_records,
-								    &n);
-		int tid = number_of(task, level);
+		struct wp_task_record *record;
+		int tid;
 
+		/* Each process begins with its first thread. */
+		if (task->pid == task->tgid) {
+			pid = number_of(task, &place);
+			if (!bpf_map_lookup_elem(&wp_processes, &pid))
+				pid = 0;
+		}
+		if (!pid || task->exit_state)
+			continue;
+		record = bpf_map_lookup_elem(&wp_records, &n);
+		tid = number_of(task, &place);
 		if (tid && record)
-			take(record, task, tid);
+			take(record, task, pid, tid);
 		n += !!tid;
 	}
 	bpf_iter_task_destroy(&it);

@@ -34,17 +34,21 @@ extern const char wp_task_scan_object_end[]
 	__attribute__((visibility("hidden")));
 
 struct wp_task_scan {
-	pid_t pid;
-	/* Owned: the program and its map. */
+	/* Owned: the program and its maps. */
 	struct bpf_object *object;
+	int processes_fd;
+	/* NULL until there is a process; the one it was made for. */
 	struct bpf_link *link;
-	/* The map's memory: records[0..nrecords), MAPPED bytes. */
+	pid_t linked;
+	/* The program walks all processes. */
+	bool is_many;
+	/* The first map's memory: records[0..nrecords), MAPPED bytes. */
 	const struct wp_task_record *records;
 	size_t nrecords;
 	size_t mapped;
-	/* Copy of the records sorted by tid, of the same size; NULL until records
-	 * came in another order; owned. */
-	struct wp_task_record *sorted;
+	/* Those of the last scan in order, [0..nsorted); room for all; owned. */
+	const struct wp_task_record **sorted;
+	size_t nsorted;
 };
 
 static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -101,7 +105,7 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 	char *log = calloc(1, LOG_SIZE);
 	struct bpf_object_open_opts options;
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
-	struct bpf_map *map;
+	struct bpf_map *map = NULL;
 	int rc = -ENOMEM;
 
 	/* libbpf wants the padding at the end of its options zero too. */
@@ -117,7 +121,8 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 			&options);
 		rc = scan->object ? 0 : -errno;
 	}
-	map = rc ? NULL : bpf_object__next_map(scan->object, NULL);
+	if (!rc)
+		map = bpf_object__find_map_by_name(scan->object, "wp_records");
 	if (!rc)
 		rc = map ? bpf_map__set_max_entries(map,
 						    (uint32_t)scan->nrecords) :
@@ -133,7 +138,8 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 
 static int map_records(struct wp_task_scan *scan, struct wp_err *err)
 {
-	struct bpf_map *map = bpf_object__next_map(scan->object, NULL);
+	struct bpf_map *map = bpf_object__find_map_by_name(scan->object,
+							   "wp_records");
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t size = (scan->nrecords * sizeof(*scan->records) + page - 1) /
 		      page * page;
@@ -146,32 +152,38 @@ static int map_records(struct wp_task_scan *scan, struct wp_err *err)
 				  strerror(errno));
 	scan->records = p;
 	scan->mapped = size;
-	return 0;
+	scan->sorted = calloc(scan->nrecords, sizeof(*scan->sorted));
+	scan->processes_fd = bpf_object__find_map_fd_by_name(scan->object,
+							     "wp_processes");
+	return scan->sorted ? 0 : wp_err_set(err, -ENOMEM, "no memory");
 }
 
-static int attach(struct wp_task_scan *scan, struct wp_err *err)
+/* Have the program run once a scan, beginning with process PID. */
+static int attach(struct wp_task_scan *scan, pid_t pid)
 {
 	struct bpf_program *program = bpf_object__next_program(scan->object,
 							       NULL);
 	/* Of the thread with that number only: the program finds the rest. */
+	struct bpf_link *link;
 	union bpf_iter_link_info info;
 	struct bpf_iter_attach_opts options;
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	int rc;
 
 	memset(&info, 0, sizeof(info));
-	info.task.tid = (uint32_t)scan->pid;
+	info.task.tid = (uint32_t)pid;
 	memset(&options, 0, sizeof(options));
 	options.sz = sizeof(options);
 	options.link_info = &info;
 	options.link_info_len = sizeof(info);
-	scan->link = bpf_program__attach_iter(program, &options);
-	rc = scan->link ? 0 : -errno;
+	link = bpf_program__attach_iter(program, &options);
+	rc = link ? 0 : -errno;
 	libbpf_set_print(old);
 	if (rc)
-		return wp_err_set(err, rc == -EPERM ? rc : -ENOTSUP,
-				  "cannot attach the BPF program: %s",
-				  strerror(-rc));
+		return rc;
+	bpf_link__destroy(scan->link);
+	scan->link = link;
+	scan->linked = pid;
 	return 0;
 }
 
@@ -185,7 +197,7 @@ static size_t room_for(size_t nthreads)
 	return n;
 }
 
-int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
+int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 		      struct wp_err *err)
 {
 	struct wp_task_scan *scan = calloc(1, sizeof(*scan));
@@ -193,13 +205,10 @@ int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
 
 	if (!scan)
 		return wp_err_set(err, -ENOMEM, "no memory");
-	scan->pid = pid;
 	scan->nrecords = room_for(nthreads);
 	rc = load(scan, err);
 	if (!rc)
 		rc = map_records(scan, err);
-	if (!rc)
-		rc = attach(scan, err);
 	if (rc) {
 		wp_task_scan_close(scan);
 		return rc;
@@ -208,36 +217,64 @@ int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
 	return 0;
 }
 
-static int compare_tids(const void *a, const void *b)
+static int put_process(const struct wp_task_scan *scan, uint32_t pid)
 {
-	const struct wp_task_record *x = a, *y = b;
+	const uint8_t none = 0;
 
-	return (x->tid > y->tid) - (x->tid < y->tid);
+	return bpf_map_update_elem(scan->processes_fd, &pid, &none, BPF_ANY);
 }
 
-/* The first that is below the one before it. */
-static size_t ordered(const struct wp_task_record *v, size_t n)
+int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid)
 {
-	size_t i = 1;
+	int rc = put_process(scan, (uint32_t)pid);
 
-	while (i < n && v[i - 1].tid < v[i].tid)
-		i++;
-	return i;
+	if (rc || scan->linked == pid || scan->is_many)
+		return rc;
+	if (!scan->link)
+		return attach(scan, pid);
+	/* The reader is there for as long as it reads. */
+	rc = put_process(scan, WP_TASK_SCAN_MANY);
+	if (!rc)
+		rc = attach(scan, getpid());
+	scan->is_many = !rc;
+	return rc;
 }
 
-/* The kernel lists threads in the order in which they began: that of their
- * numbers until those begin again from below.  The program wants its records
- * where it put them. */
+void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	bpf_map_delete_elem(scan->processes_fd, &key);
+}
+
+static bool is_before(const struct wp_task_record *a,
+		      const struct wp_task_record *b)
+{
+	return a->pid != b->pid ? a->pid < b->pid : a->tid < b->tid;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct wp_task_record *const *x = a, *const *y = b;
+
+	return is_before(*y, *x) - is_before(*x, *y);
+}
+
+/* The kernel lists processes, and threads, in the order in which they began: that of
+ * their numbers until those begin again from below.  The program wants its records
+ * where it put them, and until some begin or end they stand in the same order. */
 static void sort(struct wp_task_scan *scan, size_t n)
 {
-	const struct wp_task_record *v = scan->records;
-	struct wp_task_record *to = scan->sorted;
-	size_t first = ordered(v, n);
+	const struct wp_task_record **v = scan->sorted;
+	size_t i = 1;
 
-	memcpy(to, v + first, (n - first) * sizeof(*to));
-	memcpy(to + n - first, v, first * sizeof(*to));
-	if (ordered(to, n) < n)
-		qsort(to, n, sizeof(*to), compare_tids);
+	for (size_t k = 0; n != scan->nsorted && k < n; k++)
+		v[k] = &scan->records[k];
+	scan->nsorted = n;
+	while (i < n && is_before(v[i - 1], v[i]))
+		i++;
+	if (i < n)
+		qsort(v, n, sizeof(*v), compare);
 }
 
 /* Run the program: how many threads it found. */
@@ -263,22 +300,32 @@ static int run(const struct wp_task_scan *scan, uint32_t *ret_n)
 static int grow(struct wp_task_scan *scan, size_t nthreads)
 {
 	struct wp_task_scan *wider, old = *scan;
-	int rc = wp_task_scan_open(&wider, scan->pid, nthreads, NULL);
+	uint32_t *last = NULL, key;
+	int rc = wp_task_scan_open(&wider, nthreads, NULL);
 
 	if (rc)
 		return rc;
+	while (!rc && !bpf_map_get_next_key(scan->processes_fd, last, &key)) {
+		rc = put_process(wider, key);
+		last = &key;
+	}
+	if (!rc)
+		rc = attach(wider, scan->linked);
+	wider->is_many = scan->is_many;
 	/* NOLINTNEXTLINE: no 0 comes from wp_err_set. */
-	*scan = *wider;
-	*wider = old;
+	if (!rc) {
+		*scan = *wider;
+		*wider = old;
+	}
 	wp_task_scan_close(wider);
-	return 0;
+	return rc;
 }
 
 int wp_task_scan_read(struct wp_task_scan *scan,
-		      const struct wp_task_record **ret, size_t *ret_n)
+		      const struct wp_task_record *const **ret, size_t *ret_n)
 {
-	uint32_t n;
-	int rc = run(scan, &n);
+	uint32_t n = 0;
+	int rc = scan->link ? run(scan, &n) : 0;
 
 	if (!rc && n > scan->nrecords && scan->nrecords < RECORDS_MAX) {
 		rc = grow(scan, n);
@@ -289,17 +336,9 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 		return rc;
 	if (n > scan->nrecords)
 		n = (uint32_t)scan->nrecords;
-	*ret = scan->records;
-	*ret_n = n;
-	if (ordered(scan->records, n) >= n)
-		return 0;
-	if (!scan->sorted)
-		scan->sorted = reallocarray(NULL, scan->nrecords,
-					    sizeof(*scan->sorted));
-	if (!scan->sorted)
-		return -ENOMEM;
 	sort(scan, n);
 	*ret = scan->sorted;
+	*ret_n = n;
 	return 0;
 }
 
@@ -311,24 +350,36 @@ void wp_task_scan_close(struct wp_task_scan *scan)
 	if (scan->records)
 		munmap((void *)scan->records, scan->mapped);
 	bpf_object__close(scan->object);
-	free(scan->sorted);
+	free((void *)scan->sorted);
 	free(scan);
 }
 #else
 #include <errno.h>
 
-int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
+int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 		      struct wp_err *err)
 {
 	(void)ret;
-	(void)pid;
 	(void)nthreads;
 	return wp_err_set(err, -ENOTSUP,
 			  "built without BPF (clang and libbpf)");
 }
 
+int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid)
+{
+	(void)scan;
+	(void)pid;
+	return -ENOTSUP;
+}
+
+void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid)
+{
+	(void)scan;
+	(void)pid;
+}
+
 int wp_task_scan_read(struct wp_task_scan *scan,
-		      const struct wp_task_record **ret, size_t *ret_n)
+		      const struct wp_task_record *const **ret, size_t *ret_n)
 {
 	(void)scan;
 	(void)ret;

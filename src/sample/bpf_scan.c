@@ -44,16 +44,29 @@ static bool is_wanted(const struct wp_sampler *loop)
 	}
 }
 
-/* The BPF program scans one process: threads of other targets are read one by
- * one. */
 static void open_scan(struct wp_sampler *loop)
 {
 	struct wp_bpf_scan *c = &loop->scan;
 
 	c->tried = true;
-	if (wp_task_scan_open(&c->scan, loop->targets[0]->process->pid,
-			      count_threads(loop), &c->why))
+	if (wp_task_scan_open(&c->scan, count_threads(loop), &c->why))
 		c->scan = NULL;
+	for (size_t i = 0; i < loop->ntargets; i++)
+		if (!loop->targets[i]->gone)
+			wp_bpf_scan_add(loop, loop->targets[i]->process->pid);
+}
+
+void wp_bpf_scan_add(struct wp_sampler *loop, pid_t pid)
+{
+	/* What cannot be scanned is read one by one. */
+	if (loop->scan.scan)
+		(void)!wp_task_scan_add(loop->scan.scan, pid);
+}
+
+void wp_bpf_scan_drop(struct wp_sampler *loop, pid_t pid)
+{
+	if (loop->scan.scan && !wp_sampler_find(loop, pid))
+		wp_task_scan_drop(loop->scan.scan, pid);
 }
 
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
@@ -78,20 +91,44 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	wp_err_set(&c->why, rc, "%s", strerror(-rc));
 }
 
-/* Callers ask for threads by tid, mostly in order. */
+static bool is_of(const struct wp_bpf_scan *c, size_t at, pid_t pid, pid_t tid)
+{
+	return at < c->n && c->v[at]->tid == tid && c->v[at]->pid == pid;
+}
+
+/* The first record of PID from TID on, or where it would be. */
+static size_t place_of(const struct wp_bpf_scan *c, pid_t pid, pid_t tid)
+{
+	return WP_LOWER_BOUND(c->n, i,
+			      c->v[i]->pid < pid || (c->v[i]->pid == pid &&
+						     c->v[i]->tid < tid));
+}
+
+/* Callers ask for threads of one process after the other by tid, mostly in order. */
 const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
-					      pid_t tid)
+					      pid_t pid, pid_t tid)
 {
 	struct wp_bpf_scan *c = &loop->scan;
-	size_t at;
+	size_t at = c->next;
 
-	if (c->next < c->n && c->v[c->next].tid == tid)
-		return &c->v[c->next++];
-	at = WP_LOWER_BOUND(c->n, i, c->v[i].tid < tid);
-	if (at == c->n || c->v[at].tid != tid)
+	if (!is_of(c, at, pid, tid))
+		at = place_of(c, pid, tid);
+	if (!is_of(c, at, pid, tid))
 		return NULL;
 	c->next = at + 1;
-	return &c->v[at];
+	return c->v[at];
+}
+
+const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
+						   pid_t pid, size_t *ret_n)
+{
+	const struct wp_bpf_scan *c = &loop->scan;
+	size_t at = place_of(c, pid, 0), n = at;
+
+	while (n < c->n && c->v[n]->pid == pid)
+		n++;
+	*ret_n = n - at;
+	return n > at ? &c->v[at] : NULL;
 }
 
 void wp_bpf_scan_forget(struct wp_sampler *loop)

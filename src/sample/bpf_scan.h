@@ -22,18 +22,27 @@ struct wp_bpf_scan {
 	bool tried;
 	/* A stack of a waiting thread lacked a register. */
 	bool wants_regs;
-	/* This tick's records: v[0..n) by tid, borrowed from SCAN; the next
-	 * thread asked for is most likely v[next]. */
-	const struct wp_task_record *v;
+	/* This tick's records: v[0..n) by pid and tid, borrowed from SCAN; the
+	 * next thread asked for is most likely v[next]. */
+	const struct wp_task_record *const *v;
 	size_t n, next;
 };
 
-/* Scan all threads, if that is wanted: at the begin of a tick. */
+/* Scan all threads of all targets, if that is wanted: at the begin of a tick. */
 void wp_bpf_scan_take(struct wp_sampler *loop);
 
-/* This tick's record of thread TID; NULL if there is none. */
+/* Process PID is scanned too, if anything is; no longer, unless another target has
+ * that pid. */
+void wp_bpf_scan_add(struct wp_sampler *loop, pid_t pid);
+void wp_bpf_scan_drop(struct wp_sampler *loop, pid_t pid);
+
+/* This tick's record of thread TID of process PID; NULL if there is none. */
 const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
-					      pid_t tid);
+					      pid_t pid, pid_t tid);
+
+/* This tick's records of process PID: [0..*RET_N) by tid. */
+const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
+						   pid_t pid, size_t *ret_n);
 
 /* Will there be a scan at the next tick? */
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop);

@@ -26,20 +26,10 @@ void wp_host_events_open(struct wp_sampler *loop, struct wp_err *err)
 	(void)!wp_perf_source_open(&loop->host_events, NULL, &options, err);
 }
 
-/* The target with PID that has not ended; NULL: it is not recorded. */
-static struct wp_target *find_target(const struct wp_sampler *loop, pid_t pid)
-{
-	for (size_t i = loop->ntargets; i-- > 0;)
-		if (loop->targets[i]->process->pid == pid &&
-		    !loop->targets[i]->gone)
-			return loop->targets[i];
-	return NULL;
-}
-
 static void rename_thread(const struct wp_sampler *loop,
 			  const struct wp_perf_record *record)
 {
-	struct wp_target *target = find_target(loop, record->pid);
+	struct wp_target *target = wp_sampler_find(loop, record->pid);
 	struct wp_thread *t = target ? wp_threads_find(target, record->tid) :
 				       NULL;
 
@@ -54,7 +44,7 @@ static int take(struct wp_sampler *loop, const struct wp_perf_record *record)
 
 	switch (record->type) {
 	case WP_PERF_SAMPLE_CPU:
-		target = find_target(loop, record->pid);
+		target = wp_sampler_find(loop, record->pid);
 		return target ? wp_cpu_samples_take(target, record) : 0;
 	case WP_PERF_NAME:
 		rename_thread(loop, record);

@@ -191,24 +191,17 @@ static enum wp_sample_result sample(struct wp_thread *t,
 			   read_thread(t, &now, running_first);
 }
 
-/* Is T's tid another thread's by now? */
-static bool is_another(struct wp_thread *t, const struct wp_task_record *record)
-{
-	if (!t->began_ns)
-		t->began_ns = record->start_ns;
-	return t->began_ns != record->start_ns;
-}
-
 enum wp_sample_result wp_sample_thread(struct wp_thread *t, bool running_first)
 {
 	const struct wp_task_record *record;
 	enum wp_sample_result result;
 
-	record = wp_bpf_scan_find(t->target->loop, t->tid);
+	record = wp_bpf_scan_find(t->target->loop, t->target->process->pid,
+				  t->tid);
 	t->put_off = false;
 	if (wp_stop_window_is_open(t))
 		return WP_SAMPLE_DONE;
-	if (record && is_another(t, record))
+	if (record && wp_threads_is_another(t, record))
 		return WP_SAMPLE_GONE;
 	if (record) {
 		struct wp_schedstat then = wp_bpf_scan_times(record);

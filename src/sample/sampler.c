@@ -197,6 +197,15 @@ static int for_each_target(struct wp_sampler *loop,
 	return rc;
 }
 
+struct wp_target *wp_sampler_find(const struct wp_sampler *loop, pid_t pid)
+{
+	for (size_t i = loop->ntargets; i-- > 0;)
+		if (loop->targets[i]->process->pid == pid &&
+		    !loop->targets[i]->gone)
+			return loop->targets[i];
+	return NULL;
+}
+
 int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 {
 	uint64_t drain_ns = wp_clock_ns() + DRAIN_NS;
@@ -273,11 +282,16 @@ int wp_sampler_tick(struct wp_sampler *loop)
 		loop->region_end_ns = loop->tick_ns;
 	count_tick(loop);
 	rc = wp_host_events_read(loop);
+	/* What it shows need not be read. */
+	wp_bpf_scan_forget(loop);
+	if (!rc && loop->scan.scan)
+		wp_bpf_scan_take(loop);
 	if (!rc)
 		rc = step_targets(loop, wp_target_begin_tick);
 	if (rc)
 		return rc;
-	wp_bpf_scan_take(loop);
+	if (!loop->scan.v)
+		wp_bpf_scan_take(loop);
 	for (size_t i = 0; i < loop->ncommons; i++)
 		loop->commons[i]->profile->counters.scans += loop->scan.v !=
 							     NULL;
@@ -390,6 +404,7 @@ int wp_sampler_retire(struct wp_sampler *loop,
 			loop->targets[n++] = target;
 			continue;
 		}
+		wp_bpf_scan_drop(loop, process->pid);
 		wp_target_free(target);
 		ended(ctx, process);
 	}

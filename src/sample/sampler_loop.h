@@ -74,4 +74,7 @@ struct wp_sampler {
 	rlim_t fd_limit;
 };
 
+/* The target with PID that has not ended; NULL: it is not recorded. */
+struct wp_target *wp_sampler_find(const struct wp_sampler *loop, pid_t pid);
+
 #endif

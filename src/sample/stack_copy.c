@@ -10,6 +10,10 @@ enum {
 	MORE = 65536,
 	/* So close below sp only what is over has been. */
 	BELOW = 4096,
+	/* To copy from a second page costs as much again as from the first; most
+	 * threads that wait need no more than that. */
+	PAGE = 4096,
+	PAGE_REST_MIN = 1024,
 };
 
 int wp_stack_copy_init(struct wp_stack_copy *copy)
@@ -48,12 +52,15 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 			   const struct wp_address_space *space,
 			   uint64_t sp_avma, size_t len)
 {
+	size_t rest = PAGE - (sp_avma - WP_RED_ZONE) % PAGE;
 	ssize_t n;
 
 	copy->space = space;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->len = 0;
 	copy->live = copy->beyond = copy->elsewhere = false;
+	if (len == PAGE && rest >= PAGE_REST_MIN)
+		len = rest;
 	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
 	/* The page below sp may not be there. */
 	if (n <= 0)

@@ -23,11 +23,7 @@ bool wp_stop_window_is_open(struct wp_thread *t)
 
 size_t wp_stop_window_count(const struct wp_target *target)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < target->nthreads; i++)
-		n += target->threads[i]->stop.pending;
-	return n;
+	return target->stop_requests.npending;
 }
 
 /* A stop takes effect when the thread is next put on a CPU: T has not been. */
@@ -81,6 +77,8 @@ int wp_stop_window_expire(struct wp_target *target, uint64_t max_age_ns)
 	uint64_t tick_ns = target->loop->tick_ns;
 	int rc = 0;
 
+	if (!target->stop_requests.npending)
+		return 0;
 	for (size_t i = 0; i < target->nthreads && !rc; i++) {
 		struct wp_thread *t = target->threads[i];
 		bool waits;

@@ -75,10 +75,12 @@ struct wp_thread *wp_stop_requests_take(struct wp_stop_requests *list, size_t i)
 void wp_stop_request_sent(struct wp_thread *t, uint64_t slices)
 {
 	t->stop.pending = true;
+	t->target->stop_requests.npending++;
 	t->stop.slices = slices;
 }
 
 void wp_stop_request_done(struct wp_thread *t)
 {
+	t->target->stop_requests.npending -= t->stop.pending;
 	t->stop.pending = false;
 }

@@ -47,6 +47,8 @@ struct wp_stop_requests {
 	/* v[0..n), each thread borrowed; owned. */
 	struct wp_thread **v;
 	size_t n, cap;
+	/* Threads that have been interrupted and have not stopped. */
+	size_t npending;
 };
 
 /* Make room for N threads, so that listing allocates nothing.  0 or -ENOMEM. */

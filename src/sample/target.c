@@ -105,6 +105,7 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 	target->samples_threads = target->wants_running || options->block ||
 				  options->mutex;
 	target->common->wants_running |= target->wants_running;
+	wp_bpf_scan_add(target->loop, process->pid);
 	return 0;
 }
 
@@ -178,7 +179,8 @@ static enum wp_sample_result sample_thread(struct wp_thread *t,
 {
 	if (t->watched)
 		return wp_sample_thread(t, running_first);
-	wp_threads_name(t, wp_bpf_scan_find(t->target->loop, t->tid));
+	wp_threads_name(t, wp_bpf_scan_find(t->target->loop,
+					    t->target->process->pid, t->tid));
 	return WP_SAMPLE_DONE;
 }
 
@@ -246,6 +248,14 @@ int wp_target_settle(struct wp_target *target)
 	return rc ? rc : record_queued(target);
 }
 
+static int update_threads(struct wp_target *target)
+{
+	/* A zombie that nobody reaps keeps its directory in /proc. */
+	return wp_process_is_alive(target->process) ?
+		       wp_threads_update(target) :
+		       -ESRCH;
+}
+
 int wp_target_begin_tick(struct wp_target *target)
 {
 	int rc;
@@ -253,11 +263,8 @@ int wp_target_begin_tick(struct wp_target *target)
 	target->tick++;
 	/* Before threads that it is about are freed. */
 	rc = wp_target_settle(target);
-	/* A zombie that nobody reaps keeps its directory in /proc. */
-	if (!rc && !wp_process_is_alive(target->process))
-		rc = -ESRCH;
-	if (!rc)
-		rc = wp_threads_update(target);
+	if (!rc && !wp_threads_are_as_scanned(target))
+		rc = update_threads(target);
 	if (!rc || rc == -ESRCH)
 		rc = pay_ended(target) ? -ENOMEM : rc;
 	if (!rc)

@@ -183,6 +183,7 @@ static void free_thread(struct wp_thread *t)
 		tracee = wp_tracer_find(target->loop->tracer, (uintptr_t)t);
 		if (tracee)
 			wp_tracer_release(target->loop->tracer, tracee);
+		wp_stop_request_done(t);
 	}
 	if (t->watched) {
 		target->nwatched--;
@@ -274,6 +275,31 @@ static int merge(struct wp_target *target)
 	target->nthreads = v ? n : 0;
 	target->cap_threads = v ? cap : 0;
 	return rc;
+}
+
+bool wp_threads_is_another(struct wp_thread *t,
+			   const struct wp_task_record *record)
+{
+	if (!t->began_ns)
+		t->began_ns = record->start_ns;
+	return t->began_ns != record->start_ns;
+}
+
+bool wp_threads_are_as_scanned(const struct wp_target *target)
+{
+	size_t n;
+	const struct wp_task_record *const *v = wp_bpf_scan_of(
+		target->loop, target->process->pid, &n);
+
+	if (!n || n != target->nthreads)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct wp_thread *t = target->threads[i];
+
+		if (t->tid != v[i]->tid || wp_threads_is_another(t, v[i]))
+			return false;
+	}
+	return true;
 }
 
 int wp_threads_update(struct wp_target *target)

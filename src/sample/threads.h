@@ -15,6 +15,13 @@
 WP_MUST_CHECK
 int wp_threads_update(struct wp_target *target);
 
+/* Is T's tid, by RECORD, another thread's by now? */
+bool wp_threads_is_another(struct wp_thread *t,
+			   const struct wp_task_record *record);
+
+/* Does the BPF scan show just the threads of the table, and all of them alive? */
+bool wp_threads_are_as_scanned(const struct wp_target *target);
+
 /* The thread TID; NULL if it is not in the table. */
 struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid);
 

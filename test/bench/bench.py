@@ -18,6 +18,7 @@ import frames
 import harm
 import others
 import pages
+import processes
 import server
 import sizes
 import waiting
@@ -28,7 +29,8 @@ from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
           "busy": busy, "waits": waits, "server": server, "dump": dump, "big": big,
-          "sizes": sizes, "harm": harm, "programs": others, "html": pages}
+          "sizes": sizes, "harm": harm, "processes": processes,
+          "programs": others, "html": pages}
 
 
 def machine():

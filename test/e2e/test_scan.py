@@ -147,6 +147,27 @@ def test_who_never_runs_again_gets_its_registers(start, tmp_path):
     assert cut <= 1, run.err
 
 
+def test_one_scan_is_of_all_processes(start, tmp_path):
+    target = start("herd", 12, 8, 20000)
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("--tree", target.pid, "-d", 1, "-v", "--full", output=out)
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    skip_without_scan(run)
+    # But for the first, all ticks: hardly any thread of any is read.
+    ticks = float(re.search(r"ticks: (\d+)", run.err).group(1))
+    assert run.counter("ticks by a BPF scan") >= ticks - 1
+    p = pprof_check.load(out)
+    ns = {}
+    for s in pprof_check.samples(p):
+        key = s["labels"]["pid"]
+        ns[key] = ns.get(key, 0) + s["values"]["wall"]
+    assert len(ns) == 13
+    for pid, wall in ns.items():
+        n = 1 if pid == target.pid else 8
+        assert wall == pytest.approx(n * p.duration_nanos, rel=0.05), ns
+
+
 def steady(pid):
     """Between a short recording and a long one: CPU seconds, ticks, misses."""
     def one(seconds):

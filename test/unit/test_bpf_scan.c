@@ -11,15 +11,17 @@
 
 static struct {
 	int open_rc, read_rc;
-	struct wp_task_record records[4];
+	struct wp_task_record records[6];
+	const struct wp_task_record *sorted[6];
 	size_t n;
 	unsigned int nopens, nreads, ncloses;
+	/* What is scanned: the processes that were added and not dropped. */
+	int nadded;
 } scan;
 
-int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
+int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 		      struct wp_err *err)
 {
-	(void)pid;
 	(void)nthreads;
 	scan.nopens++;
 	if (scan.open_rc)
@@ -28,14 +30,27 @@ int wp_task_scan_open(struct wp_task_scan **ret, pid_t pid, size_t nthreads,
 	return 0;
 }
 
-int wp_task_scan_read(struct wp_task_scan *s, const struct wp_task_record **ret,
-		      size_t *ret_n)
+int wp_task_scan_add(struct wp_task_scan *s, pid_t pid)
+{
+	(void)s;
+	scan.nadded += pid == getpid();
+	return 0;
+}
+
+void wp_task_scan_drop(struct wp_task_scan *s, pid_t pid)
+{
+	(void)s;
+	scan.nadded -= pid == getpid();
+}
+
+int wp_task_scan_read(struct wp_task_scan *s,
+		      const struct wp_task_record *const **ret, size_t *ret_n)
 {
 	(void)s;
 	scan.nreads++;
 	if (scan.read_rc)
 		return scan.read_rc;
-	*ret = scan.records;
+	*ret = scan.sorted;
 	*ret_n = scan.n;
 	return 0;
 }
@@ -50,9 +65,18 @@ static int setup(void **state)
 	(void)state;
 	memset(&scan, 0, sizeof(scan));
 	fake_target_open(&fake);
-	for (pid_t tid = 10; tid < 14; tid++) {
-		fake_target_add_thread(&fake, tid, "t");
-		scan.records[scan.n++].tid = tid;
+	/* Before and behind the target's are those of other processes. */
+	for (pid_t tid = 9; tid < 15; tid++) {
+		struct wp_task_record *record = &scan.records[scan.n];
+
+		*record = (struct wp_task_record){
+			.pid = getpid() + (tid > 13) - (tid < 10),
+			.tid = tid,
+			.start_ns = 1,
+		};
+		scan.sorted[scan.n++] = record;
+		if (record->pid == getpid())
+			fake_target_add_thread(&fake, tid, "t");
 	}
 	options = fake_target_options();
 	options.stop = WP_STOP_NEVER;
@@ -66,15 +90,60 @@ static void every_thread_finds_its_own_record(void **state)
 
 	(void)state;
 	start_target();
-	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
 	wp_bpf_scan_take(fake.sampler);
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
-		assert_int_equal(wp_bpf_scan_find(fake.sampler, order[i])->tid,
-				 order[i]);
-	assert_null(wp_bpf_scan_find(fake.sampler, 9));
-	assert_null(wp_bpf_scan_find(fake.sampler, 14));
+		assert_int_equal(
+			wp_bpf_scan_find(fake.sampler, getpid(), order[i])->tid,
+			order[i]);
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 9));
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 14));
+	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid() + 1, 14));
 	wp_bpf_scan_forget(fake.sampler);
-	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
+}
+
+/* No file of a process is read to see that its threads are those of before. */
+static void a_scan_tells_whether_threads_are_the_same(void **state)
+{
+	size_t n;
+
+	(void)state;
+	start_target();
+	tick();
+	assert_int_equal(fake.target->nthreads, 4);
+	assert_ptr_equal(wp_bpf_scan_of(fake.sampler, getpid(), &n),
+			 &scan.sorted[1]);
+	assert_int_equal(n, 4);
+	assert_null(wp_bpf_scan_of(fake.sampler, getpid() + 9, &n));
+	assert_true(wp_threads_are_as_scanned(fake.target));
+	/* Another thread has a tid of before; one has ended; one is new. */
+	scan.records[2].start_ns = 2;
+	assert_false(wp_threads_are_as_scanned(fake.target));
+	scan.records[2].start_ns = 1;
+	scan.records[4].pid++;
+	assert_false(wp_threads_are_as_scanned(fake.target));
+	scan.records[4].pid--;
+	scan.records[4].tid++;
+	assert_false(wp_threads_are_as_scanned(fake.target));
+	wp_bpf_scan_forget(fake.sampler);
+	assert_false(wp_threads_are_as_scanned(fake.target));
+}
+
+static void a_process_is_scanned_while_it_is_a_target(void **state)
+{
+	(void)state;
+	start_target();
+	assert_int_equal(scan.nadded, 0);
+	wp_bpf_scan_take(fake.sampler);
+	assert_int_equal(scan.nadded, 1);
+	/* Another process that has ended had its pid. */
+	wp_bpf_scan_drop(fake.sampler, getpid());
+	assert_int_equal(scan.nadded, 1);
+	fake.target->gone = true;
+	wp_bpf_scan_drop(fake.sampler, getpid());
+	assert_int_equal(scan.nadded, 0);
+	fake.target->gone = false;
 }
 
 static void a_scan_is_opened_where_it_is_wanted(void **state)
@@ -125,7 +194,7 @@ static void a_scan_that_fails_is_closed(void **state)
 	scan.read_rc = -EIO;
 	wp_bpf_scan_take(fake.sampler);
 	assert_int_equal(scan.ncloses, 1);
-	assert_null(wp_bpf_scan_find(fake.sampler, 10));
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
 	assert_int_equal(fake.sampler->scan.why.code, -EIO);
 	assert_false(wp_bpf_scan_is_next(fake.sampler));
 }
@@ -135,6 +204,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			every_thread_finds_its_own_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_scan_tells_whether_threads_are_the_same, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_process_is_scanned_while_it_is_a_target, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_scan_is_opened_where_it_is_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(

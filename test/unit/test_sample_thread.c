@@ -303,7 +303,8 @@ static void a_recording_of_cpu_time_reads_no_calls(void **state)
 /* What a BPF scan says of the thread. */
 static struct wp_task_record record_of(char letter, uint64_t slices)
 {
-	struct wp_task_record record = { .tid = TID,
+	struct wp_task_record record = { .pid = getpid(),
+					 .tid = TID,
 					 .state_char = letter,
 					 .run_ns = 1000,
 					 .slices = slices,
@@ -318,7 +319,10 @@ static struct wp_task_record record_of(char letter, uint64_t slices)
 
 static void scan(const struct wp_task_record *record)
 {
-	fake.sampler->scan.v = record;
+	static const struct wp_task_record *v;
+
+	v = record;
+	fake.sampler->scan.v = &v;
 	fake.sampler->scan.n = 1;
 	fake.sampler->scan.next = 0;
 }

@@ -96,6 +96,35 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 	close_own(&own);
 }
 
+/* A second page is read when it is wanted. */
+static void a_short_copy_ends_with_its_page(void **state)
+{
+	struct own own;
+	struct wp_mem mem;
+	uint64_t sp, word = 0;
+
+	(void)state;
+	open_own(&own);
+	set_region(&own, BIG);
+	sp = avma_of(own.stack) + 1000 + WP_RED_ZONE;
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, PAGE),
+			 PAGE - 1000);
+	own.copy.live = true;
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack) + PAGE, &word, 8),
+			 0);
+	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	assert_true(own.copy.len > PAGE);
+	/* There would be little of it; more is asked for. */
+	sp = avma_of(own.stack) + PAGE - 100 + WP_RED_ZONE;
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, PAGE),
+			 PAGE);
+	assert_int_equal(
+		wp_stack_copy_take(&own.copy, &own.space, sp, 2 * PAGE),
+		2 * PAGE);
+	close_own(&own);
+}
+
 /* A copy of 1 KiB is read past its end: only of a thread that stands still. */
 static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 {
@@ -215,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
+		cmocka_unit_test(a_short_copy_ends_with_its_page),
 		cmocka_unit_test(
 			what_is_not_copied_is_read_of_who_stands_still),
 		cmocka_unit_test(

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -148,10 +149,12 @@ static struct wp_task_scan *open_scan(pid_t pid, size_t nthreads)
 {
 	struct wp_task_scan *scan = NULL;
 	struct wp_err err = WP_ERR_INIT;
-	int rc = wp_task_scan_open(&scan, pid, nthreads, &err);
+	int rc = wp_task_scan_open(&scan, nthreads, &err);
 
-	if (!rc)
+	if (!rc) {
+		assert_int_equal(wp_task_scan_add(scan, pid), 0);
 		return scan;
+	}
 	assert_int_equal(rc, err.code);
 	assert_true(rc == -EPERM || rc == -ENOTSUP);
 	print_message("no BPF here: %s\n", err.msg);
@@ -169,7 +172,7 @@ static struct wp_task_scan *open_scan(pid_t pid, size_t nthreads)
 	} while (0)
 
 struct found {
-	const struct wp_task_record *v;
+	const struct wp_task_record *const *v;
 	size_t n;
 };
 
@@ -179,15 +182,17 @@ static struct found read_all(struct wp_task_scan *scan)
 
 	assert_int_equal(wp_task_scan_read(scan, &found.v, &found.n), 0);
 	for (size_t i = 1; i < found.n; i++)
-		assert_true(found.v[i - 1].tid < found.v[i].tid);
+		assert_true(found.v[i - 1]->pid < found.v[i]->pid ||
+			    (found.v[i - 1]->pid == found.v[i]->pid &&
+			     found.v[i - 1]->tid < found.v[i]->tid));
 	return found;
 }
 
 static const struct wp_task_record *find(struct found found, pid_t tid)
 {
 	for (size_t i = 0; i < found.n; i++)
-		if (found.v[i].tid == tid)
-			return &found.v[i];
+		if (found.v[i]->tid == tid)
+			return found.v[i];
 	return NULL;
 }
 
@@ -490,10 +495,90 @@ static void process_that_has_gone_has_no_threads(void **state)
 	if (scan) {
 		found = read_all(scan);
 		assert_int_equal(found.n, 1);
-		assert_int_equal(found.v[0].tid, child);
+		assert_int_equal(found.v[0]->tid, child);
 	}
 	kill(child, SIGKILL);
+	if (scan) {
+		/* A zombie's thread has exited. */
+		siginfo_t info;
+
+		waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
+		assert_int_equal(read_all(scan).n, 0);
+	}
 	waitpid(child, &status, 0);
+	if (!scan)
+		skip();
+	assert_int_equal(read_all(scan).n, 0);
+	wp_task_scan_close(scan);
+}
+
+enum { CHILDREN = 5 };
+
+/* A child that sleeps until it is killed. */
+static pid_t start_child(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+static void end_child(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+static size_t count_of(struct found found, pid_t pid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found.n; i++)
+		n += found.v[i]->pid == pid;
+	return n;
+}
+
+/* Also of a process that is not asked for, and of more threads than there was room
+ * for. */
+static void several_processes_have_their_own_threads(void **state)
+{
+	struct wp_task_scan *scan;
+	struct sleeper *few, *many;
+	struct found found;
+	pid_t child[CHILDREN];
+
+	(void)state;
+	for (int i = 0; i < CHILDREN; i++)
+		child[i] = start_child();
+	scan = open_scan(child[1], 1);
+	for (int i = 2; scan && i < CHILDREN; i++)
+		assert_int_equal(wp_task_scan_add(scan, child[i]), 0);
+	few = begin_sleepers(THREADS);
+	if (scan) {
+		found = read_all(scan);
+		assert_int_equal(found.n, CHILDREN - 1);
+		for (int i = 1; i < CHILDREN; i++)
+			assert_int_equal(count_of(found, child[i]), 1);
+		assert_int_equal(wp_task_scan_add(scan, getpid()), 0);
+		assert_int_equal(count_of(read_all(scan), getpid()),
+				 THREADS + 1);
+		many = begin_sleepers(MANY);
+		found = read_all(scan);
+		assert_int_equal(count_of(found, getpid()), THREADS + MANY + 1);
+		assert_int_equal(found.n, THREADS + MANY + CHILDREN);
+		wp_task_scan_drop(scan, getpid());
+		wp_task_scan_drop(scan, child[1]);
+		assert_int_equal(read_all(scan).n, CHILDREN - 2);
+		end_sleepers(many, MANY);
+	}
+	end_sleepers(few, THREADS);
+	for (int i = 0; i < CHILDREN; i++)
+		end_child(child[i]);
 	if (!scan)
 		skip();
 	assert_int_equal(read_all(scan).n, 0);
@@ -526,9 +611,12 @@ static int scan_inside(int to_outer, int from_outer)
 	if (!scan)
 		return SKIPPED;
 	s = begin_sleepers(2);
+	/* Among all processes, and none outside is taken for it. */
+	if (wp_task_scan_add(scan, 1000000))
+		return 8;
 	found = read_all(scan);
 	for (int i = 0; i < 3; i++)
-		if (found.n != 3 || found.v[i].tid != i + 1)
+		if (found.n != 3 || found.v[i]->tid != i + 1)
 			return 1;
 	for (int i = 0; i < 2; i++)
 		if (s[i].tid != i + 2)
@@ -601,7 +689,7 @@ static int be_nobody(void)
 
 	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 		return SKIPPED;
-	rc = wp_task_scan_open(&scan, getpid(), 1, &err);
+	rc = wp_task_scan_open(&scan, 1, &err);
 	if (rc == -ENOTSUP)
 		return SKIPPED;
 	return rc == -EPERM && strstr(err.msg, "not permitted") ? GOOD : 1;
@@ -653,6 +741,7 @@ int main(void)
 		cmocka_unit_test(running_thread_lies_between_two_reads),
 		cmocka_unit_test(threads_that_begin_and_end_come_and_go),
 		cmocka_unit_test(process_that_has_gone_has_no_threads),
+		cmocka_unit_test(several_processes_have_their_own_threads),
 		cmocka_unit_test(numbers_are_those_of_the_readers_namespace),
 		cmocka_unit_test(without_rights_it_says_so),
 		cmocka_unit_test(nothing_is_left_open),
