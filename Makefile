@@ -157,7 +157,8 @@ $(O)/bpf/libs: src/bpf/task_scan.bpf.c include/wallprof/task_record.h \
 $(O)/src/bpf/task_scan.o: $(O)/bpf/libs
 $(O)/src/bpf/task_scan.o: WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
-# Without libmicrohttpd all is built but `wallprof serve`.
+# Without libmicrohttpd all is built but `wallprof serve`, without libcurl all but
+# its --push.
 $(O)/serve/libs: | deps-build
 	@mkdir -p $(@D)
 	$(Q)if echo '#include <microhttpd.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - \
@@ -165,8 +166,14 @@ $(O)/serve/libs: | deps-build
 	then echo -DWP_HAVE_MHD=1 >$(@D)/flags; echo -lmicrohttpd >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  serve is left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-$(O)/src/serve/serve_http.o: $(O)/serve/libs
-$(O)/src/serve/serve_http.o: WP_CPPFLAGS += @$(O)/serve/flags
+	$(Q)if echo '#include <curl/curl.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - \
+		>/dev/null 2>$(@D)/log-curl; \
+	then echo -DWP_HAVE_CURL=1 >>$(@D)/flags; echo -lcurl >>$@; \
+	elif [ -n "$(WERROR)" ]; then cat $(@D)/log-curl; exit 1; \
+	else echo "  --push is left out: see $(@D)/log-curl"; fi
+$(O)/src/serve/serve_http.o $(O)/src/serve/push_http.o: $(O)/serve/libs
+$(O)/src/serve/serve_http.o $(O)/src/serve/push_http.o: \
+	WP_CPPFLAGS += @$(O)/serve/flags
 
 $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 		$(call libs_of,cmd)
@@ -218,7 +225,8 @@ demo: deps-build $(O)/wallprof fixtures
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
 DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
-	libjansson-dev libseccomp-dev libncurses-dev libmicrohttpd-dev
+	libjansson-dev libseccomp-dev libncurses-dev libmicrohttpd-dev \
+	libcurl4-openssl-dev
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev
 # Only for make vm.

@@ -16,6 +16,7 @@
 #include "cmd/signals.h"
 #include "cmd/supervisor.h"
 #include "wallprof/budget.h"
+#include "wallprof/push.h"
 #include "wallprof/serve.h"
 
 /* Look at a process that runs, or a command, in the worker: to find a process by its
@@ -69,9 +70,11 @@ static int answer(const struct wp_options *options)
 							      WP_NACTIONS);
 	else
 		printf("wallprof " WP_VERSION "%s\n",
-		       wp_serve_is_there() ?
-			       "" :
-			       " (without serve: no libmicrohttpd)");
+		       !wp_serve_is_there() ?
+			       " (without serve: no libmicrohttpd)" :
+		       !wp_push_is_there() ?
+			       " (without serve --push: no libcurl)" :
+			       "");
 	return fflush(stdout) ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }
 

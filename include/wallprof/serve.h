@@ -34,7 +34,9 @@
 	X(HEAP, "/debug/pprof/heap")                                           \
 	X(ALLOCS, "/debug/pprof/allocs")                                       \
 	X(DELTA_BLOCK, "/debug/pprof/delta_block")                             \
-	X(DELTA_MUTEX, "/debug/pprof/delta_mutex")
+	X(DELTA_MUTEX, "/debug/pprof/delta_mutex")                             \
+	/* No client can ask for it: it is for the collector. */               \
+	X(PUSH, "push/")
 
 enum wp_serve_endpoint {
 #define X(name, path) WP_SERVE_##name,
@@ -69,6 +71,10 @@ struct wp_serve_ask {
 	/* Its time begins so many seconds before now; 0: now. */
 	uint32_t ago;
 	uint32_t debug;
+	/* Of no client: a time by CLOCK_MONOTONIC, instead of SECONDS; TO_NS 0:
+	 * none. */
+	uint64_t from_ns;
+	uint64_t to_ns;
 };
 
 #define WP_SERVE_TYPES(X)                                                      \

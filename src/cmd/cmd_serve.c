@@ -46,6 +46,7 @@ struct serve {
 	pid_t http;
 	uint64_t http_ns;
 	struct wp_served served;
+	struct wp_pusher pusher;
 };
 
 static volatile sig_atomic_t ending;
@@ -197,10 +198,12 @@ static void reap(struct serve *s)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid != s->http) {
+		if (pid == s->pusher.pid)
+			wp_pusher_reap(&s->pusher, status);
+		else if (pid != s->http)
 			wp_served_reap(&s->served, pid, status);
+		if (pid != s->http)
 			continue;
-		}
 		s->http = 0;
 		if (WIFSIGNALED(status))
 			wp_say("wallprof: what parses HTTP was ended by signal "
@@ -212,7 +215,8 @@ static void reap(struct serve *s)
 /* What parses HTTP may have been taken over: it can ask for no more than clients. */
 static bool is_sound(const struct wp_serve_ask *ask)
 {
-	return ask->endpoint < WP_NSERVE_ENDPOINTS && ask->debug <= 2 &&
+	return ask->endpoint < WP_SERVE_PUSH && ask->debug <= 2 &&
+	       !(ask->id & WP_PUSHER_ID) && !ask->from_ns && !ask->to_ns &&
 	       ask->seconds <= WP_SERVE_AGO_MAX && ask->ago <= WP_SERVE_AGO_MAX;
 }
 
@@ -262,6 +266,8 @@ static int look_after(struct serve *s, struct wp_err *err)
 		rc = start_http(s, err);
 	if (!rc && now - s->served.searched_ns > SEARCH_NS)
 		rc = wp_served_find(&s->served, err);
+	if (!rc)
+		wp_pusher_step(&s->pusher, &s->served);
 	if (!rc && wp_served_is_over(&s->served))
 		rc = wp_err_set(err, -ESRCH, "no process is left to serve");
 	return rc;
@@ -269,19 +275,24 @@ static int look_after(struct serve *s, struct wp_err *err)
 
 static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 {
-	struct pollfd fds[1 + WP_SERVED_MAX] = {
+	enum { FIRST = 2 };
+	struct pollfd fds[FIRST + WP_SERVED_MAX] = {
 		{ .fd = s->served.answers, .events = POLLIN },
+		{ .fd = s->pusher.sock, .events = POLLIN },
 	};
 	const struct timespec ts = { .tv_nsec = 500 * WP_NS_PER_MS };
 	size_t n = s->served.n;
 	int rc;
 
 	for (size_t i = 0; i < n; i++)
-		fds[1 + i] = (struct pollfd){ s->served.v[i].sock, POLLIN, 0 };
-	if (ppoll(fds, 1 + n, &ts, mask) > 0) {
+		fds[FIRST + i] = (struct pollfd){ s->served.v[i].sock, POLLIN,
+						  0 };
+	if (ppoll(fds, FIRST + n, &ts, mask) > 0) {
 		for (size_t i = 0; i < n; i++)
-			if (fds[1 + i].revents)
+			if (fds[FIRST + i].revents)
 				wp_served_take(&s->served, &s->served.v[i]);
+		if (fds[1].revents)
+			wp_pusher_take(&s->pusher);
 		if (fds[0].revents)
 			take_asks(s);
 	}
@@ -315,7 +326,9 @@ static void end_all(struct serve *s)
 		close(s->served.answers);
 	s->served.answers = -1;
 	wp_served_end(&s->served);
-	while ((s->served.n || s->http > 0) && wp_clock_ns() < until_ns) {
+	wp_pusher_end(&s->pusher);
+	while ((s->served.n || s->http > 0 || s->pusher.pid) &&
+	       wp_clock_ns() < until_ns) {
 		reap(s);
 		nanosleep(&ts, NULL);
 	}
@@ -323,6 +336,8 @@ static void end_all(struct serve *s)
 		kill(s->served.v[i].recorder, SIGKILL);
 	if (s->http > 0)
 		kill(s->http, SIGKILL);
+	if (s->pusher.pid)
+		kill(s->pusher.pid, SIGKILL);
 	close_sockets(s);
 }
 
@@ -341,7 +356,9 @@ int wp_cmd_serve(const struct wp_options *options)
 		return WP_EXIT_NOTHING;
 	}
 	s->options = s->served.options = options;
-	s->served.answers = -1;
+	s->pusher.options = options;
+	s->served.pusher = &s->pusher;
+	s->served.answers = s->pusher.sock = -1;
 	rc = read_token(s, &err);
 	if (!rc)
 		rc = listen_all(s, &err);
@@ -349,6 +366,8 @@ int wp_cmd_serve(const struct wp_options *options)
 		catch_signals(&mask);
 	if (!rc)
 		rc = start_http(s, &err);
+	if (!rc)
+		rc = wp_pusher_start(&s->pusher, &err);
 	if (!rc)
 		rc = wp_served_find(&s->served, &err);
 	while (!rc && !ending)

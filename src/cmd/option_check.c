@@ -11,6 +11,7 @@
 #include "option_values.h"
 #include "output_file.h"
 #include "wallprof/clock.h"
+#include "wallprof/serve.h"
 
 void wp_option_note(struct wp_option_parse *parse, int id)
 {
@@ -113,6 +114,15 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 	if (!o->keep_ns)
 		return wp_err_set(err, -EINVAL,
 				  "--keep wants a time, such as 10m");
+	if (o->push && strncmp(o->push, "http://", 7) &&
+	    strncmp(o->push, "https://", 8))
+		return wp_err_set(err, -EINVAL,
+				  "--push wants a URL, such as "
+				  "http://127.0.0.1:4040");
+	if (o->push_interval_ns < WP_NS_PER_S ||
+	    o->push_interval_ns > WP_SERVE_SECONDS_MAX * WP_NS_PER_S)
+		return wp_err_set(err, -EINVAL,
+				  "--push-interval goes from 1s to 1h");
 	o->sampler.block = o->sampler.mutex = true;
 	o->sampler.thread_starts = o->sampler.note_holders = true;
 	return 0;

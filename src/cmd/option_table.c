@@ -219,6 +219,13 @@ const struct wp_option_row wp_option_rows[] = {
 	  "how far back the recording goes, default 10m",
 	  "How far back the recording goes, 10m by default; `--timeline-size` bounds its\n"
 	  "memory, past which the oldest goes first." },
+	{ WP_OPT_PUSH, "push", "URL", SERVE, WP_SECTION_SERVE, NULL,
+	  "send profiles to a collector with Pyroscope's /ingest",
+	  "Send the profile of each interval of each process to this collector, which has\n"
+	  "Pyroscope's `/ingest` (`http://HOST:4040`)." },
+	{ WP_OPT_PUSH_INTERVAL, "push-interval", "TIME", SERVE,
+	  WP_SECTION_SERVE, NULL, "time of each profile of --push, default 15s",
+	  "Time of each profile that is sent, 1 s to 1 h, 15s by default." },
 	{ WP_OPT_STOP, "stop", "MODE", LIVE | RUN | SERVE, WP_SECTION_HOW,
 	  "auto all never",
 	  "auto (default): stop running threads only, each for\n"

@@ -40,6 +40,8 @@ enum wp_option_id {
 	WP_OPT_LISTEN,
 	WP_OPT_TOKEN_FILE,
 	WP_OPT_KEEP,
+	WP_OPT_PUSH,
+	WP_OPT_PUSH_INTERVAL,
 };
 
 #define WP_OPTION_SECTIONS(X)                                                  \

@@ -348,6 +348,12 @@ int wp_option_serve(struct wp_options *o, int c, const char *arg,
 		return 0;
 	case WP_OPT_KEEP:
 		return wp_option_duration(&o->keep_ns, "--keep", arg, err);
+	case WP_OPT_PUSH:
+		o->push = arg;
+		return 0;
+	case WP_OPT_PUSH_INTERVAL:
+		return wp_option_duration(&o->push_interval_ns,
+					  "--push-interval", arg, err);
 	default:
 		return -EINVAL;
 	}

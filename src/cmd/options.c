@@ -459,7 +459,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		       .look_interval_ns = 2 * WP_NS_PER_S,
 		       .kill_after_ns = 5 * WP_NS_PER_S,
 		       .dump_time_ns = 10 * WP_NS_PER_S,
-		       .keep_ns = 600 * WP_NS_PER_S },
+		       .keep_ns = 600 * WP_NS_PER_S,
+		       .push_interval_ns = 15 * WP_NS_PER_S },
 		.format = -1,
 	};
 	int rc = parse_all(&p, argc, argv, err);

@@ -111,6 +111,10 @@ struct wp_options {
 	size_t nlisten;
 	const char *token_file;
 	uint64_t keep_ns;
+	/* serve: the collector, borrowed from argv, NULL: none; and the time of each
+	 * profile for it. */
+	const char *push;
+	uint64_t push_interval_ns;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
 	unsigned int kinds;
 	struct wp_sampler_options sampler;

@@ -178,6 +178,11 @@ static int set_times(struct recorder *c, struct wp_recording_job *what)
 	if (wp_clock_ns() - c->r.history.end_ns > SHARED_MS * WP_NS_PER_MS)
 		rc = mark(c);
 	what->to_ns = c->r.history.end_ns;
+	if (ask->to_ns) {
+		what->from_ns = ask->from_ns;
+		what->to_ns = ask->to_ns;
+		return rc;
+	}
 	if (delta && !ask->seconds) {
 		what->from_ns = *delta ? *delta : c->r.start_ns;
 		*delta = what->to_ns;

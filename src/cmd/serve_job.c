@@ -16,7 +16,11 @@
 #include "wallprof/clock.h"
 #include "wallprof/go_books.h"
 #include "wallprof/io.h"
+#include "wallprof/merge_threads.h"
 #include "wallprof/symbolize.h"
+
+/* Most names of threads in a profile for a collector. */
+enum { PUSHED_NAMES = 64 };
 
 WP_PRINTF(3, 4)
 static void refuse(struct wp_serve_answer *ret, uint32_t status,
@@ -84,7 +88,10 @@ static int finish(struct wp_recording *r, const struct wp_recording_job *job,
 		p->meta.has_wall = false;
 	if (job->ask.endpoint == WP_SERVE_FGPROF)
 		p->meta.has_cpu = false;
-	rc = wp_symbolize(p, &r->process, &wp_interrupts);
+	if (job->ask.endpoint == WP_SERVE_PUSH)
+		rc = wp_merge_threads(p, PUSHED_NAMES);
+	if (!rc)
+		rc = wp_symbolize(p, &r->process, &wp_interrupts);
 	if (!rc)
 		rc = wp_idle_mark(p);
 	wp_profile_add_up(p);

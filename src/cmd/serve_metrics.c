@@ -152,4 +152,5 @@ void wp_served_write_metrics(const struct wp_served *s, FILE *out)
 		 "Recorders that ended with an error.");
 	fprintf(out, "wallprof_recorders_failed_total %" PRIu64 "\n",
 		s->nfailed);
+	wp_pusher_write_metrics(s->pusher, out);
 }

@@ -56,6 +56,7 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 		close(s->v[i].sock);
 	if (s->answers >= 0)
 		close(s->answers);
+	wp_pusher_end(s->pusher);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
@@ -137,8 +138,10 @@ static void take_packet(struct wp_served *s, struct wp_served_one *one,
 		one->status.name[sizeof(one->status.name) - 1] = '\0';
 	} else if (n == sizeof(a)) {
 		memcpy(&a, packet, sizeof(a));
-		if (s->asks[a.id % WP_SERVED_ASKS_MAX].is_open &&
-		    s->asks[a.id % WP_SERVED_ASKS_MAX].id == a.id)
+		if (a.id & WP_PUSHER_ID)
+			wp_pusher_pass(s->pusher, one, &a, file);
+		else if (s->asks[a.id % WP_SERVED_ASKS_MAX].is_open &&
+			 s->asks[a.id % WP_SERVED_ASKS_MAX].id == a.id)
 			answer(s, &a, file);
 	}
 }

@@ -6,6 +6,7 @@
 #ifndef WP_SERVED_H
 #define WP_SERVED_H
 
+#include "pusher.h"
 #include "recorder.h"
 
 enum {
@@ -24,6 +25,12 @@ struct wp_served_one {
 	struct wp_recorder_status status;
 	/* Which word of the command line named it. */
 	size_t word;
+	/* What the pusher has asked and has no answer to, 0: nothing; the time that
+	 * was asked for last; and whether that was the last, as the process has
+	 * ended. */
+	uint32_t push_id;
+	uint64_t push_from_ns, push_to_ns;
+	bool push_is_over;
 };
 
 struct wp_served {
@@ -38,6 +45,7 @@ struct wp_served {
 	} asks[WP_SERVED_ASKS_MAX];
 	/* Where answers go. */
 	int answers;
+	struct wp_pusher *pusher;
 	uint64_t searched_ns;
 	/* Processes for which there was no room. */
 	uint64_t nleft_out;

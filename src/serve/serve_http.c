@@ -245,7 +245,8 @@ static enum MHD_Result ask(struct server *s, struct client *c, const char *url)
 
 	if (status)
 		return queue_text(c, status, text);
-	c->id = s->nasked++ * CLIENTS_MAX + (uint32_t)(c - s->clients);
+	c->id = (s->nasked++ * CLIENTS_MAX + (uint32_t)(c - s->clients)) &
+		INT32_MAX;
 	c->ask.id = c->id;
 	rc = wp_serve_send(s->how->ask, &c->ask, sizeof(c->ask), -1);
 	if (rc)

@@ -67,11 +67,16 @@ class Server:
         """The sum of a metric over its labels; None: no answer yet."""
         assert self.tool.poll() is None, self.tool.stderr.read()
         try:
-            text = self.get("/metrics").decode()
+            status, _, text = self.ask("/metrics")
         except (OSError, http.client.HTTPException):
             return None
+        # Clients that have left are not seen to have left yet.
+        if status == 503:
+            return None
+        assert status == 200, (status, text[:500])
         return sum(float(line.rsplit(" ", 1)[1])
-                   for line in text.splitlines() if line.startswith(name))
+                   for line in text.decode().splitlines()
+                   if line.startswith(name))
 
     def ready(self, seconds=0):
         """Wait until it samples, and has for SECONDS."""

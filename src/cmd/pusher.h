@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher.h - the profiles of each interval, from the recorders to what sends them.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_PUSHER_H
+#define WP_PUSHER_H
+
+#include "options.h"
+#include "wallprof/push.h"
+
+struct wp_served;
+struct wp_served_one;
+
+/* As the id of a question: the recorder's answer is to be pushed; no client has such. */
+#define WP_PUSHER_ID (UINT32_C(1) << 31)
+
+struct wp_pusher {
+	const struct wp_options *options;
+	/* Of the process that sends; 0: none.  SOCK leads there. */
+	pid_t pid;
+	int sock;
+	/* When it was started last, and when recorders are to be asked again. */
+	uint64_t started_ns;
+	uint64_t due_ns;
+	uint32_t nasked;
+	/* As it told last, with the sums of those that ran before it. */
+	struct wp_push_stats stats;
+	struct wp_push_stats before;
+	/* Profiles that could not be made, or found no room on their way. */
+	uint64_t failed;
+	/* It was said that the collector does not take any. */
+	bool is_said;
+};
+
+/* Start what sends, if options want it.  0; -ENOTSUP or -errno with ERR. */
+WP_MUST_CHECK
+int wp_pusher_start(struct wp_pusher *pusher, struct wp_err *err);
+
+/* Start it again if it has ended, and ask recorders for what is due. */
+void wp_pusher_step(struct wp_pusher *pusher, struct wp_served *served);
+
+/* ONE's recorder has answered A, with FILE or -1, which stays the caller's. */
+void wp_pusher_pass(struct wp_pusher *pusher, struct wp_served_one *one,
+		    const struct wp_serve_answer *a, int file);
+
+/* Take what the process tells. */
+void wp_pusher_take(struct wp_pusher *pusher);
+
+/* The process has ended with STATUS, as of waitpid(2). */
+void wp_pusher_reap(struct wp_pusher *pusher, int status);
+
+/* Ask it to end. */
+void wp_pusher_end(struct wp_pusher *pusher);
+
+void wp_pusher_write_metrics(const struct wp_pusher *pusher, FILE *out);
+
+#endif

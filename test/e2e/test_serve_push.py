@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wallprof serve --push`: a collector gets every second once, also those of a time
+in which it was away; what sends them has no rights over others."""
+import os
+import subprocess
+import time
+
+import pytest
+
+import pprof_check
+from conftest import wait_until
+from ingest import Ingest
+from test_serve import serve  # noqa: F401  pylint: disable=unused-import
+from test_serve_long import family
+
+
+@pytest.fixture
+def ingest():
+    servers = []
+
+    def begin(port=0):
+        servers.append(Ingest(port))
+        return servers[-1]
+    yield begin
+    for server in servers:
+        server.end()
+
+
+def begin_push(serve, target, port, *words):  # noqa: F811
+    return serve("--push", f"http://127.0.0.1:{port}", "--push-interval", "1s",
+                 *words, target.pid).ready()
+
+
+def load(profile, tmp_path):
+    path = tmp_path / "pushed.pb.gz"
+    path.write_bytes(profile)
+    done = subprocess.run(["go", "tool", "pprof", "-raw", path],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "PPROF_TMPDIR": str(tmp_path)},
+                          timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return pprof_check.load(str(path)), done.stdout.decode()
+
+
+def labels_of(profile, key):
+    return {profile.string_table[label.str] for sample in profile.sample
+            for label in sample.label
+            if profile.string_table[label.key] == key}
+
+
+def wall_ns(profile):
+    names = [profile.string_table[t.type] for t in profile.sample_type]
+    return sum(s.value[names.index("wall")] for s in profile.sample)
+
+
+def test_a_collector_gets_each_second_once(
+        start, serve, ingest, tmp_path):  # noqa: F811
+    target = start("hang", "abba")
+    collector = ingest()
+    server = begin_push(serve, target, collector.port)
+    wait_until(lambda: len(collector.taken) >= 4, pause=0.05)
+    spans, sum_ns = [], 0
+    for query, data in collector.taken[1:4]:
+        profile, text = load(data, tmp_path)
+        assert "pthread_mutex_lock" in text and "wall" in text
+        assert query["name"].startswith("main{host=")
+        assert f"pid={target.pid}" in query["name"]
+        spans.append((int(query["from"]), int(query["until"])))
+        sum_ns += wall_ns(profile)
+        # No value of a label for each thread.
+        assert labels_of(profile, "state") <= {"running", "runnable",
+                                               "waiting"}
+    assert all(a[1] == b[0] for a, b in zip(spans, spans[1:])), spans
+    assert abs(spans[-1][1] - time.time()) < 60
+    tids = os.listdir(f"/proc/{target.pid}/task")
+    # Marks that straddle are whole in one of both.
+    seconds = sum_ns / 1e9 / len(tids)
+    assert abs(seconds - (spans[-1][1] - spans[0][0])) < 3, (seconds, spans)
+    sent = server.metric("wallprof_push_sent_total ")
+    assert sent >= 3 and server.metric("wallprof_push_dropped_total ") == 0
+    target.assert_unharmed()
+
+
+def test_names_of_threads_are_few(
+        start, serve, ingest, tmp_path):  # noqa: F811
+    target = start("variety", 5000)
+    collector = ingest()
+    begin_push(serve, target, collector.port)
+    wait_until(lambda: len(collector.taken) >= 3, pause=0.05)
+    profile, _ = load(collector.taken[2][1], tmp_path)
+    assert "v-*" in labels_of(profile, "thread")
+    assert len(labels_of(profile, "thread")) < 5
+    assert len(profile.sample) > 20
+
+
+def test_a_collector_that_is_away(
+        start, serve, ingest, tmp_path):  # noqa: F811
+    target = start("hang", "abba")
+    collector = ingest()
+    port = collector.port
+    collector.end()
+    server = begin_push(serve, target, port)
+    wait_until(lambda: server.metric("wallprof_push_queue_length ") >= 2 and
+               server.metric("wallprof_push_retries_total ") >= 1, pause=0.1)
+    ticks = server.metric("wallprof_ticks_total{")
+    # Sampling and answers go on.
+    assert server.get("/debug/pprof/wall?seconds=1")
+    assert server.metric("wallprof_ticks_total{") > ticks
+    back = ingest(port)
+    # Busy at first, then it takes all in their order.
+    back.statuses = [503]
+    wait_until(lambda: len(back.taken) >= 3, pause=0.1)
+    begins = [int(query["from"]) for query, _ in back.taken]
+    assert begins == sorted(begins)
+    assert server.metric("wallprof_push_dropped_total ") == 0
+    assert server.metric("wallprof_push_rejected_total ") == 0
+    # What it refuses for good is not sent again.
+    back.statuses = [422]
+    wait_until(lambda: server.metric("wallprof_push_rejected_total ") == 1,
+               pause=0.1)
+    target.assert_unharmed()
+
+
+def test_what_pushes_has_no_rights_and_is_started_again(
+        start, serve, ingest):  # noqa: F811
+    target = start("hang", "abba")
+    collector = ingest()
+    server = begin_push(serve, target, collector.port)
+
+    def pusher():
+        for pid in family(server.tool.pid):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    if f.read() == "wp-push\n":
+                        return pid
+            except FileNotFoundError:
+                pass
+        return None
+    wait_until(lambda: collector.taken, pause=0.05)
+    pid = pusher()
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in f)
+    assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0
+    assert status["NoNewPrivs"] == "1"
+    if os.geteuid() == 0:
+        assert status["Uid"].split() == ["65534"] * 4
+    os.kill(pid, 9)
+    wait_until(lambda: pusher() not in (None, pid), pause=0.1)
+    before = len(collector.taken)
+    wait_until(lambda: len(collector.taken) > before, pause=0.05)
+    server.tool.terminate()
+    assert server.tool.wait(60) == 0
+    target.assert_unharmed()
