@@ -58,6 +58,9 @@ struct wp_profile_process {
 	uint32_t nmore;
 	/* String id of its last name (comm). */
 	uint32_t name;
+	/* String ids of its control group, container and unit (cgroup.h) when it was
+	 * first seen; "": none, or not known. */
+	uint32_t cgroup, container, unit;
 };
 
 struct wp_profile_thread {
@@ -359,6 +362,9 @@ uint32_t wp_profile_add_process(struct wp_profile *profile,
  * all others.  Its index, or UINT32_MAX when there is no memory. */
 uint32_t wp_profile_share_process(struct wp_profile *profile, int32_t pid,
 				  const char *name, uint32_t most);
+
+/* Drop all samples of the process with INDEX, and of those that share its entry. */
+void wp_profile_forget_process(struct wp_profile *profile, uint32_t index);
 
 /* Were several processes recorded? */
 bool wp_profile_is_of_many(const struct wp_profile *profile);

@@ -151,6 +151,12 @@ int wp_sampler_retire(struct wp_sampler *sampler,
 		      void (*ended)(void *ctx, struct wp_process *process),
 		      void *ctx);
 
+/* PROCESS, a target's, may not be looked at any more: it is sampled no longer, and the
+ * samples of it are dropped when it is let go of, or SAMPLER finishes.  The profile's
+ * counters tell of it. */
+void wp_sampler_forget(struct wp_sampler *sampler,
+		       const struct wp_process *process);
+
 /* TARGET was held and has executed its program: sample it from the next tick on.
  * 0, -ENOMEM, -ESRCH or -EPERM. */
 WP_MUST_CHECK

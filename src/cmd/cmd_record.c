@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "choose.h"
 #include "cmd_top.h"
 #include "exit_status.h"
 #include "follow.h"
@@ -102,18 +103,22 @@ static int pause_while_suspended(struct recording *r, uint64_t now)
 	return rc;
 }
 
-static int recheck(const struct recording *r, struct wp_err *err)
+/* If a target has gained privileges, wallprof may not keep what it read. */
+static int recheck(struct recording *r, struct wp_err *err)
 {
-	int rc = wp_process_recheck(&r->process, err);
-
-	return rc ? rc : wp_recorded_recheck(&r->recorded, err);
+	if (!r->options->sampler.many)
+		return wp_process_recheck(&r->process, err);
+	wp_recorded_recheck(&r->recorded, &r->follow.why);
+	return 0;
 }
 
-/* If the target has gained privileges, wallprof may not keep what it read. */
 static int tick(struct recording *r, struct wp_err *err)
 {
 	int rc = wp_sampler_tick(r->sampler);
 
+	/* More may come. */
+	if (rc == -ESRCH && wp_choose_is_asked(r->options))
+		rc = 0;
 	if (!rc && r->options->sampler.many)
 		rc = wp_follow_step(&r->follow);
 	return rc ? rc : recheck(r, err);
@@ -240,8 +245,9 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	catch_signals(r);
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
-	rc = wp_process_open(&r->process, pid, err);
-	if (rc == -EPERM)
+	rc = pid ? wp_process_open(&r->process, pid, err) :
+		   wp_follow_first(o, &r->process, err);
+	if (rc == -EPERM && pid)
 		wp_access_denied(pid, err);
 	if (!rc)
 		rc = start_sampler(r, err);
@@ -250,6 +256,8 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	warn_of_tracer(r);
 	wp_recorded_describe(&r->profile, &r->process,
 			     r->options->sampler.stop);
+	if (!pid)
+		wp_follow_describe(&r->follow);
 	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;
 	if (rc)
 		return rc;
@@ -266,7 +274,7 @@ static void note_end(struct recording *r)
 	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
 		r->child.pid = 0;
-	} else if (!wp_process_is_alive(&r->process)) {
+	} else if (!wp_process_is_alive(&r->process) && r->profile.meta.pid) {
 		snprintf(text, sizeof(text), "exited while being recorded");
 	}
 	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,
@@ -332,6 +340,8 @@ int wp_cmd_record(const struct wp_options *options)
 		wp_say("wallprof: %s", err.msg);
 	} else {
 		wp_record_result_summarize(&r.result);
+		if (r.follow.why.code && !options->quiet)
+			wp_say("wallprof: %s", r.follow.why.msg);
 		status = options->action == WP_ACTION_TOP ?
 				 WP_EXIT_WHOLE :
 				 wp_record_result_judge(&r.result);

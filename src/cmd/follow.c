@@ -4,12 +4,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "choose.h"
+#include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
@@ -18,6 +21,10 @@
 
 /* A tree that is wider is cut, and says so. */
 enum { TREE_MAX = 100000 };
+
+/* A process that another moves into a group has no record: all are looked at so
+ * often. */
+#define CHOOSE_NS WP_NS_PER_S
 
 static size_t place_of(const struct wp_tids *pids, pid_t pid)
 {
@@ -57,95 +64,6 @@ static void drop(struct wp_tids *pids, pid_t pid)
 		(pids->len - i) * sizeof(*pids->v));
 }
 
-/* Record PID, which is to be; what cannot be is counted. */
-static void add(struct wp_follow *follow, pid_t pid, uint64_t since_ns)
-{
-	struct wp_counters *c = &follow->recorded->profile->counters;
-	struct wp_err err = WP_ERR_INIT;
-	int rc = insert(&follow->parents, pid);
-
-	if (!rc)
-		rc = wp_recorded_add(follow->recorded, pid, since_ns, &err);
-	if (!rc)
-		return;
-	if (rc == -ENOMEM) {
-		follow->no_memory = true;
-	} else if (rc == -ESRCH) {
-		c->processes_lost++;
-	} else {
-		c->processes_denied++;
-		if (!follow->why.code)
-			follow->why = err;
-	}
-}
-
-/* The process of a record has started: a child of one that is followed is recorded
- * from its first moment. */
-static void tell(void *ctx, const struct wp_perf_record *record)
-{
-	struct wp_follow *follow = ctx;
-
-	if (record->type == WP_PERF_FORK &&
-	    has(&follow->parents, record->parent_pid))
-		add(follow, record->pid, record->time_ns);
-	/* One that is recorded is let go of when its last thread has ended. */
-	if (record->type == WP_PERF_EXIT &&
-	    !wp_recorded_find(follow->recorded, record->pid))
-		drop(&follow->parents, record->pid);
-}
-
-static void let_go(void *ctx, pid_t pid)
-{
-	struct wp_follow *follow = ctx;
-
-	drop(&follow->parents, pid);
-}
-
-void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
-		    struct wp_recorded *recorded,
-		    struct wp_task_watch *ret_watch)
-{
-	*follow = (struct wp_follow){ .options = options,
-				      .recorded = recorded };
-	recorded->ended = let_go;
-	recorded->ctx = follow;
-	if (options->children)
-		*ret_watch = (struct wp_task_watch){ tell, follow };
-}
-
-static int add_tree(struct wp_follow *follow, pid_t pid)
-{
-	struct wp_tids pids = WP_TIDS_INIT;
-	int rc = wp_children_list_all(&pids, pid, TREE_MAX);
-
-	for (size_t i = 0; i < pids.len && !rc; i++)
-		add(follow, pids.v[i], 0);
-	wp_tids_clear(&pids);
-	return rc == -ESRCH ? 0 : rc;
-}
-
-/* A process that was asked for by its pid must be there. */
-static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
-{
-	int rc = wp_recorded_add(follow->recorded, pid, 0, err);
-
-	return rc ? rc : insert(&follow->parents, pid);
-}
-
-int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
-{
-	const struct wp_options *o = follow->options;
-	int rc = pid ? insert(&follow->parents, pid) : 0;
-
-	for (size_t i = 1; i < o->npids && !rc; i++)
-		rc = add_named(follow, o->pids[i], err);
-	for (size_t i = 0; i < o->npids && o->tree && !rc; i++)
-		rc = add_tree(follow, o->pids[i]);
-	if (rc == -ENOMEM)
-		return wp_err_set(err, rc, "no memory");
-	return rc;
-}
-
 static int compare_pids(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
@@ -175,6 +93,158 @@ static int list_processes(struct wp_tids *pids)
 	closedir(dir);
 	if (pids->len)
 		qsort(pids->v, pids->len, sizeof(*pids->v), compare_pids);
+	return rc;
+}
+
+/* Record PID, which is to be; what cannot be is counted. */
+static void add(struct wp_follow *follow, pid_t pid, uint64_t since_ns)
+{
+	struct wp_counters *c = &follow->recorded->profile->counters;
+	struct wp_err err = WP_ERR_INIT;
+	int rc = insert(&follow->parents, pid);
+
+	if (!rc)
+		rc = wp_recorded_add(follow->recorded, pid, since_ns, &err);
+	if (!rc)
+		return;
+	if (rc == -ENOMEM) {
+		follow->no_memory = true;
+	} else if (rc == -ESRCH) {
+		c->processes_lost++;
+	} else {
+		c->processes_denied++;
+		if (!follow->why.code && rc == -EPERM)
+			wp_access_denied(pid, &err);
+		if (!follow->why.code)
+			follow->why = err;
+	}
+}
+
+/* Is PID, which PARENT (0: not known) has started, to be recorded and is not yet? */
+static bool is_wanted(const struct wp_follow *follow, pid_t pid, pid_t parent)
+{
+	const struct wp_options *o = follow->options;
+
+	if (has(&follow->parents, pid))
+		return false;
+	return (o->children && has(&follow->parents, parent)) ||
+	       (wp_choose_is_asked(o) && wp_choose(o, pid));
+}
+
+/* The process of a record has started, or has executed a program: if it is to be
+ * recorded it is from then on. */
+static void tell(void *ctx, const struct wp_perf_record *record)
+{
+	struct wp_follow *follow = ctx;
+
+	if ((record->type == WP_PERF_FORK &&
+	     is_wanted(follow, record->pid, record->parent_pid)) ||
+	    (record->type == WP_PERF_NAME && is_wanted(follow, record->pid, 0)))
+		add(follow, record->pid, record->time_ns);
+	else if (record->type == WP_PERF_FORK && follow->options->all &&
+		 kill(record->pid, 0) && errno == ESRCH)
+		follow->recorded->profile->counters.processes_lost++;
+	/* One that is recorded is let go of when its last thread has ended. */
+	if (record->type == WP_PERF_EXIT &&
+	    !wp_recorded_find(follow->recorded, record->pid))
+		drop(&follow->parents, record->pid);
+}
+
+static void let_go(void *ctx, pid_t pid)
+{
+	struct wp_follow *follow = ctx;
+
+	drop(&follow->parents, pid);
+}
+
+void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
+		    struct wp_recorded *recorded,
+		    struct wp_task_watch *ret_watch)
+{
+	*follow = (struct wp_follow){ .options = options,
+				      .recorded = recorded };
+	recorded->ended = let_go;
+	recorded->ctx = follow;
+	if (options->children || wp_choose_is_asked(options))
+		*ret_watch = (struct wp_task_watch){ tell, follow };
+}
+
+static int add_tree(struct wp_follow *follow, pid_t pid)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc = wp_children_list_all(&pids, pid, TREE_MAX);
+
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		add(follow, pids.v[i], 0);
+	wp_tids_clear(&pids);
+	return rc == -ESRCH ? 0 : rc;
+}
+
+/* A process that was asked for by its pid must be there. */
+static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
+{
+	int rc = wp_recorded_add(follow->recorded, pid, 0, err);
+
+	return rc ? rc : insert(&follow->parents, pid);
+}
+
+/* Record all processes that are wanted and were not there, or not wanted, before. */
+static int add_chosen(struct wp_follow *follow)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	int rc = list_processes(&pids);
+
+	for (size_t i = 0; i < pids.len && !rc; i++)
+		if (is_wanted(follow, pids.v[i], 0))
+			add(follow, pids.v[i], 0);
+	follow->chosen_ns = wp_clock_ns();
+	wp_tids_clear(&pids);
+	return rc;
+}
+
+int wp_follow_first(const struct wp_options *options,
+		    struct wp_process *process, struct wp_err *err)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	char text[256];
+	int rc = list_processes(&pids), opened = -ENOENT;
+
+	for (size_t i = 0; i < pids.len && !rc && opened; i++)
+		if (wp_choose(options, pids.v[i]))
+			opened = wp_process_open(process, pids.v[i], err);
+	wp_tids_clear(&pids);
+	wp_choose_describe(options, text, sizeof(text));
+	if (!rc && opened == -ENOENT)
+		return wp_err_set(err, opened, "there are no %s", text);
+	return rc ? wp_err_set(err, rc, "no memory") : opened;
+}
+
+void wp_follow_describe(const struct wp_follow *follow)
+{
+	struct wp_profile *profile = follow->recorded->profile;
+	char text[256];
+	uint32_t id;
+
+	wp_choose_describe(follow->options, text, sizeof(text));
+	id = wp_intern_add_str(&profile->strings, text);
+	if (id != UINT32_MAX)
+		profile->meta.command_line = id;
+	profile->meta.pid = 0;
+}
+
+int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
+{
+	const struct wp_options *o = follow->options;
+	int rc = pid ? insert(&follow->parents, pid) : 0;
+
+	for (size_t i = 1; i < o->npids && !rc; i++)
+		rc = add_named(follow, o->pids[i], err);
+	for (size_t i = 0; i < o->npids && o->tree && !rc; i++)
+		rc = add_tree(follow, o->pids[i]);
+	if (!rc && wp_choose_is_asked(o))
+		rc = add_chosen(follow);
+	if (rc == -ENOMEM)
+		return wp_err_set(err, rc, "no memory");
 	return rc;
 }
 
@@ -213,27 +283,36 @@ static void meet(struct wp_follow *follow, pid_t pid)
 	/* By a clock of 10 ms. */
 	if (start_ns < follow->listed_ns)
 		start_ns = follow->listed_ns;
-	if (has(&follow->parents, parent))
+	if (is_wanted(follow, pid, parent))
 		add(follow, pid, start_ns);
+}
+
+/* Record new processes, in the order of pids: parents before their children. */
+static int meet_new(struct wp_follow *follow, uint64_t now_ns)
+{
+	struct wp_tids now = WP_TIDS_INIT;
+	int rc = list_processes(&now);
+
+	for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
+		if (!has(&follow->known, now.v[i]))
+			meet(follow, now.v[i]);
+	wp_tids_clear(&follow->known);
+	follow->known = now;
+	follow->listed_ns = now_ns;
+	return rc;
 }
 
 int wp_follow_step(struct wp_follow *follow)
 {
-	struct wp_tids now = WP_TIDS_INIT;
+	bool chooses = wp_choose_is_asked(follow->options);
 	uint64_t now_ns = wp_clock_ns();
 	int rc = 0;
 
-	if (follow->options->children &&
-	    !wp_sampler_sees_tasks(follow->recorded->sampler)) {
-		rc = list_processes(&now);
-		/* In the order of pids: parents before their children. */
-		for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
-			if (!has(&follow->known, now.v[i]))
-				meet(follow, now.v[i]);
-		wp_tids_clear(&follow->known);
-		follow->known = now;
-		follow->listed_ns = now_ns;
-	}
+	if ((follow->options->children || chooses) &&
+	    !wp_sampler_sees_tasks(follow->recorded->sampler))
+		rc = meet_new(follow, now_ns);
+	if (!rc && chooses && now_ns - follow->chosen_ns >= CHOOSE_NS)
+		rc = add_chosen(follow);
 	if (!rc)
 		rc = wp_recorded_retire(follow->recorded);
 	return rc || !follow->no_memory ? rc : -ENOMEM;

@@ -26,6 +26,8 @@ struct wp_follow {
 	 * sorted, and when that was. */
 	struct wp_tids known;
 	uint64_t listed_ns;
+	/* When all were looked at for those that --name, --cgroup and --all mean. */
+	uint64_t chosen_ns;
 	/* Why something that is to be recorded cannot be; code 0: all is. */
 	struct wp_err why;
 	/* Without memory the recording ends. */
@@ -38,9 +40,18 @@ void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
 		    struct wp_task_watch *ret_watch);
 
 /* Record what is there already: the further processes that were named, with --tree the
- * descendants of PID.  PID, 0: none, is recorded already.  0, or -errno with ERR. */
+ * descendants of PID, and what is chosen.  PID, 0: none, is recorded already.  0, or -errno with ERR. */
 WP_MUST_CHECK
 int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err);
+
+/* Open the first process that --name, --cgroup or --all means as PROCESS.  0, or -ENOENT
+ * or -errno with ERR. */
+WP_MUST_CHECK
+int wp_follow_first(const struct wp_options *options,
+		    struct wp_process *process, struct wp_err *err);
+
+/* Note in the profile's meta what was chosen, instead of one process. */
+void wp_follow_describe(const struct wp_follow *follow);
 
 /* After a tick: find new processes where the kernel does not tell of them.  0 or
  * -ENOMEM. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "choose.h"
 #include "option_table.h"
 #include "option_values.h"
 #include "output_file.h"
@@ -154,7 +155,7 @@ static int check_target(struct wp_options *o, struct wp_err *err)
 		return wp_err_set(
 			err, -EINVAL,
 			"give either a process or a command, not both");
-	if (!o->pid && !o->name && !o->command)
+	if (!o->pid && !o->name && !o->command && !wp_choose_is_asked(o))
 		return wp_err_set(
 			err, -EINVAL,
 			"nothing to record: give a PID, the NAME of a "
@@ -291,7 +292,7 @@ static int check_many(struct wp_options *o, struct wp_err *err)
 {
 	const struct wp_sampler_options *s = &o->sampler;
 
-	o->sampler.many = o->children || o->npids > 1;
+	o->sampler.many = o->children || o->npids > 1 || wp_choose_is_asked(o);
 	if (o->sampler.many && (s->block || s->thread_starts))
 		return wp_err_set(err, -EINVAL,
 				  "the %s profile is one of a single process",

@@ -69,6 +69,23 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_TREE, "tree", "PID", RECORD, WP_SECTION_WHAT, NULL,
 	  "a process with all that it has started and will start",
 	  "A process with its children and theirs: those that there are, and those that start." },
+	{ WP_OPT_NAME, "name", "GLOB", RECORD, WP_SECTION_WHAT, NULL,
+	  "all processes whose name matches, now or later, such\n"
+	  "as 'php-fpm*'; may be given several times",
+	  "All processes whose name, or the last part of whose program's path, matches the shell\n"
+	  "pattern: those that there are, and those that come to have such a name.\n"
+	  "It may be given several times." },
+	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD, WP_SECTION_WHAT, NULL,
+	  "all processes of a control group: a path, a unit of\n"
+	  "systemd, or a container's id",
+	  "All processes in a control group or below it, now or later: a path, as\n"
+	  "/proc/PID/cgroup has it or below /sys/fs/cgroup; the name of a unit of systemd,\n"
+	  "`nginx.service` or `nginx`; or the id of a container, or its first 8 digits or\n"
+	  "more.\n"
+	  "It may be given several times." },
+	{ WP_OPT_ALL, "all", NULL, RECORD, WP_SECTION_WHAT, NULL,
+	  "all processes but wallprof's own",
+	  "All processes, now or later, but kernel threads and wallprof's own." },
 	{ 't', "thread", "GLOB", RECORD | TOP | DUMP | SERVE, WP_SECTION_WHAT,
 	  NULL,
 	  "only threads whose name matches, such as 'worker-*',\n"

@@ -146,17 +146,20 @@ static int parse_hang_option(struct wp_option_parse *p, int c, const char *arg,
 	}
 }
 
-static int add_glob(struct wp_sampler_options *s, const char *glob,
-		    struct wp_err *err)
+/* Put WORD behind those in LIST[0..MAX). */
+static int add_word(const char **list, size_t max, const char *option,
+		    const char *word, struct wp_err *err)
 {
-	for (size_t i = 0; i < WP_THREAD_GLOBS_MAX; i++) {
-		if (s->thread_globs[i])
+	if (!*word)
+		return wp_err_set(err, -EINVAL, "%s wants a word", option);
+	for (size_t i = 0; i < max; i++) {
+		if (list[i])
 			continue;
-		s->thread_globs[i] = glob;
+		list[i] = word;
 		return 0;
 	}
-	return wp_err_set(err, -EINVAL, "-t is given more than %d times",
-			  WP_THREAD_GLOBS_MAX);
+	return wp_err_set(err, -EINVAL, "%s is given more than %zu times",
+			  option, max);
 }
 
 static int parse_sampler_option(struct wp_option_parse *p, int c,
@@ -174,7 +177,8 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 		p->interval = arg;
 		return 0;
 	case 't':
-		return add_glob(s, arg, err);
+		return add_word(s->thread_globs, WP_THREAD_GLOBS_MAX, "-t", arg,
+				err);
 	case 'k':
 		s->kernel = true;
 		return 0;
@@ -220,6 +224,32 @@ static int parse_pid(struct wp_options *o, const char *arg, struct wp_err *err)
 	return wp_option_pids(o, arg, err);
 }
 
+/* Which processes besides. */
+static int parse_which(struct wp_option_parse *p, int c, const char *arg,
+		       struct wp_err *err)
+{
+	struct wp_options *o = &p->o;
+
+	switch (c) {
+	case WP_OPT_CHILDREN:
+		o->children = true;
+		return 0;
+	case WP_OPT_TREE:
+		o->children = o->tree = true;
+		return wp_option_pids(o, arg, err);
+	case WP_OPT_NAME:
+		return add_word(o->globs, WP_CHOSEN_MAX, "--name", arg, err);
+	case WP_OPT_CGROUP:
+		return add_word(o->cgroups, WP_CHOSEN_MAX, "--cgroup", arg,
+				err);
+	case WP_OPT_ALL:
+		o->all = true;
+		return 0;
+	default:
+		return parse_sampler_option(p, c, arg, err);
+	}
+}
+
 static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 			struct wp_err *err)
 {
@@ -243,12 +273,6 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 	case 'v':
 		o->verbose = true;
 		return 0;
-	case WP_OPT_CHILDREN:
-		o->children = true;
-		return 0;
-	case WP_OPT_TREE:
-		o->children = o->tree = true;
-		return wp_option_pids(o, arg, err);
 	case WP_OPT_TIMELINE:
 		o->sampler.note_holders = true;
 		return 0;
@@ -274,7 +298,7 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 		o->ask = WP_ASK_VERSION;
 		return 0;
 	default:
-		return parse_sampler_option(p, c, arg, err);
+		return parse_which(p, c, arg, err);
 	}
 }
 

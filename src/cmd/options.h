@@ -20,6 +20,7 @@ enum {
 	WP_PIDS_MAX = 1000,
 	WP_WORDS_MAX = 64,
 	WP_LISTENS_MAX = 4,
+	WP_CHOSEN_MAX = 16,
 };
 
 enum wp_action {
@@ -64,6 +65,12 @@ struct wp_options {
 	 * started, too. */
 	bool children;
 	bool tree;
+	/* Record all processes whose name matches one of GLOBS, that are in one of
+	 * CGROUPS, or all there are, and those that will be; NULL: no more; borrowed
+	 * from argv. */
+	const char *globs[WP_CHOSEN_MAX];
+	const char *cgroups[WP_CHOSEN_MAX];
+	bool all;
 	/* Of a process (find_process.h); borrowed from argv; NULL: not given. */
 	const char *name;
 	/* NULL-ended, borrowed from argv; NULL: not given. */

@@ -131,26 +131,26 @@ static int nothing_seen(const struct wp_record_result *r, struct wp_err *err)
 		o->thread_globs[0] ?
 			", or no thread's name is one that -t chooses" :
 			"";
-	char names[256];
+	char names[256], of[32];
 
+	snprintf(of, sizeof(of), p->meta.pid ? "process %d" : "the processes",
+		 p->meta.pid);
 	if (o->thread_globs[0] && !*end) {
 		wp_profile_list_names(p, names, sizeof(names));
 		return wp_err_set(err, -ENODATA,
-				  "no thread of process %d had a name that "
+				  "no thread of %s had a name that "
 				  "-t \"%s\"%s chooses; there are: %s",
-				  r->profile->meta.pid, o->thread_globs[0],
+				  of, o->thread_globs[0],
 				  o->thread_globs[1] ? "..." : "", names);
 	}
 	if (!o->wall && !*end)
 		return wp_err_set(err, -ENODATA,
-				  "process %d was on a CPU for so little of "
-				  "%.1f s that no CPU sample met it%s; what it "
-				  "waits for is told by --profile wall",
-				  r->profile->meta.pid,
-				  (double)p->meta.duration_ns / 1e9, glob);
-	return wp_err_set(err, -ESRCH,
-			  "process %d ended before a first sample%s",
-			  r->profile->meta.pid, glob);
+				  "no CPU sample met %s in %.1f s, so little "
+				  "was it on a CPU%s; what it waits for is "
+				  "told by --profile wall",
+				  of, (double)p->meta.duration_ns / 1e9, glob);
+	return wp_err_set(err, -ESRCH, "%s ended before a first sample%s", of,
+			  glob);
 }
 
 static bool makes_files(const struct wp_record_result *r)

@@ -96,13 +96,13 @@ const struct wp_process *wp_recorded_find(const struct wp_recorded *recorded,
 		       NULL;
 }
 
-int wp_recorded_recheck(const struct wp_recorded *recorded, struct wp_err *err)
+void wp_recorded_recheck(const struct wp_recorded *recorded, struct wp_err *err)
 {
-	int rc = 0;
-
-	for (size_t i = 0; i < recorded->n && !rc; i++)
-		rc = wp_process_recheck(recorded->v[i], err);
-	return rc;
+	if (recorded->first && wp_process_recheck(recorded->first, err))
+		wp_sampler_forget(recorded->sampler, recorded->first);
+	for (size_t i = 0; i < recorded->n; i++)
+		if (wp_process_recheck(recorded->v[i], err))
+			wp_sampler_forget(recorded->sampler, recorded->v[i]);
 }
 
 static void let_go(void *ctx, struct wp_process *process)

@@ -57,9 +57,10 @@ int wp_recorded_note(struct wp_recorded *recorded,
 const struct wp_process *wp_recorded_find(const struct wp_recorded *recorded,
 					  pid_t pid);
 
-/* Check access to all again.  0, or -EPERM with ERR. */
-WP_MUST_CHECK
-int wp_recorded_recheck(const struct wp_recorded *recorded, struct wp_err *err);
+/* Check access to all again: what was recorded of those that may not be looked at any
+ * more is thrown away, which is counted; ERR says so of one. */
+void wp_recorded_recheck(const struct wp_recorded *recorded,
+			 struct wp_err *err);
 
 /* Between ticks: let go of those that have ended.  0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -194,6 +194,12 @@ static void put_bytes(struct writer *w, const char *text)
 		put_number(w, "bytes", atoll(text), "bytes");
 }
 
+static void put_known(struct writer *w, const char *key, uint32_t id)
+{
+	if (str_id(w, id))
+		put_label(w, key, str_id(w, id));
+}
+
 static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 {
 	const struct wp_sample_key *key = &s->key;
@@ -217,6 +223,9 @@ static void put_labels(struct writer *w, const struct wp_profile_sample *s)
 	if (process && wp_profile_is_of_many(w->profile)) {
 		put_number(w, "pid", process->pid, "id");
 		put_label(w, "process", str_id(w, process->name));
+		put_known(w, "cgroup", process->cgroup);
+		put_known(w, "container", process->container);
+		put_known(w, "unit", process->unit);
 	}
 	put_label(w, "state",
 		  text_id(w, wp_types_state_name((enum wp_state)key->state)));
@@ -385,8 +394,8 @@ static void put_comments(struct writer *w)
 	wp_buf_printf(&line, "command: %s",
 		      wp_profile_str(w->profile, meta->command_line));
 	wp_buf_char(&line, '\0');
-	wp_buf_printf(&line, "pid: %d", meta->pid);
-	wp_buf_char(&line, '\0');
+	if (meta->pid)
+		wp_buf_printf(&line, "pid: %d%c", meta->pid, '\0');
 	wp_buf_printf(&line, "wallprof: %s, stop mode %s", WP_VERSION,
 		      wp_profile_str(w->profile, meta->stop_mode));
 	wp_buf_char(&line, '\0');

@@ -237,7 +237,8 @@ static void put_header(struct wp_report *r)
 	const char *source = wp_profile_str(r->profile, meta->source[r->kind]);
 	char clock[WP_CELL], sums[256], hint[512];
 
-	wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
+	if (meta->pid)
+		wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
 	wp_escape_terminal(&r->name,
 			   wp_profile_str(r->profile, meta->command_line));
 	wp_report_end(r, 0);
@@ -312,7 +313,8 @@ static void put_next(struct wp_report *r)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
 
-	if (meta->was_read || *wp_profile_str(r->profile, meta->target_end))
+	if (meta->was_read || !meta->pid ||
+	    *wp_profile_str(r->profile, meta->target_end))
 		return;
 	wp_buf_printf(&r->name,
 		      "next: wallprof dump %" PRId32 ", wallprof %" PRId32

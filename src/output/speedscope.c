@@ -158,9 +158,9 @@ static void put_all(struct scope *s, enum wp_profile_kind kind)
 
 	wp_buf_str(&s->out, "{\"$schema\":\"https://www.speedscope.app/"
 			    "file-format-schema.json\",\n\"name\":");
-	wp_buf_printf(&s->name, "%s (%d)",
-		      wp_profile_str(s->profile, meta->command_line),
-		      meta->pid);
+	wp_buf_str(&s->name, wp_profile_str(s->profile, meta->command_line));
+	if (meta->pid)
+		wp_buf_printf(&s->name, " (%d)", meta->pid);
 	put_name(s);
 	wp_buf_str(&s->out, ",\"exporter\":\"wallprof " WP_VERSION "\","
 			    "\n\"shared\":{\"frames\":[\n");

@@ -151,7 +151,7 @@ int wp_process_recheck(const struct wp_process *p, struct wp_err *err)
 	return wp_err_set(err, -EPERM,
 			  "process %d may not be looked at any "
 			  "more (it has executed a set-user-ID program?): what "
-			  "was recorded is thrown away",
+			  "was recorded of it is thrown away",
 			  p->pid);
 }
 

@@ -124,6 +124,28 @@ static uint32_t find_shared(const struct wp_profile *profile,
 	return UINT32_MAX;
 }
 
+void wp_profile_forget_process(struct wp_profile *profile, uint32_t index)
+{
+	struct wp_timeline *timeline = &profile->timeline;
+
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
+		for (uint32_t i = 0; i < profile->sets[kind].nsamples; i++) {
+			struct wp_profile_sample *s =
+				&profile->sets[kind].samples[i];
+
+			if (profile->threads[s->key.thread].process == index)
+				*s = (struct wp_profile_sample){
+					.key = s->key
+				};
+		}
+	for (uint32_t i = 0; i < timeline->n; i++)
+		if (profile->threads[timeline->v[i].thread].process == index)
+			timeline->v[i].ns = 0;
+	for (uint32_t i = 0; i < profile->nthreads; i++)
+		if (profile->threads[i].process == index)
+			profile->threads[i].cpu_ns = 0;
+}
+
 static const char other_processes[] = "[other processes]";
 
 /* The entry in [from..nprocesses) called NAME. */

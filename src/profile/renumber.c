@@ -131,8 +131,14 @@ static void refs_of_mapping(struct wp_renumber *r, struct wp_profile_mapping *m)
 /* Of all that is not dropped. */
 static void refs_of_rest(struct wp_renumber *r, struct wp_profile *p)
 {
-	for (uint32_t i = 0; i < p->nprocesses; i++)
-		wp_renumber_ref(r, WP_REF_STRING, &p->processes[i].name);
+	for (uint32_t i = 0; i < p->nprocesses; i++) {
+		struct wp_profile_process *process = &p->processes[i];
+
+		wp_renumber_ref(r, WP_REF_STRING, &process->name);
+		wp_renumber_ref(r, WP_REF_STRING, &process->cgroup);
+		wp_renumber_ref(r, WP_REF_STRING, &process->container);
+		wp_renumber_ref(r, WP_REF_STRING, &process->unit);
+	}
 	for (uint32_t i = 0; i < p->nlabels; i++) {
 		wp_renumber_ref(r, WP_REF_STRING, &p->labels[i].key);
 		wp_renumber_ref(r, WP_REF_STRING, &p->labels[i].value);

@@ -381,37 +381,6 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	return rc;
 }
 
-/* Take the stops that targets which have ended still hold, and pay their time. */
-static int finish_ended(struct wp_target *target)
-{
-	int rc = target->gone ? wp_target_end_stops(target) : 0;
-
-	return rc || !target->gone ? rc : wp_target_finish(target);
-}
-
-int wp_sampler_retire(struct wp_sampler *loop,
-		      void (*ended)(void *ctx, struct wp_process *process),
-		      void *ctx)
-{
-	int rc = for_each_target(loop, finish_ended);
-	size_t n = 0;
-
-	for (size_t i = 0; i < loop->ntargets; i++) {
-		struct wp_target *target = loop->targets[i];
-		struct wp_process *process = target->process;
-
-		if (rc || !target->gone) {
-			loop->targets[n++] = target;
-			continue;
-		}
-		wp_bpf_scan_drop(loop, process->pid);
-		wp_target_free(target);
-		ended(ctx, process);
-	}
-	loop->ntargets = n;
-	return rc;
-}
-
 void wp_sampler_each_thread(const struct wp_target *target,
 			    void (*each)(void *ctx,
 					 const struct wp_thread_view *view),

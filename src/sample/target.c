@@ -17,6 +17,7 @@
 #include "stop_window.h"
 #include "thread_starts.h"
 #include "threads.h"
+#include "wallprof/cgroup.h"
 #include "wallprof/clock.h"
 
 /* A stop that has not come by then is given up. */
@@ -36,15 +37,35 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 	return rc;
 }
 
+/* Note in the profile's entry INDEX, the process's own, which group it is in. */
+static void note_group(const struct wp_target *target, uint32_t index)
+{
+	struct wp_intern *strings = &target->profile->strings;
+	struct wp_profile_process *p = &target->profile->processes[index];
+	char text[WP_CGROUP_MAX];
+	struct wp_cgroup c;
+
+	if (!target->loop->options.many || p->nmore ||
+	    wp_cgroup_read(target->process->proc_fd, 0, text) <= 0)
+		return;
+	wp_cgroup_parse(&c, text);
+	p->cgroup = wp_intern_add_str(strings, c.path);
+	p->container = wp_intern_add_str(strings, c.container);
+	p->unit = wp_intern_add_str(strings, c.unit);
+}
+
 /* The profile's entry of the process; UINT32_MAX without memory. */
 static uint32_t add_process(const struct wp_target *target)
 {
+	uint32_t most = target->loop->options.own_threads, index;
 	char name[WP_COMM_MAX];
 
 	wp_process_name(target->process, name, sizeof(name));
-	return wp_profile_share_process(target->profile, target->process->pid,
-					name,
-					target->loop->options.own_threads);
+	index = wp_profile_share_process(target->profile, target->process->pid,
+					 name, most);
+	if (!most || index < most)
+		note_group(target, index);
+	return index;
 }
 
 int wp_target_new(struct wp_target **ret, struct wp_sampler *loop,
@@ -355,5 +376,7 @@ int wp_target_finish(struct wp_target *target)
 	/* What each thread waited is known now. */
 	if (!rc)
 		rc = wp_block_waits_finish(target);
+	if (target->forgotten)
+		wp_profile_forget_process(target->profile, target->index);
 	return rc;
 }

@@ -35,6 +35,8 @@ struct wp_target {
 
 	/* The process has no thread left. */
 	bool gone;
+	/* Its samples are to be dropped: then it counts as gone. */
+	bool forgotten;
 	/* The process was held before it executed its program when it was added:
 	 * it had one thread. */
 	bool held;

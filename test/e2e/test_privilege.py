@@ -366,8 +366,20 @@ def test_it_does_not_run_set_user_id(installed):
     assert "set-user-ID" in run.err and not run.out
 
 
-def test_a_set_user_id_program_ends_the_recording(installed):
-    """Rights from the file end where the user's do."""
+def holds_threads_of(tool, pid):
+    """Does TOOL keep a file of a thread of PID open?"""
+    for worker in children_of(tool.pid) or [tool.pid]:
+        for fd in os.scandir(f"/proc/{worker}/fd"):
+            try:
+                if os.readlink(fd.path).startswith(f"/proc/{pid}/task"):
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def become_set_user_id(installed):
+    """A target that executes one when its fifo is written to."""
     sleeper = installed.copy("/bin/sleep", "sleep")
     os.chmod(sleeper, 0o4755)
     fifo = installed.directory / "fifo"
@@ -376,6 +388,12 @@ def test_a_set_user_id_program_ends_the_recording(installed):
     target = installed.start(
         ALICE, "/bin/sh", "-c",
         f"echo READY pid=$$; read x < {fifo}; exec {sleeper} 60")
+    return target, fifo
+
+
+def test_a_set_user_id_program_ends_the_recording(installed):
+    """Rights from the file end where the user's do."""
+    target, fifo = become_set_user_id(installed)
     tool = installed.start_tool(ALICE, "-p", target.pid, "-o",
                                 installed.home(ALICE) / "x.folded")
     wait_until(lambda: is_sampling(tool.proc))
@@ -385,3 +403,25 @@ def test_a_set_user_id_program_ends_the_recording(installed):
     assert not list(installed.home(ALICE).iterdir())
     assert target.is_running(), (target.proc.returncode,
                                  target.proc.stderr.read())
+
+
+def test_a_set_user_id_program_costs_its_own_samples_only(installed):
+    target, fifo = become_set_user_id(installed)
+    other = installed.start(ALICE)
+    out = installed.home(ALICE) / "x.folded"
+    tool = installed.start_tool(ALICE, "-p", f"{other.pid},{target.pid}", "-v",
+                                "-o", out)
+    wait_until(lambda: is_sampling(tool.proc))
+    fifo.write_text("go\n")
+    wait_until(lambda: "sleep" in status_of(target.pid)["Name"])
+    # Some ticks.
+    wait_until(lambda: not holds_threads_of(tool.proc, target.pid))
+    os.kill(tool.pid, signal.SIGINT)
+    assert tool.proc.wait(100) in (0, 1)
+    err = tool.proc.stderr.read().decode()
+    assert "executed a set-user-ID program" in err, err
+    assert "1 processes could not be looked at" in err, err
+    lines = out.read_text().splitlines()
+    assert lines and all(line.startswith("waiters;") for line in lines), lines
+    assert target.is_running()
+    other.assert_unharmed()

@@ -173,6 +173,99 @@ def test_a_build_is_told_by_program(tmp_path):
     assert re.search(r"^Processes\n", again.out, re.M), again.out
 
 
+NAMES = ("import os\nopen('/proc/self/comm', 'w').write({!r})\n"
+         "os.write(1, b'up\\n')\nwhile True: pass")
+
+
+def test_names_are_found_now_and_later(start, tmp_path):
+    target = Starter(start, tmp_path)
+    first = target.start(NAMES.format("wp-named-a"))
+    output = tmp_path / "x.pb.gz"
+    pids = [first]
+
+    def work():
+        wait_until(lambda: holds_files_of(first))
+        pids.append(target.start(NAMES.format("wp-named-b")))
+        pids.append(target.start(NAMES.format("wp-other")))
+        wait_until(lambda: run_ns(pids[1]) > 200e6)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: run_ns(pids[1]) > 300e6)
+        return lambda: True
+
+    run = wallprof("--name", "wp-named-*", "--name", "nobody?", output=output,
+                   until=work)
+    assert run.status in (0, 1), run.err
+    sums = by_process(pprof_check.load(str(output)))
+    assert {pid for _, pid in sums} == set(pids[:2]), (sums, run.err)
+    target.end(*pids[1:])
+    run = wallprof("--name", "wp-named-*", "-d", "0.2")
+    assert run.status == 2
+    assert "there are no processes named wp-named-*" in run.err
+
+
+def group(name):
+    """A control group of our own, of whichever version can be written."""
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified",
+                 "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"):
+        path = os.path.join(root, name)
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        if os.path.exists(path + "/cgroup.procs"):
+            return path
+        os.rmdir(path)
+    return pytest.skip("no cgroup can be made")
+
+
+def test_a_group_has_who_is_moved_there(start, tmp_path):
+    target = Starter(start, tmp_path)
+    path = group(f"wp-test-{os.getpid()}.service")
+    pids = [target.start(BUSY) for _ in range(3)]
+    output = tmp_path / "x.pb.gz"
+
+    def move(pid):
+        with open(path + "/cgroup.procs", "w") as f:
+            f.write(str(pid))
+
+    def work():
+        wait_until(lambda: holds_files_of(pids[0]))
+        move(pids[1])
+        wait_until(lambda: holds_files_of(pids[1]))
+        return lambda: True
+
+    move(pids[0])
+    try:
+        # By its unit's name, and by its path.
+        name = path.rsplit("/", 1)[1]
+        run = wallprof("--cgroup", name, output=output, until=work)
+        assert run.status in (0, 1), run.err
+        samples = pprof_check.samples(pprof_check.load(str(output)))
+        assert {s["labels"]["pid"] for s in samples} == set(pids[:2])
+        assert {s["labels"].get("unit") for s in samples
+                if s["labels"]["pid"] == pids[0]} == {name}
+        run = wallprof("--cgroup", path, "-d", "0.2")
+        assert run.status in (0, 1), run.err
+        assert re.search(r": 2 processes$", run.out, re.M), run.out
+    finally:
+        target.end(*pids)
+        wait_until(lambda: not open(path + "/cgroup.procs").read())
+        os.rmdir(path)
+
+
+def test_all_are_all_but_wallprof_and_kernel_threads(start, tmp_path):
+    target = start("herd", 3, 2, 20000)
+    output = tmp_path / "x.pb.gz"
+    run = wallprof("--all", "-d", "0.5", output=output)
+    assert run.status in (0, 1), run.err
+    sums = by_process(pprof_check.load(str(output)))
+    names, pids = {n for n, _ in sums}, {pid for _, pid in sums}
+    assert {target.pid, *children_of(target.pid), os.getpid()} <= pids, sums
+    # Other tests' wallprof may be there.
+    assert "kthreadd" not in names, sums
+    target.assert_unharmed()
+
+
 def test_a_process_that_is_not_there_is_said(start):
     target = start("waiters", 1)
     run = wallprof("-p", f"{target.pid},999999999", "-d", "0.2")

@@ -51,6 +51,25 @@ static void defaults_record_until_the_end_as_text(void **state)
 		    o.sampler.max_stopped < 0.0101);
 }
 
+static void processes_are_chosen_by_name_group_or_all(void **state)
+{
+	struct wp_options o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "w --name a* --name b --cgroup /x", NULL),
+			 0);
+	assert_string_equal(o.globs[0], "a*");
+	assert_string_equal(o.globs[1], "b");
+	assert_null(o.globs[2]);
+	assert_string_equal(o.cgroups[0], "/x");
+	assert_false(o.all);
+	assert_true(o.sampler.many);
+	assert_int_equal(parse(&o, "w --all -- ls", NULL), 0);
+	assert_true(o.all && o.sampler.many && o.command);
+	assert_int_equal(parse(&o, "w -p 5", NULL), 0);
+	assert_false(o.sampler.many);
+}
+
 static void units_are_understood(void **state)
 {
 	static const struct {
@@ -434,6 +453,9 @@ static void what_is_wrong_is_said(void **state)
 		{ "w --children -p 42 --profile threadcreate",
 		  "threadcreate profile is one of a single" },
 		{ "w dump --children 42", "--children is for record" },
+		{ "w --all --profile block", "block profile is one of" },
+		{ "w top --all", "top looks at a running process" },
+		{ "w dump --cgroup x 42", "--cgroup is for record" },
 		{ "w dmup 42", "did you mean dump?" },
 		{ "w dump redis nginx", "one process at a time" },
 		{ "w -p 1 -- ls", "not both" },
@@ -520,6 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_record_until_the_end_as_text),
+		cmocka_unit_test(processes_are_chosen_by_name_group_or_all),
 		cmocka_unit_test(units_are_understood),
 		cmocka_unit_test(no_share_but_0_lifts_the_limit),
 		cmocka_unit_test(the_ending_names_the_format),

@@ -321,6 +321,48 @@ static void a_process_that_has_gone_is_no_target(void **state)
 	wp_target_free(NULL);
 }
 
+static void let_go(void *ctx, struct wp_process *process)
+{
+	assert_null(ctx);
+	assert_ptr_equal(process, &second.process);
+	second.target = NULL;
+}
+
+/* Of what may not be looked at any more nothing is kept, of the others all. */
+static void a_process_is_forgotten_for_itself_alone(void **state)
+{
+	(void)state;
+	wp_timeline_start(&second.profile.timeline, 4096);
+	start();
+	add_second();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_true(fake_target_wall_ns(&second, 6, WP_NSTATES) > 0);
+	wp_sampler_forget(first.sampler, &second.process);
+	wp_sampler_forget(first.sampler, &second.process);
+	assert_int_equal(second.profile.counters.processes_denied, 1);
+	assert_int_equal(wp_sampler_retire(first.sampler, let_go, NULL), 0);
+	assert_null(second.target);
+	assert_int_equal(fake_target_wall_ns(&second, 6, WP_NSTATES), 0);
+	assert_true(second.profile.timeline.n > 0);
+	for (uint32_t i = 0; i < second.profile.timeline.n; i++)
+		assert_int_equal(second.profile.timeline.v[i].ns, 0);
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES), 30 * MS);
+}
+
+/* At the end it has been paid already. */
+static void a_process_is_forgotten_at_the_end(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(fake_target_tick(&first, 10 * MS), 0);
+	assert_int_equal(wp_sampler_finish(first.sampler), 0);
+	assert_true(fake_target_wall_ns(&first, 5, WP_NSTATES) > 0);
+	wp_sampler_forget(first.sampler, &first.process);
+	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -342,6 +384,8 @@ int main(void)
 		TEST(a_view_has_what_the_last_sample_found),
 		TEST(figures_are_of_the_whole_recording),
 		TEST(a_process_that_has_gone_is_no_target),
+		TEST(a_process_is_forgotten_for_itself_alone),
+		TEST(a_process_is_forgotten_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup.h - the control group of a process, and what runs in it.
+ *
+ * Layer: proc.  Source: cgroups(7), "/proc/pid/cgroup"; names of containers are those
+ * that docker, podman, containerd and CRI-O give.
+ */
+#ifndef WP_CGROUP_H
+#define WP_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { WP_CGROUP_MAX = 4096 };
+
+/* What /proc/PID/cgroup tells, with NULs; "": nothing. */
+struct wp_cgroup {
+	/* That of its paths which tells of a container, or a unit, else the longest:
+	 * "/system.slice/nginx.service". */
+	char path[512];
+	/* Twelve hexadecimal digits of a container's id. */
+	char container[13];
+	/* The innermost unit of systemd, "nginx.service". */
+	char unit[128];
+};
+
+/* Put /proc/PID/cgroup, PROC_FD being its directory or PID a process if that is -1,
+ * into BUF: its length, or -errno. */
+ssize_t wp_cgroup_read(int proc_fd, pid_t pid, char buf[WP_CGROUP_MAX]);
+
+/* TEXT is what was read. */
+void wp_cgroup_parse(struct wp_cgroup *ret, const char *text);
+
+/* Is a process with TEXT in the group that WANTED says: a path as there or below
+ * /sys/fs/cgroup (with a controller's name, version 1), which stands for all below it,
+ * too; a unit's name, with or without ".service"; or eight or more digits of a
+ * container's id? */
+bool wp_cgroup_is_in(const char *text, const char *wanted);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* choose.c - see choose.h. */
+#include "choose.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wallprof/base_name.h"
+#include "wallprof/cgroup.h"
+#include "wallprof/io.h"
+#include "wallprof/process.h"
+#include "wallprof/procfs.h"
+
+bool wp_choose_is_asked(const struct wp_options *options)
+{
+	return options->all || options->globs[0] || options->cgroups[0];
+}
+
+/* A process that may be recorded at all. */
+static bool is_other(pid_t pid)
+{
+	struct wp_proc_stat stat;
+	char path[32], text[1024];
+	ssize_t n;
+
+	if (pid == getpid() || pid == getppid())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       !stat.kernel_thread && stat.state_char != 'Z' &&
+	       stat.ppid != getpid() && stat.ppid != getppid();
+}
+
+static bool fits(const struct wp_options *options, const char *name)
+{
+	for (size_t i = 0; i < WP_CHOSEN_MAX && options->globs[i]; i++)
+		if (!fnmatch(options->globs[i], name, 0))
+			return true;
+	return false;
+}
+
+static bool has_name(const struct wp_options *options, pid_t pid)
+{
+	char path[32], name[PATH_MAX];
+	ssize_t n;
+
+	if (!options->globs[0])
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	n = wp_io_read_at(-1, path, name, WP_COMM_MAX);
+	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
+	if (n > 0 && fits(options, name))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return n > 0 && fits(options, wp_base_name(name));
+}
+
+static bool is_in_group(const struct wp_options *options, pid_t pid)
+{
+	char text[WP_CGROUP_MAX];
+
+	if (!options->cgroups[0] || wp_cgroup_read(-1, pid, text) <= 0)
+		return false;
+	for (size_t i = 0; i < WP_CHOSEN_MAX && options->cgroups[i]; i++)
+		if (wp_cgroup_is_in(text, options->cgroups[i]))
+			return true;
+	return false;
+}
+
+bool wp_choose(const struct wp_options *options, pid_t pid)
+{
+	return is_other(pid) && (options->all || has_name(options, pid) ||
+				 is_in_group(options, pid));
+}
+
+void wp_choose_describe(const struct wp_options *options, char *text,
+			size_t size)
+{
+	size_t n = 0;
+
+	snprintf(text, size, "all processes");
+	for (size_t i = 0; !options->all && n < size && i < WP_CHOSEN_MAX &&
+			   options->globs[i];
+	     i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%s",
+				      n ? ", " : "processes named ",
+				      options->globs[i]);
+	for (size_t i = 0; !options->all && n < size && i < WP_CHOSEN_MAX &&
+			   options->cgroups[i];
+	     i++)
+		n += (size_t)snprintf(text + n, size - n, "%scgroup %s",
+				      n ? ", " : "processes of ",
+				      options->cgroups[i]);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: proc.  wallprof/cgroup.h: which group a process is in, by lines as systemd,
+ * docker, podman and kubernetes make them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "wallprof/cgroup.h"
+
+#define ID "4dad762efc6ec44cb87a02075c8b8050d5e9c8b1a7f6e5d4c3b2a19080706050"
+
+static const char unit[] = "0::/system.slice/nginx.service\n";
+static const char docker[] = "0::/system.slice/docker-" ID ".scope\n";
+static const char v1[] = "9:name=systemd:/docker/" ID "\n"
+			 "4:cpu,cpuacct:/docker/" ID "\n"
+			 "3:memory:/jobs/a\n"
+			 "0::/\n";
+static const char pod[] = "0::/kubepods.slice/kubepods-burstable.slice/"
+			  "kubepods-burstable-pod0af1.slice/cri-containerd-" ID
+			  ".scope\n";
+static const char nested[] = "0::/user.slice/user-1000.slice/user@1000.service/"
+			     "app.slice/app-vte.scope\n";
+
+static void assert_told(const char *text, const char *path,
+			const char *container, const char *name)
+{
+	struct wp_cgroup c;
+
+	wp_cgroup_parse(&c, text);
+	assert_string_equal(c.path, path);
+	assert_string_equal(c.container, container);
+	assert_string_equal(c.unit, name);
+}
+
+static void units_and_containers_are_told(void **state)
+{
+	(void)state;
+	assert_told(unit, "/system.slice/nginx.service", "", "nginx.service");
+	assert_told(docker, "/system.slice/docker-" ID ".scope", "4dad762efc6e",
+		    "");
+	assert_told(v1, "/docker/" ID, "4dad762efc6e", "");
+	assert_told(nested,
+		    "/user.slice/user-1000.slice/user@1000.service/app.slice/"
+		    "app-vte.scope",
+		    "", "app-vte.scope");
+	assert_told("0::/\n", "", "", "");
+	assert_told("", "", "", "");
+	assert_told("0:\nx\n:\n::\n", "", "", "");
+	assert_told("4:memory:/a/much/longer/path\n1:x:/b/a.service\n"
+		    "0::/c/d\n",
+		    "/b/a.service", "", "a.service");
+	/* 63 and 65 digits are no id. */
+	assert_told("0::/docker/0" ID "\n", "/docker/0" ID, "", "");
+	assert_told("0::/x-f.service/y", "/x-f.service/y", "", "x-f.service");
+}
+
+static void a_path_stands_for_all_below_it(void **state)
+{
+	static const char *const in[] = {
+		"/system.slice/nginx.service",
+		"/system.slice/nginx.service/",
+		"/system.slice",
+		"/",
+		"/sys/fs/cgroup/system.slice/nginx.service",
+		"/sys/fs/cgroup/unified/system.slice",
+	};
+	static const char *const out[] = {
+		"/system.slice/nginx",
+		"/system",
+		"/system.slice/nginx.service/x",
+		"/sys/fs/cgroup/memory/system.slice",
+		"/sys/fs",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(in) / sizeof(*in); i++)
+		assert_true(wp_cgroup_is_in(unit, in[i]));
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+		assert_false(wp_cgroup_is_in(unit, out[i]));
+	assert_true(wp_cgroup_is_in(v1, "/sys/fs/cgroup/memory/jobs"));
+	assert_true(wp_cgroup_is_in(v1, "/sys/fs/cgroup/systemd/docker"));
+	assert_true(wp_cgroup_is_in(v1, "/sys/fs/cgroup/cpu,cpuacct/docker"));
+	assert_true(wp_cgroup_is_in(v1, "/jobs/a"));
+	assert_false(wp_cgroup_is_in(v1, "/sys/fs/cgroup/systemd/jobs"));
+	assert_false(wp_cgroup_is_in(v1, "/sys/fs/cgroup/mem/jobs"));
+}
+
+static void a_name_is_a_unit_or_a_containers_id(void **state)
+{
+	(void)state;
+	assert_true(wp_cgroup_is_in(unit, "nginx.service"));
+	assert_true(wp_cgroup_is_in(unit, "nginx"));
+	assert_true(wp_cgroup_is_in(unit, "system.slice"));
+	assert_false(wp_cgroup_is_in(unit, "ngin"));
+	assert_false(wp_cgroup_is_in(unit, "nginx.servic"));
+	assert_true(wp_cgroup_is_in(docker, "4dad762e"));
+	assert_true(wp_cgroup_is_in(docker, ID));
+	assert_true(wp_cgroup_is_in(v1, "4dad762efc6e"));
+	assert_true(wp_cgroup_is_in(pod, "4dad762efc6e"));
+	assert_false(wp_cgroup_is_in(pod, "4dad762"));
+	assert_false(wp_cgroup_is_in(pod, ID "0"));
+	assert_false(wp_cgroup_is_in(pod, "5dad762efc6e"));
+	assert_true(wp_cgroup_is_in(v1, "a"));
+}
+
+static void own_groups_are_read(void **state)
+{
+	char text[WP_CGROUP_MAX];
+
+	(void)state;
+	if (access("/proc/self/cgroup", R_OK))
+		skip();
+	assert_true(wp_cgroup_read(-1, getpid(), text) > 0);
+	assert_true(wp_cgroup_is_in(text, "/"));
+	assert_true(wp_cgroup_read(-1, 999999999, text) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(units_and_containers_are_told),
+		cmocka_unit_test(a_path_stands_for_all_below_it),
+		cmocka_unit_test(a_name_is_a_unit_or_a_containers_id),
+		cmocka_unit_test(own_groups_are_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: cmd.  follow.h, choose.h: which processes are recorded, and from when on.
+ * The processes are children of the test; what is recorded is the test's: it defines
+ * wp_recorded_*. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/cmd/choose.h"
+#include "../../src/cmd/follow.h"
+#include "wallprof/clock.h"
+
+enum { ADDED_MAX = 4096 };
+
+static struct {
+	pid_t pid[ADDED_MAX];
+	uint64_t since_ns[ADDED_MAX];
+	size_t n;
+	int rc;
+	bool sees_tasks;
+	struct wp_profile profile;
+	struct wp_recorded recorded;
+	struct wp_options options;
+	struct wp_follow follow;
+	struct wp_task_watch watch;
+	pid_t child;
+	/* The child goes on when this is written to. */
+	int order;
+	/* And tells here that it has its name. */
+	int told;
+} it;
+
+int wp_recorded_add(struct wp_recorded *recorded, pid_t pid, uint64_t since_ns,
+		    struct wp_err *err)
+{
+	(void)recorded;
+	assert_true(it.n < ADDED_MAX);
+	it.pid[it.n] = pid;
+	it.since_ns[it.n++] = since_ns;
+	return it.rc ? wp_err_set(err, it.rc, "not today") : 0;
+}
+
+const struct wp_process *wp_recorded_find(const struct wp_recorded *recorded,
+					  pid_t pid)
+{
+	(void)recorded;
+	(void)pid;
+	return NULL;
+}
+
+int wp_recorded_retire(struct wp_recorded *recorded)
+{
+	(void)recorded;
+	return 0;
+}
+
+bool wp_sampler_sees_tasks(const struct wp_sampler *loop)
+{
+	(void)loop;
+	return it.sees_tasks;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&it, 0, sizeof(it));
+	it.sees_tasks = true;
+	it.order = -1;
+	it.recorded.profile = &it.profile;
+	return wp_profile_init(&it.profile);
+}
+
+static void end_child(void)
+{
+	if (it.child > 0) {
+		kill(it.child, SIGKILL);
+		waitpid(it.child, NULL, 0);
+		close(it.order);
+		close(it.told);
+	}
+	it.child = 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	end_child();
+	wp_follow_clear(&it.follow);
+	wp_profile_clear(&it.profile);
+	return 0;
+}
+
+/* A grandchild that will be called NAME: what wallprof itself has started is not
+ * chosen. */
+static pid_t start_child(const char *name)
+{
+	int pid_pipe[2], order[2];
+	pid_t pid = 0;
+	char c;
+
+	assert_int_equal(pipe(pid_pipe), 0);
+	assert_int_equal(pipe(order), 0);
+	it.child = fork();
+	assert_true(it.child >= 0);
+	if (!it.child) {
+		close(order[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pid = fork();
+		if (pid) {
+			for (;;)
+				pause();
+		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "before");
+		pid = getpid();
+		if (write(pid_pipe[1], &pid, sizeof(pid)) != sizeof(pid) ||
+		    read(order[0], &c, 1) != 1)
+			_exit(1);
+		prctl(PR_SET_NAME, name);
+		if (write(pid_pipe[1], &pid, sizeof(pid)) != sizeof(pid))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(pid_pipe[0], &pid, sizeof(pid)), sizeof(pid));
+	close(order[0]);
+	close(pid_pipe[1]);
+	it.order = order[1];
+	it.told = pid_pipe[0];
+	return pid;
+}
+
+/* Now the child gets its name. */
+static void rename_child(void)
+{
+	pid_t pid;
+
+	assert_int_equal(write(it.order, "", 1), 1);
+	assert_int_equal(read(it.told, &pid, sizeof(pid)), sizeof(pid));
+}
+
+static void begin(pid_t pid)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	wp_follow_init(&it.follow, &it.options, &it.recorded, &it.watch);
+	assert_int_equal(wp_follow_begin(&it.follow, pid, &err), 0);
+}
+
+static void tell(enum wp_perf_type type, pid_t pid, pid_t parent,
+		 uint64_t time_ns)
+{
+	const struct wp_perf_record record = { .type = type,
+					       .pid = pid,
+					       .tid = pid,
+					       .parent_pid = parent,
+					       .time_ns = time_ns };
+
+	it.watch.tell(it.watch.ctx, &record);
+}
+
+static size_t count_added(pid_t pid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < it.n; i++)
+		n += it.pid[i] == pid;
+	return n;
+}
+
+static void children_of_what_is_recorded_are_recorded(void **state)
+{
+	(void)state;
+	it.options.children = true;
+	begin(100);
+	tell(WP_PERF_FORK, 101, 100, 7);
+	tell(WP_PERF_FORK, 102, 101, 8);
+	tell(WP_PERF_FORK, 201, 200, 9);
+	assert_int_equal(it.n, 2);
+	assert_int_equal(it.pid[1], 102);
+	assert_int_equal(it.since_ns[1], 8);
+	/* Who has its number later on is another's child. */
+	tell(WP_PERF_EXIT, 101, 0, 10);
+	tell(WP_PERF_FORK, 103, 101, 11);
+	assert_int_equal(it.n, 2);
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(it.n, 2);
+}
+
+static void without_being_asked_nobody_is_watched(void **state)
+{
+	(void)state;
+	it.options.npids = 2;
+	it.options.pids[0] = 100;
+	it.options.pids[1] = 200;
+	begin(100);
+	assert_null(it.watch.tell);
+	assert_int_equal(it.n, 1);
+	assert_int_equal(it.pid[0], 200);
+}
+
+static void what_cannot_be_recorded_is_counted(void **state)
+{
+	(void)state;
+	it.options.children = true;
+	begin(100);
+	it.rc = -ESRCH;
+	tell(WP_PERF_FORK, 101, 100, 1);
+	assert_int_equal(it.profile.counters.processes_lost, 1);
+	/* Its own children are found still. */
+	it.rc = -ENOTSUP;
+	tell(WP_PERF_FORK, 102, 101, 2);
+	assert_int_equal(it.profile.counters.processes_denied, 1);
+	assert_int_equal(it.follow.why.code, -ENOTSUP);
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	it.rc = -ENOMEM;
+	tell(WP_PERF_FORK, 103, 102, 3);
+	assert_int_equal(wp_follow_step(&it.follow), -ENOMEM);
+}
+
+static void a_tree_has_what_was_there(void **state)
+{
+	pid_t pid = start_child("x");
+
+	(void)state;
+	it.options.pids[0] = it.options.pid = getpid();
+	it.options.npids = 1;
+	it.options.children = it.options.tree = true;
+	begin(getpid());
+	assert_int_equal(count_added(it.child), 1);
+	assert_int_equal(count_added(pid), 1);
+}
+
+static void a_name_chooses_when_it_comes(void **state)
+{
+	pid_t pid = start_child("wp-chosen-one");
+
+	(void)state;
+	it.options.globs[0] = "nobody*";
+	it.options.globs[1] = "wp-chosen-*";
+	begin(0);
+	assert_int_equal(it.n, 0);
+	tell(WP_PERF_FORK, pid, 1, 5);
+	assert_int_equal(it.n, 0);
+	rename_child();
+	tell(WP_PERF_NAME, pid, 0, 6);
+	tell(WP_PERF_NAME, pid, 0, 7);
+	assert_int_equal(it.n, 1);
+	assert_int_equal(it.pid[0], pid);
+	assert_int_equal(it.since_ns[0], 6);
+}
+
+/* Not by a record: as by a move to another group. */
+static void who_comes_to_be_chosen_is_found_within_a_second(void **state)
+{
+	pid_t pid = start_child("wp-chosen-two");
+
+	(void)state;
+	it.options.globs[0] = "wp-chosen-*";
+	begin(0);
+	assert_int_equal(it.n, 0);
+	rename_child();
+	it.follow.chosen_ns -= WP_NS_PER_S;
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(count_added(pid), 1);
+}
+
+static void proc_is_listed_where_the_kernel_does_not_tell(void **state)
+{
+	uint64_t before_ns;
+	pid_t pid;
+
+	(void)state;
+	it.sees_tasks = false;
+	it.options.children = true;
+	begin(getpid());
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(it.n, 0);
+	before_ns = it.follow.listed_ns;
+	pid = start_child("x");
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(count_added(it.child), 1);
+	assert_int_equal(count_added(pid), 1);
+	assert_true(it.since_ns[0] >= before_ns);
+	assert_true(it.since_ns[0] <= wp_clock_ns());
+}
+
+static void all_are_all_but_wallprof_and_the_kernel(void **state)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_err err = WP_ERR_INIT;
+	pid_t pid = start_child("x");
+	char text[64];
+
+	(void)state;
+	it.options.all = true;
+	begin(0);
+	assert_int_equal(count_added(pid), 1);
+	assert_int_equal(count_added(getpid()), 0);
+	assert_int_equal(count_added(getppid()), 0);
+	assert_int_equal(count_added(it.child), 0);
+	assert_false(wp_choose(&it.options, 999999999));
+	assert_int_equal(wp_follow_first(&it.options, &process, &err), 0);
+	wp_process_clear(&process);
+	wp_follow_describe(&it.follow);
+	assert_string_equal(
+		wp_profile_str(&it.profile, it.profile.meta.command_line),
+		"all processes");
+	/* It had ended when its record was read. */
+	tell(WP_PERF_FORK, 999999999, 1, 5);
+	assert_int_equal(it.profile.counters.processes_lost, 1);
+	it.options.all = false;
+	it.options.globs[0] = "no such";
+	it.options.cgroups[0] = "/none";
+	assert_int_equal(wp_follow_first(&it.options, &process, &err), -ENOENT);
+	wp_choose_describe(&it.options, text, sizeof(text));
+	assert_string_equal(text, "processes named no such, cgroup /none");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(children_of_what_is_recorded_are_recorded),
+		TEST(without_being_asked_nobody_is_watched),
+		TEST(what_cannot_be_recorded_is_counted),
+		TEST(a_tree_has_what_was_there),
+		TEST(a_name_chooses_when_it_comes),
+		TEST(who_comes_to_be_chosen_is_found_within_a_second),
+		TEST(proc_is_listed_where_the_kernel_does_not_tell),
+		TEST(all_are_all_but_wallprof_and_the_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
