@@ -14,11 +14,24 @@
 # make cov          which lines the unit and end-to-end tests reach; cov-sample
 # make install      PREFIX=/usr/local DESTDIR=
 # BUILD=release|debug|asan|cov   each has its own object directory
+# CROSS=aarch64-linux-gnu-   for that machine, into build/aarch64/
 # V=1 shows commands; WERROR=1 makes warnings fatal, STRICT=1 skipped tests that
 # test/skips.txt does not allow (CI sets both)
 BUILD   ?= release
 O       := build/$(BUILD)
 CC      ?= cc
+# The compiler of another machine, and its libraries, unpacked under build/.
+ifdef CROSS
+CROSS_NAME := $(patsubst %-,%,$(CROSS))
+O := build/$(firstword $(subst -, ,$(CROSS)))
+CC := $(CROSS)gcc
+AR := $(CROSS)ar
+CROSS_ROOT := $(O)/root
+CROSS_LIBS := $(CROSS_ROOT)/usr/lib/$(CROSS_NAME) $(CROSS_ROOT)/lib/$(CROSS_NAME)
+CROSS_FLAGS := -idirafter $(CROSS_ROOT)/usr/include \
+	-idirafter $(CROSS_ROOT)/usr/include/$(CROSS_NAME) \
+	$(CROSS_LIBS:%=-L%) $(CROSS_LIBS:%=-Wl,-rpath-link,%)
+endif
 PREFIX  ?= /usr/local
 # Debian's test packages belong to Debian's interpreter.
 PYTHON  ?= /usr/bin/python3
@@ -51,7 +64,7 @@ endif
 # A user's CFLAGS, CPPFLAGS and LDFLAGS come last and so win.  EXTRA is for
 # this Makefile's own builds.
 CFLAGS ?= $(CFLAGS_$(BUILD))
-WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(EXTRA)
+WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(CROSS_FLAGS) $(EXTRA)
 WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
 COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(WP_CFLAGS) $(CFLAGS) $(LDFLAGS)
@@ -161,7 +174,7 @@ $(O)/src/bpf/task_scan.o: WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 # its --push.
 $(O)/serve/libs: | deps-build
 	@mkdir -p $(@D)
-	$(Q)if echo '#include <microhttpd.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - \
+	$(Q)if echo '#include <microhttpd.h>' | $(CC) $(CPPFLAGS) $(CROSS_FLAGS) $(CFLAGS) -E - \
 		>/dev/null 2>$(@D)/log; \
 	then echo -DWP_HAVE_MHD=1 >$(@D)/flags; echo -lmicrohttpd >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
@@ -195,6 +208,7 @@ docs: $(DOCS)
 
 # Programs that tests run: each shows one layer at work.
 TOOLS := $(patsubst test/tools/%.c,$(O)/tools/%,$(wildcard test/tools/*.c))
+tools: $(TOOLS)
 $(O)/tools/%: $(O)/test/tools/%.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -231,6 +245,7 @@ DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libibe
 DEPS_BPF := clang libbpf-dev
 # Only for make vm.
 DEPS_VM := qemu-system-x86 busybox-static cpio kmod xz-utils zstd
+DEPS_VM_arm64 := qemu-system-arm mmdebstrap debian-archive-keyring
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace valgrind musl-tools clang clang-tidy lld \
 	g++ shellcheck cppcheck \
@@ -257,6 +272,6 @@ install: $(O)/wallprof $(DOCS)
 	install -D -m 644 $(O)/docs/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
 	install -D -m 644 LICENSE $(SHARE)/doc/wallprof/LICENSE
 clean: ; rm -rf build
-.PHONY: all docs check demo deps deps-build deps-test install clean fixtures
+.PHONY: all docs tools check demo deps deps-build deps-test install clean fixtures
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' -type f 2>/dev/null)

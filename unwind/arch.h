@@ -16,11 +16,16 @@
 #define WP_ARCH_FRAMES_TAKE_STACK 1
 /* Code can be followed: see prover.h. */
 #define WP_ARCH_HAS_PROOFS 1
+/* What unwind info says of a signal trampoline leaves no frame out. */
+#define WP_ARCH_SIGRETURN_INFO 1
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1: x19 to x29. */
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0x7ff) << 19)
 #define WP_ARCH_FRAMES_TAKE_STACK 0
 #define WP_ARCH_HAS_PROOFS 0
+/* The kernel's leads to the caller of what was interrupted
+ * (arch/arm64/kernel/vdso/sigreturn.S). */
+#define WP_ARCH_SIGRETURN_INFO 0
 #endif
 
 /* The two words that a frame pointer points to, on either machine. */

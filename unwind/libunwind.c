@@ -295,17 +295,20 @@ static enum wp_step_result classify_failure(const struct request *r)
 static void read_caller(struct wp_step *step, unw_cursor_t *cursor)
 {
 	struct wp_regs caller = { .known = 0 };
+	unw_word_t val;
 
 	for (unsigned int reg = 0; reg < WP_NREGS; reg++) {
-		unw_word_t val;
-
 		/* Only the kernel saves what a call may destroy. */
-		if (!(WP_ARCH_CALLEE_SAVED >> reg & 1) && reg != WP_REG_PC &&
-		    reg != WP_REG_SP && !step->is_signal)
+		if (reg == WP_REG_PC ||
+		    (!(WP_ARCH_CALLEE_SAVED >> reg & 1) && reg != WP_REG_SP &&
+		     !step->is_signal))
 			continue;
 		if (!unw_get_reg(cursor, (int)reg, &val))
 			wp_reg_set(&caller, reg, val);
 	}
+	/* Under its own number it is the callee's on aarch64 (libunwind 1.6). */
+	if (!unw_get_reg(cursor, UNW_REG_IP, &val))
+		wp_reg_set(&caller, WP_REG_PC, val);
 	*step->regs = caller;
 }
 

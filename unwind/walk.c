@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "arch.h"
 #include "prover.h"
 #include "wallprof/lower_bound.h"
 
@@ -141,6 +142,12 @@ static enum wp_step_result step_by_info(struct walk *w)
 
 	if (!w->step.module || !w->step.module->image)
 		return WP_STEP_NO_INFO;
+	if (!WP_ARCH_SIGRETURN_INFO &&
+	    wp_arch_is_sigreturn(w->step.module, w->step.mem,
+				 w->regs.v[WP_REG_PC])) {
+		w->step.is_injected = w->step.is_switch = false;
+		return wp_arch_step_sigreturn(&w->step);
+	}
 	result = step_with(&u->main, &w->step);
 	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
 		return result;

@@ -28,13 +28,23 @@
 #include "wallprof/err.h"
 #include "wallprof/types.h"
 
+/* A system call that a stopped thread is to make again, and that has to be watched
+ * until it is made (aarch64). */
+struct wp_remade_call {
+	bool pending;
+	/* It would have ended by EINTR. */
+	bool ended;
+	long nr;
+};
+
 struct wp_tracee {
 	pid_t tid;
 	bool stopped;
-	/* Released while it had not stopped. */
+	/* Released, but not detached yet: it had not stopped, or RESTART is pending. */
 	bool unwanted;
 	/* Its registers were read, which includes the repair. */
 	bool repaired;
+	struct wp_remade_call restart;
 	/* Signal to pass on when it is detached; 0: none. */
 	int signal;
 	/* Times of PTRACE_INTERRUPT and of the stop. */
@@ -107,7 +117,9 @@ struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns);
 /* Read the registers of stopped TRACEE, all of them known, and repair the system
  * call that it slept in: -EINTR on its way to the program
  * becomes -ERESTARTNOHAND, so that the kernel restarts the call unless a real
- * handler runs (kernel/signal.c, arch/x86/kernel/signal.c).  A call that would go on
+ * handler runs (kernel/signal.c, arch/x86/kernel/signal.c).  On aarch64, where the
+ * kernel has decided before the stop, the thread is put back to before its call, and
+ * let go when it makes it: see src/ptrace/regs_aarch64.c.  A call that would go on
  * as restart_syscall in a thread with a seccomp filter, which may kill the thread
  * for that number, is restarted under its own number instead.
  *

@@ -9,8 +9,18 @@
 #include "wallprof/tracer.h"
 
 /* As wp_tracer_read_regs, of stopped thread TID.  REPAIR false: the thread's
- * registers are not written, for a signal is about to be delivered. */
+ * registers are not written, for a signal is about to be delivered.
+ *
+ * RET_RESTART->pending: the repair takes another stop.  The caller lets the thread
+ * go on by PTRACE_SYSEMU and calls wp_regs_end_restart at its next stop. */
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
-		 struct wp_stop_facts *ret_facts);
+		 struct wp_stop_facts *ret_facts,
+		 struct wp_remade_call *ret_restart);
+
+/* TID, whose call was to be made again as RESTART says, has stopped with STATUS
+ * (waitpid(2)): on its way into the call, or because a signal came first, which
+ * then ends the call as if there had been no stop. */
+void wp_regs_end_restart(pid_t tid, int status,
+			 const struct wp_remade_call *restart);
 
 #endif

@@ -1,56 +1,201 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* regs_aarch64.c - registers of a stopped thread, and the EINTR repair. */
+/* regs_aarch64.c - registers of a stopped thread, and the EINTR repair.
+ *
+ * Before the stop the kernel has made up its mind (arch/arm64/kernel/signal.c,
+ * do_signal): a call that it will restart has its pc back at the svc and its first
+ * argument in x0, a call that ends by EINTR has its pc behind the svc, -EINTR in x0
+ * and the first argument in orig_x0, which no register set has; the call's number is
+ * forgotten, but for x8.  What the kernel does if a signal comes is decided by then as
+ * well, so that a call which is to go on, and which a signal is to end all the same,
+ * takes a second stop: the thread makes the call again, which PTRACE_SYSEMU leaves
+ * out, and which returns what makes the kernel restart it unless there is a signal.
+ * (To detach a thread on its way into a call would end that: it sets TIF_SIGPENDING.)
+ */
 #if defined(__aarch64__)
 #include "regs.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
+#include <sys/wait.h>
+
+#include "signal_frame.h"
+#include "wallprof/io.h"
+#include "wallprof/procfs.h"
 
 enum {
+	INSN_SVC = 0xd4000001,
+	INSN_LEN = 4,
+	/* include/linux/errno.h. */
 	ERESTARTSYS_ = 512,
 	ERESTARTNOHAND_ = 514,
-	ERESTART_RESTARTBLOCK_ = 516,
+	REG_NR = 8,
 };
 
+/* Is the instruction at AVMA `svc #0`? */
+static bool is_svc(pid_t tid, uint64_t avma)
+{
+	uint32_t insn = 0;
+	struct iovec local = { &insn, sizeof(insn) };
+	struct iovec remote = { (void *)(uintptr_t)avma, sizeof(insn) };
+
+	return process_vm_readv(tid, &local, 1, &remote, 1, 0) ==
+		       (ssize_t)sizeof(insn) &&
+	       insn == INSN_SVC;
+}
+
+static int get_regs(pid_t tid, struct user_regs_struct *ret)
+{
+	struct iovec iov = { ret, sizeof(*ret) };
+
+	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
+}
+
+static int set_regs(pid_t tid, struct user_regs_struct *r)
+{
+	struct iovec iov = { r, sizeof(*r) };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
+}
+
+static int set_call(pid_t tid, int nr)
+{
+	struct iovec iov = { &nr, sizeof(nr) };
+
+	return ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &iov) ?
+		       -ESRCH :
+		       0;
+}
+
+/* What call NR, which TID has just come back from, had as its first argument: the
+ * kernel tells those of the call that a thread is in.  Negative errno. */
+static int read_first_argument(pid_t tid, long nr, uint64_t *ret)
+{
+	struct wp_proc_syscall call;
+	char path[32], text[256];
+	ssize_t n;
+	int rc = set_call(tid, (int)nr);
+
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	rc = set_call(tid, -1);
+	if (rc || n < 0)
+		return rc ? rc : (int)n;
+	rc = wp_proc_syscall_parse(&call, text, (size_t)n);
+	if (rc || call.running || call.nr != nr)
+		return -EIO;
+	*ret = call.args[0];
+	return 0;
+}
+
+/* TID sleeps in a call that the kernel will make again. */
+static void see_restarted(pid_t tid, bool repair,
+			  const struct user_regs_struct *r,
+			  struct wp_stop_facts *facts,
+			  struct wp_remade_call *restart)
+{
+	facts->asleep = true;
+	facts->syscall_nr = (long)r->regs[REG_NR];
+	for (int i = 0; i < 6; i++)
+		facts->args[i] = r->regs[i];
+	/* It may be by restart_syscall, which a filter may forbid. */
+	restart->pending = repair && wp_tracer_has_filter(tid);
+	restart->nr = facts->syscall_nr;
+}
+
+/* TID sleeps in a call that the kernel ends by EINTR: have it made again. */
+static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
+		     struct wp_stop_facts *facts,
+		     struct wp_remade_call *restart)
+{
+	uint64_t first = 0;
+
+	facts->asleep = true;
+	facts->syscall_nr = (long)r->regs[REG_NR];
+	for (int i = 1; i < 6; i++)
+		facts->args[i] = r->regs[i];
+	if (!repair || read_first_argument(tid, facts->syscall_nr, &first))
+		return 0;
+	facts->args[0] = first;
+	*restart = (struct wp_remade_call){ .pending = true,
+					    .ended = true,
+					    .nr = facts->syscall_nr };
+	r->pc -= INSN_LEN;
+	r->regs[0] = first;
+	facts->eintr_repaired = true;
+	return set_regs(tid, r);
+}
+
+/* Is R that of a call which EINTR ended because of this stop, not of one whose
+ * handler of a signal has just returned? */
+static bool is_ended_by_stop(pid_t tid, const struct user_regs_struct *r)
+{
+	const struct wp_signal_frame frame = { .sp_avma = r->sp,
+					       .pc_avma = r->pc,
+					       .result = r->regs[0] };
+
+	return (long)r->regs[0] == -EINTR && is_svc(tid, r->pc - INSN_LEN) &&
+	       !wp_signal_frame_is_below(tid, &frame);
+}
+
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
-		 struct wp_stop_facts *ret_facts)
+		 struct wp_stop_facts *ret_facts,
+		 struct wp_remade_call *ret_restart)
 {
 	struct user_regs_struct r;
-	struct iovec iov = { &r, sizeof(r) };
-	/* arch/arm64/kernel/ptrace.c: -1 outside a system call. */
-	int nr = -1;
-	struct iovec nr_iov = { &nr, sizeof(nr) };
-	long x0;
+	int rc = get_regs(tid, &r);
 
-	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) ||
-	    ptrace(PTRACE_GETREGSET, tid, NT_ARM_SYSTEM_CALL, &nr_iov))
-		return -ESRCH;
+	*ret_restart = (struct wp_remade_call){ 0 };
+	if (rc)
+		return rc;
 	ret_regs->known = 0;
 	for (unsigned int i = 0; i < 31; i++)
 		wp_reg_set(ret_regs, i, r.regs[i]);
 	wp_reg_set(ret_regs, WP_REG_SP, r.sp);
 	wp_reg_set(ret_regs, WP_REG_PC, r.pc);
-	x0 = (long)r.regs[0];
 	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
-	if (nr < 0 || !(x0 == -EINTR ||
-			(x0 <= -ERESTARTSYS_ && x0 >= -ERESTART_RESTARTBLOCK_)))
+	if (is_ended_by_stop(tid, &r))
+		return see_ended(tid, repair, &r, ret_facts, ret_restart);
+	if (!is_svc(tid, r.pc))
 		return 0;
-	ret_facts->asleep = true;
-	ret_facts->syscall_nr = nr;
-	/* The first argument has been overwritten by the result. */
-	for (int i = 1; i < 6; i++)
-		ret_facts->args[i] = r.regs[i];
-	if (!repair || !(x0 == -EINTR || (x0 == -ERESTART_RESTARTBLOCK_ &&
-					  wp_tracer_has_filter(tid))))
-		return 0;
-	r.regs[0] = (unsigned long long)-ERESTARTNOHAND_;
-	iov.iov_len = sizeof(r);
-	if (ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov))
-		return -ESRCH;
-	ret_facts->eintr_repaired = x0 == -EINTR;
+	see_restarted(tid, repair, &r, ret_facts, ret_restart);
+	/* Where it sleeps, its pc is behind the svc. */
+	wp_reg_set(ret_regs, WP_REG_PC, r.pc + INSN_LEN);
 	return 0;
+}
+
+void wp_regs_end_restart(pid_t tid, int status,
+			 const struct wp_remade_call *restart)
+{
+	struct user_regs_struct r;
+
+	if (status >> 16 || get_regs(tid, &r))
+		return;
+	if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+		bool by_block = restart->nr != SYS_restart_syscall &&
+				r.regs[REG_NR] == SYS_restart_syscall;
+
+		r.regs[REG_NR] = (uint64_t)restart->nr;
+		/* A handler with SA_RESTART ends calls of the first two kinds. */
+		r.regs[0] = restart->ended || by_block ?
+				    (uint64_t)-ERESTARTNOHAND_ :
+				    (uint64_t)-ERESTARTSYS_;
+		if (!set_regs(tid, &r))
+			(void)!set_call(tid, (int)restart->nr);
+		return;
+	}
+	/* A signal came first. */
+	if (!restart->ended || !is_svc(tid, r.pc))
+		return;
+	r.pc += INSN_LEN;
+	r.regs[0] = (uint64_t)-EINTR;
+	(void)!set_regs(tid, &r);
 }
 #endif

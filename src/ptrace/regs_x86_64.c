@@ -98,12 +98,14 @@ static int read_32(pid_t tid, bool repair, union any_regs *r,
 }
 
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
-		 struct wp_stop_facts *ret_facts)
+		 struct wp_stop_facts *ret_facts,
+		 struct wp_remade_call *ret_restart)
 {
 	union any_regs r = { 0 };
 	struct iovec iov = { &r, sizeof(r) };
 	long rax;
 
+	*ret_restart = (struct wp_remade_call){ 0 };
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
 		return -ESRCH;
 	if (iov.iov_len == sizeof(r.r32))
@@ -116,5 +118,14 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	r.r64.rax = (unsigned long long)-ERESTARTNOHAND_;
 	ret_facts->eintr_repaired = rax == -EINTR;
 	return write_regs(tid, &r, sizeof(r.r64));
+}
+
+/* The kernel itself restarts calls, by what the repair has left in rax. */
+void wp_regs_end_restart(pid_t tid, int status,
+			 const struct wp_remade_call *restart)
+{
+	(void)tid;
+	(void)status;
+	(void)restart;
 }
 #endif

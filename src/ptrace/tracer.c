@@ -88,7 +88,7 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 		return -ENOMEM;
 	/* First, for a signal may come at any moment. */
 	wp_tracer_nheld++;
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
+	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
 		/* A thread on its way out gives EPERM as a foreign one does;
 		 * the caller learns from /proc which it is. */
 		rc = errno == EPERM || errno == EACCES ? -EPERM : -ESRCH;
@@ -109,7 +109,7 @@ static int signal_of_stop(int status)
 {
 	/* PTRACE_EVENT_STOP: by PTRACE_INTERRUPT, or a group-stop, in which a
 	 * detach leaves the thread (ptrace(2), "Group-stop"). */
-	if (status >> 16)
+	if (status >> 16 || WSTOPSIG(status) == (SIGTRAP | 0x80))
 		return 0;
 	/* Signal-delivery-stop: the tracer passes the signal on. */
 	return WSTOPSIG(status);
@@ -120,15 +120,57 @@ static void detach(pid_t tid, int sig)
 	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
 }
 
-/* Repair what the stop of TID did and detach it. */
-static void undo(pid_t tid, int sig)
+/* TRACEE, which is stopped, has to make its call again: it is let go when it does,
+ * or a signal comes first.  True: it has been. */
+static bool end_restart(struct wp_tracee *tracee)
+{
+	uint64_t until_ns = wp_clock_ns() + SPIN_NS;
+	int status;
+	pid_t tid;
+
+	tracee->stopped = false;
+	tracee->unwanted = true;
+	tracee->cookie = 0;
+	if (ptrace(PTRACE_SYSEMU, tracee->tid, 0, 0))
+		return true;
+	do
+		tid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
+	while (!tid && wp_clock_ns() < until_ns);
+	if (tid != tracee->tid)
+		return false;
+	if (!WIFSTOPPED(status))
+		return true;
+	wp_regs_end_restart(tid, status, &tracee->restart);
+	detach(tid, signal_of_stop(status));
+	return true;
+}
+
+/* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
+static bool let_go(struct wp_tracee *tracee)
 {
 	struct wp_stop_facts facts;
 	struct wp_regs regs;
 
 	/* It may have died; then there is nothing to undo. */
-	(void)!wp_regs_read(tid, !sig, &regs, &facts);
-	detach(tid, sig);
+	if (!tracee->repaired)
+		(void)!wp_regs_read(tracee->tid, !tracee->signal, &regs, &facts,
+				    &tracee->restart);
+	tracee->repaired = true;
+	if (tracee->restart.pending)
+		return end_restart(tracee);
+	detach(tracee->tid, tracee->signal);
+	return true;
+}
+
+/* TRACEE, which nobody waits for, has stopped with STATUS. */
+static bool let_unwanted_go(struct wp_tracee *tracee, int status)
+{
+	tracee->signal = signal_of_stop(status);
+	if (!tracee->restart.pending)
+		return let_go(tracee);
+	wp_regs_end_restart(tracee->tid, status, &tracee->restart);
+	detach(tracee->tid, tracee->signal);
+	return true;
 }
 
 /* Make STATUS of TID known; returns the tracee that stopped, if it is one that
@@ -148,10 +190,16 @@ static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
 		}
 		return NULL;
 	}
-	if (!tracee || tracee->unwanted) {
+	if (!tracee) {
 		/* An exec moves a traced thread to the leader's number. */
-		undo(tid, signal_of_stop(status));
-		if (tracee)
+		struct wp_tracee moved = { .tid = tid,
+					   .signal = signal_of_stop(status) };
+
+		let_go(&moved);
+		return NULL;
+	}
+	if (tracee->unwanted) {
+		if (let_unwanted_go(tracee, status))
 			drop(tracer, tracee);
 		return NULL;
 	}
@@ -258,7 +306,8 @@ int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 	tracee->repaired = true;
 	/* With a signal on its way EINTR is the program's due, and the kernel
 	 * itself decides between handler and restart. */
-	return wp_regs_read(tracee->tid, !tracee->signal, ret_regs, ret_facts);
+	return wp_regs_read(tracee->tid, !tracee->signal, ret_regs, ret_facts,
+			    &tracee->restart);
 }
 
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
@@ -268,11 +317,8 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 		tracee->cookie = 0;
 		return;
 	}
-	if (tracee->repaired)
-		detach(tracee->tid, tracee->signal);
-	else
-		undo(tracee->tid, tracee->signal);
-	drop(tracer, tracee);
+	if (let_go(tracee))
+		drop(tracer, tracee);
 }
 
 bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid)

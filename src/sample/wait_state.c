@@ -3,7 +3,6 @@
 #include "wait_state.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 
 enum {
 	/* Added to the numbers of 32-bit programs' calls. */
@@ -45,34 +44,68 @@ void wp_wait_state_distrust(struct wp_wait_state *wait)
 	wait->waiting = false;
 }
 
-#if defined(__x86_64__)
-/* `mov $NR, %eax; syscall`, or `xor %eax, %eax` for read(2). */
-long wp_wait_state_call_before(const struct wp_process *process,
-			       uint64_t pc_avma)
+/* `mov $NR, %eax; syscall`, or `xor %eax, %eax` for read(2), which is 0. */
+long wp_wait_state_call_x86_64(const uint8_t *code, size_t len)
 {
-	uint8_t code[7];
+	const uint8_t *at = code + len - 7;
 	int32_t nr;
 
-	if (wp_process_read(process, pc_avma - sizeof(code), code,
-			    sizeof(code)) != sizeof(code) ||
-	    code[5] != 0x0f || code[6] != 0x05)
+	if (len < 7 || at[5] != 0x0f || at[6] != 0x05)
 		return -1;
-	if (code[3] == 0x31 && code[4] == 0xc0)
-		return SYS_read;
-	if (code[0] != 0xb8)
+	if (at[3] == 0x31 && at[4] == 0xc0)
+		return 0;
+	if (at[0] != 0xb8)
 		return wp_syscall_restart;
-	memcpy(&nr, code + 1, sizeof(nr));
+	memcpy(&nr, at + 1, sizeof(nr));
 	return nr;
 }
+
+/* `mov x8, #NR`, some instructions, `svc #0`: Arm ARM, C6.2, MOVZ, SVC, and C4.1,
+ * "Branches, Exception Generating and System instructions". */
+long wp_wait_state_call_aarch64(const uint8_t *code, size_t len)
+{
+	uint32_t insn = 0;
+	size_t at = len & ~(size_t)3;
+
+	if (at < 4)
+		return -1;
+	at -= 4;
+	memcpy(&insn, code + at, sizeof(insn));
+	if (insn != 0xd4000001)
+		return -1;
+	while (at) {
+		at -= 4;
+		memcpy(&insn, code + at, sizeof(insn));
+		/* Of either width. */
+		if ((insn & 0x7fe0001f) == 0x52800008)
+			return insn >> 5 & 0xffff;
+		/* x8 by another instruction, or one that may go elsewhere. */
+		if ((insn & 0x1f) == 8 ||
+		    ((insn & 0x1c000000) == 0x14000000 && insn >> 22 != 0x354))
+			break;
+	}
+	return wp_syscall_restart;
+}
+
+#if defined(__x86_64__)
+enum { CALL_BYTES = 7 };
+#define call_of wp_wait_state_call_x86_64
 #else
+/* glibc sets x8 before the other arguments. */
+enum { CALL_BYTES = 40 };
+#define call_of wp_wait_state_call_aarch64
+#endif
+
 long wp_wait_state_call_before(const struct wp_process *process,
 			       uint64_t pc_avma)
 {
-	(void)process;
-	(void)pc_avma;
-	return wp_syscall_restart;
+	uint8_t code[CALL_BYTES];
+
+	if (wp_process_read(process, pc_avma - sizeof(code), code,
+			    sizeof(code)) != sizeof(code))
+		return -1;
+	return call_of(code, sizeof(code));
 }
-#endif
 
 long wp_wait_state_call(struct wp_wait_state *wait,
 			const struct wp_process *process, bool is_32bit,

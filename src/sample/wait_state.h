@@ -61,4 +61,8 @@ long wp_wait_state_call(struct wp_wait_state *wait,
 long wp_wait_state_call_before(const struct wp_process *process,
 			       uint64_t pc_avma);
 
+/* The same, by the LEN bytes of CODE that end at the pc, of either machine. */
+long wp_wait_state_call_x86_64(const uint8_t *code, size_t len);
+long wp_wait_state_call_aarch64(const uint8_t *code, size_t len);
+
 #endif

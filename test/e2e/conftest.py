@@ -22,7 +22,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD_DIR", "build/release")
 WALLPROF = BUILD / "wallprof"
-FIXTURES = ROOT / "build" / "fixtures"
+FIXTURES = ROOT / os.environ.get("FIXTURES_DIR", "build/fixtures")
 SLOW = "asan" in BUILD.name or "valgrind" in os.environ.get("WRAP", "")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

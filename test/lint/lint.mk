@@ -57,13 +57,12 @@ format:
 # A user's flags are for the user's machine.
 clang: | deps-test
 	$(Q)$(MAKE) --no-print-directory CC=clang O=build/clang all
-A64 := build/aarch64
-cross: | deps-test
-	$(Q)test/lint/arm64.sh $(A64)/root \
+cross: ; $(Q)$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- \
+	BUILD=release CFLAGS='-O2 -g' CPPFLAGS= LDFLAGS= T= all unit-programs
+ifdef CROSS
+deps-build: deps-cross
+endif
+deps-cross: deps-test
+	$(Q)test/lint/arm64.sh $(CROSS_ROOT) libcmocka-dev \
 		$(filter-out gcc clang libc6-dev,$(DEPS_BUILD) $(DEPS_BPF))
-	$(Q)$(MAKE) --no-print-directory CC=aarch64-linux-gnu-gcc \
-		AR=aarch64-linux-gnu-ar BUILD=release O=$(A64) \
-		CFLAGS='-O2 -g -idirafter $(A64)/root/usr/include -idirafter $(A64)/root/usr/include/aarch64-linux-gnu' \
-		CPPFLAGS= LDFLAGS='-L$(A64)/root/usr/lib/aarch64-linux-gnu -L$(A64)/root/lib/aarch64-linux-gnu -Wl,-rpath-link,$(A64)/root/usr/lib/aarch64-linux-gnu:$(A64)/root/lib/aarch64-linux-gnu' \
-		all
-.PHONY: lint $(LINTS:%=lint-%) names house tidy format clang cross
+.PHONY: lint $(LINTS:%=lint-%) names house tidy format clang cross deps-cross

@@ -32,7 +32,7 @@ static int setup(void **state)
 	fake_target_add_thread(&first, 5, "waiter");
 	fake_target_waits(&first, 5, SYS_nanosleep, 0, regs);
 	fake_target_add_thread(&second, 6, "other");
-	fake_target_waits(&second, 6, SYS_poll, 0, regs);
+	fake_target_waits(&second, 6, SYS_ppoll, 0, regs);
 	options = fake_target_options();
 	return 0;
 }

@@ -168,7 +168,7 @@ static void a_thread_asleep_at_its_stop_is_recorded_as_waiting(void **state)
 
 	(void)state;
 	start();
-	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_poll,
+	fake_stop.facts = (struct wp_stop_facts){ .syscall_nr = SYS_ppoll,
 						  .asleep = true,
 						  .eintr_repaired = true };
 	t = request(TID);

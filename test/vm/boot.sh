@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# boot.sh KERNEL ROOT OUT [ARG...] - boot KERNEL, as kernel.sh leaves it, with ROOT
-# as its read-only root and OUT as /out, and run OUT/command in it as root.
+# boot.sh KERNEL ROOT TREE OUT [ARG...] - boot KERNEL, as kernel.sh leaves it, with
+# ROOT as its read-only root, TREE at its own path, read-only as well, and OUT as
+# /out, and run OUT/command in it as root.
 #
 # OUT then has: log (what the command printed), status (its exit status), console.
 # ARGs are added to the kernel's command line.  ACCEL: tcg, or kvm where that works.
 # VM_CPUS, VM_MEM, VM_SECONDS: its size, and when it is ended.
 set -eu
-kernel=$1 root=$2 out=$(realpath "$3")
-shift 3
+kernel=$1 root=$2 tree=$(realpath "$3") out=$(realpath "$4")
+shift 4
 release=$(cat "$kernel/release")
 initrd=$kernel/initrd
 busybox=$root/bin/busybox
@@ -33,8 +34,9 @@ timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
 	-smp "${VM_CPUS:-2}" -m "${VM_MEM:-4G}" \
 	-nographic -no-reboot -nodefaults -monitor none \
 	-serial "file:$out/console" -kernel "$image" -initrd "$initrd" \
-	-append "console=$console quiet panic=-1 $*" \
+	-append "console=$console quiet panic=-1 tree=$tree $*" \
 	-virtfs "local,path=$root,mount_tag=root,security_model=none,readonly=on,multidevs=remap" \
+	-virtfs "local,path=$tree,mount_tag=tree,security_model=none,readonly=on,multidevs=remap" \
 	-virtfs "local,path=$out,mount_tag=out,security_model=none" || ended=$?
 if [ "$ended" = 124 ]; then
 	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-900} s" \

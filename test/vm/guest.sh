@@ -4,7 +4,9 @@
 # the end-to-end tests that match EXPR (pytest -k), but none that judges speed
 # or shares.  Status 1 if a test failed.
 #
-# SYSCTL has names and values to set before, as kernel.yama.ptrace_scope=1.
+# BUILD_DIR has the programs, FIXTURES_DIR those to look at.  SYSCTL has names and
+# values to set before, as kernel.yama.ptrace_scope=1.
+export BUILD_DIR FIXTURES_DIR
 cd "$1" || exit 2
 expr=${2:-}
 mkdir -p /run/tmp
@@ -18,9 +20,11 @@ for name in kernel/yama/ptrace_scope kernel/perf_event_paranoid \
 	[ ! -e "/proc/sys/$name" ] || echo "$name: $(cat "/proc/sys/$name")"
 done
 status=0
-for test in build/release/test_*; do
+for test in "$BUILD_DIR"/test_*; do
 	case $test in
 	*.* | */test_pprof) continue ;;
+	# Its tests compare times that an emulated CPU does not keep.
+	*/test_perf_open) continue ;;
 	esac
 	if ! timeout 300 "$test" >/run/tmp/log 2>&1; then
 		status=1
@@ -30,6 +34,6 @@ for test in build/release/test_*; do
 done
 echo "unit: done"
 [ -n "$expr" ] || exit $status
-BUILD_DIR=build/release /usr/bin/python3 -m pytest -q -p no:cacheprovider \
+/usr/bin/python3 -m pytest -q -p no:cacheprovider \
 	-p no:xdist --timeout 900 -m 'not soak and not alone' -k "$expr" test/e2e
 exit $((status | $? != 0))
