@@ -299,9 +299,8 @@ static void read_caller(struct wp_step *step, unw_cursor_t *cursor)
 
 	for (unsigned int reg = 0; reg < WP_NREGS; reg++) {
 		/* Only the kernel saves what a call may destroy. */
-		if (reg == WP_REG_PC ||
-		    (!(WP_ARCH_CALLEE_SAVED >> reg & 1) && reg != WP_REG_SP &&
-		     !step->is_signal))
+		if (reg == WP_REG_PC || (!(WP_ARCH_CALLEE_SAVED >> reg & 1) &&
+					 reg != WP_REG_SP && !step->is_signal))
 			continue;
 		if (!unw_get_reg(cursor, (int)reg, &val))
 			wp_reg_set(&caller, reg, val);

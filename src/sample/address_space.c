@@ -76,7 +76,8 @@ static int add_current(struct wp_address_space *space, uint32_t id)
 
 static int list_modules(struct wp_address_space *space)
 {
-	bool has_mounts = false;
+	size_t nbefore = space->ncurrent;
+	bool has_mounts = false, is_same = space->view.generation != 0;
 
 	counters_of(space)->mappings_dropped += space->maps.is_cut;
 	space->ncurrent = space->nchecked = 0;
@@ -95,6 +96,8 @@ static int list_modules(struct wp_address_space *space)
 		}
 		if (id == WP_INDEX_NONE)
 			rc = meet_module(space, &place, &has_mounts, &id);
+		is_same &= space->ncurrent < nbefore &&
+			   space->current[space->ncurrent].mapping == id;
 		if (!rc)
 			rc = add_current(space, id);
 		if (rc)
@@ -102,7 +105,10 @@ static int list_modules(struct wp_address_space *space)
 	}
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
-	space->view.generation = ++space->modules->images->generations;
+	/* What is known by address still holds where the same is mapped: a map that
+	 * cannot be asked about is read again and again. */
+	if (!is_same || space->ncurrent != nbefore)
+		space->view.generation = ++space->modules->images->generations;
 	space->view.open = open_current;
 	space->view.ctx = space;
 	return 0;

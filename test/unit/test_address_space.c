@@ -76,6 +76,38 @@ static uint32_t id_of(struct own *own, const void *addr)
 	return m ? m->mapping : WP_MAPPING_NONE;
 }
 
+static void a_generation_ends_when_code_comes_or_goes(void **state)
+{
+	struct own *own = *state;
+	char *code = mmap(NULL, 4 * PAGE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int exec = PROT_READ | PROT_EXEC;
+	uint64_t generation;
+	uint32_t id;
+
+	assert_true(code != MAP_FAILED);
+	assert_int_equal(mprotect(code, PAGE, exec), 0);
+	open_space(own);
+	generation = own->space.view.generation;
+	assert_true(generation > 0);
+	id = id_of(own, code);
+	assert_int_not_equal(id, WP_MAPPING_NONE);
+	/* Read again, for the kernel may have no question for one mapping. */
+	assert_int_equal(own->space.view.generation, generation);
+	assert_int_equal(mprotect(code, PAGE, PROT_NONE), 0);
+	assert_int_equal(id_of(own, code), WP_MAPPING_NONE);
+	assert_int_equal(own->space.view.generation, generation + 1);
+	assert_int_equal(mprotect(code, PAGE, exec), 0);
+	assert_int_equal(id_of(own, code), id);
+	assert_int_equal(own->space.view.generation, generation + 2);
+	/* As many as before, one at another place. */
+	assert_int_equal(mprotect(code, PAGE, PROT_NONE), 0);
+	assert_int_equal(mprotect(code + 2 * PAGE, PAGE, exec), 0);
+	assert_int_equal(id_of(own, code), WP_MAPPING_NONE);
+	assert_int_equal(own->space.view.generation, generation + 3);
+	munmap(code, 4 * PAGE);
+}
+
 static void a_mapping_has_one_id_for_good(void **state)
 {
 	struct own *own = *state;
@@ -217,6 +249,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			past_the_limit_a_file_is_read_from_memory, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_generation_ends_when_code_comes_or_goes, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_mapping_has_one_id_for_good,
 						setup, teardown),
