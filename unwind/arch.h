@@ -18,6 +18,8 @@
 #define WP_ARCH_HAS_PROOFS 1
 /* What unwind info says of a signal trampoline leaves no frame out. */
 #define WP_ARCH_SIGRETURN_INFO 1
+/* Whoever makes a call has a frame record. */
+#define WP_ARCH_KEEPS_FRAME_POINTER 0
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1: x19 to x29. */
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0x7ff) << 19)
@@ -26,6 +28,8 @@
 /* The kernel's leads to the caller of what was interrupted
  * (arch/arm64/kernel/vdso/sigreturn.S). */
 #define WP_ARCH_SIGRETURN_INFO 0
+/* AAPCS64, 6.4.6; its record is at the bottom of the frame. */
+#define WP_ARCH_KEEPS_FRAME_POINTER 1
 #endif
 
 /* The two words that a frame pointer points to, on either machine. */

@@ -42,5 +42,7 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 		return result;
 	return prover && step->module ?
 		       wp_prover_step(prover, step, modules) :
-		       wp_frame_pointer_step(step, modules, false);
+		       wp_frame_pointer_step(step, modules,
+					     WP_ARCH_KEEPS_FRAME_POINTER &&
+						     step->is_return);
 }

@@ -140,14 +140,14 @@ static enum wp_step_result step_by_info(struct walk *w)
 	struct wp_unwinder *u = w->unwinder;
 	enum wp_step_result result, other;
 
-	if (!w->step.module || !w->step.module->image)
-		return WP_STEP_NO_INFO;
-	if (!WP_ARCH_SIGRETURN_INFO &&
+	if (!WP_ARCH_SIGRETURN_INFO && w->step.module &&
 	    wp_arch_is_sigreturn(w->step.module, w->step.mem,
 				 w->regs.v[WP_REG_PC])) {
 		w->step.is_injected = w->step.is_switch = false;
 		return wp_arch_step_sigreturn(&w->step);
 	}
+	if (!w->step.module || !w->step.module->image)
+		return WP_STEP_NO_INFO;
 	result = step_with(&u->main, &w->step);
 	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
 		return result;

@@ -78,10 +78,13 @@ struct wp_frame {
 	uint32_t flags;
 };
 
-/* The only place that subtracts one: where to look up what FRAME was doing. */
+/* The only place that subtracts one: where to look up what FRAME was doing.  No call
+ * is before a signal trampoline, though the handler returns to it. */
 static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 {
-	return frame->pc_avma - ((frame->flags & WP_FRAME_RETURN) ? 1 : 0);
+	const uint32_t kinds = WP_FRAME_RETURN | WP_FRAME_SIGNAL;
+
+	return frame->pc_avma - ((frame->flags & kinds) == WP_FRAME_RETURN);
 }
 
 /* Why a walk ended: name, text for a person. */

@@ -232,7 +232,8 @@ fake_stack_regs(const struct fake_stack *stack)
 #else
 	for (unsigned int n = 0; n < 31; n++)
 		wp_reg_set(&regs, n, stack->there.uc_mcontext.regs[n]);
-	wp_reg_set(&regs, WP_REG_PC, stack->there.uc_mcontext.pc);
+	/* glibc's swapcontext has it go on at a `ret x1`. */
+	wp_reg_set(&regs, WP_REG_PC, stack->there.uc_mcontext.regs[1]);
 	wp_reg_set(&regs, WP_REG_SP, stack->there.uc_mcontext.sp);
 #endif
 	return regs;

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#define MAKE_ELF_MACHINE EM_X86_64
+#else
+#define MAKE_ELF_MACHINE EM_AARCH64
+#endif
+
 enum { MAKE_ELF_SECTIONS = 16 };
 
 struct make_section {
@@ -35,7 +41,7 @@ static inline uint8_t *make_elf(const struct make_section *sections, size_t n,
 	Elf64_Shdr sh[MAKE_ELF_SECTIONS] = { 0 };
 	Elf64_Ehdr eh = {
 		.e_type = ET_DYN,
-		.e_machine = EM_X86_64,
+		.e_machine = MAKE_ELF_MACHINE,
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(eh),
 		.e_ehsize = sizeof(eh),

@@ -128,6 +128,10 @@ static void assert_flags(const struct walked *w, unsigned int nsignals)
 		assert_int_equal(flags & ~(uint32_t)WP_FRAME_SIGNAL, expected);
 		expected = flags & WP_FRAME_SIGNAL ? 0 : WP_FRAME_RETURN;
 		nsignals -= !!(flags & WP_FRAME_SIGNAL);
+		/* No call is before a trampoline: it has a name of its own. */
+		assert_int_equal(wp_frame_lookup_avma(&w->frames[i]),
+				 w->frames[i].pc_avma -
+					 (flags == WP_FRAME_RETURN));
 		assert_int_not_equal(w->frames[i].mapping, WP_MAPPING_NONE);
 	}
 	assert_int_equal(nsignals, 0);
