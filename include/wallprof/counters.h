@@ -14,6 +14,8 @@ struct wp_counters {
 	uint64_t ticks;
 	/* Ticks that came too late and were left out. */
 	uint64_t missed_ticks;
+	/* Ticks left out so as to use no more than max_cpu. */
+	uint64_t spared_ticks;
 	/* Ticks at which all threads were asked by one BPF scan. */
 	uint64_t scans;
 	/* Samples of threads that had not run since the last. */

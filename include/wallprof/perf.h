@@ -227,10 +227,10 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 void wp_perf_enable(struct wp_perf *perf);
 void wp_perf_disable(struct wp_perf *perf);
 
-/* Draw anew the periods of those events that took some CPU samples since theirs
- * were drawn: one system call for each.  A thread that inherited its event keeps
- * the period that it began with. */
-void wp_perf_draw_periods(struct wp_perf *perf);
+/* Draw anew the periods, of PERIOD_NS on average, of those events that took some CPU
+ * samples since theirs were drawn: one system call for each.  A thread that inherited
+ * its event keeps the period that it began with. */
+void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns);
 
 /* Take a sample at every EVERYth switch from now on.  The period of samples taken
  * before is not EVERY: the caller tells them by their times.  Does nothing where no

@@ -83,6 +83,9 @@ struct wp_sampler_options {
 	/* Share of wall time that all stops of a target may take together: 0.01
 	 * is 1 %; 0: no limit. */
 	double max_stopped;
+	/* Share of one core that sampling may take: past it ticks, and CPU samples,
+	 * are fewer, and stand for more; 0: no limit. */
+	double max_cpu;
 	/* Most frames of a stack. */
 	uint32_t max_depth;
 	/* Most threads with an entry of their own in the profile; later threads

@@ -14,6 +14,9 @@
 #include "wallprof/clock.h"
 #include "wallprof/serve.h"
 
+/* What --all may take of one core. */
+#define ALL_MAX_CPU 0.05
+
 void wp_option_note(struct wp_option_parse *parse, int id)
 {
 	for (size_t i = 0; i < wp_noption_rows; i++)
@@ -288,10 +291,13 @@ static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
 }
 
 /* What is recorded of several processes? */
-static int check_many(struct wp_options *o, struct wp_err *err)
+static int check_many(struct wp_option_parse *p, struct wp_err *err)
 {
+	struct wp_options *o = &p->o;
 	const struct wp_sampler_options *s = &o->sampler;
 
+	if (o->all && !wp_option_is_given(p, WP_OPT_MAX_CPU))
+		o->sampler.max_cpu = ALL_MAX_CPU;
 	o->sampler.many = o->children || o->npids > 1 || wp_choose_is_asked(o);
 	if (o->sampler.many && (s->block || s->thread_starts))
 		return wp_err_set(err, -EINVAL,
@@ -322,7 +328,7 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
-	rc = check_many(o, err);
+	rc = check_many(parse, err);
 	if (!rc)
 		rc = check_interval(parse, err);
 	if (!rc)

@@ -292,6 +292,14 @@ const struct wp_option_row wp_option_rows[] = {
 	  "bound.\n"
 	  "Past it fewer stops are made; the time of a thread that was not stopped is\n"
 	  "given to its next stack (or its last, at the end), so that sums stay right." },
+	{ WP_OPT_MAX_CPU, "max-cpu", "PCT", RECORD, WP_SECTION_HOW, NULL,
+	  "share of one core that sampling may take, default: no\n"
+	  "limit, with --all 5%",
+	  "How much of one core sampling may take: no limit by default, 5 with `--all`, 0 for\n"
+	  "none.\n"
+	  "Past it there are fewer ticks and CPU samples of all processes alike, once a second\n"
+	  "at least, each of which stands for more time, so that sums stay right; that is said.\n"
+	  "What it takes to begin, and to name functions at the end, is not counted." },
 	{ WP_OPT_MAX_MEMORY, "max-memory", "SIZE", LIVE | RUN | SERVE,
 	  WP_SECTION_HOW, NULL,
 	  "what the process can make wallprof take, default\n"

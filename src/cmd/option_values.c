@@ -141,7 +141,18 @@ int wp_option_look_interval(uint64_t *ret_ns, const char *text,
 	return 0;
 }
 
-int wp_option_share(double *ret, const char *text, struct wp_err *err)
+int wp_option_yes_no(bool *ret, const char *option, const char *text,
+		     struct wp_err *err)
+{
+	*ret = !strcmp(text, "yes");
+	if (*ret || !strcmp(text, "no"))
+		return 0;
+	return wp_err_set(err, -EINVAL, "%s wants yes or no, not \"%s\"",
+			  option, text);
+}
+
+int wp_option_share(double *ret, const char *option, const char *text,
+		    struct wp_err *err)
 {
 	char *end;
 	double percent;
@@ -149,9 +160,8 @@ int wp_option_share(double *ret, const char *text, struct wp_err *err)
 	if (!parse_decimal(&percent, text, &end) ||
 	    (*end && strcmp(end, "%")) || !(percent >= 0 && percent <= 100))
 		return wp_err_set(err, -EINVAL,
-				  "--max-stopped wants percent from 0 to 100, "
-				  "not \"%s\"",
-				  text);
+				  "%s wants percent from 0 to 100, not \"%s\"",
+				  option, text);
 	*ret = percent / 100;
 	return 0;
 }

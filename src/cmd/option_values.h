@@ -42,9 +42,14 @@ int wp_option_interval(uint64_t *ret_ns, const char *text, struct wp_err *err);
 WP_MUST_CHECK
 int wp_option_look_interval(uint64_t *ret_ns, const char *text,
 			    struct wp_err *err);
-/* --max-stopped: percent, "1" or "1%", as a share from 0 to 1. */
+/* "yes" or "no". */
 WP_MUST_CHECK
-int wp_option_share(double *ret, const char *text, struct wp_err *err);
+int wp_option_yes_no(bool *ret, const char *option, const char *text,
+		     struct wp_err *err);
+/* Percent, "1" or "1%", as a share from 0 to 1. */
+WP_MUST_CHECK
+int wp_option_share(double *ret, const char *option, const char *text,
+		    struct wp_err *err);
 /* --block-rate: "1/100", or a time. */
 WP_MUST_CHECK
 int wp_option_block_rate(struct wp_block_rate *ret, const char *text,

@@ -36,16 +36,6 @@ static bool is_word(const char *text, size_t n, const char *word)
 	return n == strlen(word) && !memcmp(text, word, n);
 }
 
-static int parse_yes_no(bool *ret, const char *option, const char *text,
-			struct wp_err *err)
-{
-	*ret = !strcmp(text, "yes");
-	if (*ret || !strcmp(text, "no"))
-		return 0;
-	return wp_err_set(err, -EINVAL, "%s wants yes or no, not \"%s\"",
-			  option, text);
-}
-
 /* "wall,cpu": any of them, in any order. */
 static int parse_profiles(struct wp_options *o, const char *text,
 			  struct wp_err *err)
@@ -193,7 +183,10 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
 		return rc < 0 ? rc : 0;
 	case WP_OPT_MAX_STOPPED:
-		return wp_option_share(&s->max_stopped, arg, err);
+		return wp_option_share(&s->max_stopped, "--max-stopped", arg,
+				       err);
+	case WP_OPT_MAX_CPU:
+		return wp_option_share(&s->max_cpu, "--max-cpu", arg, err);
 	case WP_OPT_MAX_MEMORY:
 		return wp_option_size(&p->o.max_memory, "--max-memory", arg,
 				      err);
@@ -283,7 +276,8 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 		o->report = true;
 		return 0;
 	case WP_OPT_DEBUGINFOD:
-		return parse_yes_no(&o->debuginfod, "--debuginfod", arg, err);
+		return wp_option_yes_no(&o->debuginfod, "--debuginfod", arg,
+					err);
 	case WP_OPT_FULL:
 		o->full = true;
 		return 0;

@@ -96,6 +96,11 @@ void wp_record_result_summarize(const struct wp_record_result *r)
 			       wp_profile_kind_name(r->files.v[i].kind),
 			       wp_profile_str(
 				       p, p->meta.source[r->files.v[i].kind]));
+	if (p->counters.spared_ticks)
+		wp_say("wallprof: %.1f Hz instead of %.1f: more would take over "
+		       "%.3g %% of a core (--max-cpu)",
+		       p->meta.achieved_hz, 1e9 / (double)p->meta.period_ns,
+		       100 * r->options->sampler.max_cpu);
 	if (!r->options->output)
 		return;
 	if (!brief)

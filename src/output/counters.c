@@ -57,6 +57,7 @@ static void ticks(const struct wp_profile *profile, struct line *line)
 	begin(line, "ticks");
 	part(line, "%" PRIu64, profile->counters.ticks);
 	count(line, profile->counters.missed_ticks, "missed");
+	count(line, profile->counters.spared_ticks, "left out for --max-cpu");
 	if (meta->period_ns > 0)
 		part(line, "%.1f Hz asked", 1e9 / (double)meta->period_ns);
 	part(line, "%.1f Hz achieved", meta->achieved_hz);

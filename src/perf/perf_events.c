@@ -154,10 +154,8 @@ static void leave_out_processes(int fd)
 /* A period of CPU samples: any from 3/8 to 11/8 of the one asked for is as likely.
  * So any rhythm of up to that length is met at all of its moments alike; the eighth
  * that the mean is short is what a thread runs until periods are drawn. */
-static uint64_t draw_period(struct wp_perf *perf)
+static uint64_t draw_period(struct wp_perf *perf, uint64_t period)
 {
-	uint64_t period = perf->options.period_ns;
-
 	return period * 3 / 8 + wp_random_next(&perf->random) % period;
 }
 
@@ -166,7 +164,7 @@ static bool is_drawn(const struct wp_perf *perf, enum wp_perf_kind kind)
 	return kind == WP_PERF_KIND_MAIN && perf->options.period_ns;
 }
 
-void wp_perf_draw_periods(struct wp_perf *perf)
+void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 {
 	for (size_t i = 0; i < perf->nevents; i++) {
 		struct wp_perf_event *e = &perf->events[i];
@@ -174,7 +172,7 @@ void wp_perf_draw_periods(struct wp_perf *perf)
 
 		if (e->nsamples < SAMPLES_OF_PERIOD)
 			continue;
-		period = draw_period(perf);
+		period = draw_period(perf, period_ns);
 		if (ioctl(e->fd, PERF_EVENT_IOC_PERIOD, &period))
 			continue;
 		e->period_before = e->period;
@@ -197,7 +195,7 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		.tid = tid,
 		.kind = kind,
 		.period = is_drawn(perf, kind) ?
-				  draw_period(perf) :
+				  draw_period(perf, perf->options.period_ns) :
 				  wp_perf_kind_period(perf, kind),
 	};
 	e->fd = wp_perf_event_open(perf, kind, e->period, tid, cpu->cpu);

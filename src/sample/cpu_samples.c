@@ -227,7 +227,8 @@ int wp_cpu_samples_read(struct wp_target *target)
 
 	if (rc || are_hosts(target) || !target->cpu_events->perf)
 		return rc;
-	wp_perf_draw_periods(target->cpu_events->perf);
+	wp_perf_draw_periods(target->cpu_events->perf,
+			     wp_sampler_period(target->loop));
 	wp_perf_source_grow(target->cpu_events, target->process);
 	use_cheaper_events(target);
 	return 0;

@@ -90,7 +90,7 @@ int wp_host_events_read(struct wp_sampler *loop)
 		rc = take_all(loop);
 	if (rc || !loop->options.cpu)
 		return rc;
-	wp_perf_draw_periods(loop->host_events.perf);
+	wp_perf_draw_periods(loop->host_events.perf, wp_sampler_period(loop));
 	wp_perf_source_grow(&loop->host_events, NULL);
 	return 0;
 }

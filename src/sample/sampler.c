@@ -27,6 +27,9 @@
 /* A tick that waited for a CPU for less than this came in time. */
 #define IN_TIME_NS (10 * WP_NS_PER_US)
 
+/* However little CPU time may be used, ticks come about so often. */
+#define LONGEST_NS WP_NS_PER_S
+
 /* Perf rings are emptied as often as this, however rare ticks are. */
 #define DRAIN_NS (20 * WP_NS_PER_MS)
 
@@ -172,18 +175,25 @@ static void count_missed(struct wp_sampler *loop, uint64_t now_ns)
 uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 {
 	uint64_t interval = loop->options.interval_ns;
-	uint64_t begin_ns;
+	uint64_t begin_ns, stride;
 
 	if (!loop->opened) {
 		loop->opened = true;
 		return loop->start_ns;
 	}
 	count_missed(loop, now_ns);
+	stride = wp_pace_stride(&loop->pace, now_ns, wp_clock_cpu_ns(),
+				loop->options.max_cpu,
+				1 + LONGEST_NS / interval);
+	for (size_t i = 0; i < loop->ncommons; i++)
+		loop->commons[i]->profile->counters.spared_ticks += stride - 1;
 	/* Any time in the interval is as likely, whatever the other ticks were:
 	 * a target with a period of its own cannot hide between them. */
-	begin_ns = loop->start_ns + loop->next_index++ * interval;
-	loop->region_end_ns = begin_ns + interval;
-	loop->due_ns = begin_ns + wp_random_next(&loop->random) % interval;
+	begin_ns = loop->start_ns + loop->next_index * interval;
+	loop->next_index += stride;
+	loop->region_end_ns = begin_ns + stride * interval;
+	loop->due_ns = begin_ns +
+		       wp_random_next(&loop->random) % (stride * interval);
 	return loop->due_ns;
 }
 

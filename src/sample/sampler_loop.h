@@ -12,6 +12,7 @@
 #include "image_cache.h"
 #include "common.h"
 #include "kernel_frames.h"
+#include "pace.h"
 #include "perf_source.h"
 #include "stack_copy.h"
 #include "wallprof/kallsyms.h"
@@ -61,7 +62,9 @@ struct wp_sampler {
 	bool opened;
 	/* Index, from 0, of the interval whose tick is to come. */
 	uint64_t next_index;
-	/* End of the interval that the tick at hand was drawn from, or the tick
+	/* Ticks are so far apart. */
+	struct wp_pace pace;
+	/* End of the intervals that the tick at hand was drawn from, or the tick
 	 * itself if that is later. */
 	uint64_t region_end_ns;
 	/* The tick at hand is the last one: what is owed gets a stack now. */
@@ -73,6 +76,13 @@ struct wp_sampler {
 	/* RLIMIT_NOFILE. */
 	rlim_t fd_limit;
 };
+
+/* CPU time between two CPU samples. */
+static inline uint64_t wp_sampler_period(const struct wp_sampler *loop)
+{
+	return loop->options.interval_ns *
+	       (loop->pace.stride ? loop->pace.stride : 1);
+}
 
 /* The target with PID that has not ended; NULL: it is not recorded. */
 struct wp_target *wp_sampler_find(const struct wp_sampler *loop, pid_t pid);

@@ -266,6 +266,32 @@ def test_all_are_all_but_wallprof_and_kernel_threads(start, tmp_path):
     target.assert_unharmed()
 
 
+def test_past_max_cpu_ticks_are_fewer_and_time_is_whole(start, tmp_path):
+    herd = start("herd", 20, 10, 2000)
+    spinner = start("spinner", 1)
+    output = tmp_path / "x.pb.gz"
+    before = run_ns(spinner.pid)
+    run = wallprof("--tree", herd.pid, "-p", spinner.pid, "-d", 3, "-r", 1000,
+                   "--max-cpu", "1%", "-v", output=output)
+    after = run_ns(spinner.pid)
+    assert run.status in (0, 1), run.err
+    assert run.counter("left out for --max-cpu") > 1000, run.err
+    assert re.search(r"Hz instead of 1000\.0: more would take over 1 % of a core",
+                     run.err), run.err
+    p = pprof_check.load(str(output))
+    wall, cpu = by_process(p), by_process(p, "cpu")
+    # Once a second at least.
+    seconds = p.duration_nanos / 1e9
+    assert seconds > 2.5
+    threads = {pid: len(os.listdir(f"/proc/{pid}/task")) for _, pid in wall}
+    assert len(wall) == 22, wall
+    for (name, pid), ns in wall.items():
+        assert ns / 1e9 == pytest.approx(threads[pid] * seconds, rel=0.05), name
+    assert 0 < cpu[("spinner", spinner.pid)] <= after - before
+    herd.assert_unharmed()
+    spinner.assert_unharmed()
+
+
 def test_a_process_that_is_not_there_is_said(start):
     target = start("waiters", 1)
     run = wallprof("-p", f"{target.pid},999999999", "-d", "0.2")

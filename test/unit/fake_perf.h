@@ -113,8 +113,9 @@ void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
 	perf->last_woken = last;
 }
 
-void wp_perf_draw_periods(struct wp_perf *perf)
+void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 {
+	(void)period_ns;
 	perf->ndraws++;
 }
 

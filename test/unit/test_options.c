@@ -66,8 +66,15 @@ static void processes_are_chosen_by_name_group_or_all(void **state)
 	assert_true(o.sampler.many);
 	assert_int_equal(parse(&o, "w --all -- ls", NULL), 0);
 	assert_true(o.all && o.sampler.many && o.command);
+	/* Always on: it must not cost much. */
+	assert_true(o.sampler.max_cpu == 0.05);
+	assert_int_equal(parse(&o, "w --all --max-cpu 0", NULL), 0);
+	assert_true(o.sampler.max_cpu == 0);
+	assert_int_equal(parse(&o, "w -p 5 --max-cpu 2.5%", NULL), 0);
+	assert_true(o.sampler.max_cpu == 0.025);
 	assert_int_equal(parse(&o, "w -p 5", NULL), 0);
 	assert_false(o.sampler.many);
+	assert_true(o.sampler.max_cpu == 0);
 }
 
 static void units_are_understood(void **state)
@@ -453,6 +460,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w --children -p 42 --profile threadcreate",
 		  "threadcreate profile is one of a single" },
 		{ "w dump --children 42", "--children is for record" },
+		{ "w --all --max-cpu half", "--max-cpu wants percent" },
 		{ "w --all --profile block", "block profile is one of" },
 		{ "w top --all", "top looks at a running process" },
 		{ "w dump --cgroup x 42", "--cgroup is for record" },

@@ -488,7 +488,7 @@ static void periods_are_drawn_anew(void **state)
 	while (!done.revents) {
 		assert_true(poll(&done, 1, 10) >= 0);
 		keep_until(perf, UINT64_MAX, &got);
-		wp_perf_draw_periods(perf);
+		wp_perf_draw_periods(perf, options.period_ns);
 	}
 	await(c.done);
 	for (size_t i = 0; i < got.len; i++) {
