@@ -70,6 +70,11 @@ struct wp_goroutine {
 	/* labels[first_label..first_label + nlabels) of all goroutines. */
 	uint32_t first_label;
 	uint32_t nlabels;
+	/* Where the program keeps its labels, which are never changed; 0: it has
+	 * none. */
+	uint64_t labels_avma;
+	/* Its place in the list of all goroutines (runtime.allgs). */
+	uint32_t index;
 	/* For who walks the stack: what became of it. */
 	uint32_t stack;
 };
@@ -117,6 +122,8 @@ struct wp_goroutine_user {
 	void *ctx;
 	/* Gets the strings; borrowed. */
 	struct wp_intern *strings;
+	/* Goroutines' labels are not read. */
+	bool skips_labels;
 };
 
 struct wp_go_program;
@@ -150,6 +157,14 @@ WP_MUST_CHECK
 int wp_goroutines_read(struct wp_go_program *program,
 		       const struct wp_goroutine_user *user,
 		       struct wp_goroutines *goroutines);
+
+/* Add the labels at LABELS_AVMA to GOROUTINES and set *RET_FIRST and *RET_N; what
+ * is malformed is left out.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_goroutine_labels_read(struct wp_go_program *program,
+			     uint64_t labels_avma, struct wp_intern *strings,
+			     struct wp_goroutines *goroutines,
+			     uint32_t *ret_first, uint32_t *ret_n);
 
 void wp_goroutines_clear(struct wp_goroutines *goroutines);
 

@@ -71,7 +71,7 @@ struct wp_profile_thread {
 	uint32_t process;
 	/* Number of threads that share the entry besides the first. */
 	uint32_t nmore;
-	/* The entry is one that threads of a name share. */
+	/* The entry is one that threads of a name, or goroutines, share. */
 	bool is_shared;
 	/* String id of the thread's last name. */
 	uint32_t name;
@@ -85,9 +85,12 @@ struct wp_profile_thread {
 	uint32_t kinds;
 	/* It waited in its outermost loop all the time; set by wp_idle_mark. */
 	bool idle;
-	/* No thread: all goroutines with the labels labels[first_label..
-	 * first_label + nlabels), which NAME tells as well. */
-	bool is_goroutines;
+	/* IS_COUNTED: besides NMORE there is a first one.  PART other than NONE: no thread, but all goroutines with the labels
+	 * labels[first_label..first_label + nlabels), which NAME tells as well;
+	 * or the one whose id GOROUTINE is, if that is not 0. */
+	enum wp_goroutine_part part;
+	bool is_counted;
+	uint64_t goroutine;
 	uint32_t first_label;
 	uint32_t nlabels;
 };
@@ -115,7 +118,8 @@ struct wp_sample_key {
 	/* enum wp_state, enum wp_wait. */
 	uint8_t state;
 	uint8_t wait;
-	/* String id: name of the blocking system call, "" when none. */
+	/* String id: name of the blocking system call, of WP_WAIT_GO what is
+	 * waited for in Go's words; "" when none. */
 	uint16_t syscall;
 	/* GOROUTINE: string id of what it waits for, in Go's words.  HEAP: of
 	 * the objects' size in bytes.  Else: string id of the object that the
@@ -247,6 +251,10 @@ struct wp_profile_meta {
 	double achieved_hz;
 	/* "auto", "all" or "never". */
 	uint32_t stop_mode;
+	/* WALL: the samples are of goroutines; those of single ones are labelled
+	 * with their ids. */
+	bool is_of_goroutines;
+	bool has_goroutine_ids;
 	/* WALL: wall time was recorded; CPU time was recorded; string id of how
 	 * CPU time was measured. */
 	bool has_wall;

@@ -69,6 +69,10 @@ struct wp_sampler_options {
 	/* The set of the profile that wall-clock samples are added to: WALL, or
 	 * THREADS for a dump. */
 	enum wp_profile_kind wall_kind;
+	/* Record the goroutines of Go programs in place of their threads; with an
+	 * entry of the profile for each. */
+	bool goroutines;
+	bool goroutine_ids;
 	/* Fill the profile's sets BLOCK, MUTEX and THREADCREATE. */
 	bool block;
 	bool mutex;

@@ -163,7 +163,8 @@ enum wp_state {
 		WP_NSTATES
 };
 
-/* What a waiting thread waits for.  SYSCALL: anything else, by call name. */
+/* What a waiting thread waits for.  SYSCALL: anything else, by call name; GO: a
+ * goroutine, in the words of Go's runtime. */
 #define WP_WAITS(X)                                                            \
 	X(NONE, "")                                                            \
 	X(LOCK, "lock")                                                        \
@@ -183,7 +184,8 @@ enum wp_state {
 	X(SIGNAL, "signal")                                                    \
 	X(TIMER, "timer")                                                      \
 	X(PAGE_FAULT, "page-fault")                                            \
-	X(SYSCALL, "syscall")
+	X(SYSCALL, "syscall")                                                  \
+	X(GO, "goroutine")
 
 enum wp_wait {
 #define X(name, text) WP_WAIT_##name,
@@ -191,6 +193,22 @@ enum wp_wait {
 #undef X
 		WP_NWAITS
 };
+
+/* What an entry of a profile's threads stands for. */
+enum wp_goroutine_part {
+	/* A thread. */
+	WP_GOROUTINE_NONE,
+	/* Goroutines of the program. */
+	WP_GOROUTINE_OWN,
+	/* Those of Go's runtime (garbage collector, ...); those of them that
+	 * wait for work; threads while they run no goroutine. */
+	WP_GOROUTINE_RUNTIME,
+	WP_GOROUTINE_RUNTIME_IDLE,
+	WP_GOROUTINE_SCHEDULER,
+};
+
+/* Of goroutines with labels past WP_GOROUTINE_ENTRIES_MAX. */
+#define WP_GOROUTINES_OTHER UINT64_MAX
 
 const char *wp_types_state_name(enum wp_state state);
 const char *wp_wait_name(enum wp_wait wait);

@@ -306,6 +306,17 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 	return 0;
 }
 
+/* Are Go programs recorded by their goroutines? */
+static void choose_goroutines(struct wp_option_parse *p)
+{
+	struct wp_sampler_options *s = &p->o.sampler;
+
+	s->goroutine_ids = wp_option_is_given(p, WP_OPT_GOROUTINE_IDS);
+	s->goroutines = p->o.action == WP_ACTION_RECORD && s->wall &&
+			!wp_option_is_given(p, WP_OPT_THREADS_OF_GO) &&
+			!s->thread_globs[0] && s->stop != WP_STOP_ALL;
+}
+
 int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 {
 	struct wp_options *o = &parse->o;
@@ -328,6 +339,7 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
+	choose_goroutines(parse);
 	rc = check_many(parse, err);
 	if (!rc)
 		rc = check_interval(parse, err);

@@ -96,6 +96,15 @@ const struct wp_option_row wp_option_rows[] = {
 	  "without `!`, or there are none of these, and none of the others.\n"
 	  "Names are read when a thread is first seen and now and then after that.\n"
 	  "Where no thread is left, the names that there are are printed." },
+	{ WP_OPT_THREADS_OF_GO, "threads-of-go", NULL, RECORD, WP_SECTION_WHAT,
+	  NULL, "record the threads of Go programs, not their goroutines",
+	  "Record the threads of programs built by Go, as of any other; without it the wall\n"
+	  "profile is one of their goroutines (see GO PROGRAMS).\n"
+	  "So do `-t`, `--stop=all` and `--profile cpu` alone." },
+	{ WP_OPT_GOROUTINE_IDS, "goroutine-ids", NULL, RECORD, WP_SECTION_WHAT,
+	  NULL, "tell goroutines apart: a label with the id of each",
+	  "Tell goroutines apart, each by a label `goroutine` with its id, up to as many as\n"
+	  "`--own-threads` says; else only their labels and stacks do." },
 	{ 'd', "duration", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
 	  "stop after 30, 30s, 5m; 0 (default): until the target\n"
 	  "exits or Ctrl-C",

@@ -46,6 +46,8 @@ enum wp_option_id {
 	WP_OPT_KEEP,
 	WP_OPT_PUSH,
 	WP_OPT_PUSH_INTERVAL,
+	WP_OPT_THREADS_OF_GO,
+	WP_OPT_GOROUTINE_IDS,
 };
 
 #define WP_OPTION_SECTIONS(X)                                                  \

@@ -269,6 +269,10 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 	case WP_OPT_TIMELINE:
 		o->sampler.note_holders = true;
 		return 0;
+	case WP_OPT_THREADS_OF_GO:
+	case WP_OPT_GOROUTINE_IDS:
+		/* wp_option_check asks whether they were given. */
+		return 0;
 	case WP_OPT_TIMELINE_SIZE:
 		return wp_option_size(&o->timeline_size, "--timeline-size", arg,
 				      err);

@@ -3,94 +3,36 @@
 #include "goroutine_samples.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "pid_namespace.h"
-#include "wallprof/hash.h"
-#include "wallprof/vec.h"
-
-/* Bytes of all labels in the name of the entry that stands for them. */
-enum { NAME_MAX_BYTES = 256 };
+#include "wallprof/goroutine_entries.h"
 
 struct adder {
 	struct wp_profile *profile;
 	struct wp_snapshot_process *process;
 	const struct wp_goroutines *all;
-	/* Entries of the profile's threads before the goroutines'. */
-	uint32_t nthreads;
-	/* Finds the goroutines' by their labels. */
-	struct wp_index entries;
+	/* Entries of the profile's threads, by the goroutines' labels. */
+	struct wp_goroutine_entries entries;
 };
-
-/* "kind=parked, n=3", or "goroutines" without labels. */
-static uint32_t name_labels(struct wp_profile *profile,
-			    const struct wp_profile_label *labels, uint32_t n)
-{
-	char name[NAME_MAX_BYTES] = "goroutines";
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < n && at < sizeof(name); i++)
-		at += (size_t)snprintf(
-			name + at, sizeof(name) - at, "%s%s=%s", i ? ", " : "",
-			wp_profile_str(profile, labels[i].key),
-			wp_profile_str(profile, labels[i].value));
-	return wp_intern_add_str(&profile->strings, name);
-}
-
-static bool has_labels(const struct adder *a, uint32_t entry,
-		       const struct wp_profile_label *labels, uint32_t n)
-{
-	const struct wp_profile_thread *t = &a->profile->threads[entry];
-
-	return t->nlabels == n &&
-	       (!n || !memcmp(a->profile->labels + t->first_label, labels,
-			      n * sizeof(*labels)));
-}
-
-static uint32_t add_entry(struct adder *a, uint64_t hash,
-			  const struct wp_profile_label *labels, uint32_t n)
-{
-	struct wp_profile *p = a->profile;
-	struct wp_profile_thread t = {
-		.is_goroutines = true,
-		.name = name_labels(p, labels, n),
-		.first_label = p->nlabels,
-		.nlabels = n,
-	};
-	uint32_t entry;
-
-	if (t.name == UINT32_MAX ||
-	    WP_VEC_ROOM(p->labels, p->nlabels, p->cap_labels, n))
-		return UINT32_MAX;
-	if (n)
-		memcpy(p->labels + p->nlabels, labels, n * sizeof(*labels));
-	p->nlabels += n;
-	entry = wp_profile_add_thread(p, &t);
-	if (entry == UINT32_MAX ||
-	    wp_index_add(&a->entries, hash, entry - a->nthreads))
-		return UINT32_MAX;
-	return entry;
-}
 
 /* The entry of the profile's threads for G's labels, made if new; UINT32_MAX
  * without memory. */
 static uint32_t find_entry(struct adder *a, const struct wp_goroutine *g)
 {
-	struct wp_profile_label labels[64];
-	uint32_t n = g->nlabels < 64 ? g->nlabels : 64, at;
-	uint64_t hash;
+	struct wp_profile_label labels[WP_GOROUTINE_LABELS_MAX];
+	struct wp_goroutine_entry what = { .part = WP_GOROUTINE_OWN,
+					   .labels = labels };
 
-	for (uint32_t i = 0; i < n; i++)
-		labels[i] = (struct wp_profile_label){
-			a->all->labels[g->first_label + i].key,
-			a->all->labels[g->first_label + i].value
+	while (what.nlabels < g->nlabels &&
+	       what.nlabels < WP_GOROUTINE_LABELS_MAX) {
+		const struct wp_goroutine_label *from =
+			&a->all->labels[g->first_label + what.nlabels];
+
+		labels[what.nlabels++] = (struct wp_profile_label){
+			from->key, from->value
 		};
-	hash = wp_hash_bytes(n, labels, n * sizeof(*labels));
-	at = WP_INDEX_FIND(&a->entries, hash, i,
-			   has_labels(a, a->nthreads + i, labels, n));
-	return at != WP_INDEX_NONE ? a->nthreads + at :
-				     add_entry(a, hash, labels, n);
+	}
+	return wp_goroutine_entries_get(&a->entries, a->profile, &what);
 }
 
 static enum wp_state state_of(const struct wp_goroutine *g)
@@ -143,6 +85,7 @@ static int add_goroutine(struct adder *a, const struct wp_goroutine *g,
 			wp_go_program_state_name(g->state));
 	if (key.thread == UINT32_MAX || key.object == UINT32_MAX)
 		return -ENOMEM;
+	wp_goroutine_entries_count(a->profile, key.thread);
 	return wp_profile_add_sample(a->profile, WP_PROFILE_GOROUTINE, &key, 1,
 				     0);
 }
@@ -153,13 +96,12 @@ int wp_goroutine_samples_add(struct wp_profile *profile,
 {
 	struct adder a = { .profile = profile,
 			   .process = process,
-			   .all = &list->all,
-			   .nthreads = profile->nthreads };
+			   .all = &list->all };
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < list->all.len; i++)
 		rc = add_goroutine(&a, &list->all.v[i],
 				   list->stacks[list->all.v[i].stack].own);
-	wp_index_clear(&a.entries);
+	wp_goroutine_entries_clear(&a.entries);
 	return rc;
 }

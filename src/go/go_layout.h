@@ -43,6 +43,7 @@ struct wp_go_layout {
 	uint16_t g_labels;
 	/* Of struct m. */
 	uint16_t m_procid;
+	uint16_t m_curg;
 	/* Labels are a list of pairs; else a map. */
 	bool has_label_list;
 };

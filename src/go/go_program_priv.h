@@ -17,6 +17,8 @@ enum {
 	/* Wait reasons (runtime/runtime2.go, waitReasonStrings; 1.27 has 46). */
 	WP_GO_REASONS_MAX = 96,
 	WP_GO_REASON_LEN = 64,
+	/* Goroutines that are read, at most. */
+	WP_GOROUTINES_MAX = 1 << 20,
 };
 
 struct wp_go_program {
@@ -100,6 +102,10 @@ enum {
 	WP_GO_DEAD_EXTRA = 11,
 };
 
+/* goroutines.c: does a goroutine with STATUS live, and in which state?  COPYSTACK
+ * is being moved: it is in no state for a moment. */
+bool wp_go_find_state(uint32_t status, enum wp_goroutine_state *ret);
+
 static inline uint32_t wp_go_status(const struct wp_go_layout *layout,
 				    const uint8_t *g)
 {
@@ -119,13 +125,5 @@ static inline size_t wp_go_g_len(const struct wp_go_layout *layout)
  * -EAGAIN: no list of goroutines is there; -ENOMEM, -EPERM, -ESRCH. */
 WP_MUST_CHECK
 int wp_go_locate(struct wp_go_program *program);
-
-/* goroutine_labels.c: add the labels at LABELS_AVMA to GOROUTINES and set
- * *RET_FIRST and *RET_N; what is malformed is left out.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_goroutine_labels_read(struct wp_go_program *program,
-			     uint64_t labels_avma, struct wp_intern *strings,
-			     struct wp_goroutines *goroutines,
-			     uint32_t *ret_first, uint32_t *ret_n);
 
 #endif

@@ -10,14 +10,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "go_program_priv.h"
+#include "goroutine_reader.h"
 #include "wallprof/vec.h"
 
 enum {
 	WORD = 8,
-	/* Goroutines of one piece, and of all. */
+	/* Goroutines of one piece. */
 	PIECE = 512,
-	ALL_MAX = 1 << 20,
 	/* Distances up to which ranges are read as one. */
 	G_GAP = 1024,
 	STACK_GAP = 2048,
@@ -29,38 +28,6 @@ enum {
 	TRIES = 4,
 };
 
-/* A goroutine that is being read. */
-struct reading {
-	uint64_t avma;
-	/* Its struct, before and after its stack was read. */
-	uint8_t before[WP_GO_G_MAX];
-	uint8_t after[WP_GO_G_MAX];
-	/* SP_AVMA 0: there is no stack to read. */
-	struct wp_goroutine_stack stack;
-	/* Not to be read again: it was given to the user, or has ended. */
-	bool is_done;
-	/* The stack is not whole within STACK_MAX. */
-	bool is_deep;
-};
-
-struct reader {
-	struct wp_go_program *program;
-	const struct wp_goroutine_user *user;
-	struct wp_goroutines *all;
-	/* v[0..PIECE), owned, with room for their ranges. */
-	struct reading *v;
-	struct wp_process_range *ranges;
-	uint32_t *of_range;
-	/* Copies of the stacks of a piece, owned. */
-	uint8_t *stacks;
-	size_t stacks_cap;
-	/* Bytes of deep stacks that may still be read. */
-	uint64_t deep_left;
-	/* The labels read last, which many goroutines share. */
-	uint64_t labels_avma;
-	uint32_t first_label, nlabels;
-};
-
 void wp_goroutines_clear(struct wp_goroutines *goroutines)
 {
 	free(goroutines->v);
@@ -68,12 +35,9 @@ void wp_goroutines_clear(struct wp_goroutines *goroutines)
 	*goroutines = (struct wp_goroutines)WP_GOROUTINES_INIT;
 }
 
-/* Does the goroutine of the struct G live, and in which state?  COPYSTACK is
- * being moved: it is in no state for a moment. */
-static bool find_state(const struct wp_go_layout *l, const uint8_t *g,
-		       enum wp_goroutine_state *ret)
+bool wp_go_find_state(uint32_t status, enum wp_goroutine_state *ret)
 {
-	switch (wp_go_status(l, g)) {
+	switch (status) {
 	case WP_GO_RUNNABLE:
 		*ret = WP_GOROUTINE_RUNNABLE;
 		return true;
@@ -99,8 +63,8 @@ static bool find_state(const struct wp_go_layout *l, const uint8_t *g,
 }
 
 /* Set the stack that is to be read of R, whose struct is BEFORE. */
-static void find_stack(const struct wp_go_layout *l, struct reading *r,
-		       uint64_t max)
+static void find_stack(const struct wp_go_layout *l,
+		       struct wp_goroutine_reading *r, uint64_t max)
 {
 	uint32_t status = wp_go_status(l, r->before);
 	uint64_t lo = wp_go_u64(r->before, WP_GO_G_LO);
@@ -129,7 +93,8 @@ static void find_stack(const struct wp_go_layout *l, struct reading *r,
 
 /* Read the structs of v[0..n) into BEFORE or AFTER; one that cannot be read is
  * done. */
-static int read_structs(struct reader *reader, size_t n, bool after)
+static int read_structs(struct wp_goroutine_reader *reader, size_t n,
+			bool after)
 {
 	const struct wp_go_layout *l = reader->program->layout;
 	size_t len = after ? (size_t)l->g_tracking_seq + 1 : wp_go_g_len(l);
@@ -137,7 +102,7 @@ static int read_structs(struct reader *reader, size_t n, bool after)
 	int rc;
 
 	for (size_t i = 0; i < n; i++) {
-		struct reading *r = &reader->v[i];
+		struct wp_goroutine_reading *r = &reader->v[i];
 
 		if (r->is_done || (after && !r->stack.sp_avma))
 			continue;
@@ -158,7 +123,7 @@ static int read_structs(struct reader *reader, size_t n, bool after)
 	return rc;
 }
 
-static int make_room(struct reader *reader, size_t len)
+static int make_room(struct wp_goroutine_reader *reader, size_t len)
 {
 	if (len <= reader->stacks_cap)
 		return 0;
@@ -171,7 +136,7 @@ static int make_room(struct reader *reader, size_t len)
 	return 0;
 }
 
-static int read_stacks(struct reader *reader, size_t n)
+static int read_stacks(struct wp_goroutine_reader *reader, size_t n)
 {
 	size_t nranges = 0, total = 0;
 	int rc;
@@ -204,7 +169,8 @@ static int read_stacks(struct reader *reader, size_t n)
 }
 
 /* Has R stood still from BEFORE to AFTER? */
-static bool is_same(const struct wp_go_layout *l, const struct reading *r)
+static bool is_same(const struct wp_go_layout *l,
+		    const struct wp_goroutine_reading *r)
 {
 	static const uint16_t always[] = { WP_GO_G_LO, WP_GO_G_HI, WP_GO_G_SP,
 					   WP_GO_G_PC };
@@ -223,7 +189,7 @@ static bool is_same(const struct wp_go_layout *l, const struct reading *r)
 }
 
 /* The tid of the struct m at AVMA, 0 for none. */
-static int32_t read_tid(struct reader *reader, uint64_t m_avma)
+static int32_t read_tid(struct wp_goroutine_reader *reader, uint64_t m_avma)
 {
 	uint64_t tid;
 
@@ -236,7 +202,7 @@ static int32_t read_tid(struct reader *reader, uint64_t m_avma)
 	return (int32_t)tid;
 }
 
-static int set_labels(struct reader *reader, const uint8_t *bytes,
+static int set_labels(struct wp_goroutine_reader *reader, const uint8_t *bytes,
 		      struct wp_goroutine *g)
 {
 	uint64_t avma = wp_go_u64(bytes, reader->program->layout->g_labels);
@@ -255,7 +221,7 @@ static int set_labels(struct reader *reader, const uint8_t *bytes,
 }
 
 /* What a struct says of a goroutine, but for its labels and thread. */
-static int describe(struct reader *reader, const uint8_t *bytes,
+static int describe(struct wp_goroutine_reader *reader, const uint8_t *bytes,
 		    struct wp_goroutine *ret)
 {
 	const struct wp_go_program *p = reader->program;
@@ -266,9 +232,10 @@ static int describe(struct reader *reader, const uint8_t *bytes,
 		.parent_id = l->g_parent ? wp_go_u64(bytes, l->g_parent) : 0,
 		.created_avma = wp_go_u64(bytes, l->g_gopc),
 		.start_avma = wp_go_u64(bytes, l->g_startpc),
+		.labels_avma = wp_go_u64(bytes, l->g_labels),
 	};
 
-	find_state(l, bytes, &g.state);
+	wp_go_find_state(wp_go_status(l, bytes), &g.state);
 	if (g.state == WP_GOROUTINE_WAITING || g.state == WP_GOROUTINE_LEAKED) {
 		g.since_ns = wp_go_u64(bytes, l->g_waitsince);
 		if (reason < p->nreasons)
@@ -280,7 +247,8 @@ static int describe(struct reader *reader, const uint8_t *bytes,
 }
 
 /* Give R to the user.  LAST: it is not read again, whatever its stack is. */
-static int give(struct reader *reader, struct reading *r, bool last)
+static int give(struct wp_goroutine_reader *reader,
+		struct wp_goroutine_reading *r, bool last)
 {
 	const struct wp_go_layout *l = reader->program->layout;
 	bool is_running = wp_go_status(l, r->before) == WP_GO_RUNNING;
@@ -294,6 +262,7 @@ static int give(struct reader *reader, struct reading *r, bool last)
 	rc = describe(reader, r->before, &g);
 	if (rc)
 		return rc;
+	g.index = r->index;
 	r->is_deep = false;
 	if (!reader->user->walk(reader->user->ctx, &g,
 				is_still ? &r->stack : NULL, last) &&
@@ -303,7 +272,7 @@ static int give(struct reader *reader, struct reading *r, bool last)
 	}
 	g.tid = read_tid(reader, wp_go_u64(r->before, WP_GO_G_M));
 	g.locked_tid = read_tid(reader, wp_go_u64(r->before, l->g_lockedm));
-	rc = set_labels(reader, r->before, &g);
+	rc = reader->user->skips_labels ? 0 : set_labels(reader, r->before, &g);
 	if (rc || WP_VEC_ROOM(all->v, all->len, all->cap, 1))
 		return rc ? rc : -ENOMEM;
 	all->v[all->len++] = g;
@@ -313,18 +282,19 @@ static int give(struct reader *reader, struct reading *r, bool last)
 }
 
 /* Read v[0..n) once. */
-static int read_once(struct reader *reader, size_t n, uint64_t stack_max,
-		     bool last)
+static int read_once(struct wp_goroutine_reader *reader, size_t n,
+		     uint64_t stack_max, bool last)
 {
 	const struct wp_go_layout *l = reader->program->layout;
 	enum wp_goroutine_state state;
 	int rc = read_structs(reader, n, false);
 
 	for (size_t i = 0; !rc && i < n; i++) {
-		struct reading *r = &reader->v[i];
+		struct wp_goroutine_reading *r = &reader->v[i];
 
 		r->stack.sp_avma = r->stack.len = 0;
-		if (!r->is_done && !find_state(l, r->before, &state))
+		if (!r->is_done &&
+		    !wp_go_find_state(wp_go_status(l, r->before), &state))
 			r->is_done = true;
 		if (!r->is_done)
 			find_stack(l, r, stack_max);
@@ -340,13 +310,13 @@ static int read_once(struct reader *reader, size_t n, uint64_t stack_max,
 }
 
 /* Read what of v[0..n) is not done again, each by itself. */
-static int read_again(struct reader *reader, size_t n)
+static int read_again(struct wp_goroutine_reader *reader, size_t n)
 {
-	struct reading first = reader->v[0];
+	struct wp_goroutine_reading first = reader->v[0];
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < n; i++) {
-		struct reading r = i ? reader->v[i] : first;
+		struct wp_goroutine_reading r = i ? reader->v[i] : first;
 
 		reader->v[0] = r;
 		for (int k = 1; !rc && k < TRIES && !reader->v[0].is_done;
@@ -364,43 +334,88 @@ static int read_again(struct reader *reader, size_t n)
 	return rc;
 }
 
-/* Read the goroutines at AVMAS[0..n). */
-static int read_piece(struct reader *reader, const uint64_t *avmas, size_t n)
+/* Read at most PIECE goroutines. */
+static int read_piece(struct wp_goroutine_reader *reader, const uint64_t *avmas,
+		      const uint32_t *indices, size_t first, size_t n)
 {
 	int rc;
 
 	for (size_t i = 0; i < n; i++) {
-		reader->v[i].avma = avmas[i];
-		reader->v[i].is_done = !avmas[i] || avmas[i] % WORD;
+		uint64_t avma = avmas[first + i];
+
+		reader->v[i].avma = avma;
+		reader->v[i].index = indices ? indices[first + i] :
+					       (uint32_t)(first + i);
+		reader->v[i].is_done = !avma || avma % WORD;
 		reader->v[i].is_deep = false;
 	}
 	rc = read_once(reader, n, STACK_MAX, false);
 	return rc ? rc : read_again(reader, n);
 }
 
+int wp_goroutine_reader_init(struct wp_goroutine_reader *reader,
+			     struct wp_go_program *program)
+{
+	*reader = (struct wp_goroutine_reader){
+		.program = program,
+		.v = malloc(PIECE * sizeof(*reader->v)),
+		.ranges = calloc(PIECE, sizeof(*reader->ranges)),
+		.of_range = calloc(PIECE, sizeof(*reader->of_range)),
+	};
+	return reader->v && reader->ranges && reader->of_range ? 0 : -ENOMEM;
+}
+
+void wp_goroutine_reader_clear(struct wp_goroutine_reader *reader)
+{
+	free(reader->v);
+	free(reader->ranges);
+	free(reader->of_range);
+	free(reader->stacks);
+	*reader = (struct wp_goroutine_reader){ .program = NULL };
+}
+
+int wp_goroutine_reader_read(struct wp_goroutine_reader *reader,
+			     const struct wp_goroutine_user *user,
+			     const uint64_t *avmas, const uint32_t *indices,
+			     size_t n, struct wp_goroutines *goroutines)
+{
+	int rc = 0;
+
+	reader->user = user;
+	reader->all = goroutines;
+	reader->deep_left = ALL_DEEP_MAX;
+	reader->labels_avma = 0;
+	for (size_t at = 0; !rc && at < n; at += PIECE)
+		rc = read_piece(reader, avmas, indices, at,
+				n - at < PIECE ? n - at : PIECE);
+	return rc;
+}
+
 /* Set AVMAS[0..*ret_n), which the caller frees, to the addresses of all
  * goroutines' structs. */
-static int read_list(struct reader *reader, uint64_t **ret_avmas, size_t *ret_n)
+static int read_list(struct wp_go_program *program,
+		     struct wp_goroutines *goroutines, uint64_t **ret_avmas,
+		     size_t *ret_n)
 {
-	struct wp_go_memory *memory = &reader->program->memory;
 	uint64_t slice[2], n, *avmas;
 
 	*ret_avmas = NULL;
 	*ret_n = 0;
-	if (!wp_go_memory_get(memory, reader->program->allgs_avma, slice,
+	if (!wp_go_memory_get(&program->memory, program->allgs_avma, slice,
 			      sizeof(slice)))
 		return -ESRCH;
 	n = slice[1];
-	if (n > ALL_MAX) {
-		reader->all->nunread += n - ALL_MAX;
-		n = ALL_MAX;
+	if (n > WP_GOROUTINES_MAX) {
+		goroutines->nunread += n - WP_GOROUTINES_MAX;
+		n = WP_GOROUTINES_MAX;
 	}
 	avmas = malloc((size_t)n * WORD + 1);
 	if (!avmas)
 		return -ENOMEM;
 	/* Old arrays stay as they are when the list grows. */
-	if (!wp_go_memory_get(memory, slice[0], avmas, (size_t)n * WORD)) {
-		reader->all->nunread += n;
+	if (!wp_go_memory_get(&program->memory, slice[0], avmas,
+			      (size_t)n * WORD)) {
+		goroutines->nunread += n;
 		n = 0;
 	}
 	*ret_avmas = avmas;
@@ -412,28 +427,17 @@ int wp_goroutines_read(struct wp_go_program *program,
 		       const struct wp_goroutine_user *user,
 		       struct wp_goroutines *goroutines)
 {
-	struct reader reader = {
-		.program = program,
-		.user = user,
-		.all = goroutines,
-		.v = malloc(PIECE * sizeof(*reader.v)),
-		.ranges = calloc(PIECE, sizeof(*reader.ranges)),
-		.of_range = calloc(PIECE, sizeof(*reader.of_range)),
-		.deep_left = ALL_DEEP_MAX,
-	};
+	struct wp_goroutine_reader reader;
 	uint64_t *avmas = NULL;
 	size_t n = 0;
-	int rc = reader.v && reader.ranges && reader.of_range ? 0 : -ENOMEM;
+	int rc = wp_goroutine_reader_init(&reader, program);
 
 	if (!rc)
-		rc = read_list(&reader, &avmas, &n);
-	for (size_t at = 0; !rc && at < n; at += PIECE)
-		rc = read_piece(&reader, avmas + at,
-				n - at < PIECE ? n - at : PIECE);
+		rc = read_list(program, goroutines, &avmas, &n);
+	if (!rc)
+		rc = wp_goroutine_reader_read(&reader, user, avmas, NULL, n,
+					      goroutines);
 	free(avmas);
-	free(reader.v);
-	free(reader.ranges);
-	free(reader.of_range);
-	free(reader.stacks);
+	wp_goroutine_reader_clear(&reader);
 	return rc;
 }

@@ -66,13 +66,16 @@ static void ticks(const struct wp_profile *profile, struct line *line)
 /* Each sample of wall time came in one of these ways; the rest had to wait for a
  * later stack of its thread. */
 static void samples(const struct wp_counters *c, uint64_t all,
-		    struct line *line)
+		    bool of_goroutines, struct line *line)
 {
 	uint64_t known = c->unchanged + c->no_stop + c->stopped + c->sampled +
 			 c->no_stack;
 
 	begin(line, "samples");
 	part(line, "%" PRIu64, all);
+	/* The rest tells of threads. */
+	if (of_goroutines)
+		return;
 	count(line, c->unchanged, "had not run since the last");
 	count(line, c->no_stop, "read without a stop");
 	count(line, c->stopped, "in a stop");
@@ -197,7 +200,9 @@ static void threads(const struct wp_profile *profile, enum wp_profile_kind kind,
 	const char *no_scan = wp_profile_str(profile, profile->meta.no_scan);
 
 	begin(line, "threads");
-	part(line, "%" PRIu64 " with a sample", profile->sums[kind].threads);
+	if (kind != WP_PROFILE_WALL || !profile->meta.is_of_goroutines)
+		part(line, "%" PRIu64 " with a sample",
+		     profile->sums[kind].threads);
 	part(line, "%" PRIu64 " watched", c->threads_seen);
 	count(line, c->threads_lost, "ended before a first sample");
 	count(line, c->threads_shared, "told by name only, being too many");
@@ -288,7 +293,8 @@ void wp_counters_lines(const struct wp_profile *profile,
 	threads(profile, kind, &line);
 	each(ctx, line.text);
 	if (profile->sums[wall].count) {
-		samples(&profile->counters, profile->sums[wall].count, &line);
+		samples(&profile->counters, profile->sums[wall].count,
+			profile->meta.is_of_goroutines, &line);
 		each(ctx, line.text);
 	}
 	stacks(sums, &line);

@@ -194,13 +194,15 @@ static void put_kinds(struct data *d)
 	for (uint32_t i = 0; i < d->kinds.len; i++) {
 		const struct wp_pair *k = &d->kinds.v[i];
 		enum wp_wait wait = (enum wp_wait)(k->a >> 48 & 0xff);
+		const char *call = wp_profile_str(d->profile,
+						  k->a >> 32 & 0xffff);
+		bool is_go = wait == WP_WAIT_GO && *call;
 
 		next(d);
 		wp_buf_printf(&d->out, "[%u,", (unsigned int)(k->a >> 56));
-		wp_json_text(&d->out, wp_wait_name(wait));
+		wp_json_text(&d->out, is_go ? call : wp_wait_name(wait));
 		wp_buf_char(&d->out, ',');
-		wp_json_text(&d->out,
-			     wp_profile_str(d->profile, k->a >> 32 & 0xffff));
+		wp_json_text(&d->out, is_go ? "" : call);
 		wp_buf_char(&d->out, ',');
 		wp_json_text(&d->out,
 			     wp_profile_str(d->profile, (uint32_t)k->a));

@@ -179,8 +179,10 @@ int wp_idle_mark(struct wp_profile *profile)
 	find_sites(profile, v, places);
 	free(places);
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
-		bool idle = v[i].all_ns &&
-			    v[i].here_ns / LEAST_SHARE >= v[i].all_ns / 100;
+		const struct wp_profile_thread *t = &profile->threads[i];
+		bool idle = t->part == WP_GOROUTINE_RUNTIME_IDLE ||
+			    (!t->part && v[i].all_ns &&
+			     v[i].here_ns / LEAST_SHARE >= v[i].all_ns / 100);
 
 		profile->threads[i].idle = idle;
 		any_busy |= !idle && v[i].all_ns;
@@ -195,7 +197,7 @@ int wp_idle_mark(struct wp_profile *profile)
 void wp_report_idle(struct wp_report *r)
 {
 	const struct wp_profile *profile = r->profile;
-	uint64_t all = 0, idle = 0, ns = 0;
+	uint64_t all = 0, idle = 0, ns = 0, n;
 	char time[WP_CELL];
 
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
@@ -203,8 +205,9 @@ void wp_report_idle(struct wp_report *r)
 
 		if (!(t->kinds & 1u << r->kind))
 			continue;
-		all += 1 + t->nmore;
-		idle += t->idle ? 1 + t->nmore : 0;
+		n = (t->part ? t->is_counted : 1) + t->nmore;
+		all += n;
+		idle += t->idle ? n : 0;
 	}
 	if (!idle || r->options->full)
 		return;
@@ -214,6 +217,16 @@ void wp_report_idle(struct wp_report *r)
 					      &r->set->samples[i]);
 	r->total_ns -= ns;
 	wp_report_time(time, ns);
+	if (profile->meta.is_of_goroutines) {
+		wp_buf_printf(
+			&r->out,
+			"Idle: %" PRIu64 " of %" PRIu64 " goroutines, %s: "
+			"those of Go's runtime that waited for work.\n"
+			"They are left out below, of all goroutine time too; "
+			"--full shows them.\n",
+			idle, all, time + strspn(time, " "));
+		return;
+	}
 	wp_buf_printf(&r->out,
 		      "Idle: %" PRIu64 " of %" PRIu64 " threads, %s: each "
 		      "waited in its outermost loop all the time.\n"

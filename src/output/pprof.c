@@ -10,11 +10,9 @@
 
 #include "columns.h"
 #include "escape.h"
-#include "gzip.h"
-#include "ids.h"
 #include "pprof_fields.h"
 #include "pprof_timeline.h"
-#include "proto.h"
+#include "pprof_writer.h"
 #include "wallprof/output.h"
 
 /* Bytes that are gathered before they are compressed. */
@@ -22,30 +20,7 @@ enum {
 	CHUNK = 1 << 16,
 };
 
-struct writer {
-	const struct wp_profile *profile;
-	enum wp_profile_kind kind;
-	struct wp_gzip gz;
-	struct wp_buf buf;
-	/* The strings to write, valid UTF-8. */
-	struct wp_intern strings;
-	/* Per string of the profile its id in STRINGS + 1; 0: not used.
-	 * Owned. */
-	uint32_t *string_id;
-	struct wp_buf scratch;
-	struct wp_ids locations;
-	struct wp_ids functions;
-	/* The profile's, and after them the kernel's. */
-	struct wp_ids mappings;
-	/* Id 1 is a mapping made for a main binary without samples. */
-	bool own_main;
-	/* By sample: its number in the file, from 1; 0: not written.  Owned. */
-	uint32_t *number;
-	uint32_t nwritten;
-};
-
-/* The id of the text in SCRATCH, which is emptied. */
-static uint32_t scratch_id(struct writer *w)
+uint32_t wp_pprof_scratch_id(struct wp_pprof_writer *w)
 {
 	uint32_t id = 0;
 
@@ -61,40 +36,40 @@ static uint32_t scratch_id(struct writer *w)
 	return 0;
 }
 
-static uint32_t text_id(struct writer *w, const char *s)
+uint32_t wp_pprof_text_id(struct wp_pprof_writer *w, const char *s)
 {
 	wp_escape_file(&w->scratch, s);
-	return scratch_id(w);
+	return wp_pprof_scratch_id(w);
 }
 
-/* The id of the profile's string ID. */
-static uint32_t str_id(struct writer *w, uint32_t id)
+uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id)
 {
 	if (id >= w->profile->strings.len)
 		return 0;
 	if (!w->string_id[id])
-		w->string_id[id] = text_id(w, wp_profile_str(w->profile, id)) +
+		w->string_id[id] = wp_pprof_text_id(
+					   w, wp_profile_str(w->profile, id)) +
 				   1;
 	return w->string_id[id] - 1;
 }
 
-static void flush(struct writer *w)
+static void flush(struct wp_pprof_writer *w)
 {
 	if (w->buf.len >= CHUNK)
 		wp_gzip_add(&w->gz, &w->buf);
 }
 
-static void put_value_type(struct writer *w, unsigned int field,
+static void put_value_type(struct wp_pprof_writer *w, unsigned int field,
 			   const char *type, const char *unit)
 {
 	size_t begin = wp_proto_begin(&w->buf, field);
 
-	wp_proto_uint(&w->buf, VALUE_TYPE_TYPE, text_id(w, type));
-	wp_proto_uint(&w->buf, VALUE_TYPE_UNIT, text_id(w, unit));
+	wp_proto_uint(&w->buf, VALUE_TYPE_TYPE, wp_pprof_text_id(w, type));
+	wp_proto_uint(&w->buf, VALUE_TYPE_UNIT, wp_pprof_text_id(w, unit));
 	wp_proto_end(&w->buf, begin);
 }
 
-static void put_types(struct writer *w)
+static void put_types(struct wp_pprof_writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
 	struct wp_columns c = wp_columns_of(meta, w->kind);
@@ -103,7 +78,7 @@ static void put_types(struct writer *w)
 		put_value_type(w, PROFILE_SAMPLE_TYPE, c.v[i].type,
 			       c.v[i].unit);
 	wp_proto_uint(&w->buf, PROFILE_DEFAULT_SAMPLE_TYPE,
-		      text_id(w, c.v[c.main].type));
+		      wp_pprof_text_id(w, c.v[c.main].type));
 	put_value_type(w, PROFILE_PERIOD_TYPE, c.v[c.period].type,
 		       c.v[c.period].unit);
 	/* Of waits and threads every one is counted. */
@@ -113,141 +88,8 @@ static void put_types(struct writer *w)
 						  1);
 }
 
-static void put_label(struct writer *w, const char *key, uint32_t str)
-{
-	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
-
-	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, key));
-	wp_proto_uint(&w->buf, LABEL_STR, str);
-	wp_proto_end(&w->buf, begin);
-}
-
-static void put_number(struct writer *w, const char *key, int64_t num,
-		       const char *unit)
-{
-	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
-
-	wp_proto_uint(&w->buf, LABEL_KEY, text_id(w, key));
-	wp_proto_int(&w->buf, LABEL_NUM, num);
-	wp_proto_uint(&w->buf, LABEL_NUM_UNIT, text_id(w, unit));
-	wp_proto_end(&w->buf, begin);
-}
-
-static void put_wait(struct writer *w, const struct wp_sample_key *key)
-{
-	const char *syscall = wp_profile_str(w->profile, key->syscall);
-
-	wp_buf_str(&w->scratch, wp_wait_name((enum wp_wait)key->wait));
-	if (key->wait == WP_WAIT_SYSCALL && *syscall) {
-		wp_buf_char(&w->scratch, ':');
-		wp_escape_file(&w->scratch, syscall);
-	}
-	put_label(w, "wait", scratch_id(w));
-}
-
-static bool has_label(const struct writer *w, const struct wp_profile_thread *t,
-		      const char *key)
-{
-	for (uint32_t i = 0; i < t->nlabels; i++) {
-		const struct wp_profile_label *label =
-			&w->profile->labels[t->first_label + i];
-
-		if (!strcmp(wp_profile_str(w->profile, label->key), key))
-			return true;
-	}
-	return false;
-}
-
-/* The program's own labels, as runtime/pprof writes them; state and wait reason
- * unless it has labels of these names. */
-static void put_goroutine_labels(struct writer *w,
-				 const struct wp_sample_key *key,
-				 const struct wp_profile_thread *t)
-{
-	if (!has_label(w, t, "state"))
-		put_label(w, "state",
-			  text_id(w, wp_types_state_name(
-					     (enum wp_state)key->state)));
-	if (str_id(w, key->object) && !has_label(w, t, "wait"))
-		put_label(w, "wait", str_id(w, key->object));
-	for (uint32_t i = 0; i < t->nlabels; i++) {
-		const struct wp_profile_label *label =
-			&w->profile->labels[t->first_label + i];
-		uint32_t value = str_id(w, label->value);
-
-		/* Without text it would be a number. */
-		put_label(w, wp_profile_str(w->profile, label->key),
-			  value ? value : text_id(w, "\"\""));
-	}
-}
-
-/* Are the samples what a Go program has noted of all its goroutines? */
-static bool is_noted(const struct writer *w)
-{
-	return w->kind != WP_PROFILE_GOROUTINE && w->profile->nthreads &&
-	       w->profile->threads[0].is_goroutines;
-}
-
-static void put_bytes(struct writer *w, const char *text)
-{
-	if (*text)
-		put_number(w, "bytes", atoll(text), "bytes");
-}
-
-static void put_known(struct writer *w, const char *key, uint32_t id)
-{
-	if (str_id(w, id))
-		put_label(w, key, str_id(w, id));
-}
-
-static void put_labels(struct writer *w, const struct wp_profile_sample *s)
-{
-	const struct wp_sample_key *key = &s->key;
-	const struct wp_profile_thread *t = &w->profile->threads[key->thread];
-	const struct wp_profile_process *process = wp_profile_process_of(
-		w->profile, t);
-	uint32_t name = str_id(w, t->name);
-
-	if (is_noted(w)) {
-		put_bytes(w, wp_profile_str(w->profile, key->object));
-		return;
-	}
-	if (t->is_goroutines) {
-		put_goroutine_labels(w, key, t);
-		return;
-	}
-	put_label(w, "thread", name ? name : text_id(w, "[no name]"));
-	/* pprof does not show a unit that it does not know; without a unit it
-	 * shows the key. */
-	put_number(w, "tid", t->tid, "id");
-	if (process && wp_profile_is_of_many(w->profile)) {
-		put_number(w, "pid", process->pid, "id");
-		put_label(w, "process", str_id(w, process->name));
-		put_known(w, "cgroup", process->cgroup);
-		put_known(w, "container", process->container);
-		put_known(w, "unit", process->unit);
-	}
-	put_label(w, "state",
-		  text_id(w, wp_types_state_name((enum wp_state)key->state)));
-	if (key->wait != WP_WAIT_NONE)
-		put_wait(w, key);
-	if (str_id(w, key->object))
-		put_label(w,
-			  w->kind == WP_PROFILE_BLOCK ? "woken by" : "object",
-			  str_id(w, key->object));
-	if (t->idle)
-		put_label(w, "idle", text_id(w, "true"));
-	/* Standard errors are made of these. */
-	if (s->looks)
-		put_number(w, "looks", (int64_t)s->looks, "count");
-	if (s->exact_ns)
-		put_number(w, "exact", (int64_t)s->exact_ns, "nanoseconds");
-	if (w->kind == WP_PROFILE_THREADCREATE && s->count)
-		put_number(w, "lifetime", (int64_t)(s->wall_ns / s->count),
-			   "nanoseconds");
-}
-
-static void put_sample(struct writer *w, const struct wp_profile_sample *s)
+static void put_sample(struct wp_pprof_writer *w,
+		       const struct wp_profile_sample *s)
 {
 	const struct wp_profile_stack *stack =
 		&w->profile->stacks[s->key.stack];
@@ -267,12 +109,12 @@ static void put_sample(struct writer *w, const struct wp_profile_sample *s)
 	for (unsigned int i = 0; i < c.n; i++)
 		wp_proto_varint(&w->buf, wp_columns_value(s, &c.v[i]));
 	wp_proto_end(&w->buf, packed);
-	put_labels(w, s);
+	wp_pprof_put_labels(w, s);
 	wp_proto_end(&w->buf, begin);
 	flush(w);
 }
 
-static void put_location(struct writer *w, uint32_t id)
+static void put_location(struct wp_pprof_writer *w, uint32_t id)
 {
 	const struct wp_profile *profile = w->profile;
 	const struct wp_profile_location *loc =
@@ -301,24 +143,25 @@ static void put_location(struct writer *w, uint32_t id)
 	flush(w);
 }
 
-static void put_function(struct writer *w, uint32_t id)
+static void put_function(struct wp_pprof_writer *w, uint32_t id)
 {
 	const struct wp_profile_function *f =
 		&w->profile->functions[w->functions.index[id - 1]];
-	uint32_t name = str_id(w, f->name);
+	uint32_t name = wp_pprof_str_id(w, f->name);
 	size_t begin = wp_proto_begin(&w->buf, PROFILE_FUNCTION);
 
 	wp_proto_uint(&w->buf, FUNCTION_ID, id);
 	wp_proto_uint(&w->buf, FUNCTION_NAME,
-		      name ? name : text_id(w, "[no name]"));
-	wp_proto_uint(&w->buf, FUNCTION_SYSTEM_NAME, str_id(w, f->system_name));
-	wp_proto_uint(&w->buf, FUNCTION_FILENAME, str_id(w, f->file));
+		      name ? name : wp_pprof_text_id(w, "[no name]"));
+	wp_proto_uint(&w->buf, FUNCTION_SYSTEM_NAME,
+		      wp_pprof_str_id(w, f->system_name));
+	wp_proto_uint(&w->buf, FUNCTION_FILENAME, wp_pprof_str_id(w, f->file));
 	wp_proto_uint(&w->buf, FUNCTION_START_LINE, f->start_line);
 	wp_proto_end(&w->buf, begin);
 	flush(w);
 }
 
-static void put_mapping_of(struct writer *w, uint32_t id,
+static void put_mapping_of(struct wp_pprof_writer *w, uint32_t id,
 			   const struct wp_profile_mapping *m, uint32_t file)
 {
 	size_t begin = wp_proto_begin(&w->buf, PROFILE_MAPPING);
@@ -328,7 +171,8 @@ static void put_mapping_of(struct writer *w, uint32_t id,
 	wp_proto_uint(&w->buf, MAPPING_LIMIT, m->end_avma);
 	wp_proto_uint(&w->buf, MAPPING_OFFSET, m->off);
 	wp_proto_uint(&w->buf, MAPPING_FILENAME, file);
-	wp_proto_uint(&w->buf, MAPPING_BUILD_ID, str_id(w, m->build_id));
+	wp_proto_uint(&w->buf, MAPPING_BUILD_ID,
+		      wp_pprof_str_id(w, m->build_id));
 	wp_proto_uint(&w->buf, MAPPING_HAS_FUNCTIONS, m->has_functions);
 	wp_proto_uint(&w->buf, MAPPING_HAS_FILENAMES, m->has_filenames);
 	wp_proto_uint(&w->buf, MAPPING_HAS_LINE_NUMBERS, m->has_line_numbers);
@@ -336,7 +180,7 @@ static void put_mapping_of(struct writer *w, uint32_t id,
 	wp_proto_end(&w->buf, begin);
 }
 
-static void put_mapping(struct writer *w, uint32_t id)
+static void put_mapping(struct wp_pprof_writer *w, uint32_t id)
 {
 	static const struct wp_profile_mapping kernel = {
 		.has_functions = true,
@@ -347,22 +191,22 @@ static void put_mapping(struct writer *w, uint32_t id)
 
 	if (index == w->profile->nmappings) {
 		put_mapping_of(w, id + w->own_main, &kernel,
-			       text_id(w, "[kernel.kallsyms]"));
+			       wp_pprof_text_id(w, "[kernel.kallsyms]"));
 		return;
 	}
 	m = &w->profile->mappings[index];
-	file = str_id(w, m->path);
+	file = wp_pprof_str_id(w, m->path);
 	put_mapping_of(w, id + w->own_main, m,
-		       file ? file : text_id(w, "[anon]"));
+		       file ? file : wp_pprof_text_id(w, "[anon]"));
 }
 
 /* Give the main binary's mapping the first id. */
-static void choose_main(struct writer *w)
+static void choose_main(struct wp_pprof_writer *w)
 {
 	static const struct wp_profile_mapping none;
 	uint32_t exe = w->profile->meta.exe;
 
-	if (!str_id(w, exe))
+	if (!wp_pprof_str_id(w, exe))
 		return;
 	for (uint32_t i = 1; i < w->profile->nmappings; i++) {
 		if (w->profile->mappings[i].path == exe) {
@@ -371,20 +215,20 @@ static void choose_main(struct writer *w)
 		}
 	}
 	w->own_main = true;
-	put_mapping_of(w, 1, &none, str_id(w, exe));
+	put_mapping_of(w, 1, &none, wp_pprof_str_id(w, exe));
 }
 
 static void put_comment(void *ctx, const char *line)
 {
-	struct writer *w = ctx;
+	struct wp_pprof_writer *w = ctx;
 	uint32_t id;
 
 	wp_escape_file(&w->scratch, line);
-	id = scratch_id(w);
+	id = wp_pprof_scratch_id(w);
 	wp_proto_uint(&w->buf, PROFILE_COMMENT, id);
 }
 
-static void put_comments(struct writer *w)
+static void put_comments(struct wp_pprof_writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
 	const char *end = wp_profile_str(w->profile, meta->target_end);
@@ -419,12 +263,12 @@ static void put_comments(struct writer *w)
 	if (line.rc)
 		w->buf.rc = line.rc;
 	wp_buf_clear(&line);
-	if (!is_noted(w))
+	if (!wp_pprof_is_noted(w))
 		wp_counters_lines(w->profile, w->kind, put_comment, w);
 }
 
 /* In an order in which each is complete when its turn comes. */
-static void put_tables(struct writer *w)
+static void put_tables(struct wp_pprof_writer *w)
 {
 	for (uint32_t id = 1; id <= w->locations.n; id++)
 		put_location(w, id);
@@ -442,7 +286,7 @@ static void put_tables(struct writer *w)
 	}
 }
 
-static void put_profile(struct writer *w)
+static void put_profile(struct wp_pprof_writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
 	const struct wp_sample_set *set = &w->profile->sets[w->kind];
@@ -462,7 +306,7 @@ static void put_profile(struct writer *w)
 int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
 		   FILE *out)
 {
-	struct writer w = { .profile = profile, .kind = kind };
+	struct wp_pprof_writer w = { .profile = profile, .kind = kind };
 	int rc, end;
 
 	rc = wp_gzip_init(&w.gz, out);

@@ -7,6 +7,7 @@
 #include "pprof_fields.h"
 #include "pprof_read.h"
 #include "wallprof/enum_name.h"
+#include "wallprof/goroutine_entries.h"
 #include "wallprof/vec.h"
 
 /* What the labels of a sample tell; string ids. */
@@ -18,6 +19,8 @@ struct labels {
 	uint32_t state;
 	uint32_t wait;
 	uint32_t object;
+	uint32_t runtime;
+	uint64_t goroutine;
 	/* As of wp_profile_sample. */
 	uint64_t looks;
 	uint64_t exact_ns;
@@ -125,6 +128,10 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->pid = str ? strtol(text_of(p, str), NULL, 10) : num;
 	else if (!strcmp(name, "process"))
 		labels->process = str;
+	else if (!strcmp(name, "runtime"))
+		labels->runtime = str;
+	else if (!strcmp(name, "goroutine") && num > 0)
+		labels->goroutine = (uint64_t)num;
 	else if (!strcmp(name, "state"))
 		labels->state = str;
 	else if (!strcmp(name, "wait"))
@@ -155,12 +162,36 @@ static uint32_t process_of(struct wp_pprof *p, const struct labels *labels)
 	return i;
 }
 
+/* T is of goroutines, as LABELS say. */
+static void set_goroutine(struct wp_pprof *p, const struct labels *labels,
+			  struct wp_profile_thread *t)
+{
+	const char *runtime = text_of(p, labels->runtime);
+
+	p->profile->meta.is_of_goroutines = true;
+	t->part = !strcmp(runtime, "idle")	? WP_GOROUTINE_RUNTIME_IDLE :
+		  !strcmp(runtime, "working")	? WP_GOROUTINE_RUNTIME :
+		  !strcmp(runtime, "scheduler") ? WP_GOROUTINE_SCHEDULER :
+						  WP_GOROUTINE_OWN;
+	t->name = wp_intern_add_str(&p->profile->strings,
+				    wp_goroutine_part_name(t->part));
+	t->goroutine = labels->goroutine;
+	t->tid = (int32_t)(labels->goroutine & INT32_MAX);
+	t->is_counted = true;
+	if (t->name == UINT32_MAX)
+		no_memory(p);
+}
+
 static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
 {
 	struct wp_profile_thread t = { .tid = (int32_t)labels->tid,
 				       .name = labels->thread };
-	uint32_t i = wp_pairs_add(&p->threads, t.name, (uint32_t)t.tid);
+	uint32_t i;
 
+	/* Ours of threads tell their names. */
+	if (!labels->thread && labels->state && !p->profile->meta.value_type)
+		set_goroutine(p, labels, &t);
+	i = wp_pairs_add(&p->threads, t.name, (uint32_t)t.tid);
 	t.process = process_of(p, labels);
 	if (i != UINT32_MAX && i == p->profile->nthreads &&
 	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
@@ -190,6 +221,13 @@ static void set_state(struct wp_pprof *p, const struct labels *labels,
 	for (int i = 1; i < WP_NWAITS; i++)
 		if (!strcmp(wait, wp_wait_name((enum wp_wait)i)))
 			key->wait = (uint8_t)i;
+	if (*wait && key->wait == WP_WAIT_NONE &&
+	    strncmp(wait, call, strlen(call))) {
+		key->wait = WP_WAIT_GO;
+		key->syscall = labels->wait <= UINT16_MAX ?
+				       (uint16_t)labels->wait :
+				       0;
+	}
 	if (strncmp(wait, call, strlen(call)))
 		return;
 	key->wait = WP_WAIT_SYSCALL;

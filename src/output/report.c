@@ -133,6 +133,10 @@ void wp_report_wait(struct wp_report *r, uint64_t reason)
 	unsigned int wait = reason & 0xff;
 	const char *name = wp_profile_str(r->profile, (uint32_t)(reason >> 8));
 
+	if (wait == WP_WAIT_GO && *name) {
+		wp_escape_terminal(&r->name, name);
+		return;
+	}
 	wp_buf_str(&r->name, wait == WP_WAIT_NONE ?
 				     "not known" :
 				     wp_wait_name((enum wp_wait)wait));
@@ -200,12 +204,22 @@ static const struct words *words_of(const struct wp_profile *profile,
 				      "Objects that were allocated.",
 				      "No object was sampled" },
 	};
+	static const struct words goroutines = {
+		"samples", "goroutine time",
+		"Goroutine time adds up the time of every goroutine: two "
+		"goroutines that wait for\n10 s make 20 s.  Shares are of all "
+		"goroutine time; in a call tree, of its\ngoroutines'.",
+		"No goroutine was seen for any time"
+	};
 	static const struct words cpu = {
 		"CPU samples", "CPU time",
 		"CPU time adds up the time of every thread on a CPU.",
 		"No thread was on a CPU"
 	};
 
+	if (kind == WP_PROFILE_WALL && profile->meta.is_of_goroutines &&
+	    !is_of_cpu(profile, kind))
+		return &goroutines;
 	return is_of_cpu(profile, kind) ? &cpu : &words[kind];
 }
 
@@ -220,11 +234,14 @@ void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 	const struct wp_profile_sums *sums = &profile->sums[kind];
 	bool cpu = is_of_cpu(profile, kind);
 	const struct words *words = words_of(profile, kind);
+	bool goroutines = kind == WP_PROFILE_WALL &&
+			  profile->meta.is_of_goroutines;
 	char all[WP_CELL];
 
 	wp_report_time(all, cpu ? sums->cpu_ns : sums->wall_ns);
-	snprintf(line, size, "%" PRIu64 " %s, %" PRIu64 " %s, %s of %s",
-		 sums->threads, sums->threads == 1 ? "thread" : "threads",
+	snprintf(line, size, "%" PRIu64 " %s%s, %" PRIu64 " %s, %s of %s",
+		 sums->threads, goroutines ? "goroutine" : "thread",
+		 sums->threads == 1 ? "" : "s",
 		 cpu ? sums->cpu_count : sums->count, words->samples,
 		 skip_blanks(all), words->time);
 }

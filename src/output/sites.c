@@ -192,7 +192,9 @@ void wp_report_sites(struct wp_report *r)
 	}
 	wp_pairs_sort(&rows);
 	if (rows.len) {
-		wp_report_title(r, "Where threads wait");
+		wp_report_title(r, r->profile->meta.is_of_goroutines ?
+					   "Where goroutines wait" :
+					   "Where threads wait");
 		wp_buf_str(
 			&r->out,
 			errors.known ?

@@ -70,7 +70,8 @@ struct wp_pair *wp_report_add(struct wp_report *r, struct wp_pairs *rows,
 
 uint64_t wp_report_reason(const struct wp_sample_key *key)
 {
-	uint64_t syscall = key->wait == WP_WAIT_SYSCALL ? key->syscall : 0;
+	bool named = key->wait == WP_WAIT_SYSCALL || key->wait == WP_WAIT_GO;
+	uint64_t syscall = named ? key->syscall : 0;
 
 	return syscall << 8 | key->wait;
 }
@@ -135,6 +136,8 @@ void wp_report_states(struct wp_report *r)
 			r, &r->set->samples[i]);
 	wp_report_title(r, r->kind == WP_PROFILE_BLOCK ?
 				   "Delay by state" :
+			   r->profile->meta.is_of_goroutines ?
+				   "Goroutine time by state" :
 				   "Thread time by state");
 	wp_buf_str(&r->out, "      time    share\n");
 	for (unsigned int state = 0; state < WP_NSTATES; state++) {

@@ -226,7 +226,9 @@ static void put_group_title(struct wp_report *r, const struct wp_groups *groups,
 	wp_buf_str(&r->out, "\n");
 	wp_buf_str(&r->name, "Call tree of ");
 	wp_escape_terminal(&r->name, *name ? name : "[no name]");
-	if (group->nthreads == 1)
+	if (r->profile->threads[group->thread].part)
+		wp_buf_str(&r->name, " (");
+	else if (group->nthreads == 1)
 		wp_buf_printf(&r->name, " (tid %" PRId32 ", ",
 			      r->profile->threads[group->thread].tid);
 	else

@@ -286,6 +286,7 @@ static struct wp_profile_sample *intern_sample(struct wp_profile *profile,
 					     find_or_add(set, &dropped, true);
 }
 
+/* Do several threads or goroutines have the entry?  They have no timeline. */
 static bool is_shared(const struct wp_profile *profile, uint32_t thread)
 {
 	return thread < profile->nthreads && profile->threads[thread].is_shared;

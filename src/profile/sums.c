@@ -68,7 +68,7 @@ static void add_sample(const struct wp_profile *profile,
 	}
 }
 
-/* The threads whose entries have BIT. */
+/* The threads, or goroutines, whose entries have BIT. */
 static uint64_t count_threads(const struct wp_profile *profile, uint32_t bit)
 {
 	uint64_t own = 0, shared = 0;
@@ -76,7 +76,10 @@ static uint64_t count_threads(const struct wp_profile *profile, uint32_t bit)
 	for (uint32_t i = 0; i < profile->nthreads; i++) {
 		if (!(profile->threads[i].kinds & bit))
 			continue;
-		if (!profile->threads[i].is_shared)
+		if (profile->threads[i].part)
+			own += profile->threads[i].is_counted +
+			       profile->threads[i].nmore;
+		else if (!profile->threads[i].is_shared)
 			own++;
 		else
 			shared += 1 + profile->threads[i].nmore;

@@ -126,8 +126,10 @@ static bool has_gone(int maps_fd)
 
 static void reopen_maps(struct wp_address_space *space)
 {
-	if (has_gone(space->maps_fd) && wp_process_is_alive(space->process))
+	if (has_gone(space->maps_fd) && wp_process_is_alive(space->process)) {
 		counters_of(space)->execs++;
+		space->nexecs++;
+	}
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
 	space->maps_fd = wp_process_open_maps(space->process);

@@ -32,6 +32,8 @@ struct wp_address_space {
 	/* The kernel has PROCMAP_QUERY (Linux 6.11): it says what is mapped at
 	 * one address. */
 	bool can_query;
+	/* Times that it was found to have executed another program. */
+	uint32_t nexecs;
 	/* The process runs a 32-bit program, as of the last reload: an exec may
 	 * change that. */
 	bool is_32bit;

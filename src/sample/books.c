@@ -2,9 +2,20 @@
 /* books.c - see books.h. */
 #include "books.h"
 
+#include "goroutine_times.h"
 #include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
+
+void wp_books_add_cpu(struct wp_thread *t, uint64_t ns)
+{
+	struct wp_target *target = t->target;
+
+	if (target->goroutines)
+		target->goroutines->cpu_ns += ns;
+	else
+		target->profile->threads[t->index].cpu_ns += ns;
+}
 
 /* Add T's run time, by schedstat NOW, to its entry in the profile. */
 static void count_run(struct wp_thread *t, const struct wp_schedstat *now)
@@ -13,8 +24,8 @@ static void count_run(struct wp_thread *t, const struct wp_schedstat *now)
 	uint64_t slices;
 
 	/* CPU samples may have told more. */
-	target->profile->threads[t->index].cpu_ns += wp_time_ledger_count_run(
-		&t->time, now, target->tick > 1, &slices);
+	wp_books_add_cpu(t, wp_time_ledger_count_run(
+				    &t->time, now, target->tick > 1, &slices));
 	target->switches += slices;
 }
 
@@ -30,7 +41,7 @@ static void take_back(struct wp_thread *t)
 {
 	uint64_t ns = wp_time_ledger_take_back(&t->time);
 
-	if (ns)
+	if (ns && !t->target->goroutines)
 		wp_profile_take_back(t->target->profile,
 				     t->target->loop->options.wall_kind,
 				     t->wait.look_sample, ns);

@@ -28,4 +28,8 @@ void wp_books_read(struct wp_thread *t, const struct wp_schedstat *now,
  * T's CPU time is wanted. */
 void wp_books_count(struct wp_thread *t, const struct wp_schedstat *now);
 
+/* T has had NS more of CPU time, modulo 2^64: so has its entry in the profile, or the
+ * goroutines of its target. */
+void wp_books_add_cpu(struct wp_thread *t, uint64_t ns);
+
 #endif

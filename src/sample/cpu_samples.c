@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "books.h"
+#include "goroutine_times.h"
 #include "kernel_frames.h"
 #include "record.h"
 #include "sampler_loop.h"
@@ -123,7 +125,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	t->nsamples += !t->nsamples;
 	/* After the last look nothing more is counted. */
 	if (!target->loop->finishing || target->gone) {
-		target->profile->threads[t->index].cpu_ns += record->period;
+		wp_books_add_cpu(t, record->period);
 		wp_time_ledger_add_run(&t->time, record->period);
 	}
 	wp_time_ledger_owe_cpu(&t->time, record->period);
@@ -131,6 +133,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 		return wp_record_cpu(
 			t, wp_stack_walk_intern_none(target, WP_END_EMPTY));
 	walk = wp_stack_walk_sample(target, target->cpu_events, record);
+	wp_goroutine_times_note(t, &record->regs, &walk.stack);
 	if (waits_for_stop(target, &walk))
 		return 0;
 	if (record->kernel_len)

@@ -131,7 +131,7 @@ static int add_buckets(struct book *book)
 	struct wp_profile *profile = book->target->profile;
 	const struct wp_profile_thread all = {
 		.name = wp_intern_add_str(&profile->strings, "goroutines"),
-		.is_goroutines = true,
+		.part = WP_GOROUTINE_OWN,
 	};
 	int rc = 0;
 

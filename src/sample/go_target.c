@@ -59,3 +59,24 @@ struct wp_frame wp_go_target_caller(struct wp_target *target, uint64_t pc_avma)
 		.flags = WP_FRAME_RETURN,
 	};
 }
+
+struct wp_stack_walk wp_go_target_walk(struct wp_target *target,
+				       const struct wp_goroutine *g,
+				       const struct wp_goroutine_stack *stack)
+{
+	struct wp_regs regs = { .known = 0 };
+	struct wp_stack_walk walk;
+
+	wp_reg_set(&regs, WP_REG_PC, stack->pc_avma);
+	wp_reg_set(&regs, WP_REG_SP, stack->sp_avma);
+	if (stack->fp_avma)
+		wp_reg_set(&regs, WP_REG_FP, stack->fp_avma);
+	wp_stack_copy_set(&target->loop->copy, &target->space, stack->sp_avma,
+			  stack->bytes, stack->len);
+	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
+	/* It goes on behind the call that it parked in, unless it has not
+	 * begun. */
+	if (walk.stack.depth && stack->pc_avma != g->start_avma)
+		walk.stack.frames[0].flags |= WP_FRAME_RETURN;
+	return walk;
+}

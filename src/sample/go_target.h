@@ -8,6 +8,7 @@
 
 #include <signal.h>
 
+#include "stack_walk.h"
 #include "wallprof/go_program.h"
 #include "wallprof/types.h"
 
@@ -28,6 +29,11 @@ struct wp_go_target {
 WP_MUST_CHECK
 int wp_go_target_open(struct wp_go_target *go, struct wp_err *err);
 void wp_go_target_close(struct wp_go_target *go);
+
+/* Walk STACK, the copy of G's. */
+struct wp_stack_walk wp_go_target_walk(struct wp_target *target,
+				       const struct wp_goroutine *g,
+				       const struct wp_goroutine_stack *stack);
 
 /* A frame that returns to PC. */
 struct wp_frame wp_go_target_caller(struct wp_target *target, uint64_t pc_avma);

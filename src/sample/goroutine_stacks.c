@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "go_target.h"
-#include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
 #include "wallprof/clock.h"
@@ -60,7 +59,6 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 {
 	struct walker *walker = ctx;
 	struct wp_target *target = walker->target;
-	struct wp_regs regs = { .known = 0 };
 	struct wp_stack_walk walk;
 
 	if (walker->rc)
@@ -71,19 +69,9 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 			wp_stack_walk_intern_none(target, WP_END_EMPTY));
 		return true;
 	}
-	wp_reg_set(&regs, WP_REG_PC, stack->pc_avma);
-	wp_reg_set(&regs, WP_REG_SP, stack->sp_avma);
-	if (stack->fp_avma)
-		wp_reg_set(&regs, WP_REG_FP, stack->fp_avma);
-	wp_stack_copy_set(&target->loop->copy, &target->space, stack->sp_avma,
-			  stack->bytes, stack->len);
-	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
+	walk = wp_go_target_walk(target, g, stack);
 	if (!is_whole(&walk.stack) && !last)
 		return false;
-	/* It goes on behind the call that it parked in, unless it has not
-	 * begun. */
-	if (walk.stack.depth && stack->pc_avma != g->start_avma)
-		walk.stack.frames[0].flags |= WP_FRAME_RETURN;
 	walker->rc = add(walker, g, wp_stack_walk_intern(target, &walk));
 	return true;
 }
@@ -96,8 +84,11 @@ int wp_goroutine_stacks_read(struct wp_target *target,
 	struct wp_go_target go = { .target = target,
 				   .is_given_up = is_given_up };
 	struct walker walker = { .target = target, .list = list };
-	const struct wp_goroutine_user user = { walk_one, &walker,
-						&target->profile->strings };
+	const struct wp_goroutine_user user = {
+		.walk = walk_one,
+		.ctx = &walker,
+		.strings = &target->profile->strings,
+	};
 	int rc = wp_go_target_open(&go, err);
 
 	if (rc == -ENOENT) {

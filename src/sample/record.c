@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "books.h"
+#include "goroutine_times.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
@@ -18,9 +20,12 @@ static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 	struct wp_profile_thread *p = &profile->threads[t->index];
 	enum wp_profile_kind kind = t->target->loop->options.wall_kind;
 	struct wp_profile_sample *sample;
-	int rc = wp_profile_add_unwatched(profile, t->index,
-					  t->time.unwatched_ns);
+	int rc;
 
+	/* The time is the goroutines'. */
+	if (t->target->goroutines)
+		return 0;
+	rc = wp_profile_add_unwatched(profile, t->index, t->time.unwatched_ns);
 	t->time.unwatched_ns = 0;
 	if (p->last_ns < t->time.accounted_ns)
 		p->last_ns = t->time.accounted_ns;
@@ -41,8 +46,12 @@ static int add_sample(struct wp_thread *t, const struct wp_sample_key *key,
 static int add_look(struct wp_thread *t, const struct wp_sample_key *key,
 		    const struct wp_profile_sample *more)
 {
-	int rc = add_sample(t, key, more);
+	int rc;
 
+	/* The time is the goroutines'. */
+	if (t->target->goroutines)
+		return 0;
+	rc = add_sample(t, key, more);
 	/* CPU samples, which are added to others, may come before the next look. */
 	t->wait.look_sample = t->wait.sample;
 	t->wait.look_weight_ns = more->weight_ns;
@@ -82,6 +91,8 @@ static void lose_weight(struct wp_thread *t, uint64_t ns)
 		&t->target->profile->sets[t->target->loop->options.wall_kind];
 	uint32_t i = t->wait.look_sample;
 
+	if (t->target->goroutines)
+		return;
 	if (ns > t->wait.look_weight_ns)
 		ns = t->wait.look_weight_ns;
 	t->wait.look_weight_ns -= ns;
@@ -155,13 +166,21 @@ static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
 	return rc ? rc : add_ready(t, stack, other, &rest);
 }
 
+/* The profile's entry of T's CPU samples. */
+static uint32_t cpu_entry(const struct wp_thread *t)
+{
+	return t->target->goroutines ? wp_goroutine_times_entry(t) : t->index;
+}
+
 static int pay_cpu(struct wp_thread *t, uint32_t stack)
 {
 	struct wp_payment payment = wp_time_ledger_pay_cpu(&t->time);
 	const struct wp_sample_key key = { .stack = stack,
-					   .thread = t->index,
+					   .thread = cpu_entry(t),
 					   .state = WP_STATE_RUNNING };
 
+	if (key.thread == UINT32_MAX)
+		return -ENOMEM;
 	return payment.count ? wp_profile_add_cpu(t->target->profile, &key,
 						  payment.count, payment.ns) :
 			       0;
@@ -290,11 +309,11 @@ static int add_unsampled(struct wp_thread *t)
 {
 	const struct wp_sample_key key = {
 		.stack = wp_stack_walk_intern_none(t->target, WP_END_EMPTY),
-		.thread = t->index,
+		.thread = cpu_entry(t),
 		.state = WP_STATE_RUNNING,
 	};
 
-	return key.stack == UINT32_MAX ?
+	return key.stack == UINT32_MAX || key.thread == UINT32_MAX ?
 		       -ENOMEM :
 		       wp_profile_add_cpu(t->target->profile, &key, 0,
 					  t->time.running_ns);
@@ -305,8 +324,7 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	uint32_t stack = t->last_running_stack;
 	int rc = 0;
 
-	t->target->profile->threads[t->index].cpu_ns += wp_time_ledger_close(
-		&t->time, ended);
+	wp_books_add_cpu(t, wp_time_ledger_close(&t->time, ended));
 	if (wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns)) {
 		stack = UINT32_MAX;

@@ -9,6 +9,7 @@
 #include "block_waits.h"
 #include "books.h"
 #include "cpu_samples.h"
+#include "goroutine_kept.h"
 #include "instant.h"
 #include "lock_holders.h"
 #include "record.h"
@@ -161,6 +162,7 @@ void wp_target_free(struct wp_target *target)
 {
 	if (!target)
 		return;
+	wp_goroutine_times_close(target);
 	wp_cpu_samples_close(target);
 	wp_block_waits_close(target);
 	wp_lock_holders_close(target);
@@ -301,11 +303,12 @@ int wp_target_begin_tick(struct wp_target *target)
 
 int wp_target_sample(struct wp_target *target)
 {
-	int rc;
+	int rc = wp_goroutine_kept_open(target);
 
-	rc = target->loop->options.stop == WP_STOP_ALL ?
-		     sample_instant(target) :
-		     sample_threads(target, PASS_ALL);
+	if (!rc)
+		rc = target->loop->options.stop == WP_STOP_ALL ?
+			     sample_instant(target) :
+			     sample_threads(target, PASS_ALL);
 	/* The holders of locks are found by what the samples wait for. */
 	if (!rc && target->lock_holders)
 		rc = record_queued(target);
@@ -319,6 +322,8 @@ int wp_target_sample(struct wp_target *target)
 		rc = wp_stop_window_make(target);
 	if (!rc)
 		rc = pay_ended(target);
+	if (!rc)
+		rc = wp_goroutine_times_tick(target);
 	target->last_tick_ns = target->loop->tick_ns;
 	target->region_end_ns = target->loop->region_end_ns;
 	return rc;
@@ -373,6 +378,8 @@ int wp_target_finish(struct wp_target *target)
 		rc = wp_lock_holders_finish(target);
 	for (size_t i = 0; i < target->nthreads && !rc; i++)
 		rc = finish_thread(target->threads[i]);
+	if (!rc)
+		rc = wp_goroutine_times_finish(target);
 	/* What each thread waited is known now. */
 	if (!rc)
 		rc = wp_block_waits_finish(target);

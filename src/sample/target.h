@@ -85,6 +85,12 @@ struct wp_target {
 	struct wp_block_waits *block_waits;
 	struct wp_lock_holders *lock_holders;
 	struct wp_thread_starts *thread_starts;
+	/* NULL: its threads are recorded; owned.  It is not a Go program, as of
+	 * exec GO_EXECS; when that is next looked at. */
+	struct wp_goroutine_times *goroutines;
+	bool go_is_none;
+	uint32_t go_execs;
+	uint64_t go_retry_ns;
 };
 
 /* Make a target of PROCESS in LOOP, and record the threads that it starts, if that is

@@ -69,6 +69,13 @@ struct wp_thread {
 	/* It did not move from its sample to the end of the tick's instant:
 	 * what is said of all such threads is true of one moment. */
 	bool at_instant;
+	/* Its tid in the program's PID namespace, 0: not known so far. */
+	int32_t own_tid;
+	/* The profile's entry of the goroutine that the last look at goroutines
+	 * found it run, and of the one that its last CPU sample is of; UINT32_MAX:
+	 * none. */
+	uint32_t goroutine_entry;
+	uint32_t cpu_entry;
 	struct wp_thread_waits waits;
 	struct wp_thread_locks locks;
 };

@@ -156,12 +156,17 @@ def _sample(p, s, noted):
         assert labels.keys() <= {"bytes"}, labels
         return
     # Goroutines have none.
-    if p.string_table[p.sample_type[0].type] != "goroutine":
+    if not is_of_goroutines(p):
         assert isinstance(labels.get("thread"), str), f"no thread: {labels}"
         assert isinstance(labels.get("tid"), int) and labels["tid"] > 0, labels
     assert labels.get("state") in STATES, labels
     if "wait" in labels:
         assert labels["state"] == "waiting", labels
+
+
+def is_of_goroutines(p):
+    return p.string_table[p.sample_type[0].type] == "goroutine" or any(
+        c.startswith("wall: goroutines of ") for c in comments(p))
 
 
 def _label(p, label):

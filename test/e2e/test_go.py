@@ -112,7 +112,7 @@ def test_both_tables_say_the_same():
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_stacks_are_whole(goroutines, profile, program):
     target = goroutines(program)
-    _, p = profile(target.pid, "--max-stopped", 0, cpu=1)
+    _, p = profile(target.pid, "--threads-of-go", "--max-stopped", 0, cpu=1)
     target.assert_unharmed()
     stacks = stacks_of(p)
     total = sum(n for _, n in stacks)
@@ -135,7 +135,8 @@ def test_from_the_threads_stack_to_the_goroutines(start, profile, program,
     """The vDSO tells the time on the stack of the thread, which no CPU sample
     has beside that of the goroutine."""
     target = start(program, "now")
-    _, p = profile(target.pid, "-r", 400, "--max-stopped", 0, cpu=1)
+    _, p = profile(target.pid, "--threads-of-go", "-r", 400,
+                   "--max-stopped", 0, cpu=1)
     target.assert_unharmed()
     stacks = [(names, n) for names, n in stacks_of(p)
               if set(names) & {"time.now", "runtime.nanotime1",
@@ -161,7 +162,8 @@ def test_from_the_threads_stack_to_the_goroutines(start, profile, program,
 def test_through_systemstack_to_who_allocates(start, profile, program):
     """Of who asks for memory, and of the collector's own goroutines."""
     target = start(program, "alloc")
-    _, p = profile(target.pid, "-r", 400, "--max-stopped", 0, cpu=1)
+    _, p = profile(target.pid, "--threads-of-go", "-r", 400,
+                   "--max-stopped", 0, cpu=1)
     target.assert_unharmed()
     stacks = [(names, n) for names, n in stacks_of(p)
               if "runtime.systemstack" in names]

@@ -91,7 +91,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzzed *f = malloc(sizeof(*f));
 	struct wp_intern strings = WP_INTERN_INIT;
 	struct wp_goroutines all = WP_GOROUTINES_INIT;
-	const struct wp_goroutine_user user = { walk, f, &strings };
+	const struct wp_goroutine_user user = {
+		.walk = walk,
+		.ctx = f,
+		.strings = &strings,
+	};
 	struct wp_go_program *program;
 
 	if (!f)

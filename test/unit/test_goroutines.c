@@ -74,7 +74,11 @@ static int open_only(struct fixture *f)
 
 static void read_all(struct fixture *f)
 {
-	const struct wp_goroutine_user user = { walk, f, &f->strings };
+	const struct wp_goroutine_user user = {
+		.walk = walk,
+		.ctx = f,
+		.strings = &f->strings,
+	};
 	struct wp_go_program *program;
 
 	assert_int_equal(made_open(&f->made, &program, NULL), 0);
@@ -227,7 +231,7 @@ static void forget_a_g(struct made_go *made)
 
 static void a_goroutine_that_is_gone_is_counted(void **state)
 {
-	const struct wp_goroutine_user user = { walk, *state, NULL };
+	const struct wp_goroutine_user user = { .walk = walk, .ctx = *state };
 	struct fixture *f = *state;
 	struct wp_goroutine_user own = user;
 	struct wp_go_program *program;

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* goroutine_times.c - see goroutine_times.h: a look, and who gets its time. */
+#include "goroutine_times.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "goroutine_kept.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "wallprof/budget.h"
+#include "wallprof/clock.h"
+#include "wallprof/vec.h"
+
+/* Looks take at most one part in so many of a CPU's time, and so much at the
+ * begin, when every stack is new. */
+enum { LOOK_SHARE = 4 };
+#define FIRST_NS (200 * WP_NS_PER_MS)
+
+static struct wp_sample_set *wall_of(const struct wp_goroutine_times *times)
+{
+	return &times->target->profile->sets[WP_PROFILE_WALL];
+}
+
+/* Give the time of the look at hand to SLOT's key.  HELD: it was in that wait all
+ * this time. */
+static void pay(struct wp_goroutine_times *times,
+		struct wp_goroutine_slot *slot, bool held)
+{
+	struct wp_profile *profile = times->target->profile;
+	const struct wp_sample_key key = slot->key;
+	struct wp_profile_sample *sample;
+
+	if (times->rc)
+		return;
+	times->rc = wp_profile_add_sample_hinted(profile, WP_PROFILE_WALL, &key,
+						 &slot->sample, times->ns > 0,
+						 times->ns);
+	if (times->rc)
+		return;
+	sample = &wall_of(times)->samples[slot->sample];
+	if (held && key.state == WP_STATE_WAITING)
+		sample->exact_ns += times->ns;
+	else
+		sample->weight_ns += times->ns;
+	sample->looks += times->ns > 0;
+	profile->threads[key.thread].last_ns = times->target->loop->tick_ns;
+}
+
+static bool has_moved(const struct wp_goroutine_words *a,
+		      const struct wp_goroutine_words *b)
+{
+	return a->id != b->id || a->status != b->status || a->seq != b->seq ||
+	       a->sp_avma != b->sp_avma || a->pc_avma != b->pc_avma;
+}
+
+/* It is another goroutine than the last look found there. */
+static void meet(struct wp_goroutine_times *times,
+		 struct wp_goroutine_slot *slot, uint64_t id,
+		 const struct wp_goroutine_more *more)
+{
+	bool is_new = slot->words.id != id || !slot->look;
+	uint32_t counted;
+
+	if (!is_new && slot->labels_avma == more->labels_avma)
+		return;
+	if (is_new)
+		slot->is_runtime = wp_goroutine_kept_is_runtime(
+			times, more->start_avma);
+	slot->labels_avma = more->labels_avma;
+	slot->entry = wp_goroutine_kept_entry(times, id, more,
+					      slot->is_runtime);
+	counted = slot->is_runtime ? wp_goroutine_kept_idle(times) :
+				     slot->entry;
+	if (slot->entry == UINT32_MAX || counted == UINT32_MAX)
+		times->rc = -ENOMEM;
+	else if (is_new)
+		wp_goroutine_entries_count(times->target->profile, counted);
+}
+
+static void look_at(void *ctx, uint32_t index,
+		    const struct wp_goroutine_words *words,
+		    const uint8_t *bytes)
+{
+	struct wp_goroutine_times *times = ctx;
+	struct wp_goroutine_slot *slot = &times->slots[index];
+	struct wp_goroutine_more more;
+	bool has_thread = words->state == WP_GOROUTINE_RUNNING ||
+			  words->state == WP_GOROUTINE_SYSCALL;
+
+	if (times->rc || index >= times->n || slot->look == times->look)
+		return;
+	if (!has_thread && slot->holds && slot->look + 1 == times->look &&
+	    !has_moved(&slot->words, words)) {
+		slot->look = times->look;
+		pay(times, slot, true);
+		return;
+	}
+	more = wp_goroutine_looks_more(times->looks, bytes);
+	meet(times, slot, words->id, &more);
+	slot->words = *words;
+	slot->look = times->look;
+	slot->holds = false;
+	if (times->rc)
+		return;
+	if (has_thread)
+		times->runners[times->nrunners++] =
+			(struct wp_goroutine_runner){ index, 0, more.m_avma };
+	else
+		times->changed[times->nchanged++] = index;
+}
+
+/* Room for N goroutines in all that has one place for each. */
+static int make_room(struct wp_goroutine_times *times, uint32_t n)
+{
+	const uint64_t bytes = (uint64_t)(n - times->n) *
+			       (sizeof(*times->slots) +
+				sizeof(*times->changed) +
+				sizeof(*times->runners));
+
+	if (n == times->n)
+		return 0;
+	if (!wp_budget_take(WP_BUDGET_GO, bytes))
+		return 0;
+	times->taken += bytes;
+	if (WP_VEC_ROOM(times->slots, times->n, times->cap, n - times->n) ||
+	    WP_VEC_ROOM(times->changed, times->n, times->cap_changed,
+			n - times->n) ||
+	    WP_VEC_ROOM(times->runners, times->n, times->cap_runners,
+			n - times->n))
+		return -ENOMEM;
+	memset(times->slots + times->n, 0,
+	       (n - times->n) * sizeof(*times->slots));
+	times->n = n;
+	return 0;
+}
+
+static enum wp_state state_of(enum wp_goroutine_state state)
+{
+	return state == WP_GOROUTINE_RUNNABLE ||
+			       state == WP_GOROUTINE_PREEMPTED ?
+		       WP_STATE_RUNNABLE :
+		       WP_STATE_WAITING;
+}
+
+/* Set SLOT's key: it has STACK and, unless it is to run, waits for REASON. */
+static void settle(struct wp_goroutine_times *times,
+		   struct wp_goroutine_slot *slot, uint32_t stack,
+		   enum wp_state state, uint32_t reason)
+{
+	bool waits = state == WP_STATE_WAITING;
+
+	slot->key = (struct wp_sample_key){
+		.stack = stack,
+		.thread = slot->is_runtime && waits ?
+				  wp_goroutine_kept_idle(times) :
+				  slot->entry,
+		.state = (uint8_t)state,
+		.wait = waits ? WP_WAIT_GO : WP_WAIT_NONE,
+		.syscall = waits && reason <= UINT16_MAX ? (uint16_t)reason : 0,
+	};
+	slot->holds = true;
+	if (stack == UINT32_MAX || slot->key.thread == UINT32_MAX)
+		times->rc = -ENOMEM;
+	else
+		pay(times, slot, false);
+}
+
+/* Give G, whose stack has been read, its time. */
+static void take(struct wp_goroutine_times *times, const struct wp_goroutine *g)
+{
+	struct wp_goroutine_slot *slot = &times->slots[g->index];
+
+	/* Read twice, or another by now. */
+	if (slot->holds || slot->words.id != g->id)
+		return;
+	if (g->state == WP_GOROUTINE_RUNNING ||
+	    g->state == WP_GOROUTINE_SYSCALL) {
+		if (times->nrunners < times->cap_runners)
+			times->runners[times->nrunners++] =
+				(struct wp_goroutine_runner){ g->index, g->tid,
+							      0 };
+		slot->holds = true;
+		return;
+	}
+	settle(times, slot, g->stack, state_of(g->state), g->reason);
+}
+
+static bool is_whole(const struct wp_goroutine_times *times, uint32_t stack)
+{
+	unsigned int end = times->target->profile->stacks[stack].end;
+
+	return end == WP_END_ROOT || end == WP_END_DEPTH_LIMIT;
+}
+
+/* Read the stacks of those that have moved since the last look. */
+static void read_changed(struct wp_goroutine_times *times)
+{
+	struct wp_profile *profile = times->target->profile;
+	const struct wp_goroutine_user user = {
+		.walk = wp_goroutine_kept_walk,
+		.ctx = times,
+		.strings = &profile->strings,
+		.skips_labels = true,
+	};
+	uint32_t none = wp_stack_walk_intern_none(times->target, WP_END_EMPTY);
+
+	times->read.len = times->read.nlabels = 0;
+	if (!times->rc && times->nchanged)
+		times->rc = wp_goroutine_looks_read(
+			times->looks, &user, times->changed, times->nchanged,
+			&times->read);
+	for (uint32_t i = 0; !times->rc && i < times->read.len; i++)
+		take(times, &times->read.v[i]);
+	/* They ended after the look. */
+	for (uint32_t i = 0; !times->rc && i < times->nchanged; i++) {
+		struct wp_goroutine_slot *slot =
+			&times->slots[times->changed[i]];
+
+		if (!slot->holds)
+			settle(times, slot, none, state_of(slot->words.state),
+			       0);
+		/* What has no whole stack is read again. */
+		slot->holds = is_whole(times, slot->key.stack);
+	}
+}
+
+/* Is what T's last sample found a wait that still holds? */
+static bool waits(const struct wp_thread *t)
+{
+	return t && t->wait.waiting && t->wait.key.state == WP_STATE_WAITING;
+}
+
+/* Goroutine R runs, or its thread is in a system call or C code: what its thread
+ * does, it does. */
+static void take_runner(struct wp_goroutine_times *times,
+			struct wp_goroutine_runner *r)
+{
+	struct wp_goroutine_slot *slot = &times->slots[r->index];
+	bool in_call = slot->words.state == WP_GOROUTINE_SYSCALL;
+	struct wp_thread *t;
+
+	if (!r->tid)
+		r->tid = wp_goroutine_looks_tid(times->looks, r->m_avma);
+	t = wp_goroutine_kept_thread(times, r->tid);
+	slot->key = (struct wp_sample_key){
+		.thread = slot->entry,
+		.state = in_call && !t ? WP_STATE_WAITING : WP_STATE_RUNNING,
+	};
+	if (in_call && waits(t)) {
+		slot->key = t->wait.key;
+		slot->key.thread = slot->entry;
+	} else if (t && t->last_running_stack != UINT32_MAX) {
+		slot->key.stack = t->last_running_stack;
+	} else {
+		slot->key.stack = wp_stack_walk_intern_none(times->target,
+							    WP_END_EMPTY);
+	}
+	slot->holds = false;
+	if (t)
+		t->goroutine_entry = slot->entry;
+	if (slot->key.stack == UINT32_MAX)
+		times->rc = -ENOMEM;
+	else
+		pay(times, slot, false);
+}
+
+/* 0, -ENOMEM, or -ESRCH: there is nothing to be read any more. */
+static int look(struct wp_goroutine_times *times)
+{
+	struct wp_target *target = times->target;
+	uint32_t n, nleft, nunread;
+	int rc = wp_goroutine_looks_update(times->looks, &n, &nleft);
+
+	if (!rc)
+		rc = make_room(times, n);
+	if (rc)
+		return rc;
+	nleft += n - times->n;
+	times->look++;
+	times->nchanged = times->nrunners = 0;
+	times->ns = target->loop->tick_ns - times->last_ns;
+	times->last_ns = target->loop->tick_ns;
+	times->since_ns = times->last_ns - times->ns;
+	for (size_t i = 0; i < target->nthreads; i++)
+		target->threads[i]->goroutine_entry = UINT32_MAX;
+	rc = wp_goroutine_looks_make(times->looks, look_at, times, &nunread);
+	if (rc)
+		return rc;
+	read_changed(times);
+	for (uint32_t i = 0; !times->rc && i < times->nrunners; i++)
+		take_runner(times, &times->runners[i]);
+	times->since_ns = times->last_ns;
+	nunread += nleft;
+	if (times->nunread < nunread)
+		times->nunread = nunread;
+	return times->rc;
+}
+
+/* Is the next look to be put off? */
+static bool costs_too_much(const struct wp_goroutine_times *times)
+{
+	uint64_t ns = times->target->loop->tick_ns - times->begin_ns;
+
+	return times->cost_ns > FIRST_NS &&
+	       times->cost_ns - FIRST_NS > ns / LOOK_SHARE;
+}
+
+int wp_goroutine_times_tick(struct wp_target *target)
+{
+	struct wp_sampler *loop = target->loop;
+	struct wp_goroutine_times *times = target->goroutines;
+	uint64_t begin_ns;
+	int rc;
+
+	if (!times)
+		return 0;
+	if (!loop->finishing && costs_too_much(times)) {
+		times->nput_off++;
+		return 0;
+	}
+	begin_ns = wp_clock_cpu_ns();
+	rc = look(times);
+	times->cost_ns += wp_clock_cpu_ns() - begin_ns;
+	if (rc != -ESRCH && rc != -EPERM)
+		return rc;
+	/* It may have executed another program. */
+	wp_goroutine_times_close(target);
+	(void)wp_address_space_reload(&target->space, true);
+	return 0;
+}
+
+/* The target has ended: each goes on to the end in what it was found in. */
+static int pay_end(struct wp_goroutine_times *times)
+{
+	uint64_t end_ns = times->target->last_tick_ns;
+
+	times->ns = end_ns > times->last_ns ? end_ns - times->last_ns : 0;
+	for (uint32_t i = 0; times->ns && i < times->n; i++)
+		if (times->slots[i].look && times->slots[i].look == times->look)
+			pay(times, &times->slots[i], false);
+	times->last_ns = end_ns;
+	return times->rc;
+}
+
+/* Divide the CPU time of all threads over the entries: by their CPU samples, or
+ * where there are none by their running time. */
+static void pay_cpu(struct wp_goroutine_times *times)
+{
+	struct wp_profile *profile = times->target->profile;
+	const struct wp_sample_set *set = wall_of(times);
+	uint64_t all = 0, cpu_ns = times->cpu_ns;
+	bool by_cpu = false;
+
+	/* CPU samples may have told more than the scheduler. */
+	if (cpu_ns > INT64_MAX)
+		return;
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		by_cpu |= wp_goroutine_kept_owns(times, &set->samples[i]) &&
+			  set->samples[i].cpu_ns;
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < set->nsamples; i++) {
+			const struct wp_profile_sample *s = &set->samples[i];
+			uint64_t weight = by_cpu ? s->cpu_ns :
+					  s->key.state == WP_STATE_RUNNING ?
+						   s->wall_ns :
+						   0;
+
+			if (!weight || !wp_goroutine_kept_owns(times, s))
+				continue;
+			if (!pass)
+				all += weight;
+			else
+				profile->threads[s->key.thread].cpu_ns +=
+					(uint64_t)((__uint128_t)cpu_ns *
+						   weight / all);
+		}
+}
+
+int wp_goroutine_times_finish(struct wp_target *target)
+{
+	struct wp_goroutine_times *times = target->goroutines;
+	int rc = 0;
+
+	if (!times)
+		return 0;
+	if (target->gone)
+		rc = pay_end(times);
+	if (!rc)
+		pay_cpu(times);
+	if (!rc)
+		rc = wp_goroutine_kept_describe(times);
+	return rc;
+}

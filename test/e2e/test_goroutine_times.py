@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings over goroutines, against what the programs measure of themselves."""
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+import page_data
+import pprof_check
+from conftest import (FIXTURES, WALLPROF, Target, has_run, wait_until,
+                      wallprof)
+
+KINDS = ["a", "b"]
+PARTS = ["spin", "nap", "ask"]
+
+
+def names_of(sample):
+    return [f["name"] for f in sample["frames"]]
+
+
+def times_of(target):
+    target.proc.send_signal(signal.SIGUSR1)
+    return json.loads(target.read_line("TIMES")[len("TIMES"):])
+
+
+def is_own(sample):
+    return "runtime" not in sample["labels"]
+
+
+def part_of(sample):
+    names = names_of(sample)
+    return next((p for p in PARTS if "main." + p in names), None)
+
+
+@pytest.mark.parametrize("program", ["goroutines", "goroutines-stripped"])
+def test_every_goroutine_has_all_of_the_time(start, profile, program):
+    target = start(program)
+    _, p = profile(target.pid, "-d", 2, "--goroutine-ids")
+    target.assert_unharmed()
+    assert any("wall: goroutines of go1." in c for c in pprof_check.comments(p))
+    all_ns = collections.Counter()
+    sites = collections.defaultdict(collections.Counter)
+    for s in pprof_check.samples(p):
+        assert "thread" not in s["labels"] and "tid" not in s["labels"]
+        if not is_own(s):
+            continue
+        assert s["labels"]["goroutine"] > 0
+        all_ns[s["labels"]["goroutine"]] += s["values"]["wall"]
+        site = next((n for n in names_of(s) if n.startswith("main.")), None)
+        sites[site][s["labels"]["state"], s["labels"].get("wait")] += \
+            s["values"]["wall"]
+        assert not s["values"]["wall"] or names_of(s)[-1] in (
+            "runtime.goexit", "[no stack]"), names_of(s)
+    # To the nanosecond, from the first look to the last.
+    assert len(all_ns) == 5 and len(set(all_ns.values())) == 1, all_ns
+    each = all_ns.popitem()[1]
+    assert abs(each - p.duration_nanos) < 0.05 * p.duration_nanos
+    assert sites["main.waitInner"]["waiting", "chan receive"] > 0.9 * each
+    assert sites["main.readInner"]["waiting", "pipe"] > 1.9 * each
+    assert sites["main.sleepInner"]["waiting", "sleep"] > 0.5 * each
+    assert sites["main.spinInner"]["running", None] > 0.5 * each
+
+
+def test_the_runtimes_own_are_folded(start):
+    target = start("goroutines")
+    run = wallprof("-p", target.pid, "-d", 1).check()
+    assert re.search(r"^Idle: \d+ of \d+ goroutines, .*: those of Go's runtime",
+                     run.out, re.M), run.out
+    assert "gcenable" not in run.out and "Goroutine time by state" in run.out
+    full = wallprof("-p", target.pid, "-d", 1, "--full").check().out
+    assert "runtime.bgsweep" in full
+
+
+def test_threads_of_go_are_threads(start, profile):
+    target = start("goroutines")
+    for args in [["--threads-of-go"], ["-t", "*"], ["--profile", "cpu"],
+                 ["--stop", "all"]]:
+        _, p = profile(target.pid, "-d", 1, *args)
+        assert all("thread" in s["labels"] for s in pprof_check.samples(p))
+
+
+def test_a_lane_for_each_goroutine(start, tmp_path):
+    target = start("goroutines")
+    page = tmp_path / "a.html"
+    wallprof("-p", target.pid, "-d", 1, output=page).check()
+    data = page_data.load(page)
+    lanes = {t["name"]: t for t in data["threads"] if t["timed"] and t["rows"]}
+    assert {"main.spinOuter", "main.waitOuter", "main.sleepOuter",
+            "runtime.main"} <= lanes.keys(), lanes.keys()
+
+
+def test_a_saved_profile_reads_back(start, tmp_path):
+    target = start("goroutines")
+    out = tmp_path / "a.pb.gz"
+    wallprof("-p", target.pid, "-d", 1, output=out).check()
+    text = wallprof("report", out).check().out
+    assert "goroutine time" in text and "chan receive" in text
+    assert re.search(r"^Idle: ", text, re.M), text
+
+
+def test_a_command_from_its_begin(tmp_path):
+    """Until its runtime has begun there are only threads."""
+    out = tmp_path / "a.pb.gz"
+    tool = subprocess.Popen([WALLPROF, "-o", out, "--", FIXTURES / "goroutines"],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(re.search(rb"pid=(\d+)", tool.stdout.readline()).group(1))
+    wait_until(has_run(pid, 0.5))
+    os.kill(pid, signal.SIGTERM)
+    err = tool.communicate(timeout=60)[1]
+    assert tool.returncode == 0, err
+    p = pprof_check.load(out)
+    ns = sum(s["values"]["wall"] for s in pprof_check.samples(p)
+             if "main.waitInner" in names_of(s))
+    assert ns > 0.5 * p.duration_nanos, pprof_check.described(p)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("program, args", [
+    ("goshares", []), ("goshares-stripped", []), ("goshares", ["-r", 50]),
+    ("goshares", ["--stop", "never"])],
+    ids=lambda v: v if isinstance(v, str) else " ".join(map(str, v)))
+def test_shares_and_labels_are_right(start, profile, program, args):
+    """By kind, as the labels say; within 2 points of what each measured."""
+    target = start(program, 8)
+    before = times_of(target)
+    _, p = profile(target.pid, "-d", 10, *args)
+    after = times_of(target)
+    target.assert_unharmed()
+    wall, cpu = collections.Counter(), collections.Counter()
+    brief = 0
+    for s in pprof_check.samples(p):
+        kind = s["labels"].get("kind")
+        wall[kind, part_of(s)] += s["values"]["wall"]
+        cpu[kind, part_of(s)] += s["values"]["cpu"]
+        if "main.brief.func1" in names_of(s):
+            brief += s["values"]["wall"]
+    for i, kind in enumerate(KINDS):
+        truth = [y - x for x, y in zip(before[i], after[i])]
+        mine = [wall[kind, part] for part in PARTS]
+        for part, want, got in zip(PARTS, truth, mine):
+            assert abs(want / sum(truth) - got / sum(mine)) < 0.02, \
+                (kind, part, truth, mine)
+        # Each of the eight was there all the time.
+        assert abs(sum(v for k, v in wall.items() if k[0] == kind)
+                   - 8 * p.duration_nanos) < 0.01 * 8 * p.duration_nanos
+        # All they do on a CPU is to compute.
+        assert cpu[kind, "spin"] > 0.9 * sum(
+            v for k, v in cpu.items() if k[0] == kind)
+    spins = [after[i][0] - before[i][0] for i in (0, 1)]
+    got = cpu["a", "spin"] / (cpu["a", "spin"] + cpu["b", "spin"])
+    assert abs(got - spins[0] / sum(spins)) < 0.05, (got, spins)
+    # One at a time of those that live for a millisecond.
+    assert abs(brief / p.duration_nanos - 0.95) < 0.12, brief
+
+
+@pytest.mark.alone
+def test_many_goroutines_are_looked_at_less_often(start, profile, tmp_path):
+    """Of 48,000 that wait each has all of the time, however often they are seen."""
+    target = start("parked", 4000, tmp_path / "truth")
+    _, p = profile(target.pid, "-d", 5, "-r", 1000)
+    target.assert_unharmed()
+    line = next(c for c in pprof_check.comments(p) if c.startswith("wall: "))
+    looks = float(re.search(r"looked at ([\d.]+) times", line).group(1))
+    assert looks < 300 and "at most a quarter of a CPU" in line, line
+    ns = collections.Counter()
+    for s in pprof_check.samples(p):
+        if "main.deep" in names_of(s):
+            ns[s["labels"]["wait"]] += s["values"]["wall"]
+    for wait in ("chan receive", "sleep", "sync.Cond.Wait"):
+        assert ns[wait] >= 4000 * 0.95 * p.duration_nanos, (wait, ns)
+    total = sum(ns.values())
+    assert 48000 * 0.95 < total / p.duration_nanos < 48100 * 1.05, total
+
+
+def test_an_unknown_version_has_threads(start, profile, tmp_path):
+    """And that is said."""
+    data = (FIXTURES / "goroutines").read_bytes()
+    old = re.search(rb"go1\.\d+\.\d+", data).group()
+    new = b"go1.0" + b"0" * (len(old) - 5)
+    program = tmp_path / "old"
+    program.write_bytes(data.replace(old, new))
+    program.chmod(0o755)
+    target = Target([program])
+    try:
+        _, p = profile(target.pid, "-d", 1)
+    finally:
+        target.end()
+    assert any("threads, not goroutines: " in c
+               for c in pprof_check.comments(p)), pprof_check.comments(p)
+    assert all("thread" in s["labels"] for s in pprof_check.samples(p))
