@@ -191,7 +191,8 @@ WP_MUST_CHECK
 int wp_sampler_sample_once(struct wp_sampler *sampler);
 
 /* Between ticks: say to RENUMBER, of PROFILE, what SAMPLER keeps of it; or, after it has been
- * applied, go on with the new indices.  0 or -ENOMEM, and SAMPLER is of no use. */
+ * applied, go on with the new indices.  Not of a sampler of goroutines, which keeps
+ * more.  0 or -ENOMEM, and SAMPLER is of no use. */
 WP_MUST_CHECK
 int wp_sampler_renumber(struct wp_sampler *sampler, struct wp_profile *profile,
 			struct wp_renumber *renumber);

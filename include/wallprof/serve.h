@@ -35,8 +35,9 @@
 	X(ALLOCS, "/debug/pprof/allocs")                                       \
 	X(DELTA_BLOCK, "/debug/pprof/delta_block")                             \
 	X(DELTA_MUTEX, "/debug/pprof/delta_mutex")                             \
-	/* No client can ask for it: it is for the collector. */               \
-	X(PUSH, "push/")
+	/* No client can ask for these: for the collector, and of a hang. */   \
+	X(PUSH, "push/")                                                       \
+	X(KEEP, "keep/")
 
 enum wp_serve_endpoint {
 #define X(name, path) WP_SERVE_##name,
@@ -97,6 +98,8 @@ struct wp_serve_answer {
 	uint32_t status;
 	/* enum wp_serve_type */
 	uint32_t type;
+	/* Of a command that answers: its exit status. */
+	uint32_t exit_status;
 	/* Unless STATUS is 200: a line that says why. */
 	char text[WP_SERVE_TEXT_SIZE];
 };

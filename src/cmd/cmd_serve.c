@@ -123,6 +123,22 @@ static int read_token(struct serve *s, struct wp_err *err)
 	return 0;
 }
 
+/* Better now than when a process hangs. */
+static int check_directory(const struct wp_options *o, struct wp_err *err)
+{
+	int fd = -1, rc = 0;
+
+	if (!o->on_hang)
+		return 0;
+	fd = open(o->on_hang, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
+		rc = wp_err_set(err, -errno, "--on-hang %s: %s", o->on_hang,
+				strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 static int default_socket(char *text, size_t size, struct wp_err *err)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
@@ -360,6 +376,8 @@ int wp_cmd_serve(const struct wp_options *options)
 	s->served.pusher = &s->pusher;
 	s->served.answers = s->pusher.sock = -1;
 	rc = read_token(s, &err);
+	if (!rc)
+		rc = check_directory(options, &err);
 	if (!rc)
 		rc = listen_all(s, &err);
 	if (!rc)

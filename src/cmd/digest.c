@@ -11,6 +11,9 @@
 #include "wallprof/io.h"
 #include "wallprof/vec.h"
 
+/* A wait of so long may be for ever. */
+#define SUSPECT_NS (2 * WP_NS_PER_S)
+
 void wp_digest_describe(struct wp_recorder_status *status,
 			const struct wp_recording *r)
 {
@@ -29,7 +32,9 @@ static int grow(struct wp_digest *d, uint32_t n)
 	if (WP_VEC_ROOM(d->v, d->n, d->cap, n > d->n ? n - d->n : 0))
 		return -ENOMEM;
 	while (d->n < n)
-		d->v[d->n++] = (struct wp_digest_thread){ UINT32_MAX, 0, 0, 0 };
+		d->v[d->n++] = (struct wp_digest_thread){
+			.sample = UINT32_MAX
+		};
 	return 0;
 }
 
@@ -46,6 +51,11 @@ static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 	struct wp_digest_thread *t = &d->v[key->thread];
 	bool is_first = t->mark != d->nmarks;
 
+	if (is_first && t->ran)
+		t->runnable_ns = 0;
+	t->ran = (!is_first && t->ran) || key->state == WP_STATE_RUNNING;
+	if (key->state == WP_STATE_RUNNABLE)
+		t->runnable_ns += (uint64_t)e->wall_ns;
 	if (!is_first)
 		t->since_ns = 0;
 	else if (t->mark + 1 != d->nmarks || t->sample != e->sample ||
@@ -60,20 +70,49 @@ static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 	t->mark = d->nmarks;
 }
 
+/* Only another thread may end such a wait: is it in a cycle? */
+static bool is_suspect(uint8_t wait)
+{
+	return wait == WP_WAIT_LOCK || wait == WP_WAIT_JOIN ||
+	       wait == WP_WAIT_FUTEX || wait == WP_WAIT_BARRIER ||
+	       wait == WP_WAIT_SEMAPHORE || wait == WP_WAIT_FILE;
+}
+
+/* T, with SAMPLE, was in the mark that ended at END_NS. */
+static void watch_thread(struct wp_digest *d, const struct wp_digest_thread *t,
+			 const struct wp_profile_sample *sample,
+			 uint64_t end_ns)
+{
+	uint8_t wait = sample->key.state == WP_STATE_WAITING ?
+			       sample->key.wait :
+			       WP_WAIT_NONE;
+
+	d->nthreads++;
+	d->nlocked += wait == WP_WAIT_LOCK;
+	d->nsuspects += is_suspect(wait) && t->since_ns &&
+			end_ns - t->since_ns >= SUSPECT_NS;
+	if (t->ran)
+		d->ran_ns = end_ns;
+	if (t->runnable_ns > d->starved_ns)
+		d->starved_ns = t->runnable_ns;
+}
+
 /* Threads are counted by what they did most in the last mark. */
-static void count_threads(const struct wp_digest *d,
-			  const struct wp_profile *profile, uint64_t end_ns,
-			  struct wp_recorder_status *status)
+static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
+			  uint64_t end_ns, struct wp_recorder_status *status)
 {
 	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 
 	memset(status->threads, 0, sizeof(status->threads));
 	status->longest_wait_ns = 0;
+	d->nthreads = d->nlocked = d->nsuspects = 0;
+	d->starved_ns = 0;
 	for (uint32_t i = 0; i < d->n; i++) {
 		const struct wp_digest_thread *t = &d->v[i];
 
 		if (t->mark != d->nmarks || t->sample == UINT32_MAX)
 			continue;
+		watch_thread(d, t, &set->samples[t->sample], end_ns);
 		status->threads[set->samples[t->sample].key.state] +=
 			1 + profile->threads[i].nmore;
 		if (t->since_ns &&
@@ -91,6 +130,8 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 	if (grow(d, profile->nthreads))
 		return -ENOMEM;
 	d->nmarks++;
+	if (!d->ran_ns)
+		d->ran_ns = mark->begin_ns;
 	for (uint32_t i = 0; i < mark->n; i++) {
 		const struct wp_history_entry *e = &mark->v[i];
 		const struct wp_sample_key *key;

@@ -18,6 +18,9 @@ struct wp_digest_thread {
 	uint64_t since_ns;
 	/* Number of the last mark that had time of it. */
 	uint64_t mark;
+	/* Time that it was ready to run, and in this mark ran. */
+	uint64_t runnable_ns;
+	bool ran;
 };
 
 struct wp_digest {
@@ -25,6 +28,15 @@ struct wp_digest {
 	struct wp_digest_thread *v;
 	uint32_t n, cap;
 	uint64_t nmarks;
+	/* Of the last mark: threads, those that waited for locks most of it, and those
+	 * that have waited for a thread of the process for seconds. */
+	uint32_t nthreads;
+	uint32_t nlocked;
+	uint32_t nsuspects;
+	/* End of the last mark in which a thread ran, or begin of the first mark. */
+	uint64_t ran_ns;
+	/* The longest that a thread had been ready to run without running. */
+	uint64_t starved_ns;
 };
 
 /* Set what is known of R's process at its begin. */

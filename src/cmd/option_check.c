@@ -123,6 +123,9 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--push wants a URL, such as "
 				  "http://127.0.0.1:4040");
+	if (!o->on_hang &&
+	    (o->hang_lock || o->hang_idle_ns || o->hang_runnable_ns))
+		return wp_err_set(err, -EINVAL, "--hang-when wants --on-hang");
 	if (o->push_interval_ns < WP_NS_PER_S ||
 	    o->push_interval_ns > WP_SERVE_SECONDS_MAX * WP_NS_PER_S)
 		return wp_err_set(err, -EINVAL,

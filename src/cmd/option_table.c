@@ -245,6 +245,17 @@ const struct wp_option_row wp_option_rows[] = {
 	  "how far back the recording goes, default 10m",
 	  "How far back the recording goes, 10m by default; `--timeline-size` bounds its\n"
 	  "memory, past which the oldest goes first." },
+	{ WP_OPT_ON_HANG, "on-hang", "DIR", SERVE, WP_SECTION_SERVE, NULL,
+	  "when a process hangs, write a dump and its last\n"
+	  "minute to this directory",
+	  "When a process comes to hang, write a dump of it, and page and profile of its last\n"
+	  "minute, to this directory: see SERVING." },
+	{ WP_OPT_HANG_WHEN, "hang-when", "LIST", SERVE, WP_SECTION_SERVE, NULL,
+	  "what is a hang beside what check says: lock=50%,\n"
+	  "idle=30s, runnable=5s",
+	  "What `--on-hang` takes for a hang, too: more than so many threads in wait=lock\n"
+	  "(`lock=50%`), no thread that ran for so long (`idle=30s`), a thread that was ready to\n"
+	  "run for so long without running (`runnable=5s`); one or more, parted by commas." },
 	{ WP_OPT_PUSH, "push", "URL", SERVE, WP_SECTION_SERVE, NULL,
 	  "send profiles to a collector with Pyroscope's /ingest",
 	  "Send the profile of each interval of each process to this collector, which has\n"

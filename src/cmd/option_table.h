@@ -48,6 +48,8 @@ enum wp_option_id {
 	WP_OPT_PUSH_INTERVAL,
 	WP_OPT_THREADS_OF_GO,
 	WP_OPT_GOROUTINE_IDS,
+	WP_OPT_ON_HANG,
+	WP_OPT_HANG_WHEN,
 };
 
 #define WP_OPTION_SECTIONS(X)                                                  \

@@ -343,6 +343,42 @@ static int add_word(const char **v, size_t *n, size_t max, const char *option,
 	return 0;
 }
 
+/* One of "lock=50%", "idle=30s", "runnable=5s". */
+static int parse_hang(struct wp_options *o, const char *word,
+		      struct wp_err *err)
+{
+	char number[16];
+	size_t n = strlen(word);
+
+	if (!strncmp(word, "idle=", 5))
+		return wp_option_duration(&o->hang_idle_ns, "--hang-when idle",
+					  word + 5, err);
+	if (!strncmp(word, "runnable=", 9))
+		return wp_option_duration(&o->hang_runnable_ns,
+					  "--hang-when runnable", word + 9,
+					  err);
+	if (strncmp(word, "lock=", 5) || word[n - 1] != '%' || n > 10)
+		return wp_err_set(err, -EINVAL,
+				  "--hang-when wants lock=N%%, idle=TIME or "
+				  "runnable=TIME, not %s",
+				  word);
+	snprintf(number, sizeof(number), "%.*s", (int)(n - 6), word + 5);
+	return wp_option_number(&o->hang_lock, "--hang-when lock", number, 99,
+				err);
+}
+
+static int parse_hangs(struct wp_options *o, const char *arg,
+		       struct wp_err *err)
+{
+	char words[128], *rest = words, *word;
+	int rc = 0;
+
+	snprintf(words, sizeof(words), "%s", arg);
+	while (!rc && (word = strsep(&rest, ",")))
+		rc = parse_hang(o, word, err);
+	return rc;
+}
+
 int wp_option_serve(struct wp_options *o, int c, const char *arg,
 		    struct wp_err *err)
 {
@@ -358,6 +394,11 @@ int wp_option_serve(struct wp_options *o, int c, const char *arg,
 		return 0;
 	case WP_OPT_KEEP:
 		return wp_option_duration(&o->keep_ns, "--keep", arg, err);
+	case WP_OPT_ON_HANG:
+		o->on_hang = arg;
+		return 0;
+	case WP_OPT_HANG_WHEN:
+		return parse_hangs(o, arg, err);
 	case WP_OPT_PUSH:
 		o->push = arg;
 		return 0;

@@ -121,6 +121,12 @@ struct wp_options {
 	/* serve: the collector, borrowed from argv, NULL: none; and the time of each
 	 * profile for it. */
 	const char *push;
+	/* serve: where files of hangs go, borrowed from argv, NULL: nowhere; and what
+	 * is one beside the verdict of a check, each 0: nothing. */
+	const char *on_hang;
+	uint32_t hang_lock;
+	uint64_t hang_idle_ns;
+	uint64_t hang_runnable_ns;
 	uint64_t push_interval_ns;
 	/* Kinds of profile to write, bits 1 << enum wp_profile_kind. */
 	unsigned int kinds;

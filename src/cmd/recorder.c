@@ -3,24 +3,22 @@
 #include "recorder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "digest.h"
 #include "exit_status.h"
 #include "forget.h"
+#include "hang_watch.h"
 #include "messages.h"
 #include "recorded.h"
 #include "recording.h"
+#include "serve_writer.h"
 #include "signals.h"
 #include "wallprof/access.h"
 #include "wallprof/clock.h"
@@ -33,15 +31,12 @@ enum {
 	WRITERS_MAX = 2,
 	/* Jobs that may begin in a second. */
 	STARTS_MAX = 32,
-	/* CPU and wall time of an answer. */
-	WRITER_S = 120,
 	/* Clients that ask within so much time share a recording. */
 	SHARED_MS = 100,
 };
 /* Time between two marks, and two looks at the socket. */
 #define STEP_NS WP_NS_PER_S
 #define LOOK_NS (50 * WP_NS_PER_MS)
-#define ANSWER_MAX ((uint64_t)256 << 20)
 
 enum job_state { FREE, WAITS, READY, RUNS };
 
@@ -50,9 +45,8 @@ struct job {
 	struct wp_recording_job what;
 	uint32_t ids[CLIENTS_MAX];
 	uint32_t nids;
-	/* While it runs: where its answer comes from, and the file. */
-	int result;
-	int file;
+	/* While it runs. */
+	struct wp_writer writer;
 };
 
 struct recorder {
@@ -60,6 +54,7 @@ struct recorder {
 	struct wp_recorder_status status;
 	struct wp_digest digest;
 	struct wp_forget forget;
+	struct wp_hang_watch watch;
 	int sock;
 	bool is_over;
 	struct job jobs[JOBS_MAX];
@@ -86,6 +81,8 @@ static int mark(struct recorder *c)
 	rc = wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
 	if (!rc && wp_forget_is_due(&c->forget, &c->r.profile, m->end_ns))
 		rc = wp_forget_old(&c->forget, &c->r, &c->digest);
+	if (!rc)
+		wp_hang_watch_step(&c->watch, &c->r, &c->digest, &c->status);
 	return rc;
 }
 
@@ -203,7 +200,7 @@ static bool is_of_now(uint32_t endpoint)
 
 static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 {
-	struct wp_recording_job what = { .ask = *ask };
+	struct wp_recording_job what = { .ask = *ask, .report = -1 };
 	struct job *job;
 	int rc = 0;
 
@@ -243,33 +240,11 @@ static int take_asks(struct recorder *c)
 	return rc;
 }
 
-/* In the writer: a target that it looks at may be hostile. */
-static void write_answer(struct recorder *c, const struct job *job, int result)
-{
-	struct rlimit size = { ANSWER_MAX, ANSWER_MAX };
-	struct rlimit cpu = { WRITER_S, WRITER_S };
-	struct wp_serve_answer a = { 0 };
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "wp-answer");
-	signal(SIGALRM, SIG_DFL);
-	alarm(WRITER_S);
-	setrlimit(RLIMIT_FSIZE, &size);
-	setrlimit(RLIMIT_CPU, &cpu);
-	wp_priority_lower();
-	wp_recording_answer(&c->r, &job->what, job->file, &a);
-	(void)!wp_serve_send(result, &a, sizeof(a), -1);
-	_exit(0);
-}
-
 static void end_job(struct recorder *c, struct job *job,
 		    struct wp_serve_answer *a)
 {
-	answer(c, job, a, a->status == 200 ? job->file : -1);
-	if (job->file >= 0)
-		close(job->file);
-	if (job->result >= 0)
-		close(job->result);
+	answer(c, job, a, a->status == 200 ? job->writer.file : -1);
+	wp_writer_clear(&job->writer);
 	job->state = FREE;
 }
 
@@ -278,43 +253,18 @@ static void start_writer(struct recorder *c, struct job *job)
 	struct wp_serve_answer failed = {
 		.status = 503, .text = "no memory or process for the answer"
 	};
-	int socks[2] = { -1, -1 };
-	pid_t pid = -1;
 
-	job->result = -1;
-	job->file = memfd_create("answer", MFD_CLOEXEC);
-	if (job->file >= 0 &&
-	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks)) {
-		fflush(stderr);
-		pid = fork();
-	}
-	if (!pid)
-		write_answer(c, job, socks[1]);
-	if (socks[1] >= 0)
-		close(socks[1]);
-	job->result = socks[0];
 	job->state = RUNS;
-	if (pid < 0)
+	if (wp_writer_start(&job->writer, &c->r, &job->what))
 		end_job(c, job, &failed);
 }
 
 static void take_result(struct recorder *c, struct job *job)
 {
 	struct wp_serve_answer a = { 0 };
-	int fd;
-	ssize_t n = wp_serve_take(job->result, &a, sizeof(a), &fd);
 
-	if (n == -EAGAIN)
-		return;
-	if (fd >= 0)
-		close(fd);
-	if (n != sizeof(a))
-		a = (struct wp_serve_answer){
-			.status = 500,
-			.text = "the answer took too long, or failed"
-		};
-	a.text[sizeof(a.text) - 1] = '\0';
-	end_job(c, job, &a);
+	if (!wp_writer_take(&job->writer, &a))
+		end_job(c, job, &a);
 }
 
 /* Begin what is due, and hand out what is done. */
@@ -450,6 +400,7 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock)
 	c->r.options = options;
 	c->r.process = (struct wp_process)WP_PROCESS_INIT;
 	c->sock = sock;
+	wp_hang_watch_init(&c->watch);
 	rc = begin(c, pid, &err);
 	if (!rc)
 		rc = record(c, &err);

@@ -33,6 +33,13 @@ struct wp_recorder_status {
 	uint64_t history_dropped;
 	/* Of the profile that the marks of the ring refer to. */
 	uint64_t profile_bytes;
+	/* The last check found a deadlock, or no progress; checks made; hangs of
+	 * which files were kept, and of which they could not be. */
+	uint64_t deadlocks;
+	uint64_t no_progress;
+	uint64_t checks;
+	uint64_t hangs_kept;
+	uint64_t hangs_failed;
 	/* CPU time and memory of the recorder, with its children's. */
 	uint64_t cpu_ns;
 	uint64_t memory;

@@ -29,6 +29,10 @@ struct wp_recording_job {
 	struct wp_serve_ask ask;
 	/* Time of the profile; FROM_NS 0: all. */
 	uint64_t from_ns, to_ns;
+	/* Of a hang: why, and a descriptor of what the check printed, -1: none;
+	 * both borrowed. */
+	const char *reason;
+	int report;
 };
 
 /* In a process forked from the one that records, whose memory this one changes: write
@@ -36,5 +40,16 @@ struct wp_recording_job {
 void wp_recording_answer(struct wp_recording *recording,
 			 const struct wp_recording_job *job, int file,
 			 struct wp_serve_answer *ret);
+
+/* There: do with the profile, which is of the time from FROM_NS to TO_NS, what the end
+ * of a recording would.  0 or -errno. */
+WP_MUST_CHECK
+int wp_recording_finish(struct wp_recording *r,
+			const struct wp_recording_job *job, uint64_t from_ns,
+			uint64_t to_ns);
+
+/* There: dump the threads, as text, to descriptor FILE. */
+void wp_recording_dump(struct wp_recording *r, int file,
+		       struct wp_serve_answer *ret);
 
 #endif

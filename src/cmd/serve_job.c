@@ -11,6 +11,7 @@
 
 #include "cmd_dump.h"
 #include "exit_status.h"
+#include "hang_files.h"
 #include "recording.h"
 #include "signals.h"
 #include "wallprof/clock.h"
@@ -66,9 +67,9 @@ static int weigh_waits(struct wp_profile *p)
 	return stack == UINT32_MAX ? -ENOMEM : wp_block_weight_finish(p, stack);
 }
 
-/* As the end of a recording would. */
-static int finish(struct wp_recording *r, const struct wp_recording_job *job,
-		  uint64_t from_ns, uint64_t to_ns)
+int wp_recording_finish(struct wp_recording *r,
+			const struct wp_recording_job *job, uint64_t from_ns,
+			uint64_t to_ns)
 {
 	struct wp_profile *p = &r->profile;
 	uint64_t now = wp_clock_ns();
@@ -138,7 +139,7 @@ static void answer_profile(struct wp_recording *r,
 	if (!from_ns)
 		from_ns = r->start_ns;
 	if (!rc)
-		rc = finish(r, job, from_ns, to_ns);
+		rc = wp_recording_finish(r, job, from_ns, to_ns);
 	if (!rc)
 		rc = write_profile(r, job, out);
 	ret->type = html	   ? WP_SERVE_TYPE_HTML :
@@ -166,6 +167,7 @@ static void run_command(const struct wp_options *o,
 		dup2(why, STDERR_FILENO);
 	status = command(o);
 	fflush(stdout);
+	ret->exit_status = (uint32_t)status;
 	ret->type = WP_SERVE_TYPE_TEXT;
 	if (status != WP_EXIT_NOTHING)
 		return;
@@ -241,6 +243,16 @@ static void answer_goroutine(struct wp_recording *r,
 	run_command(&o, wp_cmd_dump, file, ret);
 }
 
+void wp_recording_dump(struct wp_recording *r, int file,
+		       struct wp_serve_answer *ret)
+{
+	struct wp_options o = options_of_now(r);
+
+	o.action = WP_ACTION_DUMP;
+	o.format = WP_FORMAT_TEXT;
+	run_command(&o, wp_cmd_dump, file, ret);
+}
+
 static void answer_check(struct wp_recording *r, int file,
 			 struct wp_serve_answer *ret)
 {
@@ -284,6 +296,9 @@ void wp_recording_answer(struct wp_recording *recording,
 		break;
 	case WP_SERVE_CHECK:
 		answer_check(recording, file, ret);
+		break;
+	case WP_SERVE_KEEP:
+		wp_hang_files_write(recording, job, ret);
 		break;
 	case WP_SERVE_CMDLINE:
 		answer_cmdline(recording, file, ret);

@@ -106,6 +106,17 @@ static const struct number numbers[] = {
 	NUMBER("profile_bytes", "gauge", profile_bytes, 1,
 	       "Memory of the stacks, threads and names that the marks refer "
 	       "to."),
+	NUMBER("deadlocks", "gauge", deadlocks, 1,
+	       "1 while the last check found a deadlock."),
+	NUMBER("no_progress", "gauge", no_progress, 1,
+	       "1 while the last check found that threads wait for what "
+	       "cannot come."),
+	NUMBER("checks_total", "counter", checks, 1,
+	       "Checks for hangs: made while threads wait for locks."),
+	NUMBER("hangs_kept_total", "counter", hangs_kept, 1,
+	       "Hangs of which --on-hang has kept files."),
+	NUMBER("hangs_failed_total", "counter", hangs_failed, 1,
+	       "Hangs of which files could not be written."),
 	NUMBER("answers_total", "counter", answers, 1, "Questions answered."),
 	NUMBER("refused_total", "counter", refused, 1, "Questions refused."),
 	NUMBER("recorder_cpu_seconds_total", "counter", cpu_ns, 1e9,

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hang_files.c - see hang_files.h. */
+#include "hang_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wallprof/clock.h"
+#include "wallprof/history.h"
+#include "wallprof/io.h"
+#include "wallprof/output.h"
+
+#define PREFIX "wallprof-hang-"
+
+/* Names begin with the time: they sort by age. */
+static int is_ours(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1);
+}
+
+void wp_hang_files_prune(int dir, size_t most)
+{
+	struct dirent **v;
+	int n = scandirat(dir, ".", &v, is_ours, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		if ((size_t)(n - i) > most)
+			unlinkat(dir, v[i]->d_name, 0);
+		free(v[i]);
+	}
+	if (n >= 0)
+		free(v);
+}
+
+/* "wallprof-hang-20261123T074500Z-redis-server-4711"; what others named has letters
+ * and digits only. */
+static void make_stem(const struct wp_recording *r, char *stem, size_t size)
+{
+	const time_t now = (time_t)(wp_clock_utc_ns() / (int64_t)WP_NS_PER_S);
+	char name[32], when[32];
+	ssize_t n = wp_io_read_at(r->process.proc_fd, "comm", name,
+				  sizeof(name));
+	struct tm tm;
+
+	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
+	for (char *c = name; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
+			    *c))
+			*c = '_';
+	gmtime_r(&now, &tm);
+	strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(stem, size, PREFIX "%s-%s-%d", when, name, r->process.pid);
+}
+
+/* The files that are being written. */
+struct files {
+	int dir;
+	char stem[96];
+	const char *written[3];
+	size_t nwritten;
+};
+
+static FILE *begin_file(struct files *f, const char *ending)
+{
+	char name[128];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.%s", f->stem, ending);
+	fd = openat(f->dir, name,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return NULL;
+	f->written[f->nwritten++] = ending;
+	return fdopen(fd, "w");
+}
+
+/* Half of what was found out is of no use, and the disk may be full. */
+static void remove_all(struct files *f)
+{
+	char name[128];
+
+	for (size_t i = 0; i < f->nwritten; i++) {
+		snprintf(name, sizeof(name), "%s.%s", f->stem, f->written[i]);
+		unlinkat(f->dir, name, 0);
+	}
+}
+
+static int end_file(FILE *out, int rc)
+{
+	if (fclose(out) && !rc)
+		rc = -errno;
+	return rc;
+}
+
+static int copy(int from, FILE *out)
+{
+	char buffer[16384];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(from, buffer, sizeof(buffer), at)) > 0) {
+		if (fwrite(buffer, 1, (size_t)n, out) != (size_t)n)
+			return -errno;
+		at += n;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+/* The check has printed reason and dump; of a threshold there is none yet. */
+static int write_dump(struct files *f, struct wp_recording *r,
+		      const struct wp_recording_job *job)
+{
+	struct wp_serve_answer ignored;
+	int report = job->report, rc;
+	FILE *out = begin_file(f, "txt");
+
+	if (!out)
+		return -errno;
+	if (report < 0) {
+		fprintf(out, "%s\n\n", job->reason);
+		report = memfd_create("dump", MFD_CLOEXEC);
+		if (report >= 0)
+			wp_recording_dump(r, report, &ignored);
+	}
+	rc = report < 0 ? -errno : copy(report, out);
+	return end_file(out, rc);
+}
+
+static int write_format(struct files *f, const struct wp_recording *r,
+			enum wp_format format, const char *ending)
+{
+	const struct wp_report_options plain = { 0 };
+	FILE *out = begin_file(f, ending);
+
+	return out ? end_file(out,
+			      wp_write_profile(&r->profile, WP_PROFILE_WALL,
+					       format, &plain, out)) :
+		     -errno;
+}
+
+static int write_all(struct files *f, struct wp_recording *r,
+		     const struct wp_recording_job *job)
+{
+	uint64_t from_ns = job->from_ns, to_ns = job->to_ns;
+	int rc = write_dump(f, r, job);
+
+	if (!rc)
+		rc = wp_history_view(&r->history, &r->profile, &from_ns,
+				     &to_ns);
+	if (!rc)
+		rc = wp_recording_finish(r, job, from_ns, to_ns);
+	if (!rc)
+		rc = write_format(f, r, WP_FORMAT_HTML, "html");
+	if (!rc)
+		rc = write_format(f, r, WP_FORMAT_PPROF, "pb.gz");
+	return rc;
+}
+
+void wp_hang_files_write(struct wp_recording *r,
+			 const struct wp_recording_job *job,
+			 struct wp_serve_answer *ret)
+{
+	const char *path = r->options->on_hang;
+	struct files f = { .dir = open(path,
+				       O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	int rc = f.dir < 0 ? -errno : 0;
+
+	make_stem(r, f.stem, sizeof(f.stem));
+	/* Room for those to come. */
+	if (!rc)
+		wp_hang_files_prune(f.dir, (WP_HANG_FILES_MAX - 1) * 3);
+	if (!rc)
+		rc = write_all(&f, r, job);
+	if (rc && f.dir >= 0)
+		remove_all(&f);
+	ret->status = rc ? 500 : 200;
+	if (rc)
+		snprintf(ret->text, sizeof(ret->text), "%.300s: %s", path,
+			 strerror(-rc));
+	else
+		snprintf(ret->text, sizeof(ret->text),
+			 "%.300s/%s.txt, .html, .pb.gz", path, f.stem);
+}

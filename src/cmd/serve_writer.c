@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_writer.c - see serve_writer.h. */
+#include "serve_writer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+/* CPU and wall time of an answer. */
+enum { WRITER_S = 120 };
+#define ANSWER_MAX ((uint64_t)256 << 20)
+
+/* A target that it looks at may be hostile. */
+static void write_answer(struct wp_recording *r,
+			 const struct wp_recording_job *job, int file,
+			 int result)
+{
+	struct rlimit size = { ANSWER_MAX, ANSWER_MAX };
+	struct rlimit cpu = { WRITER_S, WRITER_S };
+	struct wp_serve_answer a = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "wp-answer");
+	signal(SIGALRM, SIG_DFL);
+	/* What is too large is an error of write(2). */
+	signal(SIGXFSZ, SIG_IGN);
+	alarm(WRITER_S);
+	setrlimit(RLIMIT_FSIZE, &size);
+	setrlimit(RLIMIT_CPU, &cpu);
+	wp_priority_lower();
+	wp_recording_answer(r, job, file, &a);
+	(void)!wp_serve_send(result, &a, sizeof(a), -1);
+	_exit(0);
+}
+
+int wp_writer_start(struct wp_writer *w, struct wp_recording *r,
+		    const struct wp_recording_job *job)
+{
+	int socks[2] = { -1, -1 };
+	pid_t pid = -1;
+
+	w->result = -1;
+	w->file = memfd_create("answer", MFD_CLOEXEC);
+	if (w->file >= 0 &&
+	    !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks)) {
+		fflush(stderr);
+		pid = fork();
+	}
+	if (!pid)
+		write_answer(r, job, w->file, socks[1]);
+	if (socks[1] >= 0)
+		close(socks[1]);
+	w->result = socks[0];
+	if (pid < 0)
+		wp_writer_clear(w);
+	return pid < 0 ? -EAGAIN : 0;
+}
+
+int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
+{
+	int fd;
+	ssize_t n = wp_serve_take(w->result, ret, sizeof(*ret), &fd);
+
+	if (n == -EAGAIN)
+		return -EAGAIN;
+	if (fd >= 0)
+		close(fd);
+	if (n != sizeof(*ret))
+		*ret = (struct wp_serve_answer){
+			.status = 500,
+			.text = "the answer took too long, or failed"
+		};
+	ret->text[sizeof(ret->text) - 1] = '\0';
+	return 0;
+}
+
+void wp_writer_clear(struct wp_writer *w)
+{
+	if (w->file >= 0)
+		close(w->file);
+	if (w->result >= 0)
+		close(w->result);
+	w->file = w->result = -1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_writer.h - a process that makes one answer.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_SERVE_WRITER_H
+#define WP_SERVE_WRITER_H
+
+#include "recording.h"
+
+struct wp_writer {
+	/* Where its answer comes from, and the file that it writes to; -1: none. */
+	int result;
+	int file;
+};
+
+/* Have JOB of R made, by a process that has R as it is now.  0 or -errno. */
+WP_MUST_CHECK
+int wp_writer_start(struct wp_writer *writer, struct wp_recording *r,
+		    const struct wp_recording_job *job);
+
+/* 0: RET has the answer; -EAGAIN: not yet. */
+WP_MUST_CHECK
+int wp_writer_take(struct wp_writer *writer, struct wp_serve_answer *ret);
+
+void wp_writer_clear(struct wp_writer *writer);
+
+#endif

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wallprof serve --on-hang`: what is kept of a process that comes to hang, and that
+nothing is kept of one that does not."""
+import os
+import subprocess
+
+import pytest
+
+import pprof_check
+from conftest import WALLPROF, wait_until
+from test_serve import serve  # noqa: F401  pylint: disable=unused-import
+
+
+def kept(directory):
+    return sorted(p.name for p in directory.iterdir())
+
+
+def test_a_deadlock_is_kept_once(start, serve, tmp_path):  # noqa: F811
+    place = tmp_path / "hangs"
+    place.mkdir()
+    target = start("hang", "abba")
+    server = serve("--on-hang", place, target.pid).ready()
+    wait_until(lambda: server.metric("wallprof_hangs_kept_total{") == 1,
+               pause=0.1)
+    assert server.metric("wallprof_deadlocks{") == 1
+    names = kept(place)
+    assert len(names) == 3 and all(
+        n.startswith("wallprof-hang-2") and f"-main-{target.pid}." in n
+        for n in names), names
+    dump, page, profile = (place / next(n for n in names if n.endswith(e))
+                           for e in (".txt", ".html", ".pb.gz"))
+    text = dump.read_text()
+    assert text.startswith("deadlock: 2 threads") and "DEADLOCK" in text
+    assert "pthread_mutex_lock" in text
+    assert "</html>" in page.read_text() or "<script" in page.read_text()
+    assert os.stat(dump).st_mode & 0o777 == 0o600
+    pprof_check.load(str(profile))
+    report = subprocess.run([WALLPROF, "report", profile], check=True,
+                            stdout=subprocess.PIPE, timeout=100).stdout
+    assert b"pthread_mutex_lock" in report
+    # It is checked again, and is the same hang.
+    wait_until(lambda: server.metric("wallprof_checks_total{") >= 2, pause=0.2)
+    assert server.metric("wallprof_hangs_kept_total{") == 1
+    target.assert_unharmed()
+
+
+def test_thresholds(start, serve, tmp_path):  # noqa: F811
+    place = tmp_path / "hangs"
+    place.mkdir()
+    target = start("waiters", 5)
+    server = serve("--on-hang", place, "--hang-when", "lock=50%,idle=3s",
+                   target.pid).ready()
+    wait_until(lambda: server.metric("wallprof_hangs_kept_total{") == 1,
+               pause=0.1)
+    text = next(place.glob("*.txt")).read_text()
+    assert text.startswith("no thread has run for "), text[:200]
+    assert f"process {target.pid}" in text
+    assert server.metric("wallprof_deadlocks{") == 0
+    target.assert_unharmed()
+
+
+def test_nothing_is_kept_of_a_healthy_process(
+        start, serve, tmp_path):  # noqa: F811
+    place = tmp_path / "hangs"
+    place.mkdir()
+    target = start("hang", "livelock")
+    server = serve("--on-hang", place, "--hang-when", "idle=60s",
+                   target.pid).ready(4)
+    assert server.metric("wallprof_hangs_kept_total{") == 0
+    assert kept(place) == []
+    target.assert_unharmed()
+
+
+def test_a_full_disk_costs_the_files(start, serve, tmp_path):  # noqa: F811
+    place = tmp_path / "full"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none",
+                           place], check=False, stderr=subprocess.PIPE)
+    if done.returncode:
+        pytest.skip("may not mount a file system")
+    try:
+        target = start("hang", "abba")
+        server = serve("--on-hang", place, target.pid).ready()
+        wait_until(lambda: server.metric("wallprof_hangs_failed_total{") == 1,
+                   pause=0.1)
+        assert kept(place) == []
+        assert server.get("/debug/pprof/wall?seconds=1")
+        assert server.metric("wallprof_up{") == 1
+        server.tool.terminate()
+        assert server.tool.wait(60) == 0
+        assert b"No space left" in server.tool.stderr.read()
+    finally:
+        subprocess.run(["umount", place], check=True)
+    target.assert_unharmed()
+
+
+def test_a_directory_that_is_not_there_is_said_at_once(start, tmp_path):
+    target = start("hang", "abba")
+    for words, says, status in (
+            (["--on-hang", tmp_path / "none"], "No such file", 2),
+            (["--hang-when", "lock=5%"], "wants --on-hang", 64),
+            (["--on-hang", tmp_path, "--hang-when", "lock=5"], "lock=N%", 64),
+            (["--on-hang", tmp_path, "--hang-when", "lock=100%"], "99", 64)):
+        done = subprocess.run(
+            [WALLPROF, "serve", "--listen", f"unix:{tmp_path}/s", *words,
+             str(target.pid)], stderr=subprocess.PIPE, timeout=100,
+            check=False)
+        assert done.returncode == status and says in done.stderr.decode(), done
+
+
+@pytest.mark.soak
+def test_a_deadlock_that_began_half_a_minute_ago(
+        start, serve, tmp_path):  # noqa: F811
+    target = start("hang", "abba")
+    server = serve(target.pid).ready(36)
+    path = tmp_path / "then.pb.gz"
+    path.write_bytes(server.get("/debug/pprof/wall?seconds=5&ago=35"))
+    report = subprocess.run([WALLPROF, "report", path], check=True,
+                            stdout=subprocess.PIPE, timeout=100).stdout
+    assert b"pthread_mutex_lock" in report and b"cook_takes_pan" in report
+    # It held then as it does now.
+    assert server.get("/check").startswith(b"deadlock")
+    target.assert_unharmed()
