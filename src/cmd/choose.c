@@ -2,9 +2,12 @@
 /* choose.c - see choose.h. */
 #include "choose.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,10 +16,43 @@
 #include "wallprof/io.h"
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
+#include "wallprof/vec.h"
 
 bool wp_choose_is_asked(const struct wp_options *options)
 {
 	return options->all || options->globs[0] || options->cgroups[0];
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int wp_choose_list(struct wp_tids *pids)
+{
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	int rc = 0;
+
+	pids->len = 0;
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	while (!rc && (entry = readdir(dir))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0)
+			continue;
+		if (WP_VEC_ROOM(pids->v, pids->len, pids->cap, 1))
+			rc = -ENOMEM;
+		else
+			pids->v[pids->len++] = pid;
+	}
+	closedir(dir);
+	if (pids->len)
+		qsort(pids->v, pids->len, sizeof(*pids->v), compare_pids);
+	return rc;
 }
 
 /* A process that may be recorded at all. */

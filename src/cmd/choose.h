@@ -11,9 +11,14 @@
 #include <sys/types.h>
 
 #include "options.h"
+#include "wallprof/process.h"
 
 /* Is there such an option? */
 bool wp_choose_is_asked(const struct wp_options *options);
+
+/* Replace PIDS by all processes there are, sorted.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_choose_list(struct wp_tids *pids);
 
 /* Is PID one that they mean?  No kernel thread, no zombie, not wallprof itself and what
  * it has started. */

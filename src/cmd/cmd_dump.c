@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "dumped.h"
 #include "output_file.h"
 #include "exit_status.h"
 #include "messages.h"
@@ -22,9 +23,10 @@
 
 #define SLEEP_NS (500 * WP_NS_PER_MS)
 
-/* The dump of one process, from its sample to its file. */
+/* A dump, from its samples to its file. */
 struct session {
 	const struct wp_options *options;
+	struct wp_dumped dumped;
 	struct wp_snapshot snapshot;
 	struct wp_output_file out;
 };
@@ -59,7 +61,7 @@ static int open_session(struct session *s, const struct wp_options *o,
 	wp_worker_part(false);
 	wp_signals_end_at_once(remove_file, &s->out);
 	wp_limits_raise();
-	return rc;
+	return rc ? rc : wp_dumped_list(&s->dumped, o, err);
 }
 
 /* Say ERR, unless RC is 0. */
@@ -69,6 +71,7 @@ static void close_session(struct session *s, int rc, const struct wp_err *err)
 		wp_say("wallprof: %s", err->msg);
 	wp_output_file_discard(&s->out);
 	wp_snapshot_clear(&s->snapshot);
+	wp_dumped_clear(&s->dumped);
 }
 
 static void begin_to_write(const struct session *s)
@@ -79,14 +82,14 @@ static void begin_to_write(const struct session *s)
 		wp_signals_put_off(2);
 }
 
-/* Sample the process and those that its waits lead to, and build the graph. */
+/* Sample the processes and those that their waits lead to, and build the graph. */
 static int make_dump(struct session *s, struct wp_err *err)
 {
 	struct wp_snapshot *snapshot = &s->snapshot;
 	int rc;
 
 	snapshot->dump.time_ns = wp_clock_utc_ns();
-	rc = wp_snapshot_add(snapshot, s->options->pid, false, err);
+	rc = wp_dumped_sample(&s->dumped, snapshot, err);
 	if (!rc)
 		rc = wp_snapshot_follow(snapshot);
 	if (!rc) {
@@ -145,17 +148,23 @@ static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 static bool dump_has_losses(const struct wp_snapshot *snapshot)
 {
 	const struct wp_dump *dump = &snapshot->dump;
-	const struct wp_dump_process *p = &dump->processes[0];
-	uint32_t bad = p->nlost;
+	uint32_t bad = 0, n = 0;
 
-	for (uint32_t i = 0; i < p->nthreads; i++) {
-		const struct wp_dump_thread *t =
-			&dump->threads[p->first_thread + i];
+	for (uint32_t i = 0; i < dump->nprocesses; i++) {
+		bad += dump->processes[i].is_peer ? 0 :
+						    dump->processes[i].nlost;
+		n += dump->processes[i].is_peer ? 0 : dump->processes[i].nlost;
+	}
+	for (uint32_t i = 0; i < dump->nthreads; i++) {
+		const struct wp_dump_thread *t = &dump->threads[i];
 
+		if (dump->processes[t->process].is_peer)
+			continue;
+		n++;
 		bad += wp_dump_is_cut(&t->stack) ||
 		       (!t->stack.nframes && t->state != WP_STATE_EXITING);
 	}
-	return has_losses(bad, p->nthreads + p->nlost, snapshot->nunnamed);
+	return has_losses(bad, n, snapshot->nunnamed);
 }
 
 static bool profile_has_losses(const struct wp_profile *p,
@@ -217,7 +226,7 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 
 static void warn_of_tracer(const struct wp_options *o)
 {
-	pid_t tracer = wp_access_tracer(o->pid);
+	pid_t tracer = o->pid ? wp_access_tracer(o->pid) : 0;
 
 	if (tracer && !o->quiet)
 		wp_say("wallprof: process %d is traced by process %d (a "
@@ -273,63 +282,6 @@ int wp_cmd_dump(const struct wp_options *options)
 	return losses ? WP_EXIT_LOSSES : WP_EXIT_WHOLE;
 }
 
-/* The first snapshot of a check: the scheduler times of the threads. */
-static int read_first_times(struct wp_thread_times *times, pid_t pid,
-			    struct wp_err *err)
-{
-	struct wp_process process = WP_PROCESS_INIT;
-	int rc = wp_process_open(&process, pid, err);
-	size_t known = 0;
-
-	if (rc == -EPERM)
-		wp_access_denied(pid, err);
-	if (!rc) {
-		rc = wp_thread_times_read(times, &process);
-		if (rc)
-			wp_err_set(err, rc,
-				   "cannot list the threads of process %d",
-				   pid);
-	}
-	for (size_t i = 0; i < times->len; i++)
-		known += times->v[i].slices != UINT64_MAX;
-	if (!rc && !known)
-		rc = wp_err_set(err, -ENOTSUP,
-				"cannot tell whether threads "
-				"ran: /proc/%d/task/*/schedstat cannot be read "
-				"(a kernel without CONFIG_SCHED_INFO)",
-				pid);
-	wp_process_clear(&process);
-	return rc;
-}
-
-/* Peers have no first snapshot: how long their threads have waited decides. */
-static void mark_still_peers(struct wp_dump *dump)
-{
-	for (uint32_t i = dump->processes[0].nthreads; i < dump->nthreads;
-	     i++) {
-		struct wp_dump_times *times = &dump->threads[i].times;
-
-		times->still = times->waited_ns != UINT64_MAX &&
-			       times->waited_ns >= dump->interval_ns;
-	}
-}
-
-static void mark_still(struct wp_dump *dump,
-		       const struct wp_thread_times *first)
-{
-	const struct wp_dump_process *p = &dump->processes[0];
-
-	for (uint32_t i = 0; i < p->nthreads; i++) {
-		struct wp_dump_thread *t = &dump->threads[p->first_thread + i];
-		const struct wp_thread_time *was = wp_thread_times_find(first,
-									t->tid);
-
-		t->times.still = was && was->slices != UINT64_MAX &&
-				 was->run_ns == t->times.run_ns &&
-				 was->slices == t->times.slices;
-	}
-}
-
 /* In parts: a worker that sleeps for longer is taken for stuck. */
 static void sleep_until(uint64_t until_ns)
 {
@@ -347,20 +299,16 @@ static void sleep_until(uint64_t until_ns)
 
 static int take_two_snapshots(struct session *s, struct wp_err *err)
 {
-	struct wp_thread_times first = WP_THREAD_TIMES_INIT;
 	uint64_t start_ns = wp_clock_ns();
-	int rc = read_first_times(&first, s->options->pid, err);
+	int rc = wp_dumped_read_times(&s->dumped, err);
 
 	if (!rc) {
 		sleep_until(start_ns + s->options->look_interval_ns);
 		s->snapshot.dump.interval_ns = wp_clock_ns() - start_ns;
 		rc = make_dump(s, err);
 	}
-	if (!rc) {
-		mark_still(&s->snapshot.dump, &first);
-		mark_still_peers(&s->snapshot.dump);
-	}
-	wp_thread_times_clear(&first);
+	if (!rc)
+		wp_dumped_mark_still(&s->dumped, &s->snapshot.dump);
 	return rc;
 }
 

@@ -2,7 +2,6 @@
 /* follow.c - see follow.h. */
 #include "follow.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,38 +61,6 @@ static void drop(struct wp_tids *pids, pid_t pid)
 	pids->len--;
 	memmove(&pids->v[i], &pids->v[i + 1],
 		(pids->len - i) * sizeof(*pids->v));
-}
-
-static int compare_pids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int list_processes(struct wp_tids *pids)
-{
-	DIR *dir = opendir("/proc");
-	const struct dirent *entry;
-	int rc = 0;
-
-	pids->len = 0;
-	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : 0;
-	while (!rc && (entry = readdir(dir))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid <= 0)
-			continue;
-		if (WP_VEC_ROOM(pids->v, pids->len, pids->cap, 1))
-			rc = -ENOMEM;
-		else
-			pids->v[pids->len++] = pid;
-	}
-	closedir(dir);
-	if (pids->len)
-		qsort(pids->v, pids->len, sizeof(*pids->v), compare_pids);
-	return rc;
 }
 
 /* Record PID, which is to be; what cannot be is counted. */
@@ -192,7 +159,7 @@ static int add_named(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 static int add_chosen(struct wp_follow *follow)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
-	int rc = list_processes(&pids);
+	int rc = wp_choose_list(&pids);
 
 	for (size_t i = 0; i < pids.len && !rc; i++)
 		if (is_wanted(follow, pids.v[i], 0))
@@ -207,7 +174,7 @@ int wp_follow_first(const struct wp_options *options,
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	char text[256];
-	int rc = list_processes(&pids), opened = -ENOENT;
+	int rc = wp_choose_list(&pids), opened = -ENOENT;
 
 	for (size_t i = 0; i < pids.len && !rc && opened; i++)
 		if (wp_choose(options, pids.v[i]))
@@ -291,7 +258,7 @@ static void meet(struct wp_follow *follow, pid_t pid)
 static int meet_new(struct wp_follow *follow, uint64_t now_ns)
 {
 	struct wp_tids now = WP_TIDS_INIT;
-	int rc = list_processes(&now);
+	int rc = wp_choose_list(&now);
 
 	for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
 		if (!has(&follow->known, now.v[i]))

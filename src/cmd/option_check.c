@@ -145,13 +145,13 @@ static int check_target(struct wp_options *o, struct wp_err *err)
 		return check_files(o, err);
 	if (o->action == WP_ACTION_SERVE)
 		return check_serve(o, err);
-	if (o->action != WP_ACTION_RECORD && o->npids > 1)
+	if (o->action == WP_ACTION_TOP && o->npids > 1)
 		return wp_err_set(err, -EINVAL,
 				  "%s looks at one process at a time, not at "
 				  "%d and %d",
 				  command, o->pids[0], o->pids[1]);
 	if (o->action != WP_ACTION_RECORD &&
-	    (o->command || !(o->pid || o->name)))
+	    (o->command || !(o->pid || o->name || wp_choose_is_asked(o))))
 		return wp_err_set(
 			err, -EINVAL,
 			"%s looks at a running process: give its PID or "
@@ -298,10 +298,16 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 {
 	struct wp_options *o = &p->o;
 	const struct wp_sampler_options *s = &o->sampler;
+	bool many = o->children || o->npids > 1 || wp_choose_is_asked(o);
 
 	if (o->all && !wp_option_is_given(p, WP_OPT_MAX_CPU))
 		o->sampler.max_cpu = ALL_MAX_CPU;
-	o->sampler.many = o->children || o->npids > 1 || wp_choose_is_asked(o);
+	if (o->action == WP_ACTION_DUMP && many &&
+	    o->format != WP_FORMAT_TEXT && o->format != WP_FORMAT_JSON)
+		return wp_err_set(
+			err, -EINVAL,
+			"a dump of several processes is text or json");
+	o->sampler.many = o->action == WP_ACTION_RECORD && many;
 	if (o->sampler.many && (s->block || s->thread_starts))
 		return wp_err_set(err, -EINVAL,
 				  "the %s profile is one of a single process",
@@ -343,10 +349,10 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
 	choose_goroutines(parse);
-	rc = check_many(parse, err);
-	if (!rc)
-		rc = check_interval(parse, err);
+	rc = check_interval(parse, err);
 	if (!rc)
 		rc = check_format(parse, err);
+	if (!rc)
+		rc = check_many(parse, err);
 	return rc ? rc : check_kinds(parse, err);
 }

@@ -57,25 +57,27 @@ const size_t wp_ncommand_rows = sizeof(wp_command_rows) /
 
 const struct wp_option_row wp_option_rows[] = {
 	{ 'p', "pid", "PID", LIVE | SERVE, WP_SECTION_WHAT, NULL,
-	  "a running process, the same as PID alone; record:\n"
-	  "several, as A,B or by several -p",
+	  "a running process, the same as PID alone; record,\n"
+	  "dump, check: several, as A,B or by several -p",
 	  "A running process.\n"
 	  "The tid of any of its threads will do.\n"
-	  "Of `record` several, parted by commas or with several `-p`: see MANY PROCESSES." },
+	  "Of `record`, `dump` and `check` several, parted by commas or with several `-p`: see MANY PROCESSES." },
 	{ WP_OPT_CHILDREN, "children", NULL, RECORD, WP_SECTION_WHAT, NULL,
 	  "record also the processes that it starts from now on",
 	  "Record the processes, too, that the process or COMMAND starts from now on, and those\n"
 	  "that these start." },
-	{ WP_OPT_TREE, "tree", "PID", RECORD, WP_SECTION_WHAT, NULL,
-	  "a process with all that it has started and will start",
+	{ WP_OPT_TREE, "tree", "PID", RECORD | DUMP | CHECK, WP_SECTION_WHAT,
+	  NULL, "a process with all that it has started and will start",
 	  "A process with its children and theirs: those that there are, and those that start." },
-	{ WP_OPT_NAME, "name", "GLOB", RECORD, WP_SECTION_WHAT, NULL,
+	{ WP_OPT_NAME, "name", "GLOB", RECORD | DUMP | CHECK, WP_SECTION_WHAT,
+	  NULL,
 	  "all processes whose name matches, now or later, such\n"
 	  "as 'php-fpm*'; may be given several times",
 	  "All processes whose name, or the last part of whose program's path, matches the shell\n"
 	  "pattern: those that there are, and those that come to have such a name.\n"
 	  "It may be given several times." },
-	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD, WP_SECTION_WHAT, NULL,
+	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD | DUMP | CHECK,
+	  WP_SECTION_WHAT, NULL,
 	  "all processes of a control group: a path, a unit of\n"
 	  "systemd, or a container's id",
 	  "All processes in a control group or below it, now or later: a path, as\n"
@@ -83,7 +85,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "`nginx.service` or `nginx`; or the id of a container, or its first 8 digits or\n"
 	  "more.\n"
 	  "It may be given several times." },
-	{ WP_OPT_ALL, "all", NULL, RECORD, WP_SECTION_WHAT, NULL,
+	{ WP_OPT_ALL, "all", NULL, RECORD | DUMP | CHECK, WP_SECTION_WHAT, NULL,
 	  "all processes but wallprof's own",
 	  "All processes, now or later, but kernel threads and wallprof's own." },
 	{ 't', "thread", "GLOB", RECORD | TOP | DUMP | SERVE, WP_SECTION_WHAT,

@@ -292,6 +292,40 @@ def test_past_max_cpu_ticks_are_fewer_and_time_is_whole(start, tmp_path):
     spinner.assert_unharmed()
 
 
+def dumped(text):
+    return [int(pid) for pid in re.findall(r'^process (\d+) "', text, re.M)]
+
+
+def test_a_dump_is_of_all_that_are_named(start):
+    herd, waiters = start("herd", 3, 2), start("waiters", 2)
+    children = children_of(herd.pid)
+    run = wallprof("dump", "-p", f"{waiters.pid},{children[0]}").check()
+    assert dumped(run.out) == [waiters.pid, children[0]], run.out
+    assert run.out.count('thread ') >= 3 + 2
+    run = wallprof("dump", "--tree", herd.pid, "-p", waiters.pid).check()
+    pids = dumped(run.out)
+    assert set(pids) == {herd.pid, *children, waiters.pid} and len(pids) == 5
+    run = wallprof("dump", "--name", "herd", "-o", "-", "-f", "json").check()
+    found = {p["pid"] for p in json.loads(run.out)["processes"]}
+    assert {herd.pid, *children} <= found
+    # What was named must be there.
+    run = wallprof("dump", "-p", f"{waiters.pid},999999999").check(2)
+    assert "999999999" in run.err and not run.out
+    herd.assert_unharmed()
+    waiters.assert_unharmed()
+
+
+def test_a_check_finds_the_one_that_hangs(start):
+    well, hung = start("waiters", 2), start("hang", "abba")
+    run = wallprof("check", "-p", f"{well.pid},{hung.pid}", "-i", "300ms")
+    assert run.status == 3, run.out + run.err
+    assert f"of process {hung.pid} wait for each other" in run.out, run.out
+    assert dumped(run.out) == [well.pid, hung.pid]
+    herd = start("herd", 2, 2, 1000000)
+    run = wallprof("check", "--tree", herd.pid, "-p", well.pid, "-i", "300ms")
+    assert run.status == 0, run.out + run.err
+
+
 def test_a_process_that_is_not_there_is_said(start):
     target = start("waiters", 1)
     run = wallprof("-p", f"{target.pid},999999999", "-d", "0.2")

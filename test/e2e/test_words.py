@@ -84,7 +84,7 @@ LINES = [
     ("wallprof sleep 1", 64, r"^$", r"wallprof -- sleep 1 ", []),
     ("wallprof PID --durration 5", 64, r"^$", r"did you mean --duration\?", []),
     ("wallprof dmup PID", 64, r"^$", r"did you mean dump\?", []),
-    ("wallprof dump -p PID -p 1", 64, r"^$", r"one process at a time", []),
+    ("wallprof top -p PID -p 1", 64, r"^$", r"one process at a time", []),
     ("wallprof PID 1", 64, r"^$", r"one process at a time", []),
     ("wallprof dump PID -d 5", 64, r"^$", r"-d is for record", []),
     ("wallprof no-such-process-here", 2, r"^$",

@@ -70,6 +70,12 @@ static void processes_are_chosen_by_name_group_or_all(void **state)
 	assert_true(o.sampler.max_cpu == 0.05);
 	assert_int_equal(parse(&o, "w --all --max-cpu 0", NULL), 0);
 	assert_true(o.sampler.max_cpu == 0);
+	assert_int_equal(parse(&o, "w dump --tree 5 -p 6,7", NULL), 0);
+	assert_int_equal(o.npids, 3);
+	assert_true(o.tree);
+	/* The sampler has one process at a time. */
+	assert_false(o.sampler.many);
+	assert_int_equal(parse(&o, "w check --name x", NULL), 0);
 	assert_int_equal(parse(&o, "w -p 5 --max-cpu 2.5%", NULL), 0);
 	assert_true(o.sampler.max_cpu == 0.025);
 	assert_int_equal(parse(&o, "w -p 5", NULL), 0);
@@ -449,7 +455,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w sleep 1 -d 5", "wallprof -- sleep 1 -d 5" },
 		{ "w -d 5 sleep 1", "wallprof -- sleep 1" },
 		{ "w 42 43", "one process at a time" },
-		{ "w dump -p 42 -p 43", "dump looks at one process at a time" },
+		{ "w dump -p 42 -p 43 -o x.pb.gz", "is text or json" },
 		{ "w top 42,43", "top looks at one process at a time" },
 		{ "w -p 42,", "-p wants a process id" },
 		{ "w -p ,42", "-p wants a process id" },
@@ -462,8 +468,9 @@ static void what_is_wrong_is_said(void **state)
 		{ "w dump --children 42", "--children is for record" },
 		{ "w --all --max-cpu half", "--max-cpu wants percent" },
 		{ "w --all --profile block", "block profile is one of" },
-		{ "w top --all", "top looks at a running process" },
-		{ "w dump --cgroup x 42", "--cgroup is for record" },
+		{ "w top --all 42", "--all is for record, dump and check" },
+		{ "w run --cgroup x ls",
+		  "--cgroup is for record, dump and check" },
 		{ "w dmup 42", "did you mean dump?" },
 		{ "w dump redis nginx", "one process at a time" },
 		{ "w -p 1 -- ls", "not both" },

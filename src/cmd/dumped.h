@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dumped.h - the processes that a dump or a check is of.
+ *
+ * Layer: cmd.
+ */
+#ifndef WP_DUMPED_H
+#define WP_DUMPED_H
+
+#include "options.h"
+#include "wallprof/process.h"
+#include "wallprof/snapshot.h"
+
+struct wp_dumped {
+	/* Those named by their pids come first, [0..nnamed): they must be there. */
+	struct wp_tids pids;
+	size_t nnamed;
+	/* times[0..pids.len), of a first look; NULL: there was none. */
+	struct wp_thread_times *times;
+};
+
+/* List what OPTIONS ask for.  0, or -errno with ERR; the caller clears in any case. */
+WP_MUST_CHECK
+int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
+		   struct wp_err *err);
+
+/* Note when each thread ran.  Errors of the named ones, -ENOTSUP where no such time can
+ * be read; with ERR. */
+WP_MUST_CHECK
+int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err);
+
+/* Sample all into SNAPSHOT.  Errors of the named ones, or of the last if
+ * none can be sampled, with ERR; others that cannot be are entries with an error. */
+WP_MUST_CHECK
+int wp_dumped_sample(const struct wp_dumped *dumped,
+		     struct wp_snapshot *snapshot, struct wp_err *err);
+
+/* Mark the threads in DUMP that have not run since the first look. */
+void wp_dumped_mark_still(const struct wp_dumped *dumped, struct wp_dump *dump);
+
+void wp_dumped_clear(struct wp_dumped *dumped);
+
+#endif
