@@ -86,7 +86,7 @@ LINKED_cov := $(O)/test/cov/shared.o
 # forbidden call is a link error, not a review comment.  This table is the only
 # one: `make lint` hands it to test/lint/layers.sh.
 ROOMS := base proc ptrace perf bpf unwind symbols state profile lock hang \
-	go sample output symbolize dump serve cmd
+	go heap sample output symbolize dump serve cmd
 base_DIR := src/base
 proc_DIR := src/proc
 ptrace_DIR := src/ptrace
@@ -99,6 +99,7 @@ profile_DIR := src/profile
 lock_DIR := src/lock
 hang_DIR := src/hang
 go_DIR := src/go
+heap_DIR := src/heap
 sample_DIR := src/sample
 output_DIR := src/output
 symbolize_DIR := src/symbolize
@@ -118,7 +119,8 @@ profile_DEPS := base
 lock_DEPS := base
 hang_DEPS := lock base
 go_DEPS := proc base
-sample_DEPS := go bpf perf ptrace lock state unwind profile proc base
+heap_DEPS := unwind base
+sample_DEPS := go heap bpf perf ptrace lock state unwind profile proc base
 output_DEPS := profile hang lock state proc base
 symbolize_DEPS := symbols state profile proc base
 dump_DEPS := hang symbolize symbols sample $(sample_DEPS)
@@ -133,7 +135,7 @@ sample_EXT := -lm
 symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson -lm
 cmd_EXT := -lncursesw -ltinfo
-bpf_EXT := @$(O)/bpf/libs
+bpf_EXT := @$(O)/bpf/libs -lm
 serve_EXT := @$(O)/serve/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
 # The room that a test's source names, of one read of all of them.
@@ -155,20 +157,23 @@ $(O)/%.o: %.c | deps-build
 
 # A program for the kernel, part of ours as bytes.  Without clang or libbpf all
 # is built but this; why is in the log.
-$(O)/bpf/libs: src/bpf/task_scan.bpf.c include/wallprof/task_record.h \
-		| deps-build
+BPF := task_scan heap_probe
+$(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
+		include/wallprof/heap_record.h | deps-build
 	@mkdir -p $(@D)
-	$(call say,BPF,$<)
-	$(Q)rm -f $(@D)/*; if clang -target bpf -O2 -g -Wall -Werror -Iinclude \
+	$(call say,BPF,src/bpf/*.bpf.c)
+	$(Q)rm -f $(@D)/*; if (for p in $(BPF); do \
+		clang -target bpf -O2 -g -Wall -Werror -Iinclude \
 		-D__$$($(CC) -dumpmachine | sed s/-.*//)__ \
 		-idirafter /usr/include/$$($(CC) -dumpmachine | sed s/-pc//) \
 		-idirafter /usr/$$($(CC) -dumpmachine)/include \
-		-c -o $(@D)/task_scan.o $< 2>$(@D)/log; \
+		-c -o $(@D)/$$p.o src/bpf/$$p.bpf.c 2>>$(@D)/log || exit 1; done); \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-$(O)/src/bpf/task_scan.o: $(O)/bpf/libs
-$(O)/src/bpf/task_scan.o: WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
+BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) heap_probe_none)
+$(BPF_OBJ): $(O)/bpf/libs
+$(BPF_OBJ): WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
 # Without libmicrohttpd all is built but `wallprof serve`, without libcurl all but
 # its --push.

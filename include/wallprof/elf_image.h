@@ -23,6 +23,8 @@ enum {
 	WP_ELF_LOADS_MAX = 32,
 	/* Sections that hold the variables of a Go program. */
 	WP_ELF_GO_DATA = 3,
+	/* .dynsym and .symtab. */
+	WP_ELF_SYMBOL_TABLES = 2,
 };
 
 /* One PT_LOAD segment (gABI, Program Header). */
@@ -40,6 +42,12 @@ struct wp_elf_range {
 	uint64_t svma;
 	uint64_t off;
 	uint64_t size;
+};
+
+/* A table of symbols, and the text that its names are in. */
+struct wp_elf_symbols {
+	struct wp_elf_range entries;
+	struct wp_elf_range names;
 };
 
 enum wp_elf_packed_state {
@@ -99,6 +107,9 @@ struct wp_elf_image {
 	struct wp_elf_range go_table;
 	struct wp_elf_range go_module;
 	struct wp_elf_range rela;
+	/* .rela.plt. */
+	struct wp_elf_range plt_rela;
+	struct wp_elf_symbols symbols[WP_ELF_SYMBOL_TABLES];
 	/* .go.buildinfo; .noptrdata, .data and .data.rel.ro, see go_module.h. */
 	struct wp_elf_range go_buildinfo;
 	struct wp_elf_range go_data[WP_ELF_GO_DATA];
@@ -191,6 +202,20 @@ struct wp_elf_relative {
  * these, as does one that cannot be read. */
 struct wp_elf_relative wp_elf_image_relative(struct wp_elf_image *image,
 					     uint64_t i);
+
+/* Call EACH for each function that TABLE of IMAGE has, with its name; all borrowed
+ * until EACH returns.  What is malformed is left out, as is a name longer than
+ * WP_ELF_NAME_MAX - 1. */
+enum { WP_ELF_NAME_MAX = 256 };
+void wp_elf_image_each_function(struct wp_elf_image *image,
+				const struct wp_elf_symbols *table,
+				void (*each)(void *ctx, const char *name,
+					     uint64_t svma, uint64_t size),
+				void *ctx);
+
+/* The name of the symbol whose address the dynamic linker puts at SVMA; NULL: it puts
+ * none there.  Borrowed until IMAGE is cleared. */
+const char *wp_elf_image_linked_name(struct wp_elf_image *image, uint64_t svma);
 
 /* Free what IMAGE holds; safe on WP_ELF_IMAGE_INIT and twice. */
 void wp_elf_image_clear(struct wp_elf_image *image);

@@ -78,6 +78,10 @@ struct wp_perf_options {
 	/* A sample of each thread that starts another, right after the record of
 	 * that start.  Not together with CPU samples. */
 	bool thread_starts;
+	/* Samples that a BPF program makes by bpf_perf_event_output, in scope CPU
+	 * (see wp_perf_each_output).  Not together with CPU samples or samples of
+	 * thread starts. */
+	bool bpf_output;
 	/* Size of each ring buffer, rounded up to a power of two of pages; 0:
 	 * WP_PERF_RING_DEFAULT, which the kernel lets everybody lock
 	 * (perf_event_mlock_kb). */
@@ -91,6 +95,8 @@ enum wp_perf_type {
 	WP_PERF_SAMPLE_SWITCH,
 	/* Sample of a thread that has just started another. */
 	WP_PERF_SAMPLE_THREAD_START,
+	/* Sample by a BPF program; its data is RAW. */
+	WP_PERF_SAMPLE_OUTPUT,
 	/* The thread leaves, or enters, a CPU.  OUT and IN alternate, but the
 	 * last OUT of a thread that ends is not recorded. */
 	WP_PERF_SWITCH_OUT,
@@ -154,7 +160,8 @@ struct wp_perf_record {
 	pid_t waker_tid;
 	bool hard_interrupt;
 	bool soft_interrupt;
-	/* The data of a tracepoint: raw[0..raw_len); NULL: none. */
+	/* The data of a tracepoint or BPF program: raw[0..raw_len), with what
+	 * pads it; NULL: none. */
 	const uint8_t *raw;
 	size_t raw_len;
 	/* LOST: number of records. */
@@ -236,6 +243,12 @@ void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns);
  * before is not EVERY: the caller tells them by their times.  Does nothing where no
  * samples of switches are taken. */
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
+
+/* Call EACH with the event of each CPU to which a BPF program may write, enabled or not;
+ * the descriptor is PERF's.  Stops when EACH returns another value than 0, and returns
+ * it. */
+int wp_perf_each_output(const struct wp_perf *perf,
+			int (*each)(void *ctx, int cpu, int fd), void *ctx);
 
 /* Record wakes only of the threads with tids from FIRST to LAST.  Where the kernel
  * refuses it, more are recorded. */

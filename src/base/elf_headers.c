@@ -143,6 +143,8 @@ struct sections {
 	/* Compressed .debug_frame, SIZE 0: none; IS_OLD: as .zdebug_frame. */
 	struct wp_elf_range packed;
 	bool is_old;
+	/* By table of symbols: number of the section of its names. */
+	uint32_t names_of[WP_ELF_SYMBOL_TABLES];
 };
 
 static bool is_called(const struct sections *s, const Elf64_Shdr *sh,
@@ -163,7 +165,12 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 	const struct wp_elf_range range = { sh->sh_addr, sh->sh_offset,
 					    sh->sh_size };
 
-	if (is_called(s, sh, ".eh_frame")) {
+	if (sh->sh_type == SHT_DYNSYM || sh->sh_type == SHT_SYMTAB) {
+		int table = sh->sh_type == SHT_SYMTAB;
+
+		s->image->symbols[table].entries = range;
+		s->names_of[table] = sh->sh_link;
+	} else if (is_called(s, sh, ".eh_frame")) {
 		s->image->eh_frame = range;
 	} else if (is_called(s, sh, ".eh_frame_hdr")) {
 		if (!s->image->eh_frame_hdr.size)
@@ -180,6 +187,8 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 		read_notes(s->image, sh->sh_offset, sh->sh_size);
 	} else if (is_called(s, sh, ".rela.dyn")) {
 		s->image->rela = range;
+	} else if (is_called(s, sh, ".rela.plt")) {
+		s->image->plt_rela = range;
 	} else if (is_called(s, sh, ".go.module")) {
 		s->image->go_module = range;
 	} else if (is_called(s, sh, ".go.buildinfo")) {
@@ -193,6 +202,24 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 	} else if (is_called(s, sh, ".gopclntab") ||
 		   is_called(s, sh, ".data.rel.ro.gopclntab")) {
 		s->image->go_table = range;
+	}
+}
+
+/* Find the names of the symbols among the section headers BYTES of EHDR. */
+static void find_symbol_names(struct sections *s, const uint8_t *bytes,
+			      const Elf64_Ehdr *ehdr)
+{
+	for (int i = 0; i < WP_ELF_SYMBOL_TABLES; i++) {
+		struct wp_elf_symbols *table = &s->image->symbols[i];
+		Elf64_Shdr sh;
+
+		if (!table->entries.size || s->names_of[i] >= ehdr->e_shnum)
+			continue;
+		memcpy(&sh, bytes + s->names_of[i] * sizeof(sh), sizeof(sh));
+		if (sh.sh_type == SHT_STRTAB)
+			table->names = (struct wp_elf_range){ sh.sh_addr,
+							      sh.sh_offset,
+							      sh.sh_size };
 	}
 }
 
@@ -218,6 +245,7 @@ static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 		if (sh.sh_type != SHT_NOBITS)
 			note_section(&s, &sh);
 	}
+	find_symbol_names(&s, bytes, ehdr);
 	/* Borrowed bytes have nothing behind them. */
 	if (s.packed.size && !image->debug_frame.size && image->reserved)
 		reserve_packed(image, s.packed.off, s.packed.size, s.is_old);

@@ -24,7 +24,7 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 		return perf->waking_id;
 	if (kind == WP_PERF_KIND_SWITCHES)
 		return o->switches || o->switch_sample_every;
-	return o->period_ns || o->tasks || o->thread_starts;
+	return o->period_ns || o->tasks || o->thread_starts || o->bpf_output;
 }
 
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
@@ -67,7 +67,8 @@ enum { SAMPLES_OF_PERIOD = 4 };
 uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
 	if (kind == WP_PERF_KIND_WAKES ||
-	    (kind == WP_PERF_KIND_MAIN && perf->newtask_id))
+	    (kind == WP_PERF_KIND_MAIN &&
+	     (perf->newtask_id || perf->options.bpf_output)))
 		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
 		return perf->options.period_ns;
@@ -83,6 +84,10 @@ static void set_main(struct perf_event_attr *a, const struct wp_perf *perf)
 	a->comm = a->comm_exec = perf->options.tasks && !perf->process;
 	if (!a->sample_period)
 		return;
+	if (perf->options.bpf_output) {
+		a->config = PERF_COUNT_SW_BPF_OUTPUT;
+		return;
+	}
 	if (perf->newtask_id) {
 		a->type = PERF_TYPE_TRACEPOINT;
 		a->config = (uint64_t)perf->newtask_id;

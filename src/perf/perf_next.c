@@ -119,8 +119,9 @@ static void complete_sample(struct wp_perf *perf, struct wp_perf_event *event,
 		rec->type = WP_PERF_SAMPLE_SWITCH;
 		rec->period = wp_perf_kind_period(perf, event->kind);
 		perf->stats.switch_samples++;
-	} else if (perf->newtask_id) {
-		rec->type = WP_PERF_SAMPLE_THREAD_START;
+	} else if (perf->newtask_id || perf->options.bpf_output) {
+		rec->type = perf->newtask_id ? WP_PERF_SAMPLE_THREAD_START :
+					       WP_PERF_SAMPLE_OUTPUT;
 		rec->period = wp_perf_kind_period(perf, event->kind);
 	} else {
 		rec->period = cpu_period(perf, event, rec->time_ns, rec->tid);

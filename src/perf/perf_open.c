@@ -21,8 +21,8 @@ static bool options_make_sense(const struct wp_perf_options *o)
 	return o->stack_bytes % 8 == 0 && o->stack_bytes <= WP_PERF_STACK_MAX &&
 	       o->ring_bytes <= SIZE_MAX / 4 &&
 	       (o->period_ns || o->switches || o->switch_sample_every ||
-		o->tasks || o->thread_starts) &&
-	       !(o->period_ns && o->thread_starts);
+		o->tasks || o->thread_starts || o->bpf_output) &&
+	       (o->period_ns > 0) + o->thread_starts + o->bpf_output <= 1;
 }
 
 static uint64_t sample_type_of(const struct wp_perf_options *o)
@@ -35,6 +35,8 @@ static uint64_t sample_type_of(const struct wp_perf_options *o)
 		type |= PERF_SAMPLE_REGS_USER;
 	if (o->stack_bytes)
 		type |= PERF_SAMPLE_STACK_USER;
+	if (o->bpf_output)
+		type |= PERF_SAMPLE_RAW;
 	return type;
 }
 
@@ -340,6 +342,18 @@ void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
 			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
 			      &every);
+}
+
+int wp_perf_each_output(const struct wp_perf *perf,
+			int (*each)(void *ctx, int cpu, int fd), void *ctx)
+{
+	int rc = 0;
+
+	/* One of each CPU, in their order. */
+	for (size_t i = 0; i < perf->nevents && !rc; i++)
+		if (perf->events[i].kind == WP_PERF_KIND_MAIN)
+			rc = each(ctx, perf->cpus[i].cpu, perf->events[i].fd);
+	return rc;
 }
 
 void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)

@@ -4,6 +4,8 @@
  *
  * Layer: base.
  */
+#include <string.h>
+
 #include "fuzz.h"
 #include "wallprof/elf_image.h"
 
@@ -50,6 +52,24 @@ static void check_addresses(struct wp_elf_image *image)
 	}
 }
 
+static void see_function(void *ctx, const char *name, uint64_t svma,
+			 uint64_t size)
+{
+	(void)ctx;
+	(void)svma;
+	(void)size;
+	FUZZ_CHECK(strlen(name) < WP_ELF_NAME_MAX);
+}
+
+static void check_symbols(struct wp_elf_image *image)
+{
+	for (int i = 0; i < WP_ELF_SYMBOL_TABLES; i++)
+		wp_elf_image_each_function(image, &image->symbols[i],
+					   see_function, NULL);
+	(void)wp_elf_image_linked_name(image, image->plt_rela.svma);
+	(void)wp_elf_image_linked_name(image, 0);
+}
+
 static void check_image(struct wp_elf_image *image, const uint8_t *data,
 			size_t size)
 {
@@ -57,6 +77,7 @@ static void check_image(struct wp_elf_image *image, const uint8_t *data,
 	FUZZ_CHECK(image->nloads <= WP_ELF_LOADS_MAX);
 	FUZZ_CHECK(image->build_id_len <= WP_BUILD_ID_MAX);
 	check_addresses(image);
+	check_symbols(image);
 	check_range(image, image->eh_frame_hdr.off, image->eh_frame_hdr.size);
 	check_range(image, image->eh_frame.off, image->eh_frame.size);
 	check_debug_frame(image);

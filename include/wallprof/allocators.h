@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allocators.h - the functions of a file that allocate memory, and where probes on them
+ * stand.
+ *
+ * Layer: heap.
+ *
+ * They are known by name: malloc and its kin in glibc, musl, jemalloc, tcmalloc and
+ * mimalloc, with their prefixes.  C++'s operators are probed only in a file that has a
+ * malloc of its own, as elsewhere they call malloc.
+ */
+#ifndef WP_ALLOCATORS_H
+#define WP_ALLOCATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wallprof/elf_image.h"
+#include "wallprof/heap_record.h"
+
+/* A function, by its place in its file. */
+struct wp_allocator {
+	uint64_t svma;
+	uint64_t size;
+	enum wp_heap_call call;
+	/* Else it only calls another (operator new of libstdc++).  The frames of
+	 * all of them are left out of stacks. */
+	bool is_probed;
+	/* File offset of the instruction that the probe replaces, and whether the
+	 * kernel emulates it. */
+	uint64_t probe_off;
+	bool is_cheap;
+};
+
+/* The functions of one file: v[0..len) by svma, each address once; owned. */
+struct wp_allocators {
+	struct wp_allocator *v;
+	size_t len, cap;
+};
+
+/* Fill *RET, which is empty, with the allocator functions that IMAGE exports or, if
+ * ALL, has a symbol of.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
+		       bool all);
+void wp_allocators_clear(struct wp_allocators *allocators);
+
+/* What the function NAME does: true and *RET_CALL.  *RET_IS_OPERATOR: it is one of
+ * C++'s. */
+bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
+			  bool *ret_is_operator);
+
+#endif

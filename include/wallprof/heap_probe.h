@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_probe.h - samples of allocations, by probes on a process's allocator functions.
+ *
+ * Layer: bpf.
+ *
+ * A BPF program (heap_probe.bpf.c) runs at each call of an allocator function and
+ * samples it with a probability of 1 - exp(-size / rate): the law of one sample every
+ * RATE bytes on average, at random.  Samples come as records of perf events
+ * (wp_perf_options.bpf_output) with the caller's registers and stack, and data as
+ * heap_record.h says.
+ *
+ * Needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (or root) in
+ * the initial user namespace, and Linux 6.6 (uprobe_multi); from Linux 6.13 on only a
+ * sampled call takes the trap of its return (uprobe sessions).  The kernel removes the
+ * probes when their descriptors are closed, however wallprof ends.
+ */
+#ifndef WP_HEAP_PROBE_H
+#define WP_HEAP_PROBE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wallprof/err.h"
+#include "wallprof/heap_record.h"
+
+/* How probes are made. */
+enum wp_heap_tier {
+	/* The best that the kernel has. */
+	WP_HEAP_TIER_AUTO,
+	WP_HEAP_TIER_SESSION,
+	WP_HEAP_TIER_MULTI,
+	WP_HEAP_NTIERS
+};
+
+/* Where a probe stands: at OFF of a file, on a function that does CALL. */
+struct wp_heap_site {
+	uint64_t off;
+	enum wp_heap_call call;
+};
+
+struct wp_heap_probe;
+
+/* The threshold of wp_heap_record for objects of size class CLASS, sampled every RATE
+ * bytes. */
+uint32_t wp_heap_threshold(uint32_t class, uint64_t rate);
+
+/* Load the program for process PID with one sample every RATE bytes.  Nothing is
+ * probed so far.
+ *
+ * 0 and *RET, which the caller closes; -EPERM: not permitted; -ENOTSUP: BPF was left
+ * out of the build, or the kernel is too old; -ENOMEM.  ERR says why. */
+WP_MUST_CHECK
+int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
+		       enum wp_heap_tier tier, struct wp_err *err);
+
+/* The tier that was chosen. */
+enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *probe);
+
+/* CPU time that a call with a probe takes longer, in ns, measured on wallprof itself;
+ * 0: it could not be measured. */
+uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *probe);
+
+/* Records of CPU go to the perf event FD.  0 or -errno. */
+WP_MUST_CHECK
+int wp_heap_probe_set_output(struct wp_heap_probe *probe, int cpu, int fd);
+
+/* Probe SITES[0..N) of the file at PATH, in the process only.  0; -EMFILE: too many
+ * files; the errors of open. */
+WP_MUST_CHECK
+int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
+			 const struct wp_heap_site *sites, size_t n,
+			 struct wp_err *err);
+
+/* Sample from now on; before that calls are counted only. */
+WP_MUST_CHECK
+int wp_heap_probe_arm(struct wp_heap_probe *probe);
+
+/* Remove the probes; what was counted stays. */
+void wp_heap_probe_detach(struct wp_heap_probe *probe);
+
+/* Sums over all CPUs. */
+struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);
+
+/* Call EACH with the id of each sampled object that lives.  0 or -errno. */
+WP_MUST_CHECK
+int wp_heap_probe_each_live(struct wp_heap_probe *probe,
+			    void (*each)(void *ctx, uint64_t id), void *ctx);
+
+/* Accepts NULL. */
+void wp_heap_probe_close(struct wp_heap_probe *probe);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
+/* heap_record.h - what the BPF program on allocator functions and wallprof share.
+ *
+ * Layer: bpf.  This file includes only what both can include.
+ */
+#ifndef WP_HEAP_RECORD_H
+#define WP_HEAP_RECORD_H
+
+#include <linux/types.h>
+
+/* What a function does, by its arguments. */
+enum wp_heap_call {
+	/* malloc(size) */
+	WP_HEAP_MALLOC,
+	/* calloc(n, size) */
+	WP_HEAP_CALLOC,
+	/* realloc(old, size) */
+	WP_HEAP_REALLOC,
+	/* aligned_alloc(alignment, size), memalign */
+	WP_HEAP_MEMALIGN,
+	/* posix_memalign(&ret, alignment, size) */
+	WP_HEAP_POSIX_MEMALIGN,
+	/* free(old) */
+	WP_HEAP_FREE,
+	/* No function, but the record of one that gave no memory. */
+	WP_HEAP_FAILED,
+	/* Nothing: what a probe costs is measured on wallprof itself. */
+	WP_HEAP_TRIAL,
+	WP_HEAP_NCALLS
+};
+
+/* Size classes, each with a probability: of 8 bytes below WP_HEAP_FINE_MAX, above it
+ * of one power of two. */
+enum {
+	WP_HEAP_FINE_MAX = 128 * 1024,
+	WP_HEAP_FINE = WP_HEAP_FINE_MAX / 8,
+	WP_HEAP_CLASSES = WP_HEAP_FINE + 64,
+};
+
+/* The data of the sample of one allocation; or, with the call WP_HEAP_FAILED and the same
+ * id, that it failed. */
+struct wp_heap_record {
+	__u64 id;
+	/* Bytes asked for. */
+	__u64 size;
+	/* It was sampled with probability THRESHOLD / 2^32, so it stands for
+	 * 2^32 / THRESHOLD allocations. */
+	__u32 threshold;
+	/* enum wp_heap_call. */
+	__u32 call;
+};
+
+/* Counted by each CPU. */
+struct wp_heap_counts {
+	/* Calls of allocating functions, of freeing ones. */
+	__u64 calls;
+	__u64 frees;
+	/* Samples; those for which the ring had no room, and those that are not
+	 * followed to their end for want of room. */
+	__u64 samples;
+	__u64 unsent;
+	__u64 unfollowed;
+};
+
+#endif

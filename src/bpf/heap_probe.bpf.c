@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* heap_probe.bpf.c - runs in the kernel at calls of allocator functions: see
+ * wallprof/heap_probe.h.
+ *
+ * An allocation of SIZE bytes is sampled with the probability of its size class: one
+ * random number and one comparison.  Only of a sampled call the return is wanted,
+ * which tells the address: LIVE has the addresses of sampled objects that are not freed.
+ */
+#include <linux/types.h>
+
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "wallprof/heap_record.h"
+
+char wp_license[] SEC("license") = "Dual MIT/GPL";
+
+/* The registers at a probe: struct pt_regs of arch/x86/include/asm/ptrace.h and
+ * user_pt_regs of arm64's uapi, which programs of this type read as they are. */
+#if defined(__x86_64__)
+struct wp_probe_regs {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di,
+		orig_ax, ip, cs, flags, sp, ss;
+};
+#define ARG0(regs) ((regs)->di)
+#define ARG1(regs) ((regs)->si)
+#define ARG2(regs) ((regs)->dx)
+#define RESULT(regs) ((regs)->ax)
+/* Behind the return the address is popped. */
+enum { POPPED = 8 };
+#elif defined(__aarch64__)
+struct wp_probe_regs {
+	__u64 x[31], sp, pc, pstate;
+};
+#define ARG0(regs) ((regs)->x[0])
+#define ARG1(regs) ((regs)->x[1])
+#define ARG2(regs) ((regs)->x[2])
+#define RESULT(regs) ((regs)->x[0])
+enum { POPPED = 0 };
+#endif
+
+/* A call whose return is wanted. */
+struct call {
+	/* Of its sample; 0: not sampled. */
+	__u64 id;
+	/* realloc: the object before and its sample; 0: not a sampled one. */
+	__u64 old;
+	__u64 old_id;
+	__u64 size;
+	/* posix_memalign: where it writes the address; 0: it returns it. */
+	__u64 result;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WP_HEAP_CLASSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} thresholds SEC(".maps");
+
+/* By thread and stack pointer, so that a call within a call has its own.  What a
+ * longjmp leaves behind is pushed out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct call);
+} open_calls SEC(".maps");
+
+/* Ids of samples by the object's address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 262144);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u64);
+} live SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} output SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wp_heap_counts);
+} counts SEC(".maps");
+
+/* [0]: 0: calls are counted only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} armed SEC(".maps");
+
+extern bool bpf_session_is_return(void) __ksym __weak;
+
+enum {
+	/* CPUs have 12 bits of an id. */
+	CPU_BITS = 12,
+	/* Of the largest user address space (x86-64, five levels of tables). */
+	ADDRESS_BITS = 56,
+};
+
+static __always_inline __u32 class_of(__u64 size)
+{
+	__u32 class = WP_HEAP_FINE;
+	__u64 left = size / WP_HEAP_FINE_MAX;
+
+	if (size < WP_HEAP_FINE_MAX)
+		return (__u32)(size / 8);
+	for (int shift = 32; shift; shift /= 2)
+		if (left >> shift) {
+			left >>= shift;
+			class += shift;
+		}
+	return class;
+}
+
+static __always_inline __u64 key_of(__u64 sp)
+{
+	return bpf_get_current_pid_tgid() << 32 | (__u32)sp;
+}
+
+/* Sample the allocation of SIZE bytes or not: its id or 0. */
+static __always_inline __u64 sample(struct wp_probe_regs *regs, __u64 size,
+				    __u32 call, struct wp_heap_counts *n)
+{
+	__u32 class = class_of(size);
+	__u32 *threshold = bpf_map_lookup_elem(&thresholds, &class);
+	struct wp_heap_record record = { .size = size, .call = call };
+
+	/* No such object fits into an address space: it will fail. */
+	if (size >> ADDRESS_BITS)
+		return 0;
+	if (!threshold || !size || bpf_get_prandom_u32() >= *threshold)
+		return 0;
+	record.id = ++n->samples << CPU_BITS | bpf_get_smp_processor_id();
+	record.threshold = *threshold;
+	if (bpf_perf_event_output(regs, &output, BPF_F_CURRENT_CPU, &record,
+				  sizeof(record)))
+		n->unsent++;
+	return record.id;
+}
+
+/* An allocator function is called: is its return wanted? */
+static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
+{
+	__u32 zero = 0;
+	__u32 *is_armed = bpf_map_lookup_elem(&armed, &zero);
+	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
+	struct call call = {};
+	__u64 arg0 = ARG0(regs), size = arg0, key, *id;
+
+	if (!is_armed || !n)
+		return false;
+	if (kind == WP_HEAP_FREE)
+		n->frees++;
+	else
+		n->calls++;
+	if (!*is_armed || kind == WP_HEAP_TRIAL)
+		return false;
+	if (kind == WP_HEAP_FREE) {
+		if (arg0)
+			bpf_map_delete_elem(&live, &arg0);
+		return false;
+	}
+	if (kind == WP_HEAP_CALLOC)
+		size = arg0 * ARG1(regs);
+	else if (kind == WP_HEAP_REALLOC || kind == WP_HEAP_MEMALIGN)
+		size = ARG1(regs);
+	else if (kind == WP_HEAP_POSIX_MEMALIGN)
+		size = ARG2(regs);
+	if (kind == WP_HEAP_REALLOC && arg0) {
+		id = bpf_map_lookup_elem(&live, &arg0);
+		if (id) {
+			call.old = arg0;
+			call.old_id = *id;
+			bpf_map_delete_elem(&live, &arg0);
+		}
+	}
+	call.id = sample(regs, size, kind, n);
+	if (!call.id && !call.old)
+		return false;
+	call.size = size;
+	call.result = kind == WP_HEAP_POSIX_MEMALIGN ? arg0 : 0;
+	key = key_of(regs->sp);
+	if (bpf_map_update_elem(&open_calls, &key, &call, 0))
+		n->unfollowed++;
+	return true;
+}
+
+/* A call returns: if it was a sampled one, the object lives. */
+static __always_inline void leave(struct wp_probe_regs *regs)
+{
+	__u32 zero = 0;
+	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
+	__u64 key = key_of(regs->sp - POPPED), address = RESULT(regs);
+	struct call *call = bpf_map_lookup_elem(&open_calls, &key);
+	__u64 id;
+
+	if (!call || !n)
+		return;
+	if (call->result &&
+	    ((int)address || bpf_probe_read_user(&address, sizeof(address),
+						 (void *)call->result)))
+		address = 0;
+	id = call->id;
+	if (!address && id) {
+		struct wp_heap_record failed = { .id = id,
+						 .call = WP_HEAP_FAILED };
+
+		if (bpf_perf_event_output(regs, &output, BPF_F_CURRENT_CPU,
+					  &failed, sizeof(failed)))
+			n->unsent++;
+	}
+	if (!address && call->old && call->size) {
+		/* The realloc failed: the object is still what it was. */
+		address = call->old;
+		id = call->old_id;
+	}
+	if (address && id && bpf_map_update_elem(&live, &address, &id, 0))
+		n->unfollowed++;
+	bpf_map_delete_elem(&open_calls, &key);
+}
+
+/* Calls and returns by one probe (Linux 6.13): the value says whether the return is
+ * not wanted. */
+SEC("kprobe/session")
+int wp_session(struct wp_probe_regs *regs)
+{
+	if (!bpf_session_is_return)
+		return 1;
+	if (bpf_session_is_return()) {
+		leave(regs);
+		return 0;
+	}
+	return !enter(regs, (__u32)bpf_get_attach_cookie(regs));
+}
+
+/* The same by two (Linux 6.6); every call takes the probe of the return too. */
+SEC("kprobe/enter")
+int wp_enter(struct wp_probe_regs *regs)
+{
+	enter(regs, (__u32)bpf_get_attach_cookie(regs));
+	return 0;
+}
+
+SEC("kprobe/leave")
+int wp_leave(struct wp_probe_regs *regs)
+{
+	leave(regs);
+	return 0;
+}

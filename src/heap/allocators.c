@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allocators.c - see wallprof/allocators.h. */
+#include "wallprof/allocators.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/probe_place.h"
+#include "wallprof/vec.h"
+
+enum {
+	/* Bytes of a function that are decoded. */
+	CODE_MAX = 128,
+	/* Of one file; jemalloc has some 30. */
+	FUNCTIONS_MAX = 64,
+};
+
+struct known {
+	const char *name;
+	enum wp_heap_call call;
+};
+
+/* Names after the prefix. */
+static const struct known functions[] = {
+	{ "malloc", WP_HEAP_MALLOC },
+	{ "calloc", WP_HEAP_CALLOC },
+	{ "realloc", WP_HEAP_REALLOC },
+	{ "memalign", WP_HEAP_MEMALIGN },
+	{ "aligned_alloc", WP_HEAP_MEMALIGN },
+	{ "posix_memalign", WP_HEAP_POSIX_MEMALIGN },
+	{ "valloc", WP_HEAP_MALLOC },
+	{ "pvalloc", WP_HEAP_MALLOC },
+	{ "free", WP_HEAP_FREE },
+	{ "cfree", WP_HEAP_FREE },
+};
+
+/* jemalloc's calls of its own, always without a prefix or with "je_". */
+static const struct known jemalloc[] = {
+	{ "mallocx", WP_HEAP_MALLOC },
+	{ "rallocx", WP_HEAP_REALLOC },
+	{ "dallocx", WP_HEAP_FREE },
+	{ "sdallocx", WP_HEAP_FREE },
+};
+
+/* By prefix: glibc's, musl's, jemalloc's, tcmalloc's and mimalloc's. */
+static const char *const prefixes[] = { "", "__libc_", "je_", "tc_", "mi_" };
+
+static bool find_known(const struct known *v, size_t n, const char *name,
+		       enum wp_heap_call *ret)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(v[i].name, name)) {
+			*ret = v[i].call;
+			return true;
+		}
+	return false;
+}
+
+/* Itanium C++ ABI, 5.1.5.2: operator new and new[] (nw, na), delete and delete[]. */
+static bool find_operator(const char *name, enum wp_heap_call *ret)
+{
+	if (!strncmp(name, "_Znwm", 5) || !strncmp(name, "_Znam", 5)) {
+		/* operator new(size, alignment) has its arguments the other way
+		 * round than memalign: the size is the first as well. */
+		*ret = WP_HEAP_MALLOC;
+		return true;
+	}
+	*ret = WP_HEAP_FREE;
+	return !strncmp(name, "_ZdlPv", 6) || !strncmp(name, "_ZdaPv", 6);
+}
+
+bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
+			  bool *ret_is_operator)
+{
+	*ret_is_operator = find_operator(name, ret_call);
+	if (*ret_is_operator)
+		return true;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (!strncmp(name, prefixes[i], n) &&
+		    find_known(functions,
+			       sizeof(functions) / sizeof(*functions), name + n,
+			       ret_call))
+			return true;
+	}
+	if (!strncmp(name, "je_", 3))
+		name += 3;
+	return find_known(jemalloc, sizeof(jemalloc) / sizeof(*jemalloc), name,
+			  ret_call);
+}
+
+/* A search in one file. */
+struct search {
+	struct wp_allocators *ret;
+	bool has_malloc;
+	int rc;
+};
+
+static void add_function(void *ctx, const char *name, uint64_t svma,
+			 uint64_t size)
+{
+	struct search *s = ctx;
+	struct wp_allocators *ret = s->ret;
+	enum wp_heap_call call;
+	bool is_operator;
+
+	if (s->rc || !wp_allocator_of_name(name, &call, &is_operator))
+		return;
+	for (size_t i = 0; i < ret->len; i++)
+		if (ret->v[i].svma == svma)
+			return;
+	if (ret->len == FUNCTIONS_MAX)
+		return;
+	if (WP_VEC_ROOM(ret->v, ret->len, ret->cap, 1)) {
+		s->rc = -ENOMEM;
+		return;
+	}
+	s->has_malloc |= !is_operator && call == WP_HEAP_MALLOC;
+	ret->v[ret->len++] = (struct wp_allocator){
+		.svma = svma,
+		.size = size,
+		.call = call,
+		.is_probed = !is_operator,
+	};
+}
+
+/* Bits of the arguments that CALL's probe reads. */
+static unsigned int args_of(enum wp_heap_call call)
+{
+	switch (call) {
+	case WP_HEAP_CALLOC:
+	case WP_HEAP_REALLOC:
+		return 3;
+	case WP_HEAP_MEMALIGN:
+		return 2;
+	case WP_HEAP_POSIX_MEMALIGN:
+		return 5;
+	default:
+		return 1;
+	}
+}
+
+/* Is the code at SVMA a jump to a function of a name that is known, as the dynamic
+ * linker finds it (a PLT's entry)? */
+static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma)
+{
+	enum { ENTRY = 16 };
+	uint64_t off;
+	const uint8_t *code = wp_elf_image_offset(image, svma, &off) ?
+				      wp_elf_image_at(image, off, ENTRY) :
+				      NULL;
+	enum wp_heap_call call;
+	bool is_operator;
+	const char *name;
+	int32_t distance;
+	unsigned int at = 0;
+
+	if (!code)
+		return false;
+	/* endbr64; bnd. */
+	if (!memcmp(code, "\xf3\x0f\x1e\xfa", 4))
+		at = 4;
+	at += code[at] == 0xf2;
+	/* jmp *distance(%rip) */
+	if (code[at] != 0xff || code[at + 1] != 0x25)
+		return false;
+	memcpy(&distance, code + at + 2, sizeof(distance));
+	name = wp_elf_image_linked_name(
+		image, svma + at + 6 + (uint64_t)(int64_t)distance);
+	return name && wp_allocator_of_name(name, &call, &is_operator);
+}
+
+/* Is the instruction of F's CODE[0..LEN) at AT, which every call reaches, a jump to
+ * another function of an allocator?  That is probed: an object would count twice. */
+static bool goes_on_in(const struct wp_allocators *others,
+		       struct wp_elf_image *image, const struct wp_allocator *f,
+		       const uint8_t *code, size_t len, int at)
+{
+	int32_t distance;
+	uint64_t svma;
+
+	/* jmp distance */
+	if (code[at] != 0xe9 || (size_t)at + 5 > len)
+		return false;
+	memcpy(&distance, code + at + 1, sizeof(distance));
+	svma = f->svma + (uint64_t)at + 5 + (uint64_t)(int64_t)distance;
+	for (size_t i = 0; i < others->len; i++)
+		if (others->v[i].svma == svma && svma != f->svma)
+			return true;
+	return is_link_to_known(image, svma);
+}
+
+/* Find where F's probe stands; false: its code cannot be read. */
+static bool place_probe(const struct wp_allocators *others,
+			struct wp_elf_image *image, struct wp_allocator *f)
+{
+	size_t len = f->size < CODE_MAX ? (size_t)f->size : CODE_MAX;
+	const uint8_t *code;
+	uint64_t off;
+	int at;
+
+	if (!len || !wp_elf_image_offset(image, f->svma, &off))
+		return false;
+	code = wp_elf_image_at(image, off, len);
+	if (!code)
+		return false;
+	at = wp_probe_place(code, len, args_of(f->call),
+			    f->call != WP_HEAP_FREE);
+	f->is_cheap = at >= 0;
+	f->is_probed = at < 0 || !goes_on_in(others, image, f, code, len, at);
+	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
+	return true;
+}
+
+static int compare_svmas(const void *a, const void *b)
+{
+	const struct wp_allocator *x = a, *y = b;
+
+	return (x->svma > y->svma) - (x->svma < y->svma);
+}
+
+int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
+		       bool all)
+{
+	struct search s = { .ret = ret };
+	size_t n = 0;
+
+	for (int i = 0; i < (all ? WP_ELF_SYMBOL_TABLES : 1); i++)
+		wp_elf_image_each_function(image, &image->symbols[i],
+					   add_function, &s);
+	for (size_t i = 0; !s.rc && i < ret->len; i++) {
+		struct wp_allocator f = ret->v[i];
+
+		f.is_probed |= s.has_malloc;
+		if (!f.is_probed || place_probe(ret, image, &f))
+			ret->v[n++] = f;
+	}
+	ret->len = n;
+	if (n)
+		qsort(ret->v, n, sizeof(*ret->v), compare_svmas);
+	return s.rc;
+}
+
+void wp_allocators_clear(struct wp_allocators *allocators)
+{
+	free(allocators->v);
+	*allocators = (struct wp_allocators){ 0 };
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Probes on functions of this program.  Layer: bpf.  The truth is how often they are
+ * called here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "wallprof/heap_probe.h"
+
+/* Size classes of the middle of each: the probability is that of Poisson's process. */
+static void thresholds_are_probabilities(void **state)
+{
+	static const uint64_t rates[] = { 1, 512, 65536, 512 << 10, 1 << 30 };
+
+	(void)state;
+	for (size_t r = 0; r < sizeof(rates) / sizeof(*rates); r++) {
+		uint32_t before = 0;
+
+		for (uint32_t i = 0; i < WP_HEAP_CLASSES; i++) {
+			uint32_t t = wp_heap_threshold(i, rates[r]);
+			double size = i < WP_HEAP_FINE ?
+					      i * 8.0 + 4 :
+					      ldexp(1.5,
+						    17 + (int)i - WP_HEAP_FINE);
+			double p = 1 - exp(-size / (double)rates[r]);
+
+			assert_true(t >= before && t > 0);
+			assert_true(fabs(t / 0x1p32 - p) < 1e-6 + p * 1e-3);
+			before = t;
+		}
+	}
+}
+
+#ifdef __x86_64__
+/* Functions with the arguments of malloc and free: push %rbx; pop %rbx; what the first
+ * returns is the second argument. */
+__asm__(".text\n"
+	".type probed_malloc, @function\n"
+	"probed_malloc: push %rbx; pop %rbx; mov %rsi, %rax; ret\n"
+	".type probed_free, @function\n"
+	"probed_free: push %rbx; pop %rbx; ret\n");
+void *probed_malloc(size_t size, void *ret);
+void probed_free(void *p);
+
+static uint64_t offset_of(void (*function)(void))
+{
+	unsigned long avma = (unsigned long)(uintptr_t)function, begin, end,
+		      off;
+	char line[512];
+	uint64_t ret = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &off) == 3 &&
+		    avma >= begin && avma < end)
+			ret = avma - begin + off;
+	fclose(maps);
+	assert_true(ret > 0);
+	return ret;
+}
+
+struct objects {
+	uint64_t ids[4096];
+	size_t n;
+};
+
+static void note(void *ctx, uint64_t id)
+{
+	struct objects *live = ctx;
+
+	assert_true(live->n < sizeof(live->ids) / sizeof(*live->ids));
+	live->ids[live->n++] = id;
+}
+
+static size_t count_live(struct wp_heap_probe *probe)
+{
+	static struct objects live;
+
+	live.n = 0;
+	assert_int_equal(wp_heap_probe_each_live(probe, note, &live), 0);
+	for (size_t i = 0; i < live.n; i++)
+		for (size_t k = 0; k < i; k++)
+			assert_true(live.ids[i] != live.ids[k]);
+	return live.n;
+}
+
+static void calls_are_counted_and_objects_followed(void **state)
+{
+	enum wp_heap_tier tier = *(enum wp_heap_tier *)*state;
+	const struct wp_heap_site sites[] = {
+		{ offset_of((void (*)(void))probed_malloc), WP_HEAP_MALLOC },
+		{ offset_of((void (*)(void))probed_free), WP_HEAP_FREE },
+	};
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_heap_probe *probe;
+	struct wp_heap_counts counts;
+	int rc = wp_heap_probe_open(&probe, getpid(), 1, tier, &err);
+
+	if (rc) {
+		print_message("no BPF: %s\n", err.msg);
+		skip();
+	}
+	assert_int_equal(
+		wp_heap_probe_attach(probe, "/proc/self/exe", sites, 2, &err),
+		0);
+	/* Not armed: counted only. */
+	for (uintptr_t i = 1; i <= 100; i++)
+		(void)probed_malloc(1000, (void *)(i * 16));
+	counts = wp_heap_probe_counts(probe);
+	assert_int_equal(counts.calls, 100);
+	assert_int_equal(counts.samples, 0);
+	assert_int_equal(count_live(probe), 0);
+	/* At one byte each, every object is sampled. */
+	assert_int_equal(wp_heap_probe_arm(probe), 0);
+	for (uintptr_t i = 1; i <= 3000; i++)
+		(void)probed_malloc(1000, (void *)(i * 16));
+	for (uintptr_t i = 1; i <= 3000; i += 3)
+		probed_free((void *)(i * 16));
+	/* NULL is freed to no effect; an allocation that fails makes nothing. */
+	probed_free(NULL);
+	(void)probed_malloc(1000, NULL);
+	counts = wp_heap_probe_counts(probe);
+	assert_int_equal(counts.calls, 3101);
+	assert_int_equal(counts.frees, 1001);
+	assert_int_equal(counts.samples, 3001);
+	/* No perf event takes them here: those, and the one that failed. */
+	assert_int_equal(counts.unsent, 3002);
+	assert_int_equal(counts.unfollowed, 0);
+	assert_int_equal(count_live(probe), 2000);
+	wp_heap_probe_detach(probe);
+	probed_free((void *)32);
+	counts = wp_heap_probe_counts(probe);
+	assert_int_equal(counts.frees, 1001);
+	assert_int_equal(count_live(probe), 2000);
+	wp_heap_probe_close(probe);
+}
+
+static void a_probe_costs_some_time(void **state)
+{
+	struct wp_heap_probe *probe;
+	uint64_t cost_ns;
+
+	(void)state;
+	if (wp_heap_probe_open(&probe, getpid(), 1, WP_HEAP_TIER_AUTO, NULL))
+		skip();
+	cost_ns = wp_heap_probe_cost_ns(probe);
+	/* A trap takes longer than a call, on any machine. */
+	assert_in_range(cost_ns, 50, 1000000);
+	wp_heap_probe_close(probe);
+}
+
+static void what_cannot_be_probed_is_an_error(void **state)
+{
+	const struct wp_heap_site site = { 0, WP_HEAP_MALLOC };
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_heap_probe *probe;
+
+	(void)state;
+	if (wp_heap_probe_open(&probe, getpid(), 1, WP_HEAP_TIER_AUTO, NULL))
+		skip();
+	assert_int_equal(
+		wp_heap_probe_attach(probe, "/nonexistent", &site, 1, &err),
+		-ENOENT);
+	assert_true(wp_heap_probe_attach(probe, "/dev/null", &site, 1, &err) <
+		    0);
+	wp_heap_probe_close(probe);
+}
+#endif
+
+int main(void)
+{
+#ifdef __x86_64__
+	static enum wp_heap_tier session = WP_HEAP_TIER_AUTO,
+				 multi = WP_HEAP_TIER_MULTI;
+#endif
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(thresholds_are_probabilities),
+#ifdef __x86_64__
+		cmocka_unit_test_prestate(
+			calls_are_counted_and_objects_followed, &session),
+		cmocka_unit_test_prestate(
+			calls_are_counted_and_objects_followed, &multi),
+		cmocka_unit_test(a_probe_costs_some_time),
+		cmocka_unit_test(what_cannot_be_probed_is_an_error),
+#endif
+	};
+
+	return cmocka_run_group_tests_name("heap_probe", tests, NULL, NULL);
+}

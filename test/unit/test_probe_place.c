@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a probe on a function stands.  Layer: unwind.  The code is of real
+ * allocators, as objdump prints it; which instructions the kernel emulates is read from
+ * arch/x86/kernel/uprobes.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "guarded.h"
+#include "wallprof/probe_place.h"
+
+#define CODE(bytes) bytes, sizeof(bytes) - 1
+
+/* Bits of arguments. */
+enum { FIRST = 1, SECOND = 2, BOTH = 3, FIRST_AND_THIRD = 5 };
+
+static const struct {
+	const char *code;
+	size_t len;
+	unsigned int args;
+	bool wants_return;
+	int at;
+} cases[] = {
+#ifdef __x86_64__
+	/* glibc's malloc: push %r12. */
+	{ CODE("\x41\x54\x55\x53"), FIRST, true, 0 },
+	/* endbr64; push %rbp. */
+	{ CODE("\xf3\x0f\x1e\xfa\x55"), FIRST, true, 4 },
+	/* glibc's free: test %rdi,%rdi; je. */
+	{ CODE("\x48\x85\xff\x0f\x84\xbc\0\0\0"), FIRST, false, 3 },
+	/* jemalloc's malloc: mov 0x5b6a9(%rip),%rax; jmp short. */
+	{ CODE("\x48\x8b\x05\xa9\xb6\x05\0\xeb\x10"), FIRST, true, 7 },
+	/* sub $8,%rsp; test; jne: the stack pointer is another. */
+	{ CODE("\x48\x83\xec\x08\x48\x85\xff\x75\x10"), FIRST, true, -ENOENT },
+	{ CODE("\x48\x83\xec\x08\x48\x85\xff\x75\x10"), FIRST, false, 7 },
+	/* mov %rdi,%rax; nop. */
+	{ CODE("\x48\x89\xf8\x90"), FIRST, true, 3 },
+	/* mov %rsi,%rdi; push %rbx: the first argument is gone. */
+	{ CODE("\x48\x89\xf7\x53"), FIRST, true, -ENOENT },
+	{ CODE("\x48\x89\xf7\x53"), SECOND, true, 3 },
+	/* imul %rsi,%rdi: that of calloc. */
+	{ CODE("\x48\x0f\xaf\xfe\x53"), BOTH, true, -ENOENT },
+	/* xor %edx,%edx; call. */
+	{ CODE("\x31\xd2\xe8\x10\0\0\0"), FIRST_AND_THIRD, true, -ENOENT },
+	{ CODE("\x31\xd2\xe8\x10\0\0\0"), FIRST, true, 2 },
+	/* What is executed next is not what follows: ret, jmp *%rax, ud2, hlt,
+	 * loop. */
+	{ CODE("\xc3\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xff\xe0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x0f\x0b\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xe2\xfe\x90"), FIRST, false, -ENOENT },
+	/* pop %rax; push $1; pushf; leave: they are not emulated, and move the
+	 * stack pointer. */
+	{ CODE("\x58\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x6a\x01\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x9c\x90"), FIRST, true, -ENOENT },
+	{ CODE("\xc9\x90"), FIRST, true, -ENOENT },
+	/* data16 jmp and call are not emulated: nothing here is. */
+	{ CODE("\x66\xe8\x10\0\0\0"), FIRST, false, -ENOENT },
+	/* rex.W push: a prefix that the kernel does not know. */
+	{ CODE("\x48\x53\x90"), FIRST, true, -ENOENT },
+	/* Nothing is emulated for too long: 16 times mov %rax,%rax. */
+	{ CODE("\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x90"),
+	  FIRST, true, -ENOENT },
+#else
+	{ CODE("\x1f\x20\x03\xd5"), FIRST, true, -ENOTSUP },
+#endif
+};
+
+static void the_first_emulated_instruction_with_its_arguments(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int at = wp_probe_place((const uint8_t *)cases[i].code,
+					cases[i].len, cases[i].args,
+					cases[i].wants_return);
+
+		if (at != cases[i].at)
+			fail_msg("case %zu: %d, wanted %d", i, at, cases[i].at);
+	}
+}
+
+/* Of code that ends early, nothing behind its end is read, and no place is found that
+ * the whole does not have. */
+static void every_prefix(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		for (size_t len = 0; len < cases[i].len; len++) {
+			uint8_t *copy = guarded(cases[i].code, len);
+			int at = wp_probe_place(copy, len, cases[i].args,
+						cases[i].wants_return);
+
+			assert_true(at < 0 || at == cases[i].at);
+			guarded_free(copy, len);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			the_first_emulated_instruction_with_its_arguments),
+		cmocka_unit_test(every_prefix),
+	};
+
+	return cmocka_run_group_tests_name("probe_place", tests, NULL, NULL);
+}
