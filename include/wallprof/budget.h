@@ -28,6 +28,8 @@ enum wp_budget_part {
 	WP_BUDGET_MAP_TEXT,
 	/* Goroutines and buckets of Go's own profiles. */
 	WP_BUDGET_GO,
+	/* Sampled allocations whose objects may be in use. */
+	WP_BUDGET_HEAP,
 	WP_NBUDGET_PARTS
 };
 

@@ -34,6 +34,11 @@ struct wp_counters {
 	uint64_t sampled;
 	/* Records of perf events lost. */
 	uint64_t cpu_lost;
+	/* Allocations sampled, and those of them that no record tells. */
+	uint64_t heap_samples;
+	uint64_t heap_lost;
+	/* The heap profile ended before the recording. */
+	uint64_t heap_ended;
 	/* Stops made, more than one for some stacks. */
 	uint64_t stops;
 	/* Stops that did not happen in time. */

@@ -472,22 +472,24 @@ int wp_profile_locate(struct wp_profile *profile);
 uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
 				const struct wp_profile_stack *stack);
 
-/* Find or add the function with these string ids.  Its index, or UINT32_MAX when
- * there is no memory. */
+/* Find or add the function with these string ids.  Its index; UINT32_MAX: no memory. */
 uint32_t wp_profile_add_function(struct wp_profile *profile,
 				 const struct wp_profile_function *function);
 
-/* Append a line to location LOC, whose lines must be the last ones added.
- * Returns 0 or -ENOMEM. */
+/* Append a line to location LOC, whose lines were the last ones added.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
 			struct wp_profile_line line);
 
 /* The time by which SAMPLE of the set of KIND is ranked: its CPU time in a
- * profile of CPU samples only, else its wall time. */
+ * profile of CPU samples only, else its wall time.  HEAP: the bytes of it that are in
+ * use, or that were allocated where nothing is in use. */
 uint64_t wp_profile_time(const struct wp_profile *profile,
 			 enum wp_profile_kind kind,
 			 const struct wp_profile_sample *sample);
+/* The same of all samples of KIND, after wp_profile_add_up. */
+uint64_t wp_profile_total(const struct wp_profile *profile,
+			  enum wp_profile_kind kind);
 
 /* "wall", "threads", ... */
 const char *wp_profile_kind_name(enum wp_profile_kind kind);

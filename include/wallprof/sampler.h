@@ -18,6 +18,7 @@
 #include "wallprof/block_weight.h"
 #include "wallprof/call_memory.h"
 #include "wallprof/err.h"
+#include "wallprof/heap_probe.h"
 #include "wallprof/perf.h"
 #include "wallprof/process.h"
 #include "wallprof/procfs.h"
@@ -77,6 +78,14 @@ struct wp_sampler_options {
 	bool block;
 	bool mutex;
 	bool thread_starts;
+	/* Fill HEAP: one sample for so many bytes allocated, on average, at no more
+	 * than this share of the time of the target's threads (0.05 is 5 %; of
+	 * one CPU, if they run for less); HEAP_ANYWAY: whatever it costs. */
+	bool heap;
+	uint64_t heap_rate;
+	double max_overhead;
+	bool heap_anyway;
+	enum wp_heap_tier heap_tier;
 	/* Note in the timeline which thread holds the lock that one waits for. */
 	bool note_holders;
 	struct wp_block_rate block_rate;

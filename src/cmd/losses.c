@@ -82,6 +82,14 @@ bool wp_losses_find(const struct wp_profile *profile,
 			 "%" PRIu64 " samples could not be taken and %" PRIu64
 			 " were",
 			 c->samples_lost, samples);
+	else if (c->heap_lost > c->heap_samples / 10)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "%" PRIu64 " of %" PRIu64
+			 " samples of allocations were lost",
+			 c->heap_lost, c->heap_samples);
+	else if (c->heap_ended)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "the heap profile ended before the recording");
 	else
 		return has_cut_stacks(profile, options, text);
 	return true;

@@ -267,19 +267,16 @@ static int check_interval(struct wp_option_parse *p, struct wp_err *err)
 static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
 {
 	const struct wp_options *o = &p->o;
-	const unsigned int of_dump = 1u << WP_PROFILE_GOROUTINE |
-				     1u << WP_PROFILE_HEAP;
-	const unsigned int of_go = of_dump | 1u << WP_PROFILE_BLOCK |
+	const unsigned int of_dump = 1u << WP_PROFILE_GOROUTINE;
+	const unsigned int of_go = of_dump | 1u << WP_PROFILE_HEAP |
+				   1u << WP_PROFILE_BLOCK |
 				   1u << WP_PROFILE_MUTEX;
 	bool is_dump = o->action == WP_ACTION_DUMP;
-	const char *name = o->kinds & 1u << WP_PROFILE_HEAP ? "heap" :
-							      "goroutine";
 
 	if (!is_dump && o->kinds & of_dump)
 		return wp_err_set(err, -EINVAL,
-				  "the %s profile is one of a dump: "
-				  "wallprof dump --profile %s",
-				  name, name);
+				  "the goroutine profile is one of a dump: "
+				  "wallprof dump --profile goroutine");
 	if (!is_dump || !wp_option_is_given(p, WP_OPT_PROFILE))
 		return 0;
 	if (o->kinds & ~of_go || o->kinds & (o->kinds - 1))
@@ -308,10 +305,34 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 			err, -EINVAL,
 			"a dump of several processes is text or json");
 	o->sampler.many = o->action == WP_ACTION_RECORD && many;
-	if (o->sampler.many && (s->block || s->thread_starts))
+	if (o->sampler.many && (s->block || s->thread_starts || s->heap))
 		return wp_err_set(err, -EINVAL,
 				  "the %s profile is one of a single process",
-				  s->block ? "block" : "threadcreate");
+				  s->block	   ? "block" :
+				  s->thread_starts ? "threadcreate" :
+						     "heap");
+	return 0;
+}
+
+/* Options of heap profiles want one. */
+static int check_heap(const struct wp_option_parse *p, struct wp_err *err)
+{
+	static const struct {
+		int option;
+		const char *name;
+	} of_heap[] = {
+		{ WP_OPT_HEAP_RATE, "--heap-rate" },
+		{ WP_OPT_MAX_OVERHEAD, "--max-overhead" },
+		{ WP_OPT_HEAP_ANYWAY, "--heap-anyway" },
+		{ WP_OPT_HEAP_PROBE, "--heap-probe" },
+	};
+
+	for (size_t i = 0; i < sizeof(of_heap) / sizeof(*of_heap); i++)
+		if (wp_option_is_given(p, of_heap[i].option) &&
+		    !p->o.sampler.heap)
+			return wp_err_set(err, -EINVAL,
+					  "%s goes with --profile heap",
+					  of_heap[i].name);
 	return 0;
 }
 
@@ -344,12 +365,15 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	if (dump && !wp_option_is_given(parse, WP_OPT_STOP))
 		o->sampler.stop = WP_STOP_ALL;
 	if (dump)
-		o->sampler.cpu = o->sampler.block = o->sampler.mutex = false;
+		o->sampler.cpu = o->sampler.block = o->sampler.mutex =
+			o->sampler.heap = false;
 	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
 		return wp_err_set(err, -EINVAL,
 				  "--block-rate goes with --profile block");
 	choose_goroutines(parse);
-	rc = check_interval(parse, err);
+	rc = check_heap(parse, err);
+	if (!rc)
+		rc = check_interval(parse, err);
 	if (!rc)
 		rc = check_format(parse, err);
 	if (!rc)

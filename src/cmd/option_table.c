@@ -125,12 +125,12 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
 	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
 	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
-	  "wall cpu block mutex threadcreate",
+	  "wall cpu block mutex threadcreate heap",
 	  "any of wall,cpu (default: two columns of one file),\n"
 	  "block (waits, by stack), mutex (waits for locks, by\n"
-	  "the stack that holds them), threadcreate",
+	  "the stack that holds them), threadcreate, heap",
 	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
-	  "`threadcreate`; `wall,cpu` by default, which are columns of one file.\n"
+	  "`threadcreate`, `heap`; `wall,cpu` by default, which are columns of one file.\n"
 	  "See PROFILES." },
 	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD | SERVE,
 	  WP_SECTION_WHAT, NULL,
@@ -140,6 +140,26 @@ const struct wp_option_row wp_option_rows[] = {
 	  "`10us` keeps one sample for so much delay on average, longer waits always.\n"
 	  "By default as many stacks are taken as are cheap.\n"
 	  "No rate changes the sums on average." },
+	{ WP_OPT_HEAP_RATE, "heap-rate", "BYTES", RECORD, WP_SECTION_WHAT, NULL,
+	  "heap: one sample per so many bytes, default 512K",
+	  "For the heap profile: one sample for so many bytes allocated, on average, 512K by\n"
+	  "default.\n"
+	  "Fewer bytes are more samples, each of which costs some microseconds." },
+	{ WP_OPT_MAX_OVERHEAD, "max-overhead", "PERCENT", RECORD,
+	  WP_SECTION_WHAT, NULL,
+	  "heap: do not begin, or end, where probes would take\n"
+	  "more of the target's time than this, default 5",
+	  "For the heap profile: the most of the time of the target's threads (of one CPU, if\n"
+	  "they run for less) that probes on its allocator may take, 5 by default.\n"
+	  "Calls are counted for 20 ms first, and then on; past it nothing is recorded, or the\n"
+	  "heap profile ends, and the reason is told." },
+	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD, WP_SECTION_WHAT,
+	  NULL, "heap: whatever it costs the target",
+	  "For the heap profile: make it whatever it costs the target." },
+	{ WP_OPT_HEAP_PROBE, "heap-probe", "HOW", RECORD, WP_SECTION_WHAT,
+	  "auto session multi", "heap: how calls are probed, default auto",
+	  "For the heap profile: `session` (Linux 6.13) or `multi` (Linux 6.6, some 1 us more\n"
+	  "for each call); `auto`, the default, takes the first that the kernel has." },
 	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
 	  ".html page with timeline and flame graph, .pb.gz pprof,\n"
 	  ".speedscope.json, .firefox.json, .svg, .folded, .txt\n"

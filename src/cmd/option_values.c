@@ -166,6 +166,86 @@ int wp_option_share(double *ret, const char *option, const char *text,
 	return 0;
 }
 
+static bool is_word(const char *text, size_t n, const char *word)
+{
+	return n == strlen(word) && !memcmp(text, word, n);
+}
+
+int wp_option_profiles(struct wp_options *o, const char *text,
+		       struct wp_err *err)
+{
+	struct wp_sampler_options *s = &o->sampler;
+	/* Nothing is sampled for it. */
+	bool others;
+	struct {
+		const char *name;
+		bool *on;
+		enum wp_profile_kind kind;
+	} const words[] = {
+		{ "wall", &s->wall, WP_PROFILE_WALL },
+		{ "cpu", &s->cpu, WP_PROFILE_WALL },
+		{ "block", &s->block, WP_PROFILE_BLOCK },
+		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
+		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
+		{ "goroutine", &others, WP_PROFILE_GOROUTINE },
+		{ "heap", &s->heap, WP_PROFILE_HEAP },
+	};
+	const size_t nwords = sizeof(words) / sizeof(*words);
+
+	s->wall = s->cpu = s->block = s->mutex = s->thread_starts = s->heap =
+		false;
+	o->kinds = 0;
+	for (const char *p = text; *p || p == text;) {
+		size_t n = strcspn(p, ","), i = 0;
+
+		while (i < nwords && !is_word(p, n, words[i].name))
+			i++;
+		if (i == nwords)
+			return wp_err_set(
+				err, -EINVAL,
+				"--profile wants wall, "
+				"cpu, block, mutex, threadcreate, heap, "
+				"several (wall,cpu,block) or, of a "
+				"dump, goroutine, heap, block or "
+				"mutex, not \"%s\"",
+				text);
+		*words[i].on = true;
+		o->kinds |= 1u << words[i].kind;
+		p += n + (p[n] == ',');
+	}
+	return 0;
+}
+
+int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
+		   struct wp_err *err)
+{
+	static const char *const tiers[] = {
+		[WP_HEAP_TIER_AUTO] = "auto",
+		[WP_HEAP_TIER_SESSION] = "session",
+		[WP_HEAP_TIER_MULTI] = "multi",
+	};
+	size_t rate;
+	int rc;
+
+	switch (c) {
+	case WP_OPT_HEAP_RATE:
+		rc = wp_option_size(&rate, "--heap-rate", arg, err);
+		s->heap_rate = rc ? 0 : rate;
+		return rc;
+	case WP_OPT_MAX_OVERHEAD:
+		return wp_option_share(&s->max_overhead, "--max-overhead", arg,
+				       err);
+	case WP_OPT_HEAP_ANYWAY:
+		s->heap_anyway = true;
+		return 0;
+	default:
+		rc = wp_option_word("--heap-probe", arg, tiers, WP_HEAP_NTIERS,
+				    err);
+		s->heap_tier = (enum wp_heap_tier)(rc < 0 ? 0 : rc);
+		return rc < 0 ? rc : 0;
+	}
+}
+
 int wp_option_pids(struct wp_options *o, const char *text, struct wp_err *err)
 {
 	char word[16];

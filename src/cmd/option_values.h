@@ -50,6 +50,14 @@ int wp_option_yes_no(bool *ret, const char *option, const char *text,
 WP_MUST_CHECK
 int wp_option_share(double *ret, const char *option, const char *text,
 		    struct wp_err *err);
+/* --profile: "wall,cpu", any of them, in any order. */
+WP_MUST_CHECK
+int wp_option_profiles(struct wp_options *o, const char *text,
+		       struct wp_err *err);
+/* C, one of the options of heap profiles. */
+WP_MUST_CHECK
+int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
+		   struct wp_err *err);
 /* --block-rate: "1/100", or a time. */
 WP_MUST_CHECK
 int wp_option_block_rate(struct wp_block_rate *ret, const char *text,

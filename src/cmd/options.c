@@ -15,6 +15,7 @@
 #include "wallprof/enum_name.h"
 
 enum {
+	HEAP_RATE = 512 << 10,
 	TIMELINE_MIB = 64,
 	OWN_THREADS = 30000,
 	MAX_DEPTH = 65536,
@@ -30,55 +31,6 @@ static const char *const scan_names[] = {
 	[WP_SCAN_BPF] = "bpf",
 	[WP_SCAN_PROC] = "proc",
 };
-
-static bool is_word(const char *text, size_t n, const char *word)
-{
-	return n == strlen(word) && !memcmp(text, word, n);
-}
-
-/* "wall,cpu": any of them, in any order. */
-static int parse_profiles(struct wp_options *o, const char *text,
-			  struct wp_err *err)
-{
-	struct wp_sampler_options *s = &o->sampler;
-	/* Nothing is sampled for it. */
-	bool others;
-	struct {
-		const char *name;
-		bool *on;
-		enum wp_profile_kind kind;
-	} const words[] = {
-		{ "wall", &s->wall, WP_PROFILE_WALL },
-		{ "cpu", &s->cpu, WP_PROFILE_WALL },
-		{ "block", &s->block, WP_PROFILE_BLOCK },
-		{ "mutex", &s->mutex, WP_PROFILE_MUTEX },
-		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
-		{ "goroutine", &others, WP_PROFILE_GOROUTINE },
-		{ "heap", &others, WP_PROFILE_HEAP },
-	};
-	const size_t nwords = sizeof(words) / sizeof(*words);
-
-	s->wall = s->cpu = s->block = s->mutex = s->thread_starts = false;
-	o->kinds = 0;
-	for (const char *p = text; *p || p == text;) {
-		size_t n = strcspn(p, ","), i = 0;
-
-		while (i < nwords && !is_word(p, n, words[i].name))
-			i++;
-		if (i == nwords)
-			return wp_err_set(err, -EINVAL,
-					  "--profile wants wall, "
-					  "cpu, block, mutex, threadcreate, "
-					  "several (wall,cpu,block) or, of a "
-					  "dump, goroutine, heap, block or "
-					  "mutex, not \"%s\"",
-					  text);
-		*words[i].on = true;
-		o->kinds |= 1u << words[i].kind;
-		p += n + (p[n] == ',');
-	}
-	return 0;
-}
 
 /* WORD, an option or a command, asks for ACTION. */
 static int set_action(struct wp_option_parse *p, enum wp_action action,
@@ -182,6 +134,11 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 				    err);
 		s->scan = (enum wp_scan_mode)(rc < 0 ? 0 : rc);
 		return rc < 0 ? rc : 0;
+	case WP_OPT_HEAP_RATE:
+	case WP_OPT_MAX_OVERHEAD:
+	case WP_OPT_HEAP_ANYWAY:
+	case WP_OPT_HEAP_PROBE:
+		return wp_option_heap(s, c, arg, err);
 	case WP_OPT_MAX_STOPPED:
 		return wp_option_share(&s->max_stopped, "--max-stopped", arg,
 				       err);
@@ -286,7 +243,7 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 		o->full = true;
 		return 0;
 	case WP_OPT_PROFILE:
-		return parse_profiles(o, arg, err);
+		return wp_option_profiles(o, arg, err);
 	case WP_OPT_BLOCK_RATE:
 		return wp_option_block_rate(&o->sampler.block_rate, arg, err);
 	case 'h':
@@ -475,6 +432,8 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		       .sampler = { .wall = true,
 				    .cpu = true,
 				    .max_stopped = 0.01,
+				    .heap_rate = HEAP_RATE,
+				    .max_overhead = 0.05,
 				    .max_depth = 512,
 				    .own_threads = OWN_THREADS },
 		       .timeline_size = (size_t)TIMELINE_MIB << 20,

@@ -61,7 +61,8 @@ static void fill_pools(struct wp_errors *errors, double *looks)
 			pool->looks += (double)s->cpu_count;
 		if (part == WP_ERRORS_READY)
 			looks[s->key.thread] += (double)s->looks;
-		errors->known |= s->looks || (by_cpu && s->cpu_count);
+		errors->known |= errors->kind != WP_PROFILE_HEAP &&
+				 (s->looks || (by_cpu && s->cpu_count));
 	}
 }
 

@@ -108,7 +108,7 @@ static void put_row(struct wp_report *r, const struct row *row)
 	size_t begin = r->out.len;
 	char cell[WP_CELL];
 
-	wp_report_time(cell, row->total_ns);
+	wp_report_value(r, cell, row->total_ns);
 	wp_buf_printf(&r->out, "%10s", cell);
 	wp_report_share(cell, row->total_ns, r->total_ns);
 	wp_buf_printf(&r->out, "%9s", cell);

@@ -27,6 +27,32 @@ void wp_report_time(char cell[WP_CELL], uint64_t ns)
 		 val, unit);
 }
 
+void wp_report_bytes(char cell[WP_CELL], uint64_t n)
+{
+	static const char *const units[] = { "B ", "kB", "MB", "GB", "TB" };
+	double val = (double)n;
+	size_t i = 0;
+
+	while (val >= 999.5 && i + 1 < sizeof(units) / sizeof(*units)) {
+		val /= 1000;
+		i++;
+	}
+	snprintf(cell, WP_CELL, "%5.*f %s",
+		 !i || val >= 99.95 ? 0 :
+		 val < 9.995	    ? 2 :
+				      1,
+		 val, units[i]);
+}
+
+void wp_report_value(const struct wp_report *r, char cell[WP_CELL],
+		     uint64_t value)
+{
+	if (r->is_of_bytes)
+		wp_report_bytes(cell, value);
+	else
+		wp_report_time(cell, value);
+}
+
 void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all)
 {
 	snprintf(cell, WP_CELL, "%5.1f %%",
@@ -201,7 +227,10 @@ static const struct words *words_of(const struct wp_profile *profile,
 					   "Each goroutine once.",
 					   "No goroutine was seen" },
 		[WP_PROFILE_HEAP] = { "objects", "bytes",
-				      "Objects that were allocated.",
+				      "Shares are of the bytes that were allocated "
+				      "while it was recorded and are in use at\nits "
+				      "end, or of all that was allocated where "
+				      "nothing is in use.",
 				      "No object was sampled" },
 	};
 	static const struct words goroutines = {
@@ -228,6 +257,21 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " ");
 }
 
+static void put_heap_sums(const struct wp_profile_sums *sums, char *line,
+			  size_t size)
+{
+	char all[WP_CELL], in_use[WP_CELL];
+
+	wp_report_bytes(all, sums->wall_ns);
+	wp_report_bytes(in_use, sums->cpu_ns);
+	snprintf(line, size,
+		 "%" PRIu64 " %s, %" PRIu64 " objects of %s allocated, %" PRIu64
+		 " of %s in use at the end",
+		 sums->threads, sums->threads == 1 ? "thread" : "threads",
+		 sums->count, skip_blanks(all), sums->cpu_count,
+		 skip_blanks(in_use));
+}
+
 void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    char *line, size_t size)
 {
@@ -238,6 +282,10 @@ void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 			  profile->meta.is_of_goroutines;
 	char all[WP_CELL];
 
+	if (kind == WP_PROFILE_HEAP) {
+		put_heap_sums(sums, line, size);
+		return;
+	}
 	wp_report_time(all, cpu ? sums->cpu_ns : sums->wall_ns);
 	snprintf(line, size, "%" PRIu64 " %s%s, %" PRIu64 " %s, %s of %s",
 		 sums->threads, goroutines ? "goroutine" : "thread",
@@ -311,7 +359,7 @@ static void put_summary(struct wp_report *r)
 	wp_report_processes(r);
 	if (r->kind == WP_PROFILE_WALL || r->kind == WP_PROFILE_BLOCK)
 		wp_report_states(r);
-	if (r->kind != WP_PROFILE_MUTEX)
+	if (r->kind != WP_PROFILE_MUTEX && r->kind != WP_PROFILE_HEAP)
 		wp_report_sites(r);
 }
 
@@ -350,11 +398,11 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 		.set = &profile->sets[kind],
 		.options = options,
 	};
-	const struct wp_profile_sums *sums = &profile->sums[kind];
 	struct wp_buf summary = WP_BUF_INIT;
 	int rc;
 
-	r.total_ns = is_of_cpu(profile, kind) ? sums->cpu_ns : sums->wall_ns;
+	r.is_of_bytes = kind == WP_PROFILE_HEAP;
+	r.total_ns = wp_profile_total(profile, kind);
 	put_summary(&r);
 	/* On a terminal the end is what stays in sight. */
 	if (options->width) {

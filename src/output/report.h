@@ -23,6 +23,8 @@ struct wp_report {
 	 * (ECMA-48, SGR); NULL: in none. */
 	size_t paint_from;
 	const char *paint;
+	/* Values are bytes, not times. */
+	bool is_of_bytes;
 	/* All threads' time. */
 	uint64_t total_ns;
 	int rc;
@@ -45,6 +47,11 @@ enum {
 
 /* Set CELL to NS as "  1.23 s", 8 columns. */
 void wp_report_time(char cell[WP_CELL], uint64_t ns);
+/* Set CELL to N bytes as " 1.23 MB", 8 columns. */
+void wp_report_bytes(char cell[WP_CELL], uint64_t n);
+/* Set CELL to VALUE, a time or bytes, as R's values are. */
+void wp_report_value(const struct wp_report *r, char cell[WP_CELL],
+		     uint64_t value);
 /* Set CELL to NS of ALL as " 12.3 %", 7 columns. */
 void wp_report_share(char cell[WP_CELL], uint64_t ns, uint64_t all);
 

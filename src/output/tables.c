@@ -24,7 +24,7 @@ void wp_report_row(struct wp_report *r, uint64_t ns, unsigned int indent)
 {
 	char time[WP_CELL], share[WP_CELL];
 
-	wp_report_time(time, ns);
+	wp_report_value(r, time, ns);
 	wp_report_share(share, ns, r->total_ns);
 	wp_buf_printf(&r->out, "  %s  %s", time, share);
 	wp_buf_fill(&r->out, ' ', 2 + indent);
@@ -36,7 +36,7 @@ void wp_report_row_error(struct wp_report *r, uint64_t ns,
 {
 	char time[WP_CELL], share[WP_CELL];
 
-	wp_report_time(time, ns);
+	wp_report_value(r, time, ns);
 	wp_report_share_error(share, ns, r->total_ns, errors, row);
 	wp_buf_printf(&r->out, "  %s  %s  ", time, share);
 	wp_report_end(r, NUMBERS + 2 + (errors->known ? ERROR : 0));
@@ -195,18 +195,23 @@ static void put_function(struct wp_report *r, const struct wp_pair *row,
 	char time[WP_CELL], self[WP_CELL], total[WP_CELL], cpu[WP_CELL];
 	struct wp_view view;
 
-	wp_report_time(time, row->self);
+	wp_report_value(r, time, row->self);
 	wp_report_share_error(self, row->self, r->total_ns, errors, row->mark);
 	wp_report_share(cpu, row->split, r->total_ns);
 	wp_report_share(total, row->total, r->total_ns);
-	wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu, total);
+	/* Bytes are on no CPU. */
+	if (r->is_of_bytes)
+		wp_buf_printf(&r->out, "  %s  %s  %s  ", time, self, total);
+	else
+		wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu,
+			      total);
 	wp_view_get(r->profile, row->loc, row->level, &view);
 	/* The row is for all lines of the function. */
 	view.line = 0;
 	view.guessed = view.inlined = false;
 	wp_report_name(r, &view);
-	wp_report_end(r,
-		      NUMBERS + 2 * (2 + 7) + 2 + (errors->known ? ERROR : 0));
+	wp_report_end(r, NUMBERS + (r->is_of_bytes ? 1 : 2) * (2 + 7) + 2 +
+				 (errors->known ? ERROR : 0));
 }
 
 static void sum_functions(struct wp_report *r, struct wp_pairs *rows,
@@ -241,9 +246,9 @@ void wp_report_functions(struct wp_report *r)
 	wp_report_fail(r, wp_errors_init(&errors, r->profile, r->kind));
 	sum_functions(r, &rows, &errors);
 	wp_report_title(r, "Functions by their own time");
-	wp_buf_printf(&r->out,
-		      "      self    share%s   on CPU    total  function\n",
-		      errors.known ? " error" : "");
+	wp_buf_printf(&r->out, "      self    share%s%s    total  function\n",
+		      errors.known ? " error" : "",
+		      r->is_of_bytes ? "" : "   on CPU");
 	for (uint32_t i = 0; i < rows.len; i++) {
 		if (!r->options->full &&
 		    (shown >= TOP_FUNCTIONS || !rows.v[i].self)) {

@@ -73,7 +73,7 @@ static void put_states(struct printer *p, uint32_t node)
 	struct wp_report *r = p->r;
 	char share[WP_CELL];
 
-	if (!n->state ||
+	if (!n->state || r->kind == WP_PROFILE_HEAP ||
 	    (!r->options->full && n->self_ns < all / 100 * LEAST_SHARE))
 		return;
 	while (end < states->len && states->v[end].a == node)
@@ -136,7 +136,7 @@ static void put_node(struct printer *p, uint32_t node, bool chained)
 	size_t used;
 
 	wp_report_share(share, n->total_ns, all);
-	wp_report_time(time, n->total_ns);
+	wp_report_value(r, time, n->total_ns);
 	if (chained)
 		wp_buf_fill(&r->out, ' ', NUMBERS);
 	else
@@ -222,7 +222,7 @@ static void put_group_title(struct wp_report *r, const struct wp_groups *groups,
 	char text[WP_CELL];
 	const char *sep = ": ";
 
-	wp_report_time(text, group->total_ns);
+	wp_report_value(r, text, group->total_ns);
 	wp_buf_str(&r->out, "\n");
 	wp_buf_str(&r->name, "Call tree of ");
 	wp_escape_terminal(&r->name, *name ? name : "[no name]");
@@ -236,7 +236,7 @@ static void put_group_title(struct wp_report *r, const struct wp_groups *groups,
 			      group->nthreads);
 	wp_buf_printf(&r->name, "%s)", text + strspn(text, " "));
 	for (unsigned int i = 0; i < WP_NSTATES; i++) {
-		if (!group->ns[i])
+		if (!group->ns[i] || r->kind == WP_PROFILE_HEAP)
 			continue;
 		wp_report_share(text, group->ns[i], group->total_ns);
 		wp_buf_printf(&r->name, "%s%s %s", sep,
@@ -296,7 +296,7 @@ void wp_report_trees(struct wp_report *r)
 	if (i < groups.len) {
 		char time[WP_CELL];
 
-		wp_report_time(time, left);
+		wp_report_value(r, time, left);
 		wp_buf_printf(&r->out,
 			      "\n%" PRIu32 " more groups of threads not shown,"
 			      " %s together\n",

@@ -363,13 +363,30 @@ int wp_profile_add_cpu(struct wp_profile *profile,
 	return 0;
 }
 
+/* The second of the two values of a sample counts: its CPU time, or what is in use. */
+static bool is_ranked_by_second(const struct wp_profile *profile,
+				enum wp_profile_kind kind)
+{
+	if (kind == WP_PROFILE_HEAP)
+		return profile->sums[kind].cpu_ns > 0;
+	return kind == WP_PROFILE_WALL && !profile->meta.has_wall;
+}
+
 uint64_t wp_profile_time(const struct wp_profile *profile,
 			 enum wp_profile_kind kind,
 			 const struct wp_profile_sample *sample)
 {
-	return kind == WP_PROFILE_WALL && !profile->meta.has_wall ?
-		       sample->cpu_ns :
-		       sample->wall_ns;
+	return is_ranked_by_second(profile, kind) ? sample->cpu_ns :
+						    sample->wall_ns;
+}
+
+uint64_t wp_profile_total(const struct wp_profile *profile,
+			  enum wp_profile_kind kind)
+{
+	const struct wp_profile_sums *sums = &profile->sums[kind];
+
+	return is_ranked_by_second(profile, kind) ? sums->cpu_ns :
+						    sums->wall_ns;
 }
 
 const char *wp_profile_kind_name(enum wp_profile_kind kind)

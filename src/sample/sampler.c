@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "heap_samples.h"
 #include "host_events.h"
 #include "sampler_loop.h"
 #include "stop_window.h"
@@ -32,6 +33,8 @@
 
 /* Perf rings are emptied as often as this, however rare ticks are. */
 #define DRAIN_NS (20 * WP_NS_PER_MS)
+/* The same while a target is being loaded. */
+#define HURRY_NS WP_NS_PER_MS
 
 const char *wp_stop_mode_name(enum wp_stop_mode mode)
 {
@@ -222,7 +225,11 @@ int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 	struct wp_tracee *tracee;
 	int rc = 0;
 
-	if (loop->options.thread_starts && until_ns > drain_ns)
+	for (size_t i = 0; i < loop->ntargets; i++)
+		if (wp_heap_samples_hurry(loop->targets[i]))
+			drain_ns = wp_clock_ns() + HURRY_NS;
+	if ((loop->options.thread_starts || loop->options.heap) &&
+	    until_ns > drain_ns)
 		until_ns = drain_ns;
 	/* What has come while we had no CPU ourselves is in time. */
 	while (!rc && (tracee = wp_tracer_sleep(loop->tracer, until_ns)))

@@ -10,6 +10,7 @@
 #include "books.h"
 #include "cpu_samples.h"
 #include "goroutine_kept.h"
+#include "heap_samples.h"
 #include "instant.h"
 #include "lock_holders.h"
 #include "record.h"
@@ -128,7 +129,7 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 				  options->mutex;
 	target->common->wants_running |= target->wants_running;
 	wp_bpf_scan_add(target->loop, process->pid);
-	return 0;
+	return options->heap ? wp_heap_samples_open(target, err) : 0;
 }
 
 void wp_target_rename(struct wp_target *target, const char *name)
@@ -167,6 +168,7 @@ void wp_target_free(struct wp_target *target)
 	wp_block_waits_close(target);
 	wp_lock_holders_close(target);
 	wp_thread_starts_close(target);
+	wp_heap_samples_close(target);
 	wp_threads_clear(target);
 	wp_fdinfo_clear(&target->fdinfo);
 	wp_address_space_close(&target->space);
@@ -295,6 +297,8 @@ int wp_target_begin_tick(struct wp_target *target)
 	if (!rc)
 		rc = wp_thread_starts_tick(target);
 	if (!rc)
+		rc = wp_heap_samples_tick(target);
+	if (!rc)
 		rc = wp_block_waits_tick(target);
 	if (rc == -ESRCH)
 		target->last_tick_ns = target->loop->tick_ns;
@@ -339,7 +343,9 @@ int wp_target_take_stop(struct wp_tracee *tracee)
 
 int wp_target_drain(struct wp_target *target)
 {
-	return wp_thread_starts_read(target);
+	int rc = wp_thread_starts_read(target);
+
+	return rc ? rc : wp_heap_samples_tick(target);
 }
 
 int wp_target_end_stops(struct wp_target *target)
@@ -372,6 +378,8 @@ int wp_target_finish(struct wp_target *target)
 {
 	int rc = wp_thread_starts_finish(target);
 
+	if (!rc)
+		rc = wp_heap_samples_finish(target);
 	if (!rc)
 		rc = wp_cpu_samples_finish(target);
 	if (!rc)

@@ -52,8 +52,8 @@ def test_a_program_without_books(start):
 
 
 @pytest.mark.parametrize("args, words", [
-    (("record", "--profile", "heap", "-o", "x.pb.gz"),
-     "the heap profile is one of a dump"),
+    (("record", "--profile", "goroutine", "-o", "x.pb.gz"),
+     "the goroutine profile is one of a dump"),
     (("dump", "--profile", "heap,block", "-o", "x.pb.gz"), "is one of"),
     (("dump", "--profile", "wall", "-o", "x.pb.gz"), "is one of"),
     (("dump", "--profile", "heap", "-o", "x.json"), "is a pprof file")])

@@ -7,6 +7,7 @@
 #ifndef WP_TEST_FAKE_PERF_H
 #define WP_TEST_FAKE_PERF_H
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,12 @@ void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 {
 	(void)period_ns;
 	perf->ndraws++;
+}
+
+int wp_perf_each_output(const struct wp_perf *perf,
+			int (*each)(void *ctx, int cpu, int fd), void *ctx)
+{
+	return perf->options.bpf_output ? each(ctx, 0, -1) : -EINVAL;
 }
 
 bool wp_perf_next(struct wp_perf *perf, uint64_t until_ns,

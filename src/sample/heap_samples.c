@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_samples.c - see heap_samples.h. */
+#include "heap_samples.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap_objects.h"
+#include "heap_sites.h"
+#include "sampler_loop.h"
+#include "stack_walk.h"
+#include "target.h"
+#include "threads.h"
+#include "wallprof/clock.h"
+#include "wallprof/go_books.h"
+
+enum {
+	/* Ring buffers of all CPUs together, and most of one. */
+	RINGS_BYTES = 64 << 20,
+	RING_MOST = 16 << 20,
+};
+/* Calls are counted for so long before they are sampled. */
+#define COUNT_NS (20 * WP_NS_PER_MS)
+/* Time between two looks at what probes cost, and at new mappings. */
+#define LOOK_NS WP_NS_PER_S
+/* The same until an allocator is found: the program is being loaded. */
+#define FIRST_LOOK_NS WP_NS_PER_MS
+/* A program that has begun maps its libraries within this. */
+#define HURRY_NS WP_NS_PER_S
+/* Records are handed out in order of time when they are this old. */
+#define ORDER_NS (2 * WP_NS_PER_MS)
+
+enum heap_state {
+	/* No allocator is found so far. */
+	SEARCHING,
+	/* Calls are counted, not sampled. */
+	COUNTING,
+	SAMPLING,
+	/* Probes cost too much, or may not be made: see WHY. */
+	STOPPED,
+};
+
+struct wp_heap_samples {
+	/* The program is Go's, and keeps a heap profile itself. */
+	bool is_go;
+	enum heap_state state;
+	struct wp_heap_probe *probe;
+	struct wp_perf_source events;
+	struct wp_heap_sites sites;
+	struct wp_err why;
+	/* CPU time that one probe takes. */
+	uint64_t cost_ns;
+	/* When the counts were taken last that costs are judged by, and what they
+	 * were; the target's CPU time then. */
+	uint64_t counted_ns;
+	uint64_t ncalls;
+	uint64_t target_cpu_ns;
+	uint64_t next_look_ns;
+	/* Most of the threads' time that probes took in one look. */
+	double cost;
+	struct wp_heap_objects objects;
+	/* Samples of an allocator that another called. */
+	uint64_t ninner;
+};
+
+static int set_output(void *ctx, int cpu, int fd)
+{
+	return wp_heap_probe_set_output(ctx, cpu, fd);
+}
+
+static int open_events(struct wp_target *target, struct wp_err *err)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1);
+	const struct wp_perf_options options = {
+		.scope = WP_PERF_CPU,
+		.bpf_output = true,
+		.stack_bytes = WP_PERF_SOURCE_FIRST_STACK,
+		.user_regs = true,
+		.ring_bytes = share < RING_MOST ? share : RING_MOST,
+	};
+	int rc = wp_perf_source_open(&h->events, target->process, &options,
+				     err);
+
+	if (rc)
+		return rc;
+	wp_perf_source_enable(&h->events);
+	rc = wp_perf_each_output(h->events.perf, set_output, h->probe);
+	return rc ? wp_err_set(err, rc,
+			       "cannot connect BPF and perf events: %s",
+			       strerror(-rc)) :
+		    0;
+}
+
+/* CPU time of all threads that PROCESS has had. */
+static uint64_t cpu_of(const struct wp_process *process)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(process->pid, &clock) ||
+	    clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * WP_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Share of the time of TARGET's threads, or of one CPU if they ran for less, that
+ * probes took since the last call. */
+static double take_cost(struct wp_target *target, uint64_t now)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
+	uint64_t ncalls = counts.calls + counts.frees;
+	uint64_t cpu_ns = cpu_of(target->process);
+	uint64_t ran_ns = cpu_ns > h->target_cpu_ns ?
+				  cpu_ns - h->target_cpu_ns :
+				  0;
+	uint64_t ns = now - h->counted_ns;
+	double cost;
+
+	if (ran_ns > ns)
+		ns = ran_ns;
+	cost = ns ? (double)(ncalls - h->ncalls) * (double)h->cost_ns /
+			       (double)ns :
+		    0;
+	h->counted_ns = now;
+	h->ncalls = ncalls;
+	h->target_cpu_ns = cpu_ns;
+	if (cost > h->cost)
+		h->cost = cost;
+	return cost;
+}
+
+/* May probes take COST?  Else they are removed. */
+static int judge_cost(struct wp_target *target, double cost, struct wp_err *err)
+{
+	const struct wp_sampler_options *options = &target->loop->options;
+	struct wp_heap_samples *h = target->heap_samples;
+
+	if (options->heap_anyway || cost <= options->max_overhead)
+		return 0;
+	wp_heap_probe_detach(h->probe);
+	h->state = STOPPED;
+	return wp_err_set(err, -EDQUOT,
+			  "probes on the allocator would take %.0f %% of the "
+			  "time of its threads (%.1f us for each call), and "
+			  "--max-overhead is %.0f %%: give --heap-anyway to "
+			  "make the profile all the same",
+			  cost * 100, (double)h->cost_ns / 1e3,
+			  options->max_overhead * 100);
+}
+
+/* Calls have been counted long enough: sample, or say that it would cost too much. */
+static int begin_sampling(struct wp_target *target, uint64_t now,
+			  struct wp_err *err)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	int rc = judge_cost(target, take_cost(target, now), err);
+
+	if (rc)
+		return rc;
+	rc = wp_heap_probe_arm(h->probe);
+	if (rc)
+		return wp_err_set(err, rc, "cannot begin to sample: %s",
+				  strerror(-rc));
+	h->state = SAMPLING;
+	h->next_look_ns = now + LOOK_NS;
+	return 0;
+}
+
+/* Probe what is mapped now; when there is something, begin to count. */
+static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	int rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
+
+	if (rc || h->state != SEARCHING)
+		return rc;
+	h->next_look_ns = now + FIRST_LOOK_NS;
+	if (!h->sites.nprobed)
+		return 0;
+	if (target->loop->options.heap_anyway)
+		return begin_sampling(target, now, err);
+	h->state = COUNTING;
+	(void)take_cost(target, now);
+	h->cost = 0;
+	h->next_look_ns = now + COUNT_NS;
+	return 0;
+}
+
+static int say_none_found(const struct wp_heap_samples *h, struct wp_err *err)
+{
+	if (h->sites.nslow)
+		return wp_err_set(
+			err, -ENOENT,
+			"each probe on this program's allocator would "
+			"take 10 us and more, as the kernel emulates "
+			"none of its first instructions: give "
+			"--heap-anyway to make the profile all the "
+			"same");
+	return wp_err_set(err, -ENOENT,
+			  "no malloc is found in the program or its libraries "
+			  "(a static program without symbols?)");
+}
+
+static int open_probes(struct wp_target *target, struct wp_err *err)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	struct timespec wait = { .tv_nsec = COUNT_NS };
+	int rc = wp_heap_probe_open(&h->probe, target->process->pid,
+				    target->loop->options.heap_rate,
+				    target->loop->options.heap_tier, err);
+
+	if (!rc)
+		rc = open_events(target, err);
+	if (rc)
+		return rc;
+	h->cost_ns = wp_heap_probe_cost_ns(h->probe);
+	h->counted_ns = wp_clock_ns();
+	rc = search(target, h->counted_ns, err);
+	/* The command has ended. */
+	if (rc == -ESRCH && target->held)
+		return 0;
+	/* A program that has just begun has no libraries so far. */
+	if (rc || target->held)
+		return rc;
+	if (h->state == SEARCHING)
+		return say_none_found(h, err);
+	if (h->state != COUNTING)
+		return 0;
+	nanosleep(&wait, NULL);
+	return begin_sampling(target, wp_clock_ns(), err);
+}
+
+int wp_heap_samples_open(struct wp_target *target, struct wp_err *err)
+{
+	struct wp_heap_samples *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return wp_err_set(err, -ENOMEM, "no memory");
+	target->heap_samples = h;
+	h->is_go = wp_go_books_can_read(target);
+	if (h->is_go)
+		return 0;
+	if (target->space.is_32bit)
+		return wp_err_set(err, -ENOTSUP,
+				  "no heap profiles of 32-bit programs");
+	return open_probes(target, err);
+}
+
+/* A number near W whose mean is W. */
+static uint32_t round_at_random(struct wp_sampler *loop, double w)
+{
+	double unit = (double)(wp_random_next(&loop->random) >> 11) * 0x1p-53;
+
+	return w + unit < UINT32_MAX ? (uint32_t)(w + unit) : UINT32_MAX;
+}
+
+static int add_sample(struct wp_target *target, const struct wp_thread *t,
+		      const struct wp_perf_record *record,
+		      const struct wp_heap_record *data)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	double weight = data->threshold ? 0x1p32 / data->threshold : 1;
+	struct wp_heap_object object = {
+		.id = data->id,
+		.time_ns = record->time_ns,
+		.at = UINT32_MAX,
+		.count = round_at_random(target->loop, weight),
+		.bytes = (uint64_t)llround(weight * (double)data->size),
+	};
+	struct wp_stack_walk walk = wp_stack_walk_sample(target, &h->events,
+							 record);
+	struct wp_sample_key key = { .thread = t->index };
+	int rc;
+
+	rc = h->sites.generation == target->space.view.generation ?
+		     0 :
+		     wp_heap_sites_search(&h->sites, target, h->probe, NULL);
+	if (rc == -ENOMEM)
+		return rc;
+	if (!wp_heap_sites_strip(&h->sites, &walk.stack)) {
+		h->ninner++;
+		return 0;
+	}
+	key.stack = wp_stack_walk_intern(target, &walk);
+	if (key.stack == UINT32_MAX)
+		return -ENOMEM;
+	rc = wp_profile_add_sample_hinted(target->profile, WP_PROFILE_HEAP,
+					  &key, &object.at, object.count,
+					  object.bytes);
+	if (rc || object.at >= target->profile->sets[WP_PROFILE_HEAP].nsamples)
+		return rc;
+	return wp_heap_objects_add(&h->objects, h->probe, &object);
+}
+
+static int take_record(struct wp_target *target,
+		       const struct wp_perf_record *record)
+{
+	struct wp_heap_record data;
+	struct wp_thread *t;
+
+	if (record->type != WP_PERF_SAMPLE_OUTPUT ||
+	    record->raw_len < sizeof(data))
+		return 0;
+	memcpy(&data, record->raw, sizeof(data));
+	if (data.call == WP_HEAP_FAILED) {
+		wp_heap_objects_take_back(
+			&target->heap_samples->objects,
+			&target->profile->sets[WP_PROFILE_HEAP], data.id);
+		return 0;
+	}
+	t = wp_threads_get(target, record->tid);
+	if (!t)
+		return -ENOMEM;
+	return t->watched ? add_sample(target, t, record, &data) : 0;
+}
+
+static int read_records(struct wp_target *target, uint64_t until_ns)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	struct wp_perf_record record;
+	int rc = 0;
+
+	while (!rc && wp_perf_source_next(&h->events, until_ns, &record))
+		rc = take_record(target, &record);
+	return rc;
+}
+
+/* Longer copies of stacks, if one was cut; the program's records go there. */
+static void grow_copies(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	const struct wp_perf *before = h->events.perf;
+
+	wp_perf_source_grow(&h->events, target->process);
+	if (h->events.perf != before)
+		(void)!wp_perf_each_output(h->events.perf, set_output,
+					   h->probe);
+}
+
+/* It is time: see what probes cost, and what is mapped. */
+static int look(struct wp_target *target, uint64_t now)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	bool sampling = h->state == SAMPLING;
+	int rc = 0;
+
+	h->next_look_ns = now + LOOK_NS;
+	if (h->state == COUNTING)
+		rc = begin_sampling(target, now, &h->why);
+	else if (sampling)
+		rc = judge_cost(target, take_cost(target, now), &h->why);
+	if (rc)
+		return rc == -ENOMEM ? rc : 0;
+	if (wp_address_space_reload(&target->space, !sampling) == 1 ||
+	    h->sites.generation != target->space.view.generation)
+		rc = search(target, now, &h->why);
+	if (!rc || rc == -ENOMEM)
+		return rc;
+	h->state = STOPPED;
+	return 0;
+}
+
+int wp_heap_samples_tick(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	uint64_t now;
+	int rc;
+
+	if (!h || !h->probe)
+		return 0;
+	now = wp_clock_ns();
+	rc = read_records(target, now - ORDER_NS);
+	if (!rc && now >= h->next_look_ns && h->state != STOPPED)
+		rc = look(target, now);
+	if (!rc)
+		grow_copies(target);
+	return rc;
+}
+
+bool wp_heap_samples_hurry(const struct wp_target *target)
+{
+	const struct wp_heap_samples *h = target->heap_samples;
+
+	return h && h->probe && h->state == SEARCHING &&
+	       wp_clock_ns() - target->start_ns < HURRY_NS;
+}
+
+/* Say in the profile how it was made, and what it lacks. */
+static int describe(struct wp_target *target)
+{
+	const struct wp_heap_samples *h = target->heap_samples;
+	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
+	uint64_t lost = counts.unsent + h->objects.ndropped;
+	bool session = wp_heap_probe_tier(h->probe) == WP_HEAP_TIER_SESSION;
+	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 512];
+	int n = snprintf(
+		text, sizeof(text),
+		"%llu calls that allocate and %llu that free, in %s; one sample "
+		"per %llu bytes, %llu in all, %llu of them lost; probes (%s) "
+		"took at most %.1f %% of the threads' time",
+		(unsigned long long)counts.calls,
+		(unsigned long long)counts.frees,
+		h->sites.files[0] ? h->sites.files : "no file",
+		(unsigned long long)target->loop->options.heap_rate,
+		(unsigned long long)(counts.samples - h->ninner),
+		(unsigned long long)lost,
+		session ? "uprobe sessions" : "uprobes, two for each call",
+		h->cost * 100);
+	struct wp_counters *c = &target->profile->counters;
+	uint32_t id;
+
+	c->heap_samples = counts.samples;
+	c->heap_lost = lost;
+	c->heap_ended = h->why.code != 0;
+	if (counts.unfollowed)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			      "; %llu objects are not known to be in use, for "
+			      "want of room",
+			      (unsigned long long)counts.unfollowed);
+	if (h->why.code)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			 "; ended before the recording: %s", h->why.msg);
+	id = wp_intern_add_str(&target->profile->strings, text);
+	if (id == UINT32_MAX)
+		return -ENOMEM;
+	target->profile->meta.source[WP_PROFILE_HEAP] = id;
+	target->profile->meta.heap_period =
+		(int64_t)target->loop->options.heap_rate;
+	return 0;
+}
+
+/* Enter what is in use into the profile. */
+static int add_in_use(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	int rc = wp_heap_objects_count(&h->objects, h->probe,
+				       &target->profile->sets[WP_PROFILE_HEAP]);
+
+	if (rc && rc != -ENOMEM && !h->why.code)
+		(void)!wp_err_set(&h->why, rc,
+				  "what is in use is not known: %s",
+				  strerror(-rc));
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* Read the heap profile that the Go program keeps. */
+static int read_go(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	struct wp_profile *profile = target->profile;
+	int rc = wp_go_books_read(target, WP_PROFILE_HEAP, NULL, &h->why);
+
+	if (!rc || rc == -ENOMEM)
+		return rc;
+	profile->meta.source[WP_PROFILE_HEAP] = wp_intern_add_str(
+		&profile->strings, h->why.msg);
+	return 0;
+}
+
+int wp_heap_samples_finish(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	int rc;
+
+	if (!h)
+		return 0;
+	if (h->is_go)
+		return read_go(target);
+	(void)take_cost(target, wp_clock_ns());
+	wp_heap_probe_detach(h->probe);
+	wp_perf_source_disable(&h->events);
+	rc = read_records(target, UINT64_MAX);
+	if (!rc && h->state == SEARCHING)
+		(void)!say_none_found(h, &h->why);
+	if (!rc)
+		rc = add_in_use(target);
+	return rc ? rc : describe(target);
+}
+
+void wp_heap_samples_close(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+
+	if (!h)
+		return;
+	wp_heap_probe_close(h->probe);
+	wp_perf_source_close(&h->events);
+	wp_heap_sites_clear(&h->sites);
+	wp_heap_objects_clear(&h->objects);
+	free(h);
+	target->heap_samples = NULL;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_sites.c - see heap_sites.h. */
+#include "heap_sites.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler_loop.h"
+#include "target.h"
+#include "wallprof/base_name.h"
+#include "wallprof/lower_bound.h"
+#include "wallprof/vec.h"
+
+enum { SITES_MAX = 64 };
+
+static size_t range_index(const struct wp_heap_sites *sites, uint64_t avma)
+{
+	return WP_LOWER_BOUND(sites->len, i, sites->v[i].end_avma <= avma);
+}
+
+static int add_range(struct wp_heap_sites *sites,
+		     const struct wp_heap_range *range)
+{
+	size_t i = range_index(sites, range->start_avma);
+
+	if (WP_VEC_ROOM(sites->v, sites->len, sites->cap, 1))
+		return -ENOMEM;
+	memmove(&sites->v[i + 1], &sites->v[i],
+		(sites->len++ - i) * sizeof(*sites->v));
+	sites->v[i] = *range;
+	return 0;
+}
+
+static void add_name(struct wp_heap_sites *sites, const char *path)
+{
+	size_t n = strlen(sites->files);
+
+	snprintf(sites->files + n, sizeof(sites->files) - n, "%s%s",
+		 n ? ", " : "", wp_base_name(path));
+}
+
+/* Is ID the mapping of the program itself, all of whose symbols are searched? */
+static bool is_program(const struct wp_target *target,
+		       const struct wp_elf_image *image)
+{
+	const struct wp_unwind_modules *view = &target->space.view;
+
+	/* A program is mapped below its libraries, and has an entry. */
+	return view->len && view->v[0].image == image;
+}
+
+static bool was_searched(const struct wp_heap_sites *sites, uint32_t id)
+{
+	for (size_t i = 0; i < sites->nsearched; i++)
+		if (sites->searched[i].id == id)
+			return true;
+	return false;
+}
+
+/* Are there probes in IMAGE already?  They are in all mappings of it. */
+static bool has_probes(const struct wp_heap_sites *sites,
+		       const struct wp_elf_image *image)
+{
+	for (size_t i = 0; i < sites->nsearched; i++)
+		if (sites->searched[i].image == image)
+			return true;
+	return false;
+}
+
+/* Enter the functions FOUND in MODULE, and have those probed that can be. */
+static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
+		       struct wp_heap_probe *probe,
+		       const struct wp_unwind_module *module,
+		       const struct wp_allocators *found, struct wp_err *err)
+{
+	struct wp_heap_site probed[SITES_MAX];
+	size_t n = 0;
+	char path[80];
+	int rc = 0;
+
+	for (size_t i = 0; i < found->len && !rc; i++) {
+		const struct wp_allocator *f = &found->v[i];
+		struct wp_heap_range range = {
+			.start_avma = f->svma + module->bias,
+			.end_avma = f->svma + module->bias + f->size,
+			.is_probed = f->is_probed,
+		};
+
+		if (f->is_probed && !f->is_cheap &&
+		    !target->loop->options.heap_anyway) {
+			range.is_probed = false;
+			sites->nslow++;
+		}
+		if (range.is_probed && n < SITES_MAX)
+			probed[n++] = (struct wp_heap_site){ f->probe_off,
+							     f->call };
+		rc = add_range(sites, &range);
+	}
+	if (rc || !n || has_probes(sites, module->image))
+		return rc;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/map_files/%lx-%lx",
+		 target->process->proc_fd, (unsigned long)module->start_avma,
+		 (unsigned long)module->end_avma);
+	rc = wp_heap_probe_attach(probe, path, probed, n, err);
+	if (rc)
+		return rc;
+	sites->nprobed += n;
+	add_name(sites,
+		 wp_profile_str(
+			 target->profile,
+			 target->profile->mappings[module->mapping].path));
+	return 0;
+}
+
+/* Is MODULE where a probed call returns to (kernel/events/uprobes.c, xol_add_vma)?  A
+ * call from one, which has that as its return address, is seen to be one. */
+static bool is_trampoline(const struct wp_target *target,
+			  const struct wp_unwind_module *module)
+{
+	const struct wp_profile *profile = target->profile;
+
+	return !strcmp(wp_profile_str(profile,
+				      profile->mappings[module->mapping].path),
+		       "[uprobes]");
+}
+
+/* Search MODULE, number I of TARGET's. */
+static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
+			 struct wp_heap_probe *probe, size_t i,
+			 struct wp_err *err)
+{
+	struct wp_unwind_modules *view = &target->space.view;
+	struct wp_unwind_module *module = &target->space.current[i];
+	struct wp_allocators found = { 0 };
+	int rc;
+
+	if (was_searched(sites, module->mapping))
+		return 0;
+	if (module->is_unopened)
+		view->open(view->ctx, i);
+	if (is_trampoline(target, module))
+		rc = add_range(sites, &(struct wp_heap_range){
+					      module->start_avma,
+					      module->end_avma, true });
+	else if (!module->image)
+		return 0;
+	else
+		rc = wp_allocators_find(&found, module->image,
+					is_program(target, module->image));
+	if (!rc && found.len)
+		rc = probe_found(sites, target, probe, module, &found, err);
+	if (!rc && WP_VEC_ROOM(sites->searched, sites->nsearched,
+			       sites->cap_searched, 1))
+		rc = -ENOMEM;
+	if (!rc)
+		sites->searched[sites->nsearched++] = (struct wp_heap_mapping){
+			module->mapping, module->image
+		};
+	wp_allocators_clear(&found);
+	return rc;
+}
+
+int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
+			 struct wp_heap_probe *probe, struct wp_err *err)
+{
+	const struct wp_unwind_modules *view = &target->space.view;
+	int rc = 0;
+
+	if (sites->generation == view->generation)
+		return 0;
+	sites->generation = view->generation;
+	for (size_t i = 0; i < view->len && !rc; i++)
+		rc = search_module(sites, target, probe, i, err);
+	return rc;
+}
+
+/* The function that has AVMA; NULL: none of an allocator. */
+static const struct wp_heap_range *find_range(const struct wp_heap_sites *sites,
+					      uint64_t avma)
+{
+	size_t i = range_index(sites, avma);
+
+	return i < sites->len && sites->v[i].start_avma <= avma ? &sites->v[i] :
+								  NULL;
+}
+
+bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
+			 struct wp_stack *stack)
+{
+	uint32_t n = 0;
+
+	while (n < stack->depth) {
+		const struct wp_heap_range *range = find_range(
+			sites, wp_frame_lookup_avma(&stack->frames[n]));
+
+		if (!range)
+			break;
+		if (n && range->is_probed)
+			return false;
+		n++;
+	}
+	/* A stack that ends there says why by its last frame. */
+	if (n == stack->depth)
+		return true;
+	stack->frames += n;
+	stack->cfa_avma += n;
+	stack->depth -= n;
+	return true;
+}
+
+void wp_heap_sites_clear(struct wp_heap_sites *sites)
+{
+	free(sites->v);
+	free(sites->searched);
+	*sites = (struct wp_heap_sites){ 0 };
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_sites.h - the allocator functions of a target: where they are, and which are
+ * probed.
+ *
+ * Layer: sample.  Private to src/sample/.
+ */
+#ifndef WP_HEAP_SITES_H
+#define WP_HEAP_SITES_H
+
+#include "wallprof/allocators.h"
+#include "wallprof/heap_probe.h"
+#include "wallprof/types.h"
+
+struct wp_target;
+
+/* A function in the target's memory. */
+struct wp_heap_range {
+	uint64_t start_avma;
+	uint64_t end_avma;
+	bool is_probed;
+};
+
+/* A mapping that was searched, and its file; borrowed. */
+struct wp_heap_mapping {
+	uint32_t id;
+	const struct wp_elf_image *image;
+};
+
+struct wp_heap_sites {
+	/* v[0..len) by address; owned. */
+	struct wp_heap_range *v;
+	size_t len, cap;
+	/* The mappings that were searched: searched[0..nsearched); owned. */
+	struct wp_heap_mapping *searched;
+	size_t nsearched, cap_searched;
+	/* Generation of the address space that was searched last. */
+	uint64_t generation;
+	/* Functions probed; those that were not, as the kernel would execute them
+	 * one step at a time. */
+	size_t nprobed;
+	size_t nslow;
+	/* Names of the files whose functions are probed: "libc.so.6, ...". */
+	char files[256];
+};
+
+/* Search the mappings of TARGET that are new since the last call, and have PROBE probe
+ * what they have.  0, -ENOMEM, or as wp_heap_probe_attach. */
+WP_MUST_CHECK
+int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
+			 struct wp_heap_probe *probe, struct wp_err *err);
+
+/* Remove the frames of allocator functions from the top of STACK.  False: below the
+ * first is one that is probed as well: it is sampled by itself. */
+bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
+			 struct wp_stack *stack);
+
+void wp_heap_sites_clear(struct wp_heap_sites *sites);
+
+#endif

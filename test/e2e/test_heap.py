@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--profile heap: what a program allocates, and what of it is in use.
+
+The truth is the account of fixtures/heap.c, by site.  An object of SIZE bytes is in the
+profile with the probability 1 - exp(-SIZE / RATE): bytes of many have a variance of at
+most bytes * RATE."""
+import math
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+import pprof_check
+from conftest import WALLPROF, wait_until, wait_until_sampling, wallprof
+
+RATE = 64 << 10
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+# Objects of one size each: that in bytes.
+SIZES = {"site_malloc_16": 16, "site_malloc_100": 100, "site_malloc_4k": 4096,
+         "site_malloc_20k": 20000, "site_malloc_200k": 200000,
+         "site_malloc_1m": 1 << 20, "site_calloc": 48, "site_aligned": 1024,
+         "site_memalign": 500, "site_posix": 3000, "site_strdup": 301,
+         "site_longjmp": 700, "site_failed": 2000}
+COLUMNS = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+
+
+def by_site(p):
+    """{site: [sums of COLUMNS]}; "" is what is of no site."""
+    sums = {}
+    for s in pprof_check.samples(p):
+        site = next((f["name"] for f in s["frames"]
+                     if f["name"].startswith("site_")), "")
+        row = sums.setdefault(site, [0, 0, 0, 0])
+        for i, column in enumerate(COLUMNS):
+            row[i] += s["values"][column]
+    return sums
+
+
+def work(target):
+    """Have TARGET allocate; it has done so when this returns."""
+    target.proc.send_signal(signal.SIGUSR1)
+    target.read_line("DONE")
+    return lambda: True
+
+
+def record(target, tmp_path, *args):
+    """The heap profile of TARGET's work."""
+    out = tmp_path / "p.pb.gz"
+    run = wallprof("-p", target.pid, "--profile", "heap,wall", "--heap-rate",
+                   RATE, "--heap-anyway", *args, output=out,
+                   until=lambda: work(target)).check((0, 1))
+    p = pprof_check.load(str(tmp_path / "p.heap.pb.gz"))
+    pprof_check.validate(p)
+    return run, p
+
+
+def allowed(bytes_):
+    """Five standard deviations, and as few samples as tell no deviation."""
+    return 5 * math.sqrt(bytes_ * RATE) + 4 * RATE
+
+
+def compare(truth, p):
+    sums = by_site(p)
+    for site, (objects, bytes_, kept, kept_bytes) in truth.items():
+        got = sums.get(site, [0, 0, 0, 0])
+        assert abs(got[1] - bytes_) <= allowed(bytes_), (site, got, bytes_)
+        assert abs(got[3] - kept_bytes) <= allowed(kept_bytes), (
+            site, got, kept_bytes)
+        size = SIZES.get(site)
+        if size:
+            # Of one size, objects are bytes divided by it; counts are rounded
+            # at random to whole numbers.
+            assert abs(got[0] * size - got[1]) <= size * (
+                5 * math.sqrt(got[0]) + 5), (site, got)
+            assert objects * size == bytes_ and kept * size == kept_bytes
+    whole = [sum(t[i] for t in truth.values()) for i in range(4)]
+    for i in (1, 3):
+        got = sum(row[i] for site, row in sums.items() if site)
+        assert abs(got - whole[i]) <= allowed(whole[i])
+
+
+PROGRAMS = {
+    "glibc": ("heap", None),
+    "glibc-static": ("heap-static", None),
+    "musl": ("heap-musl", None),
+    "musl-static": ("heap-musl-static", None),
+    "jemalloc": ("heap", "libjemalloc.so.2"),
+    "tcmalloc": ("heap", "libtcmalloc_minimal.so.4"),
+    "mimalloc": ("heap", "libmimalloc.so.2"),
+}
+
+
+@pytest.mark.parametrize("tier", ["session", "multi"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
+    program, library = PROGRAMS[name]
+    env = dict(os.environ)
+    if library:
+        env["LD_PRELOAD"] = str(LIBRARIES / library)
+    target = start(program, "20", env=env)
+    run, p = record(target, tmp_path, "--heap-probe", tier)
+    target.assert_unharmed()
+    compare(target.truth(), p)
+    assert ", 0 of them lost" in run.err, run.err
+
+
+def test_the_allocator_of_a_command_is_found(tmp_path):
+    """It is mapped after the command has begun."""
+    out = tmp_path / "p.pb.gz"
+    script = "my @x; select undef, undef, undef, 0.3; push @x, 'x' x (10000 + $_) for 1..3000; kill 9, $$"
+    wallprof("--profile", "heap", "--heap-rate", RATE, "--heap-anyway", "--",
+             "/usr/bin/perl", "-e", script, output=out).check((0, 1))
+    p = pprof_check.load(str(out))
+    # The program ends with what it keeps: each of the strings.
+    in_use = sum(s["values"]["inuse_space"] for s in pprof_check.samples(p))
+    assert in_use >= 3000 * 10000 - allowed(3000 * 10000)
+
+
+def test_too_dear_probes_are_refused(start):
+    """A program that does nothing but allocate is told from others in 20 ms."""
+    target = start("/usr/bin/perl", "-e",
+                   "$| = 1; print 'READY pid=', $$, \"\\n\"; "
+                   "while (1) { my @x = map { [$_] } 1..1000 }")
+    run = wallprof("-p", target.pid, "--profile", "heap", "-d", "5")
+    assert run.status == 2
+    assert "would take" in run.err and "--heap-anyway" in run.err, run.err
+    target.assert_unharmed()
+
+
+def text_of(pid, library):
+    """The code of LIBRARY as PID has it."""
+    with open(f"/proc/{pid}/maps") as maps:
+        line = next(line for line in maps
+                    if line.rstrip().endswith(library) and " r-xp " in line)
+    begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        memory.seek(begin)
+        return memory.read(end - begin)
+
+
+def test_a_killed_recording_leaves_no_probe(start, tmp_path):
+    """The kernel takes the breakpoints out when wallprof's descriptors are closed."""
+    target = start("heap", "1")
+    library = os.path.realpath(LIBRARIES / "libc.so.6")
+    before = text_of(target.pid, library)
+    for _ in range(5):
+        with subprocess.Popen([WALLPROF, "-p", str(target.pid), "--profile",
+                               "heap,wall", "--heap-anyway", "-o",
+                               tmp_path / "p.pb.gz"],
+                              stderr=subprocess.PIPE) as tool:
+            wait_until_sampling(tool)
+            assert text_of(target.pid, library) != before
+            tool.kill()
+        wait_until(lambda: text_of(target.pid, library) == before)
+    work(target)
+    target.assert_unharmed()
+
+
+def test_a_program_without_malloc_is_said():
+    """busybox is static and has no symbols."""
+    with subprocess.Popen(["/bin/busybox", "sleep", "100"]) as target:
+        run = wallprof("-p", target.pid, "--profile", "heap", "-d", "1")
+        target.kill()
+    assert run.status == 2 and "no malloc is found" in run.err, run.err
+
+
+def test_the_report_is_of_bytes(start, tmp_path):
+    target = start("heap", "5")
+    run = wallprof("-p", target.pid, "--profile", "heap,wall", "--heap-anyway",
+                   "--heap-rate", "4K", until=lambda: work(target)).check((0, 1))
+    line = next(li for li in run.out.splitlines() if "site_malloc_200k (" in li)
+    # 40 objects, of which every eighth is kept: 1,000,000 bytes.
+    assert abs(float(line.split()[0]) - 1) < 0.1 and line.split()[1] == "MB", line
+    assert "in use at the end" in run.out
+
+
+def test_a_go_program_is_asked_for_its_own_books(start, tmp_path):
+    """Its runtime has a heap profile."""
+    target = start("books", tmp_path)
+    run = wallprof("-p", target.pid, "--profile", "heap", "-d", "0.5",
+                   output=tmp_path / "p.pb.gz").check((0, 1))
+    assert "Go's own" in run.err, run.err

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  The heap profile of a target with a fake /proc and clock, with
+ * probes and perf records that the test makes: it is compared with the allocations that
+ * these stand for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../../src/sample/heap_sites.h"
+#include "fake_perf.h"
+#include "one_target.h"
+#include "wallprof/heap_probe.h"
+
+enum { MAKER = 7, PROBE_COST_NS = 1000 };
+
+/* The probes that the library would make. */
+static struct wp_heap_probe {
+	int open_rc, attach_rc;
+	size_t nattached, noutputs;
+	bool armed, detached;
+	struct wp_heap_counts counts;
+	uint64_t live[64];
+	size_t nlive;
+} probe;
+
+int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
+		       enum wp_heap_tier tier, struct wp_err *err)
+{
+	(void)pid;
+	(void)rate;
+	(void)tier;
+	if (probe.open_rc)
+		return wp_err_set(err, probe.open_rc, "refused by the test");
+	*ret = &probe;
+	return 0;
+}
+
+enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *p)
+{
+	(void)p;
+	return WP_HEAP_TIER_SESSION;
+}
+
+uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *p)
+{
+	(void)p;
+	return PROBE_COST_NS;
+}
+
+int wp_heap_probe_set_output(struct wp_heap_probe *p, int cpu, int fd)
+{
+	(void)cpu;
+	(void)fd;
+	p->noutputs++;
+	return 0;
+}
+
+int wp_heap_probe_attach(struct wp_heap_probe *p, const char *path,
+			 const struct wp_heap_site *sites, size_t n,
+			 struct wp_err *err)
+{
+	(void)path;
+	(void)sites;
+	p->nattached += n;
+	return p->attach_rc ? wp_err_set(err, p->attach_rc, "no probe") : 0;
+}
+
+int wp_heap_probe_arm(struct wp_heap_probe *p)
+{
+	p->armed = true;
+	return 0;
+}
+
+void wp_heap_probe_detach(struct wp_heap_probe *p)
+{
+	p->detached = true;
+}
+
+struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *p)
+{
+	return p->counts;
+}
+
+int wp_heap_probe_each_live(struct wp_heap_probe *p,
+			    void (*each)(void *ctx, uint64_t id), void *ctx)
+{
+	for (size_t i = 0; i < p->nlive; i++)
+		each(ctx, p->live[i]);
+	return 0;
+}
+
+void wp_heap_probe_close(struct wp_heap_probe *p)
+{
+	(void)p;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&probe, 0, sizeof(probe));
+	fake_perf_reset();
+	fake_target_open(&fake);
+	fake_stack_init(&stack, fake_stack_root);
+	fake_target_add_thread(&fake, MAKER, "maker");
+	options = fake_target_options();
+	options.wall = false;
+	options.heap = true;
+	options.heap_rate = 1 << 16;
+	options.max_overhead = 0.05;
+	return 0;
+}
+
+/* Thread MAKER allocates SIZE bytes, sampled with probability THRESHOLD / 2^32. */
+static void allocate(uint64_t id, uint64_t size, uint32_t threshold,
+		     enum wp_heap_call call)
+{
+	static struct wp_heap_record data[FAKE_RECORDS];
+	static size_t n;
+	struct wp_perf_record record = {
+		.type = WP_PERF_SAMPLE_OUTPUT,
+		.time_ns = fake_now_ns,
+		.tid = MAKER,
+		.regs = fake_stack_regs(&stack),
+		.raw = (const uint8_t *)&data[n % FAKE_RECORDS],
+		.raw_len = sizeof(*data),
+	};
+	uint64_t sp = record.regs.v[WP_REG_SP];
+
+	data[n++ % FAKE_RECORDS] = (struct wp_heap_record){
+		.id = id, .size = size, .threshold = threshold, .call = call
+	};
+	record.stack = (const uint8_t *)(uintptr_t)sp;
+	record.stack_len = (size_t)((uintptr_t)stack.room + sizeof(stack.room) -
+				    sp);
+	fake_perf_put(fake_perf_last(), &record);
+	probe.counts.calls++;
+	probe.counts.samples++;
+}
+
+static const struct wp_profile_sums *finish(void)
+{
+	fake_now_ns += TICK;
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_true(probe.detached);
+	wp_profile_add_up(&fake.profile);
+	return &fake.profile.sums[WP_PROFILE_HEAP];
+}
+
+static const char *source(void)
+{
+	return wp_profile_str(&fake.profile,
+			      fake.profile.meta.source[WP_PROFILE_HEAP]);
+}
+
+static void a_sample_stands_for_many(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	start_target();
+	/* The C library that this test is linked with. */
+	assert_true(probe.nattached >= 6 && probe.armed && probe.noutputs == 1);
+	tick();
+	/* One of four of 1000 bytes each, of which one is freed. */
+	for (uint64_t id = 1; id <= 8; id++)
+		allocate(id, 1000, 1u << 30, WP_HEAP_MALLOC);
+	probe.live[probe.nlive++] = 3;
+	probe.live[probe.nlive++] = 5;
+	/* Of one whose record is lost nothing is known. */
+	probe.live[probe.nlive++] = 99;
+	tick();
+	sums = finish();
+	assert_int_equal(sums->count, 32);
+	assert_int_equal(sums->wall_ns, 32000);
+	assert_int_equal(sums->cpu_count, 8);
+	assert_int_equal(sums->cpu_ns, 8000);
+	assert_int_equal(sums->threads, 1);
+	assert_int_equal(fake.profile.meta.heap_period, 1 << 16);
+	assert_non_null(strstr(source(), "uprobe sessions"));
+	assert_int_equal(fake.profile.counters.heap_ended, 0);
+}
+
+/* A weight that is no whole number is rounded at random: right on average, and bytes
+ * to one. */
+static void weights_are_right_on_average(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	start_target();
+	for (int round = 0; round < 10; round++) {
+		tick();
+		for (uint64_t i = 0; i < 100; i++)
+			allocate((uint64_t)round * 100 + i + 1, 10, 3u << 30,
+				 WP_HEAP_CALLOC);
+	}
+	tick();
+	sums = finish();
+	/* 1000 / 0.75; its standard deviation is 15. */
+	assert_in_range(sums->count, 1333 - 75, 1333 + 75);
+	assert_int_equal(sums->wall_ns, 13000);
+	assert_int_equal(sums->cpu_ns, 0);
+}
+
+static void what_fails_is_taken_back(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	start_target();
+	tick();
+	allocate(1, 500, 1u << 31, WP_HEAP_MALLOC);
+	allocate(2, 1ull << 40, UINT32_MAX, WP_HEAP_MALLOC);
+	fake_now_ns += WP_NS_PER_MS;
+	allocate(2, 0, 0, WP_HEAP_FAILED);
+	/* Of what is not known. */
+	allocate(77, 0, 0, WP_HEAP_FAILED);
+	sums = finish();
+	assert_int_equal(sums->count, 2);
+	assert_int_equal(sums->wall_ns, 1000);
+}
+
+static void samples_of_freed_objects_are_forgotten(void **state)
+{
+	const struct wp_profile_sums *sums;
+	uint64_t id = 0;
+
+	(void)state;
+	start_target();
+	/* More than are kept before those are sought that are freed. */
+	for (int round = 0; round < 700; round++) {
+		tick();
+		for (int i = 0; i < 200; i++)
+			allocate(++id, 100, 1u << 31, WP_HEAP_MALLOC);
+		probe.nlive = 0;
+		probe.live[probe.nlive++] = 1;
+		probe.live[probe.nlive++] = id;
+	}
+	tick();
+	sums = finish();
+	assert_int_equal(sums->wall_ns, id * 200);
+	assert_int_equal(sums->cpu_ns, 400);
+}
+
+/* A command that is held until now executes its program. */
+static void start_command(void)
+{
+	fake.held = true;
+	start_target();
+	assert_int_equal(wp_sampler_begin(fake.target, NULL), 0);
+}
+
+static void a_command_is_counted_first(void **state)
+{
+	(void)state;
+	start_command();
+	assert_false(probe.armed);
+	tick();
+	assert_false(probe.armed);
+	probe.counts.calls = 100;
+	tick();
+	tick();
+	assert_true(probe.armed);
+	/* 500,000 calls in a second are half of it. */
+	for (int i = 0; i < 110; i++) {
+		probe.counts.calls += 5000;
+		tick();
+	}
+	assert_true(probe.detached);
+	(void)finish();
+	assert_non_null(strstr(source(), "ended before the recording"));
+	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
+static void probes_that_cost_too_much_are_not_armed(void **state)
+{
+	(void)state;
+	start_command();
+	probe.counts.calls = 100000;
+	for (int i = 0; i < 5; i++)
+		tick();
+	assert_false(probe.armed);
+	assert_true(probe.detached);
+	(void)finish();
+	assert_non_null(strstr(source(), "--heap-anyway"));
+}
+
+static void whatever_they_cost(void **state)
+{
+	(void)state;
+	options.heap_anyway = true;
+	start_command();
+	probe.counts.calls = 100000;
+	for (int i = 0; i < 5; i++)
+		tick();
+	assert_true(probe.armed && !probe.detached);
+	(void)finish();
+	assert_int_equal(fake.profile.counters.heap_ended, 0);
+}
+
+static void what_is_lost_is_counted(void **state)
+{
+	(void)state;
+	start_target();
+	tick();
+	allocate(1, 500, 1u << 31, WP_HEAP_MALLOC);
+	probe.counts.samples = 10;
+	probe.counts.unsent = 9;
+	probe.counts.unfollowed = 4;
+	(void)finish();
+	assert_int_equal(fake.profile.counters.heap_samples, 10);
+	assert_int_equal(fake.profile.counters.heap_lost, 9);
+	assert_non_null(strstr(source(), "9 of them lost"));
+	assert_non_null(strstr(source(), "4 objects are not known"));
+}
+
+static void what_cannot_be_is_an_error(void **state)
+{
+	(void)state;
+	probe.open_rc = -EPERM;
+	assert_int_equal(fake_target_start(&fake, &options), -EPERM);
+}
+
+static void probes_that_are_refused_are_an_error(void **state)
+{
+	(void)state;
+	probe.attach_rc = -EINVAL;
+	assert_int_equal(fake_target_start(&fake, &options), -EINVAL);
+}
+
+static void frames_of_allocators_are_left_out(void **state)
+{
+	struct wp_heap_range ranges[] = {
+		{ 0x1000, 0x1100, true },
+		{ 0x2000, 0x2100, false },
+	};
+	const struct wp_heap_sites sites = { .v = ranges, .len = 2 };
+	const struct {
+		uint64_t pcs[4];
+		uint32_t depth, left;
+		bool counts;
+	} cases[] = {
+		/* main calls malloc, by operator new. */
+		{ { 0x1010, 0x5000 }, 2, 1, true },
+		{ { 0x1010, 0x2010, 0x5000 }, 3, 1, true },
+		/* A probed one calls malloc. */
+		{ { 0x1010, 0x1090, 0x5000 }, 3, 3, false },
+		{ { 0x1010, 0x2010, 0x1090, 0x5000 }, 4, 4, false },
+		/* The first and last bytes of a function; a return address is
+		 * looked up one below. */
+		{ { 0x1000, 0x1100, 0x5000 }, 3, 3, false },
+		{ { 0x10ff, 0x1101, 0x5000 }, 3, 2, true },
+		/* Nothing but them: it says by what the stack is cut. */
+		{ { 0x1010, 0x2010 }, 2, 2, true },
+		{ { 0 }, 0, 0, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wp_frame frames[4] = { 0 };
+		uint64_t cfas[4] = { 0 };
+		struct wp_stack s = { .frames = frames,
+				      .cfa_avma = cfas,
+				      .depth = cases[i].depth };
+
+		for (uint32_t k = 0; k < s.depth; k++) {
+			frames[k].pc_avma = cases[i].pcs[k];
+			frames[k].flags = k ? WP_FRAME_RETURN : 0;
+		}
+		assert_int_equal(wp_heap_sites_strip(&sites, &s),
+				 cases[i].counts);
+		assert_int_equal(s.depth, cases[i].left);
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_sample_stands_for_many),
+		TEST(weights_are_right_on_average),
+		TEST(what_fails_is_taken_back),
+		TEST(samples_of_freed_objects_are_forgotten),
+		TEST(a_command_is_counted_first),
+		TEST(probes_that_cost_too_much_are_not_armed),
+		TEST(whatever_they_cost),
+		TEST(what_is_lost_is_counted),
+		TEST(what_cannot_be_is_an_error),
+		TEST(probes_that_are_refused_are_an_error),
+		cmocka_unit_test(frames_of_allocators_are_left_out),
+	};
+
+	return cmocka_run_group_tests_name("heap_samples", tests, NULL, NULL);
+}
