@@ -162,6 +162,17 @@ struct wp_dump_process {
 	uint32_t ngoroutines;
 	/* Goroutines that were not read. */
 	uint64_t nlost_goroutines;
+	/* Of two looks.  A group of goroutines of which none has run or ended,
+	 * and which has got more: index of one plus 1, 0: there is none; how many
+	 * there were and are. */
+	uint32_t grown;
+	uint32_t nbefore;
+	uint32_t nafter;
+	/* None of its NOWN_GOROUTINES, those of Go's runtime left out, has run,
+	 * and each waits for what another must do; or waits for signals. */
+	bool goroutines_wait_inside;
+	bool goroutines_take_signals;
+	uint32_t nown_goroutines;
 	/* It was read only because a wait led there. */
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */

@@ -29,6 +29,8 @@ struct wp_goroutine_more {
 	uint64_t m_avma;
 	uint64_t labels_avma;
 	uint64_t start_avma;
+	/* Return address of the go statement that created it. */
+	uint64_t created_avma;
 	/* Index of what it waits for, in Go's words. */
 	uint8_t reason;
 };
@@ -85,6 +87,10 @@ int wp_goroutine_looks_read(struct wp_goroutine_looks *looks,
 			    const struct wp_goroutine_user *user,
 			    const uint32_t *indices, size_t n,
 			    struct wp_goroutines *goroutines);
+
+/* Is a goroutine that begins with the function at START_AVMA one of Go's runtime? */
+bool wp_go_program_is_runtime(const struct wp_go_program *program,
+			      uint64_t start_avma);
 
 /* What REASON means, in Go's words; "" if it has none. */
 const char *wp_go_program_reason(const struct wp_go_program *program,

@@ -308,7 +308,7 @@ static int take_two_snapshots(struct session *s, struct wp_err *err)
 		rc = make_dump(s, err);
 	}
 	if (!rc)
-		wp_dumped_mark_still(&s->dumped, &s->snapshot.dump);
+		wp_dumped_mark_still(&s->dumped, &s->snapshot);
 	return rc;
 }
 

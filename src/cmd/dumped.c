@@ -73,7 +73,8 @@ static bool is_fatal(const struct wp_dumped *dumped, size_t i, int rc)
 	return rc == -ENOMEM || (rc && i < dumped->nnamed);
 }
 
-static int read_times(struct wp_thread_times *times, pid_t pid,
+static int read_times(struct wp_thread_times *times,
+		      struct wp_goroutine_marks *marks, pid_t pid,
 		      size_t *ret_nknown, struct wp_err *err)
 {
 	struct wp_process process = WP_PROCESS_INIT;
@@ -88,6 +89,8 @@ static int read_times(struct wp_thread_times *times, pid_t pid,
 				   "cannot list the threads of process %d",
 				   pid);
 	}
+	if (!rc && wp_goroutine_marks_read(marks, &process))
+		rc = wp_err_set(err, -ENOMEM, "no memory");
 	for (size_t i = 0; i < times->len; i++)
 		*ret_nknown += times->v[i].slices != UINT64_MAX;
 	wp_process_clear(&process);
@@ -99,11 +102,12 @@ int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err)
 	size_t nknown = 0;
 
 	dumped->times = calloc(dumped->pids.len, sizeof(*dumped->times));
-	if (!dumped->times)
+	dumped->marks = calloc(dumped->pids.len, sizeof(*dumped->marks));
+	if (!dumped->times || !dumped->marks)
 		return wp_err_set(err, -ENOMEM, "no memory");
 	for (size_t i = 0; i < dumped->pids.len; i++) {
-		int rc = read_times(&dumped->times[i], dumped->pids.v[i],
-				    &nknown, err);
+		int rc = read_times(&dumped->times[i], &dumped->marks[i],
+				    dumped->pids.v[i], &nknown, err);
 
 		if (is_fatal(dumped, i, rc))
 			return rc;
@@ -162,16 +166,47 @@ static void mark_still_peer(struct wp_dump *dump,
 	}
 }
 
-void wp_dumped_mark_still(const struct wp_dumped *dumped, struct wp_dump *dump)
+/* Set what two looks at P's goroutines tell; without memory nothing. */
+static void note_goroutines(const struct wp_dump *dump,
+			    struct wp_dump_process *p,
+			    struct wp_process *process,
+			    const struct wp_goroutine_marks *before)
 {
+	struct wp_goroutine_marks after = WP_GOROUTINE_MARKS_INIT;
+	struct wp_goroutine_change change = { 0 };
+
+	if (before->n && !wp_goroutine_marks_read(&after, process) &&
+	    !wp_goroutine_marks_compare(before, &after, &change)) {
+		p->nbefore = change.nbefore;
+		p->nafter = change.nafter;
+		p->goroutines_wait_inside = change.all_wait_inside &&
+					    change.nown;
+		p->goroutines_take_signals = change.takes_signals;
+		p->nown_goroutines = change.nown;
+	}
+	wp_goroutine_marks_clear(&after);
+	for (uint32_t i = 0; change.grown_id && i < p->ngoroutines; i++)
+		if (dump->goroutines[p->first_goroutine + i].id ==
+		    change.grown_id)
+			p->grown = p->first_goroutine + i + 1;
+}
+
+void wp_dumped_mark_still(const struct wp_dumped *dumped,
+			  struct wp_snapshot *snapshot)
+{
+	struct wp_dump *dump = &snapshot->dump;
+
 	for (uint32_t i = 0; i < dump->nprocesses; i++) {
-		const struct wp_dump_process *p = &dump->processes[i];
+		struct wp_dump_process *p = &dump->processes[i];
 
 		/* Those that are no peers were added first, and in order. */
-		if (p->is_peer || i >= dumped->pids.len)
+		if (p->is_peer || i >= dumped->pids.len) {
 			mark_still_peer(dump, p);
-		else
-			mark_still(dump, p, &dumped->times[i]);
+			continue;
+		}
+		mark_still(dump, p, &dumped->times[i]);
+		note_goroutines(dump, p, &snapshot->processes[i]->process,
+				&dumped->marks[i]);
 	}
 }
 
@@ -179,7 +214,10 @@ void wp_dumped_clear(struct wp_dumped *dumped)
 {
 	for (size_t i = 0; dumped->times && i < dumped->pids.len; i++)
 		wp_thread_times_clear(&dumped->times[i]);
+	for (size_t i = 0; dumped->marks && i < dumped->pids.len; i++)
+		wp_goroutine_marks_clear(&dumped->marks[i]);
 	free(dumped->times);
+	free(dumped->marks);
 	wp_tids_clear(&dumped->pids);
 	*dumped = (struct wp_dumped){ 0 };
 }

@@ -7,6 +7,7 @@
 #define WP_DUMPED_H
 
 #include "options.h"
+#include "wallprof/goroutine_marks.h"
 #include "wallprof/process.h"
 #include "wallprof/snapshot.h"
 
@@ -16,6 +17,8 @@ struct wp_dumped {
 	size_t nnamed;
 	/* times[0..pids.len), of a first look; NULL: there was none. */
 	struct wp_thread_times *times;
+	/* Likewise of their goroutines. */
+	struct wp_goroutine_marks *marks;
 };
 
 /* List what OPTIONS ask for.  0, or -errno with ERR; the caller clears in any case. */
@@ -23,7 +26,7 @@ WP_MUST_CHECK
 int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
 		   struct wp_err *err);
 
-/* Note when each thread ran.  Errors of the named ones, -ENOTSUP where no such time can
+/* Note when each thread ran, and each goroutine.  Errors of the named ones, -ENOTSUP where no such time can
  * be read; with ERR. */
 WP_MUST_CHECK
 int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err);
@@ -34,8 +37,10 @@ WP_MUST_CHECK
 int wp_dumped_sample(const struct wp_dumped *dumped,
 		     struct wp_snapshot *snapshot, struct wp_err *err);
 
-/* Mark the threads in DUMP that have not run since the first look. */
-void wp_dumped_mark_still(const struct wp_dumped *dumped, struct wp_dump *dump);
+/* Mark the threads in SNAPSHOT that have not run since the first look; look at the
+ * goroutines again and note what became of them. */
+void wp_dumped_mark_still(const struct wp_dumped *dumped,
+			  struct wp_snapshot *snapshot);
 
 void wp_dumped_clear(struct wp_dumped *dumped);
 

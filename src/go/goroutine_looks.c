@@ -275,6 +275,7 @@ wp_goroutine_looks_more(const struct wp_goroutine_looks *looks,
 		.m_avma = wp_go_u64(bytes, WP_GO_G_M),
 		.labels_avma = wp_go_u64(bytes, l->g_labels),
 		.start_avma = wp_go_u64(bytes, l->g_startpc),
+		.created_avma = wp_go_u64(bytes, l->g_gopc),
 		.reason = bytes[l->g_waitreason],
 	};
 }
@@ -337,6 +338,18 @@ int wp_goroutine_looks_read(struct wp_goroutine_looks *looks,
 		looks->wanted[i] = looks->avmas[indices[i]];
 	return wp_goroutine_reader_read(&looks->reader, user, looks->wanted,
 					indices, n, goroutines);
+}
+
+/* As runtime.isSystemGoroutine (runtime/traceback.go) has it. */
+bool wp_go_program_is_runtime(const struct wp_go_program *program,
+			      uint64_t start_avma)
+{
+	const char *name = wp_go_program_function(program, start_avma);
+
+	return name && !strncmp(name, "runtime.", 8) &&
+	       strcmp(name, "runtime.main") &&
+	       strcmp(name, "runtime.handleAsyncEvent") &&
+	       strcmp(name, "runtime.corostart");
 }
 
 const char *wp_go_program_reason(const struct wp_go_program *program,

@@ -4,6 +4,7 @@
 #define WP_JUDGE_H
 
 #include "graph_priv.h"
+#include "wallprof/graph.h"
 
 struct wp_judge {
 	/* Borrowed; its graph is built. */
@@ -42,6 +43,10 @@ uint32_t wp_judge_find_holder(const struct wp_graph *graph, uint32_t i);
 uint32_t wp_judge_find_end(struct wp_judge *judge, uint32_t i);
 /* Thread I waits for a lock that no thread is going to release. */
 bool wp_judge_lock_is_hung(struct wp_judge *judge, uint32_t i);
+/* What two looks at the goroutines of process P say of it, and in WHY[0..size) the
+ * reason unless that is healthy. */
+enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
+				    char *why, size_t size);
 /* Only another thread of the same process can end thread I's wait. */
 bool wp_judge_waits_inside(struct wp_judge *judge, uint32_t i);
 

@@ -330,6 +330,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 {
 	const struct wp_dump *dump = j->dump;
 	const struct wp_dump_process *proc = &dump->processes[p];
+	enum wp_verdict verdict;
 
 	if (!j->graph.sampled[p]) {
 		say(w, "nothing could be read of process %d%s%s", proc->pid,
@@ -338,6 +339,9 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	}
 	if (is_deadlocked(j, p, w))
 		return DEADLOCK;
+	verdict = wp_judge_goroutines(dump, p, w->buf, w->size);
+	if (verdict != WP_VERDICT_HEALTHY)
+		return verdict == WP_VERDICT_DEADLOCK ? DEADLOCK : NO_PROGRESS;
 	if (dump->interval_ns) {
 		if (has_moved(j, p, w))
 			return WELL;

@@ -66,7 +66,8 @@ void wp_goroutine_times_note(struct wp_thread *t, const struct wp_regs *regs,
 	else
 		t->cpu_entry = wp_goroutine_kept_entry(
 			times, id, &more,
-			wp_goroutine_kept_is_runtime(times, more.start_avma));
+			wp_go_program_is_runtime(times->go.program,
+						 more.start_avma));
 }
 
 uint32_t wp_goroutine_times_entry(const struct wp_thread *t)

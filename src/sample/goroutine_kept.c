@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sampler_loop.h"
 #include "stack_walk.h"
@@ -118,19 +117,6 @@ void wp_goroutine_times_close(struct wp_target *target)
 	free(times->changed);
 	free(times->runners);
 	free(times);
-}
-
-/* As runtime.isSystemGoroutine (runtime/traceback.go) has it. */
-bool wp_goroutine_kept_is_runtime(const struct wp_goroutine_times *times,
-				  uint64_t start_avma)
-{
-	const char *name = wp_go_program_function(times->go.program,
-						  start_avma);
-
-	return name && !strncmp(name, "runtime.", 8) &&
-	       strcmp(name, "runtime.main") &&
-	       strcmp(name, "runtime.handleAsyncEvent") &&
-	       strcmp(name, "runtime.corostart");
 }
 
 /* Read the labels at LABELS_AVMA into LABELS; their number, or -ENOMEM. */

@@ -15,10 +15,6 @@
 WP_MUST_CHECK
 int wp_goroutine_kept_open(struct wp_target *target);
 
-/* Is a goroutine that begins with the function at START_AVMA one of Go's runtime? */
-bool wp_goroutine_kept_is_runtime(const struct wp_goroutine_times *times,
-				  uint64_t start_avma);
-
 /* The entry of goroutine ID, made if new; UINT32_MAX without memory. */
 uint32_t wp_goroutine_kept_entry(struct wp_goroutine_times *times, uint64_t id,
 				 const struct wp_goroutine_more *more,

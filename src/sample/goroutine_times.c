@@ -67,8 +67,8 @@ static void meet(struct wp_goroutine_times *times,
 	if (!is_new && slot->labels_avma == more->labels_avma)
 		return;
 	if (is_new)
-		slot->is_runtime = wp_goroutine_kept_is_runtime(
-			times, more->start_avma);
+		slot->is_runtime = wp_go_program_is_runtime(times->go.program,
+							    more->start_avma);
 	slot->labels_avma = more->labels_avma;
 	slot->entry = wp_goroutine_kept_entry(times, id, more,
 					      slot->is_runtime);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* goroutine_marks.c - see wallprof/goroutine_marks.h. */
+#include "wallprof/goroutine_marks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "go_target.h"
+#include "target.h"
+#include "wallprof/clock.h"
+#include "wallprof/vec.h"
+
+/* A group is of so many at least, and has got so many more. */
+enum { GROUP_MIN = 10, GROWTH_MIN = 10 };
+
+struct marker {
+	struct wp_goroutine_marks *marks;
+	struct wp_goroutine_looks *looks;
+	const struct wp_go_program *program;
+	int rc;
+};
+
+/* By the words of Go's runtime (runtime/runtime2.go, waitReasonStrings). */
+static bool is_inside(const char *reason)
+{
+	static const char *const reasons[] = {
+		"chan receive",
+		"chan receive (nil chan)",
+		"chan send",
+		"chan send (nil chan)",
+		"select",
+		"select (no cases)",
+		"semacquire",
+		"sync.Cond.Wait",
+		"sync.Mutex.Lock",
+		"sync.RWMutex.Lock",
+		"sync.RWMutex.RLock",
+		"sync.WaitGroup.Wait",
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+		if (!strcmp(reason, reasons[i]))
+			return true;
+	return false;
+}
+
+static void mark_one(void *ctx, uint32_t index,
+		     const struct wp_goroutine_words *words,
+		     const uint8_t *bytes)
+{
+	struct marker *m = ctx;
+	struct wp_goroutine_marks *marks = m->marks;
+	struct wp_goroutine_more more;
+	const char *start;
+
+	(void)index;
+	if (m->rc)
+		return;
+	m->rc = WP_VEC_ROOM(marks->v, marks->n, marks->cap, 1);
+	if (m->rc)
+		return;
+	more = wp_goroutine_looks_more(m->looks, bytes);
+	start = wp_go_program_function(m->program, more.start_avma);
+	marks->v[marks->n++] = (struct wp_goroutine_mark){
+		.words = *words,
+		.created_avma = more.created_avma,
+		.start_avma = more.start_avma,
+		.reason = more.reason,
+		.waits_inside = words->state == WP_GOROUTINE_WAITING &&
+				is_inside(wp_go_program_reason(m->program,
+							       more.reason)),
+		.takes_signals = start && !strcmp(start, "os/signal.loop"),
+		.is_runtime = wp_go_program_is_runtime(m->program,
+						       more.start_avma),
+	};
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct wp_goroutine_mark *x = a, *y = b;
+
+	return (x->words.id > y->words.id) - (x->words.id < y->words.id);
+}
+
+static int look(struct wp_goroutine_marks *marks, struct wp_target *target)
+{
+	struct wp_go_target go = { .target = target };
+	struct marker m = { .marks = marks };
+	uint32_t n, nleft;
+	int rc = wp_go_target_open(&go, NULL);
+
+	if (rc == -ENOENT || rc == -ENOTSUP || rc == -EAGAIN)
+		return 0;
+	if (!rc)
+		rc = wp_goroutine_looks_new(&m.looks, go.program);
+	m.program = go.program;
+	if (!rc)
+		rc = wp_goroutine_looks_update(m.looks, &n, &nleft);
+	marks->time_ns = wp_clock_ns();
+	if (!rc)
+		rc = wp_goroutine_looks_make(m.looks, mark_one, &m,
+					     &marks->nunread);
+	if (!rc)
+		marks->nunread += nleft;
+	wp_goroutine_looks_free(m.looks);
+	wp_go_target_close(&go);
+	if (marks->n)
+		qsort(marks->v, marks->n, sizeof(*marks->v), by_id);
+	return rc ? rc : m.rc;
+}
+
+int wp_goroutine_marks_read(struct wp_goroutine_marks *ret,
+			    struct wp_process *process)
+{
+	const struct wp_sampler_options options = {
+		.wall = true,
+		.stop = WP_STOP_NEVER,
+		.scan = WP_SCAN_PROC,
+		.max_depth = 1,
+		.interval_ns = WP_NS_PER_S,
+	};
+	struct wp_tracer tracer = WP_TRACER_INIT;
+	struct wp_sampler *sampler = NULL;
+	struct wp_profile profile;
+	struct wp_target *target;
+	int rc = wp_profile_init(&profile);
+
+	if (rc)
+		return rc;
+	wp_tracer_init(&tracer);
+	rc = wp_sampler_new(&sampler, &options, &tracer, NULL);
+	if (!rc)
+		rc = wp_sampler_add_target(sampler, process, &profile, &target,
+					   NULL);
+	if (!rc)
+		rc = look(ret, target);
+	/* Who looks at its threads will say why. */
+	if (rc && rc != -ENOMEM) {
+		wp_goroutine_marks_clear(ret);
+		rc = 0;
+	}
+	wp_sampler_free(sampler);
+	wp_tracer_clear(&tracer);
+	wp_profile_clear(&profile);
+	return rc;
+}
+
+void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
+{
+	free(marks->v);
+	*marks = (struct wp_goroutine_marks)WP_GOROUTINE_MARKS_INIT;
+}
+
+/* A mark of the second look beside the same goroutine's of the first. */
+struct pair {
+	const struct wp_goroutine_mark *after;
+	/* It was there, in the same group, and has not run. */
+	bool stays;
+	/* The first look's, of which nothing is there any more as it was. */
+	bool has_left;
+};
+
+static bool has_run(const struct wp_goroutine_mark *a,
+		    const struct wp_goroutine_mark *b)
+{
+	return a->words.status != b->words.status ||
+	       a->words.seq != b->words.seq ||
+	       a->words.sp_avma != b->words.sp_avma ||
+	       a->words.pc_avma != b->words.pc_avma || a->reason != b->reason;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct wp_goroutine_mark *x = ((const struct pair *)a)->after;
+	const struct wp_goroutine_mark *y = ((const struct pair *)b)->after;
+	const uint64_t of_x[] = { x->created_avma, x->start_avma, x->reason };
+	const uint64_t of_y[] = { y->created_avma, y->start_avma, y->reason };
+
+	for (size_t i = 0; i < 3; i++)
+		if (of_x[i] != of_y[i])
+			return of_x[i] > of_y[i] ? 1 : -1;
+	return 0;
+}
+
+/* Set PAIRS, which has room, of the two looks; their number. */
+static size_t make_pairs(const struct wp_goroutine_marks *before,
+			 const struct wp_goroutine_marks *after,
+			 struct pair *pairs)
+{
+	uint32_t i = 0, k = 0;
+	size_t n = 0;
+
+	while (i < before->n || k < after->n) {
+		const struct wp_goroutine_mark *x = i < before->n ?
+							    &before->v[i] :
+							    NULL;
+		const struct wp_goroutine_mark *y = k < after->n ?
+							    &after->v[k] :
+							    NULL;
+		bool same = x && y && x->words.id == y->words.id;
+
+		if (x && (!y || x->words.id < y->words.id)) {
+			pairs[n++] = (struct pair){ x, false, true };
+			i++;
+			continue;
+		}
+		if (same && has_run(x, y))
+			pairs[n++] = (struct pair){ x, false, true };
+		pairs[n++] = (struct pair){ y, same && !has_run(x, y), false };
+		i += same;
+		k++;
+	}
+	return n;
+}
+
+/* Take over group V[0..N) if it only grows, more than the one before. */
+static void judge_group(const struct pair *v, size_t n,
+			struct wp_goroutine_change *ret)
+{
+	uint32_t nbefore = 0, nafter = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].has_left || !v[i].after->waits_inside ||
+		    v[i].after->is_runtime)
+			return;
+		nbefore += v[i].stays;
+		nafter++;
+	}
+	if (nbefore < GROUP_MIN || nafter - nbefore < GROWTH_MIN ||
+	    nafter - nbefore <= ret->nafter - ret->nbefore)
+		return;
+	ret->grown_id = v[0].after->words.id;
+	ret->nbefore = nbefore;
+	ret->nafter = nafter;
+}
+
+int wp_goroutine_marks_compare(const struct wp_goroutine_marks *before,
+			       const struct wp_goroutine_marks *after,
+			       struct wp_goroutine_change *ret)
+{
+	struct pair *pairs;
+	size_t n, first = 0;
+
+	*ret = (struct wp_goroutine_change){ .all_wait_inside = true };
+	if (!before->n || !after->n || before->nunread || after->nunread) {
+		ret->all_wait_inside = false;
+		return 0;
+	}
+	pairs = calloc((size_t)before->n + after->n, sizeof(*pairs));
+	if (!pairs)
+		return -ENOMEM;
+	n = make_pairs(before, after, pairs);
+	for (size_t i = 0; i < n; i++) {
+		const struct wp_goroutine_mark *mark = pairs[i].after;
+
+		if (pairs[i].has_left || mark->is_runtime)
+			continue;
+		ret->takes_signals |= mark->takes_signals;
+		ret->nown += !mark->takes_signals;
+		ret->all_wait_inside &= mark->takes_signals ||
+					(mark->waits_inside && pairs[i].stays);
+	}
+	qsort(pairs, n, sizeof(*pairs), by_group);
+	for (size_t i = 1; i <= n; i++) {
+		if (i < n && !by_group(&pairs[first], &pairs[i]))
+			continue;
+		judge_group(pairs + first, i - first, ret);
+		first = i;
+	}
+	free(pairs);
+	return 0;
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of check over goroutines."""
+import re
+
+import pytest
+
+from conftest import wait_until, wallprof
+
+DEADLOCK, STUCK, HEALTHY = 3, 4, 0
+
+
+def check(target, status, interval="300ms"):
+    return wallprof("check", target.pid, "-i", interval).check(status)
+
+
+def waits(target, n):
+    """Until N goroutines wait as they will."""
+    def has_come():
+        text = wallprof("dump", target.pid, "-q").out
+        return len(re.findall(r"at main\.lockBoth ", text)) >= n
+    wait_until(has_come)
+
+
+@pytest.mark.parametrize("program", ["gohang", "gohang-stripped"])
+def test_a_deadlock_of_mutexes(start, program):
+    target = start(program, "deadlock")
+    waits(target, 2)
+    run = check(target, DEADLOCK)
+    assert re.match(r"deadlock: all 3 goroutines of process \d+ wait for each "
+                    r"other, one of them for a lock at main\.lockBoth "
+                    r"gohang\.go:\d+\n", run.out), run.out
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("mode, reason, site", [
+    ("leak", "chan send", "main.handle"),
+    ("lock", "(semacquire|sync.Mutex.Lock)", "main.handleLocked")])
+def test_a_group_that_only_grows(start, mode, reason, site):
+    target = start("gohang", mode)
+    grown = re.compile(
+        rf"no progress: goroutines of process \d+ only get more: \d+ wait "
+        rf"\({reason}\) at {site} gohang\.go:\d+, \d+ more than [\d.]+ s before, "
+        rf"and of those none has run or ended; created by main\.{mode} "
+        r"gohang\.go:\d+\n")
+    # At its begin there are too few to say so.
+    wait_until(lambda: wallprof("check", target.pid, "-i", "300ms").status)
+    run = check(target, STUCK, "1s")
+    assert grown.match(run.out), run.out
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("mode", ["server", "pool", "idle", "ticker",
+                                  "waitgroup"])
+def test_what_is_healthy(start, mode):
+    target = start("gohang", mode)
+    for _ in range(3):
+        check(target, HEALTHY)
+    target.assert_unharmed()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mode, status", [
+    ("server", HEALTHY), ("pool", HEALTHY), ("deadlock", DEADLOCK),
+    ("leak", STUCK), ("lock", STUCK)])
+def test_two_hundred_verdicts(start, mode, status):
+    target = start("gohang", mode)
+    if mode == "deadlock":
+        waits(target, 2)
+    elif status:
+        wait_until(lambda: wallprof("check", target.pid, "-i",
+                                    "300ms").status == status)
+    for _ in range(200):
+        check(target, status)
+    target.assert_unharmed()

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  What two looks at goroutines made by hand say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wallprof/goroutine_marks.h"
+
+enum { MANY = 40 };
+
+static struct wp_goroutine_mark before[MANY], after[MANY];
+static struct wp_goroutine_marks first, second;
+static struct wp_goroutine_change change;
+
+static struct wp_goroutine_mark waiting(uint64_t id, uint64_t created)
+{
+	return (struct wp_goroutine_mark){
+		.words = { .id = id,
+			   .sp_avma = 0x1000 * id,
+			   .pc_avma = 0x400000,
+			   .status = 4,
+			   .state = WP_GOROUTINE_WAITING },
+		.created_avma = created,
+		.start_avma = 0x401000,
+		.reason = 14,
+		.waits_inside = true,
+	};
+}
+
+/* N of one group at the first look, MORE of it besides at the second. */
+static void make(uint32_t n, uint32_t more)
+{
+	first = (struct wp_goroutine_marks){ .v = before, .n = n };
+	second = (struct wp_goroutine_marks){ .v = after, .n = n + more };
+	for (uint32_t i = 0; i < MANY; i++)
+		before[i] = after[i] = waiting(i + 1, 0x402000);
+}
+
+static void compare(void)
+{
+	assert_int_equal(wp_goroutine_marks_compare(&first, &second, &change),
+			 0);
+}
+
+static void a_group_that_only_grows_is_told(void **state)
+{
+	(void)state;
+	make(10, 10);
+	compare();
+	assert_int_not_equal(change.grown_id, 0);
+	assert_int_equal(change.nbefore, 10);
+	assert_int_equal(change.nafter, 20);
+	make(10, 9);
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	make(9, 20);
+	compare();
+	assert_int_equal(change.grown_id, 0);
+}
+
+static void one_that_has_run_or_ended_frees_its_group(void **state)
+{
+	(void)state;
+	make(12, 20);
+	after[3].words.seq++;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	make(12, 20);
+	memmove(after + 3, after + 4, 28 * sizeof(*after));
+	second.n--;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	/* It waits for something else now. */
+	make(12, 20);
+	after[3].reason = 9;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+}
+
+static void groups_are_told_apart(void **state)
+{
+	(void)state;
+	/* One ended, but of another group. */
+	make(30, 10);
+	before[0].created_avma = after[0].created_avma = 0x403000;
+	after[0].words.seq++;
+	compare();
+	assert_int_equal(change.nbefore, 29);
+	assert_int_equal(change.nafter, 39);
+	/* Of two the one that grows more. */
+	make(20, 20);
+	for (uint32_t i = 0; i < 10; i++)
+		before[i].created_avma = after[i].created_avma = 0x403000;
+	for (uint32_t i = 28; i < MANY; i++)
+		after[i].created_avma = 0x403000;
+	compare();
+	assert_int_equal(change.nafter - change.nbefore, 12);
+}
+
+static void what_waits_for_the_world_outside_is_no_group(void **state)
+{
+	(void)state;
+	make(15, 15);
+	after[29].waits_inside = false;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	make(15, 15);
+	for (uint32_t i = 0; i < 30; i++)
+		after[i].is_runtime = true;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+}
+
+static void all_that_wait_inside(void **state)
+{
+	(void)state;
+	make(5, 0);
+	before[0].is_runtime = after[0].is_runtime = true;
+	after[0].words.seq++;
+	compare();
+	assert_true(change.all_wait_inside);
+	assert_false(change.takes_signals);
+	assert_int_equal(change.nown, 4);
+	after[1].takes_signals = true;
+	after[1].waits_inside = false;
+	compare();
+	assert_true(change.all_wait_inside);
+	assert_true(change.takes_signals);
+	assert_int_equal(change.nown, 3);
+	after[2].words.seq++;
+	compare();
+	assert_false(change.all_wait_inside);
+	make(5, 1);
+	compare();
+	assert_false(change.all_wait_inside);
+}
+
+static void what_was_not_read_says_nothing(void **state)
+{
+	(void)state;
+	make(15, 15);
+	second.nunread = 1;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	assert_false(change.all_wait_inside);
+	make(15, 15);
+	first.n = 0;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	assert_false(change.all_wait_inside);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_group_that_only_grows_is_told),
+		cmocka_unit_test(one_that_has_run_or_ended_frees_its_group),
+		cmocka_unit_test(groups_are_told_apart),
+		cmocka_unit_test(what_waits_for_the_world_outside_is_no_group),
+		cmocka_unit_test(all_that_wait_inside),
+		cmocka_unit_test(what_was_not_read_says_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

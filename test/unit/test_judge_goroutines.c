@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: hang.  Verdicts on dumps of Go programs made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "wallprof/graph.h"
+
+static struct wp_dump d;
+
+static uint32_t text(const char *s)
+{
+	return wp_intern_add_str(&d.strings, s);
+}
+
+/* A process 42 with a thread, seen twice, and a goroutine in FUNCTIONS, innermost
+ * first, which end with NULL. */
+static void start(const char *const *functions)
+{
+	struct wp_dump_process *p;
+	struct wp_dump_thread *t;
+	struct wp_dump_goroutine *g;
+
+	d = (struct wp_dump)WP_DUMP_INIT;
+	d.interval_ns = 2000000000;
+	p = wp_dump_add_process(&d);
+	p->pid = 42;
+	t = wp_dump_add_thread(&d);
+	t->state = WP_STATE_WAITING;
+	t->wait = WP_WAIT_POLL;
+	p->nthreads = 1;
+	g = wp_dump_add_goroutine(&d);
+	p->ngoroutines = 1;
+	g->id = 7;
+	g->reason = text("chan send");
+	for (; *functions; functions++) {
+		struct wp_dump_frame *f = wp_dump_add_frame(&d);
+
+		f->function = f->system_name = text(*functions);
+		f->file = text("/src/main.go");
+		f->line = 12;
+		g->stack.nframes++;
+	}
+	g->stack.site = g->stack.nframes - 1;
+	g->created = (struct wp_dump_stack){ g->stack.nframes - 1, 1, 1, 0, 0 };
+	p->nown_goroutines = 3;
+}
+
+static enum wp_verdict judge(const char *part)
+{
+	enum wp_verdict verdict = WP_NVERDICTS;
+	char why[512];
+
+	assert_int_equal(wp_graph_build(&d), 0);
+	assert_int_equal(wp_verdict_find(&d, &verdict, why, sizeof(why)), 0);
+	if (!strstr(why, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, why);
+	wp_dump_clear(&d);
+	return verdict;
+}
+
+static const char *const locks[] = { "runtime.gopark",
+				     "sync.runtime_SemacquireMutex",
+				     "sync.(*Mutex).Lock", "main.work", NULL };
+static const char *const sends[] = { "runtime.gopark", "runtime.chansend",
+				     "main.handle", NULL };
+
+static void one_that_wants_a_lock_makes_it_a_deadlock(void **state)
+{
+	(void)state;
+	start(locks);
+	d.processes[0].goroutines_wait_inside = true;
+	d.processes[0].goroutines_take_signals = true;
+	assert_int_equal(judge("all 3 goroutines of process 42 wait for each "
+			       "other, one of them for a lock at main.work "
+			       "main.go:12"),
+			 WP_VERDICT_DEADLOCK);
+	/* One that calls what locks is not one that wants a lock. */
+	start((const char *const[]){ "runtime.gopark", "main.f",
+				     "sync.(*Mutex).Lock", NULL });
+	d.processes[0].goroutines_wait_inside = true;
+	assert_int_equal(judge("all 3 goroutines"), WP_VERDICT_NO_PROGRESS);
+}
+
+static void signals_and_timers_may_come(void **state)
+{
+	(void)state;
+	start(sends);
+	d.processes[0].goroutines_wait_inside = true;
+	assert_int_equal(judge("wait for each other"), WP_VERDICT_NO_PROGRESS);
+	start(sends);
+	d.processes[0].goroutines_wait_inside = true;
+	d.processes[0].goroutines_take_signals = true;
+	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+	start(locks);
+	d.processes[0].goroutines_wait_inside = true;
+	d.threads[0].call.timed = true;
+	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+}
+
+static void a_group_that_grows_is_named(void **state)
+{
+	(void)state;
+	start(sends);
+	d.processes[0].grown = 1;
+	d.processes[0].nbefore = 100;
+	d.processes[0].nafter = 140;
+	assert_int_equal(judge("only get more: 140 wait (chan send) at "
+			       "main.handle main.go:12, 40 more than 2 s "
+			       "before, and of those none has run or ended; "
+			       "created by main.handle main.go:12"),
+			 WP_VERDICT_NO_PROGRESS);
+	start(sends);
+	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_wants_a_lock_makes_it_a_deadlock),
+		cmocka_unit_test(signals_and_timers_may_come),
+		cmocka_unit_test(a_group_that_grows_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
