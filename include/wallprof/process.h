@@ -74,6 +74,9 @@ bool wp_process_is_alive(const struct wp_process *process);
  * False when /proc/PID/auxv cannot be read. */
 bool wp_process_is_32bit(const struct wp_process *process);
 
+/* CPU time of all threads that PROCESS has had, in ns; 0: it has gone. */
+uint64_t wp_process_cpu_ns(const struct wp_process *process);
+
 /* The number of its threads, from one fstat(2): st_nlink of the task directory
  * is that plus 2 (fs/proc/base.c, proc_task_getattr).  A zombie has one; 0: the
  * process has been reaped.  Negative: -errno. */

@@ -483,7 +483,7 @@ int wp_profile_add_line(struct wp_profile *profile, uint32_t loc,
 
 /* The time by which SAMPLE of the set of KIND is ranked: its CPU time in a
  * profile of CPU samples only, else its wall time.  HEAP: the bytes of it that are in
- * use, or that were allocated where nothing is in use. */
+ * use, or that were allocated (meta.is_of_allocations). */
 uint64_t wp_profile_time(const struct wp_profile *profile,
 			 enum wp_profile_kind kind,
 			 const struct wp_profile_sample *sample);

@@ -92,3 +92,9 @@ const char *wp_columns_unit(const struct wp_profile *profile,
 	return main_column(profile, kind).unit;
 }
 #undef VALUE
+
+bool wp_columns_have_states(const struct wp_profile *profile,
+			    enum wp_profile_kind kind)
+{
+	return !profile->meta.stateless && kind != WP_PROFILE_HEAP;
+}

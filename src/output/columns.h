@@ -31,6 +31,10 @@ const char *wp_columns_type(const struct wp_profile *profile,
 const char *wp_columns_unit(const struct wp_profile *profile,
 			    enum wp_profile_kind kind);
 
+/* Have the samples of KIND states? */
+bool wp_columns_have_states(const struct wp_profile *profile,
+			    enum wp_profile_kind kind);
+
 /* The value of SAMPLE in COLUMN. */
 static inline uint64_t wp_columns_value(const struct wp_profile_sample *sample,
 					const struct wp_column *column)

@@ -120,9 +120,10 @@ static void put_meta(struct data *d)
 	d->comma = false;
 	for (int i = 0; i < WP_NSTATES; i++) {
 		next(d);
-		wp_json_text(&d->out, m->stateless ? type :
-						     wp_types_state_name(
-							     (enum wp_state)i));
+		wp_json_text(&d->out,
+			     !wp_columns_have_states(p, d->kind) ?
+				     type :
+				     wp_types_state_name((enum wp_state)i));
 	}
 	wp_buf_char(&d->out, ']');
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "escape.h"
 #include "pprof_fields.h"
 #include "pprof_writer.h"
@@ -163,9 +164,11 @@ void wp_pprof_put_labels(struct wp_pprof_writer *w,
 	 * shows the key. */
 	put_number(w, "tid", t->tid, "id");
 	put_process(w, t);
-	put_label(w, "state",
-		  wp_pprof_text_id(
-			  w, wp_types_state_name((enum wp_state)key->state)));
+	if (wp_columns_have_states(w->profile, w->kind))
+		put_label(w, "state",
+			  wp_pprof_text_id(w,
+					   wp_types_state_name(
+						   (enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
 	if (wp_pprof_str_id(w, key->object))

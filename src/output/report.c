@@ -29,15 +29,15 @@ void wp_report_time(char cell[WP_CELL], uint64_t ns)
 
 void wp_report_bytes(char cell[WP_CELL], uint64_t n)
 {
-	static const char *const units[] = { "B ", "kB", "MB", "GB", "TB" };
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
 	double val = (double)n;
 	size_t i = 0;
 
-	while (val >= 999.5 && i + 1 < sizeof(units) / sizeof(*units)) {
-		val /= 1000;
+	while (val >= 1023.5 && i + 1 < sizeof(units) / sizeof(*units)) {
+		val /= 1024;
 		i++;
 	}
-	snprintf(cell, WP_CELL, "%5.*f %s",
+	snprintf(cell, WP_CELL, "%*.*f %s", units[i][1] ? 4 : 6,
 		 !i || val >= 99.95 ? 0 :
 		 val < 9.995	    ? 2 :
 				      1,

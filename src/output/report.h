@@ -47,7 +47,7 @@ enum {
 
 /* Set CELL to NS as "  1.23 s", 8 columns. */
 void wp_report_time(char cell[WP_CELL], uint64_t ns);
-/* Set CELL to N bytes as " 1.23 MB", 8 columns. */
+/* Set CELL to N bytes as "1.23 MiB", 8 columns. */
 void wp_report_bytes(char cell[WP_CELL], uint64_t n);
 /* Set CELL to VALUE, a time or bytes, as R's values are. */
 void wp_report_value(const struct wp_report *r, char cell[WP_CELL],

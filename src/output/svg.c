@@ -31,6 +31,7 @@ struct svg {
 	struct wp_columns columns;
 	/* Values are nanoseconds. */
 	bool is_time;
+	bool has_states;
 	struct wp_call_nodes nodes;
 	/* sum[node * WP_NCATEGORIES + category], node 0 being the root of all;
 	 * total[node]; children by falling total: first[node], next[node] (0:
@@ -221,7 +222,7 @@ static void put_legend(struct svg *s)
 	int x = MARGIN;
 
 	for (unsigned int k = 0; k < WP_NCATEGORIES; k++) {
-		if (!s->sum[k] || x > WIDTH - 150 || s->profile->meta.stateless)
+		if (!s->sum[k] || x > WIDTH - 150 || !s->has_states)
 			continue;
 		wp_buf_reset(&s->text);
 		wp_category_name(&s->text, k);
@@ -306,6 +307,7 @@ int wp_write_svg(const struct wp_profile *profile, enum wp_profile_kind kind,
 {
 	struct svg s = { .profile = profile,
 			 .columns = wp_columns_of(&profile->meta, kind),
+			 .has_states = wp_columns_have_states(profile, kind),
 			 .is_time = !strcmp(wp_columns_unit(profile, kind),
 					    "nanoseconds"),
 			 .file = out };

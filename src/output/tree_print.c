@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "columns.h"
 #include "groups.h"
 #include "report.h"
 #include "tree.h"
@@ -73,7 +74,7 @@ static void put_states(struct printer *p, uint32_t node)
 	struct wp_report *r = p->r;
 	char share[WP_CELL];
 
-	if (!n->state || r->kind == WP_PROFILE_HEAP ||
+	if (!n->state || !wp_columns_have_states(r->profile, r->kind) ||
 	    (!r->options->full && n->self_ns < all / 100 * LEAST_SHARE))
 		return;
 	while (end < states->len && states->v[end].a == node)
@@ -236,7 +237,8 @@ static void put_group_title(struct wp_report *r, const struct wp_groups *groups,
 			      group->nthreads);
 	wp_buf_printf(&r->name, "%s)", text + strspn(text, " "));
 	for (unsigned int i = 0; i < WP_NSTATES; i++) {
-		if (!group->ns[i] || r->kind == WP_PROFILE_HEAP)
+		if (!group->ns[i] ||
+		    !wp_columns_have_states(r->profile, r->kind))
 			continue;
 		wp_report_share(text, group->ns[i], group->total_ns);
 		wp_buf_printf(&r->name, "%s%s %s", sep,

@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "process_priv.h"
@@ -278,4 +279,15 @@ void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
 	buf[n] = '\0';
 	if ((size_t)n > tail && !strcmp(buf + (size_t)n - tail, deleted))
 		buf[(size_t)n - tail] = '\0';
+}
+
+uint64_t wp_process_cpu_ns(const struct wp_process *process)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(process->pid, &clock) ||
+	    clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }

@@ -368,7 +368,7 @@ static bool is_ranked_by_second(const struct wp_profile *profile,
 				enum wp_profile_kind kind)
 {
 	if (kind == WP_PROFILE_HEAP)
-		return profile->sums[kind].cpu_ns > 0;
+		return !profile->meta.is_of_allocations;
 	return kind == WP_PROFILE_WALL && !profile->meta.has_wall;
 }
 

@@ -98,18 +98,6 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 		    0;
 }
 
-/* CPU time of all threads that PROCESS has had. */
-static uint64_t cpu_of(const struct wp_process *process)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(process->pid, &clock) ||
-	    clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * WP_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* Share of the time of TARGET's threads, or of one CPU if they ran for less, that
  * probes took since the last call. */
 static double take_cost(struct wp_target *target, uint64_t now)
@@ -117,7 +105,7 @@ static double take_cost(struct wp_target *target, uint64_t now)
 	struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
 	uint64_t ncalls = counts.calls + counts.frees;
-	uint64_t cpu_ns = cpu_of(target->process);
+	uint64_t cpu_ns = wp_process_cpu_ns(target->process);
 	uint64_t ran_ns = cpu_ns > h->target_cpu_ns ?
 				  cpu_ns - h->target_cpu_ns :
 				  0;
@@ -437,17 +425,22 @@ static int describe(struct wp_target *target)
 	return 0;
 }
 
-/* Enter what is in use into the profile. */
+/* Enter what is in use into the profile; if nothing is, it is one of what was
+ * allocated. */
 static int add_in_use(struct wp_target *target)
 {
+	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
 	struct wp_heap_samples *h = target->heap_samples;
-	int rc = wp_heap_objects_count(&h->objects, h->probe,
-				       &target->profile->sets[WP_PROFILE_HEAP]);
+	int rc = wp_heap_objects_count(&h->objects, h->probe, set);
+	uint64_t in_use = 0;
 
 	if (rc && rc != -ENOMEM && !h->why.code)
 		(void)!wp_err_set(&h->why, rc,
 				  "what is in use is not known: %s",
 				  strerror(-rc));
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		in_use += set->samples[i].cpu_ns;
+	target->profile->meta.is_of_allocations = !in_use;
 	return rc == -ENOMEM ? rc : 0;
 }
 

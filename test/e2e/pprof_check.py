@@ -159,6 +159,9 @@ def _sample(p, s, noted):
     if not is_of_goroutines(p):
         assert isinstance(labels.get("thread"), str), f"no thread: {labels}"
         assert isinstance(labels.get("tid"), int) and labels["tid"] > 0, labels
+    if p.string_table[p.sample_type[0].type] == "alloc_objects":
+        assert not labels.keys() & {"state", "wait"}, labels
+        return
     assert labels.get("state") in STATES, labels
     if "wait" in labels:
         assert labels["state"] == "waiting", labels

@@ -172,7 +172,8 @@ def test_the_report_is_of_bytes(start, tmp_path):
                    "--heap-rate", "4K", until=lambda: work(target)).check((0, 1))
     line = next(li for li in run.out.splitlines() if "site_malloc_200k (" in li)
     # 40 objects, of which every eighth is kept: 1,000,000 bytes.
-    assert abs(float(line.split()[0]) - 1) < 0.1 and line.split()[1] == "MB", line
+    size, unit = line.split()[:2]
+    assert unit == "KiB" and abs(float(size) * 1024 - 1e6) < 1e5, line
     assert "in use at the end" in run.out
 
 
