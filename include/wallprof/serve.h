@@ -149,6 +149,13 @@ WP_MUST_CHECK
 int wp_serve_listen(struct wp_serve_socket *ret, const char *text, bool remote,
 		    struct wp_err *err);
 
+/* May who has connected FD to SOCKET ask?  On a unix socket only root and who runs
+ * this process may. */
+bool wp_serve_may_connect(const struct wp_serve_socket *socket, int fd);
+
+/* Answer STATUS, a line and headers of HTTP, to FD and close it. */
+void wp_serve_turn_away(int fd, const char *status);
+
 struct wp_serve_http {
 	/* [0..nsockets) */
 	const struct wp_serve_socket *sockets;

@@ -30,6 +30,7 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 #include <unistd.h>
 
 #include "serve_confine.h"
+#include "serve_held.h"
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 #include "wallprof/io.h"
@@ -76,6 +77,8 @@ struct server {
 	const struct wp_serve_http *how;
 	struct MHD_Daemon *daemon;
 	struct client clients[CLIENTS_MAX];
+	/* What is being written to each. */
+	struct wp_serve_held held[CLIENTS_MAX];
 	uint32_t nasked;
 	unsigned int wrong_tokens;
 	uint64_t wrong_since_ns;
@@ -156,7 +159,7 @@ static enum MHD_Result queue_text(struct client *c, unsigned int status,
 	return queue(c, status, response);
 }
 
-static enum MHD_Result queue_file(struct client *c)
+static enum MHD_Result queue_file(struct server *s, struct client *c)
 {
 	struct MHD_Response *response = NULL;
 	char attachment[96];
@@ -164,6 +167,11 @@ static enum MHD_Result queue_file(struct client *c)
 
 	if (c->file < 0 || wp_io_fstat(c->file, &st))
 		return queue_text(c, 500, "the answer has no file");
+	if (!wp_serve_held_add(s->held, CLIENTS_MAX, (size_t)(c - s->clients),
+			       st.st_ino, (uint64_t)st.st_size))
+		return queue_text(c, 503,
+				  "503 answers that others have not taken yet "
+				  "fill the memory: try again");
 	response = MHD_create_response_from_fd((uint64_t)st.st_size, c->file);
 	if (!response)
 		return MHD_NO;
@@ -283,14 +291,15 @@ static enum MHD_Result heed(void *ctx, struct MHD_Connection *connection,
 	}
 	if (c->state == ANSWERED)
 		return c->answer.status == 200 ?
-			       queue_file(c) :
+			       queue_file(s, c) :
 			       queue_text(c, c->answer.status, c->answer.text);
 	status = check_client(s, c, method, &text);
 	return status ? queue_text(c, status, text) : ask(s, c, url);
 }
 
-static void forget_file(struct client *c)
+static void forget_file(struct server *s, struct client *c)
 {
+	s->held[c - s->clients].bytes = 0;
 	if (c->file >= 0)
 		close(c->file);
 	c->file = -1;
@@ -305,7 +314,7 @@ static void on_connection(void *ctx, struct MHD_Connection *connection,
 	struct client *c = *socket_context;
 
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED && c) {
-		forget_file(c);
+		forget_file(s, c);
 		c->state = FREE;
 	}
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
@@ -324,37 +333,14 @@ static void on_completed(void *ctx, struct MHD_Connection *connection,
 			 void **con_cls, enum MHD_RequestTerminationCode why)
 {
 	struct client *c = *con_cls;
+	struct server *s = ctx;
 
-	(void)ctx;
 	(void)connection;
 	(void)why;
 	if (c) {
-		forget_file(c);
+		forget_file(s, c);
 		set_state(c, READING);
 	}
-}
-
-/* Only root and who runs this process may. */
-static bool may_connect(const struct wp_serve_socket *socket, int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return !socket->is_unix ||
-	       (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
-		(!peer.uid || peer.uid == geteuid()));
-}
-
-static void refuse(int fd, const char *status)
-{
-	static const char end[] = "\r\nConnection: close\r\n"
-				  "Content-Length: 0\r\n\r\n";
-
-	/* Whoever does not take it is gone or too slow. */
-	(void)!send(fd, status, strlen(status),
-		    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
-	(void)!send(fd, end, sizeof(end) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
 }
 
 static void accept_one(struct server *s, const struct wp_serve_socket *socket)
@@ -368,11 +354,12 @@ static void accept_one(struct server *s, const struct wp_serve_socket *socket)
 	if (fd < 0)
 		return;
 	c = find_free(s);
-	if (!may_connect(socket, fd)) {
-		refuse(fd, "HTTP/1.1 403 Forbidden");
+	if (!wp_serve_may_connect(socket, fd)) {
+		wp_serve_turn_away(fd, "HTTP/1.1 403 Forbidden");
 	} else if (!c) {
-		refuse(fd,
-		       "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1");
+		wp_serve_turn_away(
+			fd,
+			"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1");
 	} else {
 		*c = (struct client){ .fd = fd, .socket = socket, .file = -1 };
 		set_state(c, READING);

@@ -198,3 +198,25 @@ ssize_t wp_serve_take(int sock, void *packet, size_t size, int *ret_fd)
 		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
 	return n;
 }
+
+bool wp_serve_may_connect(const struct wp_serve_socket *socket, int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !socket->is_unix ||
+	       (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+		(!peer.uid || peer.uid == geteuid()));
+}
+
+void wp_serve_turn_away(int fd, const char *status)
+{
+	static const char end[] = "\r\nConnection: close\r\n"
+				  "Content-Length: 0\r\n\r\n";
+
+	/* Whoever does not take it is gone or too slow. */
+	(void)!send(fd, status, strlen(status),
+		    MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
+	(void)!send(fd, end, sizeof(end) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
