@@ -276,6 +276,7 @@ install: $(O)/wallprof $(DOCS)
 	install -D -m 644 $(O)/docs/wallprof.bash $(SHARE)/bash-completion/completions/wallprof
 	install -D -m 644 $(O)/docs/_wallprof $(SHARE)/zsh/vendor-completions/_wallprof
 	install -D -m 644 $(O)/docs/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
+	install -D -m 644 src/cmd/wallprof@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/wallprof@.service
 	install -D -m 644 LICENSE $(SHARE)/doc/wallprof/LICENSE
 clean: ; rm -rf build
 .PHONY: all docs tools check demo deps deps-build deps-test install clean fixtures

@@ -36,7 +36,7 @@ class Unix(http.client.HTTPConnection):
 class Server:
     """wallprof serve on a unix socket and, if asked for, a port."""
 
-    def __init__(self, tmp_path, *words, tcp=False):
+    def __init__(self, tmp_path, *words, tcp=False, under=()):
         self.path = str(tmp_path / "socket")
         self.port = None
         listen = ["--listen", f"unix:{self.path}"]
@@ -46,7 +46,7 @@ class Server:
                 self.port = s.getsockname()[1]
             listen += ["--listen", f"127.0.0.1:{self.port}"]
         self.tool = subprocess.Popen(
-            [WALLPROF, "serve", *listen, *(str(w) for w in words)],
+            [*under, WALLPROF, "serve", *listen, *(str(w) for w in words)],
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
     def ask(self, path, method="GET", headers=None):
