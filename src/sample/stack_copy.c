@@ -58,6 +58,7 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->space = space;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->len = 0;
+	copy->is_sample = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	if (len == PAGE && rest >= PAGE_REST_MIN)
 		len = rest;
@@ -77,6 +78,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->space = space;
 	copy->start_avma = sp_avma;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
+	copy->is_sample = true;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	if (copy->len)
@@ -134,6 +136,10 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 		memcpy(buf, copy->buf + at, len);
 		return WP_MEM_OK;
 	}
+	/* Not in samples of perf.  OpenSSL's SHA-256 by AVX2 has its CFA there. */
+	if (copy->is_sample && !copy->live && avma < copy->start_avma &&
+	    copy->start_avma - avma <= WP_RED_ZONE)
+		return WP_MEM_BEYOND_COPY;
 	if (!is_lasting(copy, avma)) {
 		bool is_other = avma > copy->start_avma ||
 				copy->start_avma - avma > BELOW;

@@ -30,6 +30,8 @@ struct wp_stack_copy {
 	size_t len;
 	/* End of the region that holds START_AVMA; 0: no region does. */
 	uint64_t region_end_avma;
+	/* The kernel made it, from sp on: the red zone is missing. */
+	bool is_sample;
 	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
 	/* Set by reads of the walk: the stack goes on past the copy; memory of

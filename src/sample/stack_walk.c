@@ -73,7 +73,8 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 			  record->stack_len);
 	walk = wp_stack_walk(target, &record->regs, WP_UNWIND_THOROUGH);
 	source->stack_was_cut |= walk.stack.end == WP_END_BEYOND_COPY &&
-				 record->stack_full && !source->cannot_grow;
+				 walk.is_beyond_copy && record->stack_full &&
+				 !source->cannot_grow;
 	return walk;
 }
 

@@ -378,3 +378,17 @@ def test_python_with_ten_threads(start, profile):
     target.assert_unharmed()
     assert share_whole(p) >= 0.99, run.err
     assert len({s["labels"]["tid"] for s in pprof_check.samples(p)}) == 11
+
+
+@pytest.mark.alone
+def test_code_that_has_its_cfa_in_the_red_zone(start, profile, monkeypatch):
+    """OpenSSL's SHA-256 by AVX2, which is not for CPUs with instructions of its
+    own; of a CPU without AVX2, some other code."""
+    monkeypatch.setenv("OPENSSL_ia32cap", ":~0x20000000")
+    target = start("/usr/bin/python3", "-c", """if True:
+        import hashlib, os
+        print('READY pid=%d' % os.getpid(), flush=True)
+        while True: hashlib.sha256(b'x' * 100000).digest()""")
+    run, p = profile(target.pid, "--max-stopped", 0, cpu=0.5)
+    target.assert_unharmed()
+    assert share_whole(p) >= 0.9, run.err

@@ -171,11 +171,18 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
 			  1024);
 	mem = wp_stack_copy_mem(&own.copy);
-	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8),
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - WP_RED_ZONE - 8),
+				  words, 8),
 			 WP_MEM_UNREADABLE);
+	/* What a function may keep there a copy of a stop has. */
+	assert_int_equal(
+		mem.read(mem.ctx, avma_of(own.stack - WP_RED_ZONE), words, 8),
+		WP_MEM_BEYOND_COPY);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 8),
+			 WP_MEM_BEYOND_COPY);
 	/* Also where a part of it is in the copy. */
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack - 8), words, 16),
-			 WP_MEM_UNREADABLE);
+			 WP_MEM_BEYOND_COPY);
 	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), words, 16), 0);
 	assert_false(own.copy.beyond || own.copy.elsewhere);
 	own.copy.live = true;
