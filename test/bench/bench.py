@@ -15,6 +15,7 @@ import big
 import busy
 import dump
 import frames
+import goroutines
 import harm
 import others
 import pages
@@ -28,7 +29,8 @@ from programs import BUILD, WORK
 from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
-          "busy": busy, "waits": waits, "server": server, "dump": dump, "big": big,
+          "busy": busy, "waits": waits, "goroutines": goroutines,
+          "server": server, "dump": dump, "big": big,
           "sizes": sizes, "harm": harm, "processes": processes,
           "programs": others, "html": pages}
 

@@ -157,6 +157,80 @@ def test_shares_and_labels_are_right(start, profile, program, args):
     assert abs(brief / p.duration_nanos - 0.95) < 0.12, brief
 
 
+def by_itself(target):
+    """What its goroutines measure, and what sampling from inside says."""
+    target.proc.send_signal(signal.SIGUSR1)
+    times = json.loads(target.read_line("TIMES")[len("TIMES"):])
+    sampled = json.loads(target.read_line("FGPROF")[len("FGPROF"):])
+    return [sum(kind[i] for kind in times[:2]) for i in range(3)], sampled
+
+
+def shares(values):
+    return [v / sum(values) for v in values]
+
+
+@pytest.mark.alone
+def test_shares_beside_those_of_fgprof(start, profile):
+    """Which samples the same program from inside at the same time, with the world
+    stopped, and when it gets to run: of what computes it sees less."""
+    target = start("goshares", 8, "fgprof")
+    before, samples_before = by_itself(target)
+    _, p = profile(target.pid, "-d", 10)
+    after, samples_after = by_itself(target)
+    target.assert_unharmed()
+    truth = shares([y - x for x, y in zip(before, after)])
+    its = shares([y - x for x, y in zip(samples_before["Parts"],
+                                        samples_after["Parts"])])
+    wall = collections.Counter()
+    for s in pprof_check.samples(p):
+        if "kind" in s["labels"]:
+            wall[part_of(s)] += s["values"]["wall"]
+    mine = shares([wall[part] for part in PARTS])
+    far = [max(abs(x - y) for x, y in zip(truth, of)) for of in (mine, its)]
+    assert far[0] < 0.02, (truth, mine)
+    # Of the same shape, but for what keeps it from running.
+    assert far[1] < 0.1, (truth, its)
+    assert samples_after["Samples"] - samples_before["Samples"] > 300
+
+
+def find_mixed(p, least):
+    """Stacks with functions of both sides, of so many samples at least."""
+    n, mixed = 0, []
+    for s in pprof_check.samples(p):
+        names = names_of(s)
+        sides = {side for side in ("left", "right")
+                 if any(n.startswith("main." + side) for n in names)}
+        if "main.turn" not in names or not s["values"]["samples"]:
+            continue
+        n += s["values"]["samples"]
+        if len(sides) > 1:
+            mixed.append((names, s["labels"]))
+        # All of a side, from where it is.
+        depth = [int(n[-1]) for n in names if n.startswith(("main.left",
+                                                            "main.right"))]
+        if depth != list(range(4 - len(depth), 4)):
+            mixed.append((names, s["labels"]))
+    assert n >= least, n
+    return mixed
+
+
+@pytest.mark.parametrize("pairs", [2, 50])
+def test_no_stack_is_of_two_moments(start, profile, pairs):
+    """While goroutines wake each other millions of times a second."""
+    target = start("gochurn", pairs)
+    _, p = profile(target.pid, "-d", 3, "-r", 1000)
+    target.assert_unharmed()
+    assert not find_mixed(p, 1000)
+
+
+@pytest.mark.soak
+def test_no_stack_of_many_is_of_two_moments(start, profile):
+    target = start("gochurn", 2)
+    _, p = profile(target.pid, "-d", 60, "-r", 1000)
+    target.assert_unharmed()
+    assert not find_mixed(p, 100000)
+
+
 @pytest.mark.alone
 def test_many_goroutines_are_looked_at_less_often(start, profile, tmp_path):
     """Of 48,000 that wait each has all of the time, however often they are seen."""

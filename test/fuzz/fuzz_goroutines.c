@@ -11,8 +11,20 @@
 #include "fuzz.h"
 #include "wallprof/budget.h"
 #include "wallprof/go_buckets.h"
+#include "wallprof/goroutine_looks.h"
 
 enum { WRITE = 12, READS_MAX = 100000 };
+
+enum { LOOKED_MAX = 64, INDEX_MAX = 1 << 20 };
+
+/* What is looked at, and what of it is read. */
+struct looked {
+	struct wp_go_program *program;
+	struct wp_goroutine_looks *looks;
+	uint32_t n, nseen;
+	uint32_t wanted[LOOKED_MAX];
+	uint32_t nwanted;
+};
 
 struct fuzzed {
 	struct made_go made;
@@ -32,7 +44,7 @@ static void make_write(struct fuzzed *f)
 	if (where < MADE_FILE - 8)
 		memcpy(f->made.file + where, f->at + 4, size);
 	else if (where >= MADE_FILE)
-		memcpy(f->made.memory + where - MADE_FILE, f->at + 4, size);
+		memcpy(f->made.memory + (where - MADE_FILE), f->at + 4, size);
 	f->at += WRITE;
 }
 
@@ -86,6 +98,56 @@ static void read_books(struct wp_go_program *program)
 		FUZZ_CHECK(wp_go_program_version(program));
 }
 
+static void see(void *ctx, uint32_t index,
+		const struct wp_goroutine_words *words, const uint8_t *bytes)
+{
+	struct looked *l = ctx;
+	struct wp_goroutine_more more = wp_goroutine_looks_more(l->looks,
+								bytes);
+	bool is_threads;
+	uint64_t id;
+
+	FUZZ_CHECK(index < l->n);
+	FUZZ_CHECK(words->state < WP_NGOROUTINE_STATES);
+	(void)wp_go_program_reason(l->program, more.reason);
+	(void)wp_go_program_is_runtime(l->program, more.start_avma);
+	if (l->nwanted < LOOKED_MAX)
+		l->wanted[l->nwanted++] = index;
+	if (l->nseen++ >= LOOKED_MAX)
+		return;
+	(void)wp_goroutine_looks_tid(l->looks, more.m_avma);
+	if (wp_goroutine_looks_at(l->looks, more.m_avma, &id, &more,
+				  &is_threads))
+		FUZZ_CHECK(id);
+}
+
+static void look_twice(struct wp_go_program *program,
+		       const struct wp_goroutine_user *user,
+		       struct wp_goroutines *all)
+{
+	struct looked l = { .program = program };
+	uint32_t n, nleft, nunread;
+
+	if (wp_goroutine_looks_new(&l.looks, program))
+		return;
+	for (int look = 0; look < 2; look++) {
+		uint32_t before = l.n;
+
+		l.nwanted = l.nseen = 0;
+		if (wp_goroutine_looks_update(l.looks, &n, &nleft))
+			break;
+		FUZZ_CHECK(n >= before);
+		l.n = n;
+		if (wp_goroutine_looks_make(l.looks, see, &l, &nunread) ||
+		    wp_goroutine_looks_read(l.looks, user, l.wanted, l.nwanted,
+					    all))
+			break;
+		for (uint32_t i = 0; i < all->len; i++)
+			FUZZ_CHECK(all->v[i].index <= INDEX_MAX);
+	}
+	wp_goroutine_looks_free(l.looks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzzed *f = malloc(sizeof(*f));
@@ -114,6 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				FUZZ_CHECK(all.v[i].first_label +
 						   all.v[i].nlabels <=
 					   all.nlabels);
+		look_twice(program, &user, &all);
 		read_books(program);
 		wp_go_program_free(program);
 	}
