@@ -5,14 +5,18 @@ import glob
 import gzip
 import json
 import os
+import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 
 import pprof_check
 import pytest
 
-from conftest import children_of, run_ns, wait_until, wallprof
+from conftest import FIXTURES, children_of, run_ns, wait_until, wallprof
 
 # Starts a child that runs a line of the fifo in its argument; says its pid.
 STARTS = """
@@ -324,6 +328,190 @@ def test_a_check_finds_the_one_that_hangs(start):
     herd = start("herd", 2, 2, 1000000)
     run = wallprof("check", "--tree", herd.pid, "-p", well.pid, "-i", "300ms")
     assert run.status == 0, run.out + run.err
+
+
+def shares(sums):
+    """{key: part of all, in percent}."""
+    return {key: 100 * ns / sum(sums.values()) for key, ns in sums.items()}
+
+
+def a_build(tmp_path, n):
+    """The argv of a build of N files, each by a program that starts a second one,
+    and a third at the end; and the log of what each did."""
+    log = tmp_path / "log"
+    log.touch()
+    for name in ("wp-cc", "wp-as", "wp-ld"):
+        shutil.copy(FIXTURES / "program", tmp_path / name)
+    lines = [f"all: {' '.join(f'o{i}' for i in range(n))}",
+             f"\t@{tmp_path}/wp-ld {log} 200"]
+    for i in range(n):
+        lines += [f"o{i}:", f"\t@{tmp_path}/wp-cc {log} {40 + 7 * i % 50} "
+                  f"{tmp_path}/wp-as {log} {10 + 5 * i % 30}"]
+    (tmp_path / "Makefile").write_text("\n".join(lines) + "\n")
+    return ["make", "-s", "-C", tmp_path, "-j4"], log
+
+
+def read_log(log):
+    """[(name, pid, CPU ns, ns that it lived)]."""
+    rows = [line.split() for line in log.read_text().splitlines()]
+    return [(name, *map(int, numbers)) for name, *numbers in rows]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("how", [["--children"], ["--all", "--max-cpu", "0"],
+                                 ["--name", "wp-*"]], ids=lambda a: a[0])
+def test_shares_of_a_build_are_those_of_its_programs(tmp_path, how):
+    command, log = a_build(tmp_path, 60)
+    output = tmp_path / "x.pb.gz"
+    run = wallprof(*how, "--", *command, output=output)
+    assert run.status in (0, 1), run.err
+    rows = read_log(log)
+    assert len(rows) == 121
+    true = {}
+    for name, _, ns, _ in rows:
+        true[name] = true.get(name, 0) + ns
+    p = pprof_check.load(str(output))
+    found = {pid for _, pid in by_process(p)}
+    # Those that live for three intervals, and some before their own clock starts.
+    long_lived = [pid for _, pid, _, lived in rows if lived >= 3 * p.period]
+    assert len(long_lived) > 60
+    missed = [pid for pid in long_lived if pid not in found]
+    assert len(missed) <= 0.01 * len(long_lived), (missed, run.err)
+    cpu = {}
+    for (name, _), ns in by_process(p, "cpu").items():
+        cpu[name] = cpu.get(name, 0) + ns
+    got = shares({name: cpu.get(name, 0) for name in true})
+    for name, share in shares(true).items():
+        assert abs(got[name] - share) <= 2, (got, shares(true), run.err)
+
+
+POOL = """
+import multiprocessing, os, sys, time
+def work(i):
+    end = time.process_time() + 0.002 * (1 + i % 10)
+    while time.process_time() < end:
+        pass
+if __name__ == "__main__":
+    with multiprocessing.Pool(4) as pool:
+        pool.map(work, range(4), 1)
+        print(f"READY pid={os.getpid()}", flush=True)
+        while True:
+            pool.map(work, range(40), 1)
+"""
+
+
+@pytest.mark.alone
+def test_shares_of_a_pool_are_those_of_schedstat(start, tmp_path):
+    target = start(sys.executable, "-c", POOL)
+    output = tmp_path / "x.pb.gz"
+
+    def times():
+        return {pid: run_ns(pid) for pid in (target.pid,
+                                             *children_of(target.pid))}
+
+    def work():
+        wait_until(lambda: holds_files_of(target.pid))
+        it["before"] = times()
+        wait_until(lambda: sum(times().values()) -
+                   sum(it["before"].values()) > 3e9)
+        it["after"] = times()
+        return lambda: True
+
+    it = {}
+    run = wallprof("--tree", target.pid, output=output, until=work)
+    assert run.status in (0, 1), run.err
+    true = shares({pid: ns - it["before"][pid]
+                   for pid, ns in it["after"].items()})
+    p = pprof_check.load(str(output))
+    got = shares({pid: ns for (_, pid), ns in by_process(p, "cpu").items()})
+    assert set(got) == set(true) and len(true) == 5
+    for pid, share in true.items():
+        assert abs(got[pid] - share) <= 2, (got, true)
+
+
+POSTGRES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+
+
+class Postgres:
+    """A server of its own, and pgbench with 50 connections."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        os.chmod(directory, 0o755)
+        self.home = directory / "home"
+        self.home.mkdir()
+        os.chown(self.home, 65534, 65534)
+        self.run("initdb", "-D", self.home / "db", "-A", "trust", "-U", "me")
+        options = (f"-k {self.home} -c listen_addresses= -c fsync=off "
+                   "-c max_connections=80")
+        self.run("pg_ctl", "-D", self.home / "db", "-w", "-o", options,
+                 "-l", self.home / "log", "start")
+        self.client = ["-h", str(self.home), "-U", "me"]
+        self.run("pgbench", *self.client, "-i", "-q", "postgres")
+        self.bench = subprocess.Popen(
+            self.argv("pgbench", *self.client, "-c", "50", "-S", "-T", "600",
+                      "postgres"),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.pid = int((self.home / "db/postmaster.pid").read_text()
+                       .split()[0])
+        wait_until(lambda: len(children_of(self.pid)) > 50)
+
+    def argv(self, name, *args):
+        path = f"{POSTGRES[-1]}/{name}"
+        return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                path, *map(str, args)]
+
+    def run(self, *argv):
+        # What it starts keeps the descriptors.
+        subprocess.run(self.argv(*argv), check=True, cwd=self.home,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=100)
+
+    def end(self):
+        self.bench.kill()
+        self.bench.wait()
+        self.run("pg_ctl", "-D", self.home / "db", "-m", "immediate", "stop")
+
+
+@pytest.mark.alone
+@pytest.mark.soak
+@pytest.mark.skipif(not POSTGRES, reason="no postgres")
+def test_shares_of_postgres_under_pgbench():
+    with tempfile.TemporaryDirectory() as directory:
+        server = Postgres(pathlib.Path(directory))
+        try:
+            check_postgres(server, pathlib.Path(directory) / "x.pb.gz")
+        finally:
+            server.end()
+
+
+def check_postgres(server, output):
+    bench = server.bench.pid
+
+    def times():
+        return {pid: run_ns(pid) for pid in (server.pid, bench,
+                                             *children_of(server.pid))}
+
+    def work():
+        wait_until(lambda: holds_files_of(bench))
+        it["before"] = times()
+        wait_until(lambda: sum(times().values()) -
+                   sum(it["before"].values()) > 6e9)
+        it["after"] = times()
+        return lambda: True
+
+    it = {}
+    run = wallprof("--tree", server.pid, "-p", bench, "--report",
+                   output=output, until=work)
+    assert run.status in (0, 1), run.err
+    assert re.search(r"postgres: \d\d processes", run.out), run.out
+    true = shares({pid: it["after"][pid] - ns
+                   for pid, ns in it["before"].items() if pid in it["after"]})
+    got = shares({pid: ns for (_, pid), ns in
+                  by_process(pprof_check.load(str(output)), "cpu").items()})
+    assert len(true) > 50
+    for pid, share in true.items():
+        assert abs(got.get(pid, 0) - share) <= 2, (pid, got, true)
 
 
 def test_a_process_that_is_not_there_is_said(start):

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  modules.h: processes that map one file at one place share the
+ * module; code in no file does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/sample/modules.h"
+#include "wallprof/budget.h"
+
+static struct wp_profile profile;
+static struct wp_image_cache images;
+static struct wp_modules modules;
+static struct wp_maps maps;
+static struct wp_process process;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&images, 0, sizeof(images));
+	images.fd_limit = 1024;
+	maps = (struct wp_maps)WP_MAPS_INIT;
+	process = (struct wp_process)WP_PROCESS_INIT;
+	if (wp_profile_init(&profile))
+		return -1;
+	wp_modules_init(&modules, &profile, &images);
+	return wp_process_open(&process, getpid(), NULL);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wp_modules_clear(&modules);
+	wp_image_cache_clear(&images);
+	wp_maps_clear(&maps);
+	wp_profile_clear(&profile);
+	wp_process_clear(&process);
+	wp_budget_set(512 << 20);
+	return 0;
+}
+
+/* The one region of LINE, in process INDEX. */
+static struct wp_module_place place(const char *line, uint32_t index)
+{
+	assert_int_equal(wp_maps_parse(&maps, line, strlen(line)), 0);
+	assert_int_equal(maps.len, 1);
+	return (struct wp_module_place){ &process, index, &maps, &maps.v[0] };
+}
+
+/* The id of LINE's module in process INDEX, entered if it is new. */
+static uint32_t id_of(const char *line, uint32_t index)
+{
+	const struct wp_module_place at = place(line, index);
+	uint32_t id = wp_modules_find(&modules, &at);
+
+	if (id == WP_INDEX_NONE)
+		assert_int_equal(wp_modules_add(&modules, &at, &id), 0);
+	assert_int_equal(wp_modules_find(&modules, &at), id);
+	return id;
+}
+
+#define LIB "7000-9000 r-xp 00001000 08:01 99 /lib/x.so\n"
+
+static void one_file_at_one_place_is_shared(void **state)
+{
+	static const char *const others[] = {
+		"7000-a000 r-xp 00001000 08:01 99 /lib/x.so\n",
+		"8000-9000 r-xp 00001000 08:01 99 /lib/x.so\n",
+		"7000-9000 r-xp 00002000 08:01 99 /lib/x.so\n",
+		"7000-9000 r-xp 00001000 08:02 99 /lib/x.so\n",
+		"7000-9000 r-xp 00001000 08:01 98 /lib/x.so\n",
+		"7000-9000 r-xp 00001000 08:01 99 /lib/y.so\n",
+	};
+	uint32_t id = id_of(LIB, 0);
+
+	(void)state;
+	assert_true(id > 0);
+	assert_int_equal(id_of(LIB, 1), id);
+	assert_int_equal(id_of(LIB, 200), id);
+	assert_int_equal(profile.nmappings, id + 1);
+	assert_int_equal(profile.mappings[id].process, 0);
+	assert_string_equal(wp_profile_str(&profile, profile.mappings[id].path),
+			    "/lib/x.so");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_int_equal(id_of(others[i], 0), id + 1 + i);
+}
+
+static void code_in_no_file_is_its_processes_own(void **state)
+{
+	static const char code[] = "7000-9000 r-xp 00000000 00:00 0 \n";
+	uint32_t first = id_of(code, 0), second = id_of(code, 1);
+
+	(void)state;
+	assert_true(first != second);
+	assert_int_equal(id_of(code, 0), first);
+	assert_int_equal(id_of(code, 1), second);
+	assert_int_equal(profile.mappings[second].process, 1);
+}
+
+/* The test's own program. */
+static void a_file_is_opened_once_and_has_a_build_id(void **state)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	struct wp_module_place at = { &process, 0, &maps, NULL };
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(wp_process_read_maps(&process, &text, &maps), 0);
+	wp_text_clear(&text);
+	at.map = wp_maps_find(&maps, (uintptr_t)setup);
+	assert_non_null(at.map);
+	assert_int_equal(wp_modules_add(&modules, &at, &id), 0);
+	assert_false(modules.v[id].is_opened);
+	wp_modules_open(&modules, id, &at);
+	assert_true(modules.v[id].is_opened);
+	assert_non_null(modules.v[id].image);
+	assert_ptr_equal(profile.mappings[id].image, modules.v[id].image);
+	assert_true(strlen(wp_profile_str(&profile,
+					  profile.mappings[id].build_id)) > 0);
+	/* Any process may read it. */
+	assert_int_equal(modules.v[id].process, UINT32_MAX);
+}
+
+static void what_cannot_be_had_costs_its_frames(void **state)
+{
+	uint32_t lost = id_of(LIB, 0), gone;
+	struct wp_module_place at;
+
+	(void)state;
+	wp_modules_lose(&modules, lost);
+	assert_true(modules.v[lost].is_opened);
+	assert_true(profile.mappings[lost].is_lost);
+	assert_null(modules.v[lost].image);
+	assert_int_equal(profile.counters.files_lost, 1);
+	at = place("1000-2000 r-xp 0 08:01 7 /no/such/file\n", 0);
+	assert_int_equal(wp_modules_add(&modules, &at, &gone), 0);
+	wp_modules_open(&modules, gone, &at);
+	assert_true(modules.v[gone].is_opened);
+	assert_null(modules.v[gone].image);
+}
+
+static void mappings_end_with_their_budget(void **state)
+{
+	struct wp_module_place at = place(LIB, 0);
+	size_t n = 0;
+
+	(void)state;
+	wp_budget_set(1 << 20);
+	while (n < 100000 && wp_modules_fit(&at))
+		n++;
+	assert_in_range(n, 10, 10000);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_file_at_one_place_is_shared),
+		TEST(code_in_no_file_is_its_processes_own),
+		TEST(a_file_is_opened_once_and_has_a_build_id),
+		TEST(what_cannot_be_had_costs_its_frames),
+		TEST(mappings_end_with_their_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
