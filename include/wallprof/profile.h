@@ -267,6 +267,8 @@ struct wp_profile_meta {
 	int64_t heap_period;
 	/* HEAP: all that was allocated is shown by default, not what is in use. */
 	bool is_of_allocations;
+	/* HEAP: what is in use was allocated in this time; 0: in all of it. */
+	uint64_t leaks_ns;
 	/* String id of the reason why BPF scans were wanted and not made; "":
 	 * none. */
 	uint32_t no_scan;
@@ -467,8 +469,7 @@ void wp_profile_divide_wall(struct wp_profile *profile, bool by_looks);
 WP_MUST_CHECK
 int wp_profile_locate(struct wp_profile *profile);
 
-/* The mapping that STACK's walk ended in; WP_MAPPING_NONE where that has nothing
- * to do with its end. */
+/* The mapping that STACK's walk ended in; WP_MAPPING_NONE: it has nothing to do with that. */
 uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
 				const struct wp_profile_stack *stack);
 
@@ -491,10 +492,8 @@ uint64_t wp_profile_time(const struct wp_profile *profile,
 uint64_t wp_profile_total(const struct wp_profile *profile,
 			  enum wp_profile_kind kind);
 
-/* "wall", "threads", ... */
+/* "wall", "threads", ...; the text of string ID. */
 const char *wp_profile_kind_name(enum wp_profile_kind kind);
-
-/* The text of string ID. */
 const char *wp_profile_str(const struct wp_profile *profile, uint32_t id);
 
 #endif

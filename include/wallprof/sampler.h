@@ -85,6 +85,9 @@ struct wp_sampler_options {
 	uint64_t heap_rate;
 	double max_overhead;
 	bool heap_anyway;
+	/* Only what was allocated in the recording's first half is in use: what
+	 * lives for a short time only is no leak. */
+	bool heap_leaks;
 	enum wp_heap_tier heap_tier;
 	/* Note in the timeline which thread holds the lock that one waits for. */
 	bool note_holders;

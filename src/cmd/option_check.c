@@ -347,12 +347,28 @@ static void choose_goroutines(struct wp_option_parse *p)
 			!s->thread_globs[0] && s->stop != WP_STOP_ALL;
 }
 
+/* `leaks` is a recording of the heap. */
+static void choose_leaks(struct wp_options *o)
+{
+	struct wp_sampler_options *s = &o->sampler;
+
+	if (o->action != WP_ACTION_LEAKS)
+		return;
+	o->action = WP_ACTION_RECORD;
+	o->kinds = 1u << WP_PROFILE_HEAP;
+	s->wall = s->cpu = false;
+	s->heap = s->heap_leaks = true;
+}
+
 int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 {
 	struct wp_options *o = &parse->o;
 	bool dump = o->action == WP_ACTION_DUMP ||
 		    o->action == WP_ACTION_CHECK || o->action == WP_ACTION_RUN;
-	int rc = check_target(o, err);
+	int rc;
+
+	choose_leaks(o);
+	rc = check_target(o, err);
 
 	if (!rc)
 		rc = check_command(parse, err);

@@ -8,6 +8,7 @@
 #include "wallprof/enum_name.h"
 
 #define RECORD (1u << WP_ACTION_RECORD)
+#define LEAKS (1u << WP_ACTION_LEAKS)
 #define DUMP (1u << WP_ACTION_DUMP)
 #define CHECK (1u << WP_ACTION_CHECK)
 #define RUN (1u << WP_ACTION_RUN)
@@ -15,7 +16,7 @@
 #define REPORT (1u << WP_ACTION_REPORT)
 #define DIFF (1u << WP_ACTION_DIFF)
 #define SERVE (1u << WP_ACTION_SERVE)
-#define LIVE (RECORD | DUMP | CHECK | TOP)
+#define LIVE (RECORD | LEAKS | DUMP | CHECK | TOP)
 #define ALL (LIVE | RUN | REPORT | DIFF | SERVE)
 
 const struct wp_command_row wp_command_rows[] = {
@@ -51,6 +52,10 @@ const struct wp_command_row wp_command_rows[] = {
 	  "record in the background; profiles and metrics by HTTP",
 	  "wallprof serve redis-server\n"
 	  "wallprof serve --listen 127.0.0.1:6060 4711 nginx\n" },
+	{ "leaks", WP_ACTION_LEAKS,
+	  "[OPTION...] PID | NAME | -- COMMAND ARG...",
+	  "who allocates what is not freed, and how fast that grows",
+	  "wallprof leaks 4711 -d 60\n" },
 };
 const size_t wp_ncommand_rows = sizeof(wp_command_rows) /
 				sizeof(*wp_command_rows);
@@ -88,8 +93,8 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_ALL, "all", NULL, RECORD | DUMP | CHECK, WP_SECTION_WHAT, NULL,
 	  "all processes but wallprof's own",
 	  "All processes, now or later, but kernel threads and wallprof's own." },
-	{ 't', "thread", "GLOB", RECORD | TOP | DUMP | SERVE, WP_SECTION_WHAT,
-	  NULL,
+	{ 't', "thread", "GLOB", RECORD | LEAKS | TOP | DUMP | SERVE,
+	  WP_SECTION_WHAT, NULL,
 	  "only threads whose name matches, such as 'worker-*',\n"
 	  "or does not: '!idle*'; may be given several times",
 	  "Only threads whose name matches the shell pattern, such as `'worker-*'`; with\n"
@@ -107,7 +112,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  NULL, "tell goroutines apart: a label with the id of each",
 	  "Tell goroutines apart, each by a label `goroutine` with its id, up to as many as\n"
 	  "`--own-threads` says; else only their labels and stacks do." },
-	{ 'd', "duration", "TIME", RECORD | TOP, WP_SECTION_WHAT, NULL,
+	{ 'd', "duration", "TIME", RECORD | LEAKS | TOP, WP_SECTION_WHAT, NULL,
 	  "stop after 30, 30s, 5m; 0 (default): until the target\n"
 	  "exits or Ctrl-C",
 	  "Stop after this time: `30`, `30s`, `5m`, `250ms`.\n"
@@ -140,12 +145,13 @@ const struct wp_option_row wp_option_rows[] = {
 	  "`10us` keeps one sample for so much delay on average, longer waits always.\n"
 	  "By default as many stacks are taken as are cheap.\n"
 	  "No rate changes the sums on average." },
-	{ WP_OPT_HEAP_RATE, "heap-rate", "BYTES", RECORD, WP_SECTION_WHAT, NULL,
+	{ WP_OPT_HEAP_RATE, "heap-rate", "BYTES", RECORD | LEAKS,
+	  WP_SECTION_WHAT, NULL,
 	  "heap: one sample per so many bytes, default 512K",
 	  "For the heap profile: one sample for so many bytes allocated, on average, 512K by\n"
 	  "default.\n"
 	  "Fewer bytes are more samples, each of which costs some microseconds." },
-	{ WP_OPT_MAX_OVERHEAD, "max-overhead", "PERCENT", RECORD,
+	{ WP_OPT_MAX_OVERHEAD, "max-overhead", "PERCENT", RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL,
 	  "heap: do not begin, or end, where probes would take\n"
 	  "more of the target's time than this, default 5",
@@ -153,11 +159,12 @@ const struct wp_option_row wp_option_rows[] = {
 	  "they run for less) that probes on its allocator may take, 5 by default.\n"
 	  "Calls are counted for 20 ms first, and then on; past it nothing is recorded, or the\n"
 	  "heap profile ends, and the reason is told." },
-	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD, WP_SECTION_WHAT,
-	  NULL, "heap: whatever it costs the target",
+	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD | LEAKS,
+	  WP_SECTION_WHAT, NULL, "heap: whatever it costs the target",
 	  "For the heap profile: make it whatever it costs the target." },
-	{ WP_OPT_HEAP_PROBE, "heap-probe", "HOW", RECORD, WP_SECTION_WHAT,
-	  "auto session multi", "heap: how calls are probed, default auto",
+	{ WP_OPT_HEAP_PROBE, "heap-probe", "HOW", RECORD | LEAKS,
+	  WP_SECTION_WHAT, "auto session multi",
+	  "heap: how calls are probed, default auto",
 	  "For the heap profile: `session` (Linux 6.13) or `multi` (Linux 6.6, some 1 us more\n"
 	  "for each call); `auto`, the default, takes the first that the kernel has." },
 	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
@@ -197,11 +204,12 @@ const struct wp_option_row wp_option_rows[] = {
 	  "A thread that does not move takes none; a change takes 24 bytes.\n"
 	  "Past it the oldest intervals of one thread in one place are joined within windows of\n"
 	  "time, which double as often as that takes: sums stay exact." },
-	{ WP_OPT_REPORT, "report", NULL, RECORD, WP_SECTION_OUTPUT, NULL,
-	  "with -o FILE: print the text report as well",
+	{ WP_OPT_REPORT, "report", NULL, RECORD | LEAKS, WP_SECTION_OUTPUT,
+	  NULL, "with -o FILE: print the text report as well",
 	  "With `-o`, print the text report as well." },
-	{ WP_OPT_FULL, "full", NULL, RECORD | REPORT | DIFF, WP_SECTION_OUTPUT,
-	  NULL, "text report: every function and call, however small",
+	{ WP_OPT_FULL, "full", NULL, RECORD | LEAKS | REPORT | DIFF,
+	  WP_SECTION_OUTPUT, NULL,
+	  "text report: every function and call, however small",
 	  "Show all of the text report instead of what matters." },
 	{ 'q', "quiet", NULL, ALL, WP_SECTION_OUTPUT, NULL,
 	  "print only errors on standard error", "Print errors only." },
@@ -368,8 +376,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  WP_SECTION_HOW, "rows libunwind", "rows (default) or libunwind",
 	  "`rows` (default) evaluates unwind info itself and asks libunwind only for what it\n"
 	  "cannot do; `libunwind` asks it for every frame." },
-	{ WP_OPT_DEBUGINFOD, "debuginfod", "ASK", RECORD, WP_SECTION_HOW,
-	  "yes no",
+	{ WP_OPT_DEBUGINFOD, "debuginfod", "ASK", RECORD | LEAKS,
+	  WP_SECTION_HOW, "yes no",
 	  "yes: ask the servers of DEBUGINFOD_URLS for debug\n"
 	  "files; default: yes, but no for root",
 	  "Whether to ask the servers that the environment variable `DEBUGINFOD_URLS` names for\n"

@@ -38,6 +38,9 @@ enum wp_action {
 	WP_ACTION_DIFF,
 	/* Record in the background, and answer by HTTP. */
 	WP_ACTION_SERVE,
+	/* Record what is allocated and not freed; until the options are checked,
+	 * from then on it is RECORD. */
+	WP_ACTION_LEAKS,
 	WP_NACTIONS
 };
 

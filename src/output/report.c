@@ -352,8 +352,11 @@ static void put_summary(struct wp_report *r)
 	put_header(r);
 	wp_report_idle(r);
 	if (!r->total_ns) {
-		wp_buf_printf(&r->out, "\n%s.\n",
-			      words_of(r->profile, r->kind)->none);
+		wp_buf_printf(
+			&r->out, "\n%s.\n",
+			r->profile->meta.leaks_ns ?
+				"Nothing that was allocated in its first half is in use" :
+				words_of(r->profile, r->kind)->none);
 		return;
 	}
 	wp_report_processes(r);
@@ -361,6 +364,8 @@ static void put_summary(struct wp_report *r)
 		wp_report_states(r);
 	if (r->kind != WP_PROFILE_MUTEX && r->kind != WP_PROFILE_HEAP)
 		wp_report_sites(r);
+	if (r->kind == WP_PROFILE_HEAP)
+		wp_report_leaks(r);
 }
 
 static void put_details(struct wp_report *r)

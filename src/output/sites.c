@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "columns.h"
 #include "errors.h"
 #include "report.h"
 #include "wallprof/state.h"
@@ -134,6 +135,7 @@ int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
 			       .kind = kind,
 			       .set = &profile->sets[kind],
 			       .options = &options };
+	bool has_states = wp_columns_have_states(profile, kind);
 	struct wp_pairs rows = WP_PAIRS_INIT;
 	struct wp_view view;
 
@@ -141,10 +143,12 @@ int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
 	sum_places(&r, &rows);
 	wp_pairs_sort(&rows);
 	if (rows.len && !r.rc) {
-		wp_buf_printf(&r.name, "%.1f %% %s",
+		wp_buf_printf(&r.name, "%.1f %%%s%s",
 			      100 * (double)rows.v[0].self / (double)r.total_ns,
-			      wp_types_state_name(
-				      (enum wp_state)(rows.v[0].b & 0xff)));
+			      has_states ? " " : "",
+			      has_states ? wp_types_state_name((enum wp_state)(
+						   rows.v[0].b & 0xff)) :
+					   "");
 		if ((rows.v[0].b & 0xff) == WP_STATE_WAITING) {
 			wp_buf_str(&r.name, ": ");
 			wp_report_wait(&r, rows.v[0].b >> 8);

@@ -97,14 +97,15 @@ void wp_heap_objects_take_back(struct wp_heap_objects *o,
 
 int wp_heap_objects_count(struct wp_heap_objects *o,
 			  struct wp_heap_probe *probe,
-			  struct wp_sample_set *set)
+			  struct wp_sample_set *set, uint64_t until_ns)
 {
 	int rc = find_live(o, probe);
 
 	for (size_t i = 0; !rc && i < o->n; i++) {
 		const struct wp_heap_object *object = &o->v[i];
 
-		if (!object->is_live || object->at >= set->nsamples)
+		if (!object->is_live || object->time_ns >= until_ns ||
+		    object->at >= set->nsamples)
 			continue;
 		set->samples[object->at].cpu_count += object->count;
 		set->samples[object->at].cpu_ns += object->bytes;

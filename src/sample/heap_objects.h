@@ -42,11 +42,11 @@ int wp_heap_objects_add(struct wp_heap_objects *objects,
 void wp_heap_objects_take_back(struct wp_heap_objects *objects,
 			       struct wp_sample_set *set, uint64_t id);
 
-/* Enter into SET which objects are in use by PROBE.  0, or -errno: it is not known. */
+/* Enter into SET which objects of before UNTIL_NS are in use by PROBE.  0, or -errno: it is not known. */
 WP_MUST_CHECK
 int wp_heap_objects_count(struct wp_heap_objects *objects,
 			  struct wp_heap_probe *probe,
-			  struct wp_sample_set *set);
+			  struct wp_sample_set *set, uint64_t until_ns);
 
 void wp_heap_objects_clear(struct wp_heap_objects *objects);
 

@@ -431,7 +431,11 @@ static int add_in_use(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
 	struct wp_heap_samples *h = target->heap_samples;
-	int rc = wp_heap_objects_count(&h->objects, h->probe, set);
+	bool leaks = target->loop->options.heap_leaks;
+	uint64_t half_ns = (target->loop->tick_ns - target->start_ns) / 2;
+	int rc = wp_heap_objects_count(&h->objects, h->probe, set,
+				       leaks ? target->start_ns + half_ns :
+					       UINT64_MAX);
 	uint64_t in_use = 0;
 
 	if (rc && rc != -ENOMEM && !h->why.code)
@@ -440,7 +444,8 @@ static int add_in_use(struct wp_target *target)
 				  strerror(-rc));
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		in_use += set->samples[i].cpu_ns;
-	target->profile->meta.is_of_allocations = !in_use;
+	target->profile->meta.is_of_allocations = !in_use && !leaks;
+	target->profile->meta.leaks_ns = leaks ? half_ns : 0;
 	return rc == -ENOMEM ? rc : 0;
 }
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -183,3 +184,31 @@ def test_a_go_program_is_asked_for_its_own_books(start, tmp_path):
     run = wallprof("-p", target.pid, "--profile", "heap", "-d", "0.5",
                    output=tmp_path / "p.pb.gz").check((0, 1))
     assert "Go's own" in run.err, run.err
+
+
+# Its two rounds are to be in the two halves of the time.
+@pytest.mark.alone
+def test_leaks_are_what_is_old_and_not_freed(start):
+    """The fixture keeps so many bytes of what it allocates before the recording's
+    half, and more after it."""
+    target = start("heap", "20")
+
+    def grow():
+        work(target)
+        begun = time.monotonic()
+        # What is allocated later is none, though it is not freed.
+        half = lambda: time.monotonic() > begun + 2  # noqa: E731
+        return lambda: half() and work(target)()
+
+    run = wallprof("leaks", target.pid, "--heap-anyway", "--heap-rate", "16K",
+                   until=grow).check((0, 1))
+    truth = target.truth()
+    lines = run.out[run.out.index("\nLeaks:"):].split("\n\n")[0].splitlines()
+    row = next(li for li in lines if "site_malloc_200k (" in li)
+    # Half of what the two rounds kept.
+    kept = truth["site_malloc_200k"][3] / 2
+    size, unit = row.split()[:2]
+    got = float(size) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit]
+    assert abs(got - kept) <= allowed(kept) / 2, (row, kept)
+    assert "/s ±" in row
+    assert not any("site_malloc_1m (" in li for li in lines), lines

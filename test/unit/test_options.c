@@ -482,7 +482,7 @@ static void what_is_wrong_is_said(void **state)
 		  "--threads and --check: give one" },
 		{ "w dump --check 1", "dump and --check: give one" },
 		{ "w --threads -p 1 -d 3",
-		  "-d is for record and top, not for dump" },
+		  "-d is for record, top and leaks, not for dump" },
 		{ "w --threads -p 1 -i 2s", "-i is for" },
 		{ "w --check", "give its PID" },
 		{ "w --check -p 1 -i 10ms", "50ms" },
