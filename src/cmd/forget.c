@@ -38,7 +38,9 @@ static int renumber(struct wp_recording *r, struct wp_renumber *to)
 			      0;
 
 	wp_history_renumber(&r->history, &r->profile, to);
-	return rc;
+	return rc ? rc :
+		    wp_cumulative_renumber(
+			    &r->waits, wp_history_begin_ns(&r->history), to);
 }
 
 int wp_forget_old(struct wp_forget *f, struct wp_recording *r,

@@ -37,6 +37,10 @@ enum {
 /* Time between two marks, and two looks at the socket. */
 #define STEP_NS WP_NS_PER_S
 #define LOOK_NS (50 * WP_NS_PER_MS)
+/* Time of each part of the waits that are added up, but where they are asked for; and
+ * least time. */
+#define WAITS_NS (15 * WP_NS_PER_S)
+#define LEAST_WAITS_NS WP_NS_PER_S
 
 enum job_state { FREE, WAITS, READY, RUNS };
 
@@ -81,6 +85,9 @@ static int mark(struct recorder *c)
 	rc = wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
 	if (!rc && wp_forget_is_due(&c->forget, &c->r.profile, m->end_ns))
 		rc = wp_forget_old(&c->forget, &c->r, &c->digest);
+	if (!rc && m->end_ns - c->r.waits.until_ns >= WAITS_NS)
+		rc = wp_cumulative_add(&c->r.waits, &c->r.history,
+				       &c->r.profile);
 	if (!rc)
 		wp_hang_watch_step(&c->watch, &c->r, &c->digest, &c->status);
 	return rc;
@@ -174,6 +181,10 @@ static int set_times(struct recorder *c, struct wp_recording_job *what)
 
 	if (wp_clock_ns() - c->r.history.end_ns > SHARED_MS * WP_NS_PER_MS)
 		rc = mark(c);
+	if (!rc && ask->endpoint == WP_SERVE_BLOCK && !ask->seconds &&
+	    c->r.history.end_ns - c->r.waits.until_ns >= LEAST_WAITS_NS)
+		rc = wp_cumulative_add(&c->r.waits, &c->r.history,
+				       &c->r.profile);
 	what->to_ns = c->r.history.end_ns;
 	if (ask->to_ns) {
 		what->from_ns = ask->from_ns;
@@ -317,7 +328,7 @@ static int begin(struct recorder *c, pid_t pid, struct wp_err *err)
 					   &r->target, err);
 	if (rc)
 		return rc;
-	r->start_ns = wp_clock_ns();
+	r->start_ns = r->waits.until_ns = wp_clock_ns();
 	wp_history_init(&r->history, o->keep_ns, o->timeline_size / 2,
 			r->start_ns);
 	wp_recorded_describe(&r->profile, &r->process,

@@ -7,6 +7,7 @@
 #define WP_RECORDING_H
 
 #include "options.h"
+#include "wallprof/cumulative.h"
 #include "wallprof/history.h"
 #include "wallprof/sampler.h"
 #include "wallprof/serve.h"
@@ -19,6 +20,8 @@ struct wp_recording {
 	struct wp_sampler *sampler;
 	struct wp_target *target;
 	struct wp_history history;
+	/* All waits since then. */
+	struct wp_cumulative waits;
 	uint64_t start_ns;
 	/* 0: the process lives. */
 	uint64_t ended_ns;

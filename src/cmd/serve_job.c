@@ -73,8 +73,14 @@ int wp_recording_finish(struct wp_recording *r,
 {
 	struct wp_profile *p = &r->profile;
 	uint64_t now = wp_clock_ns();
-	int rc = weigh_waits(p);
+	bool all_waits = job->ask.endpoint == WP_SERVE_BLOCK && !job->from_ns;
+	int rc = 0;
 
+	/* They have been weighed. */
+	if (all_waits)
+		p->sets[WP_PROFILE_BLOCK] = r->waits.set;
+	else
+		rc = weigh_waits(p);
 	if (rc)
 		return rc;
 	wp_profile_divide_wall(p, false);

@@ -213,6 +213,31 @@ def test_what_a_go_program_keeps_itself(start, serve, tmp_path):
     target.assert_unharmed()
 
 
+@pytest.mark.parametrize("kind", ["block", "mutex"])
+def test_waits_only_grow(start, serve, tmp_path, kind):
+    """A scraper subtracts: no stack may have less than it had."""
+    target = start("shares")
+    server = serve(target.pid).ready(1)
+    before, path = {}, tmp_path / "waits.pb.gz"
+    for part in range(4):
+        server.ready(1 + 2 * part)
+        path.write_bytes(server.get(f"/debug/pprof/{kind}"))
+        now = {}
+        for sample in pprof_check.samples(pprof_check.load(str(path))):
+            key = (tuple((f["address"], f["name"]) for f in sample["frames"]),
+                   tuple(sorted(sample["labels"].items())))
+            was = now.get(key, (0, 0))
+            now[key] = tuple(a + b for a, b in zip(
+                was, sample["values"].values()))
+        for key, values in before.items():
+            assert all(a >= b for a, b in zip(now.get(key, (0, 0)), values)), \
+                (part, key, values, now.get(key))
+        assert sum(v[1] for v in now.values()) > sum(
+            v[1] for v in before.values())
+        before = now
+    target.assert_unharmed()
+
+
 def test_clients_share_one_recording(start, serve):
     target = start("hang", "abba")
     server = serve(target.pid).ready()
