@@ -7,22 +7,18 @@
 #ifndef WP_GO_BOOKS_H
 #define WP_GO_BOOKS_H
 
-#include <signal.h>
-
 #include "wallprof/sampler.h"
 
 /* Read what the Go program of TARGET has noted for KIND (HEAP, BLOCK or MUTEX)
  * into that set of TARGET's profile, scaled to what it stands for, as
  * runtime/pprof does; nothing is stopped, and no thread need have been sampled.
- * Once *IS_GIVEN_UP is not 0 it ends; borrowed, may be NULL.
  *
  * Returns 0; -ENOTSUP, -EAGAIN: not a Go program, or of a version that is not
- * known; -ENODATA: it keeps no such books; -EINTR, -ENOMEM, -EPERM, -ESRCH. ERR
+ * known; -ENODATA: it keeps no such books; -ENOMEM, -EPERM, -ESRCH. ERR
  * says why.
  */
 WP_MUST_CHECK
 int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
-		     const volatile sig_atomic_t *is_given_up,
 		     struct wp_err *err);
 
 /* Does TARGET run a Go program, of a version that is known? */

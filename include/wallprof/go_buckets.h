@@ -61,7 +61,7 @@ struct wp_go_buckets {
 	}
 
 /* Add the buckets of BOOK to *RET, which the caller clears in any case.  0;
- * -ENODATA: the program has none; -EINTR, -ENOMEM, -EPERM, -ESRCH. */
+ * -ENODATA: the program has none; -ENOMEM, -EPERM, -ESRCH. */
 WP_MUST_CHECK
 int wp_go_buckets_read(struct wp_go_program *program, enum wp_go_book book,
 		       struct wp_go_buckets *ret);

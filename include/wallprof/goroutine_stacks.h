@@ -36,15 +36,13 @@ struct wp_goroutine_list {
 /* Read the goroutines of TARGET, whose threads have been sampled; nothing is
  * stopped.  Their stacks and strings go to TARGET's profile.  *LIST, which the
  * caller clears in any case, stays empty for a program that is not Go's.
- * Once *IS_GIVEN_UP is not 0 it ends; borrowed, may be NULL.
  *
- * Returns 0; -ENOTSUP, -EAGAIN: they cannot be found, ERR says why; -EINTR,
+ * Returns 0; -ENOTSUP, -EAGAIN: they cannot be found, ERR says why;
  * -ENOMEM, -EPERM, -ESRCH.
  */
 WP_MUST_CHECK
 int wp_goroutine_stacks_read(struct wp_target *target,
 			     struct wp_goroutine_list *list,
-			     const volatile sig_atomic_t *is_given_up,
 			     struct wp_err *err);
 
 void wp_goroutine_stacks_clear(struct wp_goroutine_list *list);

@@ -37,12 +37,10 @@ enum purpose {
 /* Goroutines that cannot be found are missing in a dump, which says why. */
 static int read_goroutines(struct wp_snapshot_sample *sample,
 			   struct wp_snapshot_process *process,
-			   enum purpose purpose,
-			   const volatile sig_atomic_t *is_given_up,
-			   struct wp_err *err)
+			   enum purpose purpose, struct wp_err *err)
 {
 	int rc = wp_goroutine_stacks_read(sample->target, &sample->goroutines,
-					  is_given_up, &sample->go_err);
+					  &sample->go_err);
 
 	if (purpose == DUMP)
 		return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
@@ -101,8 +99,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 		rc = wp_snapshot_note_threads(sample, of, &snapshot->clock);
 	if (!rc && (purpose == GOROUTINES ||
 		    (purpose == DUMP && stops && !options.thread_globs[0])))
-		rc = read_goroutines(sample, of, purpose, snapshot->interrupts,
-				     err);
+		rc = read_goroutines(sample, of, purpose, err);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)
@@ -174,8 +171,7 @@ static int take_books(struct wp_snapshot_sample *sample,
 					   &sample->profile, &sample->target,
 					   err);
 	if (!rc)
-		rc = wp_go_books_read(sample->target, kind,
-				      snapshot->interrupts, &sample->go_err);
+		rc = wp_go_books_read(sample->target, kind, &sample->go_err);
 	if (sample->go_err.code)
 		return wp_err_set(err, rc, "process %d: %s", process->pid,
 				  sample->go_err.msg);

@@ -223,11 +223,9 @@ static int read_book(struct book *book, struct wp_go_program *program,
 }
 
 int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
-		     const volatile sig_atomic_t *is_given_up,
 		     struct wp_err *err)
 {
-	struct wp_go_target go = { .target = target,
-				   .is_given_up = is_given_up };
+	struct wp_go_target go = { .target = target };
 	struct book book = { .target = target, .kind = kind };
 	int rc = wp_go_target_open(&go, err);
 

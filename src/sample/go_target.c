@@ -11,8 +11,6 @@ static int read_ranges(void *ctx, struct wp_process_range *v, size_t n)
 {
 	const struct wp_go_target *go = ctx;
 
-	if (go->is_given_up && *go->is_given_up)
-		return -EINTR;
 	return wp_process_read_ranges(go->target->process, v, n);
 }
 

@@ -6,8 +6,6 @@
 #ifndef WP_GO_TARGET_H
 #define WP_GO_TARGET_H
 
-#include <signal.h>
-
 #include "stack_walk.h"
 #include "wallprof/go_program.h"
 #include "wallprof/types.h"
@@ -17,9 +15,6 @@ struct wp_target;
 struct wp_go_target {
 	/* Borrowed. */
 	struct wp_target *target;
-	/* Once not 0, its memory is not read any more (-EINTR); borrowed, NULL:
-	 * it always is. */
-	const volatile sig_atomic_t *is_given_up;
 	/* Owned; NULL: not open. */
 	struct wp_go_program *program;
 };

@@ -77,12 +77,9 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 }
 
 int wp_goroutine_stacks_read(struct wp_target *target,
-			     struct wp_goroutine_list *list,
-			     const volatile sig_atomic_t *is_given_up,
-			     struct wp_err *err)
+			     struct wp_goroutine_list *list, struct wp_err *err)
 {
-	struct wp_go_target go = { .target = target,
-				   .is_given_up = is_given_up };
+	struct wp_go_target go = { .target = target };
 	struct walker walker = { .target = target, .list = list };
 	const struct wp_goroutine_user user = {
 		.walk = walk_one,

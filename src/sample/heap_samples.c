@@ -454,7 +454,7 @@ static int read_go(struct wp_target *target)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	struct wp_profile *profile = target->profile;
-	int rc = wp_go_books_read(target, WP_PROFILE_HEAP, NULL, &h->why);
+	int rc = wp_go_books_read(target, WP_PROFILE_HEAP, &h->why);
 
 	if (!rc || rc == -ENOMEM)
 		return rc;

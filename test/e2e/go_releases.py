@@ -88,3 +88,29 @@ def build(version, fixture, out, *args):
                        "GOTOOLCHAIN": "local", "GO111MODULE": "off",
                        "CGO_ENABLED": "0", "GOCACHE": str(PLACE / "cache-go")})
     return out
+
+
+def program(package, path):
+    """The program at PATH of Debian's PACKAGE, which is unpacked and not
+    installed; or a test less."""
+    root = PLACE / "programs" / package
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with open(PLACE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        new = PLACE / "programs" / "new"
+        shutil.rmtree(new, ignore_errors=True)
+        try:
+            if not root.exists():
+                new.mkdir()
+                subprocess.run(["apt-get", "download", package], cwd=new,
+                               check=True, capture_output=True, timeout=300,
+                               stdin=subprocess.DEVNULL)
+                deb, = new.glob("*.deb")
+                subprocess.run(["dpkg", "-x", deb, new / "root"], check=True,
+                               capture_output=True, timeout=300)
+                (new / "root").rename(root)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            pytest.skip(f"no {package} from Debian")
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    return root / path

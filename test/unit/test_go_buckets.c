@@ -199,10 +199,10 @@ static int stop(void *ctx, struct wp_process_range *v, size_t n)
 {
 	struct made_go *made = ctx;
 
-	return made->nreads > 40 ? -EINTR : made_read(ctx, v, n);
+	return made->nreads > 40 ? -ESRCH : made_read(ctx, v, n);
 }
 
-static void it_ends_when_it_is_given_up(void **state)
+static void it_ends_when_nothing_can_be_read(void **state)
 {
 	struct fixture *f = *state;
 	const struct wp_go_reader reader = { stop, &f->made };
@@ -214,7 +214,7 @@ static void it_ends_when_it_is_given_up(void **state)
 				NULL);
 	assert_int_equal(rc, 0);
 	assert_int_equal(wp_go_buckets_read(program, WP_GO_BOOK_HEAP, &f->all),
-			 -EINTR);
+			 -ESRCH);
 	wp_go_program_free(program);
 }
 
@@ -249,7 +249,7 @@ int main(void)
 		TEST(counts_that_change_each_time_are_told),
 		TEST(a_list_that_is_a_ring_ends),
 		TEST(buckets_that_are_none_end_the_list),
-		TEST(it_ends_when_it_is_given_up),
+		TEST(it_ends_when_nothing_can_be_read),
 		TEST(a_stack_without_runtime_functions),
 	};
 
