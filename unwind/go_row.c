@@ -61,6 +61,17 @@ static bool is_injected(const struct wp_go_table *table,
 	return false;
 }
 
+/* Is FUNC what C calls back Go by (runtime/asm_amd64.s)?  It goes to the goroutine's
+ * stack and makes a frame as large as its own there, above which it puts the pc that
+ * the goroutine has left for C, as it is. */
+static bool is_callback(const struct wp_go_table *table,
+			const struct wp_go_func *func)
+{
+	const char *name = wp_go_table_text(table, func->name_off);
+
+	return name && !strcmp(name, "runtime.cgocallback");
+}
+
 /* A frame of any size begins with the caller's frame pointer. */
 static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 {
@@ -108,6 +119,14 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 		return end;
 	if (func.sets_sp && func.is_first && !size)
 		return WP_STEP_ROOT;
+	if (is_callback(&table, &func)) {
+		func.sets_sp = false;
+		*ret = make_row(&func, size);
+		/* It saves none there. */
+		ret->reg[WP_CFI_FP_SLOT].kind = WP_CFI_UNDEFINED;
+		ret->is_injected = true;
+		return WP_STEP_OK;
+	}
 	*ret = make_row(&func, size);
 	ret->is_injected = is_injected(&table, &func);
 	return WP_STEP_OK;

@@ -86,12 +86,13 @@ static uint32_t caller_of(const char *name, uint64_t return_avma,
 }
 
 /* A thread is preempted before any instruction, a function's first too: the byte
- * before is another function's. */
+ * before is another function's.  C calls back from behind such a pc, too. */
 static void who_was_preempted_is_where_it_was(void **state)
 {
 	static const char *const callees[] = { "runtime.asyncPreempt",
 					       "runtime.sigpanic",
-					       "runtime.debugCallV2" };
+					       "runtime.debugCallV2",
+					       "runtime.cgocallback" };
 	uint64_t next;
 
 	(void)state;
