@@ -17,6 +17,7 @@ import dump
 import frames
 import goroutines
 import harm
+import heap
 import others
 import pages
 import processes
@@ -31,7 +32,7 @@ from table import Table
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
           "busy": busy, "waits": waits, "goroutines": goroutines,
           "server": server, "dump": dump, "big": big,
-          "sizes": sizes, "harm": harm, "processes": processes,
+          "sizes": sizes, "harm": harm, "heap": heap, "processes": processes,
           "programs": others, "html": pages}
 
 

@@ -7,6 +7,7 @@ most bytes * RATE."""
 import math
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import time
@@ -157,6 +158,47 @@ def test_a_killed_recording_leaves_no_probe(start, tmp_path):
         wait_until(lambda: text_of(target.pid, library) == before)
     work(target)
     target.assert_unharmed()
+
+
+@pytest.mark.soak
+def test_a_thousand_kills_leave_no_probe(start, tmp_path):
+    """At any moment from wallprof's start on."""
+    target = start("heap", "1")
+    library = os.path.realpath(LIBRARIES / "libc.so.6")
+    before = text_of(target.pid, library)
+    armed = 0
+    for _ in range(1000):
+        with subprocess.Popen([WALLPROF, "-p", str(target.pid), "--profile",
+                               "heap,wall", "--heap-anyway", "-o",
+                               tmp_path / "p.pb.gz"],
+                              stderr=subprocess.DEVNULL) as tool:
+            time.sleep(random.uniform(0, 0.3))
+            armed += text_of(target.pid, library) != before
+            tool.kill()
+        wait_until(lambda: text_of(target.pid, library) == before, seconds=1)
+    # Many were killed while there were probes.
+    assert armed > 100
+    work(target)
+    target.assert_unharmed()
+
+
+def test_two_recordings_of_one_program(start, tmp_path):
+    """Each has probes of its own in the same functions."""
+    target = start("heap", "20")
+    other = subprocess.Popen(
+        [WALLPROF, "-p", str(target.pid), "--profile", "heap,wall",
+         "--heap-rate", str(RATE), "--heap-anyway", "-o",
+         tmp_path / "other.pb.gz"], stderr=subprocess.PIPE)
+    try:
+        wait_until_sampling(other)
+        _, p = record(target, tmp_path)
+    finally:
+        other.send_signal(signal.SIGINT)
+        other.communicate(timeout=100)
+    assert other.returncode in (0, 1)
+    truth = target.truth()
+    compare(truth, p)
+    compare(truth, pprof_check.load(str(tmp_path / "other.heap.pb.gz")))
 
 
 def test_a_program_without_malloc_is_said():
