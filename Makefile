@@ -184,7 +184,7 @@ $(O)/serve/libs: | deps-build
 	then echo -DWP_HAVE_MHD=1 >$(@D)/flags; echo -lmicrohttpd >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  serve is left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-	$(Q)if echo '#include <curl/curl.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - \
+	$(Q)if echo '#include <curl/curl.h>' | $(CC) $(CPPFLAGS) $(CROSS_FLAGS) $(CFLAGS) -E - \
 		>/dev/null 2>$(@D)/log-curl; \
 	then echo -DWP_HAVE_CURL=1 >>$(@D)/flags; echo -lcurl >>$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log-curl; exit 1; \
