@@ -75,7 +75,7 @@ def code(pid):
 
 def run(table):
     heaptrack = dict(os.environ, LD_PRELOAD=PRELOAD,
-                     DUMP_HEAPTRACK_OUTPUT="/dev/null")
+                     DUMP_HEAPTRACK_OUTPUT=str(WORK / "heaptrack.out"))
     for name, argv in commands().items():
         ours, theirs = [], []
         for _ in range(ROUNDS):
