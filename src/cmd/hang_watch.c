@@ -13,7 +13,7 @@
 
 /* Between two checks of threads that wait on; where nobody waits for a lock and files
  * are wanted; and between two times that files are written. */
-#define FIRST_PAUSE_NS (5 * WP_NS_PER_S)
+#define FIRST_PAUSE_NS (2 * WP_NS_PER_S)
 #define LAST_PAUSE_NS (60 * WP_NS_PER_S)
 #define KEEP_PAUSE_NS (60 * WP_NS_PER_S)
 

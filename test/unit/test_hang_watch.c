@@ -22,7 +22,7 @@ enum { S = 1000000000 };
 
 static void a_check_is_made_at_once_and_then_ever_more_seldom(void **state)
 {
-	static const unsigned int pauses[] = { 10, 20, 40, 60, 60 };
+	static const unsigned int pauses[] = { 4, 8, 16, 32, 60, 60 };
 	const struct wp_options options = { .on_hang = NULL };
 	struct wp_digest d = { .nthreads = 3 };
 	uint64_t now = 100 * (uint64_t)S;
