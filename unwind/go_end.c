@@ -56,6 +56,10 @@ static const struct root roots[] = {
 	{ false, false, 17, 21, WP_STEP_ROOT,
 	  { 0x49, 0x8b, 0x66, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0x50, 0x4c,
 	    0x8b, 0x22, 0x41, 0xff, 0xd4, 0x90, 0x58, 0xe9 } },
+	/* Go 1.27 writes that as mov $0, ebp. */
+	{ false, false, 15, 19, WP_STEP_ROOT,
+	  { 0x49, 0x8b, 0x66, 0x38, 0xbd, 0, 0, 0, 0, 0x50, 0x4c, 0x8b, 0x22,
+	    0x41, 0xff, 0xd4, 0x90, 0x58, 0xe9 } },
 	/* systemstack, which goes back: call *rdi; mov fs:-8, rax (g0);
 	 * mov 0x30(rax), rbx (m); mov curg(rbx), rax; mov rax, fs:-8;
 	 * mov 0x38(rax), rsp.  Above it on the thread's stack is what the
@@ -78,6 +82,10 @@ static const struct root roots[] = {
 	{ false, true, 15, 22, WP_STEP_ROOT,
 	  { 0x48, 0x8b, 0x63, 0x38, 0x48, 0xc7, 0xc5, 0, 0, 0, 0, 0xe8, ANY,
 	    ANY, ANY, ANY, 0xe8, ANY, ANY, ANY, ANY, 0xc3 } },
+	/* Or with mov $0, ebp. */
+	{ false, true, 13, 20, WP_STEP_ROOT,
+	  { 0x48, 0x8b, 0x63, 0x38, 0xbd, 0, 0, 0, 0, 0xe8, ANY, ANY, ANY, ANY,
+	    0xe8, ANY, ANY, ANY, ANY, 0xc3 } },
 };
 /* clang-format on */
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goroutines and Go's own profiles of every version of Go that Debian has,
 against what the program's runtime says of the same moment."""
+import collections
+import json
 import signal
 
 import pytest
 
 import go_books
 import goroutine_text
+import pprof_check
 from conftest import wallprof
 from go_releases import build
 
@@ -53,3 +56,48 @@ def test_goroutines(version, args, start, tmp_path):
             wrong.append((goid, got, want))
     assert not wrong, (len(wrong), wrong[0])
     assert right >= 12 * COUNT
+
+
+def times_of(target):
+    target.proc.send_signal(signal.SIGUSR1)
+    return json.loads(target.read_line("TIMES")[len("TIMES"):])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_recordings(version, start, profile, tmp_path):
+    """Shares of wall time and CPU time by profiler label, as the goroutines measure
+    them."""
+    target = start(build(version, "goshares", tmp_path / "goshares", *STRIPPED),
+                   8)
+    before = times_of(target)
+    _, p = profile(target.pid, "-d", 5)
+    after = times_of(target)
+    target.assert_unharmed()
+    wall, cpu = collections.Counter(), collections.Counter()
+    for s in pprof_check.samples(p):
+        names = {f["name"] for f in s["frames"]}
+        part = next((n for n in ("main.spin", "main.nap", "main.ask")
+                     if n in names), None)
+        wall[s["labels"].get("kind"), part] += s["values"]["wall"]
+        cpu[s["labels"].get("kind"), "main.spin" in names] += \
+            s["values"]["cpu"]
+    for i, kind in enumerate("ab"):
+        truth = [y - x for x, y in zip(before[i], after[i])]
+        mine = [wall[kind, part] for part in ("main.spin", "main.nap",
+                                              "main.ask")]
+        for want, got in zip(truth, mine):
+            assert abs(want / sum(truth) - got / sum(mine)) < 0.04, (truth, mine)
+    # Nearly all that computes has its label.
+    spins = sum(ns for (_, spins), ns in cpu.items() if spins)
+    assert cpu["a", True] + cpu["b", True] > 0.95 * spins > 0, cpu
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_threads_at_rest_are_whole(version, start, tmp_path):
+    """As the linker of each version writes their first functions."""
+    target = start(build(version, "goroutines", tmp_path / "go", *STRIPPED))
+    for _ in range(5):
+        run = wallprof("dump", "-f", "json", "-p", target.pid).check((0, 1))
+        for t in json.loads(run.out)["processes"][0]["threads"]:
+            assert t["state"] != "waiting" or not t["truncated"], t
+    target.assert_unharmed()

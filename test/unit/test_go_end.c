@@ -16,8 +16,8 @@
 enum { TEXT = 0x401000, ROOM = 64, STACK = 0x70000 };
 
 /* Code as objdump -d shows it in a program of go 1.19, the fourth and fifth as
- * its assembler makes them of later sources, the last three in programs of go
- * 1.23 and 1.26; AT is the last byte of the call.
+ * its assembler makes them of later sources, those with \xbd in a
+ * program of go 1.27, the last three in programs of go 1.23 and 1.26; AT is the last byte of the call.
  * What is_whole is must be all of its function, what is_end is its end. */
 static const struct root {
 	const char *code;
@@ -65,6 +65,21 @@ static const struct root {
 	  false,
 	  false,
 	  { 0 },
+	  WP_STEP_ROOT },
+	{ "\x49\x8b\x66\x38\xbd\0\0\0\0\x50\x4c\x8b\x22\x41\xff\xd4\x90\x58"
+	  "\xe9",
+	  19,
+	  15,
+	  false,
+	  false,
+	  { 0 },
+	  WP_STEP_ROOT },
+	{ "\x48\x8b\x63\x38\xbd\0\0\0\0\xe8\xe5\x3b\0\0\xe8\xe0\x17\0\0\xc3",
+	  20,
+	  13,
+	  false,
+	  true,
+	  { 10, 11, 12, 13, 15, 16, 17, 18 },
 	  WP_STEP_ROOT },
 	{ "\xff\xd7\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x8b\x58\x30\x48"
 	  "\x8b\x83\xc0\0\0\0\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b"
