@@ -113,10 +113,16 @@ int wp_heap_objects_count(struct wp_heap_objects *o,
 	return rc;
 }
 
-void wp_heap_objects_clear(struct wp_heap_objects *o)
+void wp_heap_objects_forget(struct wp_heap_objects *o)
 {
 	wp_budget_give(WP_BUDGET_HEAP, o->n * sizeof(*o->v));
 	wp_index_clear(&o->index);
+	o->n = 0;
+}
+
+void wp_heap_objects_clear(struct wp_heap_objects *o)
+{
+	wp_heap_objects_forget(o);
 	free(o->v);
 	*o = (struct wp_heap_objects){ 0 };
 }

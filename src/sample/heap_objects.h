@@ -42,6 +42,9 @@ int wp_heap_objects_add(struct wp_heap_objects *objects,
 void wp_heap_objects_take_back(struct wp_heap_objects *objects,
 			       struct wp_sample_set *set, uint64_t id);
 
+/* The memory of all objects so far is gone, as by an exec. */
+void wp_heap_objects_forget(struct wp_heap_objects *objects);
+
 /* Enter into SET which objects of before UNTIL_NS are in use by PROBE.  0, or -errno: it is not known. */
 WP_MUST_CHECK
 int wp_heap_objects_count(struct wp_heap_objects *objects,

@@ -55,8 +55,7 @@ struct wp_heap_samples {
 	struct wp_err why;
 	/* CPU time that one probe takes. */
 	uint64_t cost_ns;
-	/* When the counts were taken last that costs are judged by, and what they
-	 * were; the target's CPU time then. */
+	/* When costs were judged last; the counts, and the target's CPU time, then. */
 	uint64_t counted_ns;
 	uint64_t ncalls;
 	uint64_t target_cpu_ns;
@@ -81,12 +80,12 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 	const struct wp_perf_options options = {
 		.scope = WP_PERF_CPU,
 		.bpf_output = true,
+		.tasks = true,
 		.stack_bytes = WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
 		.ring_bytes = share < RING_MOST ? share : RING_MOST,
 	};
-	int rc = wp_perf_source_open(&h->events, target->process, &options,
-				     err);
+	int rc = wp_perf_source_open(&h->events, NULL, &options, err);
 
 	if (rc)
 		return rc;
@@ -187,11 +186,10 @@ static int say_none_found(const struct wp_heap_samples *h, struct wp_err *err)
 	if (h->sites.nslow)
 		return wp_err_set(
 			err, -ENOENT,
-			"each probe on this program's allocator would "
-			"take 10 us and more, as the kernel emulates "
-			"none of its first instructions: give "
-			"--heap-anyway to make the profile all the "
-			"same");
+			"each probe on this program's allocator would take "
+			"10 us and more, as the kernel emulates none of its "
+			"first instructions: give --heap-anyway to make it "
+			"all the same");
 	return wp_err_set(err, -ENOENT,
 			  "no malloc is found in the program or its libraries "
 			  "(a static program without symbols?)");
@@ -294,6 +292,10 @@ static int take_record(struct wp_target *target,
 	struct wp_heap_record data;
 	struct wp_thread *t;
 
+	if (record->pid != target->process->pid)
+		return 0;
+	if (record->type == WP_PERF_NAME && record->by_exec)
+		wp_heap_objects_forget(&target->heap_samples->objects);
 	if (record->type != WP_PERF_SAMPLE_OUTPUT ||
 	    record->raw_len < sizeof(data))
 		return 0;
@@ -327,7 +329,7 @@ static void grow_copies(struct wp_target *target)
 	struct wp_heap_samples *h = target->heap_samples;
 	const struct wp_perf *before = h->events.perf;
 
-	wp_perf_source_grow(&h->events, target->process);
+	wp_perf_source_grow(&h->events, NULL);
 	if (h->events.perf != before)
 		(void)!wp_perf_each_output(h->events.perf, set_output,
 					   h->probe);
@@ -337,17 +339,17 @@ static void grow_copies(struct wp_target *target)
 static int look(struct wp_target *target, uint64_t now)
 {
 	struct wp_heap_samples *h = target->heap_samples;
-	bool sampling = h->state == SAMPLING;
 	int rc = 0;
 
 	h->next_look_ns = now + LOOK_NS;
 	if (h->state == COUNTING)
 		rc = begin_sampling(target, now, &h->why);
-	else if (sampling)
+	else if (h->state == SAMPLING)
 		rc = judge_cost(target, take_cost(target, now), &h->why);
 	if (rc)
 		return rc == -ENOMEM ? rc : 0;
-	if (wp_address_space_reload(&target->space, !sampling) == 1 ||
+	if (wp_address_space_reload(&target->space, h->state == SEARCHING) ==
+		    1 ||
 	    h->sites.generation != target->space.view.generation)
 		rc = search(target, now, &h->why);
 	if (!rc || rc == -ENOMEM)

@@ -121,6 +121,7 @@ static void allocate(uint64_t id, uint64_t size, uint32_t threshold,
 	struct wp_perf_record record = {
 		.type = WP_PERF_SAMPLE_OUTPUT,
 		.time_ns = fake_now_ns,
+		.pid = getpid(),
 		.tid = MAKER,
 		.regs = fake_stack_regs(&stack),
 		.raw = (const uint8_t *)&data[n % FAKE_RECORDS],
@@ -220,6 +221,38 @@ static void what_fails_is_taken_back(void **state)
 	sums = finish();
 	assert_int_equal(sums->count, 2);
 	assert_int_equal(sums->wall_ns, 1000);
+}
+
+static void after_an_exec_nothing_of_before_is_in_use(void **state)
+{
+	struct wp_perf_record record = {
+		.type = WP_PERF_NAME,
+		.pid = getpid() + 1,
+		.tid = MAKER,
+		.name = "other",
+		.by_exec = true,
+	};
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	start_target();
+	tick();
+	allocate(1, 100, 1u << 31, WP_HEAP_MALLOC);
+	record.time_ns = fake_now_ns;
+	/* Of another process; a new name; an exec. */
+	fake_perf_put(fake_perf_last(), &record);
+	record.pid = getpid();
+	record.by_exec = false;
+	fake_perf_put(fake_perf_last(), &record);
+	allocate(2, 100, 1u << 31, WP_HEAP_MALLOC);
+	record.by_exec = true;
+	fake_perf_put(fake_perf_last(), &record);
+	allocate(3, 1000, 1u << 31, WP_HEAP_MALLOC);
+	for (uint64_t id = 1; id <= 3; id++)
+		probe.live[probe.nlive++] = id;
+	sums = finish();
+	assert_int_equal(sums->wall_ns, 2400);
+	assert_int_equal(sums->cpu_ns, 2000);
 }
 
 static void samples_of_freed_objects_are_forgotten(void **state)
@@ -383,6 +416,7 @@ int main(void)
 		TEST(a_sample_stands_for_many),
 		TEST(weights_are_right_on_average),
 		TEST(what_fails_is_taken_back),
+		TEST(after_an_exec_nothing_of_before_is_in_use),
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
 		TEST(probes_that_cost_too_much_are_not_armed),
