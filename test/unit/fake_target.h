@@ -195,6 +195,18 @@ fake_stack_needs_fp(void)
 	(void)fp;
 }
 
+#if defined(__aarch64__)
+static void (*fake_stack_entry)(void);
+
+/* glibc's __start_context has no end for unwinders there. */
+FAKE_NO_FP __attribute__((noinline, unused)) static void fake_stack_start(void)
+{
+	__asm__ volatile(".cfi_undefined x30");
+	fake_stack_entry();
+	__asm__ volatile("");
+}
+#endif
+
 /* Leave STACK in ENTRY (fake_stack_root or fake_stack_needs_fp). */
 __attribute__((unused)) static void fake_stack_init(struct fake_stack *stack,
 						    void (*entry)(void))
@@ -207,6 +219,10 @@ __attribute__((unused)) static void fake_stack_init(struct fake_stack *stack,
 	stack->there.uc_stack.ss_sp = stack->room;
 	stack->there.uc_stack.ss_size = sizeof(stack->room);
 	stack->there.uc_link = &stack->here;
+#if defined(__aarch64__)
+	fake_stack_entry = entry;
+	entry = fake_stack_start;
+#endif
 	makecontext(&stack->there, entry, 0);
 	fake_stack_entered = stack;
 	fake_swapcontext(&stack->here, &stack->there);

@@ -554,8 +554,8 @@ static void what_is_wrong_is_said(void **state)
 		struct wp_err err = WP_ERR_INIT;
 		struct wp_options o;
 
-		assert_int_equal(parse(&o, rows[i].line, &err), -EINVAL);
-		if (!strstr(err.msg, rows[i].says))
+		if (parse(&o, rows[i].line, &err) != -EINVAL ||
+		    !strstr(err.msg, rows[i].says))
 			fail_msg("%s: \"%s\"", rows[i].line, err.msg);
 	}
 }

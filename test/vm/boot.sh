@@ -30,7 +30,7 @@ accel="-accel tcg,thread=multi"
 rm -f "$out/status" "$out/log" "$out/console"
 ended=0
 # shellcheck disable=SC2086 # lists of words
-timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
+timeout "${VM_SECONDS:-1800}" nice -n 10 $machine $accel \
 	-smp "${VM_CPUS:-2}" -m "${VM_MEM:-4G}" \
 	-nographic -no-reboot -nodefaults -monitor none \
 	-serial "file:$out/console" -kernel "$image" -initrd "$initrd" \
@@ -39,7 +39,7 @@ timeout "${VM_SECONDS:-900}" nice -n 10 $machine $accel \
 	-virtfs "local,path=$tree,mount_tag=tree,security_model=none,readonly=on,multidevs=remap" \
 	-virtfs "local,path=$out,mount_tag=out,security_model=none" || ended=$?
 if [ "$ended" = 124 ]; then
-	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-900} s" \
+	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-1800} s" \
 		"(VM_SECONDS)" >&2
 	exit 1
 elif [ "$ended" != 0 ]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guest.sh TREE [EXPR] - in a guest: its kernel in one paragraph, the unit tests, and
-# the end-to-end tests that match EXPR (pytest -k), but none that judges speed
-# or shares.  Status 1 if a test failed.
+# guest.sh TREE [EXPR] - in a guest: its kernel in one paragraph, and those of
+# $PARTS: checks (checks.sh), unit (the unit tests); between them the end-to-end tests
+# that match EXPR (pytest -k), but none that judges speed or shares.  Status 1 if a test or check failed.
 #
 # BUILD_DIR has the programs, FIXTURES_DIR those to look at.  SYSCTL has names and
 # values to set before, as kernel.yama.ptrace_scope=1.
@@ -20,20 +20,36 @@ for name in kernel/yama/ptrace_scope kernel/perf_event_paranoid \
 	[ ! -e "/proc/sys/$name" ] || echo "$name: $(cat "/proc/sys/$name")"
 done
 status=0
+case $PARTS in *checks*) sh test/vm/checks.sh || status=1 ;; esac
+if [ -n "$expr" ]; then
+	/usr/bin/python3 -m pytest -v --no-header --tb short \
+		-p no:cacheprovider -p no:xdist --timeout 300 \
+		-m 'not soak and not alone' -k "$expr" test/e2e >/run/tmp/e2e 2>&1
+	code=$?
+	cat /run/tmp/e2e
+	echo "check: end-to-end tests: $([ $code = 0 ] && echo ok || echo no):" \
+		"$(tail -n 1 /run/tmp/e2e | tr -d = | sed 's/^ *//; s/, [0-9]* deselected.*//')"
+	[ $code = 0 ] || status=1
+fi
+case $PARTS in *unit*) ;; *) exit $status ;; esac
+n=0 failed=
 for test in "$BUILD_DIR"/test_*; do
 	case $test in
 	*.* | */test_pprof) continue ;;
 	# Its tests compare times that an emulated CPU does not keep.
 	*/test_perf_open) continue ;;
 	esac
+	n=$((n + 1))
 	if ! timeout 300 "$test" >/run/tmp/log 2>&1; then
-		status=1
+		failed="$failed $(basename "$test")"
 		echo "unit: $(basename "$test") failed"
-		grep -a 'FAILED\|error:\|Error' /run/tmp/log | head -n 20
+		grep -a 'FAILED\|error:\|Error\|ERROR' /run/tmp/log | head -n 20
 	fi
 done
-echo "unit: done"
-[ -n "$expr" ] || exit $status
-/usr/bin/python3 -m pytest -q -p no:cacheprovider \
-	-p no:xdist --timeout 900 -m 'not soak and not alone' -k "$expr" test/e2e
-exit $((status | $? != 0))
+if [ -z "$failed" ]; then
+	echo "check: unit tests: ok: $n programs"
+else
+	echo "check: unit tests: no: of $n programs$failed"
+	status=1
+fi
+exit $status

@@ -45,9 +45,14 @@ own apt-get update >"$apt/log" 2>&1 || {
 # The metapackage depends on the kernel.
 image=$(own apt-cache depends "linux-image-$arch" |
 	sed -n 's/^ *Depends: *\(linux-image-[0-9].*\)/\1/p' | head -n 1)
-(cd "$apt" && own apt-get download "$image" >>"$apt/log" 2>&1)
-dpkg-deb -x "$apt/$image"_*.deb "$root"
-rm "$apt/$image"_*.deb
+# From 7 on the kernel and its modules are packages that this one depends on.
+debs=$(own apt-cache depends "$image" |
+	sed -n 's/^ *Depends: *\(linux-\(binary\|modules\)-[0-9].*\)/\1/p')
+for deb in $image $debs; do
+	(cd "$apt" && own apt-get download "$deb" >>"$apt/log" 2>&1)
+	dpkg-deb -x "$apt/$deb"_*.deb "$root"
+	rm "$apt/$deb"_*.deb
+done
 # Kernels of 6.12 and later have it under /usr.
 find "$root" -path '*/lib/modules/*' -prune -name '[0-9]*' |
 	sed 's|.*/||' >"$root/release"

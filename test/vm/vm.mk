@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# make vm [K=6.1] [ARCH=arm64] [T=expr] [SYSCTL="a=b ..."]   boot Debian's kernel K
+# make vm [K=6.1] [ARCH=arm64] [T=expr] [SYSCTL="a=b ..."] [PARTS="checks unit"]   boot Debian's kernel K
 #            under qemu with this tree and this machine's root, or one of arm64,
-#            both read-only; run the unit tests there, and the end-to-end tests that
-#            match T
+#            both read-only; run the unit tests there, the end-to-end tests that
+#            match T, and test/vm/checks.sh if PARTS says so
+# make vm-check   the kernels of VM_CHECKS, two at a time, with test/vm/checks.sh
+# make vm-table   what they said, into README.md
 K ?= 6.1
 ARCH ?= amd64
+PARTS ?= unit
 VM := build/vm/$(K)-$(ARCH)
 VM_ROOT_amd64 := /
 VM_ROOT_arm64 := build/vm/root-arm64
@@ -16,7 +19,7 @@ vm: deps-vm vm-$(ARCH)
 	$(Q)test/vm/kernel.sh $(K) $(ARCH) build/vm
 	$(Q)mkdir -p $(VM)/out
 	$(Q)echo "SYSCTL='$(SYSCTL)' BUILD_DIR=$(VM_BUILD_$(ARCH))" \
-		"FIXTURES_DIR=$(VM_FIXTURES_$(ARCH))" \
+		"FIXTURES_DIR=$(VM_FIXTURES_$(ARCH)) PARTS='$(PARTS)'" \
 		"exec sh $(CURDIR)/test/vm/guest.sh $(CURDIR) '$(T)'" >$(VM)/out/command
 	$(Q)test/vm/boot.sh $(VM) $(VM_ROOT_$(ARCH)) . $(VM)/out $(VM_ARGS); s=$$?; \
 		cat $(VM)/out/log 2>/dev/null; exit $$s
@@ -30,4 +33,17 @@ deps-vm: ; $(Q)test/deps.sh $(DEPS_VM) $(if $(filter arm64,$(ARCH)),$(DEPS_VM_ar
 # Those that need no other compiler.
 cross-fixtures: fixtures $(F)/hang $(F)/fault \
 	$(filter $(F)/stack-gcc-%,$(STACK_FIXTURES))
-.PHONY: vm vm-amd64 vm-arm64 deps-vm cross-fixtures
+VM_CHECKS := 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 5.10-amd64 newest-amd64
+VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
+	test_a_check_without_names or test_without_the_capability or \
+	test_a_process_of_another or test_a_full_disk
+# The programs of both are made first, then nothing is to be made.
+vm-check: vm-amd64
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 deps-vm vm-arm64
+	$(Q)echo $(VM_CHECKS) | tr ' ' '\n' | xargs -P 2 -I @ sh -c 'c=@; \
+		$(MAKE) --no-print-directory -s K=$${c%-*} ARCH=$${c##*-} PARTS="checks unit" \
+		T="$(VM_CHECK_T)" vm >build/vm/@.log 2>&1; \
+		echo "@: status $$?"; grep "^check: .*: no" build/vm/@.log'; \
+		! grep -q "^check: .*: no" $(VM_CHECKS:%=build/vm/%.log)
+vm-table: ; $(Q)test/vm/guests.py $(VM_CHECKS)
+.PHONY: vm vm-amd64 vm-arm64 vm-check vm-table deps-vm cross-fixtures

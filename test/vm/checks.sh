@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# checks.sh - in a guest, in the tree: what wallprof does to programs there, a line
+# "check: WHAT: RESULT" for each; a result begins with "ok" or "no".  Status 1 if
+# one does with "no".
+#
+# BUILD_DIR and FIXTURES_DIR as for guest.sh.
+program=$BUILD_DIR/wallprof
+out=/run/checks
+mkdir -p $out
+failed=0
+say() {
+	echo "check: $1: $2"
+	case $2 in no*) failed=1 ;; esac
+}
+# start NAME COMMAND...: in the background, its pid in $pid.
+start() {
+	name=$1
+	shift
+	"$@" >"$out/$name.out" 2>&1 &
+	pid=$!
+	sleep 4
+}
+# run NAME ARG...: wallprof with ARGs; its exit status in $status.
+run() {
+	name=$1
+	shift
+	timeout 120 "$program" "$@" >"$out/$name.out" 2>"$out/$name.err"
+	status=$?
+}
+# "stacks: 0.1 % of wall time, ..." -> the share that is whole.
+whole() {
+	awk '/stacks: [0-9.]+ % of wall time/ { printf "%.1f", 100 - $2 }' "$1"
+}
+
+# record NAME PID: of all time at least 99 % has whole stacks.
+record() {
+	run "$1" -p "$2" -d 5 --max-stopped 0 -o "$out/$1.pb.gz"
+	share=$(whole "$out/$1.err")
+	if [ $status -le 1 ] && [ "${share%.*}" -ge 99 ] 2>/dev/null; then
+		say "record $1" "ok: $share % of time with whole stacks"
+	else
+		say "record $1" "no: ${share:-0} % of time with whole stacks; $(sed -n \
+			's/.*stacks: .*without a whole stack; *//p' "$out/$1.err" | head -n 1)"
+		cat "$out/$1.err"
+	fi
+}
+start redis redis-server --port 7911 --save '' --daemonize no
+redis=$pid
+record redis "$redis"
+mkdir -p /var/log/nginx /var/lib/nginx
+echo 'worker_processes 1; master_process off; daemon off; pid /run/nginx.pid; error_log /run/nginx.err;
+events {} http { access_log off; server { listen 7912; root /usr/share; } }' \
+	>$out/nginx.conf
+start nginx nginx -c $out/nginx.conf
+record nginx $pid
+start python3 /usr/bin/python3 -c 'import threading, time, hashlib
+def nap():
+  while 1: time.sleep(0.2)
+for i in range(3): threading.Thread(target=nap, daemon=True).start()
+while 1: hashlib.sha256(b"x" * 100000).hexdigest()'
+record python3 $pid
+kill $pid
+start altstack "$FIXTURES_DIR/altstack"
+record altstack $pid
+kill $pid
+
+run dump --threads -p "$redis"
+threads=$(grep -c '^thread' $out/dump.out)
+if [ $status = 0 ] && ! grep -q truncated $out/dump.out; then
+	say dump "ok: $threads threads"
+else
+	say dump "no: status $status, $(grep -c truncated $out/dump.out) of $threads stacks cut"
+fi
+
+start hang "$FIXTURES_DIR/hang" abba
+run deadlock --check -p $pid
+if [ $status = 3 ] && grep -q '^DEADLOCK: 2 threads' $out/deadlock.out; then
+	say deadlock ok
+else
+	say deadlock "no: status $status"
+fi
+kill $pid
+
+# Calls that a stop would end by EINTR.
+start eintr "$FIXTURES_DIR/eintr"
+repaired=0
+for stop in auto all; do
+	run eintr-$stop -p $pid -d 10 -r 1000 --stop=$stop --profile wall \
+		--max-stopped 0 -o $out/eintr.pb.gz
+	n=$(sed -n 's/.* \([0-9]*\) EINTR repaired.*/\1/p' $out/eintr-$stop.err)
+	repaired=$((repaired + ${n:-0}))
+done
+kill $pid
+wait $pid
+eintrs=$(grep -o '"eintrs": [0-9]*' $out/eintr.out | awk '{ n += $2 } END { print n + 0 }')
+if [ "$repaired" -gt 0 ] && [ "$eintrs" = 0 ] && grep -q TRUTH $out/eintr.out; then
+	say EINTR "ok: 0 of $repaired"
+else
+	say EINTR "no: $eintrs, $repaired repaired"
+fi
+
+start waiters "$FIXTURES_DIR/waiters" 60
+run scan -p $pid -d 3 --scan bpf -o $out/scan.pb.gz
+reason=$(sed -n 's/.*no BPF scan: //p; s/^wallprof: \(.*BPF.*\)/\1/p' $out/scan.err |
+	head -n 1)
+if [ $status -le 1 ] && [ -z "$reason" ]; then
+	say "BPF scan" ok
+else
+	say "BPF scan" "no: ${reason:-status $status}"
+fi
+run block -p $pid -d 3 --profile block -o $out/block.pb.gz
+by=$(sed -n 's/^wallprof: block: \([^,]* from [^,]*\),.*/\1/p' $out/block.err | head -n 1)
+if [ $status -le 1 ] && [ -s $out/block.pb.gz ]; then
+	say block "ok: $by"
+else
+	say block "no: status $status"
+fi
+kill $pid
+
+# A process of the same user, who is nobody in particular.
+nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+nobody "$FIXTURES_DIR/shares" >$out/shares.out &
+sleep 3
+pid=$(sed -n 's/.*pid=\([0-9]*\).*/\1/p' $out/shares.out)
+chmod 777 $out
+# Ends with 0, which what comes later needs.
+for scope in 1 2 0; do
+	echo $scope >/proc/sys/kernel/yama/ptrace_scope 2>/dev/null || continue
+	timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$program" --threads -p "$pid" >$out/nobody.out 2>$out/nobody.err
+	status=$?
+	case $scope in
+	0) wanted=$([ $status = 0 ] && echo yes) ;;
+	# It is told what refuses, and what to do.
+	*) wanted=$([ $status = 2 ] && grep -q ptrace_scope $out/nobody.err &&
+		echo yes) ;;
+	esac
+	say "ptrace_scope $scope" "$([ -n "$wanted" ] && echo ok || echo no): status $status, $(head -n 1 $out/nobody.err)"
+done
+exit $failed
