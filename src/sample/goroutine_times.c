@@ -233,6 +233,24 @@ static bool waits(const struct wp_thread *t)
 	return t && t->wait.waiting && t->wait.key.state == WP_STATE_WAITING;
 }
 
+/* Is STACK one that Go's scheduler has on a thread?  The thread had it when it was
+ * sampled, before the look, at which it runs a goroutine. */
+static bool is_schedulers(const struct wp_goroutine_times *times,
+			  uint32_t stack)
+{
+	const struct wp_profile *profile = times->target->profile;
+	const struct wp_profile_stack *s = &profile->stacks[stack];
+	const char *root;
+
+	if (!s->depth || s->end != WP_END_ROOT)
+		return false;
+	root = wp_go_program_function(
+		times->go.program,
+		wp_frame_lookup_avma(
+			&profile->frames[s->first + s->depth - 1]));
+	return root && strcmp(root, "runtime.goexit") != 0;
+}
+
 /* Goroutine R runs, or its thread is in a system call or C code: what its thread
  * does, it does. */
 static void take_runner(struct wp_goroutine_times *times,
@@ -249,10 +267,11 @@ static void take_runner(struct wp_goroutine_times *times,
 		.thread = slot->entry,
 		.state = in_call && !t ? WP_STATE_WAITING : WP_STATE_RUNNING,
 	};
-	if (in_call && waits(t)) {
+	if (in_call && waits(t) && !is_schedulers(times, t->wait.key.stack)) {
 		slot->key = t->wait.key;
 		slot->key.thread = slot->entry;
-	} else if (t && t->last_running_stack != UINT32_MAX) {
+	} else if (t && t->last_running_stack != UINT32_MAX &&
+		   !is_schedulers(times, t->last_running_stack)) {
 		slot->key.stack = t->last_running_stack;
 	} else {
 		slot->key.stack = wp_stack_walk_intern_none(times->target,

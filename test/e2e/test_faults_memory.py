@@ -3,13 +3,14 @@
 
 FAULTS_LOG as in fault_records.py.
 """
+import errno
 import os
 import pathlib
 import signal
 
 import pytest
 
-from conftest import FIXTURES, wallprof
+from conftest import FIXTURES, wait_until, wallprof
 from fault_records import (MODES, check_account, check_end, check_stacks,
                            check_threads, check_whole_time, load, log, record)
 
@@ -56,6 +57,16 @@ class MemoryGroup:
                         .splitlines())["oom_kill"])
 
 
+def is_removed(path):
+    try:
+        path.rmdir()
+    except OSError as e:
+        if e.errno != errno.EBUSY:
+            raise
+        return False
+    return True
+
+
 @pytest.fixture
 def group():
     group = MemoryGroup()
@@ -69,7 +80,8 @@ def group():
             os.waitpid(int(pid), 0)
         except ChildProcessError:
             pass
-    group.dir.rmdir()
+    # The kernel takes a moment to see that nobody is in it.
+    wait_until(lambda: is_removed(group.dir))
 
 
 @pytest.fixture

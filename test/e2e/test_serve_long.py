@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import WALLPROF, wait_until
+from conftest import WALLPROF, tids_of, wait_until
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
 # Threads, each with a name and a stack that none had before, every so many us.
@@ -63,7 +63,9 @@ def test_what_has_left_the_ring_is_dropped(start, serve, tmp_path):  # noqa: F81
     before = descriptors(server)
     wait_until(has_dropped_twice, pause=0.2)
     assert_last_seconds_are_told(server, tmp_path)
-    wait_until(lambda: descriptors(server) <= before + 8, pause=0.2)
+    # A busy machine has more of its threads alive, with some files of each.
+    wait_until(lambda: descriptors(server) <=
+               before + 8 + 6 * len(tids_of(target.pid)), pause=0.2)
     assert server.metric("wallprof_stacks_dropped_total{") == 0
     assert server.metric("wallprof_threads_shared_total{") == 0
     target.assert_unharmed()
