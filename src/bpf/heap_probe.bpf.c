@@ -105,8 +105,9 @@ extern bool bpf_session_is_return(void) __ksym __weak;
 enum {
 	/* CPUs have 12 bits of an id. */
 	CPU_BITS = 12,
-	/* Of the largest user address space (x86-64, five levels of tables). */
-	ADDRESS_BITS = 56,
+	/* Of the user address space that mmap gives without being asked for a
+	 * place above (x86-64; on arm64 it is 48). */
+	ADDRESS_BITS = 48,
 };
 
 static __always_inline __u32 class_of(__u64 size)
