@@ -161,7 +161,7 @@ BPF := task_scan heap_probe
 $(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
 		include/wallprof/heap_record.h | deps-build
 	@mkdir -p $(@D)
-	$(call say,BPF,src/bpf/*.bpf.c)
+	$(call say,BPF,src/bpf)
 	$(Q)rm -f $(@D)/*; if (for p in $(BPF); do \
 		clang -target bpf -O2 -g -Wall -Werror -Iinclude \
 		-D__$$($(CC) -dumpmachine | sed s/-.*//)__ \

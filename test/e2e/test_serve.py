@@ -143,6 +143,7 @@ def test_go_tool_pprof_reads_every_profile(start, serve, tmp_path):
     assert "pthread_mutex_lock" in done["/debug/pprof/block"].stdout.decode()
     failed = read("/debug/pprof/heap").stderr.decode()
     assert "404" in failed and "not a Go program" in failed
+    server.end()
     target.assert_unharmed()
 
 
@@ -210,6 +211,7 @@ def test_what_a_go_program_keeps_itself(start, serve, tmp_path):
     want = {k: v for k, v in truth.items() if any(v.values())}
     assert mine.keys() == want.keys()
     assert all(go_books.is_near(mine[k], want[k]) for k in want)
+    server.end()
     target.assert_unharmed()
 
 
@@ -235,6 +237,7 @@ def test_waits_only_grow(start, serve, tmp_path, kind):
         assert sum(v[1] for v in now.values()) > sum(
             v[1] for v in before.values())
         before = now
+    server.end()
     target.assert_unharmed()
 
 
@@ -250,6 +253,7 @@ def test_clients_share_one_recording(start, serve):
     # One tracer, whatever the number of clients.
     tids = os.listdir(f"/proc/{target.pid}/task")
     assert server.metric("wallprof_threads{") == len(tids)
+    server.end()
     target.assert_unharmed()
 
 
@@ -349,6 +353,7 @@ def test_clients_that_hold_on_do_not_keep_others_out(start, serve):
     assert server.ask("/debug/pprof/cmdline")[0] in (200, 503)
     for s in slow:
         s.close()
+    server.end()
     target.assert_unharmed()
 
 
@@ -429,6 +434,7 @@ def test_what_memory_does_not_hold_is_counted(start, serve):
                pause=0.1)
     assert server.metric("wallprof_history_dropped_total{") == 0
     assert server.metric("wallprof_stacks_dropped_total{") == 0
+    server.end()
     target.assert_unharmed()
 
 

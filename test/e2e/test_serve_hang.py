@@ -41,6 +41,7 @@ def test_a_deadlock_is_kept_once(start, serve, tmp_path):  # noqa: F811
     # It is checked again, and is the same hang.
     wait_until(lambda: server.metric("wallprof_checks_total{") >= 2, pause=0.2)
     assert server.metric("wallprof_hangs_kept_total{") == 1
+    server.end()
     target.assert_unharmed()
 
 
@@ -56,6 +57,7 @@ def test_thresholds(start, serve, tmp_path):  # noqa: F811
     assert text.startswith("no thread has run for "), text[:200]
     assert f"process {target.pid}" in text
     assert server.metric("wallprof_deadlocks{") == 0
+    server.end()
     target.assert_unharmed()
 
 
@@ -68,6 +70,7 @@ def test_nothing_is_kept_of_a_healthy_process(
                    target.pid).ready(4)
     assert server.metric("wallprof_hangs_kept_total{") == 0
     assert kept(place) == []
+    server.end()
     target.assert_unharmed()
 
 
@@ -91,6 +94,7 @@ def test_a_full_disk_costs_the_files(start, serve, tmp_path):  # noqa: F811
         assert b"No space left" in server.tool.stderr.read()
     finally:
         subprocess.run(["umount", place], check=True)
+    server.end()
     target.assert_unharmed()
 
 
@@ -120,4 +124,5 @@ def test_a_deadlock_that_began_half_a_minute_ago(
     assert b"pthread_mutex_lock" in report and b"cook_takes_pan" in report
     # It held then as it does now.
     assert server.get("/check").startswith(b"deadlock")
+    server.end()
     target.assert_unharmed()

@@ -68,6 +68,7 @@ def test_what_has_left_the_ring_is_dropped(start, serve, tmp_path):  # noqa: F81
                before + 8 + 6 * len(tids_of(target.pid)), pause=0.2)
     assert server.metric("wallprof_stacks_dropped_total{") == 0
     assert server.metric("wallprof_threads_shared_total{") == 0
+    server.end()
     target.assert_unharmed()
 
 
@@ -92,4 +93,5 @@ def test_an_hour_of_ever_new_stacks(start, serve, tmp_path):  # noqa: F811
     ticks = server.metric("wallprof_ticks_total{")
     assert server.metric("wallprof_missed_ticks_total{") <= ticks / 100
     assert server.metric("wallprof_stacks_dropped_total{") == 0
+    server.end()
     target.assert_unharmed()

@@ -78,6 +78,7 @@ def test_a_collector_gets_each_second_once(
     assert abs(seconds - (spans[-1][1] - spans[0][0])) < 3, (seconds, spans)
     sent = server.metric("wallprof_push_sent_total ")
     assert sent >= 3 and server.metric("wallprof_push_dropped_total ") == 0
+    server.end()
     target.assert_unharmed()
 
 
@@ -118,6 +119,7 @@ def test_a_collector_that_is_away(
     back.statuses = [422]
     wait_until(lambda: server.metric("wallprof_push_rejected_total ") == 1,
                pause=0.1)
+    server.end()
     target.assert_unharmed()
 
 
