@@ -227,7 +227,7 @@ def test_a_program_without_malloc_is_said():
 def test_the_report_is_of_bytes(start, tmp_path):
     target = start("heap", "5")
     run = wallprof("-p", target.pid, "--profile", "heap,wall", "--heap-anyway",
-                   "--heap-rate", "4K", until=lambda: work(target)).check((0, 1))
+                   "--heap-rate", "16K", until=lambda: work(target)).check((0, 1))
     line = next(li for li in run.out.splitlines() if "site_malloc_200k (" in li)
     # 40 objects, of which every eighth is kept: 1,000,000 bytes.
     size, unit = line.split()[:2]
