@@ -135,8 +135,8 @@ class Edges:
         """None if right or not to be told, else what is wrong."""
         file, last = caller
         before = file.code(last - 6, 7)
-        above = file.code(last + 1, len(SIGRETURN))
-        if len(before) < 7 or above == SIGRETURN:
+        # A handler returns to a trampoline that has not called it.
+        if len(before) < 7 or SIGRETURN in file.code(last, len(SIGRETURN) + 1):
             return None
         if before[2] == 0xE8:
             self.direct += 1

@@ -171,4 +171,5 @@ def test_a_thread_that_hardly_gets_a_cpu_has_a_stack(start, profile, kinds,
     spins = sum(s["values"]["wall"] for s in mine
                 if any(f["name"] == "spin" for f in s["frames"]))
     assert spins > 0.95 * whole, run.err
-    assert run.counter("not in time") == 0, run.err
+    # The recording may end while one is waited for.
+    assert run.counter("not in time") <= 1, run.err
