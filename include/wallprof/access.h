@@ -6,6 +6,7 @@
 #ifndef WP_ACCESS_H
 #define WP_ACCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "wallprof/err.h"
@@ -14,12 +15,16 @@
  * say. */
 pid_t wp_access_tracer(pid_t pid);
 
+/* Is there a process or thread PID, whatever /proc shows (kill(2))? */
+bool wp_access_exists(pid_t pid);
+
 /* kernel.yama.ptrace_scope, 0 where there is no Yama. */
 int wp_access_yama_scope(void);
 
 /* Set ERR to the reason why wallprof may not read or stop process PID and to
  * what the user can do: another owner, Yama, another tracer, a container
- * without the capability, a process that is not dumpable.  Returns -EPERM. */
+ * without the capability, hidepid of /proc, a process that is not dumpable.
+ * Returns -EPERM. */
 int wp_access_denied(pid_t pid, struct wp_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -61,6 +62,30 @@ pid_t wp_access_tracer(pid_t pid)
 	return read_status(pid, "TracerPid", 10, &tracer) ? (pid_t)tracer : 0;
 }
 
+bool wp_access_exists(pid_t pid)
+{
+	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
+}
+
+/* Everybody may read the status of all, but where /proc is mounted with hidepid
+ * (proc(5)). */
+static bool is_hidden(pid_t pid)
+{
+	uint64_t owner;
+
+	return !read_status(pid, "Uid", 10, &owner) && wp_access_exists(pid);
+}
+
+static int explain_hidden(pid_t pid, struct wp_err *err)
+{
+	return wp_err_set(
+		err, -EPERM,
+		"process %d is hidden from you: /proc is mounted with "
+		"hidepid, and it is not yours, or does not let "
+		"itself be looked at; run wallprof as root (sudo)",
+		pid);
+}
+
 int wp_access_denied(pid_t pid, struct wp_err *err)
 {
 	int scope = wp_access_yama_scope();
@@ -81,6 +106,13 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 				  "kernel.yama.ptrace_scope is 3: nobody may "
 				  "look into other processes until a reboot "
 				  "with another value");
+	if (!capable && !geteuid())
+		return wp_err_set(err, -EPERM,
+				  "this root has no CAP_SYS_PTRACE (a "
+				  "container?): start it with --cap-add "
+				  "SYS_PTRACE, or run wallprof outside of it");
+	if (is_hidden(pid))
+		return explain_hidden(pid, err);
 	if (only_own && read_status(pid, "Uid", 10, &owner) &&
 	    owner != geteuid())
 		return explain_owner(pid, (uid_t)owner, err);
@@ -92,11 +124,6 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 				  scope,
 				  scope == 1 ? "its parents and root" : "root",
 				  pid);
-	if (!capable && !geteuid())
-		return wp_err_set(err, -EPERM,
-				  "this root has no CAP_SYS_PTRACE (a "
-				  "container?): start it with --cap-add "
-				  "SYS_PTRACE, or run wallprof outside of it");
 	if (read_status(0, "Seccomp", 10, &mode) && mode == 2)
 		return wp_err_set(
 			err, -EPERM,

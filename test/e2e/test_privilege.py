@@ -315,6 +315,39 @@ class Installed:
         return Run(argv, done, None)
 
 
+# In a PID namespace: a process of Alice's, and who $3... makes of wallprof.
+HIDEPID = """
+mount -t proc -o hidepid=$1 proc /proc
+cd $2
+setpriv --reuid=61001 --regid=61001 --clear-groups ./waiters 1 >ready &
+until grep -q READY ready; do kill -0 $!; done
+shift 2
+exec setpriv "$@" --clear-groups --bounding-set=-sys_ptrace \\
+    ./wallprof --threads -p $!
+"""
+
+
+@pytest.mark.parametrize("hidepid", [0, 1, 2])
+@pytest.mark.parametrize("uid,reason", [
+    (ALICE, None), (0, "this root has no CAP_SYS_PTRACE"),
+    (BOB, "belongs to .* and you are uid")])
+def test_a_process_that_proc_hides(hidepid, uid, reason):
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        for program in WALLPROF, FIXTURES / "waiters":
+            shutil.copy(program, directory)
+        done = subprocess.run(
+            ["unshare", "-pfm", "--kill-child", "sh", "-ec", HIDEPID, "sh",
+             str(hidepid), directory, f"--reuid={uid}", f"--regid={uid}"],
+            capture_output=True, timeout=60, check=False, text=True)
+    if not reason:
+        assert done.returncode == 0 and "thread " in done.stdout, done
+        return
+    if hidepid and uid == BOB:
+        reason = "is hidden from you: /proc is mounted with hidepid"
+    assert done.returncode == 2 and re.search(reason, done.stderr), done
+
+
 @pytest.fixture(params=[False, True], ids=["", "yama"])
 def installed(request):
     with tempfile.TemporaryDirectory() as directory:
