@@ -264,7 +264,7 @@ static void each_failure_has_its_result(void **state)
 		{ LIT("\x2f\xfd\xff"), WP_STEP_BAD_INFO },
 		{ LIT("\x31\x2f\xfc\xff"), WP_STEP_BAD_INFO },
 		/* A register that is none, a size that is none */
-		{ LIT("\x8f\x00"), WP_STEP_BAD_INFO },
+		{ LIT("\x92\x21\x00"), WP_STEP_BAD_INFO },
 		{ LIT("\x92\xff\xff\x03\x00"), WP_STEP_BAD_INFO },
 		{ LIT("\x70\x00\x94\x03"), WP_STEP_BAD_INFO },
 		{ LIT("\x70\x00\x94\x00"), WP_STEP_BAD_INFO },

@@ -29,9 +29,11 @@ __asm__(".text\n"
 	"test_extent_caller: mov x8, #172\n svc #0\n"
 	"test_extent_caller_after: ret\n");
 #endif
-extern const char test_extent_plain[], test_extent_hidden[],
-	test_extent_hidden_after[], test_extent_caller[],
-	test_extent_caller_after[];
+/* Without it aarch64's linker gives all of them one slot of the GOT. */
+#define HERE __attribute__((visibility("hidden")))
+extern const char test_extent_plain[] HERE, test_extent_hidden[] HERE,
+	test_extent_hidden_after[] HERE, test_extent_caller[] HERE,
+	test_extent_caller_after[] HERE;
 
 static struct wp_elf_image image;
 static uint64_t bias;

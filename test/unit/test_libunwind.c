@@ -444,5 +444,9 @@ int main(void)
 		cmocka_unit_test(every_prefix_is_safe),
 	};
 
+	/* What is written here is x86-64's; test_walk has libunwind's steps on real
+	 * stacks of any machine. */
+	if (WP_REG_PC != 16)
+		return 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

