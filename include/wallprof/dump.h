@@ -125,6 +125,10 @@ struct wp_dump_goroutine {
 	/* labels[first_label..first_label + nlabels) of the dump, by key. */
 	uint32_t first_label;
 	uint32_t nlabels;
+	/* What it waits for: waits[first_wait..first_wait + nwaits) of the dump, any
+	 * one of them. */
+	uint32_t first_wait;
+	uint32_t nwaits;
 	/* Of one that runs on a thread of the dump, that thread's. */
 	struct wp_dump_stack stack;
 	/* Its only frame, if any, created it. */
@@ -135,6 +139,22 @@ struct wp_dump_goroutine {
 struct wp_dump_label {
 	uint32_t key;
 	uint32_t value;
+};
+
+/* What a goroutine waits for. */
+struct wp_dump_wait {
+	/* String ids: "channel", "sync.Mutex", "fd", ...; what of it is known
+	 * besides: "unbuffered", "locked", "tcp 127.0.0.1:80 -> 127.0.0.1:4711, to
+	 * read". */
+	uint32_t kind;
+	uint32_t text;
+	/* Where it is; 0: it is a descriptor. */
+	uint64_t avma;
+	int32_t fd;
+	/* Of a channel: its values, and how many it has room for. */
+	bool is_channel;
+	uint64_t len;
+	uint64_t cap;
 };
 
 struct wp_dump_process {
@@ -223,6 +243,8 @@ struct wp_dump {
 	uint32_t ngoroutines, cap_goroutines;
 	struct wp_dump_label *labels;
 	uint32_t nlabels, cap_labels;
+	struct wp_dump_wait *waits;
+	uint32_t nwaits, cap_waits;
 	struct wp_dump_frame *frames;
 	uint32_t nframes, cap_frames;
 	struct wp_edge *edges;
@@ -258,6 +280,7 @@ struct wp_dump_process *wp_dump_add_process(struct wp_dump *dump);
 struct wp_dump_thread *wp_dump_add_thread(struct wp_dump *dump);
 struct wp_dump_goroutine *wp_dump_add_goroutine(struct wp_dump *dump);
 struct wp_dump_label *wp_dump_add_label(struct wp_dump *dump);
+struct wp_dump_wait *wp_dump_add_wait(struct wp_dump *dump);
 struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump);
 struct wp_edge *wp_dump_add_edge(struct wp_dump *dump);
 

@@ -77,6 +77,46 @@ struct wp_goroutine {
 	uint32_t index;
 	/* For who walks the stack: what became of it. */
 	uint32_t stack;
+	/* Its struct (runtime.g), and the count in it of the times that it ran. */
+	uint64_t avma;
+	uint8_t seq;
+	/* What it waits for, as far as Go's runtime tells: objects[first_object..
+	 * first_object + nobjects); several of a select, which waits for any. */
+	uint32_t first_object;
+	uint32_t nobjects;
+};
+
+enum wp_go_object_kind {
+	WP_GO_OBJECT_CHANNEL,
+	/* A word that locks and sync.WaitGroup wait at. */
+	WP_GO_OBJECT_SEMAPHORE,
+	WP_GO_OBJECT_COND,
+	WP_GO_OBJECT_FD,
+};
+
+enum {
+	WP_GO_OBJECT_WORDS = 10,
+	/* Where words[] begin before a semaphore. */
+	WP_GO_OBJECT_BEFORE = 16,
+};
+
+/* What a goroutine waits for. */
+struct wp_go_object {
+	enum wp_go_object_kind kind;
+	/* Of a descriptor: it waits to write, else to read. */
+	bool writes;
+	/* Of a channel: it is closed; a timer's (Go 1.23 and later). */
+	bool is_closed;
+	bool is_timers;
+	int32_t fd;
+	/* Of a channel, or of a semaphore's word; sync.Cond. */
+	uint64_t avma;
+	/* Values in a channel, and how many it has room for. */
+	uint64_t len;
+	uint64_t cap;
+	/* The 32-bit words around a semaphore, if HAS_WORDS. */
+	bool has_words;
+	uint32_t words[WP_GO_OBJECT_WORDS];
 };
 
 /* A goroutine's stack, copied while it did not run. */
@@ -100,6 +140,9 @@ struct wp_goroutines {
 	/* labels[0..nlabels), owned. */
 	struct wp_goroutine_label *labels;
 	uint32_t nlabels, cap_labels;
+	/* objects[0..nobjects), owned. */
+	struct wp_go_object *objects;
+	uint32_t nobjects, cap_objects;
 	/* Goroutines whose stack changed each time it was read; goroutines that
 	 * were not read, being too many or ended. */
 	uint64_t nmoved;
@@ -124,6 +167,8 @@ struct wp_goroutine_user {
 	struct wp_intern *strings;
 	/* Goroutines' labels are not read. */
 	bool skips_labels;
+	/* What they wait for is read, but for descriptors. */
+	bool reads_objects;
 };
 
 struct wp_go_program;
@@ -165,6 +210,19 @@ int wp_goroutine_labels_read(struct wp_go_program *program,
 			     uint64_t labels_avma, struct wp_intern *strings,
 			     struct wp_goroutines *goroutines,
 			     uint32_t *ret_first, uint32_t *ret_n);
+
+/* What an epoll watches: a descriptor, and the program's word for it. */
+struct wp_go_polled {
+	int32_t fd;
+	uint64_t data;
+};
+
+/* Add to those of GOROUTINES that wait in the runtime's poller which of POLLED[0..n)
+ * they wait for; to which this does not tell, nothing is added.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_goroutine_objects_poll(struct wp_go_program *program,
+			      const struct wp_go_polled *polled, size_t n,
+			      struct wp_goroutines *goroutines);
 
 void wp_goroutines_clear(struct wp_goroutines *goroutines);
 

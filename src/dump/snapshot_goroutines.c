@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "goroutine_waits.h"
 #include "pid_namespace.h"
 #include "snapshot_priv.h"
 
@@ -97,6 +98,9 @@ static int add_goroutine(struct job *job, const struct wp_goroutine *from)
 		rc = add_stack(job, stacks->created, &g->created);
 	if (!rc)
 		rc = add_labels(job, from, g);
+	if (!rc)
+		rc = wp_goroutine_waits_add(job->dump, job->process, &list->all,
+					    from, g);
 	if (from->state == WP_GOROUTINE_RUNNING)
 		take_running(job, g);
 	return rc;

@@ -46,6 +46,16 @@ struct wp_go_layout {
 	uint16_t m_curg;
 	/* Labels are a list of pairs; else a map. */
 	bool has_label_list;
+	/* g.waiting: the first struct sudog; of struct sudog. */
+	uint16_t g_waiting;
+	uint16_t sudog_elem;
+	uint16_t sudog_waitlink;
+	uint16_t sudog_c;
+	/* Of struct pollDesc; what is shifted out of, and into, an epoll's data to
+	 * get its address. */
+	uint16_t poll_rg;
+	uint8_t poll_right;
+	uint8_t poll_left;
 };
 
 /* The layout of Go 1.MINOR, the newest one for a version that is newer than the

@@ -39,6 +39,9 @@ struct wp_go_program {
 	uint64_t books_avma[WP_NGO_BOOKS];
 	char reasons[WP_GO_REASONS_MAX][WP_GO_REASON_LEN];
 	uint32_t nreasons;
+	/* Of a goroutine that waits at a semaphore: which word of its stack led to
+	 * its sudog last. */
+	size_t sudog_word;
 };
 
 /* A search of the program's variables. */

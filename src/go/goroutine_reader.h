@@ -59,4 +59,11 @@ int wp_goroutine_reader_read(struct wp_goroutine_reader *reader,
 			     const uint64_t *avmas, const uint32_t *indices,
 			     size_t n, struct wp_goroutines *goroutines);
 
+/* goroutine_objects.c: add what G waits for, which R is the reading of, to the
+ * goroutines; nothing of one that runs meanwhile.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_goroutine_objects_read(const struct wp_goroutine_reader *reader,
+			      const struct wp_goroutine_reading *r,
+			      struct wp_goroutine *g);
+
 #endif

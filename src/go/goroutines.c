@@ -32,6 +32,7 @@ void wp_goroutines_clear(struct wp_goroutines *goroutines)
 {
 	free(goroutines->v);
 	free(goroutines->labels);
+	free(goroutines->objects);
 	*goroutines = (struct wp_goroutines)WP_GOROUTINES_INIT;
 }
 
@@ -233,6 +234,7 @@ static int describe(struct wp_goroutine_reader *reader, const uint8_t *bytes,
 		.created_avma = wp_go_u64(bytes, l->g_gopc),
 		.start_avma = wp_go_u64(bytes, l->g_startpc),
 		.labels_avma = wp_go_u64(bytes, l->g_labels),
+		.seq = bytes[l->g_tracking_seq],
 	};
 
 	wp_go_find_state(wp_go_status(l, bytes), &g.state);
@@ -263,6 +265,7 @@ static int give(struct wp_goroutine_reader *reader,
 	if (rc)
 		return rc;
 	g.index = r->index;
+	g.avma = r->avma;
 	r->is_deep = false;
 	if (!reader->user->walk(reader->user->ctx, &g,
 				is_still ? &r->stack : NULL, last) &&
@@ -273,6 +276,8 @@ static int give(struct wp_goroutine_reader *reader,
 	g.tid = read_tid(reader, wp_go_u64(r->before, WP_GO_G_M));
 	g.locked_tid = read_tid(reader, wp_go_u64(r->before, l->g_lockedm));
 	rc = reader->user->skips_labels ? 0 : set_labels(reader, r->before, &g);
+	if (!rc && reader->user->reads_objects && is_still)
+		rc = wp_goroutine_objects_read(reader, r, &g);
 	if (rc || WP_VEC_ROOM(all->v, all->len, all->cap, 1))
 		return rc ? rc : -ENOMEM;
 	all->v[all->len++] = g;

@@ -16,6 +16,7 @@ void wp_dump_clear(struct wp_dump *dump)
 	free(dump->threads);
 	free(dump->goroutines);
 	free(dump->labels);
+	free(dump->waits);
 	free(dump->frames);
 	free(dump->edges);
 	free(dump->cycle_edges);
@@ -61,6 +62,11 @@ struct wp_dump_goroutine *wp_dump_add_goroutine(struct wp_dump *dump)
 struct wp_dump_label *wp_dump_add_label(struct wp_dump *dump)
 {
 	return ADD(dump, labels, nlabels, cap_labels);
+}
+
+struct wp_dump_wait *wp_dump_add_wait(struct wp_dump *dump)
+{
+	return ADD(dump, waits, nwaits, cap_waits);
 }
 
 struct wp_dump_frame *wp_dump_add_frame(struct wp_dump *dump)

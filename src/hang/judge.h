@@ -47,6 +47,10 @@ bool wp_judge_lock_is_hung(struct wp_judge *judge, uint32_t i);
  * reason unless that is healthy. */
 enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
 				    char *why, size_t size);
+/* Set TEXT[0..size) to which lock most goroutines of process P wait for, if several wait
+ * for one; else to "". */
+void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,
+		       size_t size);
 /* Only another thread of the same process can end thread I's wait. */
 bool wp_judge_waits_inside(struct wp_judge *judge, uint32_t i);
 

@@ -8,6 +8,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "judge.h"
@@ -71,22 +72,40 @@ static void put_place(const struct wp_dump *dump,
 		 file ? file + 1 : wp_dump_str(dump, f->file), f->line);
 }
 
+/* "sync.Mutex 0xc000012080, held" of what G alone waits for; "" if that is not
+ * known. */
+static void put_wait(const struct wp_dump *dump,
+		     const struct wp_dump_goroutine *g, char *text, size_t size)
+{
+	const struct wp_dump_wait *wait;
+
+	text[0] = '\0';
+	if (g->nwaits != 1)
+		return;
+	wait = &dump->waits[g->first_wait];
+	if (wait->avma)
+		snprintf(text, size, "%s 0x%" PRIx64 "%s%s",
+			 wp_dump_str(dump, wait->kind), wait->avma,
+			 wait->text ? ", " : "", wp_dump_str(dump, wait->text));
+}
+
 static void say_grown(const struct wp_dump *dump,
 		      const struct wp_dump_process *p, char *why, size_t size)
 {
 	const struct wp_dump_goroutine *g = &dump->goroutines[p->grown - 1];
-	char place[160], created[160];
+	char place[160], created[160], wait[96];
 
 	put_place(dump, &g->stack, place, sizeof(place));
 	put_place(dump, &g->created, created, sizeof(created));
+	put_wait(dump, g, wait, sizeof(wait));
 	snprintf(why, size,
 		 "goroutines of process %d only get more: %" PRIu32
 		 " wait (%s) at%s, %" PRIu32
 		 " more than %.3g s before, and of those none has run or "
-		 "ended; created by%s",
+		 "ended; created by%s%s%s",
 		 p->pid, p->nafter, wp_dump_str(dump, g->reason), place,
 		 p->nafter - p->nbefore, (double)dump->interval_ns / 1e9,
-		 created);
+		 created, *wait ? "; one waits for " : "", wait);
 }
 
 enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
@@ -94,19 +113,22 @@ enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
 {
 	const struct wp_dump_process *proc = &dump->processes[p];
 	const struct wp_dump_goroutine *g;
-	char place[160] = "";
+	char place[160] = "", wait[96] = "";
 
 	if (proc->goroutines_wait_inside && !has_timer(dump, proc)) {
 		g = find_lock_waiter(dump, proc);
-		if (g)
+		if (g) {
 			put_place(dump, &g->stack, place, sizeof(place));
+			put_wait(dump, g, wait, sizeof(wait));
+		}
 		if (g || !proc->goroutines_take_signals) {
 			snprintf(why, size,
 				 "all %" PRIu32
 				 " goroutines of process %d wait for each "
-				 "other%s%s",
+				 "other%s%s%s%s",
 				 proc->nown_goroutines, proc->pid,
-				 g ? ", one of them for a lock at" : "", place);
+				 g ? ", one of them for a lock at" : "", place,
+				 *wait ? ": " : "", wait);
 			return g ? WP_VERDICT_DEADLOCK : WP_VERDICT_NO_PROGRESS;
 		}
 	}
@@ -114,4 +136,71 @@ enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
 		return WP_VERDICT_HEALTHY;
 	say_grown(dump, proc, why, size);
 	return WP_VERDICT_NO_PROGRESS;
+}
+
+static bool is_lock(const struct wp_dump *dump, const struct wp_dump_wait *wait)
+{
+	const char *kind = wp_dump_str(dump, wait->kind);
+
+	return !strcmp(kind, "sync.Mutex") || !strcmp(kind, "sync.RWMutex");
+}
+
+/* For qsort_r(3): indices of waits by address. */
+static int by_address(const void *a, const void *b, void *dump)
+{
+	const struct wp_dump *d = dump;
+	uint64_t x = d->waits[*(const uint32_t *)a].avma;
+	uint64_t y = d->waits[*(const uint32_t *)b].avma;
+
+	return (x > y) - (x < y);
+}
+
+/* Of ORDER[0..n) by address, one of the most with the same; sets *RET_N to their
+ * number. */
+static uint32_t find_most(const struct wp_dump *dump, const uint32_t *order,
+			  uint32_t n, uint32_t *ret_n)
+{
+	uint32_t most = 0, first = 0;
+
+	*ret_n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (dump->waits[order[i]].avma !=
+		    dump->waits[order[first]].avma)
+			first = i;
+		if (i - first >= *ret_n) {
+			*ret_n = i - first + 1;
+			most = order[i];
+		}
+	}
+	return most;
+}
+
+void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,
+		       size_t size)
+{
+	const struct wp_dump_process *proc = &dump->processes[p];
+	const struct wp_dump_goroutine *v = dump->goroutines +
+					    proc->first_goroutine;
+	uint32_t *order = calloc((size_t)proc->ngoroutines + 1, sizeof(*order));
+	uint32_t n = 0, most, nmost;
+
+	text[0] = '\0';
+	/* Without memory nothing is said. */
+	for (uint32_t i = 0; order && i < proc->ngoroutines; i++)
+		if (v[i].nwaits && is_lock(dump, &dump->waits[v[i].first_wait]))
+			order[n++] = v[i].first_wait;
+	if (n > 1) {
+		qsort_r(order, n, sizeof(*order), by_address, (void *)dump);
+		most = find_most(dump, order, n, &nmost);
+		if (nmost > 1)
+			snprintf(text, size,
+				 "; %" PRIu32
+				 " goroutines wait for %s 0x%" PRIx64
+				 ", %s, Go does not note by whom",
+				 nmost,
+				 wp_dump_str(dump, dump->waits[most].kind),
+				 dump->waits[most].avma,
+				 wp_dump_str(dump, dump->waits[most].text));
+	}
+	free(order);
 }

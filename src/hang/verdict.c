@@ -325,6 +325,16 @@ static bool all_wait_inside(struct wp_judge *j, uint32_t p, struct words *w)
 	return true;
 }
 
+/* What no verdict is, as its holder may go on. */
+static void say_lock_of_go(const struct wp_dump *dump, uint32_t p,
+			   struct words *w)
+{
+	char text[160];
+
+	wp_judge_say_lock(dump, p, text, sizeof(text));
+	say(w, "%s", text);
+}
+
 static enum finding judge_process(struct wp_judge *j, uint32_t p,
 				  struct words *w)
 {
@@ -343,8 +353,10 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	if (verdict != WP_VERDICT_HEALTHY)
 		return verdict == WP_VERDICT_DEADLOCK ? DEADLOCK : NO_PROGRESS;
 	if (dump->interval_ns) {
-		if (has_moved(j, p, w))
+		if (has_moved(j, p, w)) {
+			say_lock_of_go(dump, p, w);
 			return WELL;
+		}
 		if (has_hung_lock(j, p, w) || waits_for_stuck(j, p, w) ||
 		    all_wait_inside(j, p, w))
 			return NO_PROGRESS;
@@ -354,6 +366,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	    dump->interval_ns ? "all idle between the looks" :
 				"no cycle of waits in one look");
 	say_waits(w, dump, proc);
+	say_lock_of_go(dump, p, w);
 	return WELL;
 }
 

@@ -265,6 +265,27 @@ static json_t *make_labels(struct writer *w, const struct wp_dump_goroutine *g)
 	return a;
 }
 
+static json_t *make_waits(struct writer *w, const struct wp_dump_goroutine *g)
+{
+	json_t *a = json_array();
+
+	for (uint32_t i = 0; i < g->nwaits; i++) {
+		const struct wp_dump_wait *wait =
+			&w->dump->waits[g->first_wait + i];
+		json_t *o = json_object();
+
+		set(w, o, "kind", string_id(w, wait->kind));
+		set(w, o, "address",
+		    wait->avma ? address(wait->avma) : json_null());
+		set(w, o, "fd", known(!wait->avma, (uint64_t)wait->fd));
+		set(w, o, "length", known(wait->is_channel, wait->len));
+		set(w, o, "capacity", known(wait->is_channel, wait->cap));
+		set(w, o, "text", string_id(w, wait->text));
+		append(w, a, o);
+	}
+	return a;
+}
+
 static json_t *make_goroutine(struct writer *w,
 			      const struct wp_dump_goroutine *g)
 {
@@ -280,6 +301,7 @@ static json_t *make_goroutine(struct writer *w,
 	set(w, o, "locked_tid",
 	    known(g->locked_tid > 0, (uint64_t)g->locked_tid));
 	set(w, o, "labels", make_labels(w, g));
+	set(w, o, "waits_for", make_waits(w, g));
 	set(w, o, "site",
 	    known(g->stack.site < g->stack.nframes, g->stack.site));
 	set(w, o, "truncated",

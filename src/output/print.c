@@ -339,6 +339,9 @@ static int put_process(struct wp_print *t,
 	if (!process->nthreads)
 		return 0;
 	wp_print_goroutine_count(t, process);
+	rc = wp_print_goroutine_locks(t, process);
+	if (rc)
+		return rc;
 	order = calloc(process->nthreads, sizeof(*order));
 	if (!order)
 		return -ENOMEM;

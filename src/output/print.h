@@ -109,6 +109,16 @@ int wp_print_groups(struct wp_print *t, const uint32_t *order, uint32_t n);
  * it. */
 void wp_print_goroutine_count(struct wp_print *t,
 			      const struct wp_dump_process *process);
+/* Write a line of what GROUP[0..n) wait for, if that is known.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_print_goroutine_waits(struct wp_print *t,
+			     const struct wp_dump_goroutine *const *group,
+			     uint32_t n);
+/* Write a line for each lock that several of PROCESS's goroutines wait for, those with
+ * the most first.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_print_goroutine_locks(struct wp_print *t,
+			     const struct wp_dump_process *process);
 /* Write PROCESS's goroutines: each, or GROUP: those with equal states, labels
  * and stacks once, the largest groups first.  0 or -ENOMEM. */
 WP_MUST_CHECK

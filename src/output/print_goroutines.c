@@ -100,8 +100,10 @@ static void put_stack(struct wp_print *t, const struct wp_dump_goroutine *g)
 				 "it ran on each time that it was read");
 }
 
-static void put_one(struct wp_print *t, const struct wp_dump_goroutine *g)
+static int put_one(struct wp_print *t, const struct wp_dump_goroutine *g)
 {
+	int rc;
+
 	wp_print_gap(t);
 	wp_buf_printf(&t->buf, "goroutine %" PRIu64 " ", g->id);
 	put_state(t, &g, 1);
@@ -113,8 +115,10 @@ static void put_one(struct wp_print *t, const struct wp_dump_goroutine *g)
 	wp_print_site(t, ", ", &g->stack);
 	wp_buf_char(&t->buf, '\n');
 	put_labels(t, g);
+	rc = wp_print_goroutine_waits(t, &g, 1);
 	put_stack(t, g);
 	put_created(t, g, true);
+	return rc;
 }
 
 /* Orders goroutines by what makes a group. */
@@ -168,13 +172,13 @@ static int compare_groups(const void *a, const void *b, void *ctx)
 	return (i > j) - (i < j);
 }
 
-static void put_group(struct wp_print *t,
-		      const struct wp_dump_goroutine *const *group, uint32_t n)
+static int put_group(struct wp_print *t,
+		     const struct wp_dump_goroutine *const *group, uint32_t n)
 {
-	if (n == 1) {
-		put_one(t, group[0]);
-		return;
-	}
+	int rc;
+
+	if (n == 1)
+		return put_one(t, group[0]);
 	wp_print_gap(t);
 	wp_buf_printf(&t->buf, "%" PRIu32 " goroutines ", n);
 	put_state(t, group, n);
@@ -186,8 +190,10 @@ static void put_group(struct wp_print *t,
 		wp_buf_printf(&t->buf, " and %" PRIu32 " more", n - MAX_IDS);
 	wp_buf_char(&t->buf, '\n');
 	put_labels(t, group[0]);
+	rc = wp_print_goroutine_waits(t, group, n);
 	put_stack(t, group[0]);
 	put_created(t, group[0], false);
+	return rc;
 }
 
 /* Print ORDER[0..n), in which the members of a group follow each other. */
@@ -196,6 +202,7 @@ static int put_groups(struct wp_print *t,
 {
 	struct group *groups = calloc(n, sizeof(*groups));
 	uint32_t ngroups = 0;
+	int rc = 0;
 
 	if (!groups)
 		return -ENOMEM;
@@ -205,10 +212,10 @@ static int put_groups(struct wp_print *t,
 		groups[ngroups - 1].n++;
 	}
 	qsort_r(groups, ngroups, sizeof(*groups), compare_groups, order);
-	for (uint32_t i = 0; i < ngroups; i++)
-		put_group(t, order + groups[i].first, groups[i].n);
+	for (uint32_t i = 0; !rc && i < ngroups; i++)
+		rc = put_group(t, order + groups[i].first, groups[i].n);
 	free(groups);
-	return 0;
+	return rc;
 }
 
 int wp_print_goroutines(struct wp_print *t,
@@ -218,12 +225,12 @@ int wp_print_goroutines(struct wp_print *t,
 					      process->first_goroutine;
 	uint32_t n = process->ngoroutines;
 	const struct wp_dump_goroutine **order;
-	int rc;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < n && !group; i++)
-		put_one(t, &all[i]);
+	for (uint32_t i = 0; !rc && i < n && !group; i++)
+		rc = put_one(t, &all[i]);
 	if (!n || !group)
-		return 0;
+		return rc;
 	order = calloc(n, sizeof(const struct wp_dump_goroutine *));
 	if (!order)
 		return -ENOMEM;

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "go_target.h"
 #include "stack_walk.h"
 #include "target.h"
 #include "wallprof/clock.h"
+#include "wallprof/epolls.h"
 #include "wallprof/vec.h"
 
 struct walker {
@@ -76,6 +78,36 @@ static bool walk_one(void *ctx, struct wp_goroutine *g,
 	return true;
 }
 
+/* Which descriptors those wait for that wait in the runtime's poller. */
+static int read_polls(struct wp_target *target, struct wp_go_target *go,
+		      struct wp_goroutines *all)
+{
+	const struct wp_intern *strings = &target->profile->strings;
+	struct wp_epolls epolls = WP_EPOLLS_INIT;
+	struct wp_go_polled *polled = NULL;
+	bool any = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; !any && i < all->len; i++)
+		any = !strcmp(wp_intern_str(strings, all->v[i].reason),
+			      "IO wait");
+	if (any)
+		rc = wp_epolls_read(&epolls, target->process->proc_fd);
+	if (!rc && epolls.n) {
+		polled = calloc(epolls.n, sizeof(*polled));
+		rc = polled ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; !rc && i < epolls.n; i++)
+		polled[i] = (struct wp_go_polled){ epolls.v[i].fd,
+						   epolls.v[i].data };
+	if (!rc)
+		rc = wp_goroutine_objects_poll(go->program, polled, epolls.n,
+					       all);
+	free(polled);
+	wp_epolls_clear(&epolls);
+	return rc;
+}
+
 int wp_goroutine_stacks_read(struct wp_target *target,
 			     struct wp_goroutine_list *list, struct wp_err *err)
 {
@@ -85,6 +117,7 @@ int wp_goroutine_stacks_read(struct wp_target *target,
 		.walk = walk_one,
 		.ctx = &walker,
 		.strings = &target->profile->strings,
+		.reads_objects = true,
 	};
 	int rc = wp_go_target_open(&go, err);
 
@@ -99,6 +132,8 @@ int wp_goroutine_stacks_read(struct wp_target *target,
 		list->time_ns = wp_clock_ns();
 		rc = wp_goroutines_read(go.program, &user, &list->all);
 	}
+	if (!rc && !walker.rc)
+		rc = read_polls(target, &go, &list->all);
 	wp_go_target_close(&go);
 	return rc ? rc : walker.rc;
 }

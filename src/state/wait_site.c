@@ -121,6 +121,12 @@ static const struct row rows[] = {
 	{ "sync.", PREFIX, WP_WAIT_NONE, false },
 	{ "time.Sleep", EXACT, WP_WAIT_NONE, false },
 	{ "syscall.", PREFIX, WP_WAIT_NONE, false },
+	/* Go's library on the way to a descriptor. */
+	{ "net.(", PREFIX, WP_WAIT_NONE, false },
+	{ "os.(", PREFIX, WP_WAIT_NONE, false },
+	{ "crypto/tls.", PREFIX, WP_WAIT_NONE, false },
+	{ "bufio.", PREFIX, WP_WAIT_NONE, false },
+	{ "io.", PREFIX, WP_WAIT_NONE, false },
 	/* Machinery that does not say which: call wrappers of a static libc,
 	 * generic waiting layers. */
 	{ "futex_wait", PREFIX, WP_WAIT_NONE, false },

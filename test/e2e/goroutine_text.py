@@ -82,3 +82,45 @@ def without_wrappers(mine, truth):
                      f not in truth.frames and
                      f[1].split(" ")[0] in
                      [c.split(" ")[0] for c in mine.created]))
+
+
+# The functions of fixtures/parked.go by what they wait for, and as what.
+WAITS = {
+    "main.receive": [("channel", "never")],
+    "main.send": [("channel", "full")],
+    "main.selectTwo": [("channel", "full"), ("channel", "never")],
+    "main.lock": [("sync.Mutex", "mutex")],
+    "main.readLock": [("sync.RWMutex", "rw")],
+    "main.writeLock": [("sync.RWMutex", "rw")],
+    "main.waitGroup": [("sync.WaitGroup", "group")],
+    "main.waitCond": [("sync.Cond", "cond")],
+    "main.lockedThread": [("channel", "never")],
+}
+TEXTS = {"channel": "unbuffered", "sync.Mutex": "held",
+         "sync.RWMutex": "held by a writer", "sync.WaitGroup": "1 not done",
+         "sync.Cond": ""}
+
+
+def compare_waits(process, line):
+    """How many of the goroutines of PROCESS, of a dump, wait for what LINE, WAITS of
+    fixtures/parked.go, says; the others are wrong."""
+    places = dict(re.findall(r"(\w+)=(0x[0-9a-f]+)", line))
+    right, wrong = 0, []
+    for g in process["goroutines"]:
+        functions = [f["function"] for f in g["frames"]]
+        if "main.deep" not in functions:
+            continue
+        site = next(f for f in functions if f.startswith("main."))
+        got = [(w["kind"], w["address"], w["text"]) for w in g["waits_for"]
+               if w["kind"] != "fd"]
+        want = [(kind, places[name], TEXTS[kind])
+                for kind, name in WAITS.get(site, [])]
+        # Before Go 1.26 nothing leads from a goroutine to its sync.Cond.
+        if site == "main.waitCond" and not got:
+            minor = re.match(r"go1\.(\d+)", process["go_version"]).group(1)
+            want = want if int(minor) >= 26 else []
+        right += sorted(got) == sorted(want)
+        if sorted(got) != sorted(want):
+            wrong.append((g["id"], site, got, want))
+    assert not wrong, (len(wrong), wrong[:3])
+    return right

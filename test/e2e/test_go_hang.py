@@ -28,20 +28,22 @@ def test_a_deadlock_of_mutexes(start, program):
     run = check(target, DEADLOCK)
     assert re.match(r"deadlock: all 3 goroutines of process \d+ wait for each "
                     r"other, one of them for a lock at main\.lockBoth "
-                    r"gohang\.go:\d+\n", run.out), run.out
+                    r"gohang\.go:\d+: sync\.Mutex 0x[0-9a-f]+, held\n", run.out), \
+        run.out
     target.assert_unharmed()
 
 
-@pytest.mark.parametrize("mode, reason, site", [
-    ("leak", "chan send", "main.handle"),
-    ("lock", "(semacquire|sync.Mutex.Lock)", "main.handleLocked")])
-def test_a_group_that_only_grows(start, mode, reason, site):
+@pytest.mark.parametrize("mode, reason, site, what", [
+    ("leak", "chan send", "main.handle", "channel 0x[0-9a-f]+, unbuffered"),
+    ("lock", "(semacquire|sync.Mutex.Lock)", "main.handleLocked",
+     "sync.Mutex 0x[0-9a-f]+, held")])
+def test_a_group_that_only_grows(start, mode, reason, site, what):
     target = start("gohang", mode)
     grown = re.compile(
         rf"no progress: goroutines of process \d+ only get more: \d+ wait "
         rf"\({reason}\) at {site} gohang\.go:\d+, \d+ more than [\d.]+ s before, "
         rf"and of those none has run or ended; created by main\.{mode} "
-        r"gohang\.go:\d+\n")
+        rf"gohang\.go:\d+; one waits for {what}\n")
     # At its begin there are too few to say so.
     wait_until(lambda: wallprof("check", target.pid, "-i", "300ms").status)
     run = check(target, STUCK, "1s")

@@ -39,6 +39,10 @@ def test_goroutines(version, args, start, tmp_path):
     target = start(build(version, "parked", tmp_path / "parked", *args), COUNT,
                    truth)
     run = wallprof("dump", "-f", "go", "-p", target.pid).check()
+    process = json.loads(wallprof("dump", "-f", "json", "-p",
+                                  target.pid).check().out)["processes"][0]
+    assert goroutine_text.compare_waits(
+        process, target.read_line("WAITS")) >= 12 * COUNT
     target.proc.send_signal(signal.SIGUSR1)
     target.read_line("done")
     target.assert_unharmed()

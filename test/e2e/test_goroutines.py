@@ -3,6 +3,7 @@
 says of the same moment: all of them are parked, so each must be equal."""
 import collections
 import json
+import os
 import re
 import signal
 
@@ -92,6 +93,36 @@ def test_the_runtimes_own_text(parked, program, tmp_path):
     # The runtime's own have nothing that is shown.
     assert not mine, mine
     assert len(truth) >= KINDS * COUNT
+
+
+@pytest.mark.parametrize("program", ["parked-stripped", "parked-pie"])
+def test_what_each_waits_for(parked, program):
+    """Channels and locks by the addresses that the program has for them."""
+    target = parked(program)
+    process = dump_of(target.pid)
+    target.assert_unharmed()
+    right = goroutine_text.compare_waits(process, target.read_line("WAITS"))
+    assert right >= KINDS * COUNT
+    polled = [(g, w) for g in process["goroutines"] for w in g["waits_for"]
+              if w["kind"] == "fd"]
+    (g, wait), = polled
+    assert g["reason"] == "IO wait" and \
+        "os.(*File).Read" in [f["function"] for f in g["frames"]]
+    link = os.readlink(f"/proc/{target.pid}/fd/{wait['fd']}")
+    assert wait["text"] == f"{link}, to read" and link.startswith("pipe:")
+
+
+def test_who_waits_for_one_lock(parked):
+    target = parked()
+    run = wallprof("--threads", "--group", "-p", target.pid).check()
+    target.assert_unharmed()
+    waits = re.search("mutex=(0x[0-9a-f]+) rw=(0x[0-9a-f]+)",
+                      target.read_line("WAITS"))
+    locks = re.findall(r"^(\d+) goroutines wait for (\S+) (\S+), (.*); Go does "
+                       "not note by whom$", run.out, re.M)
+    assert locks == [
+        (str(2 * COUNT), "sync.RWMutex", waits.group(2), "held by a writer"),
+        (str(COUNT), "sync.Mutex", waits.group(1), "held")]
 
 
 def test_a_c_program_has_no_such_text(start):

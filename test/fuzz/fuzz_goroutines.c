@@ -121,6 +121,27 @@ static void see(void *ctx, uint32_t index,
 		FUZZ_CHECK(id);
 }
 
+/* With what epolls are said to watch. */
+static void read_objects(struct wp_go_program *program,
+			 struct wp_goroutines *all)
+{
+	struct wp_go_polled polled[LOOKED_MAX];
+
+	for (int i = 0; i < LOOKED_MAX; i++)
+		polled[i] = (struct wp_go_polled){
+			i / 8, made_avma(MADE_POLL + (uint64_t)i / 2 * 8)
+				       << (16 * (i % 2))
+		};
+	if (wp_goroutine_objects_poll(program, polled, LOOKED_MAX, all))
+		return;
+	for (uint32_t i = 0; i < all->len; i++)
+		FUZZ_CHECK(!all->v[i].nobjects ||
+			   all->v[i].first_object + all->v[i].nobjects <=
+				   all->nobjects);
+	for (uint32_t i = 0; i < all->nobjects; i++)
+		FUZZ_CHECK(all->objects[i].len <= all->objects[i].cap);
+}
+
 static void look_twice(struct wp_go_program *program,
 		       const struct wp_goroutine_user *user,
 		       struct wp_goroutines *all)
@@ -157,6 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.walk = walk,
 		.ctx = f,
 		.strings = &strings,
+		.reads_objects = true,
 	};
 	struct wp_go_program *program;
 
@@ -176,6 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				FUZZ_CHECK(all.v[i].first_label +
 						   all.v[i].nlabels <=
 					   all.nlabels);
+		read_objects(program, &all);
 		look_twice(program, &user, &all);
 		read_books(program);
 		wp_go_program_free(program);

@@ -37,6 +37,13 @@ enum {
 	MADE_STACK_STEP = 0x800,
 	MADE_LABELS = 0x8000,
 	MADE_M = 0x9000,
+	/* Structs sudog and hchan, what locks wait at, and a struct pollDesc. */
+	MADE_SUDOG = 0xa000,
+	MADE_SUDOG_STEP = 0x80,
+	MADE_CHANNEL = 0xb000,
+	MADE_CHANNEL_STEP = 0x60,
+	MADE_SEMAPHORE = 0xc010,
+	MADE_POLL = 0xd000,
 	MADE_REASONS = 0x10000,
 	MADE_GOROUTINES = 4,
 };
@@ -145,6 +152,47 @@ static inline void made_reason(struct made_go *made, size_t i, const char *text)
 	memcpy(made->memory + text_off, text, strlen(text));
 }
 
+/* Sudog NUMBER is goroutine I's. */
+static inline void made_sudog(struct made_go *made, size_t number, size_t i)
+{
+	made_put(made->memory, MADE_SUDOG + number * MADE_SUDOG_STEP,
+		 made_avma(MADE_G + i * MADE_G_STEP), 8);
+}
+
+/* Channel NUMBER has room for CAP values, and sudog NUMBER is at it. */
+static inline void made_channel(struct made_go *made, size_t number,
+				uint64_t cap)
+{
+	size_t at = MADE_CHANNEL + number * MADE_CHANNEL_STEP;
+
+	made_put(made->memory, at + 8, cap, 8);
+	made_put(made->memory, MADE_SUDOG + number * MADE_SUDOG_STEP + 80,
+		 made_avma(at), 8);
+}
+
+/* The sudogs 0 and 1 of goroutine 0 are at a channel each, 2 of goroutine 2 at a
+ * semaphore: the word 5 of its stack leads there.  Whether they wait so their reasons
+ * tell, which are others.  Descriptor 3 has a struct pollDesc for which goroutine 0
+ * waits to write. */
+static inline void made_waits(struct made_go *made)
+{
+	made_sudog(made, 0, 0);
+	made_sudog(made, 1, 0);
+	made_sudog(made, 2, 2);
+	made_channel(made, 0, 0);
+	made_channel(made, 1, 10);
+	made_put(made->memory, MADE_SUDOG + 64,
+		 made_avma(MADE_SUDOG + MADE_SUDOG_STEP), 8);
+	made_put(made_g(made, 0, 312), 0, made_avma(MADE_SUDOG), 8);
+	made_put(made->memory, MADE_SUDOG + 2 * MADE_SUDOG_STEP + 24,
+		 made_avma(MADE_SEMAPHORE), 8);
+	made_put(made->memory,
+		 MADE_STACK + 2 * MADE_STACK_STEP + MADE_STACK_STEP / 2 + 40,
+		 made_avma(MADE_SUDOG + 2 * MADE_SUDOG_STEP), 8);
+	made_put(made->memory, MADE_POLL + 8, 3, 8);
+	made_put(made->memory, MADE_POLL + 40, made_avma(MADE_G), 8);
+}
+
 /* A program of Go 1.22.3: a goroutine that waits, one that runs on a thread with
  * tid 77, one that waits and has the label k=v, and one that has ended. */
 static inline void made_go_init(struct made_go *made)
@@ -191,6 +239,9 @@ static inline void made_go_init(struct made_go *made)
 	made_reason(made, 0, "");
 	made_reason(made, 1, "GC assist marking");
 	made_reason(made, 2, "IO wait");
+	made_reason(made, 3, "chan receive");
+	made_reason(made, 4, "sync.Mutex.Lock");
+	made_waits(made);
 }
 
 static inline int made_read(void *ctx, struct wp_process_range *v, size_t n)

@@ -118,12 +118,50 @@ static void a_group_that_grows_is_named(void **state)
 	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
 }
 
+/* Two more goroutines wait for the lock at AVMA. */
+static void add_waiters(uint64_t avma, const char *kind)
+{
+	for (int i = 0; i < 2; i++) {
+		struct wp_dump_goroutine *g = wp_dump_add_goroutine(&d);
+		struct wp_dump_wait *wait = wp_dump_add_wait(&d);
+
+		assert_true(g && wait);
+		*wait = (struct wp_dump_wait){ .kind = text(kind),
+					       .text = text("held"),
+					       .avma = avma };
+		g->first_wait = d.nwaits - 1;
+		g->nwaits = 1;
+		d.processes[0].ngoroutines++;
+	}
+}
+
+static void a_lock_that_several_wait_for_is_named(void **state)
+{
+	(void)state;
+	start(sends);
+	add_waiters(0x20, "sync.Mutex");
+	add_waiters(0x10, "sync.RWMutex");
+	add_waiters(0x10, "sync.RWMutex");
+	add_waiters(0x30, "channel");
+	add_waiters(0x30, "channel");
+	add_waiters(0x30, "channel");
+	assert_int_equal(judge("; 4 goroutines wait for sync.RWMutex 0x10, "
+			       "held, Go does not note by whom"),
+			 WP_VERDICT_HEALTHY);
+	start(sends);
+	d.processes[0].grown = 2;
+	add_waiters(0x20, "sync.Mutex");
+	assert_int_equal(judge("; one waits for sync.Mutex 0x20, held"),
+			 WP_VERDICT_NO_PROGRESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_wants_a_lock_makes_it_a_deadlock),
 		cmocka_unit_test(signals_and_timers_may_come),
 		cmocka_unit_test(a_group_that_grows_is_named),
+		cmocka_unit_test(a_lock_that_several_wait_for_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,84 @@ static void those_that_are_alike_are_written_once(void **state)
 	wp_dump_clear(&d);
 }
 
+static void add_wait(struct wp_dump *d, uint32_t goroutine, const char *kind,
+		     uint64_t avma, const char *text)
+{
+	struct wp_dump_goroutine *g = &d->goroutines[goroutine];
+	struct wp_dump_wait *wait;
+
+	if (!g->nwaits++)
+		g->first_wait = d->nwaits;
+	wait = wp_dump_add_wait(d);
+	assert_non_null(wait);
+	wait->kind = add_text(d, kind);
+	wait->avma = avma;
+	wait->fd = avma ? 0 : 12;
+	wait->is_channel = !strcmp(kind, "channel");
+	wait->text = add_text(d, text);
+}
+
+static void assert_has(struct wp_dump *d, const char *want)
+{
+	const struct wp_write_dump_options options = { .group = true };
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(wp_write_dump_text(d, &options, f), 0);
+	fclose(f);
+	if (!strstr(text, want))
+		fail_msg("no %s in %s", want, text);
+	free(text);
+}
+
+static void what_they_wait_for_is_said(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+
+	(void)state;
+	make(&d);
+	add_wait(&d, 0, "sync.Mutex", 0xc0010, "held");
+	add_wait(&d, 1, "sync.Mutex", 0xc0010, "not held");
+	add_wait(&d, 2, "fd", 0, "tcp a\x1b, to read");
+	assert_has(&d, "5 more not read\n2 goroutines wait for sync.Mutex "
+		       "0xc0010, held; Go does not note by whom\n");
+	assert_has(&d, ": 7, 8\n  wait for sync.Mutex 0xc0010, held\n  #0");
+	assert_has(&d, "  waits for fd 12 tcp a\\x1b, to read\n  #0");
+	d.waits[1].avma = 0xc0020;
+	assert_has(&d, ": 7, 8\n  wait for 2 objects: sync.Mutex 0xc0010, held;"
+		       " sync.Mutex 0xc0020, not held\n");
+	d.goroutines[1].nwaits = 0;
+	assert_has(&d, ": 7, 8\n  wait for sync.Mutex 0xc0010, held; of 1 not"
+		       " known\n");
+	wp_dump_clear(&d);
+}
+
+static void a_select_waits_for_any_of_its_channels(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+
+	(void)state;
+	make(&d);
+	for (uint32_t i = 0; i < 2; i++) {
+		add_wait(&d, i, "channel", 0xc0100, "unbuffered");
+		add_wait(&d, i, "channel", 0xc0200, "3 of 10 values");
+	}
+	for (uint64_t i = 0; i < 5; i++)
+		add_wait(&d, 2, "channel", 0xc0300 + i, "");
+	assert_has(&d, ": 7, 8\n  wait for channel 0xc0100, unbuffered or "
+		       "channel 0xc0200, 3 of 10 values\n");
+	/* All of one that is alone. */
+	assert_has(&d, "  waits for channel 0xc0300 or channel 0xc0301 or "
+		       "channel 0xc0302 or channel 0xc0303 or channel 0xc0304"
+		       "\n");
+	/* One of the group has another beside these. */
+	d.goroutines[1].nwaits = 1;
+	assert_has(&d, ": 7, 8\n  wait for 2 channels: channel 0xc0100, "
+		       "unbuffered (2); channel 0xc0200, 3 of 10 values\n");
+	wp_dump_clear(&d);
+}
+
 static void what_cannot_be_read_is_said(void **state)
 {
 	const struct wp_write_dump_options options = { .group = false };
@@ -184,6 +262,7 @@ static void json_has_all_of_them(void **state)
 
 	(void)state;
 	make(&d);
+	add_wait(&d, 0, "channel", 0xc0100, "unbuffered");
 	assert_int_equal(wp_write_dump_json(&d, f), 0);
 	fclose(f);
 	root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -196,11 +275,19 @@ static void json_has_all_of_them(void **state)
 	want = json_loads("{\"id\": 11, \"parent_id\": null,"
 			  " \"state\": \"running\", \"reason\": \"\","
 			  " \"waited_ns\": null, \"tid\": 43,"
-			  " \"locked_tid\": 43, \"labels\": [], \"site\": null,"
+			  " \"locked_tid\": 43, \"labels\": [],"
+			  " \"waits_for\": [], \"site\": null,"
 			  " \"truncated\": \"\", \"frames\": [],"
 			  " \"created_by\": []}",
 			  0, NULL);
 	assert_true(json_equal(g, want));
+	json_decref(want);
+	g = json_array_get(json_object_get(process, "goroutines"), 0);
+	want = json_loads("[{\"kind\": \"channel\", \"address\": \"0xc0100\","
+			  " \"fd\": null, \"length\": 0, \"capacity\": 0,"
+			  " \"text\": \"unbuffered\"}]",
+			  0, NULL);
+	assert_true(json_equal(json_object_get(g, "waits_for"), want));
 	json_decref(want);
 	g = json_array_get(json_object_get(process, "goroutines"), 2);
 	want = json_loads("[[\"shard\", \"a\\u001b\"]]", 0, NULL);
@@ -218,6 +305,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_has_its_state_labels_frames_and_creator),
 		cmocka_unit_test(those_that_are_alike_are_written_once),
+		cmocka_unit_test(what_they_wait_for_is_said),
+		cmocka_unit_test(a_select_waits_for_any_of_its_channels),
 		cmocka_unit_test(what_cannot_be_read_is_said),
 		cmocka_unit_test(json_has_all_of_them),
 	};

@@ -52,7 +52,10 @@ static const struct stack stacks[] = {
 	/* Go: what waits in a call, and what the runtime does by itself. */
 	{ { "runtime/internal/syscall.Syscall6" APP, "syscall.RawSyscall6" APP,
 	    "syscall.read" APP, "internal/poll.(*FD).Read" APP,
-	    "os.(*File).Read" APP, "main.serve" APP }, WP_WAIT_FUTEX, 4 },
+	    "os.(*File).Read" APP, "main.serve" APP }, WP_WAIT_FUTEX, 5 },
+	{ { "runtime.gopark" APP, "internal/poll.(*FD).Read" APP,
+	    "net.(*conn).Read" APP, "bufio.(*Scanner).Scan" APP,
+	    "main.serve" APP }, WP_WAIT_FUTEX, 4 },
 	{ { "runtime.futex.abi0" APP, "runtime.notesleep" APP,
 	    "runtime.mcall" APP }, WP_WAIT_FUTEX, 0 },
 	/* C++: wrappers of the library, and inlined ones of the program. */
