@@ -329,7 +329,7 @@ int wp_cmd_record(const struct wp_options *options)
 			rc = 0;
 		else if (rc && !err.code)
 			wp_err_set(&err, rc, "sampling: %s", strerror(-rc));
-		wp_priority_lower();
+		wp_priority_lower_soon();
 		clear_progress(&r);
 		note_end(&r);
 	}

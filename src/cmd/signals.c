@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,9 @@
 #include "messages.h"
 #include "wallprof/clock.h"
 #include "wallprof/tracer.h"
+
+/* For how long what follows a recording goes before the target. */
+enum { HASTE_US = 100000 };
 
 volatile sig_atomic_t wp_interrupts;
 
@@ -167,6 +171,37 @@ void wp_priority_lower(void)
 	set_nice(nice_before, "0");
 	/* What it was at first. */
 	prctl(PR_SET_TIMERSLACK, 0);
+}
+
+static void on_alarm(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	/* Who names addresses is in the group. */
+	setpriority(PRIO_PGRP, 0, nice_before);
+	set_nice(nice_before, "0");
+	errno = saved;
+}
+
+void wp_priority_lower_soon(void)
+{
+	const struct itimerval after = { .it_value.tv_usec = HASTE_US };
+	struct sigaction act = { .sa_handler = on_alarm,
+				 .sa_flags = SA_RESTART };
+	sigset_t set;
+
+	/* Others may be in a group that is not its own. */
+	if (getpgrp() != getpid() || sigaction(SIGALRM, &act, NULL)) {
+		wp_priority_lower();
+		return;
+	}
+	prctl(PR_SET_TIMERSLACK, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	if (setitimer(ITIMER_REAL, &after, NULL))
+		wp_priority_lower();
 }
 
 bool wp_limits_suffice(void)

@@ -51,4 +51,8 @@ void wp_limits_raise(void);
 /* Take the priority back: nothing is sampled any more. */
 void wp_priority_lower(void);
 
+/* The same a tenth of a second later, by SIGALRM: what a user waits for after Ctrl-C
+ * is short, and a target that keeps every CPU busy would make it long. */
+void wp_priority_lower_soon(void);
+
 #endif
