@@ -10,12 +10,14 @@ its mutants is compiled once (mutants.py); a run without one tells which test
 reaches which; then each is alive in those that reach it, the quickest first, until
 one fails: it is killed, as by one that takes too long.  Survivors are in build/mutants/SOURCE, but
 for those that equivalent.txt knows: they do what the original does, for a reason
-given there.  With --again only the survivors of the last time are tried.
+given there.  With --again only the survivors of the last time are tried; with
+MUTANTS=N in the environment N of each source, drawn by lot, always the same.
 """
 import collections
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shlex
@@ -196,6 +198,12 @@ def kill(mutant, tests):
     return "survived"
 
 
+def drawn(path, mutants):
+    """Those that are tried."""
+    most = int(os.environ.get("MUTANTS") or len(mutants))
+    return random.Random(str(path)).sample(mutants, min(most, len(mutants)))
+
+
 def mutate(room, path, again, equivalents):
     """Try the mutants of a source: counts by how they ended."""
     log = OUT / (str(path) + ".json")
@@ -203,7 +211,7 @@ def mutate(room, path, again, equivalents):
     last = json.loads(log.read_text()) if again and log.exists() else None
     reached = room.reach(room.link_tests())
     found, ends = [], collections.Counter()
-    for m in source.mutants:
+    for m in drawn(path, source.mutants):
         if key(path, m) in equivalents:
             ends["equivalent"] += 1
             continue
