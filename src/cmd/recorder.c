@@ -29,6 +29,8 @@ enum {
 	CLIENTS_MAX = 128,
 	/* Answers that are made at the same time. */
 	WRITERS_MAX = 2,
+	/* Of these that record, which takes time but little else. */
+	RECORDINGS_MAX = 4,
 	/* Jobs that may begin in a second. */
 	STARTS_MAX = 32,
 	/* Clients that ask within so much time share a recording. */
@@ -136,7 +138,9 @@ static bool is_same(const struct job *job, const struct wp_recording_job *what)
 	return job->what.ask.endpoint == what->ask.endpoint &&
 	       job->what.ask.debug == what->ask.debug &&
 	       job->what.from_ns == what->from_ns &&
-	       job->what.to_ns == what->to_ns;
+	       job->what.to_ns == what->to_ns &&
+	       /* Of a recording that is still to be made. */
+	       (what->to_ns || job->what.ask.seconds == what->ask.seconds);
 }
 
 /* A job that makes the same is joined, unless it has begun. */
@@ -221,7 +225,8 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 		       "still (wall?seconds=60&ago=60)");
 		return 0;
 	}
-	if (!is_of_now(ask->endpoint))
+	if (!is_of_now(ask->endpoint) &&
+	    !wp_recording_is_of_goroutines(&c->r, ask))
 		rc = set_times(c, &what);
 	if (rc)
 		return rc;
@@ -278,11 +283,17 @@ static void take_result(struct recorder *c, struct job *job)
 		end_job(c, job, &a);
 }
 
+static bool is_recording(const struct job *job)
+{
+	return job->what.ask.endpoint == WP_SERVE_FGPROF && !job->what.to_ns;
+}
+
 /* Begin what is due, and hand out what is done. */
 static int step_jobs(struct recorder *c)
 {
 	uint64_t now = wp_clock_ns();
-	unsigned int running = 0;
+	unsigned int running[2] = { 0, 0 };
+	static const unsigned int most[2] = { WRITERS_MAX, RECORDINGS_MAX };
 	int rc = 0;
 
 	for (size_t i = 0; i < JOBS_MAX && !rc; i++) {
@@ -290,7 +301,7 @@ static int step_jobs(struct recorder *c)
 
 		if (job->state == RUNS)
 			take_result(c, job);
-		running += job->state == RUNS;
+		running[is_recording(job)] += job->state == RUNS;
 		if (job->state != WAITS ||
 		    (job->what.to_ns > now && !c->r.ended_ns))
 			continue;
@@ -299,11 +310,15 @@ static int step_jobs(struct recorder *c)
 			continue;
 		rc = mark(c);
 	}
-	for (size_t i = 0; i < JOBS_MAX && running < WRITERS_MAX && !rc; i++)
-		if (c->jobs[i].state == READY) {
-			start_writer(c, &c->jobs[i]);
-			running++;
-		}
+	for (size_t i = 0; i < JOBS_MAX && !rc; i++) {
+		bool records = is_recording(&c->jobs[i]);
+
+		if (c->jobs[i].state != READY ||
+		    running[records] >= most[records])
+			continue;
+		start_writer(c, &c->jobs[i]);
+		running[records]++;
+	}
 	return rc;
 }
 

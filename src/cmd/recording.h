@@ -38,6 +38,11 @@ struct wp_recording_job {
 	int report;
 };
 
+/* Is ASK for a recording of a Go program's goroutines, which begins when it is
+ * answered? */
+bool wp_recording_is_of_goroutines(const struct wp_recording *recording,
+				   const struct wp_serve_ask *ask);
+
 /* In a process forked from the one that records, whose memory this one changes: write
  * what JOB asks for to descriptor FILE.  The answer's status and text are set. */
 void wp_recording_answer(struct wp_recording *recording,

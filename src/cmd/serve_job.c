@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cmd_dump.h"
+#include "cmd_record.h"
 #include "exit_status.h"
 #include "hang_files.h"
 #include "recording.h"
@@ -249,6 +250,34 @@ static void answer_goroutine(struct wp_recording *r,
 	run_command(&o, wp_cmd_dump, file, ret);
 }
 
+bool wp_recording_is_of_goroutines(const struct wp_recording *recording,
+				   const struct wp_serve_ask *ask)
+{
+	return ask->endpoint == WP_SERVE_FGPROF && ask->seconds && !ask->ago &&
+	       !recording->ended_ns && !wp_interrupts &&
+	       wp_go_books_can_read(recording->target);
+}
+
+/* The recording that goes on is over threads, of which it stops some: this one stops
+ * none. */
+static void answer_goroutine_times(const struct wp_recording *r,
+				   const struct wp_recording_job *job, int file,
+				   struct wp_serve_answer *ret)
+{
+	struct wp_options o = options_of_now(r);
+
+	o.action = WP_ACTION_RECORD;
+	o.kinds = 1u << WP_PROFILE_WALL;
+	o.duration_ns = job->ask.seconds * WP_NS_PER_S;
+	o.format = WP_FORMAT_PPROF;
+	o.sampler.stop = WP_STOP_NEVER;
+	o.sampler.goroutines = true;
+	o.sampler.cpu = r->options->sampler.cpu;
+	run_command(&o, wp_cmd_record, file, ret);
+	if (ret->status == 200)
+		ret->type = WP_SERVE_TYPE_PPROF;
+}
+
 void wp_recording_dump(struct wp_recording *r, int file,
 		       struct wp_serve_answer *ret)
 {
@@ -292,6 +321,11 @@ void wp_recording_answer(struct wp_recording *recording,
 	struct wp_options now = options_of_now(recording);
 
 	ret->status = 200;
+	if (!job->to_ns &&
+	    wp_recording_is_of_goroutines(recording, &job->ask)) {
+		answer_goroutine_times(recording, job, file, ret);
+		return;
+	}
 	switch (job->ask.endpoint) {
 	case WP_SERVE_GOROUTINE:
 		answer_goroutine(recording, job, file, ret);

@@ -23,7 +23,9 @@ static void write_answer(struct wp_recording *r,
 			 int result)
 {
 	struct rlimit size = { ANSWER_MAX, ANSWER_MAX };
-	struct rlimit cpu = { WRITER_S, WRITER_S };
+	/* It may record first. */
+	const uint32_t seconds = WRITER_S + job->ask.seconds;
+	struct rlimit cpu = { seconds, seconds };
 	struct wp_serve_answer a = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -31,7 +33,7 @@ static void write_answer(struct wp_recording *r,
 	signal(SIGALRM, SIG_DFL);
 	/* What is too large is an error of write(2). */
 	signal(SIGXFSZ, SIG_IGN);
-	alarm(WRITER_S);
+	alarm(seconds);
 	setrlimit(RLIMIT_FSIZE, &size);
 	setrlimit(RLIMIT_CPU, &cpu);
 	wp_priority_lower();

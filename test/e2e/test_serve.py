@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve`: what Go's tools and Prometheus read, what happened before
 somebody looked, and who may not ask."""
+import collections
 import concurrent.futures
 import http.client
 import json
@@ -181,6 +182,37 @@ def test_the_rest_is_as_go_has_it(start, serve):
     page = server.get("/timeline.html?ago=5")
     assert b"</html>" in page or b"<script" in page
     assert str(target.pid) in server.get("/").decode()
+
+
+def test_a_go_programs_fgprof_is_of_goroutines(start, serve, tmp_path):
+    """Recorded when asked for, several at once."""
+    target = start("parked", 5, tmp_path / "truth")
+    server = serve(target.pid).ready(1)
+    path = tmp_path / "served.pb.gz"
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        recordings = [pool.submit(server.get, f"/debug/fgprof?seconds={n}")
+                      for n in (1, 1, 2, 2, 3)]
+        assert b"main.receive" in server.get(
+            "/debug/pprof/goroutine?debug=2")
+    for seconds, done in zip((1, 1, 2, 2, 3), recordings):
+        path.write_bytes(done.result())
+        p = pprof_check.load(str(path))
+        pprof_check.validate(p)
+        assert pprof_check.is_of_goroutines(p)
+        assert seconds <= p.duration_nanos / 1e9 < seconds + 5
+        waits = collections.Counter()
+        for s in pprof_check.samples(p):
+            for name in {f["name"] for f in s["frames"]}:
+                waits[name] += s["values"]["wall"]
+        # Five wait there, and four others, from the first look to the last.
+        assert 4 * waits["main.receive"] == 5 * waits["main.lockedThread"]
+        assert 0.5 < waits["main.receive"] / (5 * p.duration_nanos) < 1.1
+    # What goes on all the time is of threads.
+    path.write_bytes(server.get("/debug/fgprof?seconds=1&ago=1"))
+    assert not pprof_check.is_of_goroutines(pprof_check.load(str(path)))
+    server.end()
+    target.assert_unharmed()
 
 
 def test_what_a_go_program_keeps_itself(start, serve, tmp_path):
