@@ -92,6 +92,11 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
  * there, for the same code runs on the caller's stack and on the new one. */
 bool wp_arch_is_new_thread(const struct wp_step *step);
 
+/* Is STEP's pc where the first function of a context of makecontext returns to
+ * (glibc's __start_context)?  That is the address of a function, not behind a call,
+ * and has no unwind info before it.  False on aarch64, where CFI says it. */
+bool wp_arch_is_context_start(const struct wp_step *step);
+
 /* STEP's pc is exact and in code that keeps nothing on the stack (a bare
  * system call, a PLT stub): true, with the return address and the caller's sp.
  */

@@ -77,6 +77,12 @@ bool wp_arch_is_new_thread(const struct wp_step *step)
 	       (other == INSN_MOV_X8_CLONE || other == INSN_MOV_X8_CLONE3);
 }
 
+bool wp_arch_is_context_start(const struct wp_step *step)
+{
+	(void)step;
+	return false;
+}
+
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t pc_avma)
 {

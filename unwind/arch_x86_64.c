@@ -123,6 +123,17 @@ bool wp_arch_is_new_thread(const struct wp_step *step)
 		code_is(step->module, step->mem, avma, clone3, sizeof(clone3)));
 }
 
+bool wp_arch_is_context_start(const struct wp_step *step)
+{
+	/* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je. */
+	static const uint8_t start[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c,
+					 0x24, 0x48, 0x85, 0xff, 0x74 };
+
+	return step->is_return && step->module &&
+	       code_is(step->module, step->mem, step->regs->v[WP_REG_PC], start,
+		       sizeof(start));
+}
+
 bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t pc_avma)
 {

@@ -31,7 +31,7 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (step->module &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
 		return wp_arch_step_sigreturn(step);
-	if (wp_arch_is_new_thread(step))
+	if (wp_arch_is_new_thread(step) || wp_arch_is_context_start(step))
 		return WP_STEP_ROOT;
 	/* Stubs make no calls, so no frame returns into one.  Those of files the
 	 * prover knows. */

@@ -33,9 +33,12 @@ static const struct known functions[] = {
 	{ "pvalloc", WP_HEAP_MALLOC },
 	{ "free", WP_HEAP_FREE },
 	{ "cfree", WP_HEAP_FREE },
+	/* C23. */
+	{ "free_sized", WP_HEAP_FREE },
+	{ "free_aligned_sized", WP_HEAP_FREE },
 };
 
-/* jemalloc's calls of its own, always without a prefix or with "je_". */
+/* jemalloc's calls of its own, after its prefix or none. */
 static const struct known jemalloc[] = {
 	{ "mallocx", WP_HEAP_MALLOC },
 	{ "rallocx", WP_HEAP_REALLOC },
@@ -43,8 +46,38 @@ static const struct known jemalloc[] = {
 	{ "sdallocx", WP_HEAP_FREE },
 };
 
-/* By prefix: glibc's, musl's, jemalloc's, tcmalloc's and mimalloc's. */
-static const char *const prefixes[] = { "", "__libc_", "je_", "tc_", "mi_" };
+/* mimalloc's, after its prefix.  An alignment follows the size.  (Its calls for a heap
+ * of its own are not among them: these call them.) */
+static const struct known mimalloc[] = {
+	{ "malloc_small", WP_HEAP_MALLOC },
+	{ "zalloc", WP_HEAP_MALLOC },
+	{ "zalloc_small", WP_HEAP_MALLOC },
+	{ "malloc_aligned", WP_HEAP_MALLOC },
+	{ "malloc_aligned_at", WP_HEAP_MALLOC },
+	{ "zalloc_aligned", WP_HEAP_MALLOC },
+	{ "zalloc_aligned_at", WP_HEAP_MALLOC },
+	{ "new", WP_HEAP_MALLOC },
+	{ "new_nothrow", WP_HEAP_MALLOC },
+	{ "new_aligned", WP_HEAP_MALLOC },
+	{ "new_aligned_nothrow", WP_HEAP_MALLOC },
+	{ "mallocn", WP_HEAP_CALLOC },
+	{ "new_n", WP_HEAP_CALLOC },
+	{ "calloc_aligned", WP_HEAP_CALLOC },
+	{ "reallocf", WP_HEAP_REALLOC },
+	{ "rezalloc", WP_HEAP_REALLOC },
+	{ "realloc_aligned", WP_HEAP_REALLOC },
+	{ "rezalloc_aligned", WP_HEAP_REALLOC },
+	{ "new_realloc", WP_HEAP_REALLOC },
+	{ "free_size", WP_HEAP_FREE },
+	{ "free_aligned", WP_HEAP_FREE },
+	{ "free_size_aligned", WP_HEAP_FREE },
+};
+
+/* By prefix: glibc's, musl's, jemalloc's (in Rust programs the last), tcmalloc's and
+ * mimalloc's. */
+static const char *const prefixes[] = { "",    "__libc_", "tc_",
+					"mi_", "je_",	  "_rjem_" };
+enum { JEMALLOC_PREFIX = 4, MIMALLOC_PREFIX = 3 };
 
 static bool find_known(const struct known *v, size_t n, const char *name,
 		       enum wp_heap_call *ret)
@@ -79,16 +112,24 @@ bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
 		size_t n = strlen(prefixes[i]);
 
-		if (!strncmp(name, prefixes[i], n) &&
-		    find_known(functions,
+		if (strncmp(name, prefixes[i], n) != 0)
+			continue;
+		if (find_known(functions,
 			       sizeof(functions) / sizeof(*functions), name + n,
 			       ret_call))
 			return true;
+		if (i == MIMALLOC_PREFIX ?
+			    find_known(mimalloc,
+				       sizeof(mimalloc) / sizeof(*mimalloc),
+				       name + n, ret_call) :
+			    (!i || i >= JEMALLOC_PREFIX) &&
+				    find_known(jemalloc,
+					       sizeof(jemalloc) /
+						       sizeof(*jemalloc),
+					       name + n, ret_call))
+			return true;
 	}
-	if (!strncmp(name, "je_", 3))
-		name += 3;
-	return find_known(jemalloc, sizeof(jemalloc) / sizeof(*jemalloc), name,
-			  ret_call);
+	return false;
 }
 
 /* A search in one file. */

@@ -23,12 +23,13 @@ enum {
 	/* Ring buffers of all CPUs together, and most of one. */
 	RINGS_BYTES = 64 << 20,
 	RING_MOST = 16 << 20,
+	FIRST_STACK = 32 << 10,
 };
 /* Calls are counted for so long before they are sampled. */
 #define COUNT_NS (20 * WP_NS_PER_MS)
-/* Time between two looks at what probes cost, and at new mappings. */
+/* Time between two looks at what probes cost, and at new mappings; the same until an
+ * allocator is found, as the program is being loaded. */
 #define LOOK_NS WP_NS_PER_S
-/* The same until an allocator is found: the program is being loaded. */
 #define FIRST_LOOK_NS WP_NS_PER_MS
 /* A program that has begun maps its libraries within this. */
 #define HURRY_NS WP_NS_PER_S
@@ -81,7 +82,7 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 		.scope = WP_PERF_CPU,
 		.bpf_output = true,
 		.tasks = true,
-		.stack_bytes = WP_PERF_SOURCE_FIRST_STACK,
+		.stack_bytes = FIRST_STACK,
 		.user_regs = true,
 		.ring_bytes = share < RING_MOST ? share : RING_MOST,
 	};

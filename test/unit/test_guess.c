@@ -127,6 +127,31 @@ static void frame_pointer_is_followed(void **state)
 	assert_false(f.step.is_signal);
 }
 
+/* glibc's __start_context, which makecontext makes the return address of a context's
+ * first function, is the first. */
+static void a_context_begins_in_its_start(void **state)
+{
+	static const uint8_t code[] = {
+		0x48, 0x89, 0xdc, /* mov %rbx,%rsp */
+		0x48, 0x8b, 0x3c, 0x24, /* mov (%rsp),%rdi */
+		0x48, 0x85, 0xff, /* test %rdi,%rdi */
+		0x74, 0x08, /* je */
+	};
+	struct fixture f;
+
+	(void)state;
+	start(&f, CODE + CALL);
+	memcpy(f.code + CALL, code, sizeof(code));
+	f.step.is_return = true;
+	assert_int_equal(guess(&f), WP_STEP_ROOT);
+	/* A thread that runs there has a stack of its own. */
+	f.step.is_return = false;
+	assert_int_not_equal(guess(&f), WP_STEP_ROOT);
+	f.step.is_return = true;
+	f.code[CALL] = 0x49;
+	assert_int_not_equal(guess(&f), WP_STEP_ROOT);
+}
+
 static void every_form_of_call_is_known(void **state)
 {
 	static const struct {
@@ -909,6 +934,7 @@ int main(void)
 		cmocka_unit_test(a_function_before_has_no_say),
 		cmocka_unit_test(an_interpreter_is_returned_to),
 		cmocka_unit_test(a_stack_of_the_programs_own),
+		cmocka_unit_test(a_context_begins_in_its_start),
 		cmocka_unit_test(every_form_of_call_is_known),
 		cmocka_unit_test(what_is_no_call_is_refused),
 		cmocka_unit_test(return_address_must_be_in_a_module),
