@@ -31,9 +31,9 @@ enum {
  * allocator is found, as the program is being loaded. */
 #define LOOK_NS WP_NS_PER_S
 #define FIRST_LOOK_NS WP_NS_PER_MS
-/* A program that has begun maps its libraries within this. */
+/* A program that has begun maps its libraries within HURRY_NS.  Records are handed out in
+ * order of time when they are ORDER_NS old. */
 #define HURRY_NS WP_NS_PER_S
-/* Records are handed out in order of time when they are this old. */
 #define ORDER_NS (2 * WP_NS_PER_MS)
 
 enum heap_state {
