@@ -27,8 +27,7 @@ enum {
 };
 /* Calls are counted for so long before they are sampled. */
 #define COUNT_NS (20 * WP_NS_PER_MS)
-/* Time between two looks at what probes cost, and at new mappings; the same until an
- * allocator is found, as the program is being loaded. */
+/* Time between two looks at costs and mappings; until an allocator is found, the other. */
 #define LOOK_NS WP_NS_PER_S
 #define FIRST_LOOK_NS WP_NS_PER_MS
 /* A program that has begun maps its libraries within HURRY_NS.  Records are handed out in
