@@ -112,6 +112,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		.end_avma = module->end_avma,
 		.off = module->off,
 		.is_made = is_made(module->path),
+		.is_file = *module->path == '/' && !is_made(module->path),
 	};
 	uint32_t i = module_index(s, id);
 	int rc;
@@ -198,7 +199,7 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	 * one function per mapping. */
 	if (module && module->is_made)
 		avma = addr = module->start_avma;
-	if (module && module->object)
+	if (module && (module->object || module->is_file))
 		addr = avma - module->start_avma + module->off;
 	if (name)
 		rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;

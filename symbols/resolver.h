@@ -23,6 +23,8 @@ struct wp_module {
 	uint64_t off;
 	/* Memory with code that the program made. */
 	bool is_made;
+	/* It is of a file, which may be one that cannot be had. */
+	bool is_file;
 	/* Base name of its path, or "[anon]"; in wp_symbols.strings. */
 	const char *name;
 	/* NULL without a file. */

@@ -50,6 +50,8 @@ struct wp_snapshot {
 	 * name, and the reason of the first process that has some. */
 	uint64_t nunnamed;
 	char unnamed_why[256];
+	/* Mapped files whose file server does not answer. */
+	uint64_t nfiles_lost;
 };
 
 /* Sample all threads of process PID and add them to the dump.  PEER: a wait

@@ -46,3 +46,11 @@ void wp_say_unnamed(uint64_t n, const char *why)
 		       "than module and offset: %s",
 		       n, why);
 }
+
+void wp_say_files_lost(uint64_t n)
+{
+	if (n)
+		wp_say("wallprof: no names and no unwind info of %" PRIu64
+		       " mapped %s, whose file server does not answer",
+		       n, n == 1 ? "file" : "files");
+}

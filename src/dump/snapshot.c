@@ -281,6 +281,7 @@ static void count_unnamed(struct wp_snapshot *snapshot,
 			 "%s",
 			 wp_dump_str(&snapshot->dump, p->meta.unnamed_why));
 	snapshot->nunnamed += p->counters.unnamed;
+	snapshot->nfiles_lost += p->counters.files_lost;
 }
 
 static void swap_strings(struct wp_intern *a, struct wp_intern *b)

@@ -220,6 +220,8 @@ static void name_place(const struct wp_profile *profile,
 		at = at - m->start_avma + m->off;
 		if (!wp_elf_image_svma(m->image, at, &at))
 			at = loc->avma - m->start_avma + m->off;
+	} else if (m->is_lost) {
+		at = at - m->start_avma + m->off;
 	}
 	snprintf(buf, size, "%s+0x%" PRIx64,
 		 *path ? wp_base_name(path) : "[anon]", at);

@@ -76,7 +76,7 @@ def said(trials):
 
 def rows(form):
     run, trials = read(form)
-    yield (f"`make {form}` at {run['commit']}, {run['date']}, {run['cpus']} "
+    yield (f"Tests of `make {form}` at {run['commit']}, {run['date']}, {run['cpus']} "
            f"CPUs, {run['machine']}, Linux {run['kernel']}:\n\n")
     yield "| test | trials | figures |\n|---|---|---|\n"
     for test, of in sorted(trials.items()):

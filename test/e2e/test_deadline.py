@@ -21,7 +21,7 @@ from conftest import (FIXTURES, WALLPROF, children_of, status_of, wait_until)
 
 HERE = pathlib.Path(__file__).parent
 # What a busy machine may add to both.
-SLACK = 15
+SLACK = float(os.environ.get("DEADLINE_SLACK", "15"))
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
 
@@ -184,7 +184,9 @@ def test_processes_that_others_started_are_left(tool):
                             start_new_session=True)
     try:
         other = int(proc.stdout.readline())
+        begin = time.monotonic()
         assert proc.wait(60) == 124
+        assert time.monotonic() - begin < 1 + 1 + 0.5 + SLACK
         if tool[0] != "timeout":
             assert is_alive(other)
     finally:
@@ -318,6 +320,8 @@ def test_a_dead_file_server_and_a_look(tmp_path, what):
         if "--check" in what:
             assert out.startswith(b"healthy")
         else:
-            assert b"sigwait" in out and b"x+0x" in out
+            assert b"does not answer" in err, err
+            assert b"sigwait" in out and re.search(
+                rb"\bx\+0x[0-9a-f]{4}\b", out)
         assert status_of(pid)["State"][0] == "S"
         assert status_of(pid)["TracerPid"] == "0"

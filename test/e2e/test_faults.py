@@ -158,9 +158,10 @@ def test_the_end_of_all_threads(start, tmp_path, end, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_filter_that_forbids_restart_syscall(start, tmp_path, mode):
     target = start("seccomp")
-    run = record(mode, "-p", target.pid, "-d", SECONDS,
-                 output=tmp_path / "x.pb.gz")
+    out = tmp_path / "x.pb.gz"
+    run = record(mode, "-p", target.pid, "-d", SECONDS, output=out)
     check_end(run.status, run.err)
+    load(out)
     target.assert_unharmed()
     truth = target.truth()
     log(f"test_a_filter_that_forbids_restart_syscall[{mode}]", mode, run)

@@ -10,12 +10,14 @@ import signal
 import subprocess
 import tempfile
 import time
+import xml.etree.ElementTree
 
 import pprof_check
 import pytest
 
 from conftest import (FIXTURES, SLOW, WALLPROF, wait_until,
                       wait_until_sampling, wallprof)
+from fault_records import check_whole_time
 
 # Of files, threads, sockets: lines and fields of their own, a terminal told to
 # clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks.
@@ -52,7 +54,9 @@ def raw(*args, **kwargs):
 @pytest.mark.parametrize("args", [
     ("-d", 0.5), ("-d", 0.5, "--full"), ("-d", 0.5, "-v", "-k"),
     ("-d", 0.5, "--profile", "wall,cpu,block,mutex,threadcreate"),
-    ("-d", 0.5, "-f", "folded"),
+    ("-d", 0.5, "-f", "folded"), ("-d", 0.5, "-f", "html"),
+    ("-d", 0.5, "-f", "speedscope"), ("-d", 0.5, "-f", "firefox"),
+    ("-d", 0.5, "-f", "svg"),
     ("--threads",), ("--threads", "--group"), ("--threads", "-v"),
     ("--threads", "--follow-processes"), ("--threads", "-f", "json"),
     ("--check", "-i", 0.2), ("--check", "-i", 0.2, "-f", "json"),
@@ -62,8 +66,10 @@ def test_what_is_printed_is_tame(evil, args):
     text = assert_tame(done.stdout)
     assert done.returncode in ((3,) if "--check" in args else (0, 1))
     evil.assert_unharmed()
-    if "json" in args:
+    if {"json", "speedscope", "firefox"} & set(args):
         json.loads(text)
+    elif "svg" in args:
+        xml.etree.ElementTree.fromstring(text)
     elif "folded" in args:
         # One stack a line, and its number.
         for line in text.splitlines():
@@ -279,5 +285,7 @@ def test_many_mapped_files_cost_nothing(start, tmp_path, n, size):
     p = pprof_check.load(str(out))
     assert any("main" in (f["name"] for f in s["frames"])
                for s in pprof_check.samples(p)), err
+    check_whole_time(p, *{s["labels"]["thread"]
+                          for s in pprof_check.samples(p)})
     target.assert_unharmed()
     assert target.truth()["files"] == n

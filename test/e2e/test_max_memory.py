@@ -196,6 +196,7 @@ def test_files_that_unpack_to_much(start, tmp_path, bomb, watched):
     assert status == 1, err
     assert "files with parts left out for --max-memory" in err
     assert len(pprof_check.threads(p)) == 21
+    assert wall(p) >= 0.9 * 21 * p.duration_nanos
     # Their unwind info is not needed where the code itself shows the way.
     assert "run" in names(p)
 

@@ -142,14 +142,15 @@ static void without_a_name_the_place_is_told(void **state)
 	add(symbols, 1, BASE, 0x1000, "/lib/libx.so", &elf);
 	add(symbols, 2, 0x10000, 0, "", NULL);
 	add(symbols, 3, 0x20000, 0x3000, "/tmp/unreadable", &memory);
-	add(symbols, 4, 0x30000, 0, "/gone/lib.so", NULL);
+	/* Files that cannot be had. */
+	add(symbols, 4, 0x30000, 0x3000, "/gone/lib.so", NULL);
 	add(symbols, 5, 0x40000, 0, "/lib/other\377", NULL);
 	add(symbols, 6, 0x50000, 0x2000, "/memfd:jit (deleted)", &memory);
 	assert_name(symbols, 1, BASE + 0x10, "libx.so+0x1010");
 	assert_name(symbols, 2, 0x10123, "[anon]+0x10000");
 	assert_name(symbols, 3, 0x20008, "unreadable+0x3008");
-	assert_name(symbols, 4, 0x30001, "lib.so+0x30001");
-	assert_name(symbols, 5, 0x40001, "other?+0x40001");
+	assert_name(symbols, 4, 0x30001, "lib.so+0x3001");
+	assert_name(symbols, 5, 0x40001, "other?+0x1");
 	/* Code that the program made: one function per mapping. */
 	assert_name(symbols, 6, 0x50123, "memfd:jit (deleted)+0x2000");
 	assert_name(symbols, 0, 0x7fffdeadbeef, "0x7fffdeadbeef");
