@@ -82,12 +82,17 @@ void wp_history_renumber(struct wp_history *history,
 WP_MUST_CHECK
 int wp_history_forget_timeline(struct wp_profile *profile, uint64_t before_ns);
 
+/* PROFILE has forgotten samples and threads (wp_profile_forget_process): forget them in all
+ * marks. */
+void wp_history_forget(struct wp_history *history,
+		       const struct wp_profile *profile);
+
 /* The times of the first and last mark; both the same where there is none. */
 uint64_t wp_history_begin_ns(const struct wp_history *history);
 
 /* Set the samples of PROFILE, of which HISTORY is, to what came to them in the marks
- * whose middle is between *FROM_NS and *TO_NS, and these to the begin and end of
- * those; counters of ticks and losses, and times of threads, likewise.  The profile is
+ * whose middle is between *FROM_NS and *TO_NS, or if there are none to the mark at
+ * the middle of that time, and these to the begin and end of those; counters of ticks and losses, and times of threads, likewise.  The profile is
  * not to grow after that.  0; -ENOENT: there is no such mark. */
 WP_MUST_CHECK
 int wp_history_view(const struct wp_history *history,

@@ -56,6 +56,8 @@ struct wp_profile_process {
 	int32_t pid;
 	/* Number of processes that share the entry besides the first. */
 	uint32_t nmore;
+	/* The entry is one that processes of a name share. */
+	bool is_shared;
 	/* String id of its last name (comm). */
 	uint32_t name;
 	/* String ids of its control group, container and unit (cgroup.h) when it was
@@ -249,6 +251,8 @@ struct wp_profile_meta {
 	int64_t period_ns;
 	/* Ticks per second that were made, on average. */
 	double achieved_hz;
+	/* Several processes were recorded, however few are left of them. */
+	bool is_of_many;
 	/* "auto", "all" or "never". */
 	uint32_t stop_mode;
 	/* WALL: the samples are of goroutines; those of single ones are labelled
@@ -292,6 +296,9 @@ struct wp_profile_meta {
 	uint64_t servers_ns;
 };
 
+/* Names whose threads, or processes, share an entry. */
+enum { WP_SHARED_NAMES = 256 };
+
 struct wp_profile {
 	struct wp_intern strings;
 	/* mappings[0] is unused, so that ids are indices: [1..nmappings). */
@@ -300,6 +307,10 @@ struct wp_profile {
 	/* Of a profile that was read without labels of processes: none. */
 	struct wp_profile_process *processes;
 	uint32_t nprocesses, cap_processes;
+	/* shared_processes[0..nshared_processes): the entries that processes of one name
+	 * share. */
+	uint32_t shared_processes[WP_SHARED_NAMES + 1];
+	uint32_t nshared_processes;
 	struct wp_profile_thread *threads;
 	uint32_t nthreads, cap_threads;
 	struct wp_profile_label *labels;
@@ -344,7 +355,6 @@ int wp_profile_init(struct wp_profile *profile);
 void wp_profile_clear(struct wp_profile *profile);
 
 enum {
-	WP_SHARED_NAMES = 256,
 	/* What a sample takes of the budget: an array that grows doubles, and is
 	 * there twice while it is copied. */
 	WP_SAMPLE_BYTES = 2 * (sizeof(struct wp_profile_sample) +
@@ -366,15 +376,6 @@ uint32_t wp_profile_add_thread(struct wp_profile *profile,
 			       const struct wp_profile_thread *thread);
 uint32_t wp_profile_add_process(struct wp_profile *profile,
 				const struct wp_profile_process *process);
-
-/* Add process PID, called NAME; from MOST entries on (0: no limit) the entry that
- * all further processes called NAME share, and beyond WP_SHARED_NAMES names one for
- * all others.  Its index, or UINT32_MAX when there is no memory. */
-uint32_t wp_profile_share_process(struct wp_profile *profile, int32_t pid,
-				  const char *name, uint32_t most);
-
-/* Drop all samples of the process with INDEX, and of those that share its entry. */
-void wp_profile_forget_process(struct wp_profile *profile, uint32_t index);
 
 /* Were several processes recorded? */
 bool wp_profile_is_of_many(const struct wp_profile *profile);

@@ -6,7 +6,7 @@
  * All that keep indices into the profile pass each of them to wp_renumber_ref twice: first
  * to say that the entry stays; then, after wp_renumber_apply has dropped the others,
  * to have the index replaced by the new one.  What the entries themselves refer to
- * stays without being asked for.  Processes are not renumbered.
+ * stays without being asked for.
  */
 #ifndef WP_RENUMBER_H
 #define WP_RENUMBER_H
@@ -19,6 +19,7 @@ enum wp_ref {
 	WP_REF_STRING,
 	WP_REF_MAPPING,
 	WP_REF_THREAD,
+	WP_REF_PROCESS,
 	WP_REF_STACK,
 	/* + enum wp_profile_kind: a sample of that kind. */
 	WP_REF_SAMPLE,

@@ -121,6 +121,10 @@ void wp_choose_describe(const struct wp_options *options, char *text,
 	size_t n = 0;
 
 	snprintf(text, size, "all processes");
+	if (!wp_choose_is_asked(options) && options->npids)
+		snprintf(text, size, "process %d%s%s", options->pids[0],
+			 options->npids > 1 ? " and others" : "",
+			 options->children ? " with its children" : "");
 	for (size_t i = 0; !options->all && n < size && i < WP_CHOSEN_MAX &&
 			   options->globs[i];
 	     i++)

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "choose.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/vec.h"
@@ -18,9 +19,15 @@ void wp_digest_describe(struct wp_recorder_status *status,
 			const struct wp_recording *r)
 {
 	char comm[WP_SERVE_NAME_SIZE];
-	ssize_t n = wp_io_read_at(r->process.proc_fd, "comm", comm,
-				  sizeof(comm));
+	ssize_t n;
 
+	status->is_there = true;
+	if (r->options->sampler.many) {
+		wp_choose_describe(r->options, status->name,
+				   sizeof(status->name));
+		return;
+	}
+	n = wp_io_read_at(r->process.proc_fd, "comm", comm, sizeof(comm));
 	if (n > 0 && comm[n - 1] == '\n')
 		comm[n - 1] = '\0';
 	snprintf(status->name, sizeof(status->name), "%s", n > 0 ? comm : "");
@@ -109,25 +116,45 @@ static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
 	d->starved_ns = 0;
 	for (uint32_t i = 0; i < d->n; i++) {
 		const struct wp_digest_thread *t = &d->v[i];
+		uint64_t wait_ns;
 
 		if (t->mark != d->nmarks || t->sample == UINT32_MAX)
 			continue;
 		watch_thread(d, t, &set->samples[t->sample], end_ns);
 		status->threads[set->samples[t->sample].key.state] +=
 			1 + profile->threads[i].nmore;
-		if (t->since_ns &&
-		    end_ns - t->since_ns > status->longest_wait_ns)
-			status->longest_wait_ns = end_ns - t->since_ns;
+		wait_ns = t->since_ns ? end_ns - t->since_ns : 0;
+		if (wait_ns > status->longest_wait_ns)
+			status->longest_wait_ns = wait_ns;
+		if (d->parts.v)
+			wp_parts_count(&d->parts, profile, i,
+				       set->samples[t->sample].key.state,
+				       wait_ns);
 	}
 }
 
+static void count_losses(const struct wp_counters *c,
+			 struct wp_recorder_status *status)
+{
+	status->ticks = c->ticks;
+	status->missed_ticks = c->missed_ticks;
+	status->spared_ticks = c->spared_ticks;
+	status->samples_lost = c->samples_lost;
+	status->stacks_dropped = c->stacks_dropped;
+	status->threads_shared = c->threads_shared;
+	status->processes_lost = c->processes_lost;
+	status->processes_denied = c->processes_denied;
+}
+
 int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
-		  const struct wp_history_mark *mark,
+		  const struct wp_history_mark *mark, uint64_t keep_ns,
 		  struct wp_recorder_status *status)
 {
 	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 
-	if (grow(d, profile->nthreads))
+	if (grow(d, profile->nthreads) ||
+	    (d->parts.v &&
+	     wp_parts_begin(&d->parts, profile, mark->end_ns, keep_ns)))
 		return -ENOMEM;
 	d->nmarks++;
 	if (!d->ran_ns)
@@ -140,14 +167,13 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 			continue;
 		key = &set->samples[e->sample].key;
 		status->ns[key->state][key->wait] += (uint64_t)e->wall_ns;
+		if (d->parts.v)
+			wp_parts_add(&d->parts, profile, key,
+				     (uint64_t)e->wall_ns, mark->end_ns);
 		add_time(d, key, e, mark->begin_ns);
 	}
 	count_threads(d, profile, mark->end_ns, status);
-	status->ticks = profile->counters.ticks;
-	status->missed_ticks = profile->counters.missed_ticks;
-	status->samples_lost = profile->counters.samples_lost;
-	status->stacks_dropped = profile->counters.stacks_dropped;
-	status->threads_shared = profile->counters.threads_shared;
+	count_losses(&profile->counters, status);
 	status->profile_bytes = wp_renumber_size(profile);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef WP_DIGEST_H
 #define WP_DIGEST_H
 
+#include "parts.h"
 #include "recorder.h"
 #include "recording.h"
 
@@ -37,16 +38,19 @@ struct wp_digest {
 	uint64_t ran_ns;
 	/* The longest that a thread had been ready to run without running. */
 	uint64_t starved_ns;
+	/* Of several processes; its v is NULL otherwise. */
+	struct wp_parts parts;
 };
 
-/* Set what is known of R's process at its begin. */
+/* Set what is known at the begin of R: how what is recorded is called. */
 void wp_digest_describe(struct wp_recorder_status *status,
 			const struct wp_recording *r);
 
-/* Add MARK, PROFILE's last, to STATUS.  0 or -ENOMEM. */
+/* Add MARK, PROFILE's last, to STATUS, and to the parts, of which those that nothing is
+ * known of for KEEP_NS are dropped.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_digest_add(struct wp_digest *digest, const struct wp_profile *profile,
-		  const struct wp_history_mark *mark,
+		  const struct wp_history_mark *mark, uint64_t keep_ns,
 		  struct wp_recorder_status *status);
 
 /* The profile has been renumbered. */

@@ -56,8 +56,8 @@ int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
 
 	for (size_t i = 0; i < options->npids && !rc; i++)
 		rc = add(pids, options->pids[i]);
-	dumped->nnamed = pids->len;
-	for (size_t i = 0; i < dumped->nnamed && options->tree && !rc; i++)
+	dumped->nnamed = options->pids_may_end ? 0 : pids->len;
+	for (size_t i = 0; i < options->npids && options->tree && !rc; i++)
 		rc = add_tree(pids, pids->v[i]);
 	if (!rc && wp_choose_is_asked(options))
 		rc = add_chosen(pids, options);

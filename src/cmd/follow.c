@@ -204,7 +204,7 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 	const struct wp_options *o = follow->options;
 	int rc = pid ? insert(&follow->parents, pid) : 0;
 
-	for (size_t i = 1; i < o->npids && !rc; i++)
+	for (size_t i = pid ? 1 : 0; i < o->npids && !rc; i++)
 		rc = add_named(follow, o->pids[i], err);
 	for (size_t i = 0; i < o->npids && o->tree && !rc; i++)
 		rc = add_tree(follow, o->pids[i]);

@@ -59,6 +59,8 @@ int wp_forget_old(struct wp_forget *f, struct wp_recording *r,
 		rc = wp_renumber_apply(&to, &r->profile);
 	if (!rc)
 		rc = renumber(r, &to);
+	if (!rc && r->recorded.profile)
+		wp_recorded_renumber(&r->recorded, &to);
 	if (!rc)
 		wp_digest_renumber(digest, &to);
 	wp_renumber_clear(&to);

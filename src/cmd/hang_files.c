@@ -45,12 +45,11 @@ void wp_hang_files_prune(int dir, size_t most)
 static void make_stem(const struct wp_recording *r, char *stem, size_t size)
 {
 	const time_t now = (time_t)(wp_clock_utc_ns() / (int64_t)WP_NS_PER_S);
-	char name[32], when[32];
-	ssize_t n = wp_io_read_at(r->process.proc_fd, "comm", name,
-				  sizeof(name));
+	char name[32] = "all", when[32];
 	struct tm tm;
 
-	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
+	if (!r->options->sampler.many)
+		wp_process_name(&r->process, name, sizeof(name));
 	for (char *c = name; *c; c++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyz"
 			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",

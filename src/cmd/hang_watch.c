@@ -136,7 +136,9 @@ static void take_kept(struct wp_hang_watch *w, const struct wp_recording *r,
 	drop_report(w);
 	status->hangs_kept += a->status == 200;
 	status->hangs_failed += a->status != 200;
-	wp_say("wallprof: process %d: %s; %s %s", r->process.pid, w->reason,
+	wp_say("wallprof: %s %d: %s; %s %s",
+	       r->process.pid ? "process" : "processes", r->process.pid,
+	       w->reason,
 	       a->status == 200 ? "kept in" : "cannot keep it:", a->text);
 }
 
@@ -182,6 +184,9 @@ void wp_hang_watch_step(struct wp_hang_watch *w, struct wp_recording *r,
 		take_result(w, r, status);
 	if (w->state == WP_HANG_WATCH_IDLE && !r->ended_ns)
 		watch_thresholds(w, r, d);
+	/* Many processes are many snapshots: only where files are wanted. */
+	if (r->options->sampler.many && !r->options->on_hang)
+		return;
 	if (w->state == WP_HANG_WATCH_IDLE && !r->ended_ns &&
 	    wp_hang_watch_is_due(w, r->options, d, wp_clock_ns()))
 		start(w, r, WP_HANG_WATCH_CHECKS, WP_SERVE_CHECK);

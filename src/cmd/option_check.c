@@ -111,10 +111,22 @@ static int check_files(const struct wp_options *o, struct wp_err *err)
 
 static int check_serve(struct wp_options *o, struct wp_err *err)
 {
-	if (o->pid || o->name || o->command || !o->nserved)
+	bool many = o->children || wp_choose_is_asked(o);
+
+	if (o->command || !(o->npids || o->nserved || many))
 		return wp_err_set(err, -EINVAL,
 				  "serve wants processes that run, each by PID "
 				  "or NAME: wallprof serve redis-server");
+	if (many && o->nserved)
+		return wp_err_set(err, -EINVAL,
+				  "\"%s\" with --children, --tree, --name, "
+				  "--cgroup or --all: give a PID, or --name %s",
+				  o->served[0], o->served[0]);
+	if (o->children && !o->npids)
+		return wp_err_set(
+			err, -EINVAL,
+			"--children wants the PID of the process that "
+			"has them");
 	if (!o->keep_ns)
 		return wp_err_set(err, -EINVAL,
 				  "--keep wants a time, such as 10m");
@@ -130,8 +142,8 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 	    o->push_interval_ns > WP_SERVE_SECONDS_MAX * WP_NS_PER_S)
 		return wp_err_set(err, -EINVAL,
 				  "--push-interval goes from 1s to 1h");
-	o->sampler.block = o->sampler.mutex = true;
-	o->sampler.thread_starts = o->sampler.note_holders = true;
+	o->sampler.mutex = o->sampler.note_holders = true;
+	o->sampler.block = o->sampler.thread_starts = !many;
 	return 0;
 }
 
@@ -304,7 +316,11 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 		return wp_err_set(
 			err, -EINVAL,
 			"a dump of several processes is text or json");
-	o->sampler.many = o->action == WP_ACTION_RECORD && many;
+	if (o->action == WP_ACTION_SERVE)
+		many = o->children || wp_choose_is_asked(o);
+	o->sampler.many = (o->action == WP_ACTION_RECORD ||
+			   o->action == WP_ACTION_SERVE) &&
+			  many;
 	if (o->sampler.many && (s->block || s->thread_starts || s->heap))
 		return wp_err_set(err, -EINVAL,
 				  "the %s profile is one of a single process",

@@ -48,7 +48,7 @@ const struct wp_command_row wp_command_rows[] = {
 	  "which functions take more or less, per second of recording",
 	  "wallprof diff before.pb.gz after.pb.gz\n"
 	  "wallprof diff before.pb.gz after.pb.gz -o diff.html\n" },
-	{ "serve", WP_ACTION_SERVE, "[OPTION...] PID | NAME ...",
+	{ "serve", WP_ACTION_SERVE, "[OPTION...] PID | NAME ... | --all",
 	  "record in the background; profiles and metrics by HTTP",
 	  "wallprof serve redis-server\n"
 	  "wallprof serve --listen 127.0.0.1:6060 4711 nginx\n" },
@@ -67,21 +67,22 @@ const struct wp_option_row wp_option_rows[] = {
 	  "A running process.\n"
 	  "The tid of any of its threads will do.\n"
 	  "Of `record`, `dump` and `check` several, parted by commas or with several `-p`: see MANY PROCESSES." },
-	{ WP_OPT_CHILDREN, "children", NULL, RECORD, WP_SECTION_WHAT, NULL,
-	  "record also the processes that it starts from now on",
+	{ WP_OPT_CHILDREN, "children", NULL, RECORD | SERVE, WP_SECTION_WHAT,
+	  NULL, "record also the processes that it starts from now on",
 	  "Record the processes, too, that the process or COMMAND starts from now on, and those\n"
 	  "that these start." },
-	{ WP_OPT_TREE, "tree", "PID", RECORD | DUMP | CHECK, WP_SECTION_WHAT,
-	  NULL, "a process with all that it has started and will start",
+	{ WP_OPT_TREE, "tree", "PID", RECORD | DUMP | CHECK | SERVE,
+	  WP_SECTION_WHAT, NULL,
+	  "a process with all that it has started and will start",
 	  "A process with its children and theirs: those that there are, and those that start." },
-	{ WP_OPT_NAME, "name", "GLOB", RECORD | DUMP | CHECK, WP_SECTION_WHAT,
-	  NULL,
+	{ WP_OPT_NAME, "name", "GLOB", RECORD | DUMP | CHECK | SERVE,
+	  WP_SECTION_WHAT, NULL,
 	  "all processes whose name matches, now or later, such\n"
 	  "as 'php-fpm*'; may be given several times",
 	  "All processes whose name, or the last part of whose program's path, matches the shell\n"
 	  "pattern: those that there are, and those that come to have such a name.\n"
 	  "It may be given several times." },
-	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD | DUMP | CHECK,
+	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD | DUMP | CHECK | SERVE,
 	  WP_SECTION_WHAT, NULL,
 	  "all processes of a control group: a path, a unit of\n"
 	  "systemd, or a container's id",
@@ -90,8 +91,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "`nginx.service` or `nginx`; or the id of a container, or its first 8 digits or\n"
 	  "more.\n"
 	  "It may be given several times." },
-	{ WP_OPT_ALL, "all", NULL, RECORD | DUMP | CHECK, WP_SECTION_WHAT, NULL,
-	  "all processes but wallprof's own",
+	{ WP_OPT_ALL, "all", NULL, RECORD | DUMP | CHECK | SERVE,
+	  WP_SECTION_WHAT, NULL, "all processes but wallprof's own",
 	  "All processes, now or later, but kernel threads and wallprof's own." },
 	{ 't', "thread", "GLOB", RECORD | LEAKS | TOP | DUMP | SERVE,
 	  WP_SECTION_WHAT, NULL,
@@ -342,7 +343,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "bound.\n"
 	  "Past it fewer stops are made; the time of a thread that was not stopped is\n"
 	  "given to its next stack (or its last, at the end), so that sums stay right." },
-	{ WP_OPT_MAX_CPU, "max-cpu", "PCT", RECORD, WP_SECTION_HOW, NULL,
+	{ WP_OPT_MAX_CPU, "max-cpu", "PCT", RECORD | SERVE, WP_SECTION_HOW,
+	  NULL,
 	  "share of one core that sampling may take, default: no\n"
 	  "limit, with --all 5%",
 	  "How much of one core sampling may take: no limit by default, 5 with `--all`, 0 for\n"

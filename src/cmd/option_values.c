@@ -464,6 +464,8 @@ int wp_option_serve(struct wp_options *o, int c, const char *arg,
 {
 	switch (c) {
 	case 'p':
+		if (!arg[strspn(arg, "0123456789,")])
+			return wp_option_pids(o, arg, err);
 		return add_word(o->served, &o->nserved, WP_WORDS_MAX, "-p", arg,
 				err);
 	case WP_OPT_LISTEN:

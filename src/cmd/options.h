@@ -64,6 +64,8 @@ struct wp_options {
 	/* All processes that were named by their pids, each once. */
 	pid_t pids[WP_PIDS_MAX];
 	size_t npids;
+	/* Dump: those that have ended are none of them. */
+	bool pids_may_end;
 	/* Record processes that these start, and with TREE those that they have
 	 * started, too. */
 	bool children;
@@ -112,7 +114,7 @@ struct wp_options {
 	bool exit_on_deadlock;
 	/* Ask the servers of $DEBUGINFOD_URLS for debug files. */
 	bool debuginfod;
-	/* serve: the processes, each a PID or a name, [0..nserved); where to listen,
+	/* serve: the processes that are named by name, [0..nserved); where to listen,
 	 * [0..nlisten); the file of the token, NULL: none; borrowed from argv.  How
 	 * much time to keep. */
 	const char *served[WP_WORDS_MAX];

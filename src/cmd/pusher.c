@@ -70,7 +70,7 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 	struct wp_serve_ask what = { .id = WP_PUSHER_ID | p->nasked++,
 				     .endpoint = WP_SERVE_PUSH };
 
-	if (one->sock < 0 || !one->status.pid || one->push_id ||
+	if (one->sock < 0 || !one->status.is_there || one->push_id ||
 	    one->push_is_over)
 		return;
 	if (!one->push_to_ns)

@@ -38,15 +38,47 @@ int wp_recorded_note(struct wp_recorded *recorded,
 {
 	struct wp_symbol_source source = wp_symbol_source_of(process);
 
-	/* Further processes share the profile's last entries. */
-	if (recorded->nsources >= recorded->profile->nprocesses)
-		return 0;
-	if (WP_VEC_ROOM(recorded->sources, recorded->nsources,
-			recorded->cap_sources, 1))
-		return -ENOMEM;
-	source.root_fd = keep_root(recorded, &source);
-	recorded->sources[recorded->nsources++] = source;
+	/* Further processes share entries of the profile, and what had ended before it
+	 * could be recorded has left one. */
+	while (recorded->nsources < recorded->profile->nprocesses) {
+		if (WP_VEC_ROOM(recorded->sources, recorded->nsources,
+				recorded->cap_sources, 1))
+			return -ENOMEM;
+		source.root_fd = keep_root(recorded, &source);
+		recorded->sources[recorded->nsources++] = source;
+	}
 	return 0;
+}
+
+/* Close root directories of which no source is left. */
+static void drop_roots(struct wp_recorded *recorded)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < recorded->nroots; i++) {
+		int fd = recorded->roots[i];
+		bool used = false;
+
+		for (size_t k = 0; k < recorded->nsources && !used; k++)
+			used = recorded->sources[k].root_fd == fd;
+		if (used)
+			recorded->roots[n++] = fd;
+		else
+			close(fd);
+	}
+	recorded->nroots = n;
+}
+
+void wp_recorded_renumber(struct wp_recorded *recorded,
+			  const struct wp_renumber *renumber)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < recorded->nsources; i++)
+		if (wp_renumber_stays(renumber, WP_REF_PROCESS, i))
+			recorded->sources[n++] = recorded->sources[i];
+	recorded->nsources = n;
+	drop_roots(recorded);
 }
 
 int wp_recorded_add(struct wp_recorded *recorded, pid_t pid, uint64_t since_ns,

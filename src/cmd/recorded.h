@@ -13,6 +13,7 @@
 
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
+#include "wallprof/renumber.h"
 #include "wallprof/sampler.h"
 #include "wallprof/symbolize.h"
 
@@ -52,6 +53,10 @@ int wp_recorded_add(struct wp_recorded *recorded, pid_t pid, uint64_t since_ns,
 WP_MUST_CHECK
 int wp_recorded_note(struct wp_recorded *recorded,
 		     const struct wp_process *process);
+
+/* The profile has been renumbered: its processes, and what belongs to them. */
+void wp_recorded_renumber(struct wp_recorded *recorded,
+			  const struct wp_renumber *renumber);
 
 /* The process with PID that has not ended; NULL: it is not recorded. */
 const struct wp_process *wp_recorded_find(const struct wp_recorded *recorded,

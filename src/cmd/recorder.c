@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -16,11 +15,9 @@
 #include "forget.h"
 #include "hang_watch.h"
 #include "messages.h"
-#include "recorded.h"
+#include "parts.h"
 #include "recording.h"
 #include "serve_writer.h"
-#include "signals.h"
-#include "wallprof/access.h"
 #include "wallprof/clock.h"
 
 enum {
@@ -84,7 +81,8 @@ static int mark(struct recorder *c)
 	m = wp_history_add(&c->r.history, &c->r.profile, wp_clock_ns());
 	if (!m)
 		return -ENOMEM;
-	rc = wp_digest_add(&c->digest, &c->r.profile, m, &c->status);
+	rc = wp_digest_add(&c->digest, &c->r.profile, m, c->r.options->keep_ns,
+			   &c->status);
 	if (!rc && wp_forget_is_due(&c->forget, &c->r.profile, m->end_ns))
 		rc = wp_forget_old(&c->forget, &c->r, &c->digest);
 	if (!rc && m->end_ns - c->r.waits.until_ns >= WAITS_NS)
@@ -99,7 +97,7 @@ static void tell(struct recorder *c)
 {
 	struct wp_recorder_status *s = &c->status;
 
-	s->pid = c->r.process.pid;
+	s->processes = c->r.recorded.n + (c->r.target && !s->has_ended);
 	s->has_ended = c->r.ended_ns != 0;
 	s->history_ns = wp_clock_ns() - wp_history_begin_ns(&c->r.history);
 	s->history_bytes = c->r.history.bytes;
@@ -137,6 +135,8 @@ static bool is_same(const struct job *job, const struct wp_recording_job *what)
 {
 	return job->what.ask.endpoint == what->ask.endpoint &&
 	       job->what.ask.debug == what->ask.debug &&
+	       job->what.ask.pid == what->ask.pid &&
+	       !strcmp(job->what.ask.name, what->ask.name) &&
 	       job->what.from_ns == what->from_ns &&
 	       job->what.to_ns == what->to_ns &&
 	       /* Of a recording that is still to be made. */
@@ -322,36 +322,6 @@ static int step_jobs(struct recorder *c)
 	return rc;
 }
 
-static int begin(struct recorder *c, pid_t pid, struct wp_err *err)
-{
-	const struct wp_options *o = c->r.options;
-	struct wp_recording *r = &c->r;
-	int rc = wp_profile_init(&r->profile);
-
-	if (rc)
-		return wp_err_set(err, rc, "no memory");
-	wp_timeline_start(&r->profile.timeline, o->timeline_size / 2);
-	wp_limits_raise();
-	wp_tracer_init(&r->tracer);
-	rc = wp_process_open(&r->process, pid, err);
-	if (rc == -EPERM)
-		wp_access_denied(pid, err);
-	if (!rc)
-		rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
-	if (!rc)
-		rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
-					   &r->target, err);
-	if (rc)
-		return rc;
-	r->start_ns = r->waits.until_ns = wp_clock_ns();
-	wp_history_init(&r->history, o->keep_ns, o->timeline_size / 2,
-			r->start_ns);
-	wp_recorded_describe(&r->profile, &r->process,
-			     r->options->sampler.stop);
-	wp_digest_describe(&c->status, r);
-	return 0;
-}
-
 static void sleep_until(uint64_t until_ns)
 {
 	uint64_t now = wp_clock_ns(), ns = until_ns > now ? until_ns - now : 0;
@@ -380,9 +350,7 @@ static int sleep_and_tick(struct recorder *c, struct wp_err *err)
 	if (rc || now < next)
 		return rc;
 	c->next_ns = 0;
-	rc = wp_sampler_tick(r->sampler);
-	if (!rc)
-		rc = wp_process_recheck(&r->process, err);
+	rc = wp_recording_tick(r, err);
 	if (rc != -ESRCH)
 		return rc;
 	rc = mark(c);
@@ -392,7 +360,7 @@ static int sleep_and_tick(struct recorder *c, struct wp_err *err)
 
 static int record(struct recorder *c, struct wp_err *err)
 {
-	int rc = wp_sampler_tick(c->r.sampler);
+	int rc = wp_recording_tick(&c->r, err);
 
 	while (!rc && !c->is_over) {
 		uint64_t now = wp_clock_ns();
@@ -415,7 +383,8 @@ static int record(struct recorder *c, struct wp_err *err)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock)
+int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
+		    struct wp_part *parts)
 {
 	static struct recorder recorder;
 	struct recorder *c = &recorder;
@@ -424,18 +393,19 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock)
 
 	prctl(PR_SET_NAME, "wp-recorder");
 	c->r.options = options;
-	c->r.process = (struct wp_process)WP_PROCESS_INIT;
+	c->digest.parts.v = parts;
 	c->sock = sock;
 	wp_hang_watch_init(&c->watch);
-	rc = begin(c, pid, &err);
+	rc = wp_recording_begin(&c->r, pid, &err);
+	if (!rc)
+		wp_digest_describe(&c->status, &c->r);
 	if (!rc)
 		rc = record(c, &err);
 	if (rc && !err.code)
-		wp_err_set(&err, rc, "sampling process %d: %s", pid,
-			   strerror(-rc));
+		wp_err_set(&err, rc, "sampling %s (%d): %s", c->status.name,
+			   pid, strerror(-rc));
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
-	wp_sampler_free(c->r.sampler);
-	wp_tracer_clear(&c->r.tracer);
+	wp_recording_end(&c->r);
 	return rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }

@@ -10,14 +10,25 @@
 #include "wallprof/history.h"
 #include "wallprof/serve.h"
 
-/* What a recorder tells every second, of its process and of itself. */
+struct wp_part;
+
+/* What a recorder tells every second, of what it records and of itself. */
 struct wp_recorder_status {
+	/* Of several processes 0. */
 	int32_t pid;
+	/* It has told something. */
+	bool is_there;
 	/* The process has ended: what there is is its last minutes. */
 	uint32_t has_ended;
 	char name[WP_SERVE_NAME_SIZE];
+	/* That are recorded now; that could not be in time, and that may not be. */
+	uint64_t processes;
+	uint64_t processes_lost;
+	uint64_t processes_denied;
 	uint64_t ticks;
 	uint64_t missed_ticks;
+	/* Left out for --max-cpu. */
+	uint64_t spared_ticks;
 	uint64_t samples_lost;
 	/* Stacks left out for --max-memory, threads that share an entry. */
 	uint64_t stacks_dropped;
@@ -52,8 +63,10 @@ _Static_assert(sizeof(struct wp_recorder_status) !=
 		       sizeof(struct wp_serve_answer),
 	       "packets are told apart by their size");
 
-/* Record process PID until SOCK is closed, answer what is asked there, and tell its
- * status.  The exit status of this process. */
-int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock);
+/* Record process PID, 0: all that OPTIONS choose, until SOCK is closed, answer what is
+ * asked there, and tell its status; of several processes besides PARTS[0..WP_PARTS_MAX),
+ * memory that is shared.  The exit status of this process. */
+int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
+		    struct wp_part *parts);
 
 #endif

@@ -6,7 +6,9 @@
 #ifndef WP_RECORDING_H
 #define WP_RECORDING_H
 
+#include "follow.h"
 #include "options.h"
+#include "recorded.h"
 #include "wallprof/cumulative.h"
 #include "wallprof/history.h"
 #include "wallprof/sampler.h"
@@ -14,7 +16,11 @@
 
 struct wp_recording {
 	const struct wp_options *options;
+	/* What is recorded; of several processes (options->sampler.many) RECORDED has
+	 * them, and PROCESS and TARGET are nothing. */
 	struct wp_process process;
+	struct wp_recorded recorded;
+	struct wp_follow follow;
 	struct wp_profile profile;
 	struct wp_tracer tracer;
 	struct wp_sampler *sampler;
@@ -42,6 +48,22 @@ struct wp_recording_job {
  * answered? */
 bool wp_recording_is_of_goroutines(const struct wp_recording *recording,
 				   const struct wp_serve_ask *ask);
+
+/* Begin to record process PID, 0: all that R's options choose.  0 or -errno with ERR;
+ * ends by wp_recording_end in any case. */
+WP_MUST_CHECK
+int wp_recording_begin(struct wp_recording *r, pid_t pid, struct wp_err *err);
+
+/* Make a tick, and meet the processes that have come and gone.  0; -ESRCH: nothing is left
+ * to record; -errno with ERR: it may not go on. */
+WP_MUST_CHECK
+int wp_recording_tick(struct wp_recording *r, struct wp_err *err);
+
+void wp_recording_end(struct wp_recording *r);
+
+/* Does ASK choose process PID called NAME? */
+bool wp_recording_chooses(const struct wp_serve_ask *ask, int32_t pid,
+			  const char *name);
 
 /* In a process forked from the one that records, whose memory this one changes: write
  * what JOB asks for to descriptor FILE.  The answer's status and text are set. */

@@ -18,11 +18,7 @@
 #include "wallprof/clock.h"
 #include "wallprof/go_books.h"
 #include "wallprof/io.h"
-#include "wallprof/merge_threads.h"
-#include "wallprof/symbolize.h"
-
-/* Most names of threads in a profile for a collector. */
-enum { PUSHED_NAMES = 64 };
+#include "wallprof/profile_processes.h"
 
 WP_PRINTF(3, 4)
 static void refuse(struct wp_serve_answer *ret, uint32_t status,
@@ -52,60 +48,6 @@ static enum wp_profile_kind kind_of(uint32_t endpoint)
 	}
 }
 
-/* Waits that records told of are in classes that are to be scaled. */
-static int weigh_waits(struct wp_profile *p)
-{
-	const struct wp_stack none = { .end = WP_END_EMPTY };
-	const struct wp_sample_set *set = &p->sets[WP_PROFILE_BLOCK];
-	bool in_classes = false;
-	uint32_t stack;
-
-	for (uint32_t i = 0; i < set->nsamples; i++)
-		in_classes |= (set->samples[i].key.object & 0xff) != 0;
-	if (!in_classes)
-		return 0;
-	stack = wp_profile_add_stack(p, &none, 0);
-	return stack == UINT32_MAX ? -ENOMEM : wp_block_weight_finish(p, stack);
-}
-
-int wp_recording_finish(struct wp_recording *r,
-			const struct wp_recording_job *job, uint64_t from_ns,
-			uint64_t to_ns)
-{
-	struct wp_profile *p = &r->profile;
-	uint64_t now = wp_clock_ns();
-	bool all_waits = job->ask.endpoint == WP_SERVE_BLOCK && !job->from_ns;
-	int rc = 0;
-
-	/* They have been weighed. */
-	if (all_waits)
-		p->sets[WP_PROFILE_BLOCK] = r->waits.set;
-	else
-		rc = weigh_waits(p);
-	if (rc)
-		return rc;
-	wp_profile_divide_wall(p, false);
-	wp_profile_finish_cpu(p);
-	p->meta.time_ns = wp_clock_utc_ns() - (int64_t)(now - from_ns);
-	p->meta.duration_ns = (int64_t)(to_ns - from_ns);
-	p->meta.achieved_hz = to_ns > from_ns ?
-				      (double)p->counters.ticks * 1e9 /
-					      (double)(to_ns - from_ns) :
-				      0;
-	if (job->ask.endpoint == WP_SERVE_PROFILE)
-		p->meta.has_wall = false;
-	if (job->ask.endpoint == WP_SERVE_FGPROF)
-		p->meta.has_cpu = false;
-	if (job->ask.endpoint == WP_SERVE_PUSH)
-		rc = wp_merge_threads(p, PUSHED_NAMES);
-	if (!rc)
-		rc = wp_symbolize(p, &r->process, &wp_interrupts);
-	if (!rc)
-		rc = wp_idle_mark(p);
-	wp_profile_add_up(p);
-	return rc;
-}
-
 static int write_profile(struct wp_recording *r,
 			 const struct wp_recording_job *job, FILE *out)
 {
@@ -117,6 +59,34 @@ static int write_profile(struct wp_recording *r,
 
 	return wp_write_profile(&r->profile, kind_of(job->ask.endpoint), format,
 				&plain, out);
+}
+
+/* Leave in R's profile what ASK chooses of its processes.  0; -ENOENT: nothing; -ENOMEM. */
+static int choose_processes(struct wp_recording *r,
+			    const struct wp_serve_ask *ask)
+{
+	struct wp_profile *p = &r->profile;
+	bool any = false, *stays;
+
+	if (!r->options->sampler.many || (!ask->pid && !ask->name[0]))
+		return 0;
+	stays = calloc((size_t)p->nprocesses + 1, sizeof(*stays));
+	if (!stays)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->nprocesses; i++) {
+		stays[i] = wp_recording_chooses(
+			ask, p->processes[i].pid,
+			wp_profile_str(p, p->processes[i].name));
+		any |= stays[i];
+	}
+	wp_profile_keep_processes(p, stays);
+	free(stays);
+	return any ? 0 : -ENOENT;
+}
+
+static void refuse_choice(struct wp_serve_answer *ret)
+{
+	refuse(ret, 404, "no such process is recorded; /metrics has the names");
 }
 
 static void answer_profile(struct wp_recording *r,
@@ -145,6 +115,12 @@ static void answer_profile(struct wp_recording *r,
 	}
 	if (!from_ns)
 		from_ns = r->start_ns;
+	if (!rc)
+		rc = choose_processes(r, &job->ask);
+	if (rc == -ENOENT) {
+		refuse_choice(ret);
+		return;
+	}
 	if (!rc)
 		rc = wp_recording_finish(r, job, from_ns, to_ns);
 	if (!rc)
@@ -215,13 +191,38 @@ static void answer_now(const struct wp_options *o,
 		       strerror(errno));
 }
 
-/* Of a process of which only what is of this moment is wanted. */
-static struct wp_options options_of_now(const struct wp_recording *r)
+/* Set the processes of O to those that live and that ASK chooses. */
+static void choose_pids(const struct wp_recording *r,
+			const struct wp_serve_ask *ask, struct wp_options *o)
+{
+	o->pid = 0;
+	o->npids = 0;
+	for (size_t i = 0; i < r->recorded.n && o->npids < WP_PIDS_MAX; i++) {
+		const struct wp_process *process = r->recorded.v[i];
+		char name[WP_SERVE_NAME_SIZE];
+
+		wp_process_name(process, name, sizeof(name));
+		if (wp_recording_chooses(ask, process->pid, name))
+			o->pids[o->npids++] = process->pid;
+	}
+	if (o->npids)
+		o->pid = o->pids[0];
+	o->pids_may_end = true;
+	o->children = o->tree = o->all = false;
+	o->globs[0] = o->cgroups[0] = NULL;
+}
+
+/* Of processes of which only what is of this moment is wanted. */
+static struct wp_options options_of_now(const struct wp_recording *r,
+					const struct wp_serve_ask *ask)
 {
 	struct wp_options o = *r->options;
 	struct wp_sampler_options *s = &o.sampler;
 
-	o.pid = r->process.pid;
+	if (s->many)
+		choose_pids(r, ask, &o);
+	else
+		o.pid = r->process.pid;
 	o.output = NULL;
 	o.quiet = true;
 	s->stop = WP_STOP_ALL;
@@ -231,12 +232,13 @@ static struct wp_options options_of_now(const struct wp_recording *r)
 	return o;
 }
 
-static void answer_goroutine(struct wp_recording *r,
-			     const struct wp_recording_job *job, int file,
-			     struct wp_serve_answer *ret)
+static void answer_threads(const struct wp_options *now,
+			   const struct wp_recording *r,
+			   const struct wp_recording_job *job, int file,
+			   struct wp_serve_answer *ret)
 {
-	struct wp_options o = options_of_now(r);
-	bool is_go = wp_go_books_can_read(r->target);
+	bool is_go = r->target && wp_go_books_can_read(r->target);
+	struct wp_options o = *now;
 
 	if (!job->ask.debug) {
 		answer_now(&o, job,
@@ -254,7 +256,7 @@ bool wp_recording_is_of_goroutines(const struct wp_recording *recording,
 				   const struct wp_serve_ask *ask)
 {
 	return ask->endpoint == WP_SERVE_FGPROF && ask->seconds && !ask->ago &&
-	       !recording->ended_ns && !wp_interrupts &&
+	       !recording->ended_ns && !wp_interrupts && recording->target &&
 	       wp_go_books_can_read(recording->target);
 }
 
@@ -264,7 +266,7 @@ static void answer_goroutine_times(const struct wp_recording *r,
 				   const struct wp_recording_job *job, int file,
 				   struct wp_serve_answer *ret)
 {
-	struct wp_options o = options_of_now(r);
+	struct wp_options o = options_of_now(r, &job->ask);
 
 	o.action = WP_ACTION_RECORD;
 	o.kinds = 1u << WP_PROFILE_WALL;
@@ -281,17 +283,18 @@ static void answer_goroutine_times(const struct wp_recording *r,
 void wp_recording_dump(struct wp_recording *r, int file,
 		       struct wp_serve_answer *ret)
 {
-	struct wp_options o = options_of_now(r);
+	const struct wp_serve_ask all = { 0 };
+	struct wp_options o = options_of_now(r, &all);
 
 	o.action = WP_ACTION_DUMP;
 	o.format = WP_FORMAT_TEXT;
 	run_command(&o, wp_cmd_dump, file, ret);
 }
 
-static void answer_check(struct wp_recording *r, int file,
+static void answer_check(const struct wp_options *now, int file,
 			 struct wp_serve_answer *ret)
 {
-	struct wp_options o = options_of_now(r);
+	struct wp_options o = *now;
 
 	o.action = WP_ACTION_CHECK;
 	o.format = WP_FORMAT_TEXT;
@@ -299,12 +302,14 @@ static void answer_check(struct wp_recording *r, int file,
 }
 
 /* The arguments, parted by NULs, as Go's. */
-static void answer_cmdline(struct wp_recording *r, int file,
-			   struct wp_serve_answer *ret)
+static void answer_cmdline(pid_t pid, int file, struct wp_serve_answer *ret)
 {
 	struct wp_text text = WP_TEXT_INIT;
-	int rc = wp_text_read(&text, r->process.proc_fd, "cmdline", 1 << 21);
+	char path[32];
+	int rc;
 
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	rc = wp_text_read(&text, AT_FDCWD, path, 1 << 21);
 	while (text.len && !text.data[text.len - 1])
 		text.len--;
 	ret->type = WP_SERVE_TYPE_TEXT;
@@ -314,12 +319,62 @@ static void answer_cmdline(struct wp_recording *r, int file,
 	wp_text_clear(&text);
 }
 
+/* What there is of a single process only. */
+static bool is_of_one(const struct wp_serve_ask *ask)
+{
+	return ask->endpoint == WP_SERVE_HEAP ||
+	       ask->endpoint == WP_SERVE_ALLOCS ||
+	       ask->endpoint == WP_SERVE_CMDLINE ||
+	       (ask->endpoint == WP_SERVE_GOROUTINE && !ask->debug);
+}
+
+static void answer_of_now(struct wp_recording *r,
+			  const struct wp_recording_job *job, int file,
+			  struct wp_serve_answer *ret)
+{
+	struct wp_options now = options_of_now(r, &job->ask);
+
+	if (r->options->sampler.many && !now.npids) {
+		refuse_choice(ret);
+		return;
+	}
+	if (r->options->sampler.many && now.npids > 1 && is_of_one(&job->ask)) {
+		refuse(ret, 400,
+		       "there are %zu processes: choose one by ?pid= or ?name=",
+		       now.npids);
+		return;
+	}
+	switch (job->ask.endpoint) {
+	case WP_SERVE_GOROUTINE:
+		answer_threads(&now, r, job, file, ret);
+		break;
+	case WP_SERVE_CHECK:
+		answer_check(&now, file, ret);
+		break;
+	case WP_SERVE_CMDLINE:
+		answer_cmdline(now.pid, file, ret);
+		break;
+	default:
+		answer_now(&now, job, WP_PROFILE_HEAP, file, ret);
+		break;
+	}
+}
+
+/* Is what JOB wants recorded at all? */
+static bool is_recorded(const struct wp_recording *r,
+			const struct wp_recording_job *job)
+{
+	const struct wp_sampler_options *s = &r->options->sampler;
+	enum wp_profile_kind kind = kind_of(job->ask.endpoint);
+
+	return (kind != WP_PROFILE_BLOCK || s->block) &&
+	       (kind != WP_PROFILE_THREADCREATE || s->thread_starts);
+}
+
 void wp_recording_answer(struct wp_recording *recording,
 			 const struct wp_recording_job *job, int file,
 			 struct wp_serve_answer *ret)
 {
-	struct wp_options now = options_of_now(recording);
-
 	ret->status = 200;
 	if (!job->to_ns &&
 	    wp_recording_is_of_goroutines(recording, &job->ask)) {
@@ -328,23 +383,22 @@ void wp_recording_answer(struct wp_recording *recording,
 	}
 	switch (job->ask.endpoint) {
 	case WP_SERVE_GOROUTINE:
-		answer_goroutine(recording, job, file, ret);
-		break;
 	case WP_SERVE_HEAP:
 	case WP_SERVE_ALLOCS:
-		answer_now(&now, job, WP_PROFILE_HEAP, file, ret);
-		break;
 	case WP_SERVE_CHECK:
-		answer_check(recording, file, ret);
+	case WP_SERVE_CMDLINE:
+		answer_of_now(recording, job, file, ret);
 		break;
 	case WP_SERVE_KEEP:
 		wp_hang_files_write(recording, job, ret);
 		break;
-	case WP_SERVE_CMDLINE:
-		answer_cmdline(recording, file, ret);
-		break;
 	default:
-		answer_profile(recording, job, file, ret);
+		if (is_recorded(recording, job))
+			answer_profile(recording, job, file, ret);
+		else
+			refuse(ret, 404,
+			       "this is not recorded of several processes: "
+			       "wallprof serve PID");
 		break;
 	}
 }

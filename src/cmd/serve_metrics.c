@@ -19,10 +19,14 @@ static void put_value(FILE *out, const char *s)
 	}
 }
 
+/* Labels that say what METRIC is of, but for the closing brace. */
 static void put_process(FILE *out, const char *metric,
 			const struct wp_served_one *one)
 {
-	fprintf(out, "%s{pid=\"%d\",process=\"", metric, one->pid);
+	fprintf(out, "%s{", metric);
+	if (one->pid)
+		fprintf(out, "pid=\"%d\",", one->pid);
+	fputs("process=\"", out);
 	put_value(out, one->status.name);
 	fputc('"', out);
 }
@@ -34,37 +38,115 @@ static void put_help(FILE *out, const char *metric, const char *type,
 		type);
 }
 
+/* What is told of a process, or of the processes of a name. */
+struct told {
+	const struct wp_served_one *one;
+	const char *name;
+	const uint64_t (*ns)[WP_NWAITS];
+	const uint32_t *threads;
+	uint64_t longest_wait_ns;
+	uint32_t processes;
+};
+
+static void put_told(FILE *out, const char *metric, const struct told *t)
+{
+	if (t->one) {
+		put_process(out, metric, t->one);
+		return;
+	}
+	fprintf(out, "%s{process=\"", metric);
+	put_value(out, t->name);
+	fputc('"', out);
+}
+
+static void put_seconds(FILE *out, const struct told *t)
+{
+	for (int state = 0; state < WP_NSTATES; state++)
+		for (int wait = 0; wait < WP_NWAITS; wait++) {
+			uint64_t ns = t->ns[state][wait];
+
+			if (!ns || ns > INT64_MAX)
+				continue;
+			put_told(out, "wallprof_thread_seconds_total", t);
+			fprintf(out, ",state=\"%s\",wait=\"%s\"} %.9f\n",
+				wp_types_state_name((enum wp_state)state),
+				wp_wait_name((enum wp_wait)wait),
+				(double)ns / 1e9);
+		}
+}
+
+static void put_threads(FILE *out, const struct told *t)
+{
+	for (int state = 0; state < WP_NSTATES; state++) {
+		put_told(out, "wallprof_threads", t);
+		fprintf(out, ",state=\"%s\"} %" PRIu32 "\n",
+			wp_types_state_name((enum wp_state)state),
+			t->threads[state]);
+	}
+}
+
+static void put_longest_wait(FILE *out, const struct told *t)
+{
+	put_told(out, "wallprof_longest_wait_seconds", t);
+	fprintf(out, "} %.9f\n", (double)t->longest_wait_ns / 1e9);
+}
+
+static void put_count(FILE *out, const struct told *t)
+{
+	if (t->one)
+		return;
+	put_told(out, "wallprof_processes_of_name", t);
+	fprintf(out, "} %" PRIu32 "\n", t->processes);
+}
+
+/* PUT of each process that has a recorder, or of each name. */
+static void put_each(const struct wp_served *s, FILE *out,
+		     void (*put)(FILE *out, const struct told *t))
+{
+	for (size_t i = 0; i < s->n && !s->parts; i++) {
+		const struct wp_recorder_status *status = &s->v[i].status;
+		const struct told t = {
+			.one = &s->v[i],
+			.ns = status->ns,
+			.threads = status->threads,
+			.longest_wait_ns = status->longest_wait_ns
+		};
+
+		put(out, &t);
+	}
+	for (size_t i = 0; i < WP_PARTS_MAX && s->parts; i++) {
+		/* It may be written meanwhile. */
+		struct wp_part part = s->parts[i];
+		const struct told t = { .name = part.name,
+					.ns = part.ns,
+					.threads = part.threads,
+					.longest_wait_ns = part.longest_wait_ns,
+					.processes = part.processes };
+
+		part.name[sizeof(part.name) - 1] = '\0';
+		if (part.name[0])
+			put(out, &t);
+	}
+}
+
 static void put_states(const struct wp_served *s, FILE *out)
 {
-	static const char seconds[] = "wallprof_thread_seconds_total";
-	static const char threads[] = "wallprof_threads";
-
-	put_help(out, seconds, "counter",
+	put_help(out, "wallprof_thread_seconds_total", "counter",
 		 "Time of threads, by state and wait reason.");
-	for (size_t i = 0; i < s->n; i++)
-		for (int state = 0; state < WP_NSTATES; state++)
-			for (int wait = 0; wait < WP_NWAITS; wait++) {
-				uint64_t ns = s->v[i].status.ns[state][wait];
-
-				if (!ns || ns > INT64_MAX)
-					continue;
-				put_process(out, seconds, &s->v[i]);
-				fprintf(out,
-					",state=\"%s\",wait=\"%s\"} %.9f\n",
-					wp_types_state_name(
-						(enum wp_state)state),
-					wp_wait_name((enum wp_wait)wait),
-					(double)ns / 1e9);
-			}
-	put_help(out, threads, "gauge",
+	put_each(s, out, put_seconds);
+	put_help(out, "wallprof_threads", "gauge",
 		 "Threads, by what they did most in the last second.");
-	for (size_t i = 0; i < s->n; i++)
-		for (int state = 0; state < WP_NSTATES; state++) {
-			put_process(out, threads, &s->v[i]);
-			fprintf(out, ",state=\"%s\"} %" PRIu32 "\n",
-				wp_types_state_name((enum wp_state)state),
-				s->v[i].status.threads[state]);
-		}
+	put_each(s, out, put_threads);
+	put_help(
+		out, "wallprof_longest_wait_seconds", "gauge",
+		"How long the thread has been in its wait that has been so for "
+		"longest.");
+	put_each(s, out, put_longest_wait);
+	if (!s->parts)
+		return;
+	put_help(out, "wallprof_processes_of_name", "gauge",
+		 "Processes of a name that had time in the last second.");
+	put_each(s, out, put_count);
 }
 
 /* One number of each process. */
@@ -84,12 +166,15 @@ struct number {
 	}
 
 static const struct number numbers[] = {
-	NUMBER("longest_wait_seconds", "gauge", longest_wait_ns, 1e9,
-	       "How long the thread has been in its wait that has been so for "
-	       "longest."),
 	NUMBER("ticks_total", "counter", ticks, 1, "Looks at all threads."),
 	NUMBER("missed_ticks_total", "counter", missed_ticks, 1,
 	       "Looks that came too late and were left out."),
+	NUMBER("spared_ticks_total", "counter", spared_ticks, 1,
+	       "Looks that were left out for --max-cpu."),
+	NUMBER("processes_lost_total", "counter", processes_lost, 1,
+	       "Processes that ended before they could be recorded."),
+	NUMBER("processes_denied_total", "counter", processes_denied, 1,
+	       "Processes that may not be recorded."),
 	NUMBER("samples_lost_total", "counter", samples_lost, 1,
 	       "Samples that could not be taken."),
 	NUMBER("stacks_dropped_total", "counter", stacks_dropped, 1,
@@ -154,7 +239,8 @@ void wp_served_write_metrics(const struct wp_served *s, FILE *out)
 	}
 	put_help(out, "wallprof_processes", "gauge",
 		 "Processes that are served.");
-	fprintf(out, "wallprof_processes %zu\n", s->n);
+	fprintf(out, "wallprof_processes %" PRIu64 "\n",
+		s->parts && s->n ? s->v[0].status.processes : s->n);
 	put_help(out, "wallprof_processes_left_out_total", "counter",
 		 "Times that a process found no room.");
 	fprintf(out, "wallprof_processes_left_out_total %" PRIu64 "\n",

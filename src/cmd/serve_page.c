@@ -39,31 +39,97 @@ static void put_name(FILE *out, const char *s)
 			put_byte(out, *s);
 }
 
-static void put_link(FILE *out, const struct wp_served_one *one,
+/* A name in an address, as RFC 3986 has it. */
+static void put_escaped(FILE *out, const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+	for (; *s; s++)
+		fprintf(out, strchr(plain, *s) ? "%c" : "%%%02X",
+			(unsigned char)*s);
+}
+
+/* A row: of process PID, or if that is 0 of the processes called NAME. */
+struct row {
+	pid_t pid;
+	const char *name;
+	uint32_t processes;
+	const uint32_t *threads;
+	uint64_t longest_wait_ns, history_ns;
+	bool has_ended;
+};
+
+static void put_link(FILE *out, const struct row *row,
 		     enum wp_serve_endpoint endpoint, const char *arguments,
 		     const char *text)
 {
-	fprintf(out, "<a href=\"%s?pid=%d%s\">%s</a> ", wp_serve_path(endpoint),
-		one->pid, arguments, text);
+	fprintf(out, "<a href=\"%s?", wp_serve_path(endpoint));
+	if (row->pid)
+		fprintf(out, "pid=%d", row->pid);
+	else
+		fputs("name=", out);
+	if (!row->pid)
+		put_escaped(out, row->name);
+	fprintf(out, "%s\">%s</a> ", arguments, text);
 }
 
-static void put_row(FILE *out, const struct wp_served_one *one)
+static void put_row(FILE *out, const struct row *row)
 {
-	const struct wp_recorder_status *s = &one->status;
-
-	fprintf(out, "<tr><td class=n>%d<td>", one->pid);
-	put_name(out, s->name);
-	if (s->has_ended)
+	if (row->pid)
+		fprintf(out, "<tr><td class=n>%d<td>", row->pid);
+	else
+		fprintf(out, "<tr><td class=n>%" PRIu32 " processes<td>",
+			row->processes);
+	put_name(out, row->name);
+	if (row->has_ended)
 		fputs(" (ended)", out);
 	for (int state = 0; state < WP_NSTATES; state++)
-		fprintf(out, "<td class=n>%" PRIu32, s->threads[state]);
+		fprintf(out, "<td class=n>%" PRIu32, row->threads[state]);
 	fprintf(out, "<td class=n>%.0f s<td class=n>%.0f s<td>",
-		(double)s->longest_wait_ns / 1e9, (double)s->history_ns / 1e9);
-	put_link(out, one, WP_SERVE_TIMELINE, "&amp;ago=60", "last minute");
-	put_link(out, one, WP_SERVE_TIMELINE, "&amp;ago=300", "last 5 minutes");
-	put_link(out, one, WP_SERVE_GOROUTINE, "&amp;debug=2", "dump");
-	put_link(out, one, WP_SERVE_CHECK, "", "check");
+		(double)row->longest_wait_ns / 1e9,
+		(double)row->history_ns / 1e9);
+	put_link(out, row, WP_SERVE_TIMELINE, "&amp;ago=60", "last minute");
+	put_link(out, row, WP_SERVE_TIMELINE, "&amp;ago=300", "last 5 minutes");
+	put_link(out, row, WP_SERVE_GOROUTINE, "&amp;debug=2", "dump");
+	put_link(out, row, WP_SERVE_CHECK, "", "check");
 	fputc('\n', out);
+}
+
+static void put_processes(const struct wp_served *s, FILE *out)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct wp_recorder_status *status = &s->v[i].status;
+		const struct row row = {
+			.pid = s->v[i].pid,
+			.name = status->name,
+			.threads = status->threads,
+			.longest_wait_ns = status->longest_wait_ns,
+			.history_ns = status->history_ns,
+			.has_ended = status->has_ended
+		};
+
+		put_row(out, &row);
+	}
+}
+
+static void put_parts(const struct wp_served *s, FILE *out)
+{
+	for (size_t i = 0; i < WP_PARTS_MAX; i++) {
+		/* It may be written meanwhile. */
+		struct wp_part part = s->parts[i];
+		const struct row row = {
+			.name = part.name,
+			.processes = part.processes,
+			.threads = part.threads,
+			.longest_wait_ns = part.longest_wait_ns,
+			.history_ns = s->n ? s->v[0].status.history_ns : 0
+		};
+
+		part.name[sizeof(part.name) - 1] = '\0';
+		if (part.name[0])
+			put_row(out, &row);
+	}
 }
 
 void wp_served_write_page(const struct wp_served *s, FILE *out)
@@ -74,8 +140,10 @@ void wp_served_write_page(const struct wp_served *s, FILE *out)
 		fprintf(out, "<th>%s",
 			wp_types_state_name((enum wp_state)state));
 	fputs("<th>longest wait<th>recorded<th>\n", out);
-	for (size_t i = 0; i < s->n; i++)
-		put_row(out, &s->v[i]);
+	if (s->parts)
+		put_parts(s, out);
+	else
+		put_processes(s, out);
 	fprintf(out,
 		"</table>\n<p>Threads by what they did most in the last "
 		"second. <a href=\"%s\">Profiles</a>, <a "
@@ -115,7 +183,8 @@ static void write_plain_index(const struct wp_served *s, FILE *out)
 			profiles[i].arguments, profiles[i].text);
 	fputs("\nProcesses:\n", out);
 	for (size_t i = 0; i < s->n; i++) {
-		fprintf(out, "pid=%d\t", s->v[i].pid);
+		if (s->v[i].pid)
+			fprintf(out, "pid=%d\t", s->v[i].pid);
 		put_tame(out, s->v[i].status.name);
 		fputs(s->v[i].status.has_ended ? " (ended)\n" : "\n", out);
 	}
@@ -135,7 +204,7 @@ void wp_served_write_index(const struct wp_served *s, bool plain, FILE *out)
 			profiles[i].arguments,
 			wp_serve_name(profiles[i].endpoint), profiles[i].text);
 	fputs("</table>\n", out);
-	if (s->n > 1)
+	if (s->n > 1 || s->parts)
 		fputs("<p>Choose a process by <code>pid=</code> or "
 		      "<code>name=</code>; <a href=\"/\">these</a> are "
 		      "served.\n",

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "choose.h"
 #include "find_process.h"
 #include "messages.h"
-#include "option_values.h"
 #include "wallprof/clock.h"
 
 static void answer(struct wp_served *s, const struct wp_serve_answer *a,
@@ -63,10 +63,10 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	exit(wp_recorder_run(s->options, pid, sock));
+	exit(wp_recorder_run(s->options, pid, sock, s->parts));
 }
 
-static int start(struct wp_served *s, pid_t pid, size_t word)
+static int start(struct wp_served *s, pid_t pid)
 {
 	struct wp_served_one *one = &s->v[s->n];
 	int socks[2];
@@ -88,9 +88,9 @@ static int start(struct wp_served *s, pid_t pid, size_t word)
 		close(socks[0]);
 		return -EAGAIN;
 	}
-	*one = (struct wp_served_one){
-		.pid = pid, .recorder = child, .sock = socks[0], .word = word
-	};
+	*one = (struct wp_served_one){ .pid = pid,
+				       .recorder = child,
+				       .sock = socks[0] };
 	s->n++;
 	return 0;
 }
@@ -99,28 +99,50 @@ static int find_word(struct wp_served *s, size_t word)
 {
 	const char *name = s->options->served[word];
 	struct wp_tids pids = WP_TIDS_INIT;
-	pid_t pid;
-	int rc;
+	int rc = wp_find_processes(&pids, name);
 
-	if (!name[strspn(name, "0123456789")]) {
-		if (s->searched_ns || wp_option_pid(&pid, name, NULL))
-			return 0;
-		return start(s, pid, word);
-	}
-	rc = wp_find_processes(&pids, name);
 	for (size_t i = 0; i < pids.len && !rc; i++)
 		if (!is_served(s, pids.v[i]))
-			rc = start(s, pids.v[i], word);
+			rc = start(s, pids.v[i]);
 	wp_tids_clear(&pids);
+	return rc;
+}
+
+/* Have what was chosen recorded, as it may come to be any time. */
+static int find_many(struct wp_served *s)
+{
+	const size_t size = WP_PARTS_MAX * sizeof(*s->parts);
+	void *parts;
+
+	if (s->n || (s->searched_ns && !wp_choose_is_asked(s->options)))
+		return 0;
+	parts = s->parts ? s->parts :
+			   mmap(NULL, size, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (parts == MAP_FAILED)
+		return -ENOMEM;
+	s->parts = parts;
+	return start(s, 0);
+}
+
+static int find_all(struct wp_served *s)
+{
+	const struct wp_options *o = s->options;
+	int rc = 0;
+
+	if (o->sampler.many)
+		return find_many(s);
+	for (size_t i = 0; i < o->npids && !s->searched_ns && !rc; i++)
+		rc = start(s, o->pids[i]);
+	for (size_t i = 0; i < o->nserved && !rc; i++)
+		rc = find_word(s, i);
 	return rc;
 }
 
 int wp_served_find(struct wp_served *s, struct wp_err *err)
 {
-	int rc = 0;
+	int rc = find_all(s);
 
-	for (size_t i = 0; i < s->options->nserved && !rc; i++)
-		rc = find_word(s, i);
 	s->searched_ns = wp_clock_ns();
 	return rc ? wp_err_set(err, rc, "cannot start a recorder: %s",
 			       strerror(-rc)) :
@@ -189,9 +211,9 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 			close(one->sock);
 		answer_for(s, pid);
 		if (WIFSIGNALED(status))
-			wp_say("wallprof: the recorder of process %d was ended "
-			       "by signal %d",
-			       one->pid, WTERMSIG(status));
+			wp_say("wallprof: the recorder of %s (%d) was ended by "
+			       "signal %d",
+			       one->status.name, one->pid, WTERMSIG(status));
 		s->nfailed += !WIFEXITED(status) || WEXITSTATUS(status);
 		s->v[i] = s->v[--s->n];
 		return;
@@ -201,6 +223,9 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 static bool is_chosen(const struct wp_served_one *one,
 		      const struct wp_serve_ask *ask)
 {
+	/* Its recorder knows them. */
+	if (!one->pid)
+		return true;
 	if (ask->pid && ask->pid != one->pid)
 		return false;
 	return !ask->name[0] || !strcmp(ask->name, one->status.name);
@@ -283,15 +308,7 @@ void wp_served_ask(struct wp_served *s, const struct wp_serve_ask *ask)
 
 bool wp_served_is_over(const struct wp_served *s)
 {
-	if (s->n)
-		return false;
-	for (size_t i = 0; i < s->options->nserved; i++) {
-		const char *word = s->options->served[i];
-
-		if (word[strspn(word, "0123456789")])
-			return false;
-	}
-	return true;
+	return !s->n && !s->options->nserved && !wp_choose_is_asked(s->options);
 }
 
 void wp_served_end(struct wp_served *s)

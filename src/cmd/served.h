@@ -6,6 +6,7 @@
 #ifndef WP_SERVED_H
 #define WP_SERVED_H
 
+#include "parts.h"
 #include "pusher.h"
 #include "recorder.h"
 
@@ -15,16 +16,15 @@ enum {
 	WP_SERVED_ASKS_MAX = 128,
 };
 
-/* A process that is served. */
+/* A process that is served, or all that are recorded together. */
 struct wp_served_one {
+	/* 0: of several. */
 	pid_t pid;
 	/* Of it; 0: it has ended. */
 	pid_t recorder;
 	int sock;
-	/* The last that came; its pid is 0 before the first. */
+	/* The last that came. */
 	struct wp_recorder_status status;
-	/* Which word of the command line named it. */
-	size_t word;
 	/* What the pusher has asked and has no answer to, 0: nothing; the time that
 	 * was asked for last; and whether that was the last, as the process has
 	 * ended. */
@@ -46,6 +46,9 @@ struct wp_served {
 	/* Where answers go. */
 	int answers;
 	struct wp_pusher *pusher;
+	/* [0..WP_PARTS_MAX), written by the recorder of several processes; NULL: there is
+	 * none. */
+	struct wp_part *parts;
 	uint64_t searched_ns;
 	/* Processes for which there was no room. */
 	uint64_t nleft_out;
@@ -54,7 +57,7 @@ struct wp_served {
 };
 
 /* Find the processes that the command line names and start a recorder for each that
- * is new: those of a number at the first call only.  0; -ENOENT: there is none, with
+ * is new, those of a number at the first call only; or the one of all that it chooses.  0; -ENOENT: there is none, with
  * ERR. */
 WP_MUST_CHECK
 int wp_served_find(struct wp_served *served, struct wp_err *err);

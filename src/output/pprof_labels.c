@@ -72,7 +72,9 @@ static void put_process(struct wp_pprof_writer *w,
 
 	if (!process || !wp_profile_is_of_many(w->profile))
 		return;
-	put_number(w, "pid", process->pid, "id");
+	/* 0: it stands for all processes of its name. */
+	if (process->pid)
+		put_number(w, "pid", process->pid, "id");
 	put_label(w, "process", wp_pprof_str_id(w, process->name));
 	put_known(w, "cgroup", process->cgroup);
 	put_known(w, "container", process->container);

@@ -220,6 +220,43 @@ uint64_t wp_history_begin_ns(const struct wp_history *h)
 	return h->n ? h->marks[0]->begin_ns : h->end_ns;
 }
 
+static bool is_nothing(const struct wp_profile_sample *s)
+{
+	const struct wp_profile_sample nothing = { .key = s->key };
+
+	return is_same(s, &nothing);
+}
+
+/* Is what E is of nothing now, in P? */
+static bool is_forgotten(const struct wp_profile *p,
+			 const struct wp_history_entry *e)
+{
+	if (e->kind == WP_HISTORY_THREAD)
+		return !p->threads[e->sample].cpu_ns;
+	return is_nothing(&p->sets[e->kind].samples[e->sample]);
+}
+
+void wp_history_forget(struct wp_history *h, const struct wp_profile *p)
+{
+	for (uint32_t i = 0; i < h->n; i++) {
+		struct wp_history_mark *mark = h->marks[i];
+
+		for (uint32_t k = 0; k < mark->n; k++)
+			if (is_forgotten(p, &mark->v[k]))
+				mark->v[k] = (struct wp_history_entry){
+					.kind = mark->v[k].kind,
+					.sample = mark->v[k].sample
+				};
+	}
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
+		for (uint32_t i = 0; i < h->nlast[kind]; i++)
+			if (is_nothing(&p->sets[kind].samples[i]))
+				h->last[kind][i] = p->sets[kind].samples[i];
+	for (uint32_t i = 0; i < h->nlast_cpu; i++)
+		if (!p->threads[i].cpu_ns)
+			h->last_cpu_ns[i] = 0;
+}
+
 static void set_to_nothing(struct wp_profile *p)
 {
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
@@ -294,6 +331,31 @@ static void mend(struct wp_profile *p, uint64_t from_ns, uint64_t to_ns)
 	}
 }
 
+static uint64_t middle_of(uint64_t begin_ns, uint64_t end_ns)
+{
+	return begin_ns + (end_ns - begin_ns) / 2;
+}
+
+/* The first mark whose middle is between FROM_NS and TO_NS; if there is none, as marks
+ * come late where CPUs are busy, the one that holds the middle of this; else H->n. */
+static uint32_t first_mark(const struct wp_history *h, uint64_t from_ns,
+			   uint64_t to_ns)
+{
+	uint64_t at_ns = middle_of(from_ns, to_ns);
+	uint32_t holds = h->n;
+
+	for (uint32_t i = 0; i < h->n; i++) {
+		const struct wp_history_mark *mark = h->marks[i];
+		uint64_t middle = middle_of(mark->begin_ns, mark->end_ns);
+
+		if (middle >= from_ns && middle <= to_ns)
+			return i;
+		if (mark->begin_ns <= at_ns && at_ns < mark->end_ns)
+			holds = i;
+	}
+	return holds;
+}
+
 int wp_history_view(const struct wp_history *h, struct wp_profile *p,
 		    uint64_t *from_ns, uint64_t *to_ns)
 {
@@ -301,14 +363,11 @@ int wp_history_view(const struct wp_history *h, struct wp_profile *p,
 	int rc = 0;
 
 	set_to_nothing(p);
-	for (uint32_t i = 0; i < h->n; i++) {
+	for (uint32_t i = first_mark(h, *from_ns, *to_ns); i < h->n; i++) {
 		const struct wp_history_mark *mark = h->marks[i];
 
-		uint64_t middle = mark->begin_ns +
-				  (mark->end_ns - mark->begin_ns) / 2;
-
-		if (middle < *from_ns || middle > *to_ns)
-			continue;
+		if (end && middle_of(mark->begin_ns, mark->end_ns) > *to_ns)
+			break;
 		if (!end)
 			begin = mark->begin_ns;
 		end = mark->end_ns;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/profile_processes.h"
+
 enum { NAME_MAX_BYTES = 64 };
 
 /* NAME with each run of digits made '*'. */
@@ -30,20 +32,37 @@ struct merge {
 	uint32_t most;
 };
 
-/* The entry of NAME, made if new and if there are less than MOST; UINT32_MAX: there
- * is none. */
-static uint32_t entry_of(struct merge *m, const char *name, uint32_t most)
+/* The process of the entry of THREAD: of many processes, one that stands for all with
+ * the name of THREAD's. */
+static uint32_t process_of(struct wp_profile *p, uint32_t thread)
+{
+	const struct wp_profile_process *process = wp_profile_process_of(
+		p, &p->threads[thread]);
+
+	return process && wp_profile_is_of_many(p) ?
+		       wp_profile_share_process(
+			       p, 0, wp_profile_str(p, process->name), 1) :
+		       0;
+}
+
+/* The entry of NAME of PROCESS, made if new and if there are less than MOST;
+ * UINT32_MAX: there is none. */
+static uint32_t entry_of(struct merge *m, uint32_t process, const char *name,
+			 uint32_t most)
 {
 	struct wp_profile *p = m->profile;
 	struct wp_profile_thread thread = {
 		.tid = p->meta.pid,
+		.process = process,
 		.name = wp_intern_add_str(&p->strings, name),
 	};
 
 	for (uint32_t i = m->first; i < p->nthreads; i++)
-		if (p->threads[i].name == thread.name)
+		if (p->threads[i].name == thread.name &&
+		    p->threads[i].process == process)
 			return i;
-	return p->nthreads - m->first < most && thread.name != UINT32_MAX ?
+	return p->nthreads - m->first < most && thread.name != UINT32_MAX &&
+			       process != UINT32_MAX ?
 		       wp_profile_add_thread(p, &thread) :
 		       UINT32_MAX;
 }
@@ -53,12 +72,16 @@ static uint32_t find_entry(struct merge *m, uint32_t i)
 {
 	static const char others[] = "[other threads]";
 	struct wp_profile *p = m->profile;
+	uint32_t process = process_of(p, i), index;
 	char pattern[NAME_MAX_BYTES];
-	uint32_t index;
 
 	make_pattern(wp_profile_str(p, p->threads[i].name), pattern);
-	index = entry_of(m, pattern, m->most);
-	return index == UINT32_MAX ? entry_of(m, others, m->most + 1) : index;
+	index = entry_of(m, process, pattern, m->most);
+	/* Each process has others. */
+	return index == UINT32_MAX ?
+		       entry_of(m, process, others,
+				m->most + 1 + p->nshared_processes) :
+		       index;
 }
 
 static int add(struct wp_profile *p, const struct wp_profile_sample *s,

@@ -75,7 +75,7 @@ uint32_t wp_profile_add_process(struct wp_profile *profile,
 
 bool wp_profile_is_of_many(const struct wp_profile *profile)
 {
-	return profile->nprocesses > 1 ||
+	return profile->meta.is_of_many || profile->nprocesses > 1 ||
 	       (profile->nprocesses && profile->processes[0].nmore);
 }
 
@@ -122,65 +122,6 @@ static uint32_t find_shared(const struct wp_profile *profile,
 			return profile->shared[i];
 	}
 	return UINT32_MAX;
-}
-
-void wp_profile_forget_process(struct wp_profile *profile, uint32_t index)
-{
-	struct wp_timeline *timeline = &profile->timeline;
-
-	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
-		for (uint32_t i = 0; i < profile->sets[kind].nsamples; i++) {
-			struct wp_profile_sample *s =
-				&profile->sets[kind].samples[i];
-
-			if (profile->threads[s->key.thread].process == index)
-				*s = (struct wp_profile_sample){
-					.key = s->key
-				};
-		}
-	for (uint32_t i = 0; i < timeline->n; i++)
-		if (profile->threads[timeline->v[i].thread].process == index)
-			timeline->v[i].ns = 0;
-	for (uint32_t i = 0; i < profile->nthreads; i++)
-		if (profile->threads[i].process == index)
-			profile->threads[i].cpu_ns = 0;
-}
-
-static const char other_processes[] = "[other processes]";
-
-/* The entry in [from..nprocesses) called NAME. */
-static uint32_t find_process(const struct wp_profile *profile, uint32_t from,
-			     const char *name)
-{
-	for (uint32_t i = from; i < profile->nprocesses; i++)
-		if (!strcmp(wp_profile_str(profile, profile->processes[i].name),
-			    name))
-			return i;
-	return UINT32_MAX;
-}
-
-uint32_t wp_profile_share_process(struct wp_profile *profile, int32_t pid,
-				  const char *name, uint32_t most)
-{
-	struct wp_profile_process process = { .pid = pid };
-	uint32_t index = UINT32_MAX;
-
-	if (most && profile->nprocesses >= most) {
-		index = find_process(profile, most, name);
-		if (index == UINT32_MAX &&
-		    profile->nprocesses - most >= WP_SHARED_NAMES) {
-			name = other_processes;
-			index = find_process(profile, most, name);
-		}
-	}
-	if (index != UINT32_MAX) {
-		profile->processes[index].nmore++;
-		return index;
-	}
-	process.name = wp_intern_add_str(&profile->strings, name);
-	return process.name == UINT32_MAX ?
-		       UINT32_MAX :
-		       wp_profile_add_process(profile, &process);
 }
 
 uint32_t wp_profile_share_thread(struct wp_profile *profile,

@@ -21,6 +21,7 @@ uint64_t wp_renumber_size(const struct wp_profile *p)
 			p->nframes * sizeof(*p->frames) +
 			p->nstacks * sizeof(*p->stacks) +
 			p->nthreads * sizeof(*p->threads) +
+			p->nprocesses * sizeof(*p->processes) +
 			p->nmappings * sizeof(*p->mappings);
 
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
@@ -34,6 +35,7 @@ int wp_renumber_begin(struct wp_renumber *r, const struct wp_profile *p)
 		.n = { [WP_REF_STRING] = p->strings.len,
 		       [WP_REF_MAPPING] = p->nmappings,
 		       [WP_REF_THREAD] = p->nthreads,
+		       [WP_REF_PROCESS] = p->nprocesses,
 		       [WP_REF_STACK] = p->nstacks },
 	};
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
@@ -126,19 +128,26 @@ static void refs_of_mapping(struct wp_renumber *r, struct wp_profile_mapping *m)
 {
 	wp_renumber_ref(r, WP_REF_STRING, &m->path);
 	wp_renumber_ref(r, WP_REF_STRING, &m->build_id);
+	wp_renumber_ref(r, WP_REF_PROCESS, &m->process);
+}
+
+static void refs_of_thread(struct wp_renumber *r, struct wp_profile_thread *t)
+{
+	wp_renumber_ref(r, WP_REF_STRING, &t->name);
+	wp_renumber_ref(r, WP_REF_PROCESS, &t->process);
+}
+
+static void refs_of_process(struct wp_renumber *r, struct wp_profile_process *p)
+{
+	wp_renumber_ref(r, WP_REF_STRING, &p->name);
+	wp_renumber_ref(r, WP_REF_STRING, &p->cgroup);
+	wp_renumber_ref(r, WP_REF_STRING, &p->container);
+	wp_renumber_ref(r, WP_REF_STRING, &p->unit);
 }
 
 /* Of all that is not dropped. */
 static void refs_of_rest(struct wp_renumber *r, struct wp_profile *p)
 {
-	for (uint32_t i = 0; i < p->nprocesses; i++) {
-		struct wp_profile_process *process = &p->processes[i];
-
-		wp_renumber_ref(r, WP_REF_STRING, &process->name);
-		wp_renumber_ref(r, WP_REF_STRING, &process->cgroup);
-		wp_renumber_ref(r, WP_REF_STRING, &process->container);
-		wp_renumber_ref(r, WP_REF_STRING, &process->unit);
-	}
 	for (uint32_t i = 0; i < p->nlabels; i++) {
 		wp_renumber_ref(r, WP_REF_STRING, &p->labels[i].key);
 		wp_renumber_ref(r, WP_REF_STRING, &p->labels[i].value);
@@ -234,12 +243,16 @@ static void mark_rest(struct wp_renumber *r, struct wp_profile *p)
 		ngone += !mappings[i];
 	for (uint32_t i = 0; i < p->nmappings; i++) {
 		mappings[i] |= ngone * 100 < p->nmappings * MAPPINGS_GONE;
-		if (mappings[i])
+		/* The first stands for none. */
+		if (i && mappings[i])
 			refs_of_mapping(r, &p->mappings[i]);
 	}
 	for (uint32_t i = 0; i < p->nthreads; i++)
 		if (r->to[WP_REF_THREAD][i])
-			wp_renumber_ref(r, WP_REF_STRING, &p->threads[i].name);
+			refs_of_thread(r, &p->threads[i]);
+	for (uint32_t i = 0; i < p->nprocesses; i++)
+		if (r->to[WP_REF_PROCESS][i])
+			refs_of_process(r, &p->processes[i]);
 	refs_of_rest(r, p);
 }
 
@@ -350,8 +363,27 @@ static void move_threads(struct wp_renumber *r, struct wp_profile *p)
 	p->nshared = n;
 	p->nthreads = move(r, WP_REF_THREAD, p->threads, sizeof(*p->threads));
 	for (uint32_t i = 0; i < p->nthreads; i++)
-		wp_renumber_ref(r, WP_REF_STRING, &p->threads[i].name);
+		refs_of_thread(r, &p->threads[i]);
 	WP_VEC_SHRINK(p->threads, p->nthreads, p->cap_threads);
+}
+
+static void move_processes(struct wp_renumber *r, struct wp_profile *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nshared_processes; i++) {
+		uint32_t index = p->shared_processes[i];
+
+		wp_renumber_ref(r, WP_REF_PROCESS, &index);
+		if (index != UINT32_MAX)
+			p->shared_processes[n++] = index;
+	}
+	p->nshared_processes = n;
+	p->nprocesses = move(r, WP_REF_PROCESS, p->processes,
+			     sizeof(*p->processes));
+	for (uint32_t i = 0; i < p->nprocesses; i++)
+		refs_of_process(r, &p->processes[i]);
+	WP_VEC_SHRINK(p->processes, p->nprocesses, p->cap_processes);
 }
 
 /* With INDEX for stacks and for each kind of samples, nothing can fail. */
@@ -363,9 +395,10 @@ static void move_all(struct wp_renumber *r, struct wp_profile *p,
 		move_samples(r, kind, &p->sets[kind], index[1 + kind]);
 	refs_of_timeline(r, &p->timeline);
 	move_threads(r, p);
+	move_processes(r, p);
 	p->nmappings = move(r, WP_REF_MAPPING, p->mappings,
 			    sizeof(*p->mappings));
-	for (uint32_t i = 0; i < p->nmappings; i++)
+	for (uint32_t i = 1; i < p->nmappings; i++)
 		refs_of_mapping(r, &p->mappings[i]);
 	refs_of_rest(r, p);
 }

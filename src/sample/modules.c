@@ -121,7 +121,17 @@ int wp_modules_add(struct wp_modules *modules,
 	return 0;
 }
 
-int wp_modules_renumber(struct wp_modules *modules, const struct wp_renumber *r)
+/* M can be read from the memory of one process only: no other may have its index. */
+static void renumber_process(struct wp_module *m, struct wp_renumber *r)
+{
+	if (m->process >= WP_MODULE_NO_PROCESS)
+		return;
+	wp_renumber_ref(r, WP_REF_PROCESS, &m->process);
+	if (m->process == UINT32_MAX)
+		m->process = WP_MODULE_NO_PROCESS;
+}
+
+int wp_modules_renumber(struct wp_modules *modules, struct wp_renumber *r)
 {
 	const struct wp_profile *profile = modules->profile;
 	size_t n = 0;
@@ -133,6 +143,8 @@ int wp_modules_renumber(struct wp_modules *modules, const struct wp_renumber *r)
 		else
 			wp_budget_give(WP_BUDGET_MAPPINGS, modules->v[id].paid);
 	modules->len = n;
+	for (uint32_t id = 0; id < n; id++)
+		renumber_process(&modules->v[id], r);
 	wp_index_clear(&modules->index);
 	rc = wp_index_reserve(&modules->index, (uint32_t)n);
 	/* Id 0 is that of no module. */

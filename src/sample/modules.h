@@ -16,6 +16,8 @@
 #include "wallprof/profile.h"
 #include "wallprof/renumber.h"
 
+#define WP_MODULE_NO_PROCESS (UINT32_MAX - 1)
+
 struct wp_module {
 	uint64_t start_avma;
 	uint64_t end_avma;
@@ -30,7 +32,8 @@ struct wp_module {
 	/* What it took of the budget. */
 	uint32_t paid;
 	/* What is there can be read from the memory of one process only: index of
-	 * the profile's processes; else UINT32_MAX. */
+	 * the profile's processes, WP_MODULE_NO_PROCESS: one that is no longer there;
+	 * else UINT32_MAX. */
 	uint32_t process;
 };
 
@@ -74,7 +77,7 @@ int wp_modules_add(struct wp_modules *modules,
 /* See wp_sampler_renumber; once RENUMBER has been applied.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_modules_renumber(struct wp_modules *modules,
-			const struct wp_renumber *renumber);
+			struct wp_renumber *renumber);
 
 /* The file of module ID cannot be had: it costs the frames in it. */
 void wp_modules_lose(struct wp_modules *modules, uint32_t id);

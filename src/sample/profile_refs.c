@@ -36,6 +36,8 @@ static void refs_of_block_waits(struct wp_block_waits *b, struct wp_renumber *r)
 
 static void refs_of_target(struct wp_target *target, struct wp_renumber *r)
 {
+	wp_renumber_ref(r, WP_REF_PROCESS, &target->index);
+	target->space.index = target->index;
 	for (size_t i = 0; i < target->nthreads; i++)
 		refs_of_thread(target->threads[i], r);
 	for (size_t i = 0; i < target->nended; i++)

@@ -3,6 +3,7 @@
  * wallprof/sampler.h. */
 #include "sampler_loop.h"
 #include "target.h"
+#include "wallprof/profile_processes.h"
 
 void wp_sampler_forget(struct wp_sampler *loop,
 		       const struct wp_process *process)

@@ -21,6 +21,7 @@
 #include "threads.h"
 #include "wallprof/cgroup.h"
 #include "wallprof/clock.h"
+#include "wallprof/profile_processes.h"
 
 /* A stop that has not come by then is given up. */
 #define EXPIRE_NS (200 * WP_NS_PER_MS)
@@ -47,7 +48,7 @@ static void note_group(const struct wp_target *target, uint32_t index)
 	char text[WP_CGROUP_MAX];
 	struct wp_cgroup c;
 
-	if (!target->loop->options.many || p->nmore ||
+	if (!target->loop->options.many ||
 	    wp_cgroup_read(target->process->proc_fd, 0, text) <= 0)
 		return;
 	wp_cgroup_parse(&c, text);
@@ -65,7 +66,7 @@ static uint32_t add_process(const struct wp_target *target)
 	wp_process_name(target->process, name, sizeof(name));
 	index = wp_profile_share_process(target->profile, target->process->pid,
 					 name, most);
-	if (!most || index < most)
+	if (index != UINT32_MAX && !target->profile->processes[index].is_shared)
 		note_group(target, index);
 	return index;
 }
@@ -141,7 +142,7 @@ void wp_target_rename(struct wp_target *target, const char *name)
 
 	if (!strcmp(wp_profile_str(profile, p->name), name))
 		return;
-	if (!most || target->index < most) {
+	if (!p->is_shared) {
 		id = wp_intern_add_str(&profile->strings, name);
 		if (id != UINT32_MAX)
 			p->name = id;

@@ -148,11 +148,15 @@ static unsigned int parse_choice(struct wp_serve_ask *ask,
 {
 	const char *pid = query->get(query->ctx, "pid");
 	const char *name = query->get(query->ctx, "name");
+	const char *process = query->get(query->ctx, "process");
 	uint32_t number = 0;
 
 	if (pid && *pid && (!read_number(&number, pid, 1 << 22) || !number))
 		return refuse(why, 400, "invalid value for \"pid\"");
 	ask->pid = (int32_t)number;
+	/* As the label of profiles and metrics is called. */
+	if (!name)
+		name = process;
 	if (!name)
 		return 0;
 	if (strlen(name) >= sizeof(ask->name))

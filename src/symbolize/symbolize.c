@@ -124,11 +124,10 @@ static int compare_locations(const void *a, const void *b, void *ctx)
 }
 
 /* Kernel code, and what is in no mapping, goes with the first group. */
-static uint32_t group_of(const struct job *job, uint32_t mapping)
+static uint32_t group_of(const struct wp_profile *profile,
+			 const struct wp_lookups *lookups, uint32_t mapping)
 {
-	return mapping < job->profile->nmappings ?
-		       job->lookups->group_of[mapping] :
-		       0;
+	return mapping < profile->nmappings ? lookups->group_of[mapping] : 0;
 }
 
 static void list_addresses(struct job *job)
@@ -138,7 +137,8 @@ static void list_addresses(struct job *job)
 
 	for (uint32_t i = 0; i < profile->nlocations; i++)
 		if (!profile->locations[i].nlines &&
-		    group_of(job, profile->locations[i].mapping) == job->group)
+		    group_of(profile, job->lookups,
+			     profile->locations[i].mapping) == job->group)
 			job->order[n++] = i;
 	qsort_r(job->order, n, sizeof(*job->order), compare_locations,
 		job->profile);
@@ -166,7 +166,7 @@ static int prepare(struct job *job)
 	list_addresses(job);
 	/* Mapping 0 stands for none. */
 	for (uint32_t i = 1; i < nmappings && !rc; i++)
-		if (group_of(job, i) == job->group)
+		if (group_of(job->profile, job->lookups, i) == job->group)
 			rc = add_module(job, i);
 	return rc;
 }
@@ -382,17 +382,38 @@ static int name_group(struct wp_profile *profile,
 	return rc;
 }
 
+/* Of each group: does an address of it want a name?  Each process has a group, and most
+ * have none.  NULL without memory; the caller frees. */
+static bool *find_wanted(const struct wp_profile *profile,
+			 const struct wp_lookups *lookups)
+{
+	bool *wanted = calloc((size_t)lookups->n + 1, sizeof(*wanted));
+
+	for (uint32_t i = 0; i < profile->nlocations && wanted; i++)
+		if (!profile->locations[i].nlines)
+			wanted[group_of(profile, lookups,
+					profile->locations[i].mapping)] = true;
+	return wanted;
+}
+
 int wp_symbolize_sources(struct wp_profile *profile,
 			 const struct wp_symbol_source *sources, size_t n,
 			 const volatile sig_atomic_t *interrupts)
 {
 	struct wp_lookups lookups = { 0 };
 	int rc = wp_profile_locate(profile);
+	bool *wanted = NULL;
 
 	if (!rc)
 		rc = wp_lookups_init(&lookups, profile, sources, n);
+	if (!rc) {
+		wanted = find_wanted(profile, &lookups);
+		rc = wanted ? 0 : -ENOMEM;
+	}
 	for (uint32_t group = 0; group < lookups.n && !rc; group++)
-		rc = name_group(profile, &lookups, group, interrupts);
+		if (wanted[group])
+			rc = name_group(profile, &lookups, group, interrupts);
+	free(wanted);
 	wp_lookups_clear(&lookups);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		wp_symbolize_waits(profile, &profile->sets[kind]);

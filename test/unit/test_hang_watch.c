@@ -117,7 +117,7 @@ static void mark(uint64_t at_s, const struct wp_sample_key *key, uint64_t ns)
 				 0);
 	m = wp_history_add(&history, &profile, at_s * S);
 	assert_non_null(m);
-	assert_int_equal(wp_digest_add(&digest, &profile, m, &status), 0);
+	assert_int_equal(wp_digest_add(&digest, &profile, m, S, &status), 0);
 }
 
 static void the_digest_tells_who_waits_and_who_starves(void **state)

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "wallprof/history.h"
+#include "wallprof/profile_processes.h"
 
 enum { S = 1000000000 };
 
@@ -151,6 +152,73 @@ static void a_timeline_is_cut_to_its_time(void **state)
 	end();
 }
 
+/* A mark that came late is longer than what is asked for. */
+static void a_time_within_a_mark_is_told_by_it(void **state)
+{
+	uint64_t from = 6 * (uint64_t)S, to = 7 * (uint64_t)S;
+
+	(void)state;
+	begin(100 * (uint64_t)S, 1 << 20, 0);
+	second(0, 1);
+	second(1, 9);
+	second(0, 10);
+	assert_int_equal(wp_history_view(&history, &profile, &from, &to), 0);
+	assert_int_equal(from, (uint64_t)S);
+	assert_int_equal(to, 9 * (uint64_t)S);
+	assert_int_equal(wall_s(0), 0);
+	assert_int_equal(wall_s(1), 1);
+	end();
+}
+
+/* Thread 0 is of process 0, thread 1 of process 1. */
+static void begin_two(void)
+{
+	const struct wp_profile_process processes[] = { { .pid = 1 },
+							{ .pid = 2 } };
+
+	begin(100 * (uint64_t)S, 1 << 20, 1 << 20);
+	for (uint32_t i = 0; i < 2; i++)
+		profile.threads[i].process = wp_profile_add_process(
+			&profile, &processes[i]);
+}
+
+static void what_may_not_be_kept_is_in_no_mark(void **state)
+{
+	uint64_t from = 0, to = 10 * (uint64_t)S;
+
+	(void)state;
+	begin_two();
+	second(0, 1);
+	second(1, 2);
+	second(1, 3);
+	wp_profile_forget_process(&profile, 1);
+	wp_history_forget(&history, &profile);
+	second(0, 4);
+	assert_int_equal(wp_history_view(&history, &profile, &from, &to), 0);
+	assert_int_equal(wall_s(0), 2);
+	assert_int_equal(wall_s(1), 0);
+	assert_int_equal(profile.threads[1].cpu_ns, 0);
+	end();
+}
+
+static void what_is_chosen_of_processes_is_left(void **state)
+{
+	const bool stays[] = { false, true };
+	uint64_t ns = 0;
+
+	(void)state;
+	begin_two();
+	second(0, 1);
+	second(1, 2);
+	wp_profile_keep_processes(&profile, stays);
+	assert_int_equal(wall_s(0), 0);
+	assert_int_equal(wall_s(1), 1);
+	for (uint32_t i = 0; i < profile.timeline.n; i++)
+		ns += profile.timeline.v[i].ns;
+	assert_int_equal(ns, S);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +227,9 @@ int main(void)
 		cmocka_unit_test(old_marks_go),
 		cmocka_unit_test(what_is_taken_back_is_not_below_nothing),
 		cmocka_unit_test(a_timeline_is_cut_to_its_time),
+		cmocka_unit_test(a_time_within_a_mark_is_told_by_it),
+		cmocka_unit_test(what_may_not_be_kept_is_in_no_mark),
+		cmocka_unit_test(what_is_chosen_of_processes_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "../../src/cmd/losses.h"
 #include "profile_maker.h"
+#include "wallprof/profile_processes.h"
 
 static const uint64_t no_pc = 0;
 static struct wp_options options;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "wallprof/merge_threads.h"
+#include "wallprof/profile_processes.h"
 #include "profile_maker.h"
 
 static uint64_t wall_of(const struct wp_profile *p, const char *name)
@@ -43,6 +44,42 @@ static void no_sum_changes(void **state)
 	wp_profile_clear(&p);
 }
 
+/* Three processes of two names, each with a thread of the same name. */
+static void processes_of_a_name_are_one(void **state)
+{
+	static const char *const names[] = { "nginx", "php", "nginx" };
+	static const uint64_t none[] = { 0 };
+	struct wp_profile p;
+	uint32_t stack;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	stack = mk_stack(&p, none, WP_END_ROOT, 0);
+	for (int32_t i = 0; i < 3; i++) {
+		uint32_t process = wp_profile_share_process(&p, i + 1, names[i],
+							    0);
+		uint32_t thread = mk_thread(&p, i + 1, "worker");
+
+		p.threads[thread].process = process;
+		mk_sample(&p, thread, stack, WP_STATE_WAITING, WP_WAIT_POLL, "",
+			  1, 10);
+	}
+	assert_int_equal(wp_merge_threads(&p, 64), 0);
+	assert_int_equal(p.sets[WP_PROFILE_WALL].nsamples, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct wp_profile_sample *s =
+			&p.sets[WP_PROFILE_WALL].samples[i];
+		const struct wp_profile_process *process =
+			wp_profile_process_of(&p, &p.threads[s->key.thread]);
+
+		assert_string_equal(wp_profile_str(&p, process->name),
+				    names[i]);
+		assert_int_equal(process->pid, 0);
+		assert_int_equal(s->wall_ns, i ? 10 : 20);
+	}
+	wp_profile_clear(&p);
+}
+
 static void names_are_bounded(void **state)
 {
 	static const uint64_t none[] = { 0 };
@@ -70,6 +107,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_sum_changes),
 		cmocka_unit_test(names_are_bounded),
+		cmocka_unit_test(processes_of_a_name_are_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -468,7 +468,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w dump --children 42", "--children is for record" },
 		{ "w --all --max-cpu half", "--max-cpu wants percent" },
 		{ "w --all --profile block", "block profile is one of" },
-		{ "w top --all 42", "--all is for record, dump and check" },
+		{ "w top --all 42", "--all is for record, dump, check and serve" },
 		{ "w run --cgroup x ls",
 		  "--cgroup is for record, dump and check" },
 		{ "w dmup 42", "did you mean dump?" },

@@ -11,6 +11,7 @@
 #include "wallprof/block_weight.h"
 #include "wallprof/budget.h"
 #include "wallprof/history.h"
+#include "wallprof/profile_processes.h"
 #include "profile_maker.h"
 
 enum { S = 1000000000, TEXT = 65536 };
@@ -301,6 +302,49 @@ static void threads_get_entries_of_their_own_again(void **state)
 	end();
 }
 
+/* Ten processes, of which 3 and the shared one have a thread that stays. */
+static void processes_go_with_their_threads(void **state)
+{
+	struct wp_profile_thread thread = { .process = 3 };
+	uint32_t own, shared, index = 3;
+	struct wp_renumber r;
+	char name[16];
+
+	(void)state;
+	begin(10);
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "process-%d", i);
+		wp_profile_share_process(&profile, i + 1, name, 10);
+	}
+	assert_int_equal(wp_profile_share_process(&profile, 11, "pool", 10),
+			 10);
+	assert_int_equal(wp_profile_share_process(&profile, 12, "pool", 10),
+			 10);
+	own = wp_profile_add_thread(&profile, &thread);
+	thread.process = 10;
+	shared = wp_profile_add_thread(&profile, &thread);
+	assert_int_equal(wp_renumber_begin(&r, &profile), 0);
+	wp_renumber_ref(&r, WP_REF_THREAD, &own);
+	wp_renumber_ref(&r, WP_REF_THREAD, &shared);
+	assert_int_equal(wp_renumber_apply(&r, &profile), 0);
+	wp_renumber_ref(&r, WP_REF_PROCESS, &index);
+	assert_int_equal(index, 0);
+	assert_false(wp_renumber_stays(&r, WP_REF_PROCESS, 4));
+	wp_renumber_clear(&r);
+	assert_int_equal(profile.nprocesses, 2);
+	assert_int_equal(profile.processes[0].pid, 4);
+	assert_string_equal(wp_profile_str(&profile, profile.processes[0].name),
+			    "process-3");
+	assert_int_equal(profile.threads[0].process, 0);
+	assert_int_equal(profile.threads[1].process, 1);
+	/* There is room for own entries again; what is shared is found still. */
+	assert_int_equal(wp_profile_share_process(&profile, 13, "pool", 10), 2);
+	assert_false(profile.processes[2].is_shared);
+	assert_int_equal(wp_profile_share_process(&profile, 14, "pool", 3), 1);
+	assert_int_equal(profile.processes[1].nmore, 2);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -309,6 +353,7 @@ int main(void)
 		cmocka_unit_test(what_is_dropped_is_given_back),
 		cmocka_unit_test(a_stack_takes_its_share_of_all_waits_along),
 		cmocka_unit_test(threads_get_entries_of_their_own_again),
+		cmocka_unit_test(processes_go_with_their_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

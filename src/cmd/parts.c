@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.c - see parts.h. */
+#include "parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wallprof/vec.h"
+
+/* As a part: not found so far. */
+#define UNKNOWN UINT8_MAX
+
+_Static_assert(WP_PARTS_MAX < UNKNOWN, "a part's index has eight bits");
+
+static const char other_processes[] = "[other processes]";
+
+int wp_parts_begin(struct wp_parts *p, const struct wp_profile *profile,
+		   uint64_t now_ns, uint64_t keep_ns)
+{
+	size_t n = profile->nprocesses;
+
+	if (WP_VEC_ROOM(p->of, 0, p->cap_of, n) ||
+	    WP_VEC_ROOM(p->counted, 0, p->cap_counted, n))
+		return -ENOMEM;
+	p->n = n;
+	if (n) {
+		memset(p->of, UNKNOWN, n);
+		memset(p->counted, 0, n * sizeof(*p->counted));
+	}
+	for (size_t i = 0; i < WP_PARTS_MAX; i++) {
+		struct wp_part *part = &p->v[i];
+
+		if (part->name[0] && part->seen_ns + keep_ns < now_ns)
+			*part = (struct wp_part){ 0 };
+		part->processes = 0;
+		part->longest_wait_ns = 0;
+		memset(part->threads, 0, sizeof(part->threads));
+	}
+	return 0;
+}
+
+/* The part of processes called NAME; the last one is that of all others. */
+static uint8_t find(struct wp_parts *p, const char *name)
+{
+	size_t room = WP_PARTS_MAX - 1;
+
+	for (size_t i = 0; i < WP_PARTS_MAX - 1; i++) {
+		if (!strcmp(p->v[i].name, name))
+			return (uint8_t)i;
+		if (!p->v[i].name[0] && room == WP_PARTS_MAX - 1)
+			room = i;
+	}
+	snprintf(p->v[room].name, sizeof(p->v[room].name), "%s",
+		 room == WP_PARTS_MAX - 1 ? other_processes : name);
+	return (uint8_t)room;
+}
+
+/* Of a process without a name; and names as long as a comm fit. */
+static struct wp_part *
+part_of(struct wp_parts *p, const struct wp_profile *profile, uint32_t process)
+{
+	const char *name;
+
+	if (process >= p->n)
+		return NULL;
+	if (p->of[process] == UNKNOWN) {
+		name = wp_profile_str(profile,
+				      profile->processes[process].name);
+		p->of[process] = find(p, *name ? name : "?");
+	}
+	return &p->v[p->of[process]];
+}
+
+void wp_parts_add(struct wp_parts *p, const struct wp_profile *profile,
+		  const struct wp_sample_key *key, uint64_t ns, uint64_t now_ns)
+{
+	struct wp_part *part = part_of(p, profile,
+				       profile->threads[key->thread].process);
+
+	if (!part)
+		return;
+	part->ns[key->state][key->wait] += ns;
+	part->seen_ns = now_ns;
+}
+
+void wp_parts_count(struct wp_parts *p, const struct wp_profile *profile,
+		    uint32_t thread, enum wp_state state, uint64_t wait_ns)
+{
+	const struct wp_profile_thread *t = &profile->threads[thread];
+	struct wp_part *part = part_of(p, profile, t->process);
+
+	if (!part)
+		return;
+	part->threads[state] += 1 + t->nmore;
+	if (wait_ns > part->longest_wait_ns)
+		part->longest_wait_ns = wait_ns;
+	if (p->counted[t->process])
+		return;
+	p->counted[t->process] = true;
+	part->processes += 1 + profile->processes[t->process].nmore;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.h - what a recording of many processes says of them in numbers, by their names.
+ *
+ * Layer: cmd.
+ *
+ * The names are bounded, whatever the processes call themselves: further ones share the
+ * last part.  The recorder writes parts into memory that the server reads.
+ */
+#ifndef WP_PARTS_H
+#define WP_PARTS_H
+
+#include "recording.h"
+
+enum { WP_PARTS_MAX = 64 };
+
+struct wp_digest_thread;
+
+/* The processes of one name. */
+struct wp_part {
+	/* "": there are none. */
+	char name[WP_SERVE_NAME_SIZE];
+	/* In the last mark: processes, threads by what they did most, and for how long
+	 * one has been in its wait. */
+	uint32_t processes;
+	uint32_t threads[WP_NSTATES];
+	uint64_t longest_wait_ns;
+	/* Thread time since the part began, and when it grew last. */
+	uint64_t ns[WP_NSTATES][WP_NWAITS];
+	uint64_t seen_ns;
+};
+
+struct wp_parts {
+	/* v[0..WP_PARTS_MAX), shared with another process. */
+	struct wp_part *v;
+	/* By the profile's processes: the part of each in the last mark, and whether
+	 * that counted it; owned. */
+	uint8_t *of;
+	bool *counted;
+	size_t n, cap_of, cap_counted;
+};
+
+/* Begin a mark of PROFILE that ends at NOW_NS: nothing is known of its threads.  A name
+ * that has not been met for KEEP_NS makes room for others.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_parts_begin(struct wp_parts *parts, const struct wp_profile *profile,
+		   uint64_t now_ns, uint64_t keep_ns);
+
+/* NS is time of THREAD, an entry of PROFILE, in KEY's state and wait. */
+void wp_parts_add(struct wp_parts *parts, const struct wp_profile *profile,
+		  const struct wp_sample_key *key, uint64_t ns,
+		  uint64_t now_ns);
+
+/* THREAD, with time in the mark, was in STATE most of it, and has waited for WAIT_NS. */
+void wp_parts_count(struct wp_parts *parts, const struct wp_profile *profile,
+		    uint32_t thread, enum wp_state state, uint64_t wait_ns);
+
+#endif

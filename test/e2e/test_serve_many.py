@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wallprof serve` of many processes in one recording: --all, --name, --tree."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pprof_check
+import pytest
+
+from conftest import FIXTURES, WALLPROF, children_of, wait_until
+from test_serve import Server, serve  # noqa: F401  pylint: disable=unused-import
+
+# A host of its own, whose processes are those that LOAD starts and the server.
+HOST = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c")
+HERD = f"{FIXTURES}/herd 20 3 100000 & "
+# So many processes a second: half of them end at once, half live four intervals.
+STORM = """(while :; do for i in 1 2 3 4 5 6 7 8 9 10; do
+/bin/true; sleep 0.2 & done; sleep %s; done) & """
+
+
+@pytest.fixture
+def serve_host(tmp_path):
+    """Begin to serve all processes of a host that has LOAD."""
+    servers = []
+
+    def begin(load, *words):
+        under = (*HOST, load + 'exec "$@"', "sh")
+        servers.append(Server(tmp_path, *words, under=under))
+        return servers[-1]
+    yield begin
+    for server in servers:
+        # unshare(1) passes no signal on; it ends with what it has started.
+        for pid in own_processes(server)[:1]:
+            os.kill(pid, signal.SIGTERM)
+        server.tool.wait(60)
+        server.tool.stderr.close()
+
+
+def by_label(server, metric, label="process"):
+    """{value of LABEL: sum}."""
+    ret = {}
+    for line in server.get("/metrics").decode().splitlines():
+        if line.startswith(metric + "{"):
+            key = line.split(label + '="')[1].split('"')[0]
+            ret[key] = ret.get(key, 0) + float(line.rsplit(" ", 1)[1])
+    return ret
+
+
+def samples_of(server, tmp_path, query):
+    path = tmp_path / "answer.pb.gz"
+    path.write_bytes(server.get(f"/debug/pprof/wall?{query}"))
+    return pprof_check.samples(pprof_check.load(path))
+
+
+def own_processes(server):
+    """PIDs of the server's processes, from outside of its namespace."""
+    pids, own = [server.tool.pid], []
+    for pid in pids:
+        pids += children_of(pid)
+        try:
+            if os.path.samefile(f"/proc/{pid}/exe", WALLPROF):
+                own.append(pid)
+        except OSError:
+            pass
+    return own
+
+
+def descriptors(server):
+    n = 0
+    for pid in own_processes(server):
+        try:
+            n += len(os.listdir(f"/proc/{pid}/fd"))
+        except FileNotFoundError:
+            pass
+    return n
+
+
+def test_all_processes_are_told_by_name_and_pid(serve_host, tmp_path):
+    server = serve_host(HERD, "--all").ready(2)
+    wait_until(lambda: by_label(server, "wallprof_processes_of_name") ==
+               {"herd": 20}, pause=0.1)
+    # A second in which all of them had time.
+    wait_until(lambda: by_label(server, "wallprof_threads") == {"herd": 60},
+               pause=0.1)
+    before = by_label(server, "wallprof_thread_seconds_total")["herd"]
+    samples = samples_of(server, tmp_path, "seconds=1")
+    assert {s["labels"]["process"] for s in samples} == {"herd"}
+    pids = {s["labels"]["pid"] for s in samples}
+    assert len(pids) == 20
+    # No second of theirs is told twice.
+    took = by_label(server, "wallprof_thread_seconds_total")["herd"] - before
+    assert 60 <= took <= 60 * 60
+    pid = re.findall(r"\d+", str(sorted(pids)[0]))[0]
+    one = samples_of(server, tmp_path, f"seconds=1&pid={pid}")
+    assert {s["labels"]["pid"] for s in one} == {sorted(pids)[0]}
+    assert samples_of(server, tmp_path, "seconds=1&ago=1&process=herd")
+    for query in ("seconds=1&name=nobody", "seconds=1&pid=99999"):
+        status, _, body = server.ask(f"/debug/pprof/wall?{query}")
+        assert (status, body[:15]) == (404, b"no such process"), query
+    assert server.ask("/debug/pprof/cmdline")[0] == 400
+    assert b"herd" in server.get(f"/debug/pprof/cmdline?pid={pid}")
+    assert server.get("/debug/pprof/goroutine?debug=2").count(b"herd") >= 20
+    assert server.get("/check").startswith(b"healthy")
+    assert b"20 processes" in server.get("/")
+    assert len(server.get("/timeline.html?ago=2&seconds=2")) > 10000
+
+
+def test_a_storm_leaves_nothing(serve_host):
+    """Descriptors, and the memory of what has left the ring, over its length."""
+    server = serve_host(HERD + STORM % 0.02, "--keep", "2s", "--all").ready(2)
+    before = descriptors(server)
+    last = 0
+
+    def has_dropped():
+        nonlocal last
+        last, was = server.metric("wallprof_profile_bytes{"), last
+        return last < was
+    wait_until(has_dropped, pause=0.2)
+    # Some files of each process that lives now.
+    wait_until(lambda: descriptors(server) <= before + 8 +
+               8 * server.metric("wallprof_processes "), pause=0.2)
+    assert server.metric("wallprof_stacks_dropped_total{") == 0
+
+
+def test_a_tree_with_those_to_come(start, serve, tmp_path):  # noqa: F811
+    herd = start("herd", 3, 2, 100000)
+    server = serve("--tree", herd.pid).ready(1)
+    assert {s["labels"]["process"] for s in
+            samples_of(server, tmp_path, "seconds=1")} == {"herd"}
+    assert by_label(server, "wallprof_processes_of_name") == {"herd": 4}
+    status, _, body = server.ask("/debug/pprof/block")
+    assert status == 404 and b"several processes" in body
+
+
+def test_processes_of_a_name_that_come_later(start, serve, tmp_path):  # noqa: F811
+    # It is found by its file; as a process it calls itself "main".
+    program = tmp_path / "later-one"
+    shutil.copy(f"{FIXTURES}/hang", program)
+    server = serve("--name", "later-o*")
+    wait_until(lambda: server.metric("wallprof_ticks_total") is not None)
+    assert server.metric("wallprof_processes ") == 0
+    first = start(str(program), "abba")
+    wait_until(lambda: by_label(server, "wallprof_threads").get("main", 0) >= 3,
+               pause=0.1)
+    assert server.get("/check?name=main").startswith(b"deadlock")
+    # What it did is told when it has ended, and others may come.
+    first.proc.kill()
+    first.proc.wait()
+    wait_until(lambda: server.metric("wallprof_processes ") == 0, pause=0.1)
+    assert samples_of(server, tmp_path, "seconds=30&ago=30")
+    start(str(program), "abba")
+    wait_until(lambda: server.metric("wallprof_processes ") == 1, pause=0.1)
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    for words, why in ((("--all", "nginx"), "--name nginx"),
+                       (("--children", "nginx"), "--name nginx"),
+                       (("--children", "--listen", "unix:x"), "wants the PID"),
+                       (("--tree", "4194303"), "4194303")):
+        done = subprocess.run([WALLPROF, "serve", *words, "--listen",
+                               f"unix:{tmp_path}/s"], timeout=100,
+                              stderr=subprocess.PIPE, check=False)
+        assert done.returncode and why in done.stderr.decode(), words
+
+
+@pytest.mark.soak
+def test_an_hour_of_all_beside_a_fork_storm(serve_host, tmp_path):
+    """Memory: the most in each ten minutes, which is within a twentieth."""
+    seconds = int(os.environ.get("WALLPROF_SOAK_S", "3600"))
+    server = serve_host(HERD + STORM % 0.05, "--keep", "60s", "--max-cpu", "0",
+                        "--all").ready(3)
+    most, files = [0.0] * 6, [0] * 6
+    begin = time.monotonic()
+    while (passed := time.monotonic() - begin) < seconds:
+        part = int(passed * 6 / seconds)
+        most[part] = max(most[part],
+                         server.metric("wallprof_recorder_memory_bytes{"))
+        files[part] = max(files[part], descriptors(server))
+        names = {s["labels"]["process"] for s in
+                 samples_of(server, tmp_path, "seconds=3&ago=4")}
+        assert {"herd", "sleep"} <= names, names
+        time.sleep(1)
+    ticks = server.metric("wallprof_ticks_total{")
+    missed = server.metric("wallprof_missed_ticks_total{")
+    spared = server.metric("wallprof_spared_ticks_total{")
+    print("most memory and descriptors of each sixth:", most, files,
+          "ticks, missed, spared:", ticks, missed, spared,
+          "processes lost, CPU:", server.metric("wallprof_processes_lost"),
+          server.metric("wallprof_recorder_cpu_seconds_total"))
+    assert max(most[2:]) <= 1.05 * most[1], most
+    assert max(files[2:]) <= files[1] + 8, files
+    assert missed <= ticks / 100 and not spared
+    assert server.metric("wallprof_stacks_dropped_total{") == 0

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: cmd.  What is told of many processes by their names, which are bounded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "../../src/cmd/parts.h"
+#include "profile_maker.h"
+#include "wallprof/profile_processes.h"
+
+enum { S = 1000000000 };
+
+static struct wp_profile profile;
+static struct wp_part room[WP_PARTS_MAX];
+static struct wp_parts parts = { .v = room };
+
+/* A process called NAME with a thread: the thread's index. */
+static uint32_t add(const char *name)
+{
+	struct wp_profile_thread thread = {
+		.process = wp_profile_share_process(&profile, 1, name, 0),
+	};
+
+	return wp_profile_add_thread(&profile, &thread);
+}
+
+/* The part called NAME; if there is none, one of nothing. */
+static const struct wp_part *find(const char *name)
+{
+	static const struct wp_part none;
+
+	for (size_t i = 0; i < WP_PARTS_MAX; i++)
+		if (!strcmp(room[i].name, name))
+			return &room[i];
+	return &none;
+}
+
+static void pass(uint32_t thread, uint64_t at_s)
+{
+	const struct wp_sample_key key = { .thread = thread,
+					   .state = WP_STATE_WAITING,
+					   .wait = WP_WAIT_POLL };
+
+	wp_parts_add(&parts, &profile, &key, S, at_s * S);
+	wp_parts_count(&parts, &profile, thread, WP_STATE_WAITING,
+		       thread * (uint64_t)S);
+}
+
+static void begin_mark(uint64_t at_s)
+{
+	assert_int_equal(
+		wp_parts_begin(&parts, &profile, at_s * S, 10 * (uint64_t)S),
+		0);
+}
+
+static void end(void)
+{
+	free(parts.of);
+	free(parts.counted);
+	parts = (struct wp_parts){ .v = room };
+	memset(room, 0, sizeof(room));
+	wp_profile_clear(&profile);
+}
+
+static void processes_of_a_name_are_added_up(void **state)
+{
+	uint32_t a[2], b;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	a[0] = add("nginx");
+	b = add("");
+	a[1] = add("nginx");
+	begin_mark(1);
+	pass(a[0], 1);
+	pass(b, 1);
+	pass(a[1], 1);
+	assert_int_equal(find("nginx")->processes, 2);
+	assert_int_equal(find("nginx")->threads[WP_STATE_WAITING], 2);
+	assert_int_equal(find("nginx")->longest_wait_ns, a[1] * (uint64_t)S);
+	assert_int_equal(find("nginx")->ns[WP_STATE_WAITING][WP_WAIT_POLL],
+			 2 * (uint64_t)S);
+	assert_int_equal(find("?")->processes, 1);
+	/* Threads are of the last mark, time adds up. */
+	begin_mark(2);
+	pass(a[0], 2);
+	assert_int_equal(find("nginx")->processes, 1);
+	assert_int_equal(find("nginx")->ns[WP_STATE_WAITING][WP_WAIT_POLL],
+			 3 * (uint64_t)S);
+	end();
+}
+
+static void names_are_bounded_and_make_room(void **state)
+{
+	char name[32];
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "name-%d", i);
+		add(name);
+	}
+	begin_mark(1);
+	for (uint32_t i = 0; i < 100; i++)
+		pass(i, 1);
+	assert_true(find("name-62")->name[0]);
+	assert_false(find("name-63")->name[0]);
+	assert_int_equal(find("[other processes]")->processes, 37);
+	/* Only those that are still met keep their place. */
+	begin_mark(8);
+	pass(0, 8);
+	begin_mark(12);
+	pass(99, 12);
+	assert_true(find("name-0")->name[0]);
+	assert_true(find("name-99")->name[0]);
+	assert_false(find("name-1")->name[0]);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes_of_a_name_are_added_up),
+		cmocka_unit_test(names_are_bounded_and_make_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
