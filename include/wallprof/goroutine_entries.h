@@ -48,6 +48,11 @@ struct wp_goroutine_entries {
 		.index = WP_INDEX_INIT                                         \
 	}
 
+/* The entry of WHAT in PROFILE; UINT32_MAX: there is none. */
+uint32_t wp_goroutine_entries_find(const struct wp_goroutine_entries *entries,
+				   const struct wp_profile *profile,
+				   const struct wp_goroutine_entry *what);
+
 /* Find or add the entry of WHAT in PROFILE: its index, or UINT32_MAX when there is
  * no memory.  Past WP_GOROUTINE_ENTRIES_MAX it is that of all with other labels. */
 uint32_t wp_goroutine_entries_get(struct wp_goroutine_entries *entries,

@@ -92,28 +92,42 @@ static uint32_t add_entry(struct wp_goroutine_entries *entries,
 	return entry;
 }
 
+static uint64_t hash_of(const struct wp_goroutine_entry *what)
+{
+	const uint64_t words[] = { (uint64_t)what->part, what->process,
+				   what->goroutine, what->nlabels };
+
+	return wp_hash_bytes(wp_hash_bytes(0, words, sizeof(words)),
+			     what->labels,
+			     what->nlabels * sizeof(*what->labels));
+}
+
+uint32_t wp_goroutine_entries_find(const struct wp_goroutine_entries *entries,
+				   const struct wp_profile *profile,
+				   const struct wp_goroutine_entry *what)
+{
+	uint32_t at = WP_INDEX_FIND(&entries->index, hash_of(what), i,
+				    is_of(profile, entries->v[i], what));
+
+	return at == WP_INDEX_NONE ? UINT32_MAX : entries->v[at];
+}
+
 uint32_t wp_goroutine_entries_get(struct wp_goroutine_entries *entries,
 				  struct wp_profile *profile,
 				  const struct wp_goroutine_entry *what)
 {
-	const uint64_t words[] = { (uint64_t)what->part, what->process,
-				   what->goroutine, what->nlabels };
-	uint64_t hash = wp_hash_bytes(wp_hash_bytes(0, words, sizeof(words)),
-				      what->labels,
-				      what->nlabels * sizeof(*what->labels));
-	uint32_t at = WP_INDEX_FIND(&entries->index, hash, i,
-				    is_of(profile, entries->v[i], what));
+	uint32_t at = wp_goroutine_entries_find(entries, profile, what);
 	struct wp_goroutine_entry others = {
 		.part = what->part,
 		.process = what->process,
 		.first_ns = what->first_ns,
 	};
 
-	if (at != WP_INDEX_NONE)
-		return entries->v[at];
+	if (at != UINT32_MAX)
+		return at;
 	if (!what->nlabels || what->goroutine ||
 	    entries->n - entries->nown < WP_GOROUTINE_ENTRIES_MAX)
-		return add_entry(entries, profile, hash, what);
+		return add_entry(entries, profile, hash_of(what), what);
 	/* Told apart by a number that is no goroutine's. */
 	others.goroutine = WP_GOROUTINES_OTHER;
 	others.name = wp_intern_add_str(&profile->strings,

@@ -17,6 +17,8 @@
 enum {
 	/* Goroutines with an entry of their own, where threads have no limit. */
 	OWN_MAX = 30000,
+	/* Bytes of such an entry's name, with labels. */
+	NAME_MAX_BYTES = 256,
 };
 /* A program whose runtime has not begun is tried at each tick for so long, and then
  * once in so much time. */
@@ -164,45 +166,97 @@ begin_entry(const struct wp_goroutine_times *times, enum wp_goroutine_part part)
 	};
 }
 
+/* The name of a goroutine's own entry: the function that it began with and, LABELLED,
+ * the labels that it was met with. */
+static uint32_t name_own(struct wp_goroutine_times *times,
+			 const struct wp_goroutine_more *more, bool labelled,
+			 const struct wp_profile_label *labels, uint32_t n)
+{
+	struct wp_profile *profile = times->target->profile;
+	const char *function = wp_go_program_function(times->go.program,
+						      more->start_avma);
+	char name[NAME_MAX_BYTES];
+	size_t at = (size_t)snprintf(name, sizeof(name), "%s",
+				     function ? function : "goroutine");
+
+	for (uint32_t i = 0; labelled && i < n && at < sizeof(name); i++)
+		at += (size_t)snprintf(
+			name + at, sizeof(name) - at, "%s%s=%s", i ? ", " : " ",
+			wp_profile_str(profile, labels[i].key),
+			wp_profile_str(profile, labels[i].value));
+	return wp_intern_add_str(&profile->strings, name);
+}
+
+/* The entry of goroutine ID's own, made if new, with WHAT's part. */
+static uint32_t own_entry(struct wp_goroutine_times *times, uint64_t id,
+			  const struct wp_goroutine_more *more,
+			  struct wp_goroutine_entry what)
+{
+	bool timed = times->target->loop->options.note_holders;
+	struct wp_profile_label labels[WP_GOROUTINE_LABELS_MAX];
+	int n = read_labels(times, more->labels_avma, labels);
+
+	if (n < 0)
+		return UINT32_MAX;
+	what.goroutine = id;
+	what.name = name_own(times, more, timed, labels, (uint32_t)n);
+	if (what.name == UINT32_MAX)
+		return UINT32_MAX;
+	what.labels = labels;
+	what.nlabels = timed ? 0 : (uint32_t)n;
+	return wp_goroutine_entries_get(&times->entries, times->target->profile,
+					&what);
+}
+
+/* The entry of all goroutines with the labels of one, made if new, with WHAT's
+ * part. */
+static uint32_t shared_entry(struct wp_goroutine_times *times,
+			     const struct wp_goroutine_more *more,
+			     struct wp_goroutine_entry what)
+{
+	struct wp_profile_label labels[WP_GOROUTINE_LABELS_MAX];
+	int n = 0;
+
+	if (times->cached_look == times->look &&
+	    times->cached_labels_avma == more->labels_avma)
+		return times->cached_entry;
+	if (!times->target->loop->options.note_holders)
+		n = read_labels(times, more->labels_avma, labels);
+	if (n < 0)
+		return UINT32_MAX;
+	what.labels = labels;
+	what.nlabels = (uint32_t)n;
+	times->cached_look = times->look;
+	times->cached_labels_avma = more->labels_avma;
+	times->cached_entry = wp_goroutine_entries_get(
+		&times->entries, times->target->profile, &what);
+	return times->cached_entry;
+}
+
 /* A timeline is one goroutine's from its begin to its end, whatever labels it
- * has. */
+ * gets. */
 uint32_t wp_goroutine_kept_entry(struct wp_goroutine_times *times, uint64_t id,
 				 const struct wp_goroutine_more *more,
 				 bool is_runtime)
 {
 	struct wp_profile *profile = times->target->profile;
-	struct wp_profile_label labels[WP_GOROUTINE_LABELS_MAX];
 	struct wp_goroutine_entry what = begin_entry(
 		times, is_runtime ? WP_GOROUTINE_RUNTIME : WP_GOROUTINE_OWN);
-	bool own = !is_runtime && has_own(times);
-	const char *name;
-	int n = 0;
+	uint32_t found = UINT32_MAX;
 
-	if (own) {
-		name = wp_go_program_function(times->go.program,
-					      more->start_avma);
-		what.goroutine = id;
-		what.name = wp_intern_add_str(&profile->strings,
-					      name ? name : "goroutine");
-	} else if (!is_runtime && times->cached_look == times->look &&
-		   times->cached_labels_avma == more->labels_avma) {
-		return times->cached_entry;
-	}
-	if (!is_runtime && !times->target->loop->options.note_holders)
-		n = read_labels(times, more->labels_avma, labels);
-	if (n < 0 || what.name == UINT32_MAX)
-		return UINT32_MAX;
-	what.labels = labels;
-	what.nlabels = (uint32_t)n;
-	n = 0;
-	if (own || is_runtime)
+	if (is_runtime)
 		return wp_goroutine_entries_get(&times->entries, profile,
 						&what);
-	times->cached_look = times->look;
-	times->cached_labels_avma = more->labels_avma;
-	times->cached_entry = wp_goroutine_entries_get(&times->entries, profile,
-						       &what);
-	return times->cached_entry;
+	if (times->target->loop->options.note_holders) {
+		what.goroutine = id;
+		found = wp_goroutine_entries_find(&times->entries, profile,
+						  &what);
+		what.goroutine = 0;
+	}
+	if (found != UINT32_MAX)
+		return found;
+	return has_own(times) ? own_entry(times, id, more, what) :
+				shared_entry(times, more, what);
 }
 
 static uint32_t part_entry(struct wp_goroutine_times *times,

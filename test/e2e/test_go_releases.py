@@ -15,7 +15,7 @@ from go_releases import build
 
 VERSIONS = ["1.21", "1.22", "1.23", "1.24", "1.25", "1.26", "1.27"]
 STRIPPED = ("-ldflags", "-s -w")
-COUNT = 40
+COUNT = 170
 # The signal's, and the one that writes.
 OF_THE_TEST = ("main.main", "os/signal.loop")
 

@@ -14,6 +14,8 @@ import pprof_check
 from conftest import (FIXTURES, WALLPROF, Target, has_run, wait_until,
                       wallprof)
 
+# Of fixtures/parked.go.
+KINDS_PARKED = 12
 KINDS = ["a", "b"]
 PARTS = ["spin", "nap", "ask"]
 
@@ -91,6 +93,21 @@ def test_a_lane_for_each_goroutine(start, tmp_path):
     lanes = {t["name"]: t for t in data["threads"] if t["timed"] and t["rows"]}
     assert {"main.spinOuter", "main.waitOuter", "main.sleepOuter",
             "runtime.main"} <= lanes.keys(), lanes.keys()
+
+
+def test_lanes_have_labels(start, tmp_path):
+    """That their goroutines were met with."""
+    target = start("parked", 5, tmp_path / "truth")
+    page = tmp_path / "a.html"
+    wallprof("-p", target.pid, "-d", 1, output=page).check()
+    names = [t["name"] for t in page_data.load(page)["threads"] if t["timed"]]
+    for n in (0, 3):
+        labelled = [name for name in names if name.startswith("main.begin.") and
+                    name.endswith(f" kind=parked, n={n}")]
+        assert len(labelled) >= KINDS_PARKED, names
+    # The others of the five have none.
+    assert len([name for name in names if name.startswith("main.begin.") and
+                "=" not in name]) >= 3 * KINDS_PARKED, names
 
 
 def test_a_saved_profile_reads_back(start, tmp_path):
