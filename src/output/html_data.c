@@ -111,6 +111,7 @@ static void put_meta(struct data *d)
 		 m->value_type ? type : wp_profile_kind_name(d->kind));
 	put_text(d, "type", type);
 	put_text(d, "unit", wp_columns_unit(p, d->kind));
+	put_text(d, "who", m->is_of_goroutines ? "goroutine" : "thread");
 	put_text(d, "command", wp_profile_str(p, m->command_line));
 	put_text(d, "exe", wp_profile_str(p, m->exe));
 	put_text(d, "target_end", wp_profile_str(p, m->target_end));

@@ -73,17 +73,23 @@ bool wp_sites_equal(const struct wp_sites_id *a, const struct wp_sites_id *b)
 	return a->function == b->function && a->line == b->line;
 }
 
+/* How wide reasons are: Go's words are longer. */
+static size_t column_of(const struct wp_report *r)
+{
+	return r->profile->meta.is_of_goroutines ? 20 : 12;
+}
+
 static void put_site(struct wp_report *r, const struct wp_pair *row,
 		     const struct wp_errors *errors)
 {
-	enum { COLUMN = 12 };
+	const size_t column = column_of(r);
 	struct wp_view view;
 	size_t len;
 
 	wp_report_paint(r, WP_STATE_WAITING, row->b);
 	wp_report_wait(r, row->b);
 	len = wp_utf8_length(r->name.data, r->name.len);
-	wp_buf_fill(&r->name, ' ', len < COLUMN ? COLUMN - len : 1);
+	wp_buf_fill(&r->name, ' ', len < column ? column - len : 1);
 	wp_view_get(r->profile, row->loc, row->level, &view);
 	wp_report_name(r, &view);
 	wp_report_row_error(r, row->self, errors, row->mark);
@@ -199,11 +205,9 @@ void wp_report_sites(struct wp_report *r)
 		wp_report_title(r, r->profile->meta.is_of_goroutines ?
 					   "Where goroutines wait" :
 					   "Where threads wait");
-		wp_buf_str(
-			&r->out,
-			errors.known ?
-				"      time    share error  for         at\n" :
-				"      time    share  for         at\n");
+		wp_buf_printf(&r->out, "      time    share%s  %-*s%s\n",
+			      errors.known ? " error" : "", (int)column_of(r),
+			      "for", "at");
 	}
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_SITES);
 	     shown++)

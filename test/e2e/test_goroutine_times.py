@@ -110,6 +110,21 @@ def test_lanes_have_labels(start, tmp_path):
                 "=" not in name]) >= 3 * KINDS_PARKED, names
 
 
+def test_a_page_speaks_of_goroutines(start, tmp_path):
+    target = start("goroutines")
+    page = tmp_path / "a.html"
+    wallprof("-p", target.pid, "-d", 1, output=page).check()
+    dom = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         f"--user-data-dir={tmp_path / 'home'}", "--virtual-time-budget=5000",
+         page.as_uri()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        timeout=100, check=True).stdout.decode()
+    main = dom[dom.index("</header>"):dom.index("</main>")]
+    text = re.sub("<[^>]*>", " ", main)
+    assert "by goroutine" in text and re.search(r"of \d+ goroutines", text)
+    assert "thread" not in text.lower(), text
+
+
 def test_a_saved_profile_reads_back(start, tmp_path):
     target = start("goroutines")
     out = tmp_path / "a.pb.gz"

@@ -213,11 +213,11 @@ export function startFlame(app) {
     frame = prepare(box, depth * BOX + 1);
     boxes.forEach((b) => drawBox(b, dark));
     byId('unzoom').hidden = !state.zoom && state.focus < 0;
-    byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + (s.threads === 1 ? ' thread' : ' threads') +
+    byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + ' ' + p.who + (s.threads === 1 ? '' : 's') +
       (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name + ', ' + ofFunction(state.focus) : '') +
       (app.before ? '; per second ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
         amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : '') +
-      (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle threads' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :
+      (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle ' + p.who + 's' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :
       'nothing is selected';
     byId('at').textContent = at ? boxes.filter((b) => isAt(b)).map(text).join('').replaceAll('\n', ' · ') : '';
   }

@@ -63,6 +63,19 @@ export function writeHash(p, s) {
   return '#' + q;
 }
 
+/* The page is written for threads: of goroutines it says that. */
+function nameWho(who) {
+  const rename = (text) => text.replace(/thread/g, who).replace(/Thread/g, who[0].toUpperCase() + who.slice(1));
+  /* NodeFilter.SHOW_TEXT */
+  const texts = document.createTreeWalker(document.querySelector('main'), 4);
+
+  while (texts.nextNode())
+    texts.currentNode.data = rename(texts.currentNode.data);
+  for (const name of ['placeholder', 'aria-label', 'title', 'data-title'])
+    for (const e of document.querySelectorAll('main [' + name + ']'))
+      e.setAttribute(name, rename(e.getAttribute(name)));
+}
+
 async function start() {
   const p = await unpack('data'), base = await unpack('base');
   const all = { range: null, threads: null, off: new Set(), hideIdle: false };
@@ -71,6 +84,7 @@ async function start() {
     unite(p, base);
   const app = { p, base, state: readHash(p, location.hash), drawn: 0 };
   app.whole = select(p, all);
+  nameWho(p.who);
   /* What is shown, and what that is compared with (null: with nothing): another
 	 * profile, or another range of this one. */
   const reselect = () => {

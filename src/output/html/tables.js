@@ -39,7 +39,7 @@ export function drawSummary(app) {
   document.title = 'wallprof: ' + (p.command || p.exe || 'profile');
   byId('when').textContent = [p.pid ? 'process ' + p.pid : '', p.time_ms ? new Date(p.time_ms).toLocaleString() : '',
     p.duration_ns ? 'recorded for ' + duration(p.duration_ns) + (p.hz ? ' at ' + p.hz.toFixed(0) + ' Hz' : '') : '',
-    count ? count + (count === 1 ? ' thread' : ' threads') + (idle ? ', ' + idle + ' of them idle' : '') : '',
+    count ? count + ' ' + p.who + (count === 1 ? '' : 's') + (idle ? ', ' + idle + ' of them idle' : '') : '',
     app.base ? 'compared with ' + [app.base.pid ? 'process ' + app.base.pid : '', new Date(app.base.time_ms).toLocaleString(),
       'for ' + duration(app.base.duration_ns)].filter(Boolean).join(', ') : '', p.target_end, p.kind === 'wall' ? '' : p.kind].filter(Boolean).join(' · ');
   byId('summary').replaceChildren(
@@ -140,13 +140,14 @@ function drawFunctions(app) {
 function drawThreads(app) {
   const { p, state } = app, of = (name) => (r) => percent(p.cats.reduce((sum, c, i) => (c.startsWith(name) ? sum + r.t.sums[i] : sum), 0), r.t.total);
   const sum = (t, name) => p.cats.reduce((all, c, i) => (c.startsWith(name) ? all + t.sums[i] : all), 0);
+  const id = p.who === 'thread' ? 'tid' : 'id';
   const rows = p.threads.map((t) => ({ t, running: sum(t, 'running'), runnable: sum(t, 'runnable'), waiting: sum(t, 'waiting'), total: t.total, tid: -t.tid }));
 
-  byId('threads').replaceChildren(table(app, 'thread', [['running', 'running', of('running')], ['runnable', 'runnable', of('runnable')],
-    ['waiting', 'waiting', of('waiting')], ['watched for', 'total', (r) => amount(p, r.total)], ['tid', 'tid', (r) => String(r.t.tid)]], rows, (r) => {
+  byId('threads').replaceChildren(table(app, p.who, [['running', 'running', of('running')], ['runnable', 'runnable', of('runnable')],
+    ['waiting', 'waiting', of('waiting')], ['watched for', 'total', (r) => amount(p, r.total)], [id, 'tid', (r) => String(r.t.tid)]], rows, (r) => {
     const on = !!state.threads && state.threads.has(r.t.index);
     return element('td', {}, element('button', {
-      'aria-pressed': String(on), title: 'select only this thread',
+      'aria-pressed': String(on), title: 'select only this ' + p.who,
       onclick: () => {
         const threads = new Set(state.threads || []);
         if (!threads.delete(r.t.index))

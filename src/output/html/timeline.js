@@ -99,7 +99,7 @@ export function startTimeline(app) {
       });
     }
     c.fillStyle = themeColour('dim');
-    drawText(c, 'threads at once, most ' + most.toFixed(most < 10 ? 1 : 0), 4, RULER + 10, LABEL - 8);
+    drawText(c, (p.who === 'thread' ? 'threads at once, most ' : 'at once, most ') + most.toFixed(most < 10 ? 1 : 0), 4, RULER + 10, LABEL - 8);
     drawText(c, 'run, want CPU, want lock', 4, RULER + 26, LABEL - 8);
   }
 
@@ -222,8 +222,8 @@ export function startTimeline(app) {
     byId('compare').hidden = !!app.base || !(range || before);
     byId('compare').textContent = before ? 'end comparison' : 'compare with this';
     byId('range').textContent = (range ? 'selected: ' + between(range) : '') + (before ? (range ? ', ' : 'whole time ') + 'compared with ' + between(before) : '') +
-      (state.threads ? ' ' + state.threads.size + ' of ' + p.threads.length + ' threads' : '') ||
-      'drag selects a time, a click an interval or a thread; ctrl+wheel zooms';
+      (state.threads ? ' ' + state.threads.size + ' of ' + p.threads.length + ' ' + p.who + 's' : '') ||
+      'drag selects a time, a click an interval or a ' + p.who + '; ctrl+wheel zooms';
     drawPick();
   }
 
@@ -239,7 +239,7 @@ export function startTimeline(app) {
       element('ol', { start: '0' }, ...frames.map((f) => element('li', {}, f.name,
         element('span', { class: 'dim' }, f.file ? '  ' + f.file + (f.line ? ':' + f.line : '') : f.module ? '  (' + f.module + ')' : '')))),
       element('button', { onclick: () => app.update({ range: [t.time[pick.row], t.time[pick.row + 1]] }) }, 'select this time'), ' ',
-      element('button', { onclick: () => app.update({ threads: new Set([t.index]) }) }, 'only this thread'), ' ',
+      element('button', { onclick: () => app.update({ threads: new Set([t.index]) }) }, 'only this ' + p.who), ' ',
       element('button', { onclick: () => app.update({ pick: null }) }, 'close'));
   }
 
