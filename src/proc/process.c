@@ -30,9 +30,9 @@ static int open_proc(struct wp_process *p, struct wp_err *err)
 		return wp_err_set(err, -ENOTSUP,
 				  "/proc is not mounted; wallprof needs it");
 	rc = wp_process_error(errno);
-	/* With hidepid=2 /proc has no directory of a process that is not to be
-	 * looked at. */
-	if (rc == -ESRCH && wp_access_exists(p->pid))
+	/* With hidepid=2 /proc has no directory of a process that others than
+	 * root are not to look at. */
+	if (rc == -ESRCH && geteuid() && wp_access_exists(p->pid))
 		rc = -EPERM;
 	if (rc == -ESRCH)
 		return wp_err_set(err, rc,

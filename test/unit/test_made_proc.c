@@ -341,19 +341,23 @@ static bool become_nobody(void)
 	return !setresuid(NOBODY, NOBODY, NOBODY);
 }
 
-/* Why a child, once PREPARED, may not look at this process, has WANT. */
-static void assert_reason(bool (*prepare)(void), const char *want)
+/* Why a child, once PREPARED, may not look at process ASKED, has WANT; 0: at one of
+ * its own user. */
+static void assert_reason_of(pid_t asked, bool (*prepare)(void),
+			     const char *want)
 {
 	char *text = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t asked = getpid(), child = fork();
+	pid_t child = fork();
 	int status;
 
 	assert_true(child >= 0);
 	if (child == 0) {
 		struct wp_err err = WP_ERR_INIT;
 
-		if (!prepare() || wp_access_denied(asked, &err) != -EPERM ||
+		if (!prepare() ||
+		    wp_access_denied(asked ? asked : getpid(), &err) !=
+			    -EPERM ||
 		    err.code != -EPERM)
 			_exit(1);
 		snprintf(text, 4096, "%s", err.msg);
@@ -366,6 +370,11 @@ static void assert_reason(bool (*prepare)(void), const char *want)
 	munmap(text, 4096);
 }
 
+static void assert_reason(bool (*prepare)(void), const char *want)
+{
+	assert_reason_of(getpid(), prepare, want);
+}
+
 static void a_scope_is_a_reason(void **state)
 {
 	(void)state;
@@ -376,11 +385,14 @@ static void a_scope_is_a_reason(void **state)
 	assert_reason(become_nobody, "or give it CAP_SYS_PTRACE");
 	assert_reason(stay, "in a user namespace");
 	mounted_put(SCOPE, "1\n");
-	assert_reason(drop_capabilities,
-		      "is 1: only its parents and root may look");
+	/* Root that lacks it is not helped by being root. */
+	assert_reason(drop_capabilities, "this root has no CAP_SYS_PTRACE");
+	assert_reason_of(0, become_nobody,
+			 "is 1: only its parents and root may look");
 	assert_reason(stay, "in a user namespace");
 	mounted_put(SCOPE, "2\n");
-	assert_reason(drop_capabilities, "is 2: only root may look");
+	assert_reason(drop_capabilities, "this root has no CAP_SYS_PTRACE");
+	assert_reason_of(0, become_nobody, "is 2: only root may look");
 	assert_reason(become_nobody, "belongs to root (uid 0)");
 	mounted_put(SCOPE, "3\n");
 	assert_reason(drop_capabilities, "is 3: nobody");
