@@ -23,13 +23,15 @@ enum {
 
 uint64_t wp_arch_code_avma(uint64_t avma)
 {
-	/* Pointer authentication signs the bits above the address; bit 55
-	 * says which half it is in (Arm ARM, AddPAC).  The mask of the target
-	 * (NT_ARM_PAC_MASK) is not known here: 48 bits of address are what
-	 * Linux gives unless a larger space is asked for. */
-	const uint64_t sign = UINT64_C(0xffff) << 48;
+	/* Pointer authentication signs the bits above the address, which has 36 to
+	 * 52 bits as the kernel was built (NT_ARM_PAC_MASK tells a tracer of a
+	 * stopped thread).  `xpaclri` strips them by what the kernel has told
+	 * the CPU, which is one for all its processes, and does nothing on a
+	 * CPU that does not sign. */
+	register uint64_t lr __asm__("x30") = avma;
 
-	return avma & UINT64_C(1) << 55 ? avma | sign : avma & ~sign;
+	__asm__("hint #7" : "+r"(lr));
+	return lr;
 }
 
 static bool read_insn(const struct wp_unwind_module *module,

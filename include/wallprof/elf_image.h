@@ -86,6 +86,8 @@ struct wp_elf_image {
 	uint8_t *loaded;
 	/* DATA maps the file. */
 	bool is_mapped;
+	/* Bytes of a page: 4, 16 or 64 KiB on aarch64, as the kernel was built. */
+	uint64_t page;
 	/* What the image takes of the budget; something more was refused. */
 	uint64_t taken;
 	bool lacks_memory;
@@ -121,7 +123,7 @@ struct wp_elf_image {
 
 #define WP_ELF_IMAGE_INIT                                                      \
 	{                                                                      \
-		.fd = -1                                                       \
+		.fd = -1, .page = 4096                                         \
 	}
 
 /* Take BYTES of the budget for what belongs to IMAGE, until it is cleared.  False if

@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/mman.h>
 
 #include "wallprof/inflate.h"
@@ -272,6 +273,7 @@ int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
 				  "an ELF file of another kind of machine");
 	image->type = ehdr.e_type;
 	image->machine = ehdr.e_machine;
+	image->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	image->entry_svma = ehdr.e_entry;
 	rc = read_phdrs(image, &ehdr, err);
 	if (!rc && has_sections)
@@ -297,13 +299,11 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
 					    uint64_t off, uint32_t flags)
 {
-	/* mmap works in pages, so a mapping starts before its segment when
-	 * that is not aligned. */
-	const uint64_t page = 4096;
-
 	for (uint32_t i = image->nloads; i-- > 0;) {
 		const struct wp_elf_load *load = &image->loads[i];
-		uint64_t lead = load->off & (page - 1);
+		/* mmap works in pages, so a mapping starts before its segment
+		 * when that is not aligned. */
+		uint64_t lead = load->off & (image->page - 1);
 
 		if (load->filesz && (load->flags & flags) == flags &&
 		    off >= load->off - lead && off < load->off + load->filesz)

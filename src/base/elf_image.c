@@ -244,7 +244,7 @@ uint8_t *wp_elf_image_whole(struct wp_elf_image *image)
 void wp_elf_image_drop(struct wp_elf_image *image, uint64_t keep,
 		       uint64_t keep_len)
 {
-	const uint64_t page = 4096;
+	const uint64_t page = image->page;
 	uint64_t from = keep & ~(page - 1), to;
 
 	if (!image->is_mapped)

@@ -177,6 +177,35 @@ static void code_may_be_between_others_in_a_page(void **state)
 	test_free(f);
 }
 
+/* As lld lays out a program for aarch64, whose pages may have 64 KiB: they hold
+ * more than code. */
+static void a_mapping_begins_at_a_page_of_this_kernel(void **state)
+{
+	struct file *f = make_file();
+	struct source src = { f, sizeof(*f), 0 };
+	struct wp_elf_image image;
+	uint64_t val;
+
+	(void)state;
+	f->phdrs[0].p_filesz = f->phdrs[0].p_memsz = 0x1230;
+	f->phdrs[1].p_offset = 0x1230;
+	f->phdrs[1].p_vaddr = 0x11230;
+	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+						  read_source, &src, NULL),
+			 0);
+	assert_int_equal(image.page, sysconf(_SC_PAGESIZE));
+	image.page = 4096;
+	assert_true(wp_elf_image_svma(&image, 0x1000, &val));
+	assert_int_equal(val, 0x11000);
+	assert_true(wp_elf_image_svma(&image, 0, &val));
+	assert_int_equal(val, 0);
+	image.page = 65536;
+	assert_true(wp_elf_image_svma(&image, 0, &val));
+	assert_int_equal(val, 0x10000);
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
 static void bytes_are_fetched_once_and_when_asked(void **state)
 {
 	struct file *f = make_file();
@@ -591,7 +620,7 @@ static void bytes_of_the_caller_are_read_in_place(void **state)
 
 static void a_whole_file_is_mapped_and_dropped(void **state)
 {
-	enum { LEN = 100000, PAGE = 4096 };
+	const size_t PAGE = (size_t)sysconf(_SC_PAGESIZE), LEN = 24 * PAGE + 7;
 	struct wp_elf_image image;
 	uint8_t *f = test_calloc(1, LEN), *bytes;
 
@@ -652,6 +681,7 @@ int main(void)
 		cmocka_unit_test(headers_are_understood),
 		cmocka_unit_test(segments_may_share_a_page_of_the_file),
 		cmocka_unit_test(code_may_be_between_others_in_a_page),
+		cmocka_unit_test(a_mapping_begins_at_a_page_of_this_kernel),
 		cmocka_unit_test(bytes_are_fetched_once_and_when_asked),
 		cmocka_unit_test(a_file_cut_short_later_is_no_crash),
 		cmocka_unit_test(other_machines_are_refused),

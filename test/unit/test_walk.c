@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "../../unwind/arch.h"
 #include "fake_elf.h"
 #include "stack_snapshot.h"
 
@@ -722,9 +723,37 @@ static int find_libgcc(void **state)
 	return libgcc_backtrace(frames, 4) > 0 ? 0 : -1;
 }
 
+/* As paciasp signs it, which a CPU without signatures leaves out. */
+static uint64_t sign(uint64_t avma)
+{
+#if defined(__aarch64__)
+	register uint64_t lr __asm__("x30") = avma;
+
+	__asm__ volatile("hint #25" : "+r"(lr));
+	return lr;
+#else
+	return avma;
+#endif
+}
+
+static void a_return_address_is_read_without_its_signature(void **state)
+{
+	uint64_t here = (uintptr_t)
+		a_return_address_is_read_without_its_signature;
+
+	(void)state;
+	for (uint64_t i = 0; i < 64; i++)
+		assert_int_equal(wp_arch_code_avma(sign(here + 4 * i)),
+				 here + 4 * i);
+	assert_int_equal(wp_arch_code_avma(here), here);
+	assert_int_equal(wp_arch_code_avma(0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_return_address_is_read_without_its_signature),
 		cmocka_unit_test(recursion_is_walked_to_the_root),
 		cmocka_unit_test(frames_with_frame_pointers_are_walked),
 		cmocka_unit_test(signal_handlers_are_walked_through),

@@ -14,14 +14,18 @@ say() {
 	echo "check: $1: $2"
 	case $2 in no*) failed=1 ;; esac
 }
-# start NAME COMMAND...: in the background, its pid in $pid.
+# start NAME WORD COMMAND...: in the background until it prints WORD, its pid in $pid.
 start() {
-	name=$1
-	shift
+	name=$1 word=$2
+	shift 2
 	"$@" >"$out/$name.out" 2>&1 &
 	pid=$!
 	pids="$pids $pid"
-	sleep 4
+	await "$word" "$out/$name.out"
+}
+# await WORD FILE: until FILE has WORD, or $pid has ended.
+await() {
+	until grep -q "$1" "$2" 2>/dev/null || ! kill -0 "$pid"; do sleep 0.2; done
 }
 # run NAME ARG...: wallprof with ARGs; its exit status in $status.
 run() {
@@ -50,23 +54,27 @@ record() {
 		cat "$out/$1.err"
 	fi
 }
-start redis redis-server --port 7911 --save '' --daemonize no
+start redis Ready redis-server --port 7911 --save '' --daemonize no
 redis=$pid
 record redis "$redis"
 mkdir -p /var/log/nginx /var/lib/nginx
-echo 'worker_processes 1; master_process off; daemon off; pid /run/nginx.pid; error_log /run/nginx.err;
+echo 'worker_processes 1; master_process off; daemon off; pid /run/nginx.pid; error_log stderr notice;
 events {} http { access_log off; server { listen 7912; root /usr/share; } }' \
 	>$out/nginx.conf
-start nginx nginx -c $out/nginx.conf
+start nginx getrlimit nginx -c $out/nginx.conf
 record nginx $pid
-start python3 /usr/bin/python3 -c 'import threading, time, hashlib
+start python3 READY /usr/bin/python3 -c 'import threading, time, hashlib
+all = threading.Barrier(4)
 def nap():
+  all.wait()
   while 1: time.sleep(0.2)
 for i in range(3): threading.Thread(target=nap, daemon=True).start()
+all.wait()
+print("READY", flush=True)
 while 1: hashlib.sha256(b"x" * 100000).hexdigest()'
 record python3 $pid
 kill $pid
-start altstack "$FIXTURES_DIR/altstack"
+start altstack READY "$FIXTURES_DIR/altstack"
 record altstack $pid
 kill $pid
 
@@ -78,7 +86,7 @@ else
 	say dump "no: status $status, $(grep -c truncated $out/dump.out) of $threads stacks cut"
 fi
 
-start hang "$FIXTURES_DIR/hang" abba
+start hang READY "$FIXTURES_DIR/hang" abba
 run deadlock --check -p $pid
 if [ $status = 3 ] && grep -q '^DEADLOCK: 2 threads' $out/deadlock.out; then
 	say deadlock ok
@@ -88,7 +96,7 @@ fi
 kill $pid
 
 # Calls that a stop would end by EINTR.
-start eintr "$FIXTURES_DIR/eintr"
+start eintr READY "$FIXTURES_DIR/eintr"
 repaired=0
 for stop in auto all; do
 	run eintr-$stop -p $pid -d 10 -r 1000 --stop=$stop --profile wall \
@@ -112,7 +120,7 @@ refusal() {
 	*) echo "no: $1" ;;
 	esac
 }
-start waiters "$FIXTURES_DIR/waiters" 60
+start waiters READY "$FIXTURES_DIR/waiters" 60
 run scan -p $pid -d 3 --scan bpf -o $out/scan.pb.gz
 reason=$(sed -n 's/.*no BPF scan: //p; s/^wallprof: \(.*BPF.*\)/\1/p' $out/scan.err |
 	head -n 1)
@@ -137,10 +145,11 @@ fi
 kill $pid
 
 # A process of the same user, who is nobody in particular.
-nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
-nobody "$FIXTURES_DIR/shares" >$out/shares.out &
-pids="$pids $!"
-sleep 3
+setpriv --reuid=65534 --regid=65534 --clear-groups "$FIXTURES_DIR/shares" \
+	>$out/shares.out 2>&1 &
+pid=$!
+pids="$pids $pid"
+await READY $out/shares.out
 pid=$(sed -n 's/.*pid=\([0-9]*\).*/\1/p' $out/shares.out)
 chmod 777 $out
 # CPU samples of what is theirs, without a capability and with one: where they are
