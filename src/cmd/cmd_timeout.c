@@ -32,8 +32,10 @@
 /* A process that lives so long after SIGKILL is stuck in the kernel, or wallprof
  * may not kill it. */
 #define KILL_NS (5 * WP_NS_PER_S)
-/* A slow writer gives up before. */
-#define WRITER_NS (1500 * WP_NS_PER_MS)
+/* What is still to be written when all has ended has so long, and the removal of a
+ * file: past the time for the dump wallprof is to end within half a second. */
+#define WRITER_NS (300 * WP_NS_PER_MS)
+#define REMOVAL_NS (100 * WP_NS_PER_MS)
 /* Between two looks at what is to end. */
 #define LOOK_NS (20 * WP_NS_PER_MS)
 /* A command whose end the worker does not see for so long is looked at; and one that
@@ -49,6 +51,8 @@ struct timed {
 	int status;
 	bool ended;
 	uint64_t start_ns;
+	/* Once its time is up: when the dump, and what is written, ends. */
+	uint64_t until_ns;
 	/* For sigtimedwait(2). */
 	sigset_t signals;
 	/* What the worker says, and its dump where that is for no file. */
@@ -202,6 +206,14 @@ static void await_end(struct timed *t)
 	}
 }
 
+/* When what writes to standard error is given up at the earliest. */
+static uint64_t writers_end(const struct timed *t)
+{
+	uint64_t least_ns = wp_clock_ns() + WRITER_NS;
+
+	return t->until_ns > least_ns ? t->until_ns : least_ns;
+}
+
 /* Wait for what writes to standard error, not past UNTIL_NS. */
 static void await_writer(struct timed *t, uint64_t until_ns)
 {
@@ -217,7 +229,7 @@ static void start_writer(struct timed *t, const char *text, int fd)
 {
 	pid_t pid;
 
-	await_writer(t, wp_clock_ns() + WRITER_NS);
+	await_writer(t, t->until_ns);
 	pid = wp_slow_writer_start(text, fd);
 	t->writer = pid > 0 ? pid : 0;
 }
@@ -290,6 +302,7 @@ static void await_status(struct timed *t)
 /* End the worker, which is nobody's parent any more, and remove its file. */
 static void end_worker(struct timed *t)
 {
+	uint64_t until_ns;
 	pid_t pid;
 
 	if (t->worker.pid)
@@ -299,29 +312,32 @@ static void end_worker(struct timed *t)
 	/* Its file server may not answer, either. */
 	pid = fork();
 	if (pid == 0) {
+		close_range(0, ~0U, 0);
 		unlink(t->temporary);
 		_exit(EXIT_SUCCESS);
 	}
 	t->writer = pid > 0 ? pid : 0;
-	await_writer(t, wp_clock_ns() + WRITER_NS);
+	until_ns = wp_clock_ns() + REMOVAL_NS;
+	while (t->writer && wp_clock_ns() < until_ns)
+		wait_until(t, until_ns);
 }
 
 /* The job dies first; then there is time to write what was found out. */
 static void time_out(struct timed *t)
 {
-	uint64_t until_ns = wp_clock_ns() + t->options->dump_time_ns, least_ns;
 	const char *cut;
 	char text[1000];
 
+	t->until_ns = wp_clock_ns() + t->options->dump_time_ns;
 	snprintf(text, sizeof(text), "%s: %s", t->options->command[0], t->why);
 	say(t, text);
-	cut = dump(t, until_ns);
+	cut = dump(t, t->until_ns);
 	end_all(t);
 	await_status(t);
+	t->until_ns = writers_end(t);
 	if (*cut || lseek(t->text_fd, 0, SEEK_END) > 0)
 		start_writer(t, cut, t->text_fd);
-	least_ns = wp_clock_ns() + WRITER_NS;
-	await_writer(t, until_ns > least_ns ? until_ns : least_ns);
+	await_writer(t, t->until_ns);
 	end_worker(t);
 }
 

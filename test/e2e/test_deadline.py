@@ -42,13 +42,13 @@ def timed(argv, limit=100, **kwargs):
 
 
 def side_by_side(seconds, command, dump_time=0, prefix=(), options=(),
-                 **kwargs):
+                 slack=SLACK, **kwargs):
     """What wallprof prints, of runs by it and timeout(1) that end alike."""
     theirs = timed([*prefix, "timeout", seconds, *command], **kwargs)
     ours = timed([*prefix, WALLPROF, "--timeout", seconds, "--dump-time",
                   dump_time, *options, "--", *command], **kwargs)
     assert ours[0] == theirs[0], (ours, theirs)
-    assert ours[1] <= theirs[1] + 0.5 + dump_time + SLACK, (ours, theirs)
+    assert ours[1] <= theirs[1] + 0.5 + dump_time + slack, (ours, theirs)
     return ours[2]
 
 
@@ -108,6 +108,14 @@ def full_pipe():
     finally:
         os.close(reader)
         os.close(writer)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("dump_time", [0, 0.01])
+def test_a_full_pipe_takes_no_time_of_its_own(dump_time):
+    """No writer is waited for beyond the half second."""
+    with full_pipe() as writer:
+        side_by_side(0.3, ["sleep", 100], dump_time, slack=0, stderr=writer)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
