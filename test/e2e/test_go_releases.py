@@ -11,9 +11,9 @@ import go_books
 import goroutine_text
 import pprof_check
 from conftest import wallprof
-from go_releases import build
+from go_releases import EXTERNAL, build
 
-VERSIONS = ["1.21", "1.22", "1.23", "1.24", "1.25", "1.26", "1.27"]
+VERSIONS = ["1.19", "1.21", "1.22", "1.23", "1.24", "1.25", "1.26", "1.27"]
 STRIPPED = ("-ldflags", "-s -w")
 COUNT = 170
 # The signal's, and the one that writes.
@@ -32,7 +32,9 @@ def test_books(version, args, start, tmp_path):
         counts
 
 
-@pytest.mark.parametrize("args", [(), STRIPPED], ids=["plain", "stripped"])
+@pytest.mark.parametrize("args", [
+    (), STRIPPED, ("-buildmode=pie",), EXTERNAL],
+    ids=["plain", "stripped", "pie", "cgo"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_goroutines(version, args, start, tmp_path):
     truth = tmp_path / "truth"
