@@ -128,7 +128,7 @@ serve_DEPS := proc base
 cmd_DEPS := serve dump output $(dump_DEPS)
 # The foreign libraries that each needs itself; those of bpf and serve are known
 # once it is seen what is there, in a file of arguments.
-base_EXT := -lz
+base_EXT := -ldeflate
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
 sample_EXT := -lm
@@ -243,8 +243,9 @@ demo: deps-build $(O)/wallprof fixtures
 
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
-DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev libiberty-dev liblzma-dev \
-	libjansson-dev libseccomp-dev libncurses-dev libmicrohttpd-dev \
+DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev \
+	libdeflate-dev libiberty-dev liblzma-dev libjansson-dev \
+	libseccomp-dev libncurses-dev libmicrohttpd-dev \
 	libcurl4-openssl-dev
 # Not needed to build.
 DEPS_BPF := clang libbpf-dev

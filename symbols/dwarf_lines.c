@@ -59,6 +59,8 @@ void wp_dwarf_close(struct wp_dwarf *dwarf)
 		wp_elf_file_close(dwarf->file);
 	if (dwarf->alt)
 		wp_elf_file_close(dwarf->alt);
+	wp_unpacked_close(&dwarf->unpacked);
+	wp_unpacked_close(&dwarf->alt_unpacked);
 	wp_dwarf_ranges_clear(&dwarf->units);
 	wp_dwarf_ranges_clear(&dwarf->functions);
 	free(dwarf->seen);
@@ -106,34 +108,47 @@ static void hide_unused(struct wp_elf_file *file)
 	}
 }
 
-static Dwarf *begin(struct wp_elf_file *file)
+static Dwarf *begin(struct wp_elf_file *file, struct wp_unpacked *unpacked)
 {
 	if (wp_elf_file_open(file))
 		return NULL;
 	hide_unused(file);
 	if (!is_bounded(file))
 		return NULL;
-	return dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	/* Libelf does it where this does not. */
+	if (!unpacked->elf)
+		(void)!wp_unpacked_open(unpacked, file, UNPACKED_MAX);
+	return dwarf_begin_elf(unpacked->elf ? unpacked->elf : file->elf,
+			       DWARF_C_READ, NULL);
+}
+
+/* .debug_line of DWARF, or NULL. */
+static Elf_Data *find_line_data(const struct wp_dwarf *dwarf)
+{
+	const struct wp_elf_file sections = {
+		.elf = dwarf->unpacked.elf ? dwarf->unpacked.elf :
+					     dwarf->file->elf,
+	};
+	GElf_Shdr sh;
+	Elf_Scn *scn = wp_elf_file_section(&sections, ".debug_line", &sh);
+
+	if (!scn)
+		scn = wp_elf_file_section(&sections, ".zdebug_line", &sh);
+	return scn ? elf_getdata(scn, NULL) : NULL;
 }
 
 static bool start(struct wp_dwarf *dwarf)
 {
-	GElf_Shdr sh;
-	Elf_Scn *scn;
-
-	dwarf->dw = begin(dwarf->file);
+	dwarf->dw = begin(dwarf->file, &dwarf->unpacked);
 	if (!dwarf->dw)
 		return false;
 	if (dwarf->alt) {
-		dwarf->alt_dw = begin(dwarf->alt);
+		dwarf->alt_dw = begin(dwarf->alt, &dwarf->alt_unpacked);
 		if (!dwarf->alt_dw)
 			return false;
 		dwarf_setalt(dwarf->dw, dwarf->alt_dw);
 	}
-	scn = wp_elf_file_section(dwarf->file, ".debug_line", &sh);
-	if (!scn)
-		scn = wp_elf_file_section(dwarf->file, ".zdebug_line", &sh);
-	dwarf->line_data = scn ? elf_getdata(scn, NULL) : NULL;
+	dwarf->line_data = find_line_data(dwarf);
 	/* The compressed bytes. */
 	wp_elf_file_trim(dwarf->file);
 	return true;

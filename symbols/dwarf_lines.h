@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "elf_file.h"
+#include "unpacked.h"
 #include "wallprof/err.h"
 
 enum {
@@ -67,6 +68,8 @@ struct wp_dwarf {
 	/* libdw's handles, owned; NULL: not open. */
 	Dwarf *dw;
 	Dwarf *alt_dw;
+	/* Their sections, if they were compressed; kept until close. */
+	struct wp_unpacked unpacked, alt_unpacked;
 	/* .debug_line, unpacked. */
 	Elf_Data *line_data;
 	/* The ranges of all units; read (HAVE_UNITS) when .debug_aranges does

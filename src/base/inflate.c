@@ -2,22 +2,19 @@
 /* inflate.c - see wallprof/inflate.h. */
 #include "wallprof/inflate.h"
 
-#include <limits.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 bool wp_inflate(const void *src, size_t src_len, void *dst, size_t dst_len)
 {
-	z_stream z = { 0 };
+	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	size_t used = 0;
 	bool is_whole;
 
-	if (src_len > UINT_MAX || dst_len > UINT_MAX || inflateInit(&z) != Z_OK)
-		return false;
-	z.next_in = (Bytef *)src;
-	z.avail_in = (uInt)src_len;
-	z.next_out = dst;
-	z.avail_out = (uInt)dst_len;
-	is_whole = inflate(&z, Z_FINISH) == Z_STREAM_END && !z.avail_out &&
-		   !z.avail_in;
-	inflateEnd(&z);
+	is_whole = d &&
+		   libdeflate_zlib_decompress_ex(d, src, src_len, dst, dst_len,
+						 &used,
+						 NULL) == LIBDEFLATE_SUCCESS &&
+		   used == src_len;
+	libdeflate_free_decompressor(d);
 	return is_whole;
 }

@@ -8,7 +8,7 @@ UNIT_RUN := $(or $(T),$(if $(ROOM),$(foreach u,$(UNIT),$(if $(filter \
 define unit_test
 $(O)/test_$(1): $(O)/test/unit/test_$(1).o $(O)/test/unit/limit.o $(LINKED_$(BUILD)) $(call libs_of,$(2))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -Wl,--wrap=_cmocka_run_group_tests -o $$@ $$^ -lcmocka $(call ext_of,$(2))
+	$$(Q)$$(LINK) -Wl,--wrap=_cmocka_run_group_tests -o $$@ $$^ -lcmocka -lz $(call ext_of,$(2))
 endef
 $(foreach u,$(UNIT),$(eval $(call unit_test,$(u),$(call room_of,test/unit/test_$(u).c))))
 
