@@ -69,7 +69,7 @@ def said(trials):
                 yield name + " " + ", ".join(
                     f"{v} ({n})" if n < len(of) else v
                     for v, n in sorted(each.items()))
-        elif any(of):
+        elif any(of) or name == "left":
             low, high = number(min(of)), number(max(of))
             yield f"{name} {low if low == high else f'{low} to {high}'}"
 
