@@ -121,8 +121,11 @@ def test_a_page_speaks_of_goroutines(start, tmp_path):
         timeout=100, check=True).stdout.decode()
     main = dom[dom.index("</header>"):dom.index("</main>")]
     text = re.sub("<[^>]*>", " ", main)
-    assert "by goroutine" in text and re.search(r"of \d+ goroutines", text)
-    assert "thread" not in text.lower(), text
+    assert re.search(r"of \d+ goroutines", text), text
+    for says in ("by goroutine", "hide idle goroutines", "Goroutines"):
+        assert says in text, (says, text)
+    assert 'placeholder="goroutines by name"' in main
+    assert "by thread" not in text and "Threads" not in text, text
 
 
 def test_a_saved_profile_reads_back(start, tmp_path):
