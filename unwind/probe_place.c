@@ -3,6 +3,7 @@
 #include "wallprof/probe_place.h"
 
 #include <errno.h>
+#include <string.h>
 
 #ifdef __x86_64__
 #include "insn.h"
@@ -71,7 +72,35 @@ int wp_probe_place(const uint8_t *code, size_t len, unsigned int args,
 	}
 	return -ENOENT;
 }
+
+bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
+			int32_t *ret_distance)
+{
+	struct wp_insn insn;
+
+	while (*at < len && wp_insn_decode(&insn, code + *at, len - *at)) {
+		const uint8_t *i = code + *at;
+
+		*at += insn.len;
+		if (insn.map != WP_MAP_ONE_BYTE || insn.op != 0xe9 ||
+		    insn.len != 5)
+			continue;
+		memcpy(ret_distance, i + 1, sizeof(*ret_distance));
+		return true;
+	}
+	return false;
+}
 #else
+bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
+			int32_t *ret_distance)
+{
+	(void)code;
+	(void)len;
+	(void)at;
+	(void)ret_distance;
+	return false;
+}
+
 int wp_probe_place(const uint8_t *code, size_t len, unsigned int args,
 		   bool wants_return)
 {

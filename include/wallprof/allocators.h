@@ -5,8 +5,10 @@
  * Layer: heap.
  *
  * They are known by name: malloc and its kin in glibc, musl, jemalloc, tcmalloc and
- * mimalloc, with their prefixes.  C++'s operators are probed only in a file that has a
- * malloc of its own, as elsewhere they call malloc.
+ * mimalloc, with their prefixes; and mmap and its kin, which get memory of the kernel.
+ * pthread_create is among them, as memory that the C library maps in it is not its
+ * allocator's.  C++'s operators are probed only in a file that has a malloc of its own, as
+ * elsewhere they call malloc.
  */
 #ifndef WP_ALLOCATORS_H
 #define WP_ALLOCATORS_H

@@ -82,6 +82,12 @@ void wp_heap_probe_detach(struct wp_heap_probe *probe);
 /* Sums over all CPUs. */
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);
 
+/* Call EACH with what was mapped and unmapped since the last call, in no order. */
+void wp_heap_probe_each_mapped(struct wp_heap_probe *probe,
+			       void (*each)(void *ctx,
+					    const struct wp_heap_mapped *range),
+			       void *ctx);
+
 /* Call EACH with the id of each sampled object that lives.  0 or -errno. */
 WP_MUST_CHECK
 int wp_heap_probe_each_live(struct wp_heap_probe *probe,

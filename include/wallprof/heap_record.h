@@ -22,12 +22,27 @@ enum wp_heap_call {
 	WP_HEAP_POSIX_MEMALIGN,
 	/* free(old) */
 	WP_HEAP_FREE,
+	/* Of the kernel, not of an allocator, which calls them too: mmap(address,
+	 * size, prot, flags); mprotect(address, size, prot), where addresses that
+	 * were reserved become memory; sbrk(size); munmap(address, size). */
+	WP_HEAP_MMAP,
+	WP_HEAP_MPROTECT,
+	WP_HEAP_SBRK,
+	WP_HEAP_MUNMAP,
 	/* No function, but the record of one that gave no memory. */
 	WP_HEAP_FAILED,
+	/* Nothing, but what is mapped in it is for a thread: pthread_create. */
+	WP_HEAP_THREAD,
 	/* Nothing: what a probe costs is measured on wallprof itself. */
 	WP_HEAP_TRIAL,
 	WP_HEAP_NCALLS
 };
+
+/* Is CALL one of the kernel's? */
+static inline int wp_heap_call_is_map(__u32 call)
+{
+	return call >= WP_HEAP_MMAP && call <= WP_HEAP_MUNMAP;
+}
 
 /* Size classes, each with a probability: of 8 bytes below WP_HEAP_FINE_MAX, above it
  * of one power of two. */
@@ -50,11 +65,22 @@ struct wp_heap_record {
 	__u32 call;
 };
 
+/* From TIME_NS on (CLOCK_MONOTONIC) nothing of before is mapped at [START, END), but what
+ * the sample ID is of (0: none). */
+struct wp_heap_mapped {
+	__u64 time_ns;
+	__u64 start;
+	__u64 end;
+	__u64 id;
+};
+
 /* Counted by each CPU. */
 struct wp_heap_counts {
 	/* Calls of allocating functions, of freeing ones. */
 	__u64 calls;
 	__u64 frees;
+	/* Calls that have the kernel map and unmap memory. */
+	__u64 maps;
 	/* Samples; those for which the ring had no room, and those that are not
 	 * followed to their end for want of room. */
 	__u64 samples;

@@ -25,4 +25,10 @@
 int wp_probe_place(const uint8_t *code, size_t len, unsigned int args,
 		   bool wants_return);
 
+/* Find the first jump (x86-64's "jmp" with a distance of 32 bits) in CODE[*AT..LEN), a
+ * function's instructions from its beginning on: true, *AT behind it and the distance from
+ * there.  False: there is none in what can be decoded. */
+bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
+			int32_t *ret_distance);
+
 #endif

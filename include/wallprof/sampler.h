@@ -85,6 +85,8 @@ struct wp_sampler_options {
 	uint64_t heap_rate;
 	double max_overhead;
 	bool heap_anyway;
+	/* Only memory that the kernel gives: mmap, brk. */
+	bool heap_large;
 	/* Only what was allocated in the recording's first half is in use: what
 	 * lives for a short time only is no leak. */
 	bool heap_leaks;

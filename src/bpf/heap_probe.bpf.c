@@ -12,6 +12,7 @@
 
 #include <linux/bpf.h>
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 #include "wallprof/heap_record.h"
@@ -28,6 +29,7 @@ struct wp_probe_regs {
 #define ARG0(regs) ((regs)->di)
 #define ARG1(regs) ((regs)->si)
 #define ARG2(regs) ((regs)->dx)
+#define ARG3(regs) ((regs)->cx)
 #define RESULT(regs) ((regs)->ax)
 /* Behind the return the address is popped. */
 enum { POPPED = 8 };
@@ -38,6 +40,7 @@ struct wp_probe_regs {
 #define ARG0(regs) ((regs)->x[0])
 #define ARG1(regs) ((regs)->x[1])
 #define ARG2(regs) ((regs)->x[2])
+#define ARG3(regs) ((regs)->x[3])
 #define RESULT(regs) ((regs)->x[0])
 enum { POPPED = 0 };
 #endif
@@ -52,6 +55,8 @@ struct call {
 	__u64 size;
 	/* posix_memalign: where it writes the address; 0: it returns it. */
 	__u64 result;
+	/* It maps memory. */
+	__u64 maps;
 };
 
 struct {
@@ -99,6 +104,11 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } armed SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} mapped SEC(".maps");
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
@@ -151,6 +161,84 @@ static __always_inline __u64 sample(struct wp_probe_regs *regs, __u64 size,
 	return record.id;
 }
 
+/* What was mapped at START is no more, but for what sample ID is of. */
+static __always_inline void say_mapped(__u64 start, __u64 size, __u64 id,
+				       struct wp_heap_counts *n)
+{
+	struct wp_heap_mapped range = { .time_ns = bpf_ktime_get_ns(),
+					.start = start,
+					.end = start + size,
+					.id = id };
+
+	if (bpf_ringbuf_output(&mapped, &range, sizeof(range), 0))
+		n->unsent++;
+}
+
+enum {
+	/* asm-generic/mman-common.h, linux/mman.h. */
+	PROT_WRITE_BIT = 2,
+	MAP_FIXED_BIT = 0x10,
+	MAP_ANONYMOUS_BIT = 0x20,
+	/* linux/mm.h: VM_READ | VM_WRITE | VM_EXEC. */
+	VM_ACCESS = 7,
+	/* linux/err.h, MAX_ERRNO; libc returns MAP_FAILED. */
+	ERRNO_MAX = 4095,
+};
+
+struct file;
+struct vm_area_struct {
+	unsigned long vm_flags;
+	struct file *vm_file;
+} __attribute__((preserve_access_index));
+struct task_struct;
+
+static long look_at_area(struct task_struct *task, struct vm_area_struct *area,
+			 void *ctx)
+{
+	(void)task;
+	*(__u32 *)ctx = !(area->vm_flags & VM_ACCESS) && !area->vm_file;
+	return 0;
+}
+
+/* Were ADDRESS and what follows reserved, but no memory so far? */
+static __always_inline bool is_reserved(__u64 address)
+{
+	__u32 reserved = 0;
+
+	if (bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(),
+			 address, look_at_area, &reserved, 0))
+		return false;
+	return reserved;
+}
+
+/* The process asks the kernel for memory, or gives it back.  The sample's id, if the
+ * address is still to come; else 0. */
+static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
+				       struct wp_heap_counts *n)
+{
+	__u64 arg0 = ARG0(regs), size = ARG1(regs), id;
+
+	if (kind == WP_HEAP_MUNMAP) {
+		say_mapped(arg0, size, 0, n);
+		return 0;
+	}
+	if (kind == WP_HEAP_SBRK)
+		return (__s64)arg0 > 0 ? sample(regs, arg0, kind, n) : 0;
+	if (kind == WP_HEAP_MPROTECT) {
+		if (!(ARG2(regs) & PROT_WRITE_BIT) || !is_reserved(arg0))
+			return 0;
+		id = sample(regs, size, kind, n);
+		if (id)
+			say_mapped(arg0, size, id, n);
+		return 0;
+	}
+	if (ARG3(regs) & MAP_FIXED_BIT)
+		say_mapped(arg0, size, 0, n);
+	if (!(ARG3(regs) & MAP_ANONYMOUS_BIT) || !(ARG2(regs) & PROT_WRITE_BIT))
+		return 0;
+	return sample(regs, size, kind, n);
+}
+
 /* An allocator function is called: is its return wanted? */
 static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 {
@@ -162,9 +250,11 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 
 	if (!is_armed || !n)
 		return false;
-	if (kind == WP_HEAP_FREE)
+	if (wp_heap_call_is_map(kind))
+		n->maps++;
+	else if (kind == WP_HEAP_FREE)
 		n->frees++;
-	else
+	else if (kind != WP_HEAP_TRIAL)
 		n->calls++;
 	if (!*is_armed || kind == WP_HEAP_TRIAL)
 		return false;
@@ -187,7 +277,11 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 			bpf_map_delete_elem(&live, &arg0);
 		}
 	}
-	call.id = sample(regs, size, kind, n);
+	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK;
+	if (kind == WP_HEAP_MMAP)
+		size = ARG1(regs);
+	call.id = wp_heap_call_is_map(kind) ? enter_map(regs, kind, n) :
+					      sample(regs, size, kind, n);
 	if (!call.id && !call.old)
 		return false;
 	call.size = size;
@@ -213,6 +307,8 @@ static __always_inline void leave(struct wp_probe_regs *regs)
 	    ((int)address || bpf_probe_read_user(&address, sizeof(address),
 						 (void *)call->result)))
 		address = 0;
+	if (call->maps && address >= (__u64)-ERRNO_MAX)
+		address = 0;
 	id = call->id;
 	if (!address && id) {
 		struct wp_heap_record failed = { .id = id,
@@ -227,8 +323,13 @@ static __always_inline void leave(struct wp_probe_regs *regs)
 		address = call->old;
 		id = call->old_id;
 	}
-	if (address && id && bpf_map_update_elem(&live, &address, &id, 0))
+	if (call->maps) {
+		if (address)
+			say_mapped(address, call->size, id, n);
+	} else if (address && id &&
+		   bpf_map_update_elem(&live, &address, &id, 0)) {
 		n->unfollowed++;
+	}
 	bpf_map_delete_elem(&open_calls, &key);
 }
 

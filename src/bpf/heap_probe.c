@@ -64,6 +64,8 @@ extern const char wp_heap_probe_object[] __attribute__((visibility("hidden")));
 extern const char wp_heap_probe_object_end[]
 	__attribute__((visibility("hidden")));
 
+struct each_mapped;
+
 struct wp_heap_probe {
 	pid_t pid;
 	enum wp_heap_tier tier;
@@ -74,6 +76,9 @@ struct wp_heap_probe {
 	/* Owned. */
 	int links[LINKS_MAX];
 	size_t nlinks;
+	struct ring_buffer *mapped;
+	/* Of the call of wp_heap_probe_each_mapped that is made now. */
+	const struct each_mapped *each_mapped;
 };
 
 static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -237,7 +242,9 @@ static int add_link(struct wp_heap_probe *probe, pid_t pid, const char *path,
 	int fd;
 
 	for (size_t i = 0; i < n && nsites < SITES_MAX; i++) {
-		if (returns && sites[i].call == WP_HEAP_FREE)
+		if (returns && (sites[i].call == WP_HEAP_FREE ||
+				sites[i].call == WP_HEAP_MUNMAP ||
+				sites[i].call == WP_HEAP_MPROTECT))
 			continue;
 		offsets[nsites] = sites[i].off;
 		cookies[nsites++] = sites[i].call;
@@ -384,12 +391,46 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 		for (int i = 0; i < ncpus; i++) {
 			sum.calls += v[i].calls;
 			sum.frees += v[i].frees;
+			sum.maps += v[i].maps;
 			sum.samples += v[i].samples;
 			sum.unsent += v[i].unsent;
 			sum.unfollowed += v[i].unfollowed;
 		}
 	free(v);
 	return sum;
+}
+
+/* What wp_heap_probe_each_mapped was given. */
+struct each_mapped {
+	void (*each)(void *ctx, const struct wp_heap_mapped *range);
+	void *ctx;
+};
+
+static int take_mapped(void *ctx, void *data, size_t size)
+{
+	const struct wp_heap_probe *probe = ctx;
+
+	if (size >= sizeof(struct wp_heap_mapped))
+		probe->each_mapped->each(probe->each_mapped->ctx, data);
+	return 0;
+}
+
+void wp_heap_probe_each_mapped(struct wp_heap_probe *probe,
+			       void (*each)(void *ctx,
+					    const struct wp_heap_mapped *range),
+			       void *ctx)
+{
+	const struct each_mapped given = { each, ctx };
+
+	if (!probe->mapped)
+		probe->mapped = ring_buffer__new(
+			bpf_object__find_map_fd_by_name(probe->object,
+							"mapped"),
+			take_mapped, probe, NULL);
+	probe->each_mapped = &given;
+	if (probe->mapped)
+		ring_buffer__consume(probe->mapped);
+	probe->each_mapped = NULL;
 }
 
 int wp_heap_probe_each_live(struct wp_heap_probe *probe,
@@ -421,6 +462,7 @@ void wp_heap_probe_close(struct wp_heap_probe *probe)
 	if (!probe)
 		return;
 	wp_heap_probe_detach(probe);
+	ring_buffer__free(probe->mapped);
 	bpf_object__close(probe->object);
 	free(probe);
 }

@@ -66,6 +66,16 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 	return (struct wp_heap_counts){ 0 };
 }
 
+void wp_heap_probe_each_mapped(struct wp_heap_probe *probe,
+			       void (*each)(void *ctx,
+					    const struct wp_heap_mapped *range),
+			       void *ctx)
+{
+	(void)probe;
+	(void)each;
+	(void)ctx;
+}
+
 int wp_heap_probe_each_live(struct wp_heap_probe *probe,
 			    void (*each)(void *ctx, uint64_t id), void *ctx)
 {

@@ -340,6 +340,7 @@ static int check_heap(const struct wp_option_parse *p, struct wp_err *err)
 		{ WP_OPT_HEAP_RATE, "--heap-rate" },
 		{ WP_OPT_MAX_OVERHEAD, "--max-overhead" },
 		{ WP_OPT_HEAP_ANYWAY, "--heap-anyway" },
+		{ WP_OPT_HEAP_LARGE, "--heap-large" },
 		{ WP_OPT_HEAP_PROBE, "--heap-probe" },
 	};
 

@@ -238,6 +238,9 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 	case WP_OPT_HEAP_ANYWAY:
 		s->heap_anyway = true;
 		return 0;
+	case WP_OPT_HEAP_LARGE:
+		s->heap_large = true;
+		return 0;
 	default:
 		rc = wp_option_word("--heap-probe", arg, tiers, WP_HEAP_NTIERS,
 				    err);

@@ -137,6 +137,7 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 	case WP_OPT_HEAP_RATE:
 	case WP_OPT_MAX_OVERHEAD:
 	case WP_OPT_HEAP_ANYWAY:
+	case WP_OPT_HEAP_LARGE:
 	case WP_OPT_HEAP_PROBE:
 		return wp_option_heap(s, c, arg, err);
 	case WP_OPT_MAX_STOPPED:

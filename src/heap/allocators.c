@@ -38,6 +38,20 @@ static const struct known functions[] = {
 	{ "free_aligned_sized", WP_HEAP_FREE },
 };
 
+/* By which a program and its allocators have memory of the kernel. */
+static const struct known kernel[] = {
+	{ "mmap", WP_HEAP_MMAP },	  { "mmap64", WP_HEAP_MMAP },
+	{ "mprotect", WP_HEAP_MPROTECT }, { "sbrk", WP_HEAP_SBRK },
+	{ "munmap", WP_HEAP_MUNMAP },	  { "pthread_create", WP_HEAP_THREAD },
+};
+
+/* What malloc jumps to, in musl and jemalloc: not probed, but of the allocator. */
+static const struct known inner[] = {
+	{ "__libc_malloc_impl", WP_HEAP_TRIAL },
+	{ "je_malloc_default", WP_HEAP_TRIAL },
+	{ "_rjem_je_malloc_default", WP_HEAP_TRIAL },
+};
+
 /* jemalloc's calls of its own, after its prefix or none. */
 static const struct known jemalloc[] = {
 	{ "mallocx", WP_HEAP_MALLOC },
@@ -109,6 +123,10 @@ bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
 	*ret_is_operator = find_operator(name, ret_call);
 	if (*ret_is_operator)
 		return true;
+	if (find_known(kernel, sizeof(kernel) / sizeof(*kernel), name,
+		       ret_call) ||
+	    find_known(inner, sizeof(inner) / sizeof(*inner), name, ret_call))
+		return true;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
 		size_t n = strlen(prefixes[i]);
 
@@ -139,6 +157,11 @@ struct search {
 	int rc;
 };
 
+static bool can_be_probed(enum wp_heap_call call)
+{
+	return call != WP_HEAP_THREAD && call != WP_HEAP_TRIAL;
+}
+
 static void add_function(void *ctx, const char *name, uint64_t svma,
 			 uint64_t size)
 {
@@ -163,7 +186,7 @@ static void add_function(void *ctx, const char *name, uint64_t svma,
 		.svma = svma,
 		.size = size,
 		.call = call,
-		.is_probed = !is_operator,
+		.is_probed = !is_operator && can_be_probed(call),
 	};
 }
 
@@ -178,6 +201,12 @@ static unsigned int args_of(enum wp_heap_call call)
 		return 2;
 	case WP_HEAP_POSIX_MEMALIGN:
 		return 5;
+	case WP_HEAP_MMAP:
+		return 15;
+	case WP_HEAP_MPROTECT:
+		return 7;
+	case WP_HEAP_MUNMAP:
+		return 3;
 	default:
 		return 1;
 	}
@@ -185,14 +214,14 @@ static unsigned int args_of(enum wp_heap_call call)
 
 /* Is the code at SVMA a jump to a function of a name that is known, as the dynamic
  * linker finds it (a PLT's entry)? */
-static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma)
+static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma,
+			     enum wp_heap_call *ret_call)
 {
 	enum { ENTRY = 16 };
 	uint64_t off;
 	const uint8_t *code = wp_elf_image_offset(image, svma, &off) ?
 				      wp_elf_image_at(image, off, ENTRY) :
 				      NULL;
-	enum wp_heap_call call;
 	bool is_operator;
 	const char *name;
 	int32_t distance;
@@ -210,7 +239,7 @@ static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma)
 	memcpy(&distance, code + at + 2, sizeof(distance));
 	name = wp_elf_image_linked_name(
 		image, svma + at + 6 + (uint64_t)(int64_t)distance);
-	return name && wp_allocator_of_name(name, &call, &is_operator);
+	return name && wp_allocator_of_name(name, ret_call, &is_operator);
 }
 
 /* Is the instruction of F's CODE[0..LEN) at AT, which every call reaches, a jump to
@@ -219,6 +248,7 @@ static bool goes_on_in(const struct wp_allocators *others,
 		       struct wp_elf_image *image, const struct wp_allocator *f,
 		       const uint8_t *code, size_t len, int at)
 {
+	enum wp_heap_call call;
 	int32_t distance;
 	uint64_t svma;
 
@@ -228,9 +258,41 @@ static bool goes_on_in(const struct wp_allocators *others,
 	memcpy(&distance, code + at + 1, sizeof(distance));
 	svma = f->svma + (uint64_t)at + 5 + (uint64_t)(int64_t)distance;
 	for (size_t i = 0; i < others->len; i++)
-		if (others->v[i].svma == svma && svma != f->svma)
+		if (others->v[i].svma == svma && svma != f->svma &&
+		    can_be_probed(others->v[i].call))
 			return true;
-	return is_link_to_known(image, svma);
+	return is_link_to_known(image, svma, &call);
+}
+
+/* Does F, which allocates, end in another function that does and is called itself as
+ * well?  Its frame is gone there, and an object would count twice.  A realloc goes on in
+ * one for some objects only. */
+static bool ends_in_another(const struct wp_allocators *others,
+			    struct wp_elf_image *image,
+			    const struct wp_allocator *f)
+{
+	size_t len = f->size < CODE_MAX ? (size_t)f->size : CODE_MAX, at = 0;
+	const uint8_t *code;
+	int32_t distance;
+	uint64_t off;
+
+	if ((f->call != WP_HEAP_MALLOC && f->call != WP_HEAP_MEMALIGN) ||
+	    !wp_elf_image_offset(image, f->svma, &off))
+		return false;
+	code = wp_elf_image_at(image, off, len);
+	while (code && wp_probe_next_jump(code, len, &at, &distance)) {
+		uint64_t svma = f->svma + at + (uint64_t)(int64_t)distance;
+
+		enum wp_heap_call call = WP_HEAP_TRIAL;
+
+		for (size_t i = 0; i < others->len; i++)
+			if (others->v[i].svma == svma && svma != f->svma)
+				call = others->v[i].call;
+		(void)is_link_to_known(image, svma, &call);
+		if (call == WP_HEAP_MALLOC || call == WP_HEAP_MEMALIGN)
+			return true;
+	}
+	return false;
 }
 
 /* Find where F's probe stands; false: its code cannot be read. */
@@ -249,8 +311,11 @@ static bool place_probe(const struct wp_allocators *others,
 		return false;
 	at = wp_probe_place(code, len, args_of(f->call),
 			    f->call != WP_HEAP_FREE);
-	f->is_cheap = at >= 0;
-	f->is_probed = at < 0 || !goes_on_in(others, image, f, code, len, at);
+	/* What the kernel does for those takes longer than any probe. */
+	f->is_cheap = at >= 0 || wp_heap_call_is_map(f->call);
+	f->is_probed = (at < 0 ||
+			!goes_on_in(others, image, f, code, len, at)) &&
+		       !ends_in_another(others, image, f);
 	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
 	return true;
 }
@@ -274,7 +339,7 @@ int wp_allocators_find(struct wp_allocators *ret, struct wp_elf_image *image,
 	for (size_t i = 0; !s.rc && i < ret->len; i++) {
 		struct wp_allocator f = ret->v[i];
 
-		f.is_probed |= s.has_malloc;
+		f.is_probed |= s.has_malloc && can_be_probed(f.call);
 		if (!f.is_probed || place_probe(ret, image, &f))
 			ret->v[n++] = f;
 	}

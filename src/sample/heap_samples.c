@@ -10,12 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "heap_objects.h"
-#include "heap_sites.h"
+#include "heap_state.h"
 #include "sampler_loop.h"
-#include "stack_walk.h"
 #include "target.h"
-#include "threads.h"
 #include "wallprof/clock.h"
 #include "wallprof/go_books.h"
 
@@ -24,6 +21,9 @@ enum {
 	RINGS_BYTES = 64 << 20,
 	RING_MOST = 16 << 20,
 	FIRST_STACK = 32 << 10,
+	/* A probe that the kernel executes one step at a time, as those on mmap
+	 * and its kin, costs as much as so many others. */
+	SLOW_PROBES = 15,
 };
 /* Calls are counted for so long before they are sampled. */
 #define COUNT_NS (20 * WP_NS_PER_MS)
@@ -34,38 +34,6 @@ enum {
  * order of time when they are ORDER_NS old. */
 #define HURRY_NS WP_NS_PER_S
 #define ORDER_NS (2 * WP_NS_PER_MS)
-
-enum heap_state {
-	/* No allocator is found so far. */
-	SEARCHING,
-	/* Calls are counted, not sampled. */
-	COUNTING,
-	SAMPLING,
-	/* Probes cost too much, or may not be made: see WHY. */
-	STOPPED,
-};
-
-struct wp_heap_samples {
-	/* The program is Go's, and keeps a heap profile itself. */
-	bool is_go;
-	enum heap_state state;
-	struct wp_heap_probe *probe;
-	struct wp_perf_source events;
-	struct wp_heap_sites sites;
-	struct wp_err why;
-	/* CPU time that one probe takes. */
-	uint64_t cost_ns;
-	/* When costs were judged last; the counts, and the target's CPU time, then. */
-	uint64_t counted_ns;
-	uint64_t ncalls;
-	uint64_t target_cpu_ns;
-	uint64_t next_look_ns;
-	/* Most of the threads' time that probes took in one look. */
-	double cost;
-	struct wp_heap_objects objects;
-	/* Samples of an allocator that another called. */
-	uint64_t ninner;
-};
 
 static int set_output(void *ctx, int cpu, int fd)
 {
@@ -103,7 +71,9 @@ static double take_cost(struct wp_target *target, uint64_t now)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t ncalls = counts.calls + counts.frees;
+	uint64_t ncalls = (counts.calls + counts.frees) *
+				  (h->sites.nslow ? SLOW_PROBES : 1) +
+			  SLOW_PROBES * counts.maps;
 	uint64_t cpu_ns = wp_process_cpu_ns(target->process);
 	uint64_t ran_ns = cpu_ns > h->target_cpu_ns ?
 				  cpu_ns - h->target_cpu_ns :
@@ -133,12 +103,14 @@ static int judge_cost(struct wp_target *target, double cost, struct wp_err *err)
 	if (options->heap_anyway || cost <= options->max_overhead)
 		return 0;
 	wp_heap_probe_detach(h->probe);
-	h->state = STOPPED;
+	h->state = WP_HEAP_STOPPED;
 	return wp_err_set(err, -EDQUOT,
 			  "probes on the allocator would take %.0f %% of the "
 			  "time of its threads (%.1f us for each call), and "
 			  "--max-overhead is %.0f %%: give --heap-anyway to "
-			  "make the profile all the same",
+			  "make the profile all the same, or --heap-large to "
+			  "see what it takes from the kernel, which costs "
+			  "next to nothing",
 			  cost * 100, (double)h->cost_ns / 1e3,
 			  options->max_overhead * 100);
 }
@@ -156,7 +128,7 @@ static int begin_sampling(struct wp_target *target, uint64_t now,
 	if (rc)
 		return wp_err_set(err, rc, "cannot begin to sample: %s",
 				  strerror(-rc));
-	h->state = SAMPLING;
+	h->state = WP_HEAP_SAMPLING;
 	h->next_look_ns = now + LOOK_NS;
 	return 0;
 }
@@ -167,14 +139,14 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 	struct wp_heap_samples *h = target->heap_samples;
 	int rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
 
-	if (rc || h->state != SEARCHING)
+	if (rc || h->state != WP_HEAP_SEARCHING)
 		return rc;
 	h->next_look_ns = now + FIRST_LOOK_NS;
 	if (!h->sites.nprobed)
 		return 0;
 	if (target->loop->options.heap_anyway)
 		return begin_sampling(target, now, err);
-	h->state = COUNTING;
+	h->state = WP_HEAP_COUNTING;
 	(void)take_cost(target, now);
 	h->cost = 0;
 	h->next_look_ns = now + COUNT_NS;
@@ -192,7 +164,8 @@ static int say_none_found(const struct wp_heap_samples *h, struct wp_err *err)
 			"all the same");
 	return wp_err_set(err, -ENOENT,
 			  "no malloc is found in the program or its libraries "
-			  "(a static program without symbols?)");
+			  "(a static program without symbols?): give "
+			  "--heap-large to see what it takes from the kernel");
 }
 
 static int open_probes(struct wp_target *target, struct wp_err *err)
@@ -216,9 +189,9 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	/* A program that has just begun has no libraries so far. */
 	if (rc || target->held)
 		return rc;
-	if (h->state == SEARCHING)
+	if (h->state == WP_HEAP_SEARCHING)
 		return say_none_found(h, err);
-	if (h->state != COUNTING)
+	if (h->state != WP_HEAP_COUNTING)
 		return 0;
 	nanosleep(&wait, NULL);
 	return begin_sampling(target, wp_clock_ns(), err);
@@ -240,89 +213,6 @@ int wp_heap_samples_open(struct wp_target *target, struct wp_err *err)
 	return open_probes(target, err);
 }
 
-/* A number near W whose mean is W. */
-static uint32_t round_at_random(struct wp_sampler *loop, double w)
-{
-	double unit = (double)(wp_random_next(&loop->random) >> 11) * 0x1p-53;
-
-	return w + unit < UINT32_MAX ? (uint32_t)(w + unit) : UINT32_MAX;
-}
-
-static int add_sample(struct wp_target *target, const struct wp_thread *t,
-		      const struct wp_perf_record *record,
-		      const struct wp_heap_record *data)
-{
-	struct wp_heap_samples *h = target->heap_samples;
-	double weight = data->threshold ? 0x1p32 / data->threshold : 1;
-	struct wp_heap_object object = {
-		.id = data->id,
-		.time_ns = record->time_ns,
-		.at = UINT32_MAX,
-		.count = round_at_random(target->loop, weight),
-		.bytes = (uint64_t)llround(weight * (double)data->size),
-	};
-	struct wp_stack_walk walk = wp_stack_walk_sample(target, &h->events,
-							 record);
-	struct wp_sample_key key = { .thread = t->index };
-	int rc;
-
-	rc = h->sites.generation == target->space.view.generation ?
-		     0 :
-		     wp_heap_sites_search(&h->sites, target, h->probe, NULL);
-	if (rc == -ENOMEM)
-		return rc;
-	if (!wp_heap_sites_strip(&h->sites, &walk.stack)) {
-		h->ninner++;
-		return 0;
-	}
-	key.stack = wp_stack_walk_intern(target, &walk);
-	if (key.stack == UINT32_MAX)
-		return -ENOMEM;
-	rc = wp_profile_add_sample_hinted(target->profile, WP_PROFILE_HEAP,
-					  &key, &object.at, object.count,
-					  object.bytes);
-	if (rc || object.at >= target->profile->sets[WP_PROFILE_HEAP].nsamples)
-		return rc;
-	return wp_heap_objects_add(&h->objects, h->probe, &object);
-}
-
-static int take_record(struct wp_target *target,
-		       const struct wp_perf_record *record)
-{
-	struct wp_heap_record data;
-	struct wp_thread *t;
-
-	if (record->pid != target->process->pid)
-		return 0;
-	if (record->type == WP_PERF_NAME && record->by_exec)
-		wp_heap_objects_forget(&target->heap_samples->objects);
-	if (record->type != WP_PERF_SAMPLE_OUTPUT ||
-	    record->raw_len < sizeof(data))
-		return 0;
-	memcpy(&data, record->raw, sizeof(data));
-	if (data.call == WP_HEAP_FAILED) {
-		wp_heap_objects_take_back(
-			&target->heap_samples->objects,
-			&target->profile->sets[WP_PROFILE_HEAP], data.id);
-		return 0;
-	}
-	t = wp_threads_get(target, record->tid);
-	if (!t)
-		return -ENOMEM;
-	return t->watched ? add_sample(target, t, record, &data) : 0;
-}
-
-static int read_records(struct wp_target *target, uint64_t until_ns)
-{
-	struct wp_heap_samples *h = target->heap_samples;
-	struct wp_perf_record record;
-	int rc = 0;
-
-	while (!rc && wp_perf_source_next(&h->events, until_ns, &record))
-		rc = take_record(target, &record);
-	return rc;
-}
-
 /* Longer copies of stacks, if one was cut; the program's records go there. */
 static void grow_copies(struct wp_target *target)
 {
@@ -342,19 +232,19 @@ static int look(struct wp_target *target, uint64_t now)
 	int rc = 0;
 
 	h->next_look_ns = now + LOOK_NS;
-	if (h->state == COUNTING)
+	if (h->state == WP_HEAP_COUNTING)
 		rc = begin_sampling(target, now, &h->why);
-	else if (h->state == SAMPLING)
+	else if (h->state == WP_HEAP_SAMPLING)
 		rc = judge_cost(target, take_cost(target, now), &h->why);
 	if (rc)
 		return rc == -ENOMEM ? rc : 0;
-	if (wp_address_space_reload(&target->space, h->state == SEARCHING) ==
-		    1 ||
+	if (wp_address_space_reload(&target->space,
+				    h->state == WP_HEAP_SEARCHING) == 1 ||
 	    h->sites.generation != target->space.view.generation)
 		rc = search(target, now, &h->why);
 	if (!rc || rc == -ENOMEM)
 		return rc;
-	h->state = STOPPED;
+	h->state = WP_HEAP_STOPPED;
 	return 0;
 }
 
@@ -367,8 +257,8 @@ int wp_heap_samples_tick(struct wp_target *target)
 	if (!h || !h->probe)
 		return 0;
 	now = wp_clock_ns();
-	rc = read_records(target, now - ORDER_NS);
-	if (!rc && now >= h->next_look_ns && h->state != STOPPED)
+	rc = wp_heap_records_read(target, now - ORDER_NS);
+	if (!rc && now >= h->next_look_ns && h->state != WP_HEAP_STOPPED)
 		rc = look(target, now);
 	if (!rc)
 		grow_copies(target);
@@ -379,7 +269,7 @@ bool wp_heap_samples_hurry(const struct wp_target *target)
 {
 	const struct wp_heap_samples *h = target->heap_samples;
 
-	return h && h->probe && h->state == SEARCHING &&
+	return h && h->probe && h->state == WP_HEAP_SEARCHING &&
 	       wp_clock_ns() - target->start_ns < HURRY_NS;
 }
 
@@ -388,16 +278,18 @@ static int describe(struct wp_target *target)
 {
 	const struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t lost = counts.unsent + h->objects.ndropped;
+	uint64_t lost = counts.unsent + h->objects.ndropped + h->maps.ndropped;
 	bool session = wp_heap_probe_tier(h->probe) == WP_HEAP_TIER_SESSION;
 	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 512];
 	int n = snprintf(
 		text, sizeof(text),
-		"%llu calls that allocate and %llu that free, in %s; one sample "
+		"%llu calls that allocate, %llu that free and %llu of mmap and "
+		"its kin, in %s; one sample "
 		"per %llu bytes, %llu in all, %llu of them lost; probes (%s) "
 		"took at most %.1f %% of the threads' time",
 		(unsigned long long)counts.calls,
 		(unsigned long long)counts.frees,
+		(unsigned long long)counts.maps,
 		h->sites.files[0] ? h->sites.files : "no file",
 		(unsigned long long)target->loop->options.heap_rate,
 		(unsigned long long)(counts.samples - h->ninner),
@@ -440,6 +332,8 @@ static int add_in_use(struct wp_target *target)
 					       UINT64_MAX);
 	uint64_t in_use = 0;
 
+	wp_heap_maps_count(&h->maps, set,
+			   leaks ? target->start_ns + half_ns : UINT64_MAX);
 	if (rc && rc != -ENOMEM && !h->why.code)
 		(void)!wp_err_set(&h->why, rc,
 				  "what is in use is not known: %s",
@@ -477,8 +371,8 @@ int wp_heap_samples_finish(struct wp_target *target)
 	(void)take_cost(target, wp_clock_ns());
 	wp_heap_probe_detach(h->probe);
 	wp_perf_source_disable(&h->events);
-	rc = read_records(target, UINT64_MAX);
-	if (!rc && h->state == SEARCHING)
+	rc = wp_heap_records_read(target, UINT64_MAX);
+	if (!rc && h->state == WP_HEAP_SEARCHING)
 		(void)!say_none_found(h, &h->why);
 	if (!rc)
 		rc = add_in_use(target);
@@ -495,6 +389,7 @@ void wp_heap_samples_close(struct wp_target *target)
 	wp_perf_source_close(&h->events);
 	wp_heap_sites_clear(&h->sites);
 	wp_heap_objects_clear(&h->objects);
+	wp_heap_maps_clear(&h->maps);
 	free(h);
 	target->heap_samples = NULL;
 }

@@ -69,6 +69,20 @@ static bool has_probes(const struct wp_heap_sites *sites,
 	return false;
 }
 
+/* Is the function in RANGE to be probed? */
+static bool is_wanted(const struct wp_target *target,
+		      const struct wp_heap_range *range)
+{
+	bool large = target->loop->options.heap_large;
+
+	if (!range->is_probed)
+		return false;
+	/* The allocator's are counted in its calls. */
+	if (range->call == WP_HEAP_SBRK)
+		return large;
+	return !large || wp_heap_call_is_map(range->call);
+}
+
 /* Enter the functions FOUND in MODULE, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
@@ -86,14 +100,14 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 			.start_avma = f->svma + module->bias,
 			.end_avma = f->svma + module->bias + f->size,
 			.is_probed = f->is_probed,
+			.call = f->call,
 		};
 
-		if (f->is_probed && !f->is_cheap &&
-		    !target->loop->options.heap_anyway) {
-			range.is_probed = false;
+		if (f->is_probed && !f->is_cheap) {
+			range.is_probed = target->loop->options.heap_anyway;
 			sites->nslow++;
 		}
-		if (range.is_probed && n < SITES_MAX)
+		if (is_wanted(target, &range) && n < SITES_MAX)
 			probed[n++] = (struct wp_heap_site){ f->probe_off,
 							     f->call };
 		rc = add_range(sites, &range);
@@ -106,7 +120,9 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 	rc = wp_heap_probe_attach(probe, path, probed, n, err);
 	if (rc)
 		return rc;
-	sites->nprobed += n;
+	for (size_t i = 0; i < n; i++)
+		sites->nprobed += target->loop->options.heap_large ||
+				  !wp_heap_call_is_map(probed[i].call);
 	add_name(sites,
 		 wp_profile_str(
 			 target->profile,
@@ -126,6 +142,14 @@ static bool is_trampoline(const struct wp_target *target,
 		       "[uprobes]");
 }
 
+static bool has_malloc(const struct wp_allocators *found)
+{
+	for (size_t i = 0; i < found->len; i++)
+		if (found->v[i].is_probed && found->v[i].call == WP_HEAP_MALLOC)
+			return true;
+	return false;
+}
+
 /* Search MODULE, number I of TARGET's. */
 static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, size_t i,
@@ -141,9 +165,10 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 	if (module->is_unopened)
 		view->open(view->ctx, i);
 	if (is_trampoline(target, module))
-		rc = add_range(sites, &(struct wp_heap_range){
-					      module->start_avma,
-					      module->end_avma, true });
+		rc = add_range(sites,
+			       &(struct wp_heap_range){ module->start_avma,
+							module->end_avma, true,
+							WP_HEAP_TRIAL });
 	else if (!module->image)
 		return 0;
 	else
@@ -156,7 +181,8 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 		rc = -ENOMEM;
 	if (!rc)
 		sites->searched[sites->nsearched++] = (struct wp_heap_mapping){
-			module->mapping, module->image
+			module->mapping, module->image,
+			has_malloc(&found) && !is_program(target, module->image)
 		};
 	wp_allocators_clear(&found);
 	return rc;
@@ -186,6 +212,20 @@ static const struct wp_heap_range *find_range(const struct wp_heap_sites *sites,
 								  NULL;
 }
 
+static bool is_allocators(const struct wp_heap_range *range)
+{
+	return range->call != WP_HEAP_THREAD &&
+	       !wp_heap_call_is_map(range->call);
+}
+
+static bool is_in_library(const struct wp_heap_sites *sites, uint32_t mapping)
+{
+	for (size_t i = 0; i < sites->nsearched; i++)
+		if (sites->searched[i].id == mapping)
+			return sites->searched[i].is_allocator;
+	return false;
+}
+
 bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
 			 struct wp_stack *stack)
 {
@@ -195,7 +235,7 @@ bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
 		const struct wp_heap_range *range = find_range(
 			sites, wp_frame_lookup_avma(&stack->frames[n]));
 
-		if (!range)
+		if (!range || !is_allocators(range))
 			break;
 		if (n && range->is_probed)
 			return false;
@@ -208,6 +248,33 @@ bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
 	stack->cfa_avma += n;
 	stack->depth -= n;
 	return true;
+}
+
+uint32_t wp_heap_sites_inner(const struct wp_heap_sites *sites,
+			     const struct wp_stack *stack)
+{
+	/* Frames that an allocator has above its callers'. */
+	enum { FRAMES_MAX = 64 };
+	uint32_t inner = 0;
+
+	bool in_library = true;
+
+	for (uint32_t n = 0; n < stack->depth && n < FRAMES_MAX; n++) {
+		const struct wp_heap_range *range = find_range(
+			sites, wp_frame_lookup_avma(&stack->frames[n]));
+
+		if (range && range->call == WP_HEAP_THREAD)
+			return 0;
+		if (range && !is_allocators(range))
+			range = NULL;
+		/* The first is the system call's, in the C library.  That is
+		 * further down too, where it calls the program. */
+		in_library &= !n ||
+			      is_in_library(sites, stack->frames[n].mapping);
+		if (range || (n && in_library))
+			inner = n + 1;
+	}
+	return inner;
 }
 
 void wp_heap_sites_clear(struct wp_heap_sites *sites)

@@ -18,12 +18,15 @@ struct wp_heap_range {
 	uint64_t start_avma;
 	uint64_t end_avma;
 	bool is_probed;
+	enum wp_heap_call call;
 };
 
 /* A mapping that was searched, and its file; borrowed. */
 struct wp_heap_mapping {
 	uint32_t id;
 	const struct wp_elf_image *image;
+	/* A library that has an allocator. */
+	bool is_allocator;
 };
 
 struct wp_heap_sites {
@@ -53,6 +56,12 @@ int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
  * first is one that is probed as well: it is sampled by itself. */
 bool wp_heap_sites_strip(const struct wp_heap_sites *sites,
 			 struct wp_stack *stack);
+
+/* Is STACK, of a thread that maps memory, within a function of an allocator or in its
+ * library?  What the C library maps in pthread_create is not.  The number of frames
+ * from the top down to that one; 0: it is the program's own mapping. */
+uint32_t wp_heap_sites_inner(const struct wp_heap_sites *sites,
+			     const struct wp_stack *stack);
 
 void wp_heap_sites_clear(struct wp_heap_sites *sites);
 

@@ -50,8 +50,9 @@ def work(target):
 def record(target, tmp_path, *args):
     """The heap profile of TARGET's work."""
     out = tmp_path / "p.pb.gz"
+    args = args if "--heap-large" in args else ("--heap-anyway", *args)
     run = wallprof("-p", target.pid, "--profile", "heap,wall", "--heap-rate",
-                   RATE, "--heap-anyway", *args, output=out,
+                   RATE, *args, output=out,
                    until=lambda: work(target)).check((0, 1))
     p = pprof_check.load(str(tmp_path / "p.heap.pb.gz"))
     pprof_check.validate(p)
@@ -133,6 +134,39 @@ def test_an_exec_ends_what_was_in_use(tmp_path):
                    if any("perl" in f["name"].lower() for f in s["frames"]))
 
 
+MAPS = """
+import mmap, signal, threading
+one = lambda: mmap.mmap(-1, 1 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+print('READY pid=%d' % __import__('os').getpid(), flush=True)
+signal.sigwait([signal.SIGUSR1])
+maps = [one() for i in range(300)]
+for m in maps[::3] + maps[1::3]: m.close()
+own = [bytearray(1 << 20) for i in range(100)]
+print('DONE', flush=True)
+signal.sigwait([signal.SIGTERM])
+"""
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("args", [(), ("--heap-large",),
+                                  ("--heap-large", "--heap-probe", "multi")])
+def test_memory_that_the_program_maps_itself(start, tmp_path, args):
+    """300 MiB by mmap, of which 100 are not unmapped, and 100 of an allocator, which
+    maps them: that is counted once."""
+    script = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, " \
+             "[signal.SIGUSR1, signal.SIGTERM])\n" + MAPS
+    target = start("/usr/bin/python3", "-c", script)
+    _, p = record(target, tmp_path, *args)
+    sums = {True: [0, 0], False: [0, 0]}
+    for s in pprof_check.samples(p):
+        own = any(f["name"].startswith("mmap") for f in s["frames"][:1])
+        sums[own][0] += s["values"]["alloc_space"]
+        sums[own][1] += s["values"]["inuse_space"]
+    for got, truth in ((sums[True], (300, 100)), (sums[False], (100, 100))):
+        for have, want in zip(got, truth):
+            assert abs(have - want * MIB) < allowed(want * MIB), sums
+
+
 def test_too_dear_probes_are_refused(start):
     """A program that does nothing but allocate is told from others in 20 ms, or when it
     gets the CPU that others have then."""
@@ -143,6 +177,7 @@ def test_too_dear_probes_are_refused(start):
     assert run.status in (1, 2), run.err
     said = run.err + run.out
     assert "would take" in said and "--heap-anyway" in said, run.err
+    assert "--heap-large" in said, run.err
     target.assert_unharmed()
 
 

@@ -36,6 +36,10 @@ static void those_of_the_c_library(void **state)
 		{ "aligned_alloc", WP_HEAP_MEMALIGN },
 		{ "posix_memalign", WP_HEAP_POSIX_MEMALIGN },
 		{ "free", WP_HEAP_FREE },
+		{ "mmap", WP_HEAP_MMAP },
+		{ "munmap", WP_HEAP_MUNMAP },
+		{ "mprotect", WP_HEAP_MPROTECT },
+		{ "sbrk", WP_HEAP_SBRK },
 	};
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
 	struct wp_allocators found = { 0 };
@@ -100,6 +104,12 @@ static void names(void **state)
 		{ "mi_realloc_aligned", WP_HEAP_REALLOC, false },
 		{ "mi_free_size_aligned", WP_HEAP_FREE, false },
 		{ "free_sized", WP_HEAP_FREE, false },
+		{ "mmap64", WP_HEAP_MMAP, false },
+		{ "munmap", WP_HEAP_MUNMAP, false },
+		{ "mprotect", WP_HEAP_MPROTECT, false },
+		{ "sbrk", WP_HEAP_SBRK, false },
+		{ "pthread_create", WP_HEAP_THREAD, false },
+		{ "je_mmap", WP_HEAP_NCALLS, false },
 		{ "malloc_aligned", WP_HEAP_NCALLS, false },
 		{ "mi_heap_malloc", WP_HEAP_NCALLS, false },
 		{ "tc_mallocx", WP_HEAP_NCALLS, false },

@@ -83,6 +83,16 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *p)
 	return p->counts;
 }
 
+void wp_heap_probe_each_mapped(struct wp_heap_probe *p,
+			       void (*each)(void *ctx,
+					    const struct wp_heap_mapped *range),
+			       void *ctx)
+{
+	(void)p;
+	(void)each;
+	(void)ctx;
+}
+
 int wp_heap_probe_each_live(struct wp_heap_probe *p,
 			    void (*each)(void *ctx, uint64_t id), void *ctx)
 {
@@ -366,8 +376,8 @@ static void probes_that_are_refused_are_an_error(void **state)
 static void frames_of_allocators_are_left_out(void **state)
 {
 	struct wp_heap_range ranges[] = {
-		{ 0x1000, 0x1100, true },
-		{ 0x2000, 0x2100, false },
+		{ 0x1000, 0x1100, true, WP_HEAP_MALLOC },
+		{ 0x2000, 0x2100, false, WP_HEAP_MALLOC },
 	};
 	const struct wp_heap_sites sites = { .v = ranges, .len = 2 };
 	const struct {
@@ -408,6 +418,69 @@ static void frames_of_allocators_are_left_out(void **state)
 	}
 }
 
+/* Memory is mapped by the C library (mapping 1), for an allocator or the program (2). */
+static void mappings_of_allocators_are_told_from_others(void **state)
+{
+	enum {
+		MMAP = 0x1000,
+		MALLOC = 0x2000,
+		THREAD = 0x3000,
+		OTHER = 0x9000
+	};
+	struct wp_heap_range ranges[] = {
+		{ MMAP, MMAP + 16, true, WP_HEAP_MMAP },
+		{ MALLOC, MALLOC + 16, true, WP_HEAP_MALLOC },
+		{ THREAD, THREAD + 16, false, WP_HEAP_THREAD },
+	};
+	struct wp_heap_mapping searched[] = { { 1, NULL, true },
+					      { 2, NULL, false } };
+	const struct wp_heap_sites sites = {
+		.v = ranges, .len = 3, .searched = searched, .nsearched = 2
+	};
+	const struct {
+		struct wp_frame frames[4];
+		uint32_t depth, inner;
+	} cases[] = {
+		/* The program; what the library calls it from is no allocator. */
+		{ { { MMAP, 1, 0 }, { OTHER, 2, 0 }, { OTHER, 1, 0 } }, 3, 0 },
+		/* malloc, whose inner functions have no names. */
+		{ { { MMAP, 1, 0 },
+		    { OTHER, 1, 0 },
+		    { MALLOC, 1, 0 },
+		    { OTHER, 2, 0 } },
+		  4,
+		  3 },
+		/* malloc has jumped there. */
+		{ { { MMAP, 1, 0 }, { OTHER, 1, 0 }, { OTHER, 2, 0 } }, 3, 2 },
+		/* malloc is the program's. */
+		{ { { MMAP, 1, 0 },
+		    { OTHER, 2, 0 },
+		    { MALLOC, 2, 0 },
+		    { OTHER, 2, 0 } },
+		  4,
+		  3 },
+		/* A thread's stack is the program's. */
+		{ { { MMAP, 1, 0 },
+		    { OTHER, 1, 0 },
+		    { THREAD, 1, 0 },
+		    { OTHER, 2, 0 } },
+		  4,
+		  0 },
+		{ { { 0 } }, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wp_frame frames[4];
+		struct wp_stack s = { .frames = frames,
+				      .depth = cases[i].depth };
+
+		memcpy(frames, cases[i].frames, sizeof(frames));
+		assert_int_equal(wp_heap_sites_inner(&sites, &s),
+				 cases[i].inner);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -425,6 +498,7 @@ int main(void)
 		TEST(what_cannot_be_is_an_error),
 		TEST(probes_that_are_refused_are_an_error),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
+		cmocka_unit_test(mappings_of_allocators_are_told_from_others),
 	};
 
 	return cmocka_run_group_tests_name("heap_samples", tests, NULL, NULL);

@@ -505,6 +505,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w -p 1 --profile goroutine", "goroutine" },
 		{ "w -p 1 --heap-rate 64K", "goes with --profile heap" },
 		{ "w -p 1 --heap-anyway", "goes with --profile heap" },
+		{ "w -p 1 --heap-large", "goes with --profile heap" },
 		{ "w -p 1 --profile heap --heap-rate 0", "such as 64M" },
 		{ "w -p 1 --profile heap --max-overhead 101",
 		  "--max-overhead wants percent" },

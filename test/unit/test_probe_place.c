@@ -105,9 +105,36 @@ static void every_prefix(void **state)
 	}
 }
 
+#ifdef __x86_64__
+static void jumps_are_found(void **state)
+{
+	/* jne 0x10; jmp +0x100; mov $0xe9,%eax; jmp -2. */
+	static const uint8_t code[] = { 0x75, 0x10, 0xe9, 0x00, 0x01, 0x00,
+					0x00, 0xb8, 0xe9, 0x00, 0x00, 0x00,
+					0xe9, 0xfe, 0xff, 0xff, 0xff };
+	size_t at = 0;
+	int32_t distance;
+
+	(void)state;
+	assert_true(wp_probe_next_jump(code, sizeof(code), &at, &distance));
+	assert_int_equal(at, 7);
+	assert_int_equal(distance, 0x100);
+	assert_true(wp_probe_next_jump(code, sizeof(code), &at, &distance));
+	assert_int_equal(at, sizeof(code));
+	assert_int_equal(distance, -2);
+	assert_false(wp_probe_next_jump(code, sizeof(code), &at, &distance));
+	/* Cut in its middle. */
+	at = 0;
+	assert_false(wp_probe_next_jump(code, 5, &at, &distance));
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+#ifdef __x86_64__
+		cmocka_unit_test(jumps_are_found),
+#endif
 		cmocka_unit_test(
 			the_first_emulated_instruction_with_its_arguments),
 		cmocka_unit_test(every_prefix),

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_state.h - what samples of a target's allocations are made with.
+ *
+ * Layer: sample.  Private to src/sample/heap_*.c.
+ */
+#ifndef WP_HEAP_STATE_H
+#define WP_HEAP_STATE_H
+
+#include "heap_maps.h"
+#include "heap_objects.h"
+#include "heap_sites.h"
+#include "perf_source.h"
+#include "wallprof/err.h"
+#include "wallprof/heap_probe.h"
+
+enum wp_heap_state {
+	/* No allocator is found so far. */
+	WP_HEAP_SEARCHING,
+	/* Calls are counted, not sampled. */
+	WP_HEAP_COUNTING,
+	WP_HEAP_SAMPLING,
+	/* Probes cost too much, or may not be made: see WHY. */
+	WP_HEAP_STOPPED,
+};
+
+struct wp_heap_samples {
+	/* The program is Go's, and keeps a heap profile itself. */
+	bool is_go;
+	enum wp_heap_state state;
+	struct wp_heap_probe *probe;
+	struct wp_perf_source events;
+	struct wp_heap_sites sites;
+	struct wp_err why;
+	/* CPU time that one probe takes. */
+	uint64_t cost_ns;
+	/* When costs were judged last; the counts, and the target's CPU time, then. */
+	uint64_t counted_ns;
+	uint64_t ncalls;
+	uint64_t target_cpu_ns;
+	uint64_t next_look_ns;
+	/* Most of the threads' time that probes took in one look. */
+	double cost;
+	struct wp_heap_objects objects;
+	struct wp_heap_maps maps;
+	/* Samples of an allocator that another called. */
+	uint64_t ninner;
+};
+
+/* Add the records that came before UNTIL_NS to TARGET's profile.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_heap_records_read(struct wp_target *target, uint64_t until_ns);
+
+#endif
