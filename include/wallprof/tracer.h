@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "wallprof/err.h"
+#include "wallprof/procfs.h"
 #include "wallprof/types.h"
 
 /* A system call that a stopped thread is to make again, and that has to be watched
@@ -34,6 +35,11 @@ struct wp_remade_call {
 	bool pending;
 	/* It would have ended by EINTR. */
 	bool ended;
+	/* What the thread slept in before the stop: see wp_regs_note_call. */
+	struct wp_proc_syscall before;
+	/* It was made, and left out; the kernel had made it as restart_syscall. */
+	bool is_made;
+	bool by_block;
 	long nr;
 };
 

@@ -8,19 +8,23 @@
 
 #include "wallprof/tracer.h"
 
+/* Note in RET the system call that TID, which is about to be stopped, sleeps in, where
+ * wp_regs_read wants it (aarch64). */
+void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret);
+
 /* As wp_tracer_read_regs, of stopped thread TID.  REPAIR false: the thread's
  * registers are not written, for a signal is about to be delivered.
  *
- * RET_RESTART->pending: the repair takes another stop.  The caller lets the thread
+ * RET_RESTART has what wp_regs_note_call noted.  Its PENDING: the repair takes another stop.  The caller lets the thread
  * go on by PTRACE_SYSEMU and calls wp_regs_end_restart at its next stop. */
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 		 struct wp_stop_facts *ret_facts,
 		 struct wp_remade_call *ret_restart);
 
 /* TID, whose call was to be made again as RESTART says, has stopped with STATUS
- * (waitpid(2)): on its way into the call, or because a signal came first, which
- * then ends the call as if there had been no stop. */
-void wp_regs_end_restart(pid_t tid, int status,
-			 const struct wp_remade_call *restart);
+ * (waitpid(2)): on its way into the call, on its way out, or because a signal came
+ * first, which then ends the call as if there had been no stop.  True: it has to stop
+ * once more, and the caller lets it go on by PTRACE_SYSCALL. */
+bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart);
 
 #endif

@@ -7,8 +7,12 @@
  * and the first argument in orig_x0, which no register set has; the call's number is
  * forgotten, but for x8.  What the kernel does if a signal comes is decided by then as
  * well, so that a call which is to go on, and which a signal is to end all the same,
- * takes a second stop: the thread makes the call again, which PTRACE_SYSEMU leaves
+ * takes two more stops: the thread makes the call again, which PTRACE_SYSEMU leaves
  * out, and which returns what makes the kernel restart it unless there is a signal.
+ * That is said on the way out: on 6.12.117, not on 6.1, to set the call's number
+ * (NT_ARM_SYSTEM_CALL) makes what x0 holds then the first argument.  So that kernel
+ * does not tell the argument of a call that EINTR has ended either, unless the thread
+ * slept in it before the stop was asked for; else it ends there.
  * (To detach a thread on its way into a call would end that: it sets TIF_SIGPENDING.)
  */
 #if defined(__aarch64__)
@@ -18,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -72,24 +77,45 @@ static int set_call(pid_t tid, int nr)
 		       0;
 }
 
+static int read_call(pid_t tid, struct wp_proc_syscall *ret)
+{
+	char path[32], text[256];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n < 0 ? (int)n : wp_proc_syscall_parse(ret, text, (size_t)n);
+}
+
+void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret)
+{
+	if (read_call(tid, ret))
+		*ret = (struct wp_proc_syscall){ .running = true };
+}
+
+/* Does R say that its thread has come back from the call that it was in BEFORE? */
+static bool is_same_call(const struct wp_proc_syscall *before,
+			 const struct user_regs_struct *r)
+{
+	return !before->running && before->nr == (long)r->regs[REG_NR] &&
+	       before->pc_avma == r->pc && before->sp_avma == r->sp &&
+	       !memcmp(before->args + 1, r->regs + 1, 5 * sizeof(r->regs[1]));
+}
+
 /* What call NR, which TID has just come back from, had as its first argument: the
  * kernel tells those of the call that a thread is in.  Negative errno. */
 static int read_first_argument(pid_t tid, long nr, uint64_t *ret)
 {
 	struct wp_proc_syscall call;
-	char path[32], text[256];
-	ssize_t n;
-	int rc = set_call(tid, (int)nr);
+	int rc = set_call(tid, (int)nr), failed;
 
 	if (rc)
 		return rc;
-	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	failed = read_call(tid, &call);
 	rc = set_call(tid, -1);
-	if (rc || n < 0)
-		return rc ? rc : (int)n;
-	rc = wp_proc_syscall_parse(&call, text, (size_t)n);
-	if (rc || call.running || call.nr != nr)
+	if (rc || failed)
+		return rc ? rc : failed;
+	if (call.running || call.nr != nr)
 		return -EIO;
 	*ret = call.args[0];
 	return 0;
@@ -121,7 +147,14 @@ static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
 	facts->syscall_nr = (long)r->regs[REG_NR];
 	for (int i = 1; i < 6; i++)
 		facts->args[i] = r->regs[i];
-	if (!repair || read_first_argument(tid, facts->syscall_nr, &first))
+	if (!repair)
+		return 0;
+	if (is_same_call(&restart->before, r))
+		first = restart->before.args[0];
+	else if (read_first_argument(tid, facts->syscall_nr, &first) ||
+		 /* That is x0 as it is, no argument: to make the call with it
+		  * were worse than its EINTR. */
+		 first == r->regs[0])
 		return 0;
 	facts->args[0] = first;
 	*restart = (struct wp_remade_call){ .pending = true,
@@ -152,7 +185,7 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	struct user_regs_struct r;
 	int rc = get_regs(tid, &r);
 
-	*ret_restart = (struct wp_remade_call){ 0 };
+	*ret_restart = (struct wp_remade_call){ .before = ret_restart->before };
 	if (rc)
 		return rc;
 	ret_regs->known = 0;
@@ -171,31 +204,39 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	return 0;
 }
 
-void wp_regs_end_restart(pid_t tid, int status,
-			 const struct wp_remade_call *restart)
+/* TID, with registers R, is on its way into the call, then out of it. */
+static bool pass_call(pid_t tid, struct user_regs_struct *r,
+		      struct wp_remade_call *restart)
+{
+	if (!restart->is_made) {
+		restart->is_made = true;
+		restart->by_block = restart->nr != SYS_restart_syscall &&
+				    r->regs[REG_NR] == SYS_restart_syscall;
+		r->regs[REG_NR] = (uint64_t)restart->nr;
+		return !set_regs(tid, r) && !set_call(tid, (int)restart->nr);
+	}
+	/* A handler with SA_RESTART ends calls of the first two kinds. */
+	r->regs[0] = restart->ended || restart->by_block ?
+			     (uint64_t)-ERESTARTNOHAND_ :
+			     (uint64_t)-ERESTARTSYS_;
+	(void)!set_regs(tid, r);
+	return false;
+}
+
+bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart)
 {
 	struct user_regs_struct r;
 
 	if (status >> 16 || get_regs(tid, &r))
-		return;
-	if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-		bool by_block = restart->nr != SYS_restart_syscall &&
-				r.regs[REG_NR] == SYS_restart_syscall;
-
-		r.regs[REG_NR] = (uint64_t)restart->nr;
-		/* A handler with SA_RESTART ends calls of the first two kinds. */
-		r.regs[0] = restart->ended || by_block ?
-				    (uint64_t)-ERESTARTNOHAND_ :
-				    (uint64_t)-ERESTARTSYS_;
-		if (!set_regs(tid, &r))
-			(void)!set_call(tid, (int)restart->nr);
-		return;
-	}
+		return false;
+	if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+		return pass_call(tid, &r, restart);
 	/* A signal came first. */
 	if (!restart->ended || !is_svc(tid, r.pc))
-		return;
+		return false;
 	r.pc += INSN_LEN;
 	r.regs[0] = (uint64_t)-EINTR;
 	(void)!set_regs(tid, &r);
+	return false;
 }
 #endif

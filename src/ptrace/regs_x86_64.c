@@ -97,6 +97,12 @@ static int read_32(pid_t tid, bool repair, union any_regs *r,
 	return write_regs(tid, r, sizeof(r->r32));
 }
 
+void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret)
+{
+	(void)tid;
+	*ret = (struct wp_proc_syscall){ 0 };
+}
+
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 		 struct wp_stop_facts *ret_facts,
 		 struct wp_remade_call *ret_restart)
@@ -121,11 +127,11 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 }
 
 /* The kernel itself restarts calls, by what the repair has left in rax. */
-void wp_regs_end_restart(pid_t tid, int status,
-			 const struct wp_remade_call *restart)
+bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart)
 {
 	(void)tid;
 	(void)status;
 	(void)restart;
+	return false;
 }
 #endif

@@ -80,12 +80,14 @@ static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
+	struct wp_proc_syscall before;
 	int rc;
 
 	if (find_tid(tracer, tid))
 		return -EALREADY;
 	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
+	wp_regs_note_call(tid, &before);
 	/* First, for a signal may come at any moment. */
 	wp_tracer_nheld++;
 	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
@@ -96,7 +98,10 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 		return rc;
 	}
 	tracer->v[tracer->len++] = (struct wp_tracee){
-		.tid = tid, .cookie = cookie, .asked_ns = wp_clock_ns()
+		.tid = tid,
+		.cookie = cookie,
+		.restart.before = before,
+		.asked_ns = wp_clock_ns(),
 	};
 	/* It can only fail by ESRCH, and then the end is reported by wait. */
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -120,7 +125,18 @@ static void detach(pid_t tid, int sig)
 	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
 }
 
-/* TRACEE, which is stopped, has to make its call again: it is let go when it does,
+/* Let TRACEE, which has stopped with STATUS on its way through its call, go.  False: it
+ * will stop once more. */
+static bool end_call(struct wp_tracee *tracee, int status)
+{
+	if (wp_regs_end_restart(tracee->tid, status, &tracee->restart) &&
+	    !ptrace(PTRACE_SYSCALL, tracee->tid, 0, 0))
+		return false;
+	detach(tracee->tid, signal_of_stop(status));
+	return true;
+}
+
+/* TRACEE, which is stopped, has to make its call again: it is let go when it has,
  * or a signal comes first.  True: it has been. */
 static bool end_restart(struct wp_tracee *tracee)
 {
@@ -133,16 +149,13 @@ static bool end_restart(struct wp_tracee *tracee)
 	tracee->cookie = 0;
 	if (ptrace(PTRACE_SYSEMU, tracee->tid, 0, 0))
 		return true;
-	do
+	do {
 		tid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
-	while (!tid && wp_clock_ns() < until_ns);
-	if (tid != tracee->tid)
-		return false;
-	if (!WIFSTOPPED(status))
-		return true;
-	wp_regs_end_restart(tid, status, &tracee->restart);
-	detach(tid, signal_of_stop(status));
-	return true;
+		if (tid == tracee->tid &&
+		    (!WIFSTOPPED(status) || end_call(tracee, status)))
+			return true;
+	} while (tid >= 0 && wp_clock_ns() < until_ns);
+	return false;
 }
 
 /* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
@@ -168,9 +181,7 @@ static bool let_unwanted_go(struct wp_tracee *tracee, int status)
 	tracee->signal = signal_of_stop(status);
 	if (!tracee->restart.pending)
 		return let_go(tracee);
-	wp_regs_end_restart(tracee->tid, status, &tracee->restart);
-	detach(tracee->tid, tracee->signal);
-	return true;
+	return end_call(tracee, status);
 }
 
 /* Make STATUS of TID known; returns the tracee that stopped, if it is one that
