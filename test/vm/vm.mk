@@ -33,7 +33,7 @@ deps-vm: ; $(Q)test/deps.sh $(DEPS_VM) $(if $(filter arm64,$(ARCH)),$(DEPS_VM_ar
 # Those that need no other compiler.
 cross-fixtures: fixtures $(F)/hang $(F)/fault \
 	$(filter $(F)/stack-gcc-%,$(STACK_FIXTURES))
-VM_CHECKS := 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 5.10-amd64 newest-amd64
+VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64 newest-amd64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 	test_a_check_without_names or test_without_the_capability or \
 	test_a_process_of_another or test_a_full_disk
