@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report.h"
 
@@ -19,16 +20,49 @@ static uint64_t bytes_of(const struct wp_report *r, uint32_t sample)
 	return r->set->samples[sample].cpu_ns;
 }
 
-/* A name on the way from who allocates to its callers. */
+/* Names on the way from who allocates to its callers. */
 struct way {
 	struct wp_report *r;
-	unsigned int n;
+	/* Frames of the standard library that it begins with, and whether there are
+	 * others behind them. */
+	unsigned int nlibrary;
+	bool has_own;
+	/* Seen so far, written so far. */
+	unsigned int seen, n;
 };
+
+/* Of C++'s or Rust's standard library, as allocators, strings and vectors are. */
+static bool is_of_library(const struct wp_view *view)
+{
+	static const char *const prefixes[] = {
+		"std::",    "__gnu_cxx::", "alloc::", "core::",
+		"<alloc::", "<core::",	   "<std::",
+	};
+	const char *name = view->function;
+
+	for (size_t i = 0; name && i < sizeof(prefixes) / sizeof(*prefixes);
+	     i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	/* Its traits are the library's own: <u8 as alloc::...>. */
+	return name && name[0] == '<' && strstr(name, " as alloc::");
+}
+
+static bool count_library(void *ctx, const struct wp_view *view)
+{
+	struct way *way = ctx;
+
+	way->has_own = !is_of_library(view);
+	way->nlibrary += !way->has_own;
+	return !way->has_own;
+}
 
 static bool put_caller(void *ctx, const struct wp_view *view)
 {
 	struct way *way = ctx;
 
+	if (way->has_own && way->seen++ < way->nlibrary)
+		return true;
 	if (way->n++)
 		wp_buf_str(&way->r->name, " < ");
 	wp_report_name(way->r, view);
@@ -50,6 +84,9 @@ static void put_leak(struct wp_report *r, uint32_t sample, uint64_t bytes,
 	wp_report_bytes(rate, (uint64_t)((double)bytes / seconds));
 	wp_buf_printf(&r->out, "  %s  %s/s ±%3.0f %%  %8" PRIu64 "  ", left,
 		      rate, bytes ? 200 * error / (double)bytes : 0, objects);
+	/* Its line is the program's own, wherever the library allocates. */
+	wp_view_walk(r->profile, r->set->samples[sample].key.stack, false,
+		     count_library, &way);
 	wp_view_walk(r->profile, r->set->samples[sample].key.stack, false,
 		     put_caller, &way);
 	wp_report_end(r, COLUMNS);

@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -304,3 +305,62 @@ def test_leaks_are_what_is_old_and_not_freed(start):
     assert abs(got - kept) <= allowed(kept) / 2, (row, kept)
     assert "/s ±" in row
     assert not any("site_malloc_1m (" in li for li in lines), lines
+
+
+LEAKY = {"cc": (("g++", "-O2", "-g"), """
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+#include <vector>
+static std::vector<std::string> kept;
+static void serve(int i)
+{
+	std::string body(4000, 'x'), answer(3000, 'y');  // the leak
+	if (i % 4 == 0)
+		kept.push_back(std::move(body));
+}
+int main()
+{
+	std::printf("READY pid=%d\\n", getpid());
+	std::fflush(stdout);
+	for (int i = 0;; i++, usleep(300))
+		serve(i);
+}
+"""), "rs": (("rustc", "-O", "-g"), """
+use std::{hint::black_box, thread::sleep, time::Duration};
+fn serve(i: usize, kept: &mut Vec<Vec<u8>>) {
+    let body = black_box(vec![b'x'; 4000]); // the leak
+    black_box(vec![b'y'; 3000]);
+    if i % 4 == 0 {
+        kept.push(body);
+    }
+}
+fn main() {
+    let mut kept = Vec::new();
+    println!("READY pid={}", std::process::id());
+    for i in 0.. {
+        serve(i, &mut kept);
+        sleep(Duration::from_micros(300));
+    }
+}
+""")}
+
+
+@pytest.mark.parametrize("language", LEAKY)
+def test_a_leak_is_found_by_its_line(start, tmp_path, language):
+    """It is the first that is told, by the program's own function: the library's, which
+    allocate, are the same for all.  Of strings and vectors one in four is kept."""
+    compiler, text = LEAKY[language]
+    if not shutil.which(compiler[0]):
+        pytest.skip(f"no {compiler[0]}")
+    source = tmp_path / f"leak.{language}"
+    source.write_text(text)
+    subprocess.run([*compiler, source, "-o", tmp_path / "leak"], check=True,
+                   timeout=100, stderr=subprocess.DEVNULL)
+    target = start(str(tmp_path / "leak"))
+    run = wallprof("leaks", target.pid, "-d", "3", "--heap-anyway",
+                   "--heap-rate", "16K").check((0, 1))
+    lines = run.out[run.out.index("\nLeaks:"):].split("\n\n")[0].splitlines()
+    line = next(i for i, text in enumerate(text.splitlines(), 1)
+                if "the leak" in text)
+    assert f"serve (leak.{language}:{line})" in lines[3], lines
