@@ -212,6 +212,7 @@ def test_an_hour_of_all_beside_a_fork_storm(serve_host, tmp_path):
           "processes lost, CPU:", server.metric("wallprof_processes_lost"),
           server.metric("wallprof_recorder_cpu_seconds_total"))
     assert max(most[2:]) <= 1.05 * most[1], most
-    assert max(files[2:]) <= files[1] + 8, files
+    # Some 6 of each process that lives: two or three more at once are no growth.
+    assert max(files[2:]) <= 1.05 * max(files[:2]), files
     assert missed <= ticks / 100 and not spared
     assert server.metric("wallprof_stacks_dropped_total{") == 0
