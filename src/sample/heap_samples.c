@@ -153,8 +153,15 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 	return 0;
 }
 
-static int say_none_found(const struct wp_heap_samples *h, struct wp_err *err)
+static int say_none_found(const struct wp_target *target, struct wp_err *err)
 {
+	const struct wp_heap_samples *h = target->heap_samples;
+
+	if (target->loop->options.heap_large)
+		return wp_err_set(err, -ENOENT,
+				  "no mmap is found in the program or its "
+				  "libraries (a static program without "
+				  "symbols?)");
 	if (h->sites.nslow)
 		return wp_err_set(
 			err, -ENOENT,
@@ -190,7 +197,7 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	if (rc || target->held)
 		return rc;
 	if (h->state == WP_HEAP_SEARCHING)
-		return say_none_found(h, err);
+		return say_none_found(target, err);
 	if (h->state != WP_HEAP_COUNTING)
 		return 0;
 	nanosleep(&wait, NULL);
@@ -373,7 +380,7 @@ int wp_heap_samples_finish(struct wp_target *target)
 	wp_perf_source_disable(&h->events);
 	rc = wp_heap_records_read(target, UINT64_MAX);
 	if (!rc && h->state == WP_HEAP_SEARCHING)
-		(void)!say_none_found(h, &h->why);
+		(void)!say_none_found(target, &h->why);
 	if (!rc)
 		rc = add_in_use(target);
 	return rc ? rc : describe(target);

@@ -256,8 +256,11 @@ def test_a_program_without_malloc_is_said():
     """busybox is static and has no symbols."""
     with subprocess.Popen(["/bin/busybox", "sleep", "100"]) as target:
         run = wallprof("-p", target.pid, "--profile", "heap", "-d", "1")
+        large = wallprof("-p", target.pid, "--profile", "heap", "-d", "1",
+                         "--heap-large")
         target.kill()
     assert run.status == 2 and "no malloc is found" in run.err, run.err
+    assert large.status == 2 and "no mmap is found" in large.err, large.err
 
 
 def test_the_report_is_of_bytes(start, tmp_path):
