@@ -25,6 +25,7 @@ uint32_t wp_heap_threshold(uint32_t class, uint64_t rate)
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -156,6 +157,16 @@ static int fill_thresholds(const struct wp_heap_probe *probe, uint64_t rate)
 	return 0;
 }
 
+static bool is_old_kernel(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return !uname(&name) &&
+	       sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major < 6 || (major == 6 && minor < 6));
+}
+
 static int explain(int rc, struct wp_err *err)
 {
 	if (rc == -EPERM || rc == -EACCES)
@@ -168,8 +179,11 @@ static int explain(int rc, struct wp_err *err)
 		return wp_err_set(err, rc, "no memory");
 	return wp_err_set(
 		err, -ENOTSUP,
-		"a heap profile wants Linux 6.6 (BPF on many uprobes): "
-		"the kernel does not take the program: %s",
+		is_old_kernel() ?
+			"a heap profile wants Linux 6.6 (BPF on many "
+			"uprobes): %s" :
+			"the kernel does not take the BPF program of a "
+			"heap profile: %s",
 		strerror(-rc));
 }
 
@@ -284,7 +298,8 @@ int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 {
 	int rc = attach(probe, probe->pid, path, sites, n);
 
-	if (rc == -EPERM || rc == -EACCES)
+	/* A kernel without such links knows neither their type nor its error. */
+	if (rc == -EPERM || rc == -EACCES || (rc == -EINVAL && is_old_kernel()))
 		return explain(rc, err);
 	return rc ? wp_err_set(err, rc, "cannot probe the allocator: %s",
 			       strerror(-rc)) :
