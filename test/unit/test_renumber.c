@@ -308,7 +308,7 @@ static void processes_go_with_their_threads(void **state)
 	struct wp_profile_thread thread = { .process = 3 };
 	uint32_t own, shared, index = 3;
 	struct wp_renumber r;
-	char name[16];
+	char name[24];
 
 	(void)state;
 	begin(10);
