@@ -302,7 +302,7 @@ static void a_command_is_counted_first(void **state)
 	assert_false(probe.armed);
 	tick();
 	assert_false(probe.armed);
-	probe.counts.calls = 100;
+	probe.counts.calls = 10;
 	tick();
 	tick();
 	assert_true(probe.armed);
