@@ -10,7 +10,7 @@ import subprocess
 import pprof_check
 import pytest
 
-from conftest import SLOW, WALLPROF, children_of, has_run, wait_until
+from conftest import FIXTURES, SLOW, WALLPROF, children_of, has_run, wait_until
 
 # MiB that it takes of any process.
 OWN = 8
@@ -126,52 +126,31 @@ def bomb(tmp_path):
     return path
 
 
-# A process has the peak of who forked it, so the test itself cannot be its parent.
-MEASURE = """
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-int main(int argc, char **argv) {
-    struct rusage usage;
-    int status;
-    if (!fork()) { execv(argv[1], argv + 1); _exit(127); }
-    wait4(-1, &status, 0, &usage);
-    printf("%f %f\\n", usage.ru_maxrss / 1024.0,
-           usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
-    return WEXITSTATUS(status);
-}
-"""
-
-
 @pytest.fixture
 def watched(tmp_path):
     """watched(PID, MiB, options...): status, messages, MiB of the largest process,
     seconds of CPU time, and the profile; with ran=SECONDS it is of so much CPU
     time of PID."""
-    measure = compiled(tmp_path, MEASURE, name="measure")
-    out = tmp_path / "x.pb.gz"
+    out, used = tmp_path / "x.pb.gz", tmp_path / "used"
 
     def record(pid, budget, *args, ran=None):
         tool = subprocess.Popen(
-            [measure, WALLPROF, "-p", str(pid), "-o", out, "--profile", "wall",
-             "--max-memory", f"{budget}M", "--max-stopped", "0",
-             *map(str, args)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [FIXTURES / "measured", used, WALLPROF, "-p", str(pid), "-o", out,
+             "--profile", "wall", "--max-memory", f"{budget}M",
+             "--max-stopped", "0", *map(str, args)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             if ran:
                 wallprof_pid = wait_until(lambda: children_of(tool.pid))[0]
                 wait_until(has_run(pid, ran))
                 os.kill(wallprof_pid, signal.SIGINT)
-            printed, err = tool.communicate(timeout=120)
+            _, err = tool.communicate(timeout=120)
         finally:
             tool.kill()
             tool.wait()
         err = err.decode()
         assert tool.returncode in (0, 1), err
-        mib, cpu = map(float, printed.split())
+        mib, cpu = map(float, used.read_text().split())
         p = pprof_check.load(str(out))
         pprof_check.validate(p)
         return tool.returncode, err, mib, cpu, p
