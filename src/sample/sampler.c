@@ -197,6 +197,8 @@ uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 	loop->region_end_ns = begin_ns + stride * interval;
 	loop->due_ns = begin_ns +
 		       wp_random_next(&loop->random) % (stride * interval);
+	loop->is_overdue = !loop->is_overdue &&
+			   now_ns > loop->due_ns + IN_TIME_NS;
 	return loop->due_ns;
 }
 
@@ -298,11 +300,11 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	if (loop->region_end_ns < loop->tick_ns)
 		loop->region_end_ns = loop->tick_ns;
 	count_tick(loop);
-	rc = wp_host_events_read(loop);
 	/* What it shows need not be read. */
 	wp_bpf_scan_forget(loop);
-	if (!rc && loop->scan.scan)
+	if (loop->scan.scan)
 		wp_bpf_scan_take(loop);
+	rc = wp_host_events_read(loop);
 	if (!rc)
 		rc = step_targets(loop, wp_target_begin_tick);
 	if (rc)
@@ -312,7 +314,8 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	for (size_t i = 0; i < loop->ncommons; i++)
 		loop->commons[i]->profile->counters.scans += loop->scan.v !=
 							     NULL;
-	return step_targets(loop, wp_target_sample);
+	rc = step_targets(loop, wp_target_sample);
+	return rc ? rc : step_targets(loop, wp_target_end_tick);
 }
 
 static size_t count_late_stops(const struct wp_sampler *loop)

@@ -56,6 +56,10 @@ struct wp_sampler {
 	 * thread that ran there meanwhile is met when it stops running, which is no
 	 * chance find. */
 	int awaited_cpu;
+	/* The tick at hand was due while the one before it was made, which takes longest
+	 * of threads that have just run: no chance find either.  Of ticks in a row that
+	 * are, every other is taken for one, for there may be no more. */
+	bool is_overdue;
 	/* Number of the tick at hand, from 1. */
 	uint64_t ntick;
 	/* The first tick has been given out: it opens the books. */

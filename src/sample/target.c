@@ -294,8 +294,6 @@ int wp_target_begin_tick(struct wp_target *target)
 	if (!rc || rc == -ESRCH)
 		rc = pay_ended(target) ? -ENOMEM : rc;
 	if (!rc)
-		rc = wp_cpu_samples_read(target);
-	if (!rc)
 		rc = wp_thread_starts_tick(target);
 	if (!rc)
 		rc = wp_heap_samples_tick(target);
@@ -332,6 +330,13 @@ int wp_target_sample(struct wp_target *target)
 	target->last_tick_ns = target->loop->tick_ns;
 	target->region_end_ns = target->loop->region_end_ns;
 	return rc;
+}
+
+int wp_target_end_tick(struct wp_target *target)
+{
+	int rc = wp_target_settle(target);
+
+	return rc ? rc : wp_cpu_samples_read(target);
 }
 
 int wp_target_take_stop(struct wp_tracee *tracee)

@@ -112,7 +112,8 @@ void wp_target_rename(struct wp_target *target, const char *name);
 void wp_target_free(struct wp_target *target);
 
 /* Begin a tick: list the threads, take what perf events recorded since the last
- * tick.  0, -ESRCH when the process has no thread left, -ENOMEM. */
+ * tick but for CPU samples.  0, -ESRCH when the process has no thread left,
+ * -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_begin_tick(struct wp_target *target);
 
@@ -120,6 +121,12 @@ int wp_target_begin_tick(struct wp_target *target);
  * stops.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_sample(struct wp_target *target);
+
+/* End the tick: take the CPU samples since the last one.  Each takes long, and most
+ * are of threads that ran just now: looks that came after them would meet these
+ * threads where they go on to, too often.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_target_end_tick(struct wp_target *target);
 
 /* Take the stop of TRACEE, a thread of some target.  0 or -ENOMEM. */
 WP_MUST_CHECK

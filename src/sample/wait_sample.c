@@ -75,11 +75,13 @@ static enum wp_sample_result queue(struct wp_thread *t,
 				   const struct wp_wait_place *at)
 {
 	struct wp_wait_queue *queue = &t->target->wait_queue;
-	int awaited = t->target->loop->awaited_cpu;
+	const struct wp_sampler *loop = t->target->loop;
 
 	if (wp_wait_queue_add(t, facts, stack, t->time.region_ns))
 		return WP_SAMPLE_NO_MEMORY;
-	queue->v[queue->n - 1].by_chance = awaited < 0 || awaited != at->cpu;
+	queue->v[queue->n - 1].by_chance = !loop->is_overdue &&
+					   (loop->awaited_cpu < 0 ||
+					    loop->awaited_cpu != at->cpu);
 	return WP_SAMPLE_DONE;
 }
 

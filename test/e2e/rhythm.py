@@ -4,6 +4,7 @@ import bisect
 import concurrent.futures
 import math
 import os
+import re
 import tempfile
 
 import pprof_check
@@ -29,13 +30,15 @@ class Recording:
     """What a profile says of the one thread of fixtures/rhythm.c, in
     nanoseconds, and what it did."""
 
-    def __init__(self, p, truth, pid):
+    def __init__(self, p, truth, pid, report):
+        self.report = report
         begin, end = p.time_nanos, p.time_nanos + p.duration_nanos
         self.duration = p.duration_nanos
         self.truth = dict(zip(truth["names"], (
             y - x for x, y in zip(at(truth["marks"], begin),
                                   at(truth["marks"], end)))))
-        self.samples = [s for s in pprof_check.samples(p)
+        self.everything = pprof_check.samples(p)
+        self.samples = [s for s in self.everything
                         if s["labels"]["tid"] != pid]
         assert self.samples
 
@@ -52,6 +55,17 @@ class Recording:
         """Of the share of the time that it ran, by its own clock."""
         return (self.of("wall", state="running") - self.truth["cpu"]
                 ) / self.duration
+
+    def errors_of_waits(self):
+        """{function: (by how many points its wait's share in the report is wrong,
+        the error that the report says)}."""
+        rows = re.findall(r"(\d+(?:\.\d+)?) % \u00b1(\d+(?:\.\d+)?) +\w+ +(\w+) \(",
+                          self.report.split("Where threads wait")[1]
+                          .split("\n\n")[0])
+        whole = sum(s["values"]["wall"] for s in self.everything)
+        return {function: (float(share) - 100 * self.truth[function] / whole,
+                           float(error))
+                for share, error, function in rows if function in SLEEPS}
 
     def deviations(self, value, functions, count):
         """By how many standard errors of as many tosses of a coin as COUNT
@@ -76,7 +90,8 @@ def record(mode, *options):
         wallprof("-p", target.pid, *options, output=out).check((0, 1))
         p = pprof_check.load(out)
         pprof_check.validate(p)
-        return Recording(p, target.truth(), target.pid)
+        report = wallprof("report", "--full", out).check().out
+        return Recording(p, target.truth(), target.pid, report)
     finally:
         target.end()
         os.unlink(out)
