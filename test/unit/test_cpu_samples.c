@@ -158,6 +158,10 @@ static void a_stack_that_was_cut_is_supplied_by_a_stop(void **state)
 	put(&record);
 	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
 	tick();
+	/* It was met before the sample was taken. */
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	fake_target_schedstat(&fake, 7, 2 * PERIOD, 0, 3);
+	tick();
 	assert_int_equal(fake_stop.ninterrupts, 1);
 	assert_int_equal(cpu_ns(7, 3), PERIOD);
 	/* Longer copies from now on, by events that record already. */
