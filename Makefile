@@ -259,7 +259,7 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	libc6-dbg libcap2-bin binutils llvm dwz xz-utils python3-jsonschema \
 	python3-pytest-xdist python3-pytest-timeout clang-format gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross chromium nodejs default-jdk-headless \
-	zsh fish tmux man-db debhelper lintian dpkg-dev fakeroot \
+	erlang-base zsh fish tmux man-db debhelper lintian dpkg-dev fakeroot \
 	busybox-static libdebuginfod1 prometheus \
 	libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
 # Programs that others have built come from there; who has its client need not

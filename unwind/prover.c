@@ -422,6 +422,9 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 
 	if (recall(prover, &p, key))
 		return make_step(&p, step, &p.rule, p.return_avma);
+	/* Its code would have to be read anew for each frame. */
+	if (step->in_stop && !step->module->image)
+		return WP_STEP_TOO_SLOW;
 	wp_flow_open(p.flow, modules, step->mem, READS_MAX);
 	if (step->module->image && wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;

@@ -234,6 +234,19 @@ static void add_frame(struct walk *w)
 	stack->depth++;
 }
 
+/* The frame's rule is searched for when the thread goes on: what a step by it may
+ * read, memory that keeps what was read of another stack is to have by then. */
+static void read_ahead(const struct walk *w)
+{
+	uint64_t left = w->regs.known & WP_ARCH_CALLEE_SAVED;
+	uint64_t word;
+
+	for (unsigned int reg = 0; left; reg++, left >>= 1)
+		if (left & 1)
+			(void)!wp_mem_u64(w->step.mem,
+					  w->regs.v[reg] & ~UINT64_C(7), &word);
+}
+
 /* Add the frame that the registers are in and step to its caller.  False, with
  * *RET_END, if the walk has ended. */
 static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
@@ -258,6 +271,8 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 
 	result = step_once(w);
 	if (result != WP_STEP_OK) {
+		if (result == WP_STEP_TOO_SLOW)
+			read_ahead(w);
 		*ret_end = end_of(result, &w->step);
 		return false;
 	}

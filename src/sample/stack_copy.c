@@ -16,21 +16,33 @@ enum {
 	PAGE_REST_MIN = 1024,
 };
 
-int wp_stack_copy_init(struct wp_stack_copy *copy)
+/* LEN bytes of which only those take memory that are written; NULL: no memory. */
+static uint8_t *reserve(size_t len)
 {
-	void *buf = mmap(NULL, WP_COPY_MAX, PROT_READ | PROT_WRITE,
+	void *buf = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (buf == MAP_FAILED)
-		return -ENOMEM;
-	*copy = (struct wp_stack_copy){ .buf = buf };
-	return 0;
+	return buf == MAP_FAILED ? NULL : buf;
+}
+
+int wp_stack_copy_init(struct wp_stack_copy *copy)
+{
+	*copy = (struct wp_stack_copy){
+		.buf = reserve(WP_COPY_MAX),
+		.piece_buf = reserve(WP_PIECES_MAX * WP_PIECE_MAX),
+	};
+	if (copy->buf && copy->piece_buf)
+		return 0;
+	wp_stack_copy_clear(copy);
+	return -ENOMEM;
 }
 
 void wp_stack_copy_clear(struct wp_stack_copy *copy)
 {
 	if (copy->buf)
 		munmap(copy->buf, WP_COPY_MAX);
+	if (copy->piece_buf)
+		munmap(copy->piece_buf, WP_PIECES_MAX * WP_PIECE_MAX);
 	*copy = (struct wp_stack_copy){ 0 };
 }
 
@@ -58,6 +70,8 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->space = space;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->len = 0;
+	copy->npieces = 0;
+	copy->piece_len = len < WP_PIECE_MAX ? len : WP_PIECE_MAX;
 	copy->is_sample = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	if (len == PAGE && rest >= PAGE_REST_MIN)
@@ -78,6 +92,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->space = space;
 	copy->start_avma = sp_avma;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
+	copy->npieces = 0;
 	copy->is_sample = true;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
@@ -120,6 +135,61 @@ static bool is_same_stack(const struct wp_stack_copy *copy, uint64_t avma,
 	       (at + len <= copy->len || avma + len <= copy->region_end_avma);
 }
 
+static uint8_t *piece_bytes(const struct wp_stack_copy *copy, unsigned int i)
+{
+	return copy->piece_buf + (size_t)i * WP_PIECE_MAX;
+}
+
+/* Read from the pieces: true if one of them has it. */
+static bool read_pieces(const struct wp_stack_copy *copy, uint64_t avma,
+			void *buf, size_t len)
+{
+	for (unsigned int i = 0; i < copy->npieces; i++) {
+		const struct wp_stack_piece *piece = &copy->pieces[i];
+		uint64_t at = avma - piece->start_avma;
+
+		if (at < piece->len && len <= piece->len - at) {
+			memcpy(buf, piece_bytes(copy, i) + at, len);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Make a piece of what is from AVMA on, if there is room. */
+static void add_piece(struct wp_stack_copy *copy, uint64_t avma)
+{
+	unsigned int i = copy->npieces;
+	ssize_t n;
+
+	if (i == WP_PIECES_MAX)
+		return;
+	n = wp_process_read(copy->space->process, avma, piece_bytes(copy, i),
+			    copy->piece_len);
+	if (n <= 0)
+		return;
+	copy->pieces[i] = (struct wp_stack_piece){ avma, (size_t)n };
+	copy->npieces++;
+}
+
+/* Read memory of another stack than the copy's. */
+static enum wp_mem_result read_other(struct wp_stack_copy *copy, uint64_t avma,
+				     void *buf, size_t len)
+{
+	copy->elsewhere = true;
+	if (read_pieces(copy, avma, buf, len))
+		return WP_MEM_OK;
+	/* It is of another moment than the copy by now. */
+	if (!copy->live)
+		return WP_MEM_OTHER_STACK;
+	add_piece(copy, avma);
+	return read_pieces(copy, avma, buf, len) ||
+			       wp_process_read(copy->space->process, avma, buf,
+					       len) == (ssize_t)len ?
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
+}
+
 static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 				    size_t len)
 {
@@ -141,14 +211,10 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 	    copy->start_avma - avma <= WP_RED_ZONE)
 		return WP_MEM_BEYOND_COPY;
 	if (!is_lasting(copy, avma)) {
-		bool is_other = avma > copy->start_avma ||
-				copy->start_avma - avma > BELOW;
-
-		copy->elsewhere |= is_other;
-		/* It is of another moment than the copy by now. */
+		if (avma > copy->start_avma || copy->start_avma - avma > BELOW)
+			return read_other(copy, avma, buf, len);
 		if (!copy->live)
-			return is_other ? WP_MEM_OTHER_STACK :
-					  WP_MEM_UNREADABLE;
+			return WP_MEM_UNREADABLE;
 	}
 	return wp_process_read(copy->space->process, avma, buf, len) ==
 			       (ssize_t)len ?

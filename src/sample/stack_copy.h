@@ -5,8 +5,9 @@
  *
  * One system call copies the stack from sp upwards; the walk reads the copy.
  * More of the stack, or another stack, is read from the target if the thread is
- * known to stand still (LIVE); otherwise it is missing.  Code and other parts of
- * mapped files are read from the target in any case.
+ * known to stand still (LIVE); otherwise it is missing.  What was read of another
+ * stack is kept, with what lies above it, for a second walk when the thread goes on.
+ * Code and other parts of mapped files are read from the target in any case.
  */
 #ifndef WP_STACK_COPY_H
 #define WP_STACK_COPY_H
@@ -18,18 +19,34 @@ enum {
 	/* Bytes below sp that leaf functions may use (x86-64 psABI 3.2.2). */
 	WP_RED_ZONE = 128,
 	WP_COPY_MAX = 8 << 20,
+	/* Most bytes of a piece of another stack, and most pieces. */
+	WP_PIECE_MAX = 256 << 10,
+	WP_PIECES_MAX = 8,
+};
+
+/* The target's memory [start_avma, start_avma + len). */
+struct wp_stack_piece {
+	uint64_t start_avma;
+	size_t len;
 };
 
 struct wp_stack_copy {
 	/* Whose stack was copied last; borrowed. */
 	const struct wp_address_space *space;
-	/* Reserved memory of WP_COPY_MAX bytes, owned. */
+	/* Reserved memory, owned: WP_COPY_MAX bytes; WP_PIECE_MAX bytes for each
+	 * piece. */
 	uint8_t *buf;
+	uint8_t *piece_buf;
 	/* buf[0..len) is the target's memory at START_AVMA. */
 	uint64_t start_avma;
 	size_t len;
 	/* End of the region that holds START_AVMA; 0: no region does. */
 	uint64_t region_end_avma;
+	/* Pieces of other stacks: pieces[0..npieces), and how long a new one is
+	 * at most. */
+	struct wp_stack_piece pieces[WP_PIECES_MAX];
+	unsigned int npieces;
+	size_t piece_len;
 	/* The kernel made it, from sp on: the red zone is missing. */
 	bool is_sample;
 	/* The thread stands still: missing parts may be read from the target. */

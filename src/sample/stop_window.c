@@ -71,13 +71,18 @@ static void release(struct wp_target *target, struct wp_tracee *tracee)
  * if WALK was cut where the next will not be. */
 static bool learn_from(struct wp_thread *t, const struct wp_stack_walk *walk)
 {
-	bool grows = walk->is_beyond_copy && t->copy_len_running < WP_COPY_MAX;
+	bool is_on_other = walk->stack.end == WP_END_OTHER_STACK;
+	/* The pieces of the other stack were too short. */
+	bool was_short = is_on_other && t->walk_in_stop;
+	bool grows = (walk->is_beyond_copy || was_short) &&
+		     t->copy_len_running <
+			     (was_short ? WP_PIECE_MAX : WP_COPY_MAX);
 
 	if (grows)
 		t->copy_len_running *= 4;
 	t->walk_in_stop = walk->is_on_two_stacks;
 	return (grows && walk->stack.end == WP_END_BEYOND_COPY) ||
-	       walk->stack.end == WP_END_OTHER_STACK;
+	       (is_on_other && (grows || !was_short));
 }
 
 /* Waiting T was stopped for its registers, and had not moved: its stack at this
@@ -288,11 +293,26 @@ static bool may_stop_again(struct wp_thread *t,
 	return !stop->asleep || wp_stop_guard_lets_waiting(t, &facts);
 }
 
+/* Did WALK leave out what takes too long for a stop window? */
+static bool is_partial(const struct wp_stack_walk *walk)
+{
+	return walk->stack.end == WP_END_TOO_SLOW || walk->map_is_stale;
+}
+
+/* T goes on: walk its stack copy, unless the walk in the window did it all. */
+static void walk_after(struct wp_thread *t, struct window *window)
+{
+	if (t->walk_in_stop && !is_partial(&window->walk))
+		return;
+	t->target->loop->copy.live = false;
+	window->walk = wp_stack_walk(t->target, &window->regs,
+				     WP_UNWIND_THOROUGH);
+}
+
 int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 {
 	struct wp_target *target = t->target;
 	struct window window;
-	bool is_partial;
 	int rc;
 
 	if (!read_window(t, tracee, &window)) {
@@ -301,22 +321,18 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	}
 	wp_stop_request_done(t);
 	t->waits.stop_end_ns = wp_clock_ns();
-	if (!t->walk_in_stop)
-		window.walk = wp_stack_walk(target, &window.regs,
-					    WP_UNWIND_THOROUGH);
+	walk_after(t, &window);
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
 	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {
 		t->at_instant = false;
 		return interrupt(t, true);
 	}
 	wp_books_read(t, &window.times, window.time_ns);
-	is_partial = window.walk.stack.end == WP_END_TOO_SLOW ||
-		     window.walk.map_is_stale;
 	rc = record_stopped(t, &window.facts,
 			    state_when_interrupted(t, &window), &window.walk);
 	/* What the walk had no time for is found out now, for the next one: what
 	 * code says of a frame holds whatever else is on a stack by now. */
-	if (is_partial) {
+	if (is_partial(&window.walk)) {
 		target->loop->copy.live = true;
 		wp_stack_walk(target, &window.regs, WP_UNWIND_THOROUGH);
 	}

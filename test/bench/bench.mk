@@ -6,7 +6,7 @@ BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
 # Programs to look at, for T=programs.
-DEPS_BENCH := linux-perf erlang-base memcached caddy ripgrep fd-find php-cli ruby \
+DEPS_BENCH := linux-perf memcached caddy ripgrep fd-find php-cli ruby \
 	mariadb-server heaptrack jq sqlite3
 
 $(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)

@@ -703,6 +703,46 @@ static enum wp_step_result guess_by_code(struct fixture *f)
 	return result;
 }
 
+/* Memory of F that notes whether its frame pointer's record was read. */
+struct noted {
+	struct fixture *f;
+	bool was_read;
+};
+
+static enum wp_mem_result read_noted(void *ctx, uint64_t avma, void *buf,
+				     size_t len)
+{
+	struct noted *noted = ctx;
+
+	noted->was_read |= avma == noted->f->regs.v[DW_RBP];
+	return read_mem(noted->f, avma, buf, len);
+}
+
+/* Code of no file is read for each frame: that is left for later, and where its
+ * registers point to is read, which may be another stack. */
+static void
+code_of_no_file_is_not_followed_while_the_thread_is_stopped(void **state)
+{
+	struct fixture f;
+	struct noted noted = { &f, false };
+	struct wp_unwinder *unwinder;
+
+	(void)state;
+	start(&f, CODE + 0x200);
+	/* leave; ret */
+	put_code(&f, "\xc9\xc3", 2);
+	put_frame(&f, put_direct_call(&f));
+	f.mem = (struct wp_mem){ read_noted, &noted };
+	assert_int_equal(wp_unwinder_new(&unwinder, WP_UNWIND_ROWS), 0);
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_THOROUGH),
+			 WP_END_DEPTH_LIMIT);
+	noted.was_read = false;
+	assert_int_equal(walk_at(unwinder, &f, WP_UNWIND_IN_STOP),
+			 WP_END_TOO_SLOW);
+	assert_true(noted.was_read);
+	wp_unwinder_free(unwinder);
+}
+
 /* A frame that is left out by its callee's frame pointer has its return address
  * below that. */
 static void a_frame_pointer_that_may_leave_out_frames(void **state)
@@ -951,6 +991,8 @@ int main(void)
 		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
 		cmocka_unit_test(the_first_code_of_a_program_has_no_caller),
 		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),
+		cmocka_unit_test(
+			code_of_no_file_is_not_followed_while_the_thread_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

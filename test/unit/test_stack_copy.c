@@ -229,6 +229,43 @@ static void another_stack_is_read_of_who_stands_still(void **state)
 	close_own(&own);
 }
 
+/* With 1 KiB of what lies above it, for a walk when the thread goes on. */
+static void what_was_read_of_another_stack_is_kept(void **state)
+{
+	struct own own;
+	struct wp_mem mem;
+	uint64_t other, word;
+
+	(void)state;
+	open_own(&own);
+	set_region(&own, 1024);
+	other = avma_of(own.stack + BIG / 2);
+	wp_stack_copy_take(&own.copy, &own.space, avma_of(own.stack), 1024);
+	mem = wp_stack_copy_mem(&own.copy);
+	own.copy.live = true;
+	assert_int_equal(mem.read(mem.ctx, other, &word, 8), 0);
+	own.copy.live = own.copy.elsewhere = false;
+	memset(own.stack + BIG / 2, KEPT, 4096);
+	assert_int_equal(mem.read(mem.ctx, other + 1016, &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	assert_true(own.copy.elsewhere);
+	assert_int_equal(mem.read(mem.ctx, other + 1020, &word, 8),
+			 WP_MEM_OTHER_STACK);
+	assert_int_equal(mem.read(mem.ctx, other - 8, &word, 8),
+			 WP_MEM_OTHER_STACK);
+	/* There is room for so many; more are read and not kept. */
+	own.copy.live = true;
+	for (unsigned int i = 1; i <= WP_PIECES_MAX; i++)
+		assert_int_equal(mem.read(mem.ctx, other + 8192 * i, &word, 8),
+				 0);
+	assert_int_equal(own.copy.npieces, WP_PIECES_MAX);
+	/* Of the next copy's thread nothing was read. */
+	wp_stack_copy_take(&own.copy, &own.space, avma_of(own.stack), 1024);
+	assert_int_equal(mem.read(mem.ctx, other, &word, 8),
+			 WP_MEM_OTHER_STACK);
+	close_own(&own);
+}
+
 static void the_end_of_the_region_ends_the_copy(void **state)
 {
 	struct own own;
@@ -257,6 +294,7 @@ int main(void)
 		cmocka_unit_test(
 			what_is_below_a_copy_is_read_of_who_stands_still),
 		cmocka_unit_test(another_stack_is_read_of_who_stands_still),
+		cmocka_unit_test(what_was_read_of_another_stack_is_kept),
 		cmocka_unit_test(the_end_of_the_region_ends_the_copy),
 	};
 

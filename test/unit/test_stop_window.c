@@ -561,6 +561,22 @@ static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
 	assert_false(t->walk_in_stop);
 }
 
+/* What takes too long in the window, as to open files, is done after it, and the
+ * stack is the copy's all the same. */
+static void what_the_window_had_no_time_for_is_walked_after_it(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request(TID);
+	t->walk_in_stop = true;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(fake_stop.ninterrupts, 1);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+}
+
 static void run_to_another_sleep(void)
 {
 	fake_target_schedstat(&fake, TID, 1000, 0, 3);
@@ -633,6 +649,7 @@ int main(void)
 		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
 		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
 		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
+		TEST(what_the_window_had_no_time_for_is_walked_after_it),
 		TEST(a_thread_that_ran_to_another_sleep_has_moved),
 		TEST(stops_are_requested_once),
 	};
