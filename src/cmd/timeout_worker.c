@@ -359,6 +359,8 @@ static int start_command(struct command *command, struct wp_err *err)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	/* The command goes on, whatever becomes of wallprof. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The command is to end by it, as under timeout(1), whoever ignores it. */
+	signal(SIGTERM, SIG_DFL);
 	rc = wp_child_hold(&child, o->command, err);
 	if (!rc)
 		rc = wp_child_exec(&child, err);

@@ -172,6 +172,12 @@ def test_sigchld_ignored_by_who_starts_it(command, status):
     assert ours[0] == (status or 128 + signal.SIGKILL)
 
 
+def test_sigterm_ignored_by_who_starts_it():
+    side_by_side(1, ["sleep", "100"], stderr=subprocess.DEVNULL,
+                 preexec_fn=lambda: signal.signal(signal.SIGTERM,
+                                                  signal.SIG_IGN))
+
+
 def test_signals_blocked_by_who_starts_it():
     """timeout(1) hangs: the command has SIGTERM blocked, as it was for it."""
     run = timed([WALLPROF, "--timeout", "1", "--kill-after", "1", "--", "sleep",
