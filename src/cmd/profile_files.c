@@ -48,8 +48,6 @@ int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 
 		if (!(kinds & 1u << kind))
 			continue;
-		if (set->n == WP_PROFILE_FILES_MAX)
-			return wp_err_set(err, -EINVAL, "too many profiles");
 		name = set->v[set->n].path;
 		set->v[set->n].kind = (enum wp_profile_kind)kind;
 		set->v[set->n].file = (struct wp_output_file)

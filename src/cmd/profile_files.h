@@ -9,15 +9,12 @@
 #include "output_file.h"
 #include "wallprof/profile.h"
 
-/* Kinds that a recording makes; the others are of dumps. */
-enum { WP_PROFILE_FILES_MAX = 4 };
-
 struct wp_profile_files {
 	struct {
 		enum wp_profile_kind kind;
 		struct wp_output_file file;
 		char path[PATH_MAX];
-	} v[WP_PROFILE_FILES_MAX];
+	} v[WP_NPROFILE_KINDS];
 	size_t n;
 };
 

@@ -74,7 +74,7 @@ static void names_are_made_of_the_kind(void **state)
 		const char *path;
 		unsigned int kinds;
 		/* Of each kind in order. */
-		const char *files[3];
+		const char *files[5];
 	} rows[] = {
 		{ "a.pb.gz", BIT(WALL), { "a.pb.gz" } },
 		{ "a.pb.gz", BIT(BLOCK), { "a.pb.gz" } },
@@ -84,6 +84,11 @@ static void names_are_made_of_the_kind(void **state)
 		{ "a.pb.gz",
 		  BIT(WALL) | BIT(MUTEX) | BIT(THREADCREATE),
 		  { "a.pb.gz", "a.mutex.pb.gz", "a.threadcreate.pb.gz" } },
+		{ "a.pb.gz",
+		  BIT(WALL) | BIT(BLOCK) | BIT(MUTEX) | BIT(THREADCREATE) |
+			  BIT(HEAP),
+		  { "a.pb.gz", "a.block.pb.gz", "a.mutex.pb.gz",
+		    "a.threadcreate.pb.gz", "a.heap.pb.gz" } },
 		{ "a.pb.gz",
 		  BIT(BLOCK) | BIT(MUTEX),
 		  { "a.block.pb.gz", "a.mutex.pb.gz" } },
@@ -122,7 +127,7 @@ static void names_are_made_of_the_kind(void **state)
 		for (size_t k = 0; k < set.n; k++)
 			assert_holds(rows[i].files[k],
 				     wp_profile_kind_name(set.v[k].kind));
-		assert_true(set.n == 3 || !rows[i].files[set.n]);
+		assert_true(set.n == 5 || !rows[i].files[set.n]);
 		wp_profile_files_discard(&set);
 		assert_int_equal(count_files(".") + count_files("dir.d"), 0);
 	}
