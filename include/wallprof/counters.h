@@ -34,9 +34,11 @@ struct wp_counters {
 	uint64_t sampled;
 	/* Records of perf events lost. */
 	uint64_t cpu_lost;
-	/* Allocations sampled, and those of them that no record tells. */
+	/* Allocations sampled, and those of them that no record tells or that are
+	 * not known to be in use; probes that the process has written over. */
 	uint64_t heap_samples;
 	uint64_t heap_lost;
+	uint64_t heap_overwritten;
 	/* The heap profile ended before the recording. */
 	uint64_t heap_ended;
 	/* Stops made, more than one for some stacks. */

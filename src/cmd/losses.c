@@ -87,6 +87,11 @@ bool wp_losses_find(const struct wp_profile *profile,
 			 "%" PRIu64 " of %" PRIu64
 			 " samples of allocations were lost",
 			 c->heap_lost, c->heap_samples);
+	else if (c->heap_overwritten)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "the process has written over %" PRIu64
+			 " probes on its allocator",
+			 c->heap_overwritten);
 	else if (c->heap_ended)
 		snprintf(text, WP_LOSSES_TEXT,
 			 "the heap profile ended before the recording");

@@ -24,6 +24,9 @@ enum {
 	/* A probe that the kernel executes one step at a time, as those on mmap
 	 * and its kin, costs as much as so many others. */
 	SLOW_PROBES = 15,
+	/* Times that an allocator is searched in a process that runs already: it
+	 * may just have executed a program. */
+	TRIES = 5,
 };
 /* Calls are counted for so long before they are sampled. */
 #define COUNT_NS (20 * WP_NS_PER_MS)
@@ -139,6 +142,11 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 	struct wp_heap_samples *h = target->heap_samples;
 	int rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
 
+	/* It has executed another program: the next look finds that. */
+	if (rc == -ENOENT) {
+		*err = (struct wp_err)WP_ERR_INIT;
+		rc = 0;
+	}
 	if (rc || h->state != WP_HEAP_SEARCHING)
 		return rc;
 	h->next_look_ns = now + FIRST_LOOK_NS;
@@ -157,6 +165,11 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 {
 	const struct wp_heap_samples *h = target->heap_samples;
 
+	if (h->sites.nvanished || target->space.nexecs > 1)
+		return wp_err_set(err, -ENOENT,
+				  "the process executes one program after the "
+				  "other, or unmaps its allocator, before that "
+				  "can be probed");
 	if (target->loop->options.heap_large)
 		return wp_err_set(err, -ENOENT,
 				  "no mmap is found in the program or its "
@@ -178,7 +191,8 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 static int open_probes(struct wp_target *target, struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
-	struct timespec wait = { .tv_nsec = COUNT_NS };
+	const struct timespec wait = { .tv_nsec = COUNT_NS };
+	const struct timespec again = { .tv_nsec = FIRST_LOOK_NS };
 	int rc = wp_heap_probe_open(&h->probe, target->process->pid,
 				    target->loop->options.heap_rate,
 				    target->loop->options.heap_tier, err);
@@ -196,7 +210,16 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	/* A program that has just begun has no libraries so far. */
 	if (rc || target->held)
 		return rc;
-	if (h->state == WP_HEAP_SEARCHING)
+	for (int i = 0; !rc && h->state == WP_HEAP_SEARCHING && i < TRIES;
+	     i++) {
+		nanosleep(&again, NULL);
+		if (wp_address_space_reload(&target->space, true) == 1)
+			rc = search(target, wp_clock_ns(), err);
+	}
+	if (rc)
+		return rc;
+	if (h->state == WP_HEAP_SEARCHING && !h->sites.nvanished &&
+	    !target->space.nexecs)
 		return say_none_found(target, err);
 	if (h->state != WP_HEAP_COUNTING)
 		return 0;
@@ -232,6 +255,16 @@ static void grow_copies(struct wp_target *target)
 					   h->probe);
 }
 
+/* A process may write its code over the kernel's breakpoints. */
+static void note_overwritten(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	size_t n = wp_heap_sites_count_overwritten(&h->sites, target);
+
+	if (n > h->noverwritten)
+		h->noverwritten = n;
+}
+
 /* It is time: see what probes cost, and what is mapped. */
 static int look(struct wp_target *target, uint64_t now)
 {
@@ -249,6 +282,7 @@ static int look(struct wp_target *target, uint64_t now)
 				    h->state == WP_HEAP_SEARCHING) == 1 ||
 	    h->sites.generation != target->space.view.generation)
 		rc = search(target, now, &h->why);
+	note_overwritten(target);
 	if (!rc || rc == -ENOMEM)
 		return rc;
 	h->state = WP_HEAP_STOPPED;
@@ -307,13 +341,20 @@ static int describe(struct wp_target *target)
 	uint32_t id;
 
 	c->heap_samples = counts.samples;
-	c->heap_lost = lost;
+	c->heap_lost = lost + counts.unfollowed;
+	c->heap_overwritten = h->noverwritten;
 	c->heap_ended = h->why.code != 0;
 	if (counts.unfollowed)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
 			      "; %llu objects are not known to be in use, for "
 			      "want of room",
 			      (unsigned long long)counts.unfollowed);
+	if (h->noverwritten)
+		n += snprintf(
+			text + n, sizeof(text) - (size_t)n,
+			"; the process has written over %zu of %zu probes: "
+			"what it allocated there since is not known",
+			h->noverwritten, h->sites.nplaces);
 	if (h->why.code)
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			 "; ended before the recording: %s", h->why.msg);
@@ -376,6 +417,7 @@ int wp_heap_samples_finish(struct wp_target *target)
 	if (h->is_go)
 		return read_go(target);
 	(void)take_cost(target, wp_clock_ns());
+	note_overwritten(target);
 	wp_heap_probe_detach(h->probe);
 	wp_perf_source_disable(&h->events);
 	rc = wp_heap_records_read(target, UINT64_MAX);

@@ -83,6 +83,58 @@ static bool is_wanted(const struct wp_target *target,
 	return !large || wp_heap_call_is_map(range->call);
 }
 
+/* Note the probes at SITES[0..N) of MODULE, which have just been made. */
+static int note_places(struct wp_heap_sites *sites,
+		       const struct wp_target *target,
+		       const struct wp_unwind_module *module,
+		       const struct wp_heap_site *probed, size_t n)
+{
+	if (WP_VEC_ROOM(sites->places, sites->nplaces, sites->cap_places, n))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct wp_heap_place place = { 0 };
+		uint64_t svma;
+
+		if (!wp_elf_image_svma(module->image, probed[i].off, &svma))
+			continue;
+		place.avma = svma + module->bias;
+		if (wp_process_read(target->process, place.avma, place.code,
+				    sizeof(place.code)) == sizeof(place.code))
+			sites->places[sites->nplaces++] = place;
+	}
+	return 0;
+}
+
+/* Is what the kernel has put at PLACE there still?  CODE is. */
+static bool is_in_place(const struct wp_heap_place *place, const uint8_t *code)
+{
+#if defined(__x86_64__)
+	/* One byte; Linux 6.18 makes a call of a probe on a nop that is hit. */
+	return code[0] == place->code[0] || code[0] == 0xe8;
+#else
+	return !memcmp(code, place->code, sizeof(place->code));
+#endif
+}
+
+size_t wp_heap_sites_count_overwritten(const struct wp_heap_sites *sites,
+				       const struct wp_target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sites->nplaces; i++) {
+		const struct wp_heap_place *place = &sites->places[i];
+		const struct wp_unwind_module *module = wp_unwind_find_module(
+			&target->space.view, place->avma);
+		uint8_t code[sizeof(place->code)];
+
+		n += module && module->image &&
+		     wp_process_read(target->process, place->avma, code,
+				     sizeof(code)) == sizeof(code) &&
+		     !is_in_place(place, code);
+	}
+	return n;
+}
+
 /* Enter the functions FOUND in MODULE, and have those probed that can be. */
 static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		       struct wp_heap_probe *probe,
@@ -118,8 +170,11 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		 target->process->proc_fd, (unsigned long)module->start_avma,
 		 (unsigned long)module->end_avma);
 	rc = wp_heap_probe_attach(probe, path, probed, n, err);
+	if (rc == -ENOENT)
+		sites->nvanished++;
 	if (rc)
 		return rc;
+	rc = note_places(sites, target, module, probed, n);
 	for (size_t i = 0; i < n; i++)
 		sites->nprobed += target->loop->options.heap_large ||
 				  !wp_heap_call_is_map(probed[i].call);
@@ -127,7 +182,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 		 wp_profile_str(
 			 target->profile,
 			 target->profile->mappings[module->mapping].path));
-	return 0;
+	return rc;
 }
 
 /* Is MODULE where a probed call returns to (kernel/events/uprobes.c, xol_add_vma)?  A
@@ -281,5 +336,6 @@ void wp_heap_sites_clear(struct wp_heap_sites *sites)
 {
 	free(sites->v);
 	free(sites->searched);
+	free(sites->places);
 	*sites = (struct wp_heap_sites){ 0 };
 }

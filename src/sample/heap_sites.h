@@ -21,6 +21,12 @@ struct wp_heap_range {
 	enum wp_heap_call call;
 };
 
+/* A probe in the target's memory, and what the kernel has put there. */
+struct wp_heap_place {
+	uint64_t avma;
+	uint8_t code[4];
+};
+
 /* A mapping that was searched, and its file; borrowed. */
 struct wp_heap_mapping {
 	uint32_t id;
@@ -36,12 +42,17 @@ struct wp_heap_sites {
 	/* The mappings that were searched: searched[0..nsearched); owned. */
 	struct wp_heap_mapping *searched;
 	size_t nsearched, cap_searched;
+	/* places[0..nplaces); owned. */
+	struct wp_heap_place *places;
+	size_t nplaces, cap_places;
 	/* Generation of the address space that was searched last. */
 	uint64_t generation;
 	/* Functions probed; those that were not, as the kernel would execute them
 	 * one step at a time. */
 	size_t nprobed;
 	size_t nslow;
+	/* Files that were unmapped before they could be probed. */
+	size_t nvanished;
 	/* Names of the files whose functions are probed: "libc.so.6, ...". */
 	char files[256];
 };
@@ -51,6 +62,10 @@ struct wp_heap_sites {
 WP_MUST_CHECK
 int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, struct wp_err *err);
+
+/* How many probes TARGET has written over: calls of those functions are not seen. */
+size_t wp_heap_sites_count_overwritten(const struct wp_heap_sites *sites,
+				       const struct wp_target *target);
 
 /* Remove the frames of allocator functions from the top of STACK.  False: below the
  * first is one that is probed as well: it is sampled by itself. */

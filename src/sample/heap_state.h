@@ -42,6 +42,8 @@ struct wp_heap_samples {
 	double cost;
 	struct wp_heap_objects objects;
 	struct wp_heap_maps maps;
+	/* Most probes that the process had written over. */
+	size_t noverwritten;
 	/* Samples of an allocator that another called. */
 	uint64_t ninner;
 };

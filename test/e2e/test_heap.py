@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -208,6 +209,81 @@ def test_a_killed_recording_leaves_no_probe(start, tmp_path):
             tool.kill()
         wait_until(lambda: text_of(target.pid, library) == before)
     work(target)
+    target.assert_unharmed()
+
+
+OVERWRITES = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    unsigned char own[64], *code = (unsigned char *)(void *)malloc;
+    unsigned long page = (unsigned long)code & -4096ul;
+    memcpy(own, code, sizeof(own));
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    for (int probed = 0;; usleep(1000)) {
+        void *volatile p = malloc(1000);
+        free(p);
+        if (memcmp(code, own, sizeof(own)) && ++probed == 300) {
+            mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+            memcpy(code, own, sizeof(own));
+        }
+    }
+}
+"""
+
+
+def compiled(tmp_path, text):
+    subprocess.run(["gcc", "-xc", "-", "-o", tmp_path / "program"],
+                   input=text.encode(), check=True)
+    return tmp_path / "program"
+
+
+def test_a_probe_that_the_program_writes_over_is_said(start, tmp_path):
+    """malloc's own bytes, written back over the kernel's breakpoint, end its calls."""
+    target = start(compiled(tmp_path, OVERWRITES))
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-anyway",
+                   "-d", 2, output=tmp_path / "p.pb.gz").check((1,))
+    assert "has written over 1 of " in run.err, run.err
+    assert "exit status 1: the process has written over" in run.err, run.err
+    target.assert_unharmed()
+
+
+EXECUTES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        printf("READY pid=%d\\n", getpid());
+        fflush(stdout);
+    }
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        void *volatile p = malloc(1000);
+        free(p);
+        usleep(100);
+    }
+    execl("/proc/self/exe", argv[0], argv[1], "again", NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("calls", [0, 100])
+def test_a_program_that_executes_itself_for_ever(start, tmp_path, calls):
+    """Its allocator is found where there is time to, else that there is none is not
+    said."""
+    target = start(compiled(tmp_path, EXECUTES), calls)
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-anyway",
+                   "-d", 1, output=tmp_path / "p.pb.gz").check((0, 1))
+    assert "No such file" not in run.err, run.err
+    assert "no malloc is found" not in run.err, run.err
+    if calls:
+        assert not re.search(r"heap: \d{,2} calls that allocate", run.err), (
+            run.err)
     target.assert_unharmed()
 
 

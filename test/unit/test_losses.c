@@ -135,6 +135,28 @@ static void what_needs_no_stack_is_no_loss(void **state)
 	assert_false(finds(p));
 }
 
+static void what_the_heap_profile_lacks_is_a_loss(void **state)
+{
+	struct wp_profile *p = *state;
+
+	p->counters.heap_samples = 100;
+	p->counters.heap_lost = 10;
+	assert_false(finds(p));
+	p->counters.heap_lost = 11;
+	assert_true(finds(p));
+	assert_string_equal(text, "11 of 100 samples of allocations were lost");
+	p->counters.heap_lost = 0;
+	p->counters.heap_overwritten = 2;
+	assert_true(finds(p));
+	assert_string_equal(text, "the process has written over 2 probes on "
+				  "its allocator");
+	p->counters.heap_overwritten = 0;
+	p->counters.heap_ended = 1;
+	assert_true(finds(p));
+	assert_string_equal(text,
+			    "the heap profile ended before the recording");
+}
+
 static void only_kinds_that_are_written_count(void **state)
 {
 	struct wp_profile *p = *state;
@@ -180,6 +202,7 @@ int main(void)
 		TEST(running_time_stands_for_cpu_time_that_was_not_recorded),
 		TEST(cut_stacks_of_waits_are_losses_of_wall_time),
 		TEST(what_needs_no_stack_is_no_loss),
+		TEST(what_the_heap_profile_lacks_is_a_loss),
 		TEST(only_kinds_that_are_written_count),
 		TEST(samples_and_ticks_that_were_not_made_are_losses),
 	};
