@@ -471,6 +471,23 @@ def test_what_memory_does_not_hold_is_counted(start, serve):
     target.assert_unharmed()
 
 
+def test_the_ring_ends_where_its_memory_does(start, serve):
+    """Past it the oldest marks go, before their time."""
+    target = start("churn", 5000)
+    server = serve("--timeline-size", "64K", "--keep", "1h",
+                   target.pid).ready()
+    wait_until(lambda: server.metric("wallprof_history_dropped_total{") > 3,
+               pause=0.1)
+    # Half of it is the ring's; one mark stays, however large.
+    marks = server.metric("wallprof_history_seconds{")
+    assert (server.metric("wallprof_history_bytes{") <= 32 << 10 or
+            marks < 2), marks
+    pprof = server.get("/debug/pprof/wall?seconds=1")
+    assert pprof[:2] == b"\x1f\x8b"
+    server.end()
+    target.assert_unharmed()
+
+
 def test_prometheus_scrapes_and_answers(start, serve, tmp_path):
     target = start("hang", "abba")
     server = serve(target.pid, tcp=True).ready()

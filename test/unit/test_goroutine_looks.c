@@ -171,6 +171,31 @@ static void what_memory_has_no_room_for_is_told(void **state)
 	assert_int_equal(f->nseen, 0);
 }
 
+/* The same goroutines 512 times, and memory for some of them. */
+static void the_list_is_followed_to_the_end_of_its_memory(void **state)
+{
+	enum { ALL = (MADE_G - MADE_LIST) / 8, LOOKS = 20 };
+	struct fixture *f = *state;
+	uint32_t first;
+
+	for (size_t i = MADE_GOROUTINES; i < ALL; i++)
+		made_put(f->made.memory, MADE_LIST + 8 * i, made_avma(MADE_G),
+			 8);
+	made_put(f->made.memory, MADE_ALLGS + 8, ALL, 8);
+	wp_budget_set(16 * 1024);
+	for (int i = 0; i < LOOKS; i++) {
+		look(f);
+		assert_int_equal(f->n + f->nleft, ALL);
+		if (!i)
+			first = f->n;
+	}
+	/* A later look goes on where there is room, and no further. */
+	assert_true(first > 0 && f->n >= first && f->n < 1024 / 16);
+	/* What was read is looked at as ever: the fourth goroutine has ended. */
+	assert_int_equal(f->nseen, f->n - 1);
+	assert_false(wp_budget_take(WP_BUDGET_GO, 1024));
+}
+
 static void the_goroutine_of_a_register(void **state)
 {
 	struct fixture *f = *state;
@@ -251,6 +276,9 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_memory_has_no_room_for_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_list_is_followed_to_the_end_of_its_memory, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(the_goroutine_of_a_register,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stacks_of_some_are_read, set_up,

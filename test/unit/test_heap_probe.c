@@ -144,6 +144,44 @@ static void calls_are_counted_and_objects_followed(void **state)
 	wp_heap_probe_close(probe);
 }
 
+static void count(void *ctx, uint64_t id)
+{
+	(void)id;
+	++*(size_t *)ctx;
+}
+
+/* So many sampled objects are followed at once; those beyond are counted. */
+static void the_table_of_objects_has_an_end(void **state)
+{
+	enum { ROOM = 262144, MORE = 1000 };
+	const struct wp_heap_site sites[] = {
+		{ offset_of((void (*)(void))probed_malloc), WP_HEAP_MALLOC },
+		{ offset_of((void (*)(void))probed_free), WP_HEAP_FREE },
+	};
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_heap_probe *probe;
+	size_t live = 0;
+
+	(void)state;
+	if (wp_heap_probe_open(&probe, getpid(), 1, WP_HEAP_TIER_AUTO, NULL))
+		skip();
+	assert_int_equal(
+		wp_heap_probe_attach(probe, "/proc/self/exe", sites, 2, &err),
+		0);
+	assert_int_equal(wp_heap_probe_arm(probe), 0);
+	for (uintptr_t i = 1; i <= ROOM + MORE; i++)
+		(void)probed_malloc(1000, (void *)(i * 16));
+	assert_int_equal(wp_heap_probe_counts(probe).unfollowed, MORE);
+	assert_int_equal(wp_heap_probe_each_live(probe, count, &live), 0);
+	assert_int_equal(live, ROOM);
+	/* One that was not followed, and room for another. */
+	probed_free((void *)(uintptr_t)((ROOM + MORE) * 16));
+	probed_free((void *)16);
+	(void)probed_malloc(1000, (void *)8);
+	assert_int_equal(wp_heap_probe_counts(probe).unfollowed, MORE);
+	wp_heap_probe_close(probe);
+}
+
 static void a_probe_costs_some_time(void **state)
 {
 	struct wp_heap_probe *probe;
@@ -189,6 +227,7 @@ int main(void)
 			calls_are_counted_and_objects_followed, &session),
 		cmocka_unit_test_prestate(
 			calls_are_counted_and_objects_followed, &multi),
+		cmocka_unit_test(the_table_of_objects_has_an_end),
 		cmocka_unit_test(a_probe_costs_some_time),
 		cmocka_unit_test(what_cannot_be_probed_is_an_error),
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "profile_maker.h"
+#include "wallprof/profile_processes.h"
 
 static int setup(void **state)
 {
@@ -215,6 +216,29 @@ static void names_that_are_too_many_share_too(void **state)
 	assert_int_equal(p->nthreads, WP_SHARED_NAMES + 1);
 }
 
+/* 3 processes have an entry each, 256 names one each, all others one. */
+static void processes_that_are_too_many_share_too(void **state)
+{
+	enum { OWN = 3, N = OWN + WP_SHARED_NAMES + 1000 };
+	struct wp_profile *p = *state;
+	const uint32_t first = p->nprocesses;
+	uint32_t all = 0, index = 0;
+	char name[16];
+
+	for (int i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		index = wp_profile_share_process(p, i + 1, name, first + OWN);
+		assert_in_range(index, first, first + OWN + WP_SHARED_NAMES);
+	}
+	assert_int_equal(p->nprocesses, first + OWN + WP_SHARED_NAMES + 1);
+	assert_string_equal(wp_profile_str(p, p->processes[index].name),
+			    "[other processes]");
+	assert_int_equal(p->processes[index].nmore, 999);
+	for (uint32_t i = first; i < p->nprocesses; i++)
+		all += 1 + p->processes[i].nmore;
+	assert_int_equal(all, N);
+}
+
 static void return_address_is_looked_up_before_itself(void **state)
 {
 	static const uint64_t pcs[] = { EXE_START + 0x10, EXE_START + 0x20, 0 };
@@ -363,6 +387,7 @@ int main(void)
 		T(kinds_have_samples_of_their_own),
 		T(threads_share_by_name),
 		T(names_that_are_too_many_share_too),
+		T(processes_that_are_too_many_share_too),
 		T(return_address_is_looked_up_before_itself),
 		T(address_before_its_mapping_is_in_none),
 		T(same_address_is_one_location),
