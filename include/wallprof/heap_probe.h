@@ -17,6 +17,7 @@
 #ifndef WP_HEAP_PROBE_H
 #define WP_HEAP_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -44,6 +45,12 @@ struct wp_heap_probe;
 /* The threshold of wp_heap_record for objects of size class CLASS, sampled every RATE
  * bytes. */
 uint32_t wp_heap_threshold(uint32_t class, uint64_t rate);
+
+/* Do probes end a process that has a seccomp filter, on the kernel RELEASE (uname(2))?
+ * On x86-64 Linux 6.11 to 6.13 make a system call, uretprobe, where a probed function
+ * returns, and filters know none; Linux 6.14 lets it pass, as later ones of 6.12 and
+ * 6.13 do ("seccomp: passthrough uretprobe systemcall without filtering"). */
+bool wp_heap_probe_ends_filtered(const char *release);
 
 /* Load the program for process PID with one sample every RATE bytes.  Nothing is
  * probed so far.

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 
 uint32_t wp_heap_threshold(uint32_t class, uint64_t rate)
 {
@@ -19,9 +20,21 @@ uint32_t wp_heap_threshold(uint32_t class, uint64_t rate)
 	return scaled < 1 ? 1 : (uint32_t)scaled;
 }
 
+bool wp_heap_probe_ends_filtered(const char *release)
+{
+	/* Mended by then. */
+	enum { OF_6_12 = 20, OF_6_13 = 8 };
+	unsigned int major, minor, patch = 0;
+
+	if (sscanf(release, "%u.%u.%u", &major, &minor, &patch) < 2 ||
+	    major != 6)
+		return false;
+	return minor == 11 || (minor == 12 && patch < OF_6_12) ||
+	       (minor == 13 && patch < OF_6_13);
+}
+
 #ifdef WP_HAVE_BPF
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>

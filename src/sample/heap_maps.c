@@ -107,6 +107,18 @@ static bool take_fresh(struct wp_heap_maps *maps, uint64_t id,
 	return false;
 }
 
+uint64_t wp_heap_maps_take_back(struct wp_heap_maps *maps,
+				struct wp_sample_set *set, uint64_t id)
+{
+	struct wp_heap_map map;
+
+	if (!take_fresh(maps, id, &map) || map.at >= set->nsamples)
+		return 0;
+	set->samples[map.at].count -= map.count;
+	set->samples[map.at].wall_ns -= map.bytes;
+	return map.bytes;
+}
+
 int wp_heap_maps_place(struct wp_heap_maps *maps,
 		       const struct wp_heap_mapped *range)
 {

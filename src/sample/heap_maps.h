@@ -21,6 +21,8 @@ struct wp_heap_map {
 	uint32_t at;
 	uint32_t count;
 	double weight;
+	/* What its sample has added to the profile. */
+	uint64_t bytes;
 };
 
 struct wp_heap_maps {
@@ -40,6 +42,11 @@ struct wp_heap_maps {
 /* Keep the sample MAP, whose place is still to come.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_heap_maps_add(struct wp_heap_maps *maps, const struct wp_heap_map *map);
+
+/* The call of sample ID failed: it is taken out of SET, the profile's.  Returns its
+ * bytes; 0: it is none of these. */
+uint64_t wp_heap_maps_take_back(struct wp_heap_maps *maps,
+				struct wp_sample_set *set, uint64_t id);
 
 /* Enter that RANGE is mapped: what was there before is forgotten, and the sample of its
  * id is there.  0 or -ENOMEM. */

@@ -82,17 +82,20 @@ int wp_heap_objects_add(struct wp_heap_objects *o, struct wp_heap_probe *probe,
 	return 0;
 }
 
-void wp_heap_objects_take_back(struct wp_heap_objects *o,
-			       struct wp_sample_set *set, uint64_t id)
+uint64_t wp_heap_objects_take_back(struct wp_heap_objects *o,
+				   struct wp_sample_set *set, uint64_t id)
 {
 	struct wp_heap_object *object = find(o, id);
+	uint64_t bytes;
 
 	if (!object || object->at >= set->nsamples)
-		return;
+		return 0;
+	bytes = object->bytes;
 	set->samples[object->at].count -= object->count;
 	set->samples[object->at].wall_ns -= object->bytes;
 	object->count = 0;
 	object->bytes = 0;
+	return bytes;
 }
 
 int wp_heap_objects_count(struct wp_heap_objects *o,

@@ -38,9 +38,10 @@ int wp_heap_objects_add(struct wp_heap_objects *objects,
 			struct wp_heap_probe *probe,
 			const struct wp_heap_object *object);
 
-/* The allocation of object ID failed: it is taken out of SET, the profile's. */
-void wp_heap_objects_take_back(struct wp_heap_objects *objects,
-			       struct wp_sample_set *set, uint64_t id);
+/* The allocation of object ID failed: it is taken out of SET, the profile's.  Returns its
+ * bytes; 0: it is none of these. */
+uint64_t wp_heap_objects_take_back(struct wp_heap_objects *objects,
+				   struct wp_sample_set *set, uint64_t id);
 
 /* The memory of all objects so far is gone, as by an exec. */
 void wp_heap_objects_forget(struct wp_heap_objects *objects);

@@ -10,6 +10,10 @@
 #include "target.h"
 #include "threads.h"
 
+/* Readers add values up as int64.  What a process maps and does not touch costs it
+ * nothing: 64 TiB at a time have passed that in half a minute. */
+#define BYTES_MAX ((uint64_t)INT64_MAX / 2)
+
 /* A number near W whose mean is W. */
 static uint32_t round_at_random(struct wp_sampler *loop, double w)
 {
@@ -50,6 +54,7 @@ static int keep_object(struct wp_heap_samples *h,
 		.at = object->at,
 		.count = object->count,
 		.weight = weight,
+		.bytes = object->bytes,
 	};
 
 	return wp_heap_call_is_map(data->call) ?
@@ -63,12 +68,14 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	double weight = data->threshold ? 0x1p32 / data->threshold : 1;
+	double bytes = weight * (double)data->size;
 	struct wp_heap_object object = {
 		.id = data->id,
 		.time_ns = record->time_ns,
 		.at = UINT32_MAX,
 		.count = round_at_random(target->loop, weight),
-		.bytes = (uint64_t)llround(weight * (double)data->size),
+		.bytes = bytes < (double)BYTES_MAX ? (uint64_t)llround(bytes) :
+						     BYTES_MAX,
 	};
 	struct wp_stack_walk walk = wp_stack_walk_sample(target, &h->events,
 							 record);
@@ -87,12 +94,27 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 	key.stack = wp_stack_walk_intern(target, &walk);
 	if (key.stack == UINT32_MAX)
 		return -ENOMEM;
+	if (object.bytes > BYTES_MAX - h->bytes) {
+		h->nbeyond++;
+		return 0;
+	}
+	h->bytes += object.bytes;
 	rc = wp_profile_add_sample_hinted(target->profile, WP_PROFILE_HEAP,
 					  &key, &object.at, object.count,
 					  object.bytes);
 	if (rc || object.at >= target->profile->sets[WP_PROFILE_HEAP].nsamples)
 		return rc;
 	return keep_object(h, data, &object, weight);
+}
+
+/* The call of sample ID failed. */
+static void take_back(struct wp_target *target, uint64_t id)
+{
+	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
+	struct wp_heap_samples *h = target->heap_samples;
+
+	h->bytes -= wp_heap_objects_take_back(&h->objects, set, id) +
+		    wp_heap_maps_take_back(&h->maps, set, id);
 }
 
 static int take_record(struct wp_target *target,
@@ -112,9 +134,7 @@ static int take_record(struct wp_target *target,
 		return 0;
 	memcpy(&data, record->raw, sizeof(data));
 	if (data.call == WP_HEAP_FAILED) {
-		wp_heap_objects_take_back(
-			&target->heap_samples->objects,
-			&target->profile->sets[WP_PROFILE_HEAP], data.id);
+		take_back(target, data.id);
 		return 0;
 	}
 	t = wp_threads_get(target, record->tid);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "target.h"
 #include "wallprof/clock.h"
 #include "wallprof/go_books.h"
+#include "wallprof/tracer.h"
 
 enum {
 	/* Ring buffers of all CPUs together, and most of one. */
@@ -188,15 +190,33 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 			  "--heap-large to see what it takes from the kernel");
 }
 
+/* A kernel that would end the target at the first return from a probed function. */
+static int refuse_filtered(const struct wp_target *target, struct wp_err *err)
+{
+	struct utsname name;
+
+	if (uname(&name) || strcmp(name.machine, "x86_64") ||
+	    !wp_heap_probe_ends_filtered(name.release) ||
+	    !wp_tracer_has_filter(target->process->pid))
+		return 0;
+	return wp_err_set(err, -ENOTSUP,
+			  "the process has a seccomp filter, and Linux 6.11 to "
+			  "6.13 end such a process when its allocator is "
+			  "probed: this is Linux %s",
+			  name.release);
+}
+
 static int open_probes(struct wp_target *target, struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	const struct timespec wait = { .tv_nsec = COUNT_NS };
 	const struct timespec again = { .tv_nsec = FIRST_LOOK_NS };
-	int rc = wp_heap_probe_open(&h->probe, target->process->pid,
-				    target->loop->options.heap_rate,
-				    target->loop->options.heap_tier, err);
+	int rc = refuse_filtered(target, err);
 
+	if (!rc)
+		rc = wp_heap_probe_open(&h->probe, target->process->pid,
+					target->loop->options.heap_rate,
+					target->loop->options.heap_tier, err);
 	if (!rc)
 		rc = open_events(target, err);
 	if (rc)
@@ -319,7 +339,8 @@ static int describe(struct wp_target *target)
 {
 	const struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t lost = counts.unsent + h->objects.ndropped + h->maps.ndropped;
+	uint64_t lost = counts.unsent + h->objects.ndropped + h->maps.ndropped +
+			h->nbeyond;
 	bool session = wp_heap_probe_tier(h->probe) == WP_HEAP_TIER_SESSION;
 	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 512];
 	int n = snprintf(

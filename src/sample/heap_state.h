@@ -44,6 +44,9 @@ struct wp_heap_samples {
 	struct wp_heap_maps maps;
 	/* Most probes that the process had written over. */
 	size_t noverwritten;
+	/* All that was allocated; samples that would make it more than is counted. */
+	uint64_t bytes;
+	uint64_t nbeyond;
 	/* Samples of an allocator that another called. */
 	uint64_t ninner;
 };

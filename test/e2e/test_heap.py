@@ -253,6 +253,31 @@ def test_a_probe_that_the_program_writes_over_is_said(start, tmp_path):
     target.assert_unharmed()
 
 
+RESERVES = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void) {
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    for (;; usleep(1000))
+        mmap(NULL, 1ul << 47, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+"""
+
+
+def test_memory_that_there_is_not_is_not_counted(start, tmp_path):
+    """More than an address space has: each mmap fails."""
+    target = start(compiled(tmp_path, RESERVES))
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-large",
+                   "--heap-anyway", "-d", 1, output=tmp_path / "p.pb.gz")
+    assert re.search(r"and [1-9]\d+ of mmap", run.err), run.err
+    assert " 0 objects of 0 B allocated" in run.err, run.err
+    target.assert_unharmed()
+
+
 EXECUTES = """
 #include <stdio.h>
 #include <stdlib.h>

@@ -126,6 +126,29 @@ static void a_sample_without_a_place_is_nothing(void **state)
 	check(20, 2);
 }
 
+static void a_call_that_fails_is_taken_back(void **state)
+{
+	struct wp_profile_sample one = { .count = 7, .wall_ns = 1000 };
+	struct wp_sample_set set = { .samples = &one, .nsamples = 1 };
+	struct wp_heap_map map = { .id = 1, .count = 2, .bytes = 400 };
+
+	(void)state;
+	assert_int_equal(wp_heap_maps_add(&maps, &map), 0);
+	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 2), 0);
+	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 1), 400);
+	assert_int_equal(one.count, 5);
+	assert_int_equal(one.wall_ns, 600);
+	/* Once; and it has no place. */
+	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 1), 0);
+	place(2, 0, 10, 1);
+	/* Of a profile that is another by now. */
+	map.at = 1;
+	assert_int_equal(wp_heap_maps_add(&maps, &map), 0);
+	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 1), 0);
+	assert_int_equal(one.count, 5);
+	check(0, 0);
+}
+
 static void what_is_said_waits_for_its_sample(void **state)
 {
 	(void)state;
@@ -164,6 +187,7 @@ int main(void)
 		cmocka_unit_test(what_is_unmapped_is_not_counted),
 		cmocka_unit_test(the_newest_mapping_holds),
 		cmocka_unit_test(a_sample_without_a_place_is_nothing),
+		cmocka_unit_test(a_call_that_fails_is_taken_back),
 		cmocka_unit_test(what_is_said_waits_for_its_sample),
 		cmocka_unit_test(older_ones_only),
 	};

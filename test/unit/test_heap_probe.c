@@ -39,6 +39,22 @@ static void thresholds_are_probabilities(void **state)
 	}
 }
 
+static void kernels_that_end_who_has_a_filter_are_known(void **state)
+{
+	(void)state;
+	for (const char *const *r =
+		     (const char *[]){ "6.11.0-29-generic", "6.12",
+				       "6.12.13-amd64", "6.13.2", NULL };
+	     *r; r++)
+		assert_true(wp_heap_probe_ends_filtered(*r));
+	for (const char *const *r =
+		     (const char *[]){ "5.10.0", "6.1.112", "6.10.14",
+				       "6.12.117", "6.14.0-15-generic",
+				       "6.18.44", "7.12.1", "none", NULL };
+	     *r; r++)
+		assert_false(wp_heap_probe_ends_filtered(*r));
+}
+
 #ifdef __x86_64__
 /* Functions with the arguments of malloc and free: push %rbx; pop %rbx; what the first
  * returns is the second argument. */
@@ -222,6 +238,7 @@ int main(void)
 #endif
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thresholds_are_probabilities),
+		cmocka_unit_test(kernels_that_end_who_has_a_filter_are_known),
 #ifdef __x86_64__
 		cmocka_unit_test_prestate(
 			calls_are_counted_and_objects_followed, &session),

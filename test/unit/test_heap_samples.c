@@ -19,11 +19,17 @@ enum { MAKER = 7, PROBE_COST_NS = 1000 };
 static struct wp_heap_probe {
 	int open_rc, attach_rc;
 	size_t nattached, noutputs;
-	bool armed, detached;
+	bool armed, detached, ends_filtered;
 	struct wp_heap_counts counts;
 	uint64_t live[64];
 	size_t nlive;
 } probe;
+
+bool wp_heap_probe_ends_filtered(const char *release)
+{
+	assert_true(release[0] > '0' && release[0] <= '9');
+	return probe.ends_filtered;
+}
 
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 		       enum wp_heap_tier tier, struct wp_err *err)
@@ -233,6 +239,25 @@ static void what_fails_is_taken_back(void **state)
 	assert_int_equal(sums->wall_ns, 1000);
 }
 
+/* Sums of a profile are int64, of all its samples together. */
+static void no_more_is_counted_than_readers_can_add_up(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	start_target();
+	tick();
+	for (uint64_t id = 1; id <= 40; id++)
+		allocate(id, 1ull << 47, 1u << 20, WP_HEAP_MALLOC);
+	/* The first failed: there is room for one more. */
+	allocate(1, 0, 0, WP_HEAP_FAILED);
+	allocate(41, 1ull << 47, 1u << 20, WP_HEAP_MALLOC);
+	allocate(42, 1ull << 47, 1u << 20, WP_HEAP_MALLOC);
+	sums = finish();
+	assert_int_equal(sums->wall_ns, 7ull << 59);
+	assert_int_equal(fake.profile.counters.heap_lost, 42 - 8);
+}
+
 static void after_an_exec_nothing_of_before_is_in_use(void **state)
 {
 	struct wp_perf_record record = {
@@ -373,6 +398,31 @@ static void probes_that_are_refused_are_an_error(void **state)
 	assert_int_equal(fake_target_start(&fake, &options), -EINVAL);
 }
 
+static void a_kernel_that_ends_who_has_a_filter_is_not_used(void **state)
+{
+	(void)state;
+	probe.ends_filtered = true;
+	fake_stop.has_filter = true;
+	assert_int_equal(fake_target_start(&fake, &options), -ENOTSUP);
+	assert_int_equal(probe.nattached, 0);
+}
+
+static void a_filter_is_no_hindrance_elsewhere(void **state)
+{
+	(void)state;
+	fake_stop.has_filter = true;
+	start_target();
+	assert_true(probe.nattached > 0);
+}
+
+static void who_has_no_filter_is_probed_anywhere(void **state)
+{
+	(void)state;
+	probe.ends_filtered = true;
+	start_target();
+	assert_true(probe.nattached > 0);
+}
+
 static void frames_of_allocators_are_left_out(void **state)
 {
 	struct wp_heap_range ranges[] = {
@@ -489,6 +539,7 @@ int main(void)
 		TEST(a_sample_stands_for_many),
 		TEST(weights_are_right_on_average),
 		TEST(what_fails_is_taken_back),
+		TEST(no_more_is_counted_than_readers_can_add_up),
 		TEST(after_an_exec_nothing_of_before_is_in_use),
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
@@ -497,6 +548,9 @@ int main(void)
 		TEST(what_is_lost_is_counted),
 		TEST(what_cannot_be_is_an_error),
 		TEST(probes_that_are_refused_are_an_error),
+		TEST(a_kernel_that_ends_who_has_a_filter_is_not_used),
+		TEST(a_filter_is_no_hindrance_elsewhere),
+		TEST(who_has_no_filter_is_probed_anywhere),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
 		cmocka_unit_test(mappings_of_allocators_are_told_from_others),
 	};
