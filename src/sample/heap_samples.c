@@ -142,8 +142,12 @@ static int begin_sampling(struct wp_target *target, uint64_t now,
 static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
-	int rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
+	int rc;
 
+	if (target->space.nexecs != h->nexecs)
+		h->sites.nplaces = 0;
+	h->nexecs = target->space.nexecs;
+	rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
 	/* It has executed another program: the next look finds that. */
 	if (rc == -ENOENT) {
 		*err = (struct wp_err)WP_ERR_INIT;
@@ -279,8 +283,12 @@ static void grow_copies(struct wp_target *target)
 static void note_overwritten(struct wp_target *target)
 {
 	struct wp_heap_samples *h = target->heap_samples;
-	size_t n = wp_heap_sites_count_overwritten(&h->sites, target);
+	size_t n;
 
+	/* Those of another program, until the next search. */
+	if (target->space.nexecs != h->nexecs)
+		return;
+	n = wp_heap_sites_count_overwritten(&h->sites, target);
 	if (n > h->noverwritten)
 		h->noverwritten = n;
 }
@@ -438,7 +446,8 @@ int wp_heap_samples_finish(struct wp_target *target)
 	if (h->is_go)
 		return read_go(target);
 	(void)take_cost(target, wp_clock_ns());
-	note_overwritten(target);
+	if (wp_address_space_reload(&target->space, false) >= 0)
+		note_overwritten(target);
 	wp_heap_probe_detach(h->probe);
 	wp_perf_source_disable(&h->events);
 	rc = wp_heap_records_read(target, UINT64_MAX);

@@ -42,8 +42,10 @@ struct wp_heap_samples {
 	double cost;
 	struct wp_heap_objects objects;
 	struct wp_heap_maps maps;
-	/* Most probes that the process had written over. */
+	/* Most probes that the process had written over, and which of its programs
+	 * has those that are looked at. */
 	size_t noverwritten;
+	uint32_t nexecs;
 	/* All that was allocated; samples that would make it more than is counted. */
 	uint64_t bytes;
 	uint64_t nbeyond;

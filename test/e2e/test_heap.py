@@ -306,6 +306,7 @@ def test_a_program_that_executes_itself_for_ever(start, tmp_path, calls):
                    "-d", 1, output=tmp_path / "p.pb.gz").check((0, 1))
     assert "No such file" not in run.err, run.err
     assert "no malloc is found" not in run.err, run.err
+    assert "written over" not in run.err, run.err
     if calls:
         assert not re.search(r"heap: \d{,2} calls that allocate", run.err), (
             run.err)
