@@ -126,8 +126,8 @@ symbolize_DEPS := symbols state profile proc base
 dump_DEPS := hang symbolize symbols sample $(sample_DEPS)
 serve_DEPS := proc base
 cmd_DEPS := serve dump output $(dump_DEPS)
-# The foreign libraries that each needs itself; those of bpf and serve are known
-# once it is seen what is there, in a file of arguments.
+# The foreign libraries that each needs itself; bpf's are known once it is seen
+# what is there, in a file of arguments.
 base_EXT := -ldeflate
 unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
@@ -136,7 +136,6 @@ symbols_EXT := -ldw -lelf -llzma -liberty
 output_EXT := -lz -ljansson -lm
 cmd_EXT := -lncursesw -ltinfo
 bpf_EXT := @$(O)/bpf/libs -lm
-serve_EXT := @$(O)/serve/libs
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
 # The room that a test's source names, of one read of all of them.
 ROOM_LINES := $(shell grep -om1 'Layer: [a-z]*\.' test/unit/test_*.c test/fuzz/fuzz_*.c | tr -d ' ')
@@ -175,23 +174,23 @@ BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) heap_probe_none)
 $(BPF_OBJ): $(O)/bpf/libs
 $(BPF_OBJ): WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 
-# Without libmicrohttpd all is built but `wallprof serve`, without libcurl all but
-# its --push.
-$(O)/serve/libs: | deps-build
+# Loaded by `wallprof serve` and its --push alone, by the names that programs linked
+# with them ask for.  Without libmicrohttpd all is built but serve, without libcurl all
+# but --push.
+$(O)/serve/sonames: | deps-build
 	@mkdir -p $(@D)
-	$(Q)if echo '#include <microhttpd.h>' | $(CC) $(CPPFLAGS) $(CROSS_FLAGS) $(CFLAGS) -E - \
-		>/dev/null 2>$(@D)/log; \
-	then echo -DWP_HAVE_MHD=1 >$(@D)/flags; echo -lmicrohttpd >$@; \
-	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
-	else echo "  serve is left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-	$(Q)if echo '#include <curl/curl.h>' | $(CC) $(CPPFLAGS) $(CROSS_FLAGS) $(CFLAGS) -E - \
-		>/dev/null 2>$(@D)/log-curl; \
-	then echo -DWP_HAVE_CURL=1 >>$(@D)/flags; echo -lcurl >>$@; \
-	elif [ -n "$(WERROR)" ]; then cat $(@D)/log-curl; exit 1; \
-	else echo "  --push is left out: see $(@D)/log-curl"; fi
-$(O)/src/serve/serve_http.o $(O)/src/serve/push_http.o: $(O)/serve/libs
+	$(Q)rm -f $(@D)/*; for h in microhttpd curl/curl; do l=$${h#*/}; \
+	if printf '#include <%s.h>\nint main(void) { return 0; }\n' $$h | \
+		$(CC) $(CPPFLAGS) $(CROSS_FLAGS) $(CFLAGS) $(LDFLAGS) -o $(@D)/$$l \
+		-x c - -Wl,--no-as-needed -l$$l 2>$(@D)/log-$$l; \
+	then readelf -d $(@D)/$$l | sed -n "s/.*NEEDED.*\[\(lib$$l.*\)\]/\1/p" | \
+		sed "s/.*/-DWP_$${l}_SONAME=\\\\\"&\\\\\"/" >>$@.new; \
+	elif [ -n "$(WERROR)" ]; then cat $(@D)/log-$$l; exit 1; \
+	else echo "  $$l is left out: see $(@D)/log-$$l"; fi; done; \
+	touch $@.new; mv $@.new $@
+$(O)/src/serve/serve_http.o $(O)/src/serve/push_http.o: $(O)/serve/sonames
 $(O)/src/serve/serve_http.o $(O)/src/serve/push_http.o: \
-	WP_CPPFLAGS += @$(O)/serve/flags
+	WP_CPPFLAGS += @$(O)/serve/sonames
 
 $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 		$(call libs_of,cmd)

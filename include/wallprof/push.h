@@ -42,7 +42,7 @@ struct wp_push_stats {
 	char why[128];
 };
 
-/* Can this build push? */
+/* Can this build push, and is libcurl here?  Loads it. */
 bool wp_push_is_there(void);
 
 /* Send the items that come over SOCK (SOCK_SEQPACKET) to the collector at URL, and tell

@@ -168,7 +168,7 @@ struct wp_serve_http {
 	pid_t parent;
 };
 
-/* Can this build serve? */
+/* Can this build serve, and is libmicrohttpd here?  Loads it. */
 bool wp_serve_is_there(void);
 
 /* Serve in this process, which gives up all other rights before it reads a byte,

@@ -366,9 +366,9 @@ int wp_cmd_serve(const struct wp_options *options)
 	int rc;
 
 	if (!wp_serve_is_there()) {
-		wp_say("wallprof: this wallprof was built without "
-		       "libmicrohttpd, which serve needs: install "
-		       "libmicrohttpd-dev and build it again");
+		wp_say("wallprof: serve needs libmicrohttpd, which is not here "
+		       "or was not when this wallprof was built: install "
+		       "libmicrohttpd12, or libmicrohttpd-dev and build again");
 		return WP_EXIT_NOTHING;
 	}
 	s->options = s->served.options = options;

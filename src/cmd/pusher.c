@@ -44,10 +44,12 @@ int wp_pusher_start(struct wp_pusher *p, struct wp_err *err)
 	if (!p->options->push)
 		return 0;
 	if (!wp_push_is_there())
-		return wp_err_set(err, -ENOTSUP,
-				  "this wallprof was built without libcurl, "
-				  "which --push needs: install "
-				  "libcurl4-openssl-dev and build it again");
+		return wp_err_set(
+			err, -ENOTSUP,
+			"--push needs libcurl, which is not here or "
+			"was not when this wallprof was built: install "
+			"libcurl4, or libcurl4-openssl-dev and build "
+			"again");
 	p->started_ns = wp_clock_ns();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return wp_err_set(err, -errno, "socketpair: %s",

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#ifndef WP_HAVE_CURL
+#ifndef WP_curl_SONAME
 
 bool wp_push_is_there(void)
 {
@@ -21,7 +21,6 @@ int wp_push_run(const char *url, int sock, pid_t parent)
 
 #else
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +28,7 @@ int wp_push_run(const char *url, int sock, pid_t parent)
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "curl_functions.h"
 #include "push_confine.h"
 #include "push_queue.h"
 #include "serve_confine.h"
@@ -61,9 +61,15 @@ struct push {
 	uint64_t closed_ns;
 };
 
+static struct wp_curl lib;
+
 bool wp_push_is_there(void)
 {
-	return true;
+	static const char *const names[] = { WP_CURL_FUNCTIONS(
+		WP_LIBRARY_NAME) };
+
+	return wp_library_load(WP_curl_SONAME, names,
+			       sizeof(names) / sizeof(*names), &lib);
 }
 
 /* In names and labels of series: what every collector takes. */
@@ -93,14 +99,14 @@ static char *make_url(const struct push *p, const struct wp_push_item *item)
 	make_plain(plain);
 	snprintf(name, sizeof(name), "%s{host=%s,pid=%d}", plain, p->host,
 		 item->pid);
-	escaped = curl_easy_escape(p->easy, name, 0);
+	escaped = lib.curl_easy_escape(p->easy, name, 0);
 	if (escaped &&
 	    asprintf(&url,
 		     "%.*s%s?name=%s&from=%lld&until=%lld&spyName=wallprof",
 		     (int)n, p->url, has_path ? "" : path, escaped,
 		     (long long)item->from_s, (long long)item->until_s) < 0)
 		url = NULL;
-	curl_free(escaped);
+	lib.curl_free(escaped);
 	return url;
 }
 
@@ -138,22 +144,22 @@ static bool fill_form(struct push *p, const struct wp_push_entry *entry)
 {
 	curl_mimepart *part;
 
-	p->form = curl_mime_init(p->easy);
-	part = p->form ? curl_mime_addpart(p->form) : NULL;
-	return part && !curl_mime_name(part, "profile") &&
-	       !curl_mime_filename(part, "profile.pb.gz") &&
-	       !curl_mime_type(part, "application/octet-stream") &&
-	       !curl_mime_data_cb(part, (curl_off_t)entry->size, read_file,
-				  seek_file, NULL, p);
+	p->form = lib.curl_mime_init(p->easy);
+	part = p->form ? lib.curl_mime_addpart(p->form) : NULL;
+	return part && !lib.curl_mime_name(part, "profile") &&
+	       !lib.curl_mime_filename(part, "profile.pb.gz") &&
+	       !lib.curl_mime_type(part, "application/octet-stream") &&
+	       !lib.curl_mime_data_cb(part, (curl_off_t)entry->size, read_file,
+				      seek_file, NULL, p);
 }
 
 static void end_transfer(struct push *p, long status, const char *why)
 {
 	if (p->easy) {
-		curl_multi_remove_handle(p->multi, p->easy);
-		curl_easy_cleanup(p->easy);
+		lib.curl_multi_remove_handle(p->multi, p->easy);
+		lib.curl_easy_cleanup(p->easy);
 	}
-	curl_mime_free(p->form);
+	lib.curl_mime_free(p->form);
 	p->easy = NULL;
 	p->form = NULL;
 	wp_push_queue_end(&p->queue, status, why, wp_clock_ns());
@@ -165,7 +171,7 @@ static void begin_transfer(struct push *p, const struct wp_push_entry *entry)
 
 	p->at = 0;
 	p->answered = 0;
-	p->easy = curl_easy_init();
+	p->easy = lib.curl_easy_init();
 	if (p->easy)
 		url = make_url(p, &entry->item);
 	if (!url || !fill_form(p, entry)) {
@@ -173,17 +179,19 @@ static void begin_transfer(struct push *p, const struct wp_push_entry *entry)
 		end_transfer(p, 0, "no memory");
 		return;
 	}
-	curl_easy_setopt(p->easy, CURLOPT_URL, url);
-	curl_easy_setopt(p->easy, CURLOPT_MIMEPOST, p->form);
-	curl_easy_setopt(p->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-	curl_easy_setopt(p->easy, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
-	curl_easy_setopt(p->easy, CURLOPT_USERAGENT, "wallprof/" WP_VERSION);
-	curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, skip_answer);
-	curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, p);
+	lib.curl_easy_setopt(p->easy, CURLOPT_URL, url);
+	lib.curl_easy_setopt(p->easy, CURLOPT_MIMEPOST, p->form);
+	lib.curl_easy_setopt(p->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	lib.curl_easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
+	lib.curl_easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT_MS,
+			     (long)CONNECT_MS);
+	lib.curl_easy_setopt(p->easy, CURLOPT_TIMEOUT_MS, (long)ANSWER_MS);
+	lib.curl_easy_setopt(p->easy, CURLOPT_USERAGENT,
+			     "wallprof/" WP_VERSION);
+	lib.curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, skip_answer);
+	lib.curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, p);
 	free(url);
-	if (curl_multi_add_handle(p->multi, p->easy))
+	if (lib.curl_multi_add_handle(p->multi, p->easy))
 		end_transfer(p, 0, "no memory");
 }
 
@@ -193,13 +201,13 @@ static void step_transfer(struct push *p)
 	CURLMsg *message;
 	int n;
 
-	curl_multi_perform(p->multi, &n);
-	while ((message = curl_multi_info_read(p->multi, &n))) {
+	lib.curl_multi_perform(p->multi, &n);
+	while ((message = lib.curl_multi_info_read(p->multi, &n))) {
 		CURLcode rc = message->data.result;
 		long status = 0;
 
-		curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
-		end_transfer(p, rc ? 0 : status, curl_easy_strerror(rc));
+		lib.curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
+		end_transfer(p, rc ? 0 : status, lib.curl_easy_strerror(rc));
 	}
 	entry = wp_push_queue_begin(&p->queue, wp_clock_ns());
 	if (entry)
@@ -248,8 +256,8 @@ static int loop(struct push *p)
 
 		if (is_over)
 			return 0;
-		curl_multi_poll(p->multi, &fd, !p->closed_ns,
-				p->closed_ns ? 50 : TELL_MS, NULL);
+		lib.curl_multi_poll(p->multi, &fd, !p->closed_ns,
+				    p->closed_ns ? 50 : TELL_MS, NULL);
 		take_items(p);
 		step_transfer(p);
 		tell(p);
@@ -270,11 +278,11 @@ int wp_push_run(const char *url, int sock, pid_t parent)
 	if (gethostname(p->host, sizeof(p->host) - 1))
 		snprintf(p->host, sizeof(p->host), "unknown");
 	make_plain(p->host);
-	rc = wp_push_confine(parent);
-	if (!rc && curl_global_init(CURL_GLOBAL_DEFAULT))
+	rc = wp_push_is_there() ? wp_push_confine(parent) : -ENOSYS;
+	if (!rc && lib.curl_global_init(CURL_GLOBAL_DEFAULT))
 		rc = -ENOMEM;
 	if (!rc) {
-		p->multi = curl_multi_init();
+		p->multi = lib.curl_multi_init();
 		rc = p->multi ? 0 : -ENOMEM;
 	}
 	return rc ? rc : loop(p);

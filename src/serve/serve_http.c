@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#ifndef WP_HAVE_MHD
+#ifndef WP_microhttpd_SONAME
 
 bool wp_serve_is_there(void)
 {
@@ -19,7 +19,6 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 
 #else
 
-#include <microhttpd.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 #include <time.h>
 #include <unistd.h>
 
+#include "microhttpd_functions.h"
 #include "serve_confine.h"
 #include "serve_held.h"
 #include "wallprof/clock.h"
@@ -84,9 +84,15 @@ struct server {
 	uint64_t wrong_since_ns;
 };
 
+static struct wp_microhttpd lib;
+
 bool wp_serve_is_there(void)
 {
-	return true;
+	static const char *const names[] = { WP_MICROHTTPD_FUNCTIONS(
+		WP_LIBRARY_NAME) };
+
+	return wp_library_load(WP_microhttpd_SONAME, names,
+			       sizeof(names) / sizeof(*names), &lib);
 }
 
 static void set_state(struct client *c, enum state state)
@@ -105,7 +111,7 @@ static struct client *find_free(struct server *s)
 
 static const char *get_argument(void *ctx, const char *key)
 {
-	return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, key);
+	return lib.MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, key);
 }
 
 static const char *type_of(uint32_t type)
@@ -122,17 +128,19 @@ static enum MHD_Result queue(struct client *c, unsigned int status,
 
 	if (!response)
 		return MHD_NO;
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "Cache-Control", "no-store");
+	lib.MHD_add_response_header(response, "X-Content-Type-Options",
+				    "nosniff");
+	lib.MHD_add_response_header(response, "Cache-Control", "no-store");
 	if (status == 401)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+		lib.MHD_add_response_header(response, "WWW-Authenticate",
+					    "Bearer");
 	if (status == 405)
-		MHD_add_response_header(response, "Allow", "GET, HEAD");
+		lib.MHD_add_response_header(response, "Allow", "GET, HEAD");
 	if (status == 503)
-		MHD_add_response_header(response, "Retry-After", "1");
+		lib.MHD_add_response_header(response, "Retry-After", "1");
 	set_state(c, WRITING);
-	result = MHD_queue_response(c->connection, status, response);
-	MHD_destroy_response(response);
+	result = lib.MHD_queue_response(c->connection, status, response);
+	lib.MHD_destroy_response(response);
 	return result;
 }
 
@@ -149,12 +157,12 @@ static enum MHD_Result queue_text(struct client *c, unsigned int status,
 	body[n] = '\0';
 	wp_utf8_tame(body);
 	body[n] = '\n';
-	response = MHD_create_response_from_buffer(n + 1, body,
-						   MHD_RESPMEM_MUST_COPY);
+	response = lib.MHD_create_response_from_buffer(n + 1, body,
+						       MHD_RESPMEM_MUST_COPY);
 	if (response) {
-		MHD_add_response_header(response, "Content-Type",
-					type_of(WP_SERVE_TYPE_TEXT));
-		MHD_add_response_header(response, "X-Go-Pprof", "1");
+		lib.MHD_add_response_header(response, "Content-Type",
+					    type_of(WP_SERVE_TYPE_TEXT));
+		lib.MHD_add_response_header(response, "X-Go-Pprof", "1");
 	}
 	return queue(c, status, response);
 }
@@ -172,22 +180,23 @@ static enum MHD_Result queue_file(struct server *s, struct client *c)
 		return queue_text(c, 503,
 				  "503 answers that others have not taken yet "
 				  "fill the memory: try again");
-	response = MHD_create_response_from_fd((uint64_t)st.st_size, c->file);
+	response = lib.MHD_create_response_from_fd((uint64_t)st.st_size,
+						   c->file);
 	if (!response)
 		return MHD_NO;
 	c->file = -1;
-	MHD_add_response_header(response, "Content-Type",
-				type_of(c->answer.type));
+	lib.MHD_add_response_header(response, "Content-Type",
+				    type_of(c->answer.type));
 	if (c->answer.type == WP_SERVE_TYPE_PPROF) {
 		snprintf(
 			attachment, sizeof(attachment),
 			"attachment; filename=\"%s\"",
 			wp_serve_name((enum wp_serve_endpoint)c->ask.endpoint));
-		MHD_add_response_header(response, "Content-Disposition",
-					attachment);
+		lib.MHD_add_response_header(response, "Content-Disposition",
+					    attachment);
 	}
 	if (c->answer.type == WP_SERVE_TYPE_HTML)
-		MHD_add_response_header(
+		lib.MHD_add_response_header(
 			response, "Content-Security-Policy",
 			"default-src 'none'; script-src 'unsafe-inline' "
 			"'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
@@ -199,8 +208,8 @@ static enum MHD_Result queue_file(struct server *s, struct client *c)
 
 static const char *get_header(const struct client *c, const char *name)
 {
-	return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
-					   name);
+	return lib.MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+					       name);
 }
 
 /* 0, or the status of the refusal with why in TEXT. */
@@ -261,7 +270,7 @@ static enum MHD_Result ask(struct server *s, struct client *c, const char *url)
 		return queue_text(c, 503,
 				  "503 too many questions at once: try again");
 	set_state(c, ASKED);
-	MHD_suspend_connection(c->connection);
+	lib.MHD_suspend_connection(c->connection);
 	return MHD_YES;
 }
 
@@ -271,7 +280,7 @@ static enum MHD_Result heed(void *ctx, struct MHD_Connection *connection,
 			    size_t *upload_size, void **con_cls)
 {
 	struct server *s = ctx;
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+	const union MHD_ConnectionInfo *info = lib.MHD_get_connection_info(
 		connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct client *c = info ? info->socket_context : NULL;
 	unsigned int status;
@@ -319,8 +328,8 @@ static void on_connection(void *ctx, struct MHD_Connection *connection,
 	}
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
 		return;
-	info = MHD_get_connection_info(connection,
-				       MHD_CONNECTION_INFO_CONNECTION_FD);
+	info = lib.MHD_get_connection_info(connection,
+					   MHD_CONNECTION_INFO_CONNECTION_FD);
 	for (size_t i = 0; info && i < CLIENTS_MAX; i++)
 		if (s->clients[i].state != FREE &&
 		    s->clients[i].fd == info->connect_fd) {
@@ -363,9 +372,9 @@ static void accept_one(struct server *s, const struct wp_serve_socket *socket)
 	} else {
 		*c = (struct client){ .fd = fd, .socket = socket, .file = -1 };
 		set_state(c, READING);
-		if (MHD_add_connection(s->daemon, fd,
-				       (struct sockaddr *)&address,
-				       size) != MHD_YES)
+		if (lib.MHD_add_connection(s->daemon, fd,
+					   (struct sockaddr *)&address,
+					   size) != MHD_YES)
 			c->state = FREE;
 	}
 }
@@ -391,7 +400,7 @@ static bool take_answers(struct server *s)
 		c->answer = answer;
 		c->file = file;
 		set_state(c, ANSWERED);
-		MHD_resume_connection(c->connection);
+		lib.MHD_resume_connection(c->connection);
 	}
 	return n == -EAGAIN;
 }
@@ -411,13 +420,13 @@ static void check_clients(struct server *s)
 			continue;
 		c->answer = (struct wp_serve_answer){ .status = 503 };
 		set_state(c, ANSWERED);
-		MHD_resume_connection(c->connection);
+		lib.MHD_resume_connection(c->connection);
 	}
 }
 
 static int loop(struct server *s)
 {
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(
+	const union MHD_DaemonInfo *info = lib.MHD_get_daemon_info(
 		s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct pollfd fds[2 + WP_SERVE_LISTEN_MAX] = {
 		{ .fd = info ? info->epoll_fd : -1, .events = POLLIN },
@@ -431,7 +440,7 @@ static int loop(struct server *s)
 	for (;;) {
 		MHD_UNSIGNED_LONG_LONG ms = 1000;
 
-		if (MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms > 1000)
+		if (lib.MHD_get_timeout(s->daemon, &ms) != MHD_YES || ms > 1000)
 			ms = 1000;
 		poll(fds, 2 + s->how->nsockets, (int)ms);
 		if (fds[1].revents && !take_answers(s))
@@ -439,7 +448,7 @@ static int loop(struct server *s)
 		for (size_t i = 0; i < s->how->nsockets; i++)
 			if (fds[2 + i].revents)
 				accept_one(s, &s->how->sockets[i]);
-		MHD_run(s->daemon);
+		lib.MHD_run(s->daemon);
 		if (wp_clock_ns() - checked_ns > WP_NS_PER_S / 2) {
 			check_clients(s);
 			checked_ns = wp_clock_ns();
@@ -450,7 +459,7 @@ static int loop(struct server *s)
 /* No NUL ends a path or a parameter before its time. */
 static size_t unescape(void *ctx, struct MHD_Connection *connection, char *s)
 {
-	size_t n = MHD_http_unescape(s);
+	size_t n = lib.MHD_http_unescape(s);
 
 	(void)ctx;
 	(void)connection;
@@ -469,7 +478,7 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 	tzset();
 	s->how = how;
 	wp_serve_close_others(how);
-	s->daemon = MHD_start_daemon(
+	s->daemon = lib.MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
 			MHD_ALLOW_SUSPEND_RESUME,
 		0, NULL, NULL, heed, s, MHD_OPTION_CONNECTION_LIMIT,

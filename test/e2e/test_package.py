@@ -26,6 +26,8 @@ def test_the_package_is_built_clean_and_can_be_installed(tmp_path):
     assert run("lintian", "--allow-root", str(changes)) == ""
     run("apt-get", "install", "-s", str(package))
     run("dpkg-deb", "-x", str(package), str(tmp_path / "root"))
+    depends = run("dpkg-deb", "-f", str(package), "Depends")
+    assert "libcurl" in depends and "libmicrohttpd" in depends, depends
     usr = tmp_path / "root/usr"
     assert run(str(usr / "bin/wallprof"), "--version").startswith("wallprof ")
     for name in ("man/man1/wallprof.1.gz", "zsh/vendor-completions/_wallprof",

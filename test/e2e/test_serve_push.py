@@ -2,13 +2,14 @@
 """`wallprof serve --push`: a collector gets every second once, also those of a time
 in which it was away; what sends them has no rights over others."""
 import os
+import re
 import subprocess
 import time
 
 import pytest
 
 import pprof_check
-from conftest import wait_until
+from conftest import BUILD, WALLPROF, wait_until
 from ingest import Ingest
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 from test_serve_long import family
@@ -153,3 +154,28 @@ def test_what_pushes_has_no_rights_and_is_started_again(
     server.tool.terminate()
     assert server.tool.wait(60) == 0
     target.assert_unharmed()
+
+
+def test_only_serve_needs_the_libraries_of_http(tmp_path, start):
+    """Files of their names that are no libraries: the rest works without."""
+    names = re.findall(r'\\"(lib[^"\\]*)', (BUILD / "serve/sonames").read_text())
+    assert len(names) == 2
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    target = start("waiters", 1)
+    for name in reversed(names):
+        (tmp_path / name).write_bytes(b"")
+
+    def run(*words):
+        return subprocess.run([WALLPROF, *words], env=env, timeout=60,
+                              capture_output=True, text=True)
+
+    done = run("dump", "-p", str(target.pid))
+    assert done.returncode == 0 and "wait_for_ever" in done.stdout
+    assert "without serve: no libmicrohttpd" in run("--version").stdout
+    done = run("serve", "-p", str(target.pid))
+    assert done.returncode == 2 and "serve needs libmicrohttpd" in done.stderr
+    (tmp_path / names[0]).unlink()
+    assert "no libcurl" in run("--version").stdout
+    done = run("serve", "--listen", f"unix:{tmp_path / 'socket'}", "-p",
+               str(target.pid), "--push", "http://127.0.0.1:1")
+    assert done.returncode == 2 and "--push needs libcurl" in done.stderr
