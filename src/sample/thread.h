@@ -62,6 +62,8 @@ struct wp_thread {
 	uint32_t copy_len_running;
 	/* Samples that found it changed; its name is read again at some. */
 	uint32_t nsamples;
+	/* The target's tick in which its name was read last. */
+	uint64_t name_tick;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
 	/* Copied with the stack of its last wait; NULL: not asked for.  Owned. */

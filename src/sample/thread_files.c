@@ -16,7 +16,8 @@ enum { SPARE_FDS = 256 };
 
 /* Values of a descriptor that is not open.  An open file holds a page of the
  * kernel's: a file that is read once only is not kept, except schedstat, which
- * tells this thread from a later one with its tid. */
+ * tells this thread from a later one with its tid, and with --stop=all syscall, which
+ * a tick reads more than once. */
 enum {
 	NOT_READ = -1,
 	READ_ONCE = -2,
@@ -73,7 +74,10 @@ ssize_t wp_thread_files_read(struct wp_thread *t, enum wp_thread_file file,
 	int *fd = &t->files.fds[file];
 
 	if (*fd == READ_ONCE ||
-	    (*fd == NOT_READ && file == WP_THREAD_SCHEDSTAT))
+	    (*fd == NOT_READ &&
+	     (file == WP_THREAD_SCHEDSTAT ||
+	      (file == WP_THREAD_SYSCALL &&
+	       t->target->loop->options.stop == WP_STOP_ALL))))
 		*fd = open_file(t, file_name[file]);
 	if (*fd >= 0)
 		return wp_io_pread(*fd, buf, size);

@@ -160,6 +160,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->goroutine_entry = t->cpu_entry = UINT32_MAX;
 	t->sleeps_before = UINT64_MAX;
 	named = read_comm(target, tid, name);
+	t->name_tick = target->tick;
 	t->index = add_entry(t, name);
 	if (t->index == UINT32_MAX) {
 		free(t->memory);
@@ -387,6 +388,9 @@ void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record)
 	t->nsamples++;
 	if (t->nsamples & (t->nsamples - 1) && t->nsamples % NAME_EVERY)
 		return;
+	if (t->name_tick == t->target->tick)
+		return;
+	t->name_tick = t->target->tick;
 	if (record)
 		wp_threads_rename(t, record->comm);
 	else if (read_comm(t->target, t->tid, name))

@@ -40,7 +40,7 @@ void wp_threads_free_ended(struct wp_target *target);
 
 /* T has run since its last sample, or is not watched: its name may have changed.
  * It is read, from RECORD, T's BPF scan result, unless that is NULL, at calls 1,
- * 2, 4, 8, ... and every 512th. */
+ * 2, 4, 8, ... and every 512th, once in a tick. */
 void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record);
 
 /* Free all threads. */

@@ -3,6 +3,7 @@
 
 Where stops are the subject, there are no CPU samples to take their place.
 """
+import collections
 import contextlib
 import os
 import random
@@ -211,6 +212,20 @@ def test_waiting_threads_are_never_stopped(start, tmp_path):
     assert run.counter("had not run since the last") >= 3000, run.err
     assert "ptrace" not in trace.read_text()
     assert run.counter("made") == 0
+    target.assert_unharmed()
+
+
+def test_a_dump_opens_no_file_of_a_waiting_thread_again(start, tmp_path):
+    """Its name; where it waits, kept open, and once more after the call is described."""
+    target = start("waiters", 20)
+    trace = tmp_path / "trace"
+    run = wallprof("dump", "-p", target.pid,
+                   prefix=("strace", "-f", "-e", "trace=openat", "-o", str(trace)))
+    run.check()
+    opened = collections.Counter(
+        re.findall(r'openat\(\d+, "\d+/(\w+)"', trace.read_text()))
+    assert opened["comm"] == 21, opened
+    assert 21 <= opened["syscall"] <= 42, opened
     target.assert_unharmed()
 
 

@@ -125,6 +125,13 @@ static const char *name_of(const struct wp_thread *t)
 			      fake.profile.threads[t->index].name);
 }
 
+static void name_in_next_tick(struct wp_thread *t,
+			      const struct wp_task_record *record)
+{
+	fake.target->tick++;
+	wp_threads_name(t, record);
+}
+
 static void names_are_read_again_now_and_then(void **state)
 {
 	const struct wp_task_record record = { .comm = "by scan" };
@@ -137,19 +144,20 @@ static void names_are_read_again_now_and_then(void **state)
 	t = fake.target->threads[0];
 	assert_string_equal(name_of(t), "a) R (b");
 	fake_target_write(&fake, 5, "comm", "new\n");
+	/* It was read in this tick. */
 	wp_threads_name(t, NULL);
-	assert_string_equal(name_of(t), "new");
-	wp_threads_name(t, &record);
+	assert_string_equal(name_of(t), "a) R (b");
+	name_in_next_tick(t, &record);
 	assert_string_equal(name_of(t), "by scan");
 	/* Not at the third sample, but at the fourth. */
-	wp_threads_name(t, NULL);
+	name_in_next_tick(t, NULL);
 	assert_string_equal(name_of(t), "by scan");
-	wp_threads_name(t, NULL);
+	name_in_next_tick(t, NULL);
 	assert_string_equal(name_of(t), "new");
 	/* A thread without a name keeps the one it had. */
 	fake_target_write(&fake, 5, "comm", "");
 	for (int i = 0; i < 600; i++)
-		wp_threads_name(t, NULL);
+		name_in_next_tick(t, NULL);
 	assert_string_equal(name_of(t), "new");
 }
 
@@ -167,11 +175,11 @@ static void only_names_in_the_glob_are_watched(void **state)
 	assert_int_equal(fake.profile.counters.threads_seen, 1);
 	t = fake.target->threads[0];
 	assert_false(t->watched);
-	wp_threads_name(t, NULL);
+	name_in_next_tick(t, NULL);
 	/* Renamed into it: what came before is not its time. */
 	fake.sampler->tick_ns = fake_now_ns + 5 * WP_NS_PER_MS;
 	fake_target_write(&fake, 5, "comm", "io-2\n");
-	wp_threads_name(t, NULL);
+	name_in_next_tick(t, NULL);
 	assert_true(t->watched);
 	assert_int_equal(t->time.accounted_ns, fake.sampler->tick_ns);
 	assert_int_equal(fake.target->nwatched, 2);
@@ -250,7 +258,7 @@ static void threads_beyond_the_limit_share_an_entry_by_name(void **state)
 	/* By its new name it is another, with another account. */
 	wp_time_ledger_add_run(&t->time, 700);
 	fake_target_write(&fake, 6, "comm", "io\n");
-	wp_threads_name(t, NULL);
+	name_in_next_tick(t, NULL);
 	assert_int_equal(t->index, fake.target->threads[3]->index);
 	assert_int_equal(t->time.run_before_ns, 700);
 	assert_int_equal(t->time.run_ns, 0);
@@ -280,6 +288,12 @@ static void schedstat_is_kept_open_other_files_when_read_twice(void **state)
 	assert_true(t->files.fds[WP_THREAD_STAT] < 0);
 	wp_thread_files_close(&t->files);
 	assert_true(t->files.fds[WP_THREAD_SCHEDSTAT] < 0);
+	/* A tick reads it more than once. */
+	fake.sampler->options.stop = WP_STOP_ALL;
+	assert_int_equal(
+		wp_thread_files_read(t, WP_THREAD_SYSCALL, text, sizeof(text)),
+		8);
+	assert_true(t->files.fds[WP_THREAD_SYSCALL] >= 0);
 }
 
 static void too_few_descriptors_are_not_all_taken(void **state)
