@@ -39,6 +39,7 @@ enum {
 struct libunwind {
 	struct wp_unwind_stats *stats;
 	struct wp_cfi_tables tables;
+	/* NULL: no pc of it was met so far. */
 	unw_addr_space_t shards[NSHARDS];
 };
 
@@ -236,6 +237,27 @@ static void libunwind_close(void *self)
 
 static void *libunwind_open(struct wp_unwind_stats *stats)
 {
+	struct libunwind *u = calloc(1, sizeof(*u));
+
+	if (u)
+		u->stats = stats;
+	return u;
+}
+
+static void libunwind_flush(void *self)
+{
+	struct libunwind *u = self;
+
+	/* 0, 0: all addresses. */
+	for (size_t i = 0; i < NSHARDS; i++)
+		if (u->shards[i])
+			unw_flush_cache(u->shards[i], 0, 0);
+}
+
+/* The address space of PC, made when the first pc of it is met: most walks need
+ * none, and all of them take 700 KB.  NULL without memory. */
+static unw_addr_space_t shard_of(struct libunwind *u, uint64_t pc_avma)
+{
 	unw_accessors_t accessors = {
 		.find_proc_info = find_proc_info,
 		.put_unwind_info = put_unwind_info,
@@ -246,35 +268,15 @@ static void *libunwind_open(struct wp_unwind_stats *stats)
 		.resume = resume,
 		.get_proc_name = find_proc_name,
 	};
-	struct libunwind *u = calloc(1, sizeof(*u));
+	unw_addr_space_t *shard =
+		&u->shards[wp_hash_u64(pc_avma) >> (64 - SHARD_BITS)];
 
-	if (!u)
-		return NULL;
-	u->stats = stats;
-	for (size_t i = 0; i < NSHARDS; i++) {
-		u->shards[i] = unw_create_addr_space(&accessors, 0);
-		if (!u->shards[i])
-			goto out;
-		unw_set_caching_policy(u->shards[i], UNW_CACHE_GLOBAL);
-	}
-	return u;
-out:
-	libunwind_close(u);
-	return NULL;
-}
-
-static void libunwind_flush(void *self)
-{
-	struct libunwind *u = self;
-
-	/* 0, 0: all addresses. */
-	for (size_t i = 0; i < NSHARDS; i++)
-		unw_flush_cache(u->shards[i], 0, 0);
-}
-
-static unw_addr_space_t shard_of(const struct libunwind *u, uint64_t pc_avma)
-{
-	return u->shards[wp_hash_u64(pc_avma) >> (64 - SHARD_BITS)];
+	if (*shard)
+		return *shard;
+	*shard = unw_create_addr_space(&accessors, 0);
+	if (*shard)
+		unw_set_caching_policy(*shard, UNW_CACHE_GLOBAL);
+	return *shard;
 }
 
 /* Why a step failed, by what the accessors saw rather than by libunwind's error. */
@@ -325,11 +327,14 @@ static enum wp_step_result libunwind_step(void *self, struct wp_step *step)
 	struct request r = { .self = u, .step = step };
 	uint64_t pc_avma = step->regs->v[WP_REG_PC];
 	uint64_t return_avma;
+	unw_addr_space_t shard = shard_of(u, pc_avma);
 	unw_cursor_t cursor;
 	unw_word_t cfa_avma;
 	int rc;
 
-	if (unw_init_remote(&cursor, shard_of(u, pc_avma), &r))
+	if (!shard)
+		return WP_STEP_BAD_INFO;
+	if (unw_init_remote(&cursor, shard, &r))
 		return WP_STEP_UNKNOWN_REG;
 	rc = unw_step(&cursor);
 	if (r.searched)
