@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make bench          the table, and $(O)/bench.csv
 # make bench T=dump   one group of it
-BENCH_TOOLS := bare_looks bare_stops bare_wakes big_profile counter gaps nappers spend
+BENCH_TOOLS := bare_looks bare_scan bare_stops bare_wakes big_profile counter gaps nappers spend
 BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench

@@ -53,14 +53,17 @@ def rows(table, name, n, took, its):
     return {key: median(values) for key, values in columns.items()}
 
 
-def bare_us(pid):
-    """One read of each thread's schedstat, files open: the floor of a look."""
-    return float(spend(HELPERS / "bare_looks", pid)["out"])
+def bare_us(pid, way="bare_looks"):
+    """One look at all threads and nothing else.  bare_looks: one read of each
+    schedstat, files open.  bare_scan: the kernel walks the threads, by BPF."""
+    return float(spend(HELPERS / way, pid)["out"])
 
 
 def measure(table, program, name, n, others):
     took = [steady(program.pid, n) for _ in range(ROUNDS)]
-    its = [("bare reads", bare_us(program.pid))] + others(program.pid)
+    its = [("bare reads", bare_us(program.pid)),
+           ("bare BPF scan", bare_us(program.pid, "bare_scan")),
+           *others(program.pid)]
     return rows(table, name, n, took, its)
 
 
