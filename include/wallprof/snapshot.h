@@ -64,6 +64,10 @@ WP_MUST_CHECK
 int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 		    struct wp_err *err);
 
+/* Take the process that was added last out again, if it has no thread: it ended before
+ * it was read, and nobody asked for it by its pid. */
+void wp_snapshot_drop_last(struct wp_snapshot *snapshot);
+
 /* Sample all threads of process PID, but into PROFILE, set of THREADS, which
  * the caller clears in any case; the dump stays as it is.  KIND is THREADS, or
  * GOROUTINE: that set is made as well, and the process must be Go's.  HEAP,

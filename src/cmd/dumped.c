@@ -135,6 +135,8 @@ int wp_dumped_sample(const struct wp_dumped *dumped,
 			*err = why;
 		if (is_fatal(dumped, i, rc))
 			return rc;
+		if (rc == -ESRCH)
+			wp_snapshot_drop_last(snapshot);
 	}
 	return n ? 0 : err->code;
 }
@@ -195,18 +197,23 @@ void wp_dumped_mark_still(const struct wp_dumped *dumped,
 			  struct wp_snapshot *snapshot)
 {
 	struct wp_dump *dump = &snapshot->dump;
+	size_t at = 0;
 
 	for (uint32_t i = 0; i < dump->nprocesses; i++) {
 		struct wp_dump_process *p = &dump->processes[i];
 
-		/* Those that are no peers were added first, and in order. */
-		if (p->is_peer || i >= dumped->pids.len) {
+		/* Those that are no peers were added first, and in order; some
+		 * have ended. */
+		while (at < dumped->pids.len && !p->is_peer &&
+		       dumped->pids.v[at] != p->pid)
+			at++;
+		if (p->is_peer || at == dumped->pids.len) {
 			mark_still_peer(dump, p);
 			continue;
 		}
-		mark_still(dump, p, &dumped->times[i]);
+		mark_still(dump, p, &dumped->times[at]);
 		note_goroutines(dump, p, &snapshot->processes[i]->process,
-				&dumped->marks[i]);
+				&dumped->marks[at]);
 	}
 }
 

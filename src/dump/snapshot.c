@@ -393,14 +393,27 @@ void wp_snapshot_finish(struct wp_snapshot *snapshot)
 	}
 }
 
+static void free_entry(struct wp_snapshot_process *process)
+{
+	wp_fdinfo_clear(&process->fdinfo);
+	wp_process_clear(&process->process);
+	free(process->ns_tids);
+	free(process);
+}
+
+void wp_snapshot_drop_last(struct wp_snapshot *snapshot)
+{
+	struct wp_dump *dump = &snapshot->dump;
+
+	if (!dump->nprocesses || dump->processes[dump->nprocesses - 1].nthreads)
+		return;
+	free_entry(snapshot->processes[--dump->nprocesses]);
+}
+
 void wp_snapshot_clear(struct wp_snapshot *snapshot)
 {
-	for (uint32_t i = 0; i < snapshot->dump.nprocesses; i++) {
-		wp_fdinfo_clear(&snapshot->processes[i]->fdinfo);
-		wp_process_clear(&snapshot->processes[i]->process);
-		free(snapshot->processes[i]->ns_tids);
-		free(snapshot->processes[i]);
-	}
+	for (uint32_t i = 0; i < snapshot->dump.nprocesses; i++)
+		free_entry(snapshot->processes[i]);
 	free(snapshot->processes);
 	wp_sched_clock_clear(&snapshot->clock);
 	wp_dump_clear(&snapshot->dump);

@@ -16,7 +16,8 @@ import tempfile
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, children_of, run_ns, wait_until, wallprof
+from conftest import (FIXTURES, WALLPROF, children_of, run_ns, wait_until,
+                      wallprof)
 
 # Starts a child that runs a line of the fifo in its argument; says its pid.
 STARTS = """
@@ -317,6 +318,28 @@ def test_a_dump_is_of_all_that_are_named(start):
     assert "999999999" in run.err and not run.out
     herd.assert_unharmed()
     waiters.assert_unharmed()
+
+
+def test_a_check_is_not_of_those_that_end_meanwhile(start):
+    """One that nobody named by its pid ends between the two looks."""
+    hung, ending = start("hang", "abba"), start("hang", "abba")
+    tool = subprocess.Popen(
+        [WALLPROF, "check", "--name", "hang", "-i", "3s", "-f", "json", "-o", "-"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def sleeps():
+        for pid in children_of(tool.pid):
+            with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+                if "nanosleep" in f.read():
+                    return True
+        return False
+    wait_until(sleeps)
+    ending.proc.kill()
+    out, err = tool.communicate(timeout=60)
+    pids = [p["pid"] for p in json.loads(out)["processes"]]
+    assert tool.returncode == 3 and hung.pid in pids, err
+    assert ending.pid not in pids
+    hung.assert_unharmed()
 
 
 def test_a_check_finds_the_one_that_hangs(start):
