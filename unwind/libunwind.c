@@ -271,11 +271,11 @@ static unw_addr_space_t shard_of(struct libunwind *u, uint64_t pc_avma)
 	unw_addr_space_t *shard =
 		&u->shards[wp_hash_u64(pc_avma) >> (64 - SHARD_BITS)];
 
-	if (*shard)
-		return *shard;
-	*shard = unw_create_addr_space(&accessors, 0);
-	if (*shard)
-		unw_set_caching_policy(*shard, UNW_CACHE_GLOBAL);
+	if (!*shard) {
+		*shard = unw_create_addr_space(&accessors, 0);
+		if (*shard)
+			unw_set_caching_policy(*shard, UNW_CACHE_GLOBAL);
+	}
 	return *shard;
 }
 
