@@ -28,15 +28,18 @@ def measure(table, pid, n, rounds):
         table.note(f"{n} threads: --threads shows none in this build: skipped")
         return
     wall = {name: [] for name in TOOLS}
+    cpu = {name: [] for name in TOOLS}
     for _ in range(rounds):
         for name, argv in TOOLS.items():
             took = look(argv, pid)
             if took:
                 wall[name].append(1e3 * took["wall_s"])
+                cpu[name].append(1e3 * took["cpu_s"])
     ours = wall.pop("ours")
     for name, its in wall.items():
         if its:
             table.add(f"{n} threads", ours, "ms", name, its)
+            table.add(f"{n} threads: CPU", cpu["ours"], "ms", name, cpu[name])
         else:
             table.note(f"{n} threads: {name} does not show them")
     its = wall["eu-stack -i -s"]
