@@ -160,14 +160,35 @@ static int look_up(struct wp_symbols *s, struct wp_object *object,
 	return rc == -ENOMEM ? rc : 0;
 }
 
+/* The one level of ADDRESS, which ENTRY, a variable, holds. */
+static int add_variable(struct wp_symbols *s, struct wp_cached *address,
+			const struct wp_symtab_entry *entry)
+{
+	struct wp_symbol_line *line;
+
+	wp_symtab_name(&address->object->symtab, entry, s->symbol,
+		       sizeof(s->symbol));
+	line = wp_naming_add_line(s, s->symbol);
+	if (!line)
+		return -ENOMEM;
+	line->line = (uint32_t)(address->svma - entry->svma);
+	address->has.functions = true;
+	return 0;
+}
+
 int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 			struct wp_cached *address)
 {
 	struct wp_object *object = address->object;
 	uint64_t svma = address->svma;
+	const struct wp_symtab_entry *entry = wp_symtab_find(&object->symtab,
+							     svma);
 	uint32_t n;
-	int rc = look_up(s, object, svma);
+	int rc;
 
+	if (entry && wp_symtab_is_variable(entry))
+		return add_variable(s, address, entry);
+	rc = look_up(s, object, svma);
 	if (rc)
 		return rc;
 	n = s->found.n;

@@ -231,9 +231,14 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		return rc;
 	if (!object->is_elf)
 		return resolve_outside(s, module, avma, ret);
-	if (!wp_elf_image_svma(module->object->main.image,
+	if (!wp_elf_image_svma(object->main.image,
 			       avma - module->start_avma + module->off, &svma))
-		svma = avma - module->start_avma + module->off;
+		/* Variables that begin as 0 are in no part of the file. */
+		svma = avma - module->start_avma +
+		       (wp_elf_image_svma(object->main.image, module->off,
+					  &svma) ?
+				svma :
+				module->off);
 	return resolve_in(s, module, object, svma, ret);
 }
 

@@ -23,9 +23,12 @@ enum {
 	RANK_NOT_LOCAL = 2,
 	RANK_SIZED = 4,
 	RANK_FUNC = 8,
+	/* It is a variable: the only one of these that is no order. */
+	RANK_DATA = 16,
 };
 
-/* The address ranges of a file's executable sections. */
+/* The address ranges of a file's executable sections, or of those with
+ * variables. */
 struct exec_ranges {
 	struct {
 		uint64_t start, end;
@@ -33,17 +36,34 @@ struct exec_ranges {
 	uint32_t len;
 };
 
-static void find_exec(Elf *elf, struct exec_ranges *ret)
+/* Are variables of the section with header SH written when the program runs?  Those
+ * of ".data.rel.ro" are not: they are virtual tables, often very many. */
+static bool has_variables(Elf *elf, size_t names, const GElf_Shdr *sh)
+{
+	const char *name = elf_strptr(elf, names, sh->sh_name);
+
+	return (sh->sh_flags & SHF_WRITE) && !(sh->sh_flags & SHF_TLS) &&
+	       !(name && !strncmp(name, ".data.rel.ro", 12));
+}
+
+/* Find the executable sections, or those with variables: DATA. */
+static void find_exec(Elf *elf, bool data, struct exec_ranges *ret)
 {
 	Elf_Scn *scn = NULL;
+	size_t names = 0;
 
 	ret->len = 0;
+	(void)elf_getshdrstrndx(elf, &names);
 	while ((scn = elf_nextscn(elf, scn)) && ret->len < EXEC_MAX) {
 		GElf_Shdr sh;
+		bool wanted;
 
 		if (!gelf_getshdr(scn, &sh) || !(sh.sh_flags & SHF_ALLOC) ||
-		    !(sh.sh_flags & SHF_EXECINSTR) ||
 		    sh.sh_size > UINT64_MAX - sh.sh_addr)
+			continue;
+		wanted = data ? has_variables(elf, names, &sh) :
+				(sh.sh_flags & SHF_EXECINSTR) != 0;
+		if (!wanted)
 			continue;
 		ret->v[ret->len].start = sh.sh_addr;
 		ret->v[ret->len++].end = sh.sh_addr + sh.sh_size;
@@ -111,6 +131,23 @@ static uint8_t rank_of(const GElf_Sym *sym, bool is_func)
 			 (bind != STB_WEAK ? RANK_NOT_WEAK : 0));
 }
 
+/* Add SYM, a variable of a known size in one of the sections DATA. */
+static int add_variable(struct wp_symtab *tab, const GElf_Sym *sym, int source,
+			const struct exec_ranges *data, uint64_t bias)
+{
+	uint64_t left = exec_left(data, sym->st_value);
+
+	if (!sym->st_size || !sym->st_name || left < sym->st_size)
+		return 0;
+	return add_entry(tab, &(struct wp_symtab_entry){
+				      .svma = sym->st_value + bias,
+				      .size = clamp_size(sym->st_size),
+				      .name = sym->st_name,
+				      .source = (uint8_t)source,
+				      .rank = rank_of(sym, true) | RANK_DATA,
+			      });
+}
+
 static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 		      const struct exec_ranges *exec, uint64_t bias)
 {
@@ -171,7 +208,8 @@ static int open_source(struct wp_symtab *tab, const struct wp_elf_file *file,
 }
 
 static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
-		       const struct exec_ranges *exec, uint64_t bias)
+		       const struct exec_ranges *exec,
+		       const struct exec_ranges *variables, uint64_t bias)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	GElf_Sym sym;
@@ -180,18 +218,21 @@ static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
 	if (!data)
 		return 0;
 	for (int i = 0; !rc && gelf_getsym(data, i, &sym); i++)
-		rc = add_symbol(tab, &sym, source, exec, bias);
+		rc = GELF_ST_TYPE(sym.st_info) == STT_OBJECT ?
+			     add_variable(tab, &sym, source, variables, bias) :
+			     add_symbol(tab, &sym, source, exec, bias);
 	return rc;
 }
 
 int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 		  uint32_t type, uint64_t bias)
 {
-	struct exec_ranges exec;
+	struct exec_ranges exec, data;
 	Elf_Scn *scn = NULL;
 	int rc = 0;
 
-	find_exec(file->elf, &exec);
+	find_exec(file->elf, false, &exec);
+	find_exec(file->elf, true, &data);
 	while (!rc && (scn = elf_nextscn(file->elf, scn))) {
 		GElf_Shdr sh;
 		int source;
@@ -201,7 +242,7 @@ int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 			continue;
 		source = open_source(tab, file, &sh);
 		if (source >= 0)
-			rc = add_section(tab, scn, source, &exec, bias);
+			rc = add_section(tab, scn, source, &exec, &data, bias);
 	}
 	return rc;
 }
@@ -278,6 +319,11 @@ static int compare(const void *a, const void *b, void *ctx)
 bool wp_symtab_is_sized(const struct wp_symtab_entry *entry)
 {
 	return entry->rank & RANK_SIZED;
+}
+
+bool wp_symtab_is_variable(const struct wp_symtab_entry *entry)
+{
+	return entry->rank & RANK_DATA;
 }
 
 /* Keep the best of each address, and no label inside a function. */

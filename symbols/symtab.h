@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symtab.h - the functions of ELF symbol tables, sorted by address.
+/* symtab.h - the functions and variables of ELF symbol tables, sorted by address.
  *
  * Layer: symbols.
  *
@@ -23,7 +23,7 @@ enum {
 	WP_SYMBOL_NAME_MAX = 16384,
 };
 
-/* One function: SVMA <= address < SVMA + SIZE. */
+/* One function or variable: SVMA <= address < SVMA + SIZE. */
 struct wp_symtab_entry {
 	uint64_t svma;
 	uint32_t size;
@@ -61,7 +61,7 @@ struct wp_symtab {
 		0                                                              \
 	}
 
-/* Add the functions in FILE's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
+/* Add the functions, and the variables that may be written, in FILE's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
  * BIAS added to their addresses.  FILE is open; its image must live as long as
  * the table.  What is malformed is left out.  Returns 0, or -ENOMEM.
  */
@@ -102,11 +102,12 @@ int wp_symtab_add_made(struct wp_symtab *tab, uint64_t svma, uint32_t size,
  */
 void wp_symtab_finish(struct wp_symtab *tab);
 
-/* The innermost function that holds SVMA, or NULL. */
+/* The innermost function, or the variable, that holds SVMA, or NULL. */
 const struct wp_symtab_entry *wp_symtab_find(const struct wp_symtab *tab,
 					     uint64_t svma);
 /* The file tells ENTRY's size; else it reaches to the next symbol. */
 bool wp_symtab_is_sized(const struct wp_symtab_entry *entry);
+bool wp_symtab_is_variable(const struct wp_symtab_entry *entry);
 /* The function that starts at SVMA, or NULL. */
 const struct wp_symtab_entry *wp_symtab_at(const struct wp_symtab *tab,
 					   uint64_t svma);

@@ -89,6 +89,9 @@ struct wp_dump_thread {
 	struct wp_dump_stack stack;
 	struct wp_dump_times times;
 	struct wp_lock lock;
+	/* String id: the variable that LOCK is, or is in ("queue+8"); "": not
+	 * known. */
+	uint32_t variable;
 	/* It ran while other threads were sampled: what is said of it is of
 	 * another moment than what is said of them. */
 	bool moved;

@@ -130,6 +130,7 @@ struct wp_sampler_options {
 /* The loop, and one process in it. */
 struct wp_sampler;
 struct wp_target;
+struct wp_maps;
 
 /* Make a sampler without targets.  TRACER is borrowed for its life.  0 or
  * -ENOMEM. */
@@ -245,6 +246,10 @@ void wp_sampler_each_thread(const struct wp_target *target,
 			    void (*each)(void *ctx,
 					 const struct wp_thread_view *view),
 			    void *ctx);
+
+/* TARGET's memory map as it was last read, for a stack or a tick: borrowed until the
+ * target is sampled again. */
+const struct wp_maps *wp_sampler_maps(const struct wp_target *target);
 
 /* Number of threads, and of targets that have not ended, that are watched now. */
 size_t wp_sampler_count_threads(const struct wp_sampler *sampler);

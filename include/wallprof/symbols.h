@@ -76,7 +76,8 @@ struct wp_symbol_line {
 	 * same pointer. */
 	const char *function;
 	const char *system_name;
-	/* "" and 0: not known. */
+	/* "" and 0: not known.  Of a variable LINE is how many bytes into it the
+	 * address is. */
 	const char *file;
 	uint32_t line;
 	uint32_t start_line;
@@ -113,7 +114,8 @@ int wp_symbols_add(struct wp_symbols *symbols, uint32_t id,
 		   const struct wp_symbol_module *module);
 
 /* Resolve AVMA in module ID (0: in no module; perf map only).  For a return
- * address the caller has subtracted one.
+ * address the caller has subtracted one.  A module of data has the names of
+ * variables.
  *
  * Sets *RET to lines[0..n), innermost inlined function first, the function
  * proper last, and returns n >= 1.  Where no name is known the one level is

@@ -100,6 +100,8 @@ static int take_sample(struct wp_snapshot_sample *sample,
 	if (!rc && (purpose == GOROUTINES ||
 		    (purpose == DUMP && stops && !options.thread_globs[0])))
 		rc = read_goroutines(sample, of, purpose, err);
+	if (!rc && purpose == DUMP)
+		rc = wp_snapshot_want_variables(sample);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
 	if (!rc)

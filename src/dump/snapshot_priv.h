@@ -35,6 +35,9 @@ struct wp_snapshot_note {
 	struct wp_dump_thread thread;
 	/* Its sample in the profile's set of THREADS: index + 1; 0: none. */
 	uint32_t sample;
+	/* It waits at a word of memory that a variable may hold: the profile's
+	 * stack whose only frame is that word: index + 1; 0: none. */
+	uint32_t word_stack;
 };
 
 /* Make SAMPLE's notes of PROCESS's threads, reading CLOCK for their CPUs.  0 or
@@ -43,6 +46,17 @@ WP_MUST_CHECK
 int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 			     struct wp_snapshot_process *process,
 			     struct wp_sched_clock *clock);
+
+/* Let the words that SAMPLE's threads wait at have names with its stacks: to be
+ * called before these get theirs.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_snapshot_want_variables(struct wp_snapshot_sample *sample);
+
+/* Set the variable that T's lock is in, by NOTE of it. */
+WP_MUST_CHECK
+int wp_snapshot_name_variable(struct wp_dump *dump, struct wp_dump_thread *t,
+			      const struct wp_snapshot_sample *sample,
+			      const struct wp_snapshot_note *note);
 
 /* Add the threads of SAMPLE to the dump, as those of its process number INDEX,
  * whose entry is filled in but for them.  SAMPLE's strings are the dump's.  0 or

@@ -34,6 +34,9 @@ static int add_thread(struct job *job, const struct wp_snapshot_note *note)
 	if (t->state == WP_STATE_WAITING)
 		wp_thread_lock_decode(t, job->dump, job->process,
 				      note->view.memory);
+	rc = wp_snapshot_name_variable(job->dump, t, job->sample, note);
+	if (rc)
+		return rc;
 	job->dump->processes[job->index].nthreads++;
 	return 0;
 }

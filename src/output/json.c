@@ -175,8 +175,9 @@ static void put_frame(struct writer *w, const struct wp_dump_frame *frame)
 	wp_buf_add(&w->buf, c->text.data, c->text.len);
 }
 
-static json_t *make_lock(struct writer *w, const struct wp_lock *lock)
+static json_t *make_lock(struct writer *w, const struct wp_dump_thread *thread)
 {
+	const struct wp_lock *lock = &thread->lock;
 	json_t *o;
 
 	if (lock->kind == WP_LOCK_NONE)
@@ -189,6 +190,7 @@ static json_t *make_lock(struct writer *w, const struct wp_lock *lock)
 		      lock->kind == WP_LOCK_RWLOCK_WRITE ? "write" :
 							   ""));
 	set(w, o, "address", address(lock->avma));
+	set(w, o, "variable", string_id(w, thread->variable));
 	set(w, o, "holder", string(w, wp_lock_holder_name(lock->holder)));
 	set(w, o, "owner_tid",
 	    known(lock->owner_tid > 0, (uint64_t)lock->owner_tid));
@@ -219,7 +221,7 @@ static json_t *make_thread(struct writer *w,
 	set(w, o, "stuck", json_boolean(thread->stuck));
 	set(w, o, "moved", json_boolean(thread->moved));
 	set(w, o, "waiters", number(thread->waiters));
-	set(w, o, "lock", make_lock(w, &thread->lock));
+	set(w, o, "lock", make_lock(w, thread));
 	set(w, o, "site",
 	    known(thread->stack.site < thread->stack.nframes,
 		  thread->stack.site));

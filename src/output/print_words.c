@@ -163,6 +163,9 @@ static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 	    (lock->kind != WP_LOCK_FUTEX || thread->wait != WP_WAIT_FUTEX))
 		wp_buf_printf(&t->buf, "%s ", wp_lock_kind_name(lock->kind));
 	wp_buf_printf(&t->buf, "0x%" PRIx64, lock->avma);
+	if (*wp_dump_str(t->dump, thread->variable))
+		wp_buf_printf(&t->buf, " <%s>",
+			      wp_dump_str(t->dump, thread->variable));
 	if (lock->kind == WP_LOCK_RWLOCK_READ)
 		wp_buf_str(&t->buf, " for reading");
 	else if (lock->kind == WP_LOCK_RWLOCK_WRITE)

@@ -475,3 +475,8 @@ void wp_sampler_free(struct wp_sampler *loop)
 	free(loop->cfa_room);
 	free(loop);
 }
+
+const struct wp_maps *wp_sampler_maps(const struct wp_target *target)
+{
+	return &target->space.maps;
+}

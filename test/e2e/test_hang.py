@@ -188,7 +188,7 @@ def test_text(hang):
     assert text.startswith("DEADLOCK: 2 threads wait for each other\n")
     assert re.search(
         rf'^thread {cook} "cook" \[waiting: lock mutex '
-        rf'{target.objects["cook"]} held by thread {baker} "baker"'
+        rf'{target.objects["cook"]} <second> held by thread {baker} "baker"'
         r".*\] cpu \d+, at cook_takes_pan hang\.c:\d+$", text, re.M), text
     assert re.search(r"^  #\d+ +cook_takes_pan hang\.c:\d+ ", text, re.M)
     assert re.search(rf"^process {target.pid} .*\n3 threads, none stopped",

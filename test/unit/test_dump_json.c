@@ -78,7 +78,7 @@ static const char deadlock_thread[] =
 	" \"still\": false, \"stuck\": true, \"moved\": false, \"waiters\": 0, \"site\": 1,"
 	" \"truncated\": \"\","
 	" \"lock\": {\"kind\": \"mutex\", \"type\": \"\", \"access\": \"\","
-	"  \"address\": \"0x55aa60\", \"holder\": \"thread\", \"owner_tid\": 4244,"
+	"  \"address\": \"0x55aa60\", \"variable\": \"\", \"holder\": \"thread\", \"owner_tid\": 4244,"
 	"  \"readers\": 0},"
 	" \"frames\": ["
 	"  {\"address\": \"0xbeef\", \"function\": \"__lll_lock_wait\","
@@ -160,6 +160,7 @@ static void what_is_set_is_told(void **state)
 	t->lock.holder = WP_HOLDER_READERS;
 	t->lock.readers = 7;
 	t->lock.type = NULL;
+	t->variable = add_text(&d, "job+8");
 	add_frame(&d, "", "", 0, "")->kernel = true;
 	d.frames[0].guessed = true;
 	d.frames[0].pc_avma = 0;
@@ -177,7 +178,7 @@ static void what_is_set_is_told(void **state)
 		" \"truncated\": \"depth limit\","
 		" \"lock\": {\"kind\": \"rwlock\", \"type\": \"\","
 		"  \"access\": \"write\", \"address\": \"0x0\","
-		"  \"holder\": \"readers\", \"owner_tid\": null,"
+		"  \"variable\": \"job+8\", \"holder\": \"readers\", \"owner_tid\": null,"
 		"  \"readers\": 7},"
 		" \"frames\": ["
 		"  {\"address\": \"0x0\", \"function\": \"\", \"file\": \"\","

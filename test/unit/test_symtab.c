@@ -220,6 +220,40 @@ static void only_code_counts(void **state)
 	close_bytes(&file);
 }
 
+/* In sections that are written, with a size that fits in there. */
+static void variables_count_too(void **state)
+{
+	enum { DATA = 4 };
+	struct wp_elf_file file = { 0 };
+	struct wp_symtab tab = WP_SYMTAB_INIT;
+	struct make_symbols s = { 0 };
+	const struct wp_symtab_entry *entry;
+	char name[16];
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	make_symbol(&s, "job", STB_LOCAL, STT_OBJECT, DATA, 0x3010, 0x30);
+	make_symbol(&s, "label", STB_GLOBAL, STT_OBJECT, DATA, 0x3050, 0);
+	make_symbol(&s, "long", STB_GLOBAL, STT_OBJECT, DATA, 0x3060, 1 << 20);
+	make_symbol(&s, "thread", STB_GLOBAL, STT_TLS, DATA, 0x3070, 8);
+	make_symbol(&s, "f", STB_GLOBAL, STT_FUNC, TEXT, 0x1100, 0x20);
+	bytes = file_of(&s, &size);
+	open_bytes(&tab, &file, bytes, size);
+	assert_int_equal(tab.len, 2);
+	assert_false(wp_symtab_is_variable(wp_symtab_find(&tab, 0x1100)));
+	assert_null(wp_symtab_find(&tab, 0x300f));
+	entry = wp_symtab_find(&tab, 0x303f);
+	assert_non_null(entry);
+	assert_true(wp_symtab_is_variable(entry));
+	assert_int_equal(entry->svma, 0x3010);
+	wp_symtab_name(&tab, entry, name, sizeof(name));
+	assert_string_equal(name, "job");
+	assert_null(wp_symtab_find(&tab, 0x3040));
+	wp_symtab_clear(&tab);
+	close_bytes(&file);
+}
+
 /* A file's PLT from 0x1800 on, for a machine that need not be this one: puts,
  * exit, and strlen, which is the file's own, by words of the GOT at 0x3000. */
 struct plt {
@@ -372,6 +406,7 @@ int main(void)
 		cmocka_unit_test(the_better_of_two_names_wins),
 		cmocka_unit_test(a_symbol_without_size_reaches_to_the_next),
 		cmocka_unit_test(only_code_counts),
+		cmocka_unit_test(variables_count_too),
 		cmocka_unit_test(slots_of_the_plt_have_names),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(every_wrong_byte_is_safe),
