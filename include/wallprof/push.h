@@ -38,17 +38,20 @@ struct wp_push_stats {
 	/* In the queue now. */
 	uint64_t queued;
 	uint64_t queued_bytes;
-	/* Why the last was not taken; "": it was. */
-	char why[128];
+	/* Why the last was not taken; "": it was; and whether it is kept, to be sent
+	 * again. */
+	char why[160];
+	bool is_kept;
 };
 
 /* Can this build push, and is libcurl here?  Loads it. */
 bool wp_push_is_there(void);
 
 /* Send the items that come over SOCK (SOCK_SEQPACKET) to the collector at URL, and tell
- * stats there, until it is closed.  This process, whose parent is PARENT, gives up all
- * rights over others before.  -errno if it cannot. */
+ * stats there, until it is closed.  AUTH is "USER:PASSWORD", a bearer token, or "": none.
+ * This process, whose parent is PARENT, gives up all rights over others before.  -errno if
+ * it cannot. */
 WP_MUST_CHECK
-int wp_push_run(const char *url, int sock, pid_t parent);
+int wp_push_run(const char *url, const char *auth, int sock, pid_t parent);
 
 #endif

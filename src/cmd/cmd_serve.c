@@ -96,31 +96,40 @@ static void catch_signals(sigset_t *ret_mask)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Read the token, which others must not be able to read. */
-static int read_token(struct serve *s, struct wp_err *err)
+/* Read the first line of PATH, of OPTION, which others must not be able to read, into
+ * LINE of SIZE bytes; it has LEAST characters at least.  PATH NULL: do nothing. */
+static int read_secret(const char *option, const char *path, size_t least,
+		       char *line, size_t size, struct wp_err *err)
 {
-	const char *path = s->options->token_file;
 	struct stat st;
 	ssize_t n;
 
 	if (!path)
 		return 0;
-	n = wp_io_read_at(AT_FDCWD, path, s->token, sizeof(s->token));
+	n = wp_io_read_at(AT_FDCWD, path, line, size);
 	if (n < 0 || stat(path, &st))
-		return wp_err_set(err, -EINVAL, "--token-file %s: %s", path,
+		return wp_err_set(err, -EINVAL, "%s %s: %s", option, path,
 				  strerror(n < 0 ? (int)-n : errno));
 	if (st.st_mode & 077)
 		return wp_err_set(err, -EPERM,
-				  "--token-file %s: others may read it: chmod "
-				  "600 it",
-				  path);
-	s->token[strcspn(s->token, "\r\n")] = '\0';
-	if (strlen(s->token) < TOKEN_MIN)
+				  "%s %s: others may read it: chmod 600 it",
+				  option, path);
+	line[strcspn(line, "\r\n")] = '\0';
+	if (strlen(line) < least || strlen(line) == size - 1)
 		return wp_err_set(err, -EINVAL,
-				  "--token-file %s: a token has %d to %d "
-				  "characters",
-				  path, TOKEN_MIN, TOKEN_SIZE - 1);
+				  "%s %s: its line has %zu to %zu characters",
+				  option, path, least, size - 2);
 	return 0;
+}
+
+static int read_secrets(struct serve *s, struct wp_err *err)
+{
+	int rc = read_secret("--token-file", s->options->token_file, TOKEN_MIN,
+			     s->token, sizeof(s->token), err);
+
+	return rc ? rc :
+		    read_secret("--push-auth", s->options->push_auth, 1,
+				s->pusher.auth, sizeof(s->pusher.auth), err);
 }
 
 /* Better now than when a process hangs. */
@@ -181,8 +190,10 @@ static void become_http(struct serve *s, int sock, pid_t parent)
 		.ask = sock,
 		.parent = parent,
 	};
-	int rc = wp_serve_http_run(&how);
+	int rc;
 
+	wp_pusher_leave(&s->pusher);
+	rc = wp_serve_http_run(&how);
 	_exit(rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE);
 }
 
@@ -375,7 +386,7 @@ int wp_cmd_serve(const struct wp_options *options)
 	s->pusher.options = options;
 	s->served.pusher = &s->pusher;
 	s->served.answers = s->pusher.sock = -1;
-	rc = read_token(s, &err);
+	rc = read_secrets(s, &err);
 	if (!rc)
 		rc = check_directory(options, &err);
 	if (!rc)

@@ -109,6 +109,14 @@ static int check_files(const struct wp_options *o, struct wp_err *err)
 				 "report wants one FILE.pb.gz");
 }
 
+/* Does URL have something before the host? */
+static bool has_password(const char *url)
+{
+	const char *host = strstr(url, "//") + 2;
+
+	return host[strcspn(host, "/?#@")] == '@';
+}
+
 static int check_serve(struct wp_options *o, struct wp_err *err)
 {
 	bool many = o->children || wp_choose_is_asked(o);
@@ -135,6 +143,13 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--push wants a URL, such as "
 				  "http://127.0.0.1:4040");
+	if (o->push && has_password(o->push))
+		return wp_err_set(
+			err, -EINVAL,
+			"all processes can read a password in --push: "
+			"write it to a file, for --push-auth");
+	if (o->push_auth && !o->push)
+		return wp_err_set(err, -EINVAL, "--push-auth wants --push");
 	if (!o->on_hang &&
 	    (o->hang_lock || o->hang_idle_ns || o->hang_runnable_ns))
 		return wp_err_set(err, -EINVAL, "--hang-when wants --on-hang");

@@ -259,15 +259,13 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_FOLLOW, "follow-processes", NULL, DUMP | CHECK | RUN,
 	  WP_SECTION_HANG, NULL,
 	  "dump also the processes that threads wait for",
-	  "Print the processes that waits lead to as well; their running threads are\n"
-	  "stopped, too." },
+	  "Print the processes that waits lead to as well, and stop their running threads, too." },
 	{ WP_OPT_LISTEN, "listen", "WHERE", SERVE, WP_SECTION_SERVE, NULL,
 	  "unix:PATH or HOST:PORT, up to four; default\n"
 	  "unix:/run/wallprof.sock, or $XDG_RUNTIME_DIR's",
 	  "Where to listen: `unix:PATH` or `HOST:PORT`; it may be given four times.\n"
 	  "By default that is `unix:/run/wallprof.sock` for root, and `wallprof.sock` in\n"
-	  "`$XDG_RUNTIME_DIR` for others.\n"
-	  "Only the same user and root can connect to a unix socket.\n"
+	  "`$XDG_RUNTIME_DIR` for others; to a unix socket only the same user and root connect.\n"
 	  "A HOST must be this machine's own (127.0.0.1), or want a token (`--token-file`)." },
 	{ WP_OPT_TOKEN_FILE, "token-file", "FILE", SERVE, WP_SECTION_SERVE,
 	  NULL, "answer only who sends this token (Authorization: Bearer)",
@@ -278,13 +276,11 @@ const struct wp_option_row wp_option_rows[] = {
 	  "How far back the recording goes, 10m by default; `--timeline-size` bounds its\n"
 	  "memory, past which the oldest goes first." },
 	{ WP_OPT_ON_HANG, "on-hang", "DIR", SERVE, WP_SECTION_SERVE, NULL,
-	  "when a process hangs, write a dump and its last\n"
-	  "minute to this directory",
+	  "when a process hangs, write a dump and its last minute here",
 	  "When a process comes to hang, write a dump of it, and page and profile of its last\n"
 	  "minute, to this directory: see SERVING." },
 	{ WP_OPT_HANG_WHEN, "hang-when", "LIST", SERVE, WP_SECTION_SERVE, NULL,
-	  "what is a hang beside what check says: lock=50%,\n"
-	  "idle=30s, runnable=5s",
+	  "a hang, too: lock=50%,idle=30s,runnable=5s",
 	  "What `--on-hang` takes for a hang, too: more than so many threads in wait=lock\n"
 	  "(`lock=50%`), no thread that ran for so long (`idle=30s`), a thread that was ready to\n"
 	  "run for so long without running (`runnable=5s`); one or more, parted by commas." },
@@ -292,6 +288,10 @@ const struct wp_option_row wp_option_rows[] = {
 	  "send profiles to a collector with Pyroscope's /ingest",
 	  "Send the profile of each interval of each process to this collector, which has\n"
 	  "Pyroscope's `/ingest` (`http://HOST:4040`)." },
+	{ WP_OPT_PUSH_AUTH, "push-auth", "FILE", SERVE, WP_SECTION_SERVE, NULL,
+	  "a file with USER:PASSWORD or a bearer token for --push",
+	  "A file that only its owner may read: its line, `USER:PASSWORD` or a bearer token, is\n"
+	  "what the collector of `--push` wants to see." },
 	{ WP_OPT_PUSH_INTERVAL, "push-interval", "TIME", SERVE,
 	  WP_SECTION_SERVE, NULL, "time of each profile of --push, default 15s",
 	  "Time of each profile that is sent, 1 s to 1 h, 15s by default." },

@@ -487,6 +487,9 @@ int wp_option_serve(struct wp_options *o, int c, const char *arg,
 	case WP_OPT_PUSH:
 		o->push = arg;
 		return 0;
+	case WP_OPT_PUSH_AUTH:
+		o->push_auth = arg;
+		return 0;
 	case WP_OPT_PUSH_INTERVAL:
 		return wp_option_duration(&o->push_interval_ns,
 					  "--push-interval", arg, err);

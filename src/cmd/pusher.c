@@ -30,7 +30,7 @@ static void become_pusher(const struct wp_pusher *p, int sock, pid_t parent)
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	rc = wp_push_run(p->options->push, sock, parent);
+	rc = wp_push_run(p->options->push, p->auth, sock, parent);
 	if (rc)
 		wp_say("wallprof: --push: %s", strerror(-rc));
 	_exit(rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE);
@@ -139,13 +139,18 @@ static void say_why(struct wp_pusher *p)
 	for (char *c = why; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
-	if (*why && !p->is_said)
-		wp_say("wallprof: the collector does not take profiles: %s; "
-		       "they are kept, up to 64 MiB, and sent later",
-		       why);
-	else if (!*why && p->is_said)
+	if (*why && !p->is_said[p->stats.is_kept])
+		wp_say("wallprof: the collector does not take profiles: %s; %s",
+		       why,
+		       p->stats.is_kept ?
+			       "they are kept, up to 64 MiB, and sent later" :
+			       "they are dropped, wallprof_push_rejected_total "
+			       "counts them");
+	else if (!*why && (p->is_said[false] || p->is_said[true]))
 		wp_say("wallprof: the collector takes profiles again");
-	p->is_said = *why;
+	p->is_said[p->stats.is_kept] = *why;
+	if (!*why)
+		p->is_said[false] = p->is_said[true] = false;
 }
 
 void wp_pusher_take(struct wp_pusher *p)
@@ -181,6 +186,12 @@ void wp_pusher_reap(struct wp_pusher *p, int status)
 	b->rejected += p->stats.rejected;
 	b->dropped += p->stats.dropped + p->stats.queued;
 	p->stats = (struct wp_push_stats){ 0 };
+}
+
+void wp_pusher_leave(struct wp_pusher *p)
+{
+	wp_pusher_end(p);
+	explicit_bzero(p->auth, sizeof(p->auth));
 }
 
 void wp_pusher_end(struct wp_pusher *p)

@@ -15,6 +15,9 @@ struct wp_served_one;
 /* As the id of a question: the recorder's answer is to be pushed; no client has such. */
 #define WP_PUSHER_ID (UINT32_C(1) << 31)
 
+/* A bearer token may be some KiB. */
+enum { WP_PUSHER_AUTH_SIZE = 8192 };
+
 struct wp_pusher {
 	const struct wp_options *options;
 	/* Of the process that sends; 0: none.  SOCK leads there. */
@@ -29,8 +32,11 @@ struct wp_pusher {
 	struct wp_push_stats before;
 	/* Profiles that could not be made, or found no room on their way. */
 	uint64_t failed;
-	/* It was said that the collector does not take any. */
-	bool is_said;
+	/* It was said that the collector does not take any, and that they are
+	 * dropped [0] or kept [1]. */
+	bool is_said[2];
+	/* What the collector wants to see, of --push-auth; "": nothing. */
+	char auth[WP_PUSHER_AUTH_SIZE];
 };
 
 /* Start what sends, if options want it.  0; -ENOTSUP or -errno with ERR. */
@@ -52,6 +58,8 @@ void wp_pusher_reap(struct wp_pusher *pusher, int status);
 
 /* Ask it to end. */
 void wp_pusher_end(struct wp_pusher *pusher);
+/* In a process that does not push: forget the socket and the secret. */
+void wp_pusher_leave(struct wp_pusher *pusher);
 
 void wp_pusher_write_metrics(const struct wp_pusher *pusher, FILE *out);
 

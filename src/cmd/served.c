@@ -56,7 +56,7 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 		close(s->v[i].sock);
 	if (s->answers >= 0)
 		close(s->answers);
-	wp_pusher_end(s->pusher);
+	wp_pusher_leave(s->pusher);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);

@@ -11,9 +11,10 @@ bool wp_push_is_there(void)
 	return false;
 }
 
-int wp_push_run(const char *url, int sock, pid_t parent)
+int wp_push_run(const char *url, const char *auth, int sock, pid_t parent)
 {
 	(void)url;
+	(void)auth;
 	(void)sock;
 	(void)parent;
 	return -ENOSYS;
@@ -46,6 +47,7 @@ enum {
 
 struct push {
 	const char *url;
+	const char *auth;
 	int sock;
 	CURLM *multi;
 	/* The one under way; NULL: none. */
@@ -165,6 +167,20 @@ static void end_transfer(struct push *p, long status, const char *why)
 	wp_push_queue_end(&p->queue, status, why, wp_clock_ns());
 }
 
+/* libcurl sends it to the host of the URL only. */
+static void set_auth(const struct push *p)
+{
+	bool is_basic = strchr(p->auth, ':');
+
+	if (!*p->auth)
+		return;
+	lib.curl_easy_setopt(p->easy, CURLOPT_HTTPAUTH,
+			 is_basic ? CURLAUTH_BASIC : CURLAUTH_BEARER);
+	lib.curl_easy_setopt(p->easy,
+			 is_basic ? CURLOPT_USERPWD : CURLOPT_XOAUTH2_BEARER,
+			 p->auth);
+}
+
 static void begin_transfer(struct push *p, const struct wp_push_entry *entry)
 {
 	char *url = NULL;
@@ -181,6 +197,7 @@ static void begin_transfer(struct push *p, const struct wp_push_entry *entry)
 	}
 	lib.curl_easy_setopt(p->easy, CURLOPT_URL, url);
 	lib.curl_easy_setopt(p->easy, CURLOPT_MIMEPOST, p->form);
+	set_auth(p);
 	lib.curl_easy_setopt(p->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	lib.curl_easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
 	lib.curl_easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT_MS,
@@ -204,10 +221,16 @@ static void step_transfer(struct push *p)
 	lib.curl_multi_perform(p->multi, &n);
 	while ((message = lib.curl_multi_info_read(p->multi, &n))) {
 		CURLcode rc = message->data.result;
+		char why[96], *to = NULL;
 		long status = 0;
 
 		lib.curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
-		end_transfer(p, rc ? 0 : status, lib.curl_easy_strerror(rc));
+		lib.curl_easy_getinfo(p->easy, CURLINFO_REDIRECT_URL, &to);
+		snprintf(why, sizeof(why), "%s",
+			 rc ? lib.curl_easy_strerror(rc) :
+			 to ? to :
+			      "");
+		end_transfer(p, rc ? 0 : status, why);
 	}
 	entry = wp_push_queue_begin(&p->queue, wp_clock_ns());
 	if (entry)
@@ -264,7 +287,7 @@ static int loop(struct push *p)
 	}
 }
 
-int wp_push_run(const char *url, int sock, pid_t parent)
+int wp_push_run(const char *url, const char *auth, int sock, pid_t parent)
 {
 	const struct wp_serve_http only = { .ask = sock };
 	static struct push push;
@@ -274,6 +297,7 @@ int wp_push_run(const char *url, int sock, pid_t parent)
 	prctl(PR_SET_NAME, "wp-push");
 	wp_serve_close_others(&only);
 	p->url = url;
+	p->auth = auth;
 	p->sock = sock;
 	if (gethostname(p->host, sizeof(p->host) - 1))
 		snprintf(p->host, sizeof(p->host), "unknown");

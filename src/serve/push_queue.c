@@ -60,6 +60,30 @@ static bool is_passing(long status)
 	return !status || status == 408 || status == 429 || status >= 500;
 }
 
+/* Say in S why it was not taken: STATUS and WHY are those of wp_push_queue_end. */
+static void say_why(struct wp_push_stats *s, long status, const char *why)
+{
+	const char *what =
+		status == 401 || status == 403 ?
+			" (it wants other credentials: --push-auth)" :
+		status == 404 ? " (there is no /ingest at this URL)" :
+		status == 407 ? " (a proxy wants credentials)" :
+		status == 413 ? " (too large)" :
+				"";
+
+	if (!status)
+		snprintf(s->why, sizeof(s->why), "%s", why);
+	else if (status >= 300 && status < 400)
+		snprintf(
+			s->why, sizeof(s->why),
+			"HTTP status %ld, it is at another address, which is not "
+			"followed: %s",
+			status, *why ? why : "it does not say which");
+	else
+		snprintf(s->why, sizeof(s->why), "HTTP status %ld%s", status,
+			 what);
+}
+
 void wp_push_queue_end(struct wp_push_queue *q, long status, const char *why,
 		       uint64_t now_ns)
 {
@@ -67,11 +91,10 @@ void wp_push_queue_end(struct wp_push_queue *q, long status, const char *why,
 
 	q->is_sending = false;
 	s->why[0] = '\0';
-	if (!status)
-		snprintf(s->why, sizeof(s->why), "%s", why);
-	else if (!is_taken(status))
-		snprintf(s->why, sizeof(s->why), "HTTP status %ld", status);
-	if (is_passing(status)) {
+	s->is_kept = is_passing(status);
+	if (!is_taken(status))
+		say_why(s, status, why);
+	if (s->is_kept) {
 		q->pause_ns = q->pause_ns ? 2 * q->pause_ns : FIRST_PAUSE_NS;
 		if (q->pause_ns > LAST_PAUSE_NS)
 			q->pause_ns = LAST_PAUSE_NS;

@@ -40,7 +40,8 @@ void wp_push_queue_add(struct wp_push_queue *queue,
 const struct wp_push_entry *wp_push_queue_begin(struct wp_push_queue *queue,
 						uint64_t now_ns);
 
-/* The collector answered with STATUS, as of HTTP, or 0: not at all, for WHY. */
+/* The collector answered with STATUS, as of HTTP, or 0: not at all, for WHY.  Of a status
+ * 3xx WHY is where it sends its clients. */
 void wp_push_queue_end(struct wp_push_queue *queue, long status,
 		       const char *why, uint64_t now_ns);
 

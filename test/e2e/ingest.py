@@ -16,15 +16,21 @@ class Ingest:
         self.taken = []
         self.asked = 0
         self.statuses = []
+        # Authorization of each that came; where to go of a status 3xx.
+        self.authorizations = []
+        self.location = None
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):  # pylint: disable=invalid-name
                 outer.asked += 1
+                outer.authorizations.append(self.headers["Authorization"])
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 status = outer.statuses.pop(0) if outer.statuses else \
                     outer.take(self.path, self.headers, body)
                 self.send_response(status)
+                if outer.location:
+                    self.send_header("Location", outer.location)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 

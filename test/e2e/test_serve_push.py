@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve --push`: a collector gets every second once, also those of a time
 in which it was away; what sends them has no rights over others."""
+import base64
 import os
 import re
 import subprocess
@@ -179,3 +180,100 @@ def test_only_serve_needs_the_libraries_of_http(tmp_path, start):
     done = run("serve", "--listen", f"unix:{tmp_path / 'socket'}", "-p",
                str(target.pid), "--push", "http://127.0.0.1:1")
     assert done.returncode == 2 and "--push needs libcurl" in done.stderr
+
+
+def readable_memory(pid):
+    """All that a process may write to."""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, \
+            open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            begin, end, access = re.match(r"(\w+)-(\w+) (\S+)", line).groups()
+            if not access.startswith("rw"):
+                continue
+            mem.seek(int(begin, 16))
+            try:
+                yield mem.read(int(end, 16) - int(begin, 16))
+            except OSError:
+                pass
+
+
+def knows(pid, secret):
+    """Where it is seen."""
+    seen = []
+    for name in ("cmdline", "environ"):
+        with open(f"/proc/{pid}/{name}", "rb") as f:
+            if secret in f.read():
+                seen.append(name)
+    return seen + ["memory" for part in readable_memory(pid)
+                   if secret in part][:1]
+
+
+@pytest.mark.parametrize("line", ["4711:pass:word-of-the-push",
+                                  "glc_bearer.token_of-the-push=" * 40],
+                         ids=["basic", "bearer"])
+def test_credentials_reach_the_collector_and_nobody_else(
+        start, serve, ingest, tmp_path, line):  # noqa: F811
+    target, collector = start("hang", "abba"), ingest()
+    (tmp_path / "auth").write_text(line + "\nwhat is below is no part of it\n")
+    (tmp_path / "auth").chmod(0o600)
+    server = begin_push(serve, target, collector.port, "--push-auth",
+                        tmp_path / "auth")
+    wait_until(lambda: collector.taken, pause=0.05)
+    assert set(collector.authorizations) == {
+        "Basic " + base64.b64encode(line.encode()).decode() if ":" in line
+        else "Bearer " + line}
+    names = {}
+    for pid in family(server.tool.pid):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+            names.setdefault(f.read().strip(), []).append(pid)
+    # The one that was started keeps it, its first child parses HTTP.
+    others = names["wallprof"][1:] + names["wp-recorder"]
+    assert len(others) == 2, names
+    for pid in others:
+        assert not knows(pid, b"of-the-push"), (pid, names)
+    assert not set(knows(server.tool.pid, b"of-the-push")) & {"cmdline",
+                                                              "environ"}
+    # The one that is to know it shows that this finds it.
+    assert knows(names["wp-push"][0], b"of-the-push") == ["memory"]
+    server.end()
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("text, mode, why", [
+    ("a:secret", 0o640, "others may read it"), ("", 0o600, "its line has 1 to"),
+    (None, 0, "No such file"), ("x" * 9000, 0o600, "its line has 1 to")])
+def test_a_file_of_credentials_that_is_not_right_is_said(
+        tmp_path, text, mode, why):
+    path = tmp_path / "auth"
+    if text is not None:
+        path.write_text(text)
+        path.chmod(mode)
+    done = subprocess.run(
+        [WALLPROF, "serve", "--push", "http://127.0.0.1:9", "--push-auth", path,
+         "--listen", f"unix:{tmp_path}/s", str(os.getpid())], timeout=100,
+        stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2 and why in done.stderr.decode(), done.stderr
+
+
+@pytest.mark.parametrize("status, says", [
+    (422, "HTTP status 422; they are dropped"),
+    (401, "HTTP status 401 (it wants other credentials: --push-auth); "
+          "they are dropped"),
+    (302, "not followed: http://elsewhere.example/x; they are dropped"),
+    (503, "HTTP status 503; they are kept")])
+def test_what_an_answer_means_is_said(
+        start, serve, ingest, status, says):  # noqa: F811
+    target, collector = start("hang", "abba"), ingest()
+    collector.statuses = [status] * 1000
+    collector.location = "http://elsewhere.example/x" if status == 302 else None
+    server = begin_push(serve, target, collector.port)
+    wait_until(lambda: collector.asked >= 2, pause=0.05)
+    wait_until(lambda: server.metric("wallprof_push_rejected_total ") >= 1
+               if status != 503 else
+               server.metric("wallprof_push_retries_total ") >= 1, pause=0.05)
+    assert not collector.taken
+    server.tool.terminate()
+    assert server.tool.wait(60) == 0
+    err = server.tool.stderr.read().decode()
+    assert err.count("does not take profiles") == 1 and says in err, err
+    target.assert_unharmed()

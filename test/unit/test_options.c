@@ -464,6 +464,8 @@ static void what_is_wrong_is_said(void **state)
 		{ "w dump --children 42", "--children is for record" },
 		{ "w --all --max-cpu half", "--max-cpu wants percent" },
 		{ "w --all --profile heap", "of one address space" },
+		{ "w serve --push http://me:secret@host x", "--push-auth" },
+		{ "w serve --push-auth file x", "--push-auth wants --push" },
 		{ "w top --all 42",
 		  "--all is for record, dump, check and serve" },
 		{ "w run --cgroup x ls",

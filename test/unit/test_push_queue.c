@@ -79,6 +79,7 @@ static void a_pause_follows_a_failure_and_doubles(void **state)
 				    statuses[i] == 408 ? "HTTP status 408" :
 				    statuses[i] == 500 ? "HTTP status 500" :
 							 "HTTP status 503");
+		assert_true(queue.stats.is_kept);
 		assert_null(wp_push_queue_begin(
 			&queue, now + pauses[i] * WP_NS_PER_S - 1));
 		now += pauses[i] * WP_NS_PER_S;
@@ -105,7 +106,9 @@ static void what_is_refused_for_good_is_dropped(void **state)
 		assert_non_null(wp_push_queue_begin(&queue, 1));
 		wp_push_queue_end(&queue, statuses[i], "", 1);
 		assert_int_equal(queue.n, 0);
+		assert_false(queue.stats.is_kept);
 	}
+	assert_non_null(strstr(queue.stats.why, "does not say which"));
 	assert_int_equal(queue.stats.rejected, 6);
 }
 
