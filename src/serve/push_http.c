@@ -175,10 +175,10 @@ static void set_auth(const struct push *p)
 	if (!*p->auth)
 		return;
 	lib.curl_easy_setopt(p->easy, CURLOPT_HTTPAUTH,
-			 is_basic ? CURLAUTH_BASIC : CURLAUTH_BEARER);
-	lib.curl_easy_setopt(p->easy,
-			 is_basic ? CURLOPT_USERPWD : CURLOPT_XOAUTH2_BEARER,
-			 p->auth);
+			     is_basic ? CURLAUTH_BASIC : CURLAUTH_BEARER);
+	lib.curl_easy_setopt(
+		p->easy, is_basic ? CURLOPT_USERPWD : CURLOPT_XOAUTH2_BEARER,
+		p->auth);
 }
 
 static void begin_transfer(struct push *p, const struct wp_push_entry *entry)

@@ -19,7 +19,7 @@ import subprocess, sys
 code = '''
 import sys, threading, time
 for i in range(int(sys.argv[1])):
-    thread = threading.Thread(target=time.sleep, args=(0.01,))
+    thread = threading.Thread(target=time.sleep, args=(0.1,))
     thread.start()
     thread.join()
 '''
@@ -111,6 +111,7 @@ def test_threads_are_told_of_the_process_that_made_them(start, tmp_path):
         assert sum(counts.values()) in (300, 500)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("how", ["--children", "--all"])
 def test_threads_of_processes_that_start_meanwhile(tmp_path, how):
     run = wallprof(how, "--profile", "threadcreate", "-r", "20", "--",
