@@ -409,15 +409,15 @@ def test_shares_of_a_build_are_those_of_its_programs(tmp_path, how):
 
 
 def record_storm(directory, how):
-    """1,500 that live for some 0 to 90 ms, each with a child, 16 at a time: those that
+    """800 that live for some 0 to 90 ms, each with a child, 16 at a time: those that
     by their own log lived for three intervals, those of them that are not in the
-    profile, and what was said."""
+    profile, and the run."""
     directory.mkdir()
     log, program = directory / "log", directory / "wp-cc"
     log.touch()
     shutil.copy(FIXTURES / "program", program)
-    lines = [f"all: {' '.join(f'o{i}' for i in range(1500))}"]
-    for i in range(1500):
+    lines = [f"all: {' '.join(f'o{i}' for i in range(800))}"]
+    for i in range(800):
         lines += [f"o{i}:", f"\t@{program} {log} 0 /bin/sleep 0.{i % 10:02}"]
     (directory / "Makefile").write_text("\n".join(lines) + "\n")
     run = wallprof(*how, "--", "make", "-s", "-C", directory, "-j16",
@@ -425,26 +425,22 @@ def record_storm(directory, how):
     assert run.status in (0, 1), run.err
     p = pprof_check.load(str(directory / "x.pb.gz"))
     rows, found = read_log(log), {pid for _, pid in by_process(p)}
-    assert len(rows) == 1500
+    assert len(rows) == 800
     lived = [pid for _, pid, _, lived in rows if lived >= 3 * p.period]
-    return lived, [pid for pid in lived if pid not in found], run.err
+    return lived, [pid for pid in lived if pid not in found], run
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("how", [["--children"], ["--all", "--max-cpu", "0"]],
                          ids=lambda a: a[0])
 def test_a_storm_of_processes_is_seen(tmp_path, how):
-    """99 in 100 of them; a machine on which wallprof gets no CPU for some intervals has
-    three trials."""
-    told = []
-    for trial in range(3):
-        lived, missed, err = record_storm(tmp_path / str(trial), how)
-        assert len(lived) > 800
-        told.append((len(lived), len(missed), err))
-        if len(missed) <= 0.01 * len(lived):
-            break
-    print([trial[:2] for trial in told])
-    assert len(missed) <= 0.01 * len(lived), told
+    """99 in 100 of them; but those of 16 that live at once whose every other tick is
+    missed, for wallprof gets no CPU, cannot be."""
+    lived, unseen, run = record_storm(tmp_path / "storm", how)
+    hidden = 16 * run.counter("missed") / 2
+    print(len(lived), "lived,", len(unseen), "unseen,", hidden, "may be hidden")
+    assert len(lived) > 400
+    assert len(unseen) <= 0.01 * len(lived) + hidden, run.err
 
 
 POOL = """
