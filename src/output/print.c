@@ -127,6 +127,14 @@ void wp_print_whole(struct wp_print *t, const struct wp_dump_thread *thread)
 	wp_print_thread_frames(t, thread);
 }
 
+/* Write what EDGE's thread wants: "mutex 0x10 <queue+8>". */
+static void put_wanted(struct wp_print *t, const struct wp_edge *edge)
+{
+	wp_escape_terminal(&t->buf, wp_dump_str(t->dump, edge->what));
+	if (edge->kind == WP_EDGE_LOCK)
+		wp_print_variable(t, &t->dump->threads[edge->from]);
+}
+
 /* Write what EDGE says: "wants mutex 0x10 held by thread 7 "b"". */
 static void put_edge(struct wp_print *t, const struct wp_edge *edge)
 {
@@ -136,7 +144,7 @@ static void put_edge(struct wp_print *t, const struct wp_edge *edge)
 	case WP_EDGE_LOCK:
 	case WP_EDGE_FILE_LOCK:
 		wp_buf_str(&t->buf, "wants ");
-		wp_escape_terminal(&t->buf, what);
+		put_wanted(t, edge);
 		wp_buf_str(&t->buf, " held by ");
 		wp_print_target(t, edge);
 		break;
@@ -192,7 +200,7 @@ static void put_cycle_line(struct wp_print *t, const struct wp_edge *edge,
 	/* This thread has the lock that the one before wants. */
 	if (before->kind == WP_EDGE_LOCK || before->kind == WP_EDGE_FILE_LOCK) {
 		wp_buf_str(&t->buf, "holds ");
-		wp_escape_terminal(&t->buf, wp_dump_str(t->dump, before->what));
+		put_wanted(t, before);
 		wp_buf_str(&t->buf, ", ");
 	}
 	put_edge(t, edge);

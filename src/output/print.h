@@ -85,6 +85,9 @@ void wp_print_place(struct wp_print *t, const struct wp_dump_frame *frame,
 void wp_print_site(struct wp_print *t, const char *before,
 		   const struct wp_dump_stack *stack);
 
+/* Write " <queue+8>" if THREAD waits at a variable that has a name. */
+void wp_print_variable(struct wp_print *t, const struct wp_dump_thread *thread);
+
 /* Write the empty line between two parts. */
 void wp_print_gap(struct wp_print *t);
 /* Write a line per frame, and one that says why the stack is cut; WHY_NONE says

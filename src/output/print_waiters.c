@@ -41,9 +41,10 @@ static void put_waiters(struct wp_print *t, const struct wp_dump_thread *first,
 			uint32_t n)
 {
 	wp_buf_printf(&t->buf,
-		      "WAITERS: %" PRIu32 " threads wait for %s 0x%" PRIx64
-		      ", holder not recorded",
-		      n, wp_lock_kind_name(first->lock.kind), first->lock.avma);
+		      "WAITERS: %" PRIu32 " threads wait for %s 0x%" PRIx64, n,
+		      wp_lock_kind_name(first->lock.kind), first->lock.avma);
+	wp_print_variable(t, first);
+	wp_buf_str(&t->buf, ", holder not recorded");
 	wp_print_site(t, ", ", &first->stack);
 	wp_buf_char(&t->buf, '\n');
 }

@@ -152,6 +152,17 @@ static void put_holder(struct wp_print *t, const struct wp_dump_thread *thread)
 	}
 }
 
+void wp_print_variable(struct wp_print *t, const struct wp_dump_thread *thread)
+{
+	const char *name = wp_dump_str(t->dump, thread->variable);
+
+	if (!*name)
+		return;
+	wp_buf_str(&t->buf, " <");
+	wp_escape_terminal(&t->buf, name);
+	wp_buf_char(&t->buf, '>');
+}
+
 static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 {
 	const struct wp_lock *lock = &thread->lock;
@@ -163,9 +174,7 @@ static void put_lock(struct wp_print *t, const struct wp_dump_thread *thread)
 	    (lock->kind != WP_LOCK_FUTEX || thread->wait != WP_WAIT_FUTEX))
 		wp_buf_printf(&t->buf, "%s ", wp_lock_kind_name(lock->kind));
 	wp_buf_printf(&t->buf, "0x%" PRIx64, lock->avma);
-	if (*wp_dump_str(t->dump, thread->variable))
-		wp_buf_printf(&t->buf, " <%s>",
-			      wp_dump_str(t->dump, thread->variable));
+	wp_print_variable(t, thread);
 	if (lock->kind == WP_LOCK_RWLOCK_READ)
 		wp_buf_str(&t->buf, " for reading");
 	else if (lock->kind == WP_LOCK_RWLOCK_WRITE)

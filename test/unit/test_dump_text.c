@@ -125,6 +125,24 @@ static void a_thread_may_wait_for_itself(void **state)
 	wp_dump_clear(&d);
 }
 
+static void a_lock_has_the_name_of_its_variable(void **state)
+{
+	struct wp_dump d = WP_DUMP_INIT;
+
+	(void)state;
+	add_process(&d, 42, "x");
+	set_mutex(add_thread(&d, 42, "x", WP_STATE_WAITING, WP_WAIT_LOCK), 0x10,
+		  42);
+	d.threads[0].variable = wp_intern_add_str(&d.strings, "job\033+8");
+	add_edge(&d, WP_EDGE_LOCK, 0, 0, 42, "mutex 0x10");
+	add_cycle(&d, 0, 1);
+	assert_has(&d, "holds mutex 0x10 <job\\x1b+8>, wants mutex 0x10"
+		       " <job\\x1b+8> held by itself");
+	assert_state(&d, 0,
+		     "[waiting: lock mutex 0x10 <job\\x1b+8> held by itself]");
+	wp_dump_clear(&d);
+}
+
 static void a_process_may_wait_for_itself(void **state)
 {
 	struct wp_dump d = WP_DUMP_INIT;
@@ -710,6 +728,7 @@ int main(void)
 		cmocka_unit_test(
 			a_deadlock_comes_first_and_the_main_thread_after),
 		cmocka_unit_test(a_thread_may_wait_for_itself),
+		cmocka_unit_test(a_lock_has_the_name_of_its_variable),
 		cmocka_unit_test(a_process_may_wait_for_itself),
 		cmocka_unit_test(peers_are_a_line_each_unless_asked_for),
 		cmocka_unit_test(waits_for_many_processes_are_cut),
