@@ -380,6 +380,12 @@ def read_log(log):
     return [(name, *map(int, numbers)) for name, *numbers in rows]
 
 
+def hidden(run, at_once):
+    """How many processes that live for three intervals, AT_ONCE at a time, RUN may not
+    see, for the ticks that it missed, two for each: wallprof got no CPU."""
+    return at_once * run.counter("missed") / 2
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("how", [["--children"], ["--all", "--max-cpu", "0"],
                                  ["--name", "wp-*"]], ids=lambda a: a[0])
@@ -398,8 +404,9 @@ def test_shares_of_a_build_are_those_of_its_programs(tmp_path, how):
     # Those that live for three intervals, and some before their own clock starts.
     long_lived = [pid for _, pid, _, lived in rows if lived >= 3 * p.period]
     assert len(long_lived) > 60
-    missed = [pid for pid in long_lived if pid not in found]
-    assert len(missed) <= 0.01 * len(long_lived), (missed, run.err)
+    unseen = [pid for pid in long_lived if pid not in found]
+    assert len(unseen) <= 0.01 * len(long_lived) + hidden(run, 4), (
+        unseen, run.err)
     cpu = {}
     for (name, _), ns in by_process(p, "cpu").items():
         cpu[name] = cpu.get(name, 0) + ns
@@ -434,13 +441,12 @@ def record_storm(directory, how):
 @pytest.mark.parametrize("how", [["--children"], ["--all", "--max-cpu", "0"]],
                          ids=lambda a: a[0])
 def test_a_storm_of_processes_is_seen(tmp_path, how):
-    """99 in 100 of them; but those of 16 that live at once whose every other tick is
-    missed, for wallprof gets no CPU, cannot be."""
+    """99 in 100 of them."""
     lived, unseen, run = record_storm(tmp_path / "storm", how)
-    hidden = 16 * run.counter("missed") / 2
-    print(len(lived), "lived,", len(unseen), "unseen,", hidden, "may be hidden")
+    print(len(lived), "lived,", len(unseen), "unseen,", hidden(run, 16),
+          "may be hidden")
     assert len(lived) > 400
-    assert len(unseen) <= 0.01 * len(lived) + hidden, run.err
+    assert len(unseen) <= 0.01 * len(lived) + hidden(run, 16), run.err
 
 
 POOL = """
