@@ -60,13 +60,24 @@ static struct perf_event_attr attr_base(const struct wp_perf *perf)
 	return a;
 }
 
-/* Samples of one period before the next is drawn.  The thread runs on until then, and
- * that time is not sampled; the first sample of the next comes no sooner than its
- * period.  So to draw often makes samples rare, and some moments of the target's
- * rhythm rarer than others (of four samples, by 3 points of 67 at 1000 Hz); to draw
- * seldom leaves few samples to the chance of a period.  The more samples there are,
- * the more of them have one. */
-enum { SAMPLES_FIRST = 4, SAMPLES_MOST = 16 };
+/* Samples of one period before the next is drawn, as many as take so long, but no
+ * fewer and no more than that.  The thread runs on until then, and that time is not
+ * sampled; the first sample of the next comes no sooner than its period.  So to draw
+ * often makes samples rare, and some moments of a rhythm in milliseconds rarer than
+ * others (of four samples at 1000 Hz, by 3 points of 67); to draw seldom leaves much
+ * of the time to the chance of one period (of 16 samples at 100 Hz, twice the error
+ * of samples by chance in a Go program, which runs its goroutines for 10 ms each). */
+#define DRAW_NS (16 * WP_NS_PER_MS)
+enum { SAMPLES_LEAST = 4, SAMPLES_MOST = 16 };
+
+static uint64_t samples_of_period(uint64_t period_ns)
+{
+	uint64_t n = DRAW_NS / period_ns;
+
+	return n < SAMPLES_LEAST ? SAMPLES_LEAST :
+	       n > SAMPLES_MOST	 ? SAMPLES_MOST :
+				   n;
+}
 
 uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
@@ -160,12 +171,12 @@ static void leave_out_processes(int fd)
 	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "clone_flags & 0x10000");
 }
 
-/* A period of CPU samples: any from 7/16 to 23/16 of the one asked for is as likely.
- * So any rhythm of up to that length is met at all of its moments alike; the sixteenth
- * that the mean is short is about what a thread runs until periods are drawn. */
+/* A period of CPU samples: any from 3/8 to 11/8 of the one asked for is as likely.
+ * So any rhythm of up to that length is met at all of its moments alike; the eighth
+ * that the mean is short is what a thread runs until periods are drawn. */
 static uint64_t draw_period(struct wp_perf *perf, uint64_t period)
 {
-	return period * 7 / 16 + wp_random_next(&perf->random) % period;
+	return period * 3 / 8 + wp_random_next(&perf->random) % period;
 }
 
 static bool is_drawn(const struct wp_perf *perf, enum wp_perf_kind kind)
@@ -179,7 +190,7 @@ void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 		struct wp_perf_event *e = &perf->events[i];
 		uint64_t period;
 
-		if (e->nsamples < SAMPLES_FIRST + e->ndrawn)
+		if (e->nsamples < samples_of_period(period_ns))
 			continue;
 		period = draw_period(perf, period_ns);
 		if (ioctl(e->fd, PERF_EVENT_IOC_PERIOD, &period))
@@ -188,8 +199,6 @@ void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 		e->period = period;
 		e->changed_ns = wp_clock_ns();
 		e->nsamples = 0;
-		if (e->ndrawn < SAMPLES_MOST - SAMPLES_FIRST)
-			e->ndrawn++;
 	}
 }
 

@@ -41,8 +41,6 @@ struct wp_perf_event {
 	uint64_t changed_ns;
 	/* CPU samples that it took in this period, foreign ones included. */
 	uint32_t nsamples;
-	/* How often its period was drawn, up to a bound. */
-	uint32_t ndrawn;
 };
 
 struct wp_perf_cpu {
