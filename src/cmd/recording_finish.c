@@ -78,8 +78,10 @@ int wp_recording_finish(struct wp_recording *r,
 	bool all_waits = job->ask.endpoint == WP_SERVE_BLOCK && !job->from_ns;
 	int rc = 0;
 
-	/* They have been weighed, and are P's. */
-	if (!all_waits)
+	/* They have been weighed. */
+	if (all_waits)
+		p->sets[WP_PROFILE_BLOCK] = r->waits.set;
+	else
 		rc = drop_others(r);
 	if (!rc && !all_waits)
 		rc = weigh_waits(p);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 
-#include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
 #include "threads.h"
@@ -135,44 +134,18 @@ static void begin_wait(struct wp_thread *t, const struct wp_perf_record *record)
 		w->wake_ns = w->waker = 0;
 }
 
-/* The target that is, or was, process PID; NULL: it is not recorded. */
-static struct wp_target *find_target(const struct wp_block_waits *b, pid_t pid)
-{
-	return b->only ? b->only : wp_sampler_find_last(b->loop, pid);
-}
-
-/* The thread that a wake of TID wakes; NULL: it is not recorded. */
-static struct wp_thread *find_woken(struct wp_block_waits *b, pid_t tid)
-{
-	size_t i = (size_t)tid % WP_BLOCK_RECORDS_PIDS;
-	const struct wp_sampler *loop = b->loop;
-	struct wp_target *target;
-	struct wp_thread *t = NULL;
-
-	if (b->only)
-		return wp_threads_find(b->only, tid);
-	if (b->pids[i].tid == tid) {
-		target = b->pids[i].pid ? find_target(b, b->pids[i].pid) : NULL;
-		return target ? wp_threads_find(target, tid) : NULL;
-	}
-	for (size_t k = loop->ntargets; k-- > 0 && !t;)
-		t = wp_threads_find(loop->targets[k], tid);
-	b->pids[i].tid = tid;
-	b->pids[i].pid = t ? t->target->process->pid : 0;
-	return t;
-}
-
-static int note_wake(struct wp_block_waits *b,
+static int note_wake(struct wp_target *target,
 		     const struct wp_perf_record *record)
 {
+	struct wp_block_waits *b = target->block_waits;
 	/* It may be a thread of another process. */
-	struct wp_thread *t = find_woken(b, record->tid);
+	struct wp_thread *t = wp_threads_find(target, record->tid);
 	uint32_t name;
 
 	if (!t || !t->watched ||
 	    (t->waits.wake_ns && t->waits.wake_ns >= t->waits.out_ns))
 		return 0;
-	name = wp_wakers_name(&b->wakers, t->target, record);
+	name = wp_wakers_name(&b->wakers, target, record);
 	if (name == UINT32_MAX)
 		return -ENOMEM;
 	t->waits.wake_ns = record->time_ns;
@@ -195,27 +168,17 @@ static int add_switch(struct wp_thread *t, const struct wp_perf_record *record)
 	return rc;
 }
 
-static int add_record(struct wp_block_waits *b,
+static int add_record(struct wp_target *target,
 		      const struct wp_perf_record *record)
 {
-	size_t i = (size_t)record->tid % WP_BLOCK_RECORDS_PIDS;
-	struct wp_target *target;
 	struct wp_thread *t;
 
 	if (record->type == WP_PERF_LOST) {
-		b->valid_ns = record->time_ns;
+		target->block_waits->valid_ns = record->time_ns;
 		return 0;
 	}
 	if (record->type == WP_PERF_WAKE)
-		return note_wake(b, record);
-	/* Not one of those that are recorded, as most on a busy machine. */
-	if (!b->only && b->pids[i].tid == record->tid && !b->pids[i].pid)
-		return 0;
-	target = find_target(b, record->pid);
-	b->pids[i].tid = record->tid;
-	b->pids[i].pid = target ? record->pid : 0;
-	if (!target)
-		return 0;
+		return note_wake(target, record);
 	t = wp_threads_get(target, record->tid);
 	if (!t)
 		return -ENOMEM;
@@ -229,8 +192,9 @@ static int add_record(struct wp_block_waits *b,
 	return 0;
 }
 
-int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
+int wp_block_records_read(struct wp_target *target, uint64_t until_ns)
 {
+	struct wp_block_waits *b = target->block_waits;
 	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
@@ -238,7 +202,7 @@ int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
 	int rc = 0;
 
 	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = add_record(b, &record);
+		rc = add_record(target, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
 	b->lost += stats->lost - lost;

@@ -12,12 +12,9 @@
 #include "wakers.h"
 #include "wallprof/profile.h"
 
-struct wp_sampler;
 struct wp_target;
 
 enum {
-	/* Tids whose process is known. */
-	WP_BLOCK_RECORDS_PIDS = 2048,
 	/* Most waits that are kept until their window is over. */
 	WP_BLOCK_RECORDS_WAITS = 1 << 16,
 };
@@ -31,13 +28,7 @@ struct wp_block_wait {
 	uint32_t every;
 };
 
-/* Of all targets that share a profile. */
 struct wp_block_waits {
-	/* Borrowed. */
-	struct wp_sampler *loop;
-	struct wp_profile *profile;
-	/* The only target; NULL: events of CPUs are those of all processes. */
-	struct wp_target *only;
 	/* Enabled in windows of time, disabled in the gaps between them, and
 	 * closed in long gaps. */
 	struct wp_perf_source events;
@@ -69,19 +60,12 @@ struct wp_block_waits {
 	struct wp_block_wait *waits;
 	uint32_t nwaits, dropped;
 	struct wp_switch_sample_calls calls;
-	/* The process of each thread by its last switch, which wakes do not tell: a
-	 * cache, empty when there is a new target. */
-	struct {
-		pid_t tid;
-		/* 0: it is not recorded. */
-		pid_t pid;
-	} pids[WP_BLOCK_RECORDS_PIDS];
 	struct wp_wakers wakers;
 };
 
-/* Read the records of before UNTIL_NS, and keep the waits that they tell.  0 or
+/* Read TARGET's records of before UNTIL_NS, and keep the waits that they tell.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_records_read(struct wp_block_waits *waits, uint64_t until_ns);
+int wp_block_records_read(struct wp_target *target, uint64_t until_ns);
 
 #endif
