@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "wallprof/inflate.h"
 
@@ -14,7 +13,6 @@ enum {
 	OTHERS = 2,
 	SECTIONS_MAX = 64,
 	ALIGN = 16,
-	HUGE = 2 << 20,
 };
 
 struct layout {
@@ -141,10 +139,9 @@ int wp_unpacked_open(struct wp_unpacked *ret, const struct wp_elf_file *file,
 	    !lay_out(&layout, file, names, max_bytes))
 		return -ENOTSUP;
 	size = (size_t)layout.end + (layout.n + 1) * sizeof(*layout.headers);
-	if (posix_memalign((void **)&ret->bytes, HUGE, size))
+	ret->bytes = malloc(size);
+	if (!ret->bytes)
 		return -ENOMEM;
-	/* One fault for 2 MiB, if the kernel has such a page. */
-	(void)madvise(ret->bytes, size, MADV_HUGEPAGE);
 	if (write_all(ret->bytes, &layout, file))
 		ret->elf = elf_memory((char *)ret->bytes, size);
 	if (ret->elf)
