@@ -12,7 +12,7 @@
 enum {
 	/* The source of the names in tab->made. */
 	SOURCE_MADE = 255,
-	EXEC_MAX = 64,
+	SECTIONS_MAX = 64,
 	/* Functions that may start between an address and the one around it. */
 	NESTED_MAX = 16,
 };
@@ -27,12 +27,11 @@ enum {
 	RANK_DATA = 16,
 };
 
-/* The address ranges of a file's executable sections, or of those with
- * variables. */
-struct exec_ranges {
+/* The address ranges of a file's sections with code, or of those with variables. */
+struct sections {
 	struct {
 		uint64_t start, end;
-	} v[EXEC_MAX];
+	} v[SECTIONS_MAX];
 	uint32_t len;
 };
 
@@ -46,15 +45,15 @@ static bool has_variables(Elf *elf, size_t names, const GElf_Shdr *sh)
 	       !(name && !strncmp(name, ".data.rel.ro", 12));
 }
 
-/* Find the executable sections, or those with variables: DATA. */
-static void find_exec(Elf *elf, bool data, struct exec_ranges *ret)
+/* Find the sections with code, or with variables: DATA. */
+static void find_sections(Elf *elf, bool data, struct sections *ret)
 {
 	Elf_Scn *scn = NULL;
 	size_t names = 0;
 
 	ret->len = 0;
 	(void)elf_getshdrstrndx(elf, &names);
-	while ((scn = elf_nextscn(elf, scn)) && ret->len < EXEC_MAX) {
+	while ((scn = elf_nextscn(elf, scn)) && ret->len < SECTIONS_MAX) {
 		GElf_Shdr sh;
 		bool wanted;
 
@@ -70,12 +69,12 @@ static void find_exec(Elf *elf, bool data, struct exec_ranges *ret)
 	}
 }
 
-/* Bytes from SVMA to the end of its executable section, 0 if in none. */
-static uint64_t exec_left(const struct exec_ranges *exec, uint64_t svma)
+/* Bytes from SVMA to the end of that of SECTIONS which holds it, 0 if none does. */
+static uint64_t bytes_left(const struct sections *sections, uint64_t svma)
 {
-	for (uint32_t i = 0; i < exec->len; i++)
-		if (svma >= exec->v[i].start && svma < exec->v[i].end)
-			return exec->v[i].end - svma;
+	for (uint32_t i = 0; i < sections->len; i++)
+		if (svma >= sections->v[i].start && svma < sections->v[i].end)
+			return sections->v[i].end - svma;
 	return 0;
 }
 
@@ -133,9 +132,9 @@ static uint8_t rank_of(const GElf_Sym *sym, bool is_func)
 
 /* Add SYM, a variable of a known size in one of the sections DATA. */
 static int add_variable(struct wp_symtab *tab, const GElf_Sym *sym, int source,
-			const struct exec_ranges *data, uint64_t bias)
+			const struct sections *data, uint64_t bias)
 {
-	uint64_t left = exec_left(data, sym->st_value);
+	uint64_t left = bytes_left(data, sym->st_value);
 
 	if (!sym->st_size || !sym->st_name || left < sym->st_size)
 		return 0;
@@ -149,7 +148,7 @@ static int add_variable(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 }
 
 static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
-		      const struct exec_ranges *exec, uint64_t bias)
+		      const struct sections *code, uint64_t bias)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info);
 	bool is_func = type == STT_FUNC || type == STT_GNU_IFUNC;
@@ -159,7 +158,7 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 		.source = (uint8_t)source,
 		.rank = rank_of(sym, is_func),
 	};
-	uint64_t left = exec_left(exec, sym->st_value);
+	uint64_t left = bytes_left(code, sym->st_value);
 	const char *name;
 	size_t len;
 
@@ -208,31 +207,31 @@ static int open_source(struct wp_symtab *tab, const struct wp_elf_file *file,
 }
 
 static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
-		       const struct exec_ranges *exec,
-		       const struct exec_ranges *variables, uint64_t bias)
+		       const struct sections *code, const struct sections *data,
+		       uint64_t bias)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
+	Elf_Data *table = elf_getdata(scn, NULL);
 	GElf_Sym sym;
 	int rc = 0;
 
-	if (!data)
+	if (!table)
 		return 0;
-	for (int i = 0; !rc && gelf_getsym(data, i, &sym); i++)
+	for (int i = 0; !rc && gelf_getsym(table, i, &sym); i++)
 		rc = GELF_ST_TYPE(sym.st_info) == STT_OBJECT ?
-			     add_variable(tab, &sym, source, variables, bias) :
-			     add_symbol(tab, &sym, source, exec, bias);
+			     add_variable(tab, &sym, source, data, bias) :
+			     add_symbol(tab, &sym, source, code, bias);
 	return rc;
 }
 
 int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 		  uint32_t type, uint64_t bias)
 {
-	struct exec_ranges exec, data;
+	struct sections code, data;
 	Elf_Scn *scn = NULL;
 	int rc = 0;
 
-	find_exec(file->elf, false, &exec);
-	find_exec(file->elf, true, &data);
+	find_sections(file->elf, false, &code);
+	find_sections(file->elf, true, &data);
 	while (!rc && (scn = elf_nextscn(file->elf, scn))) {
 		GElf_Shdr sh;
 		int source;
@@ -242,7 +241,7 @@ int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 			continue;
 		source = open_source(tab, file, &sh);
 		if (source >= 0)
-			rc = add_section(tab, scn, source, &exec, &data, bias);
+			rc = add_section(tab, scn, source, &code, &data, bias);
 	}
 	return rc;
 }

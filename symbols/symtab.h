@@ -61,10 +61,10 @@ struct wp_symtab {
 		0                                                              \
 	}
 
-/* Add the functions, and the variables that may be written, in FILE's tables of TYPE, SHT_SYMTAB or SHT_DYNSYM, with
- * BIAS added to their addresses.  FILE is open; its image must live as long as
- * the table.  What is malformed is left out.  Returns 0, or -ENOMEM.
- */
+/* Add the functions, and the variables that the program may write, in FILE's tables
+ * of TYPE, SHT_SYMTAB or SHT_DYNSYM, with BIAS added to their addresses.  FILE is
+ * open; its image must live as long as the table.  What is malformed is left out.
+ * Returns 0, or -ENOMEM. */
 WP_MUST_CHECK
 int wp_symtab_add(struct wp_symtab *tab, const struct wp_elf_file *file,
 		  uint32_t type, uint64_t bias);
@@ -107,6 +107,7 @@ const struct wp_symtab_entry *wp_symtab_find(const struct wp_symtab *tab,
 					     uint64_t svma);
 /* The file tells ENTRY's size; else it reaches to the next symbol. */
 bool wp_symtab_is_sized(const struct wp_symtab_entry *entry);
+/* ENTRY is a variable, no function. */
 bool wp_symtab_is_variable(const struct wp_symtab_entry *entry);
 /* The function that starts at SVMA, or NULL. */
 const struct wp_symtab_entry *wp_symtab_at(const struct wp_symtab *tab,

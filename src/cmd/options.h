@@ -126,6 +126,8 @@ struct wp_options {
 	/* serve: the collector, borrowed from argv, NULL: none; and the time of each
 	 * profile for it. */
 	const char *push;
+	/* The file with "USER:PASSWORD" or a token for it, borrowed from argv, NULL:
+	 * none. */
 	const char *push_auth;
 	/* serve: where files of hangs go, borrowed from argv, NULL: nowhere; and what
 	 * is one beside the verdict of a check, each 0: nothing. */

@@ -146,11 +146,13 @@ static void say_why(struct wp_pusher *p)
 			       "they are kept, up to 64 MiB, and sent later" :
 			       "they are dropped, wallprof_push_rejected_total "
 			       "counts them");
-	else if (!*why && (p->is_said[false] || p->is_said[true]))
+	if (*why) {
+		p->is_said[p->stats.is_kept] = true;
+		return;
+	}
+	if (p->is_said[false] || p->is_said[true])
 		wp_say("wallprof: the collector takes profiles again");
-	p->is_said[p->stats.is_kept] = *why;
-	if (!*why)
-		p->is_said[false] = p->is_said[true] = false;
+	p->is_said[false] = p->is_said[true] = false;
 }
 
 void wp_pusher_take(struct wp_pusher *p)

@@ -186,11 +186,13 @@ static bool is_drawn(const struct wp_perf *perf, enum wp_perf_kind kind)
 
 void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)
 {
+	uint64_t nsamples = samples_of_period(period_ns);
+
 	for (size_t i = 0; i < perf->nevents; i++) {
 		struct wp_perf_event *e = &perf->events[i];
 		uint64_t period;
 
-		if (e->nsamples < samples_of_period(period_ns))
+		if (e->nsamples < nsamples)
 			continue;
 		period = draw_period(perf, period_ns);
 		if (ioctl(e->fd, PERF_EVENT_IOC_PERIOD, &period))

@@ -16,6 +16,12 @@
 #define WP_LIBRARY_MEMBER(function) __typeof__(function) *function;
 #define WP_LIBRARY_NAME(function) #function,
 
+/* wp_library_load() of the FUNCTIONS of a list that applies its argument to each. */
+#define WP_LIBRARY_LOAD(soname, functions, ret)                                \
+	wp_library_load(soname,                                                \
+			(const char *const[]){ functions(WP_LIBRARY_NAME) },   \
+			sizeof(*(ret)) / sizeof(void *), ret)
+
 /* Load the library SONAME for good, and store the addresses of its functions NAMES in
  * RET, a struct of N pointers in that order.  False if the library or a function is
  * missing; loading twice is fine. */

@@ -67,11 +67,7 @@ static struct wp_curl lib;
 
 bool wp_push_is_there(void)
 {
-	static const char *const names[] = { WP_CURL_FUNCTIONS(
-		WP_LIBRARY_NAME) };
-
-	return wp_library_load(WP_curl_SONAME, names,
-			       sizeof(names) / sizeof(*names), &lib);
+	return WP_LIBRARY_LOAD(WP_curl_SONAME, WP_CURL_FUNCTIONS, &lib);
 }
 
 /* In names and labels of series: what every collector takes. */

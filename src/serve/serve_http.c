@@ -88,11 +88,8 @@ static struct wp_microhttpd lib;
 
 bool wp_serve_is_there(void)
 {
-	static const char *const names[] = { WP_MICROHTTPD_FUNCTIONS(
-		WP_LIBRARY_NAME) };
-
-	return wp_library_load(WP_microhttpd_SONAME, names,
-			       sizeof(names) / sizeof(*names), &lib);
+	return WP_LIBRARY_LOAD(WP_microhttpd_SONAME, WP_MICROHTTPD_FUNCTIONS,
+			       &lib);
 }
 
 static void set_state(struct client *c, enum state state)

@@ -2,7 +2,6 @@
 """Recordings over goroutines, against what the programs measure of themselves."""
 import collections
 import json
-import math
 import os
 import re
 import signal
@@ -168,13 +167,11 @@ def test_shares_and_labels_are_right(start, profile, program, args):
     after = times_of(target)
     target.assert_unharmed()
     wall, cpu = collections.Counter(), collections.Counter()
-    brief = ncpu = 0
+    brief = 0
     for s in pprof_check.samples(p):
         kind = s["labels"].get("kind")
         wall[kind, part_of(s)] += s["values"]["wall"]
         cpu[kind, part_of(s)] += s["values"]["cpu"]
-        if kind in ("a", "b") and part_of(s) == "spin":
-            ncpu += s["values"]["cpu_samples"]
         if "main.brief.func1" in names_of(s):
             brief += s["values"]["wall"]
     for i, kind in enumerate(KINDS):
@@ -191,10 +188,7 @@ def test_shares_and_labels_are_right(start, profile, program, args):
             v for k, v in cpu.items() if k[0] == kind)
     spins = [after[i][0] - before[i][0] for i in (0, 1)]
     got = cpu["a", "spin"] / (cpu["a", "spin"] + cpu["b", "spin"])
-    want = spins[0] / sum(spins)
-    # Four standard errors of as many samples.
-    assert abs(got - want) < 4 * math.sqrt(want * (1 - want) / ncpu), (
-        got, spins, ncpu)
+    assert abs(got - spins[0] / sum(spins)) < 0.05, (got, spins)
     # One at a time of those that live for a millisecond.
     assert abs(brief / p.duration_nanos - 0.95) < 0.12, brief
 
