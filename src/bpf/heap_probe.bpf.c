@@ -31,6 +31,7 @@ struct wp_probe_regs {
 #define ARG2(regs) ((regs)->dx)
 #define ARG3(regs) ((regs)->cx)
 #define RESULT(regs) ((regs)->ax)
+#define PC(regs) ((regs)->ip)
 /* Behind the return the address is popped. */
 enum { POPPED = 8 };
 #elif defined(__aarch64__)
@@ -42,6 +43,7 @@ struct wp_probe_regs {
 #define ARG2(regs) ((regs)->x[2])
 #define ARG3(regs) ((regs)->x[3])
 #define RESULT(regs) ((regs)->x[0])
+#define PC(regs) ((regs)->pc)
 enum { POPPED = 0 };
 #endif
 
@@ -109,8 +111,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } mapped SEC(".maps");
-
-extern bool bpf_session_is_return(void) __ksym __weak;
 
 enum {
 	/* CPUs have 12 bits of an id. */
@@ -334,13 +334,12 @@ static __always_inline void leave(struct wp_probe_regs *regs)
 }
 
 /* Calls and returns by one probe (Linux 6.13): the value says whether the return is
- * not wanted. */
+ * not wanted.  At a call the thread stands at the probe, behind a return it does not:
+ * bpf_session_is_return() has no prototype that all kernels have (Linux 7.0). */
 SEC("kprobe/session")
 int wp_session(struct wp_probe_regs *regs)
 {
-	if (!bpf_session_is_return)
-		return 1;
-	if (bpf_session_is_return()) {
+	if (PC(regs) != bpf_get_func_ip(regs)) {
 		leave(regs);
 		return 0;
 	}
