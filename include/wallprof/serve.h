@@ -176,11 +176,4 @@ bool wp_serve_is_there(void);
 WP_MUST_CHECK
 int wp_serve_http_run(const struct wp_serve_http *how);
 
-/* Send N bytes of PACKET to SOCK, with descriptor FD unless it is -1; and take one:
- * the number of bytes, 0: the other end is closed, or -errno.  *RET_FD is owned, or -1. */
-WP_MUST_CHECK
-int wp_serve_send(int sock, const void *packet, size_t n, int fd);
-WP_MUST_CHECK
-ssize_t wp_serve_take(int sock, void *packet, size_t size, int *ret_fd);
-
 #endif

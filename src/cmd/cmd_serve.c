@@ -26,6 +26,7 @@
 #include "served.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/packet.h"
 
 enum {
 	TOKEN_MIN = 16,
@@ -255,7 +256,8 @@ static void take_asks(struct serve *s)
 
 	/* Recorders have their turn, however many come. */
 	for (int i = 0; i < WP_SERVED_ASKS_MAX && n > 0; i++) {
-		n = wp_serve_take(s->served.answers, &ask, sizeof(ask), &fd);
+		n = wp_packet_take(s->served.answers, &ask, sizeof(ask), false,
+				   &fd, 1);
 		if (fd >= 0)
 			close(fd);
 		ask.name[sizeof(ask.name) - 1] = '\0';

@@ -15,6 +15,7 @@
 #include "messages.h"
 #include "served.h"
 #include "wallprof/clock.h"
+#include "wallprof/packet.h"
 
 /* It is started again, but not more often than so. */
 #define RESTART_NS (5 * WP_NS_PER_S)
@@ -79,7 +80,7 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 		one->push_to_ns = now_ns - p->options->push_interval_ns;
 	what.from_ns = one->push_to_ns;
 	what.to_ns = now_ns;
-	if (wp_serve_send(one->sock, &what, sizeof(what), -1))
+	if (wp_packet_send(one->sock, &what, sizeof(what), NULL, 0))
 		return;
 	one->push_id = what.id;
 	one->push_from_ns = what.from_ns;
@@ -126,7 +127,7 @@ void wp_pusher_pass(struct wp_pusher *p, struct wp_served_one *one,
 	item.from_s = utc_s(one->push_from_ns);
 	item.until_s = utc_s(one->push_to_ns);
 	if (a->status != 200 || file < 0 || p->sock < 0 ||
-	    wp_serve_send(p->sock, &item, sizeof(item), file))
+	    wp_packet_send(p->sock, &item, sizeof(item), &file, file >= 0))
 		p->failed++;
 }
 
@@ -161,7 +162,8 @@ void wp_pusher_take(struct wp_pusher *p)
 	ssize_t n;
 	int file;
 
-	while ((n = wp_serve_take(p->sock, &stats, sizeof(stats), &file)) > 0) {
+	while ((n = wp_packet_take(p->sock, &stats, sizeof(stats), false, &file,
+				   1)) > 0) {
 		if (file >= 0)
 			close(file);
 		if (n == sizeof(stats))

@@ -19,6 +19,7 @@
 #include "recording.h"
 #include "serve_writer.h"
 #include "wallprof/clock.h"
+#include "wallprof/packet.h"
 
 enum {
 	JOBS_MAX = 64,
@@ -104,7 +105,7 @@ static void tell(struct recorder *c)
 	s->history_dropped = c->r.history.ndropped;
 	wp_digest_own(s);
 	/* One that is not taken is followed by another. */
-	(void)!wp_serve_send(c->sock, s, sizeof(*s), -1);
+	(void)!wp_packet_send(c->sock, s, sizeof(*s), NULL, 0);
 	c->told_ns = wp_clock_ns();
 }
 
@@ -113,7 +114,7 @@ static void answer(struct recorder *c, struct job *job,
 {
 	for (uint32_t i = 0; i < job->nids; i++) {
 		a->id = job->ids[i];
-		(void)!wp_serve_send(c->sock, a, sizeof(*a), file);
+		(void)!wp_packet_send(c->sock, a, sizeof(*a), &file, file >= 0);
 	}
 	if (a->status == 200)
 		c->status.answers += job->nids;
@@ -127,7 +128,7 @@ static void refuse(struct recorder *c, uint32_t id, uint32_t status,
 	struct wp_serve_answer a = { .id = id, .status = status };
 
 	snprintf(a.text, sizeof(a.text), "%s", text);
-	(void)!wp_serve_send(c->sock, &a, sizeof(a), -1);
+	(void)!wp_packet_send(c->sock, &a, sizeof(a), NULL, 0);
 	c->status.refused++;
 }
 
@@ -245,8 +246,8 @@ static int take_asks(struct recorder *c)
 	ssize_t n;
 	int fd, rc = 0;
 
-	while (!rc &&
-	       (n = wp_serve_take(c->sock, &ask, sizeof(ask), &fd)) > 0) {
+	while (!rc && (n = wp_packet_take(c->sock, &ask, sizeof(ask), false,
+					  &fd, 1)) > 0) {
 		if (fd >= 0)
 			close(fd);
 		if (n == sizeof(ask))

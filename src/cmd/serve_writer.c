@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "wallprof/packet.h"
 
 /* CPU and wall time of an answer. */
 enum { WRITER_S = 120 };
@@ -38,7 +39,7 @@ static void write_answer(struct wp_recording *r,
 	setrlimit(RLIMIT_CPU, &cpu);
 	wp_priority_lower();
 	wp_recording_answer(r, job, file, &a);
-	(void)!wp_serve_send(result, &a, sizeof(a), -1);
+	(void)!wp_packet_send(result, &a, sizeof(a), NULL, 0);
 	_exit(0);
 }
 
@@ -68,7 +69,7 @@ int wp_writer_start(struct wp_writer *w, struct wp_recording *r,
 int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 {
 	int fd;
-	ssize_t n = wp_serve_take(w->result, ret, sizeof(*ret), &fd);
+	ssize_t n = wp_packet_take(w->result, ret, sizeof(*ret), false, &fd, 1);
 
 	if (n == -EAGAIN)
 		return -EAGAIN;

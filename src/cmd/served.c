@@ -17,13 +17,14 @@
 #include "find_process.h"
 #include "messages.h"
 #include "wallprof/clock.h"
+#include "wallprof/packet.h"
 
 static void answer(struct wp_served *s, const struct wp_serve_answer *a,
 		   int file)
 {
 	s->asks[a->id % WP_SERVED_ASKS_MAX].is_open = false;
 	/* A server that has ended has no clients. */
-	(void)!wp_serve_send(s->answers, a, sizeof(*a), file);
+	(void)!wp_packet_send(s->answers, a, sizeof(*a), &file, file >= 0);
 }
 
 WP_PRINTF(4, 5)
@@ -177,8 +178,8 @@ void wp_served_take(struct wp_served *s, struct wp_served_one *one)
 	ssize_t n;
 	int file;
 
-	while ((n = wp_serve_take(one->sock, &packet, sizeof(packet), &file)) >
-	       0) {
+	while ((n = wp_packet_take(one->sock, &packet, sizeof(packet), false,
+				   &file, 1)) > 0) {
 		take_packet(s, one, &packet, n, file);
 		if (file >= 0)
 			close(file);
@@ -288,7 +289,7 @@ static void pass_on(struct wp_served *s, const struct wp_serve_ask *ask)
 		       "several processes are served, choose one by ?pid= or "
 		       "?name=: %s",
 		       text);
-	else if (wp_serve_send(one->sock, ask, sizeof(*ask), -1))
+	else if (wp_packet_send(one->sock, ask, sizeof(*ask), NULL, 0))
 		refuse(s, ask->id, 503, "the recorder is busy: try again");
 	else
 		s->asks[ask->id % WP_SERVED_ASKS_MAX].recorder = one->recorder;

@@ -18,6 +18,7 @@
 #include "signals.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/packet.h"
 #include "wallprof/procfs.h"
 
 /* The shortest that Linux grants. */
@@ -80,31 +81,12 @@ pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
 	return pid;
 }
 
-/* Room for two descriptors in a message (cmsg(3)). */
-union streams {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(2 * sizeof(int))];
-};
-
 void wp_worker_give_streams(const struct wp_worker *worker)
 {
 	static const int fds[] = { STDOUT_FILENO, STDERR_FILENO };
-	union streams control = { 0 };
-	char byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
 	/* A worker that has ended meanwhile is seen to have. */
-	if (sendmsg(worker->sock, &msg, MSG_NOSIGNAL) < 0)
-		return;
+	(void)!wp_packet_send(worker->sock, "", 1, fds, 2);
 }
 
 void wp_worker_restore_signals(void)
@@ -210,28 +192,15 @@ void wp_worker_part(bool session)
 
 void wp_worker_take_streams(void)
 {
-	union streams control;
-	char byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-	const struct cmsghdr *c;
+	char byte = 0;
 	int fds[2];
-	ssize_t n;
 
 	if (self.sock < 0)
 		return;
 	say(WP_WORKER_WRITES);
-	do
-		n = recvmsg(self.sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (!c || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(fds)))
+	if (wp_packet_take(self.sock, &byte, 1, true, fds, 2) != 1 ||
+	    fds[1] < 0)
 		return;
-	memcpy(fds, CMSG_DATA(c), sizeof(fds));
 	dup2(fds[0], STDOUT_FILENO);
 	dup2(fds[1], STDERR_FILENO);
 	close(fds[0]);

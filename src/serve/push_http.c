@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push_http.c - profiles to the collector by libcurl: see wallprof/push.h. */
+#include "wallprof/packet.h"
 #include "wallprof/push.h"
 
 #include <errno.h>
@@ -240,8 +241,9 @@ static void take_items(struct push *p)
 	ssize_t n;
 	int file;
 
-	while (!p->closed_ns && (n = wp_serve_take(p->sock, &item, sizeof(item),
-						   &file)) != -EAGAIN) {
+	while (!p->closed_ns &&
+	       (n = wp_packet_take(p->sock, &item, sizeof(item), false, &file,
+				   1)) != -EAGAIN) {
 		item.name[sizeof(item.name) - 1] = '\0';
 		if (n == sizeof(item) && file >= 0 && !fstat(file, &st))
 			wp_push_queue_add(&p->queue, &item, file,
@@ -261,7 +263,7 @@ static void tell(struct push *p)
 		return;
 	p->told_ns = wp_clock_ns();
 	/* One that is not taken is followed by another. */
-	(void)!wp_serve_send(p->sock, s, sizeof(*s), -1);
+	(void)!wp_packet_send(p->sock, s, sizeof(*s), NULL, 0);
 }
 
 static int loop(struct push *p)

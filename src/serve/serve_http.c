@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_http.c - HTTP by libmicrohttpd, in a process that can do nothing else. */
+#include "wallprof/packet.h"
 #include "wallprof/serve.h"
 
 #include <errno.h>
@@ -262,7 +263,7 @@ static enum MHD_Result ask(struct server *s, struct client *c, const char *url)
 	c->id = (s->nasked++ * CLIENTS_MAX + (uint32_t)(c - s->clients)) &
 		INT32_MAX;
 	c->ask.id = c->id;
-	rc = wp_serve_send(s->how->ask, &c->ask, sizeof(c->ask), -1);
+	rc = wp_packet_send(s->how->ask, &c->ask, sizeof(c->ask), NULL, 0);
 	if (rc)
 		return queue_text(c, 503,
 				  "503 too many questions at once: try again");
@@ -384,8 +385,8 @@ static bool take_answers(struct server *s)
 	int file;
 	ssize_t n;
 
-	while ((n = wp_serve_take(s->how->ask, &answer, sizeof(answer),
-				  &file)) > 0) {
+	while ((n = wp_packet_take(s->how->ask, &answer, sizeof(answer), false,
+				   &file, 1)) > 0) {
 		c = &s->clients[answer.id % CLIENTS_MAX];
 		if (n != sizeof(answer) || c->state != ASKED ||
 		    c->id != answer.id) {

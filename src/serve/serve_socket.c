@@ -148,57 +148,6 @@ int wp_serve_listen(struct wp_serve_socket *ret, const char *text, bool remote,
 	return rc;
 }
 
-/* Room for a descriptor in a message (cmsg(3)). */
-union one_fd {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-int wp_serve_send(int sock, const void *packet, size_t n, int fd)
-{
-	union one_fd control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)packet, n };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno :
-								      0;
-}
-
-ssize_t wp_serve_take(int sock, void *packet, size_t size, int *ret_fd)
-{
-	union one_fd control;
-	struct iovec iov = { packet, size };
-	/* Without the padding, in which a second one would fit. */
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = CMSG_LEN(sizeof(*ret_fd)) };
-	const struct cmsghdr *c;
-	ssize_t n;
-
-	*ret_fd = -1;
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return errno == ECONNRESET ? 0 : -errno;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(*ret_fd)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-	return n;
-}
-
 bool wp_serve_may_connect(const struct wp_serve_socket *socket, int fd)
 {
 	struct ucred peer;

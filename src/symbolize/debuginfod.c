@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "send_fd.h"
 #include "wallprof/clock.h"
 #include "wallprof/elf_image.h"
+#include "wallprof/packet.h"
 
 enum { SLICE_MS = 100 };
 /* Bytes of one file, where the user has set no limit: more is mapped by nobody
@@ -70,7 +70,7 @@ static __attribute__((noreturn)) void serve(int sock, pid_t parent)
 		if (client)
 			fd = library.find(client, id, (int)n, NULL);
 		answer.found = fd >= 0;
-		if (wp_send_fd(sock, &answer, sizeof(answer), fd))
+		if (wp_packet_send(sock, &answer, sizeof(answer), &fd, fd >= 0))
 			break;
 		if (fd >= 0)
 			close(fd);
@@ -149,7 +149,8 @@ int wp_debuginfod_find(struct wp_debuginfod *d, const uint8_t *id, uint32_t len)
 	if (send(d->sock, id, len, MSG_NOSIGNAL) != (ssize_t)len)
 		d->why = "libdebuginfod has crashed";
 	else if (wait_for_answer(d) &&
-		 wp_receive_fd(d->sock, &answer, sizeof(answer), &fd))
+		 wp_packet_take(d->sock, &answer, sizeof(answer), true, &fd,
+				1) != sizeof(answer))
 		d->why = "libdebuginfod has crashed";
 	else if (!d->why && !answer.is_loaded)
 		d->why = "there is no libdebuginfod.so.1 (Debian's package "

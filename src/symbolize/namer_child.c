@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "namer_protocol.h"
-#include "send_fd.h"
+#include "wallprof/packet.h"
 #include "wallprof/sandbox.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
@@ -79,7 +79,8 @@ static int request_debug(void *ctx, const struct wp_debug_query *query,
 
 	check(child, wp_protocol_add_open(&child->unsent, query, *nth));
 	flush(child);
-	if (wp_receive_fd(child->sock, &reply, sizeof(reply), &fd))
+	if (wp_packet_take(child->sock, &reply, sizeof(reply), true, &fd, 1) !=
+	    sizeof(reply))
 		_exit(1);
 	*nth = reply.nth;
 	return reply.found ? fd : -ENOENT;

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "debuginfod.h"
-#include "send_fd.h"
 #include "wallprof/budget.h"
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/packet.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -62,7 +62,7 @@ static void allow_memory(pid_t pid, int fd)
 static int reply(struct wp_namer_session *s, uint32_t nth, int fd)
 {
 	struct wp_protocol_reply answer = { nth, fd >= 0 };
-	int rc = wp_send_fd(s->sock, &answer, sizeof(answer), fd);
+	int rc = wp_packet_send(s->sock, &answer, sizeof(answer), &fd, fd >= 0);
 
 	/* A child that does not read its answers is ended; one that has died
 	 * closes its socket. */

@@ -6,11 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "wallprof/serve.h"
 
@@ -159,56 +156,6 @@ static void pages_of_others_may_only_link_here(void **state)
 	assert_false(wp_serve_site_is_ours("", "", ""));
 }
 
-/* Send N descriptors with one byte. */
-static void send_many(int sock, const int *fds, size_t n)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[256];
-	} control = { .bytes = { 0 } };
-	char byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = CMSG_SPACE(n * sizeof(*fds)) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(n * sizeof(*fds));
-	memcpy(CMSG_DATA(c), fds, n * sizeof(*fds));
-	assert_int_equal(sendmsg(sock, &msg, 0), 1);
-}
-
-/* Whoever sends more fills no table of the receiver. */
-static void a_packet_brings_one_descriptor(void **state)
-{
-	int socks[2], fds[5], fd;
-	char byte;
-
-	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
-	for (size_t i = 0; i < 5; i++)
-		fds[i] = STDERR_FILENO;
-	for (size_t n = 1; n <= 5; n++) {
-		int before = dup(STDERR_FILENO), after;
-
-		send_many(socks[0], fds, n);
-		close(before);
-		assert_int_equal(wp_serve_take(socks[1], &byte, 1, &fd), 1);
-		assert_int_equal(fd, before);
-		close(fd);
-		after = dup(STDERR_FILENO);
-		assert_int_equal(after, before);
-		close(after);
-		/* None above that, either. */
-		assert_int_equal(fcntl(before + 1, F_GETFD), -1);
-	}
-	close(socks[0]);
-	close(socks[1]);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,7 +164,6 @@ int main(void)
 		cmocka_unit_test(a_name_that_may_point_here_is_no_host),
 		cmocka_unit_test(only_the_whole_token_is_right),
 		cmocka_unit_test(pages_of_others_may_only_link_here),
-		cmocka_unit_test(a_packet_brings_one_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
