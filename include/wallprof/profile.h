@@ -248,6 +248,8 @@ struct wp_profile_meta {
 	/* CLOCK_REALTIME at the first tick, UTC. */
 	int64_t time_ns;
 	int64_t duration_ns;
+	/* CPU time of our own in DURATION_NS; 0: not known. */
+	uint64_t own_cpu_ns;
 	int64_t period_ns;
 	/* Ticks per second that were made, on average. */
 	double achieved_hz;

@@ -35,6 +35,8 @@ struct recording {
 	struct wp_follow follow;
 	struct wp_record_result result;
 	uint64_t start_ns;
+	/* Our own CPU time then. */
+	uint64_t start_cpu_ns;
 	/* UINT64_MAX: until the target ends or Ctrl-C. */
 	uint64_t end_ns;
 	uint64_t progress_ns;
@@ -66,10 +68,13 @@ static void show_progress(struct recording *r, uint64_t now)
 			 (double)(now - r->start_ns) / 1e9);
 	wp_profile_add_up(&r->profile);
 	fprintf(stderr,
-		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost",
+		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost, "
+		"%.2g %% of a core",
 		left, wp_sampler_count_threads(r->sampler),
 		(unsigned long long)(sums->count + sums->cpu_count),
-		(unsigned long long)(c->missed_ticks + c->samples_lost));
+		(unsigned long long)(c->missed_ticks + c->samples_lost),
+		100 * (double)(wp_clock_cpu_ns() - r->start_cpu_ns) /
+			(double)(now - r->start_ns + 1));
 	fflush(stderr);
 }
 
@@ -262,6 +267,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	if (rc)
 		return rc;
 	r->start_ns = wp_clock_ns();
+	r->start_cpu_ns = wp_clock_cpu_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
 	return 0;
 }

@@ -193,6 +193,18 @@ static void pauses(const struct wp_profile *profile, struct line *line)
 		     100 * (double)c->pause_total_ns / (double)duration);
 }
 
+/* What the recording took of the machine and of the target. */
+static void cost(const struct wp_profile *profile, struct line *line)
+{
+	double duration_ns = (double)profile->meta.duration_ns;
+
+	begin(line, "cost");
+	part(line, "sampling took %.2g %% of a core",
+	     100 * (double)profile->meta.own_cpu_ns / duration_ns);
+	part(line, "stops of the target's threads %.2g %% of the time",
+	     100 * (double)profile->counters.pause_total_ns / duration_ns);
+}
+
 static void threads(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    struct line *line)
 {
@@ -309,6 +321,10 @@ void wp_counters_lines(const struct wp_profile *profile,
 	each(ctx, line.text);
 	if (profile->counters.pause_max_ns) {
 		pauses(profile, &line);
+		each(ctx, line.text);
+	}
+	if (profile->meta.own_cpu_ns && profile->meta.duration_ns > 0) {
+		cost(profile, &line);
 		each(ctx, line.text);
 	}
 	if (profile->timeline.nlost) {

@@ -25,6 +25,8 @@ struct wp_common {
 	 * has. */
 	uint64_t start_ns;
 	uint64_t last_tick_ns;
+	/* Our own CPU time at START_NS. */
+	uint64_t start_cpu_ns;
 	/* Number of the loop's tick that was counted last. */
 	uint64_t tick;
 	/* Targets have found what can be recorded of running threads. */

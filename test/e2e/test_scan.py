@@ -56,6 +56,16 @@ def test_both_ways_give_the_same_profile_of_threads_that_wait(start, profile):
     assert kept["bpf"] == kept["proc"]
 
 
+def test_the_cost_that_is_said_is_the_kernels(start, profile):
+    """All that wallprof takes has what starting, naming and writing take, too."""
+    target = start("waiters", 300)
+    before = children_cpu()
+    run, p = profile(target.pid, "-d", 2, "--scan", "proc", "-r", 200)
+    all_of_it = 100 * (children_cpu() - before) / (p.duration_nanos / 1e9)
+    said = run.counter("% of a core, stops of the target's threads")
+    assert 0.5 * all_of_it < said < all_of_it, (said, all_of_it)
+
+
 @pytest.mark.parametrize("stop", ["auto", "all"])
 def test_shares_are_those_of_the_fixture_by_scan(start, profile, stop):
     run, _ = record_shares(start, profile, "--scan", "bpf", "--stop", stop)

@@ -186,6 +186,7 @@ static MAKER_UNUSED void make_server(struct wp_profile *p)
 		.exe = mk_str(p, "/usr/bin/server"),
 		.time_ns = 1700000000123456789,
 		.duration_ns = 10000000000,
+		.own_cpu_ns = 43000000,
 		.period_ns = 10000000,
 		.achieved_hz = 99.8,
 		.stop_mode = mk_str(p, "auto"),

@@ -116,6 +116,8 @@ static const char server_report[] =
 	"  stops: 1000 made, 1 EINTR repaired\n"
 	"  pauses: p50 12.0 us, p99 40.0 us, max 90.0 us,"
 	" 0.150 % of the recording in all\n"
+	"  cost: sampling took 0.43 % of a core,"
+	" stops of the target's threads 0.15 % of the time\n"
 	"  lost: nothing\n";
 
 static void server_gives_the_known_report(void **state)
