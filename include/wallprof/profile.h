@@ -266,8 +266,7 @@ struct wp_profile_meta {
 	bool has_wall;
 	bool has_cpu;
 	uint32_t cpu_source;
-	/* String ids of how the samples of each other kind were made; 0: nothing
-	 * to say. */
+	/* String ids of how samples of each other kind were made; 0: nothing to say. */
 	uint32_t source[WP_NPROFILE_KINDS];
 	/* HEAP: bytes that one sampled object stands for, on average. */
 	int64_t heap_period;
@@ -275,15 +274,13 @@ struct wp_profile_meta {
 	bool is_of_allocations;
 	/* HEAP: what is in use was allocated in this time; 0: in all of it. */
 	uint64_t leaks_ns;
-	/* String id of the reason why BPF scans were wanted and not made; "":
-	 * none. */
+	/* String id of why BPF scans were wanted and not made; "": none. */
 	uint32_t no_scan;
-	/* String id of how the target ended ("exited with status 3"); "": it
-	 * lives. */
+	/* String id of how the target ended ("exited with status 3"); "": it lives. */
 	uint32_t target_end;
-	/* The profile was read from a file.  If that is none of ours: string ids of what its
-	 * values are ("inuse_space", "bytes"; 0: as the kind says), and whether
-	 * no sample has a state. */
+	/* The profile was read from a file.  If that is none of ours: string ids of
+	 * what its values are ("inuse_space", "bytes"; 0: as the kind says), and
+	 * whether no sample has a state. */
 	bool was_read;
 	uint32_t value_type;
 	uint32_t value_unit;
