@@ -22,8 +22,8 @@ enum {
 	 * address of a condvar is. */
 	WP_CALL_MEMORY_STACK = 768,
 	WP_CALL_MEMORY_PARTS = 3,
-	WP_CALL_MEMORY_BYTES = WP_CALL_MEMORY_BEFORE + WP_CALL_MEMORY_AFTER +
-			       WP_CALL_MEMORY_STACK,
+	WP_CALL_MEMORY_LOCK = WP_CALL_MEMORY_BEFORE + WP_CALL_MEMORY_AFTER,
+	WP_CALL_MEMORY_BYTES = WP_CALL_MEMORY_LOCK + WP_CALL_MEMORY_STACK,
 };
 
 struct wp_call_memory {
@@ -39,6 +39,10 @@ struct wp_call_memory {
 	/* The thread's stack pointer; 0: not known. */
 	uint64_t sp_avma;
 	uint8_t bytes[WP_CALL_MEMORY_BYTES];
+	/* lock[0..lock_len): part 0, a lock, as it was read for the instant of
+	 * all threads. */
+	uint32_t lock_len;
+	uint8_t lock[WP_CALL_MEMORY_LOCK];
 };
 
 /* Copy what the arguments of FACTS' call, made with stack pointer SP, refer to;

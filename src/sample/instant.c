@@ -45,42 +45,55 @@ static bool is_still(struct wp_thread *t)
 				 t->wait.waiting && still_waits(t);
 }
 
-/* The futex words that were copied last, by their address. */
+/* The threads whose futex words were read last, by the word's address. */
 struct words {
 	const struct wp_thread *of[WORDS];
 };
 
-/* MEMORY's copy of the futex word at AVMA is to be that of the thread before that
- * waits for it: of one moment, who holds the lock is one thread. */
-static void share_word(struct words *words, const struct wp_thread *t,
-		       uint64_t avma, struct wp_call_memory *memory)
+/* Does MEMORY begin with the futex word at AVMA?  With one that cannot be read it
+ * begins with the stack, which is longer. */
+static bool has_word(const struct wp_call_memory *memory, uint64_t avma)
 {
-	const struct wp_thread **of =
-		&words->of[wp_hash_u64(avma) >> (64 - WORDS_BITS)];
-	const struct wp_call_memory *first = *of ? (*of)->memory : NULL;
-
-	if (!first || !first->nparts || !memory->nparts ||
-	    first->parts[0].avma != memory->parts[0].avma ||
-	    first->parts[0].len != memory->parts[0].len) {
-		*of = t;
-		return;
-	}
-	memcpy(memory->bytes, first->bytes, first->parts[0].len);
+	return memory->nparts && memory->parts[0].avma <= avma &&
+	       avma - memory->parts[0].avma < memory->parts[0].len &&
+	       memory->parts[0].len <= sizeof(memory->lock);
 }
 
-static void copy_lock(struct wp_thread *t, struct words *words)
+/* Read the word that T waits for anew, unless that was done for a thread before: of
+ * one moment, who holds a lock is one thread. */
+static void read_lock(struct wp_thread *t, struct words *words)
 {
 	const struct wp_thread_facts *facts = facts_of(t);
-	struct wp_call_memory memory;
+	struct wp_call_memory *memory = t->memory;
+	const struct wp_thread **of;
+	const struct wp_call_memory *first;
+	uint32_t len = memory->parts[0].len;
 
-	if (!facts || facts->syscall_nr != SYS_futex)
+	memory->lock_len = 0;
+	if (!facts || facts->syscall_nr != SYS_futex ||
+	    !has_word(memory, facts->args[0]))
 		return;
-	wp_call_memory_take(&memory, t->target->process, facts,
-			    t->memory->sp_avma);
-	if (!is_still(t))
-		return;
-	share_word(words, t, facts->args[0], &memory);
-	*t->memory = memory;
+	of = &words->of[wp_hash_u64(facts->args[0]) >> (64 - WORDS_BITS)];
+	first = *of ? (*of)->memory : NULL;
+	if (first && first->parts[0].avma == memory->parts[0].avma &&
+	    first->lock_len == len) {
+		memcpy(memory->lock, first->lock, len);
+	} else {
+		if (wp_process_read(t->target->process, memory->parts[0].avma,
+				    memory->lock, len) != (ssize_t)len)
+			return;
+		*of = t;
+	}
+	memory->lock_len = len;
+}
+
+/* T has not moved since its sample: its memory is of the instant at NOW_NS. */
+static void take_lock(struct wp_thread *t, uint64_t now_ns)
+{
+	struct wp_call_memory *memory = t->memory;
+
+	memcpy(memory->bytes, memory->lock, memory->lock_len);
+	memory->time_ns = now_ns;
 }
 
 /* Did this process lose its CPU since *LAST_NS, which is set to now? */
@@ -92,7 +105,7 @@ static bool was_held_up(uint64_t *last_ns)
 	return took_ns > HELD_UP_NS;
 }
 
-/* False: what was copied first may be old by the time of what was checked last. */
+/* False: what was read first may be old by the time of what was checked last. */
 static bool take_at_once(struct wp_target *target)
 {
 	uint64_t last_ns = wp_clock_ns(), now_ns;
@@ -101,7 +114,7 @@ static bool take_at_once(struct wp_target *target)
 
 	for (size_t i = 0; i < target->nthreads; i++) {
 		if (target->threads[i]->memory)
-			copy_lock(target->threads[i], &words);
+			read_lock(target->threads[i], &words);
 		is_at_once &= !was_held_up(&last_ns);
 	}
 	now_ns = last_ns;
@@ -110,7 +123,7 @@ static bool take_at_once(struct wp_target *target)
 
 		t->at_instant = is_still(t);
 		if (t->at_instant && t->memory)
-			t->memory->time_ns = now_ns;
+			take_lock(t, now_ns);
 		is_at_once &= !was_held_up(&last_ns);
 	}
 	return is_at_once;

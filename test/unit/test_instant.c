@@ -125,9 +125,13 @@ static void a_thread_that_was_woken_is_not_of_the_moment(void **state)
 {
 	(void)state;
 	fake_target_runs(&fake, SECOND);
+	word++;
 	wp_instant_take(fake.target);
 	assert_true(thread(FIRST)->at_instant);
 	assert_false(thread(SECOND)->at_instant);
+	/* The lock that it waited for, as it was then. */
+	assert_int_equal(holder(FIRST), word);
+	assert_int_equal(holder(SECOND), word - 1);
 }
 
 int main(void)
