@@ -220,6 +220,16 @@ int wp_sampler_finish(struct wp_sampler *sampler);
 /* Accepts NULL. */
 void wp_sampler_free(struct wp_sampler *sampler);
 
+/* What the scheduler said of a thread when it was looked at, before any stop. */
+struct wp_thread_look {
+	struct wp_schedstat times;
+	/* CPU that it last ran on; -1: not known. */
+	int32_t cpu;
+	/* That CPU's time when its wait began, in /proc/TID/sched; 0: it did not
+	 * wait, or that is not known. */
+	uint64_t exec_start_ns;
+};
+
 /* What the last sample of a thread found besides what the profile holds. */
 struct wp_thread_view {
 	pid_t tid;
@@ -229,9 +239,15 @@ struct wp_thread_view {
 	 * none. */
 	long syscall_nr;
 	uint64_t args[6];
+	/* Valid with the option CALL_MEMORY. */
+	struct wp_thread_look look;
 	/* schedstat at the sample, before any stop by wallprof; after a stop
 	 * RUN_NS is UINT64_MAX, not known. */
 	struct wp_schedstat times;
+	/* Descriptors of its schedstat and syscall, borrowed from the sampler;
+	 * negative: not kept open. */
+	int schedstat_fd;
+	int syscall_fd;
 	/* Valid if SYSCALL_NR is a call; borrowed from the sampler.  NULL: not
 	 * asked for. */
 	const struct wp_call_memory *memory;

@@ -94,10 +94,6 @@ void wp_snapshot_clear(struct wp_snapshot *snapshot);
 /* What the scheduler said of a thread at one moment. */
 struct wp_thread_time {
 	pid_t tid;
-	/* CPU it last ran on; -1: not known. */
-	int cpu;
-	/* CPU time when it last began to run (/proc/TID/sched); 0: not known. */
-	uint64_t exec_start_ns;
 	/* As in schedstat; SLICES is UINT64_MAX if that could not be read. */
 	uint64_t run_ns;
 	uint64_t slices;

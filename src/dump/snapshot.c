@@ -63,10 +63,7 @@ static int sample_threads(struct wp_snapshot_sample *sample,
 	int rc;
 
 	wp_tracer_init(&sample->tracer);
-	rc = wp_thread_times_read(&sample->times, process);
-	if (!rc)
-		rc = wp_sampler_new(&sample->sampler, options, &sample->tracer,
-				    err);
+	rc = wp_sampler_new(&sample->sampler, options, &sample->tracer, err);
 	if (!rc)
 		rc = wp_sampler_add_target(sample->sampler, process,
 					   &sample->profile, &sample->target,
@@ -135,7 +132,6 @@ static void clear_sample(struct wp_snapshot_sample *sample)
 {
 	wp_sampler_free(sample->sampler);
 	wp_tracer_clear(&sample->tracer);
-	wp_thread_times_clear(&sample->times);
 	wp_goroutine_stacks_clear(&sample->goroutines);
 	free(sample->notes);
 }

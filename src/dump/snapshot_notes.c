@@ -10,6 +10,7 @@
 #include "call_text.h"
 #include "snapshot_priv.h"
 #include "thread_times.h"
+#include "wallprof/syscall_nr.h"
 
 enum { OBJECT_MAX = 640 };
 
@@ -21,22 +22,36 @@ static void keep_view(void *ctx, const struct wp_thread_view *view)
 		sample->notes[view->index].view = *view;
 }
 
-/* Set the text of T's call, which waits for OBJECT. */
+/* Read CLOCK for each CPU that a wait of SAMPLE began on, soon after the sample:
+ * what is stolen of a CPU's time in between makes waits too short. */
+static void read_clocks(struct wp_sched_clock *clock,
+			const struct wp_snapshot_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->profile.nthreads; i++) {
+		const struct wp_thread_look *look = &sample->notes[i].view.look;
+
+		if (look->exec_start_ns && look->cpu >= 0)
+			(void)wp_sched_clock_find(clock, look->cpu);
+	}
+}
+
+/* Set the text of T's call, which waits for OBJECT, as VIEW tells. */
 static int describe_call(struct wp_snapshot_sample *sample,
 			 struct wp_dump_thread *t,
 			 struct wp_snapshot_process *process, uint32_t object,
-			 const struct wp_call_memory *memory)
+			 const struct wp_thread_view *view)
 {
 	char text[OBJECT_MAX];
-	struct wp_call_found found = { .object = text, .memory = memory };
+	struct wp_call_found found = { .object = text, .memory = view->memory };
 	struct wp_intern *strings = &sample->profile.strings;
 	int rc;
 
 	/* Not a pointer into the table, which may move as it grows. */
 	snprintf(text, sizeof(text), "%s", wp_intern_str(strings, object));
 	rc = wp_call_text(&t->call, strings, process, &found);
-	if (rc || t->call.nr < 0 ||
-	    wp_thread_times_same_wait(t, &process->process))
+	/* What is said of a futex was copied with its stack. */
+	if (rc || t->call.nr < 0 || t->call.nr == SYS_futex ||
+	    wp_thread_times_same_wait(t, view, &process->process))
 		return rc;
 	found.moved = true;
 	return wp_call_text(&t->call, strings, process, &found);
@@ -60,8 +75,8 @@ static int note_thread(struct wp_snapshot_sample *sample,
 		t->call.nr = view->syscall_nr;
 		memcpy(t->call.args, view->args, sizeof(t->call.args));
 	}
-	wp_thread_times_set(t, &sample->times, view, &process->process, clock);
-	return describe_call(sample, t, process, key->object, view->memory);
+	wp_thread_times_set(t, view, &process->process, clock);
+	return describe_call(sample, t, process, key->object, view);
 }
 
 int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
@@ -75,10 +90,8 @@ int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,
 	sample->notes = calloc((size_t)p->nthreads + 1, sizeof(*sample->notes));
 	if (!sample->notes)
 		return -ENOMEM;
-	/* Soon after the sample: what is stolen of a CPU's time in between
-	 * makes waits too short. */
-	wp_thread_times_read_clock(clock, &sample->times);
 	wp_sampler_each_thread(sample->target, keep_view, sample);
+	read_clocks(clock, sample);
 	for (uint32_t i = 0; i < set->nsamples && !rc; i++) {
 		const struct wp_sample_key *key = &set->samples[i].key;
 

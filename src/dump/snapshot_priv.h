@@ -16,8 +16,6 @@ struct wp_snapshot_sample {
 	/* NULL: not made. */
 	struct wp_sampler *sampler;
 	struct wp_target *target;
-	/* Read before the threads were sampled, as stops change them. */
-	struct wp_thread_times times;
 	/* Empty if the program is not Go's; GO_ERR: why they could not be
 	 * read. */
 	struct wp_goroutine_list goroutines;

@@ -32,8 +32,7 @@ static int add_thread(struct job *job, const struct wp_snapshot_note *note)
 	if (rc)
 		return rc;
 	if (t->state == WP_STATE_WAITING)
-		wp_thread_lock_decode(t, job->dump, job->process,
-				      note->view.memory);
+		wp_thread_lock_decode(t, job->dump, job->process, &note->view);
 	rc = wp_snapshot_name_variable(job->dump, t, job->sample, note);
 	if (rc)
 		return rc;

@@ -9,6 +9,7 @@
 /* The memory that a lock is decoded from. */
 struct lock_memory {
 	struct wp_snapshot_process *process;
+	const struct wp_thread_view *view;
 	/* Copied at the sample; NULL: only the target's memory is read. */
 	const struct wp_call_memory *copy;
 	/* The target's memory was read. */
@@ -94,7 +95,7 @@ static bool decode_from(struct wp_lock_answer *ret, const struct wp_dump *dump,
 
 	wp_lock_decode(&wait, &query, ret);
 	return !mem->is_live ||
-	       wp_thread_times_same_wait(t, &mem->process->process);
+	       wp_thread_times_same_wait(t, mem->view, &mem->process->process);
 }
 
 /* What is left of a LOCK whose memory may be of a later moment. */
@@ -114,14 +115,14 @@ static void forget_holder(struct wp_lock_answer *answer,
 
 void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 			   struct wp_snapshot_process *process,
-			   const struct wp_call_memory *memory)
+			   const struct wp_thread_view *view)
 {
-	struct lock_memory mem = { process, memory, false };
+	struct lock_memory mem = { process, view, view->memory, false };
 	struct wp_lock_answer answer;
 	bool is_sure = decode_from(&answer, dump, t, &mem);
 
 	/* A holder that is gone by now may have ended since the copy. */
-	if (answer.lock.holder == WP_HOLDER_GONE && memory) {
+	if (answer.lock.holder == WP_HOLDER_GONE && view->memory) {
 		mem.copy = NULL;
 		is_sure = decode_from(&answer, dump, t, &mem);
 	}

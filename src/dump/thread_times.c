@@ -24,46 +24,46 @@ ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
 	return wp_io_read_at(process->task_fd, path, buf, size);
 }
 
+/* The same by FD, which is open on the file, unless that is negative. */
+static ssize_t read_kept(const struct wp_process *process, pid_t tid, int fd,
+			 const char *name, char *buf, size_t size)
+{
+	return fd >= 0 ? wp_io_pread(fd, buf, size) :
+			 wp_thread_times_file(process, tid, name, buf, size);
+}
+
 static bool read_schedstat(struct wp_schedstat *ret,
-			   const struct wp_process *process, pid_t tid)
+			   const struct wp_process *process, pid_t tid, int fd)
 {
 	char text[256];
-	ssize_t n = wp_thread_times_file(process, tid, "schedstat", text,
-					 sizeof(text));
+	ssize_t n = read_kept(process, tid, fd, "schedstat", text,
+			      sizeof(text));
 
 	return n > 0 && !wp_schedstat_parse(ret, text, (size_t)n);
 }
 
-uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid)
+static uint64_t read_slices(const struct wp_process *process, pid_t tid, int fd)
 {
 	struct wp_schedstat now;
 
-	return read_schedstat(&now, process, tid) ? now.slices : UINT64_MAX;
+	return read_schedstat(&now, process, tid, fd) ? now.slices : UINT64_MAX;
+}
+
+uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid)
+{
+	return read_slices(process, tid, -1);
 }
 
 static void read_thread(struct wp_thread_time *ret,
 			const struct wp_process *process, pid_t tid)
 {
-	struct wp_schedstat schedstat;
-	struct wp_proc_stat stat;
-	char text[4096];
-	ssize_t n;
+	struct wp_schedstat now;
 
-	*ret = (struct wp_thread_time){ .tid = tid,
-					.cpu = -1,
-					.slices = UINT64_MAX };
-	/* First: a thread that has the same schedstat at its sample did not run
-	 * while the start of its wait was read. */
-	if (read_schedstat(&schedstat, process, tid)) {
-		ret->run_ns = schedstat.run_ns;
-		ret->slices = schedstat.slices;
+	*ret = (struct wp_thread_time){ .tid = tid, .slices = UINT64_MAX };
+	if (read_schedstat(&now, process, tid, -1)) {
+		ret->run_ns = now.run_ns;
+		ret->slices = now.slices;
 	}
-	n = wp_thread_times_file(process, tid, "stat", text, sizeof(text));
-	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n))
-		ret->cpu = stat.cpu;
-	n = wp_thread_times_file(process, tid, "sched", text, sizeof(text));
-	if (n <= 0 || wp_proc_sched_parse(&ret->exec_start_ns, text, (size_t)n))
-		ret->exec_start_ns = 0;
 }
 
 static int compare_tids(const void *a, const void *b)
@@ -110,12 +110,16 @@ void wp_thread_times_clear(struct wp_thread_times *times)
 	*times = (struct wp_thread_times)WP_THREAD_TIMES_INIT;
 }
 
-void wp_thread_times_read_clock(struct wp_sched_clock *clock,
-				const struct wp_thread_times *times)
+/* The CPU that thread TID last ran on; -1: not known. */
+static int32_t read_cpu(const struct wp_process *process, pid_t tid)
 {
-	for (size_t i = 0; i < times->len; i++)
-		if (times->v[i].cpu >= 0 && times->v[i].exec_start_ns)
-			(void)wp_sched_clock_find(clock, times->v[i].cpu);
+	struct wp_proc_stat stat;
+	char text[4096];
+	ssize_t n = wp_thread_times_file(process, tid, "stat", text,
+					 sizeof(text));
+
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ? stat.cpu :
+								      -1;
 }
 
 static void await_wait(const struct wp_process *process, pid_t tid)
@@ -135,63 +139,51 @@ static void await_wait(const struct wp_process *process, pid_t tid)
 	}
 }
 
-/* Has the thread not run between TIME and its sample, or the other way round? */
-static bool is_of_sample(const struct wp_thread_time *time,
-			 const struct wp_thread_view *view)
+/* Has the thread that VIEW is of not run between its look and its sample? */
+static bool looked_at_sample(const struct wp_thread_view *view)
 {
-	return time->slices == view->times.slices &&
-	       (time->run_ns == view->times.run_ns ||
+	const struct wp_schedstat *look = &view->look.times;
+
+	return look->slices != UINT64_MAX &&
+	       look->slices == view->times.slices &&
+	       (look->run_ns == view->times.run_ns ||
 		view->times.run_ns == UINT64_MAX);
 }
 
 void wp_thread_times_set(struct wp_dump_thread *t,
-			 const struct wp_thread_times *times,
 			 const struct wp_thread_view *view,
 			 const struct wp_process *process,
 			 struct wp_sched_clock *clock)
 {
-	const struct wp_thread_time *before = wp_thread_times_find(times,
-								   t->tid);
+	const struct wp_thread_look *look = &view->look;
 	const struct wp_sched_cpu *cpu;
-	struct wp_thread_time later;
-	bool still;
 
 	t->times.slices = UINT64_MAX;
 	t->times.slices_at = view->times.slices;
 	t->times.was_stopped = view->times.run_ns == UINT64_MAX;
 	if (t->state == WP_STATE_WAITING && t->times.was_stopped)
 		await_wait(process, t->tid);
-	t->times.slices_after = wp_thread_times_slices(process, t->tid);
-	if (!before)
+	t->times.slices_after = read_slices(process, t->tid,
+					    view->schedstat_fd);
+	t->times.run_ns = look->times.run_ns;
+	t->times.cpu = look->cpu >= 0 ? look->cpu : read_cpu(process, t->tid);
+	if (!looked_at_sample(view))
 		return;
-	t->times.cpu = before->cpu;
-	t->times.run_ns = before->run_ns;
-	still = is_of_sample(before, view);
-	if (still)
-		t->times.slices = before->slices;
+	t->times.slices = look->times.slices;
 	if (t->state == WP_STATE_RUNNING || t->state == WP_STATE_RUNNABLE ||
-	    !view->memory || !view->memory->time_ns)
+	    !look->exec_start_ns || !view->memory || !view->memory->time_ns)
 		return;
-	/* It began to wait after TIMES were read, and waits still. */
-	if (!still) {
-		read_thread(&later, process, t->tid);
-		before = &later;
-		still = is_of_sample(before, view) &&
-			wp_thread_times_slices(process, t->tid) ==
-				before->slices;
-	}
-	cpu = still && before->exec_start_ns ?
-		      wp_sched_clock_find(clock, before->cpu) :
-		      NULL;
+	cpu = look->cpu >= 0 ? wp_sched_clock_find(clock, look->cpu) : NULL;
 	if (cpu)
-		t->times.waited_ns = wp_sched_wait_ns(
-			cpu, before->exec_start_ns, view->memory->time_ns);
+		t->times.waited_ns = wp_sched_wait_ns(cpu, look->exec_start_ns,
+						      view->memory->time_ns);
 }
 
 /* A stop puts a sleeping thread on a CPU twice: to stop, and to go back. */
 enum { SLICES_OF_STOP = 2 };
 
 bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
+			       const struct wp_thread_view *view,
 			       const struct wp_process *process)
 {
 	uint64_t most = t->times.slices_at +
@@ -199,12 +191,13 @@ bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
 	struct wp_proc_syscall call;
 	struct wp_schedstat now;
 	char text[256];
-	ssize_t n = wp_thread_times_file(process, t->tid, "syscall", text,
-					 sizeof(text));
+	ssize_t n = read_kept(process, t->tid, view->syscall_fd, "syscall",
+			      text, sizeof(text));
 
 	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
 	       !call.running &&
 	       (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
 	       !memcmp(call.args, t->call.args, 3 * sizeof(*t->call.args)) &&
-	       read_schedstat(&now, process, t->tid) && now.slices <= most;
+	       read_schedstat(&now, process, t->tid, view->schedstat_fd) &&
+	       now.slices <= most;
 }

@@ -15,22 +15,17 @@ ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
 /* The timeslices that thread TID has had; UINT64_MAX: it is gone. */
 uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid);
 
-/* Read CLOCK for each CPU of TIMES, soon after the sample: what is stolen of a
- * CPU's time in between makes waits too short. */
-void wp_thread_times_read_clock(struct wp_sched_clock *clock,
-				const struct wp_thread_times *times);
-
-/* Set T->times.  TIMES were read before T was sampled, which VIEW tells of.  A T
- * that wallprof stopped gets some time to go back to its wait. */
+/* Set T->times, by VIEW of its sample.  A T that wallprof stopped gets some time to
+ * go back to its wait. */
 void wp_thread_times_set(struct wp_dump_thread *t,
-			 const struct wp_thread_times *times,
 			 const struct wp_thread_view *view,
 			 const struct wp_process *process,
 			 struct wp_sched_clock *clock);
 
-/* Has T, whose times are set, been in the wait that its sample found ever since,
- * as far as can be told? */
+/* Has T, whose times are set, been in the wait that its sample found, which VIEW
+ * tells of, ever since, as far as can be told? */
 bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
+			       const struct wp_thread_view *view,
 			       const struct wp_process *process);
 
 #endif

@@ -54,6 +54,7 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 	bool ran = wp_time_ledger_has_run(&t->time, now);
 
 	wp_wait_state_end(&t->wait);
+	t->look = (struct wp_thread_look){ .times = *now, .cpu = -1 };
 	if (!t->time.looks) {
 		t->sleeps_before = wp_thread_files_sleeps(t);
 		t->nstops = 0;
@@ -100,8 +101,11 @@ static enum wp_sample_result read_once(struct wp_thread *t,
 		return WP_SAMPLE_FAILED;
 	if (place.call.running)
 		return sample_ready(t, now, false);
-	return running_first ? WP_SAMPLE_PUT_OFF :
-			       wp_wait_sample_proc(t, &place);
+	if (!running_first)
+		return wp_wait_sample_proc(t, &place);
+	/* While it is put off, threads that run are held. */
+	wp_wait_sample_look(t, now);
+	return WP_SAMPLE_PUT_OFF;
 }
 
 /* T has run since its last sample, or was not waiting then. */

@@ -16,6 +16,7 @@
 #include "time_ledger.h"
 #include "wait_state.h"
 #include "wallprof/call_memory.h"
+#include "wallprof/sampler.h"
 
 struct wp_target;
 
@@ -68,6 +69,8 @@ struct wp_thread {
 	struct wp_site_cache *sites;
 	/* Copied with the stack of its last wait; NULL: not asked for.  Owned. */
 	struct wp_call_memory *memory;
+	/* Of its last look; valid if MEMORY is asked for. */
+	struct wp_thread_look look;
 	/* It did not move from its sample to the end of the tick's instant:
 	 * what is said of all such threads is true of one moment. */
 	bool at_instant;

@@ -10,6 +10,7 @@
 #include "target.h"
 #include "thread.h"
 #include "wallprof/io.h"
+#include "wallprof/sched.h"
 
 /* Descriptors left for ELF files, the map and one-time reads. */
 enum { SPARE_FDS = 256 };
@@ -98,6 +99,16 @@ uint64_t wp_thread_files_sleeps(const struct wp_thread *t)
 					   "voluntary_ctxt_switches", 10))
 		return UINT64_MAX;
 	return sleeps;
+}
+
+uint64_t wp_thread_files_exec_start(const struct wp_thread *t)
+{
+	char text[4096];
+	uint64_t ns;
+	ssize_t n = wp_thread_files_read_once(t->target, t->tid, "sched", text,
+					      sizeof(text));
+
+	return n <= 0 || wp_proc_sched_parse(&ns, text, (size_t)n) ? 0 : ns;
 }
 
 int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret)

@@ -50,6 +50,9 @@ bool wp_thread_files_waits(struct wp_thread *t);
 /* How often T has slept (voluntary_ctxt_switches of proc(5)); UINT64_MAX: not known. */
 uint64_t wp_thread_files_sleeps(const struct wp_thread *t);
 
+/* Its CPU's time when T last began to run or to wait (/proc/TID/sched); 0: not known. */
+uint64_t wp_thread_files_exec_start(const struct wp_thread *t);
+
 /* Is T still the thread that its descriptors were opened on?  A later thread
  * with the same tid cannot be read through them. */
 bool wp_thread_files_answer(struct wp_thread *t);

@@ -158,6 +158,8 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->copy_len_running = FIRST_COPY_RUNNING;
 	t->last_running_stack = UINT32_MAX;
 	t->goroutine_entry = t->cpu_entry = UINT32_MAX;
+	t->look.cpu = -1;
+	t->look.times.slices = UINT64_MAX;
 	t->sleeps_before = UINT64_MAX;
 	named = read_comm(target, tid, name);
 	t->name_tick = target->tick;

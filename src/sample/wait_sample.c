@@ -15,6 +15,17 @@
 
 _Static_assert((int)WP_TASK_REGS == WP_NREGS, "a record has all registers");
 
+void wp_wait_sample_look(struct wp_thread *t, const struct wp_schedstat *now)
+{
+	struct wp_thread_look *look = &t->look;
+
+	if (!t->memory ||
+	    (look->exec_start_ns && !wp_time_ledger_differs(&look->times, now)))
+		return;
+	look->times = *now;
+	look->exec_start_ns = wp_thread_files_exec_start(t);
+}
+
 bool wp_wait_sample_place(const struct wp_thread *t,
 			  const struct wp_task_record *record,
 			  struct wp_wait_place *ret)
@@ -205,6 +216,8 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	bool by_stop;
 	int rc;
 
+	wp_wait_sample_look(t, &place->before);
+	t->look.cpu = place->cpu;
 	if (place->state_char == 'Z' || place->state_char == 'X' ||
 	    !place->call.sp_avma)
 		return sample_exiting(t, place);

@@ -25,6 +25,10 @@ struct wp_wait_place {
 	struct wp_regs regs;
 };
 
+/* T, which waits, had schedstat NOW: where its memory is asked for, note this and
+ * when its wait began, unless both are known. */
+void wp_wait_sample_look(struct wp_thread *t, const struct wp_schedstat *now);
+
 /* Fill *RET from RECORD, T's BPF scan result.  False if RECORD has no registers:
  * T does not wait. */
 bool wp_wait_sample_place(const struct wp_thread *t,

@@ -363,7 +363,8 @@ __attribute__((unused)) static void
 fake_target_end_thread(const struct fake_target *fake, pid_t tid)
 {
 	static const char *const name[] = { "schedstat", "syscall", "stat",
-					    "comm",	 "status",  "stack" };
+					    "comm",	 "status",  "stack",
+					    "sched" };
 	char path[128];
 
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {

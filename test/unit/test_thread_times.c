@@ -7,11 +7,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "../../src/dump/thread_times.h"
+#include "wallprof/clock.h"
 
 static sem_t begun, never;
 static pid_t waiter_tid;
@@ -26,6 +29,7 @@ static void *wait_for_ever(void *arg)
 }
 
 static struct wp_process self = WP_PROCESS_INIT;
+static struct wp_sched_clock cpus = WP_SCHED_CLOCK_INIT;
 
 static int start_waiter(void **state)
 {
@@ -45,6 +49,7 @@ static int start_waiter(void **state)
 static int close_self(void **state)
 {
 	(void)state;
+	wp_sched_clock_clear(&cpus);
 	wp_process_clear(&self);
 	return 0;
 }
@@ -60,7 +65,6 @@ static void every_thread_has_its_times(void **state)
 	t = wp_thread_times_find(&times, waiter_tid);
 	assert_non_null(t);
 	assert_int_equal(t->tid, waiter_tid);
-	assert_in_range(t->cpu, 0, 1 << 16);
 	assert_int_not_equal(t->slices, UINT64_MAX);
 	t = wp_thread_times_find(&times, getpid());
 	assert_non_null(t);
@@ -70,56 +74,95 @@ static void every_thread_has_its_times(void **state)
 	assert_null(wp_thread_times_find(&times, getpid()));
 }
 
-/* Of a thread that was sampled with SLICES, as its times were read before. */
-static struct wp_dump_times set_times(const struct wp_thread_times *times,
-				      pid_t tid, uint64_t run_ns,
-				      uint64_t slices)
+/* Of thread TID, which was looked at as LOOK says, and sampled with schedstat TIMES
+ * a second after its wait began. */
+static struct wp_dump_times set_times(pid_t tid, struct wp_thread_look look,
+				      struct wp_schedstat times)
 {
+	const struct wp_call_memory memory = { .time_ns = wp_clock_ns() };
 	const struct wp_thread_view view = {
 		.tid = tid,
-		.times = { .run_ns = run_ns, .slices = slices },
+		.look = look,
+		.times = times,
+		.schedstat_fd = -1,
+		.syscall_fd = -1,
+		.memory = &memory,
 	};
-	struct wp_sched_clock clock = WP_SCHED_CLOCK_INIT;
 	struct wp_dump_thread t = {
 		.tid = tid,
 		.state = WP_STATE_STOPPED,
 		.times = { .cpu = -1, .waited_ns = UINT64_MAX },
 	};
 
-	wp_thread_times_set(&t, times, &view, &self, &clock);
-	wp_sched_clock_clear(&clock);
+	wp_thread_times_set(&t, &view, &self, &cpus);
 	return t.times;
+}
+
+/* A look at the waiter, whose wait began a second ago. */
+static struct wp_thread_look look_at_waiter(void)
+{
+	const struct wp_sched_cpu *cpu = wp_sched_clock_find(&cpus, 0);
+	struct wp_thread_look look = { .times = { 7, 0, 3 } };
+
+	if (cpu && cpu->known)
+		look.exec_start_ns = wp_clock_ns() - cpu->offset_ns -
+				     WP_NS_PER_S;
+	return look;
+}
+
+static void a_wait_began_when_the_thread_last_ran(void **state)
+{
+	struct wp_thread_look look = look_at_waiter();
+	struct wp_dump_times t = set_times(waiter_tid, look, look.times);
+
+	(void)state;
+	assert_int_equal(t.run_ns, 7);
+	assert_int_equal(t.slices, 3);
+	assert_int_equal(t.cpu, 0);
+	assert_int_not_equal(t.slices_after, UINT64_MAX);
+	if (!look.exec_start_ns)
+		return;
+	assert_in_range(t.waited_ns, 999 * WP_NS_PER_MS, 2 * WP_NS_PER_S);
+	/* It was stopped after its look. */
+	t = set_times(waiter_tid, look,
+		      (struct wp_schedstat){ UINT64_MAX, 0, 3 });
+	assert_true(t.was_stopped);
+	assert_int_equal(t.slices, 3);
+	assert_in_range(t.waited_ns, 999 * WP_NS_PER_MS, 2 * WP_NS_PER_S);
 }
 
 static void a_thread_that_ran_before_its_sample_has_no_wait(void **state)
 {
-	struct wp_thread_times times = WP_THREAD_TIMES_INIT;
-	const struct wp_thread_time *before;
-	struct wp_dump_times t;
+	static const struct wp_schedstat later[] = { { 8, 0, 3 },
+						     { 7, 0, 4 },
+						     { UINT64_MAX, 0, 4 } };
+	struct wp_thread_look look = look_at_waiter();
 
 	(void)state;
-	assert_int_equal(wp_thread_times_read(&times, &self), 0);
-	before = wp_thread_times_find(&times, waiter_tid);
-	assert_non_null(before);
-	t = set_times(&times, waiter_tid, before->run_ns, before->slices);
-	assert_int_equal(t.slices, before->slices);
-	assert_int_equal(t.run_ns, before->run_ns);
-	assert_int_equal(t.cpu, before->cpu);
-	/* It was on a CPU, and has slept since. */
-	t = set_times(&times, waiter_tid, before->run_ns + 1, before->slices);
-	assert_int_equal(t.slices, UINT64_MAX);
-	assert_int_equal(t.waited_ns, UINT64_MAX);
-	t = set_times(&times, waiter_tid, before->run_ns, before->slices + 1);
-	assert_int_equal(t.slices, UINT64_MAX);
-	assert_int_equal(t.waited_ns, UINT64_MAX);
-	wp_thread_times_clear(&times);
+	for (size_t i = 0; i < sizeof(later) / sizeof(*later); i++) {
+		struct wp_dump_times t = set_times(waiter_tid, look, later[i]);
+
+		assert_int_equal(t.run_ns, 7);
+		assert_int_equal(t.slices, UINT64_MAX);
+		assert_int_equal(t.waited_ns, UINT64_MAX);
+	}
+}
+
+static void a_cpu_that_no_look_found_is_read(void **state)
+{
+	struct wp_thread_look look = { .times = { 7, 0, 3 }, .cpu = -1 };
+
+	(void)state;
+	assert_in_range(set_times(waiter_tid, look, look.times).cpu, 0,
+			1 << 16);
 }
 
 static void a_thread_that_is_not_there_has_no_times(void **state)
 {
-	const struct wp_thread_times none = WP_THREAD_TIMES_INIT;
+	const struct wp_thread_look none = { .times = { .slices = UINT64_MAX },
+					     .cpu = -1 };
 	/* No thread of this process. */
-	struct wp_dump_times t = set_times(&none, 1, 5, 5);
+	struct wp_dump_times t = set_times(1, none, none.times);
 
 	(void)state;
 	assert_int_equal(t.slices, UINT64_MAX);
@@ -128,13 +171,34 @@ static void a_thread_that_is_not_there_has_no_times(void **state)
 	assert_int_equal(t.waited_ns, UINT64_MAX);
 }
 
+static void times_are_read_by_what_is_kept_open(void **state)
+{
+	struct wp_thread_view view = { .tid = 1, .syscall_fd = -1 };
+	struct wp_sched_clock none = WP_SCHED_CLOCK_INIT;
+	struct wp_dump_thread t = { .tid = 1, .state = WP_STATE_RUNNING };
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat",
+		 waiter_tid);
+	view.schedstat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(view.schedstat_fd >= 0);
+	wp_thread_times_set(&t, &view, &self, &none);
+	assert_int_equal(t.times.slices_after,
+			 wp_thread_times_slices(&self, waiter_tid));
+	close(view.schedstat_fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_has_its_times),
+		cmocka_unit_test(a_wait_began_when_the_thread_last_ran),
 		cmocka_unit_test(
 			a_thread_that_ran_before_its_sample_has_no_wait),
+		cmocka_unit_test(a_cpu_that_no_look_found_is_read),
 		cmocka_unit_test(a_thread_that_is_not_there_has_no_times),
+		cmocka_unit_test(times_are_read_by_what_is_kept_open),
 	};
 
 	return cmocka_run_group_tests_name("thread_times", tests, start_waiter,

@@ -443,6 +443,41 @@ static void a_full_queue_is_no_memory(void **state)
 	assert_int_equal(wp_wait_queue_add(t, &facts, UINT32_MAX, 1), -ENOMEM);
 }
 
+/* The waiter's look, after a sample while its wait began at MS milliseconds. */
+static const struct wp_thread_look *look(const char *ms)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "se.exec_start   :   %s\n", ms);
+	fake_target_write(&fake, TID, "sched", text);
+	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
+	return &t->look;
+}
+
+static void a_look_has_when_the_wait_began(void **state)
+{
+	(void)state;
+	options.call_memory = true;
+	start();
+	assert_int_equal(look("5.000007")->exec_start_ns, 5000007);
+	assert_int_equal(t->look.times.slices, 1);
+	assert_int_equal(t->look.cpu, 0);
+	/* It has not run: the file is not read again. */
+	assert_int_equal(look("6.000000")->exec_start_ns, 5000007);
+	/* At a put off sample it had not run either. */
+	t->look.times.slices = 0;
+	wp_wait_sample_look(t, &(struct wp_schedstat){ 1000, 0, 1 });
+	assert_int_equal(t->look.exec_start_ns, 6000000);
+	assert_int_equal(look("7.000000")->exec_start_ns, 6000000);
+}
+
+static void a_look_is_not_made_where_nobody_asks(void **state)
+{
+	(void)state;
+	start();
+	assert_int_equal(look("5.000007")->exec_start_ns, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -467,6 +502,8 @@ int main(void)
 		TEST(the_kernels_frames_come_first),
 		TEST(a_chain_of_kernel_addresses_comes_first_too),
 		TEST(a_full_queue_is_no_memory),
+		TEST(a_look_has_when_the_wait_began),
+		TEST(a_look_is_not_made_where_nobody_asks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
