@@ -35,6 +35,10 @@ WP_MUST_CHECK
 int wp_cumulative_renumber(struct wp_cumulative *cumulative, uint64_t since_ns,
 			   struct wp_renumber *renumber);
 
+/* PROFILE has forgotten processes: forget their waits. */
+void wp_cumulative_forget(struct wp_cumulative *cumulative,
+			  const struct wp_profile *profile);
+
 void wp_cumulative_clear(struct wp_cumulative *cumulative);
 
 #endif

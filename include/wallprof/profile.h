@@ -56,8 +56,8 @@ struct wp_profile_process {
 	int32_t pid;
 	/* Number of processes that share the entry besides the first. */
 	uint32_t nmore;
-	/* The entry is one that processes of a name share. */
-	bool is_shared;
+	/* It is one that processes of a name share; what it has may not be told. */
+	bool is_shared, is_forgotten;
 	/* String id of its last name (comm). */
 	uint32_t name;
 	/* String ids of its control group, container and unit (cgroup.h) when it was

@@ -158,7 +158,7 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 		return wp_err_set(err, -EINVAL,
 				  "--push-interval goes from 1s to 1h");
 	o->sampler.mutex = o->sampler.note_holders = true;
-	o->sampler.block = o->sampler.thread_starts = !many;
+	o->sampler.block = o->sampler.thread_starts = true;
 	return 0;
 }
 
@@ -321,7 +321,6 @@ static int check_kinds(const struct wp_option_parse *p, struct wp_err *err)
 static int check_many(struct wp_option_parse *p, struct wp_err *err)
 {
 	struct wp_options *o = &p->o;
-	const struct wp_sampler_options *s = &o->sampler;
 	bool many = o->children || o->npids > 1 || wp_choose_is_asked(o);
 
 	if (o->all && !wp_option_is_given(p, WP_OPT_MAX_CPU))
@@ -333,15 +332,18 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 			"a dump of several processes is text or json");
 	if (o->action == WP_ACTION_SERVE)
 		many = o->children || wp_choose_is_asked(o);
+	/* They would take two fifths of the ring. */
+	if (o->action == WP_ACTION_SERVE && o->all &&
+	    !wp_option_is_given(p, WP_OPT_BLOCK_RATE))
+		o->sampler.block = false;
 	o->sampler.many = (o->action == WP_ACTION_RECORD ||
 			   o->action == WP_ACTION_SERVE) &&
 			  many;
-	if (o->sampler.many && (s->block || s->thread_starts || s->heap))
-		return wp_err_set(err, -EINVAL,
-				  "the %s profile is one of a single process",
-				  s->block	   ? "block" :
-				  s->thread_starts ? "threadcreate" :
-						     "heap");
+	if (o->sampler.many && o->sampler.heap)
+		return wp_err_set(
+			err, -EINVAL,
+			"the heap profile is one of a single process: "
+			"its probes are of one address space");
 	return 0;
 }
 

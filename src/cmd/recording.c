@@ -85,9 +85,11 @@ int wp_recording_tick(struct wp_recording *r, struct wp_err *err)
 		return rc;
 	wp_recorded_recheck(&r->recorded, &r->follow.why);
 	rc = wp_follow_step(&r->follow);
-	if (!rc && r->profile.counters.processes_denied != denied)
-		wp_history_forget(&r->history, &r->profile);
-	return rc;
+	if (rc || r->profile.counters.processes_denied == denied)
+		return rc;
+	wp_history_forget(&r->history, &r->profile);
+	wp_cumulative_forget(&r->waits, &r->profile);
+	return 0;
 }
 
 bool wp_recording_chooses(const struct wp_serve_ask *ask, int32_t pid,

@@ -78,10 +78,8 @@ int wp_recording_finish(struct wp_recording *r,
 	bool all_waits = job->ask.endpoint == WP_SERVE_BLOCK && !job->from_ns;
 	int rc = 0;
 
-	/* They have been weighed. */
-	if (all_waits)
-		p->sets[WP_PROFILE_BLOCK] = r->waits.set;
-	else
+	/* They have been weighed, and are P's. */
+	if (!all_waits)
 		rc = drop_others(r);
 	if (!rc && !all_waits)
 		rc = weigh_waits(p);

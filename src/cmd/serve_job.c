@@ -115,6 +115,8 @@ static void answer_profile(struct wp_recording *r,
 	}
 	if (!from_ns)
 		from_ns = r->start_ns;
+	if (job->ask.endpoint == WP_SERVE_BLOCK && !job->from_ns)
+		r->profile.sets[WP_PROFILE_BLOCK] = r->waits.set;
 	if (!rc)
 		rc = choose_processes(r, &job->ask);
 	if (rc == -ENOENT) {
@@ -360,17 +362,6 @@ static void answer_of_now(struct wp_recording *r,
 	}
 }
 
-/* Is what JOB wants recorded at all? */
-static bool is_recorded(const struct wp_recording *r,
-			const struct wp_recording_job *job)
-{
-	const struct wp_sampler_options *s = &r->options->sampler;
-	enum wp_profile_kind kind = kind_of(job->ask.endpoint);
-
-	return (kind != WP_PROFILE_BLOCK || s->block) &&
-	       (kind != WP_PROFILE_THREADCREATE || s->thread_starts);
-}
-
 void wp_recording_answer(struct wp_recording *recording,
 			 const struct wp_recording_job *job, int file,
 			 struct wp_serve_answer *ret)
@@ -393,12 +384,13 @@ void wp_recording_answer(struct wp_recording *recording,
 		wp_hang_files_write(recording, job, ret);
 		break;
 	default:
-		if (is_recorded(recording, job))
+		if (kind_of(job->ask.endpoint) != WP_PROFILE_BLOCK ||
+		    recording->options->sampler.block)
 			answer_profile(recording, job, file, ret);
 		else
 			refuse(ret, 404,
-			       "this is not recorded of several processes: "
-			       "wallprof serve PID");
+			       "waits of all processes are recorded by "
+			       "wallprof serve --all --block-rate 1/100");
 		break;
 	}
 }

@@ -150,6 +150,17 @@ int wp_cumulative_add(struct wp_cumulative *c, const struct wp_history *h,
 	return rc;
 }
 
+void wp_cumulative_forget(struct wp_cumulative *c, const struct wp_profile *p)
+{
+	for (uint32_t i = 0; i < c->set.nsamples; i++) {
+		struct wp_profile_sample *s = &c->set.samples[i];
+		uint32_t process = p->threads[s->key.thread].process;
+
+		if (p->processes[process].is_forgotten)
+			*s = (struct wp_profile_sample){ .key = s->key };
+	}
+}
+
 int wp_cumulative_renumber(struct wp_cumulative *c, uint64_t since_ns,
 			   struct wp_renumber *r)
 {

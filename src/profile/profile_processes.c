@@ -36,6 +36,7 @@ static void forget(struct wp_profile *profile, uint32_t index,
 
 void wp_profile_forget_process(struct wp_profile *profile, uint32_t index)
 {
+	profile->processes[index].is_forgotten = true;
 	forget(profile, index, NULL);
 }
 

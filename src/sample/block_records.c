@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
 #include "threads.h"
@@ -134,18 +135,64 @@ static void begin_wait(struct wp_thread *t, const struct wp_perf_record *record)
 		w->wake_ns = w->waker = 0;
 }
 
-static int note_wake(struct wp_target *target,
+static struct wp_block_tid *find_tid(struct wp_block_waits *b, pid_t tid)
+{
+	return &b->tids[(size_t)tid % WP_BLOCK_RECORDS_TIDS];
+}
+
+/* The target of the thread that RECORD is of, also if it has ended; NULL: its process
+ * is not recorded, as most on a busy machine. */
+static struct wp_target *find_switched(struct wp_block_waits *b,
+				       const struct wp_perf_record *record)
+{
+	struct wp_block_tid *known = find_tid(b, record->tid);
+	struct wp_target *target;
+
+	if (b->only)
+		return b->only;
+	if (known->tid == record->tid && known->pid == record->pid &&
+	    !known->is_recorded)
+		return NULL;
+	target = wp_sampler_find_last(b->loop, record->pid);
+	*known = (struct wp_block_tid){ record->tid, record->pid, target };
+	return target;
+}
+
+/* The thread that a wake of TID wakes; NULL: it is not recorded, or not met yet. */
+static struct wp_thread *find_woken(struct wp_block_waits *b, pid_t tid)
+{
+	struct wp_block_tid *known = find_tid(b, tid);
+	struct wp_sampler *loop = b->loop;
+	struct wp_target *target;
+	struct wp_thread *t = NULL;
+
+	if (b->only)
+		return wp_threads_find(b->only, tid);
+	if (known->tid == tid) {
+		target = known->is_recorded ?
+				 wp_sampler_find_last(loop, known->pid) :
+				 NULL;
+		return target ? wp_threads_find(target, tid) : NULL;
+	}
+	for (size_t k = loop->ntargets; k-- > 0 && !t;)
+		t = wp_threads_find(loop->targets[k], tid);
+	/* One that is not met has no pid: its first switch tells it. */
+	*known = (struct wp_block_tid){ tid, t ? t->target->process->pid : 0,
+					t };
+	return t;
+}
+
+static int note_wake(struct wp_block_waits *b,
 		     const struct wp_perf_record *record)
 {
-	struct wp_block_waits *b = target->block_waits;
 	/* It may be a thread of another process. */
-	struct wp_thread *t = wp_threads_find(target, record->tid);
+	struct wp_thread *t = find_woken(b, record->tid);
 	uint32_t name;
 
 	if (!t || !t->watched ||
 	    (t->waits.wake_ns && t->waits.wake_ns >= t->waits.out_ns))
 		return 0;
-	name = wp_wakers_name(&b->wakers, target, record);
+	name = wp_wakers_name(&b->wakers, t->target, record);
 	if (name == UINT32_MAX)
 		return -ENOMEM;
 	t->waits.wake_ns = record->time_ns;
@@ -168,17 +215,21 @@ static int add_switch(struct wp_thread *t, const struct wp_perf_record *record)
 	return rc;
 }
 
-static int add_record(struct wp_target *target,
+static int add_record(struct wp_block_waits *b,
 		      const struct wp_perf_record *record)
 {
+	struct wp_target *target;
 	struct wp_thread *t;
 
 	if (record->type == WP_PERF_LOST) {
-		target->block_waits->valid_ns = record->time_ns;
+		b->valid_ns = record->time_ns;
 		return 0;
 	}
 	if (record->type == WP_PERF_WAKE)
-		return note_wake(target, record);
+		return note_wake(b, record);
+	target = find_switched(b, record);
+	if (!target)
+		return 0;
 	t = wp_threads_get(target, record->tid);
 	if (!t)
 		return -ENOMEM;
@@ -192,9 +243,8 @@ static int add_record(struct wp_target *target,
 	return 0;
 }
 
-int wp_block_records_read(struct wp_target *target, uint64_t until_ns)
+int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
 {
-	struct wp_block_waits *b = target->block_waits;
 	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
@@ -202,7 +252,7 @@ int wp_block_records_read(struct wp_target *target, uint64_t until_ns)
 	int rc = 0;
 
 	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = add_record(target, &record);
+		rc = add_record(b, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
 	b->lost += stats->lost - lost;

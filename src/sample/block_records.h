@@ -12,9 +12,12 @@
 #include "wakers.h"
 #include "wallprof/profile.h"
 
+struct wp_sampler;
 struct wp_target;
 
 enum {
+	/* Tids whose process is known. */
+	WP_BLOCK_RECORDS_TIDS = 2048,
 	/* Most waits that are kept until their window is over. */
 	WP_BLOCK_RECORDS_WAITS = 1 << 16,
 };
@@ -28,7 +31,21 @@ struct wp_block_wait {
 	uint32_t every;
 };
 
+/* The process of a thread by its last switch, which wakes do not tell. */
+struct wp_block_tid {
+	pid_t tid;
+	/* 0: no switch has told it yet. */
+	pid_t pid;
+	bool is_recorded;
+};
+
+/* Of all targets that share a profile. */
 struct wp_block_waits {
+	/* Borrowed. */
+	struct wp_sampler *loop;
+	struct wp_profile *profile;
+	/* The only target; NULL: events of CPUs are those of all processes. */
+	struct wp_target *only;
 	/* Enabled in windows of time, disabled in the gaps between them, and
 	 * closed in long gaps. */
 	struct wp_perf_source events;
@@ -60,12 +77,14 @@ struct wp_block_waits {
 	struct wp_block_wait *waits;
 	uint32_t nwaits, dropped;
 	struct wp_switch_sample_calls calls;
+	/* A cache, empty when there is a new target. */
+	struct wp_block_tid tids[WP_BLOCK_RECORDS_TIDS];
 	struct wp_wakers wakers;
 };
 
-/* Read TARGET's records of before UNTIL_NS, and keep the waits that they tell.  0 or
+/* Read the records of before UNTIL_NS, and keep the waits that they tell.  0 or
  * -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_records_read(struct wp_target *target, uint64_t until_ns);
+int wp_block_records_read(struct wp_block_waits *waits, uint64_t until_ns);
 
 #endif

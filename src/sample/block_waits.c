@@ -16,7 +16,6 @@
 
 #include "block_records.h"
 #include "sampler_loop.h"
-#include "stack_walk.h"
 #include "target.h"
 #include "thread.h"
 #include "wallprof/clock.h"
@@ -27,25 +26,38 @@ enum {
 	SETTLE_NS = 1000000,
 };
 
-static int open_events(struct wp_target *target, struct wp_err *err)
+/* NULL: of all processes. */
+static const struct wp_process *process_of(const struct wp_block_waits *b)
 {
-	struct wp_perf_source *events = &target->block_waits->events;
+	return b->only ? b->only->process : NULL;
+}
+
+void wp_block_waits_filter(struct wp_block_waits *b)
+{
+	if (b && b->only)
+		wp_wakers_filter(&b->wakers, b->only, b->events.perf);
+}
+
+static int open_events(struct wp_block_waits *b, struct wp_err *err)
+{
+	struct wp_perf_source *events = &b->events;
 	const struct wp_perf_options options = {
+		.scope = b->only ? WP_PERF_AUTO : WP_PERF_CPU,
 		.switches = true,
 		.wakes = true,
-		.switch_sample_every = target->block_waits->every,
+		.switch_sample_every = b->every,
 		.stack_bytes = events->options.stack_bytes ?
 				       events->options.stack_bytes :
 				       WP_PERF_SOURCE_FIRST_STACK,
 		.user_regs = true,
 		.ring_bytes = RING_BYTES,
 	};
-	int rc = wp_perf_source_open(events, target->process, &options, err);
+	int rc = wp_perf_source_open(events, process_of(b), &options, err);
 
 	if (rc)
 		return rc;
-	target->block_waits->wake_rc = wp_perf_facts(events->perf)->wake_rc;
-	wp_wakers_filter(&target->block_waits->wakers, target, events->perf);
+	b->wake_rc = wp_perf_facts(events->perf)->wake_rc;
+	wp_block_waits_filter(b);
 	if (wp_perf_facts(events->perf)->switch_samples)
 		return 0;
 	wp_perf_source_close(events);
@@ -70,24 +82,19 @@ static void end_recording(struct wp_block_waits *b)
 	b->recorded_ns += b->off_ns - b->on_ns;
 }
 
-int wp_block_waits_open(struct wp_target *target)
+static int open_waits(struct wp_block_waits *b)
 {
 	struct wp_err err = WP_ERR_INIT;
-	struct wp_block_waits *b = calloc(1, sizeof(*b));
 	char text[sizeof(err.msg) + 128];
 
-	if (!b)
-		return -ENOMEM;
-	target->block_waits = b;
 	b->waits = calloc(WP_BLOCK_RECORDS_WAITS, sizeof(*b->waits));
 	if (!b->waits)
 		return -ENOMEM;
-	b->every = b->every_before =
-		target->loop->options.block_rate.every ?
-			target->loop->options.block_rate.every :
-			WP_SWITCH_BUDGET_FIRST_EVERY;
+	b->every = b->every_before = b->loop->options.block_rate.every ?
+					     b->loop->options.block_rate.every :
+					     WP_SWITCH_BUDGET_FIRST_EVERY;
 	b->start_ns = wp_clock_ns();
-	if (!open_events(target, &err)) {
+	if (!open_events(b, &err)) {
 		begin_recording(b);
 		return 0;
 	}
@@ -96,22 +103,42 @@ int wp_block_waits_open(struct wp_target *target)
 		 "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
 		 err.msg);
-	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
-		&target->profile->strings, text);
+	b->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&b->profile->strings, text);
 	return 0;
 }
 
-static uint64_t interval_of(const struct wp_target *target)
+int wp_block_waits_open(struct wp_target *target)
 {
-	uint64_t ticks = target->profile->counters.ticks;
+	struct wp_common *common = target->common;
+	struct wp_block_waits *b = common->block_waits;
 
-	return ticks > 10 ? (target->loop->tick_ns - target->start_ns) /
-				    (ticks - 1) :
-			    target->loop->options.interval_ns;
+	if (!b) {
+		b = common->block_waits = calloc(1, sizeof(*b));
+		if (!b)
+			return -ENOMEM;
+		b->loop = target->loop;
+		b->profile = target->profile;
+		b->only = target->loop->options.many ? NULL : target;
+		if (open_waits(b))
+			return -ENOMEM;
+	}
+	target->block_waits = b;
+	/* What was not recorded may be it. */
+	memset(b->tids, 0, sizeof(b->tids));
+	return 0;
+}
+
+static uint64_t interval_of(const struct wp_block_waits *b)
+{
+	uint64_t ticks = b->profile->counters.ticks;
+
+	return ticks > 10 ? (b->loop->tick_ns - b->start_ns) / (ticks - 1) :
+			    b->loop->options.interval_ns;
 }
 
 /* Add the share of W that ticks miss to the sample of KEY, WEIGHT times. */
-static int add_missed_by_ticks(struct wp_target *target,
+static int add_missed_by_ticks(struct wp_block_waits *b,
 			       const struct wp_block_wait *w,
 			       const struct wp_sample_key *key, double weight)
 {
@@ -121,17 +148,17 @@ static int add_missed_by_ticks(struct wp_target *target,
 
 	if (key->state == WP_STATE_WAITING)
 		missed = wp_block_weight_missed_by_ticks(w->delay_ns,
-							 interval_of(target));
+							 interval_of(b));
 	ns = missed.time * (double)w->delay_ns;
 	return wp_profile_add_sample(
-		target->profile, WP_PROFILE_BLOCK, key,
+		b->profile, WP_PROFILE_BLOCK, key,
 		wp_block_weight_round(weight * missed.count,
-				      wp_random_next(&target->loop->random)),
+				      wp_random_next(&b->loop->random)),
 		wp_block_weight_round(weight * ns,
-				      wp_random_next(&target->loop->random)));
+				      wp_random_next(&b->loop->random)));
 }
 
-static int add_wait(struct wp_target *target, const struct wp_block_wait *w,
+static int add_wait(struct wp_block_waits *b, const struct wp_block_wait *w,
 		    double weight)
 {
 	uint32_t class = wp_block_weight_class(w->delay_ns);
@@ -140,27 +167,26 @@ static int add_wait(struct wp_target *target, const struct wp_block_wait *w,
 				     .state = w->key.state,
 				     .object = wp_block_weight_object(0,
 								      class) };
-	int rc = add_missed_by_ticks(target, w, &key, weight);
+	int rc = add_missed_by_ticks(b, w, &key, weight);
 
 	if (rc || !w->every)
 		return rc;
 	weight *= w->every *
-		  wp_block_weight_keep(target->loop->options.block_rate.ns,
+		  wp_block_weight_keep(b->loop->options.block_rate.ns,
 				       w->delay_ns,
-				       wp_random_next(&target->loop->random));
+				       wp_random_next(&b->loop->random));
 	if (weight <= 0)
 		return 0;
-	target->block_waits->stacks += w->key.state == WP_STATE_WAITING;
+	b->stacks += w->key.state == WP_STATE_WAITING;
 	key = w->key;
 	key.object = wp_block_weight_object(w->key.object, class);
-	return add_missed_by_ticks(target, w, &key, weight);
+	return add_missed_by_ticks(b, w, &key, weight);
 }
 
 /* Add the waits of the window to the profile.  CYCLE_NS: length of the window and
  * the gap after it; 0: there is no gap. */
-static int record_waits(struct wp_target *target, uint64_t cycle_ns)
+static int record_waits(struct wp_block_waits *b, uint64_t cycle_ns)
 {
-	struct wp_block_waits *b = target->block_waits;
 	uint64_t window_ns = b->off_ns - b->on_ns;
 	double lost = 1;
 	int rc = 0;
@@ -173,7 +199,7 @@ static int record_waits(struct wp_target *target, uint64_t cycle_ns)
 	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
 		const struct wp_block_wait *w = &b->waits[i];
 
-		rc = add_wait(target, w,
+		rc = add_wait(b, w,
 			      cycle_ns ? lost * wp_block_weight_in_window(
 							w->delay_ns, window_ns,
 							cycle_ns) :
@@ -187,88 +213,81 @@ static int record_waits(struct wp_target *target, uint64_t cycle_ns)
 }
 
 /* Sample one switch in as many as are cheap, by the samples of this window. */
-static void adapt_switch_samples(struct wp_target *target, uint64_t window_ns)
+static void adapt_switch_samples(struct wp_block_waits *b, uint64_t window_ns)
 {
-	struct wp_block_waits *b = target->block_waits;
-
-	if (target->loop->options.block_rate.every || !window_ns)
+	if (b->loop->options.block_rate.every || !window_ns)
 		return;
 	b->every_before = b->every;
 	b->every = wp_switch_budget_every(
 		(double)b->samples * WP_NS_PER_S / (double)window_ns, b->every,
-		wp_random_next(&target->loop->random));
+		wp_random_next(&b->loop->random));
 	b->changed_ns = wp_clock_ns();
 	wp_perf_set_switch_samples(b->events.perf, b->every);
 }
 
 /* End the window if it is long enough: begin a gap, or go on without one. */
-static int end_window(struct wp_target *target)
+static int end_window(struct wp_block_waits *b)
 {
-	struct wp_block_waits *b = target->block_waits;
 	uint64_t window_ns = wp_clock_ns() - b->on_ns, gap;
 	int rc;
 
 	if (window_ns < wp_switch_budget_window_ns(
-				b->records, target->loop->options.interval_ns))
+				b->records, b->loop->options.interval_ns))
 		return 0;
 	gap = wp_switch_budget_gap(&b->budget, window_ns, b->records + b->lost,
 				   wp_perf_facts(b->events.perf)->nrings,
-				   wp_random_next(&target->loop->random));
-	adapt_switch_samples(target, window_ns);
+				   wp_random_next(&b->loop->random));
+	adapt_switch_samples(b, window_ns);
 	if (!gap && !b->events.stack_was_cut) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
-		return record_waits(target, 0);
+		return record_waits(b, 0);
 	}
 	end_recording(b);
-	rc = wp_block_records_read(target, UINT64_MAX);
+	rc = wp_block_records_read(b, UINT64_MAX);
 	b->turn_ns = b->off_ns + gap;
-	wp_perf_source_grow(&b->events, target->process);
+	wp_perf_source_grow(&b->events, process_of(b));
 	if (b->budget.closes)
 		wp_perf_source_close(&b->events);
 	return rc;
 }
 
 /* Begin a window after a gap. */
-static int begin_window(struct wp_target *target)
+static int begin_window(struct wp_block_waits *b)
 {
-	struct wp_block_waits *b = target->block_waits;
 	int rc;
 
-	if (!b->events.perf && open_events(target, NULL)) {
+	if (!b->events.perf && open_events(b, NULL)) {
 		/* A descriptor may be free later. */
-		b->turn_ns = target->loop->tick_ns +
+		b->turn_ns = b->loop->tick_ns +
 			     WP_SWITCH_BUDGET_CLOSED_S * WP_NS_PER_S;
 		return 0;
 	}
 	wp_perf_set_switch_samples(b->events.perf, b->every);
-	rc = record_waits(target, wp_clock_ns() - b->on_ns);
+	rc = record_waits(b, wp_clock_ns() - b->on_ns);
 	begin_recording(b);
 	return rc;
 }
 
-int wp_block_waits_tick(struct wp_target *target)
+int wp_block_waits_tick(struct wp_common *common)
 {
-	struct wp_block_waits *b = target->block_waits;
+	struct wp_block_waits *b = common->block_waits;
 	int rc = 0;
 
 	if (!b || b->no_events)
 		return 0;
-	wp_wakers_filter(&b->wakers, target, b->events.perf);
 	if (b->events.enabled) {
-		rc = wp_block_records_read(target,
-					   target->loop->tick_ns - SETTLE_NS);
+		rc = wp_block_records_read(b, b->loop->tick_ns - SETTLE_NS);
 		if (!rc)
-			rc = end_window(target);
-	} else if (target->loop->tick_ns >= b->turn_ns) {
-		rc = begin_window(target);
+			rc = end_window(b);
+	} else if (b->loop->tick_ns >= b->turn_ns) {
+		rc = begin_window(b);
 	}
 	return rc;
 }
 
-static void describe_source(struct wp_target *target)
+static void describe_source(struct wp_block_waits *b)
 {
-	struct wp_block_waits *b = target->block_waits;
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
 	char text[512], split[128];
 
@@ -290,30 +309,45 @@ static void describe_source(struct wp_target *target)
 		 (unsigned long long)b->stacks, WP_BLOCK_TICKS,
 		 (unsigned long long)b->all_lost,
 		 (unsigned long long)(b->all_records + b->all_lost), split);
-	target->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
-		&target->profile->strings, text);
+	b->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
+		&b->profile->strings, text);
 }
 
-int wp_block_waits_finish(struct wp_target *target)
+int wp_block_waits_finish(struct wp_common *common)
 {
-	struct wp_block_waits *b = target->block_waits;
+	static const struct wp_stack none = { .end = WP_END_EMPTY };
+	struct wp_block_waits *b = common->block_waits;
+	uint32_t stack;
 	int rc;
 
 	if (!b || b->no_events)
 		return 0;
 	if (b->events.enabled) {
 		end_recording(b);
-		rc = wp_block_records_read(target, UINT64_MAX);
+		rc = wp_block_records_read(b, UINT64_MAX);
 		if (!rc)
-			rc = record_waits(target, 0);
+			rc = record_waits(b, 0);
 	} else {
-		rc = record_waits(target, wp_clock_ns() - b->on_ns);
+		rc = record_waits(b, wp_clock_ns() - b->on_ns);
 	}
-	describe_source(target);
-	return rc ? rc :
-		    wp_block_weight_finish(
-			    target->profile,
-			    wp_stack_walk_intern_none(target, WP_END_EMPTY));
+	describe_source(b);
+	stack = wp_profile_add_stack(b->profile, &none, 0);
+	if (!rc && stack == UINT32_MAX)
+		rc = -ENOMEM;
+	return rc ? rc : wp_block_weight_finish(b->profile, stack);
+}
+
+void wp_block_waits_forget(struct wp_common *common, uint32_t process)
+{
+	struct wp_block_waits *b = common->block_waits;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; b && i < b->nwaits; i++)
+		if (b->profile->threads[b->waits[i].key.thread].process !=
+		    process)
+			b->waits[n++] = b->waits[i];
+	if (b)
+		b->nwaits = n;
 }
 
 int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
@@ -344,12 +378,14 @@ int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
 				     count, ns);
 }
 
-void wp_block_waits_close(struct wp_target *target)
+void wp_block_waits_close(struct wp_common *common)
 {
-	if (!target->block_waits)
+	struct wp_block_waits *b = common->block_waits;
+
+	if (!b)
 		return;
-	wp_perf_source_close(&target->block_waits->events);
-	free(target->block_waits->waits);
-	free(target->block_waits);
-	target->block_waits = NULL;
+	wp_perf_source_close(&b->events);
+	free(b->waits);
+	free(b);
+	common->block_waits = NULL;
 }

@@ -9,6 +9,8 @@
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
 
+struct wp_block_waits;
+struct wp_common;
 struct wp_target;
 struct wp_thread;
 
@@ -32,18 +34,26 @@ struct wp_thread_waits {
 	uint64_t stop_begin_ns, stop_end_ns;
 };
 
-/* Begin to record waits; where perf events are not permitted, by ticks alone.  0 or
- * -ENOMEM. */
+/* Begin to record waits of TARGET; where perf events are not permitted, by ticks alone.
+ * 0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_block_waits_open(struct wp_target *target);
 
-/* Read the perf records, before the samples of a tick.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_block_waits_tick(struct wp_target *target);
+/* Record no wakes but those of the threads that WAITS' only target has now; of several
+ * targets, those of all processes.  Accepts NULL. */
+void wp_block_waits_filter(struct wp_block_waits *waits);
 
-/* The same after the last tick. */
+/* Read the perf records of COMMON's targets, whose queued waits are recorded, before a
+ * tick lists their threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_block_waits_finish(struct wp_target *target);
+int wp_block_waits_tick(struct wp_common *common);
+
+/* The same after the last tick, when all targets have been finished. */
+WP_MUST_CHECK
+int wp_block_waits_finish(struct wp_common *common);
+
+/* Drop what is kept of entry PROCESS of the profile. */
+void wp_block_waits_forget(struct wp_common *common, uint32_t process);
 
 /* A sample found T waiting as KEY says, SAME: in the same wait as its last
  * sample, and stands for WALL_NS.  0 or -ENOMEM. */
@@ -51,6 +61,6 @@ WP_MUST_CHECK
 int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
 		       bool same, uint64_t wall_ns);
 
-void wp_block_waits_close(struct wp_target *target);
+void wp_block_waits_close(struct wp_common *common);
 
 #endif

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "block_waits.h"
 #include "sampler_loop.h"
+#include "start_events.h"
 #include "wallprof/clock.h"
 #include "wallprof/state.h"
 #include "wallprof/vec.h"
@@ -68,6 +70,7 @@ void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,
 
 void wp_common_finish(struct wp_common *common, const struct wp_sampler *loop)
 {
+	wp_start_events_describe(common);
 	if (common->wants_running)
 		wp_profile_divide_wall(common->profile,
 				       loop->options.stop == WP_STOP_ALL);
@@ -109,6 +112,8 @@ void wp_common_free(struct wp_common *common)
 {
 	if (!common)
 		return;
+	wp_block_waits_close(common);
+	wp_start_events_close(common);
 	wp_modules_clear(&common->modules);
 	free(common);
 }

@@ -9,7 +9,9 @@
 #include "modules.h"
 #include "pause.h"
 
+struct wp_block_waits;
 struct wp_sampler;
+struct wp_start_events;
 
 struct wp_common {
 	/* Borrowed. */
@@ -29,6 +31,9 @@ struct wp_common {
 	uint64_t start_cpu_ns;
 	/* Number of the loop's tick that was counted last. */
 	uint64_t tick;
+	/* NULL when they are not asked for; owned. */
+	struct wp_block_waits *block_waits;
+	struct wp_start_events *start_events;
 	/* Targets have found what can be recorded of running threads. */
 	bool wants_running;
 };

@@ -26,7 +26,7 @@ void wp_host_events_open(struct wp_sampler *loop, struct wp_err *err)
 	(void)!wp_perf_source_open(&loop->host_events, NULL, &options, err);
 }
 
-static void rename_thread(const struct wp_sampler *loop,
+static void rename_thread(struct wp_sampler *loop,
 			  const struct wp_perf_record *record)
 {
 	struct wp_target *target = wp_sampler_find(loop, record->pid);
@@ -79,15 +79,11 @@ static int take_all(struct wp_sampler *loop)
 
 int wp_host_events_read(struct wp_sampler *loop)
 {
-	int rc = 0;
+	int rc;
 
 	if (!loop->host_events.perf)
 		return 0;
-	/* Waits that were found before those samples. */
-	for (size_t i = 0; i < loop->ntargets && !rc; i++)
-		rc = wp_target_settle(loop->targets[i]);
-	if (!rc)
-		rc = take_all(loop);
+	rc = take_all(loop);
 	if (rc || !loop->options.cpu)
 		return rc;
 	wp_perf_draw_periods(loop->host_events.perf, wp_sampler_period(loop));

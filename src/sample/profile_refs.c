@@ -45,8 +45,6 @@ static void refs_of_target(struct wp_target *target, struct wp_renumber *r)
 	for (size_t i = 0; i < target->wait_queue.n; i++)
 		wp_renumber_key(r, WP_PROFILE_WALL,
 				&target->wait_queue.v[i].key);
-	if (target->block_waits)
-		refs_of_block_waits(target->block_waits, r);
 	wp_thread_starts_renumber(target, r);
 	wp_address_space_renumber(&target->space, r);
 }
@@ -59,6 +57,8 @@ static void refs_of_common(struct wp_common *common, struct wp_renumber *r)
 
 		wp_renumber_ref(r, WP_REF_STRING, &id);
 	}
+	if (common->block_waits)
+		refs_of_block_waits(common->block_waits, r);
 }
 
 static uint32_t count_objects(const struct wp_profile *profile)

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "block_waits.h"
 #include "heap_samples.h"
 #include "host_events.h"
 #include "sampler_loop.h"
 #include "stop_window.h"
 #include "target.h"
 #include "thread.h"
+#include "thread_starts.h"
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 #include "wallprof/hash.h"
@@ -212,15 +214,6 @@ static int for_each_target(struct wp_sampler *loop,
 	return rc;
 }
 
-struct wp_target *wp_sampler_find(const struct wp_sampler *loop, pid_t pid)
-{
-	for (size_t i = loop->ntargets; i-- > 0;)
-		if (loop->targets[i]->process->pid == pid &&
-		    !loop->targets[i]->gone)
-			return loop->targets[i];
-	return NULL;
-}
-
 int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 {
 	uint64_t drain_ns = wp_clock_ns() + DRAIN_NS;
@@ -236,6 +229,8 @@ int wp_sampler_sleep(struct wp_sampler *loop, uint64_t until_ns)
 	/* What has come while we had no CPU ourselves is in time. */
 	while (!rc && (tracee = wp_tracer_sleep(loop->tracer, until_ns)))
 		rc = wp_target_take_stop(tracee);
+	for (size_t i = 0; i < loop->ncommons && !rc; i++)
+		rc = wp_thread_starts_read(loop->commons[i], loop);
 	return rc ? rc : for_each_target(loop, wp_target_drain);
 }
 
@@ -291,6 +286,18 @@ static void count_tick(struct wp_sampler *loop)
 	}
 }
 
+/* Take the perf records of all processes, after the waits that were found before. */
+static int read_records(struct wp_sampler *loop)
+{
+	int rc = for_each_target(loop, wp_target_settle);
+
+	if (!rc)
+		rc = wp_host_events_read(loop);
+	for (size_t i = 0; i < loop->ncommons && !rc; i++)
+		rc = wp_block_waits_tick(loop->commons[i]);
+	return rc;
+}
+
 int wp_sampler_tick(struct wp_sampler *loop)
 {
 	int rc;
@@ -304,7 +311,7 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	wp_bpf_scan_forget(loop);
 	if (loop->scan.scan)
 		wp_bpf_scan_take(loop);
-	rc = wp_host_events_read(loop);
+	rc = read_records(loop);
 	if (!rc)
 		rc = step_targets(loop, wp_target_begin_tick);
 	if (rc)
@@ -394,6 +401,9 @@ int wp_sampler_finish(struct wp_sampler *loop)
 		rc = wp_host_events_finish(loop);
 	if (!rc)
 		rc = for_each_target(loop, wp_target_finish);
+	/* What each thread waited is known now. */
+	for (size_t i = 0; i < loop->ncommons && !rc; i++)
+		rc = wp_block_waits_finish(loop->commons[i]);
 	for (size_t i = 0; i < loop->ncommons; i++)
 		wp_common_finish(loop->commons[i], loop);
 	wp_tracer_clear(loop->tracer);
@@ -431,24 +441,6 @@ void wp_sampler_each_thread(const struct wp_target *target,
 		if (t->watched)
 			each(ctx, &view);
 	}
-}
-
-size_t wp_sampler_count_threads(const struct wp_sampler *loop)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < loop->ntargets; i++)
-		n += loop->targets[i]->nwatched;
-	return n;
-}
-
-size_t wp_sampler_count_targets(const struct wp_sampler *loop)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < loop->ntargets; i++)
-		n += !loop->targets[i]->gone;
-	return n;
 }
 
 bool wp_sampler_sees_tasks(const struct wp_sampler *loop)

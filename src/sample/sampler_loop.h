@@ -19,6 +19,8 @@
 #include "wallprof/random.h"
 #include "wallprof/sampler.h"
 
+enum { WP_SAMPLER_HINTS = 1024 };
+
 /* Holds no state of one process. */
 struct wp_sampler {
 	struct wp_sampler_options options;
@@ -27,6 +29,8 @@ struct wp_sampler {
 	/* targets[0..ntargets), each owned. */
 	struct wp_target **targets;
 	size_t ntargets, cap_targets;
+	/* Where in TARGETS a pid was found last, by its remainder. */
+	uint32_t hints[WP_SAMPLER_HINTS];
 	/* One for each profile: commons[0..ncommons), each owned. */
 	struct wp_common **commons;
 	size_t ncommons, cap_commons;
@@ -89,6 +93,8 @@ static inline uint64_t wp_sampler_period(const struct wp_sampler *loop)
 }
 
 /* The target with PID that has not ended; NULL: it is not recorded. */
-struct wp_target *wp_sampler_find(const struct wp_sampler *loop, pid_t pid);
+struct wp_target *wp_sampler_find(struct wp_sampler *loop, pid_t pid);
+/* The one that began last, also if it has ended and is not let go of yet. */
+struct wp_target *wp_sampler_find_last(struct wp_sampler *loop, pid_t pid);
 
 #endif

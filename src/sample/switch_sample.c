@@ -20,8 +20,10 @@ static long call_before(struct wp_switch_sample_calls *calls,
 	uint64_t generation = target->space.view.generation;
 
 	if (calls->v[i].pc_avma != pc_avma ||
+	    calls->v[i].pid != target->process->pid ||
 	    calls->v[i].generation != generation) {
 		calls->v[i].pc_avma = pc_avma;
+		calls->v[i].pid = target->process->pid;
 		calls->v[i].generation = generation;
 		calls->v[i].nr = wp_wait_state_call_before(target->process,
 							   pc_avma);

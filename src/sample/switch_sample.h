@@ -19,6 +19,7 @@ enum { WP_SWITCH_SAMPLE_CALLS = 256 };
 struct wp_switch_sample_calls {
 	struct {
 		uint64_t pc_avma;
+		pid_t pid;
 		/* Generation of the map that it was read in. */
 		uint64_t generation;
 		/* As by wp_wait_state_call_before. */

@@ -158,6 +158,7 @@ void wp_target_begin_born(struct wp_target *target, uint64_t since_ns)
 	target->start_ns = target->last_tick_ns = target->region_end_ns =
 		since_ns;
 	target->tick = 1;
+	wp_thread_starts_begin_born(target, since_ns);
 }
 
 void wp_target_free(struct wp_target *target)
@@ -166,7 +167,6 @@ void wp_target_free(struct wp_target *target)
 		return;
 	wp_goroutine_times_close(target);
 	wp_cpu_samples_close(target);
-	wp_block_waits_close(target);
 	wp_lock_holders_close(target);
 	wp_thread_starts_close(target);
 	wp_heap_samples_close(target);
@@ -297,8 +297,7 @@ int wp_target_begin_tick(struct wp_target *target)
 		rc = wp_thread_starts_tick(target);
 	if (!rc)
 		rc = wp_heap_samples_tick(target);
-	if (!rc)
-		rc = wp_block_waits_tick(target);
+	wp_block_waits_filter(target->block_waits);
 	if (rc == -ESRCH)
 		target->last_tick_ns = target->loop->tick_ns;
 	return rc;
@@ -349,9 +348,7 @@ int wp_target_take_stop(struct wp_tracee *tracee)
 
 int wp_target_drain(struct wp_target *target)
 {
-	int rc = wp_thread_starts_read(target);
-
-	return rc ? rc : wp_heap_samples_tick(target);
+	return wp_heap_samples_tick(target);
 }
 
 int wp_target_end_stops(struct wp_target *target)
@@ -394,10 +391,9 @@ int wp_target_finish(struct wp_target *target)
 		rc = finish_thread(target->threads[i]);
 	if (!rc)
 		rc = wp_goroutine_times_finish(target);
-	/* What each thread waited is known now. */
-	if (!rc)
-		rc = wp_block_waits_finish(target);
-	if (target->forgotten)
-		wp_profile_forget_process(target->profile, target->index);
+	if (!target->forgotten)
+		return rc;
+	wp_block_waits_forget(target->common, target->index);
+	wp_profile_forget_process(target->profile, target->index);
 	return rc;
 }

@@ -81,7 +81,7 @@ struct wp_target {
 	/* Times that threads were put on a CPU since SWITCHES_NS. */
 	uint64_t switches;
 	uint64_t switches_ns;
-	/* NULL when the profile is not asked for; owned. */
+	/* NULL when the profile is not asked for; COMMON's, and owned. */
 	struct wp_block_waits *block_waits;
 	struct wp_lock_holders *lock_holders;
 	struct wp_thread_starts *thread_starts;
@@ -137,7 +137,7 @@ int wp_target_take_stop(struct wp_tracee *tracee);
 WP_MUST_CHECK
 int wp_target_settle(struct wp_target *target);
 
-/* Take the records of thread starts, between ticks.  0 or -ENOMEM. */
+/* Take the records of allocations, between ticks.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_target_drain(struct wp_target *target);
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "sampler_loop.h"
+#include "start_events.h"
 #include "stack_walk.h"
 #include "target.h"
 #include "threads.h"
@@ -24,9 +25,6 @@
 #include "wallprof/vec.h"
 
 enum {
-	/* Ring buffers of all CPUs together, and most of one. */
-	RINGS_BYTES = 16 << 20,
-	RING_MOST = 4 << 20,
 	/* Records are handed out in order of time when they are this old. */
 	SETTLE_NS = 2000000,
 	/* Starts among which the one that a sample is about is searched. */
@@ -48,8 +46,10 @@ struct thread_start {
 };
 
 struct wp_thread_starts {
-	/* None open: ticks compare their lists of threads. */
-	struct wp_perf_source events;
+	/* The common's. */
+	struct wp_start_events *all;
+	/* Threads that started before are not counted. */
+	uint64_t since_ns;
 	/* Records known to be lost at the last tick. */
 	uint64_t lost;
 	/* Up to this tick lists of threads may tell starts and ends whose record
@@ -61,31 +61,7 @@ struct wp_thread_starts {
 	/* Tids of the last starts: a circular array. */
 	pid_t recent[RECENT];
 	size_t nrecent;
-	/* Threads counted, and those of them without a stack. */
-	uint64_t created, without_stack;
-	/* Why there are no events. */
-	struct wp_err why;
 };
-
-static int open_events(struct wp_target *target)
-{
-	struct wp_thread_starts *b = target->thread_starts;
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1);
-	const struct wp_perf_options options = {
-		.tasks = true,
-		.thread_starts = true,
-		.stack_bytes = WP_PERF_SOURCE_FIRST_STACK,
-		.user_regs = true,
-		.ring_bytes = share > RING_MOST ? RING_MOST :
-			      share > WP_PERF_RING_DEFAULT ?
-						  share :
-						  WP_PERF_RING_DEFAULT,
-	};
-
-	return wp_perf_source_open(&b->events, target->process, &options,
-				   &b->why);
-}
 
 int wp_thread_starts_open(struct wp_target *target)
 {
@@ -94,12 +70,19 @@ int wp_thread_starts_open(struct wp_target *target)
 	if (!b)
 		return -ENOMEM;
 	target->thread_starts = b;
-	wp_perf_source_enable(&b->events);
-	/* On failure B->why holds the reason. */
-	(void)!open_events(target);
+	b->all = wp_start_events_get(target);
+	if (!b->all)
+		return -ENOMEM;
+	b->lost = wp_perf_source_lost(&b->all->events);
 	/* The recording begins now: threads that started before live already. */
-	b->events.from_ns = wp_clock_ns();
+	b->since_ns = wp_clock_ns();
 	return 0;
+}
+
+void wp_thread_starts_begin_born(struct wp_target *target, uint64_t since_ns)
+{
+	if (target->thread_starts)
+		target->thread_starts->since_ns = since_ns;
 }
 
 /* The index of TID's start, or where it would be inserted. */
@@ -137,9 +120,9 @@ static int count_start(struct wp_target *target, struct thread_start *start,
 
 	if (stack == UINT32_MAX)
 		return -ENOMEM;
-	b->created++;
-	b->without_stack += target->profile->stacks[stack].end ==
-			    WP_END_NO_RECORD;
+	b->all->created++;
+	b->all->without_stack += target->profile->stacks[stack].end ==
+				 WP_END_NO_RECORD;
 	start->key = (struct wp_sample_key){ .stack = stack, .thread = index };
 	start->counted = true;
 	return add_weight(target, &start->key, 1, 0);
@@ -200,8 +183,11 @@ static int add_forked(struct wp_target *target,
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	struct thread_start *start;
-	int rc = add_start(target, record->tid, record->time_ns, &start);
+	int rc;
 
+	if (record->tid == record->pid || record->time_ns < b->since_ns)
+		return 0;
+	rc = add_start(target, record->tid, record->time_ns, &start);
 	if (rc)
 		return rc;
 	start->creator = record->parent_tid;
@@ -239,7 +225,7 @@ static int add_stack(struct wp_target *target,
 		return -ENOMEM;
 	if (!t->watched)
 		return 0;
-	walk = wp_stack_walk_sample(target, &b->events, record);
+	walk = wp_stack_walk_sample(target, &b->all->events, record);
 	return count_start(target, start, wp_stack_walk_intern(target, &walk),
 			   t->index);
 }
@@ -263,15 +249,24 @@ static int add_record(struct wp_target *target,
 	}
 }
 
-/* Read the records of before UNTIL_NS. */
-static int read_records(struct wp_target *target, uint64_t until_ns)
+/* Read the records of before UNTIL_NS.  Of several processes those that started before
+ * the tick at hand are known. */
+static int read_records(struct wp_start_events *all, struct wp_sampler *loop,
+			uint64_t until_ns)
 {
-	struct wp_thread_starts *b = target->thread_starts;
 	struct wp_perf_record record;
 	int rc = 0;
 
-	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
-		rc = add_record(target, &record);
+	if (!all->only && until_ns > loop->tick_ns)
+		until_ns = loop->tick_ns;
+	while (!rc && wp_perf_source_next(&all->events, until_ns, &record)) {
+		struct wp_target *target = all->only ?
+						   all->only :
+						   wp_sampler_find_last(
+							   loop, record.pid);
+
+		rc = target ? add_record(target, &record) : 0;
+	}
 	return rc;
 }
 
@@ -308,11 +303,11 @@ static int compare_thread(struct wp_target *target, const struct wp_thread *t,
 
 	if (start && (start->serial == t->serial || start->creator))
 		return 0;
-	if (target->thread_starts->events.perf && !was_missed(target, t))
+	if (target->thread_starts->all->events.perf && !was_missed(target, t))
 		return 0;
 	rc = add_start(target, t->tid,
-		       target->thread_starts->events.perf ? t->first_ns :
-							    between_ns,
+		       target->thread_starts->all->events.perf ? t->first_ns :
+								 between_ns,
 		       &start);
 	if (rc)
 		return rc;
@@ -350,26 +345,26 @@ static int read_and_compare(struct wp_target *target, uint64_t until_ns)
 {
 	struct wp_thread_starts *b = target->thread_starts;
 	uint64_t lost;
-	int rc = read_records(target, until_ns);
+	int rc = read_records(b->all, target->loop, until_ns);
 
-	lost = wp_perf_source_lost(&b->events);
+	lost = wp_perf_source_lost(&b->all->events);
 	if (lost != b->lost)
 		b->suspect_tick = target->tick + 2;
 	b->lost = lost;
 	if (target->tick > b->suspect_tick || rc)
 		return rc;
 	/* Now no record of a thread in the list is still to be read. */
-	rc = read_records(target, UINT64_MAX);
+	rc = read_records(b->all, target->loop, UINT64_MAX);
 	return rc ? rc : compare_list(target);
 }
 
-int wp_thread_starts_read(struct wp_target *target)
+int wp_thread_starts_read(struct wp_common *common, struct wp_sampler *loop)
 {
-	struct wp_thread_starts *b = target->thread_starts;
+	struct wp_start_events *all = common->start_events;
 
-	if (!b || !b->events.perf)
-		return 0;
-	return read_records(target, wp_clock_ns() - SETTLE_NS);
+	return all && all->events.perf ?
+		       read_records(all, loop, wp_clock_ns() - SETTLE_NS) :
+		       0;
 }
 
 int wp_thread_starts_tick(struct wp_target *target)
@@ -379,60 +374,13 @@ int wp_thread_starts_tick(struct wp_target *target)
 
 	if (!b)
 		return 0;
-	if (!b->events.perf)
+	if (!b->all->events.perf)
 		return compare_list(target);
 	rc = read_and_compare(target, target->loop->tick_ns - SETTLE_NS);
 	if (!rc)
-		wp_perf_source_grow(&b->events, target->process);
+		wp_perf_source_grow(&b->all->events,
+				    wp_start_events_process(b->all));
 	return rc;
-}
-
-static const char *why_no_stacks(const struct wp_perf_facts *facts)
-{
-	switch (facts->thread_start_rc) {
-	case 0:
-		return "";
-	case -EPERM:
-	case -EACCES:
-		return facts->user_only ?
-			       ", no stacks: kernel.perf_event_paranoid or missing "
-			       "CAP_PERFMON forbids samples of the kernel" :
-			       ", no stacks: tracefs, which tells the tracepoint "
-			       "task:task_newtask, may not be read (run wallprof as "
-			       "root)";
-	default:
-		return ", no stacks: the kernel has no tracepoint "
-		       "task:task_newtask";
-	}
-}
-
-static uint32_t describe_source(struct wp_target *target)
-{
-	const struct wp_thread_starts *b = target->thread_starts;
-	char text[sizeof(b->why.msg) + 256];
-	int n = snprintf(text, sizeof(text),
-			 "%llu threads created, %llu "
-			 "without the stack that did it, %llu records of perf "
-			 "events lost; ",
-			 (unsigned long long)b->created,
-			 (unsigned long long)b->without_stack,
-			 (unsigned long long)b->lost);
-
-	if (b->events.perf)
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			 "told by perf events of each %s%s",
-			 wp_perf_facts(b->events.perf)->main_scope ==
-					 WP_PERF_CPU ?
-				 "CPU" :
-				 "thread",
-			 why_no_stacks(wp_perf_facts(b->events.perf)));
-	else
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			 "told by lists of threads, in which those are missing "
-			 "that lived between two ticks, and a thread stands "
-			 "for who created it (%s)",
-			 b->why.msg);
-	return wp_intern_add_str(&target->profile->strings, text);
 }
 
 int wp_thread_starts_finish(struct wp_target *target)
@@ -440,21 +388,17 @@ int wp_thread_starts_finish(struct wp_target *target)
 	struct wp_thread_starts *b = target->thread_starts;
 	/* Where the recording ends; the last stops took some time since. */
 	uint64_t end_ns = target->last_tick_ns;
-	uint32_t id;
 	int rc = 0;
 
 	if (!b)
 		return 0;
-	if (b->events.perf) {
-		wp_perf_source_disable(&b->events);
+	if (b->all->events.perf) {
+		if (b->all->only)
+			wp_perf_source_disable(&b->all->events);
 		rc = read_and_compare(target, end_ns);
 	}
 	while (b->n && !rc)
 		rc = end_start(target, &b->v[b->n - 1], end_ns);
-	id = describe_source(target);
-	if (id == UINT32_MAX)
-		return -ENOMEM;
-	target->profile->meta.source[WP_PROFILE_THREADCREATE] = id;
 	return rc;
 }
 
@@ -472,7 +416,6 @@ void wp_thread_starts_close(struct wp_target *target)
 {
 	if (!target->thread_starts)
 		return;
-	wp_perf_source_close(&target->thread_starts->events);
 	free(target->thread_starts->v);
 	free(target->thread_starts);
 	target->thread_starts = NULL;

@@ -6,9 +6,13 @@
 #ifndef WP_THREAD_STARTS_H
 #define WP_THREAD_STARTS_H
 
+#include <stdint.h>
+
 #include "wallprof/err.h"
 
+struct wp_common;
 struct wp_renumber;
+struct wp_sampler;
 struct wp_target;
 
 /* Begin to record thread starts; where perf events are not permitted, by the ticks'
@@ -16,13 +20,18 @@ struct wp_target;
 WP_MUST_CHECK
 int wp_thread_starts_open(struct wp_target *target);
 
+/* TARGET is a process that started at SINCE_NS. */
+void wp_thread_starts_begin_born(struct wp_target *target, uint64_t since_ns);
+
 /* Read the perf records, in a tick that has listed the threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_thread_starts_tick(struct wp_target *target);
 
-/* The same between ticks, and after the last tick. */
+/* Read those of all targets of COMMON, between ticks.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_thread_starts_read(struct wp_target *target);
+int wp_thread_starts_read(struct wp_common *common, struct wp_sampler *loop);
+
+/* The same of TARGET after its last tick. */
 WP_MUST_CHECK
 int wp_thread_starts_finish(struct wp_target *target);
 

@@ -63,7 +63,9 @@ class Blocks:
         before = mark(target)
         _, p = profile(target.pid, "--profile", "block", "-d", 4, *args,
                        status=(0, 1))
-        truth = between(before, mark(target))
+        self.add(p, between(before, mark(target)))
+
+    def add(self, p, truth):
         assert [(p.string_table[t.type], p.string_table[t.unit])
                 for t in p.sample_type] == [("contentions", "count"),
                                             ("delay", "nanoseconds")]

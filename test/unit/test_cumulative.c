@@ -10,6 +10,7 @@
 #include "wallprof/block_weight.h"
 #include "wallprof/budget.h"
 #include "wallprof/cumulative.h"
+#include "wallprof/profile_processes.h"
 #include "profile_maker.h"
 
 enum { S = 1000000000, CLASS = 40 };
@@ -166,6 +167,26 @@ static void each_of_many_threads_has_its_waits(void **state)
 	end();
 }
 
+static void a_process_that_is_forgotten_has_no_waits(void **state)
+{
+	uint32_t process;
+
+	(void)state;
+	begin(100);
+	assert_int_equal(wp_profile_share_process(&profile, 1, "main", 0), 0);
+	process = wp_profile_share_process(&profile, 7, "other", 0);
+	second(1, 10, 4, 4);
+	thread = mk_thread(&profile, 2, "other");
+	profile.threads[thread].process = process;
+	second(2, 20, 8, 0);
+	assert_int_equal(count_of(stacks[0]), 5 + 20);
+	wp_profile_forget_process(&profile, process);
+	wp_cumulative_forget(&waits, &profile);
+	assert_int_equal(count_of(stacks[0]), 5);
+	assert_int_equal(count_of(stacks[1]), 5);
+	end();
+}
+
 static void the_budget_has_all_back(void **state)
 {
 	enum { BYTES = 1 << 20 };
@@ -190,6 +211,7 @@ int main(void)
 		cmocka_unit_test(no_stack_loses_what_it_had),
 		cmocka_unit_test(what_grows_no_more_goes_after_a_time),
 		cmocka_unit_test(each_of_many_threads_has_its_waits),
+		cmocka_unit_test(a_process_that_is_forgotten_has_no_waits),
 		cmocka_unit_test(the_budget_has_all_back),
 	};
 

@@ -128,6 +128,105 @@ static void who_watches_is_told_of_processes(void **state)
 	assert_int_equal(told.n, 3);
 }
 
+static void put_wait_record(enum wp_perf_type type, pid_t pid, pid_t tid)
+{
+	const struct wp_perf_record record = {
+		.type = type,
+		.time_ns = fake_now_ns,
+		.pid = pid,
+		.tid = tid,
+		.waker_tid = 1,
+	};
+
+	fake_perf_put(fake_perf_last(), &record);
+}
+
+/* The time of the block profile in STATE. */
+static uint64_t blocked_ns(enum wp_state state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_BLOCK];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].key.state == state)
+			ns += set->samples[i].wall_ns;
+	return ns;
+}
+
+/* Waits of all processes, told by every switch. */
+static void start_waits(void)
+{
+	options.wall = options.cpu = false;
+	options.block = true;
+	options.block_rate.every = 1;
+	options.stop = WP_STOP_NEVER;
+	start_target();
+}
+
+/* Thread TID leaves its CPU, and enters it a millisecond later. */
+static void put_wait(pid_t pid, pid_t tid)
+{
+	put_wait_record(WP_PERF_SWITCH_OUT, pid, tid);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wait_record(WP_PERF_SWITCH_IN, pid, tid);
+}
+
+/* A thread of another process leaves its CPU and enters it between. */
+static void waits_reach_their_process(void **state)
+{
+	const pid_t other = getpid() + 1;
+
+	(void)state;
+	start_waits();
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_CPU);
+	assert_true(fake_perf_last()->options.wakes);
+	tick();
+	put_wait_record(WP_PERF_SWITCH_OUT, other, TID + 1);
+	put_wait_record(WP_PERF_SWITCH_OUT, getpid(), TID);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wait_record(WP_PERF_SWITCH_IN, other, TID + 1);
+	fake_now_ns += WP_NS_PER_MS;
+	/* Wakes tell no process. */
+	put_wait_record(WP_PERF_WAKE, 0, TID + 1);
+	put_wait_record(WP_PERF_WAKE, 0, TID);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wait_record(WP_PERF_SWITCH_IN, getpid(), TID);
+	tick();
+	tick();
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(blocked_ns(WP_STATE_WAITING), 2 * WP_NS_PER_MS);
+	assert_int_equal(blocked_ns(WP_STATE_RUNNABLE), WP_NS_PER_MS);
+}
+
+/* No tick has listed the thread when the first record, a wake, tells of it. */
+static void a_wake_before_the_first_tick_hides_no_wait(void **state)
+{
+	(void)state;
+	start_waits();
+	put_wait_record(WP_PERF_WAKE, 0, TID);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wait_record(WP_PERF_SWITCH_IN, getpid(), TID);
+	put_wait(getpid(), TID);
+	fake_now_ns += 2 * WP_NS_PER_MS;
+	tick();
+	put_wait(getpid(), TID);
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(blocked_ns(WP_STATE_WAITING), 2 * WP_NS_PER_MS);
+}
+
+static void a_tid_of_another_process_may_become_ours(void **state)
+{
+	(void)state;
+	start_waits();
+	tick();
+	put_wait(getpid() + 1, TID);
+	put_wait_record(WP_PERF_WAKE, 0, TID);
+	put_wait(getpid(), TID);
+	put_wait(getpid() + 1, TID);
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(blocked_ns(WP_STATE_WAITING), WP_NS_PER_MS);
+}
+
 static void one_process_has_no_events_of_all(void **state)
 {
 	(void)state;
@@ -190,6 +289,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(samples_reach_their_process),
 		TEST(who_watches_is_told_of_processes),
+		TEST(waits_reach_their_process),
+		TEST(a_wake_before_the_first_tick_hides_no_wait),
+		TEST(a_tid_of_another_process_may_become_ours),
 		TEST(one_process_has_no_events_of_all),
 		TEST(the_child_that_is_waited_for_is_named),
 	};

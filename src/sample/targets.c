@@ -1,9 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retire.c - targets that are let go of while the others go on: see
- * wallprof/sampler.h. */
+/* targets.c - which targets there are, and those that are let go of while the others go
+ * on: see wallprof/sampler.h. */
 #include "sampler_loop.h"
 #include "target.h"
 #include "wallprof/profile_processes.h"
+
+struct wp_target *wp_sampler_find_last(struct wp_sampler *loop, pid_t pid)
+{
+	uint32_t *hint = &loop->hints[(size_t)pid % WP_SAMPLER_HINTS];
+
+	if (*hint < loop->ntargets && !loop->targets[*hint]->gone &&
+	    loop->targets[*hint]->process->pid == pid)
+		return loop->targets[*hint];
+	for (size_t i = loop->ntargets; i-- > 0;)
+		if (loop->targets[i]->process->pid == pid) {
+			*hint = (uint32_t)i;
+			return loop->targets[i];
+		}
+	return NULL;
+}
+
+struct wp_target *wp_sampler_find(struct wp_sampler *loop, pid_t pid)
+{
+	struct wp_target *target = wp_sampler_find_last(loop, pid);
+
+	return target && !target->gone ? target : NULL;
+}
+
+size_t wp_sampler_count_threads(const struct wp_sampler *loop)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < loop->ntargets; i++)
+		n += loop->targets[i]->nwatched;
+	return n;
+}
+
+size_t wp_sampler_count_targets(const struct wp_sampler *loop)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < loop->ntargets; i++)
+		n += !loop->targets[i]->gone;
+	return n;
+}
 
 void wp_sampler_forget(struct wp_sampler *loop,
 		       const struct wp_process *process)
