@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # make bench          the table, and $(O)/bench.csv
 # make bench T=dump   one group of it
+# make bench-compare A=FILE B=FILE   which rows of B, a bench.csv, are worse than
+#                     those of A; without B the rows of A as a table of Markdown
 BENCH_TOOLS := bare_looks bare_scan bare_stops bare_wakes big_profile counter gaps nappers spend
 BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
@@ -30,6 +32,8 @@ $(NPM_BENCH)/installed: test/bench/package.json test/bench/package-lock.json | d
 
 bench: deps-npm deps-test deps-bench $(NPM_BENCH)/installed $(O)/wallprof $(BENCH_BIN) fixtures-all
 	$(Q)BUILD_DIR=$(O) $(PYTHON) test/bench/bench.py $(T)
+bench-compare:
+	$(Q)$(PYTHON) test/bench/compare.py $(A) $(B)
 deps-bench:
 	$(Q)test/deps.sh $(DEPS_BENCH)
-.PHONY: bench deps-bench
+.PHONY: bench bench-compare deps-bench

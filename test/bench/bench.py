@@ -8,6 +8,7 @@ times better wallprof does (below 1: worse).
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 
@@ -26,7 +27,7 @@ import sizes
 import waiting
 import waits
 import window
-from programs import BUILD, WORK
+from programs import BUILD, ROOT, WORK
 from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
@@ -36,15 +37,24 @@ GROUPS = {"frames": frames, "window": window, "waiting": waiting,
           "programs": others, "html": pages}
 
 
+def commit():
+    """Of the tree that this is run in; a "+": it has changes."""
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always",
+                           "--dirty=+", "--exclude=*"], text=True,
+                          capture_output=True, check=False)
+    return f"commit {done.stdout.strip() or 'not known'}"
+
+
 def machine():
+    """Words that say where, and of what, the figures are."""
     model = "CPU"
     with open("/proc/cpuinfo") as f:
         for line in f:
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    return (f"{os.cpu_count()} CPUs, {model}\nLinux {platform.release()}, "
-            f"load {os.getloadavg()[0]:.1f} at the start")
+    return [f"{os.cpu_count()} CPUs", model, f"Linux {platform.release()}",
+            f"load {os.getloadavg()[0]:.1f} at the start", commit()]
 
 
 def main():
@@ -56,7 +66,8 @@ def main():
         return 64
     start = time.monotonic()
     table = Table()
-    print(machine())
+    about = machine()
+    print(", ".join(about))
     print("ratio: how many times better wallprof is; spread: of its own "
           "figures, the middle half")
     try:
@@ -68,7 +79,8 @@ def main():
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
         failed = table.print_limits()
-        table.write(BUILD / "bench.csv")
+        table.print_goals(about)
+        table.write(BUILD / "bench.csv", about)
     print(f"\n{failed} limits do not hold; {BUILD / 'bench.csv'} written; "
           f"{time.monotonic() - start:.0f} s")
     return 0

@@ -3,9 +3,11 @@
 import csv
 import statistics
 
-WIDTH = 100
+from goals import GOALS
+
+# LOW, HIGH: the middle half of wallprof's figures.  MORE: more is better.
 COLUMNS = ["group", "row", "value", "unit", "competitor", "competitor_value",
-           "ratio", "n"]
+           "ratio", "n", "low", "high", "more", "goal"]
 
 
 def median(values):
@@ -51,7 +53,8 @@ class Table:
         self.group = group
         print(f"\n{group}: {text}")
         print(f"{'ratio':>7} {'row':<36} {'wallprof':>8} {'spread':<13} "
-              f"{'unit':<6} {'competitor':<17} {'its':>7}{'n':>3}")
+              f"{'unit':<6} {'goal':>5} {'competitor':<17} {'its':>7}"
+              f"{'n':>3}")
 
     def add(self, row, values, unit, competitor="", other=None, more=False,
             ratio=True, paired=True):
@@ -64,10 +67,12 @@ class Table:
             ratio = self.ratio(values, other, more, paired)
         else:
             ratio = None
+        goal = GOALS.get((self.group, row))
         self.rows.append([self.group, row, value, unit, competitor, its, ratio,
-                          len(values)])
+                          len(values), low, high, "more" if more else "", goal])
         print(f"{short(ratio):>7} {row:<36} {short(value):>8} "
               f"{short(low) + '..' + short(high):<13} {unit:<6} "
+              f"{short(goal) if goal else '':>5} "
               f"{competitor:<17} {short(its):>7}{len(values):>3}", flush=True)
         return value
 
@@ -107,16 +112,30 @@ class Table:
             ratio = over / under if under > 0 else None
             sign = ">=" if least else "<="
             self.rows.append(["limits", row, value, unit, f"limit {sign}",
-                              bound, ratio, n])
+                              bound, ratio, n, value, value,
+                              "more" if least else "", ""])
             print(f"{short(ratio):>7} {word:4} "
                   f"{row:<58} {short(value):>8} "
                   f"{sign + ' ' + short(bound):>9} {unit}")
         return failed
 
-    def write(self, path):
+    def print_goals(self, about):
+        """The rows that have a goal, once each."""
+        rows = {(r[0], r[1]): r for r in self.rows if r[-1]}
+        if rows:
+            print(f"\ngoals: {', '.join(about)}")
+        for r in rows.values():
+            print(f"{short(r[-1] / r[2] if r[2] else None):>7} "
+                  f"{r[0] + ': ' + r[1]:<58} {short(r[2]):>8} "
+                  f"{'<= ' + short(r[-1]):>9} {r[3]}")
+
+    def write(self, path, about):
+        """ABOUT: words on the machine and the build."""
         with open(path, "w", newline="") as f:
             out = csv.writer(f)
             out.writerow(COLUMNS)
+            for text in about:
+                out.writerow(["about", text] + [""] * (len(COLUMNS) - 2))
             for row in self.rows:
                 out.writerow([f"{x:.6g}" if isinstance(x, float) else
                               "" if x is None else x for x in row])

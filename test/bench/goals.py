@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What wallprof's own figures are to come down to, by group and row."""
+
+GOALS = {
+    ("frames", "cold: files opened, first stack"): 300,
+    ("waiting", "10000 threads: CPU, steady"): 12,
+    ("dump", "10 threads: CPU"): 25,
+    ("dump", "100 threads: CPU"): 35,
+    ("dump", "1000 threads: CPU"): 100,
+}
