@@ -170,7 +170,7 @@ $(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) heap_probe_none)
+BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) heap_probe_none heap_links heap_trial)
 $(BPF_OBJ): $(O)/bpf/libs
 $(BPF_OBJ): WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 

@@ -10,8 +10,9 @@
  * heap_record.h says.
  *
  * Needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (or root) in
- * the initial user namespace, and Linux 6.6 (uprobe_multi); from Linux 6.13 on only a
- * sampled call takes the trap of its return (uprobe sessions).  The kernel removes the
+ * the initial user namespace, and Linux 5.8 (BPF ring buffers).  From Linux 6.13 on only
+ * a sampled call takes the trap of its return (uprobe sessions); before Linux 6.6, which
+ * has links of many uprobes, a perf event makes each probe.  The kernel removes the
  * probes when their descriptors are closed, however wallprof ends.
  */
 #ifndef WP_HEAP_PROBE_H
@@ -31,6 +32,7 @@ enum wp_heap_tier {
 	WP_HEAP_TIER_AUTO,
 	WP_HEAP_TIER_SESSION,
 	WP_HEAP_TIER_MULTI,
+	WP_HEAP_TIER_PERF,
 	WP_HEAP_NTIERS
 };
 
@@ -52,11 +54,13 @@ uint32_t wp_heap_threshold(uint32_t class, uint64_t rate);
  * 6.13 do ("seccomp: passthrough uretprobe systemcall without filtering"). */
 bool wp_heap_probe_ends_filtered(const char *release);
 
-/* Load the program for process PID with one sample every RATE bytes.  Nothing is
- * probed so far.
+/* Load the program for process PID with one sample every RATE bytes, and take TIER, or
+ * the first whose probe on wallprof itself is hit.  Nothing of the process is probed so
+ * far.
  *
  * 0 and *RET, which the caller closes; -EPERM: not permitted; -ENOTSUP: BPF was left
- * out of the build, or the kernel is too old; -ENOMEM.  ERR says why. */
+ * out of the build, or the kernel is too old; -EAGAIN: signals interrupted it for 5 s;
+ * -ENOMEM.  ERR says why. */
 WP_MUST_CHECK
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 		       enum wp_heap_tier tier, struct wp_err *err);
@@ -64,9 +68,13 @@ int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 /* The tier that was chosen. */
 enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *probe);
 
+/* Are calls of that kind seen?  mprotect's are not by perf events before Linux 5.17. */
+bool wp_heap_probe_can(const struct wp_heap_probe *probe,
+		       enum wp_heap_call call);
+
 /* CPU time that a call with a probe takes longer, in ns, measured on wallprof itself;
  * 0: it could not be measured. */
-uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *probe);
+uint64_t wp_heap_probe_cost_ns(const struct wp_heap_probe *probe);
 
 /* Records of CPU go to the perf event FD.  0 or -errno. */
 WP_MUST_CHECK
@@ -83,7 +91,11 @@ int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 WP_MUST_CHECK
 int wp_heap_probe_arm(struct wp_heap_probe *probe);
 
-/* Remove the probes; what was counted stays. */
+/* Count and sample no longer; what was counted stays.  Probes by perf events, each of
+ * which the kernel takes 20 ms and more to remove, stand until wp_heap_probe_close. */
+void wp_heap_probe_end(struct wp_heap_probe *probe);
+
+/* The same, and no probe stands behind it. */
 void wp_heap_probe_detach(struct wp_heap_probe *probe);
 
 /* Sums over all CPUs. */

@@ -52,6 +52,16 @@ enum {
 	WP_HEAP_CLASSES = WP_HEAP_FINE + 64,
 };
 
+/* What a call of a probed function does. */
+enum wp_heap_mode {
+	/* It is counted only. */
+	WP_HEAP_COUNT,
+	/* It may be sampled. */
+	WP_HEAP_SAMPLE,
+	/* Nothing. */
+	WP_HEAP_IGNORE,
+};
+
 /* The data of the sample of one allocation; or, with the call WP_HEAP_FAILED and the same
  * id, that it failed. */
 struct wp_heap_record {
@@ -81,6 +91,8 @@ struct wp_heap_counts {
 	__u64 frees;
 	/* Calls that have the kernel map and unmap memory. */
 	__u64 maps;
+	/* Calls of WP_HEAP_TRIAL. */
+	__u64 trials;
 	/* Samples; those for which the ring had no room, and those that are not
 	 * followed to their end for want of room. */
 	__u64 samples;

@@ -99,13 +99,13 @@ struct {
 	__type(value, struct wp_heap_counts);
 } counts SEC(".maps");
 
-/* [0]: 0: calls are counted only. */
+/* [0]: enum wp_heap_mode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
-} armed SEC(".maps");
+} mode SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -243,20 +243,22 @@ static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
 static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 {
 	__u32 zero = 0;
-	__u32 *is_armed = bpf_map_lookup_elem(&armed, &zero);
+	__u32 *now = bpf_map_lookup_elem(&mode, &zero);
 	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
 	struct call call = {};
 	__u64 arg0 = ARG0(regs), size = arg0, key, *id;
 
-	if (!is_armed || !n)
+	if (!now || !n || *now == WP_HEAP_IGNORE)
 		return false;
 	if (wp_heap_call_is_map(kind))
 		n->maps++;
 	else if (kind == WP_HEAP_FREE)
 		n->frees++;
-	else if (kind != WP_HEAP_TRIAL)
+	else if (kind == WP_HEAP_TRIAL)
+		n->trials++;
+	else
 		n->calls++;
-	if (!*is_armed || kind == WP_HEAP_TRIAL)
+	if (*now != WP_HEAP_SAMPLE || kind == WP_HEAP_TRIAL)
 		return false;
 	if (kind == WP_HEAP_FREE) {
 		if (arg0)
@@ -296,12 +298,13 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 static __always_inline void leave(struct wp_probe_regs *regs)
 {
 	__u32 zero = 0;
+	__u32 *now = bpf_map_lookup_elem(&mode, &zero);
 	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
 	__u64 key = key_of(regs->sp - POPPED), address = RESULT(regs);
 	struct call *call = bpf_map_lookup_elem(&open_calls, &key);
 	__u64 id;
 
-	if (!call || !n)
+	if (!call || !n || !now || *now == WP_HEAP_IGNORE)
 		return;
 	if (call->result &&
 	    ((int)address || bpf_probe_read_user(&address, sizeof(address),
@@ -347,16 +350,39 @@ int wp_session(struct wp_probe_regs *regs)
 }
 
 /* The same by two (Linux 6.6); every call takes the probe of the return too. */
-SEC("kprobe/enter")
+SEC("kprobe/multi")
 int wp_enter(struct wp_probe_regs *regs)
 {
 	enter(regs, (__u32)bpf_get_attach_cookie(regs));
 	return 0;
 }
 
-SEC("kprobe/leave")
+/* Of older kernels too, as those below, which know no cookies: a program for each kind
+ * of call. */
+SEC("kprobe/return")
 int wp_leave(struct wp_probe_regs *regs)
 {
 	leave(regs);
 	return 0;
 }
+
+#define ENTER(section, name, kind)                                             \
+	SEC(section)                                                           \
+	int name(struct wp_probe_regs *regs)                                   \
+	{                                                                      \
+		enter(regs, kind);                                             \
+		return 0;                                                      \
+	}
+
+ENTER("kprobe/perf", wp_malloc, WP_HEAP_MALLOC)
+ENTER("kprobe/perf", wp_calloc, WP_HEAP_CALLOC)
+ENTER("kprobe/perf", wp_realloc, WP_HEAP_REALLOC)
+ENTER("kprobe/perf", wp_memalign, WP_HEAP_MEMALIGN)
+ENTER("kprobe/perf", wp_posix_memalign, WP_HEAP_POSIX_MEMALIGN)
+ENTER("kprobe/perf", wp_free, WP_HEAP_FREE)
+ENTER("kprobe/perf", wp_mmap, WP_HEAP_MMAP)
+ENTER("kprobe/perf", wp_sbrk, WP_HEAP_SBRK)
+ENTER("kprobe/perf", wp_munmap, WP_HEAP_MUNMAP)
+ENTER("kprobe/perf", wp_trial, WP_HEAP_TRIAL)
+/* It looks at the process's memory areas (Linux 5.17). */
+ENTER("kprobe/areas", wp_mprotect, WP_HEAP_MPROTECT)

@@ -37,129 +37,21 @@ bool wp_heap_probe_ends_filtered(const char *release)
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "wallprof/clock.h"
+#include "heap_priv.h"
 
-enum {
-	/* linux/bpf.h, enum bpf_attach_type: BPF_TRACE_UPROBE_MULTI and
-	 * BPF_TRACE_UPROBE_SESSION, missing in older headers. */
-	ATTACH_MULTI = 48,
-	ATTACH_SESSION = 57,
-	/* BPF_F_UPROBE_MULTI_RETURN. */
-	MULTI_RETURN = 1,
-	LINKS_MAX = 64,
-	SITES_MAX = 64,
-	/* Calls whose cost is measured, and how often. */
-	TRIALS = 500,
-	TRIAL_ROUNDS = 5,
-};
-
-/* The part of union bpf_attr that BPF_LINK_CREATE of uprobe_multi reads. */
-struct multi_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, multi_flags, pid, unused;
-};
-
-/* The compiled program: the Makefile gives its directory. */
-__asm__(".section .rodata\n"
-	".balign 8\n"
-	"wp_heap_probe_object:\n"
-	".incbin \"heap_probe.o\"\n"
-	"wp_heap_probe_object_end:\n"
-	".previous\n");
-extern const char wp_heap_probe_object[] __attribute__((visibility("hidden")));
-extern const char wp_heap_probe_object_end[]
-	__attribute__((visibility("hidden")));
-
-struct each_mapped;
-
-struct wp_heap_probe {
-	pid_t pid;
-	enum wp_heap_tier tier;
-	/* Owned: the programs and their maps. */
-	struct bpf_object *object;
-	/* Descriptors, borrowed. */
-	int live, counts, armed, output;
-	/* Owned. */
-	int links[LINKS_MAX];
-	size_t nlinks;
-	struct ring_buffer *mapped;
-	/* Of the call of wp_heap_probe_each_mapped that is made now. */
-	const struct each_mapped *each_mapped;
-};
-
-static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
+static int map_of(const struct wp_heap_probe *probe, const char *name)
 {
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
-static int program_fd(const struct wp_heap_probe *probe, const char *name)
-{
-	struct bpf_program *p = bpf_object__find_program_by_name(probe->object,
-								 name);
-
-	return p ? bpf_program__fd(p) : -1;
-}
-
-/* Choose the programs of TIER, and what they are for. */
-static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier)
-{
-	bool session = tier == WP_HEAP_TIER_SESSION;
-	struct bpf_program *p;
-
-	bpf_object__for_each_program(p, object)
-	{
-		bool is_session = !strcmp(bpf_program__name(p), "wp_session");
-
-		bpf_program__set_autoload(p, is_session == session);
-		bpf_program__set_expected_attach_type(
-			p, (enum bpf_attach_type)(is_session ? ATTACH_SESSION :
-							       ATTACH_MULTI));
-	}
-}
-
-static int load_tier(struct wp_heap_probe *probe, enum wp_heap_tier tier)
-{
-	struct bpf_object_open_opts options;
-	libbpf_print_fn_t old = libbpf_set_print(no_print);
-	int rc;
-
-	/* libbpf wants the padding at the end of its options zero too. */
-	memset(&options, 0, sizeof(options));
-	options.sz = sizeof(options);
-	options.object_name = "wallprof";
-	probe->object = bpf_object__open_mem(
-		wp_heap_probe_object,
-		(size_t)(wp_heap_probe_object_end - wp_heap_probe_object),
-		&options);
-	rc = probe->object ? 0 : -errno;
-	if (!rc) {
-		choose_programs(probe->object, tier);
-		rc = bpf_object__load(probe->object);
-	}
-	libbpf_set_print(old);
-	if (!rc) {
-		probe->tier = tier;
-		return 0;
-	}
-	bpf_object__close(probe->object);
-	probe->object = NULL;
-	return rc;
+	return bpf_object__find_map_fd_by_name(probe->links.object, name);
 }
 
 static int fill_thresholds(const struct wp_heap_probe *probe, uint64_t rate)
 {
-	int fd = bpf_object__find_map_fd_by_name(probe->object, "thresholds");
+	int fd = map_of(probe, "thresholds");
 
 	for (uint32_t i = 0; i < WP_HEAP_CLASSES; i++) {
 		uint32_t threshold = wp_heap_threshold(i, rate);
@@ -170,6 +62,7 @@ static int fill_thresholds(const struct wp_heap_probe *probe, uint64_t rate)
 	return 0;
 }
 
+/* BPF's ring buffers are new in 5.8; nothing before 5.10 was tried. */
 static bool is_old_kernel(void)
 {
 	struct utsname name;
@@ -177,27 +70,74 @@ static bool is_old_kernel(void)
 
 	return !uname(&name) &&
 	       sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major < 6 || (major == 6 && minor < 6));
+	       (major < 5 || (major == 5 && minor < 10));
 }
 
-static int explain(int rc, struct wp_err *err)
+static int refused(enum wp_heap_tier tier, struct wp_err *err)
 {
-	if (rc == -EPERM || rc == -EACCES)
-		return wp_err_set(err, -EPERM,
-				  "a heap profile wants BPF, which is not "
-				  "permitted (run wallprof as root, or give it "
+	return wp_err_set(err, -EPERM,
+			  "a heap profile wants BPF, which is not permitted "
+			  "(run wallprof as root, or give it %s)",
+			  tier == WP_HEAP_TIER_PERF ?
+				  "CAP_SYS_ADMIN" :
 				  "CAP_BPF, CAP_PERFMON and "
-				  "CAP_CHECKPOINT_RESTORE)");
-	if (rc == -ENOMEM)
-		return wp_err_set(err, rc, "no memory");
-	return wp_err_set(
-		err, -ENOTSUP,
-		is_old_kernel() ?
-			"a heap profile wants Linux 6.6 (BPF on many "
-			"uprobes): %s" :
-			"the kernel does not take the BPF program of a "
-			"heap profile: %s",
-		strerror(-rc));
+				  "CAP_CHECKPOINT_RESTORE");
+}
+
+/* Load TIER's programs, and see one run. */
+static int open_tier(struct wp_heap_probe *probe, enum wp_heap_tier tier)
+{
+	int rc = wp_heap_links_load(&probe->links, tier);
+
+	if (rc)
+		return rc;
+	probe->live = map_of(probe, "live");
+	probe->counts = map_of(probe, "counts");
+	probe->mode = map_of(probe, "mode");
+	probe->output = map_of(probe, "output");
+	rc = wp_heap_trial_run(probe);
+	if (rc)
+		wp_heap_links_close(&probe->links);
+	return rc;
+}
+
+/* Open the first tier that works; WANTED: only that one. */
+static int open_first(struct wp_heap_probe *probe, enum wp_heap_tier wanted,
+		      struct wp_err *err)
+{
+	char why[3 * 64] = "";
+	enum wp_heap_tier tier = wanted ? wanted : WP_HEAP_TIER_AUTO + 1;
+	int rc = -ENOTSUP;
+	size_t n = 0;
+
+	for (; rc && tier < WP_HEAP_NTIERS; tier++) {
+		rc = open_tier(probe, tier);
+		if (rc == -EPERM || rc == -EACCES)
+			return refused(tier, err);
+		if (rc == -ENOMEM)
+			return wp_err_set(err, rc, "no memory");
+		if (rc == -EAGAIN)
+			return wp_err_set(
+				err, rc,
+				"signals interrupt the kernel whenever "
+				"it looks at the BPF program");
+		if (rc)
+			n += (size_t)snprintf(
+				why + n, sizeof(why) - n, "%s%s: %.40s",
+				n ? ", " : "", wp_heap_tier_name(tier),
+				rc == -ENODATA ?
+					"a probe on wallprof is not hit" :
+					strerror(-rc));
+		if (wanted)
+			break;
+	}
+	return rc ? wp_err_set(
+			    err, -ENOTSUP,
+			    "the kernel makes no probes for a heap profile%s "
+			    "(%s)",
+			    is_old_kernel() ? ", which wants Linux 5.10" : "",
+			    why) :
+		    0;
 }
 
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
@@ -209,30 +149,24 @@ int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 	if (!probe)
 		return wp_err_set(err, -ENOMEM, "no memory");
 	probe->pid = pid;
-	rc = tier == WP_HEAP_TIER_MULTI ?
-		     -ENOTSUP :
-		     load_tier(probe, WP_HEAP_TIER_SESSION);
-	if (rc && rc != -EPERM && tier != WP_HEAP_TIER_SESSION)
-		rc = load_tier(probe, WP_HEAP_TIER_MULTI);
-	if (!rc)
+	rc = open_first(probe, tier, err);
+	if (!rc) {
 		rc = fill_thresholds(probe, rate);
+		if (rc)
+			wp_err_set(err, rc, "cannot tell BPF the rate: %s",
+				   strerror(-rc));
+	}
 	if (rc) {
 		wp_heap_probe_close(probe);
-		return explain(rc, err);
+		return rc;
 	}
-	probe->live = bpf_object__find_map_fd_by_name(probe->object, "live");
-	probe->counts = bpf_object__find_map_fd_by_name(probe->object,
-							"counts");
-	probe->armed = bpf_object__find_map_fd_by_name(probe->object, "armed");
-	probe->output = bpf_object__find_map_fd_by_name(probe->object,
-							"output");
 	*ret = probe;
 	return 0;
 }
 
 enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *probe)
 {
-	return probe->tier;
+	return probe->links.tier;
 }
 
 int wp_heap_probe_set_output(struct wp_heap_probe *probe, int cpu, int fd)
@@ -240,170 +174,53 @@ int wp_heap_probe_set_output(struct wp_heap_probe *probe, int cpu, int fd)
 	return bpf_map_update_elem(probe->output, &cpu, &fd, 0) ? -errno : 0;
 }
 
-/* Probe the N sites at OFFSETS by PROGRAM: the link's descriptor or -errno. */
-static int link_sites(pid_t pid, const char *program_path, int program,
-		      const uint64_t *offsets, const uint64_t *cookies,
-		      size_t n, uint32_t type, uint32_t flags)
-{
-	struct multi_attr attr = {
-		.prog_fd = (uint32_t)program,
-		.attach_type = type,
-		.path = (uintptr_t)program_path,
-		.offsets = (uintptr_t)offsets,
-		.cookies = (uintptr_t)cookies,
-		.cnt = (uint32_t)n,
-		.multi_flags = flags,
-		.pid = (uint32_t)pid,
-	};
-	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int add_link(struct wp_heap_probe *probe, pid_t pid, const char *path,
-		    const struct wp_heap_site *sites, size_t n,
-		    const char *program, bool returns)
-{
-	uint64_t offsets[SITES_MAX], cookies[SITES_MAX];
-	size_t nsites = 0;
-	int fd;
-
-	for (size_t i = 0; i < n && nsites < SITES_MAX; i++) {
-		if (returns && (sites[i].call == WP_HEAP_FREE ||
-				sites[i].call == WP_HEAP_MUNMAP ||
-				sites[i].call == WP_HEAP_MPROTECT))
-			continue;
-		offsets[nsites] = sites[i].off;
-		cookies[nsites++] = sites[i].call;
-	}
-	if (!nsites)
-		return 0;
-	if (probe->nlinks == LINKS_MAX)
-		return -EMFILE;
-	fd = link_sites(pid, path, program_fd(probe, program), offsets, cookies,
-			nsites,
-			probe->tier == WP_HEAP_TIER_SESSION ? ATTACH_SESSION :
-							      ATTACH_MULTI,
-			returns ? MULTI_RETURN : 0);
-	if (fd < 0)
-		return fd;
-	probe->links[probe->nlinks++] = fd;
-	return 0;
-}
-
-/* As wp_heap_probe_attach, in process PID. */
-static int attach(struct wp_heap_probe *probe, pid_t pid, const char *path,
-		  const struct wp_heap_site *sites, size_t n)
-{
-	int rc;
-
-	if (probe->tier == WP_HEAP_TIER_SESSION)
-		return add_link(probe, pid, path, sites, n, "wp_session",
-				false);
-	rc = add_link(probe, pid, path, sites, n, "wp_leave", true);
-	return rc ? rc :
-		    add_link(probe, pid, path, sites, n, "wp_enter", false);
-}
-
 int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 			 const struct wp_heap_site *sites, size_t n,
 			 struct wp_err *err)
 {
-	int rc = attach(probe, probe->pid, path, sites, n);
+	int rc = wp_heap_links_add(&probe->links, probe->pid, path, sites, n);
 
-	/* A kernel without such links knows neither their type nor its error. */
-	if (rc == -EPERM || rc == -EACCES || (rc == -EINVAL && is_old_kernel()))
-		return explain(rc, err);
+	if (rc == -EPERM || rc == -EACCES)
+		return refused(probe->links.tier, err);
 	return rc ? wp_err_set(err, rc, "cannot probe the allocator: %s",
 			       strerror(-rc)) :
 		    0;
 }
 
-/* What the probe of a trial stands on: it begins with a push, which the kernel
- * emulates, as most probed functions do. */
-#if defined(__x86_64__)
-__asm__(".text\n"
-	".type wp_heap_trial, @function\n"
-	"wp_heap_trial:\n"
-	"	push %rbx\n"
-	"	pop %rbx\n"
-	"	ret\n"
-	".size wp_heap_trial, . - wp_heap_trial\n");
-void wp_heap_trial(void) __attribute__((visibility("hidden")));
-#else
-static __attribute__((noinline)) void wp_heap_trial(void)
+bool wp_heap_probe_can(const struct wp_heap_probe *probe,
+		       enum wp_heap_call call)
 {
-	__asm__ volatile("");
-}
-#endif
-
-/* CPU time of TRIALS calls: the least of some rounds. */
-static uint64_t time_trials(void)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (int round = 0; round < TRIAL_ROUNDS; round++) {
-		uint64_t begin = wp_clock_cpu_ns(), ns;
-
-		for (int i = 0; i < TRIALS; i++)
-			wp_heap_trial();
-		ns = wp_clock_cpu_ns() - begin;
-		if (ns < least)
-			least = ns;
-	}
-	return least;
+	return wp_heap_links_can(&probe->links, call);
 }
 
-/* The offset of AVMA in the file of this program; false: not found. */
-static bool own_offset(uint64_t avma, uint64_t *ret_off)
+uint64_t wp_heap_probe_cost_ns(const struct wp_heap_probe *probe)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t cap = 0;
-	bool found = false;
-
-	while (maps && !found && getline(&line, &cap, maps) > 0) {
-		unsigned long begin, end, off;
-
-		found = sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &off) ==
-				3 &&
-			avma >= begin && avma < end;
-		*ret_off = found ? avma - begin + off : 0;
-	}
-	free(line);
-	if (maps)
-		fclose(maps);
-	return found;
+	return probe->cost_ns;
 }
 
-uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *probe)
+static int set_mode(const struct wp_heap_probe *probe, uint32_t mode)
 {
-	struct wp_heap_site site = { .call = WP_HEAP_TRIAL };
-	size_t nlinks = probe->nlinks;
-	uint64_t bare, probed;
+	uint32_t zero = 0;
 
-	if (!own_offset((uintptr_t)wp_heap_trial, &site.off))
-		return 0;
-	bare = time_trials();
-	if (attach(probe, getpid(), "/proc/self/exe", &site, 1))
-		return 0;
-	probed = time_trials();
-	while (probe->nlinks > nlinks)
-		close(probe->links[--probe->nlinks]);
-	return probed > bare ? (probed - bare) / TRIALS : 0;
+	return bpf_map_update_elem(probe->mode, &zero, &mode, 0) ? -errno : 0;
 }
 
 int wp_heap_probe_arm(struct wp_heap_probe *probe)
 {
-	uint32_t zero = 0, one = 1;
+	return set_mode(probe, WP_HEAP_SAMPLE);
+}
 
-	return bpf_map_update_elem(probe->armed, &zero, &one, 0) ? -errno : 0;
+void wp_heap_probe_end(struct wp_heap_probe *probe)
+{
+	(void)!set_mode(probe, WP_HEAP_IGNORE);
+	if (probe->links.tier != WP_HEAP_TIER_PERF)
+		wp_heap_links_remove(&probe->links);
 }
 
 void wp_heap_probe_detach(struct wp_heap_probe *probe)
 {
-	while (probe->nlinks)
-		close(probe->links[--probe->nlinks]);
+	(void)!set_mode(probe, WP_HEAP_IGNORE);
+	wp_heap_links_remove(&probe->links);
 }
 
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
@@ -420,6 +237,7 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 			sum.calls += v[i].calls;
 			sum.frees += v[i].frees;
 			sum.maps += v[i].maps;
+			sum.trials += v[i].trials;
 			sum.samples += v[i].samples;
 			sum.unsent += v[i].unsent;
 			sum.unfollowed += v[i].unfollowed;
@@ -429,7 +247,7 @@ struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 }
 
 /* What wp_heap_probe_each_mapped was given. */
-struct each_mapped {
+struct wp_heap_each_mapped {
 	void (*each)(void *ctx, const struct wp_heap_mapped *range);
 	void *ctx;
 };
@@ -448,13 +266,11 @@ void wp_heap_probe_each_mapped(struct wp_heap_probe *probe,
 					    const struct wp_heap_mapped *range),
 			       void *ctx)
 {
-	const struct each_mapped given = { each, ctx };
+	const struct wp_heap_each_mapped given = { each, ctx };
 
 	if (!probe->mapped)
-		probe->mapped = ring_buffer__new(
-			bpf_object__find_map_fd_by_name(probe->object,
-							"mapped"),
-			take_mapped, probe, NULL);
+		probe->mapped = ring_buffer__new(map_of(probe, "mapped"),
+						 take_mapped, probe, NULL);
 	probe->each_mapped = &given;
 	if (probe->mapped)
 		ring_buffer__consume(probe->mapped);
@@ -489,9 +305,8 @@ void wp_heap_probe_close(struct wp_heap_probe *probe)
 {
 	if (!probe)
 		return;
-	wp_heap_probe_detach(probe);
 	ring_buffer__free(probe->mapped);
-	bpf_object__close(probe->object);
+	wp_heap_links_close(&probe->links);
 	free(probe);
 }
 #endif

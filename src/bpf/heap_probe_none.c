@@ -23,7 +23,15 @@ enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *probe)
 	return WP_HEAP_TIER_AUTO;
 }
 
-uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *probe)
+bool wp_heap_probe_can(const struct wp_heap_probe *probe,
+		       enum wp_heap_call call)
+{
+	(void)probe;
+	(void)call;
+	return false;
+}
+
+uint64_t wp_heap_probe_cost_ns(const struct wp_heap_probe *probe)
 {
 	(void)probe;
 	return 0;
@@ -53,6 +61,11 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe)
 {
 	(void)probe;
 	return -ENOTSUP;
+}
+
+void wp_heap_probe_end(struct wp_heap_probe *probe)
+{
+	(void)probe;
 }
 
 void wp_heap_probe_detach(struct wp_heap_probe *probe)

@@ -165,10 +165,10 @@ const struct wp_option_row wp_option_rows[] = {
 	  WP_SECTION_WHAT, NULL, "heap: only what the kernel gives it: cheap",
 	  "For the heap profile: sample only what the program takes from the kernel by mmap, brk." },
 	{ WP_OPT_HEAP_PROBE, "heap-probe", "HOW", RECORD | LEAKS,
-	  WP_SECTION_WHAT, "auto session multi",
+	  WP_SECTION_WHAT, "auto session multi perf",
 	  "heap: how calls are probed, default auto",
-	  "For the heap profile: `session` (Linux 6.13) or `multi` (Linux 6.6, some 1 us more\n"
-	  "for each call); `auto`, the default, takes the first that the kernel has." },
+	  "For the heap profile: `session` (Linux 6.13), `multi` (6.6, some 1 us more for each\n"
+	  "call), `perf` (5.10, as much); `auto`, the default: the first that is seen to work." },
 	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
 	  ".html page with timeline and flame graph, .pb.gz pprof,\n"
 	  ".speedscope.json, .firefox.json, .svg, .folded, .txt\n"

@@ -223,6 +223,7 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 		[WP_HEAP_TIER_AUTO] = "auto",
 		[WP_HEAP_TIER_SESSION] = "session",
 		[WP_HEAP_TIER_MULTI] = "multi",
+		[WP_HEAP_TIER_PERF] = "perf",
 	};
 	size_t rate;
 	int rc;

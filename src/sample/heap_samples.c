@@ -349,8 +349,12 @@ static int describe(struct wp_target *target)
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
 	uint64_t lost = counts.unsent + h->objects.ndropped + h->maps.ndropped +
 			h->nbeyond;
-	bool session = wp_heap_probe_tier(h->probe) == WP_HEAP_TIER_SESSION;
-	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 512];
+	static const char *const tiers[WP_HEAP_NTIERS] = {
+		[WP_HEAP_TIER_SESSION] = "uprobe sessions",
+		[WP_HEAP_TIER_MULTI] = "uprobes, two for each call",
+		[WP_HEAP_TIER_PERF] = "uprobes of perf events",
+	};
+	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 1024];
 	int n = snprintf(
 		text, sizeof(text),
 		"%llu calls that allocate, %llu that free and %llu of mmap and "
@@ -363,8 +367,7 @@ static int describe(struct wp_target *target)
 		h->sites.files[0] ? h->sites.files : "no file",
 		(unsigned long long)target->loop->options.heap_rate,
 		(unsigned long long)(counts.samples - h->ninner),
-		(unsigned long long)lost,
-		session ? "uprobe sessions" : "uprobes, two for each call",
+		(unsigned long long)lost, tiers[wp_heap_probe_tier(h->probe)],
 		h->cost * 100);
 	struct wp_counters *c = &target->profile->counters;
 	uint32_t id;
@@ -373,6 +376,10 @@ static int describe(struct wp_target *target)
 	c->heap_lost = lost + counts.unfollowed;
 	c->heap_overwritten = h->noverwritten;
 	c->heap_ended = h->why.code != 0;
+	if (!wp_heap_probe_can(h->probe, WP_HEAP_MPROTECT))
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			      "; memory that mprotect makes usable is not in "
+			      "it (these probes want Linux 5.17 for that)");
 	if (counts.unfollowed)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
 			      "; %llu objects are not known to be in use, for "
@@ -448,7 +455,7 @@ int wp_heap_samples_finish(struct wp_target *target)
 	(void)take_cost(target, wp_clock_ns());
 	if (wp_address_space_reload(&target->space, false) >= 0)
 		note_overwritten(target);
-	wp_heap_probe_detach(h->probe);
+	wp_heap_probe_end(h->probe);
 	wp_perf_source_disable(&h->events);
 	rc = wp_heap_records_read(target, UINT64_MAX);
 	if (!rc && h->state == WP_HEAP_SEARCHING)

@@ -97,7 +97,16 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("tier", ["session", "multi"])
+# Ways to probe, and the first kernel that has them.
+TIERS = {"session": (6, 13), "multi": (6, 6), "perf": (5, 10)}
+KERNEL = tuple(int(n) for n in os.uname().release.split(".")[:2])
+each_tier = pytest.mark.parametrize("tier", [
+    pytest.param(tier, marks=pytest.mark.skipif(
+        KERNEL < first, reason=f"Linux {KERNEL} has no {tier} probes"))
+    for tier, first in TIERS.items()])
+
+
+@each_tier
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     program, library = PROGRAMS[name]
@@ -109,6 +118,18 @@ def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     target.assert_unharmed()
     compare(target.truth(), p)
     assert ", 0 of them lost" in run.err, run.err
+
+
+def test_a_kernel_without_a_way_to_probe_is_said(start):
+    """What is wanted is taken, or refused with the reason: nothing else is taken."""
+    target = start("heap", "1")
+    for tier, first in TIERS.items():
+        run = wallprof("-p", target.pid, "--profile", "heap", "--heap-anyway",
+                       "-d", 0.2, "--heap-probe", tier, "-o", "/dev/null")
+        if KERNEL < first:
+            assert run.status == 2 and f"({tier}: " in run.err, run.err
+        else:
+            assert run.status in (0, 1), run.err
 
 
 def test_the_allocator_of_a_command_is_found(tmp_path):
@@ -150,15 +171,15 @@ signal.sigwait([signal.SIGTERM])
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize("args", [(), ("--heap-large",),
-                                  ("--heap-large", "--heap-probe", "multi")])
-def test_memory_that_the_program_maps_itself(start, tmp_path, args):
+@each_tier
+@pytest.mark.parametrize("args", [(), ("--heap-large",)])
+def test_memory_that_the_program_maps_itself(start, tmp_path, args, tier):
     """300 MiB by mmap, of which 100 are not unmapped, and 100 of an allocator, which
     maps them: that is counted once."""
     script = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, " \
              "[signal.SIGUSR1, signal.SIGTERM])\n" + MAPS
     target = start("/usr/bin/python3", "-c", script)
-    _, p = record(target, tmp_path, *args)
+    _, p = record(target, tmp_path, "--heap-probe", tier, *args)
     sums = {True: [0, 0], False: [0, 0]}
     for s in pprof_check.samples(p):
         own = any(f["name"].startswith("mmap") for f in s["frames"][:1])
@@ -169,13 +190,15 @@ def test_memory_that_the_program_maps_itself(start, tmp_path, args):
             assert abs(have - want * MIB) < allowed(want * MIB), sums
 
 
-def test_too_dear_probes_are_refused(start):
+@each_tier
+def test_too_dear_probes_are_refused(start, tier):
     """A program that does nothing but allocate is told from others in 20 ms, or when it
     gets the CPU that others have then."""
     target = start("/usr/bin/perl", "-e",
                    "$| = 1; print 'READY pid=', $$, \"\\n\"; "
                    "while (1) { my @x = map { [$_] } 1..1000 }")
-    run = wallprof("-p", target.pid, "--profile", "heap", "-d", "5")
+    run = wallprof("-p", target.pid, "--profile", "heap", "-d", "5",
+                   "--heap-probe", tier)
     assert run.status in (1, 2), run.err
     said = run.err + run.out
     assert "would take" in said and "--heap-anyway" in said, run.err
@@ -194,15 +217,16 @@ def text_of(pid, library):
         return memory.read(end - begin)
 
 
-def test_a_killed_recording_leaves_no_probe(start, tmp_path):
+@each_tier
+def test_a_killed_recording_leaves_no_probe(start, tmp_path, tier):
     """The kernel takes the breakpoints out when wallprof's descriptors are closed."""
     target = start("heap", "1")
     library = os.path.realpath(LIBRARIES / "libc.so.6")
     before = text_of(target.pid, library)
     for _ in range(5):
         with subprocess.Popen([WALLPROF, "-p", str(target.pid), "--profile",
-                               "heap,wall", "--heap-anyway", "-o",
-                               tmp_path / "p.pb.gz"],
+                               "heap,wall", "--heap-anyway", "--heap-probe",
+                               tier, "-o", tmp_path / "p.pb.gz"],
                               stderr=subprocess.PIPE) as tool:
             wait_until_sampling(tool)
             assert text_of(target.pid, library) != before

@@ -9,10 +9,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "wallprof/clock.h"
 #include "wallprof/heap_probe.h"
 
 /* Size classes of the middle of each: the probability is that of Poisson's process. */
@@ -152,7 +155,7 @@ static void calls_are_counted_and_objects_followed(void **state)
 	assert_int_equal(counts.unsent, 3002);
 	assert_int_equal(counts.unfollowed, 0);
 	assert_int_equal(count_live(probe), 2000);
-	wp_heap_probe_detach(probe);
+	wp_heap_probe_end(probe);
 	probed_free((void *)32);
 	counts = wp_heap_probe_counts(probe);
 	assert_int_equal(counts.frees, 1001);
@@ -212,6 +215,47 @@ static void a_probe_costs_some_time(void **state)
 	wp_heap_probe_close(probe);
 }
 
+static timer_t timer;
+static uint64_t signals_end_ns;
+
+static void on_signal(int sig)
+{
+	const struct itimerspec none = { .it_value.tv_nsec = 0 };
+
+	(void)sig;
+	if (wp_clock_ns() > signals_end_ns)
+		timer_settime(timer, 0, &none, NULL);
+}
+
+/* The kernel gives up to check a program when a signal arrives. */
+static void a_load_that_signals_interrupt_is_made_again(void **state)
+{
+	const struct itimerspec often = { .it_interval.tv_nsec = 100000,
+					  .it_value.tv_nsec = 100000 };
+	const struct sigaction action = { .sa_handler = on_signal,
+					  .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL,
+				  .sigev_signo = SIGUSR1 };
+	struct wp_heap_probe *probe;
+	struct wp_err err = WP_ERR_INIT;
+	int rc = wp_heap_probe_open(&probe, getpid(), 1, WP_HEAP_TIER_AUTO,
+				    NULL);
+
+	(void)state;
+	if (rc)
+		skip();
+	wp_heap_probe_close(probe);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	signals_end_ns = wp_clock_ns() + 200 * WP_NS_PER_MS;
+	assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
+	rc = wp_heap_probe_open(&probe, getpid(), 1, WP_HEAP_TIER_AUTO, &err);
+	timer_delete(timer);
+	if (rc)
+		fail_msg("%s", err.msg);
+	wp_heap_probe_close(probe);
+}
+
 static void what_cannot_be_probed_is_an_error(void **state)
 {
 	const struct wp_heap_site site = { 0, WP_HEAP_MALLOC };
@@ -233,19 +277,23 @@ static void what_cannot_be_probed_is_an_error(void **state)
 int main(void)
 {
 #ifdef __x86_64__
-	static enum wp_heap_tier session = WP_HEAP_TIER_AUTO,
-				 multi = WP_HEAP_TIER_MULTI;
+	static enum wp_heap_tier first = WP_HEAP_TIER_AUTO,
+				 multi = WP_HEAP_TIER_MULTI,
+				 perf = WP_HEAP_TIER_PERF;
 #endif
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thresholds_are_probabilities),
 		cmocka_unit_test(kernels_that_end_who_has_a_filter_are_known),
 #ifdef __x86_64__
 		cmocka_unit_test_prestate(
-			calls_are_counted_and_objects_followed, &session),
+			calls_are_counted_and_objects_followed, &first),
 		cmocka_unit_test_prestate(
 			calls_are_counted_and_objects_followed, &multi),
+		cmocka_unit_test_prestate(
+			calls_are_counted_and_objects_followed, &perf),
 		cmocka_unit_test(the_table_of_objects_has_an_end),
 		cmocka_unit_test(a_probe_costs_some_time),
+		cmocka_unit_test(a_load_that_signals_interrupt_is_made_again),
 		cmocka_unit_test(what_cannot_be_probed_is_an_error),
 #endif
 	};

@@ -19,7 +19,8 @@ enum { MAKER = 7, PROBE_COST_NS = 1000 };
 static struct wp_heap_probe {
 	int open_rc, attach_rc;
 	size_t nattached, noutputs;
-	bool armed, detached, ends_filtered;
+	bool armed, detached, ended, ends_filtered;
+	enum wp_heap_call lacks;
 	struct wp_heap_counts counts;
 	uint64_t live[64];
 	size_t nlive;
@@ -49,7 +50,12 @@ enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *p)
 	return WP_HEAP_TIER_SESSION;
 }
 
-uint64_t wp_heap_probe_cost_ns(struct wp_heap_probe *p)
+bool wp_heap_probe_can(const struct wp_heap_probe *p, enum wp_heap_call call)
+{
+	return !p->lacks || call != p->lacks;
+}
+
+uint64_t wp_heap_probe_cost_ns(const struct wp_heap_probe *p)
 {
 	(void)p;
 	return PROBE_COST_NS;
@@ -77,6 +83,11 @@ int wp_heap_probe_arm(struct wp_heap_probe *p)
 {
 	p->armed = true;
 	return 0;
+}
+
+void wp_heap_probe_end(struct wp_heap_probe *p)
+{
+	p->ended = true;
 }
 
 void wp_heap_probe_detach(struct wp_heap_probe *p)
@@ -160,7 +171,7 @@ static const struct wp_profile_sums *finish(void)
 {
 	fake_now_ns += TICK;
 	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
-	assert_true(probe.detached);
+	assert_true(probe.ended);
 	wp_profile_add_up(&fake.profile);
 	return &fake.profile.sums[WP_PROFILE_HEAP];
 }
@@ -377,11 +388,13 @@ static void what_is_lost_is_counted(void **state)
 	probe.counts.samples = 10;
 	probe.counts.unsent = 9;
 	probe.counts.unfollowed = 4;
+	probe.lacks = WP_HEAP_MPROTECT;
 	(void)finish();
 	assert_int_equal(fake.profile.counters.heap_samples, 10);
 	assert_int_equal(fake.profile.counters.heap_lost, 13);
 	assert_non_null(strstr(source(), "9 of them lost"));
 	assert_non_null(strstr(source(), "4 objects are not known"));
+	assert_non_null(strstr(source(), "mprotect makes usable is not in"));
 }
 
 static void what_cannot_be_is_an_error(void **state)
