@@ -54,9 +54,10 @@ uint32_t wp_heap_threshold(uint32_t class, uint64_t rate);
  * 6.13 do ("seccomp: passthrough uretprobe systemcall without filtering"). */
 bool wp_heap_probe_ends_filtered(const char *release);
 
-/* Load the program for process PID with one sample every RATE bytes, and take TIER, or
+/* Load the program for process PID, with one sample every RATE bytes, and take TIER, or
  * the first whose probe on wallprof itself is hit.  Nothing of the process is probed so
- * far.
+ * far.  Of a process whose first thread has ended PID is that of another, and TIER is
+ * WP_HEAP_TIER_PERF.
  *
  * 0 and *RET, which the caller closes; -EPERM: not permitted; -ENOTSUP: BPF was left
  * out of the build, or the kernel is too old; -EAGAIN: signals interrupted it for 5 s;

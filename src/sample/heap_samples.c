@@ -210,6 +210,27 @@ static int refuse_filtered(const struct wp_target *target, struct wp_err *err)
 			  name.release);
 }
 
+/* Links find a process's memory by its first thread, perf events by any. */
+static int open_probe(struct wp_target *target, struct wp_err *err)
+{
+	const struct wp_sampler_options *options = &target->loop->options;
+	const struct wp_process *process = target->process;
+	bool headless = process->reader_tid != process->pid;
+	enum wp_heap_tier tier = options->heap_tier;
+
+	if (headless && tier == WP_HEAP_TIER_AUTO)
+		tier = WP_HEAP_TIER_PERF;
+	if (headless && tier != WP_HEAP_TIER_PERF)
+		return wp_err_set(
+			err, -ENOTSUP,
+			"the process's first thread has ended, so its "
+			"allocator can be probed with --heap-probe "
+			"perf only");
+	return wp_heap_probe_open(&target->heap_samples->probe,
+				  process->reader_tid, options->heap_rate, tier,
+				  err);
+}
+
 static int open_probes(struct wp_target *target, struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
@@ -218,9 +239,7 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	int rc = refuse_filtered(target, err);
 
 	if (!rc)
-		rc = wp_heap_probe_open(&h->probe, target->process->pid,
-					target->loop->options.heap_rate,
-					target->loop->options.heap_tier, err);
+		rc = open_probe(target, err);
 	if (!rc)
 		rc = open_events(target, err);
 	if (rc)

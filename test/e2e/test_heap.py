@@ -236,6 +236,49 @@ def test_a_killed_recording_leaves_no_probe(start, tmp_path, tier):
     target.assert_unharmed()
 
 
+HEADLESS = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+static void *allocate(void *set) {
+    int sig;
+    sigwait(set, &sig);
+    for (int i = 0; i < 50000; i++)
+        kept = malloc(1000);
+    puts("DONE");
+    fflush(stdout);
+    for (;;) pause();
+}
+int main(void) {
+    static sigset_t set;
+    pthread_t thread;
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_create(&thread, NULL, allocate, &set);
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    pthread_exit(NULL);
+}
+"""
+
+
+def test_a_process_whose_first_thread_has_ended(start, tmp_path):
+    """50 MB by another thread, all kept; probes that would not be hit are refused."""
+    target = start(compiled(tmp_path, HEADLESS))
+    wait_until(lambda: "State:\tZ" in pathlib.Path(
+        f"/proc/{target.pid}/status").read_text())
+    _, p = record(target, tmp_path)
+    for column in ("alloc_space", "inuse_space"):
+        got = sum(s["values"][column] for s in pprof_check.samples(p))
+        assert abs(got - 5e7) <= allowed(5e7), (column, got)
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-probe",
+                   "session", "-d", 1)
+    assert run.status == 2 and "first thread has ended" in run.err, run.err
+
+
 OVERWRITES = """
 #define _GNU_SOURCE
 #include <stdio.h>
