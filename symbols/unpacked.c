@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "wallprof/inflate.h"
 
@@ -13,6 +14,7 @@ enum {
 	OTHERS = 2,
 	SECTIONS_MAX = 64,
 	ALIGN = 16,
+	HUGE = 2 << 20,
 };
 
 struct layout {
@@ -85,6 +87,17 @@ static bool lay_out(struct layout *layout, const struct wp_elf_file *file,
 		     layout->headers[layout->n + 1].sh_size, max_bytes);
 }
 
+/* Ask for pages of 2 MiB where BYTES[0..size), which is all written, holds one whole:
+ * one fault instead of 512, and nothing is cleared that is not used. */
+static void use_huge_pages(uint8_t *bytes, size_t size)
+{
+	size_t before = -(uintptr_t)bytes % HUGE;
+
+	if (size >= before + HUGE)
+		(void)madvise(bytes + before, (size - before) / HUGE * HUGE,
+			      MADV_HUGEPAGE);
+}
+
 /* Fill BYTES, where HEADER says, with SCN. */
 static bool fill(uint8_t *bytes, const Elf64_Shdr *header, Elf_Scn *scn)
 {
@@ -142,6 +155,7 @@ int wp_unpacked_open(struct wp_unpacked *ret, const struct wp_elf_file *file,
 	ret->bytes = malloc(size);
 	if (!ret->bytes)
 		return -ENOMEM;
+	use_huge_pages(ret->bytes, size);
 	if (write_all(ret->bytes, &layout, file))
 		ret->elf = elf_memory((char *)ret->bytes, size);
 	if (ret->elf)

@@ -114,6 +114,40 @@ static void sections_come_out_as_they_were_packed(void **state)
 	free(bytes);
 }
 
+static void sections_of_several_huge_pages_come_out_whole(void **state)
+{
+	static struct packed packed;
+	static uint8_t big[5 << 20];
+	const struct make_section sections[] = {
+		{ .name = ".debug_info",
+		  .type = SHT_PROGBITS,
+		  .flags = SHF_COMPRESSED,
+		  .data = &packed,
+		  .size = pack(&packed) },
+		{ .name = ".debug_str",
+		  .type = SHT_PROGBITS,
+		  .data = big,
+		  .size = sizeof(big) },
+	};
+	struct wp_unpacked unpacked;
+	struct wp_elf_file file = { NULL };
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (uint8_t)(i * 7 >> 3);
+	bytes = make_elf(sections, 2, &size);
+	elf_version(EV_CURRENT);
+	file.elf = elf_memory((char *)bytes, size);
+	assert_int_equal(wp_unpacked_open(&unpacked, &file, 8 << 20), 0);
+	assert_section(&unpacked, ".debug_info", info, INFO);
+	assert_section(&unpacked, ".debug_str", big, sizeof(big));
+	wp_unpacked_close(&unpacked);
+	elf_end(file.elf);
+	free(bytes);
+}
+
 static void refuse(const struct packed *packed, size_t len)
 {
 	struct wp_unpacked unpacked;
@@ -211,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sections_come_out_as_they_were_packed),
+		cmocka_unit_test(sections_of_several_huge_pages_come_out_whole),
 		cmocka_unit_test(what_is_broken_is_left_to_libelf),
 		cmocka_unit_test(nothing_compressed_is_left_as_it_is),
 		cmocka_unit_test(sections_that_lie_over_each_other_are_bounded),
