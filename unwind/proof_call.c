@@ -11,10 +11,12 @@
 
 enum {
 	/* Bytes from an entry point to behind its last call; at most, of what is
-	 * known. */
+	 * known.  Further on, only where the code ends behind that call. */
 	ENTRY_CODE = 64,
+	ENTRY_CODE_MAX = 128,
 
 	OP_RET = 0xc3,
+	OP_HLT = 0xf4,
 	OP_JMP = 0xe9,
 	OP_JMP_SHORT = 0xeb,
 	OP_GROUP_5 = 0xff,
@@ -92,6 +94,15 @@ static bool leads_away(const struct wp_insn *insn)
 	       (insn->op == OP_GROUP_5 && insn->reg == GROUP_5_JMP);
 }
 
+/* Does the code end at PC_AVMA, behind a call that never returns? */
+static bool is_behind_last_call(struct wp_proof *p, uint64_t pc_avma)
+{
+	uint8_t op;
+
+	return p->step->is_return && wp_flow_code(p->flow, pc_avma, &op, 1) &&
+	       (op == OP_HLT || op == OP_RET);
+}
+
 /* Is PC_AVMA in the first code of its program or loader, which has no caller (psABI
  * 3.4.1) and often no unwind info? */
 static bool is_entry_code(struct wp_proof *p, uint64_t pc_avma)
@@ -99,10 +110,11 @@ static bool is_entry_code(struct wp_proof *p, uint64_t pc_avma)
 	const struct wp_unwind_module *m = p->step->module;
 	uint64_t entry_avma = m->bias + m->image->entry_svma;
 	uint64_t len = pc_avma - entry_avma, at = 0;
-	uint8_t code[ENTRY_CODE];
+	uint8_t code[ENTRY_CODE_MAX];
 	struct wp_insn insn;
 
 	if (!m->image->entry_svma || len > sizeof(code) ||
+	    (len > ENTRY_CODE && !is_behind_last_call(p, pc_avma)) ||
 	    wp_flow_code(p->flow, entry_avma, code, len) != len)
 		return false;
 	while (at < len && wp_insn_decode(&insn, code + at, len - at) &&

@@ -646,6 +646,45 @@ static void the_first_code_of_a_program_has_no_caller(void **state)
 	}
 }
 
+/* As Free Pascal's, which stores arguments and its stack in variables first. */
+static void the_first_code_of_a_program_may_be_long(void **state)
+{
+	static const struct {
+		size_t nops;
+		uint8_t behind;
+		bool is_return, is_root;
+	} rows[] = { { 67, 0xf4, true, true },	{ 67, 0xc3, true, true },
+		     { 67, 0x90, true, false }, { 67, 0xc3, false, false },
+		     { 123, 0xf4, true, true }, { 124, 0xf4, true, false },
+		     { 59, 0x90, false, true } };
+	static const uint64_t words[] = { 0xf };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		static struct fake_elf elf;
+		struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+		struct wp_unwind_stats stats = { 0 };
+		struct wp_prover *prover = wp_prover_new(&stats);
+		size_t off = rows[i].nops + 5;
+		uint8_t code[130];
+		struct fixture f;
+
+		assert_non_null(prover);
+		memset(code, 0x90, sizeof(code));
+		memcpy(code + rows[i].nops, "\xe8\0\0\0", 5);
+		code[off] = rows[i].behind;
+		start_in_file(&f, &elf, &image, BY_POINTER, code, sizeof(code),
+			      off, words, 1, false);
+		image.entry_svma = FAKE_TEXT + FAKE_FUNC;
+		f.step.is_return = rows[i].is_return;
+		assert_int_equal(wp_step_guess(prover, &f.step, &f.modules) ==
+					 WP_STEP_ROOT,
+				 rows[i].is_root);
+		wp_prover_free(prover);
+		fake_close(&elf, &image);
+	}
+}
+
 /* A proof takes up to a millisecond.  What is proven is at hand for later. */
 static void nothing_is_proven_while_the_thread_is_stopped(void **state)
 {
@@ -990,6 +1029,7 @@ int main(void)
 		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
 		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
 		cmocka_unit_test(the_first_code_of_a_program_has_no_caller),
+		cmocka_unit_test(the_first_code_of_a_program_may_be_long),
 		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),
 		cmocka_unit_test(
 			code_of_no_file_is_not_followed_while_the_thread_is_stopped),
