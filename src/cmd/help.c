@@ -75,7 +75,7 @@ static void print_statuses(FILE *out, unsigned int commands)
 		{ 1u << WP_ACTION_DUMP,
 		  "dump: 0 dumped; 1 over a tenth of the threads have no whole stack; 2 not.\n" },
 		{ 1u << WP_ACTION_CHECK,
-		  "check: 0 healthy or idle, 3 deadlock, 4 no progress on a lock, 2 not known.\n" },
+		  "check: 0 healthy or idle, 3 deadlock, 4 no progress, 2 not known.\n" },
 		{ 1u << WP_ACTION_RUN,
 		  "run: COMMAND's own, 128 + N when signal N ended it, 124 when its time was up,\n"
 		  "137 when it took SIGKILL to end it then.\n" },

@@ -325,6 +325,29 @@ static bool all_wait_inside(struct wp_judge *j, uint32_t p, struct words *w)
 	return true;
 }
 
+/* All of P's threads are stopped: nothing that it waits for would let it go on. */
+static bool all_are_stopped(const struct wp_dump *dump, uint32_t p,
+			    struct words *w)
+{
+	const struct wp_dump_process *proc = &dump->processes[p];
+	uint32_t n = 0;
+
+	for (uint32_t i = proc->first_thread;
+	     i < proc->first_thread + proc->nthreads; i++) {
+		if (dump->threads[i].state == WP_STATE_EXITING)
+			continue;
+		if (dump->threads[i].state != WP_STATE_STOPPED)
+			return false;
+		n++;
+	}
+	if (n)
+		say(w,
+		    "process %d is stopped, by a signal, which SIGCONT ends,"
+		    " or by a debugger: %u thread%s",
+		    proc->pid, n, n == 1 ? "" : "s");
+	return n != 0;
+}
+
 /* What no verdict is, as its holder may go on. */
 static void say_lock_of_go(const struct wp_dump *dump, uint32_t p,
 			   struct words *w)
@@ -358,7 +381,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 			return WELL;
 		}
 		if (has_hung_lock(j, p, w) || waits_for_stuck(j, p, w) ||
-		    all_wait_inside(j, p, w))
+		    all_wait_inside(j, p, w) || all_are_stopped(dump, p, w))
 			return NO_PROGRESS;
 	}
 	say(w, "%u thread%s, %s: ", proc->nthreads,

@@ -52,7 +52,9 @@ def test_a_stopped_process_is_dumped_and_stays_stopped(hang):
     for name, tid in target.threads.items():
         assert dump.threads[tid]["state"] == "stopped"
         assert target.functions[name] in dump.functions(tid), name
-    assert wallprof("--check", *INTERVAL, "-p", target.pid).status in (0, 3)
+    verdict = check(target.pid)
+    assert verdict.verdict == "no progress"
+    assert f"process {target.pid} is stopped" in verdict.why
     for tid in tids_of(target.pid):
         status = status_of(target.pid, tid)
         assert status["State"][0] == "T" and status["TracerPid"] == "0"

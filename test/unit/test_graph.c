@@ -505,11 +505,39 @@ static void what_may_end_a_wait_makes_it_none_for_ever(void **state)
 		assert_int_equal(d.processes[0].stuck, way == NOTHING);
 		assert_int_equal(d.threads[1].stuck, true);
 		assert_int_equal(d.ncycles, way == NOTHING ? 2 : 1);
-		assert_int_equal(judge(&d, ""), way == NOTHING ?
-							WP_VERDICT_DEADLOCK :
-							WP_VERDICT_HEALTHY);
+		assert_int_equal(judge(&d, ""),
+				 way == NOTHING ? WP_VERDICT_DEADLOCK :
+				 way == STOPPED ? WP_VERDICT_NO_PROGRESS :
+						  WP_VERDICT_HEALTHY);
 		wp_dump_clear(&d);
 	}
+}
+
+static void a_process_that_is_stopped_does_not_go_on(void **state)
+{
+	struct wp_dump d;
+
+	(void)state;
+	start(&d, 3, WP_WAIT_POLL);
+	d.threads[0].state = d.threads[1].state = WP_STATE_STOPPED;
+	build(&d);
+	assert_int_equal(judge(&d, "all idle"), WP_VERDICT_HEALTHY);
+	d.threads[2].state = WP_STATE_STOPPED;
+	build(&d);
+	assert_int_equal(judge(&d, "process 42 is stopped"),
+			 WP_VERDICT_NO_PROGRESS);
+	/* Its main thread has left by pthread_exit. */
+	d.threads[0].state = WP_STATE_EXITING;
+	assert_int_equal(judge(&d, "or by a debugger: 2 threads"),
+			 WP_VERDICT_NO_PROGRESS);
+	/* It was stopped between the looks. */
+	d.threads[1].times.still = false;
+	assert_int_equal(judge(&d, "ran between the looks"),
+			 WP_VERDICT_HEALTHY);
+	d.threads[1].times.still = true;
+	d.interval_ns = 0;
+	assert_int_equal(judge(&d, "one look"), WP_VERDICT_HEALTHY);
+	wp_dump_clear(&d);
 }
 
 static void a_lock_whose_holder_is_gone_is_never_released(void **state)
@@ -1219,6 +1247,7 @@ int main(void)
 		cmocka_unit_test(file_locks_taken_crosswise),
 		cmocka_unit_test(a_file_lock_is_as_hung_as_its_holder),
 		cmocka_unit_test(what_may_end_a_wait_makes_it_none_for_ever),
+		cmocka_unit_test(a_process_that_is_stopped_does_not_go_on),
 		cmocka_unit_test(a_lock_whose_holder_is_gone_is_never_released),
 		cmocka_unit_test(a_child_that_is_stuck_holds_up_its_parent),
 		cmocka_unit_test(pools_that_wait_for_work_are_well),
