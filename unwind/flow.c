@@ -299,6 +299,30 @@ static bool reads_fp_home(struct wp_flow *f, const struct wp_insn *i)
 	return false;
 }
 
+/* Does I, just decoded in code of no file, make rbp the frame of the function that is
+ * called next, behind one that saves rbp in that frame?  What is called gives rbp
+ * back (SBCL). */
+static bool makes_callees_frame(struct wp_flow *f, const struct wp_insn *i)
+{
+	/* mov %rbp,(%rsp); mov %rsp,%rbp, in one of two ways; a call, which its
+	 * target may be put into a register for. */
+	static const uint8_t save[] = { 0x48, 0x89, 0x2c, 0x24 };
+	uint8_t code[sizeof(save) + 3 + 5 + 2];
+	const uint8_t *set = code + sizeof(save), *call = set + 3;
+
+	if (f->code != f->room || (i->op != 0x8b && i->op != 0x89) ||
+	    i->mod != 3 || i->len != 3 ||
+	    wp_flow_code(f, f->now.pc_avma - i->len - sizeof(save), code,
+			 sizeof(code)) != sizeof(code) ||
+	    memcmp(code, save, sizeof(save)) != 0 ||
+	    (memcmp(set, "\x48\x8b\xec", 3) != 0 &&
+	     memcmp(set, "\x48\x89\xe5", 3) != 0))
+		return false;
+	if ((*call & 0xf8) == 0xb8)
+		call += 5;
+	return call[0] == 0xe8 || (call[0] == 0xff && (call[1] >> 3 & 7) == 2);
+}
+
 /* Follow the way by one instruction.  WP_FLOW_OVER: there is nothing to report;
  * the way goes on if F->has_now. */
 static enum wp_flow_stop follow(struct wp_flow *f)
@@ -320,6 +344,8 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	note_fp_use(f, &insn);
 	switch (classify(f, s, &insn, &target_avma)) {
 	case LEADS_TO_NEXT:
+		if (makes_callees_frame(f, &insn))
+			break;
 		is_home = reads_fp_home(f, &insn);
 		execute(f, &insn);
 		if (is_home) {

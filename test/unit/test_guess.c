@@ -804,6 +804,19 @@ static void a_frame_pointer_that_may_leave_out_frames(void **state)
 		/* add $0x50,%rsp; pop %rbp; ret: as rbp says, and not. */
 		{ "\x48\x83\xc4\x50\x5d\xc3", 6, WP_STEP_OK },
 		{ "\x48\x83\xc4\x48\x5d\xc3", 6, WP_STEP_NO_INFO },
+		/* cmovb %rbx,%rsp; sub $16,%rsp; mov %rbp,(%rsp); mov %rsp,%rbp;
+		 * call *-3(%rax); mov -8(%rbp),%rax; int3: the frame that is
+		 * made is that of who is called, also with mov $1,%eax; call
+		 * *%rax.  nop for the call: its own. */
+		{ "\x48\x0f\x42\xe3\x48\x83\xec\x10\x48\x89\x2c\x24\x48\x8b"
+		  "\xec\xb8\1\0\0\0\xff\xd0\x48\x8b\x45\xf8\xcc",
+		  27, WP_STEP_OK },
+		{ "\x48\x0f\x42\xe3\x48\x83\xec\x10\x48\x89\x2c\x24\x48\x8b"
+		  "\xec\xff\x50\xfd\x48\x8b\x45\xf8\xcc",
+		  23, WP_STEP_OK },
+		{ "\x48\x0f\x42\xe3\x48\x83\xec\x10\x48\x89\x2c\x24\x48\x8b"
+		  "\xec\x90\x90\x90\x48\x8b\x45\xf8\xcc",
+		  23, WP_STEP_NO_INFO },
 	};
 	struct fixture f;
 
