@@ -156,8 +156,7 @@ static bool read_pieces(const struct wp_stack_copy *copy, uint64_t avma,
 	return false;
 }
 
-/* Make a piece of what is from AVMA on, if there is room. */
-static void add_piece(struct wp_stack_copy *copy, uint64_t avma)
+void wp_stack_copy_keep(struct wp_stack_copy *copy, uint64_t avma)
 {
 	unsigned int i = copy->npieces;
 	ssize_t n;
@@ -180,9 +179,11 @@ static enum wp_mem_result read_other(struct wp_stack_copy *copy, uint64_t avma,
 	if (read_pieces(copy, avma, buf, len))
 		return WP_MEM_OK;
 	/* It is of another moment than the copy by now. */
-	if (!copy->live)
+	if (!copy->live) {
+		copy->missing_avma = avma;
 		return WP_MEM_OTHER_STACK;
-	add_piece(copy, avma);
+	}
+	wp_stack_copy_keep(copy, avma);
 	return read_pieces(copy, avma, buf, len) ||
 			       wp_process_read(copy->space->process, avma, buf,
 					       len) == (ssize_t)len ?

@@ -55,6 +55,8 @@ struct wp_stack_copy {
 	 * another stack was read or missing. */
 	bool beyond;
 	bool elsewhere;
+	/* What was missing of another stack, if a walk ended for that. */
+	uint64_t missing_avma;
 };
 
 /* 0 or -ENOMEM. */
@@ -73,6 +75,10 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 void wp_stack_copy_set(struct wp_stack_copy *copy,
 		       const struct wp_address_space *space, uint64_t sp_avma,
 		       const void *data, size_t len);
+
+/* The thread stands still: keep what another of its stacks has from AVMA on, as if a
+ * walk had read it, if there is room for one more piece. */
+void wp_stack_copy_keep(struct wp_stack_copy *copy, uint64_t avma);
 
 /* A reader of COPY, which is borrowed. */
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy);

@@ -81,6 +81,10 @@ static bool learn_from(struct wp_thread *t, const struct wp_stack_walk *walk)
 	if (grows)
 		t->copy_len_running *= 4;
 	t->walk_in_stop = walk->is_on_two_stacks;
+	if (is_on_other)
+		t->other_stack_avma = t->target->loop->copy.missing_avma;
+	else if (!t->walk_in_stop)
+		t->other_stack_avma = 0;
 	return (grows && walk->stack.end == WP_END_BEYOND_COPY) ||
 	       (is_on_other && (grows || !was_short));
 }
@@ -274,6 +278,8 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
 		read_call(t, &ret->regs, &ret->facts);
 	copy->live = t->walk_in_stop;
+	if (t->other_stack_avma)
+		wp_stack_copy_keep(copy, t->other_stack_avma);
 	if (t->walk_in_stop)
 		ret->walk = wp_stack_walk(target, &ret->regs,
 					  WP_UNWIND_IN_STOP);

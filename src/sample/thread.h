@@ -57,6 +57,9 @@ struct wp_thread {
 	bool put_off;
 	/* The stack did not fit in one copy: a stop walks it before it ends. */
 	bool walk_in_stop;
+	/* Where the last stack that did not fit goes on: the stop copies what is
+	 * there, as the walk in it may not get so far; 0: not known. */
+	uint64_t other_stack_avma;
 
 	/* Bytes that copies of its stack take, without and with a stop. */
 	uint32_t copy_len_waiting;

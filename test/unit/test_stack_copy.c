@@ -263,6 +263,12 @@ static void what_was_read_of_another_stack_is_kept(void **state)
 	wp_stack_copy_take(&own.copy, &own.space, avma_of(own.stack), 1024);
 	assert_int_equal(mem.read(mem.ctx, other, &word, 8),
 			 WP_MEM_OTHER_STACK);
+	assert_true(own.copy.missing_avma == other);
+	/* It is kept where it is known to be wanted. */
+	wp_stack_copy_keep(&own.copy, other);
+	memset(own.stack + BIG / 2, 0, 4096);
+	assert_int_equal(mem.read(mem.ctx, other + 8, &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0x5a5a5a5a5a5a5a5a));
 	close_own(&own);
 }
 

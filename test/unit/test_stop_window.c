@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
@@ -561,6 +562,56 @@ static void a_stack_in_two_pieces_is_walked_in_the_window(void **state)
 	assert_false(t->walk_in_stop);
 }
 
+#if defined(__x86_64__)
+/* The stack goes on at fp, in ROOM, which is not the stack's. */
+static void move_frames(uint8_t *room)
+{
+	uint64_t off;
+
+	fake_stack_init(&stack, fake_stack_needs_fp);
+	fake_stop.regs = fake_stack_regs(&stack);
+	off = fake_stop.regs.v[WP_REG_FP] - (uintptr_t)stack.room;
+	assert_true(off < sizeof(stack.room));
+	memcpy(room + off, stack.room + off, sizeof(stack.room) - off);
+	wp_reg_set(&fake_stop.regs, WP_REG_FP, (uintptr_t)room + off);
+}
+
+/* What is not walked in a window may lead to another stack, behind it: the next
+ * window copies what is there, if IS_KNOWN the first. */
+static void stop_on_two_stacks(bool is_known)
+{
+	uint8_t *room = mmap(NULL, sizeof(stack.room), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wp_thread *t;
+
+	assert_true(room != MAP_FAILED);
+	start();
+	move_frames(room);
+	t = request(TID);
+	t->walk_in_stop = is_known;
+	if (is_known)
+		t->other_stack_avma = fake_stop.regs.v[WP_REG_FP];
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(fake_stop.ninterrupts, is_known ? 1 : 2);
+	assert_true(t->other_stack_avma - fake_stop.regs.v[WP_REG_FP] < 16);
+	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+	munmap(room, sizeof(stack.room));
+}
+
+static void where_another_stack_is_is_learnt(void **state)
+{
+	(void)state;
+	stop_on_two_stacks(false);
+}
+
+static void what_lies_on_another_stack_is_copied_by_the_stop(void **state)
+{
+	(void)state;
+	stop_on_two_stacks(true);
+}
+#endif
+
 /* What takes too long in the window, as to open files, is done after it, and the
  * stack is the copy's all the same. */
 static void what_the_window_had_no_time_for_is_walked_after_it(void **state)
@@ -649,6 +700,10 @@ int main(void)
 		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
 		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
 		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
+#if defined(__x86_64__)
+		TEST(where_another_stack_is_is_learnt),
+		TEST(what_lies_on_another_stack_is_copied_by_the_stop),
+#endif
 		TEST(what_the_window_had_no_time_for_is_walked_after_it),
 		TEST(a_thread_that_ran_to_another_sleep_has_moved),
 		TEST(stops_are_requested_once),
