@@ -183,6 +183,10 @@ LOOPS = {
             "$s = preg_replace('/1/', 'x', implode(',', $a)); }"],
     "ruby": ["ruby", "-e", "loop { (1..99).map { |x| x * 7 % 9 }.sort"
              ".join(',').gsub(/1/, 'x') }"],
+    "sbcl": ["sbcl", "--noinform", "--non-interactive", "--eval",
+             "(labels ((fib (n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))) "
+             "(loop (fib 20) (sort (loop for i below 1000 collect (random 100)) "
+             "#'<)))"],
     "busybox (static)": ["busybox", "sh", "-c",
                          "while :; do i=$((i+1)); x=\"${x#y}z$i\"; done"],
     "ripgrep": ["rg", "-c", "--no-ignore", "[a-z]+_[a-z]+q", "/usr"],
