@@ -135,6 +135,38 @@ def test_threads_are_told_of_the_process_that_made_them(start, tmp_path):
         assert sum(counts.values()) in (300, 500)
 
 
+# Three children whose only threads take naps, and say how many.
+NAPPERS = """
+import subprocess, sys
+code = '''
+import os, time
+end, n = time.monotonic() + 1.5, 0
+while time.monotonic() < end:
+    time.sleep(0.001)
+    n += 1
+print(os.getpid(), n, flush=True)
+'''
+each = [subprocess.Popen([sys.executable, "-c", code]) for i in range(3)]
+for child in each:
+    child.wait()
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("how", ["--children", "--all"])
+def test_waits_of_processes_that_start_meanwhile(tmp_path, how):
+    """A child's first switch comes before wallprof knows of it."""
+    run = wallprof(how, "--profile", "block", "--", sys.executable, "-c", NAPPERS,
+                   output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    told = waited(without(pprof_check.load(str(tmp_path / "x.pb.gz")),
+                          "runnable"), "contentions")
+    napped = dict(map(int, line.split()) for line in run.out.splitlines())
+    assert len(napped) == 3
+    for pid, n in napped.items():
+        assert 0.8 * n < told.get(pid, 0) < 1.3 * n + 50, (told, napped)
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("how", ["--children", "--all"])
 def test_threads_of_processes_that_start_meanwhile(tmp_path, how):

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "../../src/sample/block_records.h"
 #include "../../src/sample/host_events.h"
 #include "../../src/sample/wait_child.h"
 #include "fake_perf.h"
@@ -227,6 +228,23 @@ static void a_tid_of_another_process_may_become_ours(void **state)
 	assert_int_equal(blocked_ns(WP_STATE_WAITING), WP_NS_PER_MS);
 }
 
+/* The first switches of a child come before it is looked at. */
+static void waits_of_a_process_that_is_added_later_are_told(void **state)
+{
+	(void)state;
+	start_waits();
+	tick();
+	fake.sampler->ntargets = 0;
+	put_wait(getpid(), TID);
+	assert_int_equal(
+		wp_block_records_read(fake.target->block_waits, UINT64_MAX), 0);
+	fake.sampler->ntargets = 1;
+	fake.sampler->nadded++;
+	put_wait(getpid(), TID);
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(blocked_ns(WP_STATE_WAITING), WP_NS_PER_MS);
+}
+
 static void one_process_has_no_events_of_all(void **state)
 {
 	(void)state;
@@ -292,6 +310,7 @@ int main(void)
 		TEST(waits_reach_their_process),
 		TEST(a_wake_before_the_first_tick_hides_no_wait),
 		TEST(a_tid_of_another_process_may_become_ours),
+		TEST(waits_of_a_process_that_is_added_later_are_told),
 		TEST(one_process_has_no_events_of_all),
 		TEST(the_child_that_is_waited_for_is_named),
 	};
