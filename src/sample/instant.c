@@ -87,13 +87,18 @@ static void read_lock(struct wp_thread *t, struct words *words)
 	memory->lock_len = len;
 }
 
-/* T has not moved since its sample: its memory is of the instant at NOW_NS. */
-static void take_lock(struct wp_thread *t, uint64_t now_ns)
+/* T has not moved since its sample: is its memory that of the instant at NOW_NS, too? */
+static bool take_lock(struct wp_thread *t, uint64_t now_ns)
 {
+	const struct wp_thread_facts *facts = facts_of(t);
 	struct wp_call_memory *memory = t->memory;
 
+	if (facts && facts->syscall_nr == SYS_futex && !memory->lock_len &&
+	    has_word(memory, facts->args[0]))
+		return false;
 	memcpy(memory->bytes, memory->lock, memory->lock_len);
 	memory->time_ns = now_ns;
+	return true;
 }
 
 /* Did this process lose its CPU since *LAST_NS, which is set to now? */
@@ -121,9 +126,8 @@ static bool take_at_once(struct wp_target *target)
 	for (size_t i = 0; i < target->nthreads; i++) {
 		struct wp_thread *t = target->threads[i];
 
-		t->at_instant = is_still(t);
-		if (t->at_instant && t->memory)
-			take_lock(t, now_ns);
+		t->at_instant = is_still(t) &&
+				(!t->memory || take_lock(t, now_ns));
 		is_at_once &= !was_held_up(&last_ns);
 	}
 	return is_at_once;

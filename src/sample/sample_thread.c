@@ -54,7 +54,10 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 	bool ran = wp_time_ledger_has_run(&t->time, now);
 
 	wp_wait_state_end(&t->wait);
-	t->look = (struct wp_thread_look){ .times = *now, .cpu = -1 };
+	t->look = (struct wp_thread_look){
+		.times = *now,
+		.cpu = t->memory ? wp_thread_files_cpu(t) : -1,
+	};
 	if (!t->time.looks) {
 		t->sleeps_before = wp_thread_files_sleeps(t);
 		t->nstops = 0;

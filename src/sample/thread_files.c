@@ -141,6 +141,16 @@ bool wp_thread_files_waits(struct wp_thread *t)
 	       !call.running;
 }
 
+int32_t wp_thread_files_cpu(struct wp_thread *t)
+{
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
+
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ? stat.cpu :
+								      -1;
+}
+
 bool wp_thread_files_answer(struct wp_thread *t)
 {
 	struct wp_schedstat now;

@@ -53,6 +53,9 @@ uint64_t wp_thread_files_sleeps(const struct wp_thread *t);
 /* Its CPU's time when T last began to run or to wait (/proc/TID/sched); 0: not known. */
 uint64_t wp_thread_files_exec_start(const struct wp_thread *t);
 
+/* The CPU that T last ran on; -1: not known. */
+int32_t wp_thread_files_cpu(struct wp_thread *t);
+
 /* Is T still the thread that its descriptors were opened on?  A later thread
  * with the same tid cannot be read through them. */
 bool wp_thread_files_answer(struct wp_thread *t);
