@@ -12,7 +12,8 @@
  * Needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE (or root) in
  * the initial user namespace, and Linux 5.8 (BPF ring buffers).  From Linux 6.13 on only
  * a sampled call takes the trap of its return (uprobe sessions); before Linux 6.6, which
- * has links of many uprobes, a perf event makes each probe.  The kernel removes the
+ * has links of many uprobes, a perf event makes each probe, and CAP_SYS_ADMIN is
+ * needed.  The kernel removes the
  * probes when their descriptors are closed, however wallprof ends.
  */
 #ifndef WP_HEAP_PROBE_H
@@ -92,12 +93,14 @@ int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 WP_MUST_CHECK
 int wp_heap_probe_arm(struct wp_heap_probe *probe);
 
-/* Count and sample no longer; what was counted stays.  Probes by perf events, each of
- * which the kernel takes 20 ms and more to remove, stand until wp_heap_probe_close. */
-void wp_heap_probe_end(struct wp_heap_probe *probe);
+/* Count and sample no longer; what was counted stays.  Remove the probes: WHOLLY; or of
+ * those by perf events, each of which the kernel takes 20 to 150 ms to remove, one at
+ * each call. */
+void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly);
 
-/* The same, and no probe stands behind it. */
-void wp_heap_probe_detach(struct wp_heap_probe *probe);
+/* Is the thread PID of wp_heap_probe_open there?  Probes by perf events are gone with
+ * it; others do not need it, and this is true. */
+bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe);
 
 /* Sums over all CPUs. */
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);

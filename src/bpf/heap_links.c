@@ -286,7 +286,8 @@ static int add_event(struct wp_heap_links *links, pid_t pid, const char *path,
 	if (fd < 0)
 		return -errno;
 	/* It is the program of the probe, whichever of the process's threads has
-	 * come there: of one thread is the event's count alone. */
+	 * come there, as long as PID lives: by that the kernel knows its memory
+	 * (kernel/trace/trace_uprobe.c, __uprobe_perf_filter). */
 	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program))
 		rc = -errno;
 	links->fds[links->n++] = fd;
@@ -328,15 +329,18 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 		    add_multi(links, pid, path, sites, n, "wp_enter", false);
 }
 
-void wp_heap_links_remove(struct wp_heap_links *links)
+void wp_heap_links_remove(struct wp_heap_links *links, bool wholly)
 {
-	while (links->n)
+	while (links->n) {
 		close(links->fds[--links->n]);
+		if (!wholly && links->tier == WP_HEAP_TIER_PERF)
+			return;
+	}
 }
 
 void wp_heap_links_close(struct wp_heap_links *links)
 {
-	wp_heap_links_remove(links);
+	wp_heap_links_remove(links, true);
 	bpf_object__close(links->object);
 	links->object = NULL;
 }

@@ -54,8 +54,9 @@ WP_MUST_CHECK
 int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 		      const struct wp_heap_site *sites, size_t n);
 
-/* Remove the probes. */
-void wp_heap_links_remove(struct wp_heap_links *links);
+/* Remove the probes: WHOLLY, or one alone of those that take long (wallprof/
+ * heap_probe.h). */
+void wp_heap_links_remove(struct wp_heap_links *links, bool wholly);
 
 /* Remove all. */
 void wp_heap_links_close(struct wp_heap_links *links);

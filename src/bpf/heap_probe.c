@@ -34,6 +34,7 @@ bool wp_heap_probe_ends_filtered(const char *release)
 }
 
 #ifdef WP_HAVE_BPF
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ bool wp_heap_probe_ends_filtered(const char *release)
 #include <bpf/libbpf.h>
 
 #include "heap_priv.h"
+
+#include "wallprof/io.h"
 
 static int map_of(const struct wp_heap_probe *probe, const char *name)
 {
@@ -62,26 +65,31 @@ static int fill_thresholds(const struct wp_heap_probe *probe, uint64_t rate)
 	return 0;
 }
 
-/* BPF's ring buffers are new in 5.8; nothing before 5.10 was tried. */
-static bool is_old_kernel(void)
+/* Is this Linux older than MAJOR.MINOR? */
+static bool is_before(unsigned int major, unsigned int minor)
 {
 	struct utsname name;
-	unsigned int major, minor;
+	unsigned int is_major, is_minor;
 
 	return !uname(&name) &&
-	       sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major < 5 || (major == 5 && minor < 10));
+	       sscanf(name.release, "%u.%u", &is_major, &is_minor) == 2 &&
+	       (is_major < major || (is_major == major && is_minor < minor));
 }
 
+/* Before Linux 6.6 there are perf events only, and before 5.11 what BPF keeps is locked
+ * memory. */
 static int refused(enum wp_heap_tier tier, struct wp_err *err)
 {
+	bool by_perf = tier == WP_HEAP_TIER_PERF || is_before(6, 6);
+
 	return wp_err_set(err, -EPERM,
 			  "a heap profile wants BPF, which is not permitted "
 			  "(run wallprof as root, or give it %s)",
-			  tier == WP_HEAP_TIER_PERF ?
-				  "CAP_SYS_ADMIN" :
-				  "CAP_BPF, CAP_PERFMON and "
-				  "CAP_CHECKPOINT_RESTORE");
+			  !by_perf ? "CAP_BPF, CAP_PERFMON and "
+				     "CAP_CHECKPOINT_RESTORE" :
+			  is_before(5, 11) ?
+				     "CAP_SYS_ADMIN and CAP_SYS_RESOURCE" :
+				     "CAP_SYS_ADMIN");
 }
 
 /* Load TIER's programs, and see one run. */
@@ -98,6 +106,9 @@ static int open_tier(struct wp_heap_probe *probe, enum wp_heap_tier tier)
 	rc = wp_heap_trial_run(probe);
 	if (rc)
 		wp_heap_links_close(&probe->links);
+	/* Where that takes long the probe stays: nobody calls it. */
+	else if (tier != WP_HEAP_TIER_PERF)
+		wp_heap_links_remove(&probe->links, true);
 	return rc;
 }
 
@@ -135,7 +146,9 @@ static int open_first(struct wp_heap_probe *probe, enum wp_heap_tier wanted,
 			    err, -ENOTSUP,
 			    "the kernel makes no probes for a heap profile%s "
 			    "(%s)",
-			    is_old_kernel() ? ", which wants Linux 5.10" : "",
+			    /* BPF's ring buffers are new in 5.8; nothing before
+			     * 5.10 was tried. */
+			    is_before(5, 10) ? ", which wants Linux 5.10" : "",
 			    why) :
 		    0;
 }
@@ -210,17 +223,27 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe)
 	return set_mode(probe, WP_HEAP_SAMPLE);
 }
 
-void wp_heap_probe_end(struct wp_heap_probe *probe)
+void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 {
+	if (!probe->links.n)
+		return;
 	(void)!set_mode(probe, WP_HEAP_IGNORE);
-	if (probe->links.tier != WP_HEAP_TIER_PERF)
-		wp_heap_links_remove(&probe->links);
+	wp_heap_links_remove(&probe->links, wholly);
 }
 
-void wp_heap_probe_detach(struct wp_heap_probe *probe)
+bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe)
 {
-	(void)!set_mode(probe, WP_HEAP_IGNORE);
-	wp_heap_links_remove(&probe->links);
+	char path[40], text[1024];
+	const char *state;
+
+	if (probe->links.tier != WP_HEAP_TIER_PERF)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/stat", probe->pid);
+	if (wp_io_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return false;
+	/* proc_pid_stat(5): the name in parentheses may have any character. */
+	state = strrchr(text, ')');
+	return state && strncmp(state, ") Z", 3) && strncmp(state, ") X", 3);
 }
 
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)

@@ -63,14 +63,16 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe)
 	return -ENOTSUP;
 }
 
-void wp_heap_probe_end(struct wp_heap_probe *probe)
+void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 {
 	(void)probe;
+	(void)wholly;
 }
 
-void wp_heap_probe_detach(struct wp_heap_probe *probe)
+bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe)
 {
 	(void)probe;
+	return true;
 }
 
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)

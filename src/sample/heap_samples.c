@@ -107,7 +107,7 @@ static int judge_cost(struct wp_target *target, double cost, struct wp_err *err)
 
 	if (options->heap_anyway || cost <= options->max_overhead)
 		return 0;
-	wp_heap_probe_detach(h->probe);
+	wp_heap_probe_detach(h->probe, false);
 	h->state = WP_HEAP_STOPPED;
 	return wp_err_set(err, -EDQUOT,
 			  "probes on the allocator would take %.0f %% of the "
@@ -312,6 +312,23 @@ static void note_overwritten(struct wp_target *target)
 		h->noverwritten = n;
 }
 
+/* Else the kernel has removed them, as the thread by which it knew the process's memory
+ * has ended and others live. */
+static bool are_probes_there(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+
+	if (h->why.code || wp_heap_probe_is_bound(h->probe) ||
+	    !wp_process_is_alive(target->process))
+		return true;
+	h->state = WP_HEAP_STOPPED;
+	(void)!wp_err_set(
+		&h->why, -ESRCH,
+		"the thread by which the kernel finds probes of perf "
+		"events has ended (the next recording takes another)");
+	return false;
+}
+
 /* It is time: see what probes cost, and what is mapped. */
 static int look(struct wp_target *target, uint64_t now)
 {
@@ -319,6 +336,8 @@ static int look(struct wp_target *target, uint64_t now)
 	int rc = 0;
 
 	h->next_look_ns = now + LOOK_NS;
+	if (!are_probes_there(target))
+		return 0;
 	if (h->state == WP_HEAP_COUNTING)
 		rc = begin_sampling(target, now, &h->why);
 	else if (h->state == WP_HEAP_SAMPLING)
@@ -346,7 +365,9 @@ int wp_heap_samples_tick(struct wp_target *target)
 		return 0;
 	now = wp_clock_ns();
 	rc = wp_heap_records_read(target, now - ORDER_NS);
-	if (!rc && now >= h->next_look_ns && h->state != WP_HEAP_STOPPED)
+	if (h->state == WP_HEAP_STOPPED)
+		wp_heap_probe_detach(h->probe, false);
+	else if (!rc && now >= h->next_look_ns)
 		rc = look(target, now);
 	if (!rc)
 		grow_copies(target);
@@ -359,67 +380,6 @@ bool wp_heap_samples_hurry(const struct wp_target *target)
 
 	return h && h->probe && h->state == WP_HEAP_SEARCHING &&
 	       wp_clock_ns() - target->start_ns < HURRY_NS;
-}
-
-/* Say in the profile how it was made, and what it lacks. */
-static int describe(struct wp_target *target)
-{
-	const struct wp_heap_samples *h = target->heap_samples;
-	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t lost = counts.unsent + h->objects.ndropped + h->maps.ndropped +
-			h->nbeyond;
-	static const char *const tiers[WP_HEAP_NTIERS] = {
-		[WP_HEAP_TIER_SESSION] = "uprobe sessions",
-		[WP_HEAP_TIER_MULTI] = "uprobes, two for each call",
-		[WP_HEAP_TIER_PERF] = "uprobes of perf events",
-	};
-	char text[sizeof(h->why.msg) + sizeof(h->sites.files) + 1024];
-	int n = snprintf(
-		text, sizeof(text),
-		"%llu calls that allocate, %llu that free and %llu of mmap and "
-		"its kin, in %s; one sample "
-		"per %llu bytes, %llu in all, %llu of them lost; probes (%s) "
-		"took at most %.1f %% of the threads' time",
-		(unsigned long long)counts.calls,
-		(unsigned long long)counts.frees,
-		(unsigned long long)counts.maps,
-		h->sites.files[0] ? h->sites.files : "no file",
-		(unsigned long long)target->loop->options.heap_rate,
-		(unsigned long long)(counts.samples - h->ninner),
-		(unsigned long long)lost, tiers[wp_heap_probe_tier(h->probe)],
-		h->cost * 100);
-	struct wp_counters *c = &target->profile->counters;
-	uint32_t id;
-
-	c->heap_samples = counts.samples;
-	c->heap_lost = lost + counts.unfollowed;
-	c->heap_overwritten = h->noverwritten;
-	c->heap_ended = h->why.code != 0;
-	if (!wp_heap_probe_can(h->probe, WP_HEAP_MPROTECT))
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			      "; memory that mprotect makes usable is not in "
-			      "it (these probes want Linux 5.17 for that)");
-	if (counts.unfollowed)
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			      "; %llu objects are not known to be in use, for "
-			      "want of room",
-			      (unsigned long long)counts.unfollowed);
-	if (h->noverwritten)
-		n += snprintf(
-			text + n, sizeof(text) - (size_t)n,
-			"; the process has written over %zu of %zu probes: "
-			"what it allocated there since is not known",
-			h->noverwritten, h->sites.nplaces);
-	if (h->why.code)
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			 "; ended before the recording: %s", h->why.msg);
-	id = wp_intern_add_str(&target->profile->strings, text);
-	if (id == UINT32_MAX)
-		return -ENOMEM;
-	target->profile->meta.source[WP_PROFILE_HEAP] = id;
-	target->profile->meta.heap_period =
-		(int64_t)target->loop->options.heap_rate;
-	return 0;
 }
 
 /* Enter what is in use into the profile; if nothing is, it is one of what was
@@ -472,16 +432,18 @@ int wp_heap_samples_finish(struct wp_target *target)
 	if (h->is_go)
 		return read_go(target);
 	(void)take_cost(target, wp_clock_ns());
-	if (wp_address_space_reload(&target->space, false) >= 0)
+	if (are_probes_there(target) &&
+	    wp_address_space_reload(&target->space, false) >= 0)
 		note_overwritten(target);
-	wp_heap_probe_end(h->probe);
+	/* Now: what follows may take long, and they cost the target time. */
+	wp_heap_probe_detach(h->probe, true);
 	wp_perf_source_disable(&h->events);
 	rc = wp_heap_records_read(target, UINT64_MAX);
 	if (!rc && h->state == WP_HEAP_SEARCHING)
 		(void)!say_none_found(target, &h->why);
 	if (!rc)
 		rc = add_in_use(target);
-	return rc ? rc : describe(target);
+	return rc ? rc : wp_heap_samples_describe(target);
 }
 
 void wp_heap_samples_close(struct wp_target *target)

@@ -57,4 +57,8 @@ struct wp_heap_samples {
 WP_MUST_CHECK
 int wp_heap_records_read(struct wp_target *target, uint64_t until_ns);
 
+/* Say in TARGET's profile how it was made, and what it lacks.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_heap_samples_describe(struct wp_target *target);
+
 #endif

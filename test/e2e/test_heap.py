@@ -279,6 +279,26 @@ def test_a_process_whose_first_thread_has_ended(start, tmp_path):
     assert run.status == 2 and "first thread has ended" in run.err, run.err
 
 
+def test_probes_that_end_with_the_first_thread_are_said(start, tmp_path):
+    wait = tmp_path / "wait"
+    wait.touch()
+    program = HEADLESS.replace("int main(void) {", "int main(int n, char **v) {").replace(
+        "    pthread_exit", "    while (n == 2 && !access(v[1], F_OK)) usleep(1000);\n"
+        "    pthread_exit")
+    target = start(compiled(tmp_path, program), wait)
+
+    def end_first_thread():
+        wait.unlink()
+        return lambda: "State:\tZ" in pathlib.Path(
+            f"/proc/{target.pid}/status").read_text()
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-anyway",
+                   "--heap-probe", "perf", output=tmp_path / "p.pb.gz",
+                   until=end_first_thread)
+    assert run.status == 1 and "events has ended" in run.err, run.err
+    assert "written over" not in run.err
+    target.assert_unharmed()
+
+
 OVERWRITES = """
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -155,11 +155,13 @@ static void calls_are_counted_and_objects_followed(void **state)
 	assert_int_equal(counts.unsent, 3002);
 	assert_int_equal(counts.unfollowed, 0);
 	assert_int_equal(count_live(probe), 2000);
-	wp_heap_probe_end(probe);
+	wp_heap_probe_detach(probe, false);
 	probed_free((void *)32);
 	counts = wp_heap_probe_counts(probe);
 	assert_int_equal(counts.frees, 1001);
 	assert_int_equal(count_live(probe), 2000);
+	assert_true(wp_heap_probe_is_bound(probe));
+	wp_heap_probe_detach(probe, true);
 	wp_heap_probe_close(probe);
 }
 

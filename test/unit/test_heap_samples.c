@@ -19,7 +19,7 @@ enum { MAKER = 7, PROBE_COST_NS = 1000 };
 static struct wp_heap_probe {
 	int open_rc, attach_rc;
 	size_t nattached, noutputs;
-	bool armed, detached, ended, ends_filtered;
+	bool armed, detached, ended, ends_filtered, unbound;
 	enum wp_heap_call lacks;
 	struct wp_heap_counts counts;
 	uint64_t live[64];
@@ -85,14 +85,15 @@ int wp_heap_probe_arm(struct wp_heap_probe *p)
 	return 0;
 }
 
-void wp_heap_probe_end(struct wp_heap_probe *p)
-{
-	p->ended = true;
-}
-
-void wp_heap_probe_detach(struct wp_heap_probe *p)
+void wp_heap_probe_detach(struct wp_heap_probe *p, bool wholly)
 {
 	p->detached = true;
+	p->ended |= wholly;
+}
+
+bool wp_heap_probe_is_bound(const struct wp_heap_probe *p)
+{
+	return !p->unbound;
 }
 
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *p)
@@ -366,6 +367,23 @@ static void probes_that_cost_too_much_are_not_armed(void **state)
 	assert_non_null(strstr(source(), "--heap-anyway"));
 }
 
+static void probes_that_end_with_a_thread_are_said(void **state)
+{
+	(void)state;
+	options.heap_anyway = true;
+	start_command();
+	for (int i = 0; i < 5; i++)
+		tick();
+	assert_true(probe.armed);
+	probe.unbound = true;
+	for (int i = 0; i < 110; i++)
+		tick();
+	assert_true(probe.detached);
+	(void)finish();
+	assert_non_null(strstr(source(), "of perf events has ended"));
+	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
 static void whatever_they_cost(void **state)
 {
 	(void)state;
@@ -557,6 +575,7 @@ int main(void)
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
 		TEST(probes_that_cost_too_much_are_not_armed),
+		TEST(probes_that_end_with_a_thread_are_said),
 		TEST(whatever_they_cost),
 		TEST(what_is_lost_is_counted),
 		TEST(what_cannot_be_is_an_error),
