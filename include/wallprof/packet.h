@@ -12,7 +12,7 @@
 
 #include "wallprof/err.h"
 
-/* Most descriptors of one. */
+/* Most descriptors in one message. */
 enum { WP_PACKET_FDS_MAX = 2 };
 
 /* Send PACKET[0..n) through SOCK, a socket of AF_UNIX, and with it the descriptors
@@ -22,7 +22,7 @@ WP_MUST_CHECK
 int wp_packet_send(int sock, const void *packet, size_t n, const int *fds,
 		   size_t nfds);
 
-/* Receive one of up to SIZE bytes in PACKET, and in RET_FDS[0..nfds) the first
+/* Receive a message of up to SIZE bytes in PACKET, and in RET_FDS[0..nfds) the first
  * descriptors that it carries, which the caller then owns; -1 where it has no more.  With WAIT, which on a stream is for all of SIZE, until there is one.  The
  * number of bytes; 0: the other end is closed; or -errno, -EAGAIN: there is none. */
 WP_MUST_CHECK

@@ -69,7 +69,7 @@ static void show_progress(struct recording *r, uint64_t now)
 	wp_profile_add_up(&r->profile);
 	fprintf(stderr,
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost, "
-		"%.2g %% of a core",
+		"%.2f %% of a core",
 		left, wp_sampler_count_threads(r->sampler),
 		(unsigned long long)(sums->count + sums->cpu_count),
 		(unsigned long long)(c->missed_ticks + c->samples_lost),

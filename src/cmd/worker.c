@@ -198,13 +198,15 @@ void wp_worker_take_streams(void)
 	if (self.sock < 0)
 		return;
 	say(WP_WORKER_WRITES);
-	if (wp_packet_take(self.sock, &byte, 1, true, fds, 2) != 1 ||
-	    fds[1] < 0)
-		return;
-	dup2(fds[0], STDOUT_FILENO);
-	dup2(fds[1], STDERR_FILENO);
-	close(fds[0]);
-	close(fds[1]);
+	if (wp_packet_take(self.sock, &byte, 1, true, fds, 2) == 1 &&
+	    fds[1] >= 0) {
+		dup2(fds[0], STDOUT_FILENO);
+		dup2(fds[1], STDERR_FILENO);
+	}
+	/* Without room for two there is one, or none. */
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 }
 
 bool wp_worker_has_terminal(void)

@@ -199,9 +199,9 @@ static void cost(const struct wp_profile *profile, struct line *line)
 	double duration_ns = (double)profile->meta.duration_ns;
 
 	begin(line, "cost");
-	part(line, "sampling took %.2g %% of a core",
+	part(line, "sampling took %.2f %% of a core",
 	     100 * (double)profile->meta.own_cpu_ns / duration_ns);
-	part(line, "stops of the target's threads %.2g %% of the time",
+	part(line, "stops of the target's threads %.2f %% of the time",
 	     100 * (double)profile->counters.pause_total_ns / duration_ns);
 }
 
