@@ -166,8 +166,9 @@ def worker_of(target):
 def assert_is_as_before(terminal):
     """Lines are read and echoed, there is a cursor, and no picture."""
     terminal.keys("words", "Enter")
-    # Once by the terminal's echo, once by cat.
-    screen = terminal.until("^words\n(ended with 137\n)?words")
+    # Once by the terminal's echo, once by cat.  What the shell said before the
+    # terminal was as before ended no line's column.
+    screen = terminal.until("^ *words\n(ended with 137\n)?words")
     assert "THREAD" not in screen
     assert terminal.run("display-message", "-p",
                         "#{alternate_on} #{cursor_flag} #{keypad_cursor_flag}"
