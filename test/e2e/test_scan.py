@@ -6,7 +6,7 @@ import resource
 import pprof_check
 import pytest
 
-from conftest import SLOW, wallprof
+from conftest import SLOW, status_of, wait_until, wallprof
 from test_weights import check_mayflies, record_shares
 
 # The first tick reads all stacks: that of 10,000 takes a second or two.
@@ -143,6 +143,7 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
 def test_who_never_runs_again_gets_its_registers(start, tmp_path):
     """Its first stack, from before the first scan, is not all it ever has."""
     target = start("stack-gcc-O0", "idle")
+    wait_until(lambda: status_of(target.pid, target.pid)["State"][0] == "S")
     out = tmp_path / "p.pb.gz"
     run = wallprof("-p", target.pid, "-d", 2, "--stop", "never", "-v",
                    "--full", output=out)
