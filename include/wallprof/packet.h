@@ -23,8 +23,10 @@ int wp_packet_send(int sock, const void *packet, size_t n, const int *fds,
 		   size_t nfds);
 
 /* Receive a message of up to SIZE bytes in PACKET, and in RET_FDS[0..nfds) the first
- * descriptors that it carries, which the caller then owns; -1 where it has no more.  With WAIT, which on a stream is for all of SIZE, until there is one.  The
- * number of bytes; 0: the other end is closed; or -errno, -EAGAIN: there is none. */
+ * descriptors that it carries, which the caller then owns; -1 where it has no more.
+ * With WAIT, block until there is a message, on a stream until there are SIZE bytes.
+ * The number of bytes; 0: the other end is closed; or -errno, -EAGAIN: there is no
+ * message. */
 WP_MUST_CHECK
 ssize_t wp_packet_take(int sock, void *packet, size_t size, bool wait,
 		       int *ret_fds, size_t nfds);

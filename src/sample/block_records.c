@@ -7,7 +7,6 @@
 #include "block_records.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "sampler_loop.h"
 #include "target.h"
@@ -252,11 +251,6 @@ int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
 	struct wp_perf_record record;
 	int rc = 0;
 
-	/* A process that was none of ours, a new child or one before its exec, may be
-	 * by now. */
-	if (b->nadded != b->loop->nadded)
-		memset(b->tids, 0, sizeof(b->tids));
-	b->nadded = b->loop->nadded;
 	while (!rc && wp_perf_source_next(&b->events, until_ns, &record))
 		rc = add_record(b, &record);
 	b->records += stats->records + stats->foreign - records;

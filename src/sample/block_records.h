@@ -79,8 +79,6 @@ struct wp_block_waits {
 	struct wp_switch_sample_calls calls;
 	/* A cache, empty when there is a new target. */
 	struct wp_block_tid tids[WP_BLOCK_RECORDS_TIDS];
-	/* The loop's NADDED that they are of. */
-	uint64_t nadded;
 	struct wp_wakers wakers;
 };
 

@@ -312,8 +312,8 @@ static void note_overwritten(struct wp_target *target)
 		h->noverwritten = n;
 }
 
-/* Else the kernel has removed them, as the thread by which it knew the process's memory
- * has ended and others live. */
+/* Do TARGET's probes stand?  The kernel removes those by perf events when the thread by
+ * which it knows the process's memory ends, though other threads live. */
 static bool are_probes_there(struct wp_target *target)
 {
 	struct wp_heap_samples *h = target->heap_samples;

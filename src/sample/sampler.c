@@ -113,7 +113,6 @@ static int add_target(struct wp_sampler *loop, struct wp_process *process,
 	if (rc)
 		return wp_err_set(err, rc, "no memory for sampling");
 	loop->targets[loop->ntargets++] = *ret;
-	loop->nadded++;
 	return 0;
 }
 

@@ -29,8 +29,6 @@ struct wp_sampler {
 	/* targets[0..ntargets), each owned. */
 	struct wp_target **targets;
 	size_t ntargets, cap_targets;
-	/* How many there ever were. */
-	uint64_t nadded;
 	/* Where in TARGETS a pid was found last, by its remainder. */
 	uint32_t hints[WP_SAMPLER_HINTS];
 	/* One for each profile: commons[0..ncommons), each owned. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push_http.c - profiles to the collector by libcurl: see wallprof/push.h. */
-#include "wallprof/packet.h"
 #include "wallprof/push.h"
 
 #include <errno.h>
@@ -35,6 +34,7 @@ int wp_push_run(const char *url, const char *auth, int sock, pid_t parent)
 #include "push_queue.h"
 #include "serve_confine.h"
 #include "wallprof/clock.h"
+#include "wallprof/packet.h"
 
 enum {
 	CONNECT_MS = 5000,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_http.c - HTTP by libmicrohttpd, in a process that can do nothing else. */
-#include "wallprof/packet.h"
 #include "wallprof/serve.h"
 
 #include <errno.h>
@@ -35,6 +34,7 @@ int wp_serve_http_run(const struct wp_serve_http *how)
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 #include "wallprof/io.h"
+#include "wallprof/packet.h"
 #include "wallprof/utf8.h"
 
 enum {

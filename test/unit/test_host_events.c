@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "../../src/sample/block_records.h"
+#include "../../src/sample/block_waits.h"
 #include "../../src/sample/host_events.h"
 #include "../../src/sample/wait_child.h"
 #include "fake_perf.h"
@@ -239,7 +240,7 @@ static void waits_of_a_process_that_is_added_later_are_told(void **state)
 	assert_int_equal(
 		wp_block_records_read(fake.target->block_waits, UINT64_MAX), 0);
 	fake.sampler->ntargets = 1;
-	fake.sampler->nadded++;
+	assert_int_equal(wp_block_waits_open(fake.target), 0);
 	put_wait(getpid(), TID);
 	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
 	assert_int_equal(blocked_ns(WP_STATE_WAITING), WP_NS_PER_MS);
