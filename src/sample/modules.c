@@ -25,10 +25,13 @@ void wp_modules_clear(struct wp_modules *modules)
 	*modules = (struct wp_modules){ 0 };
 }
 
+/* Code in no file, as [vsyscall], is at one address in all processes, each of which
+ * has its own module: their hashes must differ. */
 static uint64_t hash_module(const struct wp_module *m, const char *path)
 {
-	const uint64_t key[] = { m->start_avma, m->end_avma, m->off, m->dev,
-				 m->ino };
+	const uint64_t key[] = { m->start_avma, m->end_avma,
+				 m->off,	m->dev,
+				 m->ino,	m->ino ? 0 : m->process };
 
 	return wp_hash_bytes(wp_hash_bytes(0, key, sizeof(key)), path,
 			     strlen(path));
@@ -41,7 +44,8 @@ static uint64_t hash_place(const struct wp_module_place *place)
 				     .end_avma = map->end_avma,
 				     .off = map->off,
 				     .dev = map->dev,
-				     .ino = map->ino };
+				     .ino = map->ino,
+				     .process = place->index };
 
 	return hash_module(&m, wp_maps_path(place->maps, map));
 }

@@ -103,6 +103,24 @@ static void code_in_no_file_is_its_processes_own(void **state)
 	assert_int_equal(profile.mappings[second].process, 1);
 }
 
+/* 4,000 processes of a host have [vsyscall]: each is found by its own hash. */
+static void code_in_no_file_is_found_at_once(void **state)
+{
+	static const char code[] =
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
+	uint32_t hash[4000];
+
+	(void)state;
+	for (uint32_t i = 0; i < 4000; i++)
+		id_of(code, i);
+	for (uint32_t at = 0, n = 0; at < modules.index.cap; at++)
+		if (modules.index.v[at].element)
+			hash[n++] = modules.index.v[at].hash;
+	for (size_t i = 0; i < 100; i++)
+		for (size_t k = i + 1; k < 4000; k++)
+			assert_int_not_equal(hash[i], hash[k]);
+}
+
 /* The test's own program. */
 static void a_file_is_opened_once_and_has_a_build_id(void **state)
 {
@@ -164,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_file_at_one_place_is_shared),
 		TEST(code_in_no_file_is_its_processes_own),
+		TEST(code_in_no_file_is_found_at_once),
 		TEST(a_file_is_opened_once_and_has_a_build_id),
 		TEST(what_cannot_be_had_costs_its_frames),
 		TEST(mappings_end_with_their_budget),
