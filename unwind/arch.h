@@ -87,10 +87,10 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
  */
 enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 
-/* Has STEP's thread just been made?  Then its pc is exact and right behind the
- * system call clone or clone3, which returned 0.  C libraries have no unwind info
- * there, for the same code runs on the caller's stack and on the new one. */
-bool wp_arch_is_new_thread(const struct wp_step *step);
+/* Is STEP's pc exact and right behind the system call clone or clone3?  C libraries
+ * have no unwind info there, for the same code runs on the caller's stack and on the
+ * new one. */
+bool wp_arch_is_behind_clone(const struct wp_step *step);
 
 /* Is STEP's pc where the first function of a context of makecontext returns to
  * (glibc's __start_context)?  That is the address of a function, not behind a call,

@@ -66,13 +66,12 @@ bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
 	return false;
 }
 
-bool wp_arch_is_new_thread(const struct wp_step *step)
+bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
 	uint64_t avma = step->regs->v[WP_REG_PC];
 	uint32_t insn, other;
 
 	return !step->is_return && step->module &&
-	       wp_reg_known(step->regs, 0) && !step->regs->v[0] &&
 	       read_insn(step->module, step->mem, avma - 4, &insn) &&
 	       read_insn(step->module, step->mem, avma - 8, &other) &&
 	       insn == INSN_SVC &&

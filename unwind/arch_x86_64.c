@@ -110,7 +110,7 @@ bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
 		!memcmp(code + 4, scaled, sizeof(scaled)));
 }
 
-bool wp_arch_is_new_thread(const struct wp_step *step)
+bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
 	/* mov $56,%eax or $435; syscall. */
 	static const uint8_t clone[] = { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 };
@@ -118,7 +118,6 @@ bool wp_arch_is_new_thread(const struct wp_step *step)
 	uint64_t avma = step->regs->v[WP_REG_PC] - sizeof(clone);
 
 	return !step->is_return && step->module &&
-	       wp_reg_known(step->regs, REG_RAX) && !step->regs->v[REG_RAX] &&
 	       (code_is(step->module, step->mem, avma, clone, sizeof(clone)) ||
 		code_is(step->module, step->mem, avma, clone3, sizeof(clone3)));
 }

@@ -94,10 +94,11 @@ struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
  * pidfd, ...).  Any other WAIT is returned as it is. */
 enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
 
-/* May a thread that sleeps as FACTS say be stopped and let go on, and neither its
- * time limit nor anything else start over?  HAS_FILTER: the thread has a seccomp
- * filter, which may kill it for restart_syscall, or tell a supervisor of each
- * call that is restarted (seccomp_unotify(2)). */
+/* May a thread that sleeps as FACTS say, or that a signal has stopped, be stopped by
+ * ptrace and let go on, and neither its time limit nor anything else start over?
+ * HAS_FILTER: the thread has a seccomp filter, which may kill it for
+ * restart_syscall, or tell a supervisor of each call that is restarted
+ * (seccomp_unotify(2)). */
 bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter);
 
 /* The wait reason by the arguments of futex(2) alone: LOCK for a PI lock, JOIN

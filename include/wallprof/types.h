@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Registers by their DWARF number (x86-64: System V psABI figure 3.36). */
+/* Registers by their DWARF number (x86-64: System V psABI figure 3.36);
+ * WP_REG_RESULT has what a system call returned. */
 #if defined(__x86_64__)
 enum {
+	WP_REG_RESULT = 0,
 	WP_REG_FP = 6,
 	WP_REG_SP = 7,
 	WP_REG_PC = 16,
@@ -23,6 +25,7 @@ enum {
 };
 #elif defined(__aarch64__)
 enum {
+	WP_REG_RESULT = 0,
 	WP_REG_FP = 29,
 	WP_REG_LR = 30,
 	WP_REG_SP = 31,

@@ -119,6 +119,9 @@ bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter)
 {
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
 
+	/* By a signal, and in no call. */
+	if (facts->state_char == 'T' && facts->syscall_nr < 0)
+		return true;
 	if (!info || info->restart == WP_RESTART_OVER)
 		return false;
 	if (has_filter)

@@ -292,6 +292,22 @@ def test_a_stopped_process_stays_stopped(start, profile):
     os.kill(target.pid, signal.SIGCONT)
 
 
+def test_a_stopped_process_is_not_stopped_anew(start, profile):
+    """Its frames are by the frame pointer, which only a stop tells: it is as whole as
+    of a process that runs, and who waits for its children hears of no second stop."""
+    target = start("stack-gcc-O0")
+    os.kill(target.pid, signal.SIGSTOP)
+    assert os.WIFSTOPPED(os.waitpid(target.pid, os.WUNTRACED)[1])
+    dump = wallprof("--threads", "-p", target.pid).check().out
+    assert "truncated" not in dump and re.search(r"#\d+ +main ", dump), dump
+    run, _ = profile(target.pid, "-d", 1, "--scan=proc")
+    assert "refused" not in run.err and run.counter("in a stop") > 0, run.err
+    assert os.waitpid(target.pid, os.WUNTRACED | os.WNOHANG) == (0, 0)
+    assert status_of(target.pid)["State"][0] == "T"
+    os.kill(target.pid, signal.SIGCONT)
+    wait_until(lambda: status_of(target.pid)["State"][0] == "R")
+
+
 def test_a_vfork_parent_is_no_trap(start, profile):
     import pprof_check
     target = start("vforks", 4)

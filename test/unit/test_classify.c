@@ -208,6 +208,12 @@ static void what_may_harm_is_the_rule(void **state)
 	assert_false(may_stop(SYS_getpid, 0, 0, false));
 	assert_false(may_stop(-1, 0, 0, false));
 	assert_false(may_stop(1000001, 0, 0, false));
+	/* Stopped by a signal: a call that it was in is one all the same. */
+	facts = (struct wp_thread_facts){ .state_char = 'T', .syscall_nr = -1 };
+	assert_true(wp_state_may_stop(&facts, false));
+	assert_true(wp_state_may_stop(&facts, true));
+	facts.syscall_nr = SYS_getpid;
+	assert_false(wp_state_may_stop(&facts, false));
 }
 
 int main(void)
