@@ -19,10 +19,8 @@ static enum wp_step_result step_stub(struct wp_step *step,
 	return WP_STEP_OK;
 }
 
-/* Has STEP's thread just been made?  Then clone returned 0 to it; where that is not
- * known, the caller's stack has a return address, the new one has none. */
-static bool is_new_thread(const struct wp_step *step,
-			  const struct wp_unwind_modules *modules)
+bool wp_step_is_new_thread(const struct wp_step *step,
+			   const struct wp_unwind_modules *modules)
 {
 	uint64_t return_avma, sp_avma;
 
@@ -46,7 +44,7 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (step->module &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
 		return wp_arch_step_sigreturn(step);
-	if (is_new_thread(step, modules) || wp_arch_is_context_start(step))
+	if (wp_arch_is_context_start(step))
 		return WP_STEP_ROOT;
 	/* Stubs make no calls, so no frame returns into one.  Those of files the
 	 * prover knows. */

@@ -88,6 +88,12 @@ struct wp_step_ops {
 extern const struct wp_step_ops wp_step_rows;
 extern const struct wp_step_ops wp_step_libunwind;
 
+/* Has STEP's thread just been made, and is right behind clone, which returned 0 to it?
+ * Where that is not known: the caller's stack has a return address, the new one has
+ * none. */
+bool wp_step_is_new_thread(const struct wp_step *step,
+			   const struct wp_unwind_modules *modules);
+
 struct wp_prover;
 
 /* Make a step without unwind info, if it can be verified: see wp_unwind_walk.

@@ -161,9 +161,14 @@ static enum wp_step_result step_by_info(struct walk *w)
 
 static enum wp_step_result step_once(struct walk *w)
 {
-	enum wp_step_result result = step_by_info(w), guess;
+	enum wp_step_result result, guess;
 
 	w->is_guess = false;
+	/* Before its info, which may be that of the caller's stack alone (Go). */
+	if (w->step.module && w->step.module->image &&
+	    wp_step_is_new_thread(&w->step, w->modules))
+		return WP_STEP_ROOT;
+	result = step_by_info(w);
 	if (had_info(result))
 		return result;
 	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);

@@ -2,6 +2,7 @@
 """Go programs: goroutines' stacks and the runtime's, by .debug_frame, which Go
 compresses and which its linker ends without a mark; and by .gopclntab, which is
 in stripped programs too."""
+import os
 import re
 import subprocess
 
@@ -216,3 +217,19 @@ def test_as_elfutils_sees_them(goroutines):
         # elfutils' names tell ABIs apart, Go's own do not.
         assert [plain(n) for n in mine] == [plain(n) for n in their]
     target.assert_unharmed()
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its code is x86-64")
+def test_threads_just_made(start, tmp_path):
+    """They spin right behind runtime.clone: "cmp $0, %rax; je" leads to itself."""
+    prog = tmp_path / "made"
+    code = bytearray((FIXTURES / "goroutines").read_bytes())
+    at = code.index(bytes.fromhex("0f05 4883f800 7405 89442430 c3")) + 6
+    code[at:at + 2] = bytes.fromhex("74fa")
+    prog.write_bytes(code)
+    prog.chmod(0o755)
+    target = start(prog, ready=False)
+    wait_until(lambda: len(tids_of(target.pid)) > 2)
+    out = wallprof("--threads", "-p", target.pid).check().out
+    made = [t for t in out.split("\nthread ") if "#0  runtime.clone " in t]
+    assert made and "truncated" not in out, out
