@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -139,6 +140,17 @@ static pid_t start_child(const char *name)
 	return pid;
 }
 
+/* What no child of another run of this program is called, nor one of a test before, which
+ * may still be about to end (NTH); with END behind it. */
+static const char *chosen(int nth, const char *end)
+{
+	static char name[2][16];
+	char *ret = name[*end == '*'];
+
+	snprintf(ret, sizeof(name[0]), "w%d-%d%s", getpid(), nth, end);
+	return ret;
+}
+
 /* Now the child gets its name. */
 static void rename_child(void)
 {
@@ -242,11 +254,11 @@ static void a_tree_has_what_was_there(void **state)
 
 static void a_name_chooses_when_it_comes(void **state)
 {
-	pid_t pid = start_child("wp-chosen-one");
+	pid_t pid = start_child(chosen(1, "x"));
 
 	(void)state;
 	it.options.globs[0] = "nobody*";
-	it.options.globs[1] = "wp-chosen-*";
+	it.options.globs[1] = chosen(1, "*");
 	begin(0);
 	assert_int_equal(it.n, 0);
 	tell(WP_PERF_FORK, pid, 1, 5);
@@ -262,10 +274,10 @@ static void a_name_chooses_when_it_comes(void **state)
 /* Not by a record: as by a move to another group. */
 static void who_comes_to_be_chosen_is_found_within_a_second(void **state)
 {
-	pid_t pid = start_child("wp-chosen-two");
+	pid_t pid = start_child(chosen(2, "x"));
 
 	(void)state;
-	it.options.globs[0] = "wp-chosen-*";
+	it.options.globs[0] = chosen(2, "*");
 	begin(0);
 	assert_int_equal(it.n, 0);
 	rename_child();
