@@ -88,8 +88,9 @@ struct wp_sampler {
 /* CPU time between two CPU samples. */
 static inline uint64_t wp_sampler_period(const struct wp_sampler *loop)
 {
-	return loop->options.interval_ns *
-	       (loop->pace.stride ? loop->pace.stride : 1);
+	double mean = loop->pace.mean > 1 ? loop->pace.mean : 1;
+
+	return (uint64_t)((double)loop->options.interval_ns * mean);
 }
 
 /* The target with PID that has not ended; NULL: it is not recorded. */

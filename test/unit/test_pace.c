@@ -14,13 +14,13 @@
 
 enum { MOST = 100 };
 
-/* The stride once ticks that take TICK_NS each, at an interval of 10 ms, have been
+/* The mean stride once ticks that take TICK_NS each, at an interval of 10 ms, have been
  * made for SECONDS; *RET_SHARE: what they took of the last second. */
-static uint64_t settle(struct wp_pace *pace, double max_share, uint64_t tick_ns,
-		       unsigned int seconds, double *ret_share)
+static double settle(struct wp_pace *pace, double max_share, uint64_t tick_ns,
+		     unsigned int seconds, double *ret_share)
 {
 	static uint64_t now_ns = WP_NS_PER_S, used_ns;
-	uint64_t end_ns = now_ns + seconds * WP_NS_PER_S, stride = 0;
+	uint64_t end_ns = now_ns + seconds * WP_NS_PER_S, stride;
 	uint64_t before_ns = 0;
 
 	while (now_ns < end_ns) {
@@ -31,7 +31,13 @@ static uint64_t settle(struct wp_pace *pace, double max_share, uint64_t tick_ns,
 		used_ns += tick_ns;
 	}
 	*ret_share = (double)(used_ns - before_ns) / (double)WP_NS_PER_S;
-	return stride;
+	return pace->mean;
+}
+
+/* Windows are of whole ticks. */
+static void assert_double(double is, double want)
+{
+	assert_true(is > 0.97 * want && is < 1.03 * want);
 }
 
 static void what_costs_too_much_comes_less_often(void **state)
@@ -41,13 +47,12 @@ static void what_costs_too_much_comes_less_often(void **state)
 
 	(void)state;
 	/* 20 % of a core at every interval. */
-	assert_in_range(settle(&pace, 0.05, 2 * WP_NS_PER_MS, 10, &share), 4,
-			5);
-	assert_true(share <= 0.055);
+	assert_double(settle(&pace, 0.05, 2 * WP_NS_PER_MS, 20, &share), 4);
+	assert_true(share > 0.045 && share <= 0.055);
 	/* It costs less now: 2 %. */
-	assert_int_equal(settle(&pace, 0.05, WP_NS_PER_MS / 5, 10, &share), 1);
+	assert_double(settle(&pace, 0.05, WP_NS_PER_MS / 5, 20, &share), 1);
 	/* However much it costs. */
-	assert_int_equal(settle(&pace, 0.05, WP_NS_PER_S, 200, &share), MOST);
+	assert_double(settle(&pace, 0.05, WP_NS_PER_S, 200, &share), MOST);
 }
 
 static void what_is_within_the_limit_is_left(void **state)
@@ -56,8 +61,20 @@ static void what_is_within_the_limit_is_left(void **state)
 	double share;
 
 	(void)state;
-	assert_int_equal(settle(&pace, 0.05, WP_NS_PER_MS / 3, 10, &share), 1);
-	assert_int_equal(settle(&pace, 0, 5 * WP_NS_PER_MS, 10, &share), 1);
+	assert_double(settle(&pace, 0.05, WP_NS_PER_MS / 3, 10, &share), 1);
+	assert_double(settle(&pace, 0, 5 * WP_NS_PER_MS, 10, &share), 1);
+}
+
+/* 5.5 % at every interval: one tick of eleven is left out, not one of two. */
+static void no_more_is_left_out_than_has_to_be(void **state)
+{
+	struct wp_pace pace = { 0 };
+	double share;
+
+	(void)state;
+	assert_double(settle(&pace, 0.05, 55 * WP_NS_PER_MS / 100, 60, &share),
+		      1.1);
+	assert_true(share > 0.049 && share <= 0.051);
 }
 
 static int setup(void **state)
@@ -100,7 +117,7 @@ static void time_is_whole_however_few_ticks_there_are(void **state)
 	assert_int_equal(fake_target_wall_ns(&fake, 5, WP_NSTATES),
 			 fake_now_ns - begin_ns);
 	assert_int_equal(wp_sampler_period(fake.sampler),
-			 fake.sampler->pace.stride * TICK);
+			 (uint64_t)(fake.sampler->pace.mean * TICK));
 }
 
 int main(void)
@@ -108,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_costs_too_much_comes_less_often),
 		cmocka_unit_test(what_is_within_the_limit_is_left),
+		cmocka_unit_test(no_more_is_left_out_than_has_to_be),
 		cmocka_unit_test_setup_teardown(
 			time_is_whole_however_few_ticks_there_are, setup,
 			teardown),
