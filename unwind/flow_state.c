@@ -76,8 +76,7 @@ static void store(struct wp_flow_state *s, uint8_t base, int64_t off,
 		return;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		if ((s->saved >> i & 1) && s->saved_off[i] < off + 8 &&
-		    off < s->saved_off[i] + 8 &&
-		    !(reg == wp_kept_regs[i] && is_own(s, reg)))
+		    off < s->saved_off[i] + 8)
 			s->saved &= (uint8_t) ~(1u << i);
 		if (reg == wp_kept_regs[i] && is_own(s, reg) &&
 		    !(s->saved >> i & 1)) {
