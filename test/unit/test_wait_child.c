@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: sample.  wait_child.h: the child that a thread waits for, among those of its
+ * process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "../../src/sample/wait_child.h"
+#include "one_target.h"
+
+enum { TID = 7, NCHILDREN = 3 };
+
+static struct wp_thread *t;
+static struct wp_sample_key key;
+static pid_t children[NCHILDREN];
+
+static int setup(void **state)
+{
+	for (int i = 0; i < NCHILDREN; i++) {
+		children[i] = fork();
+		if (!children[i]) {
+			pause();
+			_exit(0);
+		}
+	}
+	(void)state;
+	fake_target_open(&fake);
+	options = fake_target_options();
+	fake_target_add_thread(&fake, TID, "seven");
+	start_target();
+	assert_int_equal(wp_threads_update(fake.target), 0);
+	t = fake.target->threads[0];
+	memset(&key, 0, sizeof(key));
+	return 0;
+}
+
+static int end(void **state)
+{
+	for (int i = 0; i < NCHILDREN; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	return teardown(state);
+}
+
+/* What is said of T in call NR with ARGS, whose children file has the first N. */
+static const char *describe(int n, long nr, uint64_t arg0, uint64_t arg1)
+{
+	char text[128] = "";
+	size_t at = 0;
+
+	for (int i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%d ",
+				       children[i]);
+	fake_target_write(&fake, TID, "children", text);
+	t->wait.facts = (struct wp_thread_facts){ .syscall_nr = nr,
+						  .args = { arg0, arg1 } };
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	return wp_profile_str(&fake.profile, key.object);
+}
+
+/* TEXT is PREFIX, child I's pid and its command line. */
+static void assert_begins(const char *text, const char *prefix, int i)
+{
+	char want[64];
+
+	snprintf(want, sizeof(want), "%s%d (", prefix, children[i]);
+	if (strncmp(text, want, strlen(want)) != 0)
+		fail_msg("%s, wanted %s", text, want);
+	/* That of the test. */
+	assert_non_null(strstr(text, "test_wait_child"));
+}
+
+static void one_child_is_the_child(void **state)
+{
+	(void)state;
+	assert_begins(describe(1, SYS_wait4, (uint64_t)-1, 0), "child ", 0);
+	assert_null(strstr(wp_profile_str(&fake.profile, key.object), "..."));
+	/* Also where another is asked for: there is no such one. */
+	assert_begins(describe(1, SYS_wait4, 1, 0), "child ", 0);
+}
+
+static void of_several_one_is_known_by_its_pid(void **state)
+{
+	uint64_t second = (uint64_t)children[1], third = (uint64_t)children[2];
+
+	(void)state;
+	assert_begins(describe(3, SYS_wait4, (uint64_t)-1, 0),
+		      "one of 3 children, ", 0);
+	assert_begins(describe(3, SYS_wait4, 0, 0), "one of 3 children, ", 0);
+	assert_begins(describe(3, SYS_wait4, second, 0), "child ", 1);
+	assert_begins(describe(3, SYS_wait4, third, 0), "child ", 2);
+	/* A pid that is none of theirs. */
+	assert_begins(describe(3, SYS_wait4, 1, 0), "one of 3 children, ", 0);
+	assert_begins(describe(3, SYS_waitid, P_PID, second), "child ", 1);
+	assert_begins(describe(3, SYS_waitid, P_ALL, second),
+		      "one of 3 children, ", 0);
+	assert_begins(describe(3, SYS_waitid, P_PGID, second),
+		      "one of 3 children, ", 0);
+}
+
+/* Other threads' children are read where a thread made none. */
+static void children_of_the_process_are_its_threads_too(void **state)
+{
+	(void)state;
+	assert_begins(describe(0, SYS_wait4, (uint64_t)children[2], 0),
+		      "child ", 2);
+	/* Too many threads to be asked: nothing is said. */
+	key.object = 0;
+	fake.target->nthreads = 65;
+	t->wait.facts.args[0] = (uint64_t)children[2];
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	assert_int_equal(key.object, 0);
+	fake.target->nthreads = 64;
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	assert_begins(wp_profile_str(&fake.profile, key.object), "child ", 2);
+	fake.target->nthreads = 1;
+}
+
+/* Its program may have been executed since. */
+static void a_child_is_looked_at_twice(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	describe(1, SYS_wait4, (uint64_t)-1, 0);
+	first = key.object;
+	assert_false(t->wait.child_is_sure);
+	describe(2, SYS_wait4, (uint64_t)-1, 0);
+	assert_int_not_equal(key.object, first);
+	key.object = first;
+	assert_int_equal(wp_wait_child_confirm(t, &key), 0);
+	assert_int_not_equal(key.object, first);
+	assert_true(t->wait.child_is_sure);
+	key.object = first;
+	assert_int_equal(wp_wait_child_confirm(t, &key), 0);
+	assert_int_equal(key.object, first);
+	describe(2, SYS_wait4, (uint64_t)-1, 0);
+	assert_false(t->wait.child_is_sure);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_child_is_the_child),
+		TEST(of_several_one_is_known_by_its_pid),
+		TEST(children_of_the_process_are_its_threads_too),
+		TEST(a_child_is_looked_at_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
