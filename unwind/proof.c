@@ -103,7 +103,9 @@ void wp_proof_find_exits(struct wp_proof *p)
 				wp_proof_rule_of_prologue(
 					&p->flow->prologue,
 					&p->exits.prologue.rule);
-	p->exits.fp_use = p->step->is_return ? (int32_t)p->flow->fp_use : 0;
+	p->exits.fp_use = p->step->is_return || !p->step->module->image ?
+				  (int32_t)p->flow->fp_use :
+				  0;
 	p->exits.home_reg = p->flow->home_reg;
 	p->exits.home_off = (int32_t)p->flow->home_off;
 	end_flow(p);

@@ -41,8 +41,9 @@ struct wp_proof_exits {
 	bool sets_fp;
 	bool has_prologue;
 	struct wp_proof_exit prologue;
-	/* The code behind a call uses words by rbp down to this offset, 0: it
-	 * does not.  A function that has called has a frame of its own. */
+	/* The code behind a call, and all code of no file, uses words by rbp down to
+	 * this offset, 0: it does not.  A function that has called has a frame of its
+	 * own, and no compiler of code as it runs has functions that use another's. */
 	int32_t fp_use;
 	/* See struct wp_flow: the ways above hold where the word at kept
 	 * register HOME_REG + HOME_OFF is the frame pointer. */

@@ -844,6 +844,26 @@ static void a_frame_pointer_that_may_leave_out_frames(void **state)
 		}
 }
 
+/* add $1,%edi; vmovsd %xmm0,-8(%rbp); int3: a loop of V8's optimizing compiler that is
+ * left by calls which do not return.  Its frame has the return address of a call made
+ * before; and once more with -88(%rbp), which is below sp. */
+static void code_of_no_file_that_uses_its_frame(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	for (int is_below = 0; is_below < 2; is_below++) {
+		start(&f, CODE + 0x200);
+		put_frame(&f, put_direct_call(&f));
+		put_code(&f, "\x83\xc7\x01\xc5\xfb\x11\x45\xf8\xcc", 9);
+		if (is_below)
+			f.code[0x207] = 0xa8;
+		f.stack[4] = f.stack[11];
+		assert_int_equal(guess_by_code(&f),
+				 is_below ? WP_STEP_NO_INFO : WP_STEP_OK);
+	}
+}
+
 /* A thread that has just come to a function has its caller's frame pointer. */
 static void a_function_that_has_no_frame_yet(void **state)
 {
@@ -1031,6 +1051,7 @@ int main(void)
 			code_that_has_cleared_the_frame_pointer_is_the_first),
 		cmocka_unit_test(frame_pointer_is_followed),
 		cmocka_unit_test(a_frame_pointer_that_may_leave_out_frames),
+		cmocka_unit_test(code_of_no_file_that_uses_its_frame),
 		cmocka_unit_test(a_function_that_has_no_frame_yet),
 		cmocka_unit_test(a_function_before_has_no_say),
 		cmocka_unit_test(an_interpreter_is_returned_to),
