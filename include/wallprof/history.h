@@ -18,9 +18,9 @@
 
 /* What one sample gained; it may be less than nothing (wp_profile_take_back). */
 struct wp_history_entry {
-	uint32_t kind : 3;
+	uint32_t kind : 4;
 	/* Index of the samples of that kind. */
-	uint32_t sample : 29;
+	uint32_t sample : 28;
 	int32_t count;
 	int32_t cpu_count;
 	int32_t looks;

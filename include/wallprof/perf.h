@@ -75,6 +75,9 @@ struct wp_perf_options {
 	/* Record each time that a thread is woken, in scope CPU: threads of other
 	 * processes too, but for those that wp_perf_filter_wakes leaves out. */
 	bool wakes;
+	/* With WAKES, N: besides, a sample of who wakes at every Nth wake (counted per
+	 * CPU), not in a hardware interrupt or by an idle CPU; 0: none. */
+	uint64_t wake_sample_every;
 	/* A sample of each thread that starts another, right after the record of
 	 * that start.  Not together with CPU samples. */
 	bool thread_starts;
@@ -97,6 +100,8 @@ enum wp_perf_type {
 	WP_PERF_SAMPLE_THREAD_START,
 	/* Sample by a BPF program; its data is RAW. */
 	WP_PERF_SAMPLE_OUTPUT,
+	/* Sample of a thread that wakes another, with what WAKE tells of that. */
+	WP_PERF_SAMPLE_WAKE,
 	/* The thread leaves, or enters, a CPU.  OUT and IN alternate, but the
 	 * last OUT of a thread that ends is not recorded. */
 	WP_PERF_SWITCH_OUT,
@@ -154,8 +159,8 @@ struct wp_perf_record {
 	 * program. */
 	const char *name;
 	bool by_exec;
-	/* WAKE: the thread that was on the CPU (0: none was), and whether it was
-	 * in an interrupt, in which it may have no part. */
+	/* WAKE, SAMPLE_WAKE: the thread that was on the CPU (0: none was), and
+	 * whether it was in an interrupt, in which it may have no part. */
 	pid_t waker_pid;
 	pid_t waker_tid;
 	bool hard_interrupt;
@@ -198,8 +203,9 @@ struct wp_perf_stats {
 	uint64_t records;
 	/* Of other processes, or of a second event on the same thread. */
 	uint64_t foreign;
-	/* Samples of switches, foreign ones included. */
+	/* Samples of switches, and of wakes, foreign ones included. */
 	uint64_t switch_samples;
+	uint64_t wake_samples;
 	/* Lost for want of room, foreign ones included.  The kernel tells their
 	 * number in the next record that finds room or, if facts.counts_lost,
 	 * when all events are disabled. */
@@ -243,6 +249,8 @@ void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns);
  * before is not EVERY: the caller tells them by their times.  Does nothing where no
  * samples of switches are taken. */
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
+/* The same of wakes. */
+void wp_perf_set_wake_samples(struct wp_perf *perf, uint64_t every);
 
 /* Call EACH with the event of each CPU to which a BPF program may write, enabled or not;
  * the descriptor is PERF's.  Stops when EACH returns another value than 0, and returns
@@ -250,8 +258,8 @@ void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every);
 int wp_perf_each_output(const struct wp_perf *perf,
 			int (*each)(void *ctx, int cpu, int fd), void *ctx);
 
-/* Record wakes only of the threads with tids from FIRST to LAST.  Where the kernel
- * refuses it, more are recorded. */
+/* Record wakes only of the threads with tids from FIRST to LAST, and sample only those
+ * that one of these makes.  Where the kernel refuses it, more are recorded. */
 void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last);
 
 /* Fill *RET with the earliest record that has not been handed out, if its time

@@ -123,17 +123,16 @@ struct wp_sample_key {
 	/* String id: name of the blocking system call, of WP_WAIT_GO what is
 	 * waited for in Go's words; "" when none. */
 	uint16_t syscall;
-	/* GOROUTINE: string id of what it waits for, in Go's words.  HEAP: of
-	 * the objects' size in bytes.  Else: string id of the object that the
-	 * thread waits for ("fd 7 tcp 127.0.0.1:41234 -> 127.0.0.1:5432"), "":
-	 * not known.  BLOCK: of who woke it ("main (4711)"). */
+	/* String id: GOROUTINE: of what it waits for, in Go's words.  HEAP: of the
+	 * objects' size in bytes.  BLOCK: of who woke it ("main (4711)"); WAKE: of who
+	 * was woken.  Else: of what it waits for ("fd 7 tcp 127.0.0.1:5432"), "": not known. */
 	uint32_t object;
 };
 
 struct wp_profile_sample {
 	struct wp_sample_key key;
-	/* WALL, THREADS: number of samples, and their wall time.  BLOCK, MUTEX:
-	 * number of waits, and their time.  THREADCREATE: number of threads, and
+	/* WALL, THREADS: number of samples, and their wall time.  BLOCK, MUTEX: of
+	 * waits, and their time; WAKE: of ended ones.  THREADCREATE: of threads, and
 	 * the time that they lived.  HEAP: objects allocated, and their bytes. */
 	uint64_t count;
 	uint64_t wall_ns;
@@ -231,7 +230,9 @@ struct wp_profile_location {
 	/* Each goroutine once. */                                             \
 	X(GOROUTINE, "goroutine")                                              \
 	/* Objects on the heap, by the stack that allocated them. */           \
-	X(HEAP, "heap")
+	X(HEAP, "heap")                                                        \
+	/* Wakes, by the stack of the thread that woke another. */             \
+	X(WAKE, "wake")
 
 enum wp_profile_kind {
 #define X(name, text) WP_PROFILE_##name,

@@ -74,8 +74,9 @@ struct wp_sampler_options {
 	 * entry of the profile for each. */
 	bool goroutines;
 	bool goroutine_ids;
-	/* Fill the profile's sets BLOCK, MUTEX and THREADCREATE. */
+	/* Fill the profile's sets BLOCK, WAKE, MUTEX and THREADCREATE. */
 	bool block;
+	bool wake;
 	bool mutex;
 	bool thread_starts;
 	/* Fill HEAP: one sample for so many bytes allocated, on average, at no more

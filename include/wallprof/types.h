@@ -62,9 +62,10 @@ enum wp_frame_flags {
 	WP_FRAME_GUESSED = 2,
 	/* The kernel's signal trampoline; the frame after it is exact. */
 	WP_FRAME_SIGNAL = 4,
-	/* Kernel code: MAPPING is WP_MAPPING_KERNEL and PC_AVMA the id of the
-	 * function's name in the profile's strings. */
-	WP_FRAME_KERNEL = 8,
+	/* PC_AVMA is the id of a name in the profile's strings: of a function of the
+	 * kernel, if MAPPING is WP_MAPPING_KERNEL; if it is WP_MAPPING_NONE, of a text
+	 * that stands in place of a frame. */
+	WP_FRAME_NAMED = 8,
 };
 
 enum {

@@ -416,10 +416,12 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 		o->sampler.stop = WP_STOP_ALL;
 	if (dump)
 		o->sampler.cpu = o->sampler.block = o->sampler.mutex =
-			o->sampler.heap = false;
-	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block)
+			o->sampler.heap = o->sampler.wake = false;
+	if (wp_option_is_given(parse, WP_OPT_BLOCK_RATE) && !o->sampler.block &&
+	    !o->sampler.wake)
 		return wp_err_set(err, -EINVAL,
-				  "--block-rate goes with --profile block");
+				  "--block-rate goes with --profile block or "
+				  "wake");
 	choose_goroutines(parse);
 	rc = check_heap(parse, err);
 	if (!rc)

@@ -131,12 +131,12 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
 	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
 	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
-	  "wall cpu block mutex threadcreate heap",
+	  "wall cpu block wake mutex threadcreate heap",
 	  "any of wall,cpu (default: two columns of one file),\n"
-	  "block (waits, by stack), mutex (waits for locks, by\n"
-	  "the stack that holds them), threadcreate, heap",
-	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `mutex`,\n"
-	  "`threadcreate`, `heap`; `wall,cpu` by default, which are columns of one file.\n"
+	  "block (waits, by stack), wake (by who ends them),\n"
+	  "mutex (by who holds the lock), threadcreate, heap",
+	  "Which profiles to make, separated by commas: `wall`, `cpu`, `block`, `wake`,\n"
+	  "`mutex`, `threadcreate`, `heap`; `wall,cpu` by default: columns of one file.\n"
 	  "See PROFILES." },
 	{ WP_OPT_BLOCK_RATE, "block-rate", "RATE", RECORD | SERVE,
 	  WP_SECTION_WHAT, NULL,
@@ -144,8 +144,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "waiting, such as 10us; default: as many as are cheap",
 	  "For the block profile: `1/N` takes the stack of one switch in N; a time such as\n"
 	  "`10us` keeps one sample for so much delay on average, longer waits always.\n"
-	  "By default as many stacks are taken as are cheap.\n"
-	  "No rate changes the sums on average." },
+	  "For the wake profile: `1/N` takes the stack of one wake in N.\n"
+	  "By default as many are taken as are cheap; no rate changes sums on average." },
 	{ WP_OPT_HEAP_RATE, "heap-rate", "BYTES", RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL,
 	  "heap: one sample per so many bytes, default 512K",

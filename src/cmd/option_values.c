@@ -189,11 +189,12 @@ int wp_option_profiles(struct wp_options *o, const char *text,
 		{ "threadcreate", &s->thread_starts, WP_PROFILE_THREADCREATE },
 		{ "goroutine", &others, WP_PROFILE_GOROUTINE },
 		{ "heap", &s->heap, WP_PROFILE_HEAP },
+		{ "wake", &s->wake, WP_PROFILE_WAKE },
 	};
 	const size_t nwords = sizeof(words) / sizeof(*words);
 
 	s->wall = s->cpu = s->block = s->mutex = s->thread_starts = s->heap =
-		false;
+		s->wake = false;
 	o->kinds = 0;
 	for (const char *p = text; *p || p == text;) {
 		size_t n = strcspn(p, ","), i = 0;
@@ -203,11 +204,10 @@ int wp_option_profiles(struct wp_options *o, const char *text,
 		if (i == nwords)
 			return wp_err_set(
 				err, -EINVAL,
-				"--profile wants wall, "
-				"cpu, block, mutex, threadcreate, heap, "
-				"several (wall,cpu,block) or, of a "
-				"dump, goroutine, heap, block or "
-				"mutex, not \"%s\"",
+				"--profile wants wall, cpu, block, wake, "
+				"mutex, threadcreate, heap, several "
+				"(wall,cpu,block) or, of a dump, goroutine, "
+				"heap, block or mutex, not \"%s\"",
 				text);
 		*words[i].on = true;
 		o->kinds |= 1u << words[i].kind;

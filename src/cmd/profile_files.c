@@ -2,6 +2,7 @@
 /* profile_files.c - see profile_files.h. */
 #include "profile_files.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -48,6 +49,7 @@ int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 
 		if (!(kinds & 1u << kind))
 			continue;
+		assert(set->n < WP_PROFILE_FILES_MAX);
 		name = set->v[set->n].path;
 		set->v[set->n].kind = (enum wp_profile_kind)kind;
 		set->v[set->n].file = (struct wp_output_file)

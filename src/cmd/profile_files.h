@@ -9,19 +9,22 @@
 #include "output_file.h"
 #include "wallprof/profile.h"
 
+/* Threads and goroutines are of a dump, which is one file. */
+enum { WP_PROFILE_FILES_MAX = WP_NPROFILE_KINDS - 2 };
+
 struct wp_profile_files {
 	struct {
 		enum wp_profile_kind kind;
 		struct wp_output_file file;
 		char path[PATH_MAX];
-	} v[WP_NPROFILE_KINDS];
+	} v[WP_PROFILE_FILES_MAX];
 	size_t n;
 };
 
-/* Open a file for each kind in KINDS (bits 1 << kind).  A single kind, and wall
- * among several, goes to PATH, the others to PATH with their name in it:
- * "out.pb.gz", "out.block.pb.gz".  If PATH is a stream (NULL, "-", a device) it
- * gets all kinds, one after another.  0 or -errno with ERR; the caller discards
+/* Open a file for each kind in KINDS (bits 1 << kind; not of threads, goroutines).
+ * A single kind, and wall among several, goes to PATH, the others to PATH with
+ * their name in it: "out.pb.gz", "out.block.pb.gz".  If PATH is a stream (NULL,
+ * "-", a device) it gets all kinds, one after another.  0 or -errno with ERR; the caller discards
  * in both cases. */
 WP_MUST_CHECK
 int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,

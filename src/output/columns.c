@@ -30,6 +30,10 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 		VALUE("threadcreate", "count", count),
 	};
 
+	static const struct wp_column wakes[] = {
+		VALUE("wakes", "count", count),
+		VALUE("delay", "nanoseconds", wall_ns),
+	};
 	/* As Go's goroutine profile. */
 	static const struct wp_column goroutines[] = {
 		VALUE("goroutine", "count", count),
@@ -56,6 +60,8 @@ struct wp_columns wp_columns_of(const struct wp_profile_meta *meta,
 	case WP_PROFILE_BLOCK:
 	case WP_PROFILE_MUTEX:
 		return (struct wp_columns){ waits, 2, 1, 0 };
+	case WP_PROFILE_WAKE:
+		return (struct wp_columns){ wakes, 2, 1, 0 };
 	case WP_PROFILE_THREADCREATE:
 		return (struct wp_columns){ thread_starts, 1, 0, 0 };
 	default:
@@ -96,5 +102,6 @@ const char *wp_columns_unit(const struct wp_profile *profile,
 bool wp_columns_have_states(const struct wp_profile *profile,
 			    enum wp_profile_kind kind)
 {
-	return !profile->meta.stateless && kind != WP_PROFILE_HEAP;
+	return !profile->meta.stateless && kind != WP_PROFILE_HEAP &&
+	       kind != WP_PROFILE_WAKE;
 }

@@ -175,7 +175,9 @@ void wp_pprof_put_labels(struct wp_pprof_writer *w,
 		put_wait(w, key);
 	if (wp_pprof_str_id(w, key->object))
 		put_label(w,
-			  w->kind == WP_PROFILE_BLOCK ? "woken by" : "object",
+			  w->kind == WP_PROFILE_BLOCK ? "woken by" :
+			  w->kind == WP_PROFILE_WAKE  ? "woken" :
+							"object",
 			  wp_pprof_str_id(w, key->object));
 	if (t->idle)
 		put_label(w, "idle", wp_pprof_text_id(w, "true"));

@@ -136,7 +136,8 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 		labels->state = str;
 	else if (!strcmp(name, "wait"))
 		labels->wait = str;
-	else if (!strcmp(name, "object") || !strcmp(name, "woken by"))
+	else if (!strcmp(name, "object") || !strcmp(name, "woken by") ||
+		 !strcmp(name, "woken"))
 		labels->object = str;
 	else if (!strcmp(name, "looks") && num > 0)
 		labels->looks = (uint64_t)num;

@@ -232,6 +232,10 @@ static const struct words *words_of(const struct wp_profile *profile,
 				      "end, or of all that was allocated where "
 				      "nothing is in use.",
 				      "No object was sampled" },
+		[WP_PROFILE_WAKE] = { "wakes", "delay",
+				      "Delay adds up the time that threads had waited when they "
+				      "were woken.  The stacks\nare of the thread that woke them.",
+				      "No thread was woken" },
 	};
 	static const struct words goroutines = {
 		"samples", "goroutine time",
@@ -364,6 +368,8 @@ static void put_summary(struct wp_report *r)
 		wp_report_states(r);
 	if (r->kind != WP_PROFILE_MUTEX && r->kind != WP_PROFILE_HEAP)
 		wp_report_sites(r);
+	if (r->kind == WP_PROFILE_WAKE)
+		wp_report_woken(r);
 	if (r->kind == WP_PROFILE_HEAP)
 		wp_report_leaks(r);
 }

@@ -114,6 +114,8 @@ void wp_report_idle(struct wp_report *r);
 void wp_report_states(struct wp_report *r);
 void wp_report_functions(struct wp_report *r);
 void wp_report_sites(struct wp_report *r);
+/* Of a wake profile: who wakes whom, and how often. */
+void wp_report_woken(struct wp_report *r);
 /* Of a heap profile: who allocates what is not freed, and how fast that grows. */
 void wp_report_leaks(struct wp_report *r);
 void wp_report_trees(struct wp_report *r);

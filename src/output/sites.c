@@ -159,7 +159,8 @@ int wp_report_most(const struct wp_profile *profile, enum wp_profile_kind kind,
 			wp_buf_str(&r.name, ": ");
 			wp_report_wait(&r, rows.v[0].b >> 8);
 		}
-		wp_buf_str(&r.name, " at ");
+		wp_buf_str(&r.name,
+			   kind == WP_PROFILE_WAKE ? " ended by " : " at ");
 		wp_view_get(profile, rows.v[0].loc, rows.v[0].level, &view);
 		/* The row is for all lines of the function. */
 		view.line = 0;
@@ -202,12 +203,14 @@ void wp_report_sites(struct wp_report *r)
 	}
 	wp_pairs_sort(&rows);
 	if (rows.len) {
-		wp_report_title(r, r->profile->meta.is_of_goroutines ?
+		wp_report_title(r, r->kind == WP_PROFILE_WAKE ?
+					   "What ends waits" :
+				   r->profile->meta.is_of_goroutines ?
 					   "Where goroutines wait" :
 					   "Where threads wait");
 		wp_buf_printf(&r->out, "      time    share%s  %-*s%s\n",
 			      errors.known ? " error" : "", (int)column_of(r),
-			      "for", "at");
+			      "for", r->kind == WP_PROFILE_WAKE ? "by" : "at");
 	}
 	for (; shown < rows.len && !wp_report_hides(r, shown, TOP_SITES);
 	     shown++)

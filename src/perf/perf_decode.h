@@ -22,7 +22,7 @@
 	((uint64_t)(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |            \
 		    PERF_SAMPLE_STACK_USER))
 /* attr.sample_type of events of wakes. */
-#define WP_PERF_SAMPLE_WAKE (WP_PERF_SAMPLE_BASE | (uint64_t)PERF_SAMPLE_RAW)
+#define WP_PERF_WAKE_TYPE (WP_PERF_SAMPLE_BASE | (uint64_t)PERF_SAMPLE_RAW)
 
 /* attr.sample_regs_user: the registers of struct wp_regs. */
 uint64_t wp_perf_regs_mask(void);
@@ -38,9 +38,10 @@ struct wp_perf_writer {
 };
 
 /* Parse one record, BYTES[0..len), aligned to 8, of an event whose
- * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA, or
- * WP_PERF_SAMPLE_WAKE, with attr.sample_id_all.  A sample gets type WP_PERF_SAMPLE_CPU and no period: the
- * caller corrects both by the event's id.  *RET borrows from BYTES.
+ * attr.sample_type is WP_PERF_SAMPLE_BASE and any of WP_PERF_SAMPLE_EXTRA and
+ * PERF_SAMPLE_RAW, with attr.sample_id_all.  A sample gets type WP_PERF_SAMPLE_CPU
+ * and no period: the caller corrects both by the event's id.  *RET borrows from
+ * BYTES.
  *
  * 0; -ENOTSUP: a record of another type; -EBADMSG: malformed.
  */

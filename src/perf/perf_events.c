@@ -22,6 +22,8 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 
 	if (kind == WP_PERF_KIND_WAKES)
 		return perf->waking_id;
+	if (kind == WP_PERF_KIND_WAKE_STACKS)
+		return perf->waking_id && o->wake_sample_every;
 	if (kind == WP_PERF_KIND_SWITCHES)
 		return o->switches || o->switch_sample_every;
 	return o->period_ns || o->tasks || o->thread_starts || o->bpf_output;
@@ -30,7 +32,7 @@ bool wp_perf_kind_wanted(const struct wp_perf *perf, enum wp_perf_kind kind)
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,
 				      enum wp_perf_kind kind)
 {
-	if (kind == WP_PERF_KIND_WAKES)
+	if (kind == WP_PERF_KIND_WAKES || kind == WP_PERF_KIND_WAKE_STACKS)
 		return WP_PERF_CPU;
 	return kind == WP_PERF_KIND_MAIN ? perf->facts.main_scope :
 					   perf->facts.switch_scope;
@@ -87,6 +89,8 @@ uint64_t wp_perf_kind_period(const struct wp_perf *perf, enum wp_perf_kind kind)
 		return 1;
 	if (kind == WP_PERF_KIND_MAIN)
 		return perf->options.period_ns;
+	if (kind == WP_PERF_KIND_WAKE_STACKS)
+		return perf->options.wake_sample_every;
 	/* A switch happens in the kernel. */
 	return perf->facts.user_only ? 0 : perf->options.switch_sample_every;
 }
@@ -131,9 +135,17 @@ static void set_wakes(struct perf_event_attr *a, const struct wp_perf *perf)
 {
 	a->type = PERF_TYPE_TRACEPOINT;
 	a->config = (uint64_t)perf->waking_id;
-	a->sample_type = WP_PERF_SAMPLE_WAKE;
+	a->sample_type = WP_PERF_WAKE_TYPE;
 	a->sample_regs_user = 0;
 	a->sample_stack_user = 0;
+}
+
+static void set_wake_stacks(struct perf_event_attr *a,
+			    const struct wp_perf *perf)
+{
+	a->type = PERF_TYPE_TRACEPOINT;
+	a->config = (uint64_t)perf->waking_id;
+	a->sample_type |= PERF_SAMPLE_RAW;
 }
 
 static int open_attr(struct perf_event_attr *a, pid_t tid, int cpu)
@@ -154,6 +166,8 @@ int wp_perf_event_open(const struct wp_perf *perf, enum wp_perf_kind kind,
 		set_main(&a, perf);
 	else if (kind == WP_PERF_KIND_WAKES)
 		set_wakes(&a, perf);
+	else if (kind == WP_PERF_KIND_WAKE_STACKS)
+		set_wake_stacks(&a, perf);
 	else
 		set_switches(&a, perf);
 	if (perf->facts.counts_lost)
@@ -169,6 +183,13 @@ static void leave_out_processes(int fd)
 	/* linux/sched.h: CLONE_THREAD.  If the kernel refuses the filter, the
 	 * reader drops these samples. */
 	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "clone_flags & 0x10000");
+}
+
+/* Take no samples of what an interrupt, or an idle CPU, has no part in.  If the kernel
+ * refuses the filter, the reader drops them. */
+static void leave_out_interrupts(int fd)
+{
+	(void)!ioctl(fd, PERF_EVENT_IOC_SET_FILTER, WP_PERF_BY_THREADS);
 }
 
 /* A period of CPU samples: any from 3/8 to 11/8 of the one asked for is as likely.
@@ -225,6 +246,8 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		return e->fd;
 	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		leave_out_processes(e->fd);
+	if (kind == WP_PERF_KIND_WAKE_STACKS)
+		leave_out_interrupts(e->fd);
 	if (ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->fd) ||
 	    ioctl(e->fd, PERF_EVENT_IOC_ID, &e->id)) {
 		rc = -errno;

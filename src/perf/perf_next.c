@@ -129,6 +129,16 @@ static void complete_sample(struct wp_perf *perf, struct wp_perf_event *event,
 	}
 }
 
+/* Make REC a sample of who wakes, if it is one of a thread. */
+static bool is_wake_sample(struct wp_perf *perf, struct wp_perf_record *rec)
+{
+	perf->stats.wake_samples++;
+	if (wp_perf_parse_wake(rec))
+		return false;
+	rec->type = WP_PERF_SAMPLE_WAKE;
+	return !rec->hard_interrupt && rec->waker_pid > 0 && rec->waker_tid > 0;
+}
+
 static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		    const struct wp_perf_writer *writer)
 {
@@ -138,6 +148,8 @@ static bool is_ours(struct wp_perf *perf, struct wp_perf_record *rec,
 		return false;
 	if (event->kind == WP_PERF_KIND_WAKES)
 		return !wp_perf_parse_wake(rec);
+	if (event->kind == WP_PERF_KIND_WAKE_STACKS)
+		return is_wake_sample(perf, rec);
 	if (rec->type == WP_PERF_SAMPLE_CPU)
 		complete_sample(perf, event, rec);
 	/* A thread that has ended has tid -1. */
@@ -180,8 +192,10 @@ static uint64_t sample_type_of(const struct wp_perf *perf, const void *bytes,
 	if (!perf->waking_id)
 		return perf->sample_type;
 	event = find_event(perf, wp_perf_sample_id(bytes, len));
-	return event && event->kind == WP_PERF_KIND_WAKES ?
-		       WP_PERF_SAMPLE_WAKE :
+	if (event && event->kind == WP_PERF_KIND_WAKES)
+		return WP_PERF_WAKE_TYPE;
+	return event && event->kind == WP_PERF_KIND_WAKE_STACKS ?
+		       perf->sample_type | (uint64_t)PERF_SAMPLE_RAW :
 		       perf->sample_type;
 }
 

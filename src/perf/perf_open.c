@@ -333,15 +333,29 @@ void wp_perf_disable(struct wp_perf *perf)
 	wp_perf_events_count_lost(perf);
 }
 
+static void set_periods(struct wp_perf *perf, enum wp_perf_kind kind,
+			uint64_t period)
+{
+	for (size_t i = 0; i < perf->nevents; i++)
+		if (perf->events[i].kind == kind)
+			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
+			      &period);
+}
+
 void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 {
 	if (!perf->facts.switch_samples || !every)
 		return;
 	perf->options.switch_sample_every = every;
-	for (size_t i = 0; i < perf->nevents; i++)
-		if (perf->events[i].kind == WP_PERF_KIND_SWITCHES)
-			ioctl(perf->events[i].fd, PERF_EVENT_IOC_PERIOD,
-			      &every);
+	set_periods(perf, WP_PERF_KIND_SWITCHES, every);
+}
+
+void wp_perf_set_wake_samples(struct wp_perf *perf, uint64_t every)
+{
+	if (!perf->options.wake_sample_every || !every)
+		return;
+	perf->options.wake_sample_every = every;
+	set_periods(perf, WP_PERF_KIND_WAKE_STACKS, every);
 }
 
 int wp_perf_each_output(const struct wp_perf *perf,
@@ -358,13 +372,20 @@ int wp_perf_each_output(const struct wp_perf *perf,
 
 void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
 {
-	char filter[64];
+	char filter[64], own[192];
 
 	snprintf(filter, sizeof(filter), "pid >= %d && pid <= %d", first, last);
-	for (size_t i = 0; i < perf->nevents; i++)
-		if (perf->events[i].kind == WP_PERF_KIND_WAKES)
+	snprintf(own, sizeof(own),
+		 "%s && common_pid >= %d && common_pid <= %d && %s", filter,
+		 first, last, WP_PERF_BY_THREADS);
+	for (size_t i = 0; i < perf->nevents; i++) {
+		enum wp_perf_kind kind = perf->events[i].kind;
+
+		if (kind == WP_PERF_KIND_WAKES ||
+		    kind == WP_PERF_KIND_WAKE_STACKS)
 			ioctl(perf->events[i].fd, PERF_EVENT_IOC_SET_FILTER,
-			      filter);
+			      kind == WP_PERF_KIND_WAKES ? filter : own);
+	}
 }
 
 const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf)

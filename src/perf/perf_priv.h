@@ -26,8 +26,14 @@ enum wp_perf_kind {
 	WP_PERF_KIND_SWITCHES,
 	/* Takes a sample of each wake. */
 	WP_PERF_KIND_WAKES,
+	/* Takes a sample, with the stack of who wakes, at every Nth wake. */
+	WP_PERF_KIND_WAKE_STACKS,
 	WP_PERF_NKINDS,
 };
+
+/* A filter of wakes: those that a thread makes, not a hardware interrupt on its CPU
+ * (linux/trace_events.h, TRACE_FLAG_HARDIRQ). */
+#define WP_PERF_BY_THREADS "common_pid > 0 && !(common_flags & 8)"
 
 struct wp_perf_event {
 	uint64_t id;

@@ -7,7 +7,7 @@
 
 #include "wallprof/vec.h"
 
-_Static_assert(WP_HISTORY_THREAD < 8, "a kind has three bits");
+_Static_assert(WP_HISTORY_THREAD < 16, "a kind has four bits");
 
 void wp_history_init(struct wp_history *history, uint64_t keep_ns,
 		     size_t max_bytes, uint64_t now_ns)
@@ -81,8 +81,8 @@ static struct wp_history_entry gain(unsigned int kind, uint32_t i,
 				    const struct wp_profile_sample *is)
 {
 	return (struct wp_history_entry){
-		.kind = kind & 7,
-		.sample = i & 0x1fffffff,
+		.kind = kind & 15,
+		.sample = i & 0xfffffff,
 		.count = (int32_t)(is->count - was->count),
 		.cpu_count = (int32_t)(is->cpu_count - was->cpu_count),
 		.looks = (int32_t)(is->looks - was->looks),
@@ -115,8 +115,8 @@ static void note_changed(struct wp_history *h, const struct wp_profile *p,
 		if (*was == is)
 			continue;
 		mark->v[mark->n++] = (struct wp_history_entry){
-			.kind = WP_HISTORY_THREAD & 7,
-			.sample = i & 0x1fffffff,
+			.kind = WP_HISTORY_THREAD & 15,
+			.sample = i & 0xfffffff,
 			.cpu_ns = (int64_t)(is - *was)
 		};
 		*was = is;
@@ -188,7 +188,7 @@ static void renumber_mark(struct wp_history_mark *mark, struct wp_renumber *r)
 					WP_REF_THREAD :
 					WP_REF_SAMPLE + e->kind,
 				&index);
-		e->sample = index & 0x1fffffff;
+		e->sample = index & 0xfffffff;
 	}
 }
 

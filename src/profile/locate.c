@@ -117,8 +117,8 @@ static int locate_frame(struct locator *l, const struct wp_frame *frame,
 {
 	struct wp_profile_location want = { 0 };
 
-	if (frame->flags & WP_FRAME_KERNEL) {
-		want.mapping = WP_MAPPING_KERNEL;
+	if (frame->flags & WP_FRAME_NAMED) {
+		want.mapping = frame->mapping;
 		want.text = (uint32_t)frame->pc_avma;
 	} else {
 		want.avma = wp_frame_lookup_avma(frame);

@@ -116,7 +116,7 @@ static void refs_of_stack(struct wp_renumber *r, struct wp_profile *p,
 		uint32_t name = (uint32_t)frame->pc_avma;
 
 		wp_renumber_ref(r, WP_REF_MAPPING, &frame->mapping);
-		if (!(frame->flags & WP_FRAME_KERNEL))
+		if (!(frame->flags & WP_FRAME_NAMED))
 			continue;
 		wp_renumber_ref(r, WP_REF_STRING, &name);
 		frame->pc_avma = name;

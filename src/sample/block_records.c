@@ -12,6 +12,7 @@
 #include "target.h"
 #include "thread.h"
 #include "threads.h"
+#include "wakes.h"
 #include "wallprof/block_weight.h"
 
 enum {
@@ -29,8 +30,10 @@ static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 	t->waits.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return 0;
-	rc = wp_switch_sample_key(&b->calls, t, &b->events, record,
-				  &t->waits.key);
+	rc = b->wants_waits ? wp_switch_sample_key(&b->calls, t, &b->events,
+						   record, &t->waits.key) :
+			      wp_switch_sample_wait(&b->calls, t, &record->regs,
+						    &t->waits.key);
 	if (!rc)
 		t->waits.every = record->time_ns < b->changed_ns ?
 					 b->every_before :
@@ -38,8 +41,7 @@ static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 	return rc;
 }
 
-/* The last tick found T in the wait that ends at NOW. */
-static bool was_found_waiting(const struct wp_thread *t, uint64_t now)
+bool wp_block_records_found_waiting(const struct wp_thread *t, uint64_t now)
 {
 	uint64_t tick_ns = t->target->last_tick_ns;
 
@@ -50,22 +52,32 @@ static bool was_found_waiting(const struct wp_thread *t, uint64_t now)
 	       t->waits.in_ns < tick_ns && now > tick_ns;
 }
 
+void wp_block_records_keep(struct wp_block_waits *b,
+			   const struct wp_block_wait *w)
+{
+	if (b->nwaits == WP_BLOCK_RECORDS_WAITS)
+		b->dropped++;
+	else
+		b->waits[b->nwaits++] = *w;
+}
+
 /* Keep the part in STATE, DELAY_NS long, of a wait of T until NOW. */
 static void keep_wait(struct wp_thread *t, enum wp_state state,
 		      uint64_t delay_ns, uint64_t now)
 {
 	struct wp_block_waits *b = t->target->block_waits;
-	struct wp_block_wait w = { { .stack = WP_BLOCK_ALL,
-				     .thread = t->index },
-				   delay_ns,
-				   t->waits.every };
+	struct wp_block_wait w = {
+		.key = { .stack = WP_BLOCK_ALL, .thread = t->index },
+		.delay_ns = delay_ns,
+		.span_ns = delay_ns,
+		.every = t->waits.every,
+	};
 
-	if (b->nwaits == WP_BLOCK_RECORDS_WAITS) {
-		b->dropped++;
+	if (!b->wants_waits)
 		return;
-	}
 	/* A long wait is told by ticks, but its end is not. */
-	if (state == WP_STATE_RUNNABLE && was_found_waiting(t, now)) {
+	if (state == WP_STATE_RUNNABLE &&
+	    wp_block_records_found_waiting(t, now)) {
 		w.key = t->wait.key;
 		w.every = 1;
 	} else if (w.every) {
@@ -75,7 +87,7 @@ static void keep_wait(struct wp_thread *t, enum wp_state state,
 	if (state == WP_STATE_RUNNABLE)
 		w.key.wait = WP_WAIT_NONE;
 	w.key.object = t->waits.waker;
-	b->waits[b->nwaits++] = w;
+	wp_block_records_keep(b, &w);
 }
 
 /* T waited until NOW, for so long that ticks told it: they did not know who would
@@ -87,7 +99,8 @@ static int tell_waker(struct wp_thread *t, uint64_t now)
 	int rc;
 
 	if (t->waits.samples < WP_BLOCK_TICKS || !t->waits.waker ||
-	    !was_found_waiting(t, now))
+	    !t->target->block_waits->wants_waits ||
+	    !wp_block_records_found_waiting(t, now))
 		return 0;
 	key.object = 0;
 	rc = wp_profile_add_sample(profile, WP_PROFILE_BLOCK, &key,
@@ -120,7 +133,7 @@ static int end_wait(struct wp_thread *t, uint64_t now)
 	}
 	if (w->wake_ns >= b->valid_ns && now > end_ns)
 		keep_wait(t, WP_STATE_RUNNABLE, now - end_ns, now);
-	return tell_waker(t, now);
+	return wp_wakes_keep(t, end_ns, now) ? -ENOMEM : tell_waker(t, now);
 }
 
 /* T leaves its CPU. */
@@ -187,17 +200,29 @@ static int note_wake(struct wp_block_waits *b,
 {
 	/* It may be a thread of another process. */
 	struct wp_thread *t = find_woken(b, record->tid);
-	uint32_t name;
+	uint32_t name = 0;
 
 	if (!t || !t->watched ||
 	    (t->waits.wake_ns && t->waits.wake_ns >= t->waits.out_ns))
 		return 0;
-	name = wp_wakers_name(&b->wakers, t->target, record);
+	if (b->wants_waits)
+		name = wp_wakers_name(&b->wakers, t->target, record);
 	if (name == UINT32_MAX)
 		return -ENOMEM;
 	t->waits.wake_ns = record->time_ns;
 	t->waits.waker = name;
-	return 0;
+	return wp_wakes_note(b, t, record);
+}
+
+/* RECORD is a sample of who wakes a thread, and tells the wake as well. */
+static int note_waker(struct wp_block_waits *b,
+		      const struct wp_perf_record *record)
+{
+	struct wp_thread *t;
+	int rc = note_wake(b, record);
+
+	t = rc ? NULL : find_woken(b, record->tid);
+	return t && t->waits.wake_ns ? wp_wakes_sample(b, t, record) : rc;
 }
 
 static int add_switch(struct wp_thread *t, const struct wp_perf_record *record)
@@ -227,6 +252,8 @@ static int add_record(struct wp_block_waits *b,
 	}
 	if (record->type == WP_PERF_WAKE)
 		return note_wake(b, record);
+	if (record->type == WP_PERF_SAMPLE_WAKE)
+		return note_waker(b, record);
 	target = find_switched(b, record);
 	if (!target)
 		return 0;
@@ -248,6 +275,7 @@ int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
 	const struct wp_perf_stats *stats = wp_perf_stats(b->events.perf);
 	uint64_t records = stats->records + stats->foreign;
 	uint64_t lost = stats->lost, samples = stats->switch_samples;
+	uint64_t wake_samples = stats->wake_samples;
 	struct wp_perf_record record;
 	int rc = 0;
 
@@ -255,6 +283,7 @@ int wp_block_records_read(struct wp_block_waits *b, uint64_t until_ns)
 		rc = add_record(b, &record);
 	b->records += stats->records + stats->foreign - records;
 	b->samples += stats->switch_samples - samples;
+	b->wake_samples += stats->wake_samples - wake_samples;
 	b->lost += stats->lost - lost;
 	return rc;
 }

@@ -14,6 +14,7 @@
 
 struct wp_sampler;
 struct wp_target;
+struct wp_thread;
 
 enum {
 	/* Tids whose process is known. */
@@ -22,13 +23,17 @@ enum {
 	WP_BLOCK_RECORDS_WAITS = 1 << 16,
 };
 
-/* A wait until the thread was woken, or the wait for a CPU after that. */
+/* A wait until the thread was woken, or the wait for a CPU after that; or the wake. */
 struct wp_block_wait {
-	/* In state waiting or runnable; the object is who woke it. */
+	/* In state waiting or runnable; the object is who woke it.  Of a wake that of
+	 * the wake profile. */
 	struct wp_sample_key key;
 	uint64_t delay_ns;
-	/* Its stack is that of one switch in so many; 0: it has none. */
+	/* What was to be in the window for the wait to be known. */
+	uint64_t span_ns;
+	/* Its stack is that of one switch, or wake, in so many; 0: it has none. */
 	uint32_t every;
+	bool is_wake;
 };
 
 /* The process of a thread by its last switch, which wakes do not tell. */
@@ -44,6 +49,9 @@ struct wp_block_waits {
 	/* Borrowed. */
 	struct wp_sampler *loop;
 	struct wp_profile *profile;
+	/* Which profiles are made of them: waits, by the stack that waited, and wakes,
+	 * by the stack of who woke. */
+	bool wants_waits, wants_wakes;
 	/* The only target; NULL: events of CPUs are those of all processes. */
 	struct wp_target *only;
 	/* Enabled in windows of time, disabled in the gaps between them, and
@@ -56,6 +64,9 @@ struct wp_block_waits {
 	 * EVERY_BEFOREth. */
 	uint32_t every, every_before;
 	uint64_t changed_ns;
+	/* The same of samples of who wakes. */
+	uint32_t wake_every, wake_every_before;
+	uint64_t wake_changed_ns;
 	/* Begin and end of the last window, and end of the gap after it. */
 	uint64_t on_ns, off_ns, turn_ns;
 	/* Waits that began before are not known: records were lost, or not
@@ -63,13 +74,15 @@ struct wp_block_waits {
 	uint64_t valid_ns;
 	/* Records and samples read, and records lost, in this window, those of
 	 * other processes included. */
-	uint64_t records, lost, samples;
+	uint64_t records, lost, samples, wake_samples;
 	/* Sums of all windows. */
 	uint64_t all_records, all_lost, recorded_ns;
 	uint64_t start_ns;
 	/* Waits that were kept with their stack, and waits of which the end is not
 	 * known: they hold the time until the thread ran. */
 	uint64_t stacks, unsplit;
+	/* Wakes that were kept with the stack of who made them. */
+	uint64_t wake_stacks;
 	/* 0, or why wakes are not recorded. */
 	int wake_rc;
 	/* Waits of this window: waits[0..nwaits), owned; and those that found no
@@ -86,5 +99,12 @@ struct wp_block_waits {
  * -ENOMEM. */
 WP_MUST_CHECK
 int wp_block_records_read(struct wp_block_waits *waits, uint64_t until_ns);
+
+/* Keep W until its window is over, if there is room. */
+void wp_block_records_keep(struct wp_block_waits *waits,
+			   const struct wp_block_wait *w);
+
+/* The last tick found T in the wait that ends at NOW. */
+bool wp_block_records_found_waiting(const struct wp_thread *t, uint64_t now);
 
 #endif

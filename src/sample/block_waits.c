@@ -18,6 +18,7 @@
 #include "sampler_loop.h"
 #include "target.h"
 #include "thread.h"
+#include "wakes.h"
 #include "wallprof/clock.h"
 
 enum {
@@ -46,6 +47,7 @@ static int open_events(struct wp_block_waits *b, struct wp_err *err)
 		.switches = true,
 		.wakes = true,
 		.switch_sample_every = b->every,
+		.wake_sample_every = b->wants_wakes ? b->wake_every : 0,
 		.stack_bytes = events->options.stack_bytes ?
 				       events->options.stack_bytes :
 				       WP_PERF_SOURCE_FIRST_STACK,
@@ -86,6 +88,8 @@ static int open_waits(struct wp_block_waits *b)
 {
 	struct wp_err err = WP_ERR_INIT;
 	char text[sizeof(err.msg) + 128];
+	struct wp_profile_meta *meta = &b->profile->meta;
+	struct wp_intern *strings = &b->profile->strings;
 
 	b->waits = calloc(WP_BLOCK_RECORDS_WAITS, sizeof(*b->waits));
 	if (!b->waits)
@@ -93,6 +97,10 @@ static int open_waits(struct wp_block_waits *b)
 	b->every = b->every_before = b->loop->options.block_rate.every ?
 					     b->loop->options.block_rate.every :
 					     WP_SWITCH_BUDGET_FIRST_EVERY;
+	b->wake_every = b->wake_every_before =
+		b->loop->options.block_rate.every ?
+			b->loop->options.block_rate.every :
+			WP_WAKES_FIRST_EVERY;
 	b->start_ns = wp_clock_ns();
 	if (!open_events(b, &err)) {
 		begin_recording(b);
@@ -103,8 +111,13 @@ static int open_waits(struct wp_block_waits *b)
 		 "an estimate from wall-clock samples, in "
 		 "which waits shorter than the interval count too little; %s",
 		 err.msg);
-	b->profile->meta.source[WP_PROFILE_BLOCK] = wp_intern_add_str(
-		&b->profile->strings, text);
+	if (b->wants_waits)
+		meta->source[WP_PROFILE_BLOCK] = wp_intern_add_str(strings,
+								   text);
+	snprintf(text, sizeof(text), "not recorded: %s", err.msg);
+	if (b->wants_wakes)
+		meta->source[WP_PROFILE_WAKE] = wp_intern_add_str(strings,
+								  text);
 	return 0;
 }
 
@@ -119,6 +132,8 @@ int wp_block_waits_open(struct wp_target *target)
 			return -ENOMEM;
 		b->loop = target->loop;
 		b->profile = target->profile;
+		b->wants_waits = target->loop->options.block;
+		b->wants_wakes = target->loop->options.wake;
 		b->only = target->loop->options.many ? NULL : target;
 		if (open_waits(b))
 			return -ENOMEM;
@@ -198,31 +213,47 @@ static int record_waits(struct wp_block_waits *b, uint64_t cycle_ns)
 		lost *= 1 + (double)b->dropped / (double)b->nwaits;
 	for (uint32_t i = 0; i < b->nwaits && !rc; i++) {
 		const struct wp_block_wait *w = &b->waits[i];
+		double weight = lost;
 
-		rc = add_wait(b, w,
-			      cycle_ns ? lost * wp_block_weight_in_window(
-							w->delay_ns, window_ns,
-							cycle_ns) :
-					 lost);
+		if (cycle_ns)
+			weight *= wp_block_weight_in_window(
+				w->span_ns, window_ns, cycle_ns);
+		rc = w->is_wake ? wp_wakes_add(b, w, weight) :
+				  add_wait(b, w, weight);
 	}
 	b->all_records += b->records;
 	b->all_lost += b->lost + b->dropped;
 	b->nwaits = b->dropped = 0;
-	b->records = b->lost = b->samples = 0;
+	b->records = b->lost = b->samples = b->wake_samples = 0;
 	return rc;
 }
 
-/* Sample one switch in as many as are cheap, by the samples of this window. */
-static void adapt_switch_samples(struct wp_block_waits *b, uint64_t window_ns)
+/* One in as many as are cheap, where SAMPLES of one in EVERY were taken in WINDOW_NS. */
+static uint32_t cheap_every(struct wp_block_waits *b, uint64_t samples,
+			    uint32_t every, uint64_t window_ns)
+{
+	return wp_switch_budget_every((double)samples * WP_NS_PER_S /
+					      (double)window_ns,
+				      every, wp_random_next(&b->loop->random));
+}
+
+/* Sample one switch, and one wake, in as many as are cheap, by the samples of this
+ * window. */
+static void adapt_samples(struct wp_block_waits *b, uint64_t window_ns)
 {
 	if (b->loop->options.block_rate.every || !window_ns)
 		return;
 	b->every_before = b->every;
-	b->every = wp_switch_budget_every(
-		(double)b->samples * WP_NS_PER_S / (double)window_ns, b->every,
-		wp_random_next(&b->loop->random));
+	b->every = cheap_every(b, b->samples, b->every, window_ns);
 	b->changed_ns = wp_clock_ns();
 	wp_perf_set_switch_samples(b->events.perf, b->every);
+	if (!b->wants_wakes)
+		return;
+	b->wake_every_before = b->wake_every;
+	b->wake_every = cheap_every(b, b->wake_samples, b->wake_every,
+				    window_ns);
+	b->wake_changed_ns = wp_clock_ns();
+	wp_perf_set_wake_samples(b->events.perf, b->wake_every);
 }
 
 /* End the window if it is long enough: begin a gap, or go on without one. */
@@ -237,7 +268,7 @@ static int end_window(struct wp_block_waits *b)
 	gap = wp_switch_budget_gap(&b->budget, window_ns, b->records + b->lost,
 				   wp_perf_facts(b->events.perf)->nrings,
 				   wp_random_next(&b->loop->random));
-	adapt_switch_samples(b, window_ns);
+	adapt_samples(b, window_ns);
 	if (!gap && !b->events.stack_was_cut) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
@@ -264,6 +295,7 @@ static int begin_window(struct wp_block_waits *b)
 		return 0;
 	}
 	wp_perf_set_switch_samples(b->events.perf, b->every);
+	wp_perf_set_wake_samples(b->events.perf, b->wake_every);
 	rc = record_waits(b, wp_clock_ns() - b->on_ns);
 	begin_recording(b);
 	return rc;
@@ -330,11 +362,14 @@ int wp_block_waits_finish(struct wp_common *common)
 	} else {
 		rc = record_waits(b, wp_clock_ns() - b->on_ns);
 	}
-	describe_source(b);
 	stack = wp_profile_add_stack(b->profile, &none, 0);
 	if (!rc && stack == UINT32_MAX)
 		rc = -ENOMEM;
-	return rc ? rc : wp_block_weight_finish(b->profile, stack);
+	if (!rc && b->wants_waits) {
+		describe_source(b);
+		rc = wp_block_weight_finish(b->profile, stack);
+	}
+	return rc ? rc : wp_wakes_finish(b, stack);
 }
 
 void wp_block_waits_forget(struct wp_common *common, uint32_t process)
@@ -364,6 +399,8 @@ int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
 		t->waits.samples = t->waits.samples_ns = 0;
 	t->waits.samples++;
 	t->waits.samples_ns += wall_ns;
+	if (!block->wants_waits)
+		return 0;
 	if (!block->no_events) {
 		if (t->waits.samples < WP_BLOCK_TICKS)
 			return 0;

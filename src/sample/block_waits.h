@@ -6,6 +6,8 @@
 #ifndef WP_BLOCK_WAITS_H
 #define WP_BLOCK_WAITS_H
 
+#include <sys/types.h>
+
 #include "wallprof/err.h"
 #include "wallprof/profile.h"
 
@@ -21,6 +23,14 @@ struct wp_thread_waits {
 	uint64_t out_ns;
 	uint64_t wake_ns;
 	uint32_t waker;
+	/* The wake as a sample of the wake profile, by the thread with this tid, and
+	 * in how many wakes one gives its stack; 0: this one did not. */
+	struct wp_sample_key wake;
+	pid_t waker_tid;
+	uint32_t wake_every;
+	/* What the thread is called in samples of those who wake it, "worker (4711)",
+	 * when its name is NAMED: string ids. */
+	uint32_t name, named;
 	/* When it entered a CPU last, by a record. */
 	uint64_t in_ns;
 	/* The sample at that switch, which stands for EVERY switches; 0: there

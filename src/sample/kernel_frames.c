@@ -27,7 +27,7 @@ static void add_name(struct frames *frames, struct wp_target *target,
 	if (id != UINT32_MAX && frames->n < WP_KERNEL_FRAMES_MAX)
 		frames->v[frames->n++] = (struct wp_frame){ id,
 							    WP_MAPPING_KERNEL,
-							    WP_FRAME_KERNEL };
+							    WP_FRAME_NAMED };
 }
 
 static void put_before(const struct frames *frames, struct wp_stack *stack)

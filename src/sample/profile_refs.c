@@ -24,6 +24,10 @@ static void refs_of_thread(struct wp_thread *t, struct wp_renumber *r)
 	wp_renumber_ref(r, WP_REF_STRING, &t->waits.waker);
 	if (t->waits.every)
 		wp_renumber_key(r, WP_PROFILE_WALL, &t->waits.key);
+	if (t->waits.wake_ns)
+		wp_renumber_key(r, WP_PROFILE_WAKE, &t->waits.wake);
+	/* They are found again. */
+	t->waits.name = t->waits.named = 0;
 }
 
 static void refs_of_block_waits(struct wp_block_waits *b, struct wp_renumber *r)

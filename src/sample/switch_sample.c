@@ -12,9 +12,8 @@
 #include "wait_object.h"
 #include "wallprof/hash.h"
 
-/* The system call that the instruction before PC makes; -1: it makes none. */
-static long call_before(struct wp_switch_sample_calls *calls,
-			struct wp_target *target, uint64_t pc_avma)
+long wp_switch_sample_call(struct wp_switch_sample_calls *calls,
+			   struct wp_target *target, uint64_t pc_avma)
 {
 	size_t i = wp_hash_u64(pc_avma) % WP_SWITCH_SAMPLE_CALLS;
 	uint64_t generation = target->space.view.generation;
@@ -40,7 +39,7 @@ static long find_call(struct wp_switch_sample_calls *calls,
 		      const uint64_t *args)
 {
 	uint64_t pc_avma = regs->v[WP_REG_PC];
-	long nr = call_before(calls, t->target, pc_avma);
+	long nr = wp_switch_sample_call(calls, t->target, pc_avma);
 
 	if (nr != wp_syscall_restart)
 		return nr;
@@ -57,10 +56,9 @@ static long find_call(struct wp_switch_sample_calls *calls,
 	}
 }
 
-/* Set state, wait and call of KEY by T's registers REGS. */
-static int classify_wait(struct wp_switch_sample_calls *calls,
-			 const struct wp_thread *t, const struct wp_regs *regs,
-			 struct wp_sample_key *key)
+int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
+			  const struct wp_thread *t, const struct wp_regs *regs,
+			  struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .state_char = 'S' };
 	int rc;
@@ -90,7 +88,7 @@ int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
 	};
 
 	if (key.stack == UINT32_MAX ||
-	    classify_wait(calls, t, &record->regs, &key))
+	    wp_switch_sample_wait(calls, t, &record->regs, &key))
 		return -ENOMEM;
 	*ret = key;
 	return 0;

@@ -11,6 +11,7 @@
 #include "wallprof/profile.h"
 
 struct wp_perf_source;
+struct wp_target;
 struct wp_thread;
 
 enum { WP_SWITCH_SAMPLE_CALLS = 256 };
@@ -26,6 +27,18 @@ struct wp_switch_sample_calls {
 		long nr;
 	} v[WP_SWITCH_SAMPLE_CALLS];
 };
+
+/* The system call that the code of TARGET before PC_AVMA makes: -1: none, or as by
+ * wp_wait_state_call_before. */
+long wp_switch_sample_call(struct wp_switch_sample_calls *calls,
+			   struct wp_target *target, uint64_t pc_avma);
+
+/* Set state, wait and system call of KEY, which has no object, to those of the wait that
+ * T begins with registers REGS.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
+			  const struct wp_thread *t, const struct wp_regs *regs,
+			  struct wp_sample_key *key);
 
 /* Fill RET with the key of the wait that T begins: RECORD is a sample, from SOURCE,
  * of T as it leaves its CPU, with its registers.  The key has no object.  0 or

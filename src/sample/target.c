@@ -33,7 +33,7 @@ static int open_kinds(struct wp_target *target, struct wp_err *err)
 
 	if (options->cpu)
 		wp_cpu_samples_open(target, err);
-	if (options->block)
+	if (options->block || options->wake)
 		rc = wp_block_waits_open(target);
 	if (!rc && (options->mutex || options->note_holders))
 		rc = wp_lock_holders_open(target);
@@ -127,7 +127,7 @@ int wp_target_begin(struct wp_target *target, struct wp_err *err)
 	target->wants_running = options->wall ||
 				(options->cpu && !target->cpu_events->perf);
 	target->samples_threads = target->wants_running || options->block ||
-				  options->mutex;
+				  options->wake || options->mutex;
 	target->common->wants_running |= target->wants_running;
 	wp_bpf_scan_add(target->loop, process->pid);
 	return options->heap ? wp_heap_samples_open(target, err) : 0;

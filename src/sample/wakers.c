@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "sampler_loop.h"
 #include "target.h"
 #include "threads.h"
 #include "wait_object.h"
@@ -51,24 +52,70 @@ void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,
 	wp_perf_filter_wakes(perf, wakers->first, wakers->last);
 }
 
-/* The name of thread TID of another process. */
-static uint32_t foreign_name(struct wp_wakers *wakers, struct wp_target *target,
-			     pid_t tid)
+struct wp_frame wp_wakers_frame(struct wp_target *target, const char *text)
 {
-	size_t i = (size_t)tid % WP_WAKERS_NAMES;
-	char path[32], comm[32] = "", text[64];
+	return (struct wp_frame){
+		.pc_avma = wp_intern_add_str(&target->profile->strings, text),
+		.mapping = WP_MAPPING_NONE,
+		.flags = WP_FRAME_NAMED,
+	};
+}
+
+/* The stack of one frame, TEXT. */
+static uint32_t text_stack(struct wp_target *target, const char *text)
+{
+	struct wp_frame frame = wp_wakers_frame(target, text);
+	const struct wp_stack stack = { .frames = &frame,
+					.depth = 1,
+					.end = WP_END_ROOT };
+
+	return frame.pc_avma == UINT32_MAX ?
+		       UINT32_MAX :
+		       wp_profile_add_stack(target->profile, &stack,
+					    WP_MAPPING_NONE);
+}
+
+/* Read the name of thread TID into COMM; false: it has ended.  *RET_KERNEL: it is one of
+ * the kernel. */
+static bool read_comm(pid_t tid, char comm[32], bool *ret_kernel)
+{
+	struct wp_proc_stat stat = { 0 };
+	char path[32], text[512];
 	ssize_t n;
 
-	if (wakers->names[i].tid == tid)
-		return wakers->names[i].name;
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	*ret_kernel = n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+		      stat.kernel_thread;
 	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-	n = wp_io_read_at(AT_FDCWD, path, comm, sizeof(comm));
+	n = wp_io_read_at(AT_FDCWD, path, comm, 32);
 	if (n > 0 && comm[n - 1] == '\n')
 		comm[n - 1] = '\0';
-	snprintf(text, sizeof(text), "%s (%d)", n > 0 ? comm : "ended", tid);
-	wakers->names[i].name = wp_wait_object_intern(target, text);
+	return n > 0;
+}
+
+/* The index of names[] of thread TID of another process. */
+static size_t find_foreign(struct wp_wakers *wakers, struct wp_target *target,
+			   pid_t tid)
+{
+	size_t i = (size_t)tid % WP_WAKERS_NAMES;
+	char comm[32], text[64];
+	bool kernel;
+
+	if (wakers->names[i].tid == tid)
+		return i;
+	if (!read_comm(tid, comm, &kernel))
+		snprintf(comm, sizeof(comm), "ended");
 	wakers->names[i].tid = tid;
-	return wakers->names[i].name;
+	snprintf(text, sizeof(text), "%s (%d)", comm, tid);
+	wakers->names[i].name = wp_wait_object_intern(target, text);
+	wakers->names[i].stack = 0;
+	if (!target->loop->options.wake)
+		return i;
+	snprintf(text, sizeof(text), "[%s: %s]",
+		 kernel ? "kernel thread" : "another process", comm);
+	wakers->names[i].stack = text_stack(target, text);
+	return i;
 }
 
 static uint32_t own_name(struct wp_target *target, const struct wp_thread *t)
@@ -93,11 +140,26 @@ uint32_t wp_wakers_name(struct wp_wakers *wakers, struct wp_target *target,
 		return wp_wait_object_intern(target, "interrupt");
 	t = wp_threads_find(target, record->waker_tid);
 	name = t ? own_name(target, t) :
-		   foreign_name(wakers, target, record->waker_tid);
+		   wakers->names[find_foreign(wakers, target,
+					      record->waker_tid)]
+			       .name;
 	if (!record->soft_interrupt || name == UINT32_MAX)
 		return name;
 	/* A packet that it sent itself over the loopback device, or any other. */
 	snprintf(text, sizeof(text), "interrupt on %s",
 		 wp_profile_str(target->profile, name));
 	return wp_wait_object_intern(target, text);
+}
+
+uint32_t wp_wakers_stack(struct wp_wakers *wakers, struct wp_target *target,
+			 const struct wp_perf_record *record)
+{
+	if (!record)
+		return text_stack(target, "[waker not recorded]");
+	if (record->soft_interrupt && !record->hard_interrupt)
+		return text_stack(target, WP_WAKERS_SOFT);
+	if (record->hard_interrupt || !record->waker_tid)
+		return text_stack(target, "[interrupt]");
+	return wakers->names[find_foreign(wakers, target, record->waker_tid)]
+		.stack;
 }

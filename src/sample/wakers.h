@@ -12,6 +12,8 @@ struct wp_target;
 
 enum { WP_WAKERS_NAMES = 256 };
 
+#define WP_WAKERS_SOFT "[software interrupt]"
+
 struct wp_wakers {
 	/* The events whose wakes are filtered, and the tids that pass. */
 	const struct wp_perf *perf;
@@ -19,8 +21,9 @@ struct wp_wakers {
 	/* Names of threads of other processes, by tid: a cache. */
 	struct {
 		pid_t tid;
-		/* String id. */
+		/* String id; stack with a frame that stands for it. */
 		uint32_t name;
+		uint32_t stack;
 	} names[WP_WAKERS_NAMES];
 };
 
@@ -32,5 +35,14 @@ void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,
  * curl (4712)"; UINT32_MAX without memory. */
 uint32_t wp_wakers_name(struct wp_wakers *wakers, struct wp_target *target,
 			const struct wp_perf_record *record);
+
+/* The stack of TARGET's profile that stands for who made RECORD's wake, where that is no
+ * thread that is recorded; its one frame is a text: "[interrupt]", "[software interrupt]",
+ * "[kernel thread: kworker/0:1]", "[another process: curl]".  RECORD NULL: nobody is
+ * known.  UINT32_MAX without memory. */
+uint32_t wp_wakers_stack(struct wp_wakers *wakers, struct wp_target *target,
+			 const struct wp_perf_record *record);
+/* A frame that is a text. */
+struct wp_frame wp_wakers_frame(struct wp_target *target, const char *text);
 
 #endif

@@ -108,6 +108,11 @@ void wp_perf_set_switch_samples(struct wp_perf *perf, uint64_t every)
 	perf->options.switch_sample_every = every;
 }
 
+void wp_perf_set_wake_samples(struct wp_perf *perf, uint64_t every)
+{
+	perf->options.wake_sample_every = every;
+}
+
 void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
 {
 	perf->first_woken = first;
@@ -137,6 +142,7 @@ bool wp_perf_next(struct wp_perf *perf, uint64_t until_ns,
 	perf->stats.foreign += fake_perf.foreign_each;
 	perf->stats.lost += ret->lost;
 	perf->stats.switch_samples += ret->type == WP_PERF_SAMPLE_SWITCH;
+	perf->stats.wake_samples += ret->type == WP_PERF_SAMPLE_WAKE;
 	return true;
 }
 

@@ -90,7 +90,7 @@ static void kernel_and_bare_addresses_are_named(void **state)
 	t = mk_thread(&p, 1, "a b");
 	frames[0] = (struct wp_frame){ .pc_avma = mk_str(&p, "do_futex"),
 				       .mapping = WP_MAPPING_KERNEL,
-				       .flags = WP_FRAME_KERNEL };
+				       .flags = WP_FRAME_NAMED };
 	frames[1] = (struct wp_frame){ .pc_avma = 0x1235,
 				       .flags = WP_FRAME_RETURN };
 	mk_sample(&p, t, wp_profile_add_stack(&p, &stack, 0), WP_STATE_WAITING,

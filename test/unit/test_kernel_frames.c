@@ -47,7 +47,7 @@ static void assert_names(const char *const *names)
 
 	for (n = 0; names[n]; n++) {
 		assert_true(n < walked.depth);
-		assert_int_equal(walked.frames[n].flags, WP_FRAME_KERNEL);
+		assert_int_equal(walked.frames[n].flags, WP_FRAME_NAMED);
 		assert_int_equal(walked.frames[n].mapping, WP_MAPPING_KERNEL);
 		assert_string_equal(
 			wp_profile_str(&fake.profile,

@@ -490,10 +490,10 @@ static void a_wake_tells_who_is_woken_and_by_whom(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		make_wake(&b, rows[i].flags);
 		assert_int_equal(wp_perf_sample_id(b.v, 8 * b.n), 77);
-		assert_int_equal(
-			wp_perf_parse(&rec, &(struct wp_perf_writer){ 0 },
-				      WP_PERF_SAMPLE_WAKE, b.v, 8 * b.n),
-			0);
+		assert_int_equal(wp_perf_parse(&rec,
+					       &(struct wp_perf_writer){ 0 },
+					       WP_PERF_WAKE_TYPE, b.v, 8 * b.n),
+				 0);
 		assert_int_equal(wp_perf_parse_wake(&rec), 0);
 		assert_int_equal(rec.type, WP_PERF_WAKE);
 		assert_int_equal(rec.tid, 4711);
@@ -508,7 +508,7 @@ static void a_wake_tells_who_is_woken_and_by_whom(void **state)
 	/* More data than there are bytes. */
 	for (size_t len = 0; len < 8 * b.n; len += 8)
 		assert_int_not_equal(
-			parse_len(&rec, WP_PERF_SAMPLE_WAKE, &b, len), 0);
+			parse_len(&rec, WP_PERF_WAKE_TYPE, &b, len), 0);
 }
 
 static void every_prefix_is_refused(void **state)

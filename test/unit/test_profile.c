@@ -335,7 +335,7 @@ static void kernel_frame_is_its_name(void **state)
 	struct wp_frame frame = {
 		.pc_avma = mk_str(p, "do_epoll_wait"),
 		.mapping = WP_MAPPING_KERNEL,
-		.flags = WP_FRAME_KERNEL,
+		.flags = WP_FRAME_NAMED,
 	};
 	struct wp_stack stack = { .frames = &frame, .depth = 1 };
 

@@ -40,7 +40,7 @@ static void describe(const struct wp_profile *p, char *text)
 			(unsigned long long)s->wall_ns);
 		for (uint32_t k = 0; k < stack->depth; k++) {
 			const struct wp_frame *f = &p->frames[stack->first + k];
-			bool kernel = f->flags & WP_FRAME_KERNEL;
+			bool kernel = f->flags & WP_FRAME_NAMED;
 
 			len += (size_t)snprintf(
 				text + len, TEXT - len, " %s+%llx",
@@ -75,7 +75,7 @@ static void make_second(uint64_t at)
 	map = mk_mapping(&profile, at << 20, name, "");
 	snprintf(name, sizeof(name), "kernel_%llu", (unsigned long long)at);
 	frames[0] = (struct wp_frame){ mk_str(&profile, name),
-				       WP_MAPPING_KERNEL, WP_FRAME_KERNEL };
+				       WP_MAPPING_KERNEL, WP_FRAME_NAMED };
 	frames[1] = (struct wp_frame){ (at << 20) + 7, map, 0 };
 	frames[2] = (struct wp_frame){ at, WP_MAPPING_NONE, WP_FRAME_RETURN };
 	stack = wp_profile_add_stack(

@@ -420,7 +420,7 @@ static void a_chain_of_kernel_addresses_comes_first_too(void **state)
 			      (uint32_t)walk.stack.frames[1].pc_avma);
 	/* No function of the kernel is there, and it is a return address. */
 	assert_string_equal(name, "0x2000");
-	assert_int_equal(walk.stack.frames[1].flags, WP_FRAME_KERNEL);
+	assert_int_equal(walk.stack.frames[1].flags, WP_FRAME_NAMED);
 	assert_int_equal(walk.stack.cfa_avma[0], 0);
 	/* No more than there is room for. */
 	record.kernel_len = 70;
