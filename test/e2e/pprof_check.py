@@ -162,6 +162,9 @@ def _sample(p, s, noted):
     if p.string_table[p.sample_type[0].type] == "alloc_objects":
         assert not labels.keys() & {"state", "wait"}, labels
         return
+    if p.string_table[p.sample_type[0].type] == "wakes":
+        assert "state" not in labels and labels.get("woken"), labels
+        return
     assert labels.get("state") in STATES, labels
     if "wait" in labels:
         assert labels["state"] == "waiting", labels

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who woke the threads that waited, against what fixtures/handoff.c has counted: each of
+its threads is woken by something else."""
+import json
+import math
+import re
+import sys
+
+import pprof_check
+import pytest
+
+from conftest import FIXTURES, wallprof
+
+UNKNOWN = "[waker not recorded]"
+# Interrupts of an idle CPU are no wakes to some kernels.
+CLOCK = {"[interrupt]", UNKNOWN}
+
+
+def record(out, *options, rounds):
+    """Wakes of fixtures/handoff.c from its start to its end, and its account."""
+    run = wallprof("--profile", "block,wake", *options, "--",
+                   FIXTURES / "handoff", rounds, output=out, timeout=300)
+    run.check((0, 1))
+    truth = json.loads(re.search(r"TRUTH (.*)", run.out).group(1))
+    wake = pprof_check.load(str(out).replace(".pb.gz", ".wake.pb.gz"))
+    pprof_check.validate(wake)
+    block = pprof_check.load(str(out).replace(".pb.gz", ".block.pb.gz"))
+    return truth, wake, block
+
+
+def total(p, woken, keep, value="wakes"):
+    """Of the wakes of threads called WOKEN, those whose stack KEEP accepts."""
+    return sum(s["values"][value] for s in pprof_check.samples(p)
+               if s["labels"]["woken"].startswith(woken + " (")
+               and keep([f["name"] for f in s["frames"]], s["labels"]))
+
+
+def by(function, thread):
+    return lambda names, labels: (function in names and
+                                  labels["thread"] == thread)
+
+
+def error_of(block):
+    """How far a number of wakes may be told wrong: what is missing is of the first moment,
+    before the threads were met; where a busy machine has gaps between windows, of a tenth
+    of a second each, these are a sample."""
+    text = "\n".join(pprof_check.comments(block))
+    part = float(re.search(r"recorded ([\d.]+) %", text).group(1)) / 100
+    windows = block.duration_nanos / 1e8 * part
+    return 0.05 + 3 * math.sqrt((1 - part) / windows)
+
+
+@pytest.mark.alone
+def test_who_wakes_whom(tmp_path):
+    truth, wake, block = record(tmp_path / "x.pb.gz", rounds=800)
+    assert [wake.string_table[t.type] for t in wake.sample_type] == [
+        "wakes", "delay"]
+
+    def assert_near(got, want):
+        assert abs(got / want - 1) < error_of(block), (got, want)
+
+    assert_near(total(wake, "taker", by("let_go", "holder")), truth["taker"])
+    much, little = (total(wake, "worker", by(function, "maker"))
+                    for function in ("make_much", "make_little"))
+    assert_near(much + little, truth["worker"])
+    # About half of the stacks are the maker's; those of a busy moment weigh more.
+    stacks = int(re.search(r"(\d+) stacks of threads that woke", "\n".join(
+        pprof_check.comments(wake))).group(1)) / 2
+    assert abs(much / (much + little) - 0.75) < 4 * math.sqrt(
+        0.75 * 0.25 / stacks)
+    assert_near(total(wake, "ticker",
+                      lambda names, labels: names[0] in CLOCK and
+                      labels["thread"] == "ticker"), truth["ticker"])
+    assert_near(total(wake, "reader",
+                      lambda names, labels:
+                      names == ["[another process: feeder]"]), truth["reader"])
+    # Nobody else wakes them, and nobody wakes for no reason.
+    for woken in ("worker", "reader"):
+        others = total(wake, woken, lambda names, labels:
+                       not {"make_much", "make_little", "[no stack]", UNKNOWN,
+                            "[another process: feeder]"} & set(names))
+        assert others == 0, woken
+    waits = {s["labels"].get("wait") for s in pprof_check.samples(wake)
+             if s["frames"][0]["name"] == "[interrupt]"}
+    assert waits <= {"sleep", None}
+    # The other side of the same waits.
+    for woken in ("taker", "worker", "reader"):
+        delay = total(wake, woken, lambda names, labels: True, "delay")
+        waited = sum(s["values"]["delay"] for s in pprof_check.samples(block)
+                     if s["labels"]["thread"] == woken and
+                     s["labels"]["state"] == "waiting" and
+                     "woken by" in s["labels"])
+        assert abs(delay / waited - 1) < 0.05 + error_of(block), woken
+
+
+def test_who_wakes_is_of_another_process_that_is_recorded(tmp_path):
+    truth, wake, block = record(tmp_path / "x.pb.gz", "--children", rounds=300)
+    fed = total(wake, "reader", by("feed", "feeder"))
+    # It is met some milliseconds after it has started.
+    unmet = total(wake, "reader", lambda names, labels:
+                  any("another process" in name for name in names))
+    assert unmet < 0.05 * truth["reader"], unmet
+    assert abs(fed / truth["reader"] - 1) < 0.1 + error_of(block), (
+        fed, truth)
+
+
+@pytest.mark.parametrize("form", ["txt", "folded", "svg"])
+def test_the_target_goes_on_as_it_did(start, tmp_path, form):
+    target = start("handoff", 0)
+    out = tmp_path / f"x.{form}"
+    wallprof("-p", target.pid, "-d", 1, "--profile", "wake",
+             output=out).check((0, 1))
+    target.assert_unharmed()
+    text = out.read_text()
+    assert "let_go" in text and "make_much" in text
+    if form == "txt":
+        assert re.search(r" \d+  holder \(\d+\) wakes taker \(\d+\)", text)
+        assert "wakes from perf events" in text
+
+
+# A thread sends a byte to itself's peer over the loopback device, and waits.
+LOOPBACK = """
+import os, socket, threading, time
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen()
+client = socket.create_connection(server.getsockname())
+peer = server.accept()[0]
+def receive():
+    while peer.recv(1):
+        pass
+threading.Thread(target=receive, daemon=True).start()
+print("READY pid=%d" % os.getpid(), flush=True)
+while True:
+    time.sleep(0.003)
+    client.send(b"x")
+"""
+
+
+def test_a_packet_over_loopback_is_by_who_sent_it(start, tmp_path):
+    """The kernel hands it over in a software interrupt, in the sender's own call."""
+    target = start(sys.executable, "-c", LOOPBACK)
+    wallprof("-p", target.pid, "-d", 2, "--profile", "wake",
+             output=tmp_path / "x.pb.gz").check((0, 1))
+    wake = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    received = [s for s in pprof_check.samples(wake)
+                if s["labels"].get("wait") == "socket"]
+    by_leaf = {}
+    for s in received:
+        names = [f["name"] for f in s["frames"]]
+        # A busy kernel leaves it to a thread of its own.
+        who = ("sender" if names[0] == "[software interrupt]" and
+               any("send" in name for name in names) else
+               "kernel" if "ksoftirqd" in names[0] else names[0])
+        by_leaf[who] = by_leaf.get(who, 0) + s["values"]["wakes"]
+    others = sum(by_leaf.values()) - by_leaf.get("kernel", 0)
+    assert by_leaf.get("sender", 0) > max(20, 0.9 * others), by_leaf
