@@ -260,7 +260,9 @@ DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	libc6-dev-arm64-cross chromium nodejs default-jdk-headless \
 	erlang-base zsh fish tmux man-db debhelper lintian dpkg-dev fakeroot \
 	busybox-static libdebuginfod1 prometheus \
-	libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0
+	libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 \
+	$(if $(filter x86_64,$(shell uname -m)),libc6-dev-i386 \
+		lib32gcc-$(firstword $(subst ., ,$(shell gcc -dumpversion)))-dev)
 # Programs that others have built come from there; who has its client need not
 # have Debian's.
 DEPS_NPM := $(if $(shell command -v npm),,nodejs npm)

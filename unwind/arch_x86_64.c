@@ -10,7 +10,6 @@ enum {
 	/* The longest indirect call without REX: ff /2, SIB, disp32. */
 	CALL_MAX = 7,
 	SYSCALL_LEN = 2,
-	REG_RAX = 0,
 };
 
 uint64_t wp_arch_code_avma(uint64_t avma)
@@ -112,14 +111,20 @@ bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
 
 bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
-	/* mov $56,%eax or $435; syscall. */
-	static const uint8_t clone[] = { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t clone3[] = { 0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05 };
-	uint64_t avma = step->regs->v[WP_REG_PC] - sizeof(clone);
+	/* mov $56,%eax or $435; syscall.  i386: $120 or $435; int $0x80. */
+	static const uint8_t code[2][2][7] = {
+		{ { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 },
+		  { 0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05 } },
+		{ { 0xb8, 120, 0, 0, 0, 0xcd, 0x80 },
+		  { 0xb8, 0xb3, 1, 0, 0, 0xcd, 0x80 } },
+	};
+	const uint8_t(*own)[7] = code[step->is_32bit];
+	uint64_t avma = step->regs->v[WP_REG_PC] - sizeof(own[0]);
 
 	return !step->is_return && step->module &&
-	       (code_is(step->module, step->mem, avma, clone, sizeof(clone)) ||
-		code_is(step->module, step->mem, avma, clone3, sizeof(clone3)));
+	       (code_is(step->module, step->mem, avma, own[0],
+			sizeof(own[0])) ||
+		code_is(step->module, step->mem, avma, own[1], sizeof(own[1])));
 }
 
 bool wp_arch_is_context_start(const struct wp_step *step)
@@ -202,12 +207,13 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 
 static bool is_past_syscall(const struct wp_step *step, uint64_t pc_avma)
 {
+	/* syscall; i386: int $0x80. */
 	return code_is(step->module, step->mem, pc_avma - SYSCALL_LEN,
-		       "\x0f\x05", SYSCALL_LEN);
+		       step->is_32bit ? "\xcd\x80" : "\x0f\x05", SYSCALL_LEN);
 }
 
-/* PLT stubs (psABI 5.2 and its IBT variant): [endbr64] [bnd] jmp *slot(%rip);
- * push $index; [bnd] jmp PLT0.  True if PC_AVMA is at one of the three, with
+/* PLT stubs (psABI 5.2 and its IBT variant): [endbr64] [bnd] jmp *slot(%rip), of i386
+ * *slot or *slot(%ebx); push $index; [bnd] jmp PLT0.  True if PC_AVMA is at one of the three, with
  * how many bytes the stub has pushed there. */
 static bool is_plt(const struct wp_step *step, uint64_t pc_avma,
 		   uint64_t *ret_pushed)
@@ -218,16 +224,17 @@ static bool is_plt(const struct wp_step *step, uint64_t pc_avma,
 	if (wp_code_read(step->module, step->mem, pc_avma, code, sizeof(code)))
 		return false;
 	*ret_pushed = 0;
-	if (!memcmp(p, "\xf3\x0f\x1e\xfa", 4))
+	if (!memcmp(p, step->is_32bit ? "\xf3\x0f\x1e\xfb" : "\xf3\x0f\x1e\xfa",
+		    4))
 		p += 4;
 	if (p[0] == 0x68)
 		return p[5] == 0xe9 || (p[5] == 0xf2 && p[6] == 0xe9);
 	p += p[0] == 0xf2;
-	if (p[0] == 0xff && p[1] == 0x25)
+	if (p[0] == 0xff && (p[1] == 0x25 || (step->is_32bit && p[1] == 0xa3)))
 		return true;
 	if (p[0] != 0xe9)
 		return false;
-	*ret_pushed = 8;
+	*ret_pushed = wp_step_word_size(step);
 	return code_is(step->module, step->mem, pc_avma - 5, "\x68", 1);
 }
 
@@ -236,9 +243,9 @@ static bool read_return(const struct wp_step *step, uint64_t pushed,
 {
 	uint64_t slot_avma = step->regs->v[WP_REG_SP] + pushed;
 
-	if (!wp_mem_u64(step->mem, slot_avma, ret_return_avma))
+	if (wp_step_word(step, slot_avma, ret_return_avma) != WP_STEP_OK)
 		return false;
-	*ret_sp_avma = slot_avma + 8;
+	*ret_sp_avma = slot_avma + wp_step_word_size(step);
 	return true;
 }
 

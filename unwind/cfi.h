@@ -43,7 +43,7 @@ struct wp_cfi_cie {
 	/* Factors of advances and of offsets. */
 	uint64_t code_align;
 	int64_t data_align;
-	/* DWARF number of the return address column. */
+	/* DWARF number of the return address column, as in the file. */
 	uint64_t ra_reg;
 	/* DW_EH_PE_* of the FDEs' addresses. */
 	uint8_t fde_enc;
@@ -196,9 +196,11 @@ enum wp_cfi_shape {
 	WP_CFI_SHAPE_PLT,
 };
 
-/* The shape of EXPR, with *RET_REG and *RET_OFF. */
-enum wp_cfi_shape wp_cfi_expr_shape(struct wp_reader expr, uint64_t *ret_reg,
-				    int64_t *ret_off);
+/* The shape of EXPR, which is in IMAGE, with *RET_REG (in struct wp_regs) and
+ * *RET_OFF. */
+enum wp_cfi_shape wp_cfi_expr_shape(struct wp_reader expr,
+				    const struct wp_elf_image *image,
+				    uint64_t *ret_reg, int64_t *ret_off);
 
 /* Evaluate EXPR (DWARF 5, 2.5) over STEP's registers and memory.  *INITIAL is on
  * its stack at first, if INITIAL is not NULL.  Returns WP_STEP_OK and *RET, or

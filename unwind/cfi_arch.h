@@ -55,7 +55,26 @@ static const uint8_t wp_cfi_tracked[WP_CFI_NTRACKED] = {
 #undef X
 };
 
-/* Slot of a DWARF register number, or -1. */
+/* The number in struct wp_regs of DWARF register REG, of i386's if IS_32BIT (System V
+ * psABI i386, table 2.14): as it is on other machines; UINT64_MAX: there is none. */
+static inline uint64_t wp_cfi_reg(bool is_32bit, uint64_t reg)
+{
+#if defined(__x86_64__)
+	/* eax, ecx, edx, ebx, esp, ebp, esi, edi, the return address. */
+	static const uint8_t i386[] = {
+		0,	   2,	       1,	   3,	      WP_REG_SP,
+		WP_REG_FP, WP_REG_ESI, WP_REG_EDI, WP_REG_PC,
+	};
+
+	if (is_32bit)
+		return reg < sizeof(i386) ? i386[reg] : UINT64_MAX;
+#else
+	(void)is_32bit;
+#endif
+	return reg;
+}
+
+/* Slot of a register's number in struct wp_regs, or -1. */
 static inline int wp_cfi_slot(uint64_t reg)
 {
 	static const int8_t slot_plus_one[WP_NREGS] = {

@@ -57,6 +57,8 @@ struct eval {
 	uint64_t loc_svma;
 	/* ROW is that of pc_svma, and complete. */
 	bool is_done;
+	/* The code is of 32 bits: see wp_cfi_reg. */
+	bool is_32bit;
 	/* 0, or the -errno of what the program does wrong. */
 	int rc;
 	struct wp_reader r;
@@ -220,6 +222,11 @@ static void def_cfa_expression(struct eval *e)
 	e->row.cfa_expr = expression(e);
 }
 
+static uint64_t read_reg(struct eval *e)
+{
+	return wp_cfi_reg(e->is_32bit, wp_read_uleb(&e->r));
+}
+
 static void negate_ra_state(struct eval *e)
 {
 #if defined(__aarch64__)
@@ -279,7 +286,7 @@ static void run_extended(struct eval *e, uint8_t op)
 		return;
 	}
 	/* All others begin with a register. */
-	reg = wp_read_uleb(r);
+	reg = read_reg(e);
 	switch (op) {
 	case CFA_OFFSET_EXTENDED:
 		place(e, reg, WP_CFI_OFFSET, factored_uleb(e));
@@ -306,7 +313,7 @@ static void run_extended(struct eval *e, uint8_t op)
 		place(e, reg, WP_CFI_SAME, 0);
 		return;
 	case CFA_REGISTER:
-		place(e, reg, WP_CFI_REGISTER, (int64_t)wp_read_uleb(r));
+		place(e, reg, WP_CFI_REGISTER, (int64_t)read_reg(e));
 		return;
 	case CFA_EXPRESSION:
 		place(e, reg, WP_CFI_EXPR, expression(e));
@@ -341,10 +348,11 @@ static int run(struct eval *e, struct wp_reader insns)
 			advance(e, operand);
 			break;
 		case CFA_OFFSET:
-			place(e, operand, WP_CFI_OFFSET, factored_uleb(e));
+			place(e, wp_cfi_reg(e->is_32bit, operand),
+			      WP_CFI_OFFSET, factored_uleb(e));
 			break;
 		case CFA_RESTORE:
-			restore(e, operand);
+			restore(e, wp_cfi_reg(e->is_32bit, operand));
 			break;
 		default:
 			run_extended(e, op);
@@ -366,6 +374,7 @@ int wp_cfi_eval(const struct wp_cfi_fde *fde, uint64_t pc_svma,
 	e.pc_svma = pc_svma;
 	e.loc_svma = fde->start_svma;
 	e.is_done = false;
+	e.is_32bit = wp_elf_image_is_32bit(fde->section->image);
 	e.rc = 0;
 	e.initial = NULL;
 	/* No initialiser: it would clear all the states, 2 kB. */
@@ -375,7 +384,7 @@ int wp_cfi_eval(const struct wp_cfi_fde *fde, uint64_t pc_svma,
 	 * stack pointer was the CFA. */
 	e.row.reg[WP_CFI_SP_SLOT].kind = WP_CFI_VAL_OFFSET;
 
-	if (fde->cie.ra_reg != WP_CFI_RA_REG)
+	if (wp_cfi_reg(e.is_32bit, fde->cie.ra_reg) != WP_CFI_RA_REG)
 		return -ENOTSUP;
 	rc = run(&e, fde->cie.insns);
 	if (rc)

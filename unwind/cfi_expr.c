@@ -87,7 +87,7 @@ static void push(struct machine *m, uint64_t val)
 	if (m->depth == STACK_MAX)
 		fail(m, WP_STEP_BAD_INFO);
 	else
-		m->stack[m->depth++] = val;
+		m->stack[m->depth++] = wp_step_narrow(m->step, val);
 }
 
 static uint64_t pop(struct machine *m)
@@ -113,12 +113,19 @@ static void push_reg(struct machine *m, uint64_t reg, int64_t off)
 {
 	const struct wp_regs *regs = m->step->regs;
 
+	reg = wp_cfi_reg(m->step->is_32bit, reg);
 	if (reg >= WP_NREGS)
 		fail(m, WP_STEP_BAD_INFO);
 	else if (!wp_reg_known(regs, (unsigned int)reg))
 		fail(m, WP_STEP_UNKNOWN_REG);
 	else
 		push(m, regs->v[reg] + (uint64_t)off);
+}
+
+/* VAL, which is as wide as an address (DWARF 5, 2.5.1), with its sign. */
+static int64_t as_signed(const struct machine *m, uint64_t val)
+{
+	return m->step->is_32bit ? (int32_t)val : (int64_t)val;
 }
 
 static void deref(struct machine *m, uint8_t size)
@@ -130,7 +137,6 @@ static void deref(struct machine *m, uint8_t size)
 		fail(m, WP_STEP_BAD_INFO);
 	if (m->result != WP_STEP_OK)
 		return;
-	/* Both supported machines are little-endian. */
 	result = wp_step_read(m->step, avma, &val, size);
 	if (result == WP_STEP_OK)
 		push(m, val);
@@ -184,7 +190,7 @@ static uint64_t shra(int64_t a, uint64_t n)
 static void binary(struct machine *m, uint8_t op)
 {
 	uint64_t b = pop(m), a = pop(m);
-	int64_t sb = (int64_t)b, sa = (int64_t)a;
+	int64_t sb = as_signed(m, b), sa = as_signed(m, a);
 
 	switch (op) {
 	case OP_AND:
@@ -228,10 +234,12 @@ static void binary(struct machine *m, uint8_t op)
 static bool run_const(struct machine *m, uint8_t op)
 {
 	struct wp_reader *r = &m->r;
+	uint64_t a;
 
 	switch (op) {
 	case OP_ADDR:
-		push(m, wp_read_u64(r) + m->step->module->bias);
+		a = m->step->is_32bit ? wp_read_u32(r) : wp_read_u64(r);
+		push(m, a + m->step->module->bias);
 		return true;
 	case OP_CONST1U:
 		push(m, wp_read_u8(r));
@@ -288,7 +296,7 @@ static void run_op(struct machine *m, uint8_t op)
 		a = wp_read_uleb(r);
 		return push_reg(m, a, wp_read_sleb(r));
 	case OP_DEREF:
-		return deref(m, 8);
+		return deref(m, wp_step_word_size(m->step));
 	case OP_DEREF_SIZE:
 		return deref(m, wp_read_u8(r));
 	case OP_DUP:
@@ -312,7 +320,7 @@ static void run_op(struct machine *m, uint8_t op)
 		return rot(m);
 	case OP_ABS:
 		a = pop(m);
-		return push(m, (int64_t)a < 0 ? -a : a);
+		return push(m, as_signed(m, a) < 0 ? -a : a);
 	case OP_NEG:
 		return push(m, -pop(m));
 	case OP_NOT:
@@ -426,8 +434,9 @@ static bool is_plt(struct wp_reader expr, int64_t *ret_off)
 }
 #endif
 
-enum wp_cfi_shape wp_cfi_expr_shape(struct wp_reader expr, uint64_t *ret_reg,
-				    int64_t *ret_off)
+enum wp_cfi_shape wp_cfi_expr_shape(struct wp_reader expr,
+				    const struct wp_elf_image *image,
+				    uint64_t *ret_reg, int64_t *ret_off)
 {
 	struct wp_reader r = expr;
 	uint8_t op = wp_read_u8(&r);
@@ -436,7 +445,7 @@ enum wp_cfi_shape wp_cfi_expr_shape(struct wp_reader expr, uint64_t *ret_reg,
 		return WP_CFI_SHAPE_PLT;
 	if (op < OP_BREG0 || op > OP_BREG31)
 		return WP_CFI_SHAPE_OTHER;
-	*ret_reg = op - OP_BREG0;
+	*ret_reg = wp_cfi_reg(wp_elf_image_is_32bit(image), op - OP_BREG0);
 	*ret_off = wp_read_sleb(&r);
 	if (r.failed)
 		return WP_CFI_SHAPE_OTHER;

@@ -52,11 +52,22 @@ static uint64_t reader_svma(const struct wp_cfi_section *section,
 	return section->range.svma + (file_off - section->range.off);
 }
 
-static uint64_t read_format(struct wp_reader *r, uint8_t format)
+/* Bytes of an address in SECTION's file. */
+static unsigned int word_of(const struct wp_cfi_section *section)
+{
+	return wp_elf_image_is_32bit(section->image) ? 4 : 8;
+}
+
+static uint64_t read_format(const struct wp_cfi_section *section,
+			    struct wp_reader *r, uint8_t format)
 {
 	switch (format) {
 	case PE_ABSPTR:
+		return word_of(section) == 4 ? wp_read_u32(r) : wp_read_u64(r);
 	case PE_SIGNED:
+		return word_of(section) == 4 ?
+			       (uint64_t)(int32_t)wp_read_u32(r) :
+			       wp_read_u64(r);
 	case PE_UDATA8:
 	case PE_SDATA8:
 		return wp_read_u64(r);
@@ -96,7 +107,8 @@ bool wp_cfi_read_pointer(const struct wp_cfi_section *section,
 			r->failed = true;
 		break;
 	case PE_ALIGNED:
-		wp_read_skip(r, -reader_svma(section, r) & 7);
+		wp_read_skip(r,
+			     -reader_svma(section, r) & (word_of(section) - 1));
 		break;
 	default:
 		r->failed = true;
@@ -104,7 +116,9 @@ bool wp_cfi_read_pointer(const struct wp_cfi_section *section,
 	/* An indirect pointer's value is in the process, not in the file. */
 	if (enc & PE_INDIRECT)
 		r->failed = true;
-	*ret = base + read_format(r, enc & PE_FORMAT);
+	*ret = base + read_format(section, r, enc & PE_FORMAT);
+	if (word_of(section) == 4)
+		*ret = (uint32_t)*ret;
 	return !r->failed;
 }
 
@@ -270,11 +284,11 @@ int wp_cfi_parse_cie(const struct wp_cfi_section *section, uint64_t off,
 		return -ENOTSUP;
 	if (!strncmp(letters, "eh", 2)) {
 		/* gcc 2: a pointer to exception data comes first. */
-		wp_read_skip(r, 8);
+		wp_read_skip(r, word_of(section));
 		letters += 2;
 	}
-	/* Version 4: address size 8, segment selector size 0. */
-	if (version == 4 && wp_read_u16(r) != 8)
+	/* Version 4: address size, segment selector size 0. */
+	if (version == 4 && wp_read_u16(r) != word_of(section))
 		return -ENOTSUP;
 	cie.code_align = wp_read_uleb(r);
 	cie.data_align = wp_read_sleb(r);
@@ -298,7 +312,7 @@ int wp_cfi_parse_fde_body(const struct wp_cfi_section *section,
 
 	if (!wp_cfi_read_pointer(section, &r, cie->fde_enc, 0, &start))
 		return -EBADMSG;
-	len = read_format(&r, cie->fde_enc & PE_FORMAT);
+	len = read_format(section, &r, cie->fde_enc & PE_FORMAT);
 	if (cie->has_aug_data)
 		wp_read_skip(&r, wp_read_uleb(&r));
 	if (r.failed || len > UINT64_MAX - start)

@@ -108,6 +108,15 @@ struct table_entry {
 	uint64_t fde_svma;
 };
 
+/* Where REL, from the header on, is: an address of 32 bits wraps. */
+static uint64_t svma_of(const struct wp_cfi_table *table, int32_t rel)
+{
+	uint64_t svma = table->hdr_svma + (uint64_t)(int64_t)rel;
+
+	return wp_elf_image_is_32bit(table->eh_frame.image) ? (uint32_t)svma :
+							      svma;
+}
+
 /* Entry I of the search table, whose addresses count from the header.  Sets
  * *RET_FAILED, and leaves it otherwise, if the file does not have it. */
 static struct table_entry table_entry(const struct wp_cfi_table *table,
@@ -123,8 +132,8 @@ static struct table_entry table_entry(const struct wp_cfi_table *table,
 	else
 		*ret_failed = true;
 	return (struct table_entry){
-		table->hdr_svma + (uint64_t)(int64_t)rel[0],
-		table->hdr_svma + (uint64_t)(int64_t)rel[1],
+		svma_of(table, rel[0]),
+		svma_of(table, rel[1]),
 	};
 }
 

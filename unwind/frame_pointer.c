@@ -2,6 +2,8 @@
 /* frame_pointer.c - see frame_pointer.h. */
 #include "frame_pointer.h"
 
+#include <string.h>
+
 enum {
 	/* Words between sp and a frame pointer that are looked at, and how many
 	 * at once.  Frames of code without unwind info are smaller. */
@@ -27,22 +29,27 @@ bool wp_frame_pointer_may_return(const struct wp_unwind_modules *modules,
 static bool may_leave_out(const struct wp_step *step,
 			  const struct wp_unwind_modules *modules, uint64_t fp)
 {
-	uint64_t left = (fp - step->regs->v[WP_REG_SP]) / 8;
+	const size_t word = wp_step_word_size(step);
+	uint64_t left = (fp - step->regs->v[WP_REG_SP]) / word;
 	uint64_t avma = step->regs->v[WP_REG_SP];
-	uint64_t words[WORDS_STEP];
+	uint8_t bytes[WORDS_STEP * 8];
 
 	if (left > WORDS_MAX)
 		return true;
 	while (left) {
 		size_t n = left < WORDS_STEP ? (size_t)left : WORDS_STEP;
 
-		if (wp_step_read(step, avma, words, 8 * n) != WP_STEP_OK)
+		if (wp_step_read(step, avma, bytes, word * n) != WP_STEP_OK)
 			return true;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
+			uint64_t val = 0;
+
+			memcpy(&val, bytes + i * word, word);
 			if (wp_frame_pointer_may_return(modules, step->mem,
-							words[i]))
+							val))
 				return true;
-		avma += 8 * n;
+		}
+		avma += word * n;
 		left -= n;
 	}
 	return false;
@@ -53,9 +60,10 @@ static bool may_leave_out(const struct wp_step *step,
  * frame_x86.hpp: sender_sp). */
 static uint64_t find_caller_sp(const struct wp_step *step, uint64_t fp)
 {
-	uint64_t above = fp + sizeof(struct wp_frame_record), sp;
+	uint64_t above = fp + 2 * wp_step_word_size(step), sp;
 
-	if (step->is_return && step->module && !step->module->image &&
+	if (step->is_return && !step->is_32bit && step->module &&
+	    !step->module->image &&
 	    wp_arch_resumes_frame(step->module, step->mem,
 				  step->regs->v[WP_REG_PC]) &&
 	    wp_mem_u64(step->mem, fp - 8, &sp) && sp >= above &&
@@ -86,6 +94,26 @@ static bool is_first(const struct wp_unwind_modules *modules,
 		wp_unwind_find_module(modules, record->return_avma));
 }
 
+static bool may_be_record(const struct wp_step *step, uint64_t fp)
+{
+	return fp % wp_step_word_size(step) == 0 &&
+	       fp + sizeof(struct wp_frame_record) >= fp;
+}
+
+static enum wp_step_result read_record(const struct wp_step *step, uint64_t fp,
+				       struct wp_frame_record *ret)
+{
+	uint32_t narrow[2];
+	enum wp_step_result result;
+
+	if (!step->is_32bit)
+		return wp_step_read(step, fp, ret, sizeof(*ret));
+	result = wp_step_read(step, fp, narrow, sizeof(narrow));
+	if (result == WP_STEP_OK)
+		*ret = (struct wp_frame_record){ narrow[0], narrow[1] };
+	return result;
+}
+
 /* Read the frame record at FP, which is of another stack: only where the pc's code
  * is certain of it, and frames go on upwards there. */
 static enum wp_step_result read_elsewhere(const struct wp_step *step,
@@ -94,9 +122,9 @@ static enum wp_step_result read_elsewhere(const struct wp_step *step,
 {
 	enum wp_step_result result;
 
-	if (!is_certain || fp % 8 || !fp || fp + sizeof(*ret) < fp)
+	if (!is_certain || !fp || !may_be_record(step, fp))
 		return WP_STEP_NO_INFO;
-	result = wp_step_read(step, fp, ret, sizeof(*ret));
+	result = read_record(step, fp, ret);
 	if (result != WP_STEP_OK)
 		return result;
 	return !ret->caller_fp || ret->caller_fp > fp ? WP_STEP_OK :
@@ -111,9 +139,9 @@ static enum wp_step_result read_above(const struct wp_step *step,
 {
 	enum wp_step_result result;
 
-	if (fp % 8 || fp + sizeof(*ret) < fp)
+	if (!may_be_record(step, fp))
 		return WP_STEP_NO_INFO;
-	result = wp_step_read(step, fp, ret, sizeof(*ret));
+	result = read_record(step, fp, ret);
 	if (result != WP_STEP_OK || is_certain)
 		return result;
 	/* Words that look like a record may be in a frame, too. */

@@ -2,6 +2,7 @@
 /* guess.c - steps without unwind info: see step.h. */
 #include "frame_pointer.h"
 #include "prover.h"
+#include "vdso_i386.h"
 
 /* Step out of a stub (system call, PLT), known by its bytes. */
 static enum wp_step_result step_stub(struct wp_step *step,
@@ -41,7 +42,10 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 
 	step->is_signal = step->is_injected = step->is_switch = false;
 	step->cfa_avma = 0;
-	if (step->module &&
+	/* The prover follows 64-bit code alone. */
+	if (step->is_32bit)
+		prover = NULL;
+	if (step->module && !step->is_32bit &&
 	    wp_arch_is_sigreturn(step->module, step->mem, pc_avma))
 		return wp_arch_step_sigreturn(step);
 	if (wp_arch_is_context_start(step))
@@ -51,6 +55,8 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (step->module && !step->is_return &&
 	    !(prover && step->module->image))
 		result = step_stub(step, modules);
+	if (result == WP_STEP_NO_INFO)
+		result = wp_vdso_i386_step(step, modules);
 	if (result != WP_STEP_NO_INFO)
 		return result;
 	return prover && step->module ?

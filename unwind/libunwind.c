@@ -327,11 +327,15 @@ static enum wp_step_result libunwind_step(void *self, struct wp_step *step)
 	struct request r = { .self = u, .step = step };
 	uint64_t pc_avma = step->regs->v[WP_REG_PC];
 	uint64_t return_avma;
-	unw_addr_space_t shard = shard_of(u, pc_avma);
+	unw_addr_space_t shard;
 	unw_cursor_t cursor;
 	unw_word_t cfa_avma;
 	int rc;
 
+	/* The library is for programs of its own width. */
+	if (step->is_32bit)
+		return WP_STEP_NO_INFO;
+	shard = shard_of(u, pc_avma);
 	if (!shard)
 		return WP_STEP_BAD_INFO;
 	if (unw_init_remote(&cursor, shard, &r))

@@ -84,7 +84,8 @@ static void rows_close(void *self)
 static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 				     uint64_t svma)
 {
-	return fde->section->is_debug ?
+	return fde->section->is_debug &&
+			       !wp_elf_image_is_32bit(fde->section->image) ?
 		       wp_go_end(fde->section->image, fde->start_svma,
 				 fde->end_svma, svma) :
 		       WP_STEP_OK;

@@ -41,7 +41,7 @@ static bool pack_cfa_expr(struct wp_rule *rule, int64_t file_off,
 	uint64_t reg;
 	int64_t off;
 
-	switch (wp_cfi_expr_shape(expr, &reg, &off)) {
+	switch (wp_cfi_expr_shape(expr, image, &reg, &off)) {
 	case WP_CFI_SHAPE_PLT:
 		rule->cfa_kind = WP_CFI_CFA_PLT;
 		rule->cfa_off = (int32_t)off;
@@ -84,7 +84,7 @@ static struct wp_cfi_place simplify(struct wp_cfi_place place,
 	if (place.kind != WP_CFI_EXPR)
 		return place;
 	expr = wp_cfi_expr_at(image, (uint64_t)place.val);
-	if (wp_cfi_expr_shape(expr, &reg, &off) != WP_CFI_SHAPE_SUM ||
+	if (wp_cfi_expr_shape(expr, image, &reg, &off) != WP_CFI_SHAPE_SUM ||
 	    reg >= WP_NREGS || off < INT32_MIN / AT_REGS ||
 	    off > INT32_MAX / AT_REGS)
 		return place;
@@ -206,7 +206,9 @@ struct wp_rule wp_rule_pack(const struct wp_cfi_row *row, bool is_signal,
 	if (kind_of(&rule, WP_CFI_RA_SLOT) == WP_CFI_SAME &&
 	    (int)WP_CFI_RA_REG == (int)WP_REG_PC)
 		rule.result = WP_STEP_BAD_INFO;
-	make_block(&rule);
+	/* A block is of words of 8 bytes. */
+	if (!wp_elf_image_is_32bit(image))
+		make_block(&rule);
 	return rule;
 }
 
@@ -215,14 +217,8 @@ static enum wp_step_result reg_sum(const struct wp_step *step, unsigned int reg,
 {
 	if (!wp_reg_known(step->regs, reg))
 		return WP_STEP_UNKNOWN_REG;
-	*ret = step->regs->v[reg] + (uint64_t)off;
+	*ret = wp_step_narrow(step, step->regs->v[reg] + (uint64_t)off);
 	return WP_STEP_OK;
-}
-
-static enum wp_step_result word_at(const struct wp_step *step, uint64_t avma,
-				   uint64_t *ret)
-{
-	return wp_step_read(step, avma, ret, sizeof(*ret));
 }
 
 static enum wp_step_result word_at_reg(const struct wp_step *step,
@@ -231,7 +227,7 @@ static enum wp_step_result word_at_reg(const struct wp_step *step,
 {
 	enum wp_step_result result = reg_sum(step, reg, off, ret);
 
-	return result == WP_STEP_OK ? word_at(step, *ret, ret) : result;
+	return result == WP_STEP_OK ? wp_step_word(step, *ret, ret) : result;
 }
 
 /* See is_plt() in cfi_expr.c. */
@@ -290,9 +286,12 @@ static enum wp_step_result value_of(const struct wp_rule *rule,
 	case WP_CFI_UNDEFINED:
 		return WP_STEP_UNKNOWN_REG;
 	case WP_CFI_OFFSET:
-		return word_at(step, cfa_avma + (uint64_t)place.val, ret);
+		return wp_step_word(
+			step,
+			wp_step_narrow(step, cfa_avma + (uint64_t)place.val),
+			ret);
 	case WP_CFI_VAL_OFFSET:
-		*ret = cfa_avma + (uint64_t)place.val;
+		*ret = wp_step_narrow(step, cfa_avma + (uint64_t)place.val);
 		return WP_STEP_OK;
 	case WP_CFI_REGISTER:
 		return reg_sum(step, (unsigned int)place.val, 0, ret);
@@ -304,7 +303,8 @@ static enum wp_step_result value_of(const struct wp_rule *rule,
 		return eval_expr(step, place.val, cfa_avma, ret);
 	case WP_CFI_EXPR:
 		result = eval_expr(step, place.val, cfa_avma, ret);
-		return result == WP_STEP_OK ? word_at(step, *ret, ret) : result;
+		return result == WP_STEP_OK ? wp_step_word(step, *ret, ret) :
+					      result;
 	}
 	return WP_STEP_BAD_INFO;
 }

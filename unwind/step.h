@@ -36,6 +36,9 @@ struct wp_step {
 	 * not known. */
 	struct wp_regs *regs;
 	const struct wp_mem *mem;
+	/* The process is of 32 bits: as wide are a register and a word of the
+	 * stack. */
+	bool is_32bit;
 	/* The pc is a return address: rules are looked up at pc - 1. */
 	bool is_return;
 	/* The thread stays stopped until the step is made: WP_STEP_TOO_SLOW
@@ -65,6 +68,27 @@ wp_step_read(const struct wp_step *step, uint64_t avma, void *buf, size_t len)
 		       WP_STEP_OK :
 		       (enum wp_step_result)(WP_STEP_UNREADABLE +
 					     (result - WP_MEM_UNREADABLE));
+}
+
+/* VAL as wide as STEP's registers are. */
+static inline uint64_t wp_step_narrow(const struct wp_step *step, uint64_t val)
+{
+	return step->is_32bit ? (uint32_t)val : val;
+}
+
+/* Bytes of a word of STEP's stack. */
+static inline uint8_t wp_step_word_size(const struct wp_step *step)
+{
+	return step->is_32bit ? 4 : 8;
+}
+
+/* Read STEP's word at AVMA: as wp_step_read. */
+static inline enum wp_step_result wp_step_word(const struct wp_step *step,
+					       uint64_t avma, uint64_t *ret)
+{
+	*ret = 0;
+	/* Both supported machines are little-endian. */
+	return wp_step_read(step, avma, ret, wp_step_word_size(step));
 }
 
 static inline bool wp_step_is_unread(enum wp_step_result result)

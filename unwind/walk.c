@@ -146,7 +146,8 @@ static enum wp_step_result step_by_info(struct walk *w)
 		w->step.is_injected = w->step.is_switch = false;
 		return wp_arch_step_sigreturn(&w->step);
 	}
-	if (!w->step.module || !w->step.module->image)
+	if (!w->step.module || !w->step.module->image ||
+	    wp_elf_image_is_32bit(w->step.module->image) != w->step.is_32bit)
 		return WP_STEP_NO_INFO;
 	result = step_with(&u->main, &w->step);
 	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
@@ -320,6 +321,7 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		.regs = *regs,
 		.step = { .mem = mem,
 			  .regs = &w.regs,
+			  .is_32bit = modules->is_32bit,
 			  .in_stop = pace == WP_UNWIND_IN_STOP },
 	};
 

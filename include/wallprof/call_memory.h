@@ -45,8 +45,13 @@ struct wp_call_memory {
 	uint8_t lock[WP_CALL_MEMORY_LOCK];
 };
 
+/* Turn call *NR of PROCESS, an i386 program, with ARGS[0..6), into a native one.  Returns
+ * has_narrow_time of struct wp_native_call. */
+bool wp_call_memory_make_native(const struct wp_process *process, long *nr,
+				uint64_t *args);
+
 /* Copy what the arguments of FACTS' call, made with stack pointer SP, refer to;
- * what is unreadable is left out. */
+ * what is unreadable is left out.  Times are as this machine's own programs have them. */
 void wp_call_memory_take(struct wp_call_memory *memory,
 			 const struct wp_process *process,
 			 const struct wp_thread_facts *facts, uint64_t sp_avma);

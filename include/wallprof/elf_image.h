@@ -12,6 +12,7 @@
 #ifndef WP_ELF_IMAGE_H
 #define WP_ELF_IMAGE_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -105,7 +106,8 @@ struct wp_elf_image {
 	 * an image of memory: the others. */
 	struct wp_elf_range eh_frame_hdr;
 	struct wp_elf_range eh_frame;
-	/* .gopclntab and .go.module, see go_table.h; .rela.dyn. */
+	/* Of a 64-bit file alone, to GO_DATA:
+	 * .gopclntab and .go.module, see go_table.h; .rela.dyn. */
 	struct wp_elf_range go_table;
 	struct wp_elf_range go_module;
 	struct wp_elf_range rela;
@@ -126,15 +128,21 @@ struct wp_elf_image {
 		.fd = -1, .page = 4096                                         \
 	}
 
+/* Has IMAGE's code, and what describes it, addresses of 32 bits? */
+static inline bool wp_elf_image_is_32bit(const struct wp_elf_image *image)
+{
+	return image->machine == EM_386;
+}
+
 /* Take BYTES of the budget for what belongs to IMAGE, until it is cleared.  False if
  * that is over a file's share, or that of all. */
 bool wp_elf_image_take(struct wp_elf_image *image, uint64_t bytes);
 
 /* Open the file behind FD, which the image owns on success.
  *
- * Returns 0; -ENOTSUP if it is not a 64-bit little-endian ELF file of this
- * machine's kind; -EBADMSG if its headers are malformed; -EOVERFLOW if it is
- * over 8 GiB; -ENOMEM; another -errno of fstat or pread.
+ * Returns 0; -ENOTSUP if it is not a little-endian ELF file of this machine's kind
+ * (x86-64: of 64 bits, or an i386 one of 32); -EBADMSG if its headers are malformed;
+ * -EOVERFLOW if it is over 8 GiB; -ENOMEM; another -errno of fstat or pread.
  */
 WP_MUST_CHECK
 int wp_elf_image_open(struct wp_elf_image *ret, int fd, struct wp_err *err);

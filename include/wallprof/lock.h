@@ -100,6 +100,8 @@ struct wp_lock_query {
 	 * has TID in the target's own PID namespace; 0: there is none. */
 	int32_t (*find_thread)(void *ctx, int32_t tid);
 	void *ctx;
+	/* The target is an i386 program, whose locks are of glibc or its own. */
+	bool is_32bit;
 };
 
 struct wp_lock_answer {

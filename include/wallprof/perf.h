@@ -137,8 +137,10 @@ struct wp_perf_record {
 	/* Samples: CPU time in ns (the period of its event then), or number of
 	 * switches, that the sample stands for. */
 	uint64_t period;
-	/* None known: not asked for, a kernel thread, or 32-bit code. */
+	/* None known: not asked for, or a kernel thread. */
 	struct wp_regs regs;
+	/* The registers are those of 32-bit code (see WP_REG_ESI). */
+	bool is_32bit;
 	/* Stack copy: stack[0..stack_len) from the stack pointer upwards; NULL:
 	 * none. */
 	const uint8_t *stack;

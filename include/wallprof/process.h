@@ -48,15 +48,15 @@ struct wp_process {
 /* Open process PID.  PID may be the tid of any of its threads.
  *
  * Returns 0; -ESRCH when there is none or it is a zombie; -ENOTSUP for a kernel
- * thread or a 32-bit program; -EPERM when access is denied (wp_access_denied
- * finds the reason); -EMFILE.
+ * thread or a 32-bit program that is not i386's; -EPERM when access is denied
+ * (wp_access_denied finds the reason); -EMFILE.
  */
 WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);
 void wp_process_clear(struct wp_process *process);
 
 /* Check again what an exec may have changed since wp_process_open: 0; -ENOTSUP for
- * a 32-bit program; -EPERM when access is denied. */
+ * a 32-bit program that is not i386's; -EPERM when access is denied. */
 WP_MUST_CHECK
 int wp_process_check_program(struct wp_process *process, struct wp_err *err);
 
@@ -70,7 +70,7 @@ int wp_process_recheck(const struct wp_process *process, struct wp_err *err);
 /* Whether PROCESS has a thread that has not exited. */
 bool wp_process_is_alive(const struct wp_process *process);
 
-/* Whether PROCESS runs a 32-bit program, which wallprof does not support.
+/* Whether PROCESS runs an i386 program, whose words have 32 bits.
  * False when /proc/PID/auxv cannot be read. */
 bool wp_process_is_32bit(const struct wp_process *process);
 

@@ -24,6 +24,8 @@ struct wp_ns_tid {
 /* A process of the dump, held open until the snapshot is cleared. */
 struct wp_snapshot_process {
 	struct wp_process process;
+	/* It runs an i386 program. */
+	bool is_32bit;
 	struct wp_fdinfo fdinfo;
 	/* PID namespaces between wallprof's and the target's. */
 	int level;

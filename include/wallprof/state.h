@@ -13,6 +13,8 @@ enum {
 	WP_SYSCALL_ARGS = 6,
 	/* Numbers of system calls are below; x86-64 has 470 of them. */
 	WP_SYSCALLS_MAX = 600,
+	/* Added to the numbers of i386's calls that are not known here. */
+	WP_SYSCALL_FOREIGN = 1000000,
 };
 
 /* What becomes of a sleep in a system call that a stop ends and the kernel, or
@@ -57,13 +59,33 @@ struct wp_syscall_info {
 /* The row of system call NR of this machine's kind, or NULL if the number is
  * not known. */
 const struct wp_syscall_info *wp_syscall_find(long nr);
-/* Its name, or "syscall_NR" written to BUF[0..len). */
+/* Its name, or "syscall_NR" (i386_syscall_NR) written to BUF[0..len). */
 const char *wp_syscall_name(long nr, char *buf, size_t len);
+
+/* A call of an i386 program, as this machine's own programs would make it. */
+struct wp_native_call {
+	/* The number of the same call here; of one that there is none of,
+	 * WP_SYSCALL_FOREIGN + NR. */
+	long nr;
+	uint64_t args[6];
+	/* Its times are of two words of 32 bits: a call from before time64. */
+	bool has_narrow_time;
+};
+
+/* Call NR with ARGS[0..6) of an i386 program, in RET.  socketcall(2) has its arguments
+ * in BLOCK[0..6), which is at args[1]; NULL: it could not be read. */
+void wp_syscall_of_i386(struct wp_native_call *ret, long nr,
+			const uint64_t *args, const uint32_t *block);
+/* Is NR socketcall(2) of i386? */
+bool wp_syscall_is_i386_socketcall(long nr);
+
 /* The number of restart_syscall, behind which an interrupted call hides. */
 extern const long wp_syscall_restart;
 /* The registers (DWARF numbers) that hold a call's arguments, and go on to hold
  * them while it sleeps (syscall(2)). */
 extern const uint8_t wp_syscall_arg_regs[WP_SYSCALL_ARGS];
+/* The same of an i386 program: ebx, ecx, edx, esi, edi, ebp. */
+extern const uint8_t wp_syscall_i386_arg_regs[WP_SYSCALL_ARGS];
 
 /* What /proc said of a thread. */
 struct wp_thread_facts {
@@ -75,6 +97,8 @@ struct wp_thread_facts {
 	 * page fault). */
 	long syscall_nr;
 	uint64_t args[WP_SYSCALL_ARGS];
+	/* See struct wp_native_call. */
+	bool has_narrow_time;
 	/* Kind of the call's descriptor argument; WP_FD_UNKNOWN: not read. */
 	enum wp_fd_kind fd_kind;
 };

@@ -30,7 +30,9 @@ struct wp_task_record {
 	 * waiting or stopped, off its CPU, when its registers were read; 0:
 	 * otherwise, and NR and REGS are not valid. */
 	char state_char;
-	__u8 unused[7];
+	/* x86-64: the thread was in 32-bit code. */
+	__u8 is_32bit;
+	__u8 unused[6];
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,
 	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for a CPU,
 	 * times put on a CPU.  Read before the other fields: if they are the

@@ -86,6 +86,12 @@ struct wp_stop_facts {
 	 * was in user code, or on its way back to it. */
 	long syscall_nr;
 	uint64_t args[6];
+	/* The thread was in 32-bit code: its call is one of i386's.  See
+	 * WP_REG_ESI. */
+	bool is_32bit;
+	/* Of the call, where that is made a native one: see struct
+	 * wp_native_call. */
+	bool has_narrow_time;
 	/* The thread slept in that call, which the kernel is going to restart. */
 	bool asleep;
 	/* -EINTR on its way to the program was replaced. */
@@ -128,6 +134,8 @@ struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns);
  * let go when it makes it: see src/ptrace/regs_aarch64.c.  A call that would go on
  * as restart_syscall in a thread with a seccomp filter, which may kill the thread
  * for that number, is restarted under its own number instead.
+ *
+ * Of a thread in 32-bit code the registers of x86-64 alone are not known.
  *
  * Returns 0, or -ESRCH when TRACEE died in the stop.
  */

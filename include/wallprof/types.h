@@ -22,6 +22,10 @@ enum {
 	WP_REG_SP = 7,
 	WP_REG_PC = 16,
 	WP_NREGS = 17,
+	/* A thread in 32-bit mode has these in place of r12 and r13, which it lacks:
+	 * i386's functions keep them as x86-64's keep those. */
+	WP_REG_ESI = 12,
+	WP_REG_EDI = 13,
 };
 #elif defined(__aarch64__)
 enum {
@@ -54,6 +58,23 @@ static inline void wp_reg_set(struct wp_regs *regs, unsigned int n,
 	regs->v[n] = val;
 	regs->known |= UINT64_C(1) << n;
 }
+
+#if defined(__x86_64__)
+/* Make REGS, all of x86-64's as the kernel saves them, those of a thread in 32-bit
+ * mode.  The upper halves are left over from before it came to that mode. */
+static inline void wp_regs_narrow(struct wp_regs *regs)
+{
+	regs->v[WP_REG_ESI] = regs->v[4];
+	regs->v[WP_REG_EDI] = regs->v[5];
+	for (unsigned int i = 0; i < WP_NREGS; i++)
+		regs->v[i] = (uint32_t)regs->v[i];
+}
+#else
+static inline void wp_regs_narrow(struct wp_regs *regs)
+{
+	regs->known = 0;
+}
+#endif
 
 enum wp_frame_flags {
 	/* PC is a return address: the call is in the instruction before. */

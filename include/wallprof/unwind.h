@@ -37,6 +37,9 @@ struct wp_unwind_modules {
 	/* Another number for each content of v: what was cached for one
 	 * generation does not hold for the next. */
 	uint64_t generation;
+	/* The process is of 32 bits: words of its stacks have 4 bytes.  Unwind info
+	 * counts of files of the process's own width alone. */
+	bool is_32bit;
 	/* Opens the file of v[I], which is unopened, for good; NULL: none is. */
 	void (*open)(void *ctx, size_t i);
 	void *ctx;

@@ -52,23 +52,77 @@ static void read_notes(struct wp_elf_image *image, uint64_t off, uint64_t len)
 	}
 }
 
+/* What a 32-bit file has in other places and sizes, as a 64-bit one has it. */
+static Elf64_Ehdr widen_ehdr(const uint8_t *bytes)
+{
+	Elf64_Ehdr to;
+	Elf32_Ehdr from;
+
+	memcpy(&from, bytes, sizeof(from));
+	to = (Elf64_Ehdr){
+		.e_type = from.e_type,
+		.e_machine = from.e_machine,
+		.e_entry = from.e_entry,
+		.e_phoff = from.e_phoff,
+		.e_shoff = from.e_shoff,
+		.e_phentsize = from.e_phentsize,
+		.e_phnum = from.e_phnum,
+		.e_shentsize = from.e_shentsize,
+		.e_shnum = from.e_shnum,
+		.e_shstrndx = from.e_shstrndx,
+	};
+	memcpy(to.e_ident, from.e_ident, sizeof(to.e_ident));
+	return to;
+}
+
+static Elf64_Phdr phdr_of(const uint8_t *bytes, bool is_32bit)
+{
+	Elf64_Phdr to;
+	Elf32_Phdr from;
+
+	if (!is_32bit) {
+		memcpy(&to, bytes, sizeof(to));
+		return to;
+	}
+	memcpy(&from, bytes, sizeof(from));
+	return (Elf64_Phdr){ from.p_type,  from.p_flags, from.p_offset,
+			     from.p_vaddr, from.p_paddr, from.p_filesz,
+			     from.p_memsz, from.p_align };
+}
+
+static Elf64_Shdr shdr_of(const uint8_t *bytes, bool is_32bit)
+{
+	Elf64_Shdr to;
+	Elf32_Shdr from;
+
+	if (!is_32bit) {
+		memcpy(&to, bytes, sizeof(to));
+		return to;
+	}
+	memcpy(&from, bytes, sizeof(from));
+	return (Elf64_Shdr){ from.sh_name,   from.sh_type,   from.sh_flags,
+			     from.sh_addr,   from.sh_offset, from.sh_size,
+			     from.sh_link,   from.sh_info,   from.sh_addralign,
+			     from.sh_entsize };
+}
+
 static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 		      struct wp_err *err)
 {
+	const bool is_32bit = wp_elf_image_is_32bit(image);
+	const size_t size = is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
 	const uint8_t *bytes;
 
-	if ((ehdr->e_phnum && ehdr->e_phentsize != sizeof(Elf64_Phdr)) ||
+	if ((ehdr->e_phnum && ehdr->e_phentsize != size) ||
 	    ehdr->e_phnum > PHDRS_MAX)
 		return wp_err_set(err, -EBADMSG, "odd ELF program headers");
-	bytes = wp_elf_image_at(image, ehdr->e_phoff,
-				(uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr));
+	bytes = wp_elf_image_at(image, ehdr->e_phoff, ehdr->e_phnum * size);
 	if (!bytes)
 		return wp_err_set(err, -EBADMSG,
 				  "ELF program headers past the file's end");
 	for (unsigned int i = 0; i < ehdr->e_phnum; i++) {
-		Elf64_Phdr ph;
+		const Elf64_Phdr ph = phdr_of(bytes + i * size, is_32bit);
 
-		memcpy(&ph, bytes + i * sizeof(ph), sizeof(ph));
 		if (ph.p_type == PT_LOAD && image->nloads < WP_ELF_LOADS_MAX)
 			image->loads[image->nloads++] = (struct wp_elf_load){
 				ph.p_vaddr, ph.p_offset, ph.p_filesz,
@@ -91,10 +145,15 @@ static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
 		      bool is_old, struct wp_elf_packed *ret)
 {
-	uint64_t lead = is_old ? OLD_CHDR : sizeof(Elf64_Chdr), be;
+	const bool is_32bit = wp_elf_image_is_32bit(image);
+	uint64_t lead = is_old	 ? OLD_CHDR :
+			is_32bit ? sizeof(Elf32_Chdr) :
+				   sizeof(Elf64_Chdr);
 	const uint8_t *bytes = size > lead ? wp_elf_image_at(image, off, lead) :
 					     NULL;
+	Elf32_Chdr ch32;
 	Elf64_Chdr ch;
+	uint64_t be;
 
 	if (!bytes)
 		return false;
@@ -105,7 +164,13 @@ static bool read_chdr(struct wp_elf_image *image, uint64_t off, uint64_t size,
 		ret->size = be64toh(be);
 		return !memcmp(bytes, "ZLIB", 4);
 	}
-	memcpy(&ch, bytes, sizeof(ch));
+	if (is_32bit) {
+		memcpy(&ch32, bytes, sizeof(ch32));
+		ch = (Elf64_Chdr){ .ch_type = ch32.ch_type,
+				   .ch_size = ch32.ch_size };
+	} else {
+		memcpy(&ch, bytes, sizeof(ch));
+	}
 	ret->size = ch.ch_size;
 	return ch.ch_type == ELFCOMPRESS_ZLIB;
 }
@@ -166,12 +231,7 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 	const struct wp_elf_range range = { sh->sh_addr, sh->sh_offset,
 					    sh->sh_size };
 
-	if (sh->sh_type == SHT_DYNSYM || sh->sh_type == SHT_SYMTAB) {
-		int table = sh->sh_type == SHT_SYMTAB;
-
-		s->image->symbols[table].entries = range;
-		s->names_of[table] = sh->sh_link;
-	} else if (is_called(s, sh, ".eh_frame")) {
+	if (is_called(s, sh, ".eh_frame")) {
 		s->image->eh_frame = range;
 	} else if (is_called(s, sh, ".eh_frame_hdr")) {
 		if (!s->image->eh_frame_hdr.size)
@@ -186,6 +246,14 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 			s->image->debug_frame = range;
 	} else if (sh->sh_type == SHT_NOTE && !s->image->build_id_len) {
 		read_notes(s->image, sh->sh_offset, sh->sh_size);
+	} else if (wp_elf_image_is_32bit(s->image)) {
+		/* What follows is asked of 64-bit programs alone. */
+		return;
+	} else if (sh->sh_type == SHT_DYNSYM || sh->sh_type == SHT_SYMTAB) {
+		int table = sh->sh_type == SHT_SYMTAB;
+
+		s->image->symbols[table].entries = range;
+		s->names_of[table] = sh->sh_link;
 	} else if (is_called(s, sh, ".rela.dyn")) {
 		s->image->rela = range;
 	} else if (is_called(s, sh, ".rela.plt")) {
@@ -216,7 +284,8 @@ static void find_symbol_names(struct sections *s, const uint8_t *bytes,
 
 		if (!table->entries.size || s->names_of[i] >= ehdr->e_shnum)
 			continue;
-		memcpy(&sh, bytes + s->names_of[i] * sizeof(sh), sizeof(sh));
+		sh = shdr_of(bytes + (size_t)s->names_of[i] * ehdr->e_shentsize,
+			     wp_elf_image_is_32bit(s->image));
 		if (sh.sh_type == SHT_STRTAB)
 			table->names = (struct wp_elf_range){ sh.sh_addr,
 							      sh.sh_offset,
@@ -227,22 +296,21 @@ static void find_symbol_names(struct sections *s, const uint8_t *bytes,
 /* Malformed section headers are no error: a file without them still unwinds. */
 static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 {
+	const bool is_32bit = wp_elf_image_is_32bit(image);
+	const size_t size = is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
 	struct sections s = { .image = image };
 	const uint8_t *bytes;
 
-	if (ehdr->e_shentsize != sizeof(Elf64_Shdr) || !ehdr->e_shnum ||
+	if (ehdr->e_shentsize != size || !ehdr->e_shnum ||
 	    ehdr->e_shstrndx >= ehdr->e_shnum)
 		return;
-	bytes = wp_elf_image_at(image, ehdr->e_shoff,
-				(uint64_t)ehdr->e_shnum * sizeof(Elf64_Shdr));
+	bytes = wp_elf_image_at(image, ehdr->e_shoff, ehdr->e_shnum * size);
 	if (!bytes)
 		return;
-	memcpy(&s.names, bytes + ehdr->e_shstrndx * sizeof(s.names),
-	       sizeof(s.names));
+	s.names = shdr_of(bytes + ehdr->e_shstrndx * size, is_32bit);
 	for (unsigned int i = 0; i < ehdr->e_shnum; i++) {
-		Elf64_Shdr sh;
+		const Elf64_Shdr sh = shdr_of(bytes + i * size, is_32bit);
 
-		memcpy(&sh, bytes + i * sizeof(sh), sizeof(sh));
 		if (sh.sh_type != SHT_NOBITS)
 			note_section(&s, &sh);
 	}
@@ -252,23 +320,41 @@ static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
 		reserve_packed(image, s.packed.off, s.packed.size, s.is_old);
 }
 
+/* Does this machine run files of EHDR's kind? */
+static bool is_of_machine(const Elf64_Ehdr *ehdr)
+{
+	const uint8_t class = ehdr->e_ident[EI_CLASS];
+
+	if (ehdr->e_ident[EI_DATA] != ELFDATA2LSB)
+		return false;
+#if defined(__x86_64__)
+	if (class == ELFCLASS32)
+		return ehdr->e_machine == EM_386;
+	return class == ELFCLASS64 && ehdr->e_machine == EM_X86_64;
+#else
+	return class == ELFCLASS64 && ehdr->e_machine == EM_AARCH64;
+#endif
+}
+
 int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
 			struct wp_err *err)
 {
-	const uint8_t *bytes = wp_elf_image_at(image, 0, sizeof(Elf64_Ehdr));
+	/* The shorter of the two. */
+	const uint8_t *bytes = wp_elf_image_at(image, 0, sizeof(Elf32_Ehdr));
 	Elf64_Ehdr ehdr;
 	int rc;
 
 	if (!bytes || memcmp(bytes, ELFMAG, SELFMAG))
 		return wp_err_set(err, -ENOTSUP, "not an ELF file");
-	memcpy(&ehdr, bytes, sizeof(ehdr));
-	if (ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    ehdr.e_ident[EI_DATA] != ELFDATA2LSB ||
-#if defined(__x86_64__)
-	    ehdr.e_machine != EM_X86_64)
-#else
-	    ehdr.e_machine != EM_AARCH64)
-#endif
+	if (bytes[EI_CLASS] == ELFCLASS32) {
+		ehdr = widen_ehdr(bytes);
+	} else {
+		bytes = wp_elf_image_at(image, 0, sizeof(ehdr));
+		if (!bytes)
+			return wp_err_set(err, -ENOTSUP, "not an ELF file");
+		memcpy(&ehdr, bytes, sizeof(ehdr));
+	}
+	if (!is_of_machine(&ehdr))
 		return wp_err_set(err, -ENOTSUP,
 				  "an ELF file of another kind of machine");
 	image->type = ehdr.e_type;

@@ -30,19 +30,27 @@ char wp_license[] SEC("license") = "Dual MIT/GPL";
 #if defined(__x86_64__)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx,
-		si, di, orig_ax, ip, sp;
+		si, di, orig_ax, ip, cs, sp;
 } KERNEL;
 
 struct thread_info {
 	__u32 status;
 } KERNEL;
 
+/* arch/x86/include/asm/segment.h: the code segment of 32-bit programs. */
+enum { USER32_CS = 0x23 };
+
+static int is_32bit(const struct pt_regs *regs)
+{
+	return (regs->cs & 0xffff) == USER32_CS;
+}
+
 /* arch/x86/include/asm/thread_info.h: the thread is in a 32-bit system call. */
 enum { TS_COMPAT = 2 };
 
-static int is_foreign(const struct thread_info *info)
+static int is_foreign(const struct thread_info *info, int is_32bit)
 {
-	return info->status & TS_COMPAT;
+	return !is_32bit && (info->status & TS_COMPAT);
 }
 
 static void take_regs(struct wp_task_record *record, const struct pt_regs *regs)
@@ -77,8 +85,13 @@ struct thread_info {
 	unsigned long flags;
 } KERNEL;
 
+static int is_32bit(const struct pt_regs *regs)
+{
+	return 0;
+}
+
 /* arch/arm64/include/asm/thread_info.h: TIF_32BIT. */
-static int is_foreign(const struct thread_info *info)
+static int is_foreign(const struct thread_info *info, int is_32bit)
 {
 	return info->flags >> 22 & 1;
 }
@@ -221,11 +234,12 @@ enum {
 };
 
 /* As fs/proc/array.c has it, of threads that wait or are stopped only. */
-static char letter_of(const struct task_struct *task)
+static char letter_of(const struct task_struct *task, int is_32bit)
 {
 	unsigned int state = task->__state & TASK_REPORT;
 
-	if (task->on_cpu || task->exit_state || is_foreign(&task->thread_info))
+	if (task->on_cpu || task->exit_state ||
+	    is_foreign(&task->thread_info, is_32bit))
 		return 0;
 	return state == TASK_INTERRUPTIBLE   ? 'S' :
 	       state == TASK_UNINTERRUPTIBLE ? 'D' :
@@ -252,9 +266,10 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	record->start_ns = task->start_boottime;
 	barrier();
 	record->time_ns = bpf_ktime_get_ns();
-	record->state_char = letter_of(task);
-	barrier();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	record->is_32bit = is_32bit(regs);
+	record->state_char = letter_of(task, record->is_32bit);
+	barrier();
 	if (record->state_char)
 		take_regs(record, regs);
 	bpf_core_read(record->comm, sizeof(record->comm), &task->comm);

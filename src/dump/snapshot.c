@@ -16,13 +16,14 @@
 #include "wallprof/symbolize.h"
 #include "wallprof/vec.h"
 
-static int open_process(struct wp_process *process, pid_t pid,
+static int open_process(struct wp_snapshot_process *of, pid_t pid,
 			struct wp_err *err)
 {
-	int rc = wp_process_open(process, pid, err);
+	int rc = wp_process_open(&of->process, pid, err);
 
 	if (rc == -EPERM)
 		wp_access_denied(pid, err);
+	of->is_32bit = !rc && wp_process_is_32bit(&of->process);
 	return rc;
 }
 
@@ -197,7 +198,7 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 	if (rc)
 		wp_err_set(err, rc, "no memory");
 	else
-		rc = open_process(&of.process, pid, err);
+		rc = open_process(&of, pid, err);
 	if (!rc)
 		describe_profile(&sample.profile, &of.process,
 				 samples ? snapshot->options->stop :
@@ -353,7 +354,7 @@ int wp_snapshot_add(struct wp_snapshot *snapshot, pid_t pid, bool peer,
 
 	if (!process)
 		return wp_err_set(err, -ENOMEM, "no memory");
-	rc = open_process(&process->process, pid, err);
+	rc = open_process(process, pid, err);
 	wp_fdinfo_init(&process->fdinfo, process->process.proc_fd);
 	if (!rc) {
 		wp_pid_namespace_find(process);

@@ -80,6 +80,7 @@ static bool decode_from(struct wp_lock_answer *ret, const struct wp_dump *dump,
 {
 	const struct wp_lock_query query = {
 		.mem = { read_memory, mem },
+		.is_32bit = mem->process->is_32bit,
 		.find_thread = find_thread,
 		.ctx = mem,
 	};

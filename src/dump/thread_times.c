@@ -194,9 +194,13 @@ bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
 	ssize_t n = read_kept(process, t->tid, view->syscall_fd, "syscall",
 			      text, sizeof(text));
 
-	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
-	       !call.running &&
-	       (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
+	if (n <= 0 || wp_proc_syscall_parse(&call, text, (size_t)n) ||
+	    call.running)
+		return false;
+	/* Of the call of an i386 program T has the native one. */
+	if (call.nr != t->call.nr && wp_process_is_32bit(process))
+		(void)wp_call_memory_make_native(process, &call.nr, call.args);
+	return (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
 	       !memcmp(call.args, t->call.args, 3 * sizeof(*t->call.args)) &&
 	       read_schedstat(&now, process, t->tid, view->schedstat_fd) &&
 	       now.slices <= most;

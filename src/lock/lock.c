@@ -112,11 +112,17 @@ static enum wp_lock_caller classify(const char *name)
  * innermost frame only; a guessed frame does not count. */
 static enum wp_lock_caller find_caller(const struct wp_lock_wait *wait)
 {
-	for (uint32_t i = 0; i < wait->nframes && i < WP_LOCK_FRAMES_MAX; i++) {
+	/* i386's calls are made in the vDSO, which all have in common. */
+	const uint32_t first = wait->nframes > 1 &&
+			       !strcmp(wait->frames[0].function,
+				       "__kernel_vsyscall");
+
+	for (uint32_t i = first; i < wait->nframes && i < WP_LOCK_FRAMES_MAX;
+	     i++) {
 		const struct wp_lock_frame *f = &wait->frames[i];
 		enum wp_lock_caller found;
 
-		if (f->module != wait->frames[0].module || f->guessed)
+		if (f->module != wait->frames[first].module || f->guessed)
 			break;
 		found = classify(f->function);
 		if (found)
@@ -190,14 +196,17 @@ static bool has_no_holder(enum wp_wait wait)
 
 static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 {
+	bool may_be_musl = !call->query->is_32bit;
+
 	/* The kinds with the strictest checks first. */
 	return wp_lock_decode_glibc_join(ret, call) ||
-	       wp_lock_decode_musl_join(ret, call) ||
+	       (may_be_musl && wp_lock_decode_musl_join(ret, call)) ||
 	       wp_lock_decode_glibc_mutex(ret, call) ||
 	       wp_lock_decode_glibc_rwlock(ret, call) ||
-	       wp_lock_decode_musl_mutex(ret, call) ||
-	       wp_lock_decode_musl_rwlock(ret, call) || decode_pi(ret, call) ||
-	       decode_join(ret, call) || decode_own(ret, call);
+	       (may_be_musl && (wp_lock_decode_musl_mutex(ret, call) ||
+				wp_lock_decode_musl_rwlock(ret, call))) ||
+	       decode_pi(ret, call) || decode_join(ret, call) ||
+	       decode_own(ret, call);
 }
 
 static bool has_timeout(uint32_t cmd, const uint64_t *args)

@@ -40,6 +40,39 @@ struct mutex {
 
 _Static_assert(sizeof(struct mutex) == 40, "layout");
 
+/* i386's. */
+struct mutex_32 {
+	uint32_t lock;
+	uint32_t count;
+	uint32_t owner;
+	uint32_t kind;
+	uint32_t nusers;
+	/* Link of a robust mutex in its owner's list; else what SPINS is. */
+	uint32_t list;
+};
+
+_Static_assert(sizeof(struct mutex_32) == 24, "layout");
+
+/* Read the mutex whose word CALL waits for. */
+static bool read_mutex(struct mutex *ret, const struct wp_lock_call *call)
+{
+	struct mutex_32 m;
+	uint32_t link;
+
+	if (!call->query->is_32bit)
+		return wp_lock_read(ret, sizeof(*ret), call, 0);
+	if (!wp_lock_read(&m, sizeof(m), call, 0))
+		return false;
+	link = m.kind & ROBUST ? m.list : 0;
+	*ret = (struct mutex){ .lock = m.lock,
+			       .count = m.count,
+			       .owner = m.owner,
+			       .nusers = m.nusers,
+			       .kind = m.kind,
+			       .list = { link, link } };
+	return true;
+}
+
 static bool has_tid_in_word(const struct mutex *m)
 {
 	return m->kind & (ROBUST | PRIO_INHERIT);
@@ -144,9 +177,8 @@ static bool still_holds(const struct mutex *m, const struct wp_lock_call *call)
 {
 	struct mutex now;
 
-	return wp_lock_read(&now, sizeof(now), call, 0) &&
-	       now.kind == m->kind && is_locked(&now) &&
-	       owner_of(&now) == owner_of(m);
+	return read_mutex(&now, call) && now.kind == m->kind &&
+	       is_locked(&now) && owner_of(&now) == owner_of(m);
 }
 
 bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
@@ -160,8 +192,8 @@ bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 	struct mutex m;
 
 	if ((!is_named && call->caller != WP_LOCK_CALLER_UNKNOWN) ||
-	    !wp_lock_read(&m, sizeof(m), call, 0) || !fits_call(&m, call) ||
-	    !is_locked(&m) || !fits_owner(&m))
+	    !read_mutex(&m, call) || !fits_call(&m, call) || !is_locked(&m) ||
+	    !fits_owner(&m))
 		return false;
 	lock.type = type_of(&m);
 	set_mutex_holder(&lock, &m, call);
@@ -176,29 +208,36 @@ bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 	return true;
 }
 
-/* Part of struct pthread on x86-64 and aarch64: links in the list of all threads,
- * and the tid, which the kernel clears when the thread ends. */
-struct thread {
-	uint64_t next;
-	uint64_t prev;
-	uint32_t tid;
-};
+/* Links in the list of all threads, in words of the program: next, prev. */
+static bool read_links(uint64_t ret[2], const struct wp_lock_call *call,
+		       uint64_t avma)
+{
+	uint32_t narrow[2];
 
-enum { THREAD_TID = offsetof(struct thread, tid) };
+	if (!call->query->is_32bit)
+		return wp_lock_read_at(ret, 2 * sizeof(*ret), call, avma);
+	if (!wp_lock_read_at(narrow, sizeof(narrow), call, avma))
+		return false;
+	ret[0] = narrow[0];
+	ret[1] = narrow[1];
+	return true;
+}
 
-/* CALL's word is the tid of a struct pthread: its neighbours in the list of
- * threads link to it. */
+/* CALL's word is the tid of a struct pthread, which the kernel clears when the thread
+ * ends: right before it are links to its neighbours in the list of threads, which link
+ * to it. */
 static bool is_thread(const struct wp_lock_call *call)
 {
-	uint64_t base_avma = call->uaddr_avma - THREAD_TID;
-	struct thread t;
-	/* Links of the thread before and of the thread after. */
-	uint64_t before[2], after[2];
+	uint64_t base_avma = call->uaddr_avma -
+			     (call->query->is_32bit ? 8 : 16);
+	/* Links of the thread, of the one before and of the one after. */
+	uint64_t links[2], before[2], after[2];
 
-	return wp_lock_read(&t, THREAD_TID, call, THREAD_TID) &&
-	       wp_lock_read_at(before, sizeof(before), call, t.prev) &&
-	       wp_lock_read_at(after, sizeof(after), call, t.next) &&
-	       before[0] == base_avma && after[1] == base_avma;
+	return base_avma < call->uaddr_avma &&
+	       read_links(links, call, base_avma) &&
+	       read_links(before, call, links[1]) &&
+	       read_links(after, call, links[0]) && before[0] == base_avma &&
+	       after[1] == base_avma;
 }
 
 bool wp_lock_decode_glibc_join(struct wp_lock *ret,

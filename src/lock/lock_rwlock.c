@@ -44,8 +44,40 @@ struct rwlock {
 };
 #endif
 
+/* i386's, from behind what is the same. */
+struct rwlock_32_end {
+	uint8_t flags;
+	uint8_t shared;
+	uint8_t elision;
+	uint8_t pad2;
+	uint32_t cur_writer;
+};
+
+_Static_assert(sizeof(struct rwlock_32_end) == 8, "layout");
 _Static_assert(offsetof(struct rwlock, cur_writer) == 24, "layout");
 _Static_assert(offsetof(struct rwlock, flags) == 48, "layout");
+
+/* Read the rwlock that has CALL's word at OFF. */
+static bool read_rwlock(struct rwlock *ret, const struct wp_lock_call *call,
+			uint32_t off)
+{
+	enum { SAME = offsetof(struct rwlock, cur_writer) };
+	struct rwlock_32_end end;
+	uint8_t bytes[SAME + sizeof(end)];
+
+	if (!call->query->is_32bit)
+		return wp_lock_read(ret, sizeof(*ret), call, off);
+	if (!wp_lock_read(bytes, sizeof(bytes), call, off))
+		return false;
+	*ret = (struct rwlock){ 0 };
+	memcpy(ret, bytes, SAME);
+	memcpy(&end, bytes + SAME, sizeof(end));
+	ret->cur_writer = end.cur_writer;
+	ret->shared = end.shared;
+	ret->pad2 = end.pad2;
+	ret->flags = end.flags;
+	return true;
+}
 
 /* A way to wait for a rwlock: which word is the futex, and its value. */
 struct rwlock_wait {
@@ -120,7 +152,7 @@ static bool still_held(const struct rwlock *rw, uint32_t off,
 	const uint32_t bits = WRPHASE | WRLOCKED;
 	struct rwlock now;
 
-	return wp_lock_read(&now, sizeof(now), call, off) &&
+	return read_rwlock(&now, call, off) &&
 	       (now.readers & bits) == (rw->readers & bits) &&
 	       now.cur_writer == rw->cur_writer &&
 	       ((now.readers & WRPHASE) || now.readers >> READER_SHIFT);
@@ -138,8 +170,8 @@ static bool decode_wait(struct wp_lock *ret, const struct rwlock_wait *w,
 	};
 	struct rwlock rw;
 
-	if (!wp_lock_read(&rw, sizeof(rw), call, w->off) ||
-	    !is_rwlock(&rw, call) || !fits_wait(&rw, w, call))
+	if (!read_rwlock(&rw, call, w->off) || !is_rwlock(&rw, call) ||
+	    !fits_wait(&rw, w, call))
 		return false;
 	set_rwlock_holder(&lock, &rw, call);
 	if (call->caller == WP_LOCK_CALLER_UNKNOWN &&

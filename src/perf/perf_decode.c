@@ -71,8 +71,12 @@ static void parse_regs(struct wp_perf_record *rec, struct wp_reader *r)
 	if (abi != PERF_SAMPLE_REGS_ABI_32 && abi != PERF_SAMPLE_REGS_ABI_64)
 		r->failed = true;
 	wp_read_skip(r, UINT64_C(8) * WP_NREGS);
-	if (!r->failed && abi == PERF_SAMPLE_REGS_ABI_64)
-		wp_perf_regs_set(&rec->regs, values);
+	if (r->failed)
+		return;
+	wp_perf_regs_set(&rec->regs, values);
+	rec->is_32bit = abi == PERF_SAMPLE_REGS_ABI_32;
+	if (rec->is_32bit)
+		wp_regs_narrow(&rec->regs);
 }
 
 /* Parse a stack copy: size, data[size], number of bytes that were copied; after a

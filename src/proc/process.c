@@ -109,14 +109,53 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 	return open_through_living(p, err);
 }
 
+/* What registers and addresses of a program are like. */
+enum width {
+	WIDTH_64,
+	/* i386's. */
+	WIDTH_32,
+	/* x32's, or 32-bit Arm's. */
+	WIDTH_OTHER,
+};
+
+static enum width read_width(const struct wp_process *process)
+{
+	/* One more than is needed, for the NUL. */
+	char entry[sizeof(uint64_t) + 1];
+	uint64_t type;
+	ssize_t n = wp_io_read_at(process->proc_fd, "auxv", entry,
+				  sizeof(entry));
+
+	/* Its file may be on a server that does not answer.  An entry of getauxval(3)
+	 * is of two words: where those are of 32 bits, the value, which is not 0 in
+	 * the first, is where the other half of the type would be. */
+	if (n != sizeof(type))
+		return WIDTH_64;
+	memcpy(&type, entry, sizeof(type));
+	if (type <= UINT32_MAX)
+		return WIDTH_64;
+#if defined(__x86_64__)
+	/* i386's first is AT_SYSINFO, before the vDSO's address, with which x32's begin
+	 * (arch/x86/include/asm/elf.h, ARCH_DLINFO_IA32, ARCH_DLINFO_X32). */
+	if ((uint32_t)type != AT_SYSINFO_EHDR)
+		return WIDTH_32;
+#endif
+	return WIDTH_OTHER;
+}
+
 static int check_bits(const struct wp_process *p, struct wp_err *err)
 {
-	if (wp_process_is_32bit(p))
-		return wp_err_set(err, -ENOTSUP,
-				  "process %d runs a 32-bit program; wallprof "
-				  "knows 64-bit ones only",
-				  p->pid);
-	return 0;
+	switch (read_width(p)) {
+	case WIDTH_64:
+	case WIDTH_32:
+		return 0;
+	case WIDTH_OTHER:
+		break;
+	}
+	return wp_err_set(err, -ENOTSUP,
+			  "process %d runs a 32-bit program of a kind that "
+			  "wallprof does not know (it knows i386's)",
+			  p->pid);
 }
 
 static bool is_denied(const struct wp_process *p, const char *name)
@@ -228,19 +267,7 @@ bool wp_process_is_alive(const struct wp_process *process)
 
 bool wp_process_is_32bit(const struct wp_process *process)
 {
-	/* One more than is needed, for the NUL. */
-	char entry[sizeof(uint64_t) + 1];
-	uint64_t type;
-	ssize_t n = wp_io_read_at(process->proc_fd, "auxv", entry,
-				  sizeof(entry));
-
-	/* Its file may be on a server that does not answer.  An entry of getauxval(3)
-	 * is of two words: where those are of 32 bits, the value, which is not 0 in
-	 * the first, is where the other half of the type would be. */
-	if (n != sizeof(type))
-		return false;
-	memcpy(&type, entry, sizeof(type));
-	return type > UINT32_MAX;
+	return read_width(process) == WIDTH_32;
 }
 
 void wp_process_command_line(const struct wp_process *process, char *buf,

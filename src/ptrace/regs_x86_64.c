@@ -28,6 +28,14 @@ union any_regs {
 	struct regs_32 r32;
 };
 
+/* Does the kernel end a call that sleeps, with RESULT on its way to the program, or
+ * restart it? */
+static bool is_interrupted(long result)
+{
+	return result == -EINTR ||
+	       (result <= -ERESTARTSYS_ && result >= -ERESTART_RESTARTBLOCK_);
+}
+
 static void copy_regs(struct wp_regs *to, const struct user_regs_struct *from)
 {
 	const unsigned long long v[WP_NREGS] = {
@@ -48,13 +56,10 @@ static void copy_regs(struct wp_regs *to, const struct user_regs_struct *from)
 static void read_facts(struct wp_stop_facts *facts,
 		       const struct user_regs_struct *r)
 {
-	long rax = (long)r->rax;
-
 	*facts = (struct wp_stop_facts){ .syscall_nr = -1 };
 	if ((long)r->orig_rax < 0)
 		return;
-	facts->asleep = rax == -EINTR || (rax <= -ERESTARTSYS_ &&
-					  rax >= -ERESTART_RESTARTBLOCK_);
+	facts->asleep = is_interrupted((long)r->rax);
 	if (!facts->asleep)
 		return;
 	facts->syscall_nr = (long)r->orig_rax;
@@ -79,18 +84,46 @@ static int write_regs(pid_t tid, union any_regs *r, size_t size)
 	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -ESRCH : 0;
 }
 
-/* Of a thread in 32-bit mode only pc and sp are given: its system calls have other
- * numbers. */
+/* The same of a thread in 32-bit mode. */
+static void copy_regs_32(struct wp_regs *to, const struct regs_32 *from)
+{
+	to->known = 0;
+	wp_reg_set(to, 0, from->eax);
+	wp_reg_set(to, 1, from->edx);
+	wp_reg_set(to, 2, from->ecx);
+	wp_reg_set(to, 3, from->ebx);
+	wp_reg_set(to, WP_REG_FP, from->ebp);
+	wp_reg_set(to, WP_REG_SP, from->esp);
+	wp_reg_set(to, WP_REG_ESI, from->esi);
+	wp_reg_set(to, WP_REG_EDI, from->edi);
+	wp_reg_set(to, WP_REG_PC, from->eip);
+}
+
+static void read_facts_32(struct wp_stop_facts *facts, const struct regs_32 *r)
+{
+	*facts = (struct wp_stop_facts){ .syscall_nr = -1, .is_32bit = true };
+	if ((int32_t)r->orig_eax < 0)
+		return;
+	facts->asleep = is_interrupted((int32_t)r->eax);
+	if (!facts->asleep)
+		return;
+	facts->syscall_nr = (long)r->orig_eax;
+	facts->args[0] = r->ebx;
+	facts->args[1] = r->ecx;
+	facts->args[2] = r->edx;
+	facts->args[3] = r->esi;
+	facts->args[4] = r->edi;
+	facts->args[5] = r->ebp;
+}
+
 static int read_32(pid_t tid, bool repair, union any_regs *r,
 		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts)
 {
 	int32_t eax = (int32_t)r->r32.eax;
 
-	ret_regs->known = 0;
-	wp_reg_set(ret_regs, WP_REG_PC, r->r32.eip);
-	wp_reg_set(ret_regs, WP_REG_SP, r->r32.esp);
-	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
-	if (!repair || (int32_t)r->r32.orig_eax < 0 || !needs_repair(tid, eax))
+	copy_regs_32(ret_regs, &r->r32);
+	read_facts_32(ret_facts, &r->r32);
+	if (!repair || !ret_facts->asleep || !needs_repair(tid, eax))
 		return 0;
 	r->r32.eax = (uint32_t)-ERESTARTNOHAND_;
 	ret_facts->eintr_repaired = eax == -EINTR;

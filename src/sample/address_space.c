@@ -103,6 +103,7 @@ static int list_modules(struct wp_address_space *space)
 		if (rc)
 			return rc;
 	}
+	space->view.is_32bit = space->is_32bit;
 	space->view.v = space->current;
 	space->view.len = space->ncurrent;
 	/* What is known by address still holds where the same is mapped: a map that

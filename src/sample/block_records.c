@@ -33,7 +33,7 @@ static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 	rc = b->wants_waits ? wp_switch_sample_key(&b->calls, t, &b->events,
 						   record, &t->waits.key) :
 			      wp_switch_sample_wait(&b->calls, t, &record->regs,
-						    &t->waits.key);
+						    0, &t->waits.key);
 	if (!rc)
 		t->waits.every = record->time_ns < b->changed_ns ?
 					 b->every_before :

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/time.h>
-#include <time.h>
 
 #include "wallprof/clock.h"
 #include "wallprof/syscall_nr.h"
@@ -45,6 +44,25 @@ static void add_futex(struct wp_call_memory *m,
 	add(m, process, avma - avma % PAGE, avma % PAGE + WP_CALL_MEMORY_AFTER);
 }
 
+/* The time at AVMA: two words, the second less than 2^32.  IS_NARROW: of 32 bits each. */
+static void add_time(struct wp_call_memory *m, const struct wp_process *process,
+		     uint64_t avma, bool is_narrow)
+{
+	uint32_t from = m->nparts, narrow[2];
+	int64_t wide[2];
+
+	add(m, process, avma, is_narrow ? sizeof(narrow) : sizeof(wide));
+	if (!is_narrow || m->nparts == from ||
+	    m->parts[from].len != sizeof(narrow) ||
+	    sizeof(wide) > sizeof(m->bytes) - m->parts[from].off)
+		return;
+	memcpy(narrow, m->bytes + m->parts[from].off, sizeof(narrow));
+	wide[0] = (int32_t)narrow[0];
+	wide[1] = (int32_t)narrow[1];
+	memcpy(m->bytes + m->parts[from].off, wide, sizeof(wide));
+	m->parts[from].len = sizeof(wide);
+}
+
 static uint64_t at_most(uint64_t n, uint64_t most)
 {
 	return n < most ? n : most;
@@ -55,6 +73,7 @@ void wp_call_memory_take(struct wp_call_memory *memory,
 			 const struct wp_thread_facts *facts, uint64_t sp_avma)
 {
 	const uint64_t *args = facts->args;
+	const bool is_narrow = facts->has_narrow_time;
 
 	memory->nparts = 0;
 	memory->sp_avma = sp_avma;
@@ -70,25 +89,41 @@ void wp_call_memory_take(struct wp_call_memory *memory,
 		    at_most(args[1], WP_CALL_MEMORY_POLLED) *
 			    sizeof(struct pollfd));
 		if (facts->syscall_nr == SYS_ppoll)
-			add(memory, process, args[2], sizeof(struct timespec));
+			add_time(memory, process, args[2], is_narrow);
 		break;
 	case SYS_select:
 	case SYS_pselect6:
 		/* Whole words of 64 bits, as the kernel reads them. */
 		add(memory, process, args[1],
 		    at_most((args[0] + 63) / 64 * 8, WP_CALL_MEMORY_SET));
-		add(memory, process, args[4], sizeof(struct timespec));
+		add_time(memory, process, args[4], is_narrow);
 		break;
 	case SYS_epoll_pwait2:
-		add(memory, process, args[3], sizeof(struct timespec));
+		add_time(memory, process, args[3], is_narrow);
 		break;
 	case SYS_nanosleep:
-		add(memory, process, args[0], sizeof(struct timespec));
+		add_time(memory, process, args[0], is_narrow);
 		break;
 	case SYS_clock_nanosleep:
-		add(memory, process, args[2], sizeof(struct timespec));
+		add_time(memory, process, args[2], is_narrow);
 		break;
 	}
+}
+
+bool wp_call_memory_make_native(const struct wp_process *process, long *nr,
+				uint64_t *args)
+{
+	uint32_t block[WP_SYSCALL_ARGS] = { 0 };
+	/* Its last words may be past the end of a stack. */
+	bool has_block = wp_syscall_is_i386_socketcall(*nr) &&
+			 wp_process_read(process, args[1], block,
+					 sizeof(block)) > 0;
+	struct wp_native_call call;
+
+	wp_syscall_of_i386(&call, *nr, args, has_block ? block : NULL);
+	*nr = call.nr;
+	memcpy(args, call.args, sizeof(call.args));
+	return call.has_narrow_time;
 }
 
 bool wp_call_memory_read(const struct wp_call_memory *memory, uint64_t avma,

@@ -146,12 +146,16 @@ static bool has_elf(const struct wp_maps *maps, const struct wp_map *map)
 	return map->ino || !strcmp(wp_maps_path(maps, map), "[vdso]");
 }
 
-/* Is ENTRY MAP's file, as PROCESS may read it? */
+/* Is ENTRY MAP's file, as PROCESS may read it?  Of two widths are the vDSOs of programs
+ * that it has executed. */
 static bool is_file(const struct wp_cached_image *entry,
 		    const struct wp_process *process, const struct wp_map *map)
 {
 	return entry->dev == map->dev && entry->ino == map->ino &&
-	       (!entry->memory || entry->memory->process == process);
+	       (!entry->memory || entry->memory->process == process) &&
+	       (map->ino || !entry->image ||
+		wp_elf_image_is_32bit(entry->image) ==
+			wp_process_is_32bit(process));
 }
 
 int wp_image_cache_find(struct wp_image_cache *cache,

@@ -104,6 +104,7 @@ static struct wp_thread *find_holder(struct wp_target *target,
 {
 	const struct wp_lock_query query = {
 		.mem = { read_memory, target },
+		.is_32bit = target->space.is_32bit,
 		.find_thread = find_thread,
 		.ctx = target,
 	};

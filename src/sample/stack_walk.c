@@ -66,12 +66,15 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 					  struct wp_perf_source *source,
 					  const struct wp_perf_record *record)
 {
+	struct wp_regs regs = record->regs;
 	struct wp_stack_walk walk;
 
+	/* Code of another width than the program's has no stack that is known. */
+	if (record->is_32bit != target->space.is_32bit)
+		regs.known = 0;
 	wp_stack_copy_set(&target->loop->copy, &target->space,
-			  record->regs.v[WP_REG_SP], record->stack,
-			  record->stack_len);
-	walk = wp_stack_walk(target, &record->regs, WP_UNWIND_THOROUGH);
+			  regs.v[WP_REG_SP], record->stack, record->stack_len);
+	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
 	source->stack_was_cut |= walk.stack.end == WP_END_BEYOND_COPY &&
 				 walk.is_beyond_copy && record->stack_full &&
 				 !source->cannot_grow;

@@ -107,8 +107,11 @@ static int remember_site(struct wp_thread *t, const struct wp_stack *stack)
 /* What a stop with these facts tells of a thread that it found asleep. */
 static struct wp_thread_facts facts_of(const struct wp_stop_facts *stop)
 {
-	struct wp_thread_facts facts = { .state_char = 'S',
-					 .syscall_nr = stop->syscall_nr };
+	struct wp_thread_facts facts = {
+		.state_char = 'S',
+		.syscall_nr = stop->syscall_nr,
+		.has_narrow_time = stop->has_narrow_time,
+	};
 
 	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
 		facts.args[i] = stop->args[i];
@@ -199,13 +202,12 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 		.sp_avma = regs->v[WP_REG_SP],
 		.pc_avma = regs->v[WP_REG_PC],
 	};
-	struct wp_thread_facts copied = { .syscall_nr = -1 };
+	struct wp_thread_facts copied;
 
 	t->at_instant = false;
 	facts->syscall_nr = wp_wait_state_call(&t->wait, t->target->process,
-					       false, &call);
-	copied.syscall_nr = facts->syscall_nr;
-	memcpy(copied.args, facts->args, sizeof(copied.args));
+					       facts->is_32bit, &call);
+	copied = facts_of(facts);
 	if (t->memory)
 		wp_call_memory_take(t->memory, t->target->process, &copied,
 				    call.sp_avma);
@@ -269,6 +271,8 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 		wp_tracer_release(target->loop->tracer, tracee);
 		return false;
 	}
+	wp_wait_state_settle_stop(target->process, target->space.is_32bit,
+				  &ret->regs, &ret->facts);
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
 			   t->copy_len_running);
 	/* Before it goes on: it may have to wait for a CPU then. */

@@ -10,6 +10,7 @@
 #include "target.h"
 #include "threads.h"
 #include "wait_object.h"
+#include "wallprof/call_memory.h"
 #include "wallprof/hash.h"
 
 long wp_switch_sample_call(struct wp_switch_sample_calls *calls,
@@ -24,8 +25,8 @@ long wp_switch_sample_call(struct wp_switch_sample_calls *calls,
 		calls->v[i].pc_avma = pc_avma;
 		calls->v[i].pid = target->process->pid;
 		calls->v[i].generation = generation;
-		calls->v[i].nr = wp_wait_state_call_before(target->process,
-							   pc_avma);
+		calls->v[i].nr = wp_wait_state_call_before(
+			target->process, target->space.is_32bit, pc_avma);
 	}
 	return calls->v[i].nr;
 }
@@ -56,16 +57,44 @@ static long find_call(struct wp_switch_sample_calls *calls,
 	}
 }
 
+/* Set FACTS' call, which is i386's: by the code before pc, or in the vDSO before
+ * RETURN_AVMA, the return address of the function that is there; 0: not known. */
+static void find_call_32(struct wp_switch_sample_calls *calls,
+			 const struct wp_thread *t, const struct wp_regs *regs,
+			 uint64_t return_avma, struct wp_thread_facts *facts)
+{
+	enum { RESTART_I386 = 0 };
+	long nr = wp_switch_sample_call(calls, t->target, regs->v[WP_REG_PC]);
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		facts->args[i] = regs->v[wp_syscall_i386_arg_regs[i]];
+	facts->syscall_nr = nr;
+	if (nr < 0)
+		return;
+	if (nr == wp_syscall_restart)
+		nr = return_avma ? wp_switch_sample_call(calls, t->target,
+							 return_avma) :
+				   -1;
+	facts->syscall_nr = nr < 0 || nr == wp_syscall_restart ? RESTART_I386 :
+								 nr;
+	(void)wp_call_memory_make_native(t->target->process, &facts->syscall_nr,
+					 facts->args);
+}
+
 int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
 			  const struct wp_thread *t, const struct wp_regs *regs,
-			  struct wp_sample_key *key)
+			  uint64_t return_avma, struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .state_char = 'S' };
 	int rc;
 
-	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
-		facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
-	facts.syscall_nr = find_call(calls, t, regs, facts.args);
+	if (t->target->space.is_32bit) {
+		find_call_32(calls, t, regs, return_avma, &facts);
+	} else {
+		for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+			facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
+		facts.syscall_nr = find_call(calls, t, regs, facts.args);
+	}
 	if (facts.syscall_nr < 0)
 		facts.state_char = 'D';
 	key->state = WP_STATE_WAITING;
@@ -88,7 +117,10 @@ int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
 	};
 
 	if (key.stack == UINT32_MAX ||
-	    wp_switch_sample_wait(calls, t, &record->regs, &key))
+	    wp_switch_sample_wait(
+		    calls, t, &record->regs,
+		    walk.stack.depth > 1 ? walk.stack.frames[1].pc_avma : 0,
+		    &key))
 		return -ENOMEM;
 	*ret = key;
 	return 0;

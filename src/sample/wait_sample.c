@@ -26,13 +26,35 @@ void wp_wait_sample_look(struct wp_thread *t, const struct wp_schedstat *now)
 	look->exec_start_ns = wp_thread_files_exec_start(t);
 }
 
+/* The registers with the arguments of T's calls. */
+static const uint8_t *arg_regs(const struct wp_thread *t)
+{
+	return t->target->space.is_32bit ? wp_syscall_i386_arg_regs :
+					   wp_syscall_arg_regs;
+}
+
+/* Set FACTS' call to the one that T is in at PLACE. */
+static void set_call(struct wp_thread *t, const struct wp_wait_place *place,
+		     struct wp_thread_facts *facts)
+{
+	const struct wp_target *target = t->target;
+	struct wp_proc_syscall call = place->call;
+
+	if (target->space.is_32bit)
+		facts->has_narrow_time = wp_call_memory_make_native(
+			target->process, &call.nr, call.args);
+	memcpy(facts->args, call.args, sizeof(facts->args));
+	facts->syscall_nr = wp_wait_state_call(&t->wait, target->process,
+					       target->space.is_32bit, &call);
+}
+
 bool wp_wait_sample_place(const struct wp_thread *t,
 			  const struct wp_task_record *record,
 			  struct wp_wait_place *ret)
 {
 	/* Who traces it is not in the record: it may be wallprof. */
 	if (!record->state_char || record->state_char == 't' ||
-	    t->target->space.is_32bit)
+	    t->target->space.is_32bit != record->is_32bit)
 		return false;
 	ret->before = wp_bpf_scan_times(record);
 	ret->time_ns = record->time_ns;
@@ -40,13 +62,15 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 	ret->state_char = record->state_char;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
+	if (record->is_32bit)
+		wp_regs_narrow(&ret->regs);
 	ret->call = (struct wp_proc_syscall){
 		.nr = record->nr < 0 ? -1 : (long)record->nr,
-		.sp_avma = record->regs[WP_REG_SP],
-		.pc_avma = record->regs[WP_REG_PC],
+		.sp_avma = ret->regs.v[WP_REG_SP],
+		.pc_avma = ret->regs.v[WP_REG_PC],
 	};
 	for (int i = 0; i < WP_SYSCALL_ARGS && ret->call.nr >= 0; i++)
-		ret->call.args[i] = record->regs[wp_syscall_arg_regs[i]];
+		ret->call.args[i] = ret->regs.v[arg_regs(t)[i]];
 	return true;
 }
 
@@ -73,9 +97,10 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 	place->regs.known = 0;
 	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
 	wp_reg_set(&place->regs, WP_REG_SP, call->sp_avma);
-	/* vfork of glibc has its return address in an argument register. */
+	/* vfork of glibc has its return address in an argument register; i386's are
+	 * all that a call keeps. */
 	for (int i = 0; i < WP_SYSCALL_ARGS && call->nr >= 0; i++)
-		wp_reg_set(&place->regs, wp_syscall_arg_regs[i], call->args[i]);
+		wp_reg_set(&place->regs, arg_regs(t)[i], call->args[i]);
 	return wp_wait_sample(t, place);
 }
 
@@ -209,7 +234,7 @@ static enum wp_sample_result settle(struct wp_thread *t,
 enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 				     const struct wp_wait_place *place)
 {
-	struct wp_target *target = t->target;
+	const bool was_32bit = t->target->space.is_32bit;
 	struct wp_thread_facts facts = { .state_char = place->state_char };
 	struct wp_stack_walk walk;
 	struct wp_schedstat after;
@@ -221,10 +246,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	if (place->state_char == 'Z' || place->state_char == 'X' ||
 	    !place->call.sp_avma)
 		return sample_exiting(t, place);
-	facts.syscall_nr = wp_wait_state_call(&t->wait, target->process,
-					      target->space.is_32bit,
-					      &place->call);
-	memcpy(facts.args, place->call.args, sizeof(facts.args));
+	set_call(t, place, &facts);
 	/* Before the walk, which may take long: a thread that is woken while it
 	 * goes on has not run, but waits no more. */
 	if (t->memory && !copy_call(t, place, &facts))
@@ -232,6 +254,9 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	/* The kernel has not been asked whether the registers of a record may
 	 * be seen: where memory may not be read, /proc says what may. */
 	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)
+		return WP_SAMPLE_MOVED;
+	/* The map that was read anew was another program's. */
+	if (t->target->space.is_32bit != was_32bit)
 		return WP_SAMPLE_MOVED;
 	by_stop = wants_stop(t, place, &facts, &walk);
 	rc = wp_thread_files_schedstat(t, &after);

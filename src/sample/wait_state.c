@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-enum {
-	/* Added to the numbers of 32-bit programs' calls. */
-	FOREIGN_CALLS = 1000000,
-};
+#include "wallprof/call_memory.h"
 
 void wp_wait_state_init(struct wp_wait_state *wait)
 {
@@ -60,6 +57,29 @@ long wp_wait_state_call_x86_64(const uint8_t *code, size_t len)
 	return nr;
 }
 
+/* `mov $NR, %eax`, and `int $0x80`, or a call of the vDSO's __kernel_vsyscall by its
+ * address in the thread's header, as glibc has it: `call *%gs:0x10`. */
+long wp_wait_state_call_i386(const uint8_t *code, size_t len)
+{
+	static const uint8_t by_vdso[] = { 0x65, 0xff, 0x15, 0x10, 0, 0, 0 };
+	static const uint8_t by_trap[] = { 0xcd, 0x80 };
+	const uint8_t *end = code + len, *at;
+	int32_t nr;
+
+	if (len >= sizeof(by_vdso) + 5 &&
+	    !memcmp(end - sizeof(by_vdso), by_vdso, sizeof(by_vdso)))
+		at = end - sizeof(by_vdso) - 5;
+	else if (len >= sizeof(by_trap) + 5 &&
+		 !memcmp(end - sizeof(by_trap), by_trap, sizeof(by_trap)))
+		at = end - sizeof(by_trap) - 5;
+	else
+		return -1;
+	if (at[0] != 0xb8)
+		return wp_syscall_restart;
+	memcpy(&nr, at + 1, sizeof(nr));
+	return nr;
+}
+
 /* `mov x8, #NR`, some instructions, `svc #0`: Arm ARM, C6.2, MOVZ, SVC, and C4.1,
  * "Branches, Exception Generating and System instructions". */
 long wp_wait_state_call_aarch64(const uint8_t *code, size_t len)
@@ -88,7 +108,7 @@ long wp_wait_state_call_aarch64(const uint8_t *code, size_t len)
 }
 
 #if defined(__x86_64__)
-enum { CALL_BYTES = 7 };
+enum { CALL_BYTES = 12 };
 #define call_of wp_wait_state_call_x86_64
 #else
 /* glibc sets x8 before the other arguments. */
@@ -96,7 +116,7 @@ enum { CALL_BYTES = 40 };
 #define call_of wp_wait_state_call_aarch64
 #endif
 
-long wp_wait_state_call_before(const struct wp_process *process,
+long wp_wait_state_call_before(const struct wp_process *process, bool is_32bit,
 			       uint64_t pc_avma)
 {
 	uint8_t code[CALL_BYTES];
@@ -104,7 +124,8 @@ long wp_wait_state_call_before(const struct wp_process *process,
 	if (wp_process_read(process, pc_avma - sizeof(code), code,
 			    sizeof(code)) != sizeof(code))
 		return -1;
-	return call_of(code, sizeof(code));
+	return is_32bit ? wp_wait_state_call_i386(code, sizeof(code)) :
+			  call_of(code, sizeof(code));
 }
 
 long wp_wait_state_call(struct wp_wait_state *wait,
@@ -113,15 +134,33 @@ long wp_wait_state_call(struct wp_wait_state *wait,
 {
 	long nr;
 
-	if (is_32bit)
-		return call->nr < 0 ? call->nr : FOREIGN_CALLS + call->nr;
 	if (call->nr != wp_syscall_restart) {
 		wait->call_nr = call->nr;
 		wait->call_pc_avma = call->pc_avma;
+		wait->call_sp_avma = call->sp_avma;
 		return call->nr;
 	}
-	if (wait->call_pc_avma == call->pc_avma && wait->call_nr >= 0)
+	/* All calls of an i386 program have one pc, in the vDSO. */
+	if (wait->call_pc_avma == call->pc_avma &&
+	    wait->call_sp_avma == call->sp_avma && wait->call_nr >= 0)
 		return wait->call_nr;
-	nr = wp_wait_state_call_before(process, call->pc_avma);
+	if (is_32bit)
+		return wp_syscall_restart;
+	nr = wp_wait_state_call_before(process, false, call->pc_avma);
 	return nr < 0 ? wp_syscall_restart : nr;
+}
+
+void wp_wait_state_settle_stop(const struct wp_process *process, bool is_32bit,
+			       struct wp_regs *regs,
+			       struct wp_stop_facts *facts)
+{
+	if (facts->is_32bit != is_32bit) {
+		regs->known &= UINT64_C(1) << WP_REG_PC | UINT64_C(1)
+								  << WP_REG_SP;
+		facts->syscall_nr = -1;
+		facts->asleep = false;
+	} else if (is_32bit && facts->asleep) {
+		facts->has_narrow_time = wp_call_memory_make_native(
+			process, &facts->syscall_nr, facts->args);
+	}
 }

@@ -10,6 +10,7 @@
 #include "wallprof/procfs.h"
 #include "wallprof/profile.h"
 #include "wallprof/state.h"
+#include "wallprof/tracer.h"
 
 struct wp_wait_state {
 	/* The last sample found the thread off its CPU: it has been so since,
@@ -26,10 +27,11 @@ struct wp_wait_state {
 	bool child_is_sure;
 	/* What the last sample that read the thread found. */
 	struct wp_thread_facts facts;
-	/* The last system call that the thread was blocked in, and its pc, for
+	/* The last system call that the thread was blocked in, and its pc and sp, for
 	 * when the call goes on as restart_syscall; -1: none. */
 	long call_nr;
 	uint64_t call_pc_avma;
+	uint64_t call_sp_avma;
 };
 
 void wp_wait_state_init(struct wp_wait_state *wait);
@@ -48,21 +50,28 @@ void wp_wait_state_end(struct wp_wait_state *wait);
 /* The next sample must read the thread, whatever schedstat says. */
 void wp_wait_state_distrust(struct wp_wait_state *wait);
 
-/* The number of CALL, which may say restart_syscall: then the call that was
- * interrupted if WAIT or the code of PROCESS tells it.  IS_32BIT: CALL's number
- * is from the table of 32-bit programs; the result is then a number that no call
- * has. */
+/* The number of CALL, a native one, which may say restart_syscall: then the call that
+ * was interrupted if WAIT or the code of PROCESS (IS_32BIT: of i386) tells it. */
 long wp_wait_state_call(struct wp_wait_state *wait,
 			const struct wp_process *process, bool is_32bit,
 			const struct wp_proc_syscall *call);
 
+/* Let REGS and FACTS of a stop be those of PROCESS, an i386 program if IS_32BIT: its call
+ * is made a native one.  A thread may go to code of another width than its program's: of
+ * its registers only pc and sp are known then, and of its call nothing. */
+void wp_wait_state_settle_stop(const struct wp_process *process, bool is_32bit,
+			       struct wp_regs *regs,
+			       struct wp_stop_facts *facts);
+
 /* The number of the system call that the instructions before PC make;
- * wp_syscall_restart if they do not tell, -1 if they make none. */
-long wp_wait_state_call_before(const struct wp_process *process,
+ * wp_syscall_restart if they do not tell, -1 if they make none.  IS_32BIT: they are
+ * i386's, and so is the number. */
+long wp_wait_state_call_before(const struct wp_process *process, bool is_32bit,
 			       uint64_t pc_avma);
 
-/* The same, by the LEN bytes of CODE that end at the pc, of either machine. */
+/* The same, by the LEN bytes of CODE that end at the pc, of each machine. */
 long wp_wait_state_call_x86_64(const uint8_t *code, size_t len);
+long wp_wait_state_call_i386(const uint8_t *code, size_t len);
 long wp_wait_state_call_aarch64(const uint8_t *code, size_t len);
 
 #endif

@@ -177,6 +177,9 @@ const char *wp_syscall_name(long nr, char *buf, size_t len)
 
 	if (info)
 		return info->name;
-	snprintf(buf, len, "syscall_%ld", nr);
+	if (nr >= WP_SYSCALL_FOREIGN)
+		snprintf(buf, len, "i386_syscall_%ld", nr - WP_SYSCALL_FOREIGN);
+	else
+		snprintf(buf, len, "syscall_%ld", nr);
 	return buf;
 }

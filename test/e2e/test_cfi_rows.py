@@ -17,10 +17,10 @@ BUILD = pathlib.Path(os.environ.get("BUILD_DIR", "build/release"))
 TOOL = BUILD / "tools/cfi_rows"
 LIBS = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 
-FDE = re.compile(r"[0-9a-f]{8,16} [0-9a-f]{16} [0-9a-f]{8,16} FDE "
+FDE = re.compile(r"[0-9a-f]{8,16} [0-9a-f]{8,16} [0-9a-f]{8,16} FDE "
                  r"cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+)")
-CIE = re.compile(r"([0-9a-f]{8,16}) [0-9a-f]{16} [0-9a-f]{8,16} CIE ")
-ROW = re.compile(r"[0-9a-f]{16} ")
+CIE = re.compile(r"([0-9a-f]{8,16}) [0-9a-f]{8,16} [0-9a-f]{8,16} CIE ")
+ROW = re.compile(r"[0-9a-f]{8,16} (?!ZERO)")
 # A register that is in another: "r5 (rdi)".
 IN_REGISTER = re.compile(r"\br\d+ \((\w+)\)")
 
@@ -40,6 +40,14 @@ def quick_files():
         if path:
             files += [path] + shared_libs(path)
     return sorted({os.path.realpath(f) for f in files if os.path.exists(f)})
+
+
+def i386_files():
+    """Libraries of i386 programs, as Debian has them for gcc -m32."""
+    names = ("ld-linux.so.2", "libc.so.6", "libgcc_s.so.1", "libstdc++.so.6")
+    found = [f for n in names for d in ("/lib32", "/usr/lib32")
+             if os.path.exists(f := os.path.join(d, n))]
+    return sorted({os.path.realpath(f) for f in found})
 
 
 def is_elf(path):
@@ -141,7 +149,7 @@ def our_rules(path, addresses):
 def same_register(name, ours, theirs):
     # readelf prints "u" too for a register that no rule has named yet.
     if theirs is None or theirs in ("u", "s"):
-        default = "v+0" if name == "rsp" else "s"
+        default = "v+0" if name in ("rsp", "esp") else "s"
         return ours in ("u", "s", default)
     return ours == theirs
 
@@ -186,6 +194,11 @@ def test_rows_are_those_of_readelf(path):
     assert check(path) > 100, "this file has many functions"
 
 
+@pytest.mark.parametrize("path", i386_files(), ids=os.path.basename)
+def test_rows_of_i386_are_those_of_readelf(path):
+    assert check(path) > 100, "this file has many functions"
+
+
 # Frames of every kind: pushes, a frame pointer, a realigned stack, alloca.
 PROGRAM = r"""
 #include <stdlib.h>
@@ -206,6 +219,8 @@ int main(int argc, char **argv)
 """
 
 NO_TABLES = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-g"]
+# Debian has <asm/...> for both widths in one place, where -m32 does not look.
+M32 = ["-m32", "-idirafter", "/usr/include/x86_64-linux-gnu"]
 BUILDS = {
     "eh_frame": ["gcc"],
     "eh_frame-O0": ["gcc", "-O0"],
@@ -218,6 +233,9 @@ BUILDS = {
     "debug_frame-clang": ["clang", *NO_TABLES],
     "musl-static": ["musl-gcc", "-static"],
     "static": ["gcc", "-static"],
+    "i386": ["gcc", *M32],
+    "i386-O0-debug_frame": ["gcc", *M32, "-O0", *NO_TABLES],
+    "i386-no-search-table": ["gcc", *M32, "-Wl,--no-eh-frame-hdr"],
 }
 
 
@@ -226,6 +244,8 @@ def test_rows_of_a_compiled_program(build, tmp_path):
     compiler, *flags = BUILDS[build]
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
+    if "-m32" in flags and not i386_files():
+        pytest.skip("no i386 libraries (libc6-dev-i386)")
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text(PROGRAM)
     subprocess.run([compiler, "-O2", *flags, "-o", program, source],
@@ -236,7 +256,8 @@ def test_rows_of_a_compiled_program(build, tmp_path):
                                  text=True, check=True).stdout
         main = int(re.search(r"([0-9a-f]+) T main", symbols)[1], 16)
         rule, = our_rules(program, [main])
-        assert rule.split()[1] == "rsp+8", "main has .debug_frame only"
+        sp = "esp+4" if "i386" in build else "rsp+8"
+        assert rule.split()[1] == sp, "main has .debug_frame only"
 
 
 @pytest.mark.soak

@@ -86,7 +86,6 @@ def test_programs_that_execute_each_other(start, tmp_path, kind, mode):
         tool = begin(mode, "-p", target.pid, "-o", out)
         begin_s = time.monotonic()
         wait_until_sampling(tool)
-        # Had wallprof come when the 32-bit one was there, that were an error.
         target.proc.send_signal(signal.SIGUSR1)
         wait_until(has_looked(tool, target.pid, begin_s))
         target.proc.send_signal(signal.SIGUSR2)

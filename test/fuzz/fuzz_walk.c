@@ -9,8 +9,14 @@
 #include "fuzz_image.h"
 #include "wallprof/unwind.h"
 
-#define STACK UINT64_C(0x7ffc00000000)
-#define MODULE UINT64_C(0x550000000000)
+/* Of i386 programs, and of others. */
+static const uint64_t stack_avmas[] = { UINT64_C(0x7ffc00000000), 0xffd00000 };
+static const uint64_t module_avmas[] = { UINT64_C(0x550000000000), 0x56000000 };
+#define STACK stack_avmas[is_32bit]
+#define MODULE module_avmas[is_32bit]
+
+/* The process is of 32 bits. */
+static bool is_32bit;
 
 enum {
 	DEPTH_MAX = 24,
@@ -20,7 +26,7 @@ enum {
 };
 
 struct header {
-	/* Bit 0: libunwind for every step. */
+	/* Bit 0: libunwind for every step.  Bit 1: an i386 program. */
 	uint8_t flags;
 	/* Added to the module's address in the module list, in pages. */
 	uint8_t first_page;
@@ -131,7 +137,7 @@ static void walk_twice(const struct header *h, struct target *t,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
-	struct wp_unwind_module module = { .bias = MODULE, .mapping = 1 };
+	struct wp_unwind_module module = { .mapping = 1 };
 	struct wp_unwind_modules modules = { .v = &module,
 					     .len = 1,
 					     .generation = 1 };
@@ -142,6 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < sizeof(h))
 		return 0;
 	memcpy(&h, data, sizeof(h));
+	is_32bit = modules.is_32bit = h.flags & 2;
+	module.bias = MODULE;
 	data += sizeof(h);
 	size -= sizeof(h);
 	t.stack = data;

@@ -414,7 +414,8 @@ class Compiler:
                  '-gno-record-gcc-switches',
                  f'-fdebug-prefix-map={self.dir}=/src', *flags, '-o', 't.o',
                  name + suffix)
-        self.run('gcc', '-shared', '-nostdlib', '-Wl,-z,norelro',
+        self.run('gcc', '-shared', '-nostdlib', *(f for f in flags if f == '-m32'),
+                 '-Wl,-z,norelro',
                  '-Wl,-z,noseparate-code', '-Wl,--hash-style=gnu',
                  '-Wl,--build-id=0x0123456789abcdef0123456789abcdef',
                  '-o', name, 't.o')
@@ -458,6 +459,7 @@ def elf_files(c):
                                 '--compress-debug-sections=zlib-gabi')
     files['ranges'] = c.objcopy('dwarf5.so', 'ranges.so',
                                 '-R', '.debug_aranges')
+    files['i386'] = c.build('i386.so', C_SOURCE, '-m32', '-g')
     files['stripped'] = c.objcopy('plain.so', 'stripped.so', '-S')
     c.build('asm.so', ASM_SOURCE, suffix='.s')
     files['asm'] = c.read('asm.so')
@@ -514,6 +516,8 @@ def cfiexpr_inputs():
         'plt': b'\0' + every + b'\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22',
         'branch': b'\1\x80\0\1\0' + b'\x12\x31\x1c\x12\x28\xfb\xff\x2f\0\0',
         'unknown': b'\0\x80\0\0\0' + b'\x73\0\x23\x90\1\x06',
+        'i386': b'\2' + every + b'\x74\4\x78\0\x3f\x1a\x3b\x2a\x32\x24\x22',
+        'i386-signs': b'\3' + every + b'\x11\x7f\x0b\xff\xff\x26\x2d\x75\x78\x06\x1f',
         'constants': b'\1' + every + b'\x03\1\2\3\4\5\6\7\x08\x08\xff\x09\xff'
                      b'\x0a\1\2\x0b\1\2\x10\x80\1\x11\x7f\x16\x17\x15\2\x1b'
                      b'\x1d\x94\4\x19\x1f\x20\x14\x13',
@@ -553,6 +557,15 @@ def walk_inputs(c):
         'frame-pointer': make([0, stack + 0x20, ret('tramp', 14), 0, 0, 0, 0],
                               pc=at['nocfi'] + 16, fp=8),
     }
+
+
+def walk_i386_input(c):
+    """A caller of the first function, by stale words too."""
+    at = min(c.symbols('i386.so').values())
+    words = [0] * 4 + [0x56000000 + at + 5, 0xffd00030, 0x56000000 + at + 9] * 8
+    return (struct.pack('<BBHIHHHH', 2, 0, 4 * len(words), 0xffffffff, at, 0, 16,
+                        0x40) + struct.pack(f'<{len(words)}I', *words) +
+            c.read('i386.so'))
 
 
 def gotable_inputs():
@@ -626,15 +639,17 @@ def main():
         inputs['ehframe'] = ehframe_inputs(c)
         inputs['cfiexpr'] = cfiexpr_inputs()
         inputs['walk'] = walk_inputs(c)
+        inputs['walk']['i386'] = walk_i386_input(c)
         inputs['gotable'] = gotable_inputs()
         inputs['goroutines'] = goroutines_inputs()
         inputs['debugdata'] = debugdata_inputs(c)
         inputs['debugfile'] = debugfile_inputs(c)
         for fuzzer, names in (
-                ('elfimage', ('plain', 'asm', 'debugframe', 'stripped')),
-                ('symtab', ('plain', 'stripped', 'cxx')),
+                ('elfimage', ('plain', 'asm', 'debugframe', 'stripped',
+                              'i386')),
+                ('symtab', ('plain', 'stripped', 'cxx', 'i386')),
                 ('dwarf', ('dwarf4', 'dwarf5', 'ranges', 'packed', 'cxx')),
-                ('resolver', ('dwarf5', 'cxx', 'stripped'))):
+                ('resolver', ('dwarf5', 'cxx', 'stripped', 'i386'))):
             inputs[fuzzer] = {name: elf[name] for name in names}
     for fuzzer, files in inputs.items():
         os.makedirs(os.path.join(top, fuzzer), exist_ok=True)

@@ -23,18 +23,26 @@
 #include "wallprof/hash.h"
 
 #if defined(__x86_64__)
-static const char *const names[WP_NREGS] = {
+static const char *const names_32[WP_NREGS] = {
+	[0] = "eax",	      [1] = "edx",	    [2] = "ecx",
+	[3] = "ebx",	      [WP_REG_FP] = "ebp",  [WP_REG_SP] = "esp",
+	[WP_REG_ESI] = "esi", [WP_REG_EDI] = "edi", [WP_REG_PC] = "ra",
+};
+static const char *const names_64[WP_NREGS] = {
 	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
 	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "ra",
 };
 #else
-static const char *const names[WP_NREGS] = {
+static const char *const names_32[WP_NREGS] = { NULL };
+static const char *const names_64[WP_NREGS] = {
 	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",	"x8",
 	"x9",  "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
 	"x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
 	"x27", "x28", "x29", "x30", "sp",  "pc",
 };
 #endif
+
+static const char *const *names = names_64;
 
 /* As rows.c does it. */
 static struct wp_rule find(struct wp_cfi_table *table,
@@ -111,7 +119,8 @@ static void print_rule(uint64_t svma, const struct wp_rule *rule)
 		printf(" exp");
 	if (rule->kinds)
 		for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
-			print_place(i, wp_rule_place(rule, i));
+			if (names[wp_cfi_tracked[i]])
+				print_place(i, wp_rule_place(rule, i));
 	putchar('\n');
 }
 
@@ -308,6 +317,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	wp_cfi_table_init(&table, &image);
+	if (wp_elf_image_is_32bit(&image))
+		names = names_32;
 	if (is_bench)
 		rc = run_bench(&table, &image);
 	else

@@ -55,7 +55,8 @@ static inline void mounted_path(char path[256], const char *name)
 	}
 }
 
-static inline void mounted_put(const char *name, const char *text)
+static inline void mounted_put_bytes(const char *name, const void *bytes,
+				     size_t len)
 {
 	char path[256];
 	int fd;
@@ -63,8 +64,13 @@ static inline void mounted_put(const char *name, const char *text)
 	mounted_path(path, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(write(fd, bytes, len), len);
 	close(fd);
+}
+
+static inline void mounted_put(const char *name, const char *text)
+{
+	mounted_put_bytes(name, text, strlen(text));
 }
 
 static inline void mounted_link(const char *name, const char *target)

@@ -363,11 +363,12 @@ static void shapes(void **state)
 		uint8_t *exact = test_malloc(cases[i].len ? cases[i].len : 1);
 		uint64_t reg = 0;
 		int64_t off = 0;
+		const struct wp_elf_image image = WP_ELF_IMAGE_INIT;
 		enum wp_cfi_shape shape;
 
 		memcpy(exact, cases[i].code, cases[i].len);
 		shape = wp_cfi_expr_shape(wp_reader_of(exact, cases[i].len),
-					  &reg, &off);
+					  &image, &reg, &off);
 		if (shape != cases[i].want)
 			print_error("case %zu\n", i);
 		assert_int_equal(shape, cases[i].want);

@@ -369,9 +369,9 @@ static void decode(struct waiter *t, const struct wp_lock_query *query)
 static struct waiter decode_row(const struct row *row, struct target *target,
 				enum wp_wait wait)
 {
-	const struct wp_lock_query query = { { read_target, target },
-					     find_one,
-					     NULL };
+	const struct wp_lock_query query = {
+		{ read_target, target }, find_one, NULL, false
+	};
 
 	struct waiter t = { .syscall_nr = SYS_futex, .by_stack = wait };
 
@@ -618,7 +618,7 @@ static void addresses_at_the_ends_do_not_wrap(void **state)
 		for (uint64_t a = 0; a < 128; a++) {
 			struct target target = { .bytes = zeros, .len = 64 };
 			const struct wp_lock_query query = {
-				{ read_target, &target }, find_one, NULL
+				{ read_target, &target }, find_one, NULL, false
 			};
 			struct waiter t = decode_row(&rows[i], &target,
 						     WP_WAIT_FUTEX);
@@ -701,9 +701,9 @@ static void only_frames_of_the_wait_itself_count(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = { { read_target, &target },
-						     find_one,
-						     NULL };
+		const struct wp_lock_query query = {
+			{ read_target, &target }, find_one, NULL, false
+		};
 		struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
 		t.nframes = 0;
@@ -725,9 +725,9 @@ static void a_frame_too_deep_does_not_count(void **state)
 				 .op = WAIT | PRIVATE,
 				 .val = 2 };
 	struct target target = target_of(&row);
-	const struct wp_lock_query query = { { read_target, &target },
-					     find_one,
-					     NULL };
+	const struct wp_lock_query query = {
+		{ read_target, &target }, find_one, NULL, false
+	};
 	struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
 	(void)state;
@@ -759,9 +759,9 @@ static void a_time_limit_is_told(void **state)
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		const struct row row = { .op = ops[i].op };
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = { { read_target, &target },
-						     find_one,
-						     NULL };
+		const struct wp_lock_query query = {
+			{ read_target, &target }, find_one, NULL, false
+		};
 		struct waiter t = decode_row(&row, &target, WP_WAIT_FUTEX);
 
 		assert_false(t.timed);
@@ -949,9 +949,9 @@ static int32_t find_self(void *ctx, int32_t tid)
 	return access(path, F_OK) ? 0 : tid;
 }
 
-static const struct wp_lock_query self_query = { { read_self, NULL },
-						 find_self,
-						 NULL };
+static const struct wp_lock_query self_query = {
+	{ read_self, NULL }, find_self, NULL, false
+};
 
 static void assert_blocked(const struct blocked *b, const struct waiter *t)
 {
@@ -1218,9 +1218,9 @@ static struct waiter decode_condvar(const struct condvar_waiter *c,
 	struct target target = { .avma = BASE,
 				 .bytes = (const unsigned char *)c,
 				 .len = sizeof(*c) };
-	const struct wp_lock_query query = { { read_target, &target },
-					     find_one,
-					     NULL };
+	const struct wp_lock_query query = {
+		{ read_target, &target }, find_one, NULL, false
+	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = WP_WAIT_CONDVAR,
 			    .args = { BASE + signals, op, 0 },
@@ -1271,9 +1271,9 @@ static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
 	struct target target = { .avma = BASE,
 				 .bytes = (const unsigned char *)&word,
 				 .len = sizeof(word) };
-	const struct wp_lock_query query = { { read_target, &target },
-					     find_one,
-					     NULL };
+	const struct wp_lock_query query = {
+		{ read_target, &target }, find_one, NULL, false
+	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = wait,
 			    .args = { BASE, WAIT | PRIVATE, val } };

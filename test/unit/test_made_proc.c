@@ -435,7 +435,8 @@ static void what_is_missing_is_said(void **state)
 	mounted_put("77/stat", "77 (x) S 1");
 	assert_not_opened(-ESRCH, "process 77 has gone");
 	put_stat("77", 1);
-	mounted_put("77/auxv", "\41\1\1\1\1\1\1\1\1");
+	/* An auxiliary vector of 32-bit words, which begins with x32's AT_SYSINFO_EHDR. */
+	mounted_put_bytes("77/auxv", "\41\0\0\0\1\1\1\1\1", 9);
 	assert_not_opened(-ENOTSUP, "32-bit");
 }
 

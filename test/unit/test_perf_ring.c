@@ -228,7 +228,14 @@ static void registers_and_stack_may_be_missing(void **state)
 	put_stack(&b, 16, 0);
 	finish(&b);
 	assert_int_equal(parse(&rec, type, &b), 0);
+	assert_true(rec.is_32bit);
+#if defined(__x86_64__)
+	assert_true(wp_reg_known(&rec.regs, WP_REG_PC));
+	assert_int_equal(rec.regs.v[WP_REG_ESI], (uint32_t)rec.regs.v[4]);
+	assert_int_equal(rec.regs.v[WP_REG_EDI], (uint32_t)rec.regs.v[5]);
+#else
 	assert_int_equal(rec.regs.known, 0);
+#endif
 	assert_null(rec.stack);
 
 	put_sample_base(&b, PERF_RECORD_MISC_USER);

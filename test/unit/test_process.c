@@ -623,6 +623,12 @@ static void put_auxv(uint32_t first, uint32_t second)
 	put("auxv", (const char *)words, sizeof(words));
 }
 
+#if defined(__x86_64__)
+enum { KNOWS_I386 = 1 };
+#else
+enum { KNOWS_I386 = 0 };
+#endif
+
 /* As the kernel writes them: AT_SYSINFO_EHDR (33), AT_SYSINFO (32), AT_HWCAP (16). */
 static void the_class_of_a_program_is_in_its_auxiliary_vector(void **state)
 {
@@ -632,9 +638,12 @@ static void the_class_of_a_program_is_in_its_auxiliary_vector(void **state)
 	put_auxv(33, 0);
 	assert_false(wp_process_is_32bit(&process));
 	put_auxv(32, 0xf7fc1570);
-	assert_true(wp_process_is_32bit(&process));
+	assert_int_equal(wp_process_is_32bit(&process), KNOWS_I386);
+	put_auxv(16, 0xbfebfbff);
+	assert_int_equal(wp_process_is_32bit(&process), KNOWS_I386);
+	/* x32's. */
 	put_auxv(33, 1);
-	assert_true(wp_process_is_32bit(&process));
+	assert_false(wp_process_is_32bit(&process));
 	put_auxv(16, 0);
 	assert_false(wp_process_is_32bit(&process));
 	put("auxv", "", 0);
@@ -681,6 +690,9 @@ static void a_program_is_checked_when_it_is_opened(void **state)
 	put_auxv(33, 1);
 	assert_int_equal(wp_process_check_program(&process, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, "process 77 runs a 32-bit program"));
+	put_auxv(32, 0xf7fc1570);
+	assert_int_equal(wp_process_check_program(&process, &err),
+			 KNOWS_I386 ? 0 : -ENOTSUP);
 	put_auxv(33, 0);
 	if (geteuid())
 		return;

@@ -307,6 +307,11 @@ static const unsigned char code_32[] = {
 	0xa3, 0,    0x08, 0, 0x10, /* mov %eax, RESULT */
 	0xeb, 0xfe, /* jmp . */
 };
+/* eax, edx, ecx, ebx, ebp, esp, esi, edi, eip. */
+enum {
+	KNOWN_32 = 0xf | 1 << WP_REG_FP | 1 << WP_REG_SP | 1 << WP_REG_ESI |
+		   1 << WP_REG_EDI | 1 << WP_REG_PC,
+};
 enum { SPIN_32 = CODE + sizeof(code_32) - 2, AFTER_CALL_32 = SPIN_32 - 5 };
 
 static void run_32(void)
@@ -353,11 +358,16 @@ static void a_thread_in_32_bit_mode_is_let_go_unharmed(void **state)
 		repaired += facts.eintr_repaired;
 		usleep(1000);
 	} while (!repaired);
-	assert_int_equal(facts.syscall_nr, -1);
-	assert_false(facts.asleep);
+	assert_true(facts.is_32bit);
+	assert_true(facts.asleep);
+	assert_int_equal(facts.syscall_nr, 256);
+	assert_int_equal(facts.args[1], EVENTS);
+	assert_int_equal(facts.args[2], 1);
+	assert_int_equal(facts.args[3], 300);
 	for (unsigned int i = 0; i < WP_NREGS; i++)
-		assert_int_equal(wp_reg_known(&regs, i),
-				 i == WP_REG_PC || i == WP_REG_SP);
+		assert_int_equal(wp_reg_known(&regs, i), KNOWN_32 >> i & 1);
+	assert_int_equal(regs.v[2], EVENTS);
+	assert_int_equal(regs.v[WP_REG_ESI], 300);
 	assert_int_equal(regs.v[WP_REG_PC], AFTER_CALL_32);
 	assert_int_equal(regs.v[WP_REG_SP], CODE + 0xff0);
 	while (result_of(pid) == 0x55555555)

@@ -327,10 +327,25 @@ static void a_record_tells_the_place(void **state)
 	assert_true(wp_wait_sample_place(t, &record, &place));
 	assert_int_equal(place.call.nr, -1);
 	assert_int_equal(place.call.args[3], 0);
-	/* Of a 32-bit program they are no registers of ours. */
+	/* Code of another width than the program's. */
 	fake.target->space.is_32bit = true;
 	assert_false(wp_wait_sample_place(t, &record, &place));
+	record.is_32bit = true;
+	record.nr = 3;
+	record.regs[WP_REG_SP] |= UINT64_C(1) << 40;
+	assert_true(wp_wait_sample_place(t, &record, &place));
+	assert_int_equal(place.call.nr, 3);
+#if defined(__x86_64__)
+	/* ebx, ecx, edx, esi, edi, ebp. */
+	assert_int_equal(place.call.args[0], 103);
+	assert_int_equal(place.call.args[3], 104);
+	assert_int_equal(place.call.args[5], 106);
+	assert_int_equal(place.regs.v[WP_REG_ESI], 104);
+	assert_int_equal(place.call.sp_avma, 100 + WP_REG_SP);
+#endif
 	fake.target->space.is_32bit = false;
+	assert_false(wp_wait_sample_place(t, &record, &place));
+	record.is_32bit = false;
 	record.state_char = 0;
 	assert_false(wp_wait_sample_place(t, &record, &place));
 }

@@ -130,7 +130,8 @@ static void a_call_is_read_where_its_thread_is(void **state)
 	call.pc_avma = 4096;
 	assert_int_equal(wp_wait_state_call(&wait, &process, false, &call),
 			 wp_syscall_restart);
-	assert_int_equal(wp_wait_state_call_before(&process, 4096), -1);
+	assert_int_equal(wp_wait_state_call_before(&process, false, 4096), -1);
+	assert_int_equal(wp_wait_state_call_before(&process, true, 4096), -1);
 }
 
 static void the_last_call_at_a_pc_tells_what_is_restarted(void **state)
@@ -145,25 +146,38 @@ static void the_last_call_at_a_pc_tells_what_is_restarted(void **state)
 	call.nr = wp_syscall_restart;
 	assert_int_equal(wp_wait_state_call(&wait, &process, false, &call),
 			 SYS_futex);
-	/* Elsewhere it may be another. */
+	/* Elsewhere it may be another, be it that the pc is that of all calls. */
+	call.sp_avma = 0x3000;
+	assert_int_equal(wp_wait_state_call(&wait, &process, true, &call),
+			 wp_syscall_restart);
+	call.sp_avma = 0;
 	call.pc_avma = 0x2000;
 	assert_int_equal(wp_wait_state_call(&wait, &process, false, &call),
 			 wp_syscall_restart);
 }
 
-static void calls_of_32_bit_programs_are_no_calls_of_ours(void **state)
+static void the_code_of_i386_tells_the_call(void **state)
 {
-	const struct wp_process process = own_process();
-	struct wp_proc_syscall call = { .nr = 3 };
-	struct wp_wait_state wait;
-	long nr;
+	/* clang-format off */
+	static const uint8_t trap[] = { 0xb8, 0xa8, 0, 0, 0, 0xcd, 0x80 };
+	static const uint8_t moved[] = { 0x89, 0xd8, 0x90, 0x90, 0x90, 0xcd, 0x80 };
+	static const uint8_t vdso[] = { 0xb8, 0xf0, 0, 0, 0,
+					0x65, 0xff, 0x15, 0x10, 0, 0, 0 };
+	static const uint8_t other[] = { 0xb8, 0xf0, 0, 0, 0,
+					 0x65, 0xff, 0x15, 0x14, 0, 0, 0 };
+	/* clang-format on */
 
 	(void)state;
-	wp_wait_state_init(&wait);
-	nr = wp_wait_state_call(&wait, &process, true, &call);
-	assert_null(wp_syscall_find(nr));
-	call.nr = -1;
-	assert_int_equal(wp_wait_state_call(&wait, &process, true, &call), -1);
+	assert_int_equal(wp_wait_state_call_i386(trap, sizeof(trap)), 168);
+	assert_int_equal(wp_wait_state_call_i386(trap + 1, sizeof(trap) - 1),
+			 -1);
+	assert_int_equal(wp_wait_state_call_i386(moved, sizeof(moved)),
+			 wp_syscall_restart);
+	assert_int_equal(wp_wait_state_call_i386(vdso, sizeof(vdso)), 240);
+	assert_int_equal(wp_wait_state_call_i386(vdso + 1, sizeof(vdso) - 1),
+			 -1);
+	assert_int_equal(wp_wait_state_call_i386(other, sizeof(other)), -1);
+	assert_int_equal(wp_wait_state_call_i386(vdso, 0), -1);
 }
 
 int main(void)
@@ -174,7 +188,7 @@ int main(void)
 		cmocka_unit_test(the_code_of_aarch64_tells_the_call),
 		cmocka_unit_test(a_call_is_read_where_its_thread_is),
 		cmocka_unit_test(the_last_call_at_a_pc_tells_what_is_restarted),
-		cmocka_unit_test(calls_of_32_bit_programs_are_no_calls_of_ours),
+		cmocka_unit_test(the_code_of_i386_tells_the_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

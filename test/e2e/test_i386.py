@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""i386 programs on a 64-bit kernel: what is true of 64-bit ones is of these."""
+import re
+
+import pytest
+
+import test_hang
+import test_harm
+import test_stacks
+import test_weights
+from conftest import FIXTURES, wallprof
+from hangs import check
+
+pytestmark = pytest.mark.skipif(
+    not (FIXTURES / "i386-shares").exists(),
+    reason="no i386 programs (libc6-dev-i386)")
+
+# Not "robust": what waits for an inconsistent mutex is a local function of the C
+# library, whose name is known by its debug file alone.
+HANGS = [
+    *(("i386-hang", "abba", kind) for kind in
+      ("normal", "recursive", "errorcheck", "adaptive", "robust")),
+    *(("i386-hang", mode) for mode in
+      ("cycle5", "self", "join", "timed", "gone", "chain", "pi",
+       "rwlock", "rwlock-readers", "condvar", "livelock", "pool", "socketpair",
+       "flock", "vfork")),
+]
+
+
+@pytest.mark.parametrize("case", HANGS, ids="-".join)
+def test_dump(hang, case):
+    """Frames, waits, locks and their holders."""
+    test_hang.test_dump(hang, case)
+
+
+@pytest.mark.parametrize("case", [c for c in HANGS if c[1] in (
+    "abba", "cycle5", "join", "rwlock", "pool")], ids="-".join)
+def test_verdict(hang, case):
+    test_hang.test_verdict(hang, case)
+
+
+@pytest.mark.parametrize("stop", ["auto", "all"])
+def test_no_call_fails_with_eintr(start, tmp_path, stop):
+    def begin(name):
+        return start(f"i386-{name}")
+    test_harm.test_no_call_fails_with_eintr(begin, tmp_path, stop, 3)
+
+
+def test_frames_are_those_of_eu_stack(start, profile):
+    target = start("i386-waiters", 10)
+    # It ends at main, whose CFA is in memory; nothing is cut here.
+    assert test_stacks.compare_with_eu_stack(target.pid, profile, False) == 11
+    assert "[truncated" not in wallprof("--threads", "-p", target.pid).out
+
+
+@pytest.mark.parametrize("sleeps", [False, True])
+def test_out_of_a_signal_handler(start, profile, sleeps):
+    """By the unwind info of the vDSO, which is in memory only."""
+    def begin(name, *args):
+        return start(f"i386-{name}", *args)
+    test_stacks.test_handler_on_an_alternate_stack(begin, profile, sleeps)
+
+
+@pytest.mark.parametrize("scan", ["proc", "bpf"])
+def test_shares_are_those_of_the_fixture(start, profile, scan):
+    def begin(name):
+        return start(f"i386-{name}")
+    test_weights.record_shares(begin, profile, "--scan", scan)
+
+
+def test_block_profile(start, tmp_path):
+    """Waits by the kernel's records have the call of their stack."""
+    target = start("i386-shares")
+    out = tmp_path / "x.txt"
+    run = wallprof("-p", target.pid, "-d", 3, "--profile", "wall,block",
+                   output=out)
+    assert run.status in (0, 1), run.err
+    text = (tmp_path / "x.block.txt").read_text()
+    for site, wait in (("nap", "sleep"), ("do_read", "pipe"),
+                       ("do_lock", "lock")):
+        assert re.search(rf"{wait}\s+{site} \(shares\.c", text), text
+
+
+def test_timeout_of_a_hang(tmp_path):
+    run = wallprof("--timeout", 2, "--", FIXTURES / "i386-hang", "abba")
+    assert run.status == 124, run.err
+    assert "DEADLOCK: 2 threads wait for each other" in run.err + run.out
+
+
+def test_healthy(start):
+    assert check(start("i386-shares").pid).verdict == "healthy"
