@@ -37,7 +37,7 @@ static bool ends_search(const struct wp_insn *i)
 	if (i->map == WP_MAP_0F)
 		return (i->op & 0xf0) == 0x80 || i->op == 0x05 ||
 		       i->op == 0x0b || i->op == 0x34 || i->op == 0x35 ||
-		       i->op == 0xa1 || i->op == 0xa9;
+		       (i->op & 0xf6) == 0xa0;
 	if (i->map != WP_MAP_ONE_BYTE)
 		return false;
 	return (i->op & 0xf0) == 0x50 || (i->op & 0xf0) == 0x70 ||

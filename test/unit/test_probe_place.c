@@ -64,6 +64,77 @@ static const struct {
 	{ CODE("\x66\xe8\x10\0\0\0"), FIRST, false, -ENOENT },
 	/* rex.W push: a prefix that the kernel does not know. */
 	{ CODE("\x48\x53\x90"), FIRST, true, -ENOENT },
+	/* What is executed next is not known behind these either: ret $8; lret;
+	 * enter; int3; int; iret; loopne; jrcxz; call *%rax; inc %al, in one
+	 * group with it; icebp; data16 jo and jg, call, jmp, jcc far. */
+	{ CODE("\xc2\x08\0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xcb\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xc8\0\0\0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xcc\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xcd\x80\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xcf\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xe0\xfe\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xe3\xfe\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xff\xd0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xfe\xc0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xf1\x90"), FIRST, false, -ENOENT },
+	{ CODE("\xf4\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x66\x70\x10\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x66\x7f\x10\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x66\xeb\x10\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x66\x0f\x80\0\0\0\0\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x66\x0f\x8f\0\0\0\0\x90"), FIRST, false, -ENOENT },
+	/* syscall; sysenter; pop %fs, %gs; push of both moves the stack too. */
+	{ CODE("\x0f\x05\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x0f\x34\x90"), FIRST, false, -ENOENT },
+	{ CODE("\x0f\xa1\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x0f\xa9\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x0f\xa0\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x0f\xa8\x90"), FIRST, true, -ENOENT },
+	/* pop (%rax); pop %rax by 8f; push $1 of 32 bits; popf. */
+	{ CODE("\x8f\x00\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x8f\xc0\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x68\1\0\0\0\x90"), FIRST, true, -ENOENT },
+	{ CODE("\x9d\x90"), FIRST, true, -ENOENT },
+	/* Others are passed: rol %cl,%al; shl $1,%al; mov of a byte and of four;
+	 * cmc; clc; bt; setne %al; vpxor; pshufb; movaps; lea; imul. */
+	{ CODE("\xd2\xc0\x90"), FIRST, true, 2 },
+	{ CODE("\xc1\xe0\x01\x90"), FIRST, true, 3 },
+	{ CODE("\xc6\xc0\x01\x90"), FIRST, true, 3 },
+	{ CODE("\xc7\xc0\1\0\0\0\x90"), FIRST, true, 6 },
+	{ CODE("\xf5\x90"), FIRST, true, 1 },
+	{ CODE("\xf8\x90"), FIRST, true, 1 },
+	{ CODE("\x0f\xa3\xc0\x90"), FIRST, true, 3 },
+	{ CODE("\x0f\x95\xc0\x90"), FIRST, true, 3 },
+	{ CODE("\xc5\xe1\xef\xdb\x90"), FIRST, true, 4 },
+	{ CODE("\x66\x0f\x38\x00\xc1\x90"), FIRST, true, 5 },
+	{ CODE("\x0f\x29\x1c\x24\x90"), FIRST, true, 4 },
+	{ CODE("\x48\x8d\x04\x24\x90"), FIRST, true, 4 },
+	{ CODE("\x69\xc0\1\0\0\0\x90"), FIRST, true, 6 },
+	{ CODE("\x8d\x00\x90"), FIRST, true, 2 },
+	/* Those that are emulated: push of each kind, jcc, call, jmp. */
+	{ CODE("\x57"), FIRST, true, 0 },
+	{ CODE("\x41\x57"), FIRST, true, 0 },
+	{ CODE("\x70\x10"), FIRST, true, 0 },
+	{ CODE("\x7f\x10"), FIRST, true, 0 },
+	{ CODE("\x0f\x80\0\0\0\0"), FIRST, true, 0 },
+	{ CODE("\x0f\x8f\0\0\0\0"), FIRST, true, 0 },
+	{ CODE("\xe8\0\0\0\0"), FIRST, true, 0 },
+	{ CODE("\xe9\0\0\0\0"), FIRST, true, 0 },
+	{ CODE("\xeb\0"), FIRST, true, 0 },
+	/* Arguments are in rdi, rsi, rdx, rcx: xor of each, then a nop. */
+	{ CODE("\x31\xff\x90"), 1, false, -ENOENT },
+	{ CODE("\x31\xf6\x90"), 2, false, -ENOENT },
+	{ CODE("\x31\xd2\x90"), 4, false, -ENOENT },
+	{ CODE("\x31\xc9\x90"), 8, false, -ENOENT },
+	{ CODE("\x31\xff\x90"), 14, false, 2 },
+	{ CODE("\x31\xc9\x90"), 7, false, 2 },
+	/* 15 times mov %rax,%rax: the nop is the 16th. */
+	{ CODE("\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
+	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x90"),
+	  FIRST, true, 45 },
 	/* Nothing is emulated for too long: 16 times mov %rax,%rax. */
 	{ CODE("\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"
 	       "\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0\x48\x89\xc0"

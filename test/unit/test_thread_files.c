@@ -48,6 +48,8 @@ static void read_file(enum wp_thread_file file, const char *want)
 /* A file holds a page of the kernel's while it is open. */
 static void a_file_is_kept_from_its_second_read(void **state)
 {
+	int fds[WP_NTHREAD_FILES];
+
 	(void)state;
 	start();
 	fake_target_write(&fake, TID, "stat", "one\n");
@@ -62,9 +64,14 @@ static void a_file_is_kept_from_its_second_read(void **state)
 	assert_false(is_kept(WP_THREAD_SYSCALL));
 	read_file(WP_THREAD_SCHEDSTAT, "1000 0 1\n");
 	assert_true(is_kept(WP_THREAD_SCHEDSTAT));
-	wp_thread_files_close(&t->files);
 	for (int i = 0; i < WP_NTHREAD_FILES; i++)
+		fds[i] = t->files.fds[i];
+	wp_thread_files_close(&t->files);
+	for (int i = 0; i < WP_NTHREAD_FILES; i++) {
 		assert_false(is_kept(i));
+		if (fds[i] >= 0)
+			assert_int_equal(fcntl(fds[i], F_GETFD), -1);
+	}
 	/* As at first. */
 	read_file(WP_THREAD_STAT, "another\n");
 	assert_false(is_kept(WP_THREAD_STAT));
@@ -126,6 +133,32 @@ static void a_thread_that_has_ended_is_told_by_its_descriptor(void **state)
 	fake_target_end_thread(&fake, TID);
 	assert_int_equal(wp_thread_files_schedstat(t, &now), -ENOENT);
 	fake_target_add_thread(&fake, TID, "a third");
+}
+
+/* Who has closed standard input gets descriptor 0 for a file. */
+static void descriptor_0_is_one_as_well(void **state)
+{
+	int input = dup(STDIN_FILENO);
+	bool is_first, answers, is_closed;
+
+	(void)state;
+	start();
+	close(STDIN_FILENO);
+	for (int n = 0; n < 2; n++)
+		read_file(WP_THREAD_SCHEDSTAT, "1000 0 1\n");
+	is_first = t->files.fds[WP_THREAD_SCHEDSTAT] == 0;
+	fake_target_end_thread(&fake, TID);
+	fake_target_add_thread(&fake, TID, "another");
+	answers = wp_thread_files_answer(t);
+	wp_thread_files_close(&t->files);
+	is_closed = fcntl(STDIN_FILENO, F_GETFD) < 0;
+	if (input >= 0) {
+		dup2(input, STDIN_FILENO);
+		close(input);
+	}
+	assert_true(is_first);
+	assert_false(answers);
+	assert_true(is_closed);
 }
 
 /* CONFIG_SCHED_INFO=n: a thread is there as long as its stat is. */
@@ -209,6 +242,7 @@ int main(void)
 		TEST(a_tick_that_reads_a_file_twice_keeps_it_at_once),
 		TEST(some_descriptors_are_spared),
 		TEST(a_thread_that_has_ended_is_told_by_its_descriptor),
+		TEST(descriptor_0_is_one_as_well),
 		TEST(without_schedstat_a_thread_is_there_while_its_stat_is),
 		TEST(a_thread_waits_if_it_is_in_a_call),
 		TEST(what_cannot_be_read_is_not_known),

@@ -43,6 +43,8 @@ static int setup(void **state)
 static int end(void **state)
 {
 	for (int i = 0; i < NCHILDREN; i++) {
+		if (!children[i])
+			continue;
 		kill(children[i], SIGKILL);
 		waitpid(children[i], NULL, 0);
 	}
@@ -123,6 +125,43 @@ static void children_of_the_process_are_its_threads_too(void **state)
 	fake.target->nthreads = 1;
 }
 
+static void a_child_that_has_ended_is_a_name_or_a_number(void **state)
+{
+	pid_t pid = children[0];
+	char text[32], want[64];
+	siginfo_t info;
+
+	(void)state;
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	snprintf(want, sizeof(want), "child %d ([test_wait_child])", pid);
+	assert_string_equal(describe(3, SYS_wait4, (uint64_t)pid, 0), want);
+	/* Waited for by now. */
+	waitpid(pid, NULL, 0);
+	children[0] = 0;
+	snprintf(text, sizeof(text), "%d ", pid);
+	fake_target_write(&fake, TID, "children", text);
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	snprintf(want, sizeof(want), "child %d", pid);
+	assert_string_equal(wp_profile_str(&fake.profile, key.object), want);
+}
+
+/* Of a list that was cut off nothing is believed. */
+static void a_list_that_is_too_long_is_read_otherwise(void **state)
+{
+	char text[1400] = "";
+
+	(void)state;
+	while (strlen(text) < 1200)
+		strcat(text, "1 ");
+	fake_target_write(&fake, TID, "children", text);
+	t->wait.facts = (struct wp_thread_facts){ .syscall_nr = SYS_wait4,
+						  .args = { (uint64_t)-1 } };
+	assert_int_equal(wp_wait_child_describe(t, &key), 0);
+	assert_begins(wp_profile_str(&fake.profile, key.object),
+		      "one of 3 children, ", 0);
+}
+
 /* Its program may have been executed since. */
 static void a_child_is_looked_at_twice(void **state)
 {
@@ -153,6 +192,8 @@ int main(void)
 		TEST(one_child_is_the_child),
 		TEST(of_several_one_is_known_by_its_pid),
 		TEST(children_of_the_process_are_its_threads_too),
+		TEST(a_child_that_has_ended_is_a_name_or_a_number),
+		TEST(a_list_that_is_too_long_is_read_otherwise),
 		TEST(a_child_is_looked_at_twice),
 	};
 
