@@ -271,8 +271,9 @@ struct wp_profile_meta {
 	uint32_t source[WP_NPROFILE_KINDS];
 	/* HEAP: bytes that one sampled object stands for, on average. */
 	int64_t heap_period;
-	/* HEAP: all that was allocated is shown by default, not what is in use. */
-	bool is_of_allocations;
+	/* HEAP: all that was allocated is shown by default, not what is in use; or it is
+	 * a census of what is, and who allocated is not known. */
+	bool is_of_allocations, is_census;
 	/* HEAP: what is in use was allocated in this time; 0: in all of it. */
 	uint64_t leaks_ns;
 	/* String id of why BPF scans were wanted and not made; "": none. */
@@ -343,8 +344,7 @@ struct wp_profile {
 
 	struct wp_counters counters;
 	struct wp_profile_meta meta;
-	/* Of a profile that was read: string ids of its comments, which say what
-	 * the counters would; owned. */
+	/* Of a profile that was read: ids of its comments, as counters; owned. */
 	uint32_t *comments;
 	uint32_t ncomments, cap_comments;
 };

@@ -88,6 +88,9 @@ struct wp_sampler_options {
 	bool heap_anyway;
 	/* Only memory that the kernel gives: mmap, brk. */
 	bool heap_large;
+	/* No allocation is seen: what glibc's malloc holds is counted at the beginning
+	 * and at the end. */
+	bool heap_census;
 	/* Only what was allocated in the recording's first half is in use: what
 	 * lives for a short time only is no leak. */
 	bool heap_leaks;

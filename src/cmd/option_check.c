@@ -358,6 +358,7 @@ static int check_heap(const struct wp_option_parse *p, struct wp_err *err)
 		{ WP_OPT_MAX_OVERHEAD, "--max-overhead" },
 		{ WP_OPT_HEAP_ANYWAY, "--heap-anyway" },
 		{ WP_OPT_HEAP_LARGE, "--heap-large" },
+		{ WP_OPT_HEAP_CENSUS, "--heap-census" },
 		{ WP_OPT_HEAP_PROBE, "--heap-probe" },
 	};
 
@@ -367,6 +368,17 @@ static int check_heap(const struct wp_option_parse *p, struct wp_err *err)
 			return wp_err_set(err, -EINVAL,
 					  "%s goes with --profile heap",
 					  of_heap[i].name);
+		else if (p->o.sampler.heap_census &&
+			 of_heap[i].option != WP_OPT_HEAP_CENSUS &&
+			 wp_option_is_given(p, of_heap[i].option))
+			return wp_err_set(err, -EINVAL,
+					  "--heap-census makes no probes: "
+					  "leave out %s",
+					  of_heap[i].name);
+	if (p->o.sampler.heap_census && p->o.command)
+		return wp_err_set(err, -EINVAL,
+				  "--heap-census is of a process that runs: "
+				  "of a command nothing is left to be counted");
 	return 0;
 }
 

@@ -147,23 +147,23 @@ const struct wp_option_row wp_option_rows[] = {
 	  "For the wake profile: `1/N` takes the stack of one wake in N.\n"
 	  "By default as many are taken as are cheap; no rate changes sums on average." },
 	{ WP_OPT_HEAP_RATE, "heap-rate", "BYTES", RECORD | LEAKS,
-	  WP_SECTION_WHAT, NULL,
-	  "heap: one sample per so many bytes, default 512K",
+	  WP_SECTION_WHAT, NULL, "heap: bytes for each sample, default 512K",
 	  "For the heap profile: one sample for so many bytes allocated, 512K by default.\n"
 	  "Fewer bytes are more samples, each of which costs some microseconds." },
 	{ WP_OPT_MAX_OVERHEAD, "max-overhead", "PERCENT", RECORD | LEAKS,
-	  WP_SECTION_WHAT, NULL,
-	  "heap: no probes past this share of its time, default 5",
+	  WP_SECTION_WHAT, NULL, "heap: no probes past this share, default 5",
 	  "For the heap profile: the most of the time of the target's threads (of one CPU, if\n"
-	  "they run for less) that probes on its allocator may take, 5 by default.\n"
-	  "Calls are counted for 20 ms first, and then on; past it nothing is recorded, or the\n"
-	  "heap profile ends, and the reason is told." },
+	  "they run for less) that probes on its allocator may take, 5 by default.  Calls are\n"
+	  "counted for 20 ms first, and then on; past it it is not made, or ends, and says why." },
 	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: whatever it costs the target",
 	  "For the heap profile: make it whatever it costs the target." },
 	{ WP_OPT_HEAP_LARGE, "heap-large", NULL, RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: only what the kernel gives it: cheap",
 	  "For the heap profile: sample only what the program takes from the kernel by mmap, brk." },
+	{ WP_OPT_HEAP_CENSUS, "heap-census", NULL, RECORD | LEAKS,
+	  WP_SECTION_WHAT, NULL, "heap: by size, not by stack; costs nothing",
+	  "For the heap profile: no probes; what glibc's malloc holds by size, at begin and end." },
 	{ WP_OPT_HEAP_PROBE, "heap-probe", "HOW", RECORD | LEAKS,
 	  WP_SECTION_WHAT, "auto session multi perf",
 	  "heap: how calls are probed, default auto",

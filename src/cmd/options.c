@@ -140,6 +140,9 @@ static int parse_sampler_option(struct wp_option_parse *p, int c,
 	case WP_OPT_HEAP_LARGE:
 	case WP_OPT_HEAP_PROBE:
 		return wp_option_heap(s, c, arg, err);
+	case WP_OPT_HEAP_CENSUS:
+		s->heap_census = true;
+		return 0;
 	case WP_OPT_MAX_STOPPED:
 		return wp_option_share(&s->max_stopped, "--max-stopped", arg,
 				       err);

@@ -76,7 +76,9 @@ static void put_leak(struct wp_report *r, uint32_t sample, uint64_t bytes,
 	const struct wp_profile_meta *meta = &r->profile->meta;
 	double seconds = (double)meta->leaks_ns / 1e9;
 	/* The variance of bytes that were sampled every so many. */
-	double error = sqrt((double)bytes * (double)meta->heap_period);
+	double error = meta->is_census ?
+			       0 :
+			       sqrt((double)bytes * (double)meta->heap_period);
 	char left[WP_CELL], rate[WP_CELL];
 	struct way way = { .r = r };
 
@@ -156,9 +158,13 @@ void wp_report_leaks(struct wp_report *r)
 	}
 	qsort(leaks, nleaks, sizeof(*leaks), compare_leaks);
 	wp_report_title(
-		r, "Leaks: not freed, and older than half of the recording");
-	wp_buf_str(&r->out, "      left      growth         objects  allocated "
-			    "by\n");
+		r,
+		r->profile->meta.is_census ?
+			"Growth: what malloc holds more of than at first" :
+			"Leaks: not freed, and older than half of the recording");
+	wp_buf_str(&r->out, "      left      growth         objects  ");
+	wp_buf_str(&r->out,
+		   r->profile->meta.is_census ? "of size\n" : "allocated by\n");
 	for (; shown < nleaks && !wp_report_hides(r, shown, TOP_LEAKS); shown++)
 		put_leak(r, leaks[shown].sample, leaks[shown].bytes,
 			 leaks[shown].objects);

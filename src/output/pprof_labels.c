@@ -173,7 +173,9 @@ void wp_pprof_put_labels(struct wp_pprof_writer *w,
 						   (enum wp_state)key->state)));
 	if (key->wait != WP_WAIT_NONE)
 		put_wait(w, key);
-	if (wp_pprof_str_id(w, key->object))
+	if (w->kind == WP_PROFILE_HEAP)
+		put_bytes(w, wp_profile_str(w->profile, key->object));
+	else if (wp_pprof_str_id(w, key->object))
 		put_label(w,
 			  w->kind == WP_PROFILE_BLOCK ? "woken by" :
 			  w->kind == WP_PROFILE_WAKE  ? "woken" :

@@ -199,6 +199,13 @@ static bool is_of_cpu(const struct wp_profile *profile,
 	return kind == WP_PROFILE_WALL && !profile->meta.has_wall;
 }
 
+static const struct words census = {
+	"objects", "bytes",
+	"Shares are of the bytes that malloc holds, by what the program asked "
+	"for; malloc's own\n8 bytes of each object are among them.",
+	"Of no size there is more than at first"
+};
+
 static const struct words *words_of(const struct wp_profile *profile,
 				    enum wp_profile_kind kind)
 {
@@ -250,6 +257,8 @@ static const struct words *words_of(const struct wp_profile *profile,
 		"No thread was on a CPU"
 	};
 
+	if (kind == WP_PROFILE_HEAP && profile->meta.is_census)
+		return &census;
 	if (kind == WP_PROFILE_WALL && profile->meta.is_of_goroutines &&
 	    !is_of_cpu(profile, kind))
 		return &goroutines;
@@ -261,13 +270,21 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " ");
 }
 
-static void put_heap_sums(const struct wp_profile_sums *sums, char *line,
+static void put_heap_sums(const struct wp_profile_meta *meta,
+			  const struct wp_profile_sums *sums, char *line,
 			  size_t size)
 {
 	char all[WP_CELL], in_use[WP_CELL];
 
 	wp_report_bytes(all, sums->wall_ns);
 	wp_report_bytes(in_use, sums->cpu_ns);
+	if (meta->is_census) {
+		snprintf(line, size, "%" PRIu64 " objects of %s %s",
+			 sums->cpu_count, skip_blanks(in_use),
+			 meta->leaks_ns ? "more than at first" :
+					  "in use at the end");
+		return;
+	}
 	snprintf(line, size,
 		 "%" PRIu64 " %s, %" PRIu64 " objects of %s allocated, %" PRIu64
 		 " of %s in use at the end",
@@ -287,7 +304,7 @@ void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 	char all[WP_CELL];
 
 	if (kind == WP_PROFILE_HEAP) {
-		put_heap_sums(sums, line, size);
+		put_heap_sums(&profile->meta, sums, line, size);
 		return;
 	}
 	wp_report_time(all, cpu ? sums->cpu_ns : sums->wall_ns);
@@ -358,7 +375,8 @@ static void put_summary(struct wp_report *r)
 	if (!r->total_ns) {
 		wp_buf_printf(
 			&r->out, "\n%s.\n",
-			r->profile->meta.leaks_ns ?
+			r->profile->meta.leaks_ns &&
+					!r->profile->meta.is_census ?
 				"Nothing that was allocated in its first half is in use" :
 				words_of(r->profile, r->kind)->none);
 		return;

@@ -113,9 +113,10 @@ static int judge_cost(struct wp_target *target, double cost, struct wp_err *err)
 			  "probes on the allocator would take %.0f %% of the "
 			  "time of its threads (%.1f us for each call), and "
 			  "--max-overhead is %.0f %%: give --heap-anyway to "
-			  "make the profile all the same, or --heap-large to "
+			  "make the profile all the same, --heap-large to "
 			  "see what it takes from the kernel, which costs "
-			  "next to nothing",
+			  "next to nothing, or --heap-census to see what "
+			  "its heap holds, by size",
 			  cost * 100, (double)h->cost_ns / 1e3,
 			  options->max_overhead * 100);
 }
@@ -278,11 +279,17 @@ int wp_heap_samples_open(struct wp_target *target, struct wp_err *err)
 		return wp_err_set(err, -ENOMEM, "no memory");
 	target->heap_samples = h;
 	h->is_go = wp_go_books_can_read(target);
+	if (h->is_go && target->loop->options.heap_census)
+		return wp_err_set(err, -ENOTSUP,
+				  "a Go program has no heap of malloc: leave "
+				  "out --heap-census to have its own profile");
 	if (h->is_go)
 		return 0;
 	if (target->space.is_32bit)
 		return wp_err_set(err, -ENOTSUP,
 				  "no heap profiles of 32-bit programs");
+	if (target->loop->options.heap_census)
+		return wp_heap_census_begin(&h->census, target, err);
 	return open_probes(target, err);
 }
 
@@ -431,6 +438,8 @@ int wp_heap_samples_finish(struct wp_target *target)
 		return 0;
 	if (h->is_go)
 		return read_go(target);
+	if (h->census)
+		return wp_heap_census_end(h->census, target);
 	(void)take_cost(target, wp_clock_ns());
 	if (are_probes_there(target) &&
 	    wp_address_space_reload(&target->space, false) >= 0)
@@ -457,6 +466,7 @@ void wp_heap_samples_close(struct wp_target *target)
 	wp_heap_sites_clear(&h->sites);
 	wp_heap_objects_clear(&h->objects);
 	wp_heap_maps_clear(&h->maps);
+	free(h->census);
 	free(h);
 	target->heap_samples = NULL;
 }

@@ -6,6 +6,7 @@
 #ifndef WP_HEAP_STATE_H
 #define WP_HEAP_STATE_H
 
+#include "heap_census.h"
 #include "heap_maps.h"
 #include "heap_objects.h"
 #include "heap_sites.h"
@@ -26,6 +27,8 @@ enum wp_heap_state {
 struct wp_heap_samples {
 	/* The program is Go's, and keeps a heap profile itself. */
 	bool is_go;
+	/* NULL: calls are probed; owned. */
+	struct wp_heap_census *census;
 	enum wp_heap_state state;
 	struct wp_heap_probe *probe;
 	struct wp_perf_source events;

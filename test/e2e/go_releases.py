@@ -10,49 +10,13 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from debian import Packages
 
 PLACE = ROOT / "build" / "go"
 SUITES = ("bookworm-backports", "trixie", "trixie-backports")
 # Linked by the C compiler, with cgo.
 EXTERNAL = ("-ldflags", "-linkmode=external")
-KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-
-
-def _apt(*args, cwd=PLACE):
-    subprocess.run(args, cwd=cwd, check=True, capture_output=True, timeout=300,
-                   stdin=subprocess.DEVNULL,
-                   env={**os.environ, "APT_CONFIG": str(PLACE / "apt.conf")})
-
-
-def _archive():
-    """Debian's archive, where this machine's apt has it from."""
-    done = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)",
-         "Created-By: Packages"], check=True, capture_output=True, text=True,
-        timeout=300, stdin=subprocess.DEVNULL)
-    return next(uri for uri in done.stdout.split() if "security" not in uri)
-
-
-def _update():
-    """Lists of packages of our own, once."""
-    if (PLACE / "updated").exists():
-        return
-    for name in ("state/lists/partial", "cache/archives/partial",
-                 "etc/apt.conf.d", "etc/preferences.d"):
-        (PLACE / name).mkdir(parents=True, exist_ok=True)
-    (PLACE / "state/status").touch()
-    archive = _archive()
-    (PLACE / "etc/sources.list").write_text("".join(
-        f"deb [signed-by={KEYRING}] {archive} {suite} main\n"
-        for suite in SUITES))
-    (PLACE / "apt.conf").write_text(
-        f'Dir "{PLACE}";\nDir::State "{PLACE}/state";\n'
-        f'Dir::State::status "{PLACE}/state/status";\n'
-        f'Dir::Cache "{PLACE}/cache";\nDir::Etc "{PLACE}/etc";\n'
-        f'Dir::Etc::sourcelist "{PLACE}/etc/sources.list";\n'
-        'Dir::Etc::sourceparts "-";\nAcquire::Languages "none";\n')
-    _apt("apt-get", "update")
-    (PLACE / "updated").touch()
+PACKAGES = Packages(PLACE, SUITES)
 
 
 def fetch(version):
@@ -60,26 +24,9 @@ def fetch(version):
     installed = pathlib.Path(f"/usr/lib/go-{version}")
     if installed.exists():
         return installed
-    root = PLACE / version
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with open(PLACE / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        new = PLACE / "new"
-        try:
-            if not root.exists():
-                _update()
-                shutil.rmtree(new, ignore_errors=True)
-                new.mkdir()
-                _apt("apt-get", "download", f"golang-{version}-go",
-                     f"golang-{version}-src", cwd=new)
-                for package in list(new.glob("*.deb")):
-                    _apt("dpkg", "-x", package.name, "root", cwd=new)
-                (new / "root").rename(root)
-        except (OSError, subprocess.SubprocessError):
-            return None
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
-    return root / f"usr/lib/go-{version}"
+    root = PACKAGES.unpack(version, f"golang-{version}-go",
+                           f"golang-{version}-src")
+    return root and root / f"usr/lib/go-{version}"
 
 
 def build(version, fixture, out, *args):

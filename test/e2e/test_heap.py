@@ -202,7 +202,7 @@ def test_too_dear_probes_are_refused(start, tier):
     assert run.status in (1, 2), run.err
     said = run.err + run.out
     assert "would take" in said and "--heap-anyway" in said, run.err
-    assert "--heap-large" in said, run.err
+    assert "--heap-large" in said and "--heap-census" in said, run.err
     target.assert_unharmed()
 
 
