@@ -296,6 +296,7 @@ def test_a_stopped_process_is_not_stopped_anew(start, profile):
     """Its frames are by the frame pointer, which only a stop tells: it is as whole as
     of a process that runs, and who waits for its children hears of no second stop."""
     target = start("stack-gcc-O0")
+    wait_until(has_run(target.pid, 0.05))
     os.kill(target.pid, signal.SIGSTOP)
     assert os.WIFSTOPPED(os.waitpid(target.pid, os.WUNTRACED)[1])
     dump = wallprof("--threads", "-p", target.pid).check().out
