@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sampler_loop.h"
+#include "stack_walk.h"
 #include "target.h"
 #include "wallprof/allocators.h"
 #include "wallprof/base_name.h"
@@ -217,14 +218,6 @@ struct pair {
 	struct wp_census_count first, last;
 };
 
-static struct wp_frame text_frame(struct wp_profile *profile, const char *text)
-{
-	return (struct wp_frame){
-		.pc_avma = wp_intern_add_str(&profile->strings, text),
-		.flags = WP_FRAME_NAMED,
-	};
-}
-
 /* Add COUNT of CLASS to the profile: below NAME what PART of it this is; "": it has no
  * parts. */
 static int add_sample(struct wp_target *target, uint32_t thread, size_t class,
@@ -232,8 +225,8 @@ static int add_sample(struct wp_target *target, uint32_t thread, size_t class,
 		      const struct wp_census_count *count)
 {
 	struct wp_profile *profile = target->profile;
-	struct wp_frame frames[2] = { text_frame(profile, part),
-				      text_frame(profile, name) };
+	struct wp_frame frames[2] = { wp_stack_walk_text_frame(profile, part),
+				      wp_stack_walk_text_frame(profile, name) };
 	struct wp_stack stack = { .frames = frames + !*part,
 				  .depth = 1 + (*part != 0),
 				  .end = WP_END_ROOT };
@@ -324,12 +317,18 @@ static int add_all(struct wp_target *target, const struct wp_census *first,
 	return rc;
 }
 
+/* Bytes that the arenas have of the kernel and that were not read. */
+static uint64_t unread_of(const struct wp_census *c)
+{
+	return c->system_bytes > c->walked_bytes ?
+		       c->system_bytes - c->walked_bytes :
+		       0;
+}
+
 /* Say what CENSUS has, and what it lacks. */
 static size_t put_census(char *text, size_t size, const struct wp_census *c)
 {
-	uint64_t unread = c->system_bytes > c->walked_bytes ?
-				  c->system_bytes - c->walked_bytes :
-				  0;
+	uint64_t unread = unread_of(c);
 	int n = snprintf(
 		text, size,
 		"%" PRIu64 " bytes in use in %" PRIu64 " chunks of %" PRIu32
@@ -366,9 +365,6 @@ static int describe(struct wp_target *target, const struct wp_census *first,
 		    const struct wp_census *last, const char *why)
 {
 	struct wp_profile *profile = target->profile;
-	uint64_t unread = last->system_bytes > last->walked_bytes ?
-				  last->system_bytes - last->walked_bytes :
-				  0;
 	char text[1536];
 	size_t n = (size_t)snprintf(text, sizeof(text),
 				    "a census of glibc's malloc, at first ");
@@ -388,7 +384,8 @@ static int describe(struct wp_target *target, const struct wp_census *first,
 	/* Each object is in it. */
 	profile->meta.heap_period = 1;
 	profile->counters.heap_ended = why ||
-				       unread > last->system_bytes / 10 ||
+				       unread_of(last) >
+					       last->system_bytes / 10 ||
 				       last->torn_bytes >
 					       last->system_bytes / 10;
 	return profile->meta.source[WP_PROFILE_HEAP] == UINT32_MAX ? -ENOMEM :

@@ -112,3 +112,13 @@ uint32_t wp_stack_walk_intern_none(struct wp_target *target,
 
 	return wp_profile_add_stack(target->profile, &none, WP_MAPPING_NONE);
 }
+
+struct wp_frame wp_stack_walk_text_frame(struct wp_profile *profile,
+					 const char *text)
+{
+	return (struct wp_frame){
+		.pc_avma = wp_intern_add_str(&profile->strings, text),
+		.mapping = WP_MAPPING_NONE,
+		.flags = WP_FRAME_NAMED,
+	};
+}

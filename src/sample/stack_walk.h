@@ -9,6 +9,7 @@
 #include "perf_source.h"
 #include "wallprof/unwind.h"
 
+struct wp_profile;
 struct wp_target;
 
 /* The result of a walk. */
@@ -46,5 +47,9 @@ uint32_t wp_stack_walk_intern(struct wp_target *target,
 /* The index of the stack without frames that ends because of END. */
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,
 				   enum wp_stack_end end);
+
+/* A frame of PROFILE that is TEXT; its pc_avma is UINT32_MAX without memory. */
+struct wp_frame wp_stack_walk_text_frame(struct wp_profile *profile,
+					 const char *text);
 
 #endif

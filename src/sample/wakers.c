@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "sampler_loop.h"
+#include "stack_walk.h"
 #include "target.h"
 #include "threads.h"
 #include "wait_object.h"
@@ -52,19 +53,10 @@ void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,
 	wp_perf_filter_wakes(perf, wakers->first, wakers->last);
 }
 
-struct wp_frame wp_wakers_frame(struct wp_target *target, const char *text)
-{
-	return (struct wp_frame){
-		.pc_avma = wp_intern_add_str(&target->profile->strings, text),
-		.mapping = WP_MAPPING_NONE,
-		.flags = WP_FRAME_NAMED,
-	};
-}
-
 /* The stack of one frame, TEXT. */
 static uint32_t text_stack(struct wp_target *target, const char *text)
 {
-	struct wp_frame frame = wp_wakers_frame(target, text);
+	struct wp_frame frame = wp_stack_walk_text_frame(target->profile, text);
 	const struct wp_stack stack = { .frames = &frame,
 					.depth = 1,
 					.end = WP_END_ROOT };
@@ -75,18 +67,25 @@ static uint32_t text_stack(struct wp_target *target, const char *text)
 					    WP_MAPPING_NONE);
 }
 
-/* Read the name of thread TID into COMM; false: it has ended.  *RET_KERNEL: it is one of
- * the kernel. */
-static bool read_comm(pid_t tid, char comm[32], bool *ret_kernel)
+/* Is thread TID one of the kernel? */
+static bool is_kernel_thread(pid_t tid)
 {
-	struct wp_proc_stat stat = { 0 };
+	struct wp_proc_stat stat;
 	char path[32], text[512];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
 	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	*ret_kernel = n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-		      stat.kernel_thread;
+	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	       stat.kernel_thread;
+}
+
+/* Read the name of thread TID into COMM; false: it has ended. */
+static bool read_comm(pid_t tid, char comm[32])
+{
+	char path[32];
+	ssize_t n;
+
 	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
 	n = wp_io_read_at(AT_FDCWD, path, comm, 32);
 	if (n > 0 && comm[n - 1] == '\n')
@@ -100,11 +99,10 @@ static size_t find_foreign(struct wp_wakers *wakers, struct wp_target *target,
 {
 	size_t i = (size_t)tid % WP_WAKERS_NAMES;
 	char comm[32], text[64];
-	bool kernel;
 
 	if (wakers->names[i].tid == tid)
 		return i;
-	if (!read_comm(tid, comm, &kernel))
+	if (!read_comm(tid, comm))
 		snprintf(comm, sizeof(comm), "ended");
 	wakers->names[i].tid = tid;
 	snprintf(text, sizeof(text), "%s (%d)", comm, tid);
@@ -113,7 +111,8 @@ static size_t find_foreign(struct wp_wakers *wakers, struct wp_target *target,
 	if (!target->loop->options.wake)
 		return i;
 	snprintf(text, sizeof(text), "[%s: %s]",
-		 kernel ? "kernel thread" : "another process", comm);
+		 is_kernel_thread(tid) ? "kernel thread" : "another process",
+		 comm);
 	wakers->names[i].stack = text_stack(target, text);
 	return i;
 }

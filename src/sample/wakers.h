@@ -42,7 +42,5 @@ uint32_t wp_wakers_name(struct wp_wakers *wakers, struct wp_target *target,
  * known.  UINT32_MAX without memory. */
 uint32_t wp_wakers_stack(struct wp_wakers *wakers, struct wp_target *target,
 			 const struct wp_perf_record *record);
-/* A frame that is a text. */
-struct wp_frame wp_wakers_frame(struct wp_target *target, const char *text);
 
 #endif

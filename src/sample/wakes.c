@@ -86,7 +86,8 @@ static uint32_t waker_stack(struct wp_block_waits *b, struct wp_target *target,
 		stack->frames--;
 		stack->cfa_avma--;
 		stack->depth++;
-		stack->frames[0] = wp_wakers_frame(target, WP_WAKERS_SOFT);
+		stack->frames[0] = wp_stack_walk_text_frame(target->profile,
+							    WP_WAKERS_SOFT);
 		stack->cfa_avma[0] = 0;
 	}
 	return wp_stack_walk_intern(target, &walk);
