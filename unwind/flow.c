@@ -114,6 +114,7 @@ void wp_flow_start(struct wp_flow *flow, uint64_t start_avma,
 		   uint64_t goal_avma, unsigned int budget)
 {
 	wp_flow_state_start(&flow->now, start_avma);
+	flow->start_avma = start_avma;
 	flow->goal_avma = goal_avma;
 	flow->budget = budget;
 	flow->fp_use = 0;
@@ -323,6 +324,32 @@ static bool makes_callees_frame(struct wp_flow *f, const struct wp_insn *i)
 	return call[0] == 0xe8 || (call[0] == 0xff && (call[1] >> 3 & 7) == 2);
 }
 
+/* Is S, on its way from a function's start, at a start again with a frame behind it?
+ * The way led on behind a call that never returns. */
+static bool is_in_another(const struct wp_flow *f,
+			  const struct wp_flow_state *s)
+{
+	return f->goal_avma && s->pc_avma == f->start_avma &&
+	       (s->base[WP_RSP] != WP_BASE_SP || s->off[WP_RSP]);
+}
+
+/* Does I make a frame pointer where S has made one: another function's start? */
+static bool makes_second_frame(struct wp_flow *f, const struct wp_flow_state *s,
+			       const struct wp_insn *i)
+{
+	bool is_to_fp = (i->op == 0x89 && i->reg == WP_RSP &&
+			 i->rm == WP_RBP) ||
+			(i->op == 0x8b && i->reg == WP_RBP && i->rm == WP_RSP);
+	uint8_t before;
+
+	/* push %rbp; mov %rsp,%rbp. */
+	return is_to_fp && i->mod == 3 && i->wide &&
+	       i->map == WP_MAP_ONE_BYTE && !i->vector && s->past_call &&
+	       s->base[WP_RBP] == WP_BASE_SP &&
+	       wp_flow_code(f, s->pc_avma - i->len - 1, &before, 1) == 1 &&
+	       before == 0x55;
+}
+
 /* Follow the way by one instruction.  WP_FLOW_OVER: there is nothing to report;
  * the way goes on if F->has_now. */
 static enum wp_flow_stop follow(struct wp_flow *f)
@@ -334,7 +361,7 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	bool is_home;
 
 	f->has_now = false;
-	if (!f->budget || !visit(f, s))
+	if (!f->budget || !visit(f, s) || is_in_another(f, s))
 		return WP_FLOW_OVER;
 	f->budget--;
 	if (!wp_insn_decode(&insn, code,
@@ -344,6 +371,8 @@ static enum wp_flow_stop follow(struct wp_flow *f)
 	note_fp_use(f, &insn);
 	switch (classify(f, s, &insn, &target_avma)) {
 	case LEADS_TO_NEXT:
+		if (makes_second_frame(f, s, &insn))
+			return WP_FLOW_OVER;
 		if (makes_callees_frame(f, &insn))
 			break;
 		is_home = reads_fp_home(f, &insn);

@@ -47,6 +47,7 @@ struct wp_flow {
 	/* Code of no file, as it was read. */
 	uint8_t room[WP_FLOW_WINDOW];
 
+	uint64_t start_avma;
 	/* Report a way that comes here; 0: where it returns. */
 	uint64_t goal_avma;
 	/* Instructions that may still be followed. */

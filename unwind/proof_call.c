@@ -30,6 +30,21 @@ static const struct wp_unwind_module *find_code(const struct wp_proof *p,
 	return wp_unwind_find_module(p->modules, avma);
 }
 
+/* What a call through the word at SLOT_AVMA calls: nothing that is known, where the
+ * word is not read. */
+static void find_slot_call(struct wp_proof *p, uint64_t slot_avma,
+			   struct wp_proof_call *ret)
+{
+	uint64_t target;
+
+	if (!wp_flow_slot(p->flow, slot_avma, &target))
+		return;
+	if (find_code(p, target))
+		ret->target_avma = target;
+	else
+		ret->by_pointer = true;
+}
+
 struct wp_proof_call wp_proof_find_call(struct wp_proof *p,
 					uint64_t return_avma)
 {
@@ -57,9 +72,8 @@ struct wp_proof_call wp_proof_find_call(struct wp_proof *p,
 	if (code[1] == 0xe8 && find_code(p, target))
 		call.target_avma = target;
 	/* *disp(%rip), a slot of the GOT. */
-	else if (code[0] == 0xff && code[1] == 0x15 &&
-		 wp_flow_slot(p->flow, target, &target) && find_code(p, target))
-		call.target_avma = target;
+	else if (code[0] == 0xff && code[1] == 0x15)
+		find_slot_call(p, target, &call);
 	else
 		call.by_pointer = wp_arch_calls_by_pointer(m, p->step->mem,
 							   return_avma);

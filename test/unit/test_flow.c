@@ -251,6 +251,43 @@ static void a_flow_ends(void **state)
 	assert_int_equal(f.flow.stamp, 1);
 }
 
+/* Behind a call that never returns. */
+static void a_way_ends_where_another_function_begins(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t len, goal;
+		unsigned int ways;
+	} rows[] = {
+		/* push %rbx; call; jmp to the start: never at the goal but by the
+		 * branch, with one frame. */
+		{ CODE("\x53\x74\x07\xe8\0\0\0\0\xeb\xf6\x90"), 10, 1 },
+		/* The same with nothing on the stack: a loop. */
+		{ CODE("\x53\x5b\x74\x07\xe8\0\0\0\0\xeb\xf5\x90"), 11, 1 },
+		/* push %rbp; mov %rsp,%rbp; call; the same again, in either form. */
+		{ CODE("\x55\x48\x89\xe5\xe8\0\0\0\0\x55\x48\x89\xe5\x90"), 13,
+		  0 },
+		{ CODE("\x55\x48\x8b\xec\xe8\0\0\0\0\x55\x48\x8b\xec\x90"), 13,
+		  0 },
+		/* With no call before; rbp not pushed; not all of rbp; to rbx; no
+		 * frame pointer yet: one function's. */
+		{ CODE("\x55\x48\x89\xe5\x55\x48\x89\xe5\x90"), 8, 1 },
+		{ CODE("\x55\x48\x89\xe5\xe8\0\0\0\0\x53\x48\x89\xe5\x90"), 13,
+		  1 },
+		{ CODE("\x55\x48\x89\xe5\xe8\0\0\0\0\x55\x89\xe5\x90"), 12, 1 },
+		{ CODE("\x55\x48\x89\xe5\xe8\0\0\0\0\x55\x48\x89\xe3\x90"), 13,
+		  1 },
+		{ CODE("\xe8\0\0\0\0\x55\x48\x89\xe5\x90"), 9, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		follow_to(rows[i].code, rows[i].len, rows[i].goal);
+		if (f.n != rows[i].ways)
+			fail_msg("case %zu: %u ways", i, f.n);
+	}
+}
+
 static void code_ends_where_its_module_does(void **state)
 {
 	uint8_t buf[16];
@@ -302,6 +339,7 @@ int main(void)
 		cmocka_unit_test(other_jumps_are_reported),
 		cmocka_unit_test(behind_a_call_kept_registers_are_known),
 		cmocka_unit_test(a_flow_ends),
+		cmocka_unit_test(a_way_ends_where_another_function_begins),
 		cmocka_unit_test(code_ends_where_its_module_does),
 	};
 
