@@ -193,7 +193,7 @@ def begin_nginx(start, tmp_path, port):
                    "-c", conf, ready=False)
     load = [shutil.which("wrk"), "-t1", "-c10", "-d60",
             f"http://127.0.0.1:{port}/"]
-    return target, load, "epoll_wait"
+    return target, load, "ngx_process_events_and_timers"
 
 
 @pytest.mark.parametrize("begin", [begin_redis, begin_nginx])
