@@ -260,9 +260,25 @@ void wp_perf_set_wake_samples(struct wp_perf *perf, uint64_t every);
 int wp_perf_each_output(const struct wp_perf *perf,
 			int (*each)(void *ctx, int cpu, int fd), void *ctx);
 
-/* Record wakes only of the threads with tids from FIRST to LAST, and sample only those
- * that one of these makes.  Where the kernel refuses it, more are recorded. */
-void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last);
+/* The tids from FIRST to LAST. */
+struct wp_tid_range {
+	pid_t first;
+	pid_t last;
+};
+
+enum { WP_PERF_RANGES_MAX = 8 };
+
+/* Record wakes only of threads in RANGES[0..n), sorted, or up to NEXT tids behind the
+ * last; sample only those that a thread in RANGES makes.  N is 1 to
+ * WP_PERF_RANGES_MAX.  An event takes one filter for good
+ * (kernel/trace/trace_events_filter.c, ftrace_profile_set_filter: -EEXIST), so where it
+ * has one this opens another event, some 20 us for each, and a wake meanwhile may be
+ * recorded twice.  The next call forgets records by the former one that are in the
+ * ring buffers still.  Where the kernel refuses a filter, more are recorded; where it
+ * refuses the event, as before. */
+void wp_perf_filter_wakes(struct wp_perf *perf,
+			  const struct wp_tid_range *ranges, size_t n,
+			  pid_t next);
 
 /* Fill *RET with the earliest record that has not been handed out, if its time
  * is before UNTIL_NS (UINT64_MAX: any).  False: there is none; *RET is undefined.

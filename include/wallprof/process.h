@@ -100,6 +100,8 @@ struct wp_tids {
 WP_MUST_CHECK
 int wp_process_list_threads(const struct wp_process *process,
 			    struct wp_tids *tids);
+/* Sort TIDS by number. */
+void wp_tids_sort(struct wp_tids *tids);
 void wp_tids_clear(struct wp_tids *tids);
 
 /* Copy up to LEN bytes of PROCESS's memory at AVMA to BUF (process_vm_readv(2),

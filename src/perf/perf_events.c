@@ -237,6 +237,7 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 	*e = (struct wp_perf_event){
 		.tid = tid,
 		.kind = kind,
+		.cpu = (uint32_t)(cpu - perf->cpus),
 		.period = is_drawn(perf, kind) ?
 				  draw_period(perf, perf->options.period_ns) :
 				  wp_perf_kind_period(perf, kind),
@@ -246,7 +247,7 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		return e->fd;
 	if (kind == WP_PERF_KIND_MAIN && perf->newtask_id)
 		leave_out_processes(e->fd);
-	if (kind == WP_PERF_KIND_WAKE_STACKS)
+	if (kind == WP_PERF_KIND_WAKE_STACKS && !perf->process)
 		leave_out_interrupts(e->fd);
 	if (ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, cpu->fd) ||
 	    ioctl(e->fd, PERF_EVENT_IOC_ID, &e->id)) {
@@ -258,28 +259,45 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 	return 0;
 }
 
-void wp_perf_events_count_lost(struct wp_perf *perf)
+/* Records of EVENT that were lost. */
+static uint64_t read_lost(const struct wp_perf_event *event)
 {
 	struct {
 		uint64_t value, lost;
 	} count;
-	uint64_t sum = 0;
+
+	if (event->fd < 0 ||
+	    read(event->fd, &count, sizeof(count)) != sizeof(count))
+		return 0;
+	return count.lost;
+}
+
+void wp_perf_events_count_lost(struct wp_perf *perf)
+{
+	uint64_t sum = perf->lost_closed;
 
 	if (!perf->facts.counts_lost)
 		return;
 	/* A thread's event counts for those that inherited it as well. */
 	for (size_t i = 0; i < perf->nevents; i++)
-		if (read(perf->events[i].fd, &count, sizeof(count)) ==
-		    sizeof(count))
-			sum += count.lost;
+		sum += read_lost(&perf->events[i]);
 	if (perf->stats.lost < sum)
 		perf->stats.lost = sum;
+}
+
+void wp_perf_event_end(struct wp_perf *perf, struct wp_perf_event *event)
+{
+	if (perf->facts.counts_lost)
+		perf->lost_closed += read_lost(event);
+	if (event->fd >= 0)
+		close(event->fd);
+	event->fd = -1;
 }
 
 void wp_perf_events_cut(struct wp_perf *perf, size_t n)
 {
 	while (perf->nevents > n)
-		close(perf->events[--perf->nevents].fd);
+		wp_perf_event_end(perf, &perf->events[--perf->nevents]);
 	perf->facts.nevents = n;
 }
 

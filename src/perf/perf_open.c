@@ -324,11 +324,13 @@ int wp_perf_open(struct wp_perf **ret, const struct wp_process *process,
 
 void wp_perf_enable(struct wp_perf *perf)
 {
+	perf->is_enabled = true;
 	for_each_event(perf, PERF_EVENT_IOC_ENABLE);
 }
 
 void wp_perf_disable(struct wp_perf *perf)
 {
+	perf->is_enabled = false;
 	for_each_event(perf, PERF_EVENT_IOC_DISABLE);
 	wp_perf_events_count_lost(perf);
 }
@@ -368,24 +370,6 @@ int wp_perf_each_output(const struct wp_perf *perf,
 		if (perf->events[i].kind == WP_PERF_KIND_MAIN)
 			rc = each(ctx, perf->cpus[i].cpu, perf->events[i].fd);
 	return rc;
-}
-
-void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
-{
-	char filter[64], own[192];
-
-	snprintf(filter, sizeof(filter), "pid >= %d && pid <= %d", first, last);
-	snprintf(own, sizeof(own),
-		 "%s && common_pid >= %d && common_pid <= %d && %s", filter,
-		 first, last, WP_PERF_BY_THREADS);
-	for (size_t i = 0; i < perf->nevents; i++) {
-		enum wp_perf_kind kind = perf->events[i].kind;
-
-		if (kind == WP_PERF_KIND_WAKES ||
-		    kind == WP_PERF_KIND_WAKE_STACKS)
-			ioctl(perf->events[i].fd, PERF_EVENT_IOC_SET_FILTER,
-			      kind == WP_PERF_KIND_WAKES ? filter : own);
-	}
 }
 
 const struct wp_perf_facts *wp_perf_facts(const struct wp_perf *perf)

@@ -5,6 +5,7 @@
  *
  *   perf_open.c    chooses scopes, opens the events of all threads
  *   perf_events.c  opens one event, one ring buffer
+ *   perf_filter.c  chooses whose wakes are recorded
  *   perf_next.c    hands out the records of all ring buffers in order of time
  *   perf_decode.c, perf_ring.c, perf_regs.c  bytes to records; no system calls
  *   perf_tracepoint.c  reads the number of a tracepoint from tracefs
@@ -37,7 +38,13 @@ enum wp_perf_kind {
 
 struct wp_perf_event {
 	uint64_t id;
+	/* -1: another event has its place; its records may still be in the ring
+	 * buffer. */
 	int fd;
+	/* It writes to the ring buffer of cpus[CPU]. */
+	uint32_t cpu;
+	/* It has a filter. */
+	bool is_filtered;
 	/* The thread it was opened on; -1: an event of a CPU. */
 	pid_t tid;
 	enum wp_perf_kind kind;
@@ -71,8 +78,9 @@ struct wp_perf {
 	struct wp_perf_options options;
 	struct wp_perf_facts facts;
 	struct wp_perf_stats stats;
-	/* The part of stats.lost that LOST records told. */
-	uint64_t lost_told;
+	/* The part of stats.lost that LOST records told, and that events counted
+	 * which are closed. */
+	uint64_t lost_told, lost_closed;
 	uint64_t sample_type;
 	/* For periods. */
 	struct wp_random random;
@@ -83,6 +91,7 @@ struct wp_perf {
 	int waking_id;
 	/* The kernel knows attr.inherit_thread (since Linux 5.13). */
 	bool inherit_thread;
+	bool is_enabled;
 	/* wallprof may open such events on itself, though perhaps not on this
 	 * process. */
 	bool permitted;
@@ -129,6 +138,8 @@ int wp_perf_event_add(struct wp_perf *perf, enum wp_perf_kind kind, pid_t tid,
 		      const struct wp_perf_cpu *cpu);
 /* Read from the events how many records were lost, into PERF's stats. */
 void wp_perf_events_count_lost(struct wp_perf *perf);
+/* Close EVENT, which keeps its entry: records of its may still be in its ring. */
+void wp_perf_event_end(struct wp_perf *perf, struct wp_perf_event *event);
 /* Close PERF's events but the first N. */
 void wp_perf_events_cut(struct wp_perf *perf, size_t n);
 /* Open a ring buffer for each CPU that is online, of options.ring_bytes or the

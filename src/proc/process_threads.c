@@ -68,6 +68,19 @@ int wp_process_list_threads(const struct wp_process *process,
 	return each_thread(process, add_tid, tids);
 }
 
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void wp_tids_sort(struct wp_tids *tids)
+{
+	if (tids->len)
+		qsort(tids->v, tids->len, sizeof(*tids->v), compare_tids);
+}
+
 void wp_tids_clear(struct wp_tids *tids)
 {
 	free(tids->v);

@@ -59,6 +59,7 @@ static int open_events(struct wp_block_waits *b, struct wp_err *err)
 	if (rc)
 		return rc;
 	b->wake_rc = wp_perf_facts(events->perf)->wake_rc;
+	b->wakers.perf = NULL;
 	wp_block_waits_filter(b);
 	if (wp_perf_facts(events->perf)->switch_samples)
 		return 0;

@@ -203,13 +203,6 @@ static void free_thread(struct wp_thread *t)
 	free(t);
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Make room for N threads in every array with an entry per thread.  Each thread
  * has two: it may end and be followed by another with its tid in one tick. */
 static int reserve(struct wp_target *target, size_t n)
@@ -321,8 +314,7 @@ int wp_threads_update(struct wp_target *target)
 	rc = wp_process_list_threads(target->process, &target->tids);
 	if (rc)
 		return rc;
-	qsort(target->tids.v, target->tids.len, sizeof(*target->tids.v),
-	      compare_tids);
+	wp_tids_sort(&target->tids);
 	rc = merge(target);
 	return rc ? rc : (target->nthreads ? 0 : -ESRCH);
 }

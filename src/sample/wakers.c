@@ -2,55 +2,99 @@
 /* wakers.c - see wakers.h. */
 #include "wakers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
 #include "threads.h"
 #include "wait_object.h"
+#include "wallprof/vec.h"
 
-/* Tids of threads that start until the next filter. */
-enum { NEXT_TIDS = 256 };
+enum {
+	/* Tids of threads that start until the next filter. */
+	NEXT_TIDS = 256,
+	/* Mean time between two: a filter costs system calls for each CPU. */
+	FILTER_NS = 100000000,
+};
 
-/* The least and the greatest tid of TARGET's threads, also before the first tick. */
-static void find_range(struct wp_target *target, pid_t *ret_first,
-		       pid_t *ret_last)
+/* The number of ranges in RANGES[0..n) when the two with the least between them are
+ * one. */
+static size_t merge_nearest(struct wp_tid_range *ranges, size_t n)
 {
-	pid_t first = target->process->pid, last = first;
+	size_t at = 1;
 
-	if (target->nthreads) {
-		first = target->threads[0]->tid;
-		last = target->threads[target->nthreads - 1]->tid;
-	} else if (!wp_process_list_threads(target->process, &target->tids)) {
-		for (size_t i = 0; i < target->tids.len; i++) {
-			pid_t tid = target->tids.v[i];
+	for (size_t i = 2; i < n; i++)
+		if (ranges[i].first - ranges[i - 1].last <
+		    ranges[at].first - ranges[at - 1].last)
+			at = i;
+	ranges[at - 1].last = ranges[at].last;
+	memmove(&ranges[at], &ranges[at + 1], (n - at - 1) * sizeof(*ranges));
+	return n - 1;
+}
 
-			first = tid < first ? tid : first;
-			last = tid > last ? tid : last;
+size_t wp_wakers_ranges(struct wp_tid_range ranges[WP_PERF_RANGES_MAX],
+			const pid_t *tids, size_t n)
+{
+	struct wp_tid_range v[WP_PERF_RANGES_MAX + 1] = { { 0 } };
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (len && tids[i] - v[len - 1].last <= 1) {
+			v[len - 1].last = tids[i];
+			continue;
 		}
+		v[len++] = (struct wp_tid_range){ tids[i], tids[i] };
+		if (len > WP_PERF_RANGES_MAX)
+			len = merge_nearest(v, len);
 	}
-	*ret_first = first;
-	*ret_last = last;
+	memcpy(ranges, v, len * sizeof(*v));
+	return len;
+}
+
+/* List TARGET's threads, also before the first tick. */
+static int list_tids(struct wp_target *target)
+{
+	struct wp_tids *tids = &target->tids;
+
+	if (!target->nthreads) {
+		int rc = wp_process_list_threads(target->process, tids);
+
+		if (!rc)
+			wp_tids_sort(tids);
+		return rc;
+	}
+	if (WP_VEC_ROOM(tids->v, 0, tids->cap, target->nthreads))
+		return -ENOMEM;
+	for (size_t i = 0; i < target->nthreads; i++)
+		tids->v[i] = target->threads[i]->tid;
+	tids->len = target->nthreads;
+	return 0;
 }
 
 void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,
 		      struct wp_perf *perf)
 {
-	pid_t first, last;
+	struct wp_tid_range ranges[WP_PERF_RANGES_MAX];
+	uint64_t now = target->loop->tick_ns;
+	size_t n;
 
-	if (!perf)
+	if (!perf ||
+	    (wakers->perf == perf && (wakers->nserials == target->nserials ||
+				      now - wakers->filtered_ns < FILTER_NS)))
 		return;
-	find_range(target, &first, &last);
-	/* Each change costs a system call for each CPU. */
-	if (wakers->perf == perf && wakers->first == first &&
-	    wakers->last >= last && wakers->last <= last + NEXT_TIDS)
+	if (list_tids(target) || !target->tids.len)
 		return;
+	n = wp_wakers_ranges(ranges, target->tids.v, target->tids.len);
 	wakers->perf = perf;
-	wakers->first = first;
-	wakers->last = last + NEXT_TIDS;
-	wp_perf_filter_wakes(perf, wakers->first, wakers->last);
+	wakers->nserials = target->nthreads ? target->nserials :
+					      target->tids.len;
+	wakers->filtered_ns = now;
+	wp_perf_filter_wakes(perf, ranges, n, NEXT_TIDS);
 }
 
 /* The stack of one frame, TEXT. */

@@ -15,9 +15,11 @@ enum { WP_WAKERS_NAMES = 256 };
 #define WP_WAKERS_SOFT "[software interrupt]"
 
 struct wp_wakers {
-	/* The events whose wakes are filtered, and the tids that pass. */
+	/* The events whose wakes are filtered, when they were, and the threads
+	 * that were met by then. */
 	const struct wp_perf *perf;
-	pid_t first, last;
+	uint64_t filtered_ns;
+	uint64_t nserials;
 	/* Names of threads of other processes, by tid: a cache. */
 	struct {
 		pid_t tid;
@@ -26,6 +28,11 @@ struct wp_wakers {
 		uint32_t stack;
 	} names[WP_WAKERS_NAMES];
 };
+
+/* RANGES, sorted, of TIDS[0..n), sorted: what else is in them is as little as can be.
+ * Their number. */
+size_t wp_wakers_ranges(struct wp_tid_range ranges[WP_PERF_RANGES_MAX],
+			const pid_t *tids, size_t n);
 
 /* Let PERF record the wakes of TARGET's threads, and of those that it starts next. */
 void wp_wakers_filter(struct wp_wakers *wakers, struct wp_target *target,

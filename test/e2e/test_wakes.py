@@ -119,6 +119,49 @@ def test_the_target_goes_on_as_it_did(start, tmp_path, form):
         assert "wakes from perf events" in text
 
 
+# A thread that starts when more tids than a filter has room for have been given away.
+LATE = """
+import os, resource, threading, time
+# The copies of its stack get as large as they need to be.
+for _ in range(200):
+    time.sleep(0.004)
+for _ in range(400):
+    time.sleep(0.001)
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+end, begin = os.pipe()
+def late():
+    # Filters are in time for it.
+    time.sleep(0.5)
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    for _ in range(200):
+        os.read(end, 1)
+    after = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+    print("WAITS %d" % (after - before), flush=True)
+thread = threading.Thread(target=late)
+thread.start()
+time.sleep(0.6)
+for _ in range(200):
+    time.sleep(0.004)
+    os.write(begin, b"x")
+thread.join()
+"""
+
+
+def test_a_thread_that_starts_late_is_told_who_wakes_it(tmp_path):
+    run = wallprof("--profile", "block,wake", "--", sys.executable, "-c", LATE,
+                   output=tmp_path / "x.pb.gz", timeout=120)
+    run.check((0, 1))
+    waits = int(re.search(r"WAITS (\d+)", run.out).group(1))
+    wake = pprof_check.load(str(tmp_path / "x.wake.pb.gz"))
+    block = pprof_check.load(str(tmp_path / "x.block.pb.gz"))
+    by_main = sum(s["values"]["wakes"] for s in pprof_check.samples(wake)
+                  if s["labels"].get("wait") == "pipe" and
+                  any("write" in f["name"] for f in s["frames"]))
+    assert abs(by_main / waits - 1) < 0.1 + error_of(block), (by_main, waits)
+
+
 # A thread sends a byte to itself's peer over the loopback device, and waits.
 LOOPBACK = """
 import os, socket, threading, time

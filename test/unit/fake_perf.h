@@ -113,10 +113,12 @@ void wp_perf_set_wake_samples(struct wp_perf *perf, uint64_t every)
 	perf->options.wake_sample_every = every;
 }
 
-void wp_perf_filter_wakes(struct wp_perf *perf, pid_t first, pid_t last)
+void wp_perf_filter_wakes(struct wp_perf *perf,
+			  const struct wp_tid_range *ranges, size_t n,
+			  pid_t next)
 {
-	perf->first_woken = first;
-	perf->last_woken = last;
+	perf->first_woken = ranges[0].first;
+	perf->last_woken = ranges[n - 1].last + next;
 }
 
 void wp_perf_draw_periods(struct wp_perf *perf, uint64_t period_ns)

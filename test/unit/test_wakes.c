@@ -9,6 +9,7 @@
 
 #include <sys/syscall.h>
 
+#include "../../src/sample/wakers.h"
 #include "fake_perf.h"
 #include "one_target.h"
 
@@ -377,11 +378,42 @@ static void what_cannot_be_recorded_is_said(void **state)
 	assert_int_equal(nsamples(), 0);
 }
 
+/* Compare the ranges of TIDS[0..n) with WANT[0..len). */
+static void assert_ranges(const pid_t *tids, size_t n,
+			  const struct wp_tid_range *want, size_t len)
+{
+	struct wp_tid_range got[WP_PERF_RANGES_MAX];
+
+	assert_int_equal(wp_wakers_ranges(got, tids, n), len);
+	assert_memory_equal(got, want, len * sizeof(*want));
+}
+
+static void tids_are_in_few_ranges(void **state)
+{
+	const pid_t near[] = { 7, 8, 9, 11, 500 };
+	const struct wp_tid_range of_near[] = { { 7, 9 },
+						{ 11, 11 },
+						{ 500, 500 } };
+	/* The least gaps are those of 10 to 12, 12 to 15 and 15 to 19. */
+	const pid_t far[] = { 1, 10, 12, 15, 19, 29, 39, 49, 59, 69, 79 };
+	const struct wp_tid_range of_far[] = { { 1, 1 },   { 10, 19 },
+					       { 29, 29 }, { 39, 39 },
+					       { 49, 49 }, { 59, 59 },
+					       { 69, 69 }, { 79, 79 } };
+
+	(void)state;
+	assert_ranges(near, 5, of_near, 3);
+	assert_ranges(near, 1, (struct wp_tid_range[]){ { 7, 7 } }, 1);
+	assert_ranges(far, 11, of_far, 8);
+	assert_ranges(far, 0, of_far, 0);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tids_are_in_few_ranges),
 		TEST(a_wake_has_the_stack_of_who_made_it),
 		TEST(the_sample_alone_tells_the_wake_as_well),
 		TEST(wakes_without_a_stack_go_with_those_that_have),
