@@ -58,7 +58,8 @@ bool wp_heap_probe_ends_filtered(const char *release);
 /* Load the program for process PID, with one sample every RATE bytes, and take TIER, or
  * the first whose probe on wallprof itself is hit.  Nothing of the process is probed so
  * far.  Of a process whose first thread has ended PID is that of another, and TIER is
- * WP_HEAP_TIER_PERF.
+ * WP_HEAP_TIER_PERF: its probes are gone when thread PID ends, others' when the process
+ * does.
  *
  * 0 and *RET, which the caller closes; -EPERM: not permitted; -ENOTSUP: BPF was left
  * out of the build, or the kernel is too old; -EAGAIN: signals interrupted it for 5 s;
@@ -97,10 +98,6 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe);
  * those by perf events, each of which the kernel takes 20 to 150 ms to remove, one at
  * each call. */
 void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly);
-
-/* Is the thread PID of wp_heap_probe_open there?  Probes by perf events are gone with
- * it; others do not need it, and this is true. */
-bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe);
 
 /* Sums over all CPUs. */
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);

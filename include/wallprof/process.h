@@ -70,6 +70,9 @@ int wp_process_recheck(const struct wp_process *process, struct wp_err *err);
 /* Whether PROCESS has a thread that has not exited. */
 bool wp_process_is_alive(const struct wp_process *process);
 
+/* Whether PROCESS has the thread TID, and that has not exited. */
+bool wp_process_has_living(const struct wp_process *process, pid_t tid);
+
 /* Whether PROCESS runs an i386 program, whose words have 32 bits.
  * False when /proc/PID/auxv cannot be read. */
 bool wp_process_is_32bit(const struct wp_process *process);

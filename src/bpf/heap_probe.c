@@ -45,8 +45,6 @@ bool wp_heap_probe_ends_filtered(const char *release)
 
 #include "heap_priv.h"
 
-#include "wallprof/io.h"
-
 static int map_of(const struct wp_heap_probe *probe, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(probe->links.object, name);
@@ -229,21 +227,6 @@ void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 		return;
 	(void)!set_mode(probe, WP_HEAP_IGNORE);
 	wp_heap_links_remove(&probe->links, wholly);
-}
-
-bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe)
-{
-	char path[40], text[1024];
-	const char *state;
-
-	if (probe->links.tier != WP_HEAP_TIER_PERF)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/stat", probe->pid);
-	if (wp_io_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
-		return false;
-	/* proc_pid_stat(5): the name in parentheses may have any character. */
-	state = strrchr(text, ')');
-	return state && strncmp(state, ") Z", 3) && strncmp(state, ") X", 3);
 }
 
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)

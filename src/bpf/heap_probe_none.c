@@ -69,12 +69,6 @@ void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 	(void)wholly;
 }
 
-bool wp_heap_probe_is_bound(const struct wp_heap_probe *probe)
-{
-	(void)probe;
-	return true;
-}
-
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe)
 {
 	(void)probe;

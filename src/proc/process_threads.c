@@ -87,10 +87,8 @@ void wp_tids_clear(struct wp_tids *tids)
 	*tids = (struct wp_tids)WP_TIDS_INIT;
 }
 
-/* TID if it has not exited, else 0. */
-static int tid_if_living(void *ctx, pid_t tid)
+bool wp_process_has_living(const struct wp_process *process, pid_t tid)
 {
-	const struct wp_process *process = ctx;
 	struct wp_proc_stat stat;
 	char path[32], text[1024];
 	ssize_t n;
@@ -98,10 +96,12 @@ static int tid_if_living(void *ctx, pid_t tid)
 	snprintf(path, sizeof(path), "%d/stat", tid);
 	n = wp_io_read_at(process->task_fd, path, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-			       stat.state_char != 'Z' &&
-			       stat.state_char != 'X' ?
-		       tid :
-		       0;
+	       stat.state_char != 'Z' && stat.state_char != 'X';
+}
+
+static int tid_if_living(void *ctx, pid_t tid)
+{
+	return wp_process_has_living(ctx, tid) ? tid : 0;
 }
 
 pid_t wp_process_find_living(const struct wp_process *process)

@@ -227,6 +227,7 @@ static int open_probe(struct wp_target *target, struct wp_err *err)
 			"the process's first thread has ended, so its "
 			"allocator can be probed with --heap-probe "
 			"perf only");
+	target->heap_samples->probe_tid = process->reader_tid;
 	return wp_heap_probe_open(&target->heap_samples->probe,
 				  process->reader_tid, options->heap_rate, tier,
 				  err);
@@ -325,7 +326,8 @@ static bool are_probes_there(struct wp_target *target)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 
-	if (h->why.code || wp_heap_probe_is_bound(h->probe) ||
+	if (h->why.code || wp_heap_probe_tier(h->probe) != WP_HEAP_TIER_PERF ||
+	    wp_process_has_living(target->process, h->probe_tid) ||
 	    !wp_process_is_alive(target->process))
 		return true;
 	h->state = WP_HEAP_STOPPED;

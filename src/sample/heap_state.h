@@ -31,6 +31,8 @@ struct wp_heap_samples {
 	struct wp_heap_census *census;
 	enum wp_heap_state state;
 	struct wp_heap_probe *probe;
+	/* The thread by which the kernel finds the probes. */
+	pid_t probe_tid;
 	struct wp_perf_source events;
 	struct wp_heap_sites sites;
 	struct wp_err why;

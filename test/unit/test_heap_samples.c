@@ -19,7 +19,8 @@ enum { MAKER = 7, PROBE_COST_NS = 1000 };
 static struct wp_heap_probe {
 	int open_rc, attach_rc;
 	size_t nattached, noutputs;
-	bool armed, detached, ended, ends_filtered, unbound;
+	bool armed, detached, ended, ends_filtered;
+	enum wp_heap_tier tier;
 	enum wp_heap_call lacks;
 	struct wp_heap_counts counts;
 	uint64_t live[64];
@@ -46,8 +47,7 @@ int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 
 enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *p)
 {
-	(void)p;
-	return WP_HEAP_TIER_SESSION;
+	return p->tier;
 }
 
 bool wp_heap_probe_can(const struct wp_heap_probe *p, enum wp_heap_call call)
@@ -91,11 +91,6 @@ void wp_heap_probe_detach(struct wp_heap_probe *p, bool wholly)
 	p->ended |= wholly;
 }
 
-bool wp_heap_probe_is_bound(const struct wp_heap_probe *p)
-{
-	return !p->unbound;
-}
-
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *p)
 {
 	return p->counts;
@@ -128,6 +123,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&probe, 0, sizeof(probe));
+	probe.tier = WP_HEAP_TIER_SESSION;
 	fake_perf_reset();
 	fake_target_open(&fake);
 	fake_stack_init(&stack, fake_stack_root);
@@ -371,11 +367,13 @@ static void probes_that_end_with_a_thread_are_said(void **state)
 {
 	(void)state;
 	options.heap_anyway = true;
+	probe.tier = WP_HEAP_TIER_PERF;
+	fake_target_add_thread(&fake, getpid(), "first");
 	start_command();
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 110; i++)
 		tick();
-	assert_true(probe.armed);
-	probe.unbound = true;
+	assert_true(probe.armed && !probe.detached);
+	fake_target_stat(&fake, getpid(), 'Z');
 	for (int i = 0; i < 110; i++)
 		tick();
 	assert_true(probe.detached);

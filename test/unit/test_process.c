@@ -237,6 +237,10 @@ static void others_go_on_when_the_first_thread_has_exited(void **state)
 	assert_int_equal(process.pid, pid);
 	assert_int_equal(process.reader_tid, shared->tid);
 	assert_int_equal(wp_process_find_living(&process), shared->tid);
+	assert_true(wp_process_has_living(&process, shared->tid));
+	assert_false(wp_process_has_living(&process, pid));
+	/* Of another process. */
+	assert_false(wp_process_has_living(&process, getpid()));
 	/* As where it exits while it is looked at. */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(wp_process_read(&process, (uintptr_t)&number,
@@ -273,6 +277,7 @@ static void others_go_on_when_the_first_thread_has_exited(void **state)
 					 sizeof(copy)),
 			 -ESRCH);
 	assert_int_equal(wp_process_find_living(&process), 0);
+	assert_false(wp_process_has_living(&process, shared->tid));
 	assert_true(wp_process_open_maps(&process) < 0 ||
 		    !wp_process_count_threads(&process));
 }
