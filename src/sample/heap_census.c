@@ -236,7 +236,7 @@ static int add_sample(struct wp_target *target, uint32_t thread, size_t class,
 	char size[24];
 	int rc;
 
-	if (!count->chunks)
+	if (!count->bytes)
 		return 0;
 	snprintf(size, sizeof(size), "%" PRIu64, wp_census_class_max(class));
 	key.object = wp_intern_add_str(&profile->strings, size);
@@ -269,19 +269,19 @@ static int add_class(struct wp_target *target, uint32_t thread, size_t class,
 		     bool is_mapped, const struct pair *pair)
 {
 	bool leaks = target->loop->options.heap_leaks;
-	struct wp_census_count grown = more(&pair->first, &pair->last);
-	struct wp_census_count old = more(&grown, &pair->last);
+	struct wp_census_count grown = more(&pair->first, &pair->last), old;
 	uint64_t least = class ? wp_census_class_max(class - 1) : 0;
 	char name[96];
 	int rc = 0;
 
+	/* What grew by number need not have grown by bytes, nor the reverse. */
+	if (!grown.bytes)
+		grown.chunks = 0;
+	old = more(&grown, &pair->last);
 	snprintf(name, sizeof(name), "%smalloc of %" PRIu64 " to %" PRIu64,
 		 is_mapped ? "mapped for itself: " : "",
 		 least > 2 * OVERHEAD ? least - OVERHEAD + 1 : 0,
 		 wp_census_class_max(class) - (is_mapped ? 2 : 1) * OVERHEAD);
-	/* What grew by number need not have grown by bytes. */
-	if (!grown.bytes)
-		grown.chunks = 0;
 	if (!leaks)
 		rc = add_sample(target, thread, class, name,
 				"as many as at first", &old);
