@@ -298,6 +298,29 @@ static int read_records(struct wp_sampler *loop)
 	return rc;
 }
 
+static int sample_target(struct wp_target *target)
+{
+	int rc = wp_target_begin_tick(target);
+
+	return rc ? rc : wp_target_sample(target);
+}
+
+/* Begin the tick of all targets, and sample them. */
+static int sample_targets(struct wp_sampler *loop)
+{
+	int rc;
+
+	/* One after the other: their threads stay in the CPU's cache. */
+	if (loop->scan.v)
+		return step_targets(loop, sample_target);
+	rc = step_targets(loop, wp_target_begin_tick);
+	if (rc)
+		return rc;
+	/* The first scan is as large as there are threads. */
+	wp_bpf_scan_take(loop);
+	return step_targets(loop, wp_target_sample);
+}
+
 int wp_sampler_tick(struct wp_sampler *loop)
 {
 	int rc;
@@ -313,15 +336,10 @@ int wp_sampler_tick(struct wp_sampler *loop)
 		wp_bpf_scan_take(loop);
 	rc = read_records(loop);
 	if (!rc)
-		rc = step_targets(loop, wp_target_begin_tick);
-	if (rc)
-		return rc;
-	if (!loop->scan.v)
-		wp_bpf_scan_take(loop);
-	for (size_t i = 0; i < loop->ncommons; i++)
+		rc = sample_targets(loop);
+	for (size_t i = 0; i < loop->ncommons && !rc; i++)
 		loop->commons[i]->profile->counters.scans += loop->scan.v !=
 							     NULL;
-	rc = step_targets(loop, wp_target_sample);
 	return rc ? rc : step_targets(loop, wp_target_end_tick);
 }
 

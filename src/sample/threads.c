@@ -16,6 +16,8 @@ enum {
 	FIRST_COPY_WAITING = 4096,
 	FIRST_COPY_RUNNING = 16384,
 	NAME_EVERY = 512,
+	/* Threads that the CPU fetches before they are compared. */
+	FETCH_AHEAD = 8,
 };
 
 /* False, and "", for a thread that has ended already. */
@@ -293,6 +295,11 @@ bool wp_threads_are_as_scanned(const struct wp_target *target)
 	for (size_t i = 0; i < n; i++) {
 		struct wp_thread *t = target->threads[i];
 
+		/* Each of them is of another place in memory. */
+		if (i + FETCH_AHEAD < n) {
+			__builtin_prefetch(target->threads[i + FETCH_AHEAD]);
+			__builtin_prefetch(v[i + FETCH_AHEAD]);
+		}
 		if (t->tid != v[i]->tid || wp_threads_is_another(t, v[i]))
 			return false;
 	}
