@@ -63,7 +63,6 @@ static void find_call_32(struct wp_switch_sample_calls *calls,
 			 const struct wp_thread *t, const struct wp_regs *regs,
 			 uint64_t return_avma, struct wp_thread_facts *facts)
 {
-	enum { RESTART_I386 = 0 };
 	long nr = wp_switch_sample_call(calls, t->target, regs->v[WP_REG_PC]);
 
 	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
@@ -71,12 +70,9 @@ static void find_call_32(struct wp_switch_sample_calls *calls,
 	facts->syscall_nr = nr;
 	if (nr < 0)
 		return;
-	if (nr == wp_syscall_restart)
-		nr = return_avma ? wp_switch_sample_call(calls, t->target,
-							 return_avma) :
-				   -1;
-	facts->syscall_nr = nr < 0 || nr == wp_syscall_restart ? RESTART_I386 :
-								 nr;
+	if (nr == WP_SYSCALL_RESTART_I386 && return_avma)
+		nr = wp_switch_sample_call(calls, t->target, return_avma);
+	facts->syscall_nr = nr < 0 ? WP_SYSCALL_RESTART_I386 : nr;
 	(void)wp_call_memory_make_native(t->target->process, &facts->syscall_nr,
 					 facts->args);
 }
@@ -95,8 +91,6 @@ int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
 			facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
 		facts.syscall_nr = find_call(calls, t, regs, facts.args);
 	}
-	if (facts.syscall_nr < 0)
-		facts.state_char = 'D';
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)wp_state_classify(&facts).wait;
 	rc = wp_wait_object_describe(t->target, key, &facts);

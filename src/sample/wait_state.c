@@ -75,7 +75,7 @@ long wp_wait_state_call_i386(const uint8_t *code, size_t len)
 	else
 		return -1;
 	if (at[0] != 0xb8)
-		return wp_syscall_restart;
+		return WP_SYSCALL_RESTART_I386;
 	memcpy(&nr, at + 1, sizeof(nr));
 	return nr;
 }

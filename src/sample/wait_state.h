@@ -12,6 +12,9 @@
 #include "wallprof/state.h"
 #include "wallprof/tracer.h"
 
+/* i386's number of restart_syscall: the native one is another call's there. */
+enum { WP_SYSCALL_RESTART_I386 = 0 };
+
 struct wp_wait_state {
 	/* The last sample found the thread off its CPU: it has been so since,
 	 * in the way of KEY, if schedstat has not moved. */
@@ -65,7 +68,7 @@ void wp_wait_state_settle_stop(const struct wp_process *process, bool is_32bit,
 
 /* The number of the system call that the instructions before PC make;
  * wp_syscall_restart if they do not tell, -1 if they make none.  IS_32BIT: they are
- * i386's, and so is the number. */
+ * i386's, and so is the number: WP_SYSCALL_RESTART_I386 if they do not tell. */
 long wp_wait_state_call_before(const struct wp_process *process, bool is_32bit,
 			       uint64_t pc_avma);
 

@@ -172,7 +172,7 @@ static void the_code_of_i386_tells_the_call(void **state)
 	assert_int_equal(wp_wait_state_call_i386(trap + 1, sizeof(trap) - 1),
 			 -1);
 	assert_int_equal(wp_wait_state_call_i386(moved, sizeof(moved)),
-			 wp_syscall_restart);
+			 WP_SYSCALL_RESTART_I386);
 	assert_int_equal(wp_wait_state_call_i386(vdso, sizeof(vdso)), 240);
 	assert_int_equal(wp_wait_state_call_i386(vdso + 1, sizeof(vdso) - 1),
 			 -1);
