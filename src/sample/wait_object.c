@@ -50,20 +50,29 @@ static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 	return wp_wait_object_intern(target, text);
 }
 
+/* String id of system call NR's name.  A number that no call has is the target's to
+ * choose: a supervisor holds it in any (seccomp_unotify(2)). */
+static uint32_t name_of_call(struct wp_target *target, long nr)
+{
+	char buf[32];
+	const char *name = wp_syscall_name(nr, buf, sizeof(buf));
+
+	return wp_syscall_find(nr) ?
+		       wp_intern_add_str(&target->profile->strings, name) :
+		       wp_wait_object_intern(target, name);
+}
+
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts)
 {
 	uint32_t object = object_of(target, key, facts), name;
-	char buf[32];
 
 	if (object == UINT32_MAX)
 		return -ENOMEM;
 	key->object = object;
 	if (facts->syscall_nr < 0)
 		return 0;
-	name = wp_intern_add_str(
-		&target->profile->strings,
-		wp_syscall_name(facts->syscall_nr, buf, sizeof(buf)));
+	name = name_of_call(target, facts->syscall_nr);
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
 	return 0;
 }

@@ -12,8 +12,8 @@
 struct wp_target;
 
 /* Set the object and the system call of KEY, and refine its wait, for a thread
- * of TARGET with FACTS.  The object becomes "" after 20,000 different ones.  0 or
- * -ENOMEM. */
+ * of TARGET with FACTS.  The object becomes "" after 20,000 different ones, of which
+ * each call that has no name is one.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts);
