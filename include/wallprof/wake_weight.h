@@ -4,8 +4,8 @@
  * Layer: profile.  Pure computation.
  *
  * The thread of a sample's key is the one that woke another, or where who woke is not
- * recorded the one that was woken; its object names the woken thread, and its wait is why
- * that one had waited.
+ * recorded the one that was woken; its object is the woken thread's index in threads[]
+ * until wp_wake_weight_finish, and its wait is why that one had waited.
  */
 #ifndef WP_WAKE_WEIGHT_H
 #define WP_WAKE_WEIGHT_H
@@ -32,8 +32,8 @@ wp_wake_weight_all(const struct wp_sample_key *key)
  * such sum stay as they are.  Before, those that do not tell why the woken thread waited
  * are shared out over those that do, of the same stack, waker and woken thread.  After,
  * the wakes of a thread are scaled down so that the waits which they ended are no more
- * than its wall-clock samples say that it waited; the object of a sample ends with the
- * woken thread's tid, "worker (4711)".  NO_STACK is the stack for wakes of which no stack was
+ * than its wall-clock samples say that it waited, and the objects become string ids of
+ * what woken threads are called, "worker (4711)".  NO_STACK is the stack for wakes of which no stack was
  * sampled.  0; -ENOMEM, and the wake profile is of no use. */
 WP_MUST_CHECK
 int wp_wake_weight_finish(struct wp_profile *profile, uint32_t no_stack);

@@ -86,10 +86,13 @@ void wp_renumber_key(struct wp_renumber *r, enum wp_profile_kind kind,
 	wp_renumber_ref(r, WP_REF_THREAD, &key->thread);
 	wp_renumber_ref(r, WP_REF_STRING, &syscall);
 	key->syscall = (uint16_t)syscall;
-	/* While recording it is that of wp_block_weight_object. */
+	/* While recording it is that of wp_block_weight_object, or of
+	 * wallprof/wake_weight.h. */
 	if (kind == WP_PROFILE_BLOCK)
 		object >>= 8;
-	wp_renumber_ref(r, WP_REF_STRING, &object);
+	wp_renumber_ref(r,
+			kind == WP_PROFILE_WAKE ? WP_REF_THREAD : WP_REF_STRING,
+			&object);
 	key->object = kind == WP_PROFILE_BLOCK ? object << 8 | class : object;
 }
 

@@ -3,6 +3,7 @@
 #include "wallprof/wake_weight.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,107 +179,90 @@ static int scale_stacks(struct wp_profile *profile, uint32_t no_stack)
 	return rc;
 }
 
-/* A woken thread: how long it waited by its wall-clock samples, and the waits that wakes
- * ended. */
+/* A woken thread's entry: how long it waited by its wall-clock samples, and the waits
+ * that wakes ended; its text, 0: not made yet. */
 struct woken {
-	int32_t tid;
 	uint64_t wall_ns, delay_ns;
+	uint32_t text;
 };
-
-struct all_woken {
-	struct woken *v;
-	uint32_t n;
-	struct wp_index index;
-};
-
-static uint64_t hash_of(int32_t tid)
-{
-	return wp_hash_u64((uint32_t)tid);
-}
-
-static struct woken *find_woken(const struct all_woken *all, int32_t tid)
-{
-	uint32_t at = WP_INDEX_FIND(&all->index, hash_of(tid), i,
-				    all->v[i].tid == tid);
-
-	return at == WP_INDEX_NONE ? NULL : &all->v[at];
-}
-
-/* The thread that sample S woke; NULL: its tid is not known, or not of one thread. */
-static struct woken *woken_of(const struct wp_profile *profile,
-			      const struct all_woken *all,
-			      const struct wp_profile_sample *s)
-{
-	/* "worker (4711)": its name may change. */
-	const char *tid = strrchr(wp_profile_str(profile, s->key.object), '(');
-
-	return tid ? find_woken(all, (int32_t)strtol(tid + 1, NULL, 10)) : NULL;
-}
-
-/* Of each thread with an entry of its own. */
-static int find_all_woken(const struct wp_profile *profile,
-			  struct all_woken *all)
-{
-	const struct wp_sample_set *wall = &profile->sets[WP_PROFILE_WALL];
-
-	all->v = calloc((size_t)profile->nthreads + 1, sizeof(*all->v));
-	if (!all->v)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < profile->nthreads; i++) {
-		const struct wp_profile_thread *t = &profile->threads[i];
-
-		if (t->is_shared || find_woken(all, t->tid))
-			continue;
-		if (wp_index_add(&all->index, hash_of(t->tid), all->n))
-			return -ENOMEM;
-		all->v[all->n++].tid = t->tid;
-	}
-	for (uint32_t i = 0; i < wall->nsamples; i++) {
-		const struct wp_profile_sample *s = &wall->samples[i];
-		struct woken *w = find_woken(
-			all, profile->threads[s->key.thread].tid);
-
-		if (w && s->key.state == WP_STATE_WAITING)
-			w->wall_ns += s->wall_ns;
-	}
-	return 0;
-}
 
 /* Windows and losses are scaled for as if what they hide were like what was recorded;
  * the scheduler knows how long a thread waited, and no more can have ended. */
-static int scale_to_clock(struct wp_profile *profile)
+static void scale_to_clock(struct wp_profile *profile, struct woken *woken)
 {
+	const struct wp_sample_set *wall = &profile->sets[WP_PROFILE_WALL];
 	struct wp_sample_set *set = &profile->sets[WP_PROFILE_WAKE];
-	struct all_woken all = { 0 };
-	int rc = find_all_woken(profile, &all);
 
-	for (uint32_t i = 0; i < set->nsamples && !rc; i++) {
-		struct woken *w = woken_of(profile, &all, &set->samples[i]);
-
-		if (w)
-			w->delay_ns += set->samples[i].wall_ns;
-	}
-	for (uint32_t i = 0; i < set->nsamples && !rc; i++) {
+	for (uint32_t i = 0; i < wall->nsamples; i++)
+		if (wall->samples[i].key.state == WP_STATE_WAITING)
+			woken[wall->samples[i].key.thread].wall_ns +=
+				wall->samples[i].wall_ns;
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		woken[set->samples[i].key.object].delay_ns +=
+			set->samples[i].wall_ns;
+	for (uint32_t i = 0; i < set->nsamples; i++) {
 		struct wp_profile_sample *s = &set->samples[i];
-		const struct woken *w = woken_of(profile, &all, s);
+		const struct woken *w = &woken[s->key.object];
 		double part;
 
-		if (!w || !w->wall_ns || w->delay_ns <= w->wall_ns)
+		if (!w->wall_ns || w->delay_ns <= w->wall_ns)
 			continue;
 		part = (double)w->wall_ns / (double)w->delay_ns;
 		s->count = (uint64_t)((double)s->count * part + 0.5);
 		s->wall_ns = (uint64_t)((double)s->wall_ns * part);
 	}
-	free(all.v);
-	wp_index_clear(&all.index);
+}
+
+/* The string id of what thread T is called, "worker (4711)"; UINT32_MAX without memory. */
+static uint32_t text_of(struct wp_profile *profile,
+			const struct wp_profile_thread *t)
+{
+	char text[96];
+
+	/* The tid is that of one of the threads that share the entry. */
+	if (t->is_shared)
+		return t->name;
+	snprintf(text, sizeof(text), "%s (%d)",
+		 wp_profile_str(profile, t->name), t->tid);
+	return wp_intern_add_str(&profile->strings, text);
+}
+
+/* Let the samples' objects be texts, as in all other profiles. */
+static int name_woken(struct wp_profile *profile, struct woken *woken)
+{
+	struct wp_sample_set old = take(profile);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < old.nsamples && !rc; i++) {
+		struct wp_profile_sample *s = &old.samples[i];
+		uint32_t entry = s->key.object;
+		struct woken *w = &woken[entry];
+
+		if (!w->text)
+			w->text = text_of(profile, &profile->threads[entry]);
+		s->key.object = w->text;
+		rc = w->text == UINT32_MAX ?
+			     -ENOMEM :
+			     wp_profile_add_sample(profile, WP_PROFILE_WAKE,
+						   &s->key, s->count,
+						   s->wall_ns);
+	}
+	drop(&old);
 	return rc;
 }
 
 int wp_wake_weight_finish(struct wp_profile *profile, uint32_t no_stack)
 {
-	int rc = share_reasons(profile);
+	struct woken *woken = calloc((size_t)profile->nthreads + 1,
+				     sizeof(*woken));
+	int rc = woken ? share_reasons(profile) : -ENOMEM;
 
 	if (!rc)
 		rc = scale_stacks(profile, no_stack);
-	return rc ? rc : scale_to_clock(profile);
+	if (!rc) {
+		scale_to_clock(profile, woken);
+		rc = name_woken(profile, woken);
+	}
+	free(woken);
+	return rc;
 }

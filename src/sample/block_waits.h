@@ -28,9 +28,6 @@ struct wp_thread_waits {
 	struct wp_sample_key wake;
 	pid_t waker_tid;
 	uint32_t wake_every;
-	/* What the thread is called in samples of those who wake it, "worker (4711)",
-	 * when its name is NAMED: string ids. */
-	uint32_t name, named;
 	/* When it entered a CPU last, by a record. */
 	uint64_t in_ns;
 	/* The sample at that switch, which stands for EVERY switches; 0: there

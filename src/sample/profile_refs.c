@@ -26,14 +26,15 @@ static void refs_of_thread(struct wp_thread *t, struct wp_renumber *r)
 		wp_renumber_key(r, WP_PROFILE_WALL, &t->waits.key);
 	if (t->waits.wake_ns)
 		wp_renumber_key(r, WP_PROFILE_WAKE, &t->waits.wake);
-	/* They are found again. */
-	t->waits.name = t->waits.named = 0;
 }
 
 static void refs_of_block_waits(struct wp_block_waits *b, struct wp_renumber *r)
 {
 	for (uint32_t i = 0; i < b->nwaits; i++)
-		wp_renumber_key(r, WP_PROFILE_WALL, &b->waits[i].key);
+		wp_renumber_key(r,
+				b->waits[i].is_wake ? WP_PROFILE_WAKE :
+						      WP_PROFILE_WALL,
+				&b->waits[i].key);
 	/* They are found again. */
 	memset(b->wakers.names, 0, sizeof(b->wakers.names));
 }

@@ -11,25 +11,8 @@
 #include "target.h"
 #include "thread.h"
 #include "threads.h"
-#include "wait_object.h"
 #include "wallprof/block_weight.h"
 #include "wallprof/wake_weight.h"
-
-/* What T is called where it was woken: string id; UINT32_MAX without memory. */
-static uint32_t name_of(struct wp_thread *t)
-{
-	const struct wp_profile *profile = t->target->profile;
-	uint32_t name = profile->threads[t->index].name;
-	char text[64];
-
-	if (t->waits.name && t->waits.named == name)
-		return t->waits.name;
-	snprintf(text, sizeof(text), "%s (%d)", wp_profile_str(profile, name),
-		 t->tid);
-	t->waits.named = name;
-	t->waits.name = wp_wait_object_intern(t->target, text);
-	return t->waits.name;
-}
 
 /* The thread that made RECORD's wake; NULL: it is not recorded, or had no part in it. */
 static struct wp_thread *find_waker(struct wp_block_waits *b,
@@ -50,7 +33,8 @@ int wp_wakes_note(struct wp_block_waits *b, struct wp_thread *t,
 	struct wp_thread *waker;
 	struct wp_sample_key key = { .stack = WP_WAKE_ALL,
 				     .thread = t->index,
-				     .state = WP_STATE_WAITING };
+				     .state = WP_STATE_WAITING,
+				     .object = t->index };
 
 	if (!b->wants_wakes)
 		return 0;
@@ -59,8 +43,7 @@ int wp_wakes_note(struct wp_block_waits *b, struct wp_thread *t,
 		key.thread = waker->index;
 	else
 		key.stack = wp_wakers_stack(&b->wakers, t->target, record);
-	key.object = name_of(t);
-	if ((!waker && key.stack == UINT32_MAX) || key.object == UINT32_MAX)
+	if (!waker && key.stack == UINT32_MAX)
 		return -ENOMEM;
 	t->waits.wake = key;
 	t->waits.waker_tid = waker ? waker->tid : 0;
@@ -121,13 +104,10 @@ static int note_unknown(struct wp_block_waits *b, struct wp_thread *t)
 		.stack = wp_wakers_stack(&b->wakers, t->target, NULL),
 		.thread = t->index,
 		.state = WP_STATE_WAITING,
-		.object = name_of(t),
+		.object = t->index,
 	};
 	t->waits.wake_every = 0;
-	return t->waits.wake.stack == UINT32_MAX ||
-			       t->waits.wake.object == UINT32_MAX ?
-		       -ENOMEM :
-		       0;
+	return t->waits.wake.stack == UINT32_MAX ? -ENOMEM : 0;
 }
 
 int wp_wakes_keep(struct wp_thread *t, uint64_t end_ns, uint64_t now)

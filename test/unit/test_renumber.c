@@ -276,6 +276,32 @@ static void a_stack_takes_its_share_of_all_waits_along(void **state)
 	end();
 }
 
+/* Of three threads the first goes: the third is the second now. */
+static void a_wake_keeps_who_was_woken(void **state)
+{
+	struct wp_sample_key key = { .stack = UINT32_MAX };
+	struct wp_renumber r;
+	uint32_t sample = 0;
+
+	(void)state;
+	begin(10);
+	mk_thread(&profile, 1, "gone");
+	key.thread = mk_thread(&profile, 2, "maker");
+	key.object = mk_thread(&profile, 3, "worker");
+	assert_int_equal(
+		wp_profile_add_sample(&profile, WP_PROFILE_WAKE, &key, 1, 10),
+		0);
+	assert_int_equal(wp_renumber_begin(&r, &profile), 0);
+	wp_renumber_ref(&r, WP_REF_SAMPLE + WP_PROFILE_WAKE, &sample);
+	assert_int_equal(wp_renumber_apply(&r, &profile), 0);
+	wp_renumber_clear(&r);
+	key = profile.sets[WP_PROFILE_WAKE].samples[0].key;
+	assert_int_equal(profile.nthreads, 2);
+	assert_int_equal(profile.threads[key.thread].tid, 2);
+	assert_int_equal(profile.threads[key.object].tid, 3);
+	end();
+}
+
 static void threads_get_entries_of_their_own_again(void **state)
 {
 	const struct wp_profile_thread some = { .tid = 7 };
@@ -352,6 +378,7 @@ int main(void)
 		cmocka_unit_test(what_comes_later_finds_what_was_kept),
 		cmocka_unit_test(what_is_dropped_is_given_back),
 		cmocka_unit_test(a_stack_takes_its_share_of_all_waits_along),
+		cmocka_unit_test(a_wake_keeps_who_was_woken),
 		cmocka_unit_test(threads_get_entries_of_their_own_again),
 		cmocka_unit_test(processes_go_with_their_threads),
 	};

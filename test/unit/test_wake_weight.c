@@ -8,14 +8,22 @@
 
 #include "wallprof/wake_weight.h"
 
-enum { NO_STACK = 9, WOKEN = 5 };
+/* The last of the threads is woken. */
+enum { NO_STACK = 9, WOKEN = 3 };
 
 static struct wp_profile profile;
 
 static int setup(void **state)
 {
+	const struct wp_profile_thread thread = { .tid = 4711 };
+
 	(void)state;
-	return wp_profile_init(&profile);
+	if (wp_profile_init(&profile))
+		return -1;
+	for (uint32_t i = 0; i <= WOKEN; i++)
+		if (wp_profile_add_thread(&profile, &thread) != i)
+			return -1;
+	return 0;
 }
 
 static int teardown(void **state)
@@ -117,13 +125,22 @@ static void sums_without_delay_keep_their_counts(void **state)
 	assert_sample(NO_STACK, 0, WP_WAIT_NONE, 0, 400);
 }
 
-/* Thread 4711 waited for 600 ns by the clock, and is told to have been woken from
- * 1,200; of thread 4712 less is told than it waited. */
+/* What the sample with STACK calls the thread that was woken. */
+static const char *woken_of(uint32_t stack)
+{
+	const struct wp_sample_set *set = &profile.sets[WP_PROFILE_WAKE];
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].key.stack == stack)
+			return wp_profile_str(&profile,
+					      set->samples[i].key.object);
+	return NULL;
+}
+
+/* The first thread waited for 600 ns by the clock, and is told to have been woken from
+ * 1,200; of the second less is told than it waited. */
 static void waits_are_no_longer_than_the_clock_says(void **state)
 {
-	static const struct wp_profile_thread threads[] = { { .tid = 4711 },
-							    { .tid = 4712 } };
-	static const char *const names[] = { "a (b (4711)", "c (4712)" };
 	static const uint64_t waited[] = { 600, 5000 };
 
 	(void)state;
@@ -131,8 +148,6 @@ static void waits_are_no_longer_than_the_clock_says(void **state)
 		struct wp_sample_key key = { .thread = i,
 					     .state = WP_STATE_WAITING };
 
-		assert_int_equal(wp_profile_add_thread(&profile, &threads[i]),
-				 i);
 		assert_int_equal(wp_profile_add_sample(&profile,
 						       WP_PROFILE_WALL, &key, 1,
 						       waited[i]),
@@ -144,7 +159,7 @@ static void waits_are_no_longer_than_the_clock_says(void **state)
 				 0);
 		key.state = WP_STATE_WAITING;
 		key.stack = 1 + i;
-		key.object = wp_intern_add_str(&profile.strings, names[i]);
+		key.object = i;
 		assert_int_equal(wp_profile_add_sample(&profile,
 						       WP_PROFILE_WAKE, &key, 8,
 						       1200),
@@ -153,6 +168,30 @@ static void waits_are_no_longer_than_the_clock_says(void **state)
 	finish(2);
 	assert_sample(1, 0, WP_WAIT_NONE, 4, 600);
 	assert_sample(2, 1, WP_WAIT_NONE, 8, 1200);
+}
+
+static void who_was_woken_has_name_and_tid(void **state)
+{
+	struct wp_profile_thread *own = &profile.threads[0],
+				 *shared = &profile.threads[1];
+
+	(void)state;
+	own->name = wp_intern_add_str(&profile.strings, "a (b");
+	shared->name = wp_intern_add_str(&profile.strings, "pool");
+	shared->is_shared = true;
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct wp_sample_key key = { .stack = 1 + i,
+						   .thread = WOKEN,
+						   .object = i };
+
+		assert_int_equal(wp_profile_add_sample(&profile,
+						       WP_PROFILE_WAKE, &key, 1,
+						       10),
+				 0);
+	}
+	finish(2);
+	assert_string_equal(woken_of(1), "a (b (4711)");
+	assert_string_equal(woken_of(2), "pool");
 }
 
 static void nothing_stays_nothing(void **state)
@@ -171,6 +210,7 @@ int main(void)
 		TEST(delays_of_nothing_divide_nothing),
 		TEST(sums_without_delay_keep_their_counts),
 		TEST(waits_are_no_longer_than_the_clock_says),
+		TEST(who_was_woken_has_name_and_tid),
 		TEST(nothing_stays_nothing),
 	};
 
