@@ -93,8 +93,10 @@ bool wp_losses_find(const struct wp_profile *profile,
 			 " probes on its allocator",
 			 c->heap_overwritten);
 	else if (c->heap_ended)
-		snprintf(text, WP_LOSSES_TEXT,
-			 "the heap profile ended before the recording");
+		snprintf(text, WP_LOSSES_TEXT, "the heap profile %s",
+			 wp_profile_is_of_many(profile) ?
+				 "is not whole of each process" :
+				 "ended before the recording");
 	else
 		return has_cut_stacks(profile, options, text);
 	return true;

@@ -339,11 +339,19 @@ static int check_many(struct wp_option_parse *p, struct wp_err *err)
 	o->sampler.many = (o->action == WP_ACTION_RECORD ||
 			   o->action == WP_ACTION_SERVE) &&
 			  many;
-	if (o->sampler.many && o->sampler.heap)
+	if (o->all && o->sampler.heap)
+		return wp_err_set(err, -EINVAL,
+				  "a heap profile is not of all processes: "
+				  "choose those that are to be probed");
+	if (o->sampler.many && o->sampler.heap_census)
+		return wp_err_set(err, -EINVAL,
+				  "--heap-census is of a single process");
+	if (o->sampler.many && o->sampler.heap_tier == WP_HEAP_TIER_SESSION)
 		return wp_err_set(
 			err, -EINVAL,
-			"the heap profile is one of a single process: "
-			"its probes are of one address space");
+			"--heap-probe session is of a single process: "
+			"calls of several would return through the "
+			"probes of each other");
 	return 0;
 }
 

@@ -152,9 +152,9 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Fewer bytes are more samples, each of which costs some microseconds." },
 	{ WP_OPT_MAX_OVERHEAD, "max-overhead", "PERCENT", RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: no probes past this share, default 5",
-	  "For the heap profile: the most of the time of the target's threads (of one CPU, if\n"
-	  "they run for less) that probes on its allocator may take, 5 by default.  Calls are\n"
-	  "counted for 20 ms first, and then on; past it it is not made, or ends, and says why." },
+	  "For the heap profile: the most of the time of the target's threads (of one CPU, if more)\n"
+	  "that probes on all allocators may take, 5 by default.  Calls are counted for 20 ms first:\n"
+	  "past it there is none, or it ends, or the process that costs most is left out, as is said." },
 	{ WP_OPT_HEAP_ANYWAY, "heap-anyway", NULL, RECORD | LEAKS,
 	  WP_SECTION_WHAT, NULL, "heap: whatever it costs the target",
 	  "For the heap profile: make it whatever it costs the target." },
@@ -168,7 +168,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  WP_SECTION_WHAT, "auto session multi perf",
 	  "heap: how calls are probed, default auto",
 	  "For the heap profile: `session` (Linux 6.13), `multi` (6.6, some 1 us more for each\n"
-	  "call), `perf` (5.10, as much); `auto`, the default: the first that is seen to work." },
+	  "call), `perf` (5.10, as much); `auto`: the first that works, of several not session." },
 	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
 	  ".html page with timeline and flame graph, .pb.gz pprof,\n"
 	  ".speedscope.json, .firefox.json, .svg, .folded, .txt\n"

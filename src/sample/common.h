@@ -6,6 +6,7 @@
 #ifndef WP_COMMON_H
 #define WP_COMMON_H
 
+#include "heap_sums.h"
 #include "modules.h"
 #include "pause.h"
 
@@ -34,6 +35,7 @@ struct wp_common {
 	/* NULL when they are not asked for; owned. */
 	struct wp_block_waits *block_waits;
 	struct wp_start_events *start_events;
+	struct wp_heap_sums heap;
 	/* Targets have found what can be recorded of running threads. */
 	bool wants_running;
 };

@@ -67,6 +67,7 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 		      const struct wp_heap_record *data)
 {
 	struct wp_heap_samples *h = target->heap_samples;
+	struct wp_heap_sums *sums = &target->common->heap;
 	double weight = data->threshold ? 0x1p32 / data->threshold : 1;
 	double bytes = weight * (double)data->size;
 	struct wp_heap_object object = {
@@ -94,11 +95,11 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 	key.stack = wp_stack_walk_intern(target, &walk);
 	if (key.stack == UINT32_MAX)
 		return -ENOMEM;
-	if (object.bytes > BYTES_MAX - h->bytes) {
-		h->nbeyond++;
+	if (object.bytes > BYTES_MAX - sums->bytes) {
+		sums->nbeyond++;
 		return 0;
 	}
-	h->bytes += object.bytes;
+	sums->bytes += object.bytes;
 	rc = wp_profile_add_sample_hinted(target->profile, WP_PROFILE_HEAP,
 					  &key, &object.at, object.count,
 					  object.bytes);
@@ -113,8 +114,9 @@ static void take_back(struct wp_target *target, uint64_t id)
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
 	struct wp_heap_samples *h = target->heap_samples;
 
-	h->bytes -= wp_heap_objects_take_back(&h->objects, set, id) +
-		    wp_heap_maps_take_back(&h->maps, set, id);
+	target->common->heap.bytes -= wp_heap_objects_take_back(&h->objects,
+								set, id) +
+				      wp_heap_maps_take_back(&h->maps, set, id);
 }
 
 static int take_record(struct wp_target *target,

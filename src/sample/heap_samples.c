@@ -23,13 +23,14 @@ enum {
 	RINGS_BYTES = 64 << 20,
 	RING_MOST = 16 << 20,
 	FIRST_STACK = 32 << 10,
-	/* A probe that the kernel executes one step at a time, as those on mmap
-	 * and its kin, costs as much as so many others. */
-	SLOW_PROBES = 15,
+	/* While others are recorded, this part of the time is used to open more, past
+	 * the first OPEN_NS. */
+	OPEN_EVERY = 10,
 	/* Times that an allocator is searched in a process that runs already: it
 	 * may just have executed a program. */
 	TRIES = 5,
 };
+#define OPEN_NS WP_NS_PER_S
 /* Calls are counted for so long before they are sampled. */
 #define COUNT_NS (20 * WP_NS_PER_MS)
 /* Time between two looks at costs and mappings; until an allocator is found, the other. */
@@ -49,7 +50,9 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
-	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1);
+	/* Of 16 processes all together have 3.4 times as much as one. */
+	size_t share = (size_t)RINGS_BYTES / (size_t)(cpus > 0 ? cpus : 1) /
+		       (target->common->heap.nopen + 1);
 	const struct wp_perf_options options = {
 		.scope = WP_PERF_CPU,
 		.bpf_output = true,
@@ -70,63 +73,12 @@ static int open_events(struct wp_target *target, struct wp_err *err)
 		    0;
 }
 
-/* Share of the time of TARGET's threads, or of one CPU if they ran for less, that
- * probes took since the last call. */
-static double take_cost(struct wp_target *target, uint64_t now)
-{
-	struct wp_heap_samples *h = target->heap_samples;
-	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t ncalls = (counts.calls + counts.frees) *
-				  (h->sites.nslow ? SLOW_PROBES : 1) +
-			  SLOW_PROBES * counts.maps;
-	uint64_t cpu_ns = wp_process_cpu_ns(target->process);
-	uint64_t ran_ns = cpu_ns > h->target_cpu_ns ?
-				  cpu_ns - h->target_cpu_ns :
-				  0;
-	uint64_t ns = now - h->counted_ns;
-	double cost;
-
-	if (ran_ns > ns)
-		ns = ran_ns;
-	cost = ns ? (double)(ncalls - h->ncalls) * (double)h->cost_ns /
-			       (double)ns :
-		    0;
-	h->counted_ns = now;
-	h->ncalls = ncalls;
-	h->target_cpu_ns = cpu_ns;
-	if (cost > h->cost)
-		h->cost = cost;
-	return cost;
-}
-
-/* May probes take COST?  Else they are removed. */
-static int judge_cost(struct wp_target *target, double cost, struct wp_err *err)
-{
-	const struct wp_sampler_options *options = &target->loop->options;
-	struct wp_heap_samples *h = target->heap_samples;
-
-	if (options->heap_anyway || cost <= options->max_overhead)
-		return 0;
-	wp_heap_probe_detach(h->probe, false);
-	h->state = WP_HEAP_STOPPED;
-	return wp_err_set(err, -EDQUOT,
-			  "probes on the allocator would take %.0f %% of the "
-			  "time of its threads (%.1f us for each call), and "
-			  "--max-overhead is %.0f %%: give --heap-anyway to "
-			  "make the profile all the same, --heap-large to "
-			  "see what it takes from the kernel, which costs "
-			  "next to nothing, or --heap-census to see what "
-			  "its heap holds, by size",
-			  cost * 100, (double)h->cost_ns / 1e3,
-			  options->max_overhead * 100);
-}
-
 /* Calls have been counted long enough: sample, or say that it would cost too much. */
 static int begin_sampling(struct wp_target *target, uint64_t now,
 			  struct wp_err *err)
 {
 	struct wp_heap_samples *h = target->heap_samples;
-	int rc = judge_cost(target, take_cost(target, now), err);
+	int rc = wp_heap_cost_judge(target, now, err);
 
 	if (rc)
 		return rc;
@@ -162,8 +114,7 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 	if (target->loop->options.heap_anyway)
 		return begin_sampling(target, now, err);
 	h->state = WP_HEAP_COUNTING;
-	(void)take_cost(target, now);
-	h->cost = 0;
+	wp_heap_cost_begin(target, now);
 	h->next_look_ns = now + COUNT_NS;
 	return 0;
 }
@@ -218,6 +169,8 @@ static int open_probe(struct wp_target *target, struct wp_err *err)
 	const struct wp_process *process = target->process;
 	bool headless = process->reader_tid != process->pid;
 	enum wp_heap_tier tier = options->heap_tier;
+	struct wp_heap_samples *h = target->heap_samples;
+	int rc;
 
 	if (headless && tier == WP_HEAP_TIER_AUTO)
 		tier = WP_HEAP_TIER_PERF;
@@ -227,10 +180,39 @@ static int open_probe(struct wp_target *target, struct wp_err *err)
 			"the process's first thread has ended, so its "
 			"allocator can be probed with --heap-probe "
 			"perf only");
-	target->heap_samples->probe_tid = process->reader_tid;
-	return wp_heap_probe_open(&target->heap_samples->probe,
-				  process->reader_tid, options->heap_rate, tier,
-				  err);
+	h->probe_tid = process->reader_tid;
+	/* A session has each call of another session's process return through its
+	 * probe (kernel/trace/bpf_trace.c, uprobe_prog_run): what several cost is
+	 * what two probes for each call cost. */
+	if (options->many && tier == WP_HEAP_TIER_AUTO) {
+		rc = wp_heap_probe_open(&h->probe, h->probe_tid,
+					options->heap_rate, WP_HEAP_TIER_MULTI,
+					err);
+		if (rc != -ENOTSUP)
+			return rc;
+		tier = WP_HEAP_TIER_PERF;
+	}
+	return wp_heap_probe_open(&h->probe, h->probe_tid, options->heap_rate,
+				  tier, err);
+}
+
+/* As many are probed as rings and tables are bounded for, and others that begin later as
+ * long as the first are recorded meanwhile. */
+static int refuse_one_more(const struct wp_target *target, struct wp_err *err)
+{
+	const struct wp_heap_sums *sums = &target->common->heap;
+
+	if (sums->nopen >= WP_HEAP_PROCESSES_MAX)
+		return wp_err_set(err, -EMFILE,
+				  "no more than %d processes are probed at "
+				  "once",
+				  WP_HEAP_PROCESSES_MAX);
+	if (sums->open_ns >
+	    OPEN_NS + (wp_clock_ns() - target->loop->start_ns) / OPEN_EVERY)
+		return wp_err_set(err, -EAGAIN,
+				  "processes began faster than they can be "
+				  "probed");
+	return 0;
 }
 
 static int open_probes(struct wp_target *target, struct wp_err *err)
@@ -240,6 +222,8 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	const struct timespec again = { .tv_nsec = FIRST_LOOK_NS };
 	int rc = refuse_filtered(target, err);
 
+	if (!rc)
+		rc = refuse_one_more(target, err);
 	if (!rc)
 		rc = open_probe(target, err);
 	if (!rc)
@@ -252,8 +236,9 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	/* The command has ended. */
 	if (rc == -ESRCH && target->held)
 		return 0;
-	/* A program that has just begun has no libraries so far. */
-	if (rc || target->held)
+	/* A program that has just begun has no libraries so far; others are not to
+	 * wait for it. */
+	if (rc || target->held || target->loop->options.many)
 		return rc;
 	for (int i = 0; !rc && h->state == WP_HEAP_SEARCHING && i < TRIES;
 	     i++) {
@@ -272,26 +257,52 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	return begin_sampling(target, wp_clock_ns(), err);
 }
 
-int wp_heap_samples_open(struct wp_target *target, struct wp_err *err)
+static int open_kind(struct wp_target *target, struct wp_err *err)
 {
-	struct wp_heap_samples *h = calloc(1, sizeof(*h));
+	const struct wp_sampler_options *options = &target->loop->options;
+	struct wp_heap_samples *h = target->heap_samples;
 
-	if (!h)
-		return wp_err_set(err, -ENOMEM, "no memory");
-	target->heap_samples = h;
 	h->is_go = wp_go_books_can_read(target);
-	if (h->is_go && target->loop->options.heap_census)
+	if (h->is_go && (options->heap_census || options->many))
 		return wp_err_set(err, -ENOTSUP,
 				  "a Go program has no heap of malloc: leave "
-				  "out --heap-census to have its own profile");
+				  "out %s to have its own profile",
+				  options->many ? "the other processes" :
+						  "--heap-census");
 	if (h->is_go)
 		return 0;
 	if (target->space.is_32bit)
 		return wp_err_set(err, -ENOTSUP,
 				  "no heap profiles of 32-bit programs");
-	if (target->loop->options.heap_census)
+	if (options->heap_census)
 		return wp_heap_census_begin(&h->census, target, err);
 	return open_probes(target, err);
+}
+
+int wp_heap_samples_open(struct wp_target *target, struct wp_err *err)
+{
+	struct wp_heap_sums *sums = &target->common->heap;
+	struct wp_heap_samples *h = calloc(1, sizeof(*h));
+	uint64_t begin_ns = wp_clock_ns();
+	int rc;
+
+	if (!h)
+		return wp_err_set(err, -ENOMEM, "no memory");
+	target->heap_samples = h;
+	rc = open_kind(target, err);
+	h->is_open = h->probe != NULL;
+	sums->nopen += h->is_open;
+	if (target->loop->opened)
+		sums->open_ns += wp_clock_ns() - begin_ns;
+	if (!rc || !target->loop->options.many || rc == -ENOMEM ||
+	    rc == -EPERM || rc == -ESRCH)
+		return rc;
+	/* The others are recorded all the same. */
+	h->state = WP_HEAP_STOPPED;
+	h->is_go = false;
+	h->why = *err;
+	*err = (struct wp_err)WP_ERR_INIT;
+	return 0;
 }
 
 /* Longer copies of stacks, if one was cut; the program's records go there. */
@@ -312,8 +323,9 @@ static void note_overwritten(struct wp_target *target)
 	struct wp_heap_samples *h = target->heap_samples;
 	size_t n;
 
-	/* Those of another program, until the next search. */
-	if (target->space.nexecs != h->nexecs)
+	/* They are removed; they are those of another program, until the next
+	 * search. */
+	if (h->state == WP_HEAP_STOPPED || target->space.nexecs != h->nexecs)
 		return;
 	n = wp_heap_sites_count_overwritten(&h->sites, target);
 	if (n > h->noverwritten)
@@ -350,7 +362,7 @@ static int look(struct wp_target *target, uint64_t now)
 	if (h->state == WP_HEAP_COUNTING)
 		rc = begin_sampling(target, now, &h->why);
 	else if (h->state == WP_HEAP_SAMPLING)
-		rc = judge_cost(target, take_cost(target, now), &h->why);
+		rc = wp_heap_cost_judge(target, now, &h->why);
 	if (rc)
 		return rc == -ENOMEM ? rc : 0;
 	if (wp_address_space_reload(&target->space,
@@ -391,29 +403,29 @@ bool wp_heap_samples_hurry(const struct wp_target *target)
 	       wp_clock_ns() - target->start_ns < HURRY_NS;
 }
 
-/* Enter what is in use into the profile; if nothing is, it is one of what was
- * allocated. */
+/* Enter what is in use into the profile. */
 static int add_in_use(struct wp_target *target)
 {
 	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
+	const struct wp_sampler *loop = target->loop;
 	struct wp_heap_samples *h = target->heap_samples;
-	bool leaks = target->loop->options.heap_leaks;
-	uint64_t half_ns = (target->loop->tick_ns - target->start_ns) / 2;
-	int rc = wp_heap_objects_count(&h->objects, h->probe, set,
-				       leaks ? target->start_ns + half_ns :
-					       UINT64_MAX);
-	uint64_t in_use = 0;
+	uint64_t start_ns = loop->options.many ? loop->start_ns :
+						 target->start_ns;
+	uint64_t half_ns = (loop->tick_ns - start_ns) / 2;
+	uint64_t until_ns = loop->options.heap_leaks ? start_ns + half_ns :
+						       UINT64_MAX;
+	int rc;
 
-	wp_heap_maps_count(&h->maps, set,
-			   leaks ? target->start_ns + half_ns : UINT64_MAX);
+	/* It has ended, and others go on: its memory is none of theirs. */
+	if (!loop->finishing)
+		return 0;
+	rc = wp_heap_objects_count(&h->objects, h->probe, set, until_ns);
+	wp_heap_maps_count(&h->maps, set, until_ns);
 	if (rc && rc != -ENOMEM && !h->why.code)
 		(void)!wp_err_set(&h->why, rc,
 				  "what is in use is not known: %s",
 				  strerror(-rc));
-	for (uint32_t i = 0; i < set->nsamples; i++)
-		in_use += set->samples[i].cpu_ns;
-	target->profile->meta.is_of_allocations = !in_use && !leaks;
-	target->profile->meta.leaks_ns = leaks ? half_ns : 0;
+	target->profile->meta.leaks_ns = loop->options.heap_leaks ? half_ns : 0;
 	return rc == -ENOMEM ? rc : 0;
 }
 
@@ -431,6 +443,25 @@ static int read_go(struct wp_target *target)
 	return 0;
 }
 
+static int finish_probes(struct wp_target *target)
+{
+	struct wp_heap_samples *h = target->heap_samples;
+	bool is_dearest;
+	int rc;
+
+	(void)wp_heap_cost_take(target, wp_clock_ns(), &is_dearest);
+	if (are_probes_there(target) &&
+	    wp_address_space_reload(&target->space, false) >= 0)
+		note_overwritten(target);
+	/* Now: what follows may take long, and they cost the target time. */
+	wp_heap_probe_detach(h->probe, true);
+	wp_perf_source_disable(&h->events);
+	rc = wp_heap_records_read(target, UINT64_MAX);
+	if (!rc && h->state == WP_HEAP_SEARCHING)
+		(void)!say_none_found(target, &h->why);
+	return rc ? rc : add_in_use(target);
+}
+
 int wp_heap_samples_finish(struct wp_target *target)
 {
 	struct wp_heap_samples *h = target->heap_samples;
@@ -442,19 +473,9 @@ int wp_heap_samples_finish(struct wp_target *target)
 		return read_go(target);
 	if (h->census)
 		return wp_heap_census_end(h->census, target);
-	(void)take_cost(target, wp_clock_ns());
-	if (are_probes_there(target) &&
-	    wp_address_space_reload(&target->space, false) >= 0)
-		note_overwritten(target);
-	/* Now: what follows may take long, and they cost the target time. */
-	wp_heap_probe_detach(h->probe, true);
-	wp_perf_source_disable(&h->events);
-	rc = wp_heap_records_read(target, UINT64_MAX);
-	if (!rc && h->state == WP_HEAP_SEARCHING)
-		(void)!say_none_found(target, &h->why);
-	if (!rc)
-		rc = add_in_use(target);
-	return rc ? rc : wp_heap_samples_describe(target);
+	rc = h->probe ? finish_probes(target) : 0;
+	wp_heap_sums_add(target);
+	return rc;
 }
 
 void wp_heap_samples_close(struct wp_target *target)
@@ -463,6 +484,7 @@ void wp_heap_samples_close(struct wp_target *target)
 
 	if (!h)
 		return;
+	target->common->heap.nopen -= h->is_open;
 	wp_heap_probe_close(h->probe);
 	wp_perf_source_close(&h->events);
 	wp_heap_sites_clear(&h->sites);

@@ -27,6 +27,8 @@ enum wp_heap_state {
 struct wp_heap_samples {
 	/* The program is Go's, and keeps a heap profile itself. */
 	bool is_go;
+	/* It is one of those in wp_heap_sums that are probed. */
+	bool is_open;
 	/* NULL: calls are probed; owned. */
 	struct wp_heap_census *census;
 	enum wp_heap_state state;
@@ -43,27 +45,35 @@ struct wp_heap_samples {
 	uint64_t ncalls;
 	uint64_t target_cpu_ns;
 	uint64_t next_look_ns;
-	/* Most of the threads' time that probes took in one look. */
-	double cost;
+	/* Of the last look, in CPUs: what probes took, and the target's threads ran. */
+	double spent, ran;
 	struct wp_heap_objects objects;
 	struct wp_heap_maps maps;
 	/* Most probes that the process had written over, and which of its programs
 	 * has those that are looked at. */
 	size_t noverwritten;
 	uint32_t nexecs;
-	/* All that was allocated; samples that would make it more than is counted. */
-	uint64_t bytes;
-	uint64_t nbeyond;
 	/* Samples of an allocator that another called. */
 	uint64_t ninner;
 };
 
+/* Begin to measure what probes on TARGET take. */
+void wp_heap_cost_begin(struct wp_target *target, uint64_t now);
+
+/* Measure what probes on TARGET took since the last call, and return the share that all
+ * probes take of the time of all threads that have some, or of one CPU if these run for
+ * less.  *RET_IS_DEAREST: those on no other target take more. */
+double wp_heap_cost_take(struct wp_target *target, uint64_t now,
+			 bool *ret_is_dearest);
+
+/* If all probes take more than they may, and those on TARGET most of it, these are
+ * removed: -EDQUOT, and ERR says so.  Else 0. */
+WP_MUST_CHECK
+int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
+		       struct wp_err *err);
+
 /* Add the records that came before UNTIL_NS to TARGET's profile.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_heap_records_read(struct wp_target *target, uint64_t until_ns);
-
-/* Say in TARGET's profile how it was made, and what it lacks.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_heap_samples_describe(struct wp_target *target);
 
 #endif

@@ -422,6 +422,8 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	/* What each thread waited is known now. */
 	for (size_t i = 0; i < loop->ncommons && !rc; i++)
 		rc = wp_block_waits_finish(loop->commons[i]);
+	for (size_t i = 0; i < loop->ncommons && !rc; i++)
+		rc = wp_heap_sums_describe(loop->commons[i], loop);
 	for (size_t i = 0; i < loop->ncommons; i++)
 		wp_common_finish(loop->commons[i], loop);
 	wp_tracer_clear(loop->tracer);

@@ -30,10 +30,12 @@ SIZES = {"site_malloc_16": 16, "site_malloc_100": 100, "site_malloc_4k": 4096,
 COLUMNS = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
 
 
-def by_site(p):
-    """{site: [sums of COLUMNS]}; "" is what is of no site."""
+def by_site(p, pid=None):
+    """{site: [sums of COLUMNS]}, of process PID alone; "" is what is of no site."""
     sums = {}
     for s in pprof_check.samples(p):
+        if pid not in (None, s["labels"].get("pid")):
+            continue
         site = next((f["name"] for f in s["frames"]
                      if f["name"].startswith("site_")), "")
         row = sums.setdefault(site, [0, 0, 0, 0])
@@ -66,8 +68,8 @@ def allowed(bytes_):
     return 5 * math.sqrt(bytes_ * RATE) + 4 * RATE
 
 
-def compare(truth, p):
-    sums = by_site(p)
+def compare(truth, p, pid=None):
+    sums = by_site(p, pid)
     for site, (objects, bytes_, kept, kept_bytes) in truth.items():
         got = sums.get(site, [0, 0, 0, 0])
         assert abs(got[1] - bytes_) <= allowed(bytes_), (site, got, bytes_)

@@ -25,7 +25,9 @@ static struct wp_heap_probe {
 	struct wp_heap_counts counts;
 	uint64_t live[64];
 	size_t nlive;
-} probe;
+	/* How many there are. */
+	size_t nopened;
+} probe, second;
 
 bool wp_heap_probe_ends_filtered(const char *release)
 {
@@ -41,7 +43,7 @@ int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 	(void)tier;
 	if (probe.open_rc)
 		return wp_err_set(err, probe.open_rc, "refused by the test");
-	*ret = &probe;
+	*ret = probe.nopened++ ? &second : &probe;
 	return 0;
 }
 
@@ -123,6 +125,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&probe, 0, sizeof(probe));
+	memset(&second, 0, sizeof(second));
 	probe.tier = WP_HEAP_TIER_SESSION;
 	fake_perf_reset();
 	fake_target_open(&fake);
@@ -363,6 +366,95 @@ static void probes_that_cost_too_much_are_not_armed(void **state)
 	assert_non_null(strstr(source(), "--heap-anyway"));
 }
 
+/* Another process of the same recording begins. */
+static void add_second(struct wp_process *process)
+{
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_target *target;
+
+	*process = fake.process;
+	process->pid++;
+	assert_int_equal(wp_sampler_add_target(fake.sampler, process,
+					       &fake.profile, &target, &err),
+			 0);
+}
+
+/* Each alone takes less than the 5 % that both may take: calls of mmap cost 15 us each,
+ * whatever malloc this test has. */
+static void the_dearest_of_several_is_left_out(void **state)
+{
+	struct wp_process process;
+
+	(void)state;
+	options.many = true;
+	start_target();
+	add_second(&process);
+	for (int i = 0; i < 50; i++) {
+		probe.counts.maps += 27;
+		second.counts.maps += 20;
+		tick();
+	}
+	assert_true(probe.armed && second.armed);
+	for (int i = 0; i < 200; i++) {
+		probe.counts.maps += 27;
+		second.counts.maps += 20;
+		tick();
+	}
+	assert_true(probe.detached && !second.detached);
+	(void)finish();
+	assert_true(second.ended);
+	assert_non_null(strstr(source(), "of 2 processes; one sample"));
+	assert_non_null(strstr(source(), "of 1 of 2 processes it is not "
+					 "whole"));
+	assert_non_null(strstr(source(), "would take 7 %"));
+	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
+static void what_cannot_be_probed_is_no_error_of_several(void **state)
+{
+	struct wp_process process;
+
+	(void)state;
+	options.many = true;
+	start_target();
+	probe.ends_filtered = true;
+	fake_stop.has_filter = true;
+	add_second(&process);
+	assert_int_equal(second.nattached, 0);
+	(void)finish();
+	assert_non_null(strstr(source(), "of 1 processes; one sample"));
+	assert_non_null(strstr(source(), "has a seccomp filter"));
+}
+
+static void sums_are_of_all_processes(void **state)
+{
+	struct wp_process process;
+
+	(void)state;
+	options.many = true;
+	start_target();
+	add_second(&process);
+	probe.counts = (struct wp_heap_counts){ .calls = 10,
+						.frees = 20,
+						.maps = 3,
+						.samples = 7,
+						.unsent = 1,
+						.unfollowed = 4 };
+	second.counts = (struct wp_heap_counts){ .calls = 100,
+						 .frees = 200,
+						 .maps = 30,
+						 .samples = 70,
+						 .unsent = 10,
+						 .unfollowed = 40 };
+	(void)finish();
+	assert_non_null(strstr(source(), "110 calls that allocate, 220 that "
+					 "free and 33 of mmap"));
+	assert_non_null(strstr(source(), "77 in all, 11 of them lost"));
+	assert_non_null(strstr(source(), "44 objects are not known"));
+	assert_int_equal(fake.profile.counters.heap_samples, 77);
+	assert_int_equal(fake.profile.counters.heap_lost, 55);
+}
+
 static void probes_that_end_with_a_thread_are_said(void **state)
 {
 	(void)state;
@@ -573,6 +665,9 @@ int main(void)
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
 		TEST(probes_that_cost_too_much_are_not_armed),
+		TEST(the_dearest_of_several_is_left_out),
+		TEST(what_cannot_be_probed_is_no_error_of_several),
+		TEST(sums_are_of_all_processes),
 		TEST(probes_that_end_with_a_thread_are_said),
 		TEST(whatever_they_cost),
 		TEST(what_is_lost_is_counted),
