@@ -74,9 +74,6 @@ static uint32_t count_objects(const struct wp_profile *profile)
 	/* Several samples may have one. */
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		n += set->samples[i].key.object != 0;
-	set = &profile->sets[WP_PROFILE_WAKE];
-	for (uint32_t i = 0; i < set->nsamples; i++)
-		n += set->samples[i].key.object != 0;
 	set = &profile->sets[WP_PROFILE_BLOCK];
 	for (uint32_t i = 0; i < set->nsamples; i++)
 		n += set->samples[i].key.object >> 8 != 0;
