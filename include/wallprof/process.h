@@ -130,8 +130,8 @@ WP_MUST_CHECK
 int wp_process_read_ranges(const struct wp_process *process,
 			   struct wp_process_range *v, size_t n);
 
-/* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  0, -ESRCH, -EPERM,
- * -ENOMEM, -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
+/* Replace MAPS by PROCESS's memory map; TEXT is a buffer.  0; -ESRCH: it has ended, and
+ * MAPS stays as it is; -EPERM, -ENOMEM, -EBADMSG, -EOVERFLOW (over 256 MiB of text). */
 WP_MUST_CHECK
 int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			 struct wp_maps *maps);

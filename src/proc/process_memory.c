@@ -122,6 +122,9 @@ int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 	maps->is_cut = rc == -EOVERFLOW;
 	if (rc && !maps->is_cut)
 		return wp_process_error(-rc);
+	/* It has ended, though what it had mapped may still be asked for. */
+	if (!text->len)
+		return -ESRCH;
 	last = maps->is_cut ? memrchr(text->data, '\n', text->len) : NULL;
 	return wp_maps_parse(maps, text->data,
 			     last ? (size_t)(last - text->data) : text->len);

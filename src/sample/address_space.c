@@ -134,7 +134,6 @@ static void reopen_maps(struct wp_address_space *space)
 	if (space->maps_fd >= 0)
 		close(space->maps_fd);
 	space->maps_fd = wp_process_open_maps(space->process);
-	space->is_32bit = wp_process_is_32bit(space->process);
 }
 
 int wp_address_space_reload(struct wp_address_space *space, bool force)
@@ -148,6 +147,7 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 	rc = wp_process_read_maps(space->process, &space->text, &space->maps);
 	if (rc)
 		return rc;
+	space->is_32bit = wp_process_is_32bit(space->process);
 	/* Files are opened once only, so they are no part of what it costs. */
 	space->reloaded_ns = wp_clock_ns();
 	space->reload_cost_ns = wp_clock_cpu_ns() - cpu_ns;

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -141,6 +144,29 @@ static uint64_t cpu_ns(void)
 }
 
 /* What it takes over reading the map, which the kernel writes line by line. */
+/* An ended process has no map; samples of before are read with the last it had. */
+static void a_process_that_has_ended_keeps_its_map(void **state)
+{
+	struct own *own = *state;
+	uint64_t pc = (uintptr_t)a_process_that_has_ended_keeps_its_map;
+	char dir[] = "/tmp/wallprof-ended-XXXXXX", path[64];
+	FILE *maps;
+
+	open_space(own);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/maps", dir);
+	maps = fopen(path, "w");
+	assert_non_null(maps);
+	fclose(maps);
+	wp_process_clear(&own->process);
+	own->process.proc_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	own->process.task_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(wp_address_space_reload(&own->space, true), -ESRCH);
+	assert_non_null(wp_unwind_find_module(&own->space.view, pc));
+	unlink(path);
+	rmdir(dir);
+}
+
 static void many_mappings_cost_no_more_than_to_read_them(void **state)
 {
 	struct own *own = *state;
@@ -252,6 +278,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_generation_ends_when_code_comes_or_goes, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_process_that_has_ended_keeps_its_map, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_mapping_has_one_id_for_good,
 						setup, teardown),
