@@ -483,10 +483,10 @@ POSTGRES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
 
 
 class Postgres:
-    """A server of its own, and pgbench with 50 connections."""
+    """A server of its own."""
 
     def __init__(self, directory):
-        self.dir = directory
+        self.dir, self.bench = directory, None
         os.chmod(directory, 0o755)
         self.home = directory / "home"
         self.home.mkdir()
@@ -498,13 +498,16 @@ class Postgres:
                  "-l", self.home / "log", "start")
         self.client = ["-h", str(self.home), "-U", "me"]
         self.run("pgbench", *self.client, "-i", "-q", "postgres")
-        self.bench = subprocess.Popen(
-            self.argv("pgbench", *self.client, "-c", "50", "-S", "-T", "600",
-                      "postgres"),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.pid = int((self.home / "db/postmaster.pid").read_text()
                        .split()[0])
-        wait_until(lambda: len(children_of(self.pid)) > 50)
+
+    def load(self, connections, *args):
+        """Begin pgbench with so many CONNECTIONS, and wait for these."""
+        self.bench = subprocess.Popen(
+            self.argv("pgbench", *self.client, "-c", connections, *args,
+                      "postgres"),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        wait_until(lambda: len(children_of(self.pid)) > connections)
 
     def argv(self, name, *args):
         path = f"{POSTGRES[-1]}/{name}"
@@ -518,8 +521,9 @@ class Postgres:
                        stderr=subprocess.DEVNULL, timeout=100)
 
     def end(self):
-        self.bench.kill()
-        self.bench.wait()
+        if self.bench:
+            self.bench.kill()
+            self.bench.communicate()
         self.run("pg_ctl", "-D", self.home / "db", "-m", "immediate", "stop")
 
 
@@ -530,6 +534,7 @@ def test_shares_of_postgres_under_pgbench():
     with tempfile.TemporaryDirectory() as directory:
         server = Postgres(pathlib.Path(directory))
         try:
+            server.load(50, "-S", "-T", "600")
             check_postgres(server, pathlib.Path(directory) / "x.pb.gz")
         finally:
             server.end()
