@@ -229,8 +229,12 @@ int wp_go_books_read(struct wp_target *target, enum wp_profile_kind kind,
 	struct book book = { .target = target, .kind = kind };
 	int rc = wp_go_target_open(&go, err);
 
-	if (rc == -ENOENT)
-		rc = wp_err_set(err, -ENOTSUP, "not a Go program");
+	/* ERR says which: it is none, or its tables are malformed. */
+	if (rc == -ENOENT) {
+		rc = -ENOTSUP;
+		if (err)
+			err->code = rc;
+	}
 	book.program = go.program;
 	if (!rc)
 		rc = read_book(&book, go.program, err);
