@@ -178,6 +178,14 @@ static void a_return_address_is_looked_up_before_it(void **state)
 	s = stack_at(stacks_of(2)->created);
 	assert_int_equal(fake.profile.frames[s->first].mapping,
 			 made_target_module.mapping);
+	/* And that behind the first. */
+	made_put(made_g(&made, 2, 280), 0, made_target_module.start_avma + 1,
+		 8);
+	wp_goroutine_stacks_clear(&list);
+	assert_int_equal(read_list(NULL), 0);
+	s = stack_at(stacks_of(2)->created);
+	assert_int_equal(fake.profile.frames[s->first].mapping,
+			 made_target_module.mapping);
 }
 
 static void what_the_poller_waits_for_is_named(void **state)

@@ -13,14 +13,16 @@
 
 enum { MIB = 1 << 20 };
 
-/* Number of CPUs that sysconf(3) tells; 0: those that there are. */
-static long ncpus;
+enum { REAL = -2 };
+
+/* Number of CPUs that sysconf(3) tells; REAL: those that there are. */
+static long ncpus = REAL;
 
 long sysconf(int name)
 {
 	static long (*real)(int);
 
-	if (name == _SC_NPROCESSORS_CONF && ncpus)
+	if (name == _SC_NPROCESSORS_CONF && ncpus != REAL)
 		return ncpus;
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "sysconf");
@@ -30,7 +32,7 @@ long sysconf(int name)
 static int setup(void **state)
 {
 	(void)state;
-	ncpus = 0;
+	ncpus = REAL;
 	fake_perf_reset();
 	fake_target_open(&fake);
 	fake_target_add_thread(&fake, 7, "maker");
@@ -107,6 +109,7 @@ static void rings_share_what_there_is(void **state)
 		{ 4096, WP_PERF_RING_DEFAULT },
 		/* It is not known. */
 		{ -1, 4 * MIB },
+		{ 0, 4 * MIB },
 	};
 
 	(void)state;
