@@ -327,6 +327,8 @@ static void put_header(struct wp_report *r)
 		wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
 	wp_escape_terminal(&r->name,
 			   wp_profile_str(r->profile, meta->command_line));
+	if (wp_profile_is_of_many(r->profile))
+		wp_buf_str(&r->name, " and others");
 	wp_report_end(r, 0);
 	wp_report_time(clock, (uint64_t)meta->duration_ns);
 	put_date(r, meta->time_ns);

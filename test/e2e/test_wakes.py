@@ -119,6 +119,28 @@ def test_the_target_goes_on_as_it_did(start, tmp_path, form):
         assert "wakes from perf events" in text
 
 
+def test_wakes_of_two_processes_are_told_apart(start, tmp_path):
+    targets = [start("handoff", 0) for _ in range(2)]
+    pids = ",".join(str(t.pid) for t in targets)
+    for out in (tmp_path / "x.pb.gz", tmp_path / "x.txt"):
+        wallprof("-p", pids, "-d", 1, "--profile", "wake",
+                 output=out).check((0, 1))
+    for target in targets:
+        target.assert_unharmed()
+    wake = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    by_pid = {}
+    for s in pprof_check.samples(wake):
+        if s["labels"]["thread"] == "maker" and s["labels"]["woken"].startswith(
+                "worker ("):
+            by_pid.setdefault(s["labels"]["pid"], set()).add(
+                s["labels"]["woken"])
+    # Each maker wakes the worker of its own process, and no other.
+    assert set(by_pid) == {t.pid for t in targets}, by_pid
+    assert all(len(woken) == 1 for woken in by_pid.values()), by_pid
+    assert (tmp_path / "x.txt").read_text().split("\n")[0].endswith(
+        "handoff 0 and others")
+
+
 # A thread that starts when more tids than a filter has room for have been given away.
 LATE = """
 import os, resource, threading, time
