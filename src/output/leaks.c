@@ -15,6 +15,13 @@ enum {
 	COLUMNS = 2 + 8 + 2 + 10 + 9 + 2 + 8 + 2,
 };
 
+struct leak {
+	uint32_t sample;
+	uint64_t bytes, objects;
+	/* Processes of one program may have one stack. */
+	bool is_of_several;
+};
+
 static uint64_t bytes_of(const struct wp_report *r, uint32_t sample)
 {
 	return r->set->samples[sample].cpu_ns;
@@ -69,11 +76,38 @@ static bool put_caller(void *ctx, const struct wp_view *view)
 	return way->n <= CALLERS;
 }
 
-/* Write the leak by SAMPLE's stack, of which BYTES and OBJECTS are left. */
-static void put_leak(struct wp_report *r, uint32_t sample, uint64_t bytes,
-		     uint64_t objects)
+static uint32_t stack_of(const struct wp_report *r, uint32_t sample)
+{
+	return r->set->samples[sample].key.stack;
+}
+
+static const struct wp_profile_process *process_of(const struct wp_report *r,
+						   uint32_t sample)
+{
+	return wp_profile_process_of(
+		r->profile,
+		&r->profile->threads[r->set->samples[sample].key.thread]);
+}
+
+/* Whose leak it is, where it could be another's. */
+static void put_process(struct wp_report *r, const struct leak *leak)
+{
+	const struct wp_profile_process *process = process_of(r, leak->sample);
+
+	if (!wp_profile_is_of_many(r->profile) || !process)
+		return;
+	if (leak->is_of_several) {
+		wp_buf_str(&r->name, "several processes: ");
+		return;
+	}
+	wp_escape_terminal(&r->name, wp_profile_str(r->profile, process->name));
+	wp_buf_printf(&r->name, " (pid %" PRId32 "): ", process->pid);
+}
+
+static void put_leak(struct wp_report *r, const struct leak *leak)
 {
 	const struct wp_profile_meta *meta = &r->profile->meta;
+	uint64_t bytes = leak->bytes;
 	double seconds = (double)meta->leaks_ns / 1e9;
 	/* The variance of bytes that were sampled every so many. */
 	double error = meta->is_census ?
@@ -85,38 +119,32 @@ static void put_leak(struct wp_report *r, uint32_t sample, uint64_t bytes,
 	wp_report_bytes(left, bytes);
 	wp_report_bytes(rate, (uint64_t)((double)bytes / seconds));
 	wp_buf_printf(&r->out, "  %s  %s/s ±%3.0f %%  %8" PRIu64 "  ", left,
-		      rate, bytes ? 200 * error / (double)bytes : 0, objects);
+		      rate, bytes ? 200 * error / (double)bytes : 0,
+		      leak->objects);
+	put_process(r, leak);
 	/* Its line is the program's own, wherever the library allocates. */
-	wp_view_walk(r->profile, r->set->samples[sample].key.stack, false,
+	wp_view_walk(r->profile, stack_of(r, leak->sample), false,
 		     count_library, &way);
-	wp_view_walk(r->profile, r->set->samples[sample].key.stack, false,
-		     put_caller, &way);
+	wp_view_walk(r->profile, stack_of(r, leak->sample), false, put_caller,
+		     &way);
 	wp_report_end(r, COLUMNS);
 }
 
-/* One stack may have a sample in each thread. */
-static uint64_t by_stack(const struct wp_report *r, const uint32_t *samples,
-			 uint32_t n, uint64_t *ret_objects)
+/* Add to LEAK what SAMPLE, of the same stack, has: there may be one of each thread. */
+static void add_sample(const struct wp_report *r, struct leak *leak,
+		       uint32_t sample)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = bytes_of(r, sample);
 
-	*ret_objects = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		bytes += bytes_of(r, samples[i]);
-		*ret_objects += r->set->samples[samples[i]].cpu_count;
-	}
-	return bytes;
+	if (!bytes)
+		return;
+	if (!leak->bytes)
+		leak->sample = sample;
+	leak->is_of_several |= process_of(r, sample) !=
+			       process_of(r, leak->sample);
+	leak->bytes += bytes;
+	leak->objects += r->set->samples[sample].cpu_count;
 }
-
-static uint32_t stack_of(const struct wp_report *r, uint32_t sample)
-{
-	return r->set->samples[sample].key.stack;
-}
-
-struct leak {
-	uint32_t sample;
-	uint64_t bytes, objects;
-};
 
 static int compare_leaks(const void *a, const void *b)
 {
@@ -150,9 +178,9 @@ void wp_report_leaks(struct wp_report *r)
 		struct leak leak = { .sample = order[i] };
 
 		for (end = i; end < n &&
-			      stack_of(r, order[end]) == stack_of(r, order[i]);)
-			end++;
-		leak.bytes = by_stack(r, order + i, end - i, &leak.objects);
+			      stack_of(r, order[end]) == stack_of(r, order[i]);
+		     end++)
+			add_sample(r, &leak, order[end]);
 		if (leak.bytes)
 			leaks[nleaks++] = leak;
 	}
@@ -166,8 +194,7 @@ void wp_report_leaks(struct wp_report *r)
 	wp_buf_str(&r->out,
 		   r->profile->meta.is_census ? "of size\n" : "allocated by\n");
 	for (; shown < nleaks && !wp_report_hides(r, shown, TOP_LEAKS); shown++)
-		put_leak(r, leaks[shown].sample, leaks[shown].bytes,
-			 leaks[shown].objects);
+		put_leak(r, &leaks[shown]);
 	if (shown < nleaks)
 		wp_buf_printf(&r->out, "  ... %" PRIu32 " more\n",
 			      nleaks - shown);

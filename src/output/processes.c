@@ -99,6 +99,12 @@ static uint32_t join(struct row *rows, uint32_t n)
 	return len;
 }
 
+/* Bytes are of no state. */
+static bool has_states(const struct wp_report *r)
+{
+	return r->kind != WP_PROFILE_HEAP;
+}
+
 static void put_row(struct wp_report *r, const struct row *row)
 {
 	static const enum wp_state states[] = { WP_STATE_RUNNING,
@@ -112,7 +118,8 @@ static void put_row(struct wp_report *r, const struct row *row)
 	wp_buf_printf(&r->out, "%10s", cell);
 	wp_report_share(cell, row->total_ns, r->total_ns);
 	wp_buf_printf(&r->out, "%9s", cell);
-	for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++) {
+	for (size_t i = 0;
+	     has_states(r) && i < sizeof(states) / sizeof(*states); i++) {
 		wp_report_share(cell, row->ns[states[i]], row->total_ns);
 		wp_buf_printf(&r->out, "%10s", cell);
 	}
@@ -146,13 +153,14 @@ void wp_report_processes(struct wp_report *r)
 	wp_report_title(r, "Processes");
 	wp_buf_str(
 		&r->out,
-		"      time    share   running  runnable   waiting  program\n");
+		has_states(r) ?
+			"      time    share   running  runnable   waiting  program\n" :
+			"     bytes    share  program\n");
 	for (uint32_t i = 0; i < shown; i++)
 		put_row(r, &rows[i]);
 	if (shown < n)
 		wp_buf_printf(&r->out,
-			      "  ... %" PRIu32
-			      " more programs with less time\n",
-			      n - shown);
+			      "  ... %" PRIu32 " more programs with less%s\n",
+			      n - shown, has_states(r) ? " time" : "");
 	free(rows);
 }

@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import pprof_check
 import pytest
@@ -163,6 +164,40 @@ def test_children_that_begin_meanwhile_are_probed(start, tmp_path):
         assert allocated[pid] >= bytes_ - allowed(bytes_), (pid, allocated, err)
     assert in_use[first] == 0
     assert abs(in_use[second] - 4e7) <= allowed(4e7), (in_use, err)
+
+
+def test_whose_leak_it_is_is_said(start):
+    """What is allocated is a leak if that is in the recording's first half."""
+    targets = [start("heap", "5"), start("heap", "5")]
+    begun = time.monotonic()
+
+    def grow():
+        for target in targets:
+            work(target)
+        end = begun + 2 * (time.monotonic() - begun)
+        return lambda: time.monotonic() > end
+    run = wallprof("leaks", "-p", f"{targets[0].pid},{targets[1].pid}",
+                   "--heap-anyway", "--heap-rate", "16K", until=grow).check((0, 1))
+    assert re.search(r"\nProcesses\n +bytes    share  program\n.* heap: 2 processes\n",
+                     run.out), run.out
+    for target in targets:
+        kept = target.truth()["site_malloc_200k"][3]
+        size, = re.findall(rf"([\d.]+) KiB .* heap \(pid {target.pid}\): "
+                           "site_malloc_200k ", run.out)
+        assert abs(float(size) * 1024 - kept) < 0.01 * kept, run.out
+
+
+def test_a_leak_of_processes_that_were_forked_is_one(start):
+    """They have one stack, as they have the same addresses."""
+    target = start("/usr/bin/perl", "-e", "$| = 1; print 'READY pid=', $$, \"\\n\"; fork; "
+                   "while (1) { push @kept, 'x' x 20000; select undef, undef, undef, 0.01 }")
+    child, = wait_until(lambda: children_of(target.pid))
+    try:
+        run = wallprof("leaks", "--tree", target.pid, "-d", 3, "--heap-rate",
+                       "16K").check((0, 1))
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert re.search(r" several processes: Perl_\w+", run.out), run.out
 
 
 def test_no_more_are_probed_than_are_bounded(start, tmp_path):
