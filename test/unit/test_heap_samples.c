@@ -15,6 +15,14 @@
 
 enum { MAKER = 7, PROBE_COST_NS = 1000 };
 
+/* Elsewhere than on x86-64 no function of the C library that this test is linked with
+ * begins with what the kernel is known to emulate. */
+#if defined(__x86_64__)
+enum { NONE_IS_CHEAP = false };
+#else
+enum { NONE_IS_CHEAP = true };
+#endif
+
 /* The probes that the library would make. */
 static struct wp_heap_probe {
 	int open_rc, attach_rc;
@@ -136,6 +144,7 @@ static int setup(void **state)
 	options.heap = true;
 	options.heap_rate = 1 << 16;
 	options.max_overhead = 0.05;
+	options.heap_anyway = NONE_IS_CHEAP;
 	return 0;
 }
 
@@ -334,6 +343,8 @@ static void start_command(void)
 static void a_command_is_counted_first(void **state)
 {
 	(void)state;
+	if (NONE_IS_CHEAP)
+		skip();
 	start_command();
 	assert_false(probe.armed);
 	tick();
@@ -356,6 +367,8 @@ static void a_command_is_counted_first(void **state)
 static void probes_that_cost_too_much_are_not_armed(void **state)
 {
 	(void)state;
+	if (NONE_IS_CHEAP)
+		skip();
 	start_command();
 	probe.counts.calls = 100000;
 	for (int i = 0; i < 5; i++)
@@ -512,6 +525,16 @@ static void what_cannot_be_is_an_error(void **state)
 	assert_int_equal(fake_target_start(&fake, &options), -EPERM);
 }
 
+#if !defined(__x86_64__)
+static void where_no_probe_is_cheap_none_is_armed(void **state)
+{
+	(void)state;
+	options.heap_anyway = false;
+	assert_int_equal(fake_target_start(&fake, &options), -ENOENT);
+	assert_false(probe.armed);
+}
+#endif
+
 static void probes_that_are_refused_are_an_error(void **state)
 {
 	(void)state;
@@ -522,6 +545,10 @@ static void probes_that_are_refused_are_an_error(void **state)
 static void a_kernel_that_ends_who_has_a_filter_is_not_used(void **state)
 {
 	(void)state;
+#if !defined(__x86_64__)
+	/* The call that ends it is that kernel's on x86-64 alone. */
+	skip();
+#endif
 	probe.ends_filtered = true;
 	fake_stop.has_filter = true;
 	assert_int_equal(fake_target_start(&fake, &options), -ENOTSUP);
@@ -672,6 +699,9 @@ int main(void)
 		TEST(whatever_they_cost),
 		TEST(what_is_lost_is_counted),
 		TEST(what_cannot_be_is_an_error),
+#if !defined(__x86_64__)
+		TEST(where_no_probe_is_cheap_none_is_armed),
+#endif
 		TEST(probes_that_are_refused_are_an_error),
 		TEST(a_kernel_that_ends_who_has_a_filter_is_not_used),
 		TEST(a_filter_is_no_hindrance_elsewhere),

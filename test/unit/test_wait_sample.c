@@ -249,10 +249,16 @@ static void a_known_wait_site_makes_the_stop_needless(void **state)
 					   fake.target->space.view.generation,
 					   &walk.stack),
 			 0);
+#if defined(__x86_64__)
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
 	assert_int_equal(fake.profile.counters.cached_site, 1);
 	assert_int_equal(fake.profile.stacks[recorded()->stack].depth,
 			 walk.stack.depth);
+#else
+	/* Where return addresses are is not known there: no site is believed. */
+	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_WANTS_STOP);
+	assert_int_equal(fake.profile.counters.cached_site, 0);
+#endif
 }
 
 static void a_filter_forbids_a_stop_in_most_calls(void **state)

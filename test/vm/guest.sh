@@ -27,15 +27,18 @@ if [ -n "$expr" ]; then
 		paste -sd '|')
 	files=$({ grep -lE "$words" test/e2e/test_*.py
 		printf '%s\n' test/e2e/test_*.py | grep -E "$words"; } | sort -u)
-	# shellcheck disable=SC2086 # a list of files
-	/usr/bin/python3 -m pytest -v --no-header --tb short \
-		-p no:cacheprovider -p no:xdist --timeout 300 \
-		-m 'not soak and not alone' -k "$expr" $files >/run/tmp/e2e 2>&1
-	code=$?
-	cat /run/tmp/e2e
-	echo "check: end-to-end tests: $([ $code = 0 ] && echo ok || echo no):" \
+	# What has run is told even if the guest is ended.
+	{
+		# shellcheck disable=SC2086 # a list of files
+		/usr/bin/python3 -m pytest -v --no-header --tb short \
+			-p no:cacheprovider -p no:xdist --timeout 300 \
+			-m 'not soak and not alone' -k "$expr" $files 2>&1
+		echo $? >/run/tmp/code
+	} | tee /run/tmp/e2e
+	code=$(cat /run/tmp/code)
+	echo "check: end-to-end tests: $([ "$code" = 0 ] && echo ok || echo no):" \
 		"$(tail -n 1 /run/tmp/e2e | tr -d = | sed 's/^ *//; s/, [0-9]* deselected.*//')"
-	[ $code = 0 ] || status=1
+	[ "$code" = 0 ] || status=1
 fi
 case $PARTS in *unit*) ;; *) exit $status ;; esac
 n=0 failed=

@@ -12,7 +12,7 @@ python3-minimal,python3-pytest,python3-pytest-timeout,python3-pytest-xdist
 python3-protobuf,python3-jsonschema,protobuf-compiler,redis-server,redis-tools
 nginx-light,procps,binutils,elfutils,strace,gdb,coreutils,bash,dash,util-linux
 mount,iproute2,kmod,passwd,libcap2-bin,grep,sed,mawk,gzip,xz-utils,hostname
-debianutils,findutils,tar,login"
+debianutils,findutils,tar,login,golang-github-google-pprof-dev,perl-base"
 packages=$(echo "$packages" | tr '\n' ',')
 [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || exit 0
 echo "  ROOT  $root"
