@@ -62,6 +62,8 @@ struct wp_counters {
 	uint64_t stops_over_budget;
 	/* System calls restarted after a stop. */
 	uint64_t eintr_repaired;
+	/* And those that ended by EINTR because of one, in all processes. */
+	uint64_t eintrs_left;
 	/* Reads thrown away because the thread moved. */
 	uint64_t inconsistent;
 	/* Threads watched. */

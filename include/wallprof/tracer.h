@@ -35,6 +35,8 @@ struct wp_remade_call {
 	bool pending;
 	/* It would have ended by EINTR. */
 	bool ended;
+	/* It ends by EINTR: the kernel does not tell what it was called with. */
+	bool lost;
 	/* What the thread slept in before the stop: see wp_regs_note_call. */
 	struct wp_proc_syscall before;
 	/* It was made, and left out; the kernel had made it as restart_syscall. */
@@ -73,6 +75,8 @@ struct wp_tracer {
 	/* Number of waits to come that do not poll before they sleep, because
 	 * polling was in vain. */
 	unsigned int spins_left_out;
+	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
+	uint64_t eintrs_left;
 };
 
 #define WP_TRACER_INIT                                                         \

@@ -173,6 +173,8 @@ static void stops(const struct wp_counters *c, struct line *line)
 	begin(line, "stops");
 	part(line, "%" PRIu64 " made", c->stops);
 	count(line, c->eintr_repaired, "EINTR repaired");
+	count(line, c->eintrs_left,
+	      "EINTR left, as the kernel does not tell a call's argument");
 	count(line, c->stops_given_up, "not in time");
 	count(line, c->stops_refused, "refused by the kernel");
 	count(line, c->stops_left_out, "left out where calls are supervised");

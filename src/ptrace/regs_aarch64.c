@@ -12,7 +12,7 @@
  * That is said on the way out: on 6.12.117, not on 6.1, to set the call's number
  * (NT_ARM_SYSTEM_CALL) makes what x0 holds then the first argument.  So that kernel
  * does not tell the argument of a call that EINTR has ended either, unless the thread
- * slept in it before the stop was asked for; else it ends there.
+ * slept in it before the stop was asked for; else it ends there, which is counted.
  * (To detach a thread on its way into a call would end that: it sets TIF_SIGPENDING.)
  */
 #if defined(__aarch64__)
@@ -154,8 +154,10 @@ static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
 	else if (read_first_argument(tid, facts->syscall_nr, &first) ||
 		 /* That is x0 as it is, no argument: to make the call with it
 		  * were worse than its EINTR. */
-		 first == r->regs[0])
+		 first == r->regs[0]) {
+		restart->lost = true;
 		return 0;
+	}
 	facts->args[0] = first;
 	*restart = (struct wp_remade_call){ .pending = true,
 					    .ended = true,

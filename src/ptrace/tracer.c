@@ -74,20 +74,20 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)
 
 static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 {
+	tracer->eintrs_left += tracee->restart.lost;
 	*tracee = tracer->v[--tracer->len];
 	count_released(1);
 }
 
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
-	struct wp_proc_syscall before;
+	struct wp_tracee *tracee;
 	int rc;
 
 	if (find_tid(tracer, tid))
 		return -EALREADY;
 	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
-	wp_regs_note_call(tid, &before);
 	/* First, for a signal may come at any moment. */
 	wp_tracer_nheld++;
 	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
@@ -97,12 +97,12 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 		count_released(1);
 		return rc;
 	}
-	tracer->v[tracer->len++] = (struct wp_tracee){
-		.tid = tid,
-		.cookie = cookie,
-		.restart.before = before,
-		.asked_ns = wp_clock_ns(),
-	};
+	tracee = &tracer->v[tracer->len++];
+	*tracee = (struct wp_tracee){ .tid = tid, .cookie = cookie };
+	/* As late as can be: what a call was called with that the thread makes from now
+	 * on may not be known. */
+	wp_regs_note_call(tid, &tracee->restart.before);
+	tracee->asked_ns = wp_clock_ns();
 	/* It can only fail by ESRCH, and then the end is reported by wait. */
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;

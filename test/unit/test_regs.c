@@ -214,6 +214,27 @@ static void a_call_that_has_a_result_is_no_sleep(void **state)
 	}
 }
 
+/* A thread that was on its way into its call when the stop was asked for: some kernels
+ * for aarch64 do not tell what it was called with. */
+static void one_that_was_not_seen_before_is_repaired_or_counted(void **state)
+{
+	pid_t pid = start(sleep_in_epoll);
+	struct wp_tracee *tracee;
+
+	(void)state;
+	wait_for_state(pid, 'S');
+	tracee = stop(pid);
+	tracee->restart.before.running = true;
+	assert_int_equal(wp_tracer_read_regs(tracee, &regs, &facts), 0);
+	assert_true(facts.asleep);
+	wp_tracer_release(&tracer, tracee);
+	assert_int_equal(tracer.eintrs_left, !facts.eintr_repaired);
+	assert_free(pid);
+	while (!call->ended)
+		usleep(1000);
+	assert_int_equal(call->result, facts.eintr_repaired ? 0 : -EINTR);
+}
+
 static void sleep_in_pause(void)
 {
 	end_call(pause());
@@ -390,6 +411,7 @@ int main(void)
 		CALL_TEST(a_thread_in_32_bit_mode_is_let_go_unharmed),
 #endif
 		CALL_TEST(a_call_that_a_stop_would_end_goes_on),
+		CALL_TEST(one_that_was_not_seen_before_is_repaired_or_counted),
 		CALL_TEST(one_that_is_not_read_is_repaired_all_the_same),
 		CALL_TEST(a_signal_ends_such_a_call_as_ever),
 		CALL_TEST(the_call_number_0_is_one_as_well),
