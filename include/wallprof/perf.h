@@ -273,9 +273,9 @@ enum { WP_PERF_RANGES_MAX = 8 };
  * WP_PERF_RANGES_MAX.  An event takes one filter for good
  * (kernel/trace/trace_events_filter.c, ftrace_profile_set_filter: -EEXIST), so where it
  * has one this opens another event, some 20 us for each, and a wake meanwhile may be
- * recorded twice.  The next call forgets records by the former one that are in the
- * ring buffers still.  Where the kernel refuses a filter, more are recorded; where it
- * refuses the event, as before. */
+ * recorded twice.  Records by the former event that are in the ring buffers stay until
+ * the next call, which forgets those that were not handed out.  Where the kernel
+ * refuses a filter, more are recorded; where it refuses the event, as before. */
 void wp_perf_filter_wakes(struct wp_perf *perf,
 			  const struct wp_tid_range *ranges, size_t n,
 			  pid_t next);

@@ -6,7 +6,7 @@
 
 #include "perf_priv.h"
 
-/* As long as RANGES_MAX ranges of two fields, or longer. */
+/* Room for WP_PERF_RANGES_MAX ranges of a field. */
 enum { TEXT_MAX = 1024 };
 
 /* Write to TEXT "FIELD is in one of RANGES[0..n)", as the kernel puts it. */

@@ -18,7 +18,7 @@
 enum {
 	/* Tids of threads that start until the next filter. */
 	NEXT_TIDS = 256,
-	/* Mean time between two: a filter costs system calls for each CPU. */
+	/* Least time between two filters: each costs system calls for each CPU. */
 	FILTER_NS = 100000000,
 };
 

@@ -73,6 +73,21 @@ __attribute__((unused)) static void made_goexit(void)
 		made_put(made_g(&made, i, 64), 0, MADE_GOEXIT, 8);
 }
 
+/* Another program loads what Go made.  Its modules: the program, the library. */
+__attribute__((unused)) static struct wp_unwind_module *made_library(void)
+{
+	static struct wp_unwind_module modules[2];
+	static struct wp_elf_image other;
+
+	modules[0] = modules[1] = made_target_module;
+	modules[0].start_avma = MADE_BIAS + 0x300000;
+	modules[0].end_avma = MADE_BIAS + 0x310000;
+	modules[0].image = &other;
+	fake.target->space.view.v = modules;
+	fake.target->space.view.len = 2;
+	return modules;
+}
+
 static int made_target_end(void **state)
 {
 	munmap((void *)(uintptr_t)made_avma(0), MADE_MEMORY);

@@ -275,18 +275,10 @@ static void a_program_that_is_not_gos_is_not_asked_again(void **state)
 /* A library of Go's in another program: that has threads beside them. */
 static void a_library_of_go_is_no_go_program(void **state)
 {
-	static struct wp_unwind_module modules[2];
-	static struct wp_elf_image other;
-
 	(void)state;
 	options.goroutines = false;
 	begin();
-	modules[0] = modules[1] = made_target_module;
-	modules[0].start_avma = MADE_BIAS + 0x300000;
-	modules[0].end_avma = MADE_BIAS + 0x310000;
-	modules[0].image = &other;
-	fake.target->space.view.v = modules;
-	fake.target->space.view.len = 2;
+	made_library();
 	fake.sampler->options.goroutines = true;
 	open_goroutines();
 	assert_null(times);

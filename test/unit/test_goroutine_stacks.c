@@ -233,16 +233,10 @@ static void another_program_has_none(void **state)
 /* A program that loads a library which Go built. */
 static void a_library_of_go_has_goroutines_too(void **state)
 {
-	static struct wp_unwind_module modules[2];
-	static struct wp_elf_image other;
+	struct wp_unwind_module *modules;
 
 	(void)state;
-	modules[0] = modules[1] = made_target_module;
-	modules[0].start_avma = MADE_BIAS + 0x300000;
-	modules[0].end_avma = MADE_BIAS + 0x310000;
-	modules[0].image = &other;
-	fake.target->space.view.v = modules;
-	fake.target->space.view.len = 2;
+	modules = made_library();
 	fake.target->space.view.generation++;
 	assert_int_equal(read_list(NULL), 0);
 	assert_int_equal(list.all.len, 3);
