@@ -109,7 +109,9 @@ static unsigned int parse_seconds(struct wp_serve_ask *ask, const char *text,
 	} else if (timing == ALWAYS) {
 		ask->seconds = 30;
 	} else if (timing == PAST) {
-		ask->seconds = ask->ago;
+		ask->seconds = ask->ago < WP_SERVE_SECONDS_MAX ?
+				       ask->ago :
+				       WP_SERVE_SECONDS_MAX;
 	}
 	return 0;
 }

@@ -58,6 +58,10 @@ static void defaults_are_those_of_go(void **state)
 	assert_int_equal(parse("/timeline.html", ""), 0);
 	assert_int_equal(ask.ago, 60);
 	assert_int_equal(ask.seconds, 60);
+	/* From then on, but no longer than any other time. */
+	assert_int_equal(parse("/timeline.html", "ago=7200"), 0);
+	assert_int_equal(ask.ago, 7200);
+	assert_int_equal(ask.seconds, WP_SERVE_SECONDS_MAX);
 	assert_int_equal(
 		parse("/debug/pprof/wall", "seconds=60&ago=300&pid=7&name=x"),
 		0);
