@@ -112,10 +112,11 @@ extern void (*wp_tracer_on_release)(void);
 void wp_tracer_init(struct wp_tracer *tracer);
 
 /* Send PTRACE_INTERRUPT to thread TID; wp_tracer_wait hands out its stop, with
- * COOKIE.
+ * COOKIE.  If TID was released before it stopped, that stop is handed out.
  *
  * Returns 0; -ESRCH: the thread has ended or is ending; -EPERM: not permitted, or
- * another process traces it; -EALREADY: it is a tracee already; -ENOMEM.
+ * another process traces it; -EALREADY: its stop is waited for already, or a call
+ * that it was stopped in is still to be made again; -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie);

@@ -79,13 +79,25 @@ static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 	count_released(1);
 }
 
+/* TRACEE is interrupted once more.  One that was given up has its stop still before
+ * it, but for a call that it is to make again. */
+static int want_again(struct wp_tracee *tracee, uint64_t cookie)
+{
+	if (!tracee->unwanted || tracee->restart.pending)
+		return -EALREADY;
+	tracee->unwanted = false;
+	tracee->cookie = cookie;
+	tracee->asked_ns = wp_clock_ns();
+	return 0;
+}
+
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
-	struct wp_tracee *tracee;
+	struct wp_tracee *tracee = find_tid(tracer, tid);
 	int rc;
 
-	if (find_tid(tracer, tid))
-		return -EALREADY;
+	if (tracee)
+		return want_again(tracee, cookie);
 	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
 	/* First, for a signal may come at any moment. */

@@ -26,7 +26,9 @@ size_t wp_stop_window_count(const struct wp_target *target)
 	return target->stop_requests.npending;
 }
 
-/* A stop takes effect when the thread is next put on a CPU: T has not been. */
+/* A stop takes effect when the thread is next put on a CPU.  T has not been, or once:
+ * between the read of its slices and the interrupt, which may be long where we wait
+ * for a CPU ourselves. */
 static bool waits_for_cpu(struct wp_thread *t)
 {
 	struct wp_schedstat now;
@@ -34,7 +36,8 @@ static bool waits_for_cpu(struct wp_thread *t)
 	char text[1024];
 	ssize_t n;
 
-	if (wp_thread_files_schedstat(t, &now) || now.slices != t->stop.slices)
+	if (wp_thread_files_schedstat(t, &now) ||
+	    now.slices > t->stop.slices + 1)
 		return false;
 	n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&

@@ -182,6 +182,7 @@ static void a_signal_is_passed_on(void **state)
 		tracer.v[0] = (struct wp_tracee){ .tid = pid,
 						  .cookie = COOKIE };
 		tracer.len = 1;
+		wp_tracer_nheld++;
 		assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
 		shared->go = 1;
 		if (reads)
@@ -377,7 +378,6 @@ static void who_is_released_before_it_stops_is_let_go_then(void **state)
 	assert_null(wp_tracer_find(&tracer, COOKIE));
 	assert_null(wp_tracer_find(&tracer, 0));
 	assert_int_equal(tracer.len, 1);
-	assert_int_equal(wp_tracer_interrupt(&tracer, pid, OTHER), -EALREADY);
 	/* Nobody waits for it. */
 	begin_ns = wp_clock_ns();
 	assert_null(wp_tracer_wait(&tracer, begin_ns + SOON_NS));
@@ -385,6 +385,31 @@ static void who_is_released_before_it_stops_is_let_go_then(void **state)
 	shared->go = 1;
 	while (tracer.len)
 		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
+	wait_for_rounds();
+	assert_free(pid);
+}
+
+static void who_is_released_before_it_stops_can_be_wanted_again(void **state)
+{
+	struct wp_tracee *tracee;
+	pid_t pid = start_vfork();
+	uint64_t asked_ns = wp_clock_ns();
+
+	(void)state;
+	wp_tracer_release(&tracer, wp_tracer_find(&tracer, COOKIE));
+	assert_int_equal(wp_tracer_interrupt(&tracer, pid, OTHER), 0);
+	assert_int_equal(tracer.len, 1);
+	assert_int_equal(wp_tracer_nheld, 1);
+	assert_null(wp_tracer_find(&tracer, COOKIE));
+	tracee = wp_tracer_find(&tracer, OTHER);
+	assert_non_null(tracee);
+	assert_true(tracee->asked_ns >= asked_ns);
+	assert_int_equal(wp_tracer_interrupt(&tracer, pid, COOKIE), -EALREADY);
+	shared->go = 1;
+	tracee = wp_tracer_wait(&tracer, wp_clock_ns() + SOON_NS);
+	assert_non_null(tracee);
+	assert_int_equal(tracee->cookie, OTHER);
+	wp_tracer_release(&tracer, tracee);
 	wait_for_rounds();
 	assert_free(pid);
 }
@@ -504,6 +529,7 @@ int main(void)
 #endif
 		TEST(polling_in_vain_is_left_out_for_a_while),
 		TEST(who_is_released_before_it_stops_is_let_go_then),
+		TEST(who_is_released_before_it_stops_can_be_wanted_again),
 		TEST(a_stop_that_comes_late_is_ended_for_who_meets_it),
 		TEST(clearing_waits_no_longer_than_it_may),
 		TEST(clearing_takes_stops_that_come),
