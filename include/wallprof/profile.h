@@ -284,17 +284,17 @@ struct wp_profile_meta {
 	 * what its values are ("inuse_space", "bytes"; 0: as the kind says), and
 	 * whether no sample has a state. */
 	bool was_read;
-	uint32_t value_type;
-	uint32_t value_unit;
+	uint32_t value_type, value_unit;
 	bool stateless;
 	/* String id of the reason why addresses have no name ("the symboliser
 	 * was killed by signal 11"); "": none. */
 	uint32_t unnamed_why;
-	/* String id of the reason why servers were not asked for all debug files
-	 * ("the servers of DEBUGINFOD_URLS took too long"); "": they were. */
+	/* String id of why servers were not asked for all debug files; "": they were. */
 	uint32_t no_servers;
 	/* Time that servers of debug files may take, 0: they are not asked. */
 	uint64_t servers_ns;
+	/* Use names that were kept, and keep those of this time. */
+	bool keeps_names;
 };
 
 /* Names whose threads, or processes, share an entry. */

@@ -45,6 +45,8 @@ struct wp_snapshot {
 	const struct wp_sampler_options *options;
 	/* Stop the running threads of peers, which have no stack otherwise. */
 	bool stop_peers;
+	/* As in struct wp_profile_meta. */
+	bool keeps_names;
 	/* Number of the user's interrupts; borrowed.  From 2 on addresses get
 	 * no names. */
 	const volatile sig_atomic_t *interrupts;

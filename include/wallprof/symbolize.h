@@ -21,6 +21,9 @@
  * that are not here for as long as PROFILE->meta.servers_ns says, which becomes what
  * is left of it; PROFILE->meta has the reason why they were not asked to the end.
  *
+ * If PROFILE->meta.keeps_names, names are kept in a directory of the user's
+ * (src/symbolize/name_cache.h) and taken from there the next time.
+ *
  * What was named before is not named again: it may be called while PROFILE grows.
  * Returns 0 or -ENOMEM.
  */

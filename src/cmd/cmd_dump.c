@@ -38,6 +38,7 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 		.clock = WP_SCHED_CLOCK_INIT,
 		.options = &options->sampler,
 		.stop_peers = options->follow_processes,
+		.keeps_names = options->keeps_names,
 		.interrupts = &wp_interrupts,
 	};
 }

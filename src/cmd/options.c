@@ -243,6 +243,9 @@ static int parse_option(struct wp_option_parse *p, int c, const char *arg,
 	case WP_OPT_DEBUGINFOD:
 		return wp_option_yes_no(&o->debuginfod, "--debuginfod", arg,
 					err);
+	case WP_OPT_NO_CACHE:
+		o->keeps_names = false;
+		return 0;
 	case WP_OPT_FULL:
 		o->full = true;
 		return 0;
@@ -433,6 +436,7 @@ int wp_options_parse(struct wp_options *ret, int argc, char **argv,
 		.o = { .kinds = 1u << WP_PROFILE_WALL,
 		       /* Root may look at whatever others run. */
 		       .debuginfod = geteuid() != 0,
+		       .keeps_names = true,
 		       .sampler = { .wall = true,
 				    .cpu = true,
 				    .max_stopped = 0.01,

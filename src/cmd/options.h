@@ -114,6 +114,8 @@ struct wp_options {
 	bool exit_on_deadlock;
 	/* Ask the servers of $DEBUGINFOD_URLS for debug files. */
 	bool debuginfod;
+	/* Keep the names of functions for the next time. */
+	bool keeps_names;
 	/* serve: the processes that are named by name, [0..nserved); where to listen,
 	 * [0..nlisten); the file of the token, NULL: none; borrowed from argv.  How
 	 * much time to keep. */

@@ -170,6 +170,7 @@ static int name_functions(const struct wp_record_result *r)
 {
 	const struct wp_recorded *recorded = r->recorded;
 
+	r->profile->meta.keeps_names = r->options->keeps_names;
 	if (r->options->debuginfod)
 		r->profile->meta.servers_ns = SERVERS_S * WP_NS_PER_S;
 	if (!r->options->sampler.many)

@@ -176,9 +176,13 @@ static void answer_now(const struct wp_options *o,
 	struct wp_err err = WP_ERR_INIT;
 	FILE *out = fdopen(dup(file), "w");
 	struct wp_profile profile;
-	int rc = wp_snapshot_profile(&snapshot, o->pid, kind, &profile, &err);
-	bool lacks = rc == -ENOTSUP || rc == -ENODATA || rc == -EAGAIN;
+	bool lacks;
+	int rc;
 
+	/* A service may write nowhere. */
+	snapshot.keeps_names = false;
+	rc = wp_snapshot_profile(&snapshot, o->pid, kind, &profile, &err);
+	lacks = rc == -ENOTSUP || rc == -ENODATA || rc == -EAGAIN;
 	profile.meta.is_of_allocations = job->ask.endpoint == WP_SERVE_ALLOCS;
 	ret->type = job->ask.debug ? WP_SERVE_TYPE_TEXT : WP_SERVE_TYPE_PPROF;
 	if (rc)

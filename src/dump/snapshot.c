@@ -102,6 +102,7 @@ static int take_sample(struct wp_snapshot_sample *sample,
 		rc = wp_snapshot_want_variables(sample);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
+	profile->meta.keeps_names = snapshot->keeps_names;
 	if (!rc)
 		rc = wp_symbolize(profile, process, snapshot->interrupts);
 	if (!rc && !profile->sets[WP_PROFILE_THREADS].nsamples &&
@@ -176,6 +177,7 @@ static int take_books(struct wp_snapshot_sample *sample,
 				  sample->go_err.msg);
 	if (!rc)
 		rc = wp_process_recheck(process, err);
+	sample->profile.meta.keeps_names = snapshot->keeps_names;
 	if (!rc)
 		rc = wp_symbolize(&sample->profile, process,
 				  snapshot->interrupts);

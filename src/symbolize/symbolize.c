@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cached_names.h"
 #include "exe_name.h"
 #include "lookups.h"
 #include "debuginfod.h"
+#include "name_cache.h"
 #include "namer.h"
 #include "wallprof/base_name.h"
 #include "wallprof/elf_image.h"
@@ -248,6 +250,18 @@ static int name_rest(struct job *job)
 	return rc;
 }
 
+static int run_namer(const struct wp_namer *namer, bool keeps_names,
+		     struct wp_namer_end *end)
+{
+	int rc, dir_fd = keeps_names ? wp_name_cache_open() : -1;
+
+	if (dir_fd < 0)
+		return wp_namer_run(namer, end);
+	rc = wp_cached_names_run(namer, dir_fd, end);
+	close(dir_fd);
+	return rc;
+}
+
 static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 {
 	const struct wp_symbol_source *source =
@@ -278,7 +292,7 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", source->root_fd);
 	wp_debuginfod_begin(&servers, meta->servers_ns, interrupts);
-	rc = wp_namer_run(&namer, &end);
+	rc = run_namer(&namer, meta->keeps_names, &end);
 	wp_debuginfod_end(&servers);
 	meta->servers_ns = servers.why ? 0 : servers.left_ns;
 	if (servers.why)

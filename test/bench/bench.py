@@ -58,6 +58,8 @@ def machine():
 
 
 def main():
+    # Each look is a first one, but where a row says otherwise.
+    os.environ["WALLPROF_CACHE"] = ""
     wanted = sys.argv[1:] or list(GROUPS)
     unknown = [g for g in wanted if g not in GROUPS]
     if unknown:
