@@ -198,12 +198,16 @@ $(O)/wallprof: $(O)/src/main.o $(LINKED_$(BUILD)) \
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 
 # Made from the table of options: the man page, and completions of three shells.
-DOCS := $(O)/docs/wallprof.1 $(O)/docs/wallprof.bash $(O)/docs/_wallprof \
-	$(O)/docs/wallprof.fish
+# This machine makes them if the program is for another.
+DOCS_IN := $(if $(CROSS),build/release,$(O))/docs
+DOCS := $(addprefix $(DOCS_IN)/,wallprof.1 wallprof.bash _wallprof wallprof.fish)
 $(O)/option_docs: $(O)/src/option_docs.o $(LINKED_$(BUILD)) $(call libs_of,cmd)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(call ext_of,cmd)
 vpath %.in src/cmd src/completions
+ifdef CROSS
+$(DOCS): ; $(Q)$(MAKE) --no-print-directory CROSS= BUILD=release $@
+endif
 $(O)/docs/%: %.in $(O)/option_docs
 	@mkdir -p $(@D)
 	$(call say,DOC,$@)
@@ -274,10 +278,10 @@ deps-build deps-test: deps-%:
 SHARE := $(DESTDIR)$(PREFIX)/share
 install: $(O)/wallprof $(DOCS)
 	install -D -m 755 $(O)/wallprof $(DESTDIR)$(PREFIX)/bin/wallprof
-	install -D -m 644 $(O)/docs/wallprof.1 $(SHARE)/man/man1/wallprof.1
-	install -D -m 644 $(O)/docs/wallprof.bash $(SHARE)/bash-completion/completions/wallprof
-	install -D -m 644 $(O)/docs/_wallprof $(SHARE)/zsh/vendor-completions/_wallprof
-	install -D -m 644 $(O)/docs/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
+	install -D -m 644 $(DOCS_IN)/wallprof.1 $(SHARE)/man/man1/wallprof.1
+	install -D -m 644 $(DOCS_IN)/wallprof.bash $(SHARE)/bash-completion/completions/wallprof
+	install -D -m 644 $(DOCS_IN)/_wallprof $(SHARE)/zsh/vendor-completions/_wallprof
+	install -D -m 644 $(DOCS_IN)/wallprof.fish $(SHARE)/fish/vendor_completions.d/wallprof.fish
 	install -D -m 644 src/cmd/wallprof@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/wallprof@.service
 	install -D -m 644 LICENSE $(SHARE)/doc/wallprof/LICENSE
 clean: ; rm -rf build

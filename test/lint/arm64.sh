@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Unpack Debian packages of arm64 and what they need, but for libc, which the
-# cross compiler has.  The system's own apt is left as it is.
+# cross compiler has.  The system's own apt is left as it is.  ROOT/shlibs says which
+# package a library is from, for dpkg-shlibdeps.
 # Arguments: where to, packages.
 set -e
 root=$1
 shift
-[ "$(cat "$root/done" 2>/dev/null)" = "$*" ] && exit 0
+[ "$(cat "$root/done" 2>/dev/null)" = "$*" ] && [ -s "$root/shlibs" ] && exit 0
 echo "  APT   $* (arm64)"
 rm -rf "$root"
 mkdir -p "$root/apt/lists/partial" "$root/apt/archives/partial"
@@ -21,10 +22,16 @@ apt_get() {
 apt_get update
 apt_get -y --no-install-recommends --download-only install "$@"
 for deb in "$apt"/archives/*.deb; do
+	dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./shlibs \
+		>>"$root/shlibs" 2>/dev/null || :
 	case ${deb##*/} in
 	libc6*|linux-libc-dev*) ;;
 	*) dpkg-deb -x "$deb" "$root" ;;
 	esac
 done
 rm -rf "$apt"
+# Where a shared library is not found, the linker takes the archive.
+find "$root" -lname '/*.so.*' | while read -r link; do
+	ln -sfr "$root$(readlink "$link")" "$link"
+done
 echo "$*" >"$root/done"
