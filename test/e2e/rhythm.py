@@ -47,9 +47,10 @@ class Recording:
         return sum(s["values"].get(value, 0) for s in self.samples
                    if all(s["labels"].get(k) == v for k, v in labels.items()))
 
-    def within(self, value, function):
+    def within(self, value, function, **labels):
         return sum(s["values"].get(value, 0) for s in self.samples
-                   if any(f["name"] == function for f in s["frames"]))
+                   if any(f["name"] == function for f in s["frames"]) and
+                   all(s["labels"].get(k) == v for k, v in labels.items()))
 
     def running_error(self):
         """Of the share of the time that it ran, by its own clock."""
@@ -67,13 +68,13 @@ class Recording:
                            float(error))
                 for share, error, function in rows if function in SLEEPS}
 
-    def deviations(self, value, functions, count):
-        """By how many standard errors of as many tosses of a coin as COUNT
+    def deviations(self, value, functions, count, **labels):
+        """Of samples with LABELS: by how many standard errors of as many tosses of a coin as COUNT
         ("samples", "cpu_samples") says the first one's share of FUNCTIONS is
         wrong; None where that is nothing to go by."""
-        got = [self.within(value, f) for f in functions]
+        got = [self.within(value, f, **labels) for f in functions]
         want = [self.truth[f] for f in functions]
-        n = sum(self.within(count, f) for f in functions)
+        n = sum(self.within(count, f, **labels) for f in functions)
         if not n or not sum(got) or not sum(want):
             return None
         share = want[0] / sum(want)
