@@ -11,8 +11,8 @@ import time
 import pprof_check
 import pytest
 
-from conftest import (BUILD, FIXTURES, ROOT, WALLPROF, Target, ticks,
-                      wait_until_sampling, wallprof)
+from conftest import (BUILD, FIXTURES, ROOT, WALLPROF, Target, sampler_of,
+                      ticks, wait_until, wait_until_sampling, wallprof)
 
 
 def test_help_and_version():
@@ -238,6 +238,34 @@ def test_a_command_keeps_its_streams_and_limits(tmp_path):
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert run.out == plain.stdout.decode()
     assert run.err.startswith("err\n")
+
+
+def slice_of(pid):
+    """For how long the scheduler gives PID a CPU at a time, in nanoseconds; None where
+    it does not say, or one cannot ask for another (before Linux 6.12)."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):
+        return None
+    with open(f"/proc/{pid}/sched") as f:
+        found = re.search(r"^se\.slice +: +(\d+)", f.read(), re.M)
+    return int(found[1]) if found else None
+
+
+def test_its_slices_are_short_while_it_samples(tmp_path):
+    """So that it gets the CPU of a busy target at a tick.  A command has what others
+    have."""
+    plain = slice_of(os.getpid())
+    tool = subprocess.Popen([WALLPROF, "-q", "-d", "0.5", "-o",
+                             tmp_path / "x.pb.gz", "--", "sh", "-c",
+                             "echo $$; read line"], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    command = int(tool.stdout.readline())
+    worker = wait_until(lambda: sampler_of(tool))
+    if plain is not None:
+        wait_until(lambda: slice_of(worker) == 500000)
+        assert slice_of(command) == plain
+        wait_until(lambda: slice_of(worker) == plain)
+    tool.communicate("end\n", timeout=20)
+    assert tool.returncode == 0
 
 
 def test_a_command_that_does_not_exist(tmp_path):
