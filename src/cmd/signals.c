@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +19,6 @@
 
 /* For how long what follows a recording goes before the target. */
 enum { HASTE_US = 100000 };
-/* Longer than any stop, shorter than what the kernel gives others: 0.7 ms, and as much
- * more for each doubling of CPUs. */
-#define SLICE_NS (500 * WP_NS_PER_US)
 
 volatile sig_atomic_t wp_interrupts;
 
@@ -170,32 +166,9 @@ static void set_nice(int own, const char *of_session)
 	errno = saved;
 }
 
-/* Ask for slices of NS at a time; 0: as long as others.  Since Linux 6.12 who asks for a
- * shorter one gets a CPU as it wakes, not when the slice of who has it ends
- * (sched_setattr(2); kernel/sched/features.h, PREEMPT_SHORT). */
-static void set_slice(uint64_t ns)
-{
-	const struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = {
-		.size = sizeof(attr),
-		/* SCHED_FLAG_KEEP_POLICY */
-		.flags = 8,
-		.nice = getpriority(PRIO_PROCESS, 0),
-		.runtime = ns,
-	};
-
-	(void)!syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 void wp_priority_lower(void)
 {
 	set_nice(nice_before, "0");
-	set_slice(0);
 	/* What it was at first. */
 	prctl(PR_SET_TIMERSLACK, 0);
 }
@@ -208,7 +181,6 @@ static void on_alarm(int sig)
 	/* Who names addresses is in the group. */
 	setpriority(PRIO_PGRP, 0, nice_before);
 	set_nice(nice_before, "0");
-	set_slice(0);
 	errno = saved;
 }
 
@@ -267,7 +239,6 @@ void wp_limits_raise(void)
 	/* A sampler that loses its CPU in a stop window holds the target up. */
 	nice_before = getpriority(PRIO_PROCESS, 0);
 	set_nice(-10, "-10");
-	set_slice(SLICE_NS);
 	/* With slack the kernel puts a tick off to the next interrupt of its CPU, which
 	 * may be the target's own timer: most ticks would meet its waits as they end. */
 	prctl(PR_SET_TIMERSLACK, 1);

@@ -261,9 +261,8 @@ def test_its_slices_are_short_while_it_samples(tmp_path):
     command = int(tool.stdout.readline())
     worker = wait_until(lambda: sampler_of(tool))
     if plain is not None:
-        wait_until(lambda: slice_of(worker) == 500000)
+        wait_until(lambda: slice_of(worker) == 100000)
         assert slice_of(command) == plain
-        wait_until(lambda: slice_of(worker) == plain)
     tool.communicate("end\n", timeout=20)
     assert tool.returncode == 0
 
