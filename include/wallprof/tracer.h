@@ -90,6 +90,8 @@ struct wp_stop_facts {
 	 * was in user code, or on its way back to it. */
 	long syscall_nr;
 	uint64_t args[6];
+	/* The stop took effect when a system call returned that did not sleep. */
+	bool at_call_end;
 	/* The thread was in 32-bit code: its call is one of i386's.  See
 	 * WP_REG_ESI. */
 	bool is_32bit;

@@ -198,8 +198,10 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
 	if (is_ended_by_stop(tid, &r))
 		return see_ended(tid, repair, &r, ret_facts, ret_restart);
-	if (!is_svc(tid, r.pc))
+	if (!is_svc(tid, r.pc)) {
+		ret_facts->at_call_end = is_svc(tid, r.pc - INSN_LEN);
 		return 0;
+	}
 	see_restarted(tid, repair, &r, ret_facts, ret_restart);
 	/* Where it sleeps, its pc is behind the svc. */
 	wp_reg_set(ret_regs, WP_REG_PC, r.pc + INSN_LEN);

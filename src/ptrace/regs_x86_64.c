@@ -60,6 +60,7 @@ static void read_facts(struct wp_stop_facts *facts,
 	if ((long)r->orig_rax < 0)
 		return;
 	facts->asleep = is_interrupted((long)r->rax);
+	facts->at_call_end = !facts->asleep;
 	if (!facts->asleep)
 		return;
 	facts->syscall_nr = (long)r->orig_rax;
@@ -105,6 +106,7 @@ static void read_facts_32(struct wp_stop_facts *facts, const struct regs_32 *r)
 	if ((int32_t)r->orig_eax < 0)
 		return;
 	facts->asleep = is_interrupted((int32_t)r->eax);
+	facts->at_call_end = !facts->asleep;
 	if (!facts->asleep)
 		return;
 	facts->syscall_nr = (long)r->orig_eax;

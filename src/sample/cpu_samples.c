@@ -32,6 +32,8 @@ enum {
 	/* Most events of threads: to open, enable and close one takes 20 us of
 	 * CPU time. */
 	EVENTS_MAX = 2000,
+	/* A part of stops that shares of functions can be wrong by. */
+	CALLS_PART = 50,
 };
 
 static int open_events(struct wp_target *target, enum wp_perf_scope scope,
@@ -103,17 +105,28 @@ void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err)
 	describe_source(target, err->msg);
 }
 
+/* Do stops find T at the end of a system call more often than shares may be wrong?  A
+ * thread that calls every few microseconds is stopped nowhere else. */
+static bool is_stopped_at_calls(const struct wp_thread *t)
+{
+	return t->nstops_at_call * CALLS_PART > t->nstops_running;
+}
+
 /* The stack goes on past the copy in its sample: a ptrace stop, which copies all,
- * will supply the stack for what the thread is owed.  Where the copy ends at a
- * page that the thread has never touched, which the kernel does not bring in for
- * a sample, or the rest is on another stack (the thread is in a signal handler,
- * or Go's runtime has one of its own), a longer copy would not help. */
-static bool waits_for_stop(const struct wp_target *target,
+ * will supply the stack for what T is owed.  Where the rest is on another stack (the
+ * thread is in a signal handler, or Go's runtime has one of its own), a longer copy
+ * would not help.  Where T has left that stack by now, and stops find it where it
+ * was not, the part that is known stands. */
+static bool waits_for_stop(const struct wp_thread *t,
 			   const struct wp_stack_walk *walk)
 {
-	return target->loop->options.stop == WP_STOP_AUTO &&
-	       (walk->stack.end == WP_END_BEYOND_COPY ||
-		walk->stack.end == WP_END_OTHER_STACK);
+	const struct wp_sampler *loop = t->target->loop;
+
+	if (loop->options.stop != WP_STOP_AUTO)
+		return false;
+	return walk->stack.end == WP_END_OTHER_STACK ||
+	       (walk->stack.end == WP_END_BEYOND_COPY &&
+		!(loop->copy.has_left && is_stopped_at_calls(t)));
 }
 
 static int record_sample(struct wp_target *target, struct wp_thread *t,
@@ -134,7 +147,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 			t, wp_stack_walk_intern_none(target, WP_END_EMPTY));
 	walk = wp_stack_walk_sample(target, target->cpu_events, record);
 	wp_goroutine_times_note(t, &record->regs, &walk.stack);
-	if (waits_for_stop(target, &walk))
+	if (waits_for_stop(t, &walk))
 		return 0;
 	if (record->kernel_len)
 		wp_kernel_frames_add_chain(target, record, &walk.stack);

@@ -72,7 +72,7 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->len = 0;
 	copy->npieces = 0;
 	copy->piece_len = len < WP_PIECE_MAX ? len : WP_PIECE_MAX;
-	copy->is_sample = false;
+	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	if (len == PAGE && rest >= PAGE_REST_MIN)
 		len = rest;
@@ -94,8 +94,10 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->npieces = 0;
 	copy->is_sample = true;
+	copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
+	copy->sample_len = copy->len;
 	if (copy->len)
 		memcpy(copy->buf, data, copy->len);
 }
@@ -113,6 +115,29 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	if (n > 0)
 		copy->len += (size_t)n;
 	return need <= copy->len;
+}
+
+/* As extend, of a thread that goes on: it has not returned past the sample's end if
+ * that is unchanged once what is beyond has been read. */
+static bool follow(struct wp_stack_copy *copy, uint64_t avma, size_t len)
+{
+	uint64_t end_avma = copy->start_avma + copy->sample_len;
+	const size_t had = copy->len;
+	uint8_t now[WP_FOLLOW_SAME];
+
+	if (!copy->may_follow || copy->has_left ||
+	    copy->sample_len < sizeof(now) ||
+	    avma + len - copy->start_avma > WP_FOLLOW_MAX ||
+	    !extend(copy, avma, len))
+		return false;
+	copy->has_left = wp_process_read(copy->space->process,
+					 end_avma - sizeof(now), now,
+					 sizeof(now)) != (ssize_t)sizeof(now) ||
+			 memcmp(now, copy->buf + copy->sample_len - sizeof(now),
+				sizeof(now)) != 0;
+	if (copy->has_left)
+		copy->len = had;
+	return !copy->has_left;
 }
 
 /* Not of a stack: code, or what a file was mapped for. */
@@ -200,7 +225,8 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 	if (is_same_stack(copy, avma, len)) {
 		if (at + len > copy->len) {
 			copy->beyond = true;
-			if (!copy->live || !extend(copy, avma, len))
+			if (!(copy->live ? extend(copy, avma, len) :
+					   follow(copy, avma, len)))
 				return copy->len ? WP_MEM_BEYOND_COPY :
 						   WP_MEM_UNREADABLE;
 		}

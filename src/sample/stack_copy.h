@@ -5,7 +5,10 @@
  *
  * One system call copies the stack from sp upwards; the walk reads the copy.
  * More of the stack, or another stack, is read from the target if the thread is
- * known to stand still (LIVE); otherwise it is missing.  What was read of another
+ * known to stand still (LIVE); otherwise it is missing.  But a sample's copy, which the
+ * kernel keeps below 64 KiB, is read on in the target that goes on (MAY_FOLLOW): the
+ * frames above its end are as they were as long as its end is.
+ * What was read of another
  * stack is kept, with what lies above it, for a second walk when the thread goes on.
  * Code and other parts of mapped files are read from the target in any case.
  */
@@ -19,6 +22,10 @@ enum {
 	/* Bytes below sp that leaf functions may use (x86-64 psABI 3.2.2). */
 	WP_RED_ZONE = 128,
 	WP_COPY_MAX = 8 << 20,
+	/* Most bytes of a copy of a thread that goes on: it is made at each sample. */
+	WP_FOLLOW_MAX = 1 << 20,
+	/* Bytes at a sample's end that tell whether the frames there are the same. */
+	WP_FOLLOW_SAME = 1024,
 	/* Most bytes of a piece of another stack, and most pieces. */
 	WP_PIECE_MAX = 256 << 10,
 	WP_PIECES_MAX = 8,
@@ -51,9 +58,15 @@ struct wp_stack_copy {
 	bool is_sample;
 	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
-	/* Set by reads of the walk: the stack goes on past the copy; memory of
-	 * another stack was read or missing. */
+	/* It goes on, and the kernel copied as much of its stack as it can, SAMPLE_LEN
+	 * bytes. */
+	bool may_follow;
+	size_t sample_len;
+	/* Set by reads of the walk: the stack goes on past the copy; the thread has
+	 * left the frames at the end of the sample's since; memory of another stack
+	 * was read or missing. */
 	bool beyond;
+	bool has_left;
 	bool elsewhere;
 	/* What was missing of another stack, if a walk ended for that. */
 	uint64_t missing_avma;

@@ -74,6 +74,8 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 		regs.known = 0;
 	wp_stack_copy_set(&target->loop->copy, &target->space,
 			  regs.v[WP_REG_SP], record->stack, record->stack_len);
+	target->loop->copy.may_follow = !record->stack_full ||
+					source->cannot_grow;
 	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);
 	source->stack_was_cut |= walk.stack.end == WP_END_BEYOND_COPY &&
 				 walk.is_beyond_copy && record->stack_full &&

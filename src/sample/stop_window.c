@@ -169,6 +169,8 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	if (t->stop.for_registers || stop->asleep)
 		return queue_wait(t, stop, stack);
 	t->running_stack_holds = true;
+	t->nstops_running++;
+	t->nstops_at_call += stop->at_call_end;
 	return wp_record_running(t, stack, state, t->stop.weight_ns);
 }
 

@@ -53,6 +53,9 @@ struct wp_thread {
 	uint64_t sleeps_before;
 	/* Stops of it, which the kernel counts as sleeps. */
 	uint64_t nstops;
+	/* Stops that found it running, and those of them at the end of a system call. */
+	uint64_t nstops_running;
+	uint64_t nstops_at_call;
 	/* The last sample was WP_SAMPLE_PUT_OFF. */
 	bool put_off;
 	/* The stack did not fit in one copy: a stop walks it before it ends. */

@@ -176,8 +176,8 @@ def test_handler_on_an_alternate_stack(start, profile, sleeps):
 
 @pytest.mark.parametrize("args", [["altstack"], ["deep", 5000, "spin"]])
 def test_cpu_samples_alone_have_whole_stacks(start, profile, args):
-    """Where a sample has not got all of it, a stop has, and the time is not
-    given to another stack."""
+    """Where a sample has not got all of it, the frames above have not changed, or a
+    stop has it, and the time is not given to another stack."""
     target = start(*args)
     with CpuClock(target.pid) as clock:
         run, p = profile(target.pid, "-r", 200, "--profile", "cpu",
@@ -187,9 +187,44 @@ def test_cpu_samples_alone_have_whole_stacks(start, profile, args):
     ran, not_sure = clock.spent(p)
     assert (sum(s["values"]["cpu"] for s in samples) >
             0.95 * ran - not_sure), run.err
-    assert run.counter("made") > 20
+    assert args[0] == "deep" or run.counter("made") > 20
     for s in samples:
         assert s["frames"][-1]["name"] == "_start", s["frames"][-1]
+
+
+def share_of_calls(start, profile, *args, status=0):
+    """The share that a system call has of the CPU time of a fixture that is driven
+    by calls; the share of whole stacks in it; how it was recorded."""
+    target = start("deep", *args, "calls")
+    run, p = profile(target.pid, "-r", 250, "--max-depth", 6000, cpu=0.6,
+                     status=status)
+    target.assert_unharmed()
+    samples = [s for s in pprof_check.samples(p) if s["values"]["cpu"]]
+    for s in samples:
+        names = [f["name"] for f in s["frames"]]
+        if "leaf_of_odd" in names:
+            assert "even" not in names
+        if "leaf_of_even" in names:
+            assert "odd" not in names
+    cpu = sum(s["values"]["cpu"] for s in samples)
+    return (sum(s["values"]["cpu"] for s in samples
+                if s["frames"][0]["name"] == "syscall") / cpu,
+            sum(s["values"]["cpu"] for s in samples
+                if s["frames"][-1]["name"] == "_start") / cpu, run)
+
+
+@pytest.mark.parametrize("swing", [[], ["swing"]])
+def test_shares_of_deep_stacks_are_those_of_cpu_samples(start, profile, swing):
+    """Stops find a thread that calls every few microseconds at its calls: a
+    stack that is too deep for a sample's copy does not take its time there."""
+    truth, whole, _ = share_of_calls(start, profile, 5, *swing)
+    share, deep_whole, run = share_of_calls(start, profile, 4000, *swing,
+                                            status=int(bool(swing)))
+    assert truth < 0.2 and whole > 0.99
+    assert abs(share - truth) < 0.1, run.err
+    # What has been left since is not made up, and said.
+    assert (deep_whole > 0.99) != bool(swing), run.err
+    assert ("stack deeper than the copy" in run.err) == bool(swing)
 
 
 def test_libraries_that_come_and_go(start, profile):

@@ -125,6 +125,45 @@ static void a_short_copy_ends_with_its_page(void **state)
 	close_own(&own);
 }
 
+/* The frames above a sample's end are as they were while the end is. */
+static void a_sample_is_read_on_until_its_end_is_left(void **state)
+{
+	enum { LEN = 2 * PAGE };
+	struct own own;
+	struct wp_mem mem;
+	uint64_t above, word = 0;
+
+	(void)state;
+	open_own(&own);
+	set_region(&own, BIG);
+	above = avma_of(own.stack + LEN);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  LEN);
+	mem = wp_stack_copy_mem(&own.copy);
+	/* A longer copy could be had. */
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8),
+			 WP_MEM_BEYOND_COPY);
+	assert_false(own.copy.has_left);
+	own.copy.may_follow = true;
+	/* What is below the end changes all the time. */
+	memset(own.stack, KEPT, LEN - WP_FOLLOW_SAME);
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	assert_int_equal(
+		mem.read(mem.ctx, avma_of(own.stack + WP_FOLLOW_MAX), &word, 8),
+		WP_MEM_BEYOND_COPY);
+	assert_false(own.copy.has_left);
+	own.stack[LEN - 1] = KEPT;
+	assert_int_equal(mem.read(mem.ctx, above + WP_FOLLOW_MAX / 2, &word, 8),
+			 WP_MEM_BEYOND_COPY);
+	assert_true(own.copy.has_left);
+	/* Not even where it was left, in the time between. */
+	own.stack[LEN - 1] = FILL;
+	assert_int_equal(mem.read(mem.ctx, above + WP_FOLLOW_MAX / 2, &word, 8),
+			 WP_MEM_BEYOND_COPY);
+	close_own(&own);
+}
+
 /* A copy of 1 KiB is read past its end: only of a thread that stands still. */
 static void what_is_not_copied_is_read_of_who_stands_still(void **state)
 {
@@ -295,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
 		cmocka_unit_test(a_short_copy_ends_with_its_page),
+		cmocka_unit_test(a_sample_is_read_on_until_its_end_is_left),
 		cmocka_unit_test(
 			what_is_not_copied_is_read_of_who_stands_still),
 		cmocka_unit_test(
