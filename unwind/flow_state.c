@@ -38,9 +38,10 @@ static void note_store(struct wp_flow_state *s, unsigned int reg)
 
 static struct wp_flow_range *range_of(struct wp_flow_state *s, uint8_t base)
 {
-	return base == WP_BASE_SP ? &s->over_sp :
-	       base == WP_BASE_FP ? &s->over_fp :
-				    NULL;
+	return base == WP_BASE_SP   ? &s->over_sp :
+	       base == WP_BASE_FP   ? &s->over_fp :
+	       base == WP_BASE_WORD ? &s->over_word :
+				      NULL;
 }
 
 /* The word at BASE + OFF is written.  A function that another one ends with a jump
@@ -93,9 +94,10 @@ static void load(struct wp_flow_state *s, uint8_t base, int64_t off,
 	s->off[reg] = off;
 	s->base[reg] = WP_BASE_NONE;
 	if (!is_written(s, base, off))
-		s->base[reg] = base == WP_BASE_FP ? WP_BASE_AT_FP :
-			       base == WP_BASE_SP ? WP_BASE_AT_SP :
-						    WP_BASE_NONE;
+		s->base[reg] = base == WP_BASE_FP   ? WP_BASE_AT_FP :
+			       base == WP_BASE_SP   ? WP_BASE_AT_SP :
+			       base == WP_BASE_WORD ? WP_BASE_AT_WORD :
+						      WP_BASE_NONE;
 	if (base != WP_BASE_SP)
 		return;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
@@ -139,6 +141,19 @@ static void move_sp(struct wp_flow_state *s, int64_t by)
 		set_sp(s, s->base[WP_RSP], s->off[WP_RSP] + by);
 }
 
+/* rsp is set to the word at BASE + OFF. */
+static void load_sp(struct wp_flow_state *s, uint8_t base, int64_t off)
+{
+	bool is_of_start = base == WP_BASE_SP || base == WP_BASE_FP;
+
+	s->base[WP_RSP] = WP_BASE_NONE;
+	if (!is_of_start || s->word_base || is_written(s, base, off))
+		return;
+	s->word_base = base;
+	s->word_off = off;
+	set_sp(s, WP_BASE_WORD, 0);
+}
+
 /* REG: WP_NGPRS for anything but a register. */
 static void push(struct wp_flow_state *s, unsigned int reg)
 {
@@ -153,7 +168,7 @@ static void pop(struct wp_flow_state *s, unsigned int reg)
 	int64_t off = s->off[WP_RSP];
 
 	if (reg == WP_RSP) {
-		s->base[WP_RSP] = WP_BASE_NONE;
+		load_sp(s, base, off);
 		return;
 	}
 	if (reg < WP_NGPRS)
@@ -225,11 +240,13 @@ static void move_to_reg(struct wp_flow_state *s, const struct wp_insn *i)
 
 	if (i->mod == 3 && i->wide)
 		assign(s, i->reg, s->base[i->rm], s->off[i->rm]);
-	else if (i->mod != 3 && i->wide && i->reg != WP_RSP &&
-		 wp_flow_state_operand(s, i, &base, &off))
-		load(s, base, off, i->reg);
-	else
+	else if (i->mod == 3 || !i->wide ||
+		 !wp_flow_state_operand(s, i, &base, &off))
 		wp_flow_state_forget(s, 1u << i->reg);
+	else if (i->reg == WP_RSP)
+		load_sp(s, base, off);
+	else
+		load(s, base, off, i->reg);
 }
 
 static void load_address(struct wp_flow_state *s, const struct wp_insn *i)

@@ -32,10 +32,14 @@ enum wp_flow_base {
 	 * rbp, plus the offset. */
 	WP_BASE_AT_SP,
 	WP_BASE_AT_FP,
+	/* The word at: the struct's word, plus the offset. */
+	WP_BASE_AT_WORD,
 	/* WP_BASE_REG + N: what register N held at the start. */
 	WP_BASE_REG,
 	WP_BASE_SP = WP_BASE_REG + WP_RSP,
 	WP_BASE_FP = WP_BASE_REG + WP_RBP,
+	/* What the struct's word held at the start. */
+	WP_BASE_WORD = WP_BASE_REG + WP_NGPRS,
 };
 
 struct wp_flow_state {
@@ -56,7 +60,11 @@ struct wp_flow_state {
 	struct wp_flow_range {
 		int64_t lo;
 		int64_t hi;
-	} over_sp, over_fp;
+	} over_sp, over_fp, over_word;
+	/* rsp was set back to the word at WORD_BASE (WP_BASE_SP or _FP) + WORD_OFF:
+	 * so code returns that has aligned its stack.  WORD_BASE 0: it was not. */
+	uint8_t word_base;
+	int64_t word_off;
 	/* A call was passed, which may be one that never returns: the code
 	 * behind it may be another function's. */
 	bool past_call;

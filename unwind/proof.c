@@ -8,6 +8,7 @@
 
 #include "proof.h"
 #include "proof_call.h"
+#include "proof_start.h"
 
 enum {
 	/* Instructions followed: on the ways to a return; from a called function
@@ -23,10 +24,11 @@ enum {
 	 * looked for. */
 	STARTS_BACK = 16384,
 	STARTS_STEP = 256,
-	START_BEFORE = 5,
-	START_AFTER = 4,
 	STARTS_MAX = 24,
-	ALIGNMENT = 16,
+	/* The same of those that make a frame, which are tried first. */
+	FRAMES_MAX = 4,
+	/* Code aligns its stack for vectors of at most 64 bytes. */
+	ALIGNMENT_MAX = 128,
 	/* Functions that have a switch are smaller. */
 	FUNCTION_MAX = 65536,
 	/* Two functions do not have frames of one size by chance from here on. */
@@ -80,7 +82,8 @@ static void add_exit(struct wp_proof_exits *exits,
 		const struct wp_proof_exit *o = &exits->v[i];
 
 		if (o->rule.off == e->rule.off &&
-		    o->rule.by_fp == e->rule.by_fp && !o->is_lost)
+		    o->rule.by_fp == e->rule.by_fp &&
+		    o->rule.by_word == e->rule.by_word && !o->is_lost)
 			return;
 	}
 	exits->len++;
@@ -111,6 +114,20 @@ void wp_proof_find_exits(struct wp_proof *p)
 	end_flow(p);
 }
 
+/* *AVMA is where a frame that aligns its stack has what rsp was before: let it be the
+ * return address's by RULE, which lies above, if it can be. */
+static bool follow_word(const struct wp_proof *p,
+			const struct wp_proof_rule *rule, uint64_t *avma)
+{
+	uint64_t word;
+
+	if (!wp_mem_u64(p->step->mem, *avma, &word) || word <= *avma ||
+	    word - *avma > ALIGNMENT_MAX)
+		return false;
+	*avma = word + (uint64_t)rule->past_word;
+	return true;
+}
+
 bool wp_proof_slot(struct wp_proof *p, const struct wp_proof_rule *rule,
 		   uint64_t *ret_avma)
 {
@@ -121,7 +138,9 @@ bool wp_proof_slot(struct wp_proof *p, const struct wp_proof_rule *rule,
 		return false;
 	}
 	*ret_avma = from + (uint64_t)rule->off;
-	return from >= p->sp_avma && *ret_avma >= from && *ret_avma % 8 == 0;
+	return from >= p->sp_avma && *ret_avma >= from &&
+	       (!rule->by_word || follow_word(p, rule, ret_avma)) &&
+	       *ret_avma % 8 == 0;
 }
 
 /* Does rbp point where S says, if it points into the frame? */
@@ -150,7 +169,8 @@ static bool has_frame_of(const struct wp_flow_state *s,
 {
 	unsigned int r = rule->by_fp ? WP_RBP : WP_RSP;
 
-	return s->base[r] == WP_BASE_SP && -s->off[r] == rule->off &&
+	return !rule->by_word && s->base[r] == WP_BASE_SP &&
+	       -s->off[r] == rule->off &&
 	       (rule->by_fp || rule->off >= TELLING_DEPTH);
 }
 
@@ -200,48 +220,14 @@ static enum entry try_start(struct wp_proof *p, uint64_t start_avma,
 	return result;
 }
 
-/* Is CODE push %rbp; mov %rsp,%rbp, in either of its forms? */
-static bool sets_fp(const uint8_t *code)
-{
-	return !memcmp(code, "\x55\x48\x89\xe5", 4) ||
-	       !memcmp(code, "\x55\x48\x8b\xec", 4);
-}
-
-/* Does CODE push a register that a function must keep, or make room on the stack? */
-static bool makes_frame(const uint8_t *code)
-{
-	return code[0] == 0x53 || code[0] == 0x55 ||
-	       (code[0] == 0x41 && code[1] >= 0x54 && code[1] <= 0x57) ||
-	       !memcmp(code, "\x48\x83\xec", 3) ||
-	       !memcmp(code, "\x48\x81\xec", 3);
-}
-
-/* Does a function seem to begin at CODE[at]?  What is before it ends another, or
- * fills up to where it is aligned; one that is not aligned is behind a return or
- * makes a frame. */
-static bool may_start(const uint8_t *code, size_t at, uint64_t avma)
-{
-	const uint8_t *before = code + at - START_BEFORE;
-	/* ret; jmp; call of what does not return; ud2. */
-	bool ends = before[4] == 0xc3 || before[3] == 0xeb ||
-		    before[0] == 0xe9 || before[0] == 0xe8 ||
-		    (before[3] == 0x0f && before[4] == 0x0b);
-
-	if (sets_fp(code + at))
-		return true;
-	if (avma % ALIGNMENT)
-		return before[4] == 0xc3 || (ends && makes_frame(code + at));
-	/* nop, int3, hlt, a long nop's displacement. */
-	return ends || memchr("\x90\xcc\xf4\x00", before[4], 4);
-}
-
 /* The search for the start of the function that the pc is in. */
 struct starts {
 	/* As of try_start. */
 	uint64_t slot_avma;
 	const struct wp_proof_exit *exit;
-	/* Only where a frame pointer is set up. */
+	/* Only where a frame pointer is set up; where a frame is made. */
 	bool by_fp;
+	bool by_frame;
 	/* Places that may still be tried. */
 	unsigned int left;
 };
@@ -251,17 +237,20 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 			      uint64_t avma, struct wp_proof_rule *ret_rule)
 {
 	enum entry entry;
-	uint8_t code[START_BEFORE + STARTS_STEP + START_AFTER];
+	uint8_t code[WP_START_BEFORE + STARTS_STEP + WP_START_AFTER];
 
 	/* Code that cannot be read looks like padding. */
 	memset(code, 0xcc, sizeof(code));
-	wp_flow_code(p->flow, avma - START_BEFORE, code, START_BEFORE);
-	wp_flow_code(p->flow, avma, code + START_BEFORE,
-		     sizeof(code) - START_BEFORE);
+	wp_flow_code(p->flow, avma - WP_START_BEFORE, code, WP_START_BEFORE);
+	wp_flow_code(p->flow, avma, code + WP_START_BEFORE,
+		     sizeof(code) - WP_START_BEFORE);
 	for (unsigned int n = STARTS_STEP; n-- && s->left && p->budget;) {
 		if (avma + n > p->pc_avma - p->step->is_return ||
-		    !(s->by_fp ? sets_fp(code + START_BEFORE + n) :
-				 may_start(code, START_BEFORE + n, avma + n)))
+		    !(s->by_fp ? wp_proof_sets_fp(code + WP_START_BEFORE + n) :
+				 wp_proof_may_start(code, WP_START_BEFORE + n,
+						    avma + n)) ||
+		    (s->by_frame &&
+		     !wp_proof_makes_frame(code + WP_START_BEFORE + n)))
 			continue;
 		s->left--;
 		entry = try_start(p, avma + n, s->slot_avma, s->exit,
@@ -272,14 +261,12 @@ static bool try_starts_within(struct wp_proof *p, struct starts *s,
 	return false;
 }
 
-/* As try_start, for the function that the pc is in, whose start is looked for:
- * true if one fits. */
-static bool try_starts(struct wp_proof *p, struct starts s,
-		       struct wp_proof_rule *ret_rule)
+/* Try the places that S says before the pc. */
+static bool try_starts_before(struct wp_proof *p, struct starts s,
+			      struct wp_proof_rule *ret_rule)
 {
 	uint64_t avma = p->pc_avma & ~(uint64_t)(STARTS_STEP - 1);
 
-	s.left = STARTS_MAX;
 	for (unsigned int n = 0; n < STARTS_BACK / STARTS_STEP; n++) {
 		if (try_starts_within(p, &s, avma, ret_rule))
 			return true;
@@ -288,6 +275,21 @@ static bool try_starts(struct wp_proof *p, struct starts s,
 			return false;
 	}
 	return false;
+}
+
+/* As try_start, for the function that the pc is in, whose start is looked for:
+ * true if one fits.  A large function has many places that look like a start, and
+ * hardly one that makes a frame but its own. */
+static bool try_starts(struct wp_proof *p, struct starts s,
+		       struct wp_proof_rule *ret_rule)
+{
+	s.left = FRAMES_MAX;
+	s.by_frame = !s.by_fp && s.slot_avma > p->sp_avma;
+	if (s.by_frame && try_starts_before(p, s, ret_rule))
+		return true;
+	s.left = STARTS_MAX;
+	s.by_frame = false;
+	return try_starts_before(p, s, ret_rule);
 }
 
 /* The return address is RETURN_AVMA, found by RULE. */

@@ -13,29 +13,53 @@ enum {
 	RBP = 1,
 };
 
+/* Let RET say where the return address of S, which is at a return, is.  A word of the
+ * frame is at *RET_BASE plus an offset that is less than *RET_OFF, the return
+ * address's. */
+static bool find_slot(const struct wp_flow_state *s, struct wp_proof_rule *ret,
+		      uint8_t *ret_base, int32_t *ret_off)
+{
+	uint8_t base = s->base[WP_RSP];
+	int64_t off = s->off[WP_RSP];
+
+	memset(ret, 0, sizeof(*ret));
+	if (off < 0 || off > FRAME_MAX)
+		return false;
+	*ret_off = (int32_t)off;
+	*ret_base = WP_BASE_AT_WORD;
+	if (base == WP_BASE_WORD) {
+		ret->by_word = true;
+		ret->past_word = (int32_t)off;
+		base = s->word_base;
+		off = s->word_off;
+	} else {
+		*ret_base = base == WP_BASE_FP ? WP_BASE_AT_FP : WP_BASE_AT_SP;
+	}
+	ret->by_fp = base == WP_BASE_FP;
+	ret->off = (int32_t)off;
+	return (ret->by_fp || base == WP_BASE_SP) && off >= 0 &&
+	       off <= FRAME_MAX;
+}
+
 bool wp_proof_rule_of_exit(const struct wp_flow_state *s,
 			   struct wp_proof_rule *ret)
 {
-	bool by_fp = s->base[WP_RSP] == WP_BASE_FP;
+	int32_t slot_off;
+	uint8_t base;
 
-	if ((!by_fp && s->base[WP_RSP] != WP_BASE_SP) || s->off[WP_RSP] < 0 ||
-	    s->off[WP_RSP] > FRAME_MAX)
+	if (!find_slot(s, ret, &base, &slot_off))
 		return false;
-	memset(ret, 0, sizeof(*ret));
-	ret->off = (int32_t)s->off[WP_RSP];
-	ret->by_fp = by_fp;
 	for (unsigned int i = 0; i < WP_NKEPT; i++) {
 		unsigned int r = wp_kept_regs[i];
 
 		if (s->base[r] == WP_BASE_REG + r && !s->off[r]) {
 			ret->where[i] = WP_PROOF_KEPT;
-		} else if (!(s->stored >> i & 1) &&
-			   s->base[r] ==
-				   (by_fp ? WP_BASE_AT_FP : WP_BASE_AT_SP) &&
-			   s->off[r] < ret->off &&
-			   s->off[r] >= (by_fp ? -FRAME_MAX : 0)) {
+		} else if (!(s->stored >> i & 1) && s->base[r] == base &&
+			   s->off[r] < slot_off &&
+			   s->off[r] >=
+				   (base == WP_BASE_AT_FP ? -FRAME_MAX : 0)) {
 			ret->where[i] = WP_PROOF_SLOT;
-			ret->rel[i] = (int32_t)s->off[r] - ret->off;
+			ret->rel[i] = (int32_t)s->off[r] - slot_off;
 		}
 	}
 	return true;

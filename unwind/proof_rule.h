@@ -18,9 +18,12 @@ enum wp_proof_where {
 };
 
 struct wp_proof_rule {
-	/* The return address is at rsp, or with BY_FP rbp, plus OFF. */
+	/* The return address is at rsp, or with BY_FP rbp, plus OFF; with BY_WORD at
+	 * the word there plus PAST_WORD. */
 	int32_t off;
 	bool by_fp;
+	bool by_word;
+	int32_t past_word;
 	/* By kept register: enum wp_proof_where; and of a slot its offset from
 	 * the return address's. */
 	uint8_t where[WP_NKEPT];

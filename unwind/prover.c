@@ -236,7 +236,7 @@ static struct unproven *find_unproven(struct wp_prover *prover,
  * that is right above where rbp points? */
 static bool is_by_fp(const struct wp_proof *p, const struct wp_proof_exit *exit)
 {
-	if (exit->is_lost)
+	if (exit->is_lost || exit->rule.by_word)
 		return false;
 	if (exit->rule.by_fp)
 		return exit->rule.off == FP_TO_RETURN;

@@ -8,8 +8,8 @@
  * known to stand still (LIVE); otherwise it is missing.  But a sample's copy, which the
  * kernel keeps below 64 KiB, is read on in the target that goes on (MAY_FOLLOW): the
  * frames above its end are as they were as long as its end is.
- * What was read of another
- * stack is kept, with what lies above it, for a second walk when the thread goes on.
+ * What was read of another stack is kept, with what lies above it, for a second walk
+ * when the thread goes on.
  * Code and other parts of mapped files are read from the target in any case.
  */
 #ifndef WP_STACK_COPY_H

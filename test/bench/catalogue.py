@@ -191,6 +191,10 @@ LOOPS = {
                          "while :; do i=$((i+1)); x=\"${x#y}z$i\"; done"],
     "ripgrep": ["rg", "-c", "--no-ignore", "[a-z]+_[a-z]+q", "/usr"],
     "fd": ["fdfind", "-H", "q[a-z]*x$", "/"],
+    # libjpeg-turbo's code for vectors has no unwind info, and aligns its stack.
+    "gstreamer": ["gst-launch-1.0", "videotestsrc", "pattern=ball", "!",
+                  "video/x-raw,width=640,height=480", "!", "videoconvert", "!",
+                  "queue", "!", "jpegenc", "!", "queue", "!", "fakesink"],
 }
 
 PROGRAMS = {

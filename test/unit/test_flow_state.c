@@ -76,8 +76,8 @@ static const struct {
 	{ CODE("\x48\x8b\xec"), WP_RBP, WP_BASE_SP, 0 },
 	{ CODE("\x8b\xec"), WP_RBP, WP_BASE_NONE, 0 },
 	{ CODE("\x48\x8b\xe5"), WP_RSP, WP_BASE_FP, 0 },
-	/* mov (%rsp),%rsp: not a sum. */
-	{ CODE("\x48\x8b\x24\x24"), WP_RSP, WP_BASE_NONE, 0 },
+	/* mov (%rsp),%rsp. */
+	{ CODE("\x48\x8b\x24\x24"), WP_RSP, WP_BASE_WORD, 0 },
 	/* lea 8(%rsp),%rbx; lea 8(%rsp),%ebx; lea 8(%rsp,%rax),%rbx. */
 	{ CODE("\x48\x8d\x5c\x24\x08"), WP_RBX, WP_BASE_SP, 8 },
 	{ CODE("\x8d\x5c\x24\x08"), WP_RBX, WP_BASE_NONE, 0 },
@@ -134,7 +134,7 @@ static const struct {
 	{ CODE("\x5b"), WP_RBX, WP_BASE_AT_SP, 0 },
 	{ CODE("\x5f"), WP_RDI, WP_BASE_AT_SP, 0 },
 	{ CODE("\x58"), WP_RAX, WP_BASE_AT_SP, 0 },
-	{ CODE("\x5c"), WP_RSP, WP_BASE_NONE, 0 },
+	{ CODE("\x5c"), WP_RSP, WP_BASE_WORD, 0 },
 	{ CODE("\x50\x57"), WP_RSP, WP_BASE_SP, -16 },
 	/* push $5 of 32 and 8 bits; pushf; push (%rax); inc (%rax). */
 	{ CODE("\x68\5\0\0\0"), WP_RSP, WP_BASE_SP, -8 },
@@ -167,9 +167,20 @@ static const struct {
 	{ CODE("\x48\x8d\xa4\x24\0\0\0\x80"), WP_RSP, WP_BASE_SP, INT32_MIN },
 	{ CODE("\x48\x8d\xa4\x24\0\0\0\x80\x48\x83\xec\x01"), WP_RSP,
 	  WP_BASE_NONE, 0 },
-	/* Nor is one at a constant, or at a word: mov $64,%rsp; pop %rsp; push. */
+	/* Nor is one at a constant: mov $64,%rsp. */
 	{ CODE("\x48\xc7\xc4\x40\0\0\0"), WP_RSP, WP_BASE_NONE, 0 },
-	{ CODE("\x5c\x53"), WP_RSP, WP_BASE_NONE, 0 },
+	/* It may be at a word of the stack that was there before: pop %rsp, mov
+	 * 32(%rsp),%rsp, from where registers are popped; a second is lost. */
+	{ CODE("\x48\x8b\x64\x24\x20"), WP_RSP, WP_BASE_WORD, 0 },
+	{ CODE("\x5c\x53"), WP_RSP, WP_BASE_WORD, -8 },
+	{ CODE("\x5c\x58\x5d"), WP_RBP, WP_BASE_AT_WORD, 8 },
+	{ CODE("\x5c\x53\x58\x5d"), WP_RBP, WP_BASE_AT_WORD, 0 },
+	{ CODE("\x5c\x58\x50\x5d"), WP_RBP, WP_BASE_NONE, 0 },
+	{ CODE("\x5c\x5c"), WP_RSP, WP_BASE_NONE, 0 },
+	/* push %rax; pop %rsp.  mov (%rax),%rsp.  mov 32(%rsp),%esp. */
+	{ CODE("\x50\x5c"), WP_RSP, WP_BASE_NONE, 0 },
+	{ CODE("\x48\x8b\x20"), WP_RSP, WP_BASE_NONE, 0 },
+	{ CODE("\x8b\x64\x24\x20"), WP_RSP, WP_BASE_NONE, 0 },
 	/* push %rbx; change it; pop: as before, in another register too. */
 	{ CODE("\x53\x31\xdb\x5b"), WP_RBX, REG(WP_RBX), 0 },
 	{ CODE("\x53\x58"), WP_RAX, REG(WP_RBX), 0 },

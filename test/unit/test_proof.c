@@ -372,10 +372,80 @@ static void a_frame_is_made_by_some_instructions(void **state)
 		is_start(FUNC + 8, "\6\6\6\6\6", CODE("\x53\x48\x89\xe5"), 1));
 }
 
+/* Functions of vectors that align their stack have what rsp was in a word of it. */
+static void a_stack_that_was_aligned_is_left_by_a_word(void **state)
+{
+	/* push %rbp; mov %rsp,%rax; sub $8,%rsp; and $-32,%rsp; mov %rax,(%rsp);
+	 * mov %rsp,%rbp; push %rbx; nop; pop %rbx; mov %rbp,%rsp; pop %rsp;
+	 * pop %rbp; ret (libjpeg-turbo). */
+	static const char code[] =
+		"\x55\x48\x89\xe0\x48\x83\xec\x08\x48\x83\xe4\xe0\x48\x89"
+		"\x04\x24\x48\x89\xe5\x53\x90\x5b\x48\x89\xec\x5c\x5d\xc3";
+	const struct row row = { code,	sizeof(code) - 1, 20,  6,
+				 false, BY_POINTER,	  true };
+	enum { AT = 17, ALIGNED = 18, WORD = 22, FAR = ALIGNED + 17 };
+	uint64_t slot_avma;
+
+	(void)state;
+	for (unsigned int word = ALIGNED - 1; word <= FAR; word++) {
+		bool is_above = word > ALIGNED && word < FAR;
+
+		open_row(&row, 0);
+		proof_set_fp(STACK + 8 * ALIGNED);
+		for (unsigned int n = AT; n < NWORDS; n++)
+			f.stack[n] = TEXT + CALLER;
+		f.stack[ALIGNED] = STACK + 8 * word;
+		assert_int_equal(f.proof.exits.len, 1);
+		assert_int_equal(wp_proof_search(&f.proof),
+				 is_above && word + 1 < NWORDS);
+		if (wp_proof_slot(&f.proof, &f.proof.exits.v[0].rule,
+				  &slot_avma))
+			assert_int_equal(slot_avma, STACK + 8 * (word + 1));
+		else
+			assert_false(is_above);
+		if (word != WORD) {
+			proof_close();
+			continue;
+		}
+		assert_int_equal(f.proof.return_avma, TEXT + CALLER);
+		assert_int_equal(f.proof.rule.where[1], WP_PROOF_SLOT);
+		assert_int_equal(f.proof.rule.rel[1], -8);
+		/* How far below it rbx is says the thread, not the code. */
+		assert_int_equal(f.proof.rule.where[0], WP_PROOF_LOST);
+		proof_close();
+	}
+}
+
+/* Behind a switch are more places that look like a start than are tried. */
+static void a_large_function_begins_where_a_frame_is_made(void **state)
+{
+	/* push %rbx; sub $24,%rsp; jmp *(%rax); nops. */
+	static const char start[] = "\x53\x48\x83\xec\x18\xff\x20\x90\x90\x90"
+				    "\x90\x90\x90\x90\x90\x90";
+	/* call; add $24,%rsp; pop %rbx; ret. */
+	static const char end[] = "\xe8\0\0\0\0\x48\x83\xc4\x18\x5b\xc3";
+	enum { LEN = 16, PLACES = 30, END = (PLACES + 1) * LEN };
+	char code[END + sizeof(end) - 1];
+	const struct row row = { code, sizeof(code), END + 5, 4,
+				 true, BY_POINTER,   true };
+
+	(void)state;
+	memset(code, 0x90, sizeof(code));
+	memcpy(code, start, LEN);
+	for (unsigned int i = 2; i <= PLACES + 1; i++)
+		memcpy(code + i * LEN - 2, "\xeb\0", 2);
+	memcpy(code + END, end, sizeof(end) - 1);
+	open_row(&row, 0);
+	assert_proven(&row, 0);
+	proof_close();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_ways_agree_or_there_is_no_proof),
+		cmocka_unit_test(a_stack_that_was_aligned_is_left_by_a_word),
+		cmocka_unit_test(a_large_function_begins_where_a_frame_is_made),
 		cmocka_unit_test(a_call_by_pointer_aligns_the_stack),
 		cmocka_unit_test(a_frame_pointer_that_is_known_agrees),
 		cmocka_unit_test(
