@@ -77,6 +77,29 @@ static void no_more_is_left_out_than_has_to_be(void **state)
 	assert_true(share > 0.049 && share <= 0.051);
 }
 
+/* At the end of each window: of 200 ms while all ticks are made, then of a second. */
+static void it_goes_up_at_once_and_half_of_the_way_down(void **state)
+{
+	struct wp_pace pace = { 0 };
+	uint64_t begin_ns = WP_NS_PER_S;
+
+	(void)state;
+	assert_int_equal(wp_pace_stride(&pace, begin_ns, 0, 0.05, MOST), 1);
+	begin_ns += 200 * WP_NS_PER_MS;
+	(void)wp_pace_stride(&pace, begin_ns - 1, 40 * WP_NS_PER_MS, 0.05,
+			     MOST);
+	assert_true(pace.mean == 1);
+	(void)wp_pace_stride(&pace, begin_ns, 40 * WP_NS_PER_MS, 0.05, MOST);
+	assert_double(pace.mean, 4);
+	/* Half as much as it may: 2 would be enough. */
+	begin_ns += WP_NS_PER_S;
+	(void)wp_pace_stride(&pace, begin_ns - 1, 65 * WP_NS_PER_MS, 0.05,
+			     MOST);
+	assert_double(pace.mean, 4);
+	(void)wp_pace_stride(&pace, begin_ns, 65 * WP_NS_PER_MS, 0.05, MOST);
+	assert_double(pace.mean, 3);
+}
+
 static int setup(void **state)
 {
 	static struct wp_regs regs;
@@ -126,6 +149,7 @@ int main(void)
 		cmocka_unit_test(what_costs_too_much_comes_less_often),
 		cmocka_unit_test(what_is_within_the_limit_is_left),
 		cmocka_unit_test(no_more_is_left_out_than_has_to_be),
+		cmocka_unit_test(it_goes_up_at_once_and_half_of_the_way_down),
 		cmocka_unit_test_setup_teardown(
 			time_is_whole_however_few_ticks_there_are, setup,
 			teardown),
