@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""guests.py KERNEL-ARCH... - write what the last guests said (make vm-check) into
-README.md, between the lines BEGIN and END."""
+"""guests.py KERNEL-ARCH... - write what guests said since the last make vm-check, or
+since build/vm/KERNEL-ARCH/told was removed, into README.md, between BEGIN and END."""
+import collections
 import pathlib
 import re
 import sys
@@ -10,20 +11,40 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- make vm-table: -->\n", "<!-- end -->\n"
 
 
+def tests_of(outcomes):
+    """What is said of the end-to-end tests of one file, {test: outcome}."""
+    bad = [test for test, outcome in outcomes.items()
+           if outcome not in ("PASSED", "SKIPPED")]
+    n = collections.Counter(outcomes.values())
+    if bad:
+        return f"no: of {len(outcomes)} " + ", ".join(bad)
+    skipped = f", {n['SKIPPED']} skipped" if n["SKIPPED"] else ""
+    return f"ok: {n['PASSED']} passed{skipped}"
+
+
 def read(name):
-    """(what uname says, {what: result}) of the guest NAME."""
-    log = ROOT / "build/vm" / name / "out/log"
-    lines = log.read_text(errors="replace").splitlines()
-    checks = {}
+    """(what uname says, {what: result}) of the guest NAME: of each what was said last."""
+    lines = told(name).read_text(errors="replace").splitlines()
+    checks, files = {}, {}
     for line in lines:
         if match := re.fullmatch(r"check: ([^:]+): (.*)", line):
             checks[match[1]] = match[2]
+        elif match := re.match(
+                r"test/e2e/(\w+)\.py::(.+?) (PASSED|SKIPPED|FAILED|ERROR)", line):
+            files.setdefault(match[1], {})[match[2]] = match[3]
+    checks.pop("end-to-end tests", None)
+    for file, outcomes in sorted(files.items()):
+        checks[file] = tests_of(outcomes)
     return lines[0], checks
+
+
+def told(name):
+    return ROOT / "build/vm" / name / "told"
 
 
 def main():
     guests = [read(name) for name in sys.argv[1:]
-              if (ROOT / "build/vm" / name / "out/log").exists()]
+              if told(name).exists()]
     whats = list(dict.fromkeys(w for _, checks in guests for w in checks))
     notes, rows = [], []
     for what in whats:

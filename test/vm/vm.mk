@@ -4,7 +4,7 @@
 #            both read-only; run the unit tests there, the end-to-end tests that
 #            match T, and test/vm/checks.sh if PARTS says so
 # make vm-check   the kernels of VM_CHECKS, two at a time, with test/vm/checks.sh
-# make vm-table   what they said, into README.md
+# make vm-table   what they said, and each make vm after it, into README.md
 K ?= 6.1
 ARCH ?= amd64
 PARTS ?= unit
@@ -22,7 +22,7 @@ vm: deps-vm vm-$(ARCH)
 		"FIXTURES_DIR=$(VM_FIXTURES_$(ARCH)) PARTS='$(PARTS)'" \
 		"exec sh $(CURDIR)/test/vm/guest.sh $(CURDIR) '$(T)'" >$(VM)/out/command
 	$(Q)test/vm/boot.sh $(VM) $(VM_ROOT_$(ARCH)) . $(VM)/out $(VM_ARGS); s=$$?; \
-		cat $(VM)/out/log 2>/dev/null; exit $$s
+		cat $(VM)/out/log 2>/dev/null | tee -a $(VM)/told; exit $$s
 # T names end-to-end tests here.
 vm-amd64: all $(UNIT:%=$(O)/test_%) e2e-programs
 vm-arm64:
@@ -40,6 +40,7 @@ VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 # The programs of both are made first, then nothing is to be made.
 vm-check: vm-amd64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 deps-vm vm-arm64
+	$(Q)rm -f $(VM_CHECKS:%=build/vm/%/told)
 	$(Q)echo $(VM_CHECKS) | tr ' ' '\n' | xargs -P 2 -I @ sh -c 'c=@; \
 		$(MAKE) --no-print-directory -s K=$${c%-*} ARCH=$${c##*-} PARTS="checks unit" \
 		T="$(VM_CHECK_T)" vm >build/vm/@.log 2>&1; \
