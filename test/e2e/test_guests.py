@@ -11,6 +11,9 @@ check: BPF scan: refused: it wants Linux 6.7
 test/e2e/test_a.py::test_x[of a] PASSED                    [ 50%]
 test/e2e/test_a.py::test_y FAILED                          [100%]
 check: end-to-end tests: no: 1 failed, 1 passed
+unit: test_maps ok
+unit: test_regs failed
+check: unit tests: no: of 2 programs test_regs
 """
 AGAIN = """5.10.0 x86_64
 check: dump: ok: 5 threads
@@ -19,6 +22,8 @@ test/e2e/test_b.py::test_z SKIPPED (no such CPU)           [ 50%]
 test/e2e/test_b.py::test_z2 PASSED                         [ 50%]
 test/e2e/test_c.py::test_v ERROR                           [ 50%]
 check: end-to-end tests: no: 1 error
+unit: test_regs ok
+check: unit tests: ok: 1 programs
 """
 
 
@@ -40,6 +45,7 @@ def test_of_each_thing_what_was_said_last(tmp_path, monkeypatch):
 | --- | --- |
 | dump | ok: 5 threads |
 | BPF scan | refused (1) |
+| unit tests | ok: 2 passed |
 | test_a | ok: 2 passed |
 | test_b | ok: 1 passed, 1 skipped |
 | test_c | no (2) |

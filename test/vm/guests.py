@@ -12,14 +12,14 @@ BEGIN, END = "<!-- make vm-table: -->\n", "<!-- end -->\n"
 
 
 def tests_of(outcomes):
-    """What is said of the end-to-end tests of one file, {test: outcome}."""
+    """What is said of unit tests, or end-to-end tests of one file: {test: outcome}."""
     bad = [test for test, outcome in outcomes.items()
-           if outcome not in ("PASSED", "SKIPPED")]
+           if outcome not in ("PASSED", "SKIPPED", "ok")]
     n = collections.Counter(outcomes.values())
     if bad:
         return f"no: of {len(outcomes)} " + ", ".join(bad)
     skipped = f", {n['SKIPPED']} skipped" if n["SKIPPED"] else ""
-    return f"ok: {n['PASSED']} passed{skipped}"
+    return f"ok: {n['PASSED'] + n['ok']} passed{skipped}"
 
 
 def read(name):
@@ -32,6 +32,8 @@ def read(name):
         elif match := re.match(
                 r"test/e2e/(\w+)\.py::(.+?) (PASSED|SKIPPED|FAILED|ERROR)", line):
             files.setdefault(match[1], {})[match[2]] = match[3]
+        elif match := re.fullmatch(r"unit: (\w+) (ok|failed)", line):
+            files.setdefault("unit tests", {})[match[1]] = match[2]
     checks.pop("end-to-end tests", None)
     for file, outcomes in sorted(files.items()):
         checks[file] = tests_of(outcomes)
