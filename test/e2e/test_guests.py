@@ -36,8 +36,12 @@ def test_of_each_thing_what_was_said_last(tmp_path, monkeypatch):
     told = tmp_path / "build/vm/5.10-amd64/told"
     told.parent.mkdir(parents=True)
     told.write_text(TOLD + AGAIN)
+    # This one did not come up.
+    (tmp_path / "build/vm/lost-arm64").mkdir()
+    (tmp_path / "build/vm/lost-arm64/told").write_text("")
     monkeypatch.setattr(guests, "ROOT", tmp_path)
-    monkeypatch.setattr(guests.sys, "argv", ["guests.py", "5.10-amd64", "none-arm64"])
+    monkeypatch.setattr(guests.sys, "argv", ["guests.py", "5.10-amd64", "lost-arm64",
+                                             "none-arm64"])
     guests.main()
     assert readme.read_text() == f"""before
 {guests.BEGIN}

@@ -23,7 +23,7 @@ image=$(find "$kernel" -name "vmlinuz-$release" -o \
 case $release in
 # A busy machine is late with the timer that the kernel would look for.
 *-amd64) machine="qemu-system-x86_64 -cpu max" console="ttyS0 no_timer_check" ;;
-*-arm64) machine="qemu-system-aarch64 -M virt,gic-version=3 -cpu max,pauth-impdef=on" console=ttyAMA0 ;;
+*-arm64 | *-arm64-16k) machine="qemu-system-aarch64 -M virt,gic-version=3 -cpu max,pauth-impdef=on" console=ttyAMA0 ;;
 esac
 accel="-accel tcg,thread=multi"
 [ "${ACCEL:-tcg}" = tcg ] || accel="-accel $ACCEL"

@@ -46,7 +46,7 @@ def told(name):
 
 def main():
     guests = [read(name) for name in sys.argv[1:]
-              if told(name).exists()]
+              if told(name).exists() and told(name).stat().st_size]
     whats = list(dict.fromkeys(w for _, checks in guests for w in checks))
     notes, rows = [], []
     for what in whats:
