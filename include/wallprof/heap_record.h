@@ -16,6 +16,10 @@ enum wp_heap_call {
 	WP_HEAP_CALLOC,
 	/* realloc(old, size) */
 	WP_HEAP_REALLOC,
+	/* The same, that jumps to malloc where there is no old one: glibc's.  That is
+	 * probed, and is seen to be called by another probed function only where that
+	 * returns through a probe: in a session those that are not sampled do not. */
+	WP_HEAP_REGROW,
 	/* aligned_alloc(alignment, size), memalign */
 	WP_HEAP_MEMALIGN,
 	/* posix_memalign(&ret, alignment, size) */

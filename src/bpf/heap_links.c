@@ -64,6 +64,7 @@ static const char *const perf_programs[WP_HEAP_NCALLS] = {
 	[WP_HEAP_MALLOC] = "wp_malloc",
 	[WP_HEAP_CALLOC] = "wp_calloc",
 	[WP_HEAP_REALLOC] = "wp_realloc",
+	[WP_HEAP_REGROW] = "wp_realloc",
 	[WP_HEAP_MEMALIGN] = "wp_memalign",
 	[WP_HEAP_POSIX_MEMALIGN] = "wp_posix_memalign",
 	[WP_HEAP_FREE] = "wp_free",
@@ -234,7 +235,11 @@ static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 		if (returns && !returns_memory(&sites[i]))
 			continue;
 		offsets[attr.cnt] = sites[i].off;
-		cookies[attr.cnt++] = sites[i].call;
+		cookies[attr.cnt++] =
+			sites[i].call == WP_HEAP_REGROW &&
+					links->tier != WP_HEAP_TIER_SESSION ?
+				WP_HEAP_REALLOC :
+				sites[i].call;
 	}
 	if (!attr.cnt)
 		return 0;

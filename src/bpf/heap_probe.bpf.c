@@ -250,6 +250,12 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 
 	if (!now || !n || *now == WP_HEAP_IGNORE)
 		return false;
+	if (kind == WP_HEAP_REGROW) {
+		/* malloc comes next, as if called. */
+		if (!arg0)
+			return false;
+		kind = WP_HEAP_REALLOC;
+	}
 	if (wp_heap_call_is_map(kind))
 		n->maps++;
 	else if (kind == WP_HEAP_FREE)

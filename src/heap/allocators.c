@@ -12,6 +12,8 @@
 enum {
 	/* Bytes of a function that are decoded. */
 	CODE_MAX = 128,
+	/* Bytes of a realloc in which a jump is sought. */
+	REALLOC_MAX = 4096,
 	/* Of one file; jemalloc has some 30. */
 	FUNCTIONS_MAX = 64,
 };
@@ -196,6 +198,7 @@ static unsigned int args_of(enum wp_heap_call call)
 	switch (call) {
 	case WP_HEAP_CALLOC:
 	case WP_HEAP_REALLOC:
+	case WP_HEAP_REGROW:
 		return 3;
 	case WP_HEAP_MEMALIGN:
 		return 2;
@@ -295,6 +298,39 @@ static bool ends_in_another(const struct wp_allocators *others,
 	return false;
 }
 
+/* Is there a jump to malloc in F, a realloc?  It is for a realloc of nothing.  Four bytes
+ * that tell malloc's distance are no chance: F need not be decoded up to there. */
+static bool jumps_to_malloc(const struct wp_allocators *others,
+			    struct wp_elf_image *image,
+			    const struct wp_allocator *f)
+{
+	size_t len = f->size < REALLOC_MAX ? (size_t)f->size : REALLOC_MAX;
+	const uint8_t *code;
+	uint64_t off;
+
+	if (!wp_elf_image_offset(image, f->svma, &off))
+		return false;
+	code = wp_elf_image_at(image, off, len);
+	for (size_t at = 0; code && at + 5 <= len; at++) {
+		enum wp_heap_call call = WP_HEAP_TRIAL;
+		int32_t distance;
+		uint64_t svma;
+
+		if (code[at] != 0xe9)
+			continue;
+		memcpy(&distance, code + at + 1, sizeof(distance));
+		svma = f->svma + at + 5 + (uint64_t)(int64_t)distance;
+		for (size_t i = 0; i < others->len; i++)
+			if (others->v[i].svma == svma)
+				call = others->v[i].call;
+		if (call == WP_HEAP_MALLOC ||
+		    (is_link_to_known(image, svma, &call) &&
+		     call == WP_HEAP_MALLOC))
+			return true;
+	}
+	return false;
+}
+
 /* Find where F's probe stands; false: its code cannot be read. */
 static bool place_probe(const struct wp_allocators *others,
 			struct wp_elf_image *image, struct wp_allocator *f)
@@ -317,6 +353,8 @@ static bool place_probe(const struct wp_allocators *others,
 			!goes_on_in(others, image, f, code, len, at)) &&
 		       !ends_in_another(others, image, f);
 	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
+	if (f->call == WP_HEAP_REALLOC && jumps_to_malloc(others, image, f))
+		f->call = WP_HEAP_REGROW;
 	return true;
 }
 

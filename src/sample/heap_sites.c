@@ -219,9 +219,10 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 		return 0;
 	if (module->is_unopened)
 		view->open(view->ctx, i);
+	/* Return addresses are looked up less one, and it begins with such a one. */
 	if (is_trampoline(target, module))
 		rc = add_range(sites,
-			       &(struct wp_heap_range){ module->start_avma,
+			       &(struct wp_heap_range){ module->start_avma - 1,
 							module->end_avma, true,
 							WP_HEAP_TRIAL });
 	else if (!module->image)
