@@ -83,11 +83,13 @@ struct wp_sampler_options {
 	 * than this share of the time of the target's threads (0.05 is 5 %; of
 	 * one CPU, if they run for less); HEAP_ANYWAY: whatever it costs. */
 	bool heap;
-	uint64_t heap_rate;
+	size_t heap_rate;
 	double max_overhead;
 	bool heap_anyway;
-	/* Only memory that the kernel gives: mmap, brk. */
+	/* Only memory that the kernel gives: mmap, brk; of at least so many bytes at a
+	 * time. */
 	bool heap_large;
+	size_t heap_least;
 	/* No allocation is seen: what glibc's malloc holds is counted at the beginning
 	 * and at the end. */
 	bool heap_census;

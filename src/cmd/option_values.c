@@ -225,14 +225,11 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 		[WP_HEAP_TIER_MULTI] = "multi",
 		[WP_HEAP_TIER_PERF] = "perf",
 	};
-	size_t rate;
 	int rc;
 
 	switch (c) {
 	case WP_OPT_HEAP_RATE:
-		rc = wp_option_size(&rate, "--heap-rate", arg, err);
-		s->heap_rate = rc ? 0 : rate;
-		return rc;
+		return wp_option_size(&s->heap_rate, "--heap-rate", arg, err);
 	case WP_OPT_MAX_OVERHEAD:
 		return wp_option_share(&s->max_overhead, "--max-overhead", arg,
 				       err);
@@ -241,7 +238,9 @@ int wp_option_heap(struct wp_sampler_options *s, int c, const char *arg,
 		return 0;
 	case WP_OPT_HEAP_LARGE:
 		s->heap_large = true;
-		return 0;
+		return !arg ? 0 :
+			      wp_option_size(&s->heap_least, "--heap-large",
+					     arg, err);
 	default:
 		rc = wp_option_word("--heap-probe", arg, tiers, WP_HEAP_NTIERS,
 				    err);

@@ -42,6 +42,28 @@ static struct wp_errors_pool *pool_of(const struct wp_errors *errors,
 	return &errors->pools[(size_t)thread * WP_ERRORS_NPARTS + part];
 }
 
+/* Of the bytes of S. */
+static double heap_variance(const struct wp_errors *errors,
+			    const struct wp_profile_sample *s)
+{
+	return errors->kind == WP_PROFILE_HEAP ?
+		       (double)s->weight_ns *
+			       (double)errors->profile->meta.heap_period :
+		       0;
+}
+
+/* Sum up what is in use, or was allocated. */
+static void sum_heap(struct wp_errors *errors)
+{
+	const struct wp_sample_set *set = set_of(errors);
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		errors->all += divided_ns(errors, &set->samples[i]);
+		errors->all_variance += heap_variance(errors, &set->samples[i]);
+	}
+	errors->known = errors->all_variance > 0;
+}
+
 /* Set the pools; LOOKS has a number for each thread. */
 static void fill_pools(struct wp_errors *errors, double *looks)
 {
@@ -61,8 +83,7 @@ static void fill_pools(struct wp_errors *errors, double *looks)
 			pool->looks += (double)s->cpu_count;
 		if (part == WP_ERRORS_READY)
 			looks[s->key.thread] += (double)s->looks;
-		errors->known |= errors->kind != WP_PROFILE_HEAP &&
-				 (s->looks || (by_cpu && s->cpu_count));
+		errors->known |= s->looks || (by_cpu && s->cpu_count);
 	}
 }
 
@@ -93,7 +114,10 @@ int wp_errors_init(struct wp_errors *errors, const struct wp_profile *profile,
 	errors->order = calloc((size_t)set_of(errors)->nsamples + 1,
 			       sizeof(*errors->order));
 	if (next && looks && errors->pools && errors->order) {
-		fill_pools(errors, looks);
+		if (kind == WP_PROFILE_HEAP)
+			sum_heap(errors);
+		else
+			fill_pools(errors, looks);
 		sort_samples(errors, profile->nthreads, next);
 		rc = 0;
 	}
@@ -145,7 +169,8 @@ int wp_errors_add(struct wp_errors *errors, uint32_t i,
 			};
 	}
 	row = &errors->rows[i];
-	if (row->thread != s->key.thread)
+	row->variance += heap_variance(errors, s);
+	if (errors->kind != WP_PROFILE_HEAP && row->thread != s->key.thread)
 		*row = (struct wp_errors_row){
 			.thread = s->key.thread,
 			.variance = row->variance + variance(errors, row),
@@ -154,12 +179,38 @@ int wp_errors_add(struct wp_errors *errors, uint32_t i,
 	return 0;
 }
 
+/* V of S bytes, enlarged as errors.h says. */
+static double enlarge(const struct wp_errors *errors, double v, double s)
+{
+	double weight = s > 0 ? v / s : errors->all_variance / errors->all;
+
+	return v + 2 * weight * weight;
+}
+
+static double heap_error(const struct wp_errors *errors,
+			 const struct wp_errors_row *row)
+{
+	double s = row->ns[WP_ERRORS_WAITS] + row->ns[WP_ERRORS_READY];
+	double r = s / errors->all;
+
+	if (!errors->known || s <= 0)
+		return 0;
+	return sqrt((1 - r) * (1 - r) * enlarge(errors, row->variance, s) +
+		    r * r *
+			    enlarge(errors,
+				    errors->all_variance - row->variance,
+				    errors->all - s));
+}
+
 double wp_errors_of(const struct wp_errors *errors, uint32_t i)
 {
 	const struct wp_errors_row *row = &errors->rows[i];
 
-	return i < errors->nrows ? sqrt(row->variance + variance(errors, row)) :
-				   0;
+	if (i >= errors->nrows)
+		return 0;
+	return errors->kind == WP_PROFILE_HEAP ?
+		       heap_error(errors, row) :
+		       sqrt(row->variance + variance(errors, row));
 }
 
 void wp_errors_clear(struct wp_errors *errors)

@@ -8,6 +8,11 @@
  * better than exact", 1998).  Waits are divided by the looks that found the thread
  * changed, but what is known exactly is not; the time ready to run by CPU samples,
  * or where there are none by looks.
+ *
+ * Of a heap profile the sum is sampled too.  Of S bytes with the variance V a share
+ * r = S / all has, all being S and the rest S', V': all^2 times the variance of r is
+ * (1 - r)^2 V + r^2 V', where each V is enlarged by 2 (V / S)^2, as if by two samples
+ * more: so few as there may be are not taken for sure.
  */
 #ifndef WP_ERRORS_H
 #define WP_ERRORS_H
@@ -36,6 +41,8 @@ struct wp_errors {
 	uint32_t nrows, cap_rows;
 	/* It is known how many samples divided the time. */
 	bool known;
+	/* HEAP: bytes of all rows, and their variance. */
+	double all, all_variance;
 };
 
 /* Of PROFILE's samples of KIND.  0 or -ENOMEM; the caller clears ERRORS in both
@@ -51,7 +58,8 @@ const struct wp_profile_sample *wp_errors_sample(const struct wp_errors *errors,
 WP_MUST_CHECK
 int wp_errors_add(struct wp_errors *errors, uint32_t row,
 		  const struct wp_profile_sample *s);
-/* The standard error of ROW's time in ns, once all is added. */
+/* The standard error of ROW's time in ns, once all is added; of its bytes as a part of
+ * all. */
 double wp_errors_of(const struct wp_errors *errors, uint32_t row);
 void wp_errors_clear(struct wp_errors *errors);
 

@@ -98,14 +98,15 @@ static void put_meta(struct data *d)
 	const struct wp_profile_meta *m = &p->meta;
 	const char *type = wp_columns_type(p, d->kind);
 
-	wp_buf_printf(&d->out,
-		      "{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
-		      ",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
-		      ",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
-		      ",\"window_ns\":%" PRIu64,
-		      m->pid, d->quantum, (double)m->time_ns / 1e6,
-		      m->duration_ns, m->period_ns, m->achieved_hz,
-		      p->timeline.window_ns);
+	wp_buf_printf(
+		&d->out,
+		"{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
+		",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
+		",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
+		",\"window_ns\":%" PRIu64 ",\"bytes_per_sample\":%" PRId64,
+		m->pid, d->quantum, (double)m->time_ns / 1e6, m->duration_ns,
+		m->period_ns, m->achieved_hz, p->timeline.window_ns,
+		d->kind == WP_PROFILE_HEAP ? m->heap_period : 0);
 	put_text(d, "wallprof", WP_VERSION);
 	put_text(d, "kind",
 		 m->value_type ? type : wp_profile_kind_name(d->kind));
@@ -213,8 +214,16 @@ static void put_kinds(struct data *d)
 	wp_buf_char(&d->out, ']');
 }
 
+/* Of S, what standard errors are made of beside the numbers of samples: the time that is
+ * known exactly, or the variance of bytes that were sampled. */
+static uint64_t exact_of(const struct data *d,
+			 const struct wp_profile_sample *s)
+{
+	return d->kind == WP_PROFILE_HEAP ? s->weight_ns : s->exact_ns;
+}
+
 /* How many samples divided the times of THREAD, waits and what was ready to run, or
- * 0; and how many of its times are known exactly. */
+ * 0; and how many of its times are known exactly, or have a variance. */
 static void put_looks(struct data *d, uint32_t thread, uint32_t *at)
 {
 	const struct wp_errors_pool *pools =
@@ -227,7 +236,7 @@ static void put_looks(struct data *d, uint32_t thread, uint32_t *at)
 
 		if (s->key.thread != thread)
 			break;
-		exact += s->exact_ns > 0;
+		exact += exact_of(d, s) > 0;
 	}
 	wp_buf_printf(&d->out, ",%.0f,%.0f,%" PRIu32,
 		      d->errors.known ? pools[WP_ERRORS_WAITS].looks : 0,
@@ -322,7 +331,8 @@ static void put_rows(struct data *d, uint32_t thread)
 	put_values(d, thread);
 }
 
-/* By thread, the stacks whose waits are known exactly, in part or all. */
+/* By thread, the stacks whose waits are known exactly, in part or all, or whose bytes
+ * have a variance. */
 static void put_exact(struct data *d)
 {
 	uint32_t n = d->profile->sets[d->kind].nsamples;
@@ -331,10 +341,12 @@ static void put_exact(struct data *d)
 		const struct wp_profile_sample *s = wp_errors_sample(&d->errors,
 								     i);
 
-		if (!s->exact_ns)
+		uint64_t exact = exact_of(d, s);
+
+		if (!exact)
 			continue;
 		put_number(d, d->nodes.leaf[s->key.stack]);
-		put_number(d, (s->exact_ns + d->quantum / 2) / d->quantum);
+		put_number(d, (exact + d->quantum / 2) / d->quantum);
 	}
 }
 

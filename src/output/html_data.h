@@ -5,7 +5,9 @@
  * numbers: for each node the distance to its caller's (its own index + 1 for a
  * root) and its frame; for each deed, the most frequent first, its stack (node + 1; 0:
  * none) and its kind + 1 (0: not watched); for each thread its rows' deeds, the low
- * seven bits of all first, then their values in units of "quantum".
+ * seven bits of all first, then their values in units of "quantum".  At the end, for
+ * each thread, stacks (node + 1) and the waits of them that are known exactly; of a heap
+ * profile the variance of their bytes, in bytes * "bytes_per_sample".
  */
 #ifndef WP_HTML_DATA_H
 #define WP_HTML_DATA_H

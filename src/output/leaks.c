@@ -18,6 +18,8 @@ enum {
 struct leak {
 	uint32_t sample;
 	uint64_t bytes, objects;
+	/* Of BYTES. */
+	double variance;
 	/* Processes of one program may have one stack. */
 	bool is_of_several;
 };
@@ -109,10 +111,7 @@ static void put_leak(struct wp_report *r, const struct leak *leak)
 	const struct wp_profile_meta *meta = &r->profile->meta;
 	uint64_t bytes = leak->bytes;
 	double seconds = (double)meta->leaks_ns / 1e9;
-	/* The variance of bytes that were sampled every so many. */
-	double error = meta->is_census ?
-			       0 :
-			       sqrt((double)bytes * (double)meta->heap_period);
+	double error = sqrt(leak->variance);
 	char left[WP_CELL], rate[WP_CELL];
 	struct way way = { .r = r };
 
@@ -144,6 +143,8 @@ static void add_sample(const struct wp_report *r, struct leak *leak,
 			       process_of(r, leak->sample);
 	leak->bytes += bytes;
 	leak->objects += r->set->samples[sample].cpu_count;
+	leak->variance += (double)r->set->samples[sample].weight_ns *
+			  (double)r->profile->meta.heap_period;
 }
 
 static int compare_leaks(const void *a, const void *b)

@@ -84,10 +84,10 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		"probes on the allocator would take %.0f %% of the "
 		"time of %s (%.1f us for each call), and "
 		"--max-overhead is %.0f %%: give --heap-anyway to "
-		"make the profile all the same, --heap-large to "
-		"see what it takes from the kernel, which costs "
-		"next to nothing, or --heap-census to see what "
-		"its heap holds, by size",
+		"make the profile all the same, --heap-large[=BYTES] "
+		"to see what it takes from the kernel (so much and "
+		"more at a time), which costs next to nothing, or "
+		"--heap-census to see what its heap holds, by size",
 		cost * 100,
 		options->many ? "the threads of all processes" : "its threads",
 		(double)h->cost_ns / 1e3, options->max_overhead * 100);

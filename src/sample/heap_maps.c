@@ -116,6 +116,7 @@ uint64_t wp_heap_maps_take_back(struct wp_heap_maps *maps,
 		return 0;
 	set->samples[map.at].count -= map.count;
 	set->samples[map.at].wall_ns -= map.bytes;
+	set->samples[map.at].weight_ns -= map.variance;
 	return map.bytes;
 }
 
@@ -173,12 +174,17 @@ void wp_heap_maps_count(const struct wp_heap_maps *maps,
 {
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct wp_heap_map *m = &maps->v[i];
+		double bytes = m->weight *
+			       (double)(m->end_avma - m->start_avma);
 
 		if (m->time_ns >= until_ns || m->at >= set->nsamples)
 			continue;
 		set->samples[m->at].cpu_count += m->count;
-		set->samples[m->at].cpu_ns += (uint64_t)llround(
-			m->weight * (double)(m->end_avma - m->start_avma));
+		set->samples[m->at].cpu_ns += (uint64_t)llround(bytes);
+		if (m->bytes)
+			set->samples[m->at].looks +=
+				(uint64_t)((double)m->variance * bytes /
+					   (double)m->bytes);
 	}
 }
 

@@ -21,8 +21,8 @@ struct wp_heap_map {
 	uint32_t at;
 	uint32_t count;
 	double weight;
-	/* What its sample has added to the profile. */
-	uint64_t bytes;
+	/* What its sample has added to the profile, and the variance of that. */
+	uint64_t bytes, variance;
 };
 
 struct wp_heap_maps {

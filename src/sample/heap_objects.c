@@ -93,8 +93,9 @@ uint64_t wp_heap_objects_take_back(struct wp_heap_objects *o,
 	bytes = object->bytes;
 	set->samples[object->at].count -= object->count;
 	set->samples[object->at].wall_ns -= object->bytes;
+	set->samples[object->at].weight_ns -= object->variance;
 	object->count = 0;
-	object->bytes = 0;
+	object->bytes = object->variance = 0;
 	return bytes;
 }
 
@@ -112,6 +113,7 @@ int wp_heap_objects_count(struct wp_heap_objects *o,
 			continue;
 		set->samples[object->at].cpu_count += object->count;
 		set->samples[object->at].cpu_ns += object->bytes;
+		set->samples[object->at].looks += object->variance;
 	}
 	return rc;
 }

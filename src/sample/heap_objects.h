@@ -18,6 +18,8 @@ struct wp_heap_object {
 	uint32_t at;
 	uint32_t count;
 	uint64_t bytes;
+	/* Of BYTES, as in the profile. */
+	uint64_t variance;
 	bool is_live;
 };
 

@@ -22,6 +22,18 @@ static uint32_t round_at_random(struct wp_sampler *loop, double w)
 	return w + unit < UINT32_MAX ? (uint32_t)(w + unit) : UINT32_MAX;
 }
 
+/* The variance of BYTES, those of a sample times its WEIGHT, in bytes * the rate: it was
+ * sampled with a chance of 1 / WEIGHT (Horvitz and Thompson, "A generalization of
+ * sampling without replacement", 1952). */
+static uint64_t variance(const struct wp_sampler *loop, uint64_t bytes,
+			 double weight)
+{
+	double v = (double)bytes * (1 - 1 / weight) * (double)bytes /
+		   (double)loop->options.heap_rate;
+
+	return v < (double)BYTES_MAX ? (uint64_t)v : BYTES_MAX;
+}
+
 /* Remove the allocator's frames from STACK, or say that its functions are sampled by
  * themselves: false. */
 static bool strip(const struct wp_target *target, bool is_map,
@@ -55,6 +67,7 @@ static int keep_object(struct wp_heap_samples *h,
 		.count = object->count,
 		.weight = weight,
 		.bytes = object->bytes,
+		.variance = object->variance,
 	};
 
 	return wp_heap_call_is_map(data->call) ?
@@ -68,6 +81,8 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_sums *sums = &target->common->heap;
+	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
+	bool is_map = wp_heap_call_is_map(data->call);
 	double weight = data->threshold ? 0x1p32 / data->threshold : 1;
 	double bytes = weight * (double)data->size;
 	struct wp_heap_object object = {
@@ -88,13 +103,15 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 		     wp_heap_sites_search(&h->sites, target, h->probe, NULL);
 	if (rc == -ENOMEM)
 		return rc;
-	if (!strip(target, wp_heap_call_is_map(data->call), &walk.stack)) {
+	if ((is_map && data->size < target->loop->options.heap_least) ||
+	    !strip(target, is_map, &walk.stack)) {
 		h->ninner++;
 		return 0;
 	}
 	key.stack = wp_stack_walk_intern(target, &walk);
 	if (key.stack == UINT32_MAX)
 		return -ENOMEM;
+	object.variance = variance(target->loop, object.bytes, weight);
 	if (object.bytes > BYTES_MAX - sums->bytes) {
 		sums->nbeyond++;
 		return 0;
@@ -103,8 +120,9 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 	rc = wp_profile_add_sample_hinted(target->profile, WP_PROFILE_HEAP,
 					  &key, &object.at, object.count,
 					  object.bytes);
-	if (rc || object.at >= target->profile->sets[WP_PROFILE_HEAP].nsamples)
+	if (rc || object.at >= set->nsamples)
 		return rc;
+	set->samples[object.at].weight_ns += object.variance;
 	return keep_object(h, data, &object, weight);
 }
 

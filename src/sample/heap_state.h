@@ -53,7 +53,7 @@ struct wp_heap_samples {
 	 * has those that are looked at. */
 	size_t noverwritten;
 	uint32_t nexecs;
-	/* Samples of an allocator that another called. */
+	/* Samples of an allocator that another called, or of less than is wanted. */
 	uint64_t ninner;
 };
 

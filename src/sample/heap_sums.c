@@ -144,7 +144,7 @@ int wp_heap_sums_describe(struct wp_common *common,
 	const struct wp_heap_sums *sums = &common->heap;
 	uint64_t lost = sums->counts.unsent + sums->ndropped + sums->nbeyond;
 	struct wp_profile *profile = common->profile;
-	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_HEAP];
+	struct wp_sample_set *set = &profile->sets[WP_PROFILE_HEAP];
 	uint64_t in_use = 0;
 
 	if (!sums->nprocesses)
@@ -153,6 +153,11 @@ int wp_heap_sums_describe(struct wp_common *common,
 		in_use += set->samples[i].cpu_ns;
 	/* If nothing is in use, it is a profile of what was allocated. */
 	profile->meta.is_of_allocations = !in_use && !loop->options.heap_leaks;
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		if (!profile->meta.is_of_allocations)
+			set->samples[i].weight_ns = set->samples[i].looks;
+		set->samples[i].looks = 0;
+	}
 	profile->meta.heap_period = (int64_t)loop->options.heap_rate;
 	fill_counters(&profile->counters, sums, lost);
 	return put_source(common, loop, lost);

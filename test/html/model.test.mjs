@@ -209,6 +209,24 @@ test('errors are those of what samples divide', () => {
   assert.equal(e.functionErrors(server(), tree, { ...all }), null);
 });
 
+/* The numbers are those of test_errors.c. */
+test('of bytes that were sampled the sum is sampled too', () => {
+  const heap = (more) => m.decode(encode([
+    ['a', 0, false, [[['main', 'known'], RUN, 1e6], [['main', 'sampled'], RUN, 2e6]], false, [0, 0], [[['main', 'sampled'], 2e6]]],
+    ['b', 0, false, [[['main', 'sampled'], RUN, 1e6]], false, [0, 0], [[['main', 'sampled'], 1e6]]],
+  ], { unit: 'bytes', bytes_per_sample: 65536, ...more }));
+  const p = heap(), tree = m.callTree(p, m.select(p, all).weights), x = e.functionErrors(p, tree, { ...all });
+  const [main, known, sampled] = ['main', 'known', 'sampled'].map((n) => p.frames.findIndex((f) => f.name === n));
+
+  assert.ok([known, sampled].every((f) => Math.abs(x.share.self[f] - 113246.95) < 0.01), String(x.share.self));
+  assert.deepEqual([x.self[known], x.share.self[main]], [0, 0]);
+  near(x.self[sampled], Math.sqrt(3e6 * 65536 + 2 * 65536 ** 2));
+  near(x.total[main], Math.sqrt(3e6 * 65536 + 2 * (3e6 * 65536 / 4e6) ** 2));
+  /* Of one thread. */
+  near(e.functionErrors(p, tree, { ...all, threads: new Set([1]) }).self[sampled], Math.sqrt(1e6 * 65536 + 2 * 65536 ** 2));
+  assert.equal(e.functionErrors(heap({ bytes_per_sample: 0 }), tree, { ...all }), null);
+});
+
 test('errors follow their stacks when profiles are united', () => {
   const p = divided(), alone = m.callTree(p, m.select(p, all).weights), want = e.functionErrors(p, alone, { ...all });
   const names = p.frames.map((f) => f.name), base = m.decode(encode([['z', 0, true, [[['first', 'main', 'libpoll'], RUN, 60]]]]));

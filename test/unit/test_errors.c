@@ -177,6 +177,116 @@ static void the_truth_is_within_two_errors_in_95_of_100(void **state)
 	}
 }
 
+/* Add to PROFILE what was sampled of STACK's objects: BYTES, whose variance is so much in
+ * bytes * 65536. */
+static void add_bytes(uint32_t stack, double bytes, double variance)
+{
+	const struct wp_sample_key key = { .stack = stack };
+	struct wp_sample_set *set = &profile.sets[WP_PROFILE_HEAP];
+
+	assert_int_equal(wp_profile_add_sample(&profile, WP_PROFILE_HEAP, &key,
+					       1, (uint64_t)llround(bytes)),
+			 0);
+	set->samples[set->nsamples - 1].weight_ns += (uint64_t)llround(
+		variance);
+}
+
+/* The error of the share of ROW's bytes, times all. */
+static double error_of_bytes(uint32_t row)
+{
+	struct wp_errors errors;
+	double v;
+
+	assert_int_equal(wp_errors_init(&errors, &profile, WP_PROFILE_HEAP), 0);
+	for (uint32_t i = 0; i < profile.sets[WP_PROFILE_HEAP].nsamples; i++) {
+		const struct wp_profile_sample *s = wp_errors_sample(&errors,
+								     i);
+
+		assert_int_equal(wp_errors_add(&errors, s->key.stack, s), 0);
+	}
+	v = wp_errors_of(&errors, row);
+	assert_int_equal(errors.known, errors.all_variance > 0);
+	wp_errors_clear(&errors);
+	return v;
+}
+
+static void forget_bytes(void)
+{
+	struct wp_sample_set *set = &profile.sets[WP_PROFILE_HEAP];
+
+	set->nsamples = 0;
+	wp_index_clear(&set->index);
+}
+
+/* The numbers are those of model.test.mjs. */
+static void of_bytes_the_sum_is_sampled_too(void **state)
+{
+	(void)state;
+	profile.meta.is_of_allocations = true;
+	profile.meta.heap_period = 65536;
+	assert_float_equal(error_of_bytes(0), 0, 0);
+	add_bytes(0, 1e6, 0);
+	assert_float_equal(error_of_bytes(0), 0, 0);
+	add_bytes(1, 3e6, 1e6);
+	add_bytes(1, 0, 2e6);
+	/* The other's are known: r = 1/4, V' = 3e6 * 65536 + 2 * (65536)^2. */
+	assert_float_equal(error_of_bytes(0), 113246.95, 0.01);
+	assert_float_equal(error_of_bytes(1), error_of_bytes(0), 0.01);
+	forget_bytes();
+}
+
+/* Five sites of the same rate, from 20 samples on average to 500: as often as it should
+ * the error that is told of each recording holds the truth. */
+static void
+the_true_part_of_bytes_is_within_two_errors_in_95_of_100(void **state)
+{
+	enum { RECORDINGS = 2000, SITES = 5, RATE = 65536 };
+	static const struct {
+		double number, size;
+	} sites[SITES] = {
+		{ 28000, 48 },	{ 6000, 700 },	 { 2000, 4096 },
+		{ 800, 20000 }, { 160, 200000 },
+	};
+	struct wp_random random = { 1 };
+	unsigned int within = 0;
+	double truth = 0;
+
+	(void)state;
+	profile.meta.is_of_allocations = true;
+	profile.meta.heap_period = RATE;
+	for (int k = 0; k < SITES; k++)
+		truth += sites[k].number * sites[k].size;
+	for (int i = 0; i < RECORDINGS; i++) {
+		double bytes[SITES], all = 0;
+
+		for (uint32_t k = 0; k < SITES; k++) {
+			double p = -expm1(-sites[k].size / RATE), n = 0;
+			double one = sites[k].size / p, at = -1;
+
+			/* The distance to the next that is sampled. */
+			while ((at += 1 +
+				      floor(log1p(-(double)(wp_random_next(
+								    &random) >>
+							    11) *
+						  0x1p-53) /
+					    log1p(-p))) < sites[k].number)
+				n++;
+			bytes[k] = n * one;
+			all += bytes[k];
+			add_bytes(k, bytes[k], bytes[k] * one * (1 - p) / RATE);
+		}
+		for (uint32_t k = 0; k < SITES; k++)
+			within += fabs(bytes[k] / all - sites[k].number *
+								sites[k].size /
+								truth) *
+					  all <=
+				  2 * error_of_bytes(k);
+		forget_bytes();
+	}
+	assert_in_range(within, RECORDINGS * SITES * 93 / 100,
+			RECORDINGS * SITES * 97 / 100);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -186,6 +296,8 @@ int main(void)
 		TEST(cpu_samples_divide_the_time_ready_to_run),
 		TEST(without_looks_no_error_is_known),
 		TEST(the_truth_is_within_two_errors_in_95_of_100),
+		TEST(of_bytes_the_sum_is_sampled_too),
+		TEST(the_true_part_of_bytes_is_within_two_errors_in_95_of_100),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,11 +126,33 @@ static void a_sample_without_a_place_is_nothing(void **state)
 	check(20, 2);
 }
 
+static void what_is_left_has_its_part_of_the_variance(void **state)
+{
+	const struct wp_heap_map sampled = {
+		.id = 1, .weight = 2, .bytes = 200, .variance = 80
+	};
+	struct wp_profile_sample one = { 0 };
+	struct wp_sample_set set = { .samples = &one, .nsamples = 1 };
+
+	(void)state;
+	assert_int_equal(wp_heap_maps_add(&maps, &sampled), 0);
+	place(1, 100, 200, 1);
+	place(2, 150, 175, 0);
+	wp_heap_maps_count(&maps, &set, UINT64_MAX);
+	assert_int_equal(one.cpu_ns, 150);
+	assert_int_equal(one.looks, 60);
+	wp_heap_maps_clear(&maps);
+}
+
 static void a_call_that_fails_is_taken_back(void **state)
 {
-	struct wp_profile_sample one = { .count = 7, .wall_ns = 1000 };
+	struct wp_profile_sample one = { .count = 7,
+					 .wall_ns = 1000,
+					 .weight_ns = 90 };
 	struct wp_sample_set set = { .samples = &one, .nsamples = 1 };
-	struct wp_heap_map map = { .id = 1, .count = 2, .bytes = 400 };
+	struct wp_heap_map map = {
+		.id = 1, .count = 2, .bytes = 400, .variance = 30
+	};
 
 	(void)state;
 	assert_int_equal(wp_heap_maps_add(&maps, &map), 0);
@@ -138,6 +160,7 @@ static void a_call_that_fails_is_taken_back(void **state)
 	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 1), 400);
 	assert_int_equal(one.count, 5);
 	assert_int_equal(one.wall_ns, 600);
+	assert_int_equal(one.weight_ns, 60);
 	/* Once; and it has no place. */
 	assert_int_equal(wp_heap_maps_take_back(&maps, &set, 1), 0);
 	place(2, 0, 10, 1);
@@ -187,6 +210,7 @@ int main(void)
 		cmocka_unit_test(what_is_unmapped_is_not_counted),
 		cmocka_unit_test(the_newest_mapping_holds),
 		cmocka_unit_test(a_sample_without_a_place_is_nothing),
+		cmocka_unit_test(what_is_left_has_its_part_of_the_variance),
 		cmocka_unit_test(a_call_that_fails_is_taken_back),
 		cmocka_unit_test(what_is_said_waits_for_its_sample),
 		cmocka_unit_test(older_ones_only),

@@ -215,6 +215,10 @@ static void a_sample_stands_for_many(void **state)
 	assert_int_equal(sums->cpu_ns, 8000);
 	assert_int_equal(sums->threads, 1);
 	assert_int_equal(fake.profile.meta.heap_period, 1 << 16);
+	/* Of the two in use each has 4000^2 * 3 / 4 of 65536 bytes. */
+	assert_int_equal(fake.profile.sets[WP_PROFILE_HEAP].samples->weight_ns,
+			 2 * 183);
+	assert_int_equal(fake.profile.sets[WP_PROFILE_HEAP].samples->looks, 0);
 	assert_non_null(strstr(source(), "uprobe sessions"));
 	assert_int_equal(fake.profile.counters.heap_ended, 0);
 }
@@ -257,6 +261,9 @@ static void what_fails_is_taken_back(void **state)
 	sums = finish();
 	assert_int_equal(sums->count, 2);
 	assert_int_equal(sums->wall_ns, 1000);
+	/* Nothing is in use: 1000^2 / 2 of 65536 bytes. */
+	assert_int_equal(fake.profile.sets[WP_PROFILE_HEAP].samples->weight_ns,
+			 7);
 }
 
 /* Sums of a profile are int64, of all its samples together. */
@@ -276,6 +283,24 @@ static void no_more_is_counted_than_readers_can_add_up(void **state)
 	sums = finish();
 	assert_int_equal(sums->wall_ns, 7ull << 59);
 	assert_int_equal(fake.profile.counters.heap_lost, 42 - 8);
+}
+
+/* Maps of so much at a time are wanted; what malloc is asked for does not matter. */
+static void less_than_is_wanted_is_left_out(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	options.heap_large = true;
+	options.heap_least = 5000;
+	start_target();
+	tick();
+	allocate(1, 4999, 1u << 31, WP_HEAP_MMAP);
+	allocate(2, 5000, 1u << 31, WP_HEAP_MMAP);
+	allocate(3, 4999, 1u << 31, WP_HEAP_MPROTECT);
+	sums = finish();
+	assert_int_equal(sums->wall_ns, 10000);
+	assert_non_null(strstr(source(), " 1 in all"));
 }
 
 static void after_an_exec_nothing_of_before_is_in_use(void **state)
@@ -694,6 +719,7 @@ int main(void)
 		TEST(a_sample_stands_for_many),
 		TEST(weights_are_right_on_average),
 		TEST(what_fails_is_taken_back),
+		TEST(less_than_is_wanted_is_left_out),
 		TEST(no_more_is_counted_than_readers_can_add_up),
 		TEST(after_an_exec_nothing_of_before_is_in_use),
 		TEST(samples_of_freed_objects_are_forgotten),

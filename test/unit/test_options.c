@@ -512,6 +512,7 @@ static void what_is_wrong_is_said(void **state)
 		{ "w --profile heap --heap-census -- ls",
 		  "of a process that runs" },
 		{ "w -p 1 --profile heap --heap-rate 0", "such as 64M" },
+		{ "w -p 1 --profile heap --heap-large=0", "such as 64M" },
 		{ "w -p 1 --profile heap --max-overhead 101",
 		  "--max-overhead wants percent" },
 		{ "w -p 1 --profile heap --heap-probe x", "auto, session" },

@@ -52,12 +52,7 @@ function addVariances(tree, shown, touched, pool, looks, rows, sums) {
   };
 
   for (const stack of touched) {
-    const leaf = tree.leaf[stack];
-    for (let node = leaf; node > 0; node = tree.parent[node])
-      if (tree.first[node])
-        add(tree.frame[node], stack, PARTS);
-    if (leaf > 0)
-      add(tree.frame[leaf], stack, 0);
+    eachFunction(tree, stack, (frame, key) => add(frame, stack, key === 'self' ? 0 : PARTS));
     shown[stack * PARTS] = shown[stack * PARTS + 1] = 0;
   }
   for (const frame of frames) {
@@ -69,11 +64,57 @@ function addVariances(tree, shown, touched, pool, looks, rows, sums) {
   }
 }
 
+/* Call ADD with (frame, key) for each function of STACK, itself ("self") and with what it
+ * calls ("total"). */
+function eachFunction(tree, stack, add) {
+  const leaf = tree.leaf[stack];
+
+  for (let node = leaf; node > 0; node = tree.parent[node])
+    if (tree.first[node])
+      add(tree.frame[node], 'total');
+  if (leaf > 0)
+    add(tree.frame[leaf], 'self');
+}
+
+/* Of bytes that were sampled: errors.h has the formula of shares.  {self, total} are
+ * those of the bytes, SHARE has those of them as a part of all. */
+function sampledErrors(p, tree, { threads, off, hideIdle }) {
+  const zeros = () => ({ self: new Float64Array(p.frames.length), total: new Float64Array(p.frames.length) });
+  const bytes = zeros(), variances = zeros(), share = zeros();
+  let all = 0, allVariance = 0;
+
+  for (const t of p.threads) {
+    if ((threads && !threads.has(t.index)) || (hideIdle && t.idle))
+      continue;
+    eachRow(p, t, null, (stack, kind, n) => {
+      if (off.has(kind.cat))
+        return;
+      all += n;
+      eachFunction(tree, stack, (frame, key) => { bytes[key][frame] += n; });
+    });
+    for (const [stack, units] of t.exact) {
+      allVariance += units * p.bytes_per_sample;
+      eachFunction(tree, stack, (frame, key) => { variances[key][frame] += units * p.bytes_per_sample; });
+    }
+  }
+  const enlarge = (v, s) => v + 2 * (s > 0 ? v / s : allVariance / all) ** 2;
+  for (const key of ['self', 'total'])
+    bytes[key].forEach((s, f) => {
+      const v = variances[key][f], r = s / all;
+      if (s > 0)
+        share[key][f] = Math.sqrt((1 - r) ** 2 * enlarge(v, s) + r ** 2 * enlarge(Math.max(0, allVariance - v), all - s));
+      variances[key][f] = s > 0 ? Math.sqrt(enlarge(v, s)) : 0;
+    });
+  return allVariance ? { ...variances, share } : null;
+}
+
 function findErrors(p, tree, selection) {
   const sums = { self: new Float64Array(p.frames.length), total: new Float64Array(p.frames.length) };
   const shown = new Float64Array(p.stackNode.length * PARTS), rows = new Float64Array(2 * PARTS * p.frames.length);
   const { range, threads, off, hideIdle } = selection;
 
+  if (p.bytes_per_sample)
+    return sampledErrors(p, tree, selection);
   if (!p.threads.some((t) => t.looks[WAITS] || t.looks[READY]))
     return null;
   for (const t of p.threads) {
@@ -97,8 +138,9 @@ function findErrors(p, tree, selection) {
 const errorsOf = new WeakMap();
 
 /* Standard errors of what functions have in SELECTION of P's threads, TREE being of
- * all calls: {self, total}, by frame in the profile's unit.  null: it is not known by
- * how many samples time was divided. */
+ * all calls: {self, total}, by frame in the profile's unit, and SHARE, the same of a part
+ * of all where that differs.  null: it is not known by how many samples time was
+ * divided. */
 export function functionErrors(p, tree, selection) {
   if (!errorsOf.has(selection))
     errorsOf.set(selection, findErrors(p, tree, selection));

@@ -57,7 +57,7 @@ function readThread(p, t, read, deeds) {
     stack: new Int32Array(n), kind: new (p.kinds.length < 65535 ? Uint16Array : Uint32Array)(n),
     time: new Float64Array(n + 1),
     /* How many samples divided its waits and the time that it was ready to run; by
-     * stack, waits that are known exactly. */
+     * stack, waits that are known exactly, or variances of bytes that were sampled. */
     looks: [t[7] || 0, t[8] || 0], exact: new Map(),
   };
 

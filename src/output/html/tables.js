@@ -89,7 +89,7 @@ function addErrors(app, tree, rows) {
 
   for (const r of rows)
     for (const key of ['self', 'total']) {
-      r[key + 'Error'] = now ? now[key][r.frame] : 0;
+      r[key + 'Error'] = now ? (now.share || now)[key][r.frame] : 0;
       r[key + 'ChangeError'] = now && old ? Math.hypot(now[key][r.frame] / app.scale, old[key][r.frame] / before.scale) : 0;
     }
   return !!now;
