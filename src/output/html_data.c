@@ -340,7 +340,6 @@ static void put_exact(struct data *d)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct wp_profile_sample *s = wp_errors_sample(&d->errors,
 								     i);
-
 		uint64_t exact = exact_of(d, s);
 
 		if (!exact)

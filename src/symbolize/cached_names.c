@@ -51,7 +51,7 @@ static uint64_t offset_of(const struct wp_namer_module *m, uint64_t avma)
 	return avma - m->module.start_avma + m->module.off;
 }
 
-/* Load what is kept of M. */
+/* Load what is kept of M: of one module at a time, for each may have a mebibyte. */
 static void begin_module(struct run *run, const struct wp_namer_module *m)
 {
 	wp_cached_names_clear(&run->names);

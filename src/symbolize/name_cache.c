@@ -19,6 +19,7 @@
 #include "wallprof/hash.h"
 #include "wallprof/io.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/reader.h"
 #include "wallprof/vec.h"
 
 /* What a file of the cache begins with: names may differ from version to version. */
@@ -158,28 +159,15 @@ static int read_file(int dir_fd, const char *name, struct wp_text *text,
 	return rc;
 }
 
-/* Take LEN bytes off *DATA[0..*LEFT); NULL if there are not so many. */
-static const uint8_t *take(const uint8_t **data, size_t *left, size_t len)
-{
-	const uint8_t *ret = *data;
-
-	if (*left < len)
-		return NULL;
-	*data += len;
-	*left -= len;
-	return ret;
-}
-
 /* Take a message of KIND; returns its bytes, or 0. */
-static size_t take_message(const uint8_t **data, size_t *left,
-			   enum wp_protocol_kind kind,
+static size_t take_message(struct wp_reader *r, enum wp_protocol_kind kind,
 			   struct wp_protocol_message *ret)
 {
-	ssize_t n = wp_protocol_parse(ret, *data, *left);
+	ssize_t n = wp_protocol_parse(ret, r->pos, wp_reader_left(r));
 
 	if (n <= 0 || ret->kind != kind)
 		return 0;
-	(void)!take(data, left, (size_t)n);
+	wp_read_skip(r, (uint64_t)n);
 	return (size_t)n;
 }
 
@@ -193,35 +181,27 @@ static int add_entry(struct wp_cached_names *names, uint64_t off, size_t at)
 	return 0;
 }
 
-/* Parse DATA[0..LEFT), what follows the key.  Other than 0: nothing of use. */
-static int parse(struct wp_cached_names *names, const uint8_t *data,
-		 size_t left)
+/* Parse R, what follows the key.  Other than 0: nothing of use. */
+static int parse(struct wp_cached_names *names, struct wp_reader r)
 {
 	struct wp_protocol_message message;
 	struct wp_protocol_buf *text = &names->text;
-	const uint8_t *begin;
-	uint64_t off, last = 0;
-	size_t len, at = 0;
 
-	if (!take_message(&data, &left, WP_PROTOCOL_HAS, &message))
+	if (!take_message(&r, WP_PROTOCOL_HAS, &message))
 		return -EBADMSG;
 	names->has = message.has.has;
-	if (WP_VEC_ROOM(text->data, text->len, text->cap, left))
-		return -ENOMEM;
-	while (left) {
-		if (!(begin = take(&data, &left, sizeof(off))))
+	while (wp_reader_left(&r)) {
+		uint64_t off = wp_read_u64(&r);
+		const uint8_t *begin = r.pos;
+		size_t at = text->len;
+		size_t len = take_message(&r, WP_PROTOCOL_ANSWER, &message);
+
+		if (!len || !message.answer.n ||
+		    (names->n && off <= names->v[names->n - 1].off))
 			return -EBADMSG;
-		memcpy(&off, begin, sizeof(off));
-		begin = data;
-		len = take_message(&data, &left, WP_PROTOCOL_ANSWER, &message);
-		if (!len || !message.answer.n || (names->n && off <= last))
-			return -EBADMSG;
-		memcpy(text->data + at, begin, len);
-		text->len += len;
-		if (add_entry(names, off, at))
+		if (wp_protocol_add_bytes(text, begin, len) ||
+		    add_entry(names, off, at))
 			return -ENOMEM;
-		at += len;
-		last = off;
 	}
 	return 0;
 }
@@ -249,8 +229,8 @@ void wp_cached_names_load(struct wp_cached_names *names, int dir_fd,
 	    text.len >= magic + sizeof(*key) &&
 	    !memcmp(text.data, MAGIC, magic) &&
 	    !memcmp(text.data + magic, key, sizeof(*key)) &&
-	    !parse(names, (const uint8_t *)text.data + magic + sizeof(*key),
-		   text.len - magic - sizeof(*key)) &&
+	    !parse(names, wp_reader_of(text.data + magic + sizeof(*key),
+				       text.len - magic - sizeof(*key))) &&
 	    (names->has.debug_file || names->has.line_numbers ||
 	     (take_plain && is_fresh(&st))))
 		names->nloaded = names->n;
@@ -296,15 +276,6 @@ static int compare_offsets(const void *a, const void *b)
 	return (x->off > y->off) - (x->off < y->off);
 }
 
-static int put(struct wp_protocol_buf *buf, const void *data, size_t n)
-{
-	if (WP_VEC_ROOM(buf->data, buf->len, buf->cap, n))
-		return -ENOMEM;
-	memcpy(buf->data + buf->len, data, n);
-	buf->len += n;
-	return 0;
-}
-
 /* Mark names that a file has no room for, of those that were loaded first. */
 static void leave_out(struct wp_cached_names *names, size_t room)
 {
@@ -329,9 +300,10 @@ static int put_names(struct wp_protocol_buf *buf,
 		/* One address may be in two mappings. */
 		if (!name->len || (i && name->off == name[-1].off))
 			continue;
-		rc = put(buf, &name->off, sizeof(name->off));
+		rc = wp_protocol_add_bytes(buf, &name->off, sizeof(name->off));
 		if (!rc)
-			rc = put(buf, names->text.data + name->at, name->len);
+			rc = wp_protocol_add_bytes(
+				buf, names->text.data + name->at, name->len);
 	}
 	return rc;
 }
@@ -368,7 +340,8 @@ static void write_file(int dir_fd, const char *name,
 	char temporary[sizeof(TEMPORARY) + 16];
 	int fd;
 
-	trim(dir_fd);
+	if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
+		trim(dir_fd);
 	snprintf(temporary, sizeof(temporary), TEMPORARY "%d", getpid());
 	/* Of a process that had this pid. */
 	unlinkat(dir_fd, temporary, 0);
@@ -389,8 +362,8 @@ void wp_cached_names_save(struct wp_cached_names *names, int dir_fd,
 	char name[FILE_NAME];
 
 	name_file(key, name);
-	if (!put(&buf, MAGIC, sizeof(MAGIC) - 1) &&
-	    !put(&buf, key, sizeof(*key)) &&
+	if (!wp_protocol_add_bytes(&buf, MAGIC, sizeof(MAGIC) - 1) &&
+	    !wp_protocol_add_bytes(&buf, key, sizeof(*key)) &&
 	    !wp_protocol_add_has(&buf, 0, &names->has)) {
 		leave_out(names, WP_NAME_CACHE_BYTES - buf.len);
 		if (names->n)

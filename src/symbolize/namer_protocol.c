@@ -19,7 +19,8 @@ enum {
 	HAS_DEBUG_FILE = 16,
 };
 
-static int put(struct wp_protocol_buf *buf, const void *data, size_t n)
+int wp_protocol_add_bytes(struct wp_protocol_buf *buf, const void *data,
+			  size_t n)
 {
 	if (WP_VEC_ROOM(buf->data, buf->len, buf->cap, n))
 		return -ENOMEM;
@@ -31,7 +32,7 @@ static int put(struct wp_protocol_buf *buf, const void *data, size_t n)
 
 static int put_u8(struct wp_protocol_buf *buf, uint8_t val)
 {
-	return put(buf, &val, 1);
+	return wp_protocol_add_bytes(buf, &val, 1);
 }
 
 static int put_u32(struct wp_protocol_buf *buf, uint32_t val)
@@ -39,13 +40,13 @@ static int put_u32(struct wp_protocol_buf *buf, uint32_t val)
 	const uint8_t bytes[4] = { (uint8_t)val, (uint8_t)(val >> 8),
 				   (uint8_t)(val >> 16), (uint8_t)(val >> 24) };
 
-	return put(buf, bytes, sizeof(bytes));
+	return wp_protocol_add_bytes(buf, bytes, sizeof(bytes));
 }
 
 static int put_str(struct wp_protocol_buf *buf, const char *s)
 {
 	size_t n = strnlen(s, WP_PROTOCOL_STRING_MAX - 1);
-	int rc = put(buf, s, n);
+	int rc = wp_protocol_add_bytes(buf, s, n);
 
 	return rc ? rc : put_u8(buf, 0);
 }
@@ -136,7 +137,7 @@ int wp_protocol_add_open(struct wp_protocol_buf *buf,
 	if (!rc)
 		rc = put_u8(buf, (uint8_t)id_len);
 	if (!rc)
-		rc = put(buf, query->id, id_len);
+		rc = wp_protocol_add_bytes(buf, query->id, id_len);
 	if (!rc)
 		rc = put_str(buf, query->name ? query->name : "");
 	return finish(buf, start, rc);

@@ -86,6 +86,11 @@ struct wp_protocol_buf {
 		0                                                              \
 	}
 
+/* Append DATA[0..n), part of a message or between two.  0, or -ENOMEM and nothing is
+ * appended. */
+WP_MUST_CHECK
+int wp_protocol_add_bytes(struct wp_protocol_buf *buf, const void *data,
+			  size_t n);
 /* Append a message.  0, or -ENOMEM and nothing is appended. */
 WP_MUST_CHECK
 int wp_protocol_add_answer(struct wp_protocol_buf *buf,
