@@ -11,12 +11,13 @@ enum {
 	/* So close below sp only what is over has been. */
 	BELOW = 4096,
 	/* To copy from a second page costs as much again as from the first; most
-	 * threads that wait need no more than that. */
+   * threads that wait need no more than that. */
 	PAGE = 4096,
 	PAGE_REST_MIN = 1024,
 };
 
-/* LEN bytes of which only those take memory that are written; NULL: no memory. */
+/* LEN bytes of which only those take memory that are written; NULL: no memory.
+ */
 static uint8_t *reserve(size_t len)
 {
 	void *buf = mmap(NULL, len, PROT_READ | PROT_WRITE,
@@ -98,6 +99,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	copy->sample_len = copy->len;
+	copy->read_len = 0;
 	if (copy->len)
 		memcpy(copy->buf, data, copy->len);
 }
@@ -117,27 +119,52 @@ static bool extend(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	return need <= copy->len;
 }
 
-/* As extend, of a thread that goes on: it has not returned past the sample's end if
- * that is unchanged once what is beyond has been read. */
+/* Is the sample's end as it was, from the last frame that the walk found in it?
+ */
+static bool is_end_same(const struct wp_stack_copy *copy)
+{
+	uint8_t now[WP_FOLLOW_STEP];
+	size_t len = copy->read_len + WP_FOLLOW_SAME < copy->sample_len ?
+			     copy->sample_len - copy->read_len :
+			     WP_FOLLOW_SAME;
+	size_t at = copy->sample_len - len;
+
+	return wp_process_read(copy->space->process, copy->start_avma + at, now,
+			       len) == (ssize_t)len &&
+	       memcmp(now, copy->buf + at, len) == 0;
+}
+
+/* As extend, of a thread that goes on: it has not returned past the sample's
+ * end if that is unchanged once what is beyond has been read. */
 static bool follow(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 {
-	uint64_t end_avma = copy->start_avma + copy->sample_len;
 	const size_t had = copy->len;
-	uint8_t now[WP_FOLLOW_SAME];
 
-	if (!copy->may_follow || copy->has_left ||
-	    copy->sample_len < sizeof(now) ||
-	    avma + len - copy->start_avma > WP_FOLLOW_MAX ||
+	if (copy->has_left || copy->sample_len < WP_FOLLOW_SAME ||
 	    !extend(copy, avma, len))
 		return false;
-	copy->has_left = wp_process_read(copy->space->process,
-					 end_avma - sizeof(now), now,
-					 sizeof(now)) != (ssize_t)sizeof(now) ||
-			 memcmp(now, copy->buf + copy->sample_len - sizeof(now),
-				sizeof(now)) != 0;
+	copy->has_left = !is_end_same(copy);
 	if (copy->has_left)
 		copy->len = had;
 	return !copy->has_left;
+}
+
+/* Make the copy hold [AVMA, AVMA + LEN), which is of its stack: true if it
+ * does. */
+static bool reach(struct wp_stack_copy *copy, uint64_t avma, size_t len)
+{
+	size_t need = avma + len - copy->start_avma;
+	bool had = need <= copy->len;
+
+	if (copy->live)
+		return had || extend(copy, avma, len);
+	if (need > copy->sample_len && copy->may_follow)
+		had = need <= WP_FOLLOW_MAX &&
+		      need <= copy->read_len + WP_FOLLOW_STEP &&
+		      (had || follow(copy, avma, len));
+	if (had && need > copy->read_len)
+		copy->read_len = need;
+	return had;
 }
 
 /* Not of a stack: code, or what a file was mapped for. */
@@ -148,8 +175,8 @@ static bool is_lasting(const struct wp_stack_copy *copy, uint64_t avma)
 	return map && (map->exec || map->ino);
 }
 
-/* Is [AVMA, AVMA + LEN) of the stack that was copied, and such that a copy could
- * hold it? */
+/* Is [AVMA, AVMA + LEN) of the stack that was copied, and such that a copy
+ * could hold it? */
 static bool is_same_stack(const struct wp_stack_copy *copy, uint64_t avma,
 			  size_t len)
 {
@@ -223,13 +250,10 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 	uint64_t at = avma - copy->start_avma;
 
 	if (is_same_stack(copy, avma, len)) {
-		if (at + len > copy->len) {
-			copy->beyond = true;
-			if (!(copy->live ? extend(copy, avma, len) :
-					   follow(copy, avma, len)))
-				return copy->len ? WP_MEM_BEYOND_COPY :
-						   WP_MEM_UNREADABLE;
-		}
+		copy->beyond |= at + len > copy->len;
+		if (!reach(copy, avma, len))
+			return copy->len ? WP_MEM_BEYOND_COPY :
+					   WP_MEM_UNREADABLE;
 		memcpy(buf, copy->buf + at, len);
 		return WP_MEM_OK;
 	}

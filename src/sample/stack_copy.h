@@ -24,8 +24,11 @@ enum {
 	WP_COPY_MAX = 8 << 20,
 	/* Most bytes of a copy of a thread that goes on: it is made at each sample. */
 	WP_FOLLOW_MAX = 1 << 20,
-	/* Bytes at a sample's end that tell whether the frames there are the same. */
+	/* Least bytes at a sample's end that tell whether the frames there are the
+	 * same; and most to the next word that a walk reads: what is farther off may be
+	 * of another stack, as a goroutine's is above the runtime's own. */
 	WP_FOLLOW_SAME = 1024,
+	WP_FOLLOW_STEP = 16 << 10,
 	/* Most bytes of a piece of another stack, and most pieces. */
 	WP_PIECE_MAX = 256 << 10,
 	WP_PIECES_MAX = 8,
@@ -62,6 +65,8 @@ struct wp_stack_copy {
 	 * bytes. */
 	bool may_follow;
 	size_t sample_len;
+	/* The walk has read up to here, from START_AVMA. */
+	size_t read_len;
 	/* Set by reads of the walk: the stack goes on past the copy; the thread has
 	 * left the frames at the end of the sample's since; memory of another stack
 	 * was read or missing. */

@@ -125,10 +125,22 @@ static void a_short_copy_ends_with_its_page(void **state)
 	close_own(&own);
 }
 
-/* The frames above a sample's end are as they were while the end is. */
-static void a_sample_is_read_on_until_its_end_is_left(void **state)
+/* Bytes that could be read from AVMA on, frame by frame, of LEN. */
+static size_t read_up(struct own *own, uint64_t avma, size_t len)
 {
-	enum { LEN = 2 * PAGE };
+	struct wp_mem mem = wp_stack_copy_mem(&own->copy);
+	uint64_t word;
+	size_t at = 0;
+
+	while (at < len && mem.read(mem.ctx, avma + at, &word, 8) == 0)
+		at += 8;
+	return at;
+}
+
+/* The frames above a sample's end are as they were while the end is. */
+static void a_sample_is_read_on_while_its_end_is_as_it_was(void **state)
+{
+	enum { LEN = 2 * PAGE, FRAME = 2048 };
 	struct own own;
 	struct wp_mem mem;
 	uint64_t above, word = 0;
@@ -145,22 +157,76 @@ static void a_sample_is_read_on_until_its_end_is_left(void **state)
 			 WP_MEM_BEYOND_COPY);
 	assert_false(own.copy.has_left);
 	own.copy.may_follow = true;
+	assert_int_equal(mem.read(mem.ctx, above - FRAME, &word, 8), 0);
 	/* What is below the end changes all the time. */
-	memset(own.stack, KEPT, LEN - WP_FOLLOW_SAME);
+	memset(own.stack, KEPT, LEN - FRAME);
 	assert_int_equal(mem.read(mem.ctx, above, &word, 8), 0);
 	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
-	assert_int_equal(
-		mem.read(mem.ctx, avma_of(own.stack + WP_FOLLOW_MAX), &word, 8),
-		WP_MEM_BEYOND_COPY);
+	assert_int_equal(read_up(&own, above, WP_FOLLOW_MAX),
+			 WP_FOLLOW_MAX - LEN);
 	assert_false(own.copy.has_left);
-	own.stack[LEN - 1] = KEPT;
-	assert_int_equal(mem.read(mem.ctx, above + WP_FOLLOW_MAX / 2, &word, 8),
+	close_own(&own);
+}
+
+/* The frame that the walk found last in it is of the end, however long it is.
+ */
+static void a_sample_is_not_read_on_where_its_end_was_left(void **state)
+{
+	enum { LEN = 8 * PAGE, FRAME = 2 * PAGE };
+	struct own own;
+	struct wp_mem mem;
+	uint64_t above, word = 0;
+
+	(void)state;
+	open_own(&own);
+	set_region(&own, BIG);
+	above = avma_of(own.stack + LEN);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  LEN);
+	own.copy.may_follow = true;
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(mem.read(mem.ctx, above - FRAME - 8, &word, 8), 0);
+	own.stack[LEN - FRAME] = KEPT;
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8),
 			 WP_MEM_BEYOND_COPY);
 	assert_true(own.copy.has_left);
 	/* Not even where it was left, in the time between. */
-	own.stack[LEN - 1] = FILL;
-	assert_int_equal(mem.read(mem.ctx, above + WP_FOLLOW_MAX / 2, &word, 8),
+	own.stack[LEN - FRAME] = FILL;
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8),
 			 WP_MEM_BEYOND_COPY);
+	close_own(&own);
+}
+
+/* A goroutine's stack lies above the runtime's own, which calls nothing of it.
+ */
+static void a_neighbour_is_not_read_as_what_follows(void **state)
+{
+	enum { LEN = 8 * PAGE };
+	struct own own;
+	struct wp_mem mem;
+	uint64_t above, word = 0;
+
+	(void)state;
+	open_own(&own);
+	set_region(&own, BIG);
+	above = avma_of(own.stack + LEN);
+	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
+			  LEN);
+	own.copy.may_follow = true;
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(
+		mem.read(mem.ctx, above - WP_FOLLOW_STEP - 8, &word, 8), 0);
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8),
+			 WP_MEM_BEYOND_COPY);
+	assert_int_equal(mem.read(mem.ctx, above - 8, &word, 8), 0);
+	assert_int_equal(mem.read(mem.ctx, above, &word, 8), 0);
+	/* Nor in what has been read of it already. */
+	assert_int_equal(
+		mem.read(mem.ctx, above + WP_FOLLOW_STEP + 8, &word, 8),
+		WP_MEM_BEYOND_COPY);
+	assert_false(own.copy.has_left);
+	assert_int_equal(mem.read(mem.ctx, above + WP_FOLLOW_STEP, &word, 8),
+			 0);
 	close_own(&own);
 }
 
@@ -230,7 +296,8 @@ static void what_is_below_a_copy_is_read_of_who_stands_still(void **state)
 	close_own(&own);
 }
 
-/* Another stack may be used meanwhile; code and what files hold is as it was. */
+/* Another stack may be used meanwhile; code and what files hold is as it was.
+ */
 static void another_stack_is_read_of_who_stands_still(void **state)
 {
 	static const uint8_t lasting[16] = "as in the file";
@@ -334,7 +401,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
 		cmocka_unit_test(a_short_copy_ends_with_its_page),
-		cmocka_unit_test(a_sample_is_read_on_until_its_end_is_left),
+		cmocka_unit_test(
+			a_sample_is_read_on_while_its_end_is_as_it_was),
+		cmocka_unit_test(
+			a_sample_is_not_read_on_where_its_end_was_left),
+		cmocka_unit_test(a_neighbour_is_not_read_as_what_follows),
 		cmocka_unit_test(
 			what_is_not_copied_is_read_of_who_stands_still),
 		cmocka_unit_test(
