@@ -5,30 +5,37 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Least CPU time to judge by, in sampling intervals. */
-enum { CPU_INTERVALS = 3 };
+enum {
+	/* Least CPU time to judge by, in sampling intervals. */
+	CPU_INTERVALS = 3,
+	/* As many pass without a look that meets a thread by chance: exp(-10). */
+	UNMET_INTERVALS = 10,
+};
 
 /* The part of MEASURE that has no whole stack.  OF_MANY: of several processes, of which
  * many have ended before a sample was due. */
 static uint64_t cut_part(const struct wp_profile_measure *measure,
-			 bool stops_never, bool of_many)
+			 const struct wp_options *options, bool of_many)
 {
 	uint64_t cut = measure->all - measure->ends[WP_END_ROOT];
+	uint64_t unmet = measure->ends[WP_END_NOT_SEEN];
 
 	/* The waiter's stack stands for a holder's that no lock names. */
 	cut -= measure->ends[WP_END_DEPTH_LIMIT] + measure->ends[WP_END_HOLDER];
-	if (of_many)
-		cut -= measure->ends[WP_END_NOT_SEEN];
-	return stops_never ? cut - measure->ends[WP_END_EMPTY] -
-				     measure->ends[WP_END_NO_STOPS] :
-			     cut;
+	if (of_many || unmet < UNMET_INTERVALS * options->sampler.interval_ns)
+		cut -= unmet;
+	return options->sampler.stop == WP_STOP_NEVER ?
+		       cut - measure->ends[WP_END_EMPTY] -
+			       measure->ends[WP_END_NO_STOPS] :
+		       cut;
 }
 
 /* LEAST: what is too little to judge by. */
 static bool is_cut(const struct wp_profile_measure *measure, uint64_t least,
-		   bool stops_never, bool of_many, char text[WP_LOSSES_TEXT])
+		   const struct wp_options *options, bool of_many,
+		   char text[WP_LOSSES_TEXT])
 {
-	uint64_t cut = cut_part(measure, stops_never, of_many);
+	uint64_t cut = cut_part(measure, options, of_many);
 
 	if (cut <= measure->all / 10 || cut < least)
 		return false;
@@ -42,7 +49,6 @@ static bool has_cut_stacks(const struct wp_profile *profile,
 			   const struct wp_options *options,
 			   char text[WP_LOSSES_TEXT])
 {
-	bool never = options->sampler.stop == WP_STOP_NEVER;
 	/* A process that hardly runs: its CPU time is of one sample or two. */
 	const uint64_t least[] = { 0, CPU_INTERVALS *
 					      options->sampler.interval_ns };
@@ -53,7 +59,7 @@ static bool has_cut_stacks(const struct wp_profile *profile,
 		if (!(options->kinds & 1u << kind))
 			continue;
 		for (unsigned int i = 0; i < sums->nmeasures; i++)
-			if (is_cut(&sums->measures[i], least[i], never,
+			if (is_cut(&sums->measures[i], least[i], options,
 				   wp_profile_is_of_many(profile), text))
 				return true;
 	}

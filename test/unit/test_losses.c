@@ -83,6 +83,21 @@ static void so_little_cpu_time_is_not_judged(void **state)
 	assert_true(finds(p));
 }
 
+/* A thread that sleeps for a millisecond and runs for some microseconds, for less than a
+ * second: no sample of CPU time meets it, though three are expected. */
+static void what_looks_miss_by_chance_is_not_judged(void **state)
+{
+	struct wp_profile *p = *state;
+
+	options.sampler.interval_ns = 100;
+	add(p, WP_PROFILE_WALL, WP_STATE_WAITING, WP_END_ROOT, 9000, 0);
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_NOT_SEEN, 999, 999);
+	assert_false(finds(p));
+	add(p, WP_PROFILE_WALL, WP_STATE_RUNNING, WP_END_NOT_SEEN, 1, 1);
+	assert_true(finds(p));
+	assert_string_equal(text, "100 % of CPU time has no whole stack");
+}
+
 static void short_processes_are_not_judged_by_what_no_look_met(void **state)
 {
 	struct wp_profile *p = *state;
@@ -198,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(cpu_time_is_judged_apart_from_wall_time),
 		TEST(so_little_cpu_time_is_not_judged),
+		TEST(what_looks_miss_by_chance_is_not_judged),
 		TEST(short_processes_are_not_judged_by_what_no_look_met),
 		TEST(running_time_stands_for_cpu_time_that_was_not_recorded),
 		TEST(cut_stacks_of_waits_are_losses_of_wall_time),
