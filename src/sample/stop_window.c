@@ -13,6 +13,7 @@
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
+#include "threads.h"
 #include "unstopped.h"
 #include "wallprof/clock.h"
 
@@ -248,6 +249,8 @@ struct window {
 	/* The scheduler's books of T, and when they were read. */
 	struct wp_schedstat times;
 	uint64_t time_ns;
+	/* "" if it was not read. */
+	char name[WP_COMM_MAX];
 	/* Valid if T's stack is to be walked in the window. */
 	struct wp_stack_walk walk;
 };
@@ -273,6 +276,10 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 		wp_tracer_release(target->loop->tracer, tracee);
 		return false;
 	}
+	/* So far it was read by number, which another thread may have had. */
+	ret->name[0] = '\0';
+	if (!t->nstops)
+		wp_threads_read_name(target, t->tid, ret->name);
 	wp_wait_state_settle_stop(target->process, target->space.is_32bit,
 				  &ret->regs, &ret->facts);
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
@@ -333,6 +340,10 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	}
 	wp_stop_request_done(t);
 	t->waits.stop_end_ns = wp_clock_ns();
+	if (window.name[0])
+		wp_threads_rename(t, window.name);
+	if (!t->watched)
+		return 0;
 	walk_after(t, &window);
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
 	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {

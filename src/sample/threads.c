@@ -20,9 +20,8 @@ enum {
 	FETCH_AHEAD = 8,
 };
 
-/* False, and "", for a thread that has ended already. */
-static bool read_comm(const struct wp_target *target, pid_t tid,
-		      char name[WP_COMM_MAX])
+bool wp_threads_read_name(const struct wp_target *target, pid_t tid,
+			  char name[WP_COMM_MAX])
 {
 	ssize_t n = wp_thread_files_read_once(target, tid, "comm", name,
 					      WP_COMM_MAX);
@@ -163,7 +162,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->look.cpu = -1;
 	t->look.times.slices = UINT64_MAX;
 	t->sleeps_before = UINT64_MAX;
-	named = read_comm(target, tid, name);
+	named = wp_threads_read_name(target, tid, name);
 	t->name_tick = target->tick;
 	t->index = add_entry(t, name);
 	if (t->index == UINT32_MAX) {
@@ -394,7 +393,7 @@ void wp_threads_name(struct wp_thread *t, const struct wp_task_record *record)
 	t->name_tick = t->target->tick;
 	if (record)
 		wp_threads_rename(t, record->comm);
-	else if (read_comm(t->target, t->tid, name))
+	else if (wp_threads_read_name(t->target, t->tid, name))
 		wp_threads_rename(t, name);
 }
 

@@ -32,6 +32,10 @@ struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid);
 WP_MUST_CHECK
 int wp_threads_end(struct wp_target *target, size_t i);
 
+/* Read what TID is called now.  False, and "", for a thread that has ended. */
+bool wp_threads_read_name(const struct wp_target *target, pid_t tid,
+			  char name[WP_COMM_MAX]);
+
 /* T is called NAME now. */
 void wp_threads_rename(struct wp_thread *t, const char *name);
 
