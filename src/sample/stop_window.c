@@ -481,23 +481,11 @@ static int stop_together(struct wp_target *target)
 	return rc;
 }
 
-static int record_all_unstopped(struct wp_target *target)
-{
-	struct wp_stop_requests *list = &target->stop_requests;
-	int rc = 0;
-
-	while (list->n && !rc)
-		rc = wp_unstopped_record(
-			wp_stop_requests_take(list, list->n - 1),
-			WP_END_NO_STOPS);
-	return rc;
-}
-
 int wp_stop_window_make(struct wp_target *target)
 {
 	switch (target->loop->options.stop) {
 	case WP_STOP_NEVER:
-		return record_all_unstopped(target);
+		return wp_unstopped_record_all(target);
 	case WP_STOP_ALL:
 		return stop_together(target);
 	default:

@@ -18,6 +18,18 @@ int wp_unstopped_record(struct wp_thread *t, enum wp_stack_end why)
 				 t->stop.weight_ns);
 }
 
+int wp_unstopped_record_all(struct wp_target *target)
+{
+	struct wp_stop_requests *list = &target->stop_requests;
+	int rc = 0;
+
+	while (list->n && !rc)
+		rc = wp_unstopped_record(
+			wp_stop_requests_take(list, list->n - 1),
+			WP_END_NO_STOPS);
+	return rc;
+}
+
 int wp_unstopped_owe(struct wp_thread *t)
 {
 	if (t->stop.for_registers)

@@ -14,6 +14,10 @@
 WP_MUST_CHECK
 int wp_unstopped_record(struct wp_thread *t, enum wp_stack_end why);
 
+/* None that was to be stopped in this tick is: --stop=never. */
+WP_MUST_CHECK
+int wp_unstopped_record_all(struct wp_target *target);
+
 /* T gets no stop now: its time goes to the next stack of the same state. */
 WP_MUST_CHECK
 int wp_unstopped_owe(struct wp_thread *t);
