@@ -337,6 +337,56 @@ static void a_wake_while_the_thread_leaves_ends_its_wait(void **state)
 	assert_non_null(strstr(source(), "but for 1 waits"));
 }
 
+/* A thread may be woken while it is leaving its CPU, for 50 us at the most. */
+static void a_wake_of_before_that_is_of_another_wait(void **state)
+{
+	for (uint64_t over = 0; over < 2; over++) {
+		start_target();
+		put_sample(whole_stack(), false);
+		wake(9, true);
+		fake_now_ns += 50000 + over;
+		wait_for(WP_NS_PER_MS, false);
+		finish();
+		assert_int_equal(ns_by(WP_STATE_RUNNABLE, "interrupt"),
+				 over ? 0 : WP_NS_PER_MS);
+		assert_int_equal(ns_by(WP_STATE_WAITING, ""),
+				 over ? WP_NS_PER_MS : 0);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* The thread is off its CPU for the time of a stop by wallprof, too. */
+static void what_a_stop_is_part_of_is_no_wait(void **state)
+{
+	/* From when until when it is stopped; it is off its CPU from 20 to 30. */
+	const struct {
+		uint64_t begin, end, counts;
+	} cases[] = {
+		{ 10, 19, 1 }, { 10, 20, 0 }, { 22, 28, 0 },
+		{ 30, 40, 0 }, { 31, 40, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t start_ns;
+		struct wp_thread *t;
+
+		start_target();
+		tick();
+		t = wp_threads_find(fake.target, 7);
+		assert_non_null(t);
+		start_ns = fake_now_ns;
+		t->waits.stop_begin_ns = start_ns + cases[i].begin;
+		t->waits.stop_end_ns = start_ns + cases[i].end;
+		fake_now_ns += 20;
+		wait_for(10, false);
+		finish();
+		assert_sums(0, cases[i].counts, 10 * cases[i].counts);
+		teardown(state);
+		setup(state);
+	}
+}
+
 /* Long waits are told by ticks: by records they are not added again. */
 static void a_long_wait_counts_once(void **state)
 {
@@ -362,18 +412,17 @@ static void a_long_wait_counts_once(void **state)
 	assert_int_equal(ns, 20 * (uint64_t)TICK);
 }
 
-/* ... and who ended it is told by the record. */
-static void a_long_wait_has_its_waker(void **state)
+/* ... and who ended it is told by the record, of a wait of N ticks. */
+static void assert_waker_after(unsigned int n)
 {
 	const struct wp_regs regs = fake_stack_regs(&stack);
 	struct wp_perf_record record;
 
-	(void)state;
 	fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
 	start_target();
 	record = record_of(WP_PERF_SWITCH_OUT);
 	put(&record);
-	for (int i = 0; i < 20; i++)
+	for (unsigned int i = 0; i < n; i++)
 		tick();
 	wake(9, true);
 	fake_now_ns += WP_NS_PER_MS;
@@ -382,11 +431,21 @@ static void a_long_wait_has_its_waker(void **state)
 	fake_target_schedstat(&fake, 7, 2000, 0, 2);
 	fake_target_runs(&fake, 7);
 	finish();
+	assert_int_equal(ns_by(WP_STATE_RUNNABLE, "interrupt"), WP_NS_PER_MS);
+}
+
+static void a_long_wait_has_its_waker(void **state)
+{
+	assert_waker_after(20);
+	assert_int_equal(ns_by(WP_STATE_WAITING, ""), 0);
 	assert_int_equal(ns_by(WP_STATE_WAITING, "interrupt"),
 			 20 * (uint64_t)TICK);
-	assert_int_equal(ns_by(WP_STATE_WAITING, ""), 0);
-	assert_int_equal(ns_by(WP_STATE_RUNNABLE, "interrupt"), WP_NS_PER_MS);
 	assert_sums(3, 1, 20 * (uint64_t)TICK + WP_NS_PER_MS);
+	teardown(state);
+	setup(state);
+	/* The shortest that is told by ticks. */
+	assert_waker_after(WP_BLOCK_TICKS);
+	assert_true(ns_by(WP_STATE_WAITING, "interrupt") > 2 * (uint64_t)TICK);
 }
 
 /* Three ticks in a millisecond find one wait, and only then is the end of the wait
@@ -596,6 +655,8 @@ int main(void)
 		TEST(a_wait_ends_when_the_thread_is_woken),
 		TEST(who_wakes_may_be_an_interrupt_or_another_process),
 		TEST(a_wake_while_the_thread_leaves_ends_its_wait),
+		TEST(a_wake_of_before_that_is_of_another_wait),
+		TEST(what_a_stop_is_part_of_is_no_wait),
 		TEST(a_long_wait_counts_once),
 		TEST(a_long_wait_has_its_waker),
 		TEST(a_wait_from_before_the_last_ticks_is_not_theirs),
