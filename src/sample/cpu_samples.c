@@ -85,7 +85,7 @@ static bool are_too_many(const struct wp_target *target)
 	long threads = wp_process_count_threads(target->process);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return threads > 0 && cpus > 0 && threads > EVENTS_MAX / cpus;
+	return threads * cpus > EVENTS_MAX;
 }
 
 void wp_cpu_samples_open(struct wp_target *target, struct wp_err *err)

@@ -115,7 +115,14 @@ static void a_thread_that_came_and_went_between_ticks_is_counted(void **state)
 	put(&record);
 	tick();
 	assert_int_equal(cpu_ns(4711, 3), PERIOD);
+	tick();
+	assert_null(wp_threads_find(fake.target, 4711));
 	assert_int_equal(fake.profile.counters.threads_lost, 0);
+	/* What the scheduler counted of it is not to be read any more. */
+	for (uint32_t i = 0; i < fake.profile.nthreads; i++)
+		if (fake.profile.threads[i].tid == 4711)
+			assert_int_equal(fake.profile.threads[i].cpu_ns,
+					 PERIOD);
 }
 
 static void threads_that_are_not_watched_are_left_out(void **state)
@@ -225,14 +232,90 @@ static void without_events_the_profile_says_why(void **state)
 	assert_true(fake.target->wants_running);
 }
 
-/* Two ticks with RATE switches a second to the thread in between. */
+/* Begin to sample a process of so many THREADS; where events of CPUs are opened, that
+ * gives RC. */
+static void start_with_threads(long threads, int rc)
+{
+	char path[128];
+
+	fake_perf.open_rc[WP_PERF_CPU] = rc;
+	/* By number only: they are not looked at. */
+	for (long i = 1; i < threads; i++) {
+		snprintf(path, sizeof(path), "%s/task/more%ld", fake.dir, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	start_target();
+}
+
+static void no_more_than_2000_events_of_threads_are_opened(void **state)
+{
+	const long most = 2000 / sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!most)
+		skip();
+	start_with_threads(most, 0);
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_AUTO);
+	teardown(state);
+	setup(state);
+	start_with_threads(most + 1, 0);
+	assert_int_equal(fake_perf.nopened, 1);
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_CPU);
+	teardown(state);
+	setup(state);
+	/* Those that are permitted are better than none. */
+	start_with_threads(most + 1, -EPERM);
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_AUTO);
+	teardown(state);
+	setup(state);
+	start_with_threads(most + 1, -EMFILE);
+	assert_int_equal(fake_perf.nopened, 0);
+	assert_non_null(strstr(source(), "refused by the test"));
+}
+
+static void events_of_all_processes_are_the_samplers(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	options.many = true;
+	start_target();
+	tick();
+	record = sample(7, whole_stack());
+	record.pid = getpid();
+	put(&record);
+	fake_target_schedstat(&fake, 7, 1000 + PERIOD, 0, 2);
+	fake_now_ns += TICK;
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(cpu_ns(7, 3), PERIOD);
+}
+
+/* 10 ms pass with RATE switches a second to the thread, then there is a tick. */
+static void switch_once(uint64_t rate, uint64_t *slices)
+{
+	*slices += rate * TICK / WP_NS_PER_S;
+	fake_target_schedstat(&fake, 7, *slices, 0, *slices);
+	tick();
+}
+
 static void switch_at(uint64_t rate, uint64_t *slices)
 {
-	for (int i = 0; i < 20; i++) {
-		*slices += rate * TICK / WP_NS_PER_S;
-		fake_target_schedstat(&fake, 7, *slices, 0, *slices);
-		tick();
+	for (int i = 0; i < 20; i++)
+		switch_once(rate, slices);
+}
+
+static void switches_are_judged_by_a_tenth_of_a_second(void **state)
+{
+	uint64_t slices = 1;
+
+	(void)state;
+	start_target();
+	while (fake.target->tick < 19) {
+		switch_once(5000, &slices);
+		assert_int_equal(fake_perf.nopened, 1);
 	}
+	switch_once(5000, &slices);
+	assert_int_equal(fake_perf.nopened, 2);
+	assert_int_equal(fake_perf_last()->options.scope, WP_PERF_CPU);
 }
 
 static void many_switches_lead_to_events_of_cpus(void **state)
@@ -303,6 +386,9 @@ int main(void)
 		TEST(frames_of_the_kernel_go_before_those_of_the_thread),
 		TEST(lost_records_are_counted),
 		TEST(without_events_the_profile_says_why),
+		TEST(no_more_than_2000_events_of_threads_are_opened),
+		TEST(events_of_all_processes_are_the_samplers),
+		TEST(switches_are_judged_by_a_tenth_of_a_second),
 		TEST(many_switches_lead_to_events_of_cpus),
 		TEST(where_those_are_refused_only_very_many_switches_end_the_events),
 		TEST(the_last_samples_are_taken_at_the_end),
