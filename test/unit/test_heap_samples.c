@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../../src/sample/heap_samples.h"
 #include "../../src/sample/heap_sites.h"
 #include "fake_perf.h"
 #include "one_target.h"
@@ -25,7 +26,7 @@ enum { NONE_IS_CHEAP = true };
 
 /* The probes that the library would make. */
 static struct wp_heap_probe {
-	int open_rc, attach_rc;
+	int open_rc, attach_rc, arm_rc;
 	size_t nattached, noutputs;
 	bool armed, detached, ended, ends_filtered;
 	enum wp_heap_tier tier;
@@ -91,8 +92,8 @@ int wp_heap_probe_attach(struct wp_heap_probe *p, const char *path,
 
 int wp_heap_probe_arm(struct wp_heap_probe *p)
 {
-	p->armed = true;
-	return 0;
+	p->armed = !p->arm_rc;
+	return p->arm_rc;
 }
 
 void wp_heap_probe_detach(struct wp_heap_probe *p, bool wholly)
@@ -375,7 +376,7 @@ static void a_command_is_counted_first(void **state)
 	tick();
 	assert_false(probe.armed);
 	probe.counts.calls = 10;
-	tick();
+	/* 20 ms have passed. */
 	tick();
 	assert_true(probe.armed);
 	/* 500,000 calls in a second are half of it. */
@@ -415,6 +416,49 @@ static void add_second(struct wp_process *process)
 	assert_int_equal(wp_sampler_add_target(fake.sampler, process,
 					       &fake.profile, &target, &err),
 			 0);
+}
+
+/* Rings are the kernel's memory: those of all processes have a bound together. */
+static void rings_are_the_smaller_the_more_processes_there_are(void **state)
+{
+	const uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	struct wp_process process[2];
+
+	(void)state;
+	options.many = true;
+	start_target();
+	for (size_t i = 0; i < 2; i++) {
+		add_second(&process[i]);
+		fake.process.pid++;
+	}
+	fake.process.pid -= 2;
+	assert_true(fake_perf_last()->options.ring_bytes > 0);
+	assert_true(fake_perf_last()->options.ring_bytes * cpus <=
+		    (64 << 20) / 3);
+}
+
+/* To open probes takes no more than a second and a tenth of the time, of those that are
+ * recorded already. */
+static void what_begins_too_fast_is_left_out(void **state)
+{
+	struct wp_process process;
+
+	for (uint64_t over = 0; over < 2; over++) {
+		options.many = true;
+		start_target();
+		for (int i = 0; i < 10; i++)
+			tick();
+		fake.target->common->heap.open_ns =
+			WP_NS_PER_S +
+			(fake_now_ns - fake.sampler->start_ns) / 10 + over;
+		add_second(&process);
+		assert_int_equal(probe.nopened, 2 - over);
+		(void)finish();
+		assert_int_equal(strstr(source(), "began faster than") != NULL,
+				 over);
+		teardown(state);
+		setup(state);
+	}
 }
 
 /* Each alone takes less than the 5 % that both may take: calls of mmap cost 15 us each,
@@ -548,6 +592,104 @@ static void what_is_lost_is_counted(void **state)
 	assert_non_null(strstr(source(), "9 of them lost"));
 	assert_non_null(strstr(source(), "4 objects are not known"));
 	assert_non_null(strstr(source(), "mprotect makes usable is not in"));
+}
+
+/* The process's map is TEXT, or its own again: NULL. */
+static void set_maps(const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/maps", fake.dir);
+	unlink(path);
+	if (text)
+		fake_target_write(&fake, 0, "maps", text);
+	else
+		assert_int_equal(symlink("/proc/self/maps", path), 0);
+}
+
+static void start_without_libraries(void)
+{
+	set_maps("10000-20000 rw-p 00000000 00:00 0 \n");
+	start_command();
+	assert_int_equal(probe.nattached, 0);
+}
+
+static void a_library_that_is_mapped_later_is_probed_soon(void **state)
+{
+	(void)state;
+	start_without_libraries();
+	for (int i = 0; i < 5; i++)
+		tick();
+	assert_int_equal(probe.nattached, 0);
+	set_maps(NULL);
+	tick();
+	tick();
+	assert_true(probe.nattached > 0);
+}
+
+/* A program that has begun maps its allocator in its first second. */
+static void who_has_no_allocator_yet_is_looked_at_often(void **state)
+{
+	(void)state;
+	start_without_libraries();
+	assert_true(wp_heap_samples_hurry(fake.target));
+	fake_now_ns += WP_NS_PER_S - 1 - (fake_now_ns - fake.target->start_ns);
+	assert_true(wp_heap_samples_hurry(fake.target));
+	fake_now_ns++;
+	assert_false(wp_heap_samples_hurry(fake.target));
+	(void)finish();
+	assert_non_null(strstr(source(), "no malloc is found"));
+}
+
+static void who_is_probed_is_in_no_hurry(void **state)
+{
+	(void)state;
+	start_target();
+	assert_false(wp_heap_samples_hurry(fake.target));
+}
+
+static void a_program_that_maps_nothing_is_said(void **state)
+{
+	(void)state;
+	options.heap_large = true;
+	start_without_libraries();
+	(void)finish();
+	assert_non_null(strstr(source(), "no mmap is found"));
+}
+
+static void a_library_that_goes_before_it_is_probed_is_said(void **state)
+{
+	(void)state;
+	probe.attach_rc = -ENOENT;
+	start_target();
+	assert_false(probe.armed);
+	(void)finish();
+	assert_non_null(strstr(source(), "or unmaps its allocator"));
+}
+
+static void samples_that_cannot_begin_are_an_error(void **state)
+{
+	(void)state;
+	probe.arm_rc = -EINVAL;
+	assert_int_equal(fake_target_start(&fake, &options), -EINVAL);
+}
+
+/* A thousand calls in each 100 us. */
+static void call_often(void)
+{
+	fake_now_ns += 100 * WP_NS_PER_US;
+	probe.counts.calls += 1000;
+}
+
+static void a_process_that_calls_too_often_is_refused(void **state)
+{
+	(void)state;
+	if (NONE_IS_CHEAP)
+		skip();
+	fake_before_clock = call_often;
+	assert_int_equal(fake_target_start(&fake, &options), -EDQUOT);
+	fake_before_clock = NULL;
+	assert_false(probe.armed);
 }
 
 static void what_cannot_be_is_an_error(void **state)
@@ -725,12 +867,21 @@ int main(void)
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
 		TEST(probes_that_cost_too_much_are_not_armed),
+		TEST(rings_are_the_smaller_the_more_processes_there_are),
+		TEST(what_begins_too_fast_is_left_out),
 		TEST(the_dearest_of_several_is_left_out),
 		TEST(what_cannot_be_probed_is_no_error_of_several),
 		TEST(sums_are_of_all_processes),
 		TEST(probes_that_end_with_a_thread_are_said),
 		TEST(whatever_they_cost),
 		TEST(what_is_lost_is_counted),
+		TEST(a_library_that_is_mapped_later_is_probed_soon),
+		TEST(who_has_no_allocator_yet_is_looked_at_often),
+		TEST(who_is_probed_is_in_no_hurry),
+		TEST(a_program_that_maps_nothing_is_said),
+		TEST(a_library_that_goes_before_it_is_probed_is_said),
+		TEST(samples_that_cannot_begin_are_an_error),
+		TEST(a_process_that_calls_too_often_is_refused),
 		TEST(what_cannot_be_is_an_error),
 #if !defined(__x86_64__)
 		TEST(where_no_probe_is_cheap_none_is_armed),
