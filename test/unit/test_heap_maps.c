@@ -7,9 +7,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include "../../src/sample/heap_maps.h"
+#include "few_allocations.h"
 
 static struct wp_heap_mapped said[8];
 static size_t nsaid;
@@ -83,6 +85,14 @@ static void what_is_unmapped_is_not_counted(void **state)
 	map(1, 100, 200);
 	place(5, 0, 1000, 0);
 	check(0, 0);
+	/* From its begin on, and then the rest; at once when it was mapped. */
+	map(1, 100, 200);
+	place(5, 100, 150, 0);
+	place(6, 150, 200, 0);
+	check(0, 0);
+	map(1, 100, 200);
+	place(1, 100, 150, 0);
+	check(100, 2);
 	/* Parts of several. */
 	map(1, 100, 200);
 	map(2, 300, 400);
@@ -94,6 +104,8 @@ static void what_is_unmapped_is_not_counted(void **state)
 	place(5, 50, 100, 0);
 	place(5, 150, 150, 0);
 	place(5, UINT64_MAX, 10, 0);
+	sample(6);
+	place(6, 300, 300, 6);
 	check(200, 2);
 }
 
@@ -109,6 +121,71 @@ static void the_newest_mapping_holds(void **state)
 	sample(3);
 	place(3, 150, 160, 3);
 	check(200, 2);
+}
+
+static void samples_get_their_places_in_any_order(void **state)
+{
+	(void)state;
+	for (uint64_t id = 1; id <= 4; id++)
+		sample(id);
+	place(5, 100, 200, 2);
+	place(6, 300, 400, 1);
+	place(7, 500, 600, 4);
+	place(8, 700, 800, 3);
+	check(800, 8);
+}
+
+static void no_more_are_kept_than_a_process_has(void **state)
+{
+	const uint64_t most = 1 << 18;
+
+	(void)state;
+	for (uint64_t id = 1; id <= most + 3; id++)
+		map(id, 10 * id, 10 * id + 1);
+	assert_int_equal(maps.n, most);
+	assert_int_equal(maps.ndropped, 3);
+	check(2 * most, 2 * most);
+}
+
+static void without_memory_there_is_an_error(void **state)
+{
+#ifndef CAN_FAIL
+	(void)state;
+	skip();
+#else
+	const struct wp_heap_map fresh = { .id = 1, .weight = 1 };
+	const struct wp_heap_mapped range = { 50, 100, 200, 1 };
+	const struct wp_heap_mapped hole = { 1000, 104, 106, 0 };
+	uint64_t id;
+	int rc[4];
+
+	(void)state;
+	allocations_left = 0;
+	rc[0] = wp_heap_maps_add(&maps, &fresh);
+	allocations_left = -1;
+	assert_int_equal(wp_heap_maps_add(&maps, &fresh), 0);
+	allocations_left = 0;
+	rc[1] = wp_heap_maps_place(&maps, &range);
+	allocations_left = -1;
+	assert_int_equal(wp_heap_maps_add(&maps, &fresh), 0);
+	said[nsaid++] = range;
+	assert_int_equal(wp_heap_maps_read(&maps, NULL, 50), 0);
+	allocations_left = 0;
+	rc[2] = wp_heap_maps_read(&maps, NULL, 51);
+	allocations_left = -1;
+	/* What is unmapped in its middle becomes two. */
+	id = 10;
+	do {
+		map(id, 10 * id, 10 * id + 10);
+		id++;
+	} while (maps.n < maps.cap);
+	allocations_left = 0;
+	rc[3] = wp_heap_maps_place(&maps, &hole);
+	allocations_left = -1;
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(rc[i], -ENOMEM);
+	wp_heap_maps_clear(&maps);
+#endif
 }
 
 static void a_sample_without_a_place_is_nothing(void **state)
@@ -209,6 +286,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_unmapped_is_not_counted),
 		cmocka_unit_test(the_newest_mapping_holds),
+		cmocka_unit_test(samples_get_their_places_in_any_order),
+		cmocka_unit_test(no_more_are_kept_than_a_process_has),
+		cmocka_unit_test(without_memory_there_is_an_error),
 		cmocka_unit_test(a_sample_without_a_place_is_nothing),
 		cmocka_unit_test(what_is_left_has_its_part_of_the_variance),
 		cmocka_unit_test(a_call_that_fails_is_taken_back),
