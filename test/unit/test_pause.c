@@ -37,6 +37,24 @@ static void extremes_have_a_bucket(void **state)
 	assert_true(wp_pauses_quantile(&p, 1) == UINT64_MAX / 2);
 }
 
+/* The one above so many, and no shorter than any that are taken together with it. */
+static void a_quantile_has_its_part_below_it(void **state)
+{
+	struct wp_pauses p;
+
+	(void)state;
+	wp_pauses_init(&p, 0, 0);
+	for (uint64_t ns = 1; ns <= 4; ns++)
+		wp_pauses_add(&p, ns);
+	assert_int_equal(wp_pauses_quantile(&p, 0.5), 3);
+	assert_int_equal(wp_pauses_quantile(&p, 0.75), 4);
+	/* 32 and 33 are one of the first that are two. */
+	wp_pauses_init(&p, 0, 0);
+	wp_pauses_add(&p, 32);
+	wp_pauses_add(&p, 1000);
+	assert_int_equal(wp_pauses_quantile(&p, 0), 33);
+}
+
 static void one_value_is_its_own_quantile(void **state)
 {
 	(void)state;
@@ -111,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_right_within_a_sixteenth),
 		cmocka_unit_test(extremes_have_a_bucket),
+		cmocka_unit_test(a_quantile_has_its_part_below_it),
 		cmocka_unit_test(one_value_is_its_own_quantile),
 		cmocka_unit_test(the_budget_is_a_share_of_time),
 		cmocka_unit_test(stops_to_come_count_as_long_as_those_before),
