@@ -10,6 +10,8 @@
 
 #include "../../src/sample/heap_samples.h"
 #include "../../src/sample/heap_sites.h"
+#include "../../src/sample/heap_state.h"
+#include "few_allocations.h"
 #include "fake_perf.h"
 #include "one_target.h"
 #include "wallprof/heap_probe.h"
@@ -130,11 +132,15 @@ void wp_heap_probe_close(struct wp_heap_probe *p)
 	(void)p;
 }
 
+/* Who allocates. */
+static pid_t maker;
+
 static int setup(void **state)
 {
 	(void)state;
 	memset(&probe, 0, sizeof(probe));
 	memset(&second, 0, sizeof(second));
+	maker = MAKER;
 	probe.tier = WP_HEAP_TIER_SESSION;
 	fake_perf_reset();
 	fake_target_open(&fake);
@@ -149,7 +155,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Thread MAKER allocates SIZE bytes, sampled with probability THRESHOLD / 2^32. */
+/* The thread allocates SIZE bytes, sampled with probability THRESHOLD / 2^32. */
 static void allocate(uint64_t id, uint64_t size, uint32_t threshold,
 		     enum wp_heap_call call)
 {
@@ -159,7 +165,7 @@ static void allocate(uint64_t id, uint64_t size, uint32_t threshold,
 		.type = WP_PERF_SAMPLE_OUTPUT,
 		.time_ns = fake_now_ns,
 		.pid = getpid(),
-		.tid = MAKER,
+		.tid = maker,
 		.regs = fake_stack_regs(&stack),
 		.raw = (const uint8_t *)&data[n % FAKE_RECORDS],
 		.raw_len = sizeof(*data),
@@ -302,6 +308,110 @@ static void less_than_is_wanted_is_left_out(void **state)
 	sums = finish();
 	assert_int_equal(sums->wall_ns, 10000);
 	assert_non_null(strstr(source(), " 1 in all"));
+}
+
+/* New threads allocate, one after the other: what they do is in the profile, or there was no
+ * memory to read it. */
+static void without_memory_there_is_an_error(void **state)
+{
+#ifndef CAN_FAIL
+	(void)state;
+	skip();
+#else
+	uint64_t id = 1, got = 0;
+	long n = 0;
+	int rc;
+
+	(void)state;
+	start_target();
+	tick();
+	allocate(id++, 1000, 1u << 31, WP_HEAP_MALLOC);
+	assert_int_equal(wp_heap_records_read(fake.target, UINT64_MAX), 0);
+	do {
+		maker++;
+		allocate(id++, 1000, 1u << 31, WP_HEAP_MALLOC);
+		allocations_left = n++;
+		rc = wp_heap_records_read(fake.target, UINT64_MAX);
+		allocations_left = -1;
+		assert_true(!rc || rc == -ENOMEM);
+	} while (rc && n < 1000);
+	assert_int_equal(rc, 0);
+	assert_true(n > 1);
+	wp_profile_add_up(&fake.profile);
+	got = fake.profile.sums[WP_PROFILE_HEAP].wall_ns;
+	/* One that failed late may be in it. */
+	assert_in_range(got, 2 * 2000, (uint64_t)(n + 1) * 2000);
+#endif
+}
+
+/* The thread is in malloc, which has been called where the stack was left, and maps SIZE
+ * bytes. */
+#if defined(CAN_FAIL) && defined(__x86_64__)
+static void map_for_malloc(uint64_t id, uint64_t size)
+{
+	struct wp_perf_record *record;
+	uint64_t sp, pc;
+
+	allocate(id, size, 1u << 31, WP_HEAP_MMAP);
+	record = &fake_perf_last()->records[fake_perf_last()->n - 1];
+	sp = record->regs.v[WP_REG_SP] - sizeof(pc);
+	pc = record->regs.v[WP_REG_PC];
+	memcpy((void *)(uintptr_t)sp, &pc, sizeof(pc));
+	wp_reg_set(&record->regs, WP_REG_SP, sp);
+	wp_reg_set(&record->regs, WP_REG_PC, (uintptr_t)&malloc);
+	record->stack = (const uint8_t *)(uintptr_t)sp;
+	record->stack_len += sizeof(pc);
+}
+
+static uint32_t depth_of(const struct wp_profile_sample *s)
+{
+	return fake.profile.stacks[s->key.stack].depth;
+}
+#endif
+
+/* It is counted in malloc's calls, but where mappings alone are wanted. */
+static void what_malloc_maps_is_its_callers(void **state)
+{
+#if !defined(CAN_FAIL) || !defined(__x86_64__)
+	(void)state;
+	/* Malloc is the sanitizer's, or its return address is in a register. */
+	skip();
+#else
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_HEAP];
+
+	for (int large = 0; large < 2; large++) {
+		options.heap_large = large;
+		start_target();
+		tick();
+		allocate(1, 4096, 1u << 31, WP_HEAP_MMAP);
+		map_for_malloc(2, 4096);
+		assert_int_equal(finish()->wall_ns, large ? 16384 : 8192);
+		/* malloc's frame is none of either. */
+		for (uint32_t i = 1; i < set->nsamples; i++)
+			assert_int_equal(depth_of(&set->samples[i]),
+					 depth_of(&set->samples[0]));
+		teardown(state);
+		setup(state);
+	}
+#endif
+}
+
+static void a_record_that_is_cut_is_none(void **state)
+{
+	struct wp_perf_record record = {
+		.type = WP_PERF_SAMPLE_OUTPUT,
+		.pid = getpid(),
+		.tid = MAKER,
+		.raw = (const uint8_t *)"x",
+		.raw_len = 1,
+	};
+
+	(void)state;
+	start_target();
+	tick();
+	record.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &record);
+	assert_int_equal(finish()->count, 0);
 }
 
 static void after_an_exec_nothing_of_before_is_in_use(void **state)
@@ -863,6 +973,9 @@ int main(void)
 		TEST(what_fails_is_taken_back),
 		TEST(less_than_is_wanted_is_left_out),
 		TEST(no_more_is_counted_than_readers_can_add_up),
+		TEST(without_memory_there_is_an_error),
+		TEST(what_malloc_maps_is_its_callers),
+		TEST(a_record_that_is_cut_is_none),
 		TEST(after_an_exec_nothing_of_before_is_in_use),
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
