@@ -147,12 +147,9 @@ static void no_more_are_kept_than_a_process_has(void **state)
 	check(2 * most, 2 * most);
 }
 
+#ifdef CAN_FAIL
 static void without_memory_there_is_an_error(void **state)
 {
-#ifndef CAN_FAIL
-	(void)state;
-	skip();
-#else
 	const struct wp_heap_map fresh = { .id = 1, .weight = 1 };
 	const struct wp_heap_mapped range = { 50, 100, 200, 1 };
 	const struct wp_heap_mapped hole = { 1000, 104, 106, 0 };
@@ -185,8 +182,8 @@ static void without_memory_there_is_an_error(void **state)
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(rc[i], -ENOMEM);
 	wp_heap_maps_clear(&maps);
-#endif
 }
+#endif
 
 static void a_sample_without_a_place_is_nothing(void **state)
 {
@@ -288,7 +285,9 @@ int main(void)
 		cmocka_unit_test(the_newest_mapping_holds),
 		cmocka_unit_test(samples_get_their_places_in_any_order),
 		cmocka_unit_test(no_more_are_kept_than_a_process_has),
+#ifdef CAN_FAIL
 		cmocka_unit_test(without_memory_there_is_an_error),
+#endif
 		cmocka_unit_test(a_sample_without_a_place_is_nothing),
 		cmocka_unit_test(what_is_left_has_its_part_of_the_variance),
 		cmocka_unit_test(a_call_that_fails_is_taken_back),

@@ -134,12 +134,9 @@ static void an_object_of_no_sample_is_nothing(void **state)
 	assert_int_equal(v[0].cpu_count + v[1].cpu_count, 0);
 }
 
+#ifdef CAN_FAIL
 static void without_memory_there_is_an_error(void **state)
 {
-#ifndef CAN_FAIL
-	(void)state;
-	skip();
-#else
 	const struct wp_heap_object object = { .id = 1 };
 	int rc = 0;
 
@@ -152,8 +149,8 @@ static void without_memory_there_is_an_error(void **state)
 		assert_int_equal(rc, -ENOMEM);
 		assert_int_equal(objects.n, 0);
 	}
-#endif
 }
+#endif
 
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
@@ -165,7 +162,9 @@ int main(void)
 		TEST(who_lives_may_not_be_known),
 		TEST(what_is_in_use_was_allocated_before),
 		TEST(an_object_of_no_sample_is_nothing),
+#ifdef CAN_FAIL
 		TEST(without_memory_there_is_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
