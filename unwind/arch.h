@@ -87,9 +87,9 @@ bool wp_arch_is_sigreturn(const struct wp_unwind_module *module,
  */
 enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 
-/* Is STEP's pc exact and right behind the system call clone or clone3?  C libraries
- * have no unwind info there, for the same code runs on the caller's stack and on the
- * new one. */
+/* Is STEP's pc exact and behind the system call clone or clone3, before the jump by what
+ * it returned?  C libraries have no unwind info there, for the same code runs on the
+ * caller's stack and on the new one. */
 bool wp_arch_is_behind_clone(const struct wp_step *step);
 
 /* Is STEP's pc where the first function of a context of makecontext returns to

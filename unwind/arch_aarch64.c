@@ -11,6 +11,9 @@ enum {
 	/* mov x8, #220 and #435. */
 	INSN_MOV_X8_CLONE = 0xd2801b88,
 	INSN_MOV_X8_CLONE3 = 0xd2803668,
+	/* cmp x0, #0 (C libraries) and cmp x0, xzr (Go). */
+	INSN_CMP_X0_0 = 0xf100001f,
+	INSN_CMP_X0_XZR = 0xeb1f001f,
 	/* blr xN and its authenticated forms blraaz, blrabz, blraa, blrab. */
 	INSN_BLR = 0xd63f0000,
 	/* struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then
@@ -71,8 +74,12 @@ bool wp_arch_is_behind_clone(const struct wp_step *step)
 	uint64_t avma = step->regs->v[WP_REG_PC];
 	uint32_t insn, other;
 
-	return !step->is_return && step->module &&
-	       read_insn(step->module, step->mem, avma - 4, &insn) &&
+	if (step->is_return || !step->module ||
+	    !read_insn(step->module, step->mem, avma - 4, &insn))
+		return false;
+	if (insn == INSN_CMP_X0_0 || insn == INSN_CMP_X0_XZR)
+		avma -= 4;
+	return read_insn(step->module, step->mem, avma - 4, &insn) &&
 	       read_insn(step->module, step->mem, avma - 8, &other) &&
 	       insn == INSN_SVC &&
 	       (other == INSN_MOV_X8_CLONE || other == INSN_MOV_X8_CLONE3);

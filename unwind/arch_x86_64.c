@@ -10,6 +10,9 @@ enum {
 	/* The longest indirect call without REX: ff /2, SIB, disp32. */
 	CALL_MAX = 7,
 	SYSCALL_LEN = 2,
+	/* The call of clone, and the longest test of what it returned. */
+	CLONE_LEN = 7,
+	TEST_MAX = 10,
 };
 
 uint64_t wp_arch_code_avma(uint64_t avma)
@@ -38,19 +41,26 @@ static size_t indirect_call_len(const uint8_t *p)
 	return len + (mod == 1 ? 1 : 0) + (mod == 2 ? 4 : 0);
 }
 
-/* Read up to CALL_MAX bytes of code before AVMA to the end of CODE's first
- * CALL_MAX bytes, the others being 0: how many. */
+/* Read up to SIZE bytes of code before AVMA to the end of CODE[0..size): how many. */
 static size_t read_before(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma,
-			  uint8_t code[CALL_MAX + 1])
+			  uint8_t *code, size_t size)
 {
 	uint64_t room = avma - module->start_avma;
-	size_t len = room < CALL_MAX ? (size_t)room : CALL_MAX;
+	size_t len = room < size ? (size_t)room : size;
 
+	return wp_code_read(module, mem, avma - len, code + size - len, len) ?
+		       0 :
+		       len;
+}
+
+/* The same of a call, CODE being 0 where nothing was read. */
+static size_t read_call_before(const struct wp_unwind_module *module,
+			       const struct wp_mem *mem, uint64_t avma,
+			       uint8_t code[CALL_MAX + 1])
+{
 	memset(code, 0, CALL_MAX + 1);
-	if (wp_code_read(module, mem, avma - len, code + CALL_MAX - len, len))
-		return 0;
-	return len;
+	return read_before(module, mem, avma, code, CALL_MAX);
 }
 
 static bool ends_in_indirect_call(const uint8_t code[CALL_MAX + 1], size_t len)
@@ -65,7 +75,7 @@ bool wp_arch_follows_call(const struct wp_unwind_module *module,
 			  const struct wp_mem *mem, uint64_t avma)
 {
 	uint8_t code[CALL_MAX + 1];
-	size_t len = read_before(module, mem, avma, code);
+	size_t len = read_call_before(module, mem, avma, code);
 
 	return (len >= 5 && code[CALL_MAX - 5] == 0xe8) ||
 	       ends_in_indirect_call(code, len);
@@ -77,7 +87,7 @@ bool wp_arch_calls_by_pointer(const struct wp_unwind_module *module,
 	uint8_t code[CALL_MAX + 1];
 
 	return ends_in_indirect_call(code,
-				     read_before(module, mem, avma, code));
+				     read_call_before(module, mem, avma, code));
 }
 
 static bool code_is(const struct wp_unwind_module *module,
@@ -109,22 +119,51 @@ bool wp_arch_resumes_frame(const struct wp_unwind_module *module,
 		!memcmp(code + 4, scaled, sizeof(scaled)));
 }
 
+/* Does CODE[0..len) compare eax or rax with 0, and leave to where errors go? */
+static bool is_test_of_result(const uint8_t *code, size_t len)
+{
+	/* test or cmp $0; with REX.W in front or without. */
+	static const uint8_t test[] = { 0x85, 0xc0 }, cmp[] = { 0x83, 0xf8, 0 };
+
+	if (len && *code == 0x48)
+		code++, len--;
+	if (len >= sizeof(test) && !memcmp(code, test, sizeof(test)))
+		code += sizeof(test), len -= sizeof(test);
+	else if (len >= sizeof(cmp) && !memcmp(code, cmp, sizeof(cmp)))
+		code += sizeof(cmp), len -= sizeof(cmp);
+	else
+		return false;
+	/* jl */
+	return !len || (len == 2 && code[0] == 0x7c) ||
+	       (len == 6 && code[0] == 0x0f && code[1] == 0x8c);
+}
+
 bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
 	/* mov $56,%eax or $435; syscall.  i386: $120 or $435; int $0x80. */
-	static const uint8_t code[2][2][7] = {
+	static const uint8_t clones[2][2][CLONE_LEN] = {
 		{ { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 },
 		  { 0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05 } },
 		{ { 0xb8, 120, 0, 0, 0, 0xcd, 0x80 },
 		  { 0xb8, 0xb3, 1, 0, 0, 0xcd, 0x80 } },
 	};
-	const uint8_t(*own)[7] = code[step->is_32bit];
-	uint64_t avma = step->regs->v[WP_REG_PC] - sizeof(own[0]);
+	const uint8_t(*own)[CLONE_LEN] = clones[step->is_32bit];
+	uint8_t code[CLONE_LEN + TEST_MAX];
+	size_t len;
 
-	return !step->is_return && step->module &&
-	       (code_is(step->module, step->mem, avma, own[0],
-			sizeof(own[0])) ||
-		code_is(step->module, step->mem, avma, own[1], sizeof(own[1])));
+	if (step->is_return || !step->module)
+		return false;
+	len = read_before(step->module, step->mem, step->regs->v[WP_REG_PC],
+			  code, sizeof(code));
+	for (size_t n = 0; n <= TEST_MAX && CLONE_LEN + n <= len; n++) {
+		const uint8_t *clone = code + sizeof(code) - n - CLONE_LEN;
+
+		if ((!memcmp(clone, own[0], CLONE_LEN) ||
+		     !memcmp(clone, own[1], CLONE_LEN)) &&
+		    (!n || is_test_of_result(clone + CLONE_LEN, n)))
+			return true;
+	}
+	return false;
 }
 
 bool wp_arch_is_context_start(const struct wp_step *step)

@@ -357,6 +357,41 @@ static void a_thread_just_made_is_at_its_root(void **state)
 	assert_false(is_new(&f));
 }
 
+/* Behind the comparison with 0 of glibc, musl and Go, and behind the jump to where errors
+ * go: a CPU may be met at each of these instructions. */
+static void a_thread_just_made_may_have_tested_it(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t len;
+		bool want;
+	} tests[] = {
+		{ "\x48\x85\xc0", 3, true },
+		{ "\x85\xc0", 2, true },
+		{ "\x48\x83\xf8\0", 4, true },
+		{ "\x83\xf8\0", 3, true },
+		{ "\x48\x85\xc0\x7c\x13", 5, true },
+		{ "\x48\x83\xf8\0\x0f\x8c\1\2\3\4", 10, true },
+		/* je: the new thread is not there. */
+		{ "\x48\x85\xc0\x74\x13", 5, false },
+		{ "\x48\x83\xf8\1", 4, false },
+		{ "\x48", 1, false },
+		{ "\x7c\x13", 2, false },
+		{ "\x48\x85\xc0\x7c", 4, false },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		for (uint64_t rax = 0; rax < 2; rax++) {
+			start(&f, CODE + 0x207 + tests[i].len);
+			memcpy(f.code + 0x200, "\xb8\x38\0\0\0\x0f\x05", 7);
+			memcpy(f.code + 0x207, tests[i].code, tests[i].len);
+			wp_reg_set(&f.regs, 0, rax);
+			assert_int_equal(is_new(&f), tests[i].want && !rax);
+		}
+}
+
 static void plt_stub_returns_to_its_caller(void **state)
 {
 	static const struct {
@@ -1065,6 +1100,7 @@ int main(void)
 		cmocka_unit_test(code_in_no_module_has_a_frame_pointer_at_most),
 		cmocka_unit_test(system_call_stub_returns_to_its_caller),
 		cmocka_unit_test(a_thread_just_made_is_at_its_root),
+		cmocka_unit_test(a_thread_just_made_may_have_tested_it),
 		cmocka_unit_test(plt_stub_returns_to_its_caller),
 		cmocka_unit_test(signal_trampoline_gives_all_registers),
 		cmocka_unit_test(code_is_read_from_the_image),
