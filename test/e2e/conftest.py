@@ -95,7 +95,10 @@ def sampler_of(tool):
     """The process of wallprof, TOOL, that holds a file of another's thread open;
     0: none."""
     children = children_of(tool.pid)
-    for pid in (*children, *(c for p in children for c in children_of(p))):
+    children += [c for p in children for c in children_of(p)]
+    # A child that tries a probe inherits its parent's own.
+    own = tuple(f"/proc/{pid}/" for pid in (tool.pid, *children))
+    for pid in children:
         try:
             for fd in os.scandir(f"/proc/{pid}/fd"):
                 # It may be open for a moment.
@@ -104,7 +107,7 @@ def sampler_of(tool):
                 except OSError:
                     continue
                 if (path.endswith("/schedstat") and
-                        not path.startswith(f"/proc/{pid}/")):
+                        not path.startswith(own)):
                     return pid
         except OSError:
             continue

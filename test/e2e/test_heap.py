@@ -176,9 +176,9 @@ def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
     if library:
         env["LD_PRELOAD"] = str(LIBRARIES / library)
     target = start(tmp_path / "program", env=env)
-    _, p = record(target, tmp_path, "--heap-probe", tier)
+    run, p = record(target, tmp_path, "--heap-probe", tier)
     got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
-    assert abs(got - 300000 * 512) <= allowed(300000 * 512), got
+    assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
 
 
 def test_the_allocator_of_a_command_is_found(tmp_path):
