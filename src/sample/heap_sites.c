@@ -219,12 +219,15 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 		return 0;
 	if (module->is_unopened)
 		view->open(view->ctx, i);
-	/* Return addresses are looked up less one, and it begins with such a one. */
+	/* Return addresses are looked up less one, and it begins with such a one.  In a
+	 * session each call has one probe: who returns there is probed by others too. */
 	if (is_trampoline(target, module))
 		rc = add_range(sites,
-			       &(struct wp_heap_range){ module->start_avma - 1,
-							module->end_avma, true,
-							WP_HEAP_TRIAL });
+			       &(struct wp_heap_range){
+				       module->start_avma - 1, module->end_avma,
+				       wp_heap_probe_tier(probe) !=
+					       WP_HEAP_TIER_SESSION,
+				       WP_HEAP_TRIAL });
 	else if (!module->image)
 		return 0;
 	else

@@ -95,10 +95,11 @@ def sampler_of(tool):
     """The process of wallprof, TOOL, that holds a file of another's thread open;
     0: none."""
     children = children_of(tool.pid)
-    children += [c for p in children for c in children_of(p)]
-    # A child that tries a probe inherits its parent's own.
-    own = tuple(f"/proc/{pid}/" for pid in (tool.pid, *children))
-    for pid in children:
+    family = [(tool.pid, p) for p in children]
+    family += [(p, c) for p in children for c in children_of(p)]
+    for parent, pid in family:
+        # A child that tries a probe inherits its parent's own.
+        own = (f"/proc/{pid}/", f"/proc/{parent}/")
         try:
             for fd in os.scandir(f"/proc/{pid}/fd"):
                 # It may be open for a moment.

@@ -181,6 +181,27 @@ def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
     assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
 
 
+@pytest.mark.skipif(KERNEL < TIERS["session"], reason=f"Linux {KERNEL} has no session probes")
+@pytest.mark.parametrize("other", ["multi", "perf"])
+def test_return_probes_of_another_take_nothing_away(start, tmp_path, other):
+    """They are hit by each process that has the file: a realloc of nothing returns, and so
+    the malloc that it jumps to, to the kernel's trampoline."""
+    subprocess.run(["gcc", "-O1", "-xc", "-", "-o", tmp_path / "program"],
+                   input=REALLOCS.encode(), check=True)
+    target, neighbour = (start(tmp_path / "program") for _ in range(2))
+    tool = subprocess.Popen([WALLPROF, "-q", "-p", str(neighbour.pid), "--profile",
+                             "heap,wall", "--heap-anyway", "--heap-probe", other, "-o",
+                             tmp_path / "other.pb.gz"])
+    try:
+        wait_until_sampling(tool)
+        run, p = record(target, tmp_path, "--heap-probe", "session")
+    finally:
+        tool.send_signal(signal.SIGINT)
+        tool.wait(timeout=100)
+    got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
+    assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
+
+
 def test_the_allocator_of_a_command_is_found(tmp_path):
     """It is mapped after the command has begun."""
     out = tmp_path / "p.pb.gz"
