@@ -31,6 +31,8 @@ enum {
 	STUCK_LOOKS_INTERRUPTED = 15,
 	/* In a wait that no signal ends, after one was sent. */
 	STUCK_LOOKS_DEAF = 3,
+	/* In a wait for the kernel's own work. */
+	STUCK_LOOKS_KERNEL = 100,
 	/* Signals after which the worker is not asked any more. */
 	INTERRUPTS_MAX = 4,
 };
@@ -157,8 +159,38 @@ static void take_signals(struct supervisor *s)
 	reap(s);
 }
 
+/* The function of the kernel in which the worker waits (proc_pid_wchan(5)); "": not
+ * known. */
+static void read_place(const struct supervisor *s, char *place, size_t size)
+{
+	char path[32];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/wchan", s->worker.pid);
+	n = wp_io_read_at(-1, path, place, size - 1);
+	place[n > 0 && place[0] != '0' ? n : 0] = 0;
+}
+
+/* Who puts a probe in place or takes one away visits each process that has the file, and
+ * nobody can fork(2) meanwhile (kernel/events/uprobes.c, dup_mmap_sem); then it waits for
+ * each CPU.  That takes seconds on a busy machine, but it ends. */
+static bool is_kernels_work(const char *place)
+{
+	return strstr(place, "uprobe") || strstr(place, "rcu") ||
+	       !strcmp(place, "register_for_each_vma") ||
+	       !strcmp(place, "percpu_rwsem_wait") ||
+	       !strcmp(place, "dup_mmap");
+}
+
 static unsigned int looks_until_stuck(const struct supervisor *s, char state)
 {
+	char place[64];
+
+	if (state == 'D') {
+		read_place(s, place, sizeof(place));
+		if (is_kernels_work(place))
+			return STUCK_LOOKS_KERNEL;
+	}
 	if (!s->interrupts)
 		return STUCK_LOOKS;
 	return state == 'D' ? STUCK_LOOKS_DEAF : STUCK_LOOKS_INTERRUPTED;
@@ -303,21 +335,18 @@ static int end_as_worker(const struct supervisor *s)
 	return WP_EXIT_NOTHING;
 }
 
-/* Where in the kernel it is stuck tells who does not answer (proc_pid_wchan(5)). */
 static void say_stuck(const struct supervisor *s)
 {
-	char path[32], place[64];
-	ssize_t n;
+	char place[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/wchan", s->worker.pid);
-	n = wp_io_read_at(-1, path, place, sizeof(place) - 1);
-	place[n > 0 ? n : 0] = 0;
+	read_place(s, place, sizeof(place));
 	wp_say("wallprof: nothing is written: process %d of wallprof does not "
-	       "come back from the kernel (%s); a file or memory of what is "
-	       "looked at cannot be had, most likely for its file server does "
-	       "not answer",
-	       s->worker.pid,
-	       place[0] && place[0] != '0' ? place : "place not known");
+	       "come back from the kernel (%s)%s",
+	       s->worker.pid, place[0] ? place : "place not known",
+	       is_kernels_work(place) ?
+		       "" :
+		       "; a file or memory of what is looked at cannot be had, "
+		       "most likely for its file server does not answer");
 }
 
 int wp_supervise(int (*work)(const struct wp_options *options),
