@@ -98,8 +98,7 @@ static void read_words(struct wp_prover *prover, struct wp_proof *p)
 	unsigned int got = SCAN_STEP;
 
 	p->words = prover->words;
-	for (p->nwords = 0; p->nwords < SCAN_WORDS && got == SCAN_STEP;
-	     p->nwords += got) {
+	for (p->nwords = 0; p->nwords < SCAN_WORDS && got; p->nwords += got) {
 		/* The stack may end before. */
 		while (got &&
 		       mem->read(mem->ctx, p->sp_avma + 8 * (uint64_t)p->nwords,
