@@ -180,6 +180,13 @@ class Source:
             if len(ends) == 2 and ends[0] < start and end <= ends[1]:
                 self.condition(child)
 
+    def is_zero(self, c):
+        inner = self.bare(c)
+        if inner.kind == K.DECL_REF_EXPR:
+            return (inner.referenced.kind == K.ENUM_CONSTANT_DECL and
+                    inner.referenced.enum_value == 0)
+        return self.text(*self.range(inner)) == "0"
+
     def returned(self, c):
         kind = c.type.get_canonical().kind
         op = self.operator(self.bare(c))[0]
@@ -196,7 +203,7 @@ class Source:
         if kind == TypeKind.POINTER and text not in ("NULL", "0"):
             n, other = self.new(c, "NULL"), "0"
         elif kind in INTEGERS:
-            other = "1" if text == "0" else "0"
+            other = "1" if self.is_zero(c) else "0"
             n = self.new(c, other)
         else:
             return

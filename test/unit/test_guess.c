@@ -315,6 +315,14 @@ static void system_call_stub_returns_to_its_caller(void **state)
 	assert_int_equal(guess(&f), WP_STEP_OK);
 	assert_int_equal(f.step.cfa_avma, STACK + 96);
 
+	/* Without the code that is all there is to go by, where no frame can have
+	 * been left out. */
+	start(&f, CODE + 0x200);
+	put_frame(&f, put_direct_call(&f));
+	f.stack[4] = f.stack[11];
+	f.step.is_return = true;
+	assert_int_equal(guess(&f), WP_STEP_NO_INFO);
+
 	/* A return address is no place where a thread stopped. */
 	start(&f, CODE + 0x202);
 	memcpy(f.code + 0x200, "\x0f\x05\xc3", 3);
@@ -636,6 +644,30 @@ static void who_was_jumped_to_by_pointer_was_called(void **state)
 		      WP_STEP_OK);
 	assert_caller(call, sizeof(call), pushed, sizeof(pushed), 4, words, 2,
 		      true, WP_STEP_NO_INFO);
+}
+
+/* A system call in a file's code may have words on the stack, which look like anything. */
+static void
+code_of_a_file_says_what_a_system_call_has_on_the_stack(void **state)
+{
+	/* push %rbx; syscall; pop %rbx; ret */
+	static const uint8_t code[] = { 0x53, 0x0f, 0x05, 0x5b, 0xc3 };
+	static const uint64_t words[] = { CODE + FAKE_TEXT + 2 };
+	static struct fake_elf elf;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	struct wp_unwind_stats stats = { 0 };
+	struct wp_prover *prover = wp_prover_new(&stats);
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(prover);
+	start_in_file(&f, &elf, &image, BY_POINTER, code, sizeof(code), 3,
+		      words, 1, false);
+	assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
+			 WP_STEP_OK);
+	assert_int_equal(f.regs.v[WP_REG_SP], STACK + 66 * 8);
+	wp_prover_free(prover);
+	fake_close(&elf, &image);
 }
 
 /* How a walk from F's registers ends that has room for one frame: by the depth
@@ -1107,6 +1139,8 @@ int main(void)
 		cmocka_unit_test(what_is_saved_later_is_not_saved_yet),
 		cmocka_unit_test(what_was_written_over_is_not_what_was_there),
 		cmocka_unit_test(who_was_jumped_to_by_pointer_was_called),
+		cmocka_unit_test(
+			code_of_a_file_says_what_a_system_call_has_on_the_stack),
 		cmocka_unit_test(the_first_code_of_a_program_has_no_caller),
 		cmocka_unit_test(the_first_code_of_a_program_may_be_long),
 		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wallprof/unwind.h"
+#include "../../unwind/vdso_i386.h"
 
 #if defined(__x86_64__)
 enum {
@@ -368,6 +368,72 @@ static void functions_of_the_vdso_have_no_info(void **state)
 	assert_int_equal(p.stack.depth, 1);
 }
 
+/* The step from AT of the second function, whose frame record is at words 4 and 5, where
+ * words before it may be return addresses, too. */
+static enum wp_step_result step_in_vdso(uint32_t at, uint32_t caller)
+{
+	static const struct wp_mem mem = { read_process, NULL };
+	struct wp_step step = { .module = &p.module,
+				.regs = &p.regs,
+				.mem = &mem,
+				.is_32bit = true };
+
+	memset(p.words, 0, sizeof(p.words));
+	for (int n = 0; n < 6; n++)
+		p.words[n] = MODULE + caller;
+	p.words[4] = STACK + 4 * 40;
+	p.regs.known = 0;
+	set(WP_REG_SP, STACK);
+	set(WP_REG_FP, STACK + 4 * 4);
+	set(WP_REG_PC, MODULE + TEXT + FUNC + at);
+	return wp_vdso_i386_step(&step, &p.modules);
+}
+
+/* Its code says where the return address is, whatever else is on the stack. */
+static void code_of_the_vdso_says_what_is_on_the_stack(void **state)
+{
+	/* call; add $NUMBER, %ebx; push %ebp; mov %esp, %ebp; nop; mov %eax, %ecx;
+	 * pop %ebp; ret. */
+	static const char code[] = "\xe8\x3b\0\0\0\x81\xc3\1\2\3\4\x55\x89\xe5"
+				   "\x90\x8b\xc8\x5d\xc3";
+	static const struct {
+		uint32_t at, slot;
+	} rows[] = { { 0, 0 },	{ 5, 0 },  { 11, 0 }, { 12, 1 },
+		     { 14, 5 }, { 15, 5 }, { 17, 5 }, { 18, 0 } };
+	uint32_t caller = add(&p.file, "zR", LIT("\7\x08")) + 0x20;
+
+	(void)state;
+	memcpy(p.file.bytes + caller - 5, "\xe8\0\0\0\0", 5);
+	memcpy(p.file.bytes + TEXT + FUNC, code, sizeof(code) - 1);
+	open_image(true);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(step_in_vdso(rows[i].at, caller), WP_STEP_OK);
+		assert_int_equal(p.regs.v[WP_REG_PC], MODULE + caller);
+		assert_int_equal(p.regs.v[WP_REG_SP],
+				 STACK + 4 * (rows[i].slot + 1));
+	}
+	/* That is no return address; and it cannot be read. */
+	assert_int_equal(step_in_vdso(0, caller + 1), WP_STEP_NO_INFO);
+	set(WP_REG_SP, STACK + sizeof(p.words));
+	set(WP_REG_PC, MODULE + TEXT + FUNC);
+	assert_int_equal(
+		wp_vdso_i386_step(
+			&(struct wp_step){
+				.module = &p.module,
+				.regs = &p.regs,
+				.mem = &(struct wp_mem){ read_process, NULL },
+				.is_32bit = true },
+			&p.modules),
+		WP_STEP_UNREADABLE);
+	/* Behind the last function is no code; and before them no prologue. */
+	assert_int_equal(step_in_vdso(FILE_SIZE - TEXT - FUNC - 4, caller),
+			 WP_STEP_NO_INFO);
+	teardown(NULL);
+	memset(p.file.bytes + TEXT + FUNC, 0x90, sizeof(code));
+	open_image(true);
+	assert_int_equal(step_in_vdso(14, caller), WP_STEP_NO_INFO);
+}
+
 static int open_changed(size_t at, uint8_t byte)
 {
 	uint8_t was = p.file.bytes[at];
@@ -417,6 +483,7 @@ int main(void)
 		TEST(addresses_wrap_at_4_gib),
 		TEST(a_file_of_another_width_than_the_process_tells_nothing),
 		TEST(functions_of_the_vdso_have_no_info),
+		TEST(code_of_the_vdso_says_what_is_on_the_stack),
 		TEST(headers_are_those_of_32_bits),
 	};
 
