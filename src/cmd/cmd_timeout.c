@@ -70,16 +70,22 @@ struct timed {
 	char why[700];
 };
 
-/* Block the signals that are waited for; *RET_OLD is the mask before. */
+/* Block all signals but those of a terminal's Ctrl-Z, which the worker inherits: the
+ * command may send any to its parent.  List those that are waited for.  *RET_OLD is the
+ * mask before. */
 static void block_signals(struct timed *t, sigset_t *ret_old)
 {
+	static const int stopping[] = { SIGTSTP, SIGTTIN, SIGTTOU };
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(stopping) / sizeof(*stopping); i++)
+		sigdelset(&all, stopping[i]);
+	sigprocmask(SIG_BLOCK, &all, ret_old);
 	sigemptyset(&t->signals);
 	sigaddset(&t->signals, SIGCHLD);
-	sigaddset(&t->signals, WP_TIMEOUT_ORDER);
 	for (size_t i = 0; i < WP_TIMEOUT_NSIGNALS; i++)
 		sigaddset(&t->signals, wp_timeout_signals[i]);
-	sigprocmask(SIG_BLOCK, &t->signals, ret_old);
-	sigdelset(&t->signals, WP_TIMEOUT_ORDER);
 }
 
 static void note_end(struct timed *t, int status)

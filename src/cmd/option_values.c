@@ -456,6 +456,9 @@ static int parse_hangs(struct wp_options *o, const char *arg,
 	char words[128], *rest = words, *word;
 	int rc = 0;
 
+	if (strlen(arg) >= sizeof(words))
+		return wp_err_set(err, -EINVAL, "--hang-when %s is too long",
+				  arg);
 	snprintf(words, sizeof(words), "%s", arg);
 	while (!rc && (word = strsep(&rest, ",")))
 		rc = parse_hang(o, word, err);

@@ -4,20 +4,62 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "own_descriptor.h"
 #include "worker.h"
 #include "wallprof/base_name.h"
 
-/* Links in /dev are the system's; any other may be somebody else's trap. */
-static bool may_be_link(const char *path)
+/* Open the directory that PATH is in: a descriptor, or -1. */
+static int open_directory(const char *path)
 {
-	return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+	size_t n = (size_t)(wp_base_name(path) - path);
+	char dir[PATH_MAX];
+
+	if (n >= sizeof(dir))
+		return -1;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(n ? n : 1), n ? path : ".");
+	return open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What is behind /proc/PID/root and cwd is no part of /proc. */
+static bool is_in_proc(const char *path)
+{
+	int fd = open_directory(path);
+	struct statfs fs;
+	bool yes = fd >= 0 && !fstatfs(fd, &fs) &&
+		   fs.f_type == PROC_SUPER_MAGIC;
+
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* PATH is in /dev, or below it where root alone makes files: /dev/shm is everybody's. */
+static bool is_in_dev(const char *path)
+{
+	int fd = open_directory(path);
+	struct stat dir, dev, root;
+	bool yes = fd >= 0 && !fstat(fd, &dir) && !stat("/dev", &dev) &&
+		   !stat("/", &root) && dir.st_dev == dev.st_dev &&
+		   !dir.st_uid && !(dir.st_mode & (S_IWGRP | S_IWOTH));
+
+	if (fd >= 0)
+		close(fd);
+	/* A /dev of the root's file system has nothing below it that tells. */
+	return yes && (dir.st_ino == dev.st_ino || dev.st_dev != root.st_dev);
+}
+
+/* Links there are the system's; any other may be somebody else's trap. */
+static bool is_systems(const char *path)
+{
+	return is_in_proc(path) || is_in_dev(path);
 }
 
 bool wp_output_file_is_stdout(const char *path)
@@ -28,7 +70,7 @@ bool wp_output_file_is_stdout(const char *path)
 
 bool wp_output_file_is_stream(const char *path)
 {
-	return wp_output_file_is_stdout(path) || may_be_link(path) ||
+	return wp_output_file_is_stdout(path) || is_systems(path) ||
 	       wp_own_descriptor_find(path) >= 0;
 }
 
@@ -42,16 +84,17 @@ static bool is_mounted(const char *path)
 	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* No file can be renamed to a device, fifo, or what is mounted. */
+/* No file can be renamed to a device, fifo, what is mounted, or a link or file of the
+ * system's own. */
 static bool is_special(const char *path)
 {
 	struct stat st;
 
-	if (may_be_link(path) ? stat(path, &st) : lstat(path, &st))
+	if (lstat(path, &st) || S_ISDIR(st.st_mode))
 		return false;
-	return S_ISREG(st.st_mode) ?
-		       is_mounted(path) || !strncmp(path, "/proc/", 6) :
-		       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
+	if (S_ISLNK(st.st_mode))
+		return is_systems(path);
+	return !S_ISREG(st.st_mode) || is_mounted(path) || is_in_proc(path);
 }
 
 static int stream_of(struct wp_output_file *out, int fd, struct wp_err *err)
@@ -88,7 +131,7 @@ static int open_special(struct wp_output_file *out, struct wp_err *err)
 	struct stat st;
 	int fd = open(out->path,
 		      O_WRONLY | O_CLOEXEC | O_NOCTTY |
-			      (may_be_link(out->path) ? 0 : O_NOFOLLOW));
+			      (is_systems(out->path) ? 0 : O_NOFOLLOW));
 
 	out->is_cut = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	return stream_of(out, fd, err);

@@ -11,27 +11,35 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "worker.h"
 #include "wallprof/base_name.h"
 
 /* As many as the kernel follows (path_resolution(7)). */
 enum { LINKS_MAX = 40 };
 
-/* DIR, which has no links in it, is a directory of this process's descriptors:
- * PROC/PID/fd or PROC/PID/task/TID/fd. */
-static bool is_fd_directory(const char *dir)
+/* DIR, which has no links in it, is a directory of the descriptors of process PID:
+ * PROC/PID/fd or PROC/PID/task/PID/fd. */
+static bool is_fd_directory_of(const char *dir, int pid)
 {
-	char tail[64];
-	struct statfs fs;
 	size_t len = strlen(dir), n;
-	int pid = (int)getpid();
+	char tail[64];
 
-	if (statfs(dir, &fs) || fs.f_type != PROC_SUPER_MAGIC)
-		return false;
 	n = (size_t)snprintf(tail, sizeof(tail), "/%d/fd", pid);
 	if (len >= n && !strcmp(dir + len - n, tail))
 		return true;
 	n = (size_t)snprintf(tail, sizeof(tail), "/%d/task/%d/fd", pid, pid);
 	return len >= n && !strcmp(dir + len - n, tail);
+}
+
+/* A worker has what the process had that was started as wallprof, whose number a
+ * shell knows ($$, after exec). */
+static bool is_fd_directory(const char *dir)
+{
+	struct statfs fs;
+
+	return !statfs(dir, &fs) && fs.f_type == PROC_SUPER_MAGIC &&
+	       (is_fd_directory_of(dir, (int)getpid()) ||
+		is_fd_directory_of(dir, (int)wp_worker_first()));
 }
 
 /* Put the directory of PATH into DIR, as the kernel finds it: 0 or -1. */

@@ -7,8 +7,8 @@
 #define WP_OWN_DESCRIPTOR_H
 
 /* The descriptor that wallprof was started with and that PATH stands for:
- * /dev/stdout, /dev/fd/7, /proc/self/fd/7 (proc(5)), a symbolic link to one of
- * these.  It need not be open.  -1: PATH is no such path. */
+ * /dev/stdout, /dev/fd/7, /proc/self/fd/7 (proc(5)), the same by number, a symbolic
+ * link to one of these.  It need not be open.  -1: PATH is no such path. */
 int wp_own_descriptor_find(const char *path);
 
 #endif

@@ -362,8 +362,11 @@ static int start_command(struct command *command, struct wp_err *err)
 	/* The command is to end by it, as under timeout(1), whoever ignores it. */
 	signal(SIGTERM, SIG_DFL);
 	rc = wp_child_hold(&child, o->command, err);
-	if (!rc)
-		rc = wp_child_exec(&child, err);
+	if (rc)
+		return WP_EXIT_CANNOT_RUN;
+	/* Its first act may be to kill its parent. */
+	tell(WP_TIMEOUT_STARTED, child.pid, command->out.temporary);
+	rc = wp_child_exec(&child, err);
 	command->child = child.pid;
 	command->start_ns = wp_clock_ns();
 	if (!rc)
@@ -382,13 +385,14 @@ int wp_timeout_work(const struct wp_options *options, int text_fd)
 	if (status) {
 		wp_say("wallprof: %s", err.msg);
 		wp_output_file_discard(&command.out);
+		/* As waitpid(2) would give it. */
+		tell(WP_TIMEOUT_ENDED, status << 8, "");
 		return status;
 	}
 	wp_worker_part(true);
 	dup2(text_fd, STDERR_FILENO);
 	signal(SIGPIPE, SIG_IGN);
 	list_signals(&command);
-	tell(WP_TIMEOUT_STARTED, command.child, command.out.temporary);
 	await_order(&command);
 	if (command.ordered) {
 		limit_dump(&command);

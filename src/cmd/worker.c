@@ -227,6 +227,11 @@ bool wp_worker_is_suspended(void)
 	       stat.state_char == 'T';
 }
 
+pid_t wp_worker_first(void)
+{
+	return self.supervisor ? self.supervisor : getpid();
+}
+
 bool wp_worker_is_orphan(void)
 {
 	return self.sock >= 0 && getppid() != self.supervisor;

@@ -65,6 +65,9 @@ bool wp_worker_has_terminal(void);
 /* In the worker: is the supervisor stopped, as by Ctrl-Z? */
 bool wp_worker_is_suspended(void);
 
+/* The process that was started as wallprof: of a worker its supervisor. */
+pid_t wp_worker_first(void);
+
 /* In the worker: has the supervisor ended before it? */
 bool wp_worker_is_orphan(void);
 

@@ -187,6 +187,26 @@ def test_signals_blocked_by_who_starts_it():
     assert run[0] == 137 and run[1] < 20 + SLACK
 
 
+@pytest.mark.parametrize("name", ["ALRM", "PIPE", "VTALRM", "RTMIN", "IO"])
+def test_a_command_that_signals_its_parent_keeps_its_deadline(name):
+    """What is no request to end says nothing, be it the command's first act."""
+    for script, status in (("exit 4", 4), ("exec sleep 100", 124)):
+        run = timed([WALLPROF, "--timeout", 1, "--dump-time", 0, "--", "sh",
+                     "-c", f"kill -{name} $PPID; sleep 0.2; {script}"],
+                    stderr=subprocess.DEVNULL)
+        assert run[0] == status and run[1] < 1.5 + SLACK, run
+
+
+def test_a_command_that_kills_its_parent_is_ended_in_time(tmp_path):
+    """The parent is wallprof's process that looks; as its first act."""
+    for i in range(10):
+        run = timed([WALLPROF, "--timeout", "0.5", "--dump-time", 0, "--", "sh",
+                     "-c", f"kill -KILL $PPID; echo $$ > {tmp_path}/pid;"
+                     " exec sleep 100"], stderr=subprocess.DEVNULL)
+        assert run[0] == 124 and run[1] < 1.5 + SLACK, (i, run)
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
 @pytest.mark.parametrize("tool", [
     ["timeout", "1"], [str(WALLPROF), "--dump-time", "1", "--timeout", "1"]])
 def test_processes_that_others_started_are_left(tool):

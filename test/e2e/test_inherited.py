@@ -17,7 +17,7 @@ from conftest import (WALLPROF, wait_until_sampling, wallprof)
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 # A /dev of one's own, as the system's, in a mount namespace.
 OWN_DEV = """
-mount -t tmpfs none {place} && cd {place} || exit 77
+mount -t tmpfs -o mode=755 none {place} && cd {place} || exit 77
 mknod null c 1 3 && mknod full c 1 7 && ln -s /proc/self/fd fd || exit 77
 for i in 0 1 2; do ln -s /proc/self/fd/$i fd$i; done
 mv fd0 stdin; mv fd1 stdout; mv fd2 stderr
@@ -73,6 +73,56 @@ def test_a_descriptor_is_written_through(start, tmp_path, path, fd, behind):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         ["dev", "dev-is", "fds", "link", "to-stdout"] +
         (["out"] if behind == "file" else []))
+
+
+@pytest.mark.parametrize("what", [("--threads",), ("-d", "0.1")])
+def test_a_descriptor_by_the_number_that_a_shell_knows(start, tmp_path, what):
+    """sh -c 'exec wallprof -o /proc/$$/fd/1 >> log'."""
+    target = start("waiters", 1)
+    log = tmp_path / "log"
+    log.write_text("before\n" * 10000)
+    done = shell(f'exec "$@" -o /proc/$$/fd/1 >> {log}', *what, "-q", "-f",
+                 "text", "-p", target.pid)
+    assert done.returncode == 0, done.stderr
+    text = log.read_text()
+    assert text.startswith("before\n" * 10000) and "wait_for_ever" in text
+
+
+@ROOT_ONLY
+def test_links_of_the_system_are_not_replaced_and_of_others_not_followed(
+        start, tmp_path):
+    """In /dev a link leads to what is not there, or is not to be written; in
+    /dev/shm it is anybody's, as what is behind /proc/PID/cwd."""
+    target = start("waiters", 1)
+    (tmp_path / "dev").mkdir()
+    disk, victim = tmp_path / "disk", tmp_path / "victim"
+    os.mkfifo(disk)
+    victim.write_text("kept")
+    os.chmod(tmp_path, 0o755)
+    script = f"""
+ln -s /proc/version /dev/core; ln -s /nowhere/log /dev/log
+mkdir -m 1777 /dev/shm; ln -s {disk} /dev/shm/x; chown -h 65534 /dev/shm/x
+for path in /dev/core /dev/log; do "$@" -o $path && exit 3; done
+(cd /dev && "$@" -o core) && exit 4
+timeout 60 "$@" -o /dev/shm/x || exit 5
+grep -q wait_for_ever /dev/shm/x && ! [ -L /dev/shm/x ] || exit 6
+rm -r /dev/shm; readlink /dev/core /dev/log; rm /dev/core /dev/log
+ln -s {victim} {tmp_path}/trap
+cd {tmp_path}; sleep 100 & "$@" -o /proc/$!/cwd/trap || exit 7; kill $!"""
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c",
+         OWN_DEV.format(place=tmp_path / "dev").replace('"$@"; st',
+                                                        script + "; st"), "sh",
+         WALLPROF, "--threads", "-q", "-f", "text", "-p", str(target.pid)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, timeout=100)
+    if done.returncode == 77:
+        pytest.skip("nothing may be mounted here")
+    assert done.returncode == 0, done
+    assert done.stdout.split() == ["/proc/version", "/nowhere/log"]
+    assert (tmp_path / "dev-is").read_text().split() == LINKS.split()
+    assert victim.read_text() == "kept"
+    assert "wait_for_ever" in (tmp_path / "trap").read_text()
 
 
 @pytest.mark.parametrize("fd", [7, 3])
