@@ -37,6 +37,48 @@ static void lines_of_watches_are_taken(void **state)
 	wp_epolls_clear(&e);
 }
 
+static void the_least_and_the_greatest_descriptor(void **state)
+{
+	static const char text[] = "tfd: 0 data: 1\ntfd: 2147483647 data: 2\n"
+				   "tfd: 2147483648 data: 3\n";
+	struct wp_epolls e = WP_EPOLLS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_epolls_parse(&e, text), 0);
+	assert_int_equal(e.n, 2);
+	assert_int_equal(e.v[0].fd, 0);
+	assert_int_equal(e.v[1].fd, INT32_MAX);
+	wp_epolls_clear(&e);
+}
+
+static void so_many_watches_are_kept(void **state)
+{
+	enum { MOST = 1 << 16, MANY = MOST + 1 };
+	static const char line[] = "tfd: 5 data: 7\n";
+	const size_t len = sizeof(line) - 1;
+	char *text = test_malloc(MANY * len + 1);
+	struct wp_epolls e = WP_EPOLLS_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(text + i * len, line, len + 1);
+	assert_int_equal(wp_epolls_parse(&e, text), 0);
+	assert_int_equal(e.n, MOST);
+	assert_int_equal(wp_epolls_parse(&e, line), 0);
+	assert_int_equal(e.n, MOST);
+	wp_epolls_clear(&e);
+	test_free(text);
+}
+
+static void a_process_that_has_gone_has_none(void **state)
+{
+	struct wp_epolls e = WP_EPOLLS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_epolls_read(&e, -1), 0);
+	assert_int_equal(e.n, 0);
+}
+
 static void an_epoll_of_this_process_is_found(void **state)
 {
 	struct epoll_event event = { .events = EPOLLIN,
@@ -65,6 +107,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_of_watches_are_taken),
+		cmocka_unit_test(the_least_and_the_greatest_descriptor),
+		cmocka_unit_test(so_many_watches_are_kept),
+		cmocka_unit_test(a_process_that_has_gone_has_none),
 		cmocka_unit_test(an_epoll_of_this_process_is_found),
 	};
 

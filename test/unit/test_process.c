@@ -587,6 +587,7 @@ static void command_lines_are_one_line(void **state)
 	assert_command_line(64, "x");
 	put("cmdline", "\0\0", 2);
 	assert_command_line(64, "[name]");
+	assert_command_line(4, "[n]");
 	put("comm", "name", 4);
 	assert_command_line(64, "[name]");
 	put("comm", "", 0);
@@ -851,6 +852,60 @@ static void the_reason_of_a_refusal_is_found(void **state)
 			       "does not let itself be looked at"));
 }
 
+static void compute(void)
+{
+	for (;;)
+		;
+}
+
+static void the_time_of_a_process_is_its_own(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	start(compute);
+	assert_int_equal(open_it(pid), 0);
+	while ((ns = wp_process_cpu_ns(&process)) < 1000000)
+		usleep(1000);
+	while (wp_process_cpu_ns(&process) < ns + 1000000)
+		usleep(1000);
+	end_process();
+	assert_int_equal(wp_process_cpu_ns(&process), 0);
+}
+
+static void threads_are_sorted_by_number(void **state)
+{
+	pid_t v[] = { 7, 3, 2147483647, 3, 1 };
+	struct wp_tids tids = { .v = v, .len = 5 }, none = WP_TIDS_INIT;
+
+	(void)state;
+	wp_tids_sort(&tids);
+	for (int i = 1; i < 5; i++)
+		assert_true(v[i - 1] <= v[i]);
+	assert_int_equal(v[0], 1);
+	assert_int_equal(v[4], 2147483647);
+	wp_tids_sort(&none);
+}
+
+static void who_is_there_is_known_whoever_it_belongs_to(void **state)
+{
+	(void)state;
+	assert_true(wp_access_exists(getpid()));
+	assert_false(wp_access_exists(0));
+	assert_false(wp_access_exists(-1));
+	start(sleep_on);
+	assert_true(wp_access_exists(pid));
+	if (!geteuid()) {
+		assert_int_equal(seteuid(NOBODY), 0);
+		assert_true(wp_access_exists(1));
+		assert_int_equal(seteuid(0), 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_false(wp_access_exists(pid));
+	pid = 0;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -875,6 +930,9 @@ int main(void)
 		TEST(a_program_is_known_by_its_path),
 		TEST(the_class_of_a_program_is_in_its_auxiliary_vector),
 		TEST(the_reason_of_a_refusal_is_found),
+		TEST(the_time_of_a_process_is_its_own),
+		TEST(threads_are_sorted_by_number),
+		TEST(who_is_there_is_known_whoever_it_belongs_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

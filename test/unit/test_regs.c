@@ -83,8 +83,36 @@ static void all_registers_are_told(void **state)
 	for (unsigned int i = 0; i < WP_NREGS; i++)
 		assert_true(wp_reg_known(&regs, i));
 	assert_int_equal(facts.syscall_nr, -1);
-	assert_false(facts.asleep);
+	assert_false(facts.asleep || facts.at_call_end);
 	assert_false(facts.eintr_repaired);
+}
+
+/* -EINTR in rax, and in no call. */
+static void spin_with_a_number_like_an_error(void)
+{
+	__asm__ volatile("mov $-4, %%rax;"
+			 ".globl like_an_error_spin;"
+			 "like_an_error_spin: jmp like_an_error_spin"
+			 :
+			 :
+			 : "memory", "rax");
+}
+
+extern char like_an_error_spin[];
+
+static void what_is_no_call_is_not_repaired(void **state)
+{
+	pid_t pid = start(spin_with_a_number_like_an_error);
+
+	(void)state;
+	for (int n = 0; n < 3;) {
+		stop_and_read(pid);
+		assert_false(facts.eintr_repaired || facts.asleep);
+		if (regs.v[WP_REG_PC] != (uintptr_t)like_an_error_spin)
+			continue;
+		assert_int_equal(regs.v[0], (uint64_t)-EINTR);
+		n++;
+	}
 }
 #endif
 
@@ -115,6 +143,7 @@ static void a_call_that_a_stop_would_end_goes_on(void **state)
 		stop_and_read(pid);
 		repaired += facts.eintr_repaired;
 		assert_true(facts.asleep);
+		assert_false(facts.at_call_end);
 		assert_int_equal(facts.syscall_nr, EPOLL_CALL);
 		assert_int_equal(facts.args[2], 1);
 		assert_int_equal(facts.args[3], 300);
@@ -381,6 +410,7 @@ static void a_thread_in_32_bit_mode_is_let_go_unharmed(void **state)
 	} while (!repaired);
 	assert_true(facts.is_32bit);
 	assert_true(facts.asleep);
+	assert_false(facts.at_call_end);
 	assert_int_equal(facts.syscall_nr, 256);
 	assert_int_equal(facts.args[1], EVENTS);
 	assert_int_equal(facts.args[2], 1);
@@ -408,6 +438,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #if defined(__x86_64__)
 		CALL_TEST(all_registers_are_told),
+		CALL_TEST(what_is_no_call_is_not_repaired),
 		CALL_TEST(a_thread_in_32_bit_mode_is_let_go_unharmed),
 #endif
 		CALL_TEST(a_call_that_a_stop_would_end_goes_on),

@@ -14,7 +14,7 @@
 
 #include "../../src/ptrace/signal_frame.h"
 
-enum { NREGS = 31, LEN = 4688 };
+enum { NREGS = 31, LEN = 4688, MOST = 5 * 4096 };
 
 static const struct wp_signal_frame ended = {
 	.sp_avma = 0x7ffff000,
@@ -89,6 +89,16 @@ static void the_stack_below_is_read_as_far_as_there_is_one(void **state)
 	put((uint64_t *)(top - 3 * LEN), &frame);
 	assert_true(wp_signal_frame_is_below(getpid(), &frame));
 	assert_false(wp_signal_frame_is_below(-1, &frame));
+	/* Right below sp; and as far down as is looked, not a word more. */
+	memset(top - SIZE, 0, SIZE);
+	put((uint64_t *)(top - 8 * (NREGS + 2)), &frame);
+	assert_true(wp_signal_frame_is_below(getpid(), &frame));
+	memset(top - SIZE, 0, SIZE);
+	put((uint64_t *)(top - MOST), &frame);
+	assert_true(wp_signal_frame_is_below(getpid(), &frame));
+	memset(top - SIZE, 0, SIZE);
+	put((uint64_t *)(top - MOST - 8), &frame);
+	assert_false(wp_signal_frame_is_below(getpid(), &frame));
 	munmap(top - 2 * SIZE, 2 * SIZE);
 }
 
