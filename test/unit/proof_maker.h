@@ -41,7 +41,8 @@ static inline enum wp_mem_result proof_read(void *ctx, uint64_t avma, void *buf,
 					    size_t len)
 {
 	(void)ctx;
-	if (avma >= STACK && avma - STACK <= sizeof(f.stack) - len) {
+	if (avma >= STACK && len <= sizeof(f.stack) &&
+	    avma - STACK <= sizeof(f.stack) - len) {
 		memcpy(buf, (uint8_t *)f.stack + (avma - STACK), len);
 		return WP_MEM_OK;
 	}

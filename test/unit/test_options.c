@@ -15,6 +15,10 @@
 
 enum { ARGS_MAX = 12 };
 
+#define TEN_HANGS                                                              \
+	"idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,"     \
+	"idle=1s,idle=1"
+
 /* Parse a command line of words parted by blanks. */
 static int parse(struct wp_options *o, const char *line, struct wp_err *err)
 {
@@ -465,6 +469,9 @@ static void what_is_wrong_is_said(void **state)
 		{ "w --all --max-cpu half", "--max-cpu wants percent" },
 		{ "w --all --profile heap", "not of all processes" },
 		{ "w serve --push http://me:secret@host x", "--push-auth" },
+		/* 127 bytes end within a word, and the rest is not what was said. */
+		{ "w serve --hang-when " TEN_HANGS "," TEN_HANGS "s x",
+		  "is too long" },
 		{ "w serve --push-auth file x", "--push-auth wants --push" },
 		{ "w top --all 42",
 		  "--all is for record, dump, check and serve" },
