@@ -456,10 +456,8 @@ static int parse_hangs(struct wp_options *o, const char *arg,
 	char words[128], *rest = words, *word;
 	int rc = 0;
 
-	if (strlen(arg) >= sizeof(words))
-		return wp_err_set(err, -EINVAL, "--hang-when %s is too long",
-				  arg);
-	snprintf(words, sizeof(words), "%s", arg);
+	if (snprintf(words, sizeof(words), "%s", arg) >= (int)sizeof(words))
+		return wp_err_set(err, -EINVAL, "--hang-when is too long");
 	while (!rc && (word = strsep(&rest, ",")))
 		rc = parse_hang(o, word, err);
 	return rc;
