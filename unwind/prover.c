@@ -2,7 +2,6 @@
 /* prover.c - see prover.h. */
 #include "prover.h"
 
-#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "frame_pointer.h"
 #include "proof.h"
 #include "wallprof/hash.h"
+#include "wallprof/pages.h"
 
 enum {
 	/* Instructions followed for one frame. */
@@ -43,7 +43,7 @@ static const uint8_t kept_dwarf[WP_NKEPT] = { DW_RBX, WP_REG_FP, DW_R12,
 /* A rule that was proven for a pc and a return address. */
 struct proven {
 	/* Twice the pc, plus 1 if the pc is a return address itself; 0: the
-	 * entry is free. */
+   * entry is free. */
 	uint64_t key;
 	/* Of the modules. */
 	uint64_t generation;
@@ -79,7 +79,7 @@ struct wp_prover {
 
 struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats)
 {
-	struct wp_prover *prover = calloc(1, sizeof(*prover));
+	struct wp_prover *prover = wp_pages_new(sizeof(*prover));
 
 	if (prover)
 		prover->stats = stats;
@@ -88,7 +88,7 @@ struct wp_prover *wp_prover_new(struct wp_unwind_stats *stats)
 
 void wp_prover_free(struct wp_prover *prover)
 {
-	free(prover);
+	wp_pages_free(prover, sizeof(*prover));
 }
 
 /* Read the stack from sp on, as far as it goes, into P's words. */
@@ -107,8 +107,8 @@ static void read_words(struct wp_prover *prover, struct wp_proof *p)
 	}
 }
 
-/* A hash of what P's proof depends on: the frame pointer, and those of its words
- * that may be return addresses. */
+/* A hash of what P's proof depends on: the frame pointer, and those of its
+ * words that may be return addresses. */
 static uint64_t fingerprint(const struct wp_proof *p)
 {
 	const struct wp_unwind_modules *m = p->modules;
@@ -128,8 +128,8 @@ static struct proven *set_of(struct wp_prover *prover, uint64_t key)
 	return prover->cache[wp_hash_u64(key) >> (64 - CACHE_BITS)];
 }
 
-/* True, and P has the rule, if one was proven for KEY before and the stack has the
- * same return address in its place. */
+/* True, and P has the rule, if one was proven for KEY before and the stack has
+ * the same return address in its place. */
 static bool recall(struct wp_prover *prover, struct wp_proof *p, uint64_t key)
 {
 	const struct proven *set = set_of(prover, key);
@@ -164,8 +164,9 @@ static void remember(struct wp_prover *prover, const struct wp_proof *p,
 				  p->rule };
 }
 
-/* Is kept register I rbp, and the frame's own: right below the return address in
- * SLOT?  No caller's points there, so the caller's is the word that it points to. */
+/* Is kept register I rbp, and the frame's own: right below the return address
+ * in SLOT?  No caller's points there, so the caller's is the word that it
+ * points to. */
 static bool is_own_fp(const struct wp_proof *p, unsigned int i,
 		      uint64_t slot_avma)
 {
@@ -217,7 +218,8 @@ static uint64_t hash_code(const struct wp_proof *p)
 	return wp_hash_u64(code[0] ^ wp_hash_u64(code[1]));
 }
 
-/* What is known of KEY, whose code has CODE_HASH; NULL: it was not searched for. */
+/* What is known of KEY, whose code has CODE_HASH; NULL: it was not searched
+ * for. */
 static struct unproven *find_unproven(struct wp_prover *prover,
 				      const struct wp_proof *p, uint64_t key,
 				      uint64_t code_hash)
@@ -360,8 +362,8 @@ static enum wp_step_result step_unproven(struct wp_proof *p,
 	return wp_frame_pointer_step(step, p->modules, false);
 }
 
-/* Search for a proof, unless the same search has failed before.  True, and P has
- * the rule, or false and *RET_UNPROVEN. */
+/* Search for a proof, unless the same search has failed before.  True, and P
+ * has the rule, or false and *RET_UNPROVEN. */
 static bool search(struct wp_prover *prover, struct wp_proof *p, uint64_t key,
 		   uint64_t code_hash, const struct unproven **ret_unproven)
 {
@@ -380,7 +382,7 @@ static bool search(struct wp_prover *prover, struct wp_proof *p, uint64_t key,
 	prover->stats->proofs++;
 	wp_proof_find_exits(p);
 	/* A compiler's own code keeps to its own rules, most often one for all
-	 * frames. */
+   * frames. */
 	if (is_foreign && !is_certain(p, &p->exits))
 		wp_proof_find_fp(p);
 	if (!(is_foreign && is_certain(p, &p->exits)) && !p->exits.home_reg &&
@@ -428,7 +430,7 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	if (step->module->image && wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;
 	/* No frame's: makecontext(3) puts the start of a function there.  Its
-	 * frame pointer, which a stop would tell, is nobody's either. */
+   * frame pointer, which a stop would tell, is nobody's either. */
 	if (step->is_return && step->module->image &&
 	    !wp_frame_pointer_may_return(modules, step->mem, p.pc_avma))
 		return WP_STEP_NO_INFO;

@@ -13,14 +13,18 @@
 #include "go_row.h"
 #include "rule.h"
 #include "step.h"
+#include "wallprof/pages.h"
 
 enum {
-	/* Threads are found at thousands of pcs, in the largest programs. */
-	SET_BITS = 12,
+	/* Threads are found at thousands of pcs, in the largest programs, and at a
+   * dozen at first: to touch a page for each would take longer than to make
+   * the rule. */
+	SET_BITS_FIRST = 6,
+	SET_BITS_MAX = 12,
+	GROW_BITS = 2,
 	/* Places that one pc may have.  With one place, and a quarter of the
-	 * cache full, one pc in five would find it taken. */
+   * cache full, one pc in five would find it taken. */
 	WAYS = 4,
-	NENTRIES = WAYS << SET_BITS,
 	CACHE_LINE = 64,
 };
 
@@ -37,10 +41,10 @@ _Static_assert(sizeof(struct entry) == CACHE_LINE,
 #endif
 
 struct rows {
-	/* entries[0..NENTRIES), aligned to cache lines within ENTRIES_MEMORY,
-	 * which is owned. */
+	/* entries[0..WAYS << set_bits), owned, and how many are in use. */
 	struct entry *entries;
-	void *entries_memory;
+	unsigned int set_bits;
+	unsigned int nused;
 	/* Counts entries that were replaced. */
 	unsigned int victim;
 	struct wp_cfi_tables tables;
@@ -48,26 +52,24 @@ struct rows {
 	struct wp_unwind_stats *stats;
 };
 
+static size_t size_of(unsigned int set_bits)
+{
+	return ((size_t)WAYS << set_bits) * sizeof(struct entry);
+}
+
 static void *rows_open(struct wp_unwind_stats *stats)
 {
 	struct rows *rows = calloc(1, sizeof(*rows));
-	uintptr_t start;
 
 	if (!rows)
 		return NULL;
 	rows->stats = stats;
-	/* Pages of calloc's memory take room only when they are used, unlike
-	 * those of aligned_alloc after a memset. */
-	rows->entries_memory = calloc(1, NENTRIES * sizeof(struct entry) +
-						 CACHE_LINE);
-	if (!rows->entries_memory) {
-		free(rows);
-		return NULL;
-	}
-	start = (uintptr_t)rows->entries_memory;
-	rows->entries = (struct entry *)((char *)rows->entries_memory +
-					 (-start & (CACHE_LINE - 1)));
-	return rows;
+	rows->set_bits = SET_BITS_FIRST;
+	rows->entries = wp_pages_new(size_of(rows->set_bits));
+	if (rows->entries)
+		return rows;
+	free(rows);
+	return NULL;
 }
 
 static void rows_close(void *self)
@@ -75,12 +77,13 @@ static void rows_close(void *self)
 	struct rows *rows = self;
 
 	wp_cfi_tables_clear(&rows->tables);
-	free(rows->entries_memory);
+	wp_pages_free(rows->entries, size_of(rows->set_bits));
 	free(rows);
 }
 
 /* What wp_go_end says of SVMA in FDE.  Go's linker writes .debug_frame and no
- * .eh_frame; programs from before Go 1.18 have no table that wp_go_row reads. */
+ * .eh_frame; programs from before Go 1.18 have no table that wp_go_row reads.
+ */
 static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 				     uint64_t svma)
 {
@@ -91,7 +94,8 @@ static enum wp_step_result go_end_of(const struct wp_cfi_fde *fde,
 		       WP_STEP_OK;
 }
 
-/* True, and the rule for the code at SVMA of IMAGE, if Go's own table has one. */
+/* True, and the rule for the code at SVMA of IMAGE, if Go's own table has one.
+ */
 static bool find_go_rule(struct wp_elf_image *image, uint64_t svma,
 			 struct wp_rule *ret)
 {
@@ -111,8 +115,8 @@ static bool is_trampoline(struct wp_elf_image *image, uint64_t svma)
 	return wp_arch_is_sigreturn(&at_its_svma, NULL, svma);
 }
 
-/* The rule for the code at SVMA of IMAGE.  Returns 0; -EAGAIN if the file must be
- * indexed first and not MAY_INDEX; -ENOMEM. */
+/* The rule for the code at SVMA of IMAGE.  Returns 0; -EAGAIN if the file must
+ * be indexed first and not MAY_INDEX; -ENOMEM. */
 static int make_rule(struct rows *rows, struct wp_elf_image *image,
 		     uint64_t svma, bool may_index, struct wp_rule *ret)
 {
@@ -155,7 +159,7 @@ static struct entry *set_of(struct rows *rows, const struct wp_elf_image *image,
 	uint64_t hash = (svma ^ (uintptr_t)image << 8) *
 			UINT64_C(0x9e3779b97f4a7c15);
 
-	return &rows->entries[(hash >> (64 - SET_BITS)) * WAYS];
+	return &rows->entries[(hash >> (64 - rows->set_bits)) * WAYS];
 }
 
 static struct entry *choose_victim(struct rows *rows, struct entry *set)
@@ -176,21 +180,48 @@ static const struct wp_rule *find_rule(const struct entry *set,
 	return NULL;
 }
 
-/* Make the rule for the code at SVMA of IMAGE and put it into SET; errors as of
- * make_rule. */
-static int add_rule(struct rows *rows, struct entry *set,
-		    struct wp_elf_image *image, uint64_t svma, bool may_index,
-		    const struct wp_rule **ret)
+/* Give the cache more room, if a quarter of it is in use and there is memory.
+ */
+static void grow(struct rows *rows)
 {
-	struct entry *entry = choose_victim(rows, set);
+	const unsigned int set_bits = rows->set_bits;
+	struct entry *old = rows->entries, *entries;
+
+	if (set_bits == SET_BITS_MAX || rows->nused < 1U << set_bits)
+		return;
+	entries = wp_pages_new(size_of(set_bits + GROW_BITS));
+	if (!entries)
+		return;
+	rows->entries = entries;
+	rows->set_bits = set_bits + GROW_BITS;
+	for (size_t i = 0; i < (size_t)WAYS << set_bits; i++)
+		if (old[i].image)
+			*choose_victim(rows, set_of(rows, old[i].image,
+						    old[i].svma)) = old[i];
+	wp_pages_free(old, size_of(set_bits));
+}
+
+/* Make the rule for the code at SVMA of IMAGE and keep it; errors as of
+ * make_rule.
+ */
+static int add_rule(struct rows *rows, struct wp_elf_image *image,
+		    uint64_t svma, bool may_index, const struct wp_rule **ret)
+{
+	struct entry *entry;
 	int rc;
 
+	/* A stop is not to wait for it. */
+	if (may_index)
+		grow(rows);
+	entry = choose_victim(rows, set_of(rows, image, svma));
+	rows->nused -= entry->image != NULL;
 	entry->image = NULL;
 	rc = make_rule(rows, image, svma, may_index, &entry->rule);
 	if (rc)
 		return rc;
 	entry->image = image;
 	entry->svma = svma;
+	rows->nused++;
 	*ret = &entry->rule;
 	return 0;
 }
@@ -201,8 +232,8 @@ static enum wp_step_result rows_step(void *self, struct wp_step *step)
 	struct wp_elf_image *image = step->module->image;
 	uint64_t svma = step->regs->v[WP_REG_PC] - step->is_return -
 			step->module->bias;
-	struct entry *set = set_of(rows, image, svma);
-	const struct wp_rule *rule = find_rule(set, image, svma);
+	const struct wp_rule *rule = find_rule(set_of(rows, image, svma), image,
+					       svma);
 	int rc;
 
 	if (rule) {
@@ -210,7 +241,7 @@ static enum wp_step_result rows_step(void *self, struct wp_step *step)
 		return wp_rule_execute(rule, step);
 	}
 	rows->stats->cache_misses++;
-	rc = add_rule(rows, set, image, svma, !step->in_stop, &rule);
+	rc = add_rule(rows, image, svma, !step->in_stop, &rule);
 	if (!rc)
 		return wp_rule_execute(rule, step);
 	/* -ENOMEM: there may be unwind info. */

@@ -26,6 +26,9 @@ enum {
 	WP_ELF_GO_DATA = 3,
 	/* .dynsym and .symtab. */
 	WP_ELF_SYMBOL_TABLES = 2,
+	/* Log of the bytes that are read at once: a search touches few bytes in
+	 * many places. */
+	WP_ELF_BLOCK_BITS = 12,
 };
 
 /* One PT_LOAD segment (gABI, Program Header). */

@@ -15,10 +15,12 @@
 #include "wallprof/inflate.h"
 #include "wallprof/io.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/pages.h"
 
 enum {
-	BLOCK_BITS = 14,
-	BLOCK = 1 << BLOCK_BITS,
+	BLOCK = 1 << WP_ELF_BLOCK_BITS,
+	/* Blocks that are read at once where a file is read from front to back. */
+	AHEAD = 4,
 };
 
 #define SIZE_MAX_BYTES (UINT64_C(8) << 30)
@@ -42,12 +44,15 @@ static void give(struct wp_elf_image *image, uint64_t bytes)
 	image->taken -= bytes;
 }
 
-static bool load_block(struct wp_elf_image *image, uint64_t block)
+/* Read blocks [FIRST, END), none of which was. */
+static bool load_blocks(struct wp_elf_image *image, uint64_t first,
+			uint64_t end)
 {
-	uint64_t off = block << BLOCK_BITS;
-	uint64_t len = image->size - off < BLOCK ? image->size - off : BLOCK;
+	uint64_t off = first * BLOCK, takes = (end - first) * BLOCK;
+	uint64_t left_in_file = image->size - off;
+	uint64_t len = left_in_file < takes ? left_in_file : takes;
 
-	if (!wp_elf_image_take(image, BLOCK))
+	if (!wp_elf_image_take(image, takes))
 		return false;
 	for (uint64_t have = 0; have < len;) {
 		uint8_t *to = image->data + off + have;
@@ -58,17 +63,43 @@ static bool load_block(struct wp_elf_image *image, uint64_t block)
 						off + have);
 
 		if (n <= 0) {
-			give(image, BLOCK);
+			give(image, takes);
 			return false;
 		}
 		have += (uint64_t)n;
 	}
-	image->loaded[block] = 1;
+	memset(image->loaded + first, 1, (size_t)(end - first));
 	return true;
 }
 
-/* Unpack SRC, the bytes of P, behind IMAGE if the budget has room.  What is no good
- * takes none. */
+/* Have blocks [FIRST, END) read, and with them, where the one before was, what
+ * reading on will ask for next. */
+static bool have_blocks(struct wp_elf_image *image, uint64_t first,
+			uint64_t end)
+{
+	const uint64_t nblocks = ((image->size - 1) >> WP_ELF_BLOCK_BITS) + 1;
+
+	while (first < end) {
+		uint64_t next = first + 1, most = end;
+
+		if (image->loaded[first]) {
+			first++;
+			continue;
+		}
+		if (first && image->loaded[first - 1] && most < first + AHEAD)
+			most = first + AHEAD < nblocks ? first + AHEAD :
+							 nblocks;
+		while (next < most && !image->loaded[next])
+			next++;
+		if (!load_blocks(image, first, next))
+			return false;
+		first = next;
+	}
+	return true;
+}
+
+/* Unpack SRC, the bytes of P, behind IMAGE if the budget has room.  What is no
+ * good takes none. */
 static bool unpack_within(struct wp_elf_image *image,
 			  const struct wp_elf_packed *p, const uint8_t *src)
 {
@@ -120,13 +151,10 @@ const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 		return unpacked_at(image, off, len);
 	if (!image->data || off > image->size || len > image->size - off)
 		return NULL;
-	if (len && image->loaded) {
-		uint64_t last = (off + len - 1) >> BLOCK_BITS;
-
-		for (uint64_t b = off >> BLOCK_BITS; b <= last; b++)
-			if (!image->loaded[b] && !load_block(image, b))
-				return NULL;
-	}
+	if (len && image->loaded &&
+	    !have_blocks(image, off >> WP_ELF_BLOCK_BITS,
+			 ((off + len - 1) >> WP_ELF_BLOCK_BITS) + 1))
+		return NULL;
 	return image->data + off;
 }
 
@@ -147,14 +175,12 @@ static int reserve(struct wp_elf_image *image, uint64_t size,
 		return wp_err_set(err, -ENOTSUP, "an empty file");
 	if (size > SIZE_MAX_BYTES)
 		return wp_err_set(err, -EOVERFLOW, "a file over 8 GiB");
-	image->data = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (image->data == MAP_FAILED) {
-		image->data = NULL;
+	image->data = wp_pages_new((size_t)size);
+	if (!image->data)
 		return wp_err_set(err, -ENOMEM, "no memory for an ELF file");
-	}
 	image->size = image->reserved = size;
-	image->loaded = calloc(1, (size_t)((size - 1) >> BLOCK_BITS) + 1);
+	image->loaded = calloc(1,
+			       (size_t)((size - 1) >> WP_ELF_BLOCK_BITS) + 1);
 	if (!image->loaded)
 		return wp_err_set(err, -ENOMEM, "no memory for an ELF file");
 	return 0;

@@ -31,7 +31,7 @@ static int open_proc(struct wp_process *p, struct wp_err *err)
 				  "/proc is not mounted; wallprof needs it");
 	rc = wp_process_error(errno);
 	/* With hidepid=2 /proc has no directory of a process that others than
-	 * root are not to look at. */
+   * root are not to look at. */
 	if (rc == -ESRCH && geteuid() && wp_access_exists(p->pid))
 		rc = -EPERM;
 	if (rc == -ESRCH)
@@ -41,13 +41,23 @@ static int open_proc(struct wp_process *p, struct wp_err *err)
 	return wp_err_set(err, rc, "open %s: %s", path, strerror(-rc));
 }
 
+static void open_pidfd(struct wp_process *p)
+{
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+}
+
 /* PID may be a tid: switch to its thread group leader. */
 static int find_leader(struct wp_process *p, struct wp_err *err)
 {
 	char text[4096];
-	ssize_t n = wp_io_read_at(p->proc_fd, "status", text, sizeof(text));
 	uint64_t tgid;
+	ssize_t n;
 
+	/* Only a leader has one (pidfd_open(2)). */
+	open_pidfd(p);
+	if (p->pidfd >= 0)
+		return 0;
+	n = wp_io_read_at(p->proc_fd, "status", text, sizeof(text));
 	if (n < 0 || wp_proc_status_parse(&tgid, text, (size_t)n, "Tgid", 10))
 		return wp_err_set(err, -ESRCH,
 				  "no process with pid %d (already gone?)",
@@ -56,6 +66,7 @@ static int find_leader(struct wp_process *p, struct wp_err *err)
 		return 0;
 	close(p->proc_fd);
 	p->pid = (pid_t)tgid;
+	open_pidfd(p);
 	return open_proc(p, err);
 }
 
@@ -127,16 +138,16 @@ static enum width read_width(const struct wp_process *process)
 				  sizeof(entry));
 
 	/* Its file may be on a server that does not answer.  An entry of getauxval(3)
-	 * is of two words: where those are of 32 bits, the value, which is not 0 in
-	 * the first, is where the other half of the type would be. */
+   * is of two words: where those are of 32 bits, the value, which is not 0 in
+   * the first, is where the other half of the type would be. */
 	if (n != sizeof(type))
 		return WIDTH_64;
 	memcpy(&type, entry, sizeof(type));
 	if (type <= UINT32_MAX)
 		return WIDTH_64;
 #if defined(__x86_64__)
-	/* i386's first is AT_SYSINFO, before the vDSO's address, with which x32's begin
-	 * (arch/x86/include/asm/elf.h, ARCH_DLINFO_IA32, ARCH_DLINFO_X32). */
+	/* i386's first is AT_SYSINFO, before the vDSO's address, with which x32's
+   * begin (arch/x86/include/asm/elf.h, ARCH_DLINFO_IA32, ARCH_DLINFO_X32). */
 	if ((uint32_t)type != AT_SYSINFO_EHDR)
 		return WIDTH_32;
 #endif
@@ -160,7 +171,9 @@ static int check_bits(const struct wp_process *p, struct wp_err *err)
 
 static bool is_denied(const struct wp_process *p, const char *name)
 {
-	char text[512];
+	/* "maps" is checked when it is opened, "syscall" when it is read: a byte
+   * of it tells as much as all. */
+	char text[2];
 	ssize_t n = wp_io_read_at(p->proc_fd, name, text, sizeof(text));
 
 	return n < 0 && wp_process_error((int)-n) == -EPERM;
@@ -225,7 +238,6 @@ int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err)
 		rc = wp_process_check_program(&p, err);
 	if (rc)
 		goto out;
-	p.pidfd = (int)syscall(SYS_pidfd_open, p.pid, 0);
 	p.root_fd = openat(p.proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	*ret = p;
 	return 0;

@@ -4,7 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "wallprof/pages.h"
 
 enum {
 	MORE = 65536,
@@ -16,21 +17,11 @@ enum {
 	PAGE_REST_MIN = 1024,
 };
 
-/* LEN bytes of which only those take memory that are written; NULL: no memory.
- */
-static uint8_t *reserve(size_t len)
-{
-	void *buf = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return buf == MAP_FAILED ? NULL : buf;
-}
-
 int wp_stack_copy_init(struct wp_stack_copy *copy)
 {
 	*copy = (struct wp_stack_copy){
-		.buf = reserve(WP_COPY_MAX),
-		.piece_buf = reserve(WP_PIECES_MAX * WP_PIECE_MAX),
+		.buf = wp_pages_new(WP_COPY_MAX),
+		.piece_buf = wp_pages_new(WP_PIECES_MAX * WP_PIECE_MAX),
 	};
 	if (copy->buf && copy->piece_buf)
 		return 0;
@@ -40,10 +31,8 @@ int wp_stack_copy_init(struct wp_stack_copy *copy)
 
 void wp_stack_copy_clear(struct wp_stack_copy *copy)
 {
-	if (copy->buf)
-		munmap(copy->buf, WP_COPY_MAX);
-	if (copy->piece_buf)
-		munmap(copy->piece_buf, WP_PIECES_MAX * WP_PIECE_MAX);
+	wp_pages_free(copy->buf, WP_COPY_MAX);
+	wp_pages_free(copy->piece_buf, WP_PIECES_MAX * WP_PIECE_MAX);
 	*copy = (struct wp_stack_copy){ 0 };
 }
 

@@ -50,6 +50,7 @@ static size_t add_segments(struct snap_segment *v, size_t n,
 	return n;
 }
 
+/* Open all files, and list what of them is mapped. */
 static int list_segments(struct snap_set *set)
 {
 	const struct wp_unwind_modules *modules = &set->space.view;
@@ -89,8 +90,6 @@ int snap_set_open(struct snap_set *ret, pid_t pid, struct wp_err *err)
 	if (!rc)
 		rc = open_space(ret);
 	if (!rc)
-		rc = list_segments(ret);
-	if (!rc)
 		return 0;
 	snap_set_close(ret);
 	return wp_err_set(err, rc, "pid %d: %s", (int)pid, strerror(-rc));
@@ -116,13 +115,36 @@ void snap_set_close(struct snap_set *set)
 	wp_process_clear(&set->process);
 }
 
-static enum wp_mem_result read_file(const struct snap_set *set, uint64_t avma,
+/* Read code of MODULE, whose file alone is opened. */
+static enum wp_mem_result read_code(const struct wp_unwind_module *module,
+				    uint64_t avma, void *buf, size_t len)
+{
+	const uint8_t *bytes = NULL;
+	uint64_t off;
+
+	if (module->image &&
+	    wp_elf_image_offset(module->image, avma - module->bias, &off))
+		bytes = wp_elf_image_at(module->image, off, len);
+	if (!bytes)
+		return WP_MEM_UNREADABLE;
+	memcpy(buf, bytes, len);
+	return WP_MEM_OK;
+}
+
+static enum wp_mem_result read_file(struct snap_set *set, uint64_t avma,
 				    void *buf, size_t len)
 {
-	size_t lo = 0, hi = set->nsegments;
+	const struct wp_unwind_module *module = wp_unwind_find_module(
+		&set->space.view, avma);
 	const struct snap_segment *s;
 	const uint8_t *bytes;
+	size_t lo = 0, hi;
 
+	if (module && !read_code(module, avma, buf, len))
+		return WP_MEM_OK;
+	if (!set->segments && list_segments(set))
+		return WP_MEM_UNREADABLE;
+	hi = set->nsegments;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 

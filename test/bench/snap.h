@@ -57,7 +57,8 @@ struct snap_set {
 	/* Of SPACE. */
 	struct wp_modules modules;
 	struct wp_image_cache images;
-	/* segments[0..nsegments), sorted by address, owned. */
+	/* segments[0..nsegments), sorted by address, owned; NULL: nothing but
+	 * stacks and code was read so far. */
 	struct snap_segment *segments;
 	size_t nsegments;
 	/* v[0..len), owned. */

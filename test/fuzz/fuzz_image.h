@@ -15,7 +15,7 @@ static inline bool fuzz_image_make(struct wp_elf_image *ret,
 				   const uint8_t *data, size_t len,
 				   uint64_t svma)
 {
-	size_t blocks = (len >> 14) + 1;
+	size_t blocks = (len >> WP_ELF_BLOCK_BITS) + 1;
 
 	*ret = (struct wp_elf_image)WP_ELF_IMAGE_INIT;
 	ret->loaded = malloc(blocks);

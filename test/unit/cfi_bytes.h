@@ -16,7 +16,7 @@ static inline struct wp_elf_image image_of(const void *bytes, size_t len,
 					   uint64_t svma)
 {
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
-	size_t blocks = (len >> 14) + 1;
+	size_t blocks = (len >> WP_ELF_BLOCK_BITS) + 1;
 
 	image.data = test_malloc(len ? len : 1);
 	memcpy(image.data, bytes, len);

@@ -236,6 +236,43 @@ static void bytes_are_fetched_once_and_when_asked(void **state)
 	test_free(f);
 }
 
+/* A search in a table touches a few bytes here and there, which shall not read
+ * all that is between; who reads on shall not ask for each block by itself. */
+static void blocks_are_small_and_read_ahead(void **state)
+{
+	struct file *f = make_file();
+	struct source src = { f, sizeof(*f), 0 };
+	struct wp_elf_image image;
+	uint64_t taken;
+
+	(void)state;
+	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+						  read_source, &src, NULL),
+			 0);
+	taken = image.taken;
+	assert_non_null(wp_elf_image_at(&image, 20000, 1));
+	assert_int_equal(image.taken - taken, 4096);
+	assert_int_equal(src.reads, 2);
+	/* Front to back: blocks 1 to 3, which end where 4 was read, and 5 to 8, and
+	 * what is left. */
+	for (uint64_t off = 0; off < sizeof(*f); off++)
+		assert_ptr_equal(wp_elf_image_at(&image, off, 1),
+				 image.data + off);
+	assert_memory_equal(image.data, f, sizeof(*f));
+	assert_int_equal(src.reads, 5);
+	wp_elf_image_clear(&image);
+	/* All at once. */
+	src.reads = 0;
+	assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+						  read_source, &src, NULL),
+			 0);
+	assert_non_null(wp_elf_image_at(&image, 0, sizeof(*f)));
+	assert_memory_equal(image.data, f, sizeof(*f));
+	assert_int_equal(src.reads, 2);
+	wp_elf_image_clear(&image);
+	test_free(f);
+}
+
 static void a_file_cut_short_later_is_no_crash(void **state)
 {
 	struct file *f = make_file();
@@ -456,10 +493,15 @@ static bool unpacks(void)
 
 static void what_is_read_and_unpacked_has_a_budget(void **state)
 {
-	/* The file's one block, and the section. */
-	const uint64_t one = (UINT64_C(16) << 10) + FRAME_LEN;
+	struct packed_file f;
+	/* The blocks of F that are read, and the section. */
+	uint64_t one;
 
 	(void)state;
+	make_packed(&f, false);
+	one = offsetof(struct packed_file, section) + sizeof(Elf64_Chdr) +
+	      stream_len;
+	one = ((one + 4095) & ~UINT64_C(4095)) + FRAME_LEN;
 	/* More than one file may take. */
 	wp_budget_set(16 * (one - 1));
 	assert_false(unpacks());
@@ -588,7 +630,7 @@ static void a_file_cut_before_it_is_unpacked(void **state)
 	assert_int_equal(image.debug_frame.size, FRAME_LEN);
 	assert_int_equal(ftruncate(image.fd, 90100), 0);
 	/* The block with the section's header was read when it was opened. */
-	image.loaded[90000 >> 14] = 0;
+	image.loaded[90000 >> WP_ELF_BLOCK_BITS] = 0;
 	assert_null(wp_elf_image_at(&image, image.debug_frame.off, 1));
 	wp_elf_image_clear(&image);
 	test_free(f);
@@ -683,6 +725,7 @@ int main(void)
 		cmocka_unit_test(code_may_be_between_others_in_a_page),
 		cmocka_unit_test(a_mapping_begins_at_a_page_of_this_kernel),
 		cmocka_unit_test(bytes_are_fetched_once_and_when_asked),
+		cmocka_unit_test(blocks_are_small_and_read_ahead),
 		cmocka_unit_test(a_file_cut_short_later_is_no_crash),
 		cmocka_unit_test(other_machines_are_refused),
 		cmocka_unit_test(

@@ -372,7 +372,7 @@ static void cache_is_counted_and_obeys_generations(void **state)
 	/* Another file has come to the same addresses. */
 	f.modules.generation++;
 	wp_step_libunwind.flush(f.self);
-	f.image.loaded[FAKE_EH >> 14] = 0;
+	f.image.loaded[FAKE_EH >> WP_ELF_BLOCK_BITS] = 0;
 	/* The CIE's DW_CFA_def_cfa rsp, 8 becomes rsp, 24. */
 	for (uint32_t i = FAKE_EH; i < FAKE_EH + f.elf.eh_len; i++)
 		if (!memcmp(f.elf.file + i, "\x0c\x07\x08", 3))

@@ -568,7 +568,6 @@ static void images_are_told_apart(void **state)
 	rig_close(&rig);
 }
 
-/* More pcs than the cache holds: slower, not wrong. */
 /* To index a section takes long.  Once it is, its rules are at hand. */
 static void nothing_is_indexed_while_the_thread_is_stopped(void **state)
 {
@@ -583,20 +582,63 @@ static void nothing_is_indexed_while_the_thread_is_stopped(void **state)
 	rig_close(&rig);
 }
 
-static void a_full_cache_just_misses(void **state)
+enum { PCS = 40000 };
+
+/* A function of PCS bytes. */
+static void rig_large(struct rig *rig)
 {
-	enum { PCS = 40000 };
-	struct bytes b = { .len = 0 };
-	struct rig rig;
+	static struct bytes b;
 	size_t cie;
 
-	(void)state;
+	b.len = 0;
 	cie = put_cie(&b, LIT(GCC_CIE));
 	/* advance_loc2 20000; def_cfa_offset 16 */
 	put_fde(&b, cie, 0x1000, PCS, LIT("\x03\x20\x4e\x0e\x10"));
-	rig.image = image_of(b.v, b.len, 0x1000);
-	rig.image.eh_frame = (struct wp_elf_range){ 0x8000, 0, b.len };
-	rig_open(&rig);
+	rig->image = image_of(b.v, b.len, 0x1000);
+	rig->image.eh_frame = (struct wp_elf_range){ 0x8000, 0, b.len };
+	rig_open(rig);
+}
+
+/* The cache is small at first, and takes its rules along when it grows. */
+static void a_growing_cache_keeps_its_rules(void **state)
+{
+	/* Some of so many may have been replaced. */
+	enum { MANY = 2000, MOST_LOST = MANY / 20 };
+	struct rig rig;
+
+	(void)state;
+	rig_large(&rig);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(step_at(&rig, 0x1000 + 20 * i), WP_STEP_OK);
+	assert_int_equal(rig.stats.cache_misses, MANY);
+	for (unsigned int i = 0; i < MANY; i++) {
+		assert_int_equal(step_at(&rig, 0x1000 + 20 * i), WP_STEP_OK);
+		assert_int_equal(rig.step.cfa_avma,
+				 STACK + 8 * (20 * i < 20000 ? 9 : 10));
+	}
+	assert_in_range(rig.stats.cache_misses, MANY, MANY + MOST_LOST);
+	/* Mebibytes are not touched in a stop. */
+	rig_close(&rig);
+	rig_large(&rig);
+	assert_int_equal(step_at(&rig, 0x1000), WP_STEP_OK);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(step_at_pace(&rig, 0x1000 + 20 * i, true),
+				 WP_STEP_OK);
+	assert_int_equal(rig.stats.cache_misses, MANY);
+	rig.stats.cache_misses = 0;
+	for (unsigned int i = 0; i < MANY; i++)
+		(void)step_at_pace(&rig, 0x1000 + 20 * i, true);
+	assert_true(rig.stats.cache_misses > MANY / 2);
+	rig_close(&rig);
+}
+
+/* More pcs than the cache holds: slower, not wrong. */
+static void a_full_cache_just_misses(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_large(&rig);
 	for (unsigned int round = 0; round < 2; round++) {
 		for (unsigned int i = 0; i < PCS; i++) {
 			assert_int_equal(step_at(&rig, 0x1000 + i), WP_STEP_OK);
@@ -702,6 +744,7 @@ int main(void)
 		cmocka_unit_test(images_are_told_apart),
 		cmocka_unit_test(
 			nothing_is_indexed_while_the_thread_is_stopped),
+		cmocka_unit_test(a_growing_cache_keeps_its_rules),
 		cmocka_unit_test(a_full_cache_just_misses),
 		cmocka_unit_test(steady_state_allocates_nothing),
 		cmocka_unit_test(a_rule_is_small),
