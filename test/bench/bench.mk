@@ -3,7 +3,7 @@
 # make bench T=dump   one group of it
 # make bench-compare A=FILE B=FILE   which rows of B, a bench.csv, are worse than
 #                     those of A; without B the rows of A as a table of Markdown
-BENCH_TOOLS := bare_looks bare_scan bare_stops bare_wakes big_profile counter gaps nappers spend
+BENCH_TOOLS := bare_dump bare_looks bare_scan bare_stops bare_wakes big_profile counter gaps nappers spend
 BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 	backend_libdw
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench

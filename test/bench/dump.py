@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One look at every thread, with names, files, lines and inlined calls."""
-from programs import WALLPROF, WORK, fixture, spend
+from programs import HELPERS, WALLPROF, WORK, fixture, spend
 from tools import GDB
 
 TEXT = "a dump of all threads, start to end"
@@ -30,6 +30,7 @@ def measure(table, pid, n, rounds):
         table.note(f"{n} threads: --threads shows none in this build: skipped")
         return
     look(TOOLS["again"], pid)
+    bare = []
     wall = {name: [] for name in TOOLS}
     cpu = {name: [] for name in TOOLS}
     for _ in range(rounds):
@@ -38,8 +39,11 @@ def measure(table, pid, n, rounds):
             if took:
                 wall[name].append(1e3 * took["wall_s"])
                 cpu[name].append(1e3 * took["cpu_s"])
+        bare.append(1e3 * spend(HELPERS / "bare_dump", pid)["cpu_s"])
     ours, again = wall.pop("ours"), wall.pop("again")
     table.add(f"{n} threads: the second dump", again, "ms", "the first", ours)
+    table.add(f"{n} threads: the second dump, CPU", cpu["again"], "ms",
+              "bare reads", bare)
     for name, its in wall.items():
         if its:
             table.add(f"{n} threads", ours, "ms", name, its)
