@@ -75,10 +75,11 @@ struct wp_tracer {
 	/* Number of waits to come that do not poll before they sleep, because
 	 * polling was in vain. */
 	unsigned int spins_left_out;
-	/* Number of waits to come that may not lag, because the last ones that did, so
-	 * many in a row, were in vain. */
+	/* Number of waits to come that may not lag; of those that did and were in
+	 * vain, as far as they count; of those since then that were not. */
 	unsigned int lags_left_out;
 	unsigned int lags_in_vain;
+	unsigned int lags_in_time;
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
 };

@@ -29,11 +29,14 @@
 enum { SPINS_LEFT_OUT = 32 };
 /* A sleep that is to end before the kernel's next timer interrupt has the CPU's timer
  * set, and set back when the stop has come: 18 us in a virtual machine, longer than
- * the stop itself.  A CPU that is busy has its interrupts 10 ms apart at most. */
-#define LAG_NS (10 * WP_NS_PER_MS)
+ * the stop itself.  A CPU that is busy mostly has its interrupts 4 ms apart or less. */
+#define LAG_NS (5 * WP_NS_PER_MS)
 /* Waits that may not lag after one did in vain; twice as many after each further one
  * of so many. */
 enum { LAGS_LEFT_OUT = 32, LAGS_IN_VAIN_MAX = 7 };
+/* One that was in vain is forgotten after so many in a row that were not: where all
+ * CPUs are wanted some always are, and each costs ticks. */
+enum { LAGS_IN_TIME = 1024 };
 
 volatile sig_atomic_t wp_tracer_nheld;
 void (*wp_tracer_on_release)(void);
@@ -290,9 +293,13 @@ static bool sleep_for_stop(struct wp_tracer *tracer, uint64_t until_ns,
 	if (!may_lag)
 		return wait_sigchld(until_ns);
 	if (wait_sigchld(until_ns + LAG_NS)) {
-		tracer->lags_in_vain = 0;
+		if (++tracer->lags_in_time == LAGS_IN_TIME) {
+			tracer->lags_in_vain -= tracer->lags_in_vain > 0;
+			tracer->lags_in_time = 0;
+		}
 		return true;
 	}
+	tracer->lags_in_time = 0;
 	tracer->lags_left_out = LAGS_LEFT_OUT << tracer->lags_in_vain;
 	if (tracer->lags_in_vain < LAGS_IN_VAIN_MAX)
 		tracer->lags_in_vain++;
