@@ -71,6 +71,8 @@ bool wp_losses_find(const struct wp_profile *profile,
 {
 	const struct wp_counters *c = &profile->counters;
 	uint64_t samples = profile->sums[WP_PROFILE_WALL].count;
+	/* No allocation is sampled at a tick. */
+	bool of_ticks = options->kinds != 1u << WP_PROFILE_HEAP;
 
 	text[0] = '\0';
 	if (c->unnamed)
@@ -78,7 +80,7 @@ bool wp_losses_find(const struct wp_profile *profile,
 	else if (c->stacks_dropped || c->mappings_dropped || c->files_dropped)
 		snprintf(text, WP_LOSSES_TEXT,
 			 "the memory of --max-memory was full");
-	else if (c->missed_ticks > c->ticks)
+	else if (of_ticks && c->missed_ticks > c->ticks)
 		snprintf(text, WP_LOSSES_TEXT,
 			 "more ticks were missed (%" PRIu64
 			 ") than made (%" PRIu64 ")",

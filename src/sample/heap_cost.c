@@ -1,34 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_cost.c - what probes on allocators take of their targets' time: see heap_state.h. */
 #include <errno.h>
+#include <math.h>
 
 #include "heap_state.h"
 #include "sampler_loop.h"
 #include "target.h"
+#include "wallprof/clock.h"
 
 /* A probe that the kernel executes one step at a time, as those on mmap and its kin, costs
  * as much as so many others. */
 enum { SLOW_PROBES = 15 };
+/* Probes that have become too dear are told by what they took in the last such time. */
+#define RECENT_NS (20 * WP_NS_PER_MS)
+
+/* CPU time that COUNTS of probes took. */
+static double spent_ns(const struct wp_target *target,
+		       const struct wp_heap_counts *counts)
+{
+	const struct wp_heap_samples *h = target->heap_samples;
+	/* Without --heap-anyway no such function is probed. */
+	bool is_slow = h->sites.nslow && target->loop->options.heap_anyway;
+	uint64_t ncalls = (counts->calls + counts->frees) *
+				  (is_slow ? SLOW_PROBES : 1) +
+			  SLOW_PROBES * counts->maps;
+
+	return (double)ncalls * (double)h->cost_ns;
+}
 
 /* Measure what probes on TARGET took since the last call. */
 static void measure(struct wp_target *target, uint64_t now)
 {
 	struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
-	uint64_t ncalls = (counts.calls + counts.frees) *
-				  (h->sites.nslow ? SLOW_PROBES : 1) +
-			  SLOW_PROBES * counts.maps;
 	uint64_t cpu_ns = wp_process_cpu_ns(target->process);
+	double spent = spent_ns(target, &counts);
 	double ns = (double)(now - h->counted_ns);
 
-	h->spent = ns > 0 ? (double)(ncalls - h->ncalls) * (double)h->cost_ns /
-				    ns :
-			    0;
+	h->spent = ns > 0 ? (spent - h->spent_ns) / ns : 0;
 	h->ran = ns > 0 && cpu_ns > h->target_cpu_ns ?
 			 (double)(cpu_ns - h->target_cpu_ns) / ns :
 			 0;
 	h->counted_ns = now;
-	h->ncalls = ncalls;
+	h->spent_ns = spent;
 	h->target_cpu_ns = cpu_ns;
 }
 
@@ -65,6 +79,29 @@ double wp_heap_cost_take(struct wp_target *target, uint64_t now,
 	return cost;
 }
 
+bool wp_heap_cost_is_beyond(struct wp_target *target, uint64_t now,
+			    uint64_t window_ns)
+{
+	const struct wp_sampler_options *options = &target->loop->options;
+	struct wp_heap_samples *h = target->heap_samples;
+	struct wp_heap_counts counts = wp_heap_probe_counts(h->probe);
+	double spent = spent_ns(target, &counts);
+	double ran = (double)wp_process_cpu_ns(target->process) -
+		     (double)h->target_cpu_ns;
+
+	if (options->heap_anyway)
+		return false;
+	if (now - h->recent_ns >= RECENT_NS) {
+		h->recent = (spent - h->recent_spent_ns) /
+			    (double)(now - h->recent_ns);
+		h->recent_ns = now;
+		h->recent_spent_ns = spent;
+	}
+	if (ran < (double)window_ns)
+		ran = (double)window_ns;
+	return spent - h->spent_ns > options->max_overhead * ran;
+}
+
 int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		       struct wp_err *err)
 {
@@ -72,6 +109,7 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 	struct wp_heap_samples *h = target->heap_samples;
 	bool is_dearest;
 	double cost = wp_heap_cost_take(target, now, &is_dearest);
+	double recent = h->recent / (h->ran > 1 ? h->ran : 1);
 
 	if (options->heap_anyway || cost <= options->max_overhead ||
 	    !is_dearest)
@@ -88,7 +126,7 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		"to see what it takes from the kernel (so much and "
 		"more at a time), which costs next to nothing, or "
 		"--heap-census to see what its heap holds, by size",
-		cost * 100,
+		fmax(cost, recent) * 100,
 		options->many ? "the threads of all processes" : "its threads",
 		(double)h->cost_ns / 1e3, options->max_overhead * 100);
 }

@@ -388,7 +388,9 @@ int wp_heap_samples_tick(struct wp_target *target)
 	rc = wp_heap_records_read(target, now - ORDER_NS);
 	if (h->state == WP_HEAP_STOPPED)
 		wp_heap_probe_detach(h->probe, false);
-	else if (!rc && now >= h->next_look_ns)
+	else if (!rc && (now >= h->next_look_ns ||
+			 (h->state == WP_HEAP_SAMPLING &&
+			  wp_heap_cost_is_beyond(target, now, LOOK_NS))))
 		rc = look(target, now);
 	if (!rc)
 		grow_copies(target);

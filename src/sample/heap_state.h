@@ -40,13 +40,18 @@ struct wp_heap_samples {
 	struct wp_err why;
 	/* CPU time that one probe takes. */
 	uint64_t cost_ns;
-	/* When costs were judged last; the counts, and the target's CPU time, then. */
+	/* When costs were judged last; what probes had taken, and the target's CPU time,
+	 * then. */
 	uint64_t counted_ns;
-	uint64_t ncalls;
+	double spent_ns;
 	uint64_t target_cpu_ns;
 	uint64_t next_look_ns;
 	/* Of the last look, in CPUs: what probes took, and the target's threads ran. */
 	double spent, ran;
+	/* What probes took of one CPU in the 20 ms and more before RECENT_NS, and all in
+	 * all by then. */
+	double recent, recent_spent_ns;
+	uint64_t recent_ns;
 	struct wp_heap_objects objects;
 	struct wp_heap_maps maps;
 	/* Most probes that the process had written over, and which of its programs
@@ -65,6 +70,11 @@ void wp_heap_cost_begin(struct wp_target *target, uint64_t now);
  * less.  *RET_IS_DEAREST: those on no other target take more. */
 double wp_heap_cost_take(struct wp_target *target, uint64_t now,
 			 bool *ret_is_dearest);
+
+/* Have probes on TARGET taken more since the last call than they may take in WINDOW_NS,
+ * which is not over?  To be asked often. */
+bool wp_heap_cost_is_beyond(struct wp_target *target, uint64_t now,
+			    uint64_t window_ns);
 
 /* If all probes take more than they may, and those on TARGET most of it, these are
  * removed: -EDQUOT, and ERR says so.  Else 0. */

@@ -289,6 +289,28 @@ def test_too_dear_probes_are_refused(start, tier):
     target.assert_unharmed()
 
 
+@each_tier
+def test_probes_that_become_too_dear_go_at_once(start, tmp_path, tier):
+    """A program that does nothing but allocate after it was judged has its probes for as
+    long as these take 5 % of a second: some 70,000 calls of a million."""
+    target = start("/usr/bin/perl", "-e",
+                   "$SIG{USR1} = sub { $on = 1 }; $| = 1; print 'READY pid=', $$, "
+                   "\"\\n\"; sleep 1 until $on; while (1) { my @x = map { [$_] } 1..1000 }")
+    begun = []
+
+    def busy():
+        target.proc.send_signal(signal.SIGUSR1)
+        begun.append(time.monotonic())
+        return lambda: time.monotonic() > begun[0] + 2
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-probe", tier,
+                   output=tmp_path / "p.pb.gz", until=busy).check(1)
+    assert "ended before the recording: probes on the allocator would" in run.err
+    calls = sum(map(int, re.search(
+        r"heap: (\d+) calls that allocate, (\d+) that free", run.err).groups()))
+    assert 10000 < calls < 250000, run.err
+    target.assert_unharmed()
+
+
 def text_of(pid, library):
     """The code of LIBRARY as PID has it."""
     with open(f"/proc/{pid}/maps") as maps:

@@ -140,11 +140,14 @@ static void probes_of_one_step_at_a_time_cost_more(void **state)
 	(void)state;
 	probes[0].counts.maps = 1000;
 	assert_near(take(0, 2 * (uint64_t)SECOND, true), 0.015);
-	/* Before as well as now. */
+	/* One that is not probed. */
 	heaps[0].sites.nslow = 1;
 	probes[0].counts.calls = 1000;
+	assert_near(take(0, 3 * (uint64_t)SECOND, true), 0.001);
+	/* Before as well as now. */
+	loop.options.heap_anyway = true;
 	probes[0].counts.frees = 1000;
-	assert_near(take(0, 3 * (uint64_t)SECOND, true), 0.03);
+	assert_near(take(0, 4 * (uint64_t)SECOND, true), 0.029);
 }
 
 static void no_time_and_a_clock_that_is_gone_cost_nothing(void **state)
@@ -244,6 +247,57 @@ static void who_wants_it_anyway_gets_it(void **state)
 	assert_near(commons[0].heap.cost, 0.5);
 }
 
+/* The end of a second is not awaited whose limit is passed. */
+static void beyond_is_what_a_whole_window_may_take(void **state)
+{
+	(void)state;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	probes[0].counts.calls = 30000;
+	probes[0].counts.frees = 20000;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	probes[0].counts.calls++;
+	assert_true(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND,
+					    2 * (uint64_t)SECOND));
+	/* Two threads have run for as long. */
+	cpu_ns[0] += 2 * (uint64_t)SECOND;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	probes[0].counts.calls += 50000;
+	assert_true(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	/* What was taken before is of another window. */
+	(void)take(0, 2 * (uint64_t)SECOND, true);
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	probes[0].counts.calls += 50001;
+	assert_true(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+	loop.options.heap_anyway = true;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], SECOND, SECOND));
+}
+
+/* It was idle for most of the time that is judged. */
+static void what_is_too_dear_is_told_as_of_late(void **state)
+{
+	uint64_t now = SECOND + SECOND / 2;
+	char text[512];
+
+	(void)state;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], now, SECOND));
+	probes[0].counts.calls = 35000;
+	now += SECOND / 20;
+	assert_false(wp_heap_cost_is_beyond(&targets[0], now, SECOND));
+	/* Less than 20 ms later, with little. */
+	probes[0].counts.calls += 20000;
+	now += SECOND / 100;
+	assert_true(wp_heap_cost_is_beyond(&targets[0], now, SECOND));
+	assert_int_equal(judge(0, now, text), -EDQUOT);
+	assert_non_null(strstr(text, "would take 70 % of"));
+	/* Of four threads that run. */
+	heaps[1].recent = 0.8;
+	probes[1].counts.calls = 300000;
+	cpu_ns[1] += 4 * (uint64_t)SECOND;
+	assert_int_equal(judge(1, 2 * (uint64_t)SECOND, text), -EDQUOT);
+	assert_non_null(strstr(text, "would take 20 % of"));
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -257,6 +311,8 @@ int main(void)
 		TEST(up_to_the_limit_probes_stay),
 		TEST(the_dearest_of_several_loses_its_probes),
 		TEST(who_wants_it_anyway_gets_it),
+		TEST(what_is_too_dear_is_told_as_of_late),
+		TEST(beyond_is_what_a_whole_window_may_take),
 	};
 
 	return cmocka_run_group_tests_name("heap_cost", tests, NULL, NULL);

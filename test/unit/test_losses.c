@@ -202,6 +202,10 @@ static void samples_and_ticks_that_were_not_made_are_losses(void **state)
 	assert_true(finds(p));
 	assert_string_equal(text,
 			    "more ticks were missed (101) than made (100)");
+	/* Allocations are sampled all the same. */
+	options.kinds = 1u << WP_PROFILE_HEAP;
+	p->counters.samples_lost = 0;
+	assert_false(finds(p));
 	p->counters.unnamed = 1;
 	assert_true(finds(p));
 	assert_string_equal(text, "naming functions failed");

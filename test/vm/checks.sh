@@ -144,8 +144,9 @@ for anyway in "" --heap-anyway; do
 	if [ $status = 0 ] && [ -s $out/heap.pb.gz ]; then
 		say "heap${anyway:+ $anyway}" ok
 	else
-		say "heap${anyway:+ $anyway}" "$(refusal "$(sed -n 's/^wallprof: //p' \
-			$out/heap.err | head -n 1)")"
+		reason=$(sed -n 's/^wallprof: exit status //p' $out/heap.err)
+		[ -n "$reason" ] || reason=$(sed -n 's/^wallprof: //p' $out/heap.err | head -n 1)
+		say "heap${anyway:+ $anyway}" "$(refusal "$reason")"
 	fi
 done
 run block -p $pid -d 3 --profile block -o $out/block.pb.gz
