@@ -142,8 +142,9 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 			"all the same");
 	return wp_err_set(err, -ENOENT,
 			  "no malloc is found in the program or its libraries "
-			  "(a static program without symbols?): give "
-			  "--heap-large to see what it takes from the kernel");
+			  "(a static program without symbols, or one that "
+			  "ended at once?): give --heap-large to see what it "
+			  "takes from the kernel");
 }
 
 /* A kernel that would end the target at the first return from a probed function. */
