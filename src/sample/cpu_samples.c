@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "aside.h"
 #include "books.h"
 #include "goroutine_times.h"
 #include "kernel_frames.h"
@@ -112,11 +113,11 @@ static bool is_stopped_at_calls(const struct wp_thread *t)
 	return t->nstops_at_call * CALLS_PART > t->nstops_running;
 }
 
-/* The stack goes on past the copy in its sample: a ptrace stop, which copies all,
- * will supply the stack for what T is owed.  Where the rest is on another stack (the
- * thread is in a signal handler, or Go's runtime has one of its own), a longer copy
- * would not help.  Where T has left that stack by now, and stops find it where it
- * was not, the part that is known stands. */
+/* The stack goes on past the copy in its sample: a ptrace stop, which copies
+ * all, will supply a stack of that kind for what T is owed.  Where the rest is
+ * on another stack (the thread is in a signal handler, or Go's runtime has one
+ * of its own), a longer copy would not help.  Where T has left that stack by
+ * now, and stops find it where it was not, the part that is known stands. */
 static bool waits_for_stop(const struct wp_thread *t,
 			   const struct wp_stack_walk *walk)
 {
@@ -148,7 +149,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	walk = wp_stack_walk_sample(target, target->cpu_events, record);
 	wp_goroutine_times_note(t, &record->regs, &walk.stack);
 	if (waits_for_stop(t, &walk))
-		return 0;
+		return wp_aside_put(t, &walk, record->stack_len);
 	if (record->kernel_len)
 		wp_kernel_frames_add_chain(target, record, &walk.stack);
 	return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));

@@ -19,6 +19,8 @@ static void refs_of_thread(struct wp_thread *t, struct wp_renumber *r)
 	wp_renumber_ref(r, sample, &t->wait.sample);
 	wp_renumber_ref(r, sample, &t->wait.look_sample);
 	wp_renumber_ref(r, WP_REF_STACK, &t->last_running_stack);
+	for (int kind = 0; kind < WP_NASIDES; kind++)
+		wp_renumber_ref(r, WP_REF_STACK, &t->aside.stacks[kind]);
 	if (t->stop.listed || t->stop.pending)
 		wp_renumber_ref(r, WP_REF_STACK, &t->stop.partial_stack);
 	wp_renumber_ref(r, WP_REF_STRING, &t->waits.waker);

@@ -335,5 +335,10 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	}
 	if (!rc && wp_time_ledger_owes(&t->time))
 		rc = pay_rest(t, stack);
+	for (int kind = 0; kind < WP_NASIDES && !rc; kind++) {
+		wp_time_ledger_take_aside(&t->time, (enum wp_aside_kind)kind);
+		if (wp_time_ledger_owes(&t->time))
+			rc = pay_rest(t, t->aside.stacks[kind]);
+	}
 	return rc || !t->target->wants_running ? rc : pay_waiting(t);
 }

@@ -40,10 +40,10 @@ static bool comes_by_cpu_sample(struct wp_thread *t, bool moved)
 		return true;
 	/* A thread that hardly runs may have no CPU sample at all: its first
 	 * stack comes by a stop. */
-	by_stop = t->time.cpu_count || moved ||
+	by_stop = t->aside.stops || moved ||
 		  t->last_running_stack == UINT32_MAX ||
 		  (!target->loop->finishing && t->time.count >= PATIENCE);
-	return !by_stop || (!t->time.cpu_count && wp_stop_guard_has_filter(t));
+	return !by_stop || (!t->aside.stops && wp_stop_guard_has_filter(t));
 }
 
 /* T is ready to run, or MOVED while it was read. */
@@ -65,7 +65,7 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 	wp_books_look(t, now, wp_clock_ns(), true);
 	/* This recording needs no stacks of running threads, unless CPU samples
 	 * still lack theirs. */
-	if (!target->wants_running && !t->time.cpu_count) {
+	if (!target->wants_running && !t->aside.stops) {
 		wp_time_ledger_drop_ready(&t->time);
 		return WP_SAMPLE_DONE;
 	}
@@ -187,7 +187,7 @@ static enum wp_sample_result sample(struct wp_thread *t,
 		if (holds(t, &now))
 			return sample_unchanged(t);
 	}
-	if (!target->samples_threads && !t->time.cpu_count) {
+	if (!target->samples_threads && !t->aside.stops) {
 		wp_books_count(t, &now);
 		return WP_SAMPLE_DONE;
 	}

@@ -64,6 +64,7 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->piece_len = len < WP_PIECE_MAX ? len : WP_PIECE_MAX;
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
+	copy->read_len = 0;
 	if (len == PAGE && rest >= PAGE_REST_MIN)
 		len = rest;
 	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
@@ -146,8 +147,8 @@ static bool reach(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 	bool had = need <= copy->len;
 
 	if (copy->live)
-		return had || extend(copy, avma, len);
-	if (need > copy->sample_len && copy->may_follow)
+		had = had || extend(copy, avma, len);
+	else if (need > copy->sample_len && copy->may_follow)
 		had = need <= WP_FOLLOW_MAX &&
 		      need <= copy->read_len + WP_FOLLOW_STEP &&
 		      (had || follow(copy, avma, len));

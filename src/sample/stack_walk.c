@@ -20,6 +20,7 @@ static struct wp_stack_walk walk_once(struct wp_target *target,
 	wp_unwind_walk(loop->unwinder, &target->space.view, regs, &mem, pace,
 		       &walk.stack);
 	walk.is_beyond_copy = loop->copy.beyond;
+	walk.read_len = loop->copy.read_len;
 	walk.is_on_two_stacks = loop->copy.elsewhere;
 	return walk;
 }

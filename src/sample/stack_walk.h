@@ -19,6 +19,8 @@ struct wp_stack_walk {
 	/* The stack goes on past its copy (what follows was read from the live
 	 * thread if that stands still). */
 	bool is_beyond_copy;
+	/* Bytes of the copy that it read, from the copy's begin. */
+	size_t read_len;
 	/* Frames are on a second stack, of which there is no copy. */
 	bool is_on_two_stacks;
 	/* An address is in no mapping of the map as it was last read, and the

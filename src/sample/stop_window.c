@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aside.h"
 #include "books.h"
 #include "instant.h"
 #include "kernel_frames.h"
@@ -81,10 +82,10 @@ static bool learn_from(struct wp_thread *t, const struct wp_stack_walk *walk)
 
 	if (grows)
 		t->copy_len_running *= 4;
-	t->walk_in_stop = walk->is_on_two_stacks;
+	t->walk_in_stop = walk->is_on_two_stacks || t->aside.has_two_stacks;
 	if (is_on_other)
 		t->other_stack_avma = t->target->loop->copy.missing_avma;
-	else if (!t->walk_in_stop)
+	else if (!walk->is_on_two_stacks)
 		t->other_stack_avma = 0;
 	return (grows && walk->stack.end == WP_END_BEYOND_COPY) ||
 	       (is_on_other && (grows || !was_short));
@@ -169,6 +170,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 		return -ENOMEM;
 	if (t->stop.for_registers || stop->asleep)
 		return queue_wait(t, stop, stack);
+	wp_aside_take(t, walk, stack);
 	t->running_stack_holds = true;
 	t->nstops_running++;
 	t->nstops_at_call += stop->at_call_end;

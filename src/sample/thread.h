@@ -6,6 +6,7 @@
 #ifndef WP_THREAD_H
 #define WP_THREAD_H
 
+#include "aside.h"
 #include "block_waits.h"
 #include "lock_holders.h"
 #include "sample_result.h"
@@ -58,6 +59,7 @@ struct wp_thread {
 	uint64_t nstops_at_call;
 	/* The last sample was WP_SAMPLE_PUT_OFF. */
 	bool put_off;
+	struct wp_aside aside;
 	/* The stack did not fit in one copy: a stop walks it before it ends. */
 	bool walk_in_stop;
 	/* Where the last stack that did not fit goes on: the stop copies what is

@@ -158,6 +158,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->copy_len_waiting = FIRST_COPY_WAITING;
 	t->copy_len_running = FIRST_COPY_RUNNING;
 	t->last_running_stack = UINT32_MAX;
+	wp_aside_init(&t->aside);
 	t->goroutine_entry = t->cpu_entry = UINT32_MAX;
 	t->look.cpu = -1;
 	t->look.times.slices = UINT64_MAX;

@@ -354,6 +354,31 @@ struct wp_payment wp_time_ledger_pay_cpu(struct wp_time_ledger *ledger)
 				    pay(&ledger->cpu_ns) };
 }
 
+void wp_time_ledger_set_aside(struct wp_time_ledger *ledger,
+			      enum wp_aside_kind kind)
+{
+	struct wp_time_aside *aside = &ledger->aside[kind];
+
+	aside->running_ns += wp_time_ledger_pay_running(ledger, 1);
+	aside->runnable_ns += pay(&ledger->runnable_ns);
+	aside->count += pay(&ledger->count);
+	aside->cpu_count += pay(&ledger->cpu_count);
+	aside->cpu_ns += pay(&ledger->cpu_ns);
+}
+
+void wp_time_ledger_take_aside(struct wp_time_ledger *ledger,
+			       enum wp_aside_kind kind)
+{
+	struct wp_time_aside *aside = &ledger->aside[kind];
+
+	ledger->running_ns += aside->running_ns;
+	ledger->runnable_ns += aside->runnable_ns;
+	ledger->count += aside->count;
+	ledger->cpu_count += aside->cpu_count;
+	ledger->cpu_ns += aside->cpu_ns;
+	*aside = (struct wp_time_aside){ 0 };
+}
+
 void wp_time_ledger_owe_lock(struct wp_time_ledger *ledger, uint64_t count,
 			     uint64_t ns)
 {

@@ -40,6 +40,18 @@
 #include "wallprof/procfs.h"
 #include "wallprof/types.h"
 
+/* Which stacks a CPU sample is like whose own goes on where it was not copied.
+ */
+enum wp_aside_kind {
+	/* Those that are longer than a sample's copy. */
+	WP_ASIDE_DEEP,
+	/* Those on two stacks, the first of which is of a file's code; or of other
+	 * code. */
+	WP_ASIDE_FILE,
+	WP_ASIDE_CODE,
+	WP_NASIDES,
+};
+
 struct wp_time_ledger {
 	/* When the thread was looked at last: all time before is paid or owed. */
 	uint64_t accounted_ns;
@@ -87,10 +99,17 @@ struct wp_time_ledger {
 	uint64_t all_ns;
 	/* Looks that found it ready to run and have no stack yet. */
 	uint64_t count;
-	/* CPU samples whose stack copy was cut: a ptrace stop supplies the
-	 * stack. */
+	/* CPU samples that have no stack yet. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
+	/* Owed for a stack of a kind. */
+	struct wp_time_aside {
+		uint64_t running_ns;
+		uint64_t runnable_ns;
+		uint64_t count;
+		uint64_t cpu_count;
+		uint64_t cpu_ns;
+	} aside[WP_NASIDES];
 	/* Waits of others for locks that the thread held. */
 	uint64_t lock_count;
 	uint64_t lock_ns;
@@ -209,6 +228,14 @@ bool wp_time_ledger_lost_event(const struct wp_time_ledger *ledger,
 /* A CPU sample of PERIOD_NS lacks its stack; pay all such samples. */
 void wp_time_ledger_owe_cpu(struct wp_time_ledger *ledger, uint64_t period_ns);
 struct wp_payment wp_time_ledger_pay_cpu(struct wp_time_ledger *ledger);
+
+/* Set aside what is owed as running and runnable (but for 1 ns, as other
+ * samples may have come with this one) and all CPU samples for a stack of KIND,
+ * as the next may be of another; and owe it again, as one of KIND has come. */
+void wp_time_ledger_set_aside(struct wp_time_ledger *ledger,
+			      enum wp_aside_kind kind);
+void wp_time_ledger_take_aside(struct wp_time_ledger *ledger,
+			       enum wp_aside_kind kind);
 
 /* Others waited NS for locks of the thread, COUNT of them for the first time;
  * pay all such waits. */

@@ -84,18 +84,26 @@ def perf_beside():
         perf.wait()
 
 
+def function_of(text):
+    """What perf says of an address: "NAME (FILE)".  All functions of a file that
+    have no names are one, as they are in bare()."""
+    name, _, file = text.rpartition(" (")
+    return (file.rstrip(")").rpartition("/")[2] if name == "[unknown]" else
+            bare(name))
+
+
 def perf_shares(data, pid):
     """({function: share}, number of samples), of user code: what a thread is in,
     or calls the kernel from."""
-    text = run_tool("perf", "script", "-i", data, "--pid", pid, "-F", "ip,sym",
-                    timeout=90)
+    text = run_tool("perf", "script", "-i", data, "--pid", pid, "-F",
+                    "ip,sym,dso", timeout=90)
     leaves = collections.Counter()
     for sample in text.stdout.split("\n\n"):
         for line in sample.splitlines():
             found = re.match(r"\s+([0-9a-f]+) (.*)", line)
             if found and not (len(found.group(1)) == 16 and
                               found.group(1).startswith("ffff")):
-                leaves[bare(found.group(2))] += 1
+                leaves[function_of(found.group(2))] += 1
                 break
     total = sum(leaves.values())
     return {n: 100 * v / total for n, v in leaves.items()}, total

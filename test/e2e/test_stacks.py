@@ -192,6 +192,25 @@ def test_cpu_samples_alone_have_whole_stacks(start, profile, args):
         assert s["frames"][-1]["name"] == "_start", s["frames"][-1]
 
 
+def test_functions_on_another_stack_have_their_share(start, profile):
+    """A sample of one is cut where the stack changes.  Its time is that of stops that
+    find it there, not of the next stack that comes."""
+    target = start("altstack", "calls")
+    run, p = profile(target.pid, "-r", 500, "--max-stopped", 0, cpu=1)
+    target.assert_unharmed()
+    for kind in ("cpu", "wall"):
+        time = dict.fromkeys(("here", "there"), 0)
+        for s in pprof_check.samples(p):
+            names = [f["name"] for f in s["frames"]]
+            if s["labels"]["state"] == "running" and names[0] == "compute":
+                time[names[1]] += s["values"][kind]
+                chain = (["call_on"] * (names[1] == "there") +
+                         ["call_by_turns", "main", "_start"])
+                assert subsequence(chain, names) is None, names
+        share = time["there"] / sum(time.values())
+        assert 0.42 < share < 0.58, (kind, time, run.err)
+
+
 def share_of_calls(start, profile, *args, status=0):
     """The share that a system call has of the CPU time of a fixture that is driven
     by calls; the share of whole stacks in it; how it was recorded."""

@@ -12,6 +12,7 @@
 
 #include "fake_perf.h"
 #include "one_target.h"
+#include "threads.h"
 
 enum { PERIOD = 10 * WP_NS_PER_MS };
 
@@ -176,6 +177,57 @@ static void a_stack_that_was_cut_is_supplied_by_a_stop(void **state)
 	assert_true(fake_perf_last()->enabled);
 	assert_int_equal(fake_perf_last()->options.stack_bytes, 32768);
 	assert_false(fake_perf.opened[0]->enabled);
+}
+
+/* The CPU time of a sample that was cut is that of stops that read as much of a
+ * stack, not of whole samples. */
+static void a_whole_sample_is_not_paid_for_one_that_was_cut(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_stop.regs = fake_stack_regs(&stack);
+	start_target();
+	tick();
+	record = sample(7, 8);
+	put(&record);
+	record = sample(7, whole_stack());
+	put(&record);
+	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
+	tick();
+	assert_int_equal(cpu_ns(7, 3), PERIOD);
+	assert_int_equal(cpu_ns(7, 1), PERIOD);
+	fake_target_schedstat(&fake, 7, 2 * PERIOD, 0, 3);
+	tick();
+	assert_int_equal(fake_stop.ninterrupts, 1);
+	assert_int_equal(cpu_ns(7, 3), 2 * PERIOD);
+}
+
+/* Four stops find other stacks: then what is known of the sample's has its
+ * time. */
+static void stops_of_another_kind_are_not_paid(void **state)
+{
+	struct wp_perf_record record;
+
+	(void)state;
+	fake_stop.regs = fake_stack_regs(&stack);
+	start_target();
+	tick();
+	record = sample(7, 8);
+	put(&record);
+	fake_target_schedstat(&fake, 7, PERIOD, 0, 2);
+	tick();
+	wp_threads_get(fake.target, 7)->aside.len = sizeof(stack.room);
+	for (uint64_t i = 2; i < 9; i++) {
+		fake_target_schedstat(&fake, 7, i * PERIOD, 0, i + 1);
+		tick();
+	}
+	assert_int_equal(fake_stop.ninterrupts, 4);
+	assert_int_equal(cpu_ns(7, 0) + cpu_ns(7, 1), 0);
+	assert_int_equal(wp_sampler_finish(fake.sampler), 0);
+	assert_int_equal(fake_target_ends(&fake, WP_END_BEYOND_COPY), 1);
+	assert_int_equal(cpu_ns(7, 3), 0);
+	assert_true(cpu_ns(7, 1) >= 8 * PERIOD);
 }
 
 static void without_stops_a_stack_that_was_cut_stays_cut(void **state)
@@ -382,6 +434,8 @@ int main(void)
 		TEST(threads_that_are_not_watched_are_left_out),
 		TEST(a_sample_without_registers_has_no_stack),
 		TEST(a_stack_that_was_cut_is_supplied_by_a_stop),
+		TEST(a_whole_sample_is_not_paid_for_one_that_was_cut),
+		TEST(stops_of_another_kind_are_not_paid),
 		TEST(without_stops_a_stack_that_was_cut_stays_cut),
 		TEST(frames_of_the_kernel_go_before_those_of_the_thread),
 		TEST(lost_records_are_counted),

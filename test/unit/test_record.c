@@ -197,6 +197,25 @@ static void the_time_after_a_lost_event_is_not_divided(void **state)
 			 210 * MS);
 }
 
+/* No stop has found a stack of their kind. */
+static void samples_set_aside_are_their_own_stacks_at_the_end(void **state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+
+	(void)state;
+	t->aside.stacks[WP_ASIDE_FILE] = other;
+	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
+	wp_time_ledger_set_aside(&t->time, WP_ASIDE_FILE);
+	wp_time_ledger_owe_cpu(&t->time, 20 * MS);
+	assert_int_equal(wp_record_cpu(t, stack), 0);
+	assert_int_equal(wp_record_end(t, true), 0);
+	assert_int_equal(set->nsamples, 2);
+	assert_int_equal(set->samples[0].key.stack, stack);
+	assert_int_equal(set->samples[0].cpu_ns, 20 * MS);
+	assert_int_equal(set->samples[1].key.stack, other);
+	assert_int_equal(set->samples[1].cpu_ns, 10 * MS);
+}
+
 /* Its status says that it has slept N times. */
 static void slept(unsigned int n)
 {
@@ -321,6 +340,7 @@ int main(void)
 		TEST(both_states_go_to_the_stack_that_comes),
 		TEST(a_cpu_sample_takes_all_that_is_owed),
 		TEST(a_cpu_recording_counts_its_samples),
+		TEST(samples_set_aside_are_their_own_stacks_at_the_end),
 		TEST(without_a_stop_all_goes_to_no_stack),
 		TEST(at_the_end_the_last_running_stack_takes_the_rest),
 		TEST(a_thread_that_never_had_a_stack_ends_without),

@@ -239,7 +239,7 @@ static void a_cut_cpu_sample_has_its_thread_stopped(void **state)
 	t = start();
 	has_cpu_samples();
 	t->last_running_stack = 0;
-	wp_time_ledger_owe_cpu(&t->time, 10 * WP_NS_PER_MS);
+	t->aside.stops = 1;
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
 	no_cpu_samples();
 }

@@ -589,6 +589,11 @@ static void stop_on_two_stacks(bool is_known)
 	move_frames(room);
 	t = request(TID);
 	t->walk_in_stop = is_known;
+	wp_time_ledger_owe_cpu(&t->time, 5);
+	wp_time_ledger_set_aside(&t->time, WP_ASIDE_FILE);
+	wp_time_ledger_owe_cpu(&t->time, 7);
+	wp_time_ledger_set_aside(&t->time, WP_ASIDE_CODE);
+	t->aside.stops = 4;
 	if (is_known)
 		t->other_stack_avma = fake_stop.regs.v[WP_REG_FP];
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
@@ -596,6 +601,13 @@ static void stop_on_two_stacks(bool is_known)
 	assert_int_equal(fake_stop.ninterrupts, is_known ? 1 : 2);
 	assert_true(t->other_stack_avma - fake_stop.regs.v[WP_REG_FP] < 16);
 	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
+	/* What waits for C on a stack of its own is paid, not what waits for code of no
+	 * file. */
+	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].samples[0].cpu_ns,
+			 5);
+	assert_int_equal(t->time.aside[WP_ASIDE_CODE].cpu_ns, 7);
+	assert_int_equal(t->aside.stacks[WP_ASIDE_FILE], t->last_running_stack);
+	assert_int_equal(t->aside.stops, 3);
 	munmap(room, sizeof(stack.room));
 }
 

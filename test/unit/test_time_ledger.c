@@ -206,6 +206,36 @@ static void an_event_is_lost_after_twenty_silent_intervals(void **state)
 	assert_int_equal(wp_time_ledger_pay_count(&l), 22);
 }
 
+static void what_is_set_aside_is_paid_to_stacks_of_its_kind(void **state)
+{
+	struct wp_time_ledger l;
+	struct wp_payment p;
+
+	(void)state;
+	wp_time_ledger_init(&l, 0, true);
+	l.running_ns = 50;
+	l.runnable_ns = 6;
+	wp_time_ledger_owe_count(&l);
+	wp_time_ledger_owe_cpu(&l, 3);
+	wp_time_ledger_set_aside(&l, WP_ASIDE_FILE);
+	wp_time_ledger_owe_cpu(&l, 4);
+	/* For samples that came with that one. */
+	assert_int_equal(wp_time_ledger_pay_running(&l, 0), 1);
+	assert_int_equal(wp_time_ledger_pay_runnable(&l), 0);
+	assert_int_equal(wp_time_ledger_pay_count(&l), 0);
+	wp_time_ledger_take_aside(&l, WP_ASIDE_CODE);
+	p = wp_time_ledger_pay_cpu(&l);
+	assert_true(p.count == 1 && p.ns == 4);
+	wp_time_ledger_take_aside(&l, WP_ASIDE_FILE);
+	p = wp_time_ledger_pay_cpu(&l);
+	assert_true(p.count == 1 && p.ns == 3);
+	assert_int_equal(wp_time_ledger_pay_running(&l, 0), 49);
+	assert_int_equal(wp_time_ledger_pay_runnable(&l), 6);
+	assert_int_equal(wp_time_ledger_pay_count(&l), 1);
+	wp_time_ledger_take_aside(&l, WP_ASIDE_FILE);
+	assert_false(wp_time_ledger_owes(&l));
+}
+
 static void cpu_samples_and_locks_are_paid_once(void **state)
 {
 	struct wp_time_ledger l;
@@ -568,6 +598,8 @@ int main(void)
 			time_of_a_thread_that_was_not_watched_is_dropped),
 		cmocka_unit_test(
 			an_event_is_lost_after_twenty_silent_intervals),
+		cmocka_unit_test(
+			what_is_set_aside_is_paid_to_stacks_of_its_kind),
 		cmocka_unit_test(cpu_samples_and_locks_are_paid_once),
 		cmocka_unit_test(
 			run_time_before_the_recording_is_no_part_of_it),
