@@ -12,6 +12,7 @@ from catalogue import PROGRAMS, Missing
 from programs import ROOT, WALLPROF, WORK
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
+import call_edges  # noqa: E402
 import pprof_check  # noqa: E402
 
 TEXT = "programs that nobody here wrote: whole stacks, eu-stack, perf"
@@ -174,10 +175,11 @@ def without_inlined(row):
     return [a for i, a in enumerate(row) if not i or a != row[i - 1]]
 
 
-def agreement(ours, theirs):
+def agreement(ours, theirs, code):
     """(threads with the same frames, threads with others) where both look at one
-    place.  Theirs may end early.  gdb shows functions that end in a jump to
-    another as its callers, which are on no stack any more."""
+    place.  Theirs may end early, and have more.  Others that CODE, a
+    call_edges.Code, refutes are no stack: where an address is none of code, or is
+    behind a call of another function than the frame above is in."""
     same = other = 0
     for tid, row in ours.items():
         want = theirs.get(tid)
@@ -186,7 +188,8 @@ def agreement(ours, theirs):
         rest = iter(want)
         if all(a in rest for a in row) and want[-1] == row[-1]:
             same += 1
-        elif row[:len(want)] != want:
+        elif row[:len(want)] != want and (code.refutes(row) or
+                                          not code.refutes(want)):
             other += 1
     return same, other
 
@@ -200,8 +203,10 @@ def compare(pid):
     after = by_eu_stack(pid)
     ours = {tid: row for tid, row in ours.items()
             if before.get(tid) == after.get(tid)}
-    return [*agreement(ours, before), *agreement(
-        {tid: without_inlined(row) for tid, row in ours.items()}, gdb)], took
+    code = call_edges.Code(pid)
+    return [*agreement(ours, before, code), *agreement(
+        {tid: without_inlined(row) for tid, row in ours.items()},
+        {tid: code.without_jumps(row) for tid, row in gdb.items()}, code)], took
 
 
 def look(name):

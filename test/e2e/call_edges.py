@@ -6,10 +6,12 @@ function that the frame above is in: go there itself, or through functions that
 jump on, which may be by pointer, to anywhere.  Functions begin where the table
 of .eh_frame_hdr says.  What cannot be told (code that is in no file) is left
 out, and bytes that look like a jump are taken for one: what is called wrong here
-is wrong.
+is wrong.  Those of Go, which have no such table, begin where Go's own table says.
 """
 import bisect
+import re
 import struct
+import subprocess
 
 PT_LOAD, PT_GNU_EH_FRAME = 1, 0x6474E550
 # mov $15, %rax; syscall: what a signal handler returns to.
@@ -20,6 +22,7 @@ JUMPS = 4
 
 class File:
     def __init__(self, path):
+        self.path, self.by_pointer = path, {}
         with open(path, "rb") as f:
             self.data = f.read()
         phoff, = struct.unpack_from("<Q", self.data, 32)
@@ -32,7 +35,8 @@ class File:
                 self.loads.append((svma, off, size))
             elif kind == PT_GNU_EH_FRAME:
                 hdr = svma, off
-        self.functions = self._functions(*hdr) if hdr else []
+        self.functions = sorted((self._functions(*hdr) if hdr else []) +
+                                self._go())
         self.starts = [start for start, _ in self.functions]
 
     def _functions(self, svma, off):
@@ -47,6 +51,36 @@ class File:
                  for fde in words[1::2]]
         return [(svma + start, svma + start + size)
                 for start, size in zip(words[::2], sizes)]
+
+    def _sections(self):
+        """{name: (svma, offset, size)}."""
+        off, = struct.unpack_from("<Q", self.data, 40)
+        size, n, strings = struct.unpack_from("<HHH", self.data, 58)
+        rows = [struct.unpack_from("<IIQQQQ", self.data, off + i * size)
+                for i in range(n)]
+        if strings >= n:
+            return {}
+        at = rows[strings][4]
+        return {self.data[at + row[0]:self.data.index(b"\0", at + row[0])]:
+                row[3:] for row in rows}
+
+    def _go(self):
+        """By .gopclntab of Go 1.18 and later (debug/gosym/pclntab.go): NFUNC pairs of
+        a function's offset in the text and one that is not read, and the end."""
+        sections = self._sections()
+        if b".gopclntab" not in sections:
+            return []
+        off = sections[b".gopclntab"][1]
+        magic, = struct.unpack_from("<I", self.data, off)
+        count, _, text = struct.unpack_from("<QQQ", self.data, off + 8)
+        table, = struct.unpack_from("<Q", self.data, off + 64)
+        if magic not in (0xFFFFFFF0, 0xFFFFFFF1):
+            return []
+        # Since Go 1.26 it is not told.
+        text = text or sections[b".text"][0]
+        starts = [text + s for s in struct.unpack_from(
+            f"<{2 * count + 1}I", self.data, off + table)[::2]]
+        return list(zip(starts, starts[1:]))
 
     def svma_of(self, off):
         """As mmap shows it; the last segment that has it."""
@@ -78,14 +112,27 @@ class File:
                                     code[at - 1] == 0x0F):
                 disp, = struct.unpack_from("<i", code, at + 1)
                 targets.add(start + at + 5 + disp)
+        by_pointer = False
         for at in range(len(code) - 1):
             # jmp rel8; jmp by register or memory (ff /4).
             if code[at] == 0xEB or code[at] & 0xF0 == 0x70:
                 disp, = struct.unpack_from("<b", code, at + 1)
                 targets.add(start + at + 2 + disp)
-            if code[at] == 0xFF and code[at + 1] >> 3 & 7 == 4:
-                return True, targets
-        return False, targets
+            by_pointer |= (code[at] == 0xFF and code[at + 1] >> 3 & 7 == 4)
+        return by_pointer and self._jumps_by_pointer(function), targets
+
+    def _jumps_by_pointer(self, function):
+        """Other instructions have such bytes, too."""
+        if function not in self.by_pointer:
+            done = subprocess.run(
+                ["objdump", "-d", f"--start-address={function[0]}",
+                 f"--stop-address={function[1]}", self.path],
+                capture_output=True, text=True, check=False)
+            self.by_pointer[function] = (
+                done.returncode != 0 or
+                re.search(r"\tjmp +\*", done.stdout.replace("notrack ", "")
+                          .replace("bnd ", "")) is not None)
+        return self.by_pointer[function]
 
     def leads(self, svma, want):
         """May a call of SVMA come to the function that starts at WANT?  None:
@@ -110,6 +157,61 @@ class File:
         return None
 
 
+class Mapping:
+    def __init__(self, filename, memory_start, file_offset):
+        self.filename, self.memory_start = filename, memory_start
+        self.file_offset = file_offset
+
+
+class Code:
+    """The code that process PID has mapped."""
+
+    def __init__(self, pid):
+        self.edges, self.maps = Edges(), []
+        with open(f"/proc/{pid}/maps") as f:
+            for line in f:
+                where, rights, off, _, _, *path = line.split(None, 5)
+                if "x" in rights:
+                    start, end = (int(a, 16) for a in where.split("-"))
+                    self.maps.append((start, end, Mapping(
+                        path[0].strip() if path else "", start, int(off, 16))))
+
+    def _mapping(self, address):
+        return next((m for start, end, m in self.maps
+                     if start <= address < end), None)
+
+    def without_jumps(self, row):
+        """ROW without addresses behind a jump, as gdb shows functions that ended in
+        one."""
+        return [a for a in row if not self._is_behind_jump(a)]
+
+    def _is_behind_jump(self, address):
+        mapping = self._mapping(address - 1)
+        place = mapping and self.edges.place(mapping, address - 1)
+        before = place[0].code(place[1] - 4, 5) if place else b""
+        return len(before) == 5 and (before[0] == 0xE9 or before[3] == 0xEB)
+
+    def refutes(self, row):
+        """Why ROW, a pc and return addresses, is no stack; None where nothing tells.
+        """
+        row = row[:1] + [a - 1 for a in row[1:]]
+        for i, address in enumerate(row):
+            if not self._mapping(address):
+                return f"{address:#x} is no code"
+            if not i:
+                continue
+            caller, callee = (self.edges.place(self._mapping(a), a)
+                              for a in (address, row[i - 1]))
+            # Whom a signal came upon has called nobody.
+            if (caller and callee and
+                    SIGRETURN not in callee[0].code(callee[1], 10) and
+                    (why := self.edges.is_wrong(caller, callee)) and
+                    # What a thread was made to return to is behind no call.
+                    (why != "no call" or address != row[-1])):
+                return f"{address:#x}: {why}"
+        return None
+
+
 class Edges:
     """Of all profiles that were added: how many there were, and the wrong ones.
     """
@@ -118,7 +220,7 @@ class Edges:
         self.files, self.known = {}, {}
         self.edges, self.direct, self.wrong = 0, 0, {}
 
-    def _place(self, mapping, address):
+    def place(self, mapping, address):
         """(file, svma); None where it is in no file."""
         path = mapping.filename
         if path not in self.files:
@@ -131,7 +233,7 @@ class Edges:
             address - mapping.memory_start + mapping.file_offset)
         return (file, svma) if svma is not None else None
 
-    def _is_wrong(self, caller, callee):
+    def is_wrong(self, caller, callee):
         """None if right or not to be told, else what is wrong."""
         file, last = caller
         before = file.code(last - 6, 7)
@@ -164,13 +266,12 @@ class Edges:
         mappings = {}
         for m in p.mapping:
             m_filename = strings[m.filename]
-            mappings[m.id] = type("M", (), {
-                "filename": m_filename, "memory_start": m.memory_start,
-                "file_offset": m.file_offset})
+            mappings[m.id] = Mapping(m_filename, m.memory_start,
+                                     m.file_offset)
         places = {}
         for l in p.location:
             m = mappings.get(l.mapping_id)
-            place = m and l.address and self._place(m, l.address)
+            place = m and l.address and self.place(m, l.address)
             name = functions[l.line[0].function_id] if l.line else ""
             places[l.id] = place or None, name
         for sample in p.sample:
@@ -191,7 +292,7 @@ class Edges:
         self.edges += 1
         key = id(place[0]), place[1], id(callee[0][0]), callee[0][1]
         if key not in self.known:
-            self.known[key] = self._is_wrong(place, callee[0])
+            self.known[key] = self.is_wrong(place, callee[0])
         if self.known[key]:
             edge = f"{callee[1]} from {name} {place[1]:#x}: {self.known[key]}"
             self.wrong[edge] = self.wrong.get(edge, 0) + 1
