@@ -7,7 +7,8 @@ faults.py write        rewrite the figures of FAULTS.md, `make faults`
 
 build/faults/FORM (FORM.part while it runs) has a line of JSON for the run, then one for each trial:
 {"test": "test_x[what-mode]", "mode": "mode", "a figure": its number, ...}.
-build/faults/fuzz has one for each run of a fuzzer.
+build/faults/fuzz has one for each run of a fuzzer, build/faults/mutants for each
+source whose mutants were tried.
 """
 import collections
 import datetime
@@ -101,6 +102,29 @@ def with_fuzzers(text):
     return text
 
 
+def mutant_rows(old):
+    """A row for each source, of OLD where it was not tried since, and for each
+    directory the sum of its."""
+    rows_of = {row[0]: row for row in re.findall(
+        r"^\| `(\S+\.c)` \| (\d+) \| (\d+) \| (\d+) \| \d+ \| (.+) \|$", old, re.M)}
+    for line in (RECORDS / "mutants").read_text().splitlines():
+        run = json.loads(line)
+        rows_of[run["source"]] = (
+            run["source"], run["mutants"], run["tried"], run["killed"],
+            f"{run['commit']}, {run['date']}")
+    sums = collections.defaultdict(lambda: [0, 0, 0])
+    for source, *numbers, _ in rows_of.values():
+        of = sums[str(pathlib.Path(source).parent)]
+        for i, n in enumerate(numbers):
+            of[i] += int(n)
+    yield "| source | mutants | tried | killed | % | at |\n|---|---|---|---|---|---|\n"
+    for source, *numbers, at in sorted(
+            [*rows_of.values(), *((d, *of, "") for d, of in sums.items())]):
+        n, tried, killed = map(int, numbers)
+        yield (f"| `{source}` | {n} | {tried} | {killed} | "
+               f"{100 * killed / max(tried, 1):.0f} | {at} |\n")
+
+
 def write():
     text = TABLE.read_text()
     for form in ("check", "soak"):
@@ -108,16 +132,27 @@ def write():
             text = replace(text, form, "".join(rows(form)))
     if (RECORDS / "fuzz").exists():
         text = with_fuzzers(text)
+    if (RECORDS / "mutants").exists():
+        old = text.split(MARKS[0].format("mutants"))[1].split(MARKS[1])[0]
+        text = replace(text, "mutants", "".join(mutant_rows(old)))
     TABLE.write_text(text)
+
+
+def record(form, **figures):
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    with open(RECORDS / form, "a") as f:
+        f.write(json.dumps({**figures, **origin()}) + "\n")
 
 
 def fuzzed(name, executions, seconds, crashes):
     """A fuzzer has run (test/fuzz/run.sh)."""
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    with open(RECORDS / "fuzz", "a") as f:
-        f.write(json.dumps({"name": name, "executions": int(executions),
-                            "seconds": int(seconds), "crashes": int(crashes),
-                            **origin()}) + "\n")
+    record("fuzz", name=name, executions=int(executions), seconds=int(seconds),
+           crashes=int(crashes))
+
+
+def mutated(source, mutants, tried, killed):
+    """Of a source's mutants some were tried (test/mutate/mutate.py)."""
+    record("mutants", source=source, mutants=mutants, tried=tried, killed=killed)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MUTANTS_MAX = 4096, TESTS_MAX = 257 };
+enum { MUTANTS_MAX = 16384, TESTS_MAX = 257 };
 
 /* The file MUTANTS_REACHED: what was reached before the first test, then by each;
  * and how long each took. */

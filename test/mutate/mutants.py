@@ -29,9 +29,10 @@ Mutant = collections.namedtuple("Mutant", "n line function text change")
 class Source:
     """One file: its mutants, and the text that has them all."""
 
-    def __init__(self, path, args, left_out=()):
-        """LEFT_OUT: lines in which there are to be none."""
-        self.path, self.left_out = path, left_out
+    def __init__(self, path, args, first, left_out=()):
+        """FIRST: the number of the first mutant.  LEFT_OUT: lines in which there
+        are to be none."""
+        self.path, self.first, self.left_out = path, first, left_out
         with open(path, "rb") as f:
             self.bytes = f.read()
         include = subprocess.run(["clang", "-print-resource-dir"], text=True,
@@ -73,7 +74,7 @@ class Source:
         line = c.extent.start.line
         if not self.is_written(c) or line in self.left_out:
             return None
-        n = len(self.mutants) + 1
+        n = self.first + len(self.mutants)
         changes = [change] if count == 1 else change
         for i in range(count):
             self.mutants.append(Mutant(

@@ -5,22 +5,26 @@
 mutate.py [--again] BUILD COMPILE LINK LIBRARIES ROOM TESTS SOURCE...
 
 COMPILE makes an object of a source, LINK a program of objects and LIBRARIES;
-TESTS are names of unit tests, built in BUILD without mutants.  A source with all
-its mutants is compiled once (mutants.py); a run without one tells which test
-reaches which; then each is alive in those that reach it, the quickest first, until
-one fails: it is killed, as by one that takes too long.  Survivors are in build/mutants/SOURCE, but
+TESTS are names of unit tests, built in BUILD without mutants.  The sources with all
+their mutants are compiled once (mutants.py) and take their place in the room's
+library; a run of each test without one tells which test reaches which; then each is
+alive in those that reach it, the quickest first, until one fails twice: it is killed,
+as by one that takes too long.  Survivors are in build/mutants/SOURCE, but
 for those that equivalent.txt knows: they do what the original does, for a reason
 given there.  With --again only the survivors of the last time are tried; with
 MUTANTS=N in the environment N of each source, drawn by lot, always the same.
 """
 import collections
+import ctypes
 import json
+import multiprocessing
 import os
 import pathlib
 import random
 import re
 import resource
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -28,11 +32,14 @@ import sys
 
 from mutants import Source
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import faults  # pylint: disable=wrong-import-position
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "mutants"
 # struct reached of mutants.c.
-MUTANTS_MAX, TESTS_MAX = 4096, 257
+MUTANTS_MAX, TESTS_MAX = 16384, 257
 # Tests that take less than this run together.
 TOGETHER = 0.03
 # A test has this many times what it takes without a mutant, and MORE seconds.
@@ -95,82 +102,80 @@ class Room:
         self.build.mkdir(parents=True, exist_ok=True)
         self.objects = ROOT / build / "test" / "unit"
         self.compile = shlex.split(compile_)
-        self.link, self.libraries = shlex.split(link), shlex.split(libraries)
+        self.link = shlex.split(link)
         self.room, self.tests = room, tests.split()
-        done = subprocess.run(
+        name = f"lib{room}.a"
+        self.library = self.build / name
+        self.libraries = [self.library if lib == f"{build}/{name}" else lib
+                          for lib in shlex.split(libraries)]
+        shutil.copy(ROOT / build / name, self.library)
+        subprocess.run(
             [*self.compile, "-w", "-c", "-o", self.build / "mutants.o",
-             HERE / "mutants.c"], cwd=ROOT, check=False)
-        assert not done.returncode
+             HERE / "mutants.c"], cwd=ROOT, check=True)
 
-    def parse(self, path, left_out=()):
+    def parse(self, path, first, left_out=()):
         args = [a for a in self.compile[1:] if a[:2] in ("-I", "-D", "-s")]
-        return Source(str(path), args, left_out)
+        return Source(str(path), args, first, left_out)
 
-    def compile_mutants(self, path):
-        """The source and its object.  Where a mutant is no C its line has
-        none."""
+    def compile_mutants(self, path, first):
+        """The source, its mutants numbered from FIRST; its object is in the
+        library.  Where a mutant is no C its line has none."""
         left_out = set()
+        text = self.build / ("mutated_" + path.name)
+        object_ = self.build / (path.stem + ".o")
         for _ in range(20):
-            source = self.parse(path, left_out)
-            text = self.build / ("mutated_" + path.name)
+            source = self.parse(path, first, left_out)
             text.write_bytes(b'#line 1 "%s"\n' % str(path).encode() +
                              source.mutated())
             done = subprocess.run(
                 [*self.compile, "-w", "-include", HERE / "mutants.h",
-                 "-iquote", path.parent, "-c", "-o",
-                 self.build / "mutated.o", text],
+                 "-iquote", path.parent, "-c", "-o", object_, text],
                 cwd=ROOT, capture_output=True, text=True, check=False)
             if not done.returncode:
-                return source, left_out
+                subprocess.run(["ar", "r", self.library, object_], check=True)
+                if left_out:
+                    print(f"{path}: no mutants in lines {sorted(left_out)}")
+                return source
             lines = {int(n) for n in re.findall(
                 rf"^{re.escape(str(path))}:(\d+):.*error", done.stderr, re.M)}
             assert lines - left_out, done.stderr
             left_out |= lines
         raise AssertionError(done.stderr)
 
-    def link_tests(self):
-        programs = []
-        for test in self.tests:
-            program = self.build / ("test_" + test)
-            done = subprocess.run(
-                [*self.link, "-o", program, self.objects / f"test_{test}.o",
-                 self.objects / "limit.o", self.build / "mutated.o",
-                 self.build / "mutants.o", *self.libraries], cwd=ROOT,
-                stderr=subprocess.PIPE, check=False)
-            # A test may have its own of what the source needs.
-            if done.returncode:
-                print(f"test_{test} does not link: left out")
-            else:
-                programs.append(program)
-        assert programs, done.stderr
-        return programs
+    def link_test(self, test):
+        program = self.build / ("test_" + test)
+        subprocess.run(
+            [*self.link, "-o", program, self.objects / f"test_{test}.o",
+             self.objects / "limit.o", self.build / "mutants.o",
+             *self.libraries], cwd=ROOT, check=True)
+        return program
 
-    def reach(self, programs):
-        """{mutant: [(seconds, program, test)], quickest first}."""
-        reached = collections.defaultdict(list)
-        seen = self.build / "reached"
-        for program in programs:
-            seen.write_bytes(b"")
-            status = run(program, 200, MUTANTS_REACHED=str(seen))
-            if status:
-                print(f"{program.name} fails without a mutant: left out")
+    def reach(self, test):
+        """[(mutant, seconds, program, test in it)]."""
+        program = self.link_test(test)
+        seen = self.build / ("reached_" + test)
+        seen.write_bytes(b"")
+        if run(program, 200, MUTANTS_REACHED=str(seen)):
+            print(f"{program.name} fails without a mutant: left out")
+            return []
+        data = seen.read_bytes()
+        seen.unlink()
+        rows = [data[i * MUTANTS_MAX:(i + 1) * MUTANTS_MAX]
+                for i in range(TESTS_MAX)]
+        times = struct.unpack_from(f"{TESTS_MAX + 1}d", data,
+                                   TESTS_MAX * MUTANTS_MAX)
+        reached = []
+        for nth in range(TESTS_MAX - 1):
+            if not times[nth + 1]:
+                break
+            took = (times[nth + 2] or times[-1]) - times[nth + 1]
+            of = {m.start() for row in (rows[0], rows[nth + 1])
+                  for m in re.finditer(b"\1", row)}
+            if of and run(program, 200, UNIT_TESTS=str(nth)):
+                print(f"{program.name}: test {nth} fails alone: left out")
                 continue
-            data = seen.read_bytes()
-            rows = [data[i * MUTANTS_MAX:(i + 1) * MUTANTS_MAX]
-                    for i in range(TESTS_MAX)]
-            times = struct.unpack_from(f"{TESTS_MAX + 1}d", data,
-                                       TESTS_MAX * MUTANTS_MAX)
-            for test in range(TESTS_MAX - 1):
-                if not times[test + 1]:
-                    break
-                took = (times[test + 2] or times[-1]) - times[test + 1]
-                if run(program, 200, UNIT_TESTS=str(test)):
-                    print(f"{program.name}: test {test} fails alone: left out")
-                    continue
-                for n in range(MUTANTS_MAX):
-                    if rows[test + 1][n] or rows[0][n]:
-                        reached[n].append((took, program, test))
-        return {n: sorted(of) for n, of in reached.items()}
+            reached += [(n, took, program, nth) for n in of]
+        return reached
 
 
 def batches(tests):
@@ -191,15 +196,23 @@ def batches(tests):
                 yield took, program, which
 
 
-def kill(mutant, tests):
-    """How it ended: killed, slow or survived."""
-    for took, program, which in batches(tests):
-        status = run(program, TIMES * took + MORE, MUTANT=str(mutant.n),
-                     UNIT_TESTS=",".join(map(str, which)))
-        if status is None or status == -signal.SIGALRM:
-            return "slow"
-        if status:
-            return "killed"
+def fails(mutant, took, program, which):
+    """How: slow or killed; None: it does not."""
+    status = run(program, TIMES * took + MORE, MUTANT=str(mutant.n),
+                 UNIT_TESTS=",".join(map(str, which)))
+    if status is None or status == -signal.SIGALRM:
+        return "slow"
+    return "killed" if status else None
+
+
+def kill(job):
+    """How a mutant with its tests ended: killed, slow or survived."""
+    mutant, tests = job
+    for batch in batches(tests):
+        how = fails(mutant, *batch)
+        # A test that fails by chance, on a busy machine, kills nothing.
+        if how and fails(mutant, *batch):
+            return how
     return "survived"
 
 
@@ -209,58 +222,80 @@ def drawn(path, mutants):
     return random.Random(str(path)).sample(mutants, min(most, len(mutants)))
 
 
-def mutate(room, path, again, equivalents):
+def count(ends):
+    """How many were tried and how many killed."""
+    return (sum(ends.values()) - ends["equivalent"],
+            ends["killed"] + ends["slow"])
+
+
+def ended(path, mutant, reached, equivalents, last):
+    """How a mutant ended, if that is known without a run of it."""
+    if key(path, mutant) in equivalents:
+        return "equivalent"
+    if last is not None and key(path, mutant) not in last:
+        return "killed"
+    return None if mutant.n in reached else "unreached"
+
+
+def mutate(pool, source, reached, again, equivalents):
     """Try the mutants of a source: counts by how they ended."""
-    log = OUT / (str(path) + ".json")
-    source, left_out = room.compile_mutants(path)
-    last = json.loads(log.read_text()) if again and log.exists() else None
-    reached = room.reach(room.link_tests())
-    found, ends = [], collections.Counter()
-    for m in drawn(path, source.mutants):
-        if key(path, m) in equivalents:
-            ends["equivalent"] += 1
-            continue
-        how = "unreached"
-        if last is not None and key(path, m) not in last["survivors"]:
-            how = "killed"
-        elif m.n in reached:
-            how = kill(m, reached[m.n])
-        ends[how] += 1
-        if how in ("survived", "unreached"):
-            found.append((m, how))
+    path = source.path
+    log = OUT / (path + ".json")
+    last = json.loads(log.read_text())["survivors"] \
+        if again and log.exists() else None
+    tried = drawn(path, source.mutants)
+    known = [ended(path, m, reached, equivalents, last) for m in tried]
+    new = pool.imap(kill, [(m, reached[m.n]) for m, how in zip(tried, known)
+                           if not how])
+    hows = [how or next(new) for how in known]
+    ends = collections.Counter(hows)
+    found = [(m, how) for m, how in zip(tried, hows)
+             if how in ("survived", "unreached")]
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(json.dumps({"survivors": [key(path, m) for m, _ in found],
                                "ends": ends}))
-    (OUT / (str(path) + ".txt")).write_text("".join(
+    (OUT / (path + ".txt")).write_text("".join(
         f"{path}:{m.line}: {m.function}: {m.text}: {m.change} ({how})\n"
         for m, how in found))
-    if left_out:
-        print(f"{path}: no mutants in lines {sorted(left_out)}")
+    if last is None:
+        faults.mutated(path, len(source.mutants), *count(ends))
     return ends
 
 
 def score(ends):
-    tried = sum(ends.values()) - ends["equivalent"]
-    dead = ends["killed"] + ends["slow"]
+    tried, dead = count(ends)
     return (f"{dead} of {tried} killed ({100 * dead / max(tried, 1):.0f} %; "
             f"{ends['slow']} took too long), {ends['survived']} survived, "
             f"{ends['unreached']} not reached, {ends['equivalent']} equivalent")
+
+
+def adopt():
+    # prctl(2): PR_SET_CHILD_SUBREAPER.
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
 def main(args):
     again = args[0] == "--again"
     if again:
         args = args[1:]
-    # prctl(2): PR_SET_CHILD_SUBREAPER.
-    import ctypes
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-    room = Room(*args[:6])
-    equivalents = read_equivalents()
-    total = collections.Counter()
+    room, sources = Room(*args[:6]), []
     for name in args[6:]:
-        ends = mutate(room, pathlib.Path(name), again, equivalents)
-        print(f"{name}: {score(ends)}", flush=True)
-        total += ends
+        first = 1 + sum(len(s.mutants) for s in sources)
+        sources.append(room.compile_mutants(pathlib.Path(name), first))
+    assert sum(len(s.mutants) for s in sources) < MUTANTS_MAX
+    equivalents = read_equivalents()
+    reached, total = collections.defaultdict(list), collections.Counter()
+    with multiprocessing.get_context("fork").Pool(
+            os.cpu_count(), initializer=adopt) as pool:
+        for of in pool.imap(room.reach, room.tests):
+            for n, *test in of:
+                reached[n].append(test)
+        for tests in reached.values():
+            tests.sort()
+        for source in sources:
+            ends = mutate(pool, source, reached, again, equivalents)
+            print(f"{source.path}: {score(ends)}", flush=True)
+            total += ends
     print(f"{room.room}: {score(total)}", flush=True)
 
 

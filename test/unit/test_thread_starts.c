@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../../src/sample/thread_starts.h"
 #include "fake_perf.h"
+#include "few_allocations.h"
 #include "one_target.h"
 
 static int setup(void **state)
@@ -358,6 +360,277 @@ static void the_profile_says_why_it_has_no_stacks(void **state)
 	}
 }
 
+/* The record of a process that starts names its first thread. */
+static void a_process_that_starts_is_no_thread(void **state)
+{
+	struct wp_perf_record record = {
+		.type = WP_PERF_FORK, .pid = 100, .tid = 100, .parent_tid = 7
+	};
+
+	(void)state;
+	start();
+	record.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &record);
+	put_sample(7, 0);
+	finish();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_THREADCREATE].nsamples,
+			 0);
+}
+
+static void put_starts_by_another(pid_t n)
+{
+	for (pid_t i = 0; i < n; i++)
+		put(WP_PERF_FORK, 200 + i, 8);
+}
+
+/* Samples come right after their record, but records of other CPUs between. */
+static void a_stack_finds_its_start_among_the_last_64(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_starts_by_another(63);
+	put_sample(7, 0);
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK);
+	teardown(NULL);
+	setup(NULL);
+	start();
+	put(WP_PERF_FORK, 100, 7);
+	put_starts_by_another(64);
+	put_sample(7, 0);
+	finish();
+	assert_starts(7, WITH_STACK, 0, 0);
+	assert_starts(7, WITHOUT, 1, TICK);
+}
+
+static void lose(uint64_t n)
+{
+	const struct wp_perf_record lost = { .type = WP_PERF_LOST,
+					     .time_ns = fake_now_ns,
+					     .lost = n };
+
+	fake_perf_put(fake_perf_last(), &lost);
+}
+
+static void a_start_that_a_record_told_is_not_counted_by_the_list(void **state)
+{
+	(void)state;
+	start();
+	lose(1);
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_target_add_thread(&fake, 100, "known");
+	for (int i = 0; i < 3; i++)
+		tick();
+	finish();
+	assert_starts(7, WITH_STACK, 1, 4 * (uint64_t)TICK);
+	assert_starts(100, WITHOUT, 0, 0);
+}
+
+/* The list was read before the thread began. */
+static void a_thread_that_lives_has_not_ended_if_the_list_lacks_it(void **state)
+{
+	(void)state;
+	start();
+	fake_now_ns -= 5 * WP_NS_PER_MS;
+	lose(1);
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	fake_target_add_thread(&fake, 100, "new");
+	assert_int_equal(wp_thread_starts_tick(fake.target), 0);
+	fake_now_ns += WP_NS_PER_MS;
+	put(WP_PERF_EXIT, 100, 7);
+	fake_target_end_thread(&fake, 100);
+	finish();
+	assert_starts(7, WITH_STACK, 1, 6 * WP_NS_PER_MS);
+}
+
+/* Of two ticks after the loss what was lost is in the list; whose record comes later
+ * has one. */
+static void lists_are_compared_for_two_ticks_after_a_loss(void **state)
+{
+	for (int after = 0; after < 4; after++) {
+		start();
+		lose(1);
+		for (int i = 0; i < after; i++)
+			tick();
+		fake_target_add_thread(&fake, 100, "new");
+		for (int i = 0; i < 4; i++)
+			tick();
+		finish();
+		assert_starts(100, WITHOUT, after < 2,
+			      after < 2 ? 5 * (uint64_t)TICK : 0);
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void threads_of_the_first_list_are_no_starts_after_a_loss(void **state)
+{
+	(void)state;
+	start();
+	lose(1);
+	for (int i = 0; i < 4; i++)
+		tick();
+	finish();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_THREADCREATE].nsamples,
+			 0);
+}
+
+static void a_tid_that_the_lists_show_again_is_another_thread(void **state)
+{
+	(void)state;
+	options.wall = true;
+	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
+	start();
+	fake_target_add_thread(&fake, 100, "first");
+	tick();
+	tick();
+	fake_target_end_thread(&fake, 100);
+	fake_target_add_thread(&fake, 100, "second");
+	tick();
+	tick();
+	tick();
+	finish();
+	assert_starts(100, WITHOUT, 2, 4 * (uint64_t)TICK + TICK / 2);
+}
+
+static void lists_tell_no_thread_that_is_not_watched(void **state)
+{
+	(void)state;
+	options.thread_globs[0] = "other*";
+	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
+	start();
+	fake_target_add_thread(&fake, 100, "new");
+	tick();
+	tick();
+	finish();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_THREADCREATE].nsamples,
+			 0);
+}
+
+/* PID's thread 100 starts, by thread 7. */
+static void put_start_of(pid_t pid)
+{
+	const struct wp_perf_record record = { .type = WP_PERF_FORK,
+					       .time_ns = fake_now_ns,
+					       .pid = pid,
+					       .tid = 100,
+					       .parent_tid = 7 };
+
+	fake_perf_put(fake_perf_last(), &record);
+}
+
+static void sleep_for(uint64_t ns)
+{
+	fake_now_ns += ns;
+	assert_int_equal(wp_sampler_sleep(fake.sampler, fake_now_ns), 0);
+}
+
+/* Events of all processes: each record goes to its own, one that is not recorded is
+ * passed over; who began in this tick is known in the next. */
+static void records_of_several_go_to_their_process(void **state)
+{
+	(void)state;
+	options.many = true;
+	start();
+	fake_now_ns -= WP_NS_PER_MS;
+	put_start_of(4711);
+	fake_now_ns += 2 * WP_NS_PER_MS;
+	put_start_of(fake.process.pid);
+	sleep_for(5 * WP_NS_PER_MS);
+	assert_int_equal(fake_perf_last()->next, 1);
+	tick();
+	sleep_for(5 * WP_NS_PER_MS);
+	assert_int_equal(fake_perf_last()->next, 2);
+	finish();
+	assert_starts(7, WITHOUT, 1, 2 * (uint64_t)TICK + 2 * 5 * WP_NS_PER_MS);
+	assert_true(fake_perf_last()->enabled);
+}
+
+static void events_of_one_process_end_with_the_recording(void **state)
+{
+	(void)state;
+	start();
+	assert_true(fake_perf_last()->enabled);
+	finish();
+	assert_false(fake_perf_last()->enabled);
+}
+
+/* Its first instructions are over when it is found. */
+static void threads_of_a_process_that_is_born_count_from_its_start(void **state)
+{
+	(void)state;
+	start_target();
+	fake_now_ns -= 5 * WP_NS_PER_MS;
+	wp_thread_starts_begin_born(fake.target, fake_now_ns);
+	put(WP_PERF_FORK, 100, 7);
+	put_sample(7, 0);
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	finish();
+	assert_starts(7, WITH_STACK, 1, TICK + 5 * WP_NS_PER_MS);
+}
+
+static void without_thread_starts_there_is_nothing_to_do(void **state)
+{
+	(void)state;
+	options.thread_starts = false;
+	options.wall = true;
+	start();
+	wp_thread_starts_begin_born(fake.target, fake_now_ns);
+	wp_thread_starts_renumber(fake.target, NULL);
+	finish();
+	assert_int_equal(fake_perf.nopened, 0);
+}
+
+#ifdef CAN_FAIL
+static void what_is_told_without_memory_is_an_error(void **state)
+{
+	long n = 0;
+	int rc;
+
+	do {
+		if (n) {
+			teardown(state);
+			setup(state);
+		}
+		start();
+		put(WP_PERF_FORK, 100, 7);
+		put_sample(7, 0);
+		/* Its creator is seen here first. */
+		put(WP_PERF_FORK, 101, 9);
+		put(WP_PERF_EXIT, 101, 9);
+		fake_now_ns += TICK;
+		fake.sampler->tick_ns = fake_now_ns;
+		allocations_left = n++;
+		rc = wp_thread_starts_tick(fake.target);
+		allocations_left = -1;
+		assert_true(!rc || rc == -ENOMEM);
+	} while (rc && n < 1000);
+	assert_true(n > 3);
+	finish();
+	assert_starts(7, WITH_STACK, 1, 2 * (uint64_t)TICK);
+	assert_starts(9, WITHOUT, 1, 0);
+}
+
+static void events_cannot_begin_without_memory(void **state)
+{
+	(void)state;
+	options.thread_starts = false;
+	options.wall = true;
+	start_target();
+	for (long n = 0; n < 2; n++) {
+		allocations_left = n;
+		assert_int_equal(wp_thread_starts_open(fake.target), -ENOMEM);
+		allocations_left = -1;
+		wp_thread_starts_close(fake.target);
+	}
+	assert_int_equal(wp_thread_starts_open(fake.target), 0);
+}
+#endif
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -378,6 +651,22 @@ int main(void)
 		TEST(threads_of_a_held_target_count_from_its_first_instant),
 		TEST(all_but_one_thread_of_a_held_target_are_its_own),
 		TEST(the_profile_says_why_it_has_no_stacks),
+		TEST(a_process_that_starts_is_no_thread),
+		TEST(a_stack_finds_its_start_among_the_last_64),
+		TEST(a_start_that_a_record_told_is_not_counted_by_the_list),
+		TEST(a_thread_that_lives_has_not_ended_if_the_list_lacks_it),
+		TEST(lists_are_compared_for_two_ticks_after_a_loss),
+		TEST(threads_of_the_first_list_are_no_starts_after_a_loss),
+		TEST(a_tid_that_the_lists_show_again_is_another_thread),
+		TEST(lists_tell_no_thread_that_is_not_watched),
+		TEST(records_of_several_go_to_their_process),
+		TEST(events_of_one_process_end_with_the_recording),
+		TEST(threads_of_a_process_that_is_born_count_from_its_start),
+		TEST(without_thread_starts_there_is_nothing_to_do),
+#ifdef CAN_FAIL
+		TEST(what_is_told_without_memory_is_an_error),
+		TEST(events_cannot_begin_without_memory),
+#endif
 	};
 
 	return cmocka_run_group_tests_name("thread_starts", tests, NULL, NULL);
