@@ -11,7 +11,8 @@ library; a run of each test without one tells which test reaches which; then eac
 alive in those that reach it, the quickest first, until one fails twice: it is killed,
 as by one that takes too long.  Survivors are in build/mutants/SOURCE, but
 for those that equivalent.txt knows: they do what the original does, for a reason
-given there.  With --again only the survivors of the last time are tried; with
+given there.  With --again only the survivors of the last time are tried, and all
+others count as killed; with
 MUTANTS=N in the environment N of each source, drawn by lot, always the same.
 """
 import collections
@@ -257,8 +258,7 @@ def mutate(pool, source, reached, again, equivalents):
     (OUT / (path + ".txt")).write_text("".join(
         f"{path}:{m.line}: {m.function}: {m.text}: {m.change} ({how})\n"
         for m, how in found))
-    if last is None:
-        faults.mutated(path, len(source.mutants), *count(ends))
+    faults.mutated(path, len(source.mutants), *count(ends))
     return ends
 
 

@@ -479,24 +479,6 @@ static void threads_of_the_first_list_are_no_starts_after_a_loss(void **state)
 			 0);
 }
 
-static void a_tid_that_the_lists_show_again_is_another_thread(void **state)
-{
-	(void)state;
-	options.wall = true;
-	fake_perf.open_rc[WP_PERF_AUTO] = -EPERM;
-	start();
-	fake_target_add_thread(&fake, 100, "first");
-	tick();
-	tick();
-	fake_target_end_thread(&fake, 100);
-	fake_target_add_thread(&fake, 100, "second");
-	tick();
-	tick();
-	tick();
-	finish();
-	assert_starts(100, WITHOUT, 2, 4 * (uint64_t)TICK + TICK / 2);
-}
-
 static void lists_tell_no_thread_that_is_not_watched(void **state)
 {
 	(void)state;
@@ -657,7 +639,6 @@ int main(void)
 		TEST(a_thread_that_lives_has_not_ended_if_the_list_lacks_it),
 		TEST(lists_are_compared_for_two_ticks_after_a_loss),
 		TEST(threads_of_the_first_list_are_no_starts_after_a_loss),
-		TEST(a_tid_that_the_lists_show_again_is_another_thread),
 		TEST(lists_tell_no_thread_that_is_not_watched),
 		TEST(records_of_several_go_to_their_process),
 		TEST(events_of_one_process_end_with_the_recording),
