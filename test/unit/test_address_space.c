@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -261,6 +263,179 @@ static void past_the_limit_a_file_is_read_from_memory(void **state)
 	assert_non_null(own->images.v[0].memory);
 }
 
+/* Code that was mapped since the map was read is missed, other memory is not. */
+static void code_that_came_since_is_missed(void **state)
+{
+	struct own *own = *state;
+	uint64_t here = (uintptr_t)&code_that_came_since_is_missed;
+	char *code;
+
+	open_space(own);
+	code = map_code(NULL, PAGE);
+	/* Before Linux 6.11 a map cannot be asked. */
+	assert_int_equal(wp_address_space_misses(&own->space, (uintptr_t)code),
+			 own->space.can_query);
+	assert_false(wp_address_space_misses(&own->space, here));
+	assert_false(wp_address_space_misses(&own->space, (uintptr_t)&here));
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_false(wp_address_space_misses(&own->space, (uintptr_t)code));
+	own->space.can_query = false;
+	munmap(code, PAGE);
+	code = map_code(NULL, 2 * PAGE);
+	assert_false(wp_address_space_misses(&own->space, (uintptr_t)code));
+	munmap(code, 2 * PAGE);
+}
+
+/* A map is read again when that takes less than a twentieth of the time since. */
+static void a_map_is_not_read_too_often(void **state)
+{
+	struct own *own = *state;
+	uint64_t n;
+
+	open_space(own);
+	n = own->profile.counters.map_reloads;
+	own->space.reload_cost_ns = UINT64_C(3600) * 1000000000;
+	assert_int_equal(wp_address_space_reload(&own->space, false), 0);
+	assert_int_equal(own->profile.counters.map_reloads, n);
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	own->space.reload_cost_ns = 0;
+	assert_int_equal(wp_address_space_reload(&own->space, false), 1);
+	assert_int_equal(own->profile.counters.map_reloads, n + 2);
+}
+
+static void a_stack_holds_while_its_code_is_mapped(void **state)
+{
+	struct own *own = *state;
+	char *code = map_code(NULL, PAGE);
+	struct wp_frame frames[3] = { { .mapping = WP_MAPPING_NONE } };
+	const struct wp_stack stack = { .frames = frames, .depth = 3 };
+
+	open_space(own);
+	frames[1].mapping = id_of(own, code);
+	/* A kernel's, and what others added to the profile. */
+	frames[2].mapping = (uint32_t)own->modules.len;
+	assert_true(wp_address_space_check(&own->space, &stack, 1));
+	munmap(code, PAGE);
+	/* It is asked once in a tick. */
+	assert_true(wp_address_space_check(&own->space, &stack, 1));
+	if (own->space.can_query)
+		assert_false(wp_address_space_check(&own->space, &stack, 2));
+	/* Read again, it is known to be gone without a question. */
+	assert_int_equal(id_of(own, code), WP_MAPPING_NONE);
+	if (own->space.can_query)
+		assert_false(wp_address_space_check(&own->space, &stack, 2));
+}
+
+/* Where a map cannot be asked it is believed for twenty times what it cost. */
+static void without_a_question_a_map_is_believed_for_a_while(void **state)
+{
+	struct own *own = *state;
+	const struct wp_stack none = { .depth = 0 };
+
+	open_space(own);
+	own->space.can_query = false;
+	own->space.reload_cost_ns = UINT64_C(3600) * 1000000000;
+	assert_true(wp_address_space_check(&own->space, &none, 1));
+	own->space.reload_cost_ns = 0;
+	assert_false(wp_address_space_check(&own->space, &none, 1));
+}
+
+static void a_space_that_is_closed_keeps_no_descriptor(void **state)
+{
+	struct own *own = *state;
+	int fd;
+
+	open_space(own);
+	fd = own->space.maps_fd;
+	assert_true(fd >= 0 && fcntl(fd, F_GETFD) >= 0);
+	wp_address_space_close(&own->space);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(own->space.maps_fd, -1);
+	wp_address_space_close(&own->space);
+}
+
+/* CHILD executes a program as soon as it is told to. */
+static pid_t begin_child(int *ret_go)
+{
+	int go[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		char byte;
+
+		if (read(go[0], &byte, 1) == 1)
+			execlp("sleep", "sleep", "100", NULL);
+		_exit(1);
+	}
+	close(go[0]);
+	*ret_go = go[1];
+	return pid;
+}
+
+/* The descriptor of before an exec has nothing to be read any more. */
+static void wait_for_exec(const struct own *own)
+{
+	char byte;
+
+	for (int i = 0; i < 1000; i++) {
+		if (pread(own->space.maps_fd, &byte, 1, 0) <= 0)
+			return;
+		usleep(10000);
+	}
+	fail();
+}
+
+static void an_exec_is_counted_once(void **state)
+{
+	struct own *own = *state;
+	struct wp_err err = WP_ERR_INIT;
+	pid_t pid;
+	int go;
+
+	pid = begin_child(&go);
+	assert_true(pid > 0);
+	wp_process_clear(&own->process);
+	assert_int_equal(wp_process_open(&own->process, pid, &err), 0);
+	open_space(own);
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_int_equal(own->space.nexecs, 0);
+	assert_int_equal(write(go, "", 1), 1);
+	wait_for_exec(own);
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_int_equal(wp_address_space_reload(&own->space, true), 1);
+	assert_int_equal(own->space.nexecs, 1);
+	assert_int_equal(own->profile.counters.execs, 1);
+	close(go);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* Its end is no exec. */
+	assert_true(wp_address_space_reload(&own->space, true) < 0);
+	assert_int_equal(own->space.nexecs, 1);
+}
+
+/* Walks that are remembered have the ids of before. */
+static void new_ids_are_a_new_generation(void **state)
+{
+	struct own *own = *state;
+	struct wp_renumber r;
+	uint64_t generation;
+
+	open_space(own);
+	for (int drops = 0; drops < 2; drops++) {
+		assert_int_equal(wp_renumber_begin(&r, &own->profile), 0);
+		if (!drops)
+			wp_address_space_renumber(&own->space, &r);
+		assert_int_equal(wp_renumber_apply(&r, &own->profile), 0);
+		generation = own->space.view.generation;
+		wp_address_space_renumber(&own->space, &r);
+		assert_int_equal(own->space.view.generation,
+				 generation + (uint64_t)drops);
+		wp_renumber_clear(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +462,23 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			many_mappings_cost_no_more_than_to_read_them, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(code_that_came_since_is_missed,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_map_is_not_read_too_often,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stack_holds_while_its_code_is_mapped, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			without_a_question_a_map_is_believed_for_a_while, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_space_that_is_closed_keeps_no_descriptor, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(an_exec_is_counted_once, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(new_ids_are_a_new_generation,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,94 @@ static void addresses_that_wrap_are_not_read(void **state)
 	assert_int_equal(memory.nparts, 0);
 }
 
+/* Of i386, two words of 32 bits, of which the first is signed. */
+static void a_narrow_time_is_copied_as_a_wide_one(void **state)
+{
+	struct wp_thread_facts facts = { .syscall_nr = SYS_nanosleep,
+					 .has_narrow_time = true };
+	const int32_t narrow[2] = { -5, 999999999 };
+	int64_t wide[2];
+
+	(void)state;
+	facts.args[0] = avma_of(pages + 16);
+	memcpy(pages + 16, narrow, sizeof(narrow));
+	wp_call_memory_take(&memory, &process, &facts, 0);
+	assert_int_equal(memory.nparts, 1);
+	assert_true(wp_call_memory_read(&memory, facts.args[0], wide,
+					sizeof(wide)));
+	assert_int_equal(wide[0], -5);
+	assert_int_equal(wide[1], 999999999);
+	/* It is cut off by the end of what is mapped: it stays as it is. */
+	facts.args[0] = avma_of(pages + 2 * PAGE - 4);
+	wp_call_memory_take(&memory, &process, &facts, 0);
+	assert_int_equal(memory.nparts, 1);
+	assert_part(0, pages + 2 * PAGE - 4, 4);
+	/* There is none. */
+	facts.args[0] = 0;
+	wp_call_memory_take(&memory, &process, &facts, 0);
+	assert_int_equal(memory.nparts, 0);
+}
+
+static void what_is_copied_replaces_what_was(void **state)
+{
+	uint64_t args[6] = { avma_of(pages), 1, avma_of(pages + PAGE) };
+	struct wp_thread_facts facts = { .syscall_nr = SYS_ppoll };
+
+	(void)state;
+	memcpy(facts.args, args, sizeof(args));
+	wp_call_memory_take(&memory, &process, &facts, 0);
+	assert_part(1, pages + PAGE, sizeof(struct timespec));
+	facts.args[2] = 0;
+	wp_call_memory_take(&memory, &process, &facts, 0);
+	assert_int_equal(memory.nparts, 1);
+	assert_not_there(pages + PAGE, 1);
+}
+
+/* The page before the word's can be read: it is in one part with what is there. */
+static void a_lock_near_a_page_is_copied_once(void **state)
+{
+	const uint8_t *word = pages + PAGE + WP_CALL_MEMORY_BEFORE / 2;
+	const uint64_t args[6] = { avma_of(word) };
+
+	(void)state;
+	take(SYS_futex, args, pages);
+	assert_int_equal(memory.nparts, 2);
+	assert_part(0, word - WP_CALL_MEMORY_BEFORE,
+		    WP_CALL_MEMORY_BEFORE + WP_CALL_MEMORY_AFTER);
+	assert_part(1, pages, WP_CALL_MEMORY_STACK);
+}
+
+/* Calls of i386: socketcall(2) has its arguments in memory. */
+static void a_call_of_i386_becomes_one_of_ours(void **state)
+{
+	enum { SOCKETCALL = 102, NANOSLEEP = 162, RECV = 10 };
+	const uint32_t block[4] = { 3, 0x1000, 64, 0 };
+	uint64_t args[6] = { RECV, avma_of(pages + 32) };
+	long nr = SOCKETCALL;
+
+	(void)state;
+	memcpy(pages + 32, block, sizeof(block));
+	(void)wp_call_memory_make_native(&process, &nr, args);
+	assert_int_equal(nr, SYS_recvfrom);
+	assert_int_equal(args[0], 3);
+	assert_int_equal(args[2], 64);
+	/* Where they cannot be read it is not known which call it is. */
+	nr = SOCKETCALL;
+	args[0] = RECV;
+	args[1] = avma_of(pages - PAGE);
+	(void)wp_call_memory_make_native(&process, &nr, args);
+	assert_int_not_equal(nr, SYS_recvfrom);
+	nr = NANOSLEEP;
+	args[0] = 77;
+	assert_true(wp_call_memory_make_native(&process, &nr, args));
+	assert_int_equal(nr, SYS_nanosleep);
+	assert_int_equal(args[0], 77);
+	/* clock_nanosleep_time64. */
+	nr = 407;
+	assert_false(wp_call_memory_make_native(&process, &nr, args));
+	assert_int_equal(nr, SYS_clock_nanosleep);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -230,6 +318,10 @@ int main(void)
 		TEST(times_are_copied_from_where_the_call_has_them),
 		TEST(other_calls_have_nothing_to_copy),
 		TEST(addresses_that_wrap_are_not_read),
+		TEST(a_narrow_time_is_copied_as_a_wide_one),
+		TEST(what_is_copied_replaces_what_was),
+		TEST(a_lock_near_a_page_is_copied_once),
+		TEST(a_call_of_i386_becomes_one_of_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include "../../src/sample/host_events.h"
 #include "../../src/sample/wait_child.h"
 #include "fake_perf.h"
+#include "few_allocations.h"
 #include "one_target.h"
 
 enum { TID = 7, PERIOD = 10 * WP_NS_PER_MS };
@@ -301,6 +302,106 @@ static void the_child_that_is_waited_for_is_named(void **state)
 	assert_memory_equal(child_of(children[1]), want, strlen(want));
 }
 
+/* CPU samples are taken where they are wanted, the kernel's frames with them if those
+ * are, and the tasks of the host always. */
+static void events_are_opened_for_what_is_wanted(void **state)
+{
+	for (int cpu = 0; cpu < 2; cpu++)
+		for (int kernel = 0; kernel < 2; kernel++) {
+			const struct wp_perf_options *o;
+
+			options.cpu = cpu;
+			options.kernel = kernel;
+			start_target();
+			o = &fake.sampler->host_events.perf->options;
+			assert_int_equal(o->period_ns,
+					 cpu ? options.interval_ns : 0);
+			assert_int_equal(o->stack_bytes,
+					 cpu ? WP_PERF_SOURCE_FIRST_STACK : 0);
+			assert_int_equal(o->user_regs, cpu);
+			assert_int_equal(o->kernel_chain, cpu && kernel);
+			assert_true(o->tasks);
+			assert_true(fake.sampler->host_events.perf->enabled);
+			teardown(state);
+			setup(state);
+		}
+}
+
+/* The next period is any: what runs in step with the last is met, too. */
+static void periods_of_cpu_samples_are_drawn_anew(void **state)
+{
+	for (int cpu = 0; cpu < 2; cpu++) {
+		uint32_t before;
+
+		options.cpu = cpu;
+		start_target();
+		before = fake.sampler->host_events.perf->ndraws;
+		assert_int_equal(wp_host_events_read(fake.sampler), 0);
+		assert_int_equal(fake.sampler->host_events.perf->ndraws,
+				 before + (uint32_t)cpu);
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void lost_records_are_counted(void **state)
+{
+	const struct wp_perf_record lost = { .type = WP_PERF_LOST, .lost = 3 };
+
+	(void)state;
+	start_target();
+	fake_perf_put(fake.sampler->host_events.perf, &lost);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_int_equal(fake.profile.counters.cpu_lost, 3);
+	assert_int_equal(told.n, 0);
+}
+
+static void a_thread_has_the_name_that_an_event_tells(void **state)
+{
+	struct wp_perf_record name = { .type = WP_PERF_NAME,
+				       .pid = getpid(),
+				       .tid = TID,
+				       .name = "other" };
+	const struct wp_thread *t;
+
+	(void)state;
+	start_target();
+	tick();
+	fake_perf_put(fake.sampler->host_events.perf, &name);
+	/* Of a thread and of a process that are not known. */
+	name.tid = 4711;
+	fake_perf_put(fake.sampler->host_events.perf, &name);
+	name.pid = 4711;
+	fake_perf_put(fake.sampler->host_events.perf, &name);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	t = wp_threads_find(fake.target, TID);
+	assert_string_equal(wp_profile_str(&fake.profile,
+					   fake.profile.threads[t->index].name),
+			    "other");
+}
+
+#ifdef CAN_FAIL
+static void a_sample_without_memory_is_an_error(void **state)
+{
+	uint32_t ndraws;
+
+	(void)state;
+	start_target();
+	tick();
+	ndraws = fake.sampler->host_events.perf->ndraws;
+	/* A thread that is not known yet. */
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID + 1);
+	allocations_left = 0;
+	assert_int_equal(wp_host_events_read(fake.sampler), -ENOMEM);
+	allocations_left = -1;
+	assert_int_equal(fake.sampler->host_events.perf->ndraws, ndraws);
+	put(WP_PERF_SAMPLE_CPU, getpid(), TID + 2);
+	allocations_left = 0;
+	assert_int_equal(wp_host_events_finish(fake.sampler), -ENOMEM);
+	allocations_left = -1;
+}
+#endif
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, end)
 
 int main(void)
@@ -314,6 +415,13 @@ int main(void)
 		TEST(waits_of_a_process_that_is_added_later_are_told),
 		TEST(one_process_has_no_events_of_all),
 		TEST(the_child_that_is_waited_for_is_named),
+		TEST(events_are_opened_for_what_is_wanted),
+		TEST(periods_of_cpu_samples_are_drawn_anew),
+		TEST(lost_records_are_counted),
+		TEST(a_thread_has_the_name_that_an_event_tells),
+#ifdef CAN_FAIL
+		TEST(a_sample_without_memory_is_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,101 @@ static void mappings_end_with_their_budget(void **state)
 	assert_in_range(n, 10, 10000);
 }
 
+/* PLACE's map is the N-th that differs in FIELD. */
+static void vary(struct wp_module_place *place, int field, uint64_t n)
+{
+	maps.v[0].end_avma += field == 0 ? n : 0;
+	maps.v[0].off += field == 1 ? n : 0;
+	maps.v[0].dev += field == 2 ? n : 0;
+	maps.v[0].ino = field == 3 ? n + 1 : maps.v[0].ino;
+	maps.v[0].start_avma -= field == 4 ? n : 0;
+	if (field == 5) {
+		maps.v[0].ino = 0;
+		place->index = (uint32_t)n;
+	}
+}
+
+/* Among as many, some have one hash of 32 bits (17 pairs of 2^37 are expected). */
+static void modules_of_one_hash_are_told_apart(void **state)
+{
+	enum { N = 1 << 19 };
+	struct wp_module_place at = place(LIB, 0);
+	const struct wp_map map = *at.map;
+	uint32_t id;
+
+	for (int field = 0; field < 6; field++) {
+		for (uint64_t n = 0; n < N; n++) {
+			maps.v[0] = map;
+			at.index = 0;
+			vary(&at, field, n);
+			assert_int_equal(wp_modules_find(&modules, &at),
+					 WP_INDEX_NONE);
+			assert_int_equal(wp_modules_add(&modules, &at, &id), 0);
+		}
+		wp_modules_clear(&modules);
+		wp_profile_clear(&profile);
+		assert_int_equal(wp_profile_init(&profile), 0);
+		wp_modules_init(&modules, &profile, &images);
+	}
+	(void)state;
+}
+
+/* What ID stays as; NONE is said to stay but what is in KEPT[0..N). */
+static void drop_all_but(uint32_t *kept, size_t n)
+{
+	struct wp_renumber r;
+
+	assert_int_equal(wp_renumber_begin(&r, &profile), 0);
+	for (size_t i = 0; i < n; i++)
+		wp_renumber_ref(&r, WP_REF_MAPPING, &kept[i]);
+	assert_int_equal(wp_renumber_apply(&r, &profile), 0);
+	for (size_t i = 0; i < n; i++)
+		wp_renumber_ref(&r, WP_REF_MAPPING, &kept[i]);
+	assert_int_equal(wp_modules_renumber(&modules, &r), 0);
+	wp_renumber_clear(&r);
+}
+
+static void a_module_that_stays_is_found_under_its_new_id(void **state)
+{
+	static const char other[] =
+		"7000-9000 r-xp 00001000 08:01 98 /lib/y.so\n";
+	uint32_t gone, kept;
+	struct wp_module_place at;
+
+	(void)state;
+	gone = id_of(LIB, 0);
+	kept = id_of(other, 0);
+	drop_all_but(&kept, 1);
+	assert_int_equal(kept, gone);
+	at = place(other, 3);
+	assert_int_equal(wp_modules_find(&modules, &at), kept);
+	at = place(LIB, 0);
+	assert_int_equal(wp_modules_find(&modules, &at), WP_INDEX_NONE);
+	assert_int_equal(modules.len, kept + 1);
+	/* A file's module is of no process: others share it as before. */
+	assert_int_equal(modules.v[kept].process, UINT32_MAX);
+}
+
+/* Its process has gone, and another may be given its number. */
+static void code_in_no_file_of_a_process_that_went_is_nobodys(void **state)
+{
+	static const char code[] = "7000-9000 r-xp 00000000 00:00 0 \n";
+	uint32_t kept;
+	struct wp_module_place at;
+
+	(void)state;
+	assert_int_equal(profile.nprocesses, 0);
+	assert_int_not_equal(
+		wp_profile_add_process(
+			&profile, &(struct wp_profile_process){ .pid = 5 }),
+		UINT32_MAX);
+	kept = id_of(code, 0);
+	profile.mappings[kept].process = 0;
+	drop_all_but(&kept, 1);
+	at = place(code, 1);
+	assert_int_equal(wp_modules_find(&modules, &at), WP_INDEX_NONE);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -186,6 +281,9 @@ int main(void)
 		TEST(a_file_is_opened_once_and_has_a_build_id),
 		TEST(what_cannot_be_had_costs_its_frames),
 		TEST(mappings_end_with_their_budget),
+		TEST(modules_of_one_hash_are_told_apart),
+		TEST(a_module_that_stays_is_found_under_its_new_id),
+		TEST(code_in_no_file_of_a_process_that_went_is_nobodys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,95 @@ static void in_a_stop_window_the_map_is_not_read(void **state)
 	munmap(code, PAGE);
 }
 
+/* It is read again at the next chance, not in this walk. */
+static void a_map_that_was_just_read_is_not_read_again(void **state)
+{
+	void *code = map_code();
+	struct wp_stack_walk walk;
+
+	(void)state;
+	/* No code is there, and what was read has not changed. */
+	munmap(code, PAGE);
+	wp_reg_set(&regs, WP_REG_PC, (uintptr_t)code);
+	copy(4096);
+	fake.target->space.reload_cost_ns = WP_NS_PER_S;
+	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
+	assert_true(walk.map_is_stale);
+	assert_int_equal(fake.profile.counters.map_reloads, 1);
+	/* Once that is a while ago it is. */
+	fake_now_ns += 30 * WP_NS_PER_S;
+	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
+	assert_false(walk.map_is_stale);
+	assert_int_equal(fake.profile.counters.map_reloads, 2);
+}
+
+/* Of a sample whose kernel copied all that it was asked for, and whose source may ask for
+ * no more, the rest is read from the target; so is what ended at a page that was never
+ * touched. */
+static void a_sample_may_be_followed_where_no_longer_copy_comes(void **state)
+{
+	static const struct {
+		bool full, cannot_grow, follows;
+	} rows[] = {
+		{ false, false, true },
+		{ false, true, true },
+		{ true, false, false },
+		{ true, true, true },
+	};
+	struct wp_perf_record record = {
+		.regs = regs,
+		.stack = (const uint8_t *)(uintptr_t)regs.v[WP_REG_SP],
+		.stack_len = 1,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_perf_source source = {
+			.cannot_grow = rows[i].cannot_grow
+		};
+
+		record.stack_full = rows[i].full;
+		wp_stack_walk_sample(fake.target, &source, &record);
+		assert_int_equal(fake.sampler->copy.may_follow,
+				 rows[i].follows);
+	}
+}
+
+/* A stack that --max-memory cut short is known by its end. */
+static void what_had_no_memory_is_said(void **state)
+{
+	static const struct {
+		enum wp_stack_end end, want;
+		bool lacks;
+	} rows[] = {
+		{ WP_END_NO_INFO, WP_END_DROPPED, true },
+		{ WP_END_BAD_INFO, WP_END_DROPPED, true },
+		{ WP_END_ROOT, WP_END_ROOT, true },
+		{ WP_END_NO_INFO, WP_END_NO_INFO, false },
+		{ WP_END_BAD_INFO, WP_END_BAD_INFO, false },
+	};
+	struct wp_stack_walk walk;
+	struct wp_elf_image *image;
+
+	(void)state;
+	copy(4096);
+	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
+	image = fake.profile
+			.mappings[walk.stack.frames[walk.stack.depth - 1]
+					  .mapping]
+			.image;
+	assert_non_null(image);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint32_t id;
+
+		walk.stack.end = rows[i].end;
+		image->lacks_memory = rows[i].lacks;
+		id = wp_stack_walk_intern(fake.target, &walk);
+		assert_int_equal(fake.profile.stacks[id].end, rows[i].want);
+	}
+	image->lacks_memory = false;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -169,6 +258,9 @@ int main(void)
 		TEST(a_sample_that_was_cut_tells_its_source),
 		TEST(code_that_is_not_in_the_map_has_it_read_again),
 		TEST(in_a_stop_window_the_map_is_not_read),
+		TEST(a_map_that_was_just_read_is_not_read_again),
+		TEST(a_sample_may_be_followed_where_no_longer_copy_comes),
+		TEST(what_had_no_memory_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
