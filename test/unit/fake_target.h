@@ -73,12 +73,14 @@ void wp_tracer_init(struct wp_tracer *tracer)
 
 int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 {
+	struct wp_tracee *v;
+
 	if (fake_stop.interrupt_rc)
 		return fake_stop.interrupt_rc;
-	tracer->v = reallocarray(tracer->v, tracer->len + 1,
-				 sizeof(*tracer->v));
-	if (!tracer->v)
-		abort();
+	v = reallocarray(tracer->v, tracer->len + 1, sizeof(*tracer->v));
+	if (!v)
+		return -ENOMEM;
+	tracer->v = v;
 	tracer->v[tracer->len++] = (struct wp_tracee){
 		.tid = tid,
 		.asked_ns = fake_now_ns,
