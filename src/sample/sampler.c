@@ -427,7 +427,9 @@ int wp_sampler_finish(struct wp_sampler *loop)
 	for (size_t i = 0; i < loop->ncommons; i++)
 		wp_common_finish(loop->commons[i], loop);
 	wp_tracer_clear(loop->tracer);
-	fill_counters(loop);
+	/* Without memory samples are left that have no stack yet. */
+	if (!rc)
+		fill_counters(loop);
 	return rc;
 }
 

@@ -24,6 +24,9 @@ static struct {
 } mutex __attribute__((
 	aligned(16))) = { .lock = 2, .owner = HOLDER, .nusers = 1 };
 
+/* What perf events tell before each step; NULL: there are none. */
+static void (*records)(void);
+
 static int setup(void **state)
 {
 	(void)state;
@@ -34,6 +37,7 @@ static int setup(void **state)
 	fake_stack_init(&stack, fake_stack_root);
 	fake_stop.regs = fake_stack_regs(&stack);
 	options = fake_target_options();
+	records = NULL;
 	return 0;
 }
 
@@ -74,6 +78,53 @@ static int finish(void)
 static int (*const steps[])(void) = { first_tick, second_tick, finish };
 enum { NSTEPS = 3 };
 
+static void put(enum wp_perf_type type, pid_t tid)
+{
+	struct wp_perf_record record = {
+		.type = type,
+		.time_ns = fake_now_ns,
+		.pid = getpid(),
+		.tid = tid,
+		.parent_tid = HOLDER,
+		.waker_pid = getpid(),
+		.waker_tid = HOLDER,
+		.period = TICK,
+		.regs = fake_stack_regs(&stack),
+	};
+
+	record.stack = (const uint8_t *)(uintptr_t)record.regs.v[WP_REG_SP];
+	record.stack_len = (size_t)((uintptr_t)stack.room + sizeof(stack.room) -
+				    record.regs.v[WP_REG_SP]);
+	fake_perf_put(fake_perf_last(), &record);
+	fake_now_ns += WP_NS_PER_US;
+}
+
+static void put_cpu(void)
+{
+	put(WP_PERF_SAMPLE_CPU, HOLDER);
+	/* One that no list has told. */
+	put(WP_PERF_SAMPLE_CPU, 30);
+}
+
+static void put_waits(void)
+{
+	put(WP_PERF_SAMPLE_SWITCH, HOLDER);
+	put(WP_PERF_SWITCH_OUT, HOLDER);
+	put(WP_PERF_SWITCH_OUT, WAITER);
+	put(WP_PERF_WAKE, WAITER);
+	put(WP_PERF_SAMPLE_WAKE, WAITER);
+	put(WP_PERF_SWITCH_IN, WAITER);
+	put(WP_PERF_SWITCH_IN, HOLDER);
+}
+
+static void put_starts(void)
+{
+	put(WP_PERF_FORK, 40);
+	put(WP_PERF_SAMPLE_THREAD_START, HOLDER);
+	put(WP_PERF_FORK, 41);
+	put(WP_PERF_EXIT, 41);
+}
+
 /* Do the steps up to NTH, of which that one can allocate N times; how often it did is
  * in *RET_N. */
 static int play(size_t nth, long n, long *ret_n)
@@ -88,6 +139,8 @@ static int play(size_t nth, long n, long *ret_n)
 			fake_target_end_thread(&fake, SLEEPER);
 			fake_target_add_thread(&fake, SLEEPER + 1, "new");
 		}
+		if (records)
+			records();
 		if (i == nth)
 			allocations_left = n;
 		rc = steps[i]();
@@ -157,6 +210,31 @@ static void choose_wakes(void)
 {
 	options.wake = options.block = true;
 	options.block_rate.every = 1;
+	records = put_waits;
+}
+
+static void choose_cpu(void)
+{
+	options.cpu = true;
+	records = put_cpu;
+}
+
+static void choose_only_cpu(void)
+{
+	choose_cpu();
+	options.wall = false;
+}
+
+static void choose_start_records(void)
+{
+	options.thread_starts = true;
+	records = put_starts;
+}
+
+static void choose_copies(void)
+{
+	options.call_memory = true;
+	options.kernel = true;
 }
 
 static void choose_starts(void)
@@ -211,6 +289,30 @@ static void one_that_stops_all_says_so(void **state)
 	assert_errors(choose_stops_of_all);
 }
 
+static void one_of_the_cpu_says_so(void **state)
+{
+	(void)state;
+	assert_errors(choose_cpu);
+}
+
+static void one_of_the_cpu_alone_says_so(void **state)
+{
+	(void)state;
+	assert_errors(choose_only_cpu);
+}
+
+static void one_of_records_of_thread_starts_says_so(void **state)
+{
+	(void)state;
+	assert_errors(choose_start_records);
+}
+
+static void one_that_copies_memory_says_so(void **state)
+{
+	(void)state;
+	assert_errors(choose_copies);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #endif
 
@@ -224,6 +326,10 @@ int main(void)
 		TEST(one_of_thread_starts_says_so),
 		TEST(one_without_stops_says_so),
 		TEST(one_that_stops_all_says_so),
+		TEST(one_of_the_cpu_says_so),
+		TEST(one_of_the_cpu_alone_says_so),
+		TEST(one_of_records_of_thread_starts_says_so),
+		TEST(one_that_copies_memory_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
