@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "../../src/sample/instant.h"
 #include "../../src/sample/thread.h"
@@ -134,6 +135,81 @@ static void a_thread_that_was_woken_is_not_of_the_moment(void **state)
 	assert_int_equal(holder(SECOND), word - 1);
 }
 
+static unsigned int nreads;
+
+static void count_reads(void)
+{
+	nreads++;
+}
+
+/* The clock goes on by what one thread may take at most. */
+static void take_time(void)
+{
+	nreads++;
+	fake_now_ns += 100 * WP_NS_PER_US;
+}
+
+/* Where nothing holds up who looks, one look will do: of the clock once before it, and
+ * after each of two threads twice. */
+static void one_look_will_do(void **state)
+{
+	(void)state;
+	nreads = 0;
+	fake_before_clock = count_reads;
+	wp_instant_take(fake.target);
+	assert_int_equal(nreads, 5);
+	nreads = 0;
+	fake_before_clock = take_time;
+	wp_instant_take(fake.target);
+	assert_int_equal(nreads, 5);
+}
+
+/* It sleeps in a call whose memory, the time, is no lock. */
+static void a_sleeper_is_of_the_moment_without_a_lock(void **state)
+{
+	static const struct timespec time = { 3, 0 };
+	const struct wp_regs regs = fake_stack_regs(&stack);
+	const struct wp_thread *t;
+
+	(void)state;
+	fake_target_waits(&fake, FIRST, SYS_nanosleep,
+			  (uint64_t)(uintptr_t)&time, &regs);
+	fake_target_schedstat(&fake, FIRST, 2000, 0, 2);
+	tick();
+	wp_instant_take(fake.target);
+	t = thread(FIRST);
+	assert_int_equal(t->memory->nparts, 1);
+	assert_int_equal(t->memory->lock_len, 0);
+	assert_true(t->at_instant);
+	assert_true(thread(SECOND)->at_instant);
+	assert_true(thread(SECOND)->memory->lock_len > 0);
+}
+
+/* A stop is on its way that is to tell its registers: it waits where its sample found it,
+ * unless the stop found it elsewhere. */
+static void one_that_is_stopped_for_its_registers_waits_as_sampled(void **state)
+{
+	struct wp_thread *t = wp_threads_get(fake.target, FIRST);
+
+	(void)state;
+	t->stop.pending = t->stop.for_registers = true;
+	t->stop.facts = t->wait.facts;
+	t->wait.waiting = false;
+	word++;
+	wp_instant_take(fake.target);
+	assert_true(t->at_instant);
+	assert_int_equal(holder(FIRST), word);
+	t->stop.moved = true;
+	wp_instant_take(fake.target);
+	assert_false(t->at_instant);
+	/* One that ran waits for nothing. */
+	t->stop.moved = t->stop.for_registers = false;
+	word++;
+	wp_instant_take(fake.target);
+	assert_int_equal(holder(FIRST), word - 1);
+	t->stop.pending = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +225,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_thread_that_was_woken_is_not_of_the_moment, setup,
 			end),
+		cmocka_unit_test_setup_teardown(one_look_will_do, setup, end),
+		cmocka_unit_test_setup_teardown(
+			a_sleeper_is_of_the_moment_without_a_lock, setup, end),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_stopped_for_its_registers_waits_as_sampled,
+			setup, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,91 @@ static void threads_that_are_not_watched_are_read_for_their_names(void **state)
 			10 * WP_NS_PER_MS, 11 * WP_NS_PER_MS);
 }
 
+/* The group and unit of each of many processes are said, but of one that shares its
+ * entry with others. */
+static void each_of_many_processes_has_its_group(void **state)
+{
+	static const char cgroup[] = "0::/system.slice/x.service\n";
+	struct wp_sampler_options options = fake_target_options();
+	const struct wp_profile_process *p;
+
+	(void)state;
+	options.many = true;
+	fake_target_write(&fake, 0, "cgroup", cgroup);
+	start(&options);
+	p = &fake.profile.processes[fake.target->index];
+	assert_string_equal(wp_profile_str(&fake.profile, p->cgroup),
+			    "/system.slice/x.service");
+	assert_string_equal(wp_profile_str(&fake.profile, p->unit),
+			    "x.service");
+	teardown(state);
+	setup(state);
+	options.own_threads = 1;
+	fake_target_write(&fake, 0, "cgroup", cgroup);
+	wp_profile_add_process(&fake.profile,
+			       &(struct wp_profile_process){ .pid = 1 });
+	start(&options);
+	p = &fake.profile.processes[fake.target->index];
+	assert_true(p->is_shared);
+	assert_int_equal(p->cgroup, 0);
+}
+
+static void what_has_no_group_or_is_alone_has_none(void **state)
+{
+	for (int many = 0; many < 2; many++) {
+		struct wp_sampler_options options = fake_target_options();
+		const struct wp_profile_process *p;
+
+		options.many = many;
+		if (!many)
+			fake_target_write(&fake, 0, "cgroup", "0::/a\n");
+		start(&options);
+		p = &fake.profile.processes[fake.target->index];
+		assert_int_equal(p->cgroup, 0);
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void a_process_that_has_gone_is_said(void **state)
+{
+	const struct wp_sampler_options options = fake_target_options();
+	struct wp_err err = WP_ERR_INIT;
+	char path[128], want[64];
+
+	(void)state;
+	start(&options);
+	snprintf(path, sizeof(path), "%s/maps", fake.dir);
+	unlink(path);
+	/* As of a zombie. */
+	fake_target_write(&fake, 0, "maps", "");
+	assert_int_equal(wp_sampler_add_target(fake.sampler, &fake.process,
+					       &fake.profile, &fake.target,
+					       &err),
+			 -ESRCH);
+	snprintf(want, sizeof(want), "process %d has gone", fake.process.pid);
+	assert_string_equal(err.msg, want);
+}
+
+/* With --stop=all what calls refer to is copied while all are stopped, else after the
+ * looks. */
+static void memory_is_of_one_moment_only_where_it_is_asked_for(void **state)
+{
+	struct wp_sampler_options options = fake_target_options();
+	const struct wp_regs regs = fake_stack_regs(&stack);
+
+	for (int asked = 0; asked < 2; asked++) {
+		options.call_memory = asked;
+		fake_target_add_thread(&fake, 7, "waiter");
+		fake_target_waits(&fake, 7, SYS_nanosleep, 0, &regs);
+		start(&options);
+		assert_int_equal(fake_target_tick(&fake, WP_NS_PER_MS), 0);
+		assert_int_equal(fake.target->threads[0]->at_instant, asked);
+		teardown(state);
+		setup(state);
+	}
+}
+
 /* Threads in a random life: they run, wait, wait for a CPU, begin and end, and
  * their stops come, come late, are refused, or kill them. */
 enum { FIRST_TID = 10, NTIDS = 5 };
@@ -228,6 +313,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			sums_stay_right_whatever_threads_and_stops_do, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			each_of_many_processes_has_its_group, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_has_no_group_or_is_alone_has_none, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_process_that_has_gone_is_said,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			memory_is_of_one_moment_only_where_it_is_asked_for,
+			setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

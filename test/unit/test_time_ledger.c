@@ -283,6 +283,77 @@ static void run_time_before_the_recording_is_no_part_of_it(void **state)
 	assert_int_equal(slices, 9);
 }
 
+/* What it was not watched for is no part of the next look's region either. */
+static void a_look_after_a_pause_stands_for_the_time_since(void **state)
+{
+	struct wp_time_ledger l;
+
+	(void)state;
+	wp_time_ledger_init(&l, 0, false);
+	look(&l, 1, 0, 0, false);
+	wp_time_ledger_skip(&l, 7 * MS);
+	look(&l, 8, 0, 0, false);
+	assert_int_equal(l.region_ns, 1 * MS);
+	/* Time that lies behind the last look's is none. */
+	wp_time_ledger_skip(&l, 3 * MS);
+	assert_int_equal(l.unwatched_ns, 6 * MS);
+	look(&l, 10, 0, 0, false);
+	assert_int_equal(l.region_ns, 2 * MS);
+}
+
+/* Found ready at its only look: what the kernel has not told by the end is running. */
+static void a_thread_of_which_nothing_is_told_runs(void **state)
+{
+	struct wp_time_ledger l;
+
+	(void)state;
+	wp_time_ledger_init(&l, 0, false);
+	look(&l, 0, 0, 0, true);
+	look(&l, 6, 0, 0, true);
+	assert_int_equal(wp_time_ledger_close(&l, false), 6 * MS);
+	assert_owed(&l, 6, 0, 0);
+	/* One that was ready half of the time before has been so since. */
+	wp_time_ledger_init(&l, 0, false);
+	look(&l, 0, 0, 0, false);
+	look(&l, 10, 0, 0, false);
+	look(&l, 20, 10, 0, true);
+	look(&l, 24, 10, 0, true);
+	assert_int_equal(wp_time_ledger_close(&l, false), 2 * MS);
+	assert_owed(&l, 12, 0, 12);
+}
+
+static void a_thread_that_ends_waiting_waited_to_its_end(void **state)
+{
+	struct wp_time_ledger l;
+
+	(void)state;
+	wp_time_ledger_init(&l, 0, false);
+	wp_time_ledger_look(&l, &none, 6 * MS, 10 * MS, false);
+	assert_int_equal(wp_time_ledger_close(&l, true), 0);
+	assert_owed(&l, 0, 0, 10);
+	/* It lives on: what comes after the look is not known. */
+	wp_time_ledger_init(&l, 0, false);
+	wp_time_ledger_look(&l, &none, 6 * MS, 10 * MS, false);
+	assert_int_equal(wp_time_ledger_close(&l, false), 0);
+	assert_owed(&l, 0, 0, 6);
+}
+
+/* Half of 100 ms, missed by 10 looks, has a chance of exp(-5): by more it was no wait. */
+static void what_many_looks_miss_was_no_wait(void **state)
+{
+	struct wp_time_ledger l = { .all_ns = 100 * MS, .looks = 10 };
+
+	(void)state;
+	assert_false(wp_time_ledger_was_held_up(&l, 50 * MS, 0));
+	l.looks++;
+	assert_true(wp_time_ledger_was_held_up(&l, 50 * MS, 0));
+	/* What stops took, and what is not told at both ends. */
+	l.looks = 1;
+	assert_true(wp_time_ledger_was_held_up(&l, 20 * MS, 0));
+	assert_false(wp_time_ledger_was_held_up(&l, 20 * MS + 1, 0));
+	assert_true(wp_time_ledger_was_held_up(&l, 25 * MS, 5 * MS));
+}
+
 /* What a thread does in a step, and how long. */
 enum { RUNS, QUEUES, WAITS, NSTATES };
 /* Never a multiple of a tick: to leave a CPU takes time on it. */
@@ -610,6 +681,11 @@ int main(void)
 			a_thread_that_is_ready_at_the_end_is_known_to_a_tick),
 		cmocka_unit_test(
 			no_order_of_events_loses_time_or_pays_it_twice),
+		cmocka_unit_test(
+			a_look_after_a_pause_stands_for_the_time_since),
+		cmocka_unit_test(a_thread_of_which_nothing_is_told_runs),
+		cmocka_unit_test(a_thread_that_ends_waiting_waited_to_its_end),
+		cmocka_unit_test(what_many_looks_miss_was_no_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "../../src/sample/wait_child.h"
+#include "few_allocations.h"
 #include "one_target.h"
 
 enum { TID = 7, NCHILDREN = 3 };
@@ -184,6 +185,44 @@ static void a_child_is_looked_at_twice(void **state)
 	assert_false(t->wait.child_is_sure);
 }
 
+/* It is looked for among the first 64: to read each costs some microseconds. */
+static void a_pid_is_looked_for_among_few_children(void **state)
+{
+	char text[1000];
+
+	(void)state;
+	t->wait.facts = (struct wp_thread_facts){
+		.syscall_nr = SYS_wait4, .args = { (uint64_t)children[0] }
+	};
+	for (int before = 63; before <= 64; before++) {
+		char want[64];
+		size_t at = 0;
+
+		for (int i = 0; i < before; i++)
+			at += (size_t)snprintf(text + at, sizeof(text) - at,
+					       "%d ", children[1]);
+		snprintf(text + at, sizeof(text) - at, "%d ", children[0]);
+		fake_target_write(&fake, TID, "children", text);
+		assert_int_equal(wp_wait_child_describe(t, &key), 0);
+		snprintf(want, sizeof(want), "one of %d children, ",
+			 before + 1);
+		assert_begins(wp_profile_str(&fake.profile, key.object),
+			      before == 63 ? "child " : want, before == 64);
+	}
+}
+
+#ifdef CAN_FAIL
+static void a_child_without_memory_is_an_error(void **state)
+{
+	(void)state;
+	describe(2, SYS_wait4, (uint64_t)-1, 0);
+	allocations_left = 0;
+	assert_int_equal(wp_wait_child_describe(t, &key), -ENOMEM);
+	assert_int_equal(wp_wait_child_confirm(t, &key), -ENOMEM);
+	allocations_left = -1;
+}
+#endif
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, end)
 
 int main(void)
@@ -195,6 +234,10 @@ int main(void)
 		TEST(a_child_that_has_ended_is_a_name_or_a_number),
 		TEST(a_list_that_is_too_long_is_read_otherwise),
 		TEST(a_child_is_looked_at_twice),
+		TEST(a_pid_is_looked_for_among_few_children),
+#ifdef CAN_FAIL
+		TEST(a_child_without_memory_is_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
