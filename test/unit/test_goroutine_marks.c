@@ -6,8 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "few_allocations.h"
 
 #include "wallprof/goroutine_marks.h"
 
@@ -155,6 +159,62 @@ static void what_was_not_read_says_nothing(void **state)
 	assert_false(change.all_wait_inside);
 }
 
+static void what_has_no_goroutine_any_more_says_nothing(void **state)
+{
+	(void)state;
+	make(15, 0);
+	second.n = 0;
+	compare();
+	assert_int_equal(change.grown_id, 0);
+	assert_false(change.all_wait_inside);
+}
+
+/* This test is none of Go. */
+static void a_program_without_goroutines_has_no_marks(void **state)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_goroutine_marks marks = WP_GOROUTINE_MARKS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_process_open(&process, getpid(), NULL), 0);
+	assert_int_equal(wp_goroutine_marks_read(&marks, &process), 0);
+	assert_int_equal(marks.n, 0);
+	wp_process_clear(&process);
+	/* Who has ended has none either. */
+	assert_int_equal(wp_goroutine_marks_read(&marks, &process), 0);
+	assert_int_equal(marks.n, 0);
+}
+
+#ifdef CAN_FAIL
+static void without_memory_there_are_no_marks(void **state)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+	struct wp_goroutine_marks marks = WP_GOROUTINE_MARKS_INIT;
+	long n = 0, had;
+	int rc;
+
+	(void)state;
+	assert_int_equal(wp_process_open(&process, getpid(), NULL), 0);
+	assert_int_equal(wp_goroutine_marks_read(&marks, &process), 0);
+	had = live;
+	do {
+		allocations_left = n++;
+		rc = wp_goroutine_marks_read(&marks, &process);
+		allocations_left = -1;
+		assert_true(!rc || rc == -ENOMEM);
+		assert_int_equal(live, had);
+	} while (rc && n < 1000);
+	assert_int_equal(rc, 0);
+	assert_true(n > 5);
+	wp_process_clear(&process);
+	make(10, 10);
+	allocations_left = 0;
+	assert_int_equal(wp_goroutine_marks_compare(&first, &second, &change),
+			 -ENOMEM);
+	allocations_left = -1;
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +224,11 @@ int main(void)
 		cmocka_unit_test(what_waits_for_the_world_outside_is_no_group),
 		cmocka_unit_test(all_that_wait_inside),
 		cmocka_unit_test(what_was_not_read_says_nothing),
+		cmocka_unit_test(what_has_no_goroutine_any_more_says_nothing),
+		cmocka_unit_test(a_program_without_goroutines_has_no_marks),
+#ifdef CAN_FAIL
+		cmocka_unit_test(without_memory_there_are_no_marks),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -954,6 +954,55 @@ static void mappings_of_allocators_are_told_from_others(void **state)
 	}
 }
 
+static struct wp_heap_sites *sites_of_target(void)
+{
+	return &fake.target->heap_samples->sites;
+}
+
+/* Libraries have allocators, here the C library alone. */
+static void the_library_of_malloc_is_an_allocators(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	start_target();
+	for (size_t i = 0; i < sites_of_target()->nsearched; i++)
+		n += sites_of_target()->searched[i].is_allocator;
+	assert_true(n > 0);
+	assert_non_null(strstr(sites_of_target()->files, "libc"));
+}
+
+#if defined(__x86_64__)
+/* A probe is there as long as its byte, or a call that the kernel has made of it, is. */
+static void what_the_program_wrote_over_is_counted(void **state)
+{
+	const uint8_t *call = (const uint8_t *)(uintptr_t)&setup;
+	struct wp_heap_sites *sites;
+	uint8_t byte = 0;
+
+	(void)state;
+	start_target();
+	sites = sites_of_target();
+	assert_true(sites->nplaces > 2);
+	assert_int_equal(wp_heap_sites_count_overwritten(sites, fake.target),
+			 0);
+	sites->places[0].code[0] ^= 1;
+	assert_int_equal(wp_heap_sites_count_overwritten(sites, fake.target),
+			 1);
+	while (*call != 0xe8)
+		call++;
+	sites->places[1].avma = (uintptr_t)call;
+	sites->places[1].code[0] = 0x90;
+	assert_int_equal(wp_heap_sites_count_overwritten(sites, fake.target),
+			 1);
+	/* No code is there any more. */
+	sites->places[2].avma = (uintptr_t)&byte;
+	sites->places[2].code[0] = 1;
+	assert_int_equal(wp_heap_sites_count_overwritten(sites, fake.target),
+			 1);
+}
+#endif
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -1000,6 +1049,10 @@ int main(void)
 		TEST(who_has_no_filter_is_probed_anywhere),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
 		cmocka_unit_test(mappings_of_allocators_are_told_from_others),
+		TEST(the_library_of_malloc_is_an_allocators),
+#if defined(__x86_64__)
+		TEST(what_the_program_wrote_over_is_counted),
+#endif
 	};
 
 	return cmocka_run_group_tests_name("heap_samples", tests, NULL, NULL);

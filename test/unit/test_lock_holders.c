@@ -177,6 +177,58 @@ static void a_holder_is_found_by_the_tid_of_its_own_namespace(void **state)
 	assert_charged(HOLDER, OWN_STACK, 1, TICK);
 }
 
+/* A holder that no look finds running has no stack of its own. */
+static void what_a_holder_owes_alone_is_paid_at_the_end(void **state)
+{
+	struct wp_thread *holder;
+
+	(void)state;
+	start();
+	tick();
+	holder = wp_threads_find(fake.target, HOLDER);
+	assert_non_null(holder);
+	wp_time_ledger_drop_ready(&holder->time);
+	wp_time_ledger_pay_count(&holder->time);
+	wp_time_ledger_owe_lock(&holder->time, 1, TICK);
+	holder->last_running_stack = UINT32_MAX;
+	assert_int_equal(wp_lock_holders_finish(fake.target), 0);
+	assert_charged(HOLDER, NO_STACK, 1, TICK);
+	assert_int_equal(fake_target_ends(&fake, WP_END_EMPTY), 1);
+	/* It is paid once. */
+	assert_int_equal(wp_lock_holders_finish(fake.target), 0);
+	assert_charged(HOLDER, NO_STACK, 1, TICK);
+}
+
+/* For the timeline alone nobody is charged and nobody is stopped for it. */
+static void who_only_notes_holders_charges_none(void **state)
+{
+	(void)state;
+	options.mutex = false;
+	options.wall = options.note_holders = true;
+	options.stop = WP_STOP_NEVER;
+	start();
+	for (int i = 0; i < 20; i++)
+		tick();
+	finish();
+	assert_int_equal(fake.profile.sets[WP_PROFILE_MUTEX].nsamples, 0);
+	assert_int_equal(fake_stop.ninterrupts, 0);
+}
+
+/* What a thread waits for is known of a look at this tick only. */
+static void a_wait_that_this_tick_did_not_meet_charges_nobody(void **state)
+{
+	(void)state;
+	start();
+	tick();
+	assert_charged(HOLDER, OWN_STACK, 1,
+		       fake.sampler->tick_ns - fake.target->start_ns);
+	fake.sampler->tick_ns += TICK;
+	assert_int_equal(wp_lock_holders_tick(fake.target), 0);
+	assert_int_equal(fake.target->stop_requests.n, 0);
+	assert_charged(HOLDER, OWN_STACK, 1,
+		       fake.sampler->tick_ns - TICK - fake.target->start_ns);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -188,6 +240,9 @@ int main(void)
 		TEST(a_wait_for_an_unknown_holder_stays_with_the_waiter),
 		TEST(other_waits_charge_nobody),
 		TEST(a_holder_is_found_by_the_tid_of_its_own_namespace),
+		TEST(what_a_holder_owes_alone_is_paid_at_the_end),
+		TEST(who_only_notes_holders_charges_none),
+		TEST(a_wait_that_this_tick_did_not_meet_charges_nobody),
 	};
 
 	return cmocka_run_group_tests_name("lock_holders", tests, NULL, NULL);

@@ -363,6 +363,45 @@ static void a_process_is_forgotten_at_the_end(void **state)
 	assert_int_equal(fake_target_wall_ns(&first, 5, WP_NSTATES), 0);
 }
 
+/* Of ticks in a row that were due while the one before was made, every other one is taken
+ * for a chance find. */
+static void every_other_of_late_ticks_is_overdue(void **state)
+{
+	uint64_t start_ns = fake_now_ns;
+	bool was = false;
+	int n = 0;
+
+	(void)state;
+	start();
+	wp_sampler_next_tick(first.sampler, start_ns);
+	for (uint64_t i = 1; i <= 40; i++) {
+		uint64_t now = start_ns + i * 10 * MS + 10 * MS - 1;
+		uint64_t due = wp_sampler_next_tick(first.sampler, now);
+
+		was = !was && now > due + 10 * WP_NS_PER_US;
+		assert_int_equal(first.sampler->is_overdue, was);
+		n += was;
+	}
+	assert_in_range(n, 15, 20);
+	/* One that is due later is in time. */
+	wp_sampler_next_tick(first.sampler, start_ns + 415 * MS);
+	wp_sampler_next_tick(first.sampler, start_ns + 415 * MS);
+	assert_false(first.sampler->is_overdue);
+}
+
+/* Nothing has to be read meanwhile. */
+static void a_sleep_is_as_long_as_is_asked_for(void **state)
+{
+	uint64_t from_ns;
+
+	(void)state;
+	start();
+	from_ns = fake_now_ns;
+	assert_int_equal(wp_sampler_sleep(first.sampler, from_ns + 100 * MS),
+			 0);
+	assert_int_equal(fake_now_ns - from_ns, 100 * MS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -386,6 +425,8 @@ int main(void)
 		TEST(a_process_that_has_gone_is_no_target),
 		TEST(a_process_is_forgotten_for_itself_alone),
 		TEST(a_process_is_forgotten_at_the_end),
+		TEST(every_other_of_late_ticks_is_overdue),
+		TEST(a_sleep_is_as_long_as_is_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

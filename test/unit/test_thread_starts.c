@@ -613,6 +613,23 @@ static void events_cannot_begin_without_memory(void **state)
 }
 #endif
 
+/* However rare ticks are. */
+static void records_are_read_each_20_ms(void **state)
+{
+	uint64_t from_ns;
+
+	(void)state;
+	start();
+	from_ns = fake_now_ns;
+	assert_int_equal(wp_sampler_sleep(fake.sampler, from_ns + WP_NS_PER_S),
+			 0);
+	assert_int_equal(fake_now_ns - from_ns, 20 * WP_NS_PER_MS);
+	from_ns = fake_now_ns;
+	assert_int_equal(
+		wp_sampler_sleep(fake.sampler, from_ns + 5 * WP_NS_PER_MS), 0);
+	assert_int_equal(fake_now_ns - from_ns, 5 * WP_NS_PER_MS);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -648,6 +665,7 @@ int main(void)
 		TEST(what_is_told_without_memory_is_an_error),
 		TEST(events_cannot_begin_without_memory),
 #endif
+		TEST(records_are_read_each_20_ms),
 	};
 
 	return cmocka_run_group_tests_name("thread_starts", tests, NULL, NULL);

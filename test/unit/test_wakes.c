@@ -408,6 +408,54 @@ static void tids_are_in_few_ranges(void **state)
 	assert_ranges(far, 0, of_far, 0);
 }
 
+/* Ticks tell of a wait if they have met it often enough. */
+static void a_wait_that_few_ticks_met_is_not_theirs(void **state)
+{
+	const struct wp_regs regs = fake_stack_regs(&stack);
+
+	(void)state;
+	fake_target_waits(&fake, WORKER, SYS_nanosleep, 0, &regs);
+	start();
+	put_wake(MAKER, false, false);
+	fake_now_ns += WP_NS_PER_MS;
+	put(WP_PERF_SWITCH_IN, WORKER);
+	fake_target_schedstat(&fake, WORKER, 2000, 0, 2);
+	fake_target_runs(&fake, WORKER);
+	finish();
+	assert_int_equal(nsamples(), 0);
+}
+
+static void a_sample_that_comes_twice_is_one(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_SWITCH_OUT, WORKER);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wake(MAKER, false, false);
+	put_waker(MAKER, false);
+	put_waker(MAKER, false);
+	put(WP_PERF_SWITCH_IN, WORKER);
+	finish();
+	assert_int_equal(nsamples(), 1);
+	assert_by(sample_of("", 3), MAKER, 1, WP_NS_PER_MS);
+}
+
+/* The thread that a tid names at the wake may be another's. */
+static void a_stack_of_who_is_not_recorded_is_none(void **state)
+{
+	(void)state;
+	start();
+	put(WP_PERF_SWITCH_OUT, WORKER);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wake(0, false, true);
+	put_waker(0, false);
+	put(WP_PERF_SWITCH_IN, WORKER);
+	finish();
+	assert_int_equal(nsamples(), 1);
+	assert_by(sample_of("[software interrupt]", 1), WORKER, 1,
+		  WP_NS_PER_MS);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -426,6 +474,9 @@ int main(void)
 		TEST(wakes_in_gaps_are_weighed_for),
 		TEST(stacks_are_taken_at_as_many_wakes_as_are_cheap),
 		TEST(what_cannot_be_recorded_is_said),
+		TEST(a_wait_that_few_ticks_met_is_not_theirs),
+		TEST(a_sample_that_comes_twice_is_one),
+		TEST(a_stack_of_who_is_not_recorded_is_none),
 	};
 
 	return cmocka_run_group_tests_name("wakes", tests, NULL, NULL);
