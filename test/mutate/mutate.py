@@ -118,6 +118,21 @@ class Room:
         args = [a for a in self.compile[1:] if a[:2] in ("-I", "-D", "-s")]
         return Source(str(path), args, first, left_out)
 
+    def compile_text(self, path, mutated, text, object_):
+        """The compiler has made OBJECT_ of MUTATED, in file TEXT; it is left as it
+        is if it was made of that, after the object without mutants."""
+        original = (self.objects.parents[1] / path).with_suffix(".o")
+        if object_.exists() and text.exists() and \
+                text.read_bytes() == mutated and \
+                object_.stat().st_mtime > original.stat().st_mtime:
+            return subprocess.CompletedProcess([], 0)
+        text.write_bytes(mutated)
+        object_.unlink(missing_ok=True)
+        return subprocess.run(
+            [*self.compile, "-w", "-include", HERE / "mutants.h",
+             "-iquote", path.parent, "-c", "-o", object_, text],
+            cwd=ROOT, capture_output=True, text=True, check=False)
+
     def compile_mutants(self, path, first):
         """The source, its mutants numbered from FIRST; its object is in the
         library.  Where a mutant is no C its line has none."""
@@ -126,12 +141,9 @@ class Room:
         object_ = self.build / (path.stem + ".o")
         for _ in range(20):
             source = self.parse(path, first, left_out)
-            text.write_bytes(b'#line 1 "%s"\n' % str(path).encode() +
-                             source.mutated())
-            done = subprocess.run(
-                [*self.compile, "-w", "-include", HERE / "mutants.h",
-                 "-iquote", path.parent, "-c", "-o", object_, text],
-                cwd=ROOT, capture_output=True, text=True, check=False)
+            mutated = (b'#line 1 "%s"\n' % str(path).encode() +
+                       source.mutated())
+            done = self.compile_text(path, mutated, text, object_)
             if not done.returncode:
                 subprocess.run(["ar", "r", self.library, object_], check=True)
                 if left_out:

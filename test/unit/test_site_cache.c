@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../src/sample/site_cache.h"
+#include "few_allocations.h"
 
 enum { SP = 0x7000, DEPTH = 3 };
 
@@ -119,6 +120,46 @@ static void the_oldest_site_gives_way(void **state)
 	wp_site_cache_clear(&cache);
 }
 
+static void an_empty_stack_is_no_site(void **state)
+{
+	struct wp_site_cache cache = { 0 };
+	struct wp_stack got;
+
+	(void)state;
+	make_stack();
+	assert_int_equal(wp_site_cache_add(&cache, SP, 1, &stack), 0);
+	stack.depth = 0;
+	assert_int_equal(wp_site_cache_add(&cache, SP, 1, &stack), 0);
+	assert_int_equal(cache.next, 1);
+	assert_true(find(&cache, 0x100, SP, 1, DEPTH, &got));
+	wp_site_cache_clear(&cache);
+}
+
+#ifdef CAN_FAIL
+static void a_site_without_memory_is_an_error(void **state)
+{
+	struct wp_site_cache cache = { 0 };
+	struct wp_stack got;
+	long had = live;
+
+	(void)state;
+	make_stack();
+	for (long n = 0; n < 2; n++) {
+		allocations_left = n;
+		assert_int_equal(wp_site_cache_add(&cache, SP, 1, &stack),
+				 -ENOMEM);
+		allocations_left = -1;
+		assert_false(find(&cache, 0x100, SP, 1, DEPTH, &got));
+	}
+	for (uint64_t i = 0; i < WP_SITES; i++)
+		assert_int_equal(wp_site_cache_add(&cache, SP + i, 1, &stack),
+				 0);
+	assert_true(find(&cache, 0x100, SP, 1, DEPTH, &got));
+	wp_site_cache_clear(&cache);
+	assert_int_equal(live, had);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +167,10 @@ int main(void)
 		cmocka_unit_test(any_difference_is_another_stack),
 		cmocka_unit_test(a_slot_that_cannot_be_read_is_no_match),
 		cmocka_unit_test(the_oldest_site_gives_way),
+		cmocka_unit_test(an_empty_stack_is_no_site),
+#ifdef CAN_FAIL
+		cmocka_unit_test(a_site_without_memory_is_an_error),
+#endif
 	};
 
 	/* Elsewhere a site never matches: see same_return_addresses. */
