@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "one_target.h"
+#include "few_allocations.h"
 
 #include "go_target_maker.h"
 #include "wallprof/go_books.h"
@@ -368,6 +369,38 @@ static void a_version_that_is_not_known_has_none_either(void **state)
 	assert_non_null(strstr(err.msg, "a Go that is not known"));
 }
 
+#ifdef CAN_FAIL
+static void without_memory_there_are_no_books(void **state)
+{
+	static const enum wp_profile_kind kinds[] = { WP_PROFILE_HEAP,
+						      WP_PROFILE_BLOCK };
+	enum { MANY = 1 << 20 };
+
+	for (size_t i = 0; i < 2; i++) {
+		long need;
+
+		allocations_left = MANY;
+		read_book(kinds[i]);
+		need = MANY - allocations_left;
+		allocations_left = -1;
+		assert_true(need > 5);
+		for (long n = 0; n < need; n++) {
+			int rc;
+
+			made_target_end(state);
+			setup(state);
+			made_target_update();
+			allocations_left = n;
+			rc = wp_go_books_read(fake.target, kinds[i], NULL);
+			allocations_left = -1;
+			assert_int_equal(rc, -ENOMEM);
+		}
+		made_target_end(state);
+		setup(state);
+	}
+}
+#endif
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, made_target_end)
 
 int main(void)
@@ -388,6 +421,9 @@ int main(void)
 		TEST(another_program_has_none),
 		TEST(tables_that_are_malformed_are_said_to_be),
 		TEST(a_version_that_is_not_known_has_none_either),
+#ifdef CAN_FAIL
+		TEST(without_memory_there_are_no_books),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "../../src/sample/goroutine_kept.h"
+#include "few_allocations.h"
 #include "one_target.h"
 
 #include "go_target_maker.h"
@@ -462,6 +463,54 @@ static void a_thread_of_another_program_has_no_goroutine(void **state)
 	wp_goroutine_times_close(fake.target);
 }
 
+#ifdef CAN_FAIL
+/* Their first look, another and the end. */
+static int keep(void)
+{
+	int rc = wp_goroutine_kept_open(fake.target);
+
+	for (int i = 0; i < 2 && !rc; i++) {
+		fake_now_ns += TICK;
+		fake.sampler->tick_ns = fake.target->last_tick_ns = fake_now_ns;
+		rc = wp_goroutine_times_tick(fake.target);
+	}
+	return rc ? rc : wp_goroutine_times_finish(fake.target);
+}
+
+static long keep_with(long n, int *ret_rc)
+{
+	long left;
+
+	start_target();
+	t = wp_threads_get(fake.target, TID);
+	made_target_show();
+	fake.target->go_is_none = false;
+	made_target_update();
+	fake.sampler->tick_ns = fake_now_ns;
+	allocations_left = n;
+	*ret_rc = keep();
+	left = allocations_left;
+	allocations_left = -1;
+	return left;
+}
+
+static void goroutines_without_memory_are_an_error(void **state)
+{
+	enum { MANY = 1 << 20 };
+	int rc;
+	long need = MANY - keep_with(MANY, &rc);
+
+	assert_int_equal(rc, 0);
+	assert_true(need > 10);
+	for (long n = 0; n < need; n++) {
+		made_target_end(state);
+		setup(state);
+		keep_with(n, &rc);
+		assert_int_equal(rc, -ENOMEM);
+	}
+}
+#endif
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, made_target_end)
 
 int main(void)
@@ -485,6 +534,9 @@ int main(void)
 		TEST(without_it_the_last_look_or_the_stack_tells),
 		TEST(the_runtime_works_for_a_goroutine_or_for_none),
 		TEST(a_thread_of_another_program_has_no_goroutine),
+#ifdef CAN_FAIL
+		TEST(goroutines_without_memory_are_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "one_target.h"
+#include "few_allocations.h"
 
 #include "go_target_maker.h"
 #include "wallprof/goroutine_stacks.h"
@@ -262,6 +263,30 @@ static void one_of_an_unknown_go_says_so(void **state)
 	assert_int_equal(list.all.len, 0);
 }
 
+#ifdef CAN_FAIL
+static void without_memory_the_list_is_an_error(void **state)
+{
+	enum { MANY = 1 << 20 };
+	long need;
+
+	allocations_left = MANY;
+	assert_int_equal(read_list(NULL), 0);
+	need = MANY - allocations_left;
+	allocations_left = -1;
+	assert_true(need > 5);
+	for (long n = 0; n < need; n++) {
+		int rc;
+
+		end(state);
+		setup(state);
+		allocations_left = n;
+		rc = read_list(NULL);
+		allocations_left = -1;
+		assert_int_equal(rc, -ENOMEM);
+	}
+}
+#endif
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, end)
 
 int main(void)
@@ -280,6 +305,9 @@ int main(void)
 		TEST(another_program_has_none),
 		TEST(a_library_of_go_has_goroutines_too),
 		TEST(one_of_an_unknown_go_says_so),
+#ifdef CAN_FAIL
+		TEST(without_memory_the_list_is_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

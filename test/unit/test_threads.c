@@ -313,6 +313,27 @@ static void too_few_descriptors_are_not_all_taken(void **state)
 	assert_int_equal(wp_thread_files_schedstat(t, &now), -ENOENT);
 }
 
+/* The first thread's name is its process's. */
+static void a_process_has_the_name_of_its_first_thread(void **state)
+{
+	const struct wp_profile_process *p;
+	struct wp_thread *other, *leader;
+
+	(void)state;
+	fake.process.pid = 5;
+	fake_target_add_thread(&fake, 5, "first");
+	fake_target_add_thread(&fake, 6, "second");
+	start_target();
+	leader = wp_threads_get(fake.target, 5);
+	other = wp_threads_get(fake.target, 6);
+	p = &fake.profile.processes[fake.target->index];
+	assert_string_equal(wp_profile_str(&fake.profile, p->name), "first");
+	wp_threads_rename(other, "third");
+	assert_string_equal(wp_profile_str(&fake.profile, p->name), "first");
+	wp_threads_rename(leader, "fourth");
+	assert_string_equal(wp_profile_str(&fake.profile, p->name), "fourth");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -330,6 +351,7 @@ int main(void)
 		TEST(threads_beyond_the_limit_share_an_entry_by_name),
 		TEST(schedstat_is_kept_open_other_files_when_read_twice),
 		TEST(too_few_descriptors_are_not_all_taken),
+		TEST(a_process_has_the_name_of_its_first_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
