@@ -3,7 +3,7 @@
 #                                      at a time: do unit tests of its room fail?
 # make mutate T=src/hang               all sources of a room
 # make mutate                          the rooms of MUTATE, for hours
-# MUTANTS=N tries N of each source, drawn by lot.
+# MUTANTS=N tries N of each source, drawn by lot; LOT=X others.
 # AGAIN=1 tries those that survived the last time, of build/mutants.
 MUTATE := src/sample src/ptrace src/hang unwind src/proc
 MUTATE_O := build/mutate
@@ -21,7 +21,7 @@ mutate:
 mutate-room:
 	$(Q)$(MAKE) --no-print-directory O=$(O) T= UNIT_RUN='$(MUTATE_TESTS)' \
 		unit-programs
-	$(Q)MUTANTS=$(MUTANTS) test/mutate/mutate.py $(if $(AGAIN),--again) $(O) '$(COMPILE)' \
+	$(Q)MUTANTS=$(MUTANTS) LOT=$(LOT) test/mutate/mutate.py $(if $(AGAIN),--again) $(O) '$(COMPILE)' \
 		'$(LINK) -Wl,--wrap=_cmocka_run_group_tests' \
 		'$(LINKED_$(BUILD)) $(call libs_of,$(MUTATE_ROOM)) -lcmocka $(call ext_of,$(MUTATE_ROOM))' \
 		$(MUTATE_ROOM) '$(MUTATE_TESTS)' $(MUTATE_FILES)

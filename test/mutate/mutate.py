@@ -13,7 +13,8 @@ as by one that takes too long.  Survivors are in build/mutants/SOURCE, but
 for those that equivalent.txt knows: they do what the original does, for a reason
 given there.  With --again only the survivors of the last time are tried, and all
 others count as killed; with
-MUTANTS=N in the environment N of each source, drawn by lot, always the same.
+MUTANTS=N in the environment N of each source, drawn by lot, always the same; with
+LOT=X others, as tests that were written for what survived a draw favour it.
 """
 import collections
 import ctypes
@@ -232,7 +233,8 @@ def kill(job):
 def drawn(path, mutants):
     """Those that are tried."""
     most = int(os.environ.get("MUTANTS") or len(mutants))
-    return random.Random(str(path)).sample(mutants, min(most, len(mutants)))
+    lot = random.Random(path + os.environ.get("LOT", ""))
+    return lot.sample(mutants, min(most, len(mutants)))
 
 
 def count(ends):

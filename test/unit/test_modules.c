@@ -189,10 +189,10 @@ static void vary(struct wp_module_place *place, int field, uint64_t n)
 	}
 }
 
-/* Among as many, some have one hash of 32 bits (17 pairs of 2^37 are expected). */
+/* Among as many, some have one hash of 32 bits: eight pairs of each field are expected. */
 static void modules_of_one_hash_are_told_apart(void **state)
 {
-	enum { N = 1 << 19 };
+	enum { N = 1 << 18 };
 	struct wp_module_place at = place(LIB, 0);
 	const struct wp_map map = *at.map;
 	uint32_t id;
