@@ -207,6 +207,54 @@ static void a_file_in_dev_shm_is_a_file(void **state)
 	unlink(path);
 }
 
+/* A region of the file in which nothing is relocated: its headers and its code. */
+static bool is_code_of(const struct own *own, const struct wp_map *map,
+		       const struct wp_map *exe)
+{
+	return map->read && (map->exec || !map->off) && map->ino == exe->ino &&
+	       map->dev == exe->dev &&
+	       !strcmp(wp_maps_path(&own->maps, map),
+		       wp_maps_path(&own->maps, exe));
+}
+
+/* Of few descriptors none is left: each region has the bytes that it has in the file. */
+static void past_the_limit_a_file_is_what_is_mapped_of_it(void **state)
+{
+	enum { PAGE = 4096 };
+	struct own *own = *state;
+	const struct wp_map *exe = map_of(own, (void *)&setup);
+	struct wp_elf_image *file = find(own, &own->process, exe), *memory;
+	uint8_t id[WP_BUILD_ID_MAX];
+	size_t npages = 0;
+
+	assert_non_null(file);
+	memcpy(id, file->build_id, file->build_id_len);
+	wp_image_cache_clear(&own->cache);
+	own->cache.fd_limit = 2;
+	memory = find(own, &own->process, exe);
+	assert_non_null(memory);
+	assert_non_null(own->cache.v[0].memory);
+	assert_memory_equal(memory->build_id, id, memory->build_id_len);
+	for (size_t i = 0; i < own->maps.len; i++) {
+		const struct wp_map *map = &own->maps.v[i];
+		uint64_t size = map->end_avma - map->start_avma;
+
+		if (!is_code_of(own, map, exe))
+			continue;
+		for (uint64_t at = 0; at < size; at += PAGE, npages++) {
+			const uint8_t *bytes = wp_elf_image_at(
+				memory, map->off + at, PAGE);
+
+			assert_non_null(bytes);
+			assert_memory_equal(
+				bytes,
+				(void *)(uintptr_t)(map->start_avma + at),
+				PAGE);
+		}
+	}
+	assert_true(npages > 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -218,6 +266,7 @@ int main(void)
 		TEST(what_is_no_elf_file_is_remembered),
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_in_dev_shm_is_a_file),
+		TEST(past_the_limit_a_file_is_what_is_mapped_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
