@@ -109,7 +109,7 @@ cmd_DIR := src/cmd
 # What each may use, nearest first.
 base_DEPS :=
 proc_DEPS := base
-ptrace_DEPS := proc base
+ptrace_DEPS := bpf proc base
 perf_DEPS := proc base
 bpf_DEPS := proc base
 unwind_DEPS := base
@@ -120,7 +120,7 @@ lock_DEPS := base
 hang_DEPS := lock base
 go_DEPS := proc base
 heap_DEPS := unwind base
-sample_DEPS := go heap bpf perf ptrace lock state unwind profile proc base
+sample_DEPS := go heap perf ptrace bpf lock state unwind profile proc base
 output_DEPS := profile hang lock state proc base
 symbolize_DEPS := symbols state profile proc base
 dump_DEPS := hang symbolize symbols sample $(sample_DEPS)
@@ -156,7 +156,7 @@ $(O)/%.o: %.c | deps-build
 
 # A program for the kernel, part of ours as bytes.  Without clang or libbpf all
 # is built but this; why is in the log.
-BPF := task_scan heap_probe
+BPF := task_scan heap_probe call_argument
 $(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
 		include/wallprof/heap_record.h | deps-build
 	@mkdir -p $(@D)

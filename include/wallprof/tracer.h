@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "wallprof/call_argument.h"
 #include "wallprof/err.h"
 #include "wallprof/procfs.h"
 #include "wallprof/types.h"
@@ -39,6 +40,9 @@ struct wp_remade_call {
 	bool lost;
 	/* What the thread slept in before the stop: see wp_regs_note_call. */
 	struct wp_proc_syscall before;
+	/* Tells its first argument where nothing else does; borrowed from the tracer,
+	 * NULL: there is none. */
+	struct wp_call_argument *argument;
 	/* It was made, and left out; the kernel had made it as restart_syscall. */
 	bool is_made;
 	bool by_block;
@@ -82,6 +86,7 @@ struct wp_tracer {
 	unsigned int lags_in_time;
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
+	struct wp_call_argument argument;
 };
 
 #define WP_TRACER_INIT                                                         \

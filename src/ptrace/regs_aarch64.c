@@ -10,9 +10,9 @@
  * takes two more stops: the thread makes the call again, which PTRACE_SYSEMU leaves
  * out, and which returns what makes the kernel restart it unless there is a signal.
  * That is said on the way out: on 6.12.117, not on 6.1, to set the call's number
- * (NT_ARM_SYSTEM_CALL) makes what x0 holds then the first argument.  So that kernel
- * does not tell the argument of a call that EINTR has ended either, unless the thread
- * slept in it before the stop was asked for; else it ends there, which is counted.
+ * (NT_ARM_SYSTEM_CALL) makes what x0 holds then the first argument.  So there only a BPF
+ * program tells the argument of a call that EINTR has ended, unless the thread slept in it
+ * before the stop was asked for; where BPF is not permitted it ends, which is counted.
  * (To detach a thread on its way into a call would end that: it sets TIF_SIGPENDING.)
  */
 #if defined(__aarch64__)
@@ -121,6 +121,28 @@ static int read_first_argument(pid_t tid, long nr, uint64_t *ret)
 	return 0;
 }
 
+/* What the call that TID, with registers R, has just come back from had as its first
+ * argument.  Negative errno: nothing tells it. */
+static int find_first_argument(pid_t tid, const struct user_regs_struct *r,
+			       const struct wp_remade_call *restart,
+			       uint64_t *ret)
+{
+	int rc = -ENOTSUP;
+
+	if (is_same_call(&restart->before, r)) {
+		*ret = restart->before.args[0];
+		return 0;
+	}
+	/* First, for to set the call's number may end what it reads. */
+	if (restart->argument)
+		rc = wp_call_argument_read(restart->argument, tid, ret);
+	if (rc)
+		rc = read_first_argument(tid, (long)r->regs[REG_NR], ret);
+	/* x0 as it is is the result: to make the call with it were worse than its
+	 * EINTR. */
+	return rc || *ret == r->regs[0] ? -ENODATA : 0;
+}
+
 /* TID sleeps in a call that the kernel will make again. */
 static void see_restarted(pid_t tid, bool repair,
 			  const struct user_regs_struct *r,
@@ -149,12 +171,7 @@ static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
 		facts->args[i] = r->regs[i];
 	if (!repair)
 		return 0;
-	if (is_same_call(&restart->before, r))
-		first = restart->before.args[0];
-	else if (read_first_argument(tid, facts->syscall_nr, &first) ||
-		 /* That is x0 as it is, no argument: to make the call with it
-		  * were worse than its EINTR. */
-		 first == r->regs[0]) {
+	if (find_first_argument(tid, r, restart, &first)) {
 		restart->lost = true;
 		return 0;
 	}
@@ -187,7 +204,10 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	struct user_regs_struct r;
 	int rc = get_regs(tid, &r);
 
-	*ret_restart = (struct wp_remade_call){ .before = ret_restart->before };
+	*ret_restart = (struct wp_remade_call){
+		.before = ret_restart->before,
+		.argument = ret_restart->argument,
+	};
 	if (rc)
 		return rc;
 	ret_regs->known = 0;

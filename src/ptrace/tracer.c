@@ -120,7 +120,9 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 		return rc;
 	}
 	tracee = &tracer->v[tracer->len++];
-	*tracee = (struct wp_tracee){ .tid = tid, .cookie = cookie };
+	*tracee = (struct wp_tracee){ .tid = tid,
+				      .cookie = cookie,
+				      .restart.argument = &tracer->argument };
 	/* As late as can be: what a call was called with that the thread makes from now
 	 * on may not be known. */
 	wp_regs_note_call(tid, &tracee->restart.before);
@@ -443,4 +445,5 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 	tracer->v = NULL;
 	tracer->len = tracer->cap = 0;
 	count_released(left);
+	wp_call_argument_close(&tracer->argument);
 }

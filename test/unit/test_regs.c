@@ -254,6 +254,7 @@ static void one_that_was_not_seen_before_is_repaired_or_counted(void **state)
 	wait_for_state(pid, 'S');
 	tracee = stop(pid);
 	tracee->restart.before.running = true;
+	tracee->restart.argument = NULL;
 	assert_int_equal(wp_tracer_read_regs(tracee, &regs, &facts), 0);
 	assert_true(facts.asleep);
 	wp_tracer_release(&tracer, tracee);
@@ -262,6 +263,28 @@ static void one_that_was_not_seen_before_is_repaired_or_counted(void **state)
 	while (!call->ended)
 		usleep(1000);
 	assert_int_equal(call->result, facts.eintr_repaired ? 0 : -EINTR);
+}
+
+/* Where BPF is permitted, which reads what no register set has. */
+static void one_that_was_not_seen_before_is_repaired_by_bpf(void **state)
+{
+	pid_t pid = start(sleep_in_epoll);
+	struct wp_tracee *tracee;
+
+	(void)state;
+	wait_for_state(pid, 'S');
+	tracee = stop(pid);
+	tracee->restart.before.running = true;
+	assert_int_equal(wp_tracer_read_regs(tracee, &regs, &facts), 0);
+	wp_tracer_release(&tracer, tracee);
+	if (tracer.argument.tried && !tracer.argument.object)
+		skip();
+	assert_true(facts.eintr_repaired);
+	assert_int_equal(tracer.eintrs_left, 0);
+	assert_free(pid);
+	while (!call->ended)
+		usleep(1000);
+	assert_int_equal(call->result, 0);
 }
 
 static void sleep_in_pause(void)
@@ -443,6 +466,7 @@ int main(void)
 #endif
 		CALL_TEST(a_call_that_a_stop_would_end_goes_on),
 		CALL_TEST(one_that_was_not_seen_before_is_repaired_or_counted),
+		CALL_TEST(one_that_was_not_seen_before_is_repaired_by_bpf),
 		CALL_TEST(one_that_is_not_read_is_repaired_all_the_same),
 		CALL_TEST(a_signal_ends_such_a_call_as_ever),
 		CALL_TEST(the_call_number_0_is_one_as_well),
