@@ -149,6 +149,49 @@ for anyway in "" --heap-anyway; do
 		say "heap${anyway:+ $anyway}" "$(refusal "$reason")"
 	fi
 done
+# lack NAME WORDS COMMAND...: COMMAND runs wallprof where something is lacking, which
+# records all the same, and says WORDS.
+lack() {
+	what=$1 words=$2
+	shift 2
+	rm -f $out/lack.pb.gz
+	timeout 120 "$@" -p $pid -d 2 -o $out/lack.pb.gz >$out/lack.out 2>$out/lack.err
+	status=$?
+	if [ $status -le 1 ] && [ -s $out/lack.pb.gz ] && grep -q "$words" $out/lack.err; then
+		say "$what" ok
+	else
+		say "$what" "no: status $status, $(head -n 1 $out/lack.err)"
+		cat $out/lack.err
+	fi
+}
+case $(uname -m) in
+aarch64) bpf=280 perf=241 ;;
+*) bpf=321 perf=298 ;;
+esac
+# 38: ENOSYS.
+lack "no BPF" "no BPF scan: " "$FIXTURES_DIR/fault_deny" $bpf 38 "$program" --scan bpf
+lack "no perf events" "Function not implemented" \
+	"$FIXTURES_DIR/fault_deny" $perf 38 "$program" --profile wall,cpu
+if [ -d /sys/kernel/btf ]; then
+	mount -t tmpfs none /sys/kernel/btf
+	lack "no BTF" "no BPF scan: .*\(does not tell its types\|wants Linux\)" "$program" --scan bpf
+	umount /sys/kernel/btf
+fi
+# Half of what a recording may take.
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/small
+echo 32M >/sys/fs/cgroup/small/memory.max
+lack "cgroup with 32 MB" "" sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs; exec "$@"' \
+	sh "$program"
+killed=$(sed -n 's/^oom_kill //p' /sys/fs/cgroup/small/memory.events)
+[ "$killed" = 0 ] || say "cgroup with 32 MB" "no: $killed killed"
+for restrict in 1 2; do
+	echo $restrict >/proc/sys/kernel/kptr_restrict
+	timeout 120 "$program" -k -p $pid -d 2 -o - -f folded >$out/kptr.out 2>$out/kptr.err
+	named=$(grep -c 'futex_wait' $out/kptr.out)
+	say "kptr_restrict $restrict" "$([ "$named" != 0 ] && echo ok || echo no): $named stacks with names of the kernel's"
+done
+echo 0 >/proc/sys/kernel/kptr_restrict
 run block -p $pid -d 3 --profile block -o $out/block.pb.gz
 by=$(sed -n 's/^wallprof: block: \([^,]* from [^,]*\),.*/\1/p' $out/block.err | head -n 1)
 if [ $status -le 1 ] && [ -s $out/block.pb.gz ]; then
@@ -204,4 +247,17 @@ for scope in 1 2 0; do
 	esac
 	say "ptrace_scope $scope" "$([ -n "$wanted" ] && echo ok || echo no): status $status, $(head -n 1 $out/nobody.err)"
 done
+# A profile of AppArmor's that lets wallprof do all but trace.
+mount -t securityfs securityfs /sys/kernel/security 2>/dev/null
+if [ -d /sys/kernel/security/apparmor ] && command -v apparmor_parser >/dev/null; then
+	cp "$program" /run/confined
+	echo 'profile confined /run/confined {
+		file, capability, network, signal, unix, mount,
+		deny ptrace,
+	}' | apparmor_parser -r
+	timeout 60 /run/confined --threads -p "$redis" >$out/confined.out 2>$out/confined.err
+	status=$?
+	say AppArmor "$([ $status = 2 ] && grep -q AppArmor $out/confined.err &&
+		echo ok || echo no): status $status, $(head -n 1 $out/confined.err)"
+fi
 exit $failed

@@ -43,11 +43,11 @@ if [ -n "$expr" ]; then
 		"$(tail -n 1 /run/tmp/e2e | tr -d = | sed 's/^ *//; s/, [0-9]* deselected.*//')"
 	[ "$code" = 0 ] || status=1
 fi
-case $PARTS in *unit*) ;; *) exit $status ;; esac
+case $PARTS in *unit*) units=${UNITS:-test_*} ;; *) units=none ;; esac
 n=0 failed=
-for test in "$BUILD_DIR"/${UNITS:-test_*}; do
+for test in "$BUILD_DIR"/$units; do
 	case $test in
-	*.* | */test_pprof) continue ;;
+	*/none | *.* | */test_pprof) continue ;;
 	# Its tests compare times that an emulated CPU does not keep.
 	*/test_perf_open) continue ;;
 	esac
@@ -57,13 +57,28 @@ for test in "$BUILD_DIR"/${UNITS:-test_*}; do
 	else
 		failed="$failed $(basename "$test")"
 		echo "unit: $(basename "$test") failed"
-		grep -a 'FAILED\|error:\|Error\|ERROR' /run/tmp/log | head -n 20
+		grep -a -B 4 'FAILED\|error:\|Error\|ERROR' /run/tmp/log | head -n 40
 	fi
 done
-if [ -z "$failed" ]; then
+if [ "$units" = none ]; then
+	:
+elif [ -z "$failed" ]; then
 	echo "check: unit tests: ok: $n programs"
 else
 	echo "check: unit tests: no: of $n programs$failed"
 	status=1
+fi
+# Until the next boot: nothing can be looked at after it.
+scope=/proc/sys/kernel/yama/ptrace_scope
+case $PARTS in *checks*) ;; *) exit $status ;; esac
+if echo 3 >$scope 2>/dev/null; then
+	"$BUILD_DIR/wallprof" --threads -p 1 >/run/tmp/out 2>/run/tmp/err
+	ended=$?
+	if [ $ended = 2 ] && grep -q 'ptrace_scope is 3' /run/tmp/err; then
+		echo "check: ptrace_scope 3: ok: status $ended, $(head -n 1 /run/tmp/err)"
+	else
+		echo "check: ptrace_scope 3: no: status $ended, $(head -n 1 /run/tmp/err)"
+		status=1
+	fi
 fi
 exit $status

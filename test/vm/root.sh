@@ -11,7 +11,7 @@ libncursesw6,libmicrohttpd12,libcurl4,libcmocka0,libc6-dbg,libc-bin,libstdc++6,b
 python3-minimal,python3-pytest,python3-pytest-timeout,python3-pytest-xdist
 python3-protobuf,python3-jsonschema,protobuf-compiler,redis-server,redis-tools
 nginx-light,procps,binutils,elfutils,strace,gdb,coreutils,bash,dash,util-linux
-mount,iproute2,kmod,passwd,libcap2-bin,grep,sed,mawk,gzip,xz-utils,hostname
+mount,iproute2,kmod,passwd,libcap2-bin,apparmor,grep,sed,mawk,gzip,xz-utils,hostname
 debianutils,findutils,tar,login,golang-github-google-pprof-dev,perl-base"
 packages=$(echo "$packages" | tr '\n' ',')
 [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || exit 0

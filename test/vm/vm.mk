@@ -32,7 +32,7 @@ vm-arm64:
 		all unit-programs tools cross-fixtures
 deps-vm: ; $(Q)test/deps.sh $(DEPS_VM) $(if $(filter arm64,$(ARCH)),$(DEPS_VM_arm64))
 # Those that need no other compiler.
-cross-fixtures: fixtures $(F)/hang $(F)/fault $(F)/census $(F)/heap-static \
+cross-fixtures: fixtures $(F)/hang $(F)/fault $(F)/fault_deny $(F)/census $(F)/heap-static \
 	$(filter $(F)/stack-gcc-%,$(STACK_FIXTURES))
 VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64 newest-amd64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
