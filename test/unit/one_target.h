@@ -13,7 +13,7 @@ static struct fake_target fake;
 __attribute__((unused)) static struct fake_stack stack;
 static struct wp_sampler_options options;
 
-static int teardown(void **state)
+__attribute__((unused)) static int teardown(void **state)
 {
 	(void)state;
 	fake_target_close(&fake);
