@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
+#include "wallprof/clock.h"
 #include "wallprof/pages.h"
 
 enum {
@@ -16,6 +18,9 @@ enum {
 	PAGE = 4096,
 	PAGE_REST_MIN = 1024,
 };
+
+/* A busy thread makes thousands of calls in it. */
+#define MOMENT_NS (100 * WP_NS_PER_US)
 
 int wp_stack_copy_init(struct wp_stack_copy *copy)
 {
@@ -124,16 +129,39 @@ static bool is_end_same(const struct wp_stack_copy *copy)
 	       memcmp(now, copy->buf + at, len) == 0;
 }
 
+/* Are the bytes from FROM on in the target what they are in the copy? */
+static bool is_same_from(const struct wp_stack_copy *copy, size_t from)
+{
+	uint8_t now[PAGE];
+
+	for (size_t len; from < copy->len; from += len) {
+		len = copy->len - from < PAGE ? copy->len - from : PAGE;
+		if (wp_process_read(copy->space->process,
+				    copy->start_avma + from, now,
+				    len) != (ssize_t)len ||
+		    memcmp(now, copy->buf + from, len) != 0)
+			return false;
+	}
+	return true;
+}
+
 /* As extend, of a thread that goes on: it has not returned past the sample's
- * end if that is unchanged once what is beyond has been read. */
+ * end if that is unchanged once what is beyond has been read.  One that has, and
+ * has called others, comes to overwrite that end too: a moment later all is still
+ * as it was. */
 static bool follow(struct wp_stack_copy *copy, uint64_t avma, size_t len)
 {
+	const struct timespec moment = { .tv_nsec = MOMENT_NS };
 	const size_t had = copy->len;
 
 	if (copy->has_left || copy->sample_len < WP_FOLLOW_SAME ||
 	    !extend(copy, avma, len))
 		return false;
 	copy->has_left = !is_end_same(copy);
+	if (!copy->has_left) {
+		nanosleep(&moment, NULL);
+		copy->has_left = !is_same_from(copy, had) || !is_end_same(copy);
+	}
 	if (copy->has_left)
 		copy->len = had;
 	return !copy->has_left;

@@ -85,6 +85,7 @@ def test_weights_add_up_to_the_time_watched(start, profile, stop):
         assert abs(ns - p.duration_nanos) <= p.period * 1.5, (tid, ns)
 
 
+@pytest.mark.alone
 def test_weights_stay_right_when_stops_run_out(start, profile):
     target = start("spinner", 2)
     run, p = profile(target.pid, "-r", 500, "--max-stopped", "0.2", "--profile",
