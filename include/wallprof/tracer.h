@@ -79,11 +79,6 @@ struct wp_tracer {
 	/* Number of waits to come that do not poll before they sleep, because
 	 * polling was in vain. */
 	unsigned int spins_left_out;
-	/* Number of waits to come that may not lag; of those that did and were in
-	 * vain, as far as they count; of those since then that were not. */
-	unsigned int lags_left_out;
-	unsigned int lags_in_vain;
-	unsigned int lags_in_time;
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
 	struct wp_call_argument argument;
@@ -139,11 +134,6 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie);
  * end are dropped.
  */
 struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns);
-
-/* The same where nothing else is waited for: if the stop is late, past UNTIL_NS by
- * some milliseconds, once in a while.  A short sleep makes the pause longer. */
-struct wp_tracee *wp_tracer_wait_last(struct wp_tracer *tracer,
-				      uint64_t until_ns);
 
 /* As wp_tracer_wait, but sleep until UNTIL_NS even if no tracee is INTERRUPTING. */
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns);

@@ -27,16 +27,6 @@
 #define CLEAR_STARVED_NS (30 * WP_NS_PER_S)
 /* Waits without polling after polling was in vain. */
 enum { SPINS_LEFT_OUT = 32 };
-/* A sleep that is to end before the kernel's next timer interrupt has the CPU's timer
- * set, and set back when the stop has come: 18 us in a virtual machine, longer than
- * the stop itself.  A CPU that is busy mostly has its interrupts 4 ms apart or less. */
-#define LAG_NS (5 * WP_NS_PER_MS)
-/* Waits that may not lag after one did in vain; twice as many after each further one
- * of so many. */
-enum { LAGS_LEFT_OUT = 32, LAGS_IN_VAIN_MAX = 7 };
-/* One that was in vain is forgotten after so many in a row that were not: where all
- * CPUs are wanted some always are, and each costs ticks. */
-enum { LAGS_IN_TIME = 1024 };
 
 volatile sig_atomic_t wp_tracer_nheld;
 void (*wp_tracer_on_release)(void);
@@ -283,33 +273,7 @@ static size_t count_interrupting(const struct wp_tracer *tracer)
 	return n;
 }
 
-/* Sleep until a stop may have come, or UNTIL_NS; if MAY_LAG longer, where that is
- * rarely in vain.  False: it was. */
-static bool sleep_for_stop(struct wp_tracer *tracer, uint64_t until_ns,
-			   bool may_lag)
-{
-	if (may_lag && tracer->lags_left_out) {
-		tracer->lags_left_out--;
-		may_lag = false;
-	}
-	if (!may_lag)
-		return wait_sigchld(until_ns);
-	if (wait_sigchld(until_ns + LAG_NS)) {
-		if (++tracer->lags_in_time == LAGS_IN_TIME) {
-			tracer->lags_in_vain -= tracer->lags_in_vain > 0;
-			tracer->lags_in_time = 0;
-		}
-		return true;
-	}
-	tracer->lags_in_time = 0;
-	tracer->lags_left_out = LAGS_LEFT_OUT << tracer->lags_in_vain;
-	if (tracer->lags_in_vain < LAGS_IN_VAIN_MAX)
-		tracer->lags_in_vain++;
-	return false;
-}
-
-static struct wp_tracee *wait_for_stop(struct wp_tracer *tracer,
-				       uint64_t until_ns, bool may_lag)
+struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 {
 	uint64_t spin_until = wp_clock_ns() + SPIN_NS;
 
@@ -334,20 +298,9 @@ static struct wp_tracee *wait_for_stop(struct wp_tracer *tracer,
 		if (spin_until)
 			tracer->spins_left_out = SPINS_LEFT_OUT;
 		spin_until = 0;
-		if (!sleep_for_stop(tracer, until_ns, may_lag))
+		if (!wait_sigchld(until_ns))
 			return poll_stops(tracer);
 	}
-}
-
-struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
-{
-	return wait_for_stop(tracer, until_ns, false);
-}
-
-struct wp_tracee *wp_tracer_wait_last(struct wp_tracer *tracer,
-				      uint64_t until_ns)
-{
-	return wait_for_stop(tracer, until_ns, true);
 }
 
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)

@@ -402,14 +402,12 @@ static int stop_each(struct wp_target *target)
 	while (target->stop_requests.n) {
 		struct wp_thread *t;
 		int rc = begin_any(target, &t);
-		bool is_last = !target->stop_requests.n;
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;
 
 		while (!rc && t->stop.pending &&
-		       (tracee = (is_last ? wp_tracer_wait_last :
-					    wp_tracer_wait)(
-				target->loop->tracer, until_ns)))
+		       (tracee = wp_tracer_wait(target->loop->tracer,
+						until_ns)))
 			rc = wp_stop_window_take(thread_of(tracee), tracee);
 		if (rc)
 			return rc;

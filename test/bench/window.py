@@ -65,9 +65,8 @@ def run(table):
                     # Most gaps of the target are stops then.
                     table.add(where + ": seen inside", figures[2], "us",
                               "bare calls", figures[3])
-                of_bare = [a / b for a, b in zip(figures[0], figures[1])]
-                table.add(where + ": of bare calls", of_bare, "x")
-                ratio = median(of_bare)
+                pairs = zip(figures[0], figures[1])
+                ratio = median(a / b for a, b in pairs)
                 table.limit(f"stop window over bare calls, {where}", ratio,
                             "x", 1.3, ROUNDS)
                 ratios.append(ratio)

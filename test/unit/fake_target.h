@@ -105,12 +105,6 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 	return NULL;
 }
 
-struct wp_tracee *wp_tracer_wait_last(struct wp_tracer *tracer,
-				      uint64_t until_ns)
-{
-	return wp_tracer_wait(tracer, until_ns);
-}
-
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)
 {
 	return wp_tracer_wait(tracer, until_ns);

@@ -368,57 +368,6 @@ static void polling_in_vain_is_left_out_for_a_while(void **state)
 	assert_int_equal(tracer.spins_left_out, 0);
 }
 
-/* How long a wait takes for the one stop, which does not come, that is wanted within
- * 300 ms: a busy machine has no CPU for this test for some of it. */
-static uint64_t wait_for_last(void)
-{
-	uint64_t begin_ns = wp_clock_ns();
-
-	assert_null(wp_tracer_wait_last(&tracer, begin_ns + 300 * MS));
-	return wp_clock_ns() - begin_ns;
-}
-
-static void the_last_wait_may_lag_unless_that_was_in_vain(void **state)
-{
-	struct wp_tracee *tracee;
-	pid_t pid;
-
-	(void)state;
-	start_vfork();
-	/* Each that was in vain doubles how many are left out, up to a limit. */
-	assert_true(wait_for_last() >= 305 * MS);
-	assert_int_equal(tracer.lags_left_out, 32);
-	tracer.lags_left_out = 0;
-	assert_true(wait_for_last() >= 305 * MS);
-	assert_int_equal(tracer.lags_left_out, 64);
-	for (int i = 0; i < 2; i++) {
-		tracer.lags_left_out = 0;
-		tracer.lags_in_vain = 7;
-		assert_true(wait_for_last() >= 305 * MS);
-		assert_int_equal(tracer.lags_left_out, 4096);
-	}
-	tracer.lags_left_out = 1;
-	assert_true(wait_for_last() >= 300 * MS);
-	assert_int_equal(tracer.lags_left_out, 0);
-	/* Of many in a row that bring a stop each makes up for one in vain; a stop
-	 * that has come before the wait sleeps counts for nothing. */
-	assert_int_equal(tracer.lags_in_vain, 7);
-	assert_int_equal(tracer.lags_in_time, 0);
-	tracer.lags_in_time = 1022;
-	do {
-		tracer.spins_left_out = 2;
-		pid = start(spin);
-		interrupt(pid);
-		tracee = wp_tracer_wait_last(&tracer, wp_clock_ns() + SOON_NS);
-		assert_non_null(tracee);
-		assert_int_equal(tracee->tid, pid);
-		wp_tracer_release(&tracer, tracee);
-		assert_int_equal(tracer.lags_in_vain,
-				 tracer.lags_in_time ? 7 : 6);
-	} while (tracer.lags_in_time);
-	assert_int_equal(tracer.lags_left_out, 0);
-}
-
 static void who_is_released_before_it_stops_is_let_go_then(void **state)
 {
 	uint64_t begin_ns;
@@ -579,7 +528,6 @@ int main(void)
 		TEST(without_memory_nobody_is_stopped),
 #endif
 		TEST(polling_in_vain_is_left_out_for_a_while),
-		TEST(the_last_wait_may_lag_unless_that_was_in_vain),
 		TEST(who_is_released_before_it_stops_is_let_go_then),
 		TEST(who_is_released_before_it_stops_can_be_wanted_again),
 		TEST(a_stop_that_comes_late_is_ended_for_who_meets_it),
