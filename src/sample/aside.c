@@ -33,8 +33,7 @@ static enum wp_aside_kind kind_of(const struct wp_thread *t,
 		       WP_ASIDE_CODE;
 }
 
-int wp_aside_put(struct wp_thread *t, const struct wp_stack_walk *walk,
-		 size_t len)
+int wp_aside_put(struct wp_thread *t, const struct wp_stack_walk *walk)
 {
 	enum wp_aside_kind kind = WP_ASIDE_DEEP;
 	uint32_t *stack;
@@ -42,8 +41,8 @@ int wp_aside_put(struct wp_thread *t, const struct wp_stack_walk *walk,
 	if (walk->stack.end == WP_END_OTHER_STACK) {
 		kind = kind_of(t, &walk->stack);
 		t->aside.has_two_stacks = true;
-	} else if (len < t->aside.len) {
-		t->aside.len = len;
+	} else if (walk->read_len < t->aside.len) {
+		t->aside.len = walk->read_len;
 	}
 	stack = &t->aside.stacks[kind];
 	if (*stack == UINT32_MAX)

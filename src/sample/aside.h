@@ -27,7 +27,8 @@ struct wp_aside {
 	/* Of each kind the last stack that a stop found, or what is known of a
 	 * sample's; UINT32_MAX: none. */
 	uint32_t stacks[WP_NASIDES];
-	/* Stacks of WP_ASIDE_DEEP have more bytes. */
+	/* Walks of stacks of WP_ASIDE_DEEP read more bytes than those of samples, which
+	 * end before the copy does: or at its begin, where the rest is below sp. */
 	size_t len;
 	/* A sample was on two stacks. */
 	bool has_two_stacks;
@@ -35,11 +36,10 @@ struct wp_aside {
 
 void wp_aside_init(struct wp_aside *aside);
 
-/* WALK of T's sample ended where its copy of LEN bytes did, or on another
- * stack: all that is owed waits for a stack of that kind.  0 or -ENOMEM. */
+/* WALK of T's sample ended where its copy did, or on another stack: all that
+ * is owed waits for a stack of that kind.  0 or -ENOMEM. */
 WP_MUST_CHECK
-int wp_aside_put(struct wp_thread *t, const struct wp_stack_walk *walk,
-		 size_t len);
+int wp_aside_put(struct wp_thread *t, const struct wp_stack_walk *walk);
 
 /* T was stopped at STACK, by WALK: what waits for one of its kind is owed. */
 void wp_aside_take(struct wp_thread *t, const struct wp_stack_walk *walk,

@@ -149,7 +149,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	walk = wp_stack_walk_sample(target, target->cpu_events, record);
 	wp_goroutine_times_note(t, &record->regs, &walk.stack);
 	if (waits_for_stop(t, &walk))
-		return wp_aside_put(t, &walk, record->stack_len);
+		return wp_aside_put(t, &walk);
 	if (record->kernel_len)
 		wp_kernel_frames_add_chain(target, record, &walk.stack);
 	return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));
