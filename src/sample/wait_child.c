@@ -87,7 +87,7 @@ static void describe_command(pid_t pid, char *text, size_t size)
 		 *command ? ")" : "");
 }
 
-int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
+static int describe(struct wp_thread *t, struct wp_sample_key *key)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	char text[COMMAND_MAX + 80], child[COMMAND_MAX + 16];
@@ -95,7 +95,6 @@ int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
 	int rc = list_children(t, &pids);
 	bool is_known = pids.len == 1 || (wanted && find_child(&pids, wanted));
 
-	t->wait.child_is_sure = false;
 	if (!rc && pids.len) {
 		describe_command(pids.v[0], child, sizeof(child));
 		if (is_known)
@@ -110,10 +109,15 @@ int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
 	return rc || key->object == UINT32_MAX ? -ENOMEM : 0;
 }
 
+int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
+{
+	t->wait.child_looks = 0;
+	return describe(t, key);
+}
+
 int wp_wait_child_confirm(struct wp_thread *t, struct wp_sample_key *key)
 {
-	int rc = t->wait.child_is_sure ? 0 : wp_wait_child_describe(t, key);
+	uint32_t looks = ++t->wait.child_looks;
 
-	t->wait.child_is_sure = true;
-	return rc;
+	return looks & (looks - 1) ? 0 : describe(t, key);
 }

@@ -16,9 +16,9 @@ struct wp_thread;
 WP_MUST_CHECK
 int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key);
 
-/* T was found in the same wait again: at the first time, describe it anew in KEY, as
- * a child that had just been forked has executed its program by now.  0 or
- * -ENOMEM. */
+/* T was found in the same wait again: at the 1st, 2nd, 4th, 8th ... time, describe it
+ * anew in KEY, as a child that had just been forked may have executed its program, which
+ * on a busy machine takes longer than a tick.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_wait_child_confirm(struct wp_thread *t, struct wp_sample_key *key);
 

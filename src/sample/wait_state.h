@@ -26,8 +26,8 @@ struct wp_wait_state {
 	 * weight that this look gave it. */
 	uint32_t look_sample;
 	uint64_t look_weight_ns;
-	/* The child that the thread waits for was looked at a second time. */
-	bool child_is_sure;
+	/* How often the thread was found in this wait for a child again. */
+	uint32_t child_looks;
 	/* What the last sample that read the thread found. */
 	struct wp_thread_facts facts;
 	/* The last system call that the thread was blocked in, and its pc and sp, for

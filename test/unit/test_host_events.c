@@ -266,11 +266,8 @@ static const char *child_of(int32_t pid)
 	assert_non_null(t);
 	t->wait.facts.syscall_nr = SYS_wait4;
 	t->wait.facts.args[0] = (uint64_t)(int64_t)pid;
-	t->wait.child_is_sure = true;
 	assert_int_equal(wp_wait_child_describe(t, &key), 0);
-	assert_false(t->wait.child_is_sure);
 	assert_int_equal(wp_wait_child_confirm(t, &key), 0);
-	assert_true(t->wait.child_is_sure);
 	return wp_profile_str(&fake.profile, key.object);
 }
 
