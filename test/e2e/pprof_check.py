@@ -225,7 +225,7 @@ def counter(p, phrase):
 def _frames(p, location_id):
     loc = p.location[location_id - 1]
     m = p.mapping[loc.mapping_id - 1] if loc.mapping_id else None
-    for line in loc.line:
+    for i, line in enumerate(loc.line, 1):
         f = p.function[line.function_id - 1]
         yield {
             "name": p.string_table[f.name],
@@ -234,6 +234,7 @@ def _frames(p, location_id):
             "address": loc.address,
             "mapping": p.string_table[m.filename] if m else "",
             "build_id": p.string_table[m.build_id] if m else "",
+            "inlined": i < len(loc.line),
         }
 
 

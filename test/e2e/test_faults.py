@@ -122,8 +122,13 @@ def check_many_threads(p, threads):
 
 
 def check_deep(p, mode):
-    """The reason why there are no more frames; 512 of them in a stop."""
-    deep = [s["frames"] for s in pprof_check.samples(p) if has_frame("down")(s)]
+    """The reason why there are no more frames; 512 of them in a stop.
+
+    Functions that are inlined in one of the 512 do not count: with debug
+    information of libc's, an interrupt in clock_gettime() meets two.
+    """
+    deep = [[f for f in s["frames"] if not f["inlined"]]
+            for s in pprof_check.samples(p) if has_frame("down")(s)]
     assert deep and all(f[-1]["name"].startswith("[truncated") for f in deep)
     assert max(map(len, deep)) <= 513
     assert mode in ("auto", "never") or max(map(len, deep)) == 513

@@ -61,7 +61,7 @@ def test_stacks_keep_their_inlined_frames(profile):
                 if s["frames"][0]["name"] == "parse_inline")[0]
     assert leaf == {"name": "parse_inline", "file": "/src/parse.h", "line": 7,
                     "address": 0x400300, "mapping": "/usr/bin/server",
-                    "build_id": "00ff"}
+                    "build_id": "00ff", "inlined": True}
 
 
 def test_comments_have_the_counters(profile):
