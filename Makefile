@@ -157,12 +157,12 @@ $(O)/%.o: %.c | deps-build
 # A program for the kernel, part of ours as bytes.  Without clang or libbpf all
 # is built but this; why is in the log.
 BPF := task_scan heap_probe call_argument
-$(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
-		include/wallprof/heap_record.h | deps-build
+$(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) src/bpf/task_kernel.h \
+		include/wallprof/task_record.h include/wallprof/heap_record.h | deps-build
 	@mkdir -p $(@D)
 	$(call say,BPF,src/bpf)
 	$(Q)rm -f $(@D)/*; if (for p in $(BPF); do \
-		clang -target bpf -O2 -g -Wall -Werror -Iinclude \
+		clang -target bpf -mcpu=v3 -O2 -g -Wall -Werror -Iinclude \
 		-D__$$($(CC) -dumpmachine | sed s/-.*//)__ \
 		-idirafter /usr/include/$$($(CC) -dumpmachine | sed s/-pc//) \
 		-idirafter /usr/$$($(CC) -dumpmachine)/include \
@@ -170,7 +170,7 @@ $(O)/bpf/libs: $(BPF:%=src/bpf/%.bpf.c) include/wallprof/task_record.h \
 	then echo -DWP_HAVE_BPF=1 >$(@D)/flags; echo -lbpf >$@; \
 	elif [ -n "$(WERROR)" ]; then cat $(@D)/log; exit 1; \
 	else echo "  left out: see $(@D)/log"; : >$(@D)/flags; : >$@; fi
-BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) heap_probe_none heap_links heap_trial)
+BPF_OBJ := $(patsubst %,$(O)/src/bpf/%.o,$(BPF) task_moved heap_probe_none heap_links heap_trial)
 $(BPF_OBJ): $(O)/bpf/libs
 $(BPF_OBJ): WP_CPPFLAGS += @$(O)/bpf/flags -Wa,-I$(O)/bpf
 

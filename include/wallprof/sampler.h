@@ -51,6 +51,9 @@ enum wp_scan_mode {
 	WP_SCAN_BPF,
 	/* One read of schedstat per thread. */
 	WP_SCAN_PROC,
+	/* BPF scan of those threads only that were put on a CPU since the last tick, as a
+	 * program at each context switch notes. */
+	WP_SCAN_SWITCHES,
 	WP_NSCAN_MODES
 };
 
@@ -210,6 +213,11 @@ int wp_sampler_tick(struct wp_sampler *sampler);
  * -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_sample_once(struct wp_sampler *sampler);
+
+/* Between ticks: have the profiles hold all time up to the last tick, also of threads that
+ * were passed over since they did not move.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_sampler_settle(struct wp_sampler *sampler);
 
 /* Between ticks: say to RENUMBER, of PROFILE, what SAMPLER keeps of it; or, after it has been
  * applied, go on with the new indices.  Not of a sampler of goroutines, which keeps

@@ -32,7 +32,12 @@ struct wp_task_record {
 	char state_char;
 	/* x86-64: the thread was in 32-bit code. */
 	__u8 is_32bit;
-	__u8 unused[6];
+	/* The thread is ready to run, may be so, or moved while it was read: it may run
+	 * without being put on a CPU after that. */
+	__u8 is_ready;
+	__u8 unused;
+	/* Its tid in the first PID namespace. */
+	__u32 outer_tid;
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,
 	 * proc_pid_schedstat): ns on a CPU, ns runnable but waiting for a CPU,
 	 * times put on a CPU.  Read before the other fields: if they are the
@@ -51,6 +56,37 @@ struct wp_task_record {
 	__u64 regs[WP_TASK_REGS];
 	/* Name of the thread, ended by NUL. */
 	char comm[WP_TASK_COMM];
+};
+
+/* The threads of one list, and of one reading. */
+enum { WP_TASK_LIST = 1024, WP_TASK_MOVED = 1024 };
+
+/* Threads that were put on one CPU or left it, by their tids in the first PID namespace. */
+struct wp_task_list {
+	/* The address of the kernel's struct rq of the CPU, which tells what runs there;
+	 * 0: not known. */
+	__u64 rq;
+	/* Context switches of the CPU, of whatever thread. */
+	__u64 switches;
+	/* pids[TAIL..HEAD), each modulo WP_TASK_LIST, are to be read. */
+	__u32 head, tail;
+	/* Threads that had no room in it, and those of which the reader knows. */
+	__u32 lost, lost_known;
+	__u32 pids[WP_TASK_LIST];
+};
+
+struct wp_task_moved {
+	/* Set by the reader: how many CPUs there are; tids asked[0..NASKED) of the first
+	 * PID namespace are read too. */
+	__u32 ncpus;
+	__u32 nasked;
+	__u32 asked[WP_TASK_MOVED];
+	/* What was found: records[0..N); threads that have ended, are of no process asked
+	 * for or have no room; all CPUs' switches. */
+	__u32 n;
+	__u32 unknown;
+	__u64 switches;
+	struct wp_task_record records[WP_TASK_MOVED];
 };
 
 #endif

@@ -20,7 +20,9 @@
 #ifndef WP_TASK_SCAN_H
 #define WP_TASK_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "wallprof/err.h"
@@ -51,6 +53,24 @@ void wp_task_scan_drop(struct wp_task_scan *scan, pid_t pid);
 WP_MUST_CHECK
 int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record *const **ret, size_t *ret_n);
+
+/* Have a program at each context switch of the machine note which threads of these
+ * processes are put on a CPU or leave it, some 60 ns each; or no longer.  0 or -errno. */
+WP_MUST_CHECK
+int wp_task_scan_note_switches(struct wp_task_scan *scan, bool on);
+
+/* Scan only the threads that may have run since the last scan of either kind: those that
+ * were put on a CPU or left it since then, or were ready to run at it.  *RET and *RET_N as of
+ * wp_task_scan_read; *RET_SWITCHES: context switches of the machine since the noting
+ * began first, of whatever thread.
+ *
+ * 0; -EAGAIN: all threads are to be scanned, since none are noted yet, not all were, or
+ * threads have ended; or another -errno.
+ */
+WP_MUST_CHECK
+int wp_task_scan_read_moved(struct wp_task_scan *scan,
+			    const struct wp_task_record *const **ret,
+			    size_t *ret_n, uint64_t *ret_switches);
 
 /* Accepts NULL. */
 void wp_task_scan_close(struct wp_task_scan *scan);

@@ -6,9 +6,6 @@
  * asked for, unless the last record still holds.  An iterator over the threads would
  * find each by its tid, which takes ten times as long (with 10,000 threads: 470 ns
  * instead of 40 ns per thread).
- *
- * Structures have only the members that are used; libbpf sets their offsets for the
- * running kernel when it loads the program (CO-RE).
  */
 #include <linux/types.h>
 
@@ -17,155 +14,12 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "task_kernel.h"
 #include "wallprof/task_record.h"
 
 /* The kernel lets only programs under a licence compatible with the GPL read
  * its structures (kernel/bpf/verifier.c, check_ptr_to_btf_access). */
 char wp_license[] SEC("license") = "Dual MIT/GPL";
-
-#define KERNEL __attribute__((preserve_access_index))
-
-/* The user registers of a thread, which the kernel saves on every entry: arch/x86/entry/calling.h, PUSH_AND_CLEAR_REGS;
- * arch/arm64/kernel/entry.S, kernel_entry. */
-#if defined(__x86_64__)
-struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx,
-		si, di, orig_ax, ip, cs, sp;
-} KERNEL;
-
-struct thread_info {
-	__u32 status;
-} KERNEL;
-
-/* arch/x86/include/asm/segment.h: the code segment of 32-bit programs. */
-enum { USER32_CS = 0x23 };
-
-static int is_32bit(const struct pt_regs *regs)
-{
-	return (regs->cs & 0xffff) == USER32_CS;
-}
-
-/* arch/x86/include/asm/thread_info.h: the thread is in a 32-bit system call. */
-enum { TS_COMPAT = 2 };
-
-static int is_foreign(const struct thread_info *info, int is_32bit)
-{
-	return !is_32bit && (info->status & TS_COMPAT);
-}
-
-static void take_regs(struct wp_task_record *record, const struct pt_regs *regs)
-{
-	record->nr = (int)regs->orig_ax;
-	record->regs[0] = regs->ax;
-	record->regs[1] = regs->dx;
-	record->regs[2] = regs->cx;
-	record->regs[3] = regs->bx;
-	record->regs[4] = regs->si;
-	record->regs[5] = regs->di;
-	record->regs[6] = regs->bp;
-	record->regs[7] = regs->sp;
-	record->regs[8] = regs->r8;
-	record->regs[9] = regs->r9;
-	record->regs[10] = regs->r10;
-	record->regs[11] = regs->r11;
-	record->regs[12] = regs->r12;
-	record->regs[13] = regs->r13;
-	record->regs[14] = regs->r14;
-	record->regs[15] = regs->r15;
-	record->regs[16] = regs->ip;
-}
-#elif defined(__aarch64__)
-struct pt_regs {
-	__u64 regs[31];
-	__u64 sp, pc, orig_x0;
-	int syscallno;
-} KERNEL;
-
-struct thread_info {
-	unsigned long flags;
-} KERNEL;
-
-static int is_32bit(const struct pt_regs *regs)
-{
-	return 0;
-}
-
-/* arch/arm64/include/asm/thread_info.h: TIF_32BIT. */
-static int is_foreign(const struct thread_info *info, int is_32bit)
-{
-	return info->flags >> 22 & 1;
-}
-
-static void take_regs(struct wp_task_record *record, const struct pt_regs *regs)
-{
-	record->nr = regs->syscallno;
-	/* Register 0 holds the result once the call is over: orig_x0 is the first
-	 * argument. */
-	record->regs[0] = regs->syscallno < 0 ? regs->regs[0] : regs->orig_x0;
-	for (int i = 1; i < 31; i++)
-		record->regs[i] = regs->regs[i];
-	record->regs[31] = regs->sp;
-	record->regs[32] = regs->pc;
-}
-#endif
-
-struct upid {
-	int nr;
-	void *ns;
-} KERNEL;
-
-struct pid {
-	unsigned int level;
-	struct upid numbers[1];
-} KERNEL;
-
-struct sched_entity {
-	__u64 sum_exec_runtime;
-} KERNEL;
-
-struct sched_info {
-	unsigned long pcount;
-	unsigned long long run_delay;
-} KERNEL;
-
-struct task_struct {
-	struct thread_info thread_info;
-	unsigned int __state;
-	int exit_state;
-	/* An int until 7.2, then a u8: libbpf fits the load to the size where both are
-	 * unsigned, or of one size. */
-	unsigned int on_cpu;
-	char comm[WP_TASK_COMM];
-	int pid;
-	int tgid;
-	__u64 start_boottime;
-	struct pid *thread_pid;
-	struct sched_entity se;
-	struct sched_info sched_info;
-} KERNEL;
-
-struct seq_file;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-} KERNEL;
-
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-} KERNEL;
-
-/* kernel/bpf/task_iter.c, since Linux 6.7. */
-struct bpf_iter_task {
-	__u64 opaque[3];
-} __attribute__((aligned(8)));
-
-enum { ALL_THREADS = 1, PROC_THREADS = 2 };
-
-extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
-			     unsigned int flags) __ksym;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 
 /* Its size is set before it is made. */
 struct {
@@ -185,6 +39,33 @@ struct {
 	__type(key, __u32);
 	__type(value, __u8);
 } wp_processes SEC(".maps");
+
+/* Bits by pid in the first PID namespace: the processes asked for that the last walk
+ * met, and the threads that are in the list of a CPU.  Sizes are set before they are
+ * made. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} wp_wanted SEC(".maps"), wp_listed SEC(".maps");
+
+/* By CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wp_task_list);
+} wp_lists SEC(".maps");
+
+/* What the reader asks for beside, and what was found. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wp_task_moved);
+} wp_moved SEC(".maps");
 
 /* A PID namespace, LEVEL below the first. */
 struct place {
@@ -252,11 +133,11 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 		 int pid, int tid)
 {
 	__u64 run_ns = task->se.sum_exec_runtime;
-	__u64 slices = task->sched_info.pcount;
+	__u64 slices = task->sched_info.pcount, now_ns;
 	struct pt_regs *regs;
 
 	record->wait_ns = task->sched_info.run_delay;
-	if (record->state_char && record->tid == tid &&
+	if (!record->is_ready && record->state_char && record->tid == tid &&
 	    record->slices == slices && record->run_ns == run_ns)
 		return;
 	record->pid = pid;
@@ -264,15 +145,36 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	record->run_ns = run_ns;
 	record->slices = slices;
 	record->start_ns = task->start_boottime;
+	record->outer_tid = task->pid;
 	barrier();
-	record->time_ns = bpf_ktime_get_ns();
+	now_ns = bpf_ktime_get_ns();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	record->is_32bit = is_32bit(regs);
 	record->state_char = letter_of(task, record->is_32bit);
 	barrier();
 	if (record->state_char)
 		take_regs(record, regs);
+	/* It orders memory: what follows is read after the state. */
+	__sync_lock_test_and_set(&record->time_ns, now_ns);
+	record->is_ready = !record->state_char || task->on_rq ||
+			   task->se.sum_exec_runtime != run_ns ||
+			   task->sched_info.pcount != slices;
 	bpf_core_read(record->comm, sizeof(record->comm), &task->comm);
+}
+
+/* Processes that end leave a bit behind. */
+static void set_wanted(__u32 tgid, __u32 wanted)
+{
+	__u64 bit = 1ull << (tgid % 64);
+	__u32 at = tgid / 64;
+	__u64 *bits = bpf_map_lookup_elem(&wp_wanted, &at);
+
+	if (!bits || !(*bits & bit) == !wanted)
+		return;
+	if (wanted)
+		__sync_fetch_and_or(bits, bit);
+	else
+		__sync_fetch_and_and(bits, ~bit);
 }
 
 SEC("iter/task")
@@ -305,6 +207,7 @@ int wp_scan_tasks(struct bpf_iter__task *ctx)
 			pid = number_of(task, &place);
 			if (!bpf_map_lookup_elem(&wp_processes, &pid))
 				pid = 0;
+			set_wanted(task->tgid, pid);
 		}
 		if (!pid || task->exit_state)
 			continue;
@@ -316,5 +219,179 @@ int wp_scan_tasks(struct bpf_iter__task *ctx)
 	}
 	bpf_iter_task_destroy(&it);
 	bpf_seq_write(ctx->meta->seq, &n, sizeof(n));
+	return 0;
+}
+
+/* Put thread PID in LIST, unless it is in one already.
+ *
+ * Both the atomic operations here and that of take_moved() order memory: a thread that
+ * is found listed is read after that, so the reader sees what it did before.  The kernel
+ * counts the switch to a thread a little later, but until it has left its CPU again it is
+ * ready to run, and so read again. */
+static void list_thread(struct wp_task_list *list, __u32 pid)
+{
+	__u64 bit = 1ull << (pid % 64);
+	__u32 at = pid / 64, head = list->head;
+	__u64 *bits = bpf_map_lookup_elem(&wp_listed, &at);
+
+	if (!bits) {
+		list->lost++;
+		return;
+	}
+	if (__sync_fetch_and_or(bits, bit) & bit)
+		return;
+	if (head - list->tail >= WP_TASK_LIST) {
+		__sync_fetch_and_and(bits, ~bit);
+		list->lost++;
+		return;
+	}
+	list->pids[head % WP_TASK_LIST] = pid;
+	/* The reader sees it with its entry. */
+	__sync_lock_test_and_set(&list->head, head + 1);
+}
+
+/* Also where there is no bit for it. */
+static int is_wanted(__u32 tgid)
+{
+	__u32 at = tgid / 64;
+	const __u64 *bits = bpf_map_lookup_elem(&wp_wanted, &at);
+
+	return !bits || *bits >> (tgid % 64) & 1;
+}
+
+/* Each context switch, on every CPU: list the thread that is put on the CPU, and the one
+ * that leaves it, if they are of a process asked for.  TP_PROTO of
+ * include/trace/events/sched.h: (bool preempt, struct task_struct *prev, struct
+ * task_struct *next, ...).
+ *
+ * There are kernels that run no program at switches away from the threads of process 1:
+ * who comes after one of them is known by its own switch away, and until then by what the
+ * reader finds on the CPU. */
+SEC("tp_btf/sched_switch")
+int wp_note_switch(__u64 *ctx)
+{
+	const struct task_struct *prev = (struct task_struct *)ctx[1];
+	const struct task_struct *next = (struct task_struct *)ctx[2];
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct wp_task_list *list = bpf_map_lookup_elem(&wp_lists, &cpu);
+
+	if (!list)
+		return 0;
+	list->switches++;
+	if (!list->rq && bpf_core_field_exists(next->se.cfs_rq))
+		list->rq = (__u64)next->se.cfs_rq->rq;
+	if (is_wanted(prev->tgid))
+		list_thread(list, prev->pid);
+	if (is_wanted(next->tgid))
+		list_thread(list, next->pid);
+	return 0;
+}
+
+/* What pid is in the reader's namespace, and of which process. */
+static int read_moved(struct wp_task_moved *moved, __u32 pid,
+		      const struct place *place)
+{
+	struct task_struct *task = bpf_task_from_pid((int)pid), *first;
+	__u32 n = moved->n;
+	int tid = 0, tgid = 0;
+
+	if (!task)
+		return 0;
+	if (!task->exit_state)
+		tid = number_of(task, place);
+	if (tid && (first = bpf_task_from_pid(task->tgid))) {
+		tgid = number_of(first, place);
+		bpf_task_release(first);
+	}
+	if (tgid && n < WP_TASK_MOVED) {
+		moved->records[n].is_ready = 1;
+		take(&moved->records[n], task, tgid, tid);
+		moved->n = n + 1;
+	}
+	bpf_task_release(task);
+	return tgid && n < WP_TASK_MOVED;
+}
+
+/* Thread PID is in a list no longer: read it. */
+static void take_moved(struct wp_task_moved *moved, __u32 pid,
+		       const struct place *place)
+{
+	__u64 bit = 1ull << (pid % 64);
+	__u32 at = pid / 64;
+	__u64 *bits = bpf_map_lookup_elem(&wp_listed, &at);
+
+	/* It orders memory only since what it returns is used (arm64). */
+	if (bits && !(__sync_fetch_and_and(bits, ~bit) & bit))
+		moved->unknown++;
+	moved->unknown += !read_moved(moved, pid, place);
+}
+
+/* Read the thread that is on the CPU of RQ. */
+static void take_current(struct wp_task_moved *moved, const struct rq *rq,
+			 const struct place *place)
+{
+	const struct task_struct *task = BPF_CORE_READ(rq, curr);
+
+	if (is_wanted(BPF_CORE_READ(task, tgid)))
+		moved->unknown += !read_moved(moved, BPF_CORE_READ(task, pid),
+					      place);
+}
+
+static void take_list(struct wp_task_moved *moved, struct wp_task_list *list,
+		      const struct place *place)
+{
+	__u32 head = __sync_fetch_and_add(&list->head, 0), lost;
+	struct bpf_iter_num it;
+
+	if (list->rq)
+		take_current(moved, (const struct rq *)list->rq, place);
+	moved->switches += list->switches;
+	lost = list->lost;
+	moved->unknown += lost != list->lost_known;
+	list->lost_known = lost;
+	bpf_iter_num_new(&it, 0, WP_TASK_LIST);
+	while (list->tail != head && bpf_iter_num_next(&it)) {
+		take_moved(moved, list->pids[list->tail % WP_TASK_LIST], place);
+		list->tail++;
+	}
+	bpf_iter_num_destroy(&it);
+}
+
+SEC("iter/task")
+int wp_scan_moved(struct bpf_iter__task *ctx)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+	struct place place = { .level = reader->thread_pid->level };
+	struct bpf_iter_num it;
+	struct wp_task_moved *moved;
+	__u32 zero = 0, asked;
+	int own, *i;
+
+	if (!ctx->task)
+		return 0;
+	moved = bpf_map_lookup_elem(&wp_moved, &zero);
+	if (!moved)
+		return 0;
+	read_upid(reader->thread_pid, place.level, &own, &place.ns);
+	moved->n = moved->unknown = 0;
+	moved->switches = 0;
+	asked = moved->nasked;
+	bpf_iter_num_new(&it, 0, WP_TASK_MOVED);
+	while ((i = bpf_iter_num_next(&it)) && (__u32)*i < asked)
+		if (*i >= 0 && *i < WP_TASK_MOVED)
+			moved->unknown += !read_moved(moved, moved->asked[*i],
+						      &place);
+	bpf_iter_num_destroy(&it);
+	bpf_iter_num_new(&it, 0, moved->ncpus);
+	while ((i = bpf_iter_num_next(&it))) {
+		__u32 cpu = *i;
+		struct wp_task_list *list = bpf_map_lookup_elem(&wp_lists,
+								&cpu);
+
+		if (list)
+			take_list(moved, list, &place);
+	}
+	bpf_iter_num_destroy(&it);
+	bpf_seq_write(ctx->meta->seq, &moved->n, sizeof(moved->n));
 	return 0;
 }

@@ -15,6 +15,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "task_scan_priv.h"
+
 enum {
 	RECORDS_MIN = 1024,
 	/* Linux has no more threads than that (PID_MAX_LIMIT). */
@@ -32,24 +34,6 @@ __asm__(".section .rodata\n"
 extern const char wp_task_scan_object[] __attribute__((visibility("hidden")));
 extern const char wp_task_scan_object_end[]
 	__attribute__((visibility("hidden")));
-
-struct wp_task_scan {
-	/* Owned: the program and its maps. */
-	struct bpf_object *object;
-	int processes_fd;
-	/* NULL until there is a process; the one it was made for. */
-	struct bpf_link *link;
-	pid_t linked;
-	/* The program walks all processes. */
-	bool is_many;
-	/* The first map's memory: records[0..nrecords), MAPPED bytes. */
-	const struct wp_task_record *records;
-	size_t nrecords;
-	size_t mapped;
-	/* Those of the last scan in order, [0..nsorted); room for all; owned. */
-	const struct wp_task_record **sorted;
-	size_t nsorted;
-};
 
 static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -100,12 +84,18 @@ static int load_failed(int rc, char *log, struct wp_err *err)
 			  strerror(-rc), log[0] ? ": " : "", last_line(log));
 }
 
+int wp_task_scan_set_room(struct wp_task_scan *scan, const char *map, size_t n)
+{
+	struct bpf_map *m = bpf_object__find_map_by_name(scan->object, map);
+
+	return m ? bpf_map__set_max_entries(m, (uint32_t)n) : -ENOENT;
+}
+
 static int load(struct wp_task_scan *scan, struct wp_err *err)
 {
 	char *log = calloc(1, LOG_SIZE);
 	struct bpf_object_open_opts options;
 	libbpf_print_fn_t old = libbpf_set_print(no_print);
-	struct bpf_map *map = NULL;
 	int rc = -ENOMEM;
 
 	/* libbpf wants the padding at the end of its options zero too. */
@@ -122,11 +112,9 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 		rc = scan->object ? 0 : -errno;
 	}
 	if (!rc)
-		map = bpf_object__find_map_by_name(scan->object, "wp_records");
+		rc = wp_task_scan_set_room(scan, "wp_records", scan->nrecords);
 	if (!rc)
-		rc = map ? bpf_map__set_max_entries(map,
-						    (uint32_t)scan->nrecords) :
-			   -ENOENT;
+		rc = wp_task_moved_set_room(scan);
 	if (!rc)
 		rc = bpf_object__load(scan->object);
 	if (rc)
@@ -161,8 +149,18 @@ static int map_records(struct wp_task_scan *scan, struct wp_err *err)
 /* Have the program run once a scan, beginning with process PID. */
 static int attach(struct wp_task_scan *scan, pid_t pid)
 {
-	struct bpf_program *program = bpf_object__next_program(scan->object,
-							       NULL);
+	int rc = wp_task_scan_attach(scan, "wp_scan_tasks", pid, &scan->link);
+
+	if (!rc)
+		scan->linked = pid;
+	return rc;
+}
+
+int wp_task_scan_attach(struct wp_task_scan *scan, const char *name, pid_t pid,
+			struct bpf_link **ret)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(
+		scan->object, name);
 	/* Of the thread with that number only: the program finds the rest. */
 	struct bpf_link *link;
 	union bpf_iter_link_info info;
@@ -181,9 +179,8 @@ static int attach(struct wp_task_scan *scan, pid_t pid)
 	libbpf_set_print(old);
 	if (rc)
 		return rc;
-	bpf_link__destroy(scan->link);
-	scan->link = link;
-	scan->linked = pid;
+	bpf_link__destroy(*ret);
+	*ret = link;
 	return 0;
 }
 
@@ -209,6 +206,8 @@ int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 	rc = load(scan, err);
 	if (!rc)
 		rc = map_records(scan, err);
+	if (!rc)
+		rc = wp_task_moved_open(scan, err);
 	if (rc) {
 		wp_task_scan_close(scan);
 		return rc;
@@ -228,6 +227,8 @@ int wp_task_scan_add(struct wp_task_scan *scan, pid_t pid)
 {
 	int rc = put_process(scan, (uint32_t)pid);
 
+	/* What its threads do is noted once the program has met it. */
+	scan->moved.is_synced = false;
 	if (rc || scan->linked == pid || scan->is_many)
 		return rc;
 	if (!scan->link)
@@ -253,7 +254,7 @@ static bool is_before(const struct wp_task_record *a,
 	return a->pid != b->pid ? a->pid < b->pid : a->tid < b->tid;
 }
 
-static int compare(const void *a, const void *b)
+int wp_task_scan_compare(const void *a, const void *b)
 {
 	const struct wp_task_record *const *x = a, *const *y = b;
 
@@ -274,13 +275,12 @@ static void sort(struct wp_task_scan *scan, size_t n)
 	while (i < n && is_before(v[i - 1], v[i]))
 		i++;
 	if (i < n)
-		qsort(v, n, sizeof(*v), compare);
+		qsort(v, n, sizeof(*v), wp_task_scan_compare);
 }
 
-/* Run the program: how many threads it found. */
-static int run(const struct wp_task_scan *scan, uint32_t *ret_n)
+int wp_task_scan_run(const struct bpf_link *link, uint32_t *ret_n)
 {
-	int fd = bpf_iter_create(bpf_link__fd(scan->link));
+	int fd = bpf_iter_create(bpf_link__fd(link));
 	uint32_t n = 0;
 	ssize_t got;
 
@@ -312,6 +312,9 @@ static int grow(struct wp_task_scan *scan, size_t nthreads)
 	if (!rc)
 		rc = attach(wider, scan->linked);
 	wider->is_many = scan->is_many;
+	/* The caller goes on by walks. */
+	if (!rc && scan->moved.switches)
+		(void)!wp_task_scan_note_switches(wider, true);
 	/* NOLINTNEXTLINE: no 0 comes from wp_err_set. */
 	if (!rc) {
 		*scan = *wider;
@@ -325,18 +328,19 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 		      const struct wp_task_record *const **ret, size_t *ret_n)
 {
 	uint32_t n = 0;
-	int rc = scan->link ? run(scan, &n) : 0;
+	int rc = scan->link ? wp_task_scan_run(scan->link, &n) : 0;
 
 	if (!rc && n > scan->nrecords && scan->nrecords < RECORDS_MAX) {
 		rc = grow(scan, n);
 		if (!rc)
-			rc = run(scan, &n);
+			rc = wp_task_scan_run(scan->link, &n);
 	}
 	if (rc)
 		return rc;
 	if (n > scan->nrecords)
 		n = (uint32_t)scan->nrecords;
 	sort(scan, n);
+	wp_task_moved_sync(scan);
 	*ret = scan->sorted;
 	*ret_n = n;
 	return 0;
@@ -347,6 +351,7 @@ void wp_task_scan_close(struct wp_task_scan *scan)
 	if (!scan)
 		return;
 	bpf_link__destroy(scan->link);
+	wp_task_moved_close(scan);
 	if (scan->records)
 		munmap((void *)scan->records, scan->mapped);
 	bpf_object__close(scan->object);
@@ -384,6 +389,24 @@ int wp_task_scan_read(struct wp_task_scan *scan,
 	(void)scan;
 	(void)ret;
 	(void)ret_n;
+	return -ENOTSUP;
+}
+
+int wp_task_scan_note_switches(struct wp_task_scan *scan, bool on)
+{
+	(void)scan;
+	(void)on;
+	return -ENOTSUP;
+}
+
+int wp_task_scan_read_moved(struct wp_task_scan *scan,
+			    const struct wp_task_record *const **ret,
+			    size_t *ret_n, uint64_t *ret_switches)
+{
+	(void)scan;
+	(void)ret;
+	(void)ret_n;
+	(void)ret_switches;
 	return -ENOTSUP;
 }
 

@@ -66,6 +66,8 @@ static void show_progress(struct recording *r, uint64_t now)
 	else
 		snprintf(left, sizeof(left), "%.0f s, Ctrl-C ends",
 			 (double)(now - r->start_ns) / 1e9);
+	/* Without memory the next tick fails. */
+	(void)!wp_sampler_settle(r->sampler);
 	wp_profile_add_up(&r->profile);
 	fprintf(stderr,
 		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost, "
@@ -141,7 +143,7 @@ static int sample_until_end(struct recording *r, struct wp_err *err)
 
 		rc = pause_while_suspended(r, now);
 		if (r->top && !rc)
-			rc = wp_cmd_top_step(r->top, now, &r->quit);
+			rc = wp_cmd_top_step(r->top, r->sampler, now, &r->quit);
 		else
 			show_progress(r, now);
 		if (next > r->end_ns)

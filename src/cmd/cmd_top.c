@@ -103,13 +103,16 @@ static int list_anew(struct wp_cmd_top *t)
 	return rc;
 }
 
-static int look(struct wp_cmd_top *t, uint64_t now_ns)
+static int look(struct wp_cmd_top *t, struct wp_sampler *sampler,
+		uint64_t now_ns)
 {
 	uint64_t cost_ns = wp_clock_used_ns(RUSAGE_SELF) +
 			   wp_clock_used_ns(RUSAGE_CHILDREN);
 	uint64_t last_ns = t->top.look_ns;
-	int rc = wp_top_look(&t->top, t->profile, now_ns);
+	int rc = wp_sampler_settle(sampler);
 
+	if (!rc)
+		rc = wp_top_look(&t->top, t->profile, now_ns);
 	if (!rc)
 		rc = name_functions(t, now_ns);
 	if (!rc)
@@ -284,7 +287,8 @@ static int heed_key(struct wp_cmd_top *t, int key, bool *ret_quit)
 	return 0;
 }
 
-int wp_cmd_top_step(struct wp_cmd_top *t, uint64_t now_ns, bool *ret_quit)
+int wp_cmd_top_step(struct wp_cmd_top *t, struct wp_sampler *sampler,
+		    uint64_t now_ns, bool *ret_quit)
 {
 	int key, rc = 0;
 
@@ -299,7 +303,7 @@ int wp_cmd_top_step(struct wp_cmd_top *t, uint64_t now_ns, bool *ret_quit)
 	}
 	if (!rc && now_ns >= t->next_ns) {
 		if (!t->frozen && t->mode != MODE_TEXT)
-			rc = look(t, now_ns);
+			rc = look(t, sampler, now_ns);
 		t->next_ns = now_ns + REFRESH_NS;
 	}
 	if (!rc && t->dirty)

@@ -323,15 +323,21 @@ const struct wp_option_row wp_option_rows[] = {
 	  "the last look and its stop is stopped at the begin of that sleep, which is then\n"
 	  "restarted, once." },
 	{ WP_OPT_SCAN, "scan", "MODE", RECORD | TOP | SERVE, WP_SECTION_HOW,
-	  "auto bpf proc",
+	  "auto bpf proc switches",
 	  "how to learn which threads have run: bpf: with a BPF\n"
-	  "program; proc: read /proc for each; auto (default):\n"
-	  "bpf from 50 threads on, if permitted",
+	  "program; proc: read /proc for each; switches: bpf, of\n"
+	  "those that were on a CPU; auto (default): bpf from 50\n"
+	  "threads on, if permitted, or switches if it takes less",
 	  "How threads are asked at each tick whether they have run, and where they wait.\n"
 	  "`auto` (default) asks them all at once by a BPF program, where that is permitted (root,\n"
 	  "or CAP_BPF and CAP_PERFMON) and Linux is 6.7 or later, if they are 50 or more or\n"
 	  "a stack wants a register that /proc does not give; `bpf` asks so in any case; `proc`\n"
 	  "reads files of /proc for each.\n"
+	  "`switches` asks as `bpf` does, but only those that were on a CPU since the last tick,\n"
+	  "which another BPF program notes at each context switch of the machine (some 60 ns);\n"
+	  "all of them once a second.\n"
+	  "`auto` does so for as long as it takes less than to ask all, by eight times.\n"
+	  "With `--stop=all` all are asked at each tick.\n"
 	  "The samples are the same, but by /proc a waiting thread whose stack wants such a\n"
 	  "register is stopped for it, or has part of its stack where it may not be stopped\n"
 	  "(see `--stop`)." },

@@ -30,6 +30,7 @@ static const char *const scan_names[] = {
 	[WP_SCAN_AUTO] = "auto",
 	[WP_SCAN_BPF] = "bpf",
 	[WP_SCAN_PROC] = "proc",
+	[WP_SCAN_SWITCHES] = "switches",
 };
 
 /* WORD, an option or a command, asks for ACTION. */

@@ -75,10 +75,10 @@ struct recorder {
 static int mark(struct recorder *c)
 {
 	const struct wp_history_mark *m;
-	int rc;
+	int rc = c->r.sampler ? wp_sampler_settle(c->r.sampler) : 0;
 
-	if (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns)
-		return 0;
+	if (rc || (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns))
+		return rc;
 	m = wp_history_add(&c->r.history, &c->r.profile, wp_clock_ns());
 	if (!m)
 		return -ENOMEM;

@@ -387,30 +387,31 @@ void wp_block_waits_forget(struct wp_common *common, uint32_t process)
 }
 
 int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
-		       bool same, uint64_t wall_ns)
+		       uint64_t nsame, uint64_t wall_ns)
 {
 	const struct wp_block_waits *block = t->target->block_waits;
 	struct wp_sample_key own = *key;
-	uint64_t count = 0, ns = wall_ns;
+	uint64_t count = 0, ns = wall_ns, before;
 
 	if (!block || key->state != WP_STATE_WAITING)
 		return 0;
 	own.object = 0;
-	if (!same)
+	if (!nsame)
 		t->waits.samples = t->waits.samples_ns = 0;
-	t->waits.samples++;
+	before = t->waits.samples;
+	t->waits.samples += nsame ? nsame : 1;
 	t->waits.samples_ns += wall_ns;
 	if (!block->wants_waits)
 		return 0;
 	if (!block->no_events) {
 		if (t->waits.samples < WP_BLOCK_TICKS)
 			return 0;
-		if (t->waits.samples == WP_BLOCK_TICKS) {
+		if (before < WP_BLOCK_TICKS) {
 			count = 1;
 			ns = t->waits.samples_ns;
 		}
 	} else {
-		count = !same;
+		count = !nsame;
 	}
 	return wp_profile_add_sample(t->target->profile, WP_PROFILE_BLOCK, &own,
 				     count, ns);

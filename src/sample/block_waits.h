@@ -62,11 +62,11 @@ int wp_block_waits_finish(struct wp_common *common);
 /* Drop what is kept of entry PROCESS of the profile. */
 void wp_block_waits_forget(struct wp_common *common, uint32_t process);
 
-/* A sample found T waiting as KEY says, SAME: in the same wait as its last
- * sample, and stands for WALL_NS.  0 or -ENOMEM. */
+/* A sample found T waiting as KEY says, and stands for WALL_NS; or NSAME samples, if
+ * that is not 0, found it in the same wait as its last.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_block_waits_add(struct wp_thread *t, const struct wp_sample_key *key,
-		       bool same, uint64_t wall_ns);
+		       uint64_t nsame, uint64_t wall_ns);
 
 void wp_block_waits_close(struct wp_common *common);
 

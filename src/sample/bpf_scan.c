@@ -8,16 +8,30 @@
  */
 #include "bpf_scan.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "sampler_loop.h"
 #include "target.h"
+#include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 
 /* Threads from which on a scan repays the 15 ms that opening it takes within some
  * seconds at 100 Hz: a thread that has not run costs 1.1 us by a read and 0.1 by a
  * scan, a thread that has run 15 and 4. */
 enum { MANY = 50 };
+
+/* What a note at a context switch takes, on the switching thread's account; notes must
+ * spare so many times as much. */
+enum { NOTE_NS = 60, WORTH = 8 };
+/* Where to read all threads takes less, it is not worth the program. */
+#define LEAST_NS (20 * WP_NS_PER_US)
+/* Notes are judged so often, and tried again after so long. */
+#define JUDGED_NS (100 * WP_NS_PER_MS)
+#define FIRST_PAUSE_NS (10 * WP_NS_PER_S)
+#define LAST_PAUSE_NS (600 * WP_NS_PER_S)
+/* All threads are read so often, whatever notes say. */
+#define ALL_NS WP_NS_PER_S
 
 static size_t count_threads(const struct wp_sampler *loop)
 {
@@ -36,6 +50,7 @@ static bool is_wanted(const struct wp_sampler *loop)
 		return false;
 	switch (loop->options.scan) {
 	case WP_SCAN_BPF:
+	case WP_SCAN_SWITCHES:
 		return true;
 	case WP_SCAN_PROC:
 		return false;
@@ -74,6 +89,89 @@ bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 	return loop->scan.scan || (!loop->scan.tried && is_wanted(loop));
 }
 
+static void stop_notes(struct wp_bpf_scan *c)
+{
+	struct wp_switch_notes *notes = &c->notes;
+
+	notes->on = false;
+	notes->pause_ns = notes->pause_ns ? 2 * notes->pause_ns :
+					    FIRST_PAUSE_NS;
+	if (notes->pause_ns > LAST_PAUSE_NS)
+		notes->pause_ns = LAST_PAUSE_NS;
+	notes->retry_ns = notes->since_ns + notes->pause_ns;
+	(void)!wp_task_scan_note_switches(c->scan, false);
+}
+
+/* Do notes pay?  SWITCHES: of the machine, so far. */
+static void judge_notes(struct wp_sampler *loop, uint64_t switches)
+{
+	struct wp_switch_notes *notes = &loop->scan.notes;
+	uint64_t cost_ns = (switches - notes->switches) * NOTE_NS;
+	uint64_t spared_ns = notes->nspared * notes->all_ns;
+
+	if (loop->tick_ns - notes->since_ns < JUDGED_NS)
+		return;
+	notes->since_ns = loop->tick_ns;
+	notes->switches = switches;
+	notes->nspared = 0;
+	if (loop->options.scan == WP_SCAN_AUTO && cost_ns * WORTH > spared_ns)
+		stop_notes(&loop->scan);
+}
+
+static void begin_notes(struct wp_sampler *loop)
+{
+	struct wp_bpf_scan *c = &loop->scan;
+	struct wp_switch_notes *notes = &c->notes;
+
+	if (notes->on || loop->options.scan == WP_SCAN_BPF ||
+	    loop->options.stop == WP_STOP_ALL ||
+	    loop->tick_ns < notes->retry_ns ||
+	    (loop->options.scan == WP_SCAN_AUTO && notes->all_ns < LEAST_NS))
+		return;
+	notes->on = !wp_task_scan_note_switches(c->scan, true);
+	notes->since_ns = loop->tick_ns;
+	notes->nspared = 0;
+	/* The scan that is wanted for the notes to begin. */
+	notes->next_all_ns = 0;
+	if (!notes->on)
+		stop_notes(c);
+}
+
+/* Read the threads that have moved.  False: all are to be read. */
+static bool read_moved(struct wp_sampler *loop)
+{
+	struct wp_bpf_scan *c = &loop->scan;
+	struct wp_switch_notes *notes = &c->notes;
+	uint64_t switches = notes->switches;
+	int rc;
+
+	if (!notes->on || loop->finishing)
+		return false;
+	rc = wp_task_scan_read_moved(c->scan, &c->v, &c->n, &switches);
+	if (rc && rc != -EAGAIN)
+		return false;
+	c->is_of_moved = !rc && !c->wants_all &&
+			 loop->tick_ns < notes->next_all_ns;
+	notes->nspared += c->is_of_moved;
+	judge_notes(loop, switches);
+	return c->is_of_moved;
+}
+
+/* Read all threads. */
+static int read_all(struct wp_sampler *loop)
+{
+	struct wp_bpf_scan *c = &loop->scan;
+	uint64_t begin_ns = wp_clock_ns(), ns;
+	int rc = wp_task_scan_read(c->scan, &c->v, &c->n);
+
+	ns = wp_clock_ns() - begin_ns;
+	if (!c->notes.all_ns || ns < c->notes.all_ns)
+		c->notes.all_ns = ns;
+	c->notes.next_all_ns = loop->tick_ns + ALL_NS;
+	c->wants_all = false;
+	return rc;
+}
+
 void wp_bpf_scan_take(struct wp_sampler *loop)
 {
 	struct wp_bpf_scan *c = &loop->scan;
@@ -82,11 +180,13 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	wp_bpf_scan_forget(loop);
 	if (!c->scan && wp_bpf_scan_is_next(loop))
 		open_scan(loop);
-	if (!c->scan)
+	if (!c->scan || read_moved(loop))
 		return;
-	rc = wp_task_scan_read(c->scan, &c->v, &c->n);
-	if (!rc)
+	rc = read_all(loop);
+	if (!rc) {
+		begin_notes(loop);
 		return;
+	}
 	wp_bpf_scan_close(loop);
 	wp_err_set(&c->why, rc, "%s", strerror(-rc));
 }
@@ -131,9 +231,17 @@ const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
 	return n > at ? &c->v[at] : NULL;
 }
 
+void wp_bpf_scan_want(struct wp_sampler *loop, pid_t pid, pid_t tid)
+{
+	/* One that had a record and has moved since then is noted. */
+	if (!wp_bpf_scan_find(loop, pid, tid))
+		loop->scan.wants_all = true;
+}
+
 void wp_bpf_scan_forget(struct wp_sampler *loop)
 {
 	loop->scan.v = NULL;
+	loop->scan.is_of_moved = false;
 	loop->scan.n = loop->scan.next = 0;
 }
 

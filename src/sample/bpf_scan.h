@@ -12,6 +12,23 @@
 
 struct wp_sampler;
 
+/* Whether a program at each context switch notes which threads are put on a CPU, so that
+ * not all are read at each tick. */
+struct wp_switch_notes {
+	bool on;
+	/* Time that it took to read all threads: the least so far; 0: not known. */
+	uint64_t all_ns;
+	/* When all are read again, lest a thread be missed; when notes are tried again,
+	 * and how long after they are given up. */
+	uint64_t next_all_ns;
+	uint64_t retry_ns, pause_ns;
+	/* What is judged: from when on, the machine's context switches by then, and ticks
+	 * since then that did not read all. */
+	uint64_t since_ns;
+	uint64_t switches;
+	uint64_t nspared;
+};
+
 struct wp_bpf_scan {
 	/* NULL when none is wanted or permitted; owned. */
 	struct wp_task_scan *scan;
@@ -26,6 +43,11 @@ struct wp_bpf_scan {
 	 * next thread asked for is most likely v[next]. */
 	const struct wp_task_record *const *v;
 	size_t n, next;
+	/* They are of those threads only that may have run since the last tick. */
+	bool is_of_moved;
+	/* A thread without a record is to have one at the next tick. */
+	bool wants_all;
+	struct wp_switch_notes notes;
 };
 
 /* Scan all threads of all targets, if that is wanted: at the begin of a tick. */
@@ -43,6 +65,10 @@ const struct wp_task_record *wp_bpf_scan_find(struct wp_sampler *loop,
 /* This tick's records of process PID: [0..*RET_N) by tid. */
 const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
 						   pid_t pid, size_t *ret_n);
+
+/* Thread TID of process PID is to have a record at the next tick, even if it does not
+ * move. */
+void wp_bpf_scan_want(struct wp_sampler *loop, pid_t pid, pid_t tid);
 
 /* Will there be a scan at the next tick? */
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop);

@@ -78,7 +78,7 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 	wp_wait_state_set_key(&t->wait, &key);
 	wp_timeline_end_interval(&t->target->profile->timeline, t->index);
 	if (!rc)
-		rc = wp_block_waits_add(t, &key, false, wait->weight_ns);
+		rc = wp_block_waits_add(t, &key, 0, wait->weight_ns);
 	if (!rc)
 		rc = wp_lock_holders_charge(t, &key);
 	return rc ? rc : add_look(t, &key, &more);
@@ -100,24 +100,23 @@ static void lose_weight(struct wp_thread *t, uint64_t ns)
 		set->samples[i].weight_ns -= ns;
 }
 
-int wp_record_unchanged(struct wp_thread *t)
+int wp_record_unchanged(struct wp_thread *t, uint64_t nticks, uint64_t tick_ns,
+			uint64_t region_end_ns)
 {
-	struct wp_profile_sample more = { .count = 1 };
-	struct wp_sampler *loop = t->target->loop;
+	struct wp_profile_sample more = { .count = nticks };
 	struct wp_sample_key *key = &t->wait.key;
 	uint64_t left_ns;
 	int rc;
 
 	more.wall_ns = more.exact_ns = wp_time_ledger_pay_same(
-		&t->time, loop->tick_ns, loop->region_end_ns, &left_ns,
-		&more.weight_ns);
+		&t->time, tick_ns, region_end_ns, &left_ns, &more.weight_ns);
 	/* The wait may go to another sample from here on. */
 	lose_weight(t, left_ns);
-	rc = wp_block_waits_add(t, key, true, t->time.region_ns);
+	rc = wp_block_waits_add(t, key, nticks, t->time.region_ns);
 	if (!rc && key->wait == WP_WAIT_CHILD)
 		rc = wp_wait_child_confirm(t, key);
 	wp_lock_holders_note_wait(t, true, t->time.region_ns);
-	t->target->profile->counters.unchanged++;
+	t->target->profile->counters.unchanged += nticks;
 	return rc ? rc : add_look(t, key, &more);
 }
 

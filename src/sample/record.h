@@ -16,9 +16,11 @@
 WP_MUST_CHECK
 int wp_record_wait(const struct wp_queued_wait *wait);
 
-/* The wait that T's last look found holds. */
+/* The wait that T's last look found has held for NTICKS ticks more, the last of which was
+ * at TICK_NS and of a region that ends at REGION_END_NS. */
 WP_MUST_CHECK
-int wp_record_unchanged(struct wp_thread *t);
+int wp_record_unchanged(struct wp_thread *t, uint64_t nticks, uint64_t tick_ns,
+			uint64_t region_end_ns);
 
 /* A look found T ready to run, with STACK, and in STATE (running or runnable): pay
  * what is owed as running and runnable and all CPU samples to STACK.  WEIGHT_NS: the

@@ -163,7 +163,18 @@ static enum wp_sample_result sample_unchanged(struct wp_thread *t)
 {
 	if (!t->target->samples_threads)
 		return WP_SAMPLE_DONE;
-	return done_or_no_memory(wp_record_unchanged(t));
+	return done_or_no_memory(
+		wp_record_unchanged(t, 1, t->target->loop->tick_ns,
+				    t->target->loop->region_end_ns));
+}
+
+/* T has no record: is that since it has not been on a CPU since its last look? */
+static bool is_not_noted(const struct wp_thread *t)
+{
+	if (!t->target->loop->scan.is_of_moved)
+		return false;
+	return t->target->samples_threads ? t->wait.waiting :
+					    t->time.run_is_known;
 }
 
 /* Sample T, which RECORD, its BPF scan result, says has run; NULL: there is no
@@ -206,6 +217,8 @@ enum wp_sample_result wp_sample_thread(struct wp_thread *t, bool running_first)
 	record = wp_bpf_scan_find(t->target->loop, t->target->process->pid,
 				  t->tid);
 	t->put_off = false;
+	wp_threads_settle(t);
+	t->paid_tick = t->target->tick;
 	if (wp_stop_window_is_open(t))
 		return WP_SAMPLE_DONE;
 	if (record && wp_threads_is_another(t, record))
@@ -215,6 +228,8 @@ enum wp_sample_result wp_sample_thread(struct wp_thread *t, bool running_first)
 
 		if (holds(t, &then))
 			return sample_unchanged(t);
+	} else if (is_not_noted(t)) {
+		return sample_unchanged(t);
 	}
 	result = sample(t, record, running_first);
 	t->put_off = result == WP_SAMPLE_PUT_OFF;

@@ -143,11 +143,12 @@ static int queue_wait(struct wp_thread *t, const struct wp_stop_facts *stop,
  * more.  Where the next scan has the registers, the time goes to the next wait. */
 static int record_moved(struct wp_thread *t)
 {
-	const struct wp_sampler *loop = t->target->loop;
+	struct wp_sampler *loop = t->target->loop;
 
 	if (loop->finishing || !wp_bpf_scan_is_next(loop))
 		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
 	t->target->profile->counters.inconsistent++;
+	wp_bpf_scan_want(loop, t->target->process->pid, t->tid);
 	return 0;
 }
 

@@ -14,9 +14,9 @@
 #include "instant.h"
 #include "lock_holders.h"
 #include "record.h"
-#include "sample_thread.h"
 #include "sampler_loop.h"
 #include "stop_window.h"
+#include "target_looks.h"
 #include "thread_starts.h"
 #include "threads.h"
 #include "wallprof/cgroup.h"
@@ -193,95 +193,12 @@ static int pay_ended(struct wp_target *target)
 {
 	int rc = record_queued(target);
 
-	for (size_t i = 0; i < target->nended && !rc; i++)
+	for (size_t i = 0; i < target->nended && !rc; i++) {
+		wp_threads_settle(target->ended[i]);
 		rc = wp_record_end(target->ended[i], true);
+	}
 	wp_threads_free_ended(target);
 	return rc;
-}
-
-/* Threads that are not watched are read for their names only. */
-static enum wp_sample_result sample_thread(struct wp_thread *t,
-					   bool running_first)
-{
-	if (t->watched)
-		return wp_sample_thread(t, running_first);
-	wp_threads_name(t, wp_bpf_scan_find(t->target->loop,
-					    t->target->process->pid, t->tid));
-	return WP_SAMPLE_DONE;
-}
-
-enum pass {
-	/* Every thread. */
-	PASS_ALL,
-	/* --stop=all: every thread, but those that wait and have run are put
-	 * off; then those. */
-	PASS_RUNNING_FIRST,
-	PASS_PUT_OFF,
-};
-
-enum {
-	CACHE_LINE = 64,
-	/* Threads that are fetched before their look. */
-	FETCH_AHEAD = 4,
-};
-
-/* Have the CPU fetch what a look at T reads if it has not run, which lies up to its
- * stop: where threads are thousands, most of a look is to wait for memory. */
-static void fetch(const struct wp_thread *t)
-{
-	for (size_t at = 0; at < offsetof(struct wp_thread, guard);
-	     at += CACHE_LINE)
-		__builtin_prefetch((const char *)t + at);
-}
-
-static int sample_threads(struct wp_target *target, enum pass pass)
-{
-	for (size_t i = 0; i < target->nthreads;) {
-		struct wp_thread *t = target->threads[i];
-		enum wp_sample_result result = WP_SAMPLE_DONE;
-
-		if (i + FETCH_AHEAD < target->nthreads)
-			fetch(target->threads[i + FETCH_AHEAD]);
-		if (pass != PASS_PUT_OFF || t->put_off)
-			result = sample_thread(t, pass == PASS_RUNNING_FIRST);
-		if (result == WP_SAMPLE_NO_MEMORY)
-			return -ENOMEM;
-		if (result != WP_SAMPLE_GONE)
-			i++;
-		else if (wp_threads_end(target, i))
-			return -ENOMEM;
-		target->profile->counters.samples_lost += result ==
-							  WP_SAMPLE_FAILED;
-	}
-	return 0;
-}
-
-/* A scan of all threads takes 0.1 us per thread, to read one thread 12 us. */
-enum { SCAN_PAYS = 100 };
-
-static void scan_again(struct wp_target *target)
-{
-	size_t nput_off = 0;
-
-	for (size_t i = 0; i < target->nthreads; i++)
-		nput_off += target->threads[i]->put_off;
-	if (nput_off > target->nthreads / SCAN_PAYS)
-		wp_bpf_scan_take(target->loop);
-	else
-		wp_bpf_scan_forget(target->loop);
-}
-
-/* --stop=all: the threads that run are brought to a halt first. */
-static int sample_instant(struct wp_target *target)
-{
-	int rc = sample_threads(target, PASS_RUNNING_FIRST);
-
-	if (!rc)
-		rc = wp_stop_window_interrupt(target);
-	if (rc)
-		return rc;
-	scan_again(target);
-	return sample_threads(target, PASS_PUT_OFF);
 }
 
 int wp_target_settle(struct wp_target *target)
@@ -325,9 +242,7 @@ int wp_target_sample(struct wp_target *target)
 	int rc = wp_goroutine_kept_open(target);
 
 	if (!rc)
-		rc = target->loop->options.stop == WP_STOP_ALL ?
-			     sample_instant(target) :
-			     sample_threads(target, PASS_ALL);
+		rc = wp_target_looks(target);
 	/* The holders of locks are found by what the samples wait for. */
 	if (!rc && target->lock_holders)
 		rc = record_queued(target);
@@ -345,7 +260,10 @@ int wp_target_sample(struct wp_target *target)
 		rc = wp_goroutine_times_tick(target);
 	target->last_tick_ns = target->loop->tick_ns;
 	target->region_end_ns = target->loop->region_end_ns;
-	return rc;
+	target->over = (struct wp_tick_over){ target->tick,
+					      target->last_tick_ns,
+					      target->region_end_ns };
+	return target->no_memory ? -ENOMEM : rc;
 }
 
 int wp_target_end_tick(struct wp_target *target)
@@ -380,6 +298,7 @@ static int finish_thread(struct wp_thread *t)
 {
 	struct wp_schedstat now;
 
+	wp_threads_settle(t);
 	/* A thread that waits for a CPU, and so for its stop, was not looked at
 	 * in the last ticks. */
 	if (t->watched && t->target->samples_threads &&

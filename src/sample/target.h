@@ -68,6 +68,19 @@ struct wp_target {
 	size_t nwatched;
 	uint64_t nserials;
 	struct wp_tids tids;
+	/* Threads to look at in the next tick, whatever the scan says, by tid; and those
+	 * of the tick before. */
+	struct wp_tids restless, was_restless;
+	/* All threads are to be looked at: one has not been yet. */
+	bool has_new;
+	/* The last tick whose looks are over, when it was, and the end of its region:
+	 * threads of which it is known that they did not move are paid up to then when
+	 * that is asked for. */
+	struct wp_tick_over {
+		uint64_t tick, tick_ns, region_end_ns;
+	} over;
+	/* No memory for a payment. */
+	bool no_memory;
 
 	struct wp_stop_requests stop_requests;
 	struct wp_wait_queue wait_queue;

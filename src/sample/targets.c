@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* targets.c - which targets there are, and those that are let go of while the others go
  * on: see wallprof/sampler.h. */
+#include <errno.h>
+
 #include "sampler_loop.h"
 #include "target.h"
+#include "threads.h"
 #include "wallprof/profile_processes.h"
 
 struct wp_target *wp_sampler_find_last(struct wp_sampler *loop, pid_t pid)
@@ -25,6 +28,20 @@ struct wp_target *wp_sampler_find(struct wp_sampler *loop, pid_t pid)
 	struct wp_target *target = wp_sampler_find_last(loop, pid);
 
 	return target && !target->gone ? target : NULL;
+}
+
+int wp_sampler_settle(struct wp_sampler *loop)
+{
+	bool no_memory = false;
+
+	for (size_t i = 0; i < loop->ntargets; i++) {
+		struct wp_target *target = loop->targets[i];
+
+		for (size_t k = 0; k < target->nthreads; k++)
+			wp_threads_settle(target->threads[k]);
+		no_memory |= target->no_memory;
+	}
+	return no_memory ? -ENOMEM : 0;
 }
 
 size_t wp_sampler_count_threads(const struct wp_sampler *loop)

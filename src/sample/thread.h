@@ -32,6 +32,9 @@ struct wp_thread {
 	uint64_t serial;
 	/* When it was first watched. */
 	uint64_t first_ns;
+	/* The target's tick up to which it has been looked at, or is paid as one that did
+	 * not move. */
+	uint64_t paid_tick;
 	/* Its name matches the glob. */
 	bool watched;
 	struct wp_thread_files files;

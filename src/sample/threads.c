@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record.h"
 #include "sampler_loop.h"
 #include "target.h"
 #include "wallprof/lower_bound.h"
@@ -86,6 +87,7 @@ static void set_watched(struct wp_thread *t, bool watched)
 	if (watched == t->watched)
 		return;
 	t->watched = watched;
+	target->has_new = true;
 	if (watched) {
 		target->nwatched++;
 		/* Renamed into the glob: watched from now on. */
@@ -149,6 +151,8 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	t->target = target;
 	t->tid = tid;
 	t->serial = ++target->nserials;
+	t->paid_tick = target->over.tick;
+	target->has_new = true;
 	/* It began some time after the last tick: the region that its first look
 	 * stands for is its own. */
 	t->first_ns = target->region_end_ns;
@@ -284,12 +288,43 @@ bool wp_threads_is_another(struct wp_thread *t,
 	return t->began_ns != record->start_ns;
 }
 
+void wp_threads_settle(struct wp_thread *t)
+{
+	struct wp_target *target = t->target;
+	uint64_t nticks = target->over.tick - t->paid_tick;
+
+	if (t->paid_tick >= target->over.tick)
+		return;
+	t->paid_tick = target->over.tick;
+	if (!t->watched || !target->samples_threads || !t->wait.waiting)
+		return;
+	if (wp_record_unchanged(t, nticks, target->over.tick_ns,
+				target->over.region_end_ns))
+		target->no_memory = true;
+}
+
+/* The same of threads that a scan found to have moved. */
+static bool are_known(const struct wp_target *target,
+		      const struct wp_task_record *const *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct wp_thread *t = wp_threads_find(target, v[i]->tid);
+
+		if (!t || wp_threads_is_another(t, v[i]))
+			return false;
+	}
+	return true;
+}
+
 bool wp_threads_are_as_scanned(const struct wp_target *target)
 {
 	size_t n;
 	const struct wp_task_record *const *v = wp_bpf_scan_of(
 		target->loop, target->process->pid, &n);
 
+	/* A thread has to be put on a CPU to start another, and to end. */
+	if (target->loop->scan.is_of_moved)
+		return target->nthreads && are_known(target, v, n);
 	if (!n || n != target->nthreads)
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -337,9 +372,10 @@ struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid)
 {
 	size_t i = place_of(target, tid);
 
-	return i < target->nthreads && target->threads[i]->tid == tid ?
-		       target->threads[i] :
-		       NULL;
+	if (i == target->nthreads || target->threads[i]->tid != tid)
+		return NULL;
+	wp_threads_settle(target->threads[i]);
+	return target->threads[i];
 }
 
 struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid)
@@ -375,6 +411,11 @@ int wp_threads_end(struct wp_target *target, size_t i)
 	return 0;
 }
 
+int wp_threads_end_found(struct wp_thread *t)
+{
+	return wp_threads_end(t->target, place_of(t->target, t->tid));
+}
+
 void wp_threads_free_ended(struct wp_target *target)
 {
 	for (size_t i = 0; i < target->nended; i++)
@@ -405,6 +446,8 @@ void wp_threads_clear(struct wp_target *target)
 		free_thread(target->threads[i]);
 	free(target->threads);
 	free(target->ended);
+	wp_tids_clear(&target->restless);
+	wp_tids_clear(&target->was_restless);
 	wp_stop_requests_clear(&target->stop_requests);
 	wp_wait_queue_clear(&target->wait_queue);
 	wp_tids_clear(&target->tids);

@@ -22,7 +22,11 @@ bool wp_threads_is_another(struct wp_thread *t,
 /* Does the BPF scan show just the threads of the table, and all of them alive? */
 bool wp_threads_are_as_scanned(const struct wp_target *target);
 
-/* The thread TID; NULL if it is not in the table. */
+/* Pay T up to the last tick whose looks are over, if it was not looked at since it was
+ * known not to have moved. */
+void wp_threads_settle(struct wp_thread *t);
+
+/* The thread TID, settled; NULL if it is not in the table. */
 struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid);
 
 /* The same, added if new; NULL without memory. */
@@ -31,6 +35,10 @@ struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid);
 /* threads[I] has ended: move it to the list of ended threads.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_threads_end(struct wp_target *target, size_t i);
+
+/* The same of T. */
+WP_MUST_CHECK
+int wp_threads_end_found(struct wp_thread *t);
 
 /* Read what TID is called now.  False, and "", for a thread that has ended. */
 bool wp_threads_read_name(const struct wp_target *target, pid_t tid,

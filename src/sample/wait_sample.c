@@ -226,8 +226,10 @@ static enum wp_sample_result settle(struct wp_thread *t,
 	}
 	target->profile->counters.no_stop++;
 	result = queue(t, facts, stack, place);
-	if (is_to_be_read_again(t, place, walk))
+	if (is_to_be_read_again(t, place, walk)) {
 		wp_wait_state_distrust(&t->wait);
+		wp_bpf_scan_want(target->loop, target->process->pid, t->tid);
+	}
 	return result;
 }
 

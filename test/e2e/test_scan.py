@@ -11,6 +11,8 @@ from test_weights import check_mayflies, record_shares
 
 # The first tick reads all stacks: that of 10,000 takes a second or two.
 LONG, SHORT = 6, 3
+# All threads at each tick, and those that were put on a CPU.
+WAYS = ["bpf", "switches"]
 
 
 def skip_without_scan(run):
@@ -37,13 +39,13 @@ def wall_of(samples):
 def test_both_ways_give_the_same_profile_of_threads_that_wait(start, profile):
     target = start("waiters", 300)
     kept = {}
-    for way in ("bpf", "proc"):
+    for way in ("bpf", "proc", "switches"):
         run, p = profile(target.pid, "-d", 1, "--scan", way)
         target.assert_unharmed()
-        if way == "bpf":
-            skip_without_scan(run)
-        else:
+        if way == "proc":
             assert "BPF" not in run.err
+        else:
+            skip_without_scan(run)
         samples = pprof_check.samples(p)
         ns = wall_of(samples)
         assert len(ns) == 301
@@ -53,7 +55,7 @@ def test_both_ways_give_the_same_profile_of_threads_that_wait(start, profile):
             (s["labels"]["tid"], s["labels"]["state"],
              s["labels"].get("wait", ""), tuple(f["name"] for f in s["frames"]))
             for s in samples)
-    assert kept["bpf"] == kept["proc"]
+    assert kept["bpf"] == kept["proc"] == kept["switches"]
 
 
 def test_the_cost_that_is_said_is_the_kernels(start, profile):
@@ -66,23 +68,26 @@ def test_the_cost_that_is_said_is_the_kernels(start, profile):
     assert 0.5 * all_of_it < said < all_of_it, (said, all_of_it)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stop", ["auto", "all"])
-def test_shares_are_those_of_the_fixture_by_scan(start, profile, stop):
-    run, _ = record_shares(start, profile, "--scan", "bpf", "--stop", stop)
+def test_shares_are_those_of_the_fixture_by_scan(start, profile, way, stop):
+    run, _ = record_shares(start, profile, "--scan", way, "--stop", stop)
     skip_without_scan(run)
 
 
-def test_threads_that_come_and_go_by_scan(start, profile):
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_that_come_and_go_by_scan(start, profile, way):
     target = start("churn")
-    run, p = profile(target.pid, "-d", 2, "--scan", "bpf")
+    run, p = profile(target.pid, "-d", 2, "--scan", way)
     target.assert_unharmed()
     skip_without_scan(run)
     check_mayflies(p, target)
 
 
-def test_cpu_time_alone_is_the_same_by_scan(start, profile):
+@pytest.mark.parametrize("way", WAYS)
+def test_cpu_time_alone_is_the_same_by_scan(start, profile, way):
     target = start("spinner", 2)
-    run, p = profile(target.pid, "--scan", "bpf", "--profile", "cpu", cpu=1)
+    run, p = profile(target.pid, "--scan", way, "--profile", "cpu", cpu=1)
     target.assert_unharmed()
     skip_without_scan(run)
     by_name = sum(s["values"]["cpu"] for s in pprof_check.samples(p)
@@ -113,14 +118,14 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     lacked = {"auto": "from the wait-site cache",
               "never": "not stopped and perhaps incomplete"}[stop]
     share, cut = {}, {}
-    for way in ("proc", "auto"):
+    for way in ("proc", "auto", "switches"):
         out = tmp_path / f"{way}.pb.gz"
         run = wallprof("-p", target.pid, "-d", 2, "-r", 200, "--stop", stop,
                        "--scan", way, "-v", "--full", output=out)
         # 1 is stacks that are not whole.
         assert run.status in (0, 1), run.err
         p = pprof_check.load(out)
-        if way == "auto":
+        if way != "proc":
             skip_without_scan(run)
         # What runs has its stack by other ways.
         samples = [s for s in pprof_check.samples(p)
@@ -133,20 +138,22 @@ def test_registers_come_by_a_scan_and_not_by_a_stop(start, tmp_path, stop):
     target.assert_unharmed()
     # The first look, which asks for a scan, and those that read /proc because
     # the thread was about to wait.
-    assert share["auto"] < 0.1
-    assert cut["auto"] < 0.1
+    for way in ("auto", "switches"):
+        assert share[way] < 0.1
+        assert cut[way] < 0.1
     assert share["proc"] > 0.5
     if stop == "never":
         assert cut["proc"] > 0.9
 
 
-def test_who_never_runs_again_gets_its_registers(start, tmp_path):
+@pytest.mark.parametrize("way", ["auto", "switches"])
+def test_who_never_runs_again_gets_its_registers(start, tmp_path, way):
     """Its first stack, from before the first scan, is not all it ever has."""
     target = start("stack-gcc-O0", "idle")
     wait_until(lambda: status_of(target.pid, target.pid)["State"][0] == "S")
     out = tmp_path / "p.pb.gz"
     run = wallprof("-p", target.pid, "-d", 2, "--stop", "never", "-v",
-                   "--full", output=out)
+                   "--full", "--scan", way, output=out)
     # 1 is stacks that are not whole.
     assert run.status in (0, 1), run.err
     target.assert_unharmed()
@@ -158,10 +165,12 @@ def test_who_never_runs_again_gets_its_registers(start, tmp_path):
     assert cut <= 1, run.err
 
 
-def test_one_scan_is_of_all_processes(start, tmp_path):
+@pytest.mark.parametrize("way", ["auto", "switches"])
+def test_one_scan_is_of_all_processes(start, tmp_path, way):
     target = start("herd", 12, 8, 20000)
     out = tmp_path / "x.pb.gz"
-    run = wallprof("--tree", target.pid, "-d", 1, "-v", "--full", output=out)
+    run = wallprof("--tree", target.pid, "-d", 1, "-v", "--full", "--scan", way,
+                   output=out)
     assert run.status in (0, 1), run.err
     target.assert_unharmed()
     skip_without_scan(run)

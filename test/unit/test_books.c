@@ -190,7 +190,9 @@ static void wait_for_two_looks(void)
 	assert_int_equal(wp_record_wait(&fake.target->wait_queue.v[0]), 0);
 	fake.target->wait_queue.n = 0;
 	pass_tick();
-	assert_int_equal(wp_record_unchanged(t), 0);
+	assert_int_equal(wp_record_unchanged(t, 1, t->target->loop->tick_ns,
+					     t->target->loop->region_end_ns),
+			 0);
 }
 
 /* It was woken right after the first look, and got a CPU for a moment at the end: the

@@ -17,6 +17,15 @@ static struct {
 	unsigned int nopens, nreads, ncloses;
 	/* What is scanned: the processes that were added and not dropped. */
 	int nadded;
+	/* What a reading of moved threads answers: v[0..nmoved), at so many switches. */
+	int moved_rc;
+	const struct wp_task_record *moved[6];
+	size_t nmoved;
+	uint64_t switches;
+	/* Time that a reading of all takes. */
+	uint64_t read_ns;
+	unsigned int nmoved_reads;
+	bool notes;
 } scan;
 
 int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
@@ -48,10 +57,33 @@ int wp_task_scan_read(struct wp_task_scan *s,
 {
 	(void)s;
 	scan.nreads++;
+	fake_now_ns += scan.read_ns;
 	if (scan.read_rc)
 		return scan.read_rc;
 	*ret = scan.sorted;
 	*ret_n = scan.n;
+	return 0;
+}
+
+int wp_task_scan_note_switches(struct wp_task_scan *s, bool on)
+{
+	(void)s;
+	scan.notes = on;
+	return 0;
+}
+
+int wp_task_scan_read_moved(struct wp_task_scan *s,
+			    const struct wp_task_record *const **ret,
+			    size_t *ret_n, uint64_t *ret_switches)
+{
+	(void)s;
+	assert_true(scan.notes);
+	scan.nmoved_reads++;
+	*ret_switches = scan.switches;
+	if (scan.moved_rc)
+		return scan.moved_rc;
+	*ret = scan.moved;
+	*ret_n = scan.nmoved;
 	return 0;
 }
 
@@ -199,6 +231,160 @@ static void a_scan_that_fails_is_closed(void **state)
 	assert_false(wp_bpf_scan_is_next(fake.sampler));
 }
 
+/* Have the next scan be at tick AT_NS. */
+static void scan_at(uint64_t at_ns)
+{
+	fake.sampler->tick_ns = at_ns;
+	wp_bpf_scan_take(fake.sampler);
+}
+
+static void what_moved_is_read_and_all_once_a_second(void **state)
+{
+	uint64_t at_ns = UINT64_C(1000) * WP_NS_PER_S;
+
+	(void)state;
+	options.scan = WP_SCAN_SWITCHES;
+	options.stop = WP_STOP_AUTO;
+	start_target();
+	scan.moved[0] = &scan.records[2];
+	scan.nmoved = 1;
+	/* Notes begin with a scan of all behind them. */
+	scan_at(at_ns);
+	assert_true(scan.notes);
+	assert_int_equal(scan.nreads, 1);
+	scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 2);
+	for (int i = 0; i < 99; i++)
+		scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 2);
+	assert_true(fake.sampler->scan.is_of_moved);
+	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid(), 11));
+	assert_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
+	scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 3);
+	assert_false(fake.sampler->scan.is_of_moved);
+	assert_non_null(wp_bpf_scan_find(fake.sampler, getpid(), 10));
+	/* A thread without a record is to have one. */
+	scan_at(at_ns += TICK);
+	wp_bpf_scan_want(fake.sampler, getpid(), 11);
+	scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 3);
+	wp_bpf_scan_want(fake.sampler, getpid(), 10);
+	scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 4);
+	/* Not all is noted. */
+	scan.moved_rc = -EAGAIN;
+	scan_at(at_ns += TICK);
+	assert_int_equal(scan.nreads, 5);
+	assert_true(scan.notes);
+}
+
+/* Ticks from *AT_NS on for NS, with so many switches of the machine at each. */
+static void go_on(uint64_t *at_ns, uint64_t ns, uint64_t switches)
+{
+	for (uint64_t end_ns = *at_ns + ns; *at_ns < end_ns;) {
+		scan.switches += scan.notes ? switches : 0;
+		scan_at(*at_ns += TICK);
+	}
+}
+
+/* A scan of all takes 100 us, so at 100 Hz one that is spared each time is worth the time
+ * of some 20,000 switches a second. */
+static void notes_are_given_up_where_switches_are_many(void **state)
+{
+	uint64_t at_ns = UINT64_C(1000) * WP_NS_PER_S;
+
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	options.stop = WP_STOP_AUTO;
+	start_target();
+	fake.sampler->scan.wants_regs = true;
+	scan.read_ns = WP_NS_PER_US;
+	scan_at(at_ns);
+	assert_false(scan.notes);
+	fake.sampler->scan.notes.all_ns = 0;
+	scan.read_ns = 100 * WP_NS_PER_US;
+	go_on(&at_ns, 3 * WP_NS_PER_S, 150);
+	assert_true(scan.notes);
+	go_on(&at_ns, WP_NS_PER_S, 300);
+	assert_false(scan.notes);
+	/* It is tried again, later each time. */
+	go_on(&at_ns, 8 * WP_NS_PER_S, 300);
+	assert_false(scan.notes);
+	go_on(&at_ns, 2 * WP_NS_PER_S, 150);
+	assert_true(scan.notes);
+	go_on(&at_ns, WP_NS_PER_S, 300);
+	assert_false(scan.notes);
+	go_on(&at_ns, 18 * WP_NS_PER_S, 300);
+	assert_false(scan.notes);
+	go_on(&at_ns, 2 * WP_NS_PER_S, 150);
+	assert_true(scan.notes);
+}
+
+static void all_are_read_where_that_is_asked_for(void **state)
+{
+	static const struct {
+		enum wp_scan_mode scan;
+		enum wp_stop_mode stop;
+	} v[] = { { WP_SCAN_BPF, WP_STOP_AUTO },
+		  { WP_SCAN_SWITCHES, WP_STOP_ALL } };
+	uint64_t at_ns = UINT64_C(1000) * WP_NS_PER_S;
+
+	(void)state;
+	start_target();
+	scan.read_ns = WP_NS_PER_MS;
+	for (size_t i = 0; i < 2; i++) {
+		fake.sampler->options.scan = v[i].scan;
+		fake.sampler->options.stop = v[i].stop;
+		go_on(&at_ns, WP_NS_PER_S, 0);
+		assert_false(scan.notes);
+	}
+	assert_int_equal(scan.nmoved_reads, 0);
+}
+
+/* Threads that did not move are paid for the ticks that passed them over, as others are
+ * at each. */
+static void who_is_passed_over_is_paid_the_same(void **state)
+{
+	static const struct wp_sample_key key = { .state = WP_STATE_WAITING };
+	struct wp_profile_sample got[2];
+
+	(void)state;
+	for (int notes = 0; notes < 2; notes++) {
+		const struct wp_sample_set *set =
+			&fake.profile.sets[WP_PROFILE_WALL];
+		struct wp_thread *t;
+
+		if (notes) {
+			fake_target_close(&fake);
+			memset(&scan, 0, sizeof(scan));
+			setup(state);
+		}
+		options.stop = WP_STOP_AUTO;
+		options.scan = notes ? WP_SCAN_SWITCHES : WP_SCAN_BPF;
+		start_target();
+		for (int i = 0; i < 3; i++)
+			tick();
+		t = fake.target->threads[1];
+		t->wait.waiting = true;
+		t->wait.key = key;
+		t->wait.key.thread = t->index;
+		for (int i = 0; i < 20; i++)
+			tick();
+		assert_int_equal(scan.nmoved_reads > 0, notes);
+		wp_threads_settle(t);
+		assert_int_equal(t->paid_tick, fake.target->tick);
+		assert_true(t->wait.sample < set->nsamples);
+		got[notes] = set->samples[t->wait.sample];
+	}
+	assert_int_equal(got[0].count, 20);
+	assert_int_equal(got[1].count, got[0].count);
+	assert_int_equal(got[1].wall_ns, got[0].wall_ns);
+	assert_int_equal(got[1].exact_ns, got[0].exact_ns);
+	assert_int_equal(got[1].weight_ns, got[0].weight_ns);
+	assert_int_equal(got[1].looks, got[0].looks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +403,16 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(a_scan_that_fails_is_closed,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_moved_is_read_and_all_once_a_second, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			notes_are_given_up_where_switches_are_many, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			all_are_read_where_that_is_asked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			who_is_passed_over_is_paid_the_same, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,7 +280,9 @@ static void a_wait_goes_on_in_its_sample(void **state)
 	assert_in(other, WP_STATE_RUNNING, 1, 0);
 	fake.sampler->tick_ns = ns + 7 * MS;
 	fake.sampler->region_end_ns = ns + 10 * MS;
-	assert_int_equal(wp_record_unchanged(t), 0);
+	assert_int_equal(wp_record_unchanged(t, 1, t->target->loop->tick_ns,
+					     t->target->loop->region_end_ns),
+			 0);
 	assert_in(stack, WP_STATE_WAITING, 2, 7 * MS);
 	s = &fake.profile.sets[WP_PROFILE_WALL].samples[t->wait.look_sample];
 	/* What is between the looks is known. */

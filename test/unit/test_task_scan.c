@@ -31,7 +31,7 @@
 #include "wallprof/task_scan.h"
 #include "wallprof/types.h"
 
-enum { THREADS = 24, MANY = 2500, STACK = 65536, NOBODY = 65534 };
+enum { THREADS = 24, MANY = 2500, STACK = 65536, NOBODY = 65534, ROUNDS = 200 };
 
 struct sleeper {
 	pthread_t thread;
@@ -174,11 +174,13 @@ static struct wp_task_scan *open_scan(pid_t pid, size_t nthreads)
 struct found {
 	const struct wp_task_record *const *v;
 	size_t n;
+	/* Of threads that moved: context switches of the machine. */
+	uint64_t switches;
 };
 
 static struct found read_all(struct wp_task_scan *scan)
 {
-	struct found found = { NULL, 0 };
+	struct found found = { .n = 0 };
 
 	assert_int_equal(wp_task_scan_read(scan, &found.v, &found.n), 0);
 	for (size_t i = 1; i < found.n; i++)
@@ -273,6 +275,281 @@ static void only_the_thread_that_was_woken_has_moved(void **state)
 		}
 	}
 	end_sleepers(v, THREADS);
+	wp_task_scan_close(scan);
+}
+
+/* The threads that were put on a CPU since the last reading, or were ready then. */
+static struct found read_moved(struct wp_task_scan *scan)
+{
+	struct found found = { .n = 0 };
+
+	assert_int_equal(wp_task_scan_read_moved(scan, &found.v, &found.n,
+						 &found.switches),
+			 0);
+	for (size_t i = 1; i < found.n; i++)
+		assert_true(found.v[i - 1]->tid < found.v[i]->tid);
+	return found;
+}
+
+static int try_moved(struct wp_task_scan *scan)
+{
+	struct found found;
+
+	return wp_task_scan_read_moved(scan, &found.v, &found.n,
+				       &found.switches);
+}
+
+static void wake(struct sleeper *s)
+{
+	int before = atomic_load(&s->woken);
+
+	sem_post(&s->wake);
+	while (atomic_load(&s->woken) == before)
+		sched_yield();
+	wait_until_asleep(s);
+}
+
+static void only_the_thread_that_was_woken_is_noted(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	read_all(scan);
+	for (int round = 0; round < THREADS; round++) {
+		struct wp_task_record r;
+		struct wp_schedstat now;
+
+		/* Until each that is on its way to sleep is there. */
+		while (read_moved(scan).n > 1)
+			usleep(100);
+		wake(&v[round]);
+		do {
+			struct found found = read_moved(scan);
+
+			assert_int_equal(found.n, 2);
+			assert_true(found.switches);
+			r = get(found, v[round].tid);
+			assert_int_equal(get(found, getpid()).state_char, 0);
+		} while (r.is_ready);
+		assert_int_equal(schedstat_of(v[round].tid, &now), 0);
+		assert_same(&r, &now);
+		assert_int_equal(r.state_char, 'S');
+	}
+	end_sleepers(v, THREADS);
+	wp_task_scan_close(scan);
+}
+
+static void all_are_to_be_read_where_notes_lack_a_thread(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	read_all(scan);
+	assert_int_equal(try_moved(scan), 0);
+	/* The process is new to the program. */
+	assert_int_equal(wp_task_scan_add(scan, getpid()), 0);
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	read_all(scan);
+	assert_int_equal(try_moved(scan), 0);
+	/* A thread has ended.  It leaves its CPU a little after /proc has forgotten it,
+	 * which is noted too. */
+	end_sleeper(&v[0]);
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	do
+		assert_int_equal(read_all(scan).n, THREADS);
+	while (try_moved(scan));
+	assert_int_equal(wp_task_scan_note_switches(scan, false), 0);
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	for (int i = 1; i < THREADS; i++)
+		end_sleeper(&v[i]);
+	free(v);
+	wp_task_scan_close(scan);
+}
+
+/* As many have no room in the notes. */
+static void so_many_that_move_are_all_read(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), MANY);
+	v = start_sleepers(MANY);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	read_all(scan);
+	for (int i = 0; i < MANY; i++)
+		sem_post(&v[i].wake);
+	for (int i = 0; i < MANY; i++)
+		while (!atomic_load(&v[i].woken))
+			sched_yield();
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	assert_int_equal(read_all(scan).n, MANY + 1);
+	/* Each of them is noted again. */
+	for (int i = 0; i < MANY; i += 50) {
+		wake(&v[i]);
+		assert_non_null(find(read_moved(scan), v[i].tid));
+	}
+	end_sleepers(v, MANY);
+	wp_task_scan_close(scan);
+}
+
+struct spinner {
+	struct sleeper s;
+	/* Whether it runs, and is to. */
+	atomic_bool runs, on;
+};
+
+static void *spin_when_woken(void *arg)
+{
+	struct spinner *spinner = arg;
+
+	atomic_store(&spinner->s.tid, gettid());
+	while (!atomic_load(&spinner->s.end)) {
+		while (sem_wait(&spinner->s.wake))
+			;
+		atomic_store(&spinner->runs, true);
+		while (atomic_load(&spinner->on))
+			;
+		atomic_store(&spinner->runs, false);
+	}
+	return NULL;
+}
+
+/* From its first instant on a CPU on, and at each reading. */
+static void who_runs_is_read_each_time(void **state)
+{
+	struct spinner spinner = { .runs = false };
+	struct wp_task_scan *scan;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), 2);
+	sem_init(&spinner.s.wake, 0, 0);
+	assert_int_equal(pthread_create(&spinner.s.thread, NULL,
+					spin_when_woken, &spinner),
+			 0);
+	while (!atomic_load(&spinner.s.tid))
+		sched_yield();
+	wait_until_asleep(&spinner.s);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	read_all(scan);
+	for (int round = 0; round < ROUNDS; round++) {
+		while (read_moved(scan).n > 1)
+			usleep(10);
+		atomic_store(&spinner.on, true);
+		sem_post(&spinner.s.wake);
+		while (!atomic_load(&spinner.runs))
+			sched_yield();
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(
+				get(read_moved(scan), spinner.s.tid).state_char,
+				0);
+		atomic_store(&spinner.on, false);
+		while (atomic_load(&spinner.runs))
+			sched_yield();
+		wait_until_asleep(&spinner.s);
+	}
+	end_sleeper(&spinner.s);
+	wp_task_scan_close(scan);
+}
+
+struct wakers {
+	struct sleeper *v;
+	atomic_bool on, idle, end;
+	unsigned int seed;
+};
+
+static void *wake_at_random(void *arg)
+{
+	struct wakers *w = arg;
+
+	while (!atomic_load(&w->end)) {
+		atomic_store(&w->idle, !atomic_load(&w->on));
+		if (!atomic_load(&w->idle))
+			sem_post(&w->v[rand_r(&w->seed) % THREADS].wake);
+		if (atomic_load(&w->idle) || rand_r(&w->seed) % 4 == 0)
+			usleep(50);
+	}
+	return NULL;
+}
+
+/* Take what RECORDS tell of threads that are off their CPU.  Returns how many are not
+ * yet: they are read again next time. */
+static int keep_times(const struct sleeper *v, struct wp_schedstat *last,
+		      struct found records)
+{
+	int nleft = 0;
+
+	for (int i = 0; i < THREADS; i++) {
+		const struct wp_task_record *r = find(records, v[i].tid);
+
+		if (r && !r->is_ready)
+			last[i] = (struct wp_schedstat){ r->run_ns, r->wait_ns,
+							 r->slices };
+		nleft += r && r->is_ready;
+	}
+	return nleft;
+}
+
+static void let_all_sleep(struct sleeper *v, struct wakers *w)
+{
+	int left;
+
+	atomic_store(&w->on, false);
+	/* It is set anew once ON has been read anew. */
+	atomic_store(&w->idle, false);
+	while (!atomic_load(&w->idle))
+		usleep(100);
+	for (int i = 0; i < THREADS; i++) {
+		do
+			assert_int_equal(sem_getvalue(&v[i].wake, &left), 0);
+		while (left > 0);
+		wait_until_asleep(&v[i]);
+	}
+}
+
+/* What notes tell of threads that another wakes all the time is all that these did: so
+ * say the scheduler's books once they sleep again. */
+static void no_switch_is_missed(void **state)
+{
+	struct wakers w = { .seed = 1 };
+	struct wp_schedstat last[THREADS], now;
+	struct wp_task_scan *scan;
+	pthread_t waker;
+
+	(void)state;
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	w.v = start_sleepers(THREADS);
+	assert_int_equal(pthread_create(&waker, NULL, wake_at_random, &w), 0);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	keep_times(w.v, last, read_all(scan));
+	for (int round = 0; round < 50; round++) {
+		atomic_store(&w.on, true);
+		for (int look = 0; look < 20; look++) {
+			usleep(500);
+			keep_times(w.v, last, read_moved(scan));
+		}
+		let_all_sleep(w.v, &w);
+		while (keep_times(w.v, last, read_moved(scan)))
+			usleep(100);
+		for (int i = 0; i < THREADS; i++) {
+			assert_int_equal(schedstat_of(w.v[i].tid, &now), 0);
+			assert_int_equal(last[i].slices, now.slices);
+			assert_int_equal(last[i].run_ns, now.run_ns);
+		}
+	}
+	atomic_store(&w.end, true);
+	pthread_join(waker, NULL);
+	end_sleepers(w.v, THREADS);
 	wp_task_scan_close(scan);
 }
 
@@ -733,6 +1010,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sleeping_threads_are_as_schedstat_says),
 		cmocka_unit_test(only_the_thread_that_was_woken_has_moved),
+		cmocka_unit_test(only_the_thread_that_was_woken_is_noted),
+		cmocka_unit_test(all_are_to_be_read_where_notes_lack_a_thread),
+		cmocka_unit_test(so_many_that_move_are_all_read),
+		cmocka_unit_test(no_switch_is_missed),
+		cmocka_unit_test(who_runs_is_read_each_time),
 		cmocka_unit_test(sleeping_threads_stand_where_proc_says),
 		cmocka_unit_test(a_thread_has_its_name_and_when_it_began),
 #if defined(__x86_64__)

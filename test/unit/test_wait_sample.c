@@ -192,7 +192,9 @@ static void a_zombie_has_no_stack(void **state)
 	assert_int_equal(recorded()->state, WP_STATE_EXITING);
 	assert_int_equal(fake.profile.counters.no_stack, 1);
 	/* And needs none. */
-	assert_int_equal(wp_record_unchanged(t), 0);
+	assert_int_equal(wp_record_unchanged(t, 1, t->target->loop->tick_ns,
+					     t->target->loop->region_end_ns),
+			 0);
 	wp_profile_add_up(&fake.profile);
 	assert_int_equal(fake.profile.sums[WP_PROFILE_WALL].measures[0].all,
 			 fake.profile.sums[WP_PROFILE_WALL]
