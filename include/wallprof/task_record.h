@@ -85,6 +85,8 @@ struct wp_task_moved {
 	 * for or have no room; all CPUs' switches. */
 	__u32 n;
 	__u32 unknown;
+	/* A process asked for has a tid over pid_max, as it was when this was loaded. */
+	__u32 is_beyond;
 	__u64 switches;
 	struct wp_task_record records[WP_TASK_MOVED];
 };

@@ -166,9 +166,12 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 static void set_wanted(__u32 tgid, __u32 wanted)
 {
 	__u64 bit = 1ull << (tgid % 64);
-	__u32 at = tgid / 64;
+	__u32 at = tgid / 64, zero = 0;
 	__u64 *bits = bpf_map_lookup_elem(&wp_wanted, &at);
+	struct wp_task_moved *moved = bpf_map_lookup_elem(&wp_moved, &zero);
 
+	if (!bits && wanted && moved)
+		moved->is_beyond = 1;
 	if (!bits || !(*bits & bit) == !wanted)
 		return;
 	if (wanted)
@@ -250,13 +253,18 @@ static void list_thread(struct wp_task_list *list, __u32 pid)
 	__sync_lock_test_and_set(&list->head, head + 1);
 }
 
-/* Also where there is no bit for it. */
+/* Of those for which there is no bit, all if one is.  Threads can be over pid_max where
+ * it was lowered, or is that of a PID namespace (Linux 6.14). */
 static int is_wanted(__u32 tgid)
 {
-	__u32 at = tgid / 64;
+	__u32 at = tgid / 64, zero = 0;
 	const __u64 *bits = bpf_map_lookup_elem(&wp_wanted, &at);
+	const struct wp_task_moved *moved;
 
-	return !bits || *bits >> (tgid % 64) & 1;
+	if (bits)
+		return *bits >> (tgid % 64) & 1;
+	moved = bpf_map_lookup_elem(&wp_moved, &zero);
+	return moved && moved->is_beyond;
 }
 
 /* Each context switch, on every CPU: list the thread that is put on the CPU, and the one

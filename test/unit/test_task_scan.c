@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -60,7 +61,7 @@ static int schedstat_of(pid_t tid, struct wp_schedstat *ret)
 	char path[64], text[96];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
 	n = wp_io_read_at(-1, path, text, sizeof(text));
 	return n < 0 ? (int)n : wp_schedstat_parse(ret, text, (size_t)n);
 }
@@ -401,6 +402,86 @@ static void so_many_that_move_are_all_read(void **state)
 	}
 	end_sleepers(v, MANY);
 	wp_task_scan_close(scan);
+}
+
+static int pid_max(void)
+{
+	char text[32] = "";
+
+	wp_io_read_at(-1, "/proc/sys/kernel/pid_max", text, sizeof(text) - 1);
+	return atoi(text);
+}
+
+static bool set_pid_max(int most)
+{
+	FILE *f = fopen("/proc/sys/kernel/pid_max", "w");
+	bool ok = f && fprintf(f, "%d", most) > 0;
+
+	return f && !fclose(f) && ok;
+}
+
+/* A process that wakes 1,000 times a second, with a tid over pid_max; 0: pid_max cannot
+ * be set. */
+static pid_t start_over_pid_max(void)
+{
+	int most = pid_max();
+	pid_t tid = most + 1000, pid;
+	struct clone_args args = { .exit_signal = SIGCHLD,
+				   .set_tid = (uintptr_t)&tid,
+				   .set_tid_size = 1 };
+
+	if (!set_pid_max(most + 2000))
+		return 0;
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			usleep(1000);
+	}
+	assert_true(set_pid_max(most));
+	assert_int_equal(pid, tid);
+	return pid;
+}
+
+static uint64_t switches_of(pid_t tid)
+{
+	struct wp_schedstat now;
+
+	assert_int_equal(schedstat_of(tid, &now), 0);
+	return now.slices;
+}
+
+static void a_thread_over_pid_max_is_no_hindrance(void **state)
+{
+	struct sleeper *v;
+	struct wp_task_scan *scan;
+	pid_t other = start_over_pid_max();
+	uint64_t before;
+
+	(void)state;
+	if (!other)
+		skip();
+	/* Of a process that is not asked for. */
+	OPEN_OR_SKIP(scan, getpid(), THREADS);
+	v = start_sleepers(THREADS);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	read_all(scan);
+	before = switches_of(other);
+	while (switches_of(other) < before + 10)
+		assert_int_equal(try_moved(scan), 0);
+	wp_task_scan_close(scan);
+	/* Of one that is: nothing can be noted of it. */
+	OPEN_OR_SKIP(scan, other, 1);
+	assert_int_equal(wp_task_scan_note_switches(scan, true), 0);
+	assert_int_equal(read_all(scan).n, 1);
+	before = switches_of(other);
+	while (switches_of(other) < before + 2)
+		;
+	assert_int_equal(try_moved(scan), -EAGAIN);
+	wp_task_scan_close(scan);
+	end_sleepers(v, THREADS);
+	kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
 }
 
 struct spinner {
@@ -1013,6 +1094,7 @@ int main(void)
 		cmocka_unit_test(only_the_thread_that_was_woken_is_noted),
 		cmocka_unit_test(all_are_to_be_read_where_notes_lack_a_thread),
 		cmocka_unit_test(so_many_that_move_are_all_read),
+		cmocka_unit_test(a_thread_over_pid_max_is_no_hindrance),
 		cmocka_unit_test(no_switch_is_missed),
 		cmocka_unit_test(who_runs_is_read_each_time),
 		cmocka_unit_test(sleeping_threads_stand_where_proc_says),
