@@ -378,8 +378,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "most threads with an entry of their own, default\n"
 	  "30000; later ones share an entry per name",
 	  "Threads that are told apart, 30000 by default.\n"
-	  "Threads that start later share an entry per name, under the tid of the first\n"
-	  "thread of that name, so that memory is bounded however many there are." },
+	  "Threads that start later share an entry per name, without a tid, so that memory\n"
+	  "is bounded however many there are." },
 	{ WP_OPT_UNWINDER, "unwinder", "NAME", LIVE | RUN | SERVE,
 	  WP_SECTION_HOW, "rows libunwind", "rows (default) or libunwind",
 	  "`rows` (default) evaluates unwind info itself and asks libunwind only for what it\n"

@@ -164,7 +164,8 @@ void wp_pprof_put_labels(struct wp_pprof_writer *w,
 	put_label(w, "thread", name ? name : wp_pprof_text_id(w, "[no name]"));
 	/* pprof does not show a unit that it does not know; without a unit it
 	 * shows the key. */
-	put_number(w, "tid", t->tid, "id");
+	if (t->tid && !t->nmore)
+		put_number(w, "tid", t->tid, "id");
 	put_process(w, t);
 	if (wp_columns_have_states(w->profile, w->kind))
 		put_label(w, "state",

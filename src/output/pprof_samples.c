@@ -192,8 +192,10 @@ static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
 	/* Ours of threads tell their names. */
 	if (!labels->thread && labels->state && !p->profile->meta.value_type)
 		set_goroutine(p, labels, &t);
-	i = wp_pairs_add(&p->threads, t.name, (uint32_t)t.tid);
 	t.process = process_of(p, labels);
+	/* All threads of a name together have no tid; none is so high. */
+	i = wp_pairs_add(&p->threads, t.name,
+			 t.tid ? (uint32_t)t.tid : ~(t.process + 1));
 	if (i != UINT32_MAX && i == p->profile->nthreads &&
 	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
 		i = UINT32_MAX;
