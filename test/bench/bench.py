@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import alternate
 import big
 import busy
 import dump
@@ -31,7 +32,7 @@ from programs import BUILD, ROOT, WORK
 from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
-          "busy": busy, "waits": waits, "goroutines": goroutines,
+          "busy": busy, "alternate": alternate, "waits": waits, "goroutines": goroutines,
           "server": server, "dump": dump, "big": big,
           "sizes": sizes, "harm": harm, "heap": heap, "processes": processes,
           "programs": others, "html": pages}
