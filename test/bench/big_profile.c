@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* big_profile.c - write a profile of 1,000,000 intervals of 50 threads over 10,000
- * stacks of 8 to 24 frames, at 100 Hz with its jitter: big_profile FORMAT FILE. */
+ * stacks of 8 to 24 frames, at 100 Hz with its jitter: big_profile FORMAT FILE.
+ * big_profile FORMAT FILE distinct: each interval has a stack of its own.
+ * How long the writing took, in seconds, is printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wallprof/budget.h"
+#include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
 #include "wallprof/output.h"
 
@@ -96,9 +100,11 @@ static void add_interval(struct wp_profile *p, uint32_t thread, uint32_t stack,
 	wp_timeline_end_interval(&p->timeline, thread);
 }
 
-static void make(struct wp_profile *p)
+/* IS_DISTINCT: as many stacks as intervals. */
+static void make(struct wp_profile *p, bool is_distinct)
 {
-	static uint32_t stacks[NSTACKS];
+	static uint32_t stacks[NINTERVALS * NTHREADS];
+	uint32_t nstacks = is_distinct ? NINTERVALS * NTHREADS : NSTACKS;
 	struct wp_profile_mapping m = { .start_avma = EXE,
 					.end_avma = EXE + 0x1000000 };
 	uint32_t mapping, n = 0;
@@ -106,7 +112,7 @@ static void make(struct wp_profile *p)
 	check(!wp_profile_init(p));
 	m.path = p->meta.exe = wp_intern_add_str(&p->strings, "/usr/bin/big");
 	mapping = wp_profile_add_mapping(p, &m);
-	while (n < NSTACKS) {
+	while (n < nstacks) {
 		stacks[n] = make_stack(p, mapping);
 		n += stacks[n] == n;
 	}
@@ -124,7 +130,9 @@ static void make(struct wp_profile *p)
 
 		/* One tick for all threads; each is looked at a little later. */
 		for (uint32_t t = 0; t < NTHREADS; t++)
-			add_interval(p, t, stacks[below(NSTACKS, true)],
+			add_interval(p, t,
+				     stacks[is_distinct ? i * NTHREADS + t :
+							  below(NSTACKS, true)],
 				     ns + below(20000, false));
 	}
 	for (uint32_t i = 0; i < p->sets[WP_PROFILE_WALL].nsamples; i++)
@@ -142,19 +150,24 @@ int main(int argc, char **argv)
 	static const char *const names[] = { WP_FORMATS(WP_ENUM_TEXT) };
 	unsigned int format = 0;
 	struct wp_profile p;
-	FILE *out = argc == 3 ? fopen(argv[2], "w") : NULL;
+	bool is_distinct = argc == 4 && !strcmp(argv[3], "distinct");
+	FILE *out = argc == 3 || is_distinct ? fopen(argv[2], "w") : NULL;
+	uint64_t begin_ns;
 
 	while (out && format < WP_NFORMATS && strcmp(names[format], argv[1]))
 		format++;
 	if (!out || format == WP_NFORMATS) {
-		fputs("usage: big_profile FORMAT FILE\n", stderr);
+		fputs("usage: big_profile FORMAT FILE [distinct]\n", stderr);
 		return 64;
 	}
-	make(&p);
+	wp_budget_set((uint64_t)4 << 30);
+	make(&p, is_distinct);
+	begin_ns = wp_clock_ns();
 	if (wp_write_profile(&p, WP_PROFILE_WALL, (enum wp_format)format, NULL,
 			     out) ||
 	    fclose(out))
 		return 1;
+	printf("%.3f\n", (double)(wp_clock_ns() - begin_ns) / 1e9);
 	wp_profile_clear(&p);
 	return 0;
 }

@@ -8,4 +8,6 @@ GOALS = {
     ("dump", "100 threads: CPU"): 35,
     ("dump", "1000 threads: CPU"): 100,
     ("dump", "10 threads: the second dump"): 15,
+    ("sizes", "1,000,000 stacks, pb.gz: write"): 1000,
+    ("sizes", "1,000,000 stacks, pb.gz: memory"): 300,
 }

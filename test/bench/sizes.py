@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is written, and how long that takes."""
-from programs import WORK, fixture, record, spend
+from programs import HELPERS, WORK, fixture, record, spend
 
 TEXT = "output of a recording of 1 s at 100 Hz"
 ROUNDS = 3
@@ -34,7 +34,18 @@ def perf(pid):
             "perf script": (kib(text), 1e3 * script["wall_s"])}
 
 
+def distinct_stacks(table):
+    """Of 1,000,000 stacks of 8 to 24 frames, made in memory."""
+    took = [spend(HELPERS / "big_profile", "pprof", WORK / "big.pb.gz", "distinct")
+            for _ in range(ROUNDS)]
+    table.add("1,000,000 stacks, pb.gz: write", [1e3 * float(t["out"])
+                                                 for t in took], "ms")
+    table.add("1,000,000 stacks, pb.gz: memory", [t["peak_kib"] / 1024
+                                                  for t in took], "MiB")
+
+
 def run(table):
+    distinct_stacks(table)
     for name, args in (("shares", []), ("waiters", [1000])):
         with fixture(name, *args) as program:
             theirs, took = [], {ending: [] for ending in OUTPUTS}
