@@ -4,8 +4,7 @@ same and at a frequency, all three at once."""
 import signal
 import subprocess
 
-import pprof_check
-from others import run_tool
+from others import pprof_check, run_tool
 from programs import WALLPROF, WORK, fixture
 
 TEXT = "how far the share of two functions in turn is off a half, points"
