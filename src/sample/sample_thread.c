@@ -161,6 +161,10 @@ static bool holds(const struct wp_thread *t, const struct wp_schedstat *now)
 
 static enum wp_sample_result sample_unchanged(struct wp_thread *t)
 {
+	/* CPU samples that came after the last look may be of before it, so of a time
+	 * that its books had already. */
+	if (t->time.has_base)
+		wp_books_count(t, &t->time.base);
 	if (!t->target->samples_threads)
 		return WP_SAMPLE_DONE;
 	return done_or_no_memory(

@@ -8,15 +8,18 @@ from others import pprof_check, run_tool
 from programs import WALLPROF, WORK, fixture
 
 TEXT = "how far the share of two functions in turn is off a half, points"
-ROUNDS, SECONDS, HZ = 10, 5, 99
+ROUNDS, SECONDS = 10, 5
 FUNCTIONS = "run_first", "run_second"
-PERF = {"perf record -F": ["-F", HZ], "perf record -c": ["-c", 10**9 // HZ]}
 
 
-def begin_perf(name, pid):
-    data = WORK / f"{name[-1]}.data"
+def perf_options(hz):
+    return {"perf record -F": ["-F", hz], "perf record -c": ["-c", 10**9 // hz]}
+
+
+def begin_perf(options, pid):
+    data = WORK / f"alternate{options[0]}.data"
     return data, subprocess.Popen(
-        [*map(str, ["perf", "record", "-q", "-e", "cpu-clock", *PERF[name],
+        [*map(str, ["perf", "record", "-q", "-e", "cpu-clock", *options,
                     "--call-graph", "dwarf,2048", "-p", pid, "-o", data])],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL)
@@ -37,14 +40,15 @@ def share_of_ours(path):
     return 100 * first / (first + second)
 
 
-def one(usec):
+def one(usec, hz):
     """{tool: points off} of one recording."""
     with fixture("rhythm", "alternate", usec) as program:
-        perfs = {name: begin_perf(name, program.pid) for name in PERF}
+        perfs = {name: begin_perf(options, program.pid)
+                 for name, options in perf_options(hz).items()}
         out = WORK / "alternate.pb.gz"
         try:
             subprocess.run([WALLPROF, "-q", "-p", str(program.pid), "-d",
-                            str(SECONDS), "-r", str(HZ), "-o", out], check=True)
+                            str(SECONDS), "-r", str(hz), "-o", out], check=True)
         finally:
             for _, perf in perfs.values():
                 perf.send_signal(signal.SIGINT)
@@ -56,13 +60,14 @@ def one(usec):
 
 
 def run(table):
-    for usec in (500, 1000, 2000, 5000):
-        rounds = [one(usec) for _ in range(ROUNDS)]
+    for usec, hz in ((1000, 99), (5000, 99), (1000, 100), (5000, 100)):
+        rounds = [one(usec, hz) for _ in range(ROUNDS)]
         ours = [r["wallprof"] for r in rounds]
-        for name in PERF:
+        for name in perf_options(hz):
             its = [r[name] for r in rounds]
-            table.add(f"{usec} us each", ours, "points", name, its, ratio=False)
+            table.add(f"{usec} us each, {hz} Hz", ours, "points", name, its,
+                      ratio=False)
             table.note(f"worst: {max(ours):.1f}, {name} {max(its):.1f}")
     # Of a coin tossed for each sample.
-    table.note(f"noise of {SECONDS * HZ} samples: "
-               f"{50 / (SECONDS * HZ) ** 0.5:.1f} points")
+    table.note(f"noise of {SECONDS * 100} samples: "
+               f"{50 / (SECONDS * 100) ** 0.5:.1f} points")

@@ -9,6 +9,7 @@
 
 #include <sys/syscall.h>
 
+#include "../../src/sample/books.h"
 #include "../../src/sample/sample_thread.h"
 #include "one_target.h"
 
@@ -74,6 +75,28 @@ static void a_thread_that_has_not_run_is_not_read_again(void **state)
 	pass_tick();
 	fake_target_schedstat(&fake, TID, 2000, 0, 2);
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_FAILED);
+}
+
+/* A CPU sample may be of before the last look and be taken after it. */
+static void a_late_cpu_sample_adds_no_time_that_the_books_had(void **state)
+{
+	const uint64_t period = 5 * WP_NS_PER_MS;
+	uint64_t *cpu_ns, before;
+	struct wp_thread *t;
+
+	(void)state;
+	waits();
+	t = start();
+	cpu_ns = &fake.profile.threads[t->index].cpu_ns;
+	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_DONE);
+	before = *cpu_ns;
+	wp_books_add_cpu(t, period);
+	wp_time_ledger_add_run(&t->time, period);
+	assert_int_equal(*cpu_ns, before + period);
+	pass_tick();
+	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_DONE);
+	assert_int_equal(fake.profile.counters.unchanged, 1);
+	assert_int_equal(*cpu_ns, before);
 }
 
 static void without_schedstat_every_thread_is_read(void **state)
@@ -450,6 +473,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_that_has_not_run_is_not_read_again),
+		TEST(a_late_cpu_sample_adds_no_time_that_the_books_had),
 		TEST(without_schedstat_every_thread_is_read),
 		TEST(a_running_thread_wants_a_stop),
 		TEST(a_thread_that_moves_is_tried_again_and_then_stopped),
