@@ -15,7 +15,7 @@ enum {
 int wp_gzip_init(struct wp_gzip *gz, FILE *out)
 {
 	*gz = (struct wp_gzip){ .out = out };
-	if (deflateInit2(&gz->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS,
+	if (deflateInit2(&gz->z, Z_BEST_SPEED, Z_DEFLATED, WINDOW_BITS,
 			 MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
 		gz->rc = -ENOMEM;
 	return gz->rc;

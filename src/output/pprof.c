@@ -13,6 +13,7 @@
 #include "pprof_fields.h"
 #include "pprof_timeline.h"
 #include "pprof_writer.h"
+#include "wallprof/hash.h"
 #include "wallprof/output.h"
 
 /* Bytes that are gathered before they are compressed. */
@@ -36,10 +37,21 @@ uint32_t wp_pprof_scratch_id(struct wp_pprof_writer *w)
 	return 0;
 }
 
-uint32_t wp_pprof_text_id(struct wp_pprof_writer *w, const char *s)
+static uint32_t add_text(struct wp_pprof_writer *w, const char *s)
 {
 	wp_escape_file(&w->scratch, s);
 	return wp_pprof_scratch_id(w);
+}
+
+uint32_t wp_pprof_text_id(struct wp_pprof_writer *w, const char *s)
+{
+	uint64_t at = wp_hash_u64((uintptr_t)s) % WP_PPROF_TEXTS;
+
+	if (w->text_ids[at].text != s) {
+		w->text_ids[at].text = s;
+		w->text_ids[at].id = add_text(w, s);
+	}
+	return w->text_ids[at].id;
 }
 
 uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id)
@@ -47,8 +59,7 @@ uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id)
 	if (id >= w->profile->strings.len)
 		return 0;
 	if (!w->string_id[id])
-		w->string_id[id] = wp_pprof_text_id(
-					   w, wp_profile_str(w->profile, id)) +
+		w->string_id[id] = add_text(w, wp_profile_str(w->profile, id)) +
 				   1;
 	return w->string_id[id] - 1;
 }

@@ -11,6 +11,8 @@
 #include "proto.h"
 #include "wallprof/profile.h"
 
+enum { WP_PPROF_TEXTS = 64 };
+
 struct wp_pprof_writer {
 	const struct wp_profile *profile;
 	enum wp_profile_kind kind;
@@ -21,6 +23,12 @@ struct wp_pprof_writer {
 	/* Per string of the profile its id in STRINGS + 1; 0: not used.
 	 * Owned. */
 	uint32_t *string_id;
+	/* Of texts that were asked for last, by their addresses: each sample has the same
+	 * keys. */
+	struct {
+		const char *text;
+		uint32_t id;
+	} text_ids[WP_PPROF_TEXTS];
 	struct wp_buf scratch;
 	struct wp_ids locations;
 	struct wp_ids functions;
@@ -33,8 +41,8 @@ struct wp_pprof_writer {
 	uint32_t nwritten;
 };
 
-/* The id in the file of the text in SCRATCH, which is emptied; of S; of the
- * profile's string ID.  Without memory BUF has the error. */
+/* The id in the file of the text in SCRATCH, which is emptied; of S, which stays as it
+ * is until the file is written; of the profile's string ID.  Without memory BUF has the error. */
 uint32_t wp_pprof_scratch_id(struct wp_pprof_writer *w);
 uint32_t wp_pprof_text_id(struct wp_pprof_writer *w, const char *s);
 uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id);
