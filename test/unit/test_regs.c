@@ -387,6 +387,12 @@ enum {
 };
 enum { SPIN_32 = CODE + sizeof(code_32) - 2, AFTER_CALL_32 = SPIN_32 - 5 };
 
+/* arch/x86/include/asm/segment.h: __USER32_CS; __USER_DS is 0x2b. */
+static const struct {
+	uint32_t offset;
+	uint16_t selector;
+} start_32 = { CODE, 0x23 };
+
 static void run_32(void)
 {
 	unsigned char *p = mmap(
@@ -399,11 +405,12 @@ static void run_32(void)
 	memcpy(p, code_32, sizeof(code_32));
 	memset(p + 0x800, 0x55, 4);
 	p[1] = (unsigned char)epfd;
-	/* arch/x86/include/asm/segment.h: __USER_DS, __USER32_CS. */
+	/* Not lret: qemu before 9.1 reads what that takes from the stack by the right of
+	 * the kernel, which SMAP refuses. */
 	__asm__ volatile("mov %0, %%rsp; mov $0x2b, %%ecx; mov %%ecx, %%ds;"
-			 "push $0x23; push %1; lretq"
+			 "ljmpl *%1"
 			 :
-			 : "r"((uintptr_t)CODE + 0xff0), "r"((uintptr_t)CODE)
+			 : "r"((uintptr_t)CODE + 0xff0), "m"(start_32)
 			 : "memory", "ecx");
 }
 
