@@ -8,8 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,7 +141,7 @@ static void a_full_queue_drops_the_oldest_that_is_not_under_way(void **state)
 }
 
 /* 0: a process that has given up its rights can do none of this to PARENT. */
-static int try_all(pid_t parent)
+static int look_at(pid_t parent)
 {
 	char byte, path[64];
 	struct iovec here = { &byte, 1 }, there = { &queue, 1 };
@@ -149,25 +153,76 @@ static int try_all(pid_t parent)
 	snprintf(path, sizeof(path), "/proc/%d/mem", parent);
 	if (open(path, O_RDONLY) >= 0)
 		return 3;
-	if (!setuid(0) && !geteuid())
-		return 4;
-	if (open("/tmp/wallprof-push-must-not", O_CREAT | O_WRONLY, 0600) >= 0)
-		return 5;
-	return 0;
+	return !setuid(0) && !geteuid() ? 4 : 0;
+}
+
+/* A directory of root's. */
+static char dir[] = "/tmp/wallprof-push-XXXXXX";
+
+/* Write a file there. */
+static int write_there(pid_t parent)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/file", dir);
+	if (wp_push_confine(parent))
+		return 1;
+	return open(path, O_CREAT | O_WRONLY, 0600) >= 0 ? 2 : 0;
+}
+
+static void run_confined(int (*attempt)(pid_t parent))
+{
+	pid_t parent = getpid(), child = fork();
+	int status;
+
+	if (!child)
+		_exit(attempt(parent));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void who_pushes_can_read_no_other_process(void **state)
 {
-	pid_t parent = getpid(), child;
-	int status;
+	(void)state;
+	if (!geteuid())
+		run_confined(look_at);
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	char path[64];
 
 	(void)state;
-	child = fork();
-	if (!child)
-		_exit(geteuid() ? 0 : try_all(parent));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	snprintf(path, sizeof(path), "%s/file", dir);
+	unlink(path);
+	return rmdir(dir);
+}
+
+static void who_pushes_can_write_no_file_of_roots(void **state)
+{
+	(void)state;
+	if (!geteuid())
+		run_confined(write_there);
+}
+
+/* Where everybody may. */
+static void behind_landlock_it_can_write_none(void **state)
+{
+	(void)state;
+	/* Since Linux 5.13, where it is not turned off. */
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0,
+		    LANDLOCK_CREATE_RULESET_VERSION) < 1)
+		skip();
+	assert_int_equal(chmod(dir, 01777), 0);
+	run_confined(write_there);
 }
 
 int main(void)
@@ -183,6 +238,12 @@ int main(void)
 			begin),
 		cmocka_unit_test_setup(who_pushes_can_read_no_other_process,
 				       begin),
+		cmocka_unit_test_setup_teardown(
+			who_pushes_can_write_no_file_of_roots, make_dir,
+			remove_dir),
+		cmocka_unit_test_setup_teardown(
+			behind_landlock_it_can_write_none, make_dir,
+			remove_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
