@@ -9,6 +9,7 @@
 #include "wallprof/clock.h"
 #include "wallprof/syscall_nr.h"
 
+/* The smallest: a larger one begins at a multiple of it, too. */
 enum { PAGE = 4096 };
 
 static void add(struct wp_call_memory *m, const struct wp_process *process,

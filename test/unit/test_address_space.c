@@ -19,7 +19,8 @@
 #include "../../src/sample/address_space.h"
 #include "wallprof/budget.h"
 
-enum { MANY = 40000, PAGE = 4096 };
+enum { MANY = 40000 };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 struct own {
 	struct wp_process process;
@@ -174,7 +175,7 @@ static void many_mappings_cost_no_more_than_to_read_them(void **state)
 	struct own *own = *state;
 	struct wp_maps maps = WP_MAPS_INIT;
 	struct wp_text text = { 0 };
-	char *p = map_code(NULL, (size_t)MANY * PAGE);
+	char *p = map_code(NULL, MANY * PAGE);
 	uint64_t begin, read_ns, all_ns;
 
 	/* Neighbours that differ are not merged. */
@@ -196,7 +197,7 @@ static void many_mappings_cost_no_more_than_to_read_them(void **state)
 	assert_true(own->profile.nmappings < MANY + 100);
 	wp_maps_clear(&maps);
 	wp_text_clear(&text);
-	munmap(p, (size_t)MANY * PAGE);
+	munmap(p, MANY * PAGE);
 }
 
 static void a_file_is_opened_when_a_pc_is_met_in_it(void **state)

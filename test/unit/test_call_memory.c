@@ -16,7 +16,7 @@
 #include "wallprof/clock.h"
 #include "wallprof/syscall_nr.h"
 
-enum { PAGE = 4096 };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 static struct wp_process process = WP_PROCESS_INIT;
 static struct wp_call_memory memory;
@@ -32,7 +32,7 @@ static int setup(void **state)
 	    mprotect(pages + PAGE, 2 * PAGE, PROT_READ | PROT_WRITE))
 		return -1;
 	pages += PAGE;
-	for (int i = 0; i < 2 * PAGE; i++)
+	for (size_t i = 0; i < 2 * PAGE; i++)
 		pages[i] = (uint8_t)(i * 7 + i / 256);
 	return wp_process_open(&process, getpid(), NULL);
 }

@@ -140,6 +140,7 @@ static void segments_may_share_a_page_of_the_file(void **state)
 						  read_source, &src, NULL),
 			 0);
 	assert_int_equal(image.nloads, 3);
+	image.page = 4096;
 	assert_true(wp_elf_image_svma(&image, 0, &val));
 	assert_int_equal(val, 0);
 	assert_true(wp_elf_image_svma(&image, 0x1000, &val));

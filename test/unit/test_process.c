@@ -25,7 +25,8 @@
 #include "wallprof/access.h"
 #include "wallprof/procfs.h"
 
-enum { NOBODY = 65534 };
+/* The largest page of Linux for aarch64. */
+enum { NOBODY = 65534, PAGE_MAX = 65536 };
 
 /* Shared with the processes. */
 static struct {
@@ -284,24 +285,25 @@ static void others_go_on_when_the_first_thread_has_exited(void **state)
 
 static void memory_is_read_as_far_as_it_goes(void **state)
 {
-	char buf[8192], *p;
+	static char buf[2 * PAGE_MAX];
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p;
 
 	(void)state;
-	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(p != MAP_FAILED);
-	memset(p, 'x', 8192);
-	munmap(p + 4096, 4096);
+	memset(p, 'x', 2 * page);
+	munmap(p + page, page);
 	start(sleep_on);
 	assert_int_equal(open_it(pid), 0);
 	assert_int_equal(wp_process_read(&process, (uintptr_t)p, buf, 10), 10);
 	assert_memory_equal(buf, "xxxxxxxxxx", 10);
+	assert_int_equal(wp_process_read(&process, (uintptr_t)p, buf, 2 * page),
+			 page);
 	assert_int_equal(
-		wp_process_read(&process, (uintptr_t)p, buf, sizeof(buf)),
-		4096);
-	assert_int_equal(
-		wp_process_read(&process, (uintptr_t)p + 4096, buf, 10), 0);
-	munmap(p, 4096);
+		wp_process_read(&process, (uintptr_t)p + page, buf, 10), 0);
+	munmap(p, page);
 	assert_int_equal(wp_process_error(ENOENT), -ESRCH);
 	assert_int_equal(wp_process_error(ESRCH), -ESRCH);
 	assert_int_equal(wp_process_error(EACCES), -EPERM);
@@ -316,16 +318,17 @@ static void ranges_are_read_each_by_itself(void **state)
 	enum { N = 1000, LEN = 16 };
 	static struct wp_process_range v[N];
 	static char bufs[N][LEN];
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p;
 
 	(void)state;
-	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(p != MAP_FAILED);
-	memset(p, 'x', 4096);
-	munmap(p + 4096, 4096);
+	memset(p, 'x', page);
+	munmap(p + page, page);
 	for (size_t i = 0; i < N; i++) {
-		size_t at = i % 3 == 1 ? 4096 : i % 3 == 2 ? i : 4096 - LEN / 2;
+		size_t at = i % 3 == 1 ? page : i % 3 == 2 ? i : page - LEN / 2;
 
 		v[i] = (struct wp_process_range){ .avma = (uintptr_t)p + at,
 						  .buf = bufs[i],
@@ -340,7 +343,7 @@ static void ranges_are_read_each_by_itself(void **state)
 			assert_memory_equal(bufs[i], "xxxxxxxxxxxxxxxx", LEN);
 	}
 	assert_int_equal(wp_process_read_ranges(&process, v, 0), 0);
-	munmap(p, 4096);
+	munmap(p, page);
 	end_process();
 	assert_int_equal(wp_process_read_ranges(&process, v, N), -ESRCH);
 }
