@@ -104,7 +104,7 @@ static bool unpack_within(struct wp_elf_image *image,
 			  const struct wp_elf_packed *p, const uint8_t *src)
 {
 	/* The first page may hold the end of the file. */
-	uint64_t from = (p->off + 4095) & ~UINT64_C(4095);
+	uint64_t from = (p->off + image->page - 1) & ~(image->page - 1);
 
 	if (!wp_elf_image_take(image, p->size))
 		return false;
