@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "wallprof/clock.h"
 #include "wallprof/pages.h"
@@ -14,9 +15,10 @@ enum {
 	/* So close below sp only what is over has been. */
 	BELOW = 4096,
 	/* To copy from a second page costs as much again as from the first; most
-   * threads that wait need no more than that. */
-	PAGE = 4096,
+	 * threads that wait need no more than that. */
+	SHORT = 4096,
 	PAGE_REST_MIN = 1024,
+	CHUNK = 4096,
 };
 
 /* A busy thread makes thousands of calls in it. */
@@ -25,6 +27,7 @@ enum {
 int wp_stack_copy_init(struct wp_stack_copy *copy)
 {
 	*copy = (struct wp_stack_copy){
+		.page = (uint64_t)sysconf(_SC_PAGESIZE),
 		.buf = wp_pages_new(WP_COPY_MAX),
 		.piece_buf = wp_pages_new(WP_PIECES_MAX * WP_PIECE_MAX),
 	};
@@ -59,7 +62,7 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 			   const struct wp_address_space *space,
 			   uint64_t sp_avma, size_t len)
 {
-	size_t rest = PAGE - (sp_avma - WP_RED_ZONE) % PAGE;
+	uint64_t rest = copy->page - (sp_avma - WP_RED_ZONE) % copy->page;
 	ssize_t n;
 
 	copy->space = space;
@@ -70,8 +73,8 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->read_len = 0;
-	if (len == PAGE && rest >= PAGE_REST_MIN)
-		len = rest;
+	if (len == SHORT && rest < len && rest >= PAGE_REST_MIN)
+		len = (size_t)rest;
 	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
 	/* The page below sp may not be there. */
 	if (n <= 0)
@@ -132,10 +135,10 @@ static bool is_end_same(const struct wp_stack_copy *copy)
 /* Are the bytes from FROM on in the target what they are in the copy? */
 static bool is_same_from(const struct wp_stack_copy *copy, size_t from)
 {
-	uint8_t now[PAGE];
+	uint8_t now[CHUNK];
 
 	for (size_t len; from < copy->len; from += len) {
-		len = copy->len - from < PAGE ? copy->len - from : PAGE;
+		len = copy->len - from < CHUNK ? copy->len - from : CHUNK;
 		if (wp_process_read(copy->space->process,
 				    copy->start_avma + from, now,
 				    len) != (ssize_t)len ||

@@ -43,6 +43,8 @@ struct wp_stack_piece {
 struct wp_stack_copy {
 	/* Whose stack was copied last; borrowed. */
 	const struct wp_address_space *space;
+	/* Bytes of a page of the kernel's. */
+	uint64_t page;
 	/* Reserved memory, owned: WP_COPY_MAX bytes; WP_PIECE_MAX bytes for each
 	 * piece. */
 	uint8_t *buf;

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "../../src/sample/stack_copy.h"
+#include "wallprof/pages.h"
 
-enum { PAGE = 4096, BIG = 4 * WP_COPY_MAX, FILL = 0xa5, KEPT = 0x5a };
+enum { SHORT = 4096, BIG = 4 * WP_COPY_MAX, FILL = 0xa5, KEPT = 0x5a };
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 struct own {
 	struct wp_process process;
@@ -71,13 +73,11 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 
 	(void)state;
 	open_own(&own);
-	/* If the page is another's already, this cannot tell. */
-	behind = mmap(own.copy.buf + WP_COPY_MAX, PAGE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (behind == MAP_FAILED) {
-		close_own(&own);
-		skip();
-	}
+	/* Another's page may be behind the buffer that it has. */
+	wp_pages_free(own.copy.buf, WP_COPY_MAX);
+	own.copy.buf = wp_pages_new(WP_COPY_MAX + PAGE);
+	assert_non_null(own.copy.buf);
+	behind = own.copy.buf + WP_COPY_MAX;
 	memset(behind, KEPT, PAGE);
 	set_region(&own, BIG);
 	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space,
@@ -85,14 +85,14 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 					    2 * WP_COPY_MAX),
 			 WP_COPY_MAX);
 	assert_int_equal(own.copy.len, WP_COPY_MAX);
-	for (int i = 0; i < PAGE; i++)
+	for (size_t i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
 	wp_stack_copy_set(&own.copy, &own.space, avma_of(own.stack), own.stack,
 			  BIG);
 	assert_int_equal(own.copy.len, WP_COPY_MAX);
-	for (int i = 0; i < PAGE; i++)
+	for (size_t i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
-	munmap(behind, PAGE);
+	wp_pages_free(behind, PAGE);
 	close_own(&own);
 }
 
@@ -101,27 +101,30 @@ static void a_short_copy_ends_with_its_page(void **state)
 {
 	struct own own;
 	struct wp_mem mem;
-	uint64_t sp, word = 0;
+	uint64_t sp, end, word = 0;
 
 	(void)state;
 	open_own(&own);
 	set_region(&own, BIG);
-	sp = avma_of(own.stack) + 1000 + WP_RED_ZONE;
-	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, PAGE),
-			 PAGE - 1000);
+	end = avma_of(own.stack) + PAGE;
+	sp = end - 3096 + WP_RED_ZONE;
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, SHORT),
+			 3096);
 	own.copy.live = true;
 	mem = wp_stack_copy_mem(&own.copy);
-	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack) + PAGE, &word, 8),
-			 0);
+	assert_int_equal(mem.read(mem.ctx, end, &word, 8), 0);
 	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
-	assert_true(own.copy.len > PAGE);
-	/* There would be little of it; more is asked for. */
-	sp = avma_of(own.stack) + PAGE - 100 + WP_RED_ZONE;
-	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, PAGE),
-			 PAGE);
+	assert_true(own.copy.len > SHORT);
+	/* There would be little of it; more is asked for; it ends later. */
+	sp = end - 100 + WP_RED_ZONE;
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, SHORT),
+			 SHORT);
 	assert_int_equal(
-		wp_stack_copy_take(&own.copy, &own.space, sp, 2 * PAGE),
-		2 * PAGE);
+		wp_stack_copy_take(&own.copy, &own.space, sp, 2 * SHORT),
+		2 * SHORT);
+	sp = avma_of(own.stack) + WP_RED_ZONE;
+	assert_int_equal(wp_stack_copy_take(&own.copy, &own.space, sp, SHORT),
+			 SHORT);
 	close_own(&own);
 }
 
@@ -140,7 +143,7 @@ static size_t read_up(struct own *own, uint64_t avma, size_t len)
 /* The frames above a sample's end are as they were while the end is. */
 static void a_sample_is_read_on_while_its_end_is_as_it_was(void **state)
 {
-	enum { LEN = 2 * PAGE, FRAME = 2048 };
+	enum { LEN = 8192, FRAME = 2048 };
 	struct own own;
 	struct wp_mem mem;
 	uint64_t above, word = 0;
@@ -172,7 +175,7 @@ static void a_sample_is_read_on_while_its_end_is_as_it_was(void **state)
  */
 static void a_sample_is_not_read_on_where_its_end_was_left(void **state)
 {
-	enum { LEN = 8 * PAGE, FRAME = 2 * PAGE };
+	enum { LEN = 32768, FRAME = 8192 };
 	struct own own;
 	struct wp_mem mem;
 	uint64_t above, word = 0;
@@ -201,7 +204,7 @@ static void a_sample_is_not_read_on_where_its_end_was_left(void **state)
  */
 static void a_neighbour_is_not_read_as_what_follows(void **state)
 {
-	enum { LEN = 8 * PAGE };
+	enum { LEN = 32768 };
 	struct own own;
 	struct wp_mem mem;
 	uint64_t above, word = 0;
