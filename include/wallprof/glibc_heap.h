@@ -70,6 +70,8 @@ struct wp_census_memory {
 	 * readable in one piece. */
 	size_t (*read)(void *ctx, uint64_t avma, void *buf, size_t len);
 	void *ctx;
+	/* Bytes of a page, of which malloc maps whole ones. */
+	uint64_t page;
 	/* data[0..ndata): writable data of files, with the zeroed memory behind. */
 	const struct wp_census_area *data;
 	size_t ndata;

@@ -216,7 +216,8 @@ static void note_mapped(struct wp_arenas *arenas,
 		    w[0] >= memory->brk.end_avma ||
 		    (w[-4] >> 32 != MMAP_MAX && w[-4] << 32 >> 32 != MMAP_MAX))
 			continue;
-		if (mapped & 4095 || mapped > *(w - MOST_MAPPED / 8))
+		if (mapped & (memory->page - 1) ||
+		    mapped > *(w - MOST_MAPPED / 8))
 			continue;
 		arenas->knows_mapped = true;
 		arenas->mapped_bytes = mapped;

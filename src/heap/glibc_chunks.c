@@ -18,7 +18,6 @@ enum {
 	CHAIN = 8,
 	/* Steps between two looks at the clock. */
 	STEPS = 1024,
-	PAGE = 4096,
 };
 
 /* N bytes at AVMA, borrowed until the next call; NULL: they cannot be read. */
@@ -90,8 +89,9 @@ static uint64_t find_chain(struct wp_chunk_walk *w, uint64_t avma,
 
 	do
 		/* No page can be read in part. */
-		avma = bytes_at(w, avma, HEADER) ? avma + 16 :
-						   (avma | (PAGE - 1)) + 1;
+		avma = bytes_at(w, avma, HEADER) ?
+			       avma + 16 :
+			       (avma | (w->memory->page - 1)) + 1;
 	while (avma < w->end_avma && !is_late(w, steps) && !is_chain(w, avma));
 	if (avma > w->end_avma)
 		avma = w->end_avma;

@@ -27,7 +27,6 @@ enum {
 	PASSES = 3,
 	/* Chunks of one list that are followed. */
 	LIST_MAX = 1 << 20,
-	PAGE = 4096,
 	/* Pages that are searched for mapped chunks, which begin with one. */
 	PAGES_MAX = 1 << 18,
 	MMAPPED = 2,
@@ -260,6 +259,7 @@ static void take_fastbins_out(struct census *c, const struct wp_arena *arena)
 /* Is a mapped chunk at AVMA, in memory that ends at END?  The size of its mapping, or 0. */
 static uint64_t mapped_at(const struct census *c, uint64_t avma, uint64_t end)
 {
+	const uint64_t in_page = c->memory->page - 1;
 	uint64_t head[2], size;
 
 	if (c->memory->read(c->memory->ctx, avma, head, sizeof(head)) !=
@@ -268,9 +268,9 @@ static uint64_t mapped_at(const struct census *c, uint64_t avma, uint64_t end)
 	/* Since 2.43 the header is not in its size, and the word before that may say
 	 * that it is of huge pages. */
 	size = head[1] ^ MMAPPED;
-	if ((size & (PAGE - 1)) == PAGE - HEADER)
+	if ((size & in_page) == c->memory->page - HEADER)
 		size += HEADER;
-	return head[0] & ~(uint64_t)HUGE || size & (PAGE - 1) ||
+	return head[0] & ~(uint64_t)HUGE || size & in_page ||
 			       size > end - avma ?
 		       0 :
 		       size;
@@ -298,7 +298,7 @@ static void count_mapped(struct census *c)
 
 			add(&ret->mapped[wp_census_class(size)], &one);
 			add(&ret->in_mapped, &one);
-			avma += size ? size : PAGE;
+			avma += size ? size : m->page;
 		}
 	}
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampler_loop.h"
 #include "stack_walk.h"
@@ -115,6 +116,7 @@ static int take(struct wp_census *ret, const struct wp_target *target)
 {
 	struct memory memory = { .m = { .read = read_memory,
 					.ctx = target->process,
+					.page = (uint64_t)sysconf(_SC_PAGESIZE),
 					.until_ns = wp_clock_ns() +
 						    CENSUS_NS } };
 	struct wp_text text = { 0 };

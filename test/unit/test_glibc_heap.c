@@ -149,6 +149,7 @@ static void make(bool is_new)
 	made.data = (struct wp_census_area){ DATA, DATA + DATA_SIZE };
 	made.memory = (struct wp_census_memory){ .read = read_made,
 						 .ctx = &made,
+						 .page = PAGE,
 						 .data = &made.data,
 						 .ndata = 1,
 						 .anon = made.anon,
