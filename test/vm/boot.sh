@@ -39,8 +39,11 @@ timeout "${VM_SECONDS:-1800}" nice -n 10 $machine $accel \
 	-virtfs "local,path=$tree,mount_tag=tree,security_model=none,readonly=on,multidevs=remap" \
 	-virtfs "local,path=$out,mount_tag=out,security_model=none" || ended=$?
 if [ "$ended" = 124 ]; then
+	# A busy machine may have had none for it.
+	times >"$out/times"
+	cpu=$(awk 'NR == 2 { gsub("[ms]", " "); print int(60 * ($1 + $3) + $2 + $4) }' "$out/times")
 	echo "boot.sh: the guest did not end by itself within ${VM_SECONDS:-1800} s" \
-		"(VM_SECONDS)" >&2
+		"(VM_SECONDS); it had $cpu s of CPU" >&2
 	exit 1
 elif [ "$ended" != 0 ]; then
 	echo "boot.sh: qemu ended with status $ended" >&2

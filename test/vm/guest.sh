@@ -52,13 +52,17 @@ for test in "$BUILD_DIR"/$units; do
 	*/test_perf_open) continue ;;
 	esac
 	n=$((n + 1))
-	if timeout 300 "$test" >/run/tmp/log 2>&1; then
+	code=0
+	timeout 300 "$test" >/run/tmp/log 2>&1 || code=$?
+	if [ $code = 0 ]; then
 		echo "unit: $(basename "$test") ok"
-	else
-		failed="$failed $(basename "$test")"
-		echo "unit: $(basename "$test") failed"
-		grep -a -B 4 'FAILED\|error:\|Error\|ERROR' /run/tmp/log | head -n 40
+		continue
 	fi
+	failed="$failed $(basename "$test")"
+	echo "unit: $(basename "$test") failed"
+	[ $code != 124 ] || echo "It did not end within 300 s."
+	grep -a -B 4 'FAILED\|error:\|Error\|ERROR' /run/tmp/log | head -n 40 | grep . ||
+		{ echo "status $code"; tail -n 5 /run/tmp/log; }
 done
 if [ "$units" = none ]; then
 	:
