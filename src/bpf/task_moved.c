@@ -60,11 +60,18 @@ int wp_task_moved_open(struct wp_task_scan *scan, struct wp_err *err)
 	return m->sorted ? 0 : wp_err_set(err, -ENOMEM, "no memory");
 }
 
+static void stop_noting(struct wp_task_moves *m)
+{
+	if (m->is_noting)
+		close(m->switches_fd);
+	m->is_noting = false;
+}
+
 void wp_task_moved_close(struct wp_task_scan *scan)
 {
 	struct wp_task_moves *m = &scan->moved;
 
-	bpf_link__destroy(m->switches);
+	stop_noting(m);
 	bpf_link__destroy(m->reader);
 	if (m->shared)
 		munmap(m->shared, sizeof(*m->shared));
@@ -79,20 +86,23 @@ int wp_task_scan_note_switches(struct wp_task_scan *scan, bool on)
 		scan->object, "wp_note_switch");
 	int rc = 0;
 
-	if (!on || m->switches) {
-		if (!on)
-			bpf_link__destroy(m->switches);
-		m->switches = on ? m->switches : NULL;
+	if (!on)
+		stop_noting(m);
+	if (!on || m->is_noting)
 		return 0;
-	}
 	m->is_synced = false;
 	if (!m->reader)
 		rc = wp_task_scan_attach(scan, "wp_scan_moved", gettid(),
 					 &m->reader);
 	if (rc)
 		return rc;
-	m->switches = bpf_program__attach_trace(program);
-	return m->switches ? 0 : -errno;
+	/* A link of libbpf's would be memory taken, and given back, between ticks. */
+	m->switches_fd = bpf_raw_tracepoint_open(NULL,
+						 bpf_program__fd(program));
+	if (m->switches_fd < 0)
+		return -errno;
+	m->is_noting = true;
+	return 0;
 }
 
 /* Ask for the threads of V[0..N) that were ready to run: they may be put on a CPU no
@@ -117,7 +127,7 @@ void wp_task_moved_sync(struct wp_task_scan *scan)
 {
 	struct wp_task_moves *m = &scan->moved;
 
-	m->is_synced = m->switches &&
+	m->is_synced = m->is_noting &&
 		       ask_for_ready(m, scan->sorted, scan->nsorted);
 }
 
@@ -149,7 +159,7 @@ int wp_task_scan_read_moved(struct wp_task_scan *scan,
 	size_t n;
 	int rc;
 
-	if (!m->switches || !m->is_synced)
+	if (!m->is_noting || !m->is_synced)
 		return -EAGAIN;
 	m->is_synced = false;
 	rc = wp_task_scan_run(m->reader, &found);

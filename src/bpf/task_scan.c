@@ -313,7 +313,7 @@ static int grow(struct wp_task_scan *scan, size_t nthreads)
 		rc = attach(wider, scan->linked);
 	wider->is_many = scan->is_many;
 	/* The caller goes on by walks. */
-	if (!rc && scan->moved.switches)
+	if (!rc && scan->moved.is_noting)
 		(void)!wp_task_scan_note_switches(wider, true);
 	/* NOLINTNEXTLINE: no 0 comes from wp_err_set. */
 	if (!rc) {

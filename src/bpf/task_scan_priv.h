@@ -15,10 +15,12 @@ struct bpf_object;
 
 /* Threads that were put on a CPU. */
 struct wp_task_moves {
-	/* The program that reads them; the one that notes them at each context switch,
-	 * NULL: none is noted; owned. */
+	/* The program that reads them; owned. */
 	struct bpf_link *reader;
-	struct bpf_link *switches;
+	/* Is the program attached that notes them at each context switch?  By SWITCHES_FD then,
+	 * owned. */
+	bool is_noting;
+	int switches_fd;
 	/* The map's memory. */
 	struct wp_task_moved *shared;
 	/* Those of the last reading in order; owned. */
