@@ -61,8 +61,8 @@ static bool is_restless(const struct wp_thread *t)
 		return true;
 	if (!t->target->samples_threads)
 		return t->time.cpu_count > 0;
-	return !wait->waiting || (wait->key.wait == WP_WAIT_CHILD &&
-				  wait->child_looks < CHILD_LOOKS);
+	return !wait->waiting ||
+	       (wait->for_child && wait->child_looks < CHILD_LOOKS);
 }
 
 /* Look at T. */

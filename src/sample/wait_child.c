@@ -87,7 +87,7 @@ static void describe_command(pid_t pid, char *text, size_t size)
 		 *command ? ")" : "");
 }
 
-static int describe(struct wp_thread *t, struct wp_sample_key *key)
+int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	char text[COMMAND_MAX + 80], child[COMMAND_MAX + 16];
@@ -109,15 +109,9 @@ static int describe(struct wp_thread *t, struct wp_sample_key *key)
 	return rc || key->object == UINT32_MAX ? -ENOMEM : 0;
 }
 
-int wp_wait_child_describe(struct wp_thread *t, struct wp_sample_key *key)
-{
-	t->wait.child_looks = 0;
-	return describe(t, key);
-}
-
 int wp_wait_child_confirm(struct wp_thread *t, struct wp_sample_key *key)
 {
 	uint32_t looks = ++t->wait.child_looks;
 
-	return looks & (looks - 1) ? 0 : describe(t, key);
+	return looks & (looks - 1) ? 0 : wp_wait_child_describe(t, key);
 }

@@ -19,6 +19,8 @@ struct wp_thread_state wp_wait_state_begin(struct wp_wait_state *wait,
 
 	wait->facts = *facts;
 	wait->waiting = state.state != WP_STATE_RUNNING;
+	wait->for_child = state.wait == WP_WAIT_CHILD;
+	wait->child_looks = 0;
 	return state;
 }
 

@@ -19,6 +19,8 @@ struct wp_wait_state {
 	/* The last sample found the thread off its CPU: it has been so since,
 	 * in the way of KEY, if schedstat has not moved. */
 	bool waiting;
+	/* For a child; KEY says so only once the wait is recorded. */
+	bool for_child;
 	struct wp_sample_key key;
 	/* Index of the sample that was added to last; any value at first. */
 	uint32_t sample;

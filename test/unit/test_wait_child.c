@@ -62,8 +62,11 @@ static const char *describe(int n, long nr, uint64_t arg0, uint64_t arg1)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%d ",
 				       children[i]);
 	fake_target_write(&fake, TID, "children", text);
-	t->wait.facts = (struct wp_thread_facts){ .syscall_nr = nr,
-						  .args = { arg0, arg1 } };
+	wp_wait_state_begin(&t->wait, &(struct wp_thread_facts){
+					      .state_char = 'S',
+					      .syscall_nr = nr,
+					      .args = { arg0, arg1 },
+				      });
 	assert_int_equal(wp_wait_child_describe(t, &key), 0);
 	return wp_profile_str(&fake.profile, key.object);
 }

@@ -25,6 +25,8 @@ static void a_wait_holds_until_it_ends(void **state)
 {
 	const struct wp_thread_facts asleep = { .state_char = 'S',
 						.syscall_nr = SYS_ppoll };
+	const struct wp_thread_facts for_child = { .state_char = 'S',
+						   .syscall_nr = SYS_wait4 };
 	const struct wp_thread_facts running = { .state_char = 'R',
 						 .running = true,
 						 .syscall_nr = -1 };
@@ -39,6 +41,7 @@ static void a_wait_holds_until_it_ends(void **state)
 	assert_int_equal(got.state, WP_STATE_WAITING);
 	assert_int_equal(got.wait, WP_WAIT_POLL);
 	assert_true(wait.waiting);
+	assert_false(wait.for_child);
 	wp_wait_state_set_key(&wait, &key);
 	assert_int_equal(wait.key.stack, 5);
 	/* What is known of it stays, but it has to be read again. */
@@ -53,6 +56,11 @@ static void a_wait_holds_until_it_ends(void **state)
 	got = wp_wait_state_begin(&wait, &running);
 	assert_int_equal(got.state, WP_STATE_RUNNING);
 	assert_false(wait.waiting);
+	wait.child_looks = 7;
+	got = wp_wait_state_begin(&wait, &for_child);
+	assert_int_equal(got.wait, WP_WAIT_CHILD);
+	assert_true(wait.for_child);
+	assert_int_equal(wait.child_looks, 0);
 }
 
 static void the_code_of_x86_64_tells_the_call(void **state)
