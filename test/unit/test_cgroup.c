@@ -86,6 +86,9 @@ static void a_path_stands_for_all_below_it(void **state)
 	assert_true(wp_cgroup_is_in(v1, "/sys/fs/cgroup/systemd/docker"));
 	assert_true(wp_cgroup_is_in(v1, "/sys/fs/cgroup/cpu,cpuacct/docker"));
 	assert_true(wp_cgroup_is_in(v1, "/jobs/a"));
+	/* Its first part is as long as a mount point. */
+	assert_true(wp_cgroup_is_in("0::/machine.slice/a.service\n",
+				    "/machine.slice/a.service"));
 	assert_false(wp_cgroup_is_in(v1, "/sys/fs/cgroup/systemd/jobs"));
 	assert_false(wp_cgroup_is_in(v1, "/sys/fs/cgroup/mem/jobs"));
 }
@@ -106,6 +109,8 @@ static void a_name_is_a_unit_or_a_containers_id(void **state)
 	assert_false(wp_cgroup_is_in(pod, ID "0"));
 	assert_false(wp_cgroup_is_in(pod, "5dad762efc6e"));
 	assert_true(wp_cgroup_is_in(v1, "a"));
+	/* A path ends with its line. */
+	assert_false(wp_cgroup_is_in(v1, "0::"));
 }
 
 static void own_groups_are_read(void **state)
