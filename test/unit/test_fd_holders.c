@@ -143,6 +143,7 @@ static const char fdinfo_text[] =
 	"lock:\t1: FLOCK  ADVISORY  READ 101 fd:01:131 0 EOF\n"
 	"lock:\t2: OFDLCK ADVISORY  WRITE -1 fd:01:131 10 29\n"
 	"lock:\t3: OFDLCK ADVISORY  READ -1 fd:01:131 100 EOF\n"
+	"lock:\t5: OFDLCK ADVISORY  WRITE -1 fd:01:131 70 100\n"
 	"lock:\t4: POSIX  ADVISORY  WRITE 101 fd:01:131 50 50\n";
 
 static void locks_of_an_open_file_block_what_they_overlap(void **state)
@@ -156,11 +157,13 @@ static void locks_of_an_open_file_block_what_they_overlap(void **state)
 		{ { WP_FILE_WANT_OFD, false, 29, 40 }, true },
 		{ { WP_FILE_WANT_OFD, true, 30, 49 }, false },
 		{ { WP_FILE_WANT_OFD, false, 30, 50 }, true },
+		{ { WP_FILE_WANT_OFD, false, 100, 100 }, true },
+		{ { WP_FILE_WANT_OFD, false, 101, 200 }, false },
 		/* A process's own lock is told by /proc/locks. */
 		{ { WP_FILE_WANT_POSIX, false, 30, 50 }, false },
 		{ { WP_FILE_WANT_POSIX, true, 10, 10 }, true },
 		/* Readers share. */
-		{ { WP_FILE_WANT_OFD, false, 51, UINT64_MAX }, false },
+		{ { WP_FILE_WANT_OFD, false, 101, UINT64_MAX }, false },
 		{ { WP_FILE_WANT_OFD, true, 51, UINT64_MAX }, true },
 		{ { WP_FILE_WANT_OFD, true, UINT64_MAX, UINT64_MAX }, true },
 		{ { WP_FILE_WANT_FLOCK, false, 0, UINT64_MAX }, false },
@@ -567,6 +570,54 @@ static void ends_of_unix_sockets_lead_to_each_other(void **state)
 	close(proc_fd);
 }
 
+/* A namespace whose name is as long as that of this process. */
+static void sockets_of_another_namespace_are_not_asked_for(void **state)
+{
+	char dir[] = "/tmp/test_peers_XXXXXX", name[64];
+	ssize_t n = readlink("/proc/self/ns/net", name, sizeof(name) - 1);
+	uint64_t ino;
+	int fd;
+
+	(void)state;
+	assert_true(n > 2);
+	name[n] = '\0';
+	name[n - 2] = name[n - 2] == '1' ? '2' : '1';
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(fd, "ns", 0700), 0);
+	assert_int_equal(symlinkat(name, fd, "ns/net"), 0);
+	assert_int_equal(wp_unix_peer_read(&ino, fd, 7), -ENOTSUP);
+	assert_int_equal(wp_unix_peer_read(&ino, fd, UINT32_MAX), -ENOTSUP);
+	/* No socket has such a number, whatever the namespace. */
+	assert_int_equal(wp_unix_peer_read(&ino, fd, UINT32_MAX + 1ULL),
+			 -ENOENT);
+	assert_int_equal(unlinkat(fd, "ns/net", 0), 0);
+	assert_int_equal(unlinkat(fd, "ns", AT_REMOVEDIR), 0);
+	close(fd);
+	rmdir(dir);
+}
+
+static void holders_of_the_root_directory_are_found(void **state)
+{
+	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct wp_fd_holders holders = WP_FD_HOLDERS_INIT;
+	struct wp_fd_object object = { .link = "/" };
+	struct stat st;
+	bool found = false;
+
+	(void)state;
+	assert_int_equal(fstat(fd, &st), 0);
+	object.dev = st.st_dev;
+	object.ino = st.st_ino;
+	assert_int_equal(
+		wp_fd_holders_find(&holders, &object, 1, MANY, FOREVER), 0);
+	for (size_t i = 0; i < holders.len; i++)
+		found |= holders.v[i].pid == getpid() && holders.v[i].fd == fd;
+	assert_true(found);
+	wp_fd_holders_clear(&holders);
+	close(fd);
+}
+
 /* A child that waits for a lock on PATH that this process holds. */
 static pid_t fork_waiter(const char *path, bool posix)
 {
@@ -678,6 +729,9 @@ int main(void)
 		cmocka_unit_test(holders_of_pipes_and_fifos_are_found),
 		cmocka_unit_test(bounds_end_a_scan_and_it_says_so),
 		cmocka_unit_test(ends_of_unix_sockets_lead_to_each_other),
+		cmocka_unit_test(
+			sockets_of_another_namespace_are_not_asked_for),
+		cmocka_unit_test(holders_of_the_root_directory_are_found),
 		cmocka_unit_test(real_file_locks_are_told),
 		cmocka_unit_test(children_and_their_children_are_listed),
 	};
