@@ -313,6 +313,20 @@ static void memory_is_read_as_far_as_it_goes(void **state)
 
 /* More ranges than one call takes; every third cannot be read, or not to its
  * end. */
+/* Whatever error came before. */
+static void a_read_of_nothing_reads_nothing(void **state)
+{
+	char byte = 'x';
+
+	(void)state;
+	start(sleep_on);
+	assert_int_equal(open_it(pid), 0);
+	errno = EIO;
+	assert_int_equal(wp_process_read(&process, (uintptr_t)&byte, &byte, 0),
+			 0);
+	assert_int_equal(byte, 'x');
+}
+
 static void ranges_are_read_each_by_itself(void **state)
 {
 	enum { N = 1000, LEN = 16 };
@@ -461,7 +475,7 @@ static void mapped_files_are_opened(void **state)
 	struct wp_map map;
 	const struct wp_map *own, *gone;
 	char path[96];
-	int fd, hidden;
+	int fd, hidden, in;
 	void *p, *zero;
 
 	(void)state;
@@ -499,6 +513,20 @@ static void mapped_files_are_opened(void **state)
 	map = *own;
 	map.deleted = true;
 	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	/* The root may have any descriptor, and so may what is found. */
+	in = dup(STDIN_FILENO);
+	close(STDIN_FILENO);
+	map.deleted = false;
+	map.ino++;
+	assert_int_equal(wp_process_open_map(&process, &maps, &map), -ENOENT);
+	fd = process.root_fd;
+	process.root_fd = dup(fd);
+	assert_int_equal(process.root_fd, STDIN_FILENO);
+	assert_int_equal(inode_of(wp_process_open_map(&process, &maps, own)),
+			 own->ino);
+	process.root_fd = fd;
+	assert_int_equal(dup2(in, STDIN_FILENO), STDIN_FILENO);
+	close(in);
 	close(process.root_fd);
 	process.root_fd = -1;
 	assert_int_equal(wp_process_open_map(&process, &maps, own), -ENOENT);
@@ -920,6 +948,7 @@ int main(void)
 		TEST(a_kernel_thread_is_none),
 		TEST(others_go_on_when_the_first_thread_has_exited),
 		TEST(memory_is_read_as_far_as_it_goes),
+		TEST(a_read_of_nothing_reads_nothing),
 		TEST(ranges_are_read_each_by_itself),
 		TEST(ranges_behind_the_last_are_left_alone),
 		TEST(memory_of_others_is_refused),
