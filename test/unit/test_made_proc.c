@@ -21,6 +21,7 @@
 #include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/fd_holders.h"
+#include "wallprof/kallsyms.h"
 #include "wallprof/process.h"
 
 #define FOREVER UINT64_MAX
@@ -440,6 +441,18 @@ static void what_is_missing_is_said(void **state)
 	assert_not_opened(-ENOTSUP, "32-bit");
 }
 
+static void functions_of_the_kernel_are_told(void **state)
+{
+	struct wp_kallsyms table = WP_KALLSYMS_INIT;
+
+	(void)state;
+	mounted_begin("/proc");
+	mounted_put("kallsyms", "1000 T first\n2000 t second\n");
+	assert_string_equal(wp_kallsyms_find(&table, 0x1fff), "first");
+	assert_string_equal(wp_kallsyms_find(&table, 0x2000), "second");
+	wp_kallsyms_clear(&table);
+}
+
 #define TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
@@ -453,6 +466,7 @@ int main(void)
 		TEST(a_lock_of_a_descriptor_blocks_who_wants_it),
 		TEST(directories_that_may_not_be_read_are_counted),
 		TEST(what_is_missing_is_said),
+		TEST(functions_of_the_kernel_are_told),
 		TEST(a_scope_is_one_digit),
 		TEST(a_scope_is_a_reason),
 	};
