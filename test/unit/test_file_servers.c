@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,40 @@ static void what_answers_is_asked_once(void **state)
 	wp_process_clear(&process);
 }
 
+/* As who asks does not return where it was asked from, and an interruption that is
+ * over is none. */
+static void who_asked_goes_on(void **state)
+{
+	enum { ANSWERED = 7 };
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct wp_process process = WP_PROCESS_INIT;
+		struct wp_text text = WP_TEXT_INIT;
+		struct wp_maps maps = WP_MAPS_INIT;
+		struct wp_file_server server = { 0 };
+		const struct wp_map *map;
+
+		if (wp_process_open(&process, getpid(), NULL) ||
+		    wp_process_read_maps(&process, &text, &maps))
+			_exit(1);
+		map = wp_maps_find(&maps, (uint64_t)(uintptr_t)parse);
+		if (!map)
+			_exit(1);
+		server.dev = map->dev;
+		servers = (struct wp_file_servers){ &server, 1, 1 };
+		errno = EINTR;
+		_exit(wp_file_servers_answer(&servers, &process, &maps, map) ?
+			      ANSWERED :
+			      1);
+	}
+	(void)state;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == ANSWERED);
+}
+
 static void mounts_that_cannot_be_read_are_none(void **state)
 {
 	const struct wp_process process = WP_PROCESS_INIT;
@@ -177,6 +212,7 @@ int main(void)
 		TEST(mounts_are_read),
 		TEST(lines_end_where_the_text_does),
 		TEST(what_answers_is_asked_once),
+		TEST(who_asked_goes_on),
 		TEST(mounts_that_cannot_be_read_are_none),
 	};
 
