@@ -28,12 +28,14 @@ enum { LINES = 500, MANY = 10000 };
 
 static void put_map(FILE *f, unsigned int i)
 {
-	fprintf(f, "%x000-%xfff r-xp 00000000 08:01 7   /lib/a.so\n", i, i);
+	fprintf(f, "%x000-%xfff r-xp 00000000 08:01 7   /lib/%u.so\n", i, i, i);
 }
 
 static void put_symbol(FILE *f, unsigned int i)
 {
-	fprintf(f, "ffffffff%08x T name_of_%u\n", i, i);
+	/* Data are passed over. */
+	fprintf(f, "ffffffff%08x T name_of_%u\nffffffff00000001 D data\n", i,
+		i);
 }
 
 static void put_child(FILE *f, unsigned int i)
@@ -88,7 +90,14 @@ static int read_maps(const void *input)
 {
 	struct wp_maps maps = WP_MAPS_INIT;
 	int rc = wp_maps_parse(&maps, input, strlen(input));
-	bool whole = maps.len == LINES;
+	bool whole = !rc && maps.len == LINES;
+
+	for (unsigned int i = 0; whole && i < LINES; i++) {
+		char want[32];
+
+		snprintf(want, sizeof(want), "/lib/%u.so", i + 1);
+		whole = !strcmp(wp_maps_path(&maps, &maps.v[i]), want);
+	}
 
 	wp_maps_clear(&maps);
 	assert_true(rc || whole);
@@ -149,6 +158,30 @@ static void texts_are_parsed_whole_or_not(void **state)
 	}
 }
 
+static int read_threads(const void *input)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+	int rc = wp_process_list_threads(input, &tids);
+	bool whole = tids.len == 1;
+
+	wp_tids_clear(&tids);
+	assert_true(rc || whole);
+	return rc;
+}
+
+static void threads_are_listed_or_not(void **state)
+{
+	struct wp_process process = WP_PROCESS_INIT;
+
+	(void)state;
+	assert_int_equal(wp_process_open(&process, getpid(), NULL), 0);
+	assert_int_equal(read_threads(&process), 0);
+	allocations_left = 0;
+	assert_int_equal(read_threads(&process), -ENOMEM);
+	allocations_left = -1;
+	wp_process_clear(&process);
+}
+
 static int read_process(const void *input)
 {
 	struct wp_process process = WP_PROCESS_INIT;
@@ -184,6 +217,7 @@ int main(void)
 #ifdef CAN_FAIL
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_parsed_whole_or_not),
+		cmocka_unit_test(threads_are_listed_or_not),
 		cmocka_unit_test(a_process_is_read_whole_or_not),
 	};
 
