@@ -43,6 +43,10 @@ static void what_is_added_is_empty(void **state)
 	assert_int_equal(dump.threads[0].times.cpu, -1);
 	assert_true(dump.threads[0].times.waited_ns == UINT64_MAX);
 	assert_string_equal(dump.threads[0].lock.type, "");
+	assert_non_null(wp_dump_add_goroutine(&dump));
+	assert_true(dump.goroutines[0].waited_ns == UINT64_MAX);
+	assert_non_null(wp_dump_add_label(&dump));
+	assert_int_equal(dump.nlabels, 1);
 	for (int i = 0; i < 2; i++) {
 		const struct wp_dump_frame *frame = wp_dump_add_frame(&dump);
 		const struct wp_edge *edge = wp_dump_add_edge(&dump);
