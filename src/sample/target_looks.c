@@ -75,8 +75,6 @@ static enum wp_sample_result look_at(struct wp_thread *t, bool running_first)
 	target->profile->counters.samples_lost += result == WP_SAMPLE_FAILED;
 	if (result == WP_SAMPLE_GONE || !is_restless(t))
 		return result;
-	if (WP_VEC_ROOM(restless->v, restless->len, restless->cap, 1))
-		return WP_SAMPLE_NO_MEMORY;
 	restless->v[restless->len++] = t->tid;
 	return result;
 }
@@ -179,6 +177,11 @@ int wp_target_looks(struct wp_target *target)
 	target->was_restless = target->restless;
 	target->restless = was;
 	target->restless.len = 0;
+	/* Now, for ticks are to take no memory once all threads are known.  Of --stop=all
+	 * each may be looked at twice. */
+	if (WP_VEC_ROOM(target->restless.v, 0, target->restless.cap,
+			2 * target->nthreads))
+		return -ENOMEM;
 	if (target->loop->options.stop == WP_STOP_ALL)
 		return sample_instant(target);
 	v = wp_bpf_scan_of(target->loop, target->process->pid, &n);
