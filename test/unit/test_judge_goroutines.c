@@ -118,21 +118,31 @@ static void a_group_that_grows_is_named(void **state)
 	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
 }
 
-/* Two more goroutines wait for the lock at AVMA. */
+/* G waits for the lock at AVMA. */
+static void set_wait(struct wp_dump_goroutine *g, uint64_t avma,
+		     const char *kind)
+{
+	struct wp_dump_wait *wait = wp_dump_add_wait(&d);
+
+	assert_true(g && wait);
+	*wait = (struct wp_dump_wait){ .kind = text(kind),
+				       .text = text("held"),
+				       .avma = avma };
+	g->first_wait = d.nwaits - 1;
+	g->nwaits = 1;
+}
+
+/* One more goroutine waits for the lock at AVMA. */
+static void add_waiter(uint64_t avma, const char *kind)
+{
+	set_wait(wp_dump_add_goroutine(&d), avma, kind);
+	d.processes[0].ngoroutines++;
+}
+
 static void add_waiters(uint64_t avma, const char *kind)
 {
-	for (int i = 0; i < 2; i++) {
-		struct wp_dump_goroutine *g = wp_dump_add_goroutine(&d);
-		struct wp_dump_wait *wait = wp_dump_add_wait(&d);
-
-		assert_true(g && wait);
-		*wait = (struct wp_dump_wait){ .kind = text(kind),
-					       .text = text("held"),
-					       .avma = avma };
-		g->first_wait = d.nwaits - 1;
-		g->nwaits = 1;
-		d.processes[0].ngoroutines++;
-	}
+	add_waiter(avma, kind);
+	add_waiter(avma, kind);
 }
 
 static void a_lock_that_several_wait_for_is_named(void **state)
@@ -155,6 +165,44 @@ static void a_lock_that_several_wait_for_is_named(void **state)
 			 WP_VERDICT_NO_PROGRESS);
 }
 
+static void waiters_of_one_lock_are_found_among_others(void **state)
+{
+	(void)state;
+	start(sends);
+	for (int i = 0; i < 3; i++) {
+		add_waiter(0x30, "sync.Mutex");
+		add_waiter(0x10, "sync.Mutex");
+		add_waiter(0x20, "sync.Mutex");
+	}
+	add_waiter(0x10, "sync.Mutex");
+	assert_int_equal(judge("; 4 goroutines wait for sync.Mutex 0x10, held"),
+			 WP_VERDICT_HEALTHY);
+	/* Two are enough. */
+	start(sends);
+	add_waiters(0x10, "sync.Mutex");
+	assert_int_equal(judge("; 2 goroutines wait for sync.Mutex 0x10, held"),
+			 WP_VERDICT_HEALTHY);
+}
+
+static void a_deadlock_names_the_lock_that_one_waits_for(void **state)
+{
+	(void)state;
+	start(locks);
+	d.processes[0].goroutines_wait_inside = true;
+	set_wait(&d.goroutines[0], 0x40, "sync.Mutex");
+	assert_int_equal(judge("main.work main.go:12: sync.Mutex 0x40, held"),
+			 WP_VERDICT_DEADLOCK);
+}
+
+static void one_that_is_in_gos_runtime_alone_wants_no_lock(void **state)
+{
+	(void)state;
+	start((const char *const[]){ "runtime.gopark", "runtime.bgsweep",
+				     NULL });
+	d.processes[0].goroutines_wait_inside = true;
+	assert_int_equal(judge("all 3 goroutines"), WP_VERDICT_NO_PROGRESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +210,10 @@ int main(void)
 		cmocka_unit_test(signals_and_timers_may_come),
 		cmocka_unit_test(a_group_that_grows_is_named),
 		cmocka_unit_test(a_lock_that_several_wait_for_is_named),
+		cmocka_unit_test(waiters_of_one_lock_are_found_among_others),
+		cmocka_unit_test(a_deadlock_names_the_lock_that_one_waits_for),
+		cmocka_unit_test(
+			one_that_is_in_gos_runtime_alone_wants_no_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
