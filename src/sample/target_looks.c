@@ -106,7 +106,6 @@ static bool may_pass_over(const struct wp_target *target, size_t nmoved)
 
 	return loop->scan.is_of_moved && !target->has_new &&
 	       !target->goroutines && !target->lock_holders &&
-	       loop->options.stop != WP_STOP_ALL &&
 	       (nmoved + target->was_restless.len) * FEW < target->nthreads;
 }
 

@@ -303,7 +303,7 @@ void wp_threads_settle(struct wp_thread *t)
 		target->no_memory = true;
 }
 
-/* The same of threads that a scan found to have moved. */
+/* Does the table have all of V[0..N), threads that a scan found to have moved? */
 static bool are_known(const struct wp_target *target,
 		      const struct wp_task_record *const *v, size_t n)
 {

@@ -32,7 +32,8 @@ from programs import BUILD, ROOT, WORK
 from table import Table
 
 GROUPS = {"frames": frames, "window": window, "waiting": waiting,
-          "busy": busy, "alternate": alternate, "waits": waits, "goroutines": goroutines,
+          "busy": busy, "alternate": alternate, "waits": waits,
+          "goroutines": goroutines,
           "server": server, "dump": dump, "big": big,
           "sizes": sizes, "harm": harm, "heap": heap, "processes": processes,
           "programs": others, "html": pages}
