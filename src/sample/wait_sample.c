@@ -136,6 +136,19 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY), place);
 }
 
+/* May T be stopped for its registers?  A thread that somebody has stopped would run to
+ * stop once more: where the next scan has its registers, they are waited for. */
+static bool may_stop(struct wp_thread *t, struct wp_thread_facts *facts)
+{
+	const struct wp_sampler *loop = t->target->loop;
+
+	if (loop->options.stop == WP_STOP_NEVER ||
+	    (facts->state_char == 'T' && !loop->finishing &&
+	     wp_bpf_scan_is_next(loop)))
+		return false;
+	return wp_stop_guard_lets_waiting(t, facts);
+}
+
 /* WALK lacks a register: fill it from T's wait sites, or say that a stop is
  * wanted. */
 static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
@@ -156,8 +169,7 @@ static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
 		target->profile->counters.cached_site++;
 		return false;
 	}
-	if (loop->options.stop == WP_STOP_NEVER ||
-	    !wp_stop_guard_lets_waiting(t, facts)) {
+	if (!may_stop(t, facts)) {
 		target->profile->counters.partial++;
 		return false;
 	}

@@ -309,6 +309,28 @@ static void what_the_next_scan_has_is_asked_for_again(void **state)
 	assert_true(t->wait.waiting);
 }
 
+/* A stop would make it run. */
+static void who_is_stopped_waits_for_the_next_scan(void **state)
+{
+	struct wp_wait_place place;
+
+	(void)state;
+	fake_stack_init(&stack, fake_stack_needs_fp);
+	start();
+	place = place_in(-1, 0);
+	fake_target_stat(&fake, TID, 'T');
+	fake.sampler->options.scan = WP_SCAN_BPF;
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_DONE);
+	assert_false(t->wait.waiting);
+	/* There is none. */
+	fake.sampler->options.scan = WP_SCAN_PROC;
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_WANTS_STOP);
+	wp_stop_requests_take(&fake.target->stop_requests, 0);
+	fake.sampler->options.scan = WP_SCAN_BPF;
+	fake.sampler->finishing = true;
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_WANTS_STOP);
+}
+
 static void a_record_tells_the_place(void **state)
 {
 	struct wp_task_record record = { .run_ns = 4,
@@ -518,6 +540,7 @@ int main(void)
 		TEST(a_filter_forbids_a_stop_in_most_calls),
 		TEST(what_is_behind_the_descriptor_decides_on_a_stop),
 		TEST(what_the_next_scan_has_is_asked_for_again),
+		TEST(who_is_stopped_waits_for_the_next_scan),
 		TEST(a_record_tells_the_place),
 		TEST(a_descriptor_is_named),
 		TEST(a_futex_is_named_by_its_address),
