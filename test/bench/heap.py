@@ -3,9 +3,12 @@
 beside other tools' profiles of the same, at one sample per 512 KiB where they sample."""
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import sys
+import threading
 
 from programs import ROOT, WALLPROF, WORK, answers, free_port
 from table import median, spread
@@ -147,17 +150,30 @@ def memleak():
         # It takes 31 bytes of a path.
         (WORK / "lib").unlink(missing_ok=True)
         (WORK / "lib").symlink_to(LIBRARIES / target.allocator)
+        # What it says to a pipe it keeps until there are 4 KiB.
+        screen, terminal = pty.openpty()
         tool = subprocess.Popen(
             [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries,
              root / "usr/sbin/memleak-libbpf", "-p", str(target.pid), "-O", "./lib",
-             "1000"], cwd=WORK, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             "1000"], cwd=WORK, stdout=terminal, stderr=terminal)
+        os.close(terminal)
         text = b""
         while b"Tracing" not in text:
-            line = tool.stdout.readline()
-            assert line, text
-            text += line
+            assert select.select([screen], [], [], 60)[0], text
+            text += os.read(screen, 4096)
+        threading.Thread(target=drain, args=(screen,), daemon=True).start()
         return tool
     return begin
+
+
+def drain(screen):
+    """Take what is shown there until nobody has it open."""
+    try:
+        while os.read(screen, 4096):
+            pass
+    except OSError:
+        pass
+    os.close(screen)
 
 
 def cpu_of(argv, env=None, tool=None):

@@ -330,6 +330,32 @@ class Run:
         return float(found.group(1)) if found else 0
 
 
+def described(pid):
+    """What process PID, and each below it, is in: for the message of a test."""
+    lines = []
+    for name in ("stat", "schedstat", "wchan", "syscall", "stack"):
+        try:
+            with open(f"/proc/{pid}/{name}", errors="replace") as f:
+                lines.append(f"{name}: {f.read().strip()}")
+        except OSError as e:
+            lines.append(f"{name}: {e}")
+    try:
+        lines += [f"{k}: {v}" for k, v in status_of(pid).items()
+                  if k.startswith(("Sig", "Shd", "TracerPid"))]
+    except OSError:
+        pass
+    return "\n".join(lines + [described(c) for c in children_of(pid)])
+
+
+def end_of(tool, timeout):
+    """communicate(); where TOOL does not end in time, what it was in instead."""
+    try:
+        return tool.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"{tool.args} has not ended in {timeout} s:\n"
+                    + described(tool.pid))
+
+
 def interrupt(tool, until):
     """End wallprof, TOOL, by SIGINT when the condition is true that UNTIL()
     gives once it samples."""
@@ -355,7 +381,7 @@ def wallprof(*args, output=None, timeout=120, prefix=(), until=None, **kwargs):
     try:
         if until:
             interrupt(tool, until)
-        out, err = tool.communicate(timeout=timeout)
+        out, err = end_of(tool, timeout)
     finally:
         if tool.poll() is None:
             tool.kill()

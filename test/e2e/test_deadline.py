@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 import fcntl
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, status_of, wait_until)
+from conftest import (FIXTURES, WALLPROF, children_of, end_of, status_of,
+                      wait_until)
 
 HERE = pathlib.Path(__file__).parent
 # What a busy machine may add to both.
@@ -347,7 +348,7 @@ def test_a_dead_file_server_and_a_look(tmp_path, what):
         if not what or "all" in what:
             time.sleep(0.5)
             tool.send_signal(signal.SIGINT)
-        out, err = tool.communicate(timeout=60)
+        out, err = end_of(tool, 60)
         assert time.monotonic() - begin < 3 + SLACK
         # A thread in four stands in a frame that is not known.
         assert tool.returncode == (0 if "--check" in what else 1), err
