@@ -13,6 +13,7 @@ enum {
 	/* The call of clone, and the longest test of what it returned. */
 	CLONE_LEN = 7,
 	TEST_MAX = 10,
+	MOV_EAX = 0xb8,
 };
 
 uint64_t wp_arch_code_avma(uint64_t avma)
@@ -142,10 +143,10 @@ bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
 	/* mov $56,%eax or $435; syscall.  i386: $120 or $435; int $0x80. */
 	static const uint8_t clones[2][2][CLONE_LEN] = {
-		{ { 0xb8, 56, 0, 0, 0, 0x0f, 0x05 },
-		  { 0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05 } },
-		{ { 0xb8, 120, 0, 0, 0, 0xcd, 0x80 },
-		  { 0xb8, 0xb3, 1, 0, 0, 0xcd, 0x80 } },
+		{ { MOV_EAX, 56, 0, 0, 0, 0x0f, 0x05 },
+		  { MOV_EAX, 0xb3, 1, 0, 0, 0x0f, 0x05 } },
+		{ { MOV_EAX, 120, 0, 0, 0, 0xcd, 0x80 },
+		  { MOV_EAX, 0xb3, 1, 0, 0, 0xcd, 0x80 } },
 	};
 	const uint8_t(*own)[CLONE_LEN] = clones[step->is_32bit];
 	uint8_t code[CLONE_LEN + TEST_MAX];
@@ -158,7 +159,9 @@ bool wp_arch_is_behind_clone(const struct wp_step *step)
 	for (size_t n = 0; n <= TEST_MAX && CLONE_LEN + n <= len; n++) {
 		const uint8_t *clone = code + sizeof(code) - n - CLONE_LEN;
 
-		if ((!memcmp(clone, own[0], CLONE_LEN) ||
+		/* Each walk comes here: hardly any code has the first byte. */
+		if (*clone == MOV_EAX &&
+		    (!memcmp(clone, own[0], CLONE_LEN) ||
 		     !memcmp(clone, own[1], CLONE_LEN)) &&
 		    (!n || is_test_of_result(clone + CLONE_LEN, n)))
 			return true;

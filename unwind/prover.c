@@ -43,7 +43,7 @@ static const uint8_t kept_dwarf[WP_NKEPT] = { DW_RBX, WP_REG_FP, DW_R12,
 /* A rule that was proven for a pc and a return address. */
 struct proven {
 	/* Twice the pc, plus 1 if the pc is a return address itself; 0: the
-   * entry is free. */
+	 * entry is free. */
 	uint64_t key;
 	/* Of the modules. */
 	uint64_t generation;
@@ -382,7 +382,7 @@ static bool search(struct wp_prover *prover, struct wp_proof *p, uint64_t key,
 	prover->stats->proofs++;
 	wp_proof_find_exits(p);
 	/* A compiler's own code keeps to its own rules, most often one for all
-   * frames. */
+	 * frames. */
 	if (is_foreign && !is_certain(p, &p->exits))
 		wp_proof_find_fp(p);
 	if (!(is_foreign && is_certain(p, &p->exits)) && !p->exits.home_reg &&
@@ -430,7 +430,7 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	if (step->module->image && wp_proof_is_first_frame(&p))
 		return WP_STEP_ROOT;
 	/* No frame's: makecontext(3) puts the start of a function there.  Its
-   * frame pointer, which a stop would tell, is nobody's either. */
+	 * frame pointer, which a stop would tell, is nobody's either. */
 	if (step->is_return && step->module->image &&
 	    !wp_frame_pointer_may_return(modules, step->mem, p.pc_avma))
 		return WP_STEP_NO_INFO;

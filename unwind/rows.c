@@ -17,13 +17,13 @@
 
 enum {
 	/* Threads are found at thousands of pcs, in the largest programs, and at a
-   * dozen at first: to touch a page for each would take longer than to make
-   * the rule. */
+	 * dozen at first: to touch a page for each would take longer than to make
+	 * the rule. */
 	SET_BITS_FIRST = 6,
 	SET_BITS_MAX = 12,
 	GROW_BITS = 2,
 	/* Places that one pc may have.  With one place, and a quarter of the
-   * cache full, one pc in five would find it taken. */
+	 * cache full, one pc in five would find it taken. */
 	WAYS = 4,
 	CACHE_LINE = 64,
 };

@@ -34,6 +34,8 @@ struct walk {
 	struct wp_stack *stack;
 	struct wp_regs regs;
 	struct wp_step step;
+	/* The step's module is of a file that may have unwind info for this code. */
+	bool may_have_info;
 	/* enum wp_frame_flags of the frame that regs are in. */
 	uint32_t flags;
 	/* The step was a guess. */
@@ -146,8 +148,7 @@ static enum wp_step_result step_by_info(struct walk *w)
 		w->step.is_injected = w->step.is_switch = false;
 		return wp_arch_step_sigreturn(&w->step);
 	}
-	if (!w->step.module || !w->step.module->image ||
-	    wp_elf_image_is_32bit(w->step.module->image) != w->step.is_32bit)
+	if (!w->may_have_info)
 		return WP_STEP_NO_INFO;
 	result = step_with(&u->main, &w->step);
 	if (result != WP_STEP_BAD_INFO || !u->fallback.self)
@@ -166,7 +167,7 @@ static enum wp_step_result step_once(struct walk *w)
 
 	w->is_guess = false;
 	/* Before its info, which may be that of the caller's stack alone (Go). */
-	if (w->step.module && w->step.module->image &&
+	if (!w->step.is_return && w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
 	result = step_by_info(w);
@@ -253,6 +254,19 @@ static void read_ahead(const struct walk *w)
 					  w->regs.v[reg] & ~UINT64_C(7), &word);
 }
 
+static void find_module(struct walk *w, uint64_t avma)
+{
+	const struct wp_unwind_module *m = w->step.module;
+
+	/* Most functions are called from their own file. */
+	if (m && avma >= m->start_avma && avma < m->end_avma)
+		return;
+	m = wp_unwind_find_module(w->modules, avma);
+	w->step.module = m;
+	w->may_have_info = m && m->image &&
+			   wp_elf_image_is_32bit(m->image) == w->step.is_32bit;
+}
+
 /* Add the frame that the registers are in and step to its caller.  False, with
  * *RET_END, if the walk has ended. */
 static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
@@ -267,8 +281,7 @@ static bool walk_frame(struct walk *w, enum wp_stack_end *ret_end)
 		return false;
 	}
 	w->step.is_return = w->flags & WP_FRAME_RETURN;
-	w->step.module = wp_unwind_find_module(
-		w->modules, pc_avma - (w->step.is_return ? 1 : 0));
+	find_module(w, pc_avma - (w->step.is_return ? 1 : 0));
 	add_frame(w);
 	if (w->step.module && w->step.module->is_unopened) {
 		*ret_end = WP_END_TOO_SLOW;

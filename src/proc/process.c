@@ -31,7 +31,7 @@ static int open_proc(struct wp_process *p, struct wp_err *err)
 				  "/proc is not mounted; wallprof needs it");
 	rc = wp_process_error(errno);
 	/* With hidepid=2 /proc has no directory of a process that others than
-   * root are not to look at. */
+	 * root are not to look at. */
 	if (rc == -ESRCH && geteuid() && wp_access_exists(p->pid))
 		rc = -EPERM;
 	if (rc == -ESRCH)
@@ -138,8 +138,8 @@ static enum width read_width(const struct wp_process *process)
 				  sizeof(entry));
 
 	/* Its file may be on a server that does not answer.  An entry of getauxval(3)
-   * is of two words: where those are of 32 bits, the value, which is not 0 in
-   * the first, is where the other half of the type would be. */
+	 * is of two words: where those are of 32 bits, the value, which is not 0 in
+	 * the first, is where the other half of the type would be. */
 	if (n != sizeof(type))
 		return WIDTH_64;
 	memcpy(&type, entry, sizeof(type));
@@ -147,7 +147,7 @@ static enum width read_width(const struct wp_process *process)
 		return WIDTH_64;
 #if defined(__x86_64__)
 	/* i386's first is AT_SYSINFO, before the vDSO's address, with which x32's
-   * begin (arch/x86/include/asm/elf.h, ARCH_DLINFO_IA32, ARCH_DLINFO_X32). */
+	 * begin (arch/x86/include/asm/elf.h, ARCH_DLINFO_IA32, ARCH_DLINFO_X32). */
 	if ((uint32_t)type != AT_SYSINFO_EHDR)
 		return WIDTH_32;
 #endif
@@ -172,7 +172,7 @@ static int check_bits(const struct wp_process *p, struct wp_err *err)
 static bool is_denied(const struct wp_process *p, const char *name)
 {
 	/* "maps" is checked when it is opened, "syscall" when it is read: a byte
-   * of it tells as much as all. */
+	 * of it tells as much as all. */
 	char text[2];
 	ssize_t n = wp_io_read_at(p->proc_fd, name, text, sizeof(text));
 

@@ -466,7 +466,7 @@ ways_out_that_pass_nothing_that_may_be_another_function(void **state)
 	assert_caller(TEXT + OTHERS, 9);
 	close_frame();
 	/* push %rbp; nop; pop %rbp; jmp *%rax, at the nop: rbp is in its word,
-   * whatever the register has. */
+	 * whatever the register has. */
 	open_frame(CODE("\x55\x90\x5d\xff\xe0"), 1, 8, false, false);
 	f.stack[8] = 0xf;
 	f.stack[9] = TEXT + OTHERS;
