@@ -34,7 +34,8 @@ struct walk {
 	struct wp_stack *stack;
 	struct wp_regs regs;
 	struct wp_step step;
-	/* The step's module is of a file that may have unwind info for this code. */
+	/* The step's module has a file, which may have unwind info for code of the
+	 * step's width. */
 	bool may_have_info;
 	/* enum wp_frame_flags of the frame that regs are in. */
 	uint32_t flags;
@@ -166,7 +167,9 @@ static enum wp_step_result step_once(struct walk *w)
 	enum wp_step_result result, guess;
 
 	w->is_guess = false;
-	/* Before its info, which may be that of the caller's stack alone (Go). */
+	/* Before its info, which may be that of the caller's stack alone (Go).  A
+	 * thread just made has called nobody: most frames have, and are spared the
+	 * question. */
 	if (!w->step.is_return && w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
@@ -254,6 +257,7 @@ static void read_ahead(const struct walk *w)
 					  w->regs.v[reg] & ~UINT64_C(7), &word);
 }
 
+/* Set the step's module to that of the code at AVMA. */
 static void find_module(struct walk *w, uint64_t avma)
 {
 	const struct wp_unwind_module *m = w->step.module;

@@ -136,9 +136,10 @@ static enum wp_sample_result sample_exiting(struct wp_thread *t,
 		     wp_stack_walk_intern_none(t->target, WP_END_EMPTY), place);
 }
 
-/* May T be stopped for its registers?  A thread that somebody has stopped would run to
- * stop once more: where the next scan has its registers, they are waited for. */
-static bool may_stop(struct wp_thread *t, struct wp_thread_facts *facts)
+/* May T be stopped for its registers?  A thread that a signal has stopped would run, only
+ * to stop once more: the next scan, where there is one, reads its registers instead. */
+static bool may_stop_for_registers(struct wp_thread *t,
+				   struct wp_thread_facts *facts)
 {
 	const struct wp_sampler *loop = t->target->loop;
 
@@ -169,7 +170,7 @@ static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
 		target->profile->counters.cached_site++;
 		return false;
 	}
-	if (!may_stop(t, facts)) {
+	if (!may_stop_for_registers(t, facts)) {
 		target->profile->counters.partial++;
 		return false;
 	}

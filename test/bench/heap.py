@@ -21,8 +21,6 @@ ROUNDS = 5
 # Of tools that take many times as long.
 SLOW_ROUNDS = 2
 SLOW = ("HEAPPROFILE", "bcc memleak")
-# memleak wants mmap in the file that has malloc, and jemalloc's has none.
-NOT_THERE = {("redis SET", "tcmalloc"), ("redis SET", "bcc memleak")}
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 HEAPTRACK = "/usr/lib/heaptrack/libheaptrack_preload.so"
 PACKAGES = Packages(ROOT / "build" / "bench-packages", ("trixie",))
@@ -152,7 +150,7 @@ def memleak():
         # It takes 31 bytes of a path.
         (WORK / "lib").unlink(missing_ok=True)
         (WORK / "lib").symlink_to(LIBRARIES / target.allocator)
-        # What it says to a pipe it keeps until there are 4 KiB.
+        # To a pipe memleak writes only once it has 4 KiB.
         screen, terminal = pty.openpty()
         tool = subprocess.Popen(
             [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries,
@@ -169,7 +167,7 @@ def memleak():
 
 
 def drain(screen):
-    """Take what is shown there until nobody has it open."""
+    """Read terminal SCREEN until nobody writes to it any more."""
     try:
         while os.read(screen, 4096):
             pass
@@ -207,16 +205,16 @@ def profilers():
                                    "HEAP_PROFILE_INUSE_INTERVAL": str(1 << 40)})}
 
 
-def of_others(name, argv, bare, round_):
-    """{profiler: times bare} of those that NAME, ARGV, is looked at by in round ROUND_."""
+def of_others(argv, bare, round_):
+    """{profiler: times bare} of those that look at ARGV, or a redis, in round ROUND_."""
     found = {}
     for other, (without, given) in profilers().items():
-        if (name, other) in NOT_THERE or (
-                other in SLOW and round_ >= SLOW_ROUNDS):
+        if other in SLOW and round_ >= SLOW_ROUNDS:
             continue
         own = cpu_of(argv, without) if without else bare
         found[other] = cpu_of(argv, given) / own
-    follows = (name, "bcc memleak") not in NOT_THERE and memleak()
+    # memleak wants mmap in the file that has malloc; redis's, jemalloc's, has none.
+    follows = memleak() if argv else None
     if follows and round_ < SLOW_ROUNDS:
         found["bcc memleak"] = cpu_of(argv, tool=follows) / bare
     return found
@@ -229,7 +227,7 @@ def run(table):
             bare.append(cpu_of(argv))
             ours.append(cpu_of(argv, tool=wallprof("--heap-anyway")) / bare[-1])
             unasked.append(cpu_of(argv, tool=wallprof()) / bare[-1])
-            for other, times in of_others(name, argv, bare[-1], round_).items():
+            for other, times in of_others(argv, bare[-1], round_).items():
                 theirs.setdefault(other, []).append(times)
         for other, values in theirs.items():
             table.add(name, ours, "x bare", other, values, paired=False)

@@ -330,8 +330,9 @@ class Run:
         return float(found.group(1)) if found else 0
 
 
-def described(pid):
-    """What process PID, and each below it, is in: for the message of a test."""
+def tree_of(pid):
+    """Where process PID and its descendants wait, and their signals: text for the
+    message of a test."""
     lines = []
     for name in ("stat", "schedstat", "wchan", "syscall", "stack"):
         try:
@@ -344,16 +345,17 @@ def described(pid):
                   if k.startswith(("Sig", "Shd", "TracerPid"))]
     except OSError:
         pass
-    return "\n".join(lines + [described(c) for c in children_of(pid)])
+    return "\n".join(lines + [tree_of(c) for c in children_of(pid)])
 
 
 def end_of(tool, timeout):
-    """communicate(); where TOOL does not end in time, what it was in instead."""
+    """Standard output and error of TOOL; the test fails, and tells where TOOL's
+    processes wait, if TOOL has not ended after TIMEOUT seconds."""
     try:
         return tool.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         pytest.fail(f"{tool.args} has not ended in {timeout} s:\n"
-                    + described(tool.pid))
+                    + tree_of(tool.pid))
 
 
 def interrupt(tool, until):

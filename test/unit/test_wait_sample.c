@@ -309,7 +309,7 @@ static void what_the_next_scan_has_is_asked_for_again(void **state)
 	assert_true(t->wait.waiting);
 }
 
-/* A stop would make it run. */
+/* A second stop would make the thread run. */
 static void who_is_stopped_waits_for_the_next_scan(void **state)
 {
 	struct wp_wait_place place;
@@ -322,7 +322,7 @@ static void who_is_stopped_waits_for_the_next_scan(void **state)
 	fake.sampler->options.scan = WP_SCAN_BPF;
 	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_DONE);
 	assert_false(t->wait.waiting);
-	/* There is none. */
+	/* There is no next scan. */
 	fake.sampler->options.scan = WP_SCAN_PROC;
 	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_WANTS_STOP);
 	wp_stop_requests_take(&fake.target->stop_requests, 0);
