@@ -52,6 +52,14 @@ def status_of(pid, tid=None):
                     if ":\t" in line)
 
 
+def is_alive(pid):
+    """Has PID not ended? A zombie that nobody asks about has."""
+    try:
+        return status_of(pid)["State"][0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def tids_of(pid):
     return sorted(int(t) for t in os.listdir(f"/proc/{pid}/task"))
 

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 import fcntl
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, end_of, status_of,
-                      wait_until)
+from conftest import (FIXTURES, WALLPROF, children_of, end_of, is_alive,
+                      status_of, wait_until)
 
 HERE = pathlib.Path(__file__).parent
 # What a busy machine may add to both.
@@ -51,13 +51,6 @@ def side_by_side(seconds, command, dump_time=0, prefix=(), options=(),
     assert ours[0] == theirs[0], (ours, theirs)
     assert ours[1] <= theirs[1] + 0.5 + dump_time + slack, (ours, theirs)
     return ours[2]
-
-
-def is_alive(pid):
-    try:
-        return status_of(pid)["State"][0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def status_and_time(proc, begin):

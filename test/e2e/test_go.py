@@ -35,6 +35,13 @@ def follows(want, names):
     return all(name in it for name in want)
 
 
+def threads_of(dump):
+    """The text of each thread of a dump, without those of goroutines behind them."""
+    return [t for kind, t in re.findall(
+        r"^(thread|goroutine) (.*?)(?=^thread|^goroutine|\Z)", dump, re.M | re.S)
+            if kind == "thread"]
+
+
 def is_in_read(pid, tid):
     with open(f"/proc/{pid}/task/{tid}/syscall") as f:
         return f.read().startswith("0 ")
@@ -186,7 +193,7 @@ def test_through_systemstack_to_who_allocates(start, profile, program):
 def test_dump_of_every_thread(goroutines, program):
     target = goroutines(program)
     run = wallprof("--threads", "-p", target.pid)
-    texts = run.out.split("\nthread ")[1:]
+    texts = threads_of(run.out)
     threads = [[plain(n) for n in re.findall(r"^  #\d+ +(\S+)", t, re.M)]
                for t in texts]
     # The runtime may be making a thread, which has no stack yet: said by status 1.
@@ -213,7 +220,7 @@ def test_as_elfutils_sees_them(goroutines):
         their = next(n for n in theirs if follows(want, n))
         mine = next(n for n in (
             re.findall(r"^  #\d+ +(\S+)(?!.*\[inlined\])", t, re.M)
-            for t in run.out.split("\nthread ")[1:]) if follows(want, n))
+            for t in threads_of(run.out)) if follows(want, n))
         # elfutils' names tell ABIs apart, Go's own do not.
         assert [plain(n) for n in mine] == [plain(n) for n in their]
     target.assert_unharmed()
@@ -231,5 +238,5 @@ def test_threads_just_made(start, tmp_path):
     target = start(prog, ready=False)
     wait_until(lambda: len(tids_of(target.pid)) > 2)
     out = wallprof("--threads", "-p", target.pid).check().out
-    made = [t for t in out.split("\nthread ") if "#0  runtime.clone " in t]
+    made = [t for t in threads_of(out) if "#0  runtime.clone " in t]
     assert made and "truncated" not in out, out

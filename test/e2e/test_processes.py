@@ -16,8 +16,8 @@ import tempfile
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, run_ns, wait_until,
-                      wallprof)
+from conftest import (FIXTURES, WALLPROF, children_of, is_alive, run_ns,
+                      wait_until, wallprof)
 
 # Starts a child that runs a line of the fifo in its argument; says its pid.
 STARTS = """
@@ -58,6 +58,8 @@ class Starter:
             os.kill(pid, signal.SIGKILL)
         self.orders.close()
         self.target.proc.wait(60)
+        # A busy machine lets the killed live on until they get a CPU.
+        wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def holds_files_of(pid):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import FIXTURES, ROOT, WALLPROF, wallprof
+from conftest import FIXTURES, ROOT, WALLPROF, is_alive, wallprof
 
 HANG = FIXTURES / "hang"
 # What a run may take longer than its time-out, where others want the CPUs too.
@@ -58,14 +58,6 @@ class Timed:
         """What the hanging program said of itself."""
         return json.loads(re.search(r"^READY pid=\d+ (.*)$", self.out,
                                     re.M).group(1))
-
-
-def is_alive(pid):
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def assert_gone(*pids):
