@@ -47,8 +47,10 @@ def test_steady_state_allocates_nothing(start, fixture, kind, options):
     # a stack that is met so late perhaps among frames and stacks.
     most = (kind == "no_stop" and counted["running"] > 0) + 2 * (
         counted["new_stacks"] > 0)
-    assert counted["allocs"] <= most, counted
-    assert counted["frees"] == 0, counted
+    # Others may take its CPU so often that events of CPUs replace those of threads.
+    events = 8 * counted["new_events"]
+    assert counted["allocs"] <= most + events, counted
+    assert counted["frees"] <= events, counted
 
 
 @pytest.mark.parametrize("options", [[], ["-c"], ["-k"]])

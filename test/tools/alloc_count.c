@@ -7,7 +7,8 @@
  *
  * Prints one JSON object: what malloc and its kin were asked between the ticks
  * FROM and TO, the samples of each kind in that time, how many stacks were
- * new, and where the first calls came from, for addr2line.
+ * new, whether perf events were replaced, and where the first calls came from,
+ * for addr2line.
  * Status 2: it cannot be looked at.
  */
 #include <inttypes.h>
@@ -106,13 +107,16 @@ struct mark {
 	struct wp_counters counters;
 	uint32_t nstacks;
 	uint64_t cpu_samples;
+	/* Where CPU time is from; interned. */
+	uint32_t cpu_source;
 };
 
 static struct mark mark_of(struct run *r)
 {
 	wp_profile_add_up(&r->profile);
 	return (struct mark){ r->profile.counters, r->profile.nstacks,
-			      r->profile.sums[WP_PROFILE_WALL].cpu_count };
+			      r->profile.sums[WP_PROFILE_WALL].cpu_count,
+			      r->profile.meta.cpu_source };
 }
 
 /* Tick up to TO; BEFORE is what there is at FROM. */
@@ -144,11 +148,12 @@ static void print(const struct mark *before, const struct mark *after)
 	printf("{\"allocs\": %lu, \"frees\": %lu, \"new_stacks\": %" PRIu32
 	       ", \"unchanged\": %" PRIu64 ", \"no_stop\": %" PRIu64
 	       ", \"stopped\": %" PRIu64 ", \"cpu\": %" PRIu64
-	       ", \"callers\": [",
+	       ", \"new_events\": %d, \"callers\": [",
 	       nallocs, nfrees, after->nstacks - before->nstacks,
 	       b->unchanged - a->unchanged, b->no_stop - a->no_stop,
 	       b->stopped - a->stopped,
-	       after->cpu_samples - before->cpu_samples);
+	       after->cpu_samples - before->cpu_samples,
+	       after->cpu_source != before->cpu_source);
 	for (int i = 0; i < CALLERS_MAX && callers[i]; i++)
 		printf("%s\"%#" PRIxPTR "\"", i ? ", " : "",
 		       callers[i] - (uintptr_t)__executable_start);
