@@ -25,6 +25,8 @@ enum {
 	RING_BYTES = 2 << 20,
 	/* Records are handed out in order of time when they are this old. */
 	SETTLE_NS = 1000000,
+	/* Sampling intervals until rates of switches are told first. */
+	FIRST_INTERVALS = 2,
 };
 
 /* NULL: of all processes. */
@@ -73,6 +75,7 @@ static void begin_recording(struct wp_block_waits *b)
 {
 	wp_perf_source_enable(&b->events);
 	b->on_ns = b->valid_ns = wp_clock_ns();
+	b->samples = b->wake_samples = 0;
 }
 
 static void end_recording(struct wp_block_waits *b)
@@ -225,36 +228,50 @@ static int record_waits(struct wp_block_waits *b, uint64_t cycle_ns)
 	b->all_records += b->records;
 	b->all_lost += b->lost + b->dropped;
 	b->nwaits = b->dropped = 0;
-	b->records = b->lost = b->samples = b->wake_samples = 0;
+	b->records = b->lost = 0;
 	return rc;
 }
 
-/* One in as many as are cheap, where SAMPLES of one in EVERY were taken in WINDOW_NS. */
+/* One in as many as are cheap, where SAMPLES of one in EVERY were taken in NS. */
 static uint32_t cheap_every(struct wp_block_waits *b, uint64_t samples,
-			    uint32_t every, uint64_t window_ns)
+			    uint32_t every, uint64_t ns)
 {
 	return wp_switch_budget_every((double)samples * WP_NS_PER_S /
-					      (double)window_ns,
+					      (double)ns,
 				      every, wp_random_next(&b->loop->random));
 }
 
-/* Sample one switch, and one wake, in as many as are cheap, by the samples of this
- * window. */
-static void adapt_samples(struct wp_block_waits *b, uint64_t window_ns)
+/* Sample one switch, and one wake, in as many as are cheap, by the samples since the
+ * window began or since that was told last. */
+static void adapt_samples(struct wp_block_waits *b)
 {
-	if (b->loop->options.block_rate.every || !window_ns)
+	uint64_t from_ns = b->on_ns > b->changed_ns ? b->on_ns : b->changed_ns;
+	uint64_t ns = wp_clock_ns() - from_ns;
+
+	if (b->loop->options.block_rate.every || !ns)
 		return;
 	b->every_before = b->every;
-	b->every = cheap_every(b, b->samples, b->every, window_ns);
+	b->every = cheap_every(b, b->samples, b->every, ns);
 	b->changed_ns = wp_clock_ns();
 	wp_perf_set_switch_samples(b->events.perf, b->every);
-	if (!b->wants_wakes)
-		return;
-	b->wake_every_before = b->wake_every;
-	b->wake_every = cheap_every(b, b->wake_samples, b->wake_every,
-				    window_ns);
-	b->wake_changed_ns = wp_clock_ns();
-	wp_perf_set_wake_samples(b->events.perf, b->wake_every);
+	if (b->wants_wakes) {
+		b->wake_every_before = b->wake_every;
+		b->wake_every = cheap_every(b, b->wake_samples, b->wake_every,
+					    ns);
+		b->wake_changed_ns = wp_clock_ns();
+		wp_perf_set_wake_samples(b->events.perf, b->wake_every);
+	}
+	b->samples = b->wake_samples = 0;
+}
+
+/* A short recording of a busy machine may have but one window, and few samples in it
+ * if one in as many as at first are taken to its end. */
+static void adapt_first_samples(struct wp_block_waits *b)
+{
+	if (!b->changed_ns &&
+	    wp_clock_ns() - b->on_ns >=
+		    FIRST_INTERVALS * b->loop->options.interval_ns)
+		adapt_samples(b);
 }
 
 /* End the window if it is long enough: begin a gap, or go on without one. */
@@ -269,7 +286,7 @@ static int end_window(struct wp_block_waits *b)
 	gap = wp_switch_budget_gap(&b->budget, window_ns, b->records + b->lost,
 				   wp_perf_facts(b->events.perf)->nrings,
 				   wp_random_next(&b->loop->random));
-	adapt_samples(b, window_ns);
+	adapt_samples(b);
 	if (!gap && !b->events.stack_was_cut) {
 		b->recorded_ns += window_ns;
 		b->on_ns += window_ns;
@@ -311,8 +328,10 @@ int wp_block_waits_tick(struct wp_common *common)
 		return 0;
 	if (b->events.enabled) {
 		rc = wp_block_records_read(b, b->loop->tick_ns - SETTLE_NS);
-		if (!rc)
+		if (!rc) {
+			adapt_first_samples(b);
 			rc = end_window(b);
+		}
 	} else if (b->loop->tick_ns >= b->turn_ns) {
 		rc = begin_window(b);
 	}

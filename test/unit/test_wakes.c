@@ -342,20 +342,30 @@ static void wakes_in_gaps_are_weighed_for(void **state)
 	assert_in_range(s->wall_ns, 3000 * WP_NS_PER_MS, 5000 * WP_NS_PER_MS);
 }
 
+static void tick_with_wakes(unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		for (int k = 0; k < 3; k++)
+			wait_for_maker(true);
+		assert_int_equal(
+			fake_target_tick(&fake, TICK - 9 * WP_NS_PER_MS), 0);
+	}
+}
+
 static void stacks_are_taken_at_as_many_wakes_as_are_cheap(void **state)
 {
 	(void)state;
 	options.block_rate.every = 0;
 	start();
 	assert_int_equal(fake_perf_last()->options.wake_sample_every, 17);
-	for (int i = 0; i < 12; i++) {
-		for (int k = 0; k < 3; k++)
-			wait_for_maker(true);
-		assert_int_equal(
-			fake_target_tick(&fake, TICK - 9 * WP_NS_PER_MS), 0);
-	}
-	/* 300 a second at one in 17 are 5100 wakes. */
+	/* 300 a second at one in 17 are 5100 wakes, which two ticks tell. */
+	tick_with_wakes(3);
 	assert_in_range(fake_perf_last()->options.wake_sample_every, 3, 5);
+	/* At one in 3 they would be 900: all are cheap. */
+	tick_with_wakes(5);
+	assert_in_range(fake_perf_last()->options.wake_sample_every, 3, 5);
+	tick_with_wakes(5);
+	assert_int_equal(fake_perf_last()->options.wake_sample_every, 1);
 	for (int i = 0; i < 30; i++)
 		tick();
 	assert_int_equal(fake_perf_last()->options.wake_sample_every, 1);
