@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.c - the loop over targets: see wallprof/sampler.h. */
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "block_waits.h"
 #include "heap_samples.h"
@@ -26,9 +23,6 @@
  * have had a CPU, and this those of threads that wait for one. */
 #define ONLY_STOP_NS WP_NS_PER_S
 #define ONLY_STOPS_NS (5 * WP_NS_PER_S)
-
-/* A tick that waited for a CPU for less than this came in time. */
-#define IN_TIME_NS (10 * WP_NS_PER_US)
 
 /* However little CPU time may be used, ticks come about so often. */
 #define LONGEST_NS WP_NS_PER_S
@@ -82,9 +76,7 @@ int wp_sampler_new(struct wp_sampler **ret,
 	loop->options = *options;
 	loop->tracer = tracer;
 	loop->schedstat_works = schedstat_works();
-	loop->own_schedstat_fd = open("/proc/thread-self/schedstat",
-				      O_RDONLY | O_CLOEXEC);
-	loop->awaited_cpu = -1;
+	wp_own_cpu_open(&loop->own_cpu);
 	loop->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) ? 1024 :
 							    limit.rlim_cur;
 	loop->images.fd_limit = loop->fd_limit;
@@ -177,6 +169,12 @@ static void count_missed(struct wp_sampler *loop, uint64_t now_ns)
 	loop->next_index = passed;
 }
 
+/* Does the tick that is due come late if it comes at NOW_NS? */
+static bool is_late(const struct wp_sampler *loop, uint64_t now_ns)
+{
+	return now_ns > loop->due_ns + WP_OWN_CPU_IN_TIME_NS;
+}
+
 uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 {
 	uint64_t interval = loop->options.interval_ns;
@@ -199,8 +197,7 @@ uint64_t wp_sampler_next_tick(struct wp_sampler *loop, uint64_t now_ns)
 	loop->region_end_ns = begin_ns + stride * interval;
 	loop->due_ns = begin_ns +
 		       wp_random_next(&loop->random) % (stride * interval);
-	loop->is_overdue = !loop->is_overdue &&
-			   now_ns > loop->due_ns + IN_TIME_NS;
+	loop->is_overdue = !loop->is_overdue && is_late(loop, now_ns);
 	return loop->due_ns;
 }
 
@@ -251,24 +248,6 @@ static int step_targets(struct wp_sampler *loop,
 		nleft += !target->gone;
 	}
 	return nleft ? 0 : -ESRCH;
-}
-
-/* Set the CPU that the tick at hand had to wait for. */
-static void find_awaited_cpu(struct wp_sampler *loop)
-{
-	struct wp_schedstat own;
-	char text[96];
-	ssize_t n = wp_io_pread(loop->own_schedstat_fd, text, sizeof(text));
-	uint64_t queued_ns;
-
-	loop->awaited_cpu = -1;
-	if (n <= 0 || wp_schedstat_parse(&own, text, (size_t)n))
-		return;
-	queued_ns = own.wait_ns - loop->own_queued_ns;
-	loop->own_queued_ns = own.wait_ns;
-	if (loop->due_ns && loop->tick_ns > loop->due_ns + IN_TIME_NS &&
-	    queued_ns > IN_TIME_NS)
-		loop->awaited_cpu = sched_getcpu();
 }
 
 /* The tick at hand is one of all recordings that have not ended. */
@@ -326,7 +305,8 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	int rc;
 
 	loop->tick_ns = wp_clock_ns();
-	find_awaited_cpu(loop);
+	wp_own_cpu_tick(&loop->own_cpu,
+			loop->due_ns && is_late(loop, loop->tick_ns));
 	if (loop->region_end_ns < loop->tick_ns)
 		loop->region_end_ns = loop->tick_ns;
 	count_tick(loop);
@@ -340,6 +320,7 @@ int wp_sampler_tick(struct wp_sampler *loop)
 	for (size_t i = 0; i < loop->ncommons && !rc; i++)
 		loop->commons[i]->profile->counters.scans += loop->scan.v !=
 							     NULL;
+	wp_own_cpu_leave(&loop->own_cpu, loop->tick_ns);
 	return rc ? rc : step_targets(loop, wp_target_end_tick);
 }
 
@@ -477,8 +458,7 @@ void wp_sampler_free(struct wp_sampler *loop)
 	for (size_t i = 0; i < loop->ntargets; i++)
 		wp_target_free(loop->targets[i]);
 	free(loop->targets);
-	if (loop->own_schedstat_fd >= 0)
-		close(loop->own_schedstat_fd);
+	wp_own_cpu_close(&loop->own_cpu);
 	wp_host_events_close(loop);
 	wp_bpf_scan_close(loop);
 	wp_kallsyms_clear(&loop->kallsyms);

@@ -12,6 +12,7 @@
 #include "image_cache.h"
 #include "common.h"
 #include "kernel_frames.h"
+#include "own_cpu.h"
 #include "pace.h"
 #include "perf_source.h"
 #include "stack_copy.h"
@@ -52,14 +53,7 @@ struct wp_sampler {
 	/* When the tick at hand was due, 0: not known, and when it began. */
 	uint64_t due_ns;
 	uint64_t tick_ns;
-	/* /proc/thread-self/schedstat, -1: not open; and what it said at the last tick
-	 * that wallprof has waited for a CPU in all. */
-	int own_schedstat_fd;
-	uint64_t own_queued_ns;
-	/* The CPU that wallprof had to wait for at the tick at hand; -1: none.  A
-	 * thread that ran there meanwhile is met when it stops running, which is no
-	 * chance find. */
-	int awaited_cpu;
+	struct wp_own_cpu own_cpu;
 	/* The tick at hand was due while the one before it was made, which takes longest
 	 * of threads that have just run: no chance find either.  Of ticks in a row that
 	 * are, every other is taken for one, for there may be no more. */

@@ -93,6 +93,7 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 	     wp_tracer_end_late(t->target->loop->tracer, t->tid)))
 		return WP_SAMPLE_MOVED;
 	place->cpu = stat.cpu;
+	wp_own_cpu_note(&t->target->loop->own_cpu, stat.cpu);
 	place->state_char = stat.state_char;
 	place->regs.known = 0;
 	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
@@ -116,8 +117,8 @@ static enum wp_sample_result queue(struct wp_thread *t,
 	if (wp_wait_queue_add(t, facts, stack, t->time.region_ns))
 		return WP_SAMPLE_NO_MEMORY;
 	queue->v[queue->n - 1].by_chance = !loop->is_overdue &&
-					   (loop->awaited_cpu < 0 ||
-					    loop->awaited_cpu != at->cpu);
+					   (loop->own_cpu.awaited < 0 ||
+					    loop->own_cpu.awaited != at->cpu);
 	return WP_SAMPLE_DONE;
 }
 

@@ -464,8 +464,8 @@ fake_target_start(struct fake_target *fake,
 	/* Of the fake's schedstat only. */
 	if (!rc) {
 		fake->sampler->schedstat_works = true;
-		close(fake->sampler->own_schedstat_fd);
-		fake->sampler->own_schedstat_fd = -1;
+		close(fake->sampler->own_cpu.schedstat_fd);
+		fake->sampler->own_cpu.schedstat_fd = -1;
 	}
 	return rc;
 }

@@ -116,13 +116,13 @@ static void a_wait_that_the_look_waited_for_divides_no_time(void **state)
 	(void)state;
 	start();
 	/* The CPU of the fake's stat, and another. */
-	fake.sampler->awaited_cpu = 0;
+	fake.sampler->own_cpu.awaited = 0;
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
 	record_queue();
 	assert_int_equal(set->samples[0].wall_ns, TICK);
 	assert_int_equal(set->samples[0].looks, 0);
 	assert_int_equal(set->samples[0].weight_ns, 0);
-	fake.sampler->awaited_cpu = 1;
+	fake.sampler->own_cpu.awaited = 1;
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
 	record_queue();
 	assert_int_equal(set->samples[0].looks, 1);
