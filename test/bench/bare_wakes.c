@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bare_wakes.c - the least that looks at threads which have run take.
  *
- * bare_wakes HZ SECONDS PID: of the second thread of each child of PID, HZ times a
- * second, its stack is read, 1 KiB from where its stack pointer was at the begin, and
+ * bare_wakes HZ SECONDS PID: of the second thread of each child of PID, or where it has
+ * none of its own threads but the first, HZ times a second, its stack is read, 1 KiB from where its stack pointer was at the begin, and
  * its /proc/PID/task/TID/schedstat, which tells whether it has moved meanwhile; after
  * that, for as long again, /proc/PID/task/TID/syscall too, which tells stack pointer
  * and call.  Prints the share of a core that each took, in percent.
@@ -57,25 +57,36 @@ static unsigned long stack_pointer(int fd)
 	return word ? strtoul(word, NULL, 0) : 0;
 }
 
-static void add_second(long pid)
+static void add(long pid, long tid)
 {
 	struct thread *t = &threads[nthreads];
-	const struct dirent *e;
-	char path[64];
-	DIR *dir;
-	long tid = 0;
 
-	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-	dir = opendir(path);
-	while (dir && (tid == 0 || tid == pid) && (e = readdir(dir)))
-		tid = strtol(e->d_name, NULL, 10);
-	if (dir)
-		closedir(dir);
 	t->syscall = open_file(pid, tid, "syscall");
 	t->schedstat = open_file(pid, tid, "schedstat");
 	t->pid = (pid_t)pid;
 	t->sp = t->syscall < 0 ? 0 : stack_pointer(t->syscall);
 	nthreads += t->sp && t->schedstat >= 0;
+}
+
+/* Add MOST threads of PID, without the first. */
+static void add_threads(long pid, size_t most)
+{
+	const struct dirent *e;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+	dir = opendir(path);
+	while (dir && most && nthreads < MAX && (e = readdir(dir))) {
+		long tid = strtol(e->d_name, NULL, 10);
+
+		if (tid > 0 && tid != pid) {
+			add(pid, tid);
+			most--;
+		}
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /* Returns how many of the reads told something. */
@@ -122,7 +133,9 @@ int main(int argc, char **argv)
 		 argv[3]);
 	f = fopen(path, "r");
 	while (f && nthreads < MAX && fscanf(f, "%15s", word) == 1)
-		add_second(strtol(word, NULL, 10));
+		add_threads(strtol(word, NULL, 10), 1);
+	if (!nthreads)
+		add_threads(strtol(argv[3], NULL, 10), MAX);
 	if (!f || !nthreads)
 		return 1;
 	printf("%.3f ", look_for(atoi(argv[1]), atoi(argv[2]), 0));

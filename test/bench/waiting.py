@@ -59,6 +59,15 @@ def bare_us(pid, way="bare_looks"):
     return float(spend(HELPERS / way, pid)["out"])
 
 
+def bare_wakes(pid):
+    """Of every thread what tells where it waits, where all have run: its stack and its
+    schedstat, and /proc/TID/syscall besides."""
+    spent = spend(HELPERS / "bare_wakes", 100, 5, pid)["out"].split()
+    # Percent of a core, for a hundred looks a second.
+    return [(name, 100 * float(core)) for name, core in zip(
+        ("bare reads of stacks", "... and of /proc/TID/syscall"), spent)]
+
+
 def measure(table, program, name, n, others):
     took = [steady(program.pid, n) for _ in range(ROUNDS)]
     its = [("bare reads", bare_us(program.pid)),
@@ -91,8 +100,7 @@ def run(table):
                         got["missed"], "%", 1, ROUNDS)
     n = 100
     with helper("nappers", n, 8000) as program:
-        got = measure(table, program, f"{n} threads that nap", n,
-                      lambda pid: [])
+        got = measure(table, program, f"{n} threads that nap", n, bare_wakes)
     # Five frames or so.
     unwinding = 5 * getattr(table, "frame_ns", 60) / 1e3
     table.limit("waiting thread that has run, per sample, less unwinding",
