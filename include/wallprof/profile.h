@@ -97,18 +97,19 @@ struct wp_profile_thread {
 	uint32_t nlabels;
 };
 
-/* An interned stack: frames[first..first + depth) of the pool. */
+/* An interned stack: its frames have the indices frame_ids[first..first + depth),
+ * innermost first. */
 struct wp_profile_stack {
 	uint64_t first;
-	uint32_t depth;
-	/* enum wp_stack_end. */
-	uint8_t end;
-	/* Id of the mapping in which the walk ended. */
-	uint32_t end_mapping;
 	/* Set by wp_profile_locate: its locations are the indices
 	 * loc_pool[loc_first..loc_first + nlocs), innermost first. */
 	uint64_t loc_first;
+	uint32_t depth;
 	uint32_t nlocs;
+	/* Id of the mapping in which the walk ended. */
+	uint32_t end_mapping;
+	/* enum wp_stack_end. */
+	uint8_t end;
 };
 
 /* Samples with the same key are one sample. */
@@ -319,8 +320,12 @@ struct wp_profile {
 	/* shared[0..nshared): the entries that threads of one name share; owned. */
 	uint32_t *shared;
 	uint32_t nshared, cap_shared;
+	/* Each distinct frame once: a program has far fewer than its stacks. */
 	struct wp_frame *frames;
-	uint64_t nframes, cap_frames;
+	uint32_t nframes, cap_frames;
+	struct wp_index frame_index;
+	uint32_t *frame_ids;
+	uint64_t nframe_ids, cap_frame_ids;
 	struct wp_profile_stack *stacks;
 	uint32_t nstacks, cap_stacks;
 	struct wp_sample_set sets[WP_NPROFILE_KINDS];
@@ -354,19 +359,12 @@ WP_MUST_CHECK
 int wp_profile_init(struct wp_profile *profile);
 void wp_profile_clear(struct wp_profile *profile);
 
-enum {
-	/* What a sample takes of the budget: an array that grows doubles, and is
-	 * there twice while it is copied. */
-	WP_SAMPLE_BYTES = 2 * (sizeof(struct wp_profile_sample) +
-			       sizeof(struct wp_index_slot)),
-};
-
-/* What a stack of DEPTH frames takes of the budget, for the same reason. */
-static inline uint64_t wp_stack_bytes(uint32_t depth)
+/* Frame I of STACK, from 0 for the innermost; valid until a stack is added. */
+static inline const struct wp_frame *
+wp_profile_frame(const struct wp_profile *profile,
+		 const struct wp_profile_stack *stack, uint32_t i)
 {
-	return sizeof(struct wp_profile_stack) +
-	       2 * sizeof(struct wp_index_slot) +
-	       (uint64_t)2 * depth * sizeof(struct wp_frame);
+	return &profile->frames[profile->frame_ids[stack->first + i]];
 }
 
 /* Each returns the new index, or UINT32_MAX when there is no memory. */

@@ -21,6 +21,7 @@ enum wp_ref {
 	WP_REF_THREAD,
 	WP_REF_PROCESS,
 	WP_REF_STACK,
+	WP_REF_FRAME,
 	/* + enum wp_profile_kind: a sample of that kind. */
 	WP_REF_SAMPLE,
 	WP_NREFS = WP_REF_SAMPLE + WP_NPROFILE_KINDS

@@ -149,7 +149,7 @@ int wp_snapshot_add_stack(struct wp_dump *dump,
 			rc = add_frames(
 				dump, sample, loc,
 				i < stack->depth ?
-					p->frames[stack->first + i].pc_avma :
+					wp_profile_frame(p, stack, i)->pc_avma :
 					loc->avma);
 	}
 	ret->nframes = dump->nframes - ret->first_frame;

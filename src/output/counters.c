@@ -139,7 +139,7 @@ static bool has_guess(const struct wp_profile *profile, uint32_t stack)
 	const struct wp_profile_stack *s = &profile->stacks[stack];
 
 	for (uint32_t i = 0; i < s->depth; i++)
-		if (profile->frames[s->first + i].flags & WP_FRAME_GUESSED)
+		if (wp_profile_frame(profile, s, i)->flags & WP_FRAME_GUESSED)
 			return true;
 	return false;
 }

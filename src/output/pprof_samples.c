@@ -390,13 +390,15 @@ static void locate(struct wp_pprof *p)
 	struct wp_profile *profile = p->profile;
 
 	if (WP_VEC_ROOM(profile->loc_pool, profile->nloc_pool,
-			profile->cap_loc_pool, profile->nframes)) {
+			profile->cap_loc_pool, profile->nframe_ids)) {
 		no_memory(p);
 		return;
 	}
-	for (uint64_t i = 0; i < profile->nframes; i++)
-		profile->loc_pool[i] = (uint32_t)profile->frames[i].pc_avma;
-	profile->nloc_pool = profile->nframes;
+	for (uint64_t i = 0; i < profile->nframe_ids; i++)
+		profile->loc_pool[i] = (uint32_t)profile
+					       ->frames[profile->frame_ids[i]]
+					       .pc_avma;
+	profile->nloc_pool = profile->nframe_ids;
 	for (uint32_t i = 0; i < profile->nstacks; i++) {
 		profile->stacks[i].loc_first = profile->stacks[i].first;
 		profile->stacks[i].nlocs = profile->stacks[i].depth;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "wallprof/block_weight.h"
+#include "budget_bytes.h"
 #include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"

@@ -14,6 +14,8 @@
 struct locator {
 	struct wp_profile *profile;
 	struct wp_index index;
+	/* Of each of the profile's frames its location plus 1; 0: not known. */
+	uint32_t *of_frames;
 };
 
 uint32_t wp_profile_add_function(struct wp_profile *profile,
@@ -112,10 +114,16 @@ static uint32_t mapping_of(const struct wp_profile *profile, uint32_t id,
 							     WP_MAPPING_NONE;
 }
 
-static int locate_frame(struct locator *l, const struct wp_frame *frame,
-			uint32_t *ret_index)
+static int locate_frame(struct locator *l, uint32_t id, uint32_t *ret_index)
 {
+	const struct wp_frame *frame = &l->profile->frames[id];
 	struct wp_profile_location want = { 0 };
+	int rc;
+
+	if (l->of_frames[id]) {
+		*ret_index = l->of_frames[id] - 1;
+		return 0;
+	}
 
 	if (frame->flags & WP_FRAME_NAMED) {
 		want.mapping = frame->mapping;
@@ -126,7 +134,10 @@ static int locate_frame(struct locator *l, const struct wp_frame *frame,
 					  want.avma);
 		want.guessed = frame->flags & WP_FRAME_GUESSED;
 	}
-	return intern_location(l, &want, ret_index);
+	rc = intern_location(l, &want, ret_index);
+	if (!rc)
+		l->of_frames[id] = *ret_index + 1;
+	return rc;
 }
 
 uint32_t wp_profile_end_mapping(const struct wp_profile *profile,
@@ -207,7 +218,7 @@ static int locate_stack(struct locator *l, struct wp_profile_stack *stack)
 	stack->loc_first = profile->nloc_pool;
 	stack->nlocs = stack->depth;
 	for (uint32_t i = 0; i < stack->depth; i++) {
-		rc = locate_frame(l, &profile->frames[stack->first + i],
+		rc = locate_frame(l, profile->frame_ids[stack->first + i],
 				  &pool[i]);
 		if (rc)
 			return rc;
@@ -228,6 +239,10 @@ int wp_profile_locate(struct wp_profile *profile)
 
 	if (profile->nlocated == profile->nstacks)
 		return 0;
+	l.of_frames = calloc((size_t)profile->nframes + 1,
+			     sizeof(*l.of_frames));
+	if (!l.of_frames)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < profile->nlocations && !rc; i++)
 		rc = wp_index_add(&l.index,
 				  location_hash(&profile->locations[i]), i);
@@ -236,5 +251,6 @@ int wp_profile_locate(struct wp_profile *profile)
 		profile->nlocated += !rc;
 	}
 	wp_index_clear(&l.index);
+	free(l.of_frames);
 	return rc;
 }

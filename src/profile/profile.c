@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "budget_bytes.h"
 #include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"
@@ -38,6 +39,8 @@ void wp_profile_clear(struct wp_profile *profile)
 	free(profile->labels);
 	wp_timeline_clear(&profile->timeline);
 	free(profile->frames);
+	wp_index_clear(&profile->frame_index);
+	free(profile->frame_ids);
 	free(profile->stacks);
 	wp_index_clear(&profile->stack_index);
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++) {

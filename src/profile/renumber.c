@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget_bytes.h"
 #include "stack_table.h"
 #include "wallprof/budget.h"
 #include "wallprof/hash.h"
@@ -19,6 +20,7 @@ uint64_t wp_renumber_size(const struct wp_profile *p)
 	uint64_t size = p->strings.text_len +
 			p->strings.len * sizeof(*p->strings.off) +
 			p->nframes * sizeof(*p->frames) +
+			p->nframe_ids * sizeof(*p->frame_ids) +
 			p->nstacks * sizeof(*p->stacks) +
 			p->nthreads * sizeof(*p->threads) +
 			p->nprocesses * sizeof(*p->processes) +
@@ -36,7 +38,8 @@ int wp_renumber_begin(struct wp_renumber *r, const struct wp_profile *p)
 		       [WP_REF_MAPPING] = p->nmappings,
 		       [WP_REF_THREAD] = p->nthreads,
 		       [WP_REF_PROCESS] = p->nprocesses,
-		       [WP_REF_STACK] = p->nstacks },
+		       [WP_REF_STACK] = p->nstacks,
+		       [WP_REF_FRAME] = p->nframes },
 	};
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
 		r->n[WP_REF_SAMPLE + kind] = p->sets[kind].nsamples;
@@ -114,17 +117,21 @@ static void refs_of_meta(struct wp_renumber *r, struct wp_profile_meta *meta)
 static void refs_of_stack(struct wp_renumber *r, struct wp_profile *p,
 			  struct wp_profile_stack *stack)
 {
-	for (uint32_t i = 0; i < stack->depth; i++) {
-		struct wp_frame *frame = &p->frames[stack->first + i];
-		uint32_t name = (uint32_t)frame->pc_avma;
-
-		wp_renumber_ref(r, WP_REF_MAPPING, &frame->mapping);
-		if (!(frame->flags & WP_FRAME_NAMED))
-			continue;
-		wp_renumber_ref(r, WP_REF_STRING, &name);
-		frame->pc_avma = name;
-	}
+	for (uint32_t i = 0; i < stack->depth; i++)
+		wp_renumber_ref(r, WP_REF_FRAME,
+				&p->frame_ids[stack->first + i]);
 	wp_renumber_ref(r, WP_REF_MAPPING, &stack->end_mapping);
+}
+
+static void refs_of_frame(struct wp_renumber *r, struct wp_frame *frame)
+{
+	uint32_t name = (uint32_t)frame->pc_avma;
+
+	wp_renumber_ref(r, WP_REF_MAPPING, &frame->mapping);
+	if (!(frame->flags & WP_FRAME_NAMED))
+		return;
+	wp_renumber_ref(r, WP_REF_STRING, &name);
+	frame->pc_avma = name;
 }
 
 static void refs_of_mapping(struct wp_renumber *r, struct wp_profile_mapping *m)
@@ -242,6 +249,9 @@ static void mark_rest(struct wp_renumber *r, struct wp_profile *p)
 	for (uint32_t i = 0; i < p->nstacks; i++)
 		if (r->to[WP_REF_STACK][i])
 			refs_of_stack(r, p, &p->stacks[i]);
+	for (uint32_t i = 0; i < p->nframes; i++)
+		if (r->to[WP_REF_FRAME][i])
+			refs_of_frame(r, &p->frames[i]);
 	for (uint32_t i = 0; i < p->nmappings; i++)
 		ngone += !mappings[i];
 	for (uint32_t i = 0; i < p->nmappings; i++) {
@@ -285,10 +295,41 @@ static uint32_t move(const struct wp_renumber *r, enum wp_ref ref, void *v,
 	return n;
 }
 
+static void move_frames(struct wp_renumber *r, struct wp_profile *p,
+			struct wp_index index)
+{
+	uint32_t n = move(r, WP_REF_FRAME, p->frames, sizeof(*p->frames));
+
+	wp_budget_give(WP_BUDGET_STACKS,
+		       (uint64_t)(p->nframes - n) * WP_FRAME_BYTES);
+	p->nframes = n;
+	wp_index_clear(&p->frame_index);
+	p->frame_index = index;
+	for (uint32_t i = 0; i < n; i++) {
+		refs_of_frame(r, &p->frames[i]);
+		/* There is room. */
+		(void)!wp_index_add(&p->frame_index,
+				    wp_stack_table_hash_frame(0, &p->frames[i]),
+				    i);
+	}
+	WP_VEC_SHRINK(p->frames, p->nframes, p->cap_frames);
+}
+
+static uint64_t hash_of(const struct wp_profile *p,
+			const struct wp_profile_stack *s)
+{
+	uint64_t hash = wp_stack_table_hash_end(s->end, s->end_mapping);
+
+	for (uint32_t i = 0; i < s->depth; i++)
+		hash = wp_stack_table_hash_frame(hash,
+						 wp_profile_frame(p, s, i));
+	return hash;
+}
+
 static void move_stacks(struct wp_renumber *r, struct wp_profile *p,
 			struct wp_index index)
 {
-	uint64_t nframes = 0;
+	uint64_t nframe_ids = 0;
 
 	for (uint32_t i = 0; i < p->nstacks; i++) {
 		struct wp_profile_stack *s = &p->stacks[i];
@@ -300,12 +341,13 @@ static void move_stacks(struct wp_renumber *r, struct wp_profile *p,
 			continue;
 		}
 		if (s->depth)
-			memmove(p->frames + nframes, p->frames + s->first,
-				s->depth * sizeof(*p->frames));
-		s->first = nframes;
-		nframes += s->depth;
+			memmove(p->frame_ids + nframe_ids,
+				p->frame_ids + s->first,
+				s->depth * sizeof(*p->frame_ids));
+		s->first = nframe_ids;
+		nframe_ids += s->depth;
 	}
-	p->nframes = nframes;
+	p->nframe_ids = nframe_ids;
 	p->nstacks = move(r, WP_REF_STACK, p->stacks, sizeof(*p->stacks));
 	wp_index_clear(&p->stack_index);
 	p->stack_index = index;
@@ -314,13 +356,9 @@ static void move_stacks(struct wp_renumber *r, struct wp_profile *p,
 
 		refs_of_stack(r, p, s);
 		/* There is room. */
-		(void)!wp_index_add(&p->stack_index,
-				    wp_stack_table_hash(p->frames + s->first,
-							s->depth, s->end,
-							s->end_mapping),
-				    i);
+		(void)!wp_index_add(&p->stack_index, hash_of(p, s), i);
 	}
-	WP_VEC_SHRINK(p->frames, p->nframes, p->cap_frames);
+	WP_VEC_SHRINK(p->frame_ids, p->nframe_ids, p->cap_frame_ids);
 	WP_VEC_SHRINK(p->stacks, p->nstacks, p->cap_stacks);
 }
 
@@ -389,13 +427,15 @@ static void move_processes(struct wp_renumber *r, struct wp_profile *p)
 	WP_VEC_SHRINK(p->processes, p->nprocesses, p->cap_processes);
 }
 
-/* With INDEX for stacks and for each kind of samples, nothing can fail. */
+/* With INDEX for stacks, frames and each kind of samples, nothing can fail. */
 static void move_all(struct wp_renumber *r, struct wp_profile *p,
 		     const struct wp_index *index)
 {
+	move_frames(r, p, index[WP_REF_FRAME - WP_REF_STACK]);
 	move_stacks(r, p, index[0]);
 	for (unsigned int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
-		move_samples(r, kind, &p->sets[kind], index[1 + kind]);
+		move_samples(r, kind, &p->sets[kind],
+			     index[WP_REF_SAMPLE - WP_REF_STACK + kind]);
 	refs_of_timeline(r, &p->timeline);
 	move_threads(r, p);
 	move_processes(r, p);
@@ -417,19 +457,16 @@ static uint32_t count_staying(const struct wp_renumber *r, enum wp_ref ref)
 
 int wp_renumber_apply(struct wp_renumber *r, struct wp_profile *p)
 {
-	struct wp_index index[1 + WP_NPROFILE_KINDS] = { WP_INDEX_INIT };
+	struct wp_index index[WP_NREFS - WP_REF_STACK] = { WP_INDEX_INIT };
 	struct wp_sample_set *block = &p->sets[WP_PROFILE_BLOCK];
 	struct share *shares = calloc((size_t)block->nsamples + 1,
 				      sizeof(*shares));
 	int rc = shares ? 0 : -ENOMEM;
 
 	mark_rest(r, p);
-	if (!rc)
-		rc = wp_index_reserve(&index[0],
-				      count_staying(r, WP_REF_STACK));
-	for (int kind = 0; kind < WP_NPROFILE_KINDS && !rc; kind++)
-		rc = wp_index_reserve(&index[1 + kind],
-				      count_staying(r, WP_REF_SAMPLE + kind));
+	for (int ref = WP_REF_STACK; ref < WP_NREFS && !rc; ref++)
+		rc = wp_index_reserve(&index[ref - WP_REF_STACK],
+				      count_staying(r, ref));
 	if (!rc)
 		rc = wp_intern_keep(&p->strings, r->to[WP_REF_STRING]);
 	if (!rc) {

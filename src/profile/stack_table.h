@@ -8,8 +8,10 @@
 
 #include "wallprof/profile.h"
 
-/* The hash of a stack of FRAMES with END, an enum wp_stack_end, in END_MAPPING. */
-uint64_t wp_stack_table_hash(const struct wp_frame *frames, uint32_t depth,
-			     uint8_t end, uint32_t end_mapping);
+/* The hash of a stack is that of its end, END, an enum wp_stack_end, in END_MAPPING, and
+ * going on from there that of each of its frames.  That of a frame alone goes on from
+ * 0. */
+uint64_t wp_stack_table_hash_end(uint8_t end, uint32_t end_mapping);
+uint64_t wp_stack_table_hash_frame(uint64_t seed, const struct wp_frame *frame);
 
 #endif

@@ -244,10 +244,9 @@ static bool is_schedulers(const struct wp_goroutine_times *times,
 
 	if (!s->depth || s->end != WP_END_ROOT)
 		return false;
-	root = wp_go_program_function(
-		times->go.program,
-		wp_frame_lookup_avma(
-			&profile->frames[s->first + s->depth - 1]));
+	root = wp_go_program_function(times->go.program,
+				      wp_frame_lookup_avma(wp_profile_frame(
+					      profile, s, s->depth - 1)));
 	return root && strcmp(root, "runtime.goexit") != 0;
 }
 

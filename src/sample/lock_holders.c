@@ -132,9 +132,8 @@ static uint32_t waiter_stack(struct wp_target *target, uint32_t id)
 		.end = WP_END_HOLDER,
 	};
 
-	/* Copied out of the pool, which moves as it grows. */
-	memcpy(stack.frames, target->profile->frames + from->first,
-	       stack.depth * sizeof(*stack.frames));
+	for (uint32_t i = 0; i < from->depth; i++)
+		stack.frames[i] = *wp_profile_frame(target->profile, from, i);
 	return wp_profile_add_stack(target->profile, &stack, WP_MAPPING_NONE);
 }
 

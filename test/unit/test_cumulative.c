@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "../../src/profile/budget_bytes.h"
 #include "wallprof/block_weight.h"
 #include "wallprof/budget.h"
 #include "wallprof/cumulative.h"

@@ -125,7 +125,7 @@ static void assert_frame(const struct wp_profile_sample *sample, uint32_t i,
 {
 	const struct wp_profile_stack *s =
 		&fake.profile.stacks[sample->key.stack];
-	const struct wp_frame *frame = &fake.profile.frames[s->first + i];
+	const struct wp_frame *frame = wp_profile_frame(&fake.profile, s, i);
 
 	assert_int_equal(s->depth, 2);
 	assert_int_equal(s->end, WP_END_ROOT);

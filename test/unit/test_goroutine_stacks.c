@@ -74,7 +74,7 @@ static const struct wp_profile_stack *stack_at(uint32_t index)
 static void assert_top(uint32_t index, uint64_t off)
 {
 	const struct wp_profile_stack *s = stack_at(index);
-	const struct wp_frame *frame = &fake.profile.frames[s->first];
+	const struct wp_frame *frame = wp_profile_frame(&fake.profile, s, 0);
 
 	assert_true(s->depth >= 1);
 	assert_int_equal(frame->pc_avma, MADE_TEXT + MADE_BIAS + off);
@@ -149,7 +149,7 @@ static void one_that_has_not_begun_returns_to_nothing(void **state)
 	(void)state;
 	made_put(made_g(&made, 0, 64), 0, MADE_TEXT + MADE_BIAS, 8);
 	assert_int_equal(read_list(NULL), 0);
-	frame = &fake.profile.frames[stack_at(stacks_of(0)->own)->first];
+	frame = wp_profile_frame(&fake.profile, stack_at(stacks_of(0)->own), 0);
 	assert_int_equal(frame->pc_avma, MADE_TEXT + MADE_BIAS);
 	assert_false(frame->flags & WP_FRAME_RETURN);
 }
@@ -164,7 +164,7 @@ static void a_creator_outside_of_the_program_has_no_mapping(void **state)
 	assert_int_equal(read_list(NULL), 0);
 	s = stack_at(stacks_of(2)->created);
 	assert_int_equal(s->depth, 1);
-	assert_int_equal(fake.profile.frames[s->first].mapping,
+	assert_int_equal(wp_profile_frame(&fake.profile, s, 0)->mapping,
 			 WP_MAPPING_NONE);
 }
 
@@ -177,7 +177,7 @@ static void a_return_address_is_looked_up_before_it(void **state)
 	made_put(made_g(&made, 2, 280), 0, made_target_module.end_avma, 8);
 	assert_int_equal(read_list(NULL), 0);
 	s = stack_at(stacks_of(2)->created);
-	assert_int_equal(fake.profile.frames[s->first].mapping,
+	assert_int_equal(wp_profile_frame(&fake.profile, s, 0)->mapping,
 			 made_target_module.mapping);
 	/* And that behind the first. */
 	made_put(made_g(&made, 2, 280), 0, made_target_module.start_avma + 1,
@@ -185,7 +185,7 @@ static void a_return_address_is_looked_up_before_it(void **state)
 	wp_goroutine_stacks_clear(&list);
 	assert_int_equal(read_list(NULL), 0);
 	s = stack_at(stacks_of(2)->created);
-	assert_int_equal(fake.profile.frames[s->first].mapping,
+	assert_int_equal(wp_profile_frame(&fake.profile, s, 0)->mapping,
 			 made_target_module.mapping);
 }
 

@@ -181,10 +181,10 @@ static void a_wait_is_told_in_gos_words(void **state)
 	key = sum_of(1, WP_STATE_WAITING).key;
 	assert_int_equal(key.wait, WP_WAIT_GO);
 	assert_string_equal(string(key.syscall), "IO wait");
-	assert_int_equal(
-		fake.profile.frames[fake.profile.stacks[key.stack].first]
-			.pc_avma,
-		MADE_GOEXIT);
+	assert_int_equal(wp_profile_frame(&fake.profile,
+					  &fake.profile.stacks[key.stack], 0)
+				 ->pc_avma,
+			 MADE_GOEXIT);
 	key = sum_of(2, WP_STATE_RUNNING).key;
 	assert_int_equal(key.wait, WP_WAIT_NONE);
 	assert_int_equal(key.syscall, 0);

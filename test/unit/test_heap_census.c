@@ -93,7 +93,7 @@ static const char *frame_text(const struct wp_profile_stack *s, uint32_t i)
 {
 	return wp_profile_str(
 		&fake.profile,
-		(uint32_t)fake.profile.frames[s->first + i].pc_avma);
+		(uint32_t)wp_profile_frame(&fake.profile, s, i)->pc_avma);
 }
 
 /* The sample of PART of what the census calls NAME; "": of all of it.  None has no

@@ -400,13 +400,13 @@ static void a_scope_is_a_reason(void **state)
 	assert_reason(stay, "is 3: nobody");
 }
 
-/* Opening process 77 fails with RC and says WANT. */
+/* Opening process 7777777, which no kernel has, fails with RC and says WANT. */
 static void assert_not_opened(int rc, const char *want)
 {
 	struct wp_process process = WP_PROCESS_INIT;
 	struct wp_err err = WP_ERR_INIT;
 
-	assert_int_equal(wp_process_open(&process, 77, &err), rc);
+	assert_int_equal(wp_process_open(&process, 7777777, &err), rc);
 	assert_int_equal(err.code, rc);
 	if (!strstr(err.msg, want))
 		fail_msg("\"%s\" is not in \"%s\"", want, err.msg);
@@ -419,25 +419,25 @@ static void what_is_missing_is_said(void **state)
 	mounted_begin("/proc");
 	assert_not_opened(-ENOTSUP, "/proc is not mounted");
 	mounted_put("self/x", "");
-	assert_not_opened(-ESRCH, "no process with pid 77");
-	mounted_put("77", "");
-	assert_not_opened(-ENOTDIR, "open /proc/77: Not a directory");
-	assert_int_equal(unlink("/proc/77"), 0);
-	mounted_put("77/x", "");
-	assert_not_opened(-ESRCH, "no process with pid 77");
-	mounted_put("77/status", "Tgid:\tx\n");
-	assert_not_opened(-ESRCH, "no process with pid 77");
-	mounted_put("77/status", "Tgid:\t78\n");
-	assert_not_opened(-ESRCH, "no process with pid 78");
-	mounted_put("77/status", "Tgid:\t77\n");
-	assert_not_opened(-ESRCH, "open /proc/77/task: No such file");
-	mounted_put("77/task/77/x", "");
-	assert_not_opened(-ESRCH, "process 77 has gone");
-	mounted_put("77/stat", "77 (x) S 1");
-	assert_not_opened(-ESRCH, "process 77 has gone");
-	put_stat("77", 1);
+	assert_not_opened(-ESRCH, "no process with pid 7777777");
+	mounted_put("7777777", "");
+	assert_not_opened(-ENOTDIR, "open /proc/7777777: Not a directory");
+	assert_int_equal(unlink("/proc/7777777"), 0);
+	mounted_put("7777777/x", "");
+	assert_not_opened(-ESRCH, "no process with pid 7777777");
+	mounted_put("7777777/status", "Tgid:\tx\n");
+	assert_not_opened(-ESRCH, "no process with pid 7777777");
+	mounted_put("7777777/status", "Tgid:\t7777778\n");
+	assert_not_opened(-ESRCH, "no process with pid 7777778");
+	mounted_put("7777777/status", "Tgid:\t7777777\n");
+	assert_not_opened(-ESRCH, "open /proc/7777777/task: No such file");
+	mounted_put("7777777/task/7777777/x", "");
+	assert_not_opened(-ESRCH, "process 7777777 has gone");
+	mounted_put("7777777/stat", "7777777 (x) S 1");
+	assert_not_opened(-ESRCH, "process 7777777 has gone");
+	put_stat("7777777", 1);
 	/* An auxiliary vector of 32-bit words, which begins with x32's AT_SYSINFO_EHDR. */
-	mounted_put_bytes("77/auxv", "\41\0\0\0\1\1\1\1\1", 9);
+	mounted_put_bytes("7777777/auxv", "\41\0\0\0\1\1\1\1\1", 9);
 	assert_not_opened(-ENOTSUP, "32-bit");
 }
 

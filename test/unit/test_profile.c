@@ -62,7 +62,8 @@ static void equal_stacks_are_one(void **state)
 	assert_int_not_equal(mk_stack(p, a, WP_END_NO_INFO, 1),
 			     mk_stack(p, a, WP_END_NO_INFO, 2));
 	assert_int_equal(p->nstacks, 6);
-	assert_int_equal(p->nframes, 3 + 3 + 2 + 3 * 3);
+	assert_int_equal(p->nframe_ids, 3 + 3 + 2 + 3 * 3);
+	assert_int_equal(p->nframes, 4);
 }
 
 static void many_stacks_are_found_again(void **state)

@@ -58,7 +58,8 @@ static void assert_stack(uint32_t index, uint64_t n)
 {
 	assert_true(index < fake.profile.nstacks);
 	assert_int_equal(
-		fake.profile.frames[fake.profile.stacks[index].first].pc_avma,
+		wp_profile_frame(&fake.profile, &fake.profile.stacks[index], 0)
+			->pc_avma,
 		n);
 }
 

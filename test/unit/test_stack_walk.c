@@ -59,7 +59,7 @@ static void the_frames_are_in_the_profile(void **state)
 	id = wp_stack_walk_intern(fake.target, &walk);
 	p = &fake.profile.stacks[id];
 	assert_int_equal(p->depth, 3);
-	assert_int_equal(fake.profile.frames[p->first].pc_avma,
+	assert_int_equal(wp_profile_frame(&fake.profile, p, 0)->pc_avma,
 			 regs.v[WP_REG_PC]);
 	assert_int_equal(p->end, walk.stack.end);
 	assert_int_equal(wp_stack_walk_intern(fake.target, &walk), id);

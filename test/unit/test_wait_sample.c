@@ -424,7 +424,7 @@ static void objects_are_bounded(void **state)
 static void the_kernels_frames_come_first(void **state)
 {
 	const struct wp_profile *p = &fake.profile;
-	const struct wp_frame *frames;
+	const struct wp_profile_stack *s;
 
 	(void)state;
 	options.kernel = true;
@@ -433,14 +433,16 @@ static void the_kernels_frames_come_first(void **state)
 			  "nonsense\n[<0>] \n[<0>] __x64_sys_nanosleep");
 	start();
 	assert_int_equal(sample(SYS_nanosleep, 0), WP_SAMPLE_DONE);
-	assert_int_equal(p->stacks[recorded()->stack].depth, 5);
-	frames = p->frames + p->stacks[recorded()->stack].first;
-	assert_int_equal(frames[0].mapping, WP_MAPPING_KERNEL);
-	assert_string_equal(wp_profile_str(p, (uint32_t)frames[0].pc_avma),
-			    "hrtimer_nanosleep");
-	assert_string_equal(wp_profile_str(p, (uint32_t)frames[1].pc_avma),
-			    "__x64_sys_nanosleep");
-	assert_int_equal(frames[2].pc_avma,
+	s = &p->stacks[recorded()->stack];
+	assert_int_equal(s->depth, 5);
+	assert_int_equal(wp_profile_frame(p, s, 0)->mapping, WP_MAPPING_KERNEL);
+	assert_string_equal(
+		wp_profile_str(p, (uint32_t)wp_profile_frame(p, s, 0)->pc_avma),
+		"hrtimer_nanosleep");
+	assert_string_equal(
+		wp_profile_str(p, (uint32_t)wp_profile_frame(p, s, 1)->pc_avma),
+		"__x64_sys_nanosleep");
+	assert_int_equal(wp_profile_frame(p, s, 2)->pc_avma,
 			 fake_stack_regs(&stack).v[WP_REG_PC]);
 }
 
