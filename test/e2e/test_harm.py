@@ -6,6 +6,7 @@ Where stops are the subject, there are no CPU samples to take their place.
 import collections
 import contextlib
 import os
+import pathlib
 import random
 import re
 import signal
@@ -245,6 +246,44 @@ def test_waiting_threads_cost_little_cpu_time(start, tmp_path):
             f"{spent / samples * 1e6:.2f} us a sample, {bare * 1e6:.2f} us a "
             "bare read")
     target.assert_unharmed()
+
+
+@contextlib.contextmanager
+def room_for_threads(n):
+    """The whole machine may have N threads more, each of two mappings, for a while."""
+    limits = {"kernel/pid_max": 4194304, "vm/max_map_count": 4 * n}
+    before = {}
+    for name, value in limits.items():
+        path = pathlib.Path("/proc/sys", name)
+        before[path] = path.read_text()
+        path.write_text(str(max(value, int(before[path]))))
+    try:
+        yield
+    finally:
+        for path, value in before.items():
+            path.write_text(value)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(os.geteuid() != 0, reason="limits of the machine are root's")
+def test_a_hundred_thousand_threads_cost_less_than_half_a_core(start, tmp_path):
+    n, seconds = 100000, 20
+    with room_for_threads(n):
+        target = start("waiters", n)
+        run = wallprof("-p", target.pid, "-d", seconds, "-r", 10,
+                       output=tmp_path / "x.pb.gz")
+        assert run.status in (0, 1), run.err
+        share = float(re.search(r"took ([\d.]+) % of a core", run.err).group(1))
+        target.assert_unharmed()
+        target.end()
+    told = re.search(r"wall: (\d+) threads, \d+ samples, (\d+) s of thread",
+                     run.err)
+    assert int(told.group(1)) == n + 1, run.err
+    recorded = float(re.search(r"^wallprof: ([\d.]+) s at", run.err, re.M).group(1))
+    assert abs(int(told.group(2)) / (n + 1) / recorded - 1) < 0.01, run.err
+    assert run.counter("made") == 0, run.err
+    # The first stack of each thread included.
+    assert share <= 40, run.err
 
 
 def cost_of_a_read(pid):
