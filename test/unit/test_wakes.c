@@ -106,9 +106,12 @@ static void wait_for_maker(bool sampled)
 static const char *text_of(const struct wp_profile_sample *s)
 {
 	const struct wp_profile_stack *of = &fake.profile.stacks[s->key.stack];
-	const struct wp_frame *frame = wp_profile_frame(&fake.profile, of, 0);
+	const struct wp_frame *frame;
 
-	return of->depth && frame->flags & WP_FRAME_NAMED ?
+	if (!of->depth)
+		return "";
+	frame = wp_profile_frame(&fake.profile, of, 0);
+	return frame->flags & WP_FRAME_NAMED ?
 		       wp_profile_str(&fake.profile, (uint32_t)frame->pc_avma) :
 		       "";
 }
