@@ -76,6 +76,7 @@ def main():
 
     def die(*_):
         server.is_dead = True
+        os.write(1, b"DEAD\n")
     signal.signal(signal.SIGUSR1, die)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     threading.Thread(target=server.serve, daemon=True).start()

@@ -297,6 +297,12 @@ def dead_server(tmp_path, command):
         proc.stderr.close()
 
 
+def let_die(server):
+    """From now on it answers nothing."""
+    os.kill(server.pid, signal.SIGUSR1)
+    assert server.stdout.readline() == b"DEAD\n"
+
+
 def pid_ready(proc):
     line = proc.stdout.readline().decode()
     return int(re.search(r"READY pid=(\d+)", line).group(1))
@@ -316,7 +322,7 @@ def test_a_dead_file_server_and_timeout(tmp_path, tool):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         begin = time.monotonic()
         pid = pid_ready(run)
-        os.kill(server.pid, signal.SIGUSR1)
+        let_die(server)
         # Nobody who is stuck has these open.
         run.communicate(timeout=60)
         assert run.returncode == 124
@@ -334,7 +340,7 @@ def test_a_dead_file_server_and_a_look(tmp_path, what):
     with dead_server(tmp_path, [tmp_path / "mount" / "x", "3"]) as (
             server, _, _):
         pid = pid_ready(server)
-        os.kill(server.pid, signal.SIGUSR1)
+        let_die(server)
         tool = subprocess.Popen([WALLPROF, "-p", str(pid), *what],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         begin = time.monotonic()
