@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wallprof/block_weight.h"
 #include "budget_bytes.h"
+#include "wallprof/block_weight.h"
 #include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/vec.h"

@@ -124,7 +124,6 @@ static int locate_frame(struct locator *l, uint32_t id, uint32_t *ret_index)
 		*ret_index = l->of_frames[id] - 1;
 		return 0;
 	}
-
 	if (frame->flags & WP_FRAME_NAMED) {
 		want.mapping = frame->mapping;
 		want.text = (uint32_t)frame->pc_avma;

@@ -36,13 +36,13 @@ struct wp_own_cpu {
 };
 
 void wp_own_cpu_open(struct wp_own_cpu *own);
-/* A tick begins; it is LATE if it was due before. */
+/* A tick begins, LATE if it was due more than WP_OWN_CPU_IN_TIME_NS ago. */
 void wp_own_cpu_tick(struct wp_own_cpu *own, bool late);
 /* A thread was met that sleeps on CPU since the tick before; -1: not known. */
 void wp_own_cpu_note(struct wp_own_cpu *own, int cpu);
-/* Move the calling thread if threads were met on its CPU, and there is one of its
- * affinity on which there were none.  Once in a while: see NOW_NS.  The affinity stays
- * as it is. */
+/* Move the calling thread, if threads were met on its CPU, to a CPU of its affinity on
+ * which none was met; at most ten times a second, of which NOW_NS is the clock.  The
+ * affinity stays as it is. */
 void wp_own_cpu_leave(struct wp_own_cpu *own, uint64_t now_ns);
 void wp_own_cpu_close(struct wp_own_cpu *own);
 

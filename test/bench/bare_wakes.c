@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bare_wakes.c - the least that looks at threads which have run take.
  *
- * bare_wakes HZ SECONDS PID: of the second thread of each child of PID, or where it has
- * none of its own threads but the first, HZ times a second, its stack is read, 1 KiB from where its stack pointer was at the begin, and
- * its /proc/PID/task/TID/schedstat, which tells whether it has moved meanwhile; after
- * that, for as long again, /proc/PID/task/TID/syscall too, which tells stack pointer
- * and call.  Prints the share of a core that each took, in percent.
+ * bare_wakes HZ SECONDS PID: of the second thread of each child of PID, or of all threads
+ * of PID but the first where PID has no children, HZ times a second, its stack is read,
+ * 1 KiB from where its stack pointer was at the begin, and its
+ * /proc/PID/task/TID/schedstat, which tells whether it has moved meanwhile; after that,
+ * for as long again, /proc/PID/task/TID/syscall too, which tells stack pointer and call.
+ * Prints the share of a core that each took, in percent.
  */
 #include <dirent.h>
 #include <fcntl.h>
