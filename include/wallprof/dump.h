@@ -70,8 +70,10 @@ struct wp_dump_times {
 	 * sampled; SLICES is UINT64_MAX if it ran between the two. */
 	uint64_t run_ns;
 	uint64_t slices;
-	/* Timeslices at its sample, before WAS_STOPPED, a stop for it. */
+	/* Timeslices at its sample, before WAS_STOPPED, a stop for it; with that,
+	 * how often it had gone to sleep, UINT64_MAX where that is not known. */
 	uint64_t slices_at;
+	uint64_t sleeps_at;
 	bool was_stopped;
 	/* Timeslices after it was sampled, for which it may have been stopped. */
 	uint64_t slices_after;

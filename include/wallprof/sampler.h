@@ -258,6 +258,9 @@ struct wp_thread_view {
 	/* schedstat at the sample, before any stop by wallprof; after a stop
 	 * RUN_NS is UINT64_MAX, not known. */
 	struct wp_schedstat times;
+	/* After a stop in the wait that the sample found: how often the thread had
+	 * gone to sleep before, this wait counted.  UINT64_MAX: not known. */
+	uint64_t sleeps;
 	/* Descriptors of its schedstat and syscall, borrowed from the sampler;
 	 * negative: not kept open. */
 	int schedstat_fd;

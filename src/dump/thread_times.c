@@ -160,6 +160,7 @@ void wp_thread_times_set(struct wp_dump_thread *t,
 
 	t->times.slices = UINT64_MAX;
 	t->times.slices_at = view->times.slices;
+	t->times.sleeps_at = view->sleeps;
 	t->times.was_stopped = view->times.run_ns == UINT64_MAX;
 	if (t->state == WP_STATE_WAITING && t->times.was_stopped)
 		await_wait(process, t->tid);
@@ -179,15 +180,34 @@ void wp_thread_times_set(struct wp_dump_thread *t,
 						      view->memory->time_ns);
 }
 
-/* A stop puts a sleeping thread on a CPU twice: to stop, and to go back. */
-enum { SLICES_OF_STOP = 2 };
+/* A stop puts a sleeping thread on a CPU twice, and lets it sleep as often: to stop,
+ * and to go back. */
+enum { RUNS_OF_STOP = 2 };
+
+/* Has T, by its timeslices NOW, slept on but for a stop?  Other threads may have
+ * taken its CPU meanwhile, which gives it more timeslices, but no sleeps. */
+static bool sleeps_on(const struct wp_dump_thread *t,
+		      const struct wp_process *process, uint64_t now)
+{
+	uint64_t sleeps;
+	char text[4096];
+	ssize_t n;
+
+	if (!t->times.was_stopped)
+		return now <= t->times.slices_at;
+	if (now <= t->times.slices_at + RUNS_OF_STOP)
+		return true;
+	n = wp_thread_times_file(process, t->tid, "status", text, sizeof(text));
+	return t->times.sleeps_at != UINT64_MAX && n > 0 &&
+	       !wp_proc_status_parse(&sleeps, text, (size_t)n,
+				     "voluntary_ctxt_switches", 10) &&
+	       sleeps <= t->times.sleeps_at + RUNS_OF_STOP;
+}
 
 bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
 			       const struct wp_thread_view *view,
 			       const struct wp_process *process)
 {
-	uint64_t most = t->times.slices_at +
-			(t->times.was_stopped ? SLICES_OF_STOP : 0);
 	struct wp_proc_syscall call;
 	struct wp_schedstat now;
 	char text[256];
@@ -203,5 +223,5 @@ bool wp_thread_times_same_wait(const struct wp_dump_thread *t,
 	return (call.nr == t->call.nr || call.nr == wp_syscall_restart) &&
 	       !memcmp(call.args, t->call.args, 3 * sizeof(*t->call.args)) &&
 	       read_schedstat(&now, process, t->tid, view->schedstat_fd) &&
-	       now.slices <= most;
+	       sleeps_on(t, process, now.slices);
 }

@@ -429,17 +429,20 @@ void wp_sampler_each_thread(const struct wp_target *target,
 			.syscall_nr = facts->syscall_nr,
 			.look = t->look,
 			.times = t->time.base,
+			.sleeps = UINT64_MAX,
 			.schedstat_fd = t->files.fds[WP_THREAD_SCHEDSTAT],
 			.syscall_fd = t->files.fds[WP_THREAD_SYSCALL],
 			.memory = t->memory,
 			.at_instant = t->at_instant,
 		};
 
-		if (by_stop)
+		if (by_stop) {
 			view.times = (struct wp_schedstat){
 				.run_ns = UINT64_MAX,
 				.slices = t->stop.slices,
 			};
+			view.sleeps = t->stop.sleeps;
+		}
 		memcpy(view.args, facts->args, sizeof(view.args));
 		if (t->watched)
 			each(ctx, &view);

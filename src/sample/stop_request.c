@@ -41,26 +41,17 @@ void wp_stop_request_stack(struct wp_thread *t, uint64_t slices,
 			   uint64_t weight_ns)
 {
 	const struct wp_stop_request request = { .weight_ns = weight_ns,
-						 .slices = slices };
+						 .slices = slices,
+						 .sleeps = UINT64_MAX };
 
 	add(t, &request);
 }
 
-void wp_stop_request_registers(struct wp_thread *t, uint64_t slices,
-			       uint64_t sp_avma, uint32_t partial,
-			       const struct wp_thread_facts *facts,
-			       uint64_t weight_ns)
+void wp_stop_request_registers(struct wp_thread *t,
+			       const struct wp_stop_request *sample)
 {
-	const struct wp_stop_request request = {
-		.weight_ns = weight_ns,
-		.slices = slices,
-		.for_registers = true,
-		.sp_avma = sp_avma,
-		.partial_stack = partial,
-		.facts = *facts,
-	};
-
-	add(t, &request);
+	add(t, sample);
+	t->stop.for_registers = true;
 }
 
 struct wp_thread *wp_stop_requests_take(struct wp_stop_requests *list, size_t i)

@@ -31,6 +31,9 @@ struct wp_stop_request {
 	 * interrupted; of a thread that slept when it was stopped, in that
 	 * sleep. */
 	uint64_t slices;
+	/* How often it had gone to sleep at its sample, the sleep that this found
+	 * counted; UINT64_MAX: not known, or that sleep has ended. */
+	uint64_t sleeps;
 	/* The thread waits and only its registers are missing: its stack pointer
 	 * at the sample, the stack as far as it is known without them, and what
 	 * the sample found. */
@@ -64,11 +67,9 @@ bool wp_stop_request_exists(const struct wp_thread *t);
 void wp_stop_request_stack(struct wp_thread *t, uint64_t slices,
 			   uint64_t weight_ns);
 
-/* List T, which waits as FACTS say at SP, with the stack PARTIAL. */
-void wp_stop_request_registers(struct wp_thread *t, uint64_t slices,
-			       uint64_t sp_avma, uint32_t partial,
-			       const struct wp_thread_facts *facts,
-			       uint64_t weight_ns);
+/* List T, which waits; SAMPLE has what its sample found. */
+void wp_stop_request_registers(struct wp_thread *t,
+			       const struct wp_stop_request *sample);
 
 /* Take v[I] off LIST; the last one moves into its place. */
 struct wp_thread *wp_stop_requests_take(struct wp_stop_requests *list,

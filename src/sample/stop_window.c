@@ -13,6 +13,7 @@
 #include "record.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
+#include "stop_move.h"
 #include "target.h"
 #include "threads.h"
 #include "unstopped.h"
@@ -195,6 +196,9 @@ static int interrupt(struct wp_thread *t, bool again)
 	if (rc)
 		return wp_unstopped_refuse(t, rc);
 	wp_stop_request_sent(t, slices);
+	/* Where it sleeps after a stop is not looked at. */
+	if (again)
+		t->stop.sleeps = UINT64_MAX;
 	return 0;
 }
 
@@ -217,32 +221,6 @@ static void read_call(struct wp_thread *t, const struct wp_regs *regs,
 	if (t->memory)
 		wp_call_memory_take(t->memory, t->target->process, &copied,
 				    call.sp_avma);
-}
-
-/* A thread that slept was put on a CPU once, to stop: more often by TIMES, read at
- * the stop, and it has moved since it was interrupted, perhaps to another call
- * with the same arguments. */
-static void settle_slices(struct wp_thread *t, const struct wp_schedstat *times,
-			  const struct wp_stop_facts *facts)
-{
-	if (!facts->asleep || times->slices <= t->stop.slices + 1)
-		return;
-	t->stop.moved = true;
-	t->stop.slices = times->slices - 1;
-}
-
-/* Has T, which waited and was stopped for its registers, moved since its sample?
- * One that does not sleep was woken, and is where it was if its stack is. */
-static void settle_move(struct wp_thread *t, const struct wp_regs *regs,
-			const struct wp_stop_facts *facts)
-{
-	if (!t->stop.for_registers)
-		return;
-	t->stop.moved |= regs->v[WP_REG_SP] != t->stop.sp_avma ||
-			 (facts->asleep &&
-			  memcmp(facts->args, t->stop.facts.args,
-				 sizeof(facts->args)) != 0);
-	t->at_instant &= !t->stop.moved && facts->asleep;
 }
 
 /* What was read in the window. */
@@ -289,8 +267,7 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 			   t->copy_len_running);
 	/* Before it goes on: it may have to wait for a CPU then. */
 	ret->time_ns = wp_clock_ns();
-	settle_slices(t, &ret->times, &ret->facts);
-	settle_move(t, &ret->regs, &ret->facts);
+	wp_stop_move_settle(t, &ret->times, &ret->regs, &ret->facts);
 	if (ret->facts.asleep && (t->stop.moved || !t->stop.for_registers))
 		read_call(t, &ret->regs, &ret->facts);
 	copy->live = t->walk_in_stop;

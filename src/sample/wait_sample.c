@@ -215,11 +215,13 @@ static bool copy_call(struct wp_thread *t, const struct wp_wait_place *place,
 	return wp_thread_files_waits(t);
 }
 
-/* T has not moved: record WALK, or ask for a stop. */
+/* T has not moved: record WALK, or, where it has SLEEPS, ask for a stop: its sleeps,
+ * read while it had not moved. */
 static enum wp_sample_result settle(struct wp_thread *t,
 				    const struct wp_wait_place *place,
 				    const struct wp_thread_facts *facts,
-				    struct wp_stack_walk *walk, bool by_stop)
+				    struct wp_stack_walk *walk,
+				    const uint64_t *sleeps)
 {
 	struct wp_target *target = t->target;
 	enum wp_sample_result result;
@@ -231,11 +233,17 @@ static enum wp_sample_result settle(struct wp_thread *t,
 	stack = wp_stack_walk_intern(target, walk);
 	if (stack == UINT32_MAX)
 		return WP_SAMPLE_NO_MEMORY;
-	if (by_stop) {
+	if (sleeps) {
 		wp_wait_state_distrust(&t->wait);
-		wp_stop_request_registers(t, t->time.base.slices,
-					  place->call.sp_avma, stack, facts,
-					  t->time.region_ns);
+		wp_stop_request_registers(
+			t, &(struct wp_stop_request){
+				   .weight_ns = t->time.region_ns,
+				   .slices = t->time.base.slices,
+				   .sleeps = *sleeps,
+				   .sp_avma = place->call.sp_avma,
+				   .partial_stack = stack,
+				   .facts = *facts,
+			   });
 		return WP_SAMPLE_WANTS_STOP;
 	}
 	target->profile->counters.no_stop++;
@@ -254,6 +262,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	struct wp_thread_facts facts = { .state_char = place->state_char };
 	struct wp_stack_walk walk;
 	struct wp_schedstat after;
+	uint64_t sleeps = 0;
 	bool by_stop;
 	int rc;
 
@@ -275,11 +284,13 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	if (t->target->space.is_32bit != was_32bit)
 		return WP_SAMPLE_MOVED;
 	by_stop = wants_stop(t, place, &facts, &walk);
+	if (by_stop)
+		sleeps = wp_thread_files_sleeps(t);
 	rc = wp_thread_files_schedstat(t, &after);
 	if (rc)
 		return wp_sample_result_of(rc);
 	if (wp_time_ledger_differs(&place->before, &after))
 		return WP_SAMPLE_MOVED;
 	wp_books_look(t, &after, place->time_ns, false);
-	return settle(t, place, &facts, &walk, by_stop);
+	return settle(t, place, &facts, &walk, by_stop ? &sleeps : NULL);
 }

@@ -218,13 +218,17 @@ static void a_thread_that_ended_under_its_stop_is_given_up_too(void **state)
 
 static void without_room_the_rest_stays_pending(void **state)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S',
-					       .syscall_nr = SYS_nanosleep };
+	const struct wp_stop_request sample = {
+		.weight_ns = TICK,
+		.slices = SLICES,
+		.sp_avma = 4096,
+		.facts = { .state_char = 'S', .syscall_nr = SYS_nanosleep },
+	};
 	struct wp_thread *other = wp_threads_find(fake.target, OTHER);
 	struct wp_wait_queue *queue = &fake.target->wait_queue;
 
 	(void)state;
-	wp_stop_request_registers(t, SLICES, 4096, 0, &facts, TICK);
+	wp_stop_request_registers(t, &sample);
 	ask(t);
 	wp_stop_request_stack(other, SLICES, TICK);
 	ask(other);

@@ -35,16 +35,24 @@ static int setup(void **state)
 
 static void a_request_says_what_the_sample_found(void **state)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S',
-					       .syscall_nr = SYS_futex,
-					       .args = { 5 } };
+	const struct wp_stop_request sample = {
+		.weight_ns = TICK,
+		.slices = 11,
+		.sleeps = 7,
+		.sp_avma = 4096,
+		.partial_stack = 3,
+		.facts = { .state_char = 'S',
+			   .syscall_nr = SYS_futex,
+			   .args = { 5 } },
+	};
 
 	(void)state;
 	assert_false(wp_stop_request_exists(t[0]));
-	wp_stop_request_registers(t[0], 11, 4096, 3, &facts, TICK);
+	wp_stop_request_registers(t[0], &sample);
 	assert_true(wp_stop_request_exists(t[0]));
 	assert_true(t[0]->stop.for_registers);
 	assert_int_equal(t[0]->stop.slices, 11);
+	assert_int_equal(t[0]->stop.sleeps, 7);
 	assert_int_equal(t[0]->stop.sp_avma, 4096);
 	assert_int_equal(t[0]->stop.partial_stack, 3);
 	assert_int_equal(t[0]->stop.facts.args[0], 5);
@@ -54,10 +62,10 @@ static void a_request_says_what_the_sample_found(void **state)
 
 static void nothing_of_an_earlier_request_is_left(void **state)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S' };
+	const struct wp_stop_request sample = { .slices = 11, .sleeps = 7 };
 
 	(void)state;
-	wp_stop_request_registers(t[0], 11, 4096, 3, &facts, TICK);
+	wp_stop_request_registers(t[0], &sample);
 	wp_stop_requests_take(list, 0);
 	t[0]->stop.moved = true;
 	fake.sampler->tick_ns = 2345;
@@ -65,6 +73,7 @@ static void nothing_of_an_earlier_request_is_left(void **state)
 	assert_false(t[0]->stop.for_registers);
 	assert_false(t[0]->stop.moved);
 	assert_int_equal(t[0]->stop.slices, 12);
+	assert_true(t[0]->stop.sleeps == UINT64_MAX);
 	assert_int_equal(t[0]->stop.weight_ns, 0);
 	assert_int_equal(t[0]->stop.tick_ns, 2345);
 	assert_int_equal(list->n, 1);

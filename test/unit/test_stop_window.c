@@ -16,7 +16,7 @@
 #include "../../src/sample/stop_window.h"
 #include "one_target.h"
 
-enum { TID = 7, OTHER = 8 };
+enum { TID = 7, OTHER = 8, SLEEPS = 30 };
 
 static int setup(void **state)
 {
@@ -60,8 +60,6 @@ static struct wp_thread *request(pid_t tid)
 /* The same, of a thread that waits and whose registers are missing. */
 static struct wp_thread *request_registers(pid_t tid)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S',
-					       .syscall_nr = SYS_nanosleep };
 	struct wp_thread *t = wp_threads_get(fake.target, tid);
 	const struct wp_stack partial = { .end = WP_END_UNKNOWN_REG };
 
@@ -72,8 +70,16 @@ static struct wp_thread *request_registers(pid_t tid)
 			    fake.sampler->tick_ns, fake.sampler->tick_ns,
 			    false);
 	wp_stop_request_registers(
-		t, 1, fake_stop.regs.v[WP_REG_SP],
-		wp_profile_add_stack(&fake.profile, &partial, 0), &facts, TICK);
+		t, &(struct wp_stop_request){
+			   .weight_ns = TICK,
+			   .slices = 1,
+			   .sleeps = SLEEPS,
+			   .sp_avma = fake_stop.regs.v[WP_REG_SP],
+			   .partial_stack = wp_profile_add_stack(&fake.profile,
+								 &partial, 0),
+			   .facts = { .state_char = 'S',
+				      .syscall_nr = SYS_nanosleep },
+		   });
 	return t;
 }
 
@@ -664,6 +670,71 @@ static void a_thread_that_ran_to_another_sleep_has_moved(void **state)
 	assert_null(t->sites);
 }
 
+static void set_sleeps(unsigned n)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "voluntary_ctxt_switches:\t%u\n", n);
+	fake_target_write(&fake, TID, "status", text);
+}
+
+static void lose_the_cpu(void)
+{
+	run_to_another_sleep();
+	set_sleeps(SLEEPS + 1);
+}
+
+static void lose_the_cpu_and_sleep(void)
+{
+	run_to_another_sleep();
+	set_sleeps(SLEEPS + 2);
+}
+
+static void a_thread_that_lost_its_cpu_on_the_way_has_not_moved(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	fake_stop.facts.asleep = true;
+	fake_stop.facts.syscall_nr = SYS_nanosleep;
+	fake_stop.in_window = lose_the_cpu;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_false(t->stop.moved);
+	assert_int_equal(t->stop.slices, 1);
+	assert_int_equal(t->stop.sleeps, SLEEPS);
+	assert_non_null(t->sites);
+}
+
+static void a_thread_that_slept_on_the_way_has_moved(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	fake_stop.facts.asleep = true;
+	fake_stop.facts.syscall_nr = SYS_nanosleep;
+	fake_stop.in_window = lose_the_cpu_and_sleep;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_true(t->stop.moved);
+	assert_true(t->stop.sleeps == UINT64_MAX);
+}
+
+static void a_thread_woken_before_the_stop_may_sleep_elsewhere(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	fake_stop.facts.asleep = false;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_false(t->stop.moved);
+	assert_true(t->stop.sleeps == UINT64_MAX);
+}
+
 static void stops_are_requested_once(void **state)
 {
 	struct wp_thread *t, *other;
@@ -718,6 +789,9 @@ int main(void)
 #endif
 		TEST(what_the_window_had_no_time_for_is_walked_after_it),
 		TEST(a_thread_that_ran_to_another_sleep_has_moved),
+		TEST(a_thread_that_lost_its_cpu_on_the_way_has_not_moved),
+		TEST(a_thread_that_slept_on_the_way_has_moved),
+		TEST(a_thread_woken_before_the_stop_may_sleep_elsewhere),
 		TEST(stops_are_requested_once),
 	};
 

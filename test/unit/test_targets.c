@@ -157,15 +157,19 @@ static void watched_threads_of_all_are_counted(void **state)
 /* Without memory for what is left to be paid, all are kept. */
 static void who_cannot_be_paid_is_kept(void **state)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S',
-					       .syscall_nr = SYS_nanosleep };
+	const struct wp_stop_request sample = {
+		.weight_ns = MS,
+		.slices = 1,
+		.sp_avma = 4096,
+		.facts = { .state_char = 'S', .syscall_nr = SYS_nanosleep },
+	};
 	struct wp_target *target = fakes[1].target;
 	struct wp_wait_queue *queue = &target->wait_queue;
 	struct wp_thread *t = wp_threads_get(target, 11);
 
 	(void)state;
 	assert_non_null(t);
-	wp_stop_request_registers(t, 1, 4096, 0, &facts, MS);
+	wp_stop_request_registers(t, &sample);
 	wp_stop_requests_take(&target->stop_requests, 0);
 	wp_stop_request_sent(t, 1);
 	fakes[0].target->gone = target->gone = true;

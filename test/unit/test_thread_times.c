@@ -11,16 +11,21 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../src/dump/thread_times.h"
 #include "wallprof/clock.h"
+#include "wallprof/procfs.h"
 
 static sem_t begun, never;
 static pid_t waiter_tid;
 
 static void *wait_for_ever(void *arg)
 {
+	/* It has slept before. */
+	for (int i = 0; i < 4; i++)
+		usleep(1);
 	waiter_tid = gettid();
 	sem_post(&begun);
 	while (sem_wait(&never))
@@ -189,6 +194,79 @@ static void times_are_read_by_what_is_kept_open(void **state)
 	close(view.schedstat_fd);
 }
 
+static uint64_t sleeps_of_waiter(void)
+{
+	char text[4096];
+	uint64_t sleeps = 0;
+	ssize_t n = wp_thread_times_file(&self, waiter_tid, "status", text,
+					 sizeof(text));
+
+	assert_true(n > 0);
+	assert_int_equal(wp_proc_status_parse(&sleeps, text, (size_t)n,
+					      "voluntary_ctxt_switches", 10),
+			 0);
+	return sleeps;
+}
+
+/* The waiter, asleep in its call. */
+static void find_waiter(struct wp_dump_thread *ret)
+{
+	struct wp_proc_syscall call = { .running = true };
+	char text[256];
+
+	*ret = WP_DUMP_THREAD_INIT;
+	ret->tid = waiter_tid;
+	while (call.running) {
+		ssize_t n = wp_thread_times_file(&self, waiter_tid, "syscall",
+						 text, sizeof(text));
+
+		assert_true(n > 0);
+		assert_int_equal(wp_proc_syscall_parse(&call, text, (size_t)n),
+				 0);
+	}
+	ret->call.nr = call.nr;
+	memcpy(ret->call.args, call.args, sizeof(ret->call.args));
+	ret->times.slices_at = wp_thread_times_slices(&self, waiter_tid);
+	ret->times.sleeps_at = UINT64_MAX;
+}
+
+static void a_wait_goes_on_while_the_thread_sleeps(void **state)
+{
+	const struct wp_thread_view view = { .schedstat_fd = -1,
+					     .syscall_fd = -1 };
+	struct wp_dump_thread t;
+
+	(void)state;
+	find_waiter(&t);
+	assert_true(wp_thread_times_same_wait(&t, &view, &self));
+	t.call.args[0]++;
+	assert_false(wp_thread_times_same_wait(&t, &view, &self));
+	t.call.args[0]--;
+	t.times.slices_at--;
+	assert_false(wp_thread_times_same_wait(&t, &view, &self));
+	t.times.was_stopped = true;
+	assert_true(wp_thread_times_same_wait(&t, &view, &self));
+}
+
+static void a_stop_in_which_another_took_the_cpu_ends_no_wait(void **state)
+{
+	const struct wp_thread_view view = { .schedstat_fd = -1,
+					     .syscall_fd = -1 };
+	struct wp_dump_thread t;
+
+	(void)state;
+	find_waiter(&t);
+	/* Put on a CPU to stop, again after another, and to go back. */
+	t.times.slices_at -= 3;
+	t.times.was_stopped = true;
+	assert_false(wp_thread_times_same_wait(&t, &view, &self));
+	t.times.sleeps_at = sleeps_of_waiter() - 2;
+	assert_true(wp_thread_times_same_wait(&t, &view, &self));
+	/* It slept once more. */
+	t.times.sleeps_at--;
+	assert_false(wp_thread_times_same_wait(&t, &view, &self));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +274,9 @@ int main(void)
 		cmocka_unit_test(a_wait_began_when_the_thread_last_ran),
 		cmocka_unit_test(
 			a_thread_that_ran_before_its_sample_has_no_wait),
+		cmocka_unit_test(a_wait_goes_on_while_the_thread_sleeps),
+		cmocka_unit_test(
+			a_stop_in_which_another_took_the_cpu_ends_no_wait),
 		cmocka_unit_test(a_cpu_that_no_look_found_is_read),
 		cmocka_unit_test(a_thread_that_is_not_there_has_no_times),
 		cmocka_unit_test(times_are_read_by_what_is_kept_open),

@@ -48,15 +48,20 @@ static void runs(void)
 /* TID waits, and was interrupted for its registers. */
 static void waits(void)
 {
-	const struct wp_thread_facts facts = { .state_char = 'S',
-					       .syscall_nr = SYS_nanosleep };
 	const struct wp_stack partial = { .end = WP_END_UNKNOWN_REG };
 
 	wp_time_ledger_look(&t->time, &(struct wp_schedstat){ 1000, 0, 1 },
 			    fake_now_ns, fake_now_ns, false);
 	wp_stop_request_registers(
-		t, 1, 4096, wp_profile_add_stack(&fake.profile, &partial, 0),
-		&facts, TICK);
+		t, &(struct wp_stop_request){
+			   .weight_ns = TICK,
+			   .slices = 1,
+			   .sp_avma = 4096,
+			   .partial_stack = wp_profile_add_stack(&fake.profile,
+								 &partial, 0),
+			   .facts = { .state_char = 'S',
+				      .syscall_nr = SYS_nanosleep },
+		   });
 	wp_stop_requests_take(&fake.target->stop_requests, 0);
 	wp_stop_request_sent(t, 1);
 }
