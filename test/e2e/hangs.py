@@ -2,7 +2,9 @@
 """Programs that hang, by their own account (fixtures/hang.h), and what wallprof
 says of them."""
 import json
+import platform
 import re
+import time
 
 import pytest
 
@@ -10,6 +12,7 @@ from conftest import FIXTURES, ROOT, status_of, tids_of, wallprof
 
 SCHEMA = ROOT / "test" / "data" / "dump.schema.json"
 STATUS = {"healthy": 0, "deadlock": 3, "no progress": 4}
+SYS_FUTEX = 98 if platform.machine() == "aarch64" else 202
 INTERVAL = ("--interval", "300ms")
 
 # Edges that are of another kind than a lock.
@@ -41,9 +44,19 @@ class Hang:
         self.target = start(program, *filter(None, (mode, argument)))
         self.pid = self.target.pid
         self.__dict__.update(json.loads(self.target.ready.split(" ", 2)[2]))
+        if program == "hang_rust":
+            self.await_join()
         if (program, mode, argument) == ("hang-musl", "abba", "normal"):
             # Its normal mutex says that it is locked, not by whom.
             self.verdict, self.cycle = "no progress", []
+
+    def await_join(self):
+        """Until its main thread, which says READY itself, waits for the others."""
+        while self.target.is_running():
+            with open(f"/proc/{self.pid}/syscall") as f:
+                if f.read().split()[0] == str(SYS_FUTEX):
+                    return
+            time.sleep(0.001)
 
     def knows_owner(self, name):
         """Does what NAME waits for say who has it?"""
