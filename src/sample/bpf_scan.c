@@ -240,6 +240,7 @@ void wp_bpf_scan_want(struct wp_sampler *loop, pid_t pid, pid_t tid)
 
 void wp_bpf_scan_forget(struct wp_sampler *loop)
 {
+	wp_copies_ahead_forget(&loop->ahead);
 	loop->scan.v = NULL;
 	loop->scan.is_of_moved = false;
 	loop->scan.n = loop->scan.next = 0;

@@ -56,6 +56,8 @@ static int open_rooms(struct wp_sampler *loop)
 
 	if (!rc)
 		rc = wp_stack_copy_init(&loop->copy);
+	if (!rc)
+		rc = wp_copies_ahead_init(&loop->ahead);
 	if (rc)
 		return rc;
 	loop->frame_room = calloc(room, sizeof(*loop->frame_room));
@@ -471,6 +473,7 @@ void wp_sampler_free(struct wp_sampler *loop)
 	free(loop->commons);
 	wp_image_cache_clear(&loop->images);
 	wp_stack_copy_clear(&loop->copy);
+	wp_copies_ahead_clear(&loop->ahead);
 	free(loop->frame_room);
 	free(loop->cfa_room);
 	free(loop);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "bpf_scan.h"
+#include "copies_ahead.h"
 #include "image_cache.h"
 #include "common.h"
 #include "kernel_frames.h"
@@ -43,6 +44,7 @@ struct wp_sampler {
 	struct wp_bpf_scan scan;
 	/* The stack that was copied last. */
 	struct wp_stack_copy copy;
+	struct wp_copies_ahead ahead;
 	/* Room for the frames of one walk, and before them for the kernel's. */
 	struct wp_frame *frame_room;
 	uint64_t *cfa_room;

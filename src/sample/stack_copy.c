@@ -14,9 +14,7 @@ enum {
 	MORE = 65536,
 	/* So close below sp only what is over has been. */
 	BELOW = 4096,
-	/* To copy from a second page costs as much again as from the first; most
-	 * threads that wait need no more than that. */
-	SHORT = 4096,
+	/* To copy from a second page costs as much again as from the first. */
 	PAGE_REST_MIN = 1024,
 	CHUNK = 4096,
 };
@@ -44,27 +42,41 @@ void wp_stack_copy_clear(struct wp_stack_copy *copy)
 	*copy = (struct wp_stack_copy){ 0 };
 }
 
-static ssize_t take_from(struct wp_stack_copy *copy, uint64_t start_avma,
-			 size_t len)
+/* LEN, or what there is from START_AVMA on of COPY's region. */
+static size_t within_region(const struct wp_stack_copy *copy,
+			    uint64_t start_avma, size_t len)
 {
 	uint64_t end_avma = copy->region_end_avma;
 
+	return end_avma > start_avma && end_avma - start_avma < len ?
+		       (size_t)(end_avma - start_avma) :
+		       len;
+}
+
+static ssize_t take_from(struct wp_stack_copy *copy, uint64_t start_avma,
+			 size_t len)
+{
 	copy->start_avma = start_avma;
-	if (len > WP_COPY_MAX)
-		len = WP_COPY_MAX;
-	if (end_avma > start_avma && end_avma - start_avma < len)
-		len = (size_t)(end_avma - start_avma);
+	len = within_region(copy, start_avma,
+			    len < WP_COPY_MAX ? len : WP_COPY_MAX);
 	return wp_process_read(copy->space->process, start_avma, copy->buf,
 			       len);
 }
 
-ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
-			   const struct wp_address_space *space,
-			   uint64_t sp_avma, size_t len)
+size_t wp_stack_copy_short(uint64_t start_avma, uint64_t page)
 {
-	uint64_t rest = copy->page - (sp_avma - WP_RED_ZONE) % copy->page;
-	ssize_t n;
+	uint64_t rest = page - start_avma % page;
 
+	return rest < WP_STACK_COPY_SHORT && rest >= PAGE_REST_MIN ?
+		       (size_t)rest :
+		       WP_STACK_COPY_SHORT;
+}
+
+/* A copy of up to LEN bytes begins, of what is at SP in SPACE. */
+static void begin(struct wp_stack_copy *copy,
+		  const struct wp_address_space *space, uint64_t sp_avma,
+		  size_t len)
+{
 	copy->space = space;
 	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
 	copy->len = 0;
@@ -73,8 +85,27 @@ ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->read_len = 0;
-	if (len == SHORT && rest < len && rest >= PAGE_REST_MIN)
-		len = (size_t)rest;
+}
+
+void wp_stack_copy_use(struct wp_stack_copy *copy,
+		       const struct wp_address_space *space, uint64_t sp_avma,
+		       const uint8_t *data, size_t len)
+{
+	begin(copy, space, sp_avma, WP_STACK_COPY_SHORT);
+	copy->start_avma = sp_avma - WP_RED_ZONE;
+	copy->len = within_region(copy, copy->start_avma, len);
+	memcpy(copy->buf, data, copy->len);
+}
+
+ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
+			   const struct wp_address_space *space,
+			   uint64_t sp_avma, size_t len)
+{
+	ssize_t n;
+
+	begin(copy, space, sp_avma, len);
+	if (len == WP_STACK_COPY_SHORT)
+		len = wp_stack_copy_short(sp_avma - WP_RED_ZONE, copy->page);
 	n = take_from(copy, sp_avma - WP_RED_ZONE, len);
 	/* The page below sp may not be there. */
 	if (n <= 0)

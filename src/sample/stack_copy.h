@@ -22,6 +22,8 @@ enum {
 	/* Bytes below sp that leaf functions may use (x86-64 psABI 3.2.2). */
 	WP_RED_ZONE = 128,
 	WP_COPY_MAX = 8 << 20,
+	/* What most threads that wait need; it ends with its page. */
+	WP_STACK_COPY_SHORT = 4096,
 	/* Most bytes of a copy of a thread that goes on: it is made at each sample. */
 	WP_FOLLOW_MAX = 1 << 20,
 	/* Least bytes at a sample's end that tell whether the frames there are the
@@ -90,6 +92,15 @@ void wp_stack_copy_clear(struct wp_stack_copy *copy);
 ssize_t wp_stack_copy_take(struct wp_stack_copy *copy,
 			   const struct wp_address_space *space,
 			   uint64_t sp_avma, size_t len);
+
+/* How much of a short copy from START_AVMA on is made, where a page has PAGE bytes. */
+size_t wp_stack_copy_short(uint64_t start_avma, uint64_t page);
+
+/* Let COPY be DATA[0..LEN), what wp_stack_copy_take would copy from SP less the red
+ * zone on as a short copy. */
+void wp_stack_copy_use(struct wp_stack_copy *copy,
+		       const struct wp_address_space *space, uint64_t sp_avma,
+		       const uint8_t *data, size_t len);
 
 /* Let COPY be DATA[0..len), which the kernel copied from SP in SPACE. */
 void wp_stack_copy_set(struct wp_stack_copy *copy,

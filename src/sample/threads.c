@@ -14,7 +14,6 @@
 #include "wallprof/vec.h"
 
 enum {
-	FIRST_COPY_WAITING = 4096,
 	FIRST_COPY_RUNNING = 16384,
 	NAME_EVERY = 512,
 	/* Threads that the CPU fetches before they are compared. */
@@ -159,7 +158,7 @@ static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)
 	wp_time_ledger_init(&t->time, t->first_ns, target->tick > 1);
 	wp_wait_state_init(&t->wait);
 	wp_thread_files_init(&t->files);
-	t->copy_len_waiting = FIRST_COPY_WAITING;
+	t->copy_len_waiting = WP_STACK_COPY_SHORT;
 	t->copy_len_running = FIRST_COPY_RUNNING;
 	t->last_running_stack = UINT32_MAX;
 	wp_aside_init(&t->aside);
@@ -361,8 +360,7 @@ int wp_threads_update(struct wp_target *target)
 	return rc ? rc : (target->nthreads ? 0 : -ESRCH);
 }
 
-/* Where TID is, or belongs. */
-static size_t place_of(const struct wp_target *target, pid_t tid)
+size_t wp_threads_place(const struct wp_target *target, pid_t tid)
 {
 	return WP_LOWER_BOUND(target->nthreads, i,
 			      target->threads[i]->tid < tid);
@@ -370,7 +368,7 @@ static size_t place_of(const struct wp_target *target, pid_t tid)
 
 struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid)
 {
-	size_t i = place_of(target, tid);
+	size_t i = wp_threads_place(target, tid);
 
 	if (i == target->nthreads || target->threads[i]->tid != tid)
 		return NULL;
@@ -381,7 +379,7 @@ struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid)
 struct wp_thread *wp_threads_get(struct wp_target *target, pid_t tid)
 {
 	struct wp_thread *t = wp_threads_find(target, tid);
-	size_t i = place_of(target, tid);
+	size_t i = wp_threads_place(target, tid);
 
 	if (t)
 		return t;
@@ -413,7 +411,7 @@ int wp_threads_end(struct wp_target *target, size_t i)
 
 int wp_threads_end_found(struct wp_thread *t)
 {
-	return wp_threads_end(t->target, place_of(t->target, t->tid));
+	return wp_threads_end(t->target, wp_threads_place(t->target, t->tid));
 }
 
 void wp_threads_free_ended(struct wp_target *target)

@@ -26,6 +26,9 @@ bool wp_threads_are_as_scanned(const struct wp_target *target);
  * known not to have moved. */
 void wp_threads_settle(struct wp_thread *t);
 
+/* Where in TARGET's table TID is, or would be. */
+size_t wp_threads_place(const struct wp_target *target, pid_t tid);
+
 /* The thread TID, settled; NULL if it is not in the table. */
 struct wp_thread *wp_threads_find(const struct wp_target *target, pid_t tid);
 

@@ -60,6 +60,7 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 	ret->time_ns = record->time_ns;
 	ret->cpu = -1;
 	ret->state_char = record->state_char;
+	ret->record = record;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
 	if (record->is_32bit)
@@ -178,21 +179,37 @@ static bool wants_stop(struct wp_thread *t, const struct wp_wait_place *place,
 	return true;
 }
 
+/* Copy T's stack at PLACE, or take the copy that was made of it ahead.  False: not one
+ * byte can be read. */
+static bool copy_stack(struct wp_thread *t, const struct wp_wait_place *place)
+{
+	const struct wp_address_space *space = &t->target->space;
+	struct wp_stack_copy *copy = &t->target->loop->copy;
+	struct wp_copy_ahead ahead;
+	const uint8_t *data;
+
+	if (!place->record ||
+	    !wp_copies_ahead_take(t, place->record, &ahead, &data))
+		return wp_stack_copy_take(copy, space, place->call.sp_avma,
+					  t->copy_len_waiting) > 0;
+	wp_stack_copy_use(copy, space, place->call.sp_avma, data, ahead.len);
+	return true;
+}
+
 /* Copy T's stack at PLACE and walk it.  False: not one byte can be read. */
 static bool walk_waiting(struct wp_thread *t, const struct wp_wait_place *place,
 			 struct wp_stack_walk *ret)
 {
 	struct wp_target *target = t->target;
 	struct wp_stack_copy *copy = &target->loop->copy;
-	ssize_t n = wp_stack_copy_take(
-		copy, &target->space, place->call.sp_avma, t->copy_len_waiting);
+	bool is_read = copy_stack(t, place);
 
 	copy->live = true;
 	*ret = wp_stack_walk(target, &place->regs, WP_UNWIND_THOROUGH);
 	while (copy->len > t->copy_len_waiting &&
 	       t->copy_len_waiting < WP_COPY_MAX)
 		t->copy_len_waiting *= 2;
-	return n > 0;
+	return is_read;
 }
 
 /* A stack by a stale map, or without a register that the next scan has, must not

@@ -23,6 +23,8 @@ struct wp_wait_place {
 	struct wp_proc_syscall call;
 	/* The registers that are known. */
 	struct wp_regs regs;
+	/* What all this is by; NULL: /proc. */
+	const struct wp_task_record *record;
 };
 
 /* T, which waits, had schedstat NOW: where its memory is asked for, note this and

@@ -15,7 +15,12 @@
 #include "../../src/sample/stack_copy.h"
 #include "wallprof/pages.h"
 
-enum { SHORT = 4096, BIG = 4 * WP_COPY_MAX, FILL = 0xa5, KEPT = 0x5a };
+enum {
+	SHORT = WP_STACK_COPY_SHORT,
+	BIG = 4 * WP_COPY_MAX,
+	FILL = 0xa5,
+	KEPT = 0x5a
+};
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 struct own {
@@ -93,6 +98,38 @@ static void no_more_is_copied_than_there_is_room_for(void **state)
 	for (size_t i = 0; i < PAGE; i++)
 		assert_int_equal(behind[i], KEPT);
 	wp_pages_free(behind, PAGE);
+	close_own(&own);
+}
+
+/* What was copied before is no longer than the region, and is read on as any copy. */
+static void a_copy_made_ahead_is_a_short_copy(void **state)
+{
+	struct own own;
+	struct wp_mem mem;
+	uint8_t data[SHORT];
+	uint64_t sp, word = 0;
+
+	(void)state;
+	open_own(&own);
+	memset(data, KEPT, sizeof(data));
+	set_region(&own, BIG);
+	sp = avma_of(own.stack) + WP_RED_ZONE;
+	wp_stack_copy_use(&own.copy, &own.space, sp, data, sizeof(data));
+	assert_int_equal(own.copy.start_avma, avma_of(own.stack));
+	assert_int_equal(own.copy.len, SHORT);
+	mem = wp_stack_copy_mem(&own.copy);
+	assert_int_equal(mem.read(mem.ctx, avma_of(own.stack), &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0x5a5a5a5a5a5a5a5a));
+	assert_int_equal(
+		mem.read(mem.ctx, avma_of(own.stack) + SHORT, &word, 8),
+		WP_MEM_BEYOND_COPY);
+	own.copy.live = true;
+	assert_int_equal(
+		mem.read(mem.ctx, avma_of(own.stack) + SHORT, &word, 8), 0);
+	assert_int_equal(word, UINT64_C(0xa5a5a5a5a5a5a5a5));
+	set_region(&own, 1024);
+	wp_stack_copy_use(&own.copy, &own.space, sp, data, sizeof(data));
+	assert_int_equal(own.copy.len, 1024);
 	close_own(&own);
 }
 
@@ -403,6 +440,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_copied_than_there_is_room_for),
+		cmocka_unit_test(a_copy_made_ahead_is_a_short_copy),
 		cmocka_unit_test(a_short_copy_ends_with_its_page),
 		cmocka_unit_test(
 			a_sample_is_read_on_while_its_end_is_as_it_was),
