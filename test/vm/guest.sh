@@ -6,8 +6,8 @@
 #
 # BUILD_DIR has the programs, FIXTURES_DIR those to look at.  UNITS: of the unit tests
 # those that match this, as test_heap_*.  SYSCTL has names and
-# values to set before, as kernel.yama.ptrace_scope=1.
-export BUILD_DIR FIXTURES_DIR
+# values to set before, as kernel.yama.ptrace_scope=1.  EINTR_STOPS: see checks.sh.
+export BUILD_DIR FIXTURES_DIR EINTR_STOPS
 cd "$1" || exit 2
 expr=${2:-}
 mkdir -p /run/tmp

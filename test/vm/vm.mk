@@ -3,7 +3,7 @@
 #         [SYSCTL="a=b ..."]   boot Debian's kernel K under qemu with this tree and this
 #            machine's root, or one of arm64, both read-only; run the unit tests there,
 #            or UNITS of them, the end-to-end tests that match T, and
-#            test/vm/checks.sh if PARTS says so
+#            test/vm/checks.sh if PARTS says so, with EINTR_STOPS stops in each mode
 # make vm-check   the kernels of VM_CHECKS, two at a time, with test/vm/checks.sh
 # make vm-table   what they said, and each make vm after it, into README.md
 K ?= 6.1
@@ -21,7 +21,7 @@ vm: deps-vm vm-$(ARCH)
 	$(Q)mkdir -p $(VM)/out
 	$(Q)echo "SYSCTL='$(SYSCTL)' BUILD_DIR=$(VM_BUILD_$(ARCH))" \
 		"FIXTURES_DIR=$(VM_FIXTURES_$(ARCH)) PARTS='$(PARTS)'" \
-		"UNITS='$(UNITS)' exec sh $(CURDIR)/test/vm/guest.sh $(CURDIR) '$(T)'" >$(VM)/out/command
+		"UNITS='$(UNITS)' EINTR_STOPS='$(EINTR_STOPS)' exec sh $(CURDIR)/test/vm/guest.sh $(CURDIR) '$(T)'" >$(VM)/out/command
 	$(Q)test/vm/boot.sh $(VM) $(VM_ROOT_$(ARCH)) . $(VM)/out $(VM_ARGS); s=$$?; \
 		cat $(VM)/out/log 2>/dev/null | tee -a $(VM)/told; exit $$s
 # T names end-to-end tests here.
