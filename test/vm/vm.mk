@@ -4,7 +4,9 @@
 #            machine's root, or one of arm64, both read-only; run the unit tests there,
 #            or UNITS of them, the end-to-end tests that match T, and
 #            test/vm/checks.sh if PARTS says so, with EINTR_STOPS stops in each mode
-# make vm-check   the kernels of VM_CHECKS, two at a time, with test/vm/checks.sh
+# make vm-check   the kernels of VM_CHECKS, two at a time, with test/vm/checks.sh; unit
+#                 tests of the rooms that ask the kernel; of the other CPU all on one
+#                 kernel, and on another the end-to-end tests of stacks and deadlocks
 # make vm-table   what they said, and each make vm after it, into README.md
 K ?= 6.1
 ARCH ?= amd64
@@ -38,13 +40,18 @@ VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 	test_a_check_without_names or test_without_the_capability or \
 	test_a_process_of_another or test_a_full_disk
+VM_CHECK_T_6.12-arm64 := or test_stacks or (test_hang and abba)
+VM_ROOMS := base\|bpf\|cmd\|dump\|go\|heap\|lock\|perf\|proc\|ptrace\|serve\|symbolize
+VM_UNITS = $(patsubst %.c,%,$(notdir $(shell grep -l 'Layer: \($(VM_ROOMS)\)\>' test/unit/test_*.c)))
 # The programs of both are made first, then nothing is to be made.
 vm-check: vm-amd64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 deps-vm vm-arm64
 	$(Q)rm -f $(VM_CHECKS:%=build/vm/%/told)
 	$(Q)echo $(VM_CHECKS) | tr ' ' '\n' | xargs -P 2 -I @ sh -c 'c=@; \
 		$(MAKE) --no-print-directory -s K=$${c%-*} ARCH=$${c##*-} PARTS="checks unit" \
-		T="$(VM_CHECK_T)" vm >build/vm/@.log 2>&1; \
+		T="$(VM_CHECK_T) $$([ $$c != 6.12-arm64 ] || echo "$(VM_CHECK_T_6.12-arm64)")" \
+		UNITS="$$([ $$c = 6.1-arm64 ] || echo $(VM_UNITS))" \
+		EINTR_STOPS=$$([ $${c##*-} = amd64 ] || echo 10000) vm >build/vm/@.log 2>&1; \
 		echo "@: status $$?"; grep "^check: .*: no" build/vm/@.log'; \
 		! grep -q "^check: .*: no" $(VM_CHECKS:%=build/vm/%.log)
 vm-table: ; $(Q)test/vm/guests.py $(VM_CHECKS)
