@@ -646,28 +646,9 @@ static void what_the_window_had_no_time_for_is_walked_after_it(void **state)
 	assert_int_equal(fake.profile.stacks[t->last_running_stack].depth, 3);
 }
 
-static void run_to_another_sleep(void)
+static void run_twice(void)
 {
 	fake_target_schedstat(&fake, TID, 1000, 0, 3);
-}
-
-static void a_thread_that_ran_to_another_sleep_has_moved(void **state)
-{
-	struct wp_thread *t;
-
-	(void)state;
-	start();
-	t = request_registers(TID);
-	/* The very call with the very arguments, as in a loop. */
-	fake_stop.facts.asleep = true;
-	fake_stop.facts.syscall_nr = SYS_nanosleep;
-	fake_stop.in_window = run_to_another_sleep;
-	assert_int_equal(wp_stop_window_make(fake.target), 0);
-	assert_true(t->stop.moved);
-	assert_false(t->at_instant);
-	/* In which it was put on a CPU twice, the third time for the stop. */
-	assert_int_equal(t->stop.slices, 2);
-	assert_null(t->sites);
 }
 
 static void set_sleeps(unsigned n)
@@ -680,27 +661,48 @@ static void set_sleeps(unsigned n)
 
 static void lose_the_cpu(void)
 {
-	run_to_another_sleep();
+	run_twice();
 	set_sleeps(SLEEPS + 1);
 }
 
 static void lose_the_cpu_and_sleep(void)
 {
-	run_to_another_sleep();
+	run_twice();
 	set_sleeps(SLEEPS + 2);
 }
 
-static void a_thread_that_lost_its_cpu_on_the_way_has_not_moved(void **state)
+/* TID is stopped for its registers in the very call with the very arguments, as in a
+ * loop, and IN_WINDOW says what it did on the way. */
+static struct wp_thread *stop_asleep(void (*in_window)(void))
 {
 	struct wp_thread *t;
 
-	(void)state;
 	start();
 	t = request_registers(TID);
 	fake_stop.facts.asleep = true;
 	fake_stop.facts.syscall_nr = SYS_nanosleep;
-	fake_stop.in_window = lose_the_cpu;
+	fake_stop.in_window = in_window;
 	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	return t;
+}
+
+static void a_thread_that_ran_to_another_sleep_has_moved(void **state)
+{
+	const struct wp_thread *t = stop_asleep(run_twice);
+
+	(void)state;
+	assert_true(t->stop.moved);
+	assert_false(t->at_instant);
+	/* In which it was put on a CPU twice, the third time for the stop. */
+	assert_int_equal(t->stop.slices, 2);
+	assert_null(t->sites);
+}
+
+static void a_thread_that_lost_its_cpu_on_the_way_has_not_moved(void **state)
+{
+	const struct wp_thread *t = stop_asleep(lose_the_cpu);
+
+	(void)state;
 	assert_false(t->stop.moved);
 	assert_int_equal(t->stop.slices, 1);
 	assert_int_equal(t->stop.sleeps, SLEEPS);
@@ -709,15 +711,9 @@ static void a_thread_that_lost_its_cpu_on_the_way_has_not_moved(void **state)
 
 static void a_thread_that_slept_on_the_way_has_moved(void **state)
 {
-	struct wp_thread *t;
+	const struct wp_thread *t = stop_asleep(lose_the_cpu_and_sleep);
 
 	(void)state;
-	start();
-	t = request_registers(TID);
-	fake_stop.facts.asleep = true;
-	fake_stop.facts.syscall_nr = SYS_nanosleep;
-	fake_stop.in_window = lose_the_cpu_and_sleep;
-	assert_int_equal(wp_stop_window_make(fake.target), 0);
 	assert_true(t->stop.moved);
 	assert_true(t->stop.sleeps == UINT64_MAX);
 }
