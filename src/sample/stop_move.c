@@ -7,11 +7,12 @@
 #include "thread.h"
 #include "thread_files.h"
 
-/* T stands still: has it gone to sleep since its sample but once, to stop? */
-static bool has_slept_once(const struct wp_thread *t)
+/* T stands still: has it gone to sleep since its sample to stop and to go back only?
+ * After a stop before this one it may not have gone back yet. */
+static bool has_slept_to_stop(const struct wp_thread *t)
 {
 	return t->stop.sleeps != UINT64_MAX &&
-	       wp_thread_files_sleeps(t) == t->stop.sleeps + 1;
+	       wp_thread_files_sleeps(t) <= t->stop.sleeps + 1;
 }
 
 /* A thread that slept was put on a CPU once, to stop, or once more for each time
@@ -22,7 +23,7 @@ static void settle_slices(struct wp_thread *t, const struct wp_schedstat *times,
 			  const struct wp_stop_facts *facts)
 {
 	if (!facts->asleep || times->slices <= t->stop.slices + 1 ||
-	    has_slept_once(t))
+	    has_slept_to_stop(t))
 		return;
 	t->stop.moved = true;
 	t->stop.slices = times->slices - 1;

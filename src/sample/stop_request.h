@@ -32,7 +32,8 @@ struct wp_stop_request {
 	 * sleep. */
 	uint64_t slices;
 	/* How often it had gone to sleep at its sample, the sleep that this found
-	 * counted; UINT64_MAX: not known, or that sleep has ended. */
+	 * counted, and what stops before the one at hand made of it; UINT64_MAX: not
+	 * known, or that sleep has ended. */
 	uint64_t sleeps;
 	/* The thread waits and only its registers are missing: its stack pointer
 	 * at the sample, the stack as far as it is known without them, and what

@@ -188,17 +188,19 @@ static int interrupt(struct wp_thread *t, bool again)
 
 	/* Since its sample, or the stop before, it may have slept and woken. */
 	if (!wp_thread_files_schedstat(t, &now)) {
-		/* The stop before this one made it run, too. */
+		/* The stop before this one made it run, too: of one that waits,
+		 * its sleeps tell. */
 		t->stop.moved |= !again && now.slices != slices;
-		slices = now.slices;
+		if (!again || !t->stop.for_registers)
+			slices = now.slices;
 	}
 	rc = wp_tracer_interrupt(t->target->loop->tracer, t->tid, (uintptr_t)t);
 	if (rc)
 		return wp_unstopped_refuse(t, rc);
 	wp_stop_request_sent(t, slices);
-	/* Where it sleeps after a stop is not looked at. */
-	if (again)
-		t->stop.sleeps = UINT64_MAX;
+	/* It slept to stop, and to go back. */
+	if (again && t->stop.sleeps != UINT64_MAX)
+		t->stop.sleeps += 2;
 	return 0;
 }
 
@@ -245,6 +247,17 @@ static enum wp_state state_when_interrupted(const struct wp_thread *t,
 							WP_STATE_RUNNABLE;
 }
 
+/* How much of T's stack is copied in a stop.  One that sleeps misses nothing while all
+ * of it is copied, and a second stop would tell less. */
+static size_t copy_len(const struct wp_thread *t,
+		       const struct wp_stop_facts *facts)
+{
+	return t->stop.for_registers && facts->asleep &&
+			       t->copy_len_running < WP_FOLLOW_MAX ?
+		       WP_FOLLOW_MAX :
+		       t->copy_len_running;
+}
+
 /* The window proper: nothing slow may run in here.  False: T died in it. */
 static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 			struct window *ret)
@@ -264,7 +277,7 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 	wp_wait_state_settle_stop(target->process, target->space.is_32bit,
 				  &ret->regs, &ret->facts);
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
-			   t->copy_len_running);
+			   copy_len(t, &ret->facts));
 	/* Before it goes on: it may have to wait for a CPU then. */
 	ret->time_ns = wp_clock_ns();
 	wp_stop_move_settle(t, &ret->times, &ret->regs, &ret->facts);
@@ -327,7 +340,8 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	walk_after(t, &window);
 	target->profile->counters.eintr_repaired += window.facts.eintr_repaired;
 	if (learn_from(t, &window.walk) && may_stop_again(t, &window.facts)) {
-		t->at_instant = false;
+		/* Of one that waits its sleeps tell whether it goes back. */
+		t->at_instant &= t->stop.for_registers;
 		return interrupt(t, true);
 	}
 	wp_books_read(t, &window.times, window.time_ns);

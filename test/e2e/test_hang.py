@@ -16,7 +16,7 @@ CASES = [
     *(("hang", "abba", kind) for kind in
       ("normal", "recursive", "errorcheck", "adaptive", "robust")),
     *(("hang", mode) for mode in
-      ("cycle5", "self", "join", "timed", "robust", "gone", "chain", "pi",
+      ("deep", "cycle5", "self", "join", "timed", "robust", "gone", "chain", "pi",
        "rwlock", "rwlock-readers", "condvar", "livelock", "pool",
        "fullpipe", "tworead", "socketpair", "flock", "ofd", "fcntl",
        "forked", "vfork")),

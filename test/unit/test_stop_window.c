@@ -709,6 +709,26 @@ static void a_thread_that_lost_its_cpu_on_the_way_has_not_moved(void **state)
 	assert_non_null(t->sites);
 }
 
+static void who_sleeps_is_copied_whole_in_one_stop(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start();
+	t = request_registers(TID);
+	t->copy_len_running = 64;
+	t->at_instant = true;
+	fake_stop.facts.asleep = true;
+	fake_stop.facts.syscall_nr = SYS_nanosleep;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(fake_stop.ninterrupts, 1);
+	assert_true(t->at_instant);
+	assert_int_equal(
+		fake.profile.stacks[fake.target->wait_queue.v[0].key.stack]
+			.depth,
+		3);
+}
+
 static void a_thread_that_slept_on_the_way_has_moved(void **state)
 {
 	const struct wp_thread *t = stop_asleep(lose_the_cpu_and_sleep);
@@ -786,6 +806,7 @@ int main(void)
 		TEST(what_the_window_had_no_time_for_is_walked_after_it),
 		TEST(a_thread_that_ran_to_another_sleep_has_moved),
 		TEST(a_thread_that_lost_its_cpu_on_the_way_has_not_moved),
+		TEST(who_sleeps_is_copied_whole_in_one_stop),
 		TEST(a_thread_that_slept_on_the_way_has_moved),
 		TEST(a_thread_woken_before_the_stop_may_sleep_elsewhere),
 		TEST(stops_are_requested_once),
