@@ -34,8 +34,6 @@ static void look_at_all(size_t n)
 
 static int setup(void **state)
 {
-	char name[16];
-
 	(void)state;
 	fake_target_open(&fake);
 	pages = mmap(NULL, MOST * page_size(), PROT_READ | PROT_WRITE,
@@ -43,8 +41,7 @@ static int setup(void **state)
 	if (pages == MAP_FAILED)
 		return -1;
 	for (int i = 0; i < MOST; i++) {
-		snprintf(name, sizeof(name), "waiter %d", i);
-		fake_target_add_thread(&fake, FIRST + i, name);
+		fake_target_add_thread(&fake, FIRST + i, "waiter");
 		memset(pages + (size_t)i * page_size(), i + 1, page_size());
 		records[i] = (struct wp_task_record){ .pid = getpid(),
 						      .tid = FIRST + i,
