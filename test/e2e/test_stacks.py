@@ -78,21 +78,24 @@ def test_chain_is_whole(start, profile, variant, mode):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_functions_that_return_at_once(start, profile, variant):
-    """Half of the CPU samples are in an epilogue, which has popped registers
+    """Many of the CPU samples are in an epilogue, which has popped registers
     from where CFI still says they are: below sp, which no sample has."""
     target = start(variant, "return")
     _, p = profile(target.pid, "-r", 1000, "--stop", "never", "--profile",
                    "cpu", cpu=1)
     target.assert_unharmed()
-    inner = 0
+    inner = total = 0
     for s in pprof_check.samples(p):
         names = [f["name"] for f in s["frames"]]
+        total += s["values"]["cpu"]
         if names[0] == "save_and_return":
-            inner += s["values"]["cpu"] // p.period
+            inner += s["values"]["cpu"]
             assert subsequence(["call_it", "leaf", "in_qsort", "run", "main"],
                                names) is None, names
             assert not names[-1].startswith("["), names
-    assert inner > 30
+    # It takes 14 % of the time without optimization, else 30 to 50; a busy machine has
+    # fewer samples.
+    assert inner > 0.03 * total > 0, (inner, total)
 
 
 @pytest.mark.parametrize("backend", ["rows", "libunwind"])
@@ -130,7 +133,8 @@ def test_frames_of_megabytes(start, profile, mode, frames):
     assert deep
     for names in deep:
         assert names.count("down_big") == frames + 1, names
-        assert names[-1].startswith("clone"), names
+        # What aarch64's libc calls it.
+        assert names[-1].startswith(("clone", "thread_start")), names
 
 
 def test_pages_of_a_stack_that_were_never_touched(start, profile):
