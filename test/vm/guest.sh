@@ -25,7 +25,10 @@ case $PARTS in *checks*) sh test/vm/checks.sh || status=1 ;; esac
 if [ -n "$expr" ]; then
 	# To collect all tests takes minutes here: only files whose name has a word of it,
 	# or that have one that no name has.
-	files=$(echo "$expr" | tr -cs 'a-z0-9_' '\n' | grep -vx 'or\|and\|not\|' |
+	words=$(echo "$expr" | tr -cs 'a-z0-9_' '\n' | grep -vx 'or\|and\|not\|')
+	# Others say which cases of a test.
+	tests=$(echo "$words" | grep '^test_') && words=$tests
+	files=$(echo "$words" |
 		while read -r word; do
 			printf '%s\n' test/e2e/test_*.py | grep "$word" ||
 				grep -l "$word" test/e2e/test_*.py
