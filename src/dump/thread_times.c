@@ -197,8 +197,10 @@ static bool sleeps_on(const struct wp_dump_thread *t,
 		return now <= t->times.slices_at;
 	if (now <= t->times.slices_at + RUNS_OF_STOP)
 		return true;
+	if (t->times.sleeps_at == UINT64_MAX)
+		return false;
 	n = wp_thread_times_file(process, t->tid, "status", text, sizeof(text));
-	return t->times.sleeps_at != UINT64_MAX && n > 0 &&
+	return n > 0 &&
 	       !wp_proc_status_parse(&sleeps, text, (size_t)n,
 				     "voluntary_ctxt_switches", 10) &&
 	       sleeps <= t->times.sleeps_at + RUNS_OF_STOP;

@@ -5,8 +5,8 @@
 # make soak [T=expr]  what takes minutes
 # make faults         write the figures of the last whole runs, and of the last
 #                     fuzzing, into FAULTS.md
-# On two CPUs five take 342 s, three 583 s; of what waits for a CPU behind four others
-# too much is late.
+# On two CPUs five at a time take 342 s, four 482 s, three 583 s; with five, a test got
+# a CPU too late in each of the last runs.
 E2E_JOBS ?= $(shell expr $$(nproc) \* 2)
 # A part of the tests leaves no figures, nor does a run that failed.
 faults_log = $(if $(T),,FAULTS_LOG=$(CURDIR)/build/faults/$(1).part)

@@ -12,6 +12,8 @@ from conftest import (FIXTURES, CpuClock, in_window, stack_variants, status_of,
                       tolerance, wait_until, wallprof)
 
 VARIANTS = stack_variants()
+# The first of a thread, as libc has it there.
+FIRST_FUNCTION = "thread_start" if platform.machine() == "aarch64" else "clone"
 CHAIN = ["leaf", "alloca_frame", "tail_target", "odd", "even", "odd", "even",
          "odd", "even", "in_qsort", "run", "main"]
 
@@ -82,20 +84,17 @@ def test_functions_that_return_at_once(start, profile, variant):
     from where CFI still says they are: below sp, which no sample has."""
     target = start(variant, "return")
     _, p = profile(target.pid, "-r", 1000, "--stop", "never", "--profile",
-                   "cpu", cpu=1)
+                   "cpu", cpu=2)
     target.assert_unharmed()
-    inner = total = 0
+    inner = 0
     for s in pprof_check.samples(p):
         names = [f["name"] for f in s["frames"]]
-        total += s["values"]["cpu"]
         if names[0] == "save_and_return":
-            inner += s["values"]["cpu"]
+            inner += s["values"]["cpu"] // p.period
             assert subsequence(["call_it", "leaf", "in_qsort", "run", "main"],
                                names) is None, names
             assert not names[-1].startswith("["), names
-    # It takes 14 % of the time without optimization, else 30 to 50; a busy machine has
-    # fewer samples.
-    assert inner > 0.03 * total > 0, (inner, total)
+    assert inner > 30
 
 
 @pytest.mark.parametrize("backend", ["rows", "libunwind"])
@@ -133,8 +132,7 @@ def test_frames_of_megabytes(start, profile, mode, frames):
     assert deep
     for names in deep:
         assert names.count("down_big") == frames + 1, names
-        # What aarch64's libc calls it.
-        assert names[-1].startswith(("clone", "thread_start")), names
+        assert names[-1].startswith(FIRST_FUNCTION), names
 
 
 def test_pages_of_a_stack_that_were_never_touched(start, profile):
