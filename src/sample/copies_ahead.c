@@ -42,16 +42,14 @@ static bool is_short_wait(const struct wp_thread *t,
 static void add(struct wp_copies_ahead *ahead, struct wp_process_range *range,
 		const struct wp_task_record *record, size_t page)
 {
-	struct wp_copy_ahead *v = &ahead->v[ahead->n];
+	const uint64_t start_avma = record->regs[WP_REG_SP] - WP_RED_ZONE;
 
-	v->record = record;
-	v->start_avma = record->regs[WP_REG_SP] - WP_RED_ZONE;
-	v->len = wp_stack_copy_short(v->start_avma, page);
 	*range = (struct wp_process_range){
-		.avma = v->start_avma,
-		.buf = ahead->buf + ahead->n++ * WP_STACK_COPY_SHORT,
-		.len = v->len,
+		.avma = start_avma,
+		.buf = ahead->buf + ahead->n * WP_STACK_COPY_SHORT,
+		.len = wp_stack_copy_short(start_avma, page),
 	};
+	ahead->v[ahead->n++] = (struct wp_copy_ahead){ record, range->len };
 }
 
 /* Copy the stacks of threads of TARGET by their records, from the last one that was
@@ -90,33 +88,31 @@ static void fill(struct wp_copies_ahead *ahead, const struct wp_target *target)
 			ahead->v[k].len = 0;
 }
 
-/* Pass over copies of threads that were not looked at, or not by their records. */
-static bool find(struct wp_copies_ahead *ahead,
-		 const struct wp_task_record *record)
-{
-	for (size_t i = ahead->next; i < ahead->n; i++)
-		if (ahead->v[i].record == record) {
-			ahead->next = i;
-			return true;
-		}
-	return false;
-}
-
 bool wp_copies_ahead_take(struct wp_thread *t,
-			  const struct wp_task_record *record,
-			  struct wp_copy_ahead *ret, const uint8_t **ret_data)
+			  const struct wp_task_record *record, size_t *ret_len,
+			  const uint8_t **ret_data)
 {
 	struct wp_copies_ahead *ahead = &t->target->loop->ahead;
 	const struct wp_bpf_scan *scan = &t->target->loop->scan;
+	size_t i = ahead->next;
 
 	if (t->copy_len_waiting != WP_STACK_COPY_SHORT || !scan->next ||
 	    scan->v[scan->next - 1] != record)
 		return false;
-	if (!find(ahead, record) && scan->next > ahead->seen)
+	/* Threads before it were not looked at, or not by their records. */
+	while (i < ahead->n && ahead->v[i].record != record)
+		i++;
+	if (i == ahead->n) {
+		/* RECORD itself may have been gone through. */
+		if (scan->next <= ahead->seen)
+			return false;
 		fill(ahead, t->target);
-	if (!find(ahead, record))
-		return false;
-	*ret = ahead->v[ahead->next];
-	*ret_data = ahead->buf + ahead->next++ * WP_STACK_COPY_SHORT;
-	return ret->len > 0;
+		i = 0;
+		if (!ahead->n || ahead->v[0].record != record)
+			return false;
+	}
+	ahead->next = i + 1;
+	*ret_len = ahead->v[i].len;
+	*ret_data = ahead->buf + i * WP_STACK_COPY_SHORT;
+	return *ret_len > 0;
 }

@@ -25,7 +25,6 @@ enum { WP_COPIES_AHEAD = 16 };
 struct wp_copy_ahead {
 	/* Of whose stack; borrowed from the tick's scan. */
 	const struct wp_task_record *record;
-	uint64_t start_avma;
 	/* 0: it could not be read. */
 	size_t len;
 };
@@ -51,11 +50,12 @@ static inline void wp_copies_ahead_forget(struct wp_copies_ahead *ahead)
 	ahead->n = ahead->next = ahead->seen = 0;
 }
 
-/* The stack of T, which is looked at by RECORD, the scan's last one asked for: copied
- * now, with those of threads whose records follow, or with one before.  *RET_DATA is
- * borrowed until the next call.  False: T's is to be copied alone. */
+/* *RET_DATA[0..*RET_LEN) is the stack of T, from WP_RED_ZONE below its sp on.  T is
+ * looked at by RECORD, the scan's last one asked for; the stack is copied now, with
+ * those of threads whose records follow, or was with one before.  Borrowed until the
+ * next call.  False: T's is to be copied alone. */
 bool wp_copies_ahead_take(struct wp_thread *t,
-			  const struct wp_task_record *record,
-			  struct wp_copy_ahead *ret, const uint8_t **ret_data);
+			  const struct wp_task_record *record, size_t *ret_len,
+			  const uint8_t **ret_data);
 
 #endif

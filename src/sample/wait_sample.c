@@ -185,14 +185,14 @@ static bool copy_stack(struct wp_thread *t, const struct wp_wait_place *place)
 {
 	const struct wp_address_space *space = &t->target->space;
 	struct wp_stack_copy *copy = &t->target->loop->copy;
-	struct wp_copy_ahead ahead;
 	const uint8_t *data;
+	size_t len;
 
 	if (!place->record ||
-	    !wp_copies_ahead_take(t, place->record, &ahead, &data))
+	    !wp_copies_ahead_take(t, place->record, &len, &data))
 		return wp_stack_copy_take(copy, space, place->call.sp_avma,
 					  t->copy_len_waiting) > 0;
-	wp_stack_copy_use(copy, space, place->call.sp_avma, data, ahead.len);
+	wp_stack_copy_use(copy, space, place->call.sp_avma, data, len);
 	return true;
 }
 
