@@ -44,6 +44,9 @@ struct wp_proc_stat {
 	uint64_t start_time;
 	/* CPU that it last ran on. */
 	int32_t cpu;
+	/* Of its process; one that has ended has its first, a zombie, until its parent
+	 * asks. */
+	int64_t nthreads;
 	/* PF_KTHREAD is set in the flags. */
 	bool kernel_thread;
 };
@@ -58,6 +61,9 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
  * ends it. */
 WP_MUST_CHECK
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len);
+/* STAT is of /proc/PID: has the process ended?  A zombie has, but for a first thread
+ * that has left the others by pthread_exit(3). */
+bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat);
 
 /* Parse the first value of line "NAME:" of /proc/TID/status, a number in base
  * BASE, such as ("TracerPid", 10).  -EBADMSG when there is no such line, or the

@@ -67,7 +67,7 @@ static bool is_other(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	n = wp_io_read_at(-1, path, text, sizeof(text));
 	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       !stat.kernel_thread && stat.state_char != 'Z' &&
+	       !stat.kernel_thread && !wp_proc_stat_has_ended(&stat) &&
 	       stat.ppid != getpid() && stat.ppid != getppid();
 }
 

@@ -7,12 +7,14 @@
 #include "cmd_timeout.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +29,7 @@
 #include "worker.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/procfs.h"
 #include "wallprof/utf8.h"
 
 /* A process that lives so long after SIGKILL is stuck in the kernel, or wallprof
@@ -38,8 +41,10 @@
 #define REMOVAL_NS (100 * WP_NS_PER_MS)
 /* Between two looks at what is to end. */
 #define LOOK_NS (20 * WP_NS_PER_MS)
-/* A command whose end the worker does not see for so long is looked at; and one that
- * is known to have ended for so long has no status. */
+/* Between two looks at whether the command has ended, of which the worker knows at
+ * once unless it is stuck; and one that is known to have ended for so long has no
+ * status. */
+#define END_LOOK_NS (WP_NS_PER_S / 2)
 #define REAPED_NS WP_NS_PER_S
 
 struct timed {
@@ -50,6 +55,8 @@ struct timed {
 	/* Status by waitpid(2), valid if ENDED. */
 	int status;
 	bool ended;
+	/* A look has found it ended, and the worker has not told. */
+	bool seen_ended;
 	uint64_t start_ns;
 	/* Once its time is up: when the dump, and what is written, ends. */
 	uint64_t until_ns;
@@ -174,20 +181,34 @@ static void wait_until(struct timed *t, uint64_t until_ns)
 	take_packets(t);
 }
 
-/* Where the worker is stuck in a check, it does not reap the command: its status
- * is the last number of /proc/PID/stat (proc(5), exit_code). */
+/* Where the worker is stuck in a check, it does not reap the command: of one that two
+ * looks find ended the status is the last number of /proc/PID/stat (proc(5),
+ * exit_code).  Of another user's the kernel tells 0 there: the worker is killed, and the
+ * command becomes a child of this process. */
 static void look_for_end(struct timed *t)
 {
 	char path[32], text[1024];
-	const char *state, *last;
+	struct wp_proc_stat stat;
+	const char *last;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", t->child);
 	n = wp_io_read_at(-1, path, text, sizeof(text));
-	state = n > 0 ? strrchr(text, ')') : NULL;
-	last = state ? strrchr(text, ' ') : NULL;
-	if (last && !strncmp(state, ") Z", 3))
+	last = n > 0 ? strrchr(text, ' ') : NULL;
+	if (!last || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	    !wp_proc_stat_has_ended(&stat))
+		return;
+	if (!t->seen_ended) {
+		t->seen_ended = true;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", t->child);
+	/* Of a zombie that may be looked at: ENOENT (fs/proc/base.c,
+	 * proc_exe_link). */
+	if (readlink(path, text, sizeof(text)) < 0 && errno != EACCES)
 		note_end(t, (int)strtol(last, NULL, 10));
+	else if (t->worker.pid)
+		kill(t->worker.pid, SIGKILL);
 }
 
 /* Wait until the command ends or is to be ended. */
@@ -197,7 +218,7 @@ static void await_end(struct timed *t)
 	uint64_t end_ns = timeout_ns ? t->start_ns + timeout_ns : UINT64_MAX;
 
 	while (!t->ended && !t->why[0] && (t->child || t->worker.pid)) {
-		uint64_t look_ns = wp_clock_ns() + REAPED_NS;
+		uint64_t look_ns = wp_clock_ns() + END_LOOK_NS;
 
 		wait_until(t, end_ns < look_ns ? end_ns : look_ns);
 		if (t->ended || t->why[0])
@@ -252,11 +273,12 @@ static void say(struct timed *t, const char *text)
 	start_writer(t, line, -1);
 }
 
-/* Have the worker dump, for as long as it may take; why it is not whole, or "". */
+/* Have the worker dump, for as long as it may take, and stay; why the dump is not
+ * whole, or "". */
 static const char *dump(struct timed *t, uint64_t until_ns)
 {
 	t->interrupted = false;
-	if (t->worker.pid && t->options->dump_time_ns)
+	if (t->worker.pid)
 		kill(t->worker.pid, WP_TIMEOUT_ORDER);
 	while (!t->dumped && !t->interrupted && t->worker.pid &&
 	       wp_clock_ns() < until_ns)
@@ -354,13 +376,45 @@ static bool was_killed(const struct timed *t)
 			     WTERMSIG(t->status) == SIGKILL);
 }
 
+/* The worker's first packet is there: 1; it has ended without one: 0; else -1. */
+static int has_started(const struct timed *t)
+{
+	struct wp_timeout_packet packet;
+	ssize_t n;
+
+	/* One byte: see enum wp_worker_says. */
+	while ((n = recv(t->worker.sock, &packet, sizeof(packet),
+			 MSG_PEEK | MSG_DONTWAIT)) == 1)
+		(void)!recv(t->worker.sock, &packet, 1, 0);
+	return n == sizeof(packet) ? 1 : n == 0 ? 0 : -1;
+}
+
+/* Wait until the command has been started, or its output file is not to be had.  0, or
+ * a signal that ends wallprof: one that the command sends comes later. */
+static int await_start(struct timed *t)
+{
+	sigset_t ending = t->signals;
+	struct pollfd fds[2] = { { t->worker.sock, POLLIN, 0 } };
+	int sig = 0;
+
+	sigdelset(&ending, SIGCHLD);
+	fds[1] = (struct pollfd){ signalfd(-1, &ending, SFD_CLOEXEC), POLLIN,
+				  0 };
+	while (!sig && has_started(t) < 0) {
+		poll(fds, 2, -1);
+		if (fds[1].revents && has_started(t) < 0)
+			sig = wp_signals_wait(&ending, 0, &(siginfo_t){ 0 });
+	}
+	if (fds[1].fd >= 0)
+		close(fds[1].fd);
+	return sig > 0 ? sig : 0;
+}
+
 /* Start the worker, and it the command.  0, or an exit status. */
 static int begin(struct timed *t)
 {
-	struct wp_timeout_packet packet;
+	int status, sig;
 	sigset_t old;
-	int status;
-	ssize_t n;
 
 	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);
 	block_signals(t, &old);
@@ -375,12 +429,14 @@ static int begin(struct timed *t)
 	}
 	/* Its end is the end of the socket. */
 	close(t->worker.messages);
-	do
-		n = recv(t->worker.sock, &packet, sizeof(packet), MSG_PEEK);
-	while ((n == 1 && recv(t->worker.sock, &packet, 1, 0) == 1) ||
-	       (n < 0 && errno == EINTR));
+	sig = await_start(t);
+	if (sig) {
+		/* It may be stuck in the kernel: it is not waited for. */
+		kill(t->worker.pid, SIGKILL);
+		return 128 + sig;
+	}
 	t->start_ns = wp_clock_ns();
-	if (n == sizeof(packet))
+	if (has_started(t) > 0)
 		return 0;
 	if (waitpid(t->worker.pid, &status, 0) < 0 || !WIFEXITED(status))
 		return WP_EXIT_NOTHING;

@@ -27,7 +27,7 @@ bool wp_descendants_has_ended(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	n = wp_io_read_at(-1, path, text, sizeof(text));
 	return n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	       stat.state_char == 'Z' || stat.state_char == 'X';
+	       wp_proc_stat_has_ended(&stat);
 }
 
 size_t wp_descendants_signal(pid_t root, int sig)

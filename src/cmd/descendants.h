@@ -15,7 +15,8 @@
 /* Replace PIDS by ROOT's descendants, none where they cannot be listed. */
 void wp_descendants_list(struct wp_tids *pids, pid_t root);
 
-/* Has PID ended?  A zombie has, though its parent may never ask. */
+/* Has PID ended?  A zombie has, though its parent may never ask, unless it is the first
+ * of threads that live. */
 bool wp_descendants_has_ended(pid_t pid);
 
 /* Send SIG (0: none) to ROOT's descendants; returns how many have not ended. */

@@ -228,23 +228,24 @@ static int sample_descendants(struct command *command,
 	return rc;
 }
 
-static bool is_deadlocked(struct command *command, char *why, size_t size)
+/* 1 with WHY, 0, or -errno: it could not be found out. */
+static int is_deadlocked(struct command *command, char *why, size_t size)
 {
 	struct wp_snapshot snapshot = wp_cmd_dump_snapshot(command->options);
 	struct wp_sampler_options options = command->options->sampler;
 	struct wp_err err = WP_ERR_INIT;
 	enum wp_verdict verdict;
-	bool yes;
+	int rc;
 
 	/* Threads in a deadlock wait, and those need no stop. */
 	options.stop = WP_STOP_NEVER;
 	snapshot.options = &options;
 	snapshot.stop_peers = false;
-	yes = !sample_descendants(command, &snapshot, &err) &&
-	      !wp_verdict_find(&snapshot.dump, &verdict, why, size) &&
-	      verdict == WP_VERDICT_DEADLOCK;
+	rc = sample_descendants(command, &snapshot, &err);
+	if (!rc)
+		rc = wp_verdict_find(&snapshot.dump, &verdict, why, size);
 	wp_snapshot_clear(&snapshot);
-	return yes;
+	return rc ? rc : verdict == WP_VERDICT_DEADLOCK;
 }
 
 /* Called once a second, and costs one read per thread.  The command is sampled
@@ -253,12 +254,15 @@ static void check_deadlock(struct command *command)
 {
 	uint64_t hash = hash_still_threads(command), now = wp_clock_ns();
 	char why[512], text[600];
+	int rc;
 
 	if (!hash || hash == command->checked_hash ||
 	    now < command->next_check_ns)
 		return;
-	command->checked_hash = hash;
-	if (is_deadlocked(command, why, sizeof(why))) {
+	rc = is_deadlocked(command, why, sizeof(why));
+	if (rc >= 0)
+		command->checked_hash = hash;
+	if (rc > 0) {
 		command->deadlocked = true;
 		snprintf(text, sizeof(text), "deadlock after %.0f s: %s",
 			 (double)(now - command->start_ns) / 1e9, why);
@@ -266,6 +270,15 @@ static void check_deadlock(struct command *command)
 	}
 	command->next_check_ns = wp_clock_ns() +
 				 CHECK_SHARE * (wp_clock_ns() - now);
+}
+
+/* The order came before the command's end, which may be seen first. */
+static bool is_ordered(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return sigismember(&pending, WP_TIMEOUT_ORDER);
 }
 
 /* Wait until the command ends or a dump is ordered. */
@@ -276,7 +289,7 @@ static void await_order(struct command *command)
 				    UINT64_MAX;
 
 	reap(command);
-	while (command->child && !command->ordered) {
+	while ((command->child || is_ordered()) && !command->ordered) {
 		uint64_t now = wp_clock_ns();
 		uint64_t next_ns = now + 3600 * WP_NS_PER_S;
 
@@ -349,16 +362,18 @@ static void write_dump(struct command *command)
 static int start_command(struct command *command, struct wp_err *err)
 {
 	const struct wp_options *o = command->options;
-	int rc = o->output ?
-			 wp_output_file_open(&command->out, o->output, err) :
-			 0;
 	struct wp_child child = WP_CHILD_INIT;
+	int rc;
 
-	if (rc)
+	/* A command that has started goes on, whatever becomes of wallprof; no other is
+	 * started that nobody would end. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (wp_worker_is_orphan())
+		_exit(WP_EXIT_NOTHING);
+	/* May wait for a pipe's reader, or a file server. */
+	if (o->output && wp_output_file_open(&command->out, o->output, err))
 		return WP_EXIT_NOTHING;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* The command goes on, whatever becomes of wallprof. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* The command is to end by it, as under timeout(1), whoever ignores it. */
 	signal(SIGTERM, SIG_DFL);
 	rc = wp_child_hold(&child, o->command, err);
@@ -395,10 +410,12 @@ int wp_timeout_work(const struct wp_options *options, int text_fd)
 	list_signals(&command);
 	await_order(&command);
 	if (command.ordered) {
-		limit_dump(&command);
-		wp_limits_raise();
-		write_dump(&command);
-		tell(WP_TIMEOUT_DUMPED, 0, "");
+		if (options->dump_time_ns) {
+			limit_dump(&command);
+			wp_limits_raise();
+			write_dump(&command);
+			tell(WP_TIMEOUT_DUMPED, 0, "");
+		}
 		/* Until it is ended, too. */
 		sigdelset(&command.signals, WP_TIMEOUT_ORDER);
 		for (;;)

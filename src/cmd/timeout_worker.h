@@ -33,7 +33,8 @@ struct wp_timeout_packet {
 extern const int wp_timeout_signals[];
 enum { WP_TIMEOUT_NSIGNALS = 6 };
 
-/* What the supervisor orders a dump by. */
+/* What the supervisor orders a dump by, if there is time for one, and to stay after it
+ * until it is killed: it keeps together what the command has started. */
 enum { WP_TIMEOUT_ORDER = SIGALRM };
 
 /* In a worker: start the command of OPTIONS, reap it and its orphans, look for

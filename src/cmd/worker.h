@@ -5,8 +5,8 @@
  *
  * To look at a process is to open files, to read memory and to stop threads: each
  * may block for ever, and a looker that is stopped itself holds what it stopped.
- * So the worker does that, a child in a session of its own that no terminal
- * and no kill(2) of a group reaches.  The process that was started, its
+ * So the worker does that, a child in a process group or session of its own that no
+ * key of a terminal and no kill(2) of a group reaches.  The process that was started, its
  * supervisor, never does: it answers signals and holds deadlines.
  */
 #ifndef WP_WORKER_H

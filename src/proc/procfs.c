@@ -71,6 +71,7 @@ enum {
 	STAT_STATE = 3,
 	STAT_PPID = 4,
 	STAT_FLAGS = 9,
+	STAT_NUM_THREADS = 20,
 	STAT_STARTTIME = 22,
 	STAT_PROCESSOR = 39,
 };
@@ -97,6 +98,8 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 			s.ppid = (int32_t)val;
 		else if (field == STAT_FLAGS)
 			s.kernel_thread = (val & PF_KTHREAD) != 0;
+		else if (field == STAT_NUM_THREADS)
+			s.nthreads = val;
 		else if (field == STAT_STARTTIME)
 			s.start_time = (uint64_t)val;
 		else if (field == STAT_PROCESSOR)
@@ -106,6 +109,12 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 		return -EBADMSG;
 	*ret = s;
 	return 0;
+}
+
+bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat)
+{
+	return (stat->state_char == 'Z' || stat->state_char == 'X') &&
+	       stat->nthreads <= 1;
 }
 
 /* The value of line "NAME:"; BAD when there is no such line or it has no end.

@@ -3,10 +3,12 @@
 dump.  Side by side with timeout(1): the same status, and no later than it plus
 the time for the dump."""
 import contextlib
+import ctypes
 import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +191,114 @@ def test_a_command_that_signals_its_parent_keeps_its_deadline(name):
                      "-c", f"kill -{name} $PPID; sleep 0.2; {script}"],
                     stderr=subprocess.DEVNULL)
         assert run[0] == status and run[1] < 1.5 + SLACK, run
+
+
+# Of a program that its first thread has left; SIGTERM does nothing.
+LEFT = """
+import ctypes, os, signal, sys, threading, time
+def work():
+    print("READY pid=%d" % os.getpid(), flush=True)
+    time.sleep(float(sys.argv[1]))
+    os._exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(0)
+"""
+
+
+@pytest.mark.parametrize("seconds, status", [("2.5", 124), ("60", 137)])
+@pytest.mark.parametrize("under_a_shell", [False, True])
+def test_a_first_thread_that_leaves_is_no_end(tmp_path, seconds, status,
+                                              under_a_shell):
+    """As the kernel shows it, its process is a zombie: it has its time all the same,
+    and after SIGTERM another."""
+    command = [sys.executable, "-c", LEFT, seconds]
+    if under_a_shell:
+        # Of another process than the command the end is no status.
+        command = ["sh", "-c", '"$@" & wait', "sh", *command]
+    with open(tmp_path / "out", "wb+") as out:
+        begin = time.monotonic()
+        tool = subprocess.run([WALLPROF, "--timeout", "1", "--kill-after", "5",
+                               "--dump-time", "0", "--", *command], stdout=out,
+                              stderr=subprocess.DEVNULL, check=False, timeout=100)
+        took = time.monotonic() - begin
+        out.seek(0)
+        pid = int(re.search(rb"READY pid=(\d+)", out.read()).group(1))
+    assert not is_alive(pid)
+    assert tool.returncode == (124 if under_a_shell else status)
+    assert took >= (2.5 if status == 124 else 6)
+
+
+@pytest.mark.parametrize("dump_time", [0, 2])
+def test_what_ignores_sigterm_is_killed_after_its_parent(dump_time):
+    """The command ends at once by SIGTERM, its child does not."""
+    script = "sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait"
+    tool = subprocess.Popen([WALLPROF, "--timeout", "0.5", "--kill-after", "0.5",
+                             "--dump-time", str(dump_time), "--", "sh", "-c", script],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            start_new_session=True)
+    pid = int(tool.stdout.readline())
+    begin = time.monotonic()
+    assert tool.wait(60) == 124
+    assert time.monotonic() - begin < 1.5 + dump_time + SLACK
+    assert not is_alive(pid)
+    tool.stdout.close()
+
+
+def ptrace(request, pid):
+    assert ctypes.CDLL(None).ptrace(request, pid, None, None) == 0
+
+
+@ROOT_ONLY
+def test_the_status_of_another_users_command_is_its_own(tmp_path):
+    """What looks is stuck, so that nobody reaps a command whose status may not be
+    read from /proc."""
+    own = tmp_path / "timeout"
+    shutil.copy(shutil.which("timeout"), own)
+    own.chmod(0o4755)
+    for place in (tmp_path, *tmp_path.parents[:-1]):
+        place.chmod(place.stat().st_mode | 0o755)
+    tool = subprocess.Popen(
+        ["setpriv", "--reuid", "65534", "--clear-groups", WALLPROF, "--timeout",
+         "60", "--", own, "2", "sleep", "60"], stdin=subprocess.DEVNULL,
+        start_new_session=True)
+    try:
+        worker = wait_until(lambda: children_of(tool.pid))[0]
+        wait_until(lambda: any(status_of(p)["Name"] == "timeout"
+                               for p in children_of(worker)))
+        # PTRACE_SEIZE and PTRACE_INTERRUPT.
+        ptrace(0x4206, worker)
+        ptrace(0x4207, worker)
+        assert tool.wait(30) == 124
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tool.pid, signal.SIGKILL)
+        tool.wait()
+
+
+def opens(pid):
+    """Does PID wait for the other end of a pipe that it opens (fs/pipe.c)?"""
+    with open(f"/proc/{pid}/wchan") as f:
+        return f.read() in ("fifo_open", "wait_for_partner")
+
+
+@pytest.mark.parametrize("sig", ["INT", "TERM", "KILL"])
+def test_an_output_that_cannot_be_opened_ends_by_a_signal(tmp_path, sig):
+    """A pipe without a reader: the command is not started, then or later."""
+    pipe, mark = tmp_path / "pipe.txt", tmp_path / "mark"
+    os.mkfifo(pipe)
+    tool = subprocess.Popen([WALLPROF, "--timeout", "60", "-o", pipe, "--", "touch",
+                             mark], stdin=subprocess.DEVNULL)
+    worker = wait_until(lambda: children_of(tool.pid))[0]
+    wait_until(lambda: opens(worker))
+    begin = time.monotonic()
+    tool.send_signal(getattr(signal, "SIG" + sig))
+    number = getattr(signal, "SIG" + sig)
+    assert tool.wait(30) == (-number if sig == "KILL" else 128 + number)
+    assert time.monotonic() - begin < 1 + SLACK
+    wait_until(lambda: not is_alive(worker))
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+    assert not mark.exists()
 
 
 def test_a_command_that_kills_its_parent_is_ended_in_time(tmp_path):

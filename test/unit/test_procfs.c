@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,33 @@ static void kernel_threads_are_told(void **state)
 	(void)state;
 	assert_int_equal(wp_proc_stat_parse(&s, line, strlen(line)), 0);
 	assert_true(s.kernel_thread);
+}
+
+/* proc(5): field 20, num_threads. */
+static void a_zombie_whose_threads_live_has_not_ended(void **state)
+{
+	static const struct {
+		char state_char;
+		int nthreads;
+		bool has_ended;
+	} of[] = { { 'Z', 1, true }, { 'Z', 2, false }, { 'Z', 0, true },
+		   { 'X', 0, true }, { 'S', 1, false }, { 'R', 2, false },
+		   { 'X', 3, false } };
+	struct wp_proc_stat s;
+	char line[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		snprintf(
+			line, sizeof(line),
+			"2 (a) Z) %c 1 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 5 0 0 "
+			"0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0\n",
+			of[i].state_char, of[i].nthreads);
+		assert_int_equal(wp_proc_stat_parse(&s, line, strlen(line)), 0);
+		assert_int_equal(s.nthreads, of[i].nthreads);
+		assert_int_equal(s.start_time, 5);
+		assert_int_equal(wp_proc_stat_has_ended(&s), of[i].has_ended);
+	}
 }
 
 static void a_call_has_number_arguments_sp_and_pc(void **state)
@@ -348,6 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_with_parens_does_not_fool_stat),
 		cmocka_unit_test(kernel_threads_are_told),
+		cmocka_unit_test(a_zombie_whose_threads_live_has_not_ended),
 		cmocka_unit_test(a_call_has_number_arguments_sp_and_pc),
 		cmocka_unit_test(outside_a_call_there_are_no_arguments),
 		cmocka_unit_test(running_is_one_word),
