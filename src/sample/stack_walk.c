@@ -53,7 +53,8 @@ struct wp_stack_walk wp_stack_walk(struct wp_target *target,
 	struct wp_stack_walk walk = walk_once(target, regs, pace);
 	bool stale = is_stale(target, &walk.stack);
 
-	if (!stale && !met_unknown(&walk.stack))
+	/* The kernel that was asked knows of no code there. */
+	if (!stale && (target->space.can_query || !met_unknown(&walk.stack)))
 		return walk;
 	/* To read the map takes too long for a stop window. */
 	if (pace != WP_UNWIND_IN_STOP &&

@@ -213,14 +213,15 @@ static bool walk_waiting(struct wp_thread *t, const struct wp_wait_place *place,
 }
 
 /* A stack by a stale map, or without a register that the next scan has, must not
- * be taken over for as long as the thread waits. */
+ * be taken over for as long as the thread waits.  In a dump none is. */
 static bool is_to_be_read_again(const struct wp_thread *t,
 				const struct wp_wait_place *place,
 				const struct wp_stack_walk *walk)
 {
-	return walk->map_is_stale || (walk->stack.end == WP_END_UNKNOWN_REG &&
-				      place->regs.known != ALL_KNOWN &&
-				      wp_bpf_scan_is_next(t->target->loop));
+	return (walk->map_is_stale && !t->memory) ||
+	       (walk->stack.end == WP_END_UNKNOWN_REG &&
+		place->regs.known != ALL_KNOWN &&
+		wp_bpf_scan_is_next(t->target->loop));
 }
 
 /* Copy what the arguments of T's call refer to.  False: T waits no more. */
