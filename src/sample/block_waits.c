@@ -248,7 +248,9 @@ static void adapt_samples(struct wp_block_waits *b)
 	uint64_t from_ns = b->on_ns > b->changed_ns ? b->on_ns : b->changed_ns;
 	uint64_t ns = wp_clock_ns() - from_ns;
 
-	if (b->loop->options.block_rate.every || !ns)
+	/* In one tick the first samples may be told, and the window end. */
+	if (b->loop->options.block_rate.every ||
+	    ns < b->loop->options.interval_ns)
 		return;
 	b->every_before = b->every;
 	b->every = cheap_every(b, b->samples, b->every, ns);

@@ -42,7 +42,8 @@ void wp_own_cpu_tick(struct wp_own_cpu *own, bool late);
 void wp_own_cpu_note(struct wp_own_cpu *own, int cpu);
 /* Move the calling thread, if threads were met on its CPU, to a CPU of its affinity on
  * which none was met; at most ten times a second, of which NOW_NS is the clock.  The
- * affinity stays as it is. */
+ * affinity is as before, but for CPUs that are offline meanwhile, which
+ * sched_getaffinity(2) does not tell. */
 void wp_own_cpu_leave(struct wp_own_cpu *own, uint64_t now_ns);
 void wp_own_cpu_close(struct wp_own_cpu *own);
 

@@ -602,6 +602,29 @@ static void stacks_are_taken_at_as_many_switches_as_are_cheap(void **state)
 	finish();
 }
 
+static void a_microsecond_passes(void)
+{
+	fake_now_ns += WP_NS_PER_US;
+}
+
+/* What one tick tells of the first samples, and of a window, is told once. */
+static void a_late_first_tick_ends_a_window_too(void **state)
+{
+	(void)state;
+	options.block_rate.every = 0;
+	start_target();
+	for (int i = 0; i < 20; i++) {
+		put_sample(whole_stack(), false);
+		wait_for(WP_NS_PER_MS, false);
+	}
+	fake_before_clock = a_microsecond_passes;
+	assert_int_equal(fake_target_tick(&fake, 12 * TICK), 0);
+	fake_before_clock = NULL;
+	/* 20 at one in 101 in 0.14 s. */
+	assert_in_range(fake_perf_last()->options.switch_sample_every, 5, 29);
+	finish();
+}
+
 /* The registers of a thread in a futex(2) call that syscall(2) made. */
 static bool find_call(uint64_t *ret_pc)
 {
@@ -669,6 +692,7 @@ int main(void)
 		TEST(more_records_than_are_cheap_are_taken_in_windows),
 		TEST(with_very_many_records_events_are_closed_in_gaps),
 		TEST(stacks_are_taken_at_as_many_switches_as_are_cheap),
+		TEST(a_late_first_tick_ends_a_window_too),
 		TEST(a_call_that_the_code_hides_is_told_by_its_arguments),
 	};
 
