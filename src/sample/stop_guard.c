@@ -64,17 +64,27 @@ static bool has_run(struct wp_thread *t)
 	       now.run_ns - t->guard.run_ns >= AWAKE_NS;
 }
 
-bool wp_stop_guard_lets_running(struct wp_thread *t)
+/* One that waits, and is stopped for its registers, has been asked about. */
+static bool is_guarded(const struct wp_thread *t)
+{
+	return t->guard.has_filter && !t->stop.for_registers;
+}
+
+bool wp_stop_guard_wants_rest(struct wp_thread *t)
+{
+	return is_guarded(t) && !has_run(t);
+}
+
+void wp_stop_guard_rest(void)
 {
 	const struct timespec rest = { .tv_nsec = AWAKE_NS };
 
-	if (!t->guard.has_filter)
-		return true;
-	if (!has_run(t)) {
-		nanosleep(&rest, NULL);
-		if (!has_run(t))
-			return false;
-	}
-	return t->guard.sleeps != UINT64_MAX &&
-	       wp_thread_files_sleeps(t) == t->guard.sleeps && is_running(t);
+	nanosleep(&rest, NULL);
+}
+
+bool wp_stop_guard_lets_running(struct wp_thread *t)
+{
+	return !is_guarded(t) ||
+	       (has_run(t) && t->guard.sleeps != UINT64_MAX &&
+		wp_thread_files_sleeps(t) == t->guard.sleeps && is_running(t));
 }

@@ -43,10 +43,13 @@ void wp_stop_guard_see_running(struct wp_thread *t,
 			       const struct wp_schedstat *now);
 
 /* May T be stopped now, having been seen?  If it has a filter: only if it has run
- * for a millisecond of CPU time without a sleep, which this function waits for once,
- * so that it is most likely not about to make a call.  Time without a CPU does not
- * count: a thread that makes a call wakes the supervisor, which may take its CPU
- * before it sleeps. */
+ * for a millisecond of CPU time without a sleep, so that it is most likely not about to
+ * make a call.  Time without a CPU does not count: a thread that makes a call wakes the
+ * supervisor, which may take its CPU before it sleeps. */
 bool wp_stop_guard_lets_running(struct wp_thread *t);
+
+/* Has it not run for so long?  A rest lets it, if it has a CPU. */
+bool wp_stop_guard_wants_rest(struct wp_thread *t);
+void wp_stop_guard_rest(void);
 
 #endif

@@ -370,7 +370,7 @@ static int take_held(struct wp_thread *t, struct wp_tracee *tracee)
 
 static int begin_stop(struct wp_thread *t)
 {
-	if (!t->stop.for_registers && !wp_stop_guard_lets_running(t)) {
+	if (!wp_stop_guard_lets_running(t)) {
 		t->target->profile->counters.stops_left_out++;
 		return wp_unstopped_owe(t);
 	}
@@ -379,13 +379,16 @@ static int begin_stop(struct wp_thread *t)
 }
 
 /* Take one of the threads that are listed, any, so that a short budget is shared
- * fairly: it is interrupted or put off. */
-static int begin_any(struct wp_target *target, struct wp_thread **ret)
+ * fairly: it is interrupted or put off.  MAY_REST: nobody is held meanwhile. */
+static int begin_any(struct wp_target *target, struct wp_thread **ret,
+		     bool may_rest)
 {
 	struct wp_stop_requests *list = &target->stop_requests;
 
 	*ret = wp_stop_requests_take(
 		list, wp_random_next(&target->loop->random) % list->n);
+	if (may_rest && wp_stop_guard_wants_rest(*ret))
+		wp_stop_guard_rest();
 	return may_stop(target) ? begin_stop(*ret) : wp_unstopped_put_off(*ret);
 }
 
@@ -393,7 +396,7 @@ static int stop_each(struct wp_target *target)
 {
 	while (target->stop_requests.n) {
 		struct wp_thread *t;
-		int rc = begin_any(target, &t);
+		int rc = begin_any(target, &t, true);
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;
 
@@ -409,11 +412,18 @@ static int stop_each(struct wp_target *target)
 
 int wp_stop_window_interrupt(struct wp_target *target)
 {
+	const struct wp_stop_requests *list = &target->stop_requests;
 	struct wp_thread *t;
+	size_t i = 0;
 	int rc = 0;
 
-	while (target->stop_requests.n && !rc)
-		rc = begin_any(target, &t);
+	while (i < list->n && !wp_stop_guard_wants_rest(list->v[i]))
+		i++;
+	/* Once for all. */
+	if (i < list->n)
+		wp_stop_guard_rest();
+	while (list->n && !rc)
+		rc = begin_any(target, &t, false);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "../../src/sample/stop_window.h"
 #include "one_target.h"
@@ -15,6 +16,17 @@
 enum { TID = 7 };
 
 static struct wp_thread *t;
+static unsigned int nrests;
+
+int nanosleep(const struct timespec *want, struct timespec *left)
+{
+	(void)left;
+	assert_int_equal(want->tv_nsec, WP_NS_PER_MS);
+	/* An earlier thread would stand still. */
+	assert_int_equal(fake.tracer.len, 0);
+	nrests++;
+	return 0;
+}
 
 static void sleeps(unsigned int n)
 {
@@ -28,6 +40,7 @@ static void sleeps(unsigned int n)
 static int setup(void **state)
 {
 	(void)state;
+	nrests = 0;
 	fake_target_open(&fake);
 	fake_target_add_thread(&fake, TID, "worker");
 	fake_stack_init(&stack, fake_stack_root);
@@ -61,13 +74,20 @@ static void request(void)
 	wp_stop_request_stack(t, 1, TICK);
 }
 
+static unsigned int make_stops(void)
+{
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(fake.tracer.len, 0);
+	return fake_stop.ninterrupts;
+}
+
 /* How many stops were made of it. */
 static unsigned int make(void)
 {
-	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	unsigned int n = make_stops();
+
 	assert_false(wp_stop_request_exists(t));
-	assert_int_equal(fake.tracer.len, 0);
-	return fake_stop.ninterrupts;
+	return n;
 }
 
 static void assert_left_out(void)
@@ -178,6 +198,47 @@ static void a_thread_with_a_filter_is_not_stopped_again(void **state)
 	stop_with_a_cut_stack(1);
 }
 
+/* None of five gets a CPU meanwhile. */
+static void rest(enum wp_stop_mode mode, unsigned int want)
+{
+	fake_stop.has_filter = true;
+	options.stop = mode;
+	start_target();
+	fake.target->tick = 1;
+	fake_now_ns += TICK;
+	for (pid_t tid = TID; tid < TID + 5; tid++) {
+		const struct wp_schedstat now = { TICK, 0, 1 };
+		struct wp_thread *one;
+
+		if (tid != TID)
+			fake_target_add_thread(&fake, tid, "worker");
+		fake_target_write(&fake, tid, "status",
+				  "Seccomp:\t2\nvoluntary_ctxt_switches:\t5\n");
+		fake_target_schedstat(&fake, tid, TICK, 0, 1);
+		one = wp_threads_get(fake.target, tid);
+		assert_non_null(one);
+		wp_time_ledger_look(&one->time, &now, fake_now_ns, fake_now_ns,
+				    true);
+		wp_stop_guard_see_running(one, &now);
+		wp_stop_request_stack(one, 1, TICK);
+	}
+	assert_int_equal(make_stops(), 0);
+	assert_int_equal(nrests, want);
+	assert_int_equal(fake.profile.counters.stops_left_out, 5);
+}
+
+static void threads_that_are_held_together_rest_together(void **state)
+{
+	(void)state;
+	rest(WP_STOP_ALL, 1);
+}
+
+static void threads_that_are_stopped_one_by_one_rest_alone(void **state)
+{
+	(void)state;
+	rest(WP_STOP_AUTO, 5);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -193,6 +254,8 @@ int main(void)
 		TEST(a_thread_that_fell_asleep_is_not_stopped_again),
 		TEST(a_thread_that_keeps_its_time_is_stopped_again),
 		TEST(a_thread_with_a_filter_is_not_stopped_again),
+		TEST(threads_that_are_held_together_rest_together),
+		TEST(threads_that_are_stopped_one_by_one_rest_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
