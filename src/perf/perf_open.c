@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "perf_priv.h"
@@ -240,6 +241,15 @@ static int find_tracepoint(const char *name, bool wanted, int *ret_rc)
 	return id > 0 ? id : 0;
 }
 
+/* Has this process the numbers of processes that tracepoints tell?
+ * include/linux/proc_ns.h: PROC_PID_INIT_INO, the first namespace's. */
+static bool has_kernels_numbers(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xeffffffc;
+}
+
 /* The same with tracepoints that are wanted, or without where they are not to be
  * had. */
 static int choose_with_tracepoints(struct wp_perf *perf)
@@ -252,6 +262,10 @@ static int choose_with_tracepoints(struct wp_perf *perf)
 					   &facts->thread_start_rc);
 	perf->waking_id = find_tracepoint("sched/sched_waking",
 					  perf->options.wakes, &facts->wake_rc);
+	if (perf->waking_id && !has_kernels_numbers()) {
+		perf->waking_id = 0;
+		facts->wake_rc = -EREMOTE;
+	}
 	rc = choose_scopes(perf);
 	if (!rc || (!perf->newtask_id && !perf->waking_id))
 		return rc;

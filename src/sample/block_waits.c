@@ -343,13 +343,13 @@ int wp_block_waits_tick(struct wp_common *common)
 static void describe_source(struct wp_block_waits *b)
 {
 	uint64_t all_ns = wp_clock_ns() - b->start_ns;
-	char text[512], split[128];
+	char text[512], split[200];
 
 	if (b->wake_rc)
 		snprintf(split, sizeof(split),
 			 "waits hold the time until the thread ran, as the "
 			 "kernel does not tell of wakes (%s)",
-			 strerror(-b->wake_rc));
+			 wp_wakes_denied(b));
 	else
 		snprintf(split, sizeof(split),
 			 "split at the wake, but for %llu waits",

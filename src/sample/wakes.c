@@ -173,6 +173,14 @@ int wp_wakes_add(struct wp_block_waits *b, const struct wp_block_wait *w,
 	return add(b, &w->key, w->delay_ns, weight * w->every);
 }
 
+const char *wp_wakes_denied(const struct wp_block_waits *b)
+{
+	return b->wake_rc == -EREMOTE ?
+		       "it does in the host's process ids: run wallprof in the "
+		       "host's PID namespace" :
+		       strerror(-b->wake_rc);
+}
+
 static void describe(struct wp_block_waits *b)
 {
 	char text[512];
@@ -180,7 +188,7 @@ static void describe(struct wp_block_waits *b)
 	if (b->wake_rc)
 		snprintf(text, sizeof(text),
 			 "not recorded: the kernel does not tell of wakes (%s)",
-			 strerror(-b->wake_rc));
+			 wp_wakes_denied(b));
 	else
 		snprintf(text, sizeof(text),
 			 "wakes from perf events; %llu stacks of threads that "

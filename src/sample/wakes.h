@@ -30,6 +30,9 @@ int wp_wakes_sample(struct wp_block_waits *waits, struct wp_thread *t,
 WP_MUST_CHECK
 int wp_wakes_keep(struct wp_thread *t, uint64_t end_ns, uint64_t now);
 
+/* Why wakes are not recorded. */
+const char *wp_wakes_denied(const struct wp_block_waits *waits);
+
 /* Add wake W to the profile, WEIGHT times.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_wakes_add(struct wp_block_waits *waits, const struct wp_block_wait *w,

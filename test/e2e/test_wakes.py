@@ -3,13 +3,15 @@
 its threads is woken by something else."""
 import json
 import math
+import os
 import re
+import subprocess
 import sys
 
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, wallprof
+from conftest import FIXTURES, WALLPROF, wallprof
 
 UNKNOWN = "[waker not recorded]"
 # Interrupts of an idle CPU are no wakes to some kernels.
@@ -223,3 +225,22 @@ def test_a_packet_over_loopback_is_by_who_sent_it(start, tmp_path):
         by_leaf[who] = by_leaf.get(who, 0) + s["values"]["wakes"]
     others = sum(by_leaf.values()) - by_leaf.get("kernel", 0)
     assert by_leaf.get("sender", 0) > max(20, 0.9 * others), by_leaf
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
+def test_wakes_in_a_pid_namespace_are_not_guessed(tmp_path):
+    """The kernel tells of them in the numbers of the first one: a thread there with
+    such a number is another."""
+    out = tmp_path / "x.pb.gz"
+    run = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", WALLPROF, "-o",
+         out, "--profile", "block,wake", "--", FIXTURES / "handoff", "200"],
+        capture_output=True, check=False, text=True, timeout=100)
+    assert run.returncode in (0, 1), run.stderr
+    assert "host's PID namespace" in run.stderr
+    block = pprof_check.load(tmp_path / "x.block.pb.gz")
+    assert any("host's PID namespace" in c for c in pprof_check.comments(block))
+    assert pprof_check.samples(block)
+    for s in pprof_check.samples(block):
+        assert s["labels"].get("state") != "runnable", s
+        assert "woken by" not in s["labels"], s
