@@ -110,8 +110,6 @@ struct wp_lock_answer {
 	/* WP_WAIT_LOCK or WP_WAIT_JOIN where LOCK tells so, else the wait as it
 	 * was given. */
 	enum wp_wait wait;
-	/* The call returns after a time of its own. */
-	bool timed;
 };
 
 /* Decode what WAIT, a wait in futex(2) or futex_waitv(2), waits for.  Where a

@@ -125,6 +125,11 @@ enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
  * (seccomp_unotify(2)). */
 bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter);
 
+/* May call NR with ARGS end by a time limit of its own?  One in memory, which is not
+ * read, counts whatever it is.  Not by those of a socket (SO_RCVTIMEO), or of
+ * recvmmsg(2), which looks at the time only when something came. */
+bool wp_state_is_timed(long nr, const uint64_t args[WP_SYSCALL_ARGS]);
+
 /* The wait reason by the arguments of futex(2) alone: LOCK for a PI lock, JOIN
  * for the form that pthread_join uses, else FUTEX. */
 enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS]);

@@ -5,6 +5,7 @@
 #include "pid_namespace.h"
 #include "thread_times.h"
 #include "wallprof/procfs.h"
+#include "wallprof/state.h"
 
 /* The memory that a lock is decoded from. */
 struct lock_memory {
@@ -129,7 +130,7 @@ void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 	}
 	if (!is_sure)
 		forget_holder(&answer, t);
-	t->call.timed = answer.timed;
+	t->call.timed = wp_state_is_timed(t->call.nr, t->call.args);
 	t->wait = answer.wait;
 	t->lock = answer.lock;
 }

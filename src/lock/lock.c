@@ -209,20 +209,6 @@ static bool decode(struct wp_lock *ret, const struct wp_lock_call *call)
 	       decode_own(ret, call);
 }
 
-static bool has_timeout(uint32_t cmd, const uint64_t *args)
-{
-	switch (cmd) {
-	case FUTEX_WAIT:
-	case FUTEX_LOCK_PI:
-	case FUTEX_WAIT_BITSET:
-	case FUTEX_WAIT_REQUEUE_PI:
-	case FUTEX_LOCK_PI2:
-		return args[3] != 0;
-	default:
-		return false;
-	}
-}
-
 static void decode_futex(struct wp_lock_answer *answer,
 			 const struct wp_lock_wait *wait,
 			 const struct wp_lock_query *query)
@@ -238,7 +224,6 @@ static void decode_futex(struct wp_lock_answer *answer,
 		.sp_avma = wait->sp_avma,
 	};
 
-	answer->timed = has_timeout(call.cmd, wait->args);
 	/* futex(2) rejects an unaligned word, so these are not its arguments.
 	 * Where the stack shows a condvar without its function, memory alone
 	 * could only give a false holder. */
@@ -271,9 +256,7 @@ void wp_lock_decode(const struct wp_lock_wait *wait,
 					  WP_HOLDER_NONE :
 					  WP_HOLDER_NOT_RECORDED;
 	ret_answer->lock.avma = wait->args[0];
+	/* futex_waitv has several words, and neither C library waits so. */
 	if (is_futex)
 		decode_futex(ret_answer, wait, query);
-	else
-		/* Several words, and neither C library waits so. */
-		ret_answer->timed = wait->args[3] != 0;
 }

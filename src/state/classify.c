@@ -3,6 +3,11 @@
 #include <linux/futex.h>
 
 #include "wallprof/state.h"
+#include "wallprof/syscall_nr.h"
+
+/* Of io_uring_enter(2): its fifth argument is a struct with a time limit
+ * (include/uapi/linux/io_uring.h). */
+enum { ENTER_EXT_ARG = 1 << 3 };
 
 static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 {
@@ -105,6 +110,39 @@ static bool is_endless(const struct wp_syscall_info *info,
 		return true;
 	return info->limit_is_ms ? (int32_t)args[info->limit_arg] < 0 :
 				   !args[info->limit_arg];
+}
+
+static bool futex_takes_time(uint64_t op)
+{
+	switch (op & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_LOCK_PI:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool wp_state_is_timed(long nr, const uint64_t args[WP_SYSCALL_ARGS])
+{
+	const struct wp_syscall_info *info = wp_syscall_find(nr);
+
+	switch (nr) {
+	case SYS_restart_syscall:
+		/* Of a sleep, a futex or a poll; these have limits but for a
+		 * few of the latter. */
+		return true;
+	case SYS_io_uring_enter:
+		return args[3] & ENTER_EXT_ARG;
+	case SYS_futex:
+		/* Of others it is a count. */
+		return futex_takes_time(args[1]) && args[3];
+	default:
+		return info && !is_endless(info, args);
+	}
 }
 
 /* Is what is behind the descriptor read without a time limit of its own? */

@@ -59,7 +59,8 @@ static const struct row rows[] = {
 	  "umount2 swapon swapoff quotactl acct uselib sync msync execve "
 	  "execveat",
 	  WP_WAIT_FILE, -1, OVER },
-	{ "io_getevents io_pgetevents", WP_WAIT_DISK, -1, OVER },
+	{ "io_getevents io_pgetevents", WP_WAIT_DISK, -1, WP_RESTART_OVER, 4,
+	  false, false },
 	{ "tee vmsplice", WP_WAIT_PIPE, 0, OVER },
 	{ "accept accept4 connect recvfrom recvmsg recvmmsg sendto sendmsg "
 	  "sendmmsg",
@@ -80,8 +81,10 @@ static const struct row rows[] = {
 	{ "semop", WP_WAIT_SEMAPHORE, -1, WP_RESTART_WAITS, -1, false, false },
 	{ "semtimedop", WP_WAIT_SEMAPHORE, -1, WP_RESTART_WAITS, 3, false,
 	  false },
-	{ "nanosleep clock_nanosleep", WP_WAIT_SLEEP, -1, WP_RESTART_KEEPS_TIME,
-	  -1, false, false },
+	{ "nanosleep", WP_WAIT_SLEEP, -1, WP_RESTART_KEEPS_TIME, 0, false,
+	  false },
+	{ "clock_nanosleep", WP_WAIT_SLEEP, -1, WP_RESTART_KEEPS_TIME, 2, false,
+	  false },
 	{ "fork vfork clone clone3", WP_WAIT_CHILD, -1, OVER },
 	{ "wait4 waitid", WP_WAIT_CHILD, -1, WP_RESTART_WAITS, -1, false,
 	  false },
@@ -91,6 +94,8 @@ static const struct row rows[] = {
 	  false },
 	{ "msgsnd msgrcv", WP_WAIT_SYSCALL, -1, WP_RESTART_WAITS, -1, false,
 	  false },
+	{ "mq_timedsend mq_timedreceive", WP_WAIT_SYSCALL, -1, WP_RESTART_OVER,
+	  4, false, false },
 	{ "restart_syscall", WP_WAIT_SYSCALL, -1, WP_RESTART_KEEPS_TIME, -1,
 	  false, false },
 };

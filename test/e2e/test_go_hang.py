@@ -52,7 +52,7 @@ def test_a_group_that_only_grows(start, mode, reason, site, what):
 
 
 @pytest.mark.parametrize("mode", ["server", "pool", "idle", "ticker",
-                                  "waitgroup"])
+                                  "timer-lock", "timer-tick", "waitgroup"])
 def test_what_is_healthy(start, mode):
     target = start("gohang", mode)
     for _ in range(3):

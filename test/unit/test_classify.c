@@ -216,6 +216,72 @@ static void what_may_harm_is_the_rule(void **state)
 	assert_false(wp_state_may_stop(&facts, false));
 }
 
+/* Is a call of NR timed whose argument LIMIT is VALUE, all others being OTHERS? */
+static bool is_timed(long nr, int limit, uint64_t value, uint64_t others)
+{
+	uint64_t args[WP_SYSCALL_ARGS];
+
+	for (int i = 0; i < WP_SYSCALL_ARGS; i++)
+		args[i] = i == limit ? value : others;
+	return wp_state_is_timed(nr, args);
+}
+
+static void a_time_limit_is_told(void **state)
+{
+	/* Which argument says so, without a limit and with one. */
+	static const struct {
+		long nr;
+		int limit;
+		uint64_t none, some;
+	} rows[] = {
+#if defined(__x86_64__)
+		{ SYS_poll, 2, UINT64_MAX, 60000 },
+		{ SYS_poll, 2, (uint32_t)-1, 60000 },
+		{ SYS_select, 4, 0, 0x7f00 },
+		{ SYS_epoll_wait, 3, UINT64_MAX, 1 },
+#endif
+		{ SYS_ppoll, 2, 0, 0x7f00 },
+		{ SYS_pselect6, 4, 0, 0x7f00 },
+		{ SYS_epoll_pwait, 3, (uint32_t)-1, 3600000 },
+		{ 441, 3, 0, 0x7f00 },
+		{ SYS_semtimedop, 3, 0, 0x7f00 },
+		{ SYS_rt_sigtimedwait, 2, 0, 0x7f00 },
+		{ SYS_mq_timedsend, 4, 0, 0x7f00 },
+		{ SYS_mq_timedreceive, 4, 0, 0x7f00 },
+		{ SYS_io_getevents, 4, 0, 0x7f00 },
+		{ SYS_io_uring_enter, 3, 1, 9 },
+		/* futex_waitv, futex_wait. */
+		{ 449, 3, 0, 0x7f00 },
+		{ 455, 4, 0, 0x7f00 },
+	};
+	/* WAIT, WAIT_BITSET private, LOCK_PI, WAIT_REQUEUE_PI, LOCK_PI2. */
+	static const uint64_t ops[] = { 0, 9 | 128, 6, 11, 13 | 128 };
+	static const long always[] = { SYS_nanosleep, SYS_restart_syscall };
+	static const long never[] = { SYS_read,	 SYS_recvfrom, SYS_semop,
+				      SYS_flock, SYS_wait4,    SYS_getpid,
+				      -1,	 1000001 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (uint64_t others = 0; others < 2; others++)
+			if (is_timed(rows[i].nr, rows[i].limit, rows[i].none,
+				     others) ||
+			    !is_timed(rows[i].nr, rows[i].limit, rows[i].some,
+				      others))
+				fail_msg("row %zu, call %ld", i, rows[i].nr);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+		assert_true(is_timed(SYS_futex, 1, ops[i], 0x7f00));
+		assert_false(is_timed(SYS_futex, 1, ops[i], 0));
+	}
+	/* CMP_REQUEUE: a count. */
+	assert_false(is_timed(SYS_futex, 1, 4, 0x7f00));
+	for (size_t i = 0; i < sizeof(always) / sizeof(*always); i++)
+		assert_true(is_timed(always[i], 0, 0x7f00, 0));
+	assert_true(is_timed(SYS_clock_nanosleep, 2, 0x7f00, 0));
+	for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
+		assert_false(is_timed(never[i], 0, 0x7f00, 0x7f00));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +290,7 @@ int main(void)
 		cmocka_unit_test(futex_arguments_that_decide),
 		cmocka_unit_test(only_what_waits_on_the_same_may_be_stopped),
 		cmocka_unit_test(what_may_harm_is_the_rule),
+		cmocka_unit_test(a_time_limit_is_told),
 	};
 
 	return cmocka_run_group_tests_name("classify", tests, NULL, NULL);
