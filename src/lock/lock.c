@@ -164,6 +164,11 @@ static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
 	return true;
 }
 
+/* The least word that is taken for a tid where only the word says so.  Below are the
+ * states of other locks (Rust's Mutex: 2, parking_lot: 1) and counters, and in a PID
+ * namespace threads with such numbers, of which one would be held to wait for itself. */
+enum { LEAST_GUESSED_TID = 1000 };
+
 /* A lock of the program's own, which waits by futex(2) itself: the word that it
  * sleeps on has the tid of a thread of the process. */
 static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
@@ -174,7 +179,8 @@ static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
 	if (call->caller != WP_LOCK_CALLER_OTHER || !wp_lock_is_wait(call) ||
 	    !wp_lock_read(&word, sizeof(word), call, 0) || word != call->val)
 		return false;
-	tid = wp_lock_find_thread(call, word & FUTEX_TID_MASK);
+	word &= FUTEX_TID_MASK;
+	tid = word < LEAST_GUESSED_TID ? 0 : wp_lock_find_thread(call, word);
 	if (!tid)
 		return false;
 	*ret = (struct wp_lock){

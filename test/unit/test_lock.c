@@ -1254,6 +1254,13 @@ static void a_condvar_is_one_object(void **state)
 	}
 }
 
+/* A thread that lives, in its own numbers, unless it is DEAD. */
+static int32_t find_any(void *ctx, int32_t own)
+{
+	(void)ctx;
+	return own == DEAD ? 0 : own + 1000;
+}
+
 /* What a thread of a program waits for that has a lock of its own, with WORD. */
 static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
 				enum wp_wait wait)
@@ -1262,7 +1269,7 @@ static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
 				 .bytes = (const unsigned char *)&word,
 				 .len = sizeof(word) };
 	const struct wp_lock_query query = {
-		{ read_target, &target }, find_one, NULL, false
+		{ read_target, &target }, find_any, NULL, false
 	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = wait,
@@ -1296,12 +1303,27 @@ a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program(void **state)
 	assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
 }
 
+static void a_small_word_is_a_state_and_no_tid(void **state)
+{
+	struct waiter t = decode_own(1000, 1000, "own_lock", WP_WAIT_FUTEX);
+
+	(void)state;
+	assert_int_equal(t.lock.owner_tid, 2000);
+	for (uint32_t word = 1; word < 1000; word++) {
+		t = decode_own(word, word, "own_lock", WP_WAIT_FUTEX);
+		assert_int_equal(t.lock.holder, UNKNOWN);
+		t = decode_own(W(word), W(word), "own_lock", WP_WAIT_FUTEX);
+		assert_int_equal(t.lock.holder, UNKNOWN);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_condvar_is_one_object),
 		cmocka_unit_test(
 			a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program),
+		cmocka_unit_test(a_small_word_is_a_state_and_no_tid),
 		cmocka_unit_test(each_kind_is_told),
 		cmocka_unit_test(what_fails_a_check_is_not_guessed),
 		cmocka_unit_test(every_part_of_memory_is_safe),
