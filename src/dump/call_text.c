@@ -288,6 +288,13 @@ static void say_object(struct wp_call_words *w)
 		wp_call_say(w, " fd %d", (int)w->call->args[info->fd_arg]);
 }
 
+static void move_words(struct wp_call_words *w, uint64_t out)
+{
+	say_object(w);
+	wp_call_say(w, " to ");
+	wp_call_say_fd(w, (int)out);
+}
+
 static void flock_words(struct wp_call_words *w)
 {
 	say_object(w);
@@ -348,6 +355,12 @@ static void describe_arguments(struct wp_call_words *w)
 		break;
 	case SYS_waitid:
 		waitid_words(w);
+		break;
+	case SYS_splice:
+		move_words(w, w->call->args[2]);
+		break;
+	case SYS_tee:
+		move_words(w, w->call->args[1]);
 		break;
 	case SYS_flock:
 		flock_words(w);

@@ -161,10 +161,25 @@ static bool is_write(long nr)
 	}
 }
 
-/* THREAD waits on its pipe or socket FD. */
-static int add_other_end(struct wp_links *links, uint32_t thread, int fd)
+/* May PROCESS write to its descriptor FD?  Not if that cannot be read. */
+static bool is_writable(const struct wp_snapshot_process *process, int fd)
 {
-	long nr = wp_links_thread(links, thread)->call.nr;
+	bool reads, writes;
+	char path[64], text[4096];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "fdinfo/%d", fd);
+	n = wp_io_read_at(process->process.proc_fd, path, text, sizeof(text));
+	return n > 0 &&
+	       !wp_fd_holders_parse_flags(&reads, &writes, text, (size_t)n) &&
+	       writes;
+}
+
+/* THREAD waits on its pipe or socket FD, if that is a pipe for a writer or a reader.
+ * -ENOENT: nobody is known who has the other end. */
+static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
+			 bool wants_writer)
+{
 	struct wp_links_wait wait = { .thread = thread, .fd = fd };
 	char link[PATH_MAX];
 	bool is_socket;
@@ -172,16 +187,56 @@ static int add_other_end(struct wp_links *links, uint32_t thread, int fd)
 
 	if (!find_other_end(wp_links_process(links, thread), fd, link,
 			    sizeof(link), &st, &is_socket))
-		return 0;
+		return -ENOENT;
 	wait.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
-	wait.wants_writer = is_socket || !is_write(nr);
+	wait.wants_writer = is_socket || wants_writer;
 	return wp_links_add_wait(links, &wait, link, &st, NULL);
+}
+
+/* THREAD moves data from IN to OUT, and waits for one of them: for which, nothing
+ * tells.  With the edges of both it is stuck only if nobody could end either wait. */
+static int add_both_ends(struct wp_links *links, uint32_t thread, int in,
+			 int out)
+{
+	int rc = add_other_end(links, thread, in, true);
+
+	if (!rc)
+		rc = add_other_end(links, thread, out, false);
+	if (rc == -ENOENT)
+		wp_links_thread(links, thread)->open_ended = true;
+	return rc;
+}
+
+static int add_ends(struct wp_links *links, uint32_t thread)
+{
+	const struct wp_dump_thread *t = wp_links_thread(links, thread);
+	const struct wp_syscall_info *info = wp_syscall_find(t->call.nr);
+	const uint64_t *args = t->call.args;
+	bool writes = is_write(t->call.nr);
+
+	switch (t->call.nr) {
+	case SYS_splice:
+		return add_both_ends(links, thread, (int)args[0], (int)args[2]);
+	case SYS_tee:
+		return add_both_ends(links, thread, (int)args[0], (int)args[1]);
+	case SYS_vmsplice:
+		/* fs/splice.c, vmsplice_type: a descriptor that may be written
+		 * to is written to. */
+		writes = is_writable(wp_links_process(links, thread),
+				     (int)args[0]);
+		break;
+	}
+	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&
+	    info->fd_arg >= 0)
+		return add_other_end(links, thread, (int)args[info->fd_arg],
+				     !writes);
+	return 0;
 }
 
 static int add_links(struct wp_links *links, uint32_t thread)
 {
 	const struct wp_dump_thread *t = wp_links_thread(links, thread);
-	const struct wp_syscall_info *info = wp_syscall_find(t->call.nr);
+	int rc;
 
 	if (t->state != WP_STATE_WAITING)
 		return 0;
@@ -196,11 +251,8 @@ static int add_links(struct wp_links *links, uint32_t thread)
 	}
 	if (t->wait == WP_WAIT_CHILD)
 		return wp_links_add_child(links, thread);
-	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&
-	    info->fd_arg >= 0)
-		return add_other_end(links, thread,
-				     (int)t->call.args[info->fd_arg]);
-	return 0;
+	rc = add_ends(links, thread);
+	return rc == -ENOENT ? 0 : rc;
 }
 
 static bool can_end(const struct wp_links *links, const struct wp_links_wait *w,

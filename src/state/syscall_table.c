@@ -46,9 +46,8 @@ static const struct row rows[] = {
 	  "fdatasync ftruncate getdents getdents64 fchdir fchmod fchown "
 	  "fstatfs readahead fgetxattr fsetxattr flistxattr fremovexattr "
 	  "sync_file_range fallocate preadv pwritev preadv2 pwritev2 syncfs "
-	  "copy_file_range splice",
+	  "copy_file_range splice sendfile",
 	  WP_WAIT_FILE, 0, OVER },
-	{ "sendfile", WP_WAIT_FILE, 1, OVER },
 	{ "open openat openat2 open_by_handle_at name_to_handle_at creat stat "
 	  "lstat newfstatat statx statfs ustat access faccessat faccessat2 "
 	  "truncate chdir chroot pivot_root rename renameat renameat2 mkdir "

@@ -257,6 +257,16 @@ static void a_file_lock_has_its_file(void **state)
 	assert_text(call, "fd 5 /x", "fcntl F_OFD_SETLKW fd 5 /x");
 }
 
+static void a_call_that_moves_data_has_both_ends(void **state)
+{
+	struct wp_dump_call call = { .nr = SYS_splice, .args = { 5, 0, 777 } };
+
+	(void)state;
+	assert_text(call, "fd 5 /x", "splice fd 5 /x to fd 777");
+	call = (struct wp_dump_call){ .nr = SYS_tee, .args = { 5, 777 } };
+	assert_text(call, "fd 5 /x", "tee fd 5 /x to fd 777");
+}
+
 static void other_calls_have_their_object(void **state)
 {
 	(void)state;
@@ -278,6 +288,7 @@ int main(void)
 		cmocka_unit_test(a_sleep_has_its_time),
 		cmocka_unit_test(a_wait_names_the_child),
 		cmocka_unit_test(a_file_lock_has_its_file),
+		cmocka_unit_test(a_call_that_moves_data_has_both_ends),
 		cmocka_unit_test(other_calls_have_their_object),
 	};
 

@@ -72,7 +72,7 @@ static void every_blocking_call_has_its_reason(void **state)
 		{ "sync", WP_WAIT_FILE, -1 },
 		{ "getdents64", WP_WAIT_FILE, 0 },
 		{ "openat", WP_WAIT_FILE, -1 },
-		{ "sendfile", WP_WAIT_FILE, 1 },
+		{ "sendfile", WP_WAIT_FILE, 0 },
 		{ "copy_file_range", WP_WAIT_FILE, 0 },
 		{ "splice", WP_WAIT_FILE, 0 },
 		{ "tee", WP_WAIT_PIPE, 0 },

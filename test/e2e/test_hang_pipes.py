@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that wait for either of two descriptors, or for another than their first."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import run_ns, wait_until, wallprof
+
+# A feeder fills a pipe, a mover moves what is in it or in a file to another pipe by
+# the call argv[1] until that is full, and its reader does as argv[2] says.
+MOVERS = r"""
+import ctypes, os, sys, time
+call, reader = sys.argv[1:]
+libc = ctypes.CDLL(None)
+class Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+in_read, in_write = os.pipe()
+out_read, out_write = os.pipe()
+file = os.open(sys.executable, os.O_RDONLY)
+def feed():
+    os.write(in_write, bytes(65536))
+def move():
+    if call == "splice":
+        os.splice(in_read, out_write, 65536)
+    elif call == "tee":
+        libc.tee(in_read, out_write, 65536, 0)
+    elif call == "vmsplice":
+        libc.vmsplice(out_write, ctypes.byref(Iovec(bytes(4096), 4096)), 1, 0)
+    else:
+        os.sendfile(out_write, file, 0, 65536)
+def child(work, *others):
+    pid = os.fork()
+    if pid == 0:
+        for fd in others:
+            os.close(fd)
+        while True:
+            work()
+    return pid
+feeder = child(feed, in_read, out_read, out_write)
+mover = child(move, in_write, out_read)
+for fd in in_read, in_write, out_write:
+    os.close(fd)
+print(feeder, mover, flush=True)
+if reader == "waits":
+    os.waitpid(mover, 0)
+time.sleep(3600)
+"""
+NUMBERS = {"splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75),
+           "sendfile": (40, 71)}
+
+
+def is_blocked(pid, numbers):
+    """Does PID sleep in one of these calls, and has not run for a while?"""
+    path = pathlib.Path(f"/proc/{pid}/syscall")
+    before = run_ns(pid)
+    if path.read_text().split()[0] not in map(str, numbers):
+        return False
+    signal.sigtimedwait([], 0.2)
+    return run_ns(pid) == before
+
+
+@pytest.mark.parametrize("call", NUMBERS)
+@pytest.mark.parametrize("reader, status, verdict", [
+    ("sleeps", 0, "healthy"), ("waits", 3, "deadlock")])
+def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
+    """Its reader could empty that, or waits for the call's process to end."""
+    proc = subprocess.Popen([sys.executable, "-c", MOVERS, call, reader],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        _, mover = map(int, proc.stdout.readline().split())
+        wait_until(lambda: is_blocked(mover, NUMBERS[call]))
+        run = wallprof("check", mover, "-i", "300ms").check(status)
+        assert run.out.startswith(verdict), run.out
+        text = wallprof("dump", mover, "-q").out
+        assert f"  in {call} fd " in text, text
+        if call in ("splice", "tee"):
+            assert text.count("pipe:[") >= 2 and " to fd " in text, text
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
