@@ -46,8 +46,11 @@ struct wp_fd_holders {
 	struct wp_fd_holder *v;
 	size_t len;
 	size_t cap;
-	/* Number of processes whose /proc/PID/fd may not be read. */
+	/* Number of processes but kernel threads whose /proc/PID/fd may not be
+	 * read; those that /proc hides count as one.  When the last of them
+	 * started, in clock ticks after boot; UINT64_MAX: not known. */
 	uint32_t denied;
+	uint64_t last_denied;
 	/* The search ended at the deadline or at MAX results. */
 	bool cut;
 };
@@ -60,8 +63,9 @@ struct wp_fd_holders {
 /* Replace HOLDERS by the descriptors of all processes that refer to any of
  * OBJECTS[0..n), at most MAX, searching until DEADLINE_NS of CLOCK_MONOTONIC at
  * the latest.  Costs about 5 us for each descriptor of the machine.  Of the
- * threads of a process only the thread group leader's descriptor table is read
- * (unshare(2), CLONE_FILES).
+ * threads of a process only one descriptor table is read (unshare(2),
+ * CLONE_FILES): the thread group leader's, or if that is empty, as that of one that
+ * has exited, the first other one that is not.
  *
  * Returns 0 or -ENOMEM; -ENOTSUP when there is no /proc.
  */

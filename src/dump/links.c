@@ -13,6 +13,7 @@
 
 #include "links.h"
 #include "wallprof/clock.h"
+#include "wallprof/procfs.h"
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
 #include "wallprof/unix_peer.h"
@@ -279,6 +280,25 @@ static int add_holder(struct wp_links *links, const struct wp_links_wait *w,
 		o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" : "OFDLCK");
 }
 
+/* May a process whose descriptors could not be read have what THREAD waits for?  By
+ * fork(2) from where the waiting process has it, as a child of sudo(8) does: not if
+ * all of them are older than the session is. */
+static bool may_be_denied(const struct wp_links *links, uint32_t thread,
+			  const struct wp_fd_holders *holders)
+{
+	struct wp_proc_stat stat;
+	char path[64], text[4096];
+	ssize_t n;
+
+	if (!holders->denied)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/stat",
+		 getsid(wp_links_process(links, thread)->process.pid));
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	return n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	       holders->last_denied >= stat.start_time;
+}
+
 static int add_holders(struct wp_links *links,
 		       const struct wp_fd_holders *holders)
 {
@@ -289,7 +309,7 @@ static int add_holders(struct wp_links *links,
 		const struct wp_links_wait *w = &links->waits[i];
 		uint32_t nedges = dump->nedges;
 
-		if (holders->cut)
+		if (holders->cut || may_be_denied(links, w->thread, holders))
 			dump->threads[w->thread].open_ended = true;
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))

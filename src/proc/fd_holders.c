@@ -111,27 +111,102 @@ static bool is_over(struct job *job)
 	return holders->cut;
 }
 
-static int scan_process(struct job *job, pid_t pid, int proc_fd)
+static bool is_denial(int error)
+{
+	return error == EACCES || error == EPERM;
+}
+
+/* What the process at PROC_FD, or -1, has open is not known. */
+static void deny(struct wp_fd_holders *holders, int proc_fd)
+{
+	uint64_t start_time = UINT64_MAX;
+	struct wp_proc_stat stat;
+	char text[4096];
+	ssize_t n = proc_fd < 0 ?
+			    -1 :
+			    wp_io_read_at(proc_fd, "stat", text, sizeof(text));
+
+	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n)) {
+		if (stat.kernel_thread)
+			return;
+		start_time = stat.start_time;
+	}
+	holders->denied++;
+	if (start_time > holders->last_denied)
+		holders->last_denied = start_time;
+}
+
+/* *RET_N is how many there are. */
+static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 {
 	int fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool denied = false;
 	int rc = 0;
 
+	*ret_n = 0;
 	if (!dir) {
-		job->holders->denied += errno == EACCES || errno == EPERM;
+		if (is_denial(errno))
+			deny(job->holders, proc_fd);
 		if (fd >= 0)
 			close(fd);
 		return 0;
 	}
 	errno = 0;
-	while (!rc && !is_over(job) && (entry = readdir(dir)))
-		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
-			rc = check_fd(job, pid, proc_fd, fd, entry->d_name);
-	/* Some kernels deny the reading of the directory, not its opening. */
-	job->holders->denied += !rc && (errno == EACCES || errno == EPERM);
+	while (!rc && !is_over(job) && (entry = readdir(dir))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		rc = check_fd(job, pid, proc_fd, fd, entry->d_name);
+		++*ret_n;
+		denied |= is_denial(errno);
+	}
+	/* Some kernels deny the reading of the directory, not its opening; who
+	 * may open all files, but not trace, is denied what is in it. */
+	if (!rc && (denied || is_denial(errno)))
+		deny(job->holders, proc_fd);
 	closedir(dir);
 	return rc;
+}
+
+/* A leader that has exited has no descriptors any more, its threads go on to have
+ * them: read those of the first that has any. */
+static int scan_threads(struct job *job, pid_t pid, int proc_fd)
+{
+	int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	size_t n = 0;
+	int rc = 0;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && !rc && !n && !is_over(job) && (entry = readdir(dir))) {
+		int tid = (int)strtol(entry->d_name, NULL, 10);
+		int task = tid > 0 && tid != pid ?
+				   openat(fd, entry->d_name,
+					  O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
+				   -1;
+
+		if (task < 0)
+			continue;
+		rc = scan_fds(job, pid, task, &n);
+		close(task);
+	}
+	if (dir)
+		closedir(dir);
+	return rc;
+}
+
+static int scan_process(struct job *job, pid_t pid, int proc_fd)
+{
+	uint32_t denied = job->holders->denied;
+	size_t n;
+	int rc = scan_fds(job, pid, proc_fd, &n);
+
+	return rc || n || job->holders->denied != denied ?
+		       rc :
+		       scan_threads(job, pid, proc_fd);
 }
 
 int wp_fd_holders_find(struct wp_fd_holders *holders,
@@ -145,12 +220,17 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 
 	holders->len = 0;
 	holders->denied = 0;
+	holders->last_denied = 0;
 	holders->cut = false;
 	if (!n)
 		return 0;
 	dir = opendir("/proc");
 	if (!dir)
 		return errno == ENOMEM ? -ENOMEM : -ENOTSUP;
+	/* With hidepid=2 those of others are not even listed, the first of all
+	 * among them. */
+	if (access("/proc/1", F_OK))
+		deny(holders, -1);
 	while (!rc && !is_over(&job) && (entry = readdir(dir))) {
 		int fd;
 
@@ -158,9 +238,12 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 			continue;
 		fd = openat(dirfd(dir), entry->d_name,
 			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		/* The process has ended. */
-		if (fd < 0)
+		/* The process has ended, or there is hidepid=1. */
+		if (fd < 0) {
+			if (is_denial(errno))
+				deny(holders, -1);
 			continue;
+		}
 		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10),
 				  fd);
 		close(fd);

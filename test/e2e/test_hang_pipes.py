@@ -83,3 +83,37 @@ def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+# Reads a pipe of which it has both ends.
+OWN_PIPE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("READY", flush=True)
+os.read(int(sys.argv[1]), 1)
+"""
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="cannot be another user")
+def test_a_pipe_that_another_user_has_open(tmp_path):
+    """Whose descriptors may not be read: this test's."""
+    ends = os.pipe()
+    proc = subprocess.Popen([*NOBODY, sys.executable, "-c", OWN_PIPE,
+                             str(ends[0])], stdout=subprocess.PIPE, text=True,
+                            pass_fds=ends, cwd=tmp_path)
+    try:
+        assert proc.stdout.readline() == "READY\n"
+        wait_until(lambda: is_blocked(proc.pid, (0, 63)))
+        for prefix in NOBODY, ():
+            run = wallprof("check", proc.pid, "-i", "300ms",
+                           prefix=prefix).check(0)
+            assert run.out.startswith("healthy"), run.out
+        os.close(ends[1])
+        run = wallprof("check", proc.pid, "-i", "300ms").check(3)
+        assert "waits for its own process" in run.out, run.out
+        wallprof("check", proc.pid, "-i", "300ms", prefix=NOBODY).check(0)
+    finally:
+        proc.kill()
+        proc.wait()
+        os.close(ends[0])

@@ -13,6 +13,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -499,6 +500,49 @@ static void holders_of_pipes_and_fifos_are_found(void **state)
 	wp_fd_holders_clear(&peers);
 }
 
+static void *pause_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* A child whose first thread has left, and another one has not. */
+static void what_a_process_without_its_leader_holds_is_found(void **state)
+{
+	struct wp_fd_holders peers = WP_FD_HOLDERS_INIT;
+	char link[64], path[64], text[1024] = "";
+	struct wp_fd_object object = { .link = link };
+	pid_t parent = getpid(), child;
+	pthread_t thread;
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	link_of(pipes[0], link, sizeof(link));
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent ||
+		    pthread_create(&thread, NULL, pause_for_ever, NULL))
+			_exit(1);
+		close(pipes[0]);
+		pthread_exit(NULL);
+	}
+	close(pipes[1]);
+	snprintf(path, sizeof(path), "/proc/%d/stat", child);
+	while (!strstr(text, ") Z "))
+		assert_true(wp_io_read_at(-1, path, text, sizeof(text)) > 0);
+	assert_int_equal(wp_fd_holders_find(&peers, &object, 1, MANY, FOREVER),
+			 0);
+	assert_int_equal(peers.len, 2);
+	assert_true(has(&peers, 0, getpid(), pipes[0], true, false));
+	assert_true(has(&peers, 0, child, pipes[1], false, true));
+	end(child);
+	close(pipes[0]);
+	wp_fd_holders_clear(&peers);
+}
+
 static void bounds_end_a_scan_and_it_says_so(void **state)
 {
 	struct wp_fd_holders peers = WP_FD_HOLDERS_INIT;
@@ -727,6 +771,8 @@ int main(void)
 		cmocka_unit_test(answers_of_the_socket_tables_are_checked),
 		cmocka_unit_test(answers_that_are_short_say_what_they_can),
 		cmocka_unit_test(holders_of_pipes_and_fifos_are_found),
+		cmocka_unit_test(
+			what_a_process_without_its_leader_holds_is_found),
 		cmocka_unit_test(bounds_end_a_scan_and_it_says_so),
 		cmocka_unit_test(ends_of_unix_sockets_lead_to_each_other),
 		cmocka_unit_test(
