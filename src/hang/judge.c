@@ -3,6 +3,7 @@
 #include "judge.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,21 @@ uint32_t wp_judge_find_end(struct wp_judge *j, uint32_t i)
 	return end;
 }
 
+/* Another process may have the futex that T waits for as well (PTHREAD_PROCESS_SHARED),
+ * and end the wait: of one that has not, the call says so (futex(2)). */
+static bool is_shared(const struct wp_dump_thread *t)
+{
+	return t->call.nr == SYS_futex &&
+	       !(t->call.args[1] & FUTEX_PRIVATE_FLAG);
+}
+
+/* T waits for a lock whose holder is not known, and may be of another process. */
+static bool may_be_held_outside(const struct wp_dump_thread *t)
+{
+	return is_shared(t) && t->lock.holder != WP_HOLDER_THREAD &&
+	       t->lock.holder != WP_HOLDER_GONE;
+}
+
 /* No thread of process P, which holds a file lock, runs or waits for work. */
 static bool holder_is_asleep(const struct wp_dump *dump, uint32_t p)
 {
@@ -195,7 +211,7 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 	if (wp_judge_is_file_lock(t))
 		return file_lock_is_hung(g, i);
 	/* A holder that is not in the dump started after the sampling. */
-	return t->lock.holder != WP_HOLDER_THREAD;
+	return t->lock.holder != WP_HOLDER_THREAD && !may_be_held_outside(t);
 }
 
 bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
@@ -219,7 +235,7 @@ static bool lock_is_inside(struct wp_judge *j, uint32_t i)
 	const struct wp_dump_thread *t = &j->dump->threads[i];
 	uint32_t end = wp_judge_find_end(j, i);
 
-	if (wp_judge_is_file_lock(t) ||
+	if (wp_judge_is_file_lock(t) || may_be_held_outside(t) ||
 	    j->dump->threads[end].process != t->process)
 		return false;
 	return end != i || t->lock.holder != WP_HOLDER_THREAD ||
@@ -237,14 +253,16 @@ bool wp_judge_waits_inside(struct wp_judge *j, uint32_t i)
 	case WP_WAIT_LOCK:
 		return lock_is_inside(j, i);
 	case WP_WAIT_JOIN:
+		return true;
 	case WP_WAIT_CONDVAR:
 	case WP_WAIT_BARRIER:
-		return true;
+		return !is_shared(t);
 	case WP_WAIT_SEMAPHORE:
 		/* A signal handler may call sem_post; any process that has
 		 * the key may end a semop(2). */
 		return !dump->processes[t->process].catches_signals &&
-		       t->call.nr != SYS_semop && t->call.nr != SYS_semtimedop;
+		       !is_shared(t) && t->call.nr != SYS_semop &&
+		       t->call.nr != SYS_semtimedop;
 	default:
 		return false;
 	}

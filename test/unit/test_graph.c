@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -656,7 +657,12 @@ static void a_lost_wakeup_is_no_progress(void **state)
 		long call;
 		bool timed, open_ended, signals;
 		enum wp_verdict want;
+		bool shared;
 	} cases[] = {
+		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY, 1 },
+		{ WP_WAIT_BARRIER, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY, 1 },
+		{ WP_WAIT_SEMAPHORE, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY,
+		  1 },
 		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 0, WP_VERDICT_NO_PROGRESS },
 		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 1, WP_VERDICT_NO_PROGRESS },
 		{ WP_WAIT_CONDVAR, SYS_futex, 1, 0, 0, WP_VERDICT_HEALTHY },
@@ -684,12 +690,46 @@ static void a_lost_wakeup_is_no_progress(void **state)
 		join(&d, 1, 2);
 		d.threads[3].wait = cases[i].wait;
 		d.threads[3].call.nr = cases[i].call;
+		d.threads[3].call.args[1] = cases[i].shared ?
+						    0 :
+						    FUTEX_PRIVATE_FLAG;
 		d.threads[3].call.timed = cases[i].timed;
 		d.threads[3].open_ended = cases[i].open_ended;
 		d.processes[0].catches_signals = cases[i].signals;
 		build(&d);
 		assert_int_equal(count_stuck(&d), 0);
 		assert_int_equal(judge(&d, "1 exiting"), cases[i].want);
+		wp_dump_clear(&d);
+	}
+}
+
+static void a_lock_of_several_processes_may_be_held_by_another(void **state)
+{
+	static const struct {
+		enum wp_holder holder;
+		bool shared;
+		enum wp_verdict want;
+	} cases[] = {
+		{ WP_HOLDER_NOT_RECORDED, true, WP_VERDICT_HEALTHY },
+		{ WP_HOLDER_NOT_RECORDED, false, WP_VERDICT_NO_PROGRESS },
+		{ WP_HOLDER_READERS, true, WP_VERDICT_HEALTHY },
+		{ WP_HOLDER_READERS, false, WP_VERDICT_NO_PROGRESS },
+		{ WP_HOLDER_GONE, true, WP_VERDICT_NO_PROGRESS },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wp_dump d;
+
+		start(&d, 2, WP_WAIT_LOCK);
+		lock(&d, 1, 0);
+		wait_for(&d, 0, WP_LOCK_MUTEX, cases[i].holder, 0);
+		d.threads[0].call.nr = SYS_futex;
+		d.threads[0].call.args[1] = cases[i].shared ?
+						    0 :
+						    FUTEX_PRIVATE_FLAG;
+		build(&d);
+		assert_int_equal(judge(&d, "between the looks"), cases[i].want);
 		wp_dump_clear(&d);
 	}
 }
@@ -1253,6 +1293,8 @@ int main(void)
 		cmocka_unit_test(pools_that_wait_for_work_are_well),
 		cmocka_unit_test(a_pool_behind_an_ownerless_lock_is_well),
 		cmocka_unit_test(a_lost_wakeup_is_no_progress),
+		cmocka_unit_test(
+			a_lock_of_several_processes_may_be_held_by_another),
 		cmocka_unit_test(a_ring_that_one_gives_up_is_well),
 		cmocka_unit_test(a_thread_that_ran_is_progress),
 		cmocka_unit_test(a_cycle_is_one_even_if_its_threads_ran_before),
