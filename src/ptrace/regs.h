@@ -13,7 +13,7 @@
 void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret);
 
 /* As wp_tracer_read_regs, of stopped thread TID.  REPAIR false: the thread's
- * registers are not written, for a signal is about to be delivered.
+ * registers are not written, for a signal's handler is about to be called.
  *
  * RET_RESTART has what wp_regs_note_call noted.  Its PENDING: the repair takes another stop.  The caller lets the thread
  * go on by PTRACE_SYSEMU and calls wp_regs_end_restart at its next stop. */

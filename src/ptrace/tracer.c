@@ -139,14 +139,46 @@ static void detach(pid_t tid, int sig)
 	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
 }
 
+/* The number after NAME of the status of thread TID (proc(5)), in BASE. */
+static bool read_status(pid_t tid, const char *name, int base, uint64_t *ret)
+{
+	char path[32], text[4096];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n > 0 && !wp_proc_status_parse(ret, text, (size_t)n, name, base);
+}
+
+/* Has thread TID a handler for SIG?  True also if that cannot be known. */
+static bool has_handler(pid_t tid, int sig)
+{
+	uint64_t caught;
+
+	return !read_status(tid, "SigCgt", 16, &caught) ||
+	       (caught >> (sig - 1) & 1);
+}
+
+/* Is the call that TRACEE stopped in to go on?  Not before a handler: then EINTR is
+ * the program's due, and the kernel itself decides between handler and restart. */
+static bool is_to_go_on(const struct wp_tracee *tracee)
+{
+	return !tracee->signal || !has_handler(tracee->tid, tracee->signal);
+}
+
 /* Let TRACEE, which has stopped with STATUS on its way through its call, go.  False: it
  * will stop once more. */
 static bool end_call(struct wp_tracee *tracee, int status)
 {
+	int sig = signal_of_stop(status);
+
+	if (sig && !has_handler(tracee->tid, sig) &&
+	    !ptrace(PTRACE_SYSEMU, tracee->tid, 0, (void *)(intptr_t)sig))
+		return false;
 	if (wp_regs_end_restart(tracee->tid, status, &tracee->restart) &&
 	    !ptrace(PTRACE_SYSCALL, tracee->tid, 0, 0))
 		return false;
-	detach(tracee->tid, signal_of_stop(status));
+	detach(tracee->tid, sig);
 	return true;
 }
 
@@ -161,7 +193,8 @@ static bool end_restart(struct wp_tracee *tracee)
 	tracee->stopped = false;
 	tracee->unwanted = true;
 	tracee->cookie = 0;
-	if (ptrace(PTRACE_SYSEMU, tracee->tid, 0, 0))
+	if (ptrace(PTRACE_SYSEMU, tracee->tid, 0,
+		   (void *)(intptr_t)tracee->signal))
 		return true;
 	do {
 		tid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
@@ -180,8 +213,8 @@ static bool let_go(struct wp_tracee *tracee)
 
 	/* It may have died; then there is nothing to undo. */
 	if (!tracee->repaired)
-		(void)!wp_regs_read(tracee->tid, !tracee->signal, &regs, &facts,
-				    &tracee->restart);
+		(void)!wp_regs_read(tracee->tid, is_to_go_on(tracee), &regs,
+				    &facts, &tracee->restart);
 	tracee->repaired = true;
 	if (tracee->restart.pending)
 		return end_restart(tracee);
@@ -314,25 +347,17 @@ struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)
 
 bool wp_tracer_has_filter(pid_t tid)
 {
-	char path[32], text[4096];
 	uint64_t mode;
-	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n > 0 &&
-	       !wp_proc_status_parse(&mode, text, (size_t)n, "Seccomp", 10) &&
-	       mode == 2;
+	return read_status(tid, "Seccomp", 10, &mode) && mode == 2;
 }
 
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts)
 {
 	tracee->repaired = true;
-	/* With a signal on its way EINTR is the program's due, and the kernel
-	 * itself decides between handler and restart. */
-	return wp_regs_read(tracee->tid, !tracee->signal, ret_regs, ret_facts,
-			    &tracee->restart);
+	return wp_regs_read(tracee->tid, is_to_go_on(tracee), ret_regs,
+			    ret_facts, &tracee->restart);
 }
 
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)

@@ -41,6 +41,21 @@ def test_no_call_fails_with_eintr(start, tmp_path, stop, seconds):
         assert truth[name]["wakes"] > seconds / 0.150 * 0.5, truth
 
 
+@pytest.mark.parametrize("to", ["threads", "process"])
+def test_ignored_signals_end_hardly_a_call(start, tmp_path, to):
+    target = start("eintr", to)
+    run = wallprof("-p", target.pid, "-d", 5, "-r", 1000, "--stop", "auto",
+                   output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    target.assert_unharmed()
+    truth = target.truth()
+    sent = truth.pop("signals")["sent"]
+    eintrs = sum(t["eintrs"] for t in truth.values())
+    assert sent > 1000
+    # One for the process that comes while the first thread is held wakes another.
+    assert eintrs <= (0 if to == "threads" else sent / 50), truth
+
+
 def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
     target = start("seccomp")
     for stop in ("auto", "all"):
