@@ -16,6 +16,7 @@ enum { SPARE_FDS = 64 };
 
 /* Parts of a file that PROCESS has mapped. */
 struct wp_image_memory {
+	/* NULL: it has ended. */
 	const struct wp_process *process;
 	/* In the order of addresses. */
 	size_t len;
@@ -30,6 +31,8 @@ static long read_memory(void *src, void *buf, size_t len, uint64_t off)
 {
 	const struct wp_image_memory *m = src;
 
+	if (!m->process)
+		return -ESRCH;
 	for (size_t i = 0; i < m->len; i++) {
 		uint64_t at = off - m->v[i].off, left;
 
@@ -137,8 +140,12 @@ static int open_image(const struct wp_image_cache *cache,
 	entry->memory = list_regions(process, maps, map, &size);
 	if (!entry->memory)
 		return -ENOMEM;
-	return wp_elf_image_open_memory(entry->image, size, read_memory,
-					entry->memory, NULL);
+	rc = wp_elf_image_open_memory(entry->image, size, read_memory,
+				      entry->memory, NULL);
+	/* The vDSO, of some pages, is named when its process may have ended. */
+	if (!rc && !map->ino)
+		(void)!wp_elf_image_whole(entry->image);
+	return rc;
 }
 
 static bool has_elf(const struct wp_maps *maps, const struct wp_map *map)
@@ -188,6 +195,17 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 	cache->v[cache->len++] = entry;
 	*ret = entry.image;
 	return 0;
+}
+
+void wp_image_cache_forget(struct wp_image_cache *cache,
+			   const struct wp_process *process)
+{
+	for (size_t i = 0; i < cache->len; i++) {
+		struct wp_image_memory *memory = cache->v[i].memory;
+
+		if (memory && memory->process == process)
+			memory->process = NULL;
+	}
 }
 
 uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache)

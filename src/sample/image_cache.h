@@ -45,13 +45,17 @@ struct wp_image_cache {
 	}
 
 /* The image of the file behind MAP, a region of MAPS, which are those of PROCESS,
- * in *RET: NULL when there is none that can be read.  PROCESS is borrowed for as
- * long as the image is read.  0, or -ENOMEM: it cannot even be remembered. */
+ * in *RET: NULL when there is none that can be read.  PROCESS is borrowed until
+ * wp_image_cache_forget.  0, or -ENOMEM: it cannot even be remembered. */
 WP_MUST_CHECK
 int wp_image_cache_find(struct wp_image_cache *cache,
 			const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map,
 			struct wp_elf_image **ret);
+
+/* PROCESS is about to be freed: what was not read of its memory is lost. */
+void wp_image_cache_forget(struct wp_image_cache *cache,
+			   const struct wp_process *process);
 
 /* The number of files of which --max-memory left out parts. */
 uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache);

@@ -108,6 +108,7 @@ int wp_sampler_retire(struct wp_sampler *loop,
 			continue;
 		}
 		wp_target_free(target);
+		wp_image_cache_forget(&loop->images, process);
 		ended(ctx, process);
 	}
 	loop->ntargets = n;

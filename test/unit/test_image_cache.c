@@ -125,6 +125,36 @@ static void the_vdso_is_read_from_the_memory_of_each_process(void **state)
 	assert_int_equal(own->cache.len, 2);
 }
 
+/* Another may be at its address. */
+static void the_vdso_outlives_its_process(void **state)
+{
+	struct own *own = *state;
+	const struct wp_map *map = map_called(own, "[vdso]");
+	struct wp_process *process = malloc(sizeof(*process));
+	struct wp_elf_image *image;
+	const uint8_t *whole;
+
+	if (!map) {
+		free(process);
+		skip();
+		return;
+	}
+	*process = (struct wp_process)WP_PROCESS_INIT;
+	assert_int_equal(wp_process_open(process, getpid(), NULL), 0);
+	image = find(own, process, map);
+	assert_non_null(image);
+	wp_image_cache_forget(&own->cache, process);
+	wp_process_clear(process);
+	free(process);
+	whole = wp_elf_image_whole(image);
+	assert_non_null(whole);
+	assert_memory_equal(whole, (void *)(uintptr_t)map->start_avma,
+			    map->end_avma - map->start_avma);
+	image = find(own, &own->other, map);
+	wp_image_cache_forget(&own->cache, &own->other);
+	assert_ptr_not_equal(find(own, &own->other, map), image);
+}
+
 static void what_is_no_elf_file_is_remembered(void **state)
 {
 	struct own *own = *state;
@@ -263,6 +293,7 @@ int main(void)
 		TEST(a_file_is_opened_once_for_all_processes),
 		TEST(memory_that_is_no_file_has_no_image),
 		TEST(the_vdso_is_read_from_the_memory_of_each_process),
+		TEST(the_vdso_outlives_its_process),
 		TEST(what_is_no_elf_file_is_remembered),
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_in_dev_shm_is_a_file),
