@@ -29,6 +29,9 @@ struct run {
 	 * kept if KEEPS. */
 	const struct wp_namer_module *module;
 	bool keeps;
+	/* Children were given a debug file that others may have made: nothing that
+	 * they say is kept from then on. */
+	bool is_tainted;
 	struct wp_name_key key;
 	struct wp_cached_names names;
 };
@@ -56,7 +59,8 @@ static void begin_module(struct run *run, const struct wp_namer_module *m)
 {
 	wp_cached_names_clear(&run->names);
 	run->module = m;
-	run->keeps = m && !wp_name_key_init(&run->key, run->namer, m);
+	run->keeps = m && !run->is_tainted &&
+		     !wp_name_key_init(&run->key, run->namer, m);
 	/* Servers may have debug files that were not here. */
 	if (run->keeps)
 		wp_cached_names_load(&run->names, run->dir_fd, &run->key,
@@ -115,6 +119,18 @@ static int answer_all(struct run *run)
 			from = to;
 		}
 	return rc;
+}
+
+static void see_opened(void *ctx, uint32_t module, int fd, const char *path)
+{
+	struct run *run = ctx;
+
+	if (!run->module || run->module->id != module)
+		begin_module(run, wp_namer_find(run->namer, module));
+	if (!run->keeps || !wp_name_key_allows(&run->key, fd, path)) {
+		run->is_tainted = true;
+		run->keeps = false;
+	}
 }
 
 static int take_kept(void *ctx, uint32_t index,
@@ -180,7 +196,7 @@ static void has_rest(void *ctx, uint32_t module,
 	run->namer->has(run->namer->ctx, module, has);
 }
 
-/* A child that reads nothing which others may have written. */
+/* By a child that reads no module which others may have written. */
 static int name_kept(struct run *run, struct wp_namer_end *end)
 {
 	struct wp_namer namer = *run->namer;
@@ -190,6 +206,7 @@ static int name_kept(struct run *run, struct wp_namer_end *end)
 	namer.addresses = run->kept.v;
 	namer.naddresses = run->kept.n;
 	namer.perf_map_fd = -1;
+	namer.opened = see_opened;
 	namer.answer = take_kept;
 	namer.has = has_kept;
 	namer.ctx = run;

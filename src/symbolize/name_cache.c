@@ -127,6 +127,20 @@ int wp_name_key_init(struct wp_name_key *key, const struct wp_namer *namer,
 	return identify_debug(key, namer, m);
 }
 
+bool wp_name_key_allows(const struct wp_name_key *key, int fd, const char *path)
+{
+	uint64_t id[5];
+	struct stat st;
+
+	if (identify(fd, id))
+		return false;
+	if (!*path || !memcmp(id, key->debug, sizeof(id)))
+		return true;
+	/* The key does not tell what a root that the target has made for itself has
+	 * there. */
+	return !stat(path, &st) && st.st_dev == id[0] && st.st_ino == id[1];
+}
+
 /* BUILD-ID-HASH: what has another hash is another file, or was. */
 static void name_file(const struct wp_name_key *key, char name[FILE_NAME])
 {

@@ -64,6 +64,13 @@ WP_MUST_CHECK
 int wp_name_key_init(struct wp_name_key *key, const struct wp_namer *namer,
 		     const struct wp_namer_module *m);
 
+/* May what a child says that has read the debug file FD be kept for KEY?  Only if nobody
+ * but root and oneself can write it, and it is the one that KEY names, or a server's
+ * (PATH is ""), or what our own root has at PATH, too. */
+WP_MUST_CHECK
+bool wp_name_key_allows(const struct wp_name_key *key, int fd,
+			const char *path);
+
 /* Read what directory DIR_FD has of KEY; without debug information it counts if
  * TAKE_PLAIN, and not for ever.  NAMES is empty if there is nothing, or nothing of use;
  * the caller clears it. */

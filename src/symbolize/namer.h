@@ -59,6 +59,9 @@ struct wp_namer {
 	 * that got no answer.  Other than 0 ends the naming. */
 	int (*answer)(void *ctx, uint32_t index,
 		      const struct wp_symbol_line *lines, uint32_t n);
+	/* Called before the child gets debug file FD of MODULE, which lies at PATH below
+	 * one of ROOTS; "": a server gave it.  NULL: nobody is. */
+	void (*opened)(void *ctx, uint32_t module, int fd, const char *path);
 	/* Called after the last address of a module. */
 	void (*has)(void *ctx, uint32_t module,
 		    const struct wp_symbol_has *has);

@@ -104,6 +104,9 @@ static int serve_open(struct wp_namer_session *s)
 		fd = ask_servers(s, query, &nth);
 	}
 	if (fd >= 0) {
+		if (s->namer->opened)
+			s->namer->opened(s->namer->ctx, query->module, fd,
+					 path);
 		allow_memory(s->pid, fd);
 		if (!query->of_debug) {
 			s->debug_module = query->module;

@@ -22,6 +22,7 @@
 
 #include "../../src/symbolize/cached_names.h"
 #include "../../src/symbolize/name_cache.h"
+#include "wallprof/packet.h"
 
 enum { NMODULES = 3, START = 0x10000, OFF = 0x400, MANY = 4000 };
 
@@ -44,6 +45,8 @@ static struct asked {
 static struct wp_symbol_has said;
 static const char *prefix;
 static bool fails;
+/* A debug file that it asks for first: a .gnu_debuglink; NULL: none. */
+static const char *link_name;
 
 /* What the parent got: a name is PREFIX and the address. */
 static char *names[MANY];
@@ -83,6 +86,24 @@ static bool is_trusted(const struct wp_namer *namer, uint32_t module)
 	return false;
 }
 
+static void ask_for_link(int sock, uint32_t module)
+{
+	const struct wp_debug_query query = { .kind = WP_DEBUG_BY_LINK,
+					      .module = module,
+					      .name = link_name };
+	struct wp_protocol_buf wire = WP_PROTOCOL_INIT;
+	struct wp_protocol_reply reply;
+	int fd = -1;
+
+	if (wp_protocol_add_open(&wire, &query, 0) ||
+	    send(sock, wire.data, wire.len, MSG_NOSIGNAL) !=
+		    (ssize_t)wire.len ||
+	    wp_packet_take(sock, &reply, sizeof(reply), true, &fd, 1) !=
+		    sizeof(reply) ||
+	    !reply.found)
+		_exit(1);
+}
+
 /* Names all, or all but the last. */
 static void child(const struct wp_namer *namer, uint32_t first, int sock,
 		  pid_t parent)
@@ -93,6 +114,8 @@ static void child(const struct wp_namer *namer, uint32_t first, int sock,
 
 	(void)parent;
 	asked->children++;
+	if (link_name)
+		ask_for_link(sock, v[first].module);
 	for (uint32_t i = first; i < namer->naddresses; i++) {
 		char name[160];
 		struct wp_symbol_line lines[] = {
@@ -223,6 +246,7 @@ static int setup(void **state)
 	said = (struct wp_symbol_has){ .functions = true, .debug_file = true };
 	prefix = "first";
 	fails = false;
+	link_name = NULL;
 	return 0;
 }
 
@@ -340,6 +364,42 @@ static void a_debug_file_that_has_come_is_read(void **state)
 }
 
 /* Names without debug information, where servers are asked, or an hour has passed. */
+/* Of a root that the target has made for itself, with our own files in it. */
+static void what_another_roots_debug_file_says_is_not_kept(void **state)
+{
+	static const char magic[] = "\177ELF";
+	char path[PATH_MAX];
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/lib", root);
+	assert_int_equal(mkdir(path, 0755), 0);
+	fd = open_file("lib/a.debug");
+	assert_int_equal(write(fd, magic, sizeof(magic)), sizeof(magic));
+	link_name = "a.debug";
+	address(1, 2, 5);
+	run(NULL);
+	assert_name(9, "first");
+	/* Neither what it says of the file, nor of any other. */
+	run(NULL);
+	assert_int_equal(asked->addresses, 10);
+	/* What our own root has there is what anybody is given. */
+	roots[0] = "";
+	snprintf(path, sizeof(path), "%s/lib/a.so", root);
+	modules[0].module.path = path;
+	run(NULL);
+	assert_int_equal(asked->addresses, 10);
+	run(NULL);
+	assert_int_equal(asked->addresses, 0);
+	/* Unless others can write it. */
+	address(1, 2, 6);
+	assert_int_equal(fchmod(fd, 0646), 0);
+	run(NULL);
+	run(NULL);
+	assert_int_equal(asked->addresses, 2);
+	close(fd);
+}
+
 static void plain_names_are_not_kept_for_ever(void **state)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, 0 } };
@@ -584,6 +644,7 @@ int main(void)
 		TEST(only_what_is_missing_is_asked_for),
 		TEST(a_file_that_has_changed_is_named_anew),
 		TEST(a_debug_file_that_has_come_is_read),
+		TEST(what_another_roots_debug_file_says_is_not_kept),
 		TEST(plain_names_are_not_kept_for_ever),
 		TEST(what_others_can_write_is_not_kept),
 		TEST(what_a_child_did_not_end_is_not_kept),
