@@ -80,7 +80,7 @@ static void owe_running(struct wp_time_ledger *ledger, uint64_t told_ns)
 	uint64_t early = least(told_ns, ledger->running_early_ns), ns;
 
 	ledger->running_early_ns -= early;
-	ns = take_told(ledger, told_ns - early);
+	ns = take(ledger, told_ns - early);
 	ledger->run_refused_ns += told_ns - early - ns;
 	ledger->running_ns += ns;
 	ledger->all_running_ns += ns;
@@ -95,6 +95,22 @@ static void owe_runnable(struct wp_time_ledger *ledger, uint64_t told_ns)
 	ledger->still_owed_ns += ns;
 	ledger->runnable_ns += ns;
 	ledger->all_runnable_ns += ns;
+}
+
+/* Owe what NOW tells that was not told before. */
+static void owe_told(struct wp_time_ledger *ledger,
+		     const struct wp_schedstat *now)
+{
+	const struct wp_schedstat *base = &ledger->base;
+	uint64_t refused_ns = ledger->run_refused_ns;
+
+	owe_running(ledger, growth(now->run_ns, base->run_ns));
+	/* A thread that executes a program has the tid of the first thread from then
+	 * on (execve(2)), and brings its own books: what it ran and waited for a CPU
+	 * before is not of this tid. */
+	if (ledger->run_refused_ns - refused_ns <= COUNTED_NS)
+		owe_runnable(ledger, growth(now->wait_ns, base->wait_ns));
+	ledger->run_refused_ns -= growth(base->run_ns, now->run_ns);
 }
 
 /* Owe the time up to NOW_NS as waiting.  It may have been accounted for up to a
@@ -115,11 +131,8 @@ void wp_time_ledger_read(struct wp_time_ledger *ledger,
 	uint64_t waiting_ns = ledger->waiting_ns;
 
 	pass(ledger, now_ns);
-	if (ledger->has_base) {
-		owe_running(ledger, growth(now->run_ns, ledger->base.run_ns));
-		owe_runnable(ledger,
-			     growth(now->wait_ns, ledger->base.wait_ns));
-	}
+	if (ledger->has_base)
+		owe_told(ledger, now);
 	if (moved) {
 		ledger->still_since_ns = ledger->ready ? ledger->accounted_ns :
 							 0;
@@ -396,18 +409,18 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 				  const struct wp_schedstat *now,
 				  bool from_birth, uint64_t *ret_slices)
 {
-	uint64_t run_ns = 0, more_ns;
+	uint64_t run_ns, more_ns;
 
 	if (!ledger->run_is_known) {
 		ledger->run_before_ns += from_birth ? 0 : now->run_ns;
 		ledger->slices = from_birth ? 0 : now->slices;
 	}
 	ledger->run_is_known = true;
-	*ret_slices = now->slices - ledger->slices;
+	*ret_slices = growth(now->slices, ledger->slices);
 	ledger->slices = now->slices;
-	if (now->run_ns > ledger->run_before_ns)
-		run_ns = growth(now->run_ns - ledger->run_before_ns,
-				ledger->run_refused_ns);
+	run_ns = now->run_ns - ledger->run_before_ns - ledger->run_refused_ns;
+	if (run_ns > INT64_MAX)
+		run_ns = 0;
 	more_ns = run_ns - ledger->run_ns;
 	ledger->run_ns = run_ns;
 	return more_ns;

@@ -91,7 +91,8 @@ struct wp_time_ledger {
 	/* The part of WAITING_NS that the kernel may yet tell to be running or
 	 * runnable. */
 	uint64_t untold_ns;
-	/* Run time that was told of and is not of the time watched. */
+	/* Run time that was told of and is not of the time watched, less what was
+	 * told before and is no longer, modulo 2^64: see execve(2). */
 	uint64_t run_refused_ns;
 	/* All running, all runnable time, and all that was ever watched. */
 	uint64_t all_running_ns;

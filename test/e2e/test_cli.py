@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -199,6 +200,19 @@ def test_target_that_execs(start, tmp_path):
     assert p.duration_nanos > 1e9
     assert any(f["name"] == "main" for s in pprof_check.samples(p)
                for f in s["frames"])
+
+
+def test_a_thread_that_execs_has_run_once(tmp_path):
+    """It takes over the first thread's number, with its own books."""
+    out = tmp_path / "x.pb.gz"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wallprof("-o", out, "--", FIXTURES / "execs", 2, 100, 1000)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    states = pprof_check.by_label(pprof_check.load(str(out)), "state")
+    # The first thread waited for it.
+    assert states["waiting"] > 0.8e9, states
+    assert states["running"] < 1e9 * (after.ru_utime - before.ru_utime +
+                                      after.ru_stime - before.ru_stime)
 
 
 def test_a_stale_map_does_not_stick(tmp_path):

@@ -495,6 +495,41 @@ static void a_queue_taken_for_a_wait_is_put_right(void **state)
 	}
 }
 
+/* A thread that is not the first executes a program: the first one's tid has its
+ * schedstat from then on, RUN_MS, while it waited from 10 ms to 1 s. */
+static uint64_t run_after_takeover(struct wp_time_ledger *l, uint64_t before_ms,
+				   uint64_t run_ms, uint64_t queued_ms)
+{
+	const struct wp_schedstat before = { before_ms * MS, 0, 3 };
+	const struct wp_schedstat now = { run_ms * MS, queued_ms * MS, 9 };
+	uint64_t left_ns, weight_ns, slices, entry;
+
+	wp_time_ledger_init(l, 0, false);
+	wp_time_ledger_look(l, &before, 0, 10 * MS, false);
+	entry = wp_time_ledger_count_run(l, &before, false, &slices);
+	wp_time_ledger_look(l, &before, 10 * MS, 10 * MS, false);
+	wp_time_ledger_pay_wait(l);
+	wp_time_ledger_pay_same(l, 1000 * MS, 1000 * MS, &left_ns, &weight_ns);
+	wp_time_ledger_look(l, &now, 1010 * MS, 1010 * MS, true);
+	assert_int_equal(wp_time_ledger_take_back(l), 0);
+	return entry + wp_time_ledger_count_run(l, &now, false, &slices);
+}
+
+static void
+a_tid_that_another_thread_takes_over_pays_nothing_twice(void **state)
+{
+	struct wp_time_ledger l;
+
+	(void)state;
+	assert_int_equal(run_after_takeover(&l, 100, 900, 200), 10 * MS);
+	assert_owed(&l, 10, 0, 0);
+	/* It has run for less than the one before it: nothing is taken back. */
+	assert_int_equal(run_after_takeover(&l, 5000, 900, 0), 0);
+	assert_owed(&l, 0, 0, 10);
+	look(&l, 1020, 904, 0, true);
+	assert_owed(&l, 4, 0, 16);
+}
+
 /* A recording that ends while the thread is ready to run: the kernel may not have
  * told of the last tick. */
 static void a_thread_that_is_ready_at_the_end_is_known_to_a_tick(void **state)
@@ -677,6 +712,8 @@ int main(void)
 		cmocka_unit_test(
 			sums_are_the_schedulers_in_every_order_of_events),
 		cmocka_unit_test(a_queue_taken_for_a_wait_is_put_right),
+		cmocka_unit_test(
+			a_tid_that_another_thread_takes_over_pays_nothing_twice),
 		cmocka_unit_test(
 			a_thread_that_is_ready_at_the_end_is_known_to_a_tick),
 		cmocka_unit_test(
