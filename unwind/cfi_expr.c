@@ -135,6 +135,9 @@ static void deref(struct machine *m, uint8_t size)
 
 	if (size != 1 && size != 2 && size != 4 && size != 8)
 		fail(m, WP_STEP_BAD_INFO);
+	if (m->result == WP_STEP_OK &&
+	    !wp_step_work(m->step, WP_STEP_READ_WORK))
+		fail(m, WP_STEP_TOO_SLOW);
 	if (m->result != WP_STEP_OK)
 		return;
 	result = wp_step_read(m->step, avma, &val, size);
@@ -365,6 +368,8 @@ enum wp_step_result wp_cfi_expr(struct wp_reader expr,
 	for (unsigned int n = 0; wp_reader_left(&m.r); n++) {
 		if (n == STEPS_MAX)
 			return WP_STEP_BAD_INFO;
+		if (!wp_step_work(step, 1))
+			return WP_STEP_TOO_SLOW;
 		run_op(&m, wp_read_u8(&m.r));
 		if (m.r.failed)
 			return WP_STEP_BAD_INFO;

@@ -18,6 +18,9 @@ enum {
 	 * are read at once. */
 	FRAME_WORDS = 512,
 	READ_WORDS = 64,
+	/* What it costs to read a table of frame sizes, of which 64 KiB may have to be
+	 * read (go_table.c). */
+	TABLE_WORK = 1 << 10,
 };
 
 /* The function that a step leads out of. */
@@ -103,6 +106,7 @@ static enum wp_step_result step_by_record(struct wp_step *step,
 
 /* The search for the return address of a callee without a frame. */
 struct search {
+	const struct wp_step *step;
 	const struct callee *callee;
 	uint64_t bias;
 	uint64_t fp_avma;
@@ -112,19 +116,24 @@ struct search {
 	uint64_t return_avma;
 };
 
-static void search_words(struct search *s, uint64_t avma, const uint64_t *words)
+static enum wp_step_result search_words(struct search *s, uint64_t avma,
+					const uint64_t *words)
 {
 	for (unsigned int i = 0; i < READ_WORDS; i++) {
 		uint64_t slot_avma = avma + WORD * i;
 
-		if (!is_called_before(s->callee, words[i] - s->bias) ||
-		    !has_frame(s->callee, words[i] - s->bias,
+		if (!is_called_before(s->callee, words[i] - s->bias))
+			continue;
+		if (!wp_step_work(s->step, TABLE_WORK))
+			return WP_STEP_TOO_SLOW;
+		if (!has_frame(s->callee, words[i] - s->bias,
 			       s->fp_avma - slot_avma))
 			continue;
 		s->nfound++;
 		s->slot_avma = slot_avma;
 		s->return_avma = words[i];
 	}
+	return WP_STEP_OK;
 }
 
 /* Make STEP by the only word below the frame pointer that a call of CALLEE has
@@ -133,7 +142,8 @@ static enum wp_step_result step_by_search(struct wp_step *step,
 					  const struct callee *callee)
 {
 	uint64_t fp_avma = step->regs->v[WP_REG_FP];
-	struct search s = { .callee = callee,
+	struct search s = { .step = step,
+			    .callee = callee,
 			    .bias = step->module->bias,
 			    .fp_avma = fp_avma };
 	uint64_t words[READ_WORDS];
@@ -148,7 +158,9 @@ static enum wp_step_result step_by_search(struct wp_step *step,
 			break;
 		if (result != WP_STEP_OK)
 			return result;
-		search_words(&s, avma, words);
+		result = search_words(&s, avma, words);
+		if (result != WP_STEP_OK)
+			return result;
 	}
 	return s.nfound == 1 ?
 		       go_to_caller(step, s.slot_avma, s.return_avma, fp_avma) :

@@ -122,6 +122,9 @@ static int access_mem(unw_addr_space_t as, unw_word_t avma, unw_word_t *val,
 		memcpy(&word, r->table, sizeof(word));
 	} else if (!read_image(module->image, avma - module->bias,
 			       !r->is_lookup, &word)) {
+		r->too_slow |= !wp_step_work(step, 1);
+		if (r->too_slow)
+			return -UNW_EINVAL;
 		r->read = wp_step_read(step, avma, &word, sizeof(word));
 		if (r->read != WP_STEP_OK)
 			return -UNW_EINVAL;

@@ -20,7 +20,8 @@ enum wp_step_result {
 	WP_STEP_BAD_INFO,
 	/* A register is needed whose value is not known. */
 	WP_STEP_UNKNOWN_REG,
-	/* The step takes too long for a thread that is stopped. */
+	/* The step takes too long for a thread that is stopped, or the walk has used up
+	 * what it may do. */
 	WP_STEP_TOO_SLOW,
 	/* Memory is needed that cannot be read: see enum wp_mem_result. */
 	WP_STEP_UNREADABLE,
@@ -44,6 +45,9 @@ struct wp_step {
 	/* The thread stays stopped until the step is made: WP_STEP_TOO_SLOW
 	 * rather than a search. */
 	bool in_stop;
+	/* How much the walk may do yet, in steps of an expression; borrowed.  NULL: as
+	 * much as it takes. */
+	uint32_t *work;
 	/* Out: the CFA of the frame (x86-64: the caller's sp). */
 	uint64_t cfa_avma;
 	/* Out: the frame's code is a signal trampoline ('S' augmentation): the
@@ -55,6 +59,21 @@ struct wp_step {
 	/* Out: the frame is on another stack than its caller. */
 	bool is_switch;
 };
+
+/* What a read of memory costs that is made for a step of an expression: it may be a
+ * system call. */
+enum { WP_STEP_READ_WORK = 8 };
+
+/* Take N of what STEP's walk may do.  False: so much is not left. */
+static inline bool wp_step_work(const struct wp_step *step, uint32_t n)
+{
+	if (!step->work)
+		return true;
+	if (*step->work < n)
+		return false;
+	*step->work -= n;
+	return true;
+}
 
 /* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY or _OTHER_STACK,
  * which are in the order of enum wp_mem_result. */

@@ -9,6 +9,10 @@
 #include "prover.h"
 #include "wallprof/lower_bound.h"
 
+/* What a walk may do, in steps of expressions.  512 frames, each with an expression of
+ * two steps and a read, take a third of what a stop has. */
+enum { WORK_MAX = 1 << 18, WORK_IN_STOP = 1 << 14 };
+
 /* A back end in use. */
 struct stepper {
 	const struct wp_step_ops *ops;
@@ -34,6 +38,7 @@ struct walk {
 	struct wp_stack *stack;
 	struct wp_regs regs;
 	struct wp_step step;
+	uint32_t work;
 	/* The step's module has a file, which may have unwind info for code of the
 	 * step's width. */
 	bool may_have_info;
@@ -336,10 +341,12 @@ void wp_unwind_walk(struct wp_unwinder *unwinder,
 		.modules = &own,
 		.stack = stack,
 		.regs = *regs,
+		.work = pace == WP_UNWIND_IN_STOP ? WORK_IN_STOP : WORK_MAX,
 		.step = { .mem = mem,
 			  .regs = &w.regs,
 			  .is_32bit = modules->is_32bit,
-			  .in_stop = pace == WP_UNWIND_IN_STOP },
+			  .in_stop = pace == WP_UNWIND_IN_STOP,
+			  .work = &w.work },
 	};
 
 	if (pace == WP_UNWIND_IN_STOP)

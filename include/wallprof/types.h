@@ -121,7 +121,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(BAD_INFO, "malformed unwind info")                                   \
 	X(UNKNOWN_REG, "a register was not known")                             \
 	X(UNREADABLE, "memory not readable")                                   \
-	X(TOO_SLOW, "too slow to find out during a stop")                      \
+	X(TOO_SLOW, "too slow to find out")                                    \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(OTHER_STACK, "on another stack than the copy's")                     \
 	X(NO_PROGRESS, "no progress")                                          \

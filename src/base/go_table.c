@@ -41,9 +41,10 @@ enum {
 	READ_MAX = 4096,
 	/* A pair of differences, 5 bytes each at most. */
 	PAIR_MAX = 10,
-	/* No function's table of frame sizes is longer: the size changes only
-	 * where the code moves sp. */
+	/* No function's table by pc is longer, and none of frame sizes: the size
+	 * changes only where the code moves sp. */
 	PAIRS_BYTES_MAX = 1 << 20,
+	FRAMES_BYTES_MAX = 1 << 16,
 };
 
 /* The bytes [OFF, OFF + LEN) of the section. */
@@ -236,11 +237,11 @@ static struct wp_reader read_most(const struct wp_go_table *table, uint64_t off)
 	return read_at(table, off, left < READ_MAX ? left : READ_MAX);
 }
 
-/* A table by pc: pairs of what the value grows by, zigzag, and how far that
+/* As wp_go_table_value, in the first BYTES_MAX bytes.  A table by pc: pairs of what the value grows by, zigzag, and how far that
  * holds, from -1 and the function's start; 0 in any but the first ends it. */
-int wp_go_table_value(const struct wp_go_table *table,
+static int find_value(const struct wp_go_table *table,
 		      const struct wp_go_func *func, uint64_t off,
-		      uint64_t svma, int32_t *ret)
+		      uint64_t svma, uint64_t bytes_max, int32_t *ret)
 {
 	uint64_t start_off = off, end_svma = func->start_svma;
 	int64_t value = -1;
@@ -260,7 +261,7 @@ int wp_go_table_value(const struct wp_go_table *table,
 		end_svma += wp_read_uleb(&r) * table->quantum;
 		off += (uint64_t)(r.pos - pair);
 		if (r.failed || value > INT32_MAX || value < INT32_MIN ||
-		    off - start_off > PAIRS_BYTES_MAX)
+		    off - start_off > bytes_max)
 			return -EBADMSG;
 		if (wp_reader_left(&r) < PAIR_MAX)
 			r = read_most(table, off);
@@ -269,12 +270,20 @@ int wp_go_table_value(const struct wp_go_table *table,
 	return 0;
 }
 
+int wp_go_table_value(const struct wp_go_table *table,
+		      const struct wp_go_func *func, uint64_t off,
+		      uint64_t svma, int32_t *ret)
+{
+	return find_value(table, func, off, svma, PAIRS_BYTES_MAX, ret);
+}
+
 int wp_go_table_frame(const struct wp_go_table *table,
 		      const struct wp_go_func *func, uint64_t svma,
 		      uint32_t *ret_size)
 {
 	int32_t value;
-	int rc = wp_go_table_value(table, func, func->frames_off, svma, &value);
+	int rc = find_value(table, func, func->frames_off, svma,
+			    FRAMES_BYTES_MAX, &value);
 
 	if (rc || value < 0)
 		return rc ? rc : -ENOENT;

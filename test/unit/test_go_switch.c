@@ -128,6 +128,20 @@ static void without_such_a_word_there_is_no_caller(void **state)
 	assert_int_equal(r->regs.v[WP_REG_PC], PC);
 }
 
+/* All words of a hostile stack look like its return address, and each has a table. */
+static void a_search_ends_when_the_walk_has_used_up_its_work(void **state)
+{
+	struct rig *r = *state;
+	uint32_t work = 20000;
+
+	for (size_t i = 0; i < WORDS; i++)
+		r->words[i] = RETURN;
+	r->step.work = &work;
+	assert_int_equal(wp_go_switch_step(&r->step, 0), WP_STEP_TOO_SLOW);
+	assert_int_equal(r->regs.v[WP_REG_PC], PC);
+	assert_in_range(work, 0, 1023);
+}
+
 static void a_frame_begins_with_a_record(void **state)
 {
 	struct rig *r = *state;
@@ -196,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(without_a_frame_the_callers_size_leads_to_it),
 		TEST(without_such_a_word_there_is_no_caller),
+		TEST(a_search_ends_when_the_walk_has_used_up_its_work),
 		TEST(a_frame_begins_with_a_record),
 		TEST(a_record_of_another_function_is_none),
 		TEST(the_last_instructions_are_on_the_goroutines_stack),

@@ -486,6 +486,7 @@ struct fixture {
 	/* Why reads fail. */
 	enum wp_mem_result fails;
 	struct wp_regs regs;
+	enum wp_unwind_pace pace;
 	struct walked out;
 };
 
@@ -531,10 +532,56 @@ static enum wp_stack_end walk_from(struct fixture *f, int backend,
 	f->out.stack = (struct wp_stack){ .frames = f->out.frames,
 					  .cfa_avma = f->out.cfa_avma,
 					  .cap = SNAPSHOT_FRAMES_MAX };
-	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem,
-		       WP_UNWIND_THOROUGH, &f->out.stack);
+	wp_unwind_walk(unwinder, &f->modules, &f->regs, &f->mem, f->pace,
+		       &f->out.stack);
 	wp_unwinder_free(unwinder);
 	return f->out.stack.end;
+}
+
+struct endless {
+	uint64_t pc_avma;
+	unsigned int nreads;
+};
+
+/* A stack without end, of one return address. */
+static enum wp_mem_result read_endless(void *ctx, uint64_t avma, void *buf,
+				       size_t len)
+{
+	struct endless *e = ctx;
+
+	(void)avma;
+	e->nreads++;
+	if (len != sizeof(e->pc_avma))
+		return WP_MEM_UNREADABLE;
+	memcpy(buf, &e->pc_avma, len);
+	return WP_MEM_OK;
+}
+
+/* Each frame's expression is as long as may be, and reads memory: a system call, where
+ * that is in no copy. */
+static void a_walk_does_not_do_whatever_the_info_says(void **state)
+{
+	/* DW_CFA_def_cfa_expression: 140 times (breg7 0, deref, drop, lit1, minus, dup,
+	 * bra), drop, breg7 8. */
+	static const char hostile[] = "\x0f\x10\x0a\x8c\x00\x77\x00\x06\x13"
+				      "\x31\x1c\x12\x28\xf6\xff\x13\x77\x08";
+	static struct fixture f;
+	struct endless e = { 0 };
+	uint64_t pc = fake_add(&f.elf, "zR", hostile, sizeof(hostile) - 1);
+
+	(void)state;
+	start(&f);
+	f.mem = (struct wp_mem){ read_endless, &e };
+	e.pc_avma = BIAS + pc + 5;
+	assert_int_equal(walk_from(&f, 0, pc), WP_END_TOO_SLOW);
+	assert_in_range(f.out.stack.depth, 100, 200);
+	assert_in_range(e.nreads, 10000, 32768);
+	e.nreads = 0;
+	f.pace = WP_UNWIND_IN_STOP;
+	/* Its rule is searched for by the first walk. */
+	assert_int_equal(walk_from(&f, 0, pc), WP_END_TOO_SLOW);
+	assert_in_range(e.nreads, 0, 2048);
+	fake_close(&f.elf, &f.image);
 }
 
 static void every_end_has_its_reason(void **state)
@@ -765,6 +812,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_opened_once_and_not_in_a_stop),
 #if defined(__x86_64__)
 		cmocka_unit_test(every_end_has_its_reason),
+		cmocka_unit_test(a_walk_does_not_do_whatever_the_info_says),
 		cmocka_unit_test(what_the_rows_cannot_do_is_asked_of_libunwind),
 		cmocka_unit_test(endless_stack_ends),
 		cmocka_unit_test(endless_signals_end),
