@@ -90,7 +90,55 @@ bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
 	}
 	return false;
 }
+
+bool wp_probe_first_call(const uint8_t *code, size_t len, size_t *ret_at,
+			 int32_t *ret_distance)
+{
+	struct wp_insn insn;
+
+	for (size_t at = 0;
+	     at < len && wp_insn_decode(&insn, code + at, len - at);) {
+		at += insn.len;
+		if (insn.map != WP_MAP_ONE_BYTE)
+			continue;
+		if (insn.op >= 0xc2 && insn.op <= 0xc3)
+			return false;
+		if (insn.op != 0xe8 || insn.len != 5)
+			continue;
+		memcpy(ret_distance, code + at - 4, sizeof(*ret_distance));
+		*ret_at = at;
+		return true;
+	}
+	return false;
+}
 #else
+bool wp_probe_first_call(const uint8_t *code, size_t len, size_t *ret_at,
+			 int32_t *ret_distance)
+{
+#ifdef __aarch64__
+	for (size_t at = 0; at + 4 <= len; at += 4) {
+		uint32_t insn;
+
+		memcpy(&insn, code + at, sizeof(insn));
+		/* ret */
+		if (insn == 0xd65f03c0)
+			return false;
+		/* bl: 26 bits, in instructions. */
+		if (insn >> 26 != 0x25)
+			continue;
+		*ret_distance = (int32_t)(insn << 6) >> 4;
+		*ret_at = at;
+		return true;
+	}
+#else
+	(void)code;
+	(void)len;
+	(void)ret_at;
+	(void)ret_distance;
+#endif
+	return false;
+}
+
 bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
 			int32_t *ret_distance)
 {

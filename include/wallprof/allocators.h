@@ -8,7 +8,8 @@
  * mimalloc, with their prefixes; and mmap and its kin, which get memory of the kernel.
  * pthread_create is among them, as memory that the C library maps in it is not its
  * allocator's.  C++'s operators are probed only in a file that has a malloc of its own, as
- * elsewhere they call malloc.
+ * elsewhere they call malloc; and in such a one, those that may throw only if they do not
+ * call a probed function first (wallprof/heap_record.h, WP_HEAP_NEW).
  */
 #ifndef WP_ALLOCATORS_H
 #define WP_ALLOCATORS_H

@@ -39,6 +39,8 @@ struct wp_counters {
 	uint64_t heap_samples;
 	uint64_t heap_lost;
 	uint64_t heap_overwritten;
+	/* Those of C++'s operator new that are not known to be in use. */
+	uint64_t heap_throwing;
 	/* The heap profile ended before the recording. */
 	uint64_t heap_ended;
 	/* Stops made, more than one for some stacks. */

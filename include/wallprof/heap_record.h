@@ -20,6 +20,13 @@ enum wp_heap_call {
 	 * probed, and is seen to be called by another probed function only where that
 	 * returns through a probe: in a session those that are not sampled do not. */
 	WP_HEAP_REGROW,
+	/* As malloc, calloc and realloc, but C++'s: they may throw, and libgcc's unwinder
+	 * does not get past a return address that a probe has replaced (it calls
+	 * std::terminate).  So they have no probe on the return, and where their objects
+	 * are, or whether there are any, is not known. */
+	WP_HEAP_NEW,
+	WP_HEAP_NEW_N,
+	WP_HEAP_NEW_REALLOC,
 	/* aligned_alloc(alignment, size), memalign */
 	WP_HEAP_MEMALIGN,
 	/* posix_memalign(&ret, alignment, size) */
@@ -46,6 +53,12 @@ enum wp_heap_call {
 static inline int wp_heap_call_is_map(__u32 call)
 {
 	return call >= WP_HEAP_MMAP && call <= WP_HEAP_MUNMAP;
+}
+
+/* May CALL end in an exception? */
+static inline int wp_heap_call_may_throw(__u32 call)
+{
+	return call >= WP_HEAP_NEW && call <= WP_HEAP_NEW_REALLOC;
 }
 
 /* Size classes, each with a probability: of 8 bytes below WP_HEAP_FINE_MAX, above it

@@ -31,4 +31,10 @@ int wp_probe_place(const uint8_t *code, size_t len, unsigned int args,
 bool wp_probe_next_jump(const uint8_t *code, size_t len, size_t *at,
 			int32_t *ret_distance);
 
+/* Find the first call with a distance in CODE[0..LEN), a function's instructions from its
+ * beginning on, before any return: true, *RET_AT where the distance counts from.  False:
+ * there is none in what can be decoded. */
+bool wp_probe_first_call(const uint8_t *code, size_t len, size_t *ret_at,
+			 int32_t *ret_distance);
+
 #endif

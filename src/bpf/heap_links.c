@@ -65,6 +65,9 @@ static const char *const perf_programs[WP_HEAP_NCALLS] = {
 	[WP_HEAP_CALLOC] = "wp_calloc",
 	[WP_HEAP_REALLOC] = "wp_realloc",
 	[WP_HEAP_REGROW] = "wp_realloc",
+	[WP_HEAP_NEW] = "wp_new",
+	[WP_HEAP_NEW_N] = "wp_new_n",
+	[WP_HEAP_NEW_REALLOC] = "wp_new_realloc",
 	[WP_HEAP_MEMALIGN] = "wp_memalign",
 	[WP_HEAP_POSIX_MEMALIGN] = "wp_posix_memalign",
 	[WP_HEAP_FREE] = "wp_free",
@@ -201,9 +204,11 @@ bool wp_heap_links_can(const struct wp_heap_links *links,
 		program_fd(links, perf_programs[call]) >= 0);
 }
 
+/* Is the return of SITE's function probed? */
 static bool returns_memory(const struct wp_heap_site *site)
 {
-	return site->call != WP_HEAP_FREE && site->call != WP_HEAP_MUNMAP &&
+	return !wp_heap_call_may_throw(site->call) &&
+	       site->call != WP_HEAP_FREE && site->call != WP_HEAP_MUNMAP &&
 	       site->call != WP_HEAP_MPROTECT;
 }
 

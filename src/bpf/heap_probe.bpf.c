@@ -271,13 +271,14 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 			bpf_map_delete_elem(&live, &arg0);
 		return false;
 	}
-	if (kind == WP_HEAP_CALLOC)
+	if (kind == WP_HEAP_CALLOC || kind == WP_HEAP_NEW_N)
 		size = arg0 * ARG1(regs);
-	else if (kind == WP_HEAP_REALLOC || kind == WP_HEAP_MEMALIGN)
+	else if (kind == WP_HEAP_REALLOC || kind == WP_HEAP_NEW_REALLOC ||
+		 kind == WP_HEAP_MEMALIGN)
 		size = ARG1(regs);
 	else if (kind == WP_HEAP_POSIX_MEMALIGN)
 		size = ARG2(regs);
-	if (kind == WP_HEAP_REALLOC && arg0) {
+	if ((kind == WP_HEAP_REALLOC || kind == WP_HEAP_NEW_REALLOC) && arg0) {
 		id = bpf_map_lookup_elem(&live, &arg0);
 		if (id) {
 			call.old = arg0;
@@ -290,7 +291,7 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 		size = ARG1(regs);
 	call.id = wp_heap_call_is_map(kind) ? enter_map(regs, kind, n) :
 					      sample(regs, size, kind, n);
-	if (!call.id && !call.old)
+	if ((!call.id && !call.old) || wp_heap_call_may_throw(kind))
 		return false;
 	call.size = size;
 	call.result = kind == WP_HEAP_POSIX_MEMALIGN ? arg0 : 0;
@@ -383,6 +384,9 @@ int wp_leave(struct wp_probe_regs *regs)
 ENTER("kprobe/perf", wp_malloc, WP_HEAP_MALLOC)
 ENTER("kprobe/perf", wp_calloc, WP_HEAP_CALLOC)
 ENTER("kprobe/perf", wp_realloc, WP_HEAP_REALLOC)
+ENTER("kprobe/perf", wp_new, WP_HEAP_NEW)
+ENTER("kprobe/perf", wp_new_n, WP_HEAP_NEW_N)
+ENTER("kprobe/perf", wp_new_realloc, WP_HEAP_NEW_REALLOC)
 ENTER("kprobe/perf", wp_memalign, WP_HEAP_MEMALIGN)
 ENTER("kprobe/perf", wp_posix_memalign, WP_HEAP_POSIX_MEMALIGN)
 ENTER("kprobe/perf", wp_free, WP_HEAP_FREE)

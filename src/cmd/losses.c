@@ -100,6 +100,11 @@ bool wp_losses_find(const struct wp_profile *profile,
 			 "the process has written over %" PRIu64
 			 " probes on its allocator",
 			 c->heap_overwritten);
+	else if (c->heap_throwing)
+		snprintf(text, WP_LOSSES_TEXT,
+			 "%" PRIu64 " samples of allocations, of operator new, "
+			 "are not known to be in use",
+			 c->heap_throwing);
 	else if (c->heap_ended)
 		snprintf(text, WP_LOSSES_TEXT, "the heap profile %s",
 			 wp_profile_is_of_many(profile) ?

@@ -72,18 +72,18 @@ static const struct known mimalloc[] = {
 	{ "malloc_aligned_at", WP_HEAP_MALLOC },
 	{ "zalloc_aligned", WP_HEAP_MALLOC },
 	{ "zalloc_aligned_at", WP_HEAP_MALLOC },
-	{ "new", WP_HEAP_MALLOC },
+	{ "new", WP_HEAP_NEW },
 	{ "new_nothrow", WP_HEAP_MALLOC },
-	{ "new_aligned", WP_HEAP_MALLOC },
+	{ "new_aligned", WP_HEAP_NEW },
 	{ "new_aligned_nothrow", WP_HEAP_MALLOC },
 	{ "mallocn", WP_HEAP_CALLOC },
-	{ "new_n", WP_HEAP_CALLOC },
+	{ "new_n", WP_HEAP_NEW_N },
 	{ "calloc_aligned", WP_HEAP_CALLOC },
 	{ "reallocf", WP_HEAP_REALLOC },
 	{ "rezalloc", WP_HEAP_REALLOC },
 	{ "realloc_aligned", WP_HEAP_REALLOC },
 	{ "rezalloc_aligned", WP_HEAP_REALLOC },
-	{ "new_realloc", WP_HEAP_REALLOC },
+	{ "new_realloc", WP_HEAP_NEW_REALLOC },
 	{ "free_size", WP_HEAP_FREE },
 	{ "free_aligned", WP_HEAP_FREE },
 	{ "free_size_aligned", WP_HEAP_FREE },
@@ -109,10 +109,13 @@ static bool find_known(const struct known *v, size_t n, const char *name,
 /* Itanium C++ ABI, 5.1.5.2: operator new and new[] (nw, na), delete and delete[]. */
 static bool find_operator(const char *name, enum wp_heap_call *ret)
 {
+	/* Placement new, which allocates nothing. */
+	if (!strcmp(name, "_ZnwmPv") || !strcmp(name, "_ZnamPv"))
+		return false;
 	if (!strncmp(name, "_Znwm", 5) || !strncmp(name, "_Znam", 5)) {
 		/* operator new(size, alignment) has its arguments the other way
 		 * round than memalign: the size is the first as well. */
-		*ret = WP_HEAP_MALLOC;
+		*ret = strstr(name, "nothrow") ? WP_HEAP_MALLOC : WP_HEAP_NEW;
 		return true;
 	}
 	*ret = WP_HEAP_FREE;
@@ -175,8 +178,12 @@ static void add_function(void *ctx, const char *name, uint64_t svma,
 	if (s->rc || !wp_allocator_of_name(name, &call, &is_operator))
 		return;
 	for (size_t i = 0; i < ret->len; i++)
-		if (ret->v[i].svma == svma)
+		if (ret->v[i].svma == svma) {
+			/* By its other name it may. */
+			if (wp_heap_call_may_throw(call))
+				ret->v[i].call = call;
 			return;
+		}
 	if (ret->len == FUNCTIONS_MAX)
 		return;
 	if (WP_VEC_ROOM(ret->v, ret->len, ret->cap, 1)) {
@@ -199,6 +206,8 @@ static unsigned int args_of(enum wp_heap_call call)
 	case WP_HEAP_CALLOC:
 	case WP_HEAP_REALLOC:
 	case WP_HEAP_REGROW:
+	case WP_HEAP_NEW_N:
+	case WP_HEAP_NEW_REALLOC:
 		return 3;
 	case WP_HEAP_MEMALIGN:
 		return 2;
@@ -267,6 +276,40 @@ static bool goes_on_in(const struct wp_allocators *others,
 	return is_link_to_known(image, svma, &call);
 }
 
+static bool allocates(enum wp_heap_call call)
+{
+	return call < WP_HEAP_FREE;
+}
+
+/* The call of the function of OTHERS or of a PLT at SVMA; WP_HEAP_TRIAL: none. */
+static enum wp_heap_call call_at(const struct wp_allocators *others,
+				 struct wp_elf_image *image, uint64_t svma)
+{
+	enum wp_heap_call call = WP_HEAP_TRIAL;
+
+	for (size_t i = 0; i < others->len; i++)
+		if (others->v[i].svma == svma)
+			return others->v[i].call;
+	(void)is_link_to_known(image, svma, &call);
+	return call;
+}
+
+/* Has F, which may throw, its memory of another function that is probed (operator new of
+ * libstdc++, of malloc)?  That one calls it before it does anything else. */
+static bool calls_another(const struct wp_allocators *others,
+			  struct wp_elf_image *image,
+			  const struct wp_allocator *f, const uint8_t *code,
+			  size_t len)
+{
+	int32_t distance;
+	size_t at;
+
+	return wp_heap_call_may_throw(f->call) &&
+	       wp_probe_first_call(code, len, &at, &distance) &&
+	       allocates(call_at(others, image,
+				 f->svma + at + (uint64_t)(int64_t)distance));
+}
+
 /* Does F, which allocates, end in another function that does and is called itself as
  * well?  Its frame is gone there, and an object would count twice.  A realloc goes on in
  * one for some objects only. */
@@ -279,7 +322,8 @@ static bool ends_in_another(const struct wp_allocators *others,
 	int32_t distance;
 	uint64_t off;
 
-	if ((f->call != WP_HEAP_MALLOC && f->call != WP_HEAP_MEMALIGN) ||
+	if ((f->call != WP_HEAP_MALLOC && f->call != WP_HEAP_MEMALIGN &&
+	     f->call != WP_HEAP_NEW) ||
 	    !wp_elf_image_offset(image, f->svma, &off))
 		return false;
 	code = wp_elf_image_at(image, off, len);
@@ -292,7 +336,8 @@ static bool ends_in_another(const struct wp_allocators *others,
 			if (others->v[i].svma == svma && svma != f->svma)
 				call = others->v[i].call;
 		(void)is_link_to_known(image, svma, &call);
-		if (call == WP_HEAP_MALLOC || call == WP_HEAP_MEMALIGN)
+		if (call == WP_HEAP_MALLOC || call == WP_HEAP_MEMALIGN ||
+		    call == WP_HEAP_NEW)
 			return true;
 	}
 	return false;
@@ -346,12 +391,14 @@ static bool place_probe(const struct wp_allocators *others,
 	if (!code)
 		return false;
 	at = wp_probe_place(code, len, args_of(f->call),
-			    f->call != WP_HEAP_FREE);
+			    f->call != WP_HEAP_FREE &&
+				    !wp_heap_call_may_throw(f->call));
 	/* What the kernel does for those takes longer than any probe. */
 	f->is_cheap = at >= 0 || wp_heap_call_is_map(f->call);
 	f->is_probed = (at < 0 ||
 			!goes_on_in(others, image, f, code, len, at)) &&
-		       !ends_in_another(others, image, f);
+		       !ends_in_another(others, image, f) &&
+		       !calls_another(others, image, f, code, len);
 	f->probe_off = off + (at > 0 ? (uint64_t)at : 0);
 	if (f->call == WP_HEAP_REALLOC && jumps_to_malloc(others, image, f))
 		f->call = WP_HEAP_REGROW;

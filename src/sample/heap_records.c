@@ -123,6 +123,10 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 	if (rc || object.at >= set->nsamples)
 		return rc;
 	set->samples[object.at].weight_ns += object.variance;
+	if (wp_heap_call_may_throw(data->call)) {
+		h->nthrowing++;
+		return 0;
+	}
 	return keep_object(h, data, &object, weight);
 }
 

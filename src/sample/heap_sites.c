@@ -33,12 +33,29 @@ static int add_range(struct wp_heap_sites *sites,
 	return 0;
 }
 
-static void add_name(struct wp_heap_sites *sites, const char *path)
+static void add_name(char names[256], const char *path)
 {
-	size_t n = strlen(sites->files);
+	size_t n = strlen(names);
 
-	snprintf(sites->files + n, sizeof(sites->files) - n, "%s%s",
-		 n ? ", " : "", wp_base_name(path));
+	snprintf(names + n, 256 - n, "%s%s", n ? ", " : "", wp_base_name(path));
+}
+
+/* Enter the file of MODULE, which has the N sites PROBED. */
+static void add_names(struct wp_heap_sites *sites,
+		      const struct wp_target *target,
+		      const struct wp_unwind_module *module,
+		      const struct wp_heap_site *probed, size_t n)
+{
+	const struct wp_profile *profile = target->profile;
+	const char *path = wp_profile_str(
+		profile, profile->mappings[module->mapping].path);
+	bool may_throw = false;
+
+	for (size_t i = 0; i < n; i++)
+		may_throw |= wp_heap_call_may_throw(probed[i].call);
+	add_name(sites->files, path);
+	if (may_throw)
+		add_name(sites->throwing, path);
 }
 
 /* Is ID the mapping of the program itself, all of whose symbols are searched? */
@@ -178,10 +195,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 	for (size_t i = 0; i < n; i++)
 		sites->nprobed += target->loop->options.heap_large ||
 				  !wp_heap_call_is_map(probed[i].call);
-	add_name(sites,
-		 wp_profile_str(
-			 target->profile,
-			 target->profile->mappings[module->mapping].path));
+	add_names(sites, target, module, probed, n);
 	return rc;
 }
 

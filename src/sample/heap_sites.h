@@ -55,6 +55,8 @@ struct wp_heap_sites {
 	size_t nvanished;
 	/* Names of the files whose functions are probed: "libc.so.6, ...". */
 	char files[256];
+	/* Those of them that have an operator new of their own. */
+	char throwing[256];
 };
 
 /* Search the mappings of TARGET that are new since the last call, and have PROBE probe

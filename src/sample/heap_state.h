@@ -60,6 +60,9 @@ struct wp_heap_samples {
 	uint32_t nexecs;
 	/* Samples of an allocator that another called, or of less than is wanted. */
 	uint64_t ninner;
+	/* Samples of functions that may throw: whether their objects are in use is not
+	 * known. */
+	uint64_t nthrowing;
 };
 
 /* Begin to measure what probes on TARGET take. */

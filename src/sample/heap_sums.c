@@ -36,12 +36,19 @@ static void add_ended(struct wp_heap_sums *sums, const struct wp_target *target)
 	sums->why = target->heap_samples->why;
 }
 
+static void add_names(char to[256], const char *names)
+{
+	size_t n = strlen(to);
+
+	if (names[0] && !strstr(to, names))
+		snprintf(to + n, 256 - n, "%s%s", n ? ", " : "", names);
+}
+
 void wp_heap_sums_add(struct wp_target *target)
 {
 	const struct wp_heap_samples *h = target->heap_samples;
 	struct wp_heap_sums *sums = &target->common->heap;
 	struct wp_heap_counts counts;
-	size_t n = strlen(sums->files);
 
 	sums->nprocesses++;
 	if (h->why.code && !target->forgotten)
@@ -54,12 +61,13 @@ void wp_heap_sums_add(struct wp_target *target)
 	sums->tier = wp_heap_probe_tier(h->probe);
 	sums->lacks_mprotect |= !wp_heap_probe_can(h->probe, WP_HEAP_MPROTECT);
 	sums->ninner += h->ninner;
+	sums->nthrowing += h->nthrowing;
 	sums->ndropped += h->objects.ndropped + h->maps.ndropped;
 	sums->noverwritten += h->noverwritten;
 	sums->nplaces += h->noverwritten ? h->sites.nplaces : 0;
-	if (h->sites.files[0] && !strstr(sums->files, h->sites.files))
-		snprintf(sums->files + n, sizeof(sums->files) - n, "%s%s",
-			 n ? ", " : "", h->sites.files);
+	add_names(sums->files, h->sites.files);
+	if (h->nthrowing)
+		add_names(sums->throwing, h->sites.throwing);
 }
 
 static void fill_counters(struct wp_counters *c,
@@ -68,6 +76,7 @@ static void fill_counters(struct wp_counters *c,
 	c->heap_samples = sums->counts.samples;
 	c->heap_lost = lost + sums->counts.unfollowed;
 	c->heap_overwritten = sums->noverwritten;
+	c->heap_throwing = sums->nthrowing;
 	c->heap_ended = sums->nended != 0;
 }
 
@@ -85,6 +94,16 @@ static void put_lacks(char *text, size_t size, const struct wp_heap_sums *sums)
 			      "; %llu objects are not known to be in use, for "
 			      "want of room",
 			      (unsigned long long)sums->counts.unfollowed);
+	if (sums->nthrowing)
+		n += snprintf(
+			text + n, size - (size_t)n,
+			"; %" PRIu64
+			" of them are of operator new of %s, which are counted "
+			"whether it gives memory or throws, and are not known "
+			"to be in use (it would end the program to throw past "
+			"a probe on its return)",
+			sums->nthrowing,
+			sums->throwing[0] ? sums->throwing : "the program");
 	if (sums->noverwritten)
 		n += snprintf(
 			text + n, size - (size_t)n,
@@ -111,7 +130,8 @@ static int put_source(struct wp_common *common, const struct wp_sampler *loop,
 		[WP_HEAP_TIER_PERF] = "uprobes of perf events",
 	};
 	const struct wp_heap_sums *sums = &common->heap;
-	char text[sizeof(sums->why.msg) + sizeof(sums->files) + 1280];
+	char text[sizeof(sums->why.msg) + sizeof(sums->files) +
+		  sizeof(sums->throwing) + 1792];
 	char processes[32] = "";
 	uint32_t *source = &common->profile->meta.source[WP_PROFILE_HEAP];
 	int n;

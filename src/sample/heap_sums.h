@@ -46,9 +46,13 @@ struct wp_heap_sums {
 	/* Samples of an allocator that another called; objects that were left out for
 	 * want of memory. */
 	uint64_t ninner, ndropped;
+	/* Samples of functions that may throw. */
+	uint64_t nthrowing;
 	size_t noverwritten, nplaces;
 	/* Names of the files whose functions were probed: "libc.so.6, ...". */
 	char files[256];
+	/* Those of them that have an operator new of their own. */
+	char throwing[256];
 };
 
 /* Add up what TARGET's heap profile has, which is finished. */

@@ -70,7 +70,10 @@ def allowed(bytes_):
 
 
 def compare(truth, p, pid=None):
-    sums = by_site(p, pid)
+    compare_sums(truth, by_site(p, pid))
+
+
+def compare_sums(truth, sums):
     for site, (objects, bytes_, kept, kept_bytes) in truth.items():
         got = sums.get(site, [0, 0, 0, 0])
         assert abs(got[1] - bytes_) <= allowed(bytes_), (site, got, bytes_)
@@ -179,6 +182,41 @@ def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
     run, p = record(target, tmp_path, "--heap-probe", tier)
     got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
     assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
+
+
+THROWERS = {
+    "glibc": ("throws", None),
+    "static": ("throws-static", None),
+    "jemalloc": ("throws", "libjemalloc.so.2"),
+    "tcmalloc": ("throws", "libtcmalloc_minimal.so.4"),
+}
+
+
+@each_tier
+@pytest.mark.parametrize("name", THROWERS)
+def test_what_operator_new_throws_is_caught(start, tmp_path, name, tier):
+    """A probe on its return would have the program end.  Where it calls malloc, that one
+    is probed; of others what is in use is not known, and that is said."""
+    program, library = THROWERS[name]
+    env = dict(os.environ)
+    if library:
+        env["LD_PRELOAD"] = str(LIBRARIES / library)
+    target = start(program, env=env)
+    run, p = record(target, tmp_path, "--heap-probe", tier)
+    target.assert_unharmed()
+    truth, sums = target.truth(), by_site(p)
+    said = "are of operator new of lib" + name in run.err
+    assert said == (library is not None), run.err
+    if library:
+        assert "operator new, are not known to be in use" in run.err, run.err
+        for site in ("site_new", "site_new_aligned"):
+            got = sums[site]
+            assert abs(got[1] - truth[site][1]) <= allowed(truth[site][1]), got
+        assert sums["site_new"][3] == 0
+        del truth["site_new"], truth["site_new_aligned"]
+        for site in set(sums) - set(truth):
+            del sums[site]
+    compare_sums(truth, sums)
 
 
 @pytest.mark.skipif(KERNEL < TIERS["session"], reason=f"Linux {KERNEL} has no session probes")

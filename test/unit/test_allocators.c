@@ -95,8 +95,15 @@ static void names(void **state)
 		{ "tc_realloc", WP_HEAP_REALLOC, false },
 		{ "mi_free", WP_HEAP_FREE, false },
 		{ "cfree", WP_HEAP_FREE, false },
-		{ "_Znwm", WP_HEAP_MALLOC, true },
+		{ "_Znwm", WP_HEAP_NEW, true },
+		{ "_ZnamSt11align_val_t", WP_HEAP_NEW, true },
+		{ "_ZnwmRKSt9nothrow_t", WP_HEAP_MALLOC, true },
+		{ "mi_new", WP_HEAP_NEW, false },
+		{ "mi_new_nothrow", WP_HEAP_MALLOC, false },
+		{ "mi_new_n", WP_HEAP_NEW_N, false },
+		{ "mi_new_realloc", WP_HEAP_NEW_REALLOC, false },
 		{ "_ZnamSt11align_val_tRKSt9nothrow_t", WP_HEAP_MALLOC, true },
+		{ "_ZnwmPv", WP_HEAP_NCALLS, false },
 		{ "_ZdlPvm", WP_HEAP_FREE, true },
 		{ "_rjem_malloc", WP_HEAP_MALLOC, false },
 		{ "_rjem_mallocx", WP_HEAP_MALLOC, false },
@@ -234,6 +241,7 @@ static void what_a_file_has_of_its_own(void **state)
 	}
 	/* It has a malloc, so its operator may not call that. */
 	assert_true(found.v[OPERATOR].is_probed);
+	assert_int_equal(found.v[OPERATOR].call, WP_HEAP_NEW);
 	assert_true(found.v[MALLOC].is_probed && found.v[MALLOC].is_cheap);
 	assert_false(found.v[MEMALIGN].is_probed);
 	assert_true(found.v[ALIGNED_ALLOC].is_probed);
@@ -265,6 +273,26 @@ static void operators_that_call_malloc_are_not_probed(void **state)
 	search(&found, bytes, size, false);
 	assert_int_equal(found.len, 1);
 	assert_false(found.v[0].is_probed);
+	wp_allocators_clear(&found);
+	free(bytes);
+}
+
+/* As libstdc++'s in a static program. */
+static void an_operator_that_calls_the_files_malloc_is_not_probed(void **state)
+{
+	struct wp_allocators found;
+	size_t size;
+	uint64_t text;
+	uint8_t *bytes = make_file(OPERATOR, true, &size, &text);
+
+	(void)state;
+	bytes[text + OPERATOR * STEP] = 0xe8;
+	memcpy(&bytes[text + OPERATOR * STEP + 1],
+	       &(int32_t){ (MALLOC - OPERATOR) * STEP - 5 }, 4);
+	search(&found, bytes, size, false);
+	assert_int_equal(found.len, FUNCTIONS);
+	assert_false(found.v[OPERATOR].is_probed);
+	assert_true(found.v[MALLOC].is_probed);
 	wp_allocators_clear(&found);
 	free(bytes);
 }
@@ -321,6 +349,8 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(what_a_file_has_of_its_own),
 		cmocka_unit_test(operators_that_call_malloc_are_not_probed),
+		cmocka_unit_test(
+			an_operator_that_calls_the_files_malloc_is_not_probed),
 		cmocka_unit_test(names_that_are_not_exported),
 		cmocka_unit_test(every_prefix_and_changed_byte),
 #endif

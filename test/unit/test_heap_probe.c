@@ -65,9 +65,13 @@ __asm__(".text\n"
 	".type probed_malloc, @function\n"
 	"probed_malloc: push %rbx; pop %rbx; mov %rsi, %rax; ret\n"
 	".type probed_free, @function\n"
-	"probed_free: push %rbx; pop %rbx; ret\n");
+	"probed_free: push %rbx; pop %rbx; ret\n"
+	".type probed_new, @function\n"
+	"probed_new: push %rbx; pop %rbx; mov (%rsp), %rax; ret\n");
 void *probed_malloc(size_t size, void *ret);
 void probed_free(void *p);
+/* Its own return address. */
+void *probed_new(size_t size);
 
 static uint64_t offset_of(void (*function)(void))
 {
@@ -161,6 +165,36 @@ static void calls_are_counted_and_objects_followed(void **state)
 	assert_int_equal(counts.frees, 1001);
 	assert_int_equal(count_live(probe), 2000);
 	wp_heap_probe_detach(probe, true);
+	wp_heap_probe_close(probe);
+}
+
+/* The unwinder of an exception finds the caller. */
+static void what_may_throw_returns_unprobed(void **state)
+{
+	enum wp_heap_tier tier = *(enum wp_heap_tier *)*state;
+	const struct wp_heap_site sites[] = {
+		{ offset_of((void (*)(void))probed_new), WP_HEAP_NEW },
+	};
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_heap_probe *probe;
+	struct wp_heap_counts counts;
+
+	if (wp_heap_probe_open(&probe, getpid(), 1, tier, NULL))
+		skip();
+	assert_int_equal(
+		wp_heap_probe_attach(probe, "/proc/self/exe", sites, 1, &err),
+		0);
+	assert_int_equal(wp_heap_probe_arm(probe), 0);
+	for (int i = 0; i < 100; i++) {
+		uintptr_t ret = (uintptr_t)probed_new(1000);
+
+		assert_in_range((uintptr_t)what_may_throw_returns_unprobed,
+				ret - 4096, ret);
+	}
+	counts = wp_heap_probe_counts(probe);
+	assert_int_equal(counts.calls, 100);
+	assert_int_equal(counts.samples, 100);
+	assert_int_equal(count_live(probe), 0);
 	wp_heap_probe_close(probe);
 }
 
@@ -292,6 +326,12 @@ int main(void)
 			calls_are_counted_and_objects_followed, &multi),
 		cmocka_unit_test_prestate(
 			calls_are_counted_and_objects_followed, &perf),
+		cmocka_unit_test_prestate(what_may_throw_returns_unprobed,
+					  &first),
+		cmocka_unit_test_prestate(what_may_throw_returns_unprobed,
+					  &multi),
+		cmocka_unit_test_prestate(what_may_throw_returns_unprobed,
+					  &perf),
 		cmocka_unit_test(the_table_of_objects_has_an_end),
 		cmocka_unit_test(a_probe_costs_some_time),
 		cmocka_unit_test(a_load_that_signals_interrupt_is_made_again),

@@ -184,6 +184,18 @@ static void what_is_not_in_it_is_said(void **state)
 	assert_int_equal(profile.counters.heap_overwritten, 2);
 }
 
+static void files_with_an_operator_new_are_named(void **state)
+{
+	(void)state;
+	strcpy(heaps[0].sites.throwing, "libtcmalloc.so.4");
+	heaps[0].nthrowing = 3;
+	strcpy(heaps[1].sites.throwing, "libjemalloc.so.2");
+	describe(2);
+	assert_says("; 3 of them are of operator new of libtcmalloc.so.4, ");
+	assert_does_not_say("libjemalloc");
+	assert_int_equal(profile.counters.heap_throwing, 3);
+}
+
 static void who_was_not_probed_to_the_end_is_named(void **state)
 {
 	(void)state;
@@ -259,6 +271,7 @@ int main(void)
 		TEST(a_file_of_several_processes_is_named_once),
 		TEST(of_one_process_it_is_not_said),
 		TEST(what_is_not_in_it_is_said),
+		TEST(files_with_an_operator_new_are_named),
 		TEST(who_was_not_probed_to_the_end_is_named),
 		TEST(of_one_process_alone_the_reason_is_enough),
 		TEST(who_was_forgotten_is_not_missed),

@@ -166,6 +166,11 @@ static void what_the_heap_profile_lacks_is_a_loss(void **state)
 	assert_string_equal(text, "the process has written over 2 probes on "
 				  "its allocator");
 	p->counters.heap_overwritten = 0;
+	p->counters.heap_throwing = 3;
+	assert_true(finds(p));
+	assert_string_equal(text, "3 samples of allocations, of operator new, "
+				  "are not known to be in use");
+	p->counters.heap_throwing = 0;
 	p->counters.heap_ended = 1;
 	assert_true(finds(p));
 	assert_string_equal(text,

@@ -198,6 +198,24 @@ static void jumps_are_found(void **state)
 	at = 0;
 	assert_false(wp_probe_next_jump(code, 5, &at, &distance));
 }
+
+static void the_first_call_before_a_return(void **state)
+{
+	/* push %rbx; test %rdi,%rdi; je .+5; call .+0x100; ret */
+	uint8_t code[] = { 0x53, 0x48, 0x85, 0xff, 0x74, 0x05,
+			   0xe8, 0x00, 0x01, 0x00, 0x00, 0xc3 };
+	size_t at;
+	int32_t distance;
+
+	(void)state;
+	assert_true(wp_probe_first_call(code, sizeof(code), &at, &distance));
+	assert_int_equal(at, 11);
+	assert_int_equal(distance, 0x100);
+	assert_false(wp_probe_first_call(code, 10, &at, &distance));
+	/* It may return first. */
+	code[0] = 0xc3;
+	assert_false(wp_probe_first_call(code, sizeof(code), &at, &distance));
+}
 #endif
 
 int main(void)
@@ -205,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #ifdef __x86_64__
 		cmocka_unit_test(jumps_are_found),
+		cmocka_unit_test(the_first_call_before_a_return),
 #endif
 		cmocka_unit_test(
 			the_first_emulated_instruction_with_its_arguments),
