@@ -109,8 +109,6 @@ static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 	} sections[] = {
 		{ "kprobe/session", 1 << WP_HEAP_TIER_SESSION },
 		{ "kprobe/multi", 1 << WP_HEAP_TIER_MULTI },
-		{ "kprobe/return",
-		  1 << WP_HEAP_TIER_MULTI | 1 << WP_HEAP_TIER_PERF },
 		{ "kprobe/perf", 1 << WP_HEAP_TIER_PERF },
 		{ "kprobe/areas", 1 << WP_HEAP_TIER_PERF },
 	};
@@ -304,17 +302,26 @@ static int add_event(struct wp_heap_links *links, pid_t pid, const char *path,
 	return rc;
 }
 
+static bool is_realloc(const struct wp_heap_site *site)
+{
+	return site->call == WP_HEAP_REALLOC || site->call == WP_HEAP_REGROW;
+}
+
 static int add_events(struct wp_heap_links *links, pid_t pid, const char *path,
 		      const struct wp_heap_site *sites, size_t n)
 {
-	int leave = program_fd(links, "wp_leave"), rc = 0;
+	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		if (!wp_heap_links_can(links, sites[i].call))
 			continue;
 		if (returns_memory(&sites[i]))
-			rc = add_event(links, pid, path, &sites[i], leave,
-				       true);
+			rc = add_event(
+				links, pid, path, &sites[i],
+				program_fd(links, is_realloc(&sites[i]) ?
+							  "wp_leave_realloc" :
+							  "wp_leave"),
+				true);
 		if (!rc)
 			rc = add_event(
 				links, pid, path, &sites[i],
@@ -334,7 +341,7 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 	if (links->tier == WP_HEAP_TIER_SESSION)
 		return add_multi(links, pid, path, sites, n, "wp_session",
 				 false);
-	rc = add_multi(links, pid, path, sites, n, "wp_leave", true);
+	rc = add_multi(links, pid, path, sites, n, "wp_return", true);
 	return rc ? rc :
 		    add_multi(links, pid, path, sites, n, "wp_enter", false);
 }

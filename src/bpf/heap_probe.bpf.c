@@ -68,8 +68,8 @@ struct {
 	__type(value, __u32);
 } thresholds SEC(".maps");
 
-/* By thread and stack pointer, so that a call within a call has its own.  What a
- * longjmp leaves behind is pushed out. */
+/* By thread and stack pointer, so that a call within a call has its own, and whether it
+ * is a realloc, which may jump to malloc.  What a longjmp leaves behind is pushed out. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -135,9 +135,10 @@ static __always_inline __u32 class_of(__u64 size)
 	return class;
 }
 
-static __always_inline __u64 key_of(__u64 sp)
+static __always_inline __u64 key_of(__u64 sp, bool is_realloc)
 {
-	return bpf_get_current_pid_tgid() << 32 | (__u32)sp;
+	/* It is a multiple of 8. */
+	return bpf_get_current_pid_tgid() << 32 | (__u32)sp | is_realloc;
 }
 
 /* Sample the allocation of SIZE bytes or not: its id or 0. */
@@ -295,19 +296,20 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 		return false;
 	call.size = size;
 	call.result = kind == WP_HEAP_POSIX_MEMALIGN ? arg0 : 0;
-	key = key_of(regs->sp);
+	key = key_of(regs->sp, kind == WP_HEAP_REALLOC);
 	if (bpf_map_update_elem(&open_calls, &key, &call, 0))
 		n->unfollowed++;
 	return true;
 }
 
 /* A call returns: if it was a sampled one, the object lives. */
-static __always_inline void leave(struct wp_probe_regs *regs)
+static __always_inline void leave(struct wp_probe_regs *regs, bool is_realloc)
 {
 	__u32 zero = 0;
 	__u32 *now = bpf_map_lookup_elem(&mode, &zero);
 	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
-	__u64 key = key_of(regs->sp - POPPED), address = RESULT(regs);
+	__u64 key = key_of(regs->sp - POPPED, is_realloc),
+	      address = RESULT(regs);
 	struct call *call = bpf_map_lookup_elem(&open_calls, &key);
 	__u64 id;
 
@@ -343,6 +345,11 @@ static __always_inline void leave(struct wp_probe_regs *regs)
 	bpf_map_delete_elem(&open_calls, &key);
 }
 
+static __always_inline bool is_realloc(__u64 kind)
+{
+	return kind == WP_HEAP_REALLOC || kind == WP_HEAP_REGROW;
+}
+
 /* Calls and returns by one probe (Linux 6.13): the value says whether the return is
  * not wanted.  At a call the thread stands at the probe, behind a return it does not:
  * bpf_session_is_return() has no prototype that all kernels have (Linux 7.0). */
@@ -350,7 +357,7 @@ SEC("kprobe/session")
 int wp_session(struct wp_probe_regs *regs)
 {
 	if (PC(regs) != bpf_get_func_ip(regs)) {
-		leave(regs);
+		leave(regs, is_realloc(bpf_get_attach_cookie(regs)));
 		return 0;
 	}
 	return !enter(regs, (__u32)bpf_get_attach_cookie(regs));
@@ -364,12 +371,25 @@ int wp_enter(struct wp_probe_regs *regs)
 	return 0;
 }
 
-/* Of older kernels too, as those below, which know no cookies: a program for each kind
- * of call. */
-SEC("kprobe/return")
+SEC("kprobe/multi")
+int wp_return(struct wp_probe_regs *regs)
+{
+	leave(regs, is_realloc(bpf_get_attach_cookie(regs)));
+	return 0;
+}
+
+/* Of older kernels, which know no cookies: a program for each kind of call. */
+SEC("kprobe/perf")
 int wp_leave(struct wp_probe_regs *regs)
 {
-	leave(regs);
+	leave(regs, false);
+	return 0;
+}
+
+SEC("kprobe/perf")
+int wp_leave_realloc(struct wp_probe_regs *regs)
+{
+	leave(regs, true);
 	return 0;
 }
 

@@ -184,6 +184,43 @@ def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
     assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
 
 
+KEEPS = REALLOCS.replace('''        for (int i = 0; i < 300000; i++) {
+            none = realloc(none, 512);
+            free(none);
+            none = NULL;
+        }
+''', """
+        for (int i = 0; i < 200; i++, usleep(1000))
+            if (!realloc(none, 1 << 20))
+                return 1;
+        for (int i = 0; i < 50; i++, usleep(1000))
+            if (realloc(none, 1ul << 47))
+                return 1;
+""")
+
+
+@each_tier
+@pytest.mark.parametrize("name", ["glibc", "glibc-static", "musl", "jemalloc"])
+def test_a_realloc_of_nothing_is_in_use(start, tmp_path, name, tier):
+    """Each is sampled: 200 objects of 1 MiB are kept, and 50 fail."""
+    program, library = PROGRAMS[name]
+    compiler = ["musl-gcc" if "musl" in program else "gcc", "-O1",
+                *(("-static",) if "static" in program else ())]
+    subprocess.run([*compiler, "-xc", "-", "-o", tmp_path / "program"],
+                   input=KEEPS.encode(), check=True)
+    env = dict(os.environ)
+    if library:
+        env["LD_PRELOAD"] = str(LIBRARIES / library)
+    target = start(tmp_path / "program", env=env)
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-rate", "1K",
+                   "--heap-anyway", "--heap-probe", tier, output=tmp_path / "p.pb.gz",
+                   until=lambda: work(target))
+    p = pprof_check.load(str(tmp_path / "p.pb.gz"))
+    for column in ("alloc_space", "inuse_space"):
+        got = sum(s["values"][column] for s in pprof_check.samples(p))
+        assert abs(got - 200 * MIB) < MIB / 2, (column, got / MIB, run.err)
+
+
 THROWERS = {
     "glibc": ("throws", None),
     "static": ("throws-static", None),
