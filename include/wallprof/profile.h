@@ -277,6 +277,8 @@ struct wp_profile_meta {
 	bool is_of_allocations, is_census;
 	/* HEAP: what is in use was allocated in this time; 0: in all of it. */
 	uint64_t leaks_ns;
+	/* HEAP: what was freed is known for this time only; 0: for all of it. */
+	uint64_t watched_ns;
 	/* String id of why BPF scans were wanted and not made; "": none. */
 	uint32_t no_scan;
 	/* String id of how the target ended ("exited with status 3"); "": it lives. */

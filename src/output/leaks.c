@@ -162,6 +162,24 @@ static int compare_stacks(const void *a, const void *b, void *ctx)
 	return (x > y) - (x < y);
 }
 
+static void put_title(struct wp_report *r)
+{
+	const struct wp_profile_meta *meta = &r->profile->meta;
+	char title[512];
+
+	snprintf(title, sizeof(title),
+		 "Leaks: not freed in the %.1f s that the probes stood, and "
+		 "older than half of them",
+		 (double)meta->watched_ns / 1e9);
+	wp_report_title(
+		r,
+		meta->is_census ?
+			"Growth: what malloc holds more of than at first" :
+		meta->watched_ns ?
+			title :
+			"Leaks: not freed, and older than half of the recording");
+}
+
 void wp_report_leaks(struct wp_report *r)
 {
 	uint32_t n = r->set->nsamples, nleaks = 0, shown = 0;
@@ -186,11 +204,7 @@ void wp_report_leaks(struct wp_report *r)
 			leaks[nleaks++] = leak;
 	}
 	qsort(leaks, nleaks, sizeof(*leaks), compare_leaks);
-	wp_report_title(
-		r,
-		r->profile->meta.is_census ?
-			"Growth: what malloc holds more of than at first" :
-			"Leaks: not freed, and older than half of the recording");
+	put_title(r);
 	wp_buf_str(&r->out, "      left      growth         objects  ");
 	wp_buf_str(&r->out,
 		   r->profile->meta.is_census ? "of size\n" : "allocated by\n");

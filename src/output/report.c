@@ -379,7 +379,9 @@ static void put_summary(struct wp_report *r)
 			&r->out, "\n%s.\n",
 			r->profile->meta.leaks_ns &&
 					!r->profile->meta.is_census ?
-				"Nothing that was allocated in its first half is in use" :
+				(r->profile->meta.watched_ns ?
+					 "Nothing that was allocated in the first half of the time that the probes stood is in use" :
+					 "Nothing that was allocated in its first half is in use") :
 				words_of(r->profile, r->kind)->none);
 		return;
 	}

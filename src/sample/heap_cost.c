@@ -116,6 +116,7 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		return 0;
 	wp_heap_probe_detach(h->probe, false);
 	h->state = WP_HEAP_STOPPED;
+	h->stood_ns = now;
 	h->spent = h->ran = 0;
 	return wp_err_set(
 		err, -EDQUOT,

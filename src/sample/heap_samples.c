@@ -360,6 +360,7 @@ static int look(struct wp_target *target, uint64_t now)
 	h->next_look_ns = now + LOOK_NS;
 	if (!are_probes_there(target))
 		return 0;
+	h->stood_ns = now;
 	if (h->state == WP_HEAP_COUNTING)
 		rc = begin_sampling(target, now, &h->why);
 	else if (h->state == WP_HEAP_SAMPLING)
@@ -406,32 +407,6 @@ bool wp_heap_samples_hurry(const struct wp_target *target)
 	       wp_clock_ns() - target->start_ns < HURRY_NS;
 }
 
-/* Enter what is in use into the profile. */
-static int add_in_use(struct wp_target *target)
-{
-	struct wp_sample_set *set = &target->profile->sets[WP_PROFILE_HEAP];
-	const struct wp_sampler *loop = target->loop;
-	struct wp_heap_samples *h = target->heap_samples;
-	uint64_t start_ns = loop->options.many ? loop->start_ns :
-						 target->start_ns;
-	uint64_t half_ns = (loop->tick_ns - start_ns) / 2;
-	uint64_t until_ns = loop->options.heap_leaks ? start_ns + half_ns :
-						       UINT64_MAX;
-	int rc;
-
-	/* It has ended, and others go on: its memory is none of theirs. */
-	if (!loop->finishing)
-		return 0;
-	rc = wp_heap_objects_count(&h->objects, h->probe, set, until_ns);
-	wp_heap_maps_count(&h->maps, set, until_ns);
-	if (rc && rc != -ENOMEM && !h->why.code)
-		(void)!wp_err_set(&h->why, rc,
-				  "what is in use is not known: %s",
-				  strerror(-rc));
-	target->profile->meta.leaks_ns = loop->options.heap_leaks ? half_ns : 0;
-	return rc == -ENOMEM ? rc : 0;
-}
-
 /* Read the heap profile that the Go program keeps. */
 static int read_go(struct wp_target *target)
 {
@@ -462,7 +437,7 @@ static int finish_probes(struct wp_target *target)
 	rc = wp_heap_records_read(target, UINT64_MAX);
 	if (!rc && h->state == WP_HEAP_SEARCHING)
 		(void)!say_none_found(target, &h->why);
-	return rc ? rc : add_in_use(target);
+	return rc ? rc : wp_heap_in_use_add(target);
 }
 
 int wp_heap_samples_finish(struct wp_target *target)

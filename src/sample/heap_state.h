@@ -38,6 +38,8 @@ struct wp_heap_samples {
 	struct wp_perf_source events;
 	struct wp_heap_sites sites;
 	struct wp_err why;
+	/* When the probes were known to stand last. */
+	uint64_t stood_ns;
 	/* CPU time that one probe takes. */
 	uint64_t cost_ns;
 	/* When costs were judged last; what probes had taken, and the target's CPU time,
@@ -88,5 +90,10 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 /* Add the records that came before UNTIL_NS to TARGET's profile.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_heap_records_read(struct wp_target *target, uint64_t until_ns);
+
+/* Enter what is in use into TARGET's profile; of leaks, what is older than half of the time
+ * for which its probes stood.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_heap_in_use_add(struct wp_target *target);
 
 #endif

@@ -679,6 +679,28 @@ def test_leaks_are_what_is_old_and_not_freed(start):
     assert not any("site_malloc_1m (" in li for li in lines), lines
 
 
+def test_leaks_of_a_part_of_the_recording_say_so(start, tmp_path):
+    """The probes end in its first second: what is younger then than half of that is none,
+    whatever became of it."""
+    wait = tmp_path / "wait"
+    wait.touch()
+    program = HEADLESS.replace("int main(void) {", "int main(int n, char **v) {").replace(
+        "    pthread_exit", "    while (n == 2 && !access(v[1], F_OK)) usleep(1000);\n"
+        "    pthread_exit")
+    target = start(compiled(tmp_path, program), wait)
+
+    def part():
+        time.sleep(1.5)
+        work(target)
+        wait.unlink()
+        begun = time.monotonic()
+        return lambda: time.monotonic() > begun + 5
+    run = wallprof("leaks", target.pid, "--heap-anyway", "--heap-probe", "perf",
+                   "--heap-rate", "16K", until=part).check(1)
+    assert "first half of the time that the probes stood" in run.out, run.out
+    target.assert_unharmed()
+
+
 LEAKY = {"c": (("gcc", "-O2", "-g"), """
 #include <stdio.h>
 #include <stdlib.h>

@@ -494,6 +494,34 @@ static void a_command_is_counted_first(void **state)
 	assert_int_equal(fake.profile.counters.heap_ended, 1);
 }
 
+/* Of 120 ticks and more the probes stand for some 100: an object of tick 55 is younger than
+ * half of that, though older than half of the recording. */
+static void leaks_are_older_than_half_of_the_time_of_the_probes(void **state)
+{
+	const struct wp_profile_sums *sums;
+
+	(void)state;
+	if (NONE_IS_CHEAP)
+		skip();
+	options.heap_leaks = true;
+	start_target();
+	for (uint64_t i = 1; i <= 100; i++) {
+		tick();
+		if (i == 10 || i == 55)
+			allocate(i, 1000, 1u << 31, WP_HEAP_MALLOC);
+	}
+	probe.live[probe.nlive++] = 10;
+	probe.live[probe.nlive++] = 55;
+	probe.counts.calls += 10000000;
+	for (int i = 0; i < 100; i++)
+		tick();
+	assert_true(probe.detached);
+	sums = finish();
+	assert_int_equal(sums->cpu_ns, 2000);
+	assert_in_range(fake.profile.meta.watched_ns, 99 * TICK, 103 * TICK);
+	assert_in_range(fake.profile.meta.leaks_ns, 49 * TICK, 52 * TICK);
+}
+
 static void probes_that_cost_too_much_are_not_armed(void **state)
 {
 	(void)state;
@@ -1026,6 +1054,7 @@ int main(void)
 		TEST(after_an_exec_nothing_of_before_is_in_use),
 		TEST(samples_of_freed_objects_are_forgotten),
 		TEST(a_command_is_counted_first),
+		TEST(leaks_are_older_than_half_of_the_time_of_the_probes),
 		TEST(probes_that_cost_too_much_are_not_armed),
 		TEST(rings_are_the_smaller_the_more_processes_there_are),
 		TEST(what_begins_too_fast_is_left_out),
