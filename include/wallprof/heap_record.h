@@ -34,9 +34,12 @@ enum wp_heap_call {
 	/* free(old) */
 	WP_HEAP_FREE,
 	/* Of the kernel, not of an allocator, which calls them too: mmap(address,
-	 * size, prot, flags); mprotect(address, size, prot), where addresses that
-	 * were reserved become memory; sbrk(size); munmap(address, size). */
+	 * size, prot, flags); mremap(old, old size, size, flags), a realloc;
+	 * mprotect(address, size, prot), where addresses that were reserved become
+	 * memory; sbrk(size), which gives back if that is negative; munmap(address,
+	 * size). */
 	WP_HEAP_MMAP,
+	WP_HEAP_MREMAP,
 	WP_HEAP_MPROTECT,
 	WP_HEAP_SBRK,
 	WP_HEAP_MUNMAP,

@@ -72,6 +72,7 @@ static const char *const perf_programs[WP_HEAP_NCALLS] = {
 	[WP_HEAP_POSIX_MEMALIGN] = "wp_posix_memalign",
 	[WP_HEAP_FREE] = "wp_free",
 	[WP_HEAP_MMAP] = "wp_mmap",
+	[WP_HEAP_MREMAP] = "wp_mremap",
 	[WP_HEAP_MPROTECT] = "wp_mprotect",
 	[WP_HEAP_SBRK] = "wp_sbrk",
 	[WP_HEAP_MUNMAP] = "wp_munmap",
@@ -98,8 +99,8 @@ static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-/* Choose the programs of TIER, and what they are for; WITH_AREAS: also the one for
- * mprotect, which kernels before Linux 5.17 refuse. */
+/* Choose the programs of TIER, and what they are for; WITH_AREAS: also those for
+ * mprotect and mremap, which kernels before Linux 5.17 refuse. */
 static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 			    bool with_areas)
 {

@@ -51,7 +51,8 @@ enum { POPPED = 0 };
 struct call {
 	/* Of its sample; 0: not sampled. */
 	__u64 id;
-	/* realloc: the object before and its sample; 0: not a sampled one. */
+	/* realloc: the object before and its sample; 0: not a sampled one.  mremap: the
+	 * address before, and how many bytes there are given back. */
 	__u64 old;
 	__u64 old_id;
 	__u64 size;
@@ -180,8 +181,12 @@ enum {
 	PROT_WRITE_BIT = 2,
 	MAP_FIXED_BIT = 0x10,
 	MAP_ANONYMOUS_BIT = 0x20,
-	/* linux/mm.h: VM_READ | VM_WRITE | VM_EXEC. */
+	MREMAP_DONTUNMAP_BIT = 4,
+	/* linux/mm.h; VM_READ | VM_WRITE | VM_EXEC. */
+	VM_WRITE_BIT = 2,
 	VM_ACCESS = 7,
+	/* None of these: a file's, or not known. */
+	NOT_OWN = 8,
 	/* linux/err.h, MAX_ERRNO; libc returns MAP_FAILED. */
 	ERRNO_MAX = 4095,
 };
@@ -197,19 +202,19 @@ static long look_at_area(struct task_struct *task, struct vm_area_struct *area,
 			 void *ctx)
 {
 	(void)task;
-	*(__u32 *)ctx = !(area->vm_flags & VM_ACCESS) && !area->vm_file;
+	*(__u32 *)ctx = area->vm_file ? NOT_OWN : area->vm_flags & VM_ACCESS;
 	return 0;
 }
 
-/* Were ADDRESS and what follows reserved, but no memory so far? */
-static __always_inline bool is_reserved(__u64 address)
+/* What is allowed at ADDRESS (VM_ACCESS), of the process's own memory; else NOT_OWN. */
+static __always_inline __u32 access_at(__u64 address)
 {
-	__u32 reserved = 0;
+	__u32 access = NOT_OWN;
 
 	if (bpf_find_vma((struct task_struct *)bpf_get_current_task_btf(),
-			 address, look_at_area, &reserved, 0))
-		return false;
-	return reserved;
+			 address, look_at_area, &access, 0))
+		return NOT_OWN;
+	return access;
 }
 
 /* The process asks the kernel for memory, or gives it back.  The sample's id, if the
@@ -225,8 +230,11 @@ static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
 	}
 	if (kind == WP_HEAP_SBRK)
 		return (__s64)arg0 > 0 ? sample(regs, arg0, kind, n) : 0;
+	if (kind == WP_HEAP_MREMAP)
+		return sample(regs, ARG2(regs), kind, n);
 	if (kind == WP_HEAP_MPROTECT) {
-		if (!(ARG2(regs) & PROT_WRITE_BIT) || !is_reserved(arg0))
+		/* It was reserved, but no memory so far. */
+		if (!(ARG2(regs) & PROT_WRITE_BIT) || access_at(arg0))
 			return 0;
 		id = sample(regs, size, kind, n);
 		if (id)
@@ -287,12 +295,23 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 			bpf_map_delete_elem(&live, &arg0);
 		}
 	}
-	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK;
+	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK ||
+		    kind == WP_HEAP_MREMAP;
 	if (kind == WP_HEAP_MMAP)
 		size = ARG1(regs);
+	if (kind == WP_HEAP_MREMAP) {
+		if (!(access_at(arg0) & VM_WRITE_BIT))
+			return false;
+		size = ARG2(regs);
+		call.old = arg0;
+		call.old_id = ARG3(regs) & MREMAP_DONTUNMAP_BIT ? 0 :
+								  ARG1(regs);
+	}
 	call.id = wp_heap_call_is_map(kind) ? enter_map(regs, kind, n) :
 					      sample(regs, size, kind, n);
-	if ((!call.id && !call.old) || wp_heap_call_may_throw(kind))
+	if ((!call.id && !call.old &&
+	     (kind != WP_HEAP_SBRK || (__s64)size >= 0)) ||
+	    wp_heap_call_may_throw(kind))
 		return false;
 	call.size = size;
 	call.result = kind == WP_HEAP_POSIX_MEMALIGN ? arg0 : 0;
@@ -330,13 +349,17 @@ static __always_inline void leave(struct wp_probe_regs *regs, bool is_realloc)
 					  &failed, sizeof(failed)))
 			n->unsent++;
 	}
-	if (!address && call->old && call->size) {
+	if (!address && call->old && call->size && !call->maps) {
 		/* The realloc failed: the object is still what it was. */
 		address = call->old;
 		id = call->old_id;
 	}
 	if (call->maps) {
-		if (address)
+		if (address && call->old_id)
+			say_mapped(call->old, call->old_id, 0, n);
+		if (address && (__s64)call->size < 0)
+			say_mapped(address + call->size, -call->size, 0, n);
+		else if (address)
 			say_mapped(address, call->size, id, n);
 	} else if (address && id &&
 		   bpf_map_update_elem(&live, &address, &id, 0)) {
@@ -414,5 +437,6 @@ ENTER("kprobe/perf", wp_mmap, WP_HEAP_MMAP)
 ENTER("kprobe/perf", wp_sbrk, WP_HEAP_SBRK)
 ENTER("kprobe/perf", wp_munmap, WP_HEAP_MUNMAP)
 ENTER("kprobe/perf", wp_trial, WP_HEAP_TRIAL)
-/* It looks at the process's memory areas (Linux 5.17). */
+/* They look at the process's memory areas (Linux 5.17). */
 ENTER("kprobe/areas", wp_mprotect, WP_HEAP_MPROTECT)
+ENTER("kprobe/areas", wp_mremap, WP_HEAP_MREMAP)

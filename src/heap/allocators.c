@@ -42,9 +42,13 @@ static const struct known functions[] = {
 
 /* By which a program and its allocators have memory of the kernel. */
 static const struct known kernel[] = {
-	{ "mmap", WP_HEAP_MMAP },	  { "mmap64", WP_HEAP_MMAP },
-	{ "mprotect", WP_HEAP_MPROTECT }, { "sbrk", WP_HEAP_SBRK },
-	{ "munmap", WP_HEAP_MUNMAP },	  { "pthread_create", WP_HEAP_THREAD },
+	{ "mmap", WP_HEAP_MMAP },
+	{ "mmap64", WP_HEAP_MMAP },
+	{ "mremap", WP_HEAP_MREMAP },
+	{ "mprotect", WP_HEAP_MPROTECT },
+	{ "sbrk", WP_HEAP_SBRK },
+	{ "munmap", WP_HEAP_MUNMAP },
+	{ "pthread_create", WP_HEAP_THREAD },
 };
 
 /* What malloc jumps to, in musl and jemalloc: not probed, but of the allocator. */
@@ -214,6 +218,7 @@ static unsigned int args_of(enum wp_heap_call call)
 	case WP_HEAP_POSIX_MEMALIGN:
 		return 5;
 	case WP_HEAP_MMAP:
+	case WP_HEAP_MREMAP:
 		return 15;
 	case WP_HEAP_MPROTECT:
 		return 7;

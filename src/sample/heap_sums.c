@@ -88,7 +88,8 @@ static void put_lacks(char *text, size_t size, const struct wp_heap_sums *sums)
 	if (sums->lacks_mprotect)
 		n += snprintf(text + n, size - (size_t)n,
 			      "; memory that mprotect makes usable is not in "
-			      "it (these probes want Linux 5.17 for that)");
+			      "it (these probes want Linux 5.17 for that and "
+			      "for mremap)");
 	if (sums->counts.unfollowed)
 		n += snprintf(text + n, size - (size_t)n,
 			      "; %llu objects are not known to be in use, for "

@@ -335,6 +335,68 @@ def test_memory_that_the_program_maps_itself(start, tmp_path, args, tier):
             assert abs(have - want * MIB) < allowed(want * MIB), sums
 
 
+MOVES = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { MIB = 1 << 20 };
+static char *maps[200];
+static char *map(size_t size, int fd) {
+    return mmap(NULL, size, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+}
+int main(void) {
+    sigset_t set;
+    int sig, file = memfd_create("file", 0);
+    char *of_file;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    printf("READY pid=%d\\n", (int)getpid());
+    fflush(stdout);
+    sigwait(&set, &sig);
+    for (int i = 0; i < 200; i++, usleep(1000))
+        maps[i] = map(MIB, -1);
+    for (int i = 0; i < 100; i++, usleep(1000))
+        mremap(maps[i], MIB, 2 * MIB, MREMAP_MAYMOVE);
+    for (int i = 100; i < 150; i++, usleep(1000))
+        mremap(maps[i], MIB, MIB / 2, 0);
+    // One fails; one leaves what it was moved from; one is none of the process's own.
+    mremap(maps[150], MIB, 1ul << 47, MREMAP_MAYMOVE);
+    mremap(maps[151], MIB, MIB, MREMAP_MAYMOVE | 4, NULL);
+    of_file = map(8 * MIB, file);
+    mremap(of_file, 8 * MIB, 16 * MIB, MREMAP_MAYMOVE);
+    sbrk(64 * MIB);
+    sbrk(-32 * MIB);
+    puts("DONE");
+    fflush(stdout);
+    sigwait(&set, &sig);
+}
+"""
+
+
+@each_tier
+@pytest.mark.parametrize("args", [(), ("--heap-large",)])
+def test_memory_that_is_moved_and_given_back(start, tmp_path, args, tier):
+    """Each mapping is sampled.  mremap gives back what was there, and maps the rest."""
+    target = start(compiled(tmp_path, MOVES))
+    run = wallprof("-p", target.pid, "--profile", "heap", "--heap-rate", "1K",
+                   "--heap-anyway", "--heap-probe", tier, *args,
+                   output=tmp_path / "p.pb.gz", until=lambda: work(target))
+    p = pprof_check.load(str(tmp_path / "p.pb.gz"))
+    whole = {"alloc_space": 200 + 200 + 25 + 1, "inuse_space": 200 + 50 + 25 + 1}
+    if args:
+        whole["alloc_space"] += 64
+        whole["inuse_space"] += 32
+    for column, mib in whole.items():
+        got = sum(s["values"][column] for s in pprof_check.samples(p))
+        assert abs(got - mib * MIB) < MIB / 2, (column, got / MIB, run.err)
+    target.assert_unharmed()
+
+
 def test_only_what_is_mapped_by_so_much_at_a_time(start, tmp_path):
     """300 times 1 MiB are left out, 50 times 8 MiB are not."""
     script = ("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, "

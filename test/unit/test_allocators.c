@@ -40,6 +40,7 @@ static void those_of_the_c_library(void **state)
 		{ "munmap", WP_HEAP_MUNMAP },
 		{ "mprotect", WP_HEAP_MPROTECT },
 		{ "sbrk", WP_HEAP_SBRK },
+		{ "mremap", WP_HEAP_MREMAP },
 	};
 	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
 	struct wp_allocators found = { 0 };
