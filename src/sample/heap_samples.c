@@ -147,14 +147,26 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 			  "takes from the kernel");
 }
 
-/* A kernel that would end the target at the first return from a probed function. */
+static bool has_filter(const struct wp_target *target)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+	bool found = false;
+
+	(void)!wp_process_list_threads(target->process, &tids);
+	for (size_t i = 0; i < tids.len && !found; i++)
+		found = wp_tracer_has_filter(tids.v[i]);
+	wp_tids_clear(&tids);
+	return found;
+}
+
+/* A kernel that would end the target at the first return from a probed function in a
+ * thread that has a filter. */
 static int refuse_filtered(const struct wp_target *target, struct wp_err *err)
 {
 	struct utsname name;
 
 	if (uname(&name) || strcmp(name.machine, "x86_64") ||
-	    !wp_heap_probe_ends_filtered(name.release) ||
-	    !wp_tracer_has_filter(target->process->pid))
+	    !wp_heap_probe_ends_filtered(name.release) || !has_filter(target))
 		return 0;
 	return wp_err_set(err, -ENOTSUP,
 			  "the process has a seccomp filter, and Linux 6.11 to "
@@ -361,6 +373,11 @@ static int look(struct wp_target *target, uint64_t now)
 	if (!are_probes_there(target))
 		return 0;
 	h->stood_ns = now;
+	if (refuse_filtered(target, &h->why)) {
+		h->state = WP_HEAP_STOPPED;
+		wp_heap_probe_detach(h->probe, true);
+		return 0;
+	}
 	if (h->state == WP_HEAP_COUNTING)
 		rc = begin_sampling(target, now, &h->why);
 	else if (h->state == WP_HEAP_SAMPLING)

@@ -61,6 +61,8 @@ static struct {
 	/* Is called when the thread is let go; NULL: not. */
 	void (*after_window)(void);
 	bool has_filter;
+	/* Only this thread has it; 0: all. */
+	pid_t filter_tid;
 	/* Released before it stopped. */
 	pid_t late_tid;
 	unsigned int ninterrupts, nreleases;
@@ -125,8 +127,8 @@ int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 
 bool wp_tracer_has_filter(pid_t tid)
 {
-	(void)tid;
-	return fake_stop.has_filter;
+	return fake_stop.has_filter &&
+	       (!fake_stop.filter_tid || tid == fake_stop.filter_tid);
 }
 
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)

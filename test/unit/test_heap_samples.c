@@ -861,6 +861,41 @@ static void a_kernel_that_ends_who_has_a_filter_is_not_used(void **state)
 	assert_int_equal(probe.nattached, 0);
 }
 
+static void a_filter_of_another_thread_is_seen(void **state)
+{
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	probe.ends_filtered = true;
+	fake_stop.has_filter = true;
+	fake_stop.filter_tid = MAKER;
+	assert_int_equal(fake_target_start(&fake, &options), -ENOTSUP);
+	assert_int_equal(probe.nattached, 0);
+}
+
+/* It is looked for once a second. */
+static void a_filter_that_comes_later_ends_the_probes(void **state)
+{
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	probe.ends_filtered = true;
+	start_target();
+	for (int i = 0; i < 150; i++)
+		tick();
+	assert_false(probe.detached);
+	fake_stop.has_filter = true;
+	fake_stop.filter_tid = MAKER;
+	for (int i = 0; i < 110; i++)
+		tick();
+	assert_true(probe.ended);
+	(void)finish();
+	assert_non_null(strstr(source(), "has a seccomp filter"));
+	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
 static void a_filter_is_no_hindrance_elsewhere(void **state)
 {
 	(void)state;
@@ -1077,6 +1112,8 @@ int main(void)
 #endif
 		TEST(probes_that_are_refused_are_an_error),
 		TEST(a_kernel_that_ends_who_has_a_filter_is_not_used),
+		TEST(a_filter_of_another_thread_is_seen),
+		TEST(a_filter_that_comes_later_ends_the_probes),
 		TEST(a_filter_is_no_hindrance_elsewhere),
 		TEST(who_has_no_filter_is_probed_anywhere),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
