@@ -135,6 +135,23 @@ static void a_cost_is_of_all_threads_that_run(void **state)
 	assert_near(take(0, 2 * (uint64_t)SECOND, true), 0.05);
 }
 
+/* 20 us each: 2,500 are 5 % of a second. */
+static void samples_cost_more_than_their_probes(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	probes[0].counts.samples = 2400;
+	assert_int_equal(
+		wp_heap_cost_judge(&targets[0], 2 * (uint64_t)SECOND, &err), 0);
+	assert_near(heaps[0].spent, 0.048);
+	probes[0].counts.samples += 2600;
+	assert_int_equal(
+		wp_heap_cost_judge(&targets[0], 3 * (uint64_t)SECOND, &err),
+		-EDQUOT);
+	assert_int_equal(probes[0].ndetached, 1);
+}
+
 static void probes_of_one_step_at_a_time_cost_more(void **state)
 {
 	(void)state;
@@ -207,9 +224,10 @@ static void up_to_the_limit_probes_stay(void **state)
 	assert_true(probes[0].was_given_up);
 	assert_int_equal(heaps[0].state, WP_HEAP_STOPPED);
 	assert_near(heaps[0].spent, 0);
-	assert_non_null(strstr(text, "would take 5 % of the time of its threads"
-				     " (1.0 us for each call), and "
-				     "--max-overhead is 5 %"));
+	assert_non_null(strstr(
+		text, "would take 5 % of the time of its threads"
+		      " (1.0 us for each call, 20 us for each sample), and "
+		      "--max-overhead is 5 %"));
 }
 
 static void the_dearest_of_several_loses_its_probes(void **state)
@@ -305,6 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_cost_is_of_the_time_since_the_last_look),
 		TEST(a_cost_is_of_all_threads_that_run),
+		TEST(samples_cost_more_than_their_probes),
 		TEST(probes_of_one_step_at_a_time_cost_more),
 		TEST(no_time_and_a_clock_that_is_gone_cost_nothing),
 		TEST(what_a_recording_takes_is_of_all_its_targets),
