@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import wait_until, wallprof
+from conftest import tids_of, wait_until, wallprof
 
 DEADLOCK, STUCK, HEALTHY = 3, 4, 0
 
@@ -58,6 +58,21 @@ def test_what_is_healthy(start, mode):
     for _ in range(3):
         check(target, HEALTHY)
     target.assert_unharmed()
+
+
+def test_a_thread_stands_for_its_process(start):
+    """Also where it is named twice, and another process after it."""
+    hung, healthy = start("gohang", "deadlock"), start("gohang", "server")
+    waits(hung, 2)
+    tid = max(tids_of(hung.pid))
+    assert tid != hung.pid
+    check(hung, DEADLOCK)
+    for pids in ((tid,), (tid, hung.pid), (hung.pid, tid, healthy.pid)):
+        run = wallprof("check", "-p", ",".join(map(str, pids)), "-i",
+                       "300ms").check(DEADLOCK)
+        assert run.out.count(f'\nprocess {hung.pid} "') == 1, run.out
+    hung.assert_unharmed()
+    healthy.assert_unharmed()
 
 
 @pytest.mark.soak
