@@ -16,7 +16,7 @@
 size_t wp_utf8_next(const char *s, size_t n, uint32_t *ret_code);
 
 /* Whether code point CODE moves the cursor, ends the line, or changes how other
- * characters are displayed. */
+ * characters are displayed; or may be in no XML (www.w3.org/TR/xml, Char). */
 bool wp_utf8_is_control(uint32_t code);
 
 /* The number of code points in the UTF-8 text S[0..n). */

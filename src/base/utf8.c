@@ -53,11 +53,13 @@ size_t wp_utf8_next(const char *s, size_t n, uint32_t *ret_code)
 bool wp_utf8_is_control(uint32_t code)
 {
 	/* C0, DEL and C1; line and paragraph separator; the marks that
-	 * change the direction of text (Unicode UAX 9); byte order mark. */
+	 * change the direction of text (Unicode UAX 9); byte order mark,
+	 * and the two that XML has not. */
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
 	       code == 0x200e || code == 0x200f ||
 	       (code >= 0x2028 && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff ||
+	       code == 0xfffe || code == 0xffff;
 }
 
 size_t wp_utf8_length(const char *s, size_t n)

@@ -114,6 +114,8 @@ static void put_xml(struct wp_buf *out, const struct wp_buf *text)
 	for (size_t i = 0; i < text->len; i++) {
 		if (text->data[i] == '<')
 			wp_buf_str(out, "&lt;");
+		else if (text->data[i] == '>')
+			wp_buf_str(out, "&gt;");
 		else if (text->data[i] == '&')
 			wp_buf_str(out, "&amp;");
 		else

@@ -20,14 +20,17 @@ from conftest import (FIXTURES, SLOW, WALLPROF, wait_until,
 from fault_records import check_whole_time
 
 # Of files, threads, sockets: lines and fields of their own, a terminal told to
-# clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks.
-EVIL = b"e;vil 7\n\x1b[2J\x9b2J\xc2\x9b2J\xff\xc3\xe2\x80\xae\t\\x"
+# clear itself (also in one byte, C1), what is no UTF-8, right-to-left marks, what
+# may be in no XML.
+EVIL = (b"e;vil 7\n\x1b[2J\x9b2J\xc2\x9b2J\xff\xc3\xe2\x80\xae\t\\x"
+        b"]]>\xef\xbf\xbe\xef\xbf\xbf")
 
 
 def assert_tame(data):
     """Valid UTF-8, in which nothing is a command to a terminal."""
     text = data.decode()
-    assert not re.search("[^\n -~\u00a0-\u2027\u202f-\U0010ffff]", text), text
+    assert not re.search("[^\n -~\u00a0-\u2027\u202f-\ufffd"
+                         "\U00010000-\U0010ffff]", text), text
     return text
 
 

@@ -105,6 +105,8 @@ static void controls_are_shown_not_obeyed(void **state)
 		{ "\xe2\x80\xa8", "\\u2028", "?" },
 		{ "\xe2\x80\xaetxt", "\\u202etxt", "?txt" },
 		{ "\xef\xbb\xbf", "\\ufeff", "?" },
+		/* No characters of XML. */
+		{ "\xef\xbf\xbe\xef\xbf\xbf", "\\ufffe\\uffff", "??" },
 	};
 
 	(void)state;
