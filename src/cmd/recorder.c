@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -341,6 +342,9 @@ static int sleep_and_tick(struct recorder *c, struct wp_err *err)
 
 	if (r->ended_ns) {
 		sleep_until(look);
+		/* The sampler takes no ends of children any more. */
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
 		return 0;
 	}
 	if (!c->next_ns)
