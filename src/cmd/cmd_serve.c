@@ -46,6 +46,9 @@ struct serve {
 	char token[TOKEN_SIZE];
 	pid_t http;
 	uint64_t http_ns;
+	/* It is said that one cannot be started, and that a search failed. */
+	bool http_is_said;
+	bool search_is_said;
 	struct wp_served served;
 	struct wp_pusher pusher;
 };
@@ -206,18 +209,19 @@ static int start_http(struct serve *s, struct wp_err *err)
 	if (s->served.answers >= 0)
 		close(s->served.answers);
 	s->served.answers = -1;
+	s->http_ns = wp_clock_ns();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 		return wp_err_set(err, -errno, "socketpair: %s",
 				  strerror(errno));
-	s->http_ns = wp_clock_ns();
 	s->http = fork();
 	if (!s->http)
 		become_http(s, socks[1], parent);
 	close(socks[1]);
 	s->served.answers = socks[0];
-	return s->http < 0 ?
-		       wp_err_set(err, -EAGAIN, "fork: %s", strerror(errno)) :
-		       0;
+	if (s->http > 0)
+		return 0;
+	s->http = 0;
+	return wp_err_set(err, -EAGAIN, "fork: %s", strerror(errno));
 }
 
 static void reap(struct serve *s)
@@ -270,36 +274,51 @@ static void take_asks(struct serve *s)
 	s->served.answers = -1;
 }
 
+/* Say once that what is tried again and again fails, RC with ERR; 0: it no longer does. */
+static void say_once(bool *is_said, int rc, const struct wp_err *err)
+{
+	if (rc && !*is_said)
+		wp_say("wallprof: %s: it is tried again", err->msg);
+	*is_said = rc != 0;
+}
+
+static int search(struct serve *s)
+{
+	struct wp_err err = WP_ERR_INIT;
+	int rc = wp_served_find(&s->served, &err);
+
+	say_once(&s->search_is_said, rc, &err);
+	return rc;
+}
+
 /* SIGHUP has asked for it. */
-static int search_again(struct serve *s, struct wp_err *err)
+static void search_again(struct serve *s)
 {
 	size_t n = s->served.n;
-	int rc;
 
 	searches = 0;
-	rc = wp_served_find(&s->served, err);
-	if (!rc)
+	s->search_is_said = false;
+	memset(s->served.failed, 0, sizeof(s->served.failed));
+	if (!search(s))
 		wp_say("wallprof: searched again; processes served: %zu, new "
 		       "ones: %zu",
 		       s->served.n, s->served.n - n);
-	return rc;
 }
 
 /* What is due without anybody having asked. */
 static int look_after(struct serve *s, struct wp_err *err)
 {
 	uint64_t now = wp_clock_ns();
-	int rc = 0;
+	struct wp_err why = WP_ERR_INIT;
 
 	if (!s->http && now - s->http_ns > RESTART_S * WP_NS_PER_S)
-		rc = start_http(s, err);
-	if (!rc && now - s->served.searched_ns > SEARCH_NS)
-		rc = wp_served_find(&s->served, err);
-	if (!rc)
-		wp_pusher_step(&s->pusher, &s->served);
-	if (!rc && wp_served_is_over(&s->served))
-		rc = wp_err_set(err, -ESRCH, "no process is left to serve");
-	return rc;
+		say_once(&s->http_is_said, start_http(s, &why), &why);
+	if (now - s->served.searched_ns > SEARCH_NS)
+		(void)!search(s);
+	wp_pusher_step(&s->pusher, &s->served);
+	return wp_served_is_over(&s->served) ?
+		       wp_err_set(err, -ESRCH, "no process is left to serve") :
+		       0;
 }
 
 static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
@@ -311,7 +330,6 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 	};
 	const struct timespec ts = { .tv_nsec = 500 * WP_NS_PER_MS };
 	size_t n = s->served.n;
-	int rc;
 
 	for (size_t i = 0; i < n; i++)
 		fds[FIRST + i] = (struct pollfd){ s->served.v[i].sock, POLLIN,
@@ -326,8 +344,9 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 			take_asks(s);
 	}
 	reap(s);
-	rc = searches ? search_again(s, err) : 0;
-	return rc ? rc : look_after(s, err);
+	if (searches)
+		search_again(s);
+	return look_after(s, err);
 }
 
 /* Only paths that this process made: another may serve on one that it could not

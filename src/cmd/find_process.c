@@ -86,28 +86,26 @@ static bool has_program(pid_t pid, const struct wanted *w)
 	return !strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name);
 }
 
-/* The parent of PID; 0: none that can be seen. */
-static pid_t parent_of(pid_t pid)
+/* False: there is no such process that can be seen. */
+static bool read_stat(struct wp_proc_stat *ret, pid_t pid)
 {
-	struct wp_proc_stat stat;
 	char path[32], text[1024];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	n = wp_io_read_at(-1, path, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ?
-		       stat.ppid :
-		       0;
+	return n > 0 && !wp_proc_stat_parse(ret, text, (size_t)n);
 }
 
 /* Who started wallprof (sudo, timeout, a shell) has NAME in its command line too. */
 static bool is_ancestor(pid_t pid)
 {
+	struct wp_proc_stat stat;
 	pid_t up = getpid();
 
 	/* A pid that is used again could lead in a circle. */
 	for (int i = 0; i < DEEPEST && up > 0 && up != pid; i++)
-		up = parent_of(up);
+		up = read_stat(&stat, up) ? stat.ppid : 0;
 	return up == pid;
 }
 
@@ -115,6 +113,7 @@ static int look_at(struct wanted *w, pid_t pid)
 {
 	char command[4096];
 	struct wp_tids *list = NULL;
+	struct wp_proc_stat stat;
 
 	if (has_comm(pid, w->name) || has_program(pid, w)) {
 		list = &w->named;
@@ -123,7 +122,8 @@ static int look_at(struct wanted *w, pid_t pid)
 		if (strstr(command, w->name) && !is_ancestor(pid))
 			list = &w->mention;
 	}
-	if (!list)
+	/* A zombie keeps its name. */
+	if (!list || !read_stat(&stat, pid) || wp_proc_stat_has_ended(&stat))
 		return 0;
 	if (WP_VEC_ROOM(list->v, list->len, list->cap, 1))
 		return -ENOMEM;

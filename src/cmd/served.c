@@ -19,6 +19,8 @@
 #include "wallprof/clock.h"
 #include "wallprof/packet.h"
 
+#define RETRY_NS (60 * WP_NS_PER_S)
+
 static void answer(struct wp_served *s, const struct wp_serve_answer *a,
 		   int file)
 {
@@ -44,6 +46,17 @@ static bool is_served(const struct wp_served *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->v[i].pid == pid && !s->v[i].status.has_ended)
+			return true;
+	return false;
+}
+
+/* Would its recorder fail again? */
+static bool has_failed(const struct wp_served *s, pid_t pid)
+{
+	uint64_t now = wp_clock_ns();
+
+	for (size_t i = 0; i < WP_SERVED_FAILED_MAX; i++)
+		if (s->failed[i].pid == pid && now - s->failed[i].ns < RETRY_NS)
 			return true;
 	return false;
 }
@@ -103,7 +116,7 @@ static int find_word(struct wp_served *s, size_t word)
 	int rc = wp_find_processes(&pids, name);
 
 	for (size_t i = 0; i < pids.len && !rc; i++)
-		if (!is_served(s, pids.v[i]))
+		if (!is_served(s, pids.v[i]) && !has_failed(s, pids.v[i]))
 			rc = start(s, pids.v[i]);
 	wp_tids_clear(&pids);
 	return rc;
@@ -199,6 +212,14 @@ static void answer_for(struct wp_served *s, pid_t recorder)
 			       "the recording has ended");
 }
 
+static void note_failure(struct wp_served *s, pid_t pid)
+{
+	size_t i = s->nfailed++ % WP_SERVED_FAILED_MAX;
+
+	s->failed[i].pid = pid;
+	s->failed[i].ns = wp_clock_ns();
+}
+
 void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -215,7 +236,8 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 			wp_say("wallprof: the recorder of %s (%d) was ended by "
 			       "signal %d",
 			       one->status.name, one->pid, WTERMSIG(status));
-		s->nfailed += !WIFEXITED(status) || WEXITSTATUS(status);
+		if (!WIFEXITED(status) || WEXITSTATUS(status))
+			note_failure(s, one->pid);
 		s->v[i] = s->v[--s->n];
 		return;
 	}

@@ -14,6 +14,8 @@ enum {
 	WP_SERVED_MAX = 64,
 	/* As many clients as there can be. */
 	WP_SERVED_ASKS_MAX = 128,
+	/* That are left alone for a while. */
+	WP_SERVED_FAILED_MAX = 1024,
 };
 
 /* A process that is served, or all that are recorded together. */
@@ -52,13 +54,19 @@ struct wp_served {
 	uint64_t searched_ns;
 	/* Processes for which there was no room. */
 	uint64_t nleft_out;
-	/* Recorders that ended otherwise than they should. */
+	/* Recorders that ended otherwise than they should; the last of them: of which
+	 * process and when, NFAILED being the place of the next. */
 	uint64_t nfailed;
+	struct {
+		pid_t pid;
+		uint64_t ns;
+	} failed[WP_SERVED_FAILED_MAX];
 };
 
 /* Find the processes that the command line names and start a recorder for each that
- * is new, those of a number at the first call only; or the one of all that it chooses.  0; -ENOENT: there is none, with
- * ERR. */
+ * is new, those of a number at the first call only; or the one of all that it chooses.
+ * One of a name whose recorder has failed is tried again after a minute.  0, or -errno
+ * with ERR: what is left may be found by the next call. */
 WP_MUST_CHECK
 int wp_served_find(struct wp_served *served, struct wp_err *err);
 

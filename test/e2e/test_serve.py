@@ -39,7 +39,7 @@ class Server:
 
     def __init__(self, tmp_path, *words, tcp=False, under=()):
         self.path = str(tmp_path / "socket")
-        self.port = None
+        self.port, self.said = None, b""
         listen = ["--listen", f"unix:{self.path}"]
         if tcp:
             with socket.socket() as s:
@@ -97,6 +97,8 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.tool.kill()
                 self.tool.wait()
+        if not self.tool.stderr.closed:
+            self.said = self.tool.stderr.read()
         self.tool.stderr.close()
 
 
