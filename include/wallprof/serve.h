@@ -35,9 +35,10 @@
 	X(ALLOCS, "/debug/pprof/allocs")                                       \
 	X(DELTA_BLOCK, "/debug/pprof/delta_block")                             \
 	X(DELTA_MUTEX, "/debug/pprof/delta_mutex")                             \
-	/* No client can ask for these: for the collector, and of a hang. */   \
+	/* No client can ask for these: to push, of a hang, to give up. */     \
 	X(PUSH, "push/")                                                       \
-	X(KEEP, "keep/")
+	X(KEEP, "keep/")                                                       \
+	X(CANCEL, "cancel/")
 
 enum wp_serve_endpoint {
 #define X(name, path) WP_SERVE_##name,

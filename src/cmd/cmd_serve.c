@@ -247,9 +247,11 @@ static void reap(struct serve *s)
 /* What parses HTTP may have been taken over: it can ask for no more than clients. */
 static bool is_sound(const struct wp_serve_ask *ask)
 {
-	return ask->endpoint < WP_SERVE_PUSH && ask->debug <= 2 &&
-	       !(ask->id & WP_PUSHER_ID) && !ask->from_ns && !ask->to_ns &&
-	       ask->seconds <= WP_SERVE_AGO_MAX && ask->ago <= WP_SERVE_AGO_MAX;
+	return (ask->endpoint < WP_SERVE_PUSH ||
+		ask->endpoint == WP_SERVE_CANCEL) &&
+	       ask->debug <= 2 && !(ask->id & WP_PUSHER_ID) && !ask->from_ns &&
+	       !ask->to_ns && ask->seconds <= WP_SERVE_AGO_MAX &&
+	       ask->ago <= WP_SERVE_AGO_MAX;
 }
 
 static void take_asks(struct serve *s)

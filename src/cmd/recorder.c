@@ -173,15 +173,22 @@ static struct job *find_job(struct recorder *c,
 	return unused;
 }
 
+/* Where the end of the last profile is kept that ASK goes on from; NULL: from none. */
+static uint64_t *delta_of(struct recorder *c, const struct wp_serve_ask *ask)
+{
+	return ask->seconds ? NULL :
+	       ask->endpoint == WP_SERVE_DELTA_BLOCK ?
+			      &c->delta_ns[WP_PROFILE_BLOCK] :
+	       ask->endpoint == WP_SERVE_DELTA_MUTEX ?
+			      &c->delta_ns[WP_PROFILE_MUTEX] :
+			      NULL;
+}
+
 /* The times of a profile that begins now; what has just begun is shared. */
 static int set_times(struct recorder *c, struct wp_recording_job *what)
 {
 	const struct wp_serve_ask *ask = &what->ask;
-	uint64_t *delta = ask->endpoint == WP_SERVE_DELTA_BLOCK ?
-				  &c->delta_ns[WP_PROFILE_BLOCK] :
-			  ask->endpoint == WP_SERVE_DELTA_MUTEX ?
-				  &c->delta_ns[WP_PROFILE_MUTEX] :
-				  NULL;
+	const uint64_t *delta = delta_of(c, ask);
 	uint64_t length_ns = ask->seconds * WP_NS_PER_S, ago_ns;
 	int rc = 0;
 
@@ -197,9 +204,8 @@ static int set_times(struct recorder *c, struct wp_recording_job *what)
 		what->to_ns = ask->to_ns;
 		return rc;
 	}
-	if (delta && !ask->seconds) {
+	if (delta) {
 		what->from_ns = *delta ? *delta : c->r.start_ns;
-		*delta = what->to_ns;
 	} else if (ask->seconds) {
 		ago_ns = ask->ago * WP_NS_PER_S;
 		what->from_ns = what->to_ns > ago_ns ? what->to_ns - ago_ns : 1;
@@ -215,12 +221,41 @@ static bool is_of_now(uint32_t endpoint)
 	       endpoint == WP_SERVE_ALLOCS;
 }
 
+static bool is_recording(const struct job *job)
+{
+	return job->what.ask.endpoint == WP_SERVE_FGPROF && !job->what.to_ns;
+}
+
+/* Nobody waits for the answer to question ID. */
+static void cancel(struct recorder *c, uint32_t id)
+{
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		struct job *job = &c->jobs[i];
+		uint32_t at = 0;
+
+		while (at < job->nids && job->ids[at] != id)
+			at++;
+		if (job->state == FREE || at == job->nids)
+			continue;
+		job->ids[at] = job->ids[--job->nids];
+		if (!job->nids && job->state != RUNS)
+			job->state = FREE;
+		else if (!job->nids && is_recording(job))
+			wp_writer_stop(&job->writer);
+	}
+}
+
 static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 {
 	struct wp_recording_job what = { .ask = *ask, .report = -1 };
+	uint64_t *delta = delta_of(c, ask);
 	struct job *job;
 	int rc = 0;
 
+	if (ask->endpoint == WP_SERVE_CANCEL) {
+		cancel(c, ask->id);
+		return 0;
+	}
 	if (is_of_now(ask->endpoint) && c->r.ended_ns) {
 		refuse(c, ask->id, 404,
 		       "the process has ended: its last minutes are there "
@@ -233,6 +268,8 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 	if (rc)
 		return rc;
 	job = find_job(c, &what);
+	if (job && delta)
+		*delta = what.to_ns;
 	if (job)
 		job->ids[job->nids++] = ask->id;
 	else
@@ -283,11 +320,6 @@ static void take_result(struct recorder *c, struct job *job)
 
 	if (!wp_writer_take(&job->writer, &a))
 		end_job(c, job, &a);
-}
-
-static bool is_recording(const struct job *job)
-{
-	return job->what.ask.endpoint == WP_SERVE_FGPROF && !job->what.to_ns;
 }
 
 /* Begin what is due, and hand out what is done. */

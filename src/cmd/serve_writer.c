@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "signals.h"
@@ -61,6 +62,7 @@ int wp_writer_start(struct wp_writer *w, struct wp_recording *r,
 	if (socks[1] >= 0)
 		close(socks[1]);
 	w->result = socks[0];
+	w->pid = pid;
 	if (pid < 0)
 		wp_writer_clear(w);
 	return pid < 0 ? -EAGAIN : 0;
@@ -82,6 +84,15 @@ int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 		};
 	ret->text[sizeof(ret->text) - 1] = '\0';
 	return 0;
+}
+
+void wp_writer_stop(const struct wp_writer *w)
+{
+	siginfo_t info;
+
+	/* One that has been reaped has a number that may be another's. */
+	if (!waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		kill(w->pid, SIGTERM);
 }
 
 void wp_writer_clear(struct wp_writer *w)

@@ -12,6 +12,7 @@ struct wp_writer {
 	/* Where its answer comes from, and the file that it writes to; -1: none. */
 	int result;
 	int file;
+	pid_t pid;
 };
 
 /* Have JOB of R made, by a process that has R as it is now.  0 or -errno. */
@@ -22,6 +23,9 @@ int wp_writer_start(struct wp_writer *writer, struct wp_recording *r,
 /* 0: RET has the answer; -EAGAIN: not yet. */
 WP_MUST_CHECK
 int wp_writer_take(struct wp_writer *writer, struct wp_serve_answer *ret);
+
+/* Have the process end early. */
+void wp_writer_stop(const struct wp_writer *writer);
 
 void wp_writer_clear(struct wp_writer *writer);
 

@@ -317,8 +317,27 @@ static void pass_on(struct wp_served *s, const struct wp_serve_ask *ask)
 		s->asks[ask->id % WP_SERVED_ASKS_MAX].recorder = one->recorder;
 }
 
+/* Close the question of ASK, and have the recorder that was asked leave it. */
+static void cancel(struct wp_served *s, const struct wp_serve_ask *ask)
+{
+	const size_t at = ask->id % WP_SERVED_ASKS_MAX;
+
+	if (!s->asks[at].is_open || s->asks[at].id != ask->id)
+		return;
+	s->asks[at].is_open = false;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i].sock >= 0 &&
+		    s->v[i].recorder == s->asks[at].recorder)
+			(void)!wp_packet_send(s->v[i].sock, ask, sizeof(*ask),
+					      NULL, 0);
+}
+
 void wp_served_ask(struct wp_served *s, const struct wp_serve_ask *ask)
 {
+	if (ask->endpoint == WP_SERVE_CANCEL) {
+		cancel(s, ask);
+		return;
+	}
 	s->asks[ask->id % WP_SERVED_ASKS_MAX].is_open = true;
 	s->asks[ask->id % WP_SERVED_ASKS_MAX].id = ask->id;
 	s->asks[ask->id % WP_SERVED_ASKS_MAX].recorder = 0;

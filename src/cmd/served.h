@@ -76,7 +76,8 @@ void wp_served_take(struct wp_served *served, struct wp_served_one *one);
 /* Recorder PID has ended with STATUS, as of waitpid(2). */
 void wp_served_reap(struct wp_served *served, pid_t pid, int status);
 
-/* Pass ASK on to the process that it chooses, or answer why not. */
+/* Pass ASK on to the process that it chooses, or answer why not; or, if it cancels a
+ * question, to who has that. */
 void wp_served_ask(struct wp_served *served, const struct wp_serve_ask *ask);
 
 /* Is nothing recorded, and nothing to come, as no process is named by name? */

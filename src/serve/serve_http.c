@@ -410,11 +410,16 @@ static void check_clients(struct server *s)
 		struct client *c = &s->clients[i];
 		struct pollfd fd = { c->fd, POLLRDHUP, 0 };
 		uint64_t age_s = (wp_clock_ns() - c->since_ns) / WP_NS_PER_S;
+		struct wp_serve_ask gone = c->ask;
 
 		if ((c->state == READING && age_s > REQUEST_S) ||
 		    (c->state == WRITING && age_s > ANSWER_S))
 			shutdown(c->fd, SHUT_RDWR);
 		if (c->state != ASKED || poll(&fd, 1, 0) <= 0)
+			continue;
+		gone.endpoint = WP_SERVE_CANCEL;
+		/* There may be room at the next look. */
+		if (wp_packet_send(s->how->ask, &gone, sizeof(gone), NULL, 0))
 			continue;
 		c->answer = (struct wp_serve_answer){ .status = 503 };
 		set_state(c, ANSWERED);

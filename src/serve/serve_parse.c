@@ -174,12 +174,12 @@ unsigned int wp_serve_parse(struct wp_serve_ask *ret,
 	struct wp_serve_ask ask = { 0 };
 	unsigned int status;
 
-	while (ask.endpoint < WP_NSERVE_ENDPOINTS &&
+	while (ask.endpoint < WP_SERVE_PUSH &&
 	       strcmp(query->path, paths[ask.endpoint]))
 		ask.endpoint++;
 	if (!strcmp(query->path, "/debug/pprof"))
 		ask.endpoint = WP_SERVE_INDEX;
-	if (ask.endpoint == WP_NSERVE_ENDPOINTS)
+	if (ask.endpoint == WP_SERVE_PUSH)
 		return refuse(text, 404,
 			      !strncmp(query->path, "/debug/pprof/", 13) ?
 				      "Unknown profile" :

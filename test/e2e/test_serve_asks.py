@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve`: what questions leave behind, and those that cannot be answered."""
+import socket
+import time
+
+import pprof_check
 from conftest import children_of, status_of, wait_until
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
@@ -21,3 +25,72 @@ def test_answers_after_the_end_leave_no_zombie(start, serve):  # noqa: F811
         server.get("/debug/pprof/wall?seconds=1&ago=2")
     wait_until(lambda: not children_of(recorder), seconds=20)
     assert server.metric("wallprof_up{") == 0
+
+
+def begin_to_ask(server, *paths):
+    """Sockets of clients that have asked for PATHS, in two seconds or so for each
+    32: more do not begin in one."""
+    ret = []
+    for i, path in enumerate(paths):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(server.path)
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        ret.append(s)
+        if i % 16 == 15:
+            time.sleep(1)
+    return ret
+
+
+def hours(n):
+    """Each has a time of its own."""
+    return [f"/debug/pprof/wall?seconds={3500 - i}" for i in range(n)]
+
+
+def test_questions_that_are_given_up_leave_room(start, serve):  # noqa: F811
+    target = start("hang", "abba")
+    server = serve("--keep", "1h", target.pid).ready()
+    clients = begin_to_ask(server, *hours(70))
+    status, _, body = server.ask("/debug/pprof/wall?seconds=1")
+    assert status == 503 and b"too many recordings" in body, body
+    for client in clients:
+        client.close()
+    begun = time.monotonic()
+    wait_until(lambda: server.ask("/debug/pprof/wall?seconds=1")[0] == 200,
+               seconds=20, pause=0.5)
+    assert time.monotonic() - begun < 20
+    target.assert_unharmed()
+
+
+def test_a_recording_that_is_given_up_ends(
+        start, serve, tmp_path):  # noqa: F811
+    """Goroutines are recorded by a process for each."""
+    target = start("parked", 5, tmp_path / "truth")
+    server = serve("--keep", "1h", target.pid).ready()
+    recorder = recorder_of(server)
+    clients = begin_to_ask(server, *(f"/debug/fgprof?seconds={3000 + i}"
+                                     for i in range(6)))
+    wait_until(lambda: len(children_of(recorder)) >= 4)
+    for client in clients:
+        client.close()
+    wait_until(lambda: not children_of(recorder), seconds=20)
+    assert server.get("/debug/fgprof?seconds=1")
+    target.assert_unharmed()
+
+
+def test_a_delta_that_is_refused_comes_with_the_next(
+        start, serve, tmp_path):  # noqa: F811
+    target = start("hang", "abba")
+    server = serve("--keep", "1h", target.pid).ready()
+    assert server.get("/debug/pprof/delta_block")
+    begun = time.monotonic()
+    clients = begin_to_ask(server, *hours(64))
+    assert server.ask("/debug/pprof/delta_block")[0] == 503
+    refused = time.monotonic()
+    for client in clients:
+        client.close()
+    wait_until(lambda: server.ask("/debug/pprof/wall?seconds=1")[0] == 200,
+               pause=0.5)
+    path = tmp_path / "delta.pb.gz"
+    path.write_bytes(server.get("/debug/pprof/delta_block"))
+    told_s = pprof_check.load(str(path)).duration_nanos / 1e9
+    assert told_s > time.monotonic() - begun - 0.5 > refused - begun

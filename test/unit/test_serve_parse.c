@@ -94,6 +94,8 @@ static void what_is_wrong_is_said(void **state)
 		{ "/debug/pprof/nothing", "", 404, "Unknown profile" },
 		{ "/debug/pprof/../../etc/passwd", "", 404, "Unknown" },
 		{ "//", "", 404, "not found" },
+		{ "push/", "", 404, "not found" },
+		{ "cancel/", "", 404, "not found" },
 		{ "", "", 404, "not found" },
 		{ "/metrics/", "", 404, "not found" },
 	};
