@@ -157,6 +157,14 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 	    o->push_interval_ns > WP_SERVE_SECONDS_MAX * WP_NS_PER_S)
 		return wp_err_set(err, -EINVAL,
 				  "--push-interval goes from 1s to 1h");
+	if (o->push && o->push_interval_ns > o->keep_ns)
+		return wp_err_set(
+			err, -EINVAL,
+			"--push sends %g s at once, of which --keep "
+			"has the last %g s only: give a longer --keep "
+			"or a shorter --push-interval",
+			(double)o->push_interval_ns / WP_NS_PER_S,
+			(double)o->keep_ns / WP_NS_PER_S);
 	o->sampler.mutex = o->sampler.note_holders = true;
 	o->sampler.block = o->sampler.thread_starts = true;
 	return 0;

@@ -293,7 +293,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "what the collector of `--push` wants to see." },
 	{ WP_OPT_PUSH_INTERVAL, "push-interval", "TIME", SERVE,
 	  WP_SECTION_SERVE, NULL, "time of each profile of --push, default 15s",
-	  "Time of each profile that is sent, 1 s to 1 h, 15s by default." },
+	  "Time of each profile that is sent, 1 s to 1 h, 15s by default; at most that of `--keep`." },
 	{ WP_OPT_STOP, "stop", "MODE", LIVE | RUN | SERVE, WP_SECTION_HOW,
 	  "auto all never",
 	  "auto (default): stop running threads only, each for\n"

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -123,12 +124,16 @@ static void answer(struct recorder *c, struct job *job,
 		c->status.refused += job->nids;
 }
 
+WP_PRINTF(4, 5)
 static void refuse(struct recorder *c, uint32_t id, uint32_t status,
-		   const char *text)
+		   const char *fmt, ...)
 {
 	struct wp_serve_answer a = { .id = id, .status = status };
+	va_list ap;
 
-	snprintf(a.text, sizeof(a.text), "%s", text);
+	va_start(ap, fmt);
+	vsnprintf(a.text, sizeof(a.text), fmt, ap);
+	va_end(ap);
 	(void)!wp_packet_send(c->sock, &a, sizeof(a), NULL, 0);
 	c->status.refused++;
 }
@@ -248,7 +253,7 @@ static void cancel(struct recorder *c, uint32_t id)
 static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 {
 	struct wp_recording_job what = { .ask = *ask, .report = -1 };
-	uint64_t *delta = delta_of(c, ask);
+	uint64_t *delta = delta_of(c, ask), keep_ns = c->r.options->keep_ns;
 	struct job *job;
 	int rc = 0;
 
@@ -263,8 +268,18 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 		return 0;
 	}
 	if (!is_of_now(ask->endpoint) &&
-	    !wp_recording_is_of_goroutines(&c->r, ask))
+	    !wp_recording_is_of_goroutines(&c->r, ask)) {
+		/* Its begin would be gone when it ends. */
+		if (!ask->ago && ask->seconds * WP_NS_PER_S > keep_ns) {
+			refuse(c, ask->id, 400,
+			       "the last %g s are kept (--keep), %u were asked "
+			       "for: ask for less, or serve with a longer "
+			       "--keep",
+			       (double)keep_ns / WP_NS_PER_S, ask->seconds);
+			return 0;
+		}
 		rc = set_times(c, &what);
+	}
 	if (rc)
 		return rc;
 	job = find_job(c, &what);

@@ -358,7 +358,7 @@ def test_who_may_not_ask_is_refused(start, serve):
 
 def test_clients_that_hold_on_do_not_keep_others_out(start, serve):
     target = start("hang", "abba")
-    server = serve(target.pid).ready()
+    server = serve("--keep", "1h", target.pid).ready()
     held = []
     for _ in range(1000):
         s = socket.socket(socket.AF_UNIX)

@@ -94,3 +94,17 @@ def test_a_delta_that_is_refused_comes_with_the_next(
     path.write_bytes(server.get("/debug/pprof/delta_block"))
     told_s = pprof_check.load(str(path)).duration_nanos / 1e9
     assert told_s > time.monotonic() - begun - 0.5 > refused - begun
+
+
+def test_what_is_not_kept_is_not_promised(start, serve):  # noqa: F811
+    target = start("hang", "abba")
+    server = serve("--keep", "2500ms", target.pid).ready()
+    assert server.get("/debug/pprof/wall?seconds=2")
+    for path in ("wall?seconds=3", "delta_mutex?seconds=3", "profile"):
+        status, _, body = server.ask(f"/debug/pprof/{path}")
+        assert status == 400 and b"the last 2.5 s are kept (--keep)" in body
+    # The past is as long as it is, and what is of now has no time.
+    assert server.get("/debug/pprof/wall?seconds=3&ago=4")
+    assert server.get("/debug/pprof/block")
+    assert server.get("/debug/pprof/goroutine?debug=2")
+    target.assert_unharmed()
