@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 #include "exit_status.h"
 #include "messages.h"
 #include "output_file.h"
+#include "signals.h"
 #include "wallprof/io.h"
 #include "wallprof/output.h"
 
@@ -60,6 +62,36 @@ static int mark_idle(struct wp_profile *profile, struct wp_err *err)
 	return rc ? wp_err_set(err, rc, "no memory") : 0;
 }
 
+static void remove_file(const void *out)
+{
+	wp_output_file_remove(out);
+}
+
+/* Open OUT as O says; a signal that ends wallprof leaves no part of it, until
+ * commit_output. */
+static int open_output(struct wp_output_file *out, const struct wp_options *o,
+		       struct wp_err *err)
+{
+	int rc = wp_output_file_open(out, o->output, err);
+
+	/* Past RLIMIT_FSIZE write(2) fails instead.  What a pipe is given ends by
+	 * SIGPIPE: "| head" has nothing to say. */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!rc && wp_output_file_is_kept(out))
+		wp_signals_end_at_once(remove_file, out);
+	/* What is written in its place is not left half done. */
+	if (!rc && out->is_cut)
+		wp_signals_put_off(2);
+	return rc;
+}
+
+static int commit_output(struct wp_output_file *out, int rc, struct wp_err *err)
+{
+	rc = wp_output_file_commit(out, rc, err);
+	wp_signals_leave();
+	return rc;
+}
+
 static int write_report(const struct wp_options *o,
 			const struct wp_profile *profile, struct wp_err *err)
 {
@@ -69,12 +101,12 @@ static int write_report(const struct wp_options *o,
 	int rc = check_unit(profile, o->format, err);
 
 	if (!rc)
-		rc = wp_output_file_open(&out, o->output, err);
+		rc = open_output(&out, o, err);
 	if (rc)
 		return rc;
 	rc = wp_write_profile(profile, WP_PROFILE_WALL, o->format, &options,
 			      out.stream);
-	return wp_output_file_commit(&out, rc, err);
+	return commit_output(&out, rc, err);
 }
 
 static int write_diff(const struct wp_options *o,
@@ -82,7 +114,7 @@ static int write_diff(const struct wp_options *o,
 		      const struct wp_profile *after, struct wp_err *err)
 {
 	struct wp_output_file out = WP_OUTPUT_FILE_INIT;
-	int rc = wp_output_file_open(&out, o->output, err);
+	int rc = open_output(&out, o, err);
 
 	if (rc)
 		return rc;
@@ -91,7 +123,7 @@ static int write_diff(const struct wp_options *o,
 					out.stream) :
 		     wp_write_diff(before, after, WP_PROFILE_WALL, o->full,
 				   out.stream);
-	return wp_output_file_commit(&out, rc, err);
+	return commit_output(&out, rc, err);
 }
 
 /* What a command that only reads files ends with. */
