@@ -36,7 +36,8 @@ struct wp_remade_call {
 	bool pending;
 	/* It would have ended by EINTR. */
 	bool ended;
-	/* It ends by EINTR: the kernel does not tell what it was called with. */
+	/* It ends by EINTR: it has done its work (close), or the kernel does not tell what
+	 * it was called with. */
 	bool lost;
 	/* What the thread slept in before the stop: see wp_regs_note_call. */
 	struct wp_proc_syscall before;

@@ -174,7 +174,7 @@ static void stops(const struct wp_counters *c, struct line *line)
 	part(line, "%" PRIu64 " made", c->stops);
 	count(line, c->eintr_repaired, "EINTR repaired");
 	count(line, c->eintrs_left,
-	      "EINTR left, as the kernel does not tell a call's argument");
+	      "EINTR left (close, or the kernel does not tell a call's argument)");
 	count(line, c->stops_given_up, "not in time");
 	count(line, c->stops_refused, "refused by the kernel");
 	count(line, c->stops_left_out, "left out where calls are supervised");

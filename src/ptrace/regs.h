@@ -6,7 +6,17 @@
 #ifndef WP_REGS_H
 #define WP_REGS_H
 
+#include <sys/syscall.h>
+
 #include "wallprof/tracer.h"
+
+/* Has call NR, a native one, done its work where it ends by EINTR?  close(2) has given up
+ * the descriptor, which may be another file's by now ("Dealing with error returns"):
+ * it is not to be made again. */
+static inline bool wp_call_is_done(long nr)
+{
+	return nr == SYS_close;
+}
 
 /* Note in RET the system call that TID, which is about to be stopped, sleeps in, where
  * wp_regs_read wants it (aarch64). */

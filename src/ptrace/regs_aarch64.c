@@ -171,7 +171,8 @@ static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
 		facts->args[i] = r->regs[i];
 	if (!repair)
 		return 0;
-	if (find_first_argument(tid, r, restart, &first)) {
+	if (wp_call_is_done(facts->syscall_nr) ||
+	    find_first_argument(tid, r, restart, &first)) {
 		restart->lost = true;
 		return 0;
 	}

@@ -16,6 +16,9 @@ enum {
 	ERESTART_RESTARTBLOCK_ = 516,
 };
 
+/* arch/x86/entry/syscalls/syscall_32.tbl; include/uapi/asm/unistd.h: a call of x32. */
+enum { CLOSE_32 = 6, X32_BIT = 0x40000000 };
+
 /* The layout of GETREGSET for a thread in 32-bit mode (arch/x86/include/asm/
  * user_32.h). */
 struct regs_32 {
@@ -119,7 +122,8 @@ static void read_facts_32(struct wp_stop_facts *facts, const struct regs_32 *r)
 }
 
 static int read_32(pid_t tid, bool repair, union any_regs *r,
-		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts)
+		   struct wp_regs *ret_regs, struct wp_stop_facts *ret_facts,
+		   struct wp_remade_call *ret_restart)
 {
 	int32_t eax = (int32_t)r->r32.eax;
 
@@ -127,6 +131,10 @@ static int read_32(pid_t tid, bool repair, union any_regs *r,
 	read_facts_32(ret_facts, &r->r32);
 	if (!repair || !ret_facts->asleep || !needs_repair(tid, eax))
 		return 0;
+	if (eax == -EINTR && ret_facts->syscall_nr == CLOSE_32) {
+		ret_restart->lost = true;
+		return 0;
+	}
 	r->r32.eax = (uint32_t)-ERESTARTNOHAND_;
 	ret_facts->eintr_repaired = eax == -EINTR;
 	return write_regs(tid, r, sizeof(r->r32));
@@ -150,12 +158,18 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
 		return -ESRCH;
 	if (iov.iov_len == sizeof(r.r32))
-		return read_32(tid, repair, &r, ret_regs, ret_facts);
+		return read_32(tid, repair, &r, ret_regs, ret_facts,
+			       ret_restart);
 	copy_regs(ret_regs, &r.r64);
 	read_facts(ret_facts, &r.r64);
 	rax = (long)r.r64.rax;
 	if (!repair || !ret_facts->asleep || !needs_repair(tid, rax))
 		return 0;
+	if (rax == -EINTR &&
+	    wp_call_is_done(ret_facts->syscall_nr & ~(long)X32_BIT)) {
+		ret_restart->lost = true;
+		return 0;
+	}
 	r.r64.rax = (unsigned long long)-ERESTARTNOHAND_;
 	ret_facts->eintr_repaired = rax == -EINTR;
 	return write_regs(tid, &r, sizeof(r.r64));

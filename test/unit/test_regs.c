@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 
 #include "traced.h"
 #include "wallprof/syscall_nr.h"
@@ -226,6 +227,33 @@ static void a_signal_without_a_handler_ends_no_call(void **state)
 	while (!call->ended)
 		usleep(1000);
 	assert_int_equal(call->result, 0);
+}
+#endif
+
+#if defined(__x86_64__)
+/* A file server's reply can end close by EINTR, when the descriptor is another's. */
+static void close_is_not_made_again(void **state)
+{
+	pid_t pid = start(sleep_in_epoll);
+	struct user_regs_struct r;
+	struct wp_tracee *tracee;
+
+	(void)state;
+	wait_for_state(pid, 'S');
+	tracee = stop(pid);
+	assert_int_equal(ptrace(PTRACE_GETREGS, pid, 0, &r), 0);
+	assert_int_equal((long)r.rax, -EINTR);
+	r.orig_rax = SYS_close;
+	assert_int_equal(ptrace(PTRACE_SETREGS, pid, 0, &r), 0);
+	assert_int_equal(wp_tracer_read_regs(tracee, &regs, &facts), 0);
+	assert_true(facts.asleep);
+	assert_false(facts.eintr_repaired);
+	wp_tracer_release(&tracer, tracee);
+	assert_free(pid);
+	assert_int_equal(tracer.eintrs_left, 1);
+	while (!call->ended)
+		usleep(1000);
+	assert_int_equal(call->result, -EINTR);
 }
 #endif
 
@@ -502,6 +530,7 @@ int main(void)
 		CALL_TEST(a_signal_ends_such_a_call_as_ever),
 #if defined(__x86_64__)
 		CALL_TEST(a_signal_without_a_handler_ends_no_call),
+		CALL_TEST(close_is_not_made_again),
 #endif
 		CALL_TEST(the_call_number_0_is_one_as_well),
 		CALL_TEST(a_call_that_has_a_result_is_no_sleep),
