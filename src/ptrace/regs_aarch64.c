@@ -11,8 +11,9 @@
  * out, and which returns what makes the kernel restart it unless there is a signal.
  * That is said on the way out: on 6.12.117, not on 6.1, to set the call's number
  * (NT_ARM_SYSTEM_CALL) makes what x0 holds then the first argument.  So there only a BPF
- * program tells the argument of a call that EINTR has ended, unless the thread slept in it
- * before the stop was asked for; where BPF is not permitted it ends, which is counted.
+ * program tells the argument of a call that EINTR has ended; where BPF is not permitted it
+ * is what the thread slept in before the stop was asked for, if all else of that is the
+ * same, or the call ends, which is counted.
  * (To detach a thread on its way into a call would end that: it sets TIF_SIGPENDING.)
  */
 #if defined(__aarch64__)
@@ -93,7 +94,8 @@ void wp_regs_note_call(pid_t tid, struct wp_proc_syscall *ret)
 		*ret = (struct wp_proc_syscall){ .running = true };
 }
 
-/* Does R say that its thread has come back from the call that it was in BEFORE? */
+/* Can R be that of a thread that has come back from the call that it was in BEFORE?  All
+ * but the first argument is the same. */
 static bool is_same_call(const struct wp_proc_syscall *before,
 			 const struct user_regs_struct *r)
 {
@@ -129,10 +131,6 @@ static int find_first_argument(pid_t tid, const struct user_regs_struct *r,
 {
 	int rc = -ENOTSUP;
 
-	if (is_same_call(&restart->before, r)) {
-		*ret = restart->before.args[0];
-		return 0;
-	}
 	/* First, for to set the call's number may end what it reads. */
 	if (restart->argument)
 		rc = wp_call_argument_read(restart->argument, tid, ret);
@@ -140,7 +138,14 @@ static int find_first_argument(pid_t tid, const struct user_regs_struct *r,
 		rc = read_first_argument(tid, (long)r->regs[REG_NR], ret);
 	/* x0 as it is is the result: to make the call with it were worse than its
 	 * EINTR. */
-	return rc || *ret == r->regs[0] ? -ENODATA : 0;
+	if (!rc && *ret != r->regs[0])
+		return 0;
+	/* Last, for a thread that makes the same call of one descriptor after the other
+	 * may be in the next one by now. */
+	if (!is_same_call(&restart->before, r))
+		return -ENODATA;
+	*ret = restart->before.args[0];
+	return 0;
 }
 
 /* TID sleeps in a call that the kernel will make again. */
