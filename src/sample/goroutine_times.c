@@ -99,6 +99,10 @@ static void look_at(void *ctx, uint32_t index,
 		return;
 	}
 	more = wp_goroutine_looks_more(times->looks, bytes);
+	/* One that is parked has no thread: it says that it waits while it marks for the
+	 * garbage collector on its thread's own stack, so that its own can be scanned
+	 * (runtime/proc.go, casGToWaitingForSuspendG). */
+	has_thread |= words->state == WP_GOROUTINE_WAITING && more.m_avma;
 	meet(times, slot, words->id, &more);
 	slot->words = *words;
 	slot->look = times->look;
@@ -177,7 +181,8 @@ static void take(struct wp_goroutine_times *times, const struct wp_goroutine *g)
 	if (slot->holds || slot->words.id != g->id)
 		return;
 	if (g->state == WP_GOROUTINE_RUNNING ||
-	    g->state == WP_GOROUTINE_SYSCALL) {
+	    g->state == WP_GOROUTINE_SYSCALL ||
+	    (g->state == WP_GOROUTINE_WAITING && g->tid)) {
 		if (times->nrunners < times->cap_runners)
 			times->runners[times->nrunners++] =
 				(struct wp_goroutine_runner){ g->index, g->tid,

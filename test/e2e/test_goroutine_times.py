@@ -11,8 +11,8 @@ import pytest
 
 import page_data
 import pprof_check
-from conftest import (FIXTURES, WALLPROF, Target, has_run, wait_until,
-                      wallprof)
+from conftest import (FIXTURES, WALLPROF, Target, has_run, run_ns,
+                      wait_until, wallprof)
 
 # Of fixtures/parked.go.
 KINDS_PARKED = 12
@@ -292,6 +292,55 @@ def test_many_goroutines_are_looked_at_less_often(start, profile, tmp_path):
         assert ns[wait] >= 4000 * 0.95 * p.duration_nanos, (wait, ns)
     total = sum(ns.values())
     assert 48000 * 0.95 < total / p.duration_nanos < 48100 * 1.05, total
+
+
+COLLECTS = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+)
+
+type node struct{ left, right *node }
+
+func tree(depth int) *node {
+	if depth == 0 {
+		return &node{}
+	}
+	return &node{tree(depth - 1), tree(depth - 1)}
+}
+
+var kept *node
+
+func main() {
+	kept = tree(21)
+	fmt.Printf("READY pid=%d\\n", os.Getpid())
+	for {
+		runtime.GC()
+	}
+}
+"""
+
+
+def test_workers_of_the_garbage_collector_run(tmp_path):
+    """They mark on their threads' own stacks, and say meanwhile that they wait."""
+    (tmp_path / "collects.go").write_text(COLLECTS)
+    subprocess.run(["go", "build", "-o", tmp_path / "collects", tmp_path / "collects.go"],
+                   check=True, timeout=100, cwd=tmp_path,
+                   env=dict(os.environ, CGO_ENABLED="0", GO111MODULE="off", GOFLAGS=""))
+    target = Target([tmp_path / "collects"])
+    try:
+        begin = run_ns(target.pid)
+        run = wallprof("-p", target.pid, "-d", 3, output=tmp_path / "p.pb.gz").check((0, 1))
+        cpu_ns = run_ns(target.pid) - begin
+    finally:
+        target.end()
+    p = pprof_check.load(str(tmp_path / "p.pb.gz"))
+    running = sum(s["values"]["wall"] for s in pprof_check.samples(p)
+                  if s["labels"].get("state") == "running")
+    assert running > 0.6 * cpu_ns > 0, (running, cpu_ns, run.err)
 
 
 def test_an_unknown_version_has_threads(start, profile, tmp_path):

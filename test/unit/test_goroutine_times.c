@@ -23,6 +23,7 @@ enum {
 	WAITS = 4,
 	READY = 1,
 	ENDED = 6,
+	MACHINE = 48,
 	STATUS = 144,
 	SEQ = 191,
 };
@@ -78,6 +79,13 @@ static void set_status(size_t i, uint32_t status)
 {
 	made_put(made_g(&made, i, STATUS), 0, status, 4);
 	++*made_g(&made, i, SEQ);
+}
+
+/* It is parked: it waits, and has no thread. */
+static void park(size_t i)
+{
+	set_status(i, WAITS);
+	made_put(made_g(&made, i, MACHINE), 0, 0, 8);
 }
 
 static const struct wp_sample_set *wall(void)
@@ -242,9 +250,26 @@ static void one_that_runs_has_its_threads_stack(void **state)
 			 t->last_running_stack);
 	assert_int_equal(fake.profile.threads[t->goroutine_entry].goroutine, 2);
 	/* It waits, and its thread runs none. */
-	set_status(1, WAITS);
+	park(1);
 	look_after(TICK);
 	assert_int_equal(t->goroutine_entry, UINT32_MAX);
+}
+
+/* As the garbage collector's workers do, which mark on their threads' own stacks. */
+static void one_that_waits_on_a_thread_runs(void **state)
+{
+	(void)state;
+	start();
+	t->last_running_stack = stack_from(MADE_GOEXIT);
+	set_status(1, WAITS);
+	look_after(TICK);
+	look_after(TICK);
+	assert_time(2, WP_STATE_RUNNING, 2 * TICK, 0);
+	assert_int_equal(fake.profile.threads[t->goroutine_entry].goroutine, 2);
+	park(1);
+	look_after(TICK);
+	assert_time(2, WP_STATE_RUNNING, 2 * TICK, 0);
+	assert_time(2, WP_STATE_WAITING, TICK, 0);
 }
 
 /* The thread was sampled before the look, while it looked for work. */
@@ -371,7 +396,7 @@ static void cpu_time_goes_by_running_time(void **state)
 	(void)state;
 	start();
 	look_after(TICK);
-	set_status(1, WAITS);
+	park(1);
 	set_status(2, RUNS);
 	look_after(3 * TICK);
 	times->cpu_ns = 800;
@@ -493,6 +518,7 @@ int main(void)
 		TEST(one_that_has_moved_is_read_again),
 		TEST(one_that_ends_and_one_that_begins),
 		TEST(one_that_runs_has_its_threads_stack),
+		TEST(one_that_waits_on_a_thread_runs),
 		TEST(the_schedulers_stack_is_not_a_goroutines),
 		TEST(a_stack_that_is_cut_may_be_a_goroutines),
 		TEST(a_stack_of_c_code_may_be_a_goroutines),
