@@ -64,6 +64,8 @@ struct wp_options {
 	/* All processes that were named by their pids, each once. */
 	pid_t pids[WP_PIDS_MAX];
 	size_t npids;
+	/* Of serve: those that were asked for, too, and are not among them. */
+	size_t nleft_out;
 	/* Dump: those that have ended are none of them. */
 	bool pids_may_end;
 	/* Record processes that these start, and with TREE those that they have

@@ -63,6 +63,8 @@ struct recorder {
 	struct wp_hang_watch watch;
 	int sock;
 	bool is_over;
+	/* It is said that not all can be looked at. */
+	bool many_is_said;
 	struct job jobs[JOBS_MAX];
 	/* Jobs that began in the second from STARTS_NS on. */
 	unsigned int nstarts;
@@ -101,6 +103,11 @@ static void tell(struct recorder *c)
 	struct wp_recorder_status *s = &c->status;
 
 	s->processes = c->r.recorded.n + (c->r.target && !s->has_ended);
+	if (c->r.recorded.n > WP_PIDS_MAX && !c->many_is_said)
+		wp_say("wallprof: %zu processes are recorded: dumps and checks "
+		       "of them, also for --on-hang, are of %d",
+		       c->r.recorded.n, WP_PIDS_MAX);
+	c->many_is_said |= c->r.recorded.n > WP_PIDS_MAX;
 	s->has_ended = c->r.ended_ns != 0;
 	s->history_ns = wp_clock_ns() - wp_history_begin_ns(&c->r.history);
 	s->history_bytes = c->r.history.bytes;

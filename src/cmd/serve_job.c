@@ -202,14 +202,18 @@ static void choose_pids(const struct wp_recording *r,
 			const struct wp_serve_ask *ask, struct wp_options *o)
 {
 	o->pid = 0;
-	o->npids = 0;
-	for (size_t i = 0; i < r->recorded.n && o->npids < WP_PIDS_MAX; i++) {
+	o->npids = o->nleft_out = 0;
+	for (size_t i = 0; i < r->recorded.n; i++) {
 		const struct wp_process *process = r->recorded.v[i];
 		char name[WP_SERVE_NAME_SIZE];
 
 		wp_process_name(process, name, sizeof(name));
-		if (wp_recording_chooses(ask, process->pid, name))
+		if (!wp_recording_chooses(ask, process->pid, name))
+			continue;
+		if (o->npids < WP_PIDS_MAX)
 			o->pids[o->npids++] = process->pid;
+		else
+			o->nleft_out++;
 	}
 	if (o->npids)
 		o->pid = o->pids[0];
@@ -238,6 +242,16 @@ static struct wp_options options_of_now(const struct wp_recording *r,
 	return o;
 }
 
+/* Say in FILE that not all were looked at. */
+static void say_left_out(const struct wp_options *o, int file)
+{
+	if (o->nleft_out)
+		dprintf(file,
+			"%zu of %zu processes were looked at; ?pid= and ?name= "
+			"choose others\n\n",
+			o->npids, o->npids + o->nleft_out);
+}
+
 static void answer_threads(const struct wp_options *now,
 			   const struct wp_recording *r,
 			   const struct wp_recording_job *job, int file,
@@ -255,6 +269,7 @@ static void answer_threads(const struct wp_options *now,
 	o.action = WP_ACTION_DUMP;
 	o.group = job->ask.debug == 1;
 	o.format = is_go && !o.group ? WP_FORMAT_GO : WP_FORMAT_TEXT;
+	say_left_out(&o, file);
 	run_command(&o, wp_cmd_dump, file, ret);
 }
 
@@ -294,6 +309,7 @@ void wp_recording_dump(struct wp_recording *r, int file,
 
 	o.action = WP_ACTION_DUMP;
 	o.format = WP_FORMAT_TEXT;
+	say_left_out(&o, file);
 	run_command(&o, wp_cmd_dump, file, ret);
 }
 
@@ -305,6 +321,13 @@ static void answer_check(const struct wp_options *now, int file,
 	o.action = WP_ACTION_CHECK;
 	o.format = WP_FORMAT_TEXT;
 	run_command(&o, wp_cmd_check, file, ret);
+	if (!o.nleft_out)
+		return;
+	/* Of the others nobody knows; elsewhere the verdict is the first line. */
+	if (ret->exit_status == WP_EXIT_WHOLE && !ftruncate(file, 0) &&
+	    !lseek(file, 0, SEEK_SET))
+		dprintf(file, "no verdict: those looked at are healthy, but ");
+	say_left_out(&o, file);
 }
 
 /* The arguments, parted by NULs, as Go's. */

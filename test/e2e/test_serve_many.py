@@ -10,7 +10,8 @@ import time
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, WALLPROF, children_of, run_ns, wait_until
+from conftest import (FIXTURES, WALLPROF, children_of, run_ns, wait_until,
+                      wallprof)
 from test_serve import Server, serve  # noqa: F401  pylint: disable=unused-import
 
 # A host of its own, whose processes are those that LOAD starts and the server.
@@ -178,6 +179,26 @@ def test_processes_of_a_name_that_come_later(start, serve, tmp_path):  # noqa: F
     assert samples_of(server, tmp_path, "seconds=30&ago=30")
     start(str(program), "abba")
     wait_until(lambda: server.metric("wallprof_processes ") == 1, pause=0.1)
+
+
+def test_more_processes_than_are_looked_at(
+        start, serve, tmp_path, monkeypatch):  # noqa: F811
+    # Else the C library's functions are looked up for each: a minute.
+    monkeypatch.setenv("WALLPROF_CACHE", str(tmp_path / "names"))
+    herd = start("herd", 1029, 1, 10 ** 9)
+    wallprof("dump", herd.pid).check()
+    server = serve("--tree", herd.pid)
+    wait_until(lambda: server.metric("wallprof_processes ") == 1030)
+    says = b"1000 of 1030 processes were looked at; ?pid= and ?name= choose"
+    assert server.get("/check").startswith(
+        b"no verdict: those looked at are healthy, but " + says)
+    last = children_of(herd.pid)[-1]
+    assert server.get(f"/check?pid={last}").startswith(b"healthy: 1 thread")
+    assert server.get("/debug/pprof/goroutine?debug=2").startswith(says)
+    server.end()
+    assert server.said.count(b"1030 processes are recorded: dumps and checks") \
+        == 1, server.said
+    herd.assert_unharmed()
 
 
 def test_a_recorder_of_many_that_is_killed(start, serve, tmp_path):  # noqa: F811
