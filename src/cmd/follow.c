@@ -254,12 +254,28 @@ static void meet(struct wp_follow *follow, pid_t pid)
 		add(follow, pid, start_ns);
 }
 
+/* NOW are all that there are: another may have the number of one that is not among them,
+ * and is no parent's child by that.  What is recorded is let go of elsewhere. */
+static void drop_ended(struct wp_follow *follow, const struct wp_tids *now)
+{
+	struct wp_tids *parents = &follow->parents;
+	size_t n = 0;
+
+	for (size_t i = 0; i < parents->len; i++)
+		if (has(now, parents->v[i]) ||
+		    wp_recorded_find(follow->recorded, parents->v[i]))
+			parents->v[n++] = parents->v[i];
+	parents->len = n;
+}
+
 /* Record new processes, in the order of pids: parents before their children. */
 static int meet_new(struct wp_follow *follow, uint64_t now_ns)
 {
 	struct wp_tids now = WP_TIDS_INIT;
 	int rc = wp_choose_list(&now);
 
+	if (!rc)
+		drop_ended(follow, &now);
 	for (size_t i = 0; i < now.len && follow->listed_ns && !rc; i++)
 		if (!has(&follow->known, now.v[i]))
 			meet(follow, now.v[i]);

@@ -306,6 +306,36 @@ static void proc_is_listed_where_the_kernel_does_not_tell(void **state)
 	assert_true(it.since_ns[0] <= wp_clock_ns());
 }
 
+static bool is_parent(pid_t pid)
+{
+	for (size_t i = 0; i < it.follow.parents.len; i++)
+		if (it.follow.parents.v[i] == pid)
+			return true;
+	return false;
+}
+
+/* Another may get its number. */
+static void what_could_not_be_recorded_is_forgotten_when_it_ends(void **state)
+{
+	pid_t child;
+
+	(void)state;
+	it.sees_tasks = false;
+	it.options.children = true;
+	it.rc = -EPERM;
+	begin(getpid());
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	start_child("x");
+	child = it.child;
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(it.profile.counters.processes_denied, 2);
+	assert_true(is_parent(child));
+	end_child();
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_false(is_parent(child));
+	assert_true(is_parent(getpid()));
+}
+
 static void all_are_all_but_wallprof_and_the_kernel(void **state)
 {
 	struct wp_process process = WP_PROCESS_INIT;
@@ -350,6 +380,7 @@ int main(void)
 		TEST(a_name_chooses_when_it_comes),
 		TEST(who_comes_to_be_chosen_is_found_within_a_second),
 		TEST(proc_is_listed_where_the_kernel_does_not_tell),
+		TEST(what_could_not_be_recorded_is_forgotten_when_it_ends),
 		TEST(all_are_all_but_wallprof_and_the_kernel),
 	};
 
