@@ -68,6 +68,7 @@ static void add_time(struct wp_digest *d, const struct wp_sample_key *key,
 	else if (t->mark + 1 != d->nmarks || t->sample != e->sample ||
 		 !t->since_ns)
 		t->since_ns = begin_ns;
+	t->sum_ns = (is_first ? 0 : t->sum_ns) + e->wall_ns;
 	if (is_first || e->wall_ns > t->ns) {
 		t->sample = e->sample;
 		t->ns = e->wall_ns;
@@ -104,10 +105,26 @@ static void watch_thread(struct wp_digest *d, const struct wp_digest_thread *t,
 		d->starved_ns = t->runnable_ns;
 }
 
+/* How many of those that share thread I lived in the last mark, of LENGTH_NS: each has
+ * that much time in it. */
+static uint32_t count_living(const struct wp_digest *d,
+			     const struct wp_profile *profile, uint32_t i,
+			     uint64_t length_ns)
+{
+	uint64_t most = 1 + (uint64_t)profile->threads[i].nmore;
+	uint64_t n = ((uint64_t)d->v[i].sum_ns + length_ns / 2) /
+		     (length_ns ? length_ns : 1);
+
+	n = n < most ? n : most;
+	return n ? (uint32_t)n : 1;
+}
+
 /* Threads are counted by what they did most in the last mark. */
 static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
-			  uint64_t end_ns, struct wp_recorder_status *status)
+			  const struct wp_history_mark *mark,
+			  struct wp_recorder_status *status)
 {
+	uint64_t end_ns = mark->end_ns;
 	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 
 	memset(status->threads, 0, sizeof(status->threads));
@@ -117,17 +134,18 @@ static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
 	for (uint32_t i = 0; i < d->n; i++) {
 		const struct wp_digest_thread *t = &d->v[i];
 		uint64_t wait_ns;
+		uint32_t n;
 
 		if (t->mark != d->nmarks || t->sample == UINT32_MAX)
 			continue;
 		watch_thread(d, t, &set->samples[t->sample], end_ns);
-		status->threads[set->samples[t->sample].key.state] +=
-			1 + profile->threads[i].nmore;
+		n = count_living(d, profile, i, end_ns - mark->begin_ns);
+		status->threads[set->samples[t->sample].key.state] += n;
 		wait_ns = t->since_ns ? end_ns - t->since_ns : 0;
 		if (wait_ns > status->longest_wait_ns)
 			status->longest_wait_ns = wait_ns;
 		if (d->parts.v)
-			wp_parts_count(&d->parts, profile, i,
+			wp_parts_count(&d->parts, profile, i, n,
 				       set->samples[t->sample].key.state,
 				       wait_ns);
 	}
@@ -172,7 +190,7 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 				     (uint64_t)e->wall_ns, mark->end_ns);
 		add_time(d, key, e, mark->begin_ns);
 	}
-	count_threads(d, profile, mark->end_ns, status);
+	count_threads(d, profile, mark, status);
 	count_losses(&profile->counters, status);
 	status->profile_bytes = wp_renumber_size(profile);
 	return 0;

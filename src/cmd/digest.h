@@ -17,6 +17,8 @@ struct wp_digest_thread {
 	uint32_t sample;
 	int64_t ns;
 	uint64_t since_ns;
+	/* All of its time in that mark. */
+	int64_t sum_ns;
 	/* Number of the last mark that had time of it. */
 	uint64_t mark;
 	/* Time that it was ready to run, and in this mark ran. */

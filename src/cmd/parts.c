@@ -83,19 +83,26 @@ void wp_parts_add(struct wp_parts *p, const struct wp_profile *profile,
 	part->seen_ns = now_ns;
 }
 
+static uint32_t min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 void wp_parts_count(struct wp_parts *p, const struct wp_profile *profile,
-		    uint32_t thread, enum wp_state state, uint64_t wait_ns)
+		    uint32_t thread, uint32_t n, enum wp_state state,
+		    uint64_t wait_ns)
 {
 	const struct wp_profile_thread *t = &profile->threads[thread];
 	struct wp_part *part = part_of(p, profile, t->process);
+	uint32_t most, before;
 
 	if (!part)
 		return;
-	part->threads[state] += 1 + t->nmore;
+	part->threads[state] += n;
 	if (wait_ns > part->longest_wait_ns)
 		part->longest_wait_ns = wait_ns;
-	if (p->counted[t->process])
-		return;
-	p->counted[t->process] = true;
-	part->processes += 1 + profile->processes[t->process].nmore;
+	most = 1 + profile->processes[t->process].nmore;
+	before = p->counted[t->process];
+	p->counted[t->process] = before + n;
+	part->processes += min(before + n, most) - min(before, most);
 }

@@ -32,10 +32,10 @@ struct wp_part {
 struct wp_parts {
 	/* v[0..WP_PARTS_MAX), shared with another process. */
 	struct wp_part *v;
-	/* By the profile's processes: the part of each in the last mark, and whether
-	 * that counted it; owned. */
+	/* By the profile's processes: the part of each in the last mark, and the threads
+	 * that were counted in it; owned. */
 	uint8_t *of;
-	bool *counted;
+	uint32_t *counted;
 	size_t n, cap_of, cap_counted;
 };
 
@@ -50,8 +50,11 @@ void wp_parts_add(struct wp_parts *parts, const struct wp_profile *profile,
 		  const struct wp_sample_key *key, uint64_t ns,
 		  uint64_t now_ns);
 
-/* THREAD, with time in the mark, was in STATE most of it, and has waited for WAIT_NS. */
+/* N threads that share THREAD, with time in the mark, were in STATE most of it, and one
+ * has waited for WAIT_NS.  Of processes that share an entry no more than these have
+ * threads are counted. */
 void wp_parts_count(struct wp_parts *parts, const struct wp_profile *profile,
-		    uint32_t thread, enum wp_state state, uint64_t wait_ns);
+		    uint32_t thread, uint32_t n, enum wp_state state,
+		    uint64_t wait_ns);
 
 #endif

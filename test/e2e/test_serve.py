@@ -469,6 +469,10 @@ def test_what_memory_does_not_hold_is_counted(start, serve):
                pause=0.1)
     assert server.metric("wallprof_history_dropped_total{") == 0
     assert server.metric("wallprof_stacks_dropped_total{") == 0
+    # Those that have ended are not among those that live.
+    wait_until(lambda: server.metric("wallprof_threads_shared_total{") > 500,
+               pause=0.1)
+    assert server.metric("wallprof_threads{") < 15
     server.end()
     target.assert_unharmed()
 

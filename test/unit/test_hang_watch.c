@@ -104,11 +104,11 @@ static void a_threshold_is_over_when_it_is(void **state)
 static struct wp_profile profile;
 static struct wp_history history;
 static struct wp_digest digest;
+static struct wp_recorder_status status;
 
 /* A second of threads of which THREAD did KEY for NS. */
 static void mark(uint64_t at_s, const struct wp_sample_key *key, uint64_t ns)
 {
-	struct wp_recorder_status status = { 0 };
 	const struct wp_history_mark *m;
 
 	if (ns)
@@ -154,6 +154,36 @@ static void the_digest_tells_who_waits_and_who_starves(void **state)
 	wp_history_clear(&history);
 	wp_profile_clear(&profile);
 	free(digest.v);
+	digest = (struct wp_digest){ 0 };
+}
+
+/* Thousands have shared the entry; as many live as have time in a mark. */
+static void
+threads_that_share_an_entry_are_counted_while_they_live(void **state)
+{
+	static const uint64_t none[] = { 0 };
+	struct wp_sample_key key = { .state = WP_STATE_WAITING,
+				     .wait = WP_WAIT_SLEEP };
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	wp_history_init(&history, 100 * (uint64_t)S, 1 << 20, S);
+	key.thread = mk_thread(&profile, 1, "worker");
+	key.stack = mk_stack(&profile, none, WP_END_ROOT, 0);
+	profile.threads[key.thread].nmore = 5000;
+	mark(2, &key, 3 * (uint64_t)S);
+	assert_int_equal(status.threads[WP_STATE_WAITING], 3);
+	/* One that lived for a moment was there. */
+	mark(3, &key, S / 10);
+	assert_int_equal(status.threads[WP_STATE_WAITING], 1);
+	mark(4, &key, 0);
+	assert_int_equal(status.threads[WP_STATE_WAITING], 0);
+	profile.threads[key.thread].nmore = 1;
+	mark(5, &key, 7 * (uint64_t)S);
+	assert_int_equal(status.threads[WP_STATE_WAITING], 2);
+	wp_history_clear(&history);
+	wp_profile_clear(&profile);
+	free(digest.v);
 }
 
 static void the_newest_files_stay(void **state)
@@ -192,6 +222,8 @@ int main(void)
 			where_files_are_wanted_it_is_checked_each_minute),
 		cmocka_unit_test(a_threshold_is_over_when_it_is),
 		cmocka_unit_test(the_digest_tells_who_waits_and_who_starves),
+		cmocka_unit_test(
+			threads_that_share_an_entry_are_counted_while_they_live),
 		cmocka_unit_test(the_newest_files_stay),
 	};
 

@@ -39,15 +39,20 @@ static const struct wp_part *find(const char *name)
 	return &none;
 }
 
-static void pass(uint32_t thread, uint64_t at_s)
+static void pass_many(uint32_t thread, uint32_t n, uint64_t at_s)
 {
 	const struct wp_sample_key key = { .thread = thread,
 					   .state = WP_STATE_WAITING,
 					   .wait = WP_WAIT_POLL };
 
 	wp_parts_add(&parts, &profile, &key, S, at_s * S);
-	wp_parts_count(&parts, &profile, thread, WP_STATE_WAITING,
+	wp_parts_count(&parts, &profile, thread, n, WP_STATE_WAITING,
 		       thread * (uint64_t)S);
+}
+
+static void pass(uint32_t thread, uint64_t at_s)
+{
+	pass_many(thread, 1, at_s);
 }
 
 static void begin_mark(uint64_t at_s)
@@ -94,6 +99,27 @@ static void processes_of_a_name_are_added_up(void **state)
 	end();
 }
 
+static void those_that_shared_an_entry_and_ended_are_not_counted(void **state)
+{
+	uint32_t a, b;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	a = add("cc1");
+	b = add("cc1");
+	profile.threads[a].nmore = profile.threads[b].nmore = 5000;
+	profile.processes[profile.threads[a].process].nmore = 5000;
+	begin_mark(1);
+	pass_many(a, 3, 1);
+	assert_int_equal(find("cc1")->processes, 3);
+	assert_int_equal(find("cc1")->threads[WP_STATE_WAITING], 3);
+	/* These are threads of one process. */
+	pass_many(b, 4, 1);
+	assert_int_equal(find("cc1")->processes, 4);
+	assert_int_equal(find("cc1")->threads[WP_STATE_WAITING], 7);
+	end();
+}
+
 static void names_are_bounded_and_make_room(void **state)
 {
 	char name[32];
@@ -125,6 +151,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_of_a_name_are_added_up),
+		cmocka_unit_test(
+			those_that_shared_an_entry_and_ended_are_not_counted),
 		cmocka_unit_test(names_are_bounded_and_make_room),
 	};
 
