@@ -175,6 +175,8 @@ struct wp_dump_process {
 	uint32_t nthreads;
 	/* Threads that came and went unread. */
 	uint32_t nlost;
+	/* Threads that were not asked for by their names, and not read. */
+	uint32_t nunchosen;
 	/* How long its threads were stopped in all, and how many were. */
 	uint64_t pause_ns;
 	uint32_t nstopped;

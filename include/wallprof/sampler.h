@@ -274,6 +274,9 @@ struct wp_thread_view {
 	bool at_instant;
 };
 
+/* Do GLOBS, thread_globs of the options, choose a thread called NAME? */
+bool wp_sampler_wants(const char *const *globs, const char *name);
+
 /* Call EACH for every watched thread of TARGET. */
 void wp_sampler_each_thread(const struct wp_target *target,
 			    void (*each)(void *ctx,

@@ -170,10 +170,11 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 }
 
 static bool profile_has_losses(const struct wp_profile *p,
-			       enum wp_profile_kind kind)
+			       enum wp_profile_kind kind,
+			       const char *const *thread_globs)
 {
 	const struct wp_sample_set *set = &p->sets[kind];
-	uint32_t bad = 0, n = 0, lost;
+	uint32_t bad = 0, n = 0, chosen = 0, lost;
 
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_sample_key *key = &set->samples[i].key;
@@ -187,7 +188,10 @@ static bool profile_has_losses(const struct wp_profile *p,
 	}
 	if (kind != WP_PROFILE_THREADS)
 		return has_losses(bad, n, p->counters.unnamed);
-	lost = p->nthreads - n +
+	for (uint32_t i = 0; i < p->nthreads; i++)
+		chosen += wp_sampler_wants(
+			thread_globs, wp_profile_str(p, p->threads[i].name));
+	lost = (chosen > n ? chosen - n : 0) +
 	       (uint32_t)(p->counters.samples_lost + p->counters.threads_lost);
 	return has_losses(bad + lost, n + lost, p->counters.unnamed);
 }
@@ -221,7 +225,8 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 		rc = wp_write_profile(&profile, kind, s->options->format, NULL,
 				      s->out.stream);
 		rc = wp_output_file_commit(&s->out, rc, err);
-		*ret_losses = profile_has_losses(&profile, kind);
+		*ret_losses = profile_has_losses(
+			&profile, kind, s->options->sampler.thread_globs);
 	}
 	wp_profile_clear(&profile);
 	return rc;

@@ -50,10 +50,16 @@ int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 	int rc = 0;
 
 	for (uint32_t i = 0; i < sample->profile.nthreads && !rc; i++) {
+		const char *name = wp_dump_str(job.dump,
+					       sample->profile.threads[i].name);
+
 		if (sample->notes[i].sample)
 			rc = add_thread(&job, &sample->notes[i]);
+		else if (wp_sampler_wants(snapshot->options->thread_globs,
+					  name))
+			job.dump->processes[index].nlost++;
 		else
-			snapshot->dump.processes[index].nlost++;
+			job.dump->processes[index].nunchosen++;
 	}
 	return rc;
 }

@@ -273,7 +273,7 @@ static bool process_may_be_stuck(const struct wp_graph *g, uint32_t p)
 {
 	const struct wp_dump_process *proc = &g->dump->processes[p];
 
-	if (!g->sampled[p] || proc->nlost)
+	if (!g->sampled[p] || proc->nlost || proc->nunchosen)
 		return false;
 	for (uint32_t i = 0; i < proc->nthreads; i++)
 		if (g->dump->threads[proc->first_thread + i].state !=

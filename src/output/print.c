@@ -310,6 +310,9 @@ static void put_header(struct wp_print *t,
 		wp_buf_printf(&t->buf,
 			      ", %" PRIu32 " more came and went unread",
 			      process->nlost);
+	if (process->nunchosen)
+		wp_buf_printf(&t->buf, ", %" PRIu32 " not chosen by -t",
+			      process->nunchosen);
 	if (t->dump->interval_ns) {
 		wp_buf_str(&t->buf, ", looked at twice, ");
 		wp_print_time(&t->buf, t->dump->interval_ns);

@@ -98,8 +98,7 @@ static void set_watched(struct wp_thread *t, bool watched)
 	}
 }
 
-/* Do GLOBS, of the options, choose a thread called NAME? */
-static bool is_wanted(const char *const *globs, const char *name)
+bool wp_sampler_wants(const char *const *globs, const char *name)
 {
 	bool only = false, is_in = false;
 
@@ -129,7 +128,8 @@ void wp_threads_rename(struct wp_thread *t, const char *name)
 		if (id != UINT32_MAX)
 			profile->threads[t->index].name = id;
 	}
-	set_watched(t, is_wanted(t->target->loop->options.thread_globs, name));
+	set_watched(t, wp_sampler_wants(t->target->loop->options.thread_globs,
+					name));
 }
 
 static struct wp_thread *new_thread(struct wp_target *target, pid_t tid)

@@ -13,7 +13,8 @@ import pprof_check
 import pytest
 
 from conftest import (BUILD, FIXTURES, ROOT, WALLPROF, Target, sampler_of,
-                      ticks, wait_until, wait_until_sampling, wallprof)
+                      ticks, tids_of, wait_until, wait_until_sampling,
+                      wallprof)
 
 
 def test_help_and_version():
@@ -302,6 +303,16 @@ def test_threads_are_chosen_by_name(start, profile):
     assert {s["labels"]["thread"] for s in pprof_check.samples(p)} == {
         "worker-0", "worker-1", "worker-2"}
     assert_error(wallprof("-p", target.pid, "-d", "0.3", "-t", "nobody"), "-t")
+
+
+def test_threads_that_a_dump_leaves_out_are_not_lost(start, tmp_path):
+    target = start("shares")
+    n = len(tids_of(target.pid))
+    run = wallprof("dump", target.pid, "-t", "worker-1").check(0)
+    assert f", {n - 1} not chosen by -t\n" in run.out, run.out
+    assert "unread" not in run.out
+    wallprof("dump", target.pid, "-t", "worker-1",
+             output=tmp_path / "x.pb.gz").check(0)
 
 
 @pytest.mark.parametrize("args, hz", [

@@ -446,6 +446,8 @@ static void two_looks_tell_who_did_not_run(void **state)
 	d.interval_ns = 2 * S;
 	assert_has(&d, "\n2 threads, none stopped, 2 more came and went unread,"
 		       " looked at twice, 2 s apart\n");
+	d.processes[0].nunchosen = 9;
+	assert_has(&d, " unread, 9 not chosen by -t, looked at twice");
 	assert_state(&d, 0, "[waiting: poll, 3 min, still for 2 s]");
 	assert_state(&d, 1, "[waiting: poll]");
 	wp_dump_clear(&d);

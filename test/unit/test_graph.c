@@ -366,6 +366,10 @@ static void parent_waits_for_a_child_that_writes_to_it(void **state)
 	d.processes[1].nlost = 1;
 	build(&d);
 	assert_int_equal(count_stuck(&d), 0);
+	d.processes[1].nlost = 0;
+	d.processes[1].nunchosen = 1;
+	build(&d);
+	assert_int_equal(count_stuck(&d), 0);
 	wp_dump_clear(&d);
 }
 
