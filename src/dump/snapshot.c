@@ -16,6 +16,10 @@
 #include "wallprof/symbolize.h"
 #include "wallprof/vec.h"
 
+/* Holders, one of the other, that are followed: more are most likely a ring, and a
+ * thread in one goes on no more than those behind it. */
+enum { HOLDERS_MAX = 64 };
+
 static int open_process(struct wp_snapshot_process *of, pid_t pid,
 			struct wp_err *err)
 {
@@ -378,20 +382,59 @@ static bool is_waited_in(const struct wp_dump *dump, uint32_t thread)
 	return false;
 }
 
+/* T was found at the instant of its process to wait for another thread of that: what
+ * wakes it before that lets it go, as a signal does, lets it wait again.  A lock of the
+ * program's own may be given up then. */
+static bool waits_for_holder(const struct wp_dump_thread *t)
+{
+	return t->state == WP_STATE_WAITING && !t->moved && !t->call.timed &&
+	       t->lock.holder == WP_HOLDER_THREAD &&
+	       t->lock.kind != WP_LOCK_FUTEX;
+}
+
+static bool has_run(const struct wp_snapshot *snapshot, uint32_t thread)
+{
+	const struct wp_dump_thread *t = &snapshot->dump.threads[thread];
+
+	return wp_thread_times_slices(&snapshot->processes[t->process]->process,
+				      t->tid) != t->times.slices_after;
+}
+
+/* May THREAD, which has run since its sample, have got what it waited for?  If it
+ * waits for its holder, only if the last of those that wait so has run, too; a ring
+ * of them has no last one. */
+static bool may_have_gone_on(const struct wp_snapshot *snapshot,
+			     const uint32_t *by_tid, uint32_t thread)
+{
+	const struct wp_dump_thread *v = snapshot->dump.threads;
+	uint32_t at = thread;
+
+	for (uint32_t n = 0; waits_for_holder(&v[at]); n++) {
+		if (n == HOLDERS_MAX)
+			return false;
+		at = wp_dump_find_tid(&snapshot->dump, by_tid,
+				      v[at].lock.owner_tid);
+		if (at == UINT32_MAX)
+			return true;
+	}
+	return v[at].state != WP_STATE_WAITING || has_run(snapshot, at);
+}
+
 void wp_snapshot_finish(struct wp_snapshot *snapshot)
 {
 	struct wp_dump *dump = &snapshot->dump;
+	uint32_t *by_tid = wp_dump_sort_tids(dump);
 
+	/* Without memory all that have run count. */
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		struct wp_dump_thread *t = &dump->threads[i];
-		const struct wp_process *process =
-			&snapshot->processes[t->process]->process;
 
 		if (t->state == WP_STATE_WAITING && is_waited_in(dump, i) &&
-		    wp_thread_times_slices(process, t->tid) !=
-			    t->times.slices_after)
+		    has_run(snapshot, i) &&
+		    (!by_tid || may_have_gone_on(snapshot, by_tid, i)))
 			t->open_ended = true;
 	}
+	free(by_tid);
 }
 
 static void free_entry(struct wp_snapshot_process *process)
