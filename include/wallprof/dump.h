@@ -204,6 +204,8 @@ struct wp_dump_process {
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */
 	bool catches_signals;
+	/* One for SIGALRM, by which alarm(2) ends any call after a time. */
+	bool catches_alarm;
 	/* Set by wp_graph_build: all of its threads are stuck. */
 	bool stuck;
 };

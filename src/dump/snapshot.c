@@ -2,6 +2,7 @@
 /* snapshot.c - see wallprof/snapshot.h. */
 #include <errno.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,7 +241,7 @@ static uint32_t user_name(struct wp_dump *dump, uid_t uid)
 
 /* Handlers for what the process does itself (faults) and those of glibc's
  * threads (32, 33: nptl/nptl_init) do not end a wait from outside. */
-static bool catches_signals(const struct wp_process *process)
+static uint64_t caught_signals(const struct wp_process *process)
 {
 	static const uint64_t own = 1u << (SIGSEGV - 1) | 1u << (SIGBUS - 1) |
 				    1u << (SIGILL - 1) | 1u << (SIGFPE - 1) |
@@ -251,9 +252,10 @@ static bool catches_signals(const struct wp_process *process)
 	ssize_t n = wp_io_read_at(process->proc_fd, "status", text,
 				  sizeof(text));
 
-	return n <= 0 ||
-	       wp_proc_status_parse(&caught, text, (size_t)n, "SigCgt", 16) ||
-	       (caught & ~own);
+	if (n <= 0 ||
+	    wp_proc_status_parse(&caught, text, (size_t)n, "SigCgt", 16))
+		return UINT64_MAX;
+	return caught & ~own;
 }
 
 static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
@@ -261,6 +263,7 @@ static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
 			     const struct wp_counters *counters)
 {
 	struct wp_proc_stat stat;
+	uint64_t caught;
 	char text[4096];
 	ssize_t n;
 
@@ -271,7 +274,9 @@ static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
 	wp_process_command_line(process, text, sizeof(text));
 	p->command_line = wp_intern_add_str(&dump->strings, text);
 	p->user = user_name(dump, process->uid);
-	p->catches_signals = catches_signals(process);
+	caught = caught_signals(process);
+	p->catches_signals = caught;
+	p->catches_alarm = caught >> (SIGALRM - 1) & 1;
 	p->pause_ns = counters->pause_total_ns;
 	p->nstopped = (uint32_t)counters->stopped;
 	p->nlost = (uint32_t)(counters->samples_lost + counters->threads_lost);

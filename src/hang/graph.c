@@ -243,13 +243,18 @@ static bool lock_is_lost(const struct wp_dump_thread *t)
 }
 
 /* A signal handler of the thread's own process may write to the pipe that the
- * thread reads (the self-pipe trick). */
+ * thread reads (the self-pipe trick); one for SIGALRM, without SA_RESTART, ends any
+ * call (signal(7)) but those that the C library makes anew, for locks and joins.
+ * Other signals have to come from somebody. */
 static bool handler_may_end(const struct wp_dump *dump, const struct wp_edge *e)
 {
 	uint32_t own = dump->threads[e->from].process;
 	uint32_t to = e->to < dump->nthreads ? dump->threads[e->to].process :
 					       e->to_process;
 
+	if (own < dump->nprocesses && dump->processes[own].catches_alarm &&
+	    e->kind != WP_EDGE_LOCK && e->kind != WP_EDGE_JOIN)
+		return true;
 	return (e->kind == WP_EDGE_PIPE || e->kind == WP_EDGE_SOCKET) &&
 	       to == own && own < dump->nprocesses &&
 	       dump->processes[own].catches_signals;

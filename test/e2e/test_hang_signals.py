@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that a signal wakes again and again, and that wait again for the same."""
+"""Threads that a signal wakes: those that wait again for the same, and others."""
+import os
+import signal
 import subprocess
 import sys
 
+import pytest
+
 from conftest import wait_until, wallprof
+from test_hang_pipes import is_blocked
 
 # Two threads lock two mutexes in opposite order; the first takes a signal each 20 ms,
 # whose handler does nothing.
@@ -38,4 +43,39 @@ def test_a_ring_of_locks_holds_against_signals():
                 [r.out[:80] for r in runs])
     finally:
         proc.kill()
+        proc.wait()
+
+
+# Two processes that each read what only the other could write, by the ends of a pipe;
+# the first has a handler for argv[1].
+ANSWERS = r"""
+import os, signal, sys
+down, up = os.pipe(), os.pipe()
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+if os.fork() == 0:
+    os.close(down[1])
+    os.close(up[0])
+    os.read(down[0], 1)
+    os._exit(0)
+os.close(down[0])
+os.close(up[1])
+signal.signal(int(sys.argv[1]), lambda *args: None)
+print("READY", flush=True)
+os.read(up[0], 1)
+"""
+
+
+@pytest.mark.parametrize("caught, status", [
+    (signal.SIGALRM, 0), (signal.SIGTERM, 3)])
+def test_an_alarm_may_end_a_read(caught, status):
+    """Who else has the pipe does not matter; other signals come from others."""
+    proc = subprocess.Popen([sys.executable, "-c", ANSWERS, str(int(caught))],
+                            text=True, stdout=subprocess.PIPE,
+                            start_new_session=True)
+    try:
+        assert proc.stdout.readline() == "READY\n"
+        wait_until(lambda: is_blocked(proc.pid, (0, 63)))
+        wallprof("check", proc.pid, "-i", "300ms").check(status)
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()

@@ -518,6 +518,35 @@ static void what_may_end_a_wait_makes_it_none_for_ever(void **state)
 	}
 }
 
+static void an_alarm_ends_any_call_but_no_lock(void **state)
+{
+	static const enum wp_edge_kind kinds[] = { WP_EDGE_PIPE, WP_EDGE_SOCKET,
+						   WP_EDGE_CHILD,
+						   WP_EDGE_FILE_LOCK };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct wp_dump d;
+
+		start(&d, 1, WP_WAIT_PIPE);
+		add_process(&d, 43);
+		add_thread(&d, WP_WAIT_PIPE);
+		edge(&d, kinds[i], 0, 1);
+		edge(&d, WP_EDGE_PIPE, 1, 0);
+		d.processes[0].catches_signals = true;
+		build(&d);
+		assert_int_equal(count_stuck(&d), 2);
+		d.processes[0].catches_alarm = true;
+		build(&d);
+		assert_int_equal(count_stuck(&d), 0);
+		d.nedges = 0;
+		lock(&d, 0, 0);
+		build(&d);
+		assert_int_equal(count_stuck(&d), 1);
+		wp_dump_clear(&d);
+	}
+}
+
 static void a_process_that_is_stopped_does_not_go_on(void **state)
 {
 	struct wp_dump d;
@@ -1291,6 +1320,7 @@ int main(void)
 		cmocka_unit_test(file_locks_taken_crosswise),
 		cmocka_unit_test(a_file_lock_is_as_hung_as_its_holder),
 		cmocka_unit_test(what_may_end_a_wait_makes_it_none_for_ever),
+		cmocka_unit_test(an_alarm_ends_any_call_but_no_lock),
 		cmocka_unit_test(a_process_that_is_stopped_does_not_go_on),
 		cmocka_unit_test(a_lock_whose_holder_is_gone_is_never_released),
 		cmocka_unit_test(a_child_that_is_stuck_holds_up_its_parent),
