@@ -41,7 +41,7 @@ struct wp_dump_call {
 	/* String id: the call and its arguments in words, "read fd 7 tcp
 	 * 127.0.0.1:41234 -> 127.0.0.1:5432", "wait4 pid 99 \"child\"". */
 	uint32_t text;
-	/* It returns after a time of its own. */
+	/* It may return after a time of its own. */
 	bool timed;
 };
 

@@ -15,8 +15,11 @@
 #define SYS_epoll_wait (-4)
 #define SYS_vfork (-5)
 #endif
-/* Later than the C library's headers may be: Linux 5.11 and 5.16, one number
+/* Later than the C library's headers may be: Linux 5.6, 5.11 and 5.16, one number
  * everywhere. */
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
 #endif

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "links.h"
@@ -176,6 +178,25 @@ static bool is_writable(const struct wp_snapshot_process *process, int fd)
 	       writes;
 }
 
+/* May a call that waits on PROCESS's socket FD, to read or to write, end by a time
+ * limit (SO_RCVTIMEO, SO_SNDTIMEO)?  Also if that cannot be known: it takes ptrace's
+ * right, and Linux 5.6. */
+static bool has_time_limit(const struct wp_snapshot_process *process, int fd,
+			   bool reads)
+{
+	struct timeval limit = { 0 };
+	socklen_t len = sizeof(limit);
+	int own = (int)syscall(SYS_pidfd_getfd, process->process.pidfd, fd, 0);
+	bool is_known = own >= 0 &&
+			!getsockopt(own, SOL_SOCKET,
+				    reads ? SO_RCVTIMEO : SO_SNDTIMEO, &limit,
+				    &len);
+
+	if (own >= 0)
+		close(own);
+	return !is_known || limit.tv_sec || limit.tv_usec;
+}
+
 /* THREAD waits on its pipe or socket FD, if that is a pipe for a writer or a reader.
  * -ENOENT: nobody is known who has the other end. */
 static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
@@ -191,6 +212,9 @@ static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
 		return -ENOENT;
 	wait.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
 	wait.wants_writer = is_socket || wants_writer;
+	if (is_socket &&
+	    has_time_limit(wp_links_process(links, thread), fd, wants_writer))
+		wp_links_thread(links, thread)->call.timed = true;
 	return wp_links_add_wait(links, &wait, link, &st, NULL);
 }
 

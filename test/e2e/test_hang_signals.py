@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that a signal wakes: those that wait again for the same, and others."""
+"""Threads that a signal wakes, which wait again for the same or not; and a time limit
+that no call tells."""
 import os
 import signal
 import subprocess
@@ -75,6 +76,40 @@ def test_an_alarm_may_end_a_read(caught, status):
     try:
         assert proc.stdout.readline() == "READY\n"
         wait_until(lambda: is_blocked(proc.pid, (0, 63)))
+        wallprof("check", proc.pid, "-i", "300ms").check(status)
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
+
+
+# Two processes that each read what only the other could write, each for argv[1] seconds
+# at most, 0: for ever.
+HEARTBEATS = r"""
+import os, signal, socket, struct, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+ends = socket.socketpair()
+limit = struct.pack("ll", int(sys.argv[1]), 0)
+own, other = ends[::-1] if os.fork() == 0 else ends
+other.close()
+own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+os.write(1, b"READY\n")
+while True:
+    try:
+        own.recv(1)
+    except BlockingIOError:
+        own.send(b"x")
+"""
+
+
+@pytest.mark.parametrize("limit, status", [(3600, 0), (0, 3)])
+def test_a_time_limit_of_a_socket_may_end_a_read(limit, status):
+    proc = subprocess.Popen([sys.executable, "-c", HEARTBEATS, str(limit)],
+                            text=True, stdout=subprocess.PIPE,
+                            start_new_session=True)
+    try:
+        for _ in range(2):
+            assert proc.stdout.readline() == "READY\n"
+        wait_until(lambda: is_blocked(proc.pid, (45, 207)))
         wallprof("check", proc.pid, "-i", "300ms").check(status)
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
