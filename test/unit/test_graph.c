@@ -690,12 +690,7 @@ static void a_lost_wakeup_is_no_progress(void **state)
 		long call;
 		bool timed, open_ended, signals;
 		enum wp_verdict want;
-		bool shared;
 	} cases[] = {
-		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY, 1 },
-		{ WP_WAIT_BARRIER, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY, 1 },
-		{ WP_WAIT_SEMAPHORE, SYS_futex, 0, 0, 0, WP_VERDICT_HEALTHY,
-		  1 },
 		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 0, WP_VERDICT_NO_PROGRESS },
 		{ WP_WAIT_CONDVAR, SYS_futex, 0, 0, 1, WP_VERDICT_NO_PROGRESS },
 		{ WP_WAIT_CONDVAR, SYS_futex, 1, 0, 0, WP_VERDICT_HEALTHY },
@@ -714,24 +709,26 @@ static void a_lost_wakeup_is_no_progress(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
+		bool shared = i % 2;
 		struct wp_dump d;
 
 		start(&d, 4, WP_WAIT_CONDVAR);
 		d.threads[0].state = WP_STATE_EXITING;
 		d.threads[0].wait = WP_WAIT_NONE;
 		join(&d, 1, 2);
-		d.threads[3].wait = cases[i].wait;
-		d.threads[3].call.nr = cases[i].call;
-		d.threads[3].call.args[1] = cases[i].shared ?
-						    0 :
-						    FUTEX_PRIVATE_FLAG;
-		d.threads[3].call.timed = cases[i].timed;
-		d.threads[3].open_ended = cases[i].open_ended;
-		d.processes[0].catches_signals = cases[i].signals;
+		d.threads[3].wait = cases[i / 2].wait;
+		d.threads[3].call.nr = cases[i / 2].call;
+		d.threads[3].call.args[1] = shared ? 0 : FUTEX_PRIVATE_FLAG;
+		d.threads[3].call.timed = cases[i / 2].timed;
+		d.threads[3].open_ended = cases[i / 2].open_ended;
+		d.processes[0].catches_signals = cases[i / 2].signals;
 		build(&d);
 		assert_int_equal(count_stuck(&d), 0);
-		assert_int_equal(judge(&d, "1 exiting"), cases[i].want);
+		/* Another process may have what is shared. */
+		assert_int_equal(judge(&d, "1 exiting"),
+				 shared ? WP_VERDICT_HEALTHY :
+					  cases[i / 2].want);
 		wp_dump_clear(&d);
 	}
 }

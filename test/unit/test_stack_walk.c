@@ -159,6 +159,26 @@ static void in_a_stop_window_the_map_is_not_read(void **state)
 	munmap(code, PAGE);
 }
 
+/* The kernel that is asked knows of no code there either. */
+static void code_that_is_not_there_makes_no_map_stale(void **state)
+{
+	void *code = map_code();
+	struct wp_stack_walk walk;
+
+	(void)state;
+	munmap(code, PAGE);
+	wp_reg_set(&regs, WP_REG_PC, (uintptr_t)code);
+	copy(4096);
+	fake_now_ns += WP_NS_PER_S;
+	/* Before Linux 6.11 it cannot be asked. */
+	if (!fake.target->space.can_query)
+		return;
+	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
+	assert_false(walk.map_is_stale);
+	assert_int_equal(walk.stack.frames[0].mapping, WP_MAPPING_NONE);
+	assert_int_equal(fake.profile.counters.map_reloads, 1);
+}
+
 /* It is read again at the next chance, not in this walk. */
 static void a_map_that_was_just_read_is_not_read_again(void **state)
 {
@@ -170,6 +190,8 @@ static void a_map_that_was_just_read_is_not_read_again(void **state)
 	munmap(code, PAGE);
 	wp_reg_set(&regs, WP_REG_PC, (uintptr_t)code);
 	copy(4096);
+	/* As before Linux 6.11. */
+	fake.target->space.can_query = false;
 	fake.target->space.reload_cost_ns = WP_NS_PER_S;
 	walk = wp_stack_walk(fake.target, &regs, WP_UNWIND_THOROUGH);
 	assert_true(walk.map_is_stale);
@@ -258,6 +280,7 @@ int main(void)
 		TEST(a_sample_that_was_cut_tells_its_source),
 		TEST(code_that_is_not_in_the_map_has_it_read_again),
 		TEST(in_a_stop_window_the_map_is_not_read),
+		TEST(code_that_is_not_there_makes_no_map_stale),
 		TEST(a_map_that_was_just_read_is_not_read_again),
 		TEST(a_sample_may_be_followed_where_no_longer_copy_comes),
 		TEST(what_had_no_memory_is_said),
