@@ -42,7 +42,7 @@ def test_no_call_fails_with_eintr(start, tmp_path, stop, seconds):
 
 
 @pytest.mark.parametrize("to", ["threads", "process"])
-def test_ignored_signals_end_hardly_a_call(start, tmp_path, to):
+def test_ignored_signals_end_no_call_of_their_thread(start, tmp_path, to):
     target = start("eintr", to)
     run = wallprof("-p", target.pid, "-d", 5, "-r", 1000, "--stop", "auto",
                    output=tmp_path / "x.pb.gz")
@@ -52,8 +52,9 @@ def test_ignored_signals_end_hardly_a_call(start, tmp_path, to):
     sent = truth.pop("signals")["sent"]
     eintrs = sum(t["eintrs"] for t in truth.values())
     assert sent > 1000
-    # One for the process that comes while the first thread is held wakes another.
-    assert eintrs <= (0 if to == "threads" else sent / 50), truth
+    # One for the process that comes while the first thread is held, or has yet to get
+    # a CPU for its stop, wakes another thread: one at most.
+    assert eintrs <= (0 if to == "threads" else sent), truth
 
 
 def test_a_filter_that_forbids_restart_syscall_kills_nobody(start, tmp_path):
