@@ -248,6 +248,27 @@ static __always_inline __u64 enter_map(struct wp_probe_regs *regs, __u32 kind,
 	return sample(regs, size, kind, n);
 }
 
+/* Bytes that a call of KIND asks for. */
+static __always_inline __u64 size_of(struct wp_probe_regs *regs, __u32 kind)
+{
+	switch (kind) {
+	case WP_HEAP_CALLOC:
+	case WP_HEAP_NEW_N:
+		return ARG0(regs) * ARG1(regs);
+	case WP_HEAP_REALLOC:
+	case WP_HEAP_REGROW:
+	case WP_HEAP_NEW_REALLOC:
+	case WP_HEAP_MEMALIGN:
+	case WP_HEAP_MMAP:
+		return ARG1(regs);
+	case WP_HEAP_POSIX_MEMALIGN:
+	case WP_HEAP_MREMAP:
+		return ARG2(regs);
+	default:
+		return ARG0(regs);
+	}
+}
+
 /* An allocator function is called: is its return wanted? */
 static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 {
@@ -255,7 +276,7 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 	__u32 *now = bpf_map_lookup_elem(&mode, &zero);
 	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
 	struct call call = {};
-	__u64 arg0 = ARG0(regs), size = arg0, key, *id;
+	__u64 arg0 = ARG0(regs), size = size_of(regs, kind), key, *id;
 
 	if (!now || !n || *now == WP_HEAP_IGNORE)
 		return false;
@@ -280,13 +301,6 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 			bpf_map_delete_elem(&live, &arg0);
 		return false;
 	}
-	if (kind == WP_HEAP_CALLOC || kind == WP_HEAP_NEW_N)
-		size = arg0 * ARG1(regs);
-	else if (kind == WP_HEAP_REALLOC || kind == WP_HEAP_NEW_REALLOC ||
-		 kind == WP_HEAP_MEMALIGN)
-		size = ARG1(regs);
-	else if (kind == WP_HEAP_POSIX_MEMALIGN)
-		size = ARG2(regs);
 	if ((kind == WP_HEAP_REALLOC || kind == WP_HEAP_NEW_REALLOC) && arg0) {
 		id = bpf_map_lookup_elem(&live, &arg0);
 		if (id) {
@@ -297,12 +311,9 @@ static __always_inline bool enter(struct wp_probe_regs *regs, __u32 kind)
 	}
 	call.maps = kind == WP_HEAP_MMAP || kind == WP_HEAP_SBRK ||
 		    kind == WP_HEAP_MREMAP;
-	if (kind == WP_HEAP_MMAP)
-		size = ARG1(regs);
 	if (kind == WP_HEAP_MREMAP) {
 		if (!(access_at(arg0) & VM_WRITE_BIT))
 			return false;
-		size = ARG2(regs);
 		call.old = arg0;
 		call.old_id = ARG3(regs) & MREMAP_DONTUNMAP_BIT ? 0 :
 								  ARG1(regs);
