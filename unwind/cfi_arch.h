@@ -42,6 +42,7 @@ enum {
 	X(12, 31)
 enum {
 	WP_CFI_NTRACKED = 13,
+	WP_CFI_FP_SLOT = 10,
 	WP_CFI_SP_SLOT = 12,
 	WP_CFI_RA_SLOT = 11,
 	WP_CFI_RA_REG = 30,

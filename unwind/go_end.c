@@ -4,13 +4,11 @@
  * On x86-64 Go's linker describes a stack's first functions like any other: by a
  * return address below the CFA, where there is none, but perhaps a word that the
  * stack's last owner left (cmd/link, dwarf.go: "TODO: similar mark on non-LR
- * architectures").  Nor has rbp a rule.  On aarch64 the return address is marked
- * undefined.  So the functions are known by their code: runtime/asm_amd64.s,
- * sys_linux_amd64.s.
+ * architectures").  Nor has rbp a rule.  On aarch64 the return address of most is marked
+ * undefined, but not where a stack was left for the thread's own.  So the functions are
+ * known by their code: runtime/asm_amd64.s, sys_linux_amd64.s and those of arm64.
  */
 #include "go_end.h"
-
-#if defined(__x86_64__)
 
 enum { CODE_MAX = 36, ANY = -1 };
 
@@ -29,6 +27,7 @@ struct root {
 
 /* clang-format off */
 static const struct root roots[] = {
+#if defined(__x86_64__)
 	/* goexit: nop; call goexit1; nop.  Every goroutine's first function
 	 * returns to the second byte, behind no call: newproc1 put it there. */
 	{ true, true, 0, 7, WP_STEP_ROOT,
@@ -86,6 +85,31 @@ static const struct root roots[] = {
 	{ false, true, 13, 20, WP_STEP_ROOT,
 	  { 0x48, 0x8b, 0x63, 0x38, 0xbd, 0, 0, 0, 0, 0xe8, ANY, ANY, ANY, ANY,
 	    0xe8, ANY, ANY, ANY, ANY, 0xc3 } },
+#elif defined(__aarch64__)
+	/* goexit: nop (mov x0, x0); bl goexit1.  It is returned to behind the nop. */
+	{ true, false, 3, 8, WP_STEP_ROOT,
+	  { 0xe0, 0x03, 0x00, 0xaa, ANY, ANY, ANY, ANY } },
+	/* clone in the child: blr x0; again: exit(111). */
+	{ false, false, 3, 16, WP_STEP_ROOT,
+	  { 0x00, 0x00, 0x3f, 0xd6, 0xe0, 0x0d, 0x80, 0x52, 0xa8, 0x0b, 0x80,
+	    0xd2, 0x01, 0x00, 0x00, 0xd4 } },
+	/* mcall: stur xzr, [sp, -16]; sub sp, sp, 16; ldr x4, [x26]; blr x4;
+	 * b badmcall2. */
+	{ false, false, 15, 20, WP_STEP_ROOT,
+	  { 0xff, 0x03, 0x1f, 0xf8, 0xff, 0x43, 0x00, 0xd1, 0x44, 0x03, 0x40,
+	    0xf9, 0x80, 0x00, 0x3f, 0xd6, ANY, ANY, ANY, 0x14 } },
+	/* systemstack: blr x3; ldr x3, [x28, 0x30] (m); ldr x28, [x3, curg];
+	 * bl save_g; ldr x0, [x28, 0x38]; mov sp, x0. */
+	{ false, false, 3, 24, WP_STEP_UNKNOWN_REG,
+	  { 0x60, 0x00, 0x3f, 0xd6, 0x83, 0x1b, 0x40, 0xf9, 0x7c, ANY, ANY,
+	    0xf9, ANY, ANY, ANY, ANY, 0x80, 0x1f, 0x40, 0xf9, 0x1f, 0x00, 0x00,
+	    0x91 } },
+	/* morestack: str xzr, [sp, -16]!; bl newstack; an undefined
+	 * instruction. */
+	{ false, false, 7, 12, WP_STEP_ROOT,
+	  { 0xff, 0x0f, 0x1f, 0xf8, ANY, ANY, ANY, ANY, 0x00, 0x17, 0xa7,
+	    0xbe } },
+#endif
 };
 /* clang-format on */
 
@@ -120,17 +144,3 @@ enum wp_step_result wp_go_end(struct wp_elf_image *image, uint64_t start_svma,
 			return (enum wp_step_result)roots[i].result;
 	return WP_STEP_OK;
 }
-
-#else
-
-enum wp_step_result wp_go_end(struct wp_elf_image *image, uint64_t start_svma,
-			      uint64_t end_svma, uint64_t svma)
-{
-	(void)image;
-	(void)start_svma;
-	(void)end_svma;
-	(void)svma;
-	return WP_STEP_OK;
-}
-
-#endif

@@ -8,11 +8,13 @@
 #include "go_end.h"
 #include "wallprof/go_table.h"
 
-#if defined(__x86_64__)
-
 enum {
-	/* The byte between functions: int3 (cmd/link, amd64/obj.go). */
+/* The byte between functions (cmd/link, amd64/obj.go and arm64/obj.go): int3. */
+#if defined(__x86_64__)
 	PADDING = 0xcc,
+#else
+	PADDING = 0,
+#endif
 	ALIGNMENT = 64,
 	WORD = 8,
 };
@@ -63,7 +65,8 @@ static bool is_injected(const struct wp_go_table *table,
 
 /* Is FUNC what C calls back Go by (runtime/asm_amd64.s)?  It goes to the goroutine's
  * stack and makes a frame as large as its own there, above which it puts the pc that
- * the goroutine has left for C, as it is. */
+ * the goroutine has left for C, as it is; on aarch64 in the place of the return
+ * address. */
 static bool is_callback(const struct wp_go_table *table,
 			const struct wp_go_func *func)
 {
@@ -72,23 +75,90 @@ static bool is_callback(const struct wp_go_table *table,
 	return name && !strcmp(name, "runtime.cgocallback");
 }
 
+#if defined(__x86_64__)
+
 /* A frame of any size begins with the caller's frame pointer. */
+static void set_saved(struct wp_cfi_row *row, uint32_t size)
+{
+	row->cfa_off = (int64_t)size + WORD;
+	row->reg[WP_CFI_RA_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET,
+							  -WORD };
+	row->reg[WP_CFI_FP_SLOT] = size ? (struct wp_cfi_place){ WP_CFI_OFFSET,
+								 -2 * WORD } :
+					  (struct wp_cfi_place){ WP_CFI_SAME,
+								 0 };
+}
+
+/* cgocallback saves no frame pointer there. */
+static void set_callback(struct wp_cfi_row *row)
+{
+	row->reg[WP_CFI_FP_SLOT].kind = WP_CFI_UNDEFINED;
+}
+
+static void set_injected(struct wp_cfi_row *row)
+{
+	(void)row;
+}
+
+static bool is_root(const struct wp_go_func *func, uint32_t size)
+{
+	return func->sets_sp && func->is_first && !size;
+}
+
+#else
+
+/* The return address is at the stack pointer, the caller's frame pointer below it
+ * (cmd/internal/obj/arm64, preprocess).  A function without a frame has both in
+ * registers. */
+static void set_saved(struct wp_cfi_row *row, uint32_t size)
+{
+	const struct wp_cfi_place same = { WP_CFI_SAME, 0 };
+
+	row->cfa_off = size;
+	row->reg[WP_CFI_RA_SLOT] = same;
+	row->reg[WP_CFI_FP_SLOT] = same;
+	if (!size)
+		return;
+	row->reg[WP_CFI_RA_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET,
+							  -(int64_t)size };
+	row->reg[WP_CFI_FP_SLOT] = (struct wp_cfi_place){
+		WP_CFI_OFFSET, -(int64_t)size - WORD
+	};
+}
+
+static void set_callback(struct wp_cfi_row *row)
+{
+	(void)row;
+}
+
+/* The signal handler has pushed the link register of what it came upon, and room to
+ * align the stack (runtime/signal_arm64.go, preparePanic and pushCall). */
+static void set_injected(struct wp_cfi_row *row)
+{
+	row->cfa_off += 2 * WORD;
+	row->reg[WP_CFI_RA_SLOT].val -= 2 * WORD;
+	row->reg[WP_CFI_FP_SLOT].val -= 2 * WORD;
+}
+
+/* One that has called and has no frame. */
+static bool is_root(const struct wp_go_func *func, uint32_t size)
+{
+	return func->is_first && !size;
+}
+
+#endif
+
 static struct wp_cfi_row make_row(const struct wp_go_func *func, uint32_t size)
 {
 	struct wp_cfi_row row = {
 		.cfa_kind = func->sets_sp ? WP_CFI_CFA_SWITCH : WP_CFI_CFA_REG,
 		.cfa_reg = WP_REG_SP,
-		.cfa_off = (int64_t)size + WORD,
 	};
 
 	for (unsigned int i = 0; i < WP_CFI_NTRACKED; i++)
 		row.reg[i].kind = WP_CFI_UNDEFINED;
 	row.reg[WP_CFI_SP_SLOT].kind = WP_CFI_VAL_OFFSET;
-	row.reg[WP_CFI_RA_SLOT] = (struct wp_cfi_place){ WP_CFI_OFFSET, -WORD };
-	row.reg[WP_CFI_FP_SLOT] = size ? (struct wp_cfi_place){ WP_CFI_OFFSET,
-								-2 * WORD } :
-					 (struct wp_cfi_place){ WP_CFI_SAME,
-								0 };
+	set_saved(&row, size);
 	return row;
 }
 
@@ -117,30 +187,18 @@ enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
 	end = wp_go_end(image, func.start_svma, end_svma, svma);
 	if (end == WP_STEP_ROOT || (end != WP_STEP_OK && !func.sets_sp))
 		return end;
-	if (func.sets_sp && func.is_first && !size)
+	if (is_root(&func, size))
 		return WP_STEP_ROOT;
 	if (is_callback(&table, &func)) {
 		func.sets_sp = false;
 		*ret = make_row(&func, size);
-		/* It saves none there. */
-		ret->reg[WP_CFI_FP_SLOT].kind = WP_CFI_UNDEFINED;
+		set_callback(ret);
 		ret->is_injected = true;
 		return WP_STEP_OK;
 	}
 	*ret = make_row(&func, size);
 	ret->is_injected = is_injected(&table, &func);
+	if (ret->is_injected)
+		set_injected(ret);
 	return WP_STEP_OK;
 }
-
-#else
-
-enum wp_step_result wp_go_row(struct wp_elf_image *image, uint64_t svma,
-			      struct wp_cfi_row *ret)
-{
-	(void)image;
-	(void)svma;
-	(void)ret;
-	return WP_STEP_NO_INFO;
-}
-
-#endif

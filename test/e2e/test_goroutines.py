@@ -4,6 +4,7 @@ says of the same moment: all of them are parked, so each must be equal."""
 import collections
 import json
 import os
+import platform
 import re
 import signal
 
@@ -16,6 +17,9 @@ from conftest import ROOT, wallprof
 
 COUNT = 40
 KINDS = 12
+# The thread that polls for all of them has its caller in a register there, which a dump
+# of a thread that is not stopped does not have.
+STATUSES = (0, 1) if platform.machine() == "aarch64" else (0,)
 PROGRAMS = ["parked", "parked-stripped", "parked-pie", "parked-cgo"]
 
 
@@ -34,7 +38,7 @@ def truth_of(target, tmp_path):
 
 
 def dump_of(pid, *args):
-    run = wallprof("--threads", "-f", "json", *args, "-p", pid).check()
+    run = wallprof("--threads", "-f", "json", *args, "-p", pid).check(STATUSES)
     dump = json.loads(run.out)
     jsonschema.validate(dump, json.loads(
         (ROOT / "test/data/dump.schema.json").read_text()))
@@ -78,7 +82,7 @@ def test_every_goroutine_is_as_the_runtime_says(parked, program, tmp_path):
 def test_the_runtimes_own_text(parked, program, tmp_path):
     """Down to how far each pc is behind the start of its function."""
     target = parked(program)
-    run = wallprof("dump", "-f", "go", "-p", target.pid).check()
+    run = wallprof("dump", "-f", "go", "-p", target.pid).check(STATUSES)
     truth = truth_of(target, tmp_path)
     truth = goroutine_text.parse((tmp_path / "truth").read_text(), True)
     target.assert_unharmed()
@@ -114,7 +118,7 @@ def test_what_each_waits_for(parked, program):
 
 def test_who_waits_for_one_lock(parked):
     target = parked()
-    run = wallprof("--threads", "--group", "-p", target.pid).check()
+    run = wallprof("--threads", "--group", "-p", target.pid).check(STATUSES)
     target.assert_unharmed()
     waits = re.search("mutex=(0x[0-9a-f]+) rw=(0x[0-9a-f]+)",
                       target.read_line("WAITS"))
@@ -155,7 +159,7 @@ def test_labels_and_times(parked, tmp_path):
 
 def test_groups(parked):
     target = parked()
-    run = wallprof("--threads", "--group", "-p", target.pid).check()
+    run = wallprof("--threads", "--group", "-p", target.pid).check(STATUSES)
     target.assert_unharmed()
     heads = re.findall(r"^(\d+) goroutines \[([^\]]*)\] at (\S+) .*:"
                        r"((?: \d+,?)+)(?: and (\d+) more)?$", run.out, re.M)
