@@ -254,7 +254,7 @@ DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev \
 DEPS_BPF := clang libbpf-dev
 # Only for make vm.
 DEPS_VM := qemu-system-x86 busybox-static cpio kmod xz-utils zstd
-DEPS_VM_arm64 := qemu-system-arm mmdebstrap debian-archive-keyring
+DEPS_VM_arm64 := qemu-system-arm mmdebstrap debian-archive-keyring g++-aarch64-linux-gnu
 DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace valgrind musl-tools clang clang-tidy lld \
 	g++ shellcheck cppcheck \

@@ -75,9 +75,13 @@ print("READY", flush=True)
 while 1: hashlib.sha256(b"x" * 100000).hexdigest()'
 record python3 $pid
 kill $pid
-start altstack READY "$FIXTURES_DIR/altstack"
-record altstack $pid
-kill $pid
+for fixture in shares altstack "deep 200 spin" "waiters 60" "hang abba" \
+	"stack-gcc-O2-protected spin"; do
+	# shellcheck disable=SC2086 # a name and arguments
+	start "$fixture" READY "$FIXTURES_DIR"/$fixture
+	record "$fixture" $pid
+	kill $pid
+done
 
 run dump --threads -p "$redis"
 threads=$(grep -c '^thread' $out/dump.out)

@@ -33,14 +33,16 @@ vm-arm64:
 	$(Q)$(MAKE) --no-print-directory CROSS=aarch64-linux-gnu- BUILD=release T= \
 		all unit-programs tools cross-fixtures
 deps-vm: ; $(Q)test/deps.sh $(DEPS_VM) $(if $(filter arm64,$(ARCH)),$(DEPS_VM_arm64))
-# Those that need no other compiler.
-cross-fixtures: fixtures $(F)/hang $(F)/fault $(F)/fault_deny $(F)/census $(F)/heap-static \
-	$(filter $(F)/stack-gcc-%,$(STACK_FIXTURES))
+# All but musl's and Rust's, whose compilers are for this machine.
+cross-fixtures: fixtures $(filter-out $(F)/%musl $(F)/hang_rust,$(HANGS)) \
+	$(filter-out $(F)/fault_exec32,$(FAULTS)) $(F)/census $(F)/cxx $(F)/heap-static \
+	$(filter $(F)/stack-gcc-% $(F)/stack-clang-%,$(STACK_FIXTURES)) $(GO_FIXTURES) \
+	$(PARKED) $(GOSHARES) $(GOHANG) $(GOCHURN) $(GOCGO) $(BOOKS)
 VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64 newest-amd64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 	test_a_check_without_names or test_without_the_capability or \
 	test_a_process_of_another or test_a_full_disk
-VM_CHECK_T_6.12-arm64 := or (test_chain_is_whole and gcc) or test_idle_redis or (test_hang and hang-abba)
+VM_CHECK_T_6.12-arm64 := or (test_chain_is_whole and gcc) or eu_stack or (test_hang and hang-abba) or test_goroutines
 VM_ROOMS := base\|bpf\|cmd\|dump\|go\|heap\|lock\|perf\|proc\|ptrace\|serve\|symbolize
 VM_UNITS = $(patsubst %.c,%,$(notdir $(shell grep -l 'Layer: \($(VM_ROOMS)\)\>' test/unit/test_*.c)))
 # The programs of both are made first, then nothing is to be made.
