@@ -19,7 +19,8 @@
 
 void wp_hang_watch_init(struct wp_hang_watch *w)
 {
-	*w = (struct wp_hang_watch){ .writer = { -1, -1 }, .report = -1 };
+	*w = (struct wp_hang_watch){ .writer = { .result = -1, .file = -1 },
+				     .report = -1 };
 }
 
 bool wp_hang_watch_is_over(const struct wp_options *o,
