@@ -72,17 +72,22 @@ static void remove_file(const void *out)
 static int open_output(struct wp_output_file *out, const struct wp_options *o,
 		       struct wp_err *err)
 {
-	int rc = wp_output_file_open(out, o->output, err);
+	int rc;
 
-	/* Past RLIMIT_FSIZE write(2) fails instead.  What a pipe is given ends by
-	 * SIGPIPE: "| head" has nothing to say. */
+	/* Past RLIMIT_FSIZE write(2) fails instead. */
 	signal(SIGXFSZ, SIG_IGN);
-	if (!rc && wp_output_file_is_kept(out))
+	if (!wp_output_file_is_stream(o->output))
 		wp_signals_end_at_once(remove_file, out);
-	/* What is written in its place is not left half done. */
-	if (!rc && out->is_cut)
+	rc = wp_output_file_open(out, o->output, err);
+	if (rc)
+		return rc;
+	/* What is written in its place is not left half done.  What a pipe is given
+	 * ends by SIGPIPE: "| head" has nothing to say. */
+	if (out->is_cut)
 		wp_signals_put_off(2);
-	return rc;
+	else if (!wp_output_file_is_kept(out))
+		signal(SIGPIPE, SIG_DFL);
+	return 0;
 }
 
 static int commit_output(struct wp_output_file *out, int rc, struct wp_err *err)

@@ -184,24 +184,22 @@ static int open_temporary(struct wp_output_file *out, struct wp_err *err)
 int wp_output_file_open(struct wp_output_file *ret, const char *path,
 			struct wp_err *err)
 {
-	struct wp_output_file out = WP_OUTPUT_FILE_INIT;
 	bool is_stdout = wp_output_file_is_stdout(path);
 	int rc = 0,
 	    fd = is_stdout ? STDOUT_FILENO : wp_own_descriptor_find(path);
 
-	out.path = is_stdout ? NULL : path;
+	*ret = (struct wp_output_file)WP_OUTPUT_FILE_INIT;
+	ret->path = is_stdout ? NULL : path;
 	if (is_stdout)
-		out.stream = stdout;
+		ret->stream = stdout;
 	else if (fd >= 0)
-		rc = open_descriptor(&out, fd, err);
+		rc = open_descriptor(ret, fd, err);
 	else if (is_special(path))
-		rc = open_special(&out, err);
+		rc = open_special(ret, err);
 	else
-		rc = open_temporary(&out, err);
+		rc = open_temporary(ret, err);
 	if (rc)
-		wp_output_file_discard(&out);
-	else
-		*ret = out;
+		wp_output_file_discard(ret);
 	return rc;
 }
 

@@ -42,7 +42,7 @@ bool wp_output_file_is_kept(const struct wp_output_file *out);
 /* Open a temporary file beside PATH, readable by its owner only.  What no file
  * can take the place of is opened itself: a descriptor (wp_own_descriptor_find,
  * which is written at where it is), a device or fifo, what is mounted at PATH.
- * 0 or -errno with ERR. */
+ * A signal handler may call wp_output_file_remove meanwhile.  0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_output_file_open(struct wp_output_file *ret, const char *path,
 			struct wp_err *err);
