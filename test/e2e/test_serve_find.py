@@ -13,7 +13,8 @@ import pytest
 from conftest import FIXTURES, children_of, status_of, wait_until, wallprof
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
-NAME = "wp-by-name"
+# Of this process: others run tests of this file at the same time.
+NAME = f"wp-name-{os.getpid() % 1000000}"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
