@@ -61,6 +61,10 @@ int wp_proc_syscall_parse(struct wp_proc_syscall *ret, const char *text,
  * ends it. */
 WP_MUST_CHECK
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len);
+/* Read and parse /proc/PID/stat, of a process or a thread; also the -errno of reading,
+ * -ENOENT or -ESRCH if there is none. */
+WP_MUST_CHECK
+int wp_proc_stat_read(struct wp_proc_stat *ret, int32_t pid);
 /* STAT is of /proc/PID: has the process ended?  A zombie has, but for a first thread
  * that has left the others by pthread_exit(3). */
 bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat);
@@ -71,6 +75,10 @@ bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat);
 WP_MUST_CHECK
 int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 			 const char *name, int base);
+/* Read and parse that line of /proc/PID/status, 0: of this process's; also the -errno of
+ * reading. */
+WP_MUST_CHECK
+int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base);
 
 enum { WP_PID_LEVELS = 32 };
 

@@ -59,16 +59,12 @@ int wp_choose_list(struct wp_tids *pids)
 static bool is_other(pid_t pid)
 {
 	struct wp_proc_stat stat;
-	char path[32], text[1024];
-	ssize_t n;
 
 	if (pid == getpid() || pid == getppid())
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       !stat.kernel_thread && !wp_proc_stat_has_ended(&stat) &&
-	       stat.ppid != getpid() && stat.ppid != getppid();
+	return !wp_proc_stat_read(&stat, pid) && !stat.kernel_thread &&
+	       !wp_proc_stat_has_ended(&stat) && stat.ppid != getpid() &&
+	       stat.ppid != getppid();
 }
 
 static bool fits(const struct wp_options *options, const char *name)

@@ -3,11 +3,9 @@
 #include "descendants.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "wallprof/children.h"
-#include "wallprof/io.h"
 #include "wallprof/procfs.h"
 
 enum { DESCENDANTS_MAX = 65536 };
@@ -21,13 +19,8 @@ void wp_descendants_list(struct wp_tids *pids, pid_t root)
 bool wp_descendants_has_ended(pid_t pid)
 {
 	struct wp_proc_stat stat;
-	char path[32], text[1024];
-	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	return n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	       wp_proc_stat_has_ended(&stat);
+	return wp_proc_stat_read(&stat, pid) || wp_proc_stat_has_ended(&stat);
 }
 
 size_t wp_descendants_signal(pid_t root, int sig)

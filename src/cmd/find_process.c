@@ -86,17 +86,6 @@ static bool has_program(pid_t pid, const struct wanted *w)
 	return !strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name);
 }
 
-/* False: there is no such process that can be seen. */
-static bool read_stat(struct wp_proc_stat *ret, pid_t pid)
-{
-	char path[32], text[1024];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(ret, text, (size_t)n);
-}
-
 /* Who started wallprof (sudo, timeout, a shell) has NAME in its command line too. */
 static bool is_ancestor(pid_t pid)
 {
@@ -105,7 +94,7 @@ static bool is_ancestor(pid_t pid)
 
 	/* A pid that is used again could lead in a circle. */
 	for (int i = 0; i < DEEPEST && up > 0 && up != pid; i++)
-		up = read_stat(&stat, up) ? stat.ppid : 0;
+		up = wp_proc_stat_read(&stat, up) ? 0 : stat.ppid;
 	return up == pid;
 }
 
@@ -123,7 +112,8 @@ static int look_at(struct wanted *w, pid_t pid)
 			list = &w->mention;
 	}
 	/* A zombie keeps its name. */
-	if (!list || !read_stat(&stat, pid) || wp_proc_stat_has_ended(&stat))
+	if (!list || wp_proc_stat_read(&stat, pid) ||
+	    wp_proc_stat_has_ended(&stat))
 		return 0;
 	if (WP_VEC_ROOM(list->v, list->len, list->cap, 1))
 		return -ENOMEM;

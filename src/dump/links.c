@@ -311,15 +311,12 @@ static bool may_be_denied(const struct wp_links *links, uint32_t thread,
 			  const struct wp_fd_holders *holders)
 {
 	struct wp_proc_stat stat;
-	char path[64], text[4096];
-	ssize_t n;
+	pid_t leader;
 
 	if (!holders->denied)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/stat",
-		 getsid(wp_links_process(links, thread)->process.pid));
-	n = wp_io_read_at(-1, path, text, sizeof(text));
-	return n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	leader = getsid(wp_links_process(links, thread)->process.pid);
+	return wp_proc_stat_read(&stat, leader) ||
 	       holders->last_denied >= stat.start_time;
 }
 

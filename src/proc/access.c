@@ -17,19 +17,6 @@
 /* include/uapi/linux/capability.h */
 enum { CAP_SYS_PTRACE_BIT = 19 };
 
-static bool read_status(pid_t pid, const char *name, int base, uint64_t *ret)
-{
-	char path[32], text[4096];
-	ssize_t n;
-
-	if (pid)
-		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	else
-		snprintf(path, sizeof(path), "/proc/self/status");
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n > 0 && !wp_proc_status_parse(ret, text, (size_t)n, name, base);
-}
-
 int wp_access_yama_scope(void)
 {
 	char text[16];
@@ -59,7 +46,9 @@ pid_t wp_access_tracer(pid_t pid)
 {
 	uint64_t tracer;
 
-	return read_status(pid, "TracerPid", 10, &tracer) ? (pid_t)tracer : 0;
+	return wp_proc_status_read(&tracer, pid, "TracerPid", 10) ?
+		       0 :
+		       (pid_t)tracer;
 }
 
 bool wp_access_exists(pid_t pid)
@@ -73,7 +62,8 @@ static bool is_hidden(pid_t pid)
 {
 	uint64_t owner;
 
-	return !read_status(pid, "Uid", 10, &owner) && wp_access_exists(pid);
+	return wp_proc_status_read(&owner, pid, "Uid", 10) &&
+	       wp_access_exists(pid);
 }
 
 static int explain_hidden(pid_t pid, struct wp_err *err)
@@ -91,7 +81,7 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 	int scope = wp_access_yama_scope();
 	uint64_t caps = 0, owner = 0, mode = 0;
 	pid_t tracer = wp_access_tracer(pid);
-	bool capable = read_status(0, "CapEff", 16, &caps) &&
+	bool capable = !wp_proc_status_read(&caps, 0, "CapEff", 16) &&
 		       (caps >> CAP_SYS_PTRACE_BIT & 1);
 	/* Files of /proc are their owner's: it does not help with those. */
 	bool only_own = !capable || getauxval(AT_SECURE);
@@ -113,7 +103,7 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 				  "SYS_PTRACE, or run wallprof outside of it");
 	if (is_hidden(pid))
 		return explain_hidden(pid, err);
-	if (only_own && read_status(pid, "Uid", 10, &owner) &&
+	if (only_own && !wp_proc_status_read(&owner, pid, "Uid", 10) &&
 	    owner != geteuid())
 		return explain_owner(pid, (uid_t)owner, err);
 	if (!capable && scope)
@@ -124,7 +114,7 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 				  scope,
 				  scope == 1 ? "its parents and root" : "root",
 				  pid);
-	if (read_status(0, "Seccomp", 10, &mode) && mode == 2)
+	if (!wp_proc_status_read(&mode, 0, "Seccomp", 10) && mode == 2)
 		return wp_err_set(
 			err, -EPERM,
 			"a seccomp filter on wallprof forbids to look "

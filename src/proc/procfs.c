@@ -3,6 +3,8 @@
 #include "wallprof/procfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "text_scan.h"
@@ -111,6 +113,16 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 	return 0;
 }
 
+int wp_proc_stat_read(struct wp_proc_stat *ret, int32_t pid)
+{
+	char path[32], text[1024];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n < 0 ? (int)n : wp_proc_stat_parse(ret, text, (size_t)n);
+}
+
 bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat)
 {
 	return (stat->state_char == 'Z' || stat->state_char == 'X') &&
@@ -148,6 +160,18 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 		return -EBADMSG;
 	*ret = val;
 	return 0;
+}
+
+int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base)
+{
+	char path[32] = "/proc/self/status", text[4096];
+	ssize_t n;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
+	return n < 0 ? (int)n :
+		       wp_proc_status_parse(ret, text, (size_t)n, name, base);
 }
 
 int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,

@@ -139,23 +139,12 @@ static void detach(pid_t tid, int sig)
 	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
 }
 
-/* The number after NAME of the status of thread TID (proc(5)), in BASE. */
-static bool read_status(pid_t tid, const char *name, int base, uint64_t *ret)
-{
-	char path[32], text[4096];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n > 0 && !wp_proc_status_parse(ret, text, (size_t)n, name, base);
-}
-
 /* Has thread TID a handler for SIG?  True also if that cannot be known. */
 static bool has_handler(pid_t tid, int sig)
 {
 	uint64_t caught;
 
-	return !read_status(tid, "SigCgt", 16, &caught) ||
+	return wp_proc_status_read(&caught, tid, "SigCgt", 16) ||
 	       (caught >> (sig - 1) & 1);
 }
 
@@ -349,7 +338,7 @@ bool wp_tracer_has_filter(pid_t tid)
 {
 	uint64_t mode;
 
-	return read_status(tid, "Seccomp", 10, &mode) && mode == 2;
+	return !wp_proc_status_read(&mode, tid, "Seccomp", 10) && mode == 2;
 }
 
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,

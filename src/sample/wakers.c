@@ -115,13 +115,8 @@ static uint32_t text_stack(struct wp_target *target, const char *text)
 static bool is_kernel_thread(pid_t tid)
 {
 	struct wp_proc_stat stat;
-	char path[32], text[512];
-	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
-	       stat.kernel_thread;
+	return !wp_proc_stat_read(&stat, tid) && stat.kernel_thread;
 }
 
 /* Read the name of thread TID into COMM; false: it has ended. */

@@ -166,19 +166,24 @@ int main(void) {
 """
 
 
-@each_tier
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
-    """glibc's ends in malloc, which is probed as well.  154 MB in 2,300 samples."""
+def start_compiled(start, tmp_path, name, source):
+    """A program of SOURCE, with the allocator called NAME."""
     program, library = PROGRAMS[name]
     compiler = ["musl-gcc" if "musl" in program else "gcc", "-O1",
                 *(("-static",) if "static" in program else ())]
     subprocess.run([*compiler, "-xc", "-", "-o", tmp_path / "program"],
-                   input=REALLOCS.encode(), check=True)
+                   input=source.encode(), check=True)
     env = dict(os.environ)
     if library:
         env["LD_PRELOAD"] = str(LIBRARIES / library)
-    target = start(tmp_path / "program", env=env)
+    return start(tmp_path / "program", env=env)
+
+
+@each_tier
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
+    """glibc's ends in malloc, which is probed as well.  154 MB in 2,300 samples."""
+    target = start_compiled(start, tmp_path, name, REALLOCS)
     run, p = record(target, tmp_path, "--heap-probe", tier)
     got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
     assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
@@ -203,15 +208,7 @@ KEEPS = REALLOCS.replace('''        for (int i = 0; i < 300000; i++) {
 @pytest.mark.parametrize("name", ["glibc", "glibc-static", "musl", "jemalloc"])
 def test_a_realloc_of_nothing_is_in_use(start, tmp_path, name, tier):
     """Each is sampled: 200 objects of 1 MiB are kept, and 50 fail."""
-    program, library = PROGRAMS[name]
-    compiler = ["musl-gcc" if "musl" in program else "gcc", "-O1",
-                *(("-static",) if "static" in program else ())]
-    subprocess.run([*compiler, "-xc", "-", "-o", tmp_path / "program"],
-                   input=KEEPS.encode(), check=True)
-    env = dict(os.environ)
-    if library:
-        env["LD_PRELOAD"] = str(LIBRARIES / library)
-    target = start(tmp_path / "program", env=env)
+    target = start_compiled(start, tmp_path, name, KEEPS)
     run = wallprof("-p", target.pid, "--profile", "heap", "--heap-rate", "1K",
                    "--heap-anyway", "--heap-probe", tier, output=tmp_path / "p.pb.gz",
                    until=lambda: work(target))
