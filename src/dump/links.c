@@ -304,22 +304,6 @@ static int add_holder(struct wp_links *links, const struct wp_links_wait *w,
 		o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" : "OFDLCK");
 }
 
-/* May a process whose descriptors could not be read have what THREAD waits for?  By
- * fork(2) from where the waiting process has it, as a child of sudo(8) does: not if
- * all of them are older than the session is. */
-static bool may_be_denied(const struct wp_links *links, uint32_t thread,
-			  const struct wp_fd_holders *holders)
-{
-	struct wp_proc_stat stat;
-	pid_t leader;
-
-	if (!holders->denied)
-		return false;
-	leader = getsid(wp_links_process(links, thread)->process.pid);
-	return wp_proc_stat_read(&stat, leader) ||
-	       holders->last_denied >= stat.start_time;
-}
-
 static int add_holders(struct wp_links *links,
 		       const struct wp_fd_holders *holders)
 {
@@ -330,7 +314,7 @@ static int add_holders(struct wp_links *links,
 		const struct wp_links_wait *w = &links->waits[i];
 		uint32_t nedges = dump->nedges;
 
-		if (holders->cut || may_be_denied(links, w->thread, holders))
+		if (holders->cut || wp_links_may_be_denied(links, w, holders))
 			dump->threads[w->thread].open_ended = true;
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))

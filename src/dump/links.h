@@ -106,4 +106,10 @@ bool wp_links_is_same_file(const struct wp_links *links,
 			   const struct wp_links_wait *wait,
 			   const struct wp_fd_holder *holder);
 
+/* links_denied.c: may a process whose descriptors could not be read have what WAIT
+ * waits for? */
+bool wp_links_may_be_denied(const struct wp_links *links,
+			    const struct wp_links_wait *wait,
+			    const struct wp_fd_holders *holders);
+
 #endif

@@ -117,3 +117,40 @@ def test_a_pipe_that_another_user_has_open(tmp_path):
         proc.kill()
         proc.wait()
         os.close(ends[0])
+
+
+# Its session has lost its leader, as of what nohup(1) started before a logout; its
+# child is argv[1:].
+ORPHAN = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.setsid()
+if os.fork() != 0:
+    os._exit(0)
+proc = subprocess.Popen(sys.argv[1:])
+print(proc.pid, flush=True)
+proc.wait()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="cannot be another user")
+@pytest.mark.parametrize("script, status", [
+    # Nobody else can have it,
+    ("import os; ends = os.pipe(); print(flush=True); os.read(ends[0], 1)", 3),
+    # this process, which may not be read, has it too.
+    ("import os; print(flush=True); os.read(0, 1)", 0)], ids=["own", "given"])
+def test_a_pipe_in_a_session_without_leader(tmp_path, script, status):
+    """Processes that may not be read are older than the pipe, or have it."""
+    ends = os.pipe()
+    with subprocess.Popen([*NOBODY, sys.executable, "-c", ORPHAN, sys.executable,
+                           "-c", script], stdin=ends[0], cwd=tmp_path,
+                          stdout=subprocess.PIPE, text=True) as proc:
+        os.close(ends[0])
+        pid = int("".join(proc.stdout.readline() for _ in range(2)))
+        try:
+            wait_until(lambda: is_blocked(pid, (0, 63)))
+            run = wallprof("check", pid, "-i", "300ms", prefix=NOBODY)
+            run.check(status)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.close(ends[1])
