@@ -206,6 +206,8 @@ struct wp_dump_process {
 	bool catches_signals;
 	/* One for SIGALRM, by which alarm(2) ends any call after a time. */
 	bool catches_alarm;
+	/* One for another signal than SIGINT. */
+	bool catches_more;
 	/* Set by wp_graph_build: all of its threads are stuck. */
 	bool stuck;
 };

@@ -9,14 +9,17 @@
 #include "wallprof/types.h"
 
 /* Kind of a lock: name, text. */
-#define WP_LOCK_KINDS(X)                                                       \
-	X(NONE, "")                                                            \
-	X(MUTEX, "mutex")                                                      \
-	X(RWLOCK_READ, "rwlock")                                               \
-	X(RWLOCK_WRITE, "rwlock")                                              \
-	X(JOIN, "thread")                                                      \
-	X(CONDVAR, "condvar")                                                  \
-	X(FILE, "file lock")                                                   \
+#define WP_LOCK_KINDS(X)                                                         \
+	X(NONE, "")                                                              \
+	X(MUTEX, "mutex")                                                        \
+	X(RWLOCK_READ, "rwlock")                                                 \
+	X(RWLOCK_WRITE, "rwlock")                                                \
+	X(JOIN, "thread")                                                        \
+	X(CONDVAR, "condvar")                                                    \
+	X(FILE, "file lock")                                                     \
+	/* A semaphore: any thread may release it, as Event, Queue and         \
+	 * Condition do for one that waits. */ \
+	X(PYTHON, "Python lock")                                                 \
 	X(FUTEX, "futex")
 
 enum wp_lock_kind {

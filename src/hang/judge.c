@@ -165,7 +165,7 @@ static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 static bool is_unrecorded(const struct wp_dump_thread *t)
 {
 	return t->state == WP_STATE_WAITING && t->wait == WP_WAIT_LOCK &&
-	       t->lock.kind != WP_LOCK_FILE &&
+	       t->lock.kind != WP_LOCK_FILE && t->lock.kind != WP_LOCK_PYTHON &&
 	       t->lock.holder == WP_HOLDER_NOT_RECORDED;
 }
 
@@ -206,7 +206,8 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 		return false;
 	if (t->wait != WP_WAIT_LOCK || wp_judge_find_holder(g, i) != WP_NO_NODE)
 		return true;
-	if (gives_up(t))
+	/* Whatever thread there is may release a lock of Python's. */
+	if (gives_up(t) || t->lock.kind == WP_LOCK_PYTHON)
 		return false;
 	if (wp_judge_is_file_lock(t))
 		return file_lock_is_hung(g, i);
@@ -228,6 +229,15 @@ bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
 	return end_is_hung(&j->graph, at);
 }
 
+/* A signal handler in Python may release what T waits for, as one that sets an Event
+ * does.  That of SIGINT is the interpreter's own. */
+static bool may_be_signalled(const struct wp_dump *dump,
+			     const struct wp_dump_thread *t)
+{
+	return t->lock.kind == WP_LOCK_PYTHON &&
+	       dump->processes[t->process].catches_more;
+}
+
 /* The lock that I waits for is not shared with another process, which might
  * release it. */
 static bool lock_is_inside(struct wp_judge *j, uint32_t i)
@@ -236,6 +246,7 @@ static bool lock_is_inside(struct wp_judge *j, uint32_t i)
 	uint32_t end = wp_judge_find_end(j, i);
 
 	if (wp_judge_is_file_lock(t) || may_be_held_outside(t) ||
+	    may_be_signalled(j->dump, t) ||
 	    j->dump->threads[end].process != t->process)
 		return false;
 	return end != i || t->lock.holder != WP_HOLDER_THREAD ||

@@ -131,6 +131,26 @@ static enum wp_lock_caller find_caller(const struct wp_lock_wait *wait)
 	return WP_LOCK_CALLER_UNKNOWN;
 }
 
+/* A lock of Python's (Python/thread_pthread.h; Python/lock.c since 3.13): the first
+ * frame outside of the C library, or one in it that is linked into the program. */
+static bool is_python_lock(const struct wp_lock_wait *wait)
+{
+	for (uint32_t i = 0; i < wait->nframes && i < WP_LOCK_FRAMES_MAX; i++) {
+		const struct wp_lock_frame *f = &wait->frames[i];
+		const char *name = f->function + strspn(f->function, "_");
+
+		if (begins(name, "PyThread_acquire_lock") ||
+		    begins(name, "PyMutex_Lock") ||
+		    begins(name, "PyParkingLot_Park") ||
+		    begins(name, "PySemaphore_"))
+			return true;
+		if (f->module != wait->frames[0].module ||
+		    begins(name, "restore_rt"))
+			break;
+	}
+	return false;
+}
+
 /* A PI lock of any library: the kernel's rule is that the word has the owner. */
 static bool decode_pi(struct wp_lock *ret, const struct wp_lock_call *call)
 {
@@ -263,6 +283,8 @@ void wp_lock_decode(const struct wp_lock_wait *wait,
 					  WP_HOLDER_NOT_RECORDED;
 	ret_answer->lock.avma = wait->args[0];
 	/* futex_waitv has several words, and neither C library waits so. */
-	if (is_futex)
+	if (wait->wait == WP_WAIT_LOCK && is_python_lock(wait))
+		ret_answer->lock.kind = WP_LOCK_PYTHON;
+	else if (is_futex)
 		decode_futex(ret_answer, wait, query);
 }

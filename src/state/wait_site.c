@@ -107,6 +107,8 @@ static const struct row rows[] = {
 	/* Python, whose locks are semaphores and whose GIL is a condition
 	 * variable below. */
 	{ "PyThread_acquire_lock", PREFIX, WP_WAIT_LOCK, true },
+	{ "PyMutex_Lock", PREFIX, WP_WAIT_LOCK, true },
+	{ "PyParkingLot_Park", PREFIX, WP_WAIT_LOCK, true },
 	{ "take_gil", PREFIX, WP_WAIT_LOCK, true },
 	/* GLib. */
 	{ "g_mutex_lock", PREFIX, WP_WAIT_LOCK, false },
@@ -183,6 +185,7 @@ static const struct row rows[] = {
 	{ "core::", PREFIX, WP_WAIT_NONE, false },
 	{ "parking_lot", PREFIX, WP_WAIT_NONE, false },
 	{ "PyThread_", PREFIX, WP_WAIT_NONE, false },
+	{ "PySemaphore_", PREFIX, WP_WAIT_NONE, false },
 };
 
 /* Base names of files that are machinery throughout. */

@@ -683,6 +683,38 @@ static void a_pool_behind_an_ownerless_lock_is_well(void **state)
 	wp_dump_clear(&d);
 }
 
+/* Any thread may release one: a queue's worker waits for it as for a signal. */
+static void python_locks_are_hung_only_together(void **state)
+{
+	struct wp_dump d;
+
+	(void)state;
+	start(&d, 3, WP_WAIT_LOCK);
+	for (uint32_t i = 0; i < 3; i++) {
+		wait_for(&d, i, WP_LOCK_PYTHON, WP_HOLDER_NOT_RECORDED, 0);
+		d.threads[i].lock.avma += 64 * (uint64_t)i;
+		d.threads[i].call.nr = SYS_futex;
+		d.threads[i].call.args[1] = FUTEX_PRIVATE_FLAG;
+	}
+	/* That of SIGINT is always there. */
+	d.processes[0].catches_signals = true;
+	build(&d);
+	assert_int_equal(judge(&d, "3 lock"), WP_VERDICT_NO_PROGRESS);
+	d.processes[0].catches_more = true;
+	assert_int_equal(judge(&d, "3 lock"), WP_VERDICT_HEALTHY);
+	d.processes[0].catches_more = false;
+	d.threads[0].wait = WP_WAIT_SOCKET;
+	d.threads[0].lock.kind = WP_LOCK_NONE;
+	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
+	d.threads[0].wait = WP_WAIT_POLL;
+	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
+	/* A worker that has a mutex holds others up as long as it waits. */
+	lock(&d, 2, 1);
+	build(&d);
+	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
+	wp_dump_clear(&d);
+}
+
 static void a_lost_wakeup_is_no_progress(void **state)
 {
 	static const struct {
@@ -1323,6 +1355,7 @@ int main(void)
 		cmocka_unit_test(a_child_that_is_stuck_holds_up_its_parent),
 		cmocka_unit_test(pools_that_wait_for_work_are_well),
 		cmocka_unit_test(a_pool_behind_an_ownerless_lock_is_well),
+		cmocka_unit_test(python_locks_are_hung_only_together),
 		cmocka_unit_test(a_lost_wakeup_is_no_progress),
 		cmocka_unit_test(
 			a_lock_of_several_processes_may_be_held_by_another),

@@ -719,6 +719,60 @@ static void only_frames_of_the_wait_itself_count(void **state)
 	}
 }
 
+static void a_lock_of_python_is_told_by_its_function(void **state)
+{
+	const struct row row = { .words = { 0, LIVE, 1 },
+				 .op = TIMED_WAIT,
+				 .val = 0 };
+	static const struct {
+		const char *name[3];
+		uint32_t second;
+		bool is_python;
+	} stacks[] = {
+		{ { "do_futex_wait.constprop.0", "__new_sem_wait_slow64",
+		    "PyThread_acquire_lock_timed" },
+		  LIBC,
+		  true },
+		{ { "sem_wait", "_PySemaphore_Wait", "_PyParkingLot_Park" },
+		  PROGRAM,
+		  true },
+		{ { "sem_wait", "_PyParkingLot_Park", "_PyMutex_LockTimed" },
+		  PROGRAM,
+		  true },
+		{ { "sem_wait", "queue_pop", "PyThread_acquire_lock_timed" },
+		  PROGRAM,
+		  false },
+		{ { "__lll_lock_wait", "__restore_rt",
+		    "PyThread_acquire_lock_timed" },
+		  LIBC,
+		  false },
+		{ { "sem_wait", "take_gil", "PyEval_RestoreThread" },
+		  PROGRAM,
+		  false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
+		struct target target = target_of(&row);
+		const struct wp_lock_query query = {
+			{ read_target, &target }, find_one, NULL, false
+		};
+		struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
+
+		t.nframes = 0;
+		for (size_t k = 0; k < 3; k++)
+			add_frame(&t, stacks[i].name[k],
+				  k == 0 ? LIBC :
+				  k == 1 ? stacks[i].second :
+					   PROGRAM);
+		decode(&t, &query);
+		assert_int_equal(t.lock.kind == WP_LOCK_PYTHON,
+				 stacks[i].is_python);
+		assert_int_equal(t.wait, WP_WAIT_LOCK);
+		assert_int_equal(t.lock.holder, WP_HOLDER_NOT_RECORDED);
+	}
+}
+
 static void a_frame_too_deep_does_not_count(void **state)
 {
 	const struct row row = { .words = { 2, 0, DEAD, 1, 0 },
@@ -1334,6 +1388,7 @@ int main(void)
 		cmocka_unit_test(addresses_at_the_ends_do_not_wrap),
 		cmocka_unit_test(what_is_not_held_has_no_holder),
 		cmocka_unit_test(only_frames_of_the_wait_itself_count),
+		cmocka_unit_test(a_lock_of_python_is_told_by_its_function),
 		cmocka_unit_test(a_frame_too_deep_does_not_count),
 		cmocka_unit_test(several_words_have_no_holder),
 		cmocka_unit_test(real_mutexes_are_told),

@@ -85,6 +85,10 @@ static const struct stack stacks[] = {
 	{ { "do_futex_wait" C, "sem_clockwait" C,
 	    "PyThread_acquire_lock_timed|python3.11",
 	    "_PyEval_EvalFrameDefault|python3.11" }, WP_WAIT_LOCK, 3 },
+	/* Since 3.13. */
+	{ { "do_futex_wait" C, "sem_wait" C, "_PySemaphore_Wait|python3.14",
+	    "_PyParkingLot_Park|python3.14", "_PyMutex_LockTimed|python3.14",
+	    "_PyEval_EvalFrameDefault|python3.14" }, WP_WAIT_LOCK, 5 },
 	{ { "pthread_cond_timedwait" C, "take_gil|python3.11",
 	    "PyEval_RestoreThread|python3.11" }, WP_WAIT_LOCK, 2 },
 	/* Rust: no libc function in between. */

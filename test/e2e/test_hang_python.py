@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of Python programs, whose locks are semaphores that any thread may
+release: queues, events and pools of threads wait for them when they are idle."""
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import run_ns, wait_until, wallprof
+
+BEGIN = """
+import queue, signal, socket, threading, time
+work, done = queue.Queue(), threading.Event()
+a, b = threading.Lock(), threading.Lock()
+def serve():
+    while True:
+        work.get()
+def start(n, target=serve, *args):
+    threads = [threading.Thread(target=target, args=args) for _ in range(n)]
+    for t in threads:
+        t.start()
+    return threads
+def accept():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        s.accept()
+def cross(first, second):
+    with first:
+        time.sleep(0.2)
+        with second:
+            pass
+"""
+PROGRAMS = {
+    "accepts": ("start(3); accept()", "healthy"),
+    "sleeps": ("start(3); time.sleep(3600)", "healthy"),
+    "pool": ("from concurrent.futures import ThreadPoolExecutor as P;"
+             "pool = P(3); [pool.submit(time.sleep, 0.1) for _ in range(3)];"
+             "accept()", "healthy"),
+    "reads": ("start(3); a, b = socket.socketpair(); start(1, b.recv, 1);"
+              "time.sleep(3600)", "healthy"),
+    "until a signal": ("signal.signal(signal.SIGTERM, lambda *_: done.set());"
+                       "start(3); done.wait()", "healthy"),
+    "crosswise": ("t = start(1, cross, a, b) + start(1, cross, b, a);"
+                  "[x.join() for x in t]", "no progress"),
+    "nobody puts": ("start(3)[0].join()", "no progress"),
+}
+
+
+def is_idle(pid):
+    """None of its threads has run for 200 ms."""
+    before = run_ns(pid)
+    time.sleep(0.2)
+    return run_ns(pid) == before
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_verdict_of_python(name, tmp_path):
+    script, verdict = PROGRAMS[name]
+    threads = 3 if name == "crosswise" else 4
+    with subprocess.Popen([sys.executable, "-c", BEGIN + script],
+                          cwd=tmp_path) as proc:
+        tasks = pathlib.Path(f"/proc/{proc.pid}/task")
+        try:
+            wait_until(lambda: len(list(tasks.iterdir())) >= threads)
+            wait_until(lambda: is_idle(proc.pid))
+            run = wallprof("check", proc.pid, "-i", "300ms")
+            run.check(0 if verdict == "healthy" else 4)
+            assert run.out.startswith(verdict), run.out
+            out = wallprof("dump", proc.pid, "-q").check(0).out
+            assert "lock Python lock 0x" in out, out
+        finally:
+            proc.kill()
