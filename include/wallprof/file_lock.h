@@ -43,16 +43,26 @@ struct wp_file_lock {
 	bool write;
 };
 
-/* Find in TEXT[0..len), from /proc/locks (proc(5)), the lock on the file of
- * DEV (makedev(3) form) and INO that process WAITER waits for.  A file system
- * may show stat(2) another device than /proc/locks: when no line has DEV, the
- * inode number decides.
+/* Who waits for a lock, by /proc/locks. */
+struct wp_file_waiter {
+	pid_t pid;
+	/* The file's, as by stat(2); DEV in makedev(3) form. */
+	dev_t dev;
+	ino_t ino;
+	/* The bytes of a lock of fcntl(2): several threads of a process may wait for
+	 * several locks of one file.  Borrowed; NULL: not known. */
+	const struct wp_file_want *want;
+};
+
+/* Find in TEXT[0..len), from /proc/locks (proc(5)), the lock that WAITER waits for.
+ * A file system may show stat(2) another device than /proc/locks: when no line has
+ * DEV, the inode number decides.  Where no line has WANT's bytes, any is taken.
  *
  * Returns 0, or -ENOENT when WAITER waits for none.
  */
 WP_MUST_CHECK
 int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
-		      pid_t waiter, uint64_t dev, uint64_t ino);
+		      const struct wp_file_waiter *waiter);
 
 /* Whether TEXT[0..len), from /proc/PID/fdinfo/FD (proc(5), lines "lock:", since
  * Linux 4.1), shows a lock of that open file description that conflicts with

@@ -109,6 +109,8 @@ static bool find_held_lock(struct wp_links *links,
 			   const struct wp_dump_call *call,
 			   struct wp_file_lock *lock)
 {
+	struct wp_file_waiter waiter = { .pid = process->process.pid };
+	struct wp_file_want want;
 	char name[32];
 	struct stat st;
 
@@ -116,9 +118,14 @@ static bool find_held_lock(struct wp_links *links,
 					      "/proc/locks", LOCKS_FILE_MAX))
 		return false;
 	snprintf(name, sizeof(name), "fd/%d", (int)call->args[0]);
-	return !wp_io_stat_open(process->process.proc_fd, name, &st) &&
-	       !wp_file_lock_find(lock, links->locks.data, links->locks.len,
-				  process->process.pid, st.st_dev, st.st_ino);
+	if (wp_io_stat_open(process->process.proc_fd, name, &st))
+		return false;
+	waiter.dev = st.st_dev;
+	waiter.ino = st.st_ino;
+	if (read_wanted_lock(process, call, &want))
+		waiter.want = &want;
+	return !wp_file_lock_find(lock, links->locks.data, links->locks.len,
+				  &waiter);
 }
 
 int wp_links_add_file_lock(struct wp_links *links, uint32_t thread)

@@ -77,45 +77,6 @@ static bool parse_line(struct line *ret, struct wp_text_scan *c)
 	return !c->bad;
 }
 
-/* A lock's holder has the line before its waiters, with the same id; a waiter
- * behind another waiter waits for the holder, too. */
-static bool find(struct wp_file_lock *ret, const char *text, size_t len,
-		 pid_t waiter, const uint64_t *dev, uint64_t ino)
-{
-	const char *p = text, *end = text + len;
-	struct line held = { 0 };
-
-	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		struct wp_text_scan c = { p, nl ? nl : end, false };
-		struct line l = { 0 };
-
-		if (parse_line(&l, &c)) {
-			if (!l.waits)
-				held = l;
-			if (l.waits && l.pid == waiter && l.ino == ino &&
-			    (!dev || l.dev == *dev) && held.id == l.id &&
-			    held.ino == ino && held.dev == l.dev) {
-				memcpy(ret->type, held.type, sizeof(ret->type));
-				ret->holder = held.pid;
-				ret->write = held.write;
-				return true;
-			}
-		}
-		p = nl ? nl + 1 : end;
-	}
-	return false;
-}
-
-int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
-		      pid_t waiter, uint64_t dev, uint64_t ino)
-{
-	if (find(ret, text, len, waiter, &dev, ino) ||
-	    find(ret, text, len, waiter, NULL, ino))
-		return 0;
-	return -ENOENT;
-}
-
 /* "10 29" or "0 EOF", the last byte included. */
 static bool parse_range(struct wp_text_scan *c, uint64_t *ret_first,
 			uint64_t *ret_last)
@@ -128,6 +89,63 @@ static bool parse_range(struct wp_text_scan *c, uint64_t *ret_first,
 	else
 		*ret_last = wp_text_scan_number(c, 10);
 	return !c->bad && c->p == c->end;
+}
+
+/* L, up to whose range C has read, is WAITER's line: of its device if SAME_DEV, with
+ * its range if SAME_RANGE. */
+static bool is_waiter(const struct line *l, struct wp_text_scan *c,
+		      const struct wp_file_waiter *waiter, bool same_dev,
+		      bool same_range)
+{
+	uint64_t first, last;
+
+	if (!l->waits || l->pid != waiter->pid || l->ino != waiter->ino ||
+	    (same_dev && l->dev != waiter->dev))
+		return false;
+	return !same_range || !waiter->want ||
+	       (parse_range(c, &first, &last) && first == waiter->want->first &&
+		last == waiter->want->last);
+}
+
+/* A lock's holder has the line before its waiters, with the same id; a waiter
+ * behind another waiter waits for the holder, too. */
+static bool find(struct wp_file_lock *ret, const char *text, size_t len,
+		 const struct wp_file_waiter *waiter, bool same_dev,
+		 bool same_range)
+{
+	const char *p = text, *end = text + len;
+	struct line held = { 0 };
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		struct wp_text_scan c = { p, nl ? nl : end, false };
+		struct line l = { 0 };
+
+		if (parse_line(&l, &c)) {
+			if (!l.waits)
+				held = l;
+			if (is_waiter(&l, &c, waiter, same_dev, same_range) &&
+			    held.id == l.id && held.ino == l.ino &&
+			    held.dev == l.dev) {
+				memcpy(ret->type, held.type, sizeof(ret->type));
+				ret->holder = held.pid;
+				ret->write = held.write;
+				return true;
+			}
+		}
+		p = nl ? nl + 1 : end;
+	}
+	return false;
+}
+
+int wp_file_lock_find(struct wp_file_lock *ret, const char *text, size_t len,
+		      const struct wp_file_waiter *waiter)
+{
+	for (int same_range = 1; same_range >= 0; same_range--)
+		for (int same_dev = 1; same_dev >= 0; same_dev--)
+			if (find(ret, text, len, waiter, same_dev, same_range))
+				return 0;
+	return -ENOENT;
 }
 
 static bool is_of_kind(const struct line *l, enum wp_file_want_kind kind)

@@ -96,6 +96,15 @@ def two(name):
     threading.Thread(target=lock(OFD_SETLKW, WRITE), args=("waiter",)).start()
 process("holder", two)
 """, ["holder"], ["holder"]),
+    # Two threads of a process that wait for two processes.
+    "bytes": ("""
+def both(name):
+    threading.Thread(target=lock(SETLKW, WRITE, 0, 10), args=("first",)).start()
+    lock(SETLKW, WRITE, 100, 10)(name)
+process("one", lock(SETLK, WRITE, 0, 10))
+process("two", lock(SETLK, WRITE, 100, 10))
+waiter(both)
+""", ["one", "two", "first"], ["one", "two"]),
     # As flock(1) does on a descriptor of a shell's.
     "errand": ("""
 process("holder", errand)

@@ -21,9 +21,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wp_file_lock lock;
 
 	for (size_t i = 0; i < sizeof(waiters) / sizeof(*waiters); i++) {
+		const struct wp_file_waiter waiter = { waiters[i],
+						       makedev(0xfd, 1), 131,
+						       i % 2 ? &wants[1] :
+							       NULL };
+
 		memset(&lock, 0x5a, sizeof(lock));
-		if (wp_file_lock_find(&lock, (const char *)data, size,
-				      waiters[i], makedev(0xfd, 1), 131))
+		if (wp_file_lock_find(&lock, (const char *)data, size, &waiter))
 			continue;
 		FUZZ_CHECK(memchr(lock.type, '\0', sizeof(lock.type)));
 	}

@@ -53,8 +53,9 @@ static const char locks_text[] =
 static int find(struct wp_file_lock *lock, pid_t waiter, uint64_t dev,
 		uint64_t ino)
 {
-	return wp_file_lock_find(lock, locks_text, strlen(locks_text), waiter,
-				 dev, ino);
+	return wp_file_lock_find(
+		lock, locks_text, strlen(locks_text),
+		&(struct wp_file_waiter){ waiter, dev, ino, NULL });
 }
 
 static void a_waiter_leads_to_the_holder(void **state)
@@ -82,6 +83,41 @@ static void a_waiter_leads_to_the_holder(void **state)
 	assert_string_equal(lock.type, "OFDLCK");
 }
 
+static void threads_of_a_process_wait_for_their_own_bytes(void **state)
+{
+	static const char text[] =
+		"1: POSIX  ADVISORY  WRITE 100 fd:01:131 0 9\n"
+		"1: -> POSIX  ADVISORY  WRITE 200 fd:01:131 0 9\n"
+		"2: POSIX  ADVISORY  WRITE 101 fd:01:131 10 EOF\n"
+		"2: -> POSIX  ADVISORY  WRITE 200 fd:01:131 20 EOF\n"
+		"2: -> POSIX  ADVISORY  WRITE 200 fd:01:131 12";
+	static const struct {
+		struct wp_file_want want;
+		uint64_t dev;
+		pid_t holder;
+	} rows[] = {
+		{ { WP_FILE_WANT_POSIX, true, 0, 9 }, 1, 100 },
+		{ { WP_FILE_WANT_POSIX, true, 20, UINT64_MAX }, 1, 101 },
+		{ { WP_FILE_WANT_POSIX, true, 20, UINT64_MAX }, 2, 101 },
+		/* In no whole line. */
+		{ { WP_FILE_WANT_POSIX, true, 12, 12 }, 1, 100 },
+	};
+	struct wp_file_lock lock;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct wp_file_waiter waiter = {
+			200, makedev(0xfd, (unsigned int)rows[i].dev), 131,
+			&rows[i].want
+		};
+
+		assert_int_equal(
+			wp_file_lock_find(&lock, text, strlen(text), &waiter),
+			0);
+		assert_int_equal(lock.holder, rows[i].holder);
+	}
+}
+
 static void who_holds_waits_for_nobody(void **state)
 {
 	struct wp_file_lock lock;
@@ -107,13 +143,14 @@ static void a_waiter_without_a_holder_before_it_is_not_trusted(void **state)
 		"1: POSIX ADVISORY WRITE -2147483648 fd:01:131 0 EOF\n"
 		"1:  -> POSIX ADVISORY WRITE 200 fd:01:131 0 EOF\n",
 	};
+	const struct wp_file_waiter waiter = { 200, makedev(0xfd, 1), 131,
+					       NULL };
 	struct wp_file_lock lock;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		assert_int_equal(wp_file_lock_find(&lock, texts[i],
-						   strlen(texts[i]), 200,
-						   makedev(0xfd, 1), 131),
+						   strlen(texts[i]), &waiter),
 				 -ENOENT);
 }
 
@@ -122,11 +159,11 @@ static void the_greatest_pid_is_one(void **state)
 	static const char text[] =
 		"1: A_TYPE_WITH_A_LONG_NAME ADVISORY RW 2147483647 0:1:2 0 EOF\n"
 		"1: -> POSIX ADVISORY WRITE 200 0:1:2 0 EOF";
+	const struct wp_file_waiter waiter = { 200, makedev(0, 1), 2, NULL };
 	struct wp_file_lock lock;
 
 	(void)state;
-	assert_int_equal(wp_file_lock_find(&lock, text, strlen(text), 200,
-					   makedev(0, 1), 2),
+	assert_int_equal(wp_file_lock_find(&lock, text, strlen(text), &waiter),
 			 0);
 	assert_int_equal(lock.holder, INT32_MAX);
 	assert_true(lock.write);
@@ -134,9 +171,9 @@ static void the_greatest_pid_is_one(void **state)
 	assert_memory_equal(lock.type, "A_TYPE_WITH_A_LONG_NAME",
 			    strlen(lock.type));
 	/* A blank has to follow its inode. */
-	assert_int_equal(wp_file_lock_find(&lock, text, strlen(text) - 6, 200,
-					   makedev(0, 1), 2),
-			 -ENOENT);
+	assert_int_equal(
+		wp_file_lock_find(&lock, text, strlen(text) - 6, &waiter),
+		-ENOENT);
 }
 
 static const char fdinfo_text[] =
@@ -235,8 +272,10 @@ static void every_prefix_is_safe(void **state)
 	}
 	for (size_t n = 0; n <= strlen(locks_text); n++) {
 		exact = guarded(locks_text, n);
-		(void)!wp_file_lock_find(&lock, exact, n, 400,
-					 makedev(0x103, 2), 77);
+		(void)!wp_file_lock_find(
+			&lock, exact, n,
+			&(struct wp_file_waiter){ 400, makedev(0x103, 2), 77,
+						  &last });
 		guarded_free(exact, n);
 	}
 	for (size_t n = 0; n <= strlen(flags); n++) {
@@ -703,8 +742,10 @@ static void real_file_locks_are_told(void **state)
 			assert_int_equal(wp_text_read(&text, AT_FDCWD,
 						      "/proc/locks", 16 << 20),
 					 0);
-		while (wp_file_lock_find(&lock, text.data, text.len, child,
-					 st.st_dev, st.st_ino));
+		while (wp_file_lock_find(
+			&lock, text.data, text.len,
+			&(struct wp_file_waiter){ child, st.st_dev, st.st_ino,
+						  NULL }));
 		assert_int_equal(lock.holder, getpid());
 		assert_string_equal(lock.type, posix ? "POSIX" : "FLOCK");
 		assert_true(lock.write);
@@ -759,6 +800,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_waiter_leads_to_the_holder),
 		cmocka_unit_test(the_greatest_pid_is_one),
+		cmocka_unit_test(threads_of_a_process_wait_for_their_own_bytes),
 		cmocka_unit_test(who_holds_waits_for_nobody),
 		cmocka_unit_test(
 			a_waiter_without_a_holder_before_it_is_not_trusted),
