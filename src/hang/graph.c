@@ -260,6 +260,17 @@ static bool handler_may_end(const struct wp_dump *dump, const struct wp_edge *e)
 	       dump->processes[own].catches_signals;
 }
 
+/* Thread I waits for what any thread of its process may do, as one of a pool does that
+ * has no work. */
+static bool waits_for_any(const struct wp_graph *g, uint32_t i)
+{
+	const struct wp_dump_thread *t = &g->dump->threads[i];
+
+	return t->process < g->dump->nprocesses && !t->moved &&
+	       g->out_first[i] == g->out_first[i + 1] &&
+	       wp_graph_waits_for_own(g->dump, t);
+}
+
 static bool thread_may_be_stuck(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump_thread *t = &g->dump->threads[i];
@@ -269,22 +280,41 @@ static bool thread_may_be_stuck(const struct wp_graph *g, uint32_t i)
 	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++)
 		if (handler_may_end(g->dump, &g->dump->edges[g->out[k]]))
 			return false;
-	return g->out_first[i] < g->out_first[i + 1] || lock_is_lost(t);
+	return g->out_first[i] < g->out_first[i + 1] || lock_is_lost(t) ||
+	       waits_for_any(g, i);
+}
+
+/* Thread I waits for another process. */
+static bool leads_out(const struct wp_graph *g, uint32_t i)
+{
+	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++) {
+		enum wp_edge_kind kind = g->dump->edges[g->out[k]].kind;
+
+		if (kind != WP_EDGE_LOCK && kind != WP_EDGE_JOIN)
+			return true;
+	}
+	return false;
 }
 
 /* Threads that have ended (a main thread after pthread_exit) do nothing more;
- * threads that were not read may do anything. */
+ * threads that were not read may do anything.  What a pool waits for may be on its way
+ * in the process, but for one that another process holds up: two looks tell. */
 static bool process_may_be_stuck(const struct wp_graph *g, uint32_t p)
 {
 	const struct wp_dump_process *proc = &g->dump->processes[p];
+	bool any = false, pool = false, out = false;
 
 	if (!g->sampled[p] || proc->nlost || proc->nunchosen)
 		return false;
-	for (uint32_t i = 0; i < proc->nthreads; i++)
-		if (g->dump->threads[proc->first_thread + i].state !=
-		    WP_STATE_EXITING)
-			return true;
-	return false;
+	for (uint32_t i = proc->first_thread;
+	     i < proc->first_thread + proc->nthreads; i++) {
+		if (g->dump->threads[i].state == WP_STATE_EXITING)
+			continue;
+		any = true;
+		pool |= waits_for_any(g, i);
+		out |= leads_out(g, i);
+	}
+	return any && (out || !pool);
 }
 
 /* The nodes that are not stuck: queue[0..n), of which the waiters of
@@ -317,6 +347,18 @@ static void add_free_nodes(const struct wp_graph *g, struct free_nodes *f)
 	set_free(f, g->outside);
 }
 
+/* Process P is free: so are its threads that wait for any other. */
+static void add_pool_of_free(const struct wp_graph *g, struct free_nodes *f,
+			     uint32_t p)
+{
+	const struct wp_dump_process *proc = &g->dump->processes[p];
+
+	for (uint32_t i = proc->first_thread;
+	     g->sampled[p] && i < proc->first_thread + proc->nthreads; i++)
+		if (waits_for_any(g, i))
+			set_free(f, i);
+}
+
 static void add_waiters_of_free(const struct wp_graph *g, struct free_nodes *f)
 {
 	const struct wp_dump *dump = g->dump;
@@ -332,6 +374,8 @@ static void add_waiters_of_free(const struct wp_graph *g, struct free_nodes *f)
 		    dump->threads[node].process < dump->nprocesses)
 			set_free(f,
 				 dump->nthreads + dump->threads[node].process);
+		if (node >= dump->nthreads && node != g->outside)
+			add_pool_of_free(g, f, node - dump->nthreads);
 	}
 }
 

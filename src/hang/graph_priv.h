@@ -51,6 +51,15 @@ uint32_t wp_graph_next(const struct wp_graph *graph, uint32_t node,
 uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
 		       uint32_t *pos, bool spread);
 
+/* Another process may have the futex that T waits for as well (PTHREAD_PROCESS_SHARED),
+ * and end the wait: of one that has not, the call says so (futex(2)). */
+bool wp_graph_is_shared(const struct wp_dump_thread *t);
+/* T waits for what only its own process can give it, and for no thread that is known: a
+ * condition, a barrier, a semaphore or a lock of Python's, which a signal handler in
+ * Python may release as well (that of SIGINT is the interpreter's own). */
+bool wp_graph_waits_for_own(const struct wp_dump *dump,
+			    const struct wp_dump_thread *t);
+
 /* Set DUMP's cycles; which threads are stuck is set.  BY_TID[0..nthreads) are
  * indices of threads by rising tid.  0 or -ENOMEM. */
 WP_MUST_CHECK

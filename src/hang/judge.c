@@ -3,7 +3,6 @@
 #include "judge.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,18 +110,10 @@ uint32_t wp_judge_find_end(struct wp_judge *j, uint32_t i)
 	return end;
 }
 
-/* Another process may have the futex that T waits for as well (PTHREAD_PROCESS_SHARED),
- * and end the wait: of one that has not, the call says so (futex(2)). */
-static bool is_shared(const struct wp_dump_thread *t)
-{
-	return t->call.nr == SYS_futex &&
-	       !(t->call.args[1] & FUTEX_PRIVATE_FLAG);
-}
-
 /* T waits for a lock whose holder is not known, and may be of another process. */
 static bool may_be_held_outside(const struct wp_dump_thread *t)
 {
-	return is_shared(t) && t->lock.holder != WP_HOLDER_THREAD &&
+	return wp_graph_is_shared(t) && t->lock.holder != WP_HOLDER_THREAD &&
 	       t->lock.holder != WP_HOLDER_GONE;
 }
 
@@ -229,15 +220,6 @@ bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
 	return end_is_hung(&j->graph, at);
 }
 
-/* A signal handler in Python may release what T waits for, as one that sets an Event
- * does.  That of SIGINT is the interpreter's own. */
-static bool may_be_signalled(const struct wp_dump *dump,
-			     const struct wp_dump_thread *t)
-{
-	return t->lock.kind == WP_LOCK_PYTHON &&
-	       dump->processes[t->process].catches_more;
-}
-
 /* The lock that I waits for is not shared with another process, which might
  * release it. */
 static bool lock_is_inside(struct wp_judge *j, uint32_t i)
@@ -245,8 +227,9 @@ static bool lock_is_inside(struct wp_judge *j, uint32_t i)
 	const struct wp_dump_thread *t = &j->dump->threads[i];
 	uint32_t end = wp_judge_find_end(j, i);
 
+	if (t->lock.kind == WP_LOCK_PYTHON)
+		return wp_graph_waits_for_own(j->dump, t);
 	if (wp_judge_is_file_lock(t) || may_be_held_outside(t) ||
-	    may_be_signalled(j->dump, t) ||
 	    j->dump->threads[end].process != t->process)
 		return false;
 	return end != i || t->lock.holder != WP_HOLDER_THREAD ||
@@ -265,17 +248,8 @@ bool wp_judge_waits_inside(struct wp_judge *j, uint32_t i)
 		return lock_is_inside(j, i);
 	case WP_WAIT_JOIN:
 		return true;
-	case WP_WAIT_CONDVAR:
-	case WP_WAIT_BARRIER:
-		return !is_shared(t);
-	case WP_WAIT_SEMAPHORE:
-		/* A signal handler may call sem_post; any process that has
-		 * the key may end a semop(2). */
-		return !dump->processes[t->process].catches_signals &&
-		       !is_shared(t) && t->call.nr != SYS_semop &&
-		       t->call.nr != SYS_semtimedop;
 	default:
-		return false;
+		return wp_graph_waits_for_own(dump, t);
 	}
 }
 

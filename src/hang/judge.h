@@ -45,7 +45,7 @@ uint32_t wp_judge_find_end(struct wp_judge *judge, uint32_t i);
 bool wp_judge_lock_is_hung(struct wp_judge *judge, uint32_t i);
 /* What two looks at the goroutines of process P say of it, and in WHY[0..size) the
  * reason unless that is healthy. */
-enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
+enum wp_verdict wp_judge_goroutines(struct wp_judge *judge, uint32_t p,
 				    char *why, size_t size);
 /* Set TEXT[0..size) to which lock most goroutines of process P wait for, if several wait
  * for one; else to "". */

@@ -4,7 +4,7 @@
  * Go's locks do not tell who holds them.  But if no goroutine has run, and each waits
  * for what another must do, one that waits for a lock waits for ever: only a timer or
  * a signal could wake anybody, and for timers a thread waits in epoll_wait with a time
- * limit (runtime/proc.go, findRunnable).
+ * limit (runtime/proc.go, findRunnable); or a thread that C code made.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,37 @@ static bool has_timer(const struct wp_dump *dump,
 			&dump->threads[p->first_thread + i];
 
 		if (t->call.timed && t->wait == WP_WAIT_POLL)
+			return true;
+	}
+	return false;
+}
+
+/* Has T a function of Go's runtime on its stack, as each thread has that Go made or
+ * that has called Go? */
+static bool is_of_go(const struct wp_dump *dump, const struct wp_dump_thread *t)
+{
+	for (uint32_t i = 0; i < t->stack.nframes; i++) {
+		const struct wp_dump_frame *f =
+			&dump->frames[t->stack.first_frame + i];
+		const char *name = wp_dump_str(
+			dump, f->system_name ? f->system_name : f->function);
+
+		if (!strncmp(name, "runtime.", 8))
+			return true;
+	}
+	return false;
+}
+
+/* A thread that C code made may call back into Go, and wake a goroutine. */
+static bool has_waker_of_c(struct wp_judge *j, const struct wp_dump_process *p)
+{
+	for (uint32_t i = p->first_thread; i < p->first_thread + p->nthreads;
+	     i++) {
+		const struct wp_dump_thread *t = &j->dump->threads[i];
+
+		if (t->state != WP_STATE_EXITING && !is_of_go(j->dump, t) &&
+		    (wp_judge_is_active(j->dump, t) ||
+		     !wp_judge_waits_inside(j, i)))
 			return true;
 	}
 	return false;
@@ -108,14 +139,16 @@ static void say_grown(const struct wp_dump *dump,
 		 created, *wait ? "; one waits for " : "", wait);
 }
 
-enum wp_verdict wp_judge_goroutines(const struct wp_dump *dump, uint32_t p,
-				    char *why, size_t size)
+enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
+				    size_t size)
 {
+	const struct wp_dump *dump = j->dump;
 	const struct wp_dump_process *proc = &dump->processes[p];
 	const struct wp_dump_goroutine *g;
 	char place[160] = "", wait[96] = "";
 
-	if (proc->goroutines_wait_inside && !has_timer(dump, proc)) {
+	if (proc->goroutines_wait_inside && !has_timer(dump, proc) &&
+	    !has_waker_of_c(j, proc)) {
 		g = find_lock_waiter(dump, proc);
 		if (g) {
 			put_place(dump, &g->stack, place, sizeof(place));

@@ -372,7 +372,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	}
 	if (is_deadlocked(j, p, w))
 		return DEADLOCK;
-	verdict = wp_judge_goroutines(dump, p, w->buf, w->size);
+	verdict = wp_judge_goroutines(j, p, w->buf, w->size);
 	if (verdict != WP_VERDICT_HEALTHY)
 		return verdict == WP_VERDICT_DEADLOCK ? DEADLOCK : NO_PROGRESS;
 	if (dump->interval_ns) {

@@ -60,6 +60,19 @@ def test_what_is_healthy(start, mode):
     target.assert_unharmed()
 
 
+@pytest.mark.parametrize("program", ["gocgo", "gocgo-stripped"])
+@pytest.mark.parametrize("mode, status", [("-sleeps", HEALTHY),
+                                          ("-waits", STUCK)])
+def test_a_thread_of_c_may_call_back(start, program, mode, status):
+    """One that will never run again unless Go wakes it may not."""
+    target = start(program, mode)
+    wait_until(lambda: "[chan receive" in wallprof("dump", target.pid, "-q").out)
+    run = check(target, status)
+    if status:
+        assert "all 1 goroutines of process" in run.out, run.out
+    target.assert_unharmed()
+
+
 def test_a_thread_stands_for_its_process(start):
     """Also where it is named twice, and another process after it."""
     hung, healthy = start("gohang", "deadlock"), start("gohang", "server")

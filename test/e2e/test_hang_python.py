@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts of Python programs, whose locks are semaphores that any thread may
 release: queues, events and pools of threads wait for them when they are idle."""
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +47,9 @@ PROGRAMS = {
                        "start(3); done.wait()", "healthy"),
     "crosswise": ("t = start(1, cross, a, b) + start(1, cross, b, a);"
                   "[x.join() for x in t]", "no progress"),
+    "child reads": ("import subprocess as s; start(3); p = s.Popen(['cat'],"
+                    "stdin=s.PIPE, stdout=s.PIPE); p.stdin.write(bytes(10**7))",
+                    "deadlock"),
     "nobody puts": ("start(3)[0].join()", "no progress"),
 }
 
@@ -61,15 +66,15 @@ def test_verdict_of_python(name, tmp_path):
     script, verdict = PROGRAMS[name]
     threads = 3 if name == "crosswise" else 4
     with subprocess.Popen([sys.executable, "-c", BEGIN + script],
-                          cwd=tmp_path) as proc:
+                          cwd=tmp_path, start_new_session=True) as proc:
         tasks = pathlib.Path(f"/proc/{proc.pid}/task")
         try:
             wait_until(lambda: len(list(tasks.iterdir())) >= threads)
             wait_until(lambda: is_idle(proc.pid))
             run = wallprof("check", proc.pid, "-i", "300ms")
-            run.check(0 if verdict == "healthy" else 4)
+            run.check({"healthy": 0, "deadlock": 3, "no progress": 4}[verdict])
             assert run.out.startswith(verdict), run.out
             out = wallprof("dump", proc.pid, "-q").check(0).out
             assert "lock Python lock 0x" in out, out
         finally:
-            proc.kill()
+            os.killpg(proc.pid, signal.SIGKILL)

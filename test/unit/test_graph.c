@@ -518,6 +518,46 @@ static void what_may_end_a_wait_makes_it_none_for_ever(void **state)
 	}
 }
 
+/* Whose thread waits for a child that reads what another thread should write. */
+static void a_pool_without_work_is_held_up_with_its_process(void **state)
+{
+	enum { STUCK, WORKS, COMES, SHARED, TIMED, ALONE, MOVED, NCASES };
+
+	(void)state;
+	for (int i = 0; i < NCASES; i++) {
+		struct wp_dump d;
+		bool stuck = i == STUCK;
+
+		start(&d, 1, WP_WAIT_CHILD);
+		add_thread(&d, WP_WAIT_CONDVAR);
+		add_thread(&d, WP_WAIT_BARRIER);
+		add_process(&d, 43);
+		add_thread(&d, WP_WAIT_PIPE);
+		for (uint32_t k = 1; k < 3; k++) {
+			d.threads[k].call.nr = SYS_futex;
+			d.threads[k].call.args[1] = FUTEX_PRIVATE_FLAG;
+		}
+		if (i != ALONE)
+			edge(&d, WP_EDGE_CHILD, 0, 1);
+		edge(&d, WP_EDGE_PIPE, 3, 0);
+		if (i == WORKS)
+			d.threads[2].wait = WP_WAIT_POLL;
+		d.processes[0].nlost = i == COMES;
+		if (i == SHARED)
+			d.threads[1].call.args[1] = 0;
+		d.threads[1].call.timed = i == TIMED;
+		d.threads[1].moved = i == MOVED;
+		build(&d);
+		assert_int_equal(count_stuck(&d), stuck ? 4 : 0);
+		assert_int_equal(d.ncycles, stuck);
+		if (stuck)
+			assert_int_equal(judge(&d, "2 threads of processes 42"
+						   ", 43 wait for each other"),
+					 WP_VERDICT_DEADLOCK);
+		wp_dump_clear(&d);
+	}
+}
+
 static void an_alarm_ends_any_call_but_no_lock(void **state)
 {
 	static const enum wp_edge_kind kinds[] = { WP_EDGE_PIPE, WP_EDGE_SOCKET,
@@ -1155,6 +1195,8 @@ static void make_random(struct wp_dump *d, uint32_t *seed)
 			wait_for(d, i, WP_LOCK_MUTEX, WP_HOLDER_GONE, 0);
 		else if (draw(seed, 3))
 			lock(d, i, draw(seed, d->nthreads));
+		else if (draw(seed, 2))
+			d->threads[i].wait = WP_WAIT_CONDVAR;
 		if (d->threads[i].state == WP_STATE_EXITING)
 			continue;
 		for (n = draw(seed, 3); n; n--)
@@ -1162,10 +1204,20 @@ static void make_random(struct wp_dump *d, uint32_t *seed)
 	}
 }
 
+static uint32_t count_edges(const struct wp_dump *d, uint32_t i, bool out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t e = 0; e < d->nedges; e++)
+		n += d->edges[e].from == i &&
+		     (!out || d->edges[e].kind == WP_EDGE_PIPE);
+	return n;
+}
+
 static bool process_is_stuck(const struct wp_dump *d, uint32_t p,
 			     const bool *stuck)
 {
-	bool any = false;
+	bool any = false, pool = false, out = false;
 
 	for (uint32_t i = 0; i < d->nthreads; i++) {
 		if (d->threads[i].process != p ||
@@ -1174,8 +1226,11 @@ static bool process_is_stuck(const struct wp_dump *d, uint32_t p,
 		if (!stuck[i])
 			return false;
 		any = true;
+		pool |= !count_edges(d, i, false) &&
+			d->threads[i].wait == WP_WAIT_CONDVAR;
+		out |= count_edges(d, i, true) > 0;
 	}
-	return any;
+	return any && (out || !pool);
 }
 
 static bool can_end(const struct wp_dump *d, uint32_t i, const bool *stuck)
@@ -1199,6 +1254,8 @@ static bool can_end(const struct wp_dump *d, uint32_t i, const bool *stuck)
 		    d->processes[t->process].catches_signals)
 			return true;
 	}
+	if (!any && t->wait == WP_WAIT_CONDVAR)
+		return !process_is_stuck(d, t->process, stuck);
 	return !any;
 }
 
@@ -1349,6 +1406,8 @@ int main(void)
 		cmocka_unit_test(file_locks_taken_crosswise),
 		cmocka_unit_test(a_file_lock_is_as_hung_as_its_holder),
 		cmocka_unit_test(what_may_end_a_wait_makes_it_none_for_ever),
+		cmocka_unit_test(
+			a_pool_without_work_is_held_up_with_its_process),
 		cmocka_unit_test(an_alarm_ends_any_call_but_no_lock),
 		cmocka_unit_test(a_process_that_is_stopped_does_not_go_on),
 		cmocka_unit_test(a_lock_whose_holder_is_gone_is_never_released),

@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "wallprof/graph.h"
 
@@ -15,6 +17,16 @@ static struct wp_dump d;
 static uint32_t text(const char *s)
 {
 	return wp_intern_add_str(&d.strings, s);
+}
+
+/* Thread I is in FUNCTION. */
+static void put_in(uint32_t i, const char *function)
+{
+	struct wp_dump_frame *f = wp_dump_add_frame(&d);
+
+	f->function = text(function);
+	d.threads[i].stack.first_frame = d.nframes - 1;
+	d.threads[i].stack.nframes = 1;
 }
 
 /* A process 42 with a thread, seen twice, and a goroutine in FUNCTIONS, innermost
@@ -48,6 +60,7 @@ static void start(const char *const *functions)
 	g->stack.site = g->stack.nframes - 1;
 	g->created = (struct wp_dump_stack){ g->stack.nframes - 1, 1, 1, 0, 0 };
 	p->nown_goroutines = 3;
+	put_in(0, "runtime.netpoll");
 }
 
 static enum wp_verdict judge(const char *part)
@@ -100,6 +113,31 @@ static void signals_and_timers_may_come(void **state)
 	d.processes[0].goroutines_wait_inside = true;
 	d.threads[0].call.timed = true;
 	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+}
+
+static void a_thread_of_c_may_call_back(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct wp_dump_thread *t;
+
+		start(sends);
+		d.processes[0].goroutines_wait_inside = true;
+		t = wp_dump_add_thread(&d);
+		d.processes[0].nthreads = 2;
+		put_in(1, i == 1 ? "runtime.futex" : "serve_in_c");
+		t->state = i == 4 ? WP_STATE_EXITING : WP_STATE_WAITING;
+		t->wait = i == 2 || i == 3 ? WP_WAIT_CONDVAR : WP_WAIT_SOCKET;
+		t->call.nr = SYS_futex;
+		t->call.args[1] = FUTEX_PRIVATE_FLAG;
+		/* It has run between the looks. */
+		t->times.still = i != 3;
+		if (i == 0 || i == 3)
+			assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+		else
+			assert_int_equal(judge("all 3 goroutines"),
+					 WP_VERDICT_NO_PROGRESS);
+	}
 }
 
 static void a_group_that_grows_is_named(void **state)
@@ -208,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_wants_a_lock_makes_it_a_deadlock),
 		cmocka_unit_test(signals_and_timers_may_come),
+		cmocka_unit_test(a_thread_of_c_may_call_back),
 		cmocka_unit_test(a_group_that_grows_is_named),
 		cmocka_unit_test(a_lock_that_several_wait_for_is_named),
 		cmocka_unit_test(waiters_of_one_lock_are_found_among_others),
