@@ -41,16 +41,24 @@ struct wp_fd_holder {
 	bool blocks;
 };
 
+/* A process, no kernel thread, whose /proc/PID/fd may not be read. */
+struct wp_fd_denied {
+	/* 0: one or more that /proc hides. */
+	pid_t pid;
+	pid_t ppid;
+	/* In clock ticks after boot; UINT64_MAX: not known. */
+	uint64_t start_time;
+};
+
 struct wp_fd_holders {
 	/* v[0..len), by process, in the order of /proc; owned. */
 	struct wp_fd_holder *v;
 	size_t len;
 	size_t cap;
-	/* Number of processes but kernel threads whose /proc/PID/fd may not be
-	 * read; those that /proc hides count as one.  When the last of them
-	 * started, in clock ticks after boot; UINT64_MAX: not known. */
-	uint32_t denied;
-	uint64_t last_denied;
+	/* denied[0..ndenied), in the order of /proc; owned. */
+	struct wp_fd_denied *denied;
+	size_t ndenied;
+	size_t cap_denied;
 	/* The search ended at the deadline or at MAX results. */
 	bool cut;
 };

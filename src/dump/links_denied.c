@@ -63,23 +63,89 @@ static bool lacks(pid_t pid, const char *own, const char *other)
 	return lacking;
 }
 
-/* Start of the first ancestor of PID that has neither OWN nor OTHER open; 0: none is
- * known. */
-static uint64_t start_of_who_lacks(pid_t pid, const char *own,
-				   const char *other)
+/* A process and its ancestors. */
+struct line {
+	/* pid[0..n), its own first. */
+	pid_t pid[ANCESTORS_MAX];
+	uint32_t n;
+	/* Index of the first that has nothing of the object open; N: none is known. */
+	uint32_t lacking;
+	/* Its start, and not before that of the session; 0: not known. */
+	uint64_t start_time;
+};
+
+static void find_ancestors(struct line *line, pid_t pid, const char *own,
+			   const char *other)
 {
 	struct wp_proc_stat stat;
 
-	if (wp_proc_stat_read(&stat, pid))
-		return 0;
-	for (int i = 0; i < ANCESTORS_MAX; i++) {
-		pid = stat.ppid;
-		if (pid <= 0 || wp_proc_stat_read(&stat, pid))
-			return 0;
-		if (lacks(pid, own, other))
-			return stat.start_time;
+	line->n = 0;
+	line->start_time = 0;
+	line->lacking = UINT32_MAX;
+	for (; line->n < ANCESTORS_MAX && pid > 0; pid = stat.ppid) {
+		if (wp_proc_stat_read(&stat, pid))
+			break;
+		if (line->n && line->lacking == UINT32_MAX &&
+		    lacks(pid, own, other)) {
+			line->lacking = line->n;
+			line->start_time = stat.start_time;
+		}
+		line->pid[line->n++] = pid;
 	}
-	return 0;
+	if (line->lacking > line->n)
+		line->lacking = line->n;
+}
+
+static uint32_t find_pid(const struct line *line, pid_t pid)
+{
+	uint32_t i = 0;
+
+	while (i < line->n && line->pid[i] != pid)
+		i++;
+	return i;
+}
+
+/* The parent of process PID, and in *START_TIME when PID started; -1: not known. */
+static pid_t find_parent(const struct wp_fd_holders *holders, pid_t pid,
+			 uint64_t *start_time)
+{
+	struct wp_proc_stat stat;
+
+	for (size_t i = 0; i < holders->ndenied; i++) {
+		if (holders->denied[i].pid != pid)
+			continue;
+		*start_time = holders->denied[i].start_time;
+		return holders->denied[i].ppid;
+	}
+	if (wp_proc_stat_read(&stat, pid))
+		return -1;
+	*start_time = stat.start_time;
+	return stat.ppid;
+}
+
+/* May DENIED descend from the first of LINE that has nothing of the object?  If its
+ * parents lead to one above that, only if the last of them may have been adopted there:
+ * a process that outlives its parent is, by an ancestor of both. */
+static bool may_descend(const struct wp_fd_denied *denied,
+			const struct line *line,
+			const struct wp_fd_holders *holders)
+{
+	uint64_t start_time = denied->start_time;
+	pid_t pid = denied->pid;
+
+	if (!pid || line->lacking == line->n)
+		return true;
+	for (int i = 0; i < ANCESTORS_MAX; i++) {
+		pid_t parent = find_parent(holders, pid, &start_time);
+		uint32_t at = find_pid(line, parent);
+
+		if (parent < 0 || at <= line->lacking)
+			return true;
+		if (at < line->n || !parent)
+			return start_time >= line->start_time;
+		pid = parent;
+	}
+	return true;
 }
 
 bool wp_links_may_be_denied(const struct wp_links *links,
@@ -90,22 +156,23 @@ bool wp_links_may_be_denied(const struct wp_links *links,
 							       wait->thread);
 	const char *other = links->objects[wait->object].link;
 	struct wp_proc_stat leader;
-	uint64_t start = 0;
-	char own[PATH_MAX];
+	char own[PATH_MAX] = "";
+	struct line line;
 	struct stat st;
 
-	if (!holders->denied)
+	if (!holders->ndenied)
 		return false;
-	/* Its leader may have ended, or be of another PID namespace. */
-	if (!wp_proc_stat_read(&leader, getsid(p->process.pid)))
-		start = leader.start_time;
 	/* A file may have been opened by its name, by anybody in the session. */
-	if ((!start || other[0] != '/') &&
-	    wp_links_read_fd(p, wait->fd, own, sizeof(own), &st)) {
-		uint64_t below = start_of_who_lacks(p->process.pid, own, other);
-
-		if (below > start)
-			start = below;
-	}
-	return !start || holders->last_denied >= start;
+	if (other[0] != '/')
+		(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
+	find_ancestors(&line, p->process.pid, own, other);
+	/* Its leader may have ended, or be of another PID namespace. */
+	if (!wp_proc_stat_read(&leader, getsid(p->process.pid)) &&
+	    leader.start_time > line.start_time)
+		line.start_time = leader.start_time;
+	for (size_t i = 0; i < holders->ndenied; i++)
+		if (holders->denied[i].start_time >= line.start_time &&
+		    may_descend(&holders->denied[i], &line, holders))
+			return true;
+	return false;
 }

@@ -116,10 +116,10 @@ static bool is_denial(int error)
 	return error == EACCES || error == EPERM;
 }
 
-/* What the process at PROC_FD, or -1, has open is not known. */
-static void deny(struct wp_fd_holders *holders, int proc_fd)
+/* What process PID at PROC_FD, or -1: one that is hidden, has open is not known. */
+static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd)
 {
-	uint64_t start_time = UINT64_MAX;
+	struct wp_fd_denied denied = { .start_time = UINT64_MAX };
 	struct wp_proc_stat stat;
 	char text[4096];
 	ssize_t n = proc_fd < 0 ?
@@ -128,12 +128,15 @@ static void deny(struct wp_fd_holders *holders, int proc_fd)
 
 	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n)) {
 		if (stat.kernel_thread)
-			return;
-		start_time = stat.start_time;
+			return 0;
+		denied = (struct wp_fd_denied){ pid, stat.ppid,
+						stat.start_time };
 	}
-	holders->denied++;
-	if (start_time > holders->last_denied)
-		holders->last_denied = start_time;
+	if (WP_VEC_ROOM(holders->denied, holders->ndenied, holders->cap_denied,
+			1))
+		return -ENOMEM;
+	holders->denied[holders->ndenied++] = denied;
+	return 0;
 }
 
 /* *RET_N is how many there are. */
@@ -148,10 +151,10 @@ static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 	*ret_n = 0;
 	if (!dir) {
 		if (is_denial(errno))
-			deny(job->holders, proc_fd);
+			rc = deny(job->holders, pid, proc_fd);
 		if (fd >= 0)
 			close(fd);
-		return 0;
+		return rc;
 	}
 	errno = 0;
 	while (!rc && !is_over(job) && (entry = readdir(dir))) {
@@ -164,7 +167,7 @@ static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 	/* Some kernels deny the reading of the directory, not its opening; who
 	 * may open all files, but not trace, is denied what is in it. */
 	if (!rc && (denied || is_denial(errno)))
-		deny(job->holders, proc_fd);
+		rc = deny(job->holders, pid, proc_fd);
 	closedir(dir);
 	return rc;
 }
@@ -200,11 +203,11 @@ static int scan_threads(struct job *job, pid_t pid, int proc_fd)
 
 static int scan_process(struct job *job, pid_t pid, int proc_fd)
 {
-	uint32_t denied = job->holders->denied;
+	size_t denied = job->holders->ndenied;
 	size_t n;
 	int rc = scan_fds(job, pid, proc_fd, &n);
 
-	return rc || n || job->holders->denied != denied ?
+	return rc || n || job->holders->ndenied != denied ?
 		       rc :
 		       scan_threads(job, pid, proc_fd);
 }
@@ -219,8 +222,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 	int rc = 0;
 
 	holders->len = 0;
-	holders->denied = 0;
-	holders->last_denied = 0;
+	holders->ndenied = 0;
 	holders->cut = false;
 	if (!n)
 		return 0;
@@ -230,7 +232,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 	/* With hidepid=2 those of others are not even listed, the first of all
 	 * among them. */
 	if (access("/proc/1", F_OK))
-		deny(holders, -1);
+		rc = deny(holders, 0, -1);
 	while (!rc && !is_over(&job) && (entry = readdir(dir))) {
 		int fd;
 
@@ -241,7 +243,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 		/* The process has ended, or there is hidepid=1. */
 		if (fd < 0) {
 			if (is_denial(errno))
-				deny(holders, -1);
+				rc = deny(holders, 0, -1);
 			continue;
 		}
 		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10),
@@ -255,5 +257,6 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 void wp_fd_holders_clear(struct wp_fd_holders *holders)
 {
 	free(holders->v);
+	free(holders->denied);
 	*holders = (struct wp_fd_holders)WP_FD_HOLDERS_INIT;
 }

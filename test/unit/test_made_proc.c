@@ -203,7 +203,7 @@ static void descriptors_have_numbers_as_their_names(void **state)
 	assert_int_equal(holders.len, 3);
 	assert_true(has(1, 0, 0) && has(9, 9, 0) && has(9, 8, 1));
 	assert_false(holders.cut);
-	assert_int_equal(holders.denied, 0);
+	assert_int_equal(holders.ndenied, 0);
 	assert_int_equal(find(objects, 2, 3), 0);
 	assert_int_equal(holders.len, 3);
 	assert_true(holders.cut);
@@ -285,14 +285,14 @@ static void directories_that_may_not_be_read_are_counted(void **state)
 	assert_int_equal(seteuid(NOBODY), 0);
 	assert_int_equal(find(&object, 1, MANY), 0);
 	assert_int_equal(holders.len, 1);
-	assert_int_equal(holders.denied, 2);
+	assert_int_equal(holders.ndenied, 2);
 	assert_true(has(12, 3, 0));
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(chmod("/proc", 0700), 0);
 	assert_int_equal(seteuid(NOBODY), 0);
 	assert_int_equal(find(&object, 1, MANY), -ENOTSUP);
 	assert_int_equal(holders.len, 0);
-	assert_int_equal(holders.denied, 0);
+	assert_int_equal(holders.ndenied, 0);
 }
 
 static void a_scope_is_one_digit(void **state)
