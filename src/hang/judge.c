@@ -14,6 +14,9 @@ enum {
 	ON_THE_WAY = UINT32_MAX - 1,
 };
 
+/* Innermost frames among which a lock's own function is, inlined ones included. */
+enum { LOCK_FRAMES = 6 };
+
 bool wp_judge_is_active(const struct wp_dump *dump,
 			const struct wp_dump_thread *t)
 {
@@ -160,6 +163,28 @@ static bool is_unrecorded(const struct wp_dump_thread *t)
 	       t->lock.holder == WP_HOLDER_NOT_RECORDED;
 }
 
+/* A lock of the C library's own, as malloc has, records no holder; and nobody waits for
+ * work with it held (glibc, sysdeps/nptl/lowlevellock.h). */
+static bool is_of_libc(const struct wp_dump *dump,
+		       const struct wp_dump_thread *t)
+{
+	for (uint32_t i = 0; i < t->stack.nframes && i < LOCK_FRAMES; i++) {
+		const struct wp_dump_frame *f =
+			&dump->frames[t->stack.first_frame + i];
+
+		if (!f->kernel && strstr(wp_dump_str(dump, f->function),
+					 "lll_lock_wait_private"))
+			return true;
+	}
+	return false;
+}
+
+static bool may_be_leaders(const struct wp_dump *dump,
+			   const struct wp_dump_thread *t)
+{
+	return is_unrecorded(t) && !is_of_libc(dump, t);
+}
+
 static void find_leaders(struct wp_judge *j)
 {
 	const struct wp_dump *dump = j->dump;
@@ -178,7 +203,7 @@ static void find_leaders(struct wp_judge *j)
 			t = &dump->threads[at];
 			works |= t->state == WP_STATE_WAITING &&
 				 waits_for_work(t);
-			if (!is_unrecorded(t))
+			if (!may_be_leaders(dump, t))
 				continue;
 			same &= !avma || avma == t->lock.avma;
 			avma = t->lock.avma;
@@ -215,7 +240,7 @@ bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
 		return false;
 	at = wp_judge_find_end(j, i);
 	end = &j->dump->threads[at];
-	if (is_unrecorded(end) && j->leader[end->process])
+	if (may_be_leaders(j->dump, end) && j->leader[end->process])
 		return false;
 	return end_is_hung(&j->graph, at);
 }

@@ -699,6 +699,16 @@ static void pools_that_wait_for_work_are_well(void **state)
 	}
 }
 
+/* Thread I is in FUNCTION, innermost. */
+static void put_function(struct wp_dump *d, uint32_t i, const char *function)
+{
+	struct wp_dump_frame *f = wp_dump_add_frame(d);
+
+	f->function = text(d, function);
+	d->threads[i].stack.first_frame = d->nframes - 1;
+	d->threads[i].stack.nframes = 1;
+}
+
 /* Rust's, and musl's normal mutex: the leader may have it, or not. */
 static void a_pool_behind_an_ownerless_lock_is_well(void **state)
 {
@@ -716,6 +726,11 @@ static void a_pool_behind_an_ownerless_lock_is_well(void **state)
 	build(&d);
 	assert_int_equal(judge(&d, "not recorded"), WP_VERDICT_NO_PROGRESS);
 	d.threads[0].wait = WP_WAIT_POLL;
+	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
+	/* Nobody has malloc's lock and waits for work. */
+	put_function(&d, 1, "__lll_lock_wait_private");
+	assert_int_equal(judge(&d, "not recorded"), WP_VERDICT_NO_PROGRESS);
+	put_function(&d, 1, "__lll_lock_wait");
 	assert_int_equal(judge(&d, "2 lock"), WP_VERDICT_HEALTHY);
 	/* Two locks are no pool's. */
 	d.threads[1].lock.avma = 0x66bb;
