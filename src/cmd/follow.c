@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,8 +13,8 @@
 #include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
-#include "wallprof/io.h"
 #include "wallprof/lower_bound.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
 /* A tree that is wider is cut, and says so. */
@@ -215,42 +214,31 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 	return rc;
 }
 
-/* The parent of PID, and when that began; 0: it has ended. */
-static pid_t parent_of(pid_t pid, uint64_t *ret_start_ns)
+/* CLOCK_MONOTONIC of TICKS after boot. */
+static uint64_t ns_of_ticks(uint64_t ticks)
 {
-	char path[32], text[1024], *p;
-	unsigned long long ticks = 0;
+	uint64_t ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
 	struct timespec boot;
 	uint64_t sleep_ns;
-	int parent = 0;
-	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = wp_io_read_at(-1, path, text, sizeof(text) - 1);
-	text[n > 0 ? n : 0] = '\0';
-	p = strrchr(text, ')');
-	if (!p || sscanf(p,
-			 ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-			 "%*d %*d %*d %*d %*d %*d %llu",
-			 &parent, &ticks) != 2)
-		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	sleep_ns = (uint64_t)boot.tv_sec * WP_NS_PER_S +
 		   (uint64_t)boot.tv_nsec - wp_clock_ns();
-	*ret_start_ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
-	*ret_start_ns -= *ret_start_ns < sleep_ns ? *ret_start_ns : sleep_ns;
-	return parent;
+	return ns - (ns < sleep_ns ? ns : sleep_ns);
 }
 
 static void meet(struct wp_follow *follow, pid_t pid)
 {
+	struct wp_proc_stat stat;
 	uint64_t start_ns;
-	pid_t parent = parent_of(pid, &start_ns);
 
+	if (wp_proc_stat_read(&stat, pid))
+		return;
+	start_ns = ns_of_ticks(stat.start_time);
 	/* By a clock of 10 ms. */
 	if (start_ns < follow->listed_ns)
 		start_ns = follow->listed_ns;
-	if (is_wanted(follow, pid, parent))
+	if (is_wanted(follow, pid, stat.ppid))
 		add(follow, pid, start_ns);
 }
 
