@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "glibc_heap_priv.h"
+#include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
@@ -29,6 +30,9 @@ enum {
 	HEAD_FAST = 112,
 	FASTBINS = 96,
 	ARENAS_MAX = 1 << 14,
+	/* Arenas that are read in the search for the list: of hostile data each word
+	 * may lead into another that does not come back. */
+	READ_MAX = 4 * ARENAS_MAX,
 	/* Of one file. */
 	DATA_MAX = 4 << 20,
 	/* struct malloc_par, before sbrk_base. */
@@ -132,18 +136,19 @@ static bool read_arena(const struct wp_census_memory *memory, uint64_t avma,
 	       ret->top_size <= ret->system_mem;
 }
 
-/* Follow the list of arenas from AVMA, which begin HEAD bytes before their bins.  0;
- * -EBADMSG: it does not come back. */
+/* Follow the list of arenas from AVMA, which begin HEAD bytes before their bins, as long
+ * as any are LEFT to read.  0; -EBADMSG: it does not come back. */
 static int follow(struct wp_arenas *arenas,
 		  const struct wp_census_memory *memory, uint64_t avma,
-		  uint64_t head)
+		  uint64_t head, uint32_t *left)
 {
 	uint64_t next = avma;
 
 	arenas->len = 0;
 	do {
-		if (arenas->len == ARENAS_MAX)
+		if (arenas->len == ARENAS_MAX || !*left)
 			return -EBADMSG;
+		--*left;
 		if (WP_VEC_ROOM(arenas->v, arenas->len, arenas->cap, 1))
 			return -ENOMEM;
 		if (!read_arena(memory, next, head, &arenas->v[arenas->len],
@@ -157,7 +162,7 @@ static int follow(struct wp_arenas *arenas,
 /* The main arena in DATA, and all others.  -ENOENT: it is not there. */
 static int find_in(struct wp_arenas *arenas,
 		   const struct wp_census_memory *memory,
-		   const struct data *data)
+		   const struct data *data, uint32_t *left)
 {
 	static const uint64_t heads[] = { HEAD_FAST, HEAD };
 	bool is_bad = false;
@@ -167,8 +172,8 @@ static int find_in(struct wp_arenas *arenas,
 
 		for (size_t k = 0; empty >= EMPTY_MIN && k < 2; k++) {
 			int rc = follow(arenas, memory,
-					data->avma + 8 * i - heads[k],
-					heads[k]);
+					data->avma + 8 * i - heads[k], heads[k],
+					left);
 
 			if (rc != -EBADMSG)
 				return rc;
@@ -228,15 +233,18 @@ static void note_mapped(struct wp_arenas *arenas,
 int wp_arenas_find(struct wp_arenas *arenas,
 		   const struct wp_census_memory *memory)
 {
+	uint32_t left = READ_MAX;
 	bool is_bad = false;
 	int rc = -ENOENT;
 
-	for (size_t i = 0; rc == -ENOENT && i < memory->ndata; i++) {
+	for (size_t i = 0; rc == -ENOENT && i < memory->ndata &&
+			   (!i || wp_clock_ns() < memory->until_ns);
+	     i++) {
 		struct data data = { 0 };
 
 		rc = read_data(&data, memory, &memory->data[i]);
 		if (!rc)
-			rc = find_in(arenas, memory, &data);
+			rc = find_in(arenas, memory, &data, &left);
 		if (!rc) {
 			note_keys(arenas, &data);
 			note_mapped(arenas, memory, &data);

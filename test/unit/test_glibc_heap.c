@@ -48,14 +48,16 @@ static struct made {
 	struct wp_census_memory memory;
 	/* Without fastbins, as since 2.43. */
 	bool is_new;
+	uint32_t nreads;
 } made;
 
 static struct wp_census census;
 
 static size_t read_made(void *ctx, uint64_t avma, void *buf, size_t len)
 {
-	const struct made *m = ctx;
+	struct made *m = ctx;
 
+	m->nreads++;
 	for (size_t i = 0; i < NSEGMENTS; i++) {
 		const struct segment *s = &m->s[i];
 
@@ -409,6 +411,27 @@ static void no_more_is_read_than_there_is_time_for(void **state)
 	assert_int_equal(census.walked_bytes, 0);
 }
 
+/* One that each of many files leads to. */
+static void
+a_list_that_does_not_come_back_is_not_followed_for_ever(void **state)
+{
+	/* Of 65,536 arenas the head and a word of the top each. */
+	enum { NFILES = 100, MOST = 2 * 65536 + 2 * NFILES };
+	static struct wp_census_area files[NFILES];
+
+	(void)state;
+	make(true);
+	add_arena();
+	/* The second leads to itself. */
+	put(OLD + INFO + head() + 127 * 16 + 16, OLD + INFO);
+	for (size_t i = 0; i < NFILES; i++)
+		files[i] = made.data;
+	made.memory.data = files;
+	made.memory.ndata = NFILES;
+	assert_int_equal(take(), -EBADMSG);
+	assert_true(made.nreads < MOST);
+}
+
 /* Nothing is counted twice: what the arenas say they have is the most. */
 static void assert_sane(int rc)
 {
@@ -498,6 +521,7 @@ int main(void)
 		TEST(a_list_that_does_not_come_back_is_refused),
 		TEST(lists_that_loop_end),
 		TEST(heaps_of_another_arena_are_not_read),
+		TEST(a_list_that_does_not_come_back_is_not_followed_for_ever),
 		TEST(no_more_is_read_than_there_is_time_for),
 		TEST(every_prefix_is_safe),
 		TEST(lies_do_no_harm),
