@@ -80,8 +80,8 @@ int wp_go_heap_rate(struct wp_go_program *program, uint64_t *ret);
 uint32_t wp_go_program_stack(const struct wp_go_program *program, uint64_t *pcs,
 			     uint32_t n, bool hides_runtime);
 
-/* Ticks per second of the clock that Go's runtime counts waits by (the TSC;
- * CNTVCT_EL0): sleeps for 20 ms. */
+/* Ticks per second of the clock that Go's runtime counts waits by: on x86-64 of the TSC,
+ * for which it sleeps for 20 ms; on aarch64 they are nanoseconds. */
 double wp_go_ticks_per_second(void);
 
 #endif
