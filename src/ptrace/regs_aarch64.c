@@ -124,10 +124,10 @@ static int read_first_argument(pid_t tid, long nr, uint64_t *ret)
 }
 
 /* What the call that TID, with registers R, has just come back from had as its first
- * argument.  Negative errno: nothing tells it. */
-static int find_first_argument(pid_t tid, const struct user_regs_struct *r,
-			       const struct wp_remade_call *restart,
-			       uint64_t *ret)
+ * argument, by the kernel.  Negative errno: it does not tell. */
+static int ask_first_argument(pid_t tid, const struct user_regs_struct *r,
+			      const struct wp_remade_call *restart,
+			      uint64_t *ret)
 {
 	int rc = -ENOTSUP;
 
@@ -138,14 +138,7 @@ static int find_first_argument(pid_t tid, const struct user_regs_struct *r,
 		rc = read_first_argument(tid, (long)r->regs[REG_NR], ret);
 	/* x0 as it is is the result: to make the call with it were worse than its
 	 * EINTR. */
-	if (!rc && *ret != r->regs[0])
-		return 0;
-	/* Last, for a thread that makes the same call of one descriptor after the other
-	 * may be in the next one by now. */
-	if (!is_same_call(&restart->before, r))
-		return -ENODATA;
-	*ret = restart->before.args[0];
-	return 0;
+	return !rc && *ret == r->regs[0] ? -ENODATA : rc;
 }
 
 /* TID sleeps in a call that the kernel will make again. */
@@ -163,50 +156,69 @@ static void see_restarted(pid_t tid, bool repair,
 	restart->nr = facts->syscall_nr;
 }
 
+/* The first argument of a call that a stop has ended; RC negative: not known. */
+struct ended_call {
+	uint64_t first;
+	int rc;
+};
+
 /* TID sleeps in a call that the kernel ends by EINTR: have it made again. */
 static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
-		     struct wp_stop_facts *facts,
+		     const struct ended_call *call, struct wp_stop_facts *facts,
 		     struct wp_remade_call *restart)
 {
-	uint64_t first = 0;
-
 	facts->asleep = true;
 	facts->syscall_nr = (long)r->regs[REG_NR];
 	for (int i = 1; i < 6; i++)
 		facts->args[i] = r->regs[i];
 	if (!repair)
 		return 0;
-	if (wp_call_is_done(facts->syscall_nr) ||
-	    find_first_argument(tid, r, restart, &first)) {
+	if (wp_call_is_done(facts->syscall_nr) || call->rc) {
 		restart->lost = true;
 		return 0;
 	}
-	facts->args[0] = first;
+	facts->args[0] = call->first;
 	*restart = (struct wp_remade_call){ .pending = true,
 					    .ended = true,
 					    .nr = facts->syscall_nr };
 	r->pc -= INSN_LEN;
-	r->regs[0] = first;
+	r->regs[0] = call->first;
 	facts->eintr_repaired = true;
 	return set_regs(tid, r);
 }
 
 /* Is R that of a call which EINTR ended because of this stop, not of one whose
- * handler of a signal has just returned? */
-static bool is_ended_by_stop(pid_t tid, const struct user_regs_struct *r)
+ * handler of a signal has just returned?  That leaves a frame below the stack, where an
+ * old one may be as well, or on a stack of its own; and the kernel tells as the first
+ * argument that of rt_sigreturn(2), what the handler has left in x0. */
+static bool is_ended_by_stop(pid_t tid, const struct user_regs_struct *r,
+			     bool repair, const struct wp_remade_call *restart,
+			     struct ended_call *ret)
 {
 	const struct wp_signal_frame frame = { .sp_avma = r->sp,
 					       .pc_avma = r->pc,
 					       .result = r->regs[0] };
 
-	return (long)r->regs[0] == -EINTR && is_svc(tid, r->pc - INSN_LEN) &&
-	       !wp_signal_frame_is_below(tid, &frame);
+	if ((long)r->regs[0] != -EINTR || !is_svc(tid, r->pc - INSN_LEN))
+		return false;
+	ret->rc = repair ? ask_first_argument(tid, r, restart, &ret->first) :
+			   -ENODATA;
+	if (is_same_call(&restart->before, r)) {
+		if (!ret->rc)
+			return ret->first == restart->before.args[0];
+		/* A thread that makes the same call of one descriptor after the other
+		 * may be in the next one by now: the kernel was asked first. */
+		ret->rc = 0;
+		ret->first = restart->before.args[0];
+	}
+	return !wp_signal_frame_is_below(tid, &frame);
 }
 
 int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 		 struct wp_stop_facts *ret_facts,
 		 struct wp_remade_call *ret_restart)
 {
+	struct ended_call call = { .rc = -ENODATA };
 	struct user_regs_struct r;
 	int rc = get_regs(tid, &r);
 
@@ -222,8 +234,9 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 	wp_reg_set(ret_regs, WP_REG_SP, r.sp);
 	wp_reg_set(ret_regs, WP_REG_PC, r.pc);
 	*ret_facts = (struct wp_stop_facts){ .syscall_nr = -1 };
-	if (is_ended_by_stop(tid, &r))
-		return see_ended(tid, repair, &r, ret_facts, ret_restart);
+	if (is_ended_by_stop(tid, &r, repair, ret_restart, &call))
+		return see_ended(tid, repair, &r, &call, ret_facts,
+				 ret_restart);
 	if (!is_svc(tid, r.pc)) {
 		ret_facts->at_call_end = is_svc(tid, r.pc - INSN_LEN);
 		return 0;
