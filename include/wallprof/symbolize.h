@@ -12,7 +12,8 @@
 #include "wallprof/profile.h"
 
 /* Turn the stacks of PROFILE into locations with lines, and refine wait reasons
- * by the functions in the stacks.  Names come from the files behind PROFILE's
+ * by the functions in the stacks.  Waits of the mutex profile that turn out to be for
+ * no lock become 0: the sums want wp_profile_add_up again.  Names come from the files behind PROFILE's
  * mappings and from debug files under the root directory of PROCESS; a child
  * process in a sandbox reads them (namer.h).  An address that it fails to name
  * reads "MODULE+0xOFFSET" and is counted as unnamed, with the reason in

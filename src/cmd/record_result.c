@@ -191,6 +191,8 @@ int wp_record_result_write(struct wp_record_result *r, struct wp_err *err)
 	    !r->profile->sets[WP_PROFILE_WALL].nsamples)
 		return nothing_seen(r, err);
 	rc = name_functions(r);
+	/* Names tell which waits were for no lock: these count no more. */
+	wp_profile_add_up(r->profile);
 	if (!rc)
 		rc = wp_idle_mark(r->profile);
 	if (rc)

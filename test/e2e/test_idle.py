@@ -5,6 +5,8 @@ The truth is the names of the program's threads."""
 import re
 import subprocess
 
+import pytest
+
 import pprof_check
 
 from conftest import wallprof
@@ -88,11 +90,16 @@ int main(void)
 """
 
 
-def test_who_waits_for_work_is_idle(start, tmp_path):
+@pytest.fixture
+def pool(start, tmp_path):
     program = tmp_path / "pool"
     subprocess.run(["cc", "-g", "-O1", "-pthread", "-x", "c", "-o", program,
                     "-"], input=PROGRAM.encode(), check=True)
-    target = start(program)
+    return start(program)
+
+
+def test_who_waits_for_work_is_idle(pool, tmp_path):
+    target = pool
     run = wallprof("-p", target.pid, "-d", 1, "--report",
                    output=tmp_path / "x.pb.gz").check()
     target.assert_unharmed()
@@ -108,3 +115,18 @@ def test_who_waits_for_work_is_idle(start, tmp_path):
     assert "idle-pool" not in run.out
     full = wallprof("-p", target.pid, "-d", "0.3", "--full").check()
     assert "Idle:" not in full.out and "idle-pool" in full.out
+
+
+def test_who_waits_for_work_waits_for_no_lock(pool, tmp_path):
+    """All wait in futex(2); the names of functions tell, once all is recorded."""
+    run = wallprof("-p", pool.pid, "-d", 1, "--profile", "mutex", "--report",
+                   output=tmp_path / "x.pb.gz").check()
+    p = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    delay = sum(s["values"]["delay"] for s in pprof_check.samples(p)) / 1e9
+    assert 0.8 < delay / (p.duration_nanos / 1e9) < 1.2, delay
+    threads, waits, said, unit = re.search(
+        r"^(\d+) threads?, (\d+) waits, ([\d.]+) (m?s) of delay$", run.out,
+        re.M).groups()
+    assert (threads, waits) == ("1", "1"), run.out
+    assert abs(float(said) / (1000 if unit == "ms" else 1) - delay) < 0.01
+    assert re.search(r"s +100\.0 % .* pause ", run.out), run.out
