@@ -99,6 +99,17 @@ const char *wp_columns_unit(const struct wp_profile *profile,
 }
 #undef VALUE
 
+bool wp_columns_is_idle(const struct wp_profile_thread *thread,
+			enum wp_profile_kind kind)
+{
+	static const unsigned int of_doers = 1u << WP_PROFILE_MUTEX |
+					     1u << WP_PROFILE_WAKE |
+					     1u << WP_PROFILE_THREADCREATE |
+					     1u << WP_PROFILE_HEAP;
+
+	return thread->idle && !(of_doers >> kind & 1);
+}
+
 bool wp_columns_have_states(const struct wp_profile *profile,
 			    enum wp_profile_kind kind)
 {

@@ -35,6 +35,12 @@ const char *wp_columns_unit(const struct wp_profile *profile,
 bool wp_columns_have_states(const struct wp_profile *profile,
 			    enum wp_profile_kind kind);
 
+/* Is THREAD idle, and of no use to who reads a profile of KIND?  Not where it is who held
+ * a lock, woke others, or made threads or objects: what it waits for tells nothing of
+ * these. */
+bool wp_columns_is_idle(const struct wp_profile_thread *thread,
+			enum wp_profile_kind kind);
+
 /* The value of SAMPLE in COLUMN. */
 static inline uint64_t wp_columns_value(const struct wp_profile_sample *sample,
 					const struct wp_column *column)

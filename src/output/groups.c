@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "processes.h"
 
 /* NAME with each run of digits made '*'. */
@@ -85,7 +86,9 @@ static void add_samples(struct wp_groups *groups,
 		struct wp_group *group = &groups->v[group_of[s->key.thread]];
 		uint64_t ns = wp_profile_time(profile, kind, s);
 
-		if (!ns || (profile->threads[s->key.thread].idle && !idle_too))
+		if (!ns || (wp_columns_is_idle(&profile->threads[s->key.thread],
+					       kind) &&
+			    !idle_too))
 			continue;
 		groups->next[i] = group->first;
 		group->first = i + 1;

@@ -267,10 +267,11 @@ static void put_threads(struct data *d)
 		next(d);
 		wp_buf_printf(&d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
 		wp_json_text(&d->out, wp_profile_str(d->profile, t->name));
-		wp_buf_printf(
-			&d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
-			wp_lanes_start_ns(&d->lanes, i), d->lanes.timed[i],
-			d->lanes.first[i + 1] - d->lanes.first[i], t->idle);
+		wp_buf_printf(&d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
+			      wp_lanes_start_ns(&d->lanes, i),
+			      d->lanes.timed[i],
+			      d->lanes.first[i + 1] - d->lanes.first[i],
+			      wp_columns_is_idle(t, d->kind));
 		put_looks(d, i, &sample);
 		put_process(d, t);
 		wp_buf_char(&d->out, ']');

@@ -167,7 +167,8 @@ int wp_idle_mark(struct wp_profile *profile)
 	struct place *places;
 	bool any_busy = false;
 
-	if (!profile->meta.has_wall)
+	/* A file of something else has samples of holders and makers. */
+	if (!profile->meta.has_wall || profile->meta.value_type)
 		return 0;
 	v = calloc((size_t)profile->nthreads + 1, sizeof(*v));
 	places = calloc((size_t)profile->nstacks + 1, sizeof(*places));
@@ -207,7 +208,7 @@ void wp_report_idle(struct wp_report *r)
 			continue;
 		n = (t->part ? t->is_counted : 1) + t->nmore;
 		all += n;
-		idle += t->idle ? n : 0;
+		idle += wp_columns_is_idle(t, r->kind) ? n : 0;
 	}
 	if (!idle || r->options->full)
 		return;

@@ -96,7 +96,7 @@ static void put_goroutine(struct wp_pprof_writer *w,
 		put_number(w, "goroutine", (int64_t)t->goroutine, "id");
 	if (t->part > WP_GOROUTINE_OWN)
 		put_label(w, "runtime", wp_pprof_text_id(w, words[t->part]));
-	if (t->idle)
+	if (wp_columns_is_idle(t, w->kind))
 		put_label(w, "idle", wp_pprof_text_id(w, "true"));
 }
 
@@ -182,7 +182,7 @@ void wp_pprof_put_labels(struct wp_pprof_writer *w,
 			  w->kind == WP_PROFILE_WAKE  ? "woken" :
 							"object",
 			  wp_pprof_str_id(w, key->object));
-	if (t->idle)
+	if (wp_columns_is_idle(t, w->kind))
 		put_label(w, "idle", wp_pprof_text_id(w, "true"));
 	/* Standard errors are made of these. */
 	if (s->looks)

@@ -3,6 +3,7 @@
 #ifndef WP_REPORT_H
 #define WP_REPORT_H
 
+#include "columns.h"
 #include "errors.h"
 #include "escape.h"
 #include "pairs.h"
@@ -35,7 +36,9 @@ static inline uint64_t wp_report_ns(const struct wp_report *r,
 				    const struct wp_profile_sample *sample)
 {
 	/* Those that are idle are told in one line. */
-	if (r->profile->threads[sample->key.thread].idle && !r->options->full)
+	if (wp_columns_is_idle(&r->profile->threads[sample->key.thread],
+			       r->kind) &&
+	    !r->options->full)
 		return 0;
 	return wp_profile_time(r->profile, r->kind, sample);
 }

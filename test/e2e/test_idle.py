@@ -130,3 +130,17 @@ def test_who_waits_for_work_waits_for_no_lock(pool, tmp_path):
     assert (threads, waits) == ("1", "1"), run.out
     assert abs(float(said) / (1000 if unit == "ms" else 1) - delay) < 0.01
     assert re.search(r"s +100\.0 % .* pause ", run.out), run.out
+
+
+def test_an_idle_thread_that_holds_a_lock_is_told(pool, tmp_path):
+    """Main sleeps with the lock: idle by its own time, and what to look for."""
+    run = wallprof("-p", pool.pid, "-d", 1, "--profile", "wall,mutex",
+                   "--report", output=tmp_path / "x.pb.gz").check()
+    assert "Idle: 18 of 21 threads, " in run.out, run.out
+    assert run.out.count("Idle: ") == 1, run.out
+    assert "Call tree of idle-main" in run.out, run.out
+    assert "mutex: 1 thread, 1 waits, " in run.err, run.err
+    samples = pprof_check.samples(
+        pprof_check.load(str(tmp_path / "x.mutex.pb.gz")))
+    assert [(s["labels"]["thread"], s["labels"].get("idle"))
+            for s in samples] == [("idle-main", None)]

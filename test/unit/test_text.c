@@ -17,8 +17,8 @@
 #include "profile_maker.h"
 #include "wallprof/output.h"
 
-static char *text_with(struct wp_profile *p,
-		       const struct wp_report_options *options)
+static char *text_of_kind(struct wp_profile *p, enum wp_profile_kind kind,
+			  const struct wp_report_options *options)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -26,9 +26,15 @@ static char *text_with(struct wp_profile *p,
 
 	assert_non_null(f);
 	wp_profile_add_up(p);
-	assert_int_equal(wp_write_text(p, WP_PROFILE_WALL, options, f), 0);
+	assert_int_equal(wp_write_text(p, kind, options, f), 0);
 	fclose(f);
 	return text;
+}
+
+static char *text_with(struct wp_profile *p,
+		       const struct wp_report_options *options)
+{
+	return text_of_kind(p, WP_PROFILE_WALL, options);
 }
 
 static char *text_of(struct wp_profile *p, bool full, unsigned int width)
@@ -470,6 +476,54 @@ static void a_process_is_not_idle_as_a_whole(void **state)
 	wp_profile_clear(&p);
 }
 
+/* What a thread did to others is told, however little it did for itself. */
+static void who_holds_wakes_or_makes_is_not_left_out(void **state)
+{
+	static const enum wp_profile_kind of_doers[] = {
+		WP_PROFILE_MUTEX, WP_PROFILE_WAKE, WP_PROFILE_THREADCREATE,
+		WP_PROFILE_HEAP
+	};
+	const struct wp_report_options options = { 0 };
+	struct wp_profile p;
+	char line[256], *text;
+
+	(void)state;
+	make_pool(&p);
+	assert_int_equal(wp_idle_mark(&p), 0);
+	assert_true(p.threads[0].idle);
+	p.meta.is_of_allocations = true;
+	for (size_t i = 0; i < 4; i++) {
+		struct wp_sample_key key =
+			p.sets[WP_PROFILE_WALL].samples[0].key;
+
+		assert_int_equal(wp_profile_add_sample(&p, of_doers[i], &key, 1,
+						       1000000000),
+				 0);
+		text = text_of_kind(&p, of_doers[i], &options);
+		assert_lacks(text, "Idle:");
+		assert_has(text, "Call tree of parked (tid 1, ");
+		free(text);
+		assert_int_equal(
+			wp_report_most(&p, of_doers[i], line, sizeof(line)), 0);
+		assert_has(line, "100.0 %");
+	}
+	wp_profile_clear(&p);
+}
+
+/* It may be a holder's: what waits is not told. */
+static void a_file_of_delays_has_no_idle_threads(void **state)
+{
+	struct wp_profile p;
+
+	(void)state;
+	make_pool(&p);
+	p.meta.value_type = mk_str(&p, "delay");
+	assert_int_equal(wp_idle_mark(&p), 0);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_false(p.threads[i].idle);
+	wp_profile_clear(&p);
+}
+
 /* The server's 40 s beside a main thread that waits for children. */
 static void wait_for_children(struct wp_profile *p, uint64_t s,
 			      const char *object)
@@ -667,6 +721,8 @@ int main(void)
 		cmocka_unit_test(idle_threads_are_one_line),
 		cmocka_unit_test(a_thread_that_did_anything_else_is_not_idle),
 		cmocka_unit_test(a_process_is_not_idle_as_a_whole),
+		cmocka_unit_test(who_holds_wakes_or_makes_is_not_left_out),
+		cmocka_unit_test(a_file_of_delays_has_no_idle_threads),
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(
