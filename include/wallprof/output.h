@@ -52,10 +52,10 @@ struct wp_report_options {
  * Returns 0, -ENOMEM, or the -errno of a write that failed.
  *
  * pprof: profile.proto (github.com/google/pprof, proto/profile.proto), compressed
- * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS"; with kinds of
- * threads the number of threads.  html: a page with the timeline, if one was kept,
+ * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS"; of
+ * values that are no times the number, of threads or bytes.  html: a page with the timeline, if one was kept,
  * and a flame graph.  speedscope, firefox: JSON of these viewers, each thread by time
- * as far as the timeline has it.  svg: a flame graph.  text: the report for a
+ * as far as the timeline has it; firefox only of values that are times.  svg: a flame graph.  text: the report for a
  * terminal.
  */
 WP_MUST_CHECK

@@ -38,7 +38,7 @@ static int read_profile(struct wp_profile *profile, const char *path,
 		    0;
 }
 
-/* Text and folded stacks are of time. */
+/* Text and the Firefox Profiler are of time. */
 static int check_unit(const struct wp_profile *profile, enum wp_format format,
 		      struct wp_err *err)
 {
@@ -46,12 +46,12 @@ static int check_unit(const struct wp_profile *profile, enum wp_format format,
 
 	if (!profile->meta.value_type || !strcmp(unit, "nanoseconds") ||
 	    format == WP_FORMAT_HTML || format == WP_FORMAT_SVG ||
-	    format == WP_FORMAT_SPEEDSCOPE)
+	    format == WP_FORMAT_SPEEDSCOPE || format == WP_FORMAT_FOLDED)
 		return 0;
 	return wp_err_set(
 		err, -EINVAL,
 		"its values (%s) are %s, no times: give -o FILE.html, "
-		".svg or .speedscope.json",
+		".svg, .folded or .speedscope.json",
 		wp_profile_str(profile, profile->meta.value_type), unit);
 }
 

@@ -252,6 +252,27 @@ static int check_written(enum wp_action action, enum wp_format format,
 	}
 }
 
+/* The Firefox Profiler shows every value as milliseconds. */
+static int check_firefox(const struct wp_options *o, struct wp_err *err)
+{
+	bool is_recording = o->action == WP_ACTION_RECORD;
+	unsigned int kinds = is_recording ? o->kinds : 0;
+	const char *why = o->action == WP_ACTION_DUMP ?
+				  "a dump counts threads" :
+			  kinds & 1u << WP_PROFILE_HEAP ?
+				  "a heap profile is of bytes" :
+			  kinds & 1u << WP_PROFILE_THREADCREATE ?
+				  "threadcreate counts threads" :
+				  NULL;
+
+	if (o->format != WP_FORMAT_FIREFOX || !why)
+		return 0;
+	return wp_err_set(err, -EINVAL,
+			  "firefox is for times, and %s: give html, "
+			  "speedscope, svg, folded or pprof",
+			  why);
+}
+
 static int check_format(struct wp_option_parse *p, struct wp_err *err)
 {
 	struct wp_options *o = &p->o;
@@ -265,6 +286,8 @@ static int check_format(struct wp_option_parse *p, struct wp_err *err)
 	o->sampler.note_holders |= o->action == WP_ACTION_RECORD &&
 				   wp_format_shows_time(o->format);
 	rc = check_written(o->action, o->format, err);
+	if (!rc)
+		rc = check_firefox(o, err);
 	if (rc)
 		return rc;
 	if (o->format != WP_FORMAT_TEXT && o->kinds & (o->kinds - 1) &&

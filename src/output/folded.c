@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folded.c - "thread;root;...;leaf MICROSECONDS" lines, of several processes
  * "process;thread;root;...", as flamegraph.pl and
- * speedscope read them; with kinds threads and threadcreate the number of threads
- * instead of a time.  By flamegraph.pl's conventions _[k] ends a kernel
+ * speedscope read them; of values that are no times the number: of threads, of
+ * bytes.  By flamegraph.pl's conventions _[k] ends a kernel
  * function's name, _[i] an inlined one's.
  */
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "escape.h"
 #include "view.h"
 #include "wallprof/output.h"
@@ -17,7 +18,9 @@
 
 struct folder {
 	const struct wp_profile *profile;
-	enum wp_profile_kind kind;
+	/* What the weights are. */
+	struct wp_column column;
+	bool is_of_time;
 	/* The line being made. */
 	struct wp_buf line;
 	/* The lines without weights, and weight[id] of line ID; owned. */
@@ -25,13 +28,6 @@ struct folder {
 	uint64_t *weight;
 	uint32_t cap;
 };
-
-/* The weights of KIND are times, not numbers of threads. */
-static bool is_of_time(enum wp_profile_kind kind)
-{
-	return kind != WP_PROFILE_THREADS && kind != WP_PROFILE_THREADCREATE &&
-	       kind != WP_PROFILE_GOROUTINE && kind != WP_PROFILE_HEAP;
-}
 
 static bool add_frame(void *ctx, const struct wp_view *view)
 {
@@ -71,9 +67,7 @@ static int fold(struct folder *f, const struct wp_profile_sample *sample)
 		return -ENOMEM;
 	if (f->stacks.len != before)
 		f->weight[id] = 0;
-	f->weight[id] += is_of_time(f->kind) ?
-				 wp_profile_time(profile, f->kind, sample) :
-				 sample->count;
+	f->weight[id] += wp_columns_value(sample, &f->column);
 	return 0;
 }
 
@@ -100,7 +94,7 @@ static int write_sorted(struct folder *f, FILE *out)
 	for (uint32_t i = 1; i < n; i++) {
 		uint64_t weight = f->weight[order[i]];
 
-		if (is_of_time(f->kind))
+		if (f->is_of_time)
 			weight = (weight + 500) / 1000;
 		if (!weight)
 			continue;
@@ -116,8 +110,12 @@ static int write_sorted(struct folder *f, FILE *out)
 int wp_write_folded(const struct wp_profile *profile, enum wp_profile_kind kind,
 		    FILE *out)
 {
+	struct wp_columns c = wp_columns_of(&profile->meta, kind);
 	struct folder f = { .profile = profile,
-			    .kind = kind,
+			    .column = c.v[c.main],
+			    .is_of_time = !strcmp(
+				    wp_columns_unit(profile, kind),
+				    "nanoseconds"),
 			    .stacks = WP_INTERN_INIT };
 	const struct wp_sample_set *set = &profile->sets[kind];
 	int rc = 0;

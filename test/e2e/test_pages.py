@@ -290,6 +290,11 @@ def test_profiles_of_go_are_read(tmp_path):
                if "main.hold" in stack) > 40 << 20
     report("report", heap, "-o", tmp_path / "heap.svg")
     assert "bytes, no times" in report("report", heap, status=2).stderr
+    assert "bytes, no times" in report("report", heap, "-f", "firefox",
+                                       status=2).stderr
+    folded = report("report", heap, "-f", "folded").stdout.splitlines()
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded
+               if "main.hold" in line) > 40 << 20
 
 
 def as_perf_to_profile_writes(path, stacks):

@@ -16,17 +16,23 @@
 #include "profile_maker.h"
 #include "wallprof/output.h"
 
-static void assert_folds(const struct wp_profile *p, const char *want)
+static void assert_kind_folds(const struct wp_profile *p,
+			      enum wp_profile_kind kind, const char *want)
 {
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(f);
-	assert_int_equal(wp_write_folded(p, WP_PROFILE_WALL, f), 0);
+	assert_int_equal(wp_write_folded(p, kind, f), 0);
 	fclose(f);
 	assert_string_equal(text, want);
 	free(text);
+}
+
+static void assert_folds(const struct wp_profile *p, const char *want)
+{
+	assert_kind_folds(p, WP_PROFILE_WALL, want);
 }
 
 static void server_folds_to_known_lines(void **state)
@@ -100,6 +106,28 @@ static void kernel_and_bare_addresses_are_named(void **state)
 	wp_profile_clear(&p);
 }
 
+/* As all other formats show it: bytes in use, or else that were allocated. */
+static void a_heap_folds_to_bytes(void **state)
+{
+	static const uint64_t a[] = { 0x10, 0 };
+	struct wp_sample_key key = { 0 };
+	struct wp_profile p;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&p), 0);
+	key.thread = mk_thread(&p, 1, "t");
+	key.stack = mk_stack(&p, a, WP_END_ROOT, 0);
+	assert_int_equal(
+		wp_profile_add_sample(&p, WP_PROFILE_HEAP, &key, 7, 700), 0);
+	p.sets[WP_PROFILE_HEAP].samples[0].cpu_count = 2;
+	p.sets[WP_PROFILE_HEAP].samples[0].cpu_ns = 200;
+	mk_lines(&p, NULL, 0);
+	assert_kind_folds(&p, WP_PROFILE_HEAP, "t;0x10 200\n");
+	p.meta.is_of_allocations = true;
+	assert_kind_folds(&p, WP_PROFILE_HEAP, "t;0x10 700\n");
+	wp_profile_clear(&p);
+}
+
 static void less_than_a_microsecond_is_no_line(void **state)
 {
 	static const uint64_t a[] = { 0x10, 0 };
@@ -136,6 +164,7 @@ int main(void)
 		cmocka_unit_test(server_folds_to_known_lines),
 		cmocka_unit_test(equal_lines_are_one),
 		cmocka_unit_test(kernel_and_bare_addresses_are_named),
+		cmocka_unit_test(a_heap_folds_to_bytes),
 		cmocka_unit_test(less_than_a_microsecond_is_no_line),
 		cmocka_unit_test(full_disk_is_an_error),
 	};
