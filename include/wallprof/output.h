@@ -86,7 +86,14 @@ int wp_write_profile(const struct wp_profile *profile,
 		     enum wp_profile_kind kind, enum wp_format format,
 		     const struct wp_report_options *options, FILE *out);
 
-/* Write what changed from BEFORE to AFTER, each per second of its recording: a table
+/* Have BEFORE's and AFTER's samples of KIND values of one type and unit?  0; -EINVAL: not,
+ * and there is no difference of them; ERR names both. */
+WP_MUST_CHECK
+int wp_diff_check(const struct wp_profile *before,
+		  const struct wp_profile *after, enum wp_profile_kind kind,
+		  struct wp_err *err);
+
+/* Write what changed from BEFORE to AFTER, which are alike (wp_diff_check), each per second of its recording: a table
  * of functions (all of them if FULL), or a page. */
 WP_MUST_CHECK
 int wp_write_diff(const struct wp_profile *before,

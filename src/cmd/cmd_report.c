@@ -164,6 +164,8 @@ int wp_cmd_diff(const struct wp_options *options)
 	if (!rc)
 		rc = rc_after;
 	if (!rc)
+		rc = wp_diff_check(&before, &after, WP_PROFILE_WALL, &err);
+	if (!rc)
 		rc = write_diff(options, &before, &after, &err);
 	wp_profile_clear(&before);
 	wp_profile_clear(&after);

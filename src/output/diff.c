@@ -254,6 +254,25 @@ static int put_rows(struct diff *d, bool is_time, bool full, struct wp_buf *out)
 	return d->rc;
 }
 
+int wp_diff_check(const struct wp_profile *before,
+		  const struct wp_profile *after, enum wp_profile_kind kind,
+		  struct wp_err *err)
+{
+	const char *types[] = { wp_columns_type(before, kind),
+				wp_columns_type(after, kind) };
+	const char *units[] = { wp_columns_unit(before, kind),
+				wp_columns_unit(after, kind) };
+
+	if (!strcmp(types[BEFORE], types[AFTER]) &&
+	    !strcmp(units[BEFORE], units[AFTER]))
+		return 0;
+	return wp_err_set(err, -EINVAL,
+			  "the values before (%s) are %s, those after (%s) are "
+			  "%s: there is no difference of them",
+			  types[BEFORE], units[BEFORE], types[AFTER],
+			  units[AFTER]);
+}
+
 int wp_write_diff(const struct wp_profile *before,
 		  const struct wp_profile *after, enum wp_profile_kind kind,
 		  bool full, FILE *out)

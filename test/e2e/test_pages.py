@@ -292,6 +292,9 @@ def test_profiles_of_go_are_read(tmp_path):
     assert "bytes, no times" in report("report", heap, status=2).stderr
     assert "bytes, no times" in report("report", heap, "-f", "firefox",
                                        status=2).stderr
+    said = report("diff", heap, cpu, "-o", tmp_path / "d.html", status=2)
+    assert ("before (inuse_space) are bytes, those after (cpu) are nanoseconds"
+            in said.stderr) and not (tmp_path / "d.html").exists(), said.stderr
     folded = report("report", heap, "-f", "folded").stdout.splitlines()
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded
                if "main.hold" in line) > 40 << 20

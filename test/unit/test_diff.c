@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,37 @@ static void a_change_beyond_three_errors_has_a_star(void **state)
 	assert_null(strstr(line_of("main"), "\u00b1"));
 }
 
+static void assert_differs(const char *want)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
+			 -EINVAL);
+	assert_string_equal(err.msg, want);
+}
+
+static void unlike_values_have_no_difference(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	(void)state;
+	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
+			 0);
+	before.meta.value_type = mk_str(&before, "inuse_space");
+	before.meta.value_unit = mk_str(&before, "bytes");
+	assert_differs("the values before (inuse_space) are bytes, those after "
+		       "(wall) are nanoseconds: there is no difference of "
+		       "them");
+	after.meta.value_type = mk_str(&after, "inuse_space");
+	after.meta.value_unit = mk_str(&after, "count");
+	assert_differs("the values before (inuse_space) are bytes, those after "
+		       "(inuse_space) are count: there is no difference of "
+		       "them");
+	after.meta.value_unit = mk_str(&after, "bytes");
+	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
+			 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -126,6 +158,7 @@ int main(void)
 		TEST(without_looks_no_error_is_told),
 		TEST(a_change_within_the_error_has_no_star),
 		TEST(a_change_beyond_three_errors_has_a_star),
+		TEST(unlike_values_have_no_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
