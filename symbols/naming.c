@@ -20,16 +20,21 @@
 #include "wallprof/vec.h"
 
 struct wp_symbol_line *wp_naming_add_line(struct wp_symbols *s,
-					  const char *system_name)
+					  const char *system_name,
+					  bool is_linkers)
 {
+	const char *name = system_name;
 	struct wp_symbol_line *line;
 
 	if (WP_VEC_ROOM(s->lines, s->nlines, s->lines_cap, 1))
 		return NULL;
 	line = &s->lines[s->nlines];
-	wp_demangle(system_name, s->demangled, sizeof(s->demangled));
+	if (is_linkers) {
+		wp_demangle(system_name, s->demangled, sizeof(s->demangled));
+		name = s->demangled;
+	}
 	*line = (struct wp_symbol_line){
-		.function = wp_strpool_add_str(&s->strings, s->demangled),
+		.function = wp_strpool_add_str(&s->strings, name),
 		.system_name = wp_strpool_add_str(&s->strings, system_name),
 		.file = wp_strpool_add_str(&s->strings, ""),
 	};
@@ -46,7 +51,7 @@ int wp_naming_add_place(struct wp_symbols *s, const char *module, uint64_t addr)
 			 addr);
 	else
 		snprintf(s->symbol, sizeof(s->symbol), "0x%" PRIx64, addr);
-	return wp_naming_add_line(s, s->symbol) ? 0 : -ENOMEM;
+	return wp_naming_add_line(s, s->symbol, false) ? 0 : -ENOMEM;
 }
 
 /* Append one level for SVMA of OBJECT, which has no symbol: where its function
@@ -168,7 +173,7 @@ static int add_variable(struct wp_symbols *s, struct wp_cached *address,
 
 	wp_symtab_name(&address->object->symtab, entry, s->symbol,
 		       sizeof(s->symbol));
-	line = wp_naming_add_line(s, s->symbol);
+	line = wp_naming_add_line(s, s->symbol, true);
 	if (!line)
 		return -ENOMEM;
 	line->line = (uint32_t)(address->svma - entry->svma);
@@ -202,7 +207,9 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 
 		address->has.functions |= *name != '\0';
 		if (*name)
-			rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;
+			rc = wp_naming_add_line(s, name, !s->found_by_go) ?
+				     0 :
+				     -ENOMEM;
 		else
 			rc = add_function_place(s, module, object, svma);
 		if (rc)

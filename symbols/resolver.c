@@ -202,7 +202,7 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	if (module && (module->object || module->is_file))
 		addr = avma - module->start_avma + module->off;
 	if (name)
-		rc = wp_naming_add_line(s, name) ? 0 : -ENOMEM;
+		rc = wp_naming_add_line(s, name, false) ? 0 : -ENOMEM;
 	else
 		rc = wp_naming_add_place(s, module ? module->name : NULL, addr);
 	if (rc)

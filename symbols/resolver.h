@@ -86,9 +86,11 @@ struct wp_symbols {
 WP_MUST_CHECK
 int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 			struct wp_cached *address);
-/* Append one level named SYSTEM_NAME; NULL without memory. */
+/* Append one level named SYSTEM_NAME, demangled if it is the linker's name; NULL without
+ * memory. */
 struct wp_symbol_line *wp_naming_add_line(struct wp_symbols *s,
-					  const char *system_name);
+					  const char *system_name,
+					  bool is_linkers);
 /* Append one level without a symbol: "MODULE+0xADDR", or "0xADDR" if MODULE is
  * NULL.  Returns 0 or -ENOMEM. */
 WP_MUST_CHECK

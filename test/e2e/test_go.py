@@ -240,3 +240,37 @@ def test_threads_just_made(start, tmp_path):
     out = wallprof("--threads", "-p", target.pid).check().out
     made = [t for t in threads_of(out) if "#0  runtime.clone " in t]
     assert made and "truncated" not in out, out
+
+
+COLD = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+//go:noinline
+func cold() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func main() {
+	fmt.Printf("READY pid=%d\\n", os.Getpid())
+	cold()
+}
+"""
+
+
+def test_a_function_called_cold_keeps_its_name(start, tmp_path):
+    """For gcc ".cold" is a part of a function."""
+    (tmp_path / "cold.go").write_text(COLD)
+    subprocess.run(["go", "build", "-o", tmp_path / "cold",
+                    tmp_path / "cold.go"], check=True,
+                   env={**os.environ, "GOFLAGS": "", "GO111MODULE": "off"})
+    target = start(tmp_path / "cold")
+    run = wallprof("-p", target.pid, "-d", 0.3, "-f", "folded").check((0, 1))
+    assert ";main.main;main.cold;time.Sleep" in run.out, run.out

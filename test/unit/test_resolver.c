@@ -166,12 +166,15 @@ static void without_a_name_the_place_is_told(void **state)
 static void jit_code_has_the_names_of_its_map(void **state)
 {
 	struct wp_symbols *symbols = open_symbols("10100 20 Lfoo;::bar\n"
+						  "10200 20 app.cold\n"
 						  "90000 10 outside\n");
 
 	(void)state;
 	add(symbols, 2, 0x10000, 0, "", NULL);
 	assert_name(symbols, 2, 0x10100, "Lfoo;::bar");
 	assert_name(symbols, 2, 0x10120, "[anon]+0x10000");
+	/* No compiler's suffix. */
+	assert_name(symbols, 2, 0x10200, "app.cold");
 	assert_name(symbols, 0, 0x90005, "outside");
 	assert_true(wp_symbols_has(symbols, 2).functions);
 	wp_symbols_free(symbols);
