@@ -111,6 +111,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		.start_avma = module->start_avma,
 		.end_avma = module->end_avma,
 		.off = module->off,
+		.is_data = module->is_data,
 		.is_made = is_made(module->path),
 		.is_file = *module->path == '/' && !is_made(module->path),
 	};
@@ -214,12 +215,28 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	return 1;
 }
 
+static uint64_t svma_of(const struct wp_module *module, uint64_t avma)
+{
+	const struct wp_elf_image *image = module->object->main.image;
+	uint64_t at = avma - module->start_avma, svma;
+
+	if (!module->is_data &&
+	    wp_elf_image_svma(image, at + module->off, &svma))
+		return svma;
+	/* Variables that begin as 0 are in no part of the file: where the mapping
+	 * begins tells. */
+	if (module->is_data ?
+		    wp_elf_image_data_svma(image, module->off, &svma) :
+		    wp_elf_image_svma(image, module->off, &svma))
+		return at + svma;
+	return at + module->off;
+}
+
 int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		       const struct wp_symbol_line **ret)
 {
 	struct wp_module *module = id ? find_module(s, id) : NULL;
 	struct wp_object *object = module ? module->object : NULL;
-	uint64_t svma;
 	int rc;
 
 	if (s->ncached >= CACHE_MAX)
@@ -231,15 +248,7 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		return rc;
 	if (!object->is_elf)
 		return resolve_outside(s, module, avma, ret);
-	if (!wp_elf_image_svma(object->main.image,
-			       avma - module->start_avma + module->off, &svma))
-		/* Variables that begin as 0 are in no part of the file. */
-		svma = avma - module->start_avma +
-		       (wp_elf_image_svma(object->main.image, module->off,
-					  &svma) ?
-				svma :
-				module->off);
-	return resolve_in(s, module, object, svma, ret);
+	return resolve_in(s, module, object, svma_of(module, avma), ret);
 }
 
 struct wp_symbol_has wp_symbols_has(const struct wp_symbols *s, uint32_t id)

@@ -198,6 +198,11 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 		       uint64_t *ret_svma);
 
+/* The same for a writable mapping of the file that begins at OFF: of several in one
+ * page it shows the last that may be written. */
+bool wp_elf_image_data_svma(const struct wp_elf_image *image, uint64_t off,
+			    uint64_t *ret_svma);
+
 /* Read the word at file offset OFF, which is loaded at SVMA, as an svma.  In a
  * file that the dynamic linker moves it may be in a relocation; ld sorts these by
  * address, the relative ones first (-z combreloc).  False if it cannot be read or

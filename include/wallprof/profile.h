@@ -34,8 +34,8 @@ struct wp_profile_mapping {
 	struct wp_elf_image *image;
 	/* Index in processes[] of the process that it was first seen in. */
 	uint32_t process;
-	/* Its file server does not answer: the file is not to be opened. */
-	bool is_lost;
+	/* Its file is not to be opened, its server is dead; of variables, not code. */
+	bool is_lost, is_data;
 	/* Filled after symbolisation. */
 	bool has_functions;
 	bool has_filenames;

@@ -16,7 +16,7 @@
 
 /* A mapping of the target: of a file, or of memory with generated code. */
 struct wp_symbol_module {
-	/* Executable mapping: START <= avma < END shows file offset OFF on. */
+	/* START <= avma < END shows file offset OFF on. */
 	uint64_t start_avma;
 	uint64_t end_avma;
 	uint64_t off;
@@ -26,6 +26,9 @@ struct wp_symbol_module {
 	/* The ELF file, NULL for none.  Borrowed for the resolver's life, which
 	 * maps it whole (wp_elf_image_whole). */
 	struct wp_elf_image *image;
+	/* Of variables, with those behind the file's data that begin as 0; else
+	 * executable. */
+	bool is_data;
 };
 
 /* How a file names its separate debug file. */

@@ -412,3 +412,14 @@ bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 	*ret_svma = load->svma - load->off + off;
 	return true;
 }
+
+bool wp_elf_image_data_svma(const struct wp_elf_image *image, uint64_t off,
+			    uint64_t *ret_svma)
+{
+	const struct wp_elf_load *load = find_shown(image, off, PF_W);
+
+	if (!load)
+		return wp_elf_image_svma(image, off, ret_svma);
+	*ret_svma = load->svma - load->off + off;
+	return true;
+}

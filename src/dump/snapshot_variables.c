@@ -56,12 +56,20 @@ static uint32_t add_mapping(struct wp_profile *profile,
 {
 	struct wp_profile_mapping mapping = *code;
 
-	for (uint32_t i = 1; i < profile->nmappings; i++)
-		if (profile->mappings[i].start_avma == data->start_avma)
-			return i;
+	for (uint32_t i = 1; i < profile->nmappings; i++) {
+		struct wp_profile_mapping *m = &profile->mappings[i];
+
+		if (m->start_avma != data->start_avma)
+			continue;
+		/* Another word was in the file's part. */
+		if (m->is_data && m->end_avma < end_avma)
+			m->end_avma = end_avma;
+		return i;
+	}
 	mapping.start_avma = data->start_avma;
 	mapping.end_avma = end_avma;
 	mapping.off = data->off;
+	mapping.is_data = true;
 	return wp_profile_add_mapping(profile, &mapping);
 }
 

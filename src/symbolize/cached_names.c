@@ -49,9 +49,12 @@ static void ask(struct questions *q, const struct wp_namer *namer, uint32_t i)
 	q->v[q->n++] = namer->addresses[i];
 }
 
+/* Variables that begin as 0 are behind the file's data, where the file may have code:
+ * theirs are no offsets of a file. */
 static uint64_t offset_of(const struct wp_namer_module *m, uint64_t avma)
 {
-	return avma - m->module.start_avma + m->module.off;
+	return (avma - m->module.start_avma + m->module.off) |
+	       (uint64_t)m->module.is_data << 63;
 }
 
 /* Load what is kept of M: of one module at a time, for each may have a mebibyte. */

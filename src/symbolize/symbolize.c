@@ -71,6 +71,7 @@ static int add_module(struct job *job, uint32_t mapping)
 		.start_avma = m->start_avma,
 		.end_avma = m->end_avma,
 		.off = m->off,
+		.is_data = m->is_data,
 		.path = strdup(wp_profile_str(job->profile, m->path)),
 	};
 

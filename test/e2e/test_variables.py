@@ -3,6 +3,7 @@
 gdb has them."""
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -76,12 +77,12 @@ def by_gdb(pid, address):
         f"+{found.group(2)}" if found.group(2) else "")
 
 
-def threads_of(pid):
+def threads_of(pid, names=tuple(NAMES)):
     """By name, when all of them wait."""
     for _ in range(100):
         dump = json.loads(wallprof("dump", "-f", "json", "-p", pid).out)
         threads = {t["name"]: t for t in dump["processes"][0]["threads"]}
-        if all(name in threads and threads[name]["lock"] for name in NAMES):
+        if all(name in threads and threads[name]["lock"] for name in names):
             return threads
     raise AssertionError(threads)
 
@@ -101,4 +102,58 @@ def test_names_are_those_of_gdb(start, build, tmp_path, flags):
     text = wallprof("dump", "-p", target.pid).out
     assert re.search(r"condvar 0x[0-9a-f]+ <queue_not_empty>", text), text
     assert re.search(r"mutex 0x[0-9a-f]+ <job\+8> held by", text), text
+    target.assert_unharmed()
+
+
+MANY = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+pthread_mutex_t locks_0[300];
+pthread_mutex_t locks_1[300];
+int first = 1;
+
+static void *want(void *arg)
+{
+	pthread_mutex_lock(arg);
+	return arg;
+}
+
+static void begin(const char *name, pthread_mutex_t *lock)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(lock);
+	pthread_create(&thread, NULL, want, lock);
+	pthread_setname_np(thread, name);
+}
+
+int main(void)
+{
+	begin("a", &locks_0[0]);
+	begin("b", &locks_0[298]);
+	begin("c", &locks_1[0]);
+	begin("d", &locks_1[299]);
+	printf("READY pid=%d %d\n", (int)getpid(), first);
+	fflush(stdout);
+	pause();
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [["-pie"], ["-no-pie"], ["-Wl,-z,norelro"]],
+                         ids=" ".join)
+def test_code_and_data_in_one_page_of_the_file(start, build, tmp_path, flags):
+    """lld begins a segment in the page of the file in which another ends."""
+    if not shutil.which("clang") or not shutil.which("ld.lld"):
+        pytest.skip("clang or lld is not installed")
+    target = start(build(tmp_path, "clang", "-pthread", "-fuse-ld=lld", *flags,
+                         source=MANY, suffix=".c"))
+    for name, thread in threads_of(target.pid, "abcd").items():
+        if name in "abcd":
+            lock = thread["lock"]
+            assert lock["variable"].startswith("locks_"), (name, lock)
+            assert by_gdb(target.pid, lock["address"]) == lock["variable"]
     target.assert_unharmed()

@@ -234,7 +234,7 @@ static int setup(void **state)
 		modules[i] = (struct wp_namer_module){
 			i + 1,
 			{ START * (i + 1), START * (i + 2), OFF, "/lib/a.so",
-			  i < 2 ? &images[i] : NULL },
+			  i < 2 ? &images[i] : NULL, false },
 			false
 		};
 	for (unsigned int i = 0; i < 2; i++)
