@@ -55,8 +55,10 @@ struct wp_counters {
 	uint64_t mappings_dropped;
 	/* ELF files of which --max-memory left out parts. */
 	uint64_t files_dropped;
-	/* Executable mappings of files whose server does not answer. */
+	/* Executable mappings of files whose server does not answer; of ELF files
+	 * that could not be opened and were read from memory, so without names. */
 	uint64_t files_lost;
+	uint64_t files_unopened;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */
 	uint64_t stops_left_out;

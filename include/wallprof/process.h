@@ -141,9 +141,10 @@ int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 int wp_process_open_maps(const struct wp_process *process);
 
 /* Open the file behind MAP for reading, if it is a regular one: through
- * /proc/PID/map_files, which also reaches deleted and hidden files, else by path
- * under /proc/PID/root if that is still the same inode.  Anything else, as a fifo
- * laid over it, is not opened.  A descriptor the caller owns, or -errno. */
+ * /proc/PID/map_files, which also reaches deleted and hidden files but is for the
+ * privileged, else through /proc/PID/exe if it is the program, else by path under
+ * /proc/PID/root if that is still the same inode.  Anything else, as a fifo laid over
+ * it, is not opened.  A descriptor the caller owns, or -errno. */
 int wp_process_open_map(const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map);
 

@@ -54,8 +54,9 @@ struct wp_snapshot {
 	 * name, and the reason of the first process that has some. */
 	uint64_t nunnamed;
 	char unnamed_why[256];
-	/* Mapped files whose file server does not answer. */
+	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
+	uint64_t nfiles_unopened;
 };
 
 /* Sample all threads of process PID and add them to the dump.  PEER: a wait

@@ -100,7 +100,7 @@ static int make_dump(struct session *s, struct wp_err *err)
 	if (rc == -ENOMEM)
 		wp_err_set(err, rc, "no memory");
 	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
-	wp_say_files_lost(snapshot->nfiles_lost);
+	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
 	return rc;
 }
 
@@ -219,7 +219,8 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 
 	wp_say_unnamed(profile.counters.unnamed,
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
-	wp_say_files_lost(profile.counters.files_lost);
+	wp_say_files_lost(profile.counters.files_lost,
+			  profile.counters.files_unopened);
 	if (!rc) {
 		begin_to_write(s);
 		rc = wp_write_profile(&profile, kind, s->options->format, NULL,

@@ -47,10 +47,15 @@ void wp_say_unnamed(uint64_t n, const char *why)
 		       n, why);
 }
 
-void wp_say_files_lost(uint64_t n)
+void wp_say_files_lost(uint64_t n, uint64_t nunopened)
 {
 	if (n)
 		wp_say("wallprof: no names and no unwind info of %" PRIu64
 		       " mapped %s, whose file server does not answer",
 		       n, n == 1 ? "file" : "files");
+	if (nunopened)
+		wp_say("wallprof: no names of %" PRIu64
+		       " mapped %s that could not be opened (deleted or "
+		       "replaced: root may open them)",
+		       nunopened, nunopened == 1 ? "file" : "files");
 }

@@ -21,7 +21,8 @@ void wp_say_no_servers(const char *why);
 /* Say that N addresses have no function name, and why; nothing if N is 0. */
 void wp_say_unnamed(uint64_t n, const char *why);
 
-/* Say that N mapped files are of servers that do not answer; nothing for 0. */
-void wp_say_files_lost(uint64_t n);
+/* Say that N mapped files are of servers that do not answer, and that NUNOPENED could
+ * not be opened; nothing for 0. */
+void wp_say_files_lost(uint64_t n, uint64_t nunopened);
 
 #endif

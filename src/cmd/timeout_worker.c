@@ -224,7 +224,7 @@ static int sample_descendants(struct command *command,
 		rc = wp_graph_build(&snapshot->dump);
 	}
 	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
-	wp_say_files_lost(snapshot->nfiles_lost);
+	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
 	return rc;
 }
 

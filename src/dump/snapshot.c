@@ -293,6 +293,7 @@ static void count_unnamed(struct wp_snapshot *snapshot,
 			 wp_dump_str(&snapshot->dump, p->meta.unnamed_why));
 	snapshot->nunnamed += p->counters.unnamed;
 	snapshot->nfiles_lost += p->counters.files_lost;
+	snapshot->nfiles_unopened += p->counters.files_unopened;
 }
 
 static void swap_strings(struct wp_intern *a, struct wp_intern *b)

@@ -258,6 +258,8 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	      "files with parts left out for --max-memory");
 	count(line, c->files_lost,
 	      "mapped files whose file server does not answer");
+	count(line, c->files_unopened,
+	      "names of mapped files that could not be opened");
 	if (c->unnamed)
 		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
 		     wp_profile_str(profile, profile->meta.unnamed_why));

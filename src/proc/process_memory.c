@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -130,6 +131,26 @@ int wp_process_read_maps(const struct wp_process *process, struct wp_text *text,
 			     last ? (size_t)(last - text->data) : text->len);
 }
 
+/* Find PROCESS's program, though it may be deleted, if MAP is of it, with O_PATH: a
+ * descriptor or -errno. */
+static int find_program(const struct wp_process *process,
+			const struct wp_maps *maps, const struct wp_map *map)
+{
+	int fd = openat(process->proc_fd, "exe", O_PATH | O_CLOEXEC);
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	wp_process_exe(process, path, sizeof(path));
+	/* The device may differ between the map and stat(2). */
+	if (!wp_io_stat_open(fd, "", &st) && st.st_ino == map->ino &&
+	    !strcmp(path, wp_maps_path(maps, map)))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
 /* Find the file behind MAP by its path, with O_PATH: a descriptor or -errno. */
 static int find_by_path(const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map)
@@ -163,6 +184,8 @@ int wp_process_open_map(const struct wp_process *process,
 	snprintf(name, sizeof(name), "map_files/%lx-%lx",
 		 (unsigned long)map->start_avma, (unsigned long)map->end_avma);
 	fd = openat(process->proc_fd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		fd = find_program(process, maps, map);
 	if (fd < 0)
 		fd = find_by_path(process, maps, map);
 	return fd < 0 ? fd : wp_io_reopen_regular(fd);

@@ -411,6 +411,20 @@ static bool *find_wanted(const struct wp_profile *profile,
 	return wanted;
 }
 
+/* Of what is read from the target's memory the child has no file. */
+static uint64_t count_unopened(const struct wp_profile *profile)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 1; i < profile->nmappings; i++) {
+		const struct wp_profile_mapping *m = &profile->mappings[i];
+
+		n += m->image && m->image->fd < 0 && !m->is_data &&
+		     *wp_profile_str(profile, m->path) == '/';
+	}
+	return n;
+}
+
 int wp_symbolize_sources(struct wp_profile *profile,
 			 const struct wp_symbol_source *sources, size_t n,
 			 const volatile sig_atomic_t *interrupts)
@@ -419,6 +433,7 @@ int wp_symbolize_sources(struct wp_profile *profile,
 	int rc = wp_profile_locate(profile);
 	bool *wanted = NULL;
 
+	profile->counters.files_unopened = count_unopened(profile);
 	if (!rc)
 		rc = wp_lookups_init(&lookups, profile, sources, n);
 	if (!rc) {

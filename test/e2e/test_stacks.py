@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks: the frames that are there, by name, and as eu-stack sees them."""
+import os
+import pathlib
 import platform
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pprof_check
 import pytest
@@ -280,6 +283,34 @@ def test_a_deleted_program_has_names(start, profile, tmp_path):
     _, p = profile(target.pid, "-d", 1)
     assert any(f["name"] == "spin" and f["file"].endswith("spinner.c")
                for s in pprof_check.samples(p) for f in s["frames"])
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="cannot be another user")
+def test_deleted_files_of_who_is_not_root(start):
+    """Only the privileged reach a deleted library; the program is reached by all."""
+    with tempfile.TemporaryDirectory() as name:
+        where = pathlib.Path(name)
+        where.chmod(0o755)
+        maps = pathlib.Path("/proc/self/maps").read_text()
+        libc = re.search(r"/\S+/libc\.so\.6$", maps, re.M).group()
+        shutil.copy(libc, where)
+        shutil.copy(FIXTURES / "waiters", where)
+        target = start(where / "waiters", 3, user=65534, group=65534,
+                       extra_groups=[],
+                       env={**os.environ, "LD_LIBRARY_PATH": name})
+    said = r"wallprof: no names of 1 mapped file that could not be opened"
+    for args in ("--threads",), ("-d", 0.5):
+        run = wallprof(*args, "-p", target.pid, prefix=NOBODY).check()
+        assert re.search(r"\bwait_for_ever\b", run.out), run.out
+        assert re.search(r"\blibc\.so\.6\+0x", run.out), run.out
+        assert re.search(said, run.err), run.err
+        run = wallprof(*args, "-p", target.pid).check()
+        assert not re.search(r"\blibc\.so\.6\+0x", run.out), run.out
+        assert not re.search(said, run.err), run.err
+    target.assert_unharmed()
 
 
 def test_cxx_names_and_sites(start, profile):
