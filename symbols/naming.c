@@ -191,6 +191,9 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 	uint32_t n;
 	int rc;
 
+	address->has.debug_file = (object->debug.image->size ||
+				   object->alt.image->size) &&
+				  !object->lacks_alt;
 	if (entry && wp_symtab_is_variable(entry))
 		return add_variable(s, address, entry);
 	rc = look_up(s, object, svma);
@@ -220,6 +223,5 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 		address->has.line_numbers |= line->line != 0;
 	}
 	address->has.inline_frames = s->found.has_function;
-	address->has.debug_file = object->debug.image->size != 0;
 	return rc;
 }

@@ -52,7 +52,8 @@ static void find_debug(struct wp_object *object,
 	search.file = object->dwarf_file;
 	/* Half of the names would be missing; and libdw would look for the
 	 * other file itself, by a name that the target chose. */
-	if (wp_debugfile_find_alt(&object->alt, &search))
+	object->lacks_alt = wp_debugfile_find_alt(&object->alt, &search);
+	if (object->lacks_alt)
 		object->dwarf_file = NULL;
 }
 

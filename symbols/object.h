@@ -43,6 +43,8 @@ struct wp_object {
 	bool has_symtab;
 	/* The one with DWARF, MAIN or DEBUG; NULL: none. */
 	struct wp_elf_file *dwarf_file;
+	/* That one shares its DWARF with a file that was not found. */
+	bool lacks_alt;
 	/* The svma of a byte in DEBUG minus its svma in MAIN. */
 	uint64_t debug_bias;
 };

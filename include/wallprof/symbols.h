@@ -93,7 +93,7 @@ struct wp_symbol_has {
 	bool filenames;
 	bool line_numbers;
 	bool inline_frames;
-	/* A separate debug file was found and used. */
+	/* A separate debug file was found and used, and all that it shares. */
 	bool debug_file;
 };
 

@@ -154,18 +154,6 @@ static int take_kept(void *ctx, uint32_t index,
 				       lines, n);
 }
 
-static struct wp_symbol_has merge(const struct wp_symbol_has *a,
-				  const struct wp_symbol_has *b)
-{
-	return (struct wp_symbol_has){
-		.functions = a->functions || b->functions,
-		.filenames = a->filenames || b->filenames,
-		.line_numbers = a->line_numbers || b->line_numbers,
-		.inline_frames = a->inline_frames || b->inline_frames,
-		.debug_file = a->debug_file || b->debug_file,
-	};
-}
-
 /* All of MODULE's addresses have their answer. */
 static void has_kept(void *ctx, uint32_t module,
 		     const struct wp_symbol_has *has)
@@ -174,7 +162,7 @@ static void has_kept(void *ctx, uint32_t module,
 
 	if (!run->module || run->module->id != module)
 		return;
-	run->names.has = merge(&run->names.has, has);
+	wp_cached_names_note(&run->names, has);
 	run->namer->has(run->namer->ctx, module, &run->names.has);
 	/* If the file has changed since the question, it is not. */
 	if (run->keeps && run->names.n > run->names.nloaded)

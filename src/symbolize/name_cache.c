@@ -283,6 +283,22 @@ int wp_cached_names_add(struct wp_cached_names *names, uint64_t off,
 	return rc ? rc : add_entry(names, off, at);
 }
 
+void wp_cached_names_note(struct wp_cached_names *names,
+			  const struct wp_symbol_has *has)
+{
+	struct wp_symbol_has *all = &names->has;
+
+	/* Nothing is left to save of these. */
+	if (has->debug_file && !all->debug_file && !all->line_numbers)
+		for (uint32_t i = 0; i < names->nloaded; i++)
+			names->v[i].len = 0;
+	all->functions |= has->functions;
+	all->filenames |= has->filenames;
+	all->line_numbers |= has->line_numbers;
+	all->inline_frames |= has->inline_frames;
+	all->debug_file |= has->debug_file;
+}
+
 static int compare_offsets(const void *a, const void *b)
 {
 	const struct wp_cached_name *x = a, *y = b;

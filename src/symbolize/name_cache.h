@@ -88,6 +88,11 @@ WP_MUST_CHECK
 int wp_cached_names_add(struct wp_cached_names *names, uint64_t off,
 			const struct wp_symbol_line *lines, uint32_t n);
 
+/* Note what was found with the names that were added.  Those that were loaded will not be
+ * written if they were had without debug information and now there is a file of it. */
+void wp_cached_names_note(struct wp_cached_names *names,
+			  const struct wp_symbol_has *has);
+
 /* Write NAMES, which are put in another order, for KEY into DIR_FD; those for which there
  * is no room are left out, of those that were loaded first.  What cannot be written is
  * not there the next time. */

@@ -147,6 +147,16 @@ def test_dwarf_shared_between_files_is_found(build, tmp_path):
     # Without the third file there are names, from the symbols.
     alone = Answer(progs[0], svmas)
     assert alone.has == {"functions"}
+    # A debug file is of no use without what it shares.
+    debug = tmp_path / "debug"
+    run("objcopy", "--only-keep-debug", progs[0], debug)
+    run("strip", "-s", progs[0])
+    place_by_id(root, progs[0], debug)
+    answer = Answer(progs[0], svmas, "-r", root)
+    assert [str(levels) for levels in answer.levels] == before
+    assert "debug_file" in answer.has
+    (root / "usr/lib/debug/.dwz/shared").unlink()
+    assert Answer(progs[0], svmas, "-r", root).has == {"functions"}
 
 
 def test_crc_is_zlibs(build, tmp_path):

@@ -436,6 +436,27 @@ static void plain_names_are_not_kept_for_ever(void **state)
 	assert_int_equal(asked->addresses, 0);
 }
 
+/* A debug file that no build-id leads to, or what one shares with others, has come. */
+static void plain_names_are_not_kept_with_better_ones(void **state)
+{
+	(void)state;
+	said = (struct wp_symbol_has){ .functions = true };
+	address(1, 1, 5);
+	run(NULL);
+	said.debug_file = true;
+	prefix = "second";
+	address(1, 1, 6);
+	run(NULL);
+	assert_int_equal(asked->addresses, 1);
+	assert_name(0, "first");
+	run(NULL);
+	assert_int_equal(asked->addresses, 5);
+	run(NULL);
+	assert_int_equal(asked->addresses, 0);
+	for (uint32_t i = 0; i < naddresses; i++)
+		assert_name(i, "second");
+}
+
 static void what_others_can_write_is_not_kept(void **state)
 {
 	(void)state;
@@ -646,6 +667,7 @@ int main(void)
 		TEST(a_debug_file_that_has_come_is_read),
 		TEST(what_another_roots_debug_file_says_is_not_kept),
 		TEST(plain_names_are_not_kept_for_ever),
+		TEST(plain_names_are_not_kept_with_better_ones),
 		TEST(what_others_can_write_is_not_kept),
 		TEST(what_a_child_did_not_end_is_not_kept),
 		TEST(a_damaged_file_is_of_no_use),
