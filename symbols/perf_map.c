@@ -203,6 +203,36 @@ int wp_perf_map_parse(struct wp_perf_map *map, struct wp_text text)
 	return rc;
 }
 
+/* Read the end of the file FD of SIZE bytes, from a whole line on. */
+static int read_end(struct wp_text *text, int fd, uint64_t size)
+{
+	/* The byte before tells whether the first line is whole. */
+	uint64_t off = size > SIZE_MAX_BYTES ? size - SIZE_MAX_BYTES - 1 : 0;
+	size_t want = (size_t)(size - off), skip = 0;
+	ssize_t n = 1;
+	char *newline;
+
+	text->data = malloc(want + 1);
+	if (!text->data)
+		return -ENOMEM;
+	text->cap = want + 1;
+	while (text->len < want && n > 0) {
+		n = wp_io_pread_at(fd, text->data + text->len, want - text->len,
+				   off + text->len);
+		if (n < 0)
+			return (int)n;
+		text->len += (size_t)n;
+	}
+	if (off) {
+		newline = memchr(text->data, '\n', text->len);
+		skip = newline ? (size_t)(newline + 1 - text->data) : text->len;
+	}
+	text->len -= skip;
+	memmove(text->data, text->data + skip, text->len);
+	text->data[text->len] = '\0';
+	return 0;
+}
+
 int wp_perf_map_read(struct wp_perf_map *map, int fd)
 {
 	struct wp_text text = WP_TEXT_INIT;
@@ -213,7 +243,7 @@ int wp_perf_map_read(struct wp_perf_map *map, int fd)
 	if (!rc && !S_ISREG(st.st_mode))
 		rc = -ENOTSUP;
 	if (!rc)
-		rc = wp_text_pread(&text, fd, SIZE_MAX_BYTES);
+		rc = read_end(&text, fd, (uint64_t)st.st_size);
 	if (!rc)
 		return wp_perf_map_parse(map, text);
 	wp_text_clear(&text);

@@ -39,10 +39,11 @@ struct wp_perf_map {
 		.text = WP_TEXT_INIT                                           \
 	}
 
-/* Read and parse the file FD, which stays open.
+/* Read and parse the file FD, which stays open; of one over 64 MiB the last 64 MiB, as
+ * later lines win.
  *
- * Returns 0; -ENOTSUP when it is not a regular file; -EOVERFLOW when it is over
- * 64 MiB; -ENOMEM; or the -errno of a read.  On error MAP is empty.
+ * Returns 0; -ENOTSUP when it is not a regular file; -ENOMEM; or the -errno of a read.
+ * On error MAP is empty.
  */
 WP_MUST_CHECK
 int wp_perf_map_read(struct wp_perf_map *map, int fd);

@@ -99,9 +99,9 @@ struct wp_symbol_has {
 
 struct wp_symbols;
 
-/* Make a resolver.  A perf map that cannot be used (not a regular file, over
- * 64 MiB, malformed lines) is left out, which is no error.  Returns 0 and *RET,
- * which the caller frees, or -ENOMEM.
+/* Make a resolver.  A perf map that cannot be used (not a regular file, malformed
+ * lines) is left out, which is no error, as is what is before its last 64 MiB.  Returns
+ * 0 and *RET, which the caller frees, or -ENOMEM.
  */
 WP_MUST_CHECK
 int wp_symbols_new(struct wp_symbols **ret,

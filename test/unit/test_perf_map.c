@@ -154,12 +154,63 @@ static void only_a_regular_file_is_read(void **state)
 	assert_int_equal(wp_perf_map_read(&map, fd), 0);
 	assert_string_equal(at(&map, 0x1000), "f");
 	wp_perf_map_clear(&map);
-	assert_int_equal(ftruncate(fd, (64 << 20) + 1), 0);
-	assert_int_equal(wp_perf_map_read(&map, fd), -EOVERFLOW);
-	assert_null(wp_perf_map_find(&map, 0x1000));
 	close(fds[0]);
 	close(fds[1]);
 	close(fd);
+}
+
+/* A line of COMMENT bytes, then two of code. */
+static void read_long(struct wp_perf_map *map, size_t comment)
+{
+	static const char tail[] = "\n2000 10 f\n3000 10 g\n";
+	int fd = memfd_create("map", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, (off_t)comment), 0);
+	assert_int_equal(pwrite(fd, "1000 10 old\n4000 10 ", 20, 0), 20);
+	assert_int_equal(pwrite(fd, tail, sizeof(tail) - 1, (off_t)comment),
+			 sizeof(tail) - 1);
+	assert_int_equal(wp_perf_map_read(map, fd), 0);
+	close(fd);
+}
+
+static void of_a_long_file_the_end_is_read(void **state)
+{
+	enum { MAX = 64 << 20, LINES = 20 };
+	struct wp_perf_map map;
+
+	(void)state;
+	/* The whole file. */
+	read_long(&map, MAX - LINES - 1);
+	assert_string_equal(at(&map, 0x1000), "old");
+	assert_string_equal(at(&map, 0x3000), "g");
+	wp_perf_map_clear(&map);
+	read_long(&map, MAX);
+	assert_string_equal(at(&map, 0x1000), "");
+	assert_string_equal(at(&map, 0x2000), "f");
+	assert_string_equal(at(&map, 0x3000), "g");
+	wp_perf_map_clear(&map);
+}
+
+static void a_line_that_the_limit_cuts_is_left_out(void **state)
+{
+	enum { MAX = 64 << 20 };
+	static const char text[] = "911000 10 f\n1000 10 g\n";
+	struct wp_perf_map map;
+
+	(void)state;
+	/* One byte more is read. */
+	for (int cut = 0; cut <= 12; cut++) {
+		int fd = memfd_create("map", MFD_CLOEXEC);
+
+		assert_int_equal(pwrite(fd, text, sizeof(text) - 1, 0),
+				 sizeof(text) - 1);
+		assert_int_equal(ftruncate(fd, (off_t)MAX + cut), 0);
+		assert_int_equal(wp_perf_map_read(&map, fd), 0);
+		assert_string_equal(at(&map, 0x911000), cut > 1 ? "" : "f");
+		assert_string_equal(at(&map, 0x1000), "g");
+		wp_perf_map_clear(&map);
+		close(fd);
+	}
 }
 
 int main(void)
@@ -171,6 +222,8 @@ int main(void)
 		cmocka_unit_test(overlaps_are_what_a_plain_search_finds),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(only_a_regular_file_is_read),
+		cmocka_unit_test(of_a_long_file_the_end_is_read),
+		cmocka_unit_test(a_line_that_the_limit_cuts_is_left_out),
 	};
 
 	return cmocka_run_group_tests_name("perf_map", tests, NULL, NULL);
