@@ -42,8 +42,6 @@ struct wp_namer_session {
 	size_t cap;
 	/* Index of the address that the next answer is for. */
 	uint32_t next;
-	/* Bytes received so far. */
-	uint64_t received;
 	/* Messages so far that were not answers. */
 	uint32_t noise;
 	/* Tenths of a second since the last message. */

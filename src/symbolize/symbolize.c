@@ -19,6 +19,7 @@
 #include "name_cache.h"
 #include "namer.h"
 #include "wallprof/base_name.h"
+#include "wallprof/budget.h"
 #include "wallprof/elf_image.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
@@ -31,6 +32,8 @@ struct job {
 	/* What is named, and where its files are. */
 	const struct wp_lookups *lookups;
 	uint32_t group;
+	/* Of what kept_bytes counts. */
+	uint64_t max_bytes;
 	/* The profile's mappings but the first, each with a path of its own:
 	 * modules[0..nmodules), owned. */
 	struct wp_namer_module *modules;
@@ -183,11 +186,23 @@ static void clear(struct job *job)
 	free(job->addresses);
 }
 
+/* What names are in PROFILE. */
+static uint64_t kept_bytes(const struct wp_profile *profile)
+{
+	return profile->strings.text_len +
+	       profile->strings.len * sizeof(*profile->strings.off) +
+	       profile->nfunctions * sizeof(*profile->functions) +
+	       profile->nlines * sizeof(*profile->lines);
+}
+
+/* 0, -ENOMEM, or -ENOSPC: no more names are to be kept. */
 static int add_answer(void *ctx, uint32_t index,
 		      const struct wp_symbol_line *lines, uint32_t n)
 {
 	const struct job *job = ctx;
 
+	if (kept_bytes(job->profile) > job->max_bytes)
+		return -ENOSPC;
 	return add_lines(job->profile, job->order[index], lines, n);
 }
 
@@ -301,6 +316,11 @@ static int name_all(struct job *job, const volatile sig_atomic_t *interrupts)
 						     servers.why);
 	if (namer.perf_map_fd >= 0)
 		close(namer.perf_map_fd);
+	if (rc == -ENOSPC) {
+		snprintf(end.why, sizeof(end.why),
+			 "the names took more than --max-memory lets them");
+		rc = 0;
+	}
 	if (!rc)
 		rc = name_rest(job);
 	/* Who interrupted needs no reason. */
@@ -384,11 +404,13 @@ static void drop_other_waits(struct wp_profile *profile)
 
 static int name_group(struct wp_profile *profile,
 		      const struct wp_lookups *lookups, uint32_t group,
+		      uint64_t max_bytes,
 		      const volatile sig_atomic_t *interrupts)
 {
 	struct job job = { .profile = profile,
 			   .lookups = lookups,
-			   .group = group };
+			   .group = group,
+			   .max_bytes = max_bytes };
 	int rc = prepare(&job);
 
 	if (!rc && job.naddresses)
@@ -432,6 +454,9 @@ int wp_symbolize_sources(struct wp_profile *profile,
 	struct wp_lookups lookups = { 0 };
 	int rc = wp_profile_locate(profile);
 	bool *wanted = NULL;
+	/* There is no room for more stacks than those that the names are of. */
+	uint64_t max_bytes = kept_bytes(profile) +
+			     wp_budget_share(WP_BUDGET_STACKS);
 
 	profile->counters.files_unopened = count_unopened(profile);
 	if (!rc)
@@ -442,7 +467,8 @@ int wp_symbolize_sources(struct wp_profile *profile,
 	}
 	for (uint32_t group = 0; group < lookups.n && !rc; group++)
 		if (wanted[group])
-			rc = name_group(profile, &lookups, group, interrupts);
+			rc = name_group(profile, &lookups, group, max_bytes,
+					interrupts);
 	free(wanted);
 	wp_lookups_clear(&lookups);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)

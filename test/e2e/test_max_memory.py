@@ -106,6 +106,20 @@ int main(int argc, char **argv) {
 """
 
 
+NAMES = """
+#include <stdio.h>
+#include <unistd.h>
+static volatile int sink;
+%s
+int main(void) {
+    printf("READY pid=%%d\\n", getpid());
+    fflush(stdout);
+    f(0);
+}
+"""
+DEEP = 400
+
+
 def compiled(tmp_path, text, *flags, name="program"):
     program = tmp_path / name
     subprocess.run(["gcc", "-xc", "-", "-O1", "-fno-optimize-sibling-calls",
@@ -199,3 +213,40 @@ def test_executable_mappings_that_come_and_go(start, tmp_path, watched):
     _, err, mib, _, p = watched(target.pid, 16, "-d", 3, "-r", 1000)
     assert mib < 16 + OWN, (mib, err)
     assert wall(p) >= 0.9 * p.duration_nanos
+
+
+@pytest.mark.parametrize("budget", [16, 64])
+def test_long_names_of_many_addresses(start, tmp_path, watched, budget):
+    """Each is kept once, however many addresses it is of."""
+    name = "f" + 14000 * "a"
+    calls = "".join(f"case {i}: {name}({i + 1}); break;\n"
+                    for i in range(DEEP))
+    body = f"""#define f {name}
+        __attribute__((noinline, noclone)) void {name}(int i) {{
+        switch (i) {{ {calls} default: pause(); }} sink++; }}"""
+    target = start(compiled(tmp_path, NAMES % body))
+    status, err, mib, _, p = watched(target.pid, budget, "-d", 0.3)
+    assert status == 0, err
+    assert "no better name" not in err
+    assert sum(f["name"] == name for s in pprof_check.samples(p)[:1]
+               for f in s["frames"]) == DEEP + 1
+    assert mib < budget + OWN, mib
+
+
+def test_more_names_than_there_is_room_for(start, tmp_path, watched):
+    def name(i):
+        return f"f{i}_" + 15000 * "a"
+
+    body = "".join(f"__attribute__((noinline)) void {name(i)}(int i) "
+                   f"{{ {name(i + 1)}(i); sink++; }}\n"
+                   for i in reversed(range(DEEP)))
+    body = (f"void {name(DEEP)}(int i) {{ pause(); }}\n{body}\n"
+            f"#define f {name(0)}\n")
+    target = start(compiled(tmp_path, NAMES % body))
+    status, err, mib, _, p = watched(target.pid, 16, "-d", 0.3)
+    assert mib < 16 + OWN, mib
+    assert status == 1, err
+    assert ("offset: the names took more than --max-memory lets them"
+            in err), err
+    named = sum(len(n) > 15000 for n in names(p))
+    assert 300 < named < DEEP, named
