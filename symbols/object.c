@@ -6,14 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The first segment with code, or NULL. */
+static const struct wp_elf_load *code_of(const struct wp_elf_file *file)
+{
+	for (uint32_t i = 0; i < file->image->nloads; i++)
+		if (file->image->loads[i].flags & PF_X)
+			return &file->image->loads[i];
+	return NULL;
+}
+
 /* The svma of a byte in MAIN minus its svma in FILE: prelink(8) moves a library
- * and not its debug file. */
+ * and not its debug file.  patchelf(1) puts a segment before the others, and may cut
+ * the one with code; nothing has moved then. */
 static uint64_t bias_of(const struct wp_elf_file *main,
 			const struct wp_elf_file *file)
 {
-	if (!main->image->nloads || !file->image->nloads)
-		return 0;
-	return main->image->loads[0].svma - file->image->loads[0].svma;
+	const struct wp_elf_load *a = code_of(main), *b = code_of(file);
+
+	return a && b && a->memsz == b->memsz ? a->svma - b->svma : 0;
 }
 
 static int add_symbols(struct wp_object *object, struct wp_elf_file *file,

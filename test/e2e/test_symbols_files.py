@@ -5,6 +5,7 @@ import lzma
 import os
 import pathlib
 import shutil
+import struct
 import zlib
 
 import pytest
@@ -64,6 +65,35 @@ def test_a_debug_file_of_another_build_is_not_used(build, stripped, tmp_path):
                   source=C_PROGRAM + "int more;", suffix=".c")
     shutil.copy(other, path)
     assert_hidden(prog, svma, "-r", tmp_path / "root", wanted=False)
+
+
+def add_load(prog):
+    """As patchelf does it where there is no room: a segment below the first, here
+    in the place of PT_PHDR."""
+    data = bytearray(pathlib.Path(prog).read_bytes())
+    phoff = struct.unpack_from("<Q", data, 32)[0]
+    assert struct.unpack_from("<I", data, phoff)[0] == 6
+    struct.pack_into("<IIQQQQQQ", data, phoff, 1, 6, 0, 0x3ff000, 0x3ff000,
+                     0x1000, 0x1000, 0x1000)
+    pathlib.Path(prog).write_bytes(data)
+
+
+@pytest.mark.parametrize("change", ["segment", "address"])
+def test_a_file_that_was_changed_after_its_debug_file(build, tmp_path, change):
+    """By patchelf, which adds a segment, or prelink, which moves all."""
+    prog = build(tmp_path, "gcc", "-g", "-no-pie", "-Wl,--build-id",
+                 source=C_PROGRAM, suffix=".c")
+    svma = next(a for a, names in names_by_address(prog).items()
+                if "hidden_function" in names)
+    run("objcopy", "--only-keep-debug", prog, tmp_path / "x")
+    run("strip", "-s", prog)
+    place_by_id(tmp_path / "root", prog, tmp_path / "x")
+    if change == "segment":
+        add_load(prog)
+    else:
+        run("objcopy", "--change-addresses=0x100000", prog)
+        svma += 0x100000
+    assert_hidden(prog, svma, "-r", tmp_path / "root")
 
 
 def test_links_do_not_lead_out_of_a_root(stripped, tmp_path):
