@@ -75,10 +75,14 @@ bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat);
 WP_MUST_CHECK
 int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 			 const char *name, int base);
-/* Read and parse that line of /proc/PID/status, 0: of this process's; also the -errno of
- * reading. */
+/* Read and parse that line of /proc/PID/status, 0: of this process's, however much comes
+ * before it; also the -errno of reading. */
 WP_MUST_CHECK
 int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base);
+/* The same of file PATH relative to DIRFD. */
+WP_MUST_CHECK
+int wp_proc_status_read_at(uint64_t *ret, int dirfd, const char *path,
+			   const char *name, int base);
 
 enum { WP_PID_LEVELS = 32 };
 

@@ -156,7 +156,7 @@ WP_MUST_CHECK
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts);
 
-/* Thread TID has a seccomp filter (proc(5), "Seccomp: 2"). */
+/* Thread TID has a seccomp filter (proc(5), "Seccomp: 2"), or that could not be read. */
 bool wp_tracer_has_filter(pid_t tid);
 
 /* Detach TRACEE (see the table above) and drop it; the repair of

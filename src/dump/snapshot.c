@@ -248,12 +248,9 @@ static uint64_t caught_signals(const struct wp_process *process)
 				    1u << (SIGABRT - 1) | 1u << (SIGTRAP - 1) |
 				    1u << (SIGSYS - 1) | UINT64_C(3) << 31;
 	uint64_t caught;
-	char text[8192];
-	ssize_t n = wp_io_read_at(process->proc_fd, "status", text,
-				  sizeof(text));
 
-	if (n <= 0 ||
-	    wp_proc_status_parse(&caught, text, (size_t)n, "SigCgt", 16))
+	if (wp_proc_status_read_at(&caught, process->proc_fd, "status",
+				   "SigCgt", 16))
 		return UINT64_MAX;
 	return caught & ~own;
 }

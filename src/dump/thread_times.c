@@ -190,8 +190,7 @@ static bool sleeps_on(const struct wp_dump_thread *t,
 		      const struct wp_process *process, uint64_t now)
 {
 	uint64_t sleeps;
-	char text[4096];
-	ssize_t n;
+	char path[64];
 
 	if (!t->times.was_stopped)
 		return now <= t->times.slices_at;
@@ -199,10 +198,9 @@ static bool sleeps_on(const struct wp_dump_thread *t,
 		return true;
 	if (t->times.sleeps_at == UINT64_MAX)
 		return false;
-	n = wp_thread_times_file(process, t->tid, "status", text, sizeof(text));
-	return n > 0 &&
-	       !wp_proc_status_parse(&sleeps, text, (size_t)n,
-				     "voluntary_ctxt_switches", 10) &&
+	snprintf(path, sizeof(path), "%d/status", t->tid);
+	return !wp_proc_status_read_at(&sleeps, process->task_fd, path,
+				       "voluntary_ctxt_switches", 10) &&
 	       sleeps <= t->times.sleeps_at + RUNS_OF_STOP;
 }
 

@@ -17,15 +17,9 @@ enum { CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
 
 static uint64_t read_own_status(const char *name, int base)
 {
-	char text[4096];
-	ssize_t n = wp_io_read_at(AT_FDCWD, "/proc/self/status", text,
-				  sizeof(text));
 	uint64_t val;
 
-	return n > 0 && !wp_proc_status_parse(&val, text, (size_t)n, name,
-					      base) ?
-		       val :
-		       0;
+	return wp_proc_status_read(&val, 0, name, base) ? 0 : val;
 }
 
 /* False: the kernel was built without perf events. */

@@ -49,16 +49,13 @@ static void open_pidfd(struct wp_process *p)
 /* PID may be a tid: switch to its thread group leader. */
 static int find_leader(struct wp_process *p, struct wp_err *err)
 {
-	char text[4096];
 	uint64_t tgid;
-	ssize_t n;
 
 	/* Only a leader has one (pidfd_open(2)). */
 	open_pidfd(p);
 	if (p->pidfd >= 0)
 		return 0;
-	n = wp_io_read_at(p->proc_fd, "status", text, sizeof(text));
-	if (n < 0 || wp_proc_status_parse(&tgid, text, (size_t)n, "Tgid", 10))
+	if (wp_proc_status_read_at(&tgid, p->proc_fd, "status", "Tgid", 10))
 		return wp_err_set(err, -ESRCH,
 				  "no process with pid %d (already gone?)",
 				  p->pid);

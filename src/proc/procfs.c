@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "text_scan.h"
 #include "wallprof/io.h"
@@ -77,6 +78,9 @@ enum {
 	STAT_STARTTIME = 22,
 	STAT_PROCESSOR = 39,
 };
+
+/* A file "status" is read in parts of so many bytes. */
+enum { STATUS_PART = 4096 };
 
 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
@@ -162,16 +166,64 @@ int wp_proc_status_parse(uint64_t *ret, const char *text, size_t len,
 	return 0;
 }
 
+/* Of TEXT[0..len), SIZE bytes at most, move the line that has no end yet to the front:
+ * the number of its bytes.  Of one as long as all of TEXT a blank is left, which begins
+ * no line that is asked for. */
+static size_t keep_begun_line(char *text, size_t len, size_t size)
+{
+	const char *nl = memrchr(text, '\n', len);
+	size_t begun = nl ? (size_t)(text + len - nl) - 1 : len;
+
+	memmove(text, text + len - begun, begun);
+	if (begun < size)
+		return begun;
+	text[0] = ' ';
+	return 1;
+}
+
+/* Read file PATH of DIRFD, which may be long ("Groups" of 65,536 numbers), until line
+ * "NAME:" is in TEXT[0..size): the number of bytes there, without that line if the file
+ * has none, or -errno. */
+static ssize_t read_to_line(int dirfd, const char *path, const char *name,
+			    char *text, size_t size)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t len = 0, off = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		n = wp_io_pread_at(fd, text + len, size - len, off);
+		if (n <= 0)
+			break;
+		off += (size_t)n;
+		len += (size_t)n;
+		if (!find_line(text, len, name).bad)
+			break;
+		len = keep_begun_line(text, len, size);
+	}
+	close(fd);
+	return n < 0 ? n : (ssize_t)len;
+}
+
+int wp_proc_status_read_at(uint64_t *ret, int dirfd, const char *path,
+			   const char *name, int base)
+{
+	char text[STATUS_PART];
+	ssize_t n = read_to_line(dirfd, path, name, text, sizeof(text));
+
+	return n < 0 ? (int)n :
+		       wp_proc_status_parse(ret, text, (size_t)n, name, base);
+}
+
 int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base)
 {
-	char path[32] = "/proc/self/status", text[4096];
-	ssize_t n;
+	char path[32] = "/proc/self/status";
 
 	if (pid)
 		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n < 0 ? (int)n :
-		       wp_proc_status_parse(ret, text, (size_t)n, name, base);
+	return wp_proc_status_read_at(ret, AT_FDCWD, path, name, base);
 }
 
 int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
@@ -196,8 +248,8 @@ int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 
 int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path)
 {
-	char text[8192];
-	ssize_t len = wp_io_read_at(dirfd, path, text, sizeof(text));
+	char text[STATUS_PART];
+	ssize_t len = read_to_line(dirfd, path, "NSpid", text, sizeof(text));
 
 	return len < 0 ? (int)len : wp_proc_nspid_parse(ret, text, (size_t)len);
 }

@@ -337,8 +337,12 @@ struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)
 bool wp_tracer_has_filter(pid_t tid)
 {
 	uint64_t mode;
+	int rc = wp_proc_status_read(&mode, tid, "Seccomp", 10);
 
-	return !wp_proc_status_read(&mode, tid, "Seccomp", 10) && mode == 2;
+	/* A thread that has ended, and a kernel without filters, have no such line. */
+	if (rc == -ENOENT || rc == -ESRCH || rc == -EBADMSG)
+		return false;
+	return rc || mode == 2;
 }
 
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,

@@ -90,13 +90,12 @@ ssize_t wp_thread_files_read(struct wp_thread *t, enum wp_thread_file file,
 
 uint64_t wp_thread_files_sleeps(const struct wp_thread *t)
 {
-	char text[4096];
+	char path[48];
 	uint64_t sleeps;
-	ssize_t n = wp_thread_files_read_once(t->target, t->tid, "status", text,
-					      sizeof(text));
 
-	if (n <= 0 || wp_proc_status_parse(&sleeps, text, (size_t)n,
-					   "voluntary_ctxt_switches", 10))
+	snprintf(path, sizeof(path), "%d/status", t->tid);
+	if (wp_proc_status_read_at(&sleeps, t->target->process->task_fd, path,
+				   "voluntary_ctxt_switches", 10))
 		return UINT64_MAX;
 	return sleeps;
 }

@@ -83,6 +83,21 @@ def dump_often(pid, seconds):
     return dumps
 
 
+def test_a_filter_is_seen_behind_many_groups(start, tmp_path):
+    """/proc/PID/status tells of it after them."""
+    target = start("seccomp", 1000)
+    with open(f"/proc/{target.pid}/status") as f:
+        assert f.read().index("Seccomp:") > 11000
+    dump_often(target.pid, 1)
+    target.assert_unharmed()
+    for stop in ("auto", "all"):
+        wallprof("-p", target.pid, "-d", 1, "-r", 1000, "--stop", stop,
+                 "--profile", "wall", output=tmp_path / "x.pb.gz")
+        target.assert_unharmed()
+    truth = target.truth()
+    assert truth["polls"] > 30 and truth["naps"] > 300
+
+
 def check_limits(target):
     """None is known to start over: at most one call of all did, of a thread that
     had just been woken when it was looked at, and that once; but for what the

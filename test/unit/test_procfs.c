@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "guarded.h"
@@ -355,6 +356,42 @@ static void own_numbers_are_read(void **state)
 			 -EBADMSG);
 }
 
+/* The groups of a process may be 65,536, before most of what is asked for. */
+static void status_is_read_however_long_it_is(void **state)
+{
+	int32_t pids[WP_PID_LEVELS] = { 0 };
+	uint64_t val = 0;
+
+	(void)state;
+	/* Wherever the end of a part falls. */
+	for (unsigned int ngroups = 0; ngroups < 65536;
+	     ngroups += ngroups < 1000 ? 1 : 60000) {
+		int fd = memfd_create("status", MFD_CLOEXEC);
+		FILE *f = fdopen(fd, "w");
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		fputs("Name:\tx\nGroups:\t", f);
+		for (unsigned int i = 0; i < ngroups; i++)
+			fprintf(f, "%u ", 2000000000u + i);
+		fputs("\nNSpid:\t4711\t17\nSeccomp:\t2\nNo_end:\t5", f);
+		fflush(f);
+		assert_int_equal(wp_proc_nspid_read(pids, AT_FDCWD, path), 2);
+		assert_int_equal(pids[1], 17);
+		assert_int_equal(wp_proc_status_read_at(&val, AT_FDCWD, path,
+							"Seccomp", 10),
+				 0);
+		assert_int_equal(val, 2);
+		assert_int_equal(wp_proc_status_read_at(&val, AT_FDCWD, path,
+							"No_end", 10),
+				 -EBADMSG);
+		assert_int_equal(wp_proc_status_read_at(&val, AT_FDCWD, path,
+							"2000000000", 10),
+				 -EBADMSG);
+		fclose(f);
+	}
+}
+
 static void stat_has_all_fields_that_are_read(void **state)
 {
 	/* A blank follows the processor's number. */
@@ -389,6 +426,7 @@ int main(void)
 		cmocka_unit_test(other_numbers_are_decimal),
 		cmocka_unit_test(a_value_is_one_number),
 		cmocka_unit_test(own_numbers_are_read),
+		cmocka_unit_test(status_is_read_however_long_it_is),
 		cmocka_unit_test(stat_has_all_fields_that_are_read),
 		cmocka_unit_test(overlong_numbers_are_refused),
 		cmocka_unit_test(the_least_number_is_negated_without_overflow),
