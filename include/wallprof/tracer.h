@@ -171,8 +171,13 @@ bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid);
 struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie);
 
 /* Detach all tracees.  Wait up to 100 ms for stops that have not come, up to 30 s
- * while one has yet to get a CPU for it; the kernel detaches the rest when wallprof
- * exits, without a repair.  Idempotent. */
+ * while one has yet to get a CPU for it.  Of the rest, such as a thread in D state, each
+ * is detached as soon as it stops, by a handler of SIGCHLD, which is unblocked for that;
+ * the kernel detaches those that are left when wallprof exits, without a repair.
+ * Idempotent.
+ *
+ * Until then waitpid(2) of another, without WUNTRACED too, may take such a stop, and has
+ * to leave it to wp_tracer_wait of a tracer, if only an empty one. */
 void wp_tracer_clear(struct wp_tracer *tracer);
 
 #endif

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -293,10 +292,14 @@ static void note_end(struct recording *r)
  * would be left in the terminal's background. */
 static void wait_for_child(struct recording *r)
 {
-	int status;
-
 	wp_child_discard(&r->child);
-	if (!r->child.pid || waitpid(r->child.pid, &status, WNOHANG) > 0)
+	if (!r->child.pid || r->tracer.child_ended)
+		return;
+	/* Takes late stops of its threads, too. */
+	wp_tracer_init(&r->tracer);
+	r->tracer.child = r->child.pid;
+	wp_tracer_wait(&r->tracer, 0);
+	if (r->tracer.child_ended)
 		return;
 	wp_signals_catch(1);
 	wp_worker_take_streams();
@@ -304,9 +307,8 @@ static void wait_for_child(struct recording *r)
 		wp_say("wallprof: the command (pid %d) goes on; waiting for it to "
 		       "end",
 		       r->child.pid);
-	while (!wp_interrupts && waitpid(r->child.pid, &status, 0) < 0 &&
-	       errno == EINTR)
-		;
+	while (!wp_interrupts && !r->tracer.child_ended)
+		wp_tracer_sleep(&r->tracer, wp_clock_ns() + WP_NS_PER_S);
 }
 
 int wp_cmd_record(const struct wp_options *options)

@@ -392,13 +392,14 @@ static int sleep_and_tick(struct recorder *c, struct wp_err *err)
 {
 	struct wp_recording *r = &c->r;
 	uint64_t now = wp_clock_ns(), look = now + LOOK_NS, next;
+	struct wp_tracee *late;
 	int rc = 0;
 
 	if (r->ended_ns) {
 		sleep_until(look);
 		/* The sampler takes no ends of children any more. */
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
+		while ((late = wp_tracer_wait(&r->tracer, 0)))
+			wp_tracer_release(&r->tracer, late);
 		return 0;
 	}
 	if (!c->next_ns)

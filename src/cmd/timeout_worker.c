@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -27,6 +26,7 @@
 #include "wallprof/graph.h"
 #include "wallprof/hash.h"
 #include "wallprof/procfs.h"
+#include "wallprof/tracer.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -92,21 +92,21 @@ static void tell(int what, int value, const char *text)
 	kill(getppid(), SIGCHLD);
 }
 
-/* Reap the command and its orphans. */
+/* Reap the command and its orphans; a thread that stops only now for the dump that was
+ * made goes on. */
 static void reap(struct command *command)
 {
-	int status;
-	pid_t pid;
+	struct wp_tracer tracer = WP_TRACER_INIT;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid != command->child)
-			continue;
-		command->child = 0;
-		command->status = status;
-		/* Else it is told when nothing is left to be done. */
-		if (command->ordered)
-			tell(WP_TIMEOUT_ENDED, status, "");
-	}
+	tracer.child = command->child;
+	wp_tracer_wait(&tracer, 0);
+	if (!tracer.child_ended)
+		return;
+	command->child = 0;
+	command->status = tracer.child_status;
+	/* Else it is told when nothing is left to be done. */
+	if (command->ordered)
+		tell(WP_TIMEOUT_ENDED, command->status, "");
 }
 
 /* Sleep until UNTIL_NS, the end of a child, an order, or a signal that the command
@@ -416,6 +416,9 @@ int wp_timeout_work(const struct wp_options *options, int text_fd)
 			write_dump(&command);
 			tell(WP_TIMEOUT_DUMPED, 0, "");
 		}
+		/* See wp_tracer_clear. */
+		sigprocmask(SIG_BLOCK, &command.signals, NULL);
+		reap(&command);
 		/* Until it is ended, too. */
 		sigdelset(&command.signals, WP_TIMEOUT_ORDER);
 		for (;;)

@@ -9,18 +9,15 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "let_go.h"
 #include "regs.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
-/* A thread on another CPU stops within some microseconds: for so long polling is
- * cheaper than sleeping.  A thread that must first get a CPU takes longer, and
- * may be waiting for the CPU that polls.
- */
-#define SPIN_NS (40 * WP_NS_PER_US)
 /* How long the last stops are waited for, and those of threads that wait for a CPU:
  * a call that is interrupted and not repaired may fail with EINTR, or kill. */
 #define CLEAR_NS (100 * WP_NS_PER_MS)
@@ -30,6 +27,9 @@ enum { SPINS_LEFT_OUT = 32 };
 
 volatile sig_atomic_t wp_tracer_nheld;
 void (*wp_tracer_on_release)(void);
+
+/* Tracees that had not stopped when their tracer was cleared: see leave_behind. */
+static struct wp_tracer left;
 
 /* N tracees fewer. */
 static void count_released(size_t n)
@@ -41,10 +41,11 @@ static void count_released(size_t n)
 		wp_tracer_on_release();
 }
 
-static void block_sigchld(sigset_t *set)
+static const sigset_t *sigchld(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGCHLD);
+	return set;
 }
 
 void wp_tracer_init(struct wp_tracer *tracer)
@@ -52,8 +53,7 @@ void wp_tracer_init(struct wp_tracer *tracer)
 	sigset_t set;
 
 	*tracer = (struct wp_tracer)WP_TRACER_INIT;
-	block_sigchld(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, sigchld(&set), NULL);
 }
 
 static struct wp_tracee *find_tid(struct wp_tracer *tracer, pid_t tid)
@@ -122,102 +122,15 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 	return 0;
 }
 
-/* The signal with which the thread that stopped with STATUS is to be detached; 0:
- * none. */
-static int signal_of_stop(int status)
+/* TID, of no tracer, has stopped with STATUS: it was left behind, or an exec has moved a
+ * traced thread to the leader's number. */
+static void let_other_go(pid_t tid, int status)
 {
-	/* PTRACE_EVENT_STOP: by PTRACE_INTERRUPT, or a group-stop, in which a
-	 * detach leaves the thread (ptrace(2), "Group-stop"). */
-	if (status >> 16 || WSTOPSIG(status) == (SIGTRAP | 0x80))
-		return 0;
-	/* Signal-delivery-stop: the tracer passes the signal on. */
-	return WSTOPSIG(status);
-}
+	struct wp_tracee moved = { .tid = tid };
+	struct wp_tracee *tracee = find_tid(&left, tid);
 
-static void detach(pid_t tid, int sig)
-{
-	ptrace(PTRACE_DETACH, tid, 0, (void *)(intptr_t)sig);
-}
-
-/* Has thread TID a handler for SIG?  True also if that cannot be known. */
-static bool has_handler(pid_t tid, int sig)
-{
-	uint64_t caught;
-
-	return wp_proc_status_read(&caught, tid, "SigCgt", 16) ||
-	       (caught >> (sig - 1) & 1);
-}
-
-/* Is the call that TRACEE stopped in to go on?  Not before a handler: then EINTR is
- * the program's due, and the kernel itself decides between handler and restart. */
-static bool is_to_go_on(const struct wp_tracee *tracee)
-{
-	return !tracee->signal || !has_handler(tracee->tid, tracee->signal);
-}
-
-/* Let TRACEE, which has stopped with STATUS on its way through its call, go.  False: it
- * will stop once more. */
-static bool end_call(struct wp_tracee *tracee, int status)
-{
-	int sig = signal_of_stop(status);
-
-	if (sig && !has_handler(tracee->tid, sig) &&
-	    !ptrace(PTRACE_SYSEMU, tracee->tid, 0, (void *)(intptr_t)sig))
-		return false;
-	if (wp_regs_end_restart(tracee->tid, status, &tracee->restart) &&
-	    !ptrace(PTRACE_SYSCALL, tracee->tid, 0, 0))
-		return false;
-	detach(tracee->tid, sig);
-	return true;
-}
-
-/* TRACEE, which is stopped, has to make its call again: it is let go when it has,
- * or a signal comes first.  True: it has been. */
-static bool end_restart(struct wp_tracee *tracee)
-{
-	uint64_t until_ns = wp_clock_ns() + SPIN_NS;
-	int status;
-	pid_t tid;
-
-	tracee->stopped = false;
-	tracee->unwanted = true;
-	tracee->cookie = 0;
-	if (ptrace(PTRACE_SYSEMU, tracee->tid, 0,
-		   (void *)(intptr_t)tracee->signal))
-		return true;
-	do {
-		tid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
-		if (tid == tracee->tid &&
-		    (!WIFSTOPPED(status) || end_call(tracee, status)))
-			return true;
-	} while (tid >= 0 && wp_clock_ns() < until_ns);
-	return false;
-}
-
-/* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
-static bool let_go(struct wp_tracee *tracee)
-{
-	struct wp_stop_facts facts;
-	struct wp_regs regs;
-
-	/* It may have died; then there is nothing to undo. */
-	if (!tracee->repaired)
-		(void)!wp_regs_read(tracee->tid, is_to_go_on(tracee), &regs,
-				    &facts, &tracee->restart);
-	tracee->repaired = true;
-	if (tracee->restart.pending)
-		return end_restart(tracee);
-	detach(tracee->tid, tracee->signal);
-	return true;
-}
-
-/* TRACEE, which nobody waits for, has stopped with STATUS. */
-static bool let_unwanted_go(struct wp_tracee *tracee, int status)
-{
-	tracee->signal = signal_of_stop(status);
-	if (!tracee->restart.pending)
-		return let_go(tracee);
-	return end_call(tracee, status);
+	if (wp_let_unwanted_go(tracee ? tracee : &moved, status) && tracee)
+		*tracee = left.v[--left.len];
 }
 
 /* Make STATUS of TID known; returns the tracee that stopped, if it is one that
@@ -238,21 +151,17 @@ static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
 		return NULL;
 	}
 	if (!tracee) {
-		/* An exec moves a traced thread to the leader's number. */
-		struct wp_tracee moved = { .tid = tid,
-					   .signal = signal_of_stop(status) };
-
-		let_go(&moved);
+		let_other_go(tid, status);
 		return NULL;
 	}
 	if (tracee->unwanted) {
-		if (let_unwanted_go(tracee, status))
+		if (wp_let_unwanted_go(tracee, status))
 			drop(tracer, tracee);
 		return NULL;
 	}
 	tracee->stopped = true;
 	tracee->stopped_ns = wp_clock_ns();
-	tracee->signal = signal_of_stop(status);
+	tracee->signal = wp_signal_of_stop(status);
 	return tracee;
 }
 
@@ -277,13 +186,12 @@ static struct wp_tracee *poll_stops(struct wp_tracer *tracer)
 static bool wait_sigchld(uint64_t until_ns)
 {
 	uint64_t now = wp_clock_ns();
-	uint64_t left = until_ns > now ? until_ns - now : 0;
-	struct timespec ts = { (time_t)(left / WP_NS_PER_S),
-			       (long)(left % WP_NS_PER_S) };
+	uint64_t ns = until_ns > now ? until_ns - now : 0;
+	struct timespec ts = { (time_t)(ns / WP_NS_PER_S),
+			       (long)(ns % WP_NS_PER_S) };
 	sigset_t set;
 
-	block_sigchld(&set);
-	return sigtimedwait(&set, NULL, &ts) == SIGCHLD;
+	return sigtimedwait(sigchld(&set), NULL, &ts) == SIGCHLD;
 }
 
 static size_t count_interrupting(const struct wp_tracer *tracer)
@@ -297,7 +205,7 @@ static size_t count_interrupting(const struct wp_tracer *tracer)
 
 struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 {
-	uint64_t spin_until = wp_clock_ns() + SPIN_NS;
+	uint64_t spin_until = wp_clock_ns() + WP_SPIN_NS;
 
 	if (tracer->spins_left_out) {
 		tracer->spins_left_out--;
@@ -349,7 +257,7 @@ int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts)
 {
 	tracee->repaired = true;
-	return wp_regs_read(tracee->tid, is_to_go_on(tracee), ret_regs,
+	return wp_regs_read(tracee->tid, wp_is_to_go_on(tracee), ret_regs,
 			    ret_facts, &tracee->restart);
 }
 
@@ -360,7 +268,7 @@ void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 		tracee->cookie = 0;
 		return;
 	}
-	if (let_go(tracee))
+	if (wp_let_go(tracee))
 		drop(tracer, tracee);
 }
 
@@ -395,12 +303,83 @@ static bool some_will_stop(const struct wp_tracer *tracer)
 	return false;
 }
 
+/* Is TID a child of this process's, whose end somebody else waits for? */
+static bool is_own_child(pid_t tid)
+{
+	uint64_t tgid, ppid;
+
+	return !wp_proc_status_read(&tgid, tid, "Tgid", 10) &&
+	       !wp_proc_status_read(&ppid, tid, "PPid", 10) &&
+	       (pid_t)tgid == tid && (pid_t)ppid == getpid();
+}
+
+/* Has TID, which was left behind, ended, or been taken by another wait?  The kernel tells
+ * its parent of its end when its tracer has taken note of it. */
+static bool has_ended(pid_t tid)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t)tid, &info,
+		   WEXITED | WNOHANG | WNOWAIT | __WALL))
+		return true;
+	if (info.si_pid && !is_own_child(tid))
+		waitpid(tid, NULL, __WALL | WNOHANG);
+	return info.si_pid;
+}
+
+/* Let go who has stopped of those that were left behind, and forget who has ended. */
+static void poll_left(void)
+{
+	siginfo_t info = { 0 };
+
+	while (!waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) &&
+	       info.si_pid) {
+		/* The status as of waitpid(2). */
+		if (info.si_code == CLD_TRAPPED)
+			let_other_go(info.si_pid, info.si_status << 8 | 0x7f);
+		info.si_pid = 0;
+	}
+	for (size_t i = left.len; i-- > 0;)
+		if (has_ended(left.v[i].tid))
+			left.v[i] = left.v[--left.len];
+}
+
+static void on_sigchld(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	poll_left();
+	errno = saved;
+}
+
+/* A tracee of TRACER may stop at any time from now on, and no thread but this one, which
+ * is about to do other things, can let it go: a handler does. */
+static void leave_behind(struct wp_tracer *tracer)
+{
+	struct sigaction act = { .sa_handler = on_sigchld,
+				 .sa_flags = SA_RESTART };
+	sigset_t set;
+
+	sigprocmask(SIG_BLOCK, sigchld(&set), NULL);
+	if (!WP_VEC_ROOM(left.v, left.len, left.cap, tracer->len))
+		for (size_t i = 0; i < tracer->len; i++) {
+			tracer->v[i].restart.argument = NULL;
+			left.v[left.len++] = tracer->v[i];
+		}
+	poll_left();
+	if (!left.len)
+		return;
+	sigaction(SIGCHLD, &act, NULL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void wp_tracer_clear(struct wp_tracer *tracer)
 {
 	uint64_t now_ns = wp_clock_ns();
 	uint64_t until_ns = now_ns + CLEAR_NS;
 	uint64_t at_most_ns = now_ns + CLEAR_STARVED_NS;
-	size_t left;
+	size_t nleft;
 
 	for (size_t i = tracer->len; i-- > 0;)
 		wp_tracer_release(tracer, &tracer->v[i]);
@@ -411,10 +390,11 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 			wait_sigchld(wp_clock_ns() + 5 * WP_NS_PER_MS);
 		now_ns = wp_clock_ns();
 	}
-	left = tracer->len;
+	leave_behind(tracer);
+	nleft = tracer->len;
 	free(tracer->v);
 	tracer->v = NULL;
 	tracer->len = tracer->cap = 0;
-	count_released(left);
+	count_released(nleft);
 	wp_call_argument_close(&tracer->argument);
 }

@@ -15,8 +15,9 @@ import time
 
 import pytest
 
-from conftest import (SLOW, WALLPROF, Run, has_run, is_clean, status_of, tids_of,
-                      wait_until, wait_until_sampling, wallprof)
+from conftest import (FIXTURES, SLOW, WALLPROF, Run, has_run, is_clean,
+                      status_of, tids_of, wait_until, wait_until_sampling,
+                      wallprof)
 
 # What is enough in the gate; make soak takes the 30 s of the promise.
 SECONDS = [3, pytest.param(30, marks=pytest.mark.soak)]
@@ -387,3 +388,13 @@ def test_a_vfork_parent_is_no_trap(start, profile):
              if s["labels"]["tid"] == target.pid}
     assert "child" in waits, waits
     target.assert_unharmed()
+
+
+def test_a_stop_that_comes_after_the_recording_is_ended(tmp_path):
+    """Threads are on their way into vfork when they are to stop, and do when they come
+    out; the command, for whose end wallprof waits, needs all of them for its own."""
+    run = wallprof("-d", 1, "-r", 1000, "--max-stopped", 0, "--profile", "wall",
+                   "--", FIXTURES / "vforks", 3, 40,
+                   output=tmp_path / "x.pb.gz")
+    assert run.status in (0, 1), run.err
+    assert "waiting for it to end" in run.err

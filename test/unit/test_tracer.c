@@ -454,6 +454,27 @@ static void clearing_waits_no_longer_than_it_may(void **state)
 	assert_null(tracer.v);
 }
 
+/* Nothing asks for its stop any more. */
+static void who_stops_after_clearing_goes_on(void **state)
+{
+	pid_t pid = start_vfork(), other = start_vfork();
+
+	(void)state;
+	wp_tracer_clear(&tracer);
+	assert_int_equal(tracer.len, 0);
+	assert_int_equal(wp_tracer_nheld, 0);
+	assert_int_equal(status_of(pid, "TracerPid:"), getpid());
+	/* One ends instead, and whoever waits for it is told. */
+	kill(other, SIGKILL);
+	while (waitpid(other, NULL, WNOHANG) != other)
+		usleep(1000);
+	shared->go = 1;
+	while (status_of(pid, "TracerPid:"))
+		usleep(1000);
+	wait_for_rounds();
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+}
+
 static void clearing_takes_stops_that_come(void **state)
 {
 	pid_t pid = start_vfork();
@@ -532,6 +553,7 @@ int main(void)
 		TEST(who_is_released_before_it_stops_can_be_wanted_again),
 		TEST(a_stop_that_comes_late_is_ended_for_who_meets_it),
 		TEST(clearing_waits_no_longer_than_it_may),
+		TEST(who_stops_after_clearing_goes_on),
 		TEST(clearing_takes_stops_that_come),
 		TEST(one_that_executes_under_another_number_is_let_go),
 	};

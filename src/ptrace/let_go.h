@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* let_go.h - how a thread that has stopped goes on as if it had not.
+ *
+ * Layer: ptrace.  Private to src/ptrace/.
+ */
+#ifndef WP_LET_GO_H
+#define WP_LET_GO_H
+
+#include "wallprof/tracer.h"
+
+/* A thread on another CPU stops within some microseconds: for so long polling is
+ * cheaper than sleeping.  A thread that must first get a CPU takes longer, and
+ * may be waiting for the CPU that polls.
+ */
+#define WP_SPIN_NS (40 * WP_NS_PER_US)
+
+/* The signal with which the thread that stopped with STATUS is to be detached; 0:
+ * none. */
+int wp_signal_of_stop(int status);
+
+/* Is the call that TRACEE stopped in to go on?  Not before a handler: then EINTR is
+ * the program's due, and the kernel itself decides between handler and restart. */
+bool wp_is_to_go_on(const struct wp_tracee *tracee);
+
+/* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
+bool wp_let_go(struct wp_tracee *tracee);
+
+/* The same of TRACEE, which nobody waits for, and which has stopped with STATUS
+ * (waitpid(2)). */
+bool wp_let_unwanted_go(struct wp_tracee *tracee, int status);
+
+#endif
