@@ -80,6 +80,8 @@ struct wp_tracer {
 	/* Number of waits to come that do not poll before they sleep, because
 	 * polling was in vain. */
 	unsigned int spins_left_out;
+	/* When tracees that have gone without a status are looked for next. */
+	uint64_t lost_ns;
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
 	struct wp_call_argument argument;
@@ -136,7 +138,8 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie);
  */
 struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns);
 
-/* As wp_tracer_wait, but sleep until UNTIL_NS even if no tracee is INTERRUPTING. */
+/* As wp_tracer_wait, but sleep until UNTIL_NS even if no tracee is INTERRUPTING.  Drops
+ * tracees that an exec has ended, of which the kernel tells nothing. */
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns);
 
 /* Read the registers of stopped TRACEE, all of them known, and repair the system

@@ -13,6 +13,7 @@
 
 #include "let_go.h"
 #include "regs.h"
+#include "wallprof/access.h"
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
@@ -22,6 +23,8 @@
  * a call that is interrupted and not repaired may fail with EINTR, or kill. */
 #define CLEAR_NS (100 * WP_NS_PER_MS)
 #define CLEAR_STARVED_NS (30 * WP_NS_PER_S)
+/* Time between two looks for tracees that are lost. */
+#define LOST_NS WP_NS_PER_S
 /* Waits without polling after polling was in vain. */
 enum { SPINS_LEFT_OUT = 32 };
 
@@ -79,6 +82,22 @@ static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
 	count_released(1);
 }
 
+/* Is TRACEE, which has not stopped, traced no more?  Where a thread executes a program,
+ * the kernel ends the others and gives it the first one's number, without a status of the
+ * first one or of its own number. */
+static bool is_lost(const struct wp_tracee *tracee)
+{
+	return !tracee->stopped && !wp_access_tracer(tracee->tid) &&
+	       ptrace(PTRACE_INTERRUPT, tracee->tid, 0, 0) && errno == ESRCH;
+}
+
+static void drop_lost(struct wp_tracer *tracer)
+{
+	for (size_t i = tracer->len; i-- > 0;)
+		if (is_lost(&tracer->v[i]))
+			drop(tracer, &tracer->v[i]);
+}
+
 /* TRACEE is interrupted once more.  One that was given up has its stop still before
  * it, but for a call that it is to make again. */
 static int want_again(struct wp_tracee *tracee, uint64_t cookie)
@@ -96,8 +115,10 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 	struct wp_tracee *tracee = find_tid(tracer, tid);
 	int rc;
 
-	if (tracee)
+	if (tracee && !is_lost(tracee))
 		return want_again(tracee, cookie);
+	if (tracee)
+		drop(tracer, tracee);
 	if (WP_VEC_ROOM(tracer->v, tracer->len, tracer->cap, 1))
 		return -ENOMEM;
 	/* First, for a signal may come at any moment. */
@@ -236,7 +257,12 @@ struct wp_tracee *wp_tracer_wait(struct wp_tracer *tracer, uint64_t until_ns)
 struct wp_tracee *wp_tracer_sleep(struct wp_tracer *tracer, uint64_t until_ns)
 {
 	struct wp_tracee *tracee = poll_stops(tracer);
+	uint64_t now_ns = wp_clock_ns();
 
+	if (!tracee && tracer->len && now_ns >= tracer->lost_ns) {
+		drop_lost(tracer);
+		tracer->lost_ns = now_ns + LOST_NS;
+	}
 	if (!tracee && wp_clock_ns() < until_ns && wait_sigchld(until_ns))
 		tracee = poll_stops(tracer);
 	return tracee;
@@ -383,6 +409,7 @@ void wp_tracer_clear(struct wp_tracer *tracer)
 
 	for (size_t i = tracer->len; i-- > 0;)
 		wp_tracer_release(tracer, &tracer->v[i]);
+	drop_lost(tracer);
 	while (tracer->len && (now_ns < until_ns || (now_ns < at_most_ns &&
 						     some_will_stop(tracer)))) {
 		poll_stops(tracer);

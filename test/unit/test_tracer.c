@@ -156,6 +156,19 @@ static void who_cannot_be_stopped_is_refused(void **state)
 	assert_int_equal(tracer.len, 1);
 }
 
+/* As wp_tracer_interrupt, but for the interrupt; TRACER is empty. */
+static void seize(pid_t tid)
+{
+	free(tracer.v);
+	tracer.v = calloc(4, sizeof(*tracer.v));
+	assert_non_null(tracer.v);
+	tracer.cap = 4;
+	tracer.v[0] = (struct wp_tracee){ .tid = tid, .cookie = COOKIE };
+	tracer.len = 1;
+	wp_tracer_nheld++;
+	assert_int_equal(ptrace(PTRACE_SEIZE, tid, 0, 0), 0);
+}
+
 /* Sends itself SIGUSR1 when it is told to. */
 static void raise_when_told(void)
 {
@@ -175,15 +188,8 @@ static void a_signal_is_passed_on(void **state)
 
 	(void)state;
 	for (int reads = 0; reads < 2; reads++) {
-		/* As wp_tracer_interrupt, but the signal comes first. */
-		tracer.v = calloc(4, sizeof(*tracer.v));
-		assert_non_null(tracer.v);
-		tracer.cap = 4;
-		tracer.v[0] = (struct wp_tracee){ .tid = pid,
-						  .cookie = COOKIE };
-		tracer.len = 1;
-		wp_tracer_nheld++;
-		assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+		/* The signal comes first. */
+		seize(pid);
 		shared->go = 1;
 		if (reads)
 			kill(pid, SIGUSR1);
@@ -504,32 +510,87 @@ static void execute_in_a_thread(void)
 		pause();
 }
 
+static void wait_for_exec(pid_t pid)
+{
+	char path[64], name[16] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	while (strcmp(name, "sleep\n") != 0) {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		assert_non_null(fgets(name, sizeof(name), f));
+		fclose(f);
+	}
+}
+
 /* The thread takes the process's number on, which nobody asked for. */
 static void one_that_executes_under_another_number_is_let_go(void **state)
 {
-	char name[16] = "";
+	int nheld = wp_tracer_nheld;
 	pid_t pid = start(execute_in_a_thread);
-	FILE *f;
 
 	(void)state;
 	while (!shared->tid)
 		usleep(1000);
-	assert_int_equal(ptrace(PTRACE_SEIZE, shared->tid, 0, 0), 0);
+	seize(shared->tid);
 	shared->go = 1;
-	while (strcmp(name, "sleep\n") != 0) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		f = fopen(path, "r");
-		assert_non_null(f);
-		assert_non_null(fgets(name, sizeof(name), f));
-		fclose(f);
-		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
-	}
+	wait_for_exec(pid);
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	while (status_of(pid, "TracerPid:"))
 		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
 	wait_for_state(pid, 'S');
+	/* What it was is found to be gone. */
+	while (tracer.len)
+		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
+	assert_int_equal(wp_tracer_nheld, nheld);
+}
+
+/* A process whose first thread was traced, and has ended for one that is not, and has
+ * its number now. */
+static pid_t start_lost(void)
+{
+	pid_t pid = start(execute_in_a_thread);
+
+	while (!shared->tid)
+		usleep(1000);
+	seize(pid);
+	shared->go = 1;
+	wait_for_exec(pid);
+	return pid;
+}
+
+static void one_that_was_lost_by_an_exec_is_interrupted_anew(void **state)
+{
+	int nheld = wp_tracer_nheld;
+	pid_t pid = start_lost();
+	struct wp_tracee *tracee;
+
+	(void)state;
+	tracee = stop(pid);
+	assert_int_equal(tracer.len, 1);
+	wp_tracer_release(&tracer, tracee);
+	assert_free(pid);
+	assert_int_equal(wp_tracer_nheld, nheld);
+}
+
+/* Once of some times, for this process may have to wait for a CPU. */
+static void one_that_was_lost_by_an_exec_is_not_waited_for(void **state)
+{
+	uint64_t least_ns = SOON_NS;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		uint64_t begin_ns;
+
+		shared->go = shared->tid = 0;
+		start_lost();
+		begin_ns = wp_clock_ns();
+		wp_tracer_clear(&tracer);
+		if (least_ns > wp_clock_ns() - begin_ns)
+			least_ns = wp_clock_ns() - begin_ns;
+	}
+	assert_true(least_ns < 100 * MS);
 }
 
 int main(void)
@@ -556,6 +617,8 @@ int main(void)
 		TEST(who_stops_after_clearing_goes_on),
 		TEST(clearing_takes_stops_that_come),
 		TEST(one_that_executes_under_another_number_is_let_go),
+		TEST(one_that_was_lost_by_an_exec_is_interrupted_anew),
+		TEST(one_that_was_lost_by_an_exec_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
