@@ -134,8 +134,9 @@ struct wp_perf_record {
 	/* Id of the event (PERF_SAMPLE_IDENTIFIER). */
 	uint64_t id;
 
-	/* Samples: CPU time in ns (the period of its event then), or number of
-	 * switches, that the sample stands for. */
+	/* Samples: CPU time in ns (the period of its event then, and the sample's
+	 * part of what a thread runs unsampled while periods are drawn), or number
+	 * of switches, that the sample stands for. */
 	uint64_t period;
 	/* None known: not asked for, or a kernel thread. */
 	struct wp_regs regs;

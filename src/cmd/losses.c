@@ -26,6 +26,7 @@ static uint64_t cut_part(const struct wp_profile_measure *measure,
 		cut -= unmet;
 	return options->sampler.stop == WP_STOP_NEVER ?
 		       cut - measure->ends[WP_END_EMPTY] -
+			       measure->ends[WP_END_NOT_SAMPLED] -
 			       measure->ends[WP_END_NO_STOPS] :
 		       cut;
 }

@@ -200,6 +200,14 @@ static uint64_t draw_period(struct wp_perf *perf, uint64_t period)
 	return period * 3 / 8 + wp_random_next(&perf->random) % period;
 }
 
+uint64_t wp_perf_drawn_covers(const struct wp_perf *perf, uint64_t period)
+{
+	/* Half a period, of as many samples. */
+	return period +
+	       perf->options.period_ns /
+		       (2 * samples_of_period(perf->options.period_ns));
+}
+
 static bool is_drawn(const struct wp_perf *perf, enum wp_perf_kind kind)
 {
 	return kind == WP_PERF_KIND_MAIN && perf->options.period_ns;

@@ -74,12 +74,13 @@ static struct wp_perf_event *find_event(const struct wp_perf *perf, uint64_t id)
 }
 
 /* Thread TID inherited EVENT and has an event of its own as well, which records
- * the same. */
+ * the same.  The first thread inherited none: one that has its tid and another's event
+ * took it over when it executed a program (execve(2)), and has that event alone. */
 static bool is_told_twice(const struct wp_perf *perf,
 			  const struct wp_perf_event *event, pid_t tid)
 {
 	return event->tid != -1 && event->tid != tid &&
-	       wp_perf_has_thread(perf, tid);
+	       tid != perf->process->pid && wp_perf_has_thread(perf, tid);
 }
 
 /* A thread TID has started: what a former thread of that tid had is not its. */
@@ -104,11 +105,15 @@ static uint64_t cpu_period(const struct wp_perf *perf,
 			   const struct wp_perf_event *event, uint64_t time_ns,
 			   pid_t tid)
 {
+	/* None has been drawn since. */
+	if (!event->changed_ns)
+		return event->period;
 	/* Inherited: it has the period of then. */
-	if (event->tid != -1 && event->tid != tid && event->changed_ns)
+	if (event->tid != -1 && event->tid != tid)
 		return wp_perf_kind_period(perf, event->kind);
-	return time_ns < event->changed_ns ? event->period_before :
-					     event->period;
+	return wp_perf_drawn_covers(perf, time_ns < event->changed_ns ?
+						  event->period_before :
+						  event->period);
 }
 
 /* Fill in what the kernel does not tell of REC, a sample by EVENT but of a wake. */

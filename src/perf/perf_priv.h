@@ -120,6 +120,10 @@ struct wp_perf {
 	uint64_t last_ns;
 };
 
+/* What a CPU sample by an event whose PERIOD was drawn stands for: that, and its part of
+ * what the thread runs unsampled while the next is drawn. */
+uint64_t wp_perf_drawn_covers(const struct wp_perf *perf, uint64_t period);
+
 /* perf_events.c */
 /* The scope of events of KIND, by PERF's facts. */
 enum wp_perf_scope wp_perf_kind_scope(const struct wp_perf *perf,

@@ -19,6 +19,7 @@
 #include "stack_walk.h"
 #include "target.h"
 #include "threads.h"
+#include "unsampled.h"
 #include "wallprof/clock.h"
 
 enum {
@@ -134,6 +135,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 			 const struct wp_perf_record *record)
 {
 	struct wp_stack_walk walk;
+	int rc;
 
 	/* The thread may end before a tick samples it. */
 	t->nsamples += !t->nsamples;
@@ -142,6 +144,9 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 		wp_books_add_cpu(t, record->period);
 		wp_time_ledger_add_run(&t->time, record->period);
 	}
+	rc = wp_unsampled_record(t);
+	if (rc)
+		return rc;
 	wp_time_ledger_owe_cpu(&t->time, record->period);
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(

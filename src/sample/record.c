@@ -9,6 +9,7 @@
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "target.h"
+#include "unsampled.h"
 #include "wait_child.h"
 #include "wait_object.h"
 
@@ -321,9 +322,12 @@ static int add_unsampled(struct wp_thread *t)
 int wp_record_end(struct wp_thread *t, bool ended)
 {
 	uint32_t stack = t->last_running_stack;
-	int rc = 0;
+	int rc;
 
 	wp_books_add_cpu(t, wp_time_ledger_close(&t->time, ended));
+	rc = wp_unsampled_record(t);
+	if (rc)
+		return rc;
 	if (wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns)) {
 		stack = UINT32_MAX;

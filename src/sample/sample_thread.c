@@ -8,6 +8,7 @@
 #include "stop_window.h"
 #include "target.h"
 #include "threads.h"
+#include "unsampled.h"
 #include "wait_sample.h"
 #include "wallprof/clock.h"
 
@@ -40,7 +41,7 @@ static bool comes_by_cpu_sample(struct wp_thread *t, bool moved)
 		return true;
 	/* A thread that hardly runs may have no CPU sample at all: its first
 	 * stack comes by a stop. */
-	by_stop = t->aside.stops || moved ||
+	by_stop = t->aside.stops || moved || wp_unsampled_wants_stop(t) ||
 		  t->last_running_stack == UINT32_MAX ||
 		  (!target->loop->finishing && t->time.count >= PATIENCE);
 	return !by_stop || (!t->aside.stops && wp_stop_guard_has_filter(t));

@@ -16,6 +16,7 @@
 #include "stop_move.h"
 #include "target.h"
 #include "threads.h"
+#include "unsampled.h"
 #include "unstopped.h"
 #include "wallprof/clock.h"
 
@@ -176,6 +177,7 @@ static int record_stopped(struct wp_thread *t, const struct wp_stop_facts *stop,
 	t->running_stack_holds = true;
 	t->nstops_running++;
 	t->nstops_at_call += stop->at_call_end;
+	wp_unsampled_stop(t, stop->at_call_end);
 	return wp_record_running(t, stack, state, t->stop.weight_ns);
 }
 

@@ -11,6 +11,9 @@
 /* Intervals without a CPU sample after which the event is lost. */
 enum { SILENT_INTERVALS = 20 };
 
+/* Those that CPU samples may lack by chance, but for one of each CPU. */
+enum { CHANCE_INTERVALS = 10 };
+
 static uint64_t pay(uint64_t *owed)
 {
 	uint64_t all = *owed;
@@ -359,6 +362,49 @@ void wp_time_ledger_owe_cpu(struct wp_time_ledger *ledger, uint64_t period_ns)
 {
 	ledger->cpu_count++;
 	ledger->cpu_ns += period_ns;
+	ledger->sampled_ns += period_ns;
+	ledger->unsampled_ns -= (int64_t)period_ns;
+	ledger->silent_ns = 0;
+}
+
+uint64_t wp_time_ledger_unsampled(const struct wp_time_ledger *ledger,
+				  uint64_t interval_ns, size_t ncpus)
+{
+	uint64_t chance_ns = ledger->backlog_ns ?
+				     0 :
+				     ledger->sampled_ns / 10 +
+					     (CHANCE_INTERVALS + ncpus) *
+						     interval_ns;
+
+	return ledger->unsampled_ns > (int64_t)chance_ns ?
+		       (uint64_t)ledger->unsampled_ns :
+		       0;
+}
+
+uint64_t wp_time_ledger_stop_unsampled(struct wp_time_ledger *ledger,
+				       uint64_t ns, uint64_t interval_ns)
+{
+	bool is_first = !ledger->backlog_ns;
+	int64_t since_ns = ledger->since_stop_ns;
+
+	ledger->since_stop_ns = 0;
+	if (is_first)
+		ledger->backlog_ns = ns;
+	return is_first || since_ns < (int64_t)interval_ns ? interval_ns :
+							     (uint64_t)since_ns;
+}
+
+void wp_time_ledger_owe_unsampled(struct wp_time_ledger *ledger, uint64_t ns)
+{
+	ledger->cpu_count++;
+	ledger->cpu_ns += ns;
+	ledger->unsampled_ns -= (int64_t)ns;
+}
+
+bool wp_time_ledger_is_silent(const struct wp_time_ledger *ledger,
+			      uint64_t interval_ns)
+{
+	return ledger->silent_ns > (int64_t)(SILENT_INTERVALS * interval_ns);
 }
 
 struct wp_payment wp_time_ledger_pay_cpu(struct wp_time_ledger *ledger)
@@ -423,12 +469,16 @@ uint64_t wp_time_ledger_count_run(struct wp_time_ledger *ledger,
 		run_ns = 0;
 	more_ns = run_ns - ledger->run_ns;
 	ledger->run_ns = run_ns;
+	ledger->unsampled_ns += (int64_t)more_ns;
+	ledger->silent_ns += (int64_t)more_ns;
+	ledger->since_stop_ns += (int64_t)more_ns;
 	return more_ns;
 }
 
 void wp_time_ledger_add_run(struct wp_time_ledger *ledger, uint64_t ns)
 {
 	ledger->run_ns += ns;
+	ledger->unsampled_ns += (int64_t)ns;
 }
 
 void wp_time_ledger_begin_entry(struct wp_time_ledger *ledger)

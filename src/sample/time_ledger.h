@@ -111,6 +111,15 @@ struct wp_time_ledger {
 		uint64_t cpu_count;
 		uint64_t cpu_ns;
 	} aside[WP_NASIDES];
+	/* What CPU samples have told of in all, and run time that none has told of;
+	 * and that since the last one. */
+	uint64_t sampled_ns;
+	int64_t unsampled_ns;
+	int64_t silent_ns;
+	/* Run time since wp_time_ledger_stop_unsampled was called last, and how much
+	 * was unsampled at the first call; 0: there was none. */
+	int64_t since_stop_ns;
+	uint64_t backlog_ns;
 	/* Waits of others for locks that the thread held. */
 	uint64_t lock_count;
 	uint64_t lock_ns;
@@ -219,6 +228,23 @@ static inline bool wp_time_ledger_owes(const struct wp_time_ledger *ledger)
 	return ledger->running_ns || ledger->runnable_ns || ledger->count ||
 	       ledger->cpu_count;
 }
+
+/* How much of the run time no CPU sample covers: 0 while that may be by chance, where a
+ * sample comes each INTERVAL_NS of run time on each of NCPUS. */
+uint64_t wp_time_ledger_unsampled(const struct wp_time_ledger *ledger,
+				  uint64_t interval_ns, size_t ncpus);
+
+/* A stop has found the thread running, and NS are unsampled: returns how much of the run
+ * time that stop stands for, all since the last one, or INTERVAL_NS if that is not known. */
+uint64_t wp_time_ledger_stop_unsampled(struct wp_time_ledger *ledger,
+				       uint64_t ns, uint64_t interval_ns);
+
+/* Owe NS of it as a CPU sample for the next stack. */
+void wp_time_ledger_owe_unsampled(struct wp_time_ledger *ledger, uint64_t ns);
+
+/* Has it run through many INTERVALs since its last CPU sample? */
+bool wp_time_ledger_is_silent(const struct wp_time_ledger *ledger,
+			      uint64_t interval_ns);
 
 /* Has the thread run through many INTERVALs without a CPU sample?  Then its perf
  * event is lost, as an exec of a set-user-ID program ends it, and where the

@@ -494,7 +494,7 @@ static void periods_are_drawn_anew(void **state)
 	await(c.done);
 	for (size_t i = 0; i < got.len; i++) {
 		assert_in_range(got.v[i].period, options.period_ns * 3 / 8,
-				options.period_ns * 11 / 8);
+				options.period_ns * 3 / 2);
 		ndrawn += got.v[i].period != before;
 		before = got.v[i].period;
 	}

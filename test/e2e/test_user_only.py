@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time in the kernel, of which a user without privileges gets no CPU samples."""
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+from conftest import WALLPROF, wallprof
+
+PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+
+# 3 s of CPU time in turns of some 2 ms, and of a call that copies 8 MiB.
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static double cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static volatile unsigned long x;
+
+__attribute__((noinline)) static void compute(void)
+{
+	for (int i = 0; i < 1000000; i++)
+		x += i * x;
+}
+
+int main(void)
+{
+	size_t size = 8 << 20;
+	char *data = memset(malloc(size), 1, size);
+	int fd = memfd_create("copy", 0);
+	double user = 0, begin = cpu(), before;
+
+	while ((before = cpu()) < begin + 3) {
+		compute();
+		user += cpu() - before;
+		if (pwrite(fd, data, size, 0) < 0)
+			return 1;
+	}
+	fprintf(stderr, "TRUTH %g\\n", user / (cpu() - begin));
+}
+"""
+
+
+@pytest.fixture
+def public(monkeypatch):
+    """Where any user can execute programs, with a copy of wallprof."""
+    with tempfile.TemporaryDirectory(prefix="wallprof-test-") as directory:
+        place = pathlib.Path(directory)
+        place.chmod(0o755)
+        monkeypatch.setattr("conftest.WALLPROF",
+                            shutil.copy(WALLPROF, place / "wallprof"))
+        yield place
+
+
+def share_of(name, folded):
+    """The part of the time of FOLDED lines that NAME is in."""
+    lines = [line.rsplit(" ", 1) for line in folded.splitlines() if ";" in line]
+    return (sum(int(n) for stack, n in lines if name in stack) /
+            sum(int(n) for _, n in lines))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be two users")
+@pytest.mark.parametrize("stop, profile", [
+    ("auto", "wall,cpu"), ("never", "wall,cpu"), ("auto", "cpu")])
+def test_time_in_the_kernel_is_not_that_of_samples(build, public, stop,
+                                                   profile):
+    if not 0 < int(PARANOID.read_text()) <= 2:
+        pytest.skip("users may sample the kernel, or nothing")
+    prog = build(public, "gcc", source=SOURCE, suffix=".c")
+    run = wallprof("--stop", stop, "--profile", profile, "-f", "folded", "--",
+                   prog, prefix=("setpriv", "--reuid=65534", "--regid=65534",
+                                 "--clear-groups"))
+    run.check(0 if profile != "cpu" else 1)
+    truth = float(re.search(r"TRUTH (\S+)", run.err)[1])
+    # More than three times as much where samples divide all of it.
+    assert abs(share_of("compute", run.out) - truth) < 0.2, run.out
+    kernel = ("pwrite" if (stop, profile) == ("auto", "wall,cpu") else
+              "[no stack: CPU time that no CPU sample covers]")
+    assert share_of(kernel, run.out) > 0.4, run.out
