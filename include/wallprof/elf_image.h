@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "wallprof/err.h"
 
@@ -77,6 +78,9 @@ struct wp_elf_packed {
 struct wp_elf_image {
 	/* The file, owned; -1: not of a file, or wholly mapped. */
 	int fd;
+	/* Of FD when it was opened: device, inode and time of the last write. */
+	uint64_t dev, ino;
+	struct timespec written;
 	/* Without FD: reads SRC at OFF.  Returns bytes read or -errno. */
 	long (*read)(void *src, void *buf, size_t len, uint64_t off);
 	void *src;
@@ -149,6 +153,18 @@ bool wp_elf_image_take(struct wp_elf_image *image, uint64_t bytes);
  */
 WP_MUST_CHECK
 int wp_elf_image_open(struct wp_elf_image *ret, int fd, struct wp_err *err);
+
+/* Is the file behind FD, as it is now, the one that IMAGE was opened of, as it was then?
+ * A file that is written over in its place is not.  Links to it make no difference.  True
+ * if the file cannot be asked about. */
+bool wp_elf_image_is_of(const struct wp_elf_image *image, int fd);
+
+/* Has IMAGE's file been written over since it was opened?  What is read of it now is
+ * another program's. */
+static inline bool wp_elf_image_has_changed(const struct wp_elf_image *image)
+{
+	return image->fd >= 0 && !wp_elf_image_is_of(image, image->fd);
+}
 
 /* Open an ELF image of SIZE bytes that READ delivers, such as the vDSO: file
  * offsets are offsets in the memory.  SRC must live as long as the image.

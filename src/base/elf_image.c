@@ -202,6 +202,9 @@ int wp_elf_image_open(struct wp_elf_image *ret, int fd, struct wp_err *err)
 	if (rc)
 		goto out;
 	image.fd = fd;
+	image.dev = st.st_dev;
+	image.ino = st.st_ino;
+	image.written = st.st_mtim;
 	rc = wp_elf_headers_read(&image, true, err);
 	if (rc)
 		goto out;
@@ -212,6 +215,17 @@ out:
 	image.fd = -1;
 	wp_elf_image_clear(&image);
 	return rc;
+}
+
+bool wp_elf_image_is_of(const struct wp_elf_image *image, int fd)
+{
+	struct stat st;
+
+	return wp_io_stat_open(fd, "", &st) ||
+	       (st.st_dev == image->dev && st.st_ino == image->ino &&
+		(uint64_t)st.st_size == image->size &&
+		st.st_mtim.tv_sec == image->written.tv_sec &&
+		st.st_mtim.tv_nsec == image->written.tv_nsec);
 }
 
 int wp_elf_image_open_memory(struct wp_elf_image *ret, uint64_t size,

@@ -114,12 +114,15 @@ int wp_io_stat_open(int dirfd, const char *path, struct stat *ret)
 
 	if (statx(dirfd, path,
 		  AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_EMPTY_PATH,
-		  STATX_TYPE | STATX_INO, &stx))
+		  STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME, &stx))
 		return -errno;
 	*ret = (struct stat){
 		.st_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
 		.st_ino = stx.stx_ino,
 		.st_mode = stx.stx_mode,
+		.st_size = (off_t)stx.stx_size,
+		.st_mtim = { .tv_sec = stx.stx_mtime.tv_sec,
+			     .tv_nsec = stx.stx_mtime.tv_nsec },
 	};
 	return 0;
 }

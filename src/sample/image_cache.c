@@ -153,6 +153,29 @@ static bool has_elf(const struct wp_maps *maps, const struct wp_map *map)
 	return map->ino || !strcmp(wp_maps_path(maps, map), "[vdso]");
 }
 
+/* What is opened of a map to compare, once. */
+struct probe {
+	const struct wp_process *process;
+	const struct wp_maps *maps;
+	const struct wp_map *map;
+	/* -1: it cannot be had. */
+	int fd;
+	bool is_open;
+};
+
+/* Is the file of IMAGE, which has the device and inode of PROBE's, that file as it is now?
+ * Of two subvolumes of btrfs maps tell the same device. */
+static bool is_as_it_was(const struct wp_elf_image *image, struct probe *probe)
+{
+	if (image->fd < 0)
+		return true;
+	if (!probe->is_open)
+		probe->fd = wp_process_open_map(probe->process, probe->maps,
+						probe->map);
+	probe->is_open = true;
+	return wp_elf_image_is_of(image, probe->fd < 0 ? image->fd : probe->fd);
+}
+
 /* Is ENTRY MAP's file, as PROCESS may read it?  Of two widths are the vDSOs of programs
  * that it has executed. */
 static bool is_file(const struct wp_cached_image *entry,
@@ -172,6 +195,7 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 {
 	struct wp_cached_image entry = { .dev = map->dev, .ino = map->ino };
 	const uint64_t key[] = { map->dev, map->ino };
+	struct probe probe = { process, maps, map, -1, false };
 	uint64_t hash;
 	uint32_t known;
 
@@ -179,8 +203,13 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 	if (!has_elf(maps, map))
 		return 0;
 	hash = wp_hash_bytes(0, &key, sizeof(key));
-	known = WP_INDEX_FIND(&cache->index, hash, i,
-			      is_file(&cache->v[i], process, map));
+	known = WP_INDEX_FIND(
+		&cache->index, hash, i,
+		is_file(&cache->v[i], process, map) &&
+			(!cache->v[i].image ||
+			 is_as_it_was(cache->v[i].image, &probe)));
+	if (probe.fd >= 0)
+		close(probe.fd);
 	if (known != WP_INDEX_NONE) {
 		*ret = cache->v[known].image;
 		return 0;

@@ -61,6 +61,7 @@ static bool is_module(const struct wp_modules *modules, uint32_t id,
 	       m->end_avma == map->end_avma && m->off == map->off &&
 	       m->dev == map->dev && m->ino == map->ino &&
 	       (m->process == UINT32_MAX || m->process == place->index) &&
+	       !(m->image && wp_elf_image_has_changed(m->image)) &&
 	       !strcmp(wp_profile_str(profile, profile->mappings[id].path),
 		       wp_maps_path(place->maps, map));
 }

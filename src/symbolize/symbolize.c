@@ -81,8 +81,9 @@ static int add_module(struct job *job, uint32_t mapping)
 	if (!module.path)
 		return -ENOMEM;
 	/* The child cannot read the target's memory. */
-	if (m->image && (m->image->fd >= 0 || (!strcmp(module.path, "[vdso]") &&
-					       wp_elf_image_whole(m->image))))
+	if (m->image && !wp_elf_image_has_changed(m->image) &&
+	    (m->image->fd >= 0 ||
+	     (!strcmp(module.path, "[vdso]") && wp_elf_image_whole(m->image))))
 		module.image = m->image;
 	job->modules[job->nmodules++] = (struct wp_namer_module){ mapping,
 								  module,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -237,6 +238,49 @@ static void a_file_in_dev_shm_is_a_file(void **state)
 	unlink(path);
 }
 
+/* Write this program's bytes to PATH, over what there is. */
+static void write_program(const char *path)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "cat /proc/%d/exe > %s", getpid(),
+		 path);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_file_that_is_written_over_is_another(void **state)
+{
+	const struct timespec before[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	struct own *own = *state;
+	char path[] = "/tmp/wallprof-open-XXXXXX", name[64];
+	int fd = mkstemp(path);
+	struct wp_elf_image *first;
+	void *p;
+
+	assert_true(fd >= 0);
+	write_program(path);
+	assert_int_equal(futimens(fd, before), 0);
+	p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(
+		wp_process_read_maps(&own->process, &own->text, &own->maps), 0);
+	first = find(own, &own->process, map_of(own, p));
+	assert_non_null(first);
+	/* A link makes no other file of it. */
+	snprintf(name, sizeof(name), "%s.link", path);
+	assert_int_equal(link(path, name), 0);
+	assert_ptr_equal(find(own, &own->other, map_of(own, p)), first);
+	assert_false(wp_elf_image_has_changed(first));
+	write_program(path);
+	assert_true(wp_elf_image_has_changed(first));
+	assert_ptr_not_equal(find(own, &own->other, map_of(own, p)), first);
+	assert_int_equal(own->cache.len, 2);
+	munmap(p, 4096);
+	close(fd);
+	unlink(path);
+	unlink(name);
+}
+
 /* A region of the file in which nothing is relocated: its headers and its code. */
 static bool is_code_of(const struct own *own, const struct wp_map *map,
 		       const struct wp_map *exe)
@@ -297,6 +341,7 @@ int main(void)
 		TEST(what_is_no_elf_file_is_remembered),
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_in_dev_shm_is_a_file),
+		TEST(a_file_that_is_written_over_is_another),
 		TEST(past_the_limit_a_file_is_what_is_mapped_of_it),
 	};
 
