@@ -158,6 +158,10 @@ int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
  * the address space behind MAPS_FD is gone; 0 no; -ENOTSUP. */
 int wp_process_check_code(int maps_fd, uint64_t avma);
 
+/* Where the region at AVMA ends, by MAPS_FD, which wp_process_open_maps gave; 0: there is
+ * none, or the kernel cannot be asked (before Linux 6.11). */
+uint64_t wp_process_region_end(int maps_fd, uint64_t avma);
+
 /* Put the command line, arguments separated by blanks, into BUF[0..size);
  * "[COMM]" if it is empty. */
 void wp_process_command_line(const struct wp_process *process, char *buf,

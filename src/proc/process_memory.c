@@ -226,6 +226,13 @@ int wp_process_check_map(int maps_fd, uint64_t avma, uint64_t start_avma,
 	       q.inode == ino;
 }
 
+uint64_t wp_process_region_end(int maps_fd, uint64_t avma)
+{
+	struct procmap_query q = { .size = sizeof(q), .query_addr = avma };
+
+	return ioctl(maps_fd, PROCMAP_QUERY_IOCTL, &q) ? 0 : q.vma_end;
+}
+
 int wp_process_check_code(int maps_fd, uint64_t avma)
 {
 	struct procmap_query q = { .size = sizeof(q),

@@ -255,5 +255,8 @@ uint64_t wp_address_space_stack_end(const struct wp_address_space *space,
 {
 	const struct wp_map *map = wp_maps_find_stack(&space->maps, sp_avma);
 
-	return map ? map->end_avma : 0;
+	if (map || !space->can_query)
+		return map ? map->end_avma : 0;
+	/* The thread has started since the map was read. */
+	return wp_process_region_end(space->maps_fd, sp_avma);
 }

@@ -83,7 +83,8 @@ bool wp_address_space_misses(const struct wp_address_space *space,
 bool wp_address_space_check(struct wp_address_space *space,
 			    const struct wp_stack *stack, uint64_t tick);
 
-/* End of the stack region that holds SP; 0 when no region does. */
+/* End of the stack region that holds SP, as the kernel says where the map has none; 0 when
+ * no region does. */
 uint64_t wp_address_space_stack_end(const struct wp_address_space *space,
 				    uint64_t sp_avma);
 

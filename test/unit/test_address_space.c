@@ -437,6 +437,30 @@ static void new_ids_are_a_new_generation(void **state)
 	}
 }
 
+/* A thread that starts later has its stack where the map has nothing. */
+static void the_end_of_a_new_stack_is_asked_for(void **state)
+{
+	struct own *own = *state;
+	uint8_t *p;
+
+	open_space(own);
+	/* What is beside it is of another kind. */
+	p = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(wp_address_space_stack_end(&own->space,
+						    (uintptr_t)p + PAGE + 8),
+			 own->space.can_query ? (uintptr_t)p + 2 * PAGE : 0);
+	munmap(p, 3 * PAGE);
+	assert_int_equal(wp_address_space_stack_end(&own->space,
+						    (uintptr_t)p + PAGE + 8),
+			 0);
+	own->space.can_query = false;
+	assert_int_equal(wp_address_space_stack_end(&own->space,
+						    (uintptr_t)p + PAGE + 8),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +504,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(new_ids_are_a_new_generation,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_end_of_a_new_stack_is_asked_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
