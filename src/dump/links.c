@@ -197,6 +197,17 @@ static bool has_time_limit(const struct wp_snapshot_process *process, int fd,
 	return !is_known || limit.tv_sec || limit.tv_usec;
 }
 
+/* Does LINK, of a pipe, name a FIFO that has a name?  Whoever finds that may open it
+ * at any time. */
+static bool has_name(const char *link)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t tail = sizeof(deleted) - 1, len = strlen(link);
+
+	return link[0] == '/' &&
+	       (len < tail || strcmp(link + len - tail, deleted) != 0);
+}
+
 /* THREAD waits on its pipe or socket FD, if that is a pipe for a writer or a reader.
  * -ENOENT: nobody is known who has the other end. */
 static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
@@ -215,6 +226,8 @@ static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
 	if (is_socket &&
 	    has_time_limit(wp_links_process(links, thread), fd, wants_writer))
 		wp_links_thread(links, thread)->call.timed = true;
+	if (has_name(link))
+		wp_links_thread(links, thread)->open_ended = true;
 	return wp_links_add_wait(links, &wait, link, &st, NULL);
 }
 

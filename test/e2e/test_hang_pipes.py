@@ -119,6 +119,39 @@ def test_a_pipe_that_another_user_has_open(tmp_path):
         os.close(ends[0])
 
 
+# Opens the FIFO argv[1] to read and write, and waits for what only it could write, or
+# for room that only it could make.
+FIFO = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+fd = os.open(sys.argv[1], os.O_RDWR)
+if sys.argv[3] == "deleted":
+    os.unlink(sys.argv[1])
+print("READY", flush=True)
+while sys.argv[2] == "write":
+    os.write(fd, bytes(4096))
+os.read(fd, 1)
+"""
+
+
+@pytest.mark.parametrize("name, status", [("named", 0), ("deleted", 3)])
+@pytest.mark.parametrize("way, numbers", [("read", (0, 63)),
+                                          ("write", (1, 64))])
+def test_a_fifo_may_be_opened_by_its_name(tmp_path, way, numbers, name, status):
+    """By anybody, at any time: one of no process that lives yet."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    with subprocess.Popen([sys.executable, "-c", FIFO, path, way, name],
+                          stdout=subprocess.PIPE, text=True) as proc:
+        try:
+            assert proc.stdout.readline() == "READY\n"
+            wait_until(lambda: is_blocked(proc.pid, numbers))
+            run = wallprof("check", proc.pid, "-i", "300ms").check(status)
+            assert "waits for its own process" in run.out or not status, run.out
+        finally:
+            proc.kill()
+
+
 # Its session has lost its leader, as of what nohup(1) started before a logout; its
 # child is argv[1:].
 ORPHAN = """
