@@ -110,8 +110,8 @@ struct wp_lock_query {
 struct wp_lock_answer {
 	/* KIND is WP_LOCK_NONE where the call waits for no futex. */
 	struct wp_lock lock;
-	/* WP_WAIT_LOCK or WP_WAIT_JOIN where LOCK tells so, else the wait as it
-	 * was given. */
+	/* WP_WAIT_LOCK, WP_WAIT_JOIN or WP_WAIT_CONDVAR where LOCK tells so, else
+	 * the wait as it was given. */
 	enum wp_wait wait;
 };
 

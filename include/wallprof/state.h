@@ -131,7 +131,8 @@ bool wp_state_may_stop(const struct wp_thread_facts *facts, bool has_filter);
 bool wp_state_is_timed(long nr, const uint64_t args[WP_SYSCALL_ARGS]);
 
 /* The wait reason by the arguments of futex(2) alone: LOCK for a PI lock, JOIN
- * for the form that pthread_join uses, else FUTEX. */
+ * for the form that pthread_join uses (as does a shared condvar of glibc 2.41), else
+ * FUTEX. */
 enum wp_wait wp_state_refine_futex(const uint64_t args[WP_SYSCALL_ARGS]);
 
 /* A frame with names. */
@@ -143,7 +144,7 @@ struct wp_named_frame {
 	const char *module;
 };
 
-/* Refine WAIT (WP_WAIT_FUTEX) by the waiting thread's frames[0..n), innermost
+/* Refine WAIT (WP_WAIT_FUTEX or WP_WAIT_JOIN) by the waiting thread's frames[0..n), innermost
  * first: lock, condvar, semaphore, join, barrier, or WAIT as it is. */
 enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 				   const struct wp_named_frame *frames,

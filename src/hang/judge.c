@@ -272,7 +272,8 @@ bool wp_judge_waits_inside(struct wp_judge *j, uint32_t i)
 	case WP_WAIT_LOCK:
 		return lock_is_inside(j, i);
 	case WP_WAIT_JOIN:
-		return true;
+		/* Else it may be anything that has a join's arguments. */
+		return t->lock.kind == WP_LOCK_JOIN;
 	default:
 		return wp_graph_waits_for_own(dump, t);
 	}

@@ -254,8 +254,12 @@ static void decode_futex(struct wp_lock_answer *answer,
 	 * Where the stack shows a condvar without its function, memory alone
 	 * could only give a false holder. */
 	if (call.caller == WP_LOCK_CALLER_COND &&
-	    wp_lock_decode_glibc_condvar(&answer->lock, &call))
+	    wp_lock_decode_glibc_condvar(&answer->lock, &call)) {
+		/* Python's GIL is a lock, and made of condvars. */
+		if (wait->wait != WP_WAIT_LOCK)
+			answer->wait = WP_WAIT_CONDVAR;
 		return;
+	}
 	if (call.uaddr_avma % sizeof(uint32_t) ||
 	    ((call.caller == WP_LOCK_CALLER_UNKNOWN ||
 	      call.caller == WP_LOCK_CALLER_OTHER) &&

@@ -368,7 +368,7 @@ static size_t name_frames(const struct wp_profile *profile,
 }
 
 /* futex(2) is the wait for a mutex as for a condition variable: the functions
- * in the stack tell. */
+ * in the stack tell.  That its arguments are those of a join is a guess. */
 void wp_symbolize_waits(const struct wp_profile *profile,
 			struct wp_sample_set *set)
 {
@@ -378,13 +378,13 @@ void wp_symbolize_waits(const struct wp_profile *profile,
 		struct wp_sample_key *key = &set->samples[i].key;
 		size_t n;
 
-		if (key->wait != WP_WAIT_FUTEX ||
+		if ((key->wait != WP_WAIT_FUTEX && key->wait != WP_WAIT_JOIN) ||
 		    key->stack >= profile->nlocated)
 			continue;
 		n = name_frames(profile, &profile->stacks[key->stack], frames,
 				WAIT_FRAMES_MAX);
-		key->wait = (uint8_t)wp_state_refine_stack(WP_WAIT_FUTEX,
-							   frames, n);
+		key->wait = (uint8_t)wp_state_refine_stack(key->wait, frames,
+							   n);
 	}
 }
 

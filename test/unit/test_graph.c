@@ -820,6 +820,22 @@ static void a_lost_wakeup_is_no_progress(void **state)
 	}
 }
 
+/* What its arguments alone make a join may be a condvar of several processes. */
+static void a_join_of_no_known_thread_may_be_ended_from_outside(void **state)
+{
+	struct wp_dump d;
+
+	(void)state;
+	start(&d, 1, WP_WAIT_JOIN);
+	d.threads[0].lock.kind = WP_LOCK_FUTEX;
+	build(&d);
+	assert_int_equal(judge(&d, "1 join"), WP_VERDICT_HEALTHY);
+	wait_for(&d, 0, WP_LOCK_JOIN, WP_HOLDER_NOT_RECORDED, 0);
+	build(&d);
+	assert_int_equal(judge(&d, "1 join"), WP_VERDICT_NO_PROGRESS);
+	wp_dump_clear(&d);
+}
+
 static void a_lock_of_several_processes_may_be_held_by_another(void **state)
 {
 	static const struct {
@@ -1431,6 +1447,8 @@ int main(void)
 		cmocka_unit_test(a_pool_behind_an_ownerless_lock_is_well),
 		cmocka_unit_test(python_locks_are_hung_only_together),
 		cmocka_unit_test(a_lost_wakeup_is_no_progress),
+		cmocka_unit_test(
+			a_join_of_no_known_thread_may_be_ended_from_outside),
 		cmocka_unit_test(
 			a_lock_of_several_processes_may_be_held_by_another),
 		cmocka_unit_test(a_ring_that_one_gives_up_is_well),

@@ -1257,7 +1257,8 @@ struct condvar_waiter {
 };
 
 static struct waiter decode_condvar(const struct condvar_waiter *c,
-				    uint32_t signals, uint32_t op)
+				    uint32_t signals, uint32_t op,
+				    enum wp_wait wait)
 {
 	struct target target = { .avma = BASE,
 				 .bytes = (const unsigned char *)c,
@@ -1266,8 +1267,8 @@ static struct waiter decode_condvar(const struct condvar_waiter *c,
 		{ read_target, &target }, find_one, NULL, false
 	};
 	struct waiter t = { .syscall_nr = SYS_futex,
-			    .by_stack = WP_WAIT_CONDVAR,
-			    .args = { BASE + signals, op, 0 },
+			    .by_stack = wait,
+			    .args = { BASE + signals, op, 4242 },
 			    .sp_avma = BASE +
 				       offsetof(struct condvar_waiter, stack) };
 
@@ -1282,6 +1283,12 @@ static void a_condvar_is_one_object(void **state)
 	/* Of glibc to 2.40, and from 2.41 on: where __wrefs is, and the words
 	 * that a thread may sleep on. */
 	static const uint32_t layouts[][3] = { { 9, 40, 44 }, { 7, 32, 36 } };
+	/* Its call may look like a join's; Python's GIL is a lock. */
+	static const enum wp_wait waits[][2] = {
+		{ WP_WAIT_CONDVAR, WP_WAIT_CONDVAR },
+		{ WP_WAIT_JOIN, WP_WAIT_CONDVAR },
+		{ WP_WAIT_LOCK, WP_WAIT_LOCK },
+	};
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -1289,21 +1296,25 @@ static void a_condvar_is_one_object(void **state)
 		struct waiter t;
 
 		c.words[layouts[i][0]] = 2 << 3;
-		for (int k = 1; k <= 2; k++) {
-			t = decode_condvar(&c, layouts[i][k], TIMED_WAIT);
+		for (int k = 0; k < 6; k++) {
+			t = decode_condvar(&c, layouts[i][1 + k % 2],
+					   WAIT_BITSET | REALTIME,
+					   waits[k / 2][0]);
 			assert_int_equal(t.lock.kind, WP_LOCK_CONDVAR);
 			assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
 			assert_int_equal(t.lock.avma, BASE);
-			assert_int_equal(t.wait, WP_WAIT_CONDVAR);
+			assert_int_equal(t.wait, waits[k / 2][1]);
 		}
 		/* Nobody waits for it, by its own account; or the stack does
 		 * not have it. */
 		c.words[layouts[i][0]] = 7;
-		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT);
+		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT,
+				   WP_WAIT_CONDVAR);
 		assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
 		c.words[layouts[i][0]] = 1 << 3;
 		c.stack[3] = 0;
-		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT);
+		t = decode_condvar(&c, layouts[i][1], TIMED_WAIT,
+				   WP_WAIT_CONDVAR);
 		assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
 	}
 }

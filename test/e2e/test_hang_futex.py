@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads that wait for words of their own, as libraries do that are not here."""
+import pytest
+
+from conftest import wait_until, wallprof
+from test_hang_pipes import is_blocked
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile uint32_t word;
+
+static void futex_wait(uint32_t value, int op)
+{
+	for (;;)
+		syscall(SYS_futex, &word, op, value, NULL, NULL, ~0u);
+}
+
+/* As glibc 2.41 does for a condvar of several processes: its word counts signals, and
+ * here it is what may be a tid. */
+__attribute__((noinline)) void __pthread_cond_wait_common(void)
+{
+	word = 4242;
+	futex_wait(word, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME);
+}
+
+int main(int argc, char **argv)
+{
+	printf("READY pid=%d\n", (int)getpid());
+	fflush(stdout);
+	if (argc > 1 && !strcmp(argv[1], "condvar"))
+		__pthread_cond_wait_common();
+	return 1;
+}
+"""
+FUTEX = 202, 98
+
+
+@pytest.mark.parametrize("mode, status, words", [
+    ("condvar", 0, "1 thread, all idle between the looks: 1 condvar")])
+def test_a_word_of_its_own(start, build, tmp_path, mode, status, words):
+    target = start(build(tmp_path, "gcc", "-g", "-pthread", source=SOURCE,
+                         suffix=".c"), mode)
+    wait_until(lambda: is_blocked(target.pid, FUTEX))
+    run = wallprof("check", target.pid, "-i", "300ms").check(status)
+    assert words in run.out, run.out
+    target.assert_unharmed()
