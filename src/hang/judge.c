@@ -120,25 +120,11 @@ static bool may_be_held_outside(const struct wp_dump_thread *t)
 	       t->lock.holder != WP_HOLDER_GONE;
 }
 
-/* No thread of process P, which holds a file lock, runs or waits for work. */
-static bool holder_is_asleep(const struct wp_dump *dump, uint32_t p)
-{
-	const struct wp_dump_process *proc = &dump->processes[p];
-
-	for (uint32_t i = 0; i < proc->nthreads; i++) {
-		const struct wp_dump_thread *t =
-			&dump->threads[proc->first_thread + i];
-
-		if (wp_judge_is_active(dump, t) || waits_for_work(t))
-			return false;
-	}
-	return true;
-}
-
 /* A file lock with a holder outside the dump may be released at any time. */
-static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
+static bool file_lock_is_hung(const struct wp_judge *j, uint32_t i)
 {
-	const struct wp_dump *dump = g->dump;
+	const struct wp_graph *g = &j->graph;
+	const struct wp_dump *dump = j->dump;
 	bool any = false;
 
 	for (uint32_t k = g->out_first[i]; k < g->out_first[i + 1]; k++) {
@@ -149,7 +135,7 @@ static bool file_lock_is_hung(const struct wp_graph *g, uint32_t i)
 		p = to < dump->nthreads ? dump->threads[to].process :
 					  to - dump->nthreads;
 		if (p >= dump->nprocesses || !g->sampled[p] ||
-		    !holder_is_asleep(dump, p))
+		    j->goes_on[dump->nthreads + p])
 			return false;
 		any = true;
 	}
@@ -212,13 +198,65 @@ static void find_leaders(struct wp_judge *j)
 	}
 }
 
-/* Thread I, at the end of a chain of holders, will not go on: it neither runs nor
- * waits for work, and no known thread will release the lock that it waits for. */
-static bool end_is_hung(const struct wp_graph *g, uint32_t i)
+/* T runs or waits for work, or something else that is not known may end its wait.  Of a
+ * peer, which is looked at once, a short wait tells that it ran between the looks. */
+static bool thread_goes_on(const struct wp_dump *dump,
+			   const struct wp_dump_thread *t)
 {
-	const struct wp_dump_thread *t = &g->dump->threads[i];
+	bool is_peer = t->process < dump->nprocesses &&
+		       dump->processes[t->process].is_peer;
 
-	if (wp_judge_is_active(g->dump, t) || waits_for_work(t))
+	return wp_judge_is_active(dump, t) || waits_for_work(t) ||
+	       t->open_ended ||
+	       (is_peer && t->state == WP_STATE_WAITING &&
+		t->times.waited_ns < dump->interval_ns);
+}
+
+static void set_goes_on(struct wp_judge *j, uint32_t node, uint32_t *n)
+{
+	if (!j->goes_on[node]) {
+		j->goes_on[node] = true;
+		j->queue[(*n)++] = node;
+	}
+}
+
+/* Set goes_on[], from those that go on by themselves backwards: a thread that waits for
+ * a child at work goes on. */
+static void find_going_on(struct wp_judge *j)
+{
+	const struct wp_graph *g = &j->graph;
+	const struct wp_dump *dump = j->dump;
+	uint32_t n = 0;
+
+	set_goes_on(j, g->outside, &n);
+	for (uint32_t p = 0; p < dump->nprocesses; p++)
+		if (dump->processes[p].nlost || dump->processes[p].nunchosen)
+			set_goes_on(j, dump->nthreads + p, &n);
+	for (uint32_t i = 0; i < dump->nthreads; i++)
+		if (thread_goes_on(dump, &dump->threads[i]))
+			set_goes_on(j, i, &n);
+	for (uint32_t done = 0; done < n; done++) {
+		uint32_t node = j->queue[done];
+
+		for (uint32_t k = g->in_first[node]; k < g->in_first[node + 1];
+		     k++)
+			set_goes_on(j, dump->edges[g->in[k]].from, &n);
+		if (node < dump->nthreads &&
+		    dump->threads[node].process < dump->nprocesses)
+			set_goes_on(
+				j, dump->nthreads + dump->threads[node].process,
+				&n);
+	}
+}
+
+/* Thread I, at the end of a chain of holders, will not go on, and no known thread will
+ * release the lock that it waits for. */
+static bool end_is_hung(const struct wp_judge *j, uint32_t i)
+{
+	const struct wp_graph *g = &j->graph;
+	const struct wp_dump_thread *t = &j->dump->threads[i];
+
+	if (j->goes_on[i])
 		return false;
 	if (t->wait != WP_WAIT_LOCK || wp_judge_find_holder(g, i) != WP_NO_NODE)
 		return true;
@@ -226,7 +264,7 @@ static bool end_is_hung(const struct wp_graph *g, uint32_t i)
 	if (gives_up(t) || t->lock.kind == WP_LOCK_PYTHON)
 		return false;
 	if (wp_judge_is_file_lock(t))
-		return file_lock_is_hung(g, i);
+		return file_lock_is_hung(j, i);
 	/* A holder that is not in the dump started after the sampling. */
 	return t->lock.holder != WP_HOLDER_THREAD && !may_be_held_outside(t);
 }
@@ -242,7 +280,7 @@ bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
 	end = &j->dump->threads[at];
 	if (may_be_leaders(j->dump, end) && j->leader[end->process])
 		return false;
-	return end_is_hung(&j->graph, at);
+	return end_is_hung(j, at);
 }
 
 /* The lock that I waits for is not shared with another process, which might
@@ -286,6 +324,7 @@ void wp_judge_close(struct wp_judge *j)
 	free(j->queue);
 	free(j->end);
 	free(j->leader);
+	free(j->goes_on);
 }
 
 int wp_judge_open(struct wp_judge *j, const struct wp_dump *dump)
@@ -302,12 +341,14 @@ int wp_judge_open(struct wp_judge *j, const struct wp_dump *dump)
 	j->queue = calloc(nnodes, sizeof(*j->queue));
 	j->end = calloc(nnodes, sizeof(*j->end));
 	j->leader = calloc((size_t)dump->nprocesses + 1, sizeof(*j->leader));
-	if (!j->cycle || !j->queue || !j->end || !j->leader) {
+	j->goes_on = calloc(nnodes, sizeof(*j->goes_on));
+	if (!j->cycle || !j->queue || !j->end || !j->leader || !j->goes_on) {
 		wp_judge_close(j);
 		return -ENOMEM;
 	}
 	memset(j->end, 0xff, nnodes * sizeof(*j->end));
 	mark_cycles(j);
 	find_leaders(j);
+	find_going_on(j);
 	return 0;
 }

@@ -21,6 +21,9 @@ struct wp_judge {
 	 * that want a lock without a recorded holder want the same one, which
 	 * that thread may have. */
 	bool *leader;
+	/* goes_on[N]: thread N goes on, or another for which it waits does, as far
+	 * as is known; a process does if one of its threads does. */
+	bool *goes_on;
 };
 
 /* 0, or -ENOMEM: then there is nothing to close. */

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from conftest import tids_of, wait_until
-from hangs import Dump
+from hangs import Dump, check
+from test_hang_pipes import is_blocked
 
 FCNTL, FLOCK = (72, 73) if os.uname().machine == "x86_64" else (25, 32)
 
@@ -149,3 +150,43 @@ def test_locks_of_open_files(tmp_path, case):
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+# Has a lock on argv[1] while a shell does argv[2], whose output it reads or not; its
+# other process waits for the lock.
+ERRANDS = r"""
+import fcntl, os, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+if os.fork() == 0:
+    file.close()
+    file = open(sys.argv[1], "w")
+    print(os.getpid(), flush=True)
+    fcntl.flock(file, fcntl.LOCK_EX)
+else:
+    subprocess.run(["sh", "-c", sys.argv[2]],
+                   stdout=subprocess.PIPE if sys.argv[3] == "reads" else None)
+"""
+POLLS = f"{sys.executable} -c 'import select; select.poll().poll()'"
+
+
+@pytest.mark.parametrize("way", ["waits", "reads"])
+@pytest.mark.parametrize("work, verdict", [
+    ("while :; do :; done", "healthy"), (POLLS, "healthy"),
+    ("sleep 100", "no progress")], ids=["runs", "polls", "sleeps"])
+def test_a_lock_that_is_held_for_a_child(tmp_path, work, verdict, way):
+    """By a process that waits for a shell, which waits for the child."""
+    begun = tmp_path / "begun"
+    with subprocess.Popen([sys.executable, "-c", ERRANDS, tmp_path / "lock",
+                           f"(touch {begun}; {work}; exit); exit", way],
+                          stdout=subprocess.PIPE, start_new_session=True,
+                          text=True) as proc:
+        try:
+            waiter = int(proc.stdout.readline())
+            wait_until(lambda: begun.exists() and is_blocked(waiter, [FLOCK]))
+            # The child may just have begun to sleep.
+            wait_until(lambda: verdict == check(waiter).verdict,
+                       seconds=10 if verdict == "no progress" else 0)
+        finally:
+            os.killpg(proc.pid, signal.SIGKILL)

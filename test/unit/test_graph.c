@@ -469,8 +469,20 @@ static void a_file_lock_is_as_hung_as_its_holder(void **state)
 	d.threads[1].state = WP_STATE_WAITING;
 	d.threads[1].wait = WP_WAIT_POLL;
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
-	d.threads[1].wait = WP_WAIT_SLEEP;
+	/* Its child works, or sleeps. */
+	d.threads[1].wait = WP_WAIT_CHILD;
+	add_process(&d, 44);
+	add_thread(&d, WP_WAIT_POLL);
+	edge(&d, WP_EDGE_CHILD, 1, 2);
+	build(&d);
+	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+	d.processes[2].is_peer = true;
+	d.threads[2].wait = WP_WAIT_SLEEP;
+	build(&d);
+	assert_int_equal(judge(&d, "held by process 43"),
+			 WP_VERDICT_NO_PROGRESS);
 	edge(&d, WP_EDGE_FILE_LOCK, 0, UINT32_MAX);
+	build(&d);
 	assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
 	wp_dump_clear(&d);
 }
@@ -994,6 +1006,50 @@ static void a_lock_of_a_peer_is_judged_by_the_peer(void **state)
 	wp_dump_clear(&d);
 }
 
+/* 0 waits for a lock of 1, which waits for a shell, which waits for a child. */
+static void a_lock_held_for_a_child_at_work_is_well(void **state)
+{
+	static const enum wp_edge_kind kinds[] = { WP_EDGE_CHILD, WP_EDGE_PIPE,
+						   WP_EDGE_SOCKET };
+	static const char words[] = "held by thread 101, which waits";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct wp_dump d;
+
+		start(&d, 2, WP_WAIT_CHILD);
+		lock(&d, 0, 1);
+		add_process(&d, 43);
+		add_thread(&d, WP_WAIT_CHILD);
+		add_process(&d, 44);
+		add_thread(&d, WP_WAIT_SLEEP);
+		d.processes[1].is_peer = d.processes[2].is_peer = true;
+		edge(&d, kinds[i], 1, 1);
+		edge(&d, WP_EDGE_CHILD, 2, 2);
+		build(&d);
+		assert_int_equal(judge(&d, words), WP_VERDICT_NO_PROGRESS);
+		d.threads[3].state = WP_STATE_RUNNING;
+		assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+		d.threads[3].state = WP_STATE_WAITING;
+		d.threads[3].wait = WP_WAIT_POLL;
+		assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+		/* It ran between the looks, or not. */
+		d.threads[3].wait = WP_WAIT_DISK;
+		d.threads[3].times.waited_ns = SECOND - 1;
+		assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+		d.threads[3].times.waited_ns = SECOND;
+		assert_int_equal(judge(&d, words), WP_VERDICT_NO_PROGRESS);
+		d.processes[2].nlost = 1;
+		assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+		d.processes[2].nlost = 0;
+		/* It has another child, which nobody looked at. */
+		edge(&d, WP_EDGE_CHILD, 2, UINT32_MAX);
+		build(&d);
+		assert_int_equal(judge(&d, "1 lock"), WP_VERDICT_HEALTHY);
+		wp_dump_clear(&d);
+	}
+}
+
 static void disjoint_cycles_are_told_apart(void **state)
 {
 	struct wp_dump d;
@@ -1456,6 +1512,7 @@ int main(void)
 		cmocka_unit_test(a_cycle_is_one_even_if_its_threads_ran_before),
 		cmocka_unit_test(holders_that_are_not_known_are_no_progress),
 		cmocka_unit_test(a_lock_of_a_peer_is_judged_by_the_peer),
+		cmocka_unit_test(a_lock_held_for_a_child_at_work_is_well),
 		cmocka_unit_test(disjoint_cycles_are_told_apart),
 		cmocka_unit_test(a_chain_into_a_cycle_is_deadlocked_too),
 		cmocka_unit_test(the_worst_verdict_wins),
