@@ -421,6 +421,7 @@ int wp_snapshot_follow(struct wp_snapshot *snapshot)
 	links->deadline_ns = wp_clock_ns() + FOLLOW_NS;
 	rc = follow(links);
 	free(links->waits);
+	wp_tids_clear(&links->tracers);
 	free(links);
 	return rc;
 }

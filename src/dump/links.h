@@ -47,6 +47,11 @@ struct wp_links {
 	uint32_t nwaits, cap_waits;
 	/* /proc/locks, read once a round; LEN 0: not read yet. */
 	struct wp_text locks;
+	/* Threads that trace others, once TRACERS_KNOWN; all of them, unless the
+	 * search took too long. */
+	struct wp_tids tracers;
+	bool tracers_known;
+	bool tracers_cut;
 };
 
 static inline struct wp_dump_thread *

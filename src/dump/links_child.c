@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* links_child.c - waits for children: see links.h. */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "links.h"
 #include "pid_namespace.h"
 #include "wallprof/children.h"
+#include "wallprof/clock.h"
+#include "wallprof/procfs.h"
 #include "wallprof/syscall_nr.h"
+#include "wallprof/vec.h"
+
+/* The processes are asked who traces them for so long. */
+#define TRACERS_NS (1 * WP_NS_PER_S)
 
 /* The child that a vfork waits for is the last one of its thread. */
 static pid_t find_vfork_child(const struct wp_snapshot_process *process,
@@ -55,12 +64,66 @@ static int add_vfork_child(struct wp_links *links, uint32_t thread)
 		     0;
 }
 
+/* Add who traces process PID, if anybody does. */
+static int add_tracer(struct wp_tids *tracers, pid_t pid)
+{
+	uint64_t tid;
+
+	if (wp_proc_status_read(&tid, pid, "TracerPid", 10) || !tid)
+		return 0;
+	if (WP_VEC_ROOM(tracers->v, tracers->len, tracers->cap, 1))
+		return -ENOMEM;
+	tracers->v[tracers->len++] = (pid_t)tid;
+	return 0;
+}
+
+static int find_tracers(struct wp_links *links)
+{
+	uint64_t until_ns = wp_clock_ns() + TRACERS_NS;
+	DIR *dir = opendir("/proc");
+	const struct dirent *entry;
+	int rc = 0;
+
+	links->tracers_known = true;
+	links->tracers_cut = !dir;
+	while (dir && !rc && !links->tracers_cut && (entry = readdir(dir))) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		rc = add_tracer(&links->tracers,
+				(pid_t)strtol(entry->d_name, NULL, 10));
+		links->tracers_cut = wp_clock_ns() > until_ns;
+	}
+	if (dir)
+		closedir(dir);
+	return rc;
+}
+
+/* Does a thread of PROCESS trace another process, for all that is known? */
+static bool may_trace(const struct wp_links *links,
+		      const struct wp_process *process)
+{
+	for (size_t i = 0; i < links->tracers.len; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%d", (int)links->tracers.v[i]);
+		if (!faccessat(process->task_fd, name, F_OK, 0))
+			return true;
+	}
+	return links->tracers_cut;
+}
+
+/* wait4(2) ends for what a process traces as well, which need be no child of it. */
 static int add_all_children(struct wp_links *links, uint32_t thread)
 {
+	const struct wp_process *process =
+		&wp_links_process(links, thread)->process;
 	struct wp_tids pids = WP_TIDS_INIT;
-	int rc = wp_children_list(&pids,
-				  wp_links_process(links, thread)->process.pid);
+	int rc = wp_children_list(&pids, process->pid);
 
+	if (!rc && pids.len && !links->tracers_known)
+		rc = find_tracers(links);
+	if (!rc && may_trace(links, process))
+		wp_links_thread(links, thread)->open_ended = true;
 	for (size_t i = 0; i < pids.len && !rc; i++)
 		rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread, pids.v[i],
 				       "child");

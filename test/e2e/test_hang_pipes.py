@@ -152,6 +152,49 @@ def test_a_fifo_may_be_opened_by_its_name(tmp_path, way, numbers, name, status):
             proc.kill()
 
 
+# Waits for any child, or for what it traces, process argv[1], unless that is 0; its only
+# child reads a pipe of it, as strace's does for -o '|gzip >file'.
+TRACER = """
+import ctypes, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+SEIZE = 0x4206
+if int(sys.argv[1]) and ctypes.CDLL(None).ptrace(SEIZE, int(sys.argv[1]), 0, 0):
+    sys.exit("cannot trace")
+ends = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(ends[1])
+    os.read(ends[0], 1)
+    os._exit(0)
+os.close(ends[0])
+print(child, flush=True)
+os.waitpid(-1, 0x40000000)
+"""
+
+
+@pytest.mark.parametrize("traces, status", [(True, 0), (False, 3)])
+def test_a_tracer_waits_for_what_it_traces(traces, status):
+    """Which is no child of it."""
+    # PR_SET_PTRACER, for anybody, where Yama wants it.
+    traced = subprocess.Popen([
+        sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl("
+        "0x59616d61, -1, 0, 0, 0); print(flush=True); time.sleep(3600)"],
+        stdout=subprocess.PIPE)
+    traced.stdout.readline()
+    with traced, subprocess.Popen(
+            [sys.executable, "-c", TRACER, str(traced.pid * traces)],
+            stdout=subprocess.PIPE, start_new_session=True, text=True) as proc:
+        try:
+            child = int(proc.stdout.readline())
+            wait_until(lambda: is_blocked(child, (0, 63)) and
+                       is_blocked(proc.pid, (61, 260)))
+            run = wallprof("check", proc.pid, "-i", "300ms").check(status)
+            assert traces or "wait for each other" in run.out, run.out
+        finally:
+            os.killpg(proc.pid, signal.SIGKILL)
+            traced.kill()
+
+
 # Its session has lost its leader, as of what nohup(1) started before a logout; its
 # child is argv[1:].
 ORPHAN = """
