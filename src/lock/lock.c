@@ -190,7 +190,9 @@ static bool decode_join(struct wp_lock *ret, const struct wp_lock_call *call)
 enum { LEAST_GUESSED_TID = 1000 };
 
 /* A lock of the program's own, which waits by futex(2) itself: the word that it
- * sleeps on has the tid of a thread of the process. */
+ * sleeps on has the tid of a thread of the process.  One that the kernel clears when the
+ * thread ends (CLONE_CHILD_CLEARTID) is waited for by who joins the thread: it has no
+ * flags, and is woken as one that is not private. */
 static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
 {
 	uint32_t word;
@@ -203,6 +205,10 @@ static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
 	tid = word < LEAST_GUESSED_TID ? 0 : wp_lock_find_thread(call, word);
 	if (!tid)
 		return false;
+	if (!call->is_private && call->cmd == FUTEX_WAIT && word == call->val) {
+		*ret = wp_lock_of_join(call, tid);
+		return true;
+	}
 	*ret = (struct wp_lock){
 		.kind = WP_LOCK_FUTEX,
 		.holder = WP_HOLDER_THREAD,

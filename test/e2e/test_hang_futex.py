@@ -8,10 +8,12 @@ from test_hang_pipes import is_blocked
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile uint32_t word;
@@ -30,12 +32,34 @@ __attribute__((noinline)) void __pthread_cond_wait_common(void)
 	futex_wait(word, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME);
 }
 
+static int sleep_for_long(void *arg)
+{
+	struct timespec hour = { 3600, 0 };
+
+	(void)arg;
+	return (int)syscall(SYS_nanosleep, &hour, NULL);
+}
+
+/* As Zig's Thread.join does: the kernel clears the thread's tid, and wakes. */
+static void join_by_tid(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	if (clone(sleep_for_long, stack + sizeof(stack),
+		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		  CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+		  NULL, &word, NULL, &word) > 0)
+		futex_wait(word, FUTEX_WAIT);
+}
+
 int main(int argc, char **argv)
 {
 	printf("READY pid=%d\n", (int)getpid());
 	fflush(stdout);
 	if (argc > 1 && !strcmp(argv[1], "condvar"))
 		__pthread_cond_wait_common();
+	else if (argc > 1 && !strcmp(argv[1], "tid"))
+		join_by_tid();
 	return 1;
 }
 """
@@ -43,7 +67,8 @@ FUTEX = 202, 98
 
 
 @pytest.mark.parametrize("mode, status, words", [
-    ("condvar", 0, "1 thread, all idle between the looks: 1 condvar")])
+    ("condvar", 0, "1 thread, all idle between the looks: 1 condvar"),
+    ("tid", 0, "2 threads, all idle between the looks: 1 join, 1 sleep")])
 def test_a_word_of_its_own(start, build, tmp_path, mode, status, words):
     target = start(build(tmp_path, "gcc", "-g", "-pthread", source=SOURCE,
                          suffix=".c"), mode)

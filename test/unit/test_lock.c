@@ -1327,8 +1327,8 @@ static int32_t find_any(void *ctx, int32_t own)
 }
 
 /* What a thread of a program waits for that has a lock of its own, with WORD. */
-static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
-				enum wp_wait wait)
+static struct waiter decode_word(uint32_t word, uint32_t val, uint32_t op,
+				 const char *frame, enum wp_wait wait)
 {
 	struct target target = { .avma = BASE,
 				 .bytes = (const unsigned char *)&word,
@@ -1338,11 +1338,17 @@ static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
 	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = wait,
-			    .args = { BASE, WAIT | PRIVATE, val } };
+			    .args = { BASE, op, val } };
 
 	add_frame(&t, frame, PROGRAM);
 	decode(&t, &query);
 	return t;
+}
+
+static struct waiter decode_own(uint32_t word, uint32_t val, const char *frame,
+				enum wp_wait wait)
+{
+	return decode_word(word, val, WAIT | PRIVATE, frame, wait);
 }
 
 static void
@@ -1368,6 +1374,33 @@ a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program(void **state)
 	assert_int_equal(t.lock.holder, WP_HOLDER_NONE);
 }
 
+/* As Zig's Thread.join waits. */
+static void a_word_that_the_kernel_clears_is_a_join(void **state)
+{
+	struct waiter t = decode_word(LIVE, LIVE, WAIT, "Thread.join",
+				      WP_WAIT_FUTEX);
+	static const struct {
+		uint32_t word, op;
+	} locks[] = {
+		{ LIVE, WAIT | PRIVATE },
+		{ W(LIVE), WAIT },
+		{ LIVE, WAIT_BITSET },
+	};
+
+	(void)state;
+	assert_int_equal(t.lock.kind, WP_LOCK_JOIN);
+	assert_int_equal(t.lock.owner_tid, LIVE_HERE);
+	assert_int_equal(t.lock.avma, BASE);
+	assert_int_equal(t.wait, WP_WAIT_JOIN);
+	for (size_t i = 0; i < sizeof(locks) / sizeof(*locks); i++) {
+		t = decode_word(locks[i].word, locks[i].word, locks[i].op,
+				"own_lock", WP_WAIT_FUTEX);
+		assert_int_equal(t.lock.kind, WP_LOCK_FUTEX);
+		assert_int_equal(t.lock.owner_tid, LIVE_HERE);
+		assert_int_equal(t.wait, WP_WAIT_LOCK);
+	}
+}
+
 static void a_small_word_is_a_state_and_no_tid(void **state)
 {
 	struct waiter t = decode_own(1000, 1000, "own_lock", WP_WAIT_FUTEX);
@@ -1388,6 +1421,7 @@ int main(void)
 		cmocka_unit_test(a_condvar_is_one_object),
 		cmocka_unit_test(
 			a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program),
+		cmocka_unit_test(a_word_that_the_kernel_clears_is_a_join),
 		cmocka_unit_test(a_small_word_is_a_state_and_no_tid),
 		cmocka_unit_test(each_kind_is_told),
 		cmocka_unit_test(what_fails_a_check_is_not_guessed),
