@@ -58,19 +58,28 @@ struct wp_socket {
 	size_t text;
 };
 
+enum { WP_FDINFO_MISSED = 64 };
+
 struct wp_fdinfo {
 	/* Directory /proc/PID, borrowed. */
 	int proc_fd;
-	/* sockets[0..nsockets), sorted by inode, and their NUL-terminated
+	/* sockets[0..nsockets), by inode if IS_SORTED, and their NUL-terminated
 	 * descriptions texts[0..texts_len); owned. */
 	struct wp_socket *sockets;
 	size_t nsockets, cap_sockets;
+	bool is_sorted;
 	char *texts;
 	size_t texts_len, texts_cap;
 	/* Buffer for the tables of /proc/PID/net. */
 	struct wp_text file;
 	/* CLOCK_MONOTONIC when the tables were last read; 0: never. */
 	uint64_t read_ns;
+	/* The CPU time that it took. */
+	uint64_t cost_ns;
+	/* The last inodes for which tables were read that had them not; missed[NMISSED
+	 * modulo its size] is the oldest. */
+	uint64_t missed[WP_FDINFO_MISSED];
+	size_t nmissed;
 };
 
 /* PROC_FD is borrowed. */

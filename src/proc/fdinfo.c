@@ -13,7 +13,13 @@
 
 #include "wallprof/clock.h"
 
-enum { NET_FILE_MAX = 32 << 20 };
+enum {
+	NET_FILE_MAX = 32 << 20,
+	/* The tables are read again after so many times what that took; for a socket
+	 * that they had not, after as many of these times. */
+	REST = 20,
+	MISSED_RESTS = 10,
+};
 
 #define REREAD_NS (200 * WP_NS_PER_MS)
 
@@ -106,6 +112,7 @@ static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
 	static const char *const names[] = { "tcp",  "tcp6",	"udp",
 					     "udp6", "unix",	"raw",
 					     "raw6", "netlink", "packet" };
+	uint64_t cpu_ns = wp_clock_cpu_ns();
 	char path[32];
 	int rc = 0;
 
@@ -120,7 +127,32 @@ static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
 			rc = wp_fdinfo_parse_net(fi, names[i], fi->file.data,
 						 fi->file.len);
 	}
+	fi->cost_ns = wp_clock_cpu_ns() - cpu_ns;
 	return rc;
+}
+
+/* Did the tables lack INO when they were read for it?  A vsock is in none of them, nor is a
+ * TCP socket before it has an address. */
+static bool was_missed(const struct wp_fdinfo *fi, uint64_t ino)
+{
+	for (size_t i = 0; i < WP_FDINFO_MISSED; i++)
+		if (fi->missed[i] == ino)
+			return true;
+	return false;
+}
+
+/* Are the tables to be read at NOW_NS for INO, which they lack? */
+static bool is_due(const struct wp_fdinfo *fi, uint64_t ino, uint64_t now_ns)
+{
+	uint64_t wait_ns = REST * fi->cost_ns;
+
+	if (!fi->read_ns)
+		return true;
+	if (wait_ns < REREAD_NS)
+		wait_ns = REREAD_NS;
+	if (was_missed(fi, ino))
+		wait_ns *= MISSED_RESTS;
+	return now_ns - fi->read_ns >= wait_ns;
 }
 
 static int describe_socket(struct wp_fdinfo *fi, const char *link,
@@ -129,10 +161,12 @@ static int describe_socket(struct wp_fdinfo *fi, const char *link,
 	uint64_t ino = strtoull(link + strlen("socket:["), NULL, 10);
 	const char *text = wp_fdinfo_find_socket(fi, ino);
 
-	if (!text && (!fi->read_ns || now_ns - fi->read_ns >= REREAD_NS)) {
+	if (!text && is_due(fi, ino, now_ns)) {
 		if (read_tables(fi, now_ns))
 			return -ENOMEM;
 		text = wp_fdinfo_find_socket(fi, ino);
+		if (!text && !was_missed(fi, ino))
+			fi->missed[fi->nmissed++ % WP_FDINFO_MISSED] = ino;
 	}
 	put(ret, text ? text : link);
 	return 0;

@@ -29,6 +29,7 @@ static int add_socket(struct wp_fdinfo *fi, uint64_t ino, const char *text)
 	memcpy(fi->texts + fi->texts_len, text, len);
 	fi->sockets[fi->nsockets++] = (struct wp_socket){ ino, fi->texts_len };
 	fi->texts_len += len;
+	fi->is_sorted = false;
 	return 0;
 }
 
@@ -177,9 +178,6 @@ int wp_fdinfo_parse_net(struct wp_fdinfo *fi, const char *name,
 		}
 		p = nl ? nl + 1 : end;
 	}
-	if (fi->nsockets)
-		qsort(fi->sockets, fi->nsockets, sizeof(*fi->sockets),
-		      compare_sockets);
 	return rc;
 }
 
@@ -187,6 +185,10 @@ const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino)
 {
 	const struct wp_socket key = { ino, 0 }, *found = NULL;
 
+	if (fi->nsockets && !fi->is_sorted)
+		qsort(fi->sockets, fi->nsockets, sizeof(*fi->sockets),
+		      compare_sockets);
+	fi->is_sorted = true;
 	if (fi->nsockets)
 		found = bsearch(&key, fi->sockets, fi->nsockets,
 				sizeof(*fi->sockets), compare_sockets);

@@ -21,6 +21,8 @@ static const char *table_of(const char *line, size_t len)
 
 static void check_sockets(struct wp_fdinfo *fi)
 {
+	/* It sorts them. */
+	(void)wp_fdinfo_find_socket(fi, 0);
 	for (size_t i = 0; i < fi->nsockets; i++) {
 		const struct wp_socket *s = &fi->sockets[i];
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "guarded.h"
+#include "wallprof/clock.h"
 #include "wallprof/fdinfo.h"
 
 static const char tcp_text[] =
@@ -192,6 +193,7 @@ static void tables_are_not_read_at_every_look(void **state)
 	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000, &desc), 0);
 	assert_string_equal(desc.text, "unix (unnamed)");
+	fi.cost_ns = 0;
 	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 	assert_int_equal(wp_fdinfo_describe(&fi, fd, 2000, &desc), 0);
 	assert_int_equal(strncmp(desc.text, "socket:[", 8), 0);
@@ -205,6 +207,45 @@ static void tables_are_not_read_at_every_look(void **state)
 }
 
 /* The text of socket INO in table NAME of LINES under a heading; NULL: none. */
+static uint64_t read_at(struct wp_fdinfo *fi, int fd, uint64_t now_ns)
+{
+	struct wp_fd_desc desc;
+
+	assert_int_equal(wp_fdinfo_describe(fi, fd, now_ns, &desc), 0);
+	return fi->read_ns;
+}
+
+/* Nor more often than a twentieth of the time is enough for, nor as often for sockets
+ * that they lack: those for IPv4 get an address later. */
+static void tables_are_read_seldom_if_that_is_dear_or_in_vain(void **state)
+{
+	int proc_fd = open("/proc/self", O_RDONLY), fds[2];
+	struct wp_fdinfo fi;
+
+	(void)state;
+	wp_fdinfo_init(&fi, proc_fd);
+	for (int i = 0; i < 2; i++)
+		fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(read_at(&fi, fds[0], 1000), 1000);
+	assert_true(fi.cost_ns > 0);
+	fi.cost_ns = WP_NS_PER_S;
+	assert_int_equal(read_at(&fi, fds[1], 19 * WP_NS_PER_S), 1000);
+	assert_int_equal(read_at(&fi, fds[0], 21 * WP_NS_PER_S), 1000);
+	assert_int_equal(read_at(&fi, fds[1], 21 * WP_NS_PER_S),
+			 21 * WP_NS_PER_S);
+	/* Both are known to be missing. */
+	fi.cost_ns = 0;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(read_at(&fi, fds[i], 22 * WP_NS_PER_S),
+				 21 * WP_NS_PER_S);
+	assert_int_equal(read_at(&fi, fds[0], 23 * WP_NS_PER_S),
+			 23 * WP_NS_PER_S);
+	for (int i = 0; i < 2; i++)
+		close(fds[i]);
+	close(proc_fd);
+	wp_fdinfo_clear(&fi);
+}
+
 static void assert_socket(const char *name, const char *lines, uint64_t ino,
 			  const char *want)
 {
@@ -373,6 +414,8 @@ int main(void)
 		cmocka_unit_test(links_tell_kinds),
 		cmocka_unit_test(own_descriptors_are_told),
 		cmocka_unit_test(tables_are_not_read_at_every_look),
+		cmocka_unit_test(
+			tables_are_read_seldom_if_that_is_dear_or_in_vain),
 	};
 
 	return cmocka_run_group_tests_name("fdinfo", tests, NULL, NULL);
