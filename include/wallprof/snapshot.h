@@ -89,8 +89,8 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 WP_MUST_CHECK
 int wp_snapshot_follow(struct wp_snapshot *snapshot);
 
-/* After the last process: mark a thread that has run since it was sampled as
- * open_ended, as its wait is over, unless it waits for a lock or thread of its
+/* After the last process: mark a thread that has run since it was sampled, or is about
+ * to, as open_ended, as its wait is over, unless it waits for a lock or thread of its
  * process and none of those that hold it has run: a signal woke it.  All other
  * waits held at one moment, when the sampling of the last process began. */
 void wp_snapshot_finish(struct wp_snapshot *snapshot);

@@ -396,12 +396,21 @@ static bool waits_for_holder(const struct wp_dump_thread *t)
 	       t->lock.kind != WP_LOCK_FUTEX;
 }
 
+/* Has THREAD run since its sample, or been woken?  One that was woken and has not had a
+ * CPU yet has the same timeslices. */
 static bool has_run(const struct wp_snapshot *snapshot, uint32_t thread)
 {
 	const struct wp_dump_thread *t = &snapshot->dump.threads[thread];
+	const struct wp_process *process =
+		&snapshot->processes[t->process]->process;
+	struct wp_proc_stat stat;
+	char text[4096];
+	ssize_t n = wp_thread_times_file(process, t->tid, "stat", text,
+					 sizeof(text));
 
-	return wp_thread_times_slices(&snapshot->processes[t->process]->process,
-				      t->tid) != t->times.slices_after;
+	return (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+		stat.state_char == 'R') ||
+	       wp_thread_times_slices(process, t->tid) != t->times.slices_after;
 }
 
 /* May THREAD, which has run since its sample, have got what it waited for?  If it

@@ -17,6 +17,7 @@
 #include "../../src/dump/thread_times.h"
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
+#include "wallprof/snapshot.h"
 
 static sem_t begun, never;
 static pid_t waiter_tid;
@@ -248,6 +249,33 @@ static void a_wait_goes_on_while_the_thread_sleeps(void **state)
 	assert_true(wp_thread_times_same_wait(&t, &view, &self));
 }
 
+/* This thread runs, and has since it was put on its CPU. */
+static void what_was_woken_waits_no_longer(void **state)
+{
+	struct wp_snapshot_process process = { .process = self };
+	struct wp_snapshot_process *processes[] = { &process };
+	struct wp_snapshot snapshot = { .dump = WP_DUMP_INIT,
+					.processes = processes };
+	const pid_t tids[] = { gettid(), waiter_tid };
+
+	(void)state;
+	assert_non_null(wp_dump_add_process(&snapshot.dump));
+	for (uint32_t i = 0; i < 2; i++) {
+		struct wp_dump_thread *t = wp_dump_add_thread(&snapshot.dump);
+		struct wp_edge *e = wp_dump_add_edge(&snapshot.dump);
+
+		assert_true(t && e);
+		t->tid = tids[i];
+		t->state = WP_STATE_WAITING;
+		t->times.slices_after = wp_thread_times_slices(&self, tids[i]);
+		e->from = i;
+	}
+	wp_snapshot_finish(&snapshot);
+	assert_true(snapshot.dump.threads[0].open_ended);
+	assert_false(snapshot.dump.threads[1].open_ended);
+	wp_dump_clear(&snapshot.dump);
+}
+
 static void a_stop_in_which_another_took_the_cpu_ends_no_wait(void **state)
 {
 	const struct wp_thread_view view = { .schedstat_fd = -1,
@@ -275,6 +303,7 @@ int main(void)
 		cmocka_unit_test(
 			a_thread_that_ran_before_its_sample_has_no_wait),
 		cmocka_unit_test(a_wait_goes_on_while_the_thread_sleeps),
+		cmocka_unit_test(what_was_woken_waits_no_longer),
 		cmocka_unit_test(
 			a_stop_in_which_another_took_the_cpu_ends_no_wait),
 		cmocka_unit_test(a_cpu_that_no_look_found_is_read),
