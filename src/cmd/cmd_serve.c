@@ -229,7 +229,13 @@ static void reap(struct serve *s)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		/* A recorder may hold a thread of its target. */
+		if (WIFSTOPPED(status)) {
+			if (pid != s->pusher.pid && pid != s->http)
+				kill(pid, SIGCONT);
+			continue;
+		}
 		if (pid == s->pusher.pid)
 			wp_pusher_reap(&s->pusher, status);
 		else if (pid != s->http)

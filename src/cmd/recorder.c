@@ -20,6 +20,7 @@
 #include "parts.h"
 #include "recording.h"
 #include "serve_writer.h"
+#include "signals.h"
 #include "wallprof/clock.h"
 #include "wallprof/packet.h"
 
@@ -422,7 +423,7 @@ static int record(struct recorder *c, struct wp_err *err)
 {
 	int rc = wp_recording_tick(&c->r, err);
 
-	while (!rc && !c->is_over) {
+	while (!rc && !c->is_over && !wp_interrupts) {
 		uint64_t now = wp_clock_ns();
 
 		/* Its last minutes are over, too. */
@@ -452,6 +453,8 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
 	int rc;
 
 	prctl(PR_SET_NAME, "wp-recorder");
+	/* It ends between two ticks, when no thread is held. */
+	wp_signals_catch(1);
 	c->r.options = options;
 	c->digest.parts.v = parts;
 	c->sock = sock;
@@ -467,5 +470,9 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
 	wp_recording_end(&c->r);
+	if (wp_interrupts) {
+		signal(SIGTERM, SIG_DFL);
+		raise(SIGTERM);
+	}
 	return rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }

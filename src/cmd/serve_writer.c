@@ -14,10 +14,25 @@
 
 #include "signals.h"
 #include "wallprof/packet.h"
+#include "wallprof/tracer.h"
 
 /* CPU and wall time of an answer. */
-enum { WRITER_S = 120 };
+enum {
+	WRITER_S = 120,
+	/* Past that, until it no longer holds a thread. */
+	GRACE_S = 5,
+};
 #define ANSWER_MAX ((uint64_t)256 << 20)
+
+/* Its time is over, or its recorder has ended: end as soon as no thread is held, and
+ * soon in any case. */
+static void on_end(int sig)
+{
+	(void)sig;
+	signal(SIGALRM, SIG_DFL);
+	alarm(GRACE_S);
+	raise(WP_SIGNAL_AT_ONCE);
+}
 
 /* A target that it looks at may be hostile. */
 static void write_answer(struct wp_recording *r,
@@ -27,14 +42,17 @@ static void write_answer(struct wp_recording *r,
 	struct rlimit size = { ANSWER_MAX, ANSWER_MAX };
 	/* It may record first. */
 	const uint32_t seconds = WRITER_S + job->ask.seconds;
-	struct rlimit cpu = { seconds, seconds };
+	struct rlimit cpu = { seconds, seconds + GRACE_S };
 	struct wp_serve_answer a = { 0 };
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "wp-answer");
-	signal(SIGALRM, SIG_DFL);
+	/* What the recorder holds is not held here. */
+	wp_tracer_nheld = 0;
 	/* What is too large is an error of write(2). */
-	signal(SIGXFSZ, SIG_IGN);
+	wp_signals_end_at_once(NULL, NULL);
+	signal(SIGALRM, on_end);
+	signal(SIGXCPU, on_end);
+	prctl(PR_SET_PDEATHSIG, SIGALRM);
 	alarm(seconds);
 	setrlimit(RLIMIT_FSIZE, &size);
 	setrlimit(RLIMIT_CPU, &cpu);
@@ -68,13 +86,25 @@ int wp_writer_start(struct wp_writer *w, struct wp_recording *r,
 	return pid < 0 ? -EAGAIN : 0;
 }
 
+/* Somebody may have stopped it while it holds a thread. */
+static void go_on(const struct wp_writer *w)
+{
+	siginfo_t info = { 0 };
+
+	if (!waitid(P_PID, (id_t)w->pid, &info, WSTOPPED | WNOHANG) &&
+	    info.si_pid)
+		kill(w->pid, SIGCONT);
+}
+
 int wp_writer_take(struct wp_writer *w, struct wp_serve_answer *ret)
 {
 	int fd;
 	ssize_t n = wp_packet_take(w->result, ret, sizeof(*ret), false, &fd, 1);
 
-	if (n == -EAGAIN)
+	if (n == -EAGAIN) {
+		go_on(w);
 		return -EAGAIN;
+	}
 	if (fd >= 0)
 		close(fd);
 	if (n != sizeof(*ret))

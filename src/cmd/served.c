@@ -66,6 +66,12 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 {
 	sigset_t none;
 
+	/* Whoever is stopped holds what it stopped: what a terminal or kill(2) does to
+	 * the group is for the first process alone (worker.h). */
+	setpgid(0, 0);
+	signal(SIGTSTP, SIG_IGN);
+	signal(SIGTTIN, SIG_IGN);
+	signal(SIGTTOU, SIG_IGN);
 	for (size_t i = 0; i < s->n; i++)
 		close(s->v[i].sock);
 	if (s->answers >= 0)

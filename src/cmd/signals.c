@@ -118,7 +118,8 @@ static void end_if_asked(void)
 {
 	if (!wp_interrupts)
 		return;
-	remove_files(files);
+	if (remove_files)
+		remove_files(files);
 	end();
 }
 
@@ -129,6 +130,9 @@ void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx)
 	wp_tracer_on_release = end_if_asked;
 	on_interrupt = end_if_asked;
 	wp_signals_catch(2);
+	/* One may have come before. */
+	if (!wp_tracer_nheld)
+		end_if_asked();
 }
 
 void wp_signals_put_off(int each)

@@ -27,9 +27,9 @@ void wp_signals_catch(int each);
  * may be a pipe that nobody reads, at which stdio(3) goes on to wait. */
 void wp_signals_leave(void);
 
-/* Catch the same signals, and end by the first at any moment at which no thread is
- * held (tracer.h), after REMOVE(CTX), which must be safe in a signal handler
- * (signal-safety(7)). */
+/* Catch the same signals, and end by the first, also by one that was counted before, at
+ * any moment at which no thread is held (tracer.h), after REMOVE(CTX), which must be
+ * safe in a signal handler (signal-safety(7)); REMOVE may be NULL. */
 void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx);
 
 /* After that: count them, as wp_signals_catch does. */

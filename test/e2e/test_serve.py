@@ -37,7 +37,8 @@ class Unix(http.client.HTTPConnection):
 class Server:
     """wallprof serve on a unix socket and, if asked for, a port."""
 
-    def __init__(self, tmp_path, *words, tcp=False, under=()):
+    def __init__(self, tmp_path, *words, tcp=False, under=(),
+                 **kwargs):
         self.path = str(tmp_path / "socket")
         self.port, self.said = None, b""
         listen = ["--listen", f"unix:{self.path}"]
@@ -48,7 +49,7 @@ class Server:
             listen += ["--listen", f"127.0.0.1:{self.port}"]
         self.tool = subprocess.Popen(
             [*under, WALLPROF, "serve", *listen, *(str(w) for w in words)],
-            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **kwargs)
 
     def ask(self, path, method="GET", headers=None):
         """Status, headers, body."""
