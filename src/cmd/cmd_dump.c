@@ -71,6 +71,7 @@ static void close_session(struct session *s, int rc, const struct wp_err *err)
 	if (rc)
 		wp_say("wallprof: %s", err->msg);
 	wp_output_file_discard(&s->out);
+	wp_signals_forget_files();
 	wp_snapshot_clear(&s->snapshot);
 	wp_dumped_clear(&s->dumped);
 }

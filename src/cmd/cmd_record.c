@@ -357,6 +357,7 @@ int wp_cmd_record(const struct wp_options *options)
 				 wp_record_result_judge(&r.result);
 	}
 	wp_profile_files_discard(&r.result.files);
+	wp_signals_forget_files();
 	wp_sampler_free(r.sampler);
 	wp_follow_clear(&r.follow);
 	wp_recorded_clear(&r.recorded);

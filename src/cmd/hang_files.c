@@ -10,20 +10,47 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "signals.h"
 #include "wallprof/clock.h"
 #include "wallprof/history.h"
 #include "wallprof/io.h"
 #include "wallprof/output.h"
 
 #define PREFIX "wallprof-hang-"
+/* What is being written, and how long it stays if nobody goes on. */
+#define PART ".part-"
+enum { PART_S = 600 };
 
 /* Names begin with the time: they sort by age. */
 static int is_ours(const struct dirent *entry)
 {
 	return !strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1);
+}
+
+static int is_part(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, PART PREFIX, sizeof(PART PREFIX) - 1);
+}
+
+/* Remove what a writer that was killed has left: others may be writing. */
+static void remove_parts(int dir)
+{
+	struct dirent **v;
+	struct stat st;
+	int n = scandirat(dir, ".", &v, is_part, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		if (!fstatat(dir, v[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    time(NULL) - st.st_mtime > PART_S)
+			unlinkat(dir, v[i]->d_name, 0);
+		free(v[i]);
+	}
+	if (n >= 0)
+		free(v);
 }
 
 void wp_hang_files_prune(int dir, size_t most)
@@ -38,6 +65,7 @@ void wp_hang_files_prune(int dir, size_t most)
 	}
 	if (n >= 0)
 		free(v);
+	remove_parts(dir);
 }
 
 /* "wallprof-hang-20261123T074500Z-redis-server-4711"; what others named has letters
@@ -64,33 +92,43 @@ static void make_stem(const struct wp_recording *r, char *stem, size_t size)
 struct files {
 	int dir;
 	char stem[96];
-	const char *written[3];
-	size_t nwritten;
+	char parts[3][128];
+	size_t nparts;
 };
 
 static FILE *begin_file(struct files *f, const char *ending)
 {
-	char name[128];
+	char *name = f->parts[f->nparts];
 	int fd;
 
-	snprintf(name, sizeof(name), "%s.%s", f->stem, ending);
+	snprintf(name, sizeof(f->parts[0]), PART "%s.%s", f->stem, ending);
 	fd = openat(f->dir, name,
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return NULL;
-	f->written[f->nwritten++] = ending;
+	f->nparts++;
 	return fdopen(fd, "w");
 }
 
 /* Half of what was found out is of no use, and the disk may be full. */
-static void remove_all(struct files *f)
+static void remove_all(const void *files)
 {
-	char name[128];
+	const struct files *f = files;
 
-	for (size_t i = 0; i < f->nwritten; i++) {
-		snprintf(name, sizeof(name), "%s.%s", f->stem, f->written[i]);
-		unlinkat(f->dir, name, 0);
+	for (size_t i = 0; i < f->nparts; i++)
+		unlinkat(f->dir, f->parts[i], 0);
+}
+
+/* All are whole: give them their names, the dump the last. */
+static int name_all(struct files *f)
+{
+	for (; f->nparts; f->nparts--) {
+		const char *part = f->parts[f->nparts - 1];
+
+		if (renameat(f->dir, part, f->dir, part + sizeof(PART) - 1))
+			return -errno;
 	}
+	return 0;
 }
 
 static int end_file(FILE *out, int rc)
@@ -152,6 +190,7 @@ static int write_all(struct files *f, struct wp_recording *r,
 	uint64_t from_ns = job->from_ns, to_ns = job->to_ns;
 	int rc = write_dump(f, r, job);
 
+	wp_signals_end_at_once(remove_all, f);
 	if (!rc)
 		rc = wp_history_view(&r->history, &r->profile, &from_ns,
 				     &to_ns);
@@ -161,7 +200,10 @@ static int write_all(struct files *f, struct wp_recording *r,
 		rc = write_format(f, r, WP_FORMAT_HTML, "html");
 	if (!rc)
 		rc = write_format(f, r, WP_FORMAT_PPROF, "pb.gz");
-	return rc;
+	if (rc)
+		return rc;
+	wp_signals_put_off(2);
+	return name_all(f);
 }
 
 void wp_hang_files_write(struct wp_recording *r,
@@ -181,6 +223,7 @@ void wp_hang_files_write(struct wp_recording *r,
 		rc = write_all(&f, r, job);
 	if (rc && f.dir >= 0)
 		remove_all(&f);
+	wp_signals_forget_files();
 	ret->status = rc ? 500 : 200;
 	if (rc)
 		snprintf(ret->text, sizeof(ret->text), "%.300s: %s", path,

@@ -135,6 +135,11 @@ void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx)
 		end_if_asked();
 }
 
+void wp_signals_forget_files(void)
+{
+	remove_files = NULL;
+}
+
 void wp_signals_put_off(int each)
 {
 	weight = each;

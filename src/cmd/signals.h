@@ -32,6 +32,9 @@ void wp_signals_leave(void);
  * safe in a signal handler (signal-safety(7)); REMOVE may be NULL. */
 void wp_signals_end_at_once(void (*remove)(const void *ctx), const void *ctx);
 
+/* What REMOVE would remove is done, or gone: CTX may go, too. */
+void wp_signals_forget_files(void);
+
 /* After that: count them, as wp_signals_catch does. */
 void wp_signals_put_off(int each);
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve --on-hang`: what is kept of a process that comes to hang, and that
 nothing is kept of one that does not."""
+import contextlib
 import os
+import signal
 import subprocess
 
 import pytest
 
 import pprof_check
-from conftest import WALLPROF, wait_until
+from conftest import WALLPROF, children_of, wait_until
 from test_serve import serve  # noqa: F401  pylint: disable=unused-import
 
 
@@ -42,6 +44,26 @@ def test_a_deadlock_is_kept_once(start, serve, tmp_path):  # noqa: F811
     wait_until(lambda: server.metric("wallprof_checks_total{") >= 2, pause=0.2)
     assert server.metric("wallprof_hangs_kept_total{") == 1
     server.end()
+    target.assert_unharmed()
+
+
+def test_an_end_leaves_no_half_of_a_hang(start, serve, tmp_path):  # noqa: F811
+    """SIGTERM, as `systemctl stop` does it, as soon as the first file is there."""
+    place = tmp_path / "hangs"
+    place.mkdir()
+    target = start("hang", "abba")
+    server = serve("--on-hang", place, target.pid)
+    wait_until(lambda: list(place.iterdir()), pause=0)
+    for recorder in children_of(server.tool.pid):
+        for writer in children_of(recorder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(writer, signal.SIGTERM)
+    server.end()
+    # Who writes them ends when its recorder has.
+    wait_until(lambda: len(kept(place)) in (0, 3) and
+               not any(n.startswith(".") for n in kept(place)), 10)
+    for profile in place.glob("*.pb.gz"):
+        pprof_check.load(str(profile))
     target.assert_unharmed()
 
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../src/cmd/hang_files.h"
@@ -213,6 +214,33 @@ static void the_newest_files_stay(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+static void what_a_writer_left_goes_when_it_is_old(void **state)
+{
+	static const char *const names[] = { ".part-wallprof-hang-a.txt",
+					     ".part-wallprof-hang-b.txt",
+					     ".part-of-another" };
+	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
+	char path[] = "/tmp/wallprof-test-XXXXXX";
+	int dir, fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < 3; i++) {
+		fd = openat(dir, names[i], O_WRONLY | O_CREAT | O_CLOEXEC,
+			    0600);
+		assert_true(fd >= 0);
+		if (i != 1)
+			assert_int_equal(futimens(fd, old), 0);
+		close(fd);
+	}
+	wp_hang_files_prune(dir, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(!unlinkat(dir, names[i], 0), i > 0);
+	close(dir);
+	assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +253,7 @@ int main(void)
 		cmocka_unit_test(
 			threads_that_share_an_entry_are_counted_while_they_live),
 		cmocka_unit_test(the_newest_files_stay),
+		cmocka_unit_test(what_a_writer_left_goes_when_it_is_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
