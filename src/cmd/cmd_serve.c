@@ -305,7 +305,7 @@ static void search_again(struct serve *s)
 	size_t n = s->served.n;
 
 	searches = 0;
-	s->search_is_said = false;
+	s->search_is_said = s->served.full_is_said = false;
 	memset(s->served.failed, 0, sizeof(s->served.failed));
 	if (!search(s))
 		wp_say("wallprof: searched again; processes served: %zu, new "

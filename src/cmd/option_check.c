@@ -130,6 +130,12 @@ static int check_serve(struct wp_options *o, struct wp_err *err)
 				  "\"%s\" with --children, --tree, --name, "
 				  "--cgroup or --all: give a PID, or --name %s",
 				  o->served[0], o->served[0]);
+	if (!many && o->npids > WP_SERVED_MAX)
+		return wp_err_set(err, -EINVAL,
+				  "serve records %d processes at most, each by "
+				  "itself: choose more by --name, --cgroup or "
+				  "--all, which are recorded together",
+				  WP_SERVED_MAX);
 	if (o->children && !o->npids)
 		return wp_err_set(
 			err, -EINVAL,

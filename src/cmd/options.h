@@ -18,6 +18,8 @@
 enum {
 	WP_FILES_MAX = 2,
 	WP_PIDS_MAX = 1000,
+	/* Processes that serve records each by itself. */
+	WP_SERVED_MAX = 64,
 	WP_WORDS_MAX = 64,
 	WP_LISTENS_MAX = 4,
 	WP_CHOSEN_MAX = 16,

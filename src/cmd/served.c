@@ -86,6 +86,39 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 	exit(wp_recorder_run(s->options, pid, sock, s->parts));
 }
 
+/* Have the recorder end whose process ended longest ago.  False: all of them live. */
+static bool make_room(struct wp_served *s)
+{
+	struct wp_served_one *oldest = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct wp_served_one *one = &s->v[i];
+
+		if (one->sock >= 0 && one->ended_ns &&
+		    (!oldest || one->ended_ns < oldest->ended_ns))
+			oldest = one;
+	}
+	if (!oldest)
+		return false;
+	close(oldest->sock);
+	oldest->sock = -1;
+	return true;
+}
+
+/* PID waits for the next search, by which there may be room. */
+static void leave_out(struct wp_served *s, pid_t pid)
+{
+	if (make_room(s))
+		return;
+	s->nleft_out++;
+	if (!s->full_is_said)
+		wp_say("wallprof: %d processes are recorded, and no more can "
+		       "be: %d is left out, and whatever comes until one of "
+		       "them ends",
+		       WP_SERVED_MAX, pid);
+	s->full_is_said = true;
+}
+
 static int start(struct wp_served *s, pid_t pid)
 {
 	struct wp_served_one *one = &s->v[s->n];
@@ -93,7 +126,7 @@ static int start(struct wp_served *s, pid_t pid)
 	pid_t child;
 
 	if (s->n == WP_SERVED_MAX) {
-		s->nleft_out++;
+		leave_out(s, pid);
 		return 0;
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
@@ -178,6 +211,8 @@ static void take_packet(struct wp_served *s, struct wp_served_one *one,
 	if (n == sizeof(one->status)) {
 		memcpy(&one->status, packet, sizeof(one->status));
 		one->status.name[sizeof(one->status.name) - 1] = '\0';
+		if (one->status.has_ended && !one->ended_ns)
+			one->ended_ns = wp_clock_ns();
 	} else if (n == sizeof(a)) {
 		memcpy(&a, packet, sizeof(a));
 		if (a.id & WP_PUSHER_ID)

@@ -11,7 +11,6 @@
 #include "recorder.h"
 
 enum {
-	WP_SERVED_MAX = 64,
 	/* As many clients as there can be. */
 	WP_SERVED_ASKS_MAX = 128,
 	/* That are left alone for a while. */
@@ -25,8 +24,10 @@ struct wp_served_one {
 	/* Of it; 0: it has ended. */
 	pid_t recorder;
 	int sock;
-	/* The last that came. */
+	/* The last that came; and when it first said that the process has ended, 0: it
+	 * has not. */
 	struct wp_recorder_status status;
+	uint64_t ended_ns;
 	/* What the pusher has asked and has no answer to, 0: nothing; the time that
 	 * was asked for last; and whether that was the last, as the process has
 	 * ended. */
@@ -52,8 +53,9 @@ struct wp_served {
 	 * none. */
 	struct wp_part *parts;
 	uint64_t searched_ns;
-	/* Processes for which there was no room. */
+	/* Times that a process found no room; and whether that is said. */
 	uint64_t nleft_out;
+	bool full_is_said;
 	/* Recorders that ended otherwise than they should; the last of them: of which
 	 * process and when, NFAILED being the place of the next. */
 	uint64_t nfailed;
@@ -65,7 +67,9 @@ struct wp_served {
 
 /* Find the processes that the command line names and start a recorder for each that
  * is new, those of a number at the first call only; or the one of all that it chooses.
- * One of a name whose recorder has failed is tried again after a minute.  0, or -errno
+ * One of a name whose recorder has failed is tried again after a minute.  One for which
+ * there is no room has it at a later call: it takes that of the process that ended longest
+ * ago.  0, or -errno
  * with ERR: what is left may be found by the next call. */
 WP_MUST_CHECK
 int wp_served_find(struct wp_served *served, struct wp_err *err);

@@ -15,6 +15,8 @@
 
 enum { ARGS_MAX = 12 };
 
+#define TEN(n)                                                                 \
+	n "0," n "1," n "2," n "3," n "4," n "5," n "6," n "7," n "8," n "9,"
 #define TEN_HANGS                                                              \
 	"idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,idle=1s,"     \
 	"idle=1s,idle=1"
@@ -478,6 +480,9 @@ static void what_is_wrong_is_said(void **state)
 		/* 127 bytes end within a word, and the rest is not what was said. */
 		{ "w serve --hang-when " TEN_HANGS "," TEN_HANGS "s x",
 		  "is too long" },
+		{ "w serve -p " TEN("1") TEN("2") TEN("3") TEN("4") TEN("5")
+			  TEN("6") TEN("7") "8",
+		  "serve records 64 processes at most" },
 		{ "w serve --push-auth file x", "--push-auth wants --push" },
 		{ "w serve --push http://h --push-interval 11m x",
 		  "sends 660 s at once, of which --keep has the last 600 s" },

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layer: cmd.  What becomes of a process for which there is no recorder left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../src/cmd/served.h"
+
+static struct wp_options options;
+static struct wp_served served;
+static char name[16];
+static pid_t child;
+
+/* A process of a name of its own; and all recorders are taken. */
+static int fill(void **state)
+{
+	int ends[2];
+	char byte;
+
+	(void)state;
+	snprintf(name, sizeof(name), "sv%d", getpid());
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, name);
+		(void)!write(ends[1], "", 1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) != 1)
+		return -1;
+	close(ends[0]);
+	options.served[0] = name;
+	options.nserved = 1;
+	served = (struct wp_served){ .options = &options, .answers = -1 };
+	/* None of them is looked for, and none is a process. */
+	for (; served.n < WP_SERVED_MAX; served.n++)
+		served.v[served.n] = (struct wp_served_one){
+			.pid = -2 - (pid_t)served.n,
+			.sock = dup(STDIN_FILENO),
+		};
+	return 0;
+}
+
+static int empty(void **state)
+{
+	(void)state;
+	wp_served_end(&served);
+	kill(child, SIGKILL);
+	return waitpid(child, NULL, 0) == child ? 0 : -1;
+}
+
+static void find(void)
+{
+	struct wp_err err = WP_ERR_INIT;
+
+	assert_int_equal(wp_served_find(&served, &err), 0);
+	assert_int_equal(served.n, WP_SERVED_MAX);
+}
+
+static void who_ended_longest_ago_makes_room(void **state)
+{
+	(void)state;
+	served.v[7].ended_ns = 2000;
+	served.v[9].ended_ns = 1000;
+	find();
+	assert_int_equal(served.v[9].sock, -1);
+	assert_true(served.v[7].sock >= 0);
+	/* Another that comes before it has ended. */
+	find();
+	assert_int_equal(served.v[7].sock, -1);
+	assert_int_equal(served.nleft_out, 0);
+	assert_false(served.full_is_said);
+}
+
+static void among_the_living_nobody_has_to_go(void **state)
+{
+	(void)state;
+	find();
+	assert_true(served.full_is_said);
+	find();
+	assert_int_equal(served.nleft_out, 2);
+	for (size_t i = 0; i < served.n; i++)
+		assert_true(served.v[i].sock >= 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			who_ended_longest_ago_makes_room, fill, empty),
+		cmocka_unit_test_setup_teardown(
+			among_the_living_nobody_has_to_go, fill, empty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
