@@ -347,6 +347,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "1%; 0: no limit",
 	  "How much of the wall time all stops together may take, 1 by default, 0 for no\n"
 	  "bound.\n"
+	  "Of time in which there was nothing to stop the last ten seconds count.\n"
 	  "Past it fewer stops are made; the time of a thread that was not stopped is\n"
 	  "given to its next stack (or its last, at the end), so that sums stay right." },
 	{ WP_OPT_MAX_CPU, "max-cpu", "PCT", RECORD | SERVE, WP_SECTION_HOW,

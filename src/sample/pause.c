@@ -8,6 +8,8 @@
 
 /* Credit at the start, so that a short recording may stop at all. */
 #define FIRST_CREDIT_NS (2 * WP_NS_PER_MS)
+/* Time of which what stops did not take is kept for later ones. */
+#define CREDIT_TIME_NS (10 * WP_NS_PER_S)
 /* What a stop takes, until that is known. */
 #define FIRST_MEAN_NS WP_NS_PER_MS
 
@@ -67,20 +69,27 @@ uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q)
 	return 0;
 }
 
-uint64_t wp_pauses_credit(const struct wp_pauses *pauses, uint64_t now_ns)
+uint64_t wp_pauses_credit(struct wp_pauses *pauses, uint64_t now_ns)
 {
-	uint64_t allowed_ns;
+	uint64_t used_ns = pauses->total_ns + pauses->expired_ns;
+	uint64_t allowed_ns, most_ns;
 
 	if (pauses->max_share <= 0)
 		return UINT64_MAX;
+	most_ns = (uint64_t)(pauses->max_share * (double)CREDIT_TIME_NS) +
+		  FIRST_CREDIT_NS;
 	allowed_ns = (uint64_t)(pauses->max_share *
 				(double)(now_ns - pauses->start_ns)) +
 		     FIRST_CREDIT_NS;
-	return pauses->total_ns < allowed_ns ? allowed_ns - pauses->total_ns :
-					       0;
+	if (allowed_ns <= used_ns)
+		return 0;
+	if (allowed_ns - used_ns <= most_ns)
+		return allowed_ns - used_ns;
+	pauses->expired_ns += allowed_ns - used_ns - most_ns;
+	return most_ns;
 }
 
-bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t ncoming,
+bool wp_pauses_allow(struct wp_pauses *pauses, uint64_t ncoming,
 		     uint64_t now_ns)
 {
 	uint64_t mean_ns = pauses->n ? pauses->total_ns / pauses->n :

@@ -26,6 +26,8 @@ struct wp_pauses {
 	uint64_t start_ns;
 	/* Share of the time since START_NS that all stops may take; 0: no limit. */
 	double max_share;
+	/* What of it was not taken in time. */
+	uint64_t expired_ns;
 };
 
 void wp_pauses_init(struct wp_pauses *pauses, uint64_t start_ns,
@@ -34,12 +36,13 @@ void wp_pauses_add(struct wp_pauses *pauses, uint64_t ns);
 /* The duration that share Q (0 to 1) of all stops do not exceed; 0 if there were
  * none. */
 uint64_t wp_pauses_quantile(const struct wp_pauses *pauses, double q);
-/* The time that stops may still take at NOW_NS; UINT64_MAX: no limit. */
-uint64_t wp_pauses_credit(const struct wp_pauses *pauses, uint64_t now_ns);
+/* The time that stops may still take at NOW_NS, at most what 10 s give: what was left of
+ * the time before expires.  UINT64_MAX: no limit. */
+uint64_t wp_pauses_credit(struct wp_pauses *pauses, uint64_t now_ns);
 
 /* Is there time left for a stop at NOW_NS, besides NCOMING that have been requested
  * and will take as long as others have on average? */
-bool wp_pauses_allow(const struct wp_pauses *pauses, uint64_t ncoming,
+bool wp_pauses_allow(struct wp_pauses *pauses, uint64_t ncoming,
 		     uint64_t now_ns);
 
 /* What threads that are held at once take of a credit. */

@@ -37,7 +37,7 @@ static struct wp_thread *thread_of(const struct wp_tracee *tracee)
 }
 
 /* Is there budget for a stop? */
-static bool may_stop(const struct wp_target *target)
+static bool may_stop(struct wp_target *target)
 {
 	size_t ncoming = target->loop->tracer->len;
 	uint64_t now_ns = wp_clock_ns();
@@ -47,7 +47,7 @@ static bool may_stop(const struct wp_target *target)
 }
 
 /* What stops of TARGET may still take: its own share, and its part of the sum. */
-static uint64_t credit(const struct wp_target *target, uint64_t now_ns)
+static uint64_t credit(struct wp_target *target, uint64_t now_ns)
 {
 	uint64_t own = wp_pauses_credit(&target->pauses, now_ns);
 	uint64_t all = wp_pauses_credit(&target->common->pauses, now_ns);

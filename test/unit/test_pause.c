@@ -86,6 +86,26 @@ static void the_budget_is_a_share_of_time(void **state)
 	assert_true(wp_pauses_allow(&p, 1000, 1));
 }
 
+static void a_quiet_day_leaves_what_ten_seconds_give(void **state)
+{
+	const uint64_t s = 1000000000, day = 86400 * s;
+	struct wp_pauses p;
+
+	(void)state;
+	wp_pauses_init(&p, s, 0.01);
+	/* Within ten seconds nothing expires. */
+	assert_int_equal(wp_pauses_credit(&p, 11 * s), 102000000);
+	assert_int_equal(wp_pauses_credit(&p, day), 102000000);
+	wp_pauses_add(&p, 102000000);
+	assert_int_equal(wp_pauses_credit(&p, day), 0);
+	assert_false(wp_pauses_allow(&p, 0, day));
+	assert_int_equal(wp_pauses_credit(&p, day + s), 10000000);
+	/* Once more. */
+	assert_int_equal(wp_pauses_credit(&p, 2 * day), 102000000);
+	wp_pauses_add(&p, 101000000);
+	assert_int_equal(wp_pauses_credit(&p, 2 * day + s), 11000000);
+}
+
 static void stops_to_come_count_as_long_as_those_before(void **state)
 {
 	struct wp_pauses p;
@@ -132,6 +152,7 @@ int main(void)
 		cmocka_unit_test(a_quantile_has_its_part_below_it),
 		cmocka_unit_test(one_value_is_its_own_quantile),
 		cmocka_unit_test(the_budget_is_a_share_of_time),
+		cmocka_unit_test(a_quiet_day_leaves_what_ten_seconds_give),
 		cmocka_unit_test(stops_to_come_count_as_long_as_those_before),
 		cmocka_unit_test(all_that_are_held_pay),
 	};
