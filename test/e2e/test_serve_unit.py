@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -46,14 +48,19 @@ def test_the_unit_is_sound(tmp_path):
     assert done.returncode == 0, done.stdout.decode()[-200:]
 
 
+def with_just(caps):
+    """What a command follows that has CAPS, and is not root's."""
+    words = ",".join(["-all"] + ["+" + c[4:].lower() for c in caps])
+    return ["setpriv", "--reuid", str(USER), "--regid", str(USER),
+            "--clear-groups", "--inh-caps", words, "--ambient-caps", words,
+            "--bounding-set", words, "--"]
+
+
 def record(pid, place, caps):
     """What a recording with just CAPS, not as root, says of itself."""
     tool, out = place / "tool", place / "o.pb.gz"
-    words = ",".join(["-all"] + ["+" + c[4:].lower() for c in caps])
     done = subprocess.run(
-        ["setpriv", "--reuid", str(USER), "--regid", str(USER),
-         "--clear-groups", "--inh-caps", words, "--ambient-caps", words,
-         "--bounding-set", words, "--", tool, "-p", str(pid), "-d", "1",
+        [*with_just(caps), tool, "-p", str(pid), "-d", "1",
          "--scan", "bpf", "--profile", "wall,block", "-v", "-o", out],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         timeout=100)
@@ -88,6 +95,39 @@ def check_capabilities(target, place):
     assert int(paranoid) < 2 or \
         "estimate from wall-clock samples" in lacks["CAP_PERFMON"][1], lacks
     assert lacks["CAP_BPF"][1] != said and "BPF" in lacks["CAP_BPF"][1], lacks
+    target.assert_unharmed()
+
+
+def answer(server, headers):
+    """The status of an answer on the port; None: nobody listens yet."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(
+                server.url("/metrics"), headers=headers), timeout=100) as r:
+            return r.status
+    except urllib.error.HTTPError as e:
+        return e.code
+    except OSError:
+        return None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives capabilities")
+def test_a_token_of_roots_is_read(start):
+    """As the first lines of the unit say."""
+    target = start("hang", "abba")
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        place.chmod(0o777)
+        token = place / "token"
+        token.write_text("correct-horse-battery\n")
+        token.chmod(0o600)
+        server = Server(place, "--token-file", token, target.pid, tcp=True,
+                        under=with_just(settings("AmbientCapabilities")))
+        try:
+            wait_until(lambda: answer(server, {}) == 401, pause=0.1)
+            assert answer(server, {"Authorization":
+                                   "Bearer correct-horse-battery"}) == 200
+        finally:
+            server.end()
     target.assert_unharmed()
 
 
