@@ -25,10 +25,12 @@ bool wp_graph_waits_for_own(const struct wp_dump *dump,
 	case WP_WAIT_BARRIER:
 		return true;
 	case WP_WAIT_SEMAPHORE:
-		/* A signal handler may call sem_post; any process that has
-		 * the key may end a semop(2). */
+	case WP_WAIT_FUTEX:
+		/* A signal handler may call sem_post, or wake a futex; any
+		 * process that has the key may end a semop(2).  Which words of
+		 * a futex_waitv(2) are private is not known. */
 		return !dump->processes[t->process].catches_signals &&
-		       t->call.nr != SYS_semop && t->call.nr != SYS_semtimedop;
+		       t->call.nr == SYS_futex;
 	default:
 		return false;
 	}

@@ -8,6 +8,7 @@ from test_hang_pipes import is_blocked
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,6 +53,21 @@ static void join_by_tid(void)
 		futex_wait(word, FUTEX_WAIT);
 }
 
+/* As Rust's thread::park and its channels do. */
+static void *park(void *arg)
+{
+	futex_wait(0, FUTEX_WAIT_BITSET_PRIVATE);
+	return arg;
+}
+
+static void join_parked(void)
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, park, NULL))
+		pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	printf("READY pid=%d\n", (int)getpid());
@@ -60,6 +76,8 @@ int main(int argc, char **argv)
 		__pthread_cond_wait_common();
 	else if (argc > 1 && !strcmp(argv[1], "tid"))
 		join_by_tid();
+	else if (argc > 1 && !strcmp(argv[1], "parked"))
+		join_parked();
 	return 1;
 }
 """
@@ -68,7 +86,8 @@ FUTEX = 202, 98
 
 @pytest.mark.parametrize("mode, status, words", [
     ("condvar", 0, "1 thread, all idle between the looks: 1 condvar"),
-    ("tid", 0, "2 threads, all idle between the looks: 1 join, 1 sleep")])
+    ("tid", 0, "2 threads, all idle between the looks: 1 join, 1 sleep"),
+    ("parked", 4, "none is left to end any wait: 1 join, 1 futex")])
 def test_a_word_of_its_own(start, build, tmp_path, mode, status, words):
     target = start(build(tmp_path, "gcc", "-g", "-pthread", source=SOURCE,
                          suffix=".c"), mode)
