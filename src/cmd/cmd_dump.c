@@ -79,9 +79,14 @@ static void close_session(struct session *s, int rc, const struct wp_err *err)
 static void begin_to_write(const struct session *s)
 {
 	wp_worker_take_streams();
-	/* What is written in its place is not left half done. */
+	/* What is written in its place is not left half done.  What a pipe is given
+	 * ends by SIGPIPE: "| head" has nothing to say; a verdict is told by the status,
+	 * too. */
 	if (s->out.is_cut)
 		wp_signals_put_off(2);
+	else if (s->options->action == WP_ACTION_DUMP &&
+		 !wp_output_file_is_kept(&s->out))
+		signal(SIGPIPE, SIG_DFL);
 }
 
 /* Sample the processes and those that their waits lead to, and build the graph. */
@@ -345,20 +350,21 @@ static int report_verdict(struct session *s, struct wp_err *err)
 				  "among what has no name");
 	wp_utf8_tame(why);
 	begin_to_write(s);
-	if (with_dump) {
-		printf("%s: %s\n", wp_verdict_name(verdict), why);
-		if (verdict != WP_VERDICT_HEALTHY) {
-			putchar('\n');
-			rc = write_dump(s, err);
-		} else if (fflush(stdout)) {
-			rc = wp_err_set(err, -errno,
-					"cannot write standard "
-					"output: %s",
-					strerror(errno));
-		}
-	} else {
+	if (!with_dump)
 		wp_say("%s: %s", wp_verdict_name(verdict), why);
+	else if (printf("%s: %s\n%s", wp_verdict_name(verdict), why,
+			verdict == WP_VERDICT_HEALTHY ? "" : "\n") < 0 ||
+		 fflush(stdout))
+		return wp_err_set(err, -errno,
+				  "cannot write standard output: %s",
+				  strerror(errno));
+	if (!with_dump || verdict != WP_VERDICT_HEALTHY)
 		rc = write_dump(s, err);
+	/* The verdict is told, and stands without the dump. */
+	if (rc && verdict != WP_VERDICT_HEALTHY) {
+		if (rc != -EPIPE || s->out.path)
+			wp_say("wallprof: %s", err->msg);
+		rc = 0;
 	}
 	return rc ? rc : statuses[verdict];
 }
