@@ -58,9 +58,10 @@ static int open_session(struct session *s, const struct wp_options *o,
 		.snapshot = wp_cmd_dump_snapshot(o),
 		.out = WP_OUTPUT_FILE_INIT,
 	};
+	/* A pipe that nobody reads keeps open(2) waiting. */
+	wp_signals_end_at_once(remove_file, &s->out);
 	rc = wp_output_file_open(&s->out, o->output, err);
 	wp_worker_part(false);
-	wp_signals_end_at_once(remove_file, &s->out);
 	wp_limits_raise();
 	return rc ? rc : wp_dumped_list(&s->dumped, o, err);
 }

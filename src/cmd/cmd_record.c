@@ -196,15 +196,21 @@ static int open_top(struct recording *r, struct wp_err *err)
 			       err);
 }
 
-/* Until there is a sample, nothing is lost if a signal ends it at once; a command
- * that was started would be left. */
-static void catch_signals(struct recording *r)
+/* Hold the command, if there is one, and open the files.  Until there is a sample,
+ * nothing is lost if a signal ends it at once, as while open(2) waits for who reads a
+ * pipe; a command that was started would be left. */
+static int open_files(struct recording *r, struct wp_err *err)
 {
-	if (r->child.pid || r->options->action == WP_ACTION_TOP)
-		wp_signals_catch(1);
-	else
-		wp_signals_end_at_once(wp_profile_files_remove,
-				       &r->result.files);
+	const struct wp_options *o = r->options;
+	int rc = o->command ? wp_child_hold(&r->child, o->command, err) : 0;
+
+	if (rc)
+		return rc;
+	wp_signals_end_at_once(wp_profile_files_remove, &r->result.files);
+	rc = wp_profile_files_open(&r->result.files, o->kinds, o->output, err);
+	if (o->command || o->action == WP_ACTION_TOP)
+		wp_signals_put_off(1);
+	return rc;
 }
 
 /* Make the sampler, and sample what is there. */
@@ -240,15 +246,12 @@ static int start_recording(struct recording *r, struct wp_err *err)
 		return wp_err_set(err, rc, "no memory");
 	if (o->sampler.note_holders)
 		wp_timeline_start(&r->profile.timeline, o->timeline_size);
-	rc = wp_profile_files_open(&r->result.files, o->kinds, o->output, err);
-	if (!rc && o->command) {
-		rc = wp_child_hold(&r->child, o->command, err);
-		pid = r->child.pid;
-	}
+	rc = open_files(r, err);
 	if (rc)
 		return rc;
+	if (r->child.pid)
+		pid = r->child.pid;
 	wp_worker_part(o->command || o->action == WP_ACTION_TOP);
-	catch_signals(r);
 	wp_limits_raise();
 	wp_tracer_init(&r->tracer);
 	rc = pid ? wp_process_open(&r->process, pid, err) :

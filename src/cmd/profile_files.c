@@ -57,11 +57,12 @@ int wp_profile_files_open(struct wp_profile_files *set, unsigned int kinds,
 		if (path &&
 		    name_file(name, path, (enum wp_profile_kind)kind, plain))
 			return wp_err_set(err, -ENAMETOOLONG, "name too long");
-		rc = wp_output_file_open(&set->v[set->n].file,
+		/* A signal may end wallprof meanwhile: wp_profile_files_remove. */
+		set->n++;
+		rc = wp_output_file_open(&set->v[set->n - 1].file,
 					 path ? name : NULL, err);
 		if (rc)
 			return rc;
-		set->n++;
 	}
 	return 0;
 }

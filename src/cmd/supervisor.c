@@ -225,8 +225,11 @@ static void look_in_time(struct supervisor *s)
 {
 	uint64_t now = wp_clock_ns();
 
-	/* It may be its messages that nobody reads. */
-	if (!s->looks || s->len || now < s->next_look_ns)
+	/* It may be its messages that nobody reads, or its output.  One that was killed
+	 * is not waited for in any case. */
+	if ((!s->looks || s->len) && s->interrupts < INTERRUPTS_MAX)
+		return;
+	if (now < s->next_look_ns)
 		return;
 	look(s);
 	s->next_look_ns = now + (s->interrupts ? LOOK_NS_INTERRUPTED : LOOK_NS);
