@@ -18,6 +18,10 @@ pid_t wp_access_tracer(pid_t pid);
 /* Is there a process or thread PID, whatever /proc shows (kill(2))? */
 bool wp_access_exists(pid_t pid);
 
+/* Is there a process PID that /proc does not show?  Everybody may read the status of
+ * all, but where /proc is mounted with hidepid (proc(5)). */
+bool wp_access_is_hidden(pid_t pid);
+
 /* kernel.yama.ptrace_scope, 0 where there is no Yama. */
 int wp_access_yama_scope(void);
 

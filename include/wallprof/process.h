@@ -175,4 +175,7 @@ void wp_process_name(const struct wp_process *process, char *buf, size_t size);
  * "" if it cannot be read. */
 void wp_process_exe(const struct wp_process *process, char *buf, size_t size);
 
+/* The same of process PID, which is not open. */
+void wp_process_exe_of(pid_t pid, char *buf, size_t size);
+
 #endif

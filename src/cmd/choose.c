@@ -87,10 +87,8 @@ static bool has_name(const struct wp_options *options, pid_t pid)
 	name[n > 0 ? n - (name[n - 1] == '\n') : 0] = '\0';
 	if (n > 0 && fits(options, name))
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, name, sizeof(name) - 1);
-	name[n > 0 ? n : 0] = '\0';
-	return n > 0 && fits(options, wp_base_name(name));
+	wp_process_exe_of(pid, name, sizeof(name));
+	return name[0] && fits(options, wp_base_name(name));
 }
 
 static bool is_in_group(const struct wp_options *options, pid_t pid)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "messages.h"
+#include "wallprof/access.h"
 #include "wallprof/base_name.h"
 #include "wallprof/io.h"
 #include "wallprof/process.h"
@@ -69,21 +70,44 @@ static bool has_comm(pid_t pid, const char *name)
 	return n > 0 && !strncmp(comm, name, COMM_SIZE - 1);
 }
 
-static bool has_program(pid_t pid, const struct wanted *w)
+/* Is WORD a word of TEXT, or the last part of one that is a path? */
+static bool has_word(const char *text, const char *word)
 {
-	static const char deleted[] = " (deleted)";
-	char path[32], exe[PATH_MAX];
-	ssize_t n;
+	size_t n = strlen(word);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	if (n <= 0)
-		return false;
-	exe[n] = '\0';
-	if ((size_t)n >= sizeof(deleted) &&
-	    !strcmp(exe + n - sizeof(deleted) + 1, deleted))
-		exe[(size_t)n - sizeof(deleted) + 1] = '\0';
-	return !strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name);
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		if ((at == text || at[-1] == ' ' || at[-1] == '/') &&
+		    (!at[n] || at[n] == ' '))
+			return true;
+	return false;
+}
+
+/* Has PID, whose name the kernel has cut and which begins as that of W, all of it?  Its
+ * program, EXE, has another: it was started by a link's name, or it is of a script,
+ * whose name is one of the arguments.  What cannot be read is taken for it. */
+static bool has_rest(pid_t pid, const struct wanted *w, const char *exe)
+{
+	bool is_script = strncmp(wp_base_name(exe), w->name, COMM_SIZE - 1);
+	char command[4096];
+
+	if (!*exe || w->only_named)
+		return is_script;
+	read_command(pid, command, sizeof(command));
+	if (!is_script)
+		command[strcspn(command, " ")] = '\0';
+	return has_word(command, w->name);
+}
+
+static bool has_name(pid_t pid, const struct wanted *w)
+{
+	char exe[PATH_MAX];
+
+	wp_process_exe_of(pid, exe, sizeof(exe));
+	if (*exe &&
+	    (!strcmp(exe, w->path) || !strcmp(wp_base_name(exe), w->name)))
+		return true;
+	return has_comm(pid, w->name) &&
+	       (strlen(w->name) < COMM_SIZE || has_rest(pid, w, exe));
 }
 
 /* Who started wallprof (sudo, timeout, a shell) has NAME in its command line too. */
@@ -104,7 +128,7 @@ static int look_at(struct wanted *w, pid_t pid)
 	struct wp_tids *list = NULL;
 	struct wp_proc_stat stat;
 
-	if (has_comm(pid, w->name) || has_program(pid, w)) {
+	if (has_name(pid, w)) {
 		list = &w->named;
 	} else if (!w->only_named) {
 		read_command(pid, command, sizeof(command));
@@ -175,6 +199,7 @@ static bool is_program(const char *name)
 
 static int find_one(struct wanted *w, pid_t *ret, struct wp_err *err)
 {
+	bool is_hidden = wp_access_is_hidden(1);
 	int rc = look_at_all(w);
 
 	if (rc)
@@ -194,7 +219,12 @@ static int find_one(struct wanted *w, pid_t *ret, struct wp_err *err)
 	}
 	print_candidates(&w->mention);
 	return wp_err_set(
-		err, -ENOENT, "no process is called \"%s\"%s%s%s", w->name,
+		err, -ENOENT, "no process%s is called \"%s\"%s%s%s%s",
+		is_hidden ? " of yours" : "", w->name,
+		is_hidden ? ", and others are hidden from you: /proc is "
+			    "mounted with hidepid: run wallprof as root "
+			    "(sudo)" :
+			    "",
 		w->mention.len ? "; these have it in their command "
 				 "line, give the PID of one" :
 				 "",

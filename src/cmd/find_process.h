@@ -11,7 +11,8 @@
 #include "wallprof/err.h"
 
 /* Find the one process of which NAME is the name (/proc/PID/comm), the last part of
- * its program's path, or that path.  0; -ENOENT: there is none; -ENOTUNIQ: there are
+ * its program's path, or that path.  Of a name that the kernel has cut its command line
+ * has the rest.  0; -ENOENT: there is none; -ENOTUNIQ: there are
  * several; in both cases candidates are printed to standard error, and ERR says what to
  * do; -errno. */
 WP_MUST_CHECK

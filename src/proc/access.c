@@ -56,9 +56,7 @@ bool wp_access_exists(pid_t pid)
 	return pid > 0 && (!kill(pid, 0) || errno == EPERM);
 }
 
-/* Everybody may read the status of all, but where /proc is mounted with hidepid
- * (proc(5)). */
-static bool is_hidden(pid_t pid)
+bool wp_access_is_hidden(pid_t pid)
 {
 	uint64_t owner;
 
@@ -101,7 +99,7 @@ int wp_access_denied(pid_t pid, struct wp_err *err)
 				  "this root has no CAP_SYS_PTRACE (a "
 				  "container?): start it with --cap-add "
 				  "SYS_PTRACE, or run wallprof outside of it");
-	if (is_hidden(pid))
+	if (wp_access_is_hidden(pid))
 		return explain_hidden(pid, err);
 	if (only_own && !wp_proc_status_read(&owner, pid, "Uid", 10) &&
 	    owner != geteuid())

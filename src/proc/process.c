@@ -309,17 +309,30 @@ void wp_process_name(const struct wp_process *process, char *buf, size_t size)
 	buf[n > 0 ? n - (buf[n - 1] == '\n') : 0] = '\0';
 }
 
-void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
+static void read_exe(int dirfd, const char *path, char *buf, size_t size)
 {
 	static const char deleted[] = " (deleted)";
 	const size_t tail = sizeof(deleted) - 1;
-	ssize_t n = readlinkat(process->proc_fd, "exe", buf, size - 1);
+	ssize_t n = readlinkat(dirfd, path, buf, size - 1);
 
 	if (n < 0)
 		n = 0;
 	buf[n] = '\0';
 	if ((size_t)n > tail && !strcmp(buf + (size_t)n - tail, deleted))
 		buf[(size_t)n - tail] = '\0';
+}
+
+void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
+{
+	read_exe(process->proc_fd, "exe", buf, size);
+}
+
+void wp_process_exe_of(pid_t pid, char *buf, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	read_exe(AT_FDCWD, path, buf, size);
 }
 
 uint64_t wp_process_cpu_ns(const struct wp_process *process)

@@ -322,9 +322,23 @@ cd $2
 setpriv --reuid=61001 --regid=61001 --clear-groups ./waiters 1 >ready &
 until grep -q READY ready; do kill -0 $!; done
 shift 2
-exec setpriv "$@" --clear-groups --bounding-set=-sys_ptrace \\
-    ./wallprof --threads -p $!
+case $1 in name) what=waiters ;; *) what=$! ;; esac
+shift
+setpriv "$@" --clear-groups --bounding-set=-sys_ptrace ./wallprof dump $what
+exit $?
 """
+
+
+def hidden(hidepid, uid, what):
+    """wallprof of UID in that namespace, which looks at WHAT: "pid" or "name"."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        for program in WALLPROF, FIXTURES / "waiters":
+            shutil.copy(program, directory)
+        return subprocess.run(
+            ["unshare", "-pfm", "--kill-child", "sh", "-ec", HIDEPID, "sh",
+             str(hidepid), directory, what, f"--reuid={uid}", f"--regid={uid}"],
+            capture_output=True, timeout=60, check=False, text=True)
 
 
 @pytest.mark.parametrize("hidepid", [0, 1, 2])
@@ -332,20 +346,21 @@ exec setpriv "$@" --clear-groups --bounding-set=-sys_ptrace \\
     (ALICE, None), (0, "this root has no CAP_SYS_PTRACE"),
     (BOB, "belongs to .* and you are uid")])
 def test_a_process_that_proc_hides(hidepid, uid, reason):
-    with tempfile.TemporaryDirectory() as directory:
-        os.chmod(directory, 0o755)
-        for program in WALLPROF, FIXTURES / "waiters":
-            shutil.copy(program, directory)
-        done = subprocess.run(
-            ["unshare", "-pfm", "--kill-child", "sh", "-ec", HIDEPID, "sh",
-             str(hidepid), directory, f"--reuid={uid}", f"--regid={uid}"],
-            capture_output=True, timeout=60, check=False, text=True)
+    done = hidden(hidepid, uid, "pid")
     if not reason:
         assert done.returncode == 0 and "thread " in done.stdout, done
         return
     if hidepid and uid == BOB:
         reason = "is hidden from you: /proc is mounted with hidepid"
     assert done.returncode == 2 and re.search(reason, done.stderr), done
+
+
+@pytest.mark.parametrize("hidepid", [1, 2])
+def test_of_a_name_that_proc_hides_the_cause_is_said(hidepid):
+    done = hidden(hidepid, BOB, "name")
+    assert done.returncode == 2
+    assert ('no process of yours is called "waiters", and others are hidden from you: '
+            "/proc is mounted with hidepid" in done.stderr), done
 
 
 @pytest.fixture(params=[False, True], ids=["", "yama"])

@@ -8,7 +8,7 @@ import subprocess
 import pprof_check
 import pytest
 
-from conftest import FIXTURES, WALLPROF, Target
+from conftest import FIXTURES, WALLPROF, Target, status_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +154,47 @@ def test_a_name_that_only_a_command_line_has_is_a_candidate(busy, directory):
     finally:
         script.kill()
         script.wait()
+
+
+def test_of_a_long_name_all_counts(directory, tmp_path):
+    """The kernel keeps 15 characters of it; a script's is in its command line."""
+    shutil.copy("/bin/sleep", tmp_path / "wp-long-long-name-1")
+    (tmp_path / "wp-long-long-name-2").write_text("#!/bin/sh\nread line\n")
+    (tmp_path / "wp-long-long-name-2").chmod(0o755)
+    (tmp_path / "wp-long-long-name-3").symlink_to("wp-long-long-name-1")
+    started = []
+    try:
+        for n in "123":
+            name = f"wp-long-long-name-{n}"
+            for unknown in range(int(n), 5):
+                status, _, err = typed(f"wallprof dump wp-long-long-name-{unknown}",
+                                       directory)
+                assert status == 2 and "no process is called" in err, err
+            proc = subprocess.Popen([tmp_path / name, "1000"],
+                                    stdin=subprocess.PIPE)
+            started.append(proc)
+            wait_until(lambda p=proc: status_of(p.pid)["Name"] == "wp-long-long-na")
+        for n, proc in enumerate(started[1:], 2):
+            status, out, err = typed(f"wallprof dump wp-long-long-name-{n}", directory)
+            assert status in (0, 1) and f"process {proc.pid} " in out, (out, err)
+    finally:
+        for proc in started:
+            proc.kill()
+            proc.communicate()
+
+
+def test_a_program_that_was_deleted_is_chosen_by_its_name(directory, tmp_path):
+    path = tmp_path / "wp-deleted-program-x"
+    shutil.copy("/bin/sleep", path)
+    proc = subprocess.Popen([path, "1000"])
+    try:
+        wait_until(lambda: status_of(proc.pid)["Name"] == "wp-deleted-prog")
+        path.unlink()
+        status, out, err = typed("wallprof dump --name wp-deleted-*-x", directory)
+        assert status in (0, 1) and f"process {proc.pid} " in out, (out, err)
+    finally:
+        proc.kill()
+        proc.wait()
 
 
 def test_who_starts_wallprof_is_no_candidate():
