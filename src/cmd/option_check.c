@@ -63,10 +63,11 @@ static unsigned int commands_of(int id)
 	return commands;
 }
 
-/* Does the command have all the options that were given? */
-static int check_command(const struct wp_option_parse *p, struct wp_err *err)
+/* Does the command, ACTION, have all the options that were given? */
+static int check_command(const struct wp_option_parse *p, enum wp_action action,
+			 struct wp_err *err)
 {
-	const char *command = wp_command_of(p->o.action)->name;
+	const char *command = wp_command_of(action)->name;
 	char has[96];
 
 	for (size_t i = 0; i < wp_noption_rows; i++) {
@@ -74,7 +75,7 @@ static int check_command(const struct wp_option_parse *p, struct wp_err *err)
 		unsigned int commands = commands_of(row->id);
 		char letter[3] = { '-', (char)row->id, '\0' };
 
-		if (!(p->given >> i & 1) || commands & 1u << p->o.action)
+		if (!(p->given >> i & 1) || commands & 1u << action)
 			continue;
 		list_commands(has, sizeof(has), commands);
 		return wp_err_set(err, -EINVAL, "%s%s is for %s, not for %s",
@@ -456,13 +457,13 @@ int wp_option_check(struct wp_option_parse *parse, struct wp_err *err)
 	struct wp_options *o = &parse->o;
 	bool dump = o->action == WP_ACTION_DUMP ||
 		    o->action == WP_ACTION_CHECK || o->action == WP_ACTION_RUN;
+	enum wp_action asked = o->action;
 	int rc;
 
 	choose_leaks(o);
 	rc = check_target(o, err);
-
 	if (!rc)
-		rc = check_command(parse, err);
+		rc = check_command(parse, asked, err);
 	if (rc)
 		return rc;
 	if (o->report && wp_output_file_is_stdout(o->output))

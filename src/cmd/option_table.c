@@ -66,23 +66,24 @@ const struct wp_option_row wp_option_rows[] = {
 	  "A running process.\n"
 	  "The tid of any of its threads will do.\n"
 	  "Of `record`, `dump` and `check` several, parted by commas or with several `-p`: see MANY PROCESSES." },
-	{ WP_OPT_CHILDREN, "children", NULL, RECORD | SERVE, WP_SECTION_WHAT,
-	  NULL, "record also the processes that it starts from now on",
+	{ WP_OPT_CHILDREN, "children", NULL, RECORD | LEAKS | SERVE,
+	  WP_SECTION_WHAT, NULL,
+	  "record also the processes that it starts from now on",
 	  "Record the processes, too, that the process or COMMAND starts from now on, and those\n"
 	  "that these start." },
-	{ WP_OPT_TREE, "tree", "PID", RECORD | DUMP | CHECK | SERVE,
+	{ WP_OPT_TREE, "tree", "PID", RECORD | LEAKS | DUMP | CHECK | SERVE,
 	  WP_SECTION_WHAT, NULL,
 	  "a process with all that it has started and will start",
 	  "A process with its children and theirs: those that there are, and those that start." },
-	{ WP_OPT_NAME, "name", "GLOB", RECORD | DUMP | CHECK | SERVE,
+	{ WP_OPT_NAME, "name", "GLOB", RECORD | LEAKS | DUMP | CHECK | SERVE,
 	  WP_SECTION_WHAT, NULL,
 	  "all processes whose name matches, now or later, such\n"
 	  "as 'php-fpm*'; may be given several times",
 	  "All processes whose name, or the last part of whose program's path, matches the shell\n"
 	  "pattern: those that there are, and those that come to have such a name.\n"
 	  "It may be given several times." },
-	{ WP_OPT_CGROUP, "cgroup", "GROUP", RECORD | DUMP | CHECK | SERVE,
-	  WP_SECTION_WHAT, NULL,
+	{ WP_OPT_CGROUP, "cgroup", "GROUP",
+	  RECORD | LEAKS | DUMP | CHECK | SERVE, WP_SECTION_WHAT, NULL,
 	  "all processes of a control group: a path, a unit of\n"
 	  "systemd, or a container's id",
 	  "All processes in a control group or below it, now or later: a path, as\n"
@@ -168,7 +169,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "heap: how calls are probed, default auto",
 	  "For the heap profile: `session` (Linux 6.13), `multi` (6.6, some 1 us more for each\n"
 	  "call), `perf` (5.10, as much); `auto`: the first that works, of several not session." },
-	{ 'o', "output", "FILE", ALL & ~TOP, WP_SECTION_OUTPUT, NULL,
+	{ 'o', "output", "FILE", ALL & ~(TOP | SERVE), WP_SECTION_OUTPUT, NULL,
 	  ".html page with timeline and flame graph, .pb.gz pprof,\n"
 	  ".speedscope.json, .firefox.json, .svg, .folded, .txt\n"
 	  "text, .json (of a dump); - is standard output;\n"
@@ -184,7 +185,7 @@ const struct wp_option_row wp_option_rows[] = {
 	  "Without `-o` the text report goes to standard output.\n"
 	  "A descriptor (`/dev/stdout`, `/dev/fd/7`), a device, a fifo and a file that is\n"
 	  "mounted at that path are written through." },
-	{ 'f', "format", "FORMAT", ALL & ~TOP, WP_SECTION_OUTPUT,
+	{ 'f', "format", "FORMAT", ALL & ~(TOP | SERVE), WP_SECTION_OUTPUT,
 	  "html pprof speedscope firefox svg folded text json go",
 	  "html, pprof, speedscope, firefox, svg, folded, text,\n"
 	  "json or go, whatever the file's name",
@@ -374,7 +375,7 @@ const struct wp_option_row wp_option_rows[] = {
 	{ WP_OPT_MAX_DEPTH, "max-depth", "N", LIVE | RUN | SERVE,
 	  WP_SECTION_HOW, NULL, "most frames of a stack, default 512",
 	  "Frames that are kept of a stack, 512 by default." },
-	{ WP_OPT_OWN_THREADS, "own-threads", "N", RECORD | SERVE,
+	{ WP_OPT_OWN_THREADS, "own-threads", "N", RECORD | LEAKS | SERVE,
 	  WP_SECTION_HOW, NULL,
 	  "most threads with an entry of their own, default\n"
 	  "30000; later ones share an entry per name",
