@@ -86,13 +86,14 @@ static void make_plain(char *s)
 static char *make_url(const struct push *p, const struct wp_push_item *item)
 {
 	static const char path[] = "/ingest";
-	size_t n = strlen(p->url);
-	bool has_path = n >= sizeof(path) - 1 &&
-			!strcmp(p->url + n - (sizeof(path) - 1), path);
+	const size_t tail = sizeof(path) - 1;
 	char plain[WP_SERVE_NAME_SIZE], name[256], *escaped, *url = NULL;
+	size_t n = strlen(p->url);
+	bool has_path;
 
 	while (n && p->url[n - 1] == '/')
 		n--;
+	has_path = n >= tail && !memcmp(p->url + n - tail, path, tail);
 	snprintf(plain, sizeof(plain), "%s",
 		 *item->name ? item->name : "unnamed");
 	make_plain(plain);

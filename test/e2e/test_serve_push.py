@@ -28,8 +28,8 @@ def ingest():
         server.end()
 
 
-def begin_push(serve, target, port, *words):  # noqa: F811
-    return serve("--push", f"http://127.0.0.1:{port}", "--push-interval", "1s",
+def begin_push(serve, target, port, *words, path=""):  # noqa: F811
+    return serve("--push", f"http://127.0.0.1:{port}{path}", "--push-interval", "1s",
                  *words, target.pid).ready()
 
 
@@ -81,6 +81,15 @@ def test_a_collector_gets_each_second_once(
     sent = server.metric("wallprof_push_sent_total ")
     assert sent >= 3 and server.metric("wallprof_push_dropped_total ") == 0
     server.end()
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("path", ["/", "/ingest", "/ingest/"])
+def test_the_path_of_the_url_is_not_doubled(
+        start, serve, ingest, path):  # noqa: F811
+    target, collector = start("hang", "abba"), ingest()
+    begin_push(serve, target, collector.port, path=path)
+    wait_until(lambda: collector.taken, pause=0.05)
     target.assert_unharmed()
 
 
