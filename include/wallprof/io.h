@@ -36,6 +36,10 @@ int wp_text_read(struct wp_text *text, int dirfd, const char *path, size_t max);
 /* The same for the open file FD, from its start. */
 WP_MUST_CHECK
 int wp_text_pread(struct wp_text *text, int fd, size_t max);
+/* The same for a file that the user names, which may be a pipe: it is waited for.  "-"
+ * is standard input. */
+WP_MUST_CHECK
+int wp_text_take(struct wp_text *text, const char *path, size_t max);
 void wp_text_clear(struct wp_text *text);
 
 /* pread(2), repeated after EINTR: the number of bytes, 0 at the end, or -errno.
@@ -45,7 +49,10 @@ ssize_t wp_io_pread_at(int fd, void *buf, size_t len, uint64_t off);
 /* Read the beginning of a file, from offset 0, into BUF[0..size) and end it
  * with a NUL: the number of bytes before the NUL or -errno. */
 ssize_t wp_io_pread(int fd, char *buf, size_t size);
-/* Open the file PATH relative to DIRFD, read it so, and close it. */
+/* Read FD, which may be a pipe, from where it is until BUF is full or FD at its end; the
+ * same result. */
+ssize_t wp_io_take(int fd, char *buf, size_t size);
+/* Open the file PATH relative to DIRFD, read its beginning, and close it. */
 ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
 
 /* fstat(2): 0 or -errno.  glibc's makes newfstatat(2) of it since 2.33, which

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,21 @@ static int make_room(struct wp_text *text, size_t max)
 	return WP_VEC_ROOM(text->data, text->len, text->cap, STEP);
 }
 
-int wp_text_pread(struct wp_text *text, int fd, size_t max)
+ssize_t wp_io_take(int fd, char *buf, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	do {
+		n = read(fd, buf + len, size - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	} while (len < size - 1 && (n > 0 || (n < 0 && errno == EINTR)));
+	buf[len] = '\0';
+	return n < 0 ? -errno : (ssize_t)len;
+}
+
+/* Read FD to its end: from its start, or from where it is. */
+static int read_all(struct wp_text *text, int fd, size_t max, bool from_start)
 {
 	int rc;
 
@@ -48,8 +63,13 @@ int wp_text_pread(struct wp_text *text, int fd, size_t max)
 		rc = make_room(text, max);
 		if (rc)
 			break;
-		n = wp_io_pread_at(fd, text->data + text->len,
-				   text->cap - text->len - 1, text->len);
+		if (from_start)
+			n = wp_io_pread_at(fd, text->data + text->len,
+					   text->cap - text->len - 1,
+					   text->len);
+		else
+			n = wp_io_take(fd, text->data + text->len,
+				       text->cap - text->len);
 		if (n <= 0) {
 			rc = (int)n;
 			break;
@@ -60,6 +80,26 @@ int wp_text_pread(struct wp_text *text, int fd, size_t max)
 		text->len = 0;
 	if (text->data)
 		text->data[text->len] = '\0';
+	return rc;
+}
+
+int wp_text_pread(struct wp_text *text, int fd, size_t max)
+{
+	return read_all(text, fd, max, true);
+}
+
+int wp_text_take(struct wp_text *text, const char *path, size_t max)
+{
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	int rc;
+
+	text->len = 0;
+	if (fd < 0)
+		return -errno;
+	rc = read_all(text, fd, max, false);
+	if (!is_stdin)
+		close(fd);
 	return rc;
 }
 

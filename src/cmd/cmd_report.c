@@ -3,7 +3,6 @@
 #include "cmd_report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 
@@ -27,14 +26,16 @@ static int read_profile(struct wp_profile *profile, const char *path,
 
 	if (rc)
 		return wp_err_set(err, rc, "no memory");
-	rc = wp_text_read(&text, AT_FDCWD, path, FILE_MAX);
+	rc = wp_text_take(&text, path, FILE_MAX);
 	if (rc)
 		wp_err_set(&why, rc, "%s",
 			   rc == -EOVERFLOW ? "over 512 MiB" : strerror(-rc));
 	else
 		rc = wp_pprof_read(profile, text.data, text.len, &why);
 	wp_text_clear(&text);
-	return rc ? wp_err_set(err, rc, "cannot read %s: %s", path, why.msg) :
+	return rc ? wp_err_set(err, rc, "cannot read %s: %s",
+			       strcmp(path, "-") ? path : "standard input",
+			       why.msg) :
 		    0;
 }
 

@@ -105,15 +105,19 @@ static void catch_signals(sigset_t *ret_mask)
 static int read_secret(const char *option, const char *path, size_t least,
 		       char *line, size_t size, struct wp_err *err)
 {
-	struct stat st;
+	struct stat st = { 0 };
+	int fd;
 	ssize_t n;
 
 	if (!path)
 		return 0;
-	n = wp_io_read_at(AT_FDCWD, path, line, size);
-	if (n < 0 || stat(path, &st))
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 || fstat(fd, &st) ? -errno : wp_io_take(fd, line, size);
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
 		return wp_err_set(err, -EINVAL, "%s %s: %s", option, path,
-				  strerror(n < 0 ? (int)-n : errno));
+				  strerror((int)-n));
 	if (st.st_mode & 077)
 		return wp_err_set(err, -EPERM,
 				  "%s %s: others may read it: chmod 600 it",

@@ -59,3 +59,30 @@ def test_a_pipe_that_is_read_no_further_is_quiet(profile_path, command):
     assert tool.stderr.read() == b""
     tool.stderr.close()
     assert tool.wait(100) in (0, -signal.SIGPIPE)
+
+
+def test_a_profile_may_come_through_a_pipe(profile_path):
+    """By standard input, under each of its names, and by bash's <(...)."""
+    whole = wallprof("report", profile_path).check().out
+    for script in ("cat $2 | $1 report -", "cat $2 | $1 report /dev/stdin",
+                   "$1 report - <$2", "$1 report <(cat $2)"):
+        done = subprocess.run(["bash", "-c", script, "bash", WALLPROF, profile_path],
+                              capture_output=True, timeout=100, check=False,
+                              text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert done.stdout == whole
+    done = subprocess.run(
+        ["bash", "-c", "$1 diff <(cat $2) - <$2", "bash", WALLPROF, profile_path],
+        capture_output=True, timeout=100, check=False, text=True)
+    same = wallprof("diff", profile_path, profile_path).check().out
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", same), done
+
+
+@pytest.mark.parametrize("source, why", [
+    ("/dev/null", "cannot read standard input"), ("/", "Is a directory")])
+def test_standard_input_that_is_no_profile_is_said(source, why):
+    with open("/dev/null") as null:
+        run = subprocess.run([WALLPROF, "report", "-" if source != "/" else "/"],
+                             stdin=null, capture_output=True, timeout=100,
+                             check=False, text=True)
+    assert run.returncode == 2 and why in run.stderr, run

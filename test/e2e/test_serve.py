@@ -393,13 +393,19 @@ def test_clients_that_hold_on_do_not_keep_others_out(start, serve):
     target.assert_unharmed()
 
 
-def test_a_token_is_not_guessed(start, serve, tmp_path):
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_a_token_is_not_guessed(start, serve, tmp_path, is_pipe):
     target = start("hang", "abba")
     token = tmp_path / "token"
-    token.write_text(TOKEN + "\n")
+    if is_pipe:
+        os.mkfifo(token)
+    else:
+        token.write_text(TOKEN + "\n")
     token.chmod(0o600)
     right = {"Authorization": f"Bearer {TOKEN}"}
     server = serve(target.pid, "--token-file", token)
+    if is_pipe:
+        token.write_text(TOKEN + "\n")
 
     def answers():
         try:
