@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -52,7 +53,8 @@ static void show_progress(struct recording *r, uint64_t now)
 {
 	const struct wp_counters *c = &r->profile.counters;
 	const struct wp_profile_sums *sums = &r->profile.sums[WP_PROFILE_WALL];
-	char left[48] = "";
+	char left[48] = "", line[256];
+	struct winsize size;
 
 	if (r->options->quiet || now < r->progress_ns ||
 	    !wp_worker_has_terminal())
@@ -68,14 +70,19 @@ static void show_progress(struct recording *r, uint64_t now)
 	/* Without memory the next tick fails. */
 	(void)!wp_sampler_settle(r->sampler);
 	wp_profile_add_up(&r->profile);
-	fprintf(stderr,
-		"\r\033[Kwallprof: %s, %zu threads, %llu samples, %llu lost, "
-		"%.2f %% of a core",
-		left, wp_sampler_count_threads(r->sampler),
-		(unsigned long long)(sums->count + sums->cpu_count),
-		(unsigned long long)(c->missed_ticks + c->samples_lost),
-		100 * (double)(wp_clock_cpu_ns() - r->start_cpu_ns) /
-			(double)(now - r->start_ns + 1));
+	snprintf(line, sizeof(line),
+		 "wallprof: %s, %zu threads, %llu samples, %llu lost, "
+		 "%.2f %% of a core",
+		 left, wp_sampler_count_threads(r->sampler),
+		 (unsigned long long)(sums->count + sums->cpu_count),
+		 (unsigned long long)(c->missed_ticks + c->samples_lost),
+		 100 * (double)(wp_clock_cpu_ns() - r->start_cpu_ns) /
+			 (double)(now - r->start_ns + 1));
+	/* A line that wraps is not taken back: the terminal would scroll. */
+	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col &&
+	    size.ws_col <= strlen(line))
+		line[size.ws_col - 1] = '\0';
+	fprintf(stderr, "\r\033[K%s", line);
 	fflush(stderr);
 }
 

@@ -30,6 +30,20 @@ static unsigned int draw_text(const char *text, uint32_t first,
 	return row;
 }
 
+/* Show the text of T in ROWS rows, or its last page if it is scrolled past that. */
+static void draw_whole_text(struct wp_cmd_top *t, unsigned int rows)
+{
+	const char *text = t->text ? t->text : "";
+	uint32_t n = 0;
+
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		n++;
+	n = n > rows ? n - rows : 0;
+	if (t->text_first > n)
+		t->text_first = n;
+	draw_text(text, t->text_first, 0, rows);
+}
+
 static enum wp_screen_look look_of(const struct wp_cmd_top *t,
 				   const struct wp_top_thread *v)
 {
@@ -158,7 +172,7 @@ void wp_cmd_top_draw(struct wp_cmd_top *t)
 	if (rows < 4 || width < 20)
 		return;
 	if (t->mode == MODE_TEXT) {
-		draw_text(t->text ? t->text : "", t->text_first, 0, rows - 1);
+		draw_whole_text(t, rows - 1);
 		wp_screen_line(rows - 1, "escape: back", WP_LOOK_DIM, false);
 		wp_screen_end();
 		return;

@@ -11,6 +11,7 @@
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
+#include <wchar.h>
 
 /* ncurses has one terminal a process. */
 static SCREEN *screen;
@@ -112,6 +113,29 @@ void wp_screen_begin(unsigned int *ret_rows, unsigned int *ret_columns)
 	*ret_columns = (unsigned int)COLS;
 }
 
+/* The bytes of TEXT that take at most ROOM columns. */
+static int count_fitting(const char *text, int room)
+{
+	/* What is no character is shown as "M-^X", a control character as "^X". */
+	enum { OF_BYTE = 4, OF_CONTROL = 2 };
+	mbstate_t state = { 0 };
+	const char *at = text;
+
+	while (*at) {
+		wchar_t c;
+		size_t n = mbrtowc(&c, at, MB_CUR_MAX, &state);
+		int width = n > MB_CUR_MAX ? OF_BYTE : wcwidth(c);
+
+		room -= width < 0 ? OF_CONTROL : width;
+		if (room < 0)
+			break;
+		if (n > MB_CUR_MAX)
+			state = (mbstate_t){ 0 };
+		at += n > MB_CUR_MAX ? 1 : n;
+	}
+	return (int)(at - text);
+}
+
 void wp_screen_line(unsigned int row, const char *text,
 		    enum wp_screen_look look, bool selected)
 {
@@ -124,7 +148,7 @@ void wp_screen_line(unsigned int row, const char *text,
 	if (selected)
 		attr |= A_REVERSE;
 	attrset(attr);
-	mvaddnstr((int)row, 0, text, -1);
+	mvaddnstr((int)row, 0, text, count_fitting(text, COLS));
 	if (selected)
 		for (int x = getcurx(stdscr);
 		     x < COLS && getcury(stdscr) == (int)row && x > 0; x++)

@@ -47,7 +47,7 @@ void wp_screen_mend(void);
 
 /* Begin a picture of *RET_ROWS by *RET_COLUMNS. */
 void wp_screen_begin(unsigned int *ret_rows, unsigned int *ret_columns);
-/* Set row ROW to TEXT, in reverse if SELECTED. */
+/* Set row ROW to as much of TEXT as it has columns for, in reverse if SELECTED. */
 void wp_screen_line(unsigned int row, const char *text,
 		    enum wp_screen_look look, bool selected);
 /* Show it. */

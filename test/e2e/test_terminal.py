@@ -14,12 +14,12 @@ from conftest import WALLPROF
 COLUMNS = 100
 
 
-def on_terminal(*args, **env):
-    """(status, text) of wallprof with ARGS on a terminal of COLUMNS columns."""
+def all_on_terminal(*args, columns=COLUMNS, **env):
+    """(status, text) of wallprof with ARGS on a terminal of so many columns."""
     pid, master = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ,
-                    struct.pack("HHHH", 40, COLUMNS, 0, 0))
+                    struct.pack("HHHH", 40, columns, 0, 0))
         os.execve(WALLPROF, [str(WALLPROF), *(str(a) for a in args)],
                   {"TERM": "xterm", **env})
     text = b""
@@ -33,8 +33,13 @@ def on_terminal(*args, **env):
         text += part
     os.close(master)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    # The last progress is wiped off.
-    return status, text.decode().rpartition("\r\x1b[K")[2].replace("\r", "")
+    return status, text.decode()
+
+
+def on_terminal(*args, **env):
+    """The same, without progress, which is wiped off."""
+    status, text = all_on_terminal(*args, **env)
+    return status, text.rpartition("\r\x1b[K")[2].replace("\r", "")
 
 
 @pytest.fixture
@@ -52,6 +57,17 @@ def test_with_a_file_one_line_says_what_is_in_it(locked, tmp_path):
     assert re.fullmatch(
         r"wallprof: wall: 3 threads, \d+ samples, \S+ s of thread time in "
         rf"{re.escape(str(path))}: \d+\.\d % waiting: \S+ at .*\n", text), text
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_progress_is_one_line(locked, tmp_path, columns):
+    status, text = all_on_terminal(locked.pid, "-d", "0.8", "-o",
+                                   tmp_path / "x.pb.gz", columns=columns)
+    lines = text.split("\r\x1b[K")[1:-1]
+    assert status == 0 and lines
+    for line in lines:
+        assert re.match(r"wallprof: \d+ s left, 3 threads, \d+ sa", line), text
+        assert len(line) == 39 if columns == 40 else line.endswith(" of a core"), text
 
 
 def test_verbose_adds_how_it_was_recorded(locked, tmp_path):

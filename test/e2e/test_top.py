@@ -99,6 +99,28 @@ def test_a_deadlock_is_seen_as_it_is(start, top):
     target.assert_unharmed()
 
 
+def test_long_lines_are_cut_and_a_text_ends(start, top):
+    """A narrow screen has the beginnings of the lines that a wide one has."""
+    target = start("hang", "abba")
+    begins = []
+    for columns in 200, 40:
+        terminal = top(target.pid, columns=columns, rows=20)
+        terminal.until(LOOK)
+        terminal.keys("d")
+        screen = terminal.until("^DEADLOCK: 2 threads wait for each other")
+        begins.append([line[:14] for line in screen.splitlines()])
+    assert begins[0] == begins[1]
+    assert max(map(len, screen.splitlines())) == 40
+    terminal.keys(*["PageDown"] * 20)
+    last = terminal.until(r"^ +#\d+ +clone3? .*\nescape: back")
+    terminal.keys("k")
+    wait_until(lambda: terminal.screen().splitlines()[1:19] ==
+               last.splitlines()[:18], pause=0.1)
+    terminal.keys("q", "q")
+    terminal.until("^ended with 0")
+    target.assert_unharmed()
+
+
 def test_states_sort_freeze_and_follow(start, top):
     """Two threads that never wait, beside main, which only waits."""
     target = start("spinner", 2)
