@@ -160,11 +160,8 @@ int wp_elf_image_open(struct wp_elf_image *ret, int fd, struct wp_err *err);
 bool wp_elf_image_is_of(const struct wp_elf_image *image, int fd);
 
 /* Has IMAGE's file been written over since it was opened?  What is read of it now is
- * another program's. */
-static inline bool wp_elf_image_has_changed(const struct wp_elf_image *image)
-{
-	return image->fd >= 0 && !wp_elf_image_is_of(image, image->fd);
-}
+ * another program's.  Not if it still has the build-id: it was touched only. */
+bool wp_elf_image_has_changed(const struct wp_elf_image *image);
 
 /* Open an ELF image of SIZE bytes that READ delivers, such as the vDSO: file
  * offsets are offsets in the memory.  SRC must live as long as the image.

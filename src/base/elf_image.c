@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -226,6 +227,29 @@ bool wp_elf_image_is_of(const struct wp_elf_image *image, int fd)
 		(uint64_t)st.st_size == image->size &&
 		st.st_mtim.tv_sec == image->written.tv_sec &&
 		st.st_mtim.tv_nsec == image->written.tv_nsec);
+}
+
+bool wp_elf_image_has_changed(const struct wp_elf_image *image)
+{
+	struct wp_elf_image now;
+	struct wp_err err = WP_ERR_INIT;
+	bool is_same;
+	int fd;
+
+	if (image->fd < 0 || wp_elf_image_is_of(image, image->fd))
+		return false;
+	fd = fcntl(image->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	if (wp_elf_image_open(&now, fd, &err)) {
+		close(fd);
+		return true;
+	}
+	is_same = now.size == image->size && image->build_id_len &&
+		  now.build_id_len == image->build_id_len &&
+		  !memcmp(now.build_id, image->build_id, image->build_id_len);
+	wp_elf_image_clear(&now);
+	return !is_same;
 }
 
 int wp_elf_image_open_memory(struct wp_elf_image *ret, uint64_t size,

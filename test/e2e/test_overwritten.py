@@ -52,3 +52,14 @@ def test_a_program_that_is_written_over(build, tmp_path, flags):
     # What the first one is like can no longer be read.
     assert not times["first"], run.out
     assert times["prog+0x"] > 0.7e6 and times["second"] > 0.7e6, run.out
+
+
+def test_a_program_that_is_touched_only(build, tmp_path):
+    """It is the same by its build-id."""
+    prog = build(tmp_path, "gcc", suffix=".c",
+                 source=SOURCE.replace("NAME", "first"))
+    run = wallprof("--children", "-f", "folded", "--", "sh", "-c",
+                   f"(exec {prog}) & sleep 0.3; touch {prog}; wait")
+    us = sum(int(line.rpartition(" ")[2]) for line in run.out.splitlines()
+             if ";first " in line)
+    assert us > 0.7e6, run.out
