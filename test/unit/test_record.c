@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "../../src/sample/record.h"
+#include "fake_perf.h"
 #include "fake_target.h"
 
 enum { TID = 7 };
@@ -184,11 +185,13 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 /* The samples that it had before do not stand for the time after them. */
 static void the_time_after_a_lost_event_is_not_divided(void **state)
 {
+	static struct wp_perf events;
+
 	(void)state;
 	wp_time_ledger_owe_cpu(&t->time, 70 * MS);
 	assert_int_equal(wp_record_cpu(t, stack), 0);
-	/* Any events; nothing reads them here. */
-	fake.target->cpu_events->perf = (struct wp_perf *)&fake;
+	/* Any events; no record is read of them here. */
+	fake.target->cpu_events->perf = &events;
 	a_thread_that_lost_its_event_is_nowhere_known(state);
 	fake.target->cpu_events->perf = NULL;
 	wp_profile_divide_wall(&fake.profile, false);

@@ -11,6 +11,7 @@
 
 #include "../../src/sample/books.h"
 #include "../../src/sample/sample_thread.h"
+#include "fake_perf.h"
 #include "one_target.h"
 
 enum { TID = 7 };
@@ -222,9 +223,9 @@ static void a_thread_waiting_for_a_cpu_keeps_its_stack(void **state)
 /* There are perf events, as far as samples are concerned. */
 static void has_cpu_samples(void)
 {
-	static int events;
+	static struct wp_perf events;
 
-	fake.target->cpu_events->perf = (struct wp_perf *)&events;
+	fake.target->cpu_events->perf = &events;
 }
 
 static void no_cpu_samples(void)
