@@ -401,6 +401,18 @@ static void end_all(struct serve *s)
 	close_sockets(s);
 }
 
+/* Recorders were ended by SIGTERM: whoever ends all processes of a service ends this one
+ * as well, a moment later. */
+static bool is_to_end(const struct serve *s, const sigset_t *mask)
+{
+	uint64_t until_ns = wp_clock_ns() + WP_NS_PER_S;
+	const struct timespec ts = { .tv_nsec = 100 * WP_NS_PER_MS };
+
+	while (s->served.was_ended && !ending && wp_clock_ns() < until_ns)
+		ppoll(NULL, 0, &ts, mask);
+	return ending;
+}
+
 int wp_cmd_serve(const struct wp_options *options)
 {
 	static struct serve serve;
@@ -434,6 +446,8 @@ int wp_cmd_serve(const struct wp_options *options)
 		rc = wp_served_find(&s->served, &err);
 	while (!rc && !ending)
 		rc = step(s, &mask, &err);
+	if (rc && is_to_end(s, &mask))
+		rc = 0;
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
 	end_all(s);

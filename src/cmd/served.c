@@ -277,6 +277,8 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 			wp_say("wallprof: the recorder of %s (%d) was ended by "
 			       "signal %d",
 			       one->status.name, one->pid, WTERMSIG(status));
+		s->was_ended |= WIFSIGNALED(status) &&
+				WTERMSIG(status) == SIGTERM;
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			note_failure(s, one->pid);
 		s->v[i] = s->v[--s->n];

@@ -56,6 +56,8 @@ struct wp_served {
 	/* Times that a process found no room; and whether that is said. */
 	uint64_t nleft_out;
 	bool full_is_said;
+	/* A recorder was ended by SIGTERM. */
+	bool was_ended;
 	/* Recorders that ended otherwise than they should; the last of them: of which
 	 * process and when, NFAILED being the place of the next. */
 	uint64_t nfailed;

@@ -209,6 +209,9 @@ proc.wait()
 """
 
 
+# Alone: a process of root's that has lost its parent since, as tests make them, may have
+# been below the orphan.
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="cannot be another user")
 @pytest.mark.parametrize("script, status", [
     # Nobody else can have it,
