@@ -189,8 +189,8 @@ static int see_ended(pid_t tid, bool repair, struct user_regs_struct *r,
 
 /* Is R that of a call which EINTR ended because of this stop, not of one whose
  * handler of a signal has just returned?  That leaves a frame below the stack, where an
- * old one may be as well, or on a stack of its own; and the kernel tells as the first
- * argument that of rt_sigreturn(2), what the handler has left in x0. */
+ * old one may be as well; but then the kernel tells as the first argument that of
+ * rt_sigreturn(2), what the handler has left in x0. */
 static bool is_ended_by_stop(pid_t tid, const struct user_regs_struct *r,
 			     bool repair, const struct wp_remade_call *restart,
 			     struct ended_call *ret)
@@ -204,12 +204,13 @@ static bool is_ended_by_stop(pid_t tid, const struct user_regs_struct *r,
 	ret->rc = repair ? ask_first_argument(tid, r, restart, &ret->first) :
 			   -ENODATA;
 	if (is_same_call(&restart->before, r)) {
-		if (!ret->rc)
-			return ret->first == restart->before.args[0];
+		if (!ret->rc && ret->first == restart->before.args[0])
+			return true;
 		/* A thread that makes the same call of one descriptor after the other
 		 * may be in the next one by now: the kernel was asked first. */
+		if (ret->rc)
+			ret->first = restart->before.args[0];
 		ret->rc = 0;
-		ret->first = restart->before.args[0];
 	}
 	return !wp_signal_frame_is_below(tid, &frame);
 }
