@@ -59,9 +59,10 @@ ssize_t wp_io_read_at(int dirfd, const char *path, char *buf, size_t size);
  * takes a path, and the sandbox of the symboliser allows no call that does. */
 int wp_io_fstat(int fd, struct stat *ret);
 
-/* Fill in st_dev, st_ino, st_mode, st_size and st_mtim of the file behind PATH, a link of /proc such as
- * PID/fd/3, or of DIRFD itself if PATH is empty, without asking a file server, which
- * may be what the process hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or -errno. */
+/* Fill in st_dev, st_ino, st_mode, st_size and st_mtim of the file behind PATH, a link
+ * of /proc such as PID/fd/3, or of DIRFD itself if PATH is empty, without asking a file
+ * server, which may be what the process hangs on (statx(2), AT_STATX_DONT_SYNC).  0 or
+ * -errno. */
 int wp_io_stat_open(int dirfd, const char *path, struct stat *ret);
 
 /* Find PATH below the directory DIRFD and open it with O_PATH, which touches neither

@@ -72,4 +72,8 @@ const char *wp_maps_path(const struct wp_maps *maps, const struct wp_map *map);
 /* Free all and leave WP_MAPS_INIT. */
 void wp_maps_clear(struct wp_maps *maps);
 
+/* Length of PATH[0..len), a path or link of /proc, without the " (deleted)" of a file that
+ * has no name any more (proc(5)). */
+size_t wp_maps_path_len(const char *path, size_t len);
+
 #endif

@@ -52,11 +52,11 @@ struct wp_report_options {
  * Returns 0, -ENOMEM, or the -errno of a write that failed.
  *
  * pprof: profile.proto (github.com/google/pprof, proto/profile.proto), compressed
- * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS"; of
- * values that are no times the number, of threads or bytes.  html: a page with the timeline, if one was kept,
- * and a flame graph.  speedscope, firefox: JSON of these viewers, each thread by time
- * as far as the timeline has it; firefox only of values that are times.  svg: a flame graph.  text: the report for a
- * terminal.
+ * by gzip.  folded: lines "thread;root;...;leaf MICROSECONDS", where values are no
+ * times with a number of threads or bytes.  html: a page with the timeline, if one was
+ * kept, and a flame graph.  speedscope, firefox: JSON of these viewers, each thread by
+ * time as far as the timeline has it; firefox only of values that are times.  svg: a
+ * flame graph.  text: the report for a terminal.
  */
 WP_MUST_CHECK
 int wp_write_pprof(const struct wp_profile *profile, enum wp_profile_kind kind,
@@ -93,8 +93,8 @@ int wp_diff_check(const struct wp_profile *before,
 		  const struct wp_profile *after, enum wp_profile_kind kind,
 		  struct wp_err *err);
 
-/* Write what changed from BEFORE to AFTER, which are alike (wp_diff_check), each per second of its recording: a table
- * of functions (all of them if FULL), or a page. */
+/* Write what changed from BEFORE to AFTER, which are alike (wp_diff_check), each per
+ * second of its recording: a table of functions (all of them if FULL), or a page. */
 WP_MUST_CHECK
 int wp_write_diff(const struct wp_profile *before,
 		  const struct wp_profile *after, enum wp_profile_kind kind,

@@ -144,8 +144,8 @@ struct wp_named_frame {
 	const char *module;
 };
 
-/* Refine WAIT (WP_WAIT_FUTEX or WP_WAIT_JOIN) by the waiting thread's frames[0..n), innermost
- * first: lock, condvar, semaphore, join, barrier, or WAIT as it is. */
+/* Refine WAIT (WP_WAIT_FUTEX or WP_WAIT_JOIN) by the waiting thread's frames[0..n),
+ * innermost first: lock, condvar, semaphore, join, barrier, or WAIT as it is. */
 enum wp_wait wp_state_refine_stack(enum wp_wait wait,
 				   const struct wp_named_frame *frames,
 				   size_t n);

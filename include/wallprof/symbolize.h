@@ -13,9 +13,9 @@
 
 /* Turn the stacks of PROFILE into locations with lines, and refine wait reasons
  * by the functions in the stacks.  Waits of the mutex profile that turn out to be for
- * no lock become 0: the sums want wp_profile_add_up again.  Names come from the files behind PROFILE's
- * mappings and from debug files under the root directory of PROCESS; a child
- * process in a sandbox reads them (namer.h).  An address that it fails to name
+ * no lock become 0: the sums want wp_profile_add_up again.  Names come from the files
+ * behind PROFILE's mappings and from debug files under the root directory of PROCESS; a
+ * child process in a sandbox reads them (namer.h).  An address that it fails to name
  * reads "MODULE+0xOFFSET" and is counted as unnamed, with the reason in
  * PROFILE->meta.  *INTERRUPTS counts the user's interrupts: at the second one
  * the naming ends.  Servers that $DEBUGINFOD_URLS names are asked for debug files

@@ -398,13 +398,16 @@ static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
 	return NULL;
 }
 
-bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
-		       uint64_t *ret_svma)
+/* lld ends one segment and begins the next within one page of the file, and a short
+ * program's are all in one page: of several that show OFF, one with FLAGS, else one
+ * with code. */
+static bool find_svma(const struct wp_elf_image *image, uint64_t off,
+		      uint32_t flags, uint64_t *ret_svma)
 {
-	/* lld ends one segment and begins the next within one page of the file,
-	 * and a short program's are all in one page. */
-	const struct wp_elf_load *load = find_shown(image, off, PF_X);
+	const struct wp_elf_load *load = find_shown(image, off, flags);
 
+	if (!load)
+		load = find_shown(image, off, PF_X);
 	if (!load)
 		load = find_shown(image, off, 0);
 	if (!load)
@@ -413,13 +416,14 @@ bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
 	return true;
 }
 
+bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
+		       uint64_t *ret_svma)
+{
+	return find_svma(image, off, PF_X, ret_svma);
+}
+
 bool wp_elf_image_data_svma(const struct wp_elf_image *image, uint64_t off,
 			    uint64_t *ret_svma)
 {
-	const struct wp_elf_load *load = find_shown(image, off, PF_W);
-
-	if (!load)
-		return wp_elf_image_svma(image, off, ret_svma);
-	*ret_svma = load->svma - load->off + off;
-	return true;
+	return find_svma(image, off, PF_W, ret_svma);
 }

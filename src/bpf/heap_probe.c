@@ -90,9 +90,10 @@ static int refused(enum wp_heap_tier tier, struct wp_err *err)
 				     "CAP_SYS_ADMIN");
 }
 
-/* Load TIER's programs, and see one run.  Linux 5.13 to 6.0, which has no such links,
- * warns of a program with a map that grows before it refuses it, and some systems panic
- * at a warning (kernel/bpf/verifier.c, check_map_prog_compatibility). */
+/* Load TIER's programs, and see one run.  Linux 5.13 to 6.0 has links of the PERF tier
+ * alone.  Before it refuses another tier's program it warns of the program's map, which
+ * grows, and some systems panic at a warning (kernel/bpf/verifier.c,
+ * check_map_prog_compatibility). */
 static int open_tier(struct wp_heap_probe *probe, enum wp_heap_tier tier)
 {
 	int rc = tier != WP_HEAP_TIER_PERF && is_before(6, 1) ?

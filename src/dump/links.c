@@ -197,15 +197,12 @@ static bool has_time_limit(const struct wp_snapshot_process *process, int fd,
 	return !is_known || limit.tv_sec || limit.tv_usec;
 }
 
-/* Does LINK, of a pipe, name a FIFO that has a name?  Whoever finds that may open it
- * at any time. */
+/* Is LINK that of a FIFO with a name?  Whoever finds the name may open it at any time. */
 static bool has_name(const char *link)
 {
-	static const char deleted[] = " (deleted)";
-	const size_t tail = sizeof(deleted) - 1, len = strlen(link);
+	size_t len = strlen(link);
 
-	return link[0] == '/' &&
-	       (len < tail || strcmp(link + len - tail, deleted) != 0);
+	return link[0] == '/' && wp_maps_path_len(link, len) == len;
 }
 
 /* THREAD waits on its pipe or socket FD, if that is a pipe for a writer or a reader.

@@ -10,9 +10,9 @@
 
 #include "links.h"
 #include "pid_namespace.h"
+#include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
-#include "wallprof/procfs.h"
 #include "wallprof/syscall_nr.h"
 #include "wallprof/vec.h"
 
@@ -67,13 +67,13 @@ static int add_vfork_child(struct wp_links *links, uint32_t thread)
 /* Add who traces process PID, if anybody does. */
 static int add_tracer(struct wp_tids *tracers, pid_t pid)
 {
-	uint64_t tid;
+	pid_t tid = wp_access_tracer(pid);
 
-	if (wp_proc_status_read(&tid, pid, "TracerPid", 10) || !tid)
+	if (!tid)
 		return 0;
 	if (WP_VEC_ROOM(tracers->v, tracers->len, tracers->cap, 1))
 		return -ENOMEM;
-	tracers->v[tracers->len++] = (pid_t)tid;
+	tracers->v[tracers->len++] = tid;
 	return 0;
 }
 

@@ -9,10 +9,8 @@
  *    the pipe between its children), or below that one.
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -148,6 +146,16 @@ static bool may_descend(const struct wp_fd_denied *denied,
 	return true;
 }
 
+/* Has any of HOLDERS' processes that may not be read started at START_TIME or later? */
+static bool is_any_since(const struct wp_fd_holders *holders,
+			 uint64_t start_time)
+{
+	for (size_t i = 0; i < holders->ndenied; i++)
+		if (holders->denied[i].start_time >= start_time)
+			return true;
+	return false;
+}
+
 bool wp_links_may_be_denied(const struct wp_links *links,
 			    const struct wp_links_wait *wait,
 			    const struct wp_fd_holders *holders)
@@ -157,19 +165,21 @@ bool wp_links_may_be_denied(const struct wp_links *links,
 	const char *other = links->objects[wait->object].link;
 	struct wp_proc_stat leader;
 	char own[PATH_MAX] = "";
+	uint64_t session = 0;
 	struct line line;
 	struct stat st;
 
-	if (!holders->ndenied)
+	/* Its leader may have ended, or be of another PID namespace. */
+	if (!wp_proc_stat_read(&leader, getsid(p->process.pid)))
+		session = leader.start_time;
+	if (!is_any_since(holders, session))
 		return false;
 	/* A file may have been opened by its name, by anybody in the session. */
 	if (other[0] != '/')
 		(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
 	find_ancestors(&line, p->process.pid, own, other);
-	/* Its leader may have ended, or be of another PID namespace. */
-	if (!wp_proc_stat_read(&leader, getsid(p->process.pid)) &&
-	    leader.start_time > line.start_time)
-		line.start_time = leader.start_time;
+	if (session > line.start_time)
+		line.start_time = session;
 	for (size_t i = 0; i < holders->ndenied; i++)
 		if (holders->denied[i].start_time >= line.start_time &&
 		    may_descend(&holders->denied[i], &line, holders))

@@ -404,11 +404,8 @@ static bool has_run(const struct wp_snapshot *snapshot, uint32_t thread)
 	const struct wp_process *process =
 		&snapshot->processes[t->process]->process;
 	struct wp_proc_stat stat;
-	char text[4096];
-	ssize_t n = wp_thread_times_file(process, t->tid, "stat", text,
-					 sizeof(text));
 
-	return (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	return (wp_thread_times_stat(&stat, process, t->tid) &&
 		stat.state_char == 'R') ||
 	       wp_thread_times_slices(process, t->tid) != t->times.slices_after;
 }

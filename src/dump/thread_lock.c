@@ -38,14 +38,8 @@ static int32_t find_thread(void *ctx, int32_t own)
 	struct wp_snapshot_process *process = mem->process;
 	int32_t tid = wp_pid_namespace_thread(process, own);
 	struct wp_proc_stat stat;
-	char text[1024];
-	ssize_t n;
 
-	if (!tid)
-		return 0;
-	n = wp_thread_times_file(&process->process, tid, "stat", text,
-				 sizeof(text));
-	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	if (!tid || !wp_thread_times_stat(&stat, &process->process, tid) ||
 	    stat.state_char == 'Z' || stat.state_char == 'X')
 		return 0;
 	return tid;

@@ -24,7 +24,17 @@ ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
 	return wp_io_read_at(process->task_fd, path, buf, size);
 }
 
-/* The same by FD, which is open on the file, unless that is negative. */
+bool wp_thread_times_stat(struct wp_proc_stat *ret,
+			  const struct wp_process *process, pid_t tid)
+{
+	char text[1024];
+	ssize_t n = wp_thread_times_file(process, tid, "stat", text,
+					 sizeof(text));
+
+	return n > 0 && !wp_proc_stat_parse(ret, text, (size_t)n);
+}
+
+/* What wp_thread_times_file reads, by FD, which is open on the file, unless that is negative. */
 static ssize_t read_kept(const struct wp_process *process, pid_t tid, int fd,
 			 const char *name, char *buf, size_t size)
 {
@@ -114,12 +124,8 @@ void wp_thread_times_clear(struct wp_thread_times *times)
 static int32_t read_cpu(const struct wp_process *process, pid_t tid)
 {
 	struct wp_proc_stat stat;
-	char text[4096];
-	ssize_t n = wp_thread_times_file(process, tid, "stat", text,
-					 sizeof(text));
 
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) ? stat.cpu :
-								      -1;
+	return wp_thread_times_stat(&stat, process, tid) ? stat.cpu : -1;
 }
 
 static void await_wait(const struct wp_process *process, pid_t tid)

@@ -12,6 +12,10 @@
 ssize_t wp_thread_times_file(const struct wp_process *process, pid_t tid,
 			     const char *name, char *buf, size_t size);
 
+/* Read and parse /proc/TID/stat of thread TID.  False: it is gone. */
+bool wp_thread_times_stat(struct wp_proc_stat *ret,
+			  const struct wp_process *process, pid_t tid);
+
 /* The timeslices that thread TID has had; UINT64_MAX: it is gone. */
 uint64_t wp_thread_times_slices(const struct wp_process *process, pid_t tid);
 

@@ -38,16 +38,24 @@ static size_t unescape(char *out, const char *in, size_t len)
 	return n;
 }
 
-static int add_path(struct wp_maps *maps, struct wp_map *map, const char *path,
-		    size_t len)
+size_t wp_maps_path_len(const char *path, size_t len)
 {
 	static const char deleted[] = " (deleted)";
 	const size_t tail = sizeof(deleted) - 1;
 
-	map->deleted = map->ino && len > tail &&
-		       !memcmp(path + len - tail, deleted, tail);
-	if (map->deleted)
-		len -= tail;
+	return len > tail && !memcmp(path + len - tail, deleted, tail) ?
+		       len - tail :
+		       len;
+}
+
+static int add_path(struct wp_maps *maps, struct wp_map *map, const char *path,
+		    size_t len)
+{
+	size_t whole = len;
+
+	if (map->ino)
+		len = wp_maps_path_len(path, len);
+	map->deleted = len < whole;
 	/* Regions of one file come together: share the text. */
 	if (maps->len) {
 		map->path = maps->v[maps->len - 1].path;

@@ -311,15 +311,9 @@ void wp_process_name(const struct wp_process *process, char *buf, size_t size)
 
 static void read_exe(int dirfd, const char *path, char *buf, size_t size)
 {
-	static const char deleted[] = " (deleted)";
-	const size_t tail = sizeof(deleted) - 1;
 	ssize_t n = readlinkat(dirfd, path, buf, size - 1);
 
-	if (n < 0)
-		n = 0;
-	buf[n] = '\0';
-	if ((size_t)n > tail && !strcmp(buf + (size_t)n - tail, deleted))
-		buf[(size_t)n - tail] = '\0';
+	buf[n > 0 ? wp_maps_path_len(buf, (size_t)n) : 0] = '\0';
 }
 
 void wp_process_exe(const struct wp_process *process, char *buf, size_t size)
