@@ -351,6 +351,8 @@ static void write_dump(struct command *command)
 		rc = wp_cmd_dump_write(&snapshot, command->options, stderr);
 	if (rc)
 		wp_say("wallprof: %s", err.msg[0] ? err.msg : strerror(-rc));
+	/* There may be nothing to write in it. */
+	wp_output_file_discard(&command->out);
 	if (wp_interrupts)
 		wp_say("wallprof: the dump was to be made in %.3g s "
 		       "(--dump-time): some addresses have no better name than "

@@ -372,8 +372,14 @@ def test_a_command_that_may_not_be_looked_at():
         program = pathlib.Path(directory, "sleep")
         shutil.copy(shutil.which("sleep"), program)
         program.chmod(0o111)
-        run = wallprof("--timeout", 1, "--", program, 60, prefix=(
-            "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"))
+        out = pathlib.Path(directory, "out")
+        out.mkdir()
+        out.chmod(0o777)
+        run = wallprof("--timeout", 1, "--", program, 60, output=out / "x.txt",
+                       prefix=("setpriv", "--reuid=65534", "--regid=65534",
+                               "--clear-groups"))
+        # Nor is anything left of the file.
+        assert not list(out.iterdir())
     assert run.status == 124, run.err
     assert re.search(r"nothing to dump: process \d+ does not let itself be "
                      r"looked at .*as root \(sudo\)", run.err), run.err
