@@ -73,6 +73,8 @@ def share_of(name, folded):
             sum(int(n) for _, n in lines))
 
 
+# Alone, as it judges shares.
+@pytest.mark.alone
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to be two users")
 @pytest.mark.parametrize("stop, profile", [
     ("auto", "wall,cpu"), ("never", "wall,cpu"), ("auto", "cpu")])
