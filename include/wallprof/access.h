@@ -15,6 +15,11 @@
  * say. */
 pid_t wp_access_tracer(pid_t pid);
 
+/* Does process PID trace this process or its parent, or what traces those?  A tracer
+ * that is stopped lets no tracee go on, so that whoever stops his own waits for
+ * ever. */
+bool wp_access_traces_us(pid_t pid);
+
 /* Is there a process or thread PID, whatever /proc shows (kill(2))? */
 bool wp_access_exists(pid_t pid);
 

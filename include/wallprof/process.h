@@ -49,7 +49,8 @@ struct wp_process {
  *
  * Returns 0; -ESRCH when there is none or it is a zombie; -ENOTSUP for a kernel
  * thread or a 32-bit program that is not i386's; -EPERM when access is denied
- * (wp_access_denied finds the reason); -EMFILE.
+ * (wp_access_denied finds the reason); -EDEADLK for one that traces wallprof
+ * (wp_access_traces_us); -EMFILE.
  */
 WP_MUST_CHECK
 int wp_process_open(struct wp_process *ret, pid_t pid, struct wp_err *err);

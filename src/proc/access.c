@@ -17,6 +17,9 @@
 /* include/uapi/linux/capability.h */
 enum { CAP_SYS_PTRACE_BIT = 19 };
 
+/* Tracers of tracers that are looked at. */
+enum { TRACERS_MAX = 8 };
+
 int wp_access_yama_scope(void)
 {
 	char text[16];
@@ -49,6 +52,29 @@ pid_t wp_access_tracer(pid_t pid)
 	return wp_proc_status_read(&tracer, pid, "TracerPid", 10) ?
 		       0 :
 		       (pid_t)tracer;
+}
+
+/* The thread that traces a process may not be its first one. */
+static bool is_traced_by(pid_t tracee, pid_t pid)
+{
+	uint64_t tgid;
+	pid_t tracer = tracee;
+
+	/* A tracer may have one itself. */
+	for (int i = 0; i < TRACERS_MAX; i++) {
+		tracer = wp_access_tracer(tracer);
+		if (!tracer || wp_proc_status_read(&tgid, tracer, "Tgid", 10))
+			return false;
+		if ((pid_t)tgid == pid)
+			return true;
+		tracer = (pid_t)tgid;
+	}
+	return false;
+}
+
+bool wp_access_traces_us(pid_t pid)
+{
+	return is_traced_by(getpid(), pid) || is_traced_by(getppid(), pid);
 }
 
 bool wp_access_exists(pid_t pid)

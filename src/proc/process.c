@@ -104,6 +104,12 @@ static int check_kind(struct wp_process *p, struct wp_err *err)
 				  "%d is a kernel thread: it has no user stack "
 				  "to sample",
 				  p->pid);
+	if (wp_access_traces_us(p->pid))
+		return wp_err_set(err, -EDEADLK,
+				  "process %d traces wallprof (strace, a "
+				  "debugger), which could not go on while that "
+				  "is stopped: end that first",
+				  p->pid);
 	p->start_time = stat.start_time;
 	read_owner(p);
 	if (stat.state_char != 'Z' && stat.state_char != 'X')

@@ -98,6 +98,19 @@ def test_a_debugger_that_comes_and_goes(start, tmp_path, tool, mode):
     assert attached or mode in ("all", "stops")
 
 
+@pytest.mark.parametrize("what", [("-d", 1, "--stop=all", "-o", "x.pb.gz"), ("--threads",)])
+def test_its_own_tracer(tmp_path, what):
+    """strace that traces wallprof is not held, or neither would go on."""
+    trace = tmp_path / "trace"
+    run = subprocess.run(
+        ["strace", "-f", "-o", str(trace), "-e", "trace=ptrace", WALLPROF,
+         "--name", "strace", *map(str, what)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2, (run.returncode, run.stderr)
+    assert "traces wallprof" in run.stderr, run.stderr
+    assert "PTRACE_SEIZE" not in trace.read_text()
+
+
 def ask_beside_silence(server, *args):
     """Run wallprof; one that hangs cannot even be killed while SERVER lives."""
     run = subprocess.Popen([WALLPROF, *map(str, args)], text=True,

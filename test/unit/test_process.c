@@ -883,6 +883,41 @@ static void the_reason_of_a_refusal_is_found(void **state)
 			       "does not let itself be looked at"));
 }
 
+static void *trace_parent(void *arg)
+{
+	(void)arg;
+	ptrace(PTRACE_SEIZE, getppid(), 0, 0);
+	sleep_on();
+	return NULL;
+}
+
+/* A debugger, whose second thread traces the process that forked it. */
+static void trace_from_a_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, trace_parent, NULL);
+	sleep_on();
+}
+
+static void who_traces_wallprof_is_not_opened(void **state)
+{
+	(void)state;
+	if (geteuid())
+		return;
+	start(trace_from_a_thread);
+	while (!wp_access_tracer(getpid()))
+		usleep(1000);
+	assert_int_equal(open_it(pid), -EDEADLK);
+	assert_non_null(strstr(err.msg, "traces wallprof"));
+	assert_true(wp_access_traces_us(pid));
+	assert_false(wp_access_traces_us(getpid()));
+	end_process();
+	start(sleep_on);
+	assert_false(wp_access_traces_us(pid));
+	assert_int_equal(open_it(pid), 0);
+}
+
 static void compute(void)
 {
 	for (;;)
@@ -962,6 +997,7 @@ int main(void)
 		TEST(a_program_is_known_by_its_path),
 		TEST(the_class_of_a_program_is_in_its_auxiliary_vector),
 		TEST(the_reason_of_a_refusal_is_found),
+		TEST(who_traces_wallprof_is_not_opened),
 		TEST(the_time_of_a_process_is_its_own),
 		TEST(threads_are_sorted_by_number),
 		TEST(who_is_there_is_known_whoever_it_belongs_to),
