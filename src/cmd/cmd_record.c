@@ -177,15 +177,19 @@ static void warn_of_tracer(const struct recording *r)
  * recorded: it may make its threads at once. */
 static int add_target(struct recording *r, struct wp_err *err)
 {
-	int rc;
-
-	if (!r->child.pid)
-		return wp_sampler_add_target(r->sampler, &r->process,
+	return r->child.pid ?
+		       wp_sampler_add_held_target(r->sampler, &r->process,
+						  &r->profile, &r->target,
+						  err) :
+		       wp_sampler_add_target(r->sampler, &r->process,
 					     &r->profile, &r->target, err);
-	rc = wp_sampler_add_held_target(r->sampler, &r->process, &r->profile,
-					&r->target, err);
-	if (!rc)
-		rc = wp_child_exec(&r->child, err);
+}
+
+/* Let the held command run, and sample it. */
+static int start_command(struct recording *r, struct wp_err *err)
+{
+	int rc = wp_child_exec(&r->child, err);
+
 	if (rc)
 		return rc;
 	r->tracer.child = r->child.pid;
@@ -232,15 +236,20 @@ static int start_sampler(struct recording *r, struct wp_err *err)
 	rc = wp_sampler_new(&r->sampler, &options, &r->tracer, err);
 	if (rc)
 		return rc;
+	/* A short command would end before the first tick is over. */
+	if (r->child.pid && options.many)
+		wp_sampler_prepare(r->sampler,
+				   wp_follow_count_threads(&r->follow));
 	r->recorded.sampler = r->sampler;
 	r->recorded.profile = &r->profile;
 	rc = add_target(r, err);
 	r->recorded.first = &r->process;
-	if (rc || !options.many)
-		return rc;
-	rc = wp_recorded_note(&r->recorded, &r->process);
-	return rc ? wp_err_set(err, rc, "no memory") :
-		    wp_follow_begin(&r->follow, r->process.pid, err);
+	if (!rc && options.many) {
+		rc = wp_recorded_note(&r->recorded, &r->process);
+		rc = rc ? wp_err_set(err, rc, "no memory") :
+			  wp_follow_begin(&r->follow, r->process.pid, err);
+	}
+	return rc || !r->child.pid ? rc : start_command(r, err);
 }
 
 static int start_recording(struct recording *r, struct wp_err *err)

@@ -168,6 +168,23 @@ static int add_chosen(struct wp_follow *follow)
 	return rc;
 }
 
+size_t wp_follow_count_threads(const struct wp_follow *follow)
+{
+	struct wp_tids pids = WP_TIDS_INIT;
+	struct wp_proc_stat stat;
+	size_t n = 0;
+
+	/* Without memory nothing is recorded anyway. */
+	if (wp_choose_is_asked(follow->options))
+		(void)!wp_choose_list(&pids);
+	for (size_t i = 0; i < pids.len; i++)
+		if (wp_choose(follow->options, pids.v[i]) &&
+		    !wp_proc_stat_read(&stat, pids.v[i]))
+			n += (size_t)stat.nthreads;
+	wp_tids_clear(&pids);
+	return n;
+}
+
 int wp_follow_first(const struct wp_options *options,
 		    struct wp_process *process, struct wp_err *err)
 {

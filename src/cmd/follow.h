@@ -44,6 +44,9 @@ void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
 WP_MUST_CHECK
 int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err);
 
+/* How many threads there are that --name, --cgroup or --all means. */
+size_t wp_follow_count_threads(const struct wp_follow *follow);
+
 /* Open the first process that --name, --cgroup or --all means as PROCESS.  0, or -ENOENT
  * or -errno with ERR. */
 WP_MUST_CHECK

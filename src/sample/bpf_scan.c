@@ -42,11 +42,12 @@ static size_t count_threads(const struct wp_sampler *loop)
 	return n;
 }
 
-static bool is_wanted(const struct wp_sampler *loop)
+/* Is a scan of NTHREADS wanted? */
+static bool is_wanted(const struct wp_sampler *loop, size_t nthreads)
 {
 	/* Without schedstat no sample is known to hold; and to open a scan for
 	 * one tick takes longer than to read the threads. */
-	if (!loop->schedstat_works || loop->finishing || !loop->ntargets)
+	if (!loop->schedstat_works || loop->finishing || !nthreads)
 		return false;
 	switch (loop->options.scan) {
 	case WP_SCAN_BPF:
@@ -55,16 +56,16 @@ static bool is_wanted(const struct wp_sampler *loop)
 	case WP_SCAN_PROC:
 		return false;
 	default:
-		return loop->scan.wants_regs || count_threads(loop) >= MANY;
+		return loop->scan.wants_regs || nthreads >= MANY;
 	}
 }
 
-static void open_scan(struct wp_sampler *loop)
+static void open_scan(struct wp_sampler *loop, size_t nthreads)
 {
 	struct wp_bpf_scan *c = &loop->scan;
 
 	c->tried = true;
-	if (wp_task_scan_open(&c->scan, count_threads(loop), &c->why))
+	if (wp_task_scan_open(&c->scan, nthreads, &c->why))
 		c->scan = NULL;
 	for (size_t i = 0; i < loop->ntargets; i++)
 		if (!loop->targets[i]->gone)
@@ -86,7 +87,14 @@ void wp_bpf_scan_drop(struct wp_sampler *loop, pid_t pid)
 
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 {
-	return loop->scan.scan || (!loop->scan.tried && is_wanted(loop));
+	return loop->scan.scan ||
+	       (!loop->scan.tried && is_wanted(loop, count_threads(loop)));
+}
+
+void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
+{
+	if (!loop->scan.tried && is_wanted(loop, nthreads))
+		open_scan(loop, nthreads);
 }
 
 static void stop_notes(struct wp_bpf_scan *c)
@@ -178,8 +186,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	int rc;
 
 	wp_bpf_scan_forget(loop);
-	if (!c->scan && wp_bpf_scan_is_next(loop))
-		open_scan(loop);
+	wp_bpf_scan_prepare(loop, count_threads(loop));
 	if (!c->scan || read_moved(loop))
 		return;
 	rc = read_all(loop);

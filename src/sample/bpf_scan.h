@@ -50,6 +50,9 @@ struct wp_bpf_scan {
 	struct wp_switch_notes notes;
 };
 
+/* Load the programs of a scan, if one of NTHREADS is wanted and that was not tried. */
+void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads);
+
 /* Scan all threads of all targets, if that is wanted: at the begin of a tick. */
 void wp_bpf_scan_take(struct wp_sampler *loop);
 

@@ -110,6 +110,11 @@ static int add_target(struct wp_sampler *loop, struct wp_process *process,
 	return 0;
 }
 
+void wp_sampler_prepare(struct wp_sampler *loop, size_t nthreads)
+{
+	wp_bpf_scan_prepare(loop, nthreads);
+}
+
 int wp_sampler_begin(struct wp_target *target, struct wp_err *err)
 {
 	int rc = wp_target_begin(target, err);
