@@ -91,10 +91,17 @@ bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 	       (!loop->scan.tried && is_wanted(loop, count_threads(loop)));
 }
 
-void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
+static void open_wanted(struct wp_sampler *loop, size_t nthreads)
 {
 	if (!loop->scan.tried && is_wanted(loop, nthreads))
 		open_scan(loop, nthreads);
+}
+
+void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
+{
+	/* Of all that waits in a machine some stack will need a register. */
+	loop->scan.wants_regs |= nthreads > 0;
+	open_wanted(loop, nthreads);
 }
 
 static void stop_notes(struct wp_bpf_scan *c)
@@ -186,7 +193,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	int rc;
 
 	wp_bpf_scan_forget(loop);
-	wp_bpf_scan_prepare(loop, count_threads(loop));
+	open_wanted(loop, count_threads(loop));
 	if (!c->scan || read_moved(loop))
 		return;
 	rc = read_all(loop);

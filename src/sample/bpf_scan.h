@@ -50,7 +50,8 @@ struct wp_bpf_scan {
 	struct wp_switch_notes notes;
 };
 
-/* Load the programs of a scan, if one of NTHREADS is wanted and that was not tried. */
+/* Load the programs of a scan, of NTHREADS of several processes, if there are any and the
+ * options do not forbid it. */
 void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads);
 
 /* Scan all threads of all targets, if that is wanted: at the begin of a tick. */
