@@ -8,12 +8,12 @@
 
 #include "aside.h"
 #include "books.h"
-#include "instant.h"
 #include "kernel_frames.h"
 #include "record.h"
 #include "sampler_loop.h"
 #include "stack_walk.h"
 #include "stop_move.h"
+#include "stop_together.h"
 #include "target.h"
 #include "threads.h"
 #include "unsampled.h"
@@ -23,8 +23,6 @@
 /* How long the sampler waits for one stop before it requests the next; a later
  * stop is taken when it comes. */
 #define WAIT_NS (60 * WP_NS_PER_US)
-/* --stop=all holds threads until the last has stopped, but not longer. */
-#define ALL_BOUND_NS (20 * WP_NS_PER_MS)
 /* A stop seen this long after it was requested was waiting for a CPU: until then
  * the thread was held up by others, not by us. */
 #define LATE_NS (200 * WP_NS_PER_US)
@@ -36,18 +34,21 @@ static struct wp_thread *thread_of(const struct wp_tracee *tracee)
 	return (struct wp_thread *)(uintptr_t)tracee->cookie;
 }
 
-/* Is there budget for a stop? */
-static bool may_stop(struct wp_target *target)
+/* Is there budget for a stop besides NCOMING? */
+static bool may_stop_with(struct wp_target *target, size_t ncoming)
 {
-	size_t ncoming = target->loop->tracer->len;
 	uint64_t now_ns = wp_clock_ns();
 
 	return wp_pauses_allow(&target->pauses, ncoming, now_ns) &&
 	       wp_pauses_allow(&target->common->pauses, ncoming, now_ns);
 }
 
-/* What stops of TARGET may still take: its own share, and its part of the sum. */
-static uint64_t credit(struct wp_target *target, uint64_t now_ns)
+static bool may_stop(struct wp_target *target)
+{
+	return may_stop_with(target, target->loop->tracer->len);
+}
+
+uint64_t wp_stop_window_credit(struct wp_target *target, uint64_t now_ns)
 {
 	uint64_t own = wp_pauses_credit(&target->pauses, now_ns);
 	uint64_t all = wp_pauses_credit(&target->common->pauses, now_ns);
@@ -358,13 +359,12 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 	return rc;
 }
 
-/* T stands still as TRACEE, with others: to read it may be too long for those
- * that are read after it. */
-static int take_held(struct wp_thread *t, struct wp_tracee *tracee)
+int wp_stop_window_take_held(struct wp_tracee *tracee)
 {
+	struct wp_thread *t = thread_of(tracee);
 	struct wp_target *target = t->target;
 
-	if (may_stop(target))
+	if (may_stop_with(target, target->loop->tracer->len - 1))
 		return wp_stop_window_take(t, tracee);
 	release(target, tracee);
 	return wp_unstopped_put_off(t);
@@ -380,10 +380,8 @@ static int begin_stop(struct wp_thread *t)
 	return interrupt(t, false);
 }
 
-/* Take one of the threads that are listed, any, so that a short budget is shared
- * fairly: it is interrupted or put off.  MAY_REST: nobody is held meanwhile. */
-static int begin_any(struct wp_target *target, struct wp_thread **ret,
-		     bool may_rest)
+int wp_stop_window_begin_any(struct wp_target *target, struct wp_thread **ret,
+			     bool may_rest)
 {
 	struct wp_stop_requests *list = &target->stop_requests;
 
@@ -398,7 +396,7 @@ static int stop_each(struct wp_target *target)
 {
 	while (target->stop_requests.n) {
 		struct wp_thread *t;
-		int rc = begin_any(target, &t, true);
+		int rc = wp_stop_window_begin_any(target, &t, true);
 		uint64_t until_ns = wp_clock_ns() + WAIT_NS;
 		struct wp_tracee *tracee;
 
@@ -412,88 +410,13 @@ static int stop_each(struct wp_target *target)
 	return 0;
 }
 
-int wp_stop_window_interrupt(struct wp_target *target)
-{
-	const struct wp_stop_requests *list = &target->stop_requests;
-	struct wp_thread *t;
-	size_t i = 0;
-	int rc = 0;
-
-	while (i < list->n && !wp_stop_guard_wants_rest(list->v[i]))
-		i++;
-	/* Once for all. */
-	if (i < list->n)
-		wp_stop_guard_rest();
-	while (list->n && !rc)
-		rc = begin_any(target, &t, false);
-	return rc;
-}
-
-static bool is_of_this_tick(const struct wp_target *target,
-			    const struct wp_tracee *tracee)
-{
-	const struct wp_thread *t = thread_of(tracee);
-
-	return t && t->target == target &&
-	       t->stop.tick_ns == target->loop->tick_ns;
-}
-
-/* Hold the threads of this tick until the last has stopped, or for as long as the
- * bounds let. */
-static void hold_together(struct wp_target *target)
-{
-	struct wp_tracer *tracer = target->loop->tracer;
-	/* To interrupt them may have taken long where others want the CPU. */
-	uint64_t now_ns = wp_clock_ns(), end_ns = now_ns + ALL_BOUND_NS;
-	struct wp_pause_bill bill;
-	struct wp_tracee *tracee;
-	size_t n = 0;
-
-	wp_pause_bill_init(&bill, credit(target, now_ns), now_ns);
-	for (size_t i = 0; i < tracer->len; i++) {
-		bill.nheld += tracer->v[i].stopped;
-		n += !tracer->v[i].stopped &&
-		     is_of_this_tick(target, &tracer->v[i]);
-	}
-	while (n) {
-		uint64_t until_ns = wp_pause_bill_end(&bill);
-
-		tracee = wp_tracer_wait(tracer,
-					until_ns < end_ns ? until_ns : end_ns);
-		if (!tracee || !wp_pause_bill_pay(&bill, wp_clock_ns()))
-			break;
-		bill.nheld++;
-		n -= is_of_this_tick(target, tracee);
-	}
-}
-
-/* Stop every thread that runs before any is released: one instant.  Stops of
- * earlier ticks come when their threads get a CPU. */
-static int stop_together(struct wp_target *target)
-{
-	struct wp_tracer *tracer = target->loop->tracer;
-	int rc = wp_stop_window_interrupt(target);
-
-	if (!rc)
-		hold_together(target);
-	if (target->loop->options.call_memory)
-		wp_instant_take(target);
-	for (size_t i = tracer->len; i-- > 0 && !rc;) {
-		struct wp_tracee *tracee = &tracer->v[i];
-
-		if (tracee->stopped)
-			rc = take_held(thread_of(tracee), tracee);
-	}
-	return rc;
-}
-
 int wp_stop_window_make(struct wp_target *target)
 {
 	switch (target->loop->options.stop) {
 	case WP_STOP_NEVER:
 		return wp_unstopped_record_all(target);
 	case WP_STOP_ALL:
-		return stop_together(target);
+		return wp_stop_together_make(target);
 	default:
 		return stop_each(target);
 	}

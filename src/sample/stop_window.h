@@ -22,14 +22,23 @@ bool wp_stop_window_is_open(struct wp_thread *t);
 WP_MUST_CHECK
 int wp_stop_window_make(struct wp_target *target);
 
-/* --stop=all: interrupt the listed threads; wp_stop_window_make takes the
- * stops. */
+/* Take one of the threads that are listed, any, so that a short budget is shared
+ * fairly: it is interrupted or put off.  MAY_REST: nobody is held meanwhile. */
 WP_MUST_CHECK
-int wp_stop_window_interrupt(struct wp_target *target);
+int wp_stop_window_begin_any(struct wp_target *target, struct wp_thread **ret,
+			     bool may_rest);
 
 /* T has stopped as TRACEE: copy, release, walk, record. */
 WP_MUST_CHECK
 int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee);
+
+/* The same of one that stands still with others: to read it may be too long for those
+ * that are read after it. */
+WP_MUST_CHECK
+int wp_stop_window_take_held(struct wp_tracee *tracee);
+
+/* What stops of TARGET may still take: its own share, and its part of the sum. */
+uint64_t wp_stop_window_credit(struct wp_target *target, uint64_t now_ns);
 
 /* Stops of TARGET that have not come. */
 size_t wp_stop_window_count(const struct wp_target *target);

@@ -20,6 +20,7 @@
 #include "pause.h"
 #include "perf_source.h"
 #include "stop_request.h"
+#include "stop_together.h"
 #include "wait_queue.h"
 #include "wallprof/fdinfo.h"
 #include "wallprof/sampler.h"
@@ -83,6 +84,7 @@ struct wp_target {
 	bool no_memory;
 
 	struct wp_stop_requests stop_requests;
+	struct wp_stop_together together;
 	struct wp_wait_queue wait_queue;
 
 	/* CPU samples, of OWN_EVENTS or of the loop's for all processes; no events are

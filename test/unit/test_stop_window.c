@@ -13,6 +13,7 @@
 #include "../../src/sample/record.h"
 #include "../../src/sample/sample_thread.h"
 #include "../../src/sample/stack_walk.h"
+#include "../../src/sample/stop_together.h"
 #include "../../src/sample/stop_window.h"
 #include "one_target.h"
 
@@ -515,6 +516,60 @@ static void with_stop_all_all_are_held_at_once(void **state)
 	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 }
 
+static void with_stop_all_a_pause_counts_while_others_are_read(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	start();
+	t = request(TID);
+	assert_int_equal(wp_stop_together_begin(fake.target), 0);
+	fake_now_ns += 5 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
+	assert_true(t->stop.pending);
+	fake_now_ns += WP_NS_PER_MS;
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
+	assert_true(fake.target->pauses.max_ns >= 6 * WP_NS_PER_MS);
+}
+
+static void with_stop_all_a_pause_is_bounded_while_others_are_read(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	start();
+	t = request(TID);
+	assert_int_equal(wp_stop_together_begin(fake.target), 0);
+	fake_now_ns += 20 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
+	assert_int_equal(wp_stop_window_make(fake.target), 0);
+	assert_int_equal(fake_stop.ninterrupts, 1);
+}
+
+static void
+with_stop_all_the_budget_ends_a_pause_while_others_are_read(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	options.stop = WP_STOP_ALL;
+	options.max_stopped = 0.01;
+	start();
+	t = request(TID);
+	assert_int_equal(wp_stop_together_begin(fake.target), 0);
+	/* The first 2 ms, and 0.01 of the time since. */
+	fake_now_ns += 3 * WP_NS_PER_MS;
+	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
+	assert_settled(t);
+	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
+}
+
 static void with_stop_all_a_late_stop_is_not_waited_for_for_ever(void **state)
 {
 	struct wp_thread *t;
@@ -796,6 +851,9 @@ int main(void)
 		TEST(with_stop_never_nothing_is_stopped),
 		TEST(with_stop_all_all_are_held_at_once),
 		TEST(threads_held_at_once_keep_to_the_budget),
+		TEST(with_stop_all_a_pause_counts_while_others_are_read),
+		TEST(with_stop_all_a_pause_is_bounded_while_others_are_read),
+		TEST(with_stop_all_the_budget_ends_a_pause_while_others_are_read),
 		TEST(with_stop_all_a_late_stop_is_not_waited_for_for_ever),
 		TEST(a_stack_deeper_than_the_copy_is_copied_whole),
 		TEST(a_stack_in_two_pieces_is_walked_in_the_window),
