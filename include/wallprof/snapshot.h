@@ -54,6 +54,10 @@ struct wp_snapshot {
 	 * name, and the reason of the first process that has some. */
 	uint64_t nunnamed;
 	char unnamed_why[256];
+	/* Waits on unix sockets whose other end is not told, and why that of the last is
+	 * not: as wp_unix_peer_read. */
+	uint64_t npeers_untold;
+	int peers_untold_rc;
 	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
 	uint64_t nfiles_unopened;

@@ -14,9 +14,9 @@
 /* The inode of the unix socket that socket INO of the process behind PROC_FD
  * (/proc/PID) is connected to (sock_diag(7)).
  *
- * Returns 0; -ENOENT when there is no such socket or it is not connected;
- * -ENOTSUP when the process is in another network namespace, whose tables
- * cannot be seen, or the kernel has none (CONFIG_UNIX_DIAG).
+ * Returns 0; -ENOENT when there is no such socket or it is not connected; -EXDEV when
+ * the process is in another network namespace, whose tables cannot be seen; -ENOTSUP
+ * when the kernel has none (CONFIG_UNIX_DIAG).
  */
 WP_MUST_CHECK
 int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino);

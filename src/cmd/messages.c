@@ -2,6 +2,7 @@
 /* messages.c - see messages.h. */
 #include "messages.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,4 +59,15 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened)
 		       " mapped %s that could not be opened (deleted or "
 		       "replaced: root may open them)",
 		       nunopened, nunopened == 1 ? "file" : "files");
+}
+
+void wp_say_peers_untold(uint64_t n, int rc)
+{
+	if (n)
+		wp_say("wallprof: %" PRIu64 " %s on unix sockets whose other "
+		       "end cannot be told: %s",
+		       n, n == 1 ? "wait" : "waits",
+		       rc == -EXDEV ? "they are in another network namespace" :
+				      "this kernel lacks unix_diag (modprobe "
+				      "unix_diag)");
 }

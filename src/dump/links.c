@@ -125,20 +125,29 @@ bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
 	return !wp_io_stat_open(process->process.proc_fd, name, ret_st);
 }
 
-/* The other end of PROCESS's pipe or connected unix socket FD, as
- * wp_links_read_fd; false when there is none to be found. */
-static bool find_other_end(const struct wp_snapshot_process *process, int fd,
+/* The other end of THREAD's pipe or connected unix socket FD, as wp_links_read_fd; false
+ * when there is none to be found. */
+static bool find_other_end(struct wp_links *links, uint32_t thread, int fd,
 			   char *link, size_t size, struct stat *st,
 			   bool *is_socket)
 {
+	const struct wp_snapshot_process *process = wp_links_process(links,
+								     thread);
+	struct wp_snapshot *snapshot = links->snapshot;
 	uint64_t peer;
+	int rc;
 
 	if (!wp_links_read_fd(process, fd, link, size, st))
 		return false;
 	*is_socket = S_ISSOCK(st->st_mode);
 	if (!*is_socket)
 		return S_ISFIFO(st->st_mode);
-	if (wp_unix_peer_read(&peer, process->process.proc_fd, st->st_ino))
+	rc = wp_unix_peer_read(&peer, process->process.proc_fd, st->st_ino);
+	if (rc == -ENOTSUP || rc == -EXDEV) {
+		snapshot->npeers_untold++;
+		snapshot->peers_untold_rc = rc;
+	}
+	if (rc)
 		return false;
 	snprintf(link, size, "socket:[%llu]", (unsigned long long)peer);
 	st->st_dev = 0;
@@ -215,8 +224,8 @@ static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
 	bool is_socket;
 	struct stat st;
 
-	if (!find_other_end(wp_links_process(links, thread), fd, link,
-			    sizeof(link), &st, &is_socket))
+	if (!find_other_end(links, thread, fd, link, sizeof(link), &st,
+			    &is_socket))
 		return -ENOENT;
 	wait.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
 	wait.wants_writer = is_socket || wants_writer;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -67,7 +68,6 @@ int wp_unix_peer_parse(uint64_t *ret_peer_ino, const void *buf, size_t len,
 		if (h.nlmsg_len < head + sizeof(error))
 			return -EBADMSG;
 		memcpy(&error, p + head, sizeof(error));
-		/* ENOENT is also what a kernel without the module says. */
 		return error == -ENOENT ? -ENOENT : -ENOTSUP;
 	}
 	if (h.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
@@ -124,17 +124,12 @@ static ssize_t query_kernel(int sock, uint64_t ino, void *buf, size_t size)
 	return n < 0 ? -ENOTSUP : n;
 }
 
-int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
+static int ask(uint64_t *ret_peer_ino, uint64_t ino)
 {
 	char buf[4096];
 	ssize_t n;
 	int sock;
 
-	/* Inodes of sockets have 32 bits here (struct unix_diag_req). */
-	if (!ino || ino > UINT32_MAX)
-		return -ENOENT;
-	if (!in_our_namespace(proc_fd))
-		return -ENOTSUP;
 	sock = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (sock < 0)
 		return -ENOTSUP;
@@ -143,4 +138,34 @@ int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
 	if (n < 0)
 		return (int)n;
 	return wp_unix_peer_parse(ret_peer_ino, buf, (size_t)n, ino);
+}
+
+/* Does the kernel tell the other end of a socket that has one?  Without the module it
+ * answers as of a socket that there is not (net/core/sock_diag.c). */
+static bool kernel_tells(void)
+{
+	struct stat st;
+	uint64_t peer;
+	bool tells;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return true;
+	tells = fstat(pair[0], &st) || ask(&peer, st.st_ino) != -ENOENT;
+	close(pair[0]);
+	close(pair[1]);
+	return tells;
+}
+
+int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
+{
+	int rc;
+
+	/* Inodes of sockets have 32 bits here (struct unix_diag_req). */
+	if (!ino || ino > UINT32_MAX)
+		return -ENOENT;
+	if (!in_our_namespace(proc_fd))
+		return -EXDEV;
+	rc = ask(ret_peer_ino, ino);
+	return rc != -ENOENT || kernel_tells() ? rc : -ENOTSUP;
 }

@@ -172,6 +172,23 @@ def test_owners_in_a_pid_namespace(start, tmp_path):
     assert f'thread {tids["cook"]} "cook"' in run.dump
 
 
+def test_a_socket_in_another_network_namespace(start):
+    """Its other end cannot be told, and that is."""
+    probe = subprocess.run(["unshare", "-n", "true"], stderr=subprocess.PIPE)
+    if probe.returncode:
+        pytest.skip(f"unshare: {probe.stderr.decode().strip()}")
+    target = start(shutil.which("unshare"), "-n", "/usr/bin/python3", "-c",
+                   "import os, socket; a, b = socket.socketpair(); "
+                   "print(f'READY pid={os.getpid()}', flush=True); a.recv(1)")
+    run = wallprof("--threads", "-p", target.pid)
+    assert run.status == 0, run.err
+    assert ("1 wait on unix sockets whose other end cannot be told: they are in "
+            "another network namespace" in run.err), run.err
+    run = wallprof("check", "-p", target.pid, "-i", "100ms")
+    assert run.status == 0, run.out
+    assert "another network namespace" in run.err, run.err
+
+
 # Soak: what is well is never called anything else.
 
 LOOKS = 20 if SLOW else 200

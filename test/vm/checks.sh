@@ -100,6 +100,19 @@ else
 fi
 kill $pid
 
+# What tells the other end of a unix socket is a module that a machine may lack.
+if /run/busybox rmmod unix_diag 2>/dev/null; then
+	start pair READY /usr/bin/python3 -c 'import socket
+a, b = socket.socketpair()
+print("READY", flush=True)
+a.recv(1)'
+	run "no unix_diag" --threads -p $pid
+	say "no unix_diag" "$(grep -q 'lacks unix_diag' "$out/no unix_diag.err" && [ $status = 0 ] &&
+		echo ok || echo no): status $status, $(head -n 1 "$out/no unix_diag.err")"
+	kill $pid
+	/run/busybox insmod /run/*-unix_diag.ko
+fi
+
 # Calls that a stop would end by EINTR.  Those of which a kernel does not tell what they
 # were called with do, and are said.
 start eintr READY "$FIXTURES_DIR/eintr"
@@ -234,13 +247,18 @@ for paranoid in 2 3 4; do
 			-p "$pid" -d 1 -o $out/nobody.pb.gz >$out/nobody.err 2>&1
 		status=$?
 		text=$(head -n 1 $out/nobody.err)
-		case $caps,$status,$text in
-		*,[01],*) result="$result, $caps recorded" ;;
-		-all,2,*"perf_event_paranoid is $paranoid; run wallprof as root"* | \
-			+perfmon,2,*"wants CAP_SYS_ADMIN"*"CAP_PERFMON is not enough"*)
+		how=$(sed -n 's/^ *cpu: //p' $out/nobody.err | head -n 1)
+		case $caps,$status,$how,$text in
+		*,[01],"by perf events"*) result="$result, $caps recorded" ;;
+		-all,[01],*"perf_event_paranoid is $paranoid"* | \
+			+perfmon,[01],*"wants CAP_SYS_ADMIN"*"CAP_PERFMON is not enough"*)
+			result="$result, $caps told why there are no events"
+			;;
+		-all,2,,*"perf_event_paranoid is $paranoid; run wallprof as root"* | \
+			+perfmon,2,,*"wants CAP_SYS_ADMIN"*"CAP_PERFMON is not enough"*)
 			result="$result, $caps refused"
 			;;
-		*) result="no: $caps, status $status, $text" ;;
+		*) result="no: $caps, status $status, $text, cpu: $how" ;;
 		esac
 	done
 	say "perf_event_paranoid $paranoid" "$result"
@@ -259,6 +277,13 @@ for scope in 1 2 0; do
 		echo yes) ;;
 	esac
 	say "ptrace_scope $scope" "$([ -n "$wanted" ] && echo ok || echo no): status $status, $(head -n 1 $out/nobody.err)"
+	[ $scope = 2 ] || continue
+	timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$program" --timeout 1 -- sleep 100 >$out/nobody.out 2>&1
+	status=$?
+	say "timeout at ptrace_scope 2" "$([ $status = 124 ] &&
+		grep -q 'ptrace_scope is 2' $out/nobody.out && echo ok ||
+		echo no): status $status, $(grep ptrace_scope $out/nobody.out | head -n 1)"
 done
 # A profile of AppArmor's that lets wallprof do all but trace.
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null
