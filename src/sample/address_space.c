@@ -125,15 +125,36 @@ static bool has_gone(int maps_fd)
 	return maps_fd >= 0 && wp_io_pread(maps_fd, byte, sizeof(byte)) == 0;
 }
 
-static void reopen_maps(struct wp_address_space *space)
+/* Is the map that was read last not of the address space behind BEFORE_FD?  A process
+ * that was met between vfork(2) and exec had its parent's, which has not gone. */
+static bool is_of_another(const struct wp_address_space *space, int before_fd)
 {
-	if (has_gone(space->maps_fd) && wp_process_is_alive(space->process)) {
+	const struct wp_map *map = space->maps.v;
+	const struct wp_map *end = map + space->maps.len;
+
+	while (map < end && !map->exec)
+		map++;
+	return map < end &&
+	       !wp_process_check_map(before_fd, map->start_avma,
+				     map->start_avma, map->off, map->ino);
+}
+
+/* Read the map anew, by a descriptor of the present address space. */
+static int read_maps(struct wp_address_space *space)
+{
+	int before_fd = space->maps_fd, rc;
+
+	space->maps_fd = wp_process_open_maps(space->process);
+	rc = wp_process_read_maps(space->process, &space->text, &space->maps);
+	if (before_fd < 0)
+		return rc;
+	if (!rc && (has_gone(before_fd) || is_of_another(space, before_fd)) &&
+	    wp_process_is_alive(space->process)) {
 		counters_of(space)->execs++;
 		space->nexecs++;
 	}
-	if (space->maps_fd >= 0)
-		close(space->maps_fd);
-	space->maps_fd = wp_process_open_maps(space->process);
+	close(before_fd);
+	return rc;
 }
 
 int wp_address_space_reload(struct wp_address_space *space, bool force)
@@ -143,8 +164,7 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 
 	if (!force && now - space->reloaded_ns < 20 * space->reload_cost_ns)
 		return 0;
-	reopen_maps(space);
-	rc = wp_process_read_maps(space->process, &space->text, &space->maps);
+	rc = read_maps(space);
 	if (rc)
 		return rc;
 	space->is_32bit = wp_process_is_32bit(space->process);
@@ -210,6 +230,13 @@ bool wp_address_space_misses(const struct wp_address_space *space,
 	return space->can_query &&
 	       wp_process_check_code(space->maps_fd, pc_avma) == 1 &&
 	       !wp_unwind_find_module(&space->view, pc_avma);
+}
+
+bool wp_address_space_lacks(const struct wp_address_space *space,
+			    uint64_t pc_avma)
+{
+	return space->can_query &&
+	       wp_process_check_code(space->maps_fd, pc_avma) == 0;
 }
 
 static bool check_module(struct wp_address_space *space, uint32_t id,

@@ -73,6 +73,10 @@ void wp_address_space_renumber(struct wp_address_space *space,
  * was read, 0 if not, or -errno. */
 int wp_address_space_reload(struct wp_address_space *space, bool force);
 
+/* Is there no code at PC now?  False where the kernel cannot be asked. */
+bool wp_address_space_lacks(const struct wp_address_space *space,
+			    uint64_t pc_avma);
+
 /* Is there code at PC now, and no mapping in the map?  False where the kernel
  * cannot be asked. */
 bool wp_address_space_misses(const struct wp_address_space *space,

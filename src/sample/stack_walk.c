@@ -46,6 +46,15 @@ static bool is_stale(struct wp_target *target, const struct wp_stack *stack)
 	return !wp_address_space_check(&target->space, stack, target->tick);
 }
 
+/* Does the thread itself run where the address space that was asked has no code?  Then
+ * that is its parent's, if it was met between vfork(2) and exec. */
+static bool runs_elsewhere(const struct wp_target *target,
+			   const struct wp_stack *stack)
+{
+	return stack->depth && stack->frames[0].mapping == WP_MAPPING_NONE &&
+	       wp_address_space_lacks(&target->space, stack->frames[0].pc_avma);
+}
+
 struct wp_stack_walk wp_stack_walk(struct wp_target *target,
 				   const struct wp_regs *regs,
 				   enum wp_unwind_pace pace)
@@ -54,7 +63,8 @@ struct wp_stack_walk wp_stack_walk(struct wp_target *target,
 	bool stale = is_stale(target, &walk.stack);
 
 	/* The kernel that was asked knows of no code there. */
-	if (!stale && (target->space.can_query || !met_unknown(&walk.stack)))
+	if (!stale && !runs_elsewhere(target, &walk.stack) &&
+	    (target->space.can_query || !met_unknown(&walk.stack)))
 		return walk;
 	/* To read the map takes too long for a stop window. */
 	if (pace != WP_UNWIND_IN_STOP &&

@@ -437,6 +437,24 @@ def test_a_storm_of_processes_is_seen(tmp_path, how):
     assert len(unseen) <= 0.01 * len(lived) + hidden, run.err
 
 
+def test_a_process_that_is_met_before_its_exec_has_names(tmp_path):
+    """A child of vfork(2) has its parent's address space until it executes a program."""
+    log, out = tmp_path / "log", tmp_path / "x.folded"
+    log.touch()
+    run = wallprof("--children", "--profile", "cpu", "-f", "folded", "--",
+                   FIXTURES / "vforks", 1, 0, FIXTURES / "program", log, 500,
+                   output=out)
+    assert run.status in (0, 1), run.err
+    ms = {}
+    for line in out.read_text().splitlines():
+        frames, ns = line.rsplit(" ", 1)
+        if frames.startswith("program;"):
+            named = ";main;work;" in frames + ";"
+            ms[named] = ms.get(named, 0) + int(ns) / 1e3
+    assert ms.get(True, 0) > 0.98 * sum(ms.values()), (ms, run.err)
+    assert ms[True] > 400, (ms, run.err)
+
+
 POOL = """
 import multiprocessing, os, sys, time
 def work(i):
