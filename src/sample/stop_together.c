@@ -14,29 +14,15 @@
 /* How long the first stops are waited for before other threads are read: one that comes
  * later is noted then, and was not held until it had a CPU. */
 #define FIRST_NS (60 * WP_NS_PER_US)
-
-static int interrupt_listed(struct wp_target *target)
-{
-	const struct wp_stop_requests *list = &target->stop_requests;
-	struct wp_thread *t;
-	size_t i = 0;
-	int rc = 0;
-
-	while (i < list->n && !wp_stop_guard_wants_rest(list->v[i]))
-		i++;
-	/* Once for all. */
-	if (i < list->n)
-		wp_stop_guard_rest();
-	while (list->n && !rc)
-		rc = wp_stop_window_begin_any(target, &t, false);
-	return rc;
-}
+/* Stops are noted so often while other threads are interrupted, and while others are
+ * read. */
+enum { NOTE_EVERY = 8 };
+#define NOTE_NS (100 * WP_NS_PER_US)
 
 static void begin_bill(struct wp_target *target)
 {
 	const struct wp_tracer *tracer = target->loop->tracer;
 	struct wp_stop_together *together = &target->together;
-	/* To interrupt them may have taken long where others want the CPU. */
 	uint64_t now_ns = wp_clock_ns();
 
 	wp_pause_bill_init(&together->bill,
@@ -58,8 +44,30 @@ static bool note_stops(struct wp_target *target, uint64_t until_ns)
 		bill->nheld++;
 	}
 	now_ns = wp_clock_ns();
+	target->together.next_ns = now_ns + NOTE_NS;
 	return wp_pause_bill_pay(bill, now_ns) &&
 	       now_ns < target->together.end_ns;
+}
+
+static int interrupt_listed(struct wp_target *target)
+{
+	const struct wp_stop_requests *list = &target->stop_requests;
+	struct wp_thread *t;
+	size_t i = 0;
+	int rc = 0;
+
+	while (i < list->n && !wp_stop_guard_wants_rest(list->v[i]))
+		i++;
+	/* Once for all. */
+	if (i < list->n)
+		wp_stop_guard_rest();
+	for (i = 1; list->n && !rc; i++) {
+		rc = wp_stop_window_begin_any(target, &t, false);
+		/* The first stand still already. */
+		if (i % NOTE_EVERY == 0)
+			(void)!note_stops(target, 0);
+	}
+	return rc;
 }
 
 /* Read and release what is held. */
@@ -76,12 +84,12 @@ static int take_held(struct wp_target *target)
 
 int wp_stop_together_begin(struct wp_target *target)
 {
-	int rc = interrupt_listed(target);
+	int rc;
 
 	begin_bill(target);
+	rc = interrupt_listed(target);
 	if (!rc)
-		(void)!note_stops(target,
-				  target->together.bill.at_ns + FIRST_NS);
+		(void)!note_stops(target, wp_clock_ns() + FIRST_NS);
 	return rc;
 }
 
@@ -89,7 +97,8 @@ int wp_stop_together_go_on(struct wp_target *target)
 {
 	int rc;
 
-	if (!target->loop->tracer->len || note_stops(target, 0) ||
+	if (!target->loop->tracer->len ||
+	    wp_clock_ns() < target->together.next_ns || note_stops(target, 0) ||
 	    target->loop->options.call_memory)
 		return 0;
 	rc = take_held(target);
@@ -136,10 +145,13 @@ static void hold(struct wp_target *target)
 int wp_stop_together_make(struct wp_target *target)
 {
 	bool dumps = target->loop->options.call_memory;
-	int rc = interrupt_listed(target);
+	int rc;
 
+	if (!target->together.end_ns)
+		begin_bill(target);
+	rc = interrupt_listed(target);
 	/* A dump has those that stop now at the same moment, too. */
-	if (dumps || !target->together.end_ns)
+	if (dumps)
 		begin_bill(target);
 	if (!rc)
 		hold(target);

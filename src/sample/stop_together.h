@@ -21,6 +21,8 @@ struct wp_stop_together {
 	 * none. */
 	struct wp_pause_bill bill;
 	uint64_t end_ns;
+	/* When stops are noted next. */
+	uint64_t next_ns;
 };
 
 /* Interrupt the listed threads. */

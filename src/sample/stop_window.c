@@ -367,6 +367,8 @@ int wp_stop_window_take_held(struct wp_tracee *tracee)
 	if (may_stop_with(target, target->loop->tracer->len - 1))
 		return wp_stop_window_take(t, tracee);
 	release(target, tracee);
+	/* Not a wait of its own. */
+	t->waits.stop_end_ns = wp_clock_ns();
 	return wp_unstopped_put_off(t);
 }
 

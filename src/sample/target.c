@@ -237,13 +237,24 @@ int wp_target_begin_tick(struct wp_target *target)
 	return rc;
 }
 
+/* Are threads of TARGET held, which need not be until all are of one moment? */
+static bool is_held(const struct wp_target *target)
+{
+	const struct wp_sampler_options *options = &target->loop->options;
+
+	return options->stop == WP_STOP_ALL && !options->call_memory;
+}
+
 int wp_target_sample(struct wp_target *target)
 {
 	int rc = wp_goroutine_kept_open(target);
 
 	if (!rc)
 		rc = wp_target_looks(target);
-	/* The holders of locks are found by what the samples wait for. */
+	/* The holders of locks are found by what the samples wait for; to describe that
+	 * takes too long while others stand still. */
+	if (!rc && target->lock_holders && is_held(target))
+		rc = wp_stop_window_make(target);
 	if (!rc && target->lock_holders)
 		rc = record_queued(target);
 	if (!rc)

@@ -41,9 +41,6 @@ enum {
 	CHILD_LOOKS = 1024,
 	/* Threads that are fetched before their look. */
 	FETCH_AHEAD = 4,
-	/* Threads that are read until it is looked which of those that are to stop have:
-	 * some 0.2 ms. */
-	READ_AT_ONCE = 16,
 };
 
 /* Have the CPU fetch what a look at T reads if it has not run, which lies up to its
@@ -83,28 +80,24 @@ static enum wp_sample_result look_at(struct wp_thread *t, bool running_first)
 }
 
 /* Look at T in PASS; others may stand still meanwhile. */
-static enum wp_sample_result look_in_pass(struct wp_thread *t, enum pass pass,
-					  size_t *nread)
+static enum wp_sample_result look_in_pass(struct wp_thread *t, enum pass pass)
 {
 	if (pass != PASS_PUT_OFF)
 		return look_at(t, pass == PASS_RUNNING_FIRST);
 	if (!t->put_off)
 		return WP_SAMPLE_DONE;
-	if (++*nread % READ_AT_ONCE == 0 && wp_stop_together_go_on(t->target))
-		return WP_SAMPLE_NO_MEMORY;
-	return look_at(t, false);
+	return wp_stop_together_go_on(t->target) ? WP_SAMPLE_NO_MEMORY :
+						   look_at(t, false);
 }
 
 static int sample_threads(struct wp_target *target, enum pass pass)
 {
-	size_t nread = 0;
-
 	for (size_t i = 0; i < target->nthreads;) {
 		enum wp_sample_result result;
 
 		if (i + FETCH_AHEAD < target->nthreads)
 			fetch(target->threads[i + FETCH_AHEAD]);
-		result = look_in_pass(target->threads[i], pass, &nread);
+		result = look_in_pass(target->threads[i], pass);
 		if (result == WP_SAMPLE_NO_MEMORY)
 			return -ENOMEM;
 		if (result != WP_SAMPLE_GONE)
@@ -164,7 +157,8 @@ static void scan_again(struct wp_target *target)
 
 	for (size_t i = 0; i < target->nthreads; i++)
 		nput_off += target->threads[i]->put_off;
-	if (nput_off > target->nthreads / SCAN_PAYS)
+	/* To load the programs of one takes 0.1 s, in which nobody is to be held. */
+	if (target->loop->scan.scan && nput_off > target->nthreads / SCAN_PAYS)
 		wp_bpf_scan_take(target->loop);
 	else
 		wp_bpf_scan_forget(target->loop);
@@ -197,7 +191,10 @@ int wp_target_looks(struct wp_target *target)
 	if (WP_VEC_ROOM(target->restless.v, 0, target->restless.cap,
 			2 * target->nthreads))
 		return -ENOMEM;
-	if (target->loop->options.stop == WP_STOP_ALL)
+	/* At the first tick of a recording files are opened, and each thread is met: that
+	 * takes too long while others stand still. */
+	if (target->loop->options.stop == WP_STOP_ALL &&
+	    (target->tick > 1 || target->loop->options.call_memory))
 		return sample_instant(target);
 	v = wp_bpf_scan_of(target->loop, target->process->pid, &n);
 	if (may_pass_over(target, n))

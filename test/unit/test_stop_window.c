@@ -370,6 +370,9 @@ static void threads_held_at_once_keep_to_the_budget(void **state)
 	assert_int_equal(fake_stop.nreleases, 2);
 	assert_int_equal(fake.profile.counters.stopped, 1);
 	assert_int_equal(fake.profile.counters.stops_over_budget, 1);
+	/* Both stops are known as such: neither is a wait of its thread. */
+	assert_true(t->waits.stop_end_ns > t->waits.stop_begin_ns);
+	assert_true(other->waits.stop_end_ns > other->waits.stop_begin_ns);
 	request(TID);
 	request(OTHER);
 	assert_int_equal(wp_stop_window_make(fake.target), 0);

@@ -644,6 +644,12 @@ static void threads_that_were_put_off_are_scanned_again_if_many(void **state)
 	assert_int_equal(nreads, 0);
 	look_at_instant(2);
 	assert_int_equal(nreads, 1);
+	/* None is loaded while threads are held, though a stack wants a register. */
+	fake.sampler->scan.scan = NULL;
+	fake.sampler->options.scan = WP_SCAN_AUTO;
+	fake.sampler->scan.wants_regs = true;
+	look_at_instant(2);
+	assert_false(fake.sampler->scan.tried);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
