@@ -20,9 +20,17 @@
 #include "threads.h"
 #include "wallprof/lock.h"
 
+/* Arguments of futex(2) that tell a lock: the word's address, operation and value. */
+enum { LOCK_ARGS = 3 };
+
 struct wp_lock_holders {
 	/* Number of PID namespaces from wallprof's down to the target's. */
 	int level;
+	/* The lock that was decoded last, at which tick, and its holder's tid, 0: none.
+	 * Where a thousand threads wait for one lock it is read once. */
+	uint64_t tick;
+	uint64_t args[LOCK_ARGS];
+	pid_t holder;
 };
 
 /* The tid that thread TID has in its own PID namespace, *RET_LEVEL namespaces below
@@ -97,10 +105,9 @@ static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 		       WP_MEM_UNREADABLE;
 }
 
-/* The holder of the lock that T waits for; NULL: the lock does not record it, or T
- * waits for something else. */
-static struct wp_thread *find_holder(struct wp_target *target,
-				     const struct wp_thread *t)
+/* The tid of the holder of the lock that T waits for; 0: the lock does not record it, or
+ * T waits for something else. */
+static pid_t read_holder(struct wp_target *target, const struct wp_thread *t)
 {
 	const struct wp_lock_query query = {
 		.mem = { read_memory, target },
@@ -118,8 +125,23 @@ static struct wp_thread *find_holder(struct wp_target *target,
 	wp_lock_decode(&wait, &query, &answer);
 	if (answer.lock.kind == WP_LOCK_JOIN ||
 	    answer.lock.holder != WP_HOLDER_THREAD)
-		return NULL;
-	return wp_threads_find(target, answer.lock.owner_tid);
+		return 0;
+	return answer.lock.owner_tid;
+}
+
+/* The thread that holds the lock; NULL: it is not known. */
+static struct wp_thread *find_holder(struct wp_target *target,
+				     const struct wp_thread *t)
+{
+	struct wp_lock_holders *m = target->lock_holders;
+
+	if (m->tick != target->tick ||
+	    memcmp(m->args, t->wait.facts.args, sizeof(m->args)) != 0) {
+		m->holder = read_holder(target, t);
+		m->tick = target->tick;
+		memcpy(m->args, t->wait.facts.args, sizeof(m->args));
+	}
+	return m->holder ? wp_threads_find(target, m->holder) : NULL;
 }
 
 /* Add the stack with index ID, ended by a text that says that it is the waiter's. */
