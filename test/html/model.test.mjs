@@ -174,6 +174,19 @@ test('two profiles are united by their functions\' names', () => {
   assert.deepEqual(after.cats, ['running', 'waiting: lock']);
 });
 
+test('functions of one name and module are one, as in the text', () => {
+  const rows = [[['main', 'run'], LOCK, 60], [['main', 'run2'], LOCK, 40]], exact = [[['main', 'run'], 50], [['main', 'run2'], 10]];
+  const twice = { frames: [['main', '', 'exe', 0, 4], ['run', 'a.c', 'exe', 1, 4], ['run', 'b.c', 'exe', 2, 4]] };
+  const read = () => m.decode(encode([['t', 0, true, rows, false, [0, 0], exact]], twice));
+  const after = read(), before = read();
+  m.unite(after, before);
+  const [a, b] = [after, before].map((p) => Array.from(m.select(p, all).weights));
+  assert.deepEqual(a, b);
+  const tree = m.callTree(after, Float64Array.from(a)), sum = m.weigh(after, tree, a);
+  assert.deepEqual(m.functions(after, tree, sum).map((f) => [after.frames[f.frame].name, f.self, f.total]), [['run', 100, 100], ['main', 0, 100]]);
+  assert.deepEqual([...after.threads[0].exact.values()], [60]);
+});
+
 /* As tosses of a coin: LOOKS of POOL ns found NS of it. */
 const coin = (looks, ns, pool) => {
   const q = (looks * ns / pool + 2) / (looks + 4);

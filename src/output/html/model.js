@@ -519,41 +519,44 @@ export function crowd(p, series, t0, t1, width) {
   return x;
 }
 
-/* Make the frames and nodes of BASE those of P, which gets those that it lacks. */
+/* Give SIDES the same frames and nodes.  Functions are the same by name and module,
+ * also those of one side: so does the text. */
+function uniteNodes(sides) {
+  const ids = new Map(), edges = new Map(), frames = [], parent = [0], frame = [-1];
+  const most = sides.reduce((n, side) => n + side.frames.length, 0);
+
+  for (const side of sides) {
+    const toNode = [0], toFrame = side.frames.map((f) => {
+      const key = f.name + '\0' + f.module;
+      if (!ids.has(key))
+        ids.set(key, frames.push(f) - 1);
+      return ids.get(key);
+    });
+    for (let i = 1; i < side.parent.length; i++) {
+      const up = toNode[side.parent[i]], f = toFrame[side.frame[i]], edge = up * most + f;
+      if (!edges.has(edge)) {
+        edges.set(edge, parent.push(up) - 1);
+        frame.push(f);
+      }
+      toNode.push(edges.get(edge));
+    }
+    side.stackNode = side.stackNode.map((node) => toNode[node]);
+  }
+  const parents = Int32Array.from(parent), of = Int32Array.from(frame);
+  for (const side of sides)
+    Object.assign(side, { frames, parent: parents, frame: of });
+}
+
+/* Make the frames, nodes, stacks and categories of P and BASE the same. */
 export function unite(p, base) {
-  const key = (f) => f.name + '\0' + f.module;
-  const frames = new Map(p.frames.map((f, i) => [key(f), i]));
-  const parent = Array.from(p.parent), frame = Array.from(p.frame), nframes = p.frames.length + base.frames.length;
-  const edges = new Map();
   const cats = [...new Set([...p.cats, ...base.cats])];
 
-  for (let i = 1; i < parent.length; i++)
-    edges.set(parent[i] * nframes + frame[i], i);
-  const toFrame = base.frames.map((f) => {
-    if (!frames.has(key(f)))
-      frames.set(key(f), p.frames.push(f) - 1);
-    return frames.get(key(f));
-  });
-  const toNode = [0];
-  for (let i = 1; i < base.parent.length; i++) {
-    const up = toNode[base.parent[i]], f = toFrame[base.frame[i]], edge = up * nframes + f;
-    if (!edges.has(edge)) {
-      edges.set(edge, parent.push(up) - 1);
-      frame.push(f);
-    }
-    toNode.push(edges.get(edge));
-  }
+  uniteNodes([p, base]);
   for (const side of [p, base]) {
     side.kinds.forEach((k) => { k.cat = cats.indexOf(side.cats[k.cat]); });
     side.cats = cats;
     side.threads.forEach((t, i) => describe(side, t, i));
   }
-  base.frames = p.frames;
-  p.parent = Int32Array.from(parent);
-  p.frame = Int32Array.from(frame);
-  base.stackNode = base.stackNode.map((node) => toNode[node]);
-  base.parent = p.parent;
-  base.frame = p.frame;
   /* Both have the same stacks, numbered alike. */
   const ids = new Map(), all = [];
   for (const side of [p, base]) {
@@ -564,7 +567,10 @@ export function unite(p, base) {
     });
     for (const t of side.threads) {
       t.stack = t.stack.map((s) => renumber[s]);
-      t.exact = new Map([...t.exact].map(([s, ns]) => [renumber[s], ns]));
+      const exact = [...t.exact];
+      t.exact = new Map();
+      for (const [s, ns] of exact)
+        t.exact.set(renumber[s], (t.exact.get(renumber[s]) || 0) + ns);
     }
   }
   p.stackNode = base.stackNode = Int32Array.from(all);
