@@ -210,6 +210,23 @@ static void begin_transfer(struct push *p, const struct wp_push_entry *entry)
 		end_transfer(p, 0, "no memory");
 }
 
+static void take_answer(struct push *p, CURLcode rc)
+{
+	char why[96], *to = NULL;
+	long status = 0;
+
+	lib.curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
+	lib.curl_easy_getinfo(p->easy, CURLINFO_REDIRECT_URL, &to);
+	/* Of an answer that skip_answer ended the status has come, and holds. */
+	if (status && rc == CURLE_WRITE_ERROR)
+		rc = CURLE_OK;
+	snprintf(why, sizeof(why), "%s",
+		 rc ? lib.curl_easy_strerror(rc) :
+		 to ? to :
+		      "");
+	end_transfer(p, rc ? 0 : status, why);
+}
+
 static void step_transfer(struct push *p)
 {
 	const struct wp_push_entry *entry;
@@ -217,19 +234,8 @@ static void step_transfer(struct push *p)
 	int n;
 
 	lib.curl_multi_perform(p->multi, &n);
-	while ((message = lib.curl_multi_info_read(p->multi, &n))) {
-		CURLcode rc = message->data.result;
-		char why[96], *to = NULL;
-		long status = 0;
-
-		lib.curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
-		lib.curl_easy_getinfo(p->easy, CURLINFO_REDIRECT_URL, &to);
-		snprintf(why, sizeof(why), "%s",
-			 rc ? lib.curl_easy_strerror(rc) :
-			 to ? to :
-			      "");
-		end_transfer(p, rc ? 0 : status, why);
-	}
+	while ((message = lib.curl_multi_info_read(p->multi, &n)))
+		take_answer(p, message->data.result);
 	entry = wp_push_queue_begin(&p->queue, wp_clock_ns());
 	if (entry)
 		begin_transfer(p, entry);

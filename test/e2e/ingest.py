@@ -19,6 +19,8 @@ class Ingest:
         # Authorization of each that came; where to go of a status 3xx.
         self.authorizations = []
         self.location = None
+        # What each answer says.
+        self.text = b""
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -31,8 +33,13 @@ class Ingest:
                 self.send_response(status)
                 if outer.location:
                     self.send_header("Location", outer.location)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(outer.text)))
                 self.end_headers()
+                try:
+                    self.wfile.write(outer.text)
+                except ConnectionError:
+                    # It has read enough.
+                    self.close_connection = True
 
             def log_message(self, *args):  # pylint: disable=arguments-differ
                 pass

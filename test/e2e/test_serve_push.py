@@ -286,3 +286,19 @@ def test_what_an_answer_means_is_said(
     err = server.tool.stderr.read().decode()
     assert err.count("does not take profiles") == 1 and says in err, err
     target.assert_unharmed()
+
+
+@pytest.mark.parametrize("status, counter", [(200, "sent"), (404, "rejected")])
+def test_a_long_answer_has_a_status_too(
+        start, serve, ingest, status, counter):  # noqa: F811
+    """Of an answer no more than 64 KiB are taken; its status comes before."""
+    target, collector = start("hang", "abba"), ingest()
+    collector.statuses = [status] * 1000
+    collector.text = b"<p>sorry</p>" * 100000
+    server = begin_push(serve, target, collector.port)
+    wait_until(lambda: server.metric(f"wallprof_push_{counter}_total ") >= 2 or
+               server.metric("wallprof_push_retries_total ") >= 1, pause=0.05)
+    assert server.metric("wallprof_push_retries_total ") == 0
+    assert server.metric(f"wallprof_push_{counter}_total ") >= 2
+    server.end()
+    target.assert_unharmed()
