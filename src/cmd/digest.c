@@ -184,13 +184,16 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 		if (e->kind != WP_PROFILE_WALL || !e->wall_ns)
 			continue;
 		key = &set->samples[e->sample].key;
-		status->ns[key->state][key->wait] += (uint64_t)e->wall_ns;
+		d->sums[key->state][key->wait] += e->wall_ns;
 		if (d->parts.v)
-			wp_parts_add(&d->parts, profile, key,
-				     (uint64_t)e->wall_ns, mark->end_ns);
+			wp_parts_add(&d->parts, profile, key, e->wall_ns,
+				     mark->end_ns);
 		add_time(d, key, e, mark->begin_ns);
 	}
 	count_threads(d, profile, mark, status);
+	wp_parts_raise(status->ns, d->sums);
+	if (d->parts.v)
+		wp_parts_end(&d->parts);
 	count_losses(&profile->counters, status);
 	status->profile_bytes = wp_renumber_size(profile);
 	return 0;

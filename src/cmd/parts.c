@@ -14,6 +14,25 @@ _Static_assert(WP_PARTS_MAX < UNKNOWN, "a part's index has eight bits");
 
 static const char other_processes[] = "[other processes]";
 
+void wp_parts_raise(uint64_t told[WP_NSTATES][WP_NWAITS],
+		    int64_t sums[WP_NSTATES][WP_NWAITS])
+{
+	for (int state = 0; state < WP_NSTATES; state++)
+		for (int wait = 0; wait < WP_NWAITS; wait++)
+			if (sums[state][wait] > (int64_t)told[state][wait])
+				told[state][wait] = (uint64_t)sums[state][wait];
+}
+
+void wp_parts_init(struct wp_parts *p, struct wp_part *v)
+{
+	p->v = v;
+	for (size_t i = 0; i < WP_PARTS_MAX; i++)
+		for (int state = 0; state < WP_NSTATES; state++)
+			for (int wait = 0; wait < WP_NWAITS; wait++)
+				p->sums[i][state][wait] =
+					(int64_t)v[i].ns[state][wait];
+}
+
 int wp_parts_begin(struct wp_parts *p, const struct wp_profile *profile,
 		   uint64_t now_ns, uint64_t keep_ns)
 {
@@ -30,8 +49,10 @@ int wp_parts_begin(struct wp_parts *p, const struct wp_profile *profile,
 	for (size_t i = 0; i < WP_PARTS_MAX; i++) {
 		struct wp_part *part = &p->v[i];
 
-		if (part->name[0] && part->seen_ns + keep_ns < now_ns)
+		if (part->name[0] && part->seen_ns + keep_ns < now_ns) {
 			*part = (struct wp_part){ 0 };
+			memset(p->sums[i], 0, sizeof(p->sums[i]));
+		}
 		part->processes = 0;
 		part->longest_wait_ns = 0;
 		memset(part->threads, 0, sizeof(part->threads));
@@ -72,14 +93,14 @@ part_of(struct wp_parts *p, const struct wp_profile *profile, uint32_t process)
 }
 
 void wp_parts_add(struct wp_parts *p, const struct wp_profile *profile,
-		  const struct wp_sample_key *key, uint64_t ns, uint64_t now_ns)
+		  const struct wp_sample_key *key, int64_t ns, uint64_t now_ns)
 {
 	struct wp_part *part = part_of(p, profile,
 				       profile->threads[key->thread].process);
 
 	if (!part)
 		return;
-	part->ns[key->state][key->wait] += ns;
+	p->sums[part - p->v][key->state][key->wait] += ns;
 	part->seen_ns = now_ns;
 }
 
@@ -105,4 +126,10 @@ void wp_parts_count(struct wp_parts *p, const struct wp_profile *profile,
 	before = p->counted[t->process];
 	p->counted[t->process] = before + n;
 	part->processes += min(before + n, most) - min(before, most);
+}
+
+void wp_parts_end(struct wp_parts *p)
+{
+	for (size_t i = 0; i < WP_PARTS_MAX; i++)
+		wp_parts_raise(p->v[i].ns, p->sums[i]);
 }

@@ -24,7 +24,7 @@ struct wp_part {
 	uint32_t processes;
 	uint32_t threads[WP_NSTATES];
 	uint64_t longest_wait_ns;
-	/* Thread time since the part began, and when it grew last. */
+	/* Thread time since the part began, and when there was some last. */
 	uint64_t ns[WP_NSTATES][WP_NWAITS];
 	uint64_t seen_ns;
 };
@@ -32,6 +32,8 @@ struct wp_part {
 struct wp_parts {
 	/* v[0..WP_PARTS_MAX), shared with another process. */
 	struct wp_part *v;
+	/* Of each the time that its NS are the most of. */
+	int64_t sums[WP_PARTS_MAX][WP_NSTATES][WP_NWAITS];
 	/* By the profile's processes: the part of each in the last mark, and the threads
 	 * that were counted in it; owned. */
 	uint8_t *of;
@@ -39,16 +41,24 @@ struct wp_parts {
 	size_t n, cap_of, cap_counted;
 };
 
+/* TOLD are counters: time that is taken back, as it was another's, does not make them
+ * fall.  Where SUMS, time by the end of a mark, are more than TOLD, make TOLD so. */
+void wp_parts_raise(uint64_t told[WP_NSTATES][WP_NWAITS],
+		    int64_t sums[WP_NSTATES][WP_NWAITS]);
+
+/* Go on with what is in V[0..WP_PARTS_MAX), shared with another process. */
+void wp_parts_init(struct wp_parts *parts, struct wp_part *v);
+
 /* Begin a mark of PROFILE that ends at NOW_NS: nothing is known of its threads.  A name
  * that has not been met for KEEP_NS makes room for others.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_parts_begin(struct wp_parts *parts, const struct wp_profile *profile,
 		   uint64_t now_ns, uint64_t keep_ns);
 
-/* NS is time of THREAD, an entry of PROFILE, in KEY's state and wait. */
+/* NS is time of an entry of PROFILE in KEY's state and wait; less than 0 is taken back.
+ */
 void wp_parts_add(struct wp_parts *parts, const struct wp_profile *profile,
-		  const struct wp_sample_key *key, uint64_t ns,
-		  uint64_t now_ns);
+		  const struct wp_sample_key *key, int64_t ns, uint64_t now_ns);
 
 /* N threads that share THREAD, with time in the mark, were in STATE most of it, and one
  * has waited for WAIT_NS.  Of processes that share an entry no more than these have
@@ -56,5 +66,8 @@ void wp_parts_add(struct wp_parts *parts, const struct wp_profile *profile,
 void wp_parts_count(struct wp_parts *parts, const struct wp_profile *profile,
 		    uint32_t thread, uint32_t n, enum wp_state state,
 		    uint64_t wait_ns);
+
+/* All of the mark is added. */
+void wp_parts_end(struct wp_parts *parts);
 
 #endif

@@ -456,7 +456,8 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
 	/* It ends between two ticks, when no thread is held. */
 	wp_signals_catch(1);
 	c->r.options = options;
-	c->digest.parts.v = parts;
+	if (parts)
+		wp_parts_init(&c->digest.parts, parts);
 	c->sock = sock;
 	wp_hang_watch_init(&c->watch);
 	rc = wp_recording_begin(&c->r, pid, &err);

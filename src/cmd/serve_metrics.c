@@ -65,7 +65,7 @@ static void put_seconds(FILE *out, const struct told *t)
 		for (int wait = 0; wait < WP_NWAITS; wait++) {
 			uint64_t ns = t->ns[state][wait];
 
-			if (!ns || ns > INT64_MAX)
+			if (!ns)
 				continue;
 			put_told(out, "wallprof_thread_seconds_total", t);
 			fprintf(out, ",state=\"%s\",wait=\"%s\"} %.9f\n",

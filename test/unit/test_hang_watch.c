@@ -241,6 +241,39 @@ static void what_a_writer_left_goes_when_it_is_old(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* Seconds in which a thread waited: 1 s, of which then a half is found to be time that
+ * it was ready to run. */
+static void time_that_is_taken_back_is_not_told_as_a_fall(void **state)
+{
+	static const uint64_t none[] = { 0 };
+	struct wp_sample_key waits = { .state = WP_STATE_WAITING,
+				       .wait = WP_WAIT_POLL };
+	struct wp_sample_key ready = { .state = WP_STATE_RUNNABLE };
+	const uint64_t *told = &status.ns[WP_STATE_WAITING][WP_WAIT_POLL];
+
+	(void)state;
+	status = (struct wp_recorder_status){ .pid = 1 };
+	assert_int_equal(wp_profile_init(&profile), 0);
+	wp_history_init(&history, 100 * (uint64_t)S, 1 << 20, S);
+	waits.thread = ready.thread = mk_thread(&profile, 1, "late");
+	waits.stack = ready.stack = mk_stack(&profile, none, WP_END_ROOT, 0);
+	mark(2, &waits, S);
+	assert_int_equal(*told, S);
+	profile.sets[WP_PROFILE_WALL].samples[0].exact_ns = S;
+	wp_profile_take_back(&profile, WP_PROFILE_WALL, 0, S / 2);
+	mark(3, &ready, S / 2);
+	assert_int_equal(*told, S);
+	assert_int_equal(status.ns[WP_STATE_RUNNABLE][0], S / 2);
+	mark(4, &waits, S / 4);
+	assert_int_equal(*told, S);
+	mark(5, &waits, S / 2);
+	assert_int_equal(*told, S + S / 4);
+	wp_history_clear(&history);
+	wp_profile_clear(&profile);
+	free(digest.v);
+	digest = (struct wp_digest){ 0 };
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +283,7 @@ int main(void)
 			where_files_are_wanted_it_is_checked_each_minute),
 		cmocka_unit_test(a_threshold_is_over_when_it_is),
 		cmocka_unit_test(the_digest_tells_who_waits_and_who_starves),
+		cmocka_unit_test(time_that_is_taken_back_is_not_told_as_a_fall),
 		cmocka_unit_test(
 			threads_that_share_an_entry_are_counted_while_they_live),
 		cmocka_unit_test(the_newest_files_stay),

@@ -62,6 +62,11 @@ static void begin_mark(uint64_t at_s)
 		0);
 }
 
+static void end_mark(void)
+{
+	wp_parts_end(&parts);
+}
+
 static void end(void)
 {
 	free(parts.of);
@@ -84,6 +89,7 @@ static void processes_of_a_name_are_added_up(void **state)
 	pass(a[0], 1);
 	pass(b, 1);
 	pass(a[1], 1);
+	end_mark();
 	assert_int_equal(find("nginx")->processes, 2);
 	assert_int_equal(find("nginx")->threads[WP_STATE_WAITING], 2);
 	assert_int_equal(find("nginx")->longest_wait_ns, a[1] * (uint64_t)S);
@@ -93,9 +99,43 @@ static void processes_of_a_name_are_added_up(void **state)
 	/* Threads are of the last mark, time adds up. */
 	begin_mark(2);
 	pass(a[0], 2);
+	end_mark();
 	assert_int_equal(find("nginx")->processes, 1);
 	assert_int_equal(find("nginx")->ns[WP_STATE_WAITING][WP_WAIT_POLL],
 			 3 * (uint64_t)S);
+	end();
+}
+
+/* A second in which THREAD waited for NS, less than 0: it is taken back. */
+static uint64_t poll_ns_after(uint32_t thread, int64_t ns, uint64_t at_s)
+{
+	const struct wp_sample_key key = { .thread = thread,
+					   .state = WP_STATE_WAITING,
+					   .wait = WP_WAIT_POLL };
+
+	begin_mark(at_s);
+	wp_parts_add(&parts, &profile, &key, ns, at_s * S);
+	end_mark();
+	return find("nginx")->ns[WP_STATE_WAITING][WP_WAIT_POLL];
+}
+
+static void time_that_is_taken_back_is_not_told_as_a_fall(void **state)
+{
+	uint32_t a;
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	a = add("nginx");
+	assert_int_equal(poll_ns_after(a, S, 1), S);
+	assert_int_equal(poll_ns_after(a, -S / 2, 2), S);
+	assert_int_equal(poll_ns_after(a, S / 4, 3), S);
+	assert_int_equal(poll_ns_after(a, S / 2, 4), S + S / 4);
+	/* Another recorder goes on with that. */
+	parts.sums[0][WP_STATE_WAITING][WP_WAIT_POLL] = 0;
+	wp_parts_init(&parts, room);
+	assert_int_equal(poll_ns_after(a, S / 4, 5), S + S / 2);
+	/* Of who comes in its place it is not told. */
+	assert_int_equal(poll_ns_after(a, S, 50), S);
 	end();
 }
 
@@ -111,10 +151,12 @@ static void those_that_shared_an_entry_and_ended_are_not_counted(void **state)
 	profile.processes[profile.threads[a].process].nmore = 5000;
 	begin_mark(1);
 	pass_many(a, 3, 1);
+	end_mark();
 	assert_int_equal(find("cc1")->processes, 3);
 	assert_int_equal(find("cc1")->threads[WP_STATE_WAITING], 3);
 	/* These are threads of one process. */
 	pass_many(b, 4, 1);
+	end_mark();
 	assert_int_equal(find("cc1")->processes, 4);
 	assert_int_equal(find("cc1")->threads[WP_STATE_WAITING], 7);
 	end();
@@ -133,14 +175,17 @@ static void names_are_bounded_and_make_room(void **state)
 	begin_mark(1);
 	for (uint32_t i = 0; i < 100; i++)
 		pass(i, 1);
+	end_mark();
 	assert_true(find("name-62")->name[0]);
 	assert_false(find("name-63")->name[0]);
 	assert_int_equal(find("[other processes]")->processes, 37);
 	/* Only those that are still met keep their place. */
 	begin_mark(8);
 	pass(0, 8);
+	end_mark();
 	begin_mark(12);
 	pass(99, 12);
+	end_mark();
 	assert_true(find("name-0")->name[0]);
 	assert_true(find("name-99")->name[0]);
 	assert_false(find("name-1")->name[0]);
@@ -151,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_of_a_name_are_added_up),
+		cmocka_unit_test(time_that_is_taken_back_is_not_told_as_a_fall),
 		cmocka_unit_test(
 			those_that_shared_an_entry_and_ended_are_not_counted),
 		cmocka_unit_test(names_are_bounded_and_make_room),
