@@ -144,8 +144,8 @@ static void count_threads(struct wp_digest *d, const struct wp_profile *profile,
 		wait_ns = t->since_ns ? end_ns - t->since_ns : 0;
 		if (wait_ns > status->longest_wait_ns)
 			status->longest_wait_ns = wait_ns;
-		if (d->parts.v)
-			wp_parts_count(&d->parts, profile, i, n,
+		if (d->parts)
+			wp_parts_count(d->parts, profile, i, n,
 				       set->samples[t->sample].key.state,
 				       wait_ns);
 	}
@@ -171,8 +171,8 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 	const struct wp_sample_set *set = &profile->sets[WP_PROFILE_WALL];
 
 	if (grow(d, profile->nthreads) ||
-	    (d->parts.v &&
-	     wp_parts_begin(&d->parts, profile, mark->end_ns, keep_ns)))
+	    (d->parts &&
+	     wp_parts_begin(d->parts, profile, mark->end_ns, keep_ns)))
 		return -ENOMEM;
 	d->nmarks++;
 	if (!d->ran_ns)
@@ -185,15 +185,15 @@ int wp_digest_add(struct wp_digest *d, const struct wp_profile *profile,
 			continue;
 		key = &set->samples[e->sample].key;
 		d->sums[key->state][key->wait] += e->wall_ns;
-		if (d->parts.v)
-			wp_parts_add(&d->parts, profile, key, e->wall_ns,
+		if (d->parts)
+			wp_parts_add(d->parts, profile, key, e->wall_ns,
 				     mark->end_ns);
 		add_time(d, key, e, mark->begin_ns);
 	}
 	count_threads(d, profile, mark, status);
 	wp_parts_raise(status->ns, d->sums);
-	if (d->parts.v)
-		wp_parts_end(&d->parts);
+	if (d->parts)
+		wp_parts_end(d->parts);
 	count_losses(&profile->counters, status);
 	status->profile_bytes = wp_renumber_size(profile);
 	return 0;

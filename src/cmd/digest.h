@@ -42,8 +42,8 @@ struct wp_digest {
 	uint64_t starved_ns;
 	/* All time, which what the status tells is the most of. */
 	int64_t sums[WP_NSTATES][WP_NWAITS];
-	/* Of several processes; its v is NULL otherwise. */
-	struct wp_parts parts;
+	/* Of several processes; NULL otherwise. */
+	struct wp_parts *parts;
 };
 
 /* Set what is known at the begin of R: how what is recorded is called. */

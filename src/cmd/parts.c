@@ -12,6 +12,9 @@
 
 _Static_assert(WP_PARTS_MAX < UNKNOWN, "a part's index has eight bits");
 
+/* Marks are a second apart, and one is copied in microseconds: a second try is seldom. */
+enum { TRIES = 8 };
+
 static const char other_processes[] = "[other processes]";
 
 void wp_parts_raise(uint64_t told[WP_NSTATES][WP_NWAITS],
@@ -23,14 +26,15 @@ void wp_parts_raise(uint64_t told[WP_NSTATES][WP_NWAITS],
 				told[state][wait] = (uint64_t)sums[state][wait];
 }
 
-void wp_parts_init(struct wp_parts *p, struct wp_part *v)
+void wp_parts_init(struct wp_parts *p, struct wp_parts_told *told)
 {
-	p->v = v;
+	p->told = told;
+	wp_parts_read(told, p->v);
 	for (size_t i = 0; i < WP_PARTS_MAX; i++)
 		for (int state = 0; state < WP_NSTATES; state++)
 			for (int wait = 0; wait < WP_NWAITS; wait++)
 				p->sums[i][state][wait] =
-					(int64_t)v[i].ns[state][wait];
+					(int64_t)p->v[i].ns[state][wait];
 }
 
 int wp_parts_begin(struct wp_parts *p, const struct wp_profile *profile,
@@ -130,6 +134,27 @@ void wp_parts_count(struct wp_parts *p, const struct wp_profile *profile,
 
 void wp_parts_end(struct wp_parts *p)
 {
+	uint32_t n = p->told->n + 1;
+
 	for (size_t i = 0; i < WP_PARTS_MAX; i++)
 		wp_parts_raise(p->v[i].ns, p->sums[i]);
+	/* Who reads what is written over now is to see that N is another. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy(p->told->v[n % 2], p->v, sizeof(p->v));
+	__atomic_store_n(&p->told->n, n, __ATOMIC_RELEASE);
+}
+
+void wp_parts_read(const struct wp_parts_told *told, struct wp_part *v)
+{
+	for (int i = 0; i < TRIES; i++) {
+		uint32_t n = __atomic_load_n(&told->n, __ATOMIC_ACQUIRE);
+
+		memcpy(v, told->v[n % 2], sizeof(told->v[0]));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&told->n, __ATOMIC_RELAXED) == n)
+			break;
+	}
+	/* Also of two marks a name ends. */
+	for (size_t i = 0; i < WP_PARTS_MAX; i++)
+		v[i].name[sizeof(v[i].name) - 1] = '\0';
 }

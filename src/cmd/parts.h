@@ -4,7 +4,7 @@
  * Layer: cmd.
  *
  * The names are bounded, whatever the processes call themselves: further ones share the
- * last part.  The recorder writes parts into memory that the server reads.
+ * last part.  The recorder tells the server of a mark when all of it is added.
  */
 #ifndef WP_PARTS_H
 #define WP_PARTS_H
@@ -29,9 +29,17 @@ struct wp_part {
 	uint64_t seen_ns;
 };
 
+/* What the recorder tells the server, in memory that both have. */
+struct wp_parts_told {
+	/* How many marks were told: v[n % 2] is the last.  The other is written
+	 * meanwhile, so that one who is killed or stopped leaves a whole one. */
+	uint32_t n;
+	struct wp_part v[2][WP_PARTS_MAX];
+};
+
 struct wp_parts {
-	/* v[0..WP_PARTS_MAX), shared with another process. */
-	struct wp_part *v;
+	struct wp_parts_told *told;
+	struct wp_part v[WP_PARTS_MAX];
 	/* Of each the time that its NS are the most of. */
 	int64_t sums[WP_PARTS_MAX][WP_NSTATES][WP_NWAITS];
 	/* By the profile's processes: the part of each in the last mark, and the threads
@@ -46,8 +54,8 @@ struct wp_parts {
 void wp_parts_raise(uint64_t told[WP_NSTATES][WP_NWAITS],
 		    int64_t sums[WP_NSTATES][WP_NWAITS]);
 
-/* Go on with what is in V[0..WP_PARTS_MAX), shared with another process. */
-void wp_parts_init(struct wp_parts *parts, struct wp_part *v);
+/* Go on with what TOLD has. */
+void wp_parts_init(struct wp_parts *parts, struct wp_parts_told *told);
 
 /* Begin a mark of PROFILE that ends at NOW_NS: nothing is known of its threads.  A name
  * that has not been met for KEEP_NS makes room for others.  0 or -ENOMEM. */
@@ -67,7 +75,10 @@ void wp_parts_count(struct wp_parts *parts, const struct wp_profile *profile,
 		    uint32_t thread, uint32_t n, enum wp_state state,
 		    uint64_t wait_ns);
 
-/* All of the mark is added. */
+/* All of the mark is added: tell it. */
 void wp_parts_end(struct wp_parts *parts);
+
+/* Copy the last mark that was told to V[0..WP_PARTS_MAX). */
+void wp_parts_read(const struct wp_parts_told *told, struct wp_part *v);
 
 #endif

@@ -60,6 +60,7 @@ struct recorder {
 	struct wp_recording r;
 	struct wp_recorder_status status;
 	struct wp_digest digest;
+	struct wp_parts parts;
 	struct wp_forget forget;
 	struct wp_hang_watch watch;
 	int sock;
@@ -445,7 +446,7 @@ static int record(struct recorder *c, struct wp_err *err)
 }
 
 int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
-		    struct wp_part *parts)
+		    struct wp_parts_told *parts)
 {
 	static struct recorder recorder;
 	struct recorder *c = &recorder;
@@ -456,8 +457,10 @@ int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
 	/* It ends between two ticks, when no thread is held. */
 	wp_signals_catch(1);
 	c->r.options = options;
-	if (parts)
-		wp_parts_init(&c->digest.parts, parts);
+	if (parts) {
+		wp_parts_init(&c->parts, parts);
+		c->digest.parts = &c->parts;
+	}
 	c->sock = sock;
 	wp_hang_watch_init(&c->watch);
 	rc = wp_recording_begin(&c->r, pid, &err);

@@ -10,7 +10,7 @@
 #include "wallprof/history.h"
 #include "wallprof/serve.h"
 
-struct wp_part;
+struct wp_parts_told;
 
 /* What a recorder tells every second, of what it records and of itself. */
 struct wp_recorder_status {
@@ -64,9 +64,9 @@ _Static_assert(sizeof(struct wp_recorder_status) !=
 	       "packets are told apart by their size");
 
 /* Record process PID, 0: all that OPTIONS choose, until SOCK is closed, answer what is
- * asked there, and tell its status; of several processes besides PARTS[0..WP_PARTS_MAX),
- * memory that is shared.  The exit status of this process. */
+ * asked there, and tell its status; of several processes besides their PARTS.  The exit
+ * status of this process. */
 int wp_recorder_run(const struct wp_options *options, pid_t pid, int sock,
-		    struct wp_part *parts);
+		    struct wp_parts_told *parts);
 
 #endif

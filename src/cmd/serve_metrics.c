@@ -99,11 +99,11 @@ static void put_count(FILE *out, const struct told *t)
 	fprintf(out, "} %" PRIu32 "\n", t->processes);
 }
 
-/* PUT of each process that has a recorder, or of each name. */
-static void put_each(const struct wp_served *s, FILE *out,
-		     void (*put)(FILE *out, const struct told *t))
+/* PUT of each process that has a recorder, or of each name that PARTS has. */
+static void put_each(const struct wp_served *s, const struct wp_part *parts,
+		     FILE *out, void (*put)(FILE *out, const struct told *t))
 {
-	for (size_t i = 0; i < s->n && !s->parts; i++) {
+	for (size_t i = 0; i < s->n && !parts; i++) {
 		const struct wp_recorder_status *status = &s->v[i].status;
 		const struct told t = {
 			.one = &s->v[i],
@@ -114,39 +114,45 @@ static void put_each(const struct wp_served *s, FILE *out,
 
 		put(out, &t);
 	}
-	for (size_t i = 0; i < WP_PARTS_MAX && s->parts; i++) {
-		/* It may be written meanwhile. */
-		struct wp_part part = s->parts[i];
-		const struct told t = { .name = part.name,
-					.ns = part.ns,
-					.threads = part.threads,
-					.longest_wait_ns = part.longest_wait_ns,
-					.processes = part.processes };
+	for (size_t i = 0; i < WP_PARTS_MAX && parts; i++) {
+		const struct wp_part *part = &parts[i];
+		const struct told t = {
+			.name = part->name,
+			.ns = part->ns,
+			.threads = part->threads,
+			.longest_wait_ns = part->longest_wait_ns,
+			.processes = part->processes
+		};
 
-		part.name[sizeof(part.name) - 1] = '\0';
-		if (part.name[0])
+		if (part->name[0])
 			put(out, &t);
 	}
 }
 
 static void put_states(const struct wp_served *s, FILE *out)
 {
+	static struct wp_part copy[WP_PARTS_MAX];
+	const struct wp_part *parts = s->parts ? copy : NULL;
+
+	/* All of it is of the same mark. */
+	if (parts)
+		wp_parts_read(s->parts, copy);
 	put_help(out, "wallprof_thread_seconds_total", "counter",
 		 "Time of threads, by state and wait reason.");
-	put_each(s, out, put_seconds);
+	put_each(s, parts, out, put_seconds);
 	put_help(out, "wallprof_threads", "gauge",
 		 "Threads, by what they did most in the last second.");
-	put_each(s, out, put_threads);
+	put_each(s, parts, out, put_threads);
 	put_help(
 		out, "wallprof_longest_wait_seconds", "gauge",
 		"How long the thread has been in its wait that has been so for "
 		"longest.");
-	put_each(s, out, put_longest_wait);
-	if (!s->parts)
+	put_each(s, parts, out, put_longest_wait);
+	if (!parts)
 		return;
 	put_help(out, "wallprof_processes_of_name", "gauge",
 		 "Processes of a name that had time in the last second.");
-	put_each(s, out, put_count);
+	put_each(s, parts, out, put_count);
 }
 
 /* One number of each process. */

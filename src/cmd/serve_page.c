@@ -115,19 +115,20 @@ static void put_processes(const struct wp_served *s, FILE *out)
 
 static void put_parts(const struct wp_served *s, FILE *out)
 {
+	static struct wp_part parts[WP_PARTS_MAX];
+
+	wp_parts_read(s->parts, parts);
 	for (size_t i = 0; i < WP_PARTS_MAX; i++) {
-		/* It may be written meanwhile. */
-		struct wp_part part = s->parts[i];
+		const struct wp_part *part = &parts[i];
 		const struct row row = {
-			.name = part.name,
-			.processes = part.processes,
-			.threads = part.threads,
-			.longest_wait_ns = part.longest_wait_ns,
+			.name = part->name,
+			.processes = part->processes,
+			.threads = part->threads,
+			.longest_wait_ns = part->longest_wait_ns,
 			.history_ns = s->n ? s->v[0].status.history_ns : 0
 		};
 
-		part.name[sizeof(part.name) - 1] = '\0';
-		if (part.name[0])
+		if (part->name[0])
 			put_row(out, &row);
 	}
 }

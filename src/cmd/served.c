@@ -164,7 +164,7 @@ static int find_word(struct wp_served *s, size_t word)
 /* Have what was chosen recorded, as it may come to be any time. */
 static int find_many(struct wp_served *s)
 {
-	const size_t size = WP_PARTS_MAX * sizeof(*s->parts);
+	const size_t size = sizeof(*s->parts);
 	void *parts;
 
 	if (s->n || (s->searched_ns && !wp_choose_is_asked(s->options)))

@@ -49,9 +49,8 @@ struct wp_served {
 	/* Where answers go. */
 	int answers;
 	struct wp_pusher *pusher;
-	/* [0..WP_PARTS_MAX), written by the recorder of several processes; NULL: there is
-	 * none. */
-	struct wp_part *parts;
+	/* What the recorder of several processes tells; NULL: there is none. */
+	struct wp_parts_told *parts;
 	uint64_t searched_ns;
 	/* Times that a process found no room; and whether that is said. */
 	uint64_t nleft_out;

@@ -15,8 +15,8 @@
 enum { S = 1000000000 };
 
 static struct wp_profile profile;
-static struct wp_part room[WP_PARTS_MAX];
-static struct wp_parts parts = { .v = room };
+static struct wp_parts_told told;
+static struct wp_parts parts = { .told = &told };
 
 /* A process called NAME with a thread: the thread's index. */
 static uint32_t add(const char *name)
@@ -31,8 +31,10 @@ static uint32_t add(const char *name)
 /* The part called NAME; if there is none, one of nothing. */
 static const struct wp_part *find(const char *name)
 {
+	static struct wp_part room[WP_PARTS_MAX];
 	static const struct wp_part none;
 
+	wp_parts_read(&told, room);
 	for (size_t i = 0; i < WP_PARTS_MAX; i++)
 		if (!strcmp(room[i].name, name))
 			return &room[i];
@@ -71,8 +73,8 @@ static void end(void)
 {
 	free(parts.of);
 	free(parts.counted);
-	parts = (struct wp_parts){ .v = room };
-	memset(room, 0, sizeof(room));
+	parts = (struct wp_parts){ .told = &told };
+	told = (struct wp_parts_told){ 0 };
 	wp_profile_clear(&profile);
 }
 
@@ -131,11 +133,35 @@ static void time_that_is_taken_back_is_not_told_as_a_fall(void **state)
 	assert_int_equal(poll_ns_after(a, S / 4, 3), S);
 	assert_int_equal(poll_ns_after(a, S / 2, 4), S + S / 4);
 	/* Another recorder goes on with that. */
-	parts.sums[0][WP_STATE_WAITING][WP_WAIT_POLL] = 0;
-	wp_parts_init(&parts, room);
+	memset(parts.v, 0, sizeof(parts.v));
+	memset(parts.sums, 0, sizeof(parts.sums));
+	wp_parts_init(&parts, &told);
 	assert_int_equal(poll_ns_after(a, S / 4, 5), S + S / 2);
 	/* Of who comes in its place it is not told. */
 	assert_int_equal(poll_ns_after(a, S, 50), S);
+	end();
+}
+
+static void a_mark_is_told_when_all_of_it_is_added(void **state)
+{
+	uint32_t a[2];
+
+	(void)state;
+	assert_int_equal(wp_profile_init(&profile), 0);
+	a[0] = add("nginx");
+	a[1] = add("nginx");
+	begin_mark(1);
+	pass(a[0], 1);
+	pass(a[1], 1);
+	end_mark();
+	begin_mark(2);
+	assert_int_equal(find("nginx")->processes, 2);
+	pass(a[0], 2);
+	assert_int_equal(find("nginx")->processes, 2);
+	assert_int_equal(find("nginx")->threads[WP_STATE_WAITING], 2);
+	assert_int_equal(find("nginx")->longest_wait_ns, a[1] * (uint64_t)S);
+	end_mark();
+	assert_int_equal(find("nginx")->processes, 1);
 	end();
 }
 
@@ -196,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_of_a_name_are_added_up),
+		cmocka_unit_test(a_mark_is_told_when_all_of_it_is_added),
 		cmocka_unit_test(time_that_is_taken_back_is_not_told_as_a_fall),
 		cmocka_unit_test(
 			those_that_shared_an_entry_and_ended_are_not_counted),
