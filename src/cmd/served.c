@@ -333,17 +333,37 @@ static void make_own(struct wp_served *s, const struct wp_serve_ask *ask)
 		close(file);
 }
 
+/* One that ASK chooses, of *RET_N.  A service that was started again is the process that
+ * lives: those that ended do not count beside a single one. */
+static struct wp_served_one *
+choose(struct wp_served *s, const struct wp_serve_ask *ask, size_t *ret_n)
+{
+	struct wp_served_one *any = NULL, *living = NULL;
+	size_t n = 0, nliving = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct wp_served_one *one = &s->v[i];
+
+		if (one->sock < 0 || !is_chosen(one, ask))
+			continue;
+		any = one;
+		n++;
+		if (one->status.has_ended)
+			continue;
+		living = one;
+		nliving++;
+	}
+	*ret_n = nliving == 1 ? 1 : n;
+	return nliving == 1 ? living : any;
+}
+
 static void pass_on(struct wp_served *s, const struct wp_serve_ask *ask)
 {
-	struct wp_served_one *one = NULL;
+	struct wp_served_one *one;
 	char text[256];
-	size_t n = 0;
+	size_t n;
 
-	for (size_t i = 0; i < s->n; i++)
-		if (s->v[i].sock >= 0 && is_chosen(&s->v[i], ask)) {
-			one = &s->v[i];
-			n++;
-		}
+	one = choose(s, ask, &n);
 	list(s, text, sizeof(text));
 	if (!n)
 		refuse(s, ask->id, 404,

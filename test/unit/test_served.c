@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer: cmd.  What becomes of a process for which there is no recorder left. */
+/* Layer: cmd.  What becomes of a process for which there is no recorder left, and which
+ * process is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +10,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../src/cmd/served.h"
+#include "wallprof/packet.h"
 
 static struct wp_options options;
 static struct wp_served served;
@@ -96,6 +100,81 @@ static void among_the_living_nobody_has_to_go(void **state)
 		assert_true(served.v[i].sock >= 0);
 }
 
+enum { OLD, NEW, OTHER, NASKED };
+
+/* The other ends: of recorders, and of who asks. */
+static int ends[NASKED + 1];
+
+/* Two of a name, of which the first has ended, and another. */
+static int serve_three(void **state)
+{
+	static const char *const names[] = { "db", "db", "other" };
+	int socks[2];
+
+	(void)state;
+	options.nserved = 0;
+	served = (struct wp_served){ .options = &options };
+	for (size_t i = 0; i <= NASKED; i++) {
+		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			       socks))
+			return -1;
+		ends[i] = socks[1];
+		if (i == NASKED) {
+			served.answers = socks[0];
+			break;
+		}
+		served.v[i].pid = (pid_t)i + 1;
+		served.v[i].sock = socks[0];
+		strcpy(served.v[i].status.name, names[i]);
+	}
+	served.n = NASKED;
+	served.v[OLD].status.has_ended = 1;
+	return 0;
+}
+
+static int leave_three(void **state)
+{
+	(void)state;
+	wp_served_end(&served);
+	close(served.answers);
+	for (size_t i = 0; i <= NASKED; i++)
+		close(ends[i]);
+	return 0;
+}
+
+/* Who is asked; -1: nobody. */
+static int asked(pid_t pid, const char *of)
+{
+	struct wp_serve_ask ask = { .endpoint = WP_SERVE_WALL,
+				    .seconds = 1,
+				    .pid = pid },
+			    got;
+	int ret = -1, fd;
+
+	snprintf(ask.name, sizeof(ask.name), "%s", of);
+	wp_served_ask(&served, &ask);
+	for (int i = 0; i < NASKED; i++)
+		if (wp_packet_take(ends[i], &got, sizeof(got), false, &fd, 1) ==
+		    sizeof(got))
+			ret = i;
+	return ret;
+}
+
+static void of_those_of_a_name_the_living_is_asked(void **state)
+{
+	(void)state;
+	assert_int_equal(asked(0, "db"), NEW);
+	assert_int_equal(asked(OLD + 1, ""), OLD);
+	/* Two live. */
+	assert_int_equal(asked(0, ""), -1);
+	served.v[OTHER].status.has_ended = 1;
+	assert_int_equal(asked(0, ""), NEW);
+	/* Of those that have ended none is the one. */
+	served.v[NEW].status.has_ended = 1;
+	assert_int_equal(asked(0, "db"), -1);
+	assert_int_equal(asked(0, "other"), OTHER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +182,9 @@ int main(void)
 			who_ended_longest_ago_makes_room, fill, empty),
 		cmocka_unit_test_setup_teardown(
 			among_the_living_nobody_has_to_go, fill, empty),
+		cmocka_unit_test_setup_teardown(
+			of_those_of_a_name_the_living_is_asked, serve_three,
+			leave_three),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
