@@ -71,7 +71,7 @@ struct recorder {
 	/* Jobs that began in the second from STARTS_NS on. */
 	unsigned int nstarts;
 	uint64_t starts_ns;
-	/* Ends of the last delta profiles. */
+	/* Ends of the last delta profiles that were answered. */
 	uint64_t delta_ns[WP_NPROFILE_KINDS];
 	uint64_t told_ns;
 	/* The next tick, which is asked for once. */
@@ -262,7 +262,7 @@ static void cancel(struct recorder *c, uint32_t id)
 static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 {
 	struct wp_recording_job what = { .ask = *ask, .report = -1 };
-	uint64_t *delta = delta_of(c, ask), keep_ns = c->r.options->keep_ns;
+	const uint64_t keep_ns = c->r.options->keep_ns;
 	struct job *job;
 	int rc = 0;
 
@@ -292,8 +292,6 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 	if (rc)
 		return rc;
 	job = find_job(c, &what);
-	if (job && delta)
-		*delta = what.to_ns;
 	if (job)
 		job->ids[job->nids++] = ask->id;
 	else
@@ -322,6 +320,11 @@ static int take_asks(struct recorder *c)
 static void end_job(struct recorder *c, struct job *job,
 		    struct wp_serve_answer *a)
 {
+	uint64_t *delta = delta_of(c, &job->what.ask);
+
+	/* What nobody got comes with the next. */
+	if (delta && a->status == 200 && job->nids && job->what.to_ns > *delta)
+		*delta = job->what.to_ns;
 	answer(c, job, a, a->status == 200 ? job->writer.file : -1);
 	wp_writer_clear(&job->writer);
 	job->state = FREE;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve`: what questions leave behind, and those that cannot be answered."""
+import resource
 import socket
 import time
 
@@ -94,6 +95,29 @@ def test_a_delta_that_is_refused_comes_with_the_next(
     path.write_bytes(server.get("/debug/pprof/delta_block"))
     told_s = pprof_check.load(str(path)).duration_nanos / 1e9
     assert told_s > time.monotonic() - begun - 0.5 > refused - begun
+
+
+def test_a_delta_that_cannot_be_made_comes_with_the_next(
+        start, serve, tmp_path):  # noqa: F811
+    """No descriptor is left for who writes the answer."""
+    target = start("hang", "abba")
+    server = serve(target.pid).ready()
+    assert server.get("/debug/pprof/delta_block")
+    begun = time.monotonic()
+    before = server.metric("wallprof_history_seconds{")
+    wait_until(lambda: server.metric("wallprof_history_seconds{") > before + 2)
+    recorder = recorder_of(server)
+    limits = resource.prlimit(recorder, resource.RLIMIT_NOFILE)
+    resource.prlimit(recorder, resource.RLIMIT_NOFILE, (1, limits[1]))
+    status, _, body = server.ask("/debug/pprof/delta_block")
+    resource.prlimit(recorder, resource.RLIMIT_NOFILE, limits)
+    assert status == 503 and b"no memory or process" in body, body
+    refused = time.monotonic()
+    path = tmp_path / "delta.pb.gz"
+    path.write_bytes(server.get("/debug/pprof/delta_block"))
+    told_s = pprof_check.load(str(path)).duration_nanos / 1e9
+    assert told_s > refused - begun - 0.2 > 1
+    target.assert_unharmed()
 
 
 def test_what_is_not_kept_is_not_promised(start, serve):  # noqa: F811
