@@ -72,6 +72,8 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 {
 	struct wp_serve_ask what = { .id = WP_PUSHER_ID | p->nasked++,
 				     .endpoint = WP_SERVE_PUSH };
+	const uint64_t most_ns = p->options->keep_ns +
+				 p->options->push_interval_ns;
 
 	if (one->sock < 0 || !one->status.is_there || one->push_id ||
 	    one->push_is_over)
@@ -79,6 +81,9 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 	if (!one->push_to_ns)
 		one->push_to_ns = now_ns - p->options->push_interval_ns;
 	what.from_ns = one->push_to_ns;
+	/* What has failed for longer is not there any more. */
+	if (now_ns - what.from_ns > most_ns)
+		what.from_ns = now_ns - most_ns;
 	what.to_ns = now_ns;
 	if (wp_packet_send(one->sock, &what, sizeof(what), NULL, 0))
 		return;
@@ -126,8 +131,24 @@ void wp_pusher_pass(struct wp_pusher *p, struct wp_served_one *one,
 	memcpy(item.name, one->status.name, sizeof(item.name));
 	item.from_s = utc_s(one->push_from_ns);
 	item.until_s = utc_s(one->push_to_ns);
-	if (a->status != 200 || file < 0 || p->sock < 0 ||
-	    wp_packet_send(p->sock, &item, sizeof(item), &file, file >= 0))
+	if (a->status == 200 && file >= 0 && p->sock >= 0 &&
+	    !wp_packet_send(p->sock, &item, sizeof(item), &file, 1))
+		return;
+	p->failed++;
+	/* Its time comes with that of the next. */
+	one->push_to_ns = one->push_from_ns;
+	one->push_is_over = false;
+}
+
+bool wp_pusher_lacks(const struct wp_pusher *p, const struct wp_served_one *one)
+{
+	return p->options->push && one->status.is_there &&
+	       (one->push_id || !one->push_is_over);
+}
+
+void wp_pusher_lose(struct wp_pusher *p, const struct wp_served_one *one)
+{
+	if (wp_pusher_lacks(p, one))
 		p->failed++;
 }
 
@@ -232,7 +253,8 @@ void wp_pusher_write_metrics(const struct wp_pusher *p, FILE *out)
 	    "Profiles dropped as the queue was full, the oldest first.",
 	    s->dropped + b->dropped);
 	put(out, "failed_total", "counter",
-	    "Profiles that could not be made or passed on.", p->failed);
+	    "Profiles that could not be made or passed on, or not any more.",
+	    p->failed);
 	put(out, "queue_length", "gauge", "Profiles that wait.", s->queued);
 	put(out, "queue_bytes", "gauge", "Their bytes.", s->queued_bytes);
 }

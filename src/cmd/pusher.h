@@ -30,7 +30,8 @@ struct wp_pusher {
 	/* As it told last, with the sums of those that ran before it. */
 	struct wp_push_stats stats;
 	struct wp_push_stats before;
-	/* Profiles that could not be made, or found no room on their way. */
+	/* Profiles that could not be made, or found no room on their way, whose time
+	 * comes with the next; and recorders that ended before their last. */
 	uint64_t failed;
 	/* It was said that the collector does not take any, and that they are
 	 * dropped [0] or kept [1]. */
@@ -49,6 +50,13 @@ void wp_pusher_step(struct wp_pusher *pusher, struct wp_served *served);
 /* ONE's recorder has answered A, with FILE or -1, which stays the caller's. */
 void wp_pusher_pass(struct wp_pusher *pusher, struct wp_served_one *one,
 		    const struct wp_serve_answer *a, int file);
+
+/* Is there time of ONE that is still to be pushed? */
+bool wp_pusher_lacks(const struct wp_pusher *pusher,
+		     const struct wp_served_one *one);
+
+/* ONE's recorder has ended: what it lacks is lost, and is counted. */
+void wp_pusher_lose(struct wp_pusher *pusher, const struct wp_served_one *one);
 
 /* Take what the process tells. */
 void wp_pusher_take(struct wp_pusher *pusher);

@@ -86,6 +86,18 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 	exit(wp_recorder_run(s->options, pid, sock, s->parts));
 }
 
+/* Does A's recorder go before B's?  Those first of which all is pushed. */
+static bool goes_before(const struct wp_served *s,
+			const struct wp_served_one *a,
+			const struct wp_served_one *b)
+{
+	bool a_lacks = wp_pusher_lacks(s->pusher, a);
+
+	return a_lacks == wp_pusher_lacks(s->pusher, b) ?
+		       a->ended_ns < b->ended_ns :
+		       !a_lacks;
+}
+
 /* Have the recorder end whose process ended longest ago.  False: all of them live. */
 static bool make_room(struct wp_served *s)
 {
@@ -95,7 +107,7 @@ static bool make_room(struct wp_served *s)
 		struct wp_served_one *one = &s->v[i];
 
 		if (one->sock >= 0 && one->ended_ns &&
-		    (!oldest || one->ended_ns < oldest->ended_ns))
+		    (!oldest || goes_before(s, one, oldest)))
 			oldest = one;
 	}
 	if (!oldest)
@@ -273,6 +285,7 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 		if (one->sock >= 0)
 			close(one->sock);
 		answer_for(s, pid);
+		wp_pusher_lose(s->pusher, one);
 		if (WIFSIGNALED(status))
 			wp_say("wallprof: the recorder of %s (%d) was ended by "
 			       "signal %d",

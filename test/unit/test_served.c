@@ -20,6 +20,7 @@
 #include "wallprof/packet.h"
 
 static struct wp_options options;
+static struct wp_pusher pusher = { .options = &options, .sock = -1 };
 static struct wp_served served;
 static char name[16];
 static pid_t child;
@@ -48,7 +49,11 @@ static int fill(void **state)
 	close(ends[0]);
 	options.served[0] = name;
 	options.nserved = 1;
-	served = (struct wp_served){ .options = &options, .answers = -1 };
+	options.push = NULL;
+	pusher.failed = 0;
+	served = (struct wp_served){ .options = &options,
+				     .answers = -1,
+				     .pusher = &pusher };
 	/* None of them is looked for, and none is a process. */
 	for (; served.n < WP_SERVED_MAX; served.n++)
 		served.v[served.n] = (struct wp_served_one){
@@ -89,6 +94,33 @@ static void who_ended_longest_ago_makes_room(void **state)
 	assert_false(served.full_is_said);
 }
 
+/* Its last profile is asked for at the end of an interval. */
+static void who_has_been_pushed_to_the_end_goes_first(void **state)
+{
+	(void)state;
+	options.push = "http://localhost";
+	for (int i = 7; i <= 10; i++) {
+		served.v[i].ended_ns = (uint64_t)i * 1000;
+		served.v[i].recorder = i;
+		served.v[i].status.is_there = true;
+		served.v[i].push_is_over = i != 7;
+	}
+	/* It has no answer yet. */
+	served.v[8].push_id = WP_PUSHER_ID;
+	find();
+	assert_int_equal(served.v[9].sock, -1);
+	find();
+	assert_int_equal(served.v[10].sock, -1);
+	find();
+	assert_int_equal(served.v[7].sock, -1);
+	assert_true(served.v[8].sock >= 0);
+	/* In this order, as the last takes the place of who goes. */
+	for (int i = 10; i >= 7; i--)
+		wp_served_reap(&served, i, 0);
+	assert_int_equal(served.n, WP_SERVED_MAX - 4);
+	assert_int_equal(pusher.failed, 2);
+}
+
 static void among_the_living_nobody_has_to_go(void **state)
 {
 	(void)state;
@@ -113,7 +145,7 @@ static int serve_three(void **state)
 
 	(void)state;
 	options.nserved = 0;
-	served = (struct wp_served){ .options = &options };
+	served = (struct wp_served){ .options = &options, .pusher = &pusher };
 	for (size_t i = 0; i <= NASKED; i++) {
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 			       socks))
@@ -180,6 +212,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			who_ended_longest_ago_makes_room, fill, empty),
+		cmocka_unit_test_setup_teardown(
+			who_has_been_pushed_to_the_end_goes_first, fill, empty),
 		cmocka_unit_test_setup_teardown(
 			among_the_living_nobody_has_to_go, fill, empty),
 		cmocka_unit_test_setup_teardown(
