@@ -183,6 +183,9 @@ void wp_hang_watch_step(struct wp_hang_watch *w, struct wp_recording *r,
 {
 	if (w->state != WP_HANG_WATCH_IDLE)
 		take_result(w, r, status);
+	/* Who has ended hangs no more. */
+	if (r->ended_ns)
+		status->deadlocks = status->no_progress = 0;
 	if (w->state == WP_HANG_WATCH_IDLE && !r->ended_ns)
 		watch_thresholds(w, r, d);
 	/* Many processes are many snapshots: only where files are wanted. */

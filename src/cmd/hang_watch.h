@@ -46,7 +46,8 @@ bool wp_hang_watch_is_due(struct wp_hang_watch *watch,
 			  const struct wp_options *options,
 			  const struct wp_digest *d, uint64_t now_ns);
 
-/* After a mark that D has: begin what is due, take what is done, into STATUS. */
+/* After a mark that D has: begin what is due, take what is done, into STATUS.  Once the
+ * process has ended, when there are no marks: only take it, and let STATUS have no hang. */
 void wp_hang_watch_step(struct wp_hang_watch *watch, struct wp_recording *r,
 			const struct wp_digest *d,
 			struct wp_recorder_status *status);

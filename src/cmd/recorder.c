@@ -83,8 +83,13 @@ static int mark(struct recorder *c)
 	const struct wp_history_mark *m;
 	int rc = c->r.sampler ? wp_sampler_settle(c->r.sampler) : 0;
 
-	if (rc || (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns))
+	if (rc)
 		return rc;
+	if (c->r.ended_ns && c->r.history.end_ns >= c->r.ended_ns) {
+		/* What was begun before is still to be taken. */
+		wp_hang_watch_step(&c->watch, &c->r, &c->digest, &c->status);
+		return 0;
+	}
 	m = wp_history_add(&c->r.history, &c->r.profile, wp_clock_ns());
 	if (!m)
 		return -ENOMEM;

@@ -67,6 +67,42 @@ def test_an_end_leaves_no_half_of_a_hang(start, serve, tmp_path):  # noqa: F811
     target.assert_unharmed()
 
 
+def writers_of(server):
+    return [writer for recorder in children_of(server.tool.pid)
+            for writer in children_of(recorder)]
+
+
+def test_a_process_that_has_ended_hangs_no_more(
+        start, serve, tmp_path):  # noqa: F811
+    """It ends while somebody still writes what is kept of its hang."""
+    place = tmp_path / "hangs"
+    place.mkdir()
+    target = start("hang", "abba")
+    server = serve("--on-hang", place, target.pid)
+    wait_until(lambda: list(place.iterdir()), pause=0)
+    target.proc.kill()
+    target.proc.wait()
+    # The recorder has it go on whenever it looks.
+    begun = None
+
+    def goes_on_recording():
+        nonlocal begun
+        for writer in writers_of(server):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(writer, signal.SIGSTOP)
+        if server.metric("wallprof_up{") != 0:
+            return False
+        now = server.metric("wallprof_history_seconds{")
+        begun = begun or now
+        return now > begun + 1
+    wait_until(goes_on_recording, pause=0)
+    wait_until(lambda: server.metric("wallprof_hangs_kept_total{") +
+               server.metric("wallprof_hangs_failed_total{") == 1, pause=0.1)
+    assert server.metric("wallprof_deadlocks{") == 0
+    server.end()
+    assert b"deadlock: 2 threads" in server.said, server.said
+
+
 def test_thresholds(start, serve, tmp_path):  # noqa: F811
     place = tmp_path / "hangs"
     place.mkdir()
