@@ -284,7 +284,8 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 	if (!is_of_now(ask->endpoint) &&
 	    !wp_recording_is_of_goroutines(&c->r, ask)) {
 		/* Its begin would be gone when it ends. */
-		if (!ask->ago && ask->seconds * WP_NS_PER_S > keep_ns) {
+		if (ask->seconds > ask->ago &&
+		    ask->seconds * WP_NS_PER_S > keep_ns) {
 			refuse(c, ask->id, 400,
 			       "the last %g s are kept (--keep), %u were asked "
 			       "for: ask for less, or serve with a longer "

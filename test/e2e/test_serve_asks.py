@@ -124,11 +124,14 @@ def test_what_is_not_kept_is_not_promised(start, serve):  # noqa: F811
     target = start("hang", "abba")
     server = serve("--keep", "2500ms", target.pid).ready()
     assert server.get("/debug/pprof/wall?seconds=2")
-    for path in ("wall?seconds=3", "delta_mutex?seconds=3", "profile"):
+    for path in ("wall?seconds=3", "delta_mutex?seconds=3", "profile",
+                 "wall?seconds=3&ago=2"):
         status, _, body = server.ask(f"/debug/pprof/{path}")
         assert status == 400 and b"the last 2.5 s are kept (--keep)" in body
     # The past is as long as it is, and what is of now has no time.
+    assert server.get("/debug/pprof/wall?seconds=3&ago=3")
     assert server.get("/debug/pprof/wall?seconds=3&ago=4")
+    assert server.get("/debug/pprof/wall?seconds=2&ago=1")
     assert server.get("/debug/pprof/block")
     assert server.get("/debug/pprof/goroutine?debug=2")
     target.assert_unharmed()
