@@ -276,9 +276,7 @@ static int take_ask(struct recorder *c, const struct wp_serve_ask *ask)
 		return 0;
 	}
 	if (is_of_now(ask->endpoint) && c->r.ended_ns) {
-		refuse(c, ask->id, 404,
-		       "the process has ended: its last minutes are there "
-		       "still (wall?seconds=60&ago=60)");
+		refuse(c, ask->id, 404, WP_RECORDING_HAS_ENDED);
 		return 0;
 	}
 	if (!is_of_now(ask->endpoint) &&

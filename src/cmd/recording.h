@@ -44,6 +44,11 @@ struct wp_recording_job {
 	int report;
 };
 
+/* Why there is nothing of now any more. */
+#define WP_RECORDING_HAS_ENDED                                                 \
+	"the process has ended: its last minutes are there still "             \
+	"(wall?seconds=60&ago=60)"
+
 /* Is ASK for a recording of a Go program's goroutines, which begins when it is
  * answered? */
 bool wp_recording_is_of_goroutines(const struct wp_recording *recording,

@@ -399,6 +399,11 @@ void wp_recording_answer(struct wp_recording *recording,
 		answer_goroutine_times(recording, job, file, ret);
 		return;
 	}
+	/* Its recording was still to begin, and has no time. */
+	if (job->ask.endpoint == WP_SERVE_FGPROF && !job->to_ns) {
+		refuse(ret, 404, WP_RECORDING_HAS_ENDED);
+		return;
+	}
 	switch (job->ask.endpoint) {
 	case WP_SERVE_GOROUTINE:
 	case WP_SERVE_HEAP:

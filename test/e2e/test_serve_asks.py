@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve`: what questions leave behind, and those that cannot be answered."""
+import http.client
 import resource
 import socket
 import time
@@ -76,6 +77,31 @@ def test_a_recording_that_is_given_up_ends(
     wait_until(lambda: not children_of(recorder), seconds=20)
     assert server.get("/debug/fgprof?seconds=1")
     target.assert_unharmed()
+
+
+def test_a_recording_that_has_not_begun_when_its_process_ends(
+        start, serve, tmp_path):  # noqa: F811
+    """Four record at once, others wait for them."""
+    target = start("parked", 5, tmp_path / "truth")
+    server = serve("--keep", "1h", target.pid).ready()
+    recorder = recorder_of(server)
+    clients = begin_to_ask(server, *(f"/debug/fgprof?seconds={3000 + i}"
+                                     for i in range(6)))
+    wait_until(lambda: len(children_of(recorder)) >= 4)
+    # It has come to what was asked before, too.
+    assert server.get("/debug/pprof/wall?seconds=1")
+    target.proc.kill()
+    target.proc.wait()
+    refused = []
+    for client in clients:
+        client.settimeout(100)
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        if answer.status == 404:
+            refused.append(answer.read())
+        client.close()
+    assert len(refused) == 2, refused
+    assert all(b"the process has ended: its last" in why for why in refused)
 
 
 def test_a_delta_that_is_refused_comes_with_the_next(
