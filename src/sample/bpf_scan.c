@@ -47,7 +47,8 @@ static bool is_wanted(const struct wp_sampler *loop, size_t nthreads)
 {
 	/* Without schedstat no sample is known to hold; and to open a scan for
 	 * one tick takes longer than to read the threads. */
-	if (!loop->schedstat_works || loop->finishing || !nthreads)
+	if (!loop->schedstat_works || loop->finishing ||
+	    (!loop->ntargets && !nthreads))
 		return false;
 	switch (loop->options.scan) {
 	case WP_SCAN_BPF:
