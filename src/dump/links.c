@@ -125,14 +125,28 @@ bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
 	return !wp_io_stat_open(process->process.proc_fd, name, ret_st);
 }
 
+/* Is PROCESS's socket FD a unix socket that may have another end?  One that listens has
+ * none, and whoever has that of a TCP socket is found on no kernel. */
+static bool is_unix_end(struct wp_snapshot_process *process, int fd)
+{
+	static const char unix_word[] = "unix ";
+	static const char listening[] = "unix listen ";
+	struct wp_fd_desc desc;
+
+	return !wp_fdinfo_describe(&process->fdinfo, fd, wp_clock_ns(),
+				   &desc) &&
+	       desc.kind == WP_FD_SOCKET &&
+	       !strncmp(desc.text, unix_word, strlen(unix_word)) &&
+	       strncmp(desc.text, listening, strlen(listening));
+}
+
 /* The other end of THREAD's pipe or connected unix socket FD, as wp_links_read_fd; false
  * when there is none to be found. */
 static bool find_other_end(struct wp_links *links, uint32_t thread, int fd,
 			   char *link, size_t size, struct stat *st,
 			   bool *is_socket)
 {
-	const struct wp_snapshot_process *process = wp_links_process(links,
-								     thread);
+	struct wp_snapshot_process *process = wp_links_process(links, thread);
 	struct wp_snapshot *snapshot = links->snapshot;
 	uint64_t peer;
 	int rc;
@@ -143,7 +157,7 @@ static bool find_other_end(struct wp_links *links, uint32_t thread, int fd,
 	if (!*is_socket)
 		return S_ISFIFO(st->st_mode);
 	rc = wp_unix_peer_read(&peer, process->process.proc_fd, st->st_ino);
-	if (rc == -ENOTSUP || rc == -EXDEV) {
+	if ((rc == -ENOTSUP || rc == -EXDEV) && is_unix_end(process, fd)) {
 		snapshot->npeers_untold++;
 		snapshot->peers_untold_rc = rc;
 	}

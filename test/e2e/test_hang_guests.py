@@ -16,6 +16,7 @@ import pytest
 from conftest import (FIXTURES, SLOW, status_of, tids_of, wait_until,
                       wallprof)
 from hangs import INTERVAL, Dump, check, states_of, validate
+from test_hang_pipes import is_blocked
 
 
 def test_a_hundred_dumps_give_no_eintr(start):
@@ -172,21 +173,32 @@ def test_owners_in_a_pid_namespace(start, tmp_path):
     assert f'thread {tids["cook"]} "cook"' in run.dump
 
 
-def test_a_socket_in_another_network_namespace(start):
-    """Its other end cannot be told, and that is."""
+# Waits for a unix socket's other end; for anybody who connects to it, or sends.
+UNIX_PAIR = "a, b = socket.socketpair(); say(); a.recv(1)"
+UNIX_LISTENING = ("s = socket.socket(socket.AF_UNIX); s.bind(''); s.listen(); say(); "
+                  "s.accept()")
+UDP = "s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 0)); say(); s.recv(1)"
+
+
+@pytest.mark.parametrize("work, is_told", [
+    (UNIX_PAIR, True), (UNIX_LISTENING, False), (UDP, False)],
+    ids=["pair", "listening", "UDP"])
+def test_a_socket_in_another_network_namespace(start, work, is_told):
+    """The other end of a unix socket cannot be told, and that is."""
     probe = subprocess.run(["unshare", "-n", "true"], stderr=subprocess.PIPE)
     if probe.returncode:
         pytest.skip(f"unshare: {probe.stderr.decode().strip()}")
     target = start(shutil.which("unshare"), "-n", "/usr/bin/python3", "-c",
-                   "import os, socket; a, b = socket.socketpair(); "
-                   "print(f'READY pid={os.getpid()}', flush=True); a.recv(1)")
+                   "import os, socket\ndef say(): "
+                   f"print(f'READY pid={{os.getpid()}}', flush=True)\n{work}")
+    wait_until(lambda: is_blocked(target.pid, (43, 45, 202, 207, 242, 288)))
     run = wallprof("--threads", "-p", target.pid)
     assert run.status == 0, run.err
     assert ("1 wait on unix sockets whose other end cannot be told: they are in "
-            "another network namespace" in run.err), run.err
+            "another network namespace" in run.err) == is_told, run.err
     run = wallprof("check", "-p", target.pid, "-i", "100ms")
     assert run.status == 0, run.out
-    assert "another network namespace" in run.err, run.err
+    assert ("another network namespace" in run.err) == is_told, run.err
 
 
 # Soak: what is well is never called anything else.
