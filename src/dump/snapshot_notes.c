@@ -54,6 +54,9 @@ static int describe_call(struct wp_snapshot_sample *sample,
 	    wp_thread_times_same_wait(t, view, &process->process))
 		return rc;
 	found.moved = true;
+	/* It may have got what it waited for.  Where the kernel counts no
+	 * timeslices, nothing tells that. */
+	t->open_ended = t->times.slices_at != UINT64_MAX;
 	return wp_call_text(&t->call, strings, process, &found);
 }
 
