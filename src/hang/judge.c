@@ -198,18 +198,18 @@ static void find_leaders(struct wp_judge *j)
 	}
 }
 
-/* T runs or waits for work, or something else that is not known may end its wait.  Of a
- * peer, which is looked at once, a short wait tells that it ran between the looks. */
+/* T runs or waits for work, or something else that is not known may end its wait.  A
+ * peer is looked at once: its thread is still if it is known to have waited since before
+ * the first look at the others, and else may have run between the looks. */
 static bool thread_goes_on(const struct wp_dump *dump,
 			   const struct wp_dump_thread *t)
 {
-	bool is_peer = t->process < dump->nprocesses &&
+	bool is_peer = dump->interval_ns && t->process < dump->nprocesses &&
 		       dump->processes[t->process].is_peer;
 
 	return wp_judge_is_active(dump, t) || waits_for_work(t) ||
 	       t->open_ended ||
-	       (is_peer && t->state == WP_STATE_WAITING &&
-		t->times.waited_ns < dump->interval_ns);
+	       (is_peer && t->state == WP_STATE_WAITING && !t->times.still);
 }
 
 static void set_goes_on(struct wp_judge *j, uint32_t node, uint32_t *n)
