@@ -204,7 +204,8 @@ struct wp_dump_process {
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */
 	bool catches_signals;
-	/* One for SIGALRM, by which alarm(2) ends any call after a time. */
+	/* One for SIGALRM, by which alarm(2) ends any call after a time, or for the
+	 * signal of a timer that it has (timer_create(2)). */
 	bool catches_alarm;
 	/* One for another signal than SIGINT. */
 	bool catches_more;

@@ -84,6 +84,10 @@ WP_MUST_CHECK
 int wp_proc_status_read_at(uint64_t *ret, int dirfd, const char *path,
 			   const char *name, int base);
 
+/* The signals that the timers in TEXT[0..len), of /proc/PID/timers, send
+ * (timer_create(2)), whether set or not: bit N - 1 is for signal N. */
+uint64_t wp_proc_timers_parse(const char *text, size_t len);
+
 enum { WP_PID_LEVELS = 32 };
 
 /* Parse line "NSpid:" of /proc/PID/status: the pids of the process in the PID

@@ -21,6 +21,9 @@
  * thread in one goes on no more than those behind it. */
 enum { HOLDERS_MAX = 64 };
 
+/* Of some ten thousand timers. */
+enum { TIMERS_FILE_MAX = 1 << 20 };
+
 static int open_process(struct wp_snapshot_process *of, pid_t pid,
 			struct wp_err *err)
 {
@@ -255,6 +258,23 @@ static uint64_t caught_signals(const struct wp_process *process)
 	return caught & ~own;
 }
 
+/* The signals by which the timers of PROCESS may end a wait of it: alarm(2)'s, and those
+ * of timer_create(2).  All, if there are too many of these to be read. */
+static uint64_t timer_signals(const struct wp_process *process)
+{
+	uint64_t signals = UINT64_C(1) << (SIGALRM - 1);
+	struct wp_text text = WP_TEXT_INIT;
+	int rc = wp_text_read(&text, process->proc_fd, "timers",
+			      TIMERS_FILE_MAX);
+
+	if (!rc)
+		signals |= wp_proc_timers_parse(text.data, text.len);
+	else if (rc == -EOVERFLOW || rc == -ENOMEM)
+		signals = UINT64_MAX;
+	wp_text_clear(&text);
+	return signals;
+}
+
 static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
 			     const struct wp_process *process,
 			     const struct wp_counters *counters)
@@ -273,7 +293,7 @@ static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
 	p->user = user_name(dump, process->uid);
 	caught = caught_signals(process);
 	p->catches_signals = caught;
-	p->catches_alarm = caught >> (SIGALRM - 1) & 1;
+	p->catches_alarm = (caught & timer_signals(process)) != 0;
 	p->catches_more = caught & ~(UINT64_C(1) << (SIGINT - 1));
 	p->pause_ns = counters->pause_total_ns;
 	p->nstopped = (uint32_t)counters->stopped;

@@ -243,9 +243,9 @@ static bool lock_is_lost(const struct wp_dump_thread *t)
 }
 
 /* A signal handler of the thread's own process may write to the pipe that the
- * thread reads (the self-pipe trick); one for SIGALRM, without SA_RESTART, ends any
- * call (signal(7)) but those that the C library makes anew, for locks and joins.
- * Other signals have to come from somebody. */
+ * thread reads (the self-pipe trick); one for SIGALRM or the signal of a timer, without
+ * SA_RESTART, ends any call (signal(7)) but those that the C library makes anew, for
+ * locks and joins.  Other signals have to come from somebody. */
 static bool handler_may_end(const struct wp_dump *dump, const struct wp_edge *e)
 {
 	uint32_t own = dump->threads[e->from].process;

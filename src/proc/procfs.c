@@ -226,6 +226,31 @@ int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base)
 	return wp_proc_status_read_at(ret, AT_FDCWD, path, name, base);
 }
 
+/* fs/proc/base.c, show_timer: "signal: NUMBER/VALUE" comes before "notify: HOW/WHOM". */
+uint64_t wp_proc_timers_parse(const char *text, size_t len)
+{
+	static const char signal[] = "signal:", notify[] = "notify: signal/";
+	const char *p = text, *end = text + len, *nl;
+	uint64_t signals = 0, number = 0;
+
+	for (; p < end && (nl = memchr(p, '\n', (size_t)(end - p)));
+	     p = nl + 1) {
+		struct wp_text_scan c = { p, nl, false };
+		size_t n = (size_t)(nl - p);
+
+		if (n > strlen(signal) && !memcmp(p, signal, strlen(signal))) {
+			c.p += strlen(signal);
+			number = read_number(&c, 10);
+			if (c.bad || number > 64)
+				number = 0;
+		} else if (n > strlen(notify) && number &&
+			   !memcmp(p, notify, strlen(notify))) {
+			signals |= UINT64_C(1) << (number - 1);
+		}
+	}
+	return signals;
+}
+
 int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 			size_t len)
 {

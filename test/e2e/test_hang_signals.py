@@ -88,6 +88,28 @@ def test_an_alarm_may_end_a_read(caught, status):
     check_blocked(ANSWERS, int(caught), 1, (0, 63), status)
 
 
+# The same with a timer of argv[1]'s signal, which is caught; of another, if argv[1] is
+# SIGUSR2.
+TIMED_ANSWERS = r"""
+import ctypes, signal, sys
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int),
+                ("notify", ctypes.c_int), ("room", ctypes.c_char * 48)]
+caught, timer = int(sys.argv[1]), ctypes.c_void_p()
+sent = signal.SIGUSR1 if caught == signal.SIGUSR2 else caught
+event = Event(None, sent, 0)
+if ctypes.CDLL(None).timer_create(1, ctypes.byref(event), ctypes.byref(timer)):
+    sys.exit("cannot make a timer")
+""" + ANSWERS
+
+
+@pytest.mark.parametrize("caught, status", [
+    (signal.SIGRTMIN, 0), (signal.SIGUSR1, 0), (signal.SIGUSR2, 3)])
+def test_a_timer_may_end_a_read(caught, status):
+    """By a signal that is caught."""
+    check_blocked(TIMED_ANSWERS, int(caught), 1, (0, 63), status)
+
+
 # Two processes that each read what only the other could write, each for argv[1] seconds
 # at most, 0: for ever.
 HEARTBEATS = r"""

@@ -408,6 +408,47 @@ static void stat_has_all_fields_that_are_read(void **state)
 	}
 }
 
+static void timers_that_send_signals_are_told(void **state)
+{
+	static const char timers[] = "ID: 5\n"
+				     "signal: 34/000055aeb4ac02c0\n"
+				     "notify: signal/tid.4294\n"
+				     "ClockID: 1\n"
+				     "ID: 4\n"
+				     "signal: 14/0000000000000001\n"
+				     "notify: none/pid.4253\n"
+				     "ClockID: 1\n"
+				     "ID: 3\n"
+				     "signal: 12/0000000000000001\n"
+				     "notify: thread/pid.4253\n"
+				     "ClockID: 1\n"
+				     "ID: 2\n"
+				     "signal: 65/0000000000000001\n"
+				     "notify: signal/pid.4253\n"
+				     "ClockID: 1\n"
+				     "ID: 1\n"
+				     "signal: 0/0000000000000001\n"
+				     "notify: signal/pid.4253\n"
+				     "ClockID: 1\n"
+				     "ID: 0\n"
+				     "signal: 10/0000000000000001\n"
+				     "notify: signal/pid.4253\n"
+				     "ClockID: 1\n";
+	const uint64_t usr1 = 1u << 9, realtime = UINT64_C(1) << 33;
+
+	(void)state;
+	assert_true(wp_proc_timers_parse(timers, strlen(timers)) ==
+		    (usr1 | realtime));
+	assert_true(wp_proc_timers_parse("", 0) == 0);
+	for (size_t n = 0; n <= strlen(timers); n++) {
+		char *exact = guarded(timers, n);
+
+		assert_true((wp_proc_timers_parse(exact, n) &
+			     ~(usr1 | realtime)) == 0);
+		guarded_free(exact, n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +469,7 @@ int main(void)
 		cmocka_unit_test(own_numbers_are_read),
 		cmocka_unit_test(status_is_read_however_long_it_is),
 		cmocka_unit_test(stat_has_all_fields_that_are_read),
+		cmocka_unit_test(timers_that_send_signals_are_told),
 		cmocka_unit_test(overlong_numbers_are_refused),
 		cmocka_unit_test(the_least_number_is_negated_without_overflow),
 	};
