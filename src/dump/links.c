@@ -265,8 +265,19 @@ static int add_both_ends(struct wp_links *links, uint32_t thread, int in,
 	return rc;
 }
 
+static bool is_pipe_or_socket(const struct wp_snapshot_process *process, int fd)
+{
+	char link[PATH_MAX];
+	struct stat st;
+
+	return wp_links_read_fd(process, fd, link, sizeof(link), &st) &&
+	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 static int add_ends(struct wp_links *links, uint32_t thread)
 {
+	const struct wp_snapshot_process *process = wp_links_process(links,
+								     thread);
 	const struct wp_dump_thread *t = wp_links_thread(links, thread);
 	const struct wp_syscall_info *info = wp_syscall_find(t->call.nr);
 	const uint64_t *args = t->call.args;
@@ -277,11 +288,17 @@ static int add_ends(struct wp_links *links, uint32_t thread)
 		return add_both_ends(links, thread, (int)args[0], (int)args[2]);
 	case SYS_tee:
 		return add_both_ends(links, thread, (int)args[0], (int)args[1]);
+	case SYS_sendfile:
+		/* From Linux 5.12 on what is not a file may be moved to a pipe,
+		 * and is waited for (fs/read_write.c, do_sendfile). */
+		if (is_pipe_or_socket(process, (int)args[1]))
+			return add_both_ends(links, thread, (int)args[1],
+					     (int)args[0]);
+		break;
 	case SYS_vmsplice:
 		/* fs/splice.c, vmsplice_type: a descriptor that may be written
 		 * to is written to. */
-		writes = is_writable(wp_links_process(links, thread),
-				     (int)args[0]);
+		writes = is_writable(process, (int)args[0]);
 		break;
 	}
 	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&

@@ -85,6 +85,48 @@ def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
         proc.wait()
 
 
+# A mover waits for data of a socket, which it moves to a pipe by sendfile; the pipe's
+# reader waits for the mover.  The socket's other end has a third process, or the reader.
+SENDFILE = """
+import os, signal, socket, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+own, other = socket.socketpair()
+ends = os.pipe()
+if sys.argv[1] == "third" and os.fork() == 0:
+    own.close()
+    os.closerange(ends[0], ends[1] + 1)
+    time.sleep(3600)
+if sys.argv[1] == "third":
+    other.close()
+mover = os.fork()
+if mover == 0:
+    other.close()
+    os.close(ends[0])
+    os.sendfile(ends[1], own.fileno(), None, 1)
+    os._exit(0)
+own.close()
+os.close(ends[1])
+print(mover, flush=True)
+os.read(ends[0], 1)
+"""
+
+
+@pytest.mark.parametrize("who, status", [("third", 0), ("reader", 3)])
+def test_sendfile_waits_for_a_socket(who, status):
+    """Which a third process may write to."""
+    proc = subprocess.Popen([sys.executable, "-c", SENDFILE, who],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        mover = int(proc.stdout.readline())
+        wait_until(lambda: is_blocked(mover, NUMBERS["sendfile"]) and
+                   is_blocked(proc.pid, (0, 63)))
+        wallprof("check", mover, "-i", "300ms").check(status)
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
+
+
 # Reads a pipe of which it has both ends.
 OWN_PIPE = """
 import os, signal, sys
