@@ -47,7 +47,7 @@ struct wp_links {
 	uint32_t nwaits, cap_waits;
 	/* /proc/locks, read once a round; LEN 0: not read yet. */
 	struct wp_text locks;
-	/* Threads that trace others, once TRACERS_KNOWN; all of them, unless the
+	/* Threads that trace other threads, once TRACERS_KNOWN; all of them, unless the
 	 * search took too long. */
 	struct wp_tids tracers;
 	bool tracers_known;

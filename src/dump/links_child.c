@@ -64,17 +64,41 @@ static int add_vfork_child(struct wp_links *links, uint32_t thread)
 		     0;
 }
 
-/* Add who traces process PID, if anybody does. */
-static int add_tracer(struct wp_tids *tracers, pid_t pid)
+/* Add who traces thread TID, if anybody does, unless it was added last: most threads of a
+ * process have one tracer. */
+static int add_tracer(struct wp_tids *tracers, pid_t tid)
 {
-	pid_t tid = wp_access_tracer(pid);
+	pid_t tracer = wp_access_tracer(tid);
 
-	if (!tid)
+	if (!tracer || (tracers->len && tracers->v[tracers->len - 1] == tracer))
 		return 0;
 	if (WP_VEC_ROOM(tracers->v, tracers->len, tracers->cap, 1))
 		return -ENOMEM;
-	tracers->v[tracers->len++] = tid;
+	tracers->v[tracers->len++] = tracer;
 	return 0;
+}
+
+/* Add who traces a thread of process PID; each may have another tracer (ptrace(2)).  One
+ * that has ended, or may not be looked into, counts as traced by nobody. */
+static int add_tracers_of(struct wp_links *links, pid_t pid, uint64_t until_ns)
+{
+	const struct dirent *entry;
+	char path[64];
+	int rc = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && !rc && !links->tracers_cut && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		rc = add_tracer(&links->tracers,
+				(pid_t)strtol(entry->d_name, NULL, 10));
+		links->tracers_cut = wp_clock_ns() > until_ns;
+	}
+	if (dir)
+		closedir(dir);
+	return rc;
 }
 
 static int find_tracers(struct wp_links *links)
@@ -89,9 +113,9 @@ static int find_tracers(struct wp_links *links)
 	while (dir && !rc && !links->tracers_cut && (entry = readdir(dir))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
-		rc = add_tracer(&links->tracers,
-				(pid_t)strtol(entry->d_name, NULL, 10));
-		links->tracers_cut = wp_clock_ns() > until_ns;
+		rc = add_tracers_of(links,
+				    (pid_t)strtol(entry->d_name, NULL, 10),
+				    until_ns);
 	}
 	if (dir)
 		closedir(dir);

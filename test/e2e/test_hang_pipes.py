@@ -194,7 +194,7 @@ def test_a_fifo_may_be_opened_by_its_name(tmp_path, way, numbers, name, status):
             proc.kill()
 
 
-# Waits for any child, or for what it traces, process argv[1], unless that is 0; its only
+# Waits for any child, or for what it traces, thread argv[1], unless that is 0; its only
 # child reads a pipe of it, as strace's does for -o '|gzip >file'.
 TRACER = """
 import ctypes, os, signal, sys
@@ -214,24 +214,33 @@ os.waitpid(-1, 0x40000000)
 """
 
 
-@pytest.mark.parametrize("traces, status", [(True, 0), (False, 3)])
+# Says its own number, and that of another thread of it.  PR_SET_PTRACER, for anybody,
+# where Yama wants it.
+TRACED = """
+import ctypes, os, threading, time
+ctypes.CDLL(None).prctl(0x59616d61, -1, 0, 0, 0)
+other = threading.Thread(target=time.sleep, args=(3600,))
+other.start()
+print(os.getpid(), other.native_id, flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("traces, status", [("first", 0), ("second", 0), ("none", 3)])
 def test_a_tracer_waits_for_what_it_traces(traces, status):
-    """Which is no child of it."""
-    # PR_SET_PTRACER, for anybody, where Yama wants it.
-    traced = subprocess.Popen([
-        sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl("
-        "0x59616d61, -1, 0, 0, 0); print(flush=True); time.sleep(3600)"],
-        stdout=subprocess.PIPE)
-    traced.stdout.readline()
+    """Which is no child of it, and may be any thread."""
+    traced = subprocess.Popen([sys.executable, "-c", TRACED],
+                              stdout=subprocess.PIPE, text=True)
+    tids = dict(zip(("first", "second"), traced.stdout.readline().split()))
     with traced, subprocess.Popen(
-            [sys.executable, "-c", TRACER, str(traced.pid * traces)],
+            [sys.executable, "-c", TRACER, tids.get(traces, "0")],
             stdout=subprocess.PIPE, start_new_session=True, text=True) as proc:
         try:
             child = int(proc.stdout.readline())
             wait_until(lambda: is_blocked(child, (0, 63)) and
                        is_blocked(proc.pid, (61, 260)))
             run = wallprof("check", proc.pid, "-i", "300ms").check(status)
-            assert traces or "wait for each other" in run.out, run.out
+            assert traces != "none" or "wait for each other" in run.out, run.out
         finally:
             os.killpg(proc.pid, signal.SIGKILL)
             traced.kill()
