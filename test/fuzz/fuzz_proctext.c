@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_proctext.c - the small texts of /proc: stat, status, schedstat, syscall,
- * sched, children, fdinfo.  Every parser gets every text.
+ * sched, children, fdinfo, timers.  Every parser gets every text.
  *
  * Layer: proc.
  */
@@ -81,6 +81,12 @@ static void parse_namespaces(const char *text, size_t len)
 		FUZZ_CHECK(pids[i] >= 0);
 }
 
+static void parse_timers(const char *text, size_t len)
+{
+	FUZZ_CHECK(!wp_proc_timers_parse(text, len) ||
+		   memmem(text, len, "notify: signal/", 15));
+}
+
 static void parse_lists(const char *text, size_t len)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
@@ -103,6 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parse_syscall(text, size);
 	parse_status(text, size);
 	parse_namespaces(text, size);
+	parse_timers(text, size);
 	parse_lists(text, size);
 	return 0;
 }

@@ -113,6 +113,9 @@ TEXTS = {
                  '     150\n',
         'children': '12 345 4243 ',
         'fdinfo': 'pos:\t0\nflags:\t0100001\nmnt_id:\t14\nino:\t131\n',
+        'timers': 'ID: 1\nsignal: 10/0000000000000001\nnotify: none/pid.4242\n'
+                  'ClockID: 1\nID: 0\nsignal: 34/000055aeb4ac02c0\n'
+                  'notify: signal/tid.4243\nClockID: 0\n',
     },
     'maps': {
         'maps':
