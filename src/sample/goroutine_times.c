@@ -310,8 +310,12 @@ static int look(struct wp_goroutine_times *times)
 	for (size_t i = 0; i < target->nthreads; i++)
 		target->threads[i]->goroutine_entry = UINT32_MAX;
 	rc = wp_goroutine_looks_make(times->looks, look_at, times, &nunread);
-	if (rc)
+	if (rc) {
+		/* The time is still to be paid, by the look before. */
+		times->look--;
+		times->last_ns = times->since_ns;
 		return rc;
+	}
 	read_changed(times);
 	for (uint32_t i = 0; !times->rc && i < times->nrunners; i++)
 		take_runner(times, &times->runners[i]);
@@ -331,40 +335,14 @@ static bool costs_too_much(const struct wp_goroutine_times *times)
 	       times->cost_ns - FIRST_NS > ns / LOOK_SHARE;
 }
 
-int wp_goroutine_times_tick(struct wp_target *target)
+/* No look is made any more: each goes on up to END_NS in what it was found in. */
+static int pay_until(struct wp_goroutine_times *times, uint64_t end_ns)
 {
-	struct wp_sampler *loop = target->loop;
-	struct wp_goroutine_times *times = target->goroutines;
-	uint64_t begin_ns;
-	int rc;
-
-	if (!times)
-		return 0;
-	if (!loop->finishing && costs_too_much(times)) {
-		times->nput_off++;
-		return 0;
-	}
-	begin_ns = wp_clock_cpu_ns();
-	rc = look(times);
-	times->cost_ns += wp_clock_cpu_ns() - begin_ns;
-	if (rc != -ESRCH && rc != -EPERM)
-		return rc;
-	/* It may have executed another program. */
-	wp_goroutine_times_close(target);
-	(void)wp_address_space_reload(&target->space, true);
-	return 0;
-}
-
-/* The target has ended: each goes on to the end in what it was found in. */
-static int pay_end(struct wp_goroutine_times *times)
-{
-	uint64_t end_ns = times->target->last_tick_ns;
-
 	times->ns = end_ns > times->last_ns ? end_ns - times->last_ns : 0;
 	for (uint32_t i = 0; times->ns && i < times->n; i++)
 		if (times->slots[i].look && times->slots[i].look == times->look)
 			pay(times, &times->slots[i], false);
-	times->last_ns = end_ns;
+	times->last_ns = times->since_ns = end_ns;
 	return times->rc;
 }
 
@@ -402,6 +380,46 @@ static void pay_cpu(struct wp_goroutine_times *times)
 		}
 }
 
+/* TARGET has executed another program, or cannot be looked at any more: pay what is
+ * due; its threads are recorded from now on. */
+static int leave(struct wp_target *target)
+{
+	struct wp_goroutine_times *times = target->goroutines;
+	int rc = pay_until(times, target->loop->tick_ns);
+
+	if (!rc) {
+		pay_cpu(times);
+		rc = wp_goroutine_kept_describe(times);
+	}
+	wp_goroutine_times_close(target);
+	return rc;
+}
+
+int wp_goroutine_times_tick(struct wp_target *target)
+{
+	struct wp_sampler *loop = target->loop;
+	struct wp_goroutine_times *times = target->goroutines;
+	uint64_t begin_ns;
+	int rc;
+
+	if (!times)
+		return 0;
+	if (!loop->finishing && costs_too_much(times)) {
+		times->nput_off++;
+		return 0;
+	}
+	begin_ns = wp_clock_cpu_ns();
+	rc = look(times);
+	times->cost_ns += wp_clock_cpu_ns() - begin_ns;
+	if (rc != -ESRCH && rc != -EPERM)
+		return rc;
+	/* Its last thread gives up the memory some time before it ends, which may be
+	 * ticks from now: wp_goroutine_times_finish pays the CPU time until then. */
+	if (wp_address_space_reload(&target->space, true) == -ESRCH)
+		return pay_until(times, loop->tick_ns);
+	return leave(target);
+}
+
 int wp_goroutine_times_finish(struct wp_target *target)
 {
 	struct wp_goroutine_times *times = target->goroutines;
@@ -410,7 +428,7 @@ int wp_goroutine_times_finish(struct wp_target *target)
 	if (!times)
 		return 0;
 	if (target->gone)
-		rc = pay_end(times);
+		rc = pay_until(times, target->last_tick_ns);
 	if (!rc)
 		pay_cpu(times);
 	if (!rc)

@@ -464,29 +464,78 @@ static void looks_that_cost_too_much_are_put_off(void **state)
 	assert_int_equal(all_ns(), 15 * TICK);
 }
 
-/* It has ended, or executed another program: its threads are recorded from now on. */
-static void memory_that_has_gone_ends_the_looks(void **state)
-{
-	const pid_t nobody = 0x7ffffff0, own = fake.process.pid;
-
-	(void)state;
-	start();
-	look_after(TICK);
-	fake.process.pid = fake.process.reader_tid = nobody;
-	fake_now_ns += TICK;
-	fake.sampler->tick_ns = fake_now_ns;
-	assert_int_equal(wp_goroutine_times_tick(fake.target), 0);
-	fake.process.pid = fake.process.reader_tid = own;
-	assert_null(fake.target->goroutines);
-	assert_int_equal(all_ns(), 3 * TICK);
-	/* The map was read again: it is not that of the made program. */
-	assert_true(fake.target->space.view.len > 1);
-}
-
 static const char *source(void)
 {
 	assert_int_equal(wp_goroutine_times_finish(fake.target), 0);
 	return string(fake.profile.meta.source[WP_PROFILE_WALL]);
+}
+
+/* Nothing can be read of the program any more. */
+static void lose_memory(void)
+{
+	fake.process.pid = fake.process.reader_tid = 0x7ffffff0;
+}
+
+static void tick_at_the_end(void)
+{
+	fake_now_ns += TICK;
+	fake.sampler->tick_ns = fake_now_ns;
+	assert_int_equal(wp_goroutine_times_tick(fake.target), 0);
+	fake.target->last_tick_ns = fake_now_ns;
+}
+
+/* It has executed another program: its threads are recorded from now on. */
+static void memory_that_has_gone_ends_the_looks(void **state)
+{
+	const pid_t own = fake.process.pid;
+
+	(void)state;
+	start();
+	look_after(TICK);
+	times->cpu_ns = 800;
+	lose_memory();
+	tick_at_the_end();
+	fake.process.pid = fake.process.reader_tid = own;
+	assert_null(fake.target->goroutines);
+	/* Up to now they went on. */
+	assert_int_equal(all_ns(), 6 * TICK);
+	assert_int_equal(cpu_of(2), 800);
+	assert_string_equal(
+		source(),
+		"goroutines of go1.22.3, looked at 100 times a second");
+	/* The map was read again: it is not that of the made program. */
+	assert_true(fake.target->space.view.len > 1);
+}
+
+/* Its memory goes some time before its last thread does. */
+static void a_program_that_ends_keeps_its_goroutines(void **state)
+{
+	const pid_t own = fake.process.pid;
+	char path[128];
+
+	(void)state;
+	start();
+	look_after(TICK);
+	lose_memory();
+	snprintf(path, sizeof(path), "%s/maps", fake.dir);
+	assert_int_equal(unlink(path), 0);
+	fake_target_write(&fake, 0, "maps", "");
+	fake_target_write(&fake, TID, "maps", "");
+	tick_at_the_end();
+	assert_ptr_equal(fake.target->goroutines, times);
+	assert_int_equal(all_ns(), 6 * TICK);
+	/* Its threads cost CPU time yet. */
+	times->cpu_ns = 800;
+	tick_at_the_end();
+	assert_int_equal(wp_goroutine_kept_open(fake.target), 0);
+	assert_ptr_equal(fake.target->goroutines, times);
+	fake.target->last_tick_ns += TICK;
+	fake.target->gone = true;
+	assert_int_equal(strncmp(source(), "goroutines of", 13), 0);
+	assert_int_equal(all_ns(), 12 * TICK);
+	assert_int_equal(cpu_of(2), 800);
+	fake.target->gone = false;
+	fake.process.pid = fake.process.reader_tid = own;
 }
 
 static void the_profile_says_how_it_was_made(void **state)
@@ -531,6 +580,7 @@ int main(void)
 		TEST(cpu_time_below_nothing_is_none),
 		TEST(looks_that_cost_too_much_are_put_off),
 		TEST(memory_that_has_gone_ends_the_looks),
+		TEST(a_program_that_ends_keeps_its_goroutines),
 		TEST(the_profile_says_how_it_was_made),
 	};
 
