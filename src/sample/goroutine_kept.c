@@ -64,6 +64,7 @@ static int open_times(struct wp_goroutine_times *times, struct wp_err *err)
 	times->begin_ns = times->last_ns = times->since_ns =
 		target->loop->tick_ns;
 	times->cached_look = UINT32_MAX;
+	times->first_entry = target->profile->nthreads;
 	target->profile->meta.is_of_goroutines = !target->loop->options.many;
 	target->profile->meta.has_goroutine_ids =
 		target->loop->options.goroutine_ids;
@@ -289,7 +290,8 @@ bool wp_goroutine_kept_owns(const struct wp_goroutine_times *times,
 	const struct wp_profile_thread *t =
 		&times->target->profile->threads[s->key.thread];
 
-	return t->part && t->process == times->target->index;
+	return t->part && t->process == times->target->index &&
+	       s->key.thread >= times->first_entry;
 }
 
 struct wp_thread *wp_goroutine_kept_thread(struct wp_goroutine_times *times,

@@ -404,6 +404,9 @@ int wp_goroutine_times_tick(struct wp_target *target)
 
 	if (!times)
 		return 0;
+	/* Where the list was there may be memory of another program. */
+	if (target->go_execs != target->space.nexecs)
+		return leave(target);
 	if (!loop->finishing && costs_too_much(times)) {
 		times->nput_off++;
 		return 0;

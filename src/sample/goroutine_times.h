@@ -56,7 +56,10 @@ struct wp_goroutine_times {
 	struct wp_goroutine_runner *runners;
 	uint32_t nrunners, cap_runners;
 	struct wp_goroutines read;
+	/* No entry before FIRST_ENTRY is theirs: the target may have executed one Go
+	 * program after another. */
 	struct wp_goroutine_entries entries;
+	uint32_t first_entry;
 	/* PID namespaces between wallprof's and the program's. */
 	int level;
 	/* The entry of the labels at CACHED_LABELS_AVMA, as of look CACHED_LOOK. */

@@ -101,7 +101,7 @@ struct wp_target {
 	struct wp_lock_holders *lock_holders;
 	struct wp_thread_starts *thread_starts;
 	struct wp_heap_samples *heap_samples;
-	/* NULL: its threads are recorded; owned.  It is not a Go program, as of
+	/* NULL: its threads are recorded; owned.  It is not a Go program; both as of
 	 * exec GO_EXECS; when that is next looked at. */
 	struct wp_goroutine_times *goroutines;
 	bool go_is_none;

@@ -464,6 +464,15 @@ static void looks_that_cost_too_much_are_put_off(void **state)
 	assert_int_equal(all_ns(), 15 * TICK);
 }
 
+static uint64_t all_cpu_ns(void)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < fake.profile.nthreads; i++)
+		ns += fake.profile.threads[i].cpu_ns;
+	return ns;
+}
+
 static const char *source(void)
 {
 	assert_int_equal(wp_goroutine_times_finish(fake.target), 0);
@@ -538,6 +547,30 @@ static void a_program_that_ends_keeps_its_goroutines(void **state)
 	fake.process.pid = fake.process.reader_tid = own;
 }
 
+/* The list of the program before may still be mapped. */
+static void another_program_ends_the_looks(void **state)
+{
+	(void)state;
+	start();
+	look_after(TICK);
+	times->cpu_ns = 800;
+	fake.target->space.nexecs++;
+	tick_at_the_end();
+	assert_null(fake.target->goroutines);
+	assert_int_equal(all_ns(), 6 * TICK);
+	assert_int_equal(cpu_of(2), 800);
+	/* Its own goroutines are others, though they have the same numbers. */
+	assert_int_equal(wp_goroutine_kept_open(fake.target), 0);
+	times = fake.target->goroutines;
+	assert_non_null(times);
+	look_after(TICK);
+	assert_int_equal(all_ns(), 9 * TICK);
+	times->cpu_ns = 50;
+	assert_int_equal(wp_goroutine_times_finish(fake.target), 0);
+	assert_int_equal(cpu_of(2), 800);
+	assert_int_equal(all_cpu_ns(), 850);
+}
+
 static void the_profile_says_how_it_was_made(void **state)
 {
 	(void)state;
@@ -581,6 +614,7 @@ int main(void)
 		TEST(looks_that_cost_too_much_are_put_off),
 		TEST(memory_that_has_gone_ends_the_looks),
 		TEST(a_program_that_ends_keeps_its_goroutines),
+		TEST(another_program_ends_the_looks),
 		TEST(the_profile_says_how_it_was_made),
 	};
 
