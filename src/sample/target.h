@@ -68,7 +68,10 @@ struct wp_target {
 	/* Threads that are watched now, and threads there have been. */
 	size_t nwatched;
 	uint64_t nserials;
+	/* As they were listed last: when, and the CPU time that it took. */
 	struct wp_tids tids;
+	uint64_t listed_ns;
+	uint64_t list_cost_ns;
 	/* Threads to look at in the next tick, whatever the scan says, by tid; and those
 	 * of the tick before. */
 	struct wp_tids restless, was_restless;

@@ -10,6 +10,7 @@
 #include "record.h"
 #include "sampler_loop.h"
 #include "target.h"
+#include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
@@ -18,6 +19,9 @@ enum {
 	NAME_EVERY = 512,
 	/* Threads that the CPU fetches before they are compared. */
 	FETCH_AHEAD = 8,
+	/* Lists that only look for threads that nobody watches take at most one part in
+	 * so many of a CPU's time. */
+	LIST_SHARE = 50,
 };
 
 bool wp_threads_read_name(const struct wp_target *target, pid_t tid,
@@ -340,9 +344,40 @@ bool wp_threads_are_as_scanned(const struct wp_target *target)
 	return true;
 }
 
+/* Are the threads to be listed though their number is the same?  Those that are not
+ * watched are not met: one may have ended, and a thread that is wanted begun. */
+static bool may_differ(const struct wp_target *target)
+{
+	return target->nwatched < target->nthreads &&
+	       target->loop->tick_ns - target->listed_ns >=
+		       LIST_SHARE * target->list_cost_ns;
+}
+
+static int list(struct wp_target *target)
+{
+	uint64_t begin_ns = wp_clock_cpu_ns();
+	int rc = wp_process_list_threads(target->process, &target->tids);
+
+	wp_tids_sort(&target->tids);
+	target->listed_ns = target->loop->tick_ns;
+	target->list_cost_ns = wp_clock_cpu_ns() - begin_ns;
+	return rc;
+}
+
+static bool are_as_listed(const struct wp_target *target)
+{
+	if (target->nthreads != target->tids.len)
+		return false;
+	for (size_t i = 0; i < target->nthreads; i++)
+		if (target->threads[i]->tid != target->tids.v[i])
+			return false;
+	return true;
+}
+
 int wp_threads_update(struct wp_target *target)
 {
 	long count = wp_process_count_threads(target->process);
+	bool is_same = count >= 0 && (size_t)count == target->nthreads;
 	int rc;
 
 	if (count < 0)
@@ -350,12 +385,13 @@ int wp_threads_update(struct wp_target *target)
 	/* Equal numbers, and every known thread answers: the same threads.  A
 	 * thread that does not is ended as it is met, which makes the numbers
 	 * differ. */
-	if ((size_t)count == target->nthreads)
+	if (is_same && !may_differ(target))
 		return count ? 0 : -ESRCH;
-	rc = wp_process_list_threads(target->process, &target->tids);
+	rc = list(target);
 	if (rc)
 		return rc;
-	wp_tids_sort(&target->tids);
+	if (is_same && are_as_listed(target))
+		return 0;
 	rc = merge(target);
 	return rc ? rc : (target->nthreads ? 0 : -ESRCH);
 }

@@ -9,9 +9,9 @@
 #include "thread.h"
 #include "wallprof/task_record.h"
 
-/* Bring the table up to date if the number of threads differs from it.  Threads
- * that have ended go to the target's list of ended threads.  0, -ESRCH when
- * there is no thread, -ENOMEM. */
+/* Bring the table up to date if the number of threads differs from it and, where not
+ * all are watched, as often as it costs little.  Threads that have ended go to the
+ * target's list of ended threads.  0, -ESRCH when there is no thread, -ENOMEM. */
 WP_MUST_CHECK
 int wp_threads_update(struct wp_target *target);
 

@@ -186,6 +186,54 @@ static void only_names_in_the_glob_are_watched(void **state)
 	assert_int_equal(wp_sampler_count_threads(fake.sampler), 2);
 }
 
+/* No look meets that one has ended: they are listed though their number is the
+ * same. */
+static void one_that_is_not_watched_makes_room_for_one_that_is(void **state)
+{
+	struct wp_thread *kept;
+
+	(void)state;
+	options.thread_globs[0] = "io-*";
+	start_target();
+	fake_target_add_thread(&fake, 5, "main");
+	fake_target_add_thread(&fake, 6, "io-1");
+	assert_int_equal(wp_threads_update(fake.target), 0);
+	kept = fake.target->threads[1];
+	fake_target_end_thread(&fake, 5);
+	fake_target_add_thread(&fake, 7, "io-2");
+	assert_int_equal(wp_threads_update(fake.target), 0);
+	assert_int_equal(fake.target->nthreads, 2);
+	assert_ptr_equal(fake.target->threads[0], kept);
+	assert_int_equal(fake.target->threads[1]->tid, 7);
+	assert_int_equal(fake.target->nwatched, 2);
+	assert_int_equal(fake.target->nended, 1);
+}
+
+/* A list of many threads takes long. */
+static void they_are_listed_as_often_as_it_costs_little(void **state)
+{
+	static const pid_t before[] = { 5, 6 }, after[] = { 6, 7 };
+
+	(void)state;
+	options.thread_globs[0] = "io-*";
+	start_target();
+	fake_target_add_thread(&fake, 5, "main");
+	fake_target_add_thread(&fake, 6, "idle");
+	assert_table(before, 2);
+	/* The same are left as they are. */
+	fake.sampler->tick_ns += TICK;
+	assert_table(before, 2);
+	assert_int_equal(fake.target->nended, 0);
+	fake.target->list_cost_ns = TICK;
+	fake_target_end_thread(&fake, 5);
+	fake_target_add_thread(&fake, 7, "io-2");
+	fake.sampler->tick_ns += 50ULL * TICK - 1;
+	assert_table(before, 2);
+	fake.sampler->tick_ns++;
+	assert_table(after, 2);
+	assert_int_equal(fake.target->list_cost_ns, 0);
+}
+
 static void globs_choose_and_leave_out(void **state)
 {
 	static const struct {
@@ -345,6 +393,8 @@ int main(void)
 		TEST(a_thread_that_a_record_names_is_added_in_its_place),
 		TEST(names_are_read_again_now_and_then),
 		TEST(only_names_in_the_glob_are_watched),
+		TEST(one_that_is_not_watched_makes_room_for_one_that_is),
+		TEST(they_are_listed_as_often_as_it_costs_little),
 		TEST(globs_choose_and_leave_out),
 		TEST(names_are_listed_once_and_as_far_as_there_is_room),
 		TEST(a_thread_that_is_over_is_in_no_glob),
