@@ -21,6 +21,15 @@ struct wp_ns_tid {
 	pid_t tid;
 };
 
+/* The threads of a process, as they were listed at one time. */
+struct wp_ns_tids {
+	/* v[0..len) by OWN, owned. */
+	struct wp_ns_tid *v;
+	size_t len;
+	/* CLOCK_MONOTONIC when the list was begun; 0: there is none. */
+	uint64_t time_ns;
+};
+
 /* A process of the dump, held open until the snapshot is cleared. */
 struct wp_snapshot_process {
 	struct wp_process process;
@@ -29,10 +38,10 @@ struct wp_snapshot_process {
 	struct wp_fdinfo fdinfo;
 	/* PID namespaces between wallprof's and the target's. */
 	int level;
-	/* ns_tids[0..n_ns_tids) by OWN, made when LEVEL is not 0 and the first
-	 * is asked for; owned. */
-	struct wp_ns_tid *ns_tids;
-	size_t n_ns_tids;
+	/* Listed when LEVEL is not 0 and one is asked for; and the time that it
+	 * took to list them anew. */
+	struct wp_ns_tids threads;
+	uint64_t relisted_ns;
 };
 
 struct wp_snapshot {

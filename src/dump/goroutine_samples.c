@@ -54,7 +54,7 @@ static uint32_t running_stack(const struct adder *a, int32_t own,
 			      uint32_t stack)
 {
 	const struct wp_sample_set *set = &a->profile->sets[WP_PROFILE_THREADS];
-	int32_t tid = own ? wp_pid_namespace_thread(a->process, own) : 0;
+	int32_t tid = own ? wp_pid_namespace_thread(a->process, own, 0) : 0;
 
 	for (uint32_t i = 0; tid && i < set->nsamples; i++) {
 		const struct wp_sample_key *key = &set->samples[i].key;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pid_namespace.c - see pid_namespace.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "pid_namespace.h"
 #include "wallprof/children.h"
+#include "wallprof/clock.h"
 #include "wallprof/procfs.h"
+
+/* The threads of a process are listed anew for so long: lock words of a hostile
+ * program name any number of threads that there are not. */
+#define RELIST_NS (100 * WP_NS_PER_MS)
 
 /* The pid, LEVEL namespaces below ours, that file PATH of DIRFD, a "status",
  * gives; 0 when there is none. */
@@ -25,6 +31,12 @@ void wp_pid_namespace_find(struct wp_snapshot_process *process)
 	process->level = n > 0 ? n - 1 : 0;
 }
 
+void wp_pid_namespace_clear(struct wp_snapshot_process *process)
+{
+	free(process->threads.v);
+	process->threads = (struct wp_ns_tids){ 0 };
+}
+
 static int by_own(const void *a, const void *b)
 {
 	const struct wp_ns_tid *x = a, *y = b;
@@ -32,13 +44,24 @@ static int by_own(const void *a, const void *b)
 	return (x->own > y->own) - (x->own < y->own);
 }
 
-static void list_ns_tids(struct wp_snapshot_process *process)
+static pid_t find_own(const struct wp_ns_tids *list, pid_t own)
 {
+	const struct wp_ns_tid key = { own, 0 }, *found = NULL;
+
+	if (list->len)
+		found = bsearch(&key, list->v, list->len, sizeof(key), by_own);
+	return found ? found->tid : 0;
+}
+
+static void list_threads(struct wp_snapshot_process *process)
+{
+	struct wp_ns_tids *list = &process->threads;
 	struct wp_tids tids = WP_TIDS_INIT;
 
+	free(list->v);
+	*list = (struct wp_ns_tids){ .time_ns = wp_clock_ns() };
 	if (wp_process_list_threads(&process->process, &tids) ||
-	    !(process->ns_tids = calloc(tids.len + 1,
-					sizeof(*process->ns_tids)))) {
+	    !(list->v = calloc(tids.len + 1, sizeof(*list->v)))) {
 		wp_tids_clear(&tids);
 		return;
 	}
@@ -46,32 +69,36 @@ static void list_ns_tids(struct wp_snapshot_process *process)
 		char path[64];
 
 		snprintf(path, sizeof(path), "%d/status", tids.v[i]);
-		process->ns_tids[i] = (struct wp_ns_tid){
+		list->v[list->len++] = (struct wp_ns_tid){
 			read_own_pid(process->process.task_fd, path,
 				     process->level),
 			tids.v[i]
 		};
 	}
-	process->n_ns_tids = tids.len;
-	qsort(process->ns_tids, tids.len, sizeof(*process->ns_tids), by_own);
+	qsort(list->v, list->len, sizeof(*list->v), by_own);
 	wp_tids_clear(&tids);
 }
 
-pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own)
+pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own,
+			      uint64_t since_ns)
 {
-	struct wp_ns_tid key = { own, 0 }, *found;
+	struct wp_ns_tids *list = &process->threads;
+	pid_t tid;
 
 	if (own <= 0)
 		return 0;
 	if (!process->level)
 		return own;
-	if (!process->ns_tids)
-		list_ns_tids(process);
-	found = process->ns_tids ?
-			bsearch(&key, process->ns_tids, process->n_ns_tids,
-				sizeof(key), by_own) :
-			NULL;
-	return found ? found->tid : 0;
+	if (!list->time_ns)
+		list_threads(process);
+	tid = find_own(list, own);
+	if (tid || list->time_ns >= since_ns)
+		return tid;
+	if (process->relisted_ns >= RELIST_NS)
+		return -EAGAIN;
+	list_threads(process);
+	process->relisted_ns += wp_clock_ns() - list->time_ns;
+	return find_own(list, own);
 }
 
 pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,

@@ -10,9 +10,13 @@
 
 /* Set PROCESS->level; the process is open. */
 void wp_pid_namespace_find(struct wp_snapshot_process *process);
+/* Free what is listed of PROCESS. */
+void wp_pid_namespace_clear(struct wp_snapshot_process *process);
 /* The tid in wallprof's PID namespace of the thread that has tid OWN in
- * PROCESS's; 0: none. */
-pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own);
+ * PROCESS's, and had at SINCE_NS (CLOCK_MONOTONIC; 0: at the sample).  0: none;
+ * -EAGAIN: not known, as the threads were listed before, and too often already. */
+pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own,
+			      uint64_t since_ns);
 /* The same of the pid of a child of PROCESS. */
 pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,
 			     pid_t own);

@@ -222,7 +222,7 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 		rc = take_books(&sample, snapshot, &of, kind, err);
 	clear_sample(&sample);
 	wp_process_clear(&of.process);
-	free(of.ns_tids);
+	wp_pid_namespace_clear(&of);
 	*profile = sample.profile;
 	return rc;
 }
@@ -471,7 +471,7 @@ static void free_entry(struct wp_snapshot_process *process)
 {
 	wp_fdinfo_clear(&process->fdinfo);
 	wp_process_clear(&process->process);
-	free(process->ns_tids);
+	wp_pid_namespace_clear(process);
 	free(process);
 }
 

@@ -35,7 +35,7 @@ static int add_stack(struct job *job, uint32_t index, struct wp_dump_stack *ret)
  * ours; 0: none. */
 static int32_t find_tid(const struct job *job, int32_t own)
 {
-	return own ? wp_pid_namespace_thread(job->process, own) : 0;
+	return own ? wp_pid_namespace_thread(job->process, own, 0) : 0;
 }
 
 /* The stack of a goroutine that runs is its thread's, if that ran when it was

@@ -4,6 +4,7 @@
 
 #include "pid_namespace.h"
 #include "thread_times.h"
+#include "wallprof/clock.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 
@@ -15,6 +16,8 @@ struct lock_memory {
 	const struct wp_call_memory *copy;
 	/* The target's memory was read. */
 	bool is_live;
+	/* A thread that was not found may be there all the same. */
+	bool may_be_there;
 };
 
 static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
@@ -36,10 +39,13 @@ static int32_t find_thread(void *ctx, int32_t own)
 {
 	struct lock_memory *mem = ctx;
 	struct wp_snapshot_process *process = mem->process;
-	int32_t tid = wp_pid_namespace_thread(process, own);
+	/* What is read now may name a thread that was not there at the sample. */
+	uint64_t since_ns = mem->is_live ? wp_clock_ns() : 0;
+	int32_t tid = wp_pid_namespace_thread(process, own, since_ns);
 	struct wp_proc_stat stat;
 
-	if (!tid || !wp_thread_times_stat(&stat, &process->process, tid) ||
+	mem->may_be_there |= tid < 0;
+	if (tid <= 0 || !wp_thread_times_stat(&stat, &process->process, tid) ||
 	    stat.state_char == 'Z' || stat.state_char == 'X')
 		return 0;
 	return tid;
@@ -113,7 +119,7 @@ void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 			   struct wp_snapshot_process *process,
 			   const struct wp_thread_view *view)
 {
-	struct lock_memory mem = { process, view, view->memory, false };
+	struct lock_memory mem = { process, view, view->memory, false, false };
 	struct wp_lock_answer answer;
 	bool is_sure = decode_from(&answer, dump, t, &mem);
 
@@ -122,7 +128,8 @@ void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 		mem.copy = NULL;
 		is_sure = decode_from(&answer, dump, t, &mem);
 	}
-	if (!is_sure)
+	if (!is_sure ||
+	    (answer.lock.holder == WP_HOLDER_GONE && mem.may_be_there))
 		forget_holder(&answer, t);
 	t->call.timed = wp_state_is_timed(t->call.nr, t->call.args);
 	t->wait = answer.wait;
