@@ -15,13 +15,14 @@
 #include "wallprof/sampler.h"
 #include "wallprof/sched.h"
 
-/* A thread's tid in the target's own PID namespace, and in wallprof's. */
+/* The number of a thread or child in the target's own PID namespace, and in
+ * wallprof's. */
 struct wp_ns_tid {
 	pid_t own;
 	pid_t tid;
 };
 
-/* The threads of a process, as they were listed at one time. */
+/* The threads or children of a process, as they were listed at one time. */
 struct wp_ns_tids {
 	/* v[0..len) by OWN, owned. */
 	struct wp_ns_tid *v;
@@ -42,6 +43,8 @@ struct wp_snapshot_process {
 	 * took to list them anew. */
 	struct wp_ns_tids threads;
 	uint64_t relisted_ns;
+	/* Listed when one is asked for: as many threads may wait for as many. */
+	struct wp_ns_tids children;
 };
 
 struct wp_snapshot {

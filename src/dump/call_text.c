@@ -239,10 +239,12 @@ static void sleep_until_words(struct wp_call_words *w, clockid_t clock,
 
 static void wait_words(struct wp_call_words *w, bool by_id, int id, bool group)
 {
-	pid_t pid = by_id && !w->found->moved ?
-			    wp_pid_namespace_child(w->process, id) :
-			    0;
+	const struct wp_call_memory *memory = w->found->memory;
+	pid_t pid = 0;
 
+	if (by_id && !w->found->moved)
+		pid = wp_pid_namespace_child(w->process, id,
+					     memory ? memory->time_ns : 0);
 	if (pid)
 		say_process(w, pid);
 	else if (by_id && w->found->moved)

@@ -436,6 +436,7 @@ static int follow(struct wp_links *links)
 	while (!rc && thread < dump->nthreads) {
 		uint32_t first = dump->nedges;
 
+		links->round_ns = wp_clock_ns();
 		for (; thread < dump->nthreads && !rc; thread++)
 			rc = add_links(links, thread);
 		if (!rc)

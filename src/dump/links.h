@@ -38,6 +38,8 @@ struct wp_links {
 	/* CLOCK_MONOTONIC after which no process is added. */
 	uint64_t deadline_ns;
 	uint32_t npeers;
+	/* CLOCK_MONOTONIC when this round began. */
+	uint64_t round_ns;
 	/* Of this round: objects[0..nobjects), whose links are owned and whose
 	 * WANT points into wants[]; and waits[0..nwaits), owned. */
 	struct wp_fd_object objects[WP_LINKS_OBJECTS_MAX];

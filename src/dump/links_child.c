@@ -139,26 +139,24 @@ static bool may_trace(const struct wp_links *links,
 /* wait4(2) ends for what a process traces as well, which need be no child of it. */
 static int add_all_children(struct wp_links *links, uint32_t thread)
 {
-	const struct wp_process *process =
-		&wp_links_process(links, thread)->process;
-	struct wp_tids pids = WP_TIDS_INIT;
-	int rc = wp_children_list(&pids, process->pid);
+	struct wp_snapshot_process *process = wp_links_process(links, thread);
+	const struct wp_ns_tids *children = &process->children;
+	int rc = wp_pid_namespace_children(process, links->round_ns);
 
-	if (!rc && pids.len && !links->tracers_known)
+	if (!rc && children->len && !links->tracers_known)
 		rc = find_tracers(links);
-	if (!rc && may_trace(links, process))
+	if (!rc && may_trace(links, &process->process))
 		wp_links_thread(links, thread)->open_ended = true;
-	for (size_t i = 0; i < pids.len && !rc; i++)
-		rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread, pids.v[i],
-				       "child");
-	wp_tids_clear(&pids);
-	return rc == -ENOMEM ? rc : 0;
+	for (size_t i = 0; i < children->len && !rc; i++)
+		rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread,
+				       children->v[i].tid, "child");
+	return rc;
 }
 
 /* The pid of the child that CALL, of wait4(2) or waitid(2), waits for; 0: it is
  * not there; -1: any child. */
-static pid_t child_of_wait(const struct wp_snapshot_process *process,
-			   const struct wp_dump_call *call)
+static pid_t child_of_wait(struct wp_snapshot_process *process,
+			   const struct wp_dump_call *call, uint64_t since_ns)
 {
 	int own = (int)call->args[0];
 
@@ -168,7 +166,7 @@ static pid_t child_of_wait(const struct wp_snapshot_process *process,
 						      (int)call->args[1]);
 		own = call->args[0] == P_PID ? (int)call->args[1] : 0;
 	}
-	return own > 0 ? wp_pid_namespace_child(process, own) : -1;
+	return own > 0 ? wp_pid_namespace_child(process, own, since_ns) : -1;
 }
 
 int wp_links_add_child(struct wp_links *links, uint32_t thread)
@@ -178,7 +176,8 @@ int wp_links_add_child(struct wp_links *links, uint32_t thread)
 
 	if (call->nr != SYS_wait4 && call->nr != SYS_waitid)
 		return add_vfork_child(links, thread);
-	pid = child_of_wait(wp_links_process(links, thread), call);
+	pid = child_of_wait(wp_links_process(links, thread), call,
+			    links->round_ns);
 	if (pid < 0)
 		return add_all_children(links, thread);
 	return pid ? wp_links_add_edge(links, WP_EDGE_CHILD, thread, pid,

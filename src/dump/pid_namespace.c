@@ -34,7 +34,8 @@ void wp_pid_namespace_find(struct wp_snapshot_process *process)
 void wp_pid_namespace_clear(struct wp_snapshot_process *process)
 {
 	free(process->threads.v);
-	process->threads = (struct wp_ns_tids){ 0 };
+	free(process->children.v);
+	process->threads = process->children = (struct wp_ns_tids){ 0 };
 }
 
 static int by_own(const void *a, const void *b)
@@ -53,29 +54,43 @@ static pid_t find_own(const struct wp_ns_tids *list, pid_t own)
 	return found ? found->tid : 0;
 }
 
-static void list_threads(struct wp_snapshot_process *process)
+/* Let LIST, which is empty, be of TIDS; PREFIX and a tid is a directory of DIRFD
+ * with its "status".  0 or -ENOMEM. */
+static int fill_list(struct wp_ns_tids *list, const struct wp_tids *tids,
+		     int level, int dirfd, const char *prefix)
 {
-	struct wp_ns_tids *list = &process->threads;
-	struct wp_tids tids = WP_TIDS_INIT;
-
-	free(list->v);
-	*list = (struct wp_ns_tids){ .time_ns = wp_clock_ns() };
-	if (wp_process_list_threads(&process->process, &tids) ||
-	    !(list->v = calloc(tids.len + 1, sizeof(*list->v)))) {
-		wp_tids_clear(&tids);
-		return;
-	}
-	for (size_t i = 0; i < tids.len; i++) {
+	list->v = calloc(tids->len + 1, sizeof(*list->v));
+	if (!list->v)
+		return -ENOMEM;
+	for (size_t i = 0; i < tids->len; i++) {
+		pid_t tid = tids->v[i], own = tid;
 		char path[64];
 
-		snprintf(path, sizeof(path), "%d/status", tids.v[i]);
-		list->v[list->len++] = (struct wp_ns_tid){
-			read_own_pid(process->process.task_fd, path,
-				     process->level),
-			tids.v[i]
-		};
+		snprintf(path, sizeof(path), "%s%d/status", prefix, tid);
+		if (level)
+			own = read_own_pid(dirfd, path, level);
+		list->v[list->len++] = (struct wp_ns_tid){ own, tid };
 	}
 	qsort(list->v, list->len, sizeof(*list->v), by_own);
+	return 0;
+}
+
+/* Begin LIST anew. */
+static void begin_list(struct wp_ns_tids *list)
+{
+	free(list->v);
+	*list = (struct wp_ns_tids){ .time_ns = wp_clock_ns() };
+}
+
+static void list_threads(struct wp_snapshot_process *process)
+{
+	struct wp_tids tids = WP_TIDS_INIT;
+
+	begin_list(&process->threads);
+	/* Without memory none is known. */
+	if (!wp_process_list_threads(&process->process, &tids))
+		(void)fill_list(&process->threads, &tids, process->level,
+				process->process.task_fd, "");
 	wp_tids_clear(&tids);
 }
 
@@ -101,25 +116,29 @@ pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own,
 	return find_own(list, own);
 }
 
-pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,
-			     pid_t own)
+int wp_pid_namespace_children(struct wp_snapshot_process *process,
+			      uint64_t since_ns)
 {
-	struct wp_tids children = WP_TIDS_INIT;
-	pid_t found = 0;
+	struct wp_ns_tids *list = &process->children;
+	struct wp_tids tids = WP_TIDS_INIT;
+	int rc;
 
-	if (wp_children_list(&children, process->process.pid))
-		children.len = 0;
-	for (size_t i = 0; i < children.len && !found; i++) {
-		char path[64];
+	if (list->time_ns && list->time_ns >= since_ns)
+		return 0;
+	begin_list(list);
+	rc = wp_children_list(&tids, process->process.pid);
+	if (!rc)
+		rc = fill_list(list, &tids, process->level, -1, "/proc/");
+	wp_tids_clear(&tids);
+	return rc == -ENOMEM ? rc : 0;
+}
 
-		snprintf(path, sizeof(path), "/proc/%d/status", children.v[i]);
-		if (!process->level ?
-			    children.v[i] == own :
-			    read_own_pid(-1, path, process->level) == own)
-			found = children.v[i];
-	}
-	wp_tids_clear(&children);
-	return found;
+pid_t wp_pid_namespace_child(struct wp_snapshot_process *process, pid_t own,
+			     uint64_t since_ns)
+{
+	if (own <= 0 || wp_pid_namespace_children(process, since_ns))
+		return 0;
+	return find_own(&process->children, own);
 }
 
 pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process, int fd)

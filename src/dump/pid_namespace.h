@@ -17,9 +17,15 @@ void wp_pid_namespace_clear(struct wp_snapshot_process *process);
  * -EAGAIN: not known, as the threads were listed before, and too often already. */
 pid_t wp_pid_namespace_thread(struct wp_snapshot_process *process, pid_t own,
 			      uint64_t since_ns);
-/* The same of the pid of a child of PROCESS. */
-pid_t wp_pid_namespace_child(const struct wp_snapshot_process *process,
-			     pid_t own);
+/* List PROCESS's children in PROCESS->children, unless they have been since
+ * SINCE_NS.  0 or -ENOMEM; of a process that has ended there are none. */
+WP_MUST_CHECK
+int wp_pid_namespace_children(struct wp_snapshot_process *process,
+			      uint64_t since_ns);
+/* The pid of the child that has pid OWN in PROCESS's namespace and has been there
+ * since SINCE_NS or longer; 0: none. */
+pid_t wp_pid_namespace_child(struct wp_snapshot_process *process, pid_t own,
+			     uint64_t since_ns);
 /* P_PIDFD of waitid(2), Linux 5.4, later than some C libraries' headers. */
 enum { WP_P_PIDFD = 3 };
 /* The pid of the process that PROCESS's pidfd FD refers to; 0: not known, or it

@@ -35,23 +35,28 @@ static void *stay(void *arg)
 	return arg;
 }
 
-/* Begin a thread for each byte that comes. */
+/* Begin a thread or child for each byte that comes. */
 static void obey(void)
 {
 	pthread_t thread;
 	char order;
 
-	while (read(orders[0], &order, 1) == 1)
-		if (pthread_create(&thread, NULL, stay, NULL))
+	while (read(orders[0], &order, 1) == 1) {
+		if (order == 't' && pthread_create(&thread, NULL, stay, NULL))
 			_exit(1);
+		/* The namespace's first process takes it along. */
+		if (order == 'c' && !fork())
+			stay(NULL);
+	}
 	_exit(0);
 }
 
-static pid_t begin_thread(void)
+/* Begin a thread ("t") or child ("c"); returns its own number. */
+static pid_t begin(const char *order)
 {
 	pid_t own = 0;
 
-	assert_int_equal(write(orders[1], "", 1), 1);
+	assert_int_equal(write(orders[1], order, 1), 1);
 	assert_int_equal(read(answers[0], &own, sizeof(own)), sizeof(own));
 	return own;
 }
@@ -101,7 +106,7 @@ static void a_thread_that_began_after_the_list_is_found(void **state)
 	(void)state;
 	need_namespace();
 	assert_int_equal(wp_pid_namespace_thread(&process, 1, 0), inner);
-	own = begin_thread();
+	own = begin("t");
 	/* Not at the sample. */
 	assert_int_equal(wp_pid_namespace_thread(&process, own, 0), 0);
 	tid = wp_pid_namespace_thread(&process, own, wp_clock_ns());
@@ -128,12 +133,35 @@ static void what_is_not_there_is_looked_for_a_bounded_time(void **state)
 			 inner);
 }
 
+static void
+children_are_listed_once_until_younger_ones_are_asked_for(void **state)
+{
+	pid_t first, own, pid;
+	uint64_t since_ns;
+
+	(void)state;
+	need_namespace();
+	first = begin("c");
+	since_ns = wp_clock_ns();
+	pid = wp_pid_namespace_child(&process, first, since_ns);
+	assert_true(pid > 0);
+	assert_int_not_equal(pid, first);
+	own = begin("c");
+	/* Not read again for each that waits. */
+	assert_int_equal(wp_pid_namespace_child(&process, own, since_ns), 0);
+	assert_true(wp_pid_namespace_child(&process, own, wp_clock_ns()) > 0);
+	assert_int_equal(wp_pid_namespace_child(&process, first, 0), pid);
+	assert_int_equal(process.children.len, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_that_began_after_the_list_is_found),
 		cmocka_unit_test(
 			what_is_not_there_is_looked_for_a_bounded_time),
+		cmocka_unit_test(
+			children_are_listed_once_until_younger_ones_are_asked_for),
 	};
 
 	return cmocka_run_group_tests_name("pid_namespace", tests, open_inner,
