@@ -70,6 +70,8 @@ struct wp_snapshot {
 	 * not: as wp_unix_peer_read. */
 	uint64_t npeers_untold;
 	int peers_untold_rc;
+	/* Threads wait for more processes than the dump has room for. */
+	bool edges_cut;
 	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
 	uint64_t nfiles_unopened;
@@ -100,8 +102,8 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 			struct wp_err *err);
 
 /* Add the edges over pipes, unix sockets, file locks and children, and the
- * processes that they lead to as peers; bounded in processes and time.  0 or
- * -ENOMEM. */
+ * processes that they lead to as peers; bounded in processes, edges and time.  0
+ * or -ENOMEM. */
 WP_MUST_CHECK
 int wp_snapshot_follow(struct wp_snapshot *snapshot);
 

@@ -109,6 +109,7 @@ static int make_dump(struct session *s, struct wp_err *err)
 	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
 	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
 	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
+	wp_say_edges_cut(snapshot->edges_cut);
 	return rc;
 }
 

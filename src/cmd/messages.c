@@ -71,3 +71,11 @@ void wp_say_peers_untold(uint64_t n, int rc)
 				      "this kernel lacks unix_diag (modprobe "
 				      "unix_diag)");
 }
+
+void wp_say_edges_cut(bool is_cut)
+{
+	if (is_cut)
+		wp_say("wallprof: threads wait for more processes than the dump "
+		       "has room for: of some it does not tell all, and takes "
+		       "none of those threads for stuck");
+}

@@ -6,6 +6,7 @@
 #ifndef WP_MESSAGES_H
 #define WP_MESSAGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wallprof/err.h"
@@ -28,5 +29,8 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened);
 /* Say that of N waits on unix sockets the other end is not told, as RC of
  * wp_unix_peer_read says; nothing for 0. */
 void wp_say_peers_untold(uint64_t n, int rc);
+
+/* Say that threads wait for more processes than a dump has room for, if they do. */
+void wp_say_edges_cut(bool is_cut);
 
 #endif

@@ -41,6 +41,17 @@ static bool has_edge(const struct wp_dump *dump, uint32_t from, pid_t pid)
 	return false;
 }
 
+bool wp_links_is_full(struct wp_links *links, uint32_t thread)
+{
+	struct wp_snapshot *snapshot = links->snapshot;
+
+	if (snapshot->dump.nedges < WP_LINKS_EDGES_MAX)
+		return false;
+	snapshot->edges_cut = true;
+	wp_links_thread(links, thread)->open_ended = true;
+	return true;
+}
+
 int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
 		      uint32_t from, pid_t pid, const char *what)
 {
@@ -50,7 +61,7 @@ int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
 
 	if (id == UINT32_MAX)
 		return -ENOMEM;
-	if (has_edge(dump, from, pid))
+	if (has_edge(dump, from, pid) || wp_links_is_full(links, from))
 		return 0;
 	edge = wp_dump_add_edge(dump);
 	if (!edge)
@@ -364,6 +375,8 @@ static int add_holders(struct wp_links *links,
 		const struct wp_links_wait *w = &links->waits[i];
 		uint32_t nedges = dump->nedges;
 
+		if (wp_links_is_full(links, w->thread))
+			continue;
 		if (holders->cut || wp_links_may_be_denied(links, w, holders))
 			dump->threads[w->thread].open_ended = true;
 		for (size_t k = 0; k < holders->len && !rc; k++)

@@ -15,6 +15,9 @@
 enum {
 	/* Pipes, sockets and files of a round. */
 	WP_LINKS_OBJECTS_MAX = 256,
+	/* Edges of a dump: as many threads may wait for as many processes.  Enough
+	 * for 250 workers that all have the ends of each other's pipes. */
+	WP_LINKS_EDGES_MAX = 1 << 16,
 };
 
 /* A thread whose wait can be ended by whoever has an object open: the other end
@@ -71,8 +74,12 @@ wp_links_process(const struct wp_links *links, uint32_t thread)
 	return links->snapshot->processes[p];
 }
 
+/* Is there no room for more edges?  THREAD, which may lack some then, is marked as one
+ * whose wait others may end, so that no verdict is made of what is missing. */
+bool wp_links_is_full(struct wp_links *links, uint32_t thread);
+
 /* Add an edge from thread FROM to any thread of process PID, unless FROM has
- * one to it.  0 or -ENOMEM. */
+ * one to it, or there is no room.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_links_add_edge(struct wp_links *links, enum wp_edge_kind kind,
 		      uint32_t from, pid_t pid, const char *what);

@@ -141,8 +141,11 @@ static int add_all_children(struct wp_links *links, uint32_t thread)
 {
 	struct wp_snapshot_process *process = wp_links_process(links, thread);
 	const struct wp_ns_tids *children = &process->children;
-	int rc = wp_pid_namespace_children(process, links->round_ns);
+	int rc;
 
+	if (wp_links_is_full(links, thread))
+		return 0;
+	rc = wp_pid_namespace_children(process, links->round_ns);
 	if (!rc && children->len && !links->tracers_known)
 		rc = find_tracers(links);
 	if (!rc && may_trace(links, &process->process))
