@@ -245,7 +245,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "`exit` ends the command in the same way as soon as some of its threads are in a\n"
 	  "deadlock.\n"
 	  "Once a second one line of /proc is read for each thread; a snapshot is taken when\n"
-	  "more threads have stopped running than before, for at most a fiftieth of the time." },
+	  "other threads stand still than before, and after 1, 2, 4, 8 and each 16 s while\n"
+	  "the same do, for at most a fiftieth of the time." },
 	{ WP_OPT_PROFILE, "profile", "KIND", DUMP, WP_SECTION_HANG,
 	  "goroutine heap block mutex",
 	  "of a dump of a Go program: its goroutines, or its own\n"

@@ -34,6 +34,9 @@ enum {
 	DUMPED_MAX = 256,
 	/* Checks for a deadlock take at most one part in so many of the time. */
 	CHECK_SHARE = 50,
+	/* While the same threads stand still, each check comes after twice the time of
+	 * the one before, doubled so often. */
+	CHECK_DOUBLINGS = 4,
 	/* Percent of the time for a dump after which functions are not named any
 	 * more, and after which no more processes are looked at. */
 	NAMED_SHARE = 60,
@@ -62,12 +65,15 @@ struct command {
 	/* The supervisor knows of a deadlock. */
 	bool deadlocked;
 	/* For deadlock checks: threads[0..nthreads) a second ago, by tid; a
-	 * hash of those that had not run at the last check; and the time before
-	 * which there is no next check. */
+	 * hash of those that had not run at the last check; how many checks before
+	 * that had the same; and the time before which there is no next check, and
+	 * none with the same hash. */
 	struct thread_slices *threads;
 	size_t nthreads;
 	uint64_t checked_hash;
+	unsigned int nchecked;
 	uint64_t next_check_ns;
+	uint64_t same_check_ns;
 };
 
 const int wp_timeout_signals[] = { SIGINT, SIGQUIT, SIGTERM,
@@ -248,20 +254,33 @@ static int is_deadlocked(struct command *command, char *why, size_t size)
 	return rc ? rc : verdict == WP_VERDICT_DEADLOCK;
 }
 
+/* The threads of HASH were checked at NOW. */
+static void note_check(struct command *command, uint64_t hash, uint64_t now)
+{
+	if (hash != command->checked_hash)
+		command->nchecked = 0;
+	command->checked_hash = hash;
+	command->same_check_ns = now + (CHECK_NS << command->nchecked);
+	if (command->nchecked < CHECK_DOUBLINGS)
+		command->nchecked++;
+}
+
 /* Called once a second, and costs one read per thread.  The command is sampled
- * only when threads stand still that did not at the last check. */
+ * when threads stand still that did not at the last check; and less and less often
+ * while the same do: a thread that signals wake never stands still, and may get into
+ * a deadlock with one that has been still for long. */
 static void check_deadlock(struct command *command)
 {
 	uint64_t hash = hash_still_threads(command), now = wp_clock_ns();
 	char why[512], text[600];
 	int rc;
 
-	if (!hash || hash == command->checked_hash ||
-	    now < command->next_check_ns)
+	if (!hash || now < command->next_check_ns ||
+	    (hash == command->checked_hash && now < command->same_check_ns))
 		return;
 	rc = is_deadlocked(command, why, sizeof(why));
 	if (rc >= 0)
-		command->checked_hash = hash;
+		note_check(command, hash, now);
 	if (rc > 0) {
 		command->deadlocked = true;
 		snprintf(text, sizeof(text), "deadlock after %.0f s: %s",

@@ -12,27 +12,28 @@ from conftest import wait_until, wallprof
 from test_hang_pipes import is_blocked
 
 # Two threads lock two mutexes in opposite order; the first takes a signal each 20 ms,
-# whose handler does nothing.
+# whose handler does nothing, and locks its second one argv[1] seconds after the other.
 RING = r"""
-import ctypes, signal, threading, time
+import ctypes, signal, sys, threading, time
 libc = ctypes.CDLL(None)
 mutexes = [ctypes.create_string_buffer(64) for i in range(2)]
 both = threading.Barrier(2)
-def lock(first, second):
+def lock(first, second, seconds=0):
     libc.pthread_mutex_lock(mutexes[first])
     both.wait()
+    time.sleep(seconds)
     libc.pthread_mutex_lock(mutexes[second])
 signal.signal(signal.SIGALRM, lambda *args: None)
 other = threading.Thread(target=lock, args=(1, 0), daemon=True)
 other.start()
 signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
 print("READY", flush=True)
-lock(0, 1)
+lock(0, 1, float(sys.argv[1]))
 """
 
 
 def test_a_ring_of_locks_holds_against_signals():
-    proc = subprocess.Popen([sys.executable, "-c", RING], text=True,
+    proc = subprocess.Popen([sys.executable, "-c", RING, "0"], text=True,
                             stdout=subprocess.PIPE)
     try:
         assert proc.stdout.readline() == "READY\n"
@@ -45,6 +46,15 @@ def test_a_ring_of_locks_holds_against_signals():
     finally:
         proc.kill()
         proc.wait()
+
+
+def test_a_ring_that_closes_after_a_check_ends_a_run():
+    """Only the other thread stands still, and did when nothing was wrong yet: the first
+    check is made after two seconds."""
+    run = wallprof("run", "60s", "--on-deadlock=exit", "--", sys.executable, "-c", RING,
+                   "5")
+    assert run.status == 124, run.err
+    assert "deadlock after " in run.err, run.err
 
 
 # Two processes that each read what only the other could write, by the ends of a pipe;
