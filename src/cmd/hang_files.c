@@ -102,12 +102,13 @@ static FILE *begin_file(struct files *f, const char *ending)
 	int fd;
 
 	snprintf(name, sizeof(f->parts[0]), PART "%s.%s", f->stem, ending);
+	/* A signal may end this process as soon as the file is there. */
+	f->nparts++;
 	fd = openat(f->dir, name,
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return NULL;
-	f->nparts++;
-	return fdopen(fd, "w");
+		f->nparts--;
+	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
 /* Half of what was found out is of no use, and the disk may be full. */
@@ -188,9 +189,10 @@ static int write_all(struct files *f, struct wp_recording *r,
 		     const struct wp_recording_job *job)
 {
 	uint64_t from_ns = job->from_ns, to_ns = job->to_ns;
-	int rc = write_dump(f, r, job);
+	int rc;
 
 	wp_signals_end_at_once(remove_all, f);
+	rc = write_dump(f, r, job);
 	if (!rc)
 		rc = wp_history_view(&r->history, &r->profile, &from_ns,
 				     &to_ns);
