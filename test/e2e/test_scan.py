@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads asked all at once by BPF: the same profile, and cheap."""
 import contextlib
+import errno
+import os
 import pathlib
+import platform
 import re
 import resource
 
 import pprof_check
 import pytest
 
-from conftest import SLOW, status_of, wait_until, wallprof
+from conftest import FIXTURES, SLOW, status_of, wait_until, wallprof
 from test_weights import check_mayflies, record_shares
 
 # The first tick reads all stacks: that of 10,000 takes a second or two.
 LONG, SHORT = 6, 3
+SYS_BPF = "280" if platform.machine() == "aarch64" else "321"
 # All threads at each tick, and those that were put on a CPU.
 WAYS = ["bpf", "switches"]
 
@@ -105,6 +109,21 @@ def test_without_rights_each_thread_is_asked_and_it_is_said(start):
     target.assert_unharmed()
     assert "no BPF scan: " in run.err + run.out
     assert run.counter("had not run since the last") > 300
+
+
+def test_a_kernel_is_called_too_old_only_if_it_is(start):
+    """It takes no BPF program; of Linux 7.3 it was said that it wants 6.7."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    target = start("waiters", 60)
+    run = wallprof("-p", target.pid, "-d", 1, "-v", "--scan", "bpf",
+                   prefix=(str(FIXTURES / "fault_deny"), SYS_BPF,
+                           str(errno.EINVAL))).check()
+    target.assert_unharmed()
+    text = run.err + run.out
+    assert "the kernel does not take the BPF program" in text, text
+    is_old = tuple(map(int, os.uname().release.split(".")[:2])) < (6, 7)
+    assert ("wants Linux 6.7" in text) == is_old, text
 
 
 def test_few_threads_are_not_worth_a_scan(start, profile):

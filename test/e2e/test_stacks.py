@@ -474,6 +474,22 @@ def test_python_with_ten_threads(start, profile):
     assert len({s["labels"]["tid"] for s in pprof_check.samples(p)}) == 11
 
 
+def test_who_asks_the_vdso_for_the_time(start, profile):
+    """It is in no file, and on aarch64 its return address is in a register only."""
+    target = start("clock")
+    run, p = profile(target.pid, "--max-stopped", 0, cpu=0.2)
+    target.assert_unharmed()
+    vdso = total = 0
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        total += s["values"]["samples"]
+        if s["frames"][0]["mapping"] == "[vdso]":
+            vdso += s["values"]["samples"]
+            assert "ask" in names and names.index("main") == names.index("ask") + 1, names
+    assert vdso > 0.2 * total, (vdso, total, run.err)
+    assert share_whole(p) >= 0.98, run.err
+
+
 @pytest.mark.alone
 def test_code_that_has_its_cfa_in_the_red_zone(start, profile, monkeypatch):
     """OpenSSL's SHA-256 by AVX2, which is not for CPUs with instructions of its

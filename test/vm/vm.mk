@@ -42,7 +42,7 @@ VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 	test_a_check_without_names or test_without_the_capability or \
 	test_a_process_of_another or test_a_full_disk
-VM_CHECK_T_6.12-arm64 := or (test_chain_is_whole and gcc) or eu_stack or (test_hang and hang-abba) or test_goroutines
+VM_CHECK_T_6.12-arm64 := or test_who_asks_the_vdso or (test_chain_is_whole and gcc) or eu_stack or (test_hang and hang-abba) or test_goroutines
 VM_ROOMS := base\|bpf\|cmd\|dump\|go\|heap\|lock\|perf\|proc\|ptrace\|serve\|symbolize
 VM_UNITS = $(patsubst %.c,%,$(notdir $(shell grep -l 'Layer: \($(VM_ROOMS)\)\>' test/unit/test_*.c)))
 # The programs of both are made first, then nothing is to be made.
