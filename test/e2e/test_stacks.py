@@ -476,7 +476,7 @@ def test_python_with_ten_threads(start, profile):
 
 def test_who_asks_the_vdso_for_the_time(start, profile):
     """It is in no file, and on aarch64 its return address is in a register only."""
-    target = start("clock")
+    target = start("vdso")
     run, p = profile(target.pid, "--max-stopped", 0, cpu=0.2)
     target.assert_unharmed()
     vdso = total = 0

@@ -75,7 +75,7 @@ print("READY", flush=True)
 while 1: hashlib.sha256(b"x" * 100000).hexdigest()'
 record python3 $pid
 kill $pid
-for fixture in shares altstack "deep 200 spin" "waiters 60" "hang abba" clock \
+for fixture in shares altstack "deep 200 spin" "waiters 60" "hang abba" vdso \
 	"stack-gcc-O2-protected spin"; do
 	# shellcheck disable=SC2086 # a name and arguments
 	start "$fixture" READY "$FIXTURES_DIR"/$fixture
