@@ -162,6 +162,13 @@ static size_t signal_all(const struct timed *t, int sig)
 	       (kill(t->child, sig) ? 0 : 1);
 }
 
+/* Has any of them not ended?  One whose parent ends while they are listed is listed
+ * nowhere, and the next time among its new parent's. */
+static bool is_any_left(const struct timed *t)
+{
+	return signal_all(t, 0) || signal_all(t, 0);
+}
+
 /* Sleep until UNTIL_NS, news of the worker, or a signal, which the command and what
  * it started get too. */
 static void wait_until(struct timed *t, uint64_t until_ns)
@@ -303,11 +310,12 @@ static void end_all(struct timed *t)
 	signal_all(t, SIGTERM);
 	/* A stopped process acts on SIGTERM when it continues. */
 	signal_all(t, SIGCONT);
-	while (signal_all(t, 0) && wp_clock_ns() < until_ns)
+	while (is_any_left(t) && wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
 	t->killed = !t->ended && !wp_descendants_has_ended(t->child);
 	until_ns = wp_clock_ns() + KILL_NS;
-	while (signal_all(t, SIGKILL) && wp_clock_ns() < until_ns)
+	while ((signal_all(t, SIGKILL) || is_any_left(t)) &&
+	       wp_clock_ns() < until_ns)
 		wait_until(t, wp_clock_ns() + LOOK_NS);
 	n = signal_all(t, 0);
 	snprintf(text, sizeof(text), "%zu processes do not end", n);
