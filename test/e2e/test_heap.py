@@ -73,10 +73,10 @@ def compare(truth, p, pid=None):
     compare_sums(truth, by_site(p, pid))
 
 
-def compare_sums(truth, sums):
+def compare_sums(truth, sums, said=""):
     for site, (objects, bytes_, kept, kept_bytes) in truth.items():
         got = sums.get(site, [0, 0, 0, 0])
-        assert abs(got[1] - bytes_) <= allowed(bytes_), (site, got, bytes_)
+        assert abs(got[1] - bytes_) <= allowed(bytes_), (site, got, bytes_, said)
         assert abs(got[3] - kept_bytes) <= allowed(kept_bytes), (
             site, got, kept_bytes)
         size = SIZES.get(site)
@@ -250,7 +250,7 @@ def test_what_operator_new_throws_is_caught(start, tmp_path, name, tier):
         del truth["site_new"], truth["site_new_aligned"]
         for site in set(sums) - set(truth):
             del sums[site]
-    compare_sums(truth, sums)
+    compare_sums(truth, sums, run.err)
 
 
 @pytest.mark.skipif(KERNEL < TIERS["session"], reason=f"Linux {KERNEL} has no session probes")
