@@ -43,7 +43,8 @@ struct wp_snapshot_process {
 	 * took to list them anew. */
 	struct wp_ns_tids threads;
 	uint64_t relisted_ns;
-	/* Listed when one is asked for: as many threads may wait for as many. */
+	/* Listed when a child is asked for: a thousand threads may wait for a child
+	 * each. */
 	struct wp_ns_tids children;
 };
 

@@ -162,8 +162,8 @@ static size_t signal_all(const struct timed *t, int sig)
 	       (kill(t->child, sig) ? 0 : 1);
 }
 
-/* Has any of them not ended?  One whose parent ends while they are listed is listed
- * nowhere, and the next time among its new parent's. */
+/* Has any process of the command not ended?  A process whose parent ends while all are
+ * listed is in no list, and in the next list among its new parent's children. */
 static bool is_any_left(const struct timed *t)
 {
 	return signal_all(t, 0) || signal_all(t, 0);

@@ -40,7 +40,7 @@ struct wp_digest {
 	uint64_t ran_ns;
 	/* The longest that a thread had been ready to run without running. */
 	uint64_t starved_ns;
-	/* All time, which what the status tells is the most of. */
+	/* All time so far, which may fall; the status tells the most that it has been. */
 	int64_t sums[WP_NSTATES][WP_NWAITS];
 	/* Of several processes; NULL otherwise. */
 	struct wp_parts *parts;

@@ -100,7 +100,8 @@ static void open_wanted(struct wp_sampler *loop, size_t nthreads)
 
 void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
 {
-	/* Of all that waits in a machine some stack will need a register. */
+	/* Among the threads of a whole machine some wait with a stack that needs a
+	 * register. */
 	loop->scan.wants_regs |= nthreads > 0;
 	open_wanted(loop, nthreads);
 }

@@ -109,8 +109,7 @@ int wp_stop_together_go_on(struct wp_target *target)
 static bool is_of_this_tick(const struct wp_target *target,
 			    const struct wp_tracee *tracee)
 {
-	const struct wp_thread *t = (struct wp_thread *)(uintptr_t)
-					    tracee->cookie;
+	const struct wp_thread *t = wp_stop_window_thread(tracee);
 
 	return t && t->target == target &&
 	       t->stop.tick_ns == target->loop->tick_ns;

@@ -29,11 +29,6 @@
 /* What PTRACE_DETACH takes until the thread is awake, as measured. */
 #define DETACH_NS (2 * WP_NS_PER_US)
 
-static struct wp_thread *thread_of(const struct wp_tracee *tracee)
-{
-	return (struct wp_thread *)(uintptr_t)tracee->cookie;
-}
-
 /* Is there budget for a stop besides NCOMING? */
 static bool may_stop_with(struct wp_target *target, size_t ncoming)
 {
@@ -68,7 +63,7 @@ static void release(struct wp_target *target, struct wp_tracee *tracee)
 	wp_pauses_add(&target->pauses, stopped_ns);
 	wp_pauses_add(&target->common->pauses, stopped_ns);
 	target->profile->counters.stops++;
-	thread_of(tracee)->nstops++;
+	wp_stop_window_thread(tracee)->nstops++;
 	wp_tracer_release(target->loop->tracer, tracee);
 }
 
@@ -361,7 +356,7 @@ int wp_stop_window_take(struct wp_thread *t, struct wp_tracee *tracee)
 
 int wp_stop_window_take_held(struct wp_tracee *tracee)
 {
-	struct wp_thread *t = thread_of(tracee);
+	struct wp_thread *t = wp_stop_window_thread(tracee);
 	struct wp_target *target = t->target;
 
 	if (may_stop_with(target, target->loop->tracer->len - 1))
@@ -405,7 +400,8 @@ static int stop_each(struct wp_target *target)
 		while (!rc && t->stop.pending &&
 		       (tracee = wp_tracer_wait(target->loop->tracer,
 						until_ns)))
-			rc = wp_stop_window_take(thread_of(tracee), tracee);
+			rc = wp_stop_window_take(wp_stop_window_thread(tracee),
+						 tracee);
 		if (rc)
 			return rc;
 	}

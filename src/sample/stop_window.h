@@ -13,6 +13,13 @@
 
 struct wp_target;
 
+/* The thread that was interrupted as TRACEE; NULL: it is not waited for any more. */
+static inline struct wp_thread *
+wp_stop_window_thread(const struct wp_tracee *tracee)
+{
+	return (struct wp_thread *)(uintptr_t)tracee->cookie;
+}
+
 /* Is a stop of T still to come?  If T ended before it came, no longer: the time
  * set aside for it is owed. */
 bool wp_stop_window_is_open(struct wp_thread *t);

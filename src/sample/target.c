@@ -286,7 +286,7 @@ int wp_target_end_tick(struct wp_target *target)
 
 int wp_target_take_stop(struct wp_tracee *tracee)
 {
-	struct wp_thread *t = (struct wp_thread *)(uintptr_t)tracee->cookie;
+	struct wp_thread *t = wp_stop_window_thread(tracee);
 	int rc = wp_stop_window_take(t, tracee);
 
 	return rc ? rc : record_queued(t->target);

@@ -519,15 +519,23 @@ static void with_stop_all_all_are_held_at_once(void **state)
 	assert_int_equal(in_state(WP_STATE_RUNNING), TICK);
 }
 
-static void with_stop_all_a_pause_counts_while_others_are_read(void **state)
+/* Thread TID stands still while others are read. */
+static struct wp_thread *hold(void)
 {
 	struct wp_thread *t;
 
-	(void)state;
 	options.stop = WP_STOP_ALL;
 	start();
 	t = request(TID);
 	assert_int_equal(wp_stop_together_begin(fake.target), 0);
+	return t;
+}
+
+static void with_stop_all_a_pause_counts_while_others_are_read(void **state)
+{
+	struct wp_thread *t = hold();
+
+	(void)state;
 	fake_now_ns += 5 * WP_NS_PER_MS;
 	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
 	assert_true(t->stop.pending);
@@ -540,13 +548,9 @@ static void with_stop_all_a_pause_counts_while_others_are_read(void **state)
 
 static void with_stop_all_a_pause_is_bounded_while_others_are_read(void **state)
 {
-	struct wp_thread *t;
+	struct wp_thread *t = hold();
 
 	(void)state;
-	options.stop = WP_STOP_ALL;
-	start();
-	t = request(TID);
-	assert_int_equal(wp_stop_together_begin(fake.target), 0);
 	fake_now_ns += 20 * WP_NS_PER_MS;
 	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
 	assert_settled(t);
@@ -561,11 +565,8 @@ with_stop_all_the_budget_ends_a_pause_while_others_are_read(void **state)
 	struct wp_thread *t;
 
 	(void)state;
-	options.stop = WP_STOP_ALL;
 	options.max_stopped = 0.01;
-	start();
-	t = request(TID);
-	assert_int_equal(wp_stop_together_begin(fake.target), 0);
+	t = hold();
 	/* The first 2 ms, and 0.01 of the time since. */
 	fake_now_ns += 3 * WP_NS_PER_MS;
 	assert_int_equal(wp_stop_together_go_on(fake.target), 0);
