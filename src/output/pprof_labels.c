@@ -44,17 +44,33 @@ static void put_wait(struct wp_pprof_writer *w, const struct wp_sample_key *key)
 	put_label(w, "wait", wp_pprof_scratch_id(w));
 }
 
-static bool has_label(const struct wp_pprof_writer *w,
-		      const struct wp_profile_thread *t, const char *key)
+/* Put LABEL of the program under its own key, or "label.KEY" where KEY means something
+ * to readers of wallprof's files. */
+static void put_own_label(struct wp_pprof_writer *w,
+			  const struct wp_profile_label *label)
 {
-	for (uint32_t i = 0; i < t->nlabels; i++) {
-		const struct wp_profile_label *label =
-			&w->profile->labels[t->first_label + i];
+	static const char *const ours[] = {
+		"cgroup",      "comm",	"container", "exact",	    "goroutine",
+		"idle",	       "looks", "object",    "pid",	    "process",
+		"runtime",     "state", "thread",    "thread_comm", "thread_id",
+		"thread_name", "tid",	"unit",	     "wait",	    "woken",
+		"woken by",
+	};
+	const char *key = wp_profile_str(w->profile, label->key);
+	uint32_t value = wp_pprof_str_id(w, label->value);
+	bool is_ours = !strncmp(key, "label.", strlen("label."));
+	size_t begin = wp_proto_begin(&w->buf, SAMPLE_LABEL);
 
-		if (!strcmp(wp_profile_str(w->profile, label->key), key))
-			return true;
-	}
-	return false;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		is_ours |= !strcmp(key, ours[i]);
+	if (is_ours)
+		wp_buf_str(&w->scratch, "label.");
+	wp_escape_file(&w->scratch, key);
+	wp_proto_uint(&w->buf, LABEL_KEY, wp_pprof_scratch_id(w));
+	/* Without text it would be a number. */
+	wp_proto_uint(&w->buf, LABEL_STR,
+		      value ? value : wp_pprof_text_id(w, "\"\""));
+	wp_proto_end(&w->buf, begin);
 }
 
 static void put_known(struct wp_pprof_writer *w, const char *key, uint32_t id)
@@ -100,38 +116,28 @@ static void put_goroutine(struct wp_pprof_writer *w,
 		put_label(w, "idle", wp_pprof_text_id(w, "true"));
 }
 
-/* The program's own labels, as runtime/pprof writes them; state and wait reason
- * unless it has labels of these names. */
+/* State and wait reason, and the program's own labels, as runtime/pprof writes them. */
 static void put_goroutine_labels(struct wp_pprof_writer *w,
 				 const struct wp_sample_key *key,
 				 const struct wp_profile_thread *t)
 {
-	if (!has_label(w, t, "state"))
-		put_label(w, "state",
-			  wp_pprof_text_id(w,
-					   wp_types_state_name(
-						   (enum wp_state)key->state)));
+	uint32_t object = wp_pprof_str_id(w, key->object);
+
+	put_label(w, "state",
+		  wp_pprof_text_id(
+			  w, wp_types_state_name((enum wp_state)key->state)));
 	if (w->kind == WP_PROFILE_WALL) {
-		if (key->wait != WP_WAIT_NONE && !has_label(w, t, "wait"))
+		if (key->wait != WP_WAIT_NONE)
 			put_wait(w, key);
-		if (wp_pprof_str_id(w, key->object) &&
-		    !has_label(w, t, "object"))
-			put_label(w, "object", wp_pprof_str_id(w, key->object));
+		if (object)
+			put_label(w, "object", object);
 		put_goroutine(w, t);
-	} else if (wp_pprof_str_id(w, key->object) &&
-		   !has_label(w, t, "wait")) {
-		put_label(w, "wait", wp_pprof_str_id(w, key->object));
+	} else if (object) {
+		put_label(w, "wait", object);
 	}
 	put_process(w, t);
-	for (uint32_t i = 0; i < t->nlabels; i++) {
-		const struct wp_profile_label *label =
-			&w->profile->labels[t->first_label + i];
-		uint32_t value = wp_pprof_str_id(w, label->value);
-
-		/* Without text it would be a number. */
-		put_label(w, wp_profile_str(w->profile, label->key),
-			  value ? value : wp_pprof_text_id(w, "\"\""));
-	}
+	for (uint32_t i = 0; i < t->nlabels; i++)
+		put_own_label(w, &w->profile->labels[t->first_label + i]);
 }
 
 bool wp_pprof_is_noted(const struct wp_pprof_writer *w)

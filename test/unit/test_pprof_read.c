@@ -85,6 +85,67 @@ static void what_was_written_is_read(void **state)
 	assert_int_equal(q.meta.value_type, 0);
 }
 
+/* Write KIND of P in place of the file, and read that into Q. */
+static void write_and_read(enum wp_profile_kind kind)
+{
+	FILE *out;
+	struct wp_err err;
+
+	free(file);
+	out = open_memstream(&file, &len);
+	wp_profile_add_up(&p);
+	assert_int_equal(wp_write_pprof(&p, kind, out), 0);
+	fclose(out);
+	assert_int_equal(read_as(&q, file, len, &err), 0);
+}
+
+/* As runtime/pprof lets a program set them. */
+static void labels_of_a_program_are_not_taken_for_ours(void **state)
+{
+	static const char *const keys[] = { "state", "wait",	"object",
+					    "pid",   "process", "thread",
+					    "tid",   "runtime", "woken by",
+					    "kind",  "label.x" };
+	const struct wp_sample_set *was = &p.sets[WP_PROFILE_WALL],
+				   *is = &q.sets[WP_PROFILE_WALL];
+	char *plain;
+	size_t n;
+
+	(void)state;
+	p.labels = calloc(sizeof(keys) / sizeof(*keys), sizeof(*p.labels));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		p.labels[p.nlabels++] = (struct wp_profile_label){
+			mk_str(&p, keys[i]), mk_str(&p, "running")
+		};
+	for (uint32_t i = 1; i < p.nthreads; i++) {
+		p.threads[i].part = WP_GOROUTINE_OWN;
+		p.threads[i].nlabels = p.nlabels;
+	}
+	write_and_read(WP_PROFILE_WALL);
+	assert_true(q.meta.is_of_goroutines);
+	assert_int_equal(q.nprocesses, 0);
+	for (uint32_t i = 0; i < is->nsamples; i++)
+		assert_string_not_equal(
+			wp_profile_str(&q, is->samples[i].key.object),
+			"running");
+	for (int i = 0; i < WP_NSTATES; i++) {
+		uint64_t ns = 0;
+
+		for (uint32_t k = 0; k < was->nsamples; k++)
+			if (was->samples[k].key.state == i)
+				ns += was->samples[k].wall_ns;
+		for (uint32_t k = 0; k < is->nsamples; k++)
+			if (is->samples[k].key.state == i)
+				ns -= is->samples[k].wall_ns;
+		assert_int_equal(ns, 0);
+	}
+	assert_int_equal(wp_gzip_unpack(file, len, 1 << 20, &plain, &n), 0);
+	assert_non_null(memmem(plain, n, "label.state", 11));
+	assert_non_null(memmem(plain, n, "label.label.x", 13));
+	assert_null(memmem(plain, n, "label.kind", 10));
+	free(plain);
+}
+
 static void folded(const struct wp_profile *profile, char **ret)
 {
 	size_t n;
@@ -389,6 +450,7 @@ int main(int argc, char **argv)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(what_was_written_is_read),
+		T(labels_of_a_program_are_not_taken_for_ours),
 		T(stacks_are_those_that_were_written),
 		T(timeline_is_that_which_was_written),
 		T(counters_come_from_the_comments),
