@@ -296,13 +296,19 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 	uint32_t hint = UINT32_MAX;
 
 	for (unsigned int i = 0; i < n && i < p->ntypes; i++) {
-		/* A difference of two profiles has values below 0. */
-		uint64_t value = (int64_t)values[i] < 0 ? 0 : values[i];
-
-		if (p->types[i].column != WP_PPROF_NONE &&
-		    value <= INT64_MAX / p->types[i].scale)
-			*into[p->types[i].column] = value * p->types[i].scale;
+		if (p->types[i].column == WP_PPROF_NONE)
+			continue;
+		if ((int64_t)values[i] < 0)
+			wp_pprof_bad(p, "it is a difference of two profiles: "
+					"give both to wallprof diff");
+		else if (values[i] > INT64_MAX / p->types[i].scale)
+			wp_pprof_bad(p, "a value is over 2^63 nanoseconds");
+		else
+			*into[p->types[i].column] = values[i] *
+						    p->types[i].scale;
 	}
+	if (p->rc)
+		return;
 	if (wp_profile_add_sample_hinted(p->profile, p->kind, key, &hint,
 					 sum.count, sum.wall_ns) ||
 	    wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns) ||

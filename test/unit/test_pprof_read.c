@@ -341,6 +341,46 @@ static void profile_of_others_keeps_its_unit(void **state)
 	wp_buf_clear(&b);
 }
 
+/* Put a profile of TYPE in UNIT with one sample of VALUE, without a stack. */
+static void put_value(struct wp_buf *b, const char *type, const char *unit,
+		      uint64_t value)
+{
+	const char *const strings[] = { "", type, unit };
+	size_t at;
+
+	put_type(b, 1, 2);
+	at = wp_proto_begin(b, 2);
+	wp_proto_uint(b, 2, value);
+	wp_proto_end(b, at);
+	put_strings(b, strings, 3);
+}
+
+/* As go tool pprof -proto -diff_base writes. */
+static void value_that_is_no_amount_is_refused(void **state)
+{
+	static const struct {
+		const char *unit;
+		uint64_t value;
+		const char *says;
+	} rows[] = {
+		{ "nanoseconds", (uint64_t)-1, "give both to wallprof diff" },
+		{ "seconds", INT64_MAX / 1000000000 + 1, "over 2^63" },
+	};
+	struct wp_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+
+		put_value(&b, "cpu", rows[i].unit, rows[i].value);
+		assert_int_equal(read_as(&q, b.data, b.len, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, rows[i].says));
+		wp_buf_clear(&b);
+		wp_profile_clear(&q);
+		assert_int_equal(wp_profile_init(&q), 0);
+	}
+}
+
 /* A message of the file: FIELD, with the id 1. */
 static size_t begin_element(struct wp_buf *b, unsigned int field)
 {
@@ -458,6 +498,7 @@ int main(int argc, char **argv)
 		T(every_flipped_bit_is_safe),
 		T(gzip_bomb_is_refused),
 		T(profile_of_others_keeps_its_unit),
+		T(value_that_is_no_amount_is_refused),
 		T(stacks_that_unfold_to_much_are_refused),
 		T(too_many_strings_are_refused),
 		T(what_is_no_profile_is_said_to_be_none),
