@@ -132,7 +132,9 @@ static void put_meta(struct wp_firefox *f)
 	put_categories(f);
 	wp_buf_printf(&f->out,
 		      ",\"interval\":%.6f,\"startTime\":%.3f,\"product\":",
-		      (double)m->period_ns / 1e6, (double)m->time_ns / 1e6);
+		      /* Unless it is known, the Firefox Profiler's own. */
+		      m->period_ns > 0 ? (double)m->period_ns / 1e6 : 1,
+		      (double)m->time_ns / 1e6);
 	wp_json_text(&f->out, wp_profile_str(f->profile, m->command_line));
 	wp_buf_str(
 		&f->out,

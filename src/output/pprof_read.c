@@ -307,23 +307,14 @@ static void read_location(struct wp_pprof *p, struct wp_reader r)
 	enter(p, &p->locations, id, index);
 }
 
-static void read_type(struct wp_pprof *p, struct wp_reader r)
+static void read_sample_type(struct wp_pprof *p, struct wp_reader r)
 {
-	struct wp_pprof_field f;
-	uint32_t type = 0, unit = 0;
+	struct wp_pprof_type type = wp_pprof_read_type(p, r);
 
-	while (!p->rc && wp_pprof_next(&r, &f)) {
-		if (f.number == VALUE_TYPE_TYPE)
-			type = wp_pprof_str(p, f.value);
-		else if (f.number == VALUE_TYPE_UNIT)
-			unit = wp_pprof_str(p, f.value);
-	}
-	if (r.failed || p->ntypes == WP_PPROF_TYPES_MAX) {
+	if (p->ntypes == WP_PPROF_TYPES_MAX)
 		wp_pprof_bad(p, "its sample types");
-		return;
-	}
-	p->types[p->ntypes].type = type;
-	p->types[p->ntypes++].unit = unit;
+	if (!p->rc)
+		p->types[p->ntypes++] = type;
 }
 
 static void read_comment(struct wp_pprof *p, uint32_t id)
@@ -384,18 +375,22 @@ static unsigned int read_head(struct wp_pprof *p)
 	struct wp_profile_meta *meta = &p->profile->meta;
 	struct wp_reader r = p->all;
 	struct wp_pprof_field f;
+	struct wp_pprof_type period_type = { 0 };
 	uint32_t shown = 0;
+	int64_t period = 0;
 	uint64_t n;
 
 	while (!p->rc && wp_pprof_next(&r, &f)) {
 		if (f.number == PROFILE_SAMPLE_TYPE && f.is_bytes)
-			read_type(p, f.bytes);
+			read_sample_type(p, f.bytes);
+		else if (f.number == PROFILE_PERIOD_TYPE && f.is_bytes)
+			period_type = wp_pprof_read_type(p, f.bytes);
 		else if (f.number == PROFILE_TIME_NANOS)
 			meta->time_ns = (int64_t)f.value;
 		else if (f.number == PROFILE_DURATION_NANOS)
 			meta->duration_ns = (int64_t)f.value;
 		else if (f.number == PROFILE_PERIOD)
-			meta->period_ns = (int64_t)f.value;
+			period = (int64_t)f.value;
 		else if (f.number == PROFILE_DEFAULT_SAMPLE_TYPE)
 			shown = wp_pprof_str(p, f.value);
 		else if (f.number == PROFILE_COMMENT)
@@ -404,8 +399,9 @@ static unsigned int read_head(struct wp_pprof *p)
 	}
 	if (!p->rc && !p->ntypes)
 		wp_pprof_bad(p, "it has no sample types");
-	if (meta->duration_ns < 0 || meta->period_ns < 0)
-		meta->duration_ns = meta->period_ns = 0;
+	meta->period_ns = wp_pprof_period(p, period, &period_type);
+	if (meta->duration_ns < 0)
+		meta->duration_ns = 0;
 	for (unsigned int i = 0; i < p->ntypes; i++)
 		if (shown && p->types[i].type == shown)
 			return i;

@@ -33,6 +33,14 @@ enum wp_pprof_column {
 
 enum { WP_PPROF_TYPES_MAX = 64 };
 
+struct wp_pprof_type {
+	/* String ids. */
+	uint32_t type;
+	uint32_t unit;
+	enum wp_pprof_column column;
+	uint64_t scale;
+};
+
 struct wp_pprof {
 	struct wp_profile *profile;
 	enum wp_profile_kind kind;
@@ -52,12 +60,7 @@ struct wp_pprof {
 	/* (process's name, pid), by their index in the profile. */
 	struct wp_pairs processes;
 	/* By value of a sample, what it is stored as and multiplied by. */
-	struct {
-		uint32_t type;
-		uint32_t unit;
-		enum wp_pprof_column column;
-		uint64_t scale;
-	} types[WP_PPROF_TYPES_MAX];
+	struct wp_pprof_type types[WP_PPROF_TYPES_MAX];
 	unsigned int ntypes;
 	/* The state of samples without a label that tells. */
 	enum wp_state state;
@@ -84,6 +87,13 @@ uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n);
 /* The file breaks the rule that WHAT names. */
 void wp_pprof_bad(struct wp_pprof *p, const char *what);
 
+/* The string ids of the type that R is. */
+struct wp_pprof_type wp_pprof_read_type(struct wp_pprof *p, struct wp_reader r);
+/* PERIOD of TYPE in nanoseconds; 0: it is none of time between samples. */
+int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
+			const struct wp_pprof_type *type);
+/* Nanoseconds in a UNIT of time; 0: it is none. */
+uint64_t wp_pprof_scale(const char *unit);
 /* Decide what each value is stored as, SHOWN being the one that is shown. */
 void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown);
 /* Read the samples, once all else is read. */

@@ -36,59 +36,6 @@ static void no_memory(struct wp_pprof *p)
 	p->rc = p->rc ? p->rc : -ENOMEM;
 }
 
-static uint64_t scale_of(const char *unit)
-{
-	return !strcmp(unit, "seconds")	     ? 1000000000 :
-	       !strcmp(unit, "milliseconds") ? 1000000 :
-	       !strcmp(unit, "microseconds") ? 1000 :
-					       1;
-}
-
-void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
-{
-	static const struct {
-		const char *type;
-		enum wp_pprof_column column;
-	} own[] = {
-		{ "samples", WP_PPROF_COUNT },
-		{ "wall", WP_PPROF_WALL },
-		{ "cpu_samples", WP_PPROF_CPU_COUNT },
-		{ "cpu", WP_PPROF_CPU },
-	};
-	struct wp_profile_meta *meta = &p->profile->meta;
-	const char *type = text_of(p, p->types[shown].type);
-	const char *unit = text_of(p, p->types[shown].unit);
-	bool is_own = p->ntypes >= 2 &&
-		      (!strcmp(type, "wall") ||
-		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
-			!strcmp(text_of(p, p->types[0].type), "cpu_samples")));
-
-	for (unsigned int i = 0; i < p->ntypes; i++) {
-		p->types[i].scale = scale_of(text_of(p, p->types[i].unit));
-		for (size_t k = 0; is_own && k < sizeof(own) / sizeof(*own);
-		     k++)
-			if (!strcmp(text_of(p, p->types[i].type), own[k].type))
-				p->types[i].column = own[k].column;
-		meta->has_cpu |= p->types[i].column == WP_PPROF_CPU;
-	}
-	meta->has_wall = !is_own || !strcmp(type, "wall");
-	p->state = strstr(type, "cpu") || !strcmp(type, "samples") ?
-			   WP_STATE_RUNNING :
-			   WP_STATE_WAITING;
-	if (is_own)
-		return;
-	p->types[shown].column = WP_PPROF_WALL;
-	meta->value_type = p->types[shown].type;
-	meta->value_unit = scale_of(unit) > 1 ?
-				   wp_intern_add_str(&p->profile->strings,
-						     "nanoseconds") :
-				   p->types[shown].unit;
-	for (unsigned int i = 0; i < p->ntypes; i++)
-		if (i != shown &&
-		    !strcmp(text_of(p, p->types[i].unit), "count"))
-			p->types[i].column = WP_PPROF_COUNT;
-}
-
 static bool is_one_of(const char *key, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -172,15 +172,46 @@ void wp_report_wait(struct wp_report *r, uint64_t reason)
 	}
 }
 
-static void put_date(struct wp_report *r, int64_t time_ns)
+static const char *skip_blanks(const char *s)
 {
-	time_t t = (time_t)(time_ns / 1000000000);
+	return s + strspn(s, " ");
+}
+
+/* Begin the next part of a list whose line began at BEGIN. */
+static void next_part(struct wp_report *r, size_t begin)
+{
+	if (r->out.len > begin)
+		wp_buf_str(&r->out, ", ");
+}
+
+/* When and how often samples were taken, as far as that is known: a line, or none. */
+static void put_when(struct wp_report *r)
+{
+	const struct wp_profile_meta *meta = &r->profile->meta;
+	time_t t = (time_t)(meta->time_ns / 1000000000);
+	size_t begin = r->out.len;
 	char text[64];
 	struct tm tm;
 
-	if (gmtime_r(&t, &tm) &&
+	if (meta->time_ns && gmtime_r(&t, &tm) &&
 	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm))
-		wp_buf_printf(&r->out, "%s, ", text);
+		wp_buf_str(&r->out, text);
+	if (meta->duration_ns > 0 || !meta->was_read) {
+		next_part(r, begin);
+		wp_report_time(text, (uint64_t)meta->duration_ns);
+		wp_buf_printf(&r->out, "%s on the clock", skip_blanks(text));
+	}
+	if (meta->period_ns > 0) {
+		next_part(r, begin);
+		wp_buf_printf(&r->out, "%.4g Hz asked",
+			      1e9 / (double)meta->period_ns);
+	}
+	if (meta->achieved_hz > 0) {
+		next_part(r, begin);
+		wp_buf_printf(&r->out, "%.4g Hz achieved", meta->achieved_hz);
+	}
+	if (r->out.len > begin)
+		wp_buf_char(&r->out, '\n');
 }
 
 /* The words for the numbers of a kind of profile. */
@@ -265,11 +296,6 @@ static const struct words *words_of(const struct wp_profile *profile,
 	return is_of_cpu(profile, kind) ? &cpu : &words[kind];
 }
 
-static const char *skip_blanks(const char *s)
-{
-	return s + strspn(s, " ");
-}
-
 static void put_heap_sums(const struct wp_profile_meta *meta,
 			  const struct wp_profile_sums *sums, char *line,
 			  size_t size)
@@ -321,7 +347,7 @@ static void put_header(struct wp_report *r)
 	const char *end = wp_profile_str(r->profile, meta->target_end);
 	const struct words *words = words_of(r->profile, r->kind);
 	const char *source = wp_profile_str(r->profile, meta->source[r->kind]);
-	char clock[WP_CELL], sums[256], hint[512];
+	char sums[256], hint[512];
 
 	if (meta->pid)
 		wp_buf_printf(&r->name, "pid %" PRId32 ": ", meta->pid);
@@ -330,13 +356,7 @@ static void put_header(struct wp_report *r)
 	if (wp_profile_is_of_many(r->profile))
 		wp_buf_str(&r->name, " and others");
 	wp_report_end(r, 0);
-	wp_report_time(clock, (uint64_t)meta->duration_ns);
-	put_date(r, meta->time_ns);
-	wp_buf_printf(&r->out, "%s on the clock", skip_blanks(clock));
-	if (meta->period_ns > 0)
-		wp_buf_printf(&r->out, ", %.4g Hz asked, %.4g Hz achieved",
-			      1e9 / (double)meta->period_ns, meta->achieved_hz);
-	wp_buf_char(&r->out, '\n');
+	put_when(r);
 	wp_report_sums(r->profile, r->kind, sums, sizeof(sums));
 	wp_buf_printf(&r->out, "%s\n", sums);
 	if (*end) {

@@ -381,6 +381,44 @@ static void value_that_is_no_amount_is_refused(void **state)
 	}
 }
 
+/* go tool pprof: period is "the number of events between sampled occurrences" of
+ * period_type, whose unit it has. */
+static void period_is_of_its_type(void **state)
+{
+	static const struct {
+		const char *type, *unit;
+		uint64_t period;
+		int64_t ns;
+	} rows[] = {
+		/* Go's; Node's. */
+		{ "cpu", "nanoseconds", 10000000, 10000000 },
+		{ "wall", "microseconds", 1000, 1000000 },
+		{ "contentions", "count", 1, 0 },
+		{ "space", "bytes", 524288, 0 },
+		{ "cpu", "count", 1000, 0 },
+		{ "wall", "seconds", INT64_MAX, 0 },
+		{ "wall", "nanoseconds", (uint64_t)-1, 0 },
+	};
+	struct wp_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+		size_t at = wp_proto_begin(&b, 11);
+
+		wp_proto_uint(&b, 1, 1);
+		wp_proto_uint(&b, 2, 2);
+		wp_proto_end(&b, at);
+		wp_proto_uint(&b, 12, rows[i].period);
+		put_value(&b, rows[i].type, rows[i].unit, 1);
+		assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+		assert_int_equal(q.meta.period_ns, rows[i].ns);
+		wp_buf_clear(&b);
+		wp_profile_clear(&q);
+		assert_int_equal(wp_profile_init(&q), 0);
+	}
+}
+
 /* A message of the file: FIELD, with the id 1. */
 static size_t begin_element(struct wp_buf *b, unsigned int field)
 {
@@ -499,6 +537,7 @@ int main(int argc, char **argv)
 		T(gzip_bomb_is_refused),
 		T(profile_of_others_keeps_its_unit),
 		T(value_that_is_no_amount_is_refused),
+		T(period_is_of_its_type),
 		T(stacks_that_unfold_to_much_are_refused),
 		T(too_many_strings_are_refused),
 		T(what_is_no_profile_is_said_to_be_none),

@@ -560,6 +560,28 @@ static void long_waits_for_children_are_a_hint(void **state)
 	wp_profile_clear(&p);
 }
 
+static void head_tells_only_what_a_file_says(void **state)
+{
+	struct wp_profile p;
+	char *text;
+
+	(void)state;
+	make_server(&p);
+	p.meta.was_read = true;
+	p.meta.achieved_hz = 0;
+	p.meta.time_ns = 0;
+	text = text_of(&p, false, 0);
+	assert_has(text, "\n10.0 s on the clock, 100 Hz asked\n");
+	assert_lacks(text, "1970");
+	free(text);
+	p.meta.duration_ns = p.meta.period_ns = 0;
+	text = text_of(&p, false, 0);
+	assert_lacks(text, "on the clock");
+	assert_lacks(text, "\n\n\n");
+	free(text);
+	wp_profile_clear(&p);
+}
+
 static void report_of_nothing_says_so(void **state)
 {
 	struct wp_profile p;
@@ -724,6 +746,7 @@ int main(void)
 		cmocka_unit_test(who_holds_wakes_or_makes_is_not_left_out),
 		cmocka_unit_test(a_file_of_delays_has_no_idle_threads),
 		cmocka_unit_test(long_waits_for_children_are_a_hint),
+		cmocka_unit_test(head_tells_only_what_a_file_says),
 		cmocka_unit_test(report_of_nothing_says_so),
 		cmocka_unit_test(
 			a_terminal_has_the_summary_last_and_what_to_type_next),

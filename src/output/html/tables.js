@@ -40,7 +40,7 @@ export function drawSummary(app) {
   byId('when').textContent = [p.pid ? 'process ' + p.pid : '', p.time_ms ? new Date(p.time_ms).toLocaleString() : '',
     p.duration_ns ? 'recorded for ' + duration(p.duration_ns) + (p.hz ? ' at ' + p.hz.toFixed(0) + ' Hz' : '') : '',
     count ? count + ' ' + p.who + (count === 1 ? '' : 's') + (idle ? ', ' + idle + ' of them idle' : '') : '',
-    app.base ? 'compared with ' + [app.base.pid ? 'process ' + app.base.pid : '', new Date(app.base.time_ms).toLocaleString(),
+    app.base ? 'compared with ' + [app.base.pid ? 'process ' + app.base.pid : '', app.base.time_ms ? new Date(app.base.time_ms).toLocaleString() : '',
       'for ' + duration(app.base.duration_ns)].filter(Boolean).join(', ') : '', p.target_end, p.kind === 'wall' ? '' : p.kind].filter(Boolean).join(' · ');
   byId('summary').replaceChildren(
     ...(graph.length ? [element('div', { class: 'alarm' }, ...graph.map((l) => element('div', {}, l)))] : []),

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pprof_types.c - what the values of a pprof file are: see pprof_read.h. */
+#include <string.h>
+
+#include "pprof_fields.h"
+#include "pprof_read.h"
+
+static const char *text_of(struct wp_pprof *p, uint32_t id)
+{
+	return wp_profile_str(p->profile, id);
+}
+
+uint64_t wp_pprof_scale(const char *unit)
+{
+	return !strcmp(unit, "seconds")	     ? 1000000000 :
+	       !strcmp(unit, "milliseconds") ? 1000000 :
+	       !strcmp(unit, "microseconds") ? 1000 :
+					       !strcmp(unit, "nanoseconds");
+}
+
+struct wp_pprof_type wp_pprof_read_type(struct wp_pprof *p, struct wp_reader r)
+{
+	struct wp_pprof_type type = { 0 };
+	struct wp_pprof_field f;
+
+	while (!p->rc && wp_pprof_next(&r, &f)) {
+		if (f.number == VALUE_TYPE_TYPE)
+			type.type = wp_pprof_str(p, f.value);
+		else if (f.number == VALUE_TYPE_UNIT)
+			type.unit = wp_pprof_str(p, f.value);
+	}
+	if (r.failed)
+		wp_pprof_bad(p, "its sample types");
+	return type;
+}
+
+int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
+			const struct wp_pprof_type *type)
+{
+	const char *name = text_of(p, type->type);
+	uint64_t scale = wp_pprof_scale(text_of(p, type->unit));
+
+	if ((strcmp(name, "wall") && strcmp(name, "cpu")) || !scale ||
+	    period < 0 || (uint64_t)period > INT64_MAX / scale)
+		return 0;
+	return (int64_t)((uint64_t)period * scale);
+}
+
+void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
+{
+	static const struct {
+		const char *type;
+		enum wp_pprof_column column;
+	} own[] = {
+		{ "samples", WP_PPROF_COUNT },
+		{ "wall", WP_PPROF_WALL },
+		{ "cpu_samples", WP_PPROF_CPU_COUNT },
+		{ "cpu", WP_PPROF_CPU },
+	};
+	struct wp_profile_meta *meta = &p->profile->meta;
+	const char *type = text_of(p, p->types[shown].type);
+	const char *unit = text_of(p, p->types[shown].unit);
+	bool is_own = p->ntypes >= 2 &&
+		      (!strcmp(type, "wall") ||
+		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
+			!strcmp(text_of(p, p->types[0].type), "cpu_samples")));
+
+	for (unsigned int i = 0; i < p->ntypes; i++) {
+		uint64_t scale = wp_pprof_scale(text_of(p, p->types[i].unit));
+
+		p->types[i].scale = scale ? scale : 1;
+		for (size_t k = 0; is_own && k < sizeof(own) / sizeof(*own);
+		     k++)
+			if (!strcmp(text_of(p, p->types[i].type), own[k].type))
+				p->types[i].column = own[k].column;
+		meta->has_cpu |= p->types[i].column == WP_PPROF_CPU;
+	}
+	meta->has_wall = !is_own || !strcmp(type, "wall");
+	p->state = strstr(type, "cpu") || !strcmp(type, "samples") ?
+			   WP_STATE_RUNNING :
+			   WP_STATE_WAITING;
+	if (is_own)
+		return;
+	p->types[shown].column = WP_PPROF_WALL;
+	meta->value_type = p->types[shown].type;
+	meta->value_unit = wp_pprof_scale(unit) > 1 ?
+				   wp_intern_add_str(&p->profile->strings,
+						     "nanoseconds") :
+				   p->types[shown].unit;
+	for (unsigned int i = 0; i < p->ntypes; i++)
+		if (i != shown &&
+		    !strcmp(text_of(p, p->types[i].unit), "count"))
+			p->types[i].column = WP_PPROF_COUNT;
+}
