@@ -86,26 +86,25 @@ int wp_write_profile(const struct wp_profile *profile,
 		     enum wp_profile_kind kind, enum wp_format format,
 		     const struct wp_report_options *options, FILE *out);
 
-/* Have BEFORE's and AFTER's samples of KIND values of one type and unit?  0; -EINVAL: not,
+/* Have BEFORE's and AFTER's samples, of the kinds that were read (meta.read_kind), values
+ * of one type and unit?  0; -EINVAL: not,
  * and there is no difference of them; ERR names both. */
 WP_MUST_CHECK
 int wp_diff_check(const struct wp_profile *before,
-		  const struct wp_profile *after, enum wp_profile_kind kind,
-		  struct wp_err *err);
+		  const struct wp_profile *after, struct wp_err *err);
 
 /* Write what changed from BEFORE to AFTER, which are alike (wp_diff_check), each per
  * second of its recording: a table of functions (all of them if FULL), or a page. */
 WP_MUST_CHECK
 int wp_write_diff(const struct wp_profile *before,
-		  const struct wp_profile *after, enum wp_profile_kind kind,
-		  bool full, FILE *out);
+		  const struct wp_profile *after, bool full, FILE *out);
 WP_MUST_CHECK
 int wp_write_html_diff(const struct wp_profile *before,
-		       const struct wp_profile *after,
-		       enum wp_profile_kind kind, FILE *out);
+		       const struct wp_profile *after, FILE *out);
 
 /* Add to PROFILE, which is empty, what the pprof file DATA[0..n) has, whoever wrote
  * it, packed by gzip or not: its default sample type, else the last; our timeline.
+ * The samples are of kind meta.read_kind.
  * 0; -EBADMSG: it is malformed; -EOVERFLOW: it is too large; -ENOMEM; ERR says
  * more. */
 WP_MUST_CHECK

@@ -283,12 +283,12 @@ struct wp_profile_meta {
 	uint32_t no_scan;
 	/* String id of how the target ended ("exited with status 3"); "": it lives. */
 	uint32_t target_end;
-	/* The profile was read from a file.  If that is none of ours: string ids of
-	 * what its values are ("inuse_space", "bytes"; 0: as the kind says), and
-	 * whether no sample has a state. */
-	bool was_read;
+	/* The profile was read from a file; as samples of this kind, WALL for all but
+	 * delays; with string ids of what values of others are ("inuse_space", "bytes"; 0:
+	 * as the kind says); no sample has a state. */
+	bool was_read, stateless;
+	enum wp_profile_kind read_kind;
 	uint32_t value_type, value_unit;
-	bool stateless;
 	/* String id of the reason why addresses have no name ("the symboliser
 	 * was killed by signal 11"); "": none. */
 	uint32_t unnamed_why;

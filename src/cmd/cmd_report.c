@@ -110,8 +110,8 @@ static int write_report(const struct wp_options *o,
 		rc = open_output(&out, o, err);
 	if (rc)
 		return rc;
-	rc = wp_write_profile(profile, WP_PROFILE_WALL, o->format, &options,
-			      out.stream);
+	rc = wp_write_profile(profile, profile->meta.read_kind, o->format,
+			      &options, out.stream);
 	return commit_output(&out, rc, err);
 }
 
@@ -125,10 +125,8 @@ static int write_diff(const struct wp_options *o,
 	if (rc)
 		return rc;
 	rc = o->format == WP_FORMAT_HTML ?
-		     wp_write_html_diff(before, after, WP_PROFILE_WALL,
-					out.stream) :
-		     wp_write_diff(before, after, WP_PROFILE_WALL, o->full,
-				   out.stream);
+		     wp_write_html_diff(before, after, out.stream) :
+		     wp_write_diff(before, after, o->full, out.stream);
 	return commit_output(&out, rc, err);
 }
 
@@ -165,7 +163,7 @@ int wp_cmd_diff(const struct wp_options *options)
 	if (!rc)
 		rc = rc_after;
 	if (!rc)
-		rc = wp_diff_check(&before, &after, WP_PROFILE_WALL, &err);
+		rc = wp_diff_check(&before, &after, &err);
 	if (!rc)
 		rc = write_diff(options, &before, &after, &err);
 	wp_profile_clear(&before);

@@ -88,8 +88,9 @@ static bool add_frame(void *ctx, const struct wp_view *view)
 }
 
 static void add_profile(struct diff *d, const struct wp_profile *profile,
-			enum wp_profile_kind kind, int side)
+			int side)
 {
+	enum wp_profile_kind kind = profile->meta.read_kind;
 	const struct wp_sample_set *set = &profile->sets[kind];
 	struct wp_columns c = wp_columns_of(&profile->meta, kind);
 	double seconds = (double)profile->meta.duration_ns / 1e9;
@@ -255,13 +256,12 @@ static int put_rows(struct diff *d, bool is_time, bool full, struct wp_buf *out)
 }
 
 int wp_diff_check(const struct wp_profile *before,
-		  const struct wp_profile *after, enum wp_profile_kind kind,
-		  struct wp_err *err)
+		  const struct wp_profile *after, struct wp_err *err)
 {
-	const char *types[] = { wp_columns_type(before, kind),
-				wp_columns_type(after, kind) };
-	const char *units[] = { wp_columns_unit(before, kind),
-				wp_columns_unit(after, kind) };
+	const char *types[] = { wp_columns_type(before, before->meta.read_kind),
+				wp_columns_type(after, after->meta.read_kind) };
+	const char *units[] = { wp_columns_unit(before, before->meta.read_kind),
+				wp_columns_unit(after, after->meta.read_kind) };
 
 	if (!strcmp(types[BEFORE], types[AFTER]) &&
 	    !strcmp(units[BEFORE], units[AFTER]))
@@ -274,10 +274,10 @@ int wp_diff_check(const struct wp_profile *before,
 }
 
 int wp_write_diff(const struct wp_profile *before,
-		  const struct wp_profile *after, enum wp_profile_kind kind,
-		  bool full, FILE *out)
+		  const struct wp_profile *after, bool full, FILE *out)
 {
-	bool is_time = !strcmp(wp_columns_unit(after, kind), "nanoseconds");
+	bool is_time = !strcmp(wp_columns_unit(after, after->meta.read_kind),
+			       "nanoseconds");
 	struct wp_buf buf = WP_BUF_INIT;
 	struct diff d = { .names = WP_INTERN_INIT };
 	int rc;
@@ -287,8 +287,8 @@ int wp_write_diff(const struct wp_profile *before,
 		d.rc = -ENOMEM;
 	else
 		d.rows[0] = (struct row){ 0 };
-	add_profile(&d, before, kind, BEFORE);
-	add_profile(&d, after, kind, AFTER);
+	add_profile(&d, before, BEFORE);
+	add_profile(&d, after, AFTER);
 	rc = d.rc;
 	if (!rc)
 		rc = put_rows(&d, is_time, full, &buf);

@@ -75,24 +75,31 @@ static int write_page(const struct packed *data, const struct packed *base,
 	return rc;
 }
 
-int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
-		  FILE *out)
-{
-	return wp_write_html_diff(NULL, profile, kind, out);
-}
-
-int wp_write_html_diff(const struct wp_profile *before,
-		       const struct wp_profile *after,
-		       enum wp_profile_kind kind, FILE *out)
+/* BEFORE may be NULL. */
+static int write_both(const struct wp_profile *before,
+		      const struct wp_profile *after, enum wp_profile_kind kind,
+		      FILE *out)
 {
 	struct packed data = { 0 }, base = { 0 };
 	int rc = pack(&data, after, kind);
 
 	if (!rc && before)
-		rc = pack(&base, before, kind);
+		rc = pack(&base, before, before->meta.read_kind);
 	if (!rc)
 		rc = write_page(&data, &base, out);
 	free(data.data);
 	free(base.data);
 	return rc;
+}
+
+int wp_write_html(const struct wp_profile *profile, enum wp_profile_kind kind,
+		  FILE *out)
+{
+	return write_both(NULL, profile, kind, out);
+}
+
+int wp_write_html_diff(const struct wp_profile *before,
+		       const struct wp_profile *after, FILE *out)
+{
+	return write_both(before, after, after->meta.read_kind, out);
 }

@@ -254,6 +254,7 @@ static void put_comments(struct wp_pprof_writer *w)
 	wp_buf_printf(&line, "wallprof: %s, stop mode %s", WP_VERSION,
 		      wp_profile_str(w->profile, meta->stop_mode));
 	wp_buf_char(&line, '\0');
+	wp_buf_printf(&line, "kind: %s%c", wp_profile_kind_name(w->kind), '\0');
 	if (meta->source[w->kind]) {
 		wp_buf_printf(
 			&line, "%s: %s", wp_profile_kind_name(w->kind),

@@ -322,7 +322,7 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 	struct wp_profile *profile = p->profile;
 	const char *text = text_of(p, id);
 	static const char command[] = "command: ", pid[] = "pid: ",
-			  target[] = "target: ";
+			  target[] = "target: ", kind[] = "kind: ";
 	const char *hz = strstr(text, " Hz asked, ");
 
 	if (hz && !strncmp(text, "ticks: ", 7))
@@ -335,6 +335,8 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 						    10);
 	else if (!strncmp(text, target, strlen(target)))
 		profile->meta.target_end = wp_pprof_tail(p, id, strlen(target));
+	else if (!strncmp(text, kind, strlen(kind)))
+		p->kind = wp_pprof_kind(text + strlen(kind));
 	else if (WP_VEC_ROOM(profile->comments, profile->ncomments,
 			     profile->cap_comments, 1))
 		no_memory(p);
@@ -417,6 +419,7 @@ static void read_all(struct wp_pprof *p)
 	if (p->rc)
 		return;
 	wp_pprof_choose_columns(p, shown);
+	p->profile->meta.read_kind = p->kind;
 	p->profile->meta.was_read = p->profile->meta.stateless = true;
 	each(p, PROFILE_MAPPING, read_mapping);
 	each(p, PROFILE_FUNCTION, read_function);

@@ -94,6 +94,8 @@ int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
 			const struct wp_pprof_type *type);
 /* Nanoseconds in a UNIT of time; 0: it is none. */
 uint64_t wp_pprof_scale(const char *unit);
+/* The kind that a comment of ours NAMEs, if its samples are read as such; else WALL. */
+enum wp_profile_kind wp_pprof_kind(const char *name);
 /* Decide what each value is stored as, SHOWN being the one that is shown. */
 void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown);
 /* Read the samples, once all else is read. */

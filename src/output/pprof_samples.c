@@ -258,7 +258,8 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 		return;
 	if (wp_profile_add_sample_hinted(p->profile, p->kind, key, &hint,
 					 sum.count, sum.wall_ns) ||
-	    wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns) ||
+	    (p->kind == WP_PROFILE_WALL &&
+	     wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns)) ||
 	    WP_VEC_ROOM(p->samples, p->nsamples, p->cap_samples, 1))
 		no_memory(p);
 	if (p->rc)

@@ -46,6 +46,18 @@ int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
 	return (int64_t)((uint64_t)period * scale);
 }
 
+enum wp_profile_kind wp_pprof_kind(const char *name)
+{
+	static const enum wp_profile_kind kinds[] = { WP_PROFILE_BLOCK,
+						      WP_PROFILE_MUTEX,
+						      WP_PROFILE_WAKE };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(name, wp_profile_kind_name(kinds[i])))
+			return kinds[i];
+	return WP_PROFILE_WALL;
+}
+
 void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 {
 	static const struct {
@@ -56,12 +68,17 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 		{ "wall", WP_PPROF_WALL },
 		{ "cpu_samples", WP_PPROF_CPU_COUNT },
 		{ "cpu", WP_PPROF_CPU },
+		{ "contentions", WP_PPROF_COUNT },
+		{ "wakes", WP_PPROF_COUNT },
+		{ "delay", WP_PPROF_WALL },
 	};
 	struct wp_profile_meta *meta = &p->profile->meta;
 	const char *type = text_of(p, p->types[shown].type);
 	const char *unit = text_of(p, p->types[shown].unit);
+	bool is_of_delays = p->kind != WP_PROFILE_WALL && p->ntypes == 2 &&
+			    !strcmp(type, "delay");
 	bool is_own = p->ntypes >= 2 &&
-		      (!strcmp(type, "wall") ||
+		      (is_of_delays || !strcmp(type, "wall") ||
 		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
 			!strcmp(text_of(p, p->types[0].type), "cpu_samples")));
 
@@ -75,7 +92,9 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 				p->types[i].column = own[k].column;
 		meta->has_cpu |= p->types[i].column == WP_PPROF_CPU;
 	}
-	meta->has_wall = !is_own || !strcmp(type, "wall");
+	if (!is_of_delays)
+		p->kind = WP_PROFILE_WALL;
+	meta->has_wall = !is_own || strcmp(type, "cpu");
 	p->state = strstr(type, "cpu") || !strcmp(type, "samples") ?
 			   WP_STATE_RUNNING :
 			   WP_STATE_WAITING;

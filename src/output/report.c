@@ -237,6 +237,11 @@ static const struct words census = {
 	"Of no size there is more than at first"
 };
 
+/* The type of a file's values is their name. */
+static const struct words others = { "samples", NULL,
+				     "Shares are of all samples of the file.",
+				     "The file has no samples" };
+
 static const struct words *words_of(const struct wp_profile *profile,
 				    enum wp_profile_kind kind)
 {
@@ -290,6 +295,8 @@ static const struct words *words_of(const struct wp_profile *profile,
 
 	if (kind == WP_PROFILE_HEAP && profile->meta.is_census)
 		return &census;
+	if (profile->meta.value_type)
+		return &others;
 	if (kind == WP_PROFILE_WALL && profile->meta.is_of_goroutines &&
 	    !is_of_cpu(profile, kind))
 		return &goroutines;
@@ -338,7 +345,8 @@ void wp_report_sums(const struct wp_profile *profile, enum wp_profile_kind kind,
 		 sums->threads, goroutines ? "goroutine" : "thread",
 		 sums->threads == 1 ? "" : "s",
 		 cpu ? sums->cpu_count : sums->count, words->samples,
-		 skip_blanks(all), words->time);
+		 skip_blanks(all),
+		 words->time ? words->time : wp_columns_type(profile, kind));
 }
 
 static void put_header(struct wp_report *r)
@@ -406,9 +414,11 @@ static void put_summary(struct wp_report *r)
 		return;
 	}
 	wp_report_processes(r);
-	if (r->kind == WP_PROFILE_WALL || r->kind == WP_PROFILE_BLOCK)
+	if ((r->kind == WP_PROFILE_WALL || r->kind == WP_PROFILE_BLOCK) &&
+	    r->has_states)
 		wp_report_states(r);
-	if (r->kind != WP_PROFILE_MUTEX && r->kind != WP_PROFILE_HEAP)
+	if (r->kind == WP_PROFILE_WAKE ||
+	    (r->kind != WP_PROFILE_MUTEX && r->has_states))
 		wp_report_sites(r);
 	if (r->kind == WP_PROFILE_WAKE)
 		wp_report_woken(r);
@@ -455,6 +465,7 @@ int wp_write_text(const struct wp_profile *profile, enum wp_profile_kind kind,
 	int rc;
 
 	r.is_of_bytes = kind == WP_PROFILE_HEAP;
+	r.has_states = wp_columns_have_states(profile, kind);
 	r.total_ns = wp_profile_total(profile, kind);
 	put_summary(&r);
 	/* On a terminal the end is what stays in sight. */

@@ -26,6 +26,8 @@ struct wp_report {
 	const char *paint;
 	/* Values are bytes, not times. */
 	bool is_of_bytes;
+	/* Samples have states. */
+	bool has_states;
 	/* All threads' time. */
 	uint64_t total_ns;
 	int rc;

@@ -199,8 +199,8 @@ static void put_function(struct wp_report *r, const struct wp_pair *row,
 	wp_report_share_error(self, row->self, r->total_ns, errors, row->mark);
 	wp_report_share(cpu, row->split, r->total_ns);
 	wp_report_share(total, row->total, r->total_ns);
-	/* Bytes are on no CPU. */
-	if (r->is_of_bytes)
+	/* Bytes are on no CPU, nor is what has no state. */
+	if (!r->has_states)
 		wp_buf_printf(&r->out, "  %s  %s  %s  ", time, self, total);
 	else
 		wp_buf_printf(&r->out, "  %s  %s  %s  %s  ", time, self, cpu,
@@ -210,7 +210,7 @@ static void put_function(struct wp_report *r, const struct wp_pair *row,
 	view.line = 0;
 	view.guessed = view.inlined = false;
 	wp_report_name(r, &view);
-	wp_report_end(r, NUMBERS + (r->is_of_bytes ? 1 : 2) * (2 + 7) + 2 +
+	wp_report_end(r, NUMBERS + (r->has_states ? 2 : 1) * (2 + 7) + 2 +
 				 (errors->known ? ERROR : 0));
 }
 
@@ -248,7 +248,7 @@ void wp_report_functions(struct wp_report *r)
 	wp_report_title(r, "Functions by their own time");
 	wp_buf_printf(&r->out, "      self    share%s%s    total  function\n",
 		      errors.known ? " error" : "",
-		      r->is_of_bytes ? "" : "   on CPU");
+		      r->has_states ? "   on CPU" : "");
 	for (uint32_t i = 0; i < rows.len; i++) {
 		if (!r->options->full &&
 		    (shown >= TOP_FUNCTIONS || !rows.v[i].self)) {

@@ -40,8 +40,7 @@ static void diff(void)
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	assert_int_equal(
-		wp_write_diff(&before, &after, WP_PROFILE_WALL, true, out), 0);
+	assert_int_equal(wp_write_diff(&before, &after, true, out), 0);
 	fclose(out);
 }
 
@@ -123,8 +122,7 @@ static void assert_differs(const char *want)
 {
 	struct wp_err err = WP_ERR_INIT;
 
-	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
-			 -EINVAL);
+	assert_int_equal(wp_diff_check(&before, &after, &err), -EINVAL);
 	assert_string_equal(err.msg, want);
 }
 
@@ -133,8 +131,7 @@ static void unlike_values_have_no_difference(void **state)
 	struct wp_err err = WP_ERR_INIT;
 
 	(void)state;
-	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
-			 0);
+	assert_int_equal(wp_diff_check(&before, &after, &err), 0);
 	before.meta.value_type = mk_str(&before, "inuse_space");
 	before.meta.value_unit = mk_str(&before, "bytes");
 	assert_differs("the values before (inuse_space) are bytes, those after "
@@ -146,8 +143,7 @@ static void unlike_values_have_no_difference(void **state)
 		       "(inuse_space) are count: there is no difference of "
 		       "them");
 	after.meta.value_unit = mk_str(&after, "bytes");
-	assert_int_equal(wp_diff_check(&before, &after, WP_PROFILE_WALL, &err),
-			 0);
+	assert_int_equal(wp_diff_check(&before, &after, &err), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -146,6 +146,60 @@ static void labels_of_a_program_are_not_taken_for_ours(void **state)
 	free(plain);
 }
 
+/* The text report of KIND of PROFILE; the caller frees it. */
+static char *report_of(const struct wp_profile *profile,
+		       enum wp_profile_kind kind)
+{
+	const struct wp_report_options options = { .full = true };
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	assert_int_equal(wp_write_text(profile, kind, &options, out), 0);
+	fclose(out);
+	return text;
+}
+
+/* What TEXT says of samples, between its head and how it was recorded. */
+static char *body_of(char *text)
+{
+	char *body = strstr(text, "Delay adds up");
+
+	assert_non_null(body);
+	*strstr(body, "How it was recorded") = '\0';
+	return body;
+}
+
+static void waits_are_read_as_the_kind_that_they_are(void **state)
+{
+	static const enum wp_profile_kind kinds[] = { WP_PROFILE_BLOCK,
+						      WP_PROFILE_MUTEX,
+						      WP_PROFILE_WAKE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		struct wp_sample_key key = { .object = mk_str(&p, "main (7)"),
+					     .wait = WP_WAIT_LOCK,
+					     .state = WP_STATE_WAITING };
+		char *was, *is;
+
+		assert_int_equal(
+			wp_profile_add_sample(&p, kinds[i], &key, 3, 4000000),
+			0);
+		write_and_read(kinds[i]);
+		assert_int_equal(q.meta.read_kind, kinds[i]);
+		assert_int_equal(q.meta.value_type, 0);
+		assert_int_equal(q.sets[WP_PROFILE_WALL].nsamples, 0);
+		was = report_of(&p, kinds[i]);
+		is = report_of(&q, kinds[i]);
+		assert_string_equal(body_of(is), body_of(was));
+		free(was);
+		free(is);
+		wp_profile_clear(&q);
+		assert_int_equal(wp_profile_init(&q), 0);
+	}
+}
+
 static void folded(const struct wp_profile *profile, char **ret)
 {
 	size_t n;
@@ -381,6 +435,32 @@ static void value_that_is_no_amount_is_refused(void **state)
 	}
 }
 
+static void file_without_states_has_none_in_its_report(void **state)
+{
+	static const char *const types[] = { "wall", "cpu", "delay" };
+	struct wp_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+		char *text, of[32];
+
+		put_value(&b, types[i], "nanoseconds", 5000000000);
+		assert_int_equal(read_as(&q, b.data, b.len, &err), 0);
+		text = report_of(&q, q.meta.read_kind);
+		assert_null(strstr(text, "by state"));
+		assert_null(strstr(text, "waiting"));
+		assert_null(strstr(text, "on CPU"));
+		assert_null(strstr(text, "hread time"));
+		snprintf(of, sizeof(of), "5.00 s of %s\n", types[i]);
+		assert_non_null(strstr(text, of));
+		free(text);
+		wp_buf_clear(&b);
+		wp_profile_clear(&q);
+		assert_int_equal(wp_profile_init(&q), 0);
+	}
+}
+
 /* go tool pprof: period is "the number of events between sampled occurrences" of
  * period_type, whose unit it has. */
 static void period_is_of_its_type(void **state)
@@ -529,6 +609,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		T(what_was_written_is_read),
 		T(labels_of_a_program_are_not_taken_for_ours),
+		T(waits_are_read_as_the_kind_that_they_are),
 		T(stacks_are_those_that_were_written),
 		T(timeline_is_that_which_was_written),
 		T(counters_come_from_the_comments),
@@ -538,6 +619,7 @@ int main(int argc, char **argv)
 		T(profile_of_others_keeps_its_unit),
 		T(value_that_is_no_amount_is_refused),
 		T(period_is_of_its_type),
+		T(file_without_states_has_none_in_its_report),
 		T(stacks_that_unfold_to_much_are_refused),
 		T(too_many_strings_are_refused),
 		T(what_is_no_profile_is_said_to_be_none),
