@@ -94,7 +94,8 @@ int wp_diff_check(const struct wp_profile *before,
 		  const struct wp_profile *after, struct wp_err *err);
 
 /* Write what changed from BEFORE to AFTER, which are alike (wp_diff_check), each per
- * second of its recording: a table of functions (all of them if FULL), or a page. */
+ * second of its recording if its values grow with that and both say how long it was:
+ * a table of functions (all of them if FULL), or a page. */
 WP_MUST_CHECK
 int wp_write_diff(const struct wp_profile *before,
 		  const struct wp_profile *after, bool full, FILE *out);

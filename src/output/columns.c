@@ -3,6 +3,7 @@
 #include "columns.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define VALUE(type, unit, field)                                               \
 	{                                                                      \
@@ -98,6 +99,14 @@ const char *wp_columns_unit(const struct wp_profile *profile,
 	return main_column(profile, kind).unit;
 }
 #undef VALUE
+
+bool wp_columns_are_of_time(const struct wp_profile *profile,
+			    enum wp_profile_kind kind)
+{
+	return !strcmp(wp_columns_unit(profile, kind), "nanoseconds") ||
+	       !strncmp(wp_columns_type(profile, kind), "alloc_",
+			strlen("alloc_"));
+}
 
 bool wp_columns_is_idle(const struct wp_profile_thread *thread,
 			enum wp_profile_kind kind)

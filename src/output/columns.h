@@ -31,6 +31,11 @@ const char *wp_columns_type(const struct wp_profile *profile,
 const char *wp_columns_unit(const struct wp_profile *profile,
 			    enum wp_profile_kind kind);
 
+/* Does what is shown by default grow with the time that was recorded?  Numbers of threads
+ * and bytes in use do not. */
+bool wp_columns_are_of_time(const struct wp_profile *profile,
+			    enum wp_profile_kind kind);
+
 /* Have the samples of KIND states? */
 bool wp_columns_have_states(const struct wp_profile *profile,
 			    enum wp_profile_kind kind);

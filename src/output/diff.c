@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff.c - what changed between two profiles, by function, per second of each. */
+/* diff.c - what changed between two profiles, by function; of values that grow with the
+ * time that was recorded, per second of each.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +24,7 @@ enum { BEFORE, AFTER, NSIDES };
 #define SURE 3
 
 struct row {
-	/* Per second of the recording. */
+	/* Divided by struct diff's seconds. */
 	double self[NSIDES];
 	double total[NSIDES];
 	/* Number of the last sample that it was in. */
@@ -34,11 +36,15 @@ struct diff {
 	struct wp_intern names;
 	struct row *rows;
 	uint32_t cap;
-	/* All threads' time, per second of the recording. */
+	/* All threads' time, divided as well. */
 	double all[NSIDES];
-	/* Of each row's own time, and seconds of the recording. */
+	/* Of each row's own time, and seconds of the recording; 1 unless values are
+	 * PER_SECOND. */
 	struct wp_errors errors[NSIDES];
 	double seconds[NSIDES];
+	bool per_second;
+	/* They are not, though of time, if a file does not say of how long. */
+	bool of_time;
 	struct wp_buf name;
 	/* The sample that is being added. */
 	int side;
@@ -93,10 +99,11 @@ static void add_profile(struct diff *d, const struct wp_profile *profile,
 	enum wp_profile_kind kind = profile->meta.read_kind;
 	const struct wp_sample_set *set = &profile->sets[kind];
 	struct wp_columns c = wp_columns_of(&profile->meta, kind);
-	double seconds = (double)profile->meta.duration_ns / 1e9;
 
 	d->side = side;
-	d->seconds[side] = seconds > 0 ? seconds : 1;
+	d->seconds[side] = d->per_second ?
+				   (double)profile->meta.duration_ns / 1e9 :
+				   1;
 	if (wp_errors_init(&d->errors[side], profile, kind))
 		d->rc = -ENOMEM;
 	for (uint32_t i = 0; i < set->nsamples && !d->rc; i++) {
@@ -146,7 +153,8 @@ static void put_value(struct wp_buf *out, double value, bool is_time, bool sign)
 
 static bool errors_are_known(const struct diff *d)
 {
-	return d->errors[BEFORE].known && d->errors[AFTER].known;
+	/* Looks divide time. */
+	return d->of_time && d->errors[BEFORE].known && d->errors[AFTER].known;
 }
 
 /* Add the standard error of the change of row ID's own time, and a star if the change
@@ -211,7 +219,11 @@ static void put_name(struct diff *d, uint32_t id, struct wp_buf *out)
 
 static void put_head(const struct diff *d, struct wp_buf *out)
 {
-	wp_buf_str(out, "per second of recording\n");
+	wp_buf_str(out, d->per_second ? "per second of recording\n" :
+			d->of_time ? "sums of each file: one does not say how "
+				     "long it was recorded, so they are not "
+				     "per second\n" :
+				     "sums of each file\n");
 	if (errors_are_known(d))
 		wp_buf_printf(out,
 			      "*: a change of more than %d standard errors\n",
@@ -280,7 +292,12 @@ int wp_write_diff(const struct wp_profile *before,
 			       "nanoseconds");
 	struct wp_buf buf = WP_BUF_INIT;
 	struct diff d = { .names = WP_INTERN_INIT };
+	bool known = before->meta.duration_ns > 0 &&
+		     after->meta.duration_ns > 0;
 	int rc;
+
+	d.of_time = wp_columns_are_of_time(after, after->meta.read_kind);
+	d.per_second = d.of_time && known;
 
 	if (wp_intern_add(&d.names, "", 0) == UINT32_MAX ||
 	    WP_VEC_ROOM(d.rows, 0, d.cap, 1))

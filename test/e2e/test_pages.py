@@ -388,6 +388,26 @@ def test_diff_tells_what_changed(saved, start, tmp_path):
     assert (before["pid"], after["pid"]) == (100, target.pid)
 
 
+def test_two_dumps_of_an_idle_process_are_alike(start, tmp_path):
+    """However long each took."""
+    target = start("hang", "abba")
+    for name in ("a", "b"):
+        wallprof("dump", target.pid, output=tmp_path / f"{name}.pb.gz").check()
+    files = tmp_path / "a.pb.gz", tmp_path / "b.pb.gz"
+    threads = len(os.listdir(f"/proc/{target.pid}/task"))
+    lines = report("diff", *files).stdout.splitlines()
+    assert lines[0] == "sums of each file", lines
+    assert lines[2].split() == ["+0", str(threads), str(threads), "+0", "all"], lines
+    report("diff", *files, "-o", tmp_path / "d.html")
+    dom = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         f"--user-data-dir={tmp_path / 'home'}", "--virtual-time-budget=5000",
+         (tmp_path / "d.html").as_uri()], stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, timeout=100, check=True).stdout.decode()
+    text = re.sub("<[^>]*>", " ", dom[dom.index("</header>"):dom.index("</main>")])
+    assert f"sums {threads} before, {threads} now" in text, text
+
+
 def test_deadlock_is_in_the_page(start, tmp_path):
     """Two threads that hold what the other wants, told without --profile
     mutex."""

@@ -118,6 +118,35 @@ static void a_change_beyond_three_errors_has_a_star(void **state)
 	assert_null(strstr(line_of("main"), "\u00b1"));
 }
 
+/* Two dumps of one process: the time between their looks says nothing. */
+static void numbers_of_threads_are_not_divided(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct wp_profile *p = i ? &after : &before;
+
+		p->meta.value_type = mk_str(p, "thread");
+		p->meta.value_unit = mk_str(p, "count");
+		p->meta.duration_ns = i ? 3000000 : 1000000;
+		wait_for(p, i ? 30 : 9);
+	}
+	diff();
+	assert_int_equal(strncmp(text, "sums of each file\n", 18), 0);
+	assert_non_null(strstr(line_of("epoll_wait"),
+			       "      +21          9         30        +21"));
+}
+
+/* Both have 40 s of thread time. */
+static void without_a_duration_values_are_not_divided(void **state)
+{
+	(void)state;
+	before.meta.duration_ns = 0;
+	diff();
+	assert_non_null(
+		strstr(text, "one does not say how long it was recorded"));
+	assert_non_null(strstr(line_of("  all"), "+0 s     40.0 s     40.0 s"));
+}
+
 static void assert_differs(const char *want)
 {
 	struct wp_err err = WP_ERR_INIT;
@@ -154,6 +183,8 @@ int main(void)
 		TEST(without_looks_no_error_is_told),
 		TEST(a_change_within_the_error_has_no_star),
 		TEST(a_change_beyond_three_errors_has_a_star),
+		TEST(numbers_of_threads_are_not_divided),
+		TEST(without_a_duration_values_are_not_divided),
 		TEST(unlike_values_have_no_difference),
 	};
 

@@ -176,7 +176,7 @@ export function startFlame(app) {
     lines.push(amount(p, total) + ', ' + percent(total, all) + (b.sum.self[b.node] ? '; itself ' + amount(p, b.sum.self[b.node]) : ''));
     if (app.before) {
       const d = change(b);
-      lines.push('per second: ' + amount(p, d.before * 1e9) + ' before, ' + amount(p, d.after * 1e9) + ' after');
+      lines.push(app.per + ': ' + amount(p, d.before * 1e9) + ' before, ' + amount(p, d.after * 1e9) + ' after');
     }
     p.cats.forEach((cat, c) => {
       const part = b.sum.mix[b.node * n + c];
@@ -215,7 +215,7 @@ export function startFlame(app) {
     byId('unzoom').hidden = !state.zoom && state.focus < 0;
     byId('total').textContent = s.total ? amount(p, s.total) + ' of ' + s.threads + ' ' + p.who + (s.threads === 1 ? '' : 's') +
       (state.focus >= 0 ? '; callers and callees of ' + p.frames[state.focus].name + ', ' + ofFunction(state.focus) : '') +
-      (app.before ? '; per second ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
+      (app.before ? '; ' + app.per + ' ' + amount(p, app.before.selection.total / app.before.scale * 1e9) + ' before, ' +
         amount(p, s.total / app.scale * 1e9) + ' now: red grew, blue shrank' : '') +
       (s.hidden ? '; hidden: ' + amount(p, s.hidden) + ' of ' + s.idle + ' idle ' + p.who + 's' : s.idle && !state.hideIdle ? '; ' + s.idle + ' of them idle' : '') :
       'nothing is selected';

@@ -90,8 +90,10 @@ async function start() {
   const reselect = () => {
     const s = app.state, lengthOf = (range) => (range ? range[1] - range[0] : p.duration_ns) || 1;
     app.selection = select(p, s);
-    app.scale = lengthOf(s.range);
-    app.before = base ? { profile: base, scale: base.duration_ns || 1, selection: select(base, { ...all, off: s.off, hideIdle: s.hideIdle }) } :
+    /* Of what does not grow with time, or for a time that is not known, sums. */
+    app.per = !base || ((p.unit === 'nanoseconds' || p.type.startsWith('alloc_')) && p.duration_ns > 0 && base.duration_ns > 0) ? 'per second' : 'sums';
+    app.scale = app.per === 'sums' ? 1e9 : lengthOf(s.range);
+    app.before = base ? { profile: base, scale: app.per === 'sums' ? 1e9 : base.duration_ns, selection: select(base, { ...all, off: s.off, hideIdle: s.hideIdle }) } :
       s.before ? { profile: p, scale: lengthOf(s.before), selection: select(p, { ...s, range: s.before }) } : null;
   };
   reselect();

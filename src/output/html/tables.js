@@ -104,6 +104,7 @@ function drawFunctions(app) {
     ['total', 'total', lengthOf]];
 
   if (before) {
+    const per = app.per === 'sums' ? '' : ' /s';
     const olds = new Map(functions(before.profile, tree, weigh(before.profile, tree, before.selection.weights)).map((r) => [r.frame, r]));
     const here = new Set(rows.map((r) => r.frame));
     for (const frame of olds.keys())
@@ -117,7 +118,7 @@ function drawFunctions(app) {
     }
     const signed = (key) => (r) => element('span', { class: r[key] > 0 ? 'grew' : r[key] < 0 ? 'shrank' : null }, (r[key] > 0 ? '+' : '') +
       amount(p, r[key] * 1e9) + beside(p, r[key + 'Error'] * 1e9, r[key] * 1e9));
-    columns = [['change of self /s', 'most', signed('selfChange')], ['of total /s', 'totalChange', signed('totalChange')], ...columns];
+    columns = [['change of self' + per, 'most', signed('selfChange')], ['of total' + per, 'totalChange', signed('totalChange')], ...columns];
   }
   if (addErrors(app, tree, rows))
     columns = columns.flatMap((c) => (c[1] === 'self' || (c[1] === 'total' && c[2] !== lengthOf) ? [c, error(c[1] + 'Error')] : [c]));
