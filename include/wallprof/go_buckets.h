@@ -68,10 +68,10 @@ int wp_go_buckets_read(struct wp_go_program *program, enum wp_go_book book,
 
 void wp_go_buckets_clear(struct wp_go_buckets *buckets);
 
-/* Set *RET to runtime.MemProfileRate, by the code that uses it.  0; -ENOENT: it
- * is not found. */
+/* Set *RET to runtime.MemProfileRate, by the code that uses it: bytes, of which 0 and
+ * less sample nothing.  0; -ENOENT: it is not found. */
 WP_MUST_CHECK
-int wp_go_heap_rate(struct wp_go_program *program, uint64_t *ret);
+int wp_go_heap_rate(struct wp_go_program *program, int64_t *ret);
 
 /* Make PCS[0..n), a bucket's, those of a stack of frames: without the pcs that
  * stand for the callers of inlined functions, without runtime.goexit, and for HIDES_RUNTIME without the

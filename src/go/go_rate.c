@@ -91,7 +91,7 @@ static uint64_t find_rate(const struct wp_go_module *module,
 	return 0;
 }
 
-int wp_go_heap_rate(struct wp_go_program *program, uint64_t *ret)
+int wp_go_heap_rate(struct wp_go_program *program, int64_t *ret)
 {
 	struct wp_elf_image *image = program->table.image;
 	struct wp_go_func func;

@@ -24,8 +24,10 @@ struct book {
 	const struct wp_go_program *program;
 	enum wp_profile_kind kind;
 	struct wp_go_buckets buckets;
-	/* HEAP: bytes per sampled object, on average. */
+	/* HEAP: bytes per sampled object, on average; 1: values are as they were
+	 * noted, as none is sampled (any more) if IS_OFF. */
 	uint64_t rate;
+	bool is_off;
 	/* Else: of the clock that waits are counted by. */
 	double ticks_per_second;
 	uint32_t thread;
@@ -36,6 +38,14 @@ static enum wp_go_book book_of(enum wp_profile_kind kind)
 	return kind == WP_PROFILE_HEAP	? WP_GO_BOOK_HEAP :
 	       kind == WP_PROFILE_BLOCK ? WP_GO_BOOK_BLOCK :
 					  WP_GO_BOOK_MUTEX;
+}
+
+static uint64_t scaled(uint64_t n, double by)
+{
+	double val = (double)n * by;
+
+	/* As pprof has room for. */
+	return val < (double)INT64_MAX ? (uint64_t)val : INT64_MAX;
 }
 
 /* OBJECTS of BYTES in all that were sampled stand for so many, of which each
@@ -50,8 +60,8 @@ static void scale(const struct book *book, uint64_t objects, uint64_t bytes,
 	else if (book->rate > 1)
 		by = 1 / (1 - exp(-((double)bytes / (double)objects) /
 				  (double)book->rate));
-	*ret_objects = (uint64_t)((double)objects * by);
-	*ret_bytes = (uint64_t)((double)bytes * by);
+	*ret_objects = scaled(objects, by);
+	*ret_bytes = scaled(bytes, by);
 }
 
 static uint64_t not_below_0(uint64_t a, uint64_t b)
@@ -157,7 +167,13 @@ static int describe(struct wp_profile *profile, const struct book *book,
 						", as of the last garbage "
 						"collection");
 
-	if (book->kind == WP_PROFILE_HEAP)
+	if (book->is_off)
+		n += (size_t)snprintf(
+			text + n, sizeof(text) - n,
+			", of sampled objects alone: runtime.MemProfileRate "
+			"is 0 or less, which ends sampling and does not tell "
+			"what they stand for");
+	else if (book->kind == WP_PROFILE_HEAP)
 		n += (size_t)snprintf(
 			text + n, sizeof(text) - n,
 			", one sample per %" PRIu64 " bytes%s", book->rate,
@@ -171,30 +187,29 @@ static int describe(struct wp_profile *profile, const struct book *book,
 	return profile->meta.source[book->kind] == UINT32_MAX ? -ENOMEM : 0;
 }
 
-/* Why there are no books of KIND. */
-static int say_off(enum wp_profile_kind kind, bool has_rate, uint64_t rate,
-		   struct wp_err *err)
+/* Why there is no BOOK. */
+static int say_no_books(const struct book *book, struct wp_err *err)
 {
-	if (kind == WP_PROFILE_BLOCK)
+	if (book->kind == WP_PROFILE_BLOCK)
 		return wp_err_set(err, -ENODATA,
 				  "no block profile: the program has not "
 				  "called runtime.SetBlockProfileRate, or "
 				  "nothing has waited since (wallprof "
 				  "--profile block shows the waits of its "
 				  "threads)");
-	if (kind == WP_PROFILE_MUTEX)
+	if (book->kind == WP_PROFILE_MUTEX)
 		return wp_err_set(err, -ENODATA,
 				  "no mutex profile: the program has not "
 				  "called runtime.SetMutexProfileFraction, or "
 				  "no mutex has been waited for since "
 				  "(wallprof --profile mutex shows the waits "
 				  "of its threads)");
-	if (has_rate && !rate)
+	if (book->is_off)
 		return wp_err_set(err, -ENODATA,
 				  "no heap profile: this program was linked "
 				  "without one, as nothing in it asks for "
 				  "runtime.MemProfile (or it has set "
-				  "runtime.MemProfileRate to 0)");
+				  "runtime.MemProfileRate to 0 or less)");
 	return wp_err_set(err, -ENODATA,
 			  "no heap profile: no sampled object is found in the "
 			  "program's memory");
@@ -204,14 +219,18 @@ static int read_book(struct book *book, struct wp_go_program *program,
 		     struct wp_err *err)
 {
 	bool is_heap = book->kind == WP_PROFILE_HEAP;
-	bool has_rate = is_heap && !wp_go_heap_rate(program, &book->rate);
+	int64_t rate;
+	bool has_rate = is_heap && !wp_go_heap_rate(program, &rate);
 	int rc = wp_go_buckets_read(program, book_of(book->kind),
 				    &book->buckets);
 
-	if (is_heap && (!has_rate || !book->rate))
-		book->rate = has_rate && rc ? 0 : DEFAULT_RATE;
+	book->is_off = has_rate && rate <= 0;
+	if (is_heap)
+		book->rate = !has_rate	  ? DEFAULT_RATE :
+			     book->is_off ? 1 :
+					    (uint64_t)rate;
 	if (rc == -ENODATA)
-		rc = say_off(book->kind, has_rate, book->rate, err);
+		rc = say_no_books(book, err);
 	if (!rc && !is_heap)
 		book->ticks_per_second = wp_go_ticks_per_second();
 	if (!rc)

@@ -27,6 +27,16 @@ def test_they_are_what_the_program_writes(program, start, tmp_path):
                for c in pprof_check.comments(p))
 
 
+@pytest.mark.parametrize("rate", [0, -1])
+def test_a_rate_that_ends_sampling_scales_nothing(start, tmp_path, rate):
+    target = start("books", tmp_path, rate)
+    assert go_books.compare(target, tmp_path)["heap"] > 30
+    target.assert_unharmed()
+    p = pprof_check.load(str(tmp_path / "heap.pb.gz"))
+    assert any("of sampled objects alone: runtime.MemProfileRate is 0 or less"
+               in c for c in pprof_check.comments(p))
+
+
 def dump(pid, kind):
     return wallprof("dump", "--profile", kind, "-p", pid, "-o", "-", "-f",
                     "pprof")

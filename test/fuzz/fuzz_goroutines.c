@@ -77,7 +77,7 @@ static bool walk(void *ctx, struct wp_goroutine *g,
 
 static void read_books(struct wp_go_program *program)
 {
-	uint64_t rate;
+	int64_t rate;
 
 	for (int book = WP_GO_BOOK_HEAP; book < WP_NGO_BOOKS; book++) {
 		struct wp_go_buckets all = WP_GO_BUCKETS_INIT;

@@ -29,9 +29,9 @@ enum {
 
 /* What the code of the program tells of its rate. */
 static int rate_rc;
-static uint64_t rate;
+static int64_t rate;
 
-int wp_go_heap_rate(struct wp_go_program *program, uint64_t *ret)
+int wp_go_heap_rate(struct wp_go_program *program, int64_t *ret)
 {
 	(void)program;
 	if (!rate_rc)
@@ -221,12 +221,42 @@ functions_of_the_runtime_are_left_out_of_the_heap_alone(void **state)
 	assert_frame(sample, 0, MAIN);
 }
 
-/* A rate that has been set to 0 does not tell by what objects of before were sampled. */
-static void samples_of_before_the_rate_was_0_have_the_usual(void **state)
+/* A rate that ends sampling does not tell by what objects of before were sampled:
+ * runtime/pprof (scaleHeapSample) writes what was noted. */
+static void where_the_rate_ends_sampling_none_is_scaled(void **state)
+{
+	static const int64_t rates[] = { 0, -1, INT64_MIN };
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
+		const struct wp_profile_sample *v;
+
+		made_target_end(state);
+		setup(state);
+		rate_rc = 0;
+		rate = rates[i];
+		v = read_book(WP_PROFILE_HEAP);
+		assert_int_equal(v[0].count, 10);
+		assert_int_equal(v[0].wall_ns, 640);
+		assert_int_equal(v[0].cpu_count, 6);
+		assert_int_equal(v[0].cpu_ns, 384);
+		assert_string_equal(
+			source(WP_PROFILE_HEAP),
+			"Go's own, 2 stacks, as of the last garbage "
+			"collection, of sampled objects alone: "
+			"runtime.MemProfileRate is 0 or less, which ends "
+			"sampling and does not tell what they stand for");
+		assert_int_equal(fake.profile.meta.heap_period, 1);
+	}
+}
+
+/* 1 - e^-(64 / 2^63) is 0. */
+static void a_rate_that_lies_scales_to_what_pprof_can_tell(void **state)
 {
 	(void)state;
 	rate_rc = 0;
-	assert_int_equal(read_book(WP_PROFILE_HEAP)->count, 81925);
+	rate = INT64_MAX;
+	assert_true(read_book(WP_PROFILE_HEAP)->count == INT64_MAX);
+	assert_true(set_of(WP_PROFILE_HEAP)->samples[0].cpu_ns == INT64_MAX);
 }
 
 static void counts_that_lie_are_nothing(void **state)
@@ -323,6 +353,9 @@ static void it_is_said_why_there_are_no_books(void **state)
 	rate_rc = 0;
 	assert_off(WP_PROFILE_HEAP,
 		   "no heap profile: this program was linked without one,");
+	rate = -1;
+	assert_off(WP_PROFILE_HEAP,
+		   "no heap profile: this program was linked without one,");
 	rate = 4096;
 	assert_off(WP_PROFILE_HEAP,
 		   "no heap profile: no sampled object is found");
@@ -411,7 +444,8 @@ int main(void)
 		TEST(where_each_object_is_sampled_none_is_scaled),
 		TEST(where_every_second_byte_is_they_are),
 		TEST(functions_of_the_runtime_are_left_out_of_the_heap_alone),
-		TEST(samples_of_before_the_rate_was_0_have_the_usual),
+		TEST(where_the_rate_ends_sampling_none_is_scaled),
+		TEST(a_rate_that_lies_scales_to_what_pprof_can_tell),
 		TEST(counts_that_lie_are_nothing),
 		TEST(objects_of_no_byte_are_nothing),
 		TEST(waits_have_their_number_and_time),
