@@ -4,7 +4,9 @@
  * Go's locks do not tell who holds them.  But if no goroutine has run, and each waits
  * for what another must do, one that waits for a lock waits for ever: only a timer or
  * a signal could wake anybody, and for timers a thread waits in epoll_wait with a time
- * limit (runtime/proc.go, findRunnable); or a thread that C code made.
+ * limit (runtime/proc.go, findRunnable); or a thread that C code made.  Most servers
+ * wait for signals to end by, so these do not make a deadlock well: if one that waits
+ * on a channel may get one, and so may be the lock's holder, that is said.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,6 +42,19 @@ static bool is_of_go(const struct wp_dump *dump, const struct wp_dump_thread *t)
 			return true;
 	}
 	return false;
+}
+
+/* Is all of G's stack in Go's runtime? */
+static bool is_of_runtime(const struct wp_dump *dump,
+			  const struct wp_dump_goroutine *g)
+{
+	for (uint32_t i = 0; i < g->stack.nframes; i++)
+		if (strncmp(wp_dump_str(dump,
+					dump->frames[g->stack.first_frame + i]
+						.system_name),
+			    "runtime.", 8))
+			return false;
+	return g->stack.nframes;
 }
 
 /* A thread that C code made may call back into Go, and wake a goroutine. */
@@ -83,6 +98,23 @@ find_lock_waiter(const struct wp_dump *dump, const struct wp_dump_process *p)
 		if (wants_lock(dump, &dump->goroutines[p->first_goroutine + i]))
 			return &dump->goroutines[p->first_goroutine + i];
 	return NULL;
+}
+
+/* Does a goroutine of P's own receive, from a channel that os/signal may send to? */
+static bool may_get_signal(const struct wp_dump *dump,
+			   const struct wp_dump_process *p)
+{
+	for (uint32_t i = 0; i < p->ngoroutines; i++) {
+		const struct wp_dump_goroutine *g =
+			&dump->goroutines[p->first_goroutine + i];
+		const char *reason = wp_dump_str(dump, g->reason);
+
+		if ((!strcmp(reason, "chan receive") ||
+		     !strcmp(reason, "select")) &&
+		    !is_of_runtime(dump, g))
+			return p->goroutines_take_signals;
+	}
+	return false;
 }
 
 /* " at main.f x.go:12" of STACK's site, or else of its first frame. */
@@ -158,10 +190,14 @@ enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
 			snprintf(why, size,
 				 "all %" PRIu32
 				 " goroutines of process %d wait for each "
-				 "other%s%s%s%s",
+				 "other%s%s%s%s%s",
 				 proc->nown_goroutines, proc->pid,
 				 g ? ", one of them for a lock at" : "", place,
-				 *wait ? ": " : "", wait);
+				 *wait ? ": " : "", wait,
+				 may_get_signal(dump, proc) ?
+					 "; unless a signal comes that one of "
+					 "them waits for" :
+					 "");
 			return g ? WP_VERDICT_DEADLOCK : WP_VERDICT_NO_PROGRESS;
 		}
 	}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts of check over goroutines."""
 import re
+import signal
 
 import pytest
 
@@ -31,6 +32,19 @@ def test_a_deadlock_of_mutexes(start, program):
                     r"gohang\.go:\d+: sync\.Mutex 0x[0-9a-f]+, held\n", run.out), \
         run.out
     target.assert_unharmed()
+
+
+def test_a_lock_whose_holder_waits_for_a_signal(start):
+    """Who holds a lock is written nowhere: it may be who waits for the signal."""
+    target = start("gohang", "signal")
+    wait_until(lambda: re.search(
+        r"\[chan receive.*main\.signalLock(.*\n)*  waits for sync\.Mutex",
+        wallprof("dump", target.pid, "-q").out))
+    out = check(target, DEADLOCK).out
+    assert re.match(r"deadlock: .*, held; unless a signal comes that one of "
+                    r"them waits for\n", out), out
+    target.proc.send_signal(signal.SIGUSR1)
+    target.read_line("done")
 
 
 @pytest.mark.parametrize("mode, reason, site, what", [

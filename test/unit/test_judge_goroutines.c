@@ -99,6 +99,49 @@ static void one_that_wants_a_lock_makes_it_a_deadlock(void **state)
 	assert_int_equal(judge("all 3 goroutines"), WP_VERDICT_NO_PROGRESS);
 }
 
+/* Who waits for a signal may hold the lock; whether one does is written nowhere. */
+static void a_signal_that_one_waits_for_may_end_a_deadlock(void **state)
+{
+	static const char unless[] = "; unless a signal comes that one of them "
+				     "waits for";
+	static const struct {
+		const char *reason, *function;
+		bool takes_signals, is_told;
+	} cases[] = {
+		{ "chan receive", "main.main", true, true },
+		{ "select", "main.main", true, true },
+		{ "select", "main.main", false, false },
+		{ "chan send", "main.main", true, false },
+		/* runtime.ensureSigM, which waits for who wants signals. */
+		{ "select", "runtime.ensureSigM.func1", true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		enum wp_verdict verdict = WP_NVERDICTS;
+		struct wp_dump_goroutine *g;
+		struct wp_dump_frame *f;
+		char why[512];
+
+		start(locks);
+		d.processes[0].goroutines_wait_inside = true;
+		d.processes[0].goroutines_take_signals = cases[i].takes_signals;
+		g = wp_dump_add_goroutine(&d);
+		f = wp_dump_add_frame(&d);
+		f->system_name = text(cases[i].function);
+		g->reason = text(cases[i].reason);
+		g->stack.first_frame = d.nframes - 1;
+		g->stack.nframes = 1;
+		d.processes[0].ngoroutines = 2;
+		assert_int_equal(wp_graph_build(&d), 0);
+		assert_int_equal(
+			wp_verdict_find(&d, &verdict, why, sizeof(why)), 0);
+		assert_int_equal(verdict, WP_VERDICT_DEADLOCK);
+		assert_int_equal(strstr(why, unless) != NULL, cases[i].is_told);
+		wp_dump_clear(&d);
+	}
+}
+
 static void signals_and_timers_may_come(void **state)
 {
 	(void)state;
@@ -245,6 +288,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_wants_a_lock_makes_it_a_deadlock),
+		cmocka_unit_test(
+			a_signal_that_one_waits_for_may_end_a_deadlock),
 		cmocka_unit_test(signals_and_timers_may_come),
 		cmocka_unit_test(a_thread_of_c_may_call_back),
 		cmocka_unit_test(a_group_that_grows_is_named),
