@@ -76,6 +76,8 @@ struct wp_counters {
 	uint64_t threads_lost;
 	/* Threads that are told by name only, being too many. */
 	uint64_t threads_shared;
+	/* GOROUTINE: goroutines that were not read, being too many or ended. */
+	uint64_t goroutines_lost;
 	/* Samples that could not be taken. */
 	uint64_t samples_lost;
 	/* Addresses left without a name by a failure. */

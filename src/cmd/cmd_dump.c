@@ -3,6 +3,7 @@
 #include "cmd_dump.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,11 +137,11 @@ static int write_dump(struct session *s, struct wp_err *err)
 		err);
 }
 
-/* NBAD threads without a whole stack are over one in ten of NTHREADS, or
- * functions have no name. */
-static bool has_losses(uint32_t nbad, uint32_t nthreads, uint64_t nunnamed)
+/* NBAD threads or goroutines, lost or without a whole stack, are over one in ten of
+ * N, or functions have no name. */
+static bool has_losses(uint64_t nbad, uint64_t n, uint64_t nunnamed)
 {
-	return nbad * 10 > nthreads || nunnamed;
+	return nbad > n / 10 || nunnamed;
 }
 
 /* The same of goroutines, where they are all that is written. */
@@ -153,7 +154,8 @@ static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 	for (uint32_t i = 0; i < p->ngoroutines; i++)
 		bad += wp_dump_is_cut(
 			&dump->goroutines[p->first_goroutine + i].stack);
-	return bad * 10 > p->ngoroutines || snapshot->nunnamed;
+	return has_losses(bad, p->ngoroutines + p->nlost_goroutines,
+			  snapshot->nunnamed);
 }
 
 static bool dump_has_losses(const struct wp_snapshot *snapshot)
@@ -162,9 +164,13 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 	uint32_t bad = 0, n = 0;
 
 	for (uint32_t i = 0; i < dump->nprocesses; i++) {
-		bad += dump->processes[i].is_peer ? 0 :
-						    dump->processes[i].nlost;
-		n += dump->processes[i].is_peer ? 0 : dump->processes[i].nlost;
+		const struct wp_dump_process *p = &dump->processes[i];
+
+		bad += p->is_peer ? 0 : p->nlost;
+		n += p->is_peer ? 0 : p->nlost;
+		if (has_losses(p->nlost_goroutines,
+			       p->ngoroutines + p->nlost_goroutines, 0))
+			return true;
 	}
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		const struct wp_dump_thread *t = &dump->threads[i];
@@ -183,25 +189,31 @@ static bool profile_has_losses(const struct wp_profile *p,
 			       const char *const *thread_globs)
 {
 	const struct wp_sample_set *set = &p->sets[kind];
-	uint32_t bad = 0, n = 0, chosen = 0, lost;
+	bool of_goroutines = kind == WP_PROFILE_GOROUTINE;
+	uint64_t bad = 0, n = 0, chosen = 0, lost = 0;
 
 	for (uint32_t i = 0; i < set->nsamples; i++) {
 		const struct wp_sample_key *key = &set->samples[i].key;
 		const struct wp_profile_stack *stack = &p->stacks[key->stack];
+		/* Of goroutines, many are one sample. */
+		uint64_t each = of_goroutines ? set->samples[i].count : 1;
 
 		if (!set->samples[i].count)
 			continue;
-		n++;
-		bad += stack->depth ? stack->end != WP_END_ROOT :
-				      key->state != WP_STATE_EXITING;
+		n += each;
+		if (stack->depth ? stack->end != WP_END_ROOT :
+				   key->state != WP_STATE_EXITING)
+			bad += each;
 	}
+	if (of_goroutines)
+		lost = p->counters.goroutines_lost;
 	if (kind != WP_PROFILE_THREADS)
-		return has_losses(bad, n, p->counters.unnamed);
+		return has_losses(bad + lost, n + lost, p->counters.unnamed);
 	for (uint32_t i = 0; i < p->nthreads; i++)
 		chosen += wp_sampler_wants(
 			thread_globs, wp_profile_str(p, p->threads[i].name));
-	lost = (chosen > n ? chosen - n : 0) +
-	       (uint32_t)(p->counters.samples_lost + p->counters.threads_lost);
+	lost = (chosen > n ? chosen - n : 0) + p->counters.samples_lost +
+	       p->counters.threads_lost;
 	return has_losses(bad + lost, n + lost, p->counters.unnamed);
 }
 
@@ -230,6 +242,9 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	wp_say_files_lost(profile.counters.files_lost,
 			  profile.counters.files_unopened);
+	if (profile.counters.goroutines_lost)
+		wp_say("wallprof: %" PRIu64 " goroutines were not read",
+		       profile.counters.goroutines_lost);
 	if (!rc) {
 		begin_to_write(s);
 		rc = wp_write_profile(&profile, kind, s->options->format, NULL,

@@ -99,6 +99,7 @@ int wp_goroutine_samples_add(struct wp_profile *profile,
 			   .all = &list->all };
 	int rc = 0;
 
+	profile->counters.goroutines_lost = list->all.nunread;
 	for (uint32_t i = 0; !rc && i < list->all.len; i++)
 		rc = add_goroutine(&a, &list->all.v[i],
 				   list->stacks[list->all.v[i].stack].own);

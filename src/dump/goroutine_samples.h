@@ -10,7 +10,7 @@
 #include "wallprof/goroutine_stacks.h"
 
 /* Add the goroutines of LIST, whose stacks and strings are PROFILE's, to its set
- * GOROUTINE.  One that runs has the stack of its thread of PROCESS, if the set of
+ * GOROUTINE, and how many were not read to its counters.  One that runs has the stack of its thread of PROCESS, if the set of
  * THREADS has that.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_goroutine_samples_add(struct wp_profile *profile,

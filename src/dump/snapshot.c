@@ -55,6 +55,8 @@ static int read_goroutines(struct wp_snapshot_sample *sample,
 		return rc == -ENOTSUP || rc == -EAGAIN ? 0 : rc;
 	if (!rc && !*sample->goroutines.version)
 		rc = wp_err_set(&sample->go_err, -ENOTSUP, "not a Go program");
+	if (!rc && !sample->goroutines.all.len)
+		rc = wp_err_set(&sample->go_err, -ENODATA, "none was read");
 	if (rc)
 		return wp_err_set(err, rc, "process %d has no goroutines: %s",
 				  process->process.pid, sample->go_err.msg);

@@ -251,6 +251,7 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	      "processes ended before they could be looked at");
 	count(line, c->processes_denied, "processes could not be looked at");
 	count(line, c->threads_lost, "threads ended before a first sample");
+	count(line, c->goroutines_lost, "goroutines were not read");
 	count(line, c->inconsistent, "reads dropped as the thread moved");
 	count(line, c->stacks_dropped, "stacks left out for --max-memory");
 	count(line, c->mappings_dropped, "mappings left out for --max-memory");

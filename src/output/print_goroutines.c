@@ -28,7 +28,7 @@ void wp_print_goroutine_count(struct wp_print *t,
 		wp_escape_terminal(&t->buf, why);
 		wp_buf_char(&t->buf, '\n');
 	}
-	if (!process->ngoroutines)
+	if (!process->ngoroutines && !process->nlost_goroutines)
 		return;
 	wp_buf_printf(&t->buf, "%" PRIu32 " goroutine%s of ",
 		      process->ngoroutines,
