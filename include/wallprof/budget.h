@@ -26,8 +26,12 @@ enum wp_budget_part {
 	WP_BUDGET_MAPPINGS,
 	/* /proc/PID/maps, as text and parsed. */
 	WP_BUDGET_MAP_TEXT,
-	/* Goroutines and buckets of Go's own profiles. */
+	/* Goroutines that are recorded, and buckets of Go's own profiles; the list of
+	 * all. */
 	WP_BUDGET_GO,
+	/* Goroutines that a dump or a verdict tells one by one, which have neither a
+	 * log nor allocations. */
+	WP_BUDGET_GOROUTINES,
 	/* Sampled allocations whose objects may be in use. */
 	WP_BUDGET_HEAP,
 	WP_NBUDGET_PARTS

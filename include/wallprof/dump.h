@@ -187,7 +187,7 @@ struct wp_dump_process {
 	/* goroutines[first_goroutine..first_goroutine + ngoroutines). */
 	uint32_t first_goroutine;
 	uint32_t ngoroutines;
-	/* Goroutines that were not read. */
+	/* Goroutines that were not read, at the look of the most. */
 	uint64_t nlost_goroutines;
 	/* Of two looks.  A group of goroutines of which none has run or ended,
 	 * and which has got more: index of one plus 1, 0: there is none; how many
@@ -273,6 +273,8 @@ struct wp_dump {
 	 * that wait for no thread themselves, most waiters first. */
 	uint32_t *roots;
 	uint32_t nroots, cap_roots;
+	/* What its goroutines have taken of the budget. */
+	uint64_t taken;
 	/* CLOCK_REALTIME when the threads were sampled. */
 	int64_t time_ns;
 	/* Time between the two snapshots; 0: there was one. */

@@ -144,9 +144,11 @@ struct wp_goroutines {
 	struct wp_go_object *objects;
 	uint32_t nobjects, cap_objects;
 	/* Goroutines whose stack changed each time it was read; goroutines that
-	 * were not read, being too many or ended. */
+	 * were not read, being too many (also for --max-memory) or ended. */
 	uint64_t nmoved;
 	uint64_t nunread;
+	/* What is taken of the budget: half of it for what is made of them. */
+	uint64_t taken;
 };
 
 #define WP_GOROUTINES_INIT                                                     \

@@ -29,8 +29,11 @@ struct wp_goroutine_marks {
 	/* v[0..n) by id, owned; none of a program that is not Go's. */
 	struct wp_goroutine_mark *v;
 	uint32_t n, cap;
-	/* Goroutines that were not read: nothing is concluded. */
+	/* Goroutines that were not read, for --max-memory or else: nothing is
+	 * concluded. */
 	uint32_t nunread;
+	/* What is taken of the budget. */
+	uint64_t taken;
 	/* CLOCK_MONOTONIC of the look. */
 	uint64_t time_ns;
 };

@@ -9,7 +9,8 @@ static const uint64_t share[WP_NBUDGET_PARTS] = {
 	[WP_BUDGET_STACKS] = 5,	  [WP_BUDGET_FILES] = 4,
 	[WP_BUDGET_SAMPLES] = 2,  [WP_BUDGET_TIMELINE] = 2,
 	[WP_BUDGET_MAPPINGS] = 1, [WP_BUDGET_MAP_TEXT] = 1,
-	[WP_BUDGET_GO] = 1,	  [WP_BUDGET_HEAP] = 1,
+	[WP_BUDGET_GO] = 1,	  [WP_BUDGET_GOROUTINES] = 4,
+	[WP_BUDGET_HEAP] = 1,
 };
 
 static uint64_t max_bytes = WP_BUDGET_DEFAULT;

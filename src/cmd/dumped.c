@@ -199,6 +199,7 @@ static void note_goroutines(const struct wp_dump *dump,
 {
 	struct wp_goroutine_marks after = WP_GOROUTINE_MARKS_INIT;
 	struct wp_goroutine_change change = { 0 };
+	uint32_t nunread;
 
 	if (before->n && !wp_goroutine_marks_read(&after, process) &&
 	    !wp_goroutine_marks_compare(before, &after, &change)) {
@@ -209,6 +210,10 @@ static void note_goroutines(const struct wp_dump *dump,
 		p->goroutines_take_signals = change.takes_signals;
 		p->nown_goroutines = change.nown;
 	}
+	nunread = before->nunread > after.nunread ? before->nunread :
+						    after.nunread;
+	if (p->nlost_goroutines < nunread)
+		p->nlost_goroutines = nunread;
 	wp_goroutine_marks_clear(&after);
 	for (uint32_t i = 0; change.grown_id && i < p->ngoroutines; i++)
 		if (dump->goroutines[p->first_goroutine + i].id ==

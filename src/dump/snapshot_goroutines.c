@@ -18,6 +18,8 @@ struct job {
 	/* added[i]: stack I of the profile, which goroutines share, as the
 	 * dump's; its first frame is NOT_ADDED until it is.  Owned. */
 	struct wp_dump_stack *added;
+	/* The labels added last: where they were, and where they are. */
+	uint32_t labels_from, labels_to;
 };
 
 static int add_stack(struct job *job, uint32_t index, struct wp_dump_stack *ret)
@@ -60,6 +62,11 @@ static int add_labels(struct job *job, const struct wp_goroutine *from,
 	const struct wp_goroutine_label *labels =
 		job->sample->goroutines.all.labels + from->first_label;
 
+	g->nlabels = from->nlabels;
+	/* Goroutines that follow each other share them there. */
+	g->first_label = job->labels_to;
+	if (!from->nlabels || from->first_label == job->labels_from)
+		return 0;
 	g->first_label = job->dump->nlabels;
 	for (uint32_t i = 0; i < from->nlabels; i++) {
 		struct wp_dump_label *label = wp_dump_add_label(job->dump);
@@ -69,7 +76,8 @@ static int add_labels(struct job *job, const struct wp_goroutine *from,
 		label->key = labels[i].key;
 		label->value = labels[i].value;
 	}
-	g->nlabels = from->nlabels;
+	job->labels_from = from->first_label;
+	job->labels_to = g->first_label;
 	return 0;
 }
 
@@ -131,14 +139,16 @@ static int add_all(struct job *job)
 }
 
 int wp_snapshot_add_goroutines(struct wp_snapshot *snapshot, uint32_t index,
-			       const struct wp_snapshot_sample *sample)
+			       struct wp_snapshot_sample *sample)
 {
+	uint64_t half = sample->goroutines.all.taken / 2;
 	struct wp_dump *dump = &snapshot->dump;
 	struct wp_dump_process *p = &dump->processes[index];
 	struct job job = { .dump = dump,
 			   .process = snapshot->processes[index],
 			   .entry = p,
-			   .sample = sample };
+			   .sample = sample,
+			   .labels_from = UINT32_MAX };
 	int rc;
 
 	p->go_version = wp_intern_add_str(&dump->strings,
@@ -149,6 +159,8 @@ int wp_snapshot_add_goroutines(struct wp_snapshot *snapshot, uint32_t index,
 	p->first_goroutine = dump->ngoroutines;
 	p->nlost_goroutines = sample->goroutines.all.nunread;
 	rc = add_all(&job);
+	sample->goroutines.all.taken -= half;
+	dump->taken += half;
 	p->ngoroutines = dump->ngoroutines - p->first_goroutine;
 	if (p->ngoroutines)
 		qsort(dump->goroutines + p->first_goroutine, p->ngoroutines,

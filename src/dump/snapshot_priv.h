@@ -73,10 +73,10 @@ int wp_snapshot_add_stack(struct wp_dump *dump,
 			  const struct wp_snapshot_sample *sample,
 			  uint32_t index, struct wp_dump_stack *ret);
 
-/* Add SAMPLE's goroutines, after its threads, as those of process number INDEX.
- * 0 or -ENOMEM. */
+/* Add SAMPLE's goroutines, after its threads, as those of process number INDEX; what
+ * they have taken of the budget for that becomes the dump's.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_snapshot_add_goroutines(struct wp_snapshot *snapshot, uint32_t index,
-			       const struct wp_snapshot_sample *sample);
+			       struct wp_snapshot_sample *sample);
 
 #endif

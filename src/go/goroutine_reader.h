@@ -37,6 +37,8 @@ struct wp_goroutine_reader {
 	/* Copies of the stacks of a piece, owned. */
 	uint8_t *stacks;
 	size_t stacks_cap;
+	/* The budget has no room for more. */
+	bool is_full;
 	/* Bytes of deep stacks that may still be read. */
 	uint64_t deep_left;
 	/* The labels read last, which many goroutines share. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "goroutine_reader.h"
+#include "wallprof/budget.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -33,6 +34,7 @@ void wp_goroutines_clear(struct wp_goroutines *goroutines)
 	free(goroutines->v);
 	free(goroutines->labels);
 	free(goroutines->objects);
+	wp_budget_give(WP_BUDGET_GOROUTINES, goroutines->taken);
 	*goroutines = (struct wp_goroutines)WP_GOROUTINES_INIT;
 }
 
@@ -248,6 +250,44 @@ static int describe(struct wp_goroutine_reader *reader, const uint8_t *bytes,
 	return g.reason == UINT32_MAX ? -ENOMEM : 0;
 }
 
+/* Take of the budget for what there is, and as much for what is made of it.  Most that
+ * wait do so for one object, which may be told later. */
+static bool take_room(const struct wp_goroutine_reader *reader)
+{
+	struct wp_goroutines *all = reader->all;
+	uint64_t nobjects = reader->user->reads_objects &&
+					    all->nobjects < all->len ?
+				    all->len :
+				    all->nobjects;
+	uint64_t need = 2 * (all->len * sizeof(*all->v) +
+			     all->nlabels * sizeof(*all->labels) +
+			     nobjects * sizeof(*all->objects));
+
+	if (need <= all->taken)
+		return true;
+	if (!wp_budget_take(WP_BUDGET_GOROUTINES, need - all->taken))
+		return false;
+	all->taken = need;
+	return true;
+}
+
+/* Add G, unless there is no room within --max-memory. */
+static int add(struct wp_goroutine_reader *reader, const struct wp_goroutine *g)
+{
+	struct wp_goroutines *all = reader->all;
+
+	if (WP_VEC_ROOM(all->v, all->len, all->cap, 1))
+		return -ENOMEM;
+	all->v[all->len++] = *g;
+	reader->is_full = !take_room(reader);
+	if (reader->is_full) {
+		all->len--;
+		all->nobjects -= g->nobjects;
+		all->nunread++;
+	}
+	return 0;
+}
+
 /* Give R to the user.  LAST: it is not read again, whatever its stack is. */
 static int give(struct wp_goroutine_reader *reader,
 		struct wp_goroutine_reading *r, bool last)
@@ -255,7 +295,6 @@ static int give(struct wp_goroutine_reader *reader,
 	const struct wp_go_layout *l = reader->program->layout;
 	bool is_running = wp_go_status(l, r->before) == WP_GO_RUNNING;
 	bool is_still = r->stack.sp_avma && is_same(l, r);
-	struct wp_goroutines *all = reader->all;
 	struct wp_goroutine g;
 	int rc;
 
@@ -278,12 +317,11 @@ static int give(struct wp_goroutine_reader *reader,
 	rc = reader->user->skips_labels ? 0 : set_labels(reader, r->before, &g);
 	if (!rc && reader->user->reads_objects && is_still)
 		rc = wp_goroutine_objects_read(reader, r, &g);
-	if (rc || WP_VEC_ROOM(all->v, all->len, all->cap, 1))
-		return rc ? rc : -ENOMEM;
-	all->v[all->len++] = g;
-	all->nmoved += !is_still && !is_running;
+	if (!rc)
+		rc = add(reader, &g);
+	reader->all->nmoved += !rc && !is_still && !is_running;
 	r->is_done = true;
-	return 0;
+	return rc;
 }
 
 /* Read v[0..n) once. */
@@ -390,30 +428,37 @@ int wp_goroutine_reader_read(struct wp_goroutine_reader *reader,
 	reader->all = goroutines;
 	reader->deep_left = ALL_DEEP_MAX;
 	reader->labels_avma = 0;
-	for (size_t at = 0; !rc && at < n; at += PIECE)
+	reader->is_full = false;
+	for (size_t at = 0; !rc && at < n; at += PIECE) {
+		if (reader->is_full) {
+			goroutines->nunread += n - at;
+			break;
+		}
 		rc = read_piece(reader, avmas, indices, at,
 				n - at < PIECE ? n - at : PIECE);
+	}
 	return rc;
 }
 
 /* Set AVMAS[0..*ret_n), which the caller frees, to the addresses of all
- * goroutines' structs. */
+ * goroutines' structs, and *RET_TAKEN to what they take of the budget. */
 static int read_list(struct wp_go_program *program,
 		     struct wp_goroutines *goroutines, uint64_t **ret_avmas,
-		     size_t *ret_n)
+		     size_t *ret_n, uint64_t *ret_taken)
 {
 	uint64_t slice[2], n, *avmas;
 
 	*ret_avmas = NULL;
 	*ret_n = 0;
+	*ret_taken = 0;
 	if (!wp_go_memory_get(&program->memory, program->allgs_avma, slice,
 			      sizeof(slice)))
 		return -ESRCH;
-	n = slice[1];
-	if (n > WP_GOROUTINES_MAX) {
-		goroutines->nunread += n - WP_GOROUTINES_MAX;
-		n = WP_GOROUTINES_MAX;
-	}
+	n = slice[1] < WP_GOROUTINES_MAX ? slice[1] : WP_GOROUTINES_MAX;
+	while (n && !wp_budget_take(WP_BUDGET_GO, n * WORD))
+		n /= 2;
+	goroutines->nunread += slice[1] - n;
+	*ret_taken = n * WORD;
 	avmas = malloc((size_t)n * WORD + 1);
 	if (!avmas)
 		return -ENOMEM;
@@ -434,15 +479,17 @@ int wp_goroutines_read(struct wp_go_program *program,
 {
 	struct wp_goroutine_reader reader;
 	uint64_t *avmas = NULL;
+	uint64_t taken = 0;
 	size_t n = 0;
 	int rc = wp_goroutine_reader_init(&reader, program);
 
 	if (!rc)
-		rc = read_list(program, goroutines, &avmas, &n);
+		rc = read_list(program, goroutines, &avmas, &n, &taken);
 	if (!rc)
 		rc = wp_goroutine_reader_read(&reader, user, avmas, NULL, n,
 					      goroutines);
 	free(avmas);
+	wp_budget_give(WP_BUDGET_GO, taken);
 	wp_goroutine_reader_clear(&reader);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/budget.h"
 #include "wallprof/lower_bound.h"
 #include "wallprof/vec.h"
 
@@ -22,6 +23,7 @@ void wp_dump_clear(struct wp_dump *dump)
 	free(dump->cycle_edges);
 	free(dump->cycle_first);
 	free(dump->roots);
+	wp_budget_give(WP_BUDGET_GOROUTINES, dump->taken);
 	*dump = (struct wp_dump)WP_DUMP_INIT;
 }
 

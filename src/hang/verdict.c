@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - see wp_verdict_find of wallprof/graph.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -348,14 +349,19 @@ static bool all_are_stopped(const struct wp_dump *dump, uint32_t p,
 	return n != 0;
 }
 
-/* What no verdict is, as its holder may go on. */
-static void say_lock_of_go(const struct wp_dump *dump, uint32_t p,
+/* What no verdict is: a lock, as its holder may go on; goroutines that were left out. */
+static void say_goroutines(const struct wp_dump *dump, uint32_t p,
 			   struct words *w)
 {
 	char text[160];
 
 	wp_judge_say_lock(dump, p, text, sizeof(text));
 	say(w, "%s", text);
+	if (dump->processes[p].nlost_goroutines)
+		say(w,
+		    "; %" PRIu64
+		    " goroutines were not read, and so none is judged",
+		    dump->processes[p].nlost_goroutines);
 }
 
 static enum finding judge_process(struct wp_judge *j, uint32_t p,
@@ -377,7 +383,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 		return verdict == WP_VERDICT_DEADLOCK ? DEADLOCK : NO_PROGRESS;
 	if (dump->interval_ns) {
 		if (has_moved(j, p, w)) {
-			say_lock_of_go(dump, p, w);
+			say_goroutines(dump, p, w);
 			return WELL;
 		}
 		if (has_hung_lock(j, p, w) || waits_for_stuck(j, p, w) ||
@@ -389,7 +395,7 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 	    dump->interval_ns ? "all idle between the looks" :
 				"no cycle of waits in one look");
 	say_waits(w, dump, proc);
-	say_lock_of_go(dump, p, w);
+	say_goroutines(dump, p, w);
 	return WELL;
 }
 

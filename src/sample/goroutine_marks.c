@@ -8,16 +8,31 @@
 
 #include "go_target.h"
 #include "target.h"
+#include "wallprof/budget.h"
 #include "wallprof/clock.h"
 #include "wallprof/vec.h"
 
 /* A group is of so many at least, and has got so many more. */
 enum { GROUP_MIN = 10, GROWTH_MIN = 10 };
 
+/* A mark of the second look beside the same goroutine's of the first. */
+struct pair {
+	const struct wp_goroutine_mark *after;
+	/* It was there, in the same group, and has not run. */
+	bool stays;
+	/* The first look's, of which nothing is there any more as it was. */
+	bool has_left;
+};
+
+/* What one goroutine takes at each look. */
+enum { MARK_BYTES = sizeof(struct wp_goroutine_mark) + sizeof(struct pair) };
+
 struct marker {
 	struct wp_goroutine_marks *marks;
 	struct wp_goroutine_looks *looks;
 	const struct wp_go_program *program;
+	/* For which there was no room. */
+	uint32_t nleft;
 	int rc;
 };
 
@@ -57,6 +72,11 @@ static void mark_one(void *ctx, uint32_t index,
 	(void)index;
 	if (m->rc)
 		return;
+	if (!wp_budget_take(WP_BUDGET_GOROUTINES, MARK_BYTES)) {
+		m->nleft++;
+		return;
+	}
+	marks->taken += MARK_BYTES;
 	m->rc = WP_VEC_ROOM(marks->v, marks->n, marks->cap, 1);
 	if (m->rc)
 		return;
@@ -102,7 +122,7 @@ static int look(struct wp_goroutine_marks *marks, struct wp_target *target)
 		rc = wp_goroutine_looks_make(m.looks, mark_one, &m,
 					     &marks->nunread);
 	if (!rc)
-		marks->nunread += nleft;
+		marks->nunread += nleft + m.nleft;
 	wp_goroutine_looks_free(m.looks);
 	wp_go_target_close(&go);
 	if (marks->n)
@@ -149,17 +169,9 @@ int wp_goroutine_marks_read(struct wp_goroutine_marks *ret,
 void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
 {
 	free(marks->v);
+	wp_budget_give(WP_BUDGET_GOROUTINES, marks->taken);
 	*marks = (struct wp_goroutine_marks)WP_GOROUTINE_MARKS_INIT;
 }
-
-/* A mark of the second look beside the same goroutine's of the first. */
-struct pair {
-	const struct wp_goroutine_mark *after;
-	/* It was there, in the same group, and has not run. */
-	bool stays;
-	/* The first look's, of which nothing is there any more as it was. */
-	bool has_left;
-};
 
 static bool has_run(const struct wp_goroutine_mark *a,
 		    const struct wp_goroutine_mark *b)

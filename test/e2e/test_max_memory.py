@@ -3,6 +3,7 @@
 The largest process of wallprof stays under it, its own 8 MiB aside, the profile is
 written, and what it lacks is said."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -169,6 +170,61 @@ def watched(tmp_path):
         pprof_check.validate(p)
         return tool.returncode, err, mib, cpu, p
     return record
+
+
+@pytest.fixture
+def goroutines(start, tmp_path):
+    """goroutines(BUDGET, words...): status and output of wallprof about a program of
+    100,000 goroutines; with a budget of so many MiB that is held."""
+    target = start("gohang", "many")
+    target.read_line("waiting")
+
+    def run(budget, *args):
+        limit = ("--max-memory", f"{budget}M") if budget else ()
+        used = tmp_path / "used"
+        tool = subprocess.run(
+            [FIXTURES / "measured", used, WALLPROF, *args, "-p",
+             str(target.pid), *limit], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120)
+        mib, _ = map(float, used.read_text().split())
+        assert not budget or mib < budget + OWN, mib
+        return tool.returncode, tool.stdout + tool.stderr
+    yield run
+    target.assert_unharmed()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "go"])
+def test_goroutines_beyond_the_budget_are_said_to_be_missing(goroutines, form):
+    status, out = goroutines(16, "dump", "-f", form)
+    assert status == 1
+    if form == "text":
+        n, left = map(int, re.search(
+            r"\n(\d+) goroutines of go[\d.]+, (\d+) more not read\n",
+            out).groups())
+        assert n > 5000 and n + left > 100000, (n, left)
+
+
+def test_a_profile_says_how_many_goroutines_it_lacks(goroutines, tmp_path):
+    out = tmp_path / "x.pb.gz"
+    args = ("dump", "--profile", "goroutine", "-o", str(out))
+    status, err = goroutines(16, *args)
+    p = pprof_check.load(str(out))
+    n = sum(s["values"]["goroutine"] for s in pprof_check.samples(p))
+    left = next(int(m.group(1)) for c in pprof_check.comments(p) if
+                (m := re.search(r"lost: .*?(\d+) goroutines were not read", c)))
+    assert status == 1 and n > 5000 and n + left > 100000, (n, left)
+    assert f"{left} goroutines were not read" in err
+    status, err = goroutines(None, *args)
+    assert (status, err) == (0, "")
+
+
+def test_no_verdict_on_goroutines_that_were_not_all_read(goroutines):
+    status, out = goroutines(16, "check", "-i", "300ms")
+    assert status == 0
+    assert re.search(r"; \d+ goroutines were not read, and so none is judged\n",
+                     out), out[:300]
+    status, out = goroutines(None, "check", "-i", "300ms")
+    assert status == 3 and "not read" not in out, out[:300]
 
 
 def names(p):

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "go_maker.h"
+#include "wallprof/budget.h"
 
 enum { WAITS = 4, RUNS = 2, COPYSTACK = 8, SCAN = 0x1000, SEQ = 191 };
 
@@ -122,6 +123,32 @@ static void all_that_live_are_read(void **state)
 	assert_string_equal(text(f, f->all.labels[v[2].first_label].value),
 			    "v");
 	assert_int_equal(f->all.nmoved + f->all.nunread, 0);
+}
+
+/* Each takes twice its size, and gives it back. */
+static void more_than_the_budget_has_room_for_are_counted(void **state)
+{
+	enum { ROOM = 3 };
+	struct fixture *f = *state;
+	const uint64_t each = 2 * sizeof(struct wp_goroutine);
+
+	read_all(f);
+	assert_in_range(f->all.taken, ROOM * each, (ROOM + 1) * each);
+	wp_goroutines_clear(&f->all);
+	/* A quarter is theirs. */
+	wp_budget_set(4 * 2 * each);
+	for (int i = 0; i < 2; i++) {
+		read_all(f);
+		assert_int_equal(f->all.len, 2);
+		assert_int_equal(f->all.v[0].id, 1);
+		assert_int_equal(f->all.nunread, 1);
+		wp_goroutines_clear(&f->all);
+	}
+	/* Of a list that is longer than its part only the begin is read. */
+	wp_budget_set(16 * 8 * 2);
+	read_all(f);
+	assert_int_equal(f->all.nunread, MADE_GOROUTINES);
+	wp_budget_set(WP_BUDGET_DEFAULT);
 }
 
 static void a_stack_that_is_scanned_is_read(void **state)
@@ -340,6 +367,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(all_that_live_are_read),
+		TEST(more_than_the_budget_has_room_for_are_counted),
 		TEST(a_stack_that_is_scanned_is_read),
 		TEST(a_goroutine_that_never_rests_has_no_stack),
 		TEST(a_goroutine_that_moved_is_read_again),

@@ -275,6 +275,16 @@ static void a_deadlock_names_the_lock_that_one_waits_for(void **state)
 			 WP_VERDICT_DEADLOCK);
 }
 
+static void what_was_not_read_is_said_not_to_be_judged(void **state)
+{
+	(void)state;
+	start(sends);
+	d.processes[0].nlost_goroutines = 70000;
+	assert_int_equal(judge("; 70000 goroutines were not read, and so none "
+			       "is judged"),
+			 WP_VERDICT_HEALTHY);
+}
+
 static void one_that_is_in_gos_runtime_alone_wants_no_lock(void **state)
 {
 	(void)state;
@@ -295,6 +305,7 @@ int main(void)
 		cmocka_unit_test(a_group_that_grows_is_named),
 		cmocka_unit_test(a_lock_that_several_wait_for_is_named),
 		cmocka_unit_test(waiters_of_one_lock_are_found_among_others),
+		cmocka_unit_test(what_was_not_read_is_said_not_to_be_judged),
 		cmocka_unit_test(a_deadlock_names_the_lock_that_one_waits_for),
 		cmocka_unit_test(
 			one_that_is_in_gos_runtime_alone_wants_no_lock),
