@@ -21,6 +21,8 @@
 struct wp_go_reader {
 	int (*read)(void *ctx, struct wp_process_range *v, size_t n);
 	void *ctx;
+	/* Is code at AVMA, of whichever file, as a plugin's?  NULL: not known. */
+	bool (*is_code)(void *ctx, uint64_t avma);
 };
 
 /* States of a goroutine (runtime/runtime2.go, _Gidle ff.), in Go's words. */

@@ -61,6 +61,15 @@ static bool is_bucket(const uint8_t *b, uint64_t type)
 	return wp_go_u64(b, TYPE) == type && n && n <= PCS_MAX;
 }
 
+/* Is AVMA in Go's code, or in that of a plugin? */
+static bool is_any_code(const struct wp_go_program *p, uint64_t avma)
+{
+	const struct wp_go_reader *reader = &p->memory.reader;
+
+	return wp_go_is_code(p, avma) ||
+	       (reader->is_code && reader->is_code(reader->ctx, avma));
+}
+
 static bool are_pcs(struct wp_go_program *p, uint64_t avma, uint64_t n)
 {
 	uint64_t pcs[CHECKED_PCS];
@@ -70,7 +79,7 @@ static bool are_pcs(struct wp_go_program *p, uint64_t avma, uint64_t n)
 	if (!wp_go_memory_get(&p->memory, avma, pcs, n * WORD))
 		return false;
 	for (uint64_t i = 0; i < n; i++)
-		if (!wp_go_is_code(p, pcs[i] - 1) &&
+		if (!is_any_code(p, pcs[i] - 1) &&
 		    (i || pcs[i] != LOGICAL_MARK))
 			return false;
 	return true;

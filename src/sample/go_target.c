@@ -14,6 +14,13 @@ static int read_ranges(void *ctx, struct wp_process_range *v, size_t n)
 	return wp_process_read_ranges(go->target->process, v, n);
 }
 
+static bool is_code(void *ctx, uint64_t avma)
+{
+	const struct wp_go_target *go = ctx;
+
+	return wp_unwind_find_module(&go->target->space.view, avma);
+}
+
 /* The Go program in TARGET: the first of its modules, or another that a walk
  * has met, as a library built by Go; NULL: none. */
 static const struct wp_unwind_module *find_go(struct wp_target *target)
@@ -32,7 +39,7 @@ static const struct wp_unwind_module *find_go(struct wp_target *target)
 int wp_go_target_open(struct wp_go_target *go, struct wp_err *err)
 {
 	const struct wp_unwind_module *module = find_go(go->target);
-	const struct wp_go_reader reader = { read_ranges, go };
+	const struct wp_go_reader reader = { read_ranges, go, is_code };
 
 	if (!module)
 		return wp_err_set(err, -ENOENT, "not a Go program");

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go's own heap, block and mutex profiles, read from memory, against what the
 program itself writes of the same moment."""
+import platform
+
 import pytest
 
 import go_books
 import pprof_check
-from conftest import wallprof
+from conftest import FIXTURES, wallprof
 
 
 @pytest.mark.parametrize("program", ["books", "books-stripped"])
@@ -27,6 +29,8 @@ def test_they_are_what_the_program_writes(program, start, tmp_path):
                for c in pprof_check.comments(p))
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64",
+                    reason="elsewhere the rate is not found")
 @pytest.mark.parametrize("rate", [0, -1])
 def test_a_rate_that_ends_sampling_scales_nothing(start, tmp_path, rate):
     target = start("books", tmp_path, rate)
@@ -35,6 +39,14 @@ def test_a_rate_that_ends_sampling_scales_nothing(start, tmp_path, rate):
     p = pprof_check.load(str(tmp_path / "heap.pb.gz"))
     assert any("of sampled objects alone: runtime.MemProfileRate is 0 or less"
                in c for c in pprof_check.comments(p))
+
+
+def test_a_plugin_that_was_the_last_to_allocate(start, tmp_path):
+    target = start("goplugs", FIXTURES / "goplugged.so", tmp_path)
+    go_books.compare(target, tmp_path, ["heap"])
+    target.assert_unharmed()
+    stacks = go_books.stacks_of(tmp_path / "heap.pb.gz")
+    assert any("Fill" in f[0] for stack, _ in stacks for f in stack)
 
 
 def dump(pid, kind):

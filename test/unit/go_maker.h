@@ -265,7 +265,7 @@ static inline int made_read(void *ctx, struct wp_process_range *v, size_t n)
 static inline int made_open(struct made_go *made, struct wp_go_program **ret,
 			    struct wp_err *err)
 {
-	const struct wp_go_reader reader = { made_read, made };
+	const struct wp_go_reader reader = { .read = made_read, .ctx = made };
 
 	return wp_go_program_open(ret, &made->image, MADE_BIAS, &reader, err);
 }

@@ -144,6 +144,42 @@ static void a_mark_is_no_pc(void **state)
 			 MADE_TEXT + MADE_BIAS + MADE_FUNC + 0x10);
 }
 
+enum { PLUGIN = 0x7f0000000000 };
+
+static bool is_plugin(void *ctx, uint64_t avma)
+{
+	(void)ctx;
+	return avma >= PLUGIN && avma < PLUGIN + 0x1000;
+}
+
+/* The list is known by the stack of its first bucket. */
+static void the_first_stack_may_be_a_plugins(void **state)
+{
+	struct fixture *f = *state;
+	const struct wp_go_reader reader = { made_read, &f->made, is_plugin };
+	struct wp_go_program *program;
+
+	made_put(bucket(f, 0), PCS, PLUGIN + 0x10, 8);
+	assert_int_equal(wp_go_program_open(&program, &f->made.image, MADE_BIAS,
+					    &reader, NULL),
+			 0);
+	assert_int_equal(wp_go_buckets_read(program, WP_GO_BOOK_HEAP, &f->all),
+			 0);
+	assert_int_equal(f->all.len, 3);
+	assert_int_equal(f->all.pcs[0], PLUGIN + 0x10);
+	wp_go_program_free(program);
+	wp_go_buckets_clear(&f->all);
+	/* What is nobody's code is no stack. */
+	made_put(bucket(f, 0), PCS, PLUGIN + 0x2000, 8);
+	assert_int_equal(wp_go_program_open(&program, &f->made.image, MADE_BIAS,
+					    &reader, NULL),
+			 0);
+	assert_int_equal(wp_go_buckets_read(program, WP_GO_BOOK_HEAP, &f->all),
+			 0);
+	assert_int_equal(f->all.len, 2);
+	wp_go_program_free(program);
+}
+
 static void count_up(struct made_go *made)
 {
 	++made->memory[BUCKETS + RECORD];
@@ -205,7 +241,7 @@ static int stop(void *ctx, struct wp_process_range *v, size_t n)
 static void it_ends_when_nothing_can_be_read(void **state)
 {
 	struct fixture *f = *state;
-	const struct wp_go_reader reader = { stop, &f->made };
+	const struct wp_go_reader reader = { .read = stop, .ctx = &f->made };
 	struct wp_go_program *program;
 	int rc;
 
@@ -246,6 +282,7 @@ int main(void)
 		TEST(each_book_is_read),
 		TEST(before_the_first_collection_all_counts),
 		TEST(a_mark_is_no_pc),
+		TEST(the_first_stack_may_be_a_plugins),
 		TEST(counts_that_change_each_time_are_told),
 		TEST(a_list_that_is_a_ring_ends),
 		TEST(buckets_that_are_none_end_the_list),
