@@ -37,7 +37,8 @@ struct wp_goroutine_list {
  * stopped.  Their stacks and strings go to TARGET's profile.  *LIST, which the
  * caller clears in any case, stays empty for a program that is not Go's.
  *
- * Returns 0; -ENOTSUP, -EAGAIN: they cannot be found, ERR says why;
+ * Returns 0, and ERR says whose are not read, if several libraries have goroutines
+ * each; -ENOTSUP, -EAGAIN: they cannot be found, ERR says why;
  * -ENOMEM, -EPERM, -ESRCH.
  */
 WP_MUST_CHECK

@@ -3,6 +3,7 @@
 #include "goroutine_samples.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "pid_namespace.h"
 #include "wallprof/goroutine_entries.h"
@@ -92,14 +93,22 @@ static int add_goroutine(struct adder *a, const struct wp_goroutine *g,
 
 int wp_goroutine_samples_add(struct wp_profile *profile,
 			     struct wp_snapshot_process *process,
-			     const struct wp_goroutine_list *list)
+			     const struct wp_goroutine_list *list,
+			     const char *left_out)
 {
+	uint32_t *source = &profile->meta.source[WP_PROFILE_GOROUTINE];
+	char text[sizeof(((struct wp_err *)0)->msg) + 16];
 	struct adder a = { .profile = profile,
 			   .process = process,
 			   .all = &list->all };
 	int rc = 0;
 
 	profile->counters.goroutines_lost = list->all.nunread;
+	if (*left_out) {
+		snprintf(text, sizeof(text), "all but %s", left_out);
+		*source = wp_intern_add_str(&profile->strings, text);
+		rc = *source == UINT32_MAX ? -ENOMEM : 0;
+	}
 	for (uint32_t i = 0; !rc && i < list->all.len; i++)
 		rc = add_goroutine(&a, &list->all.v[i],
 				   list->stacks[list->all.v[i].stack].own);

@@ -10,11 +10,13 @@
 #include "wallprof/goroutine_stacks.h"
 
 /* Add the goroutines of LIST, whose stacks and strings are PROFILE's, to its set
- * GOROUTINE, and how many were not read to its counters.  One that runs has the stack of its thread of PROCESS, if the set of
- * THREADS has that.  0 or -ENOMEM. */
+ * GOROUTINE, how many were not read to its counters, and to its meta LEFT_OUT, which
+ * says whose were not ("": nobody's).  One that runs has the stack of its thread of
+ * PROCESS, if the set of THREADS has that.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_goroutine_samples_add(struct wp_profile *profile,
 			     struct wp_snapshot_process *process,
-			     const struct wp_goroutine_list *list);
+			     const struct wp_goroutine_list *list,
+			     const char *left_out);
 
 #endif

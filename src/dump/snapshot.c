@@ -62,7 +62,8 @@ static int read_goroutines(struct wp_snapshot_sample *sample,
 				  process->process.pid, sample->go_err.msg);
 	wp_pid_namespace_find(process);
 	return wp_goroutine_samples_add(&sample->profile, process,
-					&sample->goroutines);
+					&sample->goroutines,
+					sample->go_err.msg);
 }
 
 /* Sample the threads of PROCESS, and hold none then. */

@@ -158,7 +158,8 @@ static int describe(struct wp_profile *profile, const struct book *book,
 		    bool has_rate)
 {
 	const struct wp_go_buckets *buckets = &book->buckets;
-	char text[256];
+	struct wp_go_target go = { .target = book->target };
+	char text[1024], more[512];
 	size_t n = (size_t)snprintf(
 		text, sizeof(text), "Go's own, %" PRIu32 " stacks%s",
 		buckets->len,
@@ -178,6 +179,10 @@ static int describe(struct wp_profile *profile, const struct book *book,
 			text + n, sizeof(text) - n,
 			", one sample per %" PRIu64 " bytes%s", book->rate,
 			has_rate ? "" : " (assumed: the rate is not found)");
+	wp_go_target_say_more(&go, more, sizeof(more));
+	if (*more)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "; without %s", more);
 	if (buckets->nunread)
 		snprintf(text + n, sizeof(text) - n,
 			 "; the rest of the list was not read");

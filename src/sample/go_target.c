@@ -3,9 +3,14 @@
 #include "go_target.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "sampler_loop.h"
 #include "target.h"
+
+/* Files that may have one more of Go's runtimes: each is searched for it. */
+enum { TRIED_MAX = 16 };
 
 static int read_ranges(void *ctx, struct wp_process_range *v, size_t n)
 {
@@ -21,6 +26,12 @@ static bool is_code(void *ctx, uint64_t avma)
 	return wp_unwind_find_module(&go->target->space.view, avma);
 }
 
+static bool is_go(const struct wp_unwind_module *module)
+{
+	return !module->is_unopened && module->image &&
+	       module->image->go_table.size;
+}
+
 /* The Go program in TARGET: the first of its modules, or another that a walk
  * has met, as a library built by Go; NULL: none. */
 static const struct wp_unwind_module *find_go(struct wp_target *target)
@@ -30,8 +41,7 @@ static const struct wp_unwind_module *find_go(struct wp_target *target)
 	if (view->len)
 		(void)wp_unwind_find_module(view, view->v[0].start_avma);
 	for (size_t i = 0; i < view->len; i++)
-		if (!view->v[i].is_unopened && view->v[i].image &&
-		    view->v[i].image->go_table.size)
+		if (is_go(&view->v[i]))
 			return &view->v[i];
 	return NULL;
 }
@@ -45,6 +55,52 @@ int wp_go_target_open(struct wp_go_target *go, struct wp_err *err)
 		return wp_err_set(err, -ENOENT, "not a Go program");
 	return wp_go_program_open(&go->program, module->image, module->bias,
 				  &reader, err);
+}
+
+/* Has MODULE a runtime of its own?  A plugin has the program's. */
+static bool has_runtime(struct wp_go_target *go,
+			const struct wp_unwind_module *module)
+{
+	const struct wp_go_reader reader = { read_ranges, go, is_code };
+	struct wp_go_program *program = NULL;
+	bool has = !wp_go_program_open(&program, module->image, module->bias,
+				       &reader, NULL);
+
+	wp_go_program_free(program);
+	return has;
+}
+
+void wp_go_target_say_more(struct wp_go_target *go, char *text, size_t size)
+{
+	const struct wp_unwind_modules *view = &go->target->space.view;
+	const struct wp_profile *profile = go->target->profile;
+	const struct wp_unwind_module *last = find_go(go->target), *more = NULL;
+	uint32_t n = 0, ntried = 0;
+
+	text[0] = '\0';
+	if (!last)
+		return;
+	/* A file may have several mappings, one after the other. */
+	for (size_t i = 0; i < view->len && ntried < TRIED_MAX; i++) {
+		const struct wp_unwind_module *m = &view->v[i];
+
+		if (!is_go(m) ||
+		    (m->image == last->image && m->bias == last->bias))
+			continue;
+		last = m;
+		ntried++;
+		if (!has_runtime(go, m))
+			continue;
+		more = more ? more : m;
+		n++;
+	}
+	if (more)
+		snprintf(text, size,
+			 "those of %" PRIu32 " more Go runtime%s (%s%s)", n,
+			 n == 1 ? "" : "s",
+			 wp_profile_str(profile,
+					profile->mappings[more->mapping].path),
+			 n == 1 ? "" : ", ...");
 }
 
 void wp_go_target_close(struct wp_go_target *go)

@@ -25,6 +25,11 @@ WP_MUST_CHECK
 int wp_go_target_open(struct wp_go_target *go, struct wp_err *err);
 void wp_go_target_close(struct wp_go_target *go);
 
+/* Set TEXT[0..size) to which more of Go's runtimes GO's target has, as libraries that Go
+ * has built have one each: "those of 1 more Go runtime (/lib/libx.so)"; "": none.  Of
+ * these nothing is read. */
+void wp_go_target_say_more(struct wp_go_target *go, char *text, size_t size);
+
 /* Walk STACK, the copy of G's. */
 struct wp_stack_walk wp_go_target_walk(struct wp_target *target,
 				       const struct wp_goroutine *g,

@@ -134,6 +134,8 @@ int wp_goroutine_stacks_read(struct wp_target *target,
 	}
 	if (!rc && !walker.rc)
 		rc = read_polls(target, &go, &list->all);
+	if (!rc && err)
+		wp_go_target_say_more(&go, err->msg, sizeof(err->msg));
 	wp_go_target_close(&go);
 	return rc ? rc : walker.rc;
 }

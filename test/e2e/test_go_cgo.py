@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs that call C code, which calls back: one stack from one to the other."""
+import re
 import signal
 
 import pytest
 
 import goroutine_text
 import pprof_check
-from conftest import wait_until, wallprof
+from conftest import FIXTURES, wait_until, wallprof
 
 PROGRAMS = ["gocgo", "gocgo-stripped"]
 GO = ["main.caller", "main.sleeper", "main.spinner"]
@@ -70,3 +71,25 @@ def test_c_frames_under_gos(gocgo, profile, program):
     for site in GO:
         assert abs(ns[site] - p.duration_nanos) < 0.05 * p.duration_nanos, ns
         assert c_ns[site] > 0.9 * ns[site], (site, pprof_check.described(p))
+
+
+def test_libraries_with_a_runtime_each(start, tmp_path):
+    """The goroutines are those of one library; whose are missing is said."""
+    libraries = [FIXTURES / f"golib_{k}.so" for k in "ab"]
+    target = start("goloads", *libraries)
+
+    def dumped():
+        out = wallprof("dump", "-q", target.pid).check().out
+        return out if out.count("main.waitHere golib.go") >= 3 else None
+    out = wait_until(dumped)
+    read = set(re.findall(r"main\.waitHere golib\.go:\d+  (golib_[ab])", out))
+    assert len(read) == 1, read
+    other = libraries["golib_a" in read]
+    assert re.search(r"\ngoroutines could not be read: those of 1 more Go "
+                     rf"runtime \({other}\)\n\d+ goroutines of go", out), out
+    path = tmp_path / "x.pb.gz"
+    wallprof("dump", "--profile", "goroutine", "-q", "-p", target.pid,
+             output=path).check()
+    assert f"goroutine: all but those of 1 more Go runtime ({other})" in \
+        pprof_check.comments(pprof_check.load(str(path)))
+    target.assert_unharmed()

@@ -28,8 +28,13 @@ static void a_profile_has_the_goroutines_and_counts_those_it_lacks(void **state)
 	(void)state;
 	assert_int_equal(wp_profile_init(&profile), 0);
 	assert_int_equal(wp_profile_add_stack(&profile, &stack, 0), 0);
-	assert_int_equal(wp_goroutine_samples_add(&profile, &process, &list),
+	assert_int_equal(wp_goroutine_samples_add(&profile, &process, &list,
+						  "those of x"),
 			 0);
+	assert_string_equal(
+		wp_profile_str(&profile,
+			       profile.meta.source[WP_PROFILE_GOROUTINE]),
+		"all but those of x");
 	assert_int_equal(profile.sets[WP_PROFILE_GOROUTINE].nsamples, 1);
 	assert_int_equal(profile.sets[WP_PROFILE_GOROUTINE].samples[0].count,
 			 2);

@@ -252,6 +252,36 @@ static void a_library_of_go_has_goroutines_too(void **state)
 	assert_int_equal(list.all.len, 0);
 }
 
+/* Another library of Go's with a runtime of its own; one file in two mappings is one. */
+static void a_second_runtime_is_said_to_be_left_out(void **state)
+{
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_unwind_module *modules;
+	struct wp_elf_image other;
+
+	(void)state;
+	modules = made_library();
+	other = *modules[1].image;
+	modules[0].image = &other;
+	fake.target->space.view.generation++;
+	assert_int_equal(read_list(&err), 0);
+	assert_int_equal(list.all.len, 3);
+	assert_int_equal(err.code, 0);
+	assert_memory_equal(err.msg, "those of 1 more Go runtime (", 28);
+	wp_goroutine_stacks_clear(&list);
+	err = (struct wp_err)WP_ERR_INIT;
+	modules[0].image = modules[1].image;
+	assert_int_equal(read_list(&err), 0);
+	assert_string_equal(err.msg, "");
+	/* A plugin has none, nor what Go of another version built. */
+	wp_goroutine_stacks_clear(&list);
+	other.go_buildinfo.size = 0;
+	modules[1].image = &other;
+	assert_int_equal(read_list(&err), 0);
+	assert_int_equal(list.all.len, 3);
+	assert_string_equal(err.msg, "");
+}
+
 static void one_of_an_unknown_go_says_so(void **state)
 {
 	struct wp_err err = WP_ERR_INIT;
@@ -304,6 +334,7 @@ int main(void)
 		TEST(what_the_poller_waits_for_is_named),
 		TEST(another_program_has_none),
 		TEST(a_library_of_go_has_goroutines_too),
+		TEST(a_second_runtime_is_said_to_be_left_out),
 		TEST(one_of_an_unknown_go_says_so),
 #ifdef CAN_FAIL
 		TEST(without_memory_the_list_is_an_error),
