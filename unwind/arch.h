@@ -89,7 +89,8 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step);
 
 /* Is STEP's pc exact and behind the system call clone or clone3, before the jump by what
  * it returned?  C libraries have no unwind info there, for the same code runs on the
- * caller's stack and on the new one. */
+ * caller's stack and on the new one.  False if clone was given no new stack (fork): the
+ * child's is a copy of the caller's, with the same unwind info. */
 bool wp_arch_is_behind_clone(const struct wp_step *step);
 
 /* Is STEP's pc where the first function of a context of makecontext returns to

@@ -84,10 +84,14 @@ bool wp_arch_is_behind_clone(const struct wp_step *step)
 		return false;
 	if (insn == INSN_CMP_X0_0 || insn == INSN_CMP_X0_XZR)
 		avma -= 4;
-	return read_insn(step->module, step->mem, avma - 4, &insn) &&
-	       read_insn(step->module, step->mem, avma - 8, &other) &&
-	       insn == INSN_SVC &&
-	       (other == INSN_MOV_X8_CLONE || other == INSN_MOV_X8_CLONE3);
+	if (!read_insn(step->module, step->mem, avma - 4, &insn) ||
+	    !read_insn(step->module, step->mem, avma - 8, &other) ||
+	    insn != INSN_SVC)
+		return false;
+	/* x1 is the new stack. */
+	return other == INSN_MOV_X8_CLONE3 ||
+	       (other == INSN_MOV_X8_CLONE &&
+		!(wp_reg_known(step->regs, 1) && !step->regs->v[1]));
 }
 
 bool wp_arch_is_context_start(const struct wp_step *step)

@@ -14,6 +14,9 @@ enum {
 	CLONE_LEN = 7,
 	TEST_MAX = 10,
 	MOV_EAX = 0xb8,
+	/* DWARF numbers of rcx and rsi. */
+	DW_RCX = 2,
+	DW_RSI = 4,
 };
 
 uint64_t wp_arch_code_avma(uint64_t avma)
@@ -139,6 +142,14 @@ static bool is_test_of_result(const uint8_t *code, size_t len)
 	       (len == 6 && code[0] == 0x0f && code[1] == 0x8c);
 }
 
+/* Was clone told to leave the new thread on a copy of the caller's stack? */
+static bool is_given_no_stack(const struct wp_step *step)
+{
+	const unsigned int reg = step->is_32bit ? DW_RCX : DW_RSI;
+
+	return wp_reg_known(step->regs, reg) && !step->regs->v[reg];
+}
+
 bool wp_arch_is_behind_clone(const struct wp_step *step)
 {
 	/* mov $56,%eax or $435; syscall.  i386: $120 or $435; int $0x80. */
@@ -160,10 +171,12 @@ bool wp_arch_is_behind_clone(const struct wp_step *step)
 		const uint8_t *clone = code + sizeof(code) - n - CLONE_LEN;
 
 		/* Each walk comes here: hardly any code has the first byte. */
-		if (*clone == MOV_EAX &&
-		    (!memcmp(clone, own[0], CLONE_LEN) ||
-		     !memcmp(clone, own[1], CLONE_LEN)) &&
-		    (!n || is_test_of_result(clone + CLONE_LEN, n)))
+		if (*clone != MOV_EAX ||
+		    (n && !is_test_of_result(clone + CLONE_LEN, n)))
+			continue;
+		if (!memcmp(clone, own[0], CLONE_LEN))
+			return !is_given_no_stack(step);
+		if (!memcmp(clone, own[1], CLONE_LEN))
 			return true;
 	}
 	return false;

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that waits for its children: they are named, and it is said that they
 are what to look at."""
+import os
 import re
+import signal
 import sys
 
 import pprof_check
 import pytest
 
-from conftest import wallprof
+from conftest import children_of, wait_until, wallprof
 
 # Its threads wait for nothing, so no threads but main; the first child is not the
 # one that it waits for.
@@ -71,3 +73,42 @@ def test_a_process_that_waits_for_no_child_has_no_hint(start, profile):
     run, p = profile(target.pid, "-d", "0.3")
     assert "this process waited" not in run.err
     target.assert_unharmed()
+
+
+# Parent and child spin right behind the system call, where a child is that has not run.
+FORKED = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int fork_c(void) {
+#if defined(__x86_64__)
+    long rax = 56;
+    __asm__ volatile("mov $56, %%eax\\n syscall\\n 1: jmp 1b" : "+a"(rax)
+                     : "D"(17), "S"(0), "d"(0) : "rcx", "r11", "memory");
+    return rax;
+#else
+    register long x0 __asm__("x0") = 17, x1 __asm__("x1") = 0;
+    __asm__ volatile("mov x8, #220\\n svc #0\\n 1: b 1b" : "+r"(x0)
+                     : "r"(x1) : "x8", "memory");
+    return x0;
+#endif
+}
+__attribute__((noinline)) int fork_b(void) { return fork_c() + 1; }
+int main(void) {
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    return fork_b() + 1;
+}
+"""
+
+
+def test_a_child_that_has_not_run_has_its_parents_stack(start, build, tmp_path):
+    prog = build(tmp_path, "gcc", "-fno-optimize-sibling-calls",
+                 source=FORKED, suffix=".c")
+    target = start(prog)
+    child = wait_until(lambda: children_of(target.pid))[0]
+    try:
+        for pid in (child, target.pid):
+            out = wallprof("--threads", "-p", pid).check().out
+            assert re.search(r"#0  fork_c .*\n.* fork_b .*\n.* main ", out), out
+    finally:
+        os.kill(child, signal.SIGKILL)

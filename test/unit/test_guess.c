@@ -365,6 +365,37 @@ static void a_thread_just_made_is_at_its_root(void **state)
 	assert_false(is_new(&f));
 }
 
+/* fork is a clone without a new stack, of i386 in ecx; that of clone3 is in memory. */
+static void a_forked_child_is_on_a_copy_of_its_parents_stack(void **state)
+{
+	enum { DW_RCX = 2, DW_RSI = 4 };
+	static const struct {
+		const char *code;
+		int stack_reg;
+		bool is_32bit, is_clone3;
+	} calls[] = {
+		{ "\xb8\x38\0\0\0\x0f\x05", DW_RSI, false, false },
+		{ "\xb8\xb3\1\0\0\x0f\x05", DW_RSI, false, true },
+		{ "\xb8\x78\0\0\0\xcd\x80", DW_RCX, true, false },
+		{ "\xb8\xb3\1\0\0\xcd\x80", DW_RCX, true, true },
+	};
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		for (int known = 0; known < 2; known++)
+			for (uint64_t stack = 0; stack < 2; stack++) {
+				start(&f, CODE + 0x207);
+				f.step.is_32bit = calls[i].is_32bit;
+				memcpy(f.code + 0x200, calls[i].code, 7);
+				wp_reg_set(&f.regs, calls[i].stack_reg, stack);
+				if (known)
+					wp_reg_set(&f.regs, 0, 0);
+				assert_int_equal(is_new(&f),
+						 stack || calls[i].is_clone3);
+			}
+}
+
 /* Behind the comparison with 0 of glibc, musl and Go, and behind the jump to where errors
  * go: a CPU may be met at each of these instructions. */
 static void a_thread_just_made_may_have_tested_it(void **state)
@@ -1132,6 +1163,8 @@ int main(void)
 		cmocka_unit_test(code_in_no_module_has_a_frame_pointer_at_most),
 		cmocka_unit_test(system_call_stub_returns_to_its_caller),
 		cmocka_unit_test(a_thread_just_made_is_at_its_root),
+		cmocka_unit_test(
+			a_forked_child_is_on_a_copy_of_its_parents_stack),
 		cmocka_unit_test(a_thread_just_made_may_have_tested_it),
 		cmocka_unit_test(plt_stub_returns_to_its_caller),
 		cmocka_unit_test(signal_trampoline_gives_all_registers),
