@@ -11,6 +11,9 @@ enum {
 	 * has 61 kB (libcufft), CIEs have under 100 bytes. */
 	ENTRY_MAX = 1 << 17,
 	CIE_MAX = 1 << 12,
+	/* Letters of a CIE's augmentation: compilers write six at most.  A CIE is
+	 * read again for each FDE that is not of the same one as the last. */
+	LETTERS_MAX = 16,
 };
 
 /* LSB 5.0, 10.5.1. */
@@ -280,7 +283,8 @@ int wp_cfi_parse_cie(const struct wp_cfi_section *section, uint64_t off,
 	letters = wp_read_cstr(r);
 	if (!letters)
 		return -EBADMSG;
-	if (version != 1 && version != 3 && version != 4)
+	if ((version != 1 && version != 3 && version != 4) ||
+	    strnlen(letters, LETTERS_MAX + 1) > LETTERS_MAX)
 		return -ENOTSUP;
 	if (!strncmp(letters, "eh", 2)) {
 		/* gcc 2: a pointer to exception data comes first. */

@@ -44,6 +44,28 @@ cie:
 .section .note.GNU-stack,"",@progbits
 """
 
+# FDEs of dropped functions, of two long CIEs in turn.
+LONG_CIES = LIBRARY[:LIBRARY.index("cie:")] + """
+cies:
+.rept 2
+.long 4020
+.long -1
+.byte 1
+.ascii "zR"
+.fill 4000, 1, 'B'
+.byte 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0, 0
+.endr
+.rept %ENTRIES% / 2
+.irp cie, 0, 4024
+.long 20
+.long \\cie
+.quad 0
+.quad 16
+.endr
+.endr
+.section .note.GNU-stack,"",@progbits
+"""
+
 PROGRAM = """
 #include <dlfcn.h>
 #include <pthread.h>
@@ -130,15 +152,20 @@ def compiled(tmp_path, text, *flags, name="program"):
 
 
 @pytest.fixture
-def bomb(tmp_path):
-    """A library of under 200 kB with 30 MB of .debug_frame."""
-    path = tmp_path / "bomb.so"
-    subprocess.run(
-        ["gcc", "-xassembler", "-", "-shared", "-o", path,
-         "-Wl,--compress-debug-sections=zlib"],
-        input=LIBRARY.replace("%ENTRIES%", "1290000").encode(), check=True)
-    assert path.stat().st_size < 200000
-    return path
+def bombs(tmp_path):
+    """bombs(LIBRARY, N): N libraries of under 200 kB with 30 MB of .debug_frame."""
+    def begin(library, n):
+        files = [tmp_path / f"bomb{i}.so" for i in range(n)]
+        subprocess.run(
+            ["gcc", "-xassembler", "-", "-shared", "-o", files[0],
+             "-Wl,--compress-debug-sections=zlib"],
+            input=library.replace("%ENTRIES%", "1290000").encode(),
+            check=True)
+        assert files[0].stat().st_size < 200000
+        for path in files[1:]:
+            shutil.copy(files[0], path)
+        return files
+    return begin
 
 
 @pytest.fixture
@@ -235,11 +262,15 @@ def wall(p):
     return sum(s["values"]["wall"] for s in pprof_check.samples(p))
 
 
-def test_files_that_unpack_to_much(start, tmp_path, bomb, watched):
-    files = [tmp_path / f"bomb{i}.so" for i in range(20)]
-    for path in files:
-        shutil.copy(bomb, path)
-    target = start(compiled(tmp_path, PROGRAM), *files)
+def test_frame_info_that_is_long_to_read(start, tmp_path, bombs, watched):
+    target = start(compiled(tmp_path, PROGRAM), *bombs(LONG_CIES, 2))
+    _, _, _, cpu, p = watched(target.pid, 512, "-d", 1)
+    assert cpu < 3, cpu
+    assert "run" in names(p)
+
+
+def test_files_that_unpack_to_much(start, tmp_path, bombs, watched):
+    target = start(compiled(tmp_path, PROGRAM), *bombs(LIBRARY, 20))
     status, err, mib, cpu, p = watched(target.pid, 128, "-d", 1)
     assert mib < 128 and cpu < 10, (mib, cpu)
     assert status == 1, err

@@ -169,6 +169,9 @@ static void every_augmentation(void **state)
 		{ "zPR", LIT("\x02\xff\x04"), 0, false, 0x04 },
 		/* After an unknown letter nothing is read, only skipped. */
 		{ "zR?P", LIT("\x05\x04\x01\x02\x03\x04"), 0, false, 0x04 },
+		/* 16 letters; 17, which are not read. */
+		{ "zRBBBBBBBBBBBBBB", LIT("\x01\x04"), 0, false, 0x04 },
+		{ "zRBBBBBBBBBBBBBBB", LIT("\x01\x04"), -ENOTSUP, false, 0 },
 		/* Without 'z' nobody knows how much to skip. */
 		{ "?", LIT(""), -ENOTSUP, false, 0 },
 		{ "R", LIT("\x04"), 0, false, 0x04 },
