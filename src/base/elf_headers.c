@@ -14,6 +14,7 @@
 
 enum {
 	PHDRS_MAX = 1024,
+	/* Bytes of all notes of a file that are looked at. */
 	NOTES_MAX = 1 << 16,
 	/* "ZLIB" and the length, big-endian (.zdebug_frame). */
 	OLD_CHDR = 12,
@@ -24,13 +25,16 @@ enum {
 	ALIGN = 1 << 16,
 };
 
-/* gABI, Note Section; NT_GNU_BUILD_ID is 3. */
-static void read_notes(struct wp_elf_image *image, uint64_t off, uint64_t len)
+/* Look for the build-id in the notes at OFF, if *LEFT bytes, from which they are taken,
+ * hold them (gABI, Note Section; NT_GNU_BUILD_ID is 3). */
+static void read_notes(struct wp_elf_image *image, uint64_t off, uint64_t len,
+		       uint64_t *left)
 {
 	struct wp_reader r;
 
-	if (len > NOTES_MAX)
+	if (image->build_id_len || len > *left)
 		return;
+	*left -= len;
 	r = wp_reader_of(wp_elf_image_at(image, off, len), (size_t)len);
 	while (wp_reader_left(&r) >= 12) {
 		uint32_t namesz = wp_read_u32(&r);
@@ -107,7 +111,7 @@ static Elf64_Shdr shdr_of(const uint8_t *bytes, bool is_32bit)
 }
 
 static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
-		      struct wp_err *err)
+		      uint64_t *notes_left, struct wp_err *err)
 {
 	const bool is_32bit = wp_elf_image_is_32bit(image);
 	const size_t size = is_32bit ? sizeof(Elf32_Phdr) : sizeof(Elf64_Phdr);
@@ -132,8 +136,8 @@ static int read_phdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 			image->eh_frame_hdr = (struct wp_elf_range){
 				ph.p_vaddr, ph.p_offset, ph.p_filesz
 			};
-		else if (ph.p_type == PT_NOTE && !image->build_id_len)
-			read_notes(image, ph.p_offset, ph.p_filesz);
+		else if (ph.p_type == PT_NOTE)
+			read_notes(image, ph.p_offset, ph.p_filesz, notes_left);
 	}
 	return 0;
 }
@@ -204,6 +208,8 @@ static void reserve_packed(struct wp_elf_image *image, uint64_t off,
 /* A scan over the section headers. */
 struct sections {
 	struct wp_elf_image *image;
+	/* As read_notes has it; borrowed. */
+	uint64_t *notes_left;
 	/* The header of the section that holds the names of sections. */
 	Elf64_Shdr names;
 	/* Compressed .debug_frame, SIZE 0: none; IS_OLD: as .zdebug_frame. */
@@ -244,8 +250,8 @@ static void note_section(struct sections *s, const Elf64_Shdr *sh)
 			s->packed = range;
 		else
 			s->image->debug_frame = range;
-	} else if (sh->sh_type == SHT_NOTE && !s->image->build_id_len) {
-		read_notes(s->image, sh->sh_offset, sh->sh_size);
+	} else if (sh->sh_type == SHT_NOTE) {
+		read_notes(s->image, sh->sh_offset, sh->sh_size, s->notes_left);
 	} else if (wp_elf_image_is_32bit(s->image)) {
 		/* What follows is asked of 64-bit programs alone. */
 		return;
@@ -294,11 +300,12 @@ static void find_symbol_names(struct sections *s, const uint8_t *bytes,
 }
 
 /* Malformed section headers are no error: a file without them still unwinds. */
-static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr)
+static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
+		       uint64_t *notes_left)
 {
 	const bool is_32bit = wp_elf_image_is_32bit(image);
 	const size_t size = is_32bit ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr);
-	struct sections s = { .image = image };
+	struct sections s = { .image = image, .notes_left = notes_left };
 	const uint8_t *bytes;
 
 	if (ehdr->e_shentsize != size || !ehdr->e_shnum ||
@@ -341,6 +348,7 @@ int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
 {
 	/* The shorter of the two. */
 	const uint8_t *bytes = wp_elf_image_at(image, 0, sizeof(Elf32_Ehdr));
+	uint64_t notes_left = NOTES_MAX;
 	Elf64_Ehdr ehdr;
 	int rc;
 
@@ -361,9 +369,9 @@ int wp_elf_headers_read(struct wp_elf_image *image, bool has_sections,
 	image->machine = ehdr.e_machine;
 	image->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	image->entry_svma = ehdr.e_entry;
-	rc = read_phdrs(image, &ehdr, err);
+	rc = read_phdrs(image, &ehdr, &notes_left, err);
 	if (!rc && has_sections)
-		read_shdrs(image, &ehdr);
+		read_shdrs(image, &ehdr, &notes_left);
 	return rc;
 }
 

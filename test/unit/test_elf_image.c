@@ -120,6 +120,35 @@ static void headers_are_understood(void **state)
 	test_free(f);
 }
 
+/* However many parts of it a file says to be notes. */
+static void so_many_bytes_of_notes_are_looked_at(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n < 3; n++) {
+		struct file *f = make_file();
+		struct source src = { f, sizeof(*f), 0 };
+		struct wp_elf_image image;
+
+		for (uint32_t i = 0; i < n; i++)
+			f->phdrs[i] = (Elf64_Phdr){
+				.p_type = PT_NOTE,
+				.p_offset = offsetof(struct file, rest),
+				.p_filesz = 1 << 15,
+			};
+		/* More than all may be are left out, and use nothing up. */
+		f->phdrs[2].p_type = PT_NOTE;
+		f->phdrs[2].p_filesz = (1 << 16) + 1;
+		assert_int_equal(wp_elf_image_open_memory(&image, sizeof(*f),
+							  read_source, &src,
+							  NULL),
+				 0);
+		/* Two of them take the 64 KiB that are looked at. */
+		assert_int_equal(image.build_id_len, n == 1 ? 20 : 0);
+		wp_elf_image_clear(&image);
+		test_free(f);
+	}
+}
+
 /* As lld lays them out: readelf -lW of any program of rustc 1.90. */
 static void segments_may_share_a_page_of_the_file(void **state)
 {
@@ -766,6 +795,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers_are_understood),
+		cmocka_unit_test(so_many_bytes_of_notes_are_looked_at),
 		cmocka_unit_test(segments_may_share_a_page_of_the_file),
 		cmocka_unit_test(code_may_be_between_others_in_a_page),
 		cmocka_unit_test(a_writable_mapping_shows_data),
