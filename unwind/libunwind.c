@@ -30,6 +30,8 @@ enum {
 	/* Words that one step may read.  In a malformed file an expression may
 	 * jump backwards for ever. */
 	READS_MAX = 1 << 16,
+	/* Reads of the file for one step of an expression. */
+	READS_PER_WORK = 16,
 };
 
 /* The address at which libunwind reads find_proc_info's table of one entry: not
@@ -113,6 +115,10 @@ static int access_mem(unw_addr_space_t as, unw_word_t avma, unw_word_t *val,
 	if (write)
 		return -UNW_EREADONLYREG;
 	if (++r->nreads > READS_MAX)
+		return -UNW_EINVAL;
+	if (r->nreads % READS_PER_WORK == 0)
+		r->too_slow |= !wp_step_work(step, 1);
+	if (r->too_slow)
 		return -UNW_EINVAL;
 	if (r->has_word && r->word_avma == avma) {
 		*val = r->word;

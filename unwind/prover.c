@@ -15,6 +15,8 @@
 enum {
 	/* Instructions followed for one frame. */
 	BUDGET = 48000,
+	/* Of these, for one step of an expression. */
+	INSNS_PER_WORK = 16,
 	/* Slots of GOTs read for one frame. */
 	READS_MAX = 64,
 	/* Words of the stack looked at, and read at once. */
@@ -420,6 +422,7 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 	uint64_t key = p.pc_avma << 1 | step->is_return;
 	const struct unproven *u;
 	uint64_t code_hash;
+	bool is_proven;
 
 	if (recall(prover, &p, key))
 		return make_step(&p, step, &p.rule, p.return_avma);
@@ -447,7 +450,12 @@ enum wp_step_result wp_prover_step(struct wp_prover *prover,
 			       step_unproven(&p, step, u) :
 			       WP_STEP_TOO_SLOW;
 	}
-	if (search(prover, &p, key, code_hash, &u))
+	if (!wp_step_work(step, BUDGET / INSNS_PER_WORK))
+		return WP_STEP_TOO_SLOW;
+	is_proven = search(prover, &p, key, code_hash, &u);
+	if (step->work)
+		*step->work += p.budget / INSNS_PER_WORK;
+	if (is_proven)
 		return make_step(&p, step, &p.rule, p.return_avma);
 	return u->wanted_fp && !p.has_fp ? WP_STEP_UNKNOWN_REG :
 					   step_unproven(&p, step, u);

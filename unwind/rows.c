@@ -26,6 +26,8 @@ enum {
 	 * cache full, one pc in five would find it taken. */
 	WAYS = 4,
 	CACHE_LINE = 64,
+	/* Bytes of a CFI program that are run for one step of an expression. */
+	INSNS_PER_WORK = 16,
 };
 
 struct entry {
@@ -115,18 +117,30 @@ static bool is_trampoline(struct wp_elf_image *image, uint64_t svma)
 	return wp_arch_is_sigreturn(&at_its_svma, NULL, svma);
 }
 
-/* The rule for the code at SVMA of IMAGE.  Returns 0; -EAGAIN if the file must
- * be indexed first and not MAY_INDEX; -ENOMEM. */
-static int make_rule(struct rows *rows, struct wp_elf_image *image,
-		     uint64_t svma, bool may_index, struct wp_rule *ret)
+/* May STEP's walk run the programs of FDE? */
+static bool may_run(const struct wp_step *step, const struct wp_cfi_fde *fde)
 {
+	size_t len = wp_reader_left(&fde->insns) +
+		     wp_reader_left(&fde->cie.insns);
+
+	return wp_step_work(step, (uint32_t)(len / INSNS_PER_WORK));
+}
+
+/* The rule for the code at SVMA, where STEP is.  Returns 0; -EAGAIN if the file must
+ * be indexed first and the thread is stopped, or the walk has used up its work;
+ * -ENOMEM. */
+static int make_rule(struct rows *rows, const struct wp_step *step,
+		     uint64_t svma, struct wp_rule *ret)
+{
+	struct wp_elf_image *image = step->module->image;
 	struct wp_cfi_table *table = wp_cfi_tables_get(&rows->tables, image);
 	enum wp_step_result end;
 	struct wp_cfi_row row;
 	struct wp_cfi_fde fde;
 	int rc;
 
-	rc = table ? wp_cfi_table_find(table, svma, may_index, &fde) : -ENOMEM;
+	rc = table ? wp_cfi_table_find(table, svma, !step->in_stop, &fde) :
+		     -ENOMEM;
 	if (rc == -ENOMEM || rc == -EAGAIN)
 		return rc;
 	if (rc == -ENOENT || (!rc && fde.section->is_debug)) {
@@ -136,6 +150,8 @@ static int make_rule(struct rows *rows, struct wp_elf_image *image,
 		else if (find_go_rule(image, svma, ret))
 			return 0;
 	}
+	if (!rc && !may_run(step, &fde))
+		return -EAGAIN;
 	if (!rc)
 		rc = wp_cfi_eval(&fde, svma, &row);
 	if (rc) {
@@ -201,22 +217,23 @@ static void grow(struct rows *rows)
 	wp_pages_free(old, size_of(set_bits));
 }
 
-/* Make the rule for the code at SVMA of IMAGE and keep it; errors as of
+/* Make the rule for the code at SVMA, where STEP is, and keep it; errors as of
  * make_rule.
  */
-static int add_rule(struct rows *rows, struct wp_elf_image *image,
-		    uint64_t svma, bool may_index, const struct wp_rule **ret)
+static int add_rule(struct rows *rows, const struct wp_step *step,
+		    uint64_t svma, const struct wp_rule **ret)
 {
+	const struct wp_elf_image *image = step->module->image;
 	struct entry *entry;
 	int rc;
 
 	/* A stop is not to wait for it. */
-	if (may_index)
+	if (!step->in_stop)
 		grow(rows);
 	entry = choose_victim(rows, set_of(rows, image, svma));
 	rows->nused -= entry->image != NULL;
 	entry->image = NULL;
-	rc = make_rule(rows, image, svma, may_index, &entry->rule);
+	rc = make_rule(rows, step, svma, &entry->rule);
 	if (rc)
 		return rc;
 	entry->image = image;
@@ -241,7 +258,7 @@ static enum wp_step_result rows_step(void *self, struct wp_step *step)
 		return wp_rule_execute(rule, step);
 	}
 	rows->stats->cache_misses++;
-	rc = add_rule(rows, image, svma, !step->in_stop, &rule);
+	rc = add_rule(rows, step, svma, &rule);
 	if (!rc)
 		return wp_rule_execute(rule, step);
 	/* -ENOMEM: there may be unwind info. */

@@ -59,8 +59,9 @@ enum wp_unwind_backend {
 
 /* How long a walk may take. */
 enum wp_unwind_pace {
-	/* As long as it takes, up to some hundredths of a second of expressions and tables
-	 * that no program needs: past that it ends with WP_END_TOO_SLOW. */
+	/* As long as it takes, up to some hundredths of a second of expressions, CFI
+	 * programs, proofs and tables that no program needs: past that it ends with
+	 * WP_END_TOO_SLOW. */
 	WP_UNWIND_THOROUGH,
 	/* Microseconds: the thread stays stopped until the walk has ended.  A step that needs
 	 * a search not made before (the proof of a frame without unwind info,

@@ -831,6 +831,40 @@ static void nothing_is_proven_while_the_thread_is_stopped(void **state)
 	fake_close(&elf, &image);
 }
 
+/* A search is made where the walk has the work for a whole one left; it takes what it has
+ * followed. */
+static void a_proof_is_work(void **state)
+{
+	/* push %rbp; mov %rsp,%rbp; nop; pop %rbp; ret */
+	static const uint8_t code[] = {
+		0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3
+	};
+	static const uint64_t words[] = { 0xf };
+	static struct fake_elf elf;
+	enum { WHOLE = 48000 / 16 };
+
+	(void)state;
+	for (uint32_t had = WHOLE - 1; had <= WHOLE; had++) {
+		struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+		struct wp_unwind_stats stats = { 0 };
+		struct wp_prover *prover = wp_prover_new(&stats);
+		uint32_t work = had;
+		struct fixture f;
+
+		assert_non_null(prover);
+		start_in_file(&f, &elf, &image, BY_POINTER, code, sizeof(code),
+			      4, words, 1, true);
+		f.step.work = &work;
+		assert_int_equal(wp_step_guess(prover, &f.step, &f.modules),
+				 had < WHOLE ? WP_STEP_TOO_SLOW : WP_STEP_OK);
+		assert_int_equal(stats.proofs, had == WHOLE);
+		assert_in_range(work, had - (had == WHOLE ? 20 : 0),
+				had - (had == WHOLE));
+		wp_prover_free(prover);
+		fake_close(&elf, &image);
+	}
+}
+
 /* Code of no file from 0x200 on, at which F is then. */
 static void put_code(struct fixture *f, const void *code, size_t len)
 {
@@ -1177,6 +1211,7 @@ int main(void)
 		cmocka_unit_test(the_first_code_of_a_program_has_no_caller),
 		cmocka_unit_test(the_first_code_of_a_program_may_be_long),
 		cmocka_unit_test(nothing_is_proven_while_the_thread_is_stopped),
+		cmocka_unit_test(a_proof_is_work),
 		cmocka_unit_test(
 			code_of_no_file_is_not_followed_while_the_thread_is_stopped),
 	};

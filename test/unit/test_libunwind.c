@@ -425,6 +425,25 @@ static void every_prefix_is_safe(void **state)
 	assert_in_range(nok, 1, FAKE_SIZE - FAKE_EH);
 }
 
+/* Of a pc not met before libunwind reads the file byte by byte. */
+static void reading_the_file_is_work(void **state)
+{
+	static struct fixture f;
+	uint32_t work = 0;
+	uint64_t pc;
+
+	(void)state;
+	pc = fake_add(&f.elf, "zR", "\x0e\x18", 2);
+	start_size(&f, FAKE_SIZE);
+	place(&f, pc + 4);
+	f.step.work = &work;
+	assert_int_equal(step(&f), WP_STEP_TOO_SLOW);
+	work = 100;
+	assert_int_equal(step(&f), WP_STEP_OK);
+	assert_in_range(work, 1, 98);
+	stop(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +460,7 @@ int main(void)
 		cmocka_unit_test(image_without_search_table_is_indexed),
 		cmocka_unit_test(cache_is_counted_and_obeys_generations),
 		cmocka_unit_test(many_pcs_stay_in_the_cache),
+		cmocka_unit_test(reading_the_file_is_work),
 		cmocka_unit_test(every_prefix_is_safe),
 	};
 

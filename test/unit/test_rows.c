@@ -106,8 +106,8 @@ static void rig_small(struct rig *rig)
 }
 
 /* Step from SVMA with register N = 0xa00 + N, sp and rbp in the stack. */
-static enum wp_step_result step_at_pace(struct rig *rig, uint64_t svma,
-					bool in_stop)
+static enum wp_step_result step_with_work(struct rig *rig, uint64_t svma,
+					  bool in_stop, uint32_t *work)
 {
 	rig->regs = (struct wp_regs){ 0 };
 	for (unsigned int i = 0; i < WP_NREGS; i++)
@@ -118,13 +118,49 @@ static enum wp_step_result step_at_pace(struct rig *rig, uint64_t svma,
 	rig->step = (struct wp_step){ .module = &rig->module,
 				      .regs = &rig->regs,
 				      .mem = &rig->mem,
-				      .in_stop = in_stop };
+				      .in_stop = in_stop,
+				      .work = work };
 	return wp_step_rows.step(rig->rows, &rig->step);
+}
+
+static enum wp_step_result step_at_pace(struct rig *rig, uint64_t svma,
+					bool in_stop)
+{
+	return step_with_work(rig, svma, in_stop, NULL);
 }
 
 static enum wp_step_result step_at(struct rig *rig, uint64_t svma)
 {
 	return step_at_pace(rig, svma, false);
+}
+
+/* A step for a pc not met before takes of the walk's work what its program is long. */
+static void a_long_program_is_work(void **state)
+{
+	enum { PAIRS = 800, LEN = 2 * PAIRS };
+	char insns[LEN];
+	uint32_t work = LEN / 16 - 1;
+	struct rig rig;
+
+	(void)state;
+	/* DW_CFA_remember_state; DW_CFA_restore_state. */
+	for (size_t i = 0; i < LEN; i++)
+		insns[i] = i % 2 ? 0x0b : 0x0a;
+	rig_functions(&rig, insns, LEN);
+	for (int in_stop = 0; in_stop < 2; in_stop++)
+		assert_int_equal(step_with_work(&rig, 0x1004, in_stop, &work),
+				 WP_STEP_TOO_SLOW);
+	work = 2 * (LEN / 16);
+	assert_int_equal(step_with_work(&rig, 0x1004, true, &work), WP_STEP_OK);
+	assert_in_range(work, LEN / 16 - 2, LEN / 16);
+	/* It was run for that pc. */
+	work = 0;
+	assert_int_equal(step_with_work(&rig, 0x1004, true, &work), WP_STEP_OK);
+	/* A short one takes next to nothing. */
+	work = 1;
+	assert_int_equal(step_with_work(&rig, 0x1014, false, &work),
+			 WP_STEP_OK);
+	rig_close(&rig);
 }
 
 static void assert_reg(const struct rig *rig, unsigned int reg, uint64_t want)
@@ -747,6 +783,7 @@ int main(void)
 		cmocka_unit_test(a_growing_cache_keeps_its_rules),
 		cmocka_unit_test(a_full_cache_just_misses),
 		cmocka_unit_test(steady_state_allocates_nothing),
+		cmocka_unit_test(a_long_program_is_work),
 		cmocka_unit_test(a_rule_is_small),
 		cmocka_unit_test(every_prefix_is_safe),
 		cmocka_unit_test(every_flipped_byte_is_safe),
