@@ -44,6 +44,13 @@ WP_MUST_CHECK
 int wp_file_servers_read(struct wp_file_servers *servers,
 			 const struct wp_process *process);
 
+/* Is mount MOUNT (fdinfo's "mnt_id") one that TEXT[0..len), of /proc/PID/mountinfo,
+ * has, and no file server's?  False also of one that has no path any more. */
+bool wp_file_servers_lack(const char *text, size_t len, uint64_t mount);
+/* The same of the mount of the open file that FDINFO, relative to PROC_FD, a /proc/PID,
+ * tells of ("fdinfo/3"); what cannot be read is false. */
+bool wp_file_servers_lack_fd(int proc_fd, const char *fdinfo);
+
 /* May the file of MAP, one of MAPS of PROCESS, be opened?  False if its device is
  * one of SERVERS and gave no answer in a third of a second, the first time that it
  * was asked. */

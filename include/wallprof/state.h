@@ -112,11 +112,13 @@ struct wp_thread_state {
  * for any futex, which wp_state_refine_stack refines. */
 struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts);
 
-/* Refine WAIT, if it is of a call that reads or writes any file (WP_WAIT_FILE,
+/* Refine WAIT of call NR, if that reads or writes any file (WP_WAIT_FILE,
  * WP_WAIT_DISK), by the KIND of its descriptor: pipe, socket, tty; timer for a
  * timerfd, signal for a signalfd, poll for sources of events (eventfd, inotify,
- * pidfd, ...).  Any other WAIT is returned as it is. */
-enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind);
+ * pidfd, ...).  Any other WAIT is returned as it is, and that of a sendfile(2) for
+ * the disk that it reads. */
+enum wp_wait wp_state_refine_fd(enum wp_wait wait, long nr,
+				enum wp_fd_kind kind);
 
 /* May a thread that sleeps as FACTS say, or that a signal has stopped, be stopped by
  * ptrace and let go on, and neither its time limit nor anything else start over?

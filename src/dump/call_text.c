@@ -297,6 +297,15 @@ static void move_words(struct wp_call_words *w, uint64_t out)
 	wp_call_say_fd(w, (int)out);
 }
 
+/* Its first descriptor is the one that is written to. */
+static void sendfile_words(struct wp_call_words *w)
+{
+	wp_call_say(w, " ");
+	wp_call_say_fd(w, (int)w->call->args[1]);
+	wp_call_say(w, " to ");
+	wp_call_say_fd(w, (int)w->call->args[0]);
+}
+
 static void flock_words(struct wp_call_words *w)
 {
 	say_object(w);
@@ -363,6 +372,9 @@ static void describe_arguments(struct wp_call_words *w)
 		break;
 	case SYS_tee:
 		move_words(w, w->call->args[1]);
+		break;
+	case SYS_sendfile:
+		sendfile_words(w);
 		break;
 	case SYS_flock:
 		flock_words(w);

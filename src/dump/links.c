@@ -15,6 +15,7 @@
 
 #include "links.h"
 #include "wallprof/clock.h"
+#include "wallprof/file_servers.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
@@ -276,13 +277,19 @@ static int add_both_ends(struct wp_links *links, uint32_t thread, int in,
 	return rc;
 }
 
-static bool is_pipe_or_socket(const struct wp_snapshot_process *process, int fd)
+/* Is PROCESS's descriptor FD a file that is read without waiting for anybody?  A file
+ * server may never answer.  No, if that took too long to know. */
+static bool is_local_file(const struct wp_links *links,
+			  const struct wp_snapshot_process *process, int fd)
 {
-	char link[PATH_MAX];
+	char link[PATH_MAX], fdinfo[32];
 	struct stat st;
 
-	return wp_links_read_fd(process, fd, link, sizeof(link), &st) &&
-	       (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+	snprintf(fdinfo, sizeof(fdinfo), "fdinfo/%d", fd);
+	return wp_clock_ns() < links->deadline_ns &&
+	       wp_links_read_fd(process, fd, link, sizeof(link), &st) &&
+	       S_ISREG(st.st_mode) &&
+	       wp_file_servers_lack_fd(process->process.proc_fd, fdinfo);
 }
 
 static int add_ends(struct wp_links *links, uint32_t thread)
@@ -302,7 +309,7 @@ static int add_ends(struct wp_links *links, uint32_t thread)
 	case SYS_sendfile:
 		/* From Linux 5.12 on what is not a file may be moved to a pipe,
 		 * and is waited for (fs/read_write.c, do_sendfile). */
-		if (is_pipe_or_socket(process, (int)args[1]))
+		if (!is_local_file(links, process, (int)args[1]))
 			return add_both_ends(links, thread, (int)args[1],
 					     (int)args[0]);
 		break;

@@ -15,6 +15,7 @@
 
 #include "text_scan.h"
 #include "wallprof/clock.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
 enum { MOUNTINFO_MAX = 8 << 20, ANSWER_MS = 333 };
@@ -46,12 +47,14 @@ static void skip_word(struct wp_text_scan *c)
 }
 
 /* "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw": is it a
- * file server's?  *RET_DEV: 98:0. */
-static bool parse_line(struct wp_text_scan *c, uint64_t *ret_dev)
+ * file server's?  *RET_ID: 36, *RET_DEV: 98:0. */
+static bool parse_line(struct wp_text_scan *c, uint64_t *ret_id,
+		       uint64_t *ret_dev)
 {
 	uint64_t major_nr, minor_nr;
 	const char *type;
 
+	*ret_id = wp_text_scan_number(c, 10);
 	skip_word(c);
 	skip_word(c);
 	major_nr = wp_text_scan_number(c, 10);
@@ -86,9 +89,9 @@ int wp_file_servers_parse(struct wp_file_servers *servers, const char *text,
 	for (const char *line = text; line < end;) {
 		const char *eol = memchr(line, '\n', (size_t)(end - line));
 		struct wp_text_scan c = { line, eol ? eol : end, false };
-		uint64_t dev;
+		uint64_t id, dev;
 
-		if (parse_line(&c, &dev) && !find(servers, dev)) {
+		if (parse_line(&c, &id, &dev) && !find(servers, dev)) {
 			if (WP_VEC_ROOM(servers->v, servers->len, servers->cap,
 					1))
 				return -ENOMEM;
@@ -111,6 +114,39 @@ int wp_file_servers_read(struct wp_file_servers *servers,
 		rc = wp_file_servers_parse(servers, text.data, text.len);
 	wp_text_clear(&text);
 	return rc;
+}
+
+bool wp_file_servers_lack(const char *text, size_t len, uint64_t mount)
+{
+	const char *end = text + len;
+
+	for (const char *line = text; line < end;) {
+		const char *eol = memchr(line, '\n', (size_t)(end - line));
+		struct wp_text_scan c = { line, eol ? eol : end, false };
+		uint64_t id, dev;
+		bool is_served = parse_line(&c, &id, &dev);
+
+		if (!c.bad && id == mount)
+			return !is_served;
+		line = eol ? eol + 1 : end;
+	}
+	return false;
+}
+
+bool wp_file_servers_lack_fd(int proc_fd, const char *fdinfo)
+{
+	struct wp_text text = WP_TEXT_INIT;
+	char info[4096];
+	ssize_t n = wp_io_read_at(proc_fd, fdinfo, info, sizeof(info));
+	uint64_t mount;
+	bool lack = n > 0 &&
+		    !wp_proc_status_parse(&mount, info, (size_t)n, "mnt_id",
+					  10) &&
+		    !wp_text_read(&text, proc_fd, "mountinfo", MOUNTINFO_MAX) &&
+		    wp_file_servers_lack(text.data, text.len, mount);
+
+	wp_text_clear(&text);
+	return lack;
 }
 
 /* In a child: open and read MAP's file, which may take for ever. */

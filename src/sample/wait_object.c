@@ -38,8 +38,8 @@ static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 		if (fd >= 0 &&
 		    !wp_fdinfo_describe(&target->fdinfo, fd,
 					target->loop->tick_ns, &desc)) {
-			key->wait = (uint8_t)wp_state_refine_fd(key->wait,
-								desc.kind);
+			key->wait = (uint8_t)wp_state_refine_fd(
+				key->wait, facts->syscall_nr, desc.kind);
 			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
 		}
 	} else if (key->wait == WP_WAIT_FUTEX) {

@@ -18,15 +18,14 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 	if (facts->syscall_nr < 0)
 		return WP_WAIT_PAGE_FAULT;
 	info = wp_syscall_find(facts->syscall_nr);
-	wait = wp_state_refine_fd(info ? info->wait : WP_WAIT_SYSCALL,
-				  facts->fd_kind);
+	wait = info ? info->wait : WP_WAIT_SYSCALL;
 	/* D: a wait that no signal ends.  A vfork parent waits so for its
 	 * child; a call on a file, or one that should not sleep at all, waits
 	 * for the disk. */
 	if (facts->state_char == 'D' &&
 	    (wait == WP_WAIT_FILE || wait == WP_WAIT_SYSCALL))
-		return WP_WAIT_DISK;
-	return wait;
+		wait = WP_WAIT_DISK;
+	return wp_state_refine_fd(wait, facts->syscall_nr, facts->fd_kind);
 }
 
 struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts)
@@ -56,10 +55,15 @@ struct wp_thread_state wp_state_classify(const struct wp_thread_facts *facts)
 	return state;
 }
 
-enum wp_wait wp_state_refine_fd(enum wp_wait wait, enum wp_fd_kind kind)
+enum wp_wait wp_state_refine_fd(enum wp_wait wait, long nr,
+				enum wp_fd_kind kind)
 {
 	/* Calls that read or write any kind of file are FILE in the table. */
 	if (wait != WP_WAIT_FILE && wait != WP_WAIT_DISK)
+		return wait;
+	/* Its descriptor is what it writes to, which it waits for in S; others
+	 * wait in D for the lock of a pipe that a splice has. */
+	if (wait == WP_WAIT_DISK && nr == SYS_sendfile)
 		return wait;
 	switch (kind) {
 	case WP_FD_PIPE:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file system whose server never answers, and a process that reads from it.
 
-silent_files.py DIRECTORY mounts it there, in a mount namespace of its own, and
-prints "READING PID" when PID waits for it in read(2).  Of the file "x" it gives
+silent_files.py DIRECTORY [sendfile] mounts it there, in a mount namespace of its own,
+and prints "READING PID" when PID waits for it in read(2), or in a sendfile(2) to a
+socket that a child of PID reads.  Of the file "x" it gives
 a name and a handle (fuse(4), include/uapi/linux/fuse.h), and no answer to
 GETATTR or READ, as a server that has died does.
 """
 import ctypes
 import os
+import socket
 import struct
 import sys
 
@@ -37,8 +39,22 @@ def read_file(directory, server_fd):
     if os.fork() == 0:
         # When the server ends, so does the file system.
         os.close(server_fd)
-        os.read(os.open(os.path.join(directory, "x"), os.O_RDONLY), 100)
+        fd = os.open(os.path.join(directory, "x"), os.O_RDONLY)
+        if sys.argv[2:] == ["sendfile"]:
+            send_file(fd)
+        os.read(fd, 100)
         os._exit(1)
+
+
+def send_file(fd):
+    own, other = socket.socketpair()
+    if os.fork() == 0:
+        own.close()
+        os.close(fd)
+        other.recv(1)
+        os._exit(0)
+    other.close()
+    os.sendfile(own.fileno(), fd, 0, 100)
 
 
 def attr(node, mode):

@@ -2,13 +2,14 @@
 """Calls that wait for either of two descriptors, or for another than their first."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from conftest import run_ns, wait_until, wallprof
+from conftest import ROOT, run_ns, wait_until, wallprof
 
 # A feeder fills a pipe, a mover moves what is in it or in a file to another pipe by
 # the call argv[1] until that is full, and its reader does as argv[2] says.
@@ -80,6 +81,8 @@ def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
         assert f"  in {call} fd " in text, text
         if call in ("splice", "tee"):
             assert text.count("pipe:[") >= 2 and " to fd " in text, text
+        if call == "sendfile":
+            assert re.search(r"in sendfile fd \d+ file /.* to fd \d+ pipe:", text), text
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
@@ -125,6 +128,29 @@ def test_sendfile_waits_for_a_socket(who, status):
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="cannot mount")
+def test_sendfile_waits_for_a_file_server(tmp_path):
+    """That does not answer; the reader of the socket that is written to waits, too."""
+    server = subprocess.Popen(["/usr/bin/python3", ROOT / "test" / "e2e" /
+                               "silent_files.py", tmp_path, "sendfile"],
+                              stdout=subprocess.PIPE, text=True,
+                              start_new_session=True)
+    try:
+        said = server.stdout.readline().split()
+        if not said:
+            pytest.skip("cannot mount")
+        pid = int(said[1])
+        wait_until(lambda: is_blocked(pid, NUMBERS["sendfile"]))
+        run = wallprof("check", pid, "-i", "300ms").check(0)
+        assert run.out.startswith("healthy"), run.out
+        text = wallprof("dump", pid, "-q").out
+        assert re.search(r"  in sendfile fd \d+ file .*/x to fd \d+ unix ", text), text
+        assert "stuck" not in text and "waits for" not in text, text
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 # Reads a pipe of which it has both ends.

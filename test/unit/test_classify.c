@@ -33,6 +33,10 @@ static void letters_and_calls_make_states(void **state)
 		{ 'D', false, SYS_read, 0, WP_STATE_WAITING, WP_WAIT_DISK },
 		{ 'S', false, SYS_read, WP_FD_PIPE, WP_STATE_WAITING,
 		  WP_WAIT_PIPE },
+		{ 'D', false, SYS_read, WP_FD_PIPE, WP_STATE_WAITING,
+		  WP_WAIT_PIPE },
+		{ 'D', false, SYS_sendfile, WP_FD_PIPE, WP_STATE_WAITING,
+		  WP_WAIT_DISK },
 		{ 'D', false, SYS_clone, 0, WP_STATE_WAITING, WP_WAIT_CHILD },
 		{ 'S', false, SYS_getpid, 0, WP_STATE_WAITING,
 		  WP_WAIT_SYSCALL },
@@ -79,14 +83,24 @@ static void a_read_waits_for_what_is_behind_it(void **state)
 	};
 
 	(void)state;
-	for (int kind = 0; kind < WP_NFD_KINDS; kind++) {
+	for (int at = 0; at < WP_NFD_KINDS; at++) {
+		enum wp_fd_kind kind = (enum wp_fd_kind)at;
+
 		assert_int_equal(
-			wp_state_refine_fd(WP_WAIT_FILE, (enum wp_fd_kind)kind),
+			wp_state_refine_fd(WP_WAIT_FILE, SYS_read, kind),
 			want[kind]);
+		/* In D state: for a pipe's lock, which a splice(2) has. */
+		assert_int_equal(
+			wp_state_refine_fd(WP_WAIT_DISK, SYS_read, kind),
+			want[kind] == WP_WAIT_FILE ? WP_WAIT_DISK : want[kind]);
 		/* A call that says what it waits for is not overruled. */
 		assert_int_equal(
-			wp_state_refine_fd(WP_WAIT_LOCK, (enum wp_fd_kind)kind),
+			wp_state_refine_fd(WP_WAIT_LOCK, SYS_read, kind),
 			WP_WAIT_LOCK);
+		/* D: sendfile(2) waits for the file that it reads. */
+		assert_int_equal(
+			wp_state_refine_fd(WP_WAIT_DISK, SYS_sendfile, kind),
+			WP_WAIT_DISK);
 	}
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -61,6 +62,47 @@ static void types_tell_who_asks_a_server(void **state)
 	assert_int_equal(servers.v[2].dev, makedev(0, 53));
 	assert_int_equal(servers.v[3].dev, makedev(0, 55));
 	assert_int_equal(servers.v[4].dev, makedev(259, 1048575));
+}
+
+static void a_mount_is_known_to_be_no_servers(void **state)
+{
+	static const char text[] =
+		"22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+		"nonsense\n"
+		"36 35 98:0 / /b rw master:1 - ext3 /dev/r rw\n"
+		"37 35 0:50 / /m rw - fuse.sshfs host:/ rw\n"
+		"3";
+	static const struct {
+		uint64_t mount;
+		bool lack;
+	} rows[] = { { 22, true },  { 36, true },  { 37, false },
+		     { 35, false }, { 50, false }, { 3, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(
+			wp_file_servers_lack(text, strlen(text), rows[i].mount),
+			rows[i].lack);
+}
+
+/* The program's own file, and a pipe, which is on no mount that has a path. */
+static void an_open_file_leads_to_its_mount(void **state)
+{
+	int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), pipes[2];
+	char name[32];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	assert_true(wp_file_servers_lack_fd(proc_fd, name));
+	snprintf(name, sizeof(name), "fdinfo/%d", pipes[0]);
+	assert_false(wp_file_servers_lack_fd(proc_fd, name));
+	close(fd);
+	assert_false(wp_file_servers_lack_fd(proc_fd, "fdinfo/987654"));
+	close(pipes[0]);
+	close(pipes[1]);
+	close(proc_fd);
 }
 
 static void a_device_is_listed_once(void **state)
@@ -207,6 +249,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(types_tell_who_asks_a_server),
+		TEST(a_mount_is_known_to_be_no_servers),
+		TEST(an_open_file_leads_to_its_mount),
 		TEST(a_device_is_listed_once),
 		TEST(lines_that_lie_are_passed_over),
 		TEST(mounts_are_read),
