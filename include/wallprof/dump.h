@@ -207,6 +207,8 @@ struct wp_dump_process {
 	/* One for SIGALRM, by which alarm(2) ends any call after a time, or for the
 	 * signal of a timer that it has (timer_create(2)). */
 	bool catches_alarm;
+	/* One for SIGCHLD. */
+	bool catches_child;
 	/* One for another signal than SIGINT. */
 	bool catches_more;
 	/* Set by wp_graph_build: all of its threads are stuck. */

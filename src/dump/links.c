@@ -326,7 +326,7 @@ static int add_ends(struct wp_links *links, uint32_t thread)
 	return 0;
 }
 
-static int add_links(struct wp_links *links, uint32_t thread)
+static int add_call_links(struct wp_links *links, uint32_t thread)
 {
 	const struct wp_dump_thread *t = wp_links_thread(links, thread);
 	int rc;
@@ -346,6 +346,13 @@ static int add_links(struct wp_links *links, uint32_t thread)
 		return wp_links_add_child(links, thread);
 	rc = add_ends(links, thread);
 	return rc == -ENOENT ? 0 : rc;
+}
+
+static int add_links(struct wp_links *links, uint32_t thread)
+{
+	int rc = add_call_links(links, thread);
+
+	return rc ? rc : wp_links_add_sigchld(links, thread);
 }
 
 static bool can_end(const struct wp_links *links, const struct wp_links_wait *w,
@@ -393,6 +400,8 @@ static int add_holders(struct wp_links *links,
 		    dump->nedges == nedges)
 			rc = wp_links_add_lock_taker(links, w->thread,
 						     w->taker);
+		if (!rc)
+			rc = wp_links_add_sigchld(links, w->thread);
 	}
 	return rc;
 }

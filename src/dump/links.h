@@ -101,6 +101,11 @@ bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
 WP_MUST_CHECK
 int wp_links_add_child(struct wp_links *links, uint32_t thread);
 
+/* Add edges from THREAD, whose other edges are there, to the children whose SIGCHLD may
+ * end its wait as well, if it has any edge and a handler for that.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_links_add_sigchld(struct wp_links *links, uint32_t thread);
+
 /* links_file_lock.c: add the edges of THREAD's wait for a file lock, or a wait
  * for it.  0 or -ENOMEM. */
 WP_MUST_CHECK

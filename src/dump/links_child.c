@@ -13,6 +13,7 @@
 #include "wallprof/access.h"
 #include "wallprof/children.h"
 #include "wallprof/clock.h"
+#include "wallprof/procfs.h"
 #include "wallprof/syscall_nr.h"
 #include "wallprof/vec.h"
 
@@ -186,4 +187,31 @@ int wp_links_add_child(struct wp_links *links, uint32_t thread)
 	return pid ? wp_links_add_edge(links, WP_EDGE_CHILD, thread, pid,
 				       "child") :
 		     0;
+}
+
+/* Has child PID, which may wait to be reaped, sent its last SIGCHLD? */
+static bool has_ended(pid_t pid)
+{
+	struct wp_proc_stat stat;
+
+	return wp_proc_stat_read(&stat, pid) || wp_proc_stat_has_ended(&stat);
+}
+
+int wp_links_add_sigchld(struct wp_links *links, uint32_t thread)
+{
+	struct wp_snapshot_process *process = wp_links_process(links, thread);
+	const struct wp_dump *dump = &links->snapshot->dump;
+	const struct wp_ns_tids *children = &process->children;
+	int rc = 0;
+
+	if (!dump->processes[dump->threads[thread].process].catches_child ||
+	    !dump->nedges || dump->edges[dump->nedges - 1].from != thread)
+		return 0;
+	rc = wp_pid_namespace_children(process, links->round_ns);
+	for (size_t i = 0; i < children->len && !rc; i++)
+		if (!has_ended(children->v[i].tid))
+			rc = wp_links_add_edge(links, WP_EDGE_CHILD, thread,
+					       children->v[i].tid,
+					       "child, by SIGCHLD");
+	return rc;
 }

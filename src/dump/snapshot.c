@@ -297,6 +297,7 @@ static void describe_process(struct wp_dump *dump, struct wp_dump_process *p,
 	caught = caught_signals(process);
 	p->catches_signals = caught;
 	p->catches_alarm = (caught & timer_signals(process)) != 0;
+	p->catches_child = caught >> (SIGCHLD - 1) & 1;
 	p->catches_more = caught & ~(UINT64_C(1) << (SIGINT - 1));
 	p->pause_ns = counters->pause_total_ns;
 	p->nstopped = (uint32_t)counters->stopped;

@@ -79,8 +79,9 @@ os.read(up[0], 1)
 def check_blocked(program, argument, nready, calls, status):
     """What `check` ends with for PROGRAM, which says READY NREADY times, once it waits in
     one of CALLS, numbers on x86-64 and aarch64."""
-    proc = subprocess.Popen([sys.executable, "-c", program, str(argument)], text=True,
-                            stdout=subprocess.PIPE, start_new_session=True)
+    arguments = argument if isinstance(argument, tuple) else (argument,)
+    proc = subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)],
+                            text=True, stdout=subprocess.PIPE, start_new_session=True)
     try:
         for _ in range(nready):
             assert proc.stdout.readline() == "READY\n"
@@ -96,6 +97,46 @@ def check_blocked(program, argument, nready, calls, status):
 def test_an_alarm_may_end_a_read(caught, status):
     """Who else has the pipe does not matter; other signals come from others."""
     check_blocked(ANSWERS, int(caught), 1, (0, 63), status)
+
+
+# A process reads what only its first child could write, which reads what the process
+# could; a second child sleeps, reads with the first, or has ended.  The process has a
+# handler for argv[1]; argv[2] is what the second child does.
+CHILD_ANSWERS = r"""
+import os, signal, sys, time
+down, up = os.pipe(), os.pipe()
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+def child(does):
+    pid = os.fork()
+    if pid == 0:
+        os.close(down[1])
+        os.close(up[0])
+        if does == "sleeps":
+            os.close(up[1])
+            time.sleep(3600)
+        if does == "reads":
+            os.read(down[0], 1)
+        os._exit(0)
+    return pid
+child("reads")
+other = child(sys.argv[2])
+if sys.argv[2] == "ends":
+    os.waitid(os.P_PID, other, os.WEXITED | os.WNOWAIT)
+os.close(down[0])
+os.close(up[1])
+signal.signal(int(sys.argv[1]), lambda *args: None)
+signal.siginterrupt(int(sys.argv[1]), True)
+print("READY", flush=True)
+os.read(up[0], 1)
+"""
+
+
+@pytest.mark.parametrize("caught, other, status", [
+    (signal.SIGCHLD, "sleeps", 0), (signal.SIGTERM, "sleeps", 3),
+    (signal.SIGCHLD, "reads", 3), (signal.SIGCHLD, "ends", 3)])
+def test_a_child_may_end_a_read(caught, other, status):
+    """By SIGCHLD, if that is caught and the child may end."""
+    check_blocked(CHILD_ANSWERS, (int(caught), other), 1, (0, 63), status)
 
 
 # The same with a timer of argv[1]'s signal, which is caught; of another, if argv[1] is
