@@ -70,10 +70,8 @@ struct wp_fd_holders {
 
 /* Replace HOLDERS by the descriptors of all processes that refer to any of
  * OBJECTS[0..n), at most MAX, searching until DEADLINE_NS of CLOCK_MONOTONIC at
- * the latest.  Costs about 5 us for each descriptor of the machine.  Of the
- * threads of a process only one descriptor table is read (unshare(2),
- * CLONE_FILES): the thread group leader's, or if that is empty, as that of one that
- * has exited, the first other one that is not.
+ * the latest.  Costs about 5 us for each descriptor of the machine, and 1 us for
+ * each thread, which may have descriptors of its own (unshare(2), CLONE_FILES).
  *
  * Returns 0 or -ENOMEM; -ENOTSUP when there is no /proc.
  */

@@ -9,13 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "links.h"
 #include "wallprof/clock.h"
-#include "wallprof/file_servers.h"
 #include "wallprof/procfs.h"
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
@@ -181,57 +177,6 @@ static bool find_other_end(struct wp_links *links, uint32_t thread, int fd,
 	return true;
 }
 
-static bool is_write(long nr)
-{
-	switch (nr) {
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwrite64:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_sendfile:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* May PROCESS write to its descriptor FD?  Not if that cannot be read. */
-static bool is_writable(const struct wp_snapshot_process *process, int fd)
-{
-	bool reads, writes;
-	char path[64], text[4096];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	n = wp_io_read_at(process->process.proc_fd, path, text, sizeof(text));
-	return n > 0 &&
-	       !wp_fd_holders_parse_flags(&reads, &writes, text, (size_t)n) &&
-	       writes;
-}
-
-/* May a call that waits on PROCESS's socket FD, to read or to write, end by a time
- * limit (SO_RCVTIMEO, SO_SNDTIMEO)?  Also if that cannot be known: it takes ptrace's
- * right, and Linux 5.6. */
-static bool has_time_limit(const struct wp_snapshot_process *process, int fd,
-			   bool reads)
-{
-	struct timeval limit = { 0 };
-	socklen_t len = sizeof(limit);
-	int own = (int)syscall(SYS_pidfd_getfd, process->process.pidfd, fd, 0);
-	bool is_known = own >= 0 &&
-			!getsockopt(own, SOL_SOCKET,
-				    reads ? SO_RCVTIMEO : SO_SNDTIMEO, &limit,
-				    &len);
-
-	if (own >= 0)
-		close(own);
-	return !is_known || limit.tv_sec || limit.tv_usec;
-}
-
 /* Is LINK that of a FIFO with a name?  Whoever finds the name may open it at any time. */
 static bool has_name(const char *link)
 {
@@ -250,13 +195,15 @@ static int add_other_end(struct wp_links *links, uint32_t thread, int fd,
 	bool is_socket;
 	struct stat st;
 
-	if (!find_other_end(links, thread, fd, link, sizeof(link), &st,
+	if (wp_links_has_own_files(links, thread) ||
+	    !find_other_end(links, thread, fd, link, sizeof(link), &st,
 			    &is_socket))
 		return -ENOENT;
 	wait.kind = is_socket ? WP_EDGE_SOCKET : WP_EDGE_PIPE;
 	wait.wants_writer = is_socket || wants_writer;
 	if (is_socket &&
-	    has_time_limit(wp_links_process(links, thread), fd, wants_writer))
+	    wp_links_has_time_limit(wp_links_process(links, thread), fd,
+				    wants_writer))
 		wp_links_thread(links, thread)->call.timed = true;
 	if (has_name(link))
 		wp_links_thread(links, thread)->open_ended = true;
@@ -277,29 +224,11 @@ static int add_both_ends(struct wp_links *links, uint32_t thread, int in,
 	return rc;
 }
 
-/* Is PROCESS's descriptor FD a file that is read without waiting for anybody?  A file
- * server may never answer.  No, if that took too long to know. */
-static bool is_local_file(const struct wp_links *links,
-			  const struct wp_snapshot_process *process, int fd)
-{
-	char link[PATH_MAX], fdinfo[32];
-	struct stat st;
-
-	snprintf(fdinfo, sizeof(fdinfo), "fdinfo/%d", fd);
-	return wp_clock_ns() < links->deadline_ns &&
-	       wp_links_read_fd(process, fd, link, sizeof(link), &st) &&
-	       S_ISREG(st.st_mode) &&
-	       wp_file_servers_lack_fd(process->process.proc_fd, fdinfo);
-}
-
 static int add_ends(struct wp_links *links, uint32_t thread)
 {
-	const struct wp_snapshot_process *process = wp_links_process(links,
-								     thread);
 	const struct wp_dump_thread *t = wp_links_thread(links, thread);
 	const struct wp_syscall_info *info = wp_syscall_find(t->call.nr);
 	const uint64_t *args = t->call.args;
-	bool writes = is_write(t->call.nr);
 
 	switch (t->call.nr) {
 	case SYS_splice:
@@ -309,20 +238,15 @@ static int add_ends(struct wp_links *links, uint32_t thread)
 	case SYS_sendfile:
 		/* From Linux 5.12 on what is not a file may be moved to a pipe,
 		 * and is waited for (fs/read_write.c, do_sendfile). */
-		if (!is_local_file(links, process, (int)args[1]))
+		if (!wp_links_is_local_file(links, thread, (int)args[1]))
 			return add_both_ends(links, thread, (int)args[1],
 					     (int)args[0]);
-		break;
-	case SYS_vmsplice:
-		/* fs/splice.c, vmsplice_type: a descriptor that may be written
-		 * to is written to. */
-		writes = is_writable(process, (int)args[0]);
 		break;
 	}
 	if ((t->wait == WP_WAIT_PIPE || t->wait == WP_WAIT_SOCKET) && info &&
 	    info->fd_arg >= 0)
 		return add_other_end(links, thread, (int)args[info->fd_arg],
-				     !writes);
+				     !wp_links_writes(links, thread));
 	return 0;
 }
 
@@ -336,6 +260,8 @@ static int add_call_links(struct wp_links *links, uint32_t thread)
 	switch (t->call.nr) {
 	case SYS_flock:
 	case SYS_fcntl:
+		if (wp_links_has_own_files(links, thread))
+			return 0;
 		return wp_links_add_file_lock(links, thread);
 	case SYS_vfork:
 	case SYS_clone:

@@ -97,6 +97,21 @@ int wp_links_add_wait(struct wp_links *links, const struct wp_links_wait *wait,
 bool wp_links_read_fd(const struct wp_snapshot_process *process, int fd,
 		      char *link, size_t size, struct stat *ret_st);
 
+/* links_calls.c: does THREAD's call write to its descriptor, not read? */
+bool wp_links_writes(const struct wp_links *links, uint32_t thread);
+/* May a call that waits on PROCESS's socket FD, to read or to write, end by a time
+ * limit (SO_RCVTIMEO, SO_SNDTIMEO)?  Also if that cannot be known: it takes ptrace's
+ * right, and Linux 5.6. */
+bool wp_links_has_time_limit(const struct wp_snapshot_process *process, int fd,
+			     bool reads);
+/* Has THREAD descriptors of its own (unshare(2), CLONE_FILES)?  Which object its
+ * descriptor is is not read then, and it is marked as one whose wait others may end. */
+bool wp_links_has_own_files(struct wp_links *links, uint32_t thread);
+/* Is THREAD's descriptor FD a file that is read without waiting for anybody?  A file
+ * server may never answer.  No, if that took too long to know. */
+bool wp_links_is_local_file(const struct wp_links *links, uint32_t thread,
+			    int fd);
+
 /* links_child.c: add the edges of THREAD's wait for a child.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_links_add_child(struct wp_links *links, uint32_t thread);

@@ -14,6 +14,7 @@
 
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/kcmp.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
@@ -172,9 +173,11 @@ static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 	return rc;
 }
 
-/* A leader that has exited has no descriptors any more, its threads go on to have
- * them: read those of the first that has any. */
-static int scan_threads(struct job *job, pid_t pid, int proc_fd)
+/* A thread may have descriptors of its own (unshare(2), CLONE_FILES): read those of the
+ * threads of process PID that has another table than FIRST, which was read.  A leader
+ * that has exited has none any more, its threads go on to have them: with FIRST 0, the
+ * first that has any is the one to compare with. */
+static int scan_threads(struct job *job, pid_t pid, int proc_fd, pid_t first)
 {
 	int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -184,17 +187,20 @@ static int scan_threads(struct job *job, pid_t pid, int proc_fd)
 
 	if (!dir && fd >= 0)
 		close(fd);
-	while (dir && !rc && !n && !is_over(job) && (entry = readdir(dir))) {
-		int tid = (int)strtol(entry->d_name, NULL, 10);
-		int task = tid > 0 && tid != pid ?
-				   openat(fd, entry->d_name,
-					  O_RDONLY | O_DIRECTORY | O_CLOEXEC) :
-				   -1;
+	while (dir && !rc && !is_over(job) && (entry = readdir(dir))) {
+		int tid = (int)strtol(entry->d_name, NULL, 10), task;
 
+		if (tid <= 0 || tid == pid ||
+		    (first && !wp_kcmp_files_differ(first, tid)))
+			continue;
+		task = openat(fd, entry->d_name,
+			      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (task < 0)
 			continue;
 		rc = scan_fds(job, pid, task, &n);
 		close(task);
+		if (n && !first)
+			first = tid;
 	}
 	if (dir)
 		closedir(dir);
@@ -207,9 +213,9 @@ static int scan_process(struct job *job, pid_t pid, int proc_fd)
 	size_t n;
 	int rc = scan_fds(job, pid, proc_fd, &n);
 
-	return rc || n || job->holders->ndenied != denied ?
+	return rc || job->holders->ndenied != denied ?
 		       rc :
-		       scan_threads(job, pid, proc_fd);
+		       scan_threads(job, pid, proc_fd, n ? pid : 0);
 }
 
 int wp_fd_holders_find(struct wp_fd_holders *holders,

@@ -310,3 +310,47 @@ def test_a_pipe_in_a_session_without_leader(tmp_path, script, status):
         finally:
             os.kill(pid, signal.SIGKILL)
             os.close(ends[1])
+
+
+# Reads a pipe whose writing end another process has, in a thread with descriptors of its
+# own, or in all of them; the first thread of that process waits for the reader.
+OWN_DESCRIPTORS = """
+import ctypes, os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+CLONE_FILES = 0x400
+libc = ctypes.CDLL(None)
+ends, down = os.pipe(), os.pipe()
+def keep(ready):
+    if libc.unshare(CLONE_FILES):
+        sys.exit("cannot unshare")
+    ready.set()
+    libc.sleep(3600)
+if os.fork() == 0:
+    os.close(down[1])
+    if sys.argv[1] == "thread":
+        ready = threading.Event()
+        threading.Thread(target=keep, args=(ready,)).start()
+        ready.wait()
+        os.close(ends[0])
+        os.close(ends[1])
+    os.write(1, b"READY\\n")
+    libc.read(down[0], ctypes.create_string_buffer(1), 1)
+os.close(down[0])
+libc.read(ends[0], ctypes.create_string_buffer(1), 1)
+"""
+
+
+@pytest.mark.parametrize("where, status", [("thread", 0), ("all", 3)])
+def test_a_thread_may_have_descriptors_of_its_own(where, status):
+    """By which it may write to the pipe that its process has closed."""
+    proc = subprocess.Popen([sys.executable, "-c", OWN_DESCRIPTORS, where],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        assert proc.stdout.readline() == "READY\n"
+        wait_until(lambda: is_blocked(proc.pid, (0, 63)))
+        run = wallprof("check", proc.pid, "-i", "300ms").check(status)
+        assert not status or run.out.startswith("deadlock: "), run.out
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()

@@ -582,6 +582,63 @@ static void what_a_process_without_its_leader_holds_is_found(void **state)
 	wp_fd_holders_clear(&peers);
 }
 
+static int *pipes_of_child;
+
+static void *keep_own_descriptors(void *told)
+{
+	if (unshare(CLONE_FILES))
+		_exit(1);
+	close(pipes_of_child[0]);
+	(void)!write(*(int *)told, "x", 1);
+	return pause_for_ever(NULL);
+}
+
+/* A child whose first thread has closed the pipe that another one still has. */
+static void what_a_thread_has_of_its_own_is_found(void **state)
+{
+	struct wp_fd_holders peers = WP_FD_HOLDERS_INIT;
+	struct wp_fd_object object;
+	pid_t parent = getpid(), child;
+	int pipes[2], told[2], done[2];
+	pthread_t thread;
+	char link[64], byte;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(done), 0);
+	link_of(pipes[0], link, sizeof(link));
+	object = (struct wp_fd_object){ .link = link };
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pipes_of_child = pipes;
+		if (getppid() != parent ||
+		    pthread_create(&thread, NULL, keep_own_descriptors,
+				   &told[1]) ||
+		    read(told[0], &byte, 1) != 1)
+			_exit(1);
+		close(pipes[0]);
+		close(pipes[1]);
+		(void)!write(done[1], "y", 1);
+		pause_for_ever(NULL);
+	}
+	close(pipes[1]);
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	assert_int_equal(wp_fd_holders_find(&peers, &object, 1, MANY, FOREVER),
+			 0);
+	assert_int_equal(peers.len, 2);
+	assert_true(has(&peers, 0, getpid(), pipes[0], true, false));
+	assert_true(has(&peers, 0, child, pipes[1], false, true));
+	end(child);
+	close(pipes[0]);
+	close(told[0]);
+	close(told[1]);
+	close(done[0]);
+	close(done[1]);
+	wp_fd_holders_clear(&peers);
+}
+
 static void bounds_end_a_scan_and_it_says_so(void **state)
 {
 	struct wp_fd_holders peers = WP_FD_HOLDERS_INIT;
@@ -814,6 +871,7 @@ int main(void)
 		cmocka_unit_test(holders_of_pipes_and_fifos_are_found),
 		cmocka_unit_test(
 			what_a_process_without_its_leader_holds_is_found),
+		cmocka_unit_test(what_a_thread_has_of_its_own_is_found),
 		cmocka_unit_test(bounds_end_a_scan_and_it_says_so),
 		cmocka_unit_test(ends_of_unix_sockets_lead_to_each_other),
 		cmocka_unit_test(
