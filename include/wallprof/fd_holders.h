@@ -14,6 +14,7 @@
 
 #include "wallprof/err.h"
 #include "wallprof/file_lock.h"
+#include "wallprof/process.h"
 
 /* An open file whose holders are looked for. */
 struct wp_fd_object {
@@ -41,7 +42,8 @@ struct wp_fd_holder {
 	bool blocks;
 };
 
-/* A process, no kernel thread, whose /proc/PID/fd may not be read. */
+/* A process, no kernel thread, of which it is not known what it has: /proc/PID/fd may not
+ * be read, or descriptors were sent to a socket of it and are not received yet. */
 struct wp_fd_denied {
 	/* 0: one or more that /proc hides. */
 	pid_t pid;
@@ -59,6 +61,9 @@ struct wp_fd_holders {
 	struct wp_fd_denied *denied;
 	size_t ndenied;
 	size_t cap_denied;
+	/* The processes that have an io_uring, which may write for them to what they
+	 * have open, in the order of /proc; owned. */
+	struct wp_tids rings;
 	/* The search ended at the deadline or at MAX results. */
 	bool cut;
 };

@@ -317,7 +317,10 @@ static int add_holders(struct wp_links *links,
 
 		if (wp_links_is_full(links, w->thread))
 			continue;
-		if (holders->cut || wp_links_may_be_denied(links, w, holders))
+		if (holders->cut || wp_links_may_be_denied(links, w, holders) ||
+		    (w->kind != WP_EDGE_FILE_LOCK &&
+		     (wp_links_may_be_in_ring(links, w, holders) ||
+		      wp_links_may_be_outside(links, w))))
 			dump->threads[w->thread].open_ended = true;
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))

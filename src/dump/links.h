@@ -145,5 +145,14 @@ bool wp_links_is_same_file(const struct wp_links *links,
 bool wp_links_may_be_denied(const struct wp_links *links,
 			    const struct wp_links_wait *wait,
 			    const struct wp_fd_holders *holders);
+/* Has the process of WAIT's thread, or one that has what that waits for, an io_uring, by
+ * which the kernel may write or read for it? */
+bool wp_links_may_be_in_ring(const struct wp_links *links,
+			     const struct wp_links_wait *wait,
+			     const struct wp_fd_holders *holders);
+/* May a process outside of wallprof's PID namespace, which no /proc here shows, have what
+ * WAIT waits for? */
+bool wp_links_may_be_outside(const struct wp_links *links,
+			     const struct wp_links_wait *wait);
 
 #endif

@@ -9,18 +9,24 @@
  *    the pipe between its children), or below that one.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "links.h"
+#include "wallprof/clock.h"
 #include "wallprof/procfs.h"
 
 enum {
 	/* Ancestors that are asked: a shell in a script in a job of a CI has ten. */
 	ANCESTORS_MAX = 64,
 };
+
+/* Of a process's start, in clock ticks, and of an inode's times. */
+#define COARSE_NS (20 * WP_NS_PER_MS)
 
 /* What DIR, a /proc/PID/fd, has: 0 none, 1 one that is OWN or OTHER, -1 not known,
  * as of a process that has ended. */
@@ -185,4 +191,92 @@ bool wp_links_may_be_denied(const struct wp_links *links,
 		    may_descend(&holders->denied[i], &line, holders))
 			return true;
 	return false;
+}
+
+static bool is_among(const struct wp_tids *pids, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < pids->len && pids->v[i] != pid)
+		i++;
+	return i < pids->len;
+}
+
+bool wp_links_may_be_in_ring(const struct wp_links *links,
+			     const struct wp_links_wait *wait,
+			     const struct wp_fd_holders *holders)
+{
+	if (is_among(&holders->rings,
+		     wp_links_process(links, wait->thread)->process.pid))
+		return true;
+	for (size_t i = 0; i < holders->len; i++)
+		if (holders->v[i].object == wait->object &&
+		    is_among(&holders->rings, holders->v[i].pid))
+			return true;
+	return false;
+}
+
+/* Has this process a PID namespace of its own?  The first has a fixed number
+ * (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
+static bool has_outside(void)
+{
+	struct stat st;
+
+	return !wp_io_stat_open(AT_FDCWD, "/proc/self/ns/pid", &st) &&
+	       st.st_ino != 0xEFFFFFFC;
+}
+
+/* When a process that started START_TIME clock ticks after boot did, by CLOCK_REALTIME. */
+static int64_t real_ns(uint64_t start_time)
+{
+	struct timespec real, boot;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (real.tv_sec - boot.tv_sec) * (int64_t)WP_NS_PER_S +
+	       real.tv_nsec - boot.tv_nsec +
+	       (int64_t)(start_time * WP_NS_PER_S /
+			 (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* When PROCESS's pipe FD was made, by CLOCK_REALTIME; 0: not known, as of one whose times
+ * its use has changed, which newer kernels do not, or of a socket, which has none. */
+static int64_t made_ns(const struct wp_snapshot_process *process, int fd)
+{
+	struct statx st = { 0 };
+	char name[32];
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	if (statx(process->process.proc_fd, name, AT_STATX_DONT_SYNC,
+		  STATX_ATIME | STATX_MTIME, &st) ||
+	    st.stx_atime.tv_sec != st.stx_mtime.tv_sec ||
+	    st.stx_atime.tv_nsec != st.stx_mtime.tv_nsec)
+		return 0;
+	return st.stx_mtime.tv_sec * (int64_t)WP_NS_PER_S +
+	       st.stx_mtime.tv_nsec;
+}
+
+/* What processes of a PID namespace have from outside came in with the first of their
+ * ancestors there: what is older than that, or if that is not known, what all of them
+ * have. */
+bool wp_links_may_be_outside(const struct wp_links *links,
+			     const struct wp_links_wait *wait)
+{
+	const struct wp_snapshot_process *p = wp_links_process(links,
+							       wait->thread);
+	char own[PATH_MAX] = "";
+	struct wp_proc_stat first;
+	int64_t made;
+	struct line line;
+	struct stat st;
+
+	if (!has_outside())
+		return false;
+	(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
+	find_ancestors(&line, p->process.pid, own,
+		       links->objects[wait->object].link);
+	made = made_ns(p, wait->fd);
+	if (made && line.n && !wp_proc_stat_read(&first, line.pid[line.n - 1]))
+		return made < real_ns(first.start_time) + (int64_t)COARSE_NS;
+	return line.lacking == line.n;
 }

@@ -86,6 +86,67 @@ static int add_holder(struct job *job, size_t object, pid_t pid, int proc_fd,
 	return 0;
 }
 
+/* What process PID at PROC_FD, or -1: one that is hidden, has open is not known. */
+static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd)
+{
+	struct wp_fd_denied denied = { .start_time = UINT64_MAX };
+	struct wp_proc_stat stat;
+	char text[4096];
+	ssize_t n;
+
+	/* It may have many sockets that descriptors were sent to. */
+	if (pid && holders->ndenied &&
+	    holders->denied[holders->ndenied - 1].pid == pid)
+		return 0;
+	n = proc_fd < 0 ? -1 :
+			  wp_io_read_at(proc_fd, "stat", text, sizeof(text));
+	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n)) {
+		if (stat.kernel_thread)
+			return 0;
+		denied = (struct wp_fd_denied){ pid, stat.ppid,
+						stat.start_time };
+	}
+	if (WP_VEC_ROOM(holders->denied, holders->ndenied, holders->cap_denied,
+			1))
+		return -ENOMEM;
+	holders->denied[holders->ndenied++] = denied;
+	return 0;
+}
+
+/* Has the receive queue of socket NAME of the process at PROC_FD descriptors in it
+ * (SCM_RIGHTS; fdinfo since Linux 5.6)? */
+static bool has_sent_fds(int proc_fd, const char *name)
+{
+	char path[64], text[4096];
+	uint64_t nsent;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "fdinfo/%s", name);
+	n = wp_io_read_at(proc_fd, path, text, sizeof(text));
+	return n > 0 &&
+	       !wp_proc_status_parse(&nsent, text, (size_t)n, "scm_fds", 10) &&
+	       nsent;
+}
+
+/* What process PID has besides its descriptors, by its descriptor NAME, which reads
+ * LINK. */
+static int check_hidden(struct job *job, pid_t pid, int proc_fd,
+			const char *link, const char *name)
+{
+	struct wp_fd_holders *holders = job->holders;
+	struct wp_tids *rings = &holders->rings;
+
+	if (!strncmp(link, "socket:", 7) && has_sent_fds(proc_fd, name))
+		return deny(holders, pid, proc_fd);
+	if (strcmp(link, "anon_inode:[io_uring]") != 0 ||
+	    (rings->len && rings->v[rings->len - 1] == pid))
+		return 0;
+	if (WP_VEC_ROOM(rings->v, rings->len, rings->cap, 1))
+		return -ENOMEM;
+	rings->v[rings->len++] = pid;
+	return 0;
+}
+
 static int check_fd(struct job *job, pid_t pid, int proc_fd, int fd_dir,
 		    const char *name)
 {
@@ -96,6 +157,7 @@ static int check_fd(struct job *job, pid_t pid, int proc_fd, int fd_dir,
 	if (len <= 0)
 		return 0;
 	link[len] = '\0';
+	rc = check_hidden(job, pid, proc_fd, link, name);
 	for (size_t i = 0; i < job->n && !rc; i++)
 		if (!strcmp(link, job->objects[i].link) &&
 		    is_same(&job->objects[i], fd_dir, name))
@@ -115,29 +177,6 @@ static bool is_over(struct job *job)
 static bool is_denial(int error)
 {
 	return error == EACCES || error == EPERM;
-}
-
-/* What process PID at PROC_FD, or -1: one that is hidden, has open is not known. */
-static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd)
-{
-	struct wp_fd_denied denied = { .start_time = UINT64_MAX };
-	struct wp_proc_stat stat;
-	char text[4096];
-	ssize_t n = proc_fd < 0 ?
-			    -1 :
-			    wp_io_read_at(proc_fd, "stat", text, sizeof(text));
-
-	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n)) {
-		if (stat.kernel_thread)
-			return 0;
-		denied = (struct wp_fd_denied){ pid, stat.ppid,
-						stat.start_time };
-	}
-	if (WP_VEC_ROOM(holders->denied, holders->ndenied, holders->cap_denied,
-			1))
-		return -ENOMEM;
-	holders->denied[holders->ndenied++] = denied;
-	return 0;
 }
 
 /* *RET_N is how many there are. */
@@ -213,7 +252,7 @@ static int scan_process(struct job *job, pid_t pid, int proc_fd)
 	size_t n;
 	int rc = scan_fds(job, pid, proc_fd, &n);
 
-	return rc || job->holders->ndenied != denied ?
+	return rc || (!n && job->holders->ndenied != denied) ?
 		       rc :
 		       scan_threads(job, pid, proc_fd, n ? pid : 0);
 }
@@ -229,6 +268,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 
 	holders->len = 0;
 	holders->ndenied = 0;
+	holders->rings.len = 0;
 	holders->cut = false;
 	if (!n)
 		return 0;
@@ -264,5 +304,6 @@ void wp_fd_holders_clear(struct wp_fd_holders *holders)
 {
 	free(holders->v);
 	free(holders->denied);
+	wp_tids_clear(&holders->rings);
 	*holders = (struct wp_fd_holders)WP_FD_HOLDERS_INIT;
 }

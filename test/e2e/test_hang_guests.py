@@ -8,13 +8,15 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import time
 
 import pytest
 
-from conftest import (FIXTURES, SLOW, status_of, tids_of, wait_until,
-                      wallprof)
+from conftest import (FIXTURES, SLOW, WALLPROF, status_of, tids_of,
+                      wait_until, wallprof)
 from hangs import INTERVAL, Dump, check, states_of, validate
 from test_hang_pipes import is_blocked
 
@@ -171,6 +173,65 @@ def test_owners_in_a_pid_namespace(start, tmp_path):
     run = check(pid)
     assert run.verdict == "deadlock"
     assert f'thread {tids["cook"]} "cook"' in run.dump
+
+
+# The first process of a PID namespace, which has both ends of a pipe or unix socket at
+# argv[4:] from outside, or makes them; its child waits for what only it could write.  It
+# says the status and the text of `check` there, argv[3] being wallprof.
+NAMESPACE = r"""
+import os, signal, socket, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+made, kind, wallprof = sys.argv[1:4]
+ends = tuple(map(int, sys.argv[4:]))
+if made == "inside":
+    # Later than the clock ticks in which it started.
+    time.sleep(0.1)
+    ends = tuple(s.detach() for s in socket.socketpair()) if kind == "socket" else os.pipe()
+if kind != "pipe":
+    os.write(ends[1], b"x")
+    os.read(ends[0], 1)
+code = f"import os, signal; signal.signal(2, signal.SIG_DFL); os.read({ends[0]}, 1)"
+child = subprocess.Popen([sys.executable, "-c", code], pass_fds=ends)
+looks = os.fork() == 0
+# What it has made itself, or not used, it does not keep.
+if looks or made == "inside" or kind == "pipe":
+    for fd in ends:
+        os.close(fd)
+if not looks:
+    os.waitpid(child.pid, 0)
+    os._exit(0)
+def waits(pid, numbers, argument):
+    with open(f"/proc/{pid}/syscall") as f:
+        return f.read().startswith(tuple(f"{n} {argument:#x} " for n in numbers))
+while not (waits(child.pid, (0, 63), ends[0]) and waits(1, (61, 260), child.pid)):
+    time.sleep(0.01)
+run = subprocess.run([wallprof, "check", "-i", "300ms", str(child.pid)],
+                     stdout=subprocess.PIPE, text=True)
+print(run.returncode, run.stdout, flush=True)
+os.kill(child.pid, signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "used pipe", "socket"])
+@pytest.mark.parametrize("made, status", [("outside", 0), ("inside", 3)])
+def test_who_is_outside_of_a_pid_namespace_may_write(kind, made, status):
+    """To what came in from there, as this test could."""
+    unshare = ("unshare", "-pf", "--mount-proc", "--kill-child")
+    probe = subprocess.run([*unshare, "true"], stderr=subprocess.PIPE)
+    if probe.returncode:
+        pytest.skip(f"unshare: {probe.stderr.decode().strip()}")
+    ends = (tuple(s.detach() for s in socket.socketpair()) if kind == "socket"
+            else os.pipe())
+    try:
+        run = subprocess.run(
+            [*unshare, sys.executable, "-c", NAMESPACE, made, kind,
+             WALLPROF, *map(str, ends)],
+            stdout=subprocess.PIPE, text=True, pass_fds=ends, timeout=100)
+    finally:
+        for fd in ends:
+            os.close(fd)
+    assert run.stdout.startswith(f"{status} "), run.stdout
+    assert not status or "waits for its own process" in run.stdout, run.stdout
 
 
 # Waits for a unix socket's other end; for anybody who connects to it, or sends.

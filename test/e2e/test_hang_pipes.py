@@ -354,3 +354,73 @@ def test_a_thread_may_have_descriptors_of_its_own(where, status):
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+# Waits for what only it could write to a pipe: its writing end is in a message that a
+# child has not received, or a write to it waits in an io_uring behind a timer; or an
+# io_uring of a process that has nothing to do with it.
+UNSEEN_WRITERS = r"""
+import ctypes, mmap, os, signal, socket, struct, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+IO_URING_SETUP, IO_URING_ENTER, TIMEOUT, WRITE, HARDLINK = 425, 426, 11, 23, 8
+libc = ctypes.CDLL(None)
+def make_ring():
+    room = ctypes.create_string_buffer(120)
+    fd = libc.syscall(IO_URING_SETUP, 8, room)
+    if fd < 0:
+        print("NONE", flush=True)
+        os._exit(0)
+    return fd, room.raw
+def write_later(w):
+    fd, params = make_ring()
+    sq, cq = (struct.unpack_from("10I", params, at) for at in (40, 80))
+    nsq, ncq = struct.unpack_from("2I", params, 0)
+    queue = mmap.mmap(fd, max(sq[6] + 4 * nsq, cq[5] + 16 * ncq), offset=0)
+    entries = mmap.mmap(fd, 64 * nsq, offset=0x10000000)
+    limit = ctypes.create_string_buffer(struct.pack("<qq", 3600, 0))
+    byte = ctypes.create_string_buffer(b"x")
+    for i, entry in enumerate(((TIMEOUT, HARDLINK, 0, -1, 0, ctypes.addressof(limit), 1),
+                               (WRITE, 0, 0, w, 2**64 - 1, ctypes.addressof(byte), 1))):
+        entries[64 * i:64 * i + 40] = struct.pack("<BBHiQQIIQ", *entry, 0, i)
+        struct.pack_into("I", queue, sq[6] + 4 * i, i)
+    struct.pack_into("I", queue, sq[1], 2)
+    assert libc.syscall(IO_URING_ENTER, fd, 2, 0, 0, None, 0) == 2
+    return queue, entries, limit, byte
+r, w = os.pipe()
+own, other = socket.socketpair()
+if sys.argv[1] == "sent" and os.fork() == 0:
+    own.close()
+    os.closerange(r, w + 1)
+    time.sleep(3600)
+if sys.argv[1] == "sent":
+    other.close()
+    socket.send_fds(own, [b"x"], [w])
+if sys.argv[1] == "ring":
+    kept = write_later(w)
+if sys.argv[1] == "other ring" and os.fork() == 0:
+    os.closerange(r, w + 1)
+    kept = make_ring()
+    print("READY", flush=True)
+    time.sleep(3600)
+if sys.argv[1] != "other ring":
+    print("READY", flush=True)
+libc.read(r, ctypes.create_string_buffer(1), 1)
+"""
+
+
+@pytest.mark.parametrize("where, status", [
+    ("sent", 0), ("ring", 0), ("other ring", 3), ("nowhere", 3)])
+def test_who_writes_to_a_pipe_may_not_be_seen(where, status):
+    """By any descriptor: it is in a message on its way, or the kernel writes."""
+    proc = subprocess.Popen([sys.executable, "-c", UNSEEN_WRITERS, where],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        if proc.stdout.readline() != "READY\n":
+            pytest.skip("no io_uring")
+        wait_until(lambda: is_blocked(proc.pid, (0, 63)))
+        run = wallprof("check", proc.pid, "-i", "300ms").check(status)
+        assert not status or "waits for its own process" in run.out, run.out
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
