@@ -211,6 +211,9 @@ struct wp_dump_process {
 	bool catches_child;
 	/* One for another signal than SIGINT. */
 	bool catches_more;
+	/* Another process has its memory (CLONE_VM), and may end any wait that its own
+	 * threads could. */
+	bool shares_memory;
 	/* Set by wp_graph_build: all of its threads are stuck. */
 	bool stuck;
 };

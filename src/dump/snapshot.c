@@ -9,6 +9,7 @@
 
 #include "goroutine_samples.h"
 #include "pid_namespace.h"
+#include "shared_memory.h"
 #include "snapshot_priv.h"
 #include "thread_times.h"
 #include "wallprof/access.h"
@@ -469,6 +470,7 @@ void wp_snapshot_finish(struct wp_snapshot *snapshot)
 			t->open_ended = true;
 	}
 	free(by_tid);
+	wp_shared_memory_find(snapshot);
 }
 
 static void free_entry(struct wp_snapshot_process *process)

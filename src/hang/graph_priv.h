@@ -52,8 +52,10 @@ uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
 		       uint32_t *pos, bool spread);
 
 /* Another process may have the futex that T waits for as well (PTHREAD_PROCESS_SHARED),
- * and end the wait: of one that has not, the call says so (futex(2)). */
-bool wp_graph_is_shared(const struct wp_dump_thread *t);
+ * and end the wait: of one that has not, the call says so (futex(2)), unless it has all
+ * of the memory. */
+bool wp_graph_is_shared(const struct wp_dump *dump,
+			const struct wp_dump_thread *t);
 /* T waits for what only its own process can give it, and for no thread that is known: a
  * condition, a barrier, a semaphore or a lock of Python's, which a signal handler in
  * Python may release as well (that of SIGINT is the interpreter's own). */

@@ -6,16 +6,19 @@
 
 #include "wallprof/syscall_nr.h"
 
-bool wp_graph_is_shared(const struct wp_dump_thread *t)
+bool wp_graph_is_shared(const struct wp_dump *dump,
+			const struct wp_dump_thread *t)
 {
 	return t->call.nr == SYS_futex &&
-	       !(t->call.args[1] & FUTEX_PRIVATE_FLAG);
+	       (!(t->call.args[1] & FUTEX_PRIVATE_FLAG) ||
+		(t->process < dump->nprocesses &&
+		 dump->processes[t->process].shares_memory));
 }
 
 bool wp_graph_waits_for_own(const struct wp_dump *dump,
 			    const struct wp_dump_thread *t)
 {
-	if (wp_graph_is_shared(t))
+	if (wp_graph_is_shared(dump, t))
 		return false;
 	switch (t->wait) {
 	case WP_WAIT_LOCK:

@@ -114,9 +114,11 @@ uint32_t wp_judge_find_end(struct wp_judge *j, uint32_t i)
 }
 
 /* T waits for a lock whose holder is not known, and may be of another process. */
-static bool may_be_held_outside(const struct wp_dump_thread *t)
+static bool may_be_held_outside(const struct wp_dump *dump,
+				const struct wp_dump_thread *t)
 {
-	return wp_graph_is_shared(t) && t->lock.holder != WP_HOLDER_THREAD &&
+	return wp_graph_is_shared(dump, t) &&
+	       t->lock.holder != WP_HOLDER_THREAD &&
 	       t->lock.holder != WP_HOLDER_GONE;
 }
 
@@ -266,7 +268,8 @@ static bool end_is_hung(const struct wp_judge *j, uint32_t i)
 	if (wp_judge_is_file_lock(t))
 		return file_lock_is_hung(j, i);
 	/* A holder that is not in the dump started after the sampling. */
-	return t->lock.holder != WP_HOLDER_THREAD && !may_be_held_outside(t);
+	return t->lock.holder != WP_HOLDER_THREAD &&
+	       !may_be_held_outside(j->dump, t);
 }
 
 bool wp_judge_lock_is_hung(struct wp_judge *j, uint32_t i)
@@ -292,7 +295,7 @@ static bool lock_is_inside(struct wp_judge *j, uint32_t i)
 
 	if (t->lock.kind == WP_LOCK_PYTHON)
 		return wp_graph_waits_for_own(j->dump, t);
-	if (wp_judge_is_file_lock(t) || may_be_held_outside(t) ||
+	if (wp_judge_is_file_lock(t) || may_be_held_outside(j->dump, t) ||
 	    j->dump->threads[end].process != t->process)
 		return false;
 	return end != i || t->lock.holder != WP_HOLDER_THREAD ||

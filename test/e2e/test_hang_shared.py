@@ -68,3 +68,72 @@ def test_who_has_what_is_shared_is_not_known(kind, shared):
     finally:
         os.killpg(proc.pid, signal.SIGKILL)
         proc.wait()
+
+
+# The parent waits for a private futex, or for a mutex that its child has locked; the child
+# has the parent's memory, or a copy, and sleeps.
+ONE_MEMORY = r"""
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static char stack[1 << 16] __attribute__((aligned(16)));
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int word, pipes[2];
+static int child(void *kind)
+{
+	/* glibc's tid is the parent's. */
+	if (!strcmp(kind, "mutex")) {
+		mutex.__data.__lock = 1;
+		mutex.__data.__nusers = 1;
+		mutex.__data.__owner = syscall(SYS_gettid);
+	}
+	(void)!write(pipes[1], "x", 1);
+	for (;;)
+		syscall(SYS_ppoll, 0, 0, 0, 0);
+}
+int main(int argc, char **argv)
+{
+	char byte;
+
+	if (pipe(pipes) ||
+	    clone(child, stack + sizeof(stack),
+		  (argc > 2 ? CLONE_VM : 0) | SIGCHLD, argv[1]) < 0 ||
+	    read(pipes[0], &byte, 1) != 1)
+		return 1;
+	if (argc <= 2)
+		mutex.__data = (struct __pthread_mutex_s){
+			.__lock = 1, .__nusers = 1, .__owner = 4194303 };
+	puts("READY");
+	fflush(stdout);
+	if (!strcmp(argv[1], "mutex"))
+		pthread_mutex_lock(&mutex);
+	syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["futex", "mutex"])
+@pytest.mark.parametrize("memory, status", [(["one"], 0), ([], 4)], ids=["one", "copy"])
+def test_a_process_with_the_same_memory_may_wake(build, tmp_path, kind, memory, status):
+    """What is private is of a memory, not of a process."""
+    prog = build(tmp_path, "gcc", "-pthread", source=ONE_MEMORY, suffix=".c")
+    proc = subprocess.Popen([prog, kind, *memory], stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        assert proc.stdout.readline() == "READY\n"
+        wait_until(lambda: is_blocked(proc.pid, (202, 98)))
+        run = wallprof("check", proc.pid, "-i", "300ms").check(status)
+        assert run.out.startswith("no progress" if status else "healthy"), run.out
+        if memory:
+            assert "gone" not in wallprof("dump", proc.pid, "-q").out
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()

@@ -782,6 +782,33 @@ static void python_locks_are_hung_only_together(void **state)
 	wp_dump_clear(&d);
 }
 
+/* A private futex, and a private mutex whose holder the snapshot says is not recorded. */
+static void who_shares_the_memory_may_wake(void **state)
+{
+	static const enum wp_wait waits[] = { WP_WAIT_FUTEX, WP_WAIT_CONDVAR,
+					      WP_WAIT_LOCK };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(waits) / sizeof(*waits); i++) {
+		struct wp_dump d;
+		bool shares = i % 2;
+
+		start(&d, 1, waits[i / 2]);
+		d.threads[0].call.nr = SYS_futex;
+		d.threads[0].call.args[1] = FUTEX_PRIVATE_FLAG;
+		if (waits[i / 2] == WP_WAIT_LOCK)
+			d.threads[0].lock.kind = WP_LOCK_MUTEX;
+		d.threads[0].times.still = true;
+		d.interval_ns = 1;
+		d.processes[0].shares_memory = shares;
+		build(&d);
+		assert_int_equal(judge(&d, shares ? "all idle" : "no thread"),
+				 shares ? WP_VERDICT_HEALTHY :
+					  WP_VERDICT_NO_PROGRESS);
+		wp_dump_clear(&d);
+	}
+}
+
 static void a_lost_wakeup_is_no_progress(void **state)
 {
 	static const struct {
@@ -1505,6 +1532,7 @@ int main(void)
 		cmocka_unit_test(pools_that_wait_for_work_are_well),
 		cmocka_unit_test(a_pool_behind_an_ownerless_lock_is_well),
 		cmocka_unit_test(python_locks_are_hung_only_together),
+		cmocka_unit_test(who_shares_the_memory_may_wake),
 		cmocka_unit_test(a_lost_wakeup_is_no_progress),
 		cmocka_unit_test(
 			a_join_of_no_known_thread_may_be_ended_from_outside),
