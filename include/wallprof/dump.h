@@ -335,7 +335,8 @@ const char *wp_dump_cut_text(const struct wp_dump *dump,
 /* The walk of STACK ended before the thread's first function. */
 static inline bool wp_dump_is_cut(const struct wp_dump_stack *stack)
 {
-	return stack->end != WP_END_ROOT && stack->end != WP_END_EMPTY;
+	return stack->end != WP_END_ROOT && stack->end != WP_END_EMPTY &&
+	       stack->end != WP_END_WORKER;
 }
 
 const char *wp_dump_edge_name(enum wp_edge_kind kind);

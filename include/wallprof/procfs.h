@@ -49,6 +49,8 @@ struct wp_proc_stat {
 	int64_t nthreads;
 	/* PF_KTHREAD is set in the flags. */
 	bool kernel_thread;
+	/* PF_IO_WORKER or PF_USER_WORKER is: the kernel's, for io_uring or vhost. */
+	bool user_worker;
 };
 
 /* Each returns 0 or -EBADMSG, and touches *RET on success only. */

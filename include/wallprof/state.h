@@ -99,6 +99,9 @@ struct wp_thread_facts {
 	uint64_t args[WP_SYSCALL_ARGS];
 	/* See struct wp_native_call. */
 	bool has_narrow_time;
+	/* It is a worker of the kernel's, which is in no call and on no page of the
+	 * program's: see wp_stop_guard_is_worker. */
+	bool is_worker;
 	/* Kind of the call's descriptor argument; WP_FD_UNKNOWN: not read. */
 	enum wp_fd_kind fd_kind;
 };

@@ -179,7 +179,8 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 			continue;
 		n++;
 		bad += wp_dump_is_cut(&t->stack) ||
-		       (!t->stack.nframes && t->state != WP_STATE_EXITING);
+		       (!t->stack.nframes && t->state != WP_STATE_EXITING &&
+			t->stack.end != WP_END_WORKER);
 	}
 	return has_losses(bad, n, snapshot->nunnamed);
 }
@@ -201,6 +202,8 @@ static bool profile_has_losses(const struct wp_profile *p,
 		if (!set->samples[i].count)
 			continue;
 		n += each;
+		if (stack->end == WP_END_WORKER)
+			continue;
 		if (stack->depth ? stack->end != WP_END_ROOT :
 				   key->state != WP_STATE_EXITING)
 			bad += each;

@@ -90,10 +90,13 @@ void wp_print_frames(struct wp_print *t, const struct wp_dump_stack *stack,
 void wp_print_thread_frames(struct wp_print *t,
 			    const struct wp_dump_thread *thread)
 {
-	wp_print_frames(t, &thread->stack,
-			thread->state == WP_STATE_EXITING ?
-				"the thread is ending" :
-				wp_stack_end_text(WP_END_EMPTY));
+	wp_print_frames(
+		t, &thread->stack,
+		thread->state == WP_STATE_EXITING ?
+			"the thread is ending" :
+			wp_stack_end_text(thread->stack.end == WP_END_WORKER ?
+						  WP_END_WORKER :
+						  WP_END_EMPTY));
 }
 
 static void put_state(struct wp_print *t, const struct wp_dump_thread *thread)

@@ -84,6 +84,7 @@ enum { STATUS_PART = 4096 };
 
 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
+#define PF_WORKERS (0x00000010 | 0x00004000)
 
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 {
@@ -102,9 +103,10 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 
 		if (field == STAT_PPID)
 			s.ppid = (int32_t)val;
-		else if (field == STAT_FLAGS)
+		else if (field == STAT_FLAGS) {
 			s.kernel_thread = (val & PF_KTHREAD) != 0;
-		else if (field == STAT_NUM_THREADS)
+			s.user_worker = (val & PF_WORKERS) != 0;
+		} else if (field == STAT_NUM_THREADS)
 			s.nthreads = val;
 		else if (field == STAT_STARTTIME)
 			s.start_time = (uint64_t)val;

@@ -181,7 +181,7 @@ static void end_text(const struct wp_profile *profile,
 	if (!stack->depth &&
 	    (stack->end == WP_END_ROOT || stack->end == WP_END_EMPTY))
 		snprintf(text, size, "[no stack]");
-	else if (stack->end == WP_END_DROPPED)
+	else if (stack->end == WP_END_DROPPED || stack->end == WP_END_WORKER)
 		snprintf(text, size, "[%s]", why);
 	else if (stack->end == WP_END_HOLDER)
 		snprintf(text, size, "[%s, those who waited]", why);

@@ -52,10 +52,11 @@ static void add_sample(const struct wp_profile *profile,
 		       enum wp_profile_kind kind, struct wp_profile_sums *sums,
 		       const struct wp_profile_sample *s)
 {
-	unsigned int end = s->key.state == WP_STATE_EXITING ?
-				   WP_END_ROOT :
-				   profile->stacks[s->key.stack].end;
+	unsigned int end = profile->stacks[s->key.stack].end;
 
+	/* Neither has a stack that could be cut. */
+	if (s->key.state == WP_STATE_EXITING || end == WP_END_WORKER)
+		end = WP_END_ROOT;
 	sums->count += s->count;
 	sums->wall_ns += s->wall_ns;
 	sums->cpu_count += s->cpu_count;

@@ -148,6 +148,13 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 	if (rc)
 		return rc;
 	wp_time_ledger_owe_cpu(&t->time, record->period);
+	/* The kernel hands out the registers of a worker as 0, or not at all. */
+	if (!record->regs.v[WP_REG_PC] && wp_stop_guard_is_worker(t)) {
+		walk = wp_stack_walk_none(target, WP_END_WORKER);
+		if (record->kernel_len)
+			wp_kernel_frames_add_chain(target, record, &walk.stack);
+		return wp_record_cpu(t, wp_stack_walk_intern(target, &walk));
+	}
 	if (!wp_reg_known(&record->regs, WP_REG_PC))
 		return wp_record_cpu(
 			t, wp_stack_walk_intern_none(target, WP_END_EMPTY));

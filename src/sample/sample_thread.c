@@ -84,6 +84,9 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 		wp_time_ledger_owe_count(&t->time);
 		return WP_SAMPLE_DONE;
 	}
+	if (wp_stop_guard_is_worker(t))
+		return done_or_no_memory(wp_record_without_stack(
+			t, WP_END_WORKER, t->time.region_ns));
 	wp_stop_guard_see_running(t, now);
 	wp_stop_request_stack(t, now->slices, t->time.region_ns);
 	return WP_SAMPLE_WANTS_STOP;

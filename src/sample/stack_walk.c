@@ -114,9 +114,22 @@ uint32_t wp_stack_walk_intern(struct wp_target *target,
 				       stack.frames[stack.depth - 1].mapping :
 				       WP_MAPPING_NONE;
 
+	/* All of it is the kernel's. */
+	if (end_mapping == WP_MAPPING_KERNEL)
+		end_mapping = WP_MAPPING_NONE;
 	if (lacks_memory(target, end_mapping, stack.end))
 		stack.end = WP_END_DROPPED;
 	return wp_profile_add_stack(target->profile, &stack, end_mapping);
+}
+
+struct wp_stack_walk wp_stack_walk_none(struct wp_target *target,
+					enum wp_stack_end end)
+{
+	const struct wp_regs none = { .known = 0 };
+	struct wp_stack_walk walk = walk_once(target, &none, WP_UNWIND_IN_STOP);
+
+	walk.stack.end = end;
+	return walk;
 }
 
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,

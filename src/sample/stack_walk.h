@@ -46,6 +46,10 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 uint32_t wp_stack_walk_intern(struct wp_target *target,
 			      const struct wp_stack_walk *walk);
 
+/* A walk without a frame so far, which ends because of END. */
+struct wp_stack_walk wp_stack_walk_none(struct wp_target *target,
+					enum wp_stack_end end);
+
 /* The index of the stack without frames that ends because of END. */
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,
 				   enum wp_stack_end end);

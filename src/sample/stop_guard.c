@@ -10,6 +10,23 @@
 
 #define AWAKE_NS WP_NS_PER_MS
 
+bool wp_stop_guard_is_worker(struct wp_thread *t)
+{
+	struct wp_proc_stat stat;
+	char text[1024];
+	ssize_t n;
+
+	if (t->guard.worker_is_known)
+		return t->guard.is_worker;
+	n = wp_thread_files_read_once(t->target, t->tid, "stat", text,
+				      sizeof(text));
+	if (n < 0 || wp_proc_stat_parse(&stat, text, (size_t)n))
+		return false;
+	t->guard.worker_is_known = true;
+	t->guard.is_worker = stat.user_worker;
+	return stat.user_worker;
+}
+
 bool wp_stop_guard_has_filter(struct wp_thread *t)
 {
 	if (!t->guard.has_filter)
@@ -84,6 +101,8 @@ void wp_stop_guard_rest(void)
 
 bool wp_stop_guard_lets_running(struct wp_thread *t)
 {
+	if (wp_stop_guard_is_worker(t))
+		return false;
 	return !is_guarded(t) ||
 	       (has_run(t) && t->guard.sleeps != UINT64_MAX &&
 		wp_thread_files_sleeps(t) == t->guard.sleeps && is_running(t));

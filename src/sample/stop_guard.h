@@ -28,7 +28,15 @@ struct wp_stop_guard {
 	 * to run, and the CPU time it had used when that number was first seen. */
 	uint64_t sleeps;
 	uint64_t run_ns;
+	/* See wp_stop_guard_is_worker; valid once it is known. */
+	bool is_worker;
+	bool worker_is_known;
 };
+
+/* Is T a worker of the kernel's (io_uring's iou-wrk-PID, vhost)?  It has no user stack
+ * and is in no call.  It is not to be stopped: that ends the wait of a request that it
+ * carries out, which nothing restarts. */
+bool wp_stop_guard_is_worker(struct wp_thread *t);
 
 /* Has T a seccomp filter? */
 bool wp_stop_guard_has_filter(struct wp_thread *t);

@@ -37,7 +37,7 @@ static bool can_be_stopped(struct wp_thread *t)
 {
 	return t->target->wants_running &&
 	       t->target->loop->options.stop != WP_STOP_NEVER &&
-	       !wp_stop_guard_has_filter(t);
+	       !wp_stop_guard_has_filter(t) && !wp_stop_guard_is_worker(t);
 }
 
 bool wp_unsampled_wants_stop(struct wp_thread *t)

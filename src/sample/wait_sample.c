@@ -123,15 +123,39 @@ static enum wp_sample_result queue(struct wp_thread *t,
 	return WP_SAMPLE_DONE;
 }
 
-/* T has ended, or is about to: it has no user stack any more. */
-static enum wp_sample_result sample_exiting(struct wp_thread *t,
-					    const struct wp_wait_place *place)
+/* T, a worker of the kernel's, waits.  The call in its registers is of the thread that
+ * made it. */
+static enum wp_sample_result sample_worker(struct wp_thread *t,
+					   const struct wp_wait_place *place)
+{
+	const struct wp_thread_facts facts = {
+		.state_char = place->state_char,
+		.syscall_nr = -1,
+		.is_worker = true,
+	};
+	struct wp_stack_walk walk = wp_stack_walk_none(t->target,
+						       WP_END_WORKER);
+
+	t->running_stack_holds = false;
+	wp_books_look(t, &place->before, place->time_ns, false);
+	if (t->target->loop->options.kernel)
+		wp_kernel_frames_add_waiting(t, &walk.stack);
+	t->target->profile->counters.no_stop++;
+	return queue(t, &facts, wp_stack_walk_intern(t->target, &walk), place);
+}
+
+/* T has no user stack: it has ended or is about to, or never had one. */
+static enum wp_sample_result sample_stackless(struct wp_thread *t,
+					      const struct wp_wait_place *place)
 {
 	const struct wp_thread_facts facts = {
 		.state_char = place->state_char,
 		.syscall_nr = place->call.nr,
 	};
 
+	if (place->state_char != 'Z' && place->state_char != 'X' &&
+	    wp_stop_guard_is_worker(t))
+		return sample_worker(t, place);
 	wp_books_look(t, &place->before, place->time_ns, false);
 	t->target->profile->counters.no_stack++;
 	return queue(t, &facts,
@@ -288,7 +312,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	t->look.cpu = place->cpu;
 	if (place->state_char == 'Z' || place->state_char == 'X' ||
 	    !place->call.sp_avma)
-		return sample_exiting(t, place);
+		return sample_stackless(t, place);
 	set_call(t, place, &facts);
 	/* Before the walk, which may take long: a thread that is woken while it
 	 * goes on has not run, but waits no more. */

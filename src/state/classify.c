@@ -14,6 +14,8 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 	const struct wp_syscall_info *info;
 	enum wp_wait wait;
 
+	if (facts->is_worker)
+		return facts->state_char == 'D' ? WP_WAIT_DISK : WP_WAIT_NONE;
 	/* Asleep outside of a call: the kernel handles its page fault. */
 	if (facts->syscall_nr < 0)
 		return WP_WAIT_PAGE_FAULT;

@@ -3,6 +3,7 @@
 
 Where stops are the subject, there are no CPU samples to take their place.
 """
+import ast
 import collections
 import contextlib
 import os
@@ -11,6 +12,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -18,6 +20,8 @@ import pytest
 from conftest import (FIXTURES, SLOW, WALLPROF, Run, has_run, is_clean,
                       status_of, tids_of, wait_until, wait_until_sampling,
                       wallprof)
+
+HERE = pathlib.Path(__file__).parent
 
 # What is enough in the gate; make soak takes the 30 s of the promise.
 SECONDS = [3, pytest.param(30, marks=pytest.mark.soak)]
@@ -97,6 +101,44 @@ def test_a_filter_is_seen_behind_many_groups(start, tmp_path):
         target.assert_unharmed()
     truth = target.truth()
     assert truth["polls"] > 30 and truth["naps"] > 300
+
+
+@pytest.fixture
+def splices():
+    with subprocess.Popen([sys.executable, HERE / "ring_splices.py", "0.0005"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        if process.stdout.readline() != "ready\n":
+            pytest.skip(process.stderr.read().strip())
+        yield process
+        process.kill()
+
+
+def worker_of_kernel(pid):
+    for tid in tids_of(pid):
+        with contextlib.suppress(FileNotFoundError):
+            name = pathlib.Path(f"/proc/{pid}/task/{tid}/comm").read_text()
+            if name.startswith("iou-wrk-"):
+                return tid
+    return None
+
+
+# A stop ended the wait of the splice: 38 of 3,587 failed with ERESTARTSYS.
+@pytest.mark.parametrize("deny", [False, True])
+@pytest.mark.parametrize("stop", ["auto", "all"])
+def test_a_worker_of_the_kernel_fails_no_request(splices, tmp_path, stop, deny):
+    worker = wait_until(lambda: worker_of_kernel(splices.pid))
+    prefix = [str(FIXTURES / "fault_deny"), "298", "13"] if deny else []
+    run = wallprof("record", "-p", splices.pid, "-d", 3, "-r", 500, "--stop", stop,
+                   "--max-stopped", 0, output=tmp_path / "x.pb.gz", prefix=prefix)
+    assert run.status == 0, run.err
+    dump = wallprof("dump", "-p", splices.pid)
+    said = re.search(rf'thread {worker} .*\n(.*)\n', dump.out)
+    # The last may have gone, and another come.
+    assert not said or said[1] == "  [no stack: a worker of the kernel's]", dump.out
+    splices.terminate()
+    results = ast.literal_eval(splices.stdout.readline())
+    assert set(results) == {1} and results[1] > 500, results
 
 
 def check_limits(target):

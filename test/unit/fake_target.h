@@ -318,6 +318,20 @@ fake_target_stat(const struct fake_target *fake, pid_t tid, char letter)
 	fake_target_write(fake, tid, "stat", text);
 }
 
+/* Thread TID is in state LETTER, and a worker of the kernel's, as io_uring has. */
+__attribute__((unused)) static void
+fake_target_is_worker(const struct fake_target *fake, pid_t tid, char letter)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "%d (iou-wrk-1) %c 1 1 1 0 -1 4210768 0 0 0 0 0 0 0 0 20 0 1 "
+		 "0 100 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 "
+		 "0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		 tid, letter);
+	fake_target_write(fake, tid, "stat", text);
+}
+
 /* Thread TID is on a CPU. */
 __attribute__((unused)) static void
 fake_target_runs(const struct fake_target *fake, pid_t tid)

@@ -61,6 +61,20 @@ static void letters_and_calls_make_states(void **state)
 	}
 }
 
+/* The call in its registers is of the thread that made it. */
+static void a_worker_of_the_kernel_is_in_no_call(void **state)
+{
+	struct wp_thread_facts facts = { .state_char = 'S',
+					 .syscall_nr = -1,
+					 .is_worker = true };
+
+	(void)state;
+	assert_int_equal(wp_state_classify(&facts).state, WP_STATE_WAITING);
+	assert_int_equal(wp_state_classify(&facts).wait, WP_WAIT_NONE);
+	facts.state_char = 'D';
+	assert_int_equal(wp_state_classify(&facts).wait, WP_WAIT_DISK);
+}
+
 static void a_read_waits_for_what_is_behind_it(void **state)
 {
 	static const enum wp_wait want[WP_NFD_KINDS] = {
@@ -301,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_and_calls_make_states),
 		cmocka_unit_test(a_read_waits_for_what_is_behind_it),
+		cmocka_unit_test(a_worker_of_the_kernel_is_in_no_call),
 		cmocka_unit_test(futex_arguments_that_decide),
 		cmocka_unit_test(only_what_waits_on_the_same_may_be_stopped),
 		cmocka_unit_test(what_may_harm_is_the_rule),

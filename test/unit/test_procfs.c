@@ -53,6 +53,32 @@ static void kernel_threads_are_told(void **state)
 	assert_true(s.kernel_thread);
 }
 
+/* include/linux/sched.h: PF_IO_WORKER and PF_USER_WORKER, as of io_uring's in Linux 6.18,
+ * and the former alone, as before 6.4. */
+static void workers_of_the_kernel_are_told(void **state)
+{
+	static const char *const lines[] = {
+		"9 (iou-wrk-8) S 1 8 8 0 -1 4210768 0 0 0 0 0 0 0 0 20 0 3 0 5 "
+		"0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0\n",
+		"9 (iou-wrk-8) S 1 8 8 0 -1 4194384 0 0 0 0 0 0 0 0 20 0 3 0 5 "
+		"0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0\n",
+		"9 (vhost-8) S 1 8 8 0 -1 4210752 0 0 0 0 0 0 0 0 20 0 3 0 5 "
+		"0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0\n",
+	};
+	struct wp_proc_stat s;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		assert_int_equal(
+			wp_proc_stat_parse(&s, lines[i], strlen(lines[i])), 0);
+		assert_true(s.user_worker);
+		assert_false(s.kernel_thread);
+	}
+	assert_int_equal(wp_proc_stat_parse(&s, stat_line, strlen(stat_line)),
+			 0);
+	assert_false(s.user_worker);
+}
+
 /* proc(5): field 20, num_threads. */
 static void a_zombie_whose_threads_live_has_not_ended(void **state)
 {
@@ -454,6 +480,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_with_parens_does_not_fool_stat),
 		cmocka_unit_test(kernel_threads_are_told),
+		cmocka_unit_test(workers_of_the_kernel_are_told),
 		cmocka_unit_test(a_zombie_whose_threads_live_has_not_ended),
 		cmocka_unit_test(a_call_has_number_arguments_sp_and_pc),
 		cmocka_unit_test(outside_a_call_there_are_no_arguments),

@@ -241,6 +241,21 @@ static void threads_that_are_stopped_one_by_one_rest_alone(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* The wait of the request that it carries out would end with it. */
+static void a_worker_of_the_kernel_is_never_stopped(void **state)
+{
+	(void)state;
+	request();
+	fake_target_is_worker(&fake, TID, 'R');
+	assert_left_out();
+	/* Nor is a stop of it asked for. */
+	fake_target_schedstat(&fake, TID, 9 * TICK, 0, 2);
+	tick();
+	assert_int_equal(fake_stop.ninterrupts, 0);
+	assert_true(fake_target_ends(&fake, WP_END_WORKER) > 0);
+	assert_int_equal(fake.profile.counters.stops_left_out, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +271,7 @@ int main(void)
 		TEST(a_thread_with_a_filter_is_not_stopped_again),
 		TEST(threads_that_are_held_together_rest_together),
 		TEST(threads_that_are_stopped_one_by_one_rest_alone),
+		TEST(a_worker_of_the_kernel_is_never_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

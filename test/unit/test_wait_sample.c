@@ -108,6 +108,30 @@ static void a_wait_has_its_call_stack_and_time(void **state)
 	assert_int_equal(t->wait.key.syscall, key->syscall);
 }
 
+/* Its registers hold the call of the thread that made it, and no stack. */
+static void a_worker_of_the_kernel_waits_in_no_call(void **state)
+{
+	struct wp_wait_place place;
+
+	(void)state;
+	options.kernel = true;
+	start();
+	fake_target_write(&fake, TID, "stack",
+			  "[<0>] pipe_wait_readable+0x11e/0x140\n");
+	place = place_in(SYS_io_uring_enter, 3);
+	place.call.sp_avma = 0;
+	fake_target_is_worker(&fake, TID, 'S');
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_DONE);
+	assert_int_equal(recorded()->state, WP_STATE_WAITING);
+	assert_int_equal(recorded()->wait, WP_WAIT_NONE);
+	assert_string_equal(object(), "");
+	assert_int_equal(recorded()->syscall, 0);
+	assert_int_equal(fake.profile.stacks[recorded()->stack].end,
+			 WP_END_WORKER);
+	assert_int_equal(fake.profile.stacks[recorded()->stack].depth, 1);
+	assert_int_equal(fake.profile.counters.no_stack, 0);
+}
+
 /* wallprof waited for a CPU: a thread that ran there was met where it stopped. */
 static void a_wait_that_the_look_waited_for_divides_no_time(void **state)
 {
@@ -531,6 +555,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wait_has_its_call_stack_and_time),
+		TEST(a_worker_of_the_kernel_waits_in_no_call),
 		TEST(a_wait_that_the_look_waited_for_divides_no_time),
 		TEST(a_thread_that_ran_meanwhile_has_moved),
 		TEST(a_late_stop_is_not_the_targets),
