@@ -15,7 +15,7 @@
 #define SYS_epoll_wait (-4)
 #define SYS_vfork (-5)
 #endif
-/* Later than the C library's headers may be: Linux 5.6, 5.11 and 5.16, one number
+/* Later than the C library's headers may be: Linux 5.6, 5.11, 5.16 and 6.7, one number
  * everywhere. */
 #ifndef SYS_pidfd_getfd
 #define SYS_pidfd_getfd 438
@@ -25,6 +25,9 @@
 #endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
+#endif
+#ifndef SYS_futex_wait
+#define SYS_futex_wait 455
 #endif
 
 #endif

@@ -9,6 +9,9 @@
 bool wp_graph_is_shared(const struct wp_dump *dump,
 			const struct wp_dump_thread *t)
 {
+	/* Which words of the later calls are private is not known. */
+	if (t->call.nr == SYS_futex_waitv || t->call.nr == SYS_futex_wait)
+		return true;
 	return t->call.nr == SYS_futex &&
 	       (!(t->call.args[1] & FUTEX_PRIVATE_FLAG) ||
 		(t->process < dump->nprocesses &&
@@ -30,8 +33,7 @@ bool wp_graph_waits_for_own(const struct wp_dump *dump,
 	case WP_WAIT_SEMAPHORE:
 	case WP_WAIT_FUTEX:
 		/* A signal handler may call sem_post, or wake a futex; any
-		 * process that has the key may end a semop(2).  Which words of
-		 * a futex_waitv(2) are private is not known. */
+		 * process that has the key may end a semop(2). */
 		return !dump->processes[t->process].catches_signals &&
 		       t->call.nr == SYS_futex;
 	default:

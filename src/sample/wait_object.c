@@ -7,6 +7,7 @@
 
 #include "sampler_loop.h"
 #include "target.h"
+#include "wallprof/syscall_nr.h"
 
 /* A target that waits on something new each time must not fill our memory. */
 enum { OBJECTS_MAX = 20000 };
@@ -43,7 +44,9 @@ static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
 		}
 	} else if (key->wait == WP_WAIT_FUTEX) {
-		key->wait = (uint8_t)wp_state_refine_futex(facts->args);
+		/* Of the other calls args[1] is a count, or a value. */
+		if (facts->syscall_nr == SYS_futex)
+			key->wait = (uint8_t)wp_state_refine_futex(facts->args);
 		snprintf(text, sizeof(text), "0x%llx",
 			 (unsigned long long)facts->args[0]);
 	}

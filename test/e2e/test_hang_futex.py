@@ -12,6 +12,7 @@ SOURCE = r"""
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -60,6 +61,36 @@ static void *park(void *arg)
 	return arg;
 }
 
+/* struct futex_waitv of linux/futex.h, which is younger than its call's number. */
+static struct {
+	uint64_t value, avma;
+	uint32_t flags, reserved;
+} words[13];
+
+/* As Wine's do that wait for several objects; the words are not private. */
+static void wait_for_several(int n)
+{
+	for (int i = 0; i < n; i++) {
+		words[i].avma = (uintptr_t)&word;
+		words[i].flags = 2;
+	}
+	syscall(449, words, n, 0, NULL, CLOCK_MONOTONIC);
+}
+
+static void *wait_for_signals(void *arg)
+{
+	pause();
+	return arg;
+}
+
+static void wait_beside(int n)
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, wait_for_signals, NULL))
+		wait_for_several(n);
+}
+
 static void join_parked(void)
 {
 	pthread_t thread;
@@ -78,19 +109,24 @@ int main(int argc, char **argv)
 		join_by_tid();
 	else if (argc > 1 && !strcmp(argv[1], "parked"))
 		join_parked();
+	else if (argc > 2 && !strcmp(argv[1], "several"))
+		wait_beside(atoi(argv[2]));
 	return 1;
 }
 """
-FUTEX = 202, 98
+FUTEX = 202, 98, 449
 
 
 @pytest.mark.parametrize("mode, status, words", [
     ("condvar", 0, "1 thread, all idle between the looks: 1 condvar"),
     ("tid", 0, "2 threads, all idle between the looks: 1 join, 1 sleep"),
-    ("parked", 4, "none is left to end any wait: 1 join, 1 futex")])
+    ("parked", 4, "none is left to end any wait: 1 join, 1 futex"),
+    # FUTEX_LOCK_PI and FUTEX_LOCK_PI2 of futex(2).
+    ("several 6", 0, "2 threads, all idle between the looks: 1 futex, 1 signal"),
+    ("several 13", 0, "2 threads, all idle between the looks: 1 futex, 1 signal")])
 def test_a_word_of_its_own(start, build, tmp_path, mode, status, words):
     target = start(build(tmp_path, "gcc", "-g", "-pthread", source=SOURCE,
-                         suffix=".c"), mode)
+                         suffix=".c"), *mode.split())
     wait_until(lambda: is_blocked(target.pid, FUTEX))
     run = wallprof("check", target.pid, "-i", "300ms").check(status)
     assert words in run.out, run.out

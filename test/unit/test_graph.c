@@ -830,6 +830,8 @@ static void a_lost_wakeup_is_no_progress(void **state)
 		{ WP_WAIT_FUTEX, SYS_futex, 1, 0, 0, WP_VERDICT_HEALTHY },
 		{ WP_WAIT_FUTEX, SYS_futex, 0, 0, 1, WP_VERDICT_HEALTHY },
 		{ WP_WAIT_FUTEX, SYS_futex_waitv, 0, 0, 0, WP_VERDICT_HEALTHY },
+		{ WP_WAIT_CONDVAR, SYS_futex_wait, 0, 0, 0,
+		  WP_VERDICT_HEALTHY },
 		{ WP_WAIT_SIGNAL, SYS_rt_sigsuspend, 0, 0, 0,
 		  WP_VERDICT_HEALTHY },
 		{ WP_WAIT_SLEEP, SYS_nanosleep, 0, 0, 0, WP_VERDICT_HEALTHY },

@@ -8,10 +8,10 @@
 #include <cmocka.h>
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 
 #include "../../src/sample/wait_object.h"
 #include "one_target.h"
+#include "wallprof/syscall_nr.h"
 
 enum { OBJECTS = 20000 };
 
@@ -113,6 +113,31 @@ static void a_futex_is_its_address(void **state)
 	assert_int_equal(describe(WP_WAIT_SLEEP, SYS_nanosleep, 5).object, 0);
 }
 
+/* Their second argument is how many words there are, or the value of one: 6 and 13 are
+ * operations of futex(2) on locks. */
+static void only_futex_has_an_operation(void **state)
+{
+	static const long calls[] = { SYS_futex_waitv, SYS_futex_wait };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		for (uint64_t n = 0; n < 128; n++) {
+			const struct wp_thread_facts facts = {
+				.state_char = 'S',
+				.syscall_nr = calls[i],
+				.args = { 0x1000, n },
+			};
+			struct wp_sample_key key = { .state = WP_STATE_WAITING,
+						     .wait = WP_WAIT_FUTEX };
+
+			assert_int_equal(wp_wait_object_describe(fake.target,
+								 &key, &facts),
+					 0);
+			assert_int_equal(key.wait, WP_WAIT_FUTEX);
+			assert_string_equal(object_of(key), "0x1000");
+		}
+}
+
 static void outside_of_a_call_nothing_is_named(void **state)
 {
 	struct wp_sample_key key = describe(WP_WAIT_PAGE_FAULT, -1, 5);
@@ -188,6 +213,7 @@ int main(void)
 		TEST(what_is_above_a_descriptor_does_not_matter),
 		TEST(what_is_no_descriptor_is_no_object),
 		TEST(a_futex_is_its_address),
+		TEST(only_futex_has_an_operation),
 		TEST(outside_of_a_call_nothing_is_named),
 		TEST(an_object_met_again_is_the_same),
 		TEST(calls_without_a_name_are_bounded),
