@@ -184,6 +184,7 @@ int wp_fdinfo_parse_net(struct wp_fdinfo *fi, const char *name,
 const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino)
 {
 	const struct wp_socket key = { ino, 0 }, *found = NULL;
+	const struct wp_socket *end = fi->sockets + fi->nsockets;
 
 	if (fi->nsockets && !fi->is_sorted)
 		qsort(fi->sockets, fi->nsockets, sizeof(*fi->sockets),
@@ -192,5 +193,15 @@ const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino)
 	if (fi->nsockets)
 		found = bsearch(&key, fi->sockets, fi->nsockets,
 				sizeof(*fi->sockets), compare_sockets);
-	return found ? fi->texts + found->text : NULL;
+	if (!found)
+		return NULL;
+	/* Of lines that differ one is forged: names of unix sockets stand in their table
+	 * as they are, and may have newlines. */
+	while (found > fi->sockets && found[-1].ino == ino)
+		found--;
+	for (const struct wp_socket *s = found + 1; s < end && s->ino == ino;
+	     s++)
+		if (strcmp(fi->texts + s->text, fi->texts + found->text))
+			return NULL;
+	return fi->texts + found->text;
 }

@@ -31,7 +31,10 @@ static void check_sockets(struct wp_fdinfo *fi)
 		FUZZ_CHECK(s->text < fi->texts_len);
 		FUZZ_CHECK(memchr(fi->texts + s->text, '\0',
 				  fi->texts_len - s->text));
-		FUZZ_CHECK(wp_fdinfo_find_socket(fi, s->ino));
+		FUZZ_CHECK(wp_fdinfo_find_socket(fi, s->ino) ||
+			   (i && fi->sockets[i - 1].ino == s->ino) ||
+			   (i + 1 < fi->nsockets &&
+			    fi->sockets[i + 1].ino == s->ino));
 	}
 }
 

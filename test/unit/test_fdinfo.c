@@ -80,6 +80,47 @@ static void sockets_read_as_a_person_would_write_them(void **state)
 	wp_fdinfo_clear(&fi);
 }
 
+/* The kernel prints names as they are, and any user may bind such a one. */
+static void a_name_cannot_say_what_another_socket_is(void **state)
+{
+	static const char forged[] =
+		"Num       RefCount Protocol Flags    Type St Inode Path\n"
+		"0: 00000002 00000000 00010000 0001 01 900 @x\n"
+		"0: 00000002 00000000 00010000 0001 01 101 /run/forged.sock\n"
+		"0: 00000002 00000000 00010000 0001 01 105 /run/forged.sock\n";
+	static const struct {
+		const char *name, *text;
+	} order[] = { { "unix", forged },
+		      { "tcp", tcp_text },
+		      { "unix", unix_text } };
+	struct wp_fdinfo fi;
+
+	(void)state;
+	for (int last = 0; last < 2; last++) {
+		wp_fdinfo_init(&fi, -1);
+		for (int i = 0; i < 3; i++) {
+			int at = (i + last) % 3;
+
+			assert_int_equal(
+				wp_fdinfo_parse_net(&fi, order[at].name,
+						    order[at].text,
+						    strlen(order[at].text)),
+				0);
+		}
+		assert_null(wp_fdinfo_find_socket(&fi, 101));
+		assert_null(wp_fdinfo_find_socket(&fi, 105));
+		assert_string_equal(wp_fdinfo_find_socket(&fi, 102),
+				    "tcp 127.0.0.1:41234 -> 127.0.0.2:5432");
+		/* A table that changes while it is read may have a line twice. */
+		assert_int_equal(wp_fdinfo_parse_net(&fi, "tcp", tcp_text,
+						     strlen(tcp_text)),
+				 0);
+		assert_string_equal(wp_fdinfo_find_socket(&fi, 102),
+				    "tcp 127.0.0.1:41234 -> 127.0.0.2:5432");
+		wp_fdinfo_clear(&fi);
+	}
+}
+
 static void every_prefix_of_a_table_is_safe(void **state)
 {
 	(void)state;
@@ -406,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sockets_read_as_a_person_would_write_them),
+		cmocka_unit_test(a_name_cannot_say_what_another_socket_is),
 		cmocka_unit_test(every_prefix_of_a_table_is_safe),
 		cmocka_unit_test(addresses_are_read_or_passed_over),
 		cmocka_unit_test(lines_of_other_tables_are_read_or_passed_over),
