@@ -214,7 +214,33 @@ static void sleep_words(struct wp_call_words *w, uint64_t avma)
 		say_time(w, &ts);
 }
 
-/* A sleep until a time of CLOCK, as the time that is left. */
+static bool is_of_our_time(const struct wp_process *process)
+{
+	char theirs[64], ours[64];
+	ssize_t n = readlinkat(process->proc_fd, "ns/time", theirs,
+			       sizeof(theirs));
+	ssize_t m = readlink("/proc/self/ns/time", ours, sizeof(ours));
+
+	return n == m && (n < 0 || !memcmp(theirs, ours, (size_t)n));
+}
+
+/* Is CLOCK of the program the same here?  Those of CPU time are the program's own, and
+ * time_namespaces(7) has some begin at another time. */
+static bool is_our_clock(const struct wp_process *process, clockid_t clock)
+{
+	switch (clock) {
+	case CLOCK_REALTIME:
+	case CLOCK_TAI:
+		return true;
+	case CLOCK_MONOTONIC:
+	case CLOCK_BOOTTIME:
+		return is_of_our_time(process);
+	default:
+		return false;
+	}
+}
+
+/* A sleep until a time of CLOCK, as the time that is left where that is known. */
 static void sleep_until_words(struct wp_call_words *w, clockid_t clock,
 			      uint64_t avma)
 {
@@ -222,6 +248,7 @@ static void sleep_until_words(struct wp_call_words *w, clockid_t clock,
 	int64_t left_ns;
 
 	if (!avma || !read_target(w, avma, &ts, sizeof(ts)) ||
+	    !is_our_clock(&w->process->process, clock) ||
 	    clock_gettime(clock, &now) || ts.tv_sec > MOST_SECONDS)
 		return;
 	/* At the sample. */
