@@ -110,20 +110,53 @@ static bool find_known(const struct known *v, size_t n, const char *name,
 	return false;
 }
 
-/* Itanium C++ ABI, 5.1.5.2: operator new and new[] (nw, na), delete and delete[]. */
+/* Is NAME BEGIN, one of TYPES[0..N), and then END or nothing? */
+static bool has_types(const char *name, const char *begin,
+		      const char *const *types, size_t n, const char *end)
+{
+	size_t prefix = strlen(begin);
+
+	if (strncmp(name, begin, prefix) != 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(types[i]);
+		const char *rest = name + prefix + len;
+
+		if (!strncmp(name + prefix, types[i], len) &&
+		    (!*rest || !strcmp(rest, end)))
+			return true;
+	}
+	return false;
+}
+
+/* Itanium C++ ABI, 5.1.5.2: operator new and new[] (nw, na), delete and delete[].  With
+ * other arguments they are the program's own, of placement: what those give may be of
+ * an arena. */
 static bool find_operator(const char *name, enum wp_heap_call *ret)
 {
-	/* Placement new, which allocates nothing. */
-	if (!strcmp(name, "_ZnwmPv") || !strcmp(name, "_ZnamPv"))
-		return false;
-	if (!strncmp(name, "_Znwm", 5) || !strncmp(name, "_Znam", 5)) {
+	static const char *const new_types[] = {
+		"", "RKSt9nothrow_t", "St11align_val_t",
+		"St11align_val_tRKSt9nothrow_t"
+	};
+	static const char *const delete_types[] = {
+		"",  "RKSt9nothrow_t",	 "St11align_val_t",
+		"m", "mSt11align_val_t", "St11align_val_tRKSt9nothrow_t"
+	};
+	const size_t nnew = sizeof(new_types) / sizeof(*new_types);
+	const size_t ndelete = sizeof(delete_types) / sizeof(*delete_types);
+	/* tcmalloc's, which allocate as well. */
+	const char *hint = "12__hot_cold_t";
+
+	if (has_types(name, "_Znwm", new_types, nnew, hint) ||
+	    has_types(name, "_Znam", new_types, nnew, hint)) {
 		/* operator new(size, alignment) has its arguments the other way
 		 * round than memalign: the size is the first as well. */
 		*ret = strstr(name, "nothrow") ? WP_HEAP_MALLOC : WP_HEAP_NEW;
 		return true;
 	}
 	*ret = WP_HEAP_FREE;
-	return !strncmp(name, "_ZdlPv", 6) || !strncmp(name, "_ZdaPv", 6);
+	return has_types(name, "_ZdlPv", delete_types, ndelete, hint) ||
+	       has_types(name, "_ZdaPv", delete_types, ndelete, hint);
 }
 
 bool wp_allocator_of_name(const char *name, enum wp_heap_call *ret_call,
