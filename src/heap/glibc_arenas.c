@@ -183,27 +183,36 @@ static int find_in(struct wp_arenas *arenas,
 	return is_bad ? -EBADMSG : -ENOENT;
 }
 
-static int compare_words(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	const struct wp_key *x = a, *y = b;
 
-	return (x > y) - (x < y);
+	return (x->word > y->word) - (x->word < y->word);
 }
 
-/* Words of DATA that are neither small nor addresses: one may be malloc's number in
- * chunks that threads keep. */
-static void note_keys(struct wp_arenas *arenas, const struct data *data)
+/* Note the words of DATA that are neither small nor addresses, and are there once: one may
+ * be malloc's number in chunks that threads keep.  0 or -ENOMEM. */
+static int note_keys(struct wp_arenas *arenas, const struct data *data)
 {
-	for (size_t i = 0; i < data->n; i++) {
-		uint64_t word = data->words[i];
+	struct wp_key *keys = malloc((data->n ? data->n : 1) * sizeof(*keys));
+	size_t n = 0, next;
 
+	if (!keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < data->n; i++)
 		/* Addresses have less than 2^47 on x86-64, 2^52 on aarch64. */
-		if (word >> 52 && word != UINT64_MAX &&
-		    arenas->nkeys < WP_KEYS_MAX)
-			arenas->keys[arenas->nkeys++] = word;
+		if (data->words[i] >> 52)
+			keys[n++] = (struct wp_key){ .word = data->words[i] };
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (size_t i = 0; i < n; i = next) {
+		for (next = i + 1; next < n && keys[next].word == keys[i].word;
+		     next++)
+			continue;
+		if (next == i + 1)
+			keys[arenas->nkeys++] = keys[i];
 	}
-	qsort(arenas->keys, arenas->nkeys, sizeof(*arenas->keys),
-	      compare_words);
+	arenas->keys = keys;
+	return 0;
 }
 
 /* Find malloc's own account of what it maps: before the word that says where brk's memory
@@ -246,7 +255,7 @@ int wp_arenas_find(struct wp_arenas *arenas,
 		if (!rc)
 			rc = find_in(arenas, memory, &data, &left);
 		if (!rc) {
-			note_keys(arenas, &data);
+			rc = note_keys(arenas, &data);
 			note_mapped(arenas, memory, &data);
 		}
 		if (rc == -EBADMSG) {
@@ -261,5 +270,6 @@ int wp_arenas_find(struct wp_arenas *arenas,
 void wp_arenas_clear(struct wp_arenas *arenas)
 {
 	free(arenas->v);
+	free(arenas->keys);
 	*arenas = (struct wp_arenas){ 0 };
 }

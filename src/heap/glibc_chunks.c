@@ -99,22 +99,51 @@ static uint64_t find_chain(struct wp_chunk_walk *w, uint64_t avma,
 	return avma;
 }
 
-/* If the chunk at AVMA is in use, does a thread keep it for itself? */
-static bool is_kept(struct wp_chunk_walk *w, uint64_t avma)
+int wp_kepts_add(struct wp_kepts *to, const struct wp_kept *kept)
+{
+	size_t i = WP_LOWER_BOUND(to->len, k,
+				  to->v[k].key < kept->key ||
+					  (to->v[k].key == kept->key &&
+					   to->v[k].size < kept->size));
+
+	if (i < to->len && to->v[i].key == kept->key &&
+	    to->v[i].size == kept->size) {
+		to->v[i].chunks += kept->chunks;
+		return 0;
+	}
+	if (to->len == WP_KEPT_MAX)
+		return 0;
+	if (WP_VEC_ROOM(to->v, to->len, to->cap, 1))
+		return -ENOMEM;
+	memmove(&to->v[i + 1], &to->v[i], (to->len++ - i) * sizeof(*to->v));
+	to->v[i] = *kept;
+	return 0;
+}
+
+/* If the chunk at AVMA is in use and a thread keeps it for itself, which key tells so?
+ * Their number, if none does. */
+static size_t key_of(struct wp_chunk_walk *w, uint64_t avma)
 {
 	const struct wp_arenas *arenas = w->arenas;
 	const uint8_t *bytes = bytes_at(w, avma + HEADER, 16);
-	uint64_t link, key;
+	uint64_t link, word;
 	size_t i;
 
 	if (!bytes)
-		return false;
+		return arenas->nkeys;
 	memcpy(&link, bytes, sizeof(link));
-	memcpy(&key, bytes + 8, sizeof(key));
-	i = WP_LOWER_BOUND(arenas->nkeys, k, arenas->keys[k] < key);
-	return i < arenas->nkeys && arenas->keys[i] == key &&
-	       (link == (avma + HEADER) >> 12 ||
-		wp_chunk_next(w->memory, avma, link, 0));
+	memcpy(&word, bytes + 8, sizeof(word));
+	i = WP_LOWER_BOUND(arenas->nkeys, k, arenas->keys[k].word < word);
+	if (i == arenas->nkeys || arenas->keys[i].word != word)
+		return arenas->nkeys;
+	/* Links are mixed since 2.32, the number is new in 2.34. */
+	link ^= (avma + HEADER) >> 12;
+	if (link & 15 || (link && !wp_census_holds(w->memory, link))) {
+		arenas->keys[i].nplain++;
+		return arenas->nkeys;
+	}
+	arenas->keys[i].nmixed++;
+	return i;
 }
 
 static int note_table(struct wp_chunk_walk *w, uint64_t avma)
@@ -127,16 +156,17 @@ static int note_table(struct wp_chunk_walk *w, uint64_t avma)
 	return 0;
 }
 
-/* Count the chunk of SIZE bytes at AVMA, which is in use or kept. */
+/* Count the chunk of SIZE bytes at AVMA, which is in use, or is kept if KEY is true. */
 static int count(struct wp_chunk_walk *w, uint64_t avma, uint64_t size,
-		 bool is_cached)
+		 size_t key)
 {
 	struct wp_census_count *to = &w->heap[wp_census_class(size)];
+	const struct wp_kept kept = { key, size, 1 };
 
-	if (is_cached)
-		to = &w->cached;
 	to->chunks++;
 	to->bytes += size;
+	if (key < w->arenas->nkeys && wp_kepts_add(&w->kept, &kept))
+		return -ENOMEM;
 	return size == WP_TCACHE_CHUNK ? note_table(w, avma) : 0;
 }
 
@@ -155,7 +185,7 @@ int wp_chunk_walk(struct wp_chunk_walk *w)
 
 	while (!rc && avma < w->end_avma && !is_late(w, &steps)) {
 		uint64_t size = size_at(w, avma);
-		bool is_cached;
+		size_t key;
 
 		if (!size && is_fence(w, avma))
 			break;
@@ -164,9 +194,9 @@ int wp_chunk_walk(struct wp_chunk_walk *w)
 			continue;
 		}
 		/* The window moves on: what is of this chunk comes first. */
-		is_cached = is_kept(w, avma);
+		key = key_of(w, avma);
 		if (word_at(w, avma + size + 8) & WP_PREV_INUSE)
-			rc = count(w, avma, size, is_cached);
+			rc = count(w, avma, size, key);
 		avma += size;
 	}
 	return rc;

@@ -64,6 +64,7 @@ struct census {
 	const struct wp_census_memory *memory;
 	struct wp_arenas arenas;
 	uint8_t *window;
+	struct wp_kepts kept;
 	/* Chunks that may be tables of threads; owned. */
 	uint64_t *tables;
 	size_t ntables, cap_tables;
@@ -94,6 +95,24 @@ static bool take_out(struct census *c, uint64_t size)
 	c->ret->cached.chunks++;
 	c->ret->cached.bytes += size;
 	return true;
+}
+
+/* Take out what threads keep by the number of the process, which is the key that most
+ * chunks have as those have it that are kept: an object may have its words by chance. */
+static void take_numbered_out(struct census *c)
+{
+	const struct wp_key *keys = c->arenas.keys;
+	size_t best = c->arenas.nkeys;
+
+	for (size_t i = 0; i < c->arenas.nkeys; i++)
+		if (keys[i].nmixed > keys[i].nplain &&
+		    (best == c->arenas.nkeys ||
+		     keys[i].nmixed > keys[best].nmixed))
+			best = i;
+	for (size_t i = 0; i < c->kept.len; i++)
+		for (uint64_t k = 0;
+		     c->kept.v[i].key == best && k < c->kept.v[i].chunks; k++)
+			(void)take_out(c, c->kept.v[i].size);
 }
 
 static uint64_t size_at(const struct census *c, uint64_t chunk)
@@ -162,16 +181,24 @@ static int add_walk(struct census *c, const struct wp_chunk_walk *w,
 
 	for (size_t i = 0; i < WP_CENSUS_CLASSES; i++)
 		add(&ret->heap[i], &w->heap[i]);
-	add(&ret->cached, &w->cached);
 	ret->torn_bytes += w->torn_bytes;
 	ret->is_cut |= w->is_cut;
 	if (!w->is_cut)
 		ret->walked_bytes += bytes;
+	for (size_t i = 0; i < w->kept.len; i++)
+		if (wp_kepts_add(&c->kept, &w->kept.v[i]))
+			return -ENOMEM;
 	if (WP_VEC_ROOM(c->tables, c->ntables, c->cap_tables, w->ntables))
 		return -ENOMEM;
 	for (size_t i = 0; i < w->ntables && c->ntables < WP_TABLES_MAX; i++)
 		c->tables[c->ntables++] = w->tables[i];
 	return 0;
+}
+
+static void clear_walk(struct wp_chunk_walk *w)
+{
+	free(w->tables);
+	free(w->kept.v);
 }
 
 /* Walk from START to END, of memory of BYTES bytes.  0 or -ENOMEM. */
@@ -191,17 +218,17 @@ static int walk(struct census *c, uint64_t start, uint64_t end,
 
 		rc = wp_chunk_walk(&w);
 		if (!i || (!w.is_cut && w.torn_bytes < best.torn_bytes)) {
-			free(best.tables);
+			clear_walk(&best);
 			best = w;
 		} else {
-			free(w.tables);
+			clear_walk(&w);
 		}
 		if (!best.torn_bytes || best.is_cut)
 			break;
 	}
 	if (!rc)
 		rc = add_walk(c, &best, bytes);
-	free(best.tables);
+	clear_walk(&best);
 	return rc;
 }
 
@@ -318,6 +345,8 @@ static int count_all(struct census *c)
 	}
 	/* Threads keep chunks of any arena.  Each has the process's number, where
 	 * there is one. */
+	if (!rc)
+		take_numbered_out(c);
 	if (!rc && !c->ret->cached.chunks)
 		take_tables_out(c);
 	for (size_t i = 0; !rc && i < c->arenas.len; i++)
@@ -346,6 +375,7 @@ int wp_census_take(struct wp_census *ret, const struct wp_census_memory *memory)
 		rc = -ENOENT;
 	wp_arenas_clear(&c.arenas);
 	free(c.tables);
+	free(c.kept.v);
 	free(c.window);
 	return rc;
 }

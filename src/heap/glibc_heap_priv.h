@@ -17,8 +17,8 @@ enum {
 	/* struct tcache_perthread_struct as a chunk, of 2.30 to 2.41. */
 	WP_TCACHE_BINS = 64,
 	WP_TCACHE_CHUNK = 16 + 10 * WP_TCACHE_BINS,
-	/* Words of libc's data that may be the number in chunks of tcaches. */
-	WP_KEYS_MAX = 512,
+	/* Keys and sizes of chunks together; those of a true key are some hundred. */
+	WP_KEPT_MAX = 1 << 14,
 };
 
 /* struct malloc_state */
@@ -33,12 +33,37 @@ struct wp_arena {
 	uint64_t fastbins[WP_NFASTBINS];
 };
 
+/* A word of libc's data that may be the number in chunks of tcaches.  In a static program
+ * that is the program's data too: then objects may have its words. */
+struct wp_key {
+	uint64_t word;
+	/* How many chunks have it behind a link that is mixed with its address, as
+	 * all have that threads keep; behind another word. */
+	uint32_t nmixed, nplain;
+};
+
+/* Chunks of SIZE bytes that are kept for a thread if KEY is the number. */
+struct wp_kept {
+	size_t key;
+	uint64_t size, chunks;
+};
+
+/* v[0..len) by key and size; owned. */
+struct wp_kepts {
+	struct wp_kept *v;
+	size_t len, cap;
+};
+
+/* Add one; what is more than WP_KEPT_MAX is left out.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_kepts_add(struct wp_kepts *to, const struct wp_kept *kept);
+
 struct wp_arenas {
 	/* v[0..len), the main arena first; owned. */
 	struct wp_arena *v;
 	size_t len, cap;
-	/* keys[0..nkeys), sorted. */
-	uint64_t keys[WP_KEYS_MAX];
+	/* keys[0..nkeys), sorted; owned. */
+	struct wp_key *keys;
 	size_t nkeys;
 	bool knows_mapped;
 	uint64_t mapped_bytes;
@@ -53,6 +78,7 @@ void wp_arenas_clear(struct wp_arenas *arenas);
 /* The walk over one piece of memory that chunks tile. */
 struct wp_chunk_walk {
 	const struct wp_census_memory *memory;
+	/* Its keys' chunks are counted. */
 	const struct wp_arenas *arenas;
 	/* The first chunk, and where the last ends. */
 	uint64_t start_avma, end_avma;
@@ -63,9 +89,9 @@ struct wp_chunk_walk {
 	/* window[0..len) is what was at AVMA. */
 	uint64_t avma;
 	size_t len;
-	/* What is found. */
+	/* What is found: in use or kept, and what of it may be kept; owned. */
 	struct wp_census_count heap[WP_CENSUS_CLASSES];
-	struct wp_census_count cached;
+	struct wp_kepts kept;
 	uint64_t torn_bytes;
 	bool is_cut;
 	/* Chunks that may be tables of a thread: tables[0..ntables); owned. */

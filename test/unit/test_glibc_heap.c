@@ -199,6 +199,17 @@ static void keep_by_number(void)
 	put(at[KEPT_2] + 24, KEY);
 }
 
+/* Objects A and B are nodes of a list, with a number that the data has as well, as that of
+ * a static program may: 1.0. */
+static void link_objects(void)
+{
+	put(DATA + 0x110, UINT64_C(0x3ff0000000000000));
+	put(at[A] + 16, at[B] + 16);
+	put(at[A] + 24, UINT64_C(0x3ff0000000000000));
+	put(at[B] + 16, at[A] + 16);
+	put(at[B] + 24, UINT64_C(0x3ff0000000000000));
+}
+
 /* The same by the thread's table, as before 2.34. */
 static void keep_by_table(bool is_safe)
 {
@@ -311,6 +322,62 @@ static void what_is_in_use_is_counted(void **state)
 			census.mapped[wp_census_class(50 * PAGE)].chunks, 1);
 		clear();
 	}
+}
+
+static void objects_with_words_of_the_data_are_in_use(void **state)
+{
+	/* By the number there is, by a table, and by neither. */
+	static const uint64_t kept[] = { 2, 2, 0 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		make(true);
+		link_objects();
+		if (i == 0)
+			keep_by_number();
+		if (i == 1)
+			keep_by_table(true);
+		assert_int_equal(take(), 0);
+		assert_int_equal(chunks_of(32), 2);
+		assert_int_equal(census.cached.chunks, kept[i]);
+		assert_int_equal(chunks_of(48), 2 - kept[i]);
+		clear();
+	}
+}
+
+/* Where addresses are low, as in a static program, some objects' links lead to memory when
+ * mixed, too: here at one of two. */
+static void links_of_objects_that_are_mixed_by_chance_are_told(void **state)
+{
+	(void)state;
+	make(true);
+	link_objects();
+	put(at[A] + 16, (at[B] + 16) ^ (at[A] + 16) >> 12);
+	assert_int_equal(take(), 0);
+	assert_int_equal(chunks_of(32), 2);
+	assert_int_equal(census.cached.chunks, 0);
+}
+
+/* A word that the data has twice is no number. */
+static void a_word_that_is_there_twice_is_no_number(void **state)
+{
+	(void)state;
+	make(true);
+	keep_by_number();
+	put(DATA + 0x120, KEY);
+	assert_int_equal(take(), 0);
+	assert_int_equal(census.cached.chunks, 0);
+}
+
+static void the_number_is_found_among_many_words(void **state)
+{
+	(void)state;
+	make(true);
+	keep_by_number();
+	for (uint64_t i = 0; i < 1000; i++)
+		put(DATA + 4096 + 8 * i, (i + 1) << 52 | i);
+	assert_int_equal(take(), 0);
+	assert_int_equal(census.cached.chunks, 2);
 }
 
 static void lists_of_older_ones_are_followed(void **state)
@@ -514,6 +581,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_size_has_a_class),
 		TEST(what_is_in_use_is_counted),
+		TEST(objects_with_words_of_the_data_are_in_use),
+		TEST(links_of_objects_that_are_mixed_by_chance_are_told),
+		TEST(a_word_that_is_there_twice_is_no_number),
+		TEST(the_number_is_found_among_many_words),
 		TEST(lists_of_older_ones_are_followed),
 		TEST(an_objects_own_words_make_no_table_of_it),
 		TEST(what_is_no_chunk_is_passed_over),
