@@ -98,7 +98,8 @@ static int add_sample(struct wp_target *target, const struct wp_thread *t,
 	struct wp_sample_key key = { .thread = t->index };
 	int rc;
 
-	rc = h->sites.generation == target->space.view.generation ?
+	/* What fails is tried again, and said, by the next look. */
+	rc = h->sites.tried == target->space.view.generation ?
 		     0 :
 		     wp_heap_sites_search(&h->sites, target, h->probe, NULL);
 	if (rc == -ENOMEM)

@@ -97,8 +97,6 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 	struct wp_heap_samples *h = target->heap_samples;
 	int rc;
 
-	if (target->space.nexecs != h->nexecs)
-		h->sites.nplaces = 0;
 	h->nexecs = target->space.nexecs;
 	rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
 	/* It has executed another program: the next look finds that. */

@@ -72,8 +72,58 @@ static bool was_searched(const struct wp_heap_sites *sites, uint32_t id)
 {
 	for (size_t i = 0; i < sites->nsearched; i++)
 		if (sites->searched[i].id == id)
-			return true;
+			return sites->searched[i].is_there;
 	return false;
+}
+
+/* Enter that mapping ENTRY was searched, for the first time or once more.  0 or -ENOMEM. */
+static int add_searched(struct wp_heap_sites *sites,
+			const struct wp_heap_mapping *entry)
+{
+	size_t i = 0;
+
+	while (i < sites->nsearched && sites->searched[i].id != entry->id)
+		i++;
+	if (i == sites->nsearched &&
+	    WP_VEC_ROOM(sites->searched, i, sites->cap_searched, 1))
+		return -ENOMEM;
+	sites->nsearched += i == sites->nsearched;
+	sites->searched[i] = *entry;
+	return 0;
+}
+
+/* Forget the functions and probes in mappings that TARGET has no more, or whose search
+ * failed.  0 or -ENOMEM. */
+static int forget_unmapped(struct wp_heap_sites *sites,
+			   const struct wp_target *target)
+{
+	enum { IN_VIEW = 1, SEARCHED };
+	const struct wp_unwind_modules *view = &target->space.view;
+	uint8_t *what = calloc(target->profile->nmappings + 1, sizeof(*what));
+	size_t n = 0;
+
+	if (!what)
+		return -ENOMEM;
+	for (size_t i = 0; i < view->len; i++)
+		what[view->v[i].mapping] = IN_VIEW;
+	for (size_t i = 0; i < sites->nsearched; i++) {
+		struct wp_heap_mapping *m = &sites->searched[i];
+
+		m->is_there = m->is_there && what[m->id];
+		if (m->is_there)
+			what[m->id] = SEARCHED;
+	}
+	for (size_t i = 0; i < sites->len; i++)
+		if (what[sites->v[i].mapping] == SEARCHED)
+			sites->v[n++] = sites->v[i];
+	sites->len = n;
+	n = 0;
+	for (size_t i = 0; i < sites->nplaces; i++)
+		if (what[sites->places[i].mapping] == SEARCHED)
+			sites->places[n++] = sites->places[i];
+	sites->nplaces = n;
+	free(what);
+	return 0;
 }
 
 /* Are there probes in IMAGE already?  They are in all mappings of it. */
@@ -100,7 +150,7 @@ static bool is_wanted(const struct wp_target *target,
 	return !large || wp_heap_call_is_map(range->call);
 }
 
-/* Note the probes at SITES[0..N) of MODULE, which have just been made. */
+/* Note the probes at SITES[0..N) of its file that are in MODULE. */
 static int note_places(struct wp_heap_sites *sites,
 		       const struct wp_target *target,
 		       const struct wp_unwind_module *module,
@@ -115,6 +165,10 @@ static int note_places(struct wp_heap_sites *sites,
 		if (!wp_elf_image_svma(module->image, probed[i].off, &svma))
 			continue;
 		place.avma = svma + module->bias;
+		place.mapping = module->mapping;
+		if (place.avma < module->start_avma ||
+		    place.avma >= module->end_avma)
+			continue;
 		if (wp_process_read(target->process, place.avma, place.code,
 				    sizeof(place.code)) == sizeof(place.code))
 			sites->places[sites->nplaces++] = place;
@@ -170,6 +224,7 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 			.end_avma = f->svma + module->bias + f->size,
 			.is_probed = f->is_probed,
 			.call = f->call,
+			.mapping = module->mapping,
 		};
 
 		if (f->is_probed && !f->is_cheap) {
@@ -181,8 +236,10 @@ static int probe_found(struct wp_heap_sites *sites, struct wp_target *target,
 							     f->call };
 		rc = add_range(sites, &range);
 	}
-	if (rc || !n || has_probes(sites, module->image))
+	if (rc || !n)
 		return rc;
+	if (has_probes(sites, module->image))
+		return note_places(sites, target, module, probed, n);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/map_files/%lx-%lx",
 		 target->process->proc_fd, (unsigned long)module->start_avma,
 		 (unsigned long)module->end_avma);
@@ -241,7 +298,7 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 				       module->start_avma - 1, module->end_avma,
 				       wp_heap_probe_tier(probe) !=
 					       WP_HEAP_TIER_SESSION,
-				       WP_HEAP_TRIAL });
+				       WP_HEAP_TRIAL, module->mapping });
 	else if (!module->image)
 		return 0;
 	else
@@ -249,14 +306,16 @@ static int search_module(struct wp_heap_sites *sites, struct wp_target *target,
 					is_program(target, module->image));
 	if (!rc && found.len)
 		rc = probe_found(sites, target, probe, module, &found, err);
-	if (!rc && WP_VEC_ROOM(sites->searched, sites->nsearched,
-			       sites->cap_searched, 1))
-		rc = -ENOMEM;
 	if (!rc)
-		sites->searched[sites->nsearched++] = (struct wp_heap_mapping){
-			module->mapping, module->image,
-			has_malloc(&found) && !is_program(target, module->image)
-		};
+		rc = add_searched(
+			sites,
+			&(struct wp_heap_mapping){
+				.id = module->mapping,
+				.image = module->image,
+				.is_allocator = has_malloc(&found) &&
+						!is_program(target,
+							    module->image),
+				.is_there = true });
 	wp_allocators_clear(&found);
 	return rc;
 }
@@ -265,14 +324,24 @@ int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, struct wp_err *err)
 {
 	const struct wp_unwind_modules *view = &target->space.view;
-	int rc = 0;
+	int rc, vanished = 0;
 
 	if (sites->generation == view->generation)
 		return 0;
-	sites->generation = view->generation;
-	for (size_t i = 0; i < view->len && !rc; i++)
+	sites->tried = view->generation;
+	rc = forget_unmapped(sites, target);
+	for (size_t i = 0; i < view->len && !rc; i++) {
 		rc = search_module(sites, target, probe, i, err);
-	return rc;
+		/* Those behind it are there. */
+		if (rc == -ENOENT) {
+			vanished = rc;
+			rc = 0;
+		}
+	}
+	if (rc)
+		return rc;
+	sites->generation = view->generation;
+	return vanished;
 }
 
 /* The function that has AVMA; NULL: none of an allocator. */

@@ -19,20 +19,25 @@ struct wp_heap_range {
 	uint64_t end_avma;
 	bool is_probed;
 	enum wp_heap_call call;
+	uint32_t mapping;
 };
 
 /* A probe in the target's memory, and what the kernel has put there. */
 struct wp_heap_place {
 	uint64_t avma;
+	uint32_t mapping;
 	uint8_t code[4];
 };
 
-/* A mapping that was searched, and its file; borrowed. */
+/* A mapping that was searched, and its file, borrowed, whose probes stay when it is
+ * unmapped. */
 struct wp_heap_mapping {
 	uint32_t id;
 	const struct wp_elf_image *image;
 	/* A library that has an allocator. */
 	bool is_allocator;
+	/* It is mapped. */
+	bool is_there;
 };
 
 struct wp_heap_sites {
@@ -45,8 +50,10 @@ struct wp_heap_sites {
 	/* places[0..nplaces); owned. */
 	struct wp_heap_place *places;
 	size_t nplaces, cap_places;
-	/* Generation of the address space that was searched last. */
+	/* Generations of the address space: that whose search succeeded last, and the
+	 * last that was searched. */
 	uint64_t generation;
+	uint64_t tried;
 	/* Functions probed; those that were not, as the kernel would execute them
 	 * one step at a time. */
 	size_t nprobed;
@@ -59,8 +66,9 @@ struct wp_heap_sites {
 	char throwing[256];
 };
 
-/* Search the mappings of TARGET that are new since the last call, and have PROBE probe
- * what they have.  0, -ENOMEM, or as wp_heap_probe_attach. */
+/* Forget what is no longer mapped, search the mappings of TARGET that are new since the
+ * last call, and have PROBE probe what they have.  0, -ENOMEM, or as wp_heap_probe_attach:
+ * then the next call tries again. */
 WP_MUST_CHECK
 int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
 			 struct wp_heap_probe *probe, struct wp_err *err);

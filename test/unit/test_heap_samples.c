@@ -799,6 +799,76 @@ static void a_library_that_goes_before_it_is_probed_is_said(void **state)
 	assert_non_null(strstr(source(), "or unmaps its allocator"));
 }
 
+/* See what is mapped, and search that. */
+static void map_and_search(const char *text)
+{
+	struct wp_heap_samples *h = fake.target->heap_samples;
+
+	set_maps(text);
+	assert_int_equal(wp_address_space_reload(&fake.target->space, true), 1);
+	assert_int_equal(
+		wp_heap_sites_search(&h->sites, fake.target, h->probe, NULL),
+		0);
+}
+
+/* Another library may have their addresses; their files' probes stay. */
+static void functions_that_are_no_longer_mapped_are_forgotten(void **state)
+{
+	const struct wp_heap_sites *sites;
+	size_t n, nplaces, nattached;
+
+	(void)state;
+	start_target();
+	sites = &fake.target->heap_samples->sites;
+	n = sites->len;
+	nplaces = sites->nplaces;
+	nattached = probe.nattached;
+	assert_true(n > 0 && nplaces > 0);
+	for (int i = 0; i < 3; i++) {
+		map_and_search("10000-20000 rw-p 00000000 00:00 0 \n");
+		assert_int_equal(sites->len, 0);
+		assert_int_equal(sites->nplaces, 0);
+		map_and_search(NULL);
+		assert_int_equal(sites->len, n);
+		assert_int_equal(sites->nplaces, nplaces);
+		assert_int_equal(probe.nattached, nattached);
+	}
+}
+
+/* A sample's stack meets it before the next look does.  Samples try once. */
+static void a_library_that_a_sample_finds_is_probed_or_said(void **state)
+{
+	for (int fails_once = 0; fails_once < 2; fails_once++) {
+		size_t nattached;
+
+		start_without_libraries();
+		set_maps(NULL);
+		assert_int_equal(
+			wp_address_space_reload(&fake.target->space, true), 1);
+		probe.attach_rc = -EMFILE;
+		allocate(1, 500, 1u << 31, WP_HEAP_MALLOC);
+		assert_int_equal(wp_heap_records_read(fake.target, UINT64_MAX),
+				 0);
+		nattached = probe.nattached;
+		assert_true(nattached > 0);
+		allocate(2, 500, 1u << 31, WP_HEAP_MALLOC);
+		assert_int_equal(wp_heap_records_read(fake.target, UINT64_MAX),
+				 0);
+		assert_int_equal(probe.nattached, nattached);
+		if (fails_once)
+			probe.attach_rc = 0;
+		for (int i = 0; i < 5; i++)
+			tick();
+		assert_int_equal(probe.armed, fails_once);
+		(void)finish();
+		assert_int_equal(fake.profile.counters.heap_ended, !fails_once);
+		if (!fails_once)
+			assert_non_null(strstr(source(), "no probe"));
+		teardown(state);
+		setup(state);
+	}
+}
+
 static void samples_that_cannot_begin_are_an_error(void **state)
 {
 	(void)state;
@@ -915,8 +985,8 @@ static void who_has_no_filter_is_probed_anywhere(void **state)
 static void frames_of_allocators_are_left_out(void **state)
 {
 	struct wp_heap_range ranges[] = {
-		{ 0x1000, 0x1100, true, WP_HEAP_MALLOC },
-		{ 0x2000, 0x2100, false, WP_HEAP_MALLOC },
+		{ 0x1000, 0x1100, true, WP_HEAP_MALLOC, 1 },
+		{ 0x2000, 0x2100, false, WP_HEAP_MALLOC, 1 },
 	};
 	const struct wp_heap_sites sites = { .v = ranges, .len = 2 };
 	const struct {
@@ -967,12 +1037,12 @@ static void mappings_of_allocators_are_told_from_others(void **state)
 		OTHER = 0x9000
 	};
 	struct wp_heap_range ranges[] = {
-		{ MMAP, MMAP + 16, true, WP_HEAP_MMAP },
-		{ MALLOC, MALLOC + 16, true, WP_HEAP_MALLOC },
-		{ THREAD, THREAD + 16, false, WP_HEAP_THREAD },
+		{ MMAP, MMAP + 16, true, WP_HEAP_MMAP, 1 },
+		{ MALLOC, MALLOC + 16, true, WP_HEAP_MALLOC, 1 },
+		{ THREAD, THREAD + 16, false, WP_HEAP_THREAD, 1 },
 	};
-	struct wp_heap_mapping searched[] = { { 1, NULL, true },
-					      { 2, NULL, false } };
+	struct wp_heap_mapping searched[] = { { 1, NULL, true, true },
+					      { 2, NULL, false, true } };
 	const struct wp_heap_sites sites = {
 		.v = ranges, .len = 3, .searched = searched, .nsearched = 2
 	};
@@ -1104,6 +1174,8 @@ int main(void)
 		TEST(who_is_probed_is_in_no_hurry),
 		TEST(a_program_that_maps_nothing_is_said),
 		TEST(a_library_that_goes_before_it_is_probed_is_said),
+		TEST(functions_that_are_no_longer_mapped_are_forgotten),
+		TEST(a_library_that_a_sample_finds_is_probed_or_said),
 		TEST(samples_that_cannot_begin_are_an_error),
 		TEST(a_process_that_calls_too_often_is_refused),
 		TEST(what_cannot_be_is_an_error),
