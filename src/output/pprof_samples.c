@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pprof_samples.c - see pprof_read.h: samples, their labels, their timeline. */
+/* pprof_samples.c - see pprof_read.h: samples, and their labels. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,13 @@
 #include "wallprof/enum_name.h"
 #include "wallprof/goroutine_entries.h"
 #include "wallprof/vec.h"
+
+enum {
+	/* Most samples that differ, and frames of stacks that differ: few bytes of a
+	 * file may be a sample, one a frame, and cost more of memory. */
+	SAMPLES_MAX = 1 << 22,
+	FRAMES_MAX = 1 << 26,
+};
 
 /* What the labels of a sample tell; string ids. */
 struct labels {
@@ -262,6 +269,8 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 	     wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns)) ||
 	    WP_VEC_ROOM(p->samples, p->nsamples, p->cap_samples, 1))
 		no_memory(p);
+	if (p->profile->sets[p->kind].nsamples > SAMPLES_MAX)
+		wp_pprof_bad(p, "over 4,194,304 samples that differ");
 	if (p->rc)
 		return;
 	p->samples[p->nsamples++] = hint;
@@ -334,6 +343,8 @@ static void read_sample(struct wp_pprof *p, struct wp_reader r)
 	set_state(p, &labels, &key);
 	if (key.stack == UINT32_MAX)
 		no_memory(p);
+	if (p->profile->nframe_ids > FRAMES_MAX)
+		wp_pprof_bad(p, "over 67,108,864 frames of stacks that differ");
 	if (!p->rc)
 		add_sample(p, &key, values, n, &labels);
 }
@@ -369,75 +380,4 @@ void wp_pprof_read_samples(struct wp_pprof *p)
 			read_sample(p, f.bytes);
 	if (!p->rc)
 		locate(p);
-}
-
-/* The set's index of sample NUMBER of the file, from 1. */
-static uint32_t sample_of(struct wp_pprof *p, uint64_t number)
-{
-	if (number && number <= p->nsamples)
-		return p->samples[number - 1];
-	wp_pprof_bad(p, "its timeline has a sample that is not there");
-	return 0;
-}
-
-/* Add one interval; *THREAD is set by the first that tells. */
-static void read_interval(struct wp_pprof *p, struct wp_reader *r,
-			  uint32_t *thread, uint64_t *unwatched)
-{
-	const struct wp_sample_set *set = &p->profile->sets[p->kind];
-	uint64_t number = wp_read_uleb(r), ns = wp_read_uleb(r);
-	uint64_t holder = wp_read_uleb(r);
-	struct wp_timeline *timeline = &p->profile->timeline;
-	uint32_t sample;
-
-	if (r->failed || ns > INT64_MAX / 1024) {
-		wp_pprof_bad(p, "its timeline is cut short");
-		return;
-	}
-	if (!number) {
-		*unwatched += ns;
-		return;
-	}
-	sample = sample_of(p, number);
-	if (p->rc)
-		return;
-	if (*thread == UINT32_MAX)
-		*thread = set->samples[sample].key.thread;
-	if (set->samples[sample].key.thread != *thread)
-		wp_pprof_bad(p, "its timeline mixes threads");
-	else if (wp_timeline_add(timeline, *thread, WP_TIMELINE_UNWATCHED,
-				 *unwatched) ||
-		 wp_timeline_add(timeline, *thread, sample, ns))
-		no_memory(p);
-	*unwatched = 0;
-	if (holder && !p->rc) {
-		sample = sample_of(p, holder);
-		if (!p->rc)
-			wp_timeline_set_holder(timeline, *thread,
-					       set->samples[sample].key.thread);
-	}
-	wp_timeline_end_interval(timeline, *thread);
-}
-
-static void read_thread(struct wp_pprof *p, struct wp_reader *r)
-{
-	uint64_t start = wp_read_uleb(r), n = wp_read_uleb(r), unwatched = 0;
-	uint32_t thread = UINT32_MAX;
-
-	while (n-- && !p->rc)
-		read_interval(p, r, &thread, &unwatched);
-	if (thread != UINT32_MAX && start <= INT64_MAX / 1024)
-		p->profile->threads[thread].first_ns = start;
-}
-
-void wp_pprof_read_timeline(struct wp_pprof *p, struct wp_reader data)
-{
-	/* Each interval takes three bytes of the file. */
-	wp_timeline_start(&p->profile->timeline,
-			  (wp_reader_left(&data) / 3 + 1) *
-				  sizeof(struct wp_timeline_interval));
-	if (wp_read_uleb(&data) != 1)
-		return;
-	while (!p->rc && wp_reader_left(&data))
-		read_thread(p, &data);
 }

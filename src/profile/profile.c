@@ -218,7 +218,9 @@ static struct wp_profile_sample *intern_sample(struct wp_profile *profile,
 					       const struct wp_sample_key *key)
 {
 	struct wp_sample_set *set = &profile->sets[kind];
-	struct wp_profile_sample *sample = find_or_add(set, key, false);
+	/* What is read is bounded by its file. */
+	struct wp_profile_sample *sample = find_or_add(set, key,
+						       profile->meta.was_read);
 	struct wp_sample_key dropped = { .thread = key->thread,
 					 .state = key->state,
 					 .wait = key->wait };

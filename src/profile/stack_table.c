@@ -41,6 +41,20 @@ uint64_t wp_stack_table_hash_frame(uint64_t seed, const struct wp_frame *frame)
 	return wp_hash_u64((seed ^ frame->pc_avma) + wp_hash_u64(rest));
 }
 
+/* Take BYTES of the budget, which is a recording's: a file that is read has bounds of its
+ * own. */
+static bool take(const struct wp_profile *profile, uint64_t bytes)
+{
+	return profile->meta.was_read ||
+	       wp_budget_take(WP_BUDGET_STACKS, bytes);
+}
+
+static void give(const struct wp_profile *profile, uint64_t bytes)
+{
+	if (!profile->meta.was_read)
+		wp_budget_give(WP_BUDGET_STACKS, bytes);
+}
+
 /* Set *RET to the index of a frame like FRAME.  0; -ENOMEM; -ENOSPC, and it would take
  * more than --max-memory. */
 static int intern_frame(struct wp_profile *profile,
@@ -53,12 +67,12 @@ static int intern_frame(struct wp_profile *profile,
 		!memcmp(&profile->frames[i], frame, sizeof(*frame)));
 	if (*ret != WP_INDEX_NONE)
 		return 0;
-	if (!wp_budget_take(WP_BUDGET_STACKS, WP_FRAME_BYTES))
+	if (!take(profile, WP_FRAME_BYTES))
 		return -ENOSPC;
 	if (WP_VEC_ROOM(profile->frames, profile->nframes, profile->cap_frames,
 			1) ||
 	    wp_index_add(&profile->frame_index, hash, profile->nframes)) {
-		wp_budget_give(WP_BUDGET_STACKS, WP_FRAME_BYTES);
+		give(profile, WP_FRAME_BYTES);
 		return -ENOMEM;
 	}
 	*ret = profile->nframes;
@@ -111,8 +125,7 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 
 	if (found != WP_INDEX_NONE)
 		return found;
-	if (stack->depth &&
-	    !wp_budget_take(WP_BUDGET_STACKS, wp_stack_bytes(stack->depth)))
+	if (stack->depth && !take(profile, wp_stack_bytes(stack->depth)))
 		return wp_profile_drop_stack(profile);
 	rc = intern_frames(profile, stack);
 	if (!rc &&
@@ -122,8 +135,7 @@ uint32_t wp_profile_add_stack(struct wp_profile *profile,
 		rc = -ENOMEM;
 	if (rc) {
 		if (stack->depth)
-			wp_budget_give(WP_BUDGET_STACKS,
-				       wp_stack_bytes(stack->depth));
+			give(profile, wp_stack_bytes(stack->depth));
 		return rc == -ENOSPC ? wp_profile_drop_stack(profile) :
 				       UINT32_MAX;
 	}

@@ -12,8 +12,9 @@
 
 #include "../../src/output/gzip.h"
 #include "../../src/output/lanes.h"
-#include "../../src/output/proto.h"
+#include "pprof_maker.h"
 #include "timeline_maker.h"
+#include "wallprof/budget.h"
 #include "wallprof/output.h"
 
 static struct wp_profile p, q;
@@ -26,6 +27,7 @@ static int setup(void **state)
 	FILE *out = open_memstream(&file, &len);
 
 	(void)state;
+	wp_budget_set(WP_BUDGET_DEFAULT);
 	make_timeline(&p);
 	wp_profile_add_up(&p);
 	assert_int_equal(wp_write_pprof(&p, WP_PROFILE_WALL, out), 0);
@@ -342,21 +344,6 @@ static void gzip_bomb_is_refused(void **state)
 	wp_buf_clear(&zeros);
 }
 
-static void put_strings(struct wp_buf *b, const char *const *s, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		wp_proto_bytes(b, 6, s[i], strlen(s[i]));
-}
-
-static void put_type(struct wp_buf *b, uint64_t type, uint64_t unit)
-{
-	size_t begin = wp_proto_begin(b, 1);
-
-	wp_proto_uint(b, 1, type);
-	wp_proto_uint(b, 2, unit);
-	wp_proto_end(b, begin);
-}
-
 static void profile_of_others_keeps_its_unit(void **state)
 {
 	static const char *const strings[] = { "",	"inuse_space", "bytes",
@@ -499,80 +486,16 @@ static void period_is_of_its_type(void **state)
 	}
 }
 
-/* A message of the file: FIELD, with the id 1. */
-static size_t begin_element(struct wp_buf *b, unsigned int field)
+/* What is read is bounded by the file's size. */
+static void budget_of_a_recording_bounds_no_file(void **state)
 {
-	size_t at = wp_proto_begin(b, field);
-
-	wp_proto_uint(b, 1, 1);
-	return at;
-}
-
-/* Put a profile whose stack of DEPTH frames has NLINES functions in each. */
-static void put_inlined(struct wp_buf *b, unsigned int depth,
-			unsigned int nlines)
-{
-	static const char *const strings[] = { "", "wall", "nanoseconds" };
-	size_t at, line;
-
-	put_type(b, 1, 2);
-	at = wp_proto_begin(b, 2);
-	for (unsigned int i = 0; i < depth; i++)
-		wp_proto_uint(b, 1, 1);
-	wp_proto_uint(b, 2, 1000);
-	wp_proto_end(b, at);
-	at = begin_element(b, 4);
-	for (unsigned int i = 0; i < nlines; i++) {
-		line = begin_element(b, 4);
-		wp_proto_end(b, line);
-	}
-	wp_proto_end(b, at);
-	at = begin_element(b, 5);
-	wp_proto_end(b, at);
-	put_strings(b, strings, 3);
-}
-
-static void stacks_that_unfold_to_much_are_refused(void **state)
-{
-	static const struct {
-		unsigned int depth, nlines;
-		int rc;
-	} rows[] = {
-		{ 1, 1000, 0 },
-		{ 1000, 1, 0 },
-		{ 1000, 1000, 0 },
-		{ 2000, 2000, -EBADMSG },
-		/* A big file tells of many. */
-		{ 300000, 4, 0 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct wp_buf b = WP_BUF_INIT;
-
-		put_inlined(&b, rows[i].depth, rows[i].nlines);
-		assert_int_equal(read_exactly(b.data, b.len), rows[i].rc);
-		wp_buf_clear(&b);
-	}
-}
-
-/* Each is two bytes of a file. */
-static void too_many_strings_are_refused(void **state)
-{
-	static const char *const none[1] = { "" };
-	struct wp_buf b = WP_BUF_INIT;
-	struct wp_err error;
-
-	(void)state;
-	for (unsigned int i = 0; i < (1 << 24); i++)
-		put_strings(&b, none, 1);
-	/* No sample types, then. */
-	assert_int_equal(read_as(&q, b.data, b.len, &error), -EBADMSG);
-	assert_null(strstr(error.msg, "16,777,216"));
-	put_strings(&b, none, 1);
-	assert_int_equal(read_as(&q, b.data, b.len, &error), -EBADMSG);
-	assert_non_null(strstr(error.msg, "16,777,216"));
-	wp_buf_clear(&b);
+	wp_budget_set(0);
+	stacks_are_those_that_were_written(state);
+	assert_int_equal(q.sets[WP_PROFILE_WALL].nsamples,
+			 p.sets[WP_PROFILE_WALL].nsamples);
+	assert_int_equal(q.timeline.n, p.timeline.n);
+	assert_int_equal(q.timeline.window_ns, 0);
+	assert_int_equal(q.counters.stacks_dropped, 0);
 }
 
 static void what_is_no_profile_is_said_to_be_none(void **state)
@@ -620,8 +543,7 @@ int main(int argc, char **argv)
 		T(value_that_is_no_amount_is_refused),
 		T(period_is_of_its_type),
 		T(file_without_states_has_none_in_its_report),
-		T(stacks_that_unfold_to_much_are_refused),
-		T(too_many_strings_are_refused),
+		T(budget_of_a_recording_bounds_no_file),
 		T(what_is_no_profile_is_said_to_be_none),
 	};
 
