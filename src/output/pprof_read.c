@@ -102,6 +102,20 @@ static void no_memory(struct wp_pprof *p)
 	p->rc = p->rc ? p->rc : -ENOMEM;
 }
 
+const char *wp_pprof_told(struct wp_pprof *p, uint32_t id)
+{
+	enum { LEAST = 1 << 20, PER_BYTE = 16 };
+	const char *text = text_of(p, id);
+
+	p->ntold += strlen(text);
+	if (p->ntold <= LEAST + PER_BYTE * wp_reader_left(&p->all))
+		return text;
+	wp_pprof_bad(
+		p, "its comments and labels have more text than a file of its "
+		   "size can tell of");
+	return "";
+}
+
 uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n)
 {
 	/* The strings move when one is added. */
@@ -320,7 +334,7 @@ static void read_sample_type(struct wp_pprof *p, struct wp_reader r)
 static void read_comment(struct wp_pprof *p, uint32_t id)
 {
 	struct wp_profile *profile = p->profile;
-	const char *text = text_of(p, id);
+	const char *text = wp_pprof_told(p, id);
 	static const char command[] = "command: ", pid[] = "pid: ",
 			  target[] = "target: ", kind[] = "kind: ";
 	const char *hz = strstr(text, " Hz asked, ");

@@ -73,6 +73,8 @@ struct wp_pprof {
 	bool has_no_stack;
 	/* Functions in the stacks of all samples, inlined ones too. */
 	uint64_t nunfolded;
+	/* Bytes of comments, and of labels that are read to their end. */
+	uint64_t ntold;
 	/* The frames of a sample; owned. */
 	struct wp_frame *frames;
 	uint32_t cap_frames;
@@ -82,6 +84,9 @@ struct wp_pprof {
 
 /* The profile's string id of the string at INDEX. */
 uint32_t wp_pprof_str(struct wp_pprof *p, uint64_t index);
+/* String ID, counted each time, since a small file may name a long one often; "" and the
+ * file is bad once that is more than one of its size tells of. */
+const char *wp_pprof_told(struct wp_pprof *p, uint32_t id);
 /* The profile's string id of string ID without its first N bytes. */
 uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n);
 /* The file breaks the rule that WHAT names. */

@@ -77,9 +77,11 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 	if (is_one_of(name, names, sizeof(names) / sizeof(*names)))
 		labels->thread = str;
 	else if (is_one_of(name, tids, sizeof(tids) / sizeof(*tids)))
-		labels->tid = str ? strtol(text_of(p, str), NULL, 10) : num;
+		labels->tid = str ? strtol(wp_pprof_told(p, str), NULL, 10) :
+				    num;
 	else if (!strcmp(name, "pid"))
-		labels->pid = str ? strtol(text_of(p, str), NULL, 10) : num;
+		labels->pid = str ? strtol(wp_pprof_told(p, str), NULL, 10) :
+				    num;
 	else if (!strcmp(name, "process"))
 		labels->process = str;
 	else if (!strcmp(name, "runtime"))
@@ -188,6 +190,9 @@ static void set_state(struct wp_pprof *p, const struct labels *labels,
 	if (strncmp(wait, call, strlen(call)))
 		return;
 	key->wait = WP_WAIT_SYSCALL;
+	wp_pprof_told(p, labels->wait);
+	if (p->rc)
+		return;
 	name = wp_pprof_tail(p, labels->wait, strlen(call));
 	/* A name that came too late to have a small id. */
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;

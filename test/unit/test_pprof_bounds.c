@@ -138,6 +138,71 @@ static void too_many_samples_are_refused(void **state)
 	}
 }
 
+/* Put a profile that tells of a text of LEN bytes that begins as BEGIN does, N times: as
+ * a comment, or as the label KEY of N samples. */
+static void put_told(struct wp_buf *b, const char *begin, size_t size,
+		     unsigned int n, const char *key)
+{
+	const char *strings[] = { "", "wall", "nanoseconds", key ? key : "",
+				  NULL };
+	char *text = malloc(size + 1);
+	size_t at, in;
+
+	assert_non_null(text);
+	memset(text, '1', size);
+	text[size] = '\0';
+	memcpy(text, begin, strlen(begin));
+	strings[4] = text;
+	put_type(b, 1, 2);
+	put_strings(b, strings, 5);
+	free(text);
+	for (unsigned int i = 0; i < n && !key; i++)
+		wp_proto_uint(b, 13, 4);
+	for (unsigned int i = 0; i < n && key; i++) {
+		at = wp_proto_begin(b, 2);
+		wp_proto_uint(b, 2, 1);
+		in = wp_proto_begin(b, 3);
+		wp_proto_uint(b, 1, 3);
+		wp_proto_uint(b, 2, 4);
+		wp_proto_end(b, in);
+		wp_proto_end(b, at);
+	}
+}
+
+static void text_that_is_told_again_and_again_is_refused(void **state)
+{
+	enum { MB = 1 << 20 };
+	static const struct {
+		const char *begin;
+		size_t size;
+		unsigned int n;
+		const char *key;
+		int rc;
+	} rows[] = {
+		{ "", MB, 10, NULL, 0 },
+		{ "", MB, 20, NULL, -EBADMSG },
+		{ "command: ", MB, 20, NULL, -EBADMSG },
+		{ "syscall:", MB, 10, "wait", 0 },
+		{ "syscall:", MB, 20, "wait", -EBADMSG },
+		{ "", MB, 20, "tid", -EBADMSG },
+		{ "", MB, 20, "pid", -EBADMSG },
+		/* As a long recording has it. */
+		{ "syscall:", strlen("syscall:rt_sigtimedwait_time32"), 300000,
+		  "wait", 0 },
+	};
+	struct wp_err error;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_buf b = WP_BUF_INIT;
+
+		put_told(&b, rows[i].begin, rows[i].size, rows[i].n,
+			 rows[i].key);
+		assert_int_equal(read_bytes(&b, &error), rows[i].rc);
+		wp_buf_clear(&b);
+	}
+}
+
 /* Each is two bytes of a file. */
 static void too_many_strings_are_refused(void **state)
 {
@@ -162,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stacks_that_unfold_to_much_are_refused),
 		cmocka_unit_test(too_many_samples_are_refused),
+		cmocka_unit_test(text_that_is_told_again_and_again_is_refused),
 		cmocka_unit_test(too_many_strings_are_refused),
 	};
 
