@@ -3,6 +3,8 @@
 #include "cmd_record.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -49,11 +51,27 @@ struct recording {
 	struct wp_child child;
 };
 
+/* Write TEXT to the terminal, or what it takes of it: one that is stopped, as by Ctrl-S
+ * or by a connection that hangs, holds up no recording. */
+static void put_progress(const char *text)
+{
+	struct pollfd fd = { STDERR_FILENO, POLLOUT, 0 };
+	/* Opened anew: the user's shell shares the flags of the other. */
+	int own = open("/proc/self/fd/2",
+		       O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (poll(&fd, 1, 0) > 0)
+		(void)!write(own >= 0 ? own : STDERR_FILENO, text,
+			     strlen(text));
+	if (own >= 0)
+		close(own);
+}
+
 static void show_progress(struct recording *r, uint64_t now)
 {
 	const struct wp_counters *c = &r->profile.counters;
 	const struct wp_profile_sums *sums = &r->profile.sums[WP_PROFILE_WALL];
-	char left[48] = "", line[256];
+	char left[48] = "", line[256], text[sizeof(line) + 8];
 	struct winsize size;
 
 	if (r->options->quiet || now < r->progress_ns ||
@@ -82,14 +100,14 @@ static void show_progress(struct recording *r, uint64_t now)
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col &&
 	    size.ws_col <= strlen(line))
 		line[size.ws_col - 1] = '\0';
-	fprintf(stderr, "\r\033[K%s", line);
-	fflush(stderr);
+	snprintf(text, sizeof(text), "\r\033[K%s", line);
+	put_progress(text);
 }
 
 static void clear_progress(struct recording *r)
 {
 	if (r->progress_shown)
-		fputs("\r\033[K", stderr);
+		put_progress("\r\033[K");
 	r->progress_shown = false;
 }
 

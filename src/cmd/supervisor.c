@@ -221,13 +221,22 @@ static void look(struct supervisor *s)
 	s->is_stuck = s->nstill >= looks_until_stuck(s, stat.state_char);
 }
 
+/* Does whoever reads standard error take more?  A terminal that is stopped does not. */
+static bool is_heard(void)
+{
+	struct pollfd fd = { STDERR_FILENO, POLLOUT, 0 };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
 static void look_in_time(struct supervisor *s)
 {
 	uint64_t now = wp_clock_ns();
 
 	/* It may be its messages that nobody reads, or its output.  One that was killed
 	 * is not waited for in any case. */
-	if ((!s->looks || s->len) && s->interrupts < INTERRUPTS_MAX)
+	if ((!s->looks || s->len || !is_heard()) &&
+	    s->interrupts < INTERRUPTS_MAX)
 		return;
 	if (now < s->next_look_ns)
 		return;

@@ -7,11 +7,25 @@ import re
 import struct
 import termios
 
+import pprof_check
 import pytest
 
-from conftest import WALLPROF
+from conftest import WALLPROF, wait_until
 
 COLUMNS = 100
+
+
+def read_all(master):
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    return text.decode()
 
 
 def all_on_terminal(*args, columns=COLUMNS, **env):
@@ -22,18 +36,10 @@ def all_on_terminal(*args, columns=COLUMNS, **env):
                     struct.pack("HHHH", 40, columns, 0, 0))
         os.execve(WALLPROF, [str(WALLPROF), *(str(a) for a in args)],
                   {"TERM": "xterm", **env})
-    text = b""
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        text += part
+    text = read_all(master)
     os.close(master)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return status, text.decode()
+    return status, text
 
 
 def on_terminal(*args, **env):
@@ -68,6 +74,45 @@ def test_progress_is_one_line(locked, tmp_path, columns):
     for line in lines:
         assert re.match(r"wallprof: \d+ s left, 3 threads, \d+ sa", line), text
         assert len(line) == 39 if columns == 40 else line.endswith(" of a core"), text
+
+
+def fill():
+    """Write to the terminal what it takes, of which nobody reads anything."""
+    os.set_blocking(2, False)
+    try:
+        while True:
+            os.write(2, b"." * 1024)
+    except BlockingIOError:
+        os.set_blocking(2, True)
+
+
+@pytest.mark.parametrize("how", ["stopped", "full"])
+def test_a_terminal_that_takes_nothing_holds_up_no_recording(locked, tmp_path,
+                                                             how):
+    """As by Ctrl-S, or by a connection that hangs: for longer than a worker that does
+    not run is waited for, which is 5 s."""
+    path = tmp_path / "x.pb.gz"
+    pid, master = pty.fork()
+    if pid == 0:
+        if how == "full":
+            fill()
+        os.execv(WALLPROF, [str(WALLPROF), str(locked.pid), "-d", "8", "-o",
+                            str(path)])
+    if how == "stopped":
+        assert b"wallprof" in os.read(master, 65536)
+        os.write(master, b"\x13")
+    try:
+        # The file has its name once it is whole.
+        assert wait_until(path.exists, 60)
+        os.write(master, b"\x11")
+        text = read_all(master)
+    finally:
+        os.close(master)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == 0 and " s of thread time in " in text, text
+    wall = sum(s["values"]["wall"]
+               for s in pprof_check.samples(pprof_check.load(path)))
+    assert wall > 0.95 * 3 * 8e9
 
 
 def test_verbose_adds_how_it_was_recorded(locked, tmp_path):
