@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "choose.h"
 #include "wallprof/access.h"
 #include "wallprof/children.h"
+#include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
 /* A tree that is wider is cut. */
@@ -23,6 +23,16 @@ static int add(struct wp_tids *pids, pid_t pid)
 		return -ENOMEM;
 	pids->v[pids->len++] = pid;
 	return 0;
+}
+
+/* Add the process that ID names, which may be the tid of any of its threads. */
+static int add_named(struct wp_tids *pids, pid_t id)
+{
+	uint64_t pid;
+
+	/* Whoever opens one that is not there says so. */
+	return add(pids,
+		   wp_proc_status_read(&pid, id, "Tgid", 10) ? id : (pid_t)pid);
 }
 
 static int add_tree(struct wp_tids *pids, pid_t root)
@@ -53,12 +63,14 @@ int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
 {
 	struct wp_tids *pids = &dumped->pids;
 	char text[256];
-	int rc = options->pid ? add(pids, options->pid) : 0;
+	int rc = options->pid ? add_named(pids, options->pid) : 0;
+	size_t nnamed;
 
 	for (size_t i = 0; i < options->npids && !rc; i++)
-		rc = add(pids, options->pids[i]);
-	dumped->nnamed = options->pids_may_end ? 0 : pids->len;
-	for (size_t i = 0; i < options->npids && options->tree && !rc; i++)
+		rc = add_named(pids, options->pids[i]);
+	nnamed = pids->len;
+	dumped->nnamed = options->pids_may_end ? 0 : nnamed;
+	for (size_t i = 0; i < nnamed && options->tree && !rc; i++)
 		rc = add_tree(pids, pids->v[i]);
 	if (!rc && wp_choose_is_asked(options))
 		rc = add_chosen(pids, options);
@@ -74,23 +86,21 @@ static bool is_fatal(const struct wp_dumped *dumped, size_t i, int rc)
 	return rc == -ENOMEM || (rc && i < dumped->nnamed);
 }
 
-/* Set *PID, which may be that of any thread, to that of its process. */
 static int read_times(struct wp_thread_times *times,
-		      struct wp_goroutine_marks *marks, pid_t *pid,
+		      struct wp_goroutine_marks *marks, pid_t pid,
 		      size_t *ret_nknown, struct wp_err *err)
 {
 	struct wp_process process = WP_PROCESS_INIT;
-	int rc = wp_process_open(&process, *pid, err);
+	int rc = wp_process_open(&process, pid, err);
 
 	if (rc == -EPERM)
-		wp_access_denied(*pid, err);
+		wp_access_denied(pid, err);
 	if (!rc) {
-		*pid = process.pid;
 		rc = wp_thread_times_read(times, &process);
 		if (rc)
 			wp_err_set(err, rc,
 				   "cannot list the threads of process %d",
-				   *pid);
+				   pid);
 	}
 	if (!rc && wp_goroutine_marks_read(marks, &process))
 		rc = wp_err_set(err, -ENOMEM, "no memory");
@@ -98,25 +108,6 @@ static int read_times(struct wp_thread_times *times,
 		*ret_nknown += times->v[i].slices != UINT64_MAX;
 	wp_process_clear(&process);
 	return rc;
-}
-
-/* Leave out process I of DUMPED if it is there already, by another of its threads. */
-static bool drop_double(struct wp_dumped *dumped, size_t i)
-{
-	struct wp_tids *pids = &dumped->pids;
-	size_t at = 0;
-
-	while (pids->v[at] != pids->v[i])
-		at++;
-	if (at == i)
-		return false;
-	wp_thread_times_clear(&dumped->times[i]);
-	wp_goroutine_marks_clear(&dumped->marks[i]);
-	dumped->nnamed -= i < dumped->nnamed;
-	pids->len--;
-	memmove(&pids->v[i], &pids->v[i + 1],
-		(pids->len - i) * sizeof(*pids->v));
-	return true;
 }
 
 int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err)
@@ -127,13 +118,12 @@ int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err)
 	dumped->marks = calloc(dumped->pids.len, sizeof(*dumped->marks));
 	if (!dumped->times || !dumped->marks)
 		return wp_err_set(err, -ENOMEM, "no memory");
-	for (size_t i = 0; i < dumped->pids.len;) {
+	for (size_t i = 0; i < dumped->pids.len; i++) {
 		int rc = read_times(&dumped->times[i], &dumped->marks[i],
-				    &dumped->pids.v[i], &nknown, err);
+				    dumped->pids.v[i], &nknown, err);
 
 		if (is_fatal(dumped, i, rc))
 			return rc;
-		i += !drop_double(dumped, i);
 	}
 	return nknown ? 0 :
 			wp_err_set(err, -ENOTSUP,

@@ -21,13 +21,13 @@ struct wp_dumped {
 	struct wp_goroutine_marks *marks;
 };
 
-/* List what OPTIONS ask for.  0, or -errno with ERR; the caller clears in any case. */
+/* List what OPTIONS ask for, each process once, by its pid.  0, or -errno with ERR; the
+ * caller clears in any case. */
 WP_MUST_CHECK
 int wp_dumped_list(struct wp_dumped *dumped, const struct wp_options *options,
 		   struct wp_err *err);
 
-/* Note when each thread ran, and each goroutine; what was listed by the tid of a thread
- * is listed by the pid of its process then, once.  Errors of the named ones, -ENOTSUP
+/* Note when each thread ran, and each goroutine.  Errors of the named ones, -ENOTSUP
  * where no such time can be read; with ERR. */
 WP_MUST_CHECK
 int wp_dumped_read_times(struct wp_dumped *dumped, struct wp_err *err);

@@ -98,6 +98,9 @@ def test_a_thread_stands_for_its_process(start):
         run = wallprof("check", "-p", ",".join(map(str, pids)), "-i",
                        "300ms").check(DEADLOCK)
         assert run.out.count(f'\nprocess {hung.pid} "') == 1, run.out
+        run = wallprof("dump", "-p", ",".join(map(str, pids)))
+        assert len(re.findall(rf"(?m)^process {hung.pid}\b", run.out)) == 1, run.out
+        assert run.status == 0, run.err
     hung.assert_unharmed()
     healthy.assert_unharmed()
 
