@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wallprof/base_name.h"
@@ -55,7 +56,20 @@ int wp_choose_list(struct wp_tids *pids)
 	return rc;
 }
 
-/* A process that may be recorded at all. */
+/* Does process PID run this program?  So it is said of one that may not be looked at, as
+ * wallprof's own that are confined. */
+static bool runs_wallprof(pid_t pid)
+{
+	struct stat own, its;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return stat(path, &its) || stat("/proc/self/exe", &own) ||
+	       (its.st_dev == own.st_dev && its.st_ino == own.st_ino);
+}
+
+/* A process that may be recorded at all.  The first of wallprof may have children that it
+ * did not start: of the shell that executed it, and orphans if it is PID 1. */
 static bool is_other(pid_t pid)
 {
 	struct wp_proc_stat stat;
@@ -64,7 +78,7 @@ static bool is_other(pid_t pid)
 		return false;
 	return !wp_proc_stat_read(&stat, pid) && !stat.kernel_thread &&
 	       !wp_proc_stat_has_ended(&stat) && stat.ppid != getpid() &&
-	       stat.ppid != getppid();
+	       (stat.ppid != getppid() || !runs_wallprof(pid));
 }
 
 static bool fits(const struct wp_options *options, const char *name)

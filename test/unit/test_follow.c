@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -336,6 +337,59 @@ static void what_could_not_be_recorded_is_forgotten_when_it_ends(void **state)
 	assert_true(is_parent(getpid()));
 }
 
+/* Exits with what wp_choose says of its parent's other children: 1 that of FORKED, 2 that
+ * of EXECUTED. */
+static void choose_siblings(pid_t forked, pid_t executed)
+{
+	it.options.all = true;
+	_exit(wp_choose(&it.options, forked) | wp_choose(&it.options, executed)
+						       << 1);
+}
+
+/* As in "sh -c 'server & exec wallprof --all'", or where wallprof is PID 1. */
+static void
+children_that_the_first_process_had_before_are_no_wallprofs(void **state)
+{
+	pid_t first, forked, executed, worker;
+	int pipes[2], status;
+	char byte;
+
+	(void)state;
+	first = fork();
+	assert_true(first >= 0);
+	if (!first) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* The write end is closed by exec. */
+		if (pipe2(pipes, O_CLOEXEC))
+			_exit(4);
+		forked = fork();
+		if (!forked) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(pipes[1]);
+			pause();
+		}
+		executed = fork();
+		if (!executed) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			execl("/bin/sleep", "sleep", "1000", NULL);
+			_exit(4);
+		}
+		close(pipes[1]);
+		if (read(pipes[0], &byte, 1) != 0)
+			_exit(4);
+		worker = fork();
+		if (!worker)
+			choose_siblings(forked, executed);
+		_exit(waitpid(worker, &status, 0) == worker &&
+				      WIFEXITED(status) ?
+			      WEXITSTATUS(status) :
+			      4);
+	}
+	assert_int_equal(waitpid(first, &status, 0), first);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 2);
+}
+
 static void all_are_all_but_wallprof_and_the_kernel(void **state)
 {
 	struct wp_process process = WP_PROCESS_INIT;
@@ -382,6 +436,7 @@ int main(void)
 		TEST(proc_is_listed_where_the_kernel_does_not_tell),
 		TEST(what_could_not_be_recorded_is_forgotten_when_it_ends),
 		TEST(all_are_all_but_wallprof_and_the_kernel),
+		TEST(children_that_the_first_process_had_before_are_no_wallprofs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
