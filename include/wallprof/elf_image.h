@@ -99,6 +99,8 @@ struct wp_elf_image {
 	/* What the image takes of the budget; something more was refused. */
 	uint64_t taken;
 	bool lacks_memory;
+	/* Its owner's mark, while it looks which of its images are needed. */
+	bool is_held;
 
 	/* ET_EXEC or ET_DYN; EM_*. */
 	uint16_t type;

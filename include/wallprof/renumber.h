@@ -34,6 +34,9 @@ struct wp_renumber {
 	uint32_t n[WP_NREFS];
 	/* The entries have their new indices. */
 	bool is_numbered;
+	/* is_idle[0..n[WP_REF_MAPPING]), owned: nothing refers to the mapping, which
+	 * stays since most others do: its file may go. */
+	bool *is_idle;
 };
 
 /* What the entries of PROFILE take, in bytes. */

@@ -12,23 +12,34 @@ enum { FREE_BYTES = 1 << 20 };
 /* Least time between two looks, and where something is lost for want of memory. */
 #define EVERY_NS (5 * WP_NS_PER_S)
 #define LOSS_NS (30 * WP_NS_PER_S)
+/* Files of programs that have ended may wait for such a part of the time that is kept. */
+enum { FILES_PART = 4 };
 
 static uint64_t losses_of(const struct wp_profile *p)
 {
 	return p->counters.stacks_dropped + p->counters.threads_shared +
-	       p->counters.mappings_dropped;
+	       p->counters.mappings_dropped + p->counters.files_dropped;
 }
 
-bool wp_forget_is_due(const struct wp_forget *f, const struct wp_profile *p,
+static bool has_idle_files(const struct wp_recording *r, uint64_t since_ns)
+{
+	return r->sampler && since_ns >= LOSS_NS &&
+	       since_ns >= r->options->keep_ns / FILES_PART &&
+	       wp_sampler_count_idle_files(r->sampler);
+}
+
+bool wp_forget_is_due(const struct wp_forget *f, const struct wp_recording *r,
 		      uint64_t now_ns)
 {
+	const struct wp_profile *p = &r->profile;
 	uint64_t since_ns = now_ns - f->at_ns;
 
 	if (since_ns < EVERY_NS)
 		return false;
 	if (since_ns >= LOSS_NS && losses_of(p) != f->losses)
 		return true;
-	return wp_renumber_size(p) > 2 * f->kept + FREE_BYTES;
+	return wp_renumber_size(p) > 2 * f->kept + FREE_BYTES ||
+	       has_idle_files(r, since_ns);
 }
 
 /* To say what stays, and then to go on with what it is called. */

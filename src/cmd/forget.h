@@ -18,13 +18,14 @@ struct wp_forget {
 	uint64_t losses;
 };
 
-/* Is it time, at NOW_NS, to look what of PROFILE is not needed any more?  So seldom
- * that it costs little, so often that memory does not grow. */
+/* Is it time, at NOW_NS, to look what of R's profile is not needed any more?  So seldom
+ * that it costs little, so often that memory does not grow and that files of programs
+ * that have ended do not stay open. */
 bool wp_forget_is_due(const struct wp_forget *forget,
-		      const struct wp_profile *profile, uint64_t now_ns);
+		      const struct wp_recording *r, uint64_t now_ns);
 
 /* Between ticks, right after a mark: drop from R's profile what neither a mark nor the
- * sampler refers to.  0 or -ENOMEM. */
+ * sampler refers to, and close the files that are of no mapping then.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_forget_old(struct wp_forget *forget, struct wp_recording *r,
 		  struct wp_digest *digest);

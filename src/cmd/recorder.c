@@ -95,7 +95,7 @@ static int mark(struct recorder *c)
 		return -ENOMEM;
 	rc = wp_digest_add(&c->digest, &c->r.profile, m, c->r.options->keep_ns,
 			   &c->status);
-	if (!rc && wp_forget_is_due(&c->forget, &c->r.profile, m->end_ns))
+	if (!rc && wp_forget_is_due(&c->forget, &c->r, m->end_ns))
 		rc = wp_forget_old(&c->forget, &c->r, &c->digest);
 	if (!rc && m->end_ns - c->r.waits.until_ns >= WAITS_NS)
 		rc = wp_cumulative_add(&c->r.waits, &c->r.history,

@@ -30,8 +30,10 @@ struct wp_recorder_status {
 	/* Left out for --max-cpu. */
 	uint64_t spared_ticks;
 	uint64_t samples_lost;
-	/* Stacks left out for --max-memory, threads that share an entry. */
+	/* Stacks, and parts of ELF files, left out for --max-memory; threads that share an
+	 * entry. */
 	uint64_t stacks_dropped;
+	uint64_t files_dropped;
 	uint64_t threads_shared;
 	/* Threads by what they do now, and thread time since the recording began. */
 	uint32_t threads[WP_NSTATES];

@@ -185,6 +185,8 @@ static const struct number numbers[] = {
 	       "Samples that could not be taken."),
 	NUMBER("stacks_dropped_total", "counter", stacks_dropped, 1,
 	       "Stacks left out for --max-memory."),
+	NUMBER("files_dropped_total", "counter", files_dropped, 1,
+	       "ELF files of which parts were left out for --max-memory."),
 	NUMBER("threads_shared_total", "counter", threads_shared, 1,
 	       "Threads that share an entry with others of their name, past "
 	       "--own-threads."),

@@ -43,9 +43,10 @@ int wp_renumber_begin(struct wp_renumber *r, const struct wp_profile *p)
 	};
 	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
 		r->n[WP_REF_SAMPLE + kind] = p->sets[kind].nsamples;
+	r->is_idle = calloc((size_t)p->nmappings + 1, sizeof(*r->is_idle));
 	for (int ref = 0; ref < WP_NREFS; ref++) {
 		r->to[ref] = calloc((size_t)r->n[ref] + 1, sizeof(**r->to));
-		if (r->to[ref])
+		if (r->to[ref] && r->is_idle)
 			continue;
 		wp_renumber_clear(r);
 		return -ENOMEM;
@@ -59,6 +60,7 @@ void wp_renumber_clear(struct wp_renumber *r)
 {
 	for (int ref = 0; ref < WP_NREFS; ref++)
 		free(r->to[ref]);
+	free(r->is_idle);
 	*r = (struct wp_renumber){ 0 };
 }
 
@@ -255,6 +257,7 @@ static void mark_rest(struct wp_renumber *r, struct wp_profile *p)
 	for (uint32_t i = 0; i < p->nmappings; i++)
 		ngone += !mappings[i];
 	for (uint32_t i = 0; i < p->nmappings; i++) {
+		r->is_idle[i] = !mappings[i];
 		mappings[i] |= ngone * 100 < p->nmappings * MAPPINGS_GONE;
 		/* The first stands for none. */
 		if (i && mappings[i])

@@ -188,21 +188,26 @@ static bool is_file(const struct wp_cached_image *entry,
 			wp_process_is_32bit(process));
 }
 
+static uint64_t hash_file(uint64_t dev, uint64_t ino)
+{
+	const uint64_t key[] = { dev, ino };
+
+	return wp_hash_bytes(0, &key, sizeof(key));
+}
+
 int wp_image_cache_find(struct wp_image_cache *cache,
 			const struct wp_process *process,
 			const struct wp_maps *maps, const struct wp_map *map,
 			struct wp_elf_image **ret)
 {
 	struct wp_cached_image entry = { .dev = map->dev, .ino = map->ino };
-	const uint64_t key[] = { map->dev, map->ino };
 	struct probe probe = { process, maps, map, -1, false };
-	uint64_t hash;
+	uint64_t hash = hash_file(map->dev, map->ino);
 	uint32_t known;
 
 	*ret = NULL;
 	if (!has_elf(maps, map))
 		return 0;
-	hash = wp_hash_bytes(0, &key, sizeof(key));
 	known = WP_INDEX_FIND(
 		&cache->index, hash, i,
 		is_file(&cache->v[i], process, map) &&
@@ -237,9 +242,50 @@ void wp_image_cache_forget(struct wp_image_cache *cache,
 	}
 }
 
+size_t wp_image_cache_count_idle(const struct wp_image_cache *cache,
+				 bool release)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cache->len; i++) {
+		struct wp_elf_image *image = cache->v[i].image;
+
+		n += image && !image->is_held;
+		if (image && release)
+			image->is_held = false;
+	}
+	return n;
+}
+
+int wp_image_cache_drop(struct wp_image_cache *cache)
+{
+	size_t n = 0;
+	int rc;
+
+	for (size_t i = 0; i < cache->len; i++) {
+		struct wp_cached_image *entry = &cache->v[i];
+
+		if (entry->image && entry->image->is_held) {
+			entry->image->is_held = false;
+			cache->v[n++] = *entry;
+			continue;
+		}
+		cache->ndropped += entry->image && entry->image->lacks_memory;
+		clear_image(entry);
+	}
+	cache->len = n;
+	wp_index_clear(&cache->index);
+	rc = wp_index_reserve(&cache->index, (uint32_t)n);
+	for (uint32_t i = 0; i < n && !rc; i++)
+		rc = wp_index_add(&cache->index,
+				  hash_file(cache->v[i].dev, cache->v[i].ino),
+				  i);
+	return rc;
+}
+
 uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache)
 {
-	uint64_t n = 0;
+	uint64_t n = cache->ndropped;
 
 	for (size_t i = 0; i < cache->len; i++)
 		n += cache->v[i].image && cache->v[i].image->lacks_memory;

@@ -33,6 +33,8 @@ struct wp_image_cache {
 	size_t len, cap;
 	/* Finds them by device and inode. */
 	struct wp_index index;
+	/* Files that were closed of which --max-memory had left out parts. */
+	uint64_t ndropped;
 	/* RLIMIT_NOFILE; 0: none. */
 	rlim_t fd_limit;
 	/* Generations of module lists that the address spaces have had. */
@@ -57,7 +59,16 @@ int wp_image_cache_find(struct wp_image_cache *cache,
 void wp_image_cache_forget(struct wp_image_cache *cache,
 			   const struct wp_process *process);
 
-/* The number of files of which --max-memory left out parts. */
+/* How many images there are without is_held; RELEASE: take the mark from all others. */
+size_t wp_image_cache_count_idle(const struct wp_image_cache *cache,
+				 bool release);
+
+/* Close the images without is_held, which nobody has any more, and take the mark from the
+ * others.  What could not be had may be tried again.  0 or -ENOMEM. */
+WP_MUST_CHECK
+int wp_image_cache_drop(struct wp_image_cache *cache);
+
+/* The number of files of which --max-memory left out parts, so far. */
 uint64_t wp_image_cache_count_dropped(const struct wp_image_cache *cache);
 
 void wp_image_cache_clear(struct wp_image_cache *cache);

@@ -136,17 +136,32 @@ static void renumber_process(struct wp_module *m, struct wp_renumber *r)
 		m->process = WP_MODULE_NO_PROCESS;
 }
 
+/* No walk is to meet module ID before it is opened again. */
+static void let_go_of_image(struct wp_modules *modules, size_t id)
+{
+	if (!modules->v[id].image)
+		return;
+	modules->v[id].is_opened = false;
+	modules->v[id].image = NULL;
+	modules->profile->mappings[id].image = NULL;
+}
+
 int wp_modules_renumber(struct wp_modules *modules, struct wp_renumber *r)
 {
 	const struct wp_profile *profile = modules->profile;
 	size_t n = 0;
 	int rc;
 
-	for (uint32_t id = 0; id < modules->len; id++)
-		if (wp_renumber_stays(r, WP_REF_MAPPING, id))
-			modules->v[n++] = modules->v[id];
-		else
+	for (uint32_t id = 0; id < modules->len; id++) {
+		if (!wp_renumber_stays(r, WP_REF_MAPPING, id)) {
 			wp_budget_give(WP_BUDGET_MAPPINGS, modules->v[id].paid);
+			continue;
+		}
+		modules->v[n] = modules->v[id];
+		if (r->is_idle[id])
+			let_go_of_image(modules, n);
+		n++;
+	}
 	modules->len = n;
 	for (uint32_t id = 0; id < n; id++)
 		renumber_process(&modules->v[id], r);
@@ -161,6 +176,13 @@ int wp_modules_renumber(struct wp_modules *modules, struct wp_renumber *r)
 						   profile->mappings[id].path)),
 			id);
 	return rc;
+}
+
+void wp_modules_hold_images(const struct wp_modules *modules)
+{
+	for (size_t id = 0; id < modules->len; id++)
+		if (modules->v[id].image)
+			modules->v[id].image->is_held = true;
 }
 
 void wp_modules_lose(struct wp_modules *modules, uint32_t id)

@@ -74,10 +74,14 @@ WP_MUST_CHECK
 int wp_modules_add(struct wp_modules *modules,
 		   const struct wp_module_place *place, uint32_t *ret_id);
 
-/* See wp_sampler_renumber; once RENUMBER has been applied.  0 or -ENOMEM. */
+/* See wp_sampler_renumber; once RENUMBER has been applied.  Modules that nothing refers to
+ * have no image until they are met again.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_modules_renumber(struct wp_modules *modules,
 			struct wp_renumber *renumber);
+
+/* Say of all images of MODULES that they are needed: see wp_image_cache_drop. */
+void wp_modules_hold_images(const struct wp_modules *modules);
 
 /* The file of module ID cannot be had: it costs the frames in it. */
 void wp_modules_lose(struct wp_modules *modules, uint32_t id);

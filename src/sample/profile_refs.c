@@ -82,11 +82,44 @@ static uint32_t count_objects(const struct wp_profile *profile)
 	return n;
 }
 
+/* Close the files that no module is of any more.  The unwinder keeps what it made of a
+ * file by its image: a new one begins without. */
+static int close_files(struct wp_sampler *loop)
+{
+	struct wp_unwinder *unwinder;
+	int rc = 0;
+
+	for (size_t i = 0; i < loop->ncommons; i++)
+		wp_modules_hold_images(&loop->commons[i]->modules);
+	if (wp_image_cache_count_idle(&loop->images, false)) {
+		rc = wp_unwinder_new(&unwinder, loop->options.backend);
+		if (rc)
+			return rc;
+		wp_unwinder_free(loop->unwinder);
+		loop->unwinder = unwinder;
+	}
+	return wp_image_cache_drop(&loop->images);
+}
+
+size_t wp_sampler_count_idle_files(const struct wp_sampler *loop)
+{
+	for (size_t i = 0; i < loop->ntargets; i++) {
+		const struct wp_unwind_modules *view =
+			&loop->targets[i]->space.view;
+
+		for (size_t k = 0; k < view->len; k++)
+			if (view->v[k].image)
+				view->v[k].image->is_held = true;
+	}
+	return wp_image_cache_count_idle(&loop->images, true);
+}
+
 int wp_sampler_renumber(struct wp_sampler *loop, struct wp_profile *profile,
 			struct wp_renumber *r)
 {
 	struct wp_common *common = wp_common_get(loop, profile);
 	uint32_t nobjects;
+	int rc;
 
 	if (!common)
 		return -ENOMEM;
@@ -99,5 +132,6 @@ int wp_sampler_renumber(struct wp_sampler *loop, struct wp_profile *profile,
 	nobjects = count_objects(profile);
 	if (nobjects < common->nobjects)
 		common->nobjects = nobjects;
-	return wp_modules_renumber(&common->modules, r);
+	rc = wp_modules_renumber(&common->modules, r);
+	return rc ? rc : close_files(loop);
 }

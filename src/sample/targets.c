@@ -41,6 +41,9 @@ int wp_sampler_settle(struct wp_sampler *loop)
 			wp_threads_settle(target->threads[k]);
 		no_memory |= target->no_memory;
 	}
+	for (size_t i = 0; i < loop->ncommons; i++)
+		loop->commons[i]->profile->counters.files_dropped =
+			wp_image_cache_count_dropped(&loop->images);
 	return no_memory ? -ENOMEM : 0;
 }
 

@@ -139,6 +139,40 @@ def test_a_storm_leaves_nothing(serve_host):
     assert server.metric("wallprof_stacks_dropped_total{") == 0
 
 
+def files_of(server):
+    """What the recorder has open."""
+    ret = set()
+    for pid in recorders(server):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                ret.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+            except FileNotFoundError:
+                pass
+    return ret
+
+
+def test_the_file_system_of_a_program_that_ended_can_be_unmounted(serve_host, tmp_path):
+    """While ever new programs come and are removed."""
+    mount, new, stop = (tmp_path / name for name in ("mount", "new", "stop"))
+    for directory in (mount, new):
+        directory.mkdir()
+    spinner = f"{FIXTURES}/spinner"
+    server = serve_host(
+        f"""(mount -t tmpfs none {mount} && cp {spinner} {mount}/once || exit
+{mount}/once 1 & until [ -e {stop} ]; do sleep 0.1; done; kill -KILL $!) &
+(while :; do i=$((i+1)); cp {spinner} {new}/p$i
+timeout -s KILL 0.3 {new}/p$i 1; rm {new}/p$i; done) & """,
+        "--keep", "3s", "--all").ready(1)
+    wait_until(lambda: any(name.endswith("/once") for name in
+                           files_of(server)), pause=0.1)
+    there = ["nsenter", "-t", str(recorders(server)[0]), "-m"]
+    stop.touch()
+    wait_until(lambda: not subprocess.run(
+        [*there, "umount", mount], check=False, timeout=100,
+        stderr=subprocess.DEVNULL).returncode, pause=0.5)
+    assert server.metric("wallprof_files_dropped_total{") == 0
+
+
 def test_a_tree_with_those_to_come(start, serve, tmp_path):  # noqa: F811
     herd = start("herd", 3, 2, 100000)
     server = serve("--tree", herd.pid).ready(1)

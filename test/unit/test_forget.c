@@ -52,7 +52,7 @@ static uint64_t pass_second(uint64_t at_s, const struct wp_sample_key *idle)
 	assert_int_equal(wp_digest_add(&digest, &r.profile, mark,
 				       KEEP_S * (uint64_t)S, &status),
 			 0);
-	if (wp_forget_is_due(&forget, &r.profile, at_s * S))
+	if (wp_forget_is_due(&forget, &r, at_s * S))
 		assert_int_equal(wp_forget_old(&forget, &r, &digest), 0);
 	assert_int_equal(status.threads[WP_STATE_WAITING], 2);
 	assert_true(status.longest_wait_ns >= (at_s - 1) * S);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "../../src/sample/image_cache.h"
+#include "wallprof/budget.h"
 
 struct own {
 	struct wp_process process, other;
@@ -284,6 +286,67 @@ static void a_file_that_is_written_over_is_another(void **state)
 	unlink(name);
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Of more files than there are, one is held. */
+static void what_nobody_holds_is_closed(void **state)
+{
+	struct own *own = *state;
+	const struct wp_map *exe = map_of(own, (void *)&setup), *lib;
+	const struct wp_map *vdso = map_called(own, "[vdso]");
+	struct wp_elf_image *held = find(own, &own->process, exe), *gone;
+	int fd;
+
+	lib = map_of(own, dlsym(RTLD_DEFAULT, "getpid"));
+	gone = find(own, &own->process, lib);
+	assert_non_null(held);
+	assert_non_null(gone);
+	fd = gone->fd;
+	assert_true(fd >= 0 && is_open(fd));
+	/* The half of what there may be. */
+	assert_true(wp_elf_image_take(gone, wp_budget_per_file() / 2));
+	gone->lacks_memory = true;
+	if (vdso) {
+		find(own, &own->process, vdso);
+		find(own, &own->other, vdso);
+		wp_image_cache_forget(&own->cache, &own->other);
+	}
+	held->is_held = true;
+	assert_int_equal(wp_image_cache_count_idle(&own->cache, false),
+			 own->cache.len - 1);
+	assert_int_equal(wp_image_cache_drop(&own->cache), 0);
+	assert_int_equal(own->cache.len, 1);
+	assert_false(is_open(fd));
+	assert_true(is_open(held->fd));
+	/* Once, though it is there no more. */
+	assert_int_equal(wp_image_cache_count_dropped(&own->cache), 1);
+	assert_ptr_equal(find(own, &own->other, exe), held);
+	assert_int_equal(own->cache.len, 1);
+	assert_non_null(find(own, &own->process, lib));
+	assert_int_equal(own->cache.len, 2);
+	/* It has to be said anew. */
+	assert_int_equal(wp_image_cache_count_idle(&own->cache, false), 2);
+}
+
+/* One file after the other is half of what a file may take: without end. */
+static void what_was_closed_takes_nothing(void **state)
+{
+	struct own *own = *state;
+	const struct wp_map *exe = map_of(own, (void *)&setup);
+
+	for (int n = 0; n < 100; n++) {
+		struct wp_elf_image *image = find(own, &own->process, exe);
+
+		assert_non_null(image);
+		assert_true(wp_elf_image_take(image, wp_budget_per_file() / 2));
+		assert_int_equal(wp_image_cache_drop(&own->cache), 0);
+	}
+	assert_int_equal(wp_image_cache_count_dropped(&own->cache), 0);
+}
+
 /* A region of the file in which nothing is relocated: its headers and its code. */
 static bool is_code_of(const struct own *own, const struct wp_map *map,
 		       const struct wp_map *exe)
@@ -346,6 +409,8 @@ int main(void)
 		TEST(a_file_in_dev_shm_is_a_file),
 		TEST(a_file_that_is_written_over_is_another),
 		TEST(past_the_limit_a_file_is_what_is_mapped_of_it),
+		TEST(what_nobody_holds_is_closed),
+		TEST(what_was_closed_takes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,6 +270,40 @@ static void code_in_no_file_of_a_process_that_went_is_nobodys(void **state)
 	assert_int_equal(wp_modules_find(&modules, &at), WP_INDEX_NONE);
 }
 
+/* Most mappings stay, so all do and keep their numbers; the file of the one that nothing
+ * refers to does not stay open for that. */
+static void a_module_that_stays_unused_has_no_image(void **state)
+{
+	enum { N = 11 };
+	static struct wp_elf_image image;
+	uint32_t kept[N], unused;
+	char line[64];
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		snprintf(line, sizeof(line),
+			 "%x000-%x800 r-xp 00001000 08:01 99 /lib/x.so\n",
+			 7 + i, 7 + i);
+		kept[i] = id_of(line, 0);
+		modules.v[kept[i]].image = &image;
+		modules.v[kept[i]].is_opened = true;
+		profile.mappings[kept[i]].image = &image;
+	}
+	unused = kept[N - 1];
+	drop_all_but(kept, N - 1);
+	assert_int_equal(id_of(line, 0), unused);
+	assert_false(modules.v[unused].is_opened);
+	assert_null(modules.v[unused].image);
+	assert_null(profile.mappings[unused].image);
+	for (uint32_t i = 0; i < N - 1; i++) {
+		assert_true(modules.v[kept[i]].is_opened);
+		assert_ptr_equal(modules.v[kept[i]].image, &image);
+		assert_ptr_equal(profile.mappings[kept[i]].image, &image);
+	}
+	wp_modules_hold_images(&modules);
+	assert_true(image.is_held);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -284,6 +318,7 @@ int main(void)
 		TEST(modules_of_one_hash_are_told_apart),
 		TEST(a_module_that_stays_is_found_under_its_new_id),
 		TEST(code_in_no_file_of_a_process_that_went_is_nobodys),
+		TEST(a_module_that_stays_unused_has_no_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

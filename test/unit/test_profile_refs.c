@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../../src/sample/block_records.h"
 #include "fake_perf.h"
@@ -378,6 +381,64 @@ static void objects_that_stay_are_counted_again(void **state)
 	assert_int_equal(*n, 3);
 }
 
+/* The profile's mapping of what is at P, with its file opened. */
+static uint32_t open_code(const struct wp_process *self,
+			  const struct wp_maps *maps, const void *p)
+{
+	struct wp_modules *modules = &fake.target->common->modules;
+	const struct wp_module_place place = {
+		self, fake.target->index, maps, wp_maps_find(maps, (uintptr_t)p)
+	};
+	uint32_t id;
+
+	assert_non_null(place.map);
+	assert_int_equal(wp_modules_add(modules, &place, &id), 0);
+	wp_modules_open(modules, id, &place);
+	assert_non_null(modules->v[id].image);
+	return id;
+}
+
+/* As long as a stack that stays has a frame in it, with what names the frame. */
+static void a_file_that_no_mapping_is_of_is_closed(void **state)
+{
+	struct wp_process self = WP_PROCESS_INIT;
+	struct wp_text text = { 0 };
+	struct wp_maps maps = WP_MAPS_INIT;
+	struct wp_frame frame = { .pc_avma = 1 };
+	const struct wp_stack one = { .frames = &frame, .depth = 1 };
+	const struct wp_unwinder *unwinder;
+	struct wp_thread *t;
+	int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+	void *p;
+
+	(void)state;
+	assert_int_equal(wp_process_open(&self, getpid(), NULL), 0);
+	t = start();
+	/* The target, which is this process, is not seen to have mapped it. */
+	p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(p != MAP_FAILED);
+	close(fd);
+	assert_int_equal(wp_process_read_maps(&self, &text, &maps), 0);
+	frame.mapping = open_code(&self, &maps, p);
+	fd = fake.profile.mappings[frame.mapping].image->fd;
+	t->last_running_stack = wp_profile_add_stack(&fake.profile, &one, 0);
+	assert_int_equal(wp_sampler_count_idle_files(fake.sampler), 1);
+	unwinder = fake.sampler->unwinder;
+	renumber();
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	assert_ptr_equal(fake.sampler->unwinder, unwinder);
+	t->last_running_stack = UINT32_MAX;
+	renumber();
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	/* It knows the file by its address, where another may be now. */
+	assert_ptr_not_equal(fake.sampler->unwinder, unwinder);
+	assert_int_equal(wp_sampler_count_idle_files(fake.sampler), 0);
+	munmap(p, 4096);
+	wp_maps_clear(&maps);
+	wp_text_clear(&text);
+	wp_process_clear(&self);
+}
+
 /* Each target has a profile of its own: those of others are left alone. */
 static void targets_of_another_profile_are_left_alone(void **state)
 {
@@ -421,6 +482,7 @@ int main(void)
 		TEST(a_wait_that_is_queued_is_found_again),
 		TEST(waits_of_a_window_are_found_again),
 		TEST(objects_that_stay_are_counted_again),
+		TEST(a_file_that_no_mapping_is_of_is_closed),
 		TEST(targets_of_another_profile_are_left_alone),
 	};
 
