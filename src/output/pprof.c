@@ -298,6 +298,17 @@ static void put_tables(struct wp_pprof_writer *w)
 	}
 }
 
+static void put_entries(struct wp_pprof_writer *w)
+{
+	struct wp_buf line = WP_BUF_INIT;
+
+	if (wp_pprof_list_entries(w, &line))
+		put_comment(w, line.data);
+	if (line.rc)
+		w->buf.rc = line.rc;
+	wp_buf_clear(&line);
+}
+
 static void put_profile(struct wp_pprof_writer *w)
 {
 	const struct wp_profile_meta *meta = &w->profile->meta;
@@ -312,6 +323,8 @@ static void put_profile(struct wp_pprof_writer *w)
 		put_sample(w, &set->samples[i]);
 	if (w->kind == WP_PROFILE_WALL && w->profile->timeline.n)
 		wp_pprof_put_timeline(&w->buf, w->profile, w->number);
+	if (!wp_pprof_is_noted(w))
+		put_entries(w);
 	put_tables(w);
 }
 

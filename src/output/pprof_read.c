@@ -336,7 +336,8 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 	struct wp_profile *profile = p->profile;
 	const char *text = wp_pprof_told(p, id);
 	static const char command[] = "command: ", pid[] = "pid: ",
-			  target[] = "target: ", kind[] = "kind: ";
+			  target[] = "target: ", kind[] = "kind: ",
+			  entries[] = "entries: ";
 	const char *hz = strstr(text, " Hz asked, ");
 
 	if (hz && !strncmp(text, "ticks: ", 7))
@@ -351,6 +352,8 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 		profile->meta.target_end = wp_pprof_tail(p, id, strlen(target));
 	else if (!strncmp(text, kind, strlen(kind)))
 		p->kind = wp_pprof_kind(text + strlen(kind));
+	else if (!strncmp(text, entries, strlen(entries)))
+		p->entries = wp_pprof_tail(p, id, strlen(entries));
 	else if (WP_VEC_ROOM(profile->comments, profile->ncomments,
 			     profile->cap_comments, 1))
 		no_memory(p);
@@ -440,6 +443,7 @@ static void read_all(struct wp_pprof *p)
 	each(p, PROFILE_LOCATION, read_location);
 	wp_pprof_read_samples(p);
 	each(p, PROFILE_WALLPROF_TIMELINE, wp_pprof_read_timeline);
+	wp_pprof_read_entries(p);
 	if (!p->rc)
 		wp_profile_add_up(p->profile);
 }

@@ -78,6 +78,8 @@ struct wp_pprof {
 	/* The frames of a sample; owned. */
 	struct wp_frame *frames;
 	uint32_t cap_frames;
+	/* String id: what the comment "entries:" lists. */
+	uint32_t entries;
 	/* 0, -ENOMEM or -EBADMSG. */
 	int rc;
 };
@@ -107,5 +109,7 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown);
 void wp_pprof_read_samples(struct wp_pprof *p);
 /* Read DATA of the field PROFILE_WALLPROF_TIMELINE, after the samples. */
 void wp_pprof_read_timeline(struct wp_pprof *p, struct wp_reader data);
+/* After the samples: set how many threads the entries stand for, as p->entries tells. */
+void wp_pprof_read_entries(struct wp_pprof *p);
 
 #endif

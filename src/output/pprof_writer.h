@@ -51,6 +51,10 @@ uint32_t wp_pprof_str_id(struct wp_pprof_writer *w, uint32_t id);
 void wp_pprof_put_labels(struct wp_pprof_writer *w,
 			 const struct wp_profile_sample *s);
 
+/* After the samples: set LINE to a comment that tells how many threads or goroutines
+ * entries stand for.  False: there is nothing to tell, or no memory (LINE has the error). */
+bool wp_pprof_list_entries(struct wp_pprof_writer *w, struct wp_buf *line);
+
 /* Are the samples what a Go program has noted of all its goroutines? */
 bool wp_pprof_is_noted(const struct wp_pprof_writer *w);
 

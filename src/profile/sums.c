@@ -81,7 +81,7 @@ static uint64_t count_threads(const struct wp_profile *profile, uint32_t bit)
 			own += profile->threads[i].is_counted +
 			       profile->threads[i].nmore;
 		else if (!profile->threads[i].is_shared)
-			own++;
+			own += 1 + (uint64_t)profile->threads[i].nmore;
 		else
 			shared += 1 + profile->threads[i].nmore;
 	}

@@ -139,8 +139,11 @@ def test_a_page_speaks_of_goroutines(start, tmp_path):
 def test_a_saved_profile_reads_back(start, tmp_path):
     target = start("goroutines")
     out = tmp_path / "a.pb.gz"
-    wallprof("-p", target.pid, "-d", 1, output=out).check()
+    said = wallprof("-p", target.pid, "-d", 1, output=out).check().err
     text = wallprof("report", out).check().out
+    n = re.search(r"(\d+) goroutines", said)[1]
+    assert re.search(rf"^{n} goroutines, ", text, re.M), (said, text)
+    assert re.search(rf"^Idle: \d+ of {n} goroutines, ", text, re.M), text
     assert "goroutine time" in text and "chan receive" in text
     assert re.search(r"^Idle: ", text, re.M), text
 

@@ -148,6 +148,35 @@ static void labels_of_a_program_are_not_taken_for_ours(void **state)
 	free(plain);
 }
 
+/* 9,600 goroutines in two entries, apart by a label; two of Go's scheduler, which is
+ * none. */
+static void goroutines_are_as_many_as_there_were(void **state)
+{
+	(void)state;
+	for (uint32_t i = 1; i < p.nthreads; i++) {
+		p.threads[i].part = i < 3 ? WP_GOROUTINE_OWN :
+					    WP_GOROUTINE_SCHEDULER;
+		p.threads[i].is_counted = i < 3;
+		p.threads[i].nmore = i == 1 ? 9000 : i == 2 ? 598 : 0;
+	}
+	write_and_read(WP_PROFILE_WALL);
+	/* The first of timeline_maker.h is a thread. */
+	assert_int_equal(p.sums[WP_PROFILE_WALL].threads, 9601);
+	assert_int_equal(q.sums[WP_PROFILE_WALL].threads, 9601);
+}
+
+static void threads_that_share_an_entry_are_counted(void **state)
+{
+	(void)state;
+	p.threads[1].is_shared = true;
+	p.threads[1].nmore = 56;
+	p.counters.threads_shared = 57;
+	write_and_read(WP_PROFILE_WALL);
+	assert_int_equal(q.sums[WP_PROFILE_WALL].threads,
+			 p.sums[WP_PROFILE_WALL].threads);
+	assert_int_equal(p.sums[WP_PROFILE_WALL].threads, p.nthreads + 56);
+}
+
 /* The text report of KIND of PROFILE; the caller frees it. */
 static char *report_of(const struct wp_profile *profile,
 		       enum wp_profile_kind kind)
@@ -532,6 +561,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		T(what_was_written_is_read),
 		T(labels_of_a_program_are_not_taken_for_ours),
+		T(goroutines_are_as_many_as_there_were),
+		T(threads_that_share_an_entry_are_counted),
 		T(waits_are_read_as_the_kind_that_they_are),
 		T(stacks_are_those_that_were_written),
 		T(timeline_is_that_which_was_written),
