@@ -63,6 +63,13 @@ WP_MUST_CHECK
 int wp_snapshot_add_threads(struct wp_snapshot *snapshot, uint32_t index,
 			    const struct wp_snapshot_sample *sample);
 
+/* Fill in the entry P of DUMP for PROCESS but for its threads, which come next; what its
+ * sampling cost by COUNTERS. */
+void wp_snapshot_describe_process(struct wp_dump *dump,
+				  struct wp_dump_process *p,
+				  const struct wp_process *process,
+				  const struct wp_counters *counters);
+
 /* Open the table of functions of the Go program that SAMPLE is of, if it is. */
 void wp_snapshot_open_go(struct wp_snapshot_sample *sample);
 
