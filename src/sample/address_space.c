@@ -125,14 +125,21 @@ static bool has_gone(int maps_fd)
 	return maps_fd >= 0 && wp_io_pread(maps_fd, byte, sizeof(byte)) == 0;
 }
 
+/* [vsyscall] is in the kernel's half, and a descriptor of a map knows nothing of it. */
+static bool is_own_code(const struct wp_map *map)
+{
+	return map->exec && !(map->start_avma >> 63);
+}
+
 /* Is the map that was read last not of the address space behind BEFORE_FD?  A process
- * that was met between vfork(2) and exec had its parent's, which has not gone. */
+ * that was met between vfork(2) and exec had its parent's, which has not gone.  In the
+ * middle of an exec there is no code to tell by. */
 static bool is_of_another(const struct wp_address_space *space, int before_fd)
 {
 	const struct wp_map *map = space->maps.v;
 	const struct wp_map *end = map + space->maps.len;
 
-	while (map < end && !map->exec)
+	while (map < end && !is_own_code(map))
 		map++;
 	return map < end &&
 	       !wp_process_check_map(before_fd, map->start_avma,

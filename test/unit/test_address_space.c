@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -416,6 +418,36 @@ static void an_exec_is_counted_once(void **state)
 	assert_int_equal(own->space.nexecs, 1);
 }
 
+/* As in the middle of an exec, where only the stack is there, and [vsyscall]. */
+static void a_process_without_code_has_not_executed(void **state)
+{
+	struct own *own = *state;
+	struct wp_err err = WP_ERR_INIT;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		/* All that there may be, which is the end of it. */
+		for (int bits = 52; bits > 32; bits--)
+			syscall(SYS_munmap, 0,
+				(UINT64_C(1) << bits) - (uint64_t)PAGE);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	wp_process_clear(&own->process);
+	assert_int_equal(wp_process_open(&own->process, pid, &err), 0);
+	open_space(own);
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSEGV);
+	(void)!wp_address_space_reload(&own->space, true);
+	assert_int_equal(own->space.nexecs, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Walks that are remembered have the ids of before. */
 static void new_ids_are_a_new_generation(void **state)
 {
@@ -502,6 +534,9 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(an_exec_is_counted_once, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_process_without_code_has_not_executed, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(new_ids_are_a_new_generation,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
