@@ -92,8 +92,8 @@ static int add_searched(struct wp_heap_sites *sites,
 	return 0;
 }
 
-/* Forget the functions and probes in mappings that TARGET has no more, or whose search
- * failed.  0 or -ENOMEM. */
+/* Forget the functions in mappings that TARGET has no more, or whose search failed.  0 or
+ * -ENOMEM. */
 static int forget_unmapped(struct wp_heap_sites *sites,
 			   const struct wp_target *target)
 {
@@ -117,13 +117,35 @@ static int forget_unmapped(struct wp_heap_sites *sites,
 		if (what[sites->v[i].mapping] == SEARCHED)
 			sites->v[n++] = sites->v[i];
 	sites->len = n;
-	n = 0;
-	for (size_t i = 0; i < sites->nplaces; i++)
-		if (what[sites->places[i].mapping] == SEARCHED)
-			sites->places[n++] = sites->places[i];
-	sites->nplaces = n;
 	free(what);
 	return 0;
+}
+
+/* Forget the probes whose file is not where they were. */
+static void forget_places(struct wp_heap_sites *sites,
+			  const struct wp_target *target)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sites->nplaces; i++) {
+		const struct wp_heap_place *place = &sites->places[i];
+		const struct wp_unwind_module *module = wp_unwind_find_module(
+			&target->space.view, place->avma);
+
+		if (module && module->image == place->image)
+			sites->places[n++] = *place;
+	}
+	sites->nplaces = n;
+}
+
+static bool has_place(const struct wp_heap_sites *sites, uint64_t avma,
+		      const struct wp_elf_image *image)
+{
+	for (size_t i = 0; i < sites->nplaces; i++)
+		if (sites->places[i].avma == avma &&
+		    sites->places[i].image == image)
+			return true;
+	return false;
 }
 
 /* Are there probes in IMAGE already?  They are in all mappings of it. */
@@ -165,9 +187,11 @@ static int note_places(struct wp_heap_sites *sites,
 		if (!wp_elf_image_svma(module->image, probed[i].off, &svma))
 			continue;
 		place.avma = svma + module->bias;
-		place.mapping = module->mapping;
+		place.image = module->image;
+		/* Where its mapping is another, the program may have written. */
 		if (place.avma < module->start_avma ||
-		    place.avma >= module->end_avma)
+		    place.avma >= module->end_avma ||
+		    has_place(sites, place.avma, place.image))
 			continue;
 		if (wp_process_read(target->process, place.avma, place.code,
 				    sizeof(place.code)) == sizeof(place.code))
@@ -340,6 +364,7 @@ int wp_heap_sites_search(struct wp_heap_sites *sites, struct wp_target *target,
 	}
 	if (rc)
 		return rc;
+	forget_places(sites, target);
 	sites->generation = view->generation;
 	return vanished;
 }

@@ -25,7 +25,7 @@ struct wp_heap_range {
 /* A probe in the target's memory, and what the kernel has put there. */
 struct wp_heap_place {
 	uint64_t avma;
-	uint32_t mapping;
+	const struct wp_elf_image *image;
 	uint8_t code[4];
 };
 
