@@ -103,4 +103,8 @@ int wp_proc_nspid_parse(int32_t ret[WP_PID_LEVELS], const char *text,
 WP_MUST_CHECK
 int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path);
 
+/* Is the process at PROC_FD, a /proc/PID, in this one's namespace NAME ("net", "time":
+ * namespaces(7))?  False if that cannot be read. */
+bool wp_proc_shares_namespace(int proc_fd, const char *name);
+
 #endif

@@ -280,3 +280,15 @@ int wp_proc_nspid_read(int32_t ret[WP_PID_LEVELS], int dirfd, const char *path)
 
 	return len < 0 ? (int)len : wp_proc_nspid_parse(ret, text, (size_t)len);
 }
+
+bool wp_proc_shares_namespace(int proc_fd, const char *name)
+{
+	char path[32], theirs[64], ours[64];
+	ssize_t n, m;
+
+	snprintf(path, sizeof(path), "ns/%s", name);
+	n = readlinkat(proc_fd, path, theirs, sizeof(theirs));
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	m = readlink(path, ours, sizeof(ours));
+	return n > 0 && n == m && !memcmp(theirs, ours, (size_t)n);
+}

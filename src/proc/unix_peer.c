@@ -17,6 +17,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "wallprof/procfs.h"
+
 /* The kernel answers at once; this bounds the wait for a lost answer. */
 static const struct timeval answer_timeout = { .tv_sec = 1 };
 
@@ -79,15 +81,6 @@ int wp_unix_peer_parse(uint64_t *ret_peer_ino, const void *buf, size_t len,
 	return parse_attributes(ret_peer_ino,
 				p + head + NLMSG_ALIGN(sizeof(msg)),
 				h.nlmsg_len - head - NLMSG_ALIGN(sizeof(msg)));
-}
-
-static bool in_our_namespace(int proc_fd)
-{
-	char theirs[64], ours[64];
-	ssize_t n = readlinkat(proc_fd, "ns/net", theirs, sizeof(theirs));
-	ssize_t m = readlink("/proc/self/ns/net", ours, sizeof(ours));
-
-	return n > 0 && n == m && !memcmp(theirs, ours, (size_t)n);
 }
 
 static ssize_t query_kernel(int sock, uint64_t ino, void *buf, size_t size)
@@ -164,7 +157,7 @@ int wp_unix_peer_read(uint64_t *ret_peer_ino, int proc_fd, uint64_t ino)
 	/* Inodes of sockets have 32 bits here (struct unix_diag_req). */
 	if (!ino || ino > UINT32_MAX)
 		return -ENOENT;
-	if (!in_our_namespace(proc_fd))
+	if (!wp_proc_shares_namespace(proc_fd, "net"))
 		return -EXDEV;
 	rc = ask(ret_peer_ino, ino);
 	return rc != -ENOENT || kernel_tells() ? rc : -ENOTSUP;
