@@ -7,11 +7,6 @@
 /* Past so many, which take 384 MiB, intervals are merged. */
 enum { INTERVALS_MAX = 1 << 24 };
 
-static void no_memory(struct wp_pprof *p)
-{
-	p->rc = p->rc ? p->rc : -ENOMEM;
-}
-
 /* The set's index of sample NUMBER of the file, from 1. */
 static uint32_t sample_of(struct wp_pprof *p, uint64_t number)
 {
@@ -49,7 +44,7 @@ static void read_interval(struct wp_pprof *p, struct wp_reader *r,
 	else if (wp_timeline_add(timeline, *thread, WP_TIMELINE_UNWATCHED,
 				 *unwatched) ||
 		 wp_timeline_add(timeline, *thread, sample, ns))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	*unwatched = 0;
 	if (holder && !p->rc) {
 		sample = sample_of(p, holder);

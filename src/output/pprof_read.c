@@ -92,12 +92,12 @@ uint32_t wp_pprof_str(struct wp_pprof *p, uint64_t index)
 	return 0;
 }
 
-static const char *text_of(struct wp_pprof *p, uint32_t id)
+const char *wp_pprof_text(struct wp_pprof *p, uint32_t id)
 {
 	return wp_profile_str(p->profile, id);
 }
 
-static void no_memory(struct wp_pprof *p)
+void wp_pprof_no_memory(struct wp_pprof *p)
 {
 	p->rc = p->rc ? p->rc : -ENOMEM;
 }
@@ -105,7 +105,7 @@ static void no_memory(struct wp_pprof *p)
 const char *wp_pprof_told(struct wp_pprof *p, uint32_t id)
 {
 	enum { LEAST = 1 << 20, PER_BYTE = 16 };
-	const char *text = text_of(p, id);
+	const char *text = wp_pprof_text(p, id);
 
 	p->ntold += strlen(text);
 	if (p->ntold <= LEAST + PER_BYTE * wp_reader_left(&p->all))
@@ -119,14 +119,14 @@ const char *wp_pprof_told(struct wp_pprof *p, uint32_t id)
 uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n)
 {
 	/* The strings move when one is added. */
-	char *copy = strdup(text_of(p, id) + n);
+	char *copy = strdup(wp_pprof_text(p, id) + n);
 	uint32_t tail = copy ? wp_intern_add_str(&p->profile->strings, copy) :
 			       UINT32_MAX;
 
 	free(copy);
 	if (tail != UINT32_MAX)
 		return tail;
-	no_memory(p);
+	wp_pprof_no_memory(p);
 	return 0;
 }
 
@@ -140,7 +140,7 @@ static void read_string(struct wp_pprof *p, const struct wp_pprof_field *f)
 		wp_pprof_bad(p, "over 16,777,216 strings");
 	else if (id == UINT32_MAX ||
 		 WP_VEC_ROOM(p->strings, p->nstrings, p->cap_strings, 1))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	else
 		p->strings[p->nstrings++] = id;
 }
@@ -152,7 +152,7 @@ static void enter(struct wp_pprof *p, struct wp_pairs *ids, uint64_t id,
 	uint32_t i = wp_pairs_add(ids, id, 0);
 
 	if (i == UINT32_MAX || index == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	else if (ids->v[i].total)
 		wp_pprof_bad(p, "two elements with one id");
 	else if (ids->len > ELEMENTS_MAX)
@@ -200,10 +200,10 @@ static void read_mapping(struct wp_pprof *p, struct wp_reader r)
 	/* The first is the main program's. */
 	if (p->profile->nmappings == 1 && !p->profile->meta.exe)
 		p->profile->meta.exe = m.path;
-	if (strncmp(text_of(p, m.path), "[kernel", 7)) {
+	if (strncmp(wp_pprof_text(p, m.path), "[kernel", 7)) {
 		index = wp_profile_add_mapping(p->profile, &m);
 		if (index == UINT32_MAX)
-			no_memory(p);
+			wp_pprof_no_memory(p);
 	}
 	/* WP_MAPPING_KERNEL looks like a failure. */
 	enter(p, &p->mappings, id, index == WP_MAPPING_KERNEL ? 0 : index);
@@ -241,7 +241,7 @@ static uint32_t find(struct wp_pprof *p, struct wp_pairs *ids, uint64_t id,
 	uint32_t i = wp_pairs_add(ids, id, 0);
 
 	if (i == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	else if (!ids->v[i].total)
 		wp_pprof_bad(p, lack);
 	return p->rc ? 0 : ids->v[i].mark;
@@ -266,7 +266,7 @@ static void read_line(struct wp_pprof *p, struct wp_reader r, uint32_t loc)
 	if (p->profile->nlines >= LINES_MAX)
 		wp_pprof_bad(p, "over 16,777,216 lines");
 	if (!p->rc && wp_profile_add_line(p->profile, loc, line))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 }
 
 /* wallprof's own texts in place of frames have no address. */
@@ -279,7 +279,7 @@ static void find_text(struct wp_pprof *p, struct wp_profile_location *loc)
 		return;
 	line = &p->profile->lines[loc->line_first];
 	name = p->profile->functions[line->function].name;
-	if (text_of(p, name)[0] == '[')
+	if (wp_pprof_text(p, name)[0] == '[')
 		loc->text = name;
 }
 
@@ -292,7 +292,7 @@ static void read_location(struct wp_pprof *p, struct wp_reader r)
 	uint64_t id = 0, mapping = 0;
 
 	if (WP_VEC_ROOM(profile->locations, index, profile->cap_locations, 1)) {
-		no_memory(p);
+		wp_pprof_no_memory(p);
 		return;
 	}
 	profile->locations[profile->nlocations++] =
@@ -356,7 +356,7 @@ static void read_comment(struct wp_pprof *p, uint32_t id)
 		p->entries = wp_pprof_tail(p, id, strlen(entries));
 	else if (WP_VEC_ROOM(profile->comments, profile->ncomments,
 			     profile->cap_comments, 1))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	else
 		profile->comments[profile->ncomments++] = id;
 }

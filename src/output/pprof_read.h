@@ -86,11 +86,15 @@ struct wp_pprof {
 
 /* The profile's string id of the string at INDEX. */
 uint32_t wp_pprof_str(struct wp_pprof *p, uint64_t index);
+/* The text of string ID. */
+const char *wp_pprof_text(struct wp_pprof *p, uint32_t id);
 /* String ID, counted each time, since a small file may name a long one often; "" and the
  * file is bad once that is more than one of its size tells of. */
 const char *wp_pprof_told(struct wp_pprof *p, uint32_t id);
 /* The profile's string id of string ID without its first N bytes. */
 uint32_t wp_pprof_tail(struct wp_pprof *p, uint32_t id, size_t n);
+/* There is no memory, which is told unless something else is wrong already. */
+void wp_pprof_no_memory(struct wp_pprof *p);
 /* The file breaks the rule that WHAT names. */
 void wp_pprof_bad(struct wp_pprof *p, const char *what);
 

@@ -33,16 +33,6 @@ struct labels {
 	uint64_t exact_ns;
 };
 
-static const char *text_of(struct wp_pprof *p, uint32_t id)
-{
-	return wp_profile_str(p->profile, id);
-}
-
-static void no_memory(struct wp_pprof *p)
-{
-	p->rc = p->rc ? p->rc : -ENOMEM;
-}
-
 static bool is_one_of(const char *key, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -73,7 +63,7 @@ static void read_label(struct wp_pprof *p, struct wp_reader r,
 	}
 	if (r.failed)
 		wp_pprof_bad(p, "a label is cut short");
-	name = text_of(p, key);
+	name = wp_pprof_text(p, key);
 	if (is_one_of(name, names, sizeof(names) / sizeof(*names)))
 		labels->thread = str;
 	else if (is_one_of(name, tids, sizeof(tids) / sizeof(*tids)))
@@ -115,7 +105,7 @@ static uint32_t process_of(struct wp_pprof *p, const struct labels *labels)
 	    wp_profile_add_process(p->profile, &process) == UINT32_MAX)
 		i = UINT32_MAX;
 	if (i == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	return i;
 }
 
@@ -123,7 +113,7 @@ static uint32_t process_of(struct wp_pprof *p, const struct labels *labels)
 static void set_goroutine(struct wp_pprof *p, const struct labels *labels,
 			  struct wp_profile_thread *t)
 {
-	const char *runtime = text_of(p, labels->runtime);
+	const char *runtime = wp_pprof_text(p, labels->runtime);
 
 	p->profile->meta.is_of_goroutines = true;
 	t->part = !strcmp(runtime, "idle")	? WP_GOROUTINE_RUNTIME_IDLE :
@@ -136,7 +126,7 @@ static void set_goroutine(struct wp_pprof *p, const struct labels *labels,
 	t->tid = (int32_t)(labels->goroutine & INT32_MAX);
 	t->is_counted = true;
 	if (t->name == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 }
 
 static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
@@ -156,7 +146,7 @@ static uint32_t thread_of(struct wp_pprof *p, const struct labels *labels)
 	    wp_profile_add_thread(p->profile, &t) == UINT32_MAX)
 		i = UINT32_MAX;
 	if (i == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	return i;
 }
 
@@ -164,8 +154,8 @@ static void set_state(struct wp_pprof *p, const struct labels *labels,
 		      struct wp_sample_key *key)
 {
 	static const char call[] = "syscall:";
-	const char *state = text_of(p, labels->state);
-	const char *wait = text_of(p, labels->wait);
+	const char *state = wp_pprof_text(p, labels->state);
+	const char *wait = wp_pprof_text(p, labels->wait);
 	uint32_t name;
 
 	key->state = (uint8_t)p->state;
@@ -223,7 +213,7 @@ static uint32_t read_locations(struct wp_pprof *p, struct wp_pprof_field *field,
 
 		if (i == UINT32_MAX ||
 		    WP_VEC_ROOM(p->frames, n, p->cap_frames, 1))
-			no_memory(p);
+			wp_pprof_no_memory(p);
 		else if (!p->locations.v[i].total)
 			wp_pprof_bad(p, "a sample of a location that is not "
 					"there");
@@ -273,7 +263,7 @@ static void add_sample(struct wp_pprof *p, const struct wp_sample_key *key,
 	    (p->kind == WP_PROFILE_WALL &&
 	     wp_profile_add_cpu(p->profile, key, sum.cpu_count, sum.cpu_ns)) ||
 	    WP_VEC_ROOM(p->samples, p->nsamples, p->cap_samples, 1))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	if (p->profile->sets[p->kind].nsamples > SAMPLES_MAX)
 		wp_pprof_bad(p, "over 4,194,304 samples that differ");
 	if (p->rc)
@@ -299,13 +289,13 @@ static uint32_t no_stack(struct wp_pprof *p)
 	if (name == UINT32_MAX || line.function == UINT32_MAX ||
 	    WP_VEC_ROOM(profile->locations, profile->nlocations,
 			profile->cap_locations, 1)) {
-		no_memory(p);
+		wp_pprof_no_memory(p);
 		return 0;
 	}
 	profile->locations[profile->nlocations++] =
 		(struct wp_profile_location){ .text = name };
 	if (wp_profile_add_line(profile, p->no_stack, line))
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	p->has_no_stack = true;
 	return p->no_stack;
 }
@@ -333,7 +323,7 @@ static void read_sample(struct wp_pprof *p, struct wp_reader r)
 		wp_pprof_bad(p, "a sample is cut short");
 	if (!p->rc && !stack.depth) {
 		if (WP_VEC_ROOM(p->frames, 0, p->cap_frames, 1))
-			no_memory(p);
+			wp_pprof_no_memory(p);
 		else
 			p->frames[stack.depth++] = (struct wp_frame){
 				.pc_avma = no_stack(p)
@@ -347,7 +337,7 @@ static void read_sample(struct wp_pprof *p, struct wp_reader r)
 	key.object = labels.object;
 	set_state(p, &labels, &key);
 	if (key.stack == UINT32_MAX)
-		no_memory(p);
+		wp_pprof_no_memory(p);
 	if (p->profile->nframe_ids > FRAMES_MAX)
 		wp_pprof_bad(p, "over 67,108,864 frames of stacks that differ");
 	if (!p->rc)
@@ -361,7 +351,7 @@ static void locate(struct wp_pprof *p)
 
 	if (WP_VEC_ROOM(profile->loc_pool, profile->nloc_pool,
 			profile->cap_loc_pool, profile->nframe_ids)) {
-		no_memory(p);
+		wp_pprof_no_memory(p);
 		return;
 	}
 	for (uint64_t i = 0; i < profile->nframe_ids; i++)

@@ -5,11 +5,6 @@
 #include "pprof_fields.h"
 #include "pprof_read.h"
 
-static const char *text_of(struct wp_pprof *p, uint32_t id)
-{
-	return wp_profile_str(p->profile, id);
-}
-
 uint64_t wp_pprof_scale(const char *unit)
 {
 	return !strcmp(unit, "seconds")	     ? 1000000000 :
@@ -37,8 +32,8 @@ struct wp_pprof_type wp_pprof_read_type(struct wp_pprof *p, struct wp_reader r)
 int64_t wp_pprof_period(struct wp_pprof *p, int64_t period,
 			const struct wp_pprof_type *type)
 {
-	const char *name = text_of(p, type->type);
-	uint64_t scale = wp_pprof_scale(text_of(p, type->unit));
+	const char *name = wp_pprof_text(p, type->type);
+	uint64_t scale = wp_pprof_scale(wp_pprof_text(p, type->unit));
 
 	if ((strcmp(name, "wall") && strcmp(name, "cpu")) || !scale ||
 	    period < 0 || (uint64_t)period > INT64_MAX / scale)
@@ -73,22 +68,25 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 		{ "delay", WP_PPROF_WALL },
 	};
 	struct wp_profile_meta *meta = &p->profile->meta;
-	const char *type = text_of(p, p->types[shown].type);
-	const char *unit = text_of(p, p->types[shown].unit);
+	const char *type = wp_pprof_text(p, p->types[shown].type);
+	const char *unit = wp_pprof_text(p, p->types[shown].unit);
 	bool is_of_delays = p->kind != WP_PROFILE_WALL && p->ntypes == 2 &&
 			    !strcmp(type, "delay");
 	bool is_own = p->ntypes >= 2 &&
 		      (is_of_delays || !strcmp(type, "wall") ||
 		       (p->ntypes == 2 && !strcmp(type, "cpu") &&
-			!strcmp(text_of(p, p->types[0].type), "cpu_samples")));
+			!strcmp(wp_pprof_text(p, p->types[0].type),
+				"cpu_samples")));
 
 	for (unsigned int i = 0; i < p->ntypes; i++) {
-		uint64_t scale = wp_pprof_scale(text_of(p, p->types[i].unit));
+		uint64_t scale = wp_pprof_scale(
+			wp_pprof_text(p, p->types[i].unit));
 
 		p->types[i].scale = scale ? scale : 1;
 		for (size_t k = 0; is_own && k < sizeof(own) / sizeof(*own);
 		     k++)
-			if (!strcmp(text_of(p, p->types[i].type), own[k].type))
+			if (!strcmp(wp_pprof_text(p, p->types[i].type),
+				    own[k].type))
 				p->types[i].column = own[k].column;
 		meta->has_cpu |= p->types[i].column == WP_PPROF_CPU;
 	}
@@ -108,6 +106,6 @@ void wp_pprof_choose_columns(struct wp_pprof *p, unsigned int shown)
 				   p->types[shown].unit;
 	for (unsigned int i = 0; i < p->ntypes; i++)
 		if (i != shown &&
-		    !strcmp(text_of(p, p->types[i].unit), "count"))
+		    !strcmp(wp_pprof_text(p, p->types[i].unit), "count"))
 			p->types[i].column = WP_PPROF_COUNT;
 }
