@@ -121,20 +121,25 @@ static int forget_unmapped(struct wp_heap_sites *sites,
 	return 0;
 }
 
+/* Is the file of PLACE still where that is? */
+static bool is_mapped(const struct wp_heap_place *place,
+		      const struct wp_target *target)
+{
+	const struct wp_unwind_module *module = wp_unwind_find_module(
+		&target->space.view, place->avma);
+
+	return module && module->image == place->image;
+}
+
 /* Forget the probes whose file is not where they were. */
 static void forget_places(struct wp_heap_sites *sites,
 			  const struct wp_target *target)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < sites->nplaces; i++) {
-		const struct wp_heap_place *place = &sites->places[i];
-		const struct wp_unwind_module *module = wp_unwind_find_module(
-			&target->space.view, place->avma);
-
-		if (module && module->image == place->image)
-			sites->places[n++] = *place;
-	}
+	for (size_t i = 0; i < sites->nplaces; i++)
+		if (is_mapped(&sites->places[i], target))
+			sites->places[n++] = sites->places[i];
 	sites->nplaces = n;
 }
 
@@ -218,11 +223,9 @@ size_t wp_heap_sites_count_overwritten(const struct wp_heap_sites *sites,
 
 	for (size_t i = 0; i < sites->nplaces; i++) {
 		const struct wp_heap_place *place = &sites->places[i];
-		const struct wp_unwind_module *module = wp_unwind_find_module(
-			&target->space.view, place->avma);
 		uint8_t code[sizeof(place->code)];
 
-		n += module && module->image &&
+		n += is_mapped(place, target) &&
 		     wp_process_read(target->process, place->avma, code,
 				     sizeof(code)) == sizeof(code) &&
 		     !is_in_place(place, code);
