@@ -27,7 +27,7 @@ enum {
 	WAYS = 4,
 	CACHE_LINE = 64,
 	/* Bytes of a CFI program that are run for one step of an expression. */
-	INSNS_PER_WORK = 16,
+	BYTES_PER_WORK = 16,
 };
 
 struct entry {
@@ -123,7 +123,7 @@ static bool may_run(const struct wp_step *step, const struct wp_cfi_fde *fde)
 	size_t len = wp_reader_left(&fde->insns) +
 		     wp_reader_left(&fde->cie.insns);
 
-	return wp_step_work(step, (uint32_t)(len / INSNS_PER_WORK));
+	return wp_step_work(step, (uint32_t)(len / BYTES_PER_WORK));
 }
 
 /* The rule for the code at SVMA, where STEP is.  Returns 0; -EAGAIN if the file must

@@ -112,8 +112,8 @@ WP_MUST_CHECK
 int wp_fdinfo_parse_net(struct wp_fdinfo *fi, const char *name,
 			const char *text, size_t len);
 
-/* The description of socket INO; NULL if it has none, or several that differ.  Valid until the tables are read
- * again. */
+/* The description of socket INO; NULL if it has none, or several that differ.  Valid until
+ * the tables are read again. */
 const char *wp_fdinfo_find_socket(struct wp_fdinfo *fi, uint64_t ino);
 
 #endif

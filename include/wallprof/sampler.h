@@ -219,7 +219,8 @@ WP_MUST_CHECK
 int wp_sampler_sample_once(struct wp_sampler *sampler);
 
 /* Between ticks: have the profiles hold all time up to the last tick, also of threads that
- * were passed over since they did not move, and what files lack for want of memory.  0 or -ENOMEM. */
+ * were passed over since they did not move, and the number of files of which parts were
+ * left out for --max-memory.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_sampler_settle(struct wp_sampler *sampler);
 
@@ -228,7 +229,8 @@ size_t wp_sampler_count_idle_files(const struct wp_sampler *sampler);
 
 /* Between ticks: say to RENUMBER, of PROFILE, what SAMPLER keeps of it; or, after it has been
  * applied, go on with the new indices, and close the files that no mapping is of any
- * more.  Not of a sampler of goroutines, which keeps more.  0 or -ENOMEM, and SAMPLER is of no use. */
+ * more.  Not of a sampler of goroutines, which keeps more.  0; -ENOMEM: SAMPLER is of
+ * no use. */
 WP_MUST_CHECK
 int wp_sampler_renumber(struct wp_sampler *sampler, struct wp_profile *profile,
 			struct wp_renumber *renumber);
