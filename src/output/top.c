@@ -44,10 +44,12 @@ int wp_top_look(struct wp_top *top, const struct wp_profile *profile,
 	top->set.nsamples = src->nsamples;
 	for (uint32_t i = 0; i < src->nsamples; i++) {
 		struct wp_profile_sample *s = &top->set.samples[i];
+		uint64_t before_ns = top->before_ns[i];
 
 		*s = src->samples[i];
-		s->wall_ns -= top->before_ns[i];
-		top->before_ns[i] += s->wall_ns;
+		top->before_ns[i] = s->wall_ns;
+		/* What was taken back may have been shown before. */
+		s->wall_ns -= before_ns < s->wall_ns ? before_ns : s->wall_ns;
 	}
 	if (!top->first_ns)
 		top->first_ns = now_ns;

@@ -90,6 +90,22 @@ static void a_look_has_what_came_since_the_last(void **state)
 			 WP_STATE_RUNNING);
 }
 
+/* A wait that was shown and then turns out to have been another state's time. */
+static void what_is_taken_back_is_less_than_nothing_nowhere(void **state)
+{
+	(void)state;
+	add("work-1", WP_STATE_WAITING, 2 * S);
+	look(40 * S);
+	add("work-1", WP_STATE_WAITING, 0 - S / 2);
+	add("work-1", WP_STATE_RUNNING, S);
+	look(41 * S);
+	assert_int_equal(find("work-1")->ns[WP_STATE_WAITING], 0);
+	assert_int_equal(find("work-1")->all_ns, S);
+	add("work-1", WP_STATE_WAITING, S);
+	look(42 * S);
+	assert_int_equal(find("work-1")->ns[WP_STATE_WAITING], S);
+}
+
 static void who_does_not_run_stays_where_it_is(void **state)
 {
 	(void)state;
@@ -190,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_look_has_what_came_since_the_last),
+		TEST(what_is_taken_back_is_less_than_nothing_nowhere),
 		TEST(who_does_not_run_stays_where_it_is),
 		TEST(threads_are_sorted_and_filtered),
 		TEST(places_are_in_threads_on_average),
