@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "screen.h"
+#include "wallprof/utf8.h"
 
 /* Show the lines of TEXT, from its line FIRST on, in rows [ROW..END).  Returns the
  * row behind the last. */
@@ -144,7 +145,7 @@ static void draw_part(struct wp_cmd_top *t, enum part part, unsigned int row,
 	free(text);
 }
 
-static void draw_head(struct wp_cmd_top *t, unsigned int width)
+static void draw_head(struct wp_cmd_top *t)
 {
 	char line[256];
 
@@ -155,8 +156,7 @@ static void draw_head(struct wp_cmd_top *t, unsigned int width)
 		wp_profile_str(t->profile, t->profile->meta.command_line),
 		wp_top_sort_name(t->top.sort), t->top.filter[0] ? ", /" : "",
 		t->top.filter, t->frozen ? ", FROZEN" : "", t->cost);
-	if (width < strlen(line))
-		line[width] = '\0';
+	wp_utf8_tame(line);
 	wp_screen_line(0, line, WP_LOOK_HEADING, false);
 }
 
@@ -177,7 +177,7 @@ void wp_cmd_top_draw(struct wp_cmd_top *t)
 		wp_screen_end();
 		return;
 	}
-	draw_head(t, width);
+	draw_head(t);
 	draw_part(t, PART_SUMS, 1, 3, width);
 	lower = rows >= 16 ? rows - 2 - rows / 3 : rows - 1;
 	if (t->at < t->first)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import WALLPROF, wait_until, wallprof
+from conftest import FIXTURES, WALLPROF, wait_until, wallprof
 
 
 class Terminal:
@@ -118,6 +118,16 @@ def test_long_lines_are_cut_and_a_text_ends(start, top):
                last.splitlines()[:18], pause=0.1)
     terminal.keys("q", "q")
     terminal.until("^ended with 0")
+    target.assert_unharmed()
+
+
+def test_the_first_line_is_tops_own(start, top):
+    """A command line that goes back and writes over what stands before it."""
+    target = start("/bin/bash", "-c", 'exec -a "$0" "$1" 1',
+                   "\rwallprof top 1 systemd,\b\n\u202e", FIXTURES / "spinner")
+    screen = top(target.pid, columns=160).until(LOOK)
+    assert re.match(rf"wallprof top {target.pid} \?wallprof top 1 systemd,\?+ 1, "
+                    r"by \w+  wallprof: [\d.]+ % of a core\n", screen), screen
     target.assert_unharmed()
 
 
