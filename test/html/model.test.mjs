@@ -274,3 +274,9 @@ test('amounts have the digits that a person reads', () => {
   assert.equal(m.amount({ unit: 'bytes' }, 3 << 20), '3.0 MiB');
   assert.equal(m.amount({ unit: 'count' }, 12345), '12,345');
 });
+
+test('a page of more threads than a call has arguments', () => {
+  const p = m.decode(encode([...Array(130000).keys()].map((i) => ['t' + i, 0, true, [[['main'], ['running'], 5]]])));
+  assert.equal(p.end, 100);
+  assert.equal(p.threads.length, 130000);
+});
