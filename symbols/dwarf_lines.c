@@ -8,11 +8,13 @@
 #include "dwarf_lines.h"
 
 #include <dwarf.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "wallprof/reader.h"
+#include "wallprof/symbols.h"
 #include "wallprof/vec.h"
 
 enum {
@@ -25,9 +27,6 @@ enum {
 	/* The line program of one unit: a line may take one byte. */
 	LINE_PROGRAM_MAX = 16 << 20,
 };
-
-/* Bound on the unpacked size of all compressed sections of a file. */
-#define UNPACKED_MAX (UINT64_C(512) << 20)
 
 void wp_dwarf_open(struct wp_dwarf *dwarf, struct wp_elf_file *file,
 		   struct wp_elf_file *alt)
@@ -67,34 +66,69 @@ void wp_dwarf_close(struct wp_dwarf *dwarf)
 	*dwarf = (struct wp_dwarf)WP_DWARF_INIT;
 }
 
-/* Whether the compressed sections of FILE unpack to at most UNPACKED_MAX. */
-static bool is_bounded(const struct wp_elf_file *file)
+/* The size of the section SCN, called NAME with the header SH, once libdw has unpacked
+ * it; 0: it is not compressed. */
+static uint64_t unpacked_size(Elf_Scn *scn, const GElf_Shdr *sh,
+			      const char *name)
 {
-	uint64_t sum = 0;
-	Elf_Scn *scn = NULL;
+	static const char magic[] = "ZLIB";
+	const Elf_Data *data;
+	uint64_t be;
+	GElf_Chdr ch;
 
-	while ((scn = elf_nextscn(file->elf, scn))) {
-		GElf_Chdr ch;
-		GElf_Shdr sh;
-
-		if (gelf_getshdr(scn, &sh) && sh.sh_type != SHT_NOBITS &&
-		    (sh.sh_flags & SHF_COMPRESSED) && gelf_getchdr(scn, &ch)) {
-			if (ch.ch_size > UNPACKED_MAX)
-				return false;
-			sum += ch.ch_size;
-		}
-	}
-	return sum <= UNPACKED_MAX;
+	if (sh->sh_type == SHT_NOBITS)
+		return 0;
+	if (sh->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(scn, &ch) ? ch.ch_size : 0;
+	/* GNU's form before SHF_COMPRESSED: the magic and the size, big-endian. */
+	data = name && !strncmp(name, ".zdebug_", strlen(".zdebug_")) ?
+		       elf_rawdata(scn, NULL) :
+		       NULL;
+	if (!data || !data->d_buf ||
+	    data->d_size < sizeof(magic) - 1 + sizeof(be) ||
+	    memcmp(data->d_buf, magic, sizeof(magic) - 1))
+		return 0;
+	memcpy(&be, (const char *)data->d_buf + sizeof(magic) - 1, sizeof(be));
+	return be64toh(be);
 }
 
-/* Hide sections about variables from libdw, which would unpack them, of Go
- * programs half of all.  The mapping is private, so the change is, too. */
+/* Whether the compressed sections of FILE unpack to at most WP_DWARF_BYTES_MAX. */
+static bool is_bounded(const struct wp_elf_file *file)
+{
+	uint64_t left = WP_DWARF_BYTES_MAX;
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names))
+		return true;
+	while ((scn = elf_nextscn(file->elf, scn))) {
+		GElf_Shdr sh;
+		uint64_t size;
+
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		size = unpacked_size(scn, &sh,
+				     elf_strptr(file->elf, names, sh.sh_name));
+		if (size > left)
+			return false;
+		left -= size;
+	}
+	return true;
+}
+
+/* Hide sections about variables, and indexes by name, from libdw, which would unpack
+ * them: of Go programs they are half of all.  The mapping is private, so the change is,
+ * too. */
 static void hide_unused(struct wp_elf_file *file)
 {
 	static const char *const unused[] = {
-		".debug_loc",	 ".debug_loclists", ".debug_frame",
-		".debug_macro",	 ".debug_macinfo",  ".zdebug_loc",
-		".zdebug_frame",
+		".debug_loc",	       ".debug_loclists",
+		".debug_frame",	       ".debug_macro",
+		".debug_macinfo",      ".debug_names",
+		".debug_pubnames",     ".debug_pubtypes",
+		".debug_gnu_pubnames", ".debug_gnu_pubtypes",
+		".zdebug_loc",	       ".zdebug_frame",
+		".zdebug_pubnames",    ".zdebug_pubtypes",
 	};
 
 	for (size_t i = 0; i < sizeof(unused) / sizeof(*unused); i++) {
@@ -108,16 +142,19 @@ static void hide_unused(struct wp_elf_file *file)
 	}
 }
 
-static Dwarf *begin(struct wp_elf_file *file, struct wp_unpacked *unpacked)
+/* NULL if it cannot be read; *IS_TOO_LARGE: as it is too large. */
+static Dwarf *begin(struct wp_elf_file *file, struct wp_unpacked *unpacked,
+		    bool *is_too_large)
 {
 	if (wp_elf_file_open(file))
 		return NULL;
 	hide_unused(file);
-	if (!is_bounded(file))
+	*is_too_large = !is_bounded(file);
+	if (*is_too_large)
 		return NULL;
 	/* Libelf does it where this does not. */
 	if (!unpacked->elf)
-		(void)!wp_unpacked_open(unpacked, file, UNPACKED_MAX);
+		(void)!wp_unpacked_open(unpacked, file, WP_DWARF_BYTES_MAX);
 	return dwarf_begin_elf(unpacked->elf ? unpacked->elf : file->elf,
 			       DWARF_C_READ, NULL);
 }
@@ -139,11 +176,16 @@ static Elf_Data *find_line_data(const struct wp_dwarf *dwarf)
 
 static bool start(struct wp_dwarf *dwarf)
 {
-	dwarf->dw = begin(dwarf->file, &dwarf->unpacked);
-	if (!dwarf->dw)
+	Dwarf_CU *cu;
+
+	dwarf->dw = begin(dwarf->file, &dwarf->unpacked, &dwarf->is_too_large);
+	/* Without sections that it could not unpack libdw finds no unit. */
+	if (!dwarf->dw ||
+	    dwarf_get_units(dwarf->dw, NULL, &cu, NULL, NULL, NULL, NULL))
 		return false;
 	if (dwarf->alt) {
-		dwarf->alt_dw = begin(dwarf->alt, &dwarf->alt_unpacked);
+		dwarf->alt_dw = begin(dwarf->alt, &dwarf->alt_unpacked,
+				      &dwarf->is_too_large);
 		if (!dwarf->alt_dw)
 			return false;
 		dwarf_setalt(dwarf->dw, dwarf->alt_dw);
@@ -159,8 +201,12 @@ static bool be_ready(struct wp_dwarf *dwarf)
 	if (!dwarf->file)
 		return false;
 	if (!dwarf->dw && !start(dwarf)) {
+		bool is_too_large = dwarf->is_too_large;
+
 		/* Do not try again. */
 		wp_dwarf_close(dwarf);
+		dwarf->is_too_large = is_too_large;
+		dwarf->is_unreadable = !is_too_large;
 		return false;
 	}
 	return true;

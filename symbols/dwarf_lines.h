@@ -89,6 +89,10 @@ struct wp_dwarf {
 	uint64_t nlines;
 	/* Number of DIEs that may still be visited for this address. */
 	uint32_t budget;
+	/* It was closed, as it is over WP_DWARF_BYTES_MAX, or as libdw cannot read
+	 * it. */
+	bool is_too_large;
+	bool is_unreadable;
 };
 
 #define WP_DWARF_INIT                                                          \

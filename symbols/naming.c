@@ -199,6 +199,10 @@ int wp_naming_add_lines(struct wp_symbols *s, const char *module,
 	rc = look_up(s, object, svma);
 	if (rc)
 		return rc;
+	if (s->dwarf_of == object) {
+		address->has.dwarf_too_large = s->dwarf.is_too_large;
+		address->has.dwarf_unreadable = s->dwarf.is_unreadable;
+	}
 	n = s->found.n;
 	if (!n) {
 		s->found.levels[0] = (struct wp_dwarf_level){ 0 };

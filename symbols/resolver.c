@@ -147,6 +147,8 @@ static void note(struct wp_module *module, const struct wp_symbol_has *has)
 	module->has.line_numbers |= has->line_numbers;
 	module->has.inline_frames |= has->inline_frames;
 	module->has.debug_file |= has->debug_file;
+	module->has.dwarf_too_large |= has->dwarf_too_large;
+	module->has.dwarf_unreadable |= has->dwarf_unreadable;
 }
 
 static void empty_cache(struct wp_symbols *s)

@@ -59,6 +59,8 @@ struct wp_counters {
 	 * that could not be opened and were read from memory, so without names. */
 	uint64_t files_lost;
 	uint64_t files_unopened;
+	/* Mapped files whose debug info was not read. */
+	uint64_t files_lineless;
 	/* Stops of running threads left out as a system call might be made
 	 * twice. */
 	uint64_t stops_left_out;

@@ -36,11 +36,9 @@ struct wp_profile_mapping {
 	uint32_t process;
 	/* Its file is not to be opened, its server is dead; of variables, not code. */
 	bool is_lost, is_data;
-	/* Filled after symbolisation. */
-	bool has_functions;
-	bool has_filenames;
-	bool has_line_numbers;
-	bool has_inline_frames;
+	/* Filled after symbolisation; DWARF of it that was not read. */
+	bool has_functions, has_filenames, has_line_numbers, has_inline_frames;
+	bool dwarf_too_large, dwarf_unreadable;
 };
 
 /* A profiler label of goroutines: string ids. */
@@ -294,6 +292,8 @@ struct wp_profile_meta {
 	uint32_t unnamed_why;
 	/* String id of why servers were not asked for all debug files; "": they were. */
 	uint32_t no_servers;
+	/* String id of which file was the first of files_lineless, and why. */
+	uint32_t lineless_why;
 	/* Time that servers of debug files may take, 0: they are not asked. */
 	uint64_t servers_ns;
 	/* Use names that were kept, and keep those of this time. */

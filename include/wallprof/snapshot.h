@@ -76,6 +76,10 @@ struct wp_snapshot {
 	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
 	uint64_t nfiles_unopened;
+	/* Mapped files whose debug info was not read, and why that of the first was
+	 * not. */
+	uint64_t nfiles_lineless;
+	char lineless_why[256];
 };
 
 /* Sample all threads of process PID and add them to the dump.  PEER: a wait

@@ -86,8 +86,11 @@ struct wp_symbol_line {
 	uint32_t start_line;
 };
 
-/* The kinds of symbols that were found for a module (has_* of pprof's Mapping).
- */
+/* Bound on the unpacked size of all compressed sections of a file that are read. */
+#define WP_DWARF_BYTES_MAX (UINT64_C(512) << 20)
+
+/* The kinds of symbols that were found for a module (has_* of pprof's Mapping), and
+ * what was not read. */
 struct wp_symbol_has {
 	bool functions;
 	bool filenames;
@@ -95,6 +98,10 @@ struct wp_symbol_has {
 	bool inline_frames;
 	/* A separate debug file was found and used, and all that it shares. */
 	bool debug_file;
+	/* There is DWARF, which was not read: it unpacks to over WP_DWARF_BYTES_MAX;
+	 * libdw cannot read it. */
+	bool dwarf_too_large;
+	bool dwarf_unreadable;
 };
 
 struct wp_symbols;

@@ -61,6 +61,15 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened)
 		       nunopened, nunopened == 1 ? "file" : "files");
 }
 
+void wp_say_files_lineless(uint64_t n, const char *why)
+{
+	if (n)
+		wp_say("wallprof: no lines and no inlined functions of %" PRIu64
+		       " mapped %s: %s%s",
+		       n, n == 1 ? "file" : "files", why,
+		       n == 1 ? "" : ", ...");
+}
+
 void wp_say_peers_untold(uint64_t n, int rc)
 {
 	if (n)

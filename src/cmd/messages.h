@@ -26,6 +26,9 @@ void wp_say_unnamed(uint64_t n, const char *why);
  * not be opened; nothing for 0. */
 void wp_say_files_lost(uint64_t n, uint64_t nunopened);
 
+/* Say that N mapped files have no lines, and WHY of the first; nothing for 0. */
+void wp_say_files_lineless(uint64_t n, const char *why);
+
 /* Say that of N waits on unix sockets the other end is not told, as RC of
  * wp_unix_peer_read says; nothing for 0. */
 void wp_say_peers_untold(uint64_t n, int rc);

@@ -231,6 +231,8 @@ static int sample_descendants(struct command *command,
 	}
 	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
 	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
+	wp_say_files_lineless(snapshot->nfiles_lineless,
+			      snapshot->lineless_why);
 	return rc;
 }
 

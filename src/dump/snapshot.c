@@ -229,6 +229,11 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 static void count_unnamed(struct wp_snapshot *snapshot,
 			  const struct wp_profile *p)
 {
+	if (p->counters.files_lineless && !snapshot->nfiles_lineless)
+		snprintf(snapshot->lineless_why, sizeof(snapshot->lineless_why),
+			 "%s",
+			 wp_dump_str(&snapshot->dump, p->meta.lineless_why));
+	snapshot->nfiles_lineless += p->counters.files_lineless;
 	if (p->counters.unnamed && !snapshot->nunnamed)
 		snprintf(snapshot->unnamed_why, sizeof(snapshot->unnamed_why),
 			 "%s",

@@ -261,6 +261,12 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	      "mapped files whose file server does not answer");
 	count(line, c->files_unopened,
 	      "names of mapped files that could not be opened");
+	if (c->files_lineless)
+		part(line,
+		     "lines and inlined functions of %" PRIu64
+		     " mapped file%s (%s)",
+		     c->files_lineless, c->files_lineless == 1 ? "" : "s",
+		     wp_profile_str(profile, profile->meta.lineless_why));
 	if (c->unnamed)
 		part(line, "names of %" PRIu64 " addresses as %s", c->unnamed,
 		     wp_profile_str(profile, profile->meta.unnamed_why));

@@ -297,6 +297,8 @@ void wp_cached_names_note(struct wp_cached_names *names,
 	all->line_numbers |= has->line_numbers;
 	all->inline_frames |= has->inline_frames;
 	all->debug_file |= has->debug_file;
+	all->dwarf_too_large |= has->dwarf_too_large;
+	all->dwarf_unreadable |= has->dwarf_unreadable;
 }
 
 static int compare_offsets(const void *a, const void *b)

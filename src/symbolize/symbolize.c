@@ -18,6 +18,7 @@
 #include "debuginfod.h"
 #include "name_cache.h"
 #include "namer.h"
+#include "unread_files.h"
 #include "wallprof/base_name.h"
 #include "wallprof/budget.h"
 #include "wallprof/elf_image.h"
@@ -216,6 +217,8 @@ static void set_has(void *ctx, uint32_t module, const struct wp_symbol_has *has)
 	m->has_filenames = has->filenames;
 	m->has_line_numbers = has->line_numbers;
 	m->has_inline_frames = has->inline_frames;
+	m->dwarf_too_large |= has->dwarf_too_large;
+	m->dwarf_unreadable |= has->dwarf_unreadable;
 }
 
 /* "libfoo.so+0x1234": the name of an address without symbols. */
@@ -434,20 +437,6 @@ static bool *find_wanted(const struct wp_profile *profile,
 	return wanted;
 }
 
-/* Of what is read from the target's memory the child has no file. */
-static uint64_t count_unopened(const struct wp_profile *profile)
-{
-	uint64_t n = 0;
-
-	for (uint32_t i = 1; i < profile->nmappings; i++) {
-		const struct wp_profile_mapping *m = &profile->mappings[i];
-
-		n += m->image && m->image->fd < 0 && !m->is_data &&
-		     *wp_profile_str(profile, m->path) == '/';
-	}
-	return n;
-}
-
 int wp_symbolize_sources(struct wp_profile *profile,
 			 const struct wp_symbol_source *sources, size_t n,
 			 const volatile sig_atomic_t *interrupts)
@@ -459,7 +448,6 @@ int wp_symbolize_sources(struct wp_profile *profile,
 	uint64_t max_bytes = kept_bytes(profile) +
 			     wp_budget_share(WP_BUDGET_STACKS);
 
-	profile->counters.files_unopened = count_unopened(profile);
 	if (!rc)
 		rc = wp_lookups_init(&lookups, profile, sources, n);
 	if (!rc) {
@@ -472,6 +460,8 @@ int wp_symbolize_sources(struct wp_profile *profile,
 					interrupts);
 	free(wanted);
 	wp_lookups_clear(&lookups);
+	if (!rc)
+		rc = wp_unread_files_count(profile);
 	for (int kind = 0; !rc && kind < WP_NPROFILE_KINDS; kind++)
 		wp_symbolize_waits(profile, &profile->sets[kind]);
 	drop_other_waits(profile);

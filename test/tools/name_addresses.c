@@ -89,12 +89,17 @@ static void print_has(const struct wp_symbols *symbols,
 		all.line_numbers |= has.line_numbers;
 		all.inline_frames |= has.inline_frames;
 		all.debug_file |= has.debug_file;
+		all.dwarf_too_large |= has.dwarf_too_large;
+		all.dwarf_unreadable |= has.dwarf_unreadable;
 	}
-	fprintf(stderr, "has%s%s%s%s%s\n", all.functions ? " functions" : "",
+	fprintf(stderr, "has%s%s%s%s%s%s%s\n",
+		all.functions ? " functions" : "",
 		all.filenames ? " filenames" : "",
 		all.line_numbers ? " line_numbers" : "",
 		all.inline_frames ? " inline_frames" : "",
-		all.debug_file ? " debug_file" : "");
+		all.debug_file ? " debug_file" : "",
+		all.dwarf_too_large ? " dwarf_too_large" : "",
+		all.dwarf_unreadable ? " dwarf_unreadable" : "");
 }
 
 static void print_peak(void)
