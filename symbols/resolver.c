@@ -111,7 +111,7 @@ int wp_symbols_add(struct wp_symbols *s, uint32_t id,
 		.start_avma = module->start_avma,
 		.end_avma = module->end_avma,
 		.off = module->off,
-		.is_data = module->is_data,
+		.bias = module->bias,
 		.is_made = is_made(module->path),
 		.is_file = *module->path == '/' && !is_made(module->path),
 	};
@@ -217,23 +217,6 @@ static int resolve_outside(struct wp_symbols *s, struct wp_module *module,
 	return 1;
 }
 
-static uint64_t svma_of(const struct wp_module *module, uint64_t avma)
-{
-	const struct wp_elf_image *image = module->object->main.image;
-	uint64_t at = avma - module->start_avma, svma;
-
-	if (!module->is_data &&
-	    wp_elf_image_svma(image, at + module->off, &svma))
-		return svma;
-	/* Variables that begin as 0 are in no part of the file: where the mapping
-	 * begins tells. */
-	if (module->is_data ?
-		    wp_elf_image_data_svma(image, module->off, &svma) :
-		    wp_elf_image_svma(image, module->off, &svma))
-		return at + svma;
-	return at + module->off;
-}
-
 int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		       const struct wp_symbol_line **ret)
 {
@@ -250,7 +233,7 @@ int wp_symbols_resolve(struct wp_symbols *s, uint32_t id, uint64_t avma,
 		return rc;
 	if (!object->is_elf)
 		return resolve_outside(s, module, avma, ret);
-	return resolve_in(s, module, object, svma_of(module, avma), ret);
+	return resolve_in(s, module, object, avma - module->bias, ret);
 }
 
 struct wp_symbol_has wp_symbols_has(const struct wp_symbols *s, uint32_t id)

@@ -22,7 +22,7 @@ struct wp_module {
 	uint64_t end_avma;
 	uint64_t off;
 	/* As in struct wp_symbol_module. */
-	bool is_data;
+	uint64_t bias;
 	/* Memory with code that the program made. */
 	bool is_made;
 	/* It is of a file, which may be one that cannot be had. */

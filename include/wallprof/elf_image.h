@@ -206,17 +206,12 @@ uint64_t wp_elf_image_left(const struct wp_elf_image *image, uint64_t off);
 bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 			 uint64_t *ret_off);
 
-/* Svma of file offset OFF by the PT_LOAD that holds it, as mmap would see it:
- * an executable mapping of the file at OFF shows that address plus the load
- * bias.  Of several in one page the last with code, or the last.  False if
- * none does. */
-bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
-		       uint64_t *ret_svma);
-
-/* The same for a writable mapping of the file that begins at OFF: of several in one
- * page it shows the last that may be written. */
-bool wp_elf_image_data_svma(const struct wp_elf_image *image, uint64_t off,
-			    uint64_t *ret_svma);
+/* May a mapping of the file that begins at offset OFF be of segment I?  *RET_SVMA:
+ * where it begins then, less the load bias.  Several segments may share a page of the
+ * file, which each of them has mapped at an address of its own: of the mapping alone it
+ * cannot be told which it is (load_bias.h). */
+bool wp_elf_image_shown(const struct wp_elf_image *image, uint32_t i,
+			uint64_t off, uint64_t *ret_svma);
 
 /* Read the word at file offset OFF, which is loaded at SVMA, as an svma.  In a
  * file that the dynamic linker moves it may be in a relocation; ld sorts these by

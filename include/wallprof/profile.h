@@ -23,9 +23,9 @@
 struct wp_elf_image;
 
 struct wp_profile_mapping {
-	uint64_t start_avma;
-	uint64_t end_avma;
-	uint64_t off;
+	uint64_t start_avma, end_avma, off;
+	/* avma - svma, where there is an IMAGE. */
+	uint64_t bias;
 	/* String ids; PATH "" for anonymous memory, BUILD_ID in hex or "". */
 	uint32_t path;
 	uint32_t build_id;

@@ -20,6 +20,8 @@ struct wp_symbol_module {
 	uint64_t start_avma;
 	uint64_t end_avma;
 	uint64_t off;
+	/* avma - svma, where there is an IMAGE. */
+	uint64_t bias;
 	/* As /proc/PID/maps has it, without " (deleted)"; "[vdso]"; "" for
 	 * anonymous memory.  Borrowed for the call. */
 	const char *path;

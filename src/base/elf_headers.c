@@ -389,49 +389,17 @@ bool wp_elf_image_offset(const struct wp_elf_image *image, uint64_t svma,
 	return false;
 }
 
-/* The last segment with FLAGS that a mapping at file offset OFF shows. */
-static const struct wp_elf_load *find_shown(const struct wp_elf_image *image,
-					    uint64_t off, uint32_t flags)
+bool wp_elf_image_shown(const struct wp_elf_image *image, uint32_t i,
+			uint64_t off, uint64_t *ret_svma)
 {
-	for (uint32_t i = image->nloads; i-- > 0;) {
-		const struct wp_elf_load *load = &image->loads[i];
-		/* mmap works in pages, so a mapping starts before its segment
-		 * when that is not aligned. */
-		uint64_t lead = load->off & (image->page - 1);
+	const struct wp_elf_load *load = &image->loads[i];
+	/* mmap works in pages, so a mapping starts before its segment when that
+	 * is not aligned. */
+	uint64_t lead = load->off & (image->page - 1);
 
-		if (load->filesz && (load->flags & flags) == flags &&
-		    off >= load->off - lead && off < load->off + load->filesz)
-			return load;
-	}
-	return NULL;
-}
-
-/* lld ends one segment and begins the next within one page of the file, and a short
- * program's are all in one page: of several that show OFF, one with FLAGS, else one
- * with code. */
-static bool find_svma(const struct wp_elf_image *image, uint64_t off,
-		      uint32_t flags, uint64_t *ret_svma)
-{
-	const struct wp_elf_load *load = find_shown(image, off, flags);
-
-	if (!load)
-		load = find_shown(image, off, PF_X);
-	if (!load)
-		load = find_shown(image, off, 0);
-	if (!load)
+	if (!load->filesz || off < load->off - lead ||
+	    off >= load->off + load->filesz)
 		return false;
 	*ret_svma = load->svma - load->off + off;
 	return true;
-}
-
-bool wp_elf_image_svma(const struct wp_elf_image *image, uint64_t off,
-		       uint64_t *ret_svma)
-{
-	return find_svma(image, off, PF_X, ret_svma);
-}
-
-bool wp_elf_image_data_svma(const struct wp_elf_image *image, uint64_t off,
-			    uint64_t *ret_svma)
-{
-	return find_svma(image, off, PF_W, ret_svma);
 }

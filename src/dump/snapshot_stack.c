@@ -56,12 +56,10 @@ static uint32_t go_offset(const struct wp_snapshot_sample *sample,
 			  const struct wp_profile_mapping *m, uint64_t pc_avma)
 {
 	const struct wp_go_table *table = &sample->go_table;
+	uint64_t svma = pc_avma - m->bias;
 	struct wp_go_func func;
-	uint64_t svma;
 
 	if (!table->image || m->image != table->image ||
-	    !wp_elf_image_svma(table->image, pc_avma - m->start_avma + m->off,
-			       &svma) ||
 	    wp_go_table_find(table, svma - 1, &func) || svma < func.start_svma)
 		return 0;
 	return (uint32_t)(svma - func.start_svma);

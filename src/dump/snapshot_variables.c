@@ -29,23 +29,34 @@ static const struct wp_map *find_data(const struct wp_maps *maps, uint64_t avma,
 	return map->ino && map->write ? map : NULL;
 }
 
-/* The mapping of DATA's file in PROFILE that is nearest below it, with its image. */
+/* Does a mapping of IMAGE that DATA is put beside by BIAS have a segment there? */
+static bool is_segment(const struct wp_elf_image *image,
+		       const struct wp_map *data, uint64_t bias)
+{
+	uint64_t svma;
+
+	for (uint32_t i = 0; i < image->nloads; i++)
+		if (wp_elf_image_shown(image, i, data->off, &svma) &&
+		    svma + bias == data->start_avma)
+			return true;
+	return false;
+}
+
+/* A mapping of DATA's file in PROFILE, with its image, that was loaded with it: a file
+ * may be loaded more than once. */
 static const struct wp_profile_mapping *
 find_code(const struct wp_profile *profile, const struct wp_maps *maps,
 	  const struct wp_map *data)
 {
-	const struct wp_profile_mapping *best = NULL;
-
 	for (uint32_t i = 1; i < profile->nmappings; i++) {
 		const struct wp_profile_mapping *m = &profile->mappings[i];
 
-		if (m->image && m->start_avma < data->start_avma &&
+		if (m->image && is_segment(m->image, data, m->bias) &&
 		    !strcmp(wp_profile_str(profile, m->path),
-			    wp_maps_path(maps, data)) &&
-		    (!best || m->start_avma > best->start_avma))
-			best = m;
+			    wp_maps_path(maps, data)))
+			return m;
 	}
-	return best;
+	return NULL;
 }
 
 /* Find or add the mapping of DATA up to END of the file that CODE is of; UINT32_MAX:

@@ -183,16 +183,16 @@ static int note_places(struct wp_heap_sites *sites,
 		       const struct wp_unwind_module *module,
 		       const struct wp_heap_site *probed, size_t n)
 {
+	const uint64_t off = target->profile->mappings[module->mapping].off;
+
 	if (WP_VEC_ROOM(sites->places, sites->nplaces, sites->cap_places, n))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		struct wp_heap_place place = { 0 };
-		uint64_t svma;
+		struct wp_heap_place place = {
+			.avma = module->start_avma + probed[i].off - off,
+			.image = module->image,
+		};
 
-		if (!wp_elf_image_svma(module->image, probed[i].off, &svma))
-			continue;
-		place.avma = svma + module->bias;
-		place.image = module->image;
 		/* Where its mapping is another, the program may have written. */
 		if (place.avma < module->start_avma ||
 		    place.avma >= module->end_avma ||

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "load_bias.h"
 #include "wallprof/budget.h"
 #include "wallprof/hash.h"
 #include "wallprof/unwind.h"
@@ -208,16 +209,16 @@ void wp_modules_open(struct wp_modules *modules, uint32_t id,
 	struct wp_profile_mapping *mapping = &modules->profile->mappings[id];
 	struct wp_module *m = &modules->v[id];
 	struct wp_elf_image *image = NULL;
-	uint64_t svma;
 
 	m->is_opened = true;
 	if (!place->map || wp_image_cache_find(modules->images, place->process,
 					       place->maps, place->map, &image))
 		return;
-	if (!image || !wp_elf_image_svma(image, m->off, &svma))
+	if (!image ||
+	    !wp_load_bias_find(image, place->maps, place->map, &m->bias))
 		return;
 	m->image = image;
-	m->bias = m->start_avma - svma;
+	mapping->bias = m->bias;
 	if (image->fd < 0)
 		m->process = place->index;
 	mapping->image = image;

@@ -75,6 +75,7 @@ static int add_module(struct job *job, uint32_t mapping)
 		.start_avma = m->start_avma,
 		.end_avma = m->end_avma,
 		.off = m->off,
+		.bias = m->bias,
 		.is_data = m->is_data,
 		.path = strdup(wp_profile_str(job->profile, m->path)),
 	};
@@ -238,13 +239,10 @@ static void name_place(const struct wp_profile *profile,
 	}
 	m = &profile->mappings[loc->mapping];
 	path = wp_profile_str(profile, m->path);
-	if (m->image) {
+	if (m->image)
+		at -= m->bias;
+	else if (m->is_lost)
 		at = at - m->start_avma + m->off;
-		if (!wp_elf_image_svma(m->image, at, &at))
-			at = loc->avma - m->start_avma + m->off;
-	} else if (m->is_lost) {
-		at = at - m->start_avma + m->off;
-	}
 	snprintf(buf, size, "%s+0x%" PRIx64,
 		 *path ? wp_base_name(path) : "[anon]", at);
 }

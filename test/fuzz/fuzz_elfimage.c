@@ -45,7 +45,8 @@ static void check_addresses(struct wp_elf_image *image)
 		check_range(image, load->off, load->filesz);
 		if (wp_elf_image_offset(image, load->svma, &off))
 			(void)wp_elf_image_left(image, off);
-		(void)wp_elf_image_svma(image, load->off, &svma);
+		FUZZ_CHECK(!wp_elf_image_shown(image, i, load->off, &svma) ||
+			   svma == load->svma);
 		(void)wp_elf_image_offset(image, load->svma - 1, &off);
 		(void)wp_elf_image_offset(image, load->svma + load->filesz,
 					  &off);

@@ -84,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wp_symbol_module module = {
 		.start_avma = START,
 		.end_avma = START + 0x100000,
+		.bias = START,
 		.path = "/d/libx.so",
 	};
 	struct wp_elf_image file, memory;

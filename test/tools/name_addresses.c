@@ -22,7 +22,7 @@
 
 enum { ROOTS_MAX = 8 };
 
-/* Segments are put where their svma says, so that avma is svma. */
+/* Segments are put where their svma says, so that avma is svma and the bias 0. */
 static int add_segments(struct wp_symbols *symbols, const char *path,
 			struct wp_elf_image *image)
 {

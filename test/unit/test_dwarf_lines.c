@@ -75,7 +75,7 @@ static NOINLINE uint64_t recurse(unsigned int n)
 }
 
 struct self {
-	uint64_t start, end, off;
+	uint64_t start, end, off, bias;
 };
 
 /* The first object is the program itself (dl_iterate_phdr(3)). */
@@ -92,6 +92,7 @@ static int find_self(struct dl_phdr_info *info, size_t size, void *data)
 		self->off = ph->p_offset & ~UINT64_C(4095);
 		self->start = (info->dlpi_addr + ph->p_vaddr) & ~UINT64_C(4095);
 		self->end = info->dlpi_addr + ph->p_vaddr + ph->p_memsz;
+		self->bias = info->dlpi_addr;
 	}
 	return 1;
 }
@@ -119,6 +120,7 @@ static struct wp_symbols *open_self(bool names_only)
 	module.start_avma = self.start;
 	module.end_avma = self.end;
 	module.off = self.off;
+	module.bias = self.bias;
 	assert_int_equal(wp_symbols_new(&symbols, &options), 0);
 	assert_int_equal(wp_symbols_add(symbols, 1, &module), 0);
 	/* What the caller does with its descriptor is its own affair. */

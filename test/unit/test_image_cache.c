@@ -122,7 +122,7 @@ static void the_vdso_is_read_from_the_memory_of_each_process(void **state)
 	}
 	image = find(own, &own->process, map);
 	assert_non_null(image);
-	assert_true(wp_elf_image_svma(image, map->off, &svma));
+	assert_true(wp_elf_image_shown(image, 0, map->off, &svma));
 	assert_ptr_equal(find(own, &own->process, map), image);
 	assert_ptr_not_equal(find(own, &own->other, map), image);
 	assert_int_equal(own->cache.len, 2);

@@ -233,7 +233,7 @@ static int setup(void **state)
 	for (uint32_t i = 0; i < NMODULES; i++)
 		modules[i] = (struct wp_namer_module){
 			i + 1,
-			{ START * (i + 1), START * (i + 2), OFF, "/lib/a.so",
+			{ START * (i + 1), START * (i + 2), OFF, 0, "/lib/a.so",
 			  i < 2 ? &images[i] : NULL, false },
 			false
 		};

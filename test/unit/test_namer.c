@@ -23,9 +23,9 @@
 enum { PER_MODULE = 3, NMODULES = 3, NADDRESSES = PER_MODULE * NMODULES };
 
 static const struct wp_namer_module modules[NMODULES] = {
-	{ 1, { 0x1000, 0x2000, 0, "/one", NULL, false }, false },
-	{ 2, { 0x2000, 0x3000, 0, "/two\033[2J", NULL, false }, false },
-	{ 5, { 0x5000, 0x6000, 0, "/five", NULL, false }, false },
+	{ 1, { 0x1000, 0x2000, 0, 0x1000, "/one", NULL, false }, false },
+	{ 2, { 0x2000, 0x3000, 0, 0x2000, "/two\033[2J", NULL, false }, false },
+	{ 5, { 0x5000, 0x6000, 0, 0x5000, "/five", NULL, false }, false },
 };
 static struct wp_namer_address addresses[NADDRESSES];
 static volatile sig_atomic_t interrupts;

@@ -70,6 +70,8 @@ static void add(struct wp_symbols *symbols, uint32_t id, uint64_t start,
 		.start_avma = start,
 		.end_avma = start + 0x10000,
 		.off = off,
+		/* An address is an offset in the files here. */
+		.bias = start - off,
 		.path = path,
 		.image = image,
 	};
