@@ -28,6 +28,8 @@ struct wp_counters {
 	uint64_t stopped;
 	/* Samples whose stack may be incomplete, thread not stopped. */
 	uint64_t partial;
+	/* Samples without the kernel's frames, as these may not be read. */
+	uint64_t kernel_denied;
 	/* Samples without a stack. */
 	uint64_t no_stack;
 	/* Samples of running threads with the stack of a CPU sample. */

@@ -76,6 +76,8 @@ struct wp_snapshot {
 	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
 	uint64_t nfiles_unopened;
+	/* Stacks of the kernel's that may not be read. */
+	uint64_t nkernel_denied;
 	/* Mapped files whose debug info was not read, and why that of the first was
 	 * not. */
 	uint64_t nfiles_lineless;

@@ -109,6 +109,7 @@ static int make_dump(struct session *s, struct wp_err *err)
 		wp_err_set(err, rc, "no memory");
 	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
 	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
+	wp_say_kernel_denied(snapshot->nkernel_denied);
 	wp_say_files_lineless(snapshot->nfiles_lineless,
 			      snapshot->lineless_why);
 	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
@@ -247,6 +248,7 @@ static int dump_profile(struct session *s, bool *ret_losses, struct wp_err *err)
 		       wp_profile_str(&profile, profile.meta.unnamed_why));
 	wp_say_files_lost(profile.counters.files_lost,
 			  profile.counters.files_unopened);
+	wp_say_kernel_denied(profile.counters.kernel_denied);
 	wp_say_files_lineless(
 		profile.counters.files_lineless,
 		wp_profile_str(&profile, profile.meta.lineless_why));

@@ -70,6 +70,13 @@ void wp_say_files_lineless(uint64_t n, const char *why)
 		       n == 1 ? "" : ", ...");
 }
 
+void wp_say_kernel_denied(uint64_t n)
+{
+	if (n)
+		wp_say("wallprof: no stacks of the kernel's (-k): they may be "
+		       "read with CAP_SYS_ADMIN only, as root has it");
+}
+
 void wp_say_peers_untold(uint64_t n, int rc)
 {
 	if (n)

@@ -129,7 +129,7 @@ const struct wp_option_row wp_option_rows[] = {
 	{ 'k', "kernel", NULL, (LIVE & ~TOP) | RUN, WP_SECTION_WHAT, NULL,
 	  "add the kernel's stack of waiting threads",
 	  "Put the kernel's stack of a waiting thread on top of its own.\n"
-	  "Needs CAP_SYS_ADMIN; without it nothing is added." },
+	  "Needs CAP_SYS_ADMIN; without it nothing is added, and a line says so." },
 	{ WP_OPT_PROFILE, "profile", "LIST", RECORD, WP_SECTION_WHAT,
 	  "wall cpu block wake mutex threadcreate heap",
 	  "any of wall,cpu (default: two columns of one file),\n"

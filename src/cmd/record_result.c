@@ -204,6 +204,7 @@ int wp_record_result_write(struct wp_record_result *r, struct wp_err *err)
 		wp_profile_str(r->profile, r->profile->meta.unnamed_why));
 	wp_say_files_lost(r->profile->counters.files_lost,
 			  r->profile->counters.files_unopened);
+	wp_say_kernel_denied(r->profile->counters.kernel_denied);
 	wp_say_files_lineless(
 		r->profile->counters.files_lineless,
 		wp_profile_str(r->profile, r->profile->meta.lineless_why));

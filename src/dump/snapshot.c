@@ -234,6 +234,7 @@ static void count_unnamed(struct wp_snapshot *snapshot,
 			 "%s",
 			 wp_dump_str(&snapshot->dump, p->meta.lineless_why));
 	snapshot->nfiles_lineless += p->counters.files_lineless;
+	snapshot->nkernel_denied += p->counters.kernel_denied;
 	if (p->counters.unnamed && !snapshot->nunnamed)
 		snprintf(snapshot->unnamed_why, sizeof(snapshot->unnamed_why),
 			 "%s",

@@ -142,8 +142,9 @@ int wp_snapshot_add_stack(struct wp_dump *dump,
 		const struct wp_profile_location *loc =
 			&p->locations[p->loc_pool[stack->loc_first + i]];
 
-		/* A text says how the walk ended, which the enum does here. */
-		if (!loc->text)
+		/* A text is a name of the kernel's, or says how the walk ended, which
+		 * the enum does here. */
+		if (!loc->text || loc->mapping == WP_MAPPING_KERNEL)
 			rc = add_frames(
 				dump, sample, loc,
 				i < stack->depth ?

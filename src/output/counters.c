@@ -251,6 +251,8 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	      "processes ended before they could be looked at");
 	count(line, c->processes_denied, "processes could not be looked at");
 	count(line, c->threads_lost, "threads ended before a first sample");
+	count(line, c->kernel_denied,
+	      "stacks of the kernel's may not be read (they want CAP_SYS_ADMIN)");
 	count(line, c->goroutines_lost, "goroutines were not read");
 	count(line, c->inconsistent, "reads dropped as the thread moved");
 	count(line, c->stacks_dropped, "stacks left out for --max-memory");

@@ -41,8 +41,8 @@ void wp_print_place(struct wp_print *t, const struct wp_dump_frame *frame,
 		if (frame->line)
 			wp_buf_printf(&t->buf, ":%" PRIu32, frame->line);
 	}
-	/* "libfoo.so+0x12" has the module in it. */
-	if (*module && (always || !*file) &&
+	/* "libfoo.so+0x12" has the module in it; the kernel's are marked. */
+	if (*module && !frame->kernel && (always || !*file) &&
 	    strncmp(name, module, strlen(module)) != 0) {
 		wp_buf_str(&t->buf, before_module);
 		wp_escape_terminal(&t->buf, module);
@@ -79,10 +79,11 @@ void wp_print_frames(struct wp_print *t, const struct wp_dump_stack *stack,
 		wp_buf_char(&t->buf, '\n');
 	}
 	wp_dump_cut_text(t->dump, stack, cut);
-	if (stack->nframes && !*cut)
+	/* A worker of the kernel's may have the kernel's frames. */
+	if (stack->nframes && !*cut && stack->end != WP_END_WORKER)
 		return;
-	wp_buf_printf(&t->buf,
-		      "  [%s: ", stack->nframes ? "truncated" : "no stack");
+	wp_buf_printf(&t->buf, "  [%s: ",
+		      stack->nframes && *cut ? "truncated" : "no stack");
 	wp_escape_terminal(&t->buf, *cut ? cut : why_none);
 	wp_buf_str(&t->buf, "]\n");
 }

@@ -2,6 +2,7 @@
 /* kernel_frames.c - see kernel_frames.h. */
 #include "kernel_frames.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,9 +47,12 @@ void wp_kernel_frames_add_waiting(struct wp_thread *t, struct wp_stack *stack)
 {
 	struct frames frames = { .n = 0 };
 	char text[KERNEL_TEXT_MAX];
+	ssize_t len = wp_thread_files_read_once(t->target, t->tid, "stack",
+						text, sizeof(text));
 
-	if (wp_thread_files_read_once(t->target, t->tid, "stack", text,
-				      sizeof(text)) <= 0)
+	if (len == -EACCES || len == -EPERM)
+		t->target->profile->counters.kernel_denied++;
+	if (len <= 0)
 		return;
 	for (char *line = text; *line;) {
 		char *eol = strchrnul(line, '\n');

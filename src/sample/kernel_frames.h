@@ -16,8 +16,7 @@ struct wp_thread;
 enum { WP_KERNEL_FRAMES_MAX = 64 };
 
 /* Put the frames of waiting T, from /proc/TID/stack, before those of STACK, which
- * is from a walk and so has room.  Nothing happens where that file may not be
- * read. */
+ * is from a walk and so has room.  Where that file may not be read it is counted. */
 void wp_kernel_frames_add_waiting(struct wp_thread *t, struct wp_stack *stack);
 
 /* The same with the kernel's chain in RECORD, a CPU sample of TARGET. */

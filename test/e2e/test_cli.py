@@ -370,6 +370,32 @@ def test_kernel_stacks(start, profile):
     _, p = profile(target.pid, "-d", "0.5", "-k")
     names = {f["name"] for s in pprof_check.samples(p) for f in s["frames"]}
     assert any("futex" in n and "do" in n for n in names), names
+    # On top of its own, in a dump too.
+    out = wallprof("--threads", "dump", "-k", "-p", target.pid).check()
+    assert re.search(r"\n  in futex .*\n(  #\d+ +[\w.]+ \[kernel\]\n)*"
+                     r"  #\d+ +\w*futex\w* \[kernel\]\n"
+                     r"(  #\d+ +[\w.]+ \[kernel\]\n)*"
+                     r"  #\d+ +\w+ .*libc", out.out), out.out
+    assert not out.err
+    assert "[kernel]" not in wallprof("dump", target.pid).check().out
+
+
+def test_kernel_stacks_that_may_not_be_read(start, tmp_path):
+    target = start("waiters", 3)
+    if not pathlib.Path(f"/proc/{target.pid}/stack").exists():
+        pytest.skip("no /proc/PID/stack in this kernel")
+    # Once, however many threads there are.
+    said = ("wallprof: no stacks of the kernel's (-k): they may be read with "
+            "CAP_SYS_ADMIN only, as root has it\n")
+    path = tmp_path / "x.pb.gz"
+    for args in (("dump", "-k", target.pid),
+                 ("-k", "-d", "0.3", "-q", "-o", path, target.pid)):
+        run = wallprof(*args, prefix=(
+            "setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"))
+        assert run.check().err.count(said) == 1, run.err
+        assert "[kernel]" not in run.out
+    assert pprof_check.counter(pprof_check.load(str(path)),
+                               "stacks of the kernel's may not be read") >= 4
 
 
 @pytest.fixture(scope="module")
