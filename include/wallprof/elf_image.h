@@ -186,6 +186,11 @@ int wp_elf_image_open_bytes(struct wp_elf_image *ret, void *data, uint64_t size,
 const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 			       uint64_t len);
 
+/* Copy the bytes [OFF, OFF + LEN) of the file to BUF; false when they cannot be read.
+ * Those of a file are not kept, and take nothing of the budget. */
+bool wp_elf_image_copy(struct wp_elf_image *image, uint64_t off, uint64_t len,
+		       void *buf);
+
 /* All bytes of the image, data[0..size), or NULL when they cannot be had.  A
  * file is mapped for that, private and writable, and closed: from then on the
  * process dies of SIGBUS when it touches what somebody cut off the file. */

@@ -67,6 +67,10 @@ struct wp_go_func {
 	bool is_first;
 };
 
+/* If IMAGE is of a program that Go has built (.go.buildinfo) and has no .gopclntab, find
+ * the table among its data, and set go_table to what follows of that section. */
+void wp_go_table_search(struct wp_elf_image *image);
+
 /* Read the header of IMAGE's .gopclntab.  From Go 1.26 on it does not have
  * text_svma, which is read from moduledata then, in a section of its own since
  * that version; the addresses there that the table has too must agree.

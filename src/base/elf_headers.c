@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
+#include "wallprof/go_table.h"
 #include "wallprof/inflate.h"
 #include "wallprof/reader.h"
 
@@ -322,6 +323,7 @@ static void read_shdrs(struct wp_elf_image *image, const Elf64_Ehdr *ehdr,
 			note_section(&s, &sh);
 	}
 	find_symbol_names(&s, bytes, ehdr);
+	wp_go_table_search(image);
 	/* Borrowed bytes have nothing behind them. */
 	if (s.packed.size && !image->debug_frame.size && image->reserved)
 		reserve_packed(image, s.packed.off, s.packed.size, s.is_old);

@@ -159,6 +159,20 @@ const uint8_t *wp_elf_image_at(struct wp_elf_image *image, uint64_t off,
 	return image->data + off;
 }
 
+bool wp_elf_image_copy(struct wp_elf_image *image, uint64_t off, uint64_t len,
+		       void *buf)
+{
+	const uint8_t *bytes;
+
+	if (image->fd >= 0 && off < image->size && len <= image->size - off)
+		return wp_io_pread_at(image->fd, buf, (size_t)len, off) ==
+		       (ssize_t)len;
+	bytes = wp_elf_image_at(image, off, len);
+	if (bytes)
+		memcpy(buf, bytes, len);
+	return bytes;
+}
+
 uint64_t wp_elf_image_left(const struct wp_elf_image *image, uint64_t off)
 {
 	const struct wp_elf_packed *p = &image->packed;

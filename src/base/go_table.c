@@ -14,6 +14,8 @@ enum {
 	MAGIC_120 = -15,
 	POINTER = 8,
 	HEADER = 8 + 8 * POINTER,
+	/* Where the header has what functions' addresses are offsets from. */
+	HEADER_TEXT = 8 + 2 * POINTER,
 	/* An entry of the list of functions: its address, and the offset of its
 	 * struct _func. */
 	ENTRY = 8,
@@ -140,6 +142,11 @@ int wp_go_table_open(struct wp_go_table *ret, struct wp_elf_image *image)
 		return -EBADMSG;
 	table.nfuncs = (uint32_t)nfuncs;
 	table.has_lines = magic == MAGIC_120;
+	/* In a library the dynamic linker may be who puts it there. */
+	if (!table.text_svma)
+		(void)wp_elf_image_word(
+			image, image->go_table.off + HEADER_TEXT,
+			image->go_table.svma + HEADER_TEXT, &table.text_svma);
 	*ret = table;
 	return set_text(ret);
 }

@@ -183,6 +183,78 @@ static void moduledata_is_relocated(void **state)
 	test_free(s.v);
 }
 
+/* As lld links it: the header's word is 0, and a relocation. */
+static void text_is_relocated(void **state)
+{
+	struct section s = make();
+	struct wp_go_table table;
+	size_t start = s.len;
+
+	(void)state;
+	put_at(&s, START, 0, 8);
+	put_rela(&s, start, TABLE + START, R_X86_64_RELATIVE, TEXT);
+	s.image.rela = (struct wp_elf_range){ 0, start, RELA };
+	assert_int_equal(open_table(&s, &table), 0);
+	assert_int_equal(table.text_svma, TEXT);
+	assert_int_equal(frame_at(&table, TEXT + 4), 24);
+	test_free(s.v);
+}
+
+/* The section of S has more before and behind the table, and another name: what
+ * is found in it. */
+static struct wp_elf_range search_section(const struct section *s,
+					  size_t before, bool is_go,
+					  unsigned int nothers)
+{
+	size_t len = before + s->len + 64;
+	uint8_t *v = test_calloc(1, len);
+	struct wp_elf_image image = {
+		.fd = -1,
+		.data = v,
+		.size = len,
+		.nloads = 1,
+		.loads = { { TEXT, 0, 0x200, 0x200, PF_R | PF_X } },
+		.go_buildinfo = { 0, 0, is_go ? 16 : 0 },
+		.go_data = { [2] = { TABLE, 0, len } },
+	};
+	struct wp_elf_range found;
+
+	memcpy(v + before, s->v, s->len);
+	/* They begin as it does. */
+	for (unsigned int i = 0; i < nothers; i++)
+		memcpy(v + (size_t)8 * i, s->v, 8);
+	wp_go_table_search(&image);
+	found = image.go_table;
+	test_free(v);
+	return found;
+}
+
+static void a_table_is_found_among_other_data(void **state)
+{
+	/* The last is behind what is read at once. */
+	static const size_t places[] = { 0, 8, 160, 100000 };
+	struct section s = make();
+	struct wp_elf_range found;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		found = search_section(&s, places[i], true, 0);
+		assert_int_equal(found.off, places[i]);
+		assert_int_equal(found.svma, TABLE + places[i]);
+		assert_int_equal(found.size, s.len + 64);
+		assert_int_equal(search_section(&s, places[i], false, 0).size,
+				 0);
+	}
+	found = search_section(&s, 8192, true, 15);
+	assert_int_equal(found.off, 8192);
+	/* That many look like one, that it is no use. */
+	assert_int_equal(search_section(&s, 8192, true, 16).size, 0);
+	/* Its functions are not in the code. */
+	put_at(&s, START, TEXT + 0x1000, 8);
+	assert_int_equal(search_section(&s, 160, true, 0).size, 0);
+	test_free(s.v);
+}
+
 static void others_are_refused(void **state)
 {
 	static const struct {
@@ -293,6 +365,8 @@ int main(void)
 		cmocka_unit_test(a_table_that_ends_early),
 		cmocka_unit_test(text_is_told_by_moduledata),
 		cmocka_unit_test(moduledata_is_relocated),
+		cmocka_unit_test(text_is_relocated),
+		cmocka_unit_test(a_table_is_found_among_other_data),
 		cmocka_unit_test(others_are_refused),
 		cmocka_unit_test(pairs_without_end),
 		cmocka_unit_test(every_prefix_is_safe),
