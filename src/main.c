@@ -16,6 +16,7 @@
 #include "cmd/signals.h"
 #include "cmd/supervisor.h"
 #include "wallprof/budget.h"
+#include "wallprof/hash.h"
 #include "wallprof/push.h"
 #include "wallprof/serve.h"
 
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
 	struct wp_err err = WP_ERR_INIT;
 
 	wp_inherited_mend();
+	wp_hash_draw_key();
 	if (wp_privileges_drop(&err)) {
 		wp_say("wallprof: %s", err.msg);
 		return WP_EXIT_NOTHING;

@@ -144,10 +144,10 @@ bool wp_name_key_allows(const struct wp_name_key *key, int fd, const char *path)
 /* BUILD-ID-HASH: what has another hash is another file, or was. */
 static void name_file(const struct wp_name_key *key, char name[FILE_NAME])
 {
-	uint64_t hash = wp_hash_bytes(0, key->file, sizeof(key->file));
+	uint64_t hash = wp_hash_lasting(0, key->file, sizeof(key->file));
 	size_t n = 0;
 
-	hash = wp_hash_bytes(hash, key->base_name, strlen(key->base_name));
+	hash = wp_hash_lasting(hash, key->base_name, strlen(key->base_name));
 	for (uint32_t i = 0; i < key->build_id_len; i++)
 		n += (size_t)snprintf(name + n, FILE_NAME - n, "%02x",
 				      key->build_id[i]);
