@@ -85,6 +85,10 @@ struct wp_tracer {
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
 	struct wp_call_argument argument;
+	/* Told when thread TID, which was released before it stopped, has stopped and gone
+	 * on: since STOPPED_NS it was off its CPU for that alone.  NULL: nobody is. */
+	void (*on_late)(void *ctx, pid_t tid, uint64_t stopped_ns);
+	void *late_ctx;
 };
 
 #define WP_TRACER_INIT                                                         \

@@ -154,6 +154,23 @@ static void let_other_go(pid_t tid, int status)
 		*tracee = left.v[--left.len];
 }
 
+/* TRACEE, which is unwanted, has stopped with STATUS: let it go. */
+static void end_late(struct wp_tracer *tracer, struct wp_tracee *tracee,
+		     int status)
+{
+	pid_t tid = tracee->tid;
+	uint64_t stopped_ns;
+
+	/* A call that it makes again takes several stops. */
+	if (!tracee->stopped_ns)
+		tracee->stopped_ns = wp_clock_ns();
+	stopped_ns = tracee->stopped_ns;
+	if (wp_let_unwanted_go(tracee, status))
+		drop(tracer, tracee);
+	if (tracer->on_late)
+		tracer->on_late(tracer->late_ctx, tid, stopped_ns);
+}
+
 /* Make STATUS of TID known; returns the tracee that stopped, if it is one that
  * somebody still waits for.
  */
@@ -176,8 +193,7 @@ static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
 		return NULL;
 	}
 	if (tracee->unwanted) {
-		if (wp_let_unwanted_go(tracee, status))
-			drop(tracer, tracee);
+		end_late(tracer, tracee, status);
 		return NULL;
 	}
 	tracee->stopped = true;

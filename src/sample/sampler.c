@@ -77,6 +77,8 @@ int wp_sampler_new(struct wp_sampler **ret,
 		goto out;
 	loop->options = *options;
 	loop->tracer = tracer;
+	tracer->on_late = wp_stop_window_note_late;
+	tracer->late_ctx = loop;
 	loop->schedstat_works = schedstat_works();
 	wp_own_cpu_open(&loop->own_cpu);
 	loop->fd_limit = getrlimit(RLIMIT_NOFILE, &limit) ? 1024 :
@@ -465,6 +467,7 @@ void wp_sampler_free(struct wp_sampler *loop)
 {
 	if (!loop)
 		return;
+	loop->tracer->on_late = NULL;
 	for (size_t i = 0; i < loop->ntargets; i++)
 		wp_target_free(loop->targets[i]);
 	free(loop->targets);

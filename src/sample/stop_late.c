@@ -3,6 +3,7 @@
 #include "sampler_loop.h"
 #include "stop_window.h"
 #include "target.h"
+#include "threads.h"
 #include "unstopped.h"
 #include "wallprof/clock.h"
 
@@ -24,6 +25,21 @@ bool wp_stop_window_is_open(struct wp_thread *t)
 size_t wp_stop_window_count(const struct wp_target *target)
 {
 	return target->stop_requests.npending;
+}
+
+void wp_stop_window_note_late(void *sampler, pid_t tid, uint64_t stopped_ns)
+{
+	struct wp_sampler *loop = sampler;
+
+	for (size_t k = 0; k < loop->ntargets; k++) {
+		struct wp_target *target = loop->targets[k];
+		size_t i = wp_threads_place(target, tid);
+
+		if (i == target->nthreads || target->threads[i]->tid != tid)
+			continue;
+		target->threads[i]->waits.stop_begin_ns = stopped_ns;
+		target->threads[i]->waits.stop_end_ns = wp_clock_ns();
+	}
 }
 
 /* A stop takes effect when the thread is next put on a CPU.  T has not been, or once:

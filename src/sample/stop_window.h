@@ -50,6 +50,10 @@ uint64_t wp_stop_window_credit(struct wp_target *target, uint64_t now_ns);
 /* Stops of TARGET that have not come. */
 size_t wp_stop_window_count(const struct wp_target *target);
 
+/* Thread TID of one of SAMPLER's targets was stopped from STOPPED_NS until now, by a stop
+ * that was given up: no wait of its own.  For wp_tracer.on_late. */
+void wp_stop_window_note_late(void *sampler, pid_t tid, uint64_t stopped_ns);
+
 /* Was a stop of TARGET that has not come requested less than MAX_AGE_NS ago, or
  * has its thread not got a CPU since? */
 bool wp_stop_window_may_come(const struct wp_target *target,

@@ -387,6 +387,36 @@ static void what_a_stop_is_part_of_is_no_wait(void **state)
 	}
 }
 
+/* A stop that was given up comes when the thread's wait of 2 ms is over: it is off its CPU
+ * once more, until it is let go. */
+static void a_stop_that_comes_late_is_no_wait(void **state)
+{
+	struct wp_perf_record record;
+	uint64_t stopped_ns;
+
+	(void)state;
+	start_target();
+	tick();
+	assert_non_null(wp_threads_find(fake.target, 7));
+	wait_for(2 * WP_NS_PER_MS, false);
+	fake_now_ns += 1000;
+	record = record_of(WP_PERF_SWITCH_OUT);
+	put(&record);
+	stopped_ns = fake_now_ns += 5;
+	fake_now_ns += 3 * WP_NS_PER_MS;
+	assert_non_null(fake.tracer.on_late);
+	fake.tracer.on_late(fake.tracer.late_ctx, 7, stopped_ns);
+	/* Nobody's. */
+	fake.tracer.on_late(fake.tracer.late_ctx, 4711, stopped_ns);
+	fake_now_ns += 5;
+	record = record_of(WP_PERF_SWITCH_IN);
+	put(&record);
+	fake_now_ns += 1000;
+	wait_for(WP_NS_PER_MS, false);
+	finish();
+	assert_sums(0, 2, 3 * WP_NS_PER_MS);
+}
+
 /* Long waits are told by ticks: by records they are not added again. */
 static void a_long_wait_counts_once(void **state)
 {
@@ -683,6 +713,7 @@ int main(void)
 		TEST(a_wake_while_the_thread_leaves_ends_its_wait),
 		TEST(a_wake_of_before_that_is_of_another_wait),
 		TEST(what_a_stop_is_part_of_is_no_wait),
+		TEST(a_stop_that_comes_late_is_no_wait),
 		TEST(a_long_wait_counts_once),
 		TEST(a_long_wait_has_its_waker),
 		TEST(a_wait_from_before_the_last_ticks_is_not_theirs),

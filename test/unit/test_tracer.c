@@ -374,12 +374,29 @@ static void polling_in_vain_is_left_out_for_a_while(void **state)
 	assert_int_equal(tracer.spins_left_out, 0);
 }
 
+/* The last of NLATE that stopped late: when, and when it was told. */
+static pid_t late_tid;
+static uint64_t late_ns, late_told_ns;
+static unsigned int nlate;
+
+static void note_late(void *ctx, pid_t tid, uint64_t stopped_ns)
+{
+	assert_ptr_equal(ctx, &tracer);
+	late_tid = tid;
+	late_ns = stopped_ns;
+	late_told_ns = wp_clock_ns();
+	nlate++;
+}
+
 static void who_is_released_before_it_stops_is_let_go_then(void **state)
 {
 	uint64_t begin_ns;
 	pid_t pid = start_vfork();
 
 	(void)state;
+	nlate = 0;
+	tracer.on_late = note_late;
+	tracer.late_ctx = &tracer;
 	wp_tracer_release(&tracer, wp_tracer_find(&tracer, COOKIE));
 	assert_null(wp_tracer_find(&tracer, COOKIE));
 	assert_null(wp_tracer_find(&tracer, 0));
@@ -388,9 +405,15 @@ static void who_is_released_before_it_stops_is_let_go_then(void **state)
 	begin_ns = wp_clock_ns();
 	assert_null(wp_tracer_wait(&tracer, begin_ns + SOON_NS));
 	assert_true(wp_clock_ns() - begin_ns < SOON_NS / 2);
+	assert_int_equal(nlate, 0);
+	begin_ns = wp_clock_ns();
 	shared->go = 1;
 	while (tracer.len)
 		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
+	/* Once, but where it is to make a call again. */
+	assert_true(nlate >= 1);
+	assert_int_equal(late_tid, pid);
+	assert_in_range(late_ns, begin_ns, late_told_ns);
 	wait_for_rounds();
 	assert_free(pid);
 }
