@@ -28,7 +28,8 @@ static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 	int rc;
 
 	t->waits.every = 0;
-	if (!wp_reg_known(&record->regs, WP_REG_PC))
+	if (!wp_reg_known(&record->regs, WP_REG_PC) &&
+	    !wp_switch_sample_is_worker(t, &record->regs))
 		return 0;
 	rc = b->wants_waits ? wp_switch_sample_key(&b->calls, t, &b->events,
 						   record, &t->waits.key) :

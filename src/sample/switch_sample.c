@@ -77,14 +77,22 @@ static void find_call_32(struct wp_switch_sample_calls *calls,
 					 facts->args);
 }
 
+bool wp_switch_sample_is_worker(struct wp_thread *t, const struct wp_regs *regs)
+{
+	return !regs->v[WP_REG_PC] && wp_stop_guard_is_worker(t);
+}
+
 int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
-			  const struct wp_thread *t, const struct wp_regs *regs,
+			  struct wp_thread *t, const struct wp_regs *regs,
 			  uint64_t return_avma, struct wp_sample_key *key)
 {
-	struct wp_thread_facts facts = { .state_char = 'S' };
+	struct wp_thread_facts facts = { .state_char = 'S', .syscall_nr = -1 };
 	int rc;
 
-	if (t->target->space.is_32bit) {
+	if (wp_switch_sample_is_worker(t, regs)) {
+		/* The switch does not tell what for, nor whether in D state. */
+		facts.is_worker = true;
+	} else if (t->target->space.is_32bit) {
 		find_call_32(calls, t, regs, return_avma, &facts);
 	} else {
 		for (int i = 0; i < WP_SYSCALL_ARGS; i++)
@@ -103,8 +111,10 @@ int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
 			 const struct wp_perf_record *record,
 			 struct wp_sample_key *ret)
 {
-	struct wp_stack_walk walk = wp_stack_walk_sample(t->target, source,
-							 record);
+	struct wp_stack_walk walk =
+		wp_switch_sample_is_worker(t, &record->regs) ?
+			wp_stack_walk_none(t->target, WP_END_WORKER) :
+			wp_stack_walk_sample(t->target, source, record);
 	struct wp_sample_key key = {
 		.stack = wp_stack_walk_intern(t->target, &walk),
 		.thread = t->index,

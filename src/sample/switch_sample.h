@@ -33,12 +33,18 @@ struct wp_switch_sample_calls {
 long wp_switch_sample_call(struct wp_switch_sample_calls *calls,
 			   struct wp_target *target, uint64_t pc_avma);
 
+/* Is T, at a switch with registers REGS, a worker of the kernel's?  The kernel hands out its
+ * registers as 0, or not at all. */
+bool wp_switch_sample_is_worker(struct wp_thread *t,
+				const struct wp_regs *regs);
+
 /* Set state, wait and system call of KEY, which has no object, to those of the wait that
- * T begins with registers REGS.  RETURN_AVMA: where the innermost function returns to,
+ * T begins with registers REGS; a worker of the kernel's is in no call, and for what it
+ * waits is not known.  RETURN_AVMA: where the innermost function returns to,
  * before which an i386 program's call is told; 0: not known.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
-			  const struct wp_thread *t, const struct wp_regs *regs,
+			  struct wp_thread *t, const struct wp_regs *regs,
 			  uint64_t return_avma, struct wp_sample_key *key);
 
 /* Fill RET with the key of the wait that T begins: RECORD is a sample, from SOURCE,

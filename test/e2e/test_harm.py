@@ -17,6 +17,7 @@ import time
 
 import pytest
 
+import pprof_check
 from conftest import (FIXTURES, SLOW, WALLPROF, Run, has_run, is_clean,
                       status_of, tids_of, wait_until, wait_until_sampling,
                       wallprof)
@@ -139,6 +140,20 @@ def test_a_worker_of_the_kernel_fails_no_request(splices, tmp_path, stop, deny):
     splices.terminate()
     results = ast.literal_eval(splices.stdout.readline())
     assert set(results) == {1} and results[1] > 500, results
+
+
+def test_a_worker_of_the_kernel_is_in_no_page_fault(splices, tmp_path):
+    """Its registers at a switch are 0, or there are none."""
+    wait_until(lambda: worker_of_kernel(splices.pid))
+    wallprof("record", "-p", splices.pid, "-d", 2, "--profile", "block",
+             output=tmp_path / "x.pb.gz").check()
+    p = pprof_check.load(str(tmp_path / "x.pb.gz"))
+    waits = [s for s in pprof_check.samples(p)
+             if s["labels"]["thread"].startswith("iou-wrk-")]
+    assert sum(s["values"]["contentions"] for s in waits) > 500
+    for s in waits:
+        assert s["labels"].get("wait") != "page-fault", s
+        assert "a worker of the kernel's" in s["frames"][0]["name"], s
 
 
 def check_limits(target):

@@ -367,6 +367,39 @@ static void a_sample_has_its_stack_and_its_thread(void **state)
 	assert_int_equal(key.wait, WP_WAIT_PAGE_FAULT);
 }
 
+/* A worker of io_uring's, as its registers are handed out: as 0, or not at all. */
+static void a_worker_of_the_kernel_is_in_no_page_fault(void **state)
+{
+	(void)state;
+	for (int known = 0; known < 2; known++) {
+		struct wp_perf_record record = {
+			.type = WP_PERF_SAMPLE_SWITCH,
+			.pid = getpid(),
+			.tid = TID,
+		};
+		struct wp_perf_source source = { .perf = NULL };
+		struct wp_sample_key key = { .object = 9 };
+
+		for (unsigned int n = 0; known && n < WP_NREGS; n++)
+			wp_reg_set(&record.regs, n, 0);
+		fake_target_is_worker(&fake, TID, 'S');
+		assert_int_equal(
+			wp_switch_sample_key(&calls, t, &source, &record, &key),
+			0);
+		assert_int_equal(fake.profile.stacks[key.stack].depth, 0);
+		assert_int_equal(fake.profile.stacks[key.stack].end,
+				 WP_END_WORKER);
+		assert_int_equal(key.thread, t->index);
+		assert_int_equal(key.state, WP_STATE_WAITING);
+		assert_int_equal(key.wait, WP_WAIT_NONE);
+		assert_int_equal(key.syscall, 0);
+	}
+	/* The same registers of the program's own thread tell what they told. */
+	t->guard.is_worker = false;
+	wp_reg_set(&regs, WP_REG_PC, 0);
+	assert_int_equal(wait_from(0).wait, WP_WAIT_PAGE_FAULT);
+}
+
 static void without_a_stack_the_call_is_told_all_the_same(void **state)
 {
 	struct wp_perf_record record = { .regs = regs };
@@ -403,6 +436,7 @@ int main(void)
 		TEST(a_call_of_i386_that_nothing_tells_waits_for_something),
 #endif
 		TEST(a_sample_has_its_stack_and_its_thread),
+		TEST(a_worker_of_the_kernel_is_in_no_page_fault),
 		TEST(without_a_stack_the_call_is_told_all_the_same),
 	};
 
