@@ -292,6 +292,28 @@ static bool is_link_to_known(struct wp_elf_image *image, uint64_t svma,
 	return name && wp_allocator_of_name(name, ret_call, &is_operator);
 }
 
+#ifdef __x86_64__
+enum { JUMP_LEN = 5, JUMP_STEP = 1 };
+#else
+enum { JUMP_LEN = 4, JUMP_STEP = 4 };
+#endif
+
+/* Does CODE begin with a jump of a distance (jmp, aarch64's b)?  How far from CODE on. */
+static bool is_jump(const uint8_t *code, int64_t *ret_distance)
+{
+	uint32_t word;
+
+#ifdef __x86_64__
+	memcpy(&word, code + 1, sizeof(word));
+	*ret_distance = (int64_t)(int32_t)word + JUMP_LEN;
+	return code[0] == 0xe9;
+#else
+	memcpy(&word, code, sizeof(word));
+	*ret_distance = (int32_t)(word << 6) >> 4;
+	return word >> 26 == 5;
+#endif
+}
+
 /* Is the instruction of F's CODE[0..LEN) at AT, which every call reaches, a jump to
  * another function of an allocator?  That is probed: an object would count twice. */
 static bool goes_on_in(const struct wp_allocators *others,
@@ -299,14 +321,12 @@ static bool goes_on_in(const struct wp_allocators *others,
 		       const uint8_t *code, size_t len, int at)
 {
 	enum wp_heap_call call;
-	int32_t distance;
+	int64_t distance;
 	uint64_t svma;
 
-	/* jmp distance */
-	if (code[at] != 0xe9 || (size_t)at + 5 > len)
+	if ((size_t)at + JUMP_LEN > len || !is_jump(code + at, &distance))
 		return false;
-	memcpy(&distance, code + at + 1, sizeof(distance));
-	svma = f->svma + (uint64_t)at + 5 + (uint64_t)(int64_t)distance;
+	svma = f->svma + (uint64_t)at + (uint64_t)distance;
 	for (size_t i = 0; i < others->len; i++)
 		if (others->v[i].svma == svma && svma != f->svma &&
 		    can_be_probed(others->v[i].call))
@@ -394,15 +414,14 @@ static bool jumps_to_malloc(const struct wp_allocators *others,
 	if (!wp_elf_image_offset(image, f->svma, &off))
 		return false;
 	code = wp_elf_image_at(image, off, len);
-	for (size_t at = 0; code && at + 5 <= len; at++) {
+	for (size_t at = 0; code && at + JUMP_LEN <= len; at += JUMP_STEP) {
 		enum wp_heap_call call = WP_HEAP_TRIAL;
-		int32_t distance;
+		int64_t distance;
 		uint64_t svma;
 
-		if (code[at] != 0xe9)
+		if (!is_jump(code + at, &distance))
 			continue;
-		memcpy(&distance, code + at + 1, sizeof(distance));
-		svma = f->svma + at + 5 + (uint64_t)(int64_t)distance;
+		svma = f->svma + at + (uint64_t)distance;
 		for (size_t i = 0; i < others->len; i++)
 			if (others->v[i].svma == svma)
 				call = others->v[i].call;

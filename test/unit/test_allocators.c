@@ -156,6 +156,84 @@ static void names(void **state)
 	}
 }
 
+static void put_jump(uint8_t *code, int32_t distance)
+{
+#if defined(__x86_64__)
+	code[0] = 0xe9;
+	distance -= 5;
+	memcpy(code + 1, &distance, sizeof(distance));
+#else
+	uint32_t insn = 5u << 26 | ((uint32_t)distance / 4 & 0x3ffffff);
+
+	memcpy(code, &insn, sizeof(insn));
+#endif
+}
+
+/* What realloc in a file with malloc too, BEFORE it or behind, is found to be, with a jump
+ * as far as malloc and OFF. */
+static enum wp_heap_call call_of_realloc(bool before, int32_t off)
+{
+	enum { LEN = 16, AT = 8 };
+	static const char strings[] = "\0malloc\0realloc";
+	static uint8_t text[2 * LEN];
+	Elf64_Sym symbols[3] = { 0 };
+	struct make_section sections[3] = {
+		{ .name = ".text",
+		  .type = SHT_PROGBITS,
+		  .data = text,
+		  .size = sizeof(text) },
+		{ .name = ".dynsym",
+		  .type = SHT_DYNSYM,
+		  .data = symbols,
+		  .size = sizeof(symbols),
+		  .link = 3,
+		  .entsize = sizeof(*symbols) },
+		{ .name = ".strings",
+		  .type = SHT_STRTAB,
+		  .data = strings,
+		  .size = sizeof(strings) },
+	};
+	uint64_t at = make_align(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr));
+	int32_t distance = (before ? -LEN : LEN) - AT + off;
+	struct wp_elf_image image = WP_ELF_IMAGE_INIT;
+	struct wp_allocators found = { 0 };
+	const struct wp_allocator *f;
+	enum wp_heap_call call;
+	uint8_t *bytes;
+	size_t size;
+
+	memset(text, 0, sizeof(text));
+	put_jump(&text[(before ? LEN : 0) + AT], distance);
+	for (int i = 0; i < 2; i++)
+		symbols[i + 1] = (Elf64_Sym){
+			.st_name = i ? 8 : 1,
+			.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			.st_shndx = 1,
+			.st_value = at + (i == before ? LEN : 0),
+			.st_size = LEN,
+		};
+	bytes = make_elf(sections, 3, &size);
+	assert_int_equal(wp_elf_image_open_bytes(&image, bytes, size, NULL), 0);
+	assert_int_equal(wp_allocators_find(&found, &image, false), 0);
+	f = find(&found, symbols[2].st_value);
+	assert_non_null(f);
+	call = f ? f->call : WP_HEAP_NCALLS;
+	wp_allocators_clear(&found);
+	wp_elf_image_clear(&image);
+	free(bytes);
+	return call;
+}
+
+/* Its objects count in malloc, or they would count twice. */
+static void a_realloc_that_jumps_to_malloc_is_known(void **state)
+{
+	(void)state;
+	for (int before = 0; before < 2; before++) {
+		assert_int_equal(call_of_realloc(before, 0), WP_HEAP_REGROW);
+		assert_int_equal(call_of_realloc(before, 4), WP_HEAP_REALLOC);
+	}
+}
+
 #ifdef __x86_64__
 /* Functions of a made file, at 16 bytes each of .text. */
 enum {
@@ -358,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_of_the_c_library),
 		cmocka_unit_test(names),
+		cmocka_unit_test(a_realloc_that_jumps_to_malloc_is_known),
 #ifdef __x86_64__
 		cmocka_unit_test(what_a_file_has_of_its_own),
 		cmocka_unit_test(operators_that_call_malloc_are_not_probed),
