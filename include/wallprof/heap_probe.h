@@ -55,6 +55,12 @@ uint32_t wp_heap_threshold(uint32_t class, uint64_t rate);
  * 6.13 do ("seccomp: passthrough uretprobe systemcall without filtering"). */
 bool wp_heap_probe_ends_filtered(const char *release);
 
+/* Do they end a process that has a shadow stack (CET of x86-64)?  The return address that
+ * a probe replaces is on that one as well, which Linux leaves as it is before 6.11
+ * (arch/x86/kernel/uprobes.c, arch_uretprobe_hijack_return_addr: "x86/shstk: Make return
+ * uprobe work with shadow stack"); processes have shadow stacks since 6.6. */
+bool wp_heap_probe_ends_shadowed(const char *release);
+
 /* Load the program for process PID, with one sample every RATE bytes, and take TIER, or
  * the first whose probe on wallprof itself is hit.  Nothing of the process is probed so
  * far.  Of a process whose first thread has ended PID is that of another, and TIER is

@@ -85,6 +85,11 @@ int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base);
 WP_MUST_CHECK
 int wp_proc_status_read_at(uint64_t *ret, int dirfd, const char *path,
 			   const char *name, int base);
+/* Is WORD one of those that line "NAME:" of that file has, with blanks between?  A line
+ * that there is not has none.  1, 0, or the -errno of reading. */
+WP_MUST_CHECK
+int wp_proc_status_has_word_at(int dirfd, const char *path, const char *name,
+			       const char *word);
 
 /* The signals that the timers in TEXT[0..len), of /proc/PID/timers, send
  * (timer_create(2)), whether set or not: bit N - 1 is for signal N. */

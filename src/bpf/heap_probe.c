@@ -33,6 +33,16 @@ bool wp_heap_probe_ends_filtered(const char *release)
 	       (minor == 13 && patch < OF_6_13);
 }
 
+bool wp_heap_probe_ends_shadowed(const char *release)
+{
+	/* With shadow stacks for users; with probes that know them. */
+	enum { FIRST_OF_6 = 6, MENDED_OF_6 = 11 };
+	unsigned int major, minor;
+
+	return sscanf(release, "%u.%u", &major, &minor) == 2 && major == 6 &&
+	       minor >= FIRST_OF_6 && minor < MENDED_OF_6;
+}
+
 #ifdef WP_HAVE_BPF
 #include <fcntl.h>
 #include <stdbool.h>

@@ -228,6 +228,30 @@ int wp_proc_status_read(uint64_t *ret, int32_t pid, const char *name, int base)
 	return wp_proc_status_read_at(ret, AT_FDCWD, path, name, base);
 }
 
+int wp_proc_status_has_word_at(int dirfd, const char *path, const char *name,
+			       const char *word)
+{
+	char text[STATUS_PART];
+	ssize_t n = read_to_line(dirfd, path, name, text, sizeof(text));
+	struct wp_text_scan c = find_line(text, n < 0 ? 0 : (size_t)n, name);
+
+	if (n < 0)
+		return (int)n;
+	for (;;) {
+		const char *begin;
+
+		wp_text_scan_blanks(&c);
+		begin = c.p;
+		while (c.p < c.end && *c.p != ' ' && *c.p != '\t')
+			c.p++;
+		if (begin == c.p)
+			return 0;
+		if ((size_t)(c.p - begin) == strlen(word) &&
+		    !memcmp(begin, word, strlen(word)))
+			return 1;
+	}
+}
+
 /* fs/proc/base.c, show_timer: "signal: NUMBER/VALUE" comes before "notify: HOW/WHOM". */
 uint64_t wp_proc_timers_parse(const char *text, size_t len)
 {

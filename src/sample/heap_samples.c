@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include "target.h"
 #include "wallprof/clock.h"
 #include "wallprof/go_books.h"
-#include "wallprof/tracer.h"
 
 enum {
 	/* Ring buffers of all CPUs together, and most of one. */
@@ -145,34 +143,6 @@ static int say_none_found(const struct wp_target *target, struct wp_err *err)
 			  "takes from the kernel");
 }
 
-static bool has_filter(const struct wp_target *target)
-{
-	struct wp_tids tids = WP_TIDS_INIT;
-	bool found = false;
-
-	(void)!wp_process_list_threads(target->process, &tids);
-	for (size_t i = 0; i < tids.len && !found; i++)
-		found = wp_tracer_has_filter(tids.v[i]);
-	wp_tids_clear(&tids);
-	return found;
-}
-
-/* A kernel that would end the target at the first return from a probed function in a
- * thread that has a filter. */
-static int refuse_filtered(const struct wp_target *target, struct wp_err *err)
-{
-	struct utsname name;
-
-	if (uname(&name) || strcmp(name.machine, "x86_64") ||
-	    !wp_heap_probe_ends_filtered(name.release) || !has_filter(target))
-		return 0;
-	return wp_err_set(err, -ENOTSUP,
-			  "the process has a seccomp filter, and Linux 6.11 to "
-			  "6.13 end such a process when its allocator is "
-			  "probed: this is Linux %s",
-			  name.release);
-}
-
 /* Links find a process's memory by its first thread, perf events by any. */
 static int open_probe(struct wp_target *target, struct wp_err *err)
 {
@@ -192,6 +162,8 @@ static int open_probe(struct wp_target *target, struct wp_err *err)
 			"allocator can be probed with --heap-probe "
 			"perf only");
 	h->probe_tid = process->reader_tid;
+	if (tier == WP_HEAP_TIER_AUTO && wp_heap_refuse_wants_perf())
+		tier = WP_HEAP_TIER_PERF;
 	/* A session has each call of another session's process return through its
 	 * probe (kernel/trace/bpf_trace.c, uprobe_prog_run): what several cost is
 	 * what two probes for each call cost. */
@@ -231,7 +203,7 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 	struct wp_heap_samples *h = target->heap_samples;
 	const struct timespec wait = { .tv_nsec = COUNT_NS };
 	const struct timespec again = { .tv_nsec = FIRST_LOOK_NS };
-	int rc = refuse_filtered(target, err);
+	int rc = wp_heap_refuse(target, err);
 
 	if (!rc)
 		rc = refuse_one_more(target, err);
@@ -371,7 +343,7 @@ static int look(struct wp_target *target, uint64_t now)
 	if (!are_probes_there(target))
 		return 0;
 	h->stood_ns = now;
-	if (refuse_filtered(target, &h->why)) {
+	if (wp_heap_refuse(target, &h->why)) {
 		h->state = WP_HEAP_STOPPED;
 		wp_heap_probe_detach(h->probe, true);
 		return 0;

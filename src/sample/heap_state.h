@@ -87,6 +87,19 @@ WP_MUST_CHECK
 int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		       struct wp_err *err);
 
+/* Would the kernel end a thread of TARGET's at the first return from a probed function?
+ * Then -ENOTSUP, and ERR says why and what else there is; else 0.  What a thread has for
+ * this it may get at any time. */
+WP_MUST_CHECK
+int wp_heap_refuse(const struct wp_target *target, struct wp_err *err);
+
+/* Are probes to be made by perf events, if no other way is asked for?  A forked child has
+ * those that its parent had, and of a kernel that ends threads under seccomp nobody sees
+ * one come to that; but one by perf events the kernel removes at the first call of a
+ * process that it is not for, before the return is probed (kernel/trace/trace_uprobe.c,
+ * uprobe_perf_func; kernel/events/uprobes.c, handler_chain). */
+bool wp_heap_refuse_wants_perf(void);
+
 /* Add the records that came before UNTIL_NS to TARGET's profile.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_heap_records_read(struct wp_target *target, uint64_t until_ns);

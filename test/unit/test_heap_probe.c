@@ -58,6 +58,22 @@ static void kernels_that_end_who_has_a_filter_are_known(void **state)
 		assert_false(wp_heap_probe_ends_filtered(*r));
 }
 
+static void kernels_that_end_who_has_a_shadow_stack_are_known(void **state)
+{
+	(void)state;
+	for (const char *const *r =
+		     (const char *[]){ "6.6", "6.6.15-amd64",
+				       "6.8.0-45-generic", "6.10.14", NULL };
+	     *r; r++)
+		assert_true(wp_heap_probe_ends_shadowed(*r));
+	for (const char *const *r =
+		     (const char *[]){ "5.10.0", "6.5.0-41-generic", "6.1.112",
+				       "6.11.0-29-generic", "6.18.44", "7.8.1",
+				       "none", NULL };
+	     *r; r++)
+		assert_false(wp_heap_probe_ends_shadowed(*r));
+}
+
 #ifdef __x86_64__
 /* Functions with the arguments of malloc and free: push %rbx; pop %rbx; what the first
  * returns is the second argument. */
@@ -319,6 +335,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thresholds_are_probabilities),
 		cmocka_unit_test(kernels_that_end_who_has_a_filter_are_known),
+		cmocka_unit_test(
+			kernels_that_end_who_has_a_shadow_stack_are_known),
 #ifdef __x86_64__
 		cmocka_unit_test_prestate(
 			calls_are_counted_and_objects_followed, &first),

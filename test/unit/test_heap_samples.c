@@ -30,8 +30,9 @@ enum { NONE_IS_CHEAP = true };
 static struct wp_heap_probe {
 	int open_rc, attach_rc, arm_rc;
 	size_t nattached, noutputs;
-	bool armed, detached, ended, ends_filtered;
-	enum wp_heap_tier tier;
+	bool armed, detached, ended, ends_filtered, ends_shadowed;
+	/* What it is, and what was asked for. */
+	enum wp_heap_tier tier, asked_for;
 	enum wp_heap_call lacks;
 	struct wp_heap_counts counts;
 	uint64_t live[64];
@@ -46,12 +47,18 @@ bool wp_heap_probe_ends_filtered(const char *release)
 	return probe.ends_filtered;
 }
 
+bool wp_heap_probe_ends_shadowed(const char *release)
+{
+	assert_true(release[0] > '0' && release[0] <= '9');
+	return probe.ends_shadowed;
+}
+
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 		       enum wp_heap_tier tier, struct wp_err *err)
 {
 	(void)pid;
 	(void)rate;
-	(void)tier;
+	probe.asked_for = tier;
 	if (probe.open_rc)
 		return wp_err_set(err, probe.open_rc, "refused by the test");
 	*ret = probe.nopened++ ? &second : &probe;
@@ -627,6 +634,20 @@ static void the_dearest_of_several_is_left_out(void **state)
 	assert_int_equal(fake.profile.counters.heap_ended, 1);
 }
 
+/* Thread TID has LINE in its status. */
+static void put_status(pid_t tid, const char *line)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "NSpid:\t%d\n%s\n", tid, line);
+	fake_target_write(&fake, tid, "status", text);
+}
+
+static void put_filter(void)
+{
+	put_status(MAKER, "Seccomp:\t2");
+}
+
 static void what_cannot_be_probed_is_no_error_of_several(void **state)
 {
 	struct wp_process process;
@@ -639,7 +660,7 @@ static void what_cannot_be_probed_is_no_error_of_several(void **state)
 	options.many = true;
 	start_target();
 	probe.ends_filtered = true;
-	fake_stop.has_filter = true;
+	put_filter();
 	add_second(&process);
 	assert_int_equal(second.nattached, 0);
 	(void)finish();
@@ -926,7 +947,7 @@ static void a_kernel_that_ends_who_has_a_filter_is_not_used(void **state)
 	skip();
 #endif
 	probe.ends_filtered = true;
-	fake_stop.has_filter = true;
+	put_filter();
 	assert_int_equal(fake_target_start(&fake, &options), -ENOTSUP);
 	assert_int_equal(probe.nattached, 0);
 }
@@ -938,8 +959,8 @@ static void a_filter_of_another_thread_is_seen(void **state)
 	skip();
 #endif
 	probe.ends_filtered = true;
-	fake_stop.has_filter = true;
-	fake_stop.filter_tid = MAKER;
+	fake_target_add_thread(&fake, 8, "other");
+	put_status(8, "Seccomp:\t2");
 	assert_int_equal(fake_target_start(&fake, &options), -ENOTSUP);
 	assert_int_equal(probe.nattached, 0);
 }
@@ -956,8 +977,7 @@ static void a_filter_that_comes_later_ends_the_probes(void **state)
 	for (int i = 0; i < 150; i++)
 		tick();
 	assert_false(probe.detached);
-	fake_stop.has_filter = true;
-	fake_stop.filter_tid = MAKER;
+	put_filter();
 	for (int i = 0; i < 110; i++)
 		tick();
 	assert_true(probe.ended);
@@ -969,7 +989,7 @@ static void a_filter_that_comes_later_ends_the_probes(void **state)
 static void a_filter_is_no_hindrance_elsewhere(void **state)
 {
 	(void)state;
-	fake_stop.has_filter = true;
+	put_filter();
 	start_target();
 	assert_true(probe.nattached > 0);
 }
@@ -980,6 +1000,97 @@ static void who_has_no_filter_is_probed_anywhere(void **state)
 	probe.ends_filtered = true;
 	start_target();
 	assert_true(probe.nattached > 0);
+}
+
+/* A line of a thread's status: does a kernel that ends who is under seccomp end that
+ * thread, or one that ends who has a shadow stack? */
+static const struct {
+	const char *line;
+	bool by_filter, by_shadow;
+} hazards[] = {
+	{ "Seccomp:\t0", false, false },
+	/* read, write, exit and sigreturn alone. */
+	{ "Seccomp:\t1", true, false },
+	{ "Seccomp:\t2", true, false },
+	{ "x86_Thread_features:\tshstk ", false, true },
+	{ "x86_Thread_features:\twrss shstk ", false, true },
+	{ "x86_Thread_features:\t", false, false },
+	{ "x86_Thread_features_locked:\tshstk wrss ", false, false },
+	{ "x86_Thread_features:\tshstk2 ", false, false },
+};
+
+static void assert_ends(const char *line, pid_t tid, bool by_filter, bool ends)
+{
+	probe.ends_filtered = by_filter;
+	probe.ends_shadowed = !by_filter;
+	fake_target_add_thread(&fake, 8, "other");
+	put_status(tid, line);
+	assert_int_equal(fake_target_start(&fake, &options),
+			 ends ? -ENOTSUP : 0);
+	assert_int_equal(probe.nattached == 0, ends);
+}
+
+/* What ends it is each thread's own. */
+static void who_would_end_is_not_probed(void **state)
+{
+#if !defined(__x86_64__)
+	skip();
+#endif
+	for (size_t i = 0; i < sizeof(hazards) / sizeof(*hazards); i++)
+		for (pid_t tid = MAKER; tid <= 8; tid++)
+			for (int by_filter = 0; by_filter < 2; by_filter++) {
+				assert_ends(hazards[i].line, tid, by_filter,
+					    by_filter ? hazards[i].by_filter :
+							hazards[i].by_shadow);
+				teardown(state);
+				setup(state);
+			}
+}
+
+/* It is looked for once a second, as a filter is. */
+static void a_shadow_stack_that_comes_later_ends_the_probes(void **state)
+{
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	probe.ends_shadowed = true;
+	start_target();
+	put_status(MAKER, "x86_Thread_features:\tshstk ");
+	for (int i = 0; i < 110; i++)
+		tick();
+	assert_true(probe.ended);
+	(void)finish();
+	assert_non_null(strstr(source(), "has a shadow stack"));
+	assert_non_null(strstr(source(), "--heap-census"));
+	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
+/* A child has its parent's probes, and may come under seccomp unseen: those by perf
+ * events are gone by then. */
+static void where_a_filter_ends_a_child_its_probes_are_perf_events(void **state)
+{
+	(void)state;
+#if !defined(__x86_64__)
+	skip();
+#endif
+	for (int many = 0; many < 2; many++)
+		for (int ends = 0; ends < 2; ends++) {
+			options.many = many;
+			probe.ends_filtered = ends;
+			start_target();
+			assert_int_equal(probe.asked_for,
+					 ends ? WP_HEAP_TIER_PERF :
+					 many ? WP_HEAP_TIER_MULTI :
+						WP_HEAP_TIER_AUTO);
+			teardown(state);
+			setup(state);
+		}
+	/* What is asked for is taken. */
+	options.heap_tier = WP_HEAP_TIER_MULTI;
+	probe.ends_filtered = true;
+	start_target();
+	assert_int_equal(probe.asked_for, WP_HEAP_TIER_MULTI);
 }
 
 static void frames_of_allocators_are_left_out(void **state)
@@ -1188,6 +1299,9 @@ int main(void)
 		TEST(a_filter_that_comes_later_ends_the_probes),
 		TEST(a_filter_is_no_hindrance_elsewhere),
 		TEST(who_has_no_filter_is_probed_anywhere),
+		TEST(who_would_end_is_not_probed),
+		TEST(a_shadow_stack_that_comes_later_ends_the_probes),
+		TEST(where_a_filter_ends_a_child_its_probes_are_perf_events),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
 		cmocka_unit_test(mappings_of_allocators_are_told_from_others),
 		TEST(the_library_of_malloc_is_an_allocators),

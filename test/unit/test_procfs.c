@@ -414,8 +414,43 @@ static void status_is_read_however_long_it_is(void **state)
 		assert_int_equal(wp_proc_status_read_at(&val, AT_FDCWD, path,
 							"2000000000", 10),
 				 -EBADMSG);
+		assert_int_equal(wp_proc_status_has_word_at(AT_FDCWD, path,
+							    "NSpid", "17"),
+				 1);
 		fclose(f);
 	}
+}
+
+static void words_of_a_status_line_are_whole_ones(void **state)
+{
+	static const struct {
+		const char *text;
+		int has;
+	} of[] = {
+		{ "x:\tshstk wrss \n", 1 },  { "x:\twrss shstk\n", 1 },
+		{ "x:\tshstk\n", 1 },	     { "x:\t\n", 0 },
+		{ "x:\twrss\n", 0 },	     { "x:\tshstk2\n", 0 },
+		{ "x:\tmyshstk\n", 0 },	     { "y:\tshstk\n", 0 },
+		{ "x_locked:\tshstk\n", 0 }, { "x:\tshst\nx:\tk\n", 0 },
+		{ "x:\tshstk", 0 },	     { "", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		int fd = memfd_create("status", MFD_CLOEXEC);
+		ssize_t len = (ssize_t)strlen(of[i].text);
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		assert_int_equal(write(fd, of[i].text, (size_t)len), len);
+		assert_int_equal(wp_proc_status_has_word_at(AT_FDCWD, path, "x",
+							    "shstk"),
+				 of[i].has);
+		close(fd);
+	}
+	assert_int_equal(wp_proc_status_has_word_at(AT_FDCWD, "/nonexistent",
+						    "x", "shstk"),
+			 -ENOENT);
 }
 
 static void stat_has_all_fields_that_are_read(void **state)
@@ -495,6 +530,7 @@ int main(void)
 		cmocka_unit_test(a_value_is_one_number),
 		cmocka_unit_test(own_numbers_are_read),
 		cmocka_unit_test(status_is_read_however_long_it_is),
+		cmocka_unit_test(words_of_a_status_line_are_whole_ones),
 		cmocka_unit_test(stat_has_all_fields_that_are_read),
 		cmocka_unit_test(timers_that_send_signals_are_told),
 		cmocka_unit_test(overlong_numbers_are_refused),
