@@ -100,6 +100,12 @@ int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 WP_MUST_CHECK
 int wp_heap_probe_arm(struct wp_heap_probe *probe);
 
+/* Remove the probes from processes that the process has forked: they have copies of its
+ * memory, and the kernel's breakpoints are in that.  The program does not run there, but
+ * each call takes the time, and its return.  A child loses those by perf events by itself,
+ * at the first call.  Takes some ms. */
+void wp_heap_probe_spare_children(struct wp_heap_probe *probe);
+
 /* Count and sample no longer; what was counted stays.  Remove the probes: WHOLLY; or of
  * those by perf events, each of which the kernel takes 20 to 150 ms to remove, one at
  * each call. */

@@ -25,6 +25,7 @@
 
 #include "wallprof/clock.h"
 #include "wallprof/io.h"
+#include "wallprof/vec.h"
 
 enum {
 	/* linux/bpf.h, enum bpf_attach_type: BPF_TRACE_UPROBE_MULTI and
@@ -33,8 +34,6 @@ enum {
 	ATTACH_SESSION = 57,
 	/* BPF_F_UPROBE_MULTI_RETURN. */
 	MULTI_RETURN = 1,
-	/* Of one file. */
-	SITES_MAX = 64,
 };
 /* The kernel gives up to check a program when a signal arrives: it is given again after
  * AGAIN_NS, until AGAIN_MAX_NS. */
@@ -110,6 +109,8 @@ static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 	} sections[] = {
 		{ "kprobe/session", 1 << WP_HEAP_TIER_SESSION },
 		{ "kprobe/multi", 1 << WP_HEAP_TIER_MULTI },
+		{ "kprobe/links",
+		  1 << WP_HEAP_TIER_SESSION | 1 << WP_HEAP_TIER_MULTI },
 		{ "kprobe/perf", 1 << WP_HEAP_TIER_PERF },
 		{ "kprobe/areas", 1 << WP_HEAP_TIER_PERF },
 	};
@@ -216,17 +217,65 @@ static bool has_room(const struct wp_heap_links *links)
 	return links->n < sizeof(links->fds) / sizeof(*links->fds);
 }
 
+static uint32_t attach_type(const struct wp_heap_links *links)
+{
+	return links->tier == WP_HEAP_TIER_SESSION ? ATTACH_SESSION :
+						     ATTACH_MULTI;
+}
+
+/* Remember the N sites of the file at PATH.  0 or -errno. */
+static int add_file(struct wp_heap_links *links, const char *path,
+		    const struct wp_heap_site *sites, size_t n)
+{
+	struct wp_heap_file *f;
+
+	if (WP_VEC_ROOM(links->files, links->nfiles, links->cap_files, 1))
+		return -ENOMEM;
+	f = &links->files[links->nfiles];
+	f->fd = open(path, O_PATH | O_CLOEXEC);
+	if (f->fd < 0)
+		return -errno;
+	links->nfiles++;
+	for (f->n = 0; f->n < n && f->n < WP_HEAP_SITES_MAX; f->n++)
+		f->offsets[f->n] = sites[f->n].off;
+	return 0;
+}
+
+/* The kernel looks at all processes that have a file when a probe on it is removed, any
+ * one, and takes the breakpoint out of those that no other is for (kernel/events/
+ * uprobes.c, register_for_each_vma). */
+void wp_heap_links_spare_children(struct wp_heap_links *links, pid_t pid)
+{
+	for (size_t i = 0; i < links->nfiles; i++) {
+		char path[40];
+		struct multi_attr attr = {
+			.prog_fd = (uint32_t)program_fd(links, "wp_nothing"),
+			.attach_type = attach_type(links),
+			.path = (uintptr_t)path,
+			.offsets = (uintptr_t)links->files[i].offsets,
+			.cnt = links->files[i].n,
+			.pid = (uint32_t)pid,
+		};
+		int fd;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d",
+			 links->files[i].fd);
+		fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr,
+				  sizeof(attr));
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
 /* Probe the N sites, or RETURNS of the functions there, by the program of that name. */
 static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 		     const struct wp_heap_site *sites, size_t n,
 		     const char *program, bool returns)
 {
-	uint64_t offsets[SITES_MAX], cookies[SITES_MAX];
+	uint64_t offsets[WP_HEAP_SITES_MAX], cookies[WP_HEAP_SITES_MAX];
 	struct multi_attr attr = {
 		.prog_fd = (uint32_t)program_fd(links, program),
-		.attach_type = links->tier == WP_HEAP_TIER_SESSION ?
-				       ATTACH_SESSION :
-				       ATTACH_MULTI,
+		.attach_type = attach_type(links),
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
 		.cookies = (uintptr_t)cookies,
@@ -235,7 +284,7 @@ static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 	};
 	int fd;
 
-	for (size_t i = 0; i < n && attr.cnt < SITES_MAX; i++) {
+	for (size_t i = 0; i < n && attr.cnt < WP_HEAP_SITES_MAX; i++) {
 		if (returns && !returns_memory(&sites[i]))
 			continue;
 		offsets[attr.cnt] = sites[i].off;
@@ -339,12 +388,18 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 
 	if (links->tier == WP_HEAP_TIER_PERF)
 		return add_events(links, pid, path, sites, n);
+	rc = add_file(links, path, sites, n);
+	if (rc)
+		return rc;
 	if (links->tier == WP_HEAP_TIER_SESSION)
-		return add_multi(links, pid, path, sites, n, "wp_session",
-				 false);
-	rc = add_multi(links, pid, path, sites, n, "wp_return", true);
-	return rc ? rc :
-		    add_multi(links, pid, path, sites, n, "wp_enter", false);
+		rc = add_multi(links, pid, path, sites, n, "wp_session", false);
+	else
+		rc = add_multi(links, pid, path, sites, n, "wp_return", true);
+	if (!rc && links->tier == WP_HEAP_TIER_MULTI)
+		rc = add_multi(links, pid, path, sites, n, "wp_enter", false);
+	if (rc)
+		close(links->files[--links->nfiles].fd);
+	return rc;
 }
 
 void wp_heap_links_remove(struct wp_heap_links *links, bool wholly)
@@ -354,11 +409,16 @@ void wp_heap_links_remove(struct wp_heap_links *links, bool wholly)
 		if (!wholly && links->tier == WP_HEAP_TIER_PERF)
 			return;
 	}
+	while (links->nfiles)
+		close(links->files[--links->nfiles].fd);
 }
 
 void wp_heap_links_close(struct wp_heap_links *links)
 {
 	wp_heap_links_remove(links, true);
+	free(links->files);
+	links->files = NULL;
+	links->cap_files = 0;
 	bpf_object__close(links->object);
 	links->object = NULL;
 }

@@ -15,6 +15,17 @@
 
 struct bpf_object;
 
+/* Of one file. */
+enum { WP_HEAP_SITES_MAX = 64 };
+
+/* A file with probes by links, and where. */
+struct wp_heap_file {
+	/* Of its own: where it was mapped there may be another by now. */
+	int fd;
+	uint32_t n;
+	uint64_t offsets[WP_HEAP_SITES_MAX];
+};
+
 /* The programs of one tier, and what runs them. */
 struct wp_heap_links {
 	enum wp_heap_tier tier;
@@ -23,6 +34,9 @@ struct wp_heap_links {
 	/* fds[0..n): links, or perf events; owned. */
 	int fds[1024];
 	size_t n;
+	/* files[0..nfiles); owned. */
+	struct wp_heap_file *files;
+	size_t nfiles, cap_files;
 };
 
 struct wp_heap_probe {
@@ -53,6 +67,10 @@ bool wp_heap_links_can(const struct wp_heap_links *links,
 WP_MUST_CHECK
 int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 		      const struct wp_heap_site *sites, size_t n);
+
+/* Remove probes from the processes that process PID has forked since they were made: they
+ * have copies of its memory, in which the kernel has put them. */
+void wp_heap_links_spare_children(struct wp_heap_links *links, pid_t pid);
 
 /* Remove the probes: WHOLLY, or one alone of those that take long (wallprof/
  * heap_probe.h). */

@@ -236,6 +236,11 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe)
 	return set_mode(probe, WP_HEAP_SAMPLE);
 }
 
+void wp_heap_probe_spare_children(struct wp_heap_probe *probe)
+{
+	wp_heap_links_spare_children(&probe->links, probe->pid);
+}
+
 void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 {
 	if (!probe->links.n)

@@ -63,6 +63,11 @@ int wp_heap_probe_arm(struct wp_heap_probe *probe)
 	return -ENOTSUP;
 }
 
+void wp_heap_probe_spare_children(struct wp_heap_probe *probe)
+{
+	(void)probe;
+}
+
 void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly)
 {
 	(void)probe;

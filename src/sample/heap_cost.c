@@ -28,8 +28,10 @@ static double spent_ns(const struct wp_target *target,
 				  (is_slow ? SLOW_PROBES : 1) +
 			  SLOW_PROBES * counts->maps;
 
+	/* Of several processes children have probes of their own, which count. */
 	return (double)ncalls * (double)h->cost_ns +
-	       (double)(counts->samples * SAMPLE_NS);
+	       (double)(counts->samples * SAMPLE_NS) +
+	       (target->loop->options.many ? 0 : (double)h->children.spent_ns);
 }
 
 /* Measure what probes on TARGET took since the last call. */
@@ -133,6 +135,8 @@ int wp_heap_cost_judge(struct wp_target *target, uint64_t now,
 		"more at a time), which costs next to nothing, or "
 		"--heap-census to see what its heap holds, by size",
 		fmax(cost, recent) * 100,
-		options->many ? "the threads of all processes" : "its threads",
+		options->many	     ? "the threads of all processes" :
+		h->children.spent_ns ? "its threads and forked children" :
+				       "its threads",
 		(double)h->cost_ns / 1e3, options->max_overhead * 100);
 }

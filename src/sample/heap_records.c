@@ -148,6 +148,10 @@ static int take_record(struct wp_target *target,
 	struct wp_heap_record data;
 	struct wp_thread *t;
 
+	if (wp_heap_probe_tier(target->heap_samples->probe) !=
+	    WP_HEAP_TIER_PERF)
+		wp_heap_children_note(&target->heap_samples->children,
+				      target->process->pid, record);
 	if (record->pid != target->process->pid)
 		return 0;
 	if (record->type == WP_PERF_NAME && record->by_exec) {

@@ -375,6 +375,8 @@ int wp_heap_samples_tick(struct wp_target *target)
 		return 0;
 	now = wp_clock_ns();
 	rc = wp_heap_records_read(target, now - ORDER_NS);
+	if (wp_heap_probe_tier(h->probe) != WP_HEAP_TIER_PERF)
+		wp_heap_children_spare(&h->children, h->probe, now);
 	if (h->state == WP_HEAP_STOPPED)
 		wp_heap_probe_detach(h->probe, false);
 	else if (!rc && (now >= h->next_look_ns ||

@@ -7,6 +7,7 @@
 #define WP_HEAP_STATE_H
 
 #include "heap_census.h"
+#include "heap_children.h"
 #include "heap_maps.h"
 #include "heap_objects.h"
 #include "heap_sites.h"
@@ -54,6 +55,8 @@ struct wp_heap_samples {
 	 * all by then. */
 	double recent, recent_spent_ns;
 	uint64_t recent_ns;
+	/* With probes by links. */
+	struct wp_heap_children children;
 	struct wp_heap_objects objects;
 	struct wp_heap_maps maps;
 	/* Most probes that the process had written over, and which of its programs

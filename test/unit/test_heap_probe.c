@@ -12,6 +12,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -184,6 +187,57 @@ static void calls_are_counted_and_objects_followed(void **state)
 	wp_heap_probe_close(probe);
 }
 
+/* A child has a copy of the breakpoint, until the parent has removed it or, of a perf event,
+ * the kernel at the first call. */
+static void what_a_child_inherits_goes(void **state)
+{
+	enum wp_heap_tier tier = *(enum wp_heap_tier *)*state;
+	const struct wp_heap_site sites[] = {
+		{ offset_of((void (*)(void))probed_malloc), WP_HEAP_MALLOC },
+	};
+	const void *code = (const void *)(uintptr_t)probed_malloc;
+	struct wp_err err = WP_ERR_INIT;
+	struct wp_heap_probe *probe;
+	uint8_t before[8], byte = 0;
+	int ends[2], status;
+	bool had, has;
+	pid_t pid;
+
+	memcpy(before, code, sizeof(before));
+	if (wp_heap_probe_open(&probe, getpid(), 1, tier, NULL))
+		skip();
+	assert_int_equal(
+		wp_heap_probe_attach(probe, "/proc/self/exe", sites, 1, &err),
+		0);
+	assert_int_equal(wp_heap_probe_arm(probe), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	pid = fork();
+	if (!pid) {
+		had = memcmp(code, before, sizeof(before)) != 0;
+		if (write(ends[1], &byte, 1) != 1 ||
+		    read(ends[1], &byte, 1) != 1)
+			_exit(4);
+		if (tier == WP_HEAP_TIER_PERF)
+			(void)probed_malloc(1000, NULL);
+		has = memcmp(code, before, sizeof(before)) != 0;
+		_exit(had + 2 * has);
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	wp_heap_probe_spare_children(probe);
+	assert_int_equal(write(ends[0], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(ends[0]);
+	close(ends[1]);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	/* The parent's stands. */
+	assert_int_equal(wp_heap_probe_counts(probe).calls, 0);
+	(void)probed_malloc(1000, (void *)16);
+	assert_int_equal(wp_heap_probe_counts(probe).calls, 1);
+	assert_int_equal(count_live(probe), 1);
+	wp_heap_probe_close(probe);
+}
+
 /* The unwinder of an exception finds the caller. */
 static void what_may_throw_returns_unprobed(void **state)
 {
@@ -350,6 +404,9 @@ int main(void)
 					  &multi),
 		cmocka_unit_test_prestate(what_may_throw_returns_unprobed,
 					  &perf),
+		cmocka_unit_test_prestate(what_a_child_inherits_goes, &first),
+		cmocka_unit_test_prestate(what_a_child_inherits_goes, &multi),
+		cmocka_unit_test_prestate(what_a_child_inherits_goes, &perf),
 		cmocka_unit_test(the_table_of_objects_has_an_end),
 		cmocka_unit_test(a_probe_costs_some_time),
 		cmocka_unit_test(a_load_that_signals_interrupt_is_made_again),

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
 #include "../../src/sample/heap_samples.h"
 #include "../../src/sample/heap_sites.h"
 #include "../../src/sample/heap_state.h"
@@ -29,7 +33,7 @@ enum { NONE_IS_CHEAP = true };
 /* The probes that the library would make. */
 static struct wp_heap_probe {
 	int open_rc, attach_rc, arm_rc;
-	size_t nattached, noutputs;
+	size_t nattached, noutputs, nspared;
 	bool armed, detached, ended, ends_filtered, ends_shadowed;
 	/* What it is, and what was asked for. */
 	enum wp_heap_tier tier, asked_for;
@@ -103,6 +107,13 @@ int wp_heap_probe_arm(struct wp_heap_probe *p)
 {
 	p->armed = !p->arm_rc;
 	return p->arm_rc;
+}
+
+/* It takes 1 ms. */
+void wp_heap_probe_spare_children(struct wp_heap_probe *p)
+{
+	p->nspared++;
+	fake_now_ns += WP_NS_PER_MS;
 }
 
 void wp_heap_probe_detach(struct wp_heap_probe *p, bool wholly)
@@ -1093,6 +1104,157 @@ static void where_a_filter_ends_a_child_its_probes_are_perf_events(void **state)
 	assert_int_equal(probe.asked_for, WP_HEAP_TIER_MULTI);
 }
 
+/* Thread TID of process PID begins, by PARENT; or ends. */
+static void put_task(enum wp_perf_type type, pid_t parent, pid_t pid, pid_t tid)
+{
+	const struct wp_perf_record record = { .type = type,
+					       .time_ns = fake_now_ns,
+					       .pid = pid,
+					       .tid = tid,
+					       .parent_pid = parent,
+					       .parent_tid = parent };
+
+	fake_perf_put(fake_perf_last(), &record);
+}
+
+static void fork_as(pid_t pid)
+{
+	put_task(WP_PERF_FORK, getpid(), pid, pid);
+}
+
+/* A forked child has its parent's breakpoints. */
+static void children_are_rid_of_probes(void **state)
+{
+	struct wp_perf_record lost = { .type = WP_PERF_LOST, .lost = 1 };
+
+	(void)state;
+	options.heap_anyway = true;
+	start_target();
+	/* A thread, and another's child. */
+	put_task(WP_PERF_FORK, getpid(), getpid(), 4711);
+	put_task(WP_PERF_FORK, 1, 4712, 4712);
+	tick();
+	tick();
+	assert_int_equal(probe.nspared, 0);
+	fork_as(4713);
+	fork_as(4714);
+	tick();
+	assert_int_equal(probe.nspared, 1);
+	/* However many there are, one part in 10 of the time is spent. */
+	for (int i = 0; i < 100; i++) {
+		fork_as(5000 + i);
+		tick();
+	}
+	assert_in_range(probe.nspared, 40, 1 + 1100 / 10);
+	/* The last of them too; then none is left. */
+	for (int i = 0; i < 20; i++)
+		tick();
+	probe.nspared = 0;
+	for (int i = 0; i < 20; i++)
+		tick();
+	assert_int_equal(probe.nspared, 0);
+	/* What was lost may have been one. */
+	lost.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &lost);
+	tick();
+	assert_int_equal(probe.nspared, 1);
+}
+
+/* Those that wait for it cost as much as they have run, which of such as have ended is not
+ * known: they lived for so long. */
+static void what_children_run_with_probes_is_counted(void **state)
+{
+	const struct wp_heap_children *c;
+	struct wp_perf_record exec = { .type = WP_PERF_NAME, .by_exec = true };
+
+	(void)state;
+	start_target();
+	c = &fake.target->heap_samples->children;
+	fork_as(4713);
+	fake_now_ns += 8 * WP_NS_PER_MS;
+	put_task(WP_PERF_EXIT, getpid(), 4713, 4713);
+	tick();
+	assert_int_equal(probe.nspared, 1);
+	/* It was rid of them as soon as could be. */
+	assert_int_equal(c->spent_ns, 0);
+	fork_as(4714);
+	fork_as(4715);
+	fake_now_ns += 2 * WP_NS_PER_MS;
+	exec.pid = exec.tid = 4715;
+	exec.time_ns = fake_now_ns;
+	fake_perf_put(fake_perf_last(), &exec);
+	/* A thread of it is not all of it. */
+	put_task(WP_PERF_EXIT, getpid(), 4714, 4716);
+	fake_now_ns += 3 * WP_NS_PER_MS;
+	put_task(WP_PERF_EXIT, getpid(), 4714, 4714);
+	fake_now_ns += 3 * WP_NS_PER_MS;
+	assert_int_equal(wp_heap_samples_tick(fake.target), 0);
+	assert_int_equal(c->spent_ns, 5 * WP_NS_PER_MS);
+	assert_int_equal(c->n, 0);
+}
+
+/* A child of this process that has computed for 100 ms. */
+static pid_t start_busy(void)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		while (clock() < CLOCKS_PER_SEC / 10)
+			;
+		(void)!write(ends[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+static void children_that_pay_too_much_end_the_probes(void **state)
+{
+	(void)state;
+	for (int many = 0; many < 2; many++) {
+		pid_t pid = start_busy();
+
+		options.many = many;
+		start_target();
+		fork_as(4713);
+		tick();
+		fork_as(pid);
+		for (int i = 0; i < 110; i++)
+			tick();
+		assert_true(fake.target->heap_samples->children.spent_ns >=
+			    100 * WP_NS_PER_MS);
+		/* Of several processes each has its own. */
+		assert_int_equal(probe.detached, !many);
+		(void)finish();
+		if (!many)
+			assert_non_null(strstr(source(), "forked children"));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* The kernel takes them out of a child itself. */
+static void with_perf_events_children_are_left_alone(void **state)
+{
+	(void)state;
+	probe.tier = WP_HEAP_TIER_PERF;
+	start_target();
+	fork_as(4713);
+	tick();
+	fork_as(4714);
+	tick();
+	assert_int_equal(probe.nspared, 0);
+}
+
 static void frames_of_allocators_are_left_out(void **state)
 {
 	struct wp_heap_range ranges[] = {
@@ -1300,6 +1462,10 @@ int main(void)
 		TEST(a_filter_is_no_hindrance_elsewhere),
 		TEST(who_has_no_filter_is_probed_anywhere),
 		TEST(who_would_end_is_not_probed),
+		TEST(children_are_rid_of_probes),
+		TEST(what_children_run_with_probes_is_counted),
+		TEST(children_that_pay_too_much_end_the_probes),
+		TEST(with_perf_events_children_are_left_alone),
 		TEST(a_shadow_stack_that_comes_later_ends_the_probes),
 		TEST(where_a_filter_ends_a_child_its_probes_are_perf_events),
 		cmocka_unit_test(frames_of_allocators_are_left_out),
