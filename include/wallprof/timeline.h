@@ -19,6 +19,7 @@
 #ifndef WP_TIMELINE_H
 #define WP_TIMELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,10 +40,15 @@ struct wp_timeline_interval {
 };
 
 struct wp_timeline_thread {
-	/* Index + 1 of its interval that may still grow; 0: none. */
-	uint32_t open;
+	/* Index + 1 of its last interval, which may still grow if IS_OPEN; 0: there
+	 * is none. */
+	uint32_t last;
+	bool is_open;
 	/* Time of its oldest intervals, which did not fit and were dropped. */
 	uint64_t dropped_ns;
+	/* Time taken back that was found in none of its intervals: those that it adds
+	 * next are shorter by that. */
+	uint64_t owed_ns;
 };
 
 struct wp_timeline {
@@ -76,7 +82,7 @@ WP_MUST_CHECK
 int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 		    uint32_t sample, uint64_t ns);
 
-/* NS of what was added to THREAD with SAMPLE, in its last interval, is taken back. */
+/* NS of what was added to THREAD with SAMPLE, its last wait, is taken back. */
 void wp_timeline_take_back(struct wp_timeline *timeline, uint32_t thread,
 			   uint32_t sample, uint64_t ns);
 

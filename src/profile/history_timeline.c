@@ -58,8 +58,8 @@ int wp_history_forget_timeline(struct wp_profile *p, uint64_t before_ns)
 		} else {
 			of->dropped_ns += one.ns;
 		}
-		if (of->open == i + 1)
-			of->open = stays ? n : 0;
+		if (of->last == i + 1)
+			of->last = stays ? n : 0;
 	}
 	t->n = n;
 	t->nmerged = nmerged;
@@ -101,7 +101,7 @@ int wp_history_cut_timeline(struct wp_profile *p, uint64_t from_ns,
 
 		if (first < from_ns)
 			first = from_ns;
-		t->threads[i].open = 0;
+		t->threads[i].last = 0;
 		t->threads[i].dropped_ns = begin > first ? begin - first : 0;
 	}
 	free(at_ns);

@@ -48,9 +48,10 @@ struct merge {
 	uint64_t *time;
 };
 
-static void merge_one(struct wp_timeline *timeline, struct merge *m,
-		      uint32_t begin, struct wp_timeline_interval one,
-		      uint64_t window, int *rc)
+/* Returns the index of the interval that ONE, of WINDOW, is part of then. */
+static uint32_t merge_one(struct wp_timeline *timeline, struct merge *m,
+			  uint32_t begin, struct wp_timeline_interval one,
+			  uint64_t window, int *rc)
 {
 	uint64_t hash = wp_hash_u64((uint64_t)one.sample << 32 | one.holder) ^
 			wp_hash_u64(window << 20 | one.thread);
@@ -63,12 +64,13 @@ static void merge_one(struct wp_timeline *timeline, struct merge *m,
 
 	if (found != WP_INDEX_NONE) {
 		timeline->v[found].ns += one.ns;
-		return;
+		return found;
 	}
 	/* Without memory it stays by itself. */
 	*rc = *rc ? *rc : wp_index_add(&m->index, hash, m->out);
 	m->window[m->out - begin] = window;
-	timeline->v[m->out++] = one;
+	timeline->v[m->out] = one;
+	return m->out++;
 }
 
 /* Take the intervals v[out..end) away; those that follow move down. */
@@ -77,8 +79,8 @@ static void close_gap(struct wp_timeline *timeline, uint32_t out, uint32_t end)
 	memmove(timeline->v + out, timeline->v + end,
 		(timeline->n - end) * sizeof(*timeline->v));
 	for (uint32_t i = 0; i < timeline->nthreads; i++)
-		if (timeline->threads[i].open > end)
-			timeline->threads[i].open -= end - out;
+		if (timeline->threads[i].last > end)
+			timeline->threads[i].last -= end - out;
 	timeline->n -= end - out;
 	timeline->nlost += end - out;
 }
@@ -98,18 +100,18 @@ static int merge_part(struct wp_timeline *timeline, uint32_t begin,
 		struct wp_timeline_interval one = timeline->v[i];
 		struct wp_timeline_thread *t = &timeline->threads[one.thread];
 		uint64_t window = m.time[one.thread] / timeline->window_ns;
+		bool is_last = t->last == i + 1;
+		uint32_t to;
 
 		m.time[one.thread] += one.ns;
 		if (i < begin)
 			continue;
-		if (t->open == i + 1) {
-			/* It goes on. */
-			timeline->v[m.out++] = one;
-			t->open = m.out;
-			m.window[m.out - 1 - begin] = UINT64_MAX;
-		} else {
-			merge_one(timeline, &m, begin, one, window, &rc);
-		}
+		/* One that goes on is merged with none. */
+		to = merge_one(timeline, &m, begin, one,
+			       is_last && t->is_open ? UINT64_MAX : window,
+			       &rc);
+		if (is_last)
+			t->last = to + 1;
 	}
 	if (!rc) {
 		close_gap(timeline, m.out, *end);
@@ -128,8 +130,8 @@ static void drop_oldest(struct wp_timeline *timeline, uint32_t n)
 		struct wp_timeline_thread *t = &timeline->threads[one->thread];
 
 		t->dropped_ns += one->ns;
-		if (t->open == i + 1)
-			t->open = 0;
+		if (t->last == i + 1)
+			t->last = 0;
 	}
 	close_gap(timeline, 0, n);
 	timeline->nmerged -= timeline->nmerged < n ? timeline->nmerged : n;
@@ -187,6 +189,7 @@ int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 {
 	struct wp_timeline_thread *t;
 	struct wp_timeline_interval *open;
+	uint64_t back;
 	int rc;
 
 	if (!timeline->max || !ns)
@@ -194,12 +197,17 @@ int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 	t = thread_of(timeline, thread);
 	if (!t)
 		return -ENOMEM;
-	open = t->open ? &timeline->v[t->open - 1] : NULL;
+	back = ns < t->owed_ns ? ns : t->owed_ns;
+	t->owed_ns -= back;
+	ns -= back;
+	if (!ns)
+		return 0;
+	open = t->is_open && t->last ? &timeline->v[t->last - 1] : NULL;
 	if (open && open->sample == sample) {
 		open->ns += ns;
 		return 0;
 	}
-	t->open = 0;
+	t->is_open = false;
 	rc = timeline->n < timeline->max ? 0 : make_room(timeline);
 	if (!rc)
 		rc = WP_VEC_ROOM(timeline->v, timeline->n, timeline->cap, 1);
@@ -210,32 +218,40 @@ int wp_timeline_add(struct wp_timeline *timeline, uint32_t thread,
 		.thread = thread,
 		.sample = sample,
 	};
-	t->open = timeline->n;
+	t->last = timeline->n;
+	t->is_open = true;
 	return 0;
 }
 
 void wp_timeline_take_back(struct wp_timeline *timeline, uint32_t thread,
 			   uint32_t sample, uint64_t ns)
 {
-	/* It is among the last: the thread has done little since. */
+	/* The wait may be several intervals, where the lock changed hands. */
 	enum { FAR = 4096 };
-	uint32_t end = timeline->n > FAR ? timeline->n - FAR : 0;
+	struct wp_timeline_thread *t;
+	uint64_t part;
 
-	for (uint32_t i = timeline->n; i-- > end && ns;) {
+	if (thread >= timeline->nthreads)
+		return;
+	t = &timeline->threads[thread];
+	for (uint32_t i = t->last, n = 0; i-- && n < FAR && ns; n++) {
 		struct wp_timeline_interval *one = &timeline->v[i];
-		uint64_t part = ns < one->ns ? ns : one->ns;
 
 		if (one->thread != thread || one->sample != sample)
 			continue;
+		part = ns < one->ns ? ns : one->ns;
 		one->ns -= part;
 		ns -= part;
 	}
+	part = ns < t->dropped_ns ? ns : t->dropped_ns;
+	t->dropped_ns -= part;
+	t->owed_ns += ns - part;
 }
 
 void wp_timeline_end_interval(struct wp_timeline *timeline, uint32_t thread)
 {
 	if (thread < timeline->nthreads)
-		timeline->threads[thread].open = 0;
+		timeline->threads[thread].is_open = false;
 }
 
 void wp_timeline_set_holder(struct wp_timeline *timeline, uint32_t thread,
@@ -244,14 +260,16 @@ void wp_timeline_set_holder(struct wp_timeline *timeline, uint32_t thread,
 	struct wp_timeline_thread *t;
 	struct wp_timeline_interval *open;
 
-	if (thread >= timeline->nthreads || !timeline->threads[thread].open)
+	if (thread >= timeline->nthreads)
 		return;
 	t = &timeline->threads[thread];
-	open = &timeline->v[t->open - 1];
+	if (!t->last || !t->is_open)
+		return;
+	open = &timeline->v[t->last - 1];
 	if (!open->holder)
 		open->holder = holder + 1;
 	else if (open->holder != holder + 1)
-		t->open = 0;
+		t->is_open = false;
 }
 
 void wp_timeline_divide(struct wp_timeline *timeline, const uint64_t *before,

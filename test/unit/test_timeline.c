@@ -74,8 +74,8 @@ static void assert_sane(void)
 	for (uint32_t i = 0; i < p.nthreads; i++)
 		assert_int_equal(lack[i], wp_timeline_dropped_ns(tl, i));
 	for (uint32_t i = 0; i < tl->nthreads; i++)
-		if (tl->threads[i].open)
-			assert_int_equal(tl->v[tl->threads[i].open - 1].thread,
+		if (tl->threads[i].last)
+			assert_int_equal(tl->v[tl->threads[i].last - 1].thread,
 					 i);
 	free(sums);
 	free(lack);
@@ -266,6 +266,115 @@ static void what_cannot_be_merged_is_dropped_and_counted(void **state)
 	assert_int_equal(tl->nlost + tl->n, 5000);
 }
 
+/* NS of what THREAD spent with STACK are taken back. */
+static void take_back(uint32_t thread, uint32_t stack, uint64_t ns)
+{
+	struct wp_sample_set *set = &p.sets[WP_PROFILE_WALL];
+
+	for (uint32_t i = 0; i < set->nsamples; i++) {
+		struct wp_profile_sample *s = &set->samples[i];
+
+		if (s->key.thread != thread || s->key.stack != stack)
+			continue;
+		s->exact_ns = s->wall_ns;
+		wp_profile_take_back(&p, WP_PROFILE_WALL, i, ns);
+	}
+}
+
+/* N intervals of other threads than 0. */
+static void add_others(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		add(1, i % 2 + 10, MS);
+}
+
+static void time_is_taken_back_behind_any_number_of_others(void **state)
+{
+	(void)state;
+	start(2, 20000);
+	add(0, 1, 10 * MS);
+	add_others(5000);
+	take_back(0, 1, 3 * MS);
+	assert_interval(0, 0, 1, 7 * MS);
+	/* It has ended. */
+	wp_timeline_end_interval(tl, 0);
+	take_back(0, 1, MS);
+	assert_interval(0, 0, 1, 6 * MS);
+	add(0, 2, MS);
+	assert_interval(5001, 0, 2, MS);
+	assert_sane();
+}
+
+static void time_is_taken_back_from_all_holders_of_a_lock(void **state)
+{
+	(void)state;
+	start(2, 20000);
+	add(0, 1, 10 * MS);
+	wp_timeline_set_holder(tl, 0, 0);
+	wp_timeline_set_holder(tl, 0, 1);
+	add_others(1000);
+	add(0, 1, 4 * MS);
+	add_others(4000);
+	take_back(0, 1, 6 * MS);
+	assert_interval(0, 0, 1, 8 * MS);
+	assert_interval(1001, 0, 1, 0);
+}
+
+static void time_is_taken_back_from_what_was_merged_or_dropped(void **state)
+{
+	(void)state;
+	start(2, 256);
+	add(0, 1, MS);
+	add(0, 2, MS);
+	add(0, 1, 4 * MS);
+	wp_timeline_end_interval(tl, 0);
+	add_others(256);
+	assert_interval(0, 0, 1, 5 * MS);
+	take_back(0, 1, 2 * MS);
+	assert_interval(0, 0, 1, 3 * MS);
+	assert_sane();
+	for (uint32_t i = 0; !wp_timeline_dropped_ns(tl, 0); i++)
+		add(1, i, MS);
+	assert_int_equal(wp_timeline_dropped_ns(tl, 0), 4 * MS);
+	take_back(0, 1, MS);
+	assert_int_equal(wp_timeline_dropped_ns(tl, 0), 3 * MS);
+	assert_sane();
+}
+
+/* A lane that is too long says of all that follows that it was later than it was. */
+static void what_is_not_found_is_taken_from_what_follows(void **state)
+{
+	uint64_t ns = 0;
+
+	(void)state;
+	start(2, 20000);
+	add(0, 1, 2 * MS);
+	wp_timeline_end_interval(tl, 0);
+	add_others(5000);
+	add(0, 1, 2 * MS);
+	take_back(0, 1, 4 * MS);
+	add(0, 2, MS);
+	add(0, 3, 5 * MS);
+	for (uint32_t i = 0; i < tl->n; i++)
+		ns += tl->v[i].thread == 0 ? tl->v[i].ns : 0;
+	assert_int_equal(ns, 6 * MS);
+	assert_interval(tl->n - 1, 0, 3, 4 * MS);
+}
+
+/* Half of THREAD's last interval, if that is there still. */
+static void take_back_half(uint32_t thread)
+{
+	uint32_t last = tl->threads[thread].last;
+	const struct wp_timeline_interval *one;
+
+	if (!last)
+		return;
+	one = &tl->v[last - 1];
+	take_back(thread,
+		  p.sets[WP_PROFILE_WALL].samples[one->sample].key.stack,
+		  one->ns / 2);
+}
+
 static void any_size_holds_any_sequence(void **state)
 {
 	uint32_t seed = 1;
@@ -285,6 +394,8 @@ static void any_size_holds_any_sequence(void **state)
 				wp_timeline_end_interval(tl, thread);
 			if (r % 11 == 0)
 				wp_timeline_set_holder(tl, thread, r % 3);
+			if (r % 13 == 0 && tl->nthreads > thread)
+				take_back_half(thread);
 		}
 		assert_sane();
 	}
@@ -305,6 +416,10 @@ int main(void)
 		T(merging_never_moves_time_out_of_its_window),
 		T(interval_that_goes_on_is_not_merged),
 		T(what_cannot_be_merged_is_dropped_and_counted),
+		T(time_is_taken_back_behind_any_number_of_others),
+		T(time_is_taken_back_from_all_holders_of_a_lock),
+		T(time_is_taken_back_from_what_was_merged_or_dropped),
+		T(what_is_not_found_is_taken_from_what_follows),
 		T(any_size_holds_any_sequence),
 	};
 
