@@ -57,6 +57,9 @@ struct wp_counters {
 	uint64_t mappings_dropped;
 	/* ELF files of which --max-memory left out parts. */
 	uint64_t files_dropped;
+	/* Times that what a thread waited for, or who woke it, was left out, as there
+	 * were too many different ones. */
+	uint64_t objects_dropped;
 	/* Executable mappings of files whose server does not answer; of ELF files
 	 * that could not be opened and were read from memory, so without names. */
 	uint64_t files_lost;

@@ -37,6 +37,9 @@ struct wp_intern {
 uint32_t wp_intern_add(struct wp_intern *in, const char *s, size_t n);
 uint32_t wp_intern_add_str(struct wp_intern *in, const char *s);
 
+/* The id of S; UINT32_MAX: it is not in the table. */
+uint32_t wp_intern_find(const struct wp_intern *in, const char *s);
+
 /* The string of ID, "" for one that was never given out.  Valid until the next
  * add. */
 const char *wp_intern_str(const struct wp_intern *in, uint32_t id);

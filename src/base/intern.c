@@ -10,12 +10,18 @@
 
 enum { TEXT_MAX = 1 << 30 };
 
+static uint32_t find(const struct wp_intern *in, uint64_t hash, const char *s,
+		     size_t n)
+{
+	return WP_INDEX_FIND(&in->index, hash, i,
+			     !strncmp(in->text + in->off[i], s, n) &&
+				     !in->text[in->off[i] + n]);
+}
+
 static uint32_t add(struct wp_intern *in, const char *s, size_t n)
 {
 	uint64_t hash = wp_hash_bytes(0, s, n);
-	uint32_t id = WP_INDEX_FIND(&in->index, hash, i,
-				    !strncmp(in->text + in->off[i], s, n) &&
-					    !in->text[in->off[i] + n]);
+	uint32_t id = find(in, hash, s, n);
 
 	if (id != WP_INDEX_NONE)
 		return id;
@@ -41,6 +47,14 @@ uint32_t wp_intern_add(struct wp_intern *in, const char *s, size_t n)
 uint32_t wp_intern_add_str(struct wp_intern *in, const char *s)
 {
 	return wp_intern_add(in, s, strlen(s));
+}
+
+uint32_t wp_intern_find(const struct wp_intern *in, const char *s)
+{
+	size_t n = strlen(s);
+	uint32_t id = find(in, wp_hash_bytes(0, s, n), s, n);
+
+	return id == WP_INDEX_NONE ? UINT32_MAX : id;
 }
 
 const char *wp_intern_str(const struct wp_intern *in, uint32_t id)

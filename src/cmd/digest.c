@@ -161,6 +161,7 @@ static void count_losses(const struct wp_counters *c,
 	status->stacks_dropped = c->stacks_dropped;
 	status->files_dropped = c->files_dropped;
 	status->threads_shared = c->threads_shared;
+	status->objects_dropped = c->objects_dropped;
 	status->processes_lost = c->processes_lost;
 	status->processes_denied = c->processes_denied;
 }

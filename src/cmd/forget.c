@@ -18,7 +18,8 @@ enum { FILES_PART = 4 };
 static uint64_t losses_of(const struct wp_profile *p)
 {
 	return p->counters.stacks_dropped + p->counters.threads_shared +
-	       p->counters.mappings_dropped + p->counters.files_dropped;
+	       p->counters.mappings_dropped + p->counters.files_dropped +
+	       p->counters.objects_dropped;
 }
 
 static bool has_idle_files(const struct wp_recording *r, uint64_t since_ns)

@@ -31,10 +31,11 @@ struct wp_recorder_status {
 	uint64_t spared_ticks;
 	uint64_t samples_lost;
 	/* Stacks, and parts of ELF files, left out for --max-memory; threads that share an
-	 * entry. */
+	 * entry; times that the object of a wait was left out. */
 	uint64_t stacks_dropped;
 	uint64_t files_dropped;
 	uint64_t threads_shared;
+	uint64_t objects_dropped;
 	/* Threads by what they do now, and thread time since the recording began. */
 	uint32_t threads[WP_NSTATES];
 	uint64_t ns[WP_NSTATES][WP_NWAITS];

@@ -190,6 +190,9 @@ static const struct number numbers[] = {
 	NUMBER("threads_shared_total", "counter", threads_shared, 1,
 	       "Threads that share an entry with others of their name, past "
 	       "--own-threads."),
+	NUMBER("objects_dropped_total", "counter", objects_dropped, 1,
+	       "Times that what a thread waited for was left out, past 20,000 "
+	       "different ones."),
 	NUMBER("history_seconds", "gauge", history_ns, 1e9,
 	       "How far back the recording goes."),
 	NUMBER("history_bytes", "gauge", history_bytes, 1,

@@ -259,6 +259,9 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->mappings_dropped, "mappings left out for --max-memory");
 	count(line, c->files_dropped,
 	      "files with parts left out for --max-memory");
+	count(line, c->objects_dropped,
+	      "times an object of a wait, or who ended it, was left out, as there "
+	      "are too many");
 	count(line, c->files_lost,
 	      "mapped files whose file server does not answer");
 	count(line, c->files_unopened,

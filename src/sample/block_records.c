@@ -25,16 +25,18 @@ enum {
 static int note_stack(struct wp_thread *t, const struct wp_perf_record *record)
 {
 	struct wp_block_waits *b = t->target->block_waits;
-	int rc;
+	int rc = 0;
 
 	t->waits.every = 0;
 	if (!wp_reg_known(&record->regs, WP_REG_PC) &&
 	    !wp_switch_sample_is_worker(t, &record->regs))
 		return 0;
-	rc = b->wants_waits ? wp_switch_sample_key(&b->calls, t, &b->events,
-						   record, &t->waits.key) :
-			      wp_switch_sample_wait(&b->calls, t, &record->regs,
-						    0, &t->waits.key);
+	if (b->wants_waits)
+		rc = wp_switch_sample_key(&b->calls, t, &b->events, record,
+					  &t->waits.key);
+	else
+		wp_switch_sample_wait(&b->calls, t, &record->regs, 0,
+				      &t->waits.key);
 	if (!rc)
 		t->waits.every = record->time_ns < b->changed_ns ?
 					 b->every_before :

@@ -82,12 +82,11 @@ bool wp_switch_sample_is_worker(struct wp_thread *t, const struct wp_regs *regs)
 	return !regs->v[WP_REG_PC] && wp_stop_guard_is_worker(t);
 }
 
-int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
-			  struct wp_thread *t, const struct wp_regs *regs,
-			  uint64_t return_avma, struct wp_sample_key *key)
+void wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
+			   struct wp_thread *t, const struct wp_regs *regs,
+			   uint64_t return_avma, struct wp_sample_key *key)
 {
 	struct wp_thread_facts facts = { .state_char = 'S', .syscall_nr = -1 };
-	int rc;
 
 	if (wp_switch_sample_is_worker(t, regs)) {
 		/* The switch does not tell what for, nor whether in D state. */
@@ -101,9 +100,7 @@ int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
 	}
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)wp_state_classify(&facts).wait;
-	rc = wp_wait_object_describe(t->target, key, &facts);
-	key->object = 0;
-	return rc;
+	wp_wait_object_refine(t->target, key, &facts);
 }
 
 int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
@@ -120,12 +117,11 @@ int wp_switch_sample_key(struct wp_switch_sample_calls *calls,
 		.thread = t->index,
 	};
 
-	if (key.stack == UINT32_MAX ||
-	    wp_switch_sample_wait(
-		    calls, t, &record->regs,
-		    walk.stack.depth > 1 ? walk.stack.frames[1].pc_avma : 0,
-		    &key))
+	if (key.stack == UINT32_MAX)
 		return -ENOMEM;
+	wp_switch_sample_wait(
+		calls, t, &record->regs,
+		walk.stack.depth > 1 ? walk.stack.frames[1].pc_avma : 0, &key);
 	*ret = key;
 	return 0;
 }

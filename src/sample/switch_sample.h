@@ -41,11 +41,10 @@ bool wp_switch_sample_is_worker(struct wp_thread *t,
 /* Set state, wait and system call of KEY, which has no object, to those of the wait that
  * T begins with registers REGS; a worker of the kernel's is in no call, and for what it
  * waits is not known.  RETURN_AVMA: where the innermost function returns to,
- * before which an i386 program's call is told; 0: not known.  0 or -ENOMEM. */
-WP_MUST_CHECK
-int wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
-			  struct wp_thread *t, const struct wp_regs *regs,
-			  uint64_t return_avma, struct wp_sample_key *key);
+ * before which an i386 program's call is told; 0: not known. */
+void wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
+			   struct wp_thread *t, const struct wp_regs *regs,
+			   uint64_t return_avma, struct wp_sample_key *key);
 
 /* Fill RET with the key of the wait that T begins: RECORD is a sample, from SOURCE,
  * of T as it leaves its CPU, with its registers.  The key has no object.  0 or

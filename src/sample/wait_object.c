@@ -14,25 +14,30 @@ enum { OBJECTS_MAX = 20000 };
 
 uint32_t wp_wait_object_intern(struct wp_target *target, const char *text)
 {
-	uint32_t len = target->profile->strings.len, id;
+	struct wp_profile *profile = target->profile;
+	uint32_t id = wp_intern_find(&profile->strings, text);
 
-	if (target->common->nobjects >= OBJECTS_MAX)
+	if (id != UINT32_MAX)
+		return id;
+	if (target->common->nobjects >= OBJECTS_MAX) {
+		profile->counters.objects_dropped++;
 		return 0;
-	id = wp_intern_add_str(&target->profile->strings, text);
-	if (target->profile->strings.len != len)
-		target->common->nobjects++;
-	return id;
+	}
+	target->common->nobjects++;
+	return wp_intern_add_str(&profile->strings, text);
 }
 
-/* String id of the object, "" when there is nothing to say; UINT32_MAX without
- * memory. */
-static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
-			  const struct wp_thread_facts *facts)
+enum { TEXT_MAX = 600 };
+
+/* Refine KEY's wait by its object, and describe that in TEXT: "" when there is nothing
+ * to say. */
+static void refine(struct wp_target *target, struct wp_sample_key *key,
+		   const struct wp_thread_facts *facts, char text[TEXT_MAX])
 {
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
 	struct wp_fd_desc desc;
-	char text[600] = "";
 
+	text[0] = '\0';
 	if (info && info->fd_arg >= 0) {
 		int fd = (int)facts->args[info->fd_arg];
 
@@ -41,16 +46,15 @@ static uint32_t object_of(struct wp_target *target, struct wp_sample_key *key,
 					target->loop->tick_ns, &desc)) {
 			key->wait = (uint8_t)wp_state_refine_fd(
 				key->wait, facts->syscall_nr, desc.kind);
-			snprintf(text, sizeof(text), "fd %d %s", fd, desc.text);
+			snprintf(text, TEXT_MAX, "fd %d %s", fd, desc.text);
 		}
 	} else if (key->wait == WP_WAIT_FUTEX) {
 		/* Of the other calls args[1] is a count, or a value. */
 		if (facts->syscall_nr == SYS_futex)
 			key->wait = (uint8_t)wp_state_refine_futex(facts->args);
-		snprintf(text, sizeof(text), "0x%llx",
+		snprintf(text, TEXT_MAX, "0x%llx",
 			 (unsigned long long)facts->args[0]);
 	}
-	return wp_wait_object_intern(target, text);
 }
 
 /* String id of system call NR's name.  A number that no call has is the target's to
@@ -65,17 +69,34 @@ static uint32_t name_of_call(struct wp_target *target, long nr)
 		       wp_wait_object_intern(target, name);
 }
 
+static void set_call(struct wp_target *target, struct wp_sample_key *key,
+		     long nr)
+{
+	uint32_t name = nr < 0 ? 0 : name_of_call(target, nr);
+
+	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
+}
+
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts)
 {
-	uint32_t object = object_of(target, key, facts), name;
+	char text[TEXT_MAX];
+	uint32_t object;
 
+	refine(target, key, facts, text);
+	object = wp_wait_object_intern(target, text);
 	if (object == UINT32_MAX)
 		return -ENOMEM;
 	key->object = object;
-	if (facts->syscall_nr < 0)
-		return 0;
-	name = name_of_call(target, facts->syscall_nr);
-	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
+	set_call(target, key, facts->syscall_nr);
 	return 0;
+}
+
+void wp_wait_object_refine(struct wp_target *target, struct wp_sample_key *key,
+			   const struct wp_thread_facts *facts)
+{
+	char text[TEXT_MAX];
+
+	refine(target, key, facts, text);
+	set_call(target, key, facts->syscall_nr);
 }

@@ -12,14 +12,18 @@
 struct wp_target;
 
 /* Set the object and the system call of KEY, and refine its wait, for a thread
- * of TARGET with FACTS.  The object becomes "" after 20,000 different ones, of which
- * each call that has no name is one.  0 or -ENOMEM. */
+ * of TARGET with FACTS.  Past 20,000 different objects, of which each call that has no
+ * name is one, a new one becomes "" and is counted.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts);
 
-/* The string id of an object's description; 0: there are too many already;
- * UINT32_MAX without memory. */
+/* The same, but for the object. */
+void wp_wait_object_refine(struct wp_target *target, struct wp_sample_key *key,
+			   const struct wp_thread_facts *facts);
+
+/* The string id of an object's description; 0: it is new and there are too many
+ * already; UINT32_MAX without memory. */
 uint32_t wp_wait_object_intern(struct wp_target *target, const char *text);
 
 #endif

@@ -75,8 +75,7 @@ static struct wp_sample_key wait_from(uint64_t return_avma)
 {
 	struct wp_sample_key key = { .stack = 3, .thread = 4 };
 
-	assert_int_equal(
-		wp_switch_sample_wait(&calls, t, &regs, return_avma, &key), 0);
+	wp_switch_sample_wait(&calls, t, &regs, return_avma, &key);
 	assert_int_equal(key.state, WP_STATE_WAITING);
 	/* Descriptors are others' by the time that it is looked at. */
 	assert_int_equal(key.object, 0);

@@ -367,12 +367,15 @@ static void counters_that_lost_something_say_so(void **state)
 	make_server(&p);
 	p.counters.samples_lost = 3;
 	p.counters.threads_lost = 4;
+	p.counters.objects_dropped = 6;
 	p.counters.stops_refused = 5;
 	p.counters.eintrs_left = 2;
 	p.counters.execs = 1;
 	text = text_of(&p, false, 0);
 	assert_has(text, "  lost: 3 samples could not be taken,"
-			 " 4 threads ended before a first sample\n");
+			 " 4 threads ended before a first sample,"
+			 " 6 times an object of a wait, or who ended it, was"
+			 " left out, as there are too many\n");
 	assert_has(text,
 		   "1 EINTR repaired, 2 EINTR left (close, or the kernel does"
 		   " not tell a call's argument), 5 refused by the kernel\n");

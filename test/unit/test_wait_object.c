@@ -188,6 +188,45 @@ static void calls_without_a_name_are_bounded(void **state)
 			    "nanosleep");
 }
 
+/* A target with ever new ones does not take the names from those that stay. */
+static void objects_that_are_known_stay_when_there_are_too_many(void **state)
+{
+	const uint64_t *dropped = &fake.profile.counters.objects_dropped;
+	uint32_t first = describe(WP_WAIT_FUTEX, SYS_futex, 0x1000).object;
+
+	(void)state;
+	for (uint64_t i = 1; i < OBJECTS; i++)
+		describe(WP_WAIT_FUTEX, SYS_futex, 0x1000 + 4 * i);
+	assert_int_equal(*dropped, 0);
+	assert_int_equal(describe(WP_WAIT_FUTEX, SYS_futex, 16).object, 0);
+	assert_int_equal(*dropped, 1);
+	assert_int_equal(describe(WP_WAIT_FUTEX, SYS_futex, 0x1000).object,
+			 first);
+	/* What has none lacks none. */
+	assert_int_equal(describe(WP_WAIT_SLEEP, SYS_nanosleep, 5).object, 0);
+	assert_int_equal(*dropped, 1);
+	assert_int_equal(fake.target->common->nobjects, OBJECTS);
+}
+
+static void an_object_that_is_not_told_takes_no_place(void **state)
+{
+	const struct wp_thread_facts facts = {
+		.state_char = 'S',
+		.syscall_nr = SYS_futex,
+		.args = { 0x1000, FUTEX_LOCK_PI_PRIVATE },
+	};
+	struct wp_sample_key key = { .wait = WP_WAIT_FUTEX };
+	uint32_t len = fake.profile.strings.len;
+
+	(void)state;
+	wp_wait_object_refine(fake.target, &key, &facts);
+	assert_int_equal(key.wait, WP_WAIT_LOCK);
+	assert_string_equal(call_of(key), "futex");
+	assert_int_equal(key.object, 0);
+	assert_int_equal(fake.target->common->nobjects, 0);
+	assert_int_equal(fake.profile.strings.len, len);
+}
+
 /* A key has 16 bits for a call: one that does not fit is not another's. */
 static void a_name_that_does_not_fit_a_key_is_left_out(void **state)
 {
@@ -217,6 +256,8 @@ int main(void)
 		TEST(outside_of_a_call_nothing_is_named),
 		TEST(an_object_met_again_is_the_same),
 		TEST(calls_without_a_name_are_bounded),
+		TEST(objects_that_are_known_stay_when_there_are_too_many),
+		TEST(an_object_that_is_not_told_takes_no_place),
 		TEST(a_name_that_does_not_fit_a_key_is_left_out),
 	};
 
