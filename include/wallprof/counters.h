@@ -60,6 +60,9 @@ struct wp_counters {
 	/* Times that what a thread waited for, or who woke it, was left out, as there
 	 * were too many different ones. */
 	uint64_t objects_dropped;
+	/* Times that a thread or process took a name that was left out, as there were
+	 * too many. */
+	uint64_t names_dropped;
 	/* Executable mappings of files whose server does not answer; of ELF files
 	 * that could not be opened and were read from memory, so without names. */
 	uint64_t files_lost;

@@ -97,6 +97,21 @@ static bool is_wanted(const struct wp_follow *follow, pid_t pid, pid_t parent)
 	       (wp_choose_is_asked(o) && wp_choose(o, pid));
 }
 
+/* Is the process of RECORD, one of a new name, wanted by that?  It is looked at once between
+ * two ticks, however often it changes its name, and no other thread's name is its own. */
+static bool is_wanted_by_name(struct wp_follow *follow,
+			      const struct wp_perf_record *record)
+{
+	pid_t pid = record->pid;
+
+	if (pid != record->tid || !wp_choose_is_asked(follow->options) ||
+	    has(&follow->renamed, pid))
+		return false;
+	/* Without memory it is looked at each time. */
+	(void)!insert(&follow->renamed, pid);
+	return is_wanted(follow, pid, 0);
+}
+
 /* The process of a record has started, or has executed a program: if it is to be
  * recorded it is from then on. */
 static void tell(void *ctx, const struct wp_perf_record *record)
@@ -105,7 +120,7 @@ static void tell(void *ctx, const struct wp_perf_record *record)
 
 	if ((record->type == WP_PERF_FORK &&
 	     is_wanted(follow, record->pid, record->parent_pid)) ||
-	    (record->type == WP_PERF_NAME && is_wanted(follow, record->pid, 0)))
+	    (record->type == WP_PERF_NAME && is_wanted_by_name(follow, record)))
 		add(follow, record->pid, record->time_ns);
 	else if (record->type == WP_PERF_FORK && follow->options->all &&
 		 kill(record->pid, 0) && errno == ESRCH)
@@ -296,6 +311,7 @@ int wp_follow_step(struct wp_follow *follow)
 	uint64_t now_ns = wp_clock_ns();
 	int rc = 0;
 
+	follow->renamed.len = 0;
 	if ((follow->options->children || chooses) &&
 	    !wp_sampler_sees_tasks(follow->recorded->sampler))
 		rc = meet_new(follow, now_ns);
@@ -310,4 +326,5 @@ void wp_follow_clear(struct wp_follow *follow)
 {
 	wp_tids_clear(&follow->parents);
 	wp_tids_clear(&follow->known);
+	wp_tids_clear(&follow->renamed);
 }

@@ -25,6 +25,8 @@ struct wp_follow {
 	/* Where the kernel does not tell of tasks: all processes at the last listing,
 	 * sorted, and when that was. */
 	struct wp_tids known;
+	/* Processes whose new names have been looked at since the last tick, sorted. */
+	struct wp_tids renamed;
 	uint64_t listed_ns;
 	/* When all were looked at for those that --name, --cgroup and --all mean. */
 	uint64_t chosen_ns;

@@ -19,7 +19,7 @@ static uint64_t losses_of(const struct wp_profile *p)
 {
 	return p->counters.stacks_dropped + p->counters.threads_shared +
 	       p->counters.mappings_dropped + p->counters.files_dropped +
-	       p->counters.objects_dropped;
+	       p->counters.objects_dropped + p->counters.names_dropped;
 }
 
 static bool has_idle_files(const struct wp_recording *r, uint64_t since_ns)

@@ -262,6 +262,8 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->objects_dropped,
 	      "times an object of a wait, or who ended it, was left out, as there "
 	      "are too many");
+	count(line, c->names_dropped,
+	      "new names of threads and processes left out, being too many");
 	count(line, c->files_lost,
 	      "mapped files whose file server does not answer");
 	count(line, c->files_unopened,

@@ -12,6 +12,9 @@
 #include "wallprof/state.h"
 #include "wallprof/vec.h"
 
+/* A thread that changes its name all the time must not fill our memory. */
+enum { NAMES_MAX = 20000 };
+
 /* Names of calls get small ids, so that a sample key holds one in 16 bits. */
 static int add_syscall_names(struct wp_profile *profile)
 {
@@ -66,6 +69,23 @@ void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,
 			&common->profile->strings,
 			"running, runnable and waiting time is estimated from "
 			"samples: /proc/TID/schedstat tells nothing");
+}
+
+uint32_t wp_common_rename(struct wp_common *common, uint32_t was,
+			  const char *name)
+{
+	struct wp_intern *strings = &common->profile->strings;
+	uint32_t id = wp_intern_find(strings, name);
+
+	if (id != UINT32_MAX)
+		return id;
+	if (was && common->nnames >= NAMES_MAX) {
+		common->profile->counters.names_dropped++;
+		return was;
+	}
+	common->nnames += was != 0;
+	id = wp_intern_add_str(strings, name);
+	return id == UINT32_MAX ? was : id;
 }
 
 void wp_common_finish(struct wp_common *common, const struct wp_sampler *loop)

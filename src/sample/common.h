@@ -24,6 +24,9 @@ struct wp_common {
 	uint32_t ncalls;
 	/* Distinct wait objects in the profile's strings. */
 	uint32_t nobjects;
+	/* Names in the profile's strings that threads and processes took after their
+	 * first. */
+	uint32_t nnames;
 	/* When the first target began, and when the last tick of any began; 0: none
 	 * has. */
 	uint64_t start_ns;
@@ -48,6 +51,11 @@ struct wp_common *wp_common_get(struct wp_sampler *loop,
 /* A target begins at NOW_NS: with the first one, describe the recording. */
 void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,
 		     uint64_t now_ns);
+
+/* The string id of NAME, which a thread or process takes instead of string WAS (0: it had
+ * none); WAS: it is new and there are too many already, or no memory. */
+uint32_t wp_common_rename(struct wp_common *common, uint32_t was,
+			  const char *name);
 
 /* All targets have been finished: divide what is divided over the whole profile. */
 void wp_common_finish(struct wp_common *common, const struct wp_sampler *loop);

@@ -2,6 +2,8 @@
 /* host_events.c - see host_events.h. */
 #include "host_events.h"
 
+#include <string.h>
+
 #include "cpu_samples.h"
 #include "sampler_loop.h"
 #include "target.h"
@@ -26,6 +28,8 @@ void wp_host_events_open(struct wp_sampler *loop, struct wp_err *err)
 	(void)!wp_perf_source_open(&loop->host_events, NULL, &options, err);
 }
 
+/* Only the last of the names that a thread takes within a tick is kept, or those of
+ * programs that it executes and of its entry, as what it does then is theirs. */
 static void rename_thread(struct wp_sampler *loop,
 			  const struct wp_perf_record *record)
 {
@@ -33,8 +37,28 @@ static void rename_thread(struct wp_sampler *loop,
 	struct wp_thread *t = target ? wp_threads_find(target, record->tid) :
 				       NULL;
 
-	if (t)
+	size_t len = strnlen(record->name, sizeof(t->new_name) - 1);
+
+	if (!t)
+		return;
+	if (record->by_exec || t->shared)
 		wp_threads_rename(t, record->name);
+	memcpy(t->new_name, record->name, len);
+	t->new_name[len] = '\0';
+	if (t->is_renamed)
+		return;
+	t->is_renamed = true;
+	t->next_renamed = loop->renamed;
+	loop->renamed = t;
+}
+
+static void rename_threads(struct wp_sampler *loop)
+{
+	for (struct wp_thread *t = loop->renamed; t; t = t->next_renamed) {
+		t->is_renamed = false;
+		wp_threads_rename(t, t->new_name);
+	}
+	loop->renamed = NULL;
 }
 
 static int take(struct wp_sampler *loop, const struct wp_perf_record *record)
@@ -71,6 +95,7 @@ static int take_all(struct wp_sampler *loop)
 	while (!rc &&
 	       wp_perf_source_next(&loop->host_events, UINT64_MAX, &record))
 		rc = take(loop, &record);
+	rename_threads(loop);
 	for (size_t i = 0; i < loop->ncommons; i++)
 		loop->commons[i]->profile->counters.cpu_lost =
 			wp_perf_source_lost(&loop->host_events);

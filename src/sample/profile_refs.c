@@ -132,6 +132,8 @@ int wp_sampler_renumber(struct wp_sampler *loop, struct wp_profile *profile,
 	nobjects = count_objects(profile);
 	if (nobjects < common->nobjects)
 		common->nobjects = nobjects;
+	/* Those that have gone make room; the others are as many as entries. */
+	common->nnames = 0;
 	rc = wp_modules_renumber(&common->modules, r);
 	return rc ? rc : close_files(loop);
 }

@@ -38,6 +38,8 @@ struct wp_sampler {
 	size_t ncommons, cap_commons;
 	/* Of all processes, where these are wanted and permitted. */
 	struct wp_perf_source host_events;
+	/* Threads whose names its records of this tick changed. */
+	struct wp_thread *renamed;
 
 	struct wp_unwinder *unwinder;
 	struct wp_image_cache images;

@@ -143,9 +143,7 @@ void wp_target_rename(struct wp_target *target, const char *name)
 	if (!strcmp(wp_profile_str(profile, p->name), name))
 		return;
 	if (!p->is_shared) {
-		id = wp_intern_add_str(&profile->strings, name);
-		if (id != UINT32_MAX)
-			p->name = id;
+		p->name = wp_common_rename(target->common, p->name, name);
 		return;
 	}
 	id = wp_profile_share_process(profile, p->pid, name, most);

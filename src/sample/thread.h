@@ -76,6 +76,11 @@ struct wp_thread {
 	uint32_t nsamples;
 	/* The target's tick in which its name was read last. */
 	uint64_t name_tick;
+	/* Its last name by perf records of this tick, if IS_RENAMED; the next such
+	 * thread. */
+	char new_name[16];
+	bool is_renamed;
+	struct wp_thread *next_renamed;
 	/* NULL until needed; owned. */
 	struct wp_site_cache *sites;
 	/* Copied with the stack of its last wait; NULL: not asked for.  Owned. */

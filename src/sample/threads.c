@@ -120,17 +120,15 @@ bool wp_sampler_wants(const char *const *globs, const char *name)
 
 void wp_threads_rename(struct wp_thread *t, const char *name)
 {
-	struct wp_profile *profile = t->target->profile;
-	uint32_t id;
+	uint32_t *is;
 
 	if (t->tid == t->target->process->pid)
 		wp_target_rename(t->target, name);
 	if (t->shared) {
 		change_entry(t, name);
 	} else {
-		id = wp_intern_add_str(&profile->strings, name);
-		if (id != UINT32_MAX)
-			profile->threads[t->index].name = id;
+		is = &t->target->profile->threads[t->index].name;
+		*is = wp_common_rename(t->target->common, *is, name);
 	}
 	set_watched(t, wp_sampler_wants(t->target->loop->options.thread_globs,
 					name));

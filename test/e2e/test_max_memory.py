@@ -142,6 +142,21 @@ int main(void) {
 """
 DEEP = 400
 
+RENAMES = """
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void) {
+    char name[16];
+    printf("READY pid=%d\\n", getpid());
+    fflush(stdout);
+    for (unsigned long i = 0;; i++) {
+        snprintf(name, sizeof(name), "%lx", i);
+        prctl(PR_SET_NAME, name);
+    }
+}
+"""
+
 
 def compiled(tmp_path, text, *flags, name="program"):
     program = tmp_path / name
@@ -337,3 +352,10 @@ def test_more_names_than_there_is_room_for(start, tmp_path, watched):
             in err), err
     named = sum(len(n) > 15000 for n in names(p))
     assert 300 < named < DEEP, named
+
+
+def test_a_thread_that_changes_its_name_all_the_time(start, watched, tmp_path):
+    target = start(compiled(tmp_path, RENAMES))
+    mib = watched(target.pid, 16, "--children", "-d", 3)[2]
+    assert mib < 16 + OWN, mib
+    target.assert_unharmed()

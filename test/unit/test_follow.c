@@ -272,6 +272,30 @@ static void a_name_chooses_when_it_comes(void **state)
 	assert_int_equal(it.since_ns[0], 6);
 }
 
+/* To look at it takes reads of /proc, and it may change its name all the time. */
+static void new_names_of_a_process_are_looked_at_once_in_a_tick(void **state)
+{
+	pid_t pid = start_child(chosen(3, "x"));
+	const struct wp_perf_record of_thread = { .type = WP_PERF_NAME,
+						  .pid = pid,
+						  .tid = pid + 1 };
+
+	(void)state;
+	it.options.globs[0] = chosen(3, "*");
+	begin(0);
+	tell(WP_PERF_NAME, pid, 0, 1);
+	rename_child();
+	tell(WP_PERF_NAME, pid, 0, 2);
+	assert_int_equal(it.n, 0);
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	/* That is not its process's. */
+	it.watch.tell(it.watch.ctx, &of_thread);
+	assert_int_equal(it.n, 0);
+	tell(WP_PERF_NAME, pid, 0, 3);
+	assert_int_equal(it.n, 1);
+	assert_int_equal(it.since_ns[0], 3);
+}
+
 /* Not by a record: as by a move to another group. */
 static void who_comes_to_be_chosen_is_found_within_a_second(void **state)
 {
@@ -432,6 +456,7 @@ int main(void)
 		TEST(what_cannot_be_recorded_is_counted),
 		TEST(a_tree_has_what_was_there),
 		TEST(a_name_chooses_when_it_comes),
+		TEST(new_names_of_a_process_are_looked_at_once_in_a_tick),
 		TEST(who_comes_to_be_chosen_is_found_within_a_second),
 		TEST(proc_is_listed_where_the_kernel_does_not_tell),
 		TEST(what_could_not_be_recorded_is_forgotten_when_it_ends),

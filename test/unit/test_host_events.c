@@ -131,6 +131,62 @@ static void who_watches_is_told_of_processes(void **state)
 	assert_int_equal(told.n, 3);
 }
 
+static void put_name(pid_t tid, const char *name, bool by_exec)
+{
+	const struct wp_perf_record record = {
+		.type = WP_PERF_NAME,
+		.time_ns = fake_now_ns,
+		.pid = getpid(),
+		.tid = tid,
+		.name = name,
+		.by_exec = by_exec,
+	};
+
+	fake_perf_put(fake.sampler->host_events.perf, &record);
+}
+
+static const char *name_of(pid_t tid)
+{
+	const struct wp_thread *t = wp_threads_find(fake.target, tid);
+
+	assert_non_null(t);
+	return wp_profile_str(&fake.profile,
+			      fake.profile.threads[t->index].name);
+}
+
+/* What renames itself all the time takes one name of each tick. */
+static void of_new_names_within_a_tick_the_last_is_kept(void **state)
+{
+	uint32_t len;
+
+	(void)state;
+	fake_target_add_thread(&fake, TID + 1, "other");
+	start_target();
+	tick();
+	len = fake.profile.strings.len;
+	put_name(TID, "one", false);
+	put_name(TID, "two", false);
+	put_name(TID + 1, "else", false);
+	put_name(TID, "a name too long for a thread", false);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_string_equal(name_of(TID), "a name too long");
+	assert_string_equal(name_of(TID + 1), "else");
+	assert_int_equal(fake.profile.strings.len, len + 2);
+	put_name(TID, "", false);
+	put_name(TID + 1, "three", false);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_string_equal(name_of(TID), "");
+	assert_string_equal(name_of(TID + 1), "three");
+	assert_int_equal(fake.profile.strings.len, len + 3);
+	/* A program has its samples from then on. */
+	put_name(TID, "program", true);
+	put_name(TID, "end", false);
+	assert_int_equal(wp_host_events_read(fake.sampler), 0);
+	assert_string_equal(name_of(TID), "end");
+	assert_int_not_equal(wp_intern_find(&fake.profile.strings, "program"),
+			     UINT32_MAX);
+}
+
 static void put_wait_record(enum wp_perf_type type, pid_t pid, pid_t tid)
 {
 	const struct wp_perf_record record = {
@@ -406,6 +462,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(samples_reach_their_process),
 		TEST(who_watches_is_told_of_processes),
+		TEST(of_new_names_within_a_tick_the_last_is_kept),
 		TEST(waits_reach_their_process),
 		TEST(a_wake_before_the_first_tick_hides_no_wait),
 		TEST(a_tid_of_another_process_may_become_ours),

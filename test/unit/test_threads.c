@@ -382,6 +382,45 @@ static void a_process_has_the_name_of_its_first_thread(void **state)
 	assert_string_equal(wp_profile_str(&fake.profile, p->name), "fourth");
 }
 
+static void new_names_are_bounded(void **state)
+{
+	enum { NAMES = 20000 };
+	const struct wp_intern *strings = &fake.profile.strings;
+	const uint64_t *dropped = &fake.profile.counters.names_dropped;
+	struct wp_thread *t;
+	char name[16];
+	uint32_t len;
+
+	(void)state;
+	fake.process.pid = 5;
+	fake_target_add_thread(&fake, 5, "first");
+	fake_target_add_thread(&fake, 6, "second");
+	start_target();
+	t = wp_threads_get(fake.target, 5);
+	wp_threads_get(fake.target, 6);
+	len = strings->len;
+	for (uint32_t i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "%x", i);
+		wp_threads_rename(t, name);
+	}
+	assert_int_equal(strings->len, len + NAMES);
+	assert_int_equal(*dropped, 0);
+	wp_threads_rename(t, "another");
+	assert_int_equal(strings->len, len + NAMES);
+	/* The process has that name as well. */
+	assert_int_equal(*dropped, 2);
+	assert_string_equal(name_of(t), "4e1f");
+	/* Names that are there cost nothing. */
+	wp_threads_rename(t, "second");
+	assert_string_equal(name_of(t), "second");
+	assert_int_equal(*dropped, 2);
+	/* Each thread has a first one. */
+	fake_target_add_thread(&fake, 7, "third");
+	assert_string_equal(name_of(wp_threads_get(fake.target, 7)), "third");
+	assert_int_equal(strings->len, len + NAMES + 1);
+	assert_int_equal(*dropped, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -402,6 +441,7 @@ int main(void)
 		TEST(schedstat_is_kept_open_other_files_when_read_twice),
 		TEST(too_few_descriptors_are_not_all_taken),
 		TEST(a_process_has_the_name_of_its_first_thread),
+		TEST(new_names_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
