@@ -179,6 +179,9 @@ int wp_sampler_add_born_target(struct wp_sampler *sampler,
 /* Is SAMPLER told of processes that start? */
 bool wp_sampler_sees_tasks(const struct wp_sampler *sampler);
 
+/* Records lost by which it is told. */
+uint64_t wp_sampler_lost_tasks(const struct wp_sampler *sampler);
+
 /* Between ticks: finish the targets that have ended, and free them; ENDED is called
  * with the process of each, which is not borrowed any more.  0 or -ENOMEM. */
 WP_MUST_CHECK

@@ -24,6 +24,13 @@ enum { TREE_MAX = 100000 };
  * often. */
 #define CHOOSE_NS WP_NS_PER_S
 
+/* Where records are lost all the time, the processes of which they would have told are
+ * looked for so often. */
+#define LOST_NS (100 * WP_NS_PER_MS)
+
+/* The clock of starts. */
+#define START_NS (10 * WP_NS_PER_MS)
+
 static size_t place_of(const struct wp_tids *pids, pid_t pid)
 {
 	return WP_LOWER_BOUND(pids->len, i, pids->v[i] < pid);
@@ -235,6 +242,7 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 	const struct wp_options *o = follow->options;
 	int rc = pid ? insert(&follow->parents, pid) : 0;
 
+	follow->begin_ns = wp_clock_ns();
 	for (size_t i = pid ? 1 : 0; i < o->npids && !rc; i++)
 		rc = add_named(follow, o->pids[i], err);
 	for (size_t i = 0; i < o->npids && o->tree && !rc; i++)
@@ -250,12 +258,13 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 static uint64_t ns_of_ticks(uint64_t ticks)
 {
 	uint64_t ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	/* The earlier clock first: the difference is not below zero. */
+	uint64_t now_ns = wp_clock_ns(), sleep_ns;
 	struct timespec boot;
-	uint64_t sleep_ns;
 
 	clock_gettime(CLOCK_BOOTTIME, &boot);
 	sleep_ns = (uint64_t)boot.tv_sec * WP_NS_PER_S +
-		   (uint64_t)boot.tv_nsec - wp_clock_ns();
+		   (uint64_t)boot.tv_nsec - now_ns;
 	return ns - (ns < sleep_ns ? ns : sleep_ns);
 }
 
@@ -305,6 +314,45 @@ static int meet_new(struct wp_follow *follow, uint64_t now_ns)
 	return rc;
 }
 
+/* PID may be a child of what is recorded that no record has told of.  One that was there
+ * before is none; nor one that has ended, whose records may have been read. */
+static void meet_untold(struct wp_follow *follow, pid_t pid)
+{
+	struct wp_proc_stat stat;
+	uint64_t start_ns;
+
+	if (has(&follow->parents, pid) || wp_proc_stat_read(&stat, pid) ||
+	    stat.state_char == 'Z' || stat.state_char == 'X')
+		return;
+	/* By a clock of 10 ms. */
+	start_ns = ns_of_ticks(stat.start_time) + START_NS;
+	if (start_ns < follow->begin_ns || !is_wanted(follow, pid, stat.ppid))
+		return;
+	start_ns -= START_NS;
+	add(follow, pid,
+	    start_ns > follow->begin_ns ? start_ns : follow->begin_ns);
+}
+
+/* If the kernel has lost records, find the children of which they would have told. */
+static int meet_lost(struct wp_follow *follow, uint64_t now_ns)
+{
+	uint64_t lost = wp_sampler_lost_tasks(follow->recorded->sampler);
+	struct wp_tids now = WP_TIDS_INIT;
+	int rc;
+
+	if (lost == follow->lost || now_ns - follow->lost_ns < LOST_NS)
+		return 0;
+	follow->lost = lost;
+	follow->lost_ns = now_ns;
+	rc = wp_choose_list(&now);
+	if (!rc)
+		drop_ended(follow, &now);
+	for (size_t i = 0; i < now.len && !rc; i++)
+		meet_untold(follow, now.v[i]);
+	wp_tids_clear(&now);
+	return rc;
+}
+
 int wp_follow_step(struct wp_follow *follow)
 {
 	bool chooses = wp_choose_is_asked(follow->options);
@@ -315,6 +363,8 @@ int wp_follow_step(struct wp_follow *follow)
 	if ((follow->options->children || chooses) &&
 	    !wp_sampler_sees_tasks(follow->recorded->sampler))
 		rc = meet_new(follow, now_ns);
+	else if (follow->options->children)
+		rc = meet_lost(follow, now_ns);
 	if (!rc && chooses && now_ns - follow->chosen_ns >= CHOOSE_NS)
 		rc = add_chosen(follow);
 	if (!rc)

@@ -4,7 +4,8 @@
  * Layer: cmd.
  *
  * The kernel tells the sampler of processes that start, where perf events of CPUs are
- * permitted; elsewhere /proc is listed at each tick.
+ * permitted; elsewhere /proc is listed at each tick, and where its records were lost now
+ * and then.
  */
 #ifndef WP_FOLLOW_H
 #define WP_FOLLOW_H
@@ -28,6 +29,11 @@ struct wp_follow {
 	/* Processes whose new names have been looked at since the last tick, sorted. */
 	struct wp_tids renamed;
 	uint64_t listed_ns;
+	/* Since when children are followed; the records that the kernel had lost when
+	 * those were looked for which they would have told of, and when that was. */
+	uint64_t begin_ns;
+	uint64_t lost;
+	uint64_t lost_ns;
 	/* When all were looked at for those that --name, --cgroup and --all mean. */
 	uint64_t chosen_ns;
 	/* Why something that is to be recorded cannot be; code 0: all is. */

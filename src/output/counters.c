@@ -250,6 +250,8 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	count(line, c->processes_lost,
 	      "processes ended before they could be looked at");
 	count(line, c->processes_denied, "processes could not be looked at");
+	count(line, wp_profile_is_of_many(profile) ? c->cpu_lost : 0,
+	      "records, which tell of CPU samples and of processes that start");
 	count(line, c->threads_lost, "threads ended before a first sample");
 	count(line, c->kernel_denied,
 	      "stacks of the kernel's may not be read (they want CAP_SYS_ADMIN)");

@@ -463,6 +463,11 @@ bool wp_sampler_sees_tasks(const struct wp_sampler *loop)
 	return loop->host_events.perf != NULL;
 }
 
+uint64_t wp_sampler_lost_tasks(const struct wp_sampler *loop)
+{
+	return wp_perf_source_lost(&loop->host_events);
+}
+
 void wp_sampler_free(struct wp_sampler *loop)
 {
 	if (!loop)

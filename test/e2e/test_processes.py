@@ -16,8 +16,9 @@ import tempfile
 import pprof_check
 import pytest
 
-from conftest import (FIXTURES, WALLPROF, children_of, is_alive, run_ns,
-                      wait_until, wallprof)
+from conftest import (FIXTURES, WALLPROF, children_of, end_of, has_run, is_alive,
+                      run_ns, wait_until, wait_until_sampling, wallprof,
+                      worker_of)
 
 # Starts a child that runs a line of the fifo in its argument; says its pid.
 STARTS = """
@@ -62,9 +63,10 @@ class Starter:
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
-def holds_files_of(pid):
-    """Does any process keep a file of a thread of PID open, as a sampler does?"""
-    for fd in glob.iglob("/proc/[0-9]*/fd/*"):
+def holds_files_of(pid, by="[0-9]*"):
+    """Does any process, or BY, keep a file of a thread of PID open, as a sampler
+    does?"""
+    for fd in glob.iglob(f"/proc/{by}/fd/*"):
         try:
             if os.readlink(fd).startswith(f"/proc/{pid}/task/"):
                 return True
@@ -136,6 +138,49 @@ def test_a_child_is_found_and_one_that_ends_is_kept(start, tmp_path):
     assert {target.pid, *pids} <= found, (sums, run.err)
     assert {"sh", "sleep"} <= {name for name, _ in sums}, sums
     target.end(begun, pids[1], pids[2])
+
+
+# Each new name is a record to who records all processes.
+RENAMES = """
+import ctypes, os
+print(f"READY pid={os.getpid()}", flush=True)
+prctl = ctypes.CDLL(None).prctl
+while True: prctl(15, b"storm")
+"""
+
+
+def test_a_child_is_found_whose_record_was_lost(start, tmp_path):
+    target = Starter(start, tmp_path)
+    storms = []
+    for cpu in os.sched_getaffinity(0):
+        storms.append(start(sys.executable, "-c", RENAMES))
+        os.sched_setaffinity(storms[-1].pid, [cpu])
+    out = tmp_path / "x.pb.gz"
+    tool = subprocess.Popen([WALLPROF, "--children", "-p", str(target.pid), "-o",
+                             out], stderr=subprocess.PIPE)
+    wait_until_sampling(tool)
+    worker = worker_of(tool)
+    # The one would set the other going again.
+    for pid in (tool.pid, worker):
+        os.kill(pid, signal.SIGSTOP)
+    # Until the ring of each CPU is full.
+    for full in [has_run(storm.pid, 0.2) for storm in storms]:
+        wait_until(full)
+    child = target.start(BUSY)
+    for pid in (tool.pid, worker):
+        os.kill(pid, signal.SIGCONT)
+    try:
+        wait_until(lambda: holds_files_of(child, worker), 20)
+    finally:
+        tool.send_signal(signal.SIGINT)
+        err = end_of(tool, 60)[1].decode()
+    assert tool.returncode in (0, 1), err
+    sums = by_process(pprof_check.load(str(out)))
+    assert {target.pid, child} == {pid for _, pid in sums}, (sums, err)
+    if "by perf events of each CPU" in err:
+        assert re.search(r"\d{4} records, which tell of CPU samples and of "
+                         "processes that start", err), err
+    target.end(child)
 
 
 def test_a_tree_has_what_was_there_and_every_format_tells_it(start, tmp_path):

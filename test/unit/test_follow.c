@@ -29,6 +29,7 @@ static struct {
 	size_t n;
 	int rc;
 	bool sees_tasks;
+	uint64_t lost;
 	struct wp_profile profile;
 	struct wp_recorded recorded;
 	struct wp_options options;
@@ -69,6 +70,12 @@ bool wp_sampler_sees_tasks(const struct wp_sampler *loop)
 {
 	(void)loop;
 	return it.sees_tasks;
+}
+
+uint64_t wp_sampler_lost_tasks(const struct wp_sampler *loop)
+{
+	(void)loop;
+	return it.lost;
 }
 
 static int setup(void **state)
@@ -339,6 +346,63 @@ static bool is_parent(pid_t pid)
 	return false;
 }
 
+/* A child that waits to be killed, or one that ENDS at once. */
+static pid_t fork_child(bool ends)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (!ends)
+			pause();
+		_exit(0);
+	}
+	if (ends)
+		assert_int_equal(
+			waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+/* The record of its parent's start was lost, and its own. */
+static void a_child_is_found_whose_record_was_lost(void **state)
+{
+	pid_t before = fork_child(false), ended, child, pid;
+
+	(void)state;
+	it.options.children = true;
+	/* By the clock of starts, it began before. */
+	usleep(20000);
+	begin(getpid());
+	ended = fork_child(true);
+	pid = start_child("x");
+	child = it.child;
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(it.n, 0);
+	it.lost = 7;
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_int_equal(it.n, 2);
+	assert_int_equal(count_added(child), 1);
+	assert_int_equal(count_added(pid), 1);
+	assert_true(it.since_ns[0] >= it.follow.begin_ns);
+	assert_true(it.since_ns[0] <= wp_clock_ns());
+	/* More are lost, but /proc has just been listed. */
+	it.lost = 8;
+	end_child();
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_true(is_parent(child));
+	/* The record of its end is among them. */
+	it.follow.lost_ns -= WP_NS_PER_S;
+	assert_int_equal(wp_follow_step(&it.follow), 0);
+	assert_false(is_parent(child));
+	assert_true(is_parent(getpid()));
+	assert_int_equal(it.n, 2);
+	kill(before, SIGKILL);
+	assert_int_equal(waitpid(before, NULL, 0), before);
+	assert_int_equal(waitpid(ended, NULL, 0), ended);
+}
+
 /* Another may get its number. */
 static void what_could_not_be_recorded_is_forgotten_when_it_ends(void **state)
 {
@@ -459,6 +523,7 @@ int main(void)
 		TEST(new_names_of_a_process_are_looked_at_once_in_a_tick),
 		TEST(who_comes_to_be_chosen_is_found_within_a_second),
 		TEST(proc_is_listed_where_the_kernel_does_not_tell),
+		TEST(a_child_is_found_whose_record_was_lost),
 		TEST(what_could_not_be_recorded_is_forgotten_when_it_ends),
 		TEST(all_are_all_but_wallprof_and_the_kernel),
 		TEST(children_that_the_first_process_had_before_are_no_wallprofs),
