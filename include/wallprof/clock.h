@@ -12,8 +12,12 @@
 #define WP_NS_PER_MS UINT64_C(1000000)
 #define WP_NS_PER_US UINT64_C(1000)
 
-/* CLOCK_MONOTONIC, the clock of ticks and weights. */
+/* The kernel's CLOCK_MONOTONIC, the clock of ticks and weights: that of perf events and
+ * BPF programs, also where wallprof is in a time namespace (time_namespaces(7)). */
 uint64_t wp_clock_ns(void);
+/* By how much CLOCK_MONOTONIC, as the process with /proc directory PROC_FD reads it, is
+ * ahead of wp_clock_ns; 0 where that cannot be read. */
+int64_t wp_clock_ahead_ns(int proc_fd);
 /* The CPU time of the calling thread: what work costs on a machine that is busy,
  * too. */
 uint64_t wp_clock_cpu_ns(void);

@@ -254,18 +254,18 @@ int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err)
 	return rc;
 }
 
-/* CLOCK_MONOTONIC of TICKS after boot. */
+/* TICKS after boot, by wp_clock_ns. */
 static uint64_t ns_of_ticks(uint64_t ticks)
 {
 	uint64_t ns = ticks * (WP_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
-	/* The earlier clock first: the difference is not below zero. */
-	uint64_t now_ns = wp_clock_ns(), sleep_ns;
+	int64_t ahead_ns, start_ns;
 	struct timespec boot;
 
 	clock_gettime(CLOCK_BOOTTIME, &boot);
-	sleep_ns = (uint64_t)boot.tv_sec * WP_NS_PER_S +
-		   (uint64_t)boot.tv_nsec - now_ns;
-	return ns - (ns < sleep_ns ? ns : sleep_ns);
+	ahead_ns = (int64_t)boot.tv_sec * (int64_t)WP_NS_PER_S + boot.tv_nsec -
+		   (int64_t)wp_clock_ns();
+	start_ns = (int64_t)ns - ahead_ns;
+	return start_ns > 0 ? (uint64_t)start_ns : 0;
 }
 
 static void meet(struct wp_follow *follow, pid_t pid)

@@ -7,6 +7,7 @@
 #include "goroutine_waits.h"
 #include "pid_namespace.h"
 #include "snapshot_priv.h"
+#include "wallprof/clock.h"
 
 #define NOT_ADDED UINT32_MAX
 
@@ -20,6 +21,8 @@ struct job {
 	struct wp_dump_stack *added;
 	/* The labels added last: where they were, and where they are. */
 	uint32_t labels_from, labels_to;
+	/* Of its program's clock, which its waits are told by (wp_clock_ahead_ns). */
+	int64_t ahead_ns;
 };
 
 static int add_stack(struct job *job, uint32_t index, struct wp_dump_stack *ret)
@@ -86,6 +89,7 @@ static int add_goroutine(struct job *job, const struct wp_goroutine *from)
 	const struct wp_goroutine_list *list = &job->sample->goroutines;
 	const struct wp_goroutine_stacks *stacks = &list->stacks[from->stack];
 	struct wp_dump_goroutine *g = wp_dump_add_goroutine(job->dump);
+	uint64_t now_ns = list->time_ns + (uint64_t)job->ahead_ns;
 	int rc;
 
 	if (!g)
@@ -95,8 +99,8 @@ static int add_goroutine(struct job *job, const struct wp_goroutine *from)
 	g->state = wp_intern_add_str(&job->dump->strings,
 				     wp_go_program_state_name(from->state));
 	g->reason = from->reason;
-	if (from->since_ns && from->since_ns <= list->time_ns)
-		g->waited_ns = list->time_ns - from->since_ns;
+	if (from->since_ns && from->since_ns <= now_ns)
+		g->waited_ns = now_ns - from->since_ns;
 	g->tid = find_tid(job, from->tid);
 	g->locked_tid = find_tid(job, from->locked_tid);
 	if (g->state == UINT32_MAX)
@@ -151,6 +155,7 @@ int wp_snapshot_add_goroutines(struct wp_snapshot *snapshot, uint32_t index,
 			   .labels_from = UINT32_MAX };
 	int rc;
 
+	job.ahead_ns = wp_clock_ahead_ns(job.process->process.proc_fd);
 	p->go_version = wp_intern_add_str(&dump->strings,
 					  sample->goroutines.version);
 	p->go_error = wp_intern_add_str(&dump->strings, sample->go_err.msg);

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import struct
@@ -433,6 +434,29 @@ def test_inside_namespaces(tmp_path, mode):
     assert account["wrong"] == account["eintrs"] == account["lost"] == 0
     log(f"test_inside_namespaces[{mode}]", mode, status=done.returncode)
     assert wall(p, "sleeper", lambda s: s["labels"].get("wait") == "poll") > 0
+
+
+@pytest.mark.parametrize("ahead", [864000, -100])
+def test_inside_a_time_namespace(start, profile, tmp_path, ahead):
+    """Perf events and BPF programs tell times by the kernel's clock."""
+    within = ("unshare", "--time", "--monotonic", str(ahead), "--fork",
+              "--kill-child")
+    if (time.monotonic() < 200
+            or subprocess.run([*within, "true"], stderr=subprocess.PIPE).returncode):
+        pytest.skip("no time namespace may be made here")
+    target = start("waiters", 60)
+    _, p = profile(target.pid, "-d", 1, prefix=within)
+    sums = pprof_check.by_label(p, "tid")
+    assert len(sums) == 61
+    assert max(sums.values()) < 1.05 * p.duration_nanos, sums
+    target = start("churn")
+    run = wallprof("-p", target.pid, "-d", 1, "--profile", "block,threadcreate",
+                   output=tmp_path / "y.pb.gz", prefix=within).check((0, 1))
+    assert run.counter("threads created") > 50, run.err
+    assert run.counter("waits, ") > 200, run.err
+    lost, records = map(int, re.search(r"(\d+) of (\d+) records lost",
+                                       run.err).groups())
+    assert lost < records / 10, run.err
 
 
 @pytest.mark.parametrize("mode", MODES[:3])
