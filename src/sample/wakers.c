@@ -20,6 +20,9 @@ enum {
 	NEXT_TIDS = 256,
 	/* Least time between two filters: each costs system calls for each CPU. */
 	FILTER_NS = 100000000,
+	/* The name of a thread of another process is read again so often: it may have
+	 * executed a program, or have ended and another have its tid. */
+	READ_NS = 1000000000,
 };
 
 /* The number of ranges in RANGES[0..n) when the two with the least between them are
@@ -132,27 +135,48 @@ static bool read_comm(pid_t tid, char comm[32])
 	return n > 0;
 }
 
+/* The stack that stands for thread TID of another process, called COMM. */
+static uint32_t foreign_stack(struct wp_target *target, pid_t tid,
+			      const char *comm)
+{
+	const char *kind = is_kernel_thread(tid) ? "kernel thread" :
+						   "another process";
+	char text[64];
+
+	snprintf(text, sizeof(text), "[%s: %s]", kind, comm);
+	/* They may take ever new names: beyond too many, none is told. */
+	if (!wp_wait_object_intern(target, text))
+		snprintf(text, sizeof(text), "[%s]", kind);
+	return text_stack(target, text);
+}
+
 /* The index of names[] of thread TID of another process. */
 static size_t find_foreign(struct wp_wakers *wakers, struct wp_target *target,
 			   pid_t tid)
 {
 	size_t i = (size_t)tid % WP_WAKERS_NAMES;
+	bool is_known = wakers->names[i].tid == tid;
+	uint64_t now = target->loop->tick_ns;
 	char comm[32], text[64];
 
-	if (wakers->names[i].tid == tid)
+	if (is_known && now - wakers->names[i].read_ns < READ_NS)
 		return i;
-	if (!read_comm(tid, comm))
+	wakers->names[i].read_ns = now;
+	if (!read_comm(tid, comm)) {
+		/* Known by the name that it had. */
+		if (is_known)
+			return i;
 		snprintf(comm, sizeof(comm), "ended");
+	}
+	if (is_known && !strcmp(comm, wakers->names[i].comm))
+		return i;
 	wakers->names[i].tid = tid;
+	memcpy(wakers->names[i].comm, comm, sizeof(comm));
 	snprintf(text, sizeof(text), "%s (%d)", comm, tid);
 	wakers->names[i].name = wp_wait_object_intern(target, text);
 	wakers->names[i].stack = 0;
-	if (!target->loop->options.wake)
-		return i;
-	snprintf(text, sizeof(text), "[%s: %s]",
-		 is_kernel_thread(tid) ? "kernel thread" : "another process",
-		 comm);
-	wakers->names[i].stack = text_stack(target, text);
+	if (target->loop->options.wake)
+		wakers->names[i].stack = foreign_stack(target, tid, comm);
 	return i;
 }
 

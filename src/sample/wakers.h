@@ -23,6 +23,9 @@ struct wp_wakers {
 	/* Names of threads of other processes, by tid: a cache. */
 	struct {
 		pid_t tid;
+		/* The name when it was read last, and when that was. */
+		char comm[32];
+		uint64_t read_ns;
 		/* String id; stack with a frame that stands for it. */
 		uint32_t name;
 		uint32_t stack;

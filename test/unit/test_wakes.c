@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../../src/sample/wakers.h"
 #include "fake_perf.h"
@@ -245,6 +247,48 @@ static void others_are_named(void **state)
 		teardown(state);
 	}
 	setup(state);
+}
+
+/* The worker waits for 1 ms until this process, which is called NAME, wakes it. */
+static void wait_for_us(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	put(WP_PERF_SWITCH_OUT, WORKER);
+	fake_now_ns += WP_NS_PER_MS;
+	put_wake(getpid(), false, false);
+	put(WP_PERF_SWITCH_IN, WORKER);
+	tick();
+}
+
+/* The number of samples with TEXT. */
+static uint32_t count_of(const char *text)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WAKE];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		n += !strcmp(text_of(&set->samples[i]), text);
+	return n;
+}
+
+/* It has executed a program, or another has its tid. */
+static void others_are_known_by_the_name_that_they_have(void **state)
+{
+	char before[16];
+
+	(void)state;
+	prctl(PR_GET_NAME, before);
+	start();
+	wait_for_us("first");
+	/* To read it each time would take too long. */
+	wait_for_us("second");
+	assert_int_equal(fake_target_tick(&fake, WP_NS_PER_S), 0);
+	wait_for_us("third");
+	finish();
+	prctl(PR_SET_NAME, before);
+	assert_int_equal(count_of("[another process: first]"), 1);
+	assert_int_equal(count_of("[another process: second]"), 0);
+	assert_int_equal(count_of("[another process: third]"), 1);
 }
 
 /* What a software interrupt does while the thread is in no system call is not by the
@@ -490,6 +534,7 @@ int main(void)
 		TEST(a_wait_that_few_ticks_met_is_not_theirs),
 		TEST(a_sample_that_comes_twice_is_one),
 		TEST(a_stack_of_who_is_not_recorded_is_none),
+		TEST(others_are_known_by_the_name_that_they_have),
 	};
 
 	return cmocka_run_group_tests_name("wakes", tests, NULL, NULL);
