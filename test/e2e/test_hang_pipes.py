@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that wait for either of two descriptors, or for another than their first."""
+import contextlib
 import os
 import pathlib
 import re
@@ -64,15 +65,24 @@ def is_blocked(pid, numbers):
     return run_ns(pid) == before
 
 
+@contextlib.contextmanager
+def started(script, *argv):
+    """It runs in a session of its own, which is killed with all that it started."""
+    with subprocess.Popen([sys.executable, "-c", script, *argv],
+                          stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as proc:
+        try:
+            yield proc
+        finally:
+            os.killpg(proc.pid, signal.SIGKILL)
+
+
 @pytest.mark.parametrize("call", NUMBERS)
 @pytest.mark.parametrize("reader, status, verdict", [
     ("sleeps", 0, "healthy"), ("waits", 3, "deadlock")])
 def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
     """Its reader could empty that, or waits for the call's process to end."""
-    proc = subprocess.Popen([sys.executable, "-c", MOVERS, call, reader],
-                            stdout=subprocess.PIPE, text=True,
-                            start_new_session=True)
-    try:
+    with started(MOVERS, call, reader) as proc:
         _, mover = map(int, proc.stdout.readline().split())
         wait_until(lambda: is_blocked(mover, NUMBERS[call]))
         run = wallprof("check", mover, "-i", "300ms").check(status)
@@ -83,9 +93,6 @@ def test_a_call_that_fills_a_pipe(call, reader, status, verdict):
             assert text.count("pipe:[") >= 2 and " to fd " in text, text
         if call == "sendfile":
             assert re.search(r"in sendfile fd \d+ file /.* to fd \d+ pipe:", text), text
-    finally:
-        os.killpg(proc.pid, signal.SIGKILL)
-        proc.wait()
 
 
 # A mover waits for data of a socket, which it moves to a pipe by sendfile; the pipe's
@@ -117,17 +124,11 @@ os.read(ends[0], 1)
 @pytest.mark.parametrize("who, status", [("third", 0), ("reader", 3)])
 def test_sendfile_waits_for_a_socket(who, status):
     """Which a third process may write to."""
-    proc = subprocess.Popen([sys.executable, "-c", SENDFILE, who],
-                            stdout=subprocess.PIPE, text=True,
-                            start_new_session=True)
-    try:
+    with started(SENDFILE, who) as proc:
         mover = int(proc.stdout.readline())
         wait_until(lambda: is_blocked(mover, NUMBERS["sendfile"]) and
                    is_blocked(proc.pid, (0, 63)))
         wallprof("check", mover, "-i", "300ms").check(status)
-    finally:
-        os.killpg(proc.pid, signal.SIGKILL)
-        proc.wait()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="cannot mount")
@@ -258,18 +259,16 @@ def test_a_tracer_waits_for_what_it_traces(traces, status):
     traced = subprocess.Popen([sys.executable, "-c", TRACED],
                               stdout=subprocess.PIPE, text=True)
     tids = dict(zip(("first", "second"), traced.stdout.readline().split()))
-    with traced, subprocess.Popen(
-            [sys.executable, "-c", TRACER, tids.get(traces, "0")],
-            stdout=subprocess.PIPE, start_new_session=True, text=True) as proc:
-        try:
+    try:
+        with started(TRACER, tids.get(traces, "0")) as proc:
             child = int(proc.stdout.readline())
             wait_until(lambda: is_blocked(child, (0, 63)) and
                        is_blocked(proc.pid, (61, 260)))
             run = wallprof("check", proc.pid, "-i", "300ms").check(status)
             assert traces != "none" or "wait for each other" in run.out, run.out
-        finally:
-            os.killpg(proc.pid, signal.SIGKILL)
-            traced.kill()
+    finally:
+        traced.kill()
+        traced.wait()
 
 
 # Its session has lost its leader, as of what nohup(1) started before a logout; its
@@ -343,17 +342,11 @@ libc.read(ends[0], ctypes.create_string_buffer(1), 1)
 @pytest.mark.parametrize("where, status", [("thread", 0), ("all", 3)])
 def test_a_thread_may_have_descriptors_of_its_own(where, status):
     """By which it may write to the pipe that its process has closed."""
-    proc = subprocess.Popen([sys.executable, "-c", OWN_DESCRIPTORS, where],
-                            stdout=subprocess.PIPE, text=True,
-                            start_new_session=True)
-    try:
+    with started(OWN_DESCRIPTORS, where) as proc:
         assert proc.stdout.readline() == "READY\n"
         wait_until(lambda: is_blocked(proc.pid, (0, 63)))
         run = wallprof("check", proc.pid, "-i", "300ms").check(status)
         assert not status or run.out.startswith("deadlock: "), run.out
-    finally:
-        os.killpg(proc.pid, signal.SIGKILL)
-        proc.wait()
 
 
 # Waits for what only it could write to a pipe: its writing end is in a message that a
@@ -412,15 +405,9 @@ libc.read(r, ctypes.create_string_buffer(1), 1)
     ("sent", 0), ("ring", 0), ("other ring", 3), ("nowhere", 3)])
 def test_who_writes_to_a_pipe_may_not_be_seen(where, status):
     """By any descriptor: it is in a message on its way, or the kernel writes."""
-    proc = subprocess.Popen([sys.executable, "-c", UNSEEN_WRITERS, where],
-                            stdout=subprocess.PIPE, text=True,
-                            start_new_session=True)
-    try:
+    with started(UNSEEN_WRITERS, where) as proc:
         if proc.stdout.readline() != "READY\n":
             pytest.skip("no io_uring")
         wait_until(lambda: is_blocked(proc.pid, (0, 63)))
         run = wallprof("check", proc.pid, "-i", "300ms").check(status)
         assert not status or "waits for its own process" in run.out, run.out
-    finally:
-        os.killpg(proc.pid, signal.SIGKILL)
-        proc.wait()

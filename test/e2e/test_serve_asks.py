@@ -63,15 +63,20 @@ def test_questions_that_are_given_up_leave_room(start, serve):  # noqa: F811
     target.assert_unharmed()
 
 
-def test_a_recording_that_is_given_up_ends(
-        start, serve, tmp_path):  # noqa: F811
-    """Goroutines are recorded by a process for each."""
+def begin_recordings(start, serve, tmp_path):  # noqa: F811
+    """Of goroutines, by a process for each: four at once, two wait for them."""
     target = start("parked", 5, tmp_path / "truth")
     server = serve("--keep", "1h", target.pid).ready()
     recorder = recorder_of(server)
     clients = begin_to_ask(server, *(f"/debug/fgprof?seconds={3000 + i}"
                                      for i in range(6)))
     wait_until(lambda: len(children_of(recorder)) >= 4)
+    return target, server, recorder, clients
+
+
+def test_a_recording_that_is_given_up_ends(
+        start, serve, tmp_path):  # noqa: F811
+    target, server, recorder, clients = begin_recordings(start, serve, tmp_path)
     for client in clients:
         client.close()
     wait_until(lambda: not children_of(recorder), seconds=20)
@@ -81,13 +86,7 @@ def test_a_recording_that_is_given_up_ends(
 
 def test_a_recording_that_has_not_begun_when_its_process_ends(
         start, serve, tmp_path):  # noqa: F811
-    """Four record at once, others wait for them."""
-    target = start("parked", 5, tmp_path / "truth")
-    server = serve("--keep", "1h", target.pid).ready()
-    recorder = recorder_of(server)
-    clients = begin_to_ask(server, *(f"/debug/fgprof?seconds={3000 + i}"
-                                     for i in range(6)))
-    wait_until(lambda: len(children_of(recorder)) >= 4)
+    target, server, _, clients = begin_recordings(start, serve, tmp_path)
     # It has come to what was asked before, too.
     assert server.get("/debug/pprof/wall?seconds=1")
     target.proc.kill()

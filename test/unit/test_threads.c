@@ -161,16 +161,22 @@ static void names_are_read_again_now_and_then(void **state)
 	assert_string_equal(name_of(t), "new");
 }
 
-static void only_names_in_the_glob_are_watched(void **state)
+/* Two threads, of which "io-*" chooses the second. */
+static void start_main_and_io(void)
 {
-	struct wp_thread *t;
-
-	(void)state;
 	options.thread_globs[0] = "io-*";
 	start_target();
 	fake_target_add_thread(&fake, 5, "main");
 	fake_target_add_thread(&fake, 6, "io-1");
 	assert_int_equal(wp_threads_update(fake.target), 0);
+}
+
+static void only_names_in_the_glob_are_watched(void **state)
+{
+	struct wp_thread *t;
+
+	(void)state;
+	start_main_and_io();
 	assert_int_equal(fake.target->nwatched, 1);
 	assert_int_equal(fake.profile.counters.threads_seen, 1);
 	t = fake.target->threads[0];
@@ -193,11 +199,7 @@ static void one_that_is_not_watched_makes_room_for_one_that_is(void **state)
 	struct wp_thread *kept;
 
 	(void)state;
-	options.thread_globs[0] = "io-*";
-	start_target();
-	fake_target_add_thread(&fake, 5, "main");
-	fake_target_add_thread(&fake, 6, "io-1");
-	assert_int_equal(wp_threads_update(fake.target), 0);
+	start_main_and_io();
 	kept = fake.target->threads[1];
 	fake_target_end_thread(&fake, 5);
 	fake_target_add_thread(&fake, 7, "io-2");
