@@ -3,6 +3,7 @@
 #include "child.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exit_status.h"
+#include "messages.h"
 #include "worker.h"
 
 static ssize_t receive(int fd, void *buf, size_t size)
@@ -34,7 +37,7 @@ static void exec_or_report(char **argv, int fd)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (receive(fd, &byte, 1) != 1)
 		_exit(127);
-	wp_worker_restore_signals();
+	wp_worker_restore();
 	execvp(argv[0], argv);
 	error = errno;
 	send(fd, &error, sizeof(error), MSG_NOSIGNAL);
@@ -63,6 +66,21 @@ int wp_child_hold(struct wp_child *ret, char **argv, struct wp_err *err)
 	}
 	*ret = (struct wp_child){ pid, argv[0], fds[0] };
 	return 0;
+}
+
+pid_t wp_child_start(char **argv)
+{
+	pid_t pid = fork();
+	int error;
+
+	if (pid)
+		return pid;
+	signal(SIGTERM, SIG_DFL);
+	wp_worker_restore();
+	execvp(argv[0], argv);
+	error = errno;
+	wp_say("wallprof: cannot run %s: %s", argv[0], strerror(error));
+	_exit(error == ENOENT ? WP_EXIT_NOT_FOUND : WP_EXIT_CANNOT_RUN);
 }
 
 /* CHILD is held no longer; if it was not told to go on, it ends. */

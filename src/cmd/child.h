@@ -27,10 +27,16 @@ struct wp_child {
 	}
 
 /* Make a process that will execute ARGV (NULL-ended, borrowed) with the signal mask
- * that wallprof was started with, and the worker's process group, session, standard
- * streams and limits, so call it before these are changed.  0 or -errno with ERR. */
+ * and the limit of descriptors that wallprof was started with, and the worker's process
+ * group, session, standard streams and other limits, so call it before these are
+ * changed.  0 or -errno with ERR. */
 WP_MUST_CHECK
 int wp_child_hold(struct wp_child *ret, char **argv, struct wp_err *err);
+
+/* Execute ARGV in a process of its own, as timeout(1) does, which takes no descriptors:
+ * it acts on SIGTERM, and why ARGV cannot be executed is said by it, and by its status.
+ * Returns as fork(2) does to its parent. */
+pid_t wp_child_start(char **argv);
 
 /* Let CHILD execute its command; on return the program is being executed.  0;
  * -ENOENT, -EACCES, ... when it cannot be executed, with ERR saying so. */

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "descendants.h"
 #include "exit_status.h"
 #include "messages.h"
@@ -47,9 +48,17 @@
 #define END_LOOK_NS (WP_NS_PER_S / 2)
 #define REAPED_NS WP_NS_PER_S
 
+/* Descriptors that a dump takes at the least. */
+enum { DUMP_FILES = 16 };
+static const char no_room[] =
+	"wallprof: no dump, and no look for deadlocks: it may not have 16 more "
+	"files open: raise the limit (ulimit -n)\n";
+
 struct timed {
 	const struct wp_options *options;
 	struct wp_worker worker;
+	/* Too few descriptors for a worker: the command is a child of this process. */
+	bool is_alone;
 	/* The command; 0: not started, or it has ended. */
 	pid_t child;
 	/* Status by waitpid(2), valid if ENDED. */
@@ -292,6 +301,8 @@ static const char *dump(struct timed *t, uint64_t until_ns)
 		wait_until(t, until_ns);
 	if (t->dumped || !t->options->dump_time_ns)
 		return "";
+	if (t->is_alone)
+		return no_room;
 	if (t->interrupted)
 		return "wallprof: the dump was cut: interrupted\n";
 	if (t->worker.pid)
@@ -418,17 +429,35 @@ static int await_start(struct timed *t)
 	return sig > 0 ? sig : 0;
 }
 
+/* The command is worth more than its dump.  0, or an exit status. */
+static int begin_alone(struct timed *t)
+{
+	t->is_alone = true;
+	t->worker.sock = t->text_fd = -1;
+	if (t->options->exit_on_deadlock)
+		(void)!write(STDERR_FILENO, no_room, sizeof(no_room) - 1);
+	t->start_ns = wp_clock_ns();
+	t->child = wp_child_start(t->options->command);
+	if (t->child > 0)
+		return 0;
+	wp_say("wallprof: fork: %s", strerror(errno));
+	return WP_EXIT_NOTHING;
+}
+
 /* Start the worker, and it the command.  0, or an exit status. */
 static int begin(struct timed *t)
 {
 	int status, sig;
 	sigset_t old;
 
-	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);
 	block_signals(t, &old);
+	wp_worker_keep(&old);
 	/* Should the worker be killed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	t->worker.pid = wp_worker_fork(&t->worker, &old);
+	if (!wp_limits_leave(DUMP_FILES))
+		return begin_alone(t);
+	t->text_fd = memfd_create("wallprof", MFD_CLOEXEC);
+	t->worker.pid = wp_worker_fork(&t->worker);
 	if (t->worker.pid == 0)
 		exit(wp_timeout_work(t->options, t->text_fd));
 	if (t->text_fd < 0 || t->worker.pid < 0) {

@@ -57,7 +57,7 @@ void wp_say_files_lost(uint64_t n, uint64_t nunopened)
 	if (nunopened)
 		wp_say("wallprof: no names of %" PRIu64
 		       " mapped %s that could not be opened (deleted or "
-		       "replaced: root may open them)",
+		       "replaced, which root may open, or past ulimit -n)",
 		       nunopened, nunopened == 1 ? "file" : "files");
 }
 

@@ -2,6 +2,7 @@
 /* signals.c - see signals.h. */
 #include "signals.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -234,6 +235,20 @@ bool wp_limits_suffice(void)
 		return false;
 	}
 	return true;
+}
+
+bool wp_limits_leave(unsigned int n)
+{
+	int fds[64];
+	unsigned int got = 0;
+
+	assert(n <= sizeof(fds) / sizeof(*fds));
+	while (got < n &&
+	       (fds[got] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)) >= 0)
+		got++;
+	for (unsigned int i = 0; i < got; i++)
+		close(fds[i]);
+	return got == n;
 }
 
 void wp_limits_raise(void)

@@ -47,6 +47,9 @@ int wp_signals_wait(const sigset_t *signals, uint64_t until_ns,
  * If not, it is said. */
 bool wp_limits_suffice(void);
 
+/* Can N more descriptors be had, 64 at the most? */
+bool wp_limits_leave(unsigned int n);
+
 /* Raise the soft limit of descriptors to the hard one, and the scheduling
  * priority if that is permitted. */
 void wp_limits_raise(void);

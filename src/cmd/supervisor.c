@@ -370,7 +370,8 @@ int wp_supervise(int (*work)(const struct wp_options *options),
 
 	wp_screen_note();
 	block_signals(&old);
-	pid = wp_worker_fork(&s.worker, &old);
+	wp_worker_keep(&old);
+	pid = wp_worker_fork(&s.worker);
 	if (pid == 0)
 		exit(work(options));
 	if (pid < 0) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,18 +33,19 @@ static struct {
 	int messages;
 	/* /proc/SUPERVISOR/stat */
 	int stat_fd;
-	/* What a command of the user's is to have. */
+	/* What a command of the user's is to have, if it is kept. */
 	sigset_t mask;
+	struct rlimit files;
+	bool is_kept;
 	bool has_terminal;
 } self = { .sock = -1, .messages = -1, .stat_fd = -1 };
 
 /* Of the supervisor: nothing is to be written, and nobody may stay stopped. */
-static void begin(pid_t supervisor, const sigset_t *old)
+static void begin(pid_t supervisor)
 {
 	char path[32];
 
 	self.supervisor = supervisor;
-	self.mask = *old;
 	self.has_terminal = isatty(STDERR_FILENO);
 	prctl(PR_SET_NAME, "wp-worker");
 	prctl(PR_SET_PDEATHSIG, WP_SIGNAL_AT_ONCE);
@@ -53,7 +55,28 @@ static void begin(pid_t supervisor, const sigset_t *old)
 		_exit(EXIT_FAILURE);
 }
 
-pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
+void wp_worker_keep(const sigset_t *old)
+{
+	struct rlimit raised;
+
+	self.mask = *old;
+	/* There is always one (getrlimit(2)). */
+	self.is_kept = !getrlimit(RLIMIT_NOFILE, &self.files);
+	raised = self.files;
+	raised.rlim_cur = raised.rlim_max;
+	if (self.is_kept)
+		setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+void wp_worker_restore(void)
+{
+	if (!self.is_kept)
+		return;
+	sigprocmask(SIG_SETMASK, &self.mask, NULL);
+	setrlimit(RLIMIT_NOFILE, &self.files);
+}
+
+pid_t wp_worker_fork(struct wp_worker *ret)
 {
 	pid_t supervisor = getpid(), pid;
 	int socks[2], pipes[2];
@@ -71,7 +94,7 @@ pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old)
 	if (pid == 0) {
 		self.sock = socks[1];
 		self.messages = pipes[1];
-		begin(supervisor, old);
+		begin(supervisor);
 	} else if (pid > 0) {
 		*ret = (struct wp_worker){ pid, socks[0], pipes[0] };
 	} else {
@@ -87,13 +110,6 @@ void wp_worker_give_streams(const struct wp_worker *worker)
 
 	/* A worker that has ended meanwhile is seen to have. */
 	(void)!wp_packet_send(worker->sock, "", 1, fds, 2);
-}
-
-void wp_worker_restore_signals(void)
-{
-	if (self.sock < 0)
-		return;
-	sigprocmask(SIG_SETMASK, &self.mask, NULL);
 }
 
 void wp_worker_send(const void *packet, size_t len)

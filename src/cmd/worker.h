@@ -34,16 +34,19 @@ enum wp_worker_says {
 	WP_WORKER_WRITES = 'W',
 };
 
-/* Fork a worker, which has OLD as the signal mask for a command of the user's.
- * Returns as fork(2) does; in the worker *RET is left alone. */
-pid_t wp_worker_fork(struct wp_worker *ret, const sigset_t *old);
+/* Keep what a command of the user's is to have: the signal mask OLD, and the limit of
+ * descriptors, which is raised for wallprof.  Call it before wp_worker_fork. */
+void wp_worker_keep(const sigset_t *old);
+
+/* For a command that is forked: have the signal mask and the limit of descriptors that
+ * wallprof was started with. */
+void wp_worker_restore(void);
+
+/* Fork a worker.  Returns as fork(2) does; in the worker *RET is left alone. */
+pid_t wp_worker_fork(struct wp_worker *ret);
 
 /* Give WORKER the standard output and error that it waits for. */
 void wp_worker_give_streams(const struct wp_worker *worker);
-
-/* For a command that is forked: have the signal mask that wallprof was started
- * with. */
-void wp_worker_restore_signals(void);
 
 /* In the worker: send a packet to the supervisor. */
 void wp_worker_send(const void *packet, size_t len);

@@ -120,6 +120,31 @@ def test_the_command_has_its_signals():
     assert run.out == plain.stdout.decode()
 
 
+@pytest.mark.parametrize("which", ["-S", "-H"])
+@pytest.mark.parametrize("files", [4, 6, 8, 12, 18, 19, 32])
+def test_few_descriptors_change_nothing_for_the_command(which, files):
+    """It has as many as under timeout(1), and ends as there; a dump is made, or why there
+    is none is said.  Of a soft limit there is one always."""
+    limit = f'ulimit -S -n {files}; ulimit {which} -n {files}; exec "$@"'
+
+    def run(*words):
+        return subprocess.run(["sh", "-c", limit, "sh", *words], timeout=100,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False)
+    for command in ("ulimit -n; ulimit -H -n; exit 7", "exec /nonexistent",
+                    "trap '' TERM; kill -STOP $$", "exec sleep 60"):
+        theirs, ours = (run(*tool, "sh", "-c", command) for tool in (
+            ("timeout", "-k", "1", "1"),
+            (WALLPROF, "run", "1", "--kill-after", "1", "--")))
+        assert ours.returncode == theirs.returncode, (command, ours, theirs)
+        assert ours.stdout == theirs.stdout, command
+        if "is up" not in ours.stderr:
+            assert ours.stderr == theirs.stderr, command
+    has_dump = "nanosleep" in ours.stderr
+    assert has_dump == (which == "-S" or files >= 19), ours.stderr
+    assert has_dump != ("no dump" in ours.stderr and "(ulimit -n)" in ours.stderr)
+
+
 def test_a_time_out_leaves_a_dump_of_what_hung():
     """The stuck program is a shell's child, as everywhere in CI."""
     run = Timed("--timeout", 1, "--", "sh", "-c", f"{HANG} abba; exit 0")
