@@ -33,7 +33,9 @@ enum {
 	TOKEN_SIZE = 256,
 	/* The server is started again, but not more often than so. */
 	RESTART_S = 1,
-	/* Time for recorders to end by themselves. */
+	/* Time for recorders to make what is still to be pushed; and to end by
+	 * themselves. */
+	LAST_S = 2,
 	END_S = 3,
 };
 /* Time between two searches for processes by their names. */
@@ -333,14 +335,15 @@ static int look_after(struct serve *s, struct wp_err *err)
 		       0;
 }
 
-static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
+/* Take what comes within NS. */
+static void take_packets(struct serve *s, uint64_t ns, const sigset_t *mask)
 {
 	enum { FIRST = 2 };
 	struct pollfd fds[FIRST + WP_SERVED_MAX] = {
 		{ .fd = s->served.answers, .events = POLLIN },
 		{ .fd = s->pusher.sock, .events = POLLIN },
 	};
-	const struct timespec ts = { .tv_nsec = 500 * WP_NS_PER_MS };
+	const struct timespec ts = { .tv_nsec = (long)ns };
 	size_t n = s->served.n;
 
 	for (size_t i = 0; i < n; i++)
@@ -356,6 +359,11 @@ static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
 			take_asks(s);
 	}
 	reap(s);
+}
+
+static int step(struct serve *s, const sigset_t *mask, struct wp_err *err)
+{
+	take_packets(s, 500 * WP_NS_PER_MS, mask);
 	if (searches)
 		search_again(s);
 	return look_after(s, err);
@@ -376,17 +384,29 @@ static void close_sockets(struct serve *s)
 	}
 }
 
-/* Recorders end when their socket is closed; one that is stuck is not waited for. */
-static void end_all(struct serve *s)
+/* Have what is recorded since the last interval pushed. */
+static void push_last(struct serve *s, const sigset_t *mask)
 {
-	uint64_t until_ns = wp_clock_ns() + END_S * WP_NS_PER_S;
+	uint64_t until_ns = wp_clock_ns() + LAST_S * WP_NS_PER_S;
+
+	while (wp_pusher_finish(&s->pusher, &s->served) &&
+	       wp_clock_ns() < until_ns)
+		take_packets(s, 100 * WP_NS_PER_MS, mask);
+	wp_pusher_shut(&s->pusher);
+}
+
+/* Recorders end when their socket is closed; one that is stuck is not waited for. */
+static void end_all(struct serve *s, const sigset_t *mask)
+{
+	uint64_t until_ns;
 	const struct timespec ts = { .tv_nsec = 20 * WP_NS_PER_MS };
 
 	if (s->served.answers >= 0)
 		close(s->served.answers);
 	s->served.answers = -1;
+	push_last(s, mask);
 	wp_served_end(&s->served);
-	wp_pusher_end(&s->pusher);
+	until_ns = wp_clock_ns() + END_S * WP_NS_PER_S;
 	while ((s->served.n || s->http > 0 || s->pusher.pid) &&
 	       wp_clock_ns() < until_ns) {
 		reap(s);
@@ -398,6 +418,7 @@ static void end_all(struct serve *s)
 		kill(s->http, SIGKILL);
 	if (s->pusher.pid)
 		kill(s->pusher.pid, SIGKILL);
+	wp_pusher_say_unsent(&s->pusher);
 	close_sockets(s);
 }
 
@@ -421,6 +442,7 @@ int wp_cmd_serve(const struct wp_options *options)
 	sigset_t mask;
 	int rc;
 
+	sigemptyset(&mask);
 	if (!wp_serve_is_there()) {
 		wp_say("wallprof: serve needs libmicrohttpd, which is not here "
 		       "or was not when this wallprof was built: install "
@@ -450,6 +472,6 @@ int wp_cmd_serve(const struct wp_options *options)
 		rc = 0;
 	if (rc)
 		wp_say("wallprof: %s", err.msg);
-	end_all(s);
+	end_all(s, &mask);
 	return rc ? WP_EXIT_NOTHING : WP_EXIT_WHOLE;
 }

@@ -90,7 +90,7 @@ static void ask(struct wp_pusher *p, struct wp_served_one *one, uint64_t now_ns)
 	one->push_id = what.id;
 	one->push_from_ns = what.from_ns;
 	one->push_to_ns = what.to_ns;
-	one->push_is_over = one->status.has_ended;
+	one->push_is_over = one->status.has_ended || p->is_ending;
 }
 
 void wp_pusher_step(struct wp_pusher *p, struct wp_served *served)
@@ -132,8 +132,10 @@ void wp_pusher_pass(struct wp_pusher *p, struct wp_served_one *one,
 	item.from_s = utc_s(one->push_from_ns);
 	item.until_s = utc_s(one->push_to_ns);
 	if (a->status == 200 && file >= 0 && p->sock >= 0 &&
-	    !wp_packet_send(p->sock, &item, sizeof(item), &file, 1))
+	    !wp_packet_send(p->sock, &item, sizeof(item), &file, 1)) {
+		p->npassed++;
 		return;
+	}
 	p->failed++;
 	/* Its time comes with that of the next. */
 	one->push_to_ns = one->push_from_ns;
@@ -146,10 +148,26 @@ bool wp_pusher_lacks(const struct wp_pusher *p, const struct wp_served_one *one)
 	       (one->push_id || !one->push_is_over);
 }
 
+bool wp_pusher_finish(struct wp_pusher *p, struct wp_served *served)
+{
+	bool any = false;
+
+	p->is_ending = true;
+	for (size_t i = 0; p->pid && i < served->n; i++) {
+		struct wp_served_one *one = &served->v[i];
+
+		ask(p, one, wp_clock_ns());
+		any |= one->sock >= 0 && wp_pusher_lacks(p, one);
+	}
+	return any;
+}
+
 void wp_pusher_lose(struct wp_pusher *p, const struct wp_served_one *one)
 {
-	if (wp_pusher_lacks(p, one))
-		p->failed++;
+	if (!wp_pusher_lacks(p, one))
+		return;
+	p->failed++;
+	p->nlost += p->is_ending;
 }
 
 static void say_why(struct wp_pusher *p)
@@ -195,10 +213,21 @@ void wp_pusher_take(struct wp_pusher *p)
 	say_why(p);
 }
 
+/* Those that the process has, as far as it has told. */
+static uint64_t count_left(const struct wp_pusher *p)
+{
+	const struct wp_push_stats *s = &p->stats;
+	uint64_t done = s->sent + s->rejected + s->dropped;
+
+	return done < p->npassed ? p->npassed - done : 0;
+}
+
 void wp_pusher_reap(struct wp_pusher *p, int status)
 {
 	struct wp_push_stats *b = &p->before;
 
+	if (p->sock >= 0)
+		wp_pusher_take(p);
 	if (WIFSIGNALED(status))
 		wp_say("wallprof: what pushes was ended by signal %d: started "
 		       "again",
@@ -209,7 +238,9 @@ void wp_pusher_reap(struct wp_pusher *p, int status)
 	b->sent_bytes += p->stats.sent_bytes;
 	b->retries += p->stats.retries;
 	b->rejected += p->stats.rejected;
-	b->dropped += p->stats.dropped + p->stats.queued;
+	b->dropped += p->stats.dropped + count_left(p);
+	p->nleft += count_left(p);
+	p->npassed = 0;
 	p->stats = (struct wp_push_stats){ 0 };
 }
 
@@ -217,6 +248,24 @@ void wp_pusher_leave(struct wp_pusher *p)
 {
 	wp_pusher_end(p);
 	explicit_bzero(p->auth, sizeof(p->auth));
+}
+
+void wp_pusher_shut(struct wp_pusher *p)
+{
+	p->nleft = 0;
+	if (p->sock >= 0)
+		shutdown(p->sock, SHUT_WR);
+}
+
+void wp_pusher_say_unsent(const struct wp_pusher *p)
+{
+	uint64_t nleft = p->nleft + count_left(p);
+
+	if (p->nlost || nleft)
+		wp_say("wallprof: profiles that were not sent: %" PRIu64
+		       ", of which the collector did not take %" PRIu64
+		       " in time, and recorders did not make %" PRIu64,
+		       p->nlost + nleft, nleft, p->nlost);
 }
 
 void wp_pusher_end(struct wp_pusher *p)

@@ -27,6 +27,13 @@ struct wp_pusher {
 	uint64_t started_ns;
 	uint64_t due_ns;
 	uint32_t nasked;
+	/* serve ends: recorders are asked for their last; of so many it did not come. */
+	bool is_ending;
+	uint64_t nlost;
+	/* Profiles that were passed to the process; that it had when it ended, after
+	 * wp_pusher_shut. */
+	uint64_t npassed;
+	uint64_t nleft;
 	/* As it told last, with the sums of those that ran before it. */
 	struct wp_push_stats stats;
 	struct wp_push_stats before;
@@ -55,6 +62,10 @@ void wp_pusher_pass(struct wp_pusher *pusher, struct wp_served_one *one,
 bool wp_pusher_lacks(const struct wp_pusher *pusher,
 		     const struct wp_served_one *one);
 
+/* serve ends: ask the recorders for what is not pushed yet.  False: nothing is to come,
+ * or nobody sends. */
+bool wp_pusher_finish(struct wp_pusher *pusher, struct wp_served *served);
+
 /* ONE's recorder has ended: what it lacks is lost, and is counted. */
 void wp_pusher_lose(struct wp_pusher *pusher, const struct wp_served_one *one);
 
@@ -64,7 +75,13 @@ void wp_pusher_take(struct wp_pusher *pusher);
 /* The process has ended with STATUS, as of waitpid(2). */
 void wp_pusher_reap(struct wp_pusher *pusher, int status);
 
-/* Ask it to end. */
+/* Ask it to send what it has and to end; it tells what became of that. */
+void wp_pusher_shut(struct wp_pusher *pusher);
+
+/* At the end: say what was not sent. */
+void wp_pusher_say_unsent(const struct wp_pusher *pusher);
+
+/* Part with it. */
 void wp_pusher_end(struct wp_pusher *pusher);
 /* In a process that does not push: forget the socket and the secret. */
 void wp_pusher_leave(struct wp_pusher *pusher);

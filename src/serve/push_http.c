@@ -257,8 +257,11 @@ static void take_items(struct push *p)
 					  (uint64_t)st.st_size);
 		else if (file >= 0)
 			close(file);
-		if (n <= 0)
-			p->closed_ns = wp_clock_ns();
+		if (n > 0)
+			continue;
+		p->closed_ns = wp_clock_ns();
+		/* What waits has one more try. */
+		p->queue.next_ns = 0;
 	}
 }
 
@@ -266,8 +269,6 @@ static void tell(struct push *p)
 {
 	const struct wp_push_stats *s = &p->queue.stats;
 
-	if (wp_clock_ns() - p->told_ns < TELL_MS * WP_NS_PER_MS)
-		return;
 	p->told_ns = wp_clock_ns();
 	/* One that is not taken is followed by another. */
 	(void)!wp_packet_send(p->sock, s, sizeof(*s), NULL, 0);
@@ -282,13 +283,16 @@ static int loop(struct push *p)
 			       (!p->queue.n || wp_clock_ns() - p->closed_ns >
 						       LAST_MS * WP_NS_PER_MS);
 
-		if (is_over)
+		if (is_over) {
+			tell(p);
 			return 0;
+		}
 		lib.curl_multi_poll(p->multi, &fd, !p->closed_ns,
 				    p->closed_ns ? 50 : TELL_MS, NULL);
 		take_items(p);
 		step_transfer(p);
-		tell(p);
+		if (wp_clock_ns() - p->told_ns >= TELL_MS * WP_NS_PER_MS)
+			tell(p);
 	}
 }
 

@@ -134,6 +134,32 @@ def test_a_collector_that_is_away(
     target.assert_unharmed()
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+def test_what_was_begun_is_pushed_when_serve_ends(
+        start, serve, ingest, tmp_path, is_away):  # noqa: F811
+    """Long before its interval is over; or what was not sent is said."""
+    target = start("hang", "abba")
+    collector = ingest()
+    if is_away:
+        collector.end()
+    server = serve("--push", f"http://127.0.0.1:{collector.port}",
+                   "--push-interval", "100s", target.pid).ready(2)
+    threads = len(os.listdir(f"/proc/{target.pid}/task"))
+    assert not collector.asked
+    begin = time.monotonic()
+    server.end()
+    # Two seconds for the recorders, as much for the collector.
+    assert server.tool.returncode == 0 and time.monotonic() - begin < 20
+    said = server.said.decode()
+    if is_away:
+        assert "that were not sent: 1, of which the collector did not take 1" in said
+    else:
+        assert "not sent" not in said, said
+        (_, data), = collector.taken
+        assert wall_ns(load(data, tmp_path)[0]) / threads >= 2e9
+    target.assert_unharmed()
+
+
 def test_what_pushes_has_no_rights_and_is_started_again(
         start, serve, ingest):  # noqa: F811
     target = start("hang", "abba")

@@ -60,16 +60,14 @@ static int close_both(void **state)
 	return 0;
 }
 
-/* The next interval is over, and its profile answered by STATUS: when it begins; 0: it was
- * not asked for. */
-static uint64_t push(uint32_t status)
+/* The recorder answers what it was asked by STATUS: when that begins; 0: nothing was
+ * asked. */
+static uint64_t answer(uint32_t status)
 {
 	struct wp_serve_answer a = { .status = status };
 	struct wp_serve_ask ask;
 	int file, fd;
 
-	pusher.due_ns = wp_clock_ns();
-	wp_pusher_step(&pusher, &served);
 	if (wp_packet_take(recorder, &ask, sizeof(ask), false, &fd, 1) !=
 	    sizeof(ask))
 		return 0;
@@ -81,6 +79,14 @@ static uint64_t push(uint32_t status)
 	if (file >= 0)
 		close(file);
 	return ask.from_ns;
+}
+
+/* The same when the next interval is over. */
+static uint64_t push(uint32_t status)
+{
+	pusher.due_ns = wp_clock_ns();
+	wp_pusher_step(&pusher, &served);
+	return answer(status);
 }
 
 static void what_has_failed_comes_with_the_next(void **state)
@@ -123,6 +129,50 @@ static void the_last_is_asked_for_until_it_is_there(void **state)
 	assert_int_equal(push(200), 0);
 }
 
+static void what_was_begun_is_asked_for_when_serve_ends(void **state)
+{
+	uint64_t to;
+
+	(void)state;
+	assert_true(push(200));
+	to = end_ns;
+	assert_true(wp_pusher_finish(&pusher, &served));
+	/* Once, and again where it fails. */
+	assert_true(wp_pusher_finish(&pusher, &served));
+	assert_int_equal(answer(503), to);
+	assert_int_equal(answer(503), 0);
+	assert_true(wp_pusher_finish(&pusher, &served));
+	assert_int_equal(answer(200), to);
+	assert_false(wp_pusher_finish(&pusher, &served));
+	assert_int_equal(answer(200), 0);
+	wp_pusher_lose(&pusher, one);
+	assert_int_equal(pusher.nlost, 0);
+}
+
+/* A recorder that is killed, two profiles that the collector did not take, and one that it
+ * did. */
+static void what_is_not_sent_at_the_end_is_counted(void **state)
+{
+	const struct wp_push_stats stats = { .sent = 1, .queued = 1 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_true(push(200));
+	assert_true(wp_pusher_finish(&pusher, &served));
+	wp_pusher_lose(&pusher, one);
+	assert_int_equal(pusher.nlost, 1);
+	wp_pusher_shut(&pusher);
+	/* It still tells. */
+	assert_int_equal(wp_packet_send(sender, &stats, sizeof(stats), NULL, 0),
+			 0);
+	wp_pusher_reap(&pusher, 0);
+	assert_int_equal(pusher.nleft, 2);
+	assert_int_equal(pusher.before.sent, 1);
+	assert_int_equal(pusher.before.dropped, 2);
+	/* There is nobody to ask for. */
+	assert_false(wp_pusher_finish(&pusher, &served));
+}
+
 static void no_more_is_asked_for_than_is_kept(void **state)
 {
 	(void)state;
@@ -139,6 +189,12 @@ int main(void)
 			close_both),
 		cmocka_unit_test_setup_teardown(
 			the_last_is_asked_for_until_it_is_there, connect_both,
+			close_both),
+		cmocka_unit_test_setup_teardown(
+			what_was_begun_is_asked_for_when_serve_ends,
+			connect_both, close_both),
+		cmocka_unit_test_setup_teardown(
+			what_is_not_sent_at_the_end_is_counted, connect_both,
 			close_both),
 		cmocka_unit_test_setup_teardown(
 			no_more_is_asked_for_than_is_kept, connect_both,
