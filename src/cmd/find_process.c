@@ -84,7 +84,8 @@ static bool has_word(const char *text, const char *word)
 
 /* Has PID, whose name the kernel has cut and which begins as that of W, all of it?  Its
  * program, EXE, has another: it was started by a link's name, or it is of a script,
- * whose name is one of the arguments.  What cannot be read is taken for it. */
+ * whose name is one of the arguments.  What cannot be read, or is not to be, is taken for
+ * it. */
 static bool has_rest(pid_t pid, const struct wanted *w, const char *exe)
 {
 	bool is_script = strncmp(wp_base_name(exe), w->name, COMM_SIZE - 1);
@@ -232,16 +233,29 @@ static int find_one(struct wanted *w, pid_t *ret, struct wp_err *err)
 		is_program(w->name) ? w->name : "");
 }
 
+static void set_path(struct wanted *w)
+{
+	if (!strchr(w->name, '/') || !realpath(w->name, w->path))
+		w->path[0] = '\0';
+}
+
 int wp_find_processes(struct wp_tids *pids, const char *name)
 {
 	struct wanted w = { .name = name, .named = *pids, .only_named = true };
 	int rc;
 
-	if (!strchr(name, '/') || !realpath(name, w.path))
-		w.path[0] = '\0';
+	set_path(&w);
 	rc = look_at_all(&w);
 	*pids = w.named;
 	return rc;
+}
+
+bool wp_find_is_called(pid_t pid, const char *name)
+{
+	struct wanted w = { .name = name };
+
+	set_path(&w);
+	return has_name(pid, &w);
 }
 
 int wp_find_process(pid_t *ret, const char *name, struct wp_err *err)
@@ -251,8 +265,7 @@ int wp_find_process(pid_t *ret, const char *name, struct wp_err *err)
 			    .mention = WP_TIDS_INIT };
 	int rc;
 
-	if (!strchr(name, '/') || !realpath(name, w.path))
-		w.path[0] = '\0';
+	set_path(&w);
 	rc = find_one(&w, ret, err);
 	wp_tids_clear(&w.named);
 	wp_tids_clear(&w.mention);

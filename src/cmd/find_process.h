@@ -6,6 +6,7 @@
 #ifndef WP_FIND_PROCESS_H
 #define WP_FIND_PROCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "wallprof/err.h"
@@ -19,9 +20,13 @@ WP_MUST_CHECK
 int wp_find_process(pid_t *ret, const char *name, struct wp_err *err);
 
 /* Add to PIDS all processes that NAME names in one of these ways; what a process has in
- * its memory is not read.  0 or -errno. */
+ * its memory is not read, so that of scripts whose name the kernel has cut some may have
+ * another one: see wp_find_is_called.  0 or -errno. */
 struct wp_tids;
 WP_MUST_CHECK
 int wp_find_processes(struct wp_tids *pids, const char *name);
+
+/* Does NAME name process PID?  Reads its command line, which may block. */
+bool wp_find_is_called(pid_t pid, const char *name);
 
 #endif

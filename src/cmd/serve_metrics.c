@@ -259,6 +259,6 @@ void wp_served_write_metrics(const struct wp_served *s, FILE *out)
 	put_help(out, "wallprof_recorders_failed_total", "counter",
 		 "Recorders that ended with an error.");
 	fprintf(out, "wallprof_recorders_failed_total %" PRIu64 "\n",
-		s->nfailed);
+		s->nfailed - s->nmistaken);
 	wp_pusher_write_metrics(s->pusher, out);
 }

@@ -21,6 +21,10 @@
 
 #define RETRY_NS (60 * WP_NS_PER_S)
 
+/* The exit status of a recorder whose process has another name than those that are
+ * served. */
+enum { MISTAKEN = 32 };
+
 static void answer(struct wp_served *s, const struct wp_serve_answer *a,
 		   int file)
 {
@@ -61,6 +65,19 @@ static bool has_failed(const struct wp_served *s, pid_t pid)
 	return false;
 }
 
+/* Has PID one of the names that are served, or its number?  The command line, which has
+ * all of a script's name, is the recorder's to read: it may block. */
+static bool is_meant(const struct wp_options *o, pid_t pid)
+{
+	bool yes = o->sampler.many;
+
+	for (size_t i = 0; i < o->npids && !yes; i++)
+		yes = o->pids[i] == pid;
+	for (size_t i = 0; i < o->nserved && !yes; i++)
+		yes = wp_find_is_called(pid, o->served[i]);
+	return yes;
+}
+
 /* In the recorder: what belongs to this process only. */
 static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 {
@@ -83,6 +100,8 @@ static void become_recorder(struct wp_served *s, pid_t pid, int sock)
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (!is_meant(s->options, pid))
+		_exit(MISTAKEN);
 	exit(wp_recorder_run(s->options, pid, sock, s->parts));
 }
 
@@ -294,6 +313,8 @@ void wp_served_reap(struct wp_served *s, pid_t pid, int status)
 				WTERMSIG(status) == SIGTERM;
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			note_failure(s, one->pid);
+		s->nmistaken += WIFEXITED(status) &&
+				WEXITSTATUS(status) == MISTAKEN;
 		s->v[i] = s->v[--s->n];
 		return;
 	}

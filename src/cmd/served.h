@@ -57,9 +57,11 @@ struct wp_served {
 	bool full_is_said;
 	/* A recorder was ended by SIGTERM. */
 	bool was_ended;
-	/* Recorders that ended otherwise than they should; the last of them: of which
-	 * process and when, NFAILED being the place of the next. */
+	/* Recorders that ended otherwise than they should, those among them whose process
+	 * has another name; the last of them: of which process and when, NFAILED being
+	 * the place of the next. */
 	uint64_t nfailed;
+	uint64_t nmistaken;
 	struct {
 		pid_t pid;
 		uint64_t ns;

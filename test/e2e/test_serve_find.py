@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wallprof serve NAME`: what it finds, and when nothing can be started."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -61,6 +62,40 @@ def strangers():
         yield child.pid
         child.kill()
         child.wait()
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    """Two, whose names differ past those 15 characters that the kernel keeps."""
+    procs = []
+    for n in "12":
+        path = tmp_path / f"{NAME}-long-name-{n}"
+        path.write_text("#!/bin/sh\nread line\n")
+        path.chmod(0o755)
+        procs.append(subprocess.Popen([path], stdin=subprocess.PIPE))
+    for proc in procs:
+        wait_until(lambda p=proc: status_of(p.pid)["Name"] == path.name[:15])
+    yield [proc.pid for proc in procs]
+    for proc in procs:
+        proc.communicate()
+
+
+def served(server):
+    """The processes that are up."""
+    text = server.get("/metrics").decode()
+    return {int(pid) for pid in re.findall(r'wallprof_up\{.*pid="(\d+)".*\} 1', text)}
+
+
+def test_scripts_of_long_names_are_told_apart(scripts, serve):  # noqa: F811
+    server = serve(f"{NAME}-long-name-2").ready()
+    # Two searches.
+    time.sleep(5)
+    assert served(server) == {scripts[1]}
+    assert server.metric("wallprof_recorders_failed_total") == 0
+    server.end()
+    assert server.said.count(b"\n") == 1, server.said
+    both = serve(*(f"{NAME}-long-name-{n}" for n in "12")).ready()
+    wait_until(lambda: served(both) == set(scripts), pause=0.2)
 
 
 def test_what_cannot_be_recorded_is_left_for_a_while(
