@@ -214,7 +214,8 @@ const struct wp_option_row wp_option_rows[] = {
 	  "text report: every function and call, however small",
 	  "Show all of the text report instead of what matters." },
 	{ 'q', "quiet", NULL, ALL, WP_SECTION_OUTPUT, NULL,
-	  "print only errors on standard error", "Print errors only." },
+	  "print only errors on standard error",
+	  "Print errors only, and why the exit status is 1." },
 	{ 'v', "verbose", NULL, ALL, WP_SECTION_OUTPUT, NULL,
 	  "with -o FILE: print how it was recorded, as is printed\n"
 	  "where standard error is no terminal",

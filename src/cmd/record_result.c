@@ -121,8 +121,7 @@ int wp_record_result_judge(const struct wp_record_result *r)
 
 	if (!wp_losses_find(r->profile, r->options, why))
 		return WP_EXIT_WHOLE;
-	if (!r->options->quiet)
-		wp_say("wallprof: exit status %d: %s", WP_EXIT_LOSSES, why);
+	wp_say("wallprof: exit status %d: %s", WP_EXIT_LOSSES, why);
 	return WP_EXIT_LOSSES;
 }
 

@@ -326,3 +326,5 @@ def test_no_stack_has_a_reason(start):
     reasons = re.findall(r"\[no stack.*", run.out)
     assert set(reasons) == {
         "[no stack: running, and threads are not to be stopped]"}, run.out
+    assert run.err == ("wallprof: exit status 1: 2 of 3 threads were lost or have no "
+                       "whole stack\n")

@@ -111,13 +111,24 @@ def test_the_report_has_the_numbers_of_the_file(start, tmp_path):
     check_ways(run.out, sums(p)[1])
 
 
-@pytest.mark.parametrize("kinds", ["wall,cpu", "wall", "cpu"])
-def test_threads_that_wait_do_not_outvote_those_that_run(start, tmp_path,
-                                                         kinds):
+@pytest.fixture
+def lost(start, tmp_path):
     program = tmp_path / "lost"
     subprocess.run(["cc", "-O1", "-pthread", "-x", "c", "-o", program, "-"],
                    input=LOST.encode(), check=True)
-    target = start(program)
+    return start(program)
+
+
+def test_quiet_hides_no_reason_for_a_status(lost, tmp_path):
+    run = wallprof("-q", "-p", lost.pid, "-d", 1, output=tmp_path / "x.pb.gz").check(1)
+    assert re.fullmatch(r"wallprof: exit status 1: [\d.]+ % of CPU time has no whole "
+                        r"stack\n", run.err), run.err
+    lost.assert_unharmed()
+
+
+@pytest.mark.parametrize("kinds", ["wall,cpu", "wall", "cpu"])
+def test_threads_that_wait_do_not_outvote_those_that_run(lost, tmp_path, kinds):
+    target = lost
     run = wallprof("-p", target.pid, "-d", 1, "--profile", kinds,
                    output=tmp_path / "x.pb.gz")
     p = pprof_check.load(str(tmp_path / "x.pb.gz"))
