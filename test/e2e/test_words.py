@@ -48,7 +48,9 @@ LINES = [
     ("wallprof -p PID -d 0.3 -o b.pb.gz", 0, r"^$", r"b\.pb\.gz", ["b.pb.gz"]),
     ("wallprof -d 0.3 -F 50 PID", 0, r", 50 Hz asked", r"^$", []),
     ("wallprof -- true", None, r"", r"", []),
-    ("wallprof -q -o c.html -- sleep 0.3", 0, r"^$", r"^$", ["c.html"]),
+    # A tenth of its time without a whole stack would be status 1: on a busy machine it
+    # may take 40 ms to end.
+    ("wallprof -q -o c.html -- sleep 1", 0, r"^$", r"^$", ["c.html"]),
     # A dump.
     ("wallprof dump PID", 0, r"\nthread \d+ \"worker-0\" \[", r"^$", []),
     ("wallprof dump NAME --group", 0, r"worker-2", r"^$", []),
