@@ -195,6 +195,8 @@ struct wp_dump_process {
 	uint32_t grown;
 	uint32_t nbefore;
 	uint32_t nafter;
+	/* That group may be a queue: older ones of it have ended. */
+	bool grown_is_queue;
 	/* None of its NOWN_GOROUTINES, those of Go's runtime left out, has run,
 	 * and each waits for what another must do; or waits for signals. */
 	bool goroutines_wait_inside;

@@ -35,6 +35,10 @@ struct wp_goroutine_more {
 	uint8_t reason;
 };
 
+/* Called with each goroutine that has ended and whose struct no other has yet. */
+typedef void (*wp_goroutine_ended_fn)(void *ctx, uint64_t id,
+				      const struct wp_goroutine_more *more);
+
 struct wp_goroutine_looks;
 
 /* Called with each goroutine that is not dead, at INDEX of the list of all, by the
@@ -56,6 +60,10 @@ void wp_goroutine_looks_free(struct wp_goroutine_looks *looks);
 WP_MUST_CHECK
 int wp_goroutine_looks_update(struct wp_goroutine_looks *looks, uint32_t *ret_n,
 			      uint32_t *ret_nleft);
+
+/* From now on call EACH, too, with the CTX of wp_goroutine_looks_make. */
+void wp_goroutine_looks_tell_ended(struct wp_goroutine_looks *looks,
+				   wp_goroutine_ended_fn each);
 
 /* Call EACH for all goroutines in that list that live.  *RET_NUNREAD: those whose
  * struct could not be read.  0, -EPERM, -ESRCH. */

@@ -25,10 +25,21 @@ struct wp_goroutine_mark {
 	bool takes_signals;
 };
 
+/* Goroutines of one go statement and first function that have ended: the id of the last
+ * that was made, as far as no other has its struct. */
+struct wp_goroutine_ended {
+	uint64_t created_avma;
+	uint64_t start_avma;
+	uint64_t id;
+};
+
 struct wp_goroutine_marks {
 	/* v[0..n) by id, owned; none of a program that is not Go's. */
 	struct wp_goroutine_mark *v;
 	uint32_t n, cap;
+	/* Owned; of the first so many go statements that are met. */
+	struct wp_goroutine_ended *ended;
+	uint32_t nended, cap_ended;
 	/* Goroutines that were not read, for --max-memory or else: nothing is
 	 * concluded. */
 	uint32_t nunread;
@@ -55,8 +66,11 @@ void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks);
 struct wp_goroutine_change {
 	/* A group of which all that there were wait inside as before and have not
 	 * run, and which has got more, the most of all such: an id of it, how
-	 * many there were and are.  0: there is none. */
+	 * many there were and are.  0: there is none.  It may be a queue, if there is
+	 * none that cannot be: some have ended, and those were made before most of the
+	 * ones that wait. */
 	uint64_t grown_id;
+	bool is_queue;
 	uint32_t nbefore;
 	uint32_t nafter;
 	/* Goroutines but for those of Go's runtime; all of these wait inside, and

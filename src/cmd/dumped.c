@@ -195,6 +195,7 @@ static void note_goroutines(const struct wp_dump *dump,
 	    !wp_goroutine_marks_compare(before, &after, &change)) {
 		p->nbefore = change.nbefore;
 		p->nafter = change.nafter;
+		p->grown_is_queue = change.is_queue;
 		p->goroutines_wait_inside = change.all_wait_inside &&
 					    change.nown;
 		p->goroutines_take_signals = change.takes_signals;

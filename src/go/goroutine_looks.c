@@ -54,6 +54,8 @@ struct wp_goroutine_looks {
 	struct wp_process_range ranges[BATCH_RANGES];
 	/* What is taken of the budget. */
 	uint64_t taken;
+	/* NULL: nobody asks for those that have ended. */
+	wp_goroutine_ended_fn tell_ended;
 	/* Room for the addresses of those whose stacks are read; owned. */
 	uint64_t *wanted;
 	uint32_t cap_wanted;
@@ -184,6 +186,24 @@ int wp_goroutine_looks_update(struct wp_goroutine_looks *looks, uint32_t *ret_n,
 	return rc;
 }
 
+void wp_goroutine_looks_tell_ended(struct wp_goroutine_looks *looks,
+				   wp_goroutine_ended_fn each)
+{
+	looks->tell_ended = each;
+}
+
+/* The struct keeps its last goroutine's id, creator and first function (runtime/proc.go,
+ * gdestroy). */
+static void tell_ended(const struct wp_goroutine_looks *looks,
+		       const uint8_t *bytes, void *ctx)
+{
+	const struct wp_goroutine_more more = wp_goroutine_looks_more(looks,
+								      bytes);
+
+	looks->tell_ended(ctx, wp_go_u64(bytes, looks->program->layout->g_goid),
+			  &more);
+}
+
 static void tell_one(const struct wp_goroutine_looks *looks, uint32_t index,
 		     const uint8_t *bytes, wp_goroutine_look_fn each, void *ctx)
 {
@@ -193,6 +213,8 @@ static void tell_one(const struct wp_goroutine_looks *looks, uint32_t index,
 	enum wp_goroutine_state state;
 	bool in_syscall;
 
+	if (status == WP_GO_DEAD && looks->tell_ended)
+		tell_ended(looks, bytes, ctx);
 	if (!wp_go_find_state(status, &state))
 		return;
 	in_syscall = status == WP_GO_SYSCALL &&

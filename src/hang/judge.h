@@ -54,6 +54,10 @@ enum wp_verdict wp_judge_goroutines(struct wp_judge *judge, uint32_t p,
  * for one; else to "". */
 void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,
 		       size_t size);
+/* Set TEXT[0..size) to which group of goroutines of process P has got more, if it may be
+ * a queue; else to "". */
+void wp_judge_say_queue(const struct wp_dump *dump, uint32_t p, char *text,
+			size_t size);
 /* Only another thread of the same process can end thread I's wait. */
 bool wp_judge_waits_inside(struct wp_judge *judge, uint32_t i);
 

@@ -152,23 +152,35 @@ static void put_wait(const struct wp_dump *dump,
 			 wait->text ? ", " : "", wp_dump_str(dump, wait->text));
 }
 
+/* "268 wait (chan send) at main.handle x.go:60, 84 more than 0.5 s before" */
+static void put_grown(const struct wp_dump *dump,
+		      const struct wp_dump_process *p, char *text, size_t size)
+{
+	const struct wp_dump_goroutine *g = &dump->goroutines[p->grown - 1];
+	char place[160];
+
+	put_place(dump, &g->stack, place, sizeof(place));
+	snprintf(text, size,
+		 "%" PRIu32 " wait (%s) at%s, %" PRIu32
+		 " more than %.3g s before",
+		 p->nafter, wp_dump_str(dump, g->reason), place,
+		 p->nafter - p->nbefore, (double)dump->interval_ns / 1e9);
+}
+
 static void say_grown(const struct wp_dump *dump,
 		      const struct wp_dump_process *p, char *why, size_t size)
 {
 	const struct wp_dump_goroutine *g = &dump->goroutines[p->grown - 1];
-	char place[160], created[160], wait[96];
+	char grown[256], created[160], wait[96];
 
-	put_place(dump, &g->stack, place, sizeof(place));
+	put_grown(dump, p, grown, sizeof(grown));
 	put_place(dump, &g->created, created, sizeof(created));
 	put_wait(dump, g, wait, sizeof(wait));
-	snprintf(why, size,
-		 "goroutines of process %d only get more: %" PRIu32
-		 " wait (%s) at%s, %" PRIu32
-		 " more than %.3g s before, and of those none has run or "
-		 "ended; created by%s%s%s",
-		 p->pid, p->nafter, wp_dump_str(dump, g->reason), place,
-		 p->nafter - p->nbefore, (double)dump->interval_ns / 1e9,
-		 created, *wait ? "; one waits for " : "", wait);
+	snprintf(
+		why, size,
+		"goroutines of process %d only get more: %s, and of those none "
+		"has run or ended; created by%s%s%s",
+		p->pid, grown, created, *wait ? "; one waits for " : "", wait);
 }
 
 enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
@@ -201,7 +213,7 @@ enum wp_verdict wp_judge_goroutines(struct wp_judge *j, uint32_t p, char *why,
 			return g ? WP_VERDICT_DEADLOCK : WP_VERDICT_NO_PROGRESS;
 		}
 	}
-	if (!proc->grown)
+	if (!proc->grown || proc->grown_is_queue)
 		return WP_VERDICT_HEALTHY;
 	say_grown(dump, proc, why, size);
 	return WP_VERDICT_NO_PROGRESS;
@@ -242,6 +254,20 @@ static uint32_t find_most(const struct wp_dump *dump, const uint32_t *order,
 		}
 	}
 	return most;
+}
+
+void wp_judge_say_queue(const struct wp_dump *dump, uint32_t p, char *text,
+			size_t size)
+{
+	char grown[256];
+
+	text[0] = '\0';
+	if (!dump->processes[p].grown || !dump->processes[p].grown_is_queue)
+		return;
+	put_grown(dump, &dump->processes[p], grown, sizeof(grown));
+	snprintf(text, size,
+		 "; of goroutines %s, as in a queue: older ones have ended",
+		 grown);
 }
 
 void wp_judge_say_lock(const struct wp_dump *dump, uint32_t p, char *text,

@@ -353,8 +353,10 @@ static bool all_are_stopped(const struct wp_dump *dump, uint32_t p,
 static void say_goroutines(const struct wp_dump *dump, uint32_t p,
 			   struct words *w)
 {
-	char text[160];
+	char text[320];
 
+	wp_judge_say_queue(dump, p, text, sizeof(text));
+	say(w, "%s", text);
 	wp_judge_say_lock(dump, p, text, sizeof(text));
 	say(w, "%s", text);
 	if (dump->processes[p].nlost_goroutines)

@@ -14,6 +14,8 @@
 
 /* A group is of so many at least, and has got so many more. */
 enum { GROUP_MIN = 10, GROWTH_MIN = 10 };
+/* Go statements of which it is noted that goroutines have ended. */
+enum { ENDED_MAX = 256 };
 
 /* A mark of the second look beside the same goroutine's of the first. */
 struct pair {
@@ -96,6 +98,43 @@ static void mark_one(void *ctx, uint32_t index,
 	};
 }
 
+/* Where MARKS have those of CREATED_AVMA and START_AVMA; NULL: none has ended. */
+static struct wp_goroutine_ended *
+find_ended(const struct wp_goroutine_marks *marks, uint64_t created_avma,
+	   uint64_t start_avma)
+{
+	for (uint32_t i = 0; i < marks->nended; i++)
+		if (marks->ended[i].created_avma == created_avma &&
+		    marks->ended[i].start_avma == start_avma)
+			return &marks->ended[i];
+	return NULL;
+}
+
+static void note_ended(void *ctx, uint64_t id,
+		       const struct wp_goroutine_more *more)
+{
+	struct marker *m = ctx;
+	struct wp_goroutine_marks *marks = m->marks;
+	struct wp_goroutine_ended *e = find_ended(marks, more->created_avma,
+						  more->start_avma);
+
+	/* No goroutine has had the struct. */
+	if (!id)
+		return;
+	/* Without memory they are not known to have ended. */
+	if (!e &&
+	    (marks->nended == ENDED_MAX ||
+	     WP_VEC_ROOM(marks->ended, marks->nended, marks->cap_ended, 1)))
+		return;
+	if (!e) {
+		e = &marks->ended[marks->nended++];
+		*e = (struct wp_goroutine_ended){ more->created_avma,
+						  more->start_avma, 0 };
+	}
+	if (id > e->id)
+		e->id = id;
+}
+
 static int by_id(const void *a, const void *b)
 {
 	const struct wp_goroutine_mark *x = a, *y = b;
@@ -118,6 +157,8 @@ static int look(struct wp_goroutine_marks *marks, struct wp_target *target)
 	if (!rc)
 		rc = wp_goroutine_looks_update(m.looks, &n, &nleft);
 	marks->time_ns = wp_clock_ns();
+	if (!rc)
+		wp_goroutine_looks_tell_ended(m.looks, note_ended);
 	if (!rc)
 		rc = wp_goroutine_looks_make(m.looks, mark_one, &m,
 					     &marks->nunread);
@@ -169,6 +210,7 @@ int wp_goroutine_marks_read(struct wp_goroutine_marks *ret,
 void wp_goroutine_marks_clear(struct wp_goroutine_marks *marks)
 {
 	free(marks->v);
+	free(marks->ended);
 	wp_budget_give(WP_BUDGET_GOROUTINES, marks->taken);
 	*marks = (struct wp_goroutine_marks)WP_GOROUTINE_MARKS_INIT;
 }
@@ -226,11 +268,25 @@ static size_t make_pairs(const struct wp_goroutine_marks *before,
 	return n;
 }
 
-/* Take over group V[0..N) if it only grows, more than the one before. */
+/* Is a group that has got GROWTH more to be told in place of RET's? */
+static bool is_worse(bool is_queue, uint32_t growth,
+		     const struct wp_goroutine_change *ret)
+{
+	if (!ret->grown_id || is_queue != ret->is_queue)
+		return !ret->grown_id || !is_queue;
+	return growth > ret->nafter - ret->nbefore;
+}
+
+/* Take over group V[0..N) if it only grows, more than the one before.  Who waits in a
+ * queue is overtaken by none that came later; who leaks is, if others do not.  Ids are in
+ * the order of creation but for some, as each P has 16 in stock (runtime/proc.go,
+ * newproc1). */
 static void judge_group(const struct pair *v, size_t n,
+			const struct wp_goroutine_ended *ended,
 			struct wp_goroutine_change *ret)
 {
-	uint32_t nbefore = 0, nafter = 0;
+	uint32_t nbefore = 0, nafter = 0, novertaken = 0;
+	bool is_queue;
 
 	for (size_t i = 0; i < n; i++) {
 		if (v[i].has_left || !v[i].after->waits_inside ||
@@ -238,11 +294,14 @@ static void judge_group(const struct pair *v, size_t n,
 			return;
 		nbefore += v[i].stays;
 		nafter++;
+		novertaken += ended && v[i].after->words.id < ended->id;
 	}
+	is_queue = ended && novertaken < (nafter + 1) / 2;
 	if (nbefore < GROUP_MIN || nafter - nbefore < GROWTH_MIN ||
-	    nafter - nbefore <= ret->nafter - ret->nbefore)
+	    !is_worse(is_queue, nafter - nbefore, ret))
 		return;
 	ret->grown_id = v[0].after->words.id;
+	ret->is_queue = is_queue;
 	ret->nbefore = nbefore;
 	ret->nafter = nafter;
 }
@@ -277,7 +336,10 @@ int wp_goroutine_marks_compare(const struct wp_goroutine_marks *before,
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && !by_group(&pairs[first], &pairs[i]))
 			continue;
-		judge_group(pairs + first, i - first, ret);
+		judge_group(pairs + first, i - first,
+			    find_ended(after, pairs[first].after->created_avma,
+				       pairs[first].after->start_avma),
+			    ret);
 		first = i;
 	}
 	free(pairs);

@@ -49,6 +49,7 @@ def test_a_lock_whose_holder_waits_for_a_signal(start):
 
 @pytest.mark.parametrize("mode, reason, site, what", [
     ("leak", "chan send", "main.handle", "channel 0x[0-9a-f]+, unbuffered"),
+    ("some", "chan send", "main.handle", "channel 0x[0-9a-f]+, unbuffered"),
     ("lock", "(semacquire|sync.Mutex.Lock)", "main.handleLocked",
      "sync.Mutex 0x[0-9a-f]+, held")])
 def test_a_group_that_only_grows(start, mode, reason, site, what):
@@ -62,6 +63,17 @@ def test_a_group_that_only_grows(start, mode, reason, site, what):
     wait_until(lambda: wallprof("check", target.pid, "-i", "300ms").status)
     run = check(target, STUCK, "1s")
     assert grown.match(run.out), run.out
+    target.assert_unharmed()
+
+
+def test_a_queue_that_is_emptied_now_and_then(start):
+    """Of its group older goroutines have ended, none that came after those that wait."""
+    target = start("gohang", "queue")
+    target.read_line("queued")
+    outs = [check(target, HEALTHY).out for _ in range(4)]
+    assert any(re.search(r"; of goroutines \d+ wait \(chan send\) at main\.handle "
+                         r"gohang\.go:\d+, \d+ more than 0\.3\d* s before, as in a "
+                         r"queue: older ones have ended\n", out) for out in outs), outs
     target.assert_unharmed()
 
 

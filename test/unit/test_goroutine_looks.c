@@ -104,6 +104,29 @@ static void a_look_tells_all_that_live(void **state)
 	assert_int_equal(f->seen[2].more.labels_avma, made_avma(MADE_LABELS));
 }
 
+static uint32_t nended;
+
+static void see_ended(void *ctx, uint64_t id,
+		      const struct wp_goroutine_more *more)
+{
+	(void)ctx;
+	assert_int_equal(id, 4 - nended++);
+	assert_int_equal(more->start_avma, MADE_TEXT + MADE_BIAS);
+	assert_int_equal(more->created_avma, MADE_TEXT + MADE_BIAS + 0x20);
+}
+
+static void those_that_have_ended_are_told_to_who_asks(void **state)
+{
+	struct fixture *f = *state;
+
+	look(f);
+	assert_int_equal(nended, 0);
+	wp_goroutine_looks_tell_ended(f->looks, see_ended);
+	look(f);
+	assert_int_equal(nended, 1);
+	assert_int_equal(f->nseen, 3);
+}
+
 static void one_that_has_run_has_other_words(void **state)
 {
 	struct fixture *f = *state;
@@ -268,6 +291,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_look_tells_all_that_live,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			those_that_have_ended_are_told_to_who_asks, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			one_that_has_run_has_other_words, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_list_grows, set_up,

@@ -106,6 +106,55 @@ static void groups_are_told_apart(void **state)
 	assert_int_equal(change.nafter - change.nbefore, 12);
 }
 
+/* Those that wait have ids from 1 on: of ENDED the youngest is ID. */
+static struct wp_goroutine_ended ended;
+
+static void note_ended(uint64_t id)
+{
+	ended = (struct wp_goroutine_ended){ 0x402000, 0x401000, id };
+	second.ended = &ended;
+	second.nended = 1;
+}
+
+static void older_ones_that_have_ended_make_it_a_queue(void **state)
+{
+	(void)state;
+	make(10, 10);
+	/* Some come from a stock of ids. */
+	note_ended(10);
+	compare();
+	assert_int_not_equal(change.grown_id, 0);
+	assert_true(change.is_queue);
+	assert_int_equal(change.nafter, 20);
+	/* Half of them were overtaken. */
+	note_ended(11);
+	compare();
+	assert_int_not_equal(change.grown_id, 0);
+	assert_false(change.is_queue);
+	/* Those that have ended were of another go statement. */
+	note_ended(5);
+	ended.created_avma = 0x403000;
+	compare();
+	assert_false(change.is_queue);
+}
+
+static void a_leak_is_told_before_a_queue(void **state)
+{
+	(void)state;
+	for (int way = 0; way < 2; way++) {
+		/* Two groups of 10 that get as many more; of one some have ended. */
+		make(20, 20);
+		for (uint32_t i = 0; i < MANY; i++)
+			if (i % 2 == (uint32_t)way)
+				before[i].created_avma = after[i].created_avma =
+					0x403000;
+		note_ended(1);
+		compare();
+		assert_int_not_equal(change.grown_id, 0);
+		assert_false(change.is_queue);
+	}
+}
+
 static void what_waits_for_the_world_outside_is_no_group(void **state)
 {
 	(void)state;
@@ -221,6 +270,8 @@ int main(void)
 		cmocka_unit_test(a_group_that_only_grows_is_told),
 		cmocka_unit_test(one_that_has_run_or_ended_frees_its_group),
 		cmocka_unit_test(groups_are_told_apart),
+		cmocka_unit_test(older_ones_that_have_ended_make_it_a_queue),
+		cmocka_unit_test(a_leak_is_told_before_a_queue),
 		cmocka_unit_test(what_waits_for_the_world_outside_is_no_group),
 		cmocka_unit_test(all_that_wait_inside),
 		cmocka_unit_test(what_was_not_read_says_nothing),

@@ -197,6 +197,16 @@ static void a_group_that_grows_is_named(void **state)
 			 WP_VERDICT_NO_PROGRESS);
 	start(sends);
 	assert_int_equal(judge("thread"), WP_VERDICT_HEALTHY);
+	start(sends);
+	d.processes[0].grown = 1;
+	d.processes[0].grown_is_queue = true;
+	d.processes[0].nbefore = 100;
+	d.processes[0].nafter = 140;
+	assert_int_equal(
+		judge("; of goroutines 140 wait (chan send) at "
+		      "main.handle main.go:12, 40 more than 2 s before, "
+		      "as in a queue: older ones have ended"),
+		WP_VERDICT_HEALTHY);
 }
 
 /* G waits for the lock at AVMA. */
