@@ -13,7 +13,7 @@
 enum {
 	/* Around the word of a futex: locks of the C libraries begin at most
 	 * BEFORE bytes before it and end at most AFTER bytes after. */
-	WP_CALL_MEMORY_BEFORE = 64,
+	WP_CALL_MEMORY_BEFORE = 80,
 	WP_CALL_MEMORY_AFTER = 128,
 	/* Of a poll's descriptors, and of a select's set. */
 	WP_CALL_MEMORY_POLLED = 8,

@@ -9,17 +9,20 @@
 #include "wallprof/types.h"
 
 /* Kind of a lock: name, text. */
-#define WP_LOCK_KINDS(X)                                                         \
-	X(NONE, "")                                                              \
-	X(MUTEX, "mutex")                                                        \
-	X(RWLOCK_READ, "rwlock")                                                 \
-	X(RWLOCK_WRITE, "rwlock")                                                \
-	X(JOIN, "thread")                                                        \
-	X(CONDVAR, "condvar")                                                    \
-	X(FILE, "file lock")                                                     \
+#define WP_LOCK_KINDS(X)                                                          \
+	X(NONE, "")                                                               \
+	X(MUTEX, "mutex")                                                         \
+	X(RWLOCK_READ, "rwlock")                                                  \
+	X(RWLOCK_WRITE, "rwlock")                                                 \
+	X(JOIN, "thread")                                                         \
+	X(CONDVAR, "condvar")                                                     \
+	X(FILE, "file lock")                                                      \
 	/* A semaphore: any thread may release it, as Event, Queue and         \
-	 * Condition do for one that waits. */ \
-	X(PYTHON, "Python lock")                                                 \
+	 * Condition do for one that waits. */  \
+	X(PYTHON, "Python lock")                                                  \
+	/* Held by who runs Python's code, and waited for until it is had,      \
+	 * though by calls that have a timeout. */ \
+	X(GIL, "Python GIL")                                                      \
 	X(FUTEX, "futex")
 
 enum wp_lock_kind {
@@ -105,6 +108,9 @@ struct wp_lock_query {
 	void *ctx;
 	/* The target is an i386 program, whose locks are of glibc or its own. */
 	bool is_32bit;
+	/* As MEM, which may be a copy: for what stays as it is as long as a thread
+	 * lives.  READ NULL: Python's GIL is not told. */
+	struct wp_mem live;
 };
 
 struct wp_lock_answer {

@@ -284,6 +284,8 @@ struct wp_thread_view {
 	 * of all such threads, and what lock words say of them, is true of one
 	 * moment. */
 	bool at_instant;
+	/* It moved, and waits for the same futex again, at the same place. */
+	bool waits_again;
 };
 
 /* Do GLOBS, thread_globs of the options, choose a thread called NAME? */

@@ -20,6 +20,17 @@ struct lock_memory {
 	bool may_be_there;
 };
 
+static enum wp_mem_result read_live(void *ctx, uint64_t avma, void *buf,
+				    size_t len)
+{
+	const struct lock_memory *mem = ctx;
+
+	return wp_process_read(&mem->process->process, avma, buf, len) ==
+			       (ssize_t)len ?
+		       WP_MEM_OK :
+		       WP_MEM_UNREADABLE;
+}
+
 static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 				      size_t len)
 {
@@ -28,10 +39,7 @@ static enum wp_mem_result read_memory(void *ctx, uint64_t avma, void *buf,
 	if (mem->copy && wp_call_memory_read(mem->copy, avma, buf, len))
 		return WP_MEM_OK;
 	mem->is_live = true;
-	return wp_process_read(&mem->process->process, avma, buf, len) ==
-			       (ssize_t)len ?
-		       WP_MEM_OK :
-		       WP_MEM_UNREADABLE;
+	return read_live(ctx, avma, buf, len);
 }
 
 /* See struct wp_lock_query. */
@@ -81,6 +89,7 @@ static bool decode_from(struct wp_lock_answer *ret, const struct wp_dump *dump,
 {
 	const struct wp_lock_query query = {
 		.mem = { read_memory, mem },
+		.live = { read_live, mem },
 		.is_32bit = mem->process->is_32bit,
 		.find_thread = find_thread,
 		.ctx = mem,
@@ -131,7 +140,10 @@ void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 	if (!is_sure ||
 	    (answer.lock.holder == WP_HOLDER_GONE && mem.may_be_there))
 		forget_holder(&answer, t);
-	t->call.timed = wp_state_is_timed(t->call.nr, t->call.args);
+	/* Who waits for the GIL does until it is had, waking each few milliseconds. */
+	t->moved &= answer.lock.kind != WP_LOCK_GIL || !view->waits_again;
+	t->call.timed = answer.lock.kind != WP_LOCK_GIL &&
+			wp_state_is_timed(t->call.nr, t->call.args);
 	t->wait = answer.wait;
 	t->lock = answer.lock;
 }

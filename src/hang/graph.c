@@ -164,6 +164,7 @@ static enum wp_edge_kind lock_edge_kind(const struct wp_dump_thread *t)
 	case WP_LOCK_RWLOCK_READ:
 	case WP_LOCK_RWLOCK_WRITE:
 	case WP_LOCK_FUTEX:
+	case WP_LOCK_GIL:
 		if (t->lock.holder == WP_HOLDER_THREAD)
 			return WP_EDGE_LOCK;
 		return WP_NEDGE_KINDS;

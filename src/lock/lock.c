@@ -219,6 +219,21 @@ static bool decode_own(struct wp_lock *ret, const struct wp_lock_call *call)
 	return true;
 }
 
+/* Is a function of Python's that takes the GIL, or calls one without a name that does,
+ * among FRAMES? */
+static bool may_take_gil(const struct wp_lock_wait *wait)
+{
+	for (uint32_t i = 0; i < wait->nframes && i < WP_LOCK_FRAMES_MAX; i++) {
+		const char *name = wait->frames[i].function;
+
+		name += strspn(name, "_");
+		if (begins(name, "take_gil") || begins(name, "PyEval_") ||
+		    begins(name, "PyGILState_"))
+			return true;
+	}
+	return false;
+}
+
 /* No thread holds what is waited for. */
 static bool has_no_holder(enum wp_wait wait)
 {
@@ -262,7 +277,10 @@ static void decode_futex(struct wp_lock_answer *answer,
 	if (call.caller == WP_LOCK_CALLER_COND &&
 	    wp_lock_decode_glibc_condvar(&answer->lock, &call)) {
 		/* Python's GIL is a lock, and made of condvars. */
-		if (wait->wait != WP_WAIT_LOCK)
+		if (may_take_gil(wait) &&
+		    wp_lock_decode_gil(&answer->lock, &call, answer->lock.avma))
+			answer->wait = WP_WAIT_LOCK;
+		else if (wait->wait != WP_WAIT_LOCK)
 			answer->wait = WP_WAIT_CONDVAR;
 		return;
 	}

@@ -71,6 +71,9 @@ bool wp_lock_decode_glibc_rwlock(struct wp_lock *ret,
 				 const struct wp_lock_call *call);
 bool wp_lock_decode_glibc_condvar(struct wp_lock *ret,
 				  const struct wp_lock_call *call);
+/* The same of Python's GIL with its condvar, of which CALL waits for the latter. */
+bool wp_lock_decode_gil(struct wp_lock *ret, const struct wp_lock_call *call,
+			uint64_t condvar_avma);
 bool wp_lock_decode_glibc_join(struct wp_lock *ret,
 			       const struct wp_lock_call *call);
 bool wp_lock_decode_musl_mutex(struct wp_lock *ret,

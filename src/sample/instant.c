@@ -45,6 +45,21 @@ static bool is_still(struct wp_thread *t)
 				 t->wait.waiting && still_waits(t);
 }
 
+/* T has moved: does it wait again in the call of its sample, as one does that wakes each
+ * few milliseconds to see whether it still has to wait? */
+static bool waits_again(struct wp_thread *t)
+{
+	const struct wp_wait_state *wait = &t->wait;
+	struct wp_proc_syscall call;
+
+	return !t->stop.pending && wait->waiting &&
+	       wait->facts.syscall_nr == SYS_futex &&
+	       wait->call_nr == SYS_futex && wp_thread_files_call(t, &call) &&
+	       call.nr == SYS_futex && call.args[0] == wait->facts.args[0] &&
+	       call.sp_avma == wait->call_sp_avma &&
+	       call.pc_avma == wait->call_pc_avma;
+}
+
 /* The threads whose futex words were read last, by the word's address. */
 struct words {
 	const struct wp_thread *of[WORDS];
@@ -128,6 +143,8 @@ static bool take_at_once(struct wp_target *target)
 
 		t->at_instant = is_still(t) &&
 				(!t->memory || take_lock(t, now_ns));
+		t->waits_again = !t->at_instant && waits_again(t) &&
+				 (!t->memory || take_lock(t, now_ns));
 		is_at_once &= !was_held_up(&last_ns);
 	}
 	return is_at_once;

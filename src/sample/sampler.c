@@ -443,6 +443,7 @@ void wp_sampler_each_thread(const struct wp_target *target,
 			.syscall_fd = t->files.fds[WP_THREAD_SYSCALL],
 			.memory = t->memory,
 			.at_instant = t->at_instant,
+			.waits_again = t->waits_again,
 		};
 
 		if (by_stop) {

@@ -90,6 +90,9 @@ struct wp_thread {
 	/* It did not move from its sample to the end of the tick's instant:
 	 * what is said of all such threads is true of one moment. */
 	bool at_instant;
+	/* It moved, but at the instant it waited in the same call again, made at the
+	 * same place for the same futex. */
+	bool waits_again;
 	/* Its tid in the program's PID namespace, 0: not known so far. */
 	int32_t own_tid;
 	/* The profile's entry of the goroutine that the last look at goroutines

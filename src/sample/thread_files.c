@@ -129,15 +129,21 @@ int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret)
 	return wp_schedstat_parse(ret, text, (size_t)n);
 }
 
-bool wp_thread_files_waits(struct wp_thread *t)
+bool wp_thread_files_call(struct wp_thread *t, struct wp_proc_syscall *ret)
 {
-	struct wp_proc_syscall call;
 	char text[256];
 	ssize_t n = wp_thread_files_read(t, WP_THREAD_SYSCALL, text,
 					 sizeof(text));
 
-	return n > 0 && !wp_proc_syscall_parse(&call, text, (size_t)n) &&
-	       !call.running;
+	return n > 0 && !wp_proc_syscall_parse(ret, text, (size_t)n) &&
+	       !ret->running;
+}
+
+bool wp_thread_files_waits(struct wp_thread *t)
+{
+	struct wp_proc_syscall call;
+
+	return wp_thread_files_call(t, &call);
 }
 
 int32_t wp_thread_files_cpu(struct wp_thread *t)

@@ -47,6 +47,9 @@ int wp_thread_files_schedstat(struct wp_thread *t, struct wp_schedstat *ret);
  * for a CPU does not. */
 bool wp_thread_files_waits(struct wp_thread *t);
 
+/* The same, and *RET is where. */
+bool wp_thread_files_call(struct wp_thread *t, struct wp_proc_syscall *ret);
+
 /* How often T has slept (voluntary_ctxt_switches of proc(5)); UINT64_MAX: not known. */
 uint64_t wp_thread_files_sleeps(const struct wp_thread *t);
 

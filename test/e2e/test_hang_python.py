@@ -3,6 +3,7 @@
 release: queues, events and pools of threads wait for them when they are idle."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -52,6 +53,55 @@ PROGRAMS = {
                     "deadlock"),
     "nobody puts": ("start(3)[0].join()", "no progress"),
 }
+
+
+# One thread has the mutex and wants the GIL, which the first one has, that wants the mutex;
+# or which has let it go meanwhile, and gets the mutex.  Others take turns at the GIL.
+GIL = """
+import ctypes, threading, sys, time
+mutex, ready = ctypes.create_string_buffer(64), threading.Event()
+keeps, lets_go = ctypes.PyDLL(None), ctypes.CDLL(None)
+def spin():
+    while True:
+        pass
+def hold():
+    while True:
+        lets_go.pthread_mutex_lock(mutex)
+        ready.set()
+        time.sleep(0.2)
+        lets_go.pthread_mutex_unlock(mutex)
+for target in (hold, *([spin] * int(sys.argv[2]))):
+    threading.Thread(target=target).start()
+ready.wait()
+print("READY", flush=True)
+while True:
+    (keeps if sys.argv[1] == "keeps" else lets_go).pthread_mutex_lock(mutex)
+    lets_go.pthread_mutex_unlock(mutex)
+"""
+
+
+@pytest.mark.parametrize("spinners", [0, 2])
+@pytest.mark.parametrize("gil, status", [("keeps", 3), ("lets go", 0)])
+def test_the_gil_has_a_holder(gil, status, spinners):
+    """Who waits for it wakes each 5 ms, and waits again."""
+    if sys.version_info < (3, 11):
+        pytest.skip("its threads have no tids")
+    with subprocess.Popen([sys.executable, "-c", GIL, gil, str(spinners)],
+                          stdout=subprocess.PIPE, text=True) as proc:
+        try:
+            assert proc.stdout.readline() == "READY\n"
+            if status:
+                wait_until(lambda: "held by thread" in re.findall(
+                    r"Python GIL.*|$", wallprof("dump", proc.pid, "-q").out)[0])
+            runs = [wallprof("check", proc.pid, "-i", "300ms") for _ in range(10)]
+            hung = [run.out for run in runs if run.status]
+            # At some looks it is awake.
+            assert len(hung) >= 8 if status else not hung, [run.out for run in runs]
+            for out in hung:
+                assert re.match(r"deadlock: 2 threads of process \d+ wait for each "
+                                r"other \(.*Python GIL 0x", out), out
+        finally:
+            proc.kill()
 
 
 def is_idle(pid):

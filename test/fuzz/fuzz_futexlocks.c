@@ -94,9 +94,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct wp_lock_frame frames[FRAMES_MAX];
 	struct wp_lock_wait wait = { .frames = frames };
 	struct target target = { 0 };
-	const struct wp_lock_query query = {
-		{ read_target, &target }, find_thread, NULL, false
-	};
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_thread,
+					     NULL,
+					     false,
+					     { NULL, NULL } };
 	struct wp_lock_answer answer;
 	struct header h;
 

@@ -15,6 +15,9 @@
 
 enum { FIRST = 7, SECOND = 8 };
 
+/* Where both wait. */
+static struct wp_regs place;
+
 /* A lock that both wait for; who has it. */
 static uint32_t word;
 /* Readings of the clock until the next thing happens. */
@@ -22,11 +25,9 @@ static unsigned int left;
 
 static int setup(void **state)
 {
-	struct wp_regs regs;
-
 	(void)state;
 	fake_stack_init(&stack, fake_stack_root);
-	regs = fake_stack_regs(&stack);
+	place = fake_stack_regs(&stack);
 	word = 100;
 	left = 0;
 	fake_target_open(&fake);
@@ -35,7 +36,7 @@ static int setup(void **state)
 	for (pid_t tid = FIRST; tid <= SECOND; tid++) {
 		fake_target_add_thread(&fake, tid, "waiter");
 		fake_target_waits(&fake, tid, SYS_futex,
-				  (uint64_t)(uintptr_t)&word, &regs);
+				  (uint64_t)(uintptr_t)&word, &place);
 	}
 	start_target();
 	tick();
@@ -135,6 +136,30 @@ static void a_thread_that_was_woken_is_not_of_the_moment(void **state)
 	assert_int_equal(holder(SECOND), word - 1);
 }
 
+static void a_thread_that_waits_in_the_same_call_again_is_told(void **state)
+{
+	(void)state;
+	fake_target_schedstat(&fake, SECOND, 2000, 0, 2);
+	word++;
+	wp_instant_take(fake.target);
+	assert_false(thread(FIRST)->waits_again);
+	assert_false(thread(SECOND)->at_instant);
+	assert_true(thread(SECOND)->waits_again);
+	assert_int_equal(holder(SECOND), word);
+	/* Called from elsewhere. */
+	place.v[WP_REG_SP] += 16;
+	fake_target_waits(&fake, SECOND, SYS_futex, (uint64_t)(uintptr_t)&word,
+			  &place);
+	wp_instant_take(fake.target);
+	assert_false(thread(SECOND)->waits_again);
+	/* For another futex. */
+	place.v[WP_REG_SP] -= 16;
+	fake_target_waits(&fake, SECOND, SYS_futex, (uint64_t)(uintptr_t)&left,
+			  &place);
+	wp_instant_take(fake.target);
+	assert_false(thread(SECOND)->waits_again);
+}
+
 static unsigned int nreads;
 
 static void count_reads(void)
@@ -225,6 +250,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_thread_that_was_woken_is_not_of_the_moment, setup,
 			end),
+		cmocka_unit_test_setup_teardown(
+			a_thread_that_waits_in_the_same_call_again_is_told,
+			setup, end),
 		cmocka_unit_test_setup_teardown(one_look_will_do, setup, end),
 		cmocka_unit_test_setup_teardown(
 			a_sleeper_is_of_the_moment_without_a_lock, setup, end),

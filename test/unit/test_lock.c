@@ -370,7 +370,7 @@ static struct waiter decode_row(const struct row *row, struct target *target,
 				enum wp_wait wait)
 {
 	const struct wp_lock_query query = {
-		{ read_target, target }, find_one, NULL, false
+		{ read_target, target }, find_one, NULL, false, { NULL, NULL }
 	};
 
 	struct waiter t = { .syscall_nr = SYS_futex, .by_stack = wait };
@@ -617,9 +617,12 @@ static void addresses_at_the_ends_do_not_wrap(void **state)
 	for (size_t i = 0; i < NROWS; i++) {
 		for (uint64_t a = 0; a < 128; a++) {
 			struct target target = { .bytes = zeros, .len = 64 };
-			const struct wp_lock_query query = {
-				{ read_target, &target }, find_one, NULL, false
-			};
+			const struct wp_lock_query query = { { read_target,
+							       &target },
+							     find_one,
+							     NULL,
+							     false,
+							     { NULL, NULL } };
 			struct waiter t = decode_row(&rows[i], &target,
 						     WP_WAIT_FUTEX);
 
@@ -701,9 +704,11 @@ static void only_frames_of_the_wait_itself_count(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = {
-			{ read_target, &target }, find_one, NULL, false
-		};
+		const struct wp_lock_query query = { { read_target, &target },
+						     find_one,
+						     NULL,
+						     false,
+						     { NULL, NULL } };
 		struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
 		t.nframes = 0;
@@ -754,9 +759,11 @@ static void a_lock_of_python_is_told_by_its_function(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = {
-			{ read_target, &target }, find_one, NULL, false
-		};
+		const struct wp_lock_query query = { { read_target, &target },
+						     find_one,
+						     NULL,
+						     false,
+						     { NULL, NULL } };
 		struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
 		t.nframes = 0;
@@ -780,7 +787,7 @@ static void a_frame_too_deep_does_not_count(void **state)
 				 .val = 2 };
 	struct target target = target_of(&row);
 	const struct wp_lock_query query = {
-		{ read_target, &target }, find_one, NULL, false
+		{ read_target, &target }, find_one, NULL, false, { NULL, NULL }
 	};
 	struct waiter t = decode_row(&row, &target, WP_WAIT_LOCK);
 
@@ -807,9 +814,11 @@ static void several_words_have_no_holder(void **state)
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		const struct row row = { .op = ops[i].op };
 		struct target target = target_of(&row);
-		const struct wp_lock_query query = {
-			{ read_target, &target }, find_one, NULL, false
-		};
+		const struct wp_lock_query query = { { read_target, &target },
+						     find_one,
+						     NULL,
+						     false,
+						     { NULL, NULL } };
 		struct waiter t = decode_row(&row, &target, WP_WAIT_FUTEX);
 
 		t.syscall_nr = WAITV_NR;
@@ -994,7 +1003,7 @@ static int32_t find_self(void *ctx, int32_t tid)
 }
 
 static const struct wp_lock_query self_query = {
-	{ read_self, NULL }, find_self, NULL, false
+	{ read_self, NULL }, find_self, NULL, false, { NULL, NULL }
 };
 
 static void assert_blocked(const struct blocked *b, const struct waiter *t)
@@ -1264,7 +1273,7 @@ static struct waiter decode_condvar(const struct condvar_waiter *c,
 				 .bytes = (const unsigned char *)c,
 				 .len = sizeof(*c) };
 	const struct wp_lock_query query = {
-		{ read_target, &target }, find_one, NULL, false
+		{ read_target, &target }, find_one, NULL, false, { NULL, NULL }
 	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = wait,
@@ -1319,6 +1328,76 @@ static void a_condvar_is_one_object(void **state)
 	}
 }
 
+/* Python's GIL, and the PyThreadState of who had it last, of 3.11. */
+struct gil {
+	uint64_t interval, holder_avma, locked, switches;
+	struct condvar_waiter cond;
+	uint64_t tstate[16];
+};
+
+static struct waiter decode_gil(const struct gil *gil, const char *caller)
+{
+	struct target target = { .avma = BASE,
+				 .bytes = (const unsigned char *)gil,
+				 .len = sizeof(*gil) };
+	const struct wp_lock_query query = { { read_target, &target },
+					     find_one,
+					     NULL,
+					     false,
+					     { read_target, &target } };
+	struct waiter t = { .syscall_nr = SYS_futex,
+			    .by_stack = WP_WAIT_CONDVAR,
+			    .args = { BASE + offsetof(struct gil, cond) + 40,
+				      TIMED_WAIT, 0, BASE },
+			    .sp_avma = BASE +
+				       offsetof(struct gil, cond.stack) };
+
+	add_frame(&t, "pthread_cond_timedwait@@GLIBC_2.3.2", LIBC);
+	add_frame(&t, "python3.11+0x21c9d4", PROGRAM);
+	add_frame(&t, caller, PROGRAM);
+	decode(&t, &query);
+	return t;
+}
+
+static void pythons_gil_has_a_holder(void **state)
+{
+	const uint64_t gil_avma = BASE + offsetof(struct gil, cond);
+	const struct gil good = {
+		.interval = 5000,
+		.holder_avma = BASE + offsetof(struct gil, tstate),
+		.locked = 1,
+		.cond.words[9] = 2 << 3,
+		.cond.stack = { gil_avma },
+		/* A number before it that is no pointer; one of no thread. */
+		.tstate = { BASE, DEAD, 1000, LIVE, BASE + 8, LIVE, BASE + 64,
+			    LIVE },
+	};
+	struct gil gil = good;
+	struct waiter t;
+
+	(void)state;
+	t = decode_gil(&gil, "PyEval_RestoreThread");
+	assert_int_equal(t.lock.kind, WP_LOCK_GIL);
+	assert_int_equal(t.lock.holder, WP_HOLDER_THREAD);
+	assert_int_equal(t.lock.owner_tid, LIVE_HERE);
+	assert_int_equal(t.lock.avma, gil_avma);
+	assert_int_equal(t.wait, WP_WAIT_LOCK);
+	/* Another condvar; nobody has it; who had it last has ended, or is not to be
+	 * found. */
+	for (int i = 0; i < 4; i++) {
+		gil = good;
+		if (i == 1)
+			gil.locked = 0;
+		if (i == 2)
+			gil.tstate[7] = DEAD;
+		if (i == 3)
+			gil.holder_avma = UINT64_MAX - 8;
+		t = decode_gil(&gil, i ? "_PyEval_EvalFrameDefault" : "serve");
+		assert_int_equal(t.lock.kind, WP_LOCK_CONDVAR);
+		assert_int_equal(t.wait, WP_WAIT_CONDVAR);
+	}
+}
+
 /* A thread that lives, in its own numbers, unless it is DEAD. */
 static int32_t find_any(void *ctx, int32_t own)
 {
@@ -1334,7 +1413,7 @@ static struct waiter decode_word(uint32_t word, uint32_t val, uint32_t op,
 				 .bytes = (const unsigned char *)&word,
 				 .len = sizeof(word) };
 	const struct wp_lock_query query = {
-		{ read_target, &target }, find_any, NULL, false
+		{ read_target, &target }, find_any, NULL, false, { NULL, NULL }
 	};
 	struct waiter t = { .syscall_nr = SYS_futex,
 			    .by_stack = wait,
@@ -1419,6 +1498,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_condvar_is_one_object),
+		cmocka_unit_test(pythons_gil_has_a_holder),
 		cmocka_unit_test(
 			a_word_with_a_tid_tells_the_holder_of_a_lock_of_the_program),
 		cmocka_unit_test(a_word_that_the_kernel_clears_is_a_join),
