@@ -20,6 +20,8 @@
 #define WP_ARCH_SIGRETURN_INFO 1
 /* Whoever makes a call has a frame record. */
 #define WP_ARCH_KEEPS_FRAME_POINTER 0
+/* Code without unwind info is followed to where it returns: see return_path.h. */
+#define WP_ARCH_HAS_RETURN_PATHS 0
 #elif defined(__aarch64__)
 /* AAPCS64, 6.1.1: x19 to x29. */
 #define WP_ARCH_CALLEE_SAVED (UINT64_C(0x7ff) << 19)
@@ -30,6 +32,7 @@
 #define WP_ARCH_SIGRETURN_INFO 0
 /* AAPCS64, 6.4.6; its record is at the bottom of the frame. */
 #define WP_ARCH_KEEPS_FRAME_POINTER 1
+#define WP_ARCH_HAS_RETURN_PATHS 1
 #endif
 
 /* The two words that a frame pointer points to, on either machine. */
@@ -98,8 +101,9 @@ bool wp_arch_is_behind_clone(const struct wp_step *step);
  * and has no unwind info before it.  False on aarch64, where CFI says it. */
 bool wp_arch_is_context_start(const struct wp_step *step);
 
-/* STEP's pc is exact and in code that keeps nothing on the stack (a bare
- * system call, a PLT stub): true, with the return address and the caller's sp.
+/* STEP's pc is exact and behind a bare system call, or on x86-64 in a PLT stub too,
+ * whose code keeps nothing on the stack: true, with the return address and the caller's
+ * sp.  On aarch64 functions that have stored theirs make system calls too.
  */
 bool wp_arch_find_stub_return(const struct wp_step *step,
 			      uint64_t *ret_return_avma, uint64_t *ret_sp_avma);

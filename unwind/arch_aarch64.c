@@ -16,11 +16,6 @@ enum {
 	INSN_CMP_X0_XZR = 0xeb1f001f,
 	/* blr xN and its authenticated forms blraaz, blrabz, blraa, blrab. */
 	INSN_BLR = 0xd63f0000,
-	INSN_BTI_C = 0xd503245f,
-	INSN_AUTIA1716 = 0xd503219f,
-	INSN_BR_X17 = 0xd61f0220,
-	/* Instructions of a slot of the PLT, without a landing pad. */
-	PLT_MAX = 5,
 	/* struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then
 	 * struct ucontext (uapi/asm/ucontext.h), whose sigcontext is aligned
 	 * to 16 behind 168 bytes and starts with fault_address. */
@@ -123,6 +118,8 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 	uint64_t saved[WP_NREGS];
 	enum wp_step_result result;
 
+	if (!wp_reg_known(step->regs, WP_REG_SP))
+		return WP_STEP_UNKNOWN_REG;
 	result = wp_step_read(step, frame_avma + SIGCONTEXT_REGS, saved,
 			      sizeof(saved));
 	if (result != WP_STEP_OK)
@@ -134,56 +131,18 @@ enum wp_step_result wp_arch_step_sigreturn(struct wp_step *step)
 	return WP_STEP_OK;
 }
 
-/* INSN[0..PLT_MAX) begins with what a slot of the PLT does behind its landing pad:
- * adrp x16; ldr x17, [x16]; add x16, x16; br x17, before which autia1716 may check x17
- * (bfd/elfnn-aarch64.c, lld/ELF/Arch/AArch64.cpp).  Number of instructions; 0: none. */
-static int plt_len(const uint32_t insn[PLT_MAX])
-{
-	int n = 3;
-
-	if ((insn[0] & 0x9f00001f) != 0x90000010 ||
-	    (insn[1] & 0xffc003ff) != 0xf9400211 ||
-	    (insn[2] & 0xff8003ff) != 0x91000210)
-		return 0;
-	n += insn[n] == INSN_AUTIA1716;
-	return insn[n] == INSN_BR_X17 ? n + 1 : 0;
-}
-
-/* Is PC anywhere in a slot of the PLT, none of whose instructions changes lr or sp? */
-static bool is_in_plt(const struct wp_step *step, uint64_t pc_avma)
-{
-	uint32_t insn[PLT_MAX];
-
-	/* The landing pad is before its adrp. */
-	for (int at = -1; at < PLT_MAX; at++) {
-		uint64_t start_avma = pc_avma - 4 * (uint64_t)(int64_t)at;
-		int len = 0;
-
-		if (!wp_code_read(step->module, step->mem, start_avma, insn,
-				  sizeof(insn)))
-			len = plt_len(insn);
-		if (!len || at >= len)
-			continue;
-		return at >= 0 ||
-		       (read_insn(step->module, step->mem, pc_avma, insn) &&
-			insn[0] == INSN_BTI_C);
-	}
-	return false;
-}
-
 bool wp_arch_find_stub_return(const struct wp_step *step,
 			      uint64_t *ret_return_avma, uint64_t *ret_sp_avma)
 {
-	uint64_t pc_avma = step->regs->v[WP_REG_PC];
 	uint32_t insn;
 
 	if (!wp_reg_known(step->regs, WP_REG_LR))
 		return false;
 	*ret_return_avma = wp_arch_code_avma(step->regs->v[WP_REG_LR]);
 	*ret_sp_avma = step->regs->v[WP_REG_SP];
-	return (read_insn(step->module, step->mem, pc_avma - 4, &insn) &&
-		insn == INSN_SVC) ||
-	       is_in_plt(step, pc_avma);
+	return read_insn(step->module, step->mem, step->regs->v[WP_REG_PC] - 4,
+			 &insn) &&
+	       insn == INSN_SVC;
 }
 
 #endif

@@ -21,6 +21,7 @@ bool wp_frame_pointer_may_return(const struct wp_unwind_modules *modules,
 
 	return module &&
 	       (wp_arch_follows_call(module, mem, avma) ||
+		wp_arch_is_sigreturn(module, mem, avma) ||
 		(!module->image && wp_arch_resumes_frame(module, mem, avma)));
 }
 
@@ -80,6 +81,9 @@ static void set_caller(struct wp_step *step,
 	wp_reg_set(step->regs, WP_REG_PC, record->return_avma);
 	wp_reg_set(step->regs, WP_REG_SP, sp);
 	wp_reg_set(step->regs, WP_REG_FP, record->caller_fp);
+	/* The record is anywhere in the frame: the caller's sp is not below its end. */
+	if (WP_ARCH_KEEPS_FRAME_POINTER)
+		wp_reg_forget_sp(step->regs);
 	step->cfa_avma = sp;
 }
 

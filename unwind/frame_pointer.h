@@ -27,7 +27,7 @@ wp_frame_pointer_step(struct wp_step *step,
 		      const struct wp_unwind_modules *modules, bool is_certain);
 
 /* May a function return to AVMA: is it in a module's code, behind a call, or
- * where interpreters have those return that they jump to? */
+ * where interpreters have those return that they jump to, or a signal trampoline? */
 bool wp_frame_pointer_may_return(const struct wp_unwind_modules *modules,
 				 const struct wp_mem *mem, uint64_t avma);
 

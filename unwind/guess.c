@@ -2,6 +2,7 @@
 /* guess.c - steps without unwind info: see step.h. */
 #include "frame_pointer.h"
 #include "prover.h"
+#include "return_path.h"
 #include "vdso_i386.h"
 
 /* Step out of a stub (system call, PLT), known by its bytes. */
@@ -51,17 +52,14 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (wp_arch_is_context_start(step))
 		return WP_STEP_ROOT;
 	/* Stubs make no calls, so no frame returns into one.  Those of files the
-	 * prover knows. */
-	if (step->module && !step->is_return &&
+	 * prover knows, and a return path is a stub's, too. */
+	if (!WP_ARCH_HAS_RETURN_PATHS && step->module && !step->is_return &&
 	    !(prover && step->module->image))
 		result = step_stub(step, modules);
 	if (result == WP_STEP_NO_INFO)
 		result = wp_vdso_i386_step(step, modules);
 	if (result != WP_STEP_NO_INFO)
 		return result;
-	return prover && step->module ?
-		       wp_prover_step(prover, step, modules) :
-		       wp_frame_pointer_step(step, modules,
-					     WP_ARCH_KEEPS_FRAME_POINTER &&
-						     step->is_return);
+	return prover && step->module ? wp_prover_step(prover, step, modules) :
+					wp_return_path_step(step, modules);
 }

@@ -390,11 +390,28 @@ static enum wp_step_result execute_block(const struct wp_rule *rule,
 	return finish_step(rule, step, cfa_avma);
 }
 
+/* A frame that was found by a frame record has no sp so far.  Where its own code has
+ * stored one too, the frame pointer leads to that, and the rule from there to sp. */
+static void find_sp(const struct wp_rule *rule, struct wp_regs *regs)
+{
+	struct wp_cfi_place fp = wp_rule_place(rule, WP_CFI_FP_SLOT);
+	struct wp_cfi_place ra = wp_rule_place(rule, WP_CFI_RA_SLOT);
+
+	if (rule->cfa_kind == WP_CFI_CFA_REG && rule->cfa_reg == WP_REG_SP &&
+	    fp.kind == WP_CFI_OFFSET && ra.kind == WP_CFI_OFFSET &&
+	    ra.val == fp.val + WORD && wp_reg_known(regs, WP_REG_FP))
+		wp_reg_set(regs, WP_REG_SP,
+			   regs->v[WP_REG_FP] - (uint64_t)fp.val -
+				   (uint64_t)(int64_t)rule->cfa_off);
+}
+
 enum wp_step_result wp_rule_execute(const struct wp_rule *rule,
 				    struct wp_step *step)
 {
 	enum wp_step_result result;
 
+	if (WP_ARCH_KEEPS_FRAME_POINTER && !wp_reg_known(step->regs, WP_REG_SP))
+		find_sp(rule, step->regs);
 	step->is_signal = rule->flags & WP_RULE_SIGNAL;
 	step->is_injected = rule->flags & WP_RULE_INJECTED;
 	step->is_switch = false;

@@ -41,7 +41,8 @@ enum {
 #endif
 
 struct wp_regs {
-	/* Value per DWARF register number; 0 where not known. */
+	/* Value per DWARF register number; 0 where not known, but for sp: the lowest
+	 * that it can be. */
 	uint64_t v[WP_NREGS];
 	/* Bit N set: v[N] is the register's value. */
 	uint64_t known;
@@ -57,6 +58,12 @@ static inline void wp_reg_set(struct wp_regs *regs, unsigned int n,
 {
 	regs->v[n] = val;
 	regs->known |= UINT64_C(1) << n;
+}
+
+/* REGS' sp is only the lowest that it can be. */
+static inline void wp_reg_forget_sp(struct wp_regs *regs)
+{
+	regs->known &= ~(UINT64_C(1) << WP_REG_SP);
 }
 
 #if defined(__x86_64__)

@@ -105,7 +105,11 @@ static inline void fake_headers(struct fake_elf *f)
 {
 	Elf64_Ehdr eh = {
 		.e_type = ET_DYN,
+#if defined(__aarch64__)
+		.e_machine = EM_AARCH64,
+#else
 		.e_machine = EM_X86_64,
+#endif
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(Elf64_Ehdr),
 		.e_ehsize = sizeof(Elf64_Ehdr),

@@ -20,7 +20,7 @@ enum { NWORDS = 64, SLOT = 16, CALL = 4 };
 
 #define CODE UINT64_C(0x400000)
 #define STACK UINT64_C(0x7ffc00000000)
-#define NOP 0xd503201f
+#define BRK 0xd4200000
 
 static uint32_t code[NWORDS];
 static uint64_t stack[16];
@@ -38,8 +38,8 @@ static enum wp_mem_result read_mem(void *ctx, uint64_t avma, void *buf,
 	return WP_MEM_OK;
 }
 
-/* Slots of the PLT as ld.bfd and lld make them, behind nops: adrp x16; ldr x17, [x16,
- * #8]; add x16, x16, #8; br x17. */
+/* Slots of the PLT as ld.bfd and lld make them, among code that ends: adrp x16; ldr
+ * x17, [x16, #8]; add x16, x16, #8; br x17. */
 static void each_place_in_a_slot_of_the_plt_returns_to_lr(void **state)
 {
 	static const struct {
@@ -80,7 +80,7 @@ static void each_place_in_a_slot_of_the_plt_returns_to_lr(void **state)
 			enum wp_step_result result;
 
 			for (int k = 0; k < NWORDS; k++)
-				code[k] = NOP;
+				code[k] = BRK;
 			/* bl */
 			code[CALL] = 0x94000010;
 			memcpy(code + SLOT, slots[i].insn,

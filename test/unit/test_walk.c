@@ -192,21 +192,26 @@ static NOINLINE int sprawl(size_t n, int depth)
 	return ret + p[n];
 }
 
-static void for_each_backend(void (*run)(unsigned int), unsigned int arg)
+static void with_backend(enum wp_unwind_backend backend,
+			 void (*run)(unsigned int), unsigned int arg)
 {
 	static struct snapshot_modules modules;
 	static struct shot s;
 
 	snapshot_modules_init(&modules);
-	for (int i = 0; i < NBACKENDS; i++) {
-		memset(&s, 0, sizeof(s));
-		s.modules = &modules;
-		shot = &s;
-		assert_int_equal(wp_unwinder_new(&s.unwinder, backends[i]), 0);
-		run(arg);
-		wp_unwinder_free(s.unwinder);
-	}
+	memset(&s, 0, sizeof(s));
+	s.modules = &modules;
+	shot = &s;
+	assert_int_equal(wp_unwinder_new(&s.unwinder, backend), 0);
+	run(arg);
+	wp_unwinder_free(s.unwinder);
 	snapshot_modules_clear(&modules);
+}
+
+static void for_each_backend(void (*run)(unsigned int), unsigned int arg)
+{
+	for (int i = 0; i < NBACKENDS; i++)
+		with_backend(backends[i], run, arg);
 }
 
 static void run_recursion(unsigned int depth)
@@ -361,6 +366,38 @@ static void code_without_info_is_walked_by_frame_pointer(void **state)
 {
 	(void)state;
 	for_each_backend(run_no_info, 6);
+}
+
+/* As files without unwind info: by their code. */
+static void run_stripped(unsigned int depth)
+{
+	static struct snapshot_modules bare;
+	const struct walked *full = &shot->full;
+
+	bare = *shot->modules;
+	for (size_t i = 0; i < bare.nimages; i++)
+		bare.images[i].eh_frame_hdr.size =
+			bare.images[i].eh_frame.size =
+				bare.images[i].debug_frame.size = 0;
+	for (size_t i = 0; i < bare.list.len; i++)
+		if (bare.v[i].image)
+			bare.v[i].image = bare.images + (bare.v[i].image -
+							 shot->modules->images);
+	bare.list.v = bare.v;
+	shot->modules = &bare;
+	sprawl_to_walk(30, (int)depth);
+	for (uint32_t i = 1; i < full->stack.depth; i++)
+		assert_int_equal(full->frames[i].pc_avma,
+				 (uintptr_t)shot->truth[i]);
+	assert_int_equal(full->stack.end, WP_END_ROOT);
+	assert_int_equal(full->stack.depth, shot->ntruth);
+}
+
+static void files_without_info_are_walked_by_their_code(void **state)
+{
+	(void)state;
+	/* libunwind asks for registers first, and for unwind info then. */
+	with_backend(WP_UNWIND_ROWS, run_stripped, 6);
 }
 
 static void run_cached(unsigned int arg)
@@ -807,6 +844,7 @@ int main(void)
 		cmocka_unit_test(threads_are_walked_to_their_root),
 		cmocka_unit_test(unknown_frame_pointer_ends_the_walk),
 		cmocka_unit_test(code_without_info_is_walked_by_frame_pointer),
+		cmocka_unit_test(files_without_info_are_walked_by_their_code),
 		cmocka_unit_test(pcs_met_before_cost_no_lookup),
 		cmocka_unit_test(module_of_an_address_is_found),
 		cmocka_unit_test(a_file_is_opened_once_and_not_in_a_stop),
