@@ -15,6 +15,9 @@ enum {
 	WP_SYSCALLS_MAX = 600,
 	/* Added to the numbers of i386's calls that are not known here. */
 	WP_SYSCALL_FOREIGN = 1000000,
+	/* fcntl(2)'s F_SETLKW for offsets of 64 bits (include/uapi/asm-generic/
+	 * fcntl.h), which only i386 programs have. */
+	WP_F_SETLKW64 = 14,
 };
 
 /* What becomes of a sleep in a system call that a stop ends and the kernel, or

@@ -338,6 +338,9 @@ static void fcntl_words(struct wp_call_words *w)
 	case F_SETLKW:
 		wp_call_say(w, " F_SETLKW");
 		break;
+	case WP_F_SETLKW64:
+		wp_call_say(w, " F_SETLKW64");
+		break;
 	case F_OFD_SETLKW:
 		wp_call_say(w, " F_OFD_SETLKW");
 		break;

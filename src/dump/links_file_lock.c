@@ -19,6 +19,25 @@
 
 enum { LOCKS_FILE_MAX = 16 << 20 };
 
+/* What i386 programs lock by (fs/fcntl.c): F_SETLKW by the first. */
+struct flock_32 {
+	int16_t type;
+	int16_t whence;
+	int32_t start;
+	int32_t len;
+	int32_t pid;
+};
+
+struct flock64_32 {
+	int16_t type;
+	int16_t whence;
+	int64_t start;
+	int64_t len;
+	int32_t pid;
+} __attribute__((packed, aligned(4)));
+
+_Static_assert(sizeof(struct flock64_32) == 24, "layout");
+
 int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
 			     pid_t holder, const char *type)
 {
@@ -49,6 +68,35 @@ int wp_links_add_lock_taker(struct wp_links *links, uint32_t thread,
 	return 0;
 }
 
+/* Read what CALL, a fcntl(2) of PROCESS, asks for. */
+static bool read_flock(struct flock *ret,
+		       const struct wp_snapshot_process *process,
+		       const struct wp_dump_call *call)
+{
+	const struct wp_process *memory = &process->process;
+	const uint64_t avma = call->args[2];
+	struct flock64_32 wide;
+	struct flock_32 narrow;
+
+	if (!process->is_32bit)
+		return wp_process_read(memory, avma, ret, sizeof(*ret)) ==
+		       sizeof(*ret);
+	if (call->args[1] != F_SETLKW) {
+		if (wp_process_read(memory, avma, &wide, sizeof(wide)) !=
+		    sizeof(wide))
+			return false;
+		*ret = (struct flock){ wide.type, wide.whence, wide.start,
+				       wide.len, wide.pid };
+		return true;
+	}
+	if (wp_process_read(memory, avma, &narrow, sizeof(narrow)) !=
+	    sizeof(narrow))
+		return false;
+	*ret = (struct flock){ narrow.type, narrow.whence, narrow.start,
+			       narrow.len, narrow.pid };
+	return true;
+}
+
 /* The lock that CALL asks for; false when it is unreadable or not from the
  * file's start. */
 static bool read_wanted_lock(const struct wp_snapshot_process *process,
@@ -64,9 +112,8 @@ static bool read_wanted_lock(const struct wp_snapshot_process *process,
 				       0, UINT64_MAX };
 	if (call->nr == SYS_flock)
 		return true;
-	if (wp_process_read(&process->process, call->args[2], &lock,
-			    sizeof(lock)) != sizeof(lock) ||
-	    lock.l_whence != SEEK_SET || lock.l_start < 0 || lock.l_len < 0 ||
+	if (!read_flock(&lock, process, call) || lock.l_whence != SEEK_SET ||
+	    lock.l_start < 0 || lock.l_len < 0 ||
 	    (lock.l_type != F_WRLCK && lock.l_type != F_RDLCK))
 		return false;
 	want->kind = call->args[1] == F_OFD_SETLKW ? WP_FILE_WANT_OFD :

@@ -39,14 +39,19 @@ static const struct {
 	const char *i386;
 	const char *native;
 } renamed[] = {
-	{ "_newselect", "select" },	   { "waitpid", "wait4" },
-	{ "sigsuspend", "rt_sigsuspend" }, { "fstatat64", "newfstatat" },
-	{ "umount", "umount2" },	   { "_llseek", "lseek" },
+	{ "_newselect", "select" },
+	{ "waitpid", "wait4" },
+	{ "sigsuspend", "rt_sigsuspend" },
+	{ "fstatat64", "newfstatat" },
+	{ "umount", "umount2" },
+	{ "_llseek", "lseek" },
+	{ "mmap2", "mmap" },
+	{ "fadvise64_64", "fadvise64" },
 };
 
 /* Endings of calls that have wider arguments than i386's first ones; native calls of
  * their names without these have the same. */
-static const char *const endings[] = { "_time64", "64" };
+static const char *const endings[] = { "_time64", "64", "32" };
 
 /* Made at the first question; never changed after. */
 static int16_t native[WP_SYSCALLS_MAX];

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """i386 programs on a 64-bit kernel: what is true of 64-bit ones is of these."""
+import os
+import pathlib
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
 import test_hang
+import test_hang_files
 import test_harm
 import test_stacks
 import test_weights
-from conftest import FIXTURES, wallprof
-from hangs import check
+from conftest import FIXTURES, tids_of, wait_until, wallprof
+from hangs import Dump, check
 
 pytestmark = pytest.mark.skipif(
     not (FIXTURES / "i386-shares").exists(),
@@ -22,8 +28,8 @@ HANGS = [
       ("normal", "recursive", "errorcheck", "adaptive", "robust")),
     *(("i386-hang", mode) for mode in
       ("cycle5", "self", "join", "timed", "gone", "chain", "pi",
-       "rwlock", "rwlock-readers", "condvar", "livelock", "pool", "socketpair",
-       "flock", "vfork")),
+       "rwlock", "rwlock-readers", "condvar", "livelock", "pool", "fullpipe",
+       "tworead", "socketpair", "flock", "ofd", "fcntl", "forked", "vfork")),
 ]
 
 
@@ -89,3 +95,64 @@ def test_timeout_of_a_hang(tmp_path):
 
 def test_healthy(start):
     assert check(start("i386-shares").pid).verdict == "healthy"
+
+
+# Two threads wait for bytes 0 to 9 and 100 to 109 of argv[1], by command argv[2].
+FCNTL64 = 221
+WAITS_FOR_BYTES = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static char **args;
+static void *wait_for(void *start)
+{
+	int fd = open(args[1], O_RDWR), cmd = atoi(args[2]);
+	struct flock narrow = { F_WRLCK, SEEK_SET, (long)start, 10, 0 };
+	struct flock64 wide = { F_WRLCK, SEEK_SET, (long)start, 10, 0 };
+	syscall(SYS_fcntl64, fd, cmd, cmd == 7 ? (void *)&narrow : (void *)&wide);
+	return start;
+}
+int main(int argc, char **argv)
+{
+	pthread_t first;
+	args = argv;
+	pthread_create(&first, 0, wait_for, 0);
+	wait_for((void *)100);
+	return argc;
+}
+"""
+
+
+@pytest.mark.parametrize("holds, waits", [
+    ("SETLK", 7), ("SETLK", 14), ("OFD_SETLK", 38)],
+    ids=["F_SETLKW", "F_SETLKW64", "F_OFD_SETLKW"])
+def test_locks_of_bytes(tmp_path, build, holds, waits):
+    """Each thread waits for who has its bytes."""
+    prog = build(tmp_path, "gcc", "-m32", "-D_GNU_SOURCE", "-pthread", "-idirafter",
+                 "/usr/include/x86_64-linux-gnu", source=WAITS_FOR_BYTES, suffix=".c")
+    path = tmp_path / "file"
+    path.touch()
+    holders = subprocess.Popen(
+        [sys.executable, "-c", test_hang_files.OPEN_FILES +
+         f"process('one', lock({holds}, WRITE, 0, 10))\n"
+         f"process('two', lock({holds}, WRITE, 100, 10))\ntime.sleep(3600)", path],
+        stdout=subprocess.PIPE, start_new_session=True, text=True)
+    waiter = None
+    try:
+        pids = dict(holders.stdout.readline().split() for _ in range(2))
+        waiter = subprocess.Popen([prog, path, str(waits)])
+        wait_until(lambda: [
+            pathlib.Path(f"/proc/{tid}/syscall").read_text().split()[0]
+            for tid in tids_of(waiter.pid)] == [str(FCNTL64)] * 2)
+        dump = Dump(waiter.pid)
+        first, = set(tids_of(waiter.pid)) - {waiter.pid}
+        assert ({e["from_tid"]: e["to_pid"] for e in dump.edges} ==
+                {first: int(pids["one"]), waiter.pid: int(pids["two"])}), dump.edges
+    finally:
+        os.killpg(holders.pid, signal.SIGKILL)
+        holders.wait()
+        if waiter:
+            waiter.kill()
+            waiter.wait()

@@ -263,6 +263,8 @@ static void a_file_lock_has_its_file(void **state)
 	call.nr = SYS_fcntl;
 	call.args[1] = F_OFD_SETLKW;
 	assert_text(call, "fd 5 /x", "fcntl F_OFD_SETLKW fd 5 /x");
+	call.args[1] = WP_F_SETLKW64;
+	assert_text(call, "fd 5 /x", "fcntl F_SETLKW64 fd 5 /x");
 }
 
 static void a_call_that_moves_data_has_both_ends(void **state)

@@ -57,6 +57,8 @@ static void calls_are_those_of_the_same_name(void **state)
 		NOW(fstatat64, "newfstatat") NOW(stat64, "stat")
 		NOW(ftruncate64, "ftruncate") NOW(fstatfs64, "fstatfs")
 		NOW(_llseek, "lseek") NOW(umount, "umount2")
+		NOW(mmap2, "mmap") NOW(fchown32, "fchown") NOW(lchown32, "lchown")
+		NOW(fadvise64_64, "fadvise64")
 /* clang-format on */
 #undef SAME
 #undef NOW
