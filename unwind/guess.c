@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* guess.c - steps without unwind info: see step.h. */
 #include "frame_pointer.h"
+#include "leaf_i386.h"
 #include "prover.h"
 #include "return_path.h"
 #include "vdso_i386.h"
@@ -56,6 +57,8 @@ enum wp_step_result wp_step_guess(struct wp_prover *prover,
 	if (!WP_ARCH_HAS_RETURN_PATHS && step->module && !step->is_return &&
 	    !(prover && step->module->image))
 		result = step_stub(step, modules);
+	if (result == WP_STEP_NO_INFO)
+		result = wp_leaf_i386_step(step, modules);
 	if (result == WP_STEP_NO_INFO)
 		result = wp_vdso_i386_step(step, modules);
 	if (result != WP_STEP_NO_INFO)

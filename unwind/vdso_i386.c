@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frame_pointer.h"
+#include "leaf_i386.h"
 
 enum {
 	/* The longest function has 1.5 kB; from its start to its frame pointer are a
@@ -24,8 +25,7 @@ static bool is_prologue(const uint8_t *p)
 /* Has nothing been pushed where the code goes on at P[0..AFTER)? */
 static bool is_bare(const uint8_t *p)
 {
-	/* ret; mov (%esp), REG and ret, by which a function finds its own address. */
-	if (p[0] == RET || (p[0] == 0x8b && p[2] == 0x24 && p[3] == RET))
+	if (p[0] == RET || wp_leaf_i386_finds_address(p))
 		return true;
 	if (is_prologue(p))
 		return true;
@@ -46,26 +46,6 @@ static bool has_prologue(const uint8_t *code, size_t n)
 	return false;
 }
 
-/* The return address is the word at sp + PUSHED. */
-static enum wp_step_result step_by_sp(struct wp_step *step,
-				      const struct wp_unwind_modules *modules,
-				      uint64_t pushed)
-{
-	uint64_t slot_avma = step->regs->v[WP_REG_SP] + pushed, return_avma;
-	enum wp_step_result result;
-
-	result = wp_step_word(step, slot_avma, &return_avma);
-	if (result != WP_STEP_OK)
-		return result;
-	if (!wp_frame_pointer_may_return(modules, step->mem, return_avma))
-		return WP_STEP_NO_INFO;
-	step->regs->known &= WP_ARCH_CALLEE_SAVED;
-	wp_reg_set(step->regs, WP_REG_PC, return_avma);
-	wp_reg_set(step->regs, WP_REG_SP, slot_avma + 4);
-	step->cfa_avma = slot_avma + 4;
-	return WP_STEP_OK;
-}
-
 enum wp_step_result wp_vdso_i386_step(struct wp_step *step,
 				      const struct wp_unwind_modules *modules)
 {
@@ -83,10 +63,10 @@ enum wp_step_result wp_vdso_i386_step(struct wp_step *step,
 	if (wp_code_read(module, step->mem, pc_avma - n, code, n + AFTER))
 		return WP_STEP_NO_INFO;
 	if (is_bare(code + n))
-		return step_by_sp(step, modules, 0);
+		return wp_leaf_i386_pop(step, modules, 0);
 	/* Between the two instructions. */
 	if (n && is_prologue(code + n - 1))
-		return step_by_sp(step, modules, 4);
+		return wp_leaf_i386_pop(step, modules, 4);
 	return has_prologue(code, n) ?
 		       wp_frame_pointer_step(step, modules, true) :
 		       WP_STEP_NO_INFO;

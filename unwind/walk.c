@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arch.h"
+#include "leaf_i386.h"
 #include "prover.h"
 #include "wallprof/lower_bound.h"
 
@@ -167,6 +168,38 @@ static enum wp_step_result step_by_info(struct walk *w)
 	return other;
 }
 
+/* Does the step that was made from SP lead to code?  A return address of 0 is asked about
+ * later. */
+static bool leads_on(const struct walk *w, uint64_t sp_avma)
+{
+	uint64_t pc_avma = w->regs.v[WP_REG_PC];
+
+	return w->step.is_signal || !pc_avma ||
+	       (w->step.cfa_avma > sp_avma &&
+		wp_unwind_find_module(w->modules, pc_avma - 1));
+}
+
+/* As step_by_info, of an i386 program. */
+static enum wp_step_result step_by_narrow_info(struct walk *w)
+{
+	const struct wp_regs regs = w->regs;
+	enum wp_step_result result = step_by_info(w);
+	struct wp_regs caller;
+
+	if (result != WP_STEP_BAD_INFO &&
+	    (result != WP_STEP_OK || leads_on(w, regs.v[WP_REG_SP])))
+		return result;
+	caller = w->regs;
+	w->regs = regs;
+	if (wp_leaf_i386_scan(&w->step, w->modules) != WP_STEP_OK) {
+		w->regs = caller;
+		return result;
+	}
+	w->is_guess = true;
+	w->unwinder->stats.guessed++;
+	return WP_STEP_OK;
+}
+
 static enum wp_step_result step_once(struct walk *w)
 {
 	enum wp_step_result result, guess;
@@ -178,7 +211,7 @@ static enum wp_step_result step_once(struct walk *w)
 	if (!w->step.is_return && w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
-	result = step_by_info(w);
+	result = w->step.is_32bit ? step_by_narrow_info(w) : step_by_info(w);
 	if (had_info(result))
 		return result;
 	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);

@@ -434,6 +434,119 @@ static void code_of_the_vdso_says_what_is_on_the_stack(void **state)
 	assert_int_equal(step_in_vdso(14, caller), WP_STEP_NO_INFO);
 }
 
+/* Code at a function without info, and who called it. */
+static uint32_t add_caller(uint32_t *ret_code, const char *code, size_t len)
+{
+	uint32_t caller = add(&p.file, "zR", LIT("\7\x08")) + 0x20;
+
+	*ret_code = TEXT + FUNC * p.file.nfuncs;
+	memcpy(p.file.bytes + caller - 5, "\xe8\0\0\0\0", 5);
+	memcpy(p.file.bytes + *ret_code, code, len);
+	return caller;
+}
+
+static void a_return_and_what_finds_its_own_address_need_no_info(void **state)
+{
+	/* mov (%esp), %ebx; ret. */
+	uint32_t code, caller = add_caller(&code, LIT("\x8b\x1c\x24\xc3"));
+
+	(void)state;
+	open_image(false);
+	for (uint32_t at = 0; at <= 3; at += 3) {
+		p.words[0] = MODULE + caller;
+		set(WP_REG_PC, MODULE + code + at);
+		walk();
+		assert_int_equal(p.stack.depth, 2);
+		assert_frame(1, caller, WP_FRAME_RETURN | WP_FRAME_GUESSED);
+		assert_int_equal(p.stack.end, WP_END_ROOT);
+		/* No call is before where it would return to. */
+		p.words[0] = MODULE + caller + 1;
+		walk();
+		assert_int_equal(p.stack.depth, 1);
+	}
+	/* mov 4(%esp), %ebx is another. */
+	p.file.bytes[code + 1] = 0x5c;
+	p.words[0] = MODULE + caller;
+	set(WP_REG_PC, MODULE + code);
+	walk();
+	assert_int_equal(p.stack.depth, 1);
+}
+
+/* Unwind info that does not count what was pushed: the word that it takes for a return
+ * address is none of code. */
+static void pushed_words_that_info_does_not_count_are_passed(void **state)
+{
+	uint32_t leaf, code, caller;
+
+	(void)state;
+	leaf = add(&p.file, "zR", LIT(""));
+	caller = add_caller(&code, LIT("\x8b\x1c\x24\xc3"));
+	/* call of what finds its address, of the leaf. */
+	put_u32(&p.file, leaf + 0x40 - 4, code - (leaf + 0x40));
+	p.file.bytes[leaf + 0x40 - 5] = 0xe8;
+	open_image(false);
+	set(WP_REG_FP, STACK + 16);
+	for (uint32_t pushed = 1; pushed <= 4; pushed++) {
+		memset(p.words, 0x11, sizeof(p.words));
+		p.words[pushed] = MODULE + caller;
+		set(WP_REG_PC, MODULE + leaf + 9);
+		walk();
+		if (pushed == 4) {
+			assert_int_equal(p.stack.end, WP_END_NO_MODULE);
+			assert_int_equal(p.frames[1].pc_avma, 0x11111111);
+			break;
+		}
+		assert_int_equal(p.stack.depth, 2);
+		assert_frame(1, caller, WP_FRAME_RETURN | WP_FRAME_GUESSED);
+		assert_int_equal(p.stack.end, WP_END_ROOT);
+		assert_int_equal(p.cfa_avma[0], STACK + 4 * (pushed + 1));
+		/* Of one that made a call only what that was tells it. */
+		memmove(p.words + 1, p.words, sizeof(p.words) / 2);
+		p.words[0] = MODULE + leaf + 0x40;
+		set(WP_REG_PC, MODULE + code);
+		walk();
+		assert_int_equal(p.stack.depth, 3);
+		assert_frame(2, caller, WP_FRAME_RETURN | WP_FRAME_GUESSED);
+	}
+}
+
+/* As in glibc's memcpy: the info counts fewer words than there are, none. */
+static void info_by_which_nothing_was_called_is_passed(void **state)
+{
+	/* CFA = esp; behind that, restore_state of none that was remembered. */
+	uint32_t leaf = add(&p.file, "zR", LIT("\x0e\0\x42\x0b"));
+	uint32_t code, caller = add_caller(&code, LIT(""));
+
+	(void)state;
+	open_image(false);
+	p.words[0] = MODULE + caller + 2;
+	p.words[1] = 0x11111111;
+	p.words[2] = MODULE + caller;
+	for (uint32_t at = 1; at < 3; at++) {
+		set(WP_REG_SP, STACK + 4);
+		set(WP_REG_PC, MODULE + leaf + at);
+		walk();
+		assert_int_equal(p.stack.depth, 2);
+		assert_frame(1, caller, WP_FRAME_RETURN | WP_FRAME_GUESSED);
+		assert_int_equal(p.stack.end, WP_END_ROOT);
+	}
+}
+
+/* Whom a handler returns to is behind no call. */
+static void info_that_leads_to_code_is_followed(void **state)
+{
+	uint32_t leaf = add(&p.file, "zR", LIT("")), code;
+	uint32_t caller = add_caller(&code, LIT(""));
+
+	(void)state;
+	open_image(false);
+	p.words[0] = MODULE + caller + 9;
+	p.words[1] = MODULE + caller;
+	set(WP_REG_PC, MODULE + leaf + 9);
+	walk();
+	assert_frame(1, caller + 9, WP_FRAME_RETURN);
+}
+
 static int open_changed(size_t at, uint8_t byte)
 {
 	uint8_t was = p.file.bytes[at];
@@ -484,6 +597,10 @@ int main(void)
 		TEST(a_file_of_another_width_than_the_process_tells_nothing),
 		TEST(functions_of_the_vdso_have_no_info),
 		TEST(code_of_the_vdso_says_what_is_on_the_stack),
+		TEST(a_return_and_what_finds_its_own_address_need_no_info),
+		TEST(pushed_words_that_info_does_not_count_are_passed),
+		TEST(info_by_which_nothing_was_called_is_passed),
+		TEST(info_that_leads_to_code_is_followed),
 		TEST(headers_are_those_of_32_bits),
 	};
 
