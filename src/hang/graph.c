@@ -406,14 +406,14 @@ static int find_stuck(const struct wp_graph *g, struct wp_dump *dump)
 	return rc;
 }
 
-/* Thread I has waiters and waits for no known thread.  A stuck thread is a root
+/* Thread I has waiters of its own and waits for no known thread.  A stuck thread is a root
  * only if its lock is lost: else a cycle tells more. */
 static bool is_root(const struct wp_graph *g, uint32_t i)
 {
 	const struct wp_dump_thread *t = &g->dump->threads[i];
 	uint32_t pos = 0, node;
 
-	if (t->waiters < 2 ||
+	if (t->waiters < 2 || !wp_graph_is_wanted(g, i) ||
 	    (t->stuck && g->out_first[i] < g->out_first[i + 1]))
 		return false;
 	while ((node = wp_graph_next(g, i, &pos, false)) != WP_NO_NODE) {

@@ -51,6 +51,10 @@ uint32_t wp_graph_next(const struct wp_graph *graph, uint32_t node,
 uint32_t wp_graph_prev(const struct wp_graph *graph, uint32_t node,
 		       uint32_t *pos, bool spread);
 
+/* A thread waits for NODE, or for its process if it is the only thread of that, and for
+ * nobody who could do the same. */
+bool wp_graph_is_wanted(const struct wp_graph *graph, uint32_t node);
+
 /* Another process may have the futex that T waits for as well (PTHREAD_PROCESS_SHARED),
  * and end the wait: of one that has not, the call says so (futex(2)), unless it has all
  * of the memory. */

@@ -408,6 +408,45 @@ static void processes_of_several_threads_read_each_other(void **state)
 	wp_dump_clear(&d);
 }
 
+/* As children of a server have a pipe that it writes to, and could write to it too. */
+static void who_could_be_any_of_several_is_no_root(void **state)
+{
+	struct wp_dump d;
+
+	(void)state;
+	start(&d, 1, WP_WAIT_SLEEP);
+	for (int32_t pid = 43; pid < 46; pid++) {
+		add_process(&d, pid);
+		add_thread(&d, WP_WAIT_PIPE);
+	}
+	for (uint32_t child = 1; child < 4; child++)
+		for (uint32_t p = 0; p < 4; p++)
+			if (p != child)
+				edge(&d, WP_EDGE_PIPE, child, p);
+	build(&d);
+	assert_int_equal(d.threads[0].waiters, 3);
+	assert_int_equal(d.nroots, 0);
+	/* One that only the server could write to. */
+	add_process(&d, 46);
+	add_thread(&d, WP_WAIT_PIPE);
+	edge(&d, WP_EDGE_PIPE, 4, 0);
+	build(&d);
+	assert_int_equal(d.nroots, 1);
+	assert_int_equal(d.roots[0], 0);
+	wp_dump_clear(&d);
+	/* Whoever waits for a file lock waits for all who have it. */
+	start(&d, 1, WP_WAIT_SLEEP);
+	for (uint32_t p = 1; p < 4; p++) {
+		add_process(&d, 42 + (int32_t)p);
+		add_thread(&d, p < 2 ? WP_WAIT_SLEEP : WP_WAIT_LOCK);
+		for (uint32_t to = 0; p > 1 && to < 2; to++)
+			edge(&d, WP_EDGE_FILE_LOCK, p, to);
+	}
+	build(&d);
+	assert_int_equal(d.nroots, 2);
+	wp_dump_clear(&d);
+}
+
 static void a_thread_that_has_ended_is_in_no_cycle(void **state)
 {
 	struct wp_dump d;
@@ -1521,6 +1560,7 @@ int main(void)
 		cmocka_unit_test(two_threads_join_each_other),
 		cmocka_unit_test(parent_waits_for_a_child_that_writes_to_it),
 		cmocka_unit_test(processes_of_several_threads_read_each_other),
+		cmocka_unit_test(who_could_be_any_of_several_is_no_root),
 		cmocka_unit_test(a_thread_that_has_ended_is_in_no_cycle),
 		cmocka_unit_test(file_locks_taken_crosswise),
 		cmocka_unit_test(a_file_lock_is_as_hung_as_its_holder),
