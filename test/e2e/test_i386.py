@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """i386 programs on a 64-bit kernel: what is true of 64-bit ones is of these."""
+import collections
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import sys
 
 import pytest
 
+import pprof_check
 import test_hang
 import test_hang_files
 import test_harm
@@ -156,3 +158,34 @@ def test_locks_of_bytes(tmp_path, build, holds, waits):
         if waiter:
             waiter.kill()
             waiter.wait()
+
+
+COPIES = r"""
+#include <string.h>
+static char from[4096], to[4096];
+__attribute__((noinline)) void copies(unsigned n, unsigned shift)
+{
+	memcpy(to + shift, from, n);
+	__asm__ volatile("" ::: "memory");
+}
+int main(void)
+{
+	for (unsigned i = 0;; i++)
+		copies(i * 7919 % 600, i * 31 % 64);
+}
+"""
+
+
+def test_out_of_what_glibc_has_written_by_hand(start, tmp_path, build, profile):
+    """Whose unwind info is wrong, or there is none: each copy has who makes it."""
+    prog = build(tmp_path, "gcc", "-m32", "-fno-builtin", source=COPIES, suffix=".c")
+    target = start(prog, ready=False)
+    run, p = profile(target.pid, "-r", 997, "--profile", "cpu", cpu=1, status=(0, 1))
+    stacks = collections.Counter()
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        by = "copies" if "copies" in names else "main" if "main" in names else "nobody"
+        stacks[names[-1] if names[-1].startswith("[") else by] += s["values"]["cpu"]
+    # What main does itself is a few instructions.
+    assert stacks["copies"] > 0.5 * stacks.total(), stacks
+    assert stacks["copies"] + stacks["main"] > 0.99 * stacks.total(), (stacks, run.err)
