@@ -174,25 +174,33 @@ static bool leads_on(const struct walk *w, uint64_t sp_avma)
 {
 	uint64_t pc_avma = w->regs.v[WP_REG_PC];
 
-	return w->step.is_signal || !pc_avma ||
-	       (w->step.cfa_avma > sp_avma &&
-		wp_unwind_find_module(w->modules, pc_avma - 1));
+	if (w->step.is_signal || w->step.is_switch || !pc_avma)
+		return true;
+	return (!w->step.is_32bit || w->step.cfa_avma > sp_avma) &&
+	       wp_unwind_find_module(w->modules, pc_avma - 1);
 }
 
-/* As step_by_info, of an i386 program. */
-static enum wp_step_result step_by_narrow_info(struct walk *w)
+/* As step_by_info, from where a thread was interrupted, or of an i386 program: there unwind
+ * info may be wrong of single instructions, and compilers' of whole functions is not. */
+static enum wp_step_result step_by_checked_info(struct walk *w)
 {
 	const struct wp_regs regs = w->regs;
-	enum wp_step_result result = step_by_info(w);
+	enum wp_step_result result = step_by_info(w), guess;
 	struct wp_regs caller;
+	struct wp_step made;
 
-	if (result != WP_STEP_BAD_INFO &&
+	if ((result != WP_STEP_BAD_INFO || !w->step.is_32bit) &&
 	    (result != WP_STEP_OK || leads_on(w, regs.v[WP_REG_SP])))
 		return result;
 	caller = w->regs;
+	made = w->step;
 	w->regs = regs;
-	if (wp_leaf_i386_scan(&w->step, w->modules) != WP_STEP_OK) {
+	guess = w->step.is_32bit ? wp_leaf_i386_scan(&w->step, w->modules) :
+				   wp_step_guess(w->unwinder->prover, &w->step,
+						 w->modules);
+	if (guess != WP_STEP_OK) {
 		w->regs = caller;
+		w->step = made;
 		return result;
 	}
 	w->is_guess = true;
@@ -211,7 +219,10 @@ static enum wp_step_result step_once(struct walk *w)
 	if (!w->step.is_return && w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
-	result = w->step.is_32bit ? step_by_narrow_info(w) : step_by_info(w);
+	result = w->step.is_32bit ||
+				 (WP_ARCH_HAS_PROOFS && !w->step.is_return) ?
+			 step_by_checked_info(w) :
+			 step_by_info(w);
 	if (had_info(result))
 		return result;
 	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);

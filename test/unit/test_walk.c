@@ -735,6 +735,41 @@ static void what_the_rows_cannot_do_is_asked_of_libunwind(void **state)
 	fake_close(&f.elf, &f.image);
 }
 
+/* As Mono's compiler has it, which takes one instruction for an epilogue. */
+static void where_the_info_leads_to_no_code_the_code_is_followed(void **state)
+{
+	/* CFA = rsp + 8 in a frame of 24 bytes: add $24, %rsp; ret. */
+	static const uint8_t leaves[] = { 0x48, 0x83, 0xc4, 0x18, 0xc3 };
+	static struct fixture f;
+	uint64_t wrong, first;
+
+	(void)state;
+	wrong = fake_add(&f.elf, "zR", "", 0);
+	first = fake_add(&f.elf, "zR", "\x07\x10", 2);
+	memcpy(f.elf.bytes + wrong + 8, leaves, sizeof(leaves));
+	/* A call. */
+	f.elf.bytes[first + 4] = 0xe8;
+	fake_u32(&f.elf, (uint32_t)first + 5, (uint32_t)(wrong - (first + 9)));
+	start(&f);
+	wp_reg_set(&f.regs, WP_REG_FP, 8);
+	for (int i = 0; i < NBACKENDS; i++) {
+		memset(f.words, 0x11, sizeof(f.words));
+		f.words[3] = BIAS + first + 9;
+		assert_int_equal(walk_from(&f, i, wrong + 8), WP_END_ROOT);
+		assert_int_equal(f.out.stack.depth, 2);
+		assert_int_equal(f.out.frames[1].pc_avma, BIAS + first + 9);
+		assert_int_equal(f.out.frames[1].flags,
+				 WP_FRAME_RETURN | WP_FRAME_GUESSED);
+		/* Nor does the code. */
+		f.words[3] = 0x1111;
+		assert_int_equal(walk_from(&f, i, wrong + 8), WP_END_NO_MODULE);
+		assert_int_equal(f.out.stack.depth, 2);
+		assert_int_equal(f.out.cfa_avma[0], f.regs.v[WP_REG_SP] + 8);
+		assert_int_equal(f.out.frames[1].flags, WP_FRAME_RETURN);
+	}
+	fake_close(&f.elf, &f.image);
+}
+
 static void endless_stack_ends(void **state)
 {
 	static struct fixture f;
@@ -852,6 +887,8 @@ int main(void)
 		cmocka_unit_test(every_end_has_its_reason),
 		cmocka_unit_test(a_walk_does_not_do_whatever_the_info_says),
 		cmocka_unit_test(what_the_rows_cannot_do_is_asked_of_libunwind),
+		cmocka_unit_test(
+			where_the_info_leads_to_no_code_the_code_is_followed),
 		cmocka_unit_test(endless_stack_ends),
 		cmocka_unit_test(endless_signals_end),
 		cmocka_unit_test(unusable_input_gives_an_empty_stack),
