@@ -37,4 +37,9 @@ void wp_cgroup_parse(struct wp_cgroup *ret, const char *text);
  * container's id? */
 bool wp_cgroup_is_in(const char *text, const char *wanted);
 
+/* Is a group that TEXT tells of frozen, of version 1 or 2, by its files below ROOT,
+ * "/sys/fs/cgroup"?  False where these cannot be read: a group that is outside of this
+ * process's cgroup namespace has no path here. */
+bool wp_cgroup_is_frozen(const char *text, const char *root);
+
 #endif

@@ -11,6 +11,7 @@
 #define WP_DUMP_H
 
 #include "wallprof/err.h"
+#include "wallprof/hold.h"
 #include "wallprof/intern.h"
 #include "wallprof/lock.h"
 #include "wallprof/types.h"
@@ -202,6 +203,8 @@ struct wp_dump_process {
 	bool goroutines_wait_inside;
 	bool goroutines_take_signals;
 	uint32_t nown_goroutines;
+	/* What holds it up, whatever its threads wait for. */
+	enum wp_hold hold;
 	/* It was read only because a wait led there. */
 	bool is_peer;
 	/* It has signal handlers, which may end its waits. */

@@ -51,6 +51,9 @@ struct wp_proc_stat {
 	bool kernel_thread;
 	/* PF_IO_WORKER or PF_USER_WORKER is: the kernel's, for io_uring or vhost. */
 	bool user_worker;
+	/* PF_DUMPCORE or, from Linux 5.16 on, PF_POSTCOREDUMP is: it dumps core, or
+	 * waits for the end of that. */
+	bool dumps_core;
 };
 
 /* Each returns 0 or -EBADMSG, and touches *RET on success only. */

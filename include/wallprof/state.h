@@ -7,6 +7,7 @@
 #define WP_STATE_H
 
 #include "wallprof/fdinfo.h"
+#include "wallprof/hold.h"
 #include "wallprof/types.h"
 
 enum {
@@ -105,6 +106,8 @@ struct wp_thread_facts {
 	/* It is a worker of the kernel's, which is in no call and on no page of the
 	 * program's: see wp_stop_guard_is_worker. */
 	bool is_worker;
+	/* What holds it up, where that was asked. */
+	enum wp_hold hold;
 	/* Kind of the call's descriptor argument; WP_FD_UNKNOWN: not read. */
 	enum wp_fd_kind fd_kind;
 };

@@ -35,7 +35,8 @@ struct wp_task_record {
 	/* The thread is ready to run, may be so, or moved while it was read: it may run
 	 * without being put on a CPU after that. */
 	__u8 is_ready;
-	__u8 unused;
+	/* It dumps core, or waits for the end of that: see struct wp_proc_stat. */
+	__u8 dumps_core;
 	/* Its tid in the first PID namespace. */
 	__u32 outer_tid;
 	/* The three numbers of /proc/TID/schedstat (fs/proc/base.c,

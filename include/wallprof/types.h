@@ -218,6 +218,8 @@ enum wp_state {
 	X(SIGNAL, "signal")                                                    \
 	X(TIMER, "timer")                                                      \
 	X(PAGE_FAULT, "page-fault")                                            \
+	X(FROZEN, "frozen")                                                    \
+	X(CORE_DUMP, "core-dump")                                              \
 	X(SYSCALL, "syscall")                                                  \
 	X(GO, "goroutine")
 

@@ -138,6 +138,7 @@ struct sched_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
+	unsigned int flags;
 	int exit_state;
 	/* An int until 7.2, then a u8: libbpf fits the load to the size where both are
 	 * unsigned, or of one size. */

@@ -112,6 +112,8 @@ enum {
 	TASK_STOPPED = 4,
 	TASK_TRACED = 8,
 	TASK_REPORT = 0x7f,
+	/* PF_POSTCOREDUMP, since Linux 5.16, and PF_DUMPCORE. */
+	PF_DUMPS = 0x8 | 0x200,
 };
 
 /* As fs/proc/array.c has it, of threads that wait or are stopped only. */
@@ -146,6 +148,7 @@ static void take(struct wp_task_record *record, struct task_struct *task,
 	record->slices = slices;
 	record->start_ns = task->start_boottime;
 	record->outer_tid = task->pid;
+	record->dumps_core = !!(task->flags & PF_DUMPS);
 	barrier();
 	now_ns = bpf_ktime_get_ns();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);

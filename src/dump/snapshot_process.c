@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "snapshot_priv.h"
+#include "wallprof/cgroup.h"
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
 
@@ -63,6 +64,23 @@ static uint64_t timer_signals(const struct wp_process *process)
 	return signals;
 }
 
+/* Its first thread tells of a cgroup whose files are not to be seen here, unless it was
+ * frozen in a call. */
+static enum wp_hold hold_of(const struct wp_process *process)
+{
+	char cgroup[WP_CGROUP_MAX];
+	uint64_t dumps = 0;
+
+	if (!wp_proc_status_read_at(&dumps, process->proc_fd, "status",
+				    "CoreDumping", 10) &&
+	    dumps)
+		return WP_HOLD_CORE_DUMP;
+	if (wp_cgroup_read(process->proc_fd, 0, cgroup) > 0 &&
+	    wp_cgroup_is_frozen(cgroup, "/sys/fs/cgroup"))
+		return WP_HOLD_FROZEN;
+	return wp_hold_read(process->task_fd, process->reader_tid);
+}
+
 void wp_snapshot_describe_process(struct wp_dump *dump,
 				  struct wp_dump_process *p,
 				  const struct wp_process *process,
@@ -85,6 +103,7 @@ void wp_snapshot_describe_process(struct wp_dump *dump,
 	p->catches_alarm = (caught & timer_signals(process)) != 0;
 	p->catches_child = caught >> (SIGCHLD - 1) & 1;
 	p->catches_more = caught & ~(UINT64_C(1) << (SIGINT - 1));
+	p->hold = hold_of(process);
 	p->pause_ns = counters->pause_total_ns;
 	p->nstopped = (uint32_t)counters->stopped;
 	p->nlost = (uint32_t)(counters->samples_lost + counters->threads_lost);

@@ -31,7 +31,9 @@ static int add_thread(struct job *job, const struct wp_snapshot_note *note)
 				   &t->stack);
 	if (rc)
 		return rc;
-	if (t->state == WP_STATE_WAITING)
+	/* Who is held does not wait for what its call says. */
+	if (t->state == WP_STATE_WAITING && t->wait != WP_WAIT_FROZEN &&
+	    t->wait != WP_WAIT_CORE_DUMP)
 		wp_thread_lock_decode(t, job->dump, job->process, &note->view);
 	rc = wp_snapshot_name_variable(job->dump, t, job->sample, note);
 	if (rc)

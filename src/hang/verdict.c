@@ -349,6 +349,18 @@ static bool all_are_stopped(const struct wp_dump *dump, uint32_t p,
 	return n != 0;
 }
 
+/* Whatever P's threads wait for would not let them go on. */
+static bool is_held(const struct wp_dump_process *proc, struct words *w)
+{
+	if (proc->hold == WP_HOLD_NONE)
+		return false;
+	say(w, "process %d %s: %u thread%s", proc->pid,
+	    proc->hold == WP_HOLD_FROZEN ? "is frozen by a cgroup" :
+					   "dumps core, and that stands still",
+	    proc->nthreads, proc->nthreads == 1 ? "" : "s");
+	return true;
+}
+
 /* What no verdict is: a lock, as its holder may go on; goroutines that were left out. */
 static void say_goroutines(const struct wp_dump *dump, uint32_t p,
 			   struct words *w)
@@ -388,8 +400,9 @@ static enum finding judge_process(struct wp_judge *j, uint32_t p,
 			say_goroutines(dump, p, w);
 			return WELL;
 		}
-		if (has_hung_lock(j, p, w) || waits_for_stuck(j, p, w) ||
-		    all_wait_inside(j, p, w) || all_are_stopped(dump, p, w))
+		if (is_held(proc, w) || has_hung_lock(j, p, w) ||
+		    waits_for_stuck(j, p, w) || all_wait_inside(j, p, w) ||
+		    all_are_stopped(dump, p, w))
 			return NO_PROGRESS;
 	}
 	say(w, "%u thread%s, %s: ", proc->nthreads,

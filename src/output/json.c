@@ -330,6 +330,11 @@ static void put_goroutines(struct writer *w,
 static json_t *make_process(struct writer *w,
 			    const struct wp_dump_process *process)
 {
+	static const char *const hold[] = {
+		[WP_HOLD_NONE] = "",
+		[WP_HOLD_FROZEN] = "frozen",
+		[WP_HOLD_CORE_DUMP] = "core-dump",
+	};
 	json_t *o = json_object();
 
 	set(w, o, "pid", json_integer(process->pid));
@@ -340,6 +345,7 @@ static json_t *make_process(struct writer *w,
 	set(w, o, "peer", json_boolean(process->is_peer));
 	set(w, o, "catches_signals", json_boolean(process->catches_signals));
 	set(w, o, "stuck", json_boolean(process->stuck));
+	set(w, o, "hold", json_string(hold[process->hold]));
 	set(w, o, "pause_ns", number(process->pause_ns));
 	set(w, o, "stopped", number(process->nstopped));
 	set(w, o, "lost", number(process->nlost));

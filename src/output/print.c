@@ -317,6 +317,10 @@ static void put_header(struct wp_print *t,
 	if (process->nunchosen)
 		wp_buf_printf(&t->buf, ", %" PRIu32 " not chosen by -t",
 			      process->nunchosen);
+	if (process->hold != WP_HOLD_NONE)
+		wp_buf_str(&t->buf, process->hold == WP_HOLD_FROZEN ?
+					    ", frozen by a cgroup" :
+					    ", dumps core");
 	if (t->dump->interval_ns) {
 		wp_buf_str(&t->buf, ", looked at twice, ");
 		wp_print_time(&t->buf, t->dump->interval_ns);

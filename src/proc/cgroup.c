@@ -195,3 +195,41 @@ bool wp_cgroup_is_in(const char *text, const char *wanted)
 			return true;
 	return false;
 }
+
+/* Has file NAME of LINE's group, HIERARCHY below ROOT, a line that begins with WORD? */
+static bool has_line(const struct line *line, const char *root,
+		     const char *hierarchy, const char *name, const char *word)
+{
+	char path[WP_CGROUP_MAX + 64], text[512];
+	const char *found;
+	ssize_t n;
+
+	/* cgroup_namespaces(7): it is outside. */
+	if (line->npath >= 3 && !memcmp(line->path, "/..", 3))
+		return false;
+	snprintf(path, sizeof(path), "%s%s%.*s/%s", root, hierarchy,
+		 (int)line->npath, line->path, name);
+	n = wp_io_read_at(-1, path, text, sizeof(text));
+	found = n > 0 ? strstr(text, word) : NULL;
+	return found && (found == text || found[-1] == '\n');
+}
+
+bool wp_cgroup_is_frozen(const char *text, const char *root)
+{
+	static const char freezer[] = "freezer";
+	struct line line;
+	bool is_frozen = false;
+
+	while (!is_frozen && next_line(&text, &line)) {
+		if (!line.ncontrollers)
+			is_frozen = has_line(&line, root, "", "cgroup.events",
+					     "frozen 1") ||
+				    has_line(&line, root, "/unified",
+					     "cgroup.events", "frozen 1");
+		else if (line.ncontrollers == strlen(freezer) &&
+			 !memcmp(line.controllers, freezer, strlen(freezer)))
+			is_frozen = has_line(&line, root, "/freezer",
+					     "freezer.state", "FROZEN");
+	}
+	return is_frozen;
+}

@@ -85,6 +85,7 @@ enum { STATUS_PART = 4096 };
 /* include/linux/sched.h */
 #define PF_KTHREAD 0x00200000
 #define PF_WORKERS (0x00000010 | 0x00004000)
+#define PF_DUMPS (0x00000008 | 0x00000200)
 
 int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 {
@@ -106,6 +107,7 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 		else if (field == STAT_FLAGS) {
 			s.kernel_thread = (val & PF_KTHREAD) != 0;
 			s.user_worker = (val & PF_WORKERS) != 0;
+			s.dumps_core = (val & PF_DUMPS) != 0;
 		} else if (field == STAT_NUM_THREADS)
 			s.nthreads = val;
 		else if (field == STAT_STARTTIME)

@@ -98,6 +98,9 @@ void wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
 			facts.args[i] = regs->v[wp_syscall_arg_regs[i]];
 		facts.syscall_nr = find_call(calls, t, regs, facts.args);
 	}
+	/* One that is short is over by now. */
+	if (facts.syscall_nr < 0)
+		facts.hold = wp_hold_read(t->target->process->task_fd, t->tid);
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)wp_state_classify(&facts).wait;
 	wp_wait_object_refine(t->target, key, &facts);

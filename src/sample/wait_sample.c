@@ -60,6 +60,7 @@ bool wp_wait_sample_place(const struct wp_thread *t,
 	ret->time_ns = record->time_ns;
 	ret->cpu = -1;
 	ret->state_char = record->state_char;
+	ret->dumps_core = record->dumps_core;
 	ret->record = record;
 	memcpy(ret->regs.v, record->regs, sizeof(ret->regs.v));
 	ret->regs.known = ALL_KNOWN;
@@ -96,6 +97,7 @@ enum wp_sample_result wp_wait_sample_proc(struct wp_thread *t,
 	place->cpu = stat.cpu;
 	wp_own_cpu_note(&t->target->loop->own_cpu, stat.cpu);
 	place->state_char = stat.state_char;
+	place->dumps_core = stat.dumps_core;
 	place->regs.known = 0;
 	wp_reg_set(&place->regs, WP_REG_PC, call->pc_avma);
 	wp_reg_set(&place->regs, WP_REG_SP, call->sp_avma);
@@ -297,6 +299,22 @@ static enum wp_sample_result settle(struct wp_thread *t,
 	return result;
 }
 
+/* Set the hold in FACTS of T at PLACE.  The kernel is asked where T is in no call, in one
+ * that should not sleep, or in a wait that no signal ends; in others the call tells what T
+ * waits for as well. */
+static void find_hold(const struct wp_thread *t,
+		      const struct wp_wait_place *place,
+		      struct wp_thread_facts *facts)
+{
+	enum wp_wait wait = wp_state_classify(facts).wait;
+
+	if (place->dumps_core)
+		facts->hold = WP_HOLD_CORE_DUMP;
+	else if (facts->state_char == 'D' || wait == WP_WAIT_PAGE_FAULT ||
+		 wait == WP_WAIT_SYSCALL)
+		facts->hold = wp_hold_read(t->target->process->task_fd, t->tid);
+}
+
 enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 				     const struct wp_wait_place *place)
 {
@@ -318,6 +336,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	 * goes on has not run, but waits no more. */
 	if (t->memory && !copy_call(t, place, &facts))
 		return WP_SAMPLE_MOVED;
+	find_hold(t, place, &facts);
 	/* The kernel has not been asked whether the registers of a record may
 	 * be seen: where memory may not be read, /proc says what may. */
 	if (!walk_waiting(t, place, &walk) && place->regs.known == ALL_KNOWN)

@@ -20,6 +20,8 @@ struct wp_wait_place {
 	int32_t cpu;
 	/* State character of /proc/TID/stat. */
 	char state_char;
+	/* As in struct wp_proc_stat. */
+	bool dumps_core;
 	struct wp_proc_syscall call;
 	/* The registers that are known. */
 	struct wp_regs regs;

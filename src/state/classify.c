@@ -16,6 +16,9 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 
 	if (facts->is_worker)
 		return facts->state_char == 'D' ? WP_WAIT_DISK : WP_WAIT_NONE;
+	if (facts->hold != WP_HOLD_NONE)
+		return facts->hold == WP_HOLD_FROZEN ? WP_WAIT_FROZEN :
+						       WP_WAIT_CORE_DUMP;
 	/* Asleep outside of a call: the kernel handles its page fault. */
 	if (facts->syscall_nr < 0)
 		return WP_WAIT_PAGE_FAULT;

@@ -6,9 +6,9 @@ import time
 
 
 class Freezer:
-    """A cgroup that stops whole processes, of version 2 or 1."""
+    """A cgroup that stops whole processes, of version 2 or 1, or of that asked for."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, version=None):
         self.dir = None
         for root, name, on, off in (
                 ("/sys/fs/cgroup", "cgroup.freeze", "1", "0"),
@@ -16,6 +16,8 @@ class Freezer:
                 ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN",
                  "THAWED")):
             path = pathlib.Path(root) / f"wallprof_test_{os.getpid()}"
+            if version and version != (2 if name == "cgroup.freeze" else 1):
+                continue
             if not (path.parent / "cgroup.procs").exists():
                 continue
             try:

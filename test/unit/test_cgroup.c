@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wallprof/cgroup.h"
@@ -125,6 +128,71 @@ static void own_groups_are_read(void **state)
 	assert_true(wp_cgroup_read(-1, 999999999, text) < 0);
 }
 
+static char root[] = "/tmp/wallprof_cgroup_XXXXXX";
+
+/* Write TEXT to file NAME below the root, or remove it and its directories. */
+static void put(const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, name);
+	for (char *p = strchr(path + sizeof(root), '/'); p && text;
+	     p = strchr(p + 1, '/')) {
+		*p = '\0';
+		mkdir(path, 0755);
+		*p = '/';
+	}
+	if (!text)
+		unlink(path);
+	for (char *p = strrchr(path, '/'); !text && p > path + sizeof(root);
+	     p = strrchr(path, '/')) {
+		*p = '\0';
+		rmdir(path);
+	}
+	if (!text)
+		return;
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void a_frozen_group_is_told_in_either_version(void **state)
+{
+	static const struct {
+		const char *text, *name, *words;
+		bool is_frozen;
+	} rows[] = {
+		{ "0::/a/b\n", "/a/b/cgroup.events", "populated 1\nfrozen 1\n",
+		  true },
+		{ "0::/a/b\n", "/a/b/cgroup.events", "populated 1\nfrozen 0\n",
+		  false },
+		{ "7:freezer:/a\n0::/b\n", "/freezer/a/freezer.state",
+		  "FROZEN\n", true },
+		{ "7:freezer:/a\n0::/b\n", "/freezer/a/freezer.state",
+		  "THAWED\n", false },
+		{ "7:freezer:/a\n0::/b\n", "/unified/b/cgroup.events",
+		  "populated 1\nfrozen 1\n", true },
+		{ "7:memory:/a\n", "/freezer/a/freezer.state", "FROZEN\n",
+		  false },
+		{ "0::/a\n", "/a/b/cgroup.events", "frozen 1\n", false },
+		/* Out of its own namespace. */
+		{ "0::/../a\n", "/a/cgroup.events", "frozen 1\n", false },
+	};
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		put(rows[i].name, rows[i].words);
+		assert_int_equal(wp_cgroup_is_frozen(rows[i].text, root),
+				 rows[i].is_frozen);
+		put(rows[i].name, NULL);
+		assert_false(wp_cgroup_is_frozen(rows[i].text, root));
+	}
+	assert_int_equal(rmdir(root), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +200,7 @@ int main(void)
 		cmocka_unit_test(a_path_stands_for_all_below_it),
 		cmocka_unit_test(a_name_is_a_unit_or_a_containers_id),
 		cmocka_unit_test(own_groups_are_read),
+		cmocka_unit_test(a_frozen_group_is_told_in_either_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,28 @@ static void a_worker_of_the_kernel_is_in_no_call(void **state)
 	assert_int_equal(wp_state_classify(&facts).wait, WP_WAIT_DISK);
 }
 
+/* Whatever it was doing before. */
+static void a_thread_that_is_held_waits_for_the_end_of_that(void **state)
+{
+	static const long calls[] = { -1, SYS_read, SYS_futex, SYS_tgkill };
+	struct wp_thread_facts facts = { .state_char = 'S' };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		facts.syscall_nr = calls[i];
+		facts.hold = WP_HOLD_FROZEN;
+		assert_int_equal(wp_state_classify(&facts).state,
+				 WP_STATE_WAITING);
+		assert_int_equal(wp_state_classify(&facts).wait,
+				 WP_WAIT_FROZEN);
+		facts.hold = WP_HOLD_CORE_DUMP;
+		assert_int_equal(wp_state_classify(&facts).wait,
+				 WP_WAIT_CORE_DUMP);
+	}
+	assert_string_equal(wp_wait_name(WP_WAIT_FROZEN), "frozen");
+	assert_string_equal(wp_wait_name(WP_WAIT_CORE_DUMP), "core-dump");
+}
+
 static void a_read_waits_for_what_is_behind_it(void **state)
 {
 	static const enum wp_wait want[WP_NFD_KINDS] = {
@@ -316,6 +338,8 @@ int main(void)
 		cmocka_unit_test(letters_and_calls_make_states),
 		cmocka_unit_test(a_read_waits_for_what_is_behind_it),
 		cmocka_unit_test(a_worker_of_the_kernel_is_in_no_call),
+		cmocka_unit_test(
+			a_thread_that_is_held_waits_for_the_end_of_that),
 		cmocka_unit_test(futex_arguments_that_decide),
 		cmocka_unit_test(only_what_waits_on_the_same_may_be_stopped),
 		cmocka_unit_test(what_may_harm_is_the_rule),

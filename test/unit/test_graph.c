@@ -903,6 +903,34 @@ static void a_lost_wakeup_is_no_progress(void **state)
 	}
 }
 
+/* No work and no lock would let it go on. */
+static void a_process_that_is_held_makes_no_progress(void **state)
+{
+	static const struct {
+		enum wp_hold hold;
+		const char *part;
+	} holds[] = { { WP_HOLD_FROZEN,
+			"process 42 is frozen by a cgroup: 2 threads" },
+		      { WP_HOLD_CORE_DUMP,
+			"process 42 dumps core, and that stands still: 2" } };
+	struct wp_dump d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(holds) / sizeof(*holds); i++) {
+		start(&d, 2, WP_WAIT_POLL);
+		build(&d);
+		assert_int_equal(judge(&d, "all idle"), WP_VERDICT_HEALTHY);
+		d.processes[0].hold = holds[i].hold;
+		assert_int_equal(judge(&d, holds[i].part),
+				 WP_VERDICT_NO_PROGRESS);
+		/* It ran between the looks. */
+		d.threads[1].times.still = false;
+		assert_int_equal(judge(&d, "ran between the looks"),
+				 WP_VERDICT_HEALTHY);
+		wp_dump_clear(&d);
+	}
+}
+
 /* What its arguments alone make a join may be a condvar of several processes. */
 static void a_join_of_no_known_thread_may_be_ended_from_outside(void **state)
 {
@@ -1588,6 +1616,7 @@ int main(void)
 		cmocka_unit_test(a_lock_held_for_a_child_at_work_is_well),
 		cmocka_unit_test(disjoint_cycles_are_told_apart),
 		cmocka_unit_test(a_chain_into_a_cycle_is_deadlocked_too),
+		cmocka_unit_test(a_process_that_is_held_makes_no_progress),
 		cmocka_unit_test(the_worst_verdict_wins),
 		cmocka_unit_test(no_process_and_no_room_for_words),
 		cmocka_unit_test(indices_out_of_range_lead_nowhere),

@@ -77,6 +77,7 @@ static void workers_of_the_kernel_are_told(void **state)
 	assert_int_equal(wp_proc_stat_parse(&s, stat_line, strlen(stat_line)),
 			 0);
 	assert_false(s.user_worker);
+	assert_false(s.dumps_core);
 }
 
 /* proc(5): field 20, num_threads. */

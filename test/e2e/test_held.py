@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that something holds up, whatever their threads wait for: the freezer of a
+cgroup, a core dump."""
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+
+import pprof_check
+from conftest import FIXTURES, wait_until, wait_until_sampling, wallprof
+from fault_records import begin, load
+from freezer import Freezer
+from hangs import Dump, check, states_of
+from test_deadline import ROOT_ONLY, dead_server, let_die, pid_ready
+
+CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
+
+
+def waits_of(dump):
+    return {t["wait"] for t in dump.threads.values()}
+
+
+def record_waits(pid, tmp_path, *args):
+    """The wait reasons with time in a recording, and in its block profile."""
+    out = tmp_path / "x.pb.gz"
+    tool = begin("auto", "-p", pid, "-o", out, "--profile", "wall,block", *args)
+    wait_until_sampling(tool)
+    time.sleep(0.5)
+    tool.send_signal(signal.SIGINT)
+    err = tool.communicate(timeout=100)[1].decode()
+    assert tool.returncode in (0, 1), err
+    block = load(tmp_path / "x.block.pb.gz")
+    return ({s["labels"].get("wait") for s in pprof_check.samples(load(out))
+             if s["values"]["wall"]},
+            {s["labels"].get("wait") for s in pprof_check.samples(block)
+             if s["values"]["delay"]})
+
+
+@pytest.mark.parametrize("scan", ["proc", "bpf"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_frozen_program_waits_for_the_freezer(start, tmp_path, version, scan):
+    """In a recording, a block profile, a dump and a check."""
+    target = start("spinner")
+    freezer = Freezer(target.pid, version)
+    if not freezer.dir:
+        pytest.skip("no cgroup freezer that may be written to")
+    try:
+        freezer.set(True)
+        dump = Dump(target.pid)
+        assert "frozen" in waits_of(dump), waits_of(dump)
+        assert not waits_of(dump) & {"page-fault", "disk"}, waits_of(dump)
+        assert dump.processes[target.pid]["hold"] == "frozen"
+        text = wallprof("--threads", "-p", target.pid).check().out
+        assert ", frozen by a cgroup" in text and "waiting: frozen" in text
+        verdict = check(target.pid)
+        assert verdict.verdict == "no progress", verdict.why
+        assert f"process {target.pid} is frozen by a cgroup" in verdict.why
+        for waits in record_waits(target.pid, tmp_path, "--scan", scan):
+            assert "frozen" in waits, waits
+            assert not waits & {"page-fault", "disk"}, waits
+        freezer.set(False)
+        dump = Dump(target.pid)
+        assert dump.processes[target.pid]["hold"] == ""
+        assert "frozen" not in waits_of(dump)
+        target.assert_unharmed()
+    finally:
+        freezer.set(False)
+        target.end()
+        freezer.remove()
+
+
+@ROOT_ONLY
+@pytest.mark.skipif(CORE_PATTERN.read_text()[0] in "|/\n",
+                    reason="cores are not written where a program runs")
+def test_a_program_that_dumps_core_waits_for_that(tmp_path):
+    """To a file server that does not answer: it goes on for ever."""
+    run = ("import os, resource, sys\n"
+           "resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))\n"
+           "os.chdir(sys.argv[1])\n"
+           "os.execv(sys.argv[2], sys.argv[2:])\n")
+    command = ["/usr/bin/python3", "-c", run, tmp_path / "mount",
+               FIXTURES / "waiters", 3]
+    with dead_server(tmp_path, command) as (server, _, prefix):
+        pid = pid_ready(server)
+        let_die(server)
+        os.kill(pid, signal.SIGABRT)
+        wait_until(lambda: states_of(pid) <= {"D", "S", "I"} and
+                   "CoreDumping:\t1" in
+                   pathlib.Path(f"/proc/{pid}/status").read_text())
+        dump = Dump(pid)
+        assert waits_of(dump) == {"core-dump"}, waits_of(dump)
+        assert dump.processes[pid]["hold"] == "core-dump"
+        assert ", dumps core" in wallprof("--threads", "-p", pid).out
+        verdict = check(pid)
+        assert verdict.verdict == "no progress", verdict.why
+        assert f"process {pid} dumps core" in verdict.why
+        for waits in record_waits(pid, tmp_path):
+            assert waits == {"core-dump"}, waits
