@@ -44,6 +44,17 @@ struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options)
 	};
 }
 
+void wp_cmd_dump_say_losses(const struct wp_snapshot *snapshot)
+{
+	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
+	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
+	wp_say_kernel_denied(snapshot->nkernel_denied);
+	wp_say_files_lineless(snapshot->nfiles_lineless,
+			      snapshot->lineless_why);
+	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
+	wp_say_edges_cut(snapshot->edges_cut);
+}
+
 static void remove_file(const void *out)
 {
 	wp_output_file_remove(out);
@@ -107,13 +118,7 @@ static int make_dump(struct session *s, struct wp_err *err)
 	}
 	if (rc == -ENOMEM)
 		wp_err_set(err, rc, "no memory");
-	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
-	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
-	wp_say_kernel_denied(snapshot->nkernel_denied);
-	wp_say_files_lineless(snapshot->nfiles_lineless,
-			      snapshot->lineless_why);
-	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
-	wp_say_edges_cut(snapshot->edges_cut);
+	wp_cmd_dump_say_losses(snapshot);
 	return rc;
 }
 

@@ -18,6 +18,9 @@ int wp_cmd_check(const struct wp_options *options);
 /* A snapshot without processes, to be made as OPTIONS say, which are borrowed. */
 struct wp_snapshot wp_cmd_dump_snapshot(const struct wp_options *options);
 
+/* Say on standard error what SNAPSHOT, which is complete, lacks. */
+void wp_cmd_dump_say_losses(const struct wp_snapshot *snapshot);
+
 /* Write SNAPSHOT's dump to OUT, as the text or JSON that OPTIONS ask for.
  * 0, -ENOMEM or the -errno of the stream. */
 WP_MUST_CHECK

@@ -229,11 +229,7 @@ static int sample_descendants(struct command *command,
 		wp_snapshot_finish(snapshot);
 		rc = wp_graph_build(&snapshot->dump);
 	}
-	wp_say_unnamed(snapshot->nunnamed, snapshot->unnamed_why);
-	wp_say_files_lost(snapshot->nfiles_lost, snapshot->nfiles_unopened);
-	wp_say_kernel_denied(snapshot->nkernel_denied);
-	wp_say_files_lineless(snapshot->nfiles_lineless,
-			      snapshot->lineless_why);
+	wp_cmd_dump_say_losses(snapshot);
 	return rc;
 }
 

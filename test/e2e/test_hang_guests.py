@@ -241,17 +241,22 @@ UNIX_LISTENING = ("s = socket.socket(socket.AF_UNIX); s.bind(''); s.listen(); sa
 UDP = "s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 0)); say(); s.recv(1)"
 
 
+def in_another_network(work):
+    """The command of a program that does WORK there."""
+    probe = subprocess.run(["unshare", "-n", "true"], stderr=subprocess.PIPE)
+    if probe.returncode:
+        pytest.skip(f"unshare: {probe.stderr.decode().strip()}")
+    return (shutil.which("unshare"), "-n", "/usr/bin/python3", "-c",
+            "import os, socket\ndef say(): "
+            f"print(f'READY pid={{os.getpid()}}', flush=True)\n{work}")
+
+
 @pytest.mark.parametrize("work, is_told", [
     (UNIX_PAIR, True), (UNIX_LISTENING, False), (UDP, False)],
     ids=["pair", "listening", "UDP"])
 def test_a_socket_in_another_network_namespace(start, work, is_told):
     """The other end of a unix socket cannot be told, and that is."""
-    probe = subprocess.run(["unshare", "-n", "true"], stderr=subprocess.PIPE)
-    if probe.returncode:
-        pytest.skip(f"unshare: {probe.stderr.decode().strip()}")
-    target = start(shutil.which("unshare"), "-n", "/usr/bin/python3", "-c",
-                   "import os, socket\ndef say(): "
-                   f"print(f'READY pid={{os.getpid()}}', flush=True)\n{work}")
+    target = start(*in_another_network(work))
     wait_until(lambda: is_blocked(target.pid, (43, 45, 202, 207, 242, 288)))
     run = wallprof("--threads", "-p", target.pid)
     assert run.status == 0, run.err
@@ -260,6 +265,14 @@ def test_a_socket_in_another_network_namespace(start, work, is_told):
     run = wallprof("check", "-p", target.pid, "-i", "100ms")
     assert run.status == 0, run.out
     assert ("another network namespace" in run.err) == is_told, run.err
+
+
+def test_a_dump_at_a_time_limit_says_what_it_lacks():
+    """As one of a running process does."""
+    run = wallprof("--timeout", 2, "--", *in_another_network(UNIX_PAIR))
+    assert run.status == 124, run.err
+    assert ("1 wait on unix sockets whose other end cannot be told: they are in "
+            "another network namespace" in run.err), run.err
 
 
 # Soak: what is well is never called anything else.
