@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "wallprof/err.h"
 #include "wallprof/io.h"
@@ -82,23 +83,31 @@ struct wp_fdinfo {
 	size_t nmissed;
 };
 
+enum { WP_FD_PATH_MAX = 48 };
+
+/* The path below /proc/PID of descriptor FD in DIR, "fd" or "fdinfo", as thread TID has
+ * it: its table may be its own (unshare(2), CLONE_FILES).  TID 0: the first thread. */
+const char *wp_fdinfo_path(char buf[WP_FD_PATH_MAX], const char *dir, pid_t tid,
+			   int fd);
+
 /* PROC_FD is borrowed. */
 void wp_fdinfo_init(struct wp_fdinfo *fi, int proc_fd);
 void wp_fdinfo_clear(struct wp_fdinfo *fi);
 
-/* Describe descriptor FD at NOW_NS (CLOCK_MONOTONIC).  Costs one readlink(2).
+/* Describe descriptor FD of thread TID (0: of the first) at NOW_NS (CLOCK_MONOTONIC).
+ * Costs one readlink(2).
  * For a socket that is in no table read so far, the tables of /proc/PID/net are
  * read again, at most five times a second; until then it reads "socket:[INO]".
  *
  * Returns 0, or -ENOENT when there is no such descriptor, -EPERM, -ESRCH.
  */
 WP_MUST_CHECK
-int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
+int wp_fdinfo_describe(struct wp_fdinfo *fi, pid_t tid, int fd, uint64_t now_ns,
 		       struct wp_fd_desc *ret);
 
-/* The kind of descriptor FD by its link alone: FILE for any path.  UNKNOWN if it
- * cannot be read. */
-enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, int fd);
+/* The kind of descriptor FD of thread TID, as above, by its link alone: FILE for any path.
+ * UNKNOWN if it cannot be read. */
+enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, pid_t tid, int fd);
 
 /* The kind of descriptor by LINK, the target of its link in /proc/PID/fd; FILE
  * for any path, which only stat(2) tells apart. */

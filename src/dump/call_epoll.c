@@ -37,9 +37,9 @@ struct watched {
 static bool is_closed(const struct wp_call_words *w, int fd, uint64_t ino)
 {
 	struct stat st;
-	char path[32];
+	char path[WP_FD_PATH_MAX];
 
-	snprintf(path, sizeof(path), "fd/%d", fd);
+	wp_fdinfo_path(path, "fd", w->found->tid, fd);
 	return wp_io_stat_open(w->process->process.proc_fd, path, &st) ||
 	       st.st_ino != ino;
 }
@@ -52,7 +52,8 @@ static void count_kind(struct watched *v, struct wp_call_words *w, int fd)
 	int len;
 	unsigned int i = 0;
 
-	if (wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
+	if (wp_fdinfo_describe(&w->process->fdinfo, w->found->tid, fd,
+			       wp_clock_ns(), &desc))
 		return;
 	name = desc.kind == WP_FD_SOCKET ? desc.text :
 					   wp_fd_kind_name(desc.kind);
@@ -128,12 +129,12 @@ void wp_call_epoll(struct wp_call_words *w)
 {
 	struct wp_text text = WP_TEXT_INIT;
 	struct watched v;
-	char path[64];
+	char path[WP_FD_PATH_MAX];
 
 	wp_call_say(w, " fd %d", (int)w->call->args[0]);
 	if (w->found->moved)
 		return;
-	snprintf(path, sizeof(path), "fdinfo/%d", (int)w->call->args[0]);
+	wp_fdinfo_path(path, "fdinfo", w->found->tid, (int)w->call->args[0]);
 	if (wp_text_read(&text, w->process->process.proc_fd, path, FDINFO_MAX))
 		return;
 	v.n = v.nkinds = 0;

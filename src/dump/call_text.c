@@ -104,11 +104,12 @@ void wp_call_say_fd(struct wp_call_words *w, int fd)
 
 	wp_call_say(w, "fd %d", fd);
 	if (w->found->moved ||
-	    wp_fdinfo_describe(&w->process->fdinfo, fd, wp_clock_ns(), &desc))
+	    wp_fdinfo_describe(&w->process->fdinfo, w->found->tid, fd,
+			       wp_clock_ns(), &desc))
 		return;
 	wp_call_say(w, " %s", desc.text);
 	pid = desc.kind == WP_FD_PIDFD ?
-		      wp_pid_namespace_pidfd(w->process, fd) :
+		      wp_pid_namespace_pidfd(w->process, w->found->tid, fd) :
 		      0;
 	if (pid) {
 		wp_call_say(w, " of");

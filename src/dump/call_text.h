@@ -10,6 +10,8 @@
 
 /* What was found of a blocked call. */
 struct wp_call_found {
+	/* Which thread, whose descriptors they are; 0: the first. */
+	pid_t tid;
 	/* What its descriptor argument refers to, "" if it has none. */
 	const char *object;
 	/* Copied while the thread slept in it; NULL: nothing. */

@@ -144,7 +144,7 @@ static void say_fd(const struct wp_go_object *object,
 {
 	struct wp_fd_desc desc;
 
-	if (wp_fdinfo_describe(&process->fdinfo, object->fd, wp_clock_ns(),
+	if (wp_fdinfo_describe(&process->fdinfo, 0, object->fd, wp_clock_ns(),
 			       &desc))
 		desc.text[0] = '\0';
 	snprintf(text, size, "%s%sto %s", desc.text, *desc.text ? ", " : "",

@@ -141,7 +141,7 @@ static bool is_unix_end(struct wp_snapshot_process *process, int fd)
 	static const char listening[] = "unix listen ";
 	struct wp_fd_desc desc;
 
-	return !wp_fdinfo_describe(&process->fdinfo, fd, wp_clock_ns(),
+	return !wp_fdinfo_describe(&process->fdinfo, 0, fd, wp_clock_ns(),
 				   &desc) &&
 	       desc.kind == WP_FD_SOCKET &&
 	       !strncmp(desc.text, unix_word, strlen(unix_word)) &&

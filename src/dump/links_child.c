@@ -157,16 +157,17 @@ static int add_all_children(struct wp_links *links, uint32_t thread)
 	return rc;
 }
 
-/* The pid of the child that CALL, of wait4(2) or waitid(2), waits for; 0: it is
- * not there; -1: any child. */
+/* The pid of the child that T, in wait4(2) or waitid(2), waits for; 0: it is not there;
+ * -1: any child. */
 static pid_t child_of_wait(struct wp_snapshot_process *process,
-			   const struct wp_dump_call *call, uint64_t since_ns)
+			   const struct wp_dump_thread *t, uint64_t since_ns)
 {
+	const struct wp_dump_call *call = &t->call;
 	int own = (int)call->args[0];
 
 	if (call->nr == SYS_waitid) {
 		if (call->args[0] == WP_P_PIDFD)
-			return wp_pid_namespace_pidfd(process,
+			return wp_pid_namespace_pidfd(process, t->tid,
 						      (int)call->args[1]);
 		own = call->args[0] == P_PID ? (int)call->args[1] : 0;
 	}
@@ -175,12 +176,12 @@ static pid_t child_of_wait(struct wp_snapshot_process *process,
 
 int wp_links_add_child(struct wp_links *links, uint32_t thread)
 {
-	const struct wp_dump_call *call = &wp_links_thread(links, thread)->call;
+	const struct wp_dump_thread *t = wp_links_thread(links, thread);
 	pid_t pid;
 
-	if (call->nr != SYS_wait4 && call->nr != SYS_waitid)
+	if (t->call.nr != SYS_wait4 && t->call.nr != SYS_waitid)
 		return add_vfork_child(links, thread);
-	pid = child_of_wait(wp_links_process(links, thread), call,
+	pid = child_of_wait(wp_links_process(links, thread), t,
 			    links->round_ns);
 	if (pid < 0)
 		return add_all_children(links, thread);

@@ -45,7 +45,7 @@ int wp_links_add_lock_holder(struct wp_links *links, uint32_t thread,
 	char what[WP_FD_TEXT_MAX + 32];
 	struct wp_fd_desc desc;
 
-	if (wp_fdinfo_describe(&wp_links_process(links, thread)->fdinfo,
+	if (wp_fdinfo_describe(&wp_links_process(links, thread)->fdinfo, t->tid,
 			       (int)t->call.args[0], wp_clock_ns(), &desc))
 		desc.text[0] = '\0';
 	snprintf(what, sizeof(what), "%s lock on %s", type, desc.text);

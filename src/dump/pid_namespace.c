@@ -141,13 +141,14 @@ pid_t wp_pid_namespace_child(struct wp_snapshot_process *process, pid_t own,
 	return find_own(&process->children, own);
 }
 
-pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process, int fd)
+pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process,
+			     pid_t tid, int fd)
 {
-	char path[64], text[512];
+	char path[WP_FD_PATH_MAX], text[512];
 	uint64_t pid;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "fdinfo/%d", fd);
+	wp_fdinfo_path(path, "fdinfo", tid, fd);
 	n = wp_io_read_at(process->process.proc_fd, path, text, sizeof(text));
 	/* "Pid:" is -1 of one that has gone (kernel/fork.c,
 	 * pidfd_show_fdinfo). */

@@ -28,8 +28,9 @@ pid_t wp_pid_namespace_child(struct wp_snapshot_process *process, pid_t own,
 			     uint64_t since_ns);
 /* P_PIDFD of waitid(2), Linux 5.4, later than some C libraries' headers. */
 enum { WP_P_PIDFD = 3 };
-/* The pid of the process that PROCESS's pidfd FD refers to; 0: not known, or it
- * has been waited for. */
-pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process, int fd);
+/* The pid of the process that pidfd FD of PROCESS's thread TID (0: the first) refers
+ * to; 0: not known, or it has been waited for. */
+pid_t wp_pid_namespace_pidfd(const struct wp_snapshot_process *process,
+			     pid_t tid, int fd);
 
 #endif

@@ -42,7 +42,9 @@ static int describe_call(struct wp_snapshot_sample *sample,
 			 const struct wp_thread_view *view)
 {
 	char text[OBJECT_MAX];
-	struct wp_call_found found = { .object = text, .memory = view->memory };
+	struct wp_call_found found = { .tid = t->tid,
+				       .object = text,
+				       .memory = view->memory };
 	struct wp_intern *strings = &sample->profile.strings;
 	int rc;
 

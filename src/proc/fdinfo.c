@@ -172,34 +172,42 @@ static int describe_socket(struct wp_fdinfo *fi, const char *link,
 	return 0;
 }
 
-/* Read the link of descriptor FD into LINK; NAME: its path under /proc/PID.  0 or
- * -errno. */
-static int read_link(const struct wp_fdinfo *fi, int fd, char name[32],
+const char *wp_fdinfo_path(char buf[WP_FD_PATH_MAX], const char *dir, pid_t tid,
+			   int fd)
+{
+	if (tid)
+		snprintf(buf, WP_FD_PATH_MAX, "task/%d/%s/%d", tid, dir, fd);
+	else
+		snprintf(buf, WP_FD_PATH_MAX, "%s/%d", dir, fd);
+	return buf;
+}
+
+/* Read the link at NAME, below /proc/PID, into LINK.  0 or -errno. */
+static int read_link(const struct wp_fdinfo *fi, const char *name,
 		     char link[PATH_MAX])
 {
-	ssize_t n;
+	ssize_t n = readlinkat(fi->proc_fd, name, link, PATH_MAX - 1);
 
-	snprintf(name, 32, "fd/%d", fd);
-	n = readlinkat(fi->proc_fd, name, link, PATH_MAX - 1);
 	if (n < 0)
 		return errno == EACCES ? -EPERM : -errno;
 	link[n] = '\0';
 	return 0;
 }
 
-enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, int fd)
+enum wp_fd_kind wp_fdinfo_kind(const struct wp_fdinfo *fi, pid_t tid, int fd)
 {
-	char name[32], link[PATH_MAX];
+	char name[WP_FD_PATH_MAX], link[PATH_MAX];
 
-	return read_link(fi, fd, name, link) ? WP_FD_UNKNOWN :
-					       wp_fdinfo_classify(link);
+	return read_link(fi, wp_fdinfo_path(name, "fd", tid, fd), link) ?
+		       WP_FD_UNKNOWN :
+		       wp_fdinfo_classify(link);
 }
 
-int wp_fdinfo_describe(struct wp_fdinfo *fi, int fd, uint64_t now_ns,
+int wp_fdinfo_describe(struct wp_fdinfo *fi, pid_t tid, int fd, uint64_t now_ns,
 		       struct wp_fd_desc *ret)
 {
-	char name[32], link[PATH_MAX];
-	int rc = read_link(fi, fd, name, link);
+	char name[WP_FD_PATH_MAX], link[PATH_MAX];
+	int rc = read_link(fi, wp_fdinfo_path(name, "fd", tid, fd), link);
 
 	if (rc)
 		return rc;

@@ -73,7 +73,8 @@ int wp_record_wait(const struct wp_queued_wait *wait)
 
 	wp_lock_holders_note_wait(t, false, wait->weight_ns);
 	if (key.state == WP_STATE_WAITING)
-		rc = wp_wait_object_describe(t->target, &key, &wait->facts);
+		rc = wp_wait_object_describe(t->target, t->tid, &key,
+					     &wait->facts);
 	if (!rc && key.wait == WP_WAIT_CHILD)
 		rc = wp_wait_child_describe(t, &key);
 	wp_wait_state_set_key(&t->wait, &key);

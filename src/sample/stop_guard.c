@@ -40,7 +40,7 @@ bool wp_stop_guard_lets_waiting(struct wp_thread *t,
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
 
 	if (info && info->restart == WP_RESTART_BY_FD)
-		facts->fd_kind = wp_fdinfo_kind(&t->target->fdinfo,
+		facts->fd_kind = wp_fdinfo_kind(&t->target->fdinfo, t->tid,
 						(int)facts->args[info->fd_arg]);
 	return wp_state_may_stop(facts, wp_stop_guard_has_filter(t));
 }

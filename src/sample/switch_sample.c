@@ -103,7 +103,7 @@ void wp_switch_sample_wait(struct wp_switch_sample_calls *calls,
 		facts.hold = wp_hold_read(t->target->process->task_fd, t->tid);
 	key->state = WP_STATE_WAITING;
 	key->wait = (uint8_t)wp_state_classify(&facts).wait;
-	wp_wait_object_refine(t->target, key, &facts);
+	wp_wait_object_refine(t->target, t->tid, key, &facts);
 }
 
 int wp_switch_sample_key(struct wp_switch_sample_calls *calls,

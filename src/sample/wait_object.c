@@ -31,7 +31,8 @@ enum { TEXT_MAX = 600 };
 
 /* Refine KEY's wait by its object, and describe that in TEXT: "" when there is nothing
  * to say. */
-static void refine(struct wp_target *target, struct wp_sample_key *key,
+static void refine(struct wp_target *target, pid_t tid,
+		   struct wp_sample_key *key,
 		   const struct wp_thread_facts *facts, char text[TEXT_MAX])
 {
 	const struct wp_syscall_info *info = wp_syscall_find(facts->syscall_nr);
@@ -42,7 +43,7 @@ static void refine(struct wp_target *target, struct wp_sample_key *key,
 		int fd = (int)facts->args[info->fd_arg];
 
 		if (fd >= 0 &&
-		    !wp_fdinfo_describe(&target->fdinfo, fd,
+		    !wp_fdinfo_describe(&target->fdinfo, tid, fd,
 					target->loop->tick_ns, &desc)) {
 			key->wait = (uint8_t)wp_state_refine_fd(
 				key->wait, facts->syscall_nr, desc.kind);
@@ -77,13 +78,14 @@ static void set_call(struct wp_target *target, struct wp_sample_key *key,
 	key->syscall = name <= UINT16_MAX ? (uint16_t)name : 0;
 }
 
-int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
+int wp_wait_object_describe(struct wp_target *target, pid_t tid,
+			    struct wp_sample_key *key,
 			    const struct wp_thread_facts *facts)
 {
 	char text[TEXT_MAX];
 	uint32_t object;
 
-	refine(target, key, facts, text);
+	refine(target, tid, key, facts, text);
 	object = wp_wait_object_intern(target, text);
 	if (object == UINT32_MAX)
 		return -ENOMEM;
@@ -92,11 +94,12 @@ int wp_wait_object_describe(struct wp_target *target, struct wp_sample_key *key,
 	return 0;
 }
 
-void wp_wait_object_refine(struct wp_target *target, struct wp_sample_key *key,
+void wp_wait_object_refine(struct wp_target *target, pid_t tid,
+			   struct wp_sample_key *key,
 			   const struct wp_thread_facts *facts)
 {
 	char text[TEXT_MAX];
 
-	refine(target, key, facts, text);
+	refine(target, tid, key, facts, text);
 	set_call(target, key, facts->syscall_nr);
 }

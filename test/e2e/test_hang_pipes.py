@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import pprof_check
 from conftest import ROOT, run_ns, wait_until, wallprof
 
 # A feeder fills a pipe, a mover moves what is in it or in a file to another pipe by
@@ -347,6 +348,62 @@ def test_a_thread_may_have_descriptors_of_its_own(where, status):
         wait_until(lambda: is_blocked(proc.pid, (0, 63)))
         run = wallprof("check", proc.pid, "-i", "300ms").check(status)
         assert not status or run.out.startswith("deadlock: "), run.out
+
+
+# A thread whose table of descriptors is its own reads a pipe, or waits for an epoll that
+# watches it, where its process has a file of the same number.
+OWN_TABLE = """
+import ctypes, os, select, sys, threading
+libc = ctypes.CDLL(None)
+ends = os.pipe()
+table = os.open("/dev/null", os.O_RDONLY)
+def use():
+    if libc.unshare(0x400):
+        sys.exit("cannot unshare")
+    os.dup2(ends[0], table)
+    if sys.argv[1] == "epoll":
+        epoll = select.epoll()
+        epoll.register(table, select.EPOLLIN)
+        os.dup2(epoll.fileno(), 99)
+    print("READY", threading.get_native_id(), table, os.readlink("/proc/thread-self/fd/" +
+          str(table)), flush=True)
+    if sys.argv[1] == "epoll":
+        libc.epoll_wait(99, ctypes.create_string_buffer(64), 1, -1)
+    libc.read(table, ctypes.create_string_buffer(1), 1)
+threading.Thread(target=use).start()
+libc.sleep(3600)
+"""
+
+
+# On x86-64 and aarch64.
+NUMBERS = {"read": ("0", "63"), "epoll": ("232", "22")}
+
+
+@pytest.mark.parametrize("call, text", [
+    ("read", "read fd {fd} {pipe}"),
+    ("epoll", "fd 99 watching 1 descriptor: fd {fd} {pipe}")])
+def test_what_a_thread_has_open_of_its_own_is_told(tmp_path, call, text):
+    """In a dump, and in a recording, where its wait is one for a pipe."""
+    proc = subprocess.Popen([sys.executable, "-c", OWN_TABLE, call],
+                            stdout=subprocess.PIPE, text=True)
+    try:
+        _, tid, fd, pipe = proc.stdout.readline().split()
+        syscall = pathlib.Path(f"/proc/{proc.pid}/task/{tid}/syscall")
+        wait_until(lambda: syscall.read_text().split()[0] in NUMBERS[call])
+        run = wallprof("--threads", "-p", proc.pid).check()
+        assert text.format(fd=fd, pipe=pipe) in run.out, run.out
+        out = tmp_path / "x.pb.gz"
+        wallprof("-p", proc.pid, "-d", 0.3, output=out).check()
+        waits = {(s["labels"]["wait"], s["labels"].get("object"))
+                 for s in pprof_check.samples(pprof_check.load(out))
+                 if str(s["labels"]["tid"]) == tid and "wait" in s["labels"]}
+        want = {"read": ("pipe", f"fd {fd} {pipe}"),
+                "epoll": ("poll", "fd 99 epoll")}[call]
+        assert waits == {want}, waits
+    finally:
+        proc.kill()
+        proc.wait()
+        proc.stdout.close()
 
 
 # Waits for what only it could write to a pipe: its writing end is in a message that a

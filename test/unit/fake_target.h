@@ -371,6 +371,9 @@ fake_target_add_thread(const struct fake_target *fake, pid_t tid,
 	fake_target_write(fake, tid, "comm", text);
 	snprintf(text, sizeof(text), "NSpid:\t%d\n", tid);
 	fake_target_write(fake, tid, "status", text);
+	snprintf(path, sizeof(path), "%s/task/%d/fd", fake->dir, tid);
+	if (symlink("/proc/self/fd", path))
+		abort();
 	fake_target_schedstat(fake, tid, 1000, 0, 1);
 	fake_target_runs(fake, tid);
 }
@@ -382,7 +385,7 @@ fake_target_end_thread(const struct fake_target *fake, pid_t tid)
 {
 	static const char *const name[] = { "schedstat", "syscall", "stat",
 					    "comm",	 "status",  "stack",
-					    "sched" };
+					    "sched",	 "fd" };
 	char path[128];
 
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {

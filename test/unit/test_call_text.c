@@ -51,7 +51,7 @@ static void make_text(char *ret, size_t size, struct wp_dump_call call,
 {
 	struct wp_thread_facts facts = { .syscall_nr = call.nr };
 	struct wp_call_memory memory;
-	const struct wp_call_found found = { object, &memory, moved };
+	const struct wp_call_found found = { 0, object, &memory, moved };
 	struct wp_dump dump = WP_DUMP_INIT;
 
 	memcpy(facts.args, call.args, sizeof(facts.args));

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -189,39 +192,90 @@ static void own_descriptors_are_told(void **state)
 	getsockname(listener, (void *)&addr, &len);
 	wp_fdinfo_init(&fi, proc_fd);
 
-	assert_int_equal(wp_fdinfo_describe(&fi, pipes[0], 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, pipes[0], 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_PIPE);
 	assert_int_equal(strncmp(desc.text, "pipe:[", 6), 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, pair[0], 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, pair[0], 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_SOCKET);
 	assert_string_equal(desc.text, "unix (unnamed)");
-	assert_int_equal(wp_fdinfo_describe(&fi, listener, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, listener, 1, &desc), 0);
 	snprintf(want, sizeof(want), "tcp listen 127.0.0.1:%d",
 		 ntohs(addr.sin_port));
 	assert_string_equal(desc.text, want);
-	assert_int_equal(wp_fdinfo_describe(&fi, epoll_create1(0), 1, &desc),
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, epoll_create1(0), 1, &desc),
 			 0);
 	assert_string_equal(desc.text, "epoll");
-	assert_int_equal(wp_fdinfo_describe(&fi, eventfd(0, 0), 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, eventfd(0, 0), 1, &desc),
+			 0);
 	assert_int_equal(desc.kind, WP_FD_EVENTFD);
-	assert_int_equal(wp_fdinfo_describe(&fi,
+	assert_int_equal(wp_fdinfo_describe(&fi, 0,
 					    timerfd_create(CLOCK_MONOTONIC, 0),
 					    1, &desc),
 			 0);
 	assert_int_equal(desc.kind, WP_FD_TIMERFD);
-	assert_int_equal(
-		wp_fdinfo_describe(&fi, open("/dev/null", O_RDONLY), 1, &desc),
-		0);
-	assert_string_equal(desc.text, "device /dev/null");
-	assert_int_equal(wp_fdinfo_describe(&fi, open("/", O_RDONLY), 1, &desc),
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, open("/dev/null", O_RDONLY),
+					    1, &desc),
 			 0);
+	assert_string_equal(desc.text, "device /dev/null");
+	assert_int_equal(
+		wp_fdinfo_describe(&fi, 0, open("/", O_RDONLY), 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_DIRECTORY);
-	assert_int_equal(wp_fdinfo_describe(&fi, 987654, 1, &desc), -ENOENT);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, 987654, 1, &desc), -ENOENT);
 	wp_fdinfo_clear(&fi);
 }
 
 /* A socket that is not in the tables yet costs a reading of them, but not one
  * each time. */
+static int own_fd;
+static pthread_barrier_t barrier;
+
+/* Has a pipe of its own where the process has /dev/null. */
+static void *have_a_table(void *arg)
+{
+	pid_t *tid = arg;
+	int pipes[2];
+
+	*tid = (pid_t)syscall(SYS_gettid);
+	assert_int_equal(unshare(CLONE_FILES), 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(dup2(pipes[0], own_fd), own_fd);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+static void a_thread_has_its_own_descriptors(void **state)
+{
+	int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct wp_fd_desc desc;
+	struct wp_fdinfo fi;
+	pthread_t thread;
+	pid_t tid = 0;
+
+	(void)state;
+	own_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, have_a_table, &tid), 0);
+	pthread_barrier_wait(&barrier);
+	wp_fdinfo_init(&fi, proc_fd);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, own_fd, 1, &desc), 0);
+	assert_string_equal(desc.text, "device /dev/null");
+	assert_int_equal(wp_fdinfo_kind(&fi, 0, own_fd), WP_FD_FILE);
+	assert_int_equal(wp_fdinfo_describe(&fi, getpid(), own_fd, 1, &desc),
+			 0);
+	assert_string_equal(desc.text, "device /dev/null");
+	assert_int_equal(wp_fdinfo_describe(&fi, tid, own_fd, 1, &desc), 0);
+	assert_memory_equal(desc.text, "pipe:[", 6);
+	assert_int_equal(wp_fdinfo_kind(&fi, tid, own_fd), WP_FD_PIPE);
+	pthread_barrier_wait(&barrier);
+	pthread_join(thread, NULL);
+	/* It is gone. */
+	assert_true(wp_fdinfo_describe(&fi, tid, own_fd, 1, &desc) < 0);
+	wp_fdinfo_clear(&fi);
+	close(own_fd);
+	close(proc_fd);
+}
+
 static void tables_are_not_read_at_every_look(void **state)
 {
 	int proc_fd = open("/proc/self", O_RDONLY);
@@ -232,17 +286,17 @@ static void tables_are_not_read_at_every_look(void **state)
 	(void)state;
 	wp_fdinfo_init(&fi, proc_fd);
 	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, fd, 1000, &desc), 0);
 	assert_string_equal(desc.text, "unix (unnamed)");
 	fi.cost_ns = 0;
 	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 2000, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, fd, 2000, &desc), 0);
 	assert_int_equal(strncmp(desc.text, "socket:[", 8), 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000 + 199999999, &desc),
-			 0);
+	assert_int_equal(
+		wp_fdinfo_describe(&fi, 0, fd, 1000 + 199999999, &desc), 0);
 	assert_int_equal(strncmp(desc.text, "socket:[", 8), 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1000 + 200000000, &desc),
-			 0);
+	assert_int_equal(
+		wp_fdinfo_describe(&fi, 0, fd, 1000 + 200000000, &desc), 0);
 	assert_string_equal(desc.text, "unix (unnamed)");
 	wp_fdinfo_clear(&fi);
 }
@@ -252,7 +306,7 @@ static uint64_t read_at(struct wp_fdinfo *fi, int fd, uint64_t now_ns)
 {
 	struct wp_fd_desc desc;
 
-	assert_int_equal(wp_fdinfo_describe(fi, fd, now_ns, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(fi, 0, fd, now_ns, &desc), 0);
 	return fi->read_ns;
 }
 
@@ -388,7 +442,7 @@ static void paths_are_printable_and_cut(void **state)
 	wp_fdinfo_init(&fi, dir_fd);
 	assert_int_equal(symlinkat("/gone/a\x01\x1f \x7f\x80", dir_fd, "fd/3"),
 			 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, 3, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, 3, 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_FILE);
 	assert_string_equal(desc.text, "file /gone/a\\x01\\x1f \\x7f\x80");
 	memset(target, 'x', sizeof(target) - 1);
@@ -396,10 +450,10 @@ static void paths_are_printable_and_cut(void **state)
 	target[sizeof(target) - 1] = '\0';
 	assert_int_equal(unlinkat(dir_fd, "fd/3", 0), 0);
 	assert_int_equal(symlinkat(target, dir_fd, "fd/3"), 0);
-	assert_int_equal(wp_fdinfo_describe(&fi, 3, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, 3, 1, &desc), 0);
 	assert_int_equal(strlen(desc.text), sizeof(desc.text) - 5);
-	assert_int_equal(wp_fdinfo_kind(&fi, 3), WP_FD_FILE);
-	assert_int_equal(wp_fdinfo_kind(&fi, 4), WP_FD_UNKNOWN);
+	assert_int_equal(wp_fdinfo_kind(&fi, 0, 3), WP_FD_FILE);
+	assert_int_equal(wp_fdinfo_kind(&fi, 0, 4), WP_FD_UNKNOWN);
 	assert_string_equal(wp_fd_kind_name(WP_NFD_KINDS), "");
 	wp_fdinfo_clear(&fi);
 	snprintf(path, sizeof(path), "rm -r %s", dir);
@@ -420,7 +474,7 @@ static void files_of_a_path_have_kinds(void **state)
 	snprintf(path, sizeof(path), "%s/f", dir);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	fd = open(path, O_RDWR);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, fd, 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_PIPE);
 	snprintf(want, sizeof(want), "%s %s", wp_fd_kind_name(WP_FD_PIPE),
 		 path);
@@ -428,13 +482,13 @@ static void files_of_a_path_have_kinds(void **state)
 	close(fd);
 	unlink(path);
 	fd = open(path, O_RDWR | O_CREAT, 0600);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, fd, 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_FILE);
 	close(fd);
 	unlink(path);
 	assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
 	fd = open(path, O_PATH);
-	assert_int_equal(wp_fdinfo_describe(&fi, fd, 1, &desc), 0);
+	assert_int_equal(wp_fdinfo_describe(&fi, 0, fd, 1, &desc), 0);
 	assert_int_equal(desc.kind, WP_FD_SOCKET);
 	close(fd);
 	unlink(path);
@@ -455,6 +509,7 @@ int main(void)
 		cmocka_unit_test(files_of_a_path_have_kinds),
 		cmocka_unit_test(links_tell_kinds),
 		cmocka_unit_test(own_descriptors_are_told),
+		cmocka_unit_test(a_thread_has_its_own_descriptors),
 		cmocka_unit_test(tables_are_not_read_at_every_look),
 		cmocka_unit_test(
 			tables_are_read_seldom_if_that_is_dear_or_in_vain),

@@ -33,7 +33,8 @@ static struct wp_sample_key describe(enum wp_wait wait, long nr, uint64_t arg)
 	struct wp_sample_key key = { .state = WP_STATE_WAITING,
 				     .wait = (uint8_t)wait };
 
-	assert_int_equal(wp_wait_object_describe(fake.target, &key, &facts), 0);
+	assert_int_equal(wp_wait_object_describe(fake.target, 0, &key, &facts),
+			 0);
 	return key;
 }
 
@@ -130,7 +131,7 @@ static void only_futex_has_an_operation(void **state)
 			struct wp_sample_key key = { .state = WP_STATE_WAITING,
 						     .wait = WP_WAIT_FUTEX };
 
-			assert_int_equal(wp_wait_object_describe(fake.target,
+			assert_int_equal(wp_wait_object_describe(fake.target, 0,
 								 &key, &facts),
 					 0);
 			assert_int_equal(key.wait, WP_WAIT_FUTEX);

@@ -438,10 +438,12 @@ static void objects_are_bounded(void **state)
 	start();
 	for (facts.args[0] = 1; facts.args[0] <= 20000; facts.args[0]++) {
 		assert_int_equal(
-			wp_wait_object_describe(fake.target, &key, &facts), 0);
+			wp_wait_object_describe(fake.target, 0, &key, &facts),
+			0);
 		assert_true(key.object > 0);
 	}
-	assert_int_equal(wp_wait_object_describe(fake.target, &key, &facts), 0);
+	assert_int_equal(wp_wait_object_describe(fake.target, 0, &key, &facts),
+			 0);
 	assert_int_equal(key.object, 0);
 }
 
