@@ -59,7 +59,7 @@ struct wp_socket {
 	size_t text;
 };
 
-enum { WP_FDINFO_MISSED = 64 };
+enum { WP_FDINFO_MISSED = 64, WP_FDINFO_CHECKED = 256 };
 
 struct wp_fdinfo {
 	/* Directory /proc/PID, borrowed. */
@@ -81,6 +81,9 @@ struct wp_fdinfo {
 	 * modulo its size] is the oldest. */
 	uint64_t missed[WP_FDINFO_MISSED];
 	size_t nmissed;
+	/* checked[INO modulo its size] is INO: since the tables were read, the kernel has
+	 * said that it is a unix socket. */
+	uint64_t checked[WP_FDINFO_CHECKED];
 };
 
 enum { WP_FD_PATH_MAX = 48 };

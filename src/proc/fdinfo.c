@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "wallprof/clock.h"
@@ -118,6 +119,7 @@ static int read_tables(struct wp_fdinfo *fi, uint64_t now_ns)
 
 	fi->nsockets = 0;
 	fi->texts_len = 0;
+	memset(fi->checked, 0, sizeof(fi->checked));
 	fi->read_ns = now_ns;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !rc; i++) {
 		snprintf(path, sizeof(path), "net/%s", names[i]);
@@ -155,8 +157,48 @@ static bool is_due(const struct wp_fdinfo *fi, uint64_t ino, uint64_t now_ns)
 	return now_ns - fi->read_ns >= wait_ns;
 }
 
-static int describe_socket(struct wp_fdinfo *fi, const char *link,
-			   uint64_t now_ns, struct wp_fd_desc *ret)
+/* Does the kernel say that NAME, whose link was LINK, is a unix socket?  It is asked by
+ * an attribute of sockets alone (net/socket.c, sockfs_xattr_get): what is there by now may
+ * be a file whose server never answers. */
+static bool is_unix(const struct wp_fdinfo *fi, const char *name,
+		    const char *link)
+{
+	char path[32], now[64], proto[32];
+	int fd = openat(fi->proc_fd, name, O_PATH | O_CLOEXEC);
+	ssize_t n;
+	bool yes;
+
+	if (fd < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, now, sizeof(now));
+	yes = n > 0 && (size_t)n == strlen(link) &&
+	      !memcmp(now, link, (size_t)n) &&
+	      getxattr(path, "system.sockprotoname", proto, sizeof(proto)) >
+		      4 &&
+	      !memcmp(proto, "UNIX", 4);
+	close(fd);
+	return yes;
+}
+
+/* A line of the table of unix sockets may be forged (see wp_fdinfo_find_socket), also of
+ * a socket that is in no table. */
+static bool is_forged(struct wp_fdinfo *fi, const char *name, const char *link,
+		      uint64_t ino, const char *text)
+{
+	uint64_t *checked = &fi->checked[ino % WP_FDINFO_CHECKED];
+
+	if (strncmp(text, "unix", 4) != 0 || *checked == ino)
+		return false;
+	if (!is_unix(fi, name, link))
+		return true;
+	*checked = ino;
+	return false;
+}
+
+static int describe_socket(struct wp_fdinfo *fi, const char *name,
+			   const char *link, uint64_t now_ns,
+			   struct wp_fd_desc *ret)
 {
 	uint64_t ino = strtoull(link + strlen("socket:["), NULL, 10);
 	const char *text = wp_fdinfo_find_socket(fi, ino);
@@ -168,6 +210,8 @@ static int describe_socket(struct wp_fdinfo *fi, const char *link,
 		if (!text && !was_missed(fi, ino))
 			fi->missed[fi->nmissed++ % WP_FDINFO_MISSED] = ino;
 	}
+	if (text && is_forged(fi, name, link, ino, text))
+		text = NULL;
 	put(ret, text ? text : link);
 	return 0;
 }
@@ -214,7 +258,7 @@ int wp_fdinfo_describe(struct wp_fdinfo *fi, pid_t tid, int fd, uint64_t now_ns,
 	ret->text[0] = '\0';
 	ret->kind = wp_fdinfo_classify(link);
 	if (!strncmp(link, "socket:[", 8))
-		return describe_socket(fi, link, now_ns, ret);
+		return describe_socket(fi, name, link, now_ns, ret);
 	if (ret->kind == WP_FD_FILE)
 		ret->kind = kind_of_path(fi, name);
 	if (link[0] == '/' || ret->kind == WP_FD_OTHER) {

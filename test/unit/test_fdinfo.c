@@ -226,6 +226,45 @@ static void own_descriptors_are_told(void **state)
 
 /* A socket that is not in the tables yet costs a reading of them, but not one
  * each time. */
+/* As a TCP socket without an address is, or one of another network namespace. */
+static void a_socket_that_is_in_no_table_cannot_be_given_a_name(void **state)
+{
+	int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int own = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int fds[] = { tcp, own };
+	struct wp_fd_desc desc;
+	char text[512], want[32];
+	struct wp_fdinfo fi;
+	struct stat st[2];
+
+	(void)state;
+	assert_int_equal(fstat(tcp, &st[0]), 0);
+	assert_int_equal(fstat(own, &st[1]), 0);
+	snprintf(text, sizeof(text),
+		 "Num       RefCount Protocol Flags    Type St Inode Path\n"
+		 "0: 00000002 00000000 00010000 0001 01 %lu /run/x.sock\n"
+		 "0: 00000002 00000000 00010000 0001 01 %lu /run/x.sock\n",
+		 (unsigned long)st[0].st_ino, (unsigned long)st[1].st_ino);
+	wp_fdinfo_init(&fi, proc_fd);
+	assert_int_equal(wp_fdinfo_parse_net(&fi, "unix", text, strlen(text)),
+			 0);
+	/* The second look is as the first. */
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(
+			wp_fdinfo_describe(&fi, 0, fds[i % 2], 1, &desc), 0);
+		snprintf(want, sizeof(want), "socket:[%lu]",
+			 (unsigned long)st[0].st_ino);
+		assert_string_equal(desc.text,
+				    i % 2 ? "unix listen /run/x.sock" : want);
+		assert_int_equal(desc.kind, WP_FD_SOCKET);
+	}
+	wp_fdinfo_clear(&fi);
+	close(tcp);
+	close(own);
+	close(proc_fd);
+}
+
 static int own_fd;
 static pthread_barrier_t barrier;
 
@@ -509,6 +548,8 @@ int main(void)
 		cmocka_unit_test(files_of_a_path_have_kinds),
 		cmocka_unit_test(links_tell_kinds),
 		cmocka_unit_test(own_descriptors_are_told),
+		cmocka_unit_test(
+			a_socket_that_is_in_no_table_cannot_be_given_a_name),
 		cmocka_unit_test(a_thread_has_its_own_descriptors),
 		cmocka_unit_test(tables_are_not_read_at_every_look),
 		cmocka_unit_test(
