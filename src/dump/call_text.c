@@ -424,6 +424,8 @@ int wp_call_text(struct wp_dump_call *call, struct wp_intern *strings,
 		return 0;
 	wp_call_say(&w, "%s", wp_syscall_name(call->nr, name, sizeof(name)));
 	describe_arguments(&w);
+	if (found->wchan && !found->moved)
+		wp_call_say(&w, ", in %s of the kernel", found->wchan);
 	id = wp_intern_add_str(strings, w.text);
 	if (id == UINT32_MAX)
 		return -ENOMEM;

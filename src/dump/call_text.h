@@ -14,6 +14,9 @@ struct wp_call_found {
 	pid_t tid;
 	/* What its descriptor argument refers to, "" if it has none. */
 	const char *object;
+	/* The kernel's function that it sleeps in, for who waits for the disk; NULL: not
+	 * known. */
+	const char *wchan;
 	/* Copied while the thread slept in it; NULL: nothing. */
 	const struct wp_call_memory *memory;
 	/* The thread has moved: names of descriptors and processes, which are

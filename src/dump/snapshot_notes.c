@@ -35,13 +35,14 @@ static void read_clocks(struct wp_sched_clock *clock,
 	}
 }
 
-/* Set the text of T's call, which waits for OBJECT, as VIEW tells. */
+/* Set the text of T's call, which waits as KEY says, as VIEW tells. */
 static int describe_call(struct wp_snapshot_sample *sample,
 			 struct wp_dump_thread *t,
-			 struct wp_snapshot_process *process, uint32_t object,
+			 struct wp_snapshot_process *process,
+			 const struct wp_sample_key *key,
 			 const struct wp_thread_view *view)
 {
-	char text[OBJECT_MAX];
+	char text[OBJECT_MAX], wchan[WP_WCHAN_MAX];
 	struct wp_call_found found = { .tid = t->tid,
 				       .object = text,
 				       .memory = view->memory };
@@ -49,7 +50,11 @@ static int describe_call(struct wp_snapshot_sample *sample,
 	int rc;
 
 	/* Not a pointer into the table, which may move as it grows. */
-	snprintf(text, sizeof(text), "%s", wp_intern_str(strings, object));
+	snprintf(text, sizeof(text), "%s", wp_intern_str(strings, key->object));
+	/* D is also who waits for the lock of its process's memory map. */
+	if (key->wait == WP_WAIT_DISK &&
+	    wp_hold_wchan(wchan, process->process.task_fd, t->tid))
+		found.wchan = wchan;
 	rc = wp_call_text(&t->call, strings, process, &found);
 	/* What is said of a futex was copied with its stack. */
 	if (rc || t->call.nr < 0 || t->call.nr == SYS_futex ||
@@ -81,7 +86,7 @@ static int note_thread(struct wp_snapshot_sample *sample,
 		memcpy(t->call.args, view->args, sizeof(t->call.args));
 	}
 	wp_thread_times_set(t, view, &process->process, clock);
-	return describe_call(sample, t, process, key->object, view);
+	return describe_call(sample, t, process, key, view);
 }
 
 int wp_snapshot_note_threads(struct wp_snapshot_sample *sample,

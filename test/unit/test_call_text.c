@@ -45,13 +45,16 @@ static int close_self(void **state)
 	return 0;
 }
 
+/* The kernel's function that is found. */
+static const char *wchan;
+
 /* The text of CALL, whose memory is copied now. */
 static void make_text(char *ret, size_t size, struct wp_dump_call call,
 		      const char *object, bool moved)
 {
 	struct wp_thread_facts facts = { .syscall_nr = call.nr };
 	struct wp_call_memory memory;
-	const struct wp_call_found found = { 0, object, &memory, moved };
+	const struct wp_call_found found = { 0, object, wchan, &memory, moved };
 	struct wp_dump dump = WP_DUMP_INIT;
 
 	memcpy(facts.args, call.args, sizeof(facts.args));
@@ -277,6 +280,23 @@ static void a_call_that_moves_data_has_both_ends(void **state)
 	assert_text(call, "fd 5 /x", "tee fd 5 /x to fd 777");
 }
 
+/* Who waits for the lock of its memory map is in D, as for the disk. */
+static void a_wait_for_the_disk_has_the_kernels_function(void **state)
+{
+	const struct wp_dump_call call = { .nr = SYS_munmap };
+	char text[1024];
+
+	(void)state;
+	wchan = "rwsem_down_write_slowpath";
+	assert_text(call, "",
+		    "munmap, in rwsem_down_write_slowpath of the kernel");
+	/* It is read after the sample. */
+	make_text(text, sizeof(text), call, "", true);
+	assert_string_equal(text, "munmap");
+	wchan = NULL;
+	assert_text(call, "", "munmap");
+}
+
 static void other_calls_have_their_object(void **state)
 {
 	(void)state;
@@ -299,6 +319,7 @@ int main(void)
 		cmocka_unit_test(a_wait_names_the_child),
 		cmocka_unit_test(a_file_lock_has_its_file),
 		cmocka_unit_test(a_call_that_moves_data_has_both_ends),
+		cmocka_unit_test(a_wait_for_the_disk_has_the_kernels_function),
 		cmocka_unit_test(other_calls_have_their_object),
 	};
 
