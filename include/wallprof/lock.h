@@ -60,6 +60,9 @@ struct wp_lock {
 	uint64_t avma;
 	/* In wallprof's PID namespace; with HOLDER_GONE, as recorded. */
 	int32_t owner_tid;
+	/* Of a mutex that processes share, whose owner is no thread of this one: the
+	 * owner's tid as recorded, in a PID namespace of its own; 0: none. */
+	int32_t shared_owner;
 	uint32_t readers;
 	/* "robust", "PI", "recursive", "error-checking", "adaptive", "".  A
 	 * string constant. */

@@ -8,6 +8,7 @@
 #include "goroutine_samples.h"
 #include "pid_namespace.h"
 #include "shared_memory.h"
+#include "shared_mutex.h"
 #include "snapshot_priv.h"
 #include "thread_times.h"
 #include "wallprof/access.h"
@@ -347,9 +348,8 @@ static bool waits_for_holder(const struct wp_dump_thread *t)
 	       t->lock.kind != WP_LOCK_FUTEX;
 }
 
-/* Has THREAD run since its sample, or been woken?  One that was woken and has not had a
- * CPU yet has the same timeslices. */
-static bool has_run(const struct wp_snapshot *snapshot, uint32_t thread)
+/* One that was woken and has not had a CPU yet has the same timeslices. */
+bool wp_snapshot_has_run(const struct wp_snapshot *snapshot, uint32_t thread)
 {
 	const struct wp_dump_thread *t = &snapshot->dump.threads[thread];
 	const struct wp_process *process =
@@ -378,7 +378,8 @@ static bool may_have_gone_on(const struct wp_snapshot *snapshot,
 		if (at == UINT32_MAX)
 			return true;
 	}
-	return v[at].state != WP_STATE_WAITING || has_run(snapshot, at);
+	return v[at].state != WP_STATE_WAITING ||
+	       wp_snapshot_has_run(snapshot, at);
 }
 
 void wp_snapshot_finish(struct wp_snapshot *snapshot)
@@ -386,12 +387,14 @@ void wp_snapshot_finish(struct wp_snapshot *snapshot)
 	struct wp_dump *dump = &snapshot->dump;
 	uint32_t *by_tid = wp_dump_sort_tids(dump);
 
+	if (by_tid)
+		wp_shared_mutex_find(snapshot, by_tid);
 	/* Without memory all that have run count. */
 	for (uint32_t i = 0; i < dump->nthreads; i++) {
 		struct wp_dump_thread *t = &dump->threads[i];
 
 		if (t->state == WP_STATE_WAITING && is_waited_in(dump, i) &&
-		    has_run(snapshot, i) &&
+		    wp_snapshot_has_run(snapshot, i) &&
 		    (!by_tid || may_have_gone_on(snapshot, by_tid, i)))
 			t->open_ended = true;
 	}

@@ -170,6 +170,8 @@ static void set_mutex_holder(struct wp_lock *ret, const struct mutex *m,
 	} else if (wp_lock_is_tid(owner) && !(m->kind & SHARED)) {
 		ret->holder = WP_HOLDER_GONE;
 		ret->owner_tid = (int32_t)owner;
+	} else if (wp_lock_is_tid(owner)) {
+		ret->shared_owner = (int32_t)owner;
 	}
 }
 
@@ -202,7 +204,7 @@ bool wp_lock_decode_glibc_mutex(struct wp_lock *ret,
 		return false;
 	if (!still_holds(&m, call)) {
 		lock.holder = WP_HOLDER_NOT_RECORDED;
-		lock.owner_tid = 0;
+		lock.owner_tid = lock.shared_owner = 0;
 	}
 	*ret = lock;
 	return true;

@@ -70,6 +70,67 @@ def test_who_has_what_is_shared_is_not_known(kind, shared):
         proc.wait()
 
 
+# Two processes lock mutexes that both have crosswise, of kind argv[1]; or the child takes
+# none of its own first, and sleeps.
+CROSSWISE = r"""
+import ctypes, mmap, os, signal, sys, time
+libc = ctypes.CDLL(None)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+memory = mmap.mmap(-1, 4096)
+begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+def make(at):
+    attr = ctypes.create_string_buffer(64)
+    libc.pthread_mutexattr_init(attr)
+    libc.pthread_mutexattr_setpshared(attr, 1)
+    libc.pthread_mutexattr_setrobust(attr, sys.argv[1] == "robust")
+    libc.pthread_mutexattr_setprotocol(attr, sys.argv[1] == "pi")
+    where = ctypes.c_void_p(begin + at)
+    libc.pthread_mutex_init(where, attr)
+    return where
+one, two = make(0), make(64)
+held = os.pipe()
+libc.pthread_mutex_lock(one)
+child = os.fork()
+if child == 0:
+    libc.pthread_mutex_lock(two)
+    os.write(held[1], b"x")
+    if len(sys.argv) > 2:
+        libc.sleep(3600)
+    libc.pthread_mutex_lock(one)
+os.read(held[0], 1)
+print(child, flush=True)
+libc.pthread_mutex_lock(two)
+"""
+
+
+# The kernel lets nobody wait crosswise for PI mutexes (EDEADLK).
+@pytest.mark.parametrize("kind, sleeps", [
+    ("normal", ()), ("robust", ()), ("normal", ("sleeps",)),
+    ("robust", ("sleeps",)), ("pi", ("sleeps",))])
+def test_mutexes_of_two_processes_that_are_looked_at(kind, sleeps):
+    proc = subprocess.Popen([sys.executable, "-c", CROSSWISE, kind, *sleeps],
+                            stdout=subprocess.PIPE, text=True,
+                            start_new_session=True)
+    try:
+        child = int(proc.stdout.readline())
+        wait_until(lambda: is_blocked(proc.pid, (202, 98)) and
+                   (sleeps or is_blocked(child, (202, 98))))
+        run = wallprof("check", "-i", "300ms", "-p", proc.pid, "-p", child)
+        assert f"held by thread {child}" in run.out, run.out
+        if sleeps:
+            assert "deadlock" not in run.out.lower(), run.out
+            return
+        assert run.status == 3, (run.out, run.err)
+        assert ("2 threads of processes " in run.out and
+                " wait for each other (mutex 0x" in run.out), run.out
+        # The other process is not asked for.
+        run = wallprof("check", "-i", "300ms", "-p", child)
+        assert run.status == 0, run.out
+    finally:
+        os.killpg(proc.pid, signal.SIGKILL)
+        proc.wait()
+
+
 # The parent waits for a private futex, or for a mutex that its child has locked; the child
 # has the parent's memory, or a copy, and sleeps.
 ONE_MEMORY = r"""

@@ -438,6 +438,33 @@ static void each_kind_is_told(void **state)
 	}
 }
 
+/* That is of whatever process: who else has the memory is not known here. */
+static void a_shared_mutex_has_its_owners_tid(void **state)
+{
+	static const uint32_t let_go[NWORDS] = { [4] = 0x80 };
+	unsigned int nshared = 0;
+
+	(void)state;
+	for (size_t i = 0; i < NROWS; i++) {
+		bool is_shared = !strcmp(rows[i].what, "shared with others") ||
+				 !strcmp(rows[i].what,
+					 "robust, another process");
+		struct target target = target_of(&rows[i]);
+		struct waiter t = decode_row(&rows[i], &target, WP_WAIT_FUTEX);
+
+		assert_int_equal(t.lock.shared_owner, is_shared ? DEAD : 0);
+		nshared += is_shared;
+		if (!is_shared)
+			continue;
+		target.later = (const unsigned char *)let_go;
+		target.nreads = 0;
+		target.changes_at = 1;
+		t = decode_row(&rows[i], &target, WP_WAIT_FUTEX);
+		assert_int_equal(t.lock.shared_owner, 0);
+	}
+	assert_int_equal(nshared, 2);
+}
+
 static void what_fails_a_check_is_not_guessed(void **state)
 {
 	(void)state;
@@ -1504,6 +1531,7 @@ int main(void)
 		cmocka_unit_test(a_word_that_the_kernel_clears_is_a_join),
 		cmocka_unit_test(a_small_word_is_a_state_and_no_tid),
 		cmocka_unit_test(each_kind_is_told),
+		cmocka_unit_test(a_shared_mutex_has_its_owners_tid),
 		cmocka_unit_test(what_fails_a_check_is_not_guessed),
 		cmocka_unit_test(every_part_of_memory_is_safe),
 		cmocka_unit_test(a_lock_that_is_let_go_meanwhile_has_no_holder),
