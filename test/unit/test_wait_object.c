@@ -220,7 +220,7 @@ static void an_object_that_is_not_told_takes_no_place(void **state)
 	uint32_t len = fake.profile.strings.len;
 
 	(void)state;
-	wp_wait_object_refine(fake.target, &key, &facts);
+	wp_wait_object_refine(fake.target, 0, &key, &facts);
 	assert_int_equal(key.wait, WP_WAIT_LOCK);
 	assert_string_equal(call_of(key), "futex");
 	assert_int_equal(key.object, 0);
