@@ -75,8 +75,8 @@ static bool read_flock(struct flock *ret,
 {
 	const struct wp_process *memory = &process->process;
 	const uint64_t avma = call->args[2];
-	struct flock64_32 wide;
-	struct flock_32 narrow;
+	struct flock64_32 wide = { 0 };
+	struct flock_32 narrow = { 0 };
 
 	if (!process->is_32bit)
 		return wp_process_read(memory, avma, ret, sizeof(*ret)) ==
