@@ -56,7 +56,7 @@ OPT_cov     := --coverage -fdata-sections -fno-builtin-fork \
 	-fno-builtin-execvp -Wl,-T,test/cov/shared.ld
 CFLAGS_release := -O2 -g
 CFLAGS_debug   := -O0 -g3
-CFLAGS_asan    := -O1 -g
+CFLAGS_asan    := -O1 -g1
 CFLAGS_cov     := -O0 -g
 ifndef CFLAGS_$(BUILD)
 $(error BUILD=$(BUILD) is not one of release debug asan cov)
@@ -68,6 +68,9 @@ WP_CFLAGS := -std=gnu11 -D_GNU_SOURCE -fno-common $(WARN) $(OPT_$(BUILD)) $(CROS
 WP_CPPFLAGS := -Iinclude -DWP_VERSION='"$(VERSION)"' -MMD -MP
 COMPILE = $(CC) $(WP_CPPFLAGS) $(CPPFLAGS) $(WP_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(WP_CFLAGS) $(CFLAGS) $(LDFLAGS)
+# Programs of tests are many, and lld links one in half the time; it is for this
+# machine, and knows no script of ld's.
+TEST_LINK = $(LINK) $(if $(CROSS)$(LINKED_$(BUILD)),,-fuse-ld=lld)
 
 ifneq ($(V),1)
 Q := @

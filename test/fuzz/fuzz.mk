@@ -10,9 +10,9 @@ FUZZ := $(patsubst test/fuzz/fuzz_%.c,%,$(wildcard test/fuzz/fuzz_*.c))
 FUZZ_RUN := $(if $(T),$(T),$(FUZZ))
 
 define fuzzer
-$(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(call libs_of,$(2))
+$(O)/replay_$(1): $(O)/test/fuzz/fuzz_$(1).o $(O)/test/fuzz/replay.o $(call libs_of,$(2)) | deps-test
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ $(call ext_of,$(2))
+	$$(Q)$$(TEST_LINK) -o $$@ $$^ $(call ext_of,$(2))
 $(O)/fuzz_$(1): $(O)/test/fuzz/fuzz_$(1).o $(call libs_of,$(2))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $(call ext_of,$(2))

@@ -125,7 +125,7 @@ static void past_the_end_is_zero_for_good(void **state)
 
 static void overlong_leb128_fails(void **state)
 {
-	uint8_t bytes[12];
+	uint8_t bytes[12] = { 0 };
 	struct wp_reader r = wp_reader_of(bytes, sizeof(bytes));
 
 	(void)state;
