@@ -138,6 +138,7 @@ def test_a_kernel_without_a_way_to_probe_is_said(start):
             assert run.status in (0, 1), run.err
 
 
+REALLOCED = 150000 * 1000
 REALLOCS = """
 #include <signal.h>
 #include <stdio.h>
@@ -154,8 +155,8 @@ int main(void) {
     printf("READY pid=%d\\n", (int)getpid());
     fflush(stdout);
     while (!sigwait(&set, &sig) && sig == SIGUSR1) {
-        for (int i = 0; i < 300000; i++) {
-            none = realloc(none, 512);
+        for (int i = 0; i < 150000; i++) {
+            none = realloc(none, 1000);
             free(none);
             none = NULL;
         }
@@ -182,15 +183,15 @@ def start_compiled(start, tmp_path, name, source):
 @each_tier
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_realloc_of_nothing_is_one_allocation(start, tmp_path, name, tier):
-    """glibc's ends in malloc, which is probed as well.  154 MB in 2,300 samples."""
+    """glibc's ends in malloc, which is probed as well.  150 MB in 2,300 samples."""
     target = start_compiled(start, tmp_path, name, REALLOCS)
     run, p = record(target, tmp_path, "--heap-probe", tier)
     got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
-    assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
+    assert abs(got - REALLOCED) <= allowed(REALLOCED), (got, run.err)
 
 
-KEEPS = REALLOCS.replace('''        for (int i = 0; i < 300000; i++) {
-            none = realloc(none, 512);
+KEEPS = REALLOCS.replace('''        for (int i = 0; i < 150000; i++) {
+            none = realloc(none, 1000);
             free(none);
             none = NULL;
         }
@@ -271,7 +272,7 @@ def test_return_probes_of_another_take_nothing_away(start, tmp_path, other):
         tool.send_signal(signal.SIGINT)
         tool.wait(timeout=100)
     got = sum(s["values"]["alloc_space"] for s in pprof_check.samples(p))
-    assert abs(got - 300000 * 512) <= allowed(300000 * 512), (got, run.err)
+    assert abs(got - REALLOCED) <= allowed(REALLOCED), (got, run.err)
 
 
 FORKS = """
