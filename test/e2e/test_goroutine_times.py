@@ -167,14 +167,15 @@ def test_a_command_from_its_begin(tmp_path):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("program, args", [
-    ("goshares", []), ("goshares-stripped", []), ("goshares", ["-r", 50]),
-    ("goshares", ["--stop", "never"])],
+    ("goshares", ["-d", 5, "-r", 200]), ("goshares-stripped", ["-d", 5, "-r", 200]),
+    ("goshares", ["-d", 10, "-r", 50]),
+    ("goshares", ["-d", 5, "-r", 200, "--stop", "never"])],
     ids=lambda v: v if isinstance(v, str) else " ".join(map(str, v)))
 def test_shares_and_labels_are_right(start, profile, program, args):
     """By kind, as the labels say; within 2 points of what each measured."""
     target = start(program, 8)
     before = times_of(target)
-    _, p = profile(target.pid, "-d", 10, *args)
+    _, p = profile(target.pid, *args)
     after = times_of(target)
     target.assert_unharmed()
     wall, cpu = collections.Counter(), collections.Counter()
