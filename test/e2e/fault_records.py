@@ -93,9 +93,19 @@ def check_end(status, err):
                                                                        err)
 
 
+LAST = {}
+
+
+def samples(p):
+    """Those of P; many checks ask for them, and they are made once."""
+    if LAST.get("p") is not p:
+        LAST.update(p=p, samples=pprof_check.samples(p))
+    return LAST["samples"]
+
+
 def wall(p, thread, is_part=lambda s: True):
     """The wall time of the samples of the threads of that name."""
-    return sum(s["values"]["wall"] for s in pprof_check.samples(p)
+    return sum(s["values"]["wall"] for s in samples(p)
                if s["labels"]["thread"] == thread and is_part(s))
 
 

@@ -15,7 +15,8 @@ import pytest
 from conftest import SLOW, has_run, wait_until, wait_until_sampling
 from fault_records import (MODES, SECONDS, begin, check_account, check_end,
                            check_stacks, check_threads, check_whole_time,
-                           has_frame, has_wait, load, log, record, wall)
+                           has_frame, has_wait, load, log, record, samples,
+                           wall)
 
 SOAK_SECONDS = float(os.environ.get("FAULT_SOAK_SECONDS", "20"))
 FAULTS = {
@@ -116,7 +117,7 @@ def check_noelf(p, run, rate):
 def check_many_threads(p, threads):
     """Main, the worker and the sleeper are there too; main waits as well."""
     assert len(pprof_check.threads(p)) == threads + 3
-    waiting = sum(s["values"]["wall"] for s in pprof_check.samples(p)
+    waiting = sum(s["values"]["wall"] for s in samples(p)
                   if has_wait("signal")(s))
     assert abs(waiting / p.duration_nanos / (threads + 1) - 1) < 0.05
 
