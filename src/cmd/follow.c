@@ -340,7 +340,7 @@ static int meet_lost(struct wp_follow *follow, uint64_t now_ns)
 	struct wp_tids now = WP_TIDS_INIT;
 	int rc;
 
-	if (lost == follow->lost || now_ns - follow->lost_ns < LOST_NS)
+	if (lost == follow->lost || now_ns < follow->lost_ns + LOST_NS)
 		return 0;
 	follow->lost = lost;
 	follow->lost_ns = now_ns;

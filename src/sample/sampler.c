@@ -14,7 +14,6 @@
 #include "thread_starts.h"
 #include "wallprof/clock.h"
 #include "wallprof/enum_name.h"
-#include "wallprof/hash.h"
 #include "wallprof/vec.h"
 
 /* Late stops are waited for as long as this at the end of a recording. */
@@ -88,7 +87,7 @@ int wp_sampler_new(struct wp_sampler **ret,
 	if (rc)
 		goto out;
 	loop->start_ns = loop->tick_ns = wp_clock_ns();
-	loop->random.state = wp_hash_u64(loop->start_ns);
+	loop->random.state = wp_random_mix(loop->start_ns);
 	wp_host_events_open(loop, err);
 	*ret = loop;
 	return 0;

@@ -376,7 +376,7 @@ libc.sleep(3600)
 
 
 # On x86-64 and aarch64.
-NUMBERS = {"read": ("0", "63"), "epoll": ("232", "22")}
+OWN_NUMBERS = {"read": ("0", "63"), "epoll": ("232", "22")}
 
 
 @pytest.mark.parametrize("call, text", [
@@ -389,7 +389,7 @@ def test_what_a_thread_has_open_of_its_own_is_told(tmp_path, call, text):
     try:
         _, tid, fd, pipe = proc.stdout.readline().split()
         syscall = pathlib.Path(f"/proc/{proc.pid}/task/{tid}/syscall")
-        wait_until(lambda: syscall.read_text().split()[0] in NUMBERS[call])
+        wait_until(lambda: syscall.read_text().split()[0] in OWN_NUMBERS[call])
         run = wallprof("--threads", "-p", proc.pid).check()
         assert text.format(fd=fd, pipe=pipe) in run.out, run.out
         out = tmp_path / "x.pb.gz"

@@ -106,15 +106,16 @@ static void a_document_has_all_of_the_dump(void **state)
 	assert_int_equal(json_array_size(threads), 3);
 	assert_json(json_array_get(threads, 0), deadlock_thread);
 	assert_int_equal(json_array_clear(threads), 0);
-	assert_json(process,
-		    "{\"pid\": 4242, \"ppid\": 1,"
-		    " \"command_line\": \"./server --port 80\","
-		    " \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
-		    " \"catches_signals\": false, \"stuck\": false,"
-		    " \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
-		    " \"go_version\": \"\", \"go_error\": \"\","
-		    " \"lost_goroutines\": 0,"
-		    " \"threads\": [], \"goroutines\": []}");
+	assert_json(
+		process,
+		"{\"pid\": 4242, \"ppid\": 1,"
+		" \"command_line\": \"./server --port 80\","
+		" \"user\": \"www-data\", \"error\": \"\", \"peer\": false,"
+		" \"catches_signals\": false, \"stuck\": false, \"hold\": \"\","
+		" \"pause_ns\": 38000, \"stopped\": 1, \"lost\": 0,"
+		" \"go_version\": \"\", \"go_error\": \"\","
+		" \"lost_goroutines\": 0,"
+		" \"threads\": [], \"goroutines\": []}");
 	assert_int_equal(json_array_clear(json_object_get(root, "processes")),
 			 0);
 	assert_json(
@@ -147,6 +148,7 @@ static void what_is_set_is_told(void **state)
 	p->is_peer = p->catches_signals = p->stuck = true;
 	p->nlost = UINT32_MAX;
 	p->pause_ns = UINT64_MAX;
+	p->hold = WP_HOLD_FROZEN;
 	p->error = add_text(&d, "gone");
 	t = add_thread(&d, 42, "", WP_STATE_WAITING, WP_WAIT_SYSCALL);
 	t->call.timed = t->open_ended = t->times.still = true;
@@ -185,15 +187,16 @@ static void what_is_set_is_told(void **state)
 		"   \"line\": null, \"module\": \"\", \"inlined\": false,"
 		"   \"kernel\": true, \"guessed\": true}]}");
 	json_array_clear(json_object_get(process, "threads"));
-	assert_json(process,
-		    "{\"pid\": 42, \"ppid\": 1, \"command_line\": \"\","
-		    " \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
-		    " \"catches_signals\": true, \"stuck\": true,"
-		    " \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
-		    " \"lost\": 4294967295,"
-		    " \"go_version\": \"\", \"go_error\": \"\","
-		    " \"lost_goroutines\": 0,"
-		    " \"threads\": [], \"goroutines\": []}");
+	assert_json(
+		process,
+		"{\"pid\": 42, \"ppid\": 1, \"command_line\": \"\","
+		" \"user\": \"\", \"error\": \"gone\", \"peer\": true,"
+		" \"catches_signals\": true, \"stuck\": true, \"hold\": \"frozen\","
+		" \"pause_ns\": 9223372036854775807, \"stopped\": 0,"
+		" \"lost\": 4294967295,"
+		" \"go_version\": \"\", \"go_error\": \"\","
+		" \"lost_goroutines\": 0,"
+		" \"threads\": [], \"goroutines\": []}");
 	assert_json(at(root, "edges", 0),
 		    "{\"kind\": \"pipe\", \"what\": \"pipe:[1]\","
 		    " \"from_tid\": 42, \"to_tid\": null, \"to_pid\": 77}");
