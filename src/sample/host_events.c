@@ -37,10 +37,11 @@ static void rename_thread(struct wp_sampler *loop,
 	struct wp_thread *t = target ? wp_threads_find(target, record->tid) :
 				       NULL;
 
-	size_t len = strnlen(record->name, sizeof(t->new_name) - 1);
+	size_t len;
 
 	if (!t)
 		return;
+	len = strnlen(record->name, sizeof(t->new_name) - 1);
 	if (record->by_exec || t->shared)
 		wp_threads_rename(t, record->name);
 	memcpy(t->new_name, record->name, len);
