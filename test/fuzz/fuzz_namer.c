@@ -14,9 +14,9 @@
 enum { NADDRESSES = 12 };
 
 static const struct wp_namer_module modules[] = {
-	{ 1, { 0x1000, 0x2000, 0, "/one/lib.so", NULL, false }, false },
-	{ 2, { 0x2000, 0x3000, 0, "", NULL, false }, false },
-	{ 7, { 0x5000, 0x6000, 0, "seven", NULL, false }, false },
+	{ 1, { 0x1000, 0x2000, 0, 0, "/one/lib.so", NULL, false }, false },
+	{ 2, { 0x2000, 0x3000, 0, 0, "", NULL, false }, false },
+	{ 7, { 0x5000, 0x6000, 0, 0, "seven", NULL, false }, false },
 };
 
 struct got {
