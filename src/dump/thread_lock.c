@@ -137,6 +137,10 @@ void wp_thread_lock_decode(struct wp_dump_thread *t, const struct wp_dump *dump,
 		mem.copy = NULL;
 		is_sure = decode_from(&answer, dump, t, &mem);
 	}
+	/* The copy is of the instant, and T is told as its sample had it. */
+	if (view->waits_again && answer.lock.kind != WP_LOCK_GIL &&
+	    answer.lock.holder != WP_HOLDER_NONE)
+		is_sure = false;
 	if (!is_sure ||
 	    (answer.lock.holder == WP_HOLDER_GONE && mem.may_be_there))
 		forget_holder(&answer, t);

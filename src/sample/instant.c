@@ -45,8 +45,8 @@ static bool is_still(struct wp_thread *t)
 				 t->wait.waiting && still_waits(t);
 }
 
-/* T has moved: does it wait again in the call of its sample, as one does that wakes each
- * few milliseconds to see whether it still has to wait? */
+/* T has moved: does it wait again in the call of its sample, which has a time limit, as one
+ * does that wakes each few milliseconds to see whether it still has to wait? */
 static bool waits_again(struct wp_thread *t)
 {
 	const struct wp_wait_state *wait = &t->wait;
@@ -54,8 +54,9 @@ static bool waits_again(struct wp_thread *t)
 
 	return !t->stop.pending && wait->waiting &&
 	       wait->facts.syscall_nr == SYS_futex &&
-	       wait->call_nr == SYS_futex && wp_thread_files_call(t, &call) &&
-	       call.nr == SYS_futex && call.args[0] == wait->facts.args[0] &&
+	       wait->call_nr == SYS_futex && wait->facts.args[3] &&
+	       wp_thread_files_call(t, &call) && call.nr == SYS_futex &&
+	       call.args[0] == wait->facts.args[0] &&
 	       call.sp_avma == wait->call_sp_avma &&
 	       call.pc_avma == wait->call_pc_avma;
 }

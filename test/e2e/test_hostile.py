@@ -210,6 +210,9 @@ def test_files_in_memory_are_files(start, profile, where):
             pytest.skip("/dev/shm is mounted noexec")
         finally:
             path.unlink()
+    # Of who is met on its way into the call not all registers are known.
+    wchan = pathlib.Path(f"/proc/{target.pid}/wchan")
+    wait_until(lambda: "nanosleep" in wchan.read_text())
     _, p = profile(target.pid, "-d", 0.5)
     target.assert_unharmed()
     stacks = [[f["name"] for f in s["frames"]]

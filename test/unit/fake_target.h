@@ -343,18 +343,26 @@ fake_target_runs(const struct fake_target *fake, pid_t tid)
 /* Thread TID waits in system call NR with first argument ARG, with the pc and sp
  * of REGS. */
 __attribute__((unused)) static void
-fake_target_waits(const struct fake_target *fake, pid_t tid, long nr,
-		  uint64_t arg, const struct wp_regs *regs)
+fake_target_waits_timed(const struct fake_target *fake, pid_t tid, long nr,
+			uint64_t arg, uint64_t limit,
+			const struct wp_regs *regs)
 {
 	char text[256];
 
 	snprintf(text, sizeof(text),
-		 "%ld 0x%llx 0x0 0x0 0x0 0x0 0x0 0x%llx 0x%llx\n", nr,
-		 (unsigned long long)arg,
+		 "%ld 0x%llx 0x0 0x0 0x%llx 0x0 0x0 0x%llx 0x%llx\n", nr,
+		 (unsigned long long)arg, (unsigned long long)limit,
 		 (unsigned long long)regs->v[WP_REG_SP],
 		 (unsigned long long)regs->v[WP_REG_PC]);
 	fake_target_write(fake, tid, "syscall", text);
 	fake_target_stat(fake, tid, 'S');
+}
+
+__attribute__((unused)) static void
+fake_target_waits(const struct fake_target *fake, pid_t tid, long nr,
+		  uint64_t arg, const struct wp_regs *regs)
+{
+	fake_target_waits_timed(fake, tid, nr, arg, 0, regs);
 }
 
 /* Thread TID called NAME begins: it runs. */

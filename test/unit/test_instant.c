@@ -23,6 +23,14 @@ static uint32_t word;
 /* Readings of the clock until the next thing happens. */
 static unsigned int left;
 
+/* FIRST's wait has no time limit. */
+static void wait_for(pid_t tid, const uint32_t *futex)
+{
+	fake_target_waits_timed(&fake, tid, SYS_futex,
+				(uint64_t)(uintptr_t)futex,
+				tid == FIRST ? 0 : (uintptr_t)&fake, &place);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -35,8 +43,7 @@ static int setup(void **state)
 	options.call_memory = true;
 	for (pid_t tid = FIRST; tid <= SECOND; tid++) {
 		fake_target_add_thread(&fake, tid, "waiter");
-		fake_target_waits(&fake, tid, SYS_futex,
-				  (uint64_t)(uintptr_t)&word, &place);
+		wait_for(tid, &word);
 	}
 	start_target();
 	tick();
@@ -139,23 +146,25 @@ static void a_thread_that_was_woken_is_not_of_the_moment(void **state)
 static void a_thread_that_waits_in_the_same_call_again_is_told(void **state)
 {
 	(void)state;
-	fake_target_schedstat(&fake, SECOND, 2000, 0, 2);
+	for (pid_t tid = FIRST; tid <= SECOND; tid++)
+		fake_target_schedstat(&fake, tid, 2000, 0, 2);
 	word++;
 	wp_instant_take(fake.target);
+	assert_false(thread(FIRST)->at_instant);
 	assert_false(thread(FIRST)->waits_again);
+	/* Its lock is the sample's. */
+	assert_int_equal(holder(FIRST), word - 1);
 	assert_false(thread(SECOND)->at_instant);
 	assert_true(thread(SECOND)->waits_again);
 	assert_int_equal(holder(SECOND), word);
 	/* Called from elsewhere. */
 	place.v[WP_REG_SP] += 16;
-	fake_target_waits(&fake, SECOND, SYS_futex, (uint64_t)(uintptr_t)&word,
-			  &place);
+	wait_for(SECOND, &word);
 	wp_instant_take(fake.target);
 	assert_false(thread(SECOND)->waits_again);
 	/* For another futex. */
 	place.v[WP_REG_SP] -= 16;
-	fake_target_waits(&fake, SECOND, SYS_futex, (uint64_t)(uintptr_t)&left,
-			  &place);
+	wait_for(SECOND, &left);
 	wp_instant_take(fake.target);
 	assert_false(thread(SECOND)->waits_again);
 }
