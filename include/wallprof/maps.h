@@ -25,11 +25,13 @@ struct wp_map {
 	 * without " (deleted)"; "" for anonymous memory; or "[stack]" and the
 	 * like. */
 	uint32_t path;
-	bool read;
-	bool write;
-	bool exec;
+	bool read : 1;
+	bool write : 1;
+	bool exec : 1;
+	/* Mapped with MAP_SHARED: others may have the same memory. */
+	bool shared : 1;
 	/* The file has been deleted since. */
-	bool deleted;
+	bool deleted : 1;
 };
 
 struct wp_maps {

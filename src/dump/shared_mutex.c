@@ -2,78 +2,81 @@
 /* shared_mutex.c - see shared_mutex.h. */
 #include "shared_mutex.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "pid_namespace.h"
 #include "snapshot_priv.h"
 #include "wallprof/clock.h"
+#include "wallprof/maps.h"
 
-enum { MAPS_FILE_MAX = 16 << 20 };
 #define SEARCH_NS (500 * WP_NS_PER_MS)
 
 /* A byte of a file, or of anonymous shared memory, which has an inode as well. */
 struct place {
-	unsigned int major, minor;
+	uint64_t dev;
 	uint64_t ino;
 	uint64_t off;
 };
 
-/* A line of /proc/PID/maps. */
-struct line {
-	uint64_t start_avma, end_avma;
-	struct place first;
-};
-
-/* Parse the line at TEXT; false: it is of no shared mapping. */
-static bool parse_line(struct line *ret, const char *text)
+/* Replace MAPS by the memory map of PROCESS, or by none if it cannot be read. */
+static void read_maps(struct wp_maps *maps,
+		      const struct wp_snapshot_process *process)
 {
-	char perms[5];
+	struct wp_text text = WP_TEXT_INIT;
 
-	return sscanf(text,
-		      "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64,
-		      &ret->start_avma, &ret->end_avma, perms, &ret->first.off,
-		      &ret->first.major, &ret->first.minor,
-		      &ret->first.ino) == 7 &&
-	       perms[3] == 's' && ret->first.ino;
+	if (wp_process_read_maps(&process->process, &text, maps))
+		maps->len = 0;
+	wp_text_clear(&text);
 }
 
-/* Is what is at AVMA by LINE, if that is not 0, or else *PLACE there?  Sets *PLACE in the
- * first case. */
-static bool has_place(const struct line *line, uint64_t avma,
-		      struct place *place)
+/* What is shared at AVMA by MAPS; false: nothing is. */
+static bool find_place(const struct wp_maps *maps, uint64_t avma,
+		       struct place *ret)
 {
-	uint64_t len = line->end_avma - line->start_avma;
+	const struct wp_map *map = wp_maps_find(maps, avma);
 
-	if (!avma)
-		return line->first.ino == place->ino &&
-		       line->first.major == place->major &&
-		       line->first.minor == place->minor &&
-		       place->off - line->first.off < len;
-	if (avma - line->start_avma >= len)
+	if (!map || !map->shared || !map->ino)
 		return false;
-	*place = line->first;
-	place->off += avma - line->start_avma;
+	*ret = (struct place){ map->dev, map->ino,
+			       avma - map->start_avma + map->off };
 	return true;
 }
 
-/* The same of any line of PROCESS. */
-static bool find_place(const struct wp_snapshot_process *process, uint64_t avma,
-		       struct place *place)
+static bool has_place(const struct wp_maps *maps, const struct place *place)
 {
-	struct wp_text text = WP_TEXT_INIT;
-	bool found = false;
-	struct line line;
+	for (size_t i = 0; i < maps->len; i++) {
+		const struct wp_map *map = &maps->v[i];
 
-	if (!wp_text_read(&text, process->process.proc_fd, "maps",
-			  MAPS_FILE_MAX))
-		for (const char *p = text.data; p && *p && !found;
-		     p = (p = strchr(p, '\n')) ? p + 1 : NULL)
-			found = parse_line(&line, p) &&
-				has_place(&line, avma, place);
-	wp_text_clear(&text);
-	return found;
+		if (map->shared && map->dev == place->dev &&
+		    map->ino == place->ino &&
+		    place->off - map->off < map->end_avma - map->start_avma)
+			return true;
+	}
+	return false;
+}
+
+/* The thread of process number I that has TID in its own namespace, where the process
+ * has PLACE mapped; UINT32_MAX: there is none. */
+static uint32_t find_owner_in(struct wp_snapshot *snapshot,
+			      const uint32_t *by_tid, uint32_t i, int32_t tid,
+			      const struct place *place)
+{
+	struct wp_snapshot_process *process = snapshot->processes[i];
+	const struct wp_dump *dump = &snapshot->dump;
+	struct wp_maps maps = WP_MAPS_INIT;
+	uint32_t at = UINT32_MAX;
+	pid_t outer_tid;
+
+	if (!dump->processes[i].nthreads)
+		return UINT32_MAX;
+	outer_tid = wp_pid_namespace_thread(process, tid, 0);
+	if (outer_tid > 0)
+		at = wp_dump_find_tid(dump, by_tid, outer_tid);
+	if (at == UINT32_MAX || dump->threads[at].process != i)
+		return UINT32_MAX;
+	read_maps(&maps, process);
+	if (!has_place(&maps, place))
+		at = UINT32_MAX;
+	wp_maps_clear(&maps);
+	return at;
 }
 
 /* The only thread of another process than T's that may be the owner of T's mutex;
@@ -81,31 +84,26 @@ static bool find_place(const struct wp_snapshot_process *process, uint64_t avma,
 static uint32_t find_owner(struct wp_snapshot *snapshot, const uint32_t *by_tid,
 			   const struct wp_dump_thread *t, uint64_t until_ns)
 {
-	const struct wp_dump *dump = &snapshot->dump;
+	struct wp_maps maps = WP_MAPS_INIT;
 	uint32_t found = UINT32_MAX;
 	struct place place;
+	bool is_known;
 
-	if (!find_place(snapshot->processes[t->process], t->lock.avma, &place))
-		return UINT32_MAX;
-	for (uint32_t i = 0; i < dump->nprocesses; i++) {
-		struct wp_snapshot_process *process = snapshot->processes[i];
-		pid_t tid;
-		uint32_t at;
+	read_maps(&maps, snapshot->processes[t->process]);
+	is_known = find_place(&maps, t->lock.avma, &place);
+	wp_maps_clear(&maps);
+	for (uint32_t i = 0; is_known && i < snapshot->dump.nprocesses; i++) {
+		uint32_t at = UINT32_MAX;
 
-		if (wp_clock_ns() > until_ns)
-			return UINT32_MAX;
-		if (i == t->process || !dump->processes[i].nthreads)
-			continue;
-		tid = wp_pid_namespace_thread(process, t->lock.shared_owner, 0);
-		at = tid > 0 ? wp_dump_find_tid(dump, by_tid, tid) : UINT32_MAX;
-		if (at == UINT32_MAX || dump->threads[at].process != i ||
-		    !find_place(process, 0, &place))
-			continue;
-		if (found != UINT32_MAX)
-			return UINT32_MAX;
-		found = at;
+		if (i != t->process)
+			at = find_owner_in(snapshot, by_tid, i,
+					   t->lock.shared_owner, &place);
+		is_known = wp_clock_ns() <= until_ns &&
+			   (at == UINT32_MAX || found == UINT32_MAX);
+		if (at != UINT32_MAX)
+			found = at;
 	}
-	return found;
+	return is_known ? found : UINT32_MAX;
 }
 
 /* Has the owner of T's mutex it still?  bits/struct_mutex.h: lock, count, owner. */

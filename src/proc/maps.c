@@ -101,7 +101,7 @@ static int parse_line(struct wp_maps *maps, const char *line, const char *eol)
 	map.read = read_char(&c) == 'r';
 	map.write = read_char(&c) == 'w';
 	map.exec = read_char(&c) == 'x';
-	(void)read_char(&c);
+	map.shared = read_char(&c) == 's';
 	wp_text_scan_expect(&c, ' ');
 	map.off = wp_text_scan_number(&c, 16);
 	wp_text_scan_expect(&c, ' ');

@@ -16,7 +16,7 @@
 
 static const char some[] =
 	"1000-2000 r-xp 00000000 08:01 7 /a b\\012c (deleted)\n"
-	"3000-5000 rw-p 00001000 00:00 0 \n"
+	"3000-5000 rw-s 00001000 00:00 0 \n"
 	"7ffe0000-7fff0000 rw-p 00000000 00:00 0                  [stack]\n"
 	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]";
 
@@ -33,6 +33,7 @@ static void fields_are_read(void **state)
 	assert_int_equal(maps.v[0].dev, makedev(8, 1));
 	assert_string_equal(wp_maps_path(&maps, &maps.v[0]), "/a b\nc");
 	assert_int_equal(maps.v[1].off, 0x1000);
+	assert_true(maps.v[1].shared && !maps.v[0].shared);
 	assert_string_equal(wp_maps_path(&maps, &maps.v[1]), "");
 	assert_string_equal(wp_maps_path(&maps, &maps.v[2]), "[stack]");
 	assert_int_equal(maps.v[3].end_avma, 0xffffffffff601000);
