@@ -70,6 +70,9 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len);
  * -ENOENT or -ESRCH if there is none. */
 WP_MUST_CHECK
 int wp_proc_stat_read(struct wp_proc_stat *ret, int32_t pid);
+/* The same of the file at PATH, below DIRFD. */
+WP_MUST_CHECK
+int wp_proc_stat_read_at(struct wp_proc_stat *ret, int dirfd, const char *path);
 /* STAT is of /proc/PID: has the process ended?  A zombie has, but for a first thread
  * that has left the others by pthread_exit(3). */
 bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "text_scan.h"
-#include "wallprof/io.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
@@ -84,14 +83,12 @@ static int add_by_parents(struct wp_tids *pids, pid_t pid)
 		return -ENOMEM;
 	while (!rc && (entry = readdir(dir))) {
 		struct wp_proc_stat stat;
-		char path[300], text[1024];
-		ssize_t n;
+		char path[300];
 
 		if (!is_number(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
-		n = wp_io_read_at(dirfd(dir), path, text, sizeof(text));
-		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+		if (!wp_proc_stat_read_at(&stat, dirfd(dir), path) &&
 		    stat.ppid == pid)
 			rc = add(pids, (pid_t)strtol(entry->d_name, NULL, 10));
 	}

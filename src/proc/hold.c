@@ -47,14 +47,12 @@ enum wp_hold wp_hold_by_function(const char *name)
 
 enum wp_hold wp_hold_read(int task_fd, pid_t tid)
 {
-	char path[48], text[1024], wchan[WP_WCHAN_MAX];
+	char path[48], wchan[WP_WCHAN_MAX];
 	struct wp_proc_stat stat;
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "%d/stat", tid);
-	n = wp_io_read_at(task_fd, path, text, sizeof(text));
 	/* "I" is what who waits for a core dump has (TASK_IDLE). */
-	if (n <= 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
+	if (wp_proc_stat_read_at(&stat, task_fd, path) ||
 	    !memchr("SDI", stat.state_char, 3))
 		return WP_HOLD_NONE;
 	if (stat.dumps_core)

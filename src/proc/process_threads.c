@@ -90,12 +90,10 @@ void wp_tids_clear(struct wp_tids *tids)
 bool wp_process_has_living(const struct wp_process *process, pid_t tid)
 {
 	struct wp_proc_stat stat;
-	char path[32], text[1024];
-	ssize_t n;
+	char path[32];
 
 	snprintf(path, sizeof(path), "%d/stat", tid);
-	n = wp_io_read_at(process->task_fd, path, text, sizeof(text));
-	return n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	return !wp_proc_stat_read_at(&stat, process->task_fd, path) &&
 	       stat.state_char != 'Z' && stat.state_char != 'X';
 }
 

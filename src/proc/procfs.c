@@ -121,14 +121,20 @@ int wp_proc_stat_parse(struct wp_proc_stat *ret, const char *text, size_t len)
 	return 0;
 }
 
+int wp_proc_stat_read_at(struct wp_proc_stat *ret, int dirfd, const char *path)
+{
+	char text[1024];
+	ssize_t n = wp_io_read_at(dirfd, path, text, sizeof(text));
+
+	return n < 0 ? (int)n : wp_proc_stat_parse(ret, text, (size_t)n);
+}
+
 int wp_proc_stat_read(struct wp_proc_stat *ret, int32_t pid)
 {
-	char path[32], text[1024];
-	ssize_t n;
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-	return n < 0 ? (int)n : wp_proc_stat_parse(ret, text, (size_t)n);
+	return wp_proc_stat_read_at(ret, AT_FDCWD, path);
 }
 
 bool wp_proc_stat_has_ended(const struct wp_proc_stat *stat)

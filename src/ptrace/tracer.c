@@ -3,8 +3,6 @@
 #include "wallprof/tracer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -15,7 +13,6 @@
 #include "regs.h"
 #include "wallprof/access.h"
 #include "wallprof/clock.h"
-#include "wallprof/io.h"
 #include "wallprof/procfs.h"
 #include "wallprof/vec.h"
 
@@ -331,17 +328,11 @@ bool wp_tracer_end_late(struct wp_tracer *tracer, pid_t tid)
 static bool some_will_stop(const struct wp_tracer *tracer)
 {
 	struct wp_proc_stat stat;
-	char path[32], text[1024];
 
-	for (size_t i = 0; i < tracer->len; i++) {
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/%d/stat", tracer->v[i].tid);
-		n = wp_io_read_at(AT_FDCWD, path, text, sizeof(text));
-		if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n) &&
+	for (size_t i = 0; i < tracer->len; i++)
+		if (!wp_proc_stat_read(&stat, tracer->v[i].tid) &&
 		    (stat.state_char == 'R' || stat.state_char == 't'))
 			return true;
-	}
 	return false;
 }
 
