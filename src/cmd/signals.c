@@ -251,15 +251,23 @@ bool wp_limits_leave(unsigned int n)
 	return got == n;
 }
 
+bool wp_limits_raise_files(struct rlimit *ret_before)
+{
+	struct rlimit raised;
+
+	*ret_before = (struct rlimit){ 0 };
+	if (getrlimit(RLIMIT_NOFILE, ret_before))
+		return false;
+	raised = (struct rlimit){ ret_before->rlim_max, ret_before->rlim_max };
+	setrlimit(RLIMIT_NOFILE, &raised);
+	return true;
+}
+
 void wp_limits_raise(void)
 {
-	struct rlimit limit;
+	struct rlimit before;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
-	    limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
+	(void)wp_limits_raise_files(&before);
 	/* A sampler that loses its CPU in a stop window holds the target up. */
 	nice_before = getpriority(PRIO_PROCESS, 0);
 	set_nice(-10, "-10");

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 /* The SIGINT, SIGTERM and SIGHUP caught so far, each counted as what was chosen; from
  * 2 on functions are not named any more. */
@@ -50,8 +51,11 @@ bool wp_limits_suffice(void);
 /* Can N more descriptors be had, 64 at the most? */
 bool wp_limits_leave(unsigned int n);
 
-/* Raise the soft limit of descriptors to the hard one, and the scheduling
- * priority if that is permitted. */
+/* Raise the soft limit of descriptors to the hard one; *RET_BEFORE: what it was.  False,
+ * and 0, if it is not told. */
+bool wp_limits_raise_files(struct rlimit *ret_before);
+
+/* The same, and raise the scheduling priority if that is permitted. */
 void wp_limits_raise(void);
 
 /* Take the priority back: nothing is sampled any more. */

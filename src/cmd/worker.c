@@ -57,15 +57,9 @@ static void begin(pid_t supervisor)
 
 void wp_worker_keep(const sigset_t *old)
 {
-	struct rlimit raised;
-
 	self.mask = *old;
 	/* There is always one (getrlimit(2)). */
-	self.is_kept = !getrlimit(RLIMIT_NOFILE, &self.files);
-	raised = self.files;
-	raised.rlim_cur = raised.rlim_max;
-	if (self.is_kept)
-		setrlimit(RLIMIT_NOFILE, &raised);
+	self.is_kept = wp_limits_raise_files(&self.files);
 }
 
 void wp_worker_restore(void)
