@@ -227,20 +227,26 @@ int wp_snapshot_profile(struct wp_snapshot *snapshot, pid_t pid,
 	return rc;
 }
 
-static void count_unnamed(struct wp_snapshot *snapshot,
-			  const struct wp_profile *p)
+/* Add MORE to *N; WHY[0..size) is MORE_WHY, if these are the first. */
+static void add_why(uint64_t *n, char *why, size_t size, uint64_t more,
+		    const char *more_why)
 {
-	if (p->counters.files_lineless && !snapshot->nfiles_lineless)
-		snprintf(snapshot->lineless_why, sizeof(snapshot->lineless_why),
-			 "%s",
-			 wp_dump_str(&snapshot->dump, p->meta.lineless_why));
-	snapshot->nfiles_lineless += p->counters.files_lineless;
+	if (more && !*n)
+		snprintf(why, size, "%s", more_why);
+	*n += more;
+}
+
+static void add_losses(struct wp_snapshot *snapshot, const struct wp_profile *p)
+{
+	const struct wp_dump *dump = &snapshot->dump;
+
+	add_why(&snapshot->nfiles_lineless, snapshot->lineless_why,
+		sizeof(snapshot->lineless_why), p->counters.files_lineless,
+		wp_dump_str(dump, p->meta.lineless_why));
+	add_why(&snapshot->nunnamed, snapshot->unnamed_why,
+		sizeof(snapshot->unnamed_why), p->counters.unnamed,
+		wp_dump_str(dump, p->meta.unnamed_why));
 	snapshot->nkernel_denied += p->counters.kernel_denied;
-	if (p->counters.unnamed && !snapshot->nunnamed)
-		snprintf(snapshot->unnamed_why, sizeof(snapshot->unnamed_why),
-			 "%s",
-			 wp_dump_str(&snapshot->dump, p->meta.unnamed_why));
-	snapshot->nunnamed += p->counters.unnamed;
 	snapshot->nfiles_lost += p->counters.files_lost;
 	snapshot->nfiles_unopened += p->counters.files_unopened;
 }
@@ -270,7 +276,7 @@ static int add_sample(struct wp_snapshot *snapshot, uint32_t index,
 		&sample, snapshot, snapshot->processes[index], DUMP,
 		!dump->processes[index].is_peer || snapshot->stop_peers, err);
 	swap_strings(&dump->strings, &sample.profile.strings);
-	count_unnamed(snapshot, &sample.profile);
+	add_losses(snapshot, &sample.profile);
 	if (!rc) {
 		wp_snapshot_describe_process(dump, &dump->processes[index],
 					     process, &sample.profile.counters);
