@@ -145,9 +145,9 @@ static int write_dump(struct session *s, struct wp_err *err)
 		err);
 }
 
-/* NBAD threads or goroutines, lost or without a whole stack, are over one in ten of
- * N, which is said, or functions have no name, which was. */
-static bool has_losses(const char *what, uint64_t nbad, uint64_t n,
+/* Say it if NBAD threads, goroutines or samples (WHAT), lost or without a whole stack, are
+ * over one in ten of N.  True: they are, or functions have no name, which was said. */
+static bool say_losses(const char *what, uint64_t nbad, uint64_t n,
 		       uint64_t nunnamed)
 {
 	if (nbad > n / 10)
@@ -167,7 +167,7 @@ static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 	for (uint32_t i = 0; i < p->ngoroutines; i++)
 		bad += wp_dump_is_cut(
 			&dump->goroutines[p->first_goroutine + i].stack);
-	return has_losses("goroutines", bad,
+	return say_losses("goroutines", bad,
 			  p->ngoroutines + p->nlost_goroutines,
 			  snapshot->nunnamed);
 }
@@ -182,7 +182,7 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 
 		bad += p->is_peer ? 0 : p->nlost;
 		n += p->is_peer ? 0 : p->nlost;
-		if (has_losses("goroutines", p->nlost_goroutines,
+		if (say_losses("goroutines", p->nlost_goroutines,
 			       p->ngoroutines + p->nlost_goroutines, 0))
 			return true;
 	}
@@ -196,7 +196,7 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 		       (!t->stack.nframes && t->state != WP_STATE_EXITING &&
 			t->stack.end != WP_END_WORKER);
 	}
-	return has_losses("threads", bad, n, snapshot->nunnamed);
+	return say_losses("threads", bad, n, snapshot->nunnamed);
 }
 
 static bool profile_has_losses(const struct wp_profile *p,
@@ -225,14 +225,14 @@ static bool profile_has_losses(const struct wp_profile *p,
 	if (of_goroutines)
 		lost = p->counters.goroutines_lost;
 	if (kind != WP_PROFILE_THREADS)
-		return has_losses(of_goroutines ? "goroutines" : "samples",
+		return say_losses(of_goroutines ? "goroutines" : "samples",
 				  bad + lost, n + lost, p->counters.unnamed);
 	for (uint32_t i = 0; i < p->nthreads; i++)
 		chosen += wp_sampler_wants(
 			thread_globs, wp_profile_str(p, p->threads[i].name));
 	lost = (chosen > n ? chosen - n : 0) + p->counters.samples_lost +
 	       p->counters.threads_lost;
-	return has_losses("threads", bad + lost, n + lost, p->counters.unnamed);
+	return say_losses("threads", bad + lost, n + lost, p->counters.unnamed);
 }
 
 /* Threads, unless something else is asked for. */

@@ -28,7 +28,7 @@ enum { TREE_MAX = 100000 };
  * looked for so often. */
 #define LOST_NS (100 * WP_NS_PER_MS)
 
-/* The clock of starts. */
+/* Starts are told by a clock of 10 ms. */
 #define START_NS (10 * WP_NS_PER_MS)
 
 static size_t place_of(const struct wp_tids *pids, pid_t pid)
@@ -276,7 +276,7 @@ static void meet(struct wp_follow *follow, pid_t pid)
 	if (wp_proc_stat_read(&stat, pid))
 		return;
 	start_ns = ns_of_ticks(stat.start_time);
-	/* By a clock of 10 ms. */
+	/* By START_NS. */
 	if (start_ns < follow->listed_ns)
 		start_ns = follow->listed_ns;
 	if (is_wanted(follow, pid, stat.ppid))
@@ -324,11 +324,10 @@ static void meet_untold(struct wp_follow *follow, pid_t pid)
 	if (has(&follow->parents, pid) || wp_proc_stat_read(&stat, pid) ||
 	    stat.state_char == 'Z' || stat.state_char == 'X')
 		return;
-	/* By a clock of 10 ms. */
-	start_ns = ns_of_ticks(stat.start_time) + START_NS;
-	if (start_ns < follow->begin_ns || !is_wanted(follow, pid, stat.ppid))
+	start_ns = ns_of_ticks(stat.start_time);
+	if (start_ns + START_NS < follow->begin_ns ||
+	    !is_wanted(follow, pid, stat.ppid))
 		return;
-	start_ns -= START_NS;
 	add(follow, pid,
 	    start_ns > follow->begin_ns ? start_ns : follow->begin_ns);
 }

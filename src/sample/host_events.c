@@ -36,7 +36,6 @@ static void rename_thread(struct wp_sampler *loop,
 	struct wp_target *target = wp_sampler_find(loop, record->pid);
 	struct wp_thread *t = target ? wp_threads_find(target, record->tid) :
 				       NULL;
-
 	size_t len;
 
 	if (!t)
