@@ -139,6 +139,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(NO_CPU, "running, and got no CPU in time to stop")                   \
 	X(NOT_STOPPED, "running, and did not stop in time")                    \
 	X(REFUSED, "running, and another process traces it")                   \
+	X(DENIED, "running, and the kernel denies its stop")                   \
 	X(NOT_SEEN, "no look met the thread in it")                            \
 	X(WORKER, "a worker of the kernel's")                                  \
 	X(NOT_SAMPLED, "CPU time that no CPU sample covers")                   \

@@ -181,14 +181,26 @@ static void a_thread_that_ended_is_owed_its_time(void **state)
 			 TICK);
 }
 
-static void refused_by_the_kernel_is_said(void **state)
+static void refused_for_another_tracer_is_said(void **state)
 {
 	(void)state;
 	runs();
+	fake_target_write(&fake, TID, "status", "TracerPid:\t8\n");
 	assert_int_equal(wp_unstopped_refuse(t, -EPERM), 0);
 	assert_no_stack(WP_END_REFUSED);
 	assert_int_equal(fake.profile.counters.stops_refused, 1);
 	assert_int_equal(fake.profile.counters.stops_given_up, 0);
+}
+
+/* The target was dumpable when the recording began. */
+static void no_other_tracer_is_blamed_for_what_the_kernel_denies(void **state)
+{
+	(void)state;
+	runs();
+	fake_target_write(&fake, TID, "status", "TracerPid:\t0\n");
+	assert_int_equal(wp_unstopped_refuse(t, -EPERM), 0);
+	assert_no_stack(WP_END_DENIED);
+	assert_int_equal(fake.profile.counters.stops_refused, 1);
 }
 
 /* An earlier stop of it was given up and is still to come. */
@@ -204,13 +216,17 @@ static void a_thread_that_is_traced_already_does_not_stop(void **state)
 
 static void a_thread_on_its_way_out_was_not_refused(void **state)
 {
-	static const int codes[] = { -EPERM, -ESRCH, -EALREADY };
+	static const int codes[] = { -ESRCH, -EPERM, -EALREADY };
 
 	(void)state;
 	runs();
-	fake_target_write(&fake, TID, "schedstat", "");
-	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		if (i)
+			fake_target_stat(&fake, TID, "ZX"[i - 1]);
+		else
+			fake_target_write(&fake, TID, "stat", "");
 		assert_int_equal(wp_unstopped_refuse(t, codes[i]), 0);
+	}
 	assert_settled();
 	assert_int_equal(fake.profile.counters.stops_refused, 0);
 	assert_int_equal(fake.profile.counters.stops_given_up, 0);
@@ -239,7 +255,8 @@ int main(void)
 		TEST(a_wait_is_not_owed),
 		TEST(a_stop_that_is_put_off_is_counted),
 		TEST(a_thread_that_ended_is_owed_its_time),
-		TEST(refused_by_the_kernel_is_said),
+		TEST(refused_for_another_tracer_is_said),
+		TEST(no_other_tracer_is_blamed_for_what_the_kernel_denies),
 		TEST(a_thread_that_is_traced_already_does_not_stop),
 		TEST(a_thread_on_its_way_out_was_not_refused),
 		TEST(no_memory_for_a_stop_is_no_refusal),
