@@ -159,9 +159,11 @@ static void count_losses(const struct wp_counters *c,
 	status->spared_ticks = c->spared_ticks;
 	status->samples_lost = c->samples_lost;
 	status->stacks_dropped = c->stacks_dropped;
+	status->mappings_dropped = c->mappings_dropped;
 	status->files_dropped = c->files_dropped;
 	status->threads_shared = c->threads_shared;
 	status->objects_dropped = c->objects_dropped;
+	status->names_dropped = c->names_dropped;
 	status->processes_lost = c->processes_lost;
 	status->processes_denied = c->processes_denied;
 }

@@ -30,12 +30,15 @@ struct wp_recorder_status {
 	/* Left out for --max-cpu. */
 	uint64_t spared_ticks;
 	uint64_t samples_lost;
-	/* Stacks, and parts of ELF files, left out for --max-memory; threads that share an
-	 * entry; times that the object of a wait was left out. */
+	/* Stacks, mappings, and parts of ELF files, left out for --max-memory; threads
+	 * that share an entry; times that the object of a wait, or a new name, was left
+	 * out. */
 	uint64_t stacks_dropped;
+	uint64_t mappings_dropped;
 	uint64_t files_dropped;
 	uint64_t threads_shared;
 	uint64_t objects_dropped;
+	uint64_t names_dropped;
 	/* Threads by what they do now, and thread time since the recording began. */
 	uint32_t threads[WP_NSTATES];
 	uint64_t ns[WP_NSTATES][WP_NWAITS];

@@ -185,6 +185,8 @@ static const struct number numbers[] = {
 	       "Samples that could not be taken."),
 	NUMBER("stacks_dropped_total", "counter", stacks_dropped, 1,
 	       "Stacks left out for --max-memory."),
+	NUMBER("mappings_dropped_total", "counter", mappings_dropped, 1,
+	       "Executable mappings left out for --max-memory."),
 	NUMBER("files_dropped_total", "counter", files_dropped, 1,
 	       "ELF files of which parts were left out for --max-memory."),
 	NUMBER("threads_shared_total", "counter", threads_shared, 1,
@@ -193,6 +195,8 @@ static const struct number numbers[] = {
 	NUMBER("objects_dropped_total", "counter", objects_dropped, 1,
 	       "Times that what a thread waited for was left out, past 20,000 "
 	       "different ones."),
+	NUMBER("names_dropped_total", "counter", names_dropped, 1,
+	       "New names of threads and processes left out, being too many."),
 	NUMBER("history_seconds", "gauge", history_ns, 1e9,
 	       "How far back the recording goes."),
 	NUMBER("history_bytes", "gauge", history_bytes, 1,

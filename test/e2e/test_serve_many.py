@@ -172,7 +172,8 @@ timeout -s KILL 0.3 {new}/p$i 1; rm {new}/p$i; done) & """,
     wait_until(lambda: not subprocess.run(
         [*there, "umount", mount], check=False, timeout=100,
         stderr=subprocess.DEVNULL).returncode, pause=0.5)
-    assert server.metric("wallprof_files_dropped_total{") == 0
+    for what in "mappings", "files", "names":
+        assert server.metric(f"wallprof_{what}_dropped_total{{") == 0
 
 
 def test_a_tree_with_those_to_come(start, serve, tmp_path):  # noqa: F811
