@@ -217,7 +217,7 @@ static void what_a_child_inherits_goes(void **state)
 		if (write(ends[1], &byte, 1) != 1 ||
 		    read(ends[1], &byte, 1) != 1)
 			_exit(4);
-		if (tier == WP_HEAP_TIER_PERF)
+		if (wp_heap_probe_tier(probe) == WP_HEAP_TIER_PERF)
 			(void)probed_malloc(1000, NULL);
 		has = memcmp(code, before, sizeof(before)) != 0;
 		_exit(had + 2 * has);
