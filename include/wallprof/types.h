@@ -128,6 +128,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(BAD_INFO, "malformed unwind info")                                   \
 	X(UNKNOWN_REG, "a register was not known")                             \
 	X(UNREADABLE, "memory not readable")                                   \
+	X(MAP_LOCKED, "memory map locked by another thread")                   \
 	X(TOO_SLOW, "too slow to find out")                                    \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(OTHER_STACK, "on another stack than the copy's")                     \
@@ -215,6 +216,7 @@ enum wp_state {
 	X(TTY, "tty")                                                          \
 	X(FILE, "file")                                                        \
 	X(DISK, "disk")                                                        \
+	X(MMAP_LOCK, "mmap-lock")                                              \
 	X(CHILD, "child")                                                      \
 	X(SIGNAL, "signal")                                                    \
 	X(TIMER, "timer")                                                      \

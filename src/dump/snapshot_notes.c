@@ -51,8 +51,8 @@ static int describe_call(struct wp_snapshot_sample *sample,
 
 	/* Not a pointer into the table, which may move as it grows. */
 	snprintf(text, sizeof(text), "%s", wp_intern_str(strings, key->object));
-	/* D is also who waits for the lock of its process's memory map. */
-	if (key->wait == WP_WAIT_DISK &&
+	/* The kernel function of a wait in D state tells more than the call does. */
+	if ((key->wait == WP_WAIT_DISK || key->wait == WP_WAIT_MMAP_LOCK) &&
 	    wp_hold_wchan(wchan, process->process.task_fd, t->tid))
 		found.wchan = wchan;
 	rc = wp_call_text(&t->call, strings, process, &found);

@@ -20,6 +20,7 @@ static const struct {
 	[WP_NSTATES + WP_WAIT_PIPE] = { "lightblue", "#a3d6cf" },
 	[WP_NSTATES + WP_WAIT_FILE] = { "brown", "#b9a4de" },
 	[WP_NSTATES + WP_WAIT_DISK] = { "brown", "#c596e0" },
+	[WP_NSTATES + WP_WAIT_MMAP_LOCK] = { "red", "#e58f9b" },
 	[WP_NSTATES + WP_WAIT_PAGE_FAULT] = { "orange", "#efae84" },
 	[WP_NSTATES + WP_WAIT_FROZEN] = { "grey", "#a9c3d6" },
 	[WP_NSTATES + WP_WAIT_CORE_DUMP] = { "grey", "#c2b59b" },

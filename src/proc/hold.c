@@ -45,6 +45,16 @@ enum wp_hold wp_hold_by_function(const char *name)
 	return WP_HOLD_NONE;
 }
 
+bool wp_hold_is_mmap_lock(const char *name)
+{
+	/* mm/mmap_lock.c; before Linux 6.5 a part of arch/x86/mm/fault.c and of
+	 * arch/arm64/mm/fault.c.  What takes the lock is left out of wchan, as all of
+	 * the scheduler is. */
+	return !strcmp(name, "lock_mm_and_find_vma") ||
+	       !strcmp(name, "do_user_addr_fault") ||
+	       !strcmp(name, "do_page_fault");
+}
+
 enum wp_hold wp_hold_read(int task_fd, pid_t tid)
 {
 	char path[48], wchan[WP_WCHAN_MAX];

@@ -132,6 +132,23 @@ struct wp_stack_walk wp_stack_walk_none(struct wp_target *target,
 	return walk;
 }
 
+struct wp_stack_walk wp_stack_walk_innermost(struct wp_target *target,
+					     uint64_t pc_avma,
+					     enum wp_stack_end end)
+{
+	struct wp_stack_walk walk = wp_stack_walk_none(target, end);
+	const struct wp_unwind_module *module = wp_unwind_find_module(
+		&target->space.view, pc_avma);
+
+	walk.stack.frames[0] = (struct wp_frame){
+		.pc_avma = pc_avma,
+		.mapping = module ? module->mapping : WP_MAPPING_NONE,
+	};
+	walk.stack.cfa_avma[0] = 0;
+	walk.stack.depth = 1;
+	return walk;
+}
+
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,
 				   enum wp_stack_end end)
 {

@@ -50,6 +50,11 @@ uint32_t wp_stack_walk_intern(struct wp_target *target,
 struct wp_stack_walk wp_stack_walk_none(struct wp_target *target,
 					enum wp_stack_end end);
 
+/* A walk that has no frame but that at PC_AVMA, and reads no memory. */
+struct wp_stack_walk wp_stack_walk_innermost(struct wp_target *target,
+					     uint64_t pc_avma,
+					     enum wp_stack_end end);
+
 /* The index of the stack without frames that ends because of END. */
 uint32_t wp_stack_walk_intern_none(struct wp_target *target,
 				   enum wp_stack_end end);

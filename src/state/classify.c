@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* classify.c - see wallprof/state.h. */
 #include <linux/futex.h>
+#include <sys/mman.h>
 
 #include "wallprof/state.h"
 #include "wallprof/syscall_nr.h"
@@ -8,6 +9,27 @@
 /* Of io_uring_enter(2): its fifth argument is a struct with a time limit
  * (include/uapi/linux/io_uring.h). */
 enum { ENTER_EXT_ARG = 1 << 3 };
+
+/* Does the call of FACTS change the memory map and read no page?  Then what it sleeps
+ * for is the lock of the map (mmap_lock), which other threads' faults and calls have. */
+static bool is_for_mmap_lock(const struct wp_thread_facts *facts)
+{
+	switch (facts->syscall_nr) {
+	case SYS_brk:
+	case SYS_munmap:
+	case SYS_mremap:
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		return true;
+	case SYS_mmap:
+		return !(facts->args[3] & (MAP_POPULATE | MAP_LOCKED));
+	case SYS_madvise:
+		return facts->args[2] == MADV_DONTNEED ||
+		       facts->args[2] == MADV_FREE;
+	default:
+		return false;
+	}
+}
 
 static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 {
@@ -24,6 +46,8 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 		return WP_WAIT_PAGE_FAULT;
 	info = wp_syscall_find(facts->syscall_nr);
 	wait = info ? info->wait : WP_WAIT_SYSCALL;
+	if (is_for_mmap_lock(facts))
+		return WP_WAIT_MMAP_LOCK;
 	/* D: a wait that no signal ends.  A vfork parent waits so for its
 	 * child; a call on a file, or one that should not sleep at all, waits
 	 * for the disk. */

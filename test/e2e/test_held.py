@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that something holds up, whatever their threads wait for: the freezer of a
-cgroup, a core dump."""
+cgroup, a core dump, the lock of the memory map."""
+import collections
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -98,3 +100,25 @@ def test_a_program_that_dumps_core_waits_for_that(tmp_path):
         assert f"process {pid} dumps core" in verdict.why
         for waits in record_waits(pid, tmp_path):
             assert waits == {"core-dump"}, waits
+
+
+def test_who_waits_for_the_memory_map(start, tmp_path):
+    """Neither a wait for the disk nor one for who knows what: in a recording, by time, and in
+    its block profile.  The truth is what function of the kernel's it sleeps in."""
+    target = start("maplock")
+    mapper = re.search(r"mapper=(\d+)", target.ready).group(1)
+    wchan = pathlib.Path(f"/proc/{target.pid}/task/{mapper}/wchan")
+    slept = {wchan.read_text() for _ in range(2000)} - {"0"}
+    assert slept and all(re.search("rwsem|mmap|munmap", w) for w in slept), slept
+    out = tmp_path / "x.pb.gz"
+    run = wallprof("-p", target.pid, "-d", 2, "-o", out, "--profile", "wall,block").check(1)
+    assert "memory map locked by another thread" in run.err
+    totals = []
+    for profile, value in (load(out), "wall"), (load(tmp_path / "x.block.pb.gz"), "delay"):
+        waits = collections.Counter()
+        for s in pprof_check.samples(profile):
+            if s["labels"].get("thread") == "mapper" and s["labels"]["state"] == "waiting":
+                waits[s["labels"].get("wait")] += s["values"][value]
+        assert waits["mmap-lock"] > 0.98 * waits.total(), waits
+        totals.append(waits.total())
+    assert 0.5e9 < totals[0] < 1.05 * totals[1] and totals[1] < 1.05 * totals[0], totals

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "wallprof/state.h"
@@ -58,6 +59,45 @@ static void letters_and_calls_make_states(void **state)
 			fail_msg("row %zu: %s %s", i,
 				 wp_types_state_name(got.state),
 				 wp_wait_name(got.wait));
+	}
+}
+
+/* Pages are read with the lock held, so those calls may wait for the disk. */
+static void who_changes_the_memory_map_waits_for_its_lock(void **state)
+{
+	static const struct {
+		long nr;
+		int arg;
+		uint64_t value;
+		enum wp_wait in_d, in_s;
+	} rows[] = {
+#define LOCK WP_WAIT_MMAP_LOCK, WP_WAIT_MMAP_LOCK
+#define PAGES WP_WAIT_DISK, WP_WAIT_SYSCALL
+		{ SYS_brk, 0, 0, LOCK },
+		{ SYS_munmap, 0, 0, LOCK },
+		{ SYS_mremap, 0, 0, LOCK },
+		{ SYS_mprotect, 0, 0, LOCK },
+		{ SYS_pkey_mprotect, 0, 0, LOCK },
+		{ SYS_mmap, 3, MAP_PRIVATE | MAP_ANONYMOUS, LOCK },
+		{ SYS_mmap, 3, MAP_SHARED | MAP_POPULATE, PAGES },
+		{ SYS_mmap, 3, MAP_PRIVATE | MAP_LOCKED, PAGES },
+		{ SYS_madvise, 2, MADV_DONTNEED, LOCK },
+		{ SYS_madvise, 2, MADV_FREE, LOCK },
+		{ SYS_madvise, 2, MADV_WILLNEED, PAGES },
+		{ SYS_mlock, 0, 0, PAGES },
+#undef LOCK
+#undef PAGES
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct wp_thread_facts facts = { .state_char = 'D',
+						 .syscall_nr = rows[i].nr };
+
+		facts.args[rows[i].arg] = rows[i].value;
+		assert_int_equal(wp_state_classify(&facts).wait, rows[i].in_d);
+		facts.state_char = 'S';
+		assert_int_equal(wp_state_classify(&facts).wait, rows[i].in_s);
 	}
 }
 
@@ -337,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(letters_and_calls_make_states),
 		cmocka_unit_test(a_read_waits_for_what_is_behind_it),
+		cmocka_unit_test(who_changes_the_memory_map_waits_for_its_lock),
 		cmocka_unit_test(a_worker_of_the_kernel_is_in_no_call),
 		cmocka_unit_test(
 			a_thread_that_is_held_waits_for_the_end_of_that),

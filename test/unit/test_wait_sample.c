@@ -404,6 +404,83 @@ static void a_record_tells_the_place(void **state)
 	assert_false(wp_wait_sample_place(t, &record, &place));
 }
 
+/* The sample of T at PLACE: its innermost function alone. */
+static void assert_without_memory(enum wp_sample_result result,
+				  const struct wp_wait_place *place,
+				  enum wp_wait wait)
+{
+	const struct wp_profile_stack *s;
+
+	assert_int_equal(result, WP_SAMPLE_DONE);
+	s = &fake.profile.stacks[recorded()->stack];
+	assert_int_equal(recorded()->wait, wait);
+	assert_int_equal(s->end, WP_END_MAP_LOCKED);
+	assert_int_equal(s->depth, 1);
+	assert_int_equal(wp_profile_frame(&fake.profile, s, 0)->pc_avma,
+			 place->call.pc_avma);
+	assert_int_equal(fake.profile.counters.partial, 1);
+}
+
+/* Who reads its stack would wait for the lock until the thread is gone. */
+static void who_waits_for_the_memory_map_is_read_without_it(void **state)
+{
+	struct wp_wait_place place;
+
+	(void)state;
+	start();
+	place = place_in(SYS_munmap, 4096);
+	fake_target_schedstat(&fake, TID, 2000, 0, 2);
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_MOVED);
+	fake_target_schedstat(&fake, TID, 1000, 0, 1);
+	assert_without_memory(wp_wait_sample_proc(t, &place), &place,
+			      WP_WAIT_MMAP_LOCK);
+}
+
+/* A record is of one moment. */
+static void what_a_record_says_of_that_holds_when_it_has_moved(void **state)
+{
+	const struct wp_regs regs = fake_stack_regs(&stack);
+	struct wp_task_record record = {
+		.run_ns = 1000, .slices = 1, .state_char = 'D', .nr = SYS_munmap
+	};
+	struct wp_wait_place place;
+
+	(void)state;
+	start();
+	(void)place_in(SYS_munmap, 4096);
+	fake_target_schedstat(&fake, TID, 2000, 0, 2);
+	memcpy(record.regs, regs.v, sizeof(record.regs));
+	record.time_ns = fake_now_ns;
+	assert_true(wp_wait_sample_place(t, &record, &place));
+	assert_without_memory(wp_wait_sample(t, &place), &place,
+			      WP_WAIT_MMAP_LOCK);
+}
+
+static void so_is_who_waits_for_it_in_a_page_fault(void **state)
+{
+	struct wp_wait_place place;
+
+	(void)state;
+	start();
+	place = place_in(-1, 0);
+	fake_target_write(&fake, TID, "wchan", "lock_mm_and_find_vma");
+	assert_without_memory(wp_wait_sample_proc(t, &place), &place,
+			      WP_WAIT_PAGE_FAULT);
+}
+
+static void who_waits_for_a_page_has_its_whole_stack(void **state)
+{
+	struct wp_wait_place place;
+
+	(void)state;
+	start();
+	place = place_in(-1, 0);
+	fake_target_write(&fake, TID, "wchan", "folio_wait_bit_common");
+	assert_int_equal(wp_wait_sample_proc(t, &place), WP_SAMPLE_DONE);
+	assert_int_equal(recorded()->wait, WP_WAIT_PAGE_FAULT);
+	assert_int_equal(fake.profile.stacks[recorded()->stack].depth, 3);
+}
+
 static void a_descriptor_is_named(void **state)
 {
 	int fds[2];
@@ -571,6 +648,10 @@ int main(void)
 		TEST(what_the_next_scan_has_is_asked_for_again),
 		TEST(who_is_stopped_waits_for_the_next_scan),
 		TEST(a_record_tells_the_place),
+		TEST(who_waits_for_the_memory_map_is_read_without_it),
+		TEST(what_a_record_says_of_that_holds_when_it_has_moved),
+		TEST(so_is_who_waits_for_it_in_a_page_fault),
+		TEST(who_waits_for_a_page_has_its_whole_stack),
 		TEST(a_descriptor_is_named),
 		TEST(a_futex_is_named_by_its_address),
 		TEST(objects_are_bounded),

@@ -7,7 +7,7 @@ const STATES = {
   'waiting: lock': [2, 75], 'waiting: futex': [345, 60], 'waiting: condvar': [325, 42], 'waiting: semaphore': [18, 70],
   'waiting: join': [290, 35], 'waiting: barrier': [305, 45], 'waiting: sleep': [222, 28], 'waiting: poll': [208, 45],
   'waiting: socket': [188, 52], 'waiting: pipe': [172, 40], 'waiting: tty': [160, 25], 'waiting: file': [265, 50],
-  'waiting: disk': [280, 65], 'waiting: child': [250, 40], 'waiting: signal': [238, 30], 'waiting: timer': [228, 35],
+  'waiting: disk': [280, 65], 'waiting: mmap-lock': [352, 65], 'waiting: child': [250, 40], 'waiting: signal': [238, 30], 'waiting: timer': [228, 35],
   'waiting: page-fault': [25, 80], 'waiting: frozen': [205, 35], 'waiting: core-dump': [40, 24],
 };
 
