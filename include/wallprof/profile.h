@@ -281,6 +281,9 @@ struct wp_profile_meta {
 	uint32_t no_scan;
 	/* String id of how the target ended ("exited with status 3"); "": it lives. */
 	uint32_t target_end;
+	/* String id of which cgroup's limit of CPU time kept the target from the CPUs, and
+	 * how often; "": none. */
+	uint32_t throttled;
 	/* The profile was read from a file; as samples of this kind, WALL for all but
 	 * delays; with string ids of what values of others are ("inuse_space", "bytes"; 0:
 	 * as the kind says); no sample has a state. */

@@ -21,6 +21,7 @@
 #include "worker.h"
 #include "wallprof/access.h"
 #include "wallprof/clock.h"
+#include "wallprof/throttle.h"
 
 #define PROGRESS_NS (250 * WP_NS_PER_MS)
 /* Time between two looks at whether wallprof is stopped. */
@@ -36,6 +37,8 @@ struct recording {
 	struct wp_recorded recorded;
 	struct wp_follow follow;
 	struct wp_record_result result;
+	/* Of the first process. */
+	struct wp_throttle throttle;
 	uint64_t start_ns;
 	/* Our own CPU time then. */
 	uint64_t start_cpu_ns;
@@ -304,16 +307,17 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;
 	if (rc)
 		return rc;
+	wp_throttle_begin(&r->throttle, r->process.proc_fd);
 	r->start_ns = wp_clock_ns();
 	r->start_cpu_ns = wp_clock_cpu_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
 	return 0;
 }
 
-/* Note how the target ended, if it did. */
+/* Note how the target ended, if it did, and whether a limit kept it from the CPUs. */
 static void note_end(struct recording *r)
 {
-	char text[96] = "";
+	char text[96] = "", why[256] = "";
 
 	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
@@ -323,6 +327,8 @@ static void note_end(struct recording *r)
 	}
 	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,
 						       text);
+	(void)wp_throttle_tell(&r->throttle, why, sizeof(why));
+	r->profile.meta.throttled = wp_intern_add_str(&r->profile.strings, why);
 }
 
 /* Wait for a command that outlives its recording: if wallprof ended, the command

@@ -331,6 +331,12 @@ void wp_counters_lines(const struct wp_profile *profile,
 	}
 	stacks(sums, &line);
 	each(ctx, line.text);
+	if (*wp_profile_str(profile, profile->meta.throttled)) {
+		begin(&line, "throttled");
+		part(&line, "%s",
+		     wp_profile_str(profile, profile->meta.throttled));
+		each(ctx, line.text);
+	}
 	if (profile->meta.has_cpu) {
 		cpu(profile, &line);
 		each(ctx, line.text);

@@ -104,10 +104,10 @@ void wp_renumber_key(struct wp_renumber *r, enum wp_profile_kind kind,
 static void refs_of_meta(struct wp_renumber *r, struct wp_profile_meta *meta)
 {
 	uint32_t *const ids[] = {
-		&meta->command_line, &meta->exe,	  &meta->stop_mode,
-		&meta->cpu_source,   &meta->no_scan,	  &meta->target_end,
-		&meta->value_type,   &meta->value_unit,	  &meta->unnamed_why,
-		&meta->no_servers,   &meta->lineless_why,
+		&meta->command_line, &meta->exe,	&meta->stop_mode,
+		&meta->cpu_source,   &meta->no_scan,	&meta->throttled,
+		&meta->target_end,   &meta->value_type, &meta->value_unit,
+		&meta->unnamed_why,  &meta->no_servers, &meta->lineless_why,
 	};
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)

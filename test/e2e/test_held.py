@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that something holds up, whatever their threads wait for: the freezer of a
-cgroup, a core dump, the lock of the memory map."""
+cgroup or its limit of CPU time, a core dump, the lock of the memory map."""
 import collections
 import os
 import pathlib
@@ -122,3 +122,54 @@ def test_who_waits_for_the_memory_map(start, tmp_path):
         assert waits["mmap-lock"] > 0.98 * waits.total(), waits
         totals.append(waits.total())
     assert 0.5e9 < totals[0] < 1.05 * totals[1] and totals[1] < 1.05 * totals[0], totals
+
+
+class Quota:
+    """A cgroup with CPU time for 20 ms of each 100 ms."""
+
+    def __init__(self, pid):
+        name = f"wallprof_test_{pid}"
+        for root in "/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct":
+            self.dir = pathlib.Path(root) / name
+            try:
+                self.dir.mkdir()
+            except OSError:
+                continue
+            for limit, text in ("cpu.max", "20000 100000"), ("cpu.cfs_quota_us", "20000"):
+                if (self.dir / limit).exists():
+                    (self.dir / limit).write_text(text)
+                    (self.dir / "cgroup.procs").write_text(str(pid))
+                    return
+            self.dir.rmdir()
+        pytest.skip("no cgroup can limit CPU time")
+
+    def counts(self):
+        """Periods, and those without CPU time left."""
+        stat = dict(line.split() for line in
+                    (self.dir / "cpu.stat").read_text().splitlines())
+        return int(stat["nr_periods"]), int(stat["nr_throttled"])
+
+
+@ROOT_ONLY
+def test_who_has_no_cpu_time_left(start, tmp_path):
+    """It waits for a CPU, though all may be idle: the limit is named, and how often it was
+    reached, as the kernel counts."""
+    out = tmp_path / "x.pb.gz"
+    target = start("spinner", 1)
+    assert "throttled" not in wallprof("-p", target.pid, "-d", 1, "-o", out).check().err
+    quota = Quota(target.pid)
+    try:
+        wait_until(lambda: quota.counts()[1])
+        before = quota.counts()
+        err = wallprof("-p", target.pid, "-d", 2, "-o", out).check().err
+        after = quota.counts()
+        said = re.search(r"throttled: (\d+) of (\d+) periods of cgroup /(\S+) without CPU time "
+                         r"left \(20 ms of each 100 ms\)", err)
+        assert said and said[3] == quota.dir.name, err
+        assert 1 <= int(said[1]) <= after[1] - before[1], (err, before, after)
+        assert int(said[1]) <= int(said[2]) <= after[0] - before[0], (err, before, after)
+        assert "throttled: " in wallprof("report", out).check().out
+    finally:
+        target.end()
+        wait_until(lambda: not (quota.dir / "cgroup.procs").read_text())
+        quota.dir.rmdir()
