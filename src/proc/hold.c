@@ -52,6 +52,7 @@ bool wp_hold_is_mmap_lock(const char *name)
 	 * the scheduler is. */
 	return !strcmp(name, "lock_mm_and_find_vma") ||
 	       !strcmp(name, "do_user_addr_fault") ||
+	       !strcmp(name, "exc_page_fault") ||
 	       !strcmp(name, "do_page_fault");
 }
 

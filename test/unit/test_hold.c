@@ -127,6 +127,7 @@ static void a_fault_waits_for_the_map_or_for_a_page(void **state)
 	(void)state;
 	assert_true(wp_hold_is_mmap_lock("lock_mm_and_find_vma"));
 	assert_true(wp_hold_is_mmap_lock("do_user_addr_fault"));
+	assert_true(wp_hold_is_mmap_lock("exc_page_fault"));
 	assert_true(wp_hold_is_mmap_lock("do_page_fault"));
 	assert_false(wp_hold_is_mmap_lock("folio_wait_bit_common"));
 	assert_false(wp_hold_is_mmap_lock("filemap_fault"));
