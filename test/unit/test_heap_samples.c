@@ -1193,25 +1193,21 @@ static void what_children_run_with_probes_is_counted(void **state)
 	assert_int_equal(c->n, 0);
 }
 
-/* A child of this process that has computed for 100 ms. */
+/* A child of this process that has computed for 100 ms, and has left its CPU, at which the
+ * kernel counts that. */
 static pid_t start_busy(void)
 {
-	int ends[2];
-	char byte;
-	pid_t pid;
+	int status;
+	pid_t pid = fork();
 
-	assert_int_equal(pipe(ends), 0);
-	pid = fork();
 	if (!pid) {
 		while (clock() < CLOCKS_PER_SEC / 10)
 			;
-		(void)!write(ends[1], "", 1);
-		for (;;)
-			pause();
+		raise(SIGSTOP);
+		_exit(0);
 	}
-	assert_int_equal(read(ends[0], &byte, 1), 1);
-	close(ends[0]);
-	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
 	return pid;
 }
 
