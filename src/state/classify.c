@@ -10,8 +10,9 @@
  * (include/uapi/linux/io_uring.h). */
 enum { ENTER_EXT_ARG = 1 << 3 };
 
-/* Does the call of FACTS change the memory map and read no page?  Then what it sleeps
- * for is the lock of the map (mmap_lock), which other threads' faults and calls have. */
+/* Does the call of FACTS change the memory map, and ask no file and read no page?  Then what
+ * it sleeps for is the lock of the map (mmap_lock), which other threads' faults and calls
+ * have. */
 static bool is_for_mmap_lock(const struct wp_thread_facts *facts)
 {
 	switch (facts->syscall_nr) {
@@ -22,7 +23,8 @@ static bool is_for_mmap_lock(const struct wp_thread_facts *facts)
 	case SYS_pkey_mprotect:
 		return true;
 	case SYS_mmap:
-		return !(facts->args[3] & (MAP_POPULATE | MAP_LOCKED));
+		return (facts->args[3] & MAP_ANONYMOUS) &&
+		       !(facts->args[3] & (MAP_POPULATE | MAP_LOCKED));
 	case SYS_madvise:
 		return facts->args[2] == MADV_DONTNEED ||
 		       facts->args[2] == MADV_FREE;
