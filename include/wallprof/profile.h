@@ -259,12 +259,10 @@ struct wp_profile_meta {
 	uint32_t stop_mode;
 	/* WALL: the samples are of goroutines; those of single ones are labelled
 	 * with their ids. */
-	bool is_of_goroutines;
-	bool has_goroutine_ids;
+	bool is_of_goroutines, has_goroutine_ids;
 	/* WALL: wall time was recorded; CPU time was recorded; string id of how
 	 * CPU time was measured. */
-	bool has_wall;
-	bool has_cpu;
+	bool has_wall, has_cpu;
 	uint32_t cpu_source;
 	/* String ids of how samples of each other kind were made; 0: nothing to say. */
 	uint32_t source[WP_NPROFILE_KINDS];
@@ -281,8 +279,7 @@ struct wp_profile_meta {
 	uint32_t no_scan;
 	/* String id of how the target ended ("exited with status 3"); "": it lives. */
 	uint32_t target_end;
-	/* String id of which cgroup's limit of CPU time kept the target from the CPUs, and
-	 * how often; "": none. */
+	/* String id of which cgroup had no CPU time left, and how often; "": none. */
 	uint32_t throttled;
 	/* The profile was read from a file; as samples of this kind, WALL for all but
 	 * delays; with string ids of what values of others are ("inuse_space", "bytes"; 0:
