@@ -245,9 +245,8 @@ static bool was_held_up(const struct wp_thread *t, uint64_t ns)
 
 	if (sleeps != UINT64_MAX && sleeps - t->sleeps_before <= t->nstops)
 		return true;
-	return !t->has_slipped &&
-	       wp_time_ledger_was_held_up(&t->time, ns,
-					  t->target->pauses.total_ns);
+	return wp_time_ledger_was_held_up(
+		&t->time, ns, t->target->pauses.total_ns, t->nslipped);
 }
 
 /* Pay what is owed as waiting: to T's last wait; where none was seen to the stack

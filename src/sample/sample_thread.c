@@ -134,7 +134,7 @@ read_thread(struct wp_thread *t, struct wp_schedstat *now, bool running_first)
 		if (rc)
 			return wp_sample_result_of(rc);
 	}
-	t->has_slipped = true;
+	t->nslipped++;
 	return sample_ready(t, now, true);
 }
 

@@ -55,8 +55,8 @@ struct wp_thread {
 	/* How often it had slept at its first look, if that found it ready to
 	 * run; else UINT64_MAX. */
 	uint64_t sleeps_before;
-	/* A look found it waiting, and could not read it before it went on. */
-	bool has_slipped;
+	/* Looks that found it waiting, and could not read it before it went on. */
+	uint64_t nslipped;
 	/* Stops of it, which the kernel counts as sleeps. */
 	uint64_t nstops;
 	/* Stops that found it running, and those of them at the end of a system call. */

@@ -343,12 +343,15 @@ uint64_t wp_time_ledger_close(struct wp_time_ledger *ledger, bool ended)
 }
 
 bool wp_time_ledger_was_held_up(const struct wp_time_ledger *ledger,
-				uint64_t ns, uint64_t stopped_ns)
+				uint64_t ns, uint64_t stopped_ns,
+				uint64_t nwaiting)
 {
-	/* Not told at the begin and at the end; or (1 - ns / all)^looks is less
-	 * than exp(-5). */
+	double due = (double)ns * (double)ledger->looks;
+
+	/* Not told at the begin and at the end; or it has a chance of less than about
+	 * exp(-5) that so few looks meet a wait of that length (Chernoff's bound). */
 	return ns <= stopped_ns + 2 * COUNTED_NS ||
-	       (double)ns * (double)ledger->looks > 5 * (double)ledger->all_ns;
+	       due > (5 + 3 * (double)nwaiting) * (double)ledger->all_ns;
 }
 
 bool wp_time_ledger_lost_event(const struct wp_time_ledger *ledger,

@@ -145,12 +145,13 @@ struct wp_payment {
 void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns,
 			 bool born);
 
-/* NS, a part of all time, are not in the scheduler's books, and each look found the
- * thread ready to run: was it held up, by stops that took STOPPED_NS in all, by the
- * host of a virtual machine, or in a queue of which the kernel has not told yet?
- * Otherwise it may have waited: so long a wait can be missed by all looks. */
+/* NS, a part of all time, are not in the scheduler's books, and but NWAITING looks found the
+ * thread waiting, the others ready to run: was it held up, by stops that took STOPPED_NS in
+ * all, by the host of a virtual machine, or in a queue of which the kernel has not told
+ * yet?  Otherwise it may have waited: so long a wait can be missed by so many looks. */
 bool wp_time_ledger_was_held_up(const struct wp_time_ledger *ledger,
-				uint64_t ns, uint64_t stopped_ns);
+				uint64_t ns, uint64_t stopped_ns,
+				uint64_t nwaiting);
 
 /* Drop the time up to NOW_NS: the thread was not watched. */
 void wp_time_ledger_skip(struct wp_time_ledger *ledger, uint64_t now_ns);

@@ -344,14 +344,20 @@ static void what_many_looks_miss_was_no_wait(void **state)
 	struct wp_time_ledger l = { .all_ns = 100 * MS, .looks = 10 };
 
 	(void)state;
-	assert_false(wp_time_ledger_was_held_up(&l, 50 * MS, 0));
+	assert_false(wp_time_ledger_was_held_up(&l, 50 * MS, 0, 0));
 	l.looks++;
-	assert_true(wp_time_ledger_was_held_up(&l, 50 * MS, 0));
+	assert_true(wp_time_ledger_was_held_up(&l, 50 * MS, 0, 0));
 	/* What stops took, and what is not told at both ends. */
 	l.looks = 1;
-	assert_true(wp_time_ledger_was_held_up(&l, 20 * MS, 0));
-	assert_false(wp_time_ledger_was_held_up(&l, 20 * MS + 1, 0));
-	assert_true(wp_time_ledger_was_held_up(&l, 25 * MS, 5 * MS));
+	assert_true(wp_time_ledger_was_held_up(&l, 20 * MS, 0, 0));
+	assert_false(wp_time_ledger_was_held_up(&l, 20 * MS + 1, 0, 0));
+	assert_true(wp_time_ledger_was_held_up(&l, 25 * MS, 5 * MS, 0));
+	/* Eight of 16 are due, and one has met it. */
+	l.looks = 16;
+	assert_false(wp_time_ledger_was_held_up(&l, 50 * MS, 0, 1));
+	l.looks++;
+	assert_true(wp_time_ledger_was_held_up(&l, 50 * MS, 0, 1));
+	assert_false(wp_time_ledger_was_held_up(&l, 50 * MS, 0, 2));
 }
 
 /* What a thread does in a step, and how long. */
@@ -681,10 +687,10 @@ static void a_wait_that_no_look_met_was_short(void **state)
 	wp_time_ledger_init(&l, 0, false);
 	l.looks = 100;
 	l.all_ns = WP_NS_PER_S;
-	assert_false(wp_time_ledger_was_held_up(&l, 40 * WP_NS_PER_MS, 0));
-	assert_true(wp_time_ledger_was_held_up(&l, 60 * WP_NS_PER_MS, 0));
+	assert_false(wp_time_ledger_was_held_up(&l, 40 * WP_NS_PER_MS, 0, 0));
+	assert_true(wp_time_ledger_was_held_up(&l, 60 * WP_NS_PER_MS, 0, 0));
 	l.looks = 5;
-	assert_false(wp_time_ledger_was_held_up(&l, 900 * WP_NS_PER_MS, 0));
+	assert_false(wp_time_ledger_was_held_up(&l, 900 * WP_NS_PER_MS, 0, 0));
 }
 
 int main(void)
