@@ -248,6 +248,7 @@ static void time_of_a_thread_that_dies_in_the_stop_is_owed(void **state)
 static void end_thread(void)
 {
 	fake_target_write(&fake, TID, "schedstat", "");
+	fake_target_write(&fake, TID, "stat", "");
 }
 
 static void time_of_a_thread_that_ends_after_the_stop_is_owed(void **state)
