@@ -37,6 +37,12 @@ void wp_cgroup_parse(struct wp_cgroup *ret, const char *text);
  * container's id? */
 bool wp_cgroup_is_in(const char *text, const char *wanted);
 
+/* Put the path of the group that TEXT gives for CONTROLLER of version 1, or "" for version
+ * 2, into PATH[0..size).  False: there is none, it is too long, or it is outside of this
+ * process's cgroup namespace and has no path here. */
+bool wp_cgroup_path(const char *text, const char *controller, char *path,
+		    size_t size);
+
 /* Is a group that TEXT tells of frozen, of version 1 or 2, by its files below ROOT,
  * "/sys/fs/cgroup"?  False where these cannot be read: a group that is outside of this
  * process's cgroup namespace has no path here. */

@@ -17,6 +17,8 @@ enum wp_hold {
 	WP_HOLD_FROZEN,
 	/* Its process dumps core: it writes the file, or waits for that. */
 	WP_HOLD_CORE_DUMP,
+	/* The lock of its memory map (mmap_lock), in a page fault or in a call. */
+	WP_HOLD_MMAP_LOCK,
 };
 
 enum { WP_WCHAN_MAX = 128 };
@@ -29,10 +31,6 @@ bool wp_hold_wchan(char ret[WP_WCHAN_MAX], int task_fd, pid_t tid);
 
 /* What holds a thread that sleeps in the kernel's function NAME. */
 enum wp_hold wp_hold_by_function(const char *name);
-
-/* Does who sleeps in the kernel's function NAME, in a page fault, wait for the lock of its
- * memory map (mmap_lock), and for no page? */
-bool wp_hold_is_mmap_lock(const char *name);
 
 /* What holds thread TID of TASK_FD, /proc/PID/task, by its files stat and wchan; NONE, if
  * it does not sleep or they cannot be read. */

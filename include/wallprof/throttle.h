@@ -44,17 +44,13 @@ struct wp_throttle {
 };
 
 /* Note what the kernel has counted so far of the cgroups that the process of PROC_FD,
- * /proc/PID, is in.  What cannot be read is left out. */
-void wp_throttle_begin(struct wp_throttle *t, int proc_fd);
+ * /proc/PID, is in, by their files below ROOT, "/sys/fs/cgroup".  What cannot be read is
+ * left out. */
+void wp_throttle_begin(struct wp_throttle *t, int proc_fd, const char *root);
 
 /* Which cgroup has lacked CPU time in most periods since then: TEXT[0..size) says it in
  * words.  False: none has. */
 bool wp_throttle_tell(const struct wp_throttle *t, char *text, size_t size);
-
-/* Find the path of the cgroup in TEXT, of /proc/PID/cgroup (cgroups(7)): of version 2, or
- * of the controller "cpu" of version 1.  -ENOENT: there is none; -ENAMETOOLONG. */
-WP_MUST_CHECK
-int wp_throttle_path(const char *text, bool is_v2, char *ret, size_t size);
 
 /* Parse TEXT, of cpu.stat.  -ENOENT: this cgroup has no limit of its own to count. */
 WP_MUST_CHECK

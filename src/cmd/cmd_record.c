@@ -307,7 +307,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 	rc = o->action == WP_ACTION_TOP ? open_top(r, err) : 0;
 	if (rc)
 		return rc;
-	wp_throttle_begin(&r->throttle, r->process.proc_fd);
+	wp_throttle_begin(&r->throttle, r->process.proc_fd, "/sys/fs/cgroup");
 	r->start_ns = wp_clock_ns();
 	r->start_cpu_ns = wp_clock_cpu_ns();
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;

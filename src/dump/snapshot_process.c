@@ -70,6 +70,7 @@ static enum wp_hold hold_of(const struct wp_process *process)
 {
 	char cgroup[WP_CGROUP_MAX];
 	uint64_t dumps = 0;
+	enum wp_hold hold;
 
 	if (!wp_proc_status_read_at(&dumps, process->proc_fd, "status",
 				    "CoreDumping", 10) &&
@@ -78,7 +79,9 @@ static enum wp_hold hold_of(const struct wp_process *process)
 	if (wp_cgroup_read(process->proc_fd, 0, cgroup) > 0 &&
 	    wp_cgroup_is_frozen(cgroup, "/sys/fs/cgroup"))
 		return WP_HOLD_FROZEN;
-	return wp_hold_read(process->task_fd, process->reader_tid);
+	hold = wp_hold_read(process->task_fd, process->reader_tid);
+	/* Of that thread alone. */
+	return hold == WP_HOLD_MMAP_LOCK ? WP_HOLD_NONE : hold;
 }
 
 void wp_snapshot_describe_process(struct wp_dump *dump,

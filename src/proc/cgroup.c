@@ -196,6 +196,39 @@ bool wp_cgroup_is_in(const char *text, const char *wanted)
 	return false;
 }
 
+/* cgroup_namespaces(7): it is outside. */
+static bool is_outside(const struct line *line)
+{
+	return line->npath >= 3 && !memcmp(line->path, "/..", 3);
+}
+
+static bool has_controller(const struct line *line, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t at = 0, len; at <= line->ncontrollers; at += len + 1) {
+		len = strcspn(line->controllers + at, ",:");
+		if (len == n && !memcmp(line->controllers + at, name, n))
+			return true;
+	}
+	return false;
+}
+
+bool wp_cgroup_path(const char *text, const char *controller, char *path,
+		    size_t size)
+{
+	struct line line;
+
+	while (next_line(&text, &line))
+		if (has_controller(&line, controller) && !is_outside(&line) &&
+		    line.npath < size) {
+			memcpy(path, line.path, line.npath);
+			path[line.npath] = '\0';
+			return *path == '/';
+		}
+	return false;
+}
+
 /* Has file NAME of LINE's group, HIERARCHY below ROOT, a line that begins with WORD? */
 static bool has_line(const struct line *line, const char *root,
 		     const char *hierarchy, const char *name, const char *word)
@@ -204,8 +237,7 @@ static bool has_line(const struct line *line, const char *root,
 	const char *found;
 	ssize_t n;
 
-	/* cgroup_namespaces(7): it is outside. */
-	if (line->npath >= 3 && !memcmp(line->path, "/..", 3))
+	if (is_outside(line))
 		return false;
 	snprintf(path, sizeof(path), "%s%s%.*s/%s", root, hierarchy,
 		 (int)line->npath, line->path, name);

@@ -26,7 +26,11 @@ enum wp_hold wp_hold_by_function(const char *name)
 {
 	/* kernel/signal.c, do_freezer_trap, which the compiler may put in its
 	 * only caller; kernel/freezer.c, __refrigerator; kernel/exit.c,
-	 * coredump_task_exit, which was a part of exit_mm before Linux 5.16. */
+	 * coredump_task_exit, which was a part of exit_mm before Linux 5.16.
+	 * What takes a lock is left out of wchan, as all of the scheduler is; who takes
+	 * that of the map: mm/mmap_lock.c, before Linux 6.5 a part of
+	 * arch/x86/mm/fault.c and of arch/arm64/mm/fault.c; mm/util.c, mm/madvise.c,
+	 * mm/mlock.c, mm/gup.c, kernel/fork.c. */
 	static const struct {
 		const char *name;
 		enum wp_hold hold;
@@ -37,23 +41,23 @@ enum wp_hold wp_hold_by_function(const char *name)
 		{ "coredump_task_exit", WP_HOLD_CORE_DUMP },
 		{ "exit_mm", WP_HOLD_CORE_DUMP },
 		{ "do_exit", WP_HOLD_CORE_DUMP },
+		{ "lock_mm_and_find_vma", WP_HOLD_MMAP_LOCK },
+		{ "do_user_addr_fault", WP_HOLD_MMAP_LOCK },
+		{ "exc_page_fault", WP_HOLD_MMAP_LOCK },
+		{ "do_page_fault", WP_HOLD_MMAP_LOCK },
+		{ "vm_mmap_pgoff", WP_HOLD_MMAP_LOCK },
+		{ "madvise_lock", WP_HOLD_MMAP_LOCK },
+		{ "do_madvise", WP_HOLD_MMAP_LOCK },
+		{ "do_mlock", WP_HOLD_MMAP_LOCK },
+		{ "__mm_populate", WP_HOLD_MMAP_LOCK },
+		{ "dup_mmap", WP_HOLD_MMAP_LOCK },
+		{ "dup_mm", WP_HOLD_MMAP_LOCK },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (!strcmp(name, rows[i].name))
 			return rows[i].hold;
 	return WP_HOLD_NONE;
-}
-
-bool wp_hold_is_mmap_lock(const char *name)
-{
-	/* mm/mmap_lock.c; before Linux 6.5 a part of arch/x86/mm/fault.c and of
-	 * arch/arm64/mm/fault.c.  What takes the lock is left out of wchan, as all of
-	 * the scheduler is. */
-	return !strcmp(name, "lock_mm_and_find_vma") ||
-	       !strcmp(name, "do_user_addr_fault") ||
-	       !strcmp(name, "exc_page_fault") ||
-	       !strcmp(name, "do_page_fault");
 }
 
 enum wp_hold wp_hold_read(int task_fd, pid_t tid)

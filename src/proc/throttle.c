@@ -6,45 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "wallprof/cgroup.h"
 #include "wallprof/io.h"
 
-enum { CGROUP_MAX = 64 << 10, NAME_SHOWN = 128 };
-
-/* Does LIST, "cpu,cpuacct" up to a ':', have "cpu"? */
-static bool has_cpu(const char *list)
-{
-	for (const char *p = list; *p && *p != ':'; p++)
-		if ((p == list || p[-1] == ',') && !strncmp(p, "cpu", 3) &&
-		    (p[3] == ',' || p[3] == ':'))
-			return true;
-	return false;
-}
-
-int wp_throttle_path(const char *text, bool is_v2, char *ret, size_t size)
-{
-	for (const char *line = text; *line;) {
-		const char *list = strchr(line, ':');
-		const char *path = list ? strchr(list + 1, ':') : NULL;
-		size_t len = strcspn(line, "\n");
-
-		if (path && path < line + len &&
-		    (is_v2 ? list[1] == ':' && !strncmp(line, "0:", 2) :
-			     has_cpu(list + 1))) {
-			len -= (size_t)(path + 1 - line);
-			if (len >= size)
-				return -ENAMETOOLONG;
-			memcpy(ret, path + 1, len);
-			ret[len] = '\0';
-			return *ret == '/' ? 0 : -ENOENT;
-		}
-		line += len + (line[len] == '\n');
-	}
-	return -ENOENT;
-}
+enum { NAME_SHOWN = 128 };
 
 /* The number in line "NAME N" of TEXT. */
 static bool find_number(const char *text, const char *name, uint64_t *ret)
@@ -68,25 +36,6 @@ int wp_throttle_parse(struct wp_throttle_count *ret, const char *text)
 		return -ENOENT;
 	*ret = count;
 	return 0;
-}
-
-/* Where cgroups of version 2, or the controller "cpu" of version 1, are mounted. */
-static bool find_mount(bool is_v2, char *ret, size_t size)
-{
-	FILE *mounts = setmntent("/proc/self/mounts", "re");
-	bool found = false;
-	struct mntent m;
-	char line[4096];
-
-	if (!mounts)
-		return false;
-	while (!found && getmntent_r(mounts, &m, line, sizeof(line)))
-		found = (is_v2 ? !strcmp(m.mnt_type, "cgroup2") :
-				 !strcmp(m.mnt_type, "cgroup") &&
-					 hasmntopt(&m, "cpu")) &&
-			(size_t)snprintf(ret, size, "%s", m.mnt_dir) < size;
-	endmntent(mounts);
-	return found;
 }
 
 /* The beginning of file NAME of the cgroup whose directory is DIR[0..len). */
@@ -123,22 +72,22 @@ static void add_levels(struct wp_throttle *t)
 	}
 }
 
-void wp_throttle_begin(struct wp_throttle *t, int proc_fd)
+void wp_throttle_begin(struct wp_throttle *t, int proc_fd, const char *root)
 {
-	struct wp_text text = WP_TEXT_INIT;
-	bool has_text = !wp_text_read(&text, proc_fd, "cgroup", CGROUP_MAX);
+	/* Version 2, and where version 1 is mounted; one of both has the controller. */
+	static const char *const hierarchies[][2] = { { "", "" },
+						      { "cpu", "/cpu" } };
+	char text[WP_CGROUP_MAX];
+	ssize_t n = wp_cgroup_read(proc_fd, 0, text);
 
 	t->n = 0;
-	/* One of both has the controller. */
-	for (int is_v2 = 0; is_v2 < 2 && has_text && !t->n; is_v2++) {
-		if (!find_mount(is_v2, t->dir, sizeof(t->dir)))
-			continue;
-		t->name_at = strlen(t->dir);
-		if (!wp_throttle_path(text.data, is_v2, t->dir + t->name_at,
-				      sizeof(t->dir) - t->name_at))
+	for (size_t i = 0; i < 2 && n > 0 && !t->n; i++) {
+		t->name_at = (size_t)snprintf(t->dir, sizeof(t->dir), "%s%s",
+					      root, hierarchies[i][1]);
+		if (wp_cgroup_path(text, hierarchies[i][0], t->dir + t->name_at,
+				   sizeof(t->dir) - t->name_at))
 			add_levels(t);
 	}
-	wp_text_clear(&text);
 }
 
 /* The limit of the cgroup in DIR[0..len), in microseconds of each period. */

@@ -315,21 +315,9 @@ static void find_hold(const struct wp_thread *t,
 		facts->hold = wp_hold_read(t->target->process->task_fd, t->tid);
 }
 
-/* Does T, of FACTS, wait for the lock of its memory map?  Whoever reads its stack waits for
- * that lock too, and gets it when T has gone on. */
-static bool waits_for_mmap_lock(const struct wp_thread *t,
-				const struct wp_thread_facts *facts)
-{
-	enum wp_wait wait = wp_state_classify(facts).wait;
-	char function[WP_WCHAN_MAX];
-
-	return wait == WP_WAIT_MMAP_LOCK ||
-	       (wait == WP_WAIT_PAGE_FAULT &&
-		wp_hold_wchan(function, t->target->process->task_fd, t->tid) &&
-		wp_hold_is_mmap_lock(function));
-}
-
-/* T waits so at PLACE, as FACTS say: record what is known without its memory. */
+/* T waits at PLACE, as FACTS say, for the lock of its memory map.  Whoever reads its stack
+ * waits for that lock too, and gets it when T has gone on: record what is known without
+ * memory. */
 static enum wp_sample_result
 sample_without_memory(struct wp_thread *t, const struct wp_wait_place *place,
 		      const struct wp_thread_facts *facts)
@@ -343,7 +331,7 @@ sample_without_memory(struct wp_thread *t, const struct wp_wait_place *place,
 		return wp_sample_result_of(rc);
 	/* A record is of one moment, whatever T has done since. */
 	if (wp_time_ledger_differs(&place->before, &after) &&
-	    !(place->record && facts->syscall_nr >= 0))
+	    !(place->record && facts->hold == WP_HOLD_NONE))
 		return WP_SAMPLE_MOVED;
 	wp_books_look(t, &place->before, place->time_ns, false);
 	t->target->profile->counters.partial++;
@@ -372,7 +360,7 @@ enum wp_sample_result wp_wait_sample(struct wp_thread *t,
 	if (t->memory && !copy_call(t, place, &facts))
 		return WP_SAMPLE_MOVED;
 	find_hold(t, place, &facts);
-	if (!t->memory && waits_for_mmap_lock(t, &facts))
+	if (!t->memory && wp_state_classify(&facts).wait == WP_WAIT_MMAP_LOCK)
 		return sample_without_memory(t, place, &facts);
 	/* The kernel has not been asked whether the registers of a record may
 	 * be seen: where memory may not be read, /proc says what may. */

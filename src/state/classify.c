@@ -33,6 +33,12 @@ static bool is_for_mmap_lock(const struct wp_thread_facts *facts)
 	}
 }
 
+static const enum wp_wait wait_of_hold[] = {
+	[WP_HOLD_FROZEN] = WP_WAIT_FROZEN,
+	[WP_HOLD_CORE_DUMP] = WP_WAIT_CORE_DUMP,
+	[WP_HOLD_MMAP_LOCK] = WP_WAIT_MMAP_LOCK,
+};
+
 static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 {
 	const struct wp_syscall_info *info;
@@ -41,8 +47,7 @@ static enum wp_wait wait_of(const struct wp_thread_facts *facts)
 	if (facts->is_worker)
 		return facts->state_char == 'D' ? WP_WAIT_DISK : WP_WAIT_NONE;
 	if (facts->hold != WP_HOLD_NONE)
-		return facts->hold == WP_HOLD_FROZEN ? WP_WAIT_FROZEN :
-						       WP_WAIT_CORE_DUMP;
+		return wait_of_hold[facts->hold];
 	/* Asleep outside of a call: the kernel handles its page fault. */
 	if (facts->syscall_nr < 0)
 		return WP_WAIT_PAGE_FAULT;

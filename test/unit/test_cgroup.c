@@ -158,6 +158,35 @@ static void put(const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
+static void each_controller_has_a_path(void **state)
+{
+	static const char text[] = "9:name=systemd:/\n"
+				   "8:cpuset:/set\n"
+				   "7:cpuacct,cpu:/one/two\n"
+				   "6:memory:/../m\n"
+				   "0::/new:er/part\n";
+	char path[16];
+
+	(void)state;
+	assert_true(wp_cgroup_path(text, "cpu", path, sizeof(path)));
+	assert_string_equal(path, "/one/two");
+	assert_true(wp_cgroup_path(text, "cpuacct", path, sizeof(path)));
+	assert_string_equal(path, "/one/two");
+	assert_true(wp_cgroup_path(text, "", path, sizeof(path)));
+	assert_string_equal(path, "/new:er/part");
+	assert_false(wp_cgroup_path(text, "", path, strlen("/new:er/part")));
+	assert_false(wp_cgroup_path(text, "memory", path, sizeof(path)));
+	assert_false(wp_cgroup_path(text, "pids", path, sizeof(path)));
+	/* Cut short, anywhere, it has a path or none. */
+	for (size_t len = 0; len < sizeof(text); len++) {
+		char part[sizeof(text)] = "";
+
+		memcpy(part, text, len);
+		if (wp_cgroup_path(part, "", path, sizeof(path)))
+			assert_int_equal(*path, '/');
+	}
+}
+
 static void a_frozen_group_is_told_in_either_version(void **state)
 {
 	static const struct {
@@ -200,6 +229,7 @@ int main(void)
 		cmocka_unit_test(a_path_stands_for_all_below_it),
 		cmocka_unit_test(a_name_is_a_unit_or_a_containers_id),
 		cmocka_unit_test(own_groups_are_read),
+		cmocka_unit_test(each_controller_has_a_path),
 		cmocka_unit_test(a_frozen_group_is_told_in_either_version),
 	};
 

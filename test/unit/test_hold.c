@@ -89,7 +89,12 @@ static void a_hold_is_told_by_flags_and_by_the_kernels_function(void **state)
 		{ 'I', 0x400448, "do_exit", WP_HOLD_CORE_DUMP },
 		{ 'S', 0x400600, "anon_pipe_write", WP_HOLD_CORE_DUMP },
 		{ 'D', 0x400000, "exit_mm", WP_HOLD_CORE_DUMP },
+		{ 'D', 0x400000, "lock_mm_and_find_vma", WP_HOLD_MMAP_LOCK },
+		{ 'D', 0x400000, "exc_page_fault", WP_HOLD_MMAP_LOCK },
+		{ 'D', 0x400000, "vm_mmap_pgoff", WP_HOLD_MMAP_LOCK },
+		{ 'D', 0x400000, "dup_mmap", WP_HOLD_MMAP_LOCK },
 		{ 'D', 0x400000, "folio_wait_bit_common", WP_HOLD_NONE },
+		{ 'D', 0x400000, "rpc_wait_bit_killable", WP_HOLD_NONE },
 		{ 'S', 0x400000, "0", WP_HOLD_NONE },
 		{ 'S', 0x400000, "", WP_HOLD_NONE },
 		/* A signal or a debugger has stopped it, it runs, it has ended. */
@@ -122,24 +127,12 @@ static void what_cannot_be_read_holds_nothing(void **state)
 	assert_string_equal(wchan, "do_freezer_trap");
 }
 
-static void a_fault_waits_for_the_map_or_for_a_page(void **state)
-{
-	(void)state;
-	assert_true(wp_hold_is_mmap_lock("lock_mm_and_find_vma"));
-	assert_true(wp_hold_is_mmap_lock("do_user_addr_fault"));
-	assert_true(wp_hold_is_mmap_lock("exc_page_fault"));
-	assert_true(wp_hold_is_mmap_lock("do_page_fault"));
-	assert_false(wp_hold_is_mmap_lock("folio_wait_bit_common"));
-	assert_false(wp_hold_is_mmap_lock("filemap_fault"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			a_hold_is_told_by_flags_and_by_the_kernels_function),
 		cmocka_unit_test(what_cannot_be_read_holds_nothing),
-		cmocka_unit_test(a_fault_waits_for_the_map_or_for_a_page),
 	};
 
 	return cmocka_run_group_tests_name("hold", tests, make_dir, remove_dir);

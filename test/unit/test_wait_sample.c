@@ -465,7 +465,7 @@ static void so_is_who_waits_for_it_in_a_page_fault(void **state)
 	place = place_in(-1, 0);
 	fake_target_write(&fake, TID, "wchan", "lock_mm_and_find_vma");
 	assert_without_memory(wp_wait_sample_proc(t, &place), &place,
-			      WP_WAIT_PAGE_FAULT);
+			      WP_WAIT_MMAP_LOCK);
 }
 
 static void who_waits_for_a_page_has_its_whole_stack(void **state)
