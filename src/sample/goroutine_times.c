@@ -24,10 +24,11 @@ static struct wp_sample_set *wall_of(const struct wp_goroutine_times *times)
 	return &times->target->profile->sets[WP_PROFILE_WALL];
 }
 
-/* Give the time of the look at hand to SLOT's key.  HELD: it was in that wait all
- * this time. */
-static void pay(struct wp_goroutine_times *times,
-		struct wp_goroutine_slot *slot, bool held)
+/* Give NS to SLOT's key, as what a look found if IS_LOOK.  HELD: it was in that wait
+ * all this time. */
+static void pay_part(struct wp_goroutine_times *times,
+		     struct wp_goroutine_slot *slot, uint64_t ns, bool is_look,
+		     bool held)
 {
 	struct wp_profile *profile = times->target->profile;
 	const struct wp_sample_key key = slot->key;
@@ -36,17 +37,38 @@ static void pay(struct wp_goroutine_times *times,
 	if (times->rc)
 		return;
 	times->rc = wp_profile_add_sample_hinted(profile, WP_PROFILE_WALL, &key,
-						 &slot->sample, times->ns > 0,
-						 times->ns);
+						 &slot->sample, is_look, ns);
 	if (times->rc)
 		return;
 	sample = &wall_of(times)->samples[slot->sample];
 	if (held && key.state == WP_STATE_WAITING)
-		sample->exact_ns += times->ns;
+		sample->exact_ns += ns;
 	else
-		sample->weight_ns += times->ns;
-	sample->looks += times->ns > 0;
+		sample->weight_ns += ns;
+	sample->looks += is_look;
 	profile->threads[key.thread].last_ns = times->target->loop->tick_ns;
+}
+
+/* Give the time of the look at hand to SLOT's key. */
+static void pay(struct wp_goroutine_times *times,
+		struct wp_goroutine_slot *slot, bool held)
+{
+	pay_part(times, slot, times->ns, times->ns > 0, held);
+}
+
+/* The same for one that has a thread, which waited for a CPU for RUNNABLE_NS of it. */
+static void pay_ready(struct wp_goroutine_times *times,
+		      struct wp_goroutine_slot *slot, uint64_t runnable_ns)
+{
+	bool has_run = runnable_ns < times->ns;
+
+	if (runnable_ns) {
+		slot->key.state = WP_STATE_RUNNABLE;
+		pay_part(times, slot, runnable_ns, !has_run, false);
+		slot->key.state = WP_STATE_RUNNING;
+	}
+	if (has_run)
+		pay_part(times, slot, times->ns - runnable_ns, true, false);
 }
 
 static bool has_moved(const struct wp_goroutine_words *a,
@@ -286,6 +308,10 @@ static void take_runner(struct wp_goroutine_times *times,
 		t->goroutine_entry = slot->entry;
 	if (slot->key.stack == UINT32_MAX)
 		times->rc = -ENOMEM;
+	else if (t && slot->key.state == WP_STATE_RUNNING)
+		pay_ready(times, slot,
+			  wp_ready_share_take(&t->ready_share, &t->time,
+					      times->ns));
 	else
 		pay(times, slot, false);
 }

@@ -5,8 +5,9 @@
  *
  * At each look every goroutine gets the time since the last look, in the state that
  * it is found in: so the times of all add up to the time that each was there.  A
- * goroutine that runs gets the stack that its thread ran with last, and the
- * profile divides the running time of each entry over its CPU samples in the end.
+ * goroutine that runs gets the stack that its thread ran with last, and waits for a
+ * CPU as the thread does (ready_share.h); the profile divides the running time of each
+ * entry over its CPU samples in the end.
  * Of the target's threads only CPU samples are recorded meanwhile.
  */
 #ifndef WP_GOROUTINE_TIMES_H

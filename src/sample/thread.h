@@ -9,6 +9,7 @@
 #include "aside.h"
 #include "block_waits.h"
 #include "lock_holders.h"
+#include "ready_share.h"
 #include "sample_result.h"
 #include "site_cache.h"
 #include "stop_guard.h"
@@ -102,6 +103,7 @@ struct wp_thread {
 	 * none. */
 	uint32_t goroutine_entry;
 	uint32_t cpu_entry;
+	struct wp_ready_share ready_share;
 	struct wp_thread_waits waits;
 	struct wp_thread_locks locks;
 };

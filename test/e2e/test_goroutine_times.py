@@ -329,13 +329,18 @@ func main() {
 """
 
 
-def test_workers_of_the_garbage_collector_run(tmp_path):
-    """They mark on their threads' own stacks, and say meanwhile that they wait."""
-    (tmp_path / "collects.go").write_text(COLLECTS)
-    subprocess.run(["go", "build", "-o", tmp_path / "collects", tmp_path / "collects.go"],
+def built(tmp_path, source):
+    """The program of SOURCE."""
+    (tmp_path / "built.go").write_text(source)
+    subprocess.run(["go", "build", "-o", tmp_path / "built", tmp_path / "built.go"],
                    check=True, timeout=100, cwd=tmp_path,
                    env=dict(os.environ, CGO_ENABLED="0", GO111MODULE="off", GOFLAGS=""))
-    target = Target([tmp_path / "collects"])
+    return tmp_path / "built"
+
+
+def test_workers_of_the_garbage_collector_run(tmp_path):
+    """They mark on their threads' own stacks, and say meanwhile that they wait."""
+    target = Target([built(tmp_path, COLLECTS)])
     try:
         begin = run_ns(target.pid)
         run = wallprof("-p", target.pid, "-d", 3, output=tmp_path / "p.pb.gz").check((0, 1))
@@ -346,6 +351,76 @@ def test_workers_of_the_garbage_collector_run(tmp_path):
     running = sum(s["values"]["wall"] for s in pprof_check.samples(p)
                   if s["labels"].get("state") == "running")
     assert running > 0.6 * cpu_ns > 0, (running, cpu_ns, run.err)
+
+
+SPINS = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+)
+
+var begun sync.WaitGroup
+
+func spin() {
+	begun.Done()
+	for i := 0; ; i++ {
+	}
+}
+
+func main() {
+	n := 4 * runtime.NumCPU()
+	runtime.GOMAXPROCS(n + 1)
+	begun.Add(n)
+	for i := 0; i < n; i++ {
+		go spin()
+	}
+	begun.Wait()
+	fmt.Printf("READY pid=%d n=%d\\n", os.Getpid(), n)
+	select {}
+}
+"""
+
+
+def ready_ns(pid):
+    """How long the threads of PID have run, and waited for a CPU, by the kernel's books."""
+    books = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+            books.append([int(n) for n in f.read().split()[:2]])
+    return [sum(ns) for ns in zip(*books)]
+
+
+def test_one_that_runs_may_wait_for_a_cpu(tmp_path):
+    """Four times as many spin as there are CPUs: Go says that all run."""
+    target = Target([built(tmp_path, SPINS)])
+    try:
+        before = ready_ns(target.pid)
+        run = wallprof("-p", target.pid, "-d", 5, "--goroutine-ids",
+                       output=tmp_path / "p.pb.gz").check((0, 1))
+        ran, waited = [y - x for x, y in zip(before, ready_ns(target.pid))]
+        target.assert_unharmed()
+    finally:
+        target.end()
+    p = pprof_check.load(str(tmp_path / "p.pb.gz"))
+    state, each, cpu = collections.Counter(), collections.Counter(), 0
+    for s in pprof_check.samples(p):
+        if "main.spin" in names_of(s):
+            state[s["labels"]["state"]] += s["values"]["wall"]
+        if is_own(s):
+            each[s["labels"]["goroutine"]] += s["values"]["wall"]
+            cpu += s["values"]["cpu"]
+    said = state["running"] / (state["running"] + state["runnable"])
+    # wallprof itself takes of the CPUs most while it begins and ends.
+    assert abs(said - ran / (ran + waited)) < 0.03, (
+        state, ran, waited, run.err)
+    assert abs(state["running"] / cpu - 1) < 0.05, (state, cpu, run.err)
+    # Each has all of the time.
+    n = int(re.search(r"n=(\d+)", target.ready)[1])
+    assert len(each) == n + 1 and len(set(each.values())) == 1, each
 
 
 def test_an_unknown_version_has_threads(start, profile, tmp_path):

@@ -255,6 +255,33 @@ static void one_that_runs_has_its_threads_stack(void **state)
 	assert_int_equal(t->goroutine_entry, UINT32_MAX);
 }
 
+/* Go knows of no wait for a CPU: the books of the thread do. */
+static void one_that_runs_waits_for_a_cpu_as_its_thread_does(void **state)
+{
+	(void)state;
+	start();
+	t->last_running_stack = stack_from(MADE_GOEXIT);
+	t->time.all_running_ns += TICK / 4;
+	t->time.all_runnable_ns += TICK - TICK / 4;
+	look_after(TICK);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNING).wall_ns, TICK / 4);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNABLE).wall_ns, TICK - TICK / 4);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNABLE).key.stack,
+			 t->last_running_stack);
+	/* A look is one, and all of what it gives. */
+	assert_int_equal(sum_of(2, WP_STATE_RUNNING).looks, 1);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNABLE).looks, 0);
+	assert_int_equal(all_ns(), 3 * TICK);
+	/* In a call as well, where it does not wait. */
+	set_status(1, CALLS);
+	t->time.all_runnable_ns += TICK;
+	look_after(TICK);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNABLE).wall_ns,
+			 2 * TICK - TICK / 4);
+	assert_int_equal(sum_of(2, WP_STATE_RUNNABLE).looks, 1);
+	assert_int_equal(all_ns(), 6 * TICK);
+}
+
 /* As the garbage collector's workers do, which mark on their threads' own stacks. */
 static void one_that_waits_on_a_thread_runs(void **state)
 {
@@ -600,6 +627,7 @@ int main(void)
 		TEST(one_that_has_moved_is_read_again),
 		TEST(one_that_ends_and_one_that_begins),
 		TEST(one_that_runs_has_its_threads_stack),
+		TEST(one_that_runs_waits_for_a_cpu_as_its_thread_does),
 		TEST(one_that_waits_on_a_thread_runs),
 		TEST(the_schedulers_stack_is_not_a_goroutines),
 		TEST(a_stack_that_is_cut_may_be_a_goroutines),
