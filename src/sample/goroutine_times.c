@@ -254,10 +254,19 @@ static void read_changed(struct wp_goroutine_times *times)
 	}
 }
 
-/* Is what T's last sample found a wait that still holds? */
-static bool waits(const struct wp_thread *t)
+/* Is WAIT one that comes over who runs, in no call? */
+static bool comes_over(enum wp_wait wait)
 {
-	return t && t->wait.waiting && t->wait.key.state == WP_STATE_WAITING;
+	return wait == WP_WAIT_PAGE_FAULT || wait == WP_WAIT_MMAP_LOCK ||
+	       wait == WP_WAIT_FROZEN || wait == WP_WAIT_CORE_DUMP;
+}
+
+/* Is what T's last sample found a wait that still holds, and its goroutine's, which is
+ * IN_CALL? */
+static bool waits(const struct wp_thread *t, bool in_call)
+{
+	return t && t->wait.waiting && t->wait.key.state == WP_STATE_WAITING &&
+	       (in_call || comes_over((enum wp_wait)t->wait.key.wait));
 }
 
 /* Is STACK one that Go's scheduler has on a thread?  The thread had it when it was
@@ -278,7 +287,7 @@ static bool is_schedulers(const struct wp_goroutine_times *times,
 }
 
 /* Goroutine R runs, or its thread is in a system call or C code: what its thread
- * does, it does. */
+ * does, it does.  Who runs waits for pages, too, and where all are held. */
 static void take_runner(struct wp_goroutine_times *times,
 			struct wp_goroutine_runner *r)
 {
@@ -293,7 +302,7 @@ static void take_runner(struct wp_goroutine_times *times,
 		.thread = slot->entry,
 		.state = in_call && !t ? WP_STATE_WAITING : WP_STATE_RUNNING,
 	};
-	if (in_call && waits(t) && !is_schedulers(times, t->wait.key.stack)) {
+	if (waits(t, in_call) && !is_schedulers(times, t->wait.key.stack)) {
 		slot->key = t->wait.key;
 		slot->key.thread = slot->entry;
 	} else if (t && t->last_running_stack != UINT32_MAX &&

@@ -11,7 +11,7 @@ import pytest
 
 import page_data
 import pprof_check
-from conftest import (FIXTURES, WALLPROF, Target, has_run, run_ns,
+from conftest import (FIXTURES, WALLPROF, Target, has_run, run_ns, tolerance,
                       wait_until, wallprof)
 
 # Of fixtures/parked.go.
@@ -421,6 +421,28 @@ def test_one_that_runs_may_wait_for_a_cpu(tmp_path):
     # Each has all of the time.
     n = int(re.search(r"n=(\d+)", target.ready)[1])
     assert len(each) == n + 1 and len(set(each.values())) == 1, each
+
+
+def test_one_that_runs_may_wait_for_a_page(start, profile):
+    """Three quarters of the time; Go says that it runs."""
+    target = start("gofaults")
+    before = times_of(target)
+    _, p = profile(target.pid, "-d", 4)
+    took = [y - x for x, y in zip(before, times_of(target))]
+    truth = shares(took)
+    target.assert_unharmed()
+    ns = collections.Counter()
+    for s in pprof_check.samples(p):
+        if "main.work" in names_of(s):
+            ns["main.touch" in names_of(s), s["labels"].get("wait")] += \
+                s["values"]["wall"]
+    faults = ns[True, "page-fault"]
+    assert abs(sum(ns.values()) / p.duration_nanos - 1) < 0.1, ns
+    # One takes 15 ms.
+    assert abs(faults / sum(ns.values()) - truth[0]) < \
+        tolerance(p, took[0] / 15e6), (ns, truth)
+    # It waits for nothing else.
+    assert sum(v for (_, wait), v in ns.items() if wait) < 1.02 * faults, ns
 
 
 def test_an_unknown_version_has_threads(start, profile, tmp_path):

@@ -360,6 +360,39 @@ static void one_in_a_call_waits_as_its_thread_does(void **state)
 	assert_int_equal(all_ns(), 9 * TICK);
 }
 
+/* Go knows of no page fault, and of nothing that holds all threads: it says that they
+ * run. */
+static void one_that_runs_waits_for_a_page_as_its_thread_does(void **state)
+{
+	static const enum wp_wait waits[] = { WP_WAIT_PAGE_FAULT,
+					      WP_WAIT_MMAP_LOCK, WP_WAIT_FROZEN,
+					      WP_WAIT_CORE_DUMP };
+
+	(void)state;
+	start();
+	t->wait.waiting = true;
+	t->time.all_runnable_ns = TICK;
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		t->wait.key = (struct wp_sample_key){
+			.stack = stack_from(MADE_GOEXIT),
+			.thread = t->index,
+			.state = WP_STATE_WAITING,
+			.wait = (uint8_t)waits[i]
+		};
+		look_after(TICK);
+		assert_time(2, WP_STATE_WAITING, (i + 1) * TICK, 0);
+		assert_int_equal(sum_of(2, WP_STATE_WAITING).key.wait,
+				 waits[i]);
+	}
+	assert_int_equal(sum_of(2, WP_STATE_WAITING).key.stack,
+			 t->wait.key.stack);
+	/* The scheduler did before it ran the goroutine. */
+	t->wait.key.stack = stack_from(MADE_MAIN);
+	look_after(TICK);
+	assert_time(2, WP_STATE_WAITING, 4 * TICK, 0);
+	assert_int_equal(all_ns(), 5 * 3 * TICK);
+}
+
 static void one_in_a_call_of_an_unknown_thread_waits(void **state)
 {
 	(void)state;
@@ -633,6 +666,7 @@ int main(void)
 		TEST(a_stack_that_is_cut_may_be_a_goroutines),
 		TEST(a_stack_of_c_code_may_be_a_goroutines),
 		TEST(one_in_a_call_waits_as_its_thread_does),
+		TEST(one_that_runs_waits_for_a_page_as_its_thread_does),
 		TEST(one_in_a_call_of_an_unknown_thread_waits),
 		TEST(a_thread_is_found_by_its_number_in_a_container),
 		TEST(the_end_is_paid),

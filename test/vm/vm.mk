@@ -37,7 +37,7 @@ deps-vm: ; $(Q)test/deps.sh $(DEPS_VM) $(if $(filter arm64,$(ARCH)),$(DEPS_VM_ar
 cross-fixtures: fixtures $(filter-out $(F)/%musl $(F)/hang_rust,$(HANGS)) \
 	$(filter-out $(F)/fault_exec32,$(FAULTS)) $(F)/census $(F)/cxx $(F)/heap-static \
 	$(filter $(F)/stack-gcc-% $(F)/stack-clang-%,$(STACK_FIXTURES)) $(GO_FIXTURES) \
-	$(PARKED) $(GOSHARES) $(GOHANG) $(GOCHURN) $(GOCGO) $(BOOKS)
+	$(PARKED) $(GOSHARES) $(GOHANG) $(GOCHURN) $(GOCGO) $(GOFAULTS) $(BOOKS)
 VM_CHECKS := 5.10-amd64 6.1-amd64 6.1-arm64 6.12-amd64 6.12-arm64 6.12-16k-arm64 newest-amd64
 VM_CHECK_T := test_output_is_its_owners or test_a_second_interrupt or \
 	test_a_check_without_names or test_without_the_capability or \
