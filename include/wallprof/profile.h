@@ -140,9 +140,9 @@ struct wp_profile_sample {
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
 	/* WALL: the part of WALL_NS that is known exactly, as two looks found the thread
-	 * in this wait and it had not run between them; the rest is a share of what looks
-	 * divide.  Their number, and the time that they stand for.  HEAP: WEIGHT_NS is the
-	 * variance, over meta.heap_period, of the bytes shown (LOOKS: of those in use). */
+	 * in this wait and it had not run between them; looks divide the rest.  Their
+	 * number, and what they and those before without a stack stand for.  HEAP: WEIGHT_NS
+	 * is the variance, over meta.heap_period, of the bytes shown (LOOKS: in use). */
 	uint64_t exact_ns;
 	uint64_t looks;
 	uint64_t weight_ns;

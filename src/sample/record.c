@@ -146,9 +146,11 @@ static int pay_ready(struct wp_thread *t, uint32_t stack, enum wp_state state,
 	struct wp_profile_sample rest = { 0 };
 	uint64_t running_ns = wp_time_ledger_pay_running(&t->time, keep_ns);
 	uint64_t runnable_ns = wp_time_ledger_pay_runnable(&t->time);
+	struct wp_payment owed = wp_time_ledger_pay_looks(&t->time);
 	int rc = wp_lock_holders_charge(t, &key);
 
-	look.count += wp_time_ledger_pay_count(&t->time);
+	look.count += owed.count;
+	look.weight_ns += owed.ns;
 	if (rc || !t->target->wants_running)
 		return rc;
 	/* Where it waited for a CPU it had run, or was to. */

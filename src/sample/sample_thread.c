@@ -81,7 +81,7 @@ sample_ready(struct wp_thread *t, const struct wp_schedstat *now, bool moved)
 	}
 	t->running_stack_holds = false;
 	if (comes_by_cpu_sample(t, moved)) {
-		wp_time_ledger_owe_count(&t->time);
+		wp_time_ledger_owe_look(&t->time, t->time.region_ns);
 		return WP_SAMPLE_DONE;
 	}
 	if (wp_stop_guard_is_worker(t))

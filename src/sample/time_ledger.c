@@ -290,14 +290,16 @@ void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger)
 	ledger->running_ns = ledger->runnable_ns = 0;
 }
 
-void wp_time_ledger_owe_count(struct wp_time_ledger *ledger)
+void wp_time_ledger_owe_look(struct wp_time_ledger *ledger, uint64_t weight_ns)
 {
 	ledger->count++;
+	ledger->weight_ns += weight_ns;
 }
 
-uint64_t wp_time_ledger_pay_count(struct wp_time_ledger *ledger)
+struct wp_payment wp_time_ledger_pay_looks(struct wp_time_ledger *ledger)
 {
-	return pay(&ledger->count);
+	return (struct wp_payment){ pay(&ledger->count),
+				    pay(&ledger->weight_ns) };
 }
 
 /* What the kernel has not told of a thread that is ready to run, at most its last
@@ -424,6 +426,7 @@ void wp_time_ledger_set_aside(struct wp_time_ledger *ledger,
 	aside->running_ns += wp_time_ledger_pay_running(ledger, 1);
 	aside->runnable_ns += pay(&ledger->runnable_ns);
 	aside->count += pay(&ledger->count);
+	aside->weight_ns += pay(&ledger->weight_ns);
 	aside->cpu_count += pay(&ledger->cpu_count);
 	aside->cpu_ns += pay(&ledger->cpu_ns);
 }
@@ -436,6 +439,7 @@ void wp_time_ledger_take_aside(struct wp_time_ledger *ledger,
 	ledger->running_ns += aside->running_ns;
 	ledger->runnable_ns += aside->runnable_ns;
 	ledger->count += aside->count;
+	ledger->weight_ns += aside->weight_ns;
 	ledger->cpu_count += aside->cpu_count;
 	ledger->cpu_ns += aside->cpu_ns;
 	*aside = (struct wp_time_aside){ 0 };

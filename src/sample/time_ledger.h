@@ -98,8 +98,10 @@ struct wp_time_ledger {
 	uint64_t all_running_ns;
 	uint64_t all_runnable_ns;
 	uint64_t all_ns;
-	/* Looks that found it ready to run and have no stack yet. */
+	/* Looks that found it ready to run and have no stack yet, and what they stand
+	 * for. */
 	uint64_t count;
+	uint64_t weight_ns;
 	/* CPU samples that have no stack yet. */
 	uint64_t cpu_count;
 	uint64_t cpu_ns;
@@ -108,6 +110,7 @@ struct wp_time_ledger {
 		uint64_t running_ns;
 		uint64_t runnable_ns;
 		uint64_t count;
+		uint64_t weight_ns;
 		uint64_t cpu_count;
 		uint64_t cpu_ns;
 	} aside[WP_NASIDES];
@@ -213,9 +216,10 @@ uint64_t wp_time_ledger_pay_runnable(struct wp_time_ledger *ledger);
 /* Drop what is owed as running and runnable: it is not wanted. */
 void wp_time_ledger_drop_ready(struct wp_time_ledger *ledger);
 
-/* A look found the thread ready to run and has no stack yet; pay all such looks. */
-void wp_time_ledger_owe_count(struct wp_time_ledger *ledger);
-uint64_t wp_time_ledger_pay_count(struct wp_time_ledger *ledger);
+/* A look, which stands for WEIGHT_NS, found the thread ready to run and has no stack
+ * yet; pay all such looks, with what they stand for. */
+void wp_time_ledger_owe_look(struct wp_time_ledger *ledger, uint64_t weight_ns);
+struct wp_payment wp_time_ledger_pay_looks(struct wp_time_ledger *ledger);
 
 /* The thread or the recording has ended.  What the kernel has not told of a thread
  * that is ready to run is shared out as its time so far was: returns how much of it

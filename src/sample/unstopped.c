@@ -31,19 +31,20 @@ int wp_unstopped_record_all(struct wp_target *target)
 	return rc;
 }
 
+void wp_unstopped_end(struct wp_thread *t)
+{
+	wp_stop_request_done(t);
+	/* What a wait stands for is not of the time that it is ready to run. */
+	wp_time_ledger_owe_look(&t->time,
+				t->stop.for_registers ? 0 : t->stop.weight_ns);
+}
+
 int wp_unstopped_owe(struct wp_thread *t)
 {
 	if (t->stop.for_registers)
 		return wp_unstopped_record(t, WP_END_UNKNOWN_REG);
-	wp_stop_request_done(t);
-	wp_time_ledger_owe_count(&t->time);
+	wp_unstopped_end(t);
 	return 0;
-}
-
-void wp_unstopped_end(struct wp_thread *t)
-{
-	wp_stop_request_done(t);
-	wp_time_ledger_owe_count(&t->time);
 }
 
 int wp_unstopped_put_off(struct wp_thread *t)

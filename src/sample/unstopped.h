@@ -18,7 +18,8 @@ int wp_unstopped_record(struct wp_thread *t, enum wp_stack_end why);
 WP_MUST_CHECK
 int wp_unstopped_record_all(struct wp_target *target);
 
-/* T gets no stop now: its time goes to the next stack of the same state. */
+/* T gets no stop now: its time, and what its look stands for, goes to the next stack of
+ * the same state. */
 WP_MUST_CHECK
 int wp_unstopped_owe(struct wp_thread *t);
 
@@ -26,7 +27,7 @@ int wp_unstopped_owe(struct wp_thread *t);
 WP_MUST_CHECK
 int wp_unstopped_put_off(struct wp_thread *t);
 
-/* T ended before its stop could be read: its last time is paid at its end. */
+/* T ended before its stop could be read: what is owed is paid at its end. */
 void wp_unstopped_end(struct wp_thread *t);
 
 /* The kernel refused to stop T because of RC. */

@@ -37,6 +37,10 @@ class Recording:
         self.truth = dict(zip(truth["names"], (
             y - x for x, y in zip(at(truth["marks"], begin),
                                   at(truth["marks"], end)))))
+        # [length, ns of the first name, ...] from one mark to the next.
+        marks = [m for m in truth["marks"] if begin <= m[0] <= end]
+        self.steps = [[y - x for x, y in zip(a, b)]
+                      for a, b in zip(marks, marks[1:])]
         self.everything = pprof_check.samples(p)
         self.samples = [s for s in self.everything
                         if s["labels"]["tid"] != pid]
@@ -51,6 +55,16 @@ class Recording:
         return sum(s["values"].get(value, 0) for s in self.samples
                    if any(f["name"] == function for f in s["frames"]) and
                    all(s["labels"].get(k) == v for k, v in labels.items()))
+
+    def shares_of_first(self):
+        """Of RUNS, run_first's share of the CPU time and of the time, which is
+        longer where it waited for a CPU, of a target that does not sleep."""
+        cpu = self.truth["run_first"] / sum(self.truth[f] for f in RUNS)
+        runs = [(step[0], *(step[1 + list(self.truth).index(f)] for f in RUNS))
+                for step in self.steps]
+        time = (sum(ns * first / (first + second) for ns, first, second in runs)
+                / sum(ns for ns, _, _ in runs))
+        return cpu, time
 
     def running_error(self):
         """Of the share of the time that it ran, by its own clock."""

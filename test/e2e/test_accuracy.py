@@ -5,6 +5,7 @@ import collections
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -166,6 +167,22 @@ def test_functions_in_step_with_the_rate_get_their_shares():
     for rec in rhythm.record_many(jobs, 1):
         z = rec.deviations("cpu", rhythm.RUNS, "cpu_samples")
         assert abs(z) < 5, (z, rec.truth)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("options", [("--profile", "wall"), ("--stop", "all")],
+                         ids=["no-cpu-samples", "stop-all"])
+def test_functions_beside_others_get_their_shares_when_stops_run_out(options):
+    """One function alone and one beside another thread that runs, for which half
+    as many stops are left, as long by their thread's CPU clock.  Looks meet what
+    waits for a CPU too: its share is at most off towards that of the time."""
+    rec = rhythm.record(("beside", 500000), "-d", 4, "-r", 1000,
+                        "--max-stopped", 0.5, *options)
+    left_out = re.search(r"(\d+) left out for --max-stopped", rec.report)
+    assert left_out and int(left_out[1]) > 1000, rec.report
+    got = [rec.within("wall", f, state="running") for f in rhythm.RUNS]
+    share, truths = got[0] / sum(got), rec.shares_of_first()
+    assert min(truths) - 0.04 < share < max(truths) + 0.04, (share, truths)
 
 
 def print_worst(title, figures):

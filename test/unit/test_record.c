@@ -57,6 +57,19 @@ static struct wp_payment in(uint32_t stack_id, enum wp_state state)
 	return (struct wp_payment){ 0 };
 }
 
+/* What looks stand for that found the thread running with STACK_ID. */
+static uint64_t weight(uint32_t stack_id)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[options.wall_kind];
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < set->nsamples; i++)
+		if (set->samples[i].key.stack == stack_id &&
+		    set->samples[i].key.state == WP_STATE_RUNNING)
+			ns += set->samples[i].weight_ns;
+	return ns;
+}
+
 static uint64_t cpu_samples(void)
 {
 	wp_profile_add_up(&fake.profile);
@@ -99,13 +112,47 @@ static void both_states_go_to_the_stack_that_comes(void **state)
 			 t->time.accounted_ns);
 }
 
+static void what_looks_without_a_stack_stand_for_goes_with_them(void **state)
+{
+	(void)state;
+	owe_both();
+	wp_time_ledger_owe_look(&t->time, 8 * MS);
+	assert_int_equal(wp_record_running(t, stack, WP_STATE_RUNNING, 5 * MS),
+			 0);
+	assert_in(stack, WP_STATE_RUNNING, 2, 6 * MS);
+	assert_int_equal(weight(stack), 13 * MS);
+	owe_both();
+	wp_time_ledger_owe_look(&t->time, 3 * MS);
+	assert_int_equal(wp_record_running(t, other, WP_STATE_RUNNABLE, 5 * MS),
+			 0);
+	assert_in(other, WP_STATE_RUNNABLE, 2, 2 * MS);
+	assert_int_equal(weight(other), 8 * MS);
+	owe_both();
+	wp_time_ledger_owe_look(&t->time, 4 * MS);
+	assert_int_equal(wp_record_end(t, false), 0);
+	assert_int_equal(weight(other), 12 * MS);
+}
+
+static void without_a_stack_all_looks_go_to_none(void **state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+
+	(void)state;
+	owe_both();
+	wp_time_ledger_owe_look(&t->time, 8 * MS);
+	assert_int_equal(wp_record_without_stack(t, WP_END_NO_CPU, 5 * MS), 0);
+	assert_int_equal(set->samples[0].count, 2);
+	assert_int_equal(set->samples[0].weight_ns, 13 * MS);
+}
+
 static void a_cpu_sample_takes_all_that_is_owed(void **state)
 {
 	(void)state;
 	owe_both();
-	wp_time_ledger_owe_count(&t->time);
+	wp_time_ledger_owe_look(&t->time, 8 * MS);
 	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
 	assert_int_equal(wp_record_cpu(t, stack), 0);
+	assert_int_equal(weight(stack), 8 * MS);
 	/* A nanosecond is kept for another that comes together with it. */
 	assert_in(stack, WP_STATE_RUNNING, 1, 6 * MS - 1);
 	assert_in(stack, WP_STATE_RUNNABLE, 0, 2 * MS);
@@ -174,7 +221,7 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 		wp_time_ledger_look(&t->time, &now,
 				    t->time.accounted_ns + 10 * MS,
 				    t->time.accounted_ns + 10 * MS, true);
-		wp_time_ledger_owe_count(&t->time);
+		wp_time_ledger_owe_look(&t->time, 10 * MS);
 	}
 	assert_int_equal(wp_record_end(t, false), 0);
 	assert_in(stack, WP_STATE_RUNNING, 0, 0);
@@ -312,7 +359,7 @@ static void a_wait_goes_on_in_its_sample(void **state)
 	assert_int_equal(s->weight_ns, 5 * MS);
 	/* A CPU sample from before the wait is read in between. */
 	wp_time_ledger_owe_cpu(&t->time, 10 * MS);
-	wp_time_ledger_owe_count(&t->time);
+	wp_time_ledger_owe_look(&t->time, 10 * MS);
 	assert_int_equal(wp_record_cpu(t, other), 0);
 	assert_in(other, WP_STATE_RUNNING, 1, 0);
 	fake.sampler->tick_ns = ns + 7 * MS;
@@ -377,6 +424,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(both_states_go_to_the_stack_that_comes),
+		TEST(what_looks_without_a_stack_stand_for_goes_with_them),
+		TEST(without_a_stack_all_looks_go_to_none),
 		TEST(a_cpu_sample_takes_all_that_is_owed),
 		TEST(a_cpu_recording_counts_its_samples),
 		TEST(samples_set_aside_are_their_own_stacks_at_the_end),

@@ -240,15 +240,18 @@ static void a_running_thread_waits_for_its_cpu_sample_for_a_while(void **state)
 	(void)state;
 	t = start();
 	has_cpu_samples();
+	fake.sampler->region_end_ns = fake_now_ns;
 	/* It has had none yet: its first stack comes by a stop. */
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);
 	wp_stop_requests_take(&fake.target->stop_requests, 0);
 	t->last_running_stack = 0;
 	for (uint64_t i = 0; i < 5; i++) {
 		pass_tick();
+		fake.sampler->region_end_ns = fake_now_ns;
 		fake_target_schedstat(&fake, TID, (i + 2) * 10000000, 0, i + 2);
 		assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_DONE);
 		assert_int_equal(t->time.count, i + 1);
+		assert_int_equal(t->time.weight_ns, (i + 1) * 10000000);
 	}
 	pass_tick();
 	assert_int_equal(wp_sample_thread(t, false), WP_SAMPLE_WANTS_STOP);

@@ -191,6 +191,7 @@ static void it_is_where_its_last_stack_was_read(void **state)
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_NSTATES), 0);
 	assert_int_equal(t->time.running_ns, TICK);
 	assert_int_equal(t->time.count, 1);
+	assert_int_equal(t->time.weight_ns, t->stop.weight_ns);
 }
 
 /* But not one that did not stop on its CPU: it has moved since. */

@@ -194,6 +194,7 @@ static void time_of_a_thread_that_was_not_watched_is_dropped(void **state)
 static void an_event_is_lost_after_twenty_silent_intervals(void **state)
 {
 	struct wp_time_ledger l;
+	struct wp_payment p;
 
 	(void)state;
 	wp_time_ledger_init(&l, 0, true);
@@ -201,9 +202,12 @@ static void an_event_is_lost_after_twenty_silent_intervals(void **state)
 		assert_int_equal(wp_time_ledger_lost_event(&l, 10 * MS),
 				 i > 21);
 		look(&l, i * 10, i * 10, 0, true);
-		wp_time_ledger_owe_count(&l);
+		wp_time_ledger_owe_look(&l, 10);
 	}
-	assert_int_equal(wp_time_ledger_pay_count(&l), 22);
+	p = wp_time_ledger_pay_looks(&l);
+	assert_true(p.count == 22 && p.ns == 220);
+	p = wp_time_ledger_pay_looks(&l);
+	assert_true(!p.count && !p.ns);
 }
 
 static void what_is_set_aside_is_paid_to_stacks_of_its_kind(void **state)
@@ -215,14 +219,15 @@ static void what_is_set_aside_is_paid_to_stacks_of_its_kind(void **state)
 	wp_time_ledger_init(&l, 0, true);
 	l.running_ns = 50;
 	l.runnable_ns = 6;
-	wp_time_ledger_owe_count(&l);
+	wp_time_ledger_owe_look(&l, 60);
 	wp_time_ledger_owe_cpu(&l, 3);
 	wp_time_ledger_set_aside(&l, WP_ASIDE_FILE);
 	wp_time_ledger_owe_cpu(&l, 4);
 	/* For samples that came with that one. */
 	assert_int_equal(wp_time_ledger_pay_running(&l, 0), 1);
 	assert_int_equal(wp_time_ledger_pay_runnable(&l), 0);
-	assert_int_equal(wp_time_ledger_pay_count(&l), 0);
+	p = wp_time_ledger_pay_looks(&l);
+	assert_true(!p.count && !p.ns);
 	wp_time_ledger_take_aside(&l, WP_ASIDE_CODE);
 	p = wp_time_ledger_pay_cpu(&l);
 	assert_true(p.count == 1 && p.ns == 4);
@@ -231,7 +236,8 @@ static void what_is_set_aside_is_paid_to_stacks_of_its_kind(void **state)
 	assert_true(p.count == 1 && p.ns == 3);
 	assert_int_equal(wp_time_ledger_pay_running(&l, 0), 49);
 	assert_int_equal(wp_time_ledger_pay_runnable(&l), 6);
-	assert_int_equal(wp_time_ledger_pay_count(&l), 1);
+	p = wp_time_ledger_pay_looks(&l);
+	assert_true(p.count == 1 && p.ns == 60);
 	wp_time_ledger_take_aside(&l, WP_ASIDE_FILE);
 	assert_false(wp_time_ledger_owes(&l));
 }

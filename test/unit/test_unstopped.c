@@ -134,11 +134,13 @@ static void time_that_is_owed_goes_to_the_next_stack(void **state)
 					   wp_profile_add_stack(
 						   &fake.profile,
 						   &(struct wp_stack){ 0 }, 0),
-					   WP_STATE_RUNNING, 0),
+					   WP_STATE_RUNNING, 5),
 			 0);
 	assert_int_equal(wall()->samples[0].wall_ns, TICK);
 	/* The look without a stack, and the one with. */
 	assert_int_equal(wall()->samples[0].count, 2);
+	assert_int_equal(wall()->samples[0].looks, 1);
+	assert_int_equal(wall()->samples[0].weight_ns, TICK + 5);
 }
 
 /* A wait is over by the next look: it is recorded as far as it is known. */
@@ -167,6 +169,7 @@ static void a_stop_that_is_put_off_is_counted(void **state)
 	assert_int_equal(fake.profile.counters.stops_over_budget, 1);
 	assert_int_equal(t->time.running_ns, TICK);
 	assert_int_equal(t->time.count, 1);
+	assert_int_equal(t->time.weight_ns, TICK);
 }
 
 static void a_thread_that_ended_is_owed_its_time(void **state)
@@ -179,6 +182,53 @@ static void a_thread_that_ended_is_owed_its_time(void **state)
 	assert_int_equal(wp_record_end(t, false), 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
 			 TICK);
+	assert_int_equal(wall()->samples[0].weight_ns, TICK);
+}
+
+/* Of running time it tells nothing. */
+static void a_wait_whose_thread_ended_stands_for_no_running_time(void **state)
+{
+	(void)state;
+	waits();
+	wp_unstopped_end(t);
+	assert_settled();
+	assert_int_equal(t->time.weight_ns, 0);
+}
+
+/* Two functions, each for 40 looks that find it running: of the second, one in four is
+ * stopped. */
+static void shares_are_those_of_looks_however_many_stops_are_made(void **state)
+{
+	const struct wp_stack f = { .end = WP_END_ROOT };
+	const struct wp_stack g = { .end = WP_END_NO_INFO };
+	uint64_t ran = 1000, ns = fake_now_ns;
+
+	(void)state;
+	wp_time_ledger_look(&t->time, &(struct wp_schedstat){ ran, 0, 1 }, ns,
+			    ns, true);
+	for (unsigned int i = 0; i < 80; i++) {
+		ns += TICK;
+		ran += TICK;
+		wp_time_ledger_look(&t->time,
+				    &(struct wp_schedstat){ ran, 0, 1 }, ns, ns,
+				    true);
+		t->stop = (struct wp_stop_request){ .weight_ns = TICK };
+		if (i >= 40 && i % 4 != 3)
+			assert_int_equal(wp_unstopped_put_off(t), 0);
+		else
+			assert_int_equal(
+				wp_record_running(t,
+						  wp_profile_add_stack(
+							  &fake.profile,
+							  i < 40 ? &f : &g, 0),
+						  WP_STATE_RUNNING, TICK),
+				0);
+	}
+	wp_profile_divide_wall(&fake.profile, true);
+	assert_int_equal(wall()->nsamples, 2);
+	assert_int_equal(wall()->samples[0].wall_ns, 40 * TICK);
+	assert_int_equal(wall()->samples[1].wall_ns, 40 * TICK);
+	assert_int_equal(wall()->samples[1].looks, 10);
 }
 
 static void refused_for_another_tracer_is_said(void **state)
@@ -255,6 +305,8 @@ int main(void)
 		TEST(a_wait_is_not_owed),
 		TEST(a_stop_that_is_put_off_is_counted),
 		TEST(a_thread_that_ended_is_owed_its_time),
+		TEST(a_wait_whose_thread_ended_stands_for_no_running_time),
+		TEST(shares_are_those_of_looks_however_many_stops_are_made),
 		TEST(refused_for_another_tracer_is_said),
 		TEST(no_other_tracer_is_blamed_for_what_the_kernel_denies),
 		TEST(a_thread_that_is_traced_already_does_not_stop),
