@@ -331,11 +331,12 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	rc = wp_unsampled_record(t);
 	if (rc)
 		return rc;
-	if (wp_time_ledger_lost_event(&t->time,
+	/* Without events looks lack a stack as stops were left out, and it ran on. */
+	if (t->target->cpu_events->perf &&
+	    wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns)) {
 		stack = UINT32_MAX;
-		if (t->target->cpu_events->perf)
-			rc = add_unsampled(t);
+		rc = add_unsampled(t);
 	} else if (stack == UINT32_MAX) {
 		rc = pay_woken(t);
 	}

@@ -73,7 +73,9 @@ def test_every_goroutine_has_all_of_the_time(start, profile, program):
     assert sites["main.waitInner"]["waiting", "chan receive"] > 0.9 * each
     assert sites["main.readInner"]["waiting", "pipe"] > 1.9 * each
     assert sites["main.sleepInner"]["waiting", "sleep"] > 0.5 * each
-    assert sites["main.spinInner"]["running", None] > 0.5 * each
+    # Of a busy machine it waits for a CPU.
+    assert (sites["main.spinInner"]["running", None] +
+            sites["main.spinInner"]["runnable", None]) > 0.5 * each
 
 
 def test_the_runtimes_own_are_folded(start):

@@ -211,9 +211,9 @@ static void a_thread_that_never_had_a_stack_ends_without(void **state)
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_NSTATES), 8 * MS);
 }
 
-static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
+/* 210 ms in 22 looks without a stack, then the end. */
+static void run_without_stacks(void)
 {
-	(void)state;
 	t->last_running_stack = stack;
 	for (uint64_t i = 1; i <= 22; i++) {
 		const struct wp_schedstat now = { i * 10 * MS, 0, i };
@@ -224,23 +224,36 @@ static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
 		wp_time_ledger_owe_look(&t->time, 10 * MS);
 	}
 	assert_int_equal(wp_record_end(t, false), 0);
+}
+
+static void a_thread_that_lost_its_event_is_nowhere_known(void **state)
+{
+	/* Any events; no record is read of them here. */
+	static struct wp_perf events;
+
+	(void)state;
+	fake.target->cpu_events->perf = &events;
+	run_without_stacks();
+	fake.target->cpu_events->perf = NULL;
 	assert_in(stack, WP_STATE_RUNNING, 0, 0);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
 			 210 * MS);
 }
 
+/* Its stops were left out. */
+static void without_events_a_thread_runs_on_where_it_was(void **state)
+{
+	(void)state;
+	run_without_stacks();
+	assert_in(stack, WP_STATE_RUNNING, 22, 210 * MS);
+}
+
 /* The samples that it had before do not stand for the time after them. */
 static void the_time_after_a_lost_event_is_not_divided(void **state)
 {
-	static struct wp_perf events;
-
-	(void)state;
 	wp_time_ledger_owe_cpu(&t->time, 70 * MS);
 	assert_int_equal(wp_record_cpu(t, stack), 0);
-	/* Any events; no record is read of them here. */
-	fake.target->cpu_events->perf = &events;
 	a_thread_that_lost_its_event_is_nowhere_known(state);
-	fake.target->cpu_events->perf = NULL;
 	wp_profile_divide_wall(&fake.profile, false);
 	assert_in(stack, WP_STATE_RUNNING, 0, 210 * MS * 70 / 280);
 	assert_int_equal(fake_target_wall_ns(&fake, TID, WP_STATE_RUNNING),
@@ -433,6 +446,7 @@ int main(void)
 		TEST(at_the_end_the_last_running_stack_takes_the_rest),
 		TEST(a_thread_that_never_had_a_stack_ends_without),
 		TEST(a_thread_that_lost_its_event_is_nowhere_known),
+		TEST(without_events_a_thread_runs_on_where_it_was),
 		TEST(the_time_after_a_lost_event_is_not_divided),
 		TEST(time_in_no_books_is_a_wait_only_of_a_thread_that_slept),
 		TEST(time_in_no_books_is_a_wait_if_looks_met_one),
