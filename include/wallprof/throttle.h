@@ -18,7 +18,7 @@
 enum {
 	/* Most cgroups, each in the next, that are looked at. */
 	WP_THROTTLE_LEVELS = 16,
-	/* Longer ones are not. */
+	/* Most bytes of a cgroup's directory, with its NUL; others are not looked at. */
 	WP_THROTTLE_DIR_MAX = 512,
 };
 

@@ -2,7 +2,6 @@
 /* throttle.c - see wallprof/throttle.h. */
 #include "wallprof/throttle.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +10,7 @@
 
 #include "wallprof/cgroup.h"
 #include "wallprof/io.h"
+#include "wallprof/utf8.h"
 
 enum { NAME_SHOWN = 128 };
 
@@ -114,10 +114,8 @@ static void say(const struct wp_throttle *t, size_t len,
 
 	snprintf(name, sizeof(name), "%.*s", (int)(len - t->name_at),
 		 t->dir + t->name_at);
-	/* Whoever made the cgroup chose it. */
-	for (char *c = name; *c; c++)
-		if (!isprint((unsigned char)*c))
-			*c = '?';
+	/* Whoever made the cgroup chose the name. */
+	wp_utf8_tame(name);
 	if (read_limit(t->dir, len, &us, &of_us))
 		snprintf(limit, sizeof(limit), " (%g ms of each %g ms)",
 			 (double)us / 1e3, (double)of_us / 1e3);

@@ -56,9 +56,10 @@ static void pay(struct wp_goroutine_times *times,
 	pay_part(times, slot, times->ns, times->ns > 0, held);
 }
 
-/* The same for one that has a thread, which waited for a CPU for RUNNABLE_NS of it. */
-static void pay_ready(struct wp_goroutine_times *times,
-		      struct wp_goroutine_slot *slot, uint64_t runnable_ns)
+/* The same for a goroutine with a thread, which waited for a CPU for RUNNABLE_NS of that
+ * time. */
+static void pay_runner(struct wp_goroutine_times *times,
+		       struct wp_goroutine_slot *slot, uint64_t runnable_ns)
 {
 	bool has_run = runnable_ns < times->ns;
 
@@ -254,8 +255,8 @@ static void read_changed(struct wp_goroutine_times *times)
 	}
 }
 
-/* Is WAIT one that comes over who runs, in no call? */
-static bool comes_over(enum wp_wait wait)
+/* Can a thread come into WAIT without a call? */
+static bool needs_no_call(enum wp_wait wait)
 {
 	return wait == WP_WAIT_PAGE_FAULT || wait == WP_WAIT_MMAP_LOCK ||
 	       wait == WP_WAIT_FROZEN || wait == WP_WAIT_CORE_DUMP;
@@ -266,7 +267,7 @@ static bool comes_over(enum wp_wait wait)
 static bool waits(const struct wp_thread *t, bool in_call)
 {
 	return t && t->wait.waiting && t->wait.key.state == WP_STATE_WAITING &&
-	       (in_call || comes_over((enum wp_wait)t->wait.key.wait));
+	       (in_call || needs_no_call((enum wp_wait)t->wait.key.wait));
 }
 
 /* Is STACK one that Go's scheduler has on a thread?  The thread had it when it was
@@ -287,7 +288,8 @@ static bool is_schedulers(const struct wp_goroutine_times *times,
 }
 
 /* Goroutine R runs, or its thread is in a system call or C code: what its thread
- * does, it does.  Who runs waits for pages, too, and where all are held. */
+ * does, it does.  A goroutine that runs waits for pages, too, and is held with its
+ * process. */
 static void take_runner(struct wp_goroutine_times *times,
 			struct wp_goroutine_runner *r)
 {
@@ -318,9 +320,9 @@ static void take_runner(struct wp_goroutine_times *times,
 	if (slot->key.stack == UINT32_MAX)
 		times->rc = -ENOMEM;
 	else if (t && slot->key.state == WP_STATE_RUNNING)
-		pay_ready(times, slot,
-			  wp_ready_share_take(&t->ready_share, &t->time,
-					      times->ns));
+		pay_runner(times, slot,
+			   wp_ready_share_take(&t->ready_share, &t->time,
+					       times->ns));
 	else
 		pay(times, slot, false);
 }

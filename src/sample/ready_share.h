@@ -5,10 +5,10 @@
  * Layer: sample.  Private to src/sample/.  Pure: reads no /proc and no clock.
  *
  * Go says that a goroutine runs as long as it has a thread; the scheduler's books of
- * the thread tell how much of that was on a CPU.  They tell late, and what a thread
- * does between looks, and for no goroutine, is in them as well: so it is the share of
- * its run time in what it has run and waited for a CPU that is kept, over some time,
- * and what was said before the books told is made up for.
+ * the thread tell how much of that was on a CPU.  The books tell late, and what the
+ * thread does between looks, and for no goroutine, is in them as well.  So what is kept
+ * is which share of the time that the thread ran or waited for a CPU was such a wait,
+ * over about a second; and what was said before the books told is made up for.
  */
 #ifndef WP_READY_SHARE_H
 #define WP_READY_SHARE_H

@@ -331,7 +331,7 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	rc = wp_unsampled_record(t);
 	if (rc)
 		return rc;
-	/* Without events looks lack a stack as stops were left out, and it ran on. */
+	/* Without CPU events looks lack a stack as stops were left out, and T ran on. */
 	if (t->target->cpu_events->perf &&
 	    wp_time_ledger_lost_event(&t->time,
 				      t->target->loop->options.interval_ns)) {

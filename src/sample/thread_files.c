@@ -88,16 +88,23 @@ ssize_t wp_thread_files_read(struct wp_thread *t, enum wp_thread_file file,
 					 buf, size);
 }
 
-uint64_t wp_thread_files_sleeps(const struct wp_thread *t)
+int wp_thread_files_status(uint64_t *ret, const struct wp_thread *t,
+			   const char *name)
 {
 	char path[48];
-	uint64_t sleeps;
 
 	snprintf(path, sizeof(path), "%d/status", t->tid);
-	if (wp_proc_status_read_at(&sleeps, t->target->process->task_fd, path,
-				   "voluntary_ctxt_switches", 10))
-		return UINT64_MAX;
-	return sleeps;
+	return wp_proc_status_read_at(ret, t->target->process->task_fd, path,
+				      name, 10);
+}
+
+uint64_t wp_thread_files_sleeps(const struct wp_thread *t)
+{
+	uint64_t sleeps;
+
+	return wp_thread_files_status(&sleeps, t, "voluntary_ctxt_switches") ?
+		       UINT64_MAX :
+		       sleeps;
 }
 
 uint64_t wp_thread_files_exec_start(const struct wp_thread *t)

@@ -50,6 +50,11 @@ bool wp_thread_files_waits(struct wp_thread *t);
 /* The same, and *RET is where. */
 bool wp_thread_files_call(struct wp_thread *t, struct wp_proc_syscall *ret);
 
+/* Read the number in line NAME of T's status: 0 or -errno. */
+WP_MUST_CHECK
+int wp_thread_files_status(uint64_t *ret, const struct wp_thread *t,
+			   const char *name);
+
 /* How often T has slept (voluntary_ctxt_switches of proc(5)); UINT64_MAX: not known. */
 uint64_t wp_thread_files_sleeps(const struct wp_thread *t);
 

@@ -148,7 +148,7 @@ struct wp_payment {
 void wp_time_ledger_init(struct wp_time_ledger *ledger, uint64_t since_ns,
 			 bool born);
 
-/* NS, a part of all time, are not in the scheduler's books, and but NWAITING looks found the
+/* NS, a part of all time, are not in the scheduler's books, and only NWAITING looks found the
  * thread waiting, the others ready to run: was it held up, by stops that took STOPPED_NS in
  * all, by the host of a virtual machine, or in a queue of which the kernel has not told
  * yet?  Otherwise it may have waited: so long a wait can be missed by so many looks. */

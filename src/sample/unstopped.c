@@ -3,7 +3,6 @@
 #include "unstopped.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "record.h"
 #include "target.h"
@@ -53,36 +52,15 @@ int wp_unstopped_put_off(struct wp_thread *t)
 	return wp_unstopped_owe(t);
 }
 
-/* Has T ended, though /proc may still show it? */
-static bool has_ended(struct wp_thread *t)
-{
-	struct wp_proc_stat stat;
-	char text[1024];
-	ssize_t n = wp_thread_files_read(t, WP_THREAD_STAT, text, sizeof(text));
-
-	return n < 0 || wp_proc_stat_parse(&stat, text, (size_t)n) ||
-	       stat.state_char == 'Z' || stat.state_char == 'X';
-}
-
-static bool is_traced(const struct wp_thread *t)
-{
-	char path[32];
-	uint64_t tracer;
-
-	snprintf(path, sizeof(path), "%d/status", t->tid);
-	return !wp_proc_status_read_at(&tracer, t->target->process->task_fd,
-				       path, "TracerPid", 10) &&
-	       tracer;
-}
-
 int wp_unstopped_refuse(struct wp_thread *t, int rc)
 {
 	struct wp_counters *counters = &t->target->profile->counters;
+	uint64_t tracer;
 
 	if (rc == -ENOMEM)
 		return rc;
 	/* A thread on its way out gives EPERM too (ptrace(2)). */
-	if (has_ended(t)) {
+	if (!wp_process_has_living(t->target->process, t->tid)) {
 		wp_unstopped_end(t);
 		return 0;
 	}
@@ -91,6 +69,8 @@ int wp_unstopped_refuse(struct wp_thread *t, int rc)
 		return wp_unstopped_record(t, WP_END_NOT_STOPPED);
 	}
 	counters->stops_refused++;
-	return wp_unstopped_record(t, is_traced(t) ? WP_END_REFUSED :
-						     WP_END_DENIED);
+	return wp_unstopped_record(
+		t, !wp_thread_files_status(&tracer, t, "TracerPid") && tracer ?
+			   WP_END_REFUSED :
+			   WP_END_DENIED);
 }

@@ -329,7 +329,8 @@ sample_without_memory(struct wp_thread *t, const struct wp_wait_place *place,
 
 	if (rc)
 		return wp_sample_result_of(rc);
-	/* A record is of one moment, whatever T has done since. */
+	/* A record is of one moment, whatever T has done since; a hold was asked for
+	 * later. */
 	if (wp_time_ledger_differs(&place->before, &after) &&
 	    !(place->record && facts->hold == WP_HOLD_NONE))
 		return WP_SAMPLE_MOVED;
