@@ -50,6 +50,8 @@ struct wp_fd_denied {
 	pid_t ppid;
 	/* In clock ticks after boot; UINT64_MAX: not known. */
 	uint64_t start_time;
+	/* Its descriptors were read: it may receive more. */
+	bool receives;
 };
 
 struct wp_fd_holders {

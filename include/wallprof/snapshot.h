@@ -48,6 +48,21 @@ struct wp_snapshot_process {
 	struct wp_ns_tids children;
 };
 
+/* Why it is not known of all who may end a wait. */
+enum wp_wait_doubt {
+	WP_DOUBT_NONE,
+	/* The search took too long, or found too many. */
+	WP_DOUBT_CUT,
+	/* The descriptors of a process may not be read; descriptors are on their way to
+	 * one (SCM_RIGHTS). */
+	WP_DOUBT_DENIED,
+	WP_DOUBT_SENT,
+	/* The kernel may write for a process (io_uring). */
+	WP_DOUBT_RING,
+	/* By a process outside of wallprof's PID namespace. */
+	WP_DOUBT_OUTSIDE,
+};
+
 struct wp_snapshot {
 	struct wp_dump dump;
 	/* processes[i] is of dump.processes[i]; each owned. */
@@ -73,6 +88,11 @@ struct wp_snapshot {
 	int peers_untold_rc;
 	/* Threads wait for more processes than the dump has room for. */
 	bool edges_cut;
+	/* Waits that lead to processes, and that others may end who are not seen; why
+	 * not, of the last, and who that may be, where it is a process. */
+	uint64_t nwaits_doubtful;
+	enum wp_wait_doubt wait_doubt;
+	pid_t doubtful_pid;
 	/* Mapped files whose file server does not answer; that could not be opened. */
 	uint64_t nfiles_lost;
 	uint64_t nfiles_unopened;

@@ -52,6 +52,8 @@ void wp_cmd_dump_say_losses(const struct wp_snapshot *snapshot)
 	wp_say_files_lineless(snapshot->nfiles_lineless,
 			      snapshot->lineless_why);
 	wp_say_peers_untold(snapshot->npeers_untold, snapshot->peers_untold_rc);
+	wp_say_waits_doubtful(snapshot->nwaits_doubtful, snapshot->wait_doubt,
+			      snapshot->doubtful_pid);
 	wp_say_edges_cut(snapshot->edges_cut);
 }
 

@@ -88,6 +88,44 @@ void wp_say_peers_untold(uint64_t n, int rc)
 				      "unix_diag)");
 }
 
+static void describe_doubt(char *text, size_t size, enum wp_wait_doubt doubt,
+			   pid_t pid)
+{
+	static const char *const whys[] = {
+		[WP_DOUBT_CUT] = "there was no time to look at all descriptors",
+		[WP_DOUBT_DENIED] = "/proc hides processes (hidepid)",
+		[WP_DOUBT_RING] = "the kernel may read or write for a process "
+				  "that has an io_uring",
+		[WP_DOUBT_OUTSIDE] = "processes outside of wallprof's PID "
+				     "namespace are not seen",
+	};
+
+	if (doubt == WP_DOUBT_SENT)
+		snprintf(text, size,
+			 "descriptors are on their way to process %d "
+			 "(SCM_RIGHTS)",
+			 (int)pid);
+	else if (doubt == WP_DOUBT_DENIED && pid)
+		snprintf(text, size,
+			 "the descriptors of process %d may not be read, which "
+			 "root may",
+			 (int)pid);
+	else
+		snprintf(text, size, "%s", whys[doubt]);
+}
+
+void wp_say_waits_doubtful(uint64_t n, enum wp_wait_doubt doubt, pid_t pid)
+{
+	char why[128];
+
+	if (!n)
+		return;
+	describe_doubt(why, sizeof(why), doubt, pid);
+	wp_say("wallprof: %" PRIu64 " %s may be ended by others than those "
+	       "told, and %s part of no deadlock: %s",
+	       n, n == 1 ? "wait" : "waits", n == 1 ? "is" : "are", why);
+}
+
 void wp_say_edges_cut(bool is_cut)
 {
 	if (is_cut)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "wallprof/err.h"
+#include "wallprof/snapshot.h"
 
 /* Write one line to standard error with one write(2); '?' stands for bytes
  * that are not printable.  Lines over 1 KiB are cut. */
@@ -35,6 +36,10 @@ void wp_say_kernel_denied(uint64_t n);
 /* Say that of N waits on unix sockets the other end is not told, as RC of
  * wp_unix_peer_read says; nothing for 0. */
 void wp_say_peers_untold(uint64_t n, int rc);
+
+/* Say that N waits may be ended by others than those that are told, for the reason DOUBT, by
+ * process PID where that is not 0; nothing for 0. */
+void wp_say_waits_doubtful(uint64_t n, enum wp_wait_doubt doubt, pid_t pid);
 
 /* Say that threads wait for more processes than a dump has room for, if they do. */
 void wp_say_edges_cut(bool is_cut);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "links.h"
 #include "wallprof/clock.h"
@@ -29,6 +30,9 @@ enum {
 /* and the descriptors of all processes read in each round: the naming of those
  * that were added before takes nothing from it. */
 #define HOLDERS_NS (1 * WP_NS_PER_S)
+/* How often it is looked again, after a pause, for descriptors that are on their way. */
+enum { SENT_LOOKS = 3 };
+#define SENT_NS (5 * WP_NS_PER_MS)
 
 static bool has_edge(const struct wp_dump *dump, uint32_t from, pid_t pid)
 {
@@ -305,6 +309,42 @@ static int add_holder(struct wp_links *links, const struct wp_links_wait *w,
 		o->want->kind == WP_FILE_WANT_FLOCK ? "FLOCK" : "OFDLCK");
 }
 
+/* Why others than HOLDERS may end wait W, and in *PID which process, where that is known. */
+static enum wp_wait_doubt find_doubt(const struct wp_links *links,
+				     const struct wp_links_wait *w,
+				     const struct wp_fd_holders *holders,
+				     pid_t *pid)
+{
+	const struct wp_fd_denied *denied;
+
+	if (holders->cut)
+		return WP_DOUBT_CUT;
+	denied = wp_links_find_denied(links, w, holders);
+	if (denied) {
+		*pid = denied->pid;
+		return denied->receives ? WP_DOUBT_SENT : WP_DOUBT_DENIED;
+	}
+	if (w->kind == WP_EDGE_FILE_LOCK)
+		return WP_DOUBT_NONE;
+	if (wp_links_may_be_in_ring(links, w, holders))
+		return WP_DOUBT_RING;
+	return wp_links_may_be_outside(links, w) ? WP_DOUBT_OUTSIDE :
+						   WP_DOUBT_NONE;
+}
+
+static void add_doubt(struct wp_links *links, const struct wp_links_wait *w,
+		      enum wp_wait_doubt doubt, pid_t pid, bool has_edges)
+{
+	struct wp_snapshot *snapshot = links->snapshot;
+
+	wp_links_thread(links, w->thread)->open_ended = true;
+	if (!has_edges)
+		return;
+	snapshot->nwaits_doubtful++;
+	snapshot->wait_doubt = doubt;
+	snapshot->doubtful_pid = pid;
+}
+
 static int add_holders(struct wp_links *links,
 		       const struct wp_fd_holders *holders)
 {
@@ -314,14 +354,12 @@ static int add_holders(struct wp_links *links,
 	for (uint32_t i = 0; i < links->nwaits && !rc; i++) {
 		const struct wp_links_wait *w = &links->waits[i];
 		uint32_t nedges = dump->nedges;
+		enum wp_wait_doubt doubt;
+		pid_t pid = 0;
 
 		if (wp_links_is_full(links, w->thread))
 			continue;
-		if (holders->cut || wp_links_may_be_denied(links, w, holders) ||
-		    (w->kind != WP_EDGE_FILE_LOCK &&
-		     (wp_links_may_be_in_ring(links, w, holders) ||
-		      wp_links_may_be_outside(links, w))))
-			dump->threads[w->thread].open_ended = true;
+		doubt = find_doubt(links, w, holders, &pid);
 		for (size_t k = 0; k < holders->len && !rc; k++)
 			if (can_end(links, w, &holders->v[k]))
 				rc = add_holder(links, w, holders->v[k].pid);
@@ -329,6 +367,8 @@ static int add_holders(struct wp_links *links,
 		    dump->nedges == nedges)
 			rc = wp_links_add_lock_taker(links, w->thread,
 						     w->taker);
+		if (doubt)
+			add_doubt(links, w, doubt, pid, dump->nedges != nedges);
 		if (!rc)
 			rc = wp_links_add_sigchld(links, w->thread);
 	}
@@ -344,6 +384,25 @@ static void clear_round(struct wp_links *links)
 	wp_text_clear(&links->locks);
 }
 
+/* May a wait's object be on its way to a process (SCM_RIGHTS)?  It mostly is received at
+ * once, and is among the process's descriptors then. */
+static bool is_any_sent(const struct wp_links *links,
+			const struct wp_fd_holders *holders)
+{
+	size_t denied = 0;
+	pid_t pid;
+
+	while (denied < holders->ndenied && !holders->denied[denied].receives)
+		denied++;
+	if (denied == holders->ndenied)
+		return false;
+	for (uint32_t i = 0; i < links->nwaits; i++)
+		if (find_doubt(links, &links->waits[i], holders, &pid) ==
+		    WP_DOUBT_SENT)
+			return true;
+	return false;
+}
+
 /* The edges of all waits of the round. */
 static int find_holders(struct wp_links *links)
 {
@@ -354,6 +413,13 @@ static int find_holders(struct wp_links *links)
 		return 0;
 	rc = wp_fd_holders_find(&holders, links->objects, links->nobjects,
 				HOLDERS_MAX, wp_clock_ns() + HOLDERS_NS);
+	for (int i = 0; !rc && i < SENT_LOOKS && is_any_sent(links, &holders);
+	     i++) {
+		nanosleep(&(struct timespec){ 0, SENT_NS }, NULL);
+		rc = wp_fd_holders_find(&holders, links->objects,
+					links->nobjects, HOLDERS_MAX,
+					wp_clock_ns() + HOLDERS_NS);
+	}
 	if (!rc)
 		rc = add_holders(links, &holders);
 	wp_fd_holders_clear(&holders);

@@ -140,11 +140,12 @@ bool wp_links_is_same_file(const struct wp_links *links,
 			   const struct wp_links_wait *wait,
 			   const struct wp_fd_holder *holder);
 
-/* links_denied.c: may a process whose descriptors could not be read have what WAIT
- * waits for? */
-bool wp_links_may_be_denied(const struct wp_links *links,
-			    const struct wp_links_wait *wait,
-			    const struct wp_fd_holders *holders);
+/* links_denied.c: a process that may have what WAIT waits for, or receive it, though it was
+ * not seen to; NULL: none. */
+const struct wp_fd_denied *
+wp_links_find_denied(const struct wp_links *links,
+		     const struct wp_links_wait *wait,
+		     const struct wp_fd_holders *holders);
 /* Has the process of WAIT's thread, or one that has what that waits for, an io_uring, by
  * which the kernel may write or read for it? */
 bool wp_links_may_be_in_ring(const struct wp_links *links,

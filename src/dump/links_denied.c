@@ -162,9 +162,10 @@ static bool is_any_since(const struct wp_fd_holders *holders,
 	return false;
 }
 
-bool wp_links_may_be_denied(const struct wp_links *links,
-			    const struct wp_links_wait *wait,
-			    const struct wp_fd_holders *holders)
+const struct wp_fd_denied *
+wp_links_find_denied(const struct wp_links *links,
+		     const struct wp_links_wait *wait,
+		     const struct wp_fd_holders *holders)
 {
 	const struct wp_snapshot_process *p = wp_links_process(links,
 							       wait->thread);
@@ -179,7 +180,7 @@ bool wp_links_may_be_denied(const struct wp_links *links,
 	if (!wp_proc_stat_read(&leader, getsid(p->process.pid)))
 		session = leader.start_time;
 	if (!is_any_since(holders, session))
-		return false;
+		return NULL;
 	/* A file may have been opened by its name, by anybody in the session. */
 	if (other[0] != '/')
 		(void)!wp_links_read_fd(p, wait->fd, own, sizeof(own), &st);
@@ -189,8 +190,8 @@ bool wp_links_may_be_denied(const struct wp_links *links,
 	for (size_t i = 0; i < holders->ndenied; i++)
 		if (holders->denied[i].start_time >= line.start_time &&
 		    may_descend(&holders->denied[i], &line, holders))
-			return true;
-	return false;
+			return &holders->denied[i];
+	return NULL;
 }
 
 static bool is_among(const struct wp_tids *pids, pid_t pid)

@@ -86,8 +86,10 @@ static int add_holder(struct job *job, size_t object, pid_t pid, int proc_fd,
 	return 0;
 }
 
-/* What process PID at PROC_FD, or -1: one that is hidden, has open is not known. */
-static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd)
+/* What process PID at PROC_FD, or -1: one that is hidden, has open is not known; or, if it
+ * RECEIVES, what it will have. */
+static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd,
+		bool receives)
 {
 	struct wp_fd_denied denied = { .start_time = UINT64_MAX };
 	struct wp_proc_stat stat;
@@ -103,8 +105,8 @@ static int deny(struct wp_fd_holders *holders, pid_t pid, int proc_fd)
 	if (n > 0 && !wp_proc_stat_parse(&stat, text, (size_t)n)) {
 		if (stat.kernel_thread)
 			return 0;
-		denied = (struct wp_fd_denied){ pid, stat.ppid,
-						stat.start_time };
+		denied = (struct wp_fd_denied){ pid, stat.ppid, stat.start_time,
+						receives };
 	}
 	if (WP_VEC_ROOM(holders->denied, holders->ndenied, holders->cap_denied,
 			1))
@@ -137,7 +139,7 @@ static int check_hidden(struct job *job, pid_t pid, int proc_fd,
 	struct wp_tids *rings = &holders->rings;
 
 	if (!strncmp(link, "socket:", 7) && has_sent_fds(proc_fd, name))
-		return deny(holders, pid, proc_fd);
+		return deny(holders, pid, proc_fd, true);
 	if (strcmp(link, "anon_inode:[io_uring]") != 0 ||
 	    (rings->len && rings->v[rings->len - 1] == pid))
 		return 0;
@@ -191,7 +193,7 @@ static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 	*ret_n = 0;
 	if (!dir) {
 		if (is_denial(errno))
-			rc = deny(job->holders, pid, proc_fd);
+			rc = deny(job->holders, pid, proc_fd, false);
 		if (fd >= 0)
 			close(fd);
 		return rc;
@@ -207,7 +209,7 @@ static int scan_fds(struct job *job, pid_t pid, int proc_fd, size_t *ret_n)
 	/* Some kernels deny the reading of the directory, not its opening; who
 	 * may open all files, but not trace, is denied what is in it. */
 	if (!rc && (denied || is_denial(errno)))
-		rc = deny(job->holders, pid, proc_fd);
+		rc = deny(job->holders, pid, proc_fd, false);
 	closedir(dir);
 	return rc;
 }
@@ -278,7 +280,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 	/* With hidepid=2 those of others are not even listed, the first of all
 	 * among them. */
 	if (access("/proc/1", F_OK))
-		rc = deny(holders, 0, -1);
+		rc = deny(holders, 0, -1, false);
 	while (!rc && !is_over(&job) && (entry = readdir(dir))) {
 		int fd;
 
@@ -289,7 +291,7 @@ int wp_fd_holders_find(struct wp_fd_holders *holders,
 		/* The process has ended, or there is hidepid=1. */
 		if (fd < 0) {
 			if (is_denial(errno))
-				rc = deny(holders, 0, -1);
+				rc = deny(holders, 0, -1, false);
 			continue;
 		}
 		rc = scan_process(&job, (pid_t)strtol(entry->d_name, NULL, 10),

@@ -41,7 +41,10 @@ class Hang:
         if mode in ("flock", "ofd", "fcntl"):
             argument = str(tmp_path)
         self.program, self.argument = program, argument
-        self.target = start(program, *filter(None, (mode, argument)))
+        # In a session of its own: what other tests have on its way to a process
+        # (SCM_RIGHTS) is older, and cannot be its.
+        self.target = start(program, *filter(None, (mode, argument)),
+                            start_new_session=True)
         self.pid = self.target.pid
         self.__dict__.update(json.loads(self.target.ready.split(" ", 2)[2]))
         if program == "hang_rust":

@@ -468,3 +468,7 @@ def test_who_writes_to_a_pipe_may_not_be_seen(where, status):
         wait_until(lambda: is_blocked(proc.pid, (0, 63)))
         run = wallprof("check", proc.pid, "-i", "300ms").check(status)
         assert not status or "waits for its own process" in run.out, run.out
+        why = {"sent": "descriptors are on their way to process ",
+               "ring": "for a process that has an io_uring"}.get(where, "")
+        assert bool(why) == ("part of no deadlock: " in run.err), run.err
+        assert why in run.err, run.err
