@@ -109,6 +109,12 @@ def assert_stack(pid, outermost):
         names
 
 
+def await_pause(pid):
+    """pause(2), which the kernel of aarch64 has not: ppoll(2)."""
+    call = pathlib.Path(f"/proc/{pid}/syscall")
+    wait_until(lambda: call.read_text().split()[0] in ("34", "73"))
+
+
 @pytest.mark.parametrize("flags", [
     ["-Wl,-z,noseparate-code"], ["-Wl,-z,noseparate-code", "-no-pie"],
     ["-Wl,-z,separate-code"], ["-fuse-ld=lld"], ["-fuse-ld=lld", "-no-pie"],
@@ -121,6 +127,7 @@ def test_data_that_may_be_executed(build, start, tmp_path, flags):
                               suffix=".c"))
     for n in range(2):
         target = start(prog)
+        await_pause(target.pid)
         assert_stack(target.pid, "main")
         target.assert_unharmed()
         target.end()
@@ -137,8 +144,7 @@ def run_short(build, start, tmp_path, *flags):
     offsets = re.findall(r"LOAD +0x(\w+)", run("readelf", "-lW", prog).stdout)
     assert len({int(off, 16) >> 12 for off in offsets}) == 1, offsets
     target = start(prog, ready=False)
-    call = pathlib.Path(f"/proc/{target.pid}/syscall")
-    wait_until(lambda: call.read_text().split()[0] in ("34", "73"))
+    await_pause(target.pid)
     return target
 
 

@@ -156,7 +156,8 @@ def test_what_was_begun_is_pushed_when_serve_ends(
     else:
         assert "not sent" not in said, said
         (_, data), = collector.taken
-        assert wall_ns(load(data, tmp_path)[0]) / threads >= 2e9
+        # A thread has time from its first tick on.
+        assert wall_ns(load(data, tmp_path)[0]) / threads >= 1.9e9
     target.assert_unharmed()
 
 
