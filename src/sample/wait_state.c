@@ -8,8 +8,13 @@
 
 void wp_wait_state_init(struct wp_wait_state *wait)
 {
-	*wait = (struct wp_wait_state){ .look_sample = UINT32_MAX,
-					.call_nr = -1 };
+	/* Of no stack, thread and sample: the first of each is some other thread's. */
+	*wait = (struct wp_wait_state){
+		.key = { .stack = UINT32_MAX, .thread = UINT32_MAX },
+		.sample = UINT32_MAX,
+		.look_sample = UINT32_MAX,
+		.call_nr = -1,
+	};
 }
 
 struct wp_thread_state wp_wait_state_begin(struct wp_wait_state *wait,

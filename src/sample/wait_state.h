@@ -22,7 +22,7 @@ struct wp_wait_state {
 	/* For a child; KEY says so only once the wait is recorded. */
 	bool for_child;
 	struct wp_sample_key key;
-	/* Index of the sample that was added to last; any value at first. */
+	/* Index of the sample that was added to last, UINT32_MAX: none yet. */
 	uint32_t sample;
 	/* The same of the last wait that a look found, UINT32_MAX: none yet; and the
 	 * weight that this look gave it. */

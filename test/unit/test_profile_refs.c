@@ -183,6 +183,26 @@ static void nothing_else_stays(void **state)
 	assert_int_equal(fake.profile.nprocesses, nprocesses);
 }
 
+/* What it has of its wait at first is no entry's index. */
+static void who_never_waited_keeps_nothing_of_the_first_thread(void **state)
+{
+	const pid_t tids[] = { TID, OTHER };
+
+	(void)state;
+	add_unused();
+	assert_int_equal(fake.profile.threads[0].tid, 1);
+	start();
+	for (int i = 0; i < 2; i++)
+		wp_wait_state_init(&wp_threads_find(fake.target, tids[i])->wait);
+	renumber();
+	assert_int_equal(fake.profile.nthreads, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_not_equal(fake.profile.threads[i].tid, 1);
+	for (int kind = 0; kind < WP_NPROFILE_KINDS; kind++)
+		assert_int_equal(fake.profile.sets[kind].nsamples, 0);
+	assert_int_equal(fake.profile.nframes, 0);
+}
+
 static void the_process_is_found_again(void **state)
 {
 	(void)state;
@@ -475,6 +495,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_wait_that_holds_goes_on_in_its_sample),
 		TEST(nothing_else_stays),
+		TEST(who_never_waited_keeps_nothing_of_the_first_thread),
 		TEST(the_process_is_found_again),
 		TEST(all_names_of_calls_stay_in_front),
 		TEST(the_last_running_stack_is_found_again),
