@@ -193,7 +193,8 @@ static void who_never_waited_keeps_nothing_of_the_first_thread(void **state)
 	assert_int_equal(fake.profile.threads[0].tid, 1);
 	start();
 	for (int i = 0; i < 2; i++)
-		wp_wait_state_init(&wp_threads_find(fake.target, tids[i])->wait);
+		wp_wait_state_init(
+			&wp_threads_find(fake.target, tids[i])->wait);
 	renumber();
 	assert_int_equal(fake.profile.nthreads, 2);
 	for (uint32_t i = 0; i < 2; i++)
