@@ -144,7 +144,7 @@ static int record_sample(struct wp_target *target, struct wp_thread *t,
 		wp_books_add_cpu(t, record->period);
 		wp_time_ledger_add_run(&t->time, record->period);
 	}
-	rc = wp_unsampled_record(t);
+	rc = wp_unsampled_record(t, false);
 	if (rc)
 		return rc;
 	wp_time_ledger_owe_cpu(&t->time, record->period);

@@ -328,7 +328,7 @@ int wp_record_end(struct wp_thread *t, bool ended)
 	int rc;
 
 	wp_books_add_cpu(t, wp_time_ledger_close(&t->time, ended));
-	rc = wp_unsampled_record(t);
+	rc = wp_unsampled_record(t, true);
 	if (rc)
 		return rc;
 	/* Without CPU events looks lack a stack as stops were left out, and T ran on. */

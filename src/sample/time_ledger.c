@@ -401,6 +401,8 @@ uint64_t wp_time_ledger_stop_unsampled(struct wp_time_ledger *ledger,
 
 void wp_time_ledger_owe_unsampled(struct wp_time_ledger *ledger, uint64_t ns)
 {
+	if (!ledger->backlog_ns)
+		ledger->backlog_ns = ns;
 	ledger->cpu_count++;
 	ledger->cpu_ns += ns;
 	ledger->unsampled_ns -= (int64_t)ns;

@@ -119,8 +119,8 @@ struct wp_time_ledger {
 	uint64_t sampled_ns;
 	int64_t unsampled_ns;
 	int64_t silent_ns;
-	/* Run time since wp_time_ledger_stop_unsampled was called last, and how much
-	 * was unsampled at the first call; 0: there was none. */
+	/* Run time since wp_time_ledger_stop_unsampled was called last, and how much was
+	 * unsampled when that was known not to be by chance; 0: it is not. */
 	int64_t since_stop_ns;
 	uint64_t backlog_ns;
 	/* Waits of others for locks that the thread held. */

@@ -65,11 +65,13 @@ void wp_unsampled_stop(struct wp_thread *t, bool at_call)
 							     most_ns);
 }
 
-int wp_unsampled_record(struct wp_thread *t)
+int wp_unsampled_record(struct wp_thread *t, bool ended)
 {
 	uint64_t ns = unsampled(t);
+	const struct wp_perf *perf = t->target->cpu_events->perf;
 
-	if (!ns || can_be_stopped(t))
+	if (!ns ||
+	    (can_be_stopped(t) && !(ended && wp_perf_facts(perf)->user_only)))
 		return 0;
 	wp_time_ledger_owe_unsampled(&t->time, ns);
 	return wp_record_cpu(

@@ -83,13 +83,13 @@ def test_time_in_the_kernel_is_not_that_of_samples(build, public, stop,
     if not 0 < int(PARANOID.read_text()) <= 2:
         pytest.skip("users may sample the kernel, or nothing")
     prog = build(public, "gcc", source=SOURCE, suffix=".c")
-    run = wallprof("--stop", stop, "--profile", profile, "-r", 200, "-f", "folded",
+    run = wallprof("--stop", stop, "--profile", profile, "-r", 500, "-f", "folded",
                    "--", prog, prefix=("setpriv", "--reuid=65534", "--regid=65534",
                                  "--clear-groups"))
     run.check(0 if profile != "cpu" else 1)
     truth = float(re.search(r"TRUTH (\S+)", run.err)[1])
     # More than three times as much where samples divide all of it.
-    assert abs(share_of("compute", run.out) - truth) < 0.2, run.out
+    assert abs(share_of("compute", run.out) - truth) < 0.14, run.out
     kernel = ("pwrite" if (stop, profile) == ("auto", "wall,cpu") else
               "[no stack: CPU time that no CPU sample covers]")
-    assert share_of(kernel, run.out) > 0.4, run.out
+    assert share_of(kernel, run.out) > 0.5 * (1 - truth), (truth, run.out)

@@ -49,7 +49,8 @@ def check_shares(p, worker, queued):
     assert {s["labels"]["thread"] for s in mine} == {worker["name"]}
     whole = sum(s["values"]["wall"] for s in mine)
     truth = in_window(worker["spans"], p)
-    assert abs(sum(truth.values()) / p.duration_nanos - 1) < 0.001
+    # The spans' clock may be set meanwhile: by 9 ms, once.
+    assert abs(sum(truth.values()) / p.duration_nanos - 1) < 0.005
     got = dict.fromkeys((*WAITS, ""), 0)
     for s in mine:
         ns, phase = s["values"]["wall"], phase_of(s)

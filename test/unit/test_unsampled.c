@@ -153,12 +153,43 @@ static void what_no_stop_tells_has_no_stack(void **state)
 	start();
 	run(100 * TICK, 10 * TICK);
 	assert_false(wp_unsampled_wants_stop(t));
-	assert_int_equal(wp_unsampled_record(t), 0);
-	assert_int_equal(wp_unsampled_record(t), 0);
+	assert_int_equal(wp_unsampled_record(t, false), 0);
+	assert_int_equal(wp_unsampled_record(t, false), 0);
 	assert_int_equal(set->nsamples, 1);
 	assert_int_equal(set->samples[0].cpu_ns, 90 * TICK);
 	assert_int_equal(fake.profile.stacks[set->samples[0].key.stack].end,
 			 WP_END_NOT_SAMPLED);
+}
+
+/* The first tenth may be by chance; what comes after it is as sure as that. */
+static void once_it_is_not_by_chance_all_of_it_is_told(void **state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+
+	(void)state;
+	options.stop = WP_STOP_NEVER;
+	start();
+	for (int i = 0; i < 300; i++) {
+		run(TICK, i % 3 ? TICK : 0);
+		assert_int_equal(wp_unsampled_record(t, false), 0);
+	}
+	assert_int_equal(set->nsamples, 1);
+	assert_int_equal(set->samples[0].cpu_ns, 100 * TICK);
+}
+
+static void what_stops_have_left_at_the_end_has_no_stack(void **state)
+{
+	const struct wp_sample_set *set = &fake.profile.sets[WP_PROFILE_WALL];
+	uint64_t ns;
+
+	(void)state;
+	start();
+	run(100 * TICK, 10 * TICK);
+	ns = stopped(true);
+	assert_in_range(ns, 1, 50 * TICK);
+	assert_int_equal(wp_unsampled_record(t, true), 0);
+	assert_int_equal(set->nsamples, 1);
+	assert_int_equal(set->samples[0].cpu_ns, 90 * TICK - ns);
 }
 
 static void where_stops_tell_none_is_without_a_stack(void **state)
@@ -167,7 +198,7 @@ static void where_stops_tell_none_is_without_a_stack(void **state)
 	start();
 	run(100 * TICK, 10 * TICK);
 	assert_true(wp_unsampled_wants_stop(t));
-	assert_int_equal(wp_unsampled_record(t), 0);
+	assert_int_equal(wp_unsampled_record(t, false), 0);
 	assert_int_equal(fake.profile.sets[WP_PROFILE_WALL].nsamples, 0);
 }
 
@@ -182,6 +213,8 @@ int main(void)
 		TEST(samples_of_the_kernel_may_be_few_by_chance),
 		TEST(events_of_cpus_cover_no_thread_alike),
 		TEST(what_no_stop_tells_has_no_stack),
+		TEST(once_it_is_not_by_chance_all_of_it_is_told),
+		TEST(what_stops_have_left_at_the_end_has_no_stack),
 		TEST(where_stops_tell_none_is_without_a_stack),
 	};
 
