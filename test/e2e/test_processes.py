@@ -496,7 +496,8 @@ def test_a_process_that_is_met_before_its_exec_has_names(tmp_path):
         if frames.startswith("program;"):
             named = ";main;work;" in frames + ";"
             ms[named] = ms.get(named, 0) + int(ns) / 1e3
-    assert ms.get(True, 0) > 0.98 * sum(ms.values()), (ms, run.err)
+    # A sample, of 10 ms, may come before main.
+    assert ms.get(True, 0) > 0.93 * sum(ms.values()), (ms, run.err)
     assert ms[True] > 400, (ms, run.err)
 
 
