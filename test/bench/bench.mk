@@ -9,7 +9,8 @@ BENCH_UNWIND := unwind_bench snap backend_wallprof backend_libunwind \
 BENCH_BIN := $(BENCH_TOOLS:%=$(O)/bench/%) $(O)/bench/unwind_bench
 # Programs to look at, for T=programs.
 DEPS_BENCH := linux-perf memcached caddy ripgrep fd-find php-cli ruby \
-	mariadb-server heaptrack jq sqlite3 libgoogle-perftools4
+	mariadb-server heaptrack jq sqlite3 libgoogle-perftools4 sbcl \
+	gstreamer1.0-tools gstreamer1.0-plugins-good
 
 $(O)/bench/unwind_bench: $(BENCH_UNWIND:%=$(O)/test/bench/%.o)
 $(O)/bench/%: $(O)/test/bench/%.o $(call libs_of,sample)

@@ -161,13 +161,14 @@ def of_chromium():
 
 
 def wait_for_child(word):
-    """The busy process of ours that has WORD in its command line; others may be
-    kept in reserve."""
+    """The process of ours that has WORD in its command line and stays busy; others may
+    be kept in reserve."""
     for _ in range(100):
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 text, pid = path.read_text(errors="replace"), path.parent.name
-                if word in text and str(WORK) in text and is_busy(pid):
+                if (word in text and str(WORK) in text and
+                        all(is_busy(pid) for _ in range(5))):
                     return int(pid)
         time.sleep(0.05)
     raise Missing(f"no process {word}")
