@@ -97,10 +97,11 @@ static int search(struct wp_target *target, uint64_t now, struct wp_err *err)
 
 	h->nexecs = target->space.nexecs;
 	rc = wp_heap_sites_search(&h->sites, target, h->probe, err);
-	/* It has executed another program: the next look finds that. */
+	/* It has executed another program: the next look, which is soon, finds that. */
 	if (rc == -ENOENT) {
 		*err = (struct wp_err)WP_ERR_INIT;
-		rc = 0;
+		h->next_look_ns = now + FIRST_LOOK_NS;
+		return 0;
 	}
 	if (rc || h->state != WP_HEAP_SEARCHING)
 		return rc;

@@ -67,6 +67,9 @@ class Held:
              *(f"{k}={v}" for k, v in env.items()), *map(str, argv)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.pid = self.proc.pid
+        # The shell waits for its line, with all of its libraries.
+        while not pathlib.Path(f"/proc/{self.pid}/syscall").read_text().startswith("0 0x0 "):
+            assert self.proc.poll() is None
 
     def work(self):
         """Have it do all: its CPU seconds."""
