@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sampler_loop.h"
@@ -19,12 +20,16 @@
 
 /* One count takes so long at the most: half a GB of heap a second. */
 #define CENSUS_NS (10 * WP_NS_PER_S)
+/* Before an arena that looks like none is read again. */
+#define AGAIN_NS (2 * WP_NS_PER_MS)
 
 enum {
 	/* Malloc's own bytes of each chunk. */
 	OVERHEAD = 8,
 	/* Regions of a file that lie together. */
 	REGIONS = 16,
+	/* How often an arena is read again. */
+	TRIES = 10,
 };
 
 struct areas {
@@ -112,7 +117,7 @@ static int list_memory(struct memory *memory, const struct wp_maps *maps)
 }
 
 /* 0, or as wp_process_read_maps and wp_census_take. */
-static int take(struct wp_census *ret, const struct wp_target *target)
+static int take_once(struct wp_census *ret, const struct wp_target *target)
 {
 	struct memory memory = { .m = { .read = read_memory,
 					.ctx = target->process,
@@ -131,6 +136,19 @@ static int take(struct wp_census *ret, const struct wp_target *target)
 	wp_maps_clear(&maps);
 	free(memory.data.v);
 	free(memory.anon.v);
+	return rc;
+}
+
+/* The same.  An arena that changes while it is read looks like none: it is read again. */
+static int take(struct wp_census *ret, const struct wp_target *target)
+{
+	const struct timespec pause = { .tv_nsec = AGAIN_NS };
+	int rc = take_once(ret, target);
+
+	for (int i = 0; rc == -EBADMSG && i < TRIES; i++) {
+		nanosleep(&pause, NULL);
+		rc = take_once(ret, target);
+	}
 	return rc;
 }
 
