@@ -21,6 +21,8 @@ static struct {
 	/* Of the first count, and the second. */
 	struct {
 		int rc;
+		/* How often an arena changes before that. */
+		unsigned int nbad;
 		struct wp_census census;
 	} takes[2];
 	size_t ntakes;
@@ -34,10 +36,15 @@ static struct {
 
 int wp_census_take(struct wp_census *ret, const struct wp_census_memory *memory)
 {
-	size_t i = fakes.ntakes++;
+	size_t i = fakes.ntakes;
 	char none;
 
 	assert_true(i < 2);
+	if (fakes.takes[i].nbad) {
+		fakes.takes[i].nbad--;
+		return -EBADMSG;
+	}
+	fakes.ntakes += fakes.takes[i].rc != -EBADMSG;
 	if (memory->ndata <= 8 && memory->nanon <= 8) {
 		for (size_t k = 0; k < memory->ndata; k++)
 			fakes.data[k] = memory->data[k];
@@ -235,6 +242,19 @@ static void a_second_count_that_fails_is_said(void **state)
 	assert_non_null(strstr(source(), "; then there was nothing to be "
 					 "counted (Bad message)"));
 	assert_int_equal(fake.profile.counters.heap_ended, 1);
+}
+
+static void an_arena_that_changes_is_read_again(void **state)
+{
+	(void)state;
+	put(0, 2, 10, 320);
+	put(1, 2, 30, 960);
+	fakes.takes[0].nbad = 10;
+	fakes.takes[1].nbad = 3;
+	run();
+	assert_sample("malloc of 0 to 24", OLD, 10, 320);
+	assert_sample("malloc of 0 to 24", MORE, 20, 640);
+	assert_int_equal(fake.profile.counters.heap_ended, 0);
 }
 
 static void another_programs_heap_is_not_compared(void **state)
@@ -465,6 +485,7 @@ int main(void)
 		TEST(leaks_are_the_growth_alone),
 		TEST(of_a_process_that_ends_there_is_the_first_count),
 		TEST(a_second_count_that_fails_is_said),
+		TEST(an_arena_that_changes_is_read_again),
 		TEST(another_programs_heap_is_not_compared),
 		TEST(what_is_not_read_is_said),
 		TEST(mapped_chunks_are_compared_with_mallocs_own_account),
