@@ -48,7 +48,7 @@ ALLOWED = [
     (r"clang-O2-lld", "libdw", r"stack-.*",
      "lld's PLT has no unwind info: libdw goes by the frame pointer and leaves "
      "out the function that made the call", "chain"),
-    (r"program", "libdw", r"ld-linux-x86-64\.so\.2",
+    (r"program|gcc-.*|clang-.*", "libdw", r"ld-linux-x86-64\.so\.2",
      "libdw does not get out of _dl_runtime_resolve, which has its frame by rbx; "
      "libunwind and ours do, to the caller", "libunwind"),
 ]
