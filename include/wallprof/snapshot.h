@@ -48,7 +48,7 @@ struct wp_snapshot_process {
 	struct wp_ns_tids children;
 };
 
-/* Why it is not known of all who may end a wait. */
+/* Why others than those that were found may end a wait. */
 enum wp_wait_doubt {
 	WP_DOUBT_NONE,
 	/* The search took too long, or found too many. */
@@ -59,7 +59,7 @@ enum wp_wait_doubt {
 	WP_DOUBT_SENT,
 	/* The kernel may write for a process (io_uring). */
 	WP_DOUBT_RING,
-	/* By a process outside of wallprof's PID namespace. */
+	/* A process outside of wallprof's PID namespace may. */
 	WP_DOUBT_OUTSIDE,
 };
 
@@ -88,8 +88,8 @@ struct wp_snapshot {
 	int peers_untold_rc;
 	/* Threads wait for more processes than the dump has room for. */
 	bool edges_cut;
-	/* Waits that lead to processes, and that others may end who are not seen; why
-	 * not, of the last, and who that may be, where it is a process. */
+	/* Waits that lead to processes, and that others may end who were not found; of the
+	 * last such wait why, and the process that may, 0: not known. */
 	uint64_t nwaits_doubtful;
 	enum wp_wait_doubt wait_doubt;
 	pid_t doubtful_pid;

@@ -30,7 +30,7 @@ enum {
 /* and the descriptors of all processes read in each round: the naming of those
  * that were added before takes nothing from it. */
 #define HOLDERS_NS (1 * WP_NS_PER_S)
-/* How often it is looked again, after a pause, for descriptors that are on their way. */
+/* How often descriptors that are on their way are looked for again, after a pause. */
 enum { SENT_LOOKS = 3 };
 #define SENT_NS (5 * WP_NS_PER_MS)
 
@@ -384,22 +384,18 @@ static void clear_round(struct wp_links *links)
 	wp_text_clear(&links->locks);
 }
 
-/* May a wait's object be on its way to a process (SCM_RIGHTS)?  It mostly is received at
- * once, and is among the process's descriptors then. */
+/* May the object of a wait be on its way to a process (SCM_RIGHTS)?  Most descriptors are
+ * received at once, and are among those of the process then. */
 static bool is_any_sent(const struct wp_links *links,
 			const struct wp_fd_holders *holders)
 {
-	size_t denied = 0;
-	pid_t pid;
+	for (uint32_t i = 0; i < links->nwaits && !holders->cut; i++) {
+		const struct wp_fd_denied *denied = wp_links_find_denied(
+			links, &links->waits[i], holders);
 
-	while (denied < holders->ndenied && !holders->denied[denied].receives)
-		denied++;
-	if (denied == holders->ndenied)
-		return false;
-	for (uint32_t i = 0; i < links->nwaits; i++)
-		if (find_doubt(links, &links->waits[i], holders, &pid) ==
-		    WP_DOUBT_SENT)
+		if (denied && denied->receives)
 			return true;
+	}
 	return false;
 }
 
@@ -407,19 +403,18 @@ static bool is_any_sent(const struct wp_links *links,
 static int find_holders(struct wp_links *links)
 {
 	struct wp_fd_holders holders = WP_FD_HOLDERS_INIT;
+	int looks = 0;
 	int rc;
 
 	if (!links->nobjects)
 		return 0;
-	rc = wp_fd_holders_find(&holders, links->objects, links->nobjects,
-				HOLDERS_MAX, wp_clock_ns() + HOLDERS_NS);
-	for (int i = 0; !rc && i < SENT_LOOKS && is_any_sent(links, &holders);
-	     i++) {
-		nanosleep(&(struct timespec){ 0, SENT_NS }, NULL);
+	do {
+		if (looks)
+			nanosleep(&(struct timespec){ 0, SENT_NS }, NULL);
 		rc = wp_fd_holders_find(&holders, links->objects,
 					links->nobjects, HOLDERS_MAX,
 					wp_clock_ns() + HOLDERS_NS);
-	}
+	} while (!rc && looks++ < SENT_LOOKS && is_any_sent(links, &holders));
 	if (!rc)
 		rc = add_holders(links, &holders);
 	wp_fd_holders_clear(&holders);

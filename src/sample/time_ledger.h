@@ -244,7 +244,8 @@ uint64_t wp_time_ledger_unsampled(const struct wp_time_ledger *ledger,
 uint64_t wp_time_ledger_stop_unsampled(struct wp_time_ledger *ledger,
 				       uint64_t ns, uint64_t interval_ns);
 
-/* Owe NS of it as a CPU sample for the next stack. */
+/* Owe NS of it as a CPU sample for the next stack; what is unsampled from then on is not by
+ * chance. */
 void wp_time_ledger_owe_unsampled(struct wp_time_ledger *ledger, uint64_t ns);
 
 /* Has it run through many INTERVALs since its last CPU sample? */

@@ -41,8 +41,8 @@ class Hang:
         if mode in ("flock", "ofd", "fcntl"):
             argument = str(tmp_path)
         self.program, self.argument = program, argument
-        # In a session of its own: what other tests have on its way to a process
-        # (SCM_RIGHTS) is older, and cannot be its.
+        # In a session of its own: descriptors of other tests that are on their way to a
+        # process (SCM_RIGHTS) are older, and cannot be of this program.
         self.target = start(program, *filter(None, (mode, argument)),
                             start_new_session=True)
         self.pid = self.target.pid

@@ -487,7 +487,8 @@ def test_a_process_that_is_met_before_its_exec_has_names(tmp_path):
     log, out = tmp_path / "log", tmp_path / "x.folded"
     log.touch()
     run = wallprof("--children", "--profile", "cpu", "-f", "folded", "--",
-                   FIXTURES / "vforks", 1, 0, FIXTURES / "program", log, 500,
+                   # One sample of 10 ms may come before main.
+                   FIXTURES / "vforks", 1, 0, FIXTURES / "program", log, 1500,
                    output=out)
     assert run.status in (0, 1), run.err
     ms = {}
@@ -496,8 +497,7 @@ def test_a_process_that_is_met_before_its_exec_has_names(tmp_path):
         if frames.startswith("program;"):
             named = ";main;work;" in frames + ";"
             ms[named] = ms.get(named, 0) + int(ns) / 1e3
-    # A sample, of 10 ms, may come before main.
-    assert ms.get(True, 0) > 0.93 * sum(ms.values()), (ms, run.err)
+    assert ms.get(True, 0) > 0.98 * sum(ms.values()), (ms, run.err)
     assert ms[True] > 400, (ms, run.err)
 
 

@@ -90,6 +90,9 @@ def test_time_in_the_kernel_is_not_that_of_samples(build, public, stop,
     truth = float(re.search(r"TRUTH (\S+)", run.err)[1])
     # More than three times as much where samples divide all of it.
     assert abs(share_of("compute", run.out) - truth) < 0.14, run.out
-    kernel = ("pwrite" if (stop, profile) == ("auto", "wall,cpu") else
-              "[no stack: CPU time that no CPU sample covers]")
-    assert share_of(kernel, run.out) > 0.5 * (1 - truth), (truth, run.out)
+    untold = share_of("[no stack: CPU time that no CPU sample covers]", run.out)
+    called = share_of("pwrite", run.out)
+    assert called + untold > 0.65 * (1 - truth), (truth, run.out)
+    # Stops find the call.
+    if (stop, profile) == ("auto", "wall,cpu"):
+        assert called > 0.35 * (1 - truth), (truth, run.out)
