@@ -78,6 +78,10 @@ struct wp_counters {
 	uint64_t eintr_repaired;
 	/* And those that ended by EINTR because of one, in all processes. */
 	uint64_t eintrs_left;
+	/* Programs executed again, as a stop would have cost them the rights of their files,
+	 * and those that went on without, in all processes. */
+	uint64_t execs_again;
+	uint64_t rights_lost;
 	/* Reads thrown away because the thread moved. */
 	uint64_t inconsistent;
 	/* Threads watched. */

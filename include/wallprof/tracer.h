@@ -57,6 +57,14 @@ struct wp_tracee {
 	bool unwanted;
 	/* Its registers were read, which includes the repair. */
 	bool repaired;
+	/* Where it is, with this stack pointer, if it is new in a program (execve(2)) that it
+	 * has not begun; 0: it is not. */
+	uint64_t entry_avma;
+	uint64_t entry_sp_avma;
+	/* Released, it executes that program again, and gets the rights of its file; or goes on
+	 * without them: see src/ptrace/exec_again.h. */
+	bool executes_again;
+	bool lost_rights;
 	struct wp_remade_call restart;
 	/* Signal to pass on when it is detached; 0: none. */
 	int signal;
@@ -84,6 +92,10 @@ struct wp_tracer {
 	uint64_t lost_ns;
 	/* Calls that ended by EINTR because of a stop, of tracees that were let go. */
 	uint64_t eintrs_left;
+	/* Programs that a stop would have cost the rights of their files (set-user-ID,
+	 * capabilities): executed again, and those that went on without. */
+	uint64_t execs_again;
+	uint64_t rights_lost;
 	struct wp_call_argument argument;
 	/* Told when thread TID, which was released before it stopped, has stopped and gone
 	 * on: since STOPPED_NS it was off its CPU for that alone.  NULL: nobody is. */

@@ -175,6 +175,8 @@ static void stops(const struct wp_counters *c, struct line *line)
 	count(line, c->eintr_repaired, "EINTR repaired");
 	count(line, c->eintrs_left,
 	      "EINTR left (close, or the kernel does not tell a call's argument)");
+	count(line, c->execs_again,
+	      "programs executed again for the rights of their files");
 	count(line, c->stops_given_up, "not in time");
 	count(line, c->stops_refused, "refused by the kernel");
 	count(line, c->stops_left_out, "left out where calls are supervised");
@@ -246,6 +248,9 @@ static void losses(const struct wp_profile *profile, struct line *line)
 	const struct wp_counters *c = &profile->counters;
 
 	begin(line, "lost");
+	count(line, c->rights_lost,
+	      "times a program got no rights of its file (set-user-ID), as a stop "
+	      "came while it was executed");
 	count(line, c->samples_lost, "samples could not be taken");
 	count(line, c->processes_lost,
 	      "processes ended before they could be looked at");

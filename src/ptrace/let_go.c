@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "exec_again.h"
 #include "regs.h"
 #include "wallprof/clock.h"
 #include "wallprof/procfs.h"
@@ -33,9 +34,25 @@ static bool has_handler(pid_t tid, int sig)
 	       (caught >> (sig - 1) & 1);
 }
 
-bool wp_is_to_go_on(const struct wp_tracee *tracee)
+/* Is the call that TRACEE stopped in to go on?  Not before a handler: then EINTR is the
+ * program's due, and the kernel itself decides between handler and restart. */
+static bool is_to_go_on(const struct wp_tracee *tracee)
 {
 	return !tracee->signal || !has_handler(tracee->tid, tracee->signal);
+}
+
+int wp_tracee_read(struct wp_tracee *tracee, struct wp_regs *ret_regs,
+		   struct wp_stop_facts *ret_facts)
+{
+	int rc = wp_regs_read(tracee->tid, is_to_go_on(tracee), ret_regs,
+			      ret_facts, &tracee->restart);
+
+	tracee->repaired = true;
+	if (rc || ret_facts->is_32bit || !wp_exec_is_new(ret_regs))
+		return rc;
+	tracee->entry_avma = ret_regs->v[WP_REG_PC];
+	tracee->entry_sp_avma = ret_regs->v[WP_REG_SP];
+	return 0;
 }
 
 /* Let TRACEE, which has stopped with STATUS on its way through its call, go.  False: it
@@ -84,11 +101,11 @@ bool wp_let_go(struct wp_tracee *tracee)
 
 	/* It may have died; then there is nothing to undo. */
 	if (!tracee->repaired)
-		(void)!wp_regs_read(tracee->tid, wp_is_to_go_on(tracee), &regs,
-				    &facts, &tracee->restart);
-	tracee->repaired = true;
+		(void)!wp_tracee_read(tracee, &regs, &facts);
 	if (tracee->restart.pending)
 		return end_restart(tracee);
+	if (tracee->entry_avma)
+		wp_exec_again(tracee);
 	detach(tracee->tid, tracee->signal);
 	return true;
 }

@@ -18,9 +18,9 @@
  * none. */
 int wp_signal_of_stop(int status);
 
-/* Is the call that TRACEE stopped in to go on?  Not before a handler: then EINTR is
- * the program's due, and the kernel itself decides between handler and restart. */
-bool wp_is_to_go_on(const struct wp_tracee *tracee);
+/* As wp_tracer_read_regs. */
+int wp_tracee_read(struct wp_tracee *tracee, struct wp_regs *ret_regs,
+		   struct wp_stop_facts *ret_facts);
 
 /* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
 bool wp_let_go(struct wp_tracee *tracee);

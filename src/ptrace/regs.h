@@ -37,4 +37,27 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
  * once more, and the caller lets it go on by PTRACE_SYSCALL. */
 bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart);
 
+#if defined(__x86_64__)
+enum { WP_REGS_CALL_LEN = 3 };
+#else
+enum { WP_REGS_CALL_LEN = 8 };
+#endif
+/* A system call, and a return behind it. */
+extern const uint8_t wp_regs_call_code[WP_REGS_CALL_LEN];
+
+/* An execve(2) that a thread is to make before the first instruction of its program. */
+struct wp_exec_call {
+	uint64_t path_avma;
+	uint64_t argv_avma;
+	uint64_t envp_avma;
+	/* Where wp_regs_call_code is. */
+	uint64_t code_avma;
+	/* Where the thread goes on, with this stack pointer, if the call fails. */
+	uint64_t entry_avma;
+	uint64_t sp_avma;
+};
+
+/* Set the registers of stopped thread TID so that it makes CALL.  0, or -ESRCH. */
+int wp_regs_set_exec(pid_t tid, const struct wp_exec_call *call);
+
 #endif

@@ -41,7 +41,12 @@ enum {
 	ERESTARTSYS_ = 512,
 	ERESTARTNOHAND_ = 514,
 	REG_NR = 8,
+	REG_LR = 30,
 };
+
+/* svc #0; ret */
+const uint8_t wp_regs_call_code[WP_REGS_CALL_LEN] = { 0x01, 0x00, 0x00, 0xd4,
+						      0xc0, 0x03, 0x5f, 0xd6 };
 
 /* Is the instruction at AVMA `svc #0`? */
 static bool is_svc(pid_t tid, uint64_t avma)
@@ -282,5 +287,20 @@ bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart)
 	r.regs[0] = (uint64_t)-EINTR;
 	(void)!set_regs(tid, &r);
 	return false;
+}
+
+int wp_regs_set_exec(pid_t tid, const struct wp_exec_call *call)
+{
+	struct user_regs_struct r;
+
+	if (get_regs(tid, &r))
+		return -ESRCH;
+	r.pc = call->code_avma;
+	r.regs[REG_LR] = call->entry_avma;
+	r.regs[REG_NR] = SYS_execve;
+	r.regs[0] = call->path_avma;
+	r.regs[1] = call->argv_avma;
+	r.regs[2] = call->envp_avma;
+	return set_regs(tid, &r);
 }
 #endif

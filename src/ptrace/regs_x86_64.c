@@ -31,6 +31,9 @@ union any_regs {
 	struct regs_32 r32;
 };
 
+/* syscall; ret */
+const uint8_t wp_regs_call_code[WP_REGS_CALL_LEN] = { 0x0f, 0x05, 0xc3 };
+
 /* Does the kernel end a call that sleeps, with RESULT on its way to the program, or
  * restart it? */
 static bool is_interrupted(long result)
@@ -182,5 +185,26 @@ bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart)
 	(void)status;
 	(void)restart;
 	return false;
+}
+
+int wp_regs_set_exec(pid_t tid, const struct wp_exec_call *call)
+{
+	union any_regs r = { 0 };
+	struct iovec iov = { &r, sizeof(r) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
+		return -ESRCH;
+	/* Below the stack, for the return. */
+	if (ptrace(PTRACE_POKEDATA, tid, call->sp_avma - 8, call->entry_avma))
+		return -ESRCH;
+	r.r64.rsp = call->sp_avma - 8;
+	r.r64.rip = call->code_avma;
+	r.r64.rax = SYS_execve;
+	r.r64.rdi = call->path_avma;
+	r.r64.rsi = call->argv_avma;
+	r.r64.rdx = call->envp_avma;
+	/* It is in no call that the kernel might restart. */
+	r.r64.orig_rax = (unsigned long long)-1;
+	return write_regs(tid, &r, sizeof(r.r64));
 }
 #endif

@@ -72,9 +72,17 @@ struct wp_tracee *wp_tracer_find(struct wp_tracer *tracer, uint64_t cookie)
 	return NULL;
 }
 
-static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
+/* Count what the stop of TRACEE has cost. */
+static void count_harm(struct wp_tracer *tracer, const struct wp_tracee *tracee)
 {
 	tracer->eintrs_left += tracee->restart.lost;
+	tracer->execs_again += tracee->executes_again;
+	tracer->rights_lost += tracee->lost_rights;
+}
+
+static void drop(struct wp_tracer *tracer, struct wp_tracee *tracee)
+{
+	count_harm(tracer, tracee);
 	*tracee = tracer->v[--tracer->len];
 	count_released(1);
 }
@@ -141,13 +149,16 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 }
 
 /* TID, of no tracer, has stopped with STATUS: it was left behind, or an exec has moved a
- * traced thread to the leader's number. */
-static void let_other_go(pid_t tid, int status)
+ * traced thread to the leader's number.  TRACER counts what that has cost. */
+static void let_other_go(struct wp_tracer *tracer, pid_t tid, int status)
 {
 	struct wp_tracee moved = { .tid = tid };
 	struct wp_tracee *tracee = find_tid(&left, tid);
 
-	if (wp_let_unwanted_go(tracee ? tracee : &moved, status) && tracee)
+	if (!wp_let_unwanted_go(tracee ? tracee : &moved, status))
+		return;
+	count_harm(tracer, tracee ? tracee : &moved);
+	if (tracee)
 		*tracee = left.v[--left.len];
 }
 
@@ -186,7 +197,7 @@ static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
 		return NULL;
 	}
 	if (!tracee) {
-		let_other_go(tid, status);
+		let_other_go(tracer, tid, status);
 		return NULL;
 	}
 	if (tracee->unwanted) {
@@ -295,9 +306,7 @@ bool wp_tracer_has_filter(pid_t tid)
 int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
 			struct wp_stop_facts *ret_facts)
 {
-	tracee->repaired = true;
-	return wp_regs_read(tracee->tid, wp_is_to_go_on(tracee), ret_regs,
-			    ret_facts, &tracee->restart);
+	return wp_tracee_read(tracee, ret_regs, ret_facts);
 }
 
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
@@ -369,7 +378,8 @@ static void poll_left(void)
 	       info.si_pid) {
 		/* The status as of waitpid(2). */
 		if (info.si_code == CLD_TRAPPED)
-			let_other_go(info.si_pid, info.si_status << 8 | 0x7f);
+			let_other_go(&left, info.si_pid,
+				     info.si_status << 8 | 0x7f);
 		info.si_pid = 0;
 	}
 	for (size_t i = left.len; i-- > 0;)

@@ -111,6 +111,8 @@ void wp_common_fill_counters(struct wp_common *common,
 	wp_profile_add_up(common->profile);
 	c->files_dropped = wp_image_cache_count_dropped(&loop->images);
 	c->eintrs_left = loop->tracer->eintrs_left;
+	c->execs_again = loop->tracer->execs_again;
+	c->rights_lost = loop->tracer->rights_lost;
 	c->pause_p50_ns = wp_pauses_quantile(pauses, 0.5);
 	c->pause_p99_ns = wp_pauses_quantile(pauses, 0.99);
 	c->pause_max_ns = pauses->max_ns;

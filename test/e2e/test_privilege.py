@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least privilege: who names addresses can do nothing else; who may look at
 whom is the kernel's to say; what is written is its owner's."""
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import pytest
 
 import pprof_check
 from conftest import (FIXTURES, WALLPROF, Run, Target, children_of, is_sampling,
-                      status_of, wait_until, wallprof)
+                      status_of, wait_until, wait_until_sampling, wallprof)
 
 LOST = re.compile(r"wallprof: \d+ addresses have no better name than module "
                   r"and offset: (.*)")
@@ -451,6 +452,45 @@ def test_a_set_user_id_program_ends_the_recording(installed):
     assert not list(installed.home(ALICE).iterdir())
     assert target.is_running(), (target.proc.returncode,
                                  target.proc.stderr.read())
+
+
+def execs_of(pid):
+    """What fault_exec, PID, has as its argument: how many execs are left."""
+    args = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    # It has none for a moment.
+    return int(args[1]) if len(args) > 2 else None
+
+
+def test_a_stop_costs_no_program_the_rights_of_its_file():
+    """By a user's wallprof, which has no CAP_SYS_PTRACE."""
+    as_alice = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}",
+                "--clear-groups"]
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        directory = pathlib.Path(name)
+        for source, to in ((FIXTURES / "fault_exec", "fault_exec"),
+                           (FIXTURES / "fault_exec", "set-user-id"),
+                           (WALLPROF, "wallprof")):
+            shutil.copy(source, directory / to)
+        os.chmod(directory / "set-user-id", 0o4755)
+        target = Target([*as_alice, directory / "fault_exec", 1000000, 0,
+                         directory / "set-user-id"])
+        tool = subprocess.Popen([*as_alice, directory / "wallprof", "-p",
+                                 str(target.pid), "-r", "1000", "-d", "100",
+                                 "--max-stopped=0", "-o", "/dev/stdout"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            wait_until_sampling(tool)
+            target.proc.send_signal(signal.SIGUSR1)
+            # One of 200 stops came in the midst of such an execve.
+            wait_until(lambda: (execs_of(target.pid) or 1000000) < 996000)
+            target.proc.send_signal(signal.SIGUSR2)
+            line = target.read_line("TRUTH")
+        finally:
+            target.end()
+            err = tool.communicate(timeout=100)[1].decode()
+    assert json.loads(line[len("TRUTH"):])["account"]["wrong"] == 0, err
+    assert "no rights of its file" not in err, err
 
 
 def test_a_set_user_id_program_costs_its_own_samples_only(installed):
