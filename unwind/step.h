@@ -27,6 +27,7 @@ enum wp_step_result {
 	WP_STEP_UNREADABLE,
 	WP_STEP_BEYOND_COPY,
 	WP_STEP_OTHER_STACK,
+	WP_STEP_PROBED,
 };
 
 struct wp_step {
@@ -75,8 +76,8 @@ static inline bool wp_step_work(const struct wp_step *step, uint32_t n)
 	return true;
 }
 
-/* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY or _OTHER_STACK,
- * which are in the order of enum wp_mem_result. */
+/* Read STEP's memory: WP_STEP_OK, _UNREADABLE, _BEYOND_COPY, _OTHER_STACK or
+ * _PROBED, which are in the order of enum wp_mem_result. */
 static inline enum wp_step_result
 wp_step_read(const struct wp_step *step, uint64_t avma, void *buf, size_t len)
 {

@@ -252,6 +252,8 @@ static enum wp_stack_end end_of(enum wp_step_result result,
 		return WP_END_BEYOND_COPY;
 	case WP_STEP_OTHER_STACK:
 		return WP_END_OTHER_STACK;
+	case WP_STEP_PROBED:
+		return WP_END_PROBED;
 	case WP_STEP_NO_INFO:
 	case WP_STEP_OK:
 		break;

@@ -64,6 +64,13 @@ static inline int wp_heap_call_may_throw(__u32 call)
 	return call >= WP_HEAP_NEW && call <= WP_HEAP_NEW_REALLOC;
 }
 
+/* Has CALL no probe on its return? */
+static inline int wp_heap_call_returns_nothing(__u32 call)
+{
+	return wp_heap_call_may_throw(call) || call == WP_HEAP_FREE ||
+	       call == WP_HEAP_MUNMAP || call == WP_HEAP_MPROTECT;
+}
+
 /* Size classes, each with a probability: of 8 bytes below WP_HEAP_FINE_MAX, above it
  * of one power of two. */
 enum {
@@ -104,6 +111,19 @@ struct wp_heap_mapped {
 	__u64 id;
 };
 
+/* Where a call of a probed function returns to, whose return address a probe on the return
+ * replaces: PC, which was at SP in the stack of thread TID, at TIME_NS (CLOCK_MONOTONIC). */
+struct wp_heap_return {
+	__u64 time_ns;
+	__u32 tid;
+	/* The lower half. */
+	__u32 sp;
+	__u64 pc;
+};
+
+/* Calls of each CPU that are kept, the oldest of which makes room for the next. */
+enum { WP_HEAP_RETURNS = 16384 };
+
 /* Counted by each CPU. */
 struct wp_heap_counts {
 	/* Calls of allocating functions, of freeing ones. */
@@ -118,6 +138,8 @@ struct wp_heap_counts {
 	__u64 samples;
 	__u64 unsent;
 	__u64 unfollowed;
+	/* Of wp_heap_return. */
+	__u64 returns;
 };
 
 #endif

@@ -132,6 +132,7 @@ static inline uint64_t wp_frame_lookup_avma(const struct wp_frame *frame)
 	X(TOO_SLOW, "too slow to find out")                                    \
 	X(BEYOND_COPY, "stack deeper than the copy")                           \
 	X(OTHER_STACK, "on another stack than the copy's")                     \
+	X(PROBED, "a probe has replaced the return address")                   \
 	X(NO_PROGRESS, "no progress")                                          \
 	X(DEPTH_LIMIT, "depth limit")                                          \
 	X(HOLDER, "holder not recorded")                                       \
@@ -173,6 +174,9 @@ enum wp_mem_result {
 	WP_MEM_BEYOND_COPY,
 	/* It is of another stack than the one that was copied. */
 	WP_MEM_OTHER_STACK,
+	/* It is a return address that the kernel has replaced for a probe, and it is not
+	 * known which. */
+	WP_MEM_PROBED,
 };
 
 /* Reads the target's memory: a copy, a file, or the live process. */

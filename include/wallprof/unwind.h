@@ -103,7 +103,7 @@ void wp_unwinder_free(struct wp_unwinder *unwinder);
  * is exact.  STACK->end is why the walk ended; the frames found until then are
  * kept.  A step that needs a register which is not known ends it with
  * WP_END_UNKNOWN_REG; a step whose read of MEM fails with WP_END_UNREADABLE,
- * _BEYOND_COPY or _OTHER_STACK, as MEM says.
+ * _BEYOND_COPY, _OTHER_STACK or _PROBED, as MEM says.
  *
  * From a pc in no module, or in one without unwind info, a step is made only
  * where it can be verified: by the code, or by a frame pointer where the return

@@ -138,7 +138,7 @@ static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 static int load_once(struct wp_heap_links *links, bool with_areas)
 {
 	struct bpf_object_open_opts options;
-	int rc;
+	int rc, ncpus;
 
 	/* libbpf wants the padding at the end of its options zero too. */
 	memset(&options, 0, sizeof(options));
@@ -156,6 +156,11 @@ static int load_once(struct wp_heap_links *links, bool with_areas)
 	if (links->tier == WP_HEAP_TIER_PERF)
 		bpf_map__set_map_flags(
 			bpf_object__find_map_by_name(links->object, "live"), 0);
+	ncpus = libbpf_num_possible_cpus();
+	if (ncpus > 0)
+		bpf_map__set_max_entries(
+			bpf_object__find_map_by_name(links->object, "returns"),
+			(uint32_t)ncpus * WP_HEAP_RETURNS);
 	rc = bpf_object__load(links->object);
 	if (rc) {
 		bpf_object__close(links->object);
@@ -202,14 +207,6 @@ bool wp_heap_links_can(const struct wp_heap_links *links,
 	return links->tier != WP_HEAP_TIER_PERF ||
 	       (perf_programs[call] &&
 		program_fd(links, perf_programs[call]) >= 0);
-}
-
-/* Is the return of SITE's function probed? */
-static bool returns_memory(const struct wp_heap_site *site)
-{
-	return !wp_heap_call_may_throw(site->call) &&
-	       site->call != WP_HEAP_FREE && site->call != WP_HEAP_MUNMAP &&
-	       site->call != WP_HEAP_MPROTECT;
 }
 
 static bool has_room(const struct wp_heap_links *links)
@@ -285,7 +282,7 @@ static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 	int fd;
 
 	for (size_t i = 0; i < n && attr.cnt < WP_HEAP_SITES_MAX; i++) {
-		if (returns && !returns_memory(&sites[i]))
+		if (returns && wp_heap_call_returns_nothing(sites[i].call))
 			continue;
 		offsets[attr.cnt] = sites[i].off;
 		cookies[attr.cnt++] =
@@ -365,7 +362,7 @@ static int add_events(struct wp_heap_links *links, pid_t pid, const char *path,
 	for (size_t i = 0; i < n && !rc; i++) {
 		if (!wp_heap_links_can(links, sites[i].call))
 			continue;
-		if (returns_memory(&sites[i]))
+		if (!wp_heap_call_returns_nothing(sites[i].call))
 			rc = add_event(
 				links, pid, path, &sites[i],
 				program_fd(links, is_realloc(&sites[i]) ?

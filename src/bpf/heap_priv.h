@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "heap_returns.h"
 #include "wallprof/heap_probe.h"
 
 struct bpf_object;
@@ -45,6 +46,8 @@ struct wp_heap_probe {
 	/* Descriptors of maps, borrowed. */
 	int live, counts, mode, output;
 	struct ring_buffer *mapped;
+	/* Mapped; owned. */
+	struct wp_heap_returns returns;
 	/* CPU time that a probe takes. */
 	uint64_t cost_ns;
 	/* Of the call of wp_heap_probe_each_mapped that is made now. */

@@ -108,6 +108,15 @@ struct {
 	__type(value, __u32);
 } mode SEC(".maps");
 
+/* WP_HEAP_RETURNS of each CPU, which wallprof reads as they are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct wp_heap_return);
+} returns SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -379,6 +388,30 @@ static __always_inline void leave(struct wp_probe_regs *regs, bool is_realloc)
 	bpf_map_delete_elem(&open_calls, &key);
 }
 
+/* An allocator function is called, the probe of whose return is about to replace the
+ * address that it returns to: on x86-64, where that is known to be on the stack. */
+static __always_inline void note_return(struct wp_probe_regs *regs, __u32 kind)
+{
+	__u32 zero = 0, at;
+	struct wp_heap_counts *n = bpf_map_lookup_elem(&counts, &zero);
+	volatile struct wp_heap_return *entry;
+	__u64 pc;
+
+	if (!POPPED || !n || wp_heap_call_returns_nothing(kind) ||
+	    bpf_probe_read_user(&pc, sizeof(pc), (void *)regs->sp))
+		return;
+	at = bpf_get_smp_processor_id() * WP_HEAP_RETURNS +
+	     n->returns++ % WP_HEAP_RETURNS;
+	entry = bpf_map_lookup_elem(&returns, &at);
+	if (!entry)
+		return;
+	/* The time first: who reads it meanwhile finds it too late. */
+	entry->time_ns = bpf_ktime_get_ns();
+	entry->tid = (__u32)bpf_get_current_pid_tgid();
+	entry->sp = (__u32)regs->sp;
+	entry->pc = pc;
+}
+
 static __always_inline bool is_realloc(__u64 kind)
 {
 	return kind == WP_HEAP_REALLOC || kind == WP_HEAP_REGROW;
@@ -394,13 +427,17 @@ int wp_session(struct wp_probe_regs *regs)
 		leave(regs, is_realloc(bpf_get_attach_cookie(regs)));
 		return 0;
 	}
-	return !enter(regs, (__u32)bpf_get_attach_cookie(regs));
+	if (!enter(regs, (__u32)bpf_get_attach_cookie(regs)))
+		return 1;
+	note_return(regs, WP_HEAP_MALLOC);
+	return 0;
 }
 
 /* The same by two (Linux 6.6); every call takes the probe of the return too. */
 SEC("kprobe/multi")
 int wp_enter(struct wp_probe_regs *regs)
 {
+	note_return(regs, (__u32)bpf_get_attach_cookie(regs));
 	enter(regs, (__u32)bpf_get_attach_cookie(regs));
 	return 0;
 }
@@ -439,6 +476,7 @@ int wp_leave_realloc(struct wp_probe_regs *regs)
 	SEC(section)                                                           \
 	int name(struct wp_probe_regs *regs)                                   \
 	{                                                                      \
+		note_return(regs, kind);                                       \
 		enter(regs, kind);                                             \
 		return 0;                                                      \
 	}

@@ -48,6 +48,7 @@ bool wp_heap_probe_ends_shadowed(const char *release)
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 
 #include <bpf/bpf.h>
@@ -166,6 +167,25 @@ static int open_first(struct wp_heap_probe *probe, enum wp_heap_tier wanted,
 		    0;
 }
 
+static size_t returns_bytes(uint32_t nrings)
+{
+	return (size_t)nrings * WP_HEAP_RETURNS * sizeof(struct wp_heap_return);
+}
+
+/* Without them stacks end where an allocator is called. */
+static void map_returns(struct wp_heap_probe *probe)
+{
+	int ncpus = libbpf_num_possible_cpus();
+	void *v;
+
+	if (ncpus <= 0)
+		return;
+	v = mmap(NULL, returns_bytes((uint32_t)ncpus), PROT_READ, MAP_SHARED,
+		 map_of(probe, "returns"), 0);
+	if (v != MAP_FAILED)
+		probe->returns = (struct wp_heap_returns){ v, (uint32_t)ncpus };
+}
+
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 		       enum wp_heap_tier tier, struct wp_err *err)
 {
@@ -186,8 +206,15 @@ int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
 		wp_heap_probe_close(probe);
 		return rc;
 	}
+	map_returns(probe);
 	*ret = probe;
 	return 0;
+}
+
+uint64_t wp_heap_probe_find_return(const struct wp_heap_probe *probe,
+				   const struct wp_heap_return *call)
+{
+	return wp_heap_returns_find(&probe->returns, call);
 }
 
 enum wp_heap_tier wp_heap_probe_tier(const struct wp_heap_probe *probe)
@@ -332,6 +359,9 @@ void wp_heap_probe_close(struct wp_heap_probe *probe)
 	if (!probe)
 		return;
 	ring_buffer__free(probe->mapped);
+	if (probe->returns.v)
+		munmap((void *)(uintptr_t)probe->returns.v,
+		       returns_bytes(probe->returns.nrings));
 	wp_heap_links_close(&probe->links);
 	free(probe);
 }

@@ -57,6 +57,14 @@ int wp_heap_probe_attach(struct wp_heap_probe *probe, const char *path,
 	return -ENOTSUP;
 }
 
+uint64_t wp_heap_probe_find_return(const struct wp_heap_probe *probe,
+				   const struct wp_heap_return *call)
+{
+	(void)probe;
+	(void)call;
+	return 0;
+}
+
 int wp_heap_probe_arm(struct wp_heap_probe *probe)
 {
 	(void)probe;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "wallprof/clock.h"
@@ -164,6 +165,16 @@ static int read_maps(struct wp_address_space *space)
 	return rc;
 }
 
+/* kernel/events/uprobes.c, xol_add_vma and get_trampoline_vaddr: where it begins. */
+static uint64_t find_uprobes(const struct wp_maps *maps)
+{
+	/* It is near the end. */
+	for (size_t i = maps->len; i-- > 0;)
+		if (!strcmp(wp_maps_path(maps, &maps->v[i]), "[uprobes]"))
+			return maps->v[i].start_avma;
+	return 0;
+}
+
 int wp_address_space_reload(struct wp_address_space *space, bool force)
 {
 	uint64_t now = wp_clock_ns(), cpu_ns = wp_clock_cpu_ns();
@@ -175,6 +186,7 @@ int wp_address_space_reload(struct wp_address_space *space, bool force)
 	if (rc)
 		return rc;
 	space->is_32bit = wp_process_is_32bit(space->process);
+	space->uprobes_avma = find_uprobes(&space->maps);
 	/* Files are opened once only, so they are no part of what it costs. */
 	space->reloaded_ns = wp_clock_ns();
 	space->reload_cost_ns = wp_clock_cpu_ns() - cpu_ns;

@@ -37,6 +37,11 @@ struct wp_address_space {
 	/* The process runs a 32-bit program, as of the last reload: an exec may
 	 * change that. */
 	bool is_32bit;
+	/* Where functions return to whose return is probed ("[uprobes]"), as of the
+	 * last reload; 0: nowhere. */
+	uint64_t uprobes_avma;
+	/* The probes of its allocators; borrowed, NULL: there are none. */
+	const struct wp_heap_probe *probe;
 	/* When the last reload ended, and the CPU time that it took. */
 	uint64_t reloaded_ns;
 	uint64_t reload_cost_ns;

@@ -214,6 +214,7 @@ static int open_probes(struct wp_target *target, struct wp_err *err)
 		rc = open_events(target, err);
 	if (rc)
 		return rc;
+	target->space.probe = h->probe;
 	h->cost_ns = wp_heap_probe_cost_ns(h->probe);
 	h->counted_ns = wp_clock_ns();
 	rc = search(target, h->counted_ns, err);
@@ -453,6 +454,7 @@ void wp_heap_samples_close(struct wp_target *target)
 	if (!h)
 		return;
 	target->common->heap.nopen -= h->is_open;
+	target->space.probe = NULL;
 	wp_heap_probe_close(h->probe);
 	wp_perf_source_close(&h->events);
 	wp_heap_sites_clear(&h->sites);

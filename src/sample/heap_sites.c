@@ -192,12 +192,17 @@ static int note_places(struct wp_heap_sites *sites,
 			.avma = module->start_avma + probed[i].off - off,
 			.image = module->image,
 		};
+		const uint8_t *own;
 
 		/* Where its mapping is another, the program may have written. */
 		if (place.avma < module->start_avma ||
 		    place.avma >= module->end_avma ||
 		    has_place(sites, place.avma, place.image))
 			continue;
+		own = wp_elf_image_at(module->image, probed[i].off,
+				      sizeof(place.own));
+		if (own)
+			memcpy(place.own, own, sizeof(place.own));
 		if (wp_process_read(target->process, place.avma, place.code,
 				    sizeof(place.code)) == sizeof(place.code))
 			sites->places[sites->nplaces++] = place;

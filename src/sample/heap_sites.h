@@ -27,6 +27,8 @@ struct wp_heap_place {
 	uint64_t avma;
 	const struct wp_elf_image *image;
 	uint8_t code[4];
+	/* What the file has there. */
+	uint8_t own[2];
 };
 
 /* A mapping that was searched, and its file, borrowed, whose probes stay when it is

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probed_return.h"
 #include "wallprof/clock.h"
 #include "wallprof/pages.h"
 
@@ -84,6 +85,7 @@ static void begin(struct wp_stack_copy *copy,
 	copy->piece_len = len < WP_PIECE_MAX ? len : WP_PIECE_MAX;
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
+	copy->tid = 0;
 	copy->read_len = 0;
 }
 
@@ -126,6 +128,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->is_sample = true;
 	copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
+	copy->tid = 0;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	copy->sample_len = copy->len;
 	copy->read_len = 0;
@@ -295,10 +298,9 @@ static enum wp_mem_result read_other(struct wp_stack_copy *copy, uint64_t avma,
 		       WP_MEM_UNREADABLE;
 }
 
-static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
-				    size_t len)
+static enum wp_mem_result read_stack(struct wp_stack_copy *copy, uint64_t avma,
+				     void *buf, size_t len)
 {
-	struct wp_stack_copy *copy = ctx;
 	uint64_t at = avma - copy->start_avma;
 
 	if (is_same_stack(copy, avma, len)) {
@@ -323,6 +325,17 @@ static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
 			       (ssize_t)len ?
 		       WP_MEM_OK :
 		       WP_MEM_UNREADABLE;
+}
+
+static enum wp_mem_result read_copy(void *ctx, uint64_t avma, void *buf,
+				    size_t len)
+{
+	struct wp_stack_copy *copy = ctx;
+	enum wp_mem_result result = read_stack(copy, avma, buf, len);
+
+	return result == WP_MEM_OK && wp_probed_return_may_be(copy) ?
+		       wp_probed_return_restore(copy, avma, buf, len) :
+		       result;
 }
 
 struct wp_mem wp_stack_copy_mem(struct wp_stack_copy *copy)

@@ -63,6 +63,10 @@ struct wp_stack_copy {
 	size_t piece_len;
 	/* The kernel made it, from sp on: the red zone is missing. */
 	bool is_sample;
+	/* Whose stack it is, and when it was copied: return addresses that a probe has
+	 * replaced are asked for.  TID 0: they are left as they are. */
+	pid_t tid;
+	uint64_t time_ns;
 	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
 	/* It goes on, and the kernel copied as much of its stack as it can, SAMPLE_LEN

@@ -2,14 +2,18 @@
 /* stack_walk.c - see stack_walk.h. */
 #include "stack_walk.h"
 
+#include "heap_state.h"
+#include "heap_trap.h"
+#include "probed_return.h"
 #include "sampler_loop.h"
 #include "target.h"
 
 static struct wp_stack_walk walk_once(struct wp_target *target,
-				      const struct wp_regs *regs,
+				      const struct wp_regs *given,
 				      enum wp_unwind_pace pace)
 {
 	struct wp_sampler *loop = target->loop;
+	struct wp_regs regs = *given;
 	struct wp_mem mem = wp_stack_copy_mem(&loop->copy);
 	struct wp_stack_walk walk = {
 		.stack = { .frames = loop->frame_room + WP_KERNEL_FRAMES_MAX,
@@ -17,7 +21,11 @@ static struct wp_stack_walk walk_once(struct wp_target *target,
 			   .cap = loop->options.max_depth },
 	};
 
-	wp_unwind_walk(loop->unwinder, &target->space.view, regs, &mem, pace,
+	if (target->heap_samples)
+		wp_heap_trap_leave(&target->heap_samples->sites, &mem, &regs);
+	if (target->space.uprobes_avma)
+		wp_probed_return_leave(&loop->copy, &regs);
+	wp_unwind_walk(loop->unwinder, &target->space.view, &regs, &mem, pace,
 		       &walk.stack);
 	walk.is_beyond_copy = loop->copy.beyond;
 	walk.read_len = loop->copy.read_len;
@@ -86,6 +94,11 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 		regs.known = 0;
 	wp_stack_copy_set(&target->loop->copy, &target->space,
 			  regs.v[WP_REG_SP], record->stack, record->stack_len);
+	/* A call by a probed function is known by the address that it returns to. */
+	if (!source->options.bpf_output) {
+		target->loop->copy.tid = record->tid;
+		target->loop->copy.time_ns = record->time_ns;
+	}
 	target->loop->copy.may_follow = !record->stack_full ||
 					source->cannot_grow;
 	walk = wp_stack_walk(target, &regs, WP_UNWIND_THOROUGH);

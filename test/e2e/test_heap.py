@@ -126,6 +126,31 @@ def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     assert ", 0 of them lost" in run.err, run.err
 
 
+@each_tier
+@pytest.mark.parametrize("name", ["glibc", "musl"])
+def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
+                                                            name, tier):
+    """Where a call takes the probe of its return, its return address is not on the
+    stack.  What cannot be told of it ends a stack, but makes no false frame."""
+    target = start(PROGRAMS[name][0], "100")
+    out = tmp_path / "p.pb.gz"
+    run = wallprof("-p", target.pid, "-r", 500, "--profile", "heap,wall,cpu",
+                   "--heap-anyway", "--heap-probe", tier, output=out,
+                   until=lambda: work(target)).check((0, 1))
+    p = pprof_check.load(str(out))
+    pprof_check.validate(p)
+    whole = every = 0
+    for s in pprof_check.samples(p):
+        names = [f["name"] for f in s["frames"]]
+        every += s["values"]["cpu"]
+        whole += s["values"]["cpu"] * (not names[-1].startswith("["))
+        for inner, outer in zip(names, names[1:]):
+            if inner.startswith("site_") and not outer.startswith("["):
+                assert outer == "run_site" or outer == inner, names
+    # What the kernel executes out of its place is not known.
+    assert whole > 0.9 * every, (whole / every, run.err)
+
+
 def test_a_kernel_without_a_way_to_probe_is_said(start):
     """What is wanted is taken, or refused with the reason: nothing else is taken."""
     target = start("heap", "1")

@@ -15,6 +15,7 @@
 #include "../../src/sample/heap_samples.h"
 #include "../../src/sample/heap_sites.h"
 #include "../../src/sample/heap_state.h"
+#include "../../src/sample/heap_trap.h"
 #include "few_allocations.h"
 #include "fake_perf.h"
 #include "one_target.h"
@@ -55,6 +56,14 @@ bool wp_heap_probe_ends_shadowed(const char *release)
 {
 	assert_true(release[0] > '0' && release[0] <= '9');
 	return probe.ends_shadowed;
+}
+
+uint64_t wp_heap_probe_find_return(const struct wp_heap_probe *of,
+				   const struct wp_heap_return *call)
+{
+	(void)of;
+	(void)call;
+	return 0;
 }
 
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,
@@ -1412,9 +1421,64 @@ static void what_the_program_wrote_over_is_counted(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+#if defined(__x86_64__)
+/* Registers by DWARF's numbers. */
+enum { RBP = 6, R12 = 12, PLACE = 0x4000, TOP = 0x2000 };
+
+static enum wp_mem_result read_top(void *ctx, uint64_t avma, void *buf,
+				   size_t len)
+{
+	if (avma != TOP || len != sizeof(uint64_t))
+		return WP_MEM_UNREADABLE;
+	memcpy(buf, ctx, len);
+	return WP_MEM_OK;
+}
+
+/* Where a thread is that was seen at PC, with WORD on its stack and 1 in rbp and r12. */
+static uint64_t left_trap(uint8_t own, uint64_t pc, uint64_t word)
+{
+	enum { PUSH_R12 = 0x54 };
+	struct wp_heap_place place = { .avma = PLACE,
+				       .own = { own, PUSH_R12 } };
+	const struct wp_heap_sites sites = { .places = &place, .nplaces = 1 };
+	const struct wp_mem mem = { read_top, &word };
+	struct wp_regs regs = { 0 };
+
+	wp_reg_set(&regs, WP_REG_PC, pc);
+	wp_reg_set(&regs, WP_REG_SP, TOP);
+	wp_reg_set(&regs, RBP, 1);
+	wp_reg_set(&regs, R12, 1);
+	wp_heap_trap_leave(&sites, &mem, &regs);
+	return regs.v[WP_REG_PC];
+}
+
+/* The trap is behind its one byte; before the kernel goes on behind a push it has made
+ * that. */
+static void a_thread_in_the_trap_of_a_probe_is_at_the_probe(void **state)
+{
+	enum { JMP = 0xe9, PUSH_RBP = 0x55, REX_B = 0x41 };
+
+	(void)state;
+	for (uint64_t off = 0; off < 2; off++) {
+		assert_int_equal(left_trap(JMP, PLACE + off, 1), PLACE);
+		assert_int_equal(left_trap(PUSH_RBP, PLACE + off, 2), PLACE);
+		assert_int_equal(left_trap(PUSH_RBP, PLACE + off, 1),
+				 PLACE + 1);
+		assert_int_equal(left_trap(REX_B, PLACE + off, 2), PLACE);
+		assert_int_equal(left_trap(REX_B, PLACE + off, 1), PLACE + 2);
+	}
+	assert_int_equal(left_trap(JMP, PLACE + 2, 1), PLACE + 2);
+	assert_int_equal(left_trap(JMP, PLACE - 1, 1), PLACE - 1);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+#if defined(__x86_64__)
+		cmocka_unit_test(
+			a_thread_in_the_trap_of_a_probe_is_at_the_probe),
+#endif
 		TEST(a_sample_stands_for_many),
 		TEST(weights_are_right_on_average),
 		TEST(what_fails_is_taken_back),
