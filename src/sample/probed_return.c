@@ -31,15 +31,16 @@ enum wp_mem_result wp_probed_return_restore(const struct wp_stack_copy *copy,
 	if (avma % sizeof(word))
 		return WP_MEM_OK;
 	for (; at + sizeof(word) <= len; at += sizeof(word)) {
+		found = 1;
 		memcpy(&word, (uint8_t *)buf + at, sizeof(word));
-		if (word != copy->space->uprobes_avma)
+		if (word != copy->space->uprobes_avma ||
+		    avma + at == copy->kept_avma)
 			continue;
 		found = find(copy, avma + at);
 		if (found)
 			memcpy((uint8_t *)buf + at, &found, sizeof(found));
 	}
-	return word == copy->space->uprobes_avma && !found ? WP_MEM_PROBED :
-							     WP_MEM_OK;
+	return found ? WP_MEM_OK : WP_MEM_PROBED;
 }
 
 #if defined(__x86_64__)

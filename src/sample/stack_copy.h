@@ -64,9 +64,11 @@ struct wp_stack_copy {
 	/* The kernel made it, from sp on: the red zone is missing. */
 	bool is_sample;
 	/* Whose stack it is, and when it was copied: return addresses that a probe has
-	 * replaced are asked for.  TID 0: they are left as they are. */
+	 * replaced are asked for, but for the one at KEPT_AVMA (0: none).  TID 0: they are
+	 * left as they are. */
 	pid_t tid;
 	uint64_t time_ns;
+	uint64_t kept_avma;
 	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
 	/* It goes on, and the kernel copied as much of its stack as it can, SAMPLE_LEN

@@ -96,6 +96,26 @@ static void words_that_are_not_aligned_are_none(void **state)
 	assert_int_equal(word, TRAMPOLINE);
 }
 
+/* Where a sample's own call returns to. */
+static void the_one_that_is_kept_is_left(void **state)
+{
+	uint64_t words[] = { TRAMPOLINE, TRAMPOLINE };
+
+	(void)state;
+	known[0] = SLOT;
+	known[1] = SLOT + 8;
+	copy.kept_avma = SLOT;
+	assert_int_equal(
+		wp_probed_return_restore(&copy, SLOT, words, sizeof(words)),
+		WP_MEM_OK);
+	assert_int_equal(words[0], TRAMPOLINE);
+	assert_int_equal(words[1], CALLER + 1);
+	assert_int_equal(
+		wp_probed_return_restore(&copy, SLOT, words, sizeof(words[0])),
+		WP_MEM_OK);
+	assert_int_equal(words[0], TRAMPOLINE);
+}
+
 static void who_is_not_asked_for_is_left(void **state)
 {
 	(void)state;
@@ -210,6 +230,7 @@ int main(void)
 			a_return_address_that_is_not_known_is_said, setup),
 		cmocka_unit_test_setup(words_that_are_not_aligned_are_none,
 				       setup),
+		cmocka_unit_test_setup(the_one_that_is_kept_is_left, setup),
 		cmocka_unit_test_setup(who_is_not_asked_for_is_left, setup),
 #if defined(__x86_64__)
 		cmocka_unit_test_setup(
