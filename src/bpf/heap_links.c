@@ -103,20 +103,20 @@ static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 			    bool with_areas)
 {
+	enum {
+		BY_SESSION = 1 << WP_HEAP_TIER_SESSION,
+		BY_MULTI = 1 << WP_HEAP_TIER_MULTI,
+		BY_PERF = 1 << WP_HEAP_TIER_PERF
+	};
 	static const struct {
 		const char *section;
 		unsigned int tiers;
+		uint32_t type;
 	} sections[] = {
-		{ "kprobe/session", 1 << WP_HEAP_TIER_SESSION },
-		{ "kprobe/multi", 1 << WP_HEAP_TIER_MULTI },
-		{ "kprobe/links",
-		  1 << WP_HEAP_TIER_SESSION | 1 << WP_HEAP_TIER_MULTI },
-		{ "kprobe/perf", 1 << WP_HEAP_TIER_PERF },
-		{ "kprobe/areas", 1 << WP_HEAP_TIER_PERF },
-	};
-	static const uint32_t types[WP_HEAP_NTIERS] = {
-		[WP_HEAP_TIER_SESSION] = ATTACH_SESSION,
-		[WP_HEAP_TIER_MULTI] = ATTACH_MULTI,
+		{ "kprobe/session", BY_SESSION, ATTACH_SESSION },
+		{ "kprobe/multi", BY_SESSION | BY_MULTI, ATTACH_MULTI },
+		{ "kprobe/perf", BY_PERF, 0 },
+		{ "kprobe/areas", BY_PERF, 0 },
 	};
 	struct bpf_program *p;
 
@@ -126,12 +126,14 @@ static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 		bool is_wanted = with_areas || strcmp(section, "kprobe/areas");
 
 		for (size_t i = 0; i < sizeof(sections) / sizeof(*sections);
-		     i++)
-			if (!strcmp(section, sections[i].section))
-				is_wanted &= sections[i].tiers >> tier & 1;
+		     i++) {
+			if (strcmp(section, sections[i].section))
+				continue;
+			is_wanted &= sections[i].tiers >> tier & 1;
+			bpf_program__set_expected_attach_type(
+				p, (enum bpf_attach_type)sections[i].type);
+		}
 		bpf_program__set_autoload(p, is_wanted);
-		bpf_program__set_expected_attach_type(
-			p, (enum bpf_attach_type)types[tier]);
 	}
 }
 
@@ -214,12 +216,6 @@ static bool has_room(const struct wp_heap_links *links)
 	return links->n < sizeof(links->fds) / sizeof(*links->fds);
 }
 
-static uint32_t attach_type(const struct wp_heap_links *links)
-{
-	return links->tier == WP_HEAP_TIER_SESSION ? ATTACH_SESSION :
-						     ATTACH_MULTI;
-}
-
 /* Remember the N sites of the file at PATH.  0 or -errno. */
 static int add_file(struct wp_heap_links *links, const char *path,
 		    const struct wp_heap_site *sites, size_t n)
@@ -247,7 +243,7 @@ void wp_heap_links_spare_children(struct wp_heap_links *links, pid_t pid)
 		char path[40];
 		struct multi_attr attr = {
 			.prog_fd = (uint32_t)program_fd(links, "wp_nothing"),
-			.attach_type = attach_type(links),
+			.attach_type = ATTACH_MULTI,
 			.path = (uintptr_t)path,
 			.offsets = (uintptr_t)links->files[i].offsets,
 			.cnt = links->files[i].n,
@@ -264,25 +260,35 @@ void wp_heap_links_spare_children(struct wp_heap_links *links, pid_t pid)
 	}
 }
 
-/* Probe the N sites, or RETURNS of the functions there, by the program of that name. */
+/* A link: PROGRAM at functions whose return is wanted, at those where it is not, or at
+ * both. */
+struct link_kind {
+	const char *program;
+	uint32_t type, flags;
+	bool at_returning, at_others;
+};
+
+/* Link the N sites as KIND says. */
 static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 		     const struct wp_heap_site *sites, size_t n,
-		     const char *program, bool returns)
+		     const struct link_kind *kind)
 {
 	uint64_t offsets[WP_HEAP_SITES_MAX], cookies[WP_HEAP_SITES_MAX];
 	struct multi_attr attr = {
-		.prog_fd = (uint32_t)program_fd(links, program),
-		.attach_type = attach_type(links),
+		.prog_fd = (uint32_t)program_fd(links, kind->program),
+		.attach_type = kind->type,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
 		.cookies = (uintptr_t)cookies,
-		.multi_flags = returns ? MULTI_RETURN : 0,
+		.multi_flags = kind->flags,
 		.pid = (uint32_t)pid,
 	};
 	int fd;
 
 	for (size_t i = 0; i < n && attr.cnt < WP_HEAP_SITES_MAX; i++) {
-		if (returns && wp_heap_call_returns_nothing(sites[i].call))
+		if (wp_heap_call_returns_nothing(sites[i].call) ?
+			    !kind->at_others :
+			    !kind->at_returning)
 			continue;
 		offsets[attr.cnt] = sites[i].off;
 		cookies[attr.cnt++] =
@@ -381,6 +387,19 @@ static int add_events(struct wp_heap_links *links, pid_t pid, const char *path,
 int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 		      const struct wp_heap_site *sites, size_t n)
 {
+	/* A session probes the return of calls of processes that it is not for, if others
+	 * probe these (kernel/trace/bpf_trace.c, uprobe_prog_run: 0, which asks for it).
+	 * So operator new, which may throw, is in none. */
+	static const struct link_kind kinds[WP_HEAP_NTIERS][2] = {
+		[WP_HEAP_TIER_SESSION] = { { "wp_session", ATTACH_SESSION, 0,
+					     true, false },
+					   { "wp_enter", ATTACH_MULTI, 0, false,
+					     true } },
+		[WP_HEAP_TIER_MULTI] = { { "wp_return", ATTACH_MULTI,
+					   MULTI_RETURN, true, false },
+					 { "wp_enter", ATTACH_MULTI, 0, true,
+					   true } },
+	};
 	int rc;
 
 	if (links->tier == WP_HEAP_TIER_PERF)
@@ -388,12 +407,9 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 	rc = add_file(links, path, sites, n);
 	if (rc)
 		return rc;
-	if (links->tier == WP_HEAP_TIER_SESSION)
-		rc = add_multi(links, pid, path, sites, n, "wp_session", false);
-	else
-		rc = add_multi(links, pid, path, sites, n, "wp_return", true);
-	if (!rc && links->tier == WP_HEAP_TIER_MULTI)
-		rc = add_multi(links, pid, path, sites, n, "wp_enter", false);
+	for (size_t i = 0; i < 2 && !rc; i++)
+		rc = add_multi(links, pid, path, sites, n,
+			       &kinds[links->tier][i]);
 	if (rc)
 		close(links->files[--links->nfiles].fd);
 	return rc;

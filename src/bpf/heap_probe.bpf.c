@@ -449,12 +449,12 @@ int wp_return(struct wp_probe_regs *regs)
 	return 0;
 }
 
-/* See wp_heap_links_spare_children.  A session's return is not wanted. */
-SEC("kprobe/links")
+/* See wp_heap_links_spare_children. */
+SEC("kprobe/multi")
 int wp_nothing(struct wp_probe_regs *regs)
 {
 	(void)regs;
-	return 1;
+	return 0;
 }
 
 /* Of older kernels, which know no cookies: a program for each kind of call. */

@@ -279,6 +279,32 @@ def test_what_operator_new_throws_is_caught(start, tmp_path, name, tier):
     compare_sums(truth, sums, run.err)
 
 
+def begin_recording(target, out):
+    """A wallprof that records TARGET's heap, as it does by default."""
+    tool = subprocess.Popen([str(WALLPROF), "-p", str(target.pid), "-d", "1000",
+                             "--profile", "heap,wall", "--heap-anyway", "-o", str(out)],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_until_sampling(tool)
+    return tool
+
+
+@each_tier
+def test_what_operator_new_throws_is_caught_beside_another_recording(start, tmp_path,
+                                                                     tier):
+    """Two processes of one library have each other's probes: the return of operator new
+    must have none in either."""
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARIES / "libjemalloc.so.2")}
+    target, other = (start("throws", env=env) for _ in range(2))
+    tool = begin_recording(other, tmp_path / "other.pb.gz")
+    run, _ = record(target, tmp_path, "--heap-probe", tier)
+    assert "of operator new of libjemalloc" in run.err, run.err
+    target.assert_unharmed()
+    work(other)
+    tool.send_signal(signal.SIGINT)
+    assert tool.wait(100) in (0, 1), tool.stderr.read()
+    other.assert_unharmed()
+
+
 @pytest.mark.skipif(KERNEL < TIERS["session"], reason=f"Linux {KERNEL} has no session probes")
 @pytest.mark.parametrize("other", ["multi", "perf"])
 def test_return_probes_of_another_take_nothing_away(start, tmp_path, other):
