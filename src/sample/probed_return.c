@@ -2,7 +2,9 @@
 /* probed_return.c - see probed_return.h. */
 #include "probed_return.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "wallprof/heap_probe.h"
 
@@ -63,23 +65,32 @@ static bool has_both(struct wp_stack_copy *copy, const struct wp_regs *regs)
 	       (saved[2] == regs->v[RAX] || saved[2] == regs->v[WP_REG_PC]);
 }
 
+/* Is the trampoline int3, behind which its trap is?  It was before Linux 6.11, and who
+ * reads it is refused. */
+static bool has_trap(void)
+{
+	enum { LINUX_6_11 = 6 << 16 | 11 };
+	static unsigned int version;
+	unsigned int major, minor;
+	struct utsname name;
+
+	if (!version && !uname(&name) &&
+	    sscanf(name.release, "%u.%u", &major, &minor) == 2)
+		version = major << 16 | minor;
+	return version && version < LINUX_6_11;
+}
+
 /* How many bytes the trampoline has on the stack of COPY's thread, which is at OFF in it:
- * push rax, rcx, r11; mov; syscall; pop r11, rcx; ret (arch_uretprobe_trampoline).  Before
- * Linux 6.11 it is int3, behind which the trap is.  Negative: not known. */
+ * push rax, rcx, r11; mov; syscall; pop r11, rcx; ret (arch_uretprobe_trampoline).
+ * Negative: not known. */
 static int count_pushed(struct wp_stack_copy *copy, const struct wp_regs *regs,
 			uint64_t off)
 {
-	enum { INT3 = 0xcc };
-	uint8_t first;
-
 	switch (off) {
 	case 0:
 		return 0;
 	case 1:
-		if (wp_process_read(copy->space->process,
-				    copy->space->uprobes_avma, &first, 1) != 1)
-			return -1;
-		return first == INT3 ? 0 : 8;
+		return has_trap() ? 0 : 8;
 	case 2:
 	case 15:
 		return 16;

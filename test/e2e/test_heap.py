@@ -148,7 +148,7 @@ def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
             if inner.startswith("site_") and not outer.startswith("["):
                 assert outer == "run_site" or outer == inner, names
     # What the kernel executes out of its place is not known.
-    assert whole > 0.9 * every, (whole / every, run.err)
+    assert whole > 0.9 * every, f"{whole / every}\n{run.err}{pprof_check.described(p)}"
 
 
 def test_a_kernel_without_a_way_to_probe_is_said(start):
