@@ -5,6 +5,7 @@ import http.client
 import math
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 
@@ -118,6 +119,25 @@ def test_nginx(nginx, tmp_path):
     check_number(got, number, rate)
     # Counts are rounded at random to whole numbers.
     assert abs(got[1] / 4096 - got[0]) <= 5 * math.sqrt(number)
+
+
+def test_redis(redis, tmp_path):
+    """By jemalloc.  A value that is set is copied from what the client sent."""
+    server, path = redis
+    number, size, rate = 20000, 4096, 64 << 10
+
+    def ask():
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            for i in range(number):
+                client.sendall(b"*3\r\n$3\r\nSET\r\n$8\r\n%08d\r\n$%d\r\n%s\r\n"
+                               % (i, size, b"x" * size))
+                assert client.recv(16) == b"+OK\r\n"
+    samples = record([server.pid], tmp_path, rate, ask)
+    got = by(samples, "readQueryFromClient", "aeMain", "main")
+    # Beside it the command's name, its key, their objects and what lists them.
+    off = 5 * math.sqrt(number * size * rate)
+    assert number * size - off < got[1] < 1.1 * number * size + off, got
 
 
 class MariaDB:
