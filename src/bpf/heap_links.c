@@ -159,7 +159,7 @@ static int load_once(struct wp_heap_links *links, bool with_areas)
 		bpf_map__set_map_flags(
 			bpf_object__find_map_by_name(links->object, "live"), 0);
 	ncpus = libbpf_num_possible_cpus();
-	if (ncpus > 0)
+	if (links->tier != WP_HEAP_TIER_SESSION && ncpus > 0)
 		bpf_map__set_max_entries(
 			bpf_object__find_map_by_name(links->object, "returns"),
 			(uint32_t)ncpus * WP_HEAP_RETURNS);
@@ -400,6 +400,7 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 					 { "wp_enter", ATTACH_MULTI, 0, true,
 					   true } },
 	};
+	size_t nlinks = links->n;
 	int rc;
 
 	if (links->tier == WP_HEAP_TIER_PERF)
@@ -410,8 +411,11 @@ int wp_heap_links_add(struct wp_heap_links *links, pid_t pid, const char *path,
 	for (size_t i = 0; i < 2 && !rc; i++)
 		rc = add_multi(links, pid, path, sites, n,
 			       &kinds[links->tier][i]);
-	if (rc)
-		close(links->files[--links->nfiles].fd);
+	if (!rc)
+		return 0;
+	while (links->n > nlinks)
+		close(links->fds[--links->n]);
+	close(links->files[--links->nfiles].fd);
 	return rc;
 }
 

@@ -427,10 +427,7 @@ int wp_session(struct wp_probe_regs *regs)
 		leave(regs, is_realloc(bpf_get_attach_cookie(regs)));
 		return 0;
 	}
-	if (!enter(regs, (__u32)bpf_get_attach_cookie(regs)))
-		return 1;
-	note_return(regs, WP_HEAP_MALLOC);
-	return 0;
+	return !enter(regs, (__u32)bpf_get_attach_cookie(regs));
 }
 
 /* The same by two (Linux 6.6); every call takes the probe of the return too. */

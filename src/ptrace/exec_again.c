@@ -17,6 +17,8 @@
 #include "wallprof/io.h"
 #include "wallprof/procfs.h"
 
+/* Most arguments: they have 6 MiB (execve(2)). */
+enum { ARGS_MAX = 6 << 20 };
 /* Code of an interpreter that is searched for a system call: ld.so has 150 KiB of it, musl's
  * libc 400; and its program headers, of which they have up to 11. */
 enum { CODE_MAX = 1 << 20, CODE_CHUNK = 1 << 14, HEADERS_MAX = 16 };
@@ -39,10 +41,11 @@ static ssize_t read_memory(pid_t tid, uint64_t avma, void *buf, size_t len)
 
 /* Does FILE give rights that the thread of TASK, /proc/TID, has not?  Its owner and group are
  * those that the thread acts as (proc(5)). */
-static bool lacks_rights(const char *path, const struct stat *file,
+static bool lacks_rights(pid_t tid, const char *path, const struct stat *file,
 			 const struct stat *task)
 {
 	const mode_t by_group = S_ISGID | S_IXGRP;
+	uint64_t caps;
 
 	if ((file->st_mode & S_ISUID) && file->st_uid != task->st_uid)
 		return true;
@@ -50,7 +53,8 @@ static bool lacks_rights(const char *path, const struct stat *file,
 	    file->st_gid != task->st_gid)
 		return true;
 	return task->st_uid &&
-	       getxattr(path, "security.capability", NULL, 0) > 0;
+	       getxattr(path, "security.capability", NULL, 0) > 0 &&
+	       !wp_proc_status_read(&caps, tid, "CapPrm", 16) && !caps;
 }
 
 /* Are such rights refused to TID for another cause than a tracer? */
@@ -106,46 +110,50 @@ static bool leads_to(pid_t tid, uint64_t path_avma, const struct stat *file)
 	       found.st_ino == file->st_ino;
 }
 
-/* A system call and a return from it in code [AT, AT + LEN) of TID; 0: there is none. */
-static uint64_t find_call(pid_t tid, uint64_t at, uint64_t len)
+/* A system call and a return from it in code [START, START + LEN) of TID; 0: there is
+ * none. */
+static uint64_t find_call(pid_t tid, uint64_t start, uint64_t len)
 {
 	static uint8_t code[CODE_CHUNK];
-	uint64_t end = at + (len < CODE_MAX ? len : CODE_MAX);
 
+	if (len > CODE_MAX)
+		len = CODE_MAX;
 	/* Chunks overlap, by as much as the bytes looked for. */
-	for (; at < end; at += sizeof(code) - WP_REGS_CALL_LEN) {
-		size_t want = end - at < sizeof(code) ? (size_t)(end - at) :
-							sizeof(code);
-		ssize_t n = read_memory(tid, at, code, want);
-		const uint8_t *found = n > 0 ? memmem(code, (size_t)n,
-						      wp_regs_call_code,
-						      WP_REGS_CALL_LEN) :
-					       NULL;
+	for (uint64_t off = 0; off < len;
+	     off += sizeof(code) - WP_REGS_CALL_LEN) {
+		size_t want = len - off < sizeof(code) ? (size_t)(len - off) :
+							 sizeof(code);
+		ssize_t n = read_memory(tid, start + off, code, want);
+		const uint8_t *found;
 
+		if (n <= 0)
+			return 0;
+		found = memmem(code, (size_t)n, wp_regs_call_code,
+			       WP_REGS_CALL_LEN);
 		if (found)
-			return at + (uint64_t)(found - code);
+			return start + off + (uint64_t)(found - code);
 	}
 	return 0;
 }
 
-/* The same in the file whose ELF header is at AVMA (elf(5)). */
-static uint64_t find_call_in(pid_t tid, uint64_t avma)
+/* The same in the interpreter at AVMA, which begins at ENTRY (elf(5)); of its code the
+ * first part alone. */
+static uint64_t find_call_in(pid_t tid, uint64_t avma, uint64_t entry_avma)
 {
 	Elf64_Phdr headers[HEADERS_MAX];
 	Elf64_Ehdr elf;
-	uint64_t found = 0;
 	ssize_t n;
 
-	if (read_memory(tid, avma, &elf, sizeof(elf)) != sizeof(elf))
+	if (read_memory(tid, avma, &elf, sizeof(elf)) != sizeof(elf) ||
+	    avma + elf.e_entry != entry_avma)
 		return 0;
 	n = read_memory(tid, avma + elf.e_phoff, headers, sizeof(headers));
 	for (ssize_t i = 0;
-	     !found && i < elf.e_phnum && i < n / (ssize_t)sizeof(headers[0]);
-	     i++)
+	     i < elf.e_phnum && i < n / (ssize_t)sizeof(headers[0]); i++)
 		if (headers[i].p_type == PT_LOAD && (headers[i].p_flags & PF_X))
-			found = find_call(tid, avma + headers[i].p_vaddr,
-					  headers[i].p_filesz);
-	return found;
+			return find_call(tid, avma + headers[i].p_vaddr,
+					 headers[i].p_filesz);
+	return 0;
 }
 
 /* Set the registers of TRACEE, whose program is in FILE, for that execve(2). */
@@ -158,7 +166,7 @@ static int set_call(const struct wp_tracee *tracee, const struct stat *file)
 		.entry_avma = tracee->entry_avma,
 		.sp_avma = tracee->entry_sp_avma,
 	};
-	uint64_t argc;
+	uint64_t argc, end = 1;
 
 	if (!told.path_avma || !told.interpreter_avma ||
 	    !leads_to(tid, told.path_avma, file))
@@ -168,7 +176,13 @@ static int set_call(const struct wp_tracee *tracee, const struct stat *file)
 		return -EIO;
 	call.argv_avma = call.sp_avma + 8;
 	call.envp_avma = call.argv_avma + 8 * (argc + 1);
-	call.code_avma = find_call_in(tid, told.interpreter_avma);
+	if (argc > ARGS_MAX ||
+	    read_memory(tid, call.envp_avma - 8, &end, sizeof(end)) !=
+		    sizeof(end) ||
+	    end)
+		return -EINVAL;
+	call.code_avma = find_call_in(tid, told.interpreter_avma,
+				      call.entry_avma);
 	return call.code_avma ? wp_regs_set_exec(tid, &call) : -ENOENT;
 }
 
@@ -187,7 +201,7 @@ void wp_exec_again(struct wp_tracee *tracee)
 		tracee->lost_rights = errno == EACCES;
 		return;
 	}
-	if (!lacks_rights(exe, &file, &task) || gets_none(tid, exe))
+	if (!lacks_rights(tid, exe, &file, &task) || gets_none(tid, exe))
 		return;
 	tracee->executes_again = !set_call(tracee, &file);
 	tracee->lost_rights = !tracee->executes_again;

@@ -8,8 +8,12 @@
 
 #include "wallprof/heap_probe.h"
 
+/* A thread has up to 64 calls whose return is probed (kernel/events/uprobes.c,
+ * MAX_URETPROBE_DEPTH). */
+enum { ASKED_MAX = 128 };
+
 /* The return address that was at SLOT of COPY's stack; 0: not known. */
-static uint64_t find(const struct wp_stack_copy *copy, uint64_t slot_avma)
+static uint64_t find(struct wp_stack_copy *copy, uint64_t slot_avma)
 {
 	const struct wp_heap_return call = {
 		.time_ns = copy->time_ns,
@@ -18,12 +22,12 @@ static uint64_t find(const struct wp_stack_copy *copy, uint64_t slot_avma)
 		.pc = copy->space->uprobes_avma,
 	};
 
-	return copy->space->probe ?
+	return copy->space->probe && copy->nasked++ < ASKED_MAX ?
 		       wp_heap_probe_find_return(copy->space->probe, &call) :
 		       0;
 }
 
-enum wp_mem_result wp_probed_return_restore(const struct wp_stack_copy *copy,
+enum wp_mem_result wp_probed_return_restore(struct wp_stack_copy *copy,
 					    uint64_t avma, void *buf,
 					    size_t len)
 {
@@ -115,7 +119,9 @@ void wp_probed_return_leave(struct wp_stack_copy *copy, struct wp_regs *regs)
 		 caller_avma, sp_avma;
 	int pushed;
 
-	if (!wp_probed_return_may_be(copy) || !wp_reg_known(regs, WP_REG_SP))
+	/* Those of a sample or of a stop: they are all known, or none. */
+	if (!wp_probed_return_may_be(copy) || !wp_reg_known(regs, WP_REG_SP) ||
+	    !wp_reg_known(regs, WP_REG_PC) || !wp_reg_known(regs, RCX))
 		return;
 	if (off <= END_OFF)
 		pushed = count_pushed(copy, regs, off);

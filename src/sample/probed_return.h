@@ -22,7 +22,7 @@ static inline bool wp_probed_return_may_be(const struct wp_stack_copy *copy)
 /* Put the true ones into BUF[0..len), which was read from AVMA in COPY's stack: WP_MEM_OK;
  * WP_MEM_PROBED: that of the last word, where a frame has its return address, is not
  * known. */
-enum wp_mem_result wp_probed_return_restore(const struct wp_stack_copy *copy,
+enum wp_mem_result wp_probed_return_restore(struct wp_stack_copy *copy,
 					    uint64_t avma, void *buf,
 					    size_t len);
 

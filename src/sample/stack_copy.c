@@ -86,7 +86,7 @@ static void begin(struct wp_stack_copy *copy,
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->tid = 0;
-	copy->kept_avma = 0;
+	copy->kept_avma = copy->nasked = 0;
 	copy->read_len = 0;
 }
 
@@ -130,7 +130,7 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 	copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
 	copy->tid = 0;
-	copy->kept_avma = 0;
+	copy->kept_avma = copy->nasked = 0;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	copy->sample_len = copy->len;
 	copy->read_len = 0;

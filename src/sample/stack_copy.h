@@ -69,6 +69,8 @@ struct wp_stack_copy {
 	pid_t tid;
 	uint64_t time_ns;
 	uint64_t kept_avma;
+	/* How often one was asked for: a stack may be full of them. */
+	unsigned int nasked;
 	/* The thread stands still: missing parts may be read from the target. */
 	bool live;
 	/* It goes on, and the kernel copied as much of its stack as it can, SAMPLE_LEN

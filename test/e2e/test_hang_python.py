@@ -95,8 +95,8 @@ def test_the_gil_has_a_holder(gil, status, spinners):
                     r"Python GIL.*|$", wallprof("dump", proc.pid, "-q").out)[0])
             runs = [wallprof("check", proc.pid, "-i", "300ms") for _ in range(10)]
             hung = [run.out for run in runs if run.status]
-            # At some looks it is awake.
-            assert len(hung) >= 8 if status else not hung, [run.out for run in runs]
+            # At some looks it is awake, and on a busy machine waits for a CPU.
+            assert len(hung) >= 5 if status else not hung, [run.out for run in runs]
             for out in hung:
                 assert re.match(r"deadlock: 2 threads of process \d+ wait for each "
                                 r"other \(.*Python GIL 0x", out), out
