@@ -64,11 +64,11 @@ static inline int wp_heap_call_may_throw(__u32 call)
 	return call >= WP_HEAP_NEW && call <= WP_HEAP_NEW_REALLOC;
 }
 
-/* Has CALL no probe on its return? */
-static inline int wp_heap_call_returns_nothing(__u32 call)
+/* Is the return of CALL's function probed? */
+static inline int wp_heap_call_returns_memory(__u32 call)
 {
-	return wp_heap_call_may_throw(call) || call == WP_HEAP_FREE ||
-	       call == WP_HEAP_MUNMAP || call == WP_HEAP_MPROTECT;
+	return !wp_heap_call_may_throw(call) && call != WP_HEAP_FREE &&
+	       call != WP_HEAP_MUNMAP && call != WP_HEAP_MPROTECT;
 }
 
 /* Size classes, each with a probability: of 8 bytes below WP_HEAP_FINE_MAX, above it
@@ -138,7 +138,7 @@ struct wp_heap_counts {
 	__u64 samples;
 	__u64 unsent;
 	__u64 unfollowed;
-	/* Of wp_heap_return. */
+	/* Calls that were kept as a wp_heap_return. */
 	__u64 returns;
 };
 

@@ -286,9 +286,9 @@ static int add_multi(struct wp_heap_links *links, pid_t pid, const char *path,
 	int fd;
 
 	for (size_t i = 0; i < n && attr.cnt < WP_HEAP_SITES_MAX; i++) {
-		if (wp_heap_call_returns_nothing(sites[i].call) ?
-			    !kind->at_others :
-			    !kind->at_returning)
+		if (wp_heap_call_returns_memory(sites[i].call) ?
+			    !kind->at_returning :
+			    !kind->at_others)
 			continue;
 		offsets[attr.cnt] = sites[i].off;
 		cookies[attr.cnt++] =
@@ -368,7 +368,7 @@ static int add_events(struct wp_heap_links *links, pid_t pid, const char *path,
 	for (size_t i = 0; i < n && !rc; i++) {
 		if (!wp_heap_links_can(links, sites[i].call))
 			continue;
-		if (!wp_heap_call_returns_nothing(sites[i].call))
+		if (wp_heap_call_returns_memory(sites[i].call))
 			rc = add_event(
 				links, pid, path, &sites[i],
 				program_fd(links, is_realloc(&sites[i]) ?

@@ -397,7 +397,7 @@ static __always_inline void note_return(struct wp_probe_regs *regs, __u32 kind)
 	volatile struct wp_heap_return *entry;
 	__u64 pc;
 
-	if (!POPPED || !n || wp_heap_call_returns_nothing(kind) ||
+	if (!POPPED || !n || !wp_heap_call_returns_memory(kind) ||
 	    bpf_probe_read_user(&pc, sizeof(pc), (void *)regs->sp))
 		return;
 	at = bpf_get_smp_processor_id() * WP_HEAP_RETURNS +

@@ -41,8 +41,8 @@ static bool is_to_go_on(const struct wp_tracee *tracee)
 	return !tracee->signal || !has_handler(tracee->tid, tracee->signal);
 }
 
-int wp_tracee_read(struct wp_tracee *tracee, struct wp_regs *ret_regs,
-		   struct wp_stop_facts *ret_facts)
+int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
+			struct wp_stop_facts *ret_facts)
 {
 	int rc = wp_regs_read(tracee->tid, is_to_go_on(tracee), ret_regs,
 			      ret_facts, &tracee->restart);
@@ -101,7 +101,7 @@ bool wp_let_go(struct wp_tracee *tracee)
 
 	/* It may have died; then there is nothing to undo. */
 	if (!tracee->repaired)
-		(void)!wp_tracee_read(tracee, &regs, &facts);
+		(void)!wp_tracer_read_regs(tracee, &regs, &facts);
 	if (tracee->restart.pending)
 		return end_restart(tracee);
 	if (tracee->entry_avma)

@@ -18,10 +18,6 @@
  * none. */
 int wp_signal_of_stop(int status);
 
-/* As wp_tracer_read_regs. */
-int wp_tracee_read(struct wp_tracee *tracee, struct wp_regs *ret_regs,
-		   struct wp_stop_facts *ret_facts);
-
 /* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
 bool wp_let_go(struct wp_tracee *tracee);
 

@@ -303,12 +303,6 @@ bool wp_tracer_has_filter(pid_t tid)
 	return rc || mode == 2;
 }
 
-int wp_tracer_read_regs(struct wp_tracee *tracee, struct wp_regs *ret_regs,
-			struct wp_stop_facts *ret_facts)
-{
-	return wp_tracee_read(tracee, ret_regs, ret_facts);
-}
-
 void wp_tracer_release(struct wp_tracer *tracer, struct wp_tracee *tracee)
 {
 	if (!tracee->stopped) {

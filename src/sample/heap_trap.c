@@ -33,7 +33,6 @@ void wp_heap_trap_leave(const struct wp_heap_sites *sites,
 
 	if (!wp_reg_known(regs, WP_REG_PC))
 		return;
-
 	/* The trap is of one byte. */
 	for (size_t i = 0; i < sites->nplaces; i++) {
 		const struct wp_heap_place *place = &sites->places[i];

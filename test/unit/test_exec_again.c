@@ -125,7 +125,7 @@ static bool trace(const struct program *program, struct outcome *outcome)
 	if (!tracee.tid)
 		execute(program, out[1], go[0]);
 	if (!trace_to_entry(tracee.tid, go[1]) ||
-	    wp_tracee_read(&tracee, &regs, &facts) || !tracee.entry_avma ||
+	    wp_tracer_read_regs(&tracee, &regs, &facts) || !tracee.entry_avma ||
 	    !wp_let_go(&tracee))
 		return false;
 	close(out[1]);
