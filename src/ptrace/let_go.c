@@ -110,6 +110,16 @@ bool wp_let_go(struct wp_tracee *tracee)
 	return true;
 }
 
+bool wp_let_go_to_entry(pid_t tid, int status)
+{
+	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8))
+		return false;
+	/* Asked again, as it may have had another number when it was asked. */
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	ptrace(PTRACE_CONT, tid, 0, 0);
+	return true;
+}
+
 bool wp_let_unwanted_go(struct wp_tracee *tracee, int status)
 {
 	tracee->signal = wp_signal_of_stop(status);

@@ -18,6 +18,12 @@
  * none. */
 int wp_signal_of_stop(int status);
 
+/* TID has stopped with STATUS (waitpid(2)): if that is at the end of execve(2)
+ * (PTRACE_O_TRACEEXEC), where what a register gets is lost, let it go on to its program's
+ * first instruction, where it stops as if it was asked to by PTRACE_INTERRUPT.  Returns
+ * whether it was. */
+bool wp_let_go_to_entry(pid_t tid, int status);
+
 /* Let TRACEE, which is stopped, go.  False: its call has to be made first. */
 bool wp_let_go(struct wp_tracee *tracee);
 

@@ -128,7 +128,10 @@ int wp_tracer_interrupt(struct wp_tracer *tracer, pid_t tid, uint64_t cookie)
 		return -ENOMEM;
 	/* First, for a signal may come at any moment. */
 	wp_tracer_nheld++;
-	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+	/* This process may lose its CPU before it asks for the stop, and an execve(2) of TID
+	 * come to its end: see exec_again.h. */
+	if (ptrace(PTRACE_SEIZE, tid, 0,
+		   PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)) {
 		/* A thread on its way out gives EPERM as a foreign one does;
 		 * the caller learns from /proc which it is. */
 		rc = errno == EPERM || errno == EACCES ? -EPERM : -ESRCH;
@@ -196,6 +199,8 @@ static struct wp_tracee *take_status(struct wp_tracer *tracer, pid_t tid,
 		}
 		return NULL;
 	}
+	if (wp_let_go_to_entry(tid, status))
+		return NULL;
 	if (!tracee) {
 		let_other_go(tracer, tid, status);
 		return NULL;
@@ -370,10 +375,12 @@ static void poll_left(void)
 
 	while (!waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | __WALL) &&
 	       info.si_pid) {
-		/* The status as of waitpid(2). */
-		if (info.si_code == CLD_TRAPPED)
-			let_other_go(&left, info.si_pid,
-				     info.si_status << 8 | 0x7f);
+		/* As of waitpid(2). */
+		int status = info.si_status << 8 | 0x7f;
+
+		if (info.si_code == CLD_TRAPPED &&
+		    !wp_let_go_to_entry(info.si_pid, status))
+			let_other_go(&left, info.si_pid, status);
 		info.si_pid = 0;
 	}
 	for (size_t i = left.len; i-- > 0;)

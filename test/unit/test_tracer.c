@@ -7,8 +7,29 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/syscall.h>
+
 #include "few_allocations.h"
 #include "traced.h"
+
+/* Called before each PTRACE_INTERRUPT; NULL: nobody is. */
+static void (*on_interrupt)(pid_t tid);
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	va_list args;
+	void *addr, *data;
+	pid_t tid;
+
+	va_start(args, request);
+	tid = va_arg(args, pid_t);
+	addr = va_arg(args, void *);
+	data = va_arg(args, void *);
+	va_end(args);
+	if (request == PTRACE_INTERRUPT && on_interrupt)
+		on_interrupt(tid);
+	return syscall(SYS_ptrace, request, tid, addr, data);
+}
 
 static void spin(void)
 {
@@ -569,6 +590,39 @@ static void one_that_executes_under_another_number_is_let_go(void **state)
 	assert_int_equal(wp_tracer_nheld, nheld);
 }
 
+static void execute_alone(void)
+{
+	execute(NULL);
+}
+
+/* Let TID, which is seized, come to the end of its execve, or further than that. */
+static void let_execute(pid_t tid)
+{
+	on_interrupt = NULL;
+	shared->go = 1;
+	wait_for_exec(tid);
+	while (!strchr("St", status_of(tid, "State:")))
+		usleep(1000);
+}
+
+static void one_that_executes_before_it_is_asked_is_new(void **state)
+{
+	struct wp_stop_facts facts;
+	struct wp_tracee *tracee;
+	struct wp_regs regs;
+	pid_t pid = start(execute_alone);
+
+	(void)state;
+	on_interrupt = let_execute;
+	tracee = stop(pid);
+	assert_int_equal(wp_tracer_read_regs(tracee, &regs, &facts), 0);
+	assert_true(tracee->entry_avma);
+	assert_int_equal(facts.syscall_nr, -1);
+	wp_tracer_release(&tracer, tracee);
+	assert_free(pid);
+	wait_for_state(pid, 'S');
+}
+
 /* A process whose first thread was traced, and has ended for one that is not, and has
  * its number now. */
 static pid_t start_lost(void)
@@ -581,6 +635,32 @@ static pid_t start_lost(void)
 	shared->go = 1;
 	wait_for_exec(pid);
 	return pid;
+}
+
+/* The same, of a thread that executes under another number: nobody has asked that one. */
+static pid_t leader;
+
+static void let_thread_execute(pid_t tid)
+{
+	(void)tid;
+	let_execute(leader);
+}
+
+static void
+one_that_gets_another_number_before_it_is_asked_is_let_go(void **state)
+{
+	int nheld = wp_tracer_nheld;
+
+	(void)state;
+	leader = start(execute_in_a_thread);
+	while (!shared->tid)
+		usleep(1000);
+	on_interrupt = let_thread_execute;
+	interrupt(shared->tid);
+	while (status_of(leader, "TracerPid:") || tracer.len)
+		assert_null(wp_tracer_sleep(&tracer, wp_clock_ns() + MS));
+	wait_for_state(leader, 'S');
+	assert_int_equal(wp_tracer_nheld, nheld);
 }
 
 static void one_that_was_lost_by_an_exec_is_interrupted_anew(void **state)
@@ -640,6 +720,8 @@ int main(void)
 		TEST(who_stops_after_clearing_goes_on),
 		TEST(clearing_takes_stops_that_come),
 		TEST(one_that_executes_under_another_number_is_let_go),
+		TEST(one_that_executes_before_it_is_asked_is_new),
+		TEST(one_that_gets_another_number_before_it_is_asked_is_let_go),
 		TEST(one_that_was_lost_by_an_exec_is_interrupted_anew),
 		TEST(one_that_was_lost_by_an_exec_is_not_waited_for),
 	};
