@@ -124,6 +124,13 @@ struct wp_heap_return {
 /* Calls of each CPU that are kept, the oldest of which makes room for the next. */
 enum { WP_HEAP_RETURNS = 16384 };
 
+/* They are kept where that address is known to be on the stack. */
+#if defined(__x86_64__)
+enum { WP_HEAP_NOTES_RETURNS = 1 };
+#else
+enum { WP_HEAP_NOTES_RETURNS = 0 };
+#endif
+
 /* Counted by each CPU. */
 struct wp_heap_counts {
 	/* Calls of allocating functions, of freeing ones. */

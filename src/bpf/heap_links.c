@@ -159,7 +159,8 @@ static int load_once(struct wp_heap_links *links, bool with_areas)
 		bpf_map__set_map_flags(
 			bpf_object__find_map_by_name(links->object, "live"), 0);
 	ncpus = libbpf_num_possible_cpus();
-	if (links->tier != WP_HEAP_TIER_SESSION && ncpus > 0)
+	if (links->tier != WP_HEAP_TIER_SESSION && WP_HEAP_NOTES_RETURNS &&
+	    ncpus > 0)
 		bpf_map__set_max_entries(
 			bpf_object__find_map_by_name(links->object, "returns"),
 			(uint32_t)ncpus * WP_HEAP_RETURNS);

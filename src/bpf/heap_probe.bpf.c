@@ -389,7 +389,7 @@ static __always_inline void leave(struct wp_probe_regs *regs, bool is_realloc)
 }
 
 /* An allocator function is called, the probe of whose return is about to replace the
- * address that it returns to: on x86-64, where that is known to be on the stack. */
+ * address that it returns to. */
 static __always_inline void note_return(struct wp_probe_regs *regs, __u32 kind)
 {
 	__u32 zero = 0, at;
@@ -397,7 +397,8 @@ static __always_inline void note_return(struct wp_probe_regs *regs, __u32 kind)
 	volatile struct wp_heap_return *entry;
 	__u64 pc;
 
-	if (!POPPED || !n || !wp_heap_call_returns_memory(kind) ||
+	if (!WP_HEAP_NOTES_RETURNS || !n ||
+	    !wp_heap_call_returns_memory(kind) ||
 	    bpf_probe_read_user(&pc, sizeof(pc), (void *)regs->sp))
 		return;
 	at = bpf_get_smp_processor_id() * WP_HEAP_RETURNS +

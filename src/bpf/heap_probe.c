@@ -49,12 +49,12 @@ bool wp_heap_probe_ends_shadowed(const char *release)
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "heap_priv.h"
+#include "wallprof/kernel.h"
 
 static int map_of(const struct wp_heap_probe *probe, const char *name)
 {
@@ -74,29 +74,18 @@ static int fill_thresholds(const struct wp_heap_probe *probe, uint64_t rate)
 	return 0;
 }
 
-/* Is this Linux older than MAJOR.MINOR? */
-static bool is_before(unsigned int major, unsigned int minor)
-{
-	struct utsname name;
-	unsigned int is_major, is_minor;
-
-	return !uname(&name) &&
-	       sscanf(name.release, "%u.%u", &is_major, &is_minor) == 2 &&
-	       (is_major < major || (is_major == major && is_minor < minor));
-}
-
 /* Before Linux 6.6 there are perf events only, and before 5.11 what BPF keeps is locked
  * memory. */
 static int refused(enum wp_heap_tier tier, struct wp_err *err)
 {
-	bool by_perf = tier == WP_HEAP_TIER_PERF || is_before(6, 6);
+	bool by_perf = tier == WP_HEAP_TIER_PERF || wp_kernel_is_before(6, 6);
 
 	return wp_err_set(err, -EPERM,
 			  "a heap profile wants BPF, which is not permitted "
 			  "(run wallprof as root, or give it %s)",
 			  !by_perf ? "CAP_BPF, CAP_PERFMON and "
 				     "CAP_CHECKPOINT_RESTORE" :
-			  is_before(5, 11) ?
+			  wp_kernel_is_before(5, 11) ?
 				     "CAP_SYS_ADMIN and CAP_SYS_RESOURCE" :
 				     "CAP_SYS_ADMIN");
 }
@@ -107,7 +96,7 @@ static int refused(enum wp_heap_tier tier, struct wp_err *err)
  * check_map_prog_compatibility). */
 static int open_tier(struct wp_heap_probe *probe, enum wp_heap_tier tier)
 {
-	int rc = tier != WP_HEAP_TIER_PERF && is_before(6, 1) ?
+	int rc = tier != WP_HEAP_TIER_PERF && wp_kernel_is_before(6, 1) ?
 			 -ENOTSUP :
 			 wp_heap_links_load(&probe->links, tier);
 
@@ -162,7 +151,9 @@ static int open_first(struct wp_heap_probe *probe, enum wp_heap_tier wanted,
 			    "(%s)",
 			    /* BPF's ring buffers are new in 5.8; nothing before
 			     * 5.10 was tried. */
-			    is_before(5, 10) ? ", which wants Linux 5.10" : "",
+			    wp_kernel_is_before(5, 10) ?
+				    ", which wants Linux 5.10" :
+				    "",
 			    why) :
 		    0;
 }

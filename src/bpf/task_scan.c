@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "task_scan_priv.h"
+#include "wallprof/kernel.h"
 
 enum {
 	RECORDS_MIN = 1024,
@@ -55,17 +55,6 @@ static const char *last_line(char *log)
 	return line ? line + 1 : log;
 }
 
-/* The iterator that the program uses is new in 6.7. */
-static bool is_old_kernel(void)
-{
-	struct utsname name;
-	unsigned int major, minor;
-
-	return !uname(&name) &&
-	       sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major < 6 || (major == 6 && minor < 7));
-}
-
 static int load_failed(int rc, char *log, struct wp_err *err)
 {
 	if (rc == -EPERM || rc == -EACCES)
@@ -78,9 +67,11 @@ static int load_failed(int rc, char *log, struct wp_err *err)
 				  "types (/sys/kernel/btf/vmlinux)");
 	if (rc == -ENOMEM)
 		return wp_err_set(err, rc, "no memory");
+	/* The iterator that the program uses is new in 6.7. */
 	return wp_err_set(err, -ENOTSUP,
 			  "the kernel does not take the BPF program%s: %s%s%s",
-			  is_old_kernel() ? " (it wants Linux 6.7)" : "",
+			  wp_kernel_is_before(6, 7) ? " (it wants Linux 6.7)" :
+						      "",
 			  strerror(-rc), log[0] ? ": " : "", last_line(log));
 }
 

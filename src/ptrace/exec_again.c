@@ -110,6 +110,16 @@ static bool leads_to(pid_t tid, uint64_t path_avma, const struct stat *file)
 	       found.st_ino == file->st_ino;
 }
 
+/* The first of CODE[0..n), which begins at an instruction, that is a system call and a return
+ * from it; NULL: there is none. */
+static const uint8_t *find_call_code(const uint8_t *code, size_t n)
+{
+	for (size_t i = 0; i + WP_REGS_CALL_LEN <= n; i += WP_REGS_CODE_ALIGN)
+		if (!memcmp(code + i, wp_regs_call_code, WP_REGS_CALL_LEN))
+			return code + i;
+	return NULL;
+}
+
 /* A system call and a return from it in code [START, START + LEN) of TID; 0: there is
  * none. */
 static uint64_t find_call(pid_t tid, uint64_t start, uint64_t len)
@@ -128,8 +138,7 @@ static uint64_t find_call(pid_t tid, uint64_t start, uint64_t len)
 
 		if (n <= 0)
 			return 0;
-		found = memmem(code, (size_t)n, wp_regs_call_code,
-			       WP_REGS_CALL_LEN);
+		found = find_call_code(code, (size_t)n);
 		if (found)
 			return start + off + (uint64_t)(found - code);
 	}

@@ -38,9 +38,9 @@ int wp_regs_read(pid_t tid, bool repair, struct wp_regs *ret_regs,
 bool wp_regs_end_restart(pid_t tid, int status, struct wp_remade_call *restart);
 
 #if defined(__x86_64__)
-enum { WP_REGS_CALL_LEN = 3 };
+enum { WP_REGS_CALL_LEN = 3, WP_REGS_CODE_ALIGN = 1 };
 #else
-enum { WP_REGS_CALL_LEN = 8 };
+enum { WP_REGS_CALL_LEN = 8, WP_REGS_CODE_ALIGN = 4 };
 #endif
 /* A system call, and a return behind it. */
 extern const uint8_t wp_regs_call_code[WP_REGS_CALL_LEN];

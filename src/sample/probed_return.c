@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "wallprof/heap_probe.h"
+#include "wallprof/kernel.h"
 
 /* A thread has up to 64 calls whose return is probed (kernel/events/uprobes.c,
  * MAX_URETPROBE_DEPTH). */
@@ -69,21 +69,6 @@ static bool has_both(struct wp_stack_copy *copy, const struct wp_regs *regs)
 	       (saved[2] == regs->v[RAX] || saved[2] == regs->v[WP_REG_PC]);
 }
 
-/* Is the trampoline int3, behind which its trap is?  It was before Linux 6.11, and who
- * reads it is refused. */
-static bool has_trap(void)
-{
-	enum { LINUX_6_11 = 6 << 16 | 11 };
-	static unsigned int version;
-	unsigned int major, minor;
-	struct utsname name;
-
-	if (!version && !uname(&name) &&
-	    sscanf(name.release, "%u.%u", &major, &minor) == 2)
-		version = major << 16 | minor;
-	return version && version < LINUX_6_11;
-}
-
 /* How many bytes the trampoline has on the stack of COPY's thread, which is at OFF in it:
  * push rax, rcx, r11; mov; syscall; pop r11, rcx; ret (arch_uretprobe_trampoline).
  * Negative: not known. */
@@ -94,7 +79,9 @@ static int count_pushed(struct wp_stack_copy *copy, const struct wp_regs *regs,
 	case 0:
 		return 0;
 	case 1:
-		return has_trap() ? 0 : 8;
+		/* Before Linux 6.11 the trampoline is int3, behind which its trap is, and
+		 * who reads it is refused. */
+		return wp_kernel_is_before(6, 11) ? 0 : 8;
 	case 2:
 	case 15:
 		return 16;
