@@ -112,12 +112,10 @@ struct wp_heap_mapped {
 };
 
 /* Where a call of a probed function returns to, whose return address a probe on the return
- * replaces: PC, which was at SP in the stack of thread TID, at TIME_NS (CLOCK_MONOTONIC). */
+ * replaces: PC, which was at SP in the process's memory at TIME_NS (CLOCK_MONOTONIC). */
 struct wp_heap_return {
 	__u64 time_ns;
-	__u32 tid;
-	/* The lower half. */
-	__u32 sp;
+	__u64 sp;
 	__u64 pc;
 };
 

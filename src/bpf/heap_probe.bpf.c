@@ -408,8 +408,7 @@ static __always_inline void note_return(struct wp_probe_regs *regs, __u32 kind)
 		return;
 	/* The time first: who reads it meanwhile finds it too late. */
 	entry->time_ns = bpf_ktime_get_ns();
-	entry->tid = (__u32)bpf_get_current_pid_tgid();
-	entry->sp = (__u32)regs->sp;
+	entry->sp = regs->sp;
 	entry->pc = pc;
 }
 

@@ -66,8 +66,8 @@ static void search(const struct ring *ring, const struct wp_heap_return *call,
 
 		if (found.time_ns + 1 <= best->time_ns)
 			return;
-		if (found.time_ns > call->time_ns || found.tid != call->tid ||
-		    found.sp != call->sp || found.pc == call->pc)
+		if (found.time_ns > call->time_ns || found.sp != call->sp ||
+		    found.pc == call->pc)
 			continue;
 		*best = found;
 		return;

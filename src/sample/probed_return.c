@@ -17,8 +17,7 @@ static uint64_t find(struct wp_stack_copy *copy, uint64_t slot_avma)
 {
 	const struct wp_heap_return call = {
 		.time_ns = copy->time_ns,
-		.tid = (uint32_t)copy->tid,
-		.sp = (uint32_t)slot_avma,
+		.sp = slot_avma,
 		.pc = copy->space->uprobes_avma,
 	};
 
@@ -65,7 +64,8 @@ static bool has_both(struct wp_stack_copy *copy, const struct wp_regs *regs)
 
 	return mem.read(mem.ctx, regs->v[WP_REG_SP], saved, sizeof(saved)) ==
 		       WP_MEM_OK &&
-	       saved[0] == regs->v[R11] && saved[1] == regs->v[RCX] &&
+	       (saved[0] || saved[1] || saved[2]) && saved[0] == regs->v[R11] &&
+	       saved[1] == regs->v[RCX] &&
 	       (saved[2] == regs->v[RAX] || saved[2] == regs->v[WP_REG_PC]);
 }
 
@@ -118,6 +118,9 @@ void wp_probed_return_leave(struct wp_stack_copy *copy, struct wp_regs *regs)
 		return;
 	sp_avma = regs->v[WP_REG_SP] + (uint64_t)pushed;
 	caller_avma = find(copy, sp_avma - sizeof(caller_avma));
+	/* Back in the caller but for sp, which is not to be trusted without a note. */
+	if (!caller_avma && off > END_OFF)
+		wp_reg_forget_sp(regs);
 	if (!caller_avma ||
 	    (off > END_OFF && caller_avma != regs->v[WP_REG_PC]))
 		return;

@@ -16,7 +16,7 @@
 /* May COPY's stack have such addresses? */
 static inline bool wp_probed_return_may_be(const struct wp_stack_copy *copy)
 {
-	return copy->tid && copy->space->uprobes_avma;
+	return copy->time_ns && copy->space->uprobes_avma;
 }
 
 /* Put the true ones into BUF[0..len), which was read from AVMA in COPY's stack: WP_MEM_OK;

@@ -85,7 +85,7 @@ static void begin(struct wp_stack_copy *copy,
 	copy->piece_len = len < WP_PIECE_MAX ? len : WP_PIECE_MAX;
 	copy->is_sample = copy->may_follow = copy->has_left = false;
 	copy->live = copy->beyond = copy->elsewhere = false;
-	copy->tid = 0;
+	copy->time_ns = 0;
 	copy->kept_avma = copy->nasked = 0;
 	copy->read_len = 0;
 }
@@ -122,18 +122,11 @@ void wp_stack_copy_set(struct wp_stack_copy *copy,
 		       const struct wp_address_space *space, uint64_t sp_avma,
 		       const void *data, size_t len)
 {
-	copy->space = space;
+	begin(copy, space, sp_avma, len);
 	copy->start_avma = sp_avma;
-	copy->region_end_avma = wp_address_space_stack_end(space, sp_avma);
-	copy->npieces = 0;
 	copy->is_sample = true;
-	copy->may_follow = copy->has_left = false;
-	copy->live = copy->beyond = copy->elsewhere = false;
-	copy->tid = 0;
-	copy->kept_avma = copy->nasked = 0;
 	copy->len = len < WP_COPY_MAX ? len : WP_COPY_MAX;
 	copy->sample_len = copy->len;
-	copy->read_len = 0;
 	if (copy->len)
 		memcpy(copy->buf, data, copy->len);
 }

@@ -63,10 +63,8 @@ struct wp_stack_copy {
 	size_t piece_len;
 	/* The kernel made it, from sp on: the red zone is missing. */
 	bool is_sample;
-	/* Whose stack it is, and when it was copied: return addresses that a probe has
-	 * replaced are asked for, but for the one at KEPT_AVMA (0: none).  TID 0: they are
-	 * left as they are. */
-	pid_t tid;
+	/* When it was copied: return addresses that a probe has replaced are asked for as of
+	 * then, but for the one at KEPT_AVMA (0: none).  0: they are left as they are. */
 	uint64_t time_ns;
 	uint64_t kept_avma;
 	/* How often one was asked for: a stack may be full of them. */

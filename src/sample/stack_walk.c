@@ -94,7 +94,6 @@ struct wp_stack_walk wp_stack_walk_sample(struct wp_target *target,
 		regs.known = 0;
 	wp_stack_copy_set(&target->loop->copy, &target->space,
 			  regs.v[WP_REG_SP], record->stack, record->stack_len);
-	target->loop->copy.tid = record->tid;
 	target->loop->copy.time_ns = record->time_ns;
 	/* A jump of a probed function to another is known by where that returns to. */
 	if (source->options.bpf_output)

@@ -276,7 +276,6 @@ static bool read_window(struct wp_thread *t, struct wp_tracee *tracee,
 				  &ret->regs, &ret->facts);
 	wp_stack_copy_take(copy, &target->space, ret->regs.v[WP_REG_SP],
 			   copy_len(t, &ret->facts));
-	copy->tid = t->tid;
 	/* Before it goes on: it may have to wait for a CPU then. */
 	copy->time_ns = ret->time_ns = wp_clock_ns();
 	wp_stop_move_settle(t, &ret->times, &ret->regs, &ret->facts);

@@ -231,7 +231,6 @@ static bool walk_waiting(struct wp_thread *t, const struct wp_wait_place *place,
 	bool is_read = copy_stack(t, place);
 
 	copy->live = true;
-	copy->tid = t->tid;
 	copy->time_ns = wp_clock_ns();
 	*ret = wp_stack_walk(target, &place->regs, WP_UNWIND_THOROUGH);
 	while (copy->len > t->copy_len_waiting &&

@@ -126,12 +126,14 @@ def test_values_are_those_of_the_programs_books(start, tmp_path, name, tier):
     compare(target.truth(), p)
 
 
+@pytest.mark.alone
 @each_tier
 @pytest.mark.parametrize("name", ["glibc", "musl"])
 def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
                                                             name, tier):
     """Where a call takes the probe of its return, its return address is not on the
-    stack.  What cannot be told of it ends a stack, but makes no false frame."""
+    stack.  What cannot be told of it ends a stack, but makes no false frame.  Another
+    recording of the same library would have all returns of a session's probed."""
     target = start(PROGRAMS[name][0], "100")
     out = tmp_path / "p.pb.gz"
     run = wallprof("-p", target.pid, "-r", 500, "--profile", "heap,wall,cpu",
@@ -146,7 +148,7 @@ def test_probes_do_not_cut_the_stacks_of_cpu_and_wall_time(start, tmp_path,
         whole += s["values"]["cpu"] * (not names[-1].startswith("["))
         for inner, outer in zip(names, names[1:]):
             if inner.startswith("site_") and not outer.startswith("["):
-                assert outer == "run_site" or outer == inner, names
+                assert outer == "run_site" or outer == inner, s
     # What the kernel executes out of its place is not known.
     assert whole > 0.9 * every, f"{whole / every}\n{run.err}{pprof_check.described(p)}"
 
