@@ -2,7 +2,6 @@
 /* probed_return.c - see probed_return.h. */
 #include "probed_return.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "wallprof/heap_probe.h"
