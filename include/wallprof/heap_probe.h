@@ -114,9 +114,9 @@ void wp_heap_probe_detach(struct wp_heap_probe *probe, bool wholly);
 /* Sums over all CPUs. */
 struct wp_heap_counts wp_heap_probe_counts(const struct wp_heap_probe *probe);
 
-/* Where the call of a probed function returns to that was made with CALL->sp last
- * before CALL->time_ns, and in whose place there is CALL->pc now, as the kernel has it where
- * a probe sees the return (kernel/events/uprobes.c, prepare_uretprobe).  0: not known: in
+/* The return address of the last call of a probed function that was made with CALL->sp
+ * before CALL->time_ns.  In its place on the stack there is CALL->pc, as the kernel has it
+ * where a probe sees the return (kernel/events/uprobes.c, prepare_uretprobe).  0: not known: in
  * a session; on aarch64; too long ago, after WP_HEAP_RETURNS calls on a CPU.  Of a
  * function that only another tool probes it is that of a call of before. */
 uint64_t wp_heap_probe_find_return(const struct wp_heap_probe *probe,

@@ -122,7 +122,7 @@ struct wp_heap_return {
 /* Calls of each CPU that are kept, the oldest of which makes room for the next. */
 enum { WP_HEAP_RETURNS = 16384 };
 
-/* They are kept where that address is known to be on the stack. */
+/* Whether calls are kept: where a call puts its return address on the stack. */
 #if defined(__x86_64__)
 enum { WP_HEAP_NOTES_RETURNS = 1 };
 #else

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Is this Linux older than MAJOR.MINOR?  By its release (uname(2)); false where that does
- * not begin with two numbers.  Looked at once. */
+ * not begin with two numbers.  The release is read once. */
 bool wp_kernel_is_before(unsigned int major, unsigned int minor);
 
 #endif

@@ -137,10 +137,21 @@ static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
 	}
 }
 
+uint32_t wp_heap_links_count_rings(const struct wp_heap_links *links)
+{
+	int ncpus = libbpf_num_possible_cpus();
+
+	return WP_HEAP_NOTES_RETURNS && links->tier != WP_HEAP_TIER_SESSION &&
+			       ncpus > 0 ?
+		       (uint32_t)ncpus :
+		       0;
+}
+
 static int load_once(struct wp_heap_links *links, bool with_areas)
 {
 	struct bpf_object_open_opts options;
-	int rc, ncpus;
+	uint32_t nrings = wp_heap_links_count_rings(links);
+	int rc;
 
 	/* libbpf wants the padding at the end of its options zero too. */
 	memset(&options, 0, sizeof(options));
@@ -158,12 +169,10 @@ static int load_once(struct wp_heap_links *links, bool with_areas)
 	if (links->tier == WP_HEAP_TIER_PERF)
 		bpf_map__set_map_flags(
 			bpf_object__find_map_by_name(links->object, "live"), 0);
-	ncpus = libbpf_num_possible_cpus();
-	if (links->tier != WP_HEAP_TIER_SESSION && WP_HEAP_NOTES_RETURNS &&
-	    ncpus > 0)
+	if (nrings)
 		bpf_map__set_max_entries(
 			bpf_object__find_map_by_name(links->object, "returns"),
-			(uint32_t)ncpus * WP_HEAP_RETURNS);
+			nrings * WP_HEAP_RETURNS);
 	rc = bpf_object__load(links->object);
 	if (rc) {
 		bpf_object__close(links->object);

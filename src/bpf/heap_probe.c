@@ -166,17 +166,15 @@ static size_t returns_bytes(uint32_t nrings)
 /* Without them stacks end where an allocator is called. */
 static void map_returns(struct wp_heap_probe *probe)
 {
-	int ncpus = libbpf_num_possible_cpus();
+	uint32_t nrings = wp_heap_links_count_rings(&probe->links);
 	void *v;
 
-	/* In a session no call is noted: few of ours return through a probe, and others'
-	 * sessions have more of them do so. */
-	if (ncpus <= 0 || probe->links.tier == WP_HEAP_TIER_SESSION)
+	if (!nrings)
 		return;
-	v = mmap(NULL, returns_bytes((uint32_t)ncpus), PROT_READ, MAP_SHARED,
+	v = mmap(NULL, returns_bytes(nrings), PROT_READ, MAP_SHARED,
 		 map_of(probe, "returns"), 0);
 	if (v != MAP_FAILED)
-		probe->returns = (struct wp_heap_returns){ v, (uint32_t)ncpus };
+		probe->returns = (struct wp_heap_returns){ v, nrings };
 }
 
 int wp_heap_probe_open(struct wp_heap_probe **ret, pid_t pid, uint64_t rate,

@@ -114,7 +114,7 @@ bool wp_let_go_to_entry(pid_t tid, int status)
 {
 	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8))
 		return false;
-	/* Asked again, as it may have had another number when it was asked. */
+	/* TID may have had another number when it was asked to stop: ask again. */
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	ptrace(PTRACE_CONT, tid, 0, 0);
 	return true;

@@ -18,10 +18,10 @@
  * none. */
 int wp_signal_of_stop(int status);
 
-/* TID has stopped with STATUS (waitpid(2)): if that is at the end of execve(2)
- * (PTRACE_O_TRACEEXEC), where what a register gets is lost, let it go on to its program's
- * first instruction, where it stops as if it was asked to by PTRACE_INTERRUPT.  Returns
- * whether it was. */
+/* Is the stop of TID with STATUS (waitpid(2)) the one at the end of execve(2)
+ * (PTRACE_O_TRACEEXEC)?  Then let TID go on to its program's first instruction, where it
+ * stops once more, as by PTRACE_INTERRUPT: before that the result of execve(2) is still to
+ * be written into its registers. */
 bool wp_let_go_to_entry(pid_t tid, int status);
 
 /* Let TRACEE, which is stopped, go.  False: its call has to be made first. */

@@ -117,11 +117,13 @@ void wp_probed_return_leave(struct wp_stack_copy *copy, struct wp_regs *regs)
 		return;
 	sp_avma = regs->v[WP_REG_SP] + (uint64_t)pushed;
 	caller_avma = find(copy, sp_avma - sizeof(caller_avma));
-	/* Back in the caller but for sp, which is not to be trusted without a note. */
-	if (!caller_avma && off > END_OFF)
-		wp_reg_forget_sp(regs);
-	if (!caller_avma ||
-	    (off > END_OFF && caller_avma != regs->v[WP_REG_PC]))
+	if (!caller_avma) {
+		/* Back in the caller sp may be too low, and no note tells. */
+		if (off > END_OFF)
+			wp_reg_forget_sp(regs);
+		return;
+	}
+	if (off > END_OFF && caller_avma != regs->v[WP_REG_PC])
 		return;
 	wp_reg_set(regs, WP_REG_PC, caller_avma);
 	wp_reg_set(regs, WP_REG_SP, sp_avma);

@@ -12,7 +12,7 @@
 #include "few_allocations.h"
 #include "traced.h"
 
-/* Called before each PTRACE_INTERRUPT; NULL: nobody is. */
+/* Called before each PTRACE_INTERRUPT of thread TID; NULL: nothing is called. */
 static void (*on_interrupt)(pid_t tid);
 
 long ptrace(enum __ptrace_request request, ...)
