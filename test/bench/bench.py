@@ -8,6 +8,7 @@ times better wallprof does (below 1: worse).
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -68,6 +69,9 @@ def main():
         print(f"bench: no group {unknown[0]}; there are {', '.join(GROUPS)}",
               file=sys.stderr)
         return 64
+    # A shell that starts it in the background has SIGINT ignored, and the tools
+    # that are ended by it would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
     table = Table()
     about = machine()

@@ -8,6 +8,10 @@ GOALS = {
     ("dump", "100 threads: CPU"): 35,
     ("dump", "1000 threads: CPU"): 100,
     ("dump", "10 threads: the second dump"): 15,
+    ("dump", "100 threads: the second dump"): 15,
+    ("dump", "1000 threads: the second dump"): 15,
+    ("big", "rustc: start to first stop"): 10,
+    ("big", "rustc: start to first stop, once more"): 10,
     ("sizes", "1,000,000 stacks, pb.gz: write"): 1000,
     ("sizes", "1,000,000 stacks, pb.gz: memory"): 300,
 }
