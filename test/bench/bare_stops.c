@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bare_stops.c - the least that a stop takes, with nothing around it.
  *
- * bare_stops TID HZ SECONDS: SEIZE, INTERRUPT, wait, GETREGSET,
- * process_vm_readv of 16 KiB, DETACH, at HZ.  Prints one line of JSON.  A pause
+ * bare_stops TID HZ SECONDS [WAIT_US]: SEIZE, INTERRUPT, wait, GETREGSET,
+ * process_vm_readv of 16 KiB, DETACH, at HZ.  WAIT_US: the wait has a timer of so long,
+ * as wallprof's has, which is to look at others then.  Prints one line of JSON.  A pause
  * is counted from and to where wallprof counts its own: from the INTERRUPT
  * until the DETACH, plus 2 us; "whole" is from before SEIZE until after DETACH.
  */
 #include <elf.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -41,17 +43,31 @@ static int copy_stack(pid_t tid)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) > 0 ? 0 : -1;
 }
 
-static int stop(pid_t tid)
+/* Wait until TID has stopped, with a timer for UNTIL_NS at first, if that is not 0. */
+static int wait_for(pid_t tid, uint64_t until_ns)
+{
+	uint64_t now_ns = wp_clock_ns();
+	struct timespec ts = { 0, (long)(until_ns - now_ns) };
+	sigset_t set;
+	int status;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (until_ns > now_ns)
+		(void)!sigtimedwait(&set, NULL, &ts);
+	return waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status) ? 0 :
+									    -1;
+}
+
+static int stop(pid_t tid, uint64_t wait_ns)
 {
 	uint64_t start = wp_clock_ns(), asked, copied;
-	int status;
 
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0))
 		return -1;
 	asked = wp_clock_ns();
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
-	    waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status) ||
-	    copy_stack(tid))
+	    wait_for(tid, wait_ns ? asked + wait_ns : 0) || copy_stack(tid))
 		return -1;
 	copied = wp_clock_ns();
 	if (ptrace(PTRACE_DETACH, tid, 0, 0))
@@ -72,9 +88,11 @@ static void sleep_until(uint64_t ns)
 
 int main(int argc, char **argv)
 {
-	pid_t tid = argc == 4 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
-	double hz = argc == 4 ? strtod(argv[2], NULL) : 0;
-	double seconds = argc == 4 ? strtod(argv[3], NULL) : 0;
+	pid_t tid = argc >= 4 ? (pid_t)strtol(argv[1], NULL, 10) : 0;
+	double hz = argc >= 4 ? strtod(argv[2], NULL) : 0;
+	double seconds = argc >= 4 ? strtod(argv[3], NULL) : 0;
+	uint64_t wait_ns = argc == 5 ? strtoull(argv[4], NULL, 10) * 1000 : 0;
+	sigset_t set;
 	uint64_t start = wp_clock_ns(), n;
 
 	if (tid <= 0 || hz < 1 || hz > 10000 || seconds <= 0)
@@ -84,10 +102,14 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bare_stops: priority unchanged\n");
 	wp_pauses_init(&pauses, start, 0);
 	wp_pauses_init(&wholes, start, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (wait_ns)
+		sigprocmask(SIG_BLOCK, &set, NULL);
 	n = (uint64_t)(hz * seconds);
 	for (uint64_t i = 1; i <= n; i++) {
 		sleep_until(start + (uint64_t)((double)i * 1e9 / hz));
-		if (stop(tid)) {
+		if (stop(tid, wait_ns)) {
 			perror("bare_stops");
 			return 1;
 		}
