@@ -3,7 +3,7 @@
  *
  * bare_stops TID HZ SECONDS [WAIT_US]: SEIZE, INTERRUPT, wait, GETREGSET,
  * process_vm_readv of 16 KiB, DETACH, at HZ.  WAIT_US: the wait has a timer of so long,
- * as wallprof's has, which is to look at others then.  Prints one line of JSON.  A pause
+ * as wallprof's has, which goes on to other threads then.  Prints one line of JSON.  A pause
  * is counted from and to where wallprof counts its own: from the INTERRUPT
  * until the DETACH, plus 2 us; "whole" is from before SEIZE until after DETACH.
  */
@@ -24,6 +24,7 @@
 enum { COPY = 16384, DETACH_NS = 2000 };
 
 static struct wp_pauses pauses, wholes;
+static sigset_t sigchld;
 
 static int copy_stack(pid_t tid)
 {
@@ -43,18 +44,14 @@ static int copy_stack(pid_t tid)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) > 0 ? 0 : -1;
 }
 
-/* Wait until TID has stopped, with a timer for UNTIL_NS at first, if that is not 0. */
-static int wait_for(pid_t tid, uint64_t until_ns)
+/* Wait until TID has stopped, with a timer of WAIT_NS at first, if that is not 0. */
+static int wait_for(pid_t tid, uint64_t wait_ns)
 {
-	uint64_t now_ns = wp_clock_ns();
-	struct timespec ts = { 0, (long)(until_ns - now_ns) };
-	sigset_t set;
+	struct timespec ts = { 0, (long)wait_ns };
 	int status;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	if (until_ns > now_ns)
-		(void)!sigtimedwait(&set, NULL, &ts);
+	if (wait_ns)
+		(void)!sigtimedwait(&sigchld, NULL, &ts);
 	return waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status) ? 0 :
 									    -1;
 }
@@ -66,8 +63,8 @@ static int stop(pid_t tid, uint64_t wait_ns)
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0))
 		return -1;
 	asked = wp_clock_ns();
-	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
-	    wait_for(tid, wait_ns ? asked + wait_ns : 0) || copy_stack(tid))
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) || wait_for(tid, wait_ns) ||
+	    copy_stack(tid))
 		return -1;
 	copied = wp_clock_ns();
 	if (ptrace(PTRACE_DETACH, tid, 0, 0))
@@ -92,7 +89,6 @@ int main(int argc, char **argv)
 	double hz = argc >= 4 ? strtod(argv[2], NULL) : 0;
 	double seconds = argc >= 4 ? strtod(argv[3], NULL) : 0;
 	uint64_t wait_ns = argc == 5 ? strtoull(argv[4], NULL, 10) * 1000 : 0;
-	sigset_t set;
 	uint64_t start = wp_clock_ns(), n;
 
 	if (tid <= 0 || hz < 1 || hz > 10000 || seconds <= 0)
@@ -102,10 +98,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bare_stops: priority unchanged\n");
 	wp_pauses_init(&pauses, start, 0);
 	wp_pauses_init(&wholes, start, 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	if (wait_ns)
-		sigprocmask(SIG_BLOCK, &set, NULL);
+	sigemptyset(&sigchld);
+	sigaddset(&sigchld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &sigchld, NULL);
 	n = (uint64_t)(hz * seconds);
 	for (uint64_t i = 1; i <= n; i++) {
 		sleep_until(start + (uint64_t)((double)i * 1e9 / hz));

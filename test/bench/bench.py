@@ -69,8 +69,8 @@ def main():
         print(f"bench: no group {unknown[0]}; there are {', '.join(GROUPS)}",
               file=sys.stderr)
         return 64
-    # A shell that starts it in the background has SIGINT ignored, and the tools
-    # that are ended by it would inherit that.
+    # A shell ignores SIGINT for what it starts in the background, and the tools
+    # that the bench ends by SIGINT would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     start = time.monotonic()
     table = Table()

@@ -61,7 +61,7 @@ def times_to_first(table, name, program):
     for _ in range(ROUNDS):
         for key, argv in tools.items():
             times[key].append(first_stop(argv, program))
-            # Before the first of a round gdb has run, and has the CPU's caches.
+            # This one comes behind gdb, which has filled the CPU's caches.
             if key == "ours":
                 times["again"].append(first_stop(argv, program))
     for key in ("eu-stack", "gdb"):

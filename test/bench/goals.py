@@ -4,6 +4,8 @@
 GOALS = {
     ("frames", "cold: files opened, first stack"): 300,
     ("waiting", "10000 threads: CPU, steady"): 12,
+    # A hundred looks at each of them a second, of 4 us.
+    ("waiting", "100 threads that nap: CPU, steady"): 4,
     ("dump", "10 threads: CPU"): 25,
     ("dump", "100 threads: CPU"): 35,
     ("dump", "1000 threads: CPU"): 100,

@@ -60,7 +60,7 @@ def run(table):
                     figures[2].append(gaps(program)["p50_us"])
                     figures[1].append(bare(tid, hz, cpu))
                     figures[3].append(gaps(program)["p50_us"])
-                    # Sets the CPU's timer, as wallprof has to: ticks are due.
+                    # wallprof waits with a timer: it has other threads to look at.
                     bounded.append(bare(tid, hz, cpu, "60"))
                 where = f"{hz} Hz, tool on {place}"
                 table.add(where, figures[0], "us", "bare calls", figures[1])
