@@ -61,7 +61,7 @@ def times_to_first(table, name, program):
     for _ in range(ROUNDS):
         for key, argv in tools.items():
             times[key].append(first_stop(argv, program))
-            # This one comes behind gdb, which has filled the CPU's caches.
+            # wallprof's first comes behind gdb, which has filled the CPU's caches.
             if key == "ours":
                 times["again"].append(first_stop(argv, program))
     for key in ("eu-stack", "gdb"):
