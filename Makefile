@@ -136,7 +136,7 @@ unwind_EXT := -lunwind-generic -lunwind
 state_EXT := -lseccomp
 sample_EXT := -lm
 symbols_EXT := -ldw -lelf -llzma -liberty
-output_EXT := -lz -ljansson -lm
+output_EXT := -lisal -ldeflate -ljansson -lm
 cmd_EXT := -lncursesw -ltinfo
 bpf_EXT := @$(O)/bpf/libs -lm
 libs_of = $(foreach l,$(1) $($(1)_DEPS),$(O)/lib$(l).a)
@@ -249,7 +249,7 @@ demo: deps-build $(O)/wallprof fixtures
 
 # What is missing is installed where apt-get is at hand and may be used;
 # elsewhere the list is printed.
-DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev zlib1g-dev \
+DEPS_BUILD := gcc libc6-dev libunwind-dev libdw-dev libelf-dev libisal-dev \
 	libdeflate-dev libiberty-dev liblzma-dev libjansson-dev \
 	libseccomp-dev libncurses-dev libmicrohttpd-dev \
 	libcurl4-openssl-dev
@@ -258,7 +258,7 @@ DEPS_BPF := clang libbpf-dev
 # Only for make vm.
 DEPS_VM := qemu-system-x86 busybox-static cpio kmod xz-utils zstd
 DEPS_VM_arm64 := qemu-system-arm mmdebstrap debian-archive-keyring g++-aarch64-linux-gnu
-DEPS_TEST := libcmocka-dev python3-pytest python3-protobuf protobuf-compiler \
+DEPS_TEST := libcmocka-dev zlib1g-dev python3-pytest python3-protobuf protobuf-compiler \
 	golang-go elfutils gdb strace valgrind musl-tools clang clang-tidy lld \
 	g++ shellcheck cppcheck \
 	golang-github-google-pprof-dev redis-server redis-tools nginx wrk \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip.h - a stream that compresses into a file. */
+/* gzip.h - gzip (RFC 1952): a stream that compresses into a file, and whole buffers. */
 #ifndef WP_GZIP_H
 #define WP_GZIP_H
 
-#include <zlib.h>
-
 #include "buf.h"
 
+/* isa-l's state and its buffers. */
+struct wp_gzip_state;
+
 struct wp_gzip {
-	z_stream z;
+	/* Owned; NULL: no memory. */
+	struct wp_gzip_state *state;
 	/* Borrowed. */
 	FILE *out;
-	/* Compressed bytes, until they are written. */
-	Bytef block[16384];
 	/* 0, -ENOMEM, or the -errno of a write; sticks. */
 	int rc;
 };
@@ -25,6 +25,10 @@ void wp_gzip_add(struct wp_gzip *gz, struct wp_buf *buf);
 /* Write the rest, flush OUT, and return the first error. */
 WP_MUST_CHECK
 int wp_gzip_finish(struct wp_gzip *gz);
+
+/* Compress SRC's bytes, smaller than a stream does, onto the end of DST, which keeps
+ * the error. */
+void wp_gzip_pack(const struct wp_buf *src, struct wp_buf *dst);
 
 /* Unpack the gzip streams DATA[0..n), one behind the other, to *RET (owned by the
  * caller) and *RET_N.  0; -EBADMSG: malformed or cut short; -EOVERFLOW: over MAX

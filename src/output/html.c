@@ -23,43 +23,31 @@ __asm__(".section .rodata\n"
 	".previous\n");
 extern const char wp_html_page[] __attribute__((visibility("hidden")));
 
-/* A profile's data, packed. */
-struct packed {
-	/* Owned; NULL: none. */
-	char *data;
-	size_t n;
-};
-
-static int pack(struct packed *ret, const struct wp_profile *profile,
+/* Add to PACKED the data of PROFILE, packed. */
+static int pack(struct wp_buf *packed, const struct wp_profile *profile,
 		enum wp_profile_kind kind)
 {
-	FILE *memory = open_memstream(&ret->data, &ret->n);
-	struct wp_gzip gz;
-	int rc, end;
+	struct wp_buf plain = WP_BUF_INIT;
+	int rc = wp_html_data_write(profile, kind, &plain);
 
-	if (!memory)
-		return -ENOMEM;
-	rc = wp_gzip_init(&gz, memory);
 	if (!rc)
-		rc = wp_html_data_write(profile, kind, &gz);
-	end = wp_gzip_finish(&gz);
-	if (fclose(memory) && !end)
-		end = -ENOMEM;
-	return rc ? rc : end;
+		wp_gzip_pack(&plain, packed);
+	wp_buf_clear(&plain);
+	return rc ? rc : packed->rc;
 }
 
 /* Write *PAGE up to MARK and PACKED in its place; *PAGE goes on behind it. */
 static int write_part(const char **page, const char *mark,
-		      const struct packed *packed, FILE *out)
+		      const struct wp_buf *packed, FILE *out)
 {
 	const char *at = strstr(*page, mark);
 
 	fwrite(*page, 1, (size_t)(at - *page), out);
 	*page = at + strlen(mark);
-	return wp_base64_write(packed->data, packed->n, out);
+	return wp_base64_write(packed->data, packed->len, out);
 }
 
-static int write_page(const struct packed *data, const struct packed *base,
+static int write_page(const struct wp_buf *data, const struct wp_buf *base,
 		      FILE *out)
 {
 	const char *page = wp_html_page;
@@ -80,15 +68,15 @@ static int write_both(const struct wp_profile *before,
 		      const struct wp_profile *after, enum wp_profile_kind kind,
 		      FILE *out)
 {
-	struct packed data = { 0 }, base = { 0 };
+	struct wp_buf data = WP_BUF_INIT, base = WP_BUF_INIT;
 	int rc = pack(&data, after, kind);
 
 	if (!rc && before)
 		rc = pack(&base, before, before->meta.read_kind);
 	if (!rc)
 		rc = write_page(&data, &base, out);
-	free(data.data);
-	free(base.data);
+	wp_buf_clear(&data);
+	wp_buf_clear(&base);
 	return rc;
 }
 

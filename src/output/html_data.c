@@ -17,8 +17,6 @@
 #include "wallprof/state.h"
 
 enum {
-	/* Bytes that are gathered before they are compressed. */
-	CHUNK = 1 << 16,
 	/* With more rows times are rounded to 10 us, with many more to 0.1 ms,
 	 * which leaves a third of their bytes. */
 	MANY_ROWS = 100000,
@@ -51,37 +49,30 @@ struct data {
 	uint32_t *ranks;
 	struct wp_errors errors;
 	uint64_t quantum;
-	struct wp_buf out;
-	struct wp_gzip *gz;
+	/* Borrowed. */
+	struct wp_buf *out;
 	/* Parts of a list so far. */
 	bool comma;
 };
-
-static void flush(struct data *d)
-{
-	if (d->out.len >= CHUNK)
-		wp_gzip_add(d->gz, &d->out);
-}
 
 /* Between two elements of a list; BEGIN ("[") starts one. */
 static void next(struct data *d)
 {
 	if (d->comma)
-		wp_buf_char(&d->out, ',');
+		wp_buf_char(d->out, ',');
 	d->comma = true;
-	flush(d);
 }
 
 static void begin_list(struct data *d, const char *name)
 {
-	wp_buf_printf(&d->out, ",\"%s\":[", name);
+	wp_buf_printf(d->out, ",\"%s\":[", name);
 	d->comma = false;
 }
 
 static void put_text(struct data *d, const char *name, const char *text)
 {
-	wp_buf_printf(&d->out, ",\"%s\":", name);
-	wp_json_text(&d->out, text);
+	wp_buf_printf(d->out, ",\"%s\":", name);
+	wp_json_text(d->out, text);
 }
 
 static void put_counter(void *ctx, const char *line)
@@ -89,7 +80,7 @@ static void put_counter(void *ctx, const char *line)
 	struct data *d = ctx;
 
 	next(d);
-	wp_json_text(&d->out, line);
+	wp_json_text(d->out, line);
 }
 
 static void put_meta(struct data *d)
@@ -99,7 +90,7 @@ static void put_meta(struct data *d)
 	const char *type = wp_columns_type(p, d->kind);
 
 	wp_buf_printf(
-		&d->out,
+		d->out,
 		"{\"version\":1,\"pid\":%d,\"quantum\":%" PRIu64
 		",\"time_ms\":%.3f,\"duration_ns\":%" PRId64
 		",\"period_ns\":%" PRId64 ",\"hz\":%.2f"
@@ -118,16 +109,16 @@ static void put_meta(struct data *d)
 	put_text(d, "target_end", wp_profile_str(p, m->target_end));
 	begin_list(d, "counters");
 	wp_counters_lines(p, d->kind, put_counter, d);
-	wp_buf_str(&d->out, "],\"states\":[");
+	wp_buf_str(d->out, "],\"states\":[");
 	d->comma = false;
 	for (int i = 0; i < WP_NSTATES; i++) {
 		next(d);
-		wp_json_text(&d->out,
+		wp_json_text(d->out,
 			     !wp_columns_have_states(p, d->kind) ?
 				     type :
 				     wp_types_state_name((enum wp_state)i));
 	}
-	wp_buf_char(&d->out, ']');
+	wp_buf_char(d->out, ']');
 }
 
 static unsigned int flags_of(const struct wp_view *view, const char *own)
@@ -160,16 +151,16 @@ static void put_frames(struct data *d)
 
 		wp_call_nodes_view(&d->nodes, i, &view);
 		next(d);
-		wp_buf_char(&d->out, '[');
-		wp_json_text(&d->out, wp_view_name(&view));
-		wp_buf_char(&d->out, ',');
-		wp_json_text(&d->out, view.file);
-		wp_buf_char(&d->out, ',');
-		wp_json_text(&d->out, view.module);
-		wp_buf_printf(&d->out, ",%" PRIu32 ",%u]", view.line,
+		wp_buf_char(d->out, '[');
+		wp_json_text(d->out, wp_view_name(&view));
+		wp_buf_char(d->out, ',');
+		wp_json_text(d->out, view.file);
+		wp_buf_char(d->out, ',');
+		wp_json_text(d->out, view.module);
+		wp_buf_printf(d->out, ",%" PRIu32 ",%u]", view.line,
 			      flags_of(&view, own));
 	}
-	wp_buf_char(&d->out, ']');
+	wp_buf_char(d->out, ']');
 }
 
 /* The index + 1 of ROW's kind, made if new; 0: not watched. */
@@ -187,7 +178,7 @@ static uint32_t kind_of(struct data *d, const struct wp_lane_row *row)
 			 row->holder);
 	if (i != UINT32_MAX)
 		return i + 1;
-	d->out.rc = -ENOMEM;
+	d->out->rc = -ENOMEM;
 	return 0;
 }
 
@@ -202,16 +193,16 @@ static void put_kinds(struct data *d)
 		bool is_go = wait == WP_WAIT_GO && *call;
 
 		next(d);
-		wp_buf_printf(&d->out, "[%u,", (unsigned int)(k->a >> 56));
-		wp_json_text(&d->out, is_go ? call : wp_wait_name(wait));
-		wp_buf_char(&d->out, ',');
-		wp_json_text(&d->out, is_go ? "" : call);
-		wp_buf_char(&d->out, ',');
-		wp_json_text(&d->out,
+		wp_buf_printf(d->out, "[%u,", (unsigned int)(k->a >> 56));
+		wp_json_text(d->out, is_go ? call : wp_wait_name(wait));
+		wp_buf_char(d->out, ',');
+		wp_json_text(d->out, is_go ? "" : call);
+		wp_buf_char(d->out, ',');
+		wp_json_text(d->out,
 			     wp_profile_str(d->profile, (uint32_t)k->a));
-		wp_buf_printf(&d->out, ",%" PRIu64 "]", k->b);
+		wp_buf_printf(d->out, ",%" PRIu64 "]", k->b);
 	}
-	wp_buf_char(&d->out, ']');
+	wp_buf_char(d->out, ']');
 }
 
 /* Of S, what standard errors are made of beside the numbers of samples: the time that is
@@ -238,7 +229,7 @@ static void put_looks(struct data *d, uint32_t thread, uint32_t *at)
 			break;
 		exact += exact_of(d, s) > 0;
 	}
-	wp_buf_printf(&d->out, ",%.0f,%.0f,%" PRIu32,
+	wp_buf_printf(d->out, ",%.0f,%.0f,%" PRIu32,
 		      d->errors.known ? pools[WP_ERRORS_WAITS].looks : 0,
 		      d->errors.known ? pools[WP_ERRORS_READY].looks : 0,
 		      exact);
@@ -252,8 +243,8 @@ static void put_process(struct data *d, const struct wp_profile_thread *t)
 
 	if (!process || !wp_profile_is_of_many(d->profile))
 		return;
-	wp_buf_printf(&d->out, ",%" PRIu32 ",%d,", t->process, process->pid);
-	wp_json_text(&d->out, wp_profile_str(d->profile, process->name));
+	wp_buf_printf(d->out, ",%" PRIu32 ",%d,", t->process, process->pid);
+	wp_json_text(d->out, wp_profile_str(d->profile, process->name));
 }
 
 static void put_threads(struct data *d)
@@ -265,26 +256,25 @@ static void put_threads(struct data *d)
 		const struct wp_profile_thread *t = &d->profile->threads[i];
 
 		next(d);
-		wp_buf_printf(&d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
-		wp_json_text(&d->out, wp_profile_str(d->profile, t->name));
-		wp_buf_printf(&d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
+		wp_buf_printf(d->out, "[%d,%" PRIu32 ",", t->tid, t->nmore);
+		wp_json_text(d->out, wp_profile_str(d->profile, t->name));
+		wp_buf_printf(d->out, ",%" PRIu64 ",%d,%" PRIu32 ",%d",
 			      wp_lanes_start_ns(&d->lanes, i),
 			      d->lanes.timed[i],
 			      d->lanes.first[i + 1] - d->lanes.first[i],
 			      wp_columns_is_idle(t, d->kind));
 		put_looks(d, i, &sample);
 		put_process(d, t);
-		wp_buf_char(&d->out, ']');
+		wp_buf_char(d->out, ']');
 	}
-	wp_buf_char(&d->out, ']');
+	wp_buf_char(d->out, ']');
 }
 
 static void put_number(struct data *d, uint64_t n)
 {
 	for (; n > 127; n >>= 7)
-		wp_buf_char(&d->out, (char)(n | 128));
-	wp_buf_char(&d->out, (char)n);
-	flush(d);
+		wp_buf_char(d->out, (char)(n | 128));
+	wp_buf_char(d->out, (char)n);
 }
 
 static void put_nodes(struct data *d)
@@ -392,25 +382,23 @@ static void put_all(struct data *d)
 	put_frames(d);
 	put_kinds(d);
 	put_threads(d);
-	wp_buf_printf(&d->out,
-		      ",\"nodes\":%" PRIu32 ",\"deeds\":%" PRIu32 "}\n",
+	wp_buf_printf(d->out, ",\"nodes\":%" PRIu32 ",\"deeds\":%" PRIu32 "}\n",
 		      d->nodes.n, d->deeds.len);
 	put_nodes(d);
 	put_deeds(d);
 	for (uint32_t t = 0; t < d->profile->nthreads; t++)
 		put_rows(d, t);
 	put_exact(d);
-	wp_gzip_add(d->gz, &d->out);
 }
 
 int wp_html_data_write(const struct wp_profile *profile,
-		       enum wp_profile_kind kind, struct wp_gzip *gz)
+		       enum wp_profile_kind kind, struct wp_buf *out)
 {
 	struct data d = { .profile = profile,
 			  .kind = kind,
 			  .kinds = WP_PAIRS_INIT,
 			  .deeds = WP_PAIRS_INIT,
-			  .gz = gz,
+			  .out = out,
 			  .quantum = 1 };
 	int rc = wp_lanes_init(&d.lanes, profile, kind);
 	int nodes_rc = wp_call_nodes_init(&d.nodes, profile, kind);
@@ -426,9 +414,8 @@ int wp_html_data_write(const struct wp_profile *profile,
 		rc = rank_deeds(&d);
 	if (!rc) {
 		put_all(&d);
-		rc = d.out.rc;
+		rc = out->rc;
 	}
-	wp_buf_clear(&d.out);
 	wp_pairs_clear(&d.kinds);
 	wp_pairs_clear(&d.deeds);
 	free(d.ranks);

@@ -12,13 +12,12 @@
 #ifndef WP_HTML_DATA_H
 #define WP_HTML_DATA_H
 
-#include "gzip.h"
+#include "buf.h"
 #include "wallprof/profile.h"
 
-/* Compress the data of PROFILE's samples of KIND into GZ.  0 or -ENOMEM; errors of
- * GZ stay in it. */
+/* Add the data of PROFILE's samples of KIND to OUT.  0 or -ENOMEM. */
 WP_MUST_CHECK
 int wp_html_data_write(const struct wp_profile *profile,
-		       enum wp_profile_kind kind, struct wp_gzip *gz);
+		       enum wp_profile_kind kind, struct wp_buf *out);
 
 #endif

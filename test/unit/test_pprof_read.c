@@ -349,6 +349,37 @@ static void every_flipped_bit_is_safe(void **state)
 	free(plain);
 }
 
+/* Each compressed apart, the second of more bytes than there is room for at first. */
+static void streams_unpack_to_what_was_packed(void **state)
+{
+	struct wp_buf plain = WP_BUF_INIT, packed = WP_BUF_INIT;
+	char *out = NULL;
+	size_t n;
+
+	(void)state;
+	wp_buf_str(&plain, "one");
+	wp_gzip_pack(&plain, &packed);
+	wp_buf_reset(&plain);
+	for (int i = 0; i < 100000; i++)
+		wp_buf_printf(&plain, "%d ", i * 7919);
+	wp_gzip_pack(&plain, &packed);
+	assert_int_equal(packed.rc, 0);
+	assert_in_range(packed.len, 1, plain.len / 2);
+	assert_int_equal(wp_gzip_unpack(packed.data, packed.len, plain.len + 3,
+					&out, &n),
+			 0);
+	assert_int_equal(n, plain.len + 3);
+	assert_memory_equal(out, "one", 3);
+	assert_memory_equal(out + 3, plain.data, plain.len);
+	free(out);
+	for (size_t i = 0; i < 200; i++)
+		assert_int_equal(wp_gzip_unpack(packed.data, packed.len - 1 - i,
+						1 << 30, &out, &n),
+				 -EBADMSG);
+	wp_buf_clear(&packed);
+	wp_buf_clear(&plain);
+}
+
 static void gzip_bomb_is_refused(void **state)
 {
 	struct wp_buf zeros = WP_BUF_INIT;
@@ -569,6 +600,7 @@ int main(int argc, char **argv)
 		T(counters_come_from_the_comments),
 		T(every_prefix_is_safe),
 		T(every_flipped_bit_is_safe),
+		T(streams_unpack_to_what_was_packed),
 		T(gzip_bomb_is_refused),
 		T(profile_of_others_keeps_its_unit),
 		T(value_that_is_no_amount_is_refused),

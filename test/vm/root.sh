@@ -6,7 +6,7 @@
 # Nothing of it runs here, so that no emulator of programs is needed.
 set -eu
 root=$1
-packages="libunwind8,libdw1,libelf1,zlib1g,libdeflate0,liblzma5,libjansson4,libbpf1,libseccomp2
+packages="libunwind8,libdw1,libelf1,zlib1g,libisal2,libdeflate0,liblzma5,libjansson4,libbpf1,libseccomp2
 libncursesw6,libmicrohttpd12,libcurl4,libcmocka0,libc6-dbg,libc-bin,libstdc++6,busybox-static
 python3-minimal,python3-pytest,python3-pytest-timeout,python3-pytest-xdist
 python3-protobuf,python3-jsonschema,protobuf-compiler,redis-server,redis-tools
