@@ -39,6 +39,8 @@ struct walk {
 	struct wp_stack *stack;
 	struct wp_regs regs;
 	struct wp_step step;
+	/* The module that was found last; NULL: none. */
+	const struct wp_unwind_module *found;
 	uint32_t work;
 	/* The step's module has a file, which may have unwind info for code of the
 	 * step's width. */
@@ -168,33 +170,39 @@ static enum wp_step_result step_by_info(struct walk *w)
 	return other;
 }
 
+/* The module of the code at AVMA, or NULL. */
+static const struct wp_unwind_module *module_at(struct walk *w, uint64_t avma)
+{
+	/* Most functions are called from their own file. */
+	if (!w->found || avma < w->found->start_avma ||
+	    avma >= w->found->end_avma)
+		w->found = wp_unwind_find_module(w->modules, avma);
+	return w->found;
+}
+
 /* Does the step that was made from SP lead to code?  A return address of 0 is asked about
  * later. */
-static bool leads_on(const struct walk *w, uint64_t sp_avma)
+static bool leads_on(struct walk *w, uint64_t sp_avma)
 {
 	uint64_t pc_avma = w->regs.v[WP_REG_PC];
 
 	if (w->step.is_signal || w->step.is_switch || !pc_avma)
 		return true;
 	return (!w->step.is_32bit || w->step.cfa_avma > sp_avma) &&
-	       wp_unwind_find_module(w->modules, pc_avma - 1);
+	       module_at(w, pc_avma - 1);
 }
 
-/* As step_by_info, from where a thread was interrupted, or of an i386 program: there unwind
- * info may be wrong of single instructions, and compilers' of whole functions is not. */
-static enum wp_step_result step_by_checked_info(struct walk *w)
+/* Instead of the step that was made from BEFORE and came to RESULT, make one without
+ * unwind info, if there is one. */
+static enum wp_step_result step_instead(struct walk *w,
+					const struct wp_regs *before,
+					enum wp_step_result result)
 {
-	const struct wp_regs regs = w->regs;
-	enum wp_step_result result = step_by_info(w), guess;
-	struct wp_regs caller;
-	struct wp_step made;
+	const struct wp_regs caller = w->regs;
+	const struct wp_step made = w->step;
+	enum wp_step_result guess;
 
-	if ((result != WP_STEP_BAD_INFO || !w->step.is_32bit) &&
-	    (result != WP_STEP_OK || leads_on(w, regs.v[WP_REG_SP])))
-		return result;
-	caller = w->regs;
-	made = w->step;
-	w->regs = regs;
+	w->regs = *before;
 	guess = w->step.is_32bit ? wp_leaf_i386_scan(&w->step, w->modules) :
 				   wp_step_guess(w->unwinder->prover, &w->step,
 						 w->modules);
@@ -208,6 +216,27 @@ static enum wp_step_result step_by_checked_info(struct walk *w)
 	return WP_STEP_OK;
 }
 
+/* Make a step by unwind info.  Where a thread was interrupted, and in an i386 program, it
+ * may be wrong of single instructions, and compilers' of whole functions is not. */
+static enum wp_step_result step_by_checked_info(struct walk *w)
+{
+	const bool is_checked = w->step.is_32bit ||
+				(WP_ARCH_HAS_PROOFS && !w->step.is_return);
+	enum wp_step_result result;
+	struct wp_regs before;
+	bool is_wrong;
+
+	if (is_checked)
+		before = w->regs;
+	result = step_by_info(w);
+	if (!is_checked)
+		return result;
+	is_wrong = result == WP_STEP_OK ?
+			   !leads_on(w, before.v[WP_REG_SP]) :
+			   result == WP_STEP_BAD_INFO && w->step.is_32bit;
+	return is_wrong ? step_instead(w, &before, result) : result;
+}
+
 static enum wp_step_result step_once(struct walk *w)
 {
 	enum wp_step_result result, guess;
@@ -219,10 +248,7 @@ static enum wp_step_result step_once(struct walk *w)
 	if (!w->step.is_return && w->step.module && w->step.module->image &&
 	    wp_step_is_new_thread(&w->step, w->modules))
 		return WP_STEP_ROOT;
-	result = w->step.is_32bit ||
-				 (WP_ARCH_HAS_PROOFS && !w->step.is_return) ?
-			 step_by_checked_info(w) :
-			 step_by_info(w);
+	result = step_by_checked_info(w);
 	if (had_info(result))
 		return result;
 	guess = wp_step_guess(w->unwinder->prover, &w->step, w->modules);
@@ -311,12 +337,10 @@ static void read_ahead(const struct walk *w)
 /* Set the step's module to that of the code at AVMA. */
 static void find_module(struct walk *w, uint64_t avma)
 {
-	const struct wp_unwind_module *m = w->step.module;
+	const struct wp_unwind_module *m = module_at(w, avma);
 
-	/* Most functions are called from their own file. */
-	if (m && avma >= m->start_avma && avma < m->end_avma)
+	if (m && m == w->step.module)
 		return;
-	m = wp_unwind_find_module(w->modules, avma);
 	w->step.module = m;
 	w->may_have_info = m && m->image &&
 			   wp_elf_image_is_32bit(m->image) == w->step.is_32bit;
