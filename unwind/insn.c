@@ -427,9 +427,13 @@ static uint32_t two_byte_writes(const struct wp_insn *i)
 	/* bt reads. */
 	if (op == 0xa3 || (op == 0xba && (i->reg & 7) == 4))
 		return 0;
-	if (op == 0x02 || op == 0x03 || op == 0x2c || op == 0x2d ||
-	    op == 0x50 || (op >= 0x90 && op < 0xa0) || op == 0xd7 ||
-	    op == 0xc5 || (op >= 0xa3 && op < 0xc2) || op == 0xc7)
+	/* From a vector or mask: cvttsd2si, movmskps, pextrw, pmovmskb, kmov; EVEX:
+	 * vcvttss2usi.  Vectors have the numbers of general registers. */
+	if (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xc5 ||
+	    op == 0xd7 || (i->vector && op >= 0x90 && op < 0xa0) ||
+	    (i->vector == 2 && (op == 0x78 || op == 0x79)))
+		return bit(i->reg);
+	if (op == 0x02 || op == 0x03 || (op >= 0xa3 && op < 0xc2) || op == 0xc7)
 		return bit(i->reg) | rm_bit(i) | bit(WP_RAX) | bit(WP_RDX) |
 		       /* cmpxchg and xadd of bytes. */
 		       (i->mod == 3 ? byte_bit(i, i->rm) : 0) |
@@ -443,14 +447,15 @@ uint32_t wp_insn_writes(const struct wp_insn *i)
 {
 	uint32_t both = i->has_modrm ? bit(i->reg) | rm_bit(i) : 0;
 
-	/* Those that write general registers are few and spread out. */
-	if (i->vector == 2)
-		return both | bit(i->vvvv);
 	switch (i->map) {
 	case WP_MAP_ONE_BYTE:
 		return one_byte_writes(i);
 	case WP_MAP_0F:
+	/* Of half precision: the conversions have the same opcodes. */
+	case WP_MAP_5:
 		return two_byte_writes(i);
+	case WP_MAP_6:
+		return 0;
 	case WP_MAP_0F38:
 		return i->op >= 0xf0 ? both | bit(i->vvvv) | bit(WP_RDX) : 0;
 	case WP_MAP_0F3A:

@@ -34,6 +34,25 @@ static const struct {
 	size_t len;
 	uint32_t writes;
 } cases[] = {
+	/* Vectors of the numbers of rsp and rbp: vpaddd of zmm20, zmm4; vmovdqu64 to
+	 * ymm20; vpaddd of xmm21, xmm5; vfmadd132ph; vpbroadcastd %esp,%zmm4;
+	 * vextracti32x4 to xmm20. */
+	{ CODE("\x62\xb1\x5d\x40\xfe\xe4"), 0 },
+	{ CODE("\x62\xe1\xfe\x28\x6f\x66\x02"), 0 },
+	{ CODE("\x62\xa1\x55\x08\xfe\xed"), 0 },
+	{ CODE("\x62\xb6\x5d\x48\x98\xec"), 0 },
+	{ CODE("\x62\xf2\x7d\x48\x7c\xe4"), 0 },
+	{ CODE("\x62\xb3\x7d\x48\x39\xe4\x01"), 0 },
+	/* To %r12d and %ebx from xmm20: vcvttss2usi; vcvttss2si, vcvttsh2si, vpextrw,
+	 * vpextrd, vmovd, vmovw.  cvttsd2si %xmm4,%ebx. */
+	{ CODE("\x62\x31\x7e\x08\x78\xe4"), R12 },
+	{ CODE("\x62\xb1\x7e\x08\x2c\xdc"), BX },
+	{ CODE("\x62\xb5\x7e\x08\x2c\xdc"), BX },
+	{ CODE("\x62\xb1\x7d\x08\xc5\xdc\x01"), BX },
+	{ CODE("\x62\xe3\x7d\x08\x16\xe3\x01"), BX },
+	{ CODE("\x62\xe1\x7d\x08\x7e\xe3"), BX },
+	{ CODE("\x62\xe5\x7d\x08\x7e\xe3"), BX },
+	{ CODE("\xf2\x0f\x2c\xdc"), BX },
 	/* mov %rsp,%rbp; mov %rbx,-0x10(%rbp); mov 0x8(%rsp,%rcx,4),%rax. */
 	{ CODE("\x48\x89\xe5"), BP },
 	{ CODE("\x48\x89\x5d\xf0"), 0 },
