@@ -705,6 +705,7 @@ static void switches_are_all_told_with_their_times(void **state)
 	struct child c = start_child(&s);
 	struct wp_perf *perf = open_or_skip(&c, &options);
 	struct got got = { 0 };
+	size_t all = 0;
 
 	wp_perf_enable(perf);
 	work(&c, perf, &got);
@@ -719,7 +720,7 @@ static void switches_are_all_told_with_their_times(void **state)
 		/* One at the end, after it was counted, may be more. */
 		assert_in_range(waits, truth->threads[i].switches,
 				truth->threads[i].switches + 3);
-		assert_true(waits > ROUNDS / 4);
+		all += waits;
 		assert_in_range(check_switches(&got, tid, from, to),
 				NAPS * (uint64_t)(NAP_NS - WP_NS_PER_MS),
 				to - from);
@@ -727,6 +728,9 @@ static void switches_are_all_told_with_their_times(void **state)
 			assert_in_range(count(&got, WP_PERF_SAMPLE_SWITCH, tid),
 					waits, waits + ROUNDS);
 	}
+	/* Who is answered before it reads does not wait, as one of them may be each
+	 * time. */
+	assert_true(all > ROUNDS / 4);
 	check_samples(&got);
 	wp_perf_close(perf);
 	end_child(&c);
