@@ -319,6 +319,10 @@ static void note_end(struct recording *r)
 {
 	char text[96] = "", why[256] = "";
 
+	/* A sample may have met its end before its status was taken. */
+	if (r->child.pid && !r->tracer.child_ended &&
+	    !wp_process_is_alive(&r->process))
+		(void)wp_tracer_wait(&r->tracer, 0);
 	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
 		r->child.pid = 0;
