@@ -317,16 +317,16 @@ static int start_recording(struct recording *r, struct wp_err *err)
 /* Note how the target ended, if it did, and whether a limit kept it from the CPUs. */
 static void note_end(struct recording *r)
 {
+	bool is_alive = wp_process_is_alive(&r->process);
 	char text[96] = "", why[256] = "";
 
-	/* A sample may have met its end before its status was taken. */
-	if (r->child.pid && !r->tracer.child_ended &&
-	    !wp_process_is_alive(&r->process))
+	/* A sample may have met the command's end before the tracer did. */
+	if (r->child.pid && !is_alive)
 		(void)wp_tracer_wait(&r->tracer, 0);
 	if (r->tracer.child_ended) {
 		wp_child_describe(r->tracer.child_status, text, sizeof(text));
 		r->child.pid = 0;
-	} else if (!wp_process_is_alive(&r->process) && r->profile.meta.pid) {
+	} else if (!is_alive && r->profile.meta.pid) {
 		snprintf(text, sizeof(text), "exited while being recorded");
 	}
 	r->profile.meta.target_end = wp_intern_add_str(&r->profile.strings,

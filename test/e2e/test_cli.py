@@ -6,6 +6,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -243,6 +244,22 @@ def test_a_command_is_recorded_until_it_ends(tmp_path):
     pprof_check.validate(p)
     assert 0.5e9 < p.duration_nanos < 5e9
     assert any("exits" in c for c in pprof_check.comments(p))
+
+
+# So many threads that they are read by BPF; it ends while that is being loaded.
+SHORT = """
+import os, threading, time
+for _ in range(60):
+    threading.Thread(target=time.sleep, args=(9,)).start()
+time.sleep(0.05)
+os._exit(3)
+"""
+
+
+def test_the_status_of_a_short_command_is_told(tmp_path):
+    for _ in range(5):
+        run = wallprof("--", sys.executable, "-c", SHORT, output=tmp_path / "x.pb.gz")
+        assert "exited with status 3" in run.err, run.err
 
 
 def test_a_command_keeps_its_streams_and_limits(tmp_path):
