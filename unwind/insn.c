@@ -427,10 +427,10 @@ static uint32_t two_byte_writes(const struct wp_insn *i)
 	/* bt reads. */
 	if (op == 0xa3 || (op == 0xba && (i->reg & 7) == 4))
 		return 0;
-	/* From a vector or mask: cvttsd2si, movmskps, pextrw, pmovmskb, kmov; EVEX:
-	 * vcvttss2usi.  Vectors have the numbers of general registers. */
+	/* cvttsd2si, movmskps, pextrw, pmovmskb, kmov, vcvttss2usi write ModRM.reg.
+	 * ModRM.rm may be a vector, of a general register's number. */
 	if (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xc5 ||
-	    op == 0xd7 || (i->vector && op >= 0x90 && op < 0xa0) ||
+	    op == 0xd7 || (op >= 0x90 && op < 0xa0) ||
 	    (i->vector == 2 && (op == 0x78 || op == 0x79)))
 		return bit(i->reg);
 	if (op == 0x02 || op == 0x03 || (op >= 0xa3 && op < 0xc2) || op == 0xc7)
@@ -451,7 +451,7 @@ uint32_t wp_insn_writes(const struct wp_insn *i)
 	case WP_MAP_ONE_BYTE:
 		return one_byte_writes(i);
 	case WP_MAP_0F:
-	/* Of half precision: the conversions have the same opcodes. */
+	/* Half precision: its conversions have the opcodes of single precision. */
 	case WP_MAP_5:
 		return two_byte_writes(i);
 	case WP_MAP_6:

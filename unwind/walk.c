@@ -39,7 +39,7 @@ struct walk {
 	struct wp_stack *stack;
 	struct wp_regs regs;
 	struct wp_step step;
-	/* The module that was found last; NULL: none. */
+	/* What module_at found last; NULL: no module. */
 	const struct wp_unwind_module *found;
 	uint32_t work;
 	/* The step's module has a file, which may have unwind info for code of the
@@ -216,8 +216,8 @@ static enum wp_step_result step_instead(struct walk *w,
 	return WP_STEP_OK;
 }
 
-/* Make a step by unwind info.  Where a thread was interrupted, and in an i386 program, it
- * may be wrong of single instructions, and compilers' of whole functions is not. */
+/* Make a step by unwind info, which may be wrong of single instructions where a thread was
+ * interrupted, and in i386 programs.  There a step without it may be better. */
 static enum wp_step_result step_by_checked_info(struct walk *w)
 {
 	const bool is_checked = w->step.is_32bit ||

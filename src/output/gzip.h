@@ -26,8 +26,8 @@ void wp_gzip_add(struct wp_gzip *gz, struct wp_buf *buf);
 WP_MUST_CHECK
 int wp_gzip_finish(struct wp_gzip *gz);
 
-/* Compress SRC's bytes, smaller than a stream does, onto the end of DST, which keeps
- * the error. */
+/* Add to DST the gzip stream of SRC's bytes, which is smaller than that of struct
+ * wp_gzip.  DST keeps the error. */
 void wp_gzip_pack(const struct wp_buf *src, struct wp_buf *dst);
 
 /* Unpack the gzip streams DATA[0..n), one behind the other, to *RET (owned by the
