@@ -148,8 +148,8 @@ int wp_sampler_new(struct wp_sampler **ret,
 		   const struct wp_sampler_options *options,
 		   struct wp_tracer *tracer, struct wp_err *err);
 
-/* Before targets are added that have NTHREADS: load what the first tick would load.  That
- * takes up to 0.2 s, in which nothing would be sampled. */
+/* Before targets are added that have NTHREADS: load what they want.  That takes up to
+ * 0.2 s; what is wanted later is loaded beside the ticks. */
 void wp_sampler_prepare(struct wp_sampler *sampler, size_t nthreads);
 
 /* Sample PROCESS from the next tick on, into PROFILE.  Both are borrowed for

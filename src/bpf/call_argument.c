@@ -25,8 +25,7 @@ extern const char wp_call_argument_object_end[]
 
 static void open_object(struct wp_call_argument *of)
 {
-	libbpf_print_fn_t old = libbpf_set_print(NULL);
-
+	libbpf_set_print(NULL);
 	of->tried = true;
 	of->object = bpf_object__open_mem(
 		wp_call_argument_object,
@@ -36,7 +35,6 @@ static void open_object(struct wp_call_argument *of)
 		bpf_object__close(of->object);
 		of->object = NULL;
 	}
-	libbpf_set_print(old);
 }
 
 /* An iterator over thread TID alone; negative errno. */

@@ -90,14 +90,6 @@ const char *wp_heap_tier_name(enum wp_heap_tier tier)
 	return names[tier];
 }
 
-static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
 /* Choose the programs of TIER, and what they are for; WITH_AREAS: also those for
  * mprotect and mremap, which kernels before Linux 5.17 refuse. */
 static void choose_programs(struct bpf_object *object, enum wp_heap_tier tier,
@@ -185,10 +177,10 @@ int wp_heap_links_load(struct wp_heap_links *links, enum wp_heap_tier tier)
 {
 	const struct timespec wait = { .tv_nsec = AGAIN_NS };
 	uint64_t end_ns = wp_clock_ns() + AGAIN_MAX_NS;
-	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	bool with_areas = true;
 	int rc;
 
+	libbpf_set_print(NULL);
 	links->tier = tier;
 	for (;;) {
 		rc = load_once(links, with_areas);
@@ -200,7 +192,6 @@ int wp_heap_links_load(struct wp_heap_links *links, enum wp_heap_tier tier)
 		else
 			break;
 	}
-	libbpf_set_print(old);
 	/* What is not permitted is EPERM; this is what is wrong with a program. */
 	return rc == -EACCES ? -EINVAL : rc;
 }

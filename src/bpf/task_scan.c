@@ -35,14 +35,6 @@ extern const char wp_task_scan_object[] __attribute__((visibility("hidden")));
 extern const char wp_task_scan_object_end[]
 	__attribute__((visibility("hidden")));
 
-static int no_print(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
 /* The last line of the verifier's LOG, which says what is wrong. */
 static const char *last_line(char *log)
 {
@@ -86,9 +78,9 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 {
 	char *log = calloc(1, LOG_SIZE);
 	struct bpf_object_open_opts options;
-	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	int rc = -ENOMEM;
 
+	libbpf_set_print(NULL);
 	/* libbpf wants the padding at the end of its options zero too. */
 	memset(&options, 0, sizeof(options));
 	options.sz = sizeof(options);
@@ -110,7 +102,6 @@ static int load(struct wp_task_scan *scan, struct wp_err *err)
 		rc = bpf_object__load(scan->object);
 	if (rc)
 		rc = load_failed(rc, log ? log : (char[1]){ "" }, err);
-	libbpf_set_print(old);
 	free(log);
 	return rc;
 }
@@ -156,7 +147,6 @@ int wp_task_scan_attach(struct wp_task_scan *scan, const char *name, pid_t pid,
 	struct bpf_link *link;
 	union bpf_iter_link_info info;
 	struct bpf_iter_attach_opts options;
-	libbpf_print_fn_t old = libbpf_set_print(no_print);
 	int rc;
 
 	memset(&info, 0, sizeof(info));
@@ -167,7 +157,6 @@ int wp_task_scan_attach(struct wp_task_scan *scan, const char *name, pid_t pid,
 	options.link_info_len = sizeof(info);
 	link = bpf_program__attach_iter(program, &options);
 	rc = link ? 0 : -errno;
-	libbpf_set_print(old);
 	if (rc)
 		return rc;
 	bpf_link__destroy(*ret);

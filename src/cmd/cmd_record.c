@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -97,7 +98,9 @@ static void show_progress(struct recording *r, uint64_t now)
 		 left, wp_sampler_count_threads(r->sampler),
 		 (unsigned long long)(sums->count + sums->cpu_count),
 		 (unsigned long long)(c->missed_ticks + c->samples_lost),
-		 100 * (double)(wp_clock_cpu_ns() - r->start_cpu_ns) /
+		 100 *
+			 (double)(wp_clock_used_ns(RUSAGE_SELF) -
+				  r->start_cpu_ns) /
 			 (double)(now - r->start_ns + 1));
 	/* A line that wraps is not taken back: the terminal would scroll. */
 	if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col &&
@@ -206,6 +209,18 @@ static int add_target(struct recording *r, struct wp_err *err)
 					     &r->profile, &r->target, err);
 }
 
+/* The command has ended before it could be sampled. */
+static int say_ended(struct recording *r, struct wp_err *err)
+{
+	char text[96] = "ended";
+
+	(void)wp_tracer_wait(&r->tracer, 0);
+	if (r->tracer.child_ended)
+		wp_child_describe(r->tracer.child_status, text, sizeof(text));
+	return wp_err_set(err, -ESRCH, "process %d %s before a first sample",
+			  r->process.pid, text);
+}
+
 /* Let the held command run, and sample it. */
 static int start_command(struct recording *r, struct wp_err *err)
 {
@@ -217,7 +232,9 @@ static int start_command(struct recording *r, struct wp_err *err)
 	rc = wp_process_check_program(&r->process, err);
 	if (rc == -EPERM)
 		wp_access_denied(r->process.pid, err);
-	return rc ? rc : wp_sampler_begin(r->target, err);
+	if (!rc)
+		rc = wp_sampler_begin(r->target, err);
+	return rc == -ESRCH ? say_ended(r, err) : rc;
 }
 
 /* `top` shows the recording, which is not written. */
@@ -257,10 +274,8 @@ static int start_sampler(struct recording *r, struct wp_err *err)
 	rc = wp_sampler_new(&r->sampler, &options, &r->tracer, err);
 	if (rc)
 		return rc;
-	/* A short command would end before the first tick is over. */
-	if (r->child.pid && options.many)
-		wp_sampler_prepare(r->sampler,
-				   wp_follow_count_threads(&r->follow));
+	wp_sampler_prepare(r->sampler,
+			   wp_follow_count_threads(r->options, r->process.pid));
 	r->recorded.sampler = r->sampler;
 	r->recorded.profile = &r->profile;
 	rc = add_target(r, err);
@@ -309,7 +324,7 @@ static int start_recording(struct recording *r, struct wp_err *err)
 		return rc;
 	wp_throttle_begin(&r->throttle, r->process.proc_fd, "/sys/fs/cgroup");
 	r->start_ns = wp_clock_ns();
-	r->start_cpu_ns = wp_clock_cpu_ns();
+	r->start_cpu_ns = wp_clock_used_ns(RUSAGE_SELF);
 	r->end_ns = o->duration_ns ? r->start_ns + o->duration_ns : UINT64_MAX;
 	return 0;
 }

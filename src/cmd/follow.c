@@ -190,19 +190,33 @@ static int add_chosen(struct wp_follow *follow)
 	return rc;
 }
 
-size_t wp_follow_count_threads(const struct wp_follow *follow)
+static size_t count_threads(const struct wp_tids *pids,
+			    const struct wp_options *chosen_by)
+{
+	struct wp_proc_stat stat;
+	size_t n = 0;
+
+	for (size_t i = 0; i < pids->len; i++)
+		if ((!chosen_by || wp_choose(chosen_by, pids->v[i])) &&
+		    !wp_proc_stat_read(&stat, pids->v[i]))
+			n += (size_t)stat.nthreads;
+	return n;
+}
+
+size_t wp_follow_count_threads(const struct wp_options *options, pid_t pid)
 {
 	struct wp_tids pids = WP_TIDS_INIT;
 	struct wp_proc_stat stat;
 	size_t n = 0;
 
 	/* Without memory nothing is recorded anyway. */
-	if (wp_choose_is_asked(follow->options))
-		(void)!wp_choose_list(&pids);
-	for (size_t i = 0; i < pids.len; i++)
-		if (wp_choose(follow->options, pids.v[i]) &&
-		    !wp_proc_stat_read(&stat, pids.v[i]))
-			n += (size_t)stat.nthreads;
+	if (wp_choose_is_asked(options) && !wp_choose_list(&pids))
+		n += count_threads(&pids, options);
+	if (pid && options->children &&
+	    !wp_children_list_all(&pids, pid, TREE_MAX))
+		n += count_threads(&pids, NULL);
+	if (pid && !wp_proc_stat_read(&stat, pid))
+		n += (size_t)stat.nthreads;
 	wp_tids_clear(&pids);
 	return n;
 }

@@ -52,8 +52,9 @@ void wp_follow_init(struct wp_follow *follow, const struct wp_options *options,
 WP_MUST_CHECK
 int wp_follow_begin(struct wp_follow *follow, pid_t pid, struct wp_err *err);
 
-/* How many threads there are that --name, --cgroup or --all means. */
-size_t wp_follow_count_threads(const struct wp_follow *follow);
+/* How many threads process PID (0: none) has, with --tree its descendants too, and the
+ * processes that --name, --cgroup or --all means. */
+size_t wp_follow_count_threads(const struct wp_options *options, pid_t pid);
 
 /* Open the first process that --name, --cgroup or --all means as PROCESS.  0, or -ENOENT
  * or -errno with ERR. */

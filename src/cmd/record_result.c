@@ -153,8 +153,8 @@ static int nothing_seen(const struct wp_record_result *r, struct wp_err *err)
 				  "was it on a CPU%s; what it waits for is "
 				  "told by --profile wall",
 				  of, (double)p->meta.duration_ns / 1e9, glob);
-	return wp_err_set(err, -ESRCH, "%s ended before a first sample%s", of,
-			  glob);
+	return wp_err_set(err, -ESRCH, "%s %s before a first sample%s", of,
+			  *end ? end : "ended", glob);
 }
 
 static bool makes_files(const struct wp_record_result *r)

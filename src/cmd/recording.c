@@ -19,9 +19,11 @@ static int begin_one(struct wp_recording *r, pid_t pid, struct wp_err *err)
 		wp_access_denied(pid, err);
 	if (!rc)
 		rc = wp_sampler_new(&r->sampler, &o->sampler, &r->tracer, err);
-	if (!rc)
-		rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
-					   &r->target, err);
+	if (rc)
+		return rc;
+	wp_sampler_prepare(r->sampler, wp_follow_count_threads(o, pid));
+	rc = wp_sampler_add_target(r->sampler, &r->process, &r->profile,
+				   &r->target, err);
 	if (!rc)
 		wp_recorded_describe(&r->profile, &r->process, o->sampler.stop);
 	return rc;
@@ -37,6 +39,7 @@ static int begin_many(struct wp_recording *r, struct wp_err *err)
 	rc = wp_sampler_new(&r->sampler, &options, &r->tracer, err);
 	if (rc)
 		return rc;
+	wp_sampler_prepare(r->sampler, wp_follow_count_threads(r->options, 0));
 	r->recorded.sampler = r->sampler;
 	r->recorded.profile = &r->profile;
 	r->profile.meta.is_of_many = true;

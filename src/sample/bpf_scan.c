@@ -16,7 +16,7 @@
 #include "wallprof/clock.h"
 #include "wallprof/lower_bound.h"
 
-/* Threads from which on a scan repays the 15 ms that opening it takes within some
+/* Threads from which on a scan repays the 100 ms that opening it takes within some
  * seconds at 100 Hz: a thread that has not run costs 1.1 us by a read and 0.1 by a
  * scan, a thread that has run 15 and 4. */
 enum { MANY = 50 };
@@ -61,16 +61,24 @@ static bool is_wanted(const struct wp_sampler *loop, size_t nthreads)
 	}
 }
 
-static void open_scan(struct wp_sampler *loop, size_t nthreads)
+/* From now on read by SCAN; NULL: there is none. */
+static void use_scan(struct wp_sampler *loop, struct wp_task_scan *scan)
 {
-	struct wp_bpf_scan *c = &loop->scan;
-
-	c->tried = true;
-	if (wp_task_scan_open(&c->scan, nthreads, &c->why))
-		c->scan = NULL;
+	loop->scan.scan = scan;
 	for (size_t i = 0; i < loop->ntargets; i++)
 		if (!loop->targets[i]->gone)
 			wp_bpf_scan_add(loop, loop->targets[i]->process->pid);
+}
+
+/* Threads are not sampled while a scan of NTHREADS is opened here. */
+static void open_scan(struct wp_sampler *loop, size_t nthreads)
+{
+	struct wp_task_scan *scan = NULL;
+
+	loop->scan.tried = true;
+	if (wp_task_scan_open(&scan, nthreads, &loop->scan.why))
+		scan = NULL;
+	use_scan(loop, scan);
 }
 
 void wp_bpf_scan_add(struct wp_sampler *loop, pid_t pid)
@@ -88,22 +96,33 @@ void wp_bpf_scan_drop(struct wp_sampler *loop, pid_t pid)
 
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop)
 {
-	return loop->scan.scan ||
+	return loop->scan.scan || loop->scan.loader.runs ||
 	       (!loop->scan.tried && is_wanted(loop, count_threads(loop)));
 }
 
-static void open_wanted(struct wp_sampler *loop, size_t nthreads)
+void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
 {
 	if (!loop->scan.tried && is_wanted(loop, nthreads))
 		open_scan(loop, nthreads);
 }
 
-void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads)
+/* Open one if it is wanted by now: beside the ticks. */
+static void open_wanted(struct wp_sampler *loop)
 {
-	/* Among the threads of a whole machine some wait with a stack that needs a
-	 * register. */
-	loop->scan.wants_regs |= nthreads > 0;
-	open_wanted(loop, nthreads);
+	struct wp_bpf_scan *c = &loop->scan;
+	struct wp_task_scan *scan;
+	size_t nthreads;
+
+	if (wp_scan_loader_take(&c->loader, &scan, &c->why))
+		use_scan(loop, scan);
+	if (c->tried)
+		return;
+	nthreads = count_threads(loop);
+	if (!is_wanted(loop, nthreads))
+		return;
+	c->tried = true;
+	if (wp_scan_loader_begin(&c->loader, nthreads))
+		open_scan(loop, nthreads);
 }
 
 static void stop_notes(struct wp_bpf_scan *c)
@@ -195,7 +214,7 @@ void wp_bpf_scan_take(struct wp_sampler *loop)
 	int rc;
 
 	wp_bpf_scan_forget(loop);
-	open_wanted(loop, count_threads(loop));
+	open_wanted(loop);
 	if (!c->scan || read_moved(loop))
 		return;
 	rc = read_all(loop);
@@ -265,6 +284,7 @@ void wp_bpf_scan_forget(struct wp_sampler *loop)
 void wp_bpf_scan_close(struct wp_sampler *loop)
 {
 	wp_bpf_scan_forget(loop);
+	wp_scan_loader_close(&loop->scan.loader);
 	wp_task_scan_close(loop->scan.scan);
 	loop->scan.scan = NULL;
 }

@@ -6,6 +6,7 @@
 #ifndef WP_BPF_SCAN_H
 #define WP_BPF_SCAN_H
 
+#include "scan_loader.h"
 #include "wallprof/err.h"
 #include "wallprof/procfs.h"
 #include "wallprof/task_scan.h"
@@ -35,8 +36,9 @@ struct wp_bpf_scan {
 	/* Why there is none where one was wanted; code 0: it was not, or there
 	 * is one. */
 	struct wp_err why;
-	/* It has been opened, or opening it has failed. */
+	/* It has been opened, or opening it has failed, or LOADER opens it. */
 	bool tried;
+	struct wp_scan_loader loader;
 	/* A stack of a waiting thread lacked a register. */
 	bool wants_regs;
 	/* This tick's records: v[0..n) by pid and tid, borrowed from SCAN; the
@@ -50,8 +52,8 @@ struct wp_bpf_scan {
 	struct wp_switch_notes notes;
 };
 
-/* Load the programs of a scan, of NTHREADS of several processes, if there are any and the
- * options do not forbid it. */
+/* Load the programs of a scan if NTHREADS are worth it and the options do not forbid it:
+ * before the first tick, which would be over by then. */
 void wp_bpf_scan_prepare(struct wp_sampler *loop, size_t nthreads);
 
 /* Scan all threads of all targets, if that is wanted: at the begin of a tick. */
@@ -74,7 +76,7 @@ const struct wp_task_record *const *wp_bpf_scan_of(struct wp_sampler *loop,
  * move. */
 void wp_bpf_scan_want(struct wp_sampler *loop, pid_t pid, pid_t tid);
 
-/* Will there be a scan at the next tick? */
+/* Will there be a scan at the next tick, or at one soon? */
 bool wp_bpf_scan_is_next(const struct wp_sampler *loop);
 
 /* Drop the records: they are too old for samples from now on. */

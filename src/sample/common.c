@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "block_waits.h"
 #include "sampler_loop.h"
@@ -58,7 +59,7 @@ void wp_common_begin(struct wp_common *common, const struct wp_sampler *loop,
 	if (common->start_ns)
 		return;
 	common->start_ns = common->last_tick_ns = now_ns;
-	common->start_cpu_ns = wp_clock_cpu_ns();
+	common->start_cpu_ns = wp_clock_used_ns(RUSAGE_SELF);
 	wp_pauses_init(&common->pauses, now_ns, options->max_stopped);
 	meta->has_wall = options->wall;
 	meta->has_cpu = options->cpu;
@@ -118,7 +119,7 @@ void wp_common_fill_counters(struct wp_common *common,
 	c->pause_max_ns = pauses->max_ns;
 	c->pause_total_ns = pauses->total_ns;
 	meta->duration_ns = (int64_t)(common->last_tick_ns - common->start_ns);
-	meta->own_cpu_ns = wp_clock_cpu_ns() - common->start_cpu_ns;
+	meta->own_cpu_ns = wp_clock_used_ns(RUSAGE_SELF) - common->start_cpu_ns;
 	seconds = (double)meta->duration_ns / (double)WP_NS_PER_S;
 	/* The first tick opens the books, the last one closes them. */
 	meta->achieved_hz = c->ticks > 2 && seconds > 0 ?

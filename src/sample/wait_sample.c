@@ -269,8 +269,9 @@ static enum wp_sample_result settle(struct wp_thread *t,
 				    const uint64_t *sleeps)
 {
 	struct wp_target *target = t->target;
-	enum wp_sample_result result;
+	enum wp_sample_result result = WP_SAMPLE_DONE;
 	uint32_t stack;
+	bool again;
 
 	t->running_stack_holds = false;
 	if (target->loop->options.kernel)
@@ -291,9 +292,14 @@ static enum wp_sample_result settle(struct wp_thread *t,
 			   });
 		return WP_SAMPLE_WANTS_STOP;
 	}
-	target->profile->counters.no_stop++;
-	result = queue(t, facts, stack, place);
-	if (is_to_be_read_again(t, place, walk)) {
+	again = is_to_be_read_again(t, place, walk);
+	/* Some ticks later the time goes to what the scan shows. */
+	if (!again || !target->loop->scan.loader.runs ||
+	    target->loop->finishing) {
+		target->profile->counters.no_stop++;
+		result = queue(t, facts, stack, place);
+	}
+	if (again) {
 		wp_wait_state_distrust(&t->wait);
 		wp_bpf_scan_want(target->loop, target->process->pid, t->tid);
 	}

@@ -262,6 +262,13 @@ def test_the_status_of_a_short_command_is_told(tmp_path):
         assert "exited with status 3" in run.err, run.err
 
 
+def test_the_status_of_a_command_without_a_sample_is_told(tmp_path):
+    """It may have had one."""
+    for _ in range(5):
+        run = wallprof("--", "false", output=tmp_path / "x.pb.gz")
+        assert "exited with status 1" in run.err, run.err
+
+
 def test_a_command_keeps_its_streams_and_limits(tmp_path):
     run = wallprof("--", "sh", "-c",
                    "cat; ulimit -n; nice; echo err >&2; sleep 0.2",

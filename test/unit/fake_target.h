@@ -41,6 +41,12 @@ uint64_t wp_clock_cpu_ns(void)
 	return fake_now_ns;
 }
 
+uint64_t wp_clock_used_ns(int who)
+{
+	(void)who;
+	return fake_now_ns;
+}
+
 int64_t wp_clock_utc_ns(void)
 {
 	return (int64_t)fake_now_ns;
@@ -481,6 +487,13 @@ fake_target_start(struct fake_target *fake,
 	struct wp_err err = WP_ERR_INIT;
 	int rc = wp_sampler_new(&fake->sampler, options, &fake->tracer, &err);
 
+	/* Of the fake's schedstat only. */
+	if (!rc) {
+		fake->sampler->schedstat_works = true;
+		close(fake->sampler->own_cpu.schedstat_fd);
+		fake->sampler->own_cpu.schedstat_fd = -1;
+		wp_sampler_prepare(fake->sampler, 1);
+	}
 	if (!rc && !fake->held)
 		rc = wp_sampler_add_target(fake->sampler, &fake->process,
 					   &fake->profile, &fake->target, &err);
@@ -488,12 +501,6 @@ fake_target_start(struct fake_target *fake,
 		rc = wp_sampler_add_held_target(fake->sampler, &fake->process,
 						&fake->profile, &fake->target,
 						&err);
-	/* Of the fake's schedstat only. */
-	if (!rc) {
-		fake->sampler->schedstat_works = true;
-		close(fake->sampler->own_cpu.schedstat_fd);
-		fake->sampler->own_cpu.schedstat_fd = -1;
-	}
 	return rc;
 }
 

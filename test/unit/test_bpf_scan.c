@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "one_target.h"
 
 static struct {
@@ -26,6 +29,8 @@ static struct {
 	uint64_t read_ns;
 	unsigned int nmoved_reads;
 	bool notes;
+	/* A thread that opens one waits while it is set. */
+	atomic_bool is_loading;
 } scan;
 
 int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
@@ -33,6 +38,8 @@ int wp_task_scan_open(struct wp_task_scan **ret, size_t nthreads,
 {
 	(void)nthreads;
 	scan.nopens++;
+	while (atomic_load(&scan.is_loading))
+		sched_yield();
 	if (scan.open_rc)
 		return wp_err_set(err, scan.open_rc, "no scan today");
 	*ret = (struct wp_task_scan *)&scan;
@@ -166,8 +173,6 @@ static void a_process_is_scanned_while_it_is_a_target(void **state)
 {
 	(void)state;
 	start_target();
-	assert_int_equal(scan.nadded, 0);
-	wp_bpf_scan_take(fake.sampler);
 	assert_int_equal(scan.nadded, 1);
 	/* Another process that has ended had its pid. */
 	wp_bpf_scan_drop(fake.sampler, getpid());
@@ -176,6 +181,14 @@ static void a_process_is_scanned_while_it_is_a_target(void **state)
 	wp_bpf_scan_drop(fake.sampler, getpid());
 	assert_int_equal(scan.nadded, 0);
 	fake.target->gone = false;
+}
+
+/* Begin ticks until the scan that is loaded beside them is there, or is not. */
+static void take_when_loaded(void)
+{
+	do
+		wp_bpf_scan_take(fake.sampler);
+	while (fake.sampler->scan.loader.runs);
 }
 
 static void a_scan_is_opened_where_it_is_wanted(void **state)
@@ -197,8 +210,72 @@ static void a_scan_is_opened_where_it_is_wanted(void **state)
 	fake.sampler->options.scan = WP_SCAN_PROC;
 	assert_false(wp_bpf_scan_is_next(fake.sampler));
 	fake.sampler->options.scan = WP_SCAN_AUTO;
+	take_when_loaded();
+	assert_int_equal(scan.nopens, 1);
+	assert_int_equal(scan.nreads, 1);
+	assert_int_equal(scan.nadded, 1);
+}
+
+/* The verifier takes ten ticks' time. */
+static void ticks_go_on_while_a_scan_is_loaded(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	start_target();
+	fake.sampler->scan.wants_regs = true;
+	atomic_store(&scan.is_loading, true);
+	for (int i = 0; i < 3; i++) {
+		tick();
+		assert_null(fake.sampler->scan.scan);
+		assert_true(wp_bpf_scan_is_next(fake.sampler));
+	}
+	atomic_store(&scan.is_loading, false);
+	take_when_loaded();
+	assert_int_equal(scan.nopens, 1);
+	assert_int_equal(scan.nadded, 1);
+}
+
+/* Its end waits for the load. */
+static void a_recording_may_end_while_a_scan_is_loaded(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	start_target();
+	fake.sampler->scan.wants_regs = true;
+	wp_bpf_scan_take(fake.sampler);
+	wp_bpf_scan_close(fake.sampler);
+	assert_int_equal(scan.nopens, 1);
+	assert_int_equal(scan.ncloses, 1);
+	assert_null(fake.sampler->scan.scan);
+}
+
+static void why_none_could_be_loaded_is_kept(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	scan.open_rc = -EPERM;
+	start_target();
+	fake.sampler->scan.wants_regs = true;
+	take_when_loaded();
+	assert_int_equal(fake.sampler->scan.why.code, -EPERM);
+	assert_false(wp_bpf_scan_is_next(fake.sampler));
 	wp_bpf_scan_take(fake.sampler);
 	assert_int_equal(scan.nopens, 1);
+}
+
+/* It would be over when the scan is there. */
+static void a_scan_is_loaded_before_the_first_tick(void **state)
+{
+	(void)state;
+	options.scan = WP_SCAN_AUTO;
+	start_target();
+	assert_int_equal(scan.nopens, 0);
+	wp_sampler_prepare(fake.sampler, 49);
+	assert_int_equal(scan.nopens, 0);
+	wp_sampler_prepare(fake.sampler, 50);
+	assert_int_equal(scan.nopens, 1);
+	assert_false(fake.sampler->scan.loader.runs);
+	tick();
 	assert_int_equal(scan.nreads, 1);
 }
 
@@ -300,7 +377,8 @@ static void notes_are_given_up_where_switches_are_many(void **state)
 	start_target();
 	fake.sampler->scan.wants_regs = true;
 	scan.read_ns = WP_NS_PER_US;
-	scan_at(at_ns);
+	fake.sampler->tick_ns = at_ns;
+	take_when_loaded();
 	assert_false(scan.notes);
 	fake.sampler->scan.notes.all_ns = 0;
 	scan.read_ns = 100 * WP_NS_PER_US;
@@ -398,6 +476,16 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			a_scan_is_opened_where_it_is_wanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			ticks_go_on_while_a_scan_is_loaded, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_recording_may_end_while_a_scan_is_loaded, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			why_none_could_be_loaded_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_scan_is_loaded_before_the_first_tick, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(
 			why_there_is_no_scan_is_in_the_profile, setup,
 			teardown),
