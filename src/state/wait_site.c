@@ -183,6 +183,7 @@ static const struct row rows[] = {
 	{ "std::", PREFIX, WP_WAIT_NONE, false },
 	{ "gnu_cxx::", PREFIX, WP_WAIT_NONE, false },
 	{ "core::", PREFIX, WP_WAIT_NONE, false },
+	{ "alloc::", PREFIX, WP_WAIT_NONE, false },
 	{ "parking_lot", PREFIX, WP_WAIT_NONE, false },
 	{ "PyThread_", PREFIX, WP_WAIT_NONE, false },
 	{ "PySemaphore_", PREFIX, WP_WAIT_NONE, false },
