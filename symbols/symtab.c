@@ -162,8 +162,9 @@ static int add_symbol(struct wp_symtab *tab, const GElf_Sym *sym, int source,
 	const char *name;
 	size_t len;
 
-	if ((!is_func && type != STT_NOTYPE) || sym->st_shndx == SHN_UNDEF ||
-	    sym->st_shndx == SHN_ABS || !left)
+	/* A compiler that writes its code as data, as Poly/ML's, types it so. */
+	if ((!is_func && type != STT_NOTYPE && type != STT_OBJECT) ||
+	    sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || !left)
 		return 0;
 	/* Labels that assemblers and linkers make for themselves; '$' is the
 	 * mark of a mapping symbol (AArch64 ELF ABI, 5.5.1). */
@@ -217,7 +218,8 @@ static int add_section(struct wp_symtab *tab, Elf_Scn *scn, int source,
 	if (!table)
 		return 0;
 	for (int i = 0; !rc && gelf_getsym(table, i, &sym); i++)
-		rc = GELF_ST_TYPE(sym.st_info) == STT_OBJECT ?
+		rc = GELF_ST_TYPE(sym.st_info) == STT_OBJECT &&
+				     !bytes_left(code, sym.st_value) ?
 			     add_variable(tab, &sym, source, data, bias) :
 			     add_symbol(tab, &sym, source, code, bias);
 	return rc;

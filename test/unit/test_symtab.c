@@ -195,6 +195,33 @@ static void a_symbol_without_size_reaches_to_the_next(void **state)
 	close_bytes(&file);
 }
 
+/* A table, or code that a compiler wrote as data. */
+static void an_object_in_code_has_its_name(void **state)
+{
+	struct wp_elf_file file = { 0 };
+	struct wp_symtab tab = WP_SYMTAB_INIT;
+	struct make_symbols s = { 0 };
+	uint8_t *bytes;
+	size_t size;
+
+	(void)state;
+	make_symbol(&s, "dummy", STB_LOCAL, STT_FUNC, TEXT, 0x1000, 0);
+	make_symbol(&s, "object", STB_GLOBAL, STT_OBJECT, TEXT, 0x1100, 8);
+	make_symbol(&s, "ml", STB_LOCAL, STT_OBJECT, TEXT, 0x1200, 0);
+	make_symbol(&s, "f", STB_GLOBAL, STT_FUNC, TEXT, 0x1300, 0x100);
+	make_symbol(&s, "table", STB_LOCAL, STT_OBJECT, TEXT, 0x1310, 8);
+	bytes = file_of(&s, &size);
+	open_bytes(&tab, &file, bytes, size);
+	assert_string_equal(name_at(&tab, 0x10ff), "dummy");
+	assert_string_equal(name_at(&tab, 0x1107), "object");
+	assert_string_equal(name_at(&tab, 0x1108), "");
+	assert_string_equal(name_at(&tab, 0x12ff), "ml");
+	assert_string_equal(name_at(&tab, 0x1310), "f");
+	assert_false(wp_symtab_is_variable(wp_symtab_find(&tab, 0x1100)));
+	wp_symtab_clear(&tab);
+	close_bytes(&file);
+}
+
 static void only_code_counts(void **state)
 {
 	struct wp_elf_file file = { 0 };
@@ -204,7 +231,6 @@ static void only_code_counts(void **state)
 	size_t size;
 
 	(void)state;
-	make_symbol(&s, "object", STB_GLOBAL, STT_OBJECT, TEXT, 0x1100, 8);
 	make_symbol(&s, "data", STB_GLOBAL, STT_FUNC, 4, 0x3100, 8);
 	make_symbol(&s, "undefined", STB_GLOBAL, STT_FUNC, SHN_UNDEF, 0x1200,
 		    8);
@@ -405,6 +431,7 @@ int main(void)
 		cmocka_unit_test(find_is_half_open),
 		cmocka_unit_test(the_better_of_two_names_wins),
 		cmocka_unit_test(a_symbol_without_size_reaches_to_the_next),
+		cmocka_unit_test(an_object_in_code_has_its_name),
 		cmocka_unit_test(only_code_counts),
 		cmocka_unit_test(variables_count_too),
 		cmocka_unit_test(slots_of_the_plt_have_names),
