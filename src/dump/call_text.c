@@ -60,9 +60,12 @@ static void say_time(struct wp_call_words *w, const struct timespec *ts)
 		wp_call_say(w, " %ld ns", ts->tv_nsec);
 }
 
-/* The call's own time limit. */
+/* The call's own time limit.  No time at all is what the kernel has written back for a call
+ * that ends: it was more. */
 static void say_most(struct wp_call_words *w, const struct timespec *ts)
 {
+	if (!ts->tv_sec && !ts->tv_nsec)
+		return;
 	wp_call_say(w, ", at most");
 	say_time(w, ts);
 }

@@ -127,7 +127,7 @@ static void a_poll_names_three_descriptors(void **state)
 
 static void a_select_names_what_it_reads(void **state)
 {
-	const struct timespec most = { 20, 0 };
+	const struct timespec most = { 20, 0 }, none = { 0 };
 	struct wp_dump_call call = { .nr = SYS_pselect6 };
 	fd_set set;
 
@@ -139,6 +139,9 @@ static void a_select_names_what_it_reads(void **state)
 	call.args[1] = ADDRESS(&set);
 	call.args[4] = ADDRESS(&most);
 	assert_text(call, "", "pselect6 to read fd 77, fd 901, at most 20 s");
+	/* The kernel has written what is left of it: it ends. */
+	call.args[4] = ADDRESS(&none);
+	assert_text(call, "", "pselect6 to read fd 77, fd 901");
 	call.args[1] = call.args[4] = 0;
 	assert_text(call, "", "pselect6");
 }
