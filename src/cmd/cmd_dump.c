@@ -159,6 +159,12 @@ static bool say_losses(const char *what, uint64_t nbad, uint64_t n,
 	return nbad > n / 10 || nunnamed;
 }
 
+/* Is the stack cut, by other than the user's limit? */
+static bool is_lost(const struct wp_dump_stack *stack)
+{
+	return wp_dump_is_cut(stack) && stack->end != WP_END_DEPTH_LIMIT;
+}
+
 /* The same of goroutines, where they are all that is written. */
 static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 {
@@ -167,8 +173,7 @@ static bool goroutines_have_losses(const struct wp_snapshot *snapshot)
 	uint64_t bad = p->nlost_goroutines;
 
 	for (uint32_t i = 0; i < p->ngoroutines; i++)
-		bad += wp_dump_is_cut(
-			&dump->goroutines[p->first_goroutine + i].stack);
+		bad += is_lost(&dump->goroutines[p->first_goroutine + i].stack);
 	return say_losses("goroutines", bad,
 			  p->ngoroutines + p->nlost_goroutines,
 			  snapshot->nunnamed);
@@ -194,7 +199,7 @@ static bool dump_has_losses(const struct wp_snapshot *snapshot)
 		if (dump->processes[t->process].is_peer)
 			continue;
 		n++;
-		bad += wp_dump_is_cut(&t->stack) ||
+		bad += is_lost(&t->stack) ||
 		       (!t->stack.nframes && t->state != WP_STATE_EXITING &&
 			t->stack.end != WP_END_WORKER);
 	}
@@ -218,7 +223,8 @@ static bool profile_has_losses(const struct wp_profile *p,
 		if (!set->samples[i].count)
 			continue;
 		n += each;
-		if (stack->end == WP_END_WORKER)
+		if (stack->end == WP_END_WORKER ||
+		    stack->end == WP_END_DEPTH_LIMIT)
 			continue;
 		if (stack->depth ? stack->end != WP_END_ROOT :
 				   key->state != WP_STATE_EXITING)

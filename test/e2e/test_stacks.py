@@ -164,6 +164,14 @@ def test_a_cut_at_the_depth_limit_is_said(start, profile):
         assert len(s["frames"]) == 513
 
 
+def test_the_depth_limit_is_no_loss_of_a_dump(start):
+    """It is the user's, as in a recording."""
+    target = start("deep", 5000)
+    run = wallprof("--threads", "dump", "-p", target.pid)
+    assert run.status == 0, run.err
+    assert "[truncated: depth limit]" in run.out
+
+
 @pytest.mark.parametrize("sleeps", [False, True])
 def test_handler_on_an_alternate_stack(start, profile, sleeps):
     target = start("altstack", *(["sleep"] if sleeps else []))
